@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/eventqueue"
 	"github.com/softvpi/softvpi/internal/device/handle"
-	"github.com/softvpi/softvpi/internal/direct"
+	"github.com/softvpi/softvpi/internal/device/loan"
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
@@ -31,11 +31,8 @@ type Client struct {
 	doorbells *ring.Doorbells // any thread may use its producer side
 	rings     []uint32        // a drained batch of doorbells
 	closed    bool
-	told      bool // in Host.heralds
-	direct    bool // takes part in the direct path
-	gone      bool // its process may end at any time, or has ended
-	keys      direct.Table
-	loans     map[*loan]struct{}
+	told      bool          // in Host.heralds
+	lends     *loan.Program // nil: it does not take part in the direct path
 
 	pds  handle.Table[pd]
 	mrs  handle.Table[mr]
@@ -66,11 +63,10 @@ func (h *Host) NewClient(cfg ClientConfig) (*Client, error) {
 		channels: handle.New[channel](command.KindChannel),
 	}
 	if cfg.Direct != nil {
-		t, err := direct.OpenTable(cfg.Direct.Keys())
-		if err != nil {
+		var err error
+		if c.lends, err = loan.NewProgram(cfg.Direct, cfg.UID, func() int { return c.arena.Len() }); err != nil {
 			return nil, command.Errorf(command.Internal, "%v", err)
 		}
-		c.direct, c.keys, c.loans = true, t, map[*loan]struct{}{}
 	}
 	if cfg.MemoryPath == 0 {
 		c.cfg.MemoryPath = command.MemoryMapped
@@ -166,8 +162,8 @@ func (c *Client) rang(h command.Handle) {
 
 // doorbell tells the engine of the QP that work was posted. A QP whose adapter was disabled has no engine.
 func (q *qp) doorbell() {
-	if q.loan != nil && q.loan.state != atHome {
-		q.loan.rung(q)
+	if q.loan != nil && !q.loan.AtHome() {
+		q.loan.Rung(q.tq)
 		return
 	}
 	if q.tq == nil {

@@ -78,7 +78,7 @@ func (c *Client) CreateCQ(ctx context.Context, r command.CreateCQ) (command.Queu
 
 func (c *Client) openCQ(g ring.Geometry) (*ring.CQ, ring.Block, error) {
 	n := g.Size()
-	if c.direct {
+	if c.lends != nil {
 		n += ring.SharedSize(g)
 	}
 	b, err := c.allocSize(n)
@@ -195,7 +195,7 @@ func (c *Client) ModerateCQ(ctx context.Context, m command.ModerateCQ) error {
 		q.fire()
 	}
 	for _, r := range c.loansAt(m.CQ)() {
-		r.want(c.host.now())
+		r.Want(c.host.now())
 	}
 	return nil
 }

@@ -7,12 +7,13 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/handle"
+	"github.com/softvpi/softvpi/internal/device/loan"
 	"github.com/softvpi/softvpi/internal/memory"
 )
 
 // Destroy implements command.Commands.
 func (c *Client) Destroy(ctx context.Context, kind command.Kind, h command.Handle) error {
-	var pick func() []*loan
+	var pick func() []*loan.Loan
 	switch {
 	case kind == command.KindMemory && ctx.Value(promptly{}) != nil:
 		return ErrWaits
@@ -219,11 +220,14 @@ func (c *Client) Close() error {
 		h.unlock()
 		return nil
 	}
-	c.closed, c.gone = true, true
+	c.closed = true
+	if c.lends != nil {
+		c.lends.Leave()
+	}
 	c.depart()
 	h.unlock()
-	if c.direct {
-		h.lockHome(c.allLoans) // peers may be in the middle of operations on its memory
+	if c.lends != nil {
+		h.lockHome(c.lends.Loans) // peers may be in the middle of operations on its memory
 		h.finish()
 	}
 	var releases []func()

@@ -24,6 +24,7 @@
 //   - gid: the GID table of a port, and how GIDs and MACs are derived;
 //   - ibport: an InfiniBand port: what the subnet manager has set, and requests to its administration;
 //   - plug: the links of a port, one for each of its addresses, and what connects them to the loop;
+//   - loan: connections lent to the programs at their ends, which then carry out requests themselves;
 //   - deferred: the copies in memory that only its owner can access;
 //   - bed: where the loop sleeps.
 package device

@@ -13,7 +13,7 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 		c.rang(handle)
 		return
 	}
-	if q.lendable || q.loan != nil && q.loan.state != atHome {
+	if q.lendable || q.loan != nil && !q.loan.AtHome() {
 		q.doorbell()
 		h.step()
 		return

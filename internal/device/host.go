@@ -13,6 +13,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/loan"
 )
 
 // Host is the adapters of a process and the loop that drives them.
@@ -37,7 +38,7 @@ type Host struct {
 	polled    bool       // same as sleep.polls
 	found     bool       // the last step that polled the links found something: the next one returns buffers they have lent
 
-	loans         loans
+	loans         loan.Book
 	moderated     []*cq // those that hold back an event
 	moderationDue clock.Time
 
@@ -78,11 +79,12 @@ func NewHost(cfg Config) (*Host, error) {
 		cfg.Seed = binary.LittleEndian.Uint64(b[:])
 	}
 	h := &Host{
-		cfg: cfg, log: cfg.Log, start: time.Now(), done: make(chan struct{}), gidInterval: make(chan time.Duration), moderationDue: clock.Never, loans: loans{due: clock.Never},
+		cfg: cfg, log: cfg.Log, start: time.Now(), done: make(chan struct{}), gidInterval: make(chan time.Duration), moderationDue: clock.Never,
 		rand:        rand.New(rand.NewPCG(cfg.Seed, 0x5f7c1)),
 		subscribers: map[*subscriber]struct{}{},
 		yields:      yieldsPerGosched,
 	}
+	h.loans = loan.NewBook(h.now)
 	if runtime.GOMAXPROCS(0) == 1 {
 		h.yields = 1 // no other thread runs them
 	}

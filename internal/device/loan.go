@@ -1,80 +1,10 @@
 package device
 
 import (
-	"errors"
-	"time"
-
-	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/loan"
 	"github.com/softvpi/softvpi/internal/direct"
-	"github.com/softvpi/softvpi/internal/transport"
 )
-
-const (
-	// firstWait is how long a pair stays in the engine before it is lent again, and maxWait the maximum;
-	// each lending that moved fewer than worthLending messages doubles it.
-	firstWait    = 20 * time.Microsecond
-	maxWait      = 10 * time.Millisecond
-	worthLending = 64
-	// firstLook and maxLook are how soon a pair that was not at rest is checked again. Every turn of the
-	// loop also checks the first lookAlways of those waiting.
-	firstLook  = 100 * time.Microsecond
-	maxLook    = 100 * time.Millisecond
-	lookAlways = 8
-	// recallLook is how often a program in the middle of an operation is checked, and recallTime how long
-	// it may stay there: then its connection is ended, like that of a program whose copier hangs.
-	recallLook = 20 * time.Microsecond
-	recallTime = 5 * time.Second
-)
-
-type loanState uint8
-
-const (
-	atHome   loanState = iota // in the engine
-	lent                      // lent to the programs
-	recalled                  // taken back; a program may still be in the middle of an operation
-)
-
-// loan is two QPs of attached programs that are connected to each other and may be lent to them.
-type loan struct {
-	host   *Host
-	ends   [2]*qp // ends[i] initiates direction i
-	record *direct.Record
-	place  Place
-	users  int // QPs whose programs may access the record
-	owners [2]uint32
-	known  [2]int // number of the other's arenas that each was introduced to
-
-	watched bool       // in the list of those whose programs have requests waiting
-	stall   clock.Time // when to check for progress
-	seen    [2]uint32  // consumer index at the last check
-	tried   [2]uint32  // their operations at the last check
-	stuck   clock.Time // since when there was no progress
-
-	state  loanState
-	since  clock.Time // time of the recall
-	warned bool       // a program has been told to leave
-	begun  uint64     // messages moved before this lending
-	wait   time.Duration
-
-	queued bool // in the list of those that wait to be lent
-	after  clock.Time
-	look   time.Duration
-	due    clock.Time
-
-	counted [2][direct.Counts]direct.Tally
-}
-
-// loans are the pairs of a host that need attention.
-type loans struct {
-	recalled []*loan
-	check    clock.Time // when to check those
-	waiting  []*loan    // to be lent
-	due      clock.Time
-	watched  []*loan // with requests lent to programs
-	owners   uint32
-	leases   uint32
-}
 
 // mark records for two QPs that have come to the local path whether they may be lent. Those that were lent
 // before are offered again.
@@ -99,133 +29,122 @@ func (h *Host) offer(q *qp) {
 		if !mayLend(q, p) {
 			return
 		}
-		if err := h.makeLoan(q, p); err != nil {
+		r, err := h.loans.Make(&lentPair{q, p}, [2]loan.End{q.end(), p.end()})
+		if err != nil {
 			h.log.Debug("no direct path", "qp", q.number, "peer", p.number, "cause", err)
 			return
 		}
+		q.loan, p.loan = r, r
+		q.records, p.records = append(q.records, r), append(p.records, r)
 	}
-	q.loan.want(h.now())
+	q.loan.Want(h.now())
 }
 
 func mayLend(q, p *qp) bool {
-	return (q.sends() || p.sends()) && q.client.direct && p.client.direct && q.client.cfg.UID == p.client.cfg.UID &&
-		!q.client.gone && !p.client.gone && q.tq.Type() == command.RC && p.loan == nil
+	return (loan.Sends(q.tq) || loan.Sends(p.tq)) && loan.Between(q.client.lends, p.client.lends) &&
+		q.tq.Type() == command.RC && p.loan == nil
 }
 
-// sends reports whether q may send. The end of a connection that only receives may stay in RTR for good,
-// as perftest's bandwidth servers do: its direction is not lent.
-func (q *qp) sends() bool { return q.tq.State() == command.RTS }
-
-func (h *Host) makeLoan(q, p *qp) error {
-	at, mem, err := q.client.cfg.Direct.Share(p.client.cfg.Direct, direct.RecordSize)
-	if err != nil {
-		return err
+// end returns the QP as an end of a loan.
+func (q *qp) end() loan.End {
+	return loan.End{
+		Program: q.client.lends, Engine: q.adapter.engine, QP: q.tq, Send: q.sendRing.Send, Recv: q.recvRing,
+		RecvAt: direct.RingAt{
+			Arena: q.recvBlock.Arena, Offset: q.recvBlock.Offset,
+			Entries: uint32(q.recvGeometry.Entries), Stride: uint32(q.recvGeometry.Stride),
+		},
+		SendCQ: q.send, RecvCQ: q.recv,
+		Handle: uint32(q.handle), Number: q.number, Adapter: q.adapter.index, PD: uint32(q.pd.number),
+		Context: q.context, SignalAll: q.signalAll,
 	}
-	record, err := direct.OpenRecord(mem)
-	if err != nil {
-		return err
-	}
-	r := &loan{host: h, ends: [2]*qp{q, p}, record: record, place: at, wait: firstWait}
-	for i := range r.owners {
-		h.loans.owners = h.loans.owners%(1<<30-1) + 1
-		r.owners[i] = h.loans.owners
-	}
-	q.loan, p.loan = r, r
-	q.records, p.records = append(q.records, r), append(p.records, r)
-	r.users = 2
-	q.client.loans[r] = struct{}{}
-	p.client.loans[r] = struct{}{}
-	return nil
 }
 
-// end drops a pair that is at home, because one of its QPs ends or is reconnected.
-func (r *loan) end() {
-	q, p := r.ends[0], r.ends[1]
-	if q.loan != r {
-		return
-	}
-	r.fold()
-	q.loan, p.loan = nil, nil
-	delete(q.client.loans, r)
-	delete(p.client.loans, r)
-}
-
-// dropRecords releases the records of a QP that is destroyed. A program may access the record of a pair as
-// long as it has the QP: it may learn late, or never, that the pair has ended.
+// dropRecords releases the records of a QP that is destroyed.
 func (q *qp) dropRecords() {
 	for _, r := range q.records {
-		if r.users--; r.users == 0 {
-			r.ends[0].client.cfg.Direct.Unshare(r.ends[1].client.cfg.Direct, r.place)
-		}
+		r.Drop()
 	}
 	q.records = nil
 }
 
-// want puts the pair on the list of those to be lent.
-func (r *loan) want(now clock.Time) {
-	h := r.host
-	r.after, r.look = now.Add(r.wait), firstLook
-	r.due = r.after
-	if !r.queued {
-		r.queued = true
-		h.loans.waiting = append(h.loans.waiting, r)
-	}
-	h.loans.due = clock.Min(h.loans.due, r.due)
+// lentPair is the two QPs of a loan.
+type lentPair struct{ q, p *qp }
+
+var (
+	_ loan.Owner = (*lentPair)(nil)
+	_ loan.Queue = (*cq)(nil)
+)
+
+// Allow implements loan.Owner.
+func (l *lentPair) Allow() bool { return l.q.adapter.lends() && l.p.adapter.lends() }
+
+// lends reports whether the adapter's policies allow to lend its connections.
+func (a *adapter) lends() bool { return !a.needsWire() && a.path != PathLocal }
+
+// Apart implements loan.Owner.
+func (l *lentPair) Apart() bool { return l.q.apart(l.p) }
+
+// Fail implements loan.Owner.
+func (l *lentPair) Fail(end int) { [2]*qp{l.q, l.p}[end].fail(command.EventQPFatal) }
+
+// Ended implements loan.Owner.
+func (l *lentPair) Ended() { l.q.loan, l.p.loan = nil, nil }
+
+// Direct implements loan.Queue.
+func (q *cq) Direct() bool { return !q.failed && q.chosen.Interval == 0 && q.ring.Shared() != nil }
+
+// At implements loan.Queue.
+func (q *cq) At() direct.RingAt {
+	return direct.RingAt{Arena: q.block.Arena, Offset: q.block.Offset, Entries: uint32(q.geometry.Entries), Stride: uint32(q.geometry.Stride)}
 }
 
-// dueAt returns when the loop must next check the pairs.
-func (s *loans) dueAt() clock.Time {
-	due := s.due
-	if len(s.recalled) > 0 {
-		due = clock.Min(due, s.check)
+// Produced implements loan.Queue.
+func (q *cq) Produced() uint32 { return q.ring.Produced() }
+
+// Channel implements loan.Queue.
+func (q *cq) Channel() bool { return q.channel != nil }
+
+// Raise implements loan.Queue.
+func (q *cq) Raise() {
+	if q.channel != nil && !q.failed {
+		q.fire()
 	}
-	for _, r := range s.watched {
-		due = clock.Min(due, r.stall)
-	}
-	return due
 }
 
-// step handles the pairs at the end of a turn of the loop, when completions have been delivered.
-func (s *loans) step(now clock.Time) (worked bool) {
-	if len(s.watched) > 0 {
-		s.watch(now)
+// Void implements loan.Queue. The waiters look at what was behind the claims.
+func (q *cq) Void(owner uint32) int {
+	n := q.ring.Shared().Void(owner)
+	if n > 0 && !q.failed {
+		q.fire()
 	}
-	if len(s.recalled) > 0 {
-		worked = s.settleAll(now)
+	return n
+}
+
+// export enters a region of a client into its key table.
+func (c *Client) export(m *mr) {
+	if c.lends == nil {
+		return
 	}
-	if len(s.waiting) == 0 {
-		return worked
+	r := m.region
+	m.exported = c.lends.Export(direct.Key{
+		Key: r.Key, Adapter: m.pd.adapter.index, PD: uint32(r.PD), Access: uint32(r.Access),
+		Start: r.Start(), Length: r.Length, Address: r.Base, Segment: m.segment, Offset: m.offset,
+	})
+}
+
+// withdraw removes a region from the key table. Programs may still be using it.
+func (m *mr) withdraw(c *Client) {
+	if m.exported {
+		c.lends.Withdraw(m.pd.adapter.index, m.region.Key)
+		m.exported = false
 	}
-	n := len(s.waiting)
-	if now < s.due {
-		n = min(n, lookAlways)
-	}
-	for i := 0; i < n; i++ {
-		r := s.waiting[i]
-		if now < r.after || now < r.due && i >= lookAlways {
-			continue
-		}
-		err := r.lend(now)
-		if errors.Is(err, transport.ErrNotIdle) {
-			if now >= r.due {
-				r.look = min(2*r.look, maxLook)
-				r.due = now.Add(r.look)
-			}
-			continue
-		}
-		worked = true
-		r.queued = false
-		last := len(s.waiting) - 1
-		s.waiting[i], s.waiting[last] = s.waiting[last], nil
-		s.waiting = s.waiting[:last]
-		n = min(n-1, last)
-		i--
-	}
-	if now >= s.due || worked {
-		s.due = clock.Never
-		for _, r := range s.waiting {
-			s.due = clock.Min(s.due, r.due)
+}
+
+// foldAll updates the counters from all loans.
+func (h *Host) foldAll() {
+	for _, c := range h.clients {
+		if c.lends != nil {
+			c.lends.Fold()
 		}
 	}
-	return worked
 }

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/loan"
 	"github.com/softvpi/softvpi/internal/direct"
 	"github.com/softvpi/softvpi/internal/memory"
 )
@@ -23,27 +24,28 @@ type fakeNeighbour struct {
 	initiator *direct.Initiator
 	record    *direct.Record
 	role      int
+	owner     uint32
 	unshared  atomic.Int32
 }
 
 func (f *fakeNeighbour) Keys() []byte { return f.keys }
 
-func (f *fakeNeighbour) Share(peer Neighbour, size int) (Place, []byte, error) {
+func (f *fakeNeighbour) Share(peer loan.Neighbour, size int) (loan.Place, []byte, error) {
 	mem, _ := privateArena(0, size)
 	o := peer.(*fakeNeighbour)
 	f.areas[o] = append(f.areas[o], mem)
 	o.areas[f] = f.areas[o]
-	return Place{Area: uint32(len(f.areas[o]) - 1)}, mem, nil
+	return loan.Place{Area: uint32(len(f.areas[o]) - 1)}, mem, nil
 }
 
-func (f *fakeNeighbour) Unshare(Neighbour, Place) { f.unshared.Add(1) }
+func (f *fakeNeighbour) Unshare(loan.Neighbour, loan.Place) { f.unshared.Add(1) }
 
-func (f *fakeNeighbour) Introduce(peer Neighbour, i Introduction) {
+func (f *fakeNeighbour) Introduce(peer loan.Neighbour, i loan.Introduction) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	o := peer.(*fakeNeighbour)
 	f.record, _ = direct.OpenRecord(f.areas[o][i.Record.Area])
-	f.role = int(i.Role)
+	f.role, f.owner = int(i.Role), i.Owner
 	own, _ := direct.OpenTable(f.keys)
 	theirs, _ := direct.OpenTable(o.keys)
 	f.initiator = direct.NewInitiator(f.record, f.role, direct.Surroundings{

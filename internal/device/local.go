@@ -91,7 +91,7 @@ func (a *adapter) reroute() {
 			continue
 		}
 		leaves := a.needsWire() || q.parted()
-		if r := q.loan; r != nil && (leaves || a.path == PathLocal) && !r.recall(now) {
+		if r := q.loan; r != nil && (leaves || a.path == PathLocal) && !r.Recall(now) {
 			continue // the rest is done when it is at home
 		}
 		if leaves {
@@ -102,7 +102,7 @@ func (a *adapter) reroute() {
 		}
 		a.host.join(q)
 		if q.loan != nil && q.tq.Local() {
-			q.loan.want(now)
+			q.loan.Want(now)
 		}
 	}
 }

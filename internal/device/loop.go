@@ -151,7 +151,7 @@ func (h *Host) step() bool {
 	if h.fireDue(now) {
 		worked = true
 	}
-	if h.loans.step(now) {
+	if h.loans.Step(now) {
 		worked = true
 	}
 	h.found = worked || h.commanded && h.found
@@ -170,7 +170,7 @@ func (h *Host) completePeers(now clock.Time) {
 
 // deadline returns when the loop must next run by itself.
 func (h *Host) deadline() clock.Time {
-	due := clock.Min(h.moderationDue, h.loans.dueAt())
+	due := clock.Min(h.moderationDue, h.loans.Deadline())
 	for _, a := range h.adapters {
 		if a.enabled {
 			due = clock.Min(due, a.deadline())

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/loan"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/transport"
@@ -28,11 +29,11 @@ type qp struct {
 	sendRing     transport.SendRing
 	cm           *cmid // the CM id that moves its state
 	groups       []netip.Addr
-	joined       []ib.GID   // those of them that were joined on its behalf
-	loan         *loan      // the direct path with its peer
-	records      []*loan    // all that it ever had
-	lendable     bool       // came to the local path, may be lent, and has not been used since
-	recvRing     *ring.Recv // nil with an SRQ
+	joined       []ib.GID     // those of them that were joined on its behalf
+	loan         *loan.Loan   // the direct path with its peer
+	records      []*loan.Loan // all that it ever had
+	lendable     bool         // came to the local path, may be lent, and has not been used since
+	recvRing     *ring.Recv   // nil with an SRQ
 	recvGeometry ring.Geometry
 	signalAll    bool
 	row          int      // doorbells since its posts began to wait for more
@@ -225,12 +226,12 @@ func (q *qp) followUp(m *command.ModifyQP) {
 			q.adapter.host.join(q)
 		case command.Reset:
 			if q.loan != nil {
-				q.loan.end()
+				q.loan.End()
 			}
 		}
 	}
 	if q.loan != nil {
-		q.loan.want(q.adapter.host.now())
+		q.loan.Want(q.adapter.host.now())
 	}
 }
 
@@ -277,7 +278,7 @@ func (q *qp) error() {
 		return
 	}
 	if q.loan != nil {
-		q.loan.recall(q.adapter.host.now()) // what was posted is flushed when it is at home
+		q.loan.Recall(q.adapter.host.now()) // what was posted is flushed when it is at home
 	}
 	_ = q.adapter.engine.Modify(q.adapter.host.now(), q.tq,
 		command.ModifyQP{Mask: command.MaskState, State: command.Err}, nil) // legal in every state
@@ -297,7 +298,7 @@ func (q *qp) unmake() {
 	}
 	q.groups, q.joined = nil, nil
 	if q.loan != nil {
-		q.loan.end() // it is at home
+		q.loan.End() // it is at home
 	}
 	a.release() // q may be one of those whose posts wait
 	a.engine.Destroy(a.host.now(), q.tq)

@@ -3,12 +3,10 @@ package device
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/direct"
+	"github.com/softvpi/softvpi/internal/device/loan"
 )
 
 const (
@@ -20,7 +18,7 @@ const (
 
 // enterHome takes the baton for a command of c that changes what pairs work with, once all that pick
 // returns are at home. The loop keeps running meanwhile.
-func (c *Client) enterHome(ctx context.Context, pick func() []*loan) error {
+func (c *Client) enterHome(ctx context.Context, pick func() []*loan.Loan) error {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		if err := c.enter(ctx); err != nil {
 			return err
@@ -50,10 +48,10 @@ func Promptly(ctx context.Context) context.Context {
 // Rest recalls what is lent to the program, because another process takes its place, and waits until
 // nobody is in the middle of an operation. Later lendings are the new process's.
 func (c *Client) Rest(ctx context.Context) error {
-	if !c.direct {
+	if c.lends == nil {
 		return nil
 	}
-	if err := c.enterHome(ctx, c.allLoans); err != nil {
+	if err := c.enterHome(ctx, c.lends.Loans); err != nil {
 		return err
 	}
 	c.host.finish()
@@ -61,20 +59,20 @@ func (c *Client) Rest(ctx context.Context) error {
 }
 
 // allHome recalls pairs and reports whether they are all at home. The caller holds the baton.
-func (h *Host) allHome(list []*loan) bool {
+func (h *Host) allHome(list []*loan.Loan) bool {
 	if len(list) == 0 {
 		return true
 	}
 	now := h.now()
 	home := true
 	for _, r := range list {
-		home = r.recall(now) && home
+		home = r.Recall(now) && home
 	}
 	return home
 }
 
 // lockHome takes the baton once all pairs that pick returns are at home.
-func (h *Host) lockHome(pick func() []*loan) {
+func (h *Host) lockHome(pick func() []*loan.Loan) {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		h.lock()
 		if h.allHome(pick()) {
@@ -86,36 +84,28 @@ func (h *Host) lockHome(pick func() []*loan) {
 }
 
 // loanOf returns the pair of a QP of the client, if it has one.
-func (c *Client) loanOf(h func() *qp) func() []*loan {
-	return func() []*loan {
+func (c *Client) loanOf(h func() *qp) func() []*loan.Loan {
+	return func() []*loan.Loan {
 		if q := h(); q != nil && q.loan != nil {
-			return []*loan{q.loan}
+			return []*loan.Loan{q.loan}
 		}
 		return nil
 	}
 }
 
-// allLoans returns the pairs of the client.
-func (c *Client) allLoans() []*loan { return slices.Collect(maps.Keys(c.loans)) }
-
 // loansAt returns the pairs whose QPs complete to a CQ.
-func (c *Client) loansAt(h command.Handle) func() []*loan {
-	return func() (list []*loan) {
+func (c *Client) loansAt(h command.Handle) func() []*loan.Loan {
+	return func() []*loan.Loan {
 		q := c.cqs.Get(h)
-		for r := range c.loans {
-			for _, e := range r.ends {
-				if e.send == q || e.recv == q {
-					list = append(list, r)
-					break
-				}
-			}
+		if q == nil || c.lends == nil {
+			return nil
 		}
-		return list
+		return c.lends.At(q)
 	}
 }
 
 // loansOf returns the pairs with an end on an adapter.
-func (h *Host) loansOf(a *adapter) (list []*loan) {
+func (h *Host) loansOf(a *adapter) (list []*loan.Loan) {
 	for _, q := range a.byNumber {
 		if q.loan != nil {
 			list = append(list, q.loan)
@@ -124,49 +114,12 @@ func (h *Host) loansOf(a *adapter) (list []*loan) {
 	return list
 }
 
-// operation identifies an operation in which a program was seen.
-type operation struct {
-	loan *loan
-	way  *direct.Direction
-	op   uint32
-}
-
-// inside returns the operations that programs are in the middle of and that may use memory of the client.
-func (c *Client) inside() (list []operation) {
-	for r := range c.loans {
-		if r.state == atHome {
-			continue
-		}
-		for i := range r.record.Way {
-			if op, in := r.record.Way[i].Inside(); in {
-				list = append(list, operation{r, &r.record.Way[i], op})
-			}
-		}
-	}
-	return list
-}
-
 // quiesce returns when nobody is any longer in an operation that may have found a region of the client
 // before it was withdrawn. The caller holds the baton, which is released while waiting.
 func (c *Client) quiesce() {
-	list := c.inside()
-	began := c.host.now()
-	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		list = slices.DeleteFunc(list, func(o operation) bool {
-			if o.loan.state == atHome {
-				return true
-			}
-			op, in := o.way.Inside()
-			return !in || op != o.op
-		})
-		if len(list) == 0 {
-			return
-		}
-		if now := c.host.now(); now.Sub(began) > recallTime {
-			for _, o := range list { // they never end by themselves: the recall ends them
-				o.loan.recall(now)
-			}
-		}
+	now := c.host.now
+	list := c.lends.Operations(now())
+	for pause := firstPause; !list.Over(now()); pause = min(2*pause, maxPause) {
 		c.host.finish()
 		time.Sleep(pause)
 		c.host.lock()

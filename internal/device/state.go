@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/loan"
 	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -14,7 +15,7 @@ import (
 // its resources are released. Programs then destroy their objects, and start again when it is enabled.
 // Errors of enabling are those of AddAdapter.
 func (h *Host) SetAdapterState(index uint32, enabled bool) error {
-	h.lockHome(func() []*loan {
+	h.lockHome(func() []*loan.Loan {
 		if a, err := h.adapter(index); err == nil && !enabled {
 			return h.loansOf(a)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/device/loan"
 	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
@@ -95,7 +96,7 @@ func (n *session) admit(q hello) error {
 	if err := n.takePart(q); err != nil {
 		return err
 	}
-	var part device.Neighbour
+	var part loan.Neighbour
 	if n.direct != nil {
 		part = n.direct
 	}

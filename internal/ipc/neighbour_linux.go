@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/device/loan"
 	"github.com/softvpi/softvpi/internal/direct"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 	"github.com/softvpi/softvpi/internal/ring"
@@ -28,7 +28,7 @@ const (
 	shareArea                      // records of pairs with a neighbour
 )
 
-// neighbour is a session's part in the direct path. It implements device.Neighbour.
+// neighbour is a session's part in the direct path. It implements loan.Neighbour.
 type neighbour struct {
 	n      *session
 	keys   []byte
@@ -55,11 +55,11 @@ type passed struct {
 // told is an introduction to be sent.
 type told struct {
 	peer *neighbour
-	device.Introduction
+	loan.Introduction
 	clock uint64
 }
 
-var _ device.Neighbour = (*neighbour)(nil)
+var _ loan.Neighbour = (*neighbour)(nil)
 
 // newNeighbour creates the key table of a program.
 func newNeighbour(n *session) (*neighbour, error) {
@@ -72,23 +72,23 @@ func newNeighbour(n *session) (*neighbour, error) {
 	}, nil
 }
 
-// Keys implements device.Neighbour.
+// Keys implements loan.Neighbour.
 func (b *neighbour) Keys() []byte { return b.keys }
 
-// End implements device.Neighbour.
+// End implements loan.Neighbour.
 func (b *neighbour) End(cause error) { go b.n.end(cause) }
 
-// Share implements device.Neighbour.
-func (b *neighbour) Share(peer device.Neighbour, size int) (device.Place, []byte, error) {
+// Share implements loan.Neighbour.
+func (b *neighbour) Share(peer loan.Neighbour, size int) (loan.Place, []byte, error) {
 	l := b.n.server.link(b, peer.(*neighbour))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k, err := l.blocks.Alloc(size)
-	return device.Place{Area: k.Arena, Offset: k.Offset}, k.Bytes, err
+	return loan.Place{Area: k.Arena, Offset: k.Offset}, k.Bytes, err
 }
 
-// Unshare implements device.Neighbour.
-func (b *neighbour) Unshare(peer device.Neighbour, at device.Place) {
+// Unshare implements loan.Neighbour.
+func (b *neighbour) Unshare(peer loan.Neighbour, at loan.Place) {
 	if l := b.n.server.linked(b, peer.(*neighbour)); l != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -96,8 +96,8 @@ func (b *neighbour) Unshare(peer device.Neighbour, at device.Place) {
 	}
 }
 
-// Introduce implements device.Neighbour.
-func (b *neighbour) Introduce(peer device.Neighbour, i device.Introduction) {
+// Introduce implements loan.Neighbour.
+func (b *neighbour) Introduce(peer loan.Neighbour, i loan.Introduction) {
 	b.tell(told{peer.(*neighbour), i, monotonic() - i.Now})
 }
 

@@ -1,9 +1,10 @@
-package device
+package loan
 
 import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/transport"
 )
 
 const (
@@ -15,49 +16,48 @@ const (
 	tryTime = time.Millisecond
 )
 
-// rung handles a doorbell of a QP whose loan is not in the engine. Posted receives concern only the peer.
-// There may be events for the driver to raise. Requests mean that the program gave its direction back, or
-// that it cannot make progress for the moment: then it has stallTime.
-func (r *loan) rung(q *qp) {
-	i := r.role(q)
-	r.raise(i)
-	if n, err := q.sendRing.Pending(); n == 0 && err == nil || r.state != lent {
+// Rung handles a doorbell of one of the queue pairs while the engine does not have them. Posted receives
+// concern only the peer. There may be events for the driver to raise. Requests mean that the program gave
+// its direction back, or that it cannot make progress for the moment: then it has stallTime.
+func (r *Loan) Rung(q *transport.QP) {
+	if r.ends[1].QP == q {
+		r.rung(1)
 		return
 	}
-	now := r.host.now()
-	if !r.record.Way[i].Lent() {
-		r.recall(now)
+	r.rung(0)
+}
+
+func (r *Loan) rung(end int) {
+	r.raise(end)
+	if n, err := r.ends[end].Send.Pending(); n == 0 && err == nil || r.state != lent {
 		return
 	}
-	s := &r.host.loans
+	now := r.book.now()
+	if !r.record.Way[end].Lent() {
+		r.Recall(now)
+		return
+	}
 	if !r.watched {
 		r.watched = true
-		s.watched = append(s.watched, r)
+		r.book.watched = append(r.book.watched, r)
 	}
 	r.notice(now)
 }
 
-func (r *loan) role(q *qp) int {
-	if r.ends[1] == q {
-		return 1
-	}
-	return 0
-}
-
 // notice records how far the programs have come with their send queues.
-func (r *loan) notice(now clock.Time) {
+func (r *Loan) notice(now clock.Time) {
 	r.stall, r.stuck = now.Add(stallTime), now
-	for i, q := range r.ends {
-		r.seen[i] = q.sendRing.Consumer()
+	for i := range r.ends {
+		r.seen[i] = r.ends[i].Send.Consumer()
 		r.tried[i], _ = r.record.Way[i].Inside()
 	}
 }
 
 // watch recalls the pairs whose programs make no progress with what they posted; the engine then handles
 // it.
-func (s *loans) watch(now clock.Time) {
-	keep := s.watched[:0]
-	for _, r := range s.watched {
+func (b *Book) watch(now clock.Time) {
+	keep := b.watched[:0]
+	for _, r := range b.watched {
 		switch {
 		case r.state == lent && now < r.stall:
 			keep = append(keep, r)
@@ -67,21 +67,22 @@ func (s *loans) watch(now clock.Time) {
 			r.watched = false
 		}
 	}
-	clear(s.watched[len(keep):])
-	s.watched = keep
+	clear(b.watched[len(keep):])
+	b.watched = keep
 }
 
 // goesOn reports whether to keep watching: something waits, and is being worked on. A pair without
 // progress is recalled.
-func (r *loan) goesOn(now clock.Time) bool {
+func (r *Loan) goesOn(now clock.Time) bool {
 	waits, moved, still := false, false, false
-	for i, q := range r.ends {
-		n, err := q.sendRing.Pending()
+	for i := range r.ends {
+		q := r.ends[i].Send
+		n, err := q.Pending()
 		if n == 0 && err == nil {
 			continue
 		}
 		waits = true
-		at := q.sendRing.Consumer()
+		at := q.Consumer()
 		op, _ := r.record.Way[i].Inside()
 		moved = moved || at != r.seen[i]
 		still = still || at == r.seen[i] && op == r.tried[i] || !r.record.Way[i].Lent()
@@ -91,7 +92,7 @@ func (r *loan) goesOn(now clock.Time) bool {
 		r.stuck = now
 	}
 	if waits && (still || now.Sub(r.stuck) > tryTime) {
-		r.recall(now)
+		r.Recall(now)
 		return false
 	}
 	r.stall = now.Add(stallTime)

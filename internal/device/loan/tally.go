@@ -1,9 +1,9 @@
-package device
+package loan
 
 import "github.com/softvpi/softvpi/internal/direct"
 
 // moved returns how many messages the programs have moved on the pair.
-func (r *loan) moved() (n uint64) {
+func (r *Loan) moved() (n uint64) {
 	for i := range r.record.Way {
 		for op := range direct.Counts {
 			n += r.record.Way[i].Count(op).Messages
@@ -13,12 +13,12 @@ func (r *loan) moved() (n uint64) {
 }
 
 // fold adds what was moved to the counters of the adapters.
-func (r *loan) fold() {
+func (r *Loan) fold() {
 	for i := range r.record.Way {
-		q, p := r.ends[i], r.ends[1-i]
+		q, p := &r.ends[i], &r.ends[1-i]
 		for op := range direct.Counts {
 			now, was := r.record.Way[i].Count(op), &r.counted[i][op]
-			from, to := q.adapter.engine.Counters(), p.adapter.engine.Counters()
+			from, to := q.Engine.Counters(), p.Engine.Counters()
 			from.DirectMessages += now.Messages - was.Messages
 			from.DirectBytes += now.Bytes - was.Bytes
 			if op == direct.CountRead || op == direct.CountAtomic {
@@ -29,17 +29,6 @@ func (r *loan) fold() {
 			to.LocalInboundPackets += now.Packets - was.Packets
 			to.LocalInboundBytes += now.Bytes - was.Bytes
 			*was = now
-		}
-	}
-}
-
-// foldAll updates the counters from all pairs.
-func (h *Host) foldAll() {
-	for _, c := range h.clients {
-		for r := range c.loans {
-			if r.ends[0].client == c {
-				r.fold()
-			}
 		}
 	}
 }

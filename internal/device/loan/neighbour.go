@@ -1,6 +1,4 @@
-package device
-
-import "github.com/softvpi/softvpi/internal/direct"
+package loan
 
 // Neighbour is the connection to an attached program that takes part in the direct path, as far as the
 // loop needs it. The methods are called with the baton held: they must not block or call into the Host.
@@ -33,25 +31,4 @@ type Introduction struct {
 	Owner  uint32 // its owner number for claiming slots of completion queues
 	Record Place
 	Now    uint64 // on the clock of completions
-}
-
-// export enters a region of a client into its key table.
-func (c *Client) export(m *mr) {
-	if !c.direct {
-		return
-	}
-	r := m.region
-	k := direct.Key{
-		Key: r.Key, Adapter: m.pd.adapter.index, PD: uint32(r.PD), Access: uint32(r.Access),
-		Start: r.Start(), Length: r.Length, Address: r.Base, Segment: m.segment, Offset: m.offset,
-	}
-	m.exported = c.keys.Add(k)
-}
-
-// withdraw removes a region from the key table. Programs may still be using it.
-func (m *mr) withdraw(c *Client) {
-	if m.exported {
-		c.keys.Remove(m.pd.adapter.index, m.region.Key)
-		m.exported = false
-	}
 }

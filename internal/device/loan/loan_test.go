@@ -1,0 +1,276 @@
+package loan
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/direct"
+)
+
+// A pair is lent when it has waited, and its programs are introduced once for the arenas that they have.
+func TestLend(t *testing.T) {
+	b := newBench(t)
+	b.loan.Want(b.now)
+	if d := b.book.Deadline(); d != b.now.Add(firstWait) {
+		t.Errorf("the deadline is %v, want %v", d, firstWait)
+	}
+	b.pass(firstWait - 1)
+	if b.lent() || !b.loan.AtHome() {
+		t.Fatal("lent before it has waited")
+	}
+	b.pass(1)
+	if !b.lent() || b.loan.AtHome() {
+		t.Fatal("not lent")
+	}
+	for again := range 2 {
+		for i, p := range b.programs {
+			if len(p.introduced) != 1+again {
+				t.Fatalf("program %d was introduced %d times, want %d", i, len(p.introduced), 1+again)
+			}
+			in := p.introduced[again]
+			if in.QP != b.ends[i].Handle || in.Role != uint32(i) || in.Owner != b.loan.owners[i] {
+				t.Errorf("program %d was told %+v", i, in)
+			}
+		}
+		b.loan.Recall(b.now)
+		b.lend() // with the arenas that are known
+		b.loan.Recall(b.now)
+		b.arenas++
+		b.lend()
+	}
+}
+
+// Policies, completion queues and a program that has left keep a pair in the engine.
+func TestNotLent(t *testing.T) {
+	for name, keep := range map[string]func(*bench){
+		"policy":           func(b *bench) { b.denied = true },
+		"completion queue": func(b *bench) { b.recv[1].closed = true },
+		"program":          func(b *bench) { b.part[0].Leave() },
+		"end":              func(b *bench) { b.loan.End() },
+	} {
+		b := newBench(t)
+		keep(b)
+		b.loan.Want(b.now)
+		b.pass(time.Second)
+		if b.lent() || !b.loan.AtHome() {
+			t.Errorf("%s: lent", name)
+		}
+	}
+}
+
+// A recalled pair is at home when no program is in the middle of an operation; one that stays there is
+// ended, once.
+func TestRecall(t *testing.T) {
+	b := newBench(t)
+	b.lend()
+	b.enter(1)
+	if b.loan.Recall(b.now) || b.record.Way[0].Lent() {
+		t.Fatal("at home in the middle of an operation, or lent still")
+	}
+	b.pass(recallTime)
+	if len(b.programs[1].ended) != 0 {
+		t.Fatal("ended too soon")
+	}
+	b.pass(1)
+	b.pass(1)
+	var e *command.Error
+	if len(b.programs[0].ended) != 0 || len(b.programs[1].ended) != 1 || !errors.As(b.programs[1].ended[0], &e) || e.Code != command.TimedOut {
+		t.Fatalf("ended: %v, %v", b.programs[0].ended, b.programs[1].ended)
+	}
+	if b.loan.AtHome() {
+		t.Fatal("at home while the program may be writing")
+	}
+	b.part[1].Leave()
+	b.pass(recallLook)
+	if !b.loan.AtHome() {
+		t.Fatal("not at home after the program has left")
+	}
+}
+
+// Each lending that moves few messages doubles the wait for the next, up to a limit; one that is worth it
+// makes it short again.
+func TestWait(t *testing.T) {
+	b := newBench(t)
+	for want := 2 * firstWait; want < 4*maxWait; want *= 2 {
+		b.lend()
+		b.record.Way[0].Messages[direct.CountRead] += worthLending - 1
+		b.loan.Recall(b.now)
+		if got := b.loan.wait; got != min(want, maxWait) {
+			t.Fatalf("waits for %v, want %v", got, min(want, maxWait))
+		}
+	}
+	b.lend()
+	b.record.Way[0].Messages[direct.CountRead] += worthLending
+	b.loan.Recall(b.now)
+	if b.loan.wait != firstWait {
+		t.Errorf("waits for %v, want %v", b.loan.wait, firstWait)
+	}
+}
+
+// Requests that a program leaves in its ring are the engine's after stallTime; while it tries, and fails,
+// after tryTime.
+func TestRequestsWait(t *testing.T) {
+	b := newBench(t)
+	b.lend()
+	b.post(0)
+	b.pass(stallTime - 1)
+	if !b.lent() {
+		t.Fatal("recalled too soon")
+	}
+	b.pass(1)
+	if b.lent() {
+		t.Fatal("still lent, and the program does nothing")
+	}
+
+	b = newBench(t)
+	b.lend()
+	b.post(0)
+	for waited := stallTime; waited <= tryTime; waited += stallTime {
+		b.record.Way[0].Op += 2
+		b.pass(stallTime)
+		if !b.lent() {
+			t.Fatalf("recalled after %v, while the program tries", waited)
+		}
+	}
+	b.record.Way[0].Op += 2
+	b.pass(stallTime)
+	if b.lent() {
+		t.Fatal("still lent, and nothing moves")
+	}
+}
+
+// A direction that its program gave back with requests in it comes home with their doorbell.
+func TestGivenBack(t *testing.T) {
+	b := newBench(t)
+	b.lend()
+	b.record.Way[0].Recall() // what the program does
+	b.loan.Rung(b.ends[0].QP)
+	if b.loan.AtHome() {
+		t.Fatal("at home without a request")
+	}
+	b.post(0)
+	if !b.loan.AtHome() {
+		t.Fatal("not at home")
+	}
+}
+
+// The driver raises the events that a program left to it, and those of the peer of a program that died.
+func TestEvents(t *testing.T) {
+	b := newBench(t)
+	b.lend()
+	b.record.Way[0].Raised = direct.RaiseSend | direct.RaiseRecv
+	b.loan.Rung(b.ends[0].QP)
+	if b.send[0].raised != 1 || b.recv[1].raised != 1 || b.send[1].raised+b.recv[0].raised != 0 {
+		t.Errorf("raised: %+v, %+v", b.send, b.recv)
+	}
+	b.part[0].Leave()
+	b.loan.Recall(b.now)
+	if b.send[0].raised != 1 || b.recv[1].raised != 2 || b.recv[0].raised != 0 {
+		t.Errorf("raised after a program died: %+v, %+v", b.send, b.recv)
+	}
+}
+
+// A connection that must use packets leaves the local path when it is at home.
+func TestApart(t *testing.T) {
+	b := newBench(t)
+	b.lend()
+	b.apart = true
+	b.loan.Recall(b.now)
+	if b.ends[0].QP.Local() {
+		t.Error("on the local path still")
+	}
+	b.pass(time.Second)
+	if b.lent() {
+		t.Error("lent again")
+	}
+}
+
+// What programs moved is counted by the adapters once: what a read brings, by the other end.
+func TestFold(t *testing.T) {
+	b := newBench(t)
+	b.lend()
+	w := &b.record.Way[0]
+	w.Messages[direct.CountRead], w.Packets[direct.CountRead], w.Bytes[direct.CountRead] = 2, 3, 4
+	b.part[0].Fold()
+	b.part[1].Fold()
+	b.loan.Recall(b.now)
+	b.loan.End()
+	b.loan.End()
+	c := b.ends[0].Engine.Counters()
+	if c.DirectMessages != 2 || c.DirectBytes != 4 || c.LocalOutboundPackets != 3 || c.LocalInboundBytes != 4 {
+		t.Errorf("%+v", *c)
+	}
+	if !b.over || len(b.part[0].Loans())+len(b.part[1].Loans()) != 0 {
+		t.Error("the loan has not ended")
+	}
+}
+
+// The record lasts as long as one of the queue pairs.
+func TestDrop(t *testing.T) {
+	b := newBench(t)
+	b.loan.End()
+	b.loan.Drop()
+	if b.programs[0].unshared != 0 {
+		t.Error("unshared while a program may look at it")
+	}
+	b.loan.Drop()
+	if b.programs[0].unshared != 1 {
+		t.Error("not unshared")
+	}
+}
+
+// The operations that may use a program's memory are over when each has ended, a later one does not
+// count; those that never end are recalled.
+func TestOperations(t *testing.T) {
+	b := newBench(t)
+	b.lend()
+	if !b.part[1].Operations(b.now).Over(b.now) {
+		t.Error("there is no operation")
+	}
+	b.enter(0)
+	o := b.part[1].Operations(b.now)
+	if o.Over(b.now) {
+		t.Fatal("over in the middle of an operation")
+	}
+	b.leave(0)
+	b.enter(0)
+	if !o.Over(b.now) {
+		t.Error("the next operation counts")
+	}
+	o = b.part[1].Operations(b.now)
+	b.now = b.now.Add(recallTime + 1)
+	if o.Over(b.now) || b.lent() {
+		t.Error("an operation that never ends was not recalled")
+	}
+	b.part[0].Leave()
+	b.pass(recallLook)
+	if !o.Over(b.now) {
+		t.Error("not over at home")
+	}
+}
+
+// Pairs are lent between programs of one user that take part and have not left.
+func TestBetween(t *testing.T) {
+	program := func(uid int) *Program {
+		p, err := NewProgram(&neighbour{}, uid, func() int { return 1 })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	gone := program(1)
+	gone.Leave()
+	for _, c := range []struct {
+		p, q *Program
+		want bool
+	}{
+		{program(1), program(1), true}, {program(1), program(2), false}, {nil, program(1), false}, {program(1), nil, false},
+		{gone, program(1), false}, {program(1), gone, false},
+	} {
+		if got := Between(c.p, c.q); got != c.want {
+			t.Errorf("%+v and %+v: %v", c.p, c.q, got)
+		}
+	}
+}
