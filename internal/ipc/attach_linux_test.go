@@ -19,44 +19,50 @@ type clientConfig = device.ClientConfig
 
 var ctx = context.Background()
 
+// TestAttachTellsWhoIsThere: the driver learns a program's name, process and user when it attaches, with characters
+// that could confuse a terminal replaced, and the program learns the driver's.
 func TestAttachTellsWhoIsThere(t *testing.T) {
 	h, c := pair(t, ServerConfig{Driver: "softvpi 1"}, Options{Name: "prog\x01"})
 	cfg := h.only(t).cfg
 	if cfg.Name != "prog?" || cfg.PID != os.Getpid() || cfg.UID != os.Getuid() || !cfg.Attached {
-		t.Errorf("%+v", cfg)
+		t.Errorf("the driver knows the program as %+v", cfg)
 	}
 	if name, pid := c.Driver(); name != "softvpi 1" || pid != os.Getpid() {
-		t.Errorf("driver %q %d", name, pid)
+		t.Errorf("the driver is %q, process %d; want \"softvpi 1\" and this process", name, pid)
 	}
 }
 
+// TestDialWithoutDriver: Dial reports that the socket does not exist if no driver runs.
 func TestDialWithoutDriver(t *testing.T) {
 	if _, err := Dial(ctx, t.TempDir()+"/none", Options{}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want %v", err, fs.ErrNotExist)
 	}
 }
 
+// TestDriverRefuses: if the driver refuses a session, Dial returns the driver's error.
 func TestDriverRefuses(t *testing.T) {
 	h := &fakeHost{refuse: command.Errorf(command.Exhausted, "no room")}
 	_, path := serve(t, h, ServerConfig{})
 	if _, err := Dial(ctx, path, Options{}); !isCode(err, command.Exhausted) {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want exhausted", err)
 	}
 }
 
+// TestMaxClients: a program beyond MaxClients is refused, and the first one is still served.
 func TestMaxClients(t *testing.T) {
 	h := &fakeHost{}
 	_, path := serve(t, h, ServerConfig{MaxClients: 1})
 	c := dial(t, path, Options{})
 	if _, err := Dial(ctx, path, Options{}); !isCode(err, command.Exhausted) {
-		t.Errorf("second: %v", err)
+		t.Errorf("second program: error %v, want exhausted", err)
 	}
 	if _, err := c.AllocPD(ctx, 0); err != nil {
-		t.Errorf("first: %v", err)
+		t.Errorf("first program: %v", err)
 	}
 }
 
-// A driver that has no descriptor left for a program says so in its answer.
+// TestNoDescriptorForProgram: a driver that has no descriptor left for a program refuses it with an error that says
+// so, and serves the next one.
 func TestNoDescriptorForProgram(t *testing.T) {
 	s, path := serve(t, &fakeHost{}, ServerConfig{})
 	kept := s.wakeW
@@ -64,20 +70,22 @@ func TestNoDescriptorForProgram(t *testing.T) {
 	_, err := Dial(ctx, path, Options{})
 	s.wakeW = kept
 	if !isCode(err, command.Exhausted) || !strings.Contains(err.Error(), "wake pipe") {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want exhausted, naming the wake pipe", err)
 	}
 	dial(t, path, Options{})
 }
 
+// TestErrorsCrossWithTheirClass: an error of the driver reaches the program with its class and text.
 func TestErrorsCrossWithTheirClass(t *testing.T) {
 	_, c := pair(t, ServerConfig{}, Options{})
 	_, err := c.AllocPD(ctx, 7)
 	if !isCode(err, command.NotFound) || err.Error() != "no such object: adapter 7: there is 1" {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want not found, about adapter 7", err)
 	}
 }
 
-// Rings in new arenas are there when the answer that names them is.
+// TestArenasComeBeforeTheirRings: when a program gets the answer that names a ring in a new arena, it has mapped that
+// arena.
 func TestArenasComeBeforeTheirRings(t *testing.T) {
 	h, c := pair(t, ServerConfig{}, Options{})
 	s := h.only(t)
@@ -101,7 +109,7 @@ func TestArenasComeBeforeTheirRings(t *testing.T) {
 				s.push(t, q.Handle, ring.CQE{ID: uint64(q.Handle)})
 				var out [2]ring.CQE
 				if n := r.Poll(out[:]); n != 1 || out[0].ID != uint64(q.Handle) {
-					t.Errorf("polled %d %+v", n, out[0])
+					t.Errorf("polled %d completions, first %+v; want one of this CQ", n, out[0])
 				}
 			}
 		}()
@@ -112,7 +120,8 @@ func TestArenasComeBeforeTheirRings(t *testing.T) {
 	}
 }
 
-// Events arrive in order, and no more are under way than the program granted.
+// TestEventsInOrderWithBackPressure: events arrive in order, and the driver sends no more of them than the program
+// has granted credit for.
 func TestEventsInOrderWithBackPressure(t *testing.T) {
 	h, c := pair(t, ServerConfig{}, Options{})
 	s := h.only(t)
@@ -136,7 +145,7 @@ func TestEventsInOrderWithBackPressure(t *testing.T) {
 		}
 		for _, e := range out[:k] {
 			if e.Context != uint64(i) {
-				t.Fatalf("event %d at place %d", e.Context, i)
+				t.Fatalf("event %d arrived in place of %d", e.Context, i)
 			}
 			i++
 		}
@@ -144,6 +153,6 @@ func TestEventsInOrderWithBackPressure(t *testing.T) {
 	cctx, cancel := context.WithTimeout(ctx, time.Millisecond)
 	defer cancel()
 	if _, err := c.Events(cctx, out); !isCode(err, command.TimedOut) {
-		t.Errorf("%v", err)
+		t.Errorf("without events: error %v, want timed out", err)
 	}
 }

@@ -12,9 +12,8 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// BenchmarkAttachedWrite writes 1 MB blocks that cycle through 16 MB, 4 at a time,
-// between two programs that share a driver, by how it reaches their memory; memcpy
-// is one thread copying the same blocks.
+// BenchmarkAttachedWrite writes 1 MB blocks that cycle through 16 MB, 4 at a time, between two programs that share a
+// driver, for each way in which the driver reaches their memory. memcpy is one thread copying the same blocks.
 func BenchmarkAttachedWrite(b *testing.B) {
 	const block, blocks, depth = 1 << 20, 16, 4
 	b.Run("memcpy", func(b *testing.B) {
@@ -67,8 +66,8 @@ func BenchmarkAttachedWrite(b *testing.B) {
 	}
 }
 
-// BenchmarkAttachedLatency is a ping-pong of 8-byte writes between two attached
-// programs that poll their memory; an operation is one way.
+// BenchmarkAttachedLatency is a ping-pong of 8-byte writes between two attached programs that poll their memory; an
+// operation is one way.
 func BenchmarkAttachedLatency(b *testing.B) {
 	ctx := b.Context()
 	addrs := bed.Addrs()
@@ -79,7 +78,7 @@ func BenchmarkAttachedLatency(b *testing.B) {
 		defer ends[i].host.Close()
 	}
 	connect(b, ctx, ends[0], ends[1], addrs[0])
-	// Each writes its word 8 into the other's word 0, and takes the completion.
+	// Each end writes its word at offset 8 into the other's word at offset 0, and takes the completion.
 	turn := func(e, peer *end, n uint64) {
 		atomic.StoreUint64((*uint64)(unsafe.Pointer(&e.mr.Bytes()[8])), n)
 		ok(b, e.qp.PostSend(&verbs.SendWR{Op: verbs.OpWrite, Flags: verbs.Signaled, SGE: []verbs.SGE{e.mr.SGE(8, 8)},

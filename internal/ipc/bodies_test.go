@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/direct"
 )
 
-// bodies are all structs that travel.
+// bodies holds one value of every struct that is sent between program and driver, or shared.
 var bodies = []any{
 	hello{}, welcome{}, goodbye{}, arenaBody{}, credit{}, adapterArgs{}, handleArgs{}, windowArgs{}, resizeArgs{},
 	multicastArgs{}, destroyArgs{}, bindArgs{}, listenArgs{}, attributesArgs{}, segmentArgs{}, segmentReply{}, empty{},
@@ -24,8 +24,8 @@ var bodies = []any{
 	direct.Key{}, direct.RingAt{}, direct.Terms{}, direct.Direction{}, // in shared memory
 }
 
-// A C struct with the same fields has the same layout: packed encoding and
-// natural alignment agree.
+// TestBodiesHaveCLayout: a C struct with the same fields has the same layout, because packed encoding and natural
+// alignment agree.
 func TestBodiesHaveCLayout(t *testing.T) {
 	for _, b := range bodies {
 		typ := reflect.TypeOf(b)
@@ -63,13 +63,14 @@ func cLayout(t *testing.T, typ reflect.Type, path string) (size, align int) {
 	return 0, 0
 }
 
+// TestRequestsFitTheirFrame: every body, and the largest push of events, fits into a frame.
 func TestRequestsFitTheirFrame(t *testing.T) {
 	for _, b := range bodies {
 		if n := binary.Size(b); n+headerSize > maxRequest {
-			t.Errorf("%T: %d bytes", b, n)
+			t.Errorf("%T has %d bytes, more than fit a request of %d", b, n, maxRequest)
 		}
 	}
 	if n := headerSize + maxPush*binary.Size(command.Event{}); n > maxFrame {
-		t.Errorf("pushed events: %d bytes", n)
+		t.Errorf("a frame of pushed events has %d bytes, more than %d", n, maxFrame)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// streams makes the two ends of a unix stream.
+// streams returns the two ends of a Unix stream socket.
 func streams(t *testing.T) (a, b *net.UnixConn) {
 	t.Helper()
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -31,8 +31,8 @@ func streams(t *testing.T) (a, b *net.UnixConn) {
 	return ends[0], ends[1]
 }
 
-// Frames that many send at a time arrive whole, each once, and those of one sender in
-// their order, however they were put together; descriptors come with them.
+// TestFramesOfManySenders: frames that many goroutines send at a time arrive whole, each once, and those of one
+// sender in order, however they were combined. Descriptors arrive with their frames.
 func TestFramesOfManySenders(t *testing.T) {
 	const senders, frames = 8, 300
 	a, b := streams(t)
@@ -71,7 +71,7 @@ func TestFramesOfManySenders(t *testing.T) {
 		}
 		s := int(h.ID)
 		if s >= senders || len(body) != s*16+4 {
-			t.Fatalf("a frame of sender %d with %d bytes", s, len(body))
+			t.Fatalf("got a frame of sender %d with %d bytes", s, len(body))
 		}
 		if n := binary.LittleEndian.Uint32(body[s*16:]); n != next[s] {
 			t.Fatalf("sender %d: frame %d, want %d", s, n, next[s])
@@ -88,13 +88,14 @@ func TestFramesOfManySenders(t *testing.T) {
 	wg.Wait()
 }
 
-// Who sends on a stream that has ended hears of it, at the latest with the next frame.
+// TestSendingOnAStreamThatEnded: a send on a stream that has ended returns an error, at the latest with the second
+// frame.
 func TestSendingOnAStreamThatEnded(t *testing.T) {
 	a, b := streams(t)
 	b.Close()
 	w := newWriter(a, 0)
 	first := w.along(opCredit, 1, nil)
 	if second := w.along(opCredit, 2, nil); first == nil && second == nil {
-		t.Error("two frames were sent to nobody")
+		t.Error("two frames were sent on a stream that has ended, without an error")
 	}
 }

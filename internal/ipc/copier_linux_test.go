@@ -10,7 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/memory"
 )
 
-// transfers runs deferred copies to their end.
+// transfers carries out deferred copies until all of them have ended, and returns their results.
 func transfers(t *testing.T, d memory.Deferred, list ...memory.Transfer) []memory.Finished {
 	t.Helper()
 	var done []memory.Finished
@@ -28,10 +28,12 @@ func transfers(t *testing.T, d memory.Deferred, list ...memory.Transfer) []memor
 	return done
 }
 
+// TestCopier: with the copier, the program copies to and from its own memory for the driver: writes, reads and
+// atomics, with an error where the memory is gone.
 func TestCopier(t *testing.T) {
 	h, c := pair(t, ServerConfig{}, Options{Path: command.MemoryCopier})
 	if c.MemoryPath() != command.MemoryCopier || h.only(t).cfg.MemoryPath != command.MemoryCopier {
-		t.Fatalf("path %d %s", c.MemoryPath(), h.only(t).cfg.MemoryPath)
+		t.Fatalf("the program uses memory path %d, the driver %s, want the copier", c.MemoryPath(), h.only(t).cfg.MemoryPath)
 	}
 	b, addr := ordinary(t, 64)
 	m, err := c.RegisterMemory(ctx, command.RegisterMemory{Base: addr, Length: uint64(len(b))})
@@ -56,7 +58,7 @@ func TestCopier(t *testing.T) {
 		memory.Transfer{Kind: 77, Tag: 9, Addr: addr},
 	)
 	if len(done) != 9 {
-		t.Fatalf("%d ended", len(done))
+		t.Fatalf("%d copies ended, want 9", len(done))
 	}
 	for i, want := range []struct {
 		old  uint64
@@ -68,10 +70,11 @@ func TestCopier(t *testing.T) {
 		}
 	}
 	if string(read) != "hello" || b[32] != 7 {
-		t.Errorf("%q %d", read, b[32])
+		t.Errorf("read %q and the operand is %d, want \"hello\" and 7", read, b[32])
 	}
 }
 
+// TestCopierMany: many copies at a time arrive completely.
 func TestCopierMany(t *testing.T) {
 	h, c := pair(t, ServerConfig{}, Options{Path: command.MemoryCopier})
 	b, addr := ordinary(t, 1<<20)
@@ -95,11 +98,11 @@ func TestCopierMany(t *testing.T) {
 		}
 	}
 	if !bytes.Equal(b, src) {
-		t.Error("bytes differ")
+		t.Error("the bytes copied differ from the source")
 	}
 }
 
-// A copier that hangs costs its program only.
+// TestCopierHangs: a copier that hangs costs its own program its session, and nothing else.
 func TestCopierHangs(t *testing.T) {
 	h := &fakeHost{}
 	_, path := serve(t, h, ServerConfig{CopierTimeout: 50 * time.Millisecond})
@@ -111,13 +114,13 @@ func TestCopierHangs(t *testing.T) {
 	}
 	s := h.only(t)
 	d := s.region(m.Handle).Remote.(memory.Deferred)
-	c.stop.Store(true) // its copier ends soon, in the middle of things as it were
+	c.stop.Store(true) // its copier ends soon, in the middle of its work
 	eventually(t, "a copy fails", func() bool {
 		done := transfers(t, d, memory.Transfer{Kind: memory.CopyWrite, Addr: addr, Data: b})
 		return len(done) == 1 && errors.Is(done[0].Err, memory.ErrGone)
 	})
 	eventually(t, "disconnected", func() bool { return h.count() == 0 })
 	if _, err := c.AllocPD(ctx, 0); !isCode(err, command.Removed) || !bytes.Contains([]byte(err.Error()), []byte("copier")) {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want removed, naming the copier", err)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Who is alone offers the processor after patience looks; while others take it, after
-// each; and after crowdOffers that nobody took, seldom again.
+// TestCrowdOffersWhatIsTaken: a poller that is alone offers the processor once every patience looks. While others
+// take the offers it offers after each look, until crowdOffers offers in a row were not taken.
 func TestCrowdOffersWhatIsTaken(t *testing.T) {
 	var c crowd
 	offers := func(looks uint32) (n int) {
@@ -36,11 +36,11 @@ func TestCrowdOffersWhatIsTaken(t *testing.T) {
 	}
 	c.offered(takenTime - 1)
 	if n := offers(patience); n != 1 {
-		t.Errorf("after %d: %d offers in %d looks, want 1", crowdOffers, n, patience)
+		t.Errorf("after %d offers that nobody took: %d offers in %d looks, want 1", crowdOffers, n, patience)
 	}
 }
 
-// A look that is not the last of patience offers nothing and does not wait.
+// TestCrowdPoll: only the last of patience looks offers the processor.
 func TestCrowdPoll(t *testing.T) {
 	var c crowd
 	for i := uint32(1); i < patience; i++ {
@@ -49,11 +49,11 @@ func TestCrowdPoll(t *testing.T) {
 		}
 	}
 	if !c.poll(patience) {
-		t.Errorf("look %d did not", patience)
+		t.Errorf("look %d did not offer the processor", patience)
 	}
 }
 
-// Naps become rarer up to maxGap, and begin anew after a long rest.
+// TestCrowdNaps: the gap between naps doubles up to maxGap, and starts again at firstGap after a long rest.
 func TestCrowdNaps(t *testing.T) {
 	var c crowd
 	now := time.Now()
@@ -79,7 +79,7 @@ func TestCrowdNaps(t *testing.T) {
 	}
 }
 
-// Only offers that are taken make weary.
+// TestCrowdWeary: only offers that were taken count towards weariness, and crowdOffers that were not clear the count.
 func TestCrowdWeary(t *testing.T) {
 	var c crowd
 	for range 2 * wearyOffers {
@@ -102,16 +102,16 @@ func TestCrowdWeary(t *testing.T) {
 	}
 }
 
-// A thread with real-time priority that has looked in vain for long sleeps between looks: what
-// it waits for may need its processor, which sched_yield(2) does not give to others then.
+// TestUrgentPollersSleep: a thread with real-time priority that has looked in vain for long sleeps between looks,
+// because sched_yield(2) gives its processor to no thread of lower priority, which may be the one it waits for.
 func TestUrgentPollersSleep(t *testing.T) {
-	runtime.LockOSThread() // and not unlocked: the thread ends with the goroutine
+	runtime.LockOSThread() // never unlocked, so that the thread ends with the goroutine
 	param := struct{ priority int32 }{1}
 	if _, _, err := unix.Syscall(unix.SYS_SCHED_SETSCHEDULER, 0, 1, uintptr(unsafe.Pointer(&param))); err != 0 {
-		t.Skip("no real-time priority here:", err)
+		t.Skip("real-time priority is not permitted:", err)
 	}
 	if !urgent() {
-		t.Fatal("the thread does not know its priority")
+		t.Fatal("a thread with real-time priority is not urgent")
 	}
 	const polls = 50
 	switches := func() int64 {

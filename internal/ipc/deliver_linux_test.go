@@ -12,8 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// However many of the events the one who delivers takes at once, each is dealt with once, and
-// in the order in which they came.
+// TestDeliveredInOrder: however many events a delivery takes at a time, each is delivered once and in order.
 func TestDeliveredInOrder(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	const all = 5000
@@ -64,11 +63,12 @@ func TestDeliveredInOrder(t *testing.T) {
 	stop()
 	<-done
 	if !slices.IsSorted(got) {
-		t.Error("out of order")
+		t.Error("the events were delivered out of order")
 	}
 }
 
-// Events that are delivered grant credit as those that are taken do, and the driver may not push without.
+// TestDeliveryGrantsCredit: delivered events return their credit to the driver as taken ones do, and a push beyond
+// the credit is an error.
 func TestDeliveryGrantsCredit(t *testing.T) {
 	q := newEventQueue(64)
 	q.deliver(func(*command.Event) bool { return true })
@@ -88,14 +88,16 @@ func TestDeliveryGrantsCredit(t *testing.T) {
 	}
 }
 
-// A frame of events goes by the track, however many they are: one that went by the stream would overtake others.
+// TestEventsFitTracks: a frame with the most events fits into a track, because one sent on the stream would overtake
+// others.
 func TestEventsFitTracks(t *testing.T) {
 	if n := headerSize + maxPush*int(unsafe.Sizeof(command.Event{})); n > longFrame {
 		t.Errorf("%d events are a frame of %d bytes: at most %d go by a track", maxPush, n, longFrame)
 	}
 }
 
-// What a command that was begun returns is told once: the answer, the refusal, or that the driver is gone.
+// TestBegin: the result of a command that was begun is reported once: the answer, a refusal, or that the driver is
+// gone.
 func TestBegin(t *testing.T) {
 	h := &fakeHost{}
 	s, path := serve(t, h, ServerConfig{})
@@ -123,10 +125,10 @@ func TestBegin(t *testing.T) {
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if err := c.BeginAccept(ended, command.CMAccept{}, func(error) { t.Error("told of what was not begun") }); !isCode(err, command.Canceled) {
-		t.Error(err)
+	if err := c.BeginAccept(ended, command.CMAccept{}, func(error) { t.Error("a command that was not begun had a result") }); !isCode(err, command.Canceled) {
+		t.Errorf("begin with a context that has ended: error %v, want canceled", err)
 	}
-	// What has no answer as the driver goes is told so, and what comes then is not begun.
+	// A command that has no answer when the driver ends gets an error, and none can be begun after that.
 	waits := make(chan error, 1)
 	if err := c.begin(t.Context(), opCMListen, encode(listenArgs{1, 1}), func(r reply) { waits <- r.err }); err != nil {
 		t.Fatal(err)
@@ -135,16 +137,16 @@ func TestBegin(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-waits; !isCode(err, command.Removed) && !isCode(err, command.Canceled) {
-		t.Error(err)
+		t.Errorf("the driver ended: error %v, want removed or canceled", err)
 	}
 	eventually(t, "the driver is gone", func() bool { return c.calls.failure() != nil })
-	if err := c.BeginAccept(t.Context(), command.CMAccept{}, func(error) { t.Error("told of what was not begun") }); !isCode(err, command.Removed) {
-		t.Error(err)
+	if err := c.BeginAccept(t.Context(), command.CMAccept{}, func(error) { t.Error("a command that was not begun had a result") }); !isCode(err, command.Removed) {
+		t.Errorf("begin after the driver ended: error %v, want removed", err)
 	}
 }
 
-// Who waits for something else takes the driver's frames meanwhile, and so may be the last who does: those
-// who wait for answers are served all the same, whoever leaves first.
+// TestAwait: a goroutine in Await, which waits for something other than an answer, takes frames from the driver
+// meanwhile. Those that wait for answers are served whoever leaves first, and every Await ends.
 func TestAwait(t *testing.T) {
 	_, c := pair(t, ServerConfig{}, Options{})
 	var all sync.WaitGroup
@@ -171,7 +173,7 @@ func TestAwait(t *testing.T) {
 				case 1:
 					token <- struct{}{}
 					if err := c.Await(t.Context(), token); err != nil || len(token) != 0 {
-						t.Error(err, len(token))
+						t.Errorf("awaiting a token: error %v, %d tokens left", err, len(token))
 					}
 				case 2:
 					if err := c.Await(ctx, closed); err != context.DeadlineExceeded {
@@ -184,6 +186,6 @@ func TestAwait(t *testing.T) {
 	}
 	all.Wait()
 	if n := c.tracks.waits.Load(); n != 0 {
-		t.Errorf("%d wait still", n)
+		t.Errorf("%d goroutines still wait", n)
 	}
 }

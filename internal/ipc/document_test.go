@@ -14,7 +14,7 @@ var update = flag.Bool("update", false, "write the layouts into docs/ipc.md")
 
 const document = "../../docs/ipc.md"
 
-// The layouts in docs/ipc.md are those of the structures.
+// TestDocumentHasTheLayouts: the layouts in docs/ipc.md are those of the structures.
 func TestDocumentHasTheLayouts(t *testing.T) {
 	b, err := os.ReadFile(document)
 	if err != nil {
@@ -38,7 +38,7 @@ func TestDocumentHasTheLayouts(t *testing.T) {
 	}
 }
 
-// The document's table of operations is the one that the driver serves.
+// TestDocumentHasTheOperations: docs/ipc.md lists every operation that the driver serves.
 func TestDocumentHasTheOperations(t *testing.T) {
 	b, err := os.ReadFile(document)
 	if err != nil {

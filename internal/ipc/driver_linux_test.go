@@ -44,7 +44,7 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not in time: %s", what)
+			t.Fatalf("still not true after the time limit: %s", what)
 		}
 	}
 }
@@ -60,8 +60,8 @@ type end struct {
 	id   *verbs.ID
 }
 
-// newEnd attaches and makes a QP on the adapter at addr, with n bytes of memory:
-// shared ones, or the program's own.
+// newEnd attaches a program and makes a QP on the adapter at addr, with n bytes of memory: shared with the driver, or
+// the program's own.
 func newEnd(ctx context.Context, socket string, addr netip.Addr, n int, shared bool) (*end, error) {
 	h, err := verbs.Attach(ctx, socket)
 	if err != nil {
@@ -116,8 +116,8 @@ func (e *end) next(ctx context.Context) error {
 
 var param = verbs.ConnParam{ResponderResources: 4, InitiatorDepth: 4}
 
-// Writes, reads, sends and atomics to and from memory that the driver reaches in
-// each way, over the wire path and where the adapters are on one loop.
+// TestMemoryPathsCarryData: writes, reads, sends and atomics work with memory that the driver reaches in each way, on
+// the wire and where the adapters are on one loop.
 func TestMemoryPathsCarryData(t *testing.T) {
 	for _, path := range []string{"mapped", "process_vm", "copier"} {
 		t.Run(path, func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestMemoryPathsCarryData(t *testing.T) {
 			client := get(newEnd(ctx, socket, addrs[1], n, path == "mapped"))(t)
 			defer client.host.Close()
 			if got := client.mr.Path().String(); got != path {
-				t.Fatalf("memory is reached by %s", got)
+				t.Fatalf("memory is reached by %s, want %s", got, path)
 			}
 			connect(t, ctx, server, client, addrs[0])
 			exercise(t, ctx, server, client)
@@ -203,19 +203,19 @@ func exercise(t *testing.T, ctx context.Context, server, client *end) {
 	ok(t, client.do(ctx, verbs.SendWR{Op: verbs.OpFetchAdd, Add: 2, SGE: []verbs.SGE{client.mr.SGE(0, 8)},
 		RemoteAddr: server.mr.RemoteAddr() + 64, RKey: server.mr.RKey()}))
 	if old, now := atomic.LoadUint64(old), atomic.LoadUint64(now); old != 40 || now != 42 {
-		t.Errorf("fetch and add: old %d, now %d", old, now)
+		t.Errorf("fetch and add: old %d, now %d; want 40 and 42", old, now)
 	}
 	ok(t, client.do(ctx, verbs.SendWR{Op: verbs.OpCompareSwap, Compare: 42, Swap: 7, SGE: []verbs.SGE{client.mr.SGE(0, 8)},
 		RemoteAddr: server.mr.RemoteAddr() + 64, RKey: server.mr.RKey()}))
 	if old, now := atomic.LoadUint64(old), atomic.LoadUint64(now); old != 42 || now != 7 {
-		t.Errorf("compare and swap: old %d, now %d", old, now)
+		t.Errorf("compare and swap: old %d, now %d; want 42 and 7", old, now)
 	}
 }
 
 func init() { ipc.Traffic = traffic }
 
-// traffic attaches, connects to where arg says and writes until it is killed.
-// arg: socket, own address, peer, "shared" or "own" memory.
+// traffic is a program that attaches, connects and writes until it is killed. arg: socket, own address, peer,
+// "shared" or "own" memory, and the rkey to write with.
 func traffic(arg string) error {
 	f := strings.Split(arg, ",")
 	ctx := context.Background()
@@ -239,7 +239,7 @@ func traffic(arg string) error {
 	}
 }
 
-// rkey is where the peer may write.
+// rkey is the address and key with which a program may write to its peer.
 type rkey struct {
 	addr uint64
 	key  uint32
@@ -251,8 +251,8 @@ func (r *rkey) parse(f []string) {
 	r.key = uint32(k)
 }
 
-// A program killed in the middle of its traffic leaves no object in the adapters,
-// and its peer's QP ends in error.
+// TestKillUnderTraffic: a program that is killed in the middle of its traffic leaves no object in the adapters and no
+// descriptor in the driver, and its peer's QP ends with an error.
 func TestKillUnderTraffic(t *testing.T) {
 	n, err := strconv.Atoi(os.Getenv("SOFTVPI_TEST_KILLS"))
 	if err != nil {
@@ -278,8 +278,8 @@ func TestKillUnderTraffic(t *testing.T) {
 	}
 }
 
-// openFDs counts descriptors other than UDP sockets, of which the adapters keep a
-// pool that grows to its size.
+// openFDs returns the number of this process's descriptors other than UDP sockets, of which the adapters keep a pool
+// that grows to its size.
 func openFDs(t testing.TB) (n int) {
 	t.Helper()
 	for _, e := range get(os.ReadDir("/proc/self/fd"))(t) {
@@ -315,7 +315,7 @@ func killOne(t *testing.T, dh *device.Host, socket string, addrs [2]netip.Addr, 
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	if err != nil || line != "running\n" {
-		t.Fatalf("program says %q %v", line, err)
+		t.Fatalf("the program said %q (%v), want \"running\"", line, err)
 	}
 	eventually(t, "the peer's QP ends in error", func() bool {
 		info, err := server.qp.Query()
@@ -323,8 +323,8 @@ func killOne(t *testing.T, dh *device.Host, socket string, addrs [2]netip.Addr, 
 	})
 }
 
-// Programs that write rubbish into all that they share with the driver do not
-// touch the traffic of others.
+// TestScribblersHarmNobody: programs that write random bytes into everything they share with the driver do not
+// disturb the traffic of others.
 func TestScribblersHarmNobody(t *testing.T) {
 	ctx := bed.Context(t)
 	addrs := bed.Addrs()
@@ -347,7 +347,7 @@ func TestScribblersHarmNobody(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 		if err != nil || line != "scribbling\n" {
-			t.Fatalf("program says %q %v", line, err)
+			t.Fatalf("the program said %q (%v), want \"scribbling\"", line, err)
 		}
 	}
 	eventually(t, "scribblers torn down", func() bool { return len(dh.Snapshot().Clients) == 2 })

@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// A driver that goes away ends every wait with the reason.
+// TestDriverGoes: when the driver ends, every wait of a program ends with the reason.
 func TestDriverGoes(t *testing.T) {
 	h := &fakeHost{}
 	srv, path := serve(t, h, ServerConfig{})
@@ -26,18 +26,20 @@ func TestDriverGoes(t *testing.T) {
 	srv.Close()
 	for range 3 {
 		if err := <-errs; !isCode(err, command.Removed) && !isCode(err, command.Canceled) {
-			t.Errorf("%v", err)
+			t.Errorf("error %v, want removed or canceled", err)
 		}
 	}
 	_, err = c.AllocPD(ctx, 0)
 	if !isCode(err, command.Removed) || !bytes.Contains([]byte(err.Error()), []byte("stopping")) {
-		t.Errorf("after: %v", err)
+		t.Errorf("a command after the driver stopped: error %v, want removed: stopping", err)
 	}
 	if n := h.count(); n != 0 {
 		t.Errorf("%d sessions left", n)
 	}
 }
 
+// TestCancelReachesTheDriver: a canceled context cancels the command in the driver, and the caller gets the driver's
+// answer to that.
 func TestCancelReachesTheDriver(t *testing.T) {
 	_, c := pair(t, ServerConfig{}, Options{})
 	cctx, cancel := context.WithCancel(ctx)
@@ -53,7 +55,8 @@ func TestCancelReachesTheDriver(t *testing.T) {
 	}
 }
 
-// After Close what is mapped stays readable for goroutines that still look.
+// TestUseAfterClose: what the client has mapped stays readable after Close, for goroutines that still look at it, and
+// calls return that it was closed.
 func TestUseAfterClose(t *testing.T) {
 	_, c := pair(t, ServerConfig{}, Options{})
 	q, err := c.CreateCQ(ctx, command.CreateCQ{Depth: 4})
@@ -69,13 +72,13 @@ func TestUseAfterClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a[0][0] != 0 || mem[0] != 0 {
-		t.Error("old bytes")
+		t.Error("mapped memory is not cleared after Close")
 	}
 	c.Doorbell(1)
 	if _, err := c.WaitCQ(ctx, q.Handle, 0); !isCode(err, command.Canceled) {
-		t.Errorf("%v", err)
+		t.Errorf("WaitCQ after Close: error %v, want canceled", err)
 	}
 	if _, _, err := c.AllocSegment(ctx, 1); !isCode(err, command.Canceled) {
-		t.Errorf("%v", err)
+		t.Errorf("AllocSegment after Close: error %v, want canceled", err)
 	}
 }

@@ -7,32 +7,32 @@ import (
 	"github.com/softvpi/softvpi/internal/device"
 )
 
-// Credit that somebody has reserved is nobody else's until it is settled, and counts as granted meanwhile.
+// TestCredits: reserved credit can be reserved by nobody else until it is settled, and counts as granted meanwhile.
 func TestCredits(t *testing.T) {
 	c := newCredits()
 	if n := c.grant(10); n != 10 {
-		t.Errorf("%d granted", n)
+		t.Errorf("%d granted, want 10", n)
 	}
 	if n := c.reserve(7); n != 7 {
-		t.Errorf("%d reserved of 10", n)
+		t.Errorf("%d reserved of 10, want 7", n)
 	}
 	if n := c.reserve(7); n != 3 {
-		t.Errorf("%d reserved of 3", n)
+		t.Errorf("%d reserved of the remaining 3, want 3", n)
 	}
 	if n := c.grant(5); n != 15 {
-		t.Errorf("%d granted, none used", n)
+		t.Errorf("%d granted with none used, want 15", n)
 	}
 	c.settle(7, 2)
 	c.settle(3, 3)
 	if n := c.reserve(100); n != 10 {
-		t.Errorf("%d reserved, 5 of 15 were used", n)
+		t.Errorf("%d reserved after 5 of 15 were used, want 10", n)
 	}
 	if n := c.reserve(1); n != 0 {
-		t.Errorf("%d reserved of none", n)
+		t.Errorf("%d reserved of none, want 0", n)
 	}
 }
 
-// takingSession is a session whose events whoever has the baton may take.
+// takingSession is a session whose events are taken by whoever holds the lock of the loop.
 type takingSession struct {
 	*fakeSession
 	list []command.Event
@@ -44,7 +44,7 @@ func (s *takingSession) TakeEvents(out []command.Event) int {
 	return n
 }
 
-// takingHost has sessions of that kind.
+// takingHost is a host whose sessions are takingSessions.
 type takingHost struct {
 	fakeHost
 	made chan *takingSession
@@ -60,13 +60,14 @@ func (h *takingHost) NewClient(cfg device.ClientConfig) (Session, error) {
 	return taking, nil
 }
 
-// Events that are told of go by the track as far as there is credit and room, and no further: the others are left.
+// TestToldEvents: events that the driver is told of go into the track as far as there is credit and room; the others
+// are left for later, and none is lost or reordered.
 func TestToldEvents(t *testing.T) {
 	h := &takingHost{made: make(chan *takingSession, 1)}
 	_, path := serve(t, h, ServerConfig{})
 	c := dial(t, path, Options{})
 	s := <-h.made
-	if _, err := c.AllocPD(t.Context(), 0); err != nil { // the tracks are there
+	if _, err := c.AllocPD(t.Context(), 0); err != nil { // after this the tracks exist
 		t.Fatal(err)
 	}
 	const all = 1000
@@ -76,7 +77,7 @@ func TestToldEvents(t *testing.T) {
 	for range all {
 		s.cfg.News()
 	}
-	if len(s.list) > all-maxPush || len(s.list) < all-eventCredits { // some may be reserved, or have no room
+	if len(s.list) > all-maxPush || len(s.list) < all-eventCredits { // some may be reserved, or find no room
 		t.Fatalf("%d events are left of %d, with credit for %d", len(s.list), all, eventCredits)
 	}
 	out := make([]command.Event, 16)
@@ -91,7 +92,7 @@ func TestToldEvents(t *testing.T) {
 			}
 			next++
 		}
-		if _, err := c.AllocPD(t.Context(), 0); err != nil { // the driver has the credit
+		if _, err := c.AllocPD(t.Context(), 0); err != nil { // after this the driver has the credit
 			t.Fatal(err)
 		}
 		s.cfg.News()

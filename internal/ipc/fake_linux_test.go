@@ -18,7 +18,7 @@ import (
 
 const fakeDoorbells = 64
 
-// fakeHost is a Host whose objects the tests look into.
+// fakeHost is a Host whose objects the tests can look at.
 type fakeHost struct {
 	mu       sync.Mutex
 	sessions []*fakeSession
@@ -52,13 +52,13 @@ func (h *fakeHost) NewClient(cfg device.ClientConfig) (Session, error) {
 	return s, nil
 }
 
-// only returns the one session there is.
+// only returns the session of the host, which must have exactly one.
 func (h *fakeHost) only(t testing.TB) *fakeSession {
 	t.Helper()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.sessions) != 1 {
-		t.Fatalf("%d sessions", len(h.sessions))
+		t.Fatalf("%d sessions, want 1", len(h.sessions))
 	}
 	return h.sessions[0]
 }
@@ -112,7 +112,7 @@ func (s *fakeSession) CreateCQ(_ context.Context, c command.CreateCQ) (command.Q
 		Ring: command.Ring{Arena: b.Arena, Offset: b.Offset, Size: uint64(len(b.Bytes))}}, nil
 }
 
-// push completes something on a CQ as the loop does.
+// push adds a completion to a CQ as the loop does.
 func (s *fakeSession) push(t testing.TB, cq command.Handle, e ring.CQE) {
 	t.Helper()
 	s.mu.Lock()
@@ -164,7 +164,7 @@ func (s *fakeSession) Destroy(_ context.Context, kind command.Kind, h command.Ha
 	return nil
 }
 
-// CMListen waits until it is canceled.
+// CMListen blocks until it is canceled.
 func (s *fakeSession) CMListen(ctx context.Context, _ command.Handle, _ uint32) error {
 	<-ctx.Done()
 	return command.Errorf(command.Canceled, "listen was canceled")
@@ -210,7 +210,7 @@ func (s *fakeSession) Close() error {
 	return nil
 }
 
-// serve starts a server over host and returns its socket.
+// serve starts a server for host and returns it with the path of its socket.
 func serve(t testing.TB, host Host, cfg ServerConfig) (*Server, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
@@ -246,7 +246,7 @@ func dial(t testing.TB, path string, o Options) *Client {
 	return c
 }
 
-// pair attaches one client to a fake host.
+// pair returns a fake host and a client that is attached to it.
 func pair(t testing.TB, cfg ServerConfig, o Options) (*fakeHost, *Client) {
 	t.Helper()
 	h := &fakeHost{}
@@ -254,13 +254,13 @@ func pair(t testing.TB, cfg ServerConfig, o Options) (*fakeHost, *Client) {
 	return h, dial(t, path, o)
 }
 
-// eventually waits for what another goroutine brings about; it fails only after
-// far longer than that takes.
+// eventually waits until ok reports true, which another goroutine brings about. It fails after far longer than that
+// takes.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("not in time: %s", what)
+			t.Fatalf("still not true after the time limit: %s", what)
 		}
 	}
 }

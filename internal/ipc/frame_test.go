@@ -10,6 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
+// TestFrameRoundTrip: a frame that was encoded decodes to the same header and body.
 func TestFrameRoundTrip(t *testing.T) {
 	in := command.CMConnect{ID: 1, QP: 2, Timeout: 3, Param: command.ConnParam{PrivateLen: 224}}
 	f := appendFrame(nil, opCMConnect, 0, 77, encode(&in))
@@ -20,10 +21,11 @@ func TestFrameRoundTrip(t *testing.T) {
 	}
 	out, err := decode[command.CMConnect](body)
 	if err != nil || out != in {
-		t.Errorf("%+v %v", out, err)
+		t.Errorf("decoded %+v (%v), want %+v", out, err, in)
 	}
 }
 
+// TestBadFrames: a frame with an impossible header or a short body is refused, and no memory is set aside for it.
 func TestBadFrames(t *testing.T) {
 	var buf []byte
 	for name, f := range map[string][]byte{
@@ -32,33 +34,34 @@ func TestBadFrames(t *testing.T) {
 		"longer than most": append(binary.LittleEndian.AppendUint32(nil, maxRequest+1), make([]byte, 12)...),
 	} {
 		if _, _, err := readFrame(bytes.NewReader(f), &buf, maxRequest); !errors.Is(err, errFrame) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: error %v, want %v", name, err, errFrame)
 		}
 	}
 	if cap(buf) != 0 {
 		t.Errorf("%d bytes set aside for a bad frame", cap(buf))
 	}
 	if _, err := decode[command.CreateQP](make([]byte, 3)); !errors.Is(err, errFrame) {
-		t.Errorf("short body: %v", err)
+		t.Errorf("short body: error %v, want %v", err, errFrame)
 	}
 }
 
+// TestErrorRoundTrip: an error keeps its class and text when it is sent, a long text is cut, and an error of another
+// type becomes an internal one.
 func TestErrorRoundTrip(t *testing.T) {
 	in := command.Errorf(command.Busy, "CQ 7 has 2 QPs")
 	if out := decodeError(encodeError(in)); out.Error() != in.Error() || !errors.Is(out, &command.Error{Code: command.Busy}) {
-		t.Errorf("%v", out)
+		t.Errorf("decoded %v, want %v", out, in)
 	}
 	long := decodeError(encodeError(command.Errorf(command.Busy, "%s", strings.Repeat("é", maxDetail))))
 	if n := len(asError(long).Detail); n != maxDetail {
-		t.Errorf("detail of %d bytes", n)
+		t.Errorf("a long detail has %d bytes, want %d", n, maxDetail)
 	}
 	if out := asError(decodeError(encodeError(errors.New("x")))); out.Code != command.Internal || out.Detail != "x" {
-		t.Errorf("%v", out)
+		t.Errorf("decoded %v, want an internal error \"x\"", out)
 	}
 }
 
-// FuzzFrame: no bytes make the decoders panic, and what is refused sets no
-// memory aside.
+// FuzzFrame: the decoders do not panic on any input, and no memory is set aside for frames that are refused.
 func FuzzFrame(f *testing.F) {
 	f.Add(appendFrame(nil, opHello, 0, 1, encode(hello{Magic: magic})))
 	f.Add(appendFrame(nil, opEvents, 0, 0, encode(command.Event{Type: 1})))

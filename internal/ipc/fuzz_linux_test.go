@@ -9,9 +9,8 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// FuzzSession: whatever an attached program sends, the driver goes on and keeps
-// nothing of it. The input is cut into frames, so that most of them get as far as
-// the commands: an operation, an id and a body each.
+// FuzzSession: whatever an attached program sends, the driver continues and keeps nothing of it. The input is cut
+// into frames of an operation, an id and a body each, so that most of them get as far as the commands.
 func FuzzSession(f *testing.F) {
 	f.Add([]byte{byte(opAllocPD), 1, 4, 0, 0, 0, 0})
 	f.Add([]byte{byte(opCMListen), 1, 8, 0, 0, 0, 0, 0, 0, 0, 0, byte(opCancel), 1, 0})

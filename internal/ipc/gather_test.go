@@ -8,11 +8,11 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// pages is memory that takes its time to become large pages: a byte for each step.
+// pages stands for memory that becomes large pages step by step; it counts the steps for each page.
 type pages struct {
 	mu    sync.Mutex
 	made  map[uint64]int
-	begin chan struct{} // closed: steps without patience may begin
+	begin chan struct{} // closed when steps that nobody waits for may begin
 }
 
 func (p *pages) gather(base, length uint64, patience time.Duration) (done uint64) {
@@ -34,21 +34,22 @@ func (p *pages) count(from, to uint64) (n int) {
 	return n
 }
 
-// Who registers waits for the first step; the rest is made once each, of all regions but those that were forgotten.
+// TestGatherGoesOnByItself: a registration waits for the first step only. The remaining pages are made once each in
+// the background, except those of regions that were forgotten.
 func TestGatherGoesOnByItself(t *testing.T) {
 	p := &pages{made: map[uint64]int{}, begin: make(chan struct{})}
 	g := gatherer{gather: p.gather}
 	for r := range uint64(3) {
 		g.add(command.Handle(r+1), 1000*r, 50)
 		if n := p.count(1000*r, 1000*r+50); n != 1 {
-			t.Fatalf("region %d: %d steps while its program waits", r+1, n)
+			t.Fatalf("region %d: %d steps while its program waits, want 1", r+1, n)
 		}
 	}
 	g.add(4, 5000, 1)
 	close(p.begin)
 	g.forget(2)
 	after := p.count(1000, 1050)
-	g.worker.Wait() // it ends when nothing is left
+	g.worker.Wait() // it ends when no page is left
 	for _, from := range []uint64{0, 2000} {
 		for at := from; at < from+50; at++ {
 			if p.made[at] != 1 {
@@ -60,7 +61,7 @@ func TestGatherGoesOnByItself(t *testing.T) {
 		t.Errorf("%d steps in a region after it was forgotten", n-after)
 	}
 	if p.made[5000] != 1 || len(p.made) != 101+after {
-		t.Errorf("%d pages, one of the last region: %d", len(p.made), p.made[5000])
+		t.Errorf("%d pages were made, that of the last region %d times", len(p.made), p.made[5000])
 	}
 	g.add(5, 6000, 3) // and begins again
 	g.worker.Wait()
@@ -69,7 +70,7 @@ func TestGatherGoesOnByItself(t *testing.T) {
 	}
 }
 
-// After stop nothing is made, and nobody is left to make it.
+// TestGatherStops: after stop no page is made and no worker is left.
 func TestGatherStops(t *testing.T) {
 	p := &pages{made: map[uint64]int{}, begin: make(chan struct{})}
 	close(p.begin)

@@ -14,7 +14,8 @@ import (
 
 const cHeader = "../../clib/ipc/layouts.h"
 
-// The C libraries' header has the layouts and numbers of the protocol.
+// TestHeaderHasTheLayouts: the header of the C libraries has the layouts and numbers of the protocol; -update writes
+// it.
 func TestHeaderHasTheLayouts(t *testing.T) {
 	want := headerText()
 	if *update {
@@ -31,7 +32,7 @@ func TestHeaderHasTheLayouts(t *testing.T) {
 	}
 }
 
-// opcodes names every operation for C.
+// opcodes gives every operation its name in C.
 var opcodes = []struct {
 	name string
 	op   opcode
@@ -53,7 +54,7 @@ var opcodes = []struct {
 	{"REGISTER_MEMORY_AT", opRegisterMemoryAt}, {"MOVED", opMoved}, {"PORT", opPort},
 }
 
-// Every operation that the driver serves has a name in the header.
+// TestHeaderHasTheOperations: every operation that the driver serves has a name in the header.
 func TestHeaderHasTheOperations(t *testing.T) {
 	known := map[opcode]bool{}
 	for _, o := range opcodes {
@@ -122,7 +123,7 @@ var codeNames = map[command.Code]string{
 	command.Access: "ACCESS",
 }
 
-// writeStruct writes a structure after those that it holds.
+// writeStruct writes a structure for C, behind those that it contains.
 func writeStruct(b *strings.Builder, t reflect.Type, written map[reflect.Type]bool) {
 	if written[t] || t.NumField() == 0 {
 		return
@@ -141,7 +142,7 @@ func writeStruct(b *strings.Builder, t reflect.Type, written map[reflect.Type]bo
 		switch {
 		case f.Name == "_":
 			field = fmt.Sprintf("none%d", i)
-		case field == "inline": // a word of C
+		case field == "inline": // a keyword of C
 			field = "inline_bytes"
 		}
 		typ, dim := f.Type, ""
@@ -161,7 +162,7 @@ func cType(t reflect.Type) string {
 	return t.Kind().String() + "_t"
 }
 
-// snake makes a Go name a C one.
+// snake turns a Go name into a C name.
 func snake(s string) string {
 	var b strings.Builder
 	r := []rune(s)

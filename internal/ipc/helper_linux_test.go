@@ -10,19 +10,18 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// childVariable tells this test binary to be a program that attaches.
+// childVariable makes this test binary a program that attaches to the given socket.
 const childVariable = "SOFTVPI_TEST_ATTACH"
 
-// TrafficVariable tells this test binary to run Traffic, a program on the public
-// API, which the tests of the real device set.
+// TrafficVariable makes this test binary run Traffic, a program on the public API that the tests of the real device
+// set.
 const TrafficVariable = "SOFTVPI_TEST_TRAFFIC"
 
 // Traffic is the program of TrafficVariable.
 var Traffic func(arg string) error
 
-// helper runs what a test starts this binary again for: it attaches, makes
-// objects of every kind that holds something in the driver, says so, and works
-// until it is killed.
+// helper runs the program that a test started this binary as, and reports whether it did. By default that program
+// attaches, makes an object of every kind that holds something in the driver, says so, and works until it is killed.
 func helper() bool {
 	socket, traffic := os.Getenv(childVariable), os.Getenv(TrafficVariable)
 	scribbled, soak := os.Getenv(ScribbleVariable), os.Getenv(SoakVariable)
@@ -76,8 +75,8 @@ func child(socket string) error {
 	}
 }
 
-// ScribbleVariable tells this test binary to be a program that writes rubbish into
-// all that it shares with the driver.
+// ScribbleVariable makes this test binary a program that writes random bytes into everything it shares with the
+// driver.
 const ScribbleVariable = "SOFTVPI_TEST_SCRIBBLE"
 
 func scribbler(socket string) error {
@@ -133,7 +132,7 @@ func scribbler(socket string) error {
 		if i%1000 == 0 {
 			_ = c.ModifyQP(ctx, command.ModifyQP{QP: handles[rand.IntN(len(handles))], Mask: command.MaskState, State: command.QPState(rand.IntN(2))})
 			if _, err := c.AllocPD(ctx, 0); err != nil {
-				return nil // disconnected, as it may be
+				return nil // the driver may have disconnected it
 			}
 		}
 	}

@@ -38,7 +38,7 @@ func goodHello() hello {
 	return hello{Magic: magic, Major: Major, Features: featureCopier, Path: command.MemoryCopier, Name: fixedName("raw")}
 }
 
-// hello attaches and returns once arena 0 has come.
+// hello attaches and returns when arena 0 has come.
 func (r raw) hello() raw {
 	r.t.Helper()
 	r.put(appendFrame(nil, opHello, 0, 1, encode(goodHello())))
@@ -60,15 +60,14 @@ func (r raw) next() (header, []byte, error) {
 	return readFrame(r.UnixConn, &buf, maxFrame)
 }
 
-// end returns the reason of the goodbye, or of the refused hello, before the
-// stream's end.
+// end reads until the stream ends, and returns the reason given in the goodbye or in the refusal of hello.
 func (r raw) end() string {
 	r.t.Helper()
 	reason := ""
 	for {
 		h, body, err := r.next()
 		if os.IsTimeout(err) {
-			r.t.Fatal("not disconnected")
+			r.t.Fatal("the driver did not disconnect the program")
 		}
 		if err != nil {
 			return reason
@@ -84,8 +83,8 @@ func (r raw) end() string {
 	}
 }
 
-// A program that breaks the protocol is told why and disconnected; the others do
-// not notice, and nothing of it is left.
+// TestHostileFrames: a program that breaks the protocol is told why and disconnected. Others do not notice, and
+// nothing of it is left.
 func TestHostileFrames(t *testing.T) {
 	h := &fakeHost{}
 	_, path := serve(t, h, ServerConfig{HelloTimeout: 200 * time.Millisecond})
@@ -147,24 +146,24 @@ func TestHostileFrames(t *testing.T) {
 	}
 }
 
-// Wrong handles, segments and contents are ordinary errors.
+// TestHostileArguments: invalid handles, segments and values are ordinary errors.
 func TestHostileArguments(t *testing.T) {
 	_, c := pair(t, ServerConfig{}, Options{})
 	if err := c.Destroy(ctx, command.KindCQ, 0xffffffff); !isCode(err, command.NotFound) {
-		t.Errorf("%v", err)
+		t.Errorf("destroying an unknown CQ: error %v, want not found", err)
 	}
 	if err := c.freeSegment(77); !isCode(err, command.NotFound) {
-		t.Errorf("%v", err)
+		t.Errorf("freeing an unknown segment: error %v, want not found", err)
 	}
 	if _, _, err := c.AllocSegment(ctx, 0); !isCode(err, command.Invalid) {
-		t.Errorf("%v", err)
+		t.Errorf("a segment of no bytes: error %v, want invalid", err)
 	}
 	if _, err := c.RegisterMemory(ctx, command.RegisterMemory{Base: ^uint64(0), Length: 10}); err != nil && !isCode(err, command.Invalid) {
-		t.Errorf("%v", err)
+		t.Errorf("a region that wraps: error %v, want none or invalid", err)
 	}
 }
 
-// fds counts this process's open descriptors.
+// fds returns the number of this process's open descriptors.
 func fds(t testing.TB) int {
 	t.Helper()
 	d, err := os.ReadDir("/proc/self/fd")
@@ -174,7 +173,7 @@ func fds(t testing.TB) int {
 	return len(d)
 }
 
-// mappings counts this process's mappings of shared memory.
+// mappings returns the number of this process's mappings of shared memory.
 func mappings(t testing.TB) int {
 	t.Helper()
 	b, err := os.ReadFile("/proc/self/maps")
@@ -184,13 +183,13 @@ func mappings(t testing.TB) int {
 	return strings.Count(string(b), "memfd:softvpi")
 }
 
-// Descriptors that a program sends never arrive.
+// TestHostileDescriptors: descriptors that a program sends do not stay open in the driver.
 func TestHostileDescriptors(t *testing.T) {
 	h := &fakeHost{}
 	_, path := serve(t, h, ServerConfig{})
 	r := dialRaw(t, path).hello()
 	before := fds(t)
-	rights := unix.UnixRights(make([]int, 100)...) // a hundred times descriptor 0
+	rights := unix.UnixRights(make([]int, 100)...) // descriptor 0, a hundred times
 	for i := range 50 {
 		f := appendFrame(nil, opAllocPD, 0, uint64(i+1), encode(adapterArgs{}))
 		if _, _, err := r.WriteMsgUnix(f, rights, nil); err != nil {
@@ -205,8 +204,8 @@ func TestHostileDescriptors(t *testing.T) {
 	}
 }
 
-// A program that never reads is disconnected when its stream is full; until then
-// and after, others are served.
+// TestHostileNeverReads: a program that never reads is disconnected when its stream is full; others are served before
+// and after.
 func TestHostileNeverReads(t *testing.T) {
 	h := &fakeHost{}
 	_, path := serve(t, h, ServerConfig{WriteTimeout: 100 * time.Millisecond})
@@ -228,7 +227,7 @@ func TestHostileNeverReads(t *testing.T) {
 	}
 }
 
-// The driver can stop although a program does not read.
+// TestStopWithAProgramThatDoesNotRead: the driver can stop while a program does not read.
 func TestStopWithAProgramThatDoesNotRead(t *testing.T) {
 	h := &fakeHost{}
 	srv, path := serve(t, h, ServerConfig{WriteTimeout: time.Hour})
@@ -259,7 +258,7 @@ func TestStopWithAProgramThatDoesNotRead(t *testing.T) {
 	<-stopped
 }
 
-// More programs than there may be are refused or closed, and the first goes on.
+// TestHostileConnectionFlood: connections beyond MaxClients are refused or closed, and the first program is served.
 func TestHostileConnectionFlood(t *testing.T) {
 	h := &fakeHost{}
 	srv, path := serve(t, h, ServerConfig{MaxClients: 2})
@@ -276,7 +275,7 @@ func TestHostileConnectionFlood(t *testing.T) {
 		t.Error(err)
 	}
 	if n := srv.Clients(); n > 2+maxRefusals {
-		t.Errorf("%d connections are kept", n)
+		t.Errorf("%d connections are kept, want at most %d", n, 2+maxRefusals)
 	}
 	for _, c := range flood {
 		c.Close()
@@ -291,7 +290,8 @@ func TestHostileConnectionFlood(t *testing.T) {
 	})
 }
 
-// Where the probe fails the copier takes over, and both sides know.
+// TestProbeFallsBackToTheCopier: if the driver cannot reach the program's memory with process_vm_readv, both sides
+// use the copier.
 func TestProbeFallsBackToTheCopier(t *testing.T) {
 	h := &fakeHost{}
 	_, path := serve(t, h, ServerConfig{})
@@ -309,17 +309,18 @@ func TestProbeFallsBackToTheCopier(t *testing.T) {
 		}
 		w, err := decode[welcome](body)
 		if err != nil || w.Path != command.MemoryCopier || w.CopierBytes != reach.CopierSize {
-			t.Errorf("%s: %v %+v", name, err, w)
+			t.Errorf("%s: error %v, welcome %+v; want the copier", name, err, w)
 		}
 		if got := h.only(t).cfg.MemoryPath; got != command.MemoryCopier {
-			t.Errorf("%s: status says %s", name, got)
+			t.Errorf("%s: the driver's memory path is %s, want the copier", name, got)
 		}
 		r.Close()
 		eventually(t, "gone", func() bool { return h.count() == 0 })
 	}
 }
 
-// A program that never takes events costs the driver its bounded queue only.
+// TestHostileNeverTakesEvents: a program that never takes events costs the driver its bounded queue only; its
+// commands are carried out.
 func TestHostileNeverTakesEvents(t *testing.T) {
 	h := &fakeHost{}
 	_, path := serve(t, h, ServerConfig{WriteTimeout: 100 * time.Millisecond})
@@ -328,7 +329,7 @@ func TestHostileNeverTakesEvents(t *testing.T) {
 	for range cap(s.events) {
 		s.events <- command.Event{}
 	}
-	if _, err := c.AllocPD(ctx, 0); err != nil { // its commands go on
+	if _, err := c.AllocPD(ctx, 0); err != nil { // commands still work
 		t.Error(err)
 	}
 	if left := len(s.events); left < cap(s.events)-eventCredits-maxPush {
@@ -336,7 +337,7 @@ func TestHostileNeverTakesEvents(t *testing.T) {
 	}
 }
 
-// A program can scribble over all it has mapped: the rings end with errors.
+// TestHostileRings: if a program overwrites everything it has mapped, its rings end with errors in the driver.
 func TestHostileRings(t *testing.T) {
 	h, c := pair(t, ServerConfig{}, Options{Path: command.MemoryCopier})
 	s := h.only(t)
@@ -358,15 +359,15 @@ func TestHostileRings(t *testing.T) {
 			break
 		}
 		if i > int(q.Depth) {
-			t.Fatal("CQ works on")
+			t.Fatal("the overwritten CQ still takes completions")
 		}
 	}
 	if _, _, err := s.doorbells.Drain(make([]uint32, 8)); err == nil {
-		t.Error("doorbells work on")
+		t.Error("the overwritten doorbells give no error")
 	}
 	s.cfg.Notify(0, ^uint64(0))
 	s.cfg.Notify(99, 0)
-	c.stop.Store(true) // its copier ends soon, and does not repair what stands here then
+	c.stop.Store(true) // its copier ends soon and does not act on what is written here then
 	eventually(t, "the copier's rubbish is noticed", func() bool {
 		binary.LittleEndian.PutUint32(c.copier[64:], 12345)
 		done := transfers(t, l, memory.Transfer{Kind: memory.CopyWrite, Addr: addr, Data: b})

@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// kills is how many programs TestKill kills; SOFTVPI_TEST_KILLS sets another
-// number, 1000 for the full run.
+// kills returns how many programs TestKill kills; SOFTVPI_TEST_KILLS sets the number, 1000 for the full run.
 func kills(t *testing.T) int {
 	n, err := strconv.Atoi(os.Getenv("SOFTVPI_TEST_KILLS"))
 	if err != nil {
@@ -28,14 +27,13 @@ func kills(t *testing.T) int {
 	return n
 }
 
-// A program that is killed leaves nothing in the driver: no session, descriptor,
-// mapping or goroutine.
+// TestKill: a program that is killed leaves nothing in the driver: no session, descriptor, mapping or goroutine.
 func TestKill(t *testing.T) {
 	for _, path := range []string{"process_vm", "copier"} {
 		t.Run(path, func(t *testing.T) {
 			h := &fakeHost{}
 			_, socket := serve(t, h, ServerConfig{})
-			killOne(t, socket, path) // what is made once is there from now on
+			killOne(t, socket, path) // so that what is made once exists from now on
 			eventually(t, "first torn down", func() bool { return h.count() == 0 })
 			eventually(t, "first unmapped", func() bool { return mappings(t) == 0 })
 			openFDs, goroutines := fds(t), runtime.NumGoroutine()
@@ -65,7 +63,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// killOne starts a program, and kills it when it is attached and at work.
+// killOne starts a program and kills it when it is attached and at work.
 func killOne(t *testing.T, socket, path string) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), childVariable+"="+socket, PathVariable+"="+path, "GOMAXPROCS=2")
@@ -81,13 +79,14 @@ func killOne(t *testing.T, socket, path string) {
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil || line != "attached\n" {
-		t.Errorf("program says %q %v", line, err)
+		t.Errorf("the program said %q (%v), want \"attached\"", line, err)
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 }
 
-// The driver is told how a program went: in good order, killed, or disconnected.
+// TestDepartures: the driver learns how a program ended: in good order, killed, or disconnected for breaking the
+// protocol.
 func TestDepartures(t *testing.T) {
 	gone := make(chan Departure, 1)
 	_, socket := serve(t, &fakeHost{}, ServerConfig{Ended: func(d Departure) { gone <- d }})
@@ -99,19 +98,20 @@ func TestDepartures(t *testing.T) {
 		t.Error(err)
 	}
 	if d := <-gone; d.Cause != nil || d.Name != "orderly" || d.PID != os.Getpid() || d.UID != os.Getuid() {
-		t.Errorf("%+v", d)
+		t.Errorf("after Close: %+v, want no cause, and this process", d)
 	}
 	killOne(t, socket, "process_vm")
 	if d := <-gone; !errors.Is(d.Cause, io.EOF) || d.PID == os.Getpid() {
-		t.Errorf("%+v", d)
+		t.Errorf("after a kill: %+v, want the end of the stream, and another process", d)
 	}
 	dialRaw(t, socket).hello().put(appendFrame(nil, 9999, 0, 1, nil))
 	if d := <-gone; d.Cause == nil || errors.Is(d.Cause, io.EOF) {
-		t.Errorf("%+v", d)
+		t.Errorf("after a bad frame: %+v, want its error as cause", d)
 	}
 }
 
-// A program that detaches while answers to it are being written has detached all the same.
+// TestDepartureWithAnswersUnderWay: a program that detaches while answers to it are being written counts as detached
+// in good order.
 func TestDepartureWithAnswersUnderWay(t *testing.T) {
 	gone := make(chan Departure, 1)
 	_, socket := serve(t, &fakeHost{}, ServerConfig{Ended: func(d Departure) { gone <- d }})
@@ -134,12 +134,12 @@ func TestDepartureWithAnswersUnderWay(t *testing.T) {
 		}
 		callers.Wait()
 		if d := <-gone; d.Cause != nil {
-			t.Fatalf("program %d: %v", n, d.Cause)
+			t.Fatalf("program %d: cause %v, want none", n, d.Cause)
 		}
 	}
 }
 
-// Detaching in good order leaves nothing either.
+// TestDetach: a program that detaches leaves nothing in the driver either.
 func TestDetach(t *testing.T) {
 	h := &fakeHost{}
 	_, socket := serve(t, h, ServerConfig{})
@@ -167,7 +167,7 @@ func TestDetach(t *testing.T) {
 	eventually(t, "torn down", func() bool { return h.count() == 0 && mappings(t) == 0 && fds(t) <= before })
 }
 
-// Programs that connect and go at once, before hello, leave nothing.
+// TestConnectAndGo: programs that connect and leave at once, before or after hello, leave nothing.
 func TestConnectAndGo(t *testing.T) {
 	h := &fakeHost{}
 	srv, socket := serve(t, h, ServerConfig{})
@@ -185,12 +185,13 @@ func TestConnectAndGo(t *testing.T) {
 	eventually(t, "all gone", func() bool { return srv.Clients() == 0 && h.count() == 0 && fds(t) <= before })
 }
 
-// A program that goes while its track is full of answers is gone at once: nobody waits for it to take them.
+// TestDepartureWithFullTrack: a program that ends while its track is full of answers is gone at once; the driver does
+// not wait for it to take them.
 func TestDepartureWithFullTrack(t *testing.T) {
 	h := &fakeHost{}
 	_, path := serve(t, h, ServerConfig{WriteTimeout: time.Hour})
 	c := dial(t, path, Options{})
-	c.tracks.mu.Lock() // nobody takes answers
+	c.tracks.mu.Lock() // answers are not taken
 	defer c.tracks.mu.Unlock()
 	for id := uint64(1); openTrack(c.tracks.mem[trackSize():]).has() < trackBytes-longFrame/4; id++ {
 		if ok, err := c.out.track.put(opQueryQP, 0, id, encode(handleArgs{})); err != nil {
@@ -209,5 +210,5 @@ func TestDepartureWithFullTrack(t *testing.T) {
 	eventually(t, "its session has ended", func() bool { return h.count() == 0 })
 }
 
-// has is how many bytes wait to be taken.
+// has returns how many bytes of the track wait to be taken.
 func (l *track) has() int { return int(atomic.LoadUint32(l.producer) - atomic.LoadUint32(l.consumer)) }

@@ -8,7 +8,8 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// What is copied is what the fields say one by one.
+// TestPlainLayout: a body that is copied as a whole has the same encoding as its fields one by one, and a type with
+// gaps, booleans or pointers is not copied.
 func TestPlainLayout(t *testing.T) {
 	samePlain[hello](t)
 	samePlain[welcome](t)
@@ -31,7 +32,7 @@ func samePlain[T any](t *testing.T) {
 	t.Helper()
 	if !plain[T]() {
 		if binary.NativeEndian.Uint16([]byte{1, 0}) == 1 {
-			t.Errorf("%T is not plain", *new(T))
+			t.Errorf("%T is not copied as a whole on a little-endian machine", *new(T))
 		}
 		return
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// A process that says that it goes on with an attachment shows its memory first. (That a child of fork does is what
-// make -C clib check tests.)
+// TestMoved: a process that takes over an attachment must show its memory to the driver first. (make -C clib check
+// tests that the child of a fork does.)
 func TestMoved(t *testing.T) {
 	for _, path := range []command.MemoryPath{command.MemoryProcessVM, command.MemoryCopier} {
 		t.Run(path.String(), func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestMoved(t *testing.T) {
 				r.put(appendFrame(nil, opMoved, 0, 7, encode(moved{ProbeAddr: q.ProbeAddr, Nonce: nonce})))
 				h, body, err := r.next()
 				if err != nil || h.Op != opMoved || h.ID != 7 {
-					t.Fatalf("%+v, %v", h, err)
+					t.Fatalf("got frame %+v (%v), want the answer to moved", h, err)
 				}
 				if e := asError(decodeError(body)); h.Flags&flagError != 0 && e.Code != command.Unsupported {
 					t.Fatal(e)
@@ -42,17 +42,17 @@ func TestMoved(t *testing.T) {
 				return h.Flags&flagError == 0
 			}
 			if ask([16]byte{9}) != (path == command.MemoryCopier) {
-				t.Error("a nonce that is not there was taken for the program's, or a copier was asked for one")
+				t.Error("a wrong nonce was accepted with process_vm, or refused with a copier, which needs none")
 			}
 			if !ask(nonce) {
-				t.Error("the program's nonce was not found")
+				t.Error("the right nonce was refused")
 			}
 			if path == command.MemoryProcessVM && mem[16] == 0 {
-				t.Error("the driver did not write behind the nonce")
+				t.Error("the driver did not write its probe behind the nonce")
 			}
 			r.put(appendFrame(nil, opMoved, 0, 8, []byte{1}))
 			if r.end() == "" {
-				t.Error("a body of another size was taken")
+				t.Error("a body of the wrong size was accepted")
 			}
 		})
 	}

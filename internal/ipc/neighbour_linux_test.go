@@ -8,8 +8,8 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// What a program has not asked for is sent as fast as it takes it: one that has no
-// thread which reads is not ended for a full stream.
+// TestNewsWaitForTheProgram: frames that a program has not asked for are sent only as fast as it takes them, so that
+// a program without a reading thread is not disconnected for a full stream.
 func TestNewsWaitForTheProgram(t *testing.T) {
 	a, b := streams(t)
 	cfg := ServerConfig{}
@@ -38,7 +38,7 @@ func TestNewsWaitForTheProgram(t *testing.T) {
 	go func() { done <- send() }()
 	select {
 	case err := <-done:
-		t.Fatalf("frame %d was sent with all others untaken: %v", maxUntaken+1, err)
+		t.Fatalf("frame %d was sent while all earlier ones were untaken: %v", maxUntaken+1, err)
 	case <-time.After(50 * time.Millisecond):
 	}
 	program.Take()
@@ -48,14 +48,14 @@ func TestNewsWaitForTheProgram(t *testing.T) {
 	go func() { done <- send() }()
 	n.cancel(errStopping)
 	if err := <-done; !errors.Is(err, errStopping) {
-		t.Errorf("a session that ends: %v", err)
+		t.Errorf("the wait in a session that ends: error %v, want stopping", err)
 	}
 	in := &fdReader{from: taker{conn: b}}
 	defer in.close()
 	var buf []byte
 	for range maxUntaken + 1 {
 		if h, _, err := readFrame(in, &buf, maxFrame); err != nil || h.Op != opDrop {
-			t.Fatalf("%+v, %v", h, err)
+			t.Fatalf("got frame %+v (%v), want opDrop", h, err)
 		}
 	}
 }

@@ -15,14 +15,14 @@ func heardAtLast(c *Client) bool {
 	return c.calls.overdue.heard == c.calls.overdue.looks
 }
 
-// A request waits as long as the driver answers anything, and no longer than Patience where it does not: a request
-// that nobody else ends must not hold its caller up for ever.
+// TestDriverThatHangs: a request waits as long as the driver answers anything at all, and times out after Patience if
+// it does not, so that a hung driver cannot hold up its caller for ever.
 func TestDriverThatHangs(t *testing.T) {
 	_, c := pair(t, ServerConfig{}, Options{})
 	slow := make(chan error, 1)
 	go func() { slow <- c.CMListen(context.Background(), 1, 1) }()
 	eventually(t, "listen is under way", func() bool { c.calls.mu.Lock(); defer c.calls.mu.Unlock(); return len(c.calls.waiting) == 1 })
-	for range 3 * looksOfPatience { // one that is slow with this alone
+	for range 3 * looksOfPatience { // the driver is slow with this request alone
 		c.calls.look()
 		c.calls.mu.Lock()
 		asked := c.calls.overdue.looks-c.calls.overdue.heard > uint32(looksOfPatience)/2
@@ -33,35 +33,35 @@ func TestDriverThatHangs(t *testing.T) {
 	}
 	select {
 	case err := <-slow:
-		t.Fatalf("given up though the driver lives: %v", err)
+		t.Fatalf("the request ended although the driver answers: %v", err)
 	default:
 	}
 	c.calls.mu.Lock()
-	c.calls.overdue.ask = func() {} // as if it were not answered
+	c.calls.overdue.ask = func() {} // as if the driver did not answer
 	c.calls.mu.Unlock()
 	for i := 0; i <= looksOfPatience; i++ {
 		if len(slow) > 0 {
-			t.Fatalf("given up after %d looks, want %d", i, looksOfPatience+1)
+			t.Fatalf("the request ended after %d looks, want %d", i, looksOfPatience+1)
 		}
 		c.calls.look()
 	}
 	if err := <-slow; !isCode(err, command.TimedOut) {
-		t.Errorf("%v, want a time-out", err)
+		t.Errorf("error %v, want timed out", err)
 	}
 	if _, err := c.AllocPD(ctx, 0); err != nil {
-		t.Errorf("afterwards: %v", err)
+		t.Errorf("a request afterwards: %v", err)
 	}
 }
 
-// Nothing is looked for while nothing waits.
+// TestNothingIsOverdue: the timer that looks for overdue requests runs only while a request waits.
 func TestNothingIsOverdue(t *testing.T) {
 	c := newCalls(1)
 	id, err := c.add(awaited{then: func(reply) {}})
 	if err != nil || c.overdue.timer == nil {
-		t.Fatalf("a request waits and nobody looks: %v", err)
+		t.Fatalf("a request waits and no timer runs (error %v)", err)
 	}
 	c.take(id)
 	if c.look(); c.overdue.timer != nil {
-		t.Error("nothing waits and somebody looks")
+		t.Error("no request waits and the timer runs")
 	}
 }

@@ -13,10 +13,12 @@ import (
 	"github.com/softvpi/softvpi/internal/memory"
 )
 
+// TestProcessVM: with process_vm_readv and process_vm_writev the kernel copies between the driver and the program's
+// memory, without allocation; memory that is not mapped is an error, at registration too.
 func TestProcessVM(t *testing.T) {
 	h, c := pair(t, ServerConfig{}, Options{Path: command.MemoryProcessVM})
 	if c.MemoryPath() != command.MemoryProcessVM || h.only(t).cfg.MemoryPath != command.MemoryProcessVM {
-		t.Fatalf("path %d %s", c.MemoryPath(), h.only(t).cfg.MemoryPath)
+		t.Fatalf("the program uses memory path %d, the driver %s; want process_vm", c.MemoryPath(), h.only(t).cfg.MemoryPath)
 	}
 	b, addr := ordinary(t, 100_000)
 	m, err := c.RegisterMemory(ctx, command.RegisterMemory{Base: addr, Length: uint64(len(b))})
@@ -32,17 +34,18 @@ func TestProcessVM(t *testing.T) {
 		t.Error(err, got)
 	}
 	if err := a.Read(got, 8); !errors.Is(err, memory.ErrGone) {
-		t.Errorf("unmapped: %v", err)
+		t.Errorf("reading unmapped memory: error %v, want %v", err, memory.ErrGone)
 	}
 	if _, err := c.RegisterMemory(ctx, command.RegisterMemory{Base: 8, Length: 8}); !isCode(err, command.Invalid) {
-		t.Errorf("register what is not there: %v", err)
+		t.Errorf("registering unmapped memory: error %v, want invalid", err)
 	}
 	if n := allocs(func() { _ = a.Read(got, addr) }); n != 0 {
-		t.Errorf("%v allocations a copy", n)
+		t.Errorf("%v allocations per copy, want none", n)
 	}
 }
 
-// TestLargePages: memory that the kernel copies for the driver is put into large pages, and keeps what is in it.
+// TestLargePages: the driver asks for large pages for memory that the kernel copies for it, and not with a copier.
+// The memory keeps its content.
 func TestLargePages(t *testing.T) {
 	modes, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
 	if err != nil || bytes.Contains(modes, []byte("[never]")) {
@@ -58,7 +61,7 @@ func TestLargePages(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := advised(t, addr+hugepages.Size); got != (path == command.MemoryProcessVM) {
-			t.Errorf("path %d: large pages asked for: %t", path, got)
+			t.Errorf("memory path %d: large pages asked for: %t, want them with process_vm only", path, got)
 		}
 		for i := range b {
 			if b[i] != byte(i/4096) {
@@ -68,7 +71,7 @@ func TestLargePages(t *testing.T) {
 	}
 }
 
-// advised reports whether the kernel was asked for large pages at an address of this process.
+// advised reports whether large pages were asked for at an address of this process.
 func advised(t *testing.T, addr uint64) bool {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/smaps")
@@ -88,21 +91,23 @@ func advised(t *testing.T, addr uint64) bool {
 	return false
 }
 
+// TestForcedPathIsKept: the driver's configuration and the program's environment can force a memory path. A program
+// that asks for another path than the driver's is refused, and so is an unknown name.
 func TestForcedPathIsKept(t *testing.T) {
 	h := &fakeHost{}
 	_, path := serve(t, h, ServerConfig{Path: command.MemoryCopier})
 	if c := dial(t, path, Options{}); c.MemoryPath() != command.MemoryCopier {
-		t.Errorf("path %d", c.MemoryPath())
+		t.Errorf("memory path %d, want the copier", c.MemoryPath())
 	}
 	if _, err := Dial(ctx, path, Options{Path: command.MemoryProcessVM}); !isCode(err, command.Unsupported) {
-		t.Errorf("%v", err)
+		t.Errorf("another path than the driver's: error %v, want unsupported", err)
 	}
 	t.Setenv(PathVariable, "tea")
 	if _, err := Dial(ctx, path, Options{}); !isCode(err, command.Invalid) {
-		t.Errorf("%v", err)
+		t.Errorf("an unknown path: error %v, want invalid", err)
 	}
 	t.Setenv(PathVariable, "copier")
 	if c := dial(t, path, Options{}); c.MemoryPath() != command.MemoryCopier {
-		t.Errorf("path %d", c.MemoryPath())
+		t.Errorf("memory path %d, want the copier", c.MemoryPath())
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// recorder notes the arguments of a command and answers with random values.
+// recorder records the arguments of each command and answers with random values.
 type recorder struct {
 	mu     sync.Mutex
 	before []any // arguments of the command before the last
@@ -53,7 +53,7 @@ func noteDone(r *recorder, args ...any) error {
 	return nil
 }
 
-// fill sets every field, those named _ apart, to something random.
+// fill sets every field except those named _ to a random value.
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -166,7 +166,7 @@ func (r *recorder) Events(ctx context.Context, _ []command.Event) (int, error) {
 	return 0, ctx.Err()
 }
 
-// recordingHost answers with a recorder behind a fake session's memory.
+// recordingHost is a host whose sessions record commands and have a fake session's memory.
 type recordingHost struct {
 	fakeHost
 	rec *recorder
@@ -187,7 +187,7 @@ func (h *recordingHost) NewClient(cfg clientConfig) (Session, error) {
 	return recordingSession{h.rec, s.Close}, nil
 }
 
-// Every command arrives with its arguments, and its answer comes back.
+// TestCommandsCarryEverything: every command reaches the driver with all its arguments, and its answer the program.
 func TestCommandsCarryEverything(t *testing.T) {
 	h := &recordingHost{rec: &recorder{}}
 	_, path := serve(t, h, ServerConfig{})
@@ -212,7 +212,7 @@ func TestCommandsCarryEverything(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if name == "CMEstablish" { // it has no answer; that of the next is for it too
+		if name == "CMEstablish" { // it has no answer of its own: wait for that of the next command
 			if _, err := c.CMQuery(context.Background(), 1); err != nil {
 				t.Fatal(err)
 			}
@@ -233,5 +233,5 @@ func TestCommandsCarryEverything(t *testing.T) {
 	}
 }
 
-// exported compares the unnamed fields too: they must stay zero.
+// exported makes the comparison include unnamed fields, which must stay zero.
 var exported = cmp.Exporter(func(reflect.Type) bool { return true })

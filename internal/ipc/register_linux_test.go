@@ -10,8 +10,8 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// BenchmarkRegister is the time that a program waits for the registration of memory, of its own that it has written to
-// and that it has not, and for memory that the API allocates; embedded and attached.
+// BenchmarkRegister measures how long a program waits for a registration of its own memory, written to before or
+// fresh, and of memory that the API allocates; embedded and attached.
 func BenchmarkRegister(b *testing.B) {
 	for _, mode := range bed.Modes() {
 		for _, megabytes := range []int{1, 64, 1024} {

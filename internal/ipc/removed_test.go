@@ -10,7 +10,8 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// The end of the stream is no reason beside that the driver is gone; what else ended it is told.
+// TestRemovedTellsWhatEndedTheStream: the end of the stream adds nothing to the message that the driver is gone; any
+// other cause is named.
 func TestRemovedTellsWhatEndedTheStream(t *testing.T) {
 	for _, c := range []struct {
 		cause error
@@ -21,7 +22,7 @@ func TestRemovedTellsWhatEndedTheStream(t *testing.T) {
 	} {
 		var e *command.Error
 		if got := removed(c.cause); !errors.As(got, &e) || e.Code != command.Removed || e.Detail != c.want {
-			t.Errorf("%v is told as %v, want %q", c.cause, got, c.want)
+			t.Errorf("%v became %v, want %q", c.cause, got, c.want)
 		}
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
+// TestSegments: a program allocates segments that the driver maps, within its budget, registers regions in them and
+// frees them.
 func TestSegments(t *testing.T) {
 	h, c := pair(t, ServerConfig{SegmentBytes: 1 << 20, MaxSegments: 2}, Options{})
 	s := h.only(t)
@@ -24,29 +26,29 @@ func TestSegments(t *testing.T) {
 	copy(mem[99_000:], "from the program")
 	got := s.region(m.Handle)
 	if !bytes.HasPrefix(got.Bytes, []byte("from the program")) || len(got.Bytes) != 1000 {
-		t.Errorf("driver sees %q", got.Bytes[:20])
+		t.Errorf("the driver sees %q, want what the program wrote", got.Bytes[:20])
 	}
 	for _, r := range []command.RegisterMemory{
 		{Length: 1, Segment: id + 1}, {Length: 2, Segment: id, SegmentOffset: 102_399},
 		{Length: ^uint64(0), Segment: id, SegmentOffset: 2}, {Length: 1, Segment: id, SegmentOffset: ^uint64(0)},
 	} {
 		if _, err := c.RegisterMemory(ctx, r); err == nil {
-			t.Errorf("%+v: accepted", r)
+			t.Errorf("the registration %+v, beyond the segment, was accepted", r)
 		}
 	}
 	if _, _, err := c.AllocSegment(ctx, 1<<20); !isCode(err, command.Exhausted) {
-		t.Errorf("past the budget: %v", err)
+		t.Errorf("a segment beyond the budget: error %v, want exhausted", err)
 	}
 	if _, _, err := c.AllocSegment(ctx, 1<<60); !isCode(err, command.Invalid) {
-		t.Errorf("huge: %v", err)
+		t.Errorf("a huge segment: error %v, want invalid", err)
 	}
-	// Freed while a region lies in it: the driver keeps its mapping until then.
+	// The segment is freed while a region lies in it: the driver keeps its mapping until the region is gone.
 	if err := c.FreeSegment(id); err != nil {
 		t.Fatal(err)
 	}
 	got.Bytes[0]++
 	if _, err := c.RegisterMemory(ctx, command.RegisterMemory{Length: 1, Segment: id}); !isCode(err, command.NotFound) {
-		t.Errorf("region in a freed segment: %v", err)
+		t.Errorf("a region in a freed segment: error %v, want not found", err)
 	}
 	if err := c.Destroy(ctx, command.KindMemory, m.Handle); err != nil {
 		t.Fatal(err)
@@ -55,12 +57,12 @@ func TestSegments(t *testing.T) {
 		t.Errorf("the whole budget after all was freed: %v", err)
 	}
 	if err := c.FreeSegment(99); !isCode(err, command.NotFound) {
-		t.Errorf("%v", err)
+		t.Errorf("freeing an unknown segment: error %v, want not found", err)
 	}
 }
 
-// ordinary makes memory of the program that is in no segment. It is not on the Go
-// heap: the race detector does not see the order that shared memory makes.
+// ordinary returns memory of the program that lies in no segment, and its address. It is not on the Go heap, because
+// the race detector does not see the order that shared memory makes.
 func ordinary(t *testing.T, n int) ([]byte, uint64) {
 	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
@@ -70,8 +72,8 @@ func ordinary(t *testing.T, n int) ([]byte, uint64) {
 	return b, uint64(uintptr(unsafe.Pointer(&b[0])))
 }
 
-// What one program takes of the common budget another does not get, until it is
-// given back, also by its end.
+// TestSegmentsOfAllPrograms: what one program takes of the common budget is not available to others until it is
+// freed, also by the program's end.
 func TestSegmentsOfAllPrograms(t *testing.T) {
 	h := &fakeHost{}
 	_, path := serve(t, h, ServerConfig{TotalSegmentBytes: 1 << 20})
@@ -80,7 +82,7 @@ func TestSegmentsOfAllPrograms(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := b.AllocSegment(ctx, 600_000); !isCode(err, command.Exhausted) {
-		t.Errorf("past the common budget: %v", err)
+		t.Errorf("a segment beyond the common budget: error %v, want exhausted", err)
 	}
 	a.Close()
 	eventually(t, "the budget is back", func() bool {
@@ -89,7 +91,8 @@ func TestSegmentsOfAllPrograms(t *testing.T) {
 	})
 }
 
-// A large segment is there before all of it has memory. It can be freed at once, and its budget is back then.
+// TestLargeSegmentsComeAtOnce: a large segment is usable before all of its memory is populated. It can be freed at
+// once, and its budget is available again then.
 func TestLargeSegmentsComeAtOnce(t *testing.T) {
 	const size = populateFirst + 64<<20
 	h, c := pair(t, ServerConfig{SegmentBytes: size}, Options{})
@@ -117,7 +120,7 @@ func TestLargeSegmentsComeAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clear(mem) // while the driver may be at it too
+	clear(mem) // while the driver may still populate it
 	if err := c.FreeSegment(id); err != nil {
 		t.Fatal(err)
 	}

@@ -16,17 +16,17 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
 
-// SoakVariable tells this test binary to be a program of TestTracksSoak: its role, the driver's socket, where
-// somebody listens, and a seed, with commas between.
+// SoakVariable makes this test binary a program of TestTracksSoak, with four values between commas: its role, the
+// driver's socket, an address with a listener, and a seed.
 const SoakVariable = "SOFTVPI_TEST_SOAK"
 
-// Roles are what such a program may be.
+// Roles holds the roles of such programs, as often as they should be chosen.
 var Roles = []string{"worker", "worker", "worker", "quitter", "glutton", "vandal", "vandal"}
 
-// Secret is what the segments of programs begin with that others must not see.
+// Secret is the beginning of segments that other programs must not be able to read.
 var Secret = []byte("whoever reads this in another program has broken in")
 
-// fault is what such a program says when something happened that must not.
+// fault is the error of such a program when something happened that must never happen.
 func fault(format string, args ...any) error { return fmt.Errorf("FAULT: "+format, args...) }
 
 func soaked(arg string) error {
@@ -54,7 +54,7 @@ func (p *soaker) dial() (*Client, error) {
 	return c, err
 }
 
-// work sends commands of all kinds from several goroutines, until it is killed.
+// work sends commands of all kinds from several goroutines until it is killed.
 func (p *soaker) work() error {
 	c, err := p.dial()
 	if err != nil {
@@ -83,7 +83,7 @@ func (p *soaker) work() error {
 	return <-failed
 }
 
-// quit leaves in the middle of its commands, with a goodbye or without.
+// quit leaves in the middle of its commands, with a goodbye or without, again and again.
 func (p *soaker) quit() error {
 	fmt.Println("ready")
 	for {
@@ -119,7 +119,8 @@ func (p *soaker) gorge() error {
 	}
 }
 
-// vandalize writes rubbish into all that it shares with the driver, attaching again when it was found out.
+// vandalize writes random bytes into everything it shares with the driver, and attaches again when it was
+// disconnected.
 func (p *soaker) vandalize() error {
 	fmt.Println("ready")
 	for {
@@ -145,7 +146,7 @@ func (p *soaker) rubbish(c *Client) error {
 		word(half + []int{trackProducer, trackConsumer, trackAsleep, trackPassed}[r.IntN(4)])
 	case 1, 2, 3:
 		word(half + r.IntN(trackSize()/4)*4)
-	case 4: // a frame that may be right, of a kind that may exist
+	case 4: // a frame that may be valid, of a kind that may exist
 		body := make([]byte, r.IntN(400))
 		for i := range body {
 			if r.IntN(4) == 0 {
@@ -153,7 +154,7 @@ func (p *soaker) rubbish(c *Client) error {
 			}
 		}
 		_, _ = openTrack(mem).put(opcode(r.IntN(80)), uint16(r.IntN(2)*r.IntN(4)), uint64(r.IntN(100)), body)
-	case 5: // known bodies with unknown handles
+	case 5: // valid bodies with unknown handles
 		id, op := uint64(r.Uint32()), []opcode{opCreateQP, opCMConnect, opCMAccept, opDestroy, opModifyQP, opCMEstablish}[r.IntN(6)]
 		body := make([]byte, map[opcode]int{opCreateQP: 56, opCMConnect: 296, opCMAccept: 248, opDestroy: 8, opModifyQP: 80, opCMEstablish: 4}[op])
 		for i := 0; i+4 <= len(body); i += 4 {
@@ -176,7 +177,7 @@ func (p *soaker) rubbish(c *Client) error {
 	return nil
 }
 
-// trespass tries to reach what others have.
+// trespass tries to map other programs' segments.
 func (p *soaker) trespass(c *Client) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
@@ -190,7 +191,7 @@ func (p *soaker) trespass(c *Client) error {
 	return nil
 }
 
-// commander sends one command after another, and knows what it has made.
+// commander sends one command after another and remembers the objects it has made.
 type commander struct {
 	c      *Client
 	r      *rand.Rand
@@ -200,7 +201,7 @@ type commander struct {
 	ids    []command.Handle
 }
 
-// next sends a command. Only what must not happen is an error.
+// next sends a command. Its error is one that must never happen; expected ones are dropped.
 func (w *commander) next() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	brief := w.r.IntN(6) == 0
@@ -286,7 +287,7 @@ func (w *commander) createQP(ctx context.Context) error {
 	return err
 }
 
-// queryQP sees that an answer is that of its own question.
+// queryQP checks that the answer to a query is about the QP that was asked for.
 func (w *commander) queryQP(ctx context.Context) error {
 	if len(w.qps) == 0 {
 		return nil
@@ -294,12 +295,12 @@ func (w *commander) queryQP(ctx context.Context) error {
 	q := w.qps[w.r.IntN(len(w.qps))]
 	info, err := w.c.QueryQP(ctx, q.Handle)
 	if err == nil && info.Number != q.Number {
-		return fault("asked for QP %#x, told of %#x", q.Number, info.Number)
+		return fault("asked for QP %#x, the answer is about %#x", q.Number, info.Number)
 	}
 	return err
 }
 
-// drop destroys what there is much of.
+// drop destroys an object of a kind of which there are many.
 func (w *commander) drop(ctx context.Context) error {
 	if len(w.ids) > 8 {
 		h := w.ids[0]
@@ -323,7 +324,7 @@ func (w *commander) segment(ctx context.Context) error {
 	m, err := w.c.RegisterMemory(ctx, command.RegisterMemory{PD: w.pd, Access: 1, Base: 4096, Length: 4096, Segment: id})
 	if err == nil {
 		if w.r.IntN(4) == 0 {
-			return nil // one more that others may want
+			return nil // leaves one for others to take
 		}
 		err = w.c.Destroy(ctx, command.KindMemory, m.Handle)
 	}

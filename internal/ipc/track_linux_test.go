@@ -13,15 +13,15 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// newTrack makes both ends of a track in memory of this process.
+// newTrack returns both ends of a track in memory of this process.
 func newTrack() (put, take *track, mem []byte) {
 	words := make([]uint64, trackSize()/8)
 	mem = asBytes(words)
 	return openTrack(mem), openTrack(mem), mem
 }
 
-// Frames of every length come out as they went in, also where they wrap, until there is no
-// room; what was taken makes room.
+// TestTrackCarriesFrames: frames of any length come out as they went in, also where they wrap, until there is no
+// room; what was taken makes room again.
 func TestTrackCarriesFrames(t *testing.T) {
 	put, take, _ := newTrack()
 	var buf []byte
@@ -43,7 +43,7 @@ func TestTrackCarriesFrames(t *testing.T) {
 			continue
 		}
 		if len(waiting) < 4 {
-			t.Fatalf("no room behind %d frames", len(waiting))
+			t.Fatalf("no room behind only %d frames", len(waiting))
 		}
 		for _, want := range waiting {
 			h, got, ok, err := take.take(&buf, maxFrame)
@@ -54,29 +54,29 @@ func TestTrackCarriesFrames(t *testing.T) {
 		}
 		waiting = waiting[:0]
 		if !take.empty() {
-			t.Fatal("something is left")
+			t.Fatal("the track is not empty after all frames were taken")
 		}
 	}
 }
 
-// Who sleeps is nudged once.
+// TestTrackNudgesOnce: a reader that sleeps is nudged once; one that does not sleep is not nudged.
 func TestTrackNudgesOnce(t *testing.T) {
 	put, take, _ := newTrack()
 	if put.wakes() {
-		t.Error("nudged while it looks")
+		t.Error("the reader was nudged while it polls")
 	}
 	take.sleep()
 	if !put.wakes() || put.wakes() {
-		t.Error("want one nudge")
+		t.Error("the sleeping reader was not nudged exactly once")
 	}
 	take.sleep()
 	take.wake()
 	if put.wakes() {
-		t.Error("nudged after it woke")
+		t.Error("the reader was nudged after it woke")
 	}
 }
 
-// Indices and lengths that cannot be are errors, of either side.
+// TestTrackNonsense: impossible indices and lengths in a track are errors, at either end.
 func TestTrackNonsense(t *testing.T) {
 	for _, tt := range []struct {
 		name             string
@@ -97,7 +97,7 @@ func TestTrackNonsense(t *testing.T) {
 		binary.NativeEndian.PutUint32(mem[trackHeader:], tt.length)
 		var buf []byte
 		if _, _, ok, err := take.take(&buf, maxRequest); ok || err == nil || !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%s: %v %v", tt.name, ok, err)
+			t.Errorf("%s: took a frame: %v, error %v; want an error with %q", tt.name, ok, err, tt.want)
 		}
 		binary.NativeEndian.PutUint32(mem[trackConsumer:], 8)
 		if _, err := put.put(opAllocPD, 0, 1, nil); err == nil {
@@ -106,7 +106,7 @@ func TestTrackNonsense(t *testing.T) {
 	}
 }
 
-// FuzzTrack: whatever stands in a track, what is taken lies within the limits, and it ends.
+// FuzzTrack: whatever a track contains, what is taken from it is within the limits, and taking ends.
 func FuzzTrack(f *testing.F) {
 	f.Add(uint32(0), uint32(64), []byte{16, 0, 0, 0, 35})
 	f.Add(uint32(trackBytes-8), uint32(32), bytes.Repeat([]byte{24, 0, 0, 0}, 40))
@@ -131,7 +131,8 @@ func FuzzTrack(f *testing.F) {
 	})
 }
 
-// A program that writes nonsense into its track is told why and disconnected; others go on.
+// TestHostileTrack: a program that writes nonsense into its track is told why and disconnected; others are still
+// served.
 func TestHostileTrack(t *testing.T) {
 	h := &fakeHost{}
 	_, path := serve(t, h, ServerConfig{})
@@ -153,7 +154,7 @@ func TestHostileTrack(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			bad := dial(t, path, Options{})
 			if bad.tracks.mem == nil {
-				t.Fatal("no tracks")
+				t.Fatal("the client has no tracks")
 			}
 			tt.write(bad.tracks.mem)
 			if err := bad.out.stream(opNudge, 0, 0, nil); err != nil {
@@ -161,7 +162,7 @@ func TestHostileTrack(t *testing.T) {
 			}
 			eventually(t, "disconnected", func() bool { return bad.calls.failure() != nil })
 			if err := bad.calls.failure(); !isCode(err, command.Removed) || !strings.Contains(err.Error(), tt.reason) {
-				t.Errorf("%v, want %q", err, tt.reason)
+				t.Errorf("error %v, want removed, with %q", err, tt.reason)
 			}
 			if _, err := good.AllocPD(ctx, 0); err != nil {
 				t.Fatal(err)
@@ -174,8 +175,8 @@ func put(t *track, op opcode, flags uint16, body []byte) {
 	_, _ = t.put(op, flags, 1, body)
 }
 
-// Every call ends, with answers that go to whoever asked, however many there are and whoever
-// gives up meanwhile; and events come beside them.
+// TestCallersLeadInTurn: every call ends with its own answer, however many there are at a time and whichever give up
+// meanwhile, and events arrive beside them in order.
 func TestCallersLeadInTurn(t *testing.T) {
 	h := &fakeHost{}
 	_, path := serve(t, h, ServerConfig{})
@@ -201,7 +202,7 @@ func TestCallersLeadInTurn(t *testing.T) {
 				}
 				cancel()
 				if _, err := c.AllocPD(context.Background(), 1); !isCode(err, command.NotFound) {
-					t.Errorf("another's answer: %v", err)
+					t.Errorf("a call got another one's answer: %v", err)
 				}
 			}
 		})

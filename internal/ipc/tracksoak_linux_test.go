@@ -21,12 +21,12 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// soakTime is how long TestTracksSoak goes on; SOFTVPI_TEST_SOAK_TIME says otherwise.
+// soakTime is how long TestTracksSoak runs, unless SOFTVPI_TEST_SOAK_TIME says otherwise.
 const soakTime = 5 * time.Second
 
-// Programs that send commands of all kinds, give up, fill their tracks, write rubbish into them and
-// try to see what others have are killed in the middle of it: those that behave are answered
-// correctly all the while, and nothing is left of the others.
+// TestTracksSoak runs programs that send commands of all kinds, give up, fill their tracks, write random bytes into
+// them and try to read what others have, and kills them in the middle of it. Those that behave get correct answers
+// all the while, and nothing is left of the others.
 func TestTracksSoak(t *testing.T) {
 	lasts, err := time.ParseDuration(os.Getenv("SOFTVPI_TEST_SOAK_TIME"))
 	if err != nil {
@@ -64,7 +64,7 @@ func TestTracksSoak(t *testing.T) {
 	w.look(t)
 }
 
-// soakOne is the life of one such program.
+// soakOne starts one such program, kills it after a while, and checks what it said.
 func soakOne(t *testing.T, r *rand.Rand, socket string, at netip.AddrPort, addrs [2]netip.Addr) {
 	role := ipc.Roles[r.IntN(len(ipc.Roles))]
 	cmd := exec.Command("/proc/self/exe")
@@ -85,7 +85,7 @@ func soakOne(t *testing.T, r *rand.Rand, socket string, at netip.AddrPort, addrs
 	_ = cmd.Wait()
 	for _, bad := range []string{"FAULT", "panic", "DATA RACE", "fatal error", "SIG"} {
 		if strings.Contains(said.String(), bad) {
-			t.Errorf("a %s says %s", role, said.String())
+			t.Errorf("a %s reported: %s", role, said.String())
 			return
 		}
 	}
@@ -94,7 +94,7 @@ func soakOne(t *testing.T, r *rand.Rand, socket string, at netip.AddrPort, addrs
 	}
 }
 
-// witness is a program that behaves.
+// witness is a program that behaves and watches that it is served correctly.
 type witness struct {
 	host    *verbs.Host
 	qp      *verbs.QP
@@ -120,7 +120,7 @@ func newWitness(t *testing.T, socket string, addrs [2]netip.Addr) *witness {
 	return w
 }
 
-// refuse answers those who want to connect, one way or the other.
+// refuse refuses those who want to connect, with an answer or without.
 func (w *witness) refuse() {
 	for n := 0; ; n++ {
 		id, err := w.l.Request(context.Background())
@@ -134,12 +134,12 @@ func (w *witness) refuse() {
 	}
 }
 
-// look asks the driver for something, and sees that the answer is right and comes, and that its memory is as it was.
+// look asks the driver for something, checks that the right answer comes in time, and that its memory is unchanged.
 func (w *witness) look(t *testing.T) {
 	began := time.Now()
 	info, err := w.qp.Query()
 	if err != nil || info.State != verbs.StateReset {
-		t.Fatalf("%+v %v", info, err)
+		t.Fatalf("the QP is %+v (%v), want it in Reset", info, err)
 	}
 	took := time.Since(began)
 	if w.slowest = max(w.slowest, took); took > 20*time.Second {

@@ -13,6 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
+// TestDoorbellWakesASleepingLoop: a doorbell wakes a loop that sleeps, and only such a loop, without allocation.
 func TestDoorbellWakesASleepingLoop(t *testing.T) {
 	h, c := pair(t, ServerConfig{}, Options{})
 	s := h.only(t)
@@ -23,10 +24,10 @@ func TestDoorbellWakesASleepingLoop(t *testing.T) {
 	}
 	var out [4]uint32
 	if n, _, _ := s.doorbells.Drain(out[:]); n != 1 || out[0] != 5 {
-		t.Fatal(n, out)
+		t.Fatalf("%d doorbells: %v, want one of 5", n, out)
 	}
 	if !s.doorbells.Sleep() {
-		t.Fatal("doorbell left")
+		t.Fatal("a doorbell is left, so that the loop may not sleep")
 	}
 	c.Doorbell(6)
 	if n, _ := unix.Poll(poll, 10000); n != 1 {
@@ -37,10 +38,11 @@ func TestDoorbellWakesASleepingLoop(t *testing.T) {
 		s.doorbells.Sleep()
 		c.Doorbell(7)
 	}); n != 0 {
-		t.Errorf("%v allocations a doorbell with wake", n)
+		t.Errorf("%v allocations per doorbell with a wake-up, want none", n)
 	}
 }
 
+// TestWaitCQ: WaitCQ ends with the CQ's next event, when its context ends, and when the CQ is destroyed.
 func TestWaitCQ(t *testing.T) {
 	h, c := pair(t, ServerConfig{}, Options{})
 	s := h.only(t)
@@ -74,7 +76,7 @@ func TestWaitCQ(t *testing.T) {
 	eventually(t, "waiter sleeps", asleep)
 	s.push(t, q.Handle, ring.CQE{})
 	if got := <-w; got.err != nil || got.seq != 1 {
-		t.Errorf("event: %+v", got)
+		t.Errorf("event: %+v, want sequence 1", got)
 	}
 
 	cctx, cancel := context.WithCancel(ctx)
@@ -82,12 +84,12 @@ func TestWaitCQ(t *testing.T) {
 	eventually(t, "waiter sleeps", asleep)
 	cancel()
 	if got := <-w; !isCode(got.err, command.Canceled) {
-		t.Errorf("canceled: %+v", got)
+		t.Errorf("context canceled: %+v, want canceled", got)
 	}
 	dctx, cancel := context.WithTimeout(ctx, time.Millisecond)
 	defer cancel()
 	if got := <-start(dctx); !isCode(got.err, command.TimedOut) {
-		t.Errorf("deadline: %+v", got)
+		t.Errorf("deadline passed: %+v, want timed out", got)
 	}
 
 	w = start(ctx)
@@ -96,6 +98,6 @@ func TestWaitCQ(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := <-w; !isCode(got.err, command.NotFound) {
-		t.Errorf("destroyed: %+v", got)
+		t.Errorf("CQ destroyed: %+v, want not found", got)
 	}
 }

@@ -9,9 +9,8 @@ import (
 	"github.com/softvpi/softvpi/internal/memory"
 )
 
-// TestCopierMergesWrites starts the writes of a message's packets: those that go on
-// where the one before ended stand in one entry, the end of a message and a gap end
-// it, and each is reported.
+// TestCopierMergesWrites starts the writes of a message's packets. Writes that continue where the one before ended
+// share an entry; the end of a message and a gap close it, and each write is reported.
 func TestCopierMergesWrites(t *testing.T) {
 	const packet = 4096
 	c := NewCopier(make([]byte, CopierSize))
@@ -26,7 +25,7 @@ func TestCopierMergesWrites(t *testing.T) {
 		l.Start(&memory.Transfer{Kind: memory.CopyWrite, Last: last, Tag: tag, Addr: base + uint64(at), Data: data})
 		tag++
 	}
-	for i := range 20 { // 64 KB in an entry, and the rest in another
+	for i := range 20 { // 64 KB in one entry, the rest in another
 		write(i*packet, i == 19)
 	}
 	write(20*packet, false) // of the next message
@@ -38,7 +37,7 @@ func TestCopierMergesWrites(t *testing.T) {
 	if n := c.h.issued.Load(); n != 4 {
 		t.Errorf("%d entries, want 4", n)
 	}
-	write(31*packet, false) // the program knows of the entry before
+	write(31*packet, false) // the program has been told of the entry before
 	l.Flush()
 	for i := range c.h.issued.Load() {
 		c.carryOut(i)
@@ -62,18 +61,18 @@ func TestCopierMergesWrites(t *testing.T) {
 	}
 }
 
-// TestCopierFaultEndsWhatWasMerged makes a merged entry fail: all that is in it does.
+// TestCopierFaultEndsWhatWasMerged lets an entry of merged writes fail: all its writes end with an error.
 func TestCopierFaultEndsWhatWasMerged(t *testing.T) {
 	c := NewCopier(make([]byte, CopierSize))
 	l := &lane{c: c}
 	for i := range uint64(3) {
-		l.Start(&memory.Transfer{Kind: memory.CopyWrite, Tag: i, Addr: 8 * i, Data: make([]byte, 8)}) // nothing is at 0
+		l.Start(&memory.Transfer{Kind: memory.CopyWrite, Tag: i, Addr: 8 * i, Data: make([]byte, 8)}) // nothing is mapped at 0
 	}
 	l.Flush()
 	c.carryOut(0)
 	c.h.finished.Store(1)
 	var done [4]memory.Finished
 	if n := l.Finish(done[:]); n != 3 || done[0].Err == nil || done[1].Err == nil || done[2].Err == nil {
-		t.Errorf("%d ends: %v", n, done[:n])
+		t.Errorf("%d writes ended: %v; want 3 with errors", n, done[:n])
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestWriteAllStopsAtAHole writes pieces to three pages of which the middle one is
-// not mapped: what lies before it is written, and the error is of the piece in it.
+// TestWriteAllStopsAtAHole writes pieces to three pages, the middle one unmapped: the pieces before it are written,
+// and the error says how many.
 func TestWriteAllStopsAtAHole(t *testing.T) {
 	const page = 4096
 	mem, err := unix.Mmap(-1, 0, 3*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
@@ -44,7 +44,7 @@ func TestWriteAllStopsAtAHole(t *testing.T) {
 		t.Error("the first page was not written")
 	}
 	if n, err := p.WriteAll(pieces[8:]); n != 4 || err != nil {
-		t.Errorf("%d pieces of the last page written, %v", n, err)
+		t.Errorf("%d pieces of the last page written (%v), want 4", n, err)
 	}
 	many := make([]memory.Piece, 3*vmVectors+1)
 	for i := range many {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What is shared cannot be made smaller under who made it.
+// TestSizeIsSealed: shared memory can be neither shrunk nor grown by whoever gets its descriptor.
 func TestSizeIsSealed(t *testing.T) {
 	fd, mem, err := New("softvpi-test", 8192)
 	if err != nil {
@@ -15,9 +15,9 @@ func TestSizeIsSealed(t *testing.T) {
 	defer unix.Close(fd)
 	defer unix.Munmap(mem)
 	if err := unix.Ftruncate(fd, 0); err == nil {
-		t.Error("shrunk")
+		t.Error("the memory was shrunk")
 	}
 	if err := unix.Ftruncate(fd, 1<<20); err == nil {
-		t.Error("grown")
+		t.Error("the memory was grown")
 	}
 }
