@@ -1,6 +1,6 @@
 /*
- * The calls of the C library by which programs look at files, with the paths of this process's tree in the place of
- * those that are missing (see tree.h). Everything else passes as it is.
+ * The C library's functions by which programs look at files. Paths that do not exist are replaced by those of this
+ * process's tree (see tree.h). Everything else is passed on unchanged.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -18,13 +18,13 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* path_or_ours is the path to use for path. */
+/* path_or_ours returns the path to use instead of path. */
 static const char *path_or_ours(const char *path, char ours[PATH_MAX])
 {
 	return svpi_tree_path(path, ours, PATH_MAX) ? ours : path;
 }
 
-/* CALL defines a call of the name, its parameters (one of which is path) with and without their types. */
+/* CALL defines a function; types are its parameters with their types, arguments without (one of them is path). */
 #define CALL(type, name, types, arguments)                                                                             \
 	EXPORT type name types                                                                                         \
 	{                                                                                                              \
@@ -37,14 +37,14 @@ static const char *path_or_ours(const char *path, char ours[PATH_MAX])
 		return next arguments;                                                                                 \
 	}
 
-/* Programs that were compiled against C libraries before 2.33 call these instead of stat, lstat and fstatat. */
+/* Programs compiled against C libraries before 2.33 call these instead of stat, lstat and fstatat. */
 int __xstat(int, const char *, struct stat *);
 int __xstat64(int, const char *, struct stat64 *);
 int __lxstat(int, const char *, struct stat *);
 int __lxstat64(int, const char *, struct stat64 *);
 int __fxstatat(int, int, const char *, struct stat *, int);
 int __fxstatat64(int, int, const char *, struct stat64 *, int);
-/* Programs that were compiled with -D_FORTIFY_SOURCE call these. */
+/* Programs compiled with -D_FORTIFY_SOURCE call these. */
 int __open_2(const char *, int);
 int __open64_2(const char *, int);
 int __openat_2(int, const char *, int);
@@ -93,7 +93,7 @@ CALL(DIR *, opendir, (const char *path), (path))
 CALL(int, scandir, (const char *path, struct dirent ***list, filter *f, order *o), (path, list, f, o))
 CALL(int, scandir64, (const char *path, struct dirent64 ***list, filter64 *f, order64 *o), (path, list, f, o))
 
-/* The devices are links in the tree and none in /dev: lstat sees what stat sees. */
+/* In the tree the devices are links, in /dev they are not: so lstat behaves as stat. */
 #define CALL_LSTAT(name, types, arguments, without_link)                                                       \
 	EXPORT int name types                                                                                          \
 	{                                                                                                              \
@@ -111,7 +111,7 @@ CALL_LSTAT(__lxstat, (int version, const char *path, struct stat *s), (version, 
 CALL_LSTAT(__lxstat64, (int version, const char *path, struct stat64 *s), (version, path, s),
 	   __xstat64(version, ours, s))
 
-/* The mode is there where a file may be made. */
+/* There is a mode argument only if the call may create a file. */
 static mode_t mode_of(int flags, va_list args)
 {
 	return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(args, mode_t) : 0;

@@ -1,7 +1,8 @@
 /*
- * The list of network interfaces, by which libfabric finds the addresses of devices. It passes over loopback interfaces,
- * as no device of the kernel's has one; adapters of the driver have addresses of 127.0.0.0/8 as a rule, which no list has.
- * So each such address is added, as one of its interface that is none of the loopback.
+ * The list of network interfaces, in which libfabric looks for the addresses of devices. libfabric skips loopback
+ * interfaces, since no device of the kernel has one; but the driver's adapters usually have addresses in 127.0.0.0/8,
+ * which the list does not contain. So each such address is added to the list as one of an interface that is not the
+ * loopback.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -17,7 +18,7 @@
 #define EXPORT __attribute__((visibility("default")))
 enum { MOST_ADDRESSES = 64 };
 
-/* The added entries, in one piece of memory; the mask tells them from the C library's. */
+/* The added entries, in one block of memory; their netmask tells them from the C library's entries. */
 struct added {
 	struct ifaddrs entry;
 	struct sockaddr_in address;
@@ -26,7 +27,7 @@ struct added {
 
 static struct sockaddr_in mask;
 
-/* take keeps the address of a GID where it is one of 127.0.0.0/8. */
+/* take keeps the address of a GID if it is in 127.0.0.0/8. */
 static void take(const union ibv_gid *g, in_addr_t to[MOST_ADDRESSES], int *n)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -57,7 +58,7 @@ static void take_device(struct ibv_device *d, in_addr_t to[MOST_ADDRESSES], int 
 	svpi_verbs.close_device(c);
 }
 
-/* loopback_addresses are those of the adapters; none in programs that have not loaded libibverbs. */
+/* loopback_addresses returns those of the adapters; none in programs that have not loaded libibverbs. */
 static int loopback_addresses(in_addr_t to[MOST_ADDRESSES])
 {
 	struct ibv_device **list;
@@ -73,7 +74,7 @@ static int loopback_addresses(in_addr_t to[MOST_ADDRESSES])
 	return n;
 }
 
-/* add puts entries for addresses at the end of the list, of the interface of like. */
+/* add appends entries for addresses to the list, with the interface name of like. */
 static void add(struct ifaddrs **end, const struct ifaddrs *like, const in_addr_t *addresses, int n)
 {
 	struct added *a = n ? calloc((size_t)n, sizeof(*a)) : NULL;
@@ -128,7 +129,7 @@ EXPORT void freeifaddrs(struct ifaddrs *list)
 		next = (void (*)(struct ifaddrs *))dlsym(RTLD_NEXT, "freeifaddrs");
 	while (*at && (*at)->ifa_netmask != (struct sockaddr *)&mask)
 		at = &(*at)->ifa_next;
-	free(*at); /* the first of the added ones begins their memory */
+	free(*at); /* the first added entry begins the block */
 	*at = NULL;
 	next(list);
 }

@@ -1,6 +1,6 @@
 /*
- * What the preloaded library calls of libibverbs. It does not link it, because programs that ask for no device are to do
- * without.
+ * Functions of libibverbs that the preloaded library calls. It is not linked with libibverbs, because programs that
+ * use no device must run without it.
  */
 #ifndef SVPI_LIBRARY_H
 #define SVPI_LIBRARY_H
@@ -20,11 +20,11 @@ extern struct svpi_verbs {
 	int (*query_pkey)(struct ibv_context *, uint8_t, int, uint16_t *);
 } svpi_verbs;
 
-/* svpi_library_load fills svpi_verbs. Where anyway is false a library that is not in the program yet is not loaded. False:
- * there is none, or it is another's, which has devices of its own. */
+/* svpi_library_load fills svpi_verbs. If anyway is false it uses libibverbs only if the program has already loaded
+ * it. False: there is none, or it is another implementation, which has devices of its own. */
 bool svpi_library_load(bool anyway);
 
-/* Set while this thread is in the preloaded library: the calls that it makes on the way down are the C library's. */
+/* Set while this thread is in the preloaded library: its own calls go straight to the C library. */
 extern __thread bool svpi_busy;
 
 #endif

@@ -1,4 +1,4 @@
-/* The tree: a directory of its own for each process that asks, taken away when the process ends. */
+/* The tree: a directory for each process that asks for it, removed when the process ends. */
 #define _GNU_SOURCE
 #include "tree.h"
 
@@ -27,10 +27,10 @@
 static const char *const served[] = { "/dev/infiniband", "/sys/class/infiniband", "/sys/class/infiniband_verbs" };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static char root[PATH_MAX]; /* empty: none was made */
+static char root[PATH_MAX]; /* empty: the tree has not been made */
 static pid_t owner;
 
-/* Files. All of what is made is below root; the first failure ends the making. */
+/* Files. Everything is made below root; the first failure ends it. */
 
 static bool make_dirs(char *path)
 {
@@ -71,10 +71,10 @@ static bool put_link(const char *name, const char *to)
 	return snprintf(path, sizeof(path), "%s%s", root, name) < (int)sizeof(path) && make_dirs(path) && symlink(to, path) == 0;
 }
 
-/* path_of makes the names of files of a device, one at a time. */
+/* path_of returns the path of a device's file. It is valid until the next call. */
 static const char *path_of(const char *device, const char *file)
 {
-	static char path[PATH_MAX]; /* under the lock */
+	static char path[PATH_MAX]; /* protected by lock */
 
 	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/%s", device, file);
 	return path;
@@ -90,7 +90,8 @@ static const char *words(uint64_t guid)
 	return text;
 }
 
-/* interface_of is the network interface that has the address of a GID. The loopback has all of 127.0.0.0/8. */
+/* interface_of returns the network interface that has a GID's address. The loopback interface has all of 127.0.0.0/8.
+ * */
 static const char *interface_of(const union ibv_gid *g, struct ifaddrs *all)
 {
 	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
@@ -146,7 +147,7 @@ static bool put_gids(struct ibv_context *c, const char *device, int count, bool 
 	return true;
 }
 
-/* put_rate writes the speed of a port as Linux does: lanes times their speed. */
+/* put_rate writes the speed of a port as Linux does: number of lanes times lane speed. */
 static bool put_rate(const char *file, const struct ibv_port_attr *a)
 {
 	static const struct { uint8_t code; const char *name; int rate; } speeds[] = { /* in tenths of Gb/s a lane */
@@ -179,7 +180,7 @@ static bool put_pkeys(struct ibv_context *c, const char *device, int count)
 	return true;
 }
 
-/* name is a row of a table, "?" for what has none. */
+/* name_of returns an entry of a table, or "?" if there is none. */
 static const char *name_of(const char *const *names, size_t n, unsigned i) { return i < n && names[i] ? names[i] : "?"; }
 
 static bool put_port(struct ibv_context *c, const char *device)
@@ -191,7 +192,7 @@ static bool put_port(struct ibv_context *c, const char *device)
 
 	memset(&a, 0, sizeof(a));
 	if (svpi_verbs.query_port(c, 1, &a))
-		return true; /* the adapter went away meanwhile */
+		return true; /* the adapter has gone away meanwhile */
 	bool fabric = a.link_layer == IBV_LINK_LAYER_INFINIBAND;
 
 	return put(path_of(device, "ports/1/state"), "%d: %s\n", a.state, name_of(states, sizeof(states) / sizeof(*states), a.state)) &&
@@ -228,7 +229,7 @@ static bool put_device(struct ibv_device *d)
 	return done;
 }
 
-/* Taking away. */
+/* Removal. */
 
 static int take_one(const char *path, const struct stat *st, int flag, struct FTW *f)
 {
@@ -248,7 +249,7 @@ __attribute__((destructor)) static void end(void)
 	root[0] = 0;
 }
 
-/* sweep takes the trees of this user's processes away that were killed. */
+/* sweep removes the trees that killed processes of this user have left. */
 static void sweep(const char *dir)
 {
 	DIR *d = opendir(dir);
@@ -284,7 +285,7 @@ static bool make_root(void)
 	return false;
 }
 
-/* build makes the tree of the devices that are there now. */
+/* build makes the tree of the present devices. */
 static bool build(void)
 {
 	struct ibv_device **list;
@@ -321,7 +322,7 @@ static bool is_served(const char *path)
 	return false;
 }
 
-/* A child of fork makes its own: its parent's goes when the parent ends. */
+/* A forked child makes its own tree, because its parent's is removed when the parent ends. */
 static bool have(void)
 {
 	bool ready;

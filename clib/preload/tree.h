@@ -1,6 +1,6 @@
 /*
- * What a kernel shows of RDMA devices in /dev/infiniband and /sys/class, made as ordinary files for one process, because
- * some programs look there (UCX: is /dev/infiniband/uverbs0 a character device?) before they ask libibverbs.
+ * What a kernel shows of RDMA devices in /dev/infiniband and /sys/class, as ordinary files for one process, because
+ * some programs look there before they ask libibverbs (UCX: is /dev/infiniband/uverbs0 a character device?).
  */
 #ifndef SVPI_TREE_H
 #define SVPI_TREE_H
@@ -8,8 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* svpi_tree_path writes where the file of a path is in this process's tree, which is made when a path is asked for
- * first. False: the path is none of those that are served, or exists, or there is no device. errno stays as it was. */
+/* svpi_tree_path writes where the file for path is in this process's tree, which is made at the first call that needs
+ * it. False: path is not one of those that the tree serves, or it exists, or there is no device. errno is preserved.
+ * */
 bool svpi_tree_path(const char *path, char *to, size_t size);
 
 #endif

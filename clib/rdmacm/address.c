@@ -1,4 +1,4 @@
-/* Socket addresses and the driver's endpoints, which have IPv4 addresses in IPv6 form. */
+/* Conversion between socket addresses and the driver's endpoints, which hold IPv4 addresses in IPv6 form. */
 #include <arpa/inet.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ int to_endpoint(const struct sockaddr *a, struct svpi_endpoint *e)
 		e->port = ntohs(six->sin6_port);
 		return 0;
 	}
-	return EAFNOSUPPORT; /* AF_IB among them: the adapters have IP addresses */
+	return EAFNOSUPPORT; /* including AF_IB: the adapters have IP addresses */
 }
 
 void from_endpoint(const struct svpi_endpoint *e, struct sockaddr_storage *a)

@@ -1,4 +1,4 @@
-/* Names to addresses, as the system resolves them. */
+/* Resolving names to addresses by the system's resolver. */
 #include <netdb.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static int copy_name(const char *from, char **to)
 	return 0;
 }
 
-/* spaces fills in how ports and QPs go together; a hint that contradicts itself is refused. */
+/* spaces chooses port space and QP type, and refuses contradictory hints. */
 static int spaces(struct rdma_addrinfo *a, const struct rdma_addrinfo *hints)
 {
 	int type = hints ? hints->ai_qp_type : 0, space = hints ? hints->ai_port_space : 0;
@@ -63,7 +63,7 @@ static int lookup(const char *node, const char *service, const struct rdma_addri
 	return error;
 }
 
-/* from_hints takes the addresses of the hints that were not looked up. */
+/* from_hints copies the addresses of the hints that are not looked up. */
 static int from_hints(const struct rdma_addrinfo *hints, struct rdma_addrinfo *a)
 {
 	int error = 0;
@@ -97,7 +97,7 @@ EXPORT void rdma_freeaddrinfo(struct rdma_addrinfo *a)
 	}
 }
 
-/* The result is 0 or, as with getaddrinfo, a code of gai_strerror's. */
+/* Returns 0 or, as getaddrinfo does, a code for gai_strerror. */
 EXPORT int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints, struct rdma_addrinfo **out)
 {
 	struct rdma_addrinfo *a;

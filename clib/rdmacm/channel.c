@@ -1,6 +1,6 @@
 /*
- * Event channels: the reading end of a pipe into which the driver writes whole events, so that programs may poll it and
- * set it to non-blocking.
+ * Event channels: each is the reading end of a pipe into which the driver writes whole events, so that programs may
+ * poll it and make it non-blocking.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -59,7 +59,7 @@ EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 		free(c);
 }
 
-/* read_event reads an event, which the pipe keeps whole; 0, or an errno. */
+/* read_event reads one event, which the pipe delivers whole. Returns 0 or an errno. */
 static int read_event(int fd, struct svpi_event *e)
 {
 	ssize_t n = read(fd, e, sizeof(*e));
@@ -71,8 +71,9 @@ static int read_event(int fd, struct svpi_event *e)
 	return n == 0 ? ENODEV : EPROTO; /* the driver is gone */
 }
 
-/* begin_read and end_read count who reads a channel. A thread that reads one which another thread destroys stays where it
- * is, as with the kernel's channels: programs leave such threads behind when they end, and take an error for one. */
+/* begin_read and end_read count the readers of a channel. A thread that reads a channel while another thread destroys
+ * it stays blocked, as with the kernel's channels: programs leave such threads behind when they exit, and would take
+ * an error for a real one. */
 static void begin_read(struct channel *c)
 {
 	pthread_mutex_lock(&c->lock);
@@ -92,7 +93,7 @@ static void end_read(struct channel *c)
 		pause();
 }
 
-/* peek looks at the event that comes next, and leaves it there; false: there is none. */
+/* peek copies the next event and leaves it in the pipe; false: there is none. */
 static bool peek(int fd, struct svpi_event *e)
 {
 	int copy[2], bytes = 0;
@@ -106,7 +107,8 @@ static bool peek(int fd, struct svpi_event *e)
 	return there;
 }
 
-/* Whoever reads while this looks gets what is there, so nobody may. */
+/* take_idle removes the next event if it does not concern the program. Nobody may read meanwhile, or another event
+ * might be removed instead. */
 static bool take_idle(struct channel *c, struct svpi_event *e)
 {
 	bool taken;
@@ -157,7 +159,7 @@ EXPORT int rdma_ack_cm_event(struct rdma_cm_event *event)
 	return 0;
 }
 
-/* id_complete gives a synchronous operation its result: the status of its event, which the id keeps. */
+/* id_complete returns the result of a synchronous operation: the status of its event, which the id keeps. */
 int id_complete(struct id *i)
 {
 	int status;
@@ -176,7 +178,7 @@ int id_complete(struct id *i)
 	return status < 0 ? -status : status;
 }
 
-/* reopen opens the writing end of a pipe; a driver of another user does not allow that. */
+/* reopen opens the writing end of a pipe. If the driver runs as another user that is not permitted. */
 static int reopen(int fd)
 {
 	char path[32];
@@ -185,8 +187,8 @@ static int reopen(int fd)
 	return open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 }
 
-/* move_events moves the events of an id that the driver has written already along with it. Where it cannot they stay,
- * and the old channel brings them, about this id. */
+/* move_events moves an id's events that the driver has already written to its new channel. If it cannot, they stay
+ * and are delivered by the old channel. */
 static void move_events(const struct channel *from, const struct channel *to, uint32_t handle)
 {
 	struct svpi_event e;
@@ -199,7 +201,7 @@ static void move_events(const struct channel *from, const struct channel *to, ui
 	for (; old >= 0 && new >= 0 && bytes >= (int)sizeof(e) && !read_event(from->channel.fd, &e); bytes -= (int)sizeof(e)) {
 		ssize_t n = write(e.object == handle ? new : old, &e, sizeof(e));
 
-		(void)n; /* a pipe with room for all that was in it; one that is full of others' events loses this one */
+		(void)n; /* fails only if the pipe is full of others' events: this event is lost then */
 	}
 	if (old >= 0)
 		close(old);

@@ -1,7 +1,7 @@
 /*
- * The interface of librdmacm that unmodified programs are compiled against: names, numbers and layouts, as the programs
- * have them in their binaries. test/layout_cma.c holds every structure here against the distribution's own header where
- * that is installed.
+ * The interface of librdmacm against which unmodified programs are compiled: names, numbers and layouts, as they are
+ * in the programs' binaries. test/layout_cma.c compares every structure with the distribution's own header where that
+ * is installed.
  */
 #ifndef SOFTVPI_CMA_H
 #define SOFTVPI_CMA_H
@@ -23,7 +23,7 @@ enum rdma_port_space { RDMA_PS_IPOIB = 0x0002, RDMA_PS_TCP = 0x0106, RDMA_PS_UDP
 
 #define RDMA_UDP_QKEY 0x01234567
 
-/* A path record of subnet administration (IBA 15.2.5.16), as the SA header of libibverbs has it. */
+/* A path record of subnet administration (IBA 15.2.5.16), as laid out in the SA header of libibverbs. */
 struct ibv_sa_path_rec {
 	union ibv_gid dgid, sgid;
 	uint16_t dlid, slid; /* big endian */
@@ -90,7 +90,7 @@ enum { RDMA_MAX_RESP_RES = 0xFF, RDMA_MAX_INIT_DEPTH = 0xFF };
 struct rdma_conn_param {
 	const void *private_data;
 	uint8_t private_data_len, responder_resources, initiator_depth, flow_control, retry_count, rnr_retry_count;
-	uint8_t srq; /* this and qp_num count where the id has no QP */
+	uint8_t srq; /* srq and qp_num are used if the id has no QP */
 	uint32_t qp_num;
 };
 
@@ -137,7 +137,7 @@ enum { RDMA_OPTION_ID = 0, RDMA_OPTION_IB = 1 };
 enum { RDMA_OPTION_ID_TOS, RDMA_OPTION_ID_REUSEADDR, RDMA_OPTION_ID_AFONLY, RDMA_OPTION_ID_ACK_TIMEOUT };
 enum { RDMA_OPTION_IB_PATH = 1 };
 
-/* What this library calls of itself. */
+/* Functions of this library that it calls itself. */
 struct rdma_event_channel *rdma_create_event_channel(void);
 void rdma_destroy_event_channel(struct rdma_event_channel *);
 int rdma_create_id(struct rdma_event_channel *, struct rdma_cm_id **, void *, enum rdma_port_space);
@@ -163,7 +163,7 @@ int rdma_init_qp_attr(struct rdma_cm_id *, struct ibv_qp_attr *, int *);
 uint16_t rdma_get_src_port(struct rdma_cm_id *);
 uint16_t rdma_get_dst_port(struct rdma_cm_id *);
 
-/* What it calls of libibverbs. */
+/* Functions of libibverbs that it calls. */
 struct ibv_device **ibv_get_device_list(int *);
 void ibv_free_device_list(struct ibv_device **);
 int ibv_get_device_index(struct ibv_device *);

@@ -1,4 +1,4 @@
-/* Connections: asked for, accepted, refused, ended. */
+/* Connections: requesting, accepting, rejecting and ending them. */
 #include <string.h>
 
 #include "id.h"
@@ -7,7 +7,7 @@ enum { MOST_RETRIES = 7 };
 
 static uint8_t at_most(uint8_t v, int most) { return v < most ? v : (uint8_t)most; }
 
-/* limit replaces "as many as possible" with what the device has; more than that is refused. */
+/* limit replaces "as many as possible" by what the device has, and refuses more than that. */
 static int limit(uint8_t *v, int most)
 {
 	if (*v == RDMA_MAX_RESP_RES)
@@ -15,7 +15,7 @@ static int limit(uint8_t *v, int most)
 	return *v <= most ? 0 : EINVAL;
 }
 
-/* convert makes the parameters of a connection those of the driver. */
+/* convert translates the parameters of a connection into those of the driver. */
 static int convert(struct id *i, const struct rdma_conn_param *p, struct svpi_conn_param *q)
 {
 	struct ibv_device_attr a;
@@ -41,7 +41,8 @@ static int convert(struct id *i, const struct rdma_conn_param *p, struct svpi_co
 	return 0;
 }
 
-/* moved is the QP that the driver moves through its states: a datagram's is ready, and serves any number of ids. */
+/* moved returns the QP that the driver has to move through its states: not one for datagrams, which is ready and may
+ * serve any number of ids. */
 static uint32_t moved(const struct id *i) { return i->id.qp && !is_datagram(i) ? i->id.qp->handle : 0; }
 
 EXPORT int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
@@ -68,7 +69,7 @@ EXPORT int rdma_establish(struct rdma_cm_id *id)
 	struct svpi_handle_args q = { i->handle };
 
 	if (id->qp)
-		return result(EINVAL); /* it was done with the answer */
+		return result(EINVAL); /* the answer has already done it */
 	return result(svpi_ask(i, SVPI_CM_ESTABLISH, &q, sizeof(q)));
 }
 
@@ -83,7 +84,7 @@ EXPORT int rdma_listen(struct rdma_cm_id *id, int backlog)
 	return result(error);
 }
 
-/* As a request leaves it, unless the device has, or the program asks for, less. */
+/* limit_to_request applies the limits in the peer's request, unless the device has or the program asks for less. */
 static void limit_to_request(const struct id *i, struct svpi_conn_param *p)
 {
 	p->responder_resources = at_most(p->responder_resources, i->responder_resources);
@@ -136,7 +137,7 @@ EXPORT int rdma_reject_ece(struct rdma_cm_id *id, const void *data, uint8_t len)
 	return reject(id, REJECT_VENDOR_OPTION, data, len);
 }
 
-/* A connection that the peer has ended is not an error to end. */
+/* It is not an error to disconnect if the peer has already done so. */
 EXPORT int rdma_disconnect(struct rdma_cm_id *id)
 {
 	struct id *i = to_id(id);
@@ -160,8 +161,8 @@ EXPORT int rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
 	return result(event == IBV_EVENT_COMM_EST ? svpi_ask(i, SVPI_CM_NOTIFY, &q, sizeof(q)) : EINVAL);
 }
 
-/* Enhanced connection establishment is an affair of a vendor's, and this vendor has none to offer: programs may set
- * what says so, and are told so of every peer. */
+/* Enhanced connection establishment is specific to vendors, and this vendor has no options. Setting any is refused,
+ * and no peer is reported to have any. */
 EXPORT int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {
 	if (!id || id->qp || !ece || !ece->vendor_id || ece->comp_mask)

@@ -1,4 +1,4 @@
-/* Devices: each is opened once, when it is needed first, and stays open, so that all ids of it share a context. */
+/* Devices: each is opened when it is first needed and stays open, so that all its ids share a context. */
 #include <stdlib.h>
 
 #include "id.h"
@@ -6,13 +6,13 @@
 struct device {
 	struct device *next;
 	struct ibv_context *context;
-	struct ibv_pd *pd; /* the default one */
+	struct ibv_pd *pd; /* the default PD */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device *devices;
 
-/* find looks among what is open. A child of fork has contexts of its own where its attachment is its own. */
+/* find looks among the open devices. A forked child with an attachment of its own has contexts of its own. */
 static struct device *find(const struct svpi *s, uint32_t adapter)
 {
 	struct device *d = devices;
@@ -41,7 +41,7 @@ static struct device *open_device(struct svpi *s, struct ibv_device *device)
 	return d;
 }
 
-/* open_one opens an adapter. The list is of the attachment of now, which need not be that of the id. */
+/* open_one opens an adapter. The device list is that of the present attachment, which need not be the id's. */
 static struct ibv_context *open_one(struct svpi *s, uint32_t adapter)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);

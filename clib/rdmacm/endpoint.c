@@ -1,4 +1,4 @@
-/* Endpoints: ids whose operations wait, with a QP. */
+/* Endpoints: ids with synchronous operations and a QP. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +6,7 @@
 
 enum { RESOLVE_MS = 2000 };
 
-/* remember keeps what the QPs of requests are made from. */
+/* remember keeps what the QPs of requests will be created with. */
 static int remember(struct id *i, struct ibv_pd *pd, const struct ibv_qp_init_attr *a)
 {
 	if (!a)
@@ -67,7 +67,7 @@ EXPORT void rdma_destroy_ep(struct rdma_cm_id *id)
 	rdma_destroy_id(id);
 }
 
-/* rdma_get_request waits for a request to an endpoint that listens. The new id keeps the event, and its parameters. */
+/* rdma_get_request waits for a request to a listening endpoint. The new id keeps the event and its parameters. */
 EXPORT int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **out)
 {
 	struct id *l = to_id(listen);

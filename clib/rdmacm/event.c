@@ -27,7 +27,7 @@ EXPORT const char *rdma_event_str(enum rdma_cm_event_type event)
 	return event < sizeof(names) / sizeof(*names) ? names[event] : "UNKNOWN EVENT";
 }
 
-/* What the driver's events are called here. */
+/* The events of librdmacm for those of the driver. */
 static const struct { uint8_t known; enum rdma_cm_event_type type; } kinds[] = {
 	[SVPI_EVENT_CONNECT_REQUEST] = { 1, RDMA_CM_EVENT_CONNECT_REQUEST },
 	[SVPI_EVENT_CONNECT_RESPONSE] = { 1, RDMA_CM_EVENT_CONNECT_RESPONSE },
@@ -47,7 +47,7 @@ static const struct { uint8_t known; enum rdma_cm_event_type type; } kinds[] = {
 	[SVPI_EVENT_ROUTE_ERROR] = { 1, RDMA_CM_EVENT_ROUTE_ERROR },
 };
 
-/* handler changes e, and the id that it is about, as an event says; false: the program has nothing to learn. */
+/* A handler changes e, and the id it concerns, according to an event; false: it does not concern the program. */
 typedef bool handler(struct id *, const struct svpi_event *, struct event *e);
 
 static void connection_param(const struct svpi_event *from, struct event *e)
@@ -77,7 +77,7 @@ static void datagram_param(struct id *i, const struct svpi_event *from, struct e
 		address_attr(i, from->remote.addr, &p->ah_attr);
 		return;
 	}
-	p->ah_attr.port_num = 1; /* InfiniBand: the driver knows the way */
+	p->ah_attr.port_num = 1; /* InfiniBand: the driver knows the route */
 	p->ah_attr.dlid = from->lid;
 	p->ah_attr.sl = from->sl;
 	p->ah_attr.src_path_bits = from->path & 0x7f;
@@ -99,7 +99,7 @@ static bool address_resolved(struct id *i, const struct svpi_event *from, struct
 
 enum { PATH_RECORD = 64 };
 
-/* path_of_fabric fills in a path of InfiniBand from a PathRecord as it is on the wire (IBA 15.2.5.16). */
+/* path_of_fabric fills in an InfiniBand path from a PathRecord in wire format (IBA 15.2.5.16). */
 static void path_of_fabric(struct id *i, const uint8_t *r)
 {
 	struct ibv_sa_path_rec *p = i->id.route.path_rec;
@@ -141,8 +141,8 @@ static bool no_address(struct id *i, const struct svpi_event *from, struct event
 	return true;
 }
 
-/* answered: a connection whose QP is the id's is ready with the RTU, which leaves now; for one whose QP the program sets
- * up, it calls rdma_establish then. Datagrams need no more. */
+/* answered: if the QP is the id's, the RTU is sent now and the connection is ready; if the program manages its own
+ * QP, it has to call rdma_establish. Datagrams need neither. */
 static bool answered(struct id *i, const struct svpi_event *from, struct event *e)
 {
 	struct svpi_handle_args q = { i->handle };
@@ -191,7 +191,7 @@ static bool unreachable(struct id *i, const struct svpi_event *from, struct even
 
 static bool failed(struct id *i, const struct svpi_event *from, struct event *e)
 {
-	(void)from; /* the code of a REJ, or none: the peer gave up */
+	(void)from; /* whether a REJ or nothing came, the peer gave up */
 	e->event.status = -ECONNABORTED;
 	id_fail_qp(i);
 	return true;
@@ -202,7 +202,7 @@ static bool joined(struct id *i, const struct svpi_event *from, struct event *e)
 	struct group *g = group_find(i, from->remote.addr);
 
 	if (!g)
-		return false; /* left already */
+		return false; /* the program has left the group */
 	datagram_param(i, from, e);
 	e->event.param.ud.private_data = g->context;
 	if (e->event.event == RDMA_CM_EVENT_MULTICAST_ERROR)
@@ -210,7 +210,8 @@ static bool joined(struct id *i, const struct svpi_event *from, struct event *e)
 	return true;
 }
 
-/* disconnected: the driver has taken a QP that it moves to error by itself. Where nobody answered, the status says so, as the kernel's does. */
+/* disconnected: if the driver manages the QP, it has already moved it to the error state. If the peer did not answer,
+ * the status says so, as the kernel's does. */
 static bool disconnected(struct id *i, const struct svpi_event *from, struct event *e)
 {
 	connection_param(from, e);
@@ -237,12 +238,13 @@ static handler *const handlers[] = {
 	[SVPI_EVENT_ROUTE_ERROR + 1] = NULL,
 };
 
-/* requested gives a request an id of its own. The event counts for the listener, whose end waits for it. */
+/* requested gives a request an id of its own. The event is counted for the listener, so that destroying the listener
+ * waits for its acknowledgement. */
 static bool requested(struct id *listener, const struct svpi_event *from, struct event *e)
 {
 	struct id *i = id_of_request(listener, from);
 
-	if (!i) { /* the peer learns that it was not taken */
+	if (!i) { /* the peer is told that it was not accepted */
 		svpi_destroy(listener->home->svpi, SVPI_KIND_CM, from->new_id);
 		return false;
 	}
@@ -279,9 +281,9 @@ int event_take(struct channel *c, const struct svpi_event *from, struct rdma_cm_
 
 	*out = NULL;
 	if (from->type >= sizeof(kinds) / sizeof(*kinds) || !kinds[from->type].known)
-		return 0; /* of a later version */
+		return 0; /* event of a later version */
 	i = svpi_table_count(&c->home->ids, from->object, offsetof(struct id, got));
-	if (!i) { /* of an id that was destroyed since */
+	if (!i) { /* the id has been destroyed */
 		if (from->new_id)
 			svpi_destroy(c->home->svpi, SVPI_KIND_CM, from->new_id);
 		return 0;

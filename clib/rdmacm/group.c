@@ -46,7 +46,7 @@ static int join(struct id *i, const struct svpi_endpoint *to, uint32_t flags, vo
 	memcpy(g->addr, to->addr, 16);
 	g->qp = flags & SEND_ONLY ? 0 : q.qp;
 	g->context = context;
-	pthread_mutex_lock(&i->lock); /* the event may come before the answer */
+	pthread_mutex_lock(&i->lock); /* the event may arrive before the answer */
 	g->next = i->groups;
 	i->groups = g;
 	pthread_mutex_unlock(&i->lock);
@@ -109,7 +109,7 @@ void groups_leave(struct id *i)
 		leave(i, unlink_group(i, i->groups->addr));
 }
 
-/* A QP that is destroyed is in no group any more. */
+/* A QP that is destroyed leaves its groups. */
 void groups_forget_qp(struct id *i)
 {
 	pthread_mutex_lock(&i->lock);

@@ -1,4 +1,4 @@
-/* Attachments. An id stays with the one that it was made over, also after the driver was started anew. */
+/* Attachments. An id keeps the attachment through which it was created, even after the driver has been restarted. */
 #include <stdlib.h>
 
 #include "id.h"

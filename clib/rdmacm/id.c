@@ -17,7 +17,7 @@ static void release(struct id *i)
 	free(i);
 }
 
-/* prepare makes the part of an id that the driver does not know. */
+/* prepare creates the part of an id that the driver does not know. */
 static struct id *prepare(struct home *h, struct rdma_event_channel *channel, void *context, enum rdma_port_space ps,
 			  enum ibv_qp_type type)
 {
@@ -62,7 +62,7 @@ static int create(struct channel *c, void *context, enum rdma_port_space ps, enu
 	return 0;
 }
 
-/* Without a channel the id gets one of its own, and its operations wait for their events. */
+/* An id without a channel gets one of its own, and its operations become synchronous. */
 int id_create(struct rdma_event_channel *channel, void *context, enum rdma_port_space ps, enum ibv_qp_type type,
 	      struct rdma_cm_id **out)
 {
@@ -116,7 +116,7 @@ int id_place(struct id *i, uint32_t adapter)
 	i->id.verbs = device_context(i->home->svpi, adapter);
 	if (!i->id.verbs)
 		return ENODEV;
-	i->id.pd = device_pd(i->id.verbs); /* programs use it without asking for one (UCX) */
+	i->id.pd = device_pd(i->id.verbs); /* programs use it without allocating one (UCX) */
 	i->id.port_num = 1;
 	return i->id.pd ? 0 : errno;
 }
@@ -132,7 +132,7 @@ int id_learn(struct id *i)
 	return error;
 }
 
-/* gid_of is the GID of an address: RoCE v2 has the addresses themselves. */
+/* gid_of returns the GID of an address: in RoCE v2 the GID is the address. */
 static void gid_of(const struct sockaddr_storage *a, union ibv_gid *gid)
 {
 	struct svpi_endpoint e;
@@ -176,7 +176,8 @@ void id_fail_qp(struct id *i)
 		ibv_modify_qp(i->id.qp, &a, IBV_QP_STATE);
 }
 
-/* Nothing more comes for the id once the driver has ended it; those events that the program has it must acknowledge. */
+/* After the driver has destroyed the id no more events come for it; those that the program already has must be
+ * acknowledged. */
 EXPORT int rdma_destroy_id(struct rdma_cm_id *id)
 {
 	struct id *i = to_id(id);

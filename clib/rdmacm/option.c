@@ -5,7 +5,7 @@
 
 enum { OPTION_TOS = 1, OPTION_REUSE, OPTION_IPV6_ONLY, OPTION_ACK_TIMEOUT };
 
-/* The options of an id: their sizes, and what the driver calls them. */
+/* The options of an id: their sizes, and the driver's numbers for them. */
 static const struct { size_t size; uint32_t option; } options[] = {
 	[RDMA_OPTION_ID_TOS] = { sizeof(uint8_t), OPTION_TOS },
 	[RDMA_OPTION_ID_REUSEADDR] = { sizeof(int), OPTION_REUSE },
@@ -20,7 +20,7 @@ EXPORT int rdma_set_option(struct rdma_cm_id *id, int level, int name, void *val
 	int n = 0;
 
 	if (level == RDMA_OPTION_IB)
-		return result(EOPNOTSUPP); /* paths of InfiniBand: those here are the system's */
+		return result(EOPNOTSUPP); /* InfiniBand paths; here the system chooses the route */
 	if (level != RDMA_OPTION_ID || name < 0 || name >= (int)(sizeof(options) / sizeof(*options)))
 		return result(ENOSYS);
 	if (!value || len != options[name].size)

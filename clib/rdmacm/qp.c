@@ -1,4 +1,4 @@
-/* Queue pairs of ids, with the queues that they need and were not given. */
+/* Queue pairs of ids, with the queues that they need and the program did not supply. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,7 +57,8 @@ static int complete_cqs(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *a)
 
 enum { ALL_ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC };
 
-/* ready takes a QP as far as receives can be posted, one of datagrams to where it sends. */
+/* ready moves a QP to the state in which receives can be posted; one for datagrams to the state in which it can send.
+ * */
 static int ready(struct ibv_qp *qp, bool datagrams)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = RDMA_UDP_QKEY, .qp_access_flags = ALL_ACCESS };

@@ -1,10 +1,10 @@
-/* Addresses: bind, resolve. */
+/* Addresses: binding and resolving. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "id.h"
 
-/* keep writes down where an id is bound; without an address only the port is known, and it has no device. */
+/* keep records to what an id is bound. If it is bound to a port only, it has no device. */
 static int keep(struct id *i, const struct svpi_endpoint *e, sa_family_t family)
 {
 	struct svpi_handle_args q = { i->handle };
@@ -15,7 +15,7 @@ static int keep(struct id *i, const struct svpi_endpoint *e, sa_family_t family)
 	if (endpoint_is_any(e)) {
 		struct sockaddr_storage *a = &i->id.route.addr.src_storage;
 
-		if (a->ss_family != family && family == AF_INET) { /* :: stands for both */
+		if (a->ss_family != family && family == AF_INET) { /* :: stands for both families */
 			uint16_t port = ((struct sockaddr_in6 *)a)->sin6_port;
 
 			memset(a, 0, sizeof(*a));
@@ -28,8 +28,8 @@ static int keep(struct id *i, const struct svpi_endpoint *e, sa_family_t family)
 	return error ? error : id_place(i, r.adapter);
 }
 
-/* bind_localhost binds to every address: so does Linux with those of the loopback, which no device has there. The id
- * shows the address that it was bound to. */
+/* bind_localhost binds a loopback address as if it were any address. Linux does so too, because none of its devices
+ * has one. The id shows the address to which it was bound. */
 static int bind_localhost(struct id *i, struct svpi_bind_args *q)
 {
 	struct svpi_endpoint local = q->local, r;
@@ -82,7 +82,8 @@ EXPORT int rdma_resolve_route(struct rdma_cm_id *id, int timeout_ms)
 	return result(error ? error : id_complete(i));
 }
 
-/* address_attr is how datagrams reach an address from the id: by the row of the GID table that has the id's own. */
+/* address_attr sets how datagrams from the id reach an address: through the entry of the GID table for the id's own
+ * address. */
 void address_attr(struct id *i, const uint8_t addr[16], struct ibv_ah_attr *a)
 {
 	struct svpi_adapter_args q = { to_context(i->id.verbs)->adapter };

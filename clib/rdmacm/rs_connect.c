@@ -56,7 +56,7 @@ static int cm_event(struct rs *s, const struct rdma_cm_event *e)
 	case RDMA_CM_EVENT_REJECTED:
 		return ECONNREFUSED;
 	case RDMA_CM_EVENT_DISCONNECTED:
-		rs_poll_queue(s); /* what came before it */
+		rs_poll_queue(s); /* data that arrived before it */
 		if (s->state == RS_CONNECTED)
 			s->state = RS_CLOSED;
 		s->readable = s->writable = false;
@@ -132,7 +132,7 @@ EXPORT int rlisten(int fd, int backlog)
 
 static bool attempt_over(const struct rs *s) { return s->state != RS_CONNECTING && s->state != RS_ACCEPTING; }
 
-/* rs_opened waits for the end of an attempt that is under way; 0 where there is, or was, a connection. */
+/* rs_opened waits for an attempt to connect that is in progress. Returns 0 if there is, or was, a connection. */
 int rs_opened(struct rs *s, bool nonblock)
 {
 	if (!attempt_over(s)) {
@@ -145,7 +145,7 @@ int rs_opened(struct rs *s, bool nonblock)
 	return s->state < RS_CONNECTED ? ENOTCONN : 0;
 }
 
-/* outcome is how an attempt to connect went. */
+/* outcome returns the result of an attempt to connect. */
 static int outcome(struct rs *s)
 {
 	int error = s->error;
@@ -195,7 +195,7 @@ EXPORT int rconnect(int fd, const struct sockaddr *addr, socklen_t len)
 	return result(error);
 }
 
-/* next_request waits for a request to a listener; its id gets a channel of its own. */
+/* next_request waits for a connection request to a listener, and gives the request's id a channel of its own. */
 static int next_request(struct rs *s, struct rdma_cm_event **e)
 {
 	struct pollfd p = { .fd = s->fd, .events = POLLIN };
@@ -242,7 +242,7 @@ static struct rs *adopt(const struct rs *l, struct rdma_cm_id *id)
 	return s;
 }
 
-/* accept answers a request; 0, or an errno, the socket being gone. */
+/* answer_request accepts a request. Returns 0, or an errno; then the socket no longer exists. */
 static int answer_request(struct rs *s, const struct rdma_conn_param *asked)
 {
 	struct rdma_conn_param p;

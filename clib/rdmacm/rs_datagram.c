@@ -1,6 +1,6 @@
 /*
- * Datagram sockets. Each has a UDP socket, by which two of them tell each other the numbers of their QPs, and a QP of
- * datagrams for each address that it sends from, by which all goes that comes after that.
+ * Datagram sockets. Each has a UDP socket, through which two of them first tell each other the numbers of their QPs,
+ * and a UD queue pair for each local address, which carries all datagrams after that.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -14,19 +14,19 @@
 
 #include "rs_datagram.h"
 
-/* What stands before data that goes by UDP, and what is said by it alone. */
+/* The header of messages sent by UDP, with or without data behind it. */
 struct udp_header {
-	uint32_t tag; /* this and qpn are big endian, as addresses are */
+	uint32_t tag; /* tag and qpn are big endian, as addresses are */
 	uint8_t version, op, length, none;
 	uint32_t qpn;
-	uint8_t addr[16]; /* the receiver's, of 4 or 16 bytes */
+	uint8_t addr[16]; /* the receiver's address, 4 or 16 bytes */
 };
 
-/* What stands before data that goes by a QP: the sender's address. */
+/* The header of datagrams sent by a QP: the sender's address. */
 struct header {
 	uint8_t version, length;
 	uint16_t port; /* big endian */
-	uint8_t addr[20]; /* of 4 bytes, or a flow label and 16 */
+	uint8_t addr[20]; /* 4 bytes, or a flow label and 16 bytes */
 };
 
 enum { TAG = 0x55555555, UDP_FIXED = 12, FIXED = 4, GRH = 40, SLOT = 4096 + GRH, SLOTS = 384, MOST_WAITING = 1024, FLOW = 4, RESOLVE_MS = 2000 };
@@ -39,8 +39,8 @@ struct sender {
 	struct ibv_comp_channel *events;
 	struct ibv_cq *cq;
 	struct ibv_mr *mr;
-	uint8_t *memory; /* slots to receive into, then slots to send from */
-	uint32_t free, at; /* slots to send from */
+	uint8_t *memory; /* slots to receive into, followed by slots to send from */
+	uint32_t free, at; /* of the slots to send from */
 };
 
 struct peer {
@@ -191,7 +191,7 @@ static int open_queues(struct rs *s, struct sender *q)
 	return q->cq->context->ops.req_notify_cq(q->cq, 0);
 }
 
-/* sender_at finds, or makes, the QP of a local address. */
+/* sender_at finds or creates the QP of a local address. */
 static int sender_at(struct rs *s, const struct svpi_endpoint *local, struct sender **out)
 {
 	struct svpi_endpoint at = *local;
@@ -224,7 +224,7 @@ static int sender_at(struct rs *s, const struct svpi_endpoint *local, struct sen
 	return 0;
 }
 
-/* chosen is the address of an adapter from which a destination is reached. */
+/* chosen finds the adapter's address from which a destination is reached. */
 static int chosen(const struct svpi_endpoint *to, struct svpi_endpoint *local)
 {
 	struct sockaddr_storage a;
@@ -242,8 +242,8 @@ static int chosen(const struct svpi_endpoint *to, struct svpi_endpoint *local)
 	return error;
 }
 
-/* local_for is the address to send from: the one that the socket is bound to, or the adapter's. The UDP socket of one that
- * is bound to nothing is bound there, so that both ways of sending show one address. */
+/* local_for returns the address to send from: the one to which the socket is bound, or the adapter's. A UDP socket
+ * that is not bound is bound to it, so that both ways of sending show the same address. */
 static int local_for(const struct datagrams *d, const struct svpi_endpoint *to, struct svpi_endpoint *local)
 {
 	struct sockaddr_storage a = { 0 };
@@ -308,7 +308,8 @@ static void keep_message(struct datagrams *d, const struct svpi_endpoint *from, 
 	d->waiting++;
 }
 
-/* from_address has a message leave from the QP's address, also where the UDP socket is bound to all: the peer knows us by it. */
+/* from_address makes a message leave from the QP's address, even if the UDP socket is bound to all: the peer
+ * identifies the sender by it. */
 static void from_address(struct msghdr *m, const struct svpi_endpoint *local, bool four)
 {
 	struct in_pktinfo v4 = { 0 };
@@ -326,7 +327,7 @@ static void from_address(struct msghdr *m, const struct svpi_endpoint *local, bo
 	memcpy(CMSG_DATA(c), four ? (void *)&v4 : (void *)&v6, n);
 }
 
-/* send_udp sends with what the other side needs to answer by QP. */
+/* send_udp sends by UDP, together with what the peer needs to answer by QP. */
 static int send_udp(struct rs *s, const struct peer *p, enum rs_op op, const struct iovec *data, size_t len)
 {
 	bool four = is_four(&p->addr);
@@ -344,7 +345,7 @@ static int send_udp(struct rs *s, const struct peer *p, enum rs_op op, const str
 	return sendmsg(s->datagrams->udp, &m, MSG_NOSIGNAL) < 0 ? errno : 0;
 }
 
-/* learn notes the number of a peer's QP. */
+/* learn records the number of a peer's QP. */
 static void learn(struct peer *p, uint32_t qpn)
 {
 	struct ibv_ah_attr a;
@@ -358,7 +359,7 @@ static void learn(struct peer *p, uint32_t qpn)
 	p->qpn = qpn;
 }
 
-/* from_udp takes one message of the UDP socket's; false: there is none. */
+/* from_udp handles one message from the UDP socket; false: there is none. */
 static bool from_udp(struct rs *s)
 {
 	static const uint8_t mapped[12] = { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff };
@@ -376,7 +377,7 @@ static bool from_udp(struct rs *s)
 	memcpy(&h, buffer, (size_t)n < sizeof(h) ? (size_t)n : sizeof(h));
 	if (h.tag != htobe32(TAG) || (h.version != 4 && h.version != 6) || h.length != UDP_FIXED + (h.version == 4 ? 4 : 16) ||
 	    n < h.length || to_endpoint((struct sockaddr *)&a, &from))
-		return true; /* of somebody else */
+		return true; /* not this protocol */
 	memcpy(mine.addr, h.version == 4 ? mapped : h.addr, 12);
 	memcpy(mine.addr + 12, h.version == 4 ? h.addr : h.addr + 12, 4);
 	if (peer_at(s, &from, h.op == RS_DATA ? &mine : NULL, &p))
@@ -409,7 +410,7 @@ static void from_slot(struct rs *s, const uint8_t *slot, uint32_t len)
 	keep_message(s->datagrams, &from, slot + GRH + h.length, len - GRH - h.length);
 }
 
-/* rs_datagram_progress takes all that has come. */
+/* rs_datagram_progress handles everything that has arrived. */
 void rs_datagram_progress(struct rs *s)
 {
 	while (s->datagrams->waiting < MOST_WAITING && from_udp(s))
@@ -449,7 +450,7 @@ short rs_datagram_ready(struct rs *s, short events)
 	return (short)((s->datagrams->first ? events & POLLIN : 0) | (room_to_send(s) ? events & POLLOUT : 0));
 }
 
-/* wait_until waits for something to come, or for a slot. */
+/* wait_until waits for a datagram, or for a free slot. */
 static int wait_until(struct rs *s, bool for_data, bool nonblock)
 {
 	struct pollfd p = { .fd = s->fd, .events = POLLIN };

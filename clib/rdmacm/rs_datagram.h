@@ -1,10 +1,10 @@
-/* Datagram sockets; see rs_datagram.c. The socket's lock is held in all but the first. */
+/* Datagram sockets; see rs_datagram.c. The socket's lock is held in all functions but the first. */
 #ifndef SVPI_RS_DATAGRAM_H
 #define SVPI_RS_DATAGRAM_H
 
 #include "rsocket.h"
 
-int rs_datagram_open(int domain, struct datagrams **); /* a descriptor to poll, or -1 */
+int rs_datagram_open(int domain, struct datagrams **); /* returns a descriptor to poll, or -1 */
 void rs_datagram_close(struct rs *);
 void rs_datagram_progress(struct rs *);
 short rs_datagram_ready(struct rs *, short events);

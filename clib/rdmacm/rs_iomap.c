@@ -1,4 +1,4 @@
-/* Memory that the peer may write to by its offsets. */
+/* Memory to which the peer may write, addressed by offset. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "rsocket.h"
 
-/* rs_tell_mappings tells the peer of mappings that it does not know of, as far as sends can be posted. */
+/* rs_tell_mappings tells the peer of mappings that it does not know yet, as far as sends can be posted. */
 void rs_tell_mappings(struct rs *s)
 {
 	for (struct rs_mapping *m = s->mappings; m; m = m->next) {
@@ -129,7 +129,7 @@ static bool find(const struct rs *s, uint64_t offset, struct rs_iomap *out)
 	return false;
 }
 
-/* Writes need no credit of the peer's, which does not learn of them. */
+/* Writes use no receive of the peer, so they need no credit. */
 static bool may_write(const struct rs *s) { return !s->writable || (s->slots > 0 && s->send_free > 0); }
 
 static int write_some(struct rs *s, const uint8_t *buf, size_t want, uint64_t offset, uint32_t *done)
@@ -161,7 +161,7 @@ EXPORT size_t riowrite(int fd, const void *buf, size_t count, off_t offset, int 
 {
 	struct rs *s = rs_enter(fd);
 	size_t done = 0;
-	bool lone = false; /* nothing else is under way */
+	bool lone = false; /* nothing else is in progress */
 	int error = 0;
 
 	if (!s)
@@ -183,8 +183,9 @@ EXPORT size_t riowrite(int fd, const void *buf, size_t count, off_t offset, int 
 		errno = error;
 		return (size_t)-1;
 	}
-	/* Who now looks at memory for an answer calls nothing here that would give way: on few processors the driver had to
-	 * wait for the end of a time slice. In a stream it has work anyway. */
+	/* The caller will probably look at memory for an answer, and call nothing here that would yield: on few
+	 * processors the driver would have to wait for the end of the time slice. In a stream the driver has work
+	 * anyway. */
 	if (lone)
 		sched_yield();
 	return done;

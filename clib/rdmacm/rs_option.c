@@ -9,7 +9,7 @@
 
 enum { SOL_RDMA = 0x10000, RDMA_SQSIZE = 0, RDMA_RQSIZE, RDMA_INLINE, RDMA_IOMAPSIZE, RDMA_ROUTE };
 
-/* size sets a size that counts until there is a connection, within its limits. */
+/* size sets a size, within its limits. Sizes can be set until there is a connection. */
 static int size(struct rs *s, uint32_t *field, int value, uint32_t least, uint32_t most)
 {
 	if (s->state > RS_LISTENING)
@@ -28,11 +28,11 @@ static int set_socket(struct rs *s, int name, int v, const void *raw, socklen_t 
 
 		s->reuse = on;
 		if (!s->id)
-			return 0; /* its UDP socket alone has a port */
+			return 0; /* only its UDP socket has a port */
 		return rdma_set_option(s->id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on)) ? errno : 0;
 	}
 	case SO_RCVBUF:
-		v = (v + 1) & ~1; /* it has two halves */
+		v = (v + 1) & ~1; /* rounded up, as it has two halves */
 		return size(s, &s->recv_bytes, v, 2 * RS_LOW_WATER, 1u << 28);
 	case SO_SNDBUF:
 		return size(s, &s->send_bytes, v, 2 * RS_LOW_WATER, 1u << 28);
@@ -46,11 +46,11 @@ static int set_socket(struct rs *s, int name, int v, const void *raw, socklen_t 
 		s->linger_s = l.l_linger;
 		return 0;
 	}
-	case SO_KEEPALIVE: /* the queue pair finds out by itself when something was sent */
+	case SO_KEEPALIVE: /* the queue pair notices a lost peer only when something is sent */
 		s->keepalive = v != 0;
 		return v ? EOPNOTSUPP : 0;
 	case SO_OOBINLINE:
-		return 0; /* there is no other data */
+		return 0; /* there is no out-of-band data */
 	}
 	return ENOPROTOOPT;
 }
@@ -78,7 +78,7 @@ static int set(struct rs *s, int level, int name, int v, const void *raw, sockle
 	case IPPROTO_TCP:
 		if (name != TCP_NODELAY)
 			return ENOPROTOOPT;
-		s->nodelay = v != 0; /* nothing is ever delayed */
+		s->nodelay = v != 0; /* nothing is delayed anyway */
 		return 0;
 	case IPPROTO_IPV6:
 		if (name != IPV6_V6ONLY)
@@ -108,7 +108,7 @@ EXPORT int rsetsockopt(int fd, int level, int name, const void *value, socklen_t
 	return result(error);
 }
 
-/* get gives the value of an option; 0, or an errno. */
+/* get reads the value of an option. Returns 0 or an errno. */
 static int get(struct rs *s, int level, int name, int *v)
 {
 	switch (level) {

@@ -1,4 +1,4 @@
-/* Waiting for several sockets, and files of the system's, at once. */
+/* Waiting for several sockets and ordinary files at once. */
 #define _GNU_SOURCE
 #include <poll.h>
 #include <sched.h>
@@ -11,7 +11,7 @@
 
 enum { LOOKS = 32 };
 
-/* rs_ready is what a socket is ready for of what is asked for; what is always told with it. */
+/* rs_ready returns which of the events a socket is ready for, and those that poll always reports. */
 short rs_ready(struct rs *s, short events)
 {
 	short got = 0;
@@ -49,7 +49,7 @@ short rs_ready(struct rs *s, short events)
 	return got;
 }
 
-/* look asks all of them; the number of those that are ready. */
+/* look checks all of them without waiting, and returns how many are ready. */
 static int look(struct pollfd *fds, nfds_t n)
 {
 	int ready = 0;
@@ -69,7 +69,7 @@ static int look(struct pollfd *fds, nfds_t n)
 	return ready;
 }
 
-/* watch fills in what to sleep on for each; true: something may have come meanwhile. */
+/* watch fills in what to sleep on for each; true: something may have arrived meanwhile. */
 static bool watch(const struct pollfd *fds, struct pollfd *sleep_on, nfds_t n)
 {
 	bool again = false;
@@ -94,7 +94,7 @@ static bool watch(const struct pollfd *fds, struct pollfd *sleep_on, nfds_t n)
 	return again;
 }
 
-/* woken takes the events that ended the sleep. */
+/* woken handles the events that ended the sleep. */
 static void woken(const struct pollfd *fds, const struct pollfd *slept_on, nfds_t n)
 {
 	for (nfds_t i = 0; i < n; i++) {

@@ -1,4 +1,4 @@
-/* Messages between sockets: posted, completed, counted. */
+/* Messages between sockets: posting, completing and counting them. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <endian.h>
@@ -24,7 +24,7 @@ static void closed(struct rs *s)
 	s->readable = s->writable = false;
 }
 
-/* post posts a write with a message in its immediate data; id is the message too. */
+/* post posts a write with a message in its immediate data, which is also the request's id. */
 static int post(struct rs *s, uint32_t message, struct ibv_sge *sge, int n, uint64_t remote, uint32_t key, bool inlined)
 {
 	struct ibv_send_wr w = { .wr_id = message, .sg_list = sge, .num_sge = n }, *bad;
@@ -63,7 +63,8 @@ int rs_post_control(struct rs *s, enum rs_control what)
 	return error;
 }
 
-/* The peer is told when half of the buffer or of the messages was read, so that it need not wait for the rest. */
+/* The peer is told when half of the buffer or of the messages has been read, so that it can go on before the rest is.
+ * */
 static bool credit_due(const struct rs *s)
 {
 	return s->controls > 0 && s->state == RS_CONNECTED &&
@@ -117,7 +118,7 @@ static void received(struct rs *s, uint32_t message)
 			closed(s);
 		break;
 	default:
-		break; /* a mapping, which is in its list */
+		break; /* a mapping: the peer has written it into the list */
 	}
 }
 
@@ -144,7 +145,7 @@ static void repost(struct rs *s, uint32_t n)
 			rs_fail(s, EIO);
 }
 
-/* rs_poll_queue takes what has completed. A receive that is flushed says that the connection has ended. */
+/* rs_poll_queue handles completions. A flushed receive means that the connection has ended. */
 void rs_poll_queue(struct rs *s)
 {
 	struct ibv_wc wc[16];
@@ -198,7 +199,7 @@ void rs_take_events(struct rs *s)
 	}
 }
 
-/* sleep_once waits for the descriptors; one thread does, and the others for it. */
+/* sleep_once waits for the descriptors. One thread does so on behalf of all. */
 static int sleep_once(struct rs *s)
 {
 	struct pollfd p[2] = { { .fd = s->fd, .events = POLLIN }, { .fd = s->channel ? s->channel->fd : -1, .events = POLLIN } };
@@ -221,7 +222,7 @@ static int sleep_once(struct rs *s)
 	return error;
 }
 
-enum { LOOKS = 32 }; /* before it sleeps */
+enum { LOOKS = 32 }; /* before sleeping */
 
 int rs_await(struct rs *s, bool (*done)(const struct rs *), bool nonblock)
 {

@@ -1,4 +1,5 @@
-/* What a connection of a socket needs: its queues and buffers, and what each side tells the other of them. */
+/* The resources of a socket's connection: its queues and buffers, and the greeting that describes them to the peer.
+ * */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <endian.h>
@@ -8,7 +9,7 @@
 
 #include "rsocket.h"
 
-/* Numbers of many bits in eight: up to 128 as they are, more than that in multiples of 256. */
+/* Large numbers in eight bits: up to 128 exactly, larger ones in multiples of 256. */
 uint8_t rs_scale(uint32_t v) { return v <= 128 ? (uint8_t)v : (uint8_t)(0x80 | v >> 8); }
 uint32_t rs_unscale(uint8_t v) { return v <= 128 ? v : (uint32_t)(v & 0x7f) << 8; }
 
@@ -74,8 +75,8 @@ static int post_receives(struct rs *s)
 	return error;
 }
 
-/* rs_setup gives a socket what it needs on the device that its id is on. Half of the receive buffer is given with the
- * first words, the other half as soon as there is a connection. */
+/* rs_setup creates a socket's resources on the device of its id. The greeting grants the peer half of the receive
+ * buffer; the other half is granted as soon as there is a connection. */
 int rs_setup(struct rs *s)
 {
 	struct ibv_device_attr d;
@@ -124,7 +125,7 @@ void rs_hello(const struct rs *s, struct rs_hello *h)
 	sge_out(&h->buffer, (uintptr_t)s->recv_buffer, s->recv_mr->rkey, s->recv_bytes / 2);
 }
 
-/* rs_greeted takes what the peer said of itself; EPROTO where that is no socket. */
+/* rs_greeted takes the peer's greeting; EPROTO if the peer is not a socket of this kind. */
 int rs_greeted(struct rs *s, const struct rdma_conn_param *p)
 {
 	struct rs_hello h;
@@ -135,7 +136,7 @@ int rs_greeted(struct rs *s, const struct rdma_conn_param *p)
 	s->peer_targets = sge_in(&h.targets);
 	if (h.version != RS_VERSION || s->peer_targets.length == 0)
 		return EPROTO;
-	s->peer_target = 1; /* the first is the buffer of the first words */
+	s->peer_target = 1; /* the first target is the buffer in the greeting */
 	if (s->peer_target == s->peer_targets.length)
 		s->peer_target = 0;
 	s->swap = (h.flags & RS_FLAG_BIG_ENDIAN) != (htonl(1) == 1 ? RS_FLAG_BIG_ENDIAN : 0);

@@ -1,4 +1,4 @@
-/* Bytes to and from the peer. */
+/* Sending and receiving bytes. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -6,7 +6,7 @@
 
 #include "rs_datagram.h"
 
-/* A place in a program's buffers. */
+/* A position in a program's buffers. */
 struct cursor {
 	const struct iovec *v;
 	size_t count, at;
@@ -21,7 +21,7 @@ static size_t left(const struct cursor *c)
 	return n - c->at;
 }
 
-/* move copies between a program's buffers and a block, and goes on. */
+/* move copies between a program's buffers and a block, and advances the position. */
 static void move(struct cursor *c, uint8_t *block, size_t n, bool out)
 {
 	while (n > 0) {
@@ -49,7 +49,8 @@ static bool may_send(const struct rs *s) { return rs_can_send(s) || !s->writable
 
 static uint32_t least(size_t a, uint32_t b) { return a < b ? (uint32_t)a : b; }
 
-/* send_some sends one message's worth, through the send buffer's next bytes; these are free in the order of sending. */
+/* send_some sends one message through the next bytes of the send buffer, which become free in the order of sending.
+ * */
 static int send_some(struct rs *s, struct cursor *c, size_t want)
 {
 	struct rs_sge *t = &s->targets[s->target];
@@ -84,11 +85,11 @@ static int not_writable(const struct rs *s)
 	return s->state == RS_CONNECTED || s->state == RS_CLOSED || s->state == RS_FAILED ? ECONNRESET : ENOTCONN;
 }
 
-/* A transfer of a connected socket, from its beginning to its result. */
+/* One transfer of a connected socket. */
 struct transfer {
 	struct cursor at;
 	size_t all, done;
-	bool now; /* it does not wait */
+	bool now; /* do not wait */
 	int error;
 };
 
@@ -145,7 +146,7 @@ static ssize_t transmit(int fd, const struct iovec *v, size_t count, int flags)
 static bool has_data(const struct rs *s) { return s->head != s->tail; }
 static bool may_receive(const struct rs *s) { return has_data(s) || !s->readable; }
 
-/* take reads what is there, without giving it back where the program only peeks. */
+/* take reads what has arrived; with peek without giving it back to the peer. */
 static size_t take(struct rs *s, struct cursor *c, size_t want, bool peek)
 {
 	uint32_t at = s->recv_at, head = s->head;
@@ -187,7 +188,7 @@ static ssize_t receive_some(struct rs *s, const struct iovec *v, size_t count, i
 			t.error = rs_await(s, may_receive, t.now);
 		if (t.error)
 			break;
-		if (!has_data(s)) { /* the end */
+		if (!has_data(s)) { /* end of stream */
 			if (s->state == RS_FAILED && s->error)
 				t.error = s->error;
 			break;
@@ -249,7 +250,7 @@ EXPORT ssize_t rreadv(int fd, const struct iovec *v, int count)
 	return count < 0 ? result(EINVAL) : receive(fd, v, (size_t)count, 0);
 }
 
-/* Connected sockets send to their peer, whatever address is given, as TCP's do. */
+/* Connected sockets send to their peer whatever address is given, as TCP sockets do. */
 ssize_t rsendto(int fd, const void *buf, size_t len, int flags, const struct sockaddr *to, socklen_t to_len);
 EXPORT ssize_t rsendto(int fd, const void *buf, size_t len, int flags, const struct sockaddr *to, socklen_t to_len)
 {

@@ -1,4 +1,4 @@
-/* Sockets by their descriptors, from rsocket to rclose. */
+/* Sockets by descriptor, from rsocket to rclose. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "rs_datagram.h"
 
-/* The table of sockets: rows of the descriptor's lower half, made when they are needed. */
+/* The table of sockets. The descriptor's upper bits select a row; rows are allocated when needed. */
 enum { ROWS = 4096, COLUMNS = 256 };
 static struct rs **rows[ROWS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -29,7 +29,7 @@ static int put(int fd, struct rs *s)
 	return error;
 }
 
-/* rs_enter finds a socket and keeps it from going away. */
+/* rs_enter finds a socket and keeps it from being closed. */
 struct rs *rs_enter(int fd)
 {
 	struct rs *s = NULL;
@@ -71,7 +71,7 @@ struct rs *rs_new(struct rdma_cm_id *id)
 	return s;
 }
 
-/* rs_new_at makes a socket of a descriptor. */
+/* rs_new_at makes a socket for a descriptor. */
 struct rs *rs_new_at(int fd)
 {
 	struct rs *s = calloc(1, sizeof(*s));
@@ -105,7 +105,7 @@ static void free_memory(struct rs *s)
 	free(s->messages);
 }
 
-/* rs_free ends a socket that no call is in. */
+/* rs_free frees a socket that no call is using. */
 void rs_free(struct rs *s)
 {
 	struct rdma_event_channel *channel = s->id ? s->id->channel : NULL;
@@ -200,7 +200,7 @@ EXPORT int rshutdown(int fd, int how)
 	} else {
 		bool read = s->readable && how == SHUT_WR, write = s->writable && how == SHUT_RD;
 
-		if (how != SHUT_RD || !write) { /* the peer need not know that nobody reads */
+		if (how != SHUT_RD || !write) { /* the peer need not know that this side reads no more */
 			error = rs_await(s, rs_sends_done, false);
 			if (!error)
 				error = rs_post_control(s, read ? RS_SHUTDOWN : RS_DISCONNECT);
@@ -233,7 +233,7 @@ EXPORT int rclose(int fd)
 		return -1;
 	put(fd, NULL);
 	if (s->id && s->id->qp)
-		rdma_disconnect(s->id); /* what is posted is flushed, which wakes who waits */
+		rdma_disconnect(s->id); /* posted requests are flushed, which wakes those who wait */
 	s->state = RS_CLOSED;
 	s->ending = true;
 	pthread_cond_broadcast(&s->news);

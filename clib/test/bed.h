@@ -1,4 +1,4 @@
-/* What the tests of the C libraries stand on: two adapters of one driver, and queue pairs between them. */
+/* The test bed of the C libraries: two adapters of one driver, and queue pairs between them. */
 #ifndef BED_H
 #define BED_H
 
@@ -32,24 +32,24 @@ bool check(bool ok, const char *file, int line, const char *what, const char *fo
 
 void open_end(struct end *, int device);
 void close_end(struct end *);
-/* make_qp gives an end a queue pair of a type, its send requests signaled where they say so. */
+/* make_qp gives an end a queue pair of a type; its send requests are signaled only if they say so. */
 void make_qp(struct end *, enum ibv_qp_type, struct ibv_srq *);
 void to_init(struct end *);
 void to_rtr(struct end *, struct end *peer);
 void to_rts(struct end *);
-/* join brings two queue pairs to RTS, connected where they are not UD. */
+/* join brings two queue pairs to RTS, and connects them unless they are UD. */
 void join(struct end *, struct end *);
 void part(struct end *, struct end *);
 
-/* next polls for a completion for up to 5 s; false: none came. */
+/* next polls up to 5 s for a completion; false: none came. */
 bool next(struct ibv_cq *, struct ibv_wc *);
-/* expect takes a completion and holds it to a status and an id. */
+/* expect takes a completion and checks its status and id. */
 void expect(struct end *, enum ibv_wc_status, uint64_t id, struct ibv_wc *, int line);
 #define EXPECT(e, status, id, wc) expect(e, status, id, wc, __LINE__)
 
 int post_recv(struct end *, uint64_t id, size_t at, uint32_t length);
-/* request makes a signaled request for length bytes at an offset of the end's buffer, aimed at the same place of the
- * peer's. */
+/* request makes a signaled request for length bytes at an offset of the end's buffer, directed at the same offset of
+ * the peer's. */
 struct ibv_send_wr request(struct end *, struct end *peer, enum ibv_wr_opcode, struct ibv_sge *, uint64_t id, size_t at,
 			   uint32_t length);
 int post(struct end *, struct ibv_send_wr *);

@@ -1,5 +1,5 @@
-/* What ibv_post_send and an empty ibv_poll_cq cost, in nanoseconds: cost. One connection between two adapters; see
- * make -C clib cost. */
+/* What ibv_post_send and an empty ibv_poll_cq cost, in nanoseconds: cost. Uses one connection between two adapters;
+ * see make -C clib cost. */
 #include "bed.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@ enum { ROUNDS = 400, BURST = 256, QUEUE = 512, POLLS = 1000, MOST_ROUNDS = ROUND
 static struct end a, b;
 static double samples[MOST_ROUNDS];
 
-/* ticks reads a counter of the processor, which takes less time than the clock. */
+/* ticks reads a counter of the processor, which takes less time than reading the clock. */
 static uint64_t ticks(void)
 {
 #if defined(__x86_64__)
@@ -36,7 +36,7 @@ static double nanoseconds(void)
 	return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
 }
 
-/* per_tick is the length of a tick, and own how many a look at the counter takes. */
+/* per_tick is the length of a tick in nanoseconds, own how many ticks reading the counter takes. */
 static double per_tick;
 static uint64_t own;
 
@@ -61,7 +61,7 @@ static int by_size(const void *x, const void *y)
 	return p < q ? -1 : p > q;
 }
 
-/* tell says what there is in n samples. The mean of all has the times in which the processor was somebody else's. */
+/* tell prints statistics of n samples. The mean of all includes times in which other programs had the processor. */
 static void tell(const char *what, int n)
 {
 	double sum = 0, most = 0;
@@ -76,7 +76,7 @@ static void tell(const char *what, int n)
 	       samples[(int)(0.99 * n)], samples[n - 1]);
 }
 
-/* settle takes what there is until the last request of a burst has completed. */
+/* settle takes completions until that of the last request of a burst. */
 static void settle(void)
 {
 	struct ibv_wc wc[16];
@@ -92,7 +92,7 @@ static void settle(void)
 	}
 }
 
-/* posts times each post of bursts of writes of 8 bytes, whose last one is signaled. */
+/* posts measures each post in bursts of 8-byte writes, of which only the last is signaled. */
 static void posts(const char *what)
 {
 	int n = 0;

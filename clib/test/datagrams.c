@@ -1,4 +1,5 @@
-/* Programs of libibumad against a running fabric: a star with a subnet manager, and against a service that lies. */
+/* Programs of libibumad against a running fabric, a star with a subnet manager, and against a service that sends
+ * nonsense. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -35,7 +36,7 @@ static uint8_t *mad_of(void *umad)
 	return umad_get_mad(umad);
 }
 
-/* header begins a MAD. */
+/* header writes the header of a MAD. */
 static void header(uint8_t *m, int class, int version, int method, int attribute, uint32_t tid)
 {
 	memset(m, 0, MAD);
@@ -129,7 +130,7 @@ static void registrations(void)
 	CHECK(umad_close_port(fd) == 0);
 }
 
-/* ask sends n requests at once and takes the answers: how many came with the status. */
+/* ask sends n requests at once, and returns how many answers came with the given status. */
 static int ask(int fd, int agent, int n, int hops, int port, int timeout, int status)
 {
 	char *umad = calloc(1, 64 + MAD);
@@ -160,7 +161,7 @@ static void requests(void)
 	umad_close_port(fd);
 }
 
-/* A table of the administration, which is longer than the room that is offered first. */
+/* A table of subnet administration that is longer than the buffer offered first. */
 static void table(void)
 {
 	int fd = umad_open_port(NULL, 0), id = umad_register(fd, SA, 2, 1, NULL), length = MAD, first;
@@ -183,7 +184,7 @@ static void table(void)
 	umad_close_port(fd);
 }
 
-/* Transfers between two programs, up to what needs a memory file. */
+/* Transfers between two programs, up to sizes that need a memory file. */
 static void transfers(void)
 {
 	static const int sizes[] = { 40, 256, 257, 10000, 32704, 32705, 1000000 };
@@ -237,7 +238,7 @@ static void *thread(void *arg)
 	return NULL;
 }
 
-/* reader takes what comes to a port that others read, too. */
+/* reader receives on a port that others read, too. */
 static int shared, shared_got;
 
 static void *reader(void *arg)
@@ -278,7 +279,8 @@ static void threads(void)
 	umad_close_port(shared);
 }
 
-/* A child goes on with the port of its parent, and its end does not end the port. One that is killed leaves nothing behind. */
+/* A forked child uses its parent's port, and the port stays open when the child exits. A killed child leaves nothing
+ * behind. */
 static void processes(void)
 {
 	int fd = umad_open_port(NULL, 0), id = umad_register(fd, 0x81, 1, 0, NULL), status, again = -1, ready[2];
@@ -319,7 +321,7 @@ static void processes(void)
 	umad_close_port(fd);
 }
 
-/* liar is a service that answers with anything. */
+/* liar is a service that answers with random bytes. */
 static void liar(const char *path, int round)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
@@ -342,7 +344,7 @@ static void liar(const char *path, int round)
 		if (rand_r(&seed) % 2)
 			memset(b + 4, 0xff, 4);
 		send(c, b, (size_t)n, MSG_NOSIGNAL);
-		for (int i = 0; i < 4; i++) { /* what an open port then reads */
+		for (int i = 0; i < 4; i++) { /* read by the port once it is open */
 			if (rand_r(&seed) % 2)
 				memset(b + 17, 0, 3);
 			send(c, b, (size_t)lengths[rand_r(&seed) % 10], MSG_NOSIGNAL | MSG_DONTWAIT);

@@ -1,4 +1,4 @@
-/* Channels of events, and several threads. */
+/* Event channels, and several threads. */
 #include "bed.h"
 
 #include <errno.h>
@@ -43,7 +43,7 @@ void test_events(void)
 			wr.send_flags |= IBV_SEND_SOLICITED;
 		CHECK(post(&a, &wr) == 0, ".");
 		EXPECT(&a, IBV_WC_SUCCESS, i, NULL);
-		if (i == 2) { /* asked for solicited ones, this one is not */
+		if (i == 2) { /* armed for solicited events; this message is not solicited */
 			CHECK(!readable(channel->fd, 50), ".");
 		} else {
 			CHECK(readable(channel->fd, 5000), ": %d", (int)i);
@@ -55,7 +55,7 @@ void test_events(void)
 	fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK);
 	CHECK(ibv_get_cq_event(channel, &cq, &context) == -1 && errno == EAGAIN, ": %d", errno);
 
-	/* A request that is refused raises an event of the queue pair at the other end. */
+	/* A refused request raises an event of the queue pair at the other end. */
 	fcntl(b.ctx->async_fd, F_SETFL, fcntl(b.ctx->async_fd, F_GETFL) | O_NONBLOCK);
 	CHECK(ibv_get_async_event(b.ctx, &e) == -1 && errno == EAGAIN, ": %d", errno);
 	struct ibv_send_wr wr = request(&a, &b, IBV_WR_RDMA_WRITE, &s, 9, 0, 8);
@@ -74,7 +74,7 @@ void test_events(void)
 	close_end(&b);
 }
 
-/* Threads that post to one queue pair and poll one queue; the completions are as many as the requests. */
+/* Threads post to one queue pair and poll one queue: there must be as many completions as requests. */
 enum { THREADS = 4, EACH = 2000 };
 static _Atomic int posted, completed;
 
@@ -104,7 +104,7 @@ static void *work(void *none)
 	return NULL;
 }
 
-/* Threads that make and end objects at once share the stream. */
+/* Threads that create and destroy objects at the same time share the stream. */
 static void *churn(void *none)
 {
 	(void)none;

@@ -1,7 +1,7 @@
 /*
- * The direct path against nonsense: hostile [SEED]. Frames as they come from the driver, and what a neighbour can write, are
- * changed at random. Nothing may fault, hang, or be written where a program's terms do not lead; what is right afterwards
- * works. Stands on the library's own files, without a driver.
+ * The direct path against nonsense: hostile [SEED]. Frames from the driver, and everything that a neighbour can
+ * write, are changed at random. Nothing may fault, hang, or be written outside of what a program's terms permit; and
+ * correct requests must work afterwards. Built from the library's own files, without a driver.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -36,7 +36,7 @@ static uint64_t draw(void)
 	return state;
 }
 
-/* odd is a number that somebody might not have thought of. */
+/* odd returns a number that the code might not expect. */
 static uint64_t odd(void)
 {
 	static const uint64_t list[] = { 0, 1, 2, 7, 8, 15, 16, 17, 63, 64, 4095, 4096, 65535, 65536, 1u << 31, UINT32_MAX, UINT64_MAX,
@@ -45,7 +45,7 @@ static uint64_t odd(void)
 	return draw() % 3 ? list[draw() % (sizeof(list) / sizeof(*list))] : draw();
 }
 
-/* file makes shared memory and maps it for the test; the descriptor goes to the library. */
+/* file makes shared memory and maps it for the test; the library gets the descriptor. */
 static int file(size_t size, uint8_t **at)
 {
 	int fd = memfd_create("hostile", MFD_CLOEXEC);
@@ -83,7 +83,7 @@ static void good_terms(struct svpi_terms *t)
 				  .own_pd = 1, .peer_pd = 1, .own_adapter = 1, .peer_adapter = 1, .access = 15, .flags = 7, .mtu = 1024 };
 }
 
-/* lend makes everything as it should be, and lends the direction. */
+/* lend sets everything up correctly and lends the direction. */
 static void lend(uint32_t lease)
 {
 	memset(s->arenas[0] + OWN_CQ, 0, CQ_SIZE);
@@ -133,7 +133,7 @@ static void start(void)
 	p->segments[0].memory.at = segment = mmap(NULL, SEGMENT, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 }
 
-/* receive posts one in the neighbour's ring. */
+/* receive posts a receive in the neighbour's ring. */
 static struct svpi_sge *receive(uint32_t sges)
 {
 	struct svpi_ring_header *h = (void *)(peer_arena + PEER_RECV);
@@ -159,7 +159,7 @@ static void request(struct svpi_send_entry *e, uint8_t op)
 	*g = (struct svpi_sge){ 0x1000, op == SVPI_WR_CAS || op == SVPI_WR_FADD ? 8 : 50, OWN_KEY };
 }
 
-/* spoil changes some of what the neighbour writes, or the program itself. */
+/* spoil changes some of what the neighbour or the program itself writes. */
 static void spoil(struct svpi_send_entry *e)
 {
 	struct svpi_ring_header *h = (void *)(peer_arena + PEER_RECV);
@@ -167,7 +167,7 @@ static void spoil(struct svpi_send_entry *e)
 			     (uint8_t *)s->arenas[0] + OWN_CQ, peer_keys + (PEER_KEY >> 8) * sizeof(struct svpi_key),
 			     own_keys + (OWN_KEY >> 8) * sizeof(struct svpi_key) };
 	size_t room[] = { sizeof(struct svpi_terms), SEND_STRIDE, CQ_SIZE, 256 + ENTRIES * STRIDE, CQ_SIZE, sizeof(struct svpi_key),
-			  48 /* the program's own addresses the driver has from the program */ };
+			  48 /* without the address, which the driver has from this program */ };
 
 	if (draw() % 4 == 0)
 		receive((uint32_t)odd())[draw() % 3] = (struct svpi_sge){ odd(), (uint32_t)odd(), draw() % 2 ? PEER_KEY : (uint32_t)odd() };
@@ -177,7 +177,7 @@ static void spoil(struct svpi_send_entry *e)
 		size_t k = draw() % (sizeof(room) / sizeof(*room)), width = (size_t)1 << draw() % 4;
 		uint64_t v = odd();
 
-		if (k == 6) { /* rights and bounds, not where it lies */
+		if (k == 6) { /* change rights and length only, not the address */
 			((struct svpi_key *)where[6])->access = (uint32_t)v;
 			((struct svpi_key *)where[6])->length = v % (sizeof(own) + 1);
 			continue;
@@ -194,7 +194,7 @@ static bool guarded(void)
 	return true;
 }
 
-/* works sees that a request of each kind is carried out. */
+/* works checks that one request of each kind is carried out. */
 static void works(uint32_t lease)
 {
 	struct svpi_initiator *i = atomic_load(&slot.initiator);
@@ -208,7 +208,7 @@ static void works(uint32_t lease)
 		request(entry(0), op);
 		memset(own, op, sizeof(own));
 		memset(segment + GUARD, 0, 256);
-		if (op >= SVPI_WR_CAS) { /* where the result goes must be in a segment of its own, that is still there */
+		if (op >= SVPI_WR_CAS) { /* the result has to go to one of the program's own segments that still exists */
 			((struct svpi_key *)own_keys)[OWN_KEY >> 8].segment = 4;
 			i->own_known[4] = 4;
 		}
@@ -230,14 +230,14 @@ static void nonsense(void)
 		struct svpi_producer ring;
 
 		lend(round);
-		i->waited = true; /* for no receive, 3 us each */
+		i->waited = true; /* do not wait 3 us each for receives */
 		if (draw() % 2)
 			receive((uint32_t)(draw() % 4));
 		request(entry(0), (uint8_t)(draw() % 12));
 		spoil(entry(0));
 		if (draw() % 2) {
 			done += svpi_execute(i, entry(0));
-		} else { /* it stands in the ring, whose words are nonsense perhaps */
+		} else { /* leave it in the ring, whose header may be nonsense */
 			struct svpi_ring_header *h = (void *)((uint8_t *)s->arenas[0] + SEND);
 
 			memset(h, 0, sizeof(*h));
@@ -248,7 +248,7 @@ static void nonsense(void)
 			done += svpi_catch_up(i, &ring);
 		}
 		CHECK(record()->op % 2 == 0);
-		if (round % 64 == 0) /* keys may be spoilt to lie anywhere in the segment, the guards too */
+		if (round % 64 == 0) /* spoilt keys may point anywhere in the segment, including the guards */
 			memset(segment, 0, SEGMENT);
 		if (failures > 10)
 			return;
@@ -256,7 +256,7 @@ static void nonsense(void)
 	CHECK(done > ROUNDS / 100 && done < ROUNDS);
 }
 
-/* frames sees that those that cannot be are refused, and others skipped. */
+/* frames checks that impossible frames are refused, and unknown ones skipped. */
 static void frames(void)
 {
 	uint8_t body[64];
@@ -280,7 +280,8 @@ static void frames(void)
 	CHECK(svpi_neighbour_frame(s, SVPI_INTRODUCE, &b, sizeof(b), -1));
 	CHECK(!svpi_neighbour_frame(s, SVPI_DROP, body, 7, -1));
 	CHECK(!svpi_neighbour_frame(s, SVPI_SHARE, body, sizeof(body), -1));
-	/* What is announced larger than it is, or cannot be mapped, is done without: everything is the driver's then. */
+	/* Memory that is smaller than announced, or cannot be mapped, is done without: the driver then carries out
+	 * everything. */
 	CHECK(share(3, 1, 1 << 30, file(ARENA, &at)));
 	for (int n = 0; n < 20000; n++) {
 		struct svpi_share_body q;
@@ -306,7 +307,7 @@ static struct svpi_ring_header *sends(void) { return (void *)((uint8_t *)s->aren
 
 static _Atomic bool over;
 
-/* driver takes the path back, does the request that is the next, and lends the path again, over and over. */
+/* driver takes the path back, carries out the next request, and lends the path again, over and over. */
 static void *driver(void *unused)
 {
 	struct svpi_direction *d = record();
@@ -331,7 +332,8 @@ static void *driver(void *unused)
 	return NULL;
 }
 
-/* turns sees that each request is carried out once, by the program or by the driver, whenever the path changes hands. */
+/* turns checks that each request is carried out once, by the program or by the driver, whenever the path changes
+ * hands. */
 static void turns(void)
 {
 	struct svpi_initiator *i = atomic_load(&slot.initiator);

@@ -1,6 +1,6 @@
 /*
- * Prints the layout of every structure of libibverbs' interface: compiled once with our header and once with the
- * distribution's (-DSYSTEM), whose outputs have to be the same.
+ * Prints the layout of every structure of libibverbs' interface. It is compiled once with our header and once with
+ * the distribution's (-DSYSTEM); both must print the same.
  */
 #include <stdio.h>
 #ifdef SYSTEM

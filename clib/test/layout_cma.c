@@ -1,6 +1,6 @@
 /*
- * Prints the layout of every structure of librdmacm's interface: compiled once with our header and once with the
- * distribution's (-DSYSTEM), whose outputs have to be the same.
+ * Prints the layout of every structure of librdmacm's interface. It is compiled once with our header and once with
+ * the distribution's (-DSYSTEM); both must print the same.
  */
 #include <stddef.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
-/* Sizes and places of everything that programs of libibumad share with it, by our declarations or the distribution's. */
+/* Prints sizes and offsets of everything that programs share with libibumad, from our declarations or from the
+ * distribution's. */
 #include <stddef.h>
 #include <stdio.h>
 #ifndef SYSTEM

@@ -1,5 +1,5 @@
-/* The verbs of the C library against a driver with two adapters (check.sh starts it). Compiled with the distribution's
- * header, as programs are. */
+/* The verbs of the C library against a driver with two adapters, which check.sh starts. Compiled with the
+ * distribution's header, as programs are. */
 #include "bed.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "limits", test_limits }, { "threads", test_threads }, { "fork", test_fork },
 };
 
-/* dies ends the driver and sees that every call ends. */
+/* dies kills the driver and checks that every call returns. */
 static void dies(pid_t driver)
 {
 	struct end a, b;
@@ -29,12 +29,12 @@ static void dies(pid_t driver)
 	join(&a, &b);
 	struct ibv_send_wr wr = request(&a, &b, IBV_WR_RDMA_WRITE, &s, 1, 0, 8);
 	CHECK(post(&a, &wr) == 0, ".");
-	sleep(1); /* the completion is there, and not taken */
+	sleep(1); /* the completion is there, but has not been taken */
 	kill(driver, SIGKILL);
 	sleep(1);
 	CHECK(ibv_poll_cq(a.cq, 1, &wc) == 1 && wc.wr_id == 1, ".");
 	for (int i = 0; i < 1000; i++)
-		post(&a, &wr); /* a full ring, a wake pipe that nobody reads: errors, and no signal */
+		post(&a, &wr); /* a full ring, and a wake-up pipe without a reader: errors, but no signal */
 	while ((n = ibv_poll_cq(a.cq, 1, &wc)) == 0 && polls < 1000000)
 		polls++;
 	CHECK(n == -1, ": %d after %d polls", n, polls);
@@ -51,7 +51,7 @@ static void dies(pid_t driver)
 	ibv_free_device_list(none);
 }
 
-/* in_segment tells whether memory is the driver's too. */
+/* in_segment tells whether memory is shared with the driver. */
 static bool in_segment(const void *p)
 {
 	FILE *maps = fopen("/proc/self/maps", "r");
@@ -67,7 +67,7 @@ static bool in_segment(const void *p)
 	return found;
 }
 
-/* shared sees that a page-aligned buffer is a segment and stays one when it is used, freed and grown. */
+/* shared checks that a page-aligned buffer is a segment, and stays one while it is used and grown. */
 static void shared(void)
 {
 	uint8_t *p = aligned_alloc(4096, 8192), *q, *small = aligned_alloc(4096, 100);
@@ -82,7 +82,7 @@ static void shared(void)
 	MUST(posix_memalign(&far, 1 << 20, 12345) == 0);
 	CHECK(((uintptr_t)far & ((1 << 20) - 1)) == 0 && in_segment(far), ".");
 	free(far);
-	for (int i = 0; i < 3000; i++) { /* what is freed is there again */
+	for (int i = 0; i < 3000; i++) { /* freed memory can be allocated again */
 		MUST(p = aligned_alloc(4096, 4096));
 		CHECK(in_segment(p), ": %d", i);
 		free(p);

@@ -1,4 +1,4 @@
-/* librdmacm against the driver of check.sh: what its manual pages promise. Compiled with the distribution's header. */
+/* librdmacm, with the driver of check.sh: what its manual pages promise. Compiled with the distribution's header. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
@@ -8,7 +8,7 @@
 
 static struct rdma_event_channel *ours, *theirs;
 
-/* address is that of an adapter, with a port in network byte order. */
+/* address returns an adapter's address, with a port in network byte order. */
 static struct sockaddr_in address(int device, uint16_t port)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = port };
@@ -32,7 +32,7 @@ static struct rdma_cm_id *create(struct rdma_event_channel *c, enum rdma_port_sp
 	return id;
 }
 
-/* take waits for an event of a kind. */
+/* take waits for an event of a type. */
 static struct rdma_cm_event *take(struct rdma_event_channel *c, enum rdma_cm_event_type want, int line)
 {
 	struct pollfd p = { .fd = c->fd, .events = POLLIN };
@@ -56,7 +56,7 @@ static bool readable(struct rdma_event_channel *c, int ms)
 #define TAKE(c, want) take(c, want, __LINE__)
 #define EXPECT_EVENT(c, want) rdma_ack_cm_event(take(c, want, __LINE__))
 
-/* listener listens at an adapter, at a port of its own. */
+/* listener listens at an adapter, at a port that the driver chooses. */
 static struct rdma_cm_id *listener(enum rdma_port_space ps, struct sockaddr_in *at)
 {
 	struct rdma_cm_id *id = create(theirs, ps);
@@ -67,7 +67,7 @@ static struct rdma_cm_id *listener(enum rdma_port_space ps, struct sockaddr_in *
 	return id;
 }
 
-/* resolved is an id that knows its way to an address. */
+/* resolved returns an id that has resolved address and route. */
 static struct rdma_cm_id *resolved(enum rdma_port_space ps, struct sockaddr_in *to)
 {
 	struct rdma_cm_id *id = create(ours, ps);
@@ -94,7 +94,7 @@ static void end(struct rdma_cm_id *id)
 	CHECK(!rdma_destroy_id(id), ".");
 }
 
-/* How long private data may be: rdma_connect(3), rdma_accept(3), rdma_reject(3). */
+/* Maximum lengths of private data: rdma_connect(3), rdma_accept(3), rdma_reject(3). */
 static void private_data(void)
 {
 	static const struct { enum rdma_port_space ps; uint8_t connect, accept, reject; } most[] = {
@@ -141,7 +141,7 @@ static void private_data(void)
 		give_qp(theirs_id);
 		struct rdma_conn_param q = { .private_data = data, .private_data_len = (uint8_t)(most[i].accept + 1), .qp_num = theirs_id->qp->qp_num };
 		CHECK(rdma_accept(theirs_id, &q) == -1 && errno == EINVAL, ": %d", errno);
-		end(theirs_id); /* its QP is in error: the peer is told */
+		end(theirs_id); /* its QP is in the error state: the peer is told */
 		rdma_ack_cm_event(TAKE(ours, RDMA_CM_EVENT_REJECTED));
 		end(id);
 
@@ -161,7 +161,7 @@ static void private_data(void)
 		rdma_ack_cm_event(e);
 		if (!i) {
 			EXPECT_EVENT(theirs, RDMA_CM_EVENT_ESTABLISHED);
-			CHECK(!readable(ours, 200), "."); /* nothing but what there is to read */
+			CHECK(!readable(ours, 200), "."); /* there is nothing else to read */
 			CHECK(!readable(theirs, 0), ".");
 			CHECK(!rdma_disconnect(id), ".");
 			EXPECT_EVENT(theirs, RDMA_CM_EVENT_DISCONNECTED);
@@ -181,7 +181,7 @@ static int set(struct rdma_cm_id *id, int option, int value)
 	return rdma_set_option(id, RDMA_OPTION_ID, option, small ? (void *)&byte : (void *)&value, small ? 1 : sizeof(value));
 }
 
-/* Ports: REUSEADDR and AFONLY of rdma_set_option(3), and localhost. */
+/* Port options REUSEADDR and AFONLY of rdma_set_option(3), and localhost. */
 static void ports(void)
 {
 	struct rdma_cm_id *a = create(ours, RDMA_PS_TCP), *b = create(ours, RDMA_PS_TCP), *c = create(ours, RDMA_PS_TCP);
@@ -232,7 +232,7 @@ static void ports(void)
 	end(a);
 }
 
-/* What peers that are not there bring: the events that Linux gives. */
+/* Peers that do not exist: the events must be those of Linux. */
 static void nobody(void)
 {
 	struct sockaddr_in at = address(0, htons(1));
@@ -246,7 +246,7 @@ static void nobody(void)
 	rdma_ack_cm_event(e);
 	end(id);
 
-	MUST(!rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP)); /* its operations wait */
+	MUST(!rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP)); /* its operations are synchronous */
 	MUST(!rdma_resolve_addr(id, NULL, plain(&at), 2000) && !rdma_resolve_route(id, 2000));
 	give_qp(id);
 	CHECK(rdma_connect(id, NULL) == -1 && errno == ECONNREFUSED, ": %d", errno);
@@ -260,7 +260,7 @@ static void nobody(void)
 	end(id);
 }
 
-/* Options of connections; a program that moves its queue pairs itself, and hears of messages before the connection is
+/* Options of connections; and a program that moves its queue pairs itself and sees messages before the connection is
  * established: rdma_set_option(3), rdma_init_qp_attr(3), rdma_notify(3). */
 static void options(void)
 {
@@ -290,7 +290,7 @@ static void options(void)
 	CHECK(!rdma_init_qp_attr(peer, &a, &mask) && a.timeout == 21, ": %d", a.timeout);
 	a.qp_state = IBV_QPS_RTR;
 	CHECK(!rdma_init_qp_attr(id, &a, &mask) && a.ah_attr.grh.traffic_class == 96 && a.dest_qp_num == 0x1235, ".");
-	CHECK(!rdma_notify(peer, IBV_EVENT_COMM_EST), ": %d", errno); /* the connecting end is silent still */
+	CHECK(!rdma_notify(peer, IBV_EVENT_COMM_EST), ": %d", errno); /* the connecting side has not sent anything yet */
 	EXPECT_EVENT(theirs, RDMA_CM_EVENT_ESTABLISHED);
 	CHECK(rdma_notify(peer, IBV_EVENT_QP_FATAL) == -1 && errno == EINVAL, ": %d", errno);
 	CHECK(!rdma_establish(id), ": %d", errno);
@@ -300,7 +300,7 @@ static void options(void)
 	end(l);
 }
 
-/* An id takes the events that wait for it along: rdma_migrate_id(3). */
+/* An id's waiting events move with it to another channel: rdma_migrate_id(3). */
 static void migration(void)
 {
 	struct rdma_event_channel *one = rdma_create_event_channel(), *other = rdma_create_event_channel();
@@ -313,7 +313,7 @@ static void migration(void)
 	MUST(!rdma_migrate_id(id, other));
 	CHECK(id->channel == other && poll(&p, 1, 0) == 0, ".");
 	EXPECT_EVENT(other, RDMA_CM_EVENT_ADDR_RESOLVED);
-	MUST(!rdma_migrate_id(id, NULL)); /* a channel of its own: it waits now */
+	MUST(!rdma_migrate_id(id, NULL)); /* a channel of its own: operations are synchronous now */
 	CHECK(!rdma_resolve_route(id, 2000) && id->event && id->event->event == RDMA_CM_EVENT_ROUTE_RESOLVED, ".");
 	MUST(!rdma_migrate_id(id, one));
 	CHECK(!id->event, ".");
@@ -323,7 +323,7 @@ static void migration(void)
 	rdma_destroy_event_channel(other);
 }
 
-/* A channel that can be read has an event: what waits of an id goes with it. */
+/* A readable channel has an event: destroying an id removes its waiting events. */
 static void waiting(void)
 {
 	struct sockaddr_in at;
@@ -341,7 +341,7 @@ static void waiting(void)
 	end(l);
 }
 
-/* Groups: rdma_join_multicast(3), rdma_leave_multicast(3). */
+/* Multicast groups: rdma_join_multicast(3), rdma_leave_multicast(3). */
 static void groups(void)
 {
 	struct sockaddr_in at = address(0, 0), group = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(0xef4d0109) };

@@ -1,4 +1,4 @@
-/* Datagrams, shared receive queues, windows, the extended interface, regions, limits. */
+/* Datagrams, shared receive queues, windows, the extended interface, memory regions, limits. */
 #include "bed.h"
 
 #include <arpa/inet.h>
@@ -48,7 +48,7 @@ void test_datagrams(void)
 	      wc.byte_len, wc.wc_flags, wc.src_qp);
 	CHECK(!memcmp(b.buf + 40, a.buf, 1000), ".");
 
-	/* The answer goes where the message came from. */
+	/* The answer goes back to the sender of the message. */
 	MUST(back = ibv_create_ah_from_wc(b.pd, &wc, (void *)b.buf, 1));
 	CHECK(post_recv(&a, 3, 4096, 2000) == 0, ".");
 	wr = request(&b, &a, IBV_WR_SEND, &s, 4, 40, 100);
@@ -255,7 +255,7 @@ void test_extended(void)
 	CHECK(ibv_destroy_cq(a.cq) == 0, ".");
 	a.cq = plain;
 
-	/* Resizing, twice without a look in between, with completions waiting. */
+	/* Resizing twice without polling in between, while completions wait. */
 	make_qp(&a, IBV_QPT_RC, NULL);
 	make_qp(&b, IBV_QPT_RC, NULL);
 	join(&a, &b);
@@ -274,7 +274,7 @@ void test_extended(void)
 	finish();
 }
 
-/* advised tells whether the kernel was asked for large pages at an address. */
+/* advised tells whether large pages were requested for an address. */
 static bool advised(const void *at)
 {
 	FILE *f = fopen("/proc/self/smaps", "r");
@@ -292,7 +292,7 @@ static bool advised(const void *at)
 	return found;
 }
 
-/* Memory that the driver reaches through the kernel is put into large pages, and keeps what is in it. */
+/* Memory that the driver reaches through the kernel is put into large pages, and keeps its contents. */
 static void large_pages(void)
 {
 	const char *path = getenv("SOFTVPI_MEMORY_PATH");
@@ -331,7 +331,7 @@ void test_memory(void)
 	join(&a, &b);
 	pattern(a.buf, 8, 4);
 
-	/* Addresses of the program's choice. */
+	/* Addresses chosen by the program. */
 	MUST(mr = ibv_reg_mr_iova(b.pd, b.buf + 4096, 4096, 0x123400000000, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
 	write_through(mr->rkey, 0x123400000100, IBV_WC_SUCCESS, 1);
 	CHECK(!memcmp(b.buf + 4096 + 0x100, a.buf, 8), ".");
@@ -340,7 +340,7 @@ void test_memory(void)
 	write_through(mr->rkey, 0x200, IBV_WC_SUCCESS, 2);
 	CHECK(!memcmp(b.buf + 4096 + 0x200, a.buf, 8), ".");
 
-	/* Registered anew: the old key ends. */
+	/* Registered anew: the old key becomes invalid. */
 	uint32_t old = mr->rkey;
 	CHECK(ibv_rereg_mr(mr, 0, NULL, NULL, 0, 0) == IBV_REREG_MR_ERR_INPUT, ".");
 	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, b.buf + 8192, 4096, 0) == 0, ".");
@@ -410,7 +410,7 @@ void test_limits(void)
 	      attr.qp_state, attr.dest_qp_num, attr.path_mtu, attr.timeout, attr.retry_cnt, attr.sq_psn, attr.rq_psn);
 	CHECK(init.send_cq == a.cq && init.qp_context == &a && init.qp_type == IBV_QPT_RC, ".");
 	CHECK(!memcmp(attr.ah_attr.grh.dgid.raw, b.gid.raw, 16), ".");
-	errno = 0; /* programs print "%m" for what is returned */
+	errno = 0; /* programs print "%m" when a call fails */
 	CHECK(ibv_destroy_cq(a.cq) == EBUSY && errno == EBUSY && ibv_dealloc_pd(a.pd) == EBUSY, " (errno %d)", errno);
 
 	/* Reset and joined again. */
@@ -422,7 +422,7 @@ void test_limits(void)
 	finish();
 }
 
-/* child runs in a child of fork and says how it ended. */
+/* in_child runs a function in a forked child, and returns the child's status. */
 static int in_child(void (*run)(void))
 {
 	int status;
@@ -439,7 +439,7 @@ static int in_child(void (*run)(void))
 	return status;
 }
 
-/* go_on uses what the parent made. */
+/* go_on uses objects that the parent made. */
 static void go_on(void)
 {
 	for (unsigned i = 0; i < 20; i++) {
@@ -473,10 +473,10 @@ void test_fork(void)
 	join(&a, &b);
 	first[0] = a;
 	first[1] = b;
-	CHECK(in_child(anew) == 0, "."); /* with an attachment of its own, */
+	CHECK(in_child(anew) == 0, "."); /* The child may make an attachment of its own, */
 	a = first[0];
 	b = first[1];
-	write_through(b.mr->rkey, (uintptr_t)b.buf, IBV_WC_SUCCESS, 1); /* which is no matter of the parent's, */
-	CHECK(in_child(go_on) == 0, "."); /* and with the parent's, which the parent then leaves alone, as after daemon() */
+	write_through(b.mr->rkey, (uintptr_t)b.buf, IBV_WC_SUCCESS, 1); /* which does not affect the parent; */
+	CHECK(in_child(go_on) == 0, "."); /* or continue with the parent's, which the parent then leaves alone, as after daemon(). */
 	finish();
 }

@@ -1,4 +1,4 @@
-/* Each request once between two adapters, with its data, and how they fail. */
+/* Each kind of request once between two adapters, with its data, and the ways in which requests fail. */
 #include "bed.h"
 
 #include <arpa/inet.h>
@@ -45,7 +45,7 @@ static void write_read_send(enum ibv_qp_type type)
 	EXPECT(&a, IBV_WC_SUCCESS, 3, &wc);
 	CHECK(wc.opcode == IBV_WC_SEND, ": %d", wc.opcode);
 	CHECK(!memcmp(a.buf + 100, b.buf + 8192, 3000), ".");
-	CHECK(!memcmp(a.buf, b.buf, 5000), "."); /* what was written lies before what was sent */
+	CHECK(!memcmp(a.buf, b.buf, 5000), "."); /* the write arrived before the send */
 
 	CHECK(post_recv(&b, 4, 8192, 4096) == 0, ".");
 	wr = request(&a, &b, IBV_WR_SEND_WITH_IMM, &s, 5, 0, 0);
@@ -67,7 +67,7 @@ static void write_read_send(enum ibv_qp_type type)
 	CHECK(!memcmp(a.buf + 20000, b.buf + 20000, 300), ".");
 	EXPECT(&a, IBV_WC_SUCCESS, 7, NULL);
 
-	/* Inline data is taken as it is now. A list of two requests, the second with two pieces. */
+	/* Inline data is copied when posted. A list of two requests, the second with two pieces. */
 	struct ibv_sge parts[2] = { { (uintptr_t)a.buf, 20, 0 }, { (uintptr_t)a.buf + 100, 20, 0 } };
 	struct ibv_send_wr two = { .wr_id = 9, .sg_list = parts, .num_sge = 2, .opcode = IBV_WR_SEND,
 				   .send_flags = IBV_SEND_SIGNALED | IBV_SEND_INLINE };
@@ -89,7 +89,7 @@ static void write_read_send(enum ibv_qp_type type)
 	finish();
 }
 
-/* A CQ of one entry has room for another, as that of a card: so many completions stand in it unpolled. */
+/* A CQ of one entry has room for one more, as on an adapter: that many completions may wait in it. */
 static void small_queue(void)
 {
 	struct ibv_cq *usual;
@@ -150,7 +150,7 @@ static void read_and_atomics(void)
 	finish();
 }
 
-/* refused posts a list whose second request is bad, and sees the first carried out. */
+/* refused posts a list whose second request is bad, and checks that the first is carried out. */
 static void refused(struct ibv_send_wr bad)
 {
 	struct ibv_sge s;
@@ -191,7 +191,7 @@ static void bad_requests(void)
 	CHECK(ibv_post_recv(a.qp, &recv, &bad_recv) == EINVAL && bad_recv == &recv, ".");
 	CHECK(ibv_poll_cq(a.cq, 0, NULL) == 0, ".");
 
-	/* A full ring says so, and takes more when it is empty again. */
+	/* A full ring reports so, and takes requests again when it is empty. */
 	int n = 0;
 	wr = request(&a, &b, IBV_WR_SEND, &s, 7, 0, 8);
 	wr.send_flags = 0;
@@ -205,7 +205,7 @@ static void fail_with(struct ibv_send_wr wr, enum ibv_wc_status status)
 {
 	CHECK(post(&a, &wr) == 0, ".");
 	EXPECT(&a, status, wr.wr_id, NULL);
-	/* The queue pair is in the error state: what is posted now is flushed, receives too. */
+	/* The queue pair is in the error state: whatever is posted now is flushed, including receives. */
 	CHECK(post_recv(&a, 55, 0, 8) == 0, ".");
 	EXPECT(&a, IBV_WC_WR_FLUSH_ERR, 55, NULL);
 	wr.wr_id = 56;
@@ -252,7 +252,7 @@ void test_errors(void)
 	finish();
 
 	begin(IBV_QPT_RC);
-	wr = request(&a, &b, IBV_WR_ATOMIC_FETCH_AND_ADD, &s, 7, 4, 8); /* not on a multiple of 8 */
+	wr = request(&a, &b, IBV_WR_ATOMIC_FETCH_AND_ADD, &s, 7, 4, 8); /* not a multiple of 8 */
 	fail_with(wr, IBV_WC_REM_INV_REQ_ERR);
 	finish();
 
@@ -264,7 +264,7 @@ void test_errors(void)
 		EXPECT(&b, IBV_WC_WR_FLUSH_ERR, 10 + i, NULL);
 	finish();
 
-	/* Memory that the program took away: an error completion, and nobody else is harmed. */
+	/* Memory that the program has unmapped: an error completion, without harm to anything else. */
 	begin(IBV_QPT_RC);
 	uint8_t *gone = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct ibv_mr *mr = ibv_reg_mr(b.pd, gone, 8192, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
@@ -280,7 +280,7 @@ void test_errors(void)
 	finish();
 }
 
-/* left_behind sends to a peer in RTR, as perftest does, and has it answer when it comes to RTS. */
+/* left_behind sends to a peer in RTR, as perftest does, and has the peer answer when it reaches RTS. */
 static void left_behind(void)
 {
 	struct ibv_sge s;

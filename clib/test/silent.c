@@ -1,7 +1,7 @@
 /*
- * A driver that hangs: silent. Calls to one that answers nothing end with ETIMEDOUT, those to one that is only slow with this
- * call do not, and what comes late does no harm. Stands on the library's own files; the driver is a thread here, which has
- * every call wait for what the test says.
+ * A driver that hangs: silent. Calls to a driver that answers nothing end with ETIMEDOUT; calls to one that is merely
+ * slow with one request do not; and late answers do no harm. Built from the library's own files. The driver is a
+ * thread of this program, and delays every call as the test says.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -31,10 +31,10 @@ static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t news;
 	int fd;
-	bool hangs;		/* it takes nothing from the stream */
-	int known;		/* how often it was asked for what it knows */
-	int answer_after;	/* answers a slow request when it was asked that often; -1: never */
-	struct svpi_frame slow; /* the one that waits, with length 0: none */
+	bool hangs;		/* it reads nothing from the stream */
+	int known;		/* how often it was asked for something that it answers at once */
+	int answer_after;	/* the slow request is answered when known has reached this; -1: never */
+	struct svpi_frame slow; /* the slow request; length 0: none */
 } driver = { .lock = PTHREAD_MUTEX_INITIALIZER, .news = PTHREAD_COND_INITIALIZER };
 
 static void send_frame(uint16_t op, uint16_t flags, uint64_t id, const void *body, size_t len, int fd)
@@ -87,14 +87,14 @@ static bool take(void *to, size_t n)
 	return n == 0 || recv(driver.fd, to, n, MSG_WAITALL) == (ssize_t)n;
 }
 
-/* handle does with a request what the test wants; the lock is held. */
+/* handle deals with a request as the test wants. The lock is held. */
 static void handle(const struct svpi_frame *h)
 {
 	switch (h->op) {
 	case SVPI_HELLO:
 		welcome(h->id);
 		break;
-	case SVPI_ADAPTERS: /* which it knows */
+	case SVPI_ADAPTERS: /* answered at once */
 		driver.known++;
 		if (driver.answer_after < 0)
 			break;
@@ -168,18 +168,18 @@ static int descriptors(void)
 	return n;
 }
 
-/* One that answers what it knows is waited for, for longer than its patience. */
+/* A slow driver that answers other questions is waited for, longer than the program's patience lasts. */
 static void slow_with_one(struct svpi *s)
 {
 	uint64_t start = svpi_now_ms();
 
-	set(false, 3); /* it is asked after half its patience each time */
+	set(false, 3); /* it is asked whenever half the patience has passed */
 	CHECK(call(s, SLOW) == 0);
 	CHECK(known() >= 3);
 	CHECK(svpi_now_ms() - start > SVPI_PATIENCE_LOOKS * LOOK_MS);
 }
 
-/* One that answers nothing is given up, by everybody who waits, and not before its time. */
+/* A driver that answers nothing is given up by all who wait, and not too early. */
 static void hangs(struct svpi *s)
 {
 	uint64_t start = svpi_now_ms();
@@ -199,7 +199,7 @@ static void hangs(struct svpi *s)
 	CHECK(!s->broken && !s->calls);
 }
 
-/* What it answers when it goes on belongs to nobody, with the descriptors that come with it. */
+/* Late answers, and the descriptors that come with them, belong to nobody. */
 static void goes_on(struct svpi *s)
 {
 	int before = descriptors();
@@ -216,7 +216,7 @@ static void goes_on(struct svpi *s)
 	CHECK(descriptors() == before);
 }
 
-/* interrupted does the same to a program that has a timer go off more often than it looks. */
+/* interrupted tests the same in a program whose timer expires more often than it looks up. */
 static void nothing(int sig) { (void)sig; }
 static void interrupted(struct svpi *s)
 {
@@ -232,7 +232,7 @@ static void interrupted(struct svpi *s)
 	CHECK(call(s, QUICK) == 0);
 }
 
-/* A frame whose rest does not come, and a stream that takes no more, are the end of it. */
+/* An incomplete frame, or a stream that accepts no more data, ends the attachment. */
 static void half(struct svpi *s)
 {
 	uint32_t length = 64;
@@ -255,7 +255,7 @@ static void full(struct svpi *s)
 	set(false, 0);
 }
 
-/* with has a test of what ends an attachment use one of its own. */
+/* with runs a test that ends an attachment on an attachment of its own. */
 static void with(int listener, void (*test)(struct svpi *))
 {
 	pthread_t t;
@@ -283,10 +283,10 @@ static void lasts(struct svpi *s)
 	interrupted(s);
 }
 
-/* never: one that hangs before it has answered hello. */
+/* never: a driver that hangs before it answers hello. */
 static void never(int listener)
 {
-	CHECK(!svpi_get() && errno == ETIMEDOUT); /* it waits to be accepted */
+	CHECK(!svpi_get() && errno == ETIMEDOUT); /* the connection is waiting to be accepted */
 	close(accept(listener, NULL, NULL));
 }
 

@@ -1,5 +1,6 @@
 /*
- * A directory of others: trust. In the temporary directory a socket is trusted where this user's directory is his alone.
+ * A directory of another user: trust. In the temporary directory a socket is trusted only if no other user can write
+ * to this user's directory.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -15,7 +16,7 @@
 
 static int failures;
 
-/* dials says what comes of attaching where the directory has this mode: 0, or an errno. */
+/* dials tries to attach with the directory in this mode. Returns 0 or an errno. */
 static int dials(const char *dir, mode_t mode)
 {
 	int fd;

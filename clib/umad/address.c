@@ -1,4 +1,4 @@
-/* The header before a MAD. Its length is always that with a P_Key index. */
+/* The header in front of a MAD. It always has the length of the form with a P_Key index. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <stdarg.h>
@@ -48,7 +48,7 @@ EXPORT ib_mad_addr_t *umad_get_mad_addr(void *umad)
 	return &((struct ib_user_mad *)umad)->addr;
 }
 
-/* The global route is that of another address, whose numbers have the machine's order. */
+/* mad_addr's numbers are in host byte order. */
 EXPORT int umad_set_grh(void *umad, void *mad_addr)
 {
 	struct ib_user_mad *mad = umad;

@@ -1,4 +1,4 @@
-/* What a machine knows of its adapters and their ports. */
+/* The adapters of the machine, and their ports. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ EXPORT int umad_done(void)
 	return 0;
 }
 
-/* names asks for the adapters: how many, or -errno. */
+/* names asks the service for the adapters. Returns their number, or -errno. */
 static int names(char list[MOST][UMAD_CA_NAME_LEN])
 {
 	struct {
@@ -59,7 +59,7 @@ EXPORT int umad_get_cas_names(char cas[][UMAD_CA_NAME_LEN], int max)
 	return n;
 }
 
-/* ask asks for the port of an adapter: 0, or -errno. */
+/* ask_port asks the service for a port of an adapter. Returns 0 or -errno. */
 static int ask_port(const char *name, int number, struct svpi_umad_port *r)
 {
 	int n = svpi_umad_ask(SVPI_UMAD_PORT, name, number, r, sizeof(*r));
@@ -72,7 +72,7 @@ static int ask_port(const char *name, int number, struct svpi_umad_port *r)
 	return 0;
 }
 
-/* fill makes what programs have of an answer. */
+/* fill translates an answer into the program's structure. */
 static int fill(const char *name, const struct svpi_umad_port *r, umad_port_t *port)
 {
 	memset(port, 0, sizeof(*port));
@@ -97,7 +97,7 @@ static int fill(const char *name, const struct svpi_umad_port *r, umad_port_t *p
 	return 0;
 }
 
-/* resolve is the adapter of a name, the first one for none; 0, or -errno. */
+/* resolve finds the adapter with a name, or the first one if there is no name. Returns 0 or -errno. */
 static int resolve(const char *name, char out[UMAD_CA_NAME_LEN])
 {
 	char list[MOST][UMAD_CA_NAME_LEN];
@@ -125,7 +125,7 @@ EXPORT int umad_get_port(const char *ca_name, int portnum, umad_port_t *port)
 	TRACE("ca_name %s portnum %d", ca_name ? ca_name : "none", portnum);
 	if (n < 0)
 		return n;
-	/* Port 0 is any, but of a switch, whose only one it is. */
+	/* Port 0 means any port, except on a switch, where it is the only one. */
 	n = ask_port(name, portnum > 0 ? portnum : -1, &r);
 	if (n < 0)
 		return portnum > 0 ? -EIO : n;

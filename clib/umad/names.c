@@ -1,4 +1,4 @@
-/* Names of numbers in MADs, as programs print them. */
+/* Names for numbers in MADs, as programs print them. */
 #include <arpa/inet.h>
 
 #include "umad.h"
@@ -85,7 +85,7 @@ EXPORT const char *umad_class_str(uint8_t c)
 	case 0x12:
 		return "BIS";
 	case 0x21:
-		return "CongestionManagment"; /* as programs know it */
+		return "CongestionManagment"; /* misspelt in the original too */
 	}
 	if ((c >= 0x09 && c <= 0x0f) || (c >= 0x30 && c <= 0x4f))
 		return "Vendor";

@@ -1,4 +1,4 @@
-/* Open ports: agents, and what they send and receive. */
+/* Open ports: registering agents, sending and receiving. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ EXPORT int umad_open_port(const char *ca_name, int portnum)
 		return -EINVAL;
 	case ENOENT:
 	case ECONNREFUSED:
-		return -EOPNOTSUPP; /* there is no service, as without the kernel's module */
+		return -EOPNOTSUPP; /* no service runs: like a missing kernel module */
 	}
 	return -EIO;
 }
@@ -60,7 +60,7 @@ EXPORT int umad_poll(int portid, int timeout_ms)
 	return f.revents & (POLLIN | POLLHUP) ? 0 : -EIO;
 }
 
-/* long_file puts a MAD that is too long for a message into a sealed memory file: a descriptor, or -1. */
+/* long_file puts a MAD that is too long for a message into a sealed memory file. Returns a descriptor, or -1. */
 static int long_file(const void *data, size_t size)
 {
 	const uint8_t *p = data;
@@ -132,7 +132,7 @@ EXPORT int umad_send(int portid, int agentid, void *umad, int length, int timeou
 	return -EIO;
 }
 
-/* take_long takes a message with a memory file and reads that behind the header: 0, or -errno. */
+/* take_long takes a message with a memory file, and reads the MAD that is in it. Returns 0 or -errno. */
 static int take_long(int portid, struct ib_user_mad *mad, int *length)
 {
 	union {
@@ -166,7 +166,8 @@ static int take_long(int portid, struct ib_user_mad *mad, int *length)
 	return 0;
 }
 
-/* take reads the next MAD. One that is longer than the room stays where it is, with -ENOSPC, its length, and its beginning. */
+/* take reads the next MAD. One that is longer than the buffer stays queued: then take returns -ENOSPC with its length
+ * and its beginning. */
 static int take(int portid, struct ib_user_mad *mad, int *length)
 {
 	size_t room = sizeof(*mad) + (size_t)*length;
@@ -181,7 +182,7 @@ static int take(int portid, struct ib_user_mad *mad, int *length)
 		return -errno;
 	if (n < (ssize_t)sizeof(*mad) || mad->length < sizeof(*mad)) {
 		recv(portid, &none, 1, MSG_DONTWAIT);
-		return -EIO; /* the service is gone, or it is none */
+		return -EIO; /* the service is gone, or is not one */
 	}
 	all = (int)(mad->length - sizeof(*mad));
 	if (all > *length) {
@@ -194,7 +195,7 @@ static int take(int portid, struct ib_user_mad *mad, int *length)
 		n = recv(portid, &none, 1, MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
-		return -errno; /* another thread has it */
+		return -errno; /* another thread has taken it */
 	*length = all;
 	return 0;
 }
@@ -225,7 +226,7 @@ EXPORT int umad_recv(int portid, void *umad, int *length, int timeout_ms)
 	return n;
 }
 
-/* say_register registers an agent: its number, or -errno. */
+/* say_register registers an agent. Returns its number, or -errno. */
 static int say_register(int portid, struct svpi_umad_registration *r)
 {
 	r->kind = SVPI_UMAD_REGISTER;
@@ -283,7 +284,7 @@ EXPORT int umad_register2(int portid, struct umad_reg_attr *attr, uint32_t *agen
 	TRACE("portid %d mgmt_class %u mgmt_class_version %u flags 0x%08x rmpp_version %d", portid, attr->mgmt_class,
 	      attr->mgmt_class_version, attr->flags, attr->rmpp_version);
 	if (attr->flags & ~(uint32_t)UMAD_USER_RMPP) {
-		attr->flags = UMAD_USER_RMPP; /* those that there are */
+		attr->flags = UMAD_USER_RMPP; /* the flags that exist */
 		return EINVAL;
 	}
 	r.mgmt_class = attr->mgmt_class;

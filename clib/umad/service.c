@@ -1,5 +1,5 @@
-/* Connections to the service of a fabric. Nothing is kept between calls: a port is its descriptor, so that threads and
- * children of a fork may use one as they may use that of a file. */
+/* Connections to the service of a fabric. Nothing is kept between calls: a port is its descriptor, so threads and
+ * forked children may share it as they may share a file. */
 #define _GNU_SOURCE
 #include "service.h"
 
@@ -14,9 +14,10 @@
 
 #include "../ipc/own.h"
 
-enum { PATIENCE = 10000 }; /* milliseconds, for an answer */
+enum { PATIENCE = 10000 }; /* ms to wait for an answer */
 
-/* path is that of the socket: SOFTVPI_FABRIC, else that of the fabric which is called sim, where the driver's socket is too. */
+/* path writes the path of the service's socket: SOFTVPI_FABRIC, or the socket of the fabric named sim, which is
+ * beside the driver's socket. */
 static int path(char *p, size_t size)
 {
 	const char *given = getenv("SOFTVPI_FABRIC"), *dir = getenv("XDG_RUNTIME_DIR");
@@ -53,7 +54,7 @@ static int dial(void)
 	return fd;
 }
 
-/* answer waits for a message: its length, or -errno. */
+/* answer waits for a message. Returns its length, or -errno. */
 static int answer(int fd, void *p, size_t size)
 {
 	struct pollfd f = { .fd = fd, .events = POLLIN };
@@ -72,7 +73,7 @@ static int answer(int fd, void *p, size_t size)
 	return n < (ssize_t)sizeof(struct svpi_umad_answer) ? -EPROTO : (int)n;
 }
 
-/* verdict is what an answer says: value, or -errno. */
+/* verdict returns value, or -errno if the answer reports an error. */
 static int verdict(const struct svpi_umad_answer *a, int value)
 {
 	if (a->error)

@@ -1,5 +1,5 @@
-/* The service of management datagrams of a fabric: its protocol, and how it is asked. internal/umad/socket has the other side of
- * every layout here. */
+/* The protocol of a fabric's service for management datagrams, and the functions that use it. internal/umad/socket
+ * declares the same layouts in Go. */
 #ifndef SOFTVPI_UMAD_SERVICE_H
 #define SOFTVPI_UMAD_SERVICE_H
 
@@ -21,7 +21,7 @@ enum svpi_umad_kind {
 
 enum {
 	SVPI_UMAD_VERSION = 1,
-	SVPI_UMAD_INLINE = 32 << 10, /* a longer MAD stands in a sealed memory file */
+	SVPI_UMAD_INLINE = 32 << 10, /* a longer MAD is passed in a sealed memory file */
 	SVPI_UMAD_LONGEST = 64 << 20,
 	SVPI_UMAD_MAD = 256,
 };
@@ -31,7 +31,7 @@ struct svpi_umad_request {
 	uint32_t version;
 	char node[72];
 	char name[UMAD_CA_NAME_LEN];
-	int32_t port; /* -1: the first that is active, or else the first */
+	int32_t port; /* -1: the first active port, or the first port if none is active */
 };
 
 struct svpi_umad_answer {
@@ -91,17 +91,18 @@ _Static_assert(sizeof(struct svpi_umad_adapter) == 8 + 112, "adapter");
 _Static_assert(offsetof(struct svpi_umad_port, pkeys) == 8 + 204, "port");
 _Static_assert(sizeof(struct svpi_umad_registration) == 48, "registration");
 
-/* svpi_umad_ask asks one question over a connection of its own. The result is the length of the answer, or -errno. */
+/* svpi_umad_ask asks one question over a connection of its own. Returns the length of the answer, or -errno. */
 int svpi_umad_ask(enum svpi_umad_kind kind, const char *name, int port, void *answer, size_t size);
 
-/* svpi_umad_open opens a port: a descriptor, or -errno. */
+/* svpi_umad_open opens a port. Returns a descriptor, or -errno. */
 int svpi_umad_open(const char *name, int port);
 
-/* svpi_umad_say sends a message about agents on an open port and waits for the answer, which comes by another way than MADs:
- * the number in it, or -errno. */
+/* svpi_umad_say sends a message about agents on an open port and waits for the answer, which does not come the way of
+ * MADs. Returns the number in the answer, or -errno. */
 int svpi_umad_say(int fd, const void *message, size_t size);
 
-/* svpi_umad_level is that of umad_debug; svpi_umad_warn writes what the others wrote to the standard error. */
+/* svpi_umad_level is the level set by umad_debug. svpi_umad_warn writes what the original library writes to standard
+ * error. */
 extern int svpi_umad_level;
 void svpi_umad_warn(const char *function, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

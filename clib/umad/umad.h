@@ -1,5 +1,5 @@
-/* The interface of libibumad as programs are compiled against it (umad.h of rdma-core 44, umad(3)), declared anew. The test
- * test/layout_umad.c compares every layout with the distribution's header. */
+/* The interface of libibumad against which programs are compiled (umad.h of rdma-core 44, umad(3)), declared anew.
+ * The test test/layout_umad.c compares every layout with the distribution's header. */
 #ifndef SOFTVPI_UMAD_H
 #define SOFTVPI_UMAD_H
 
@@ -16,7 +16,7 @@ enum {
 };
 
 typedef struct ib_mad_addr {
-	uint32_t qpn; /* big-endian, as all behind it but the P_Key index */
+	uint32_t qpn; /* big-endian, as all fields below except the P_Key index */
 	uint32_t qkey;
 	uint16_t lid;
 	uint8_t sl;
@@ -51,7 +51,7 @@ typedef struct umad_port {
 	unsigned state;
 	unsigned phys_state;
 	unsigned rate;
-	uint32_t capmask; /* big-endian, as the prefix and the GUIDs */
+	uint32_t capmask; /* big-endian, as are the prefix and the GUIDs */
 	uint64_t gid_prefix;
 	uint64_t port_guid;
 	unsigned pkeys_size;

@@ -1,13 +1,13 @@
 /*
  * peer is the verbs program on the Soft-RoCE side of the interoperation suite. It
- * does nothing by itself: it reads one command a line from standard input, does it
- * with libibverbs and librdmacm, and answers with one line, "ok" or "err", and
- * words of the form name=value. The test on the other side is thereby written in
- * one place. Numbers are decimal or 0x...; bytes are hexadecimal.
+ * does nothing by itself: it reads one command a line from standard input, carries it
+ * out with libibverbs and librdmacm, and answers with one line: "ok" or "err", and
+ * words of the form name=value. So the test is written in one place, on the other
+ * side. Numbers are decimal or 0x...; bytes are hexadecimal.
  *
  *   mr size= [access=lwrab]            register zeroed memory: mr= addr= rkey=
- *   fill mr= off= len= seed= [n= stride=] write the pattern of this seed, of the next one a stride further, ...
- *   check mr= off= len= seed=          compare with it: bad= (-1: same) first different offset
+ *   fill mr= off= len= seed= [n= stride=] write the pattern of this seed; then n-1 times that of the next seed, a stride further
+ *   check mr= off= len= seed=          compare with the pattern: bad= first different offset (-1: none)
  *   peek mr= off= len= / poke mr= off= data=
  *   listen addr= port= [space=udp]     id=
  *   request id= timeout=               next connection request of a listener: id= priv= rr= depth=
@@ -17,17 +17,17 @@
  *   reject id= [priv=]
  *   event id= timeout=                 next event of a connection: event= status=
  *   disconnect id= / destroy id=
- *   qp type=rc|uc|ud + QP options      a QP without connection manager: id= qpn= gid=
+ *   qp type=rc|uc|ud + QP options      a QP without the connection manager: id= qpn= gid=
  *   rtr id= addr= qpn= psn= mtu= rr= [access=] [minrnr=] / rts id= psn= timeout= retry= rnr= depth=
  *   ah id= addr=                       address handle for UD
  *   recv id= mr= off= len= wr= [n= stride=]
  *   send id= op= mr= off= len= wr= [raddr= rkey= imm= add= cmp= swap= flags=ofi qpn= qkey= n= stride=]
  *                                      of n requests each is a stride further on both sides, and its imm is one
- *                                      more; [grow=] its len that much more; [odd=] every other this much longer
- *   bind id= mr= off= len= access=     binds a new type 2 memory window: rkey=
+ *                                      more; [grow=] its len is that much more; [odd=] every other is this much longer
+ *   bind id= mr= off= len= access=     bind a new type 2 memory window: rkey=
  *   poll id= n= timeout= [quiet= [least=]]
- *                                      n= wc=wr/status/opcode/len/imm/flags/srcqp,...; after the first least of
- *                                      them, one that takes longer than quiet ends it
+ *                                      n= wc=wr/status/opcode/len/imm/flags/srcqp,...; after the first least
+ *                                      completions, a gap longer than quiet ends the poll
  *   state id=                          state=
  *
  * QP options: depth of queues sq= rq=, sge=, inline=, srq=1.
@@ -71,7 +71,7 @@ static struct rdma_event_channel *channel;
 static struct ibv_mr *regions[MAX_REGIONS];
 static struct end ends[MAX_ENDS];
 
-/* The words of the command at hand. */
+/* The words of the present command. */
 static char *words[MAX_WORDS];
 static int word_count;
 
@@ -128,7 +128,7 @@ static double now(void)
 	return t.tv_sec * 1e3 + t.tv_nsec / 1e6;
 }
 
-/* The byte at place i of a pattern; bytes that moved or stayed stale show. */
+/* The byte at position i of a pattern. It depends on i and seed, so that moved and stale bytes are noticed. */
 static unsigned char pattern(uint64_t i, uint64_t seed) { return i * 131 + (i >> 8) * 17 + (i >> 16) * 29 + seed * 7 + 1; }
 
 static struct ibv_mr *region(void)
@@ -137,7 +137,7 @@ static struct ibv_mr *region(void)
 	return n < MAX_REGIONS ? regions[n] : NULL;
 }
 
-/* A range of a region, or NULL after an answer. */
+/* A range of a region, or NULL if an error has been answered. */
 static unsigned char *range(uint64_t *len)
 {
 	struct ibv_mr *mr = region();
@@ -179,7 +179,7 @@ static int open_device(void)
 	if (device)
 		return 0;
 	int n;
-	struct ibv_context **list = rdma_get_devices(&n); /* the same contexts as the ids have */
+	struct ibv_context **list = rdma_get_devices(&n); /* the contexts that the ids use, too */
 	if (!list || n == 0)
 		return -1;
 	device = list[0];
@@ -267,7 +267,7 @@ static void do_poke(void)
 	printf("ok\n");
 }
 
-/* Takes one event off the channel and queues it with its end. */
+/* Takes one event off the channel and queues it at the end that it concerns. */
 static int pump(int timeout)
 {
 	struct pollfd p = {.fd = channel->fd, .events = POLLIN};
@@ -313,7 +313,7 @@ static struct event *next_event(struct end *e, int timeout)
 	return &e->queue[e->head++ % MAX_EVENTS];
 }
 
-/* Waits for an event of this type; answers and returns NULL when it is another. */
+/* Waits for an event of this type. If another comes, or none, it answers with an error and returns NULL. */
 static struct event *want_event(struct end *e, enum rdma_cm_event_type type, int timeout)
 {
 	struct event *v = next_event(e, timeout);
@@ -552,8 +552,8 @@ static void do_destroy(void)
 	printf("ok\n");
 }
 
-/* The row of the GID table that holds a v4-mapped address or a global IPv6 one,
- * whichever family the peer's address is of. */
+/* The index of the GID that holds a v4-mapped address or a global IPv6 one, according to the family of the peer's
+ * address. */
 static int gid_index(const char *peer, union ibv_gid *gid)
 {
 	int v4 = !strchr(peer, ':');
@@ -804,7 +804,8 @@ static void do_poll(void)
 		}
 		if (++got >= least && quiet)
 			until = now() + quiet;
-		/* rxe hands the kernel's bit for an invalidated key to user space, where it means something else. */
+		/* rxe passes the kernel's bit for an invalidated key to user space, where that bit means something
+		 * else. */
 		if (wc.wc_flags & IBV_WC_IP_CSUM_OK && !(wc.wc_flags & IBV_WC_WITH_IMM))
 			wc.wc_flags = (wc.wc_flags & ~IBV_WC_IP_CSUM_OK) | IBV_WC_WITH_INV;
 		if (at < sizeof out - 128)

@@ -1,11 +1,11 @@
 /*
- * rxebench measures two RC queue pairs of the kernel's Soft-RoCE that are joined to
- * each other, both driven by this one thread, and prints one JSON object.
+ * rxebench measures RC queue pairs between two Soft-RoCE devices of the kernel. One
+ * thread drives both ends. It prints one JSON object.
  *
  *   rxebench OP DEVICE-A DEVICE-B PATH-MTU BYTES SECONDS DEPTH LIST QPS
  *
  * OP is write, send or read for bandwidth, with DEPTH requests under way on each of
- * QPS pairs, LIST of them to a system call; or write-lat, send-lat, read-lat.
+ * QPS pairs, posted LIST at a time; or write-lat, send-lat, read-lat.
  *
  * As the first process of a guest it mounts what is needed, loads the modules of
  * /modules/order, runs /job and switches the machine off.
@@ -102,7 +102,7 @@ static struct ibv_context *open_device(const char *name)
 	return NULL;
 }
 
-/* ipv4_gid finds the GID that is an IPv4 address. */
+/* ipv4_gid finds a device's GID that is an IPv4 address. */
 static void ipv4_gid(struct end *e)
 {
 	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
@@ -154,7 +154,7 @@ static void join(struct end *e, struct end *peer, int mtu, int qps)
 
 /* ---- requests */
 
-static size_t at; /* where in the set the next message lies */
+static size_t at; /* offset of the next message in the memory that messages cycle through */
 
 static size_t next_place(size_t bytes)
 {
@@ -228,7 +228,7 @@ static void bandwidth(struct end *a, struct end *b, enum ibv_wr_opcode op, size_
 		if (op == IBV_WR_SEND)
 			take(b->received, b->receives, -1);
 		if (!came)
-			sched_yield(); /* what the kernel left to its own threads runs only then, on one processor */
+			sched_yield(); /* on one processor the kernel's own threads run only then */
 		end = now();
 		if (!began && end > warm) {
 			began = end;
@@ -253,7 +253,7 @@ static void await(struct ibv_cq *cq)
 		;
 }
 
-/* one sends a message and waits until it is there, at byte `last` for a write. */
+/* one sends a message and waits until it has arrived; for a write, until byte `last` has changed. */
 static void one(struct end *e, struct end *peer, enum ibv_wr_opcode op, size_t bytes, volatile uint8_t *last, uint8_t mark)
 {
 	e->memory[bytes - 1] = mark;
@@ -302,8 +302,7 @@ static void latency(struct end *a, struct end *b, enum ibv_wr_opcode op, size_t 
 	printf("{\"typical_us\": %.3f, \"p99_us\": %.3f, \"n\": %d}\n", trips[n / 2] * 1e6, trips[(int)(n * 0.99)] * 1e6, n);
 }
 
-/* syscall_cost is what a system call costs here, which latencies have in them and a
- * real kernel's would not. */
+/* syscall_cost measures a system call here. Latencies include it; with a real kernel they would include much less. */
 static void syscall_cost(void)
 {
 	enum { N = 20000 };

@@ -2,13 +2,13 @@
 /*
  * The CRC-32 of the crypto API by carry-less multiplication, for a user-mode kernel.
  *
- * An ordinary x86 kernel makes Soft-RoCE's ICRC this way; Kconfig offers it to no
- * other architecture, and the table-driven one is several times slower. The host
- * keeps a user-mode kernel's vector registers across signals as it does any process's,
- * so that there is nothing to save here.
+ * An ordinary x86 kernel computes Soft-RoCE's ICRC in this way. Kconfig offers it to no
+ * other architecture, and the table-driven code is several times slower. The host
+ * preserves a user-mode kernel's vector registers across signals, as it does for any
+ * process, so nothing has to be saved here.
  *
  * The work is done by crc32_pclmul_le_16 of the kernel's own
- * arch/x86/crypto/crc32-pclmul_asm.S: whole aligned blocks of 16 bytes, four at least.
+ * arch/x86/crypto/crc32-pclmul_asm.S: whole aligned blocks of 16 bytes, at least four.
  */
 #include <crypto/internal/hash.h>
 #include <linux/crc32.h>
@@ -87,7 +87,7 @@ static struct shash_alg alg = {
 	},
 };
 
-/* agrees compares the fast way with the plain one, at every alignment. */
+/* agrees compares the fast CRC with the plain one, at every alignment. */
 static bool agrees(void)
 {
 	static u8 bytes[300];

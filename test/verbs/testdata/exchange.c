@@ -1,7 +1,7 @@
 /*
- * One end of a connection that is used in every way, both ends at once, with all data checked: exchange DEVICE SEED
- * REQUESTS [events] [fork]. The other end is a program like it, or exchange_linux_test.go. The ends tell each other where
- * they are by a line on the standard output and input.
+ * One end of a connection that is used in every way, by both ends at once, with all data checked: exchange DEVICE
+ * SEED REQUESTS [events] [fork]. The other end is a program like it, or exchange_linux_test.go. The ends exchange
+ * their addresses by a line on standard output and input.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What lies where in the memory of an end, as the other end sees it; below are the end's own places. */
+/* Offsets in the memory of an end, as seen by the other end; those from AT_RECV on only the end itself uses. */
 enum { SLOT = 20480, MOST = 20000, WINDOW = 8, PLACES = 16, RECEIVES = 8, PATTERN = 65536 };
 enum { AT_IMM = 0, AT_PATTERN = AT_IMM + PLACES * SLOT, AT_WRITES = AT_PATTERN + PATTERN, AT_COUNTERS = AT_WRITES + PLACES * SLOT,
        AT_RECV = AT_COUNTERS + 4096, AT_OUT = AT_RECV + PLACES * SLOT, SHARED = AT_OUT + WINDOW * SLOT,
@@ -35,9 +35,9 @@ static uint8_t *shared, *heap;
 static struct end me, peer;
 
 static struct { enum kind kind; uint32_t length, at; uint64_t number; bool in_heap; } out[WINDOW];
-static uint64_t requested, finished, sent, received, adds, swaps; /* sent: those that take a receive */
+static uint64_t requested, finished, sent, received, adds, swaps; /* sent: those that use a receive */
 static bool peer_ended, ended;
-static bool plain = true; /* some places lie in memory of the program's own: not where a child goes on, which has a copy */
+static bool plain = true; /* some places are in the program's own memory; not if a child takes over, which has only a copy of it */
 static uint64_t peer_adds, peer_swaps;
 static uint64_t state;
 
@@ -146,7 +146,8 @@ static void join_peer(void)
 			    IBV_QP_MAX_QP_RD_ATOMIC), "RTS");
 }
 
-/* in_heap_at tells whether something lies in memory of the program's own: in times every fourth, then nothing for long. */
+/* in_heap_at tells whether a place is in the program's own memory: in every fourth block of 1024 numbers every fourth
+ * place. */
 static bool in_heap_at(uint64_t number) { return plain && number / 1024 % 4 == 0 && number % 4 == 3; }
 
 static void post_receive(uint64_t number)
@@ -190,7 +191,7 @@ static void post(enum kind kind)
 		at = AT_WRITES + requested % PLACES * SLOT;
 		fill(p, length, me.seed, requested);
 		break;
-	case READ_BACK: /* what the request before it wrote */
+	case READ_BACK: /* reads back what the request before it wrote */
 		length = out[(n + WINDOW - 1) % WINDOW].length;
 		at = AT_WRITES + (requested - 1) % PLACES * SLOT;
 		break;
@@ -304,7 +305,7 @@ static bool poll_all(void)
 	return n > 0;
 }
 
-/* wait_for_event sleeps until there is something to be polled. */
+/* wait_for_event sleeps until there may be something to poll. */
 static void wait_for_event(void)
 {
 	struct ibv_cq *of;
@@ -319,7 +320,7 @@ static void wait_for_event(void)
 	ibv_ack_cq_events(of, 1);
 }
 
-/* go_on_as_child leaves the rest to a child, whose status is the program's. */
+/* go_on_as_child lets a child do the rest; the program exits with the child's status. */
 static void go_on_as_child(void)
 {
 	int status;
@@ -401,7 +402,7 @@ int main(int argc, char **argv)
 	expect("the value at the end", swaps, peer_swaps);
 	printf("done %llu %llu\n", (unsigned long long)requested, (unsigned long long)received);
 	fflush(stdout);
-	while (fgets(line, sizeof(line), stdin)) /* until the other end is done */
+	while (fgets(line, sizeof(line), stdin)) /* until the other end has finished */
 		;
 	return 0;
 }

@@ -1,4 +1,4 @@
-/* A token goes around all ranks, each of which adds one to it; then all add up their ranks, counted from one. */
+/* A token goes around all ranks, each of which adds one to it; then all ranks, counted from one, are added up. */
 #include <mpi.h>
 #include <stdio.h>
 

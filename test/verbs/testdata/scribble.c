@@ -1,11 +1,11 @@
 /*
- * A hostile program: it attaches as any other, connects queue pairs with each other, moves messages over them and compares
- * what came, so that the driver reads its rings; then it turns. Its arguments are a device, a seed and what it does to its
- * rings until the driver has had enough of it:
+ * A hostile program. It attaches like any other, connects queue pairs with each other, sends messages over them and compares
+ * what arrives, so that the driver is reading its rings. Then it turns hostile. Its arguments are a device, a seed, and what
+ * it does to its rings until the driver disconnects it:
  *
- *	noise	random words anywhere in the memory of rings and doorbells
- *	indexes	producer and consumer indexes that were never reached
- *	entries	work requests that are published with noise in them
+ * 	noise	random words anywhere in the memory of rings and doorbells
+ * 	indexes	producer and consumer indexes that were never reached
+ * 	entries	work requests published with random contents
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -80,7 +80,7 @@ static void connect_to(struct ibv_qp *q, struct ibv_qp *peer)
 
 static struct ibv_sge part(size_t at) { return (struct ibv_sge){ (uintptr_t)buffer + at, 64, mr->lkey }; }
 
-/* post sends, writes or reads over a pair, with a receive for what wants one. */
+/* post sends, writes or reads over a pair, and posts a receive if the request needs one. */
 static void post(struct ibv_qp *from, struct ibv_qp *to)
 {
 	struct ibv_sge out = part(0), in = part(BYTES / 2);
@@ -97,7 +97,7 @@ static void post(struct ibv_qp *from, struct ibv_qp *to)
 	from->context->ops.post_send(from, &w, &bad);
 }
 
-/* behave shows that everything works: what is sent arrives. */
+/* behave checks that everything works: what is sent arrives. */
 static void behave(void)
 {
 	for (int i = 0; i < PAIRS; i++) {
@@ -117,7 +117,7 @@ static void behave(void)
 	}
 }
 
-/* The ways to turn. */
+/* The ways to misbehave. */
 
 static void scribble_noise(struct svpi *s)
 {
@@ -133,7 +133,7 @@ static void scribble_noise(struct svpi *s)
 		switch (noise() % 4) {
 		case 0: words[at] = (uint32_t)noise(); break;
 		case 1: words[at] += (uint32_t)(noise() % 5); break;
-		case 2: words[noise() % 64 % n] += (uint32_t)(noise() % 3); break; /* the header of a ring, or the doorbells' */
+		case 2: words[noise() % 64 % n] += (uint32_t)(noise() % 3); break; /* the header of a ring or of the doorbells */
 		default: words[at] = UINT32_MAX;
 		}
 	}
@@ -154,7 +154,7 @@ static void scribble_indexes(void)
 
 	atomic_store(index, absurd(atomic_load(index)));
 	if (noise() % 2)
-		p->next = atomic_load(&p->h->producer); /* and it goes on from there */
+		p->next = atomic_load(&p->h->producer); /* and goes on from there */
 	atomic_store(&p->h->arm, (uint32_t)noise());
 }
 
@@ -167,7 +167,7 @@ static void scribble_entries(void)
 
 	for (uint64_t i = noise() % 32; i > 0; i--)
 		words[noise() % n] = noise() % 2 ? (uint32_t)noise() : UINT32_MAX >> (noise() % 32);
-	if (noise() % 4 == 0) { /* published as they are */
+	if (noise() % 4 == 0) { /* published without filling it */
 		p->next++;
 		svpi_publish(p);
 	}
@@ -216,7 +216,7 @@ int main(int argc, char **argv)
 			return 2;
 		svpi_pump(s);
 		if (s->broken)
-			return 0; /* thrown out */
+			return 0; /* disconnected by the driver */
 		usleep(100);
 	}
 }
