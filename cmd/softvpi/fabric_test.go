@@ -89,6 +89,19 @@ func TestFabricRefuses(t *testing.T) {
 	}
 }
 
+// A fabric without --name has the name of IBSIM_SOCKNAME, or else that of ibsim: an empty variable is none.
+func TestFabricNameFromTheEnvironment(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("fabric env is for Linux")
+	}
+	for value, want := range map[string]string{"": "fabric-sim.sock", "other": "fabric-other.sock"} {
+		t.Setenv("IBSIM_SOCKNAME", value)
+		if status, out, errs := call(t, "softvpi", "fabric", "env"); status != 0 || !strings.Contains(out, want) {
+			t.Errorf("IBSIM_SOCKNAME=%s: status %d, %q, %q; want %s", value, status, out, errs, want)
+		}
+	}
+}
+
 // A fabric as a process: programs attach, and it ends with status 0 when it is told to.
 func TestFabricRun(t *testing.T) {
 	p := newPlace(t)

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 
@@ -110,7 +112,7 @@ func command(ctx context.Context, env tool.Env) (status int) {
 	}()
 	parser, err := kong.New(&cli{}, kong.Name("softvpi"),
 		kong.Description("A software RDMA (RoCE) adapter and its driver stack in user space. Every tool runs too: softvpi nd_send_bw -h; softvpi tools list names them."),
-		kong.UsageOnError(), kong.Vars{"ibsimName": ibsim.DefaultName}, kong.Writers(env.Stdout, env.Stderr), kong.Exit(func(code int) { panic(exit(code)) }),
+		kong.UsageOnError(), kong.Vars{"ibsimName": cmp.Or(os.Getenv("IBSIM_SOCKNAME"), ibsim.DefaultName)}, kong.Writers(env.Stdout, env.Stderr), kong.Exit(func(code int) { panic(exit(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		return env.Fail(err)
@@ -126,7 +128,21 @@ func command(ctx context.Context, env tool.Env) (status int) {
 		env.Errorf("%s; %s", oneLine(err), allowed(parser, err))
 		return tool.Usage
 	}
+	if err := noEmptyFlag(k); err != nil {
+		return exitStatus(ctx, env, err)
+	}
 	return exitStatus(ctx, env, k.Run(&session{ctx, env}))
+}
+
+// noEmptyFlag refuses a flag whose text is empty, as that of an unset variable of a script is: it would be taken for a
+// flag that was not given.
+func noEmptyFlag(k *kong.Context) error {
+	for _, at := range k.Path {
+		if f := at.Flag; f != nil && f.Target.Kind() == reflect.String && f.Target.Len() == 0 {
+			return tool.Usagef(`--%s is ""; it takes: %s`, f.Name, f.Help)
+		}
+	}
+	return nil
 }
 
 // allowed says what is allowed where the parser stopped.

@@ -16,11 +16,10 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/link/cable"
 	"github.com/softvpi/softvpi/internal/paths"
-	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
 type upCmd struct {
-	Config        fileName `placeholder:"FILE" help:"Configuration file (default: softvpi/driver.json in the user's configuration directory, if it exists)."`
+	Config        string   `placeholder:"FILE" help:"Configuration file (default: softvpi/driver.json in the user's configuration directory, if it exists)."`
 	Socket        string   `help:"Socket that programs attach to (default: $$SOFTVPI_SOCKET, or below $$XDG_RUNTIME_DIR)."`
 	State         string   `help:"Directory of the registry, the event log and the lock file (default: $$SOFTVPI_STATE, or below $$XDG_STATE_HOME)."`
 	Adapter       []string `sep:"none" help:"Adapter, instead of the file's adapters: NAME=ADDRESS[,port=N][,mtu=N][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,follow], or NAME=cable[,node=NODE][,ibport=N][,address=ADDRESS] for a port of an InfiniBand fabric. May be given several times."`
@@ -32,22 +31,6 @@ type upCmd struct {
 	SkipSelfCheck bool     `help:"Skip the RDMA check of each pair of adapters at start."`
 	Background    bool     `help:"Start the driver in the background, and return when programs can attach. Its output goes to driver.log in the state directory; softvpi down stops it."`
 	Verbose       bool     `short:"v" help:"Log everything that an administrator may want to know to standard error."`
-}
-
-// fileName is a flag that names a file; an empty name is told from none.
-type fileName struct {
-	name  string
-	given bool
-}
-
-// Decode implements kong.MapperValue.
-func (f *fileName) Decode(ctx *kong.DecodeContext) error {
-	f.given = true
-	err := ctx.Scan.PopValueInto("file", &f.name)
-	if f.name != "" {
-		f.name = kong.ExpandPath(f.name)
-	}
-	return err
 }
 
 func (c upCmd) Run(s *session) error {
@@ -83,16 +66,13 @@ func (c upCmd) logger(w io.Writer) *slog.Logger {
 // config merges the file and the flags; flags win.
 func (c upCmd) config() (config.Config, error) {
 	var cfg config.Config
-	file, given := c.Config.name, c.Config.given
-	if given && file == "" {
-		return cfg, tool.Usagef(`--config is ""; allowed: the name of a file`)
-	}
+	file, given := c.Config, c.Config != ""
 	if !given {
 		file = paths.Config()
 	}
 	if file != "" {
 		var err error
-		if cfg, err = config.Load(file); err != nil && (given || !errors.Is(err, os.ErrNotExist)) {
+		if cfg, err = config.Load(kong.ExpandPath(file)); err != nil && (given || !errors.Is(err, os.ErrNotExist)) {
 			return cfg, err
 		}
 	}

@@ -94,8 +94,6 @@ func Main(ctx context.Context, env tool.Env) int {
 
 func (o *options) check(f *tool.Flags) error {
 	switch {
-	case o.file == "":
-		return tool.Usagef("-w is empty; allowed: a file name, or - for standard output")
 	case o.file == "-" && o.json:
 		return tool.Usagef("--json has standard output; allowed with -w: a file name")
 	case o.file == "-" && o.size != 0:

@@ -169,7 +169,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"-b", "40"}, "6"},
 		{[]string{"-i", "2"}, "1"},
 		{[]string{"-snaplen", "x"}, "0"},
-		{[]string{"-w", ""}, "file name"},
+		{[]string{"-w", ""}, "file to write"},
 		{[]string{"-w", "-", "-file-size", "1"}, "file name"},
 		{[]string{"-files", "3"}, "file-size"},
 		{[]string{"--nothing"}, "--snaplen"},

@@ -40,6 +40,9 @@ func (r *run) general(args []string) (out []option, help bool, err error) {
 			if !o.has {
 				return nil, false, tool.Usagef("--socket needs an argument; it is the path of the driver's socket")
 			}
+			if o.value == "" {
+				return nil, false, tool.Usagef(`--socket is ""; it is the path of the driver's socket`)
+			}
 			r.socket = o.value
 			continue
 		}

@@ -65,6 +65,11 @@ func (a *arguments) exclusive() error {
 			return &syntaxError{a.operation, strings.Join(of, " and ") + " exclude each other."}
 		}
 	}
+	for _, name := range []string{"socket", "state"} {
+		if a.has(name) && a.value(name) == "" {
+			return &syntaxError{a.operation, "--" + name + " is empty; it is a path."}
+		}
+	}
 	if a.has("json") && a.operation != "query" {
 		return &syntaxError{a.operation, "--json goes with query."}
 	}

@@ -35,9 +35,6 @@ func Main(ctx context.Context, env tool.Env) int {
 	if err := f.NoArguments(); err != nil {
 		return f.Refuse(err)
 	}
-	if f.Given("o") && *file == "" {
-		return f.Refuse(tool.Usagef("-o is empty; allowed: a file name, or - for standard output"))
-	}
 	switch {
 	case *file == "" && *asJSON:
 		*file = "-"

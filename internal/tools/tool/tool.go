@@ -109,6 +109,9 @@ func (f *Flags) parse(args []string) error {
 		if err := f.FlagSet.Parse(args); err != nil {
 			return err
 		}
+		if err := f.noEmptyText(); err != nil {
+			return err
+		}
 		rest := f.FlagSet.Args()
 		if n := len(args) - len(rest); n > 0 && args[n-1] == "--" {
 			f.positional = append(f.positional, rest...)
@@ -119,6 +122,18 @@ func (f *Flags) parse(args []string) error {
 		}
 		f.positional, args = append(f.positional, rest[0]), rest[1:]
 	}
+}
+
+// noEmptyText refuses an empty text, as that of an unset variable of a script is: it would be taken for an option that
+// was not given.
+func (f *Flags) noEmptyText() (err error) {
+	f.Visit(func(o *flag.Flag) {
+		if text, ok := o.Value.(flag.Getter); ok && text.Get() == "" {
+			_, usage := flag.UnquoteUsage(o)
+			err = Usagef(`%s is ""; it is the %s`, dashed(o.Name), usage)
+		}
+	})
+	return err
 }
 
 // NArg returns the number of arguments that belong to no option.

@@ -28,6 +28,7 @@ func parse(line string) (v values, status int, done bool, stdout, stderr string)
 	f.Addr(&v.addr, "a", "of the server")
 	f.Port(&v.port, "p", 77, "of the server")
 	f.BoolVar(&v.on, "v", false, "say more")
+	f.String("file", "", "`name` of a file")
 	status, done = f.Parse()
 	if !done {
 		if err := f.NoArguments(); err != nil {
@@ -110,11 +111,12 @@ func TestWrongOptionsNameWhatIsAllowed(t *testing.T) {
 		"-a ::":        "allowed: an IPv4 or IPv6 address",
 		"-a ff02::1":   "allowed: an IPv4 or IPv6 address",
 		"-p -1":        "allowed: a port from 1 to 65535",
-		"-x":           "not defined: -x; allowed: --limit -D -a -n -p -v",
+		"-x":           "not defined: -x; allowed: --file --limit -D -a -n -p -v",
 		"-n":           "needs an argument: -n; it is the number of things (1 to 10, default 5)",
 		"-v=perhaps":   "invalid boolean value",
 		"---n 3":       "bad flag syntax",
-		"something -v": `unexpected argument "something"; allowed: --limit -D`,
+		"-file=":       `--file is ""; it is the name of a file`,
+		"something -v": `unexpected argument "something"; allowed: --file --limit -D`,
 	} {
 		_, status, done, stdout, stderr := parse(line)
 		if !done || status != Usage || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "tester: ") || !strings.Contains(stderr, want) {
