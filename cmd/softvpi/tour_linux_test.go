@@ -22,6 +22,7 @@ var tours = []struct{ document, before string }{
 	{"docs/ci.md", ""},
 	{"docs/verbs.md", ""},
 	{"docs/fabric.md", ""},
+	{"docs/subnet.md", ""},
 	{"docs/driver.md", ""},
 	{"docs/diagnostics.md", ""},
 	{"docs/api.md", "softvpi up &"},
