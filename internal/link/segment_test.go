@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sealed makes an IPv4 packet whose ICRC was made for an identification.
+// sealed returns an IPv4 packet whose ICRC is computed for the identification id.
 func sealed(route *frame.Route, payload []byte, id uint16) frame.Out {
 	var o frame.Out
 	o.Reset(route)
@@ -47,8 +47,8 @@ func icrcOf(o *frame.Out, id uint16) uint32 {
 	return ib.ICRCUpdate(crc, o.Tail[:o.Pad])
 }
 
-// A segment that leaves singly has identification 0, and an ICRC that says so (IBA annex
-// A17.3.3: the ICRC covers the IPv4 identification).
+// TestSingleRenumbersTheICRC: a segment that is sent as a packet of its own gets identification 0 and an ICRC to
+// match (IBA annex A17.3.3: the ICRC covers the IPv4 identification).
 func TestSingleRenumbersTheICRC(t *testing.T) {
 	route := &frame.Route{Src: netip.MustParseAddr("10.1.2.3"), Dst: netip.MustParseAddr("10.4.5.6"), SrcPort: 50000, DstPort: 4791}
 	rapid.Check(t, func(t *rapid.T) {
@@ -57,7 +57,7 @@ func TestSingleRenumbersTheICRC(t *testing.T) {
 		o := sealed(route, payload, id)
 		Single(&o, true)
 		if o.Segment != 0 {
-			t.Fatalf("segment is %d", o.Segment)
+			t.Fatalf("the segment number is %d, want 0", o.Segment)
 		}
 		want := sealed(route, payload, 0)
 		if o.Tail != want.Tail {
@@ -66,7 +66,8 @@ func TestSingleRenumbersTheICRC(t *testing.T) {
 	})
 }
 
-// IPv6 has no identification, and a link that numbers nothing has nothing to undo.
+// TestSingleLeavesOtherICRCs: Single leaves the ICRC alone over IPv6, which has no identification, and on links that
+// do not number segments.
 func TestSingleLeavesOtherICRCs(t *testing.T) {
 	v6 := &frame.Route{Dst: netip.IPv6Loopback()}
 	v4 := &frame.Route{Src: netip.MustParseAddr("10.1.2.3"), Dst: netip.MustParseAddr("10.4.5.6")}

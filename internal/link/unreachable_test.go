@@ -7,8 +7,8 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// A quoted packet is named by its QP, and a MAD by its front; what is quoted too short
-// names nothing.
+// TestQuote: the packet quoted in an ICMP error is identified by its QP, and a MAD by its first bytes. A quotation
+// that is too short identifies nothing.
 func TestQuote(t *testing.T) {
 	mad := bytes.Repeat([]byte{7}, 256)
 	packet := make([]byte, ib.BTHLen+ib.DETHLen)
@@ -35,7 +35,7 @@ func TestQuote(t *testing.T) {
 		var u Unreachable
 		u.Quote(c.head, c.payload)
 		if named := u.MAD == [QuotedMAD]byte(mad[:QuotedMAD]); u.QPN != c.qpn || named != c.named || !named && u.MAD != [QuotedMAD]byte{} {
-			t.Errorf("%s: QP %d, MAD %v", c.name, u.QPN, u.MAD)
+			t.Errorf("%s: quoted as QP %d, MAD %v", c.name, u.QPN, u.MAD)
 		}
 	}
 }

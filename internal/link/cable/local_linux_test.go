@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cabled is an adapter's session, with the fabric's ends of its rings and of its bell.
+// cabled is an adapter's session with the fabric's ends of its rings and its bell.
 type cabled struct {
 	*local
 	in   *Consumer
@@ -48,7 +48,7 @@ func (c *cabled) carry() {
 	}
 }
 
-// receives reports how many frames receive hands out.
+// receives returns how many frames receive hands out.
 func (c *cabled) receives(t *testing.T) int {
 	t.Helper()
 	n, err := c.receive(make([]frame.In, maxReceived))
@@ -58,7 +58,7 @@ func (c *cabled) receives(t *testing.T) int {
 	return n
 }
 
-// sends has the session send some frames, and reports how many the ring took.
+// sends has the session send count frames and returns how many the ring took.
 func (c *cabled) sends(t *testing.T, count int) int {
 	t.Helper()
 	frames := make([]frame.Out, count)
@@ -72,25 +72,27 @@ func (c *cabled) sends(t *testing.T, count int) int {
 	return n
 }
 
-// What the bell rings for a frame stays until somebody receives: who sends meanwhile does not take it from those who sleep.
+// TestSendLeavesTheBell: a bell rung for a frame stays readable until somebody receives. A send in between must not
+// take it away from those that sleep on it.
 func TestSendLeavesTheBell(t *testing.T) {
 	c := newCabled(t)
 	if c.receives(t) != 0 || c.tells(t) {
-		t.Fatal("something is there already")
+		t.Fatal("a new session has frames, or its bell is readable")
 	}
 	c.carry()
 	if c.sends(t, 1); !c.tells(t) {
-		t.Fatal("the bell does not tell of a frame once something was sent")
+		t.Fatal("the bell is not readable after a send, though a frame waits")
 	}
 	if n := c.receives(t); n != 1 || c.tells(t) {
-		t.Fatalf("%d frames, and told of more: %t", n, c.tells(t))
+		t.Fatalf("received %d frames, bell readable: %t; want 1 and false", n, c.tells(t))
 	}
 	if c.carry(); !c.tells(t) {
-		t.Fatal("the bell does not tell of the next frame")
+		t.Fatal("the bell is not readable when the next frame comes")
 	}
 }
 
-// What the bell rings for room is heard by who receives, so that it does not tell of it for ever, and room is told of again.
+// TestBellTellsOfRoom: a bell rung for room in the ring is cleared by receive, so that it does not stay readable for
+// ever, and is rung again for new room.
 func TestBellTellsOfRoom(t *testing.T) {
 	c := newCabled(t)
 	for round := range 3 {
@@ -99,7 +101,7 @@ func TestBellTellsOfRoom(t *testing.T) {
 			t.Fatalf("round %d: the ring took %d frames", round, n)
 		}
 		if _, err := c.local.out.Room(); err != nil || c.tells(t) {
-			t.Fatal(err, "told of room where there is none")
+			t.Fatal(err, "the bell is readable though the ring is full")
 		}
 		if n, err := c.in.Waiting(); n == 0 || err != nil {
 			t.Fatal(n, err)
@@ -109,10 +111,10 @@ func TestBellTellsOfRoom(t *testing.T) {
 			Ring(c.ring)
 		}
 		if !c.tells(t) {
-			t.Fatal("the bell does not tell of room")
+			t.Fatal("the bell is not readable though there is room again")
 		}
 		if n := c.receives(t); n != 0 || c.tells(t) {
-			t.Fatalf("%d frames, still told of room: %t", n, c.tells(t))
+			t.Fatalf("received %d frames, bell still readable: %t; want 0 and false", n, c.tells(t))
 		}
 	}
 }

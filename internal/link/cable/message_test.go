@@ -10,33 +10,33 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Every message comes back as it was.
+// TestMessages: every message decodes to what was encoded, and a refusal to an error with its reason.
 func TestMessages(t *testing.T) {
 	h := Hello{Node: "hca-1", Port: 2, VCRC: true, Program: "softvpi"}
 	if got, err := ParseHello(h.Append(nil)); err != nil || got != h {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("hello: %+v (%v), want %+v", got, err, h)
 	}
 	w := Welcome{Fabric: [16]byte{1, 2, 15: 3}, Node: "hca-1", Port: 2}
 	if got, err := parseWelcome(w.Append(nil)); err != nil || got != w {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("welcome: %+v (%v), want %+v", got, err, w)
 	}
 	p := link.Port{State: mad.PortActive, Physical: mad.PhysicalLinkUp, LID: 7, LMC: 2, SMLID: 1, SMSL: 3, Prefix: 0xfe80 << 48, NodeGUID: 5,
 		GUIDs: make([]uint64, 32), PKeys: make([]ib.PKey, 64), SLtoVL: [16]uint8{1, 2, 3}, MTU: ib.MTU2048, MaxMTU: ib.MTU4096, Width: mad.Width4x,
 		Speed: mad.SpeedNDR, Capabilities: 0xabc, SubnetTimeout: 18, Reregister: 9}
 	p.GUIDs[31], p.PKeys[63] = 77, 0x8001
 	if got, err := parsePort(PortMessage(&p)); err != nil || !reflect.DeepEqual(got, p) {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("port: %+v (%v), want %+v", got, err, p)
 	}
 	v := link.Violation{Kind: link.QKeyViolation, Key: 1, SLID: 2, DLID: 3, SL: 4, SourceQP: 5, DestQP: 6, SGID: ib.GID{7}, DGID: ib.GID{8}}
 	if got, err := ParseViolation(violationMessage(&v)); err != nil || got != v {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("violation: %+v (%v), want %+v", got, err, v)
 	}
 	if _, err := parseWelcome(Refuse(strings.Repeat("x", 5000))); err == nil || !strings.HasPrefix(err.Error(), "the fabric refuses: xxx") {
-		t.Error(err)
+		t.Errorf("a refusal: error %v, want one that begins with the reason", err)
 	}
 }
 
-// FuzzMessages: no bytes make a parser panic, or give what it promises not to.
+// FuzzMessages: no input makes a parser panic, and a port that is accepted has a valid MTU and LMC.
 func FuzzMessages(f *testing.F) {
 	h, w := Hello{Node: "a"}, Welcome{Node: "b"}
 	f.Add(h.Append(nil))
@@ -48,7 +48,7 @@ func FuzzMessages(f *testing.F) {
 		_, _ = parseWelcome(b)
 		_, _ = ParseViolation(b)
 		if p, err := parsePort(b); err == nil && (p.MTU.Bytes() < 256 || p.MTU.Bytes() > 4096 || p.LMC > 7) {
-			t.Errorf("%+v", p)
+			t.Errorf("accepted the port %+v", p)
 		}
 	})
 }

@@ -14,20 +14,20 @@ import (
 	"pgregory.net/rapid"
 )
 
-// numbered is a frame with a number in it, and a length that belongs to the number.
+// numbered returns a frame that contains the number n and has a length derived from it.
 func numbered(n uint64) []byte {
 	b := bytes.Repeat([]byte{byte(n)}, minFrame+4*int(n*131%1050))
 	binary.BigEndian.PutUint64(b[8:], n)
 	return b
 }
 
-// line is two wires with a network between them that is as bad as one likes.
+// line is two wires with a network between them that may be bad.
 type line struct {
 	*rapid.T
 	now         clock.Time
 	wires       [2]*Wire
-	under       [2][][]byte // datagrams on their way to each
-	put, next   [2]uint64   // frames by each; the least that may come to each
+	under       [2][][]byte // datagrams under way to each end
+	put, next   [2]uint64   // frames sent by each; lowest number that may arrive at each
 	came, heard [2]int
 	said        [2]int
 	bad         bool
@@ -42,7 +42,7 @@ func newLine(t *rapid.T, size int) *line {
 	return l
 }
 
-// send puts frames in at one end, as many of count as fit, and hands the datagrams to the network.
+// send sends up to count frames from one end, as many as fit, and hands the datagrams to the network.
 func (l *line) send(end, count int) {
 	w := l.wires[end]
 	for range count {
@@ -75,7 +75,7 @@ func (l *line) flush(end int) {
 	}
 }
 
-// arrive hands an end the datagrams on their way to it, some of them lost, late and twice where the network is bad.
+// arrive delivers the datagrams under way to an end. A bad network loses, delays, repeats or damages some.
 func (l *line) arrive(end int) {
 	all := l.under[end]
 	l.under[end] = nil
@@ -90,7 +90,7 @@ func (l *line) arrive(end int) {
 				continue
 			case 2:
 				l.take(end, b)
-			case 3: // what guards a message, and the header, is the checksum of UDP alone
+			case 3: // messages and headers are guarded by the UDP checksum alone
 				if b[0] == kindFrames && len(b) > headerLen {
 					b[rapid.IntRange(headerLen, len(b)-1).Draw(l.T, "bit")] ^= 1
 				}
@@ -145,8 +145,8 @@ func (l *line) settle() {
 	}
 }
 
-// Whatever the network does, frames arrive whole, in their order and once, and messages all; and whatever it did, credits are as they
-// were: when it is good again, everything arrives.
+// TestWire: whatever the network does, frames arrive whole, in order and at most once, and messages all arrive. When
+// the network is good again the credits are intact and everything arrives.
 func TestWire(t *testing.T) {
 	for _, size := range []int{minDatagram, 1472, 8952, MaxDatagram} {
 		rapid.Check(t, func(t *rapid.T) {
@@ -168,15 +168,15 @@ func TestWire(t *testing.T) {
 			l.bad = false
 			l.settle()
 			if !bad && (l.came[0] != int(l.put[1]) || l.came[1] != int(l.put[0])) {
-				t.Fatalf("%v frames came of %v", l.came, l.put)
+				t.Fatalf("%v frames arrived of %v sent by the other ends", l.came, l.put)
 			}
 			if l.heard[0] != l.said[1] || l.heard[1] != l.said[0] {
-				t.Fatalf("%v messages came of %v", l.heard, l.said)
+				t.Fatalf("%v messages arrived of %v", l.heard, l.said)
 			}
 			for end, w := range l.wires {
 				held, lacking := w.in.held, w.position+w.window-w.limit
 				if bad && held < maxRecord && lacking < maxRecord {
-					held, lacking = 0, 0 // a changed length: the rest of a frame is waited for until the next comes
+					held, lacking = 0, 0 // a damaged length: the rest of a frame is waited for until the next one comes
 				}
 				if held != 0 || lacking != 0 || w.Saying() || w.Over(l.now) {
 					t.Fatalf("end %d: %d bytes held, %d to say, over %v, position %d, limit %d", end, w.in.held, len(w.says), w.Over(l.now), w.position, w.limit)
@@ -191,19 +191,20 @@ func TestWire(t *testing.T) {
 			}
 			l.settle()
 			if l.put[0] < before[0]+30 || l.next[0] != l.put[1] || l.next[1] != l.put[0] {
-				t.Fatalf("afterwards %v came of %v, from %v on", l.next, l.put, before)
+				t.Fatalf("on a good network %v arrived of %v, from %v on", l.next, l.put, before)
 			}
 		})
 	}
 }
 
-// Who takes nothing is sent no more than the window, and asked from time to time.
+// TestWireWaitsForCredits: an end that takes nothing is sent no more than its window, and is asked for credits from
+// time to time, also after a datagram with credits was lost.
 func TestWireWaitsForCredits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := newLine(t, 1472)
 		l.send(0, 1000)
 		if w := l.wires[0]; w.position > w.limit || w.Deadline() > clock.Time(askFirst) {
-			t.Fatalf("position %d, limit %d, looks again at %v", w.position, w.limit, w.Deadline())
+			t.Fatalf("sent to position %d of limit %d, next deadline %v", w.position, w.limit, w.Deadline())
 		}
 		for _, b := range l.under[1] {
 			l.take(1, b)
@@ -211,37 +212,37 @@ func TestWireWaitsForCredits(t *testing.T) {
 		sent := l.put[0]
 		l.under[1] = nil
 		l.flush(1)
-		l.under[0] = nil // what it answers is lost
+		l.under[0] = nil // its answer is lost
 		l.send(0, 1)
 		if l.put[0] != sent {
-			t.Fatal("more is sent than fits")
+			t.Fatal("a frame was sent beyond the window")
 		}
 		l.settle()
 		if l.send(0, 1); l.put[0] == sent {
-			t.Fatal("credits that were lost with a datagram never come")
+			t.Fatal("credits that were lost with a datagram are never sent again")
 		}
 	})
 }
 
-// Without a word for some time, or with one of farewell, a session is over.
+// TestWireEnds: a session is over after some time of silence, and at once after a goodbye.
 func TestWireEnds(t *testing.T) {
 	a := NewWire(WireConfig{Size: 1472, Limit: 1 << 16, Window: 1 << 16}, 0)
 	if a.Over(clock.Time(silence) - 1) {
-		t.Error("over at once")
+		t.Error("the session is over before the time of silence has passed")
 	}
 	if !a.Over(clock.Time(silence)) {
-		t.Error("not over although nothing is heard")
+		t.Error("the session is not over after the time of silence")
 	}
 	if b, _ := a.Datagrams(clock.Time(aliveEvery)); len(b) != headerLen {
-		t.Errorf("%d bytes say that it is there", len(b))
+		t.Errorf("a keep-alive has %d bytes, want %d", len(b), headerLen)
 	}
 	b := NewWire(WireConfig{Size: 1472, Limit: 1 << 16, Window: 1 << 16}, 0)
 	if _, err := b.Take(5, a.Bye()); err != nil || !b.Over(5) || !a.Over(5) {
-		t.Error(err, b.Over(5))
+		t.Errorf("after a goodbye (%v): sender over %v, receiver over %v, want both", err, a.Over(5), b.Over(5))
 	}
 }
 
-// More than the credits is an error, whatever the datagram says of itself.
+// TestWireRefusesMoreThanCredits: data beyond the credits is an error, whatever position the datagram claims.
 func TestWireRefusesMoreThanCredits(t *testing.T) {
 	const window = 4 * maxRecord
 	for _, at := range []uint64{window, window + 1 - 100, 1 << 40, 1<<63 - 1} {
@@ -249,12 +250,12 @@ func TestWireRefusesMoreThanCredits(t *testing.T) {
 		b := make([]byte, headerLen+100)
 		(&header{kind: kindFrames, position: at}).put(b)
 		if _, err := w.Take(0, b); !errors.Is(err, errCredits) {
-			t.Errorf("position %d: %v", at, err)
+			t.Errorf("position %d: error %v, want %v", at, err, errCredits)
 		}
 	}
 }
 
-// FuzzWire: no datagrams make a wire panic, hand out what is no frame, or grow.
+// FuzzWire: no datagrams make a wire panic, hand out something that is not a frame, or keep more than its window.
 func FuzzWire(f *testing.F) {
 	a := NewWire(WireConfig{Size: 1472, Limit: 1 << 20, Window: 1 << 16}, 0)
 	for i := range uint64(20) {
@@ -284,7 +285,7 @@ func FuzzWire(f *testing.F) {
 			}
 			for p := w.Next(); p != nil; p = w.Next() {
 				if len(p) < minFrame || len(p) > MaxFrame || len(p)%4 != 0 {
-					t.Fatalf("a frame of %d bytes", len(p))
+					t.Fatalf("handed out a frame of %d bytes", len(p))
 				}
 				w.Drop()
 				if i%2 == 0 {
@@ -298,7 +299,7 @@ func FuzzWire(f *testing.F) {
 	})
 }
 
-// An adapter is admitted after it has shown that it receives at its address, and knows the key.
+// TestDoor: an adapter is admitted after it has shown that it receives at its address and knows the key.
 func TestDoor(t *testing.T) {
 	from, other := netip.MustParseAddrPort("192.0.2.1:5"), netip.MustParseAddrPort("192.0.2.1:6")
 	key := []byte("a key of some length")
@@ -309,51 +310,51 @@ func TestDoor(t *testing.T) {
 	first := g.greeting.Greet(g.cookie, g.key)
 	_, answer, ok := d.Greeted(0, from, bytes.Clone(first))
 	if ok || len(answer) > len(first) {
-		t.Fatal("admitted without a challenge", len(answer))
+		t.Fatalf("admitted without a challenge: %v; answer of %d bytes to %d", ok, len(answer), len(first))
 	}
 	if _, done, again, err := g.answered(answer); done || !again || err != nil {
-		t.Fatal(done, again, err)
+		t.Fatalf("after the challenge: done %v, again %v, error %v; want another greeting", done, again, err)
 	}
 	second := g.greeting.Greet(g.cookie, g.key)
 	if _, _, ok := d.Greeted(0, other, bytes.Clone(second)); ok {
-		t.Error("admitted with another's challenge")
+		t.Error("admitted with the challenge of another address")
 	}
 	if _, _, ok := d.Greeted(clock.Time(3*cookieTime), from, bytes.Clone(second)); ok {
 		t.Error("admitted with an old challenge")
 	}
 	got, _, ok := d.Greeted(clock.Time(cookieTime), from, bytes.Clone(second))
 	if !ok || got != g.greeting {
-		t.Fatalf("%v %+v", ok, got)
+		t.Fatalf("admitted %v with %+v, want %+v", ok, got, g.greeting)
 	}
 	a := Admission{Session: 88, Size: 1400, Window: 1 << 16, Welcome: Welcome{Node: "hca", Port: 1, Fabric: [16]byte{3}}, Port: port}
 	admitted, done, _, err := g.answered(d.Admit(77, &a))
 	if !done || err != nil || admitted.Session != 88 || admitted.Size != 1400 || admitted.Window != 1<<16 || admitted.Port.LID != 9 || admitted.Welcome != a.Welcome {
-		t.Errorf("%v %v %+v", done, err, admitted)
+		t.Errorf("done %v (%v), admitted as %+v", done, err, admitted)
 	}
 	var refused *RefusedError
 	var taken *takenError
 	if _, _, _, err := g.answered(d.Deny(77, errors.New("no"), false)); !errors.As(err, &refused) || refused.Why != "no" {
-		t.Error(err)
+		t.Errorf("after a denial: error %v, want a refusal with its reason", err)
 	}
 	if _, _, _, err := g.answered(d.Deny(77, errors.New("no"), true)); !errors.As(err, &taken) {
-		t.Error(err)
+		t.Errorf("after a denial because the place is taken: error %v", err)
 	}
 	if _, done, again, err := g.answered(d.Deny(78, errors.New("no"), false)); done || again || err != nil {
-		t.Error("another's answer is taken")
+		t.Error("an answer to another session was accepted")
 	}
 	for _, wrong := range [][]byte{nil, []byte("another key")} {
 		_, answer, ok := d.Greeted(0, from, g.greeting.Greet(d.cookie(from, 77, 0), wrong))
 		if _, _, _, err := g.answered(answer); ok || !errors.As(err, &refused) || refused.Why != "cable: the key of the adapter is not that of the fabric" {
-			t.Errorf("key %q: %v %v", wrong, ok, err)
+			t.Errorf("key %q of the adapter: admitted %v, error %v; want a refusal for the key", wrong, ok, err)
 		}
 		var bad *messageError
 		if _, _, _, err := g.answered(NewDoor(wrong).Admit(77, &a)); !errors.As(err, &bad) {
-			t.Errorf("key %q of the fabric: %v", wrong, err)
+			t.Errorf("key %q of the fabric: error %v, want one for the key", wrong, err)
 		}
 	}
 }
 
-// FuzzDoor: no datagrams make either end of a greeting panic, and none is answered with more than it is.
+// FuzzDoor: no datagrams make either end of a greeting panic, and no answer is longer than what it answers.
 func FuzzDoor(f *testing.F) {
 	from := netip.MustParseAddrPort("[2001:db8::1]:5")
 	d := NewDoor(nil)
@@ -365,14 +366,14 @@ func FuzzDoor(f *testing.F) {
 	f.Add(Gone(7))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if _, answer, ok := d.Greeted(0, from, bytes.Clone(b)); !ok && len(answer) > len(b) {
-			t.Errorf("%d bytes for %d", len(answer), len(b))
+			t.Errorf("answered %d bytes to %d", len(answer), len(b))
 		}
 		_, _, _, _ = g.answered(bytes.Clone(b))
 		gone(b, 7)
 	})
 }
 
-// The place of a fabric over UDP is a host with or without a port.
+// TestParseUDP: the address of a fabric over UDP is a host with or without a port.
 func TestParseUDP(t *testing.T) {
 	for s, want := range map[string]string{
 		"udp://h": "h 7069", "udp://192.0.2.1:5": "192.0.2.1 5", "udp://[2001:db8::1]": "2001:db8::1 7069", "udp://[fe80::1%eth0]:99": "fe80::1%eth0 99",

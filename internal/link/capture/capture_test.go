@@ -20,12 +20,12 @@ func newTap(t testing.TB, snap, size int) *Tap {
 	return tap
 }
 
-// Whatever is put and taken, in whatever order: packets come out in order, cut to the snap length, and each
-// one that found no room is counted, in the sum and before the next that did.
+// TestTapAgainstAModel: in any order of puts and takes, packets come out in order and cut to the snap length. Each
+// packet that found no room is counted in the sum and with the next packet that did.
 func TestTapAgainstAModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		snap := rapid.SampledFrom([]int{0, 1, 64, 4096}).Draw(r, "snap")
-		tap := &Tap{snap: snap, ring: make([]byte, 4096), wake: make(chan struct{}, 1)} // small, to meet its ends
+		tap := &Tap{snap: snap, ring: make([]byte, 4096), wake: make(chan struct{}, 1)} // small, to reach its end often
 		if snap == 0 {
 			tap.snap = MaxSnap
 		}
@@ -68,23 +68,24 @@ func TestTapAgainstAModel(t *testing.T) {
 	})
 }
 
-// The reader is woken once for a batch, and not for packets that found no room.
+// TestTapWakes: the reader is woken once for a batch, and not if there is no packet.
 func TestTapWakes(t *testing.T) {
 	tap := newTap(t, 0, 0)
 	tap.signal()
 	if len(tap.wake) != 0 {
-		t.Error("woken for nothing")
+		t.Error("the reader was woken without a packet")
 	}
 	tap.put(time.Now(), 0, []byte("a"))
 	tap.put(time.Now(), 0, []byte("b"))
 	tap.signal()
 	tap.signal()
 	if len(tap.wake) != 1 {
-		t.Error("not woken for a batch")
+		t.Error("the reader was not woken once for a batch")
 	}
 }
 
-// One side puts, another takes, at the same time.
+// TestTapBetweenGoroutines: one goroutine puts while another takes; packets come whole and in order, and the counts
+// agree.
 func TestTapBetweenGoroutines(t *testing.T) {
 	tap := newTap(t, 0, MinRing)
 	const n = 20000
@@ -100,7 +101,7 @@ func TestTapBetweenGoroutines(t *testing.T) {
 			}
 			time.Sleep(time.Millisecond)
 		}
-		tap.put(time.Unix(1, 0), 0, nil) // there is room for this one
+		tap.put(time.Unix(1, 0), 0, nil) // this one finds room
 		tap.signal()
 	}()
 	var p Packet
@@ -124,7 +125,7 @@ func TestTapBetweenGoroutines(t *testing.T) {
 		last = i
 	}
 	if taken, missed := tap.Counts(); taken != seen || missed != gaps {
-		t.Errorf("taken %d, missed %d; read %d with %d missed between", taken, missed, seen, gaps)
+		t.Errorf("the tap counts %d taken and %d missed; %d were read, with %d missed between", taken, missed, seen, gaps)
 	}
 }
 

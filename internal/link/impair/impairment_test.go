@@ -80,7 +80,7 @@ func TestParseErrorsNameTheField(t *testing.T) {
 	}
 }
 
-// What String writes, Parse reads, to the six digits that it writes.
+// TestStringRoundTrip: Parse reads what String writes, to the six digits that it writes.
 func TestStringRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		percent := func(name string) float64 { return float64(rapid.IntRange(0, 1000).Draw(t, name)) / 10 / 100 }

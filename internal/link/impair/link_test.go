@@ -46,7 +46,7 @@ func newBench(t testing.TB, settings string) *bench {
 	return s
 }
 
-// numbered makes packets that carry ascending numbers over all calls.
+// numbered returns n packets that carry ascending numbers over all calls.
 func (s *bench) numbered(n, length int) []frame.Out {
 	frames := make([]frame.Out, n)
 	for i := range frames {
@@ -69,7 +69,7 @@ func (s *bench) send(n int) {
 	}
 }
 
-// received returns the numbers of what has arrived.
+// received returns the numbers of the packets that have arrived.
 func (s *bench) received() []int {
 	s.t.Helper()
 	var all []int
@@ -88,7 +88,7 @@ func (s *bench) received() []int {
 	}
 }
 
-// finish moves the clock from deadline to deadline until nothing is held.
+// finish moves the clock from deadline to deadline until no packet is held.
 func (s *bench) finish() {
 	s.t.Helper()
 	for range 100000 {
@@ -122,7 +122,7 @@ func TestOffPassesStraightThrough(t *testing.T) {
 		t.Error(d)
 	}
 	if s.link.Deadline() != clock.Never || s.link.held() != 0 {
-		t.Error("something is held")
+		t.Error("packets are held without an impairment")
 	}
 	frames := s.numbered(8, 64)
 	in := make([]frame.In, 64)
@@ -130,7 +130,7 @@ func TestOffPassesStraightThrough(t *testing.T) {
 		s.link.Send(frames)
 		s.to.Receive(in)
 	}); n != 0 {
-		t.Errorf("%v allocations a batch", n)
+		t.Errorf("%v allocations per batch, want none", n)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestLossIsOfItsProbability(t *testing.T) {
 		got := s.received()
 		lost := 4000 - len(got)
 		if lost < c.min || lost > c.max || s.link.Stats().ImpairedLost != uint64(lost) {
-			t.Errorf("%s: lost %d of 4000, counted %d", c.set, lost, s.link.Stats().ImpairedLost)
+			t.Errorf("%s: lost %d of 4000, want %d to %d; counted %d", c.set, lost, c.min, c.max, s.link.Stats().ImpairedLost)
 		}
 		if !slices.IsSorted(got) {
 			t.Errorf("%s: order changed", c.set)
@@ -152,7 +152,7 @@ func TestLossIsOfItsProbability(t *testing.T) {
 	}
 }
 
-// The same seed makes the same choices, another one others.
+// TestSeedRepeats: the same seed makes the same choices, another seed makes others.
 func TestSeedRepeats(t *testing.T) {
 	run := func(set string) []int {
 		s := newBench(t, "loss=5 reorder=5 duplicate=5 delay=1ms jitter=1ms "+set)
@@ -177,7 +177,7 @@ func TestDelay(t *testing.T) {
 	s.send(5)
 	start := s.now
 	if s.link.Deadline() != start.Add(3*time.Millisecond) {
-		t.Errorf("deadline is %v after sending", s.link.Deadline().Sub(start))
+		t.Errorf("the deadline is %v after sending, want 3 ms", s.link.Deadline().Sub(start))
 	}
 	s.now = s.link.Deadline() - 1
 	s.link.Flush(s.now)
@@ -192,7 +192,7 @@ func TestDelay(t *testing.T) {
 		t.Error(d)
 	}
 	if s.link.Stats().ImpairedDelayed != 5 {
-		t.Errorf("counted %d delayed", s.link.Stats().ImpairedDelayed)
+		t.Errorf("%d packets are counted as delayed, want 5", s.link.Stats().ImpairedDelayed)
 	}
 }
 
@@ -203,10 +203,10 @@ func TestJitterKeepsOrderAndBounds(t *testing.T) {
 	for i := range 200 {
 		s.send(1)
 		sent := s.now
-		d := s.link.due(&s.numbered(1, 96)[0], s.now).Sub(sent) // draws one more, in bounds too
+		d := s.link.due(&s.numbered(1, 96)[0], s.now).Sub(sent) // draws one delay more, within the bounds too
 		s.sent--
 		if d < time.Millisecond || d > 3*time.Millisecond+time.Duration(i)*time.Millisecond {
-			t.Fatalf("delay %v", d)
+			t.Fatalf("a delay of %v is outside of the bounds", d)
 		}
 		s.finish()
 		times[clock.Time(s.now.Sub(sent))] = true
@@ -230,11 +230,11 @@ func TestReorder(t *testing.T) {
 	}
 	for at, number := range got {
 		if at-number > lateMost+lateSlots {
-			t.Fatalf("packet %d came %d places late", number, at-number)
+			t.Fatalf("packet %d came %d places late, more than allowed", number, at-number)
 		}
 	}
 	if n := s.link.Stats().ImpairedReordered; n < 150 || n > 250 {
-		t.Errorf("%d of 2000 were reordered", n)
+		t.Errorf("%d of 2000 were reordered, want 150 to 250", n)
 	}
 	slices.Sort(got)
 	if d := cmp.Diff(count(2000), got); d != "" {
@@ -242,12 +242,12 @@ func TestReorder(t *testing.T) {
 	}
 }
 
-// A packet that nothing follows is not held for ever.
+// TestReorderedLastPacketLeaves: a packet held back to be overtaken leaves after a time if none follows.
 func TestReorderedLastPacketLeaves(t *testing.T) {
 	s := newBench(t, "reorder=100%")
 	s.send(1)
 	if s.link.held() != 1 || s.link.Deadline() != s.now.Add(lateWait) {
-		t.Fatalf("%d held until %v", s.link.held(), s.link.Deadline())
+		t.Fatalf("%d packets held until %v, want 1 until %v", s.link.held(), s.link.Deadline(), s.now.Add(lateWait))
 	}
 	s.finish()
 	if d := cmp.Diff([]int{0}, s.received()); d != "" {
@@ -261,15 +261,15 @@ func TestDuplicate(t *testing.T) {
 	got := s.received()
 	twice := len(got) - 1000
 	if twice < 200 || twice > 300 || s.link.Stats().ImpairedDuplicated != uint64(twice) {
-		t.Errorf("%d of 1000 came twice, counted %d", twice, s.link.Stats().ImpairedDuplicated)
+		t.Errorf("%d of 1000 came twice, want 200 to 300; counted %d", twice, s.link.Stats().ImpairedDuplicated)
 	}
 	if d := cmp.Diff(count(1000), slices.Compact(got)); d != "" {
 		t.Error(d)
 	}
 }
 
-// A corrupt packet differs in one bit, in a byte that the ICRC covers, and the sender's
-// memory is left alone.
+// TestCorruptFlipsOneBit: a corrupted packet differs in one bit of a byte that the ICRC covers, and the sender's
+// memory is unchanged.
 func TestCorruptFlipsOneBit(t *testing.T) {
 	s := newBench(t, "corrupt=100% seed=1")
 	in := make([]frame.In, 1)
@@ -293,11 +293,11 @@ func TestCorruptFlipsOneBit(t *testing.T) {
 			}
 		}
 		if flipped != 1 {
-			t.Fatalf("%d bits differ", flipped)
+			t.Fatalf("%d bits differ, want 1", flipped)
 		}
 	}
 	if places[bthCongestion] || len(places) != 12+20+4-1 {
-		t.Errorf("flipped in %d places", len(places))
+		t.Errorf("bits were flipped in %d different bytes, want every byte that the ICRC covers: %d", len(places), 12+20+4-1)
 	}
 }
 
@@ -314,18 +314,18 @@ func TestECNMarks(t *testing.T) {
 			marked++
 		case 26<<2 | 2:
 		default:
-			t.Fatalf("traffic class %#x", p.TrafficClass)
+			t.Fatalf("traffic class %#x, want the sender's, perhaps with congestion experienced", p.TrafficClass)
 		}
 	}
 	if n != 1000 || marked < 420 || marked > 580 || s.link.Stats().ImpairedMarked != uint64(marked) {
-		t.Errorf("%d of %d marked, counted %d", marked, n, s.link.Stats().ImpairedMarked)
+		t.Errorf("%d of %d marked, want 420 to 580; counted %d", marked, n, s.link.Stats().ImpairedMarked)
 	}
 	if s.route.TrafficClass != 26<<2|2 {
 		t.Error("the sender's route changed")
 	}
 }
 
-// A limited rate loses nothing: the sender waits.
+// TestRate: a limited rate loses nothing; the sender is told to wait.
 func TestRate(t *testing.T) {
 	s := newBench(t, "rate=100M")
 	start := s.now
@@ -340,11 +340,11 @@ func TestRate(t *testing.T) {
 			s.now = max(s.now, s.link.Deadline())
 		}
 		if behind := s.link.free.Sub(s.now); behind > rateBacklog+time.Millisecond {
-			t.Fatalf("the backlog is %v", behind)
+			t.Fatalf("the backlog is %v, more than allowed", behind)
 		}
 	}
 	s.finish()
-	want := time.Duration(500 * (1000 + wireOverhead) * 8 * 10) // 10 ns a bit
+	want := time.Duration(500 * (1000 + wireOverhead) * 8 * 10) // 10 ns per bit
 	if took := s.now.Sub(start); took < want || took > want+want/100 {
 		t.Errorf("500 packets took %v, want %v", took, want)
 	}
@@ -356,7 +356,8 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// What is held when the impairment ends still leaves, at its time, in front of the rest.
+// TestTurningOffKeepsWhatIsHeld: packets held when the impairment is switched off still leave at their time, in front
+// of later ones.
 func TestTurningOffKeepsWhatIsHeld(t *testing.T) {
 	s := newBench(t, "delay=1ms")
 	s.send(3)
@@ -367,16 +368,16 @@ func TestTurningOffKeepsWhatIsHeld(t *testing.T) {
 		t.Error(d)
 	}
 	if s.link.on {
-		t.Error("the link is still impaired")
+		t.Error("the link is still impaired after its held packets have left")
 	}
 }
 
-// The queue is bounded: a sender that goes on waits.
+// TestQueueIsBounded: the queue of held packets is bounded; a sender that sends more has to wait.
 func TestQueueIsBounded(t *testing.T) {
 	s := newBench(t, "delay=10s")
 	n, err := s.link.Send(s.numbered(2*queueSlots, 8))
 	if err != nil || n >= queueSlots || n < queueSlots-8 {
-		t.Fatalf("took %d: %v", n, err)
+		t.Fatalf("took %d packets (%v), want nearly the queue's number", n, err)
 	}
 	s.finish()
 	if d := cmp.Diff(count(n), s.received()); d != "" {
@@ -395,15 +396,15 @@ func TestImpairedAllocatesNothing(t *testing.T) {
 		}
 		s.to.Receive(in)
 	}
-	for range 2 * queueSlots { // every slot has held a packet of this length
+	for range 2 * queueSlots { // after this every slot has held a packet of this length
 		batch()
 	}
 	if n := testing.AllocsPerRun(200, batch); n != 0 {
-		t.Errorf("%v allocations a batch", n)
+		t.Errorf("%v allocations per batch, want none", n)
 	}
 }
 
-// Whatever is set but loss, every packet arrives, and none that was not sent.
+// TestEveryPacketArrives: with any setting but loss, every packet arrives, and none that was not sent.
 func TestEveryPacketArrives(outer *testing.T) {
 	rapid.Check(outer, func(t *rapid.T) {
 		s := newBench(outer, "none")

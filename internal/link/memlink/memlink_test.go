@@ -45,7 +45,7 @@ func to(t testing.TB, p *Port, dst netip.Addr) *frame.Route {
 	return r
 }
 
-// numbered makes n frames that carry the numbers from first, and so many bytes.
+// numbered returns n frames with the numbers from first on and payloads of length bytes.
 func numbered(r *frame.Route, first, n, length int) []frame.Out {
 	frames := make([]frame.Out, n)
 	for i := range frames {
@@ -88,8 +88,8 @@ func TestPacketsArriveWhole(t *testing.T) {
 	}
 }
 
-// Data stays as it is until the next Receive, whatever is sent meanwhile; what finds no
-// room is dropped and counted, and the rest comes in order.
+// TestQueueProperties: received data stays unchanged until the next Receive, whatever is sent meanwhile. Packets that
+// find no room are dropped and counted, and the rest arrives in order.
 func TestQueueProperties(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		size := rapid.IntRange(1, 12).Draw(rt, "queue")
@@ -142,19 +142,19 @@ func TestUnknownDestinationIsUnreachable(t *testing.T) {
 			t.Error(d)
 		}
 		if n := a.Errors(out); n != 0 {
-			t.Errorf("%d errors again", n)
+			t.Errorf("%d errors after all were taken, want none", n)
 		}
 	}
 	check(addrC)
 	b.Close()
 	check(addrB)
-	// Too many at once are counted, not kept.
+	// Beyond a bound errors are counted and not kept.
 	r := to(t, a, addrC)
 	for range maxErrors + 5 {
 		a.Send(numbered(r, 0, 1, 8))
 	}
 	if n := a.Errors(make([]link.Unreachable, 200)); n != maxErrors || a.Stats().ErrorsLost != 5 {
-		t.Errorf("%d errors, %d lost", n, a.Stats().ErrorsLost)
+		t.Errorf("%d errors, %d lost; want %d and 5", n, a.Stats().ErrorsLost, maxErrors)
 	}
 }
 
@@ -168,7 +168,7 @@ func TestTooLongPacketsAreRefused(t *testing.T) {
 	a.Send(numbered(r, 1, 1, 1500-28-16+1))
 	in := make([]frame.In, 4)
 	if n, _ := b.Receive(in); n != 1 || number(in[0]) != 0 {
-		t.Errorf("%d packets", n)
+		t.Errorf("%d packets arrived, want only the short one", n)
 	}
 	out := make([]link.Unreachable, 4)
 	want := []link.Unreachable{{Dst: addrB, Kind: link.PacketTooBig, QPN: 9, MTU: 1500}}
@@ -211,7 +211,7 @@ func TestGroups(t *testing.T) {
 	b.Close()
 	a.Send(numbered(r, 0, 1, 8))
 	if a.Stats().SendErrors != 0 || len(s.groups) != 0 {
-		t.Errorf("%d errors, %d groups", a.Stats().SendErrors, len(s.groups))
+		t.Errorf("%d errors and %d groups, want none", a.Stats().SendErrors, len(s.groups))
 	}
 	if c.Leave(group) == nil || c.Join(addrA) == nil || c.Join(netip.MustParseAddr("ff02::1")) == nil {
 		t.Error("a wrong group was accepted")
@@ -241,10 +241,10 @@ func TestClosed(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := a.Send(numbered(r, 0, 1, 8)); !errors.Is(err, net.ErrClosed) {
-		t.Error(err)
+		t.Errorf("Send: %v, want %v", err, net.ErrClosed)
 	}
 	if _, err := a.Receive(make([]frame.In, 1)); !errors.Is(err, net.ErrClosed) {
-		t.Error(err)
+		t.Errorf("Receive: %v, want %v", err, net.ErrClosed)
 	}
 	if _, err := a.net.Port(PortConfig{Addr: addrA}); err != nil {
 		t.Errorf("the address is still taken: %v", err)
@@ -263,13 +263,14 @@ func TestNotifyOncePerBatchOfNews(t *testing.T) {
 		a.Send(numbered(r, 0, 5, 8))
 		a.Send(numbered(r, 5, 5, 8))
 		if notes != want {
-			t.Fatalf("%d notes, want %d", notes, want)
+			t.Fatalf("Notify was called %d times, want %d", notes, want)
 		}
 		b.Receive(make([]frame.In, 10))
 	}
 }
 
-// Ports are used by loops of their own: many senders, one receiver each.
+// TestManySenders: ports belong to loops of their own; with many senders at a time the one receiver gets each
+// sender's packets in order.
 func TestManySenders(t *testing.T) {
 	s := NewSwitch()
 	dst, err := s.Port(PortConfig{Addr: addrB, Queue: 1 << 12})
@@ -310,11 +311,11 @@ func TestManySenders(t *testing.T) {
 	}
 	for src, n := range next {
 		if n != each {
-			t.Errorf("%v: %d packets", src, n)
+			t.Errorf("%d packets of %v, want %d", n, src, each)
 		}
 	}
 	if len(next) != count {
-		t.Errorf("packets of %d senders", len(next))
+		t.Errorf("packets of %d senders, want %d", len(next), count)
 	}
 }
 
@@ -326,7 +327,7 @@ func TestNothingAllocated(t *testing.T) {
 		a.Send(frames)
 		b.Receive(in)
 	}); n != 0 {
-		t.Errorf("%v allocations a batch", n)
+		t.Errorf("%v allocations per batch, want none", n)
 	}
 }
 

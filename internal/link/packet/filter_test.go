@@ -16,17 +16,17 @@ var (
 	v6b = netip.MustParseAddr("2001:db8::2")
 )
 
-// seen is a packet where a filter looks at it.
+// seen is a packet at the place where a filter looks at it.
 type seen struct {
 	frame []byte
-	at    int // where the filter begins: 0 at the ring, the UDP header at the socket
+	at    int // offset at which the filter begins: 0 at the ring, the UDP header at the socket
 	kind  uint32
 	ifi   uint32
 	tag   uint32
 }
 
-// run is the part of the classic BPF machine that the filters use (linux/filter.h): it returns how
-// many bytes are taken.
+// run interprets the part of classic BPF that the filters use (linux/filter.h) and returns how many bytes are
+// accepted.
 func run(t *testing.T, program []instruction, s seen) uint32 {
 	t.Helper()
 	var a uint32
@@ -56,7 +56,7 @@ func run(t *testing.T, program []instruction, s seen) uint32 {
 	}
 	for pc := 0; ; pc++ {
 		if pc >= len(program) {
-			t.Fatal("the program runs over its end")
+			t.Fatal("the program runs past its last instruction")
 		}
 		i := program[pc]
 		var holds bool
@@ -75,7 +75,7 @@ func run(t *testing.T, program []instruction, s seen) uint32 {
 		case anySet:
 			holds = a&i.K != 0
 		default:
-			t.Fatalf("instruction %d: code %#x is none of the machine", pc, i.Code)
+			t.Fatalf("instruction %d has code %#x, which this machine does not know", pc, i.Code)
 		}
 		if holds {
 			pc += int(i.Jt)
@@ -85,7 +85,7 @@ func run(t *testing.T, program []instruction, s seen) uint32 {
 	}
 }
 
-// framed is a frame with n bytes of UDP payload from the peer to the port.
+// framed returns a frame with n bytes of UDP payload from src to the test port at dst.
 func framed(src, dst netip.Addr, n int) []byte {
 	r := &frame.Route{Src: src, Dst: dst, SrcPort: 0xc123, DstPort: 4791}
 	o := &frame.Out{}
@@ -97,7 +97,7 @@ func framed(src, dst netip.Addr, n int) []byte {
 	return b[:build(b, &[12]byte{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2}, 4791, o)]
 }
 
-// filterCase is a frame and what becomes of it.
+// filterCase is a frame and what the filters do with it.
 type filterCase struct {
 	name     string
 	src, dst netip.Addr
@@ -106,10 +106,10 @@ type filterCase struct {
 	kind     uint32
 	ifi      uint32
 	ring     uint32 // bytes in the ring
-	dropped  bool   // by the socket, where it gets there
+	dropped  bool   // by the socket, if it gets there
 }
 
-// theInterface is the one of the rules.
+// theInterface is the interface of the rules.
 const theInterface = 7
 
 func filterCases() []filterCase {
@@ -140,7 +140,7 @@ func filterCases() []filterCase {
 	}
 }
 
-// of returns the frame of a case, and the rule.
+// of returns the frame of a case and the rule for its destination.
 func (c *filterCase) of() ([]byte, Rule) {
 	b := framed(c.src, c.dst, c.n)
 	c.change(b)
@@ -151,7 +151,7 @@ func (c *filterCase) of() ([]byte, Rule) {
 	return b, r
 }
 
-// Every packet is whole in exactly one place: the ring has what the socket drops.
+// TestFilters: every packet is whole in exactly one place: what the ring has whole, the socket drops.
 func TestFilters(t *testing.T) {
 	for _, c := range filterCases() {
 		b, r := c.of()
@@ -159,12 +159,13 @@ func TestFilters(t *testing.T) {
 			t.Errorf("%s: %d bytes in the ring, want %d", c.name, got, c.ring)
 		}
 		if got := run(t, r.socket(), seen{frame: b, at: r.headers() - eth.UDPLen, kind: c.kind, ifi: c.ifi}); (got == 0) != c.dropped {
-			t.Errorf("%s: the socket takes %d bytes, want none %v", c.name, got, c.dropped)
+			t.Errorf("%s: the socket accepts %d bytes; dropped wanted: %v", c.name, got, c.dropped)
 		}
 	}
 }
 
-// A tag that gives a priority alone changes nothing; what is of a VLAN is another interface's, or nobody's.
+// TestRingFilterOfTags: a tag with a priority alone changes nothing; a packet of a VLAN belongs to another interface
+// and is not taken.
 func TestRingFilterOfTags(t *testing.T) {
 	r := Rule{Addr: v4b, Port: 4791}
 	for tag, want := range map[uint32]uint32{0: whole, 0x6000: whole, 5: 0, 0x6fff: 0} {
@@ -174,7 +175,7 @@ func TestRingFilterOfTags(t *testing.T) {
 	}
 }
 
-// What is cut off anywhere is in no ring.
+// TestRingFilterOfCutFrames: a frame cut off within its headers is never taken into the ring.
 func TestRingFilterOfCutFrames(t *testing.T) {
 	for _, r := range []Rule{{Addr: v4b, Port: 4791}, {Addr: v6b, Port: 4791}} {
 		src := v4a
@@ -182,7 +183,7 @@ func TestRingFilterOfCutFrames(t *testing.T) {
 			src = v6a
 		}
 		b := framed(src, r.Addr, 20)
-		for n := range r.headers() - 2 { // up to the UDP checksum, which is not looked at
+		for n := range r.headers() - 2 { // up to the UDP checksum, which the filter does not read
 			if got := run(t, r.ring(), seen{frame: b[:n]}); got != 0 {
 				t.Errorf("%v: %d of %d bytes are taken", r.Addr, n, len(b))
 			}

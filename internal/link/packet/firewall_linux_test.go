@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// chainOf is what follows a chain's netlink header: its family, and where they are not negative its hook, policy and
-// number of rules.
+// chainOf returns what follows the netlink header of a chain: its family and, where they are not negative, its hook,
+// policy and number of rules.
 func chainOf(family byte, hook, policy, rules int) []byte {
 	value := func(v int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(v)) }
 	b := request(nil, newChain, 0, []byte{family, 0, 0, 0})
@@ -45,7 +45,7 @@ func TestWhichChainsAct(t *testing.T) {
 		{"cut short", []byte{unix.NFPROTO_INET}, true},
 	} {
 		if got := acts(c.body); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
+			t.Errorf("%s: acts is %v, want %v", c.name, got, c.want)
 		}
 	}
 }

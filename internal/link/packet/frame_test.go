@@ -14,8 +14,8 @@ import (
 
 var macs = [12]byte{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2}
 
-// The layout of RFC 791, 8200 and 768 in Ethernet: an acknowledgement over each, with its ICRC
-// as four bytes of any value.
+// TestFrameLayout: frames have the layout of RFC 791, 8200 and 768 behind an Ethernet header; each example is an
+// acknowledgement with four arbitrary bytes as ICRC.
 func TestFrameLayout(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -53,7 +53,8 @@ func unhex(t *testing.T, s string) []byte {
 	return b
 }
 
-// What is built reads back, as here and as everywhere: with right checksums.
+// TestFramesReadBack: a frame that build made parses to the same packet, here and with the general parser, which
+// checks the checksums.
 func TestFramesReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := frame.Route{Src: v4a, Dst: v4b, SrcPort: rapid.Uint16().Draw(t, "source port"),
@@ -77,7 +78,7 @@ func TestFramesReadBack(t *testing.T) {
 		want := append(append(bytes.Clone(o.Head[frame.HeadRoom:o.HeadEnd]), o.Payload...), 0, 0, 0, 0)
 		if !ok || d.src != r.Src || d.srcPort != r.SrcPort || d.trafficClass != r.TrafficClass || d.hopLimit != hops ||
 			d.flowLabel != r.FlowLabel || d.id != 0 || !bytes.Equal(d.data, want) {
-			t.Fatalf("reads back as %+v, %v", d, ok)
+			t.Fatalf("parsed as %+v, %v", d, ok)
 		}
 		udp := b[eth.EthernetLen+eth.IPv6Len:]
 		if r.Dst.Is4() {
@@ -87,12 +88,13 @@ func TestFramesReadBack(t *testing.T) {
 			return
 		}
 		if eth.PseudoChecksum(r.Src, r.Dst, eth.ProtocolUDP, udp) != 0 {
-			t.Fatal("UDP checksum")
+			t.Fatal("the UDP checksum is wrong")
 		}
 	})
 }
 
-// A length that the bytes do not bear out, or another port or address, is no datagram.
+// TestParseRefuses: a frame whose lengths do not agree with its bytes, or for another port or address, is not a
+// datagram.
 func TestParseRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -130,19 +132,20 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// Of a packet that is too long for the ring there are the headers, and the socket has it.
+// TestParseMark: of a packet that is too long for the ring, the ring has only the headers (a mark), which say that
+// the socket has the packet.
 func TestParseMark(t *testing.T) {
 	for _, addr := range [][2]netip.Addr{{v4a, v4b}, {v6a, v6b}} {
 		b := framed(addr[0], addr[1], MostPayload+4)
 		d, ok := parse(b[:Rule{Addr: addr[1]}.headers()], addr[1], 4791)
 		if !ok || d.data != nil || d.length != MostPayload+4 {
-			t.Errorf("%v: %+v, %v", addr[1], d, ok)
+			t.Errorf("%v: parsed as %+v, %v; want a mark", addr[1], d, ok)
 		}
 	}
 }
 
-// Whatever is in the ring, parse reads no byte that is not there, and hands out none that the
-// headers do not count.
+// FuzzParse: whatever the ring contains, parse reads no byte outside it and returns no more data than the headers
+// count.
 func FuzzParse(f *testing.F) {
 	f.Add(framed(v4a, v4b, 20))
 	f.Add(framed(v6a, v6b, 200))
@@ -154,7 +157,7 @@ func FuzzParse(f *testing.F) {
 				continue
 			}
 			if d.src.Is4() != addr.Is4() || d.length < 0 || d.data == nil && d.length <= MostPayload || d.data != nil && len(d.data) != d.length {
-				t.Errorf("%x is %+v", b, d)
+				t.Errorf("%x was parsed as %+v", b, d)
 			}
 		}
 	})

@@ -10,7 +10,8 @@ import (
 	"github.com/softvpi/softvpi/internal/bed/namespace"
 )
 
-// ownSystem is what asks the system in a network namespace of the test's own, and the index of the loopback interface there.
+// ownSystem puts the test into a network namespace of its own and returns a system to query it and the index of its
+// loopback interface.
 func ownSystem(t *testing.T) (s *system, lo int) {
 	t.Helper()
 	namespace.Own(t)
@@ -31,15 +32,15 @@ func TestParseQdisc(t *testing.T) {
 	binary.NativeEndian.PutUint32(b[4:], 7)
 	binary.NativeEndian.PutUint32(b[12:], ingressParent)
 	if q, ok := parseQdisc(b); !ok || q != (qdisc{7, ingressParent}) {
-		t.Errorf("%+v, %v", q, ok)
+		t.Errorf("parsed as %+v, %v; want parent %#x of interface 7", q, ok, ingressParent)
 	}
 	if _, ok := parseQdisc(b[:tcMsgLen-1]); ok {
-		t.Error("what is cut off was read")
+		t.Error("a message that was cut off was parsed")
 	}
 }
 
-// Of all that tc may have only what is at the interface's own entrance counts, and where the interface cannot be asked for, it may
-// have something.
+// TestWhatLooksAtTheEntrance: of all that tc may have, only what is attached to the interface's own ingress counts.
+// If the interface cannot be queried, it counts as having something.
 func TestWhatLooksAtTheEntrance(t *testing.T) {
 	outside, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
 	if err != nil {
@@ -61,11 +62,11 @@ func TestWhatLooksAtTheEntrance(t *testing.T) {
 		}
 	}
 	if s.filtersIngress(index, s.ask, 0) && tcxPrograms(index, s.ask, 0) {
-		t.Skip("this system does not tell of programs")
+		t.Skip("this system does not list programs")
 	}
 	check("nothing there", false)
 	if !s.filtersIngress(index, outside, 0) {
-		t.Error("told of another namespace")
+		t.Error("a query from another namespace says that there is nothing")
 	}
 	clsact := func(of int) netlink.Qdisc {
 		return &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: of, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
@@ -81,7 +82,7 @@ func TestWhatLooksAtTheEntrance(t *testing.T) {
 	p := &Port{cfg: Config{Interface: index}, system: s}
 	s.changes(p.changed)
 	if !p.late {
-		t.Error("the change was not heard of")
+		t.Error("the Port did not notice the change")
 	}
 	if err := netlink.QdiscDel(clsact(index)); err != nil {
 		t.Fatal(err)

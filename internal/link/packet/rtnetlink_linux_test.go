@@ -11,7 +11,7 @@ import (
 
 func word(v uint32) []byte { return binary.NativeEndian.AppendUint32(nil, v) }
 
-// with is a message's fixed part with attributes behind it.
+// with returns a message's fixed part followed by attributes.
 func with(fixed []byte, attributes ...[]byte) []byte {
 	b := request(nil, 0, 0, fixed)
 	for i := 0; i < len(attributes); i += 2 {
@@ -79,12 +79,12 @@ func TestParseNeighbour(t *testing.T) {
 	}
 }
 
-// The requests are what rtnetlink(7) asks for.
+// TestRequests: the requests have the form and attributes that rtnetlink(7) describes.
 func TestRequests(t *testing.T) {
 	b := askRoute(nil, v4a, v4b, 0xc001, 4791, 7)
 	k, body, rest := nextMessage(b)
 	if k != unix.RTM_GETROUTE || len(rest) != 0 || body[0] != unix.AF_INET || body[1] != 32 || body[2] != 32 {
-		t.Fatalf("%x", b)
+		t.Fatalf("request %x, want one RTM_GETROUTE for IPv4 addresses of 32 bits", b)
 	}
 	want := map[uint16][]byte{unix.RTA_DST: v4b.AsSlice(), unix.RTA_SRC: v4a.AsSlice(), unix.RTA_IP_PROTO: {17}, unix.RTA_SPORT: {0xc0, 1}, unix.RTA_DPORT: {0x12, 0xb7}}
 	n := 0
@@ -103,7 +103,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// Whatever the kernel's answer holds, reading it ends, within its bytes.
+// FuzzNetlink: whatever the kernel's answer contains, reading it ends and stays within its bytes.
 func FuzzNetlink(f *testing.F) {
 	f.Add(askRoute(nil, v4a, v4b, 1, 2, 3))
 	f.Add(askNeighbour(nil, v6a, 1))
@@ -115,7 +115,7 @@ func FuzzNetlink(f *testing.F) {
 				return
 			}
 			if len(rest) >= len(b) {
-				t.Fatal("no end")
+				t.Fatal("reading a message made no progress")
 			}
 			if r, ok := parseRoute(body); ok && r.out == 0 {
 				t.Error("a route without an interface")

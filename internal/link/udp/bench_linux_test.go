@@ -19,10 +19,9 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 )
 
-// BenchmarkLoopback and BenchmarkVeth measure the link alone: one sender and one receiver,
-// each on a thread, window-limited like an RC flow, next to a plain TCP sender of
-// 128 KB writes over the same path in the same run, and iperf3 where it is installed ("x-TCP"
-// and "x-iperf3" are the ratios of payload rates).
+// BenchmarkLoopback and BenchmarkVeth measure the link alone: one sending and one receiving thread, limited by a
+// window as an RC flow is, beside a TCP sender with writes of 128 KB over the same path in the same run, and iperf3
+// where it is installed. x-TCP and x-iperf3 are the ratios of the payload rates.
 
 func BenchmarkLoopback(b *testing.B) {
 	for _, v := range variants() {
@@ -59,7 +58,7 @@ const (
 	benchRounds = 5
 )
 
-// flow sends packets with payloads of a size for a while and returns Gbit/s.
+// flow sends packets with payloads of size bytes for benchTime and returns Gbit/s.
 func flow(b *testing.B, from, to Link, size int) float64 {
 	r := routeTo(b, from, to)
 	var arrived, sent atomic.Int64
@@ -100,7 +99,7 @@ func flow(b *testing.B, from, to Link, size int) float64 {
 	for stalled := start; time.Since(start) < benchTime; {
 		if sent.Load()-arrived.Load() > benchWindow {
 			yield()
-			if time.Since(stalled) > 5*time.Millisecond { // lost: a real flow would send again
+			if time.Since(stalled) > 5*time.Millisecond { // lost packets: a real flow would send again
 				arrived.Store(sent.Load())
 			}
 			continue
@@ -118,7 +117,7 @@ func flow(b *testing.B, from, to Link, size int) float64 {
 	return float64(to.Stats().ReceivedPackets-before) * float64(size) * 8 / took.Seconds() / 1e9
 }
 
-// compare sends over the link and over TCP in turn, and reports the medians.
+// compare sends over the link, TCP and iperf3 in turn and reports the medians.
 func compare(b *testing.B, from, to Link, size int, at netip.Addr, server, client func(func() error)) {
 	var rates, tcp, iperf []float64
 	for range benchRounds {
@@ -140,7 +139,7 @@ func compare(b *testing.B, from, to Link, size int, at netip.Addr, server, clien
 	b.ReportMetric(0, "ns/op")
 }
 
-// iperfRate is iperf3's rate in Gbit/s, 0 where it is not installed or does not run.
+// iperfRate returns iperf3's rate in Gbit/s, or 0 if it is not installed or does not run.
 func iperfRate(b *testing.B, at netip.Addr, server, client func(func() error)) float64 {
 	path, err := exec.LookPath("iperf3")
 	if err != nil {
@@ -173,7 +172,7 @@ func iperfRate(b *testing.B, at netip.Addr, server, client func(func() error)) f
 	return 0
 }
 
-// tcpRate sends over TCP for as long, and returns Gbit/s.
+// tcpRate sends over TCP for benchTime and returns Gbit/s.
 func tcpRate(b *testing.B, at netip.Addr, server, client func(func() error)) float64 {
 	var l net.Listener
 	server(func() (err error) {

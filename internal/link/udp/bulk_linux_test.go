@@ -11,7 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link/packet"
 )
 
-// looks has a link look at its traffic n times, each of which showed so many long and short messages.
+// looks has a link look at its traffic n times, with the given numbers of long and short messages each time.
 func (l *socketLink) looks(n, long, short int) {
 	for range n {
 		l.receive.all, l.receive.long, l.frames.ringed = long+short, long, 0
@@ -19,8 +19,8 @@ func (l *socketLink) looks(n, long, short int) {
 	}
 }
 
-// A link leaves its ring when bursts keep coming, and comes back to it when they have ended, or when
-// as many short packets come.
+// TestBulkShifts: a link stops using its ring when bursts keep coming, and uses it again when they have ended or as
+// many short packets come.
 func TestBulkShifts(t *testing.T) {
 	n := newNamespaces(t, 9000)
 	pair := n.pairOf([2]Config{}, false)
@@ -47,26 +47,26 @@ func TestBulkShifts(t *testing.T) {
 		{1, 0, 0, ringTakes},
 	} {
 		if l.looks(step.looks, step.long, step.short); l.frames.bulk.shift != step.want {
-			t.Fatalf("after %+v: %d", step, l.frames.bulk.shift)
+			t.Fatalf("after step %+v the shift is %d", step, l.frames.bulk.shift)
 		}
 		r := routeTo(t, pair[0], pair[1])
 		before := l.Stats().ReceivedFrames
 		sendAll(t, pair[0], numbered(r, pair[0].Capabilities(), 10*uint32(i), 8, 4096, 0))
 		receiveN(t, l, 3)
 		if k := receiveSome(t, l); k != 0 {
-			t.Errorf("in shift %d %d packets came twice", step.want, k)
+			t.Errorf("shift %d: %d packets came twice", step.want, k)
 		}
 		if got := l.Stats().ReceivedFrames - before; (got > 0) != (step.want == ringTakes) {
-			t.Errorf("in shift %d %d packets came from the ring", step.want, got)
+			t.Errorf("shift %d: %d packets came from the ring", step.want, got)
 		}
 	}
 	l.looks(1, 0, 0)
 	if s := l.Stats(); s.ReceiveDrops != 0 {
-		t.Errorf("%d counted as dropped", s.ReceiveDrops)
+		t.Errorf("%d packets count as dropped, want none", s.ReceiveDrops)
 	}
 }
 
-// Whatever is under way when the shift changes arrives once.
+// TestBulkShiftsLoseNothing: packets under way while the shift changes arrive exactly once.
 func TestBulkShiftsLoseNothing(t *testing.T) {
 	framePairs(t, func(t *testing.T, n *namespaces, pair [2]Link, modes [2]packet.Mode) {
 		l := pair[1].(*socketLink)

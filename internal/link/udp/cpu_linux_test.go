@@ -9,8 +9,8 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 )
 
-// threadTime is the processor time of this thread in nanoseconds: on a busy machine
-// the only clock that says what a call costs.
+// threadTime returns this thread's processor time in nanoseconds, the only clock that says what a call costs on a
+// busy machine.
 func threadTime() int64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
@@ -19,8 +19,8 @@ func threadTime() int64 {
 	return t.Nano()
 }
 
-// BenchmarkProcessorTime is the time that one thread spends to send and to receive packets
-// over loopback (where sending includes the delivery), next to sendto and recvfrom.
+// BenchmarkProcessorTime measures the time that one thread spends to send and to receive packets over loopback, where
+// sending includes the delivery, beside sendto and recvfrom.
 func BenchmarkProcessorTime(b *testing.B) {
 	measure := func(b *testing.B, packets int, round func()) {
 		runtime.LockOSThread()

@@ -11,8 +11,8 @@ import (
 	"github.com/softvpi/softvpi/internal/link/packet"
 )
 
-// dropAtEntrance has the system drop everything that comes in by an interface (tcx, Linux 6.6), in the network namespace
-// of this thread, until the result is closed.
+// dropAtEntrance attaches a program to an interface of this thread's network namespace that drops everything that
+// comes in (tcx, Linux 6.6), until the result is closed.
 func dropAtEntrance(name string) (link.Link, error) {
 	l, err := netlink.LinkByName(name)
 	if err != nil {
@@ -28,8 +28,9 @@ func dropAtEntrance(name string) (link.Link, error) {
 	return link.AttachTCX(link.TCXOptions{Interface: l.Attrs().Index, Program: program, Attach: ebpf.AttachTCXIngress})
 }
 
-// The ring has packets before tc looks at them only while tc has nothing to look with: what a program at the entrance
-// of the interface drops does not arrive, whether it was there first or came later, and what comes after it has gone does.
+// TestFramesKeepToTheEntrance: the ring takes packets ahead of tc only while tc has nothing attached. What a program
+// at the interface's ingress drops does not arrive, whether it was attached before or after the link was opened, and
+// packets arrive again when it is gone.
 func TestFramesKeepToTheEntrance(t *testing.T) {
 	n := newNamespaces(t, 1500)
 	l := n.pairOf([2]Config{}, false)
@@ -52,7 +53,7 @@ func TestFramesKeepToTheEntrance(t *testing.T) {
 		drain(t, l[1])
 		return l[1].Stats().ReceivedPackets != before
 	}
-	follow := func() { // as long as it may take
+	follow := func() { // for as long as it may take
 		n.in(1, func() error {
 			for range 300 {
 				tend(l[1])
@@ -64,12 +65,12 @@ func TestFramesKeepToTheEntrance(t *testing.T) {
 		dropping := drop()
 		follow()
 		if arrives() {
-			t.Error("what tc drops arrives")
+			t.Error("a packet that tc drops arrived")
 		}
 		dropping.Close()
 		follow()
 		if !arrives() {
-			t.Error("nothing arrives when tc drops nothing any more")
+			t.Error("no packet arrives after the program was removed")
 		}
 	}
 	defer drop().Close()

@@ -23,7 +23,8 @@ import (
 
 const usesFrames = "short packets as frames"
 
-// framePairs are two links across a veth pair, with frames at the first, the second or both.
+// framePairs runs a test with two links across a veth pair that use frames at the first, the second or both, over
+// IPv4 and IPv6.
 func framePairs(t *testing.T, test func(t *testing.T, n *namespaces, l [2]Link, modes [2]packet.Mode)) {
 	for _, v6 := range []bool{false, true} {
 		for _, modes := range [][2]packet.Mode{{packet.Auto, packet.Auto}, {packet.Auto, packet.Off}, {packet.Off, packet.Auto}} {
@@ -42,7 +43,7 @@ func framePairs(t *testing.T, test func(t *testing.T, n *namespaces, l [2]Link, 
 	}
 }
 
-// numbered makes packets of the given payload lengths whose PSN counts on from the first.
+// numbered returns packets with payloads of the given lengths, whose PSNs count up from first.
 func numbered(r *frame.Route, caps link.Capabilities, first uint32, lengths ...int) []frame.Out {
 	payloads := make([][]byte, len(lengths))
 	for i, n := range lengths {
@@ -55,8 +56,8 @@ func numbered(r *frame.Route, caps link.Capabilities, first uint32, lengths ...i
 	return frames
 }
 
-// Short packets, bursts of short ones and long ones, in any order: each arrives once, in its turn,
-// whether its sender or its receiver has frames or not.
+// TestFramesKeepOrder: short packets, bursts of them and long ones, in any order, each arrive once and in order,
+// whether the sender or the receiver uses frames or not.
 func TestFramesKeepOrder(t *testing.T) {
 	framePairs(t, func(t *testing.T, n *namespaces, l [2]Link, modes [2]packet.Mode) {
 		random := rand.New(rand.NewPCG(1, 2))
@@ -99,7 +100,8 @@ func TestFramesKeepOrder(t *testing.T) {
 	})
 }
 
-// A message and the acknowledgement behind it leave one by one, other packets of one length together.
+// TestFramesOfAMessageAndItsAcknowledgement: a message and the acknowledgement behind it leave as single frames;
+// other packets of one length leave together through the socket.
 func TestFramesOfAMessageAndItsAcknowledgement(t *testing.T) {
 	framePairs(t, func(t *testing.T, n *namespaces, l [2]Link, modes [2]packet.Mode) {
 		if modes[0] == packet.Off {
@@ -134,7 +136,7 @@ func TestFramesOfAMessageAndItsAcknowledgement(t *testing.T) {
 	})
 }
 
-// What finds no room in the ring is lost as at a full socket, and counted as there.
+// TestFramesRingFull: packets that find no room in the ring are lost and counted as at a full socket.
 func TestFramesRingFull(t *testing.T) {
 	framePairs(t, func(t *testing.T, n *namespaces, l [2]Link, modes [2]packet.Mode) {
 		if modes[1] == packet.Off {
@@ -167,10 +169,10 @@ func until(t *testing.T, what string, step func() bool) {
 	}
 }
 
-// tend is what the owner of a link does every few milliseconds.
+// tend does what the owner of a link does every few milliseconds.
 func tend(l Link) { l.Errors(make([]link.Unreachable, 4)) }
 
-// Where the next hop gets another address of its own, frames follow as the system does.
+// TestFramesFollowTheNeighbour: when the next hop gets another MAC address, frames use it as soon as the system does.
 func TestFramesFollowTheNeighbour(t *testing.T) {
 	framePairs(t, func(t *testing.T, n *namespaces, l [2]Link, modes [2]packet.Mode) {
 		if modes[0] == packet.Off {
@@ -205,8 +207,8 @@ func TestFramesFollowTheNeighbour(t *testing.T) {
 	})
 }
 
-// A destination that the system sends to by another interface, or not at all, gets no frames, and
-// the one that was a neighbour gets none when its route goes elsewhere.
+// TestFramesFollowTheRoute: a destination that the system reaches by another interface, or not at all, gets no
+// frames. Nor does a former neighbour whose route now leads elsewhere.
 func TestFramesFollowTheRoute(t *testing.T) {
 	n := newNamespaces(t, 1500)
 	l := n.pairOf([2]Config{}, false)
@@ -219,7 +221,7 @@ func TestFramesFollowTheRoute(t *testing.T) {
 	}
 	sendAll(t, l[0], numbered(self, l[0].Capabilities(), 1, 8))
 	receiveN(t, l[0], 1)
-	if k := l[0].Stats().SentFrames; k > 2 { // of the warm-up
+	if k := l[0].Stats().SentFrames; k > 2 { // those of the warm-up
 		t.Fatalf("%d frames were sent to this host", k)
 	}
 	r := routeTo(t, l[0], l[1])
@@ -236,15 +238,15 @@ func TestFramesFollowTheRoute(t *testing.T) {
 	until(t, "frames go where no route leads", func() bool { return send() == 0 })
 	for range 5 {
 		if send() != 0 {
-			t.Fatal("a frame went where no route leads")
+			t.Fatal("a frame was sent to a destination without a route")
 		}
 	}
 	n.in(0, func() error { return netlink.RouteDel(blackhole) })
 	until(t, "no frames any more", func() bool { return send() == 1 })
 }
 
-// nftChain makes a table of nftables, family inet, in this network namespace, with a chain at a hook, and with rule
-// a rule in it that matches everything and does nothing.
+// nftChain makes an nftables table of family inet in this network namespace, with a chain at a hook and, if rule is
+// set, a rule in it that matches everything and does nothing.
 func nftChain(name string, hook uint32, rule bool) error {
 	const inet = unix.NFPROTO_INET
 	const create = unix.NLM_F_REQUEST | unix.NLM_F_CREATE
@@ -308,8 +310,8 @@ const (
 	forwardHook = 2
 )
 
-// What does nothing to the packets of this host is no firewall: chains without rules, and those for packets
-// that are passed on.
+// TestFramesStayBesideIdleChains: chains that cannot affect packets to this host, such as those without rules or for
+// forwarded packets, do not count as a firewall.
 func TestFramesStayBesideIdleChains(t *testing.T) {
 	n := newNamespaces(t, 1500)
 	made := make(chan error, 2)
@@ -329,14 +331,14 @@ func TestFramesStayBesideIdleChains(t *testing.T) {
 			return err
 		}
 		if s := l.Status().Frames; strings.Contains(s, "firewall") {
-			t.Errorf("chains that do nothing here: %q", s)
+			t.Errorf("status %q with chains that do nothing, want no mention of a firewall", s)
 		}
 		return l.Close()
 	})
 }
 
-// Beside a firewall, which frames would pass by, there are none, unless they are asked for; where one
-// comes later the socket takes everything from then on, each packet once.
+// TestFramesYieldToAFirewall: frames would bypass a firewall, so none are used beside one unless they are forced. If
+// one is set up later, the socket receives everything from then on, each packet once.
 func TestFramesYieldToAFirewall(t *testing.T) {
 	n := newNamespaces(t, 1500)
 	l := n.pairOf([2]Config{}, false)
@@ -348,7 +350,7 @@ func TestFramesYieldToAFirewall(t *testing.T) {
 	if err := <-made; err != nil {
 		t.Skipf("this kernel has no nftables: %v", err)
 	}
-	until(t, "frames go on beside the firewall", func() bool {
+	until(t, "frames are still used beside the firewall", func() bool {
 		tend(l[1])
 		return strings.Contains(l[1].Status().Frames, "firewall")
 	})
@@ -379,14 +381,14 @@ func TestFramesYieldToAFirewall(t *testing.T) {
 	}
 }
 
-// A link sleeps while nothing comes, and wakes for what only the ring has.
+// TestFramesWakeTheSleeper: a link sleeps while nothing comes, and wakes for a packet that only the ring has.
 func TestFramesWakeTheSleeper(t *testing.T) {
 	framePairs(t, func(t *testing.T, n *namespaces, l [2]Link, modes [2]packet.Mode) {
 		if modes[1] == packet.Off {
 			t.Skip("no ring")
 		}
 		drain(t, l[1])
-		tend := func() { n.in(1, func() error { tend(l[1]); return nil }) } // elsewhere it cannot tell what tc has
+		tend := func() { n.in(1, func() error { tend(l[1]); return nil }) } // in another namespace it cannot tell what tc has
 		tend()
 		asleep := func(wait int) int {
 			var fds []unix.PollFd
@@ -407,34 +409,35 @@ func TestFramesWakeTheSleeper(t *testing.T) {
 		sendAll(t, l[0], numbered(routeTo(t, l[0], l[1]), l[0].Capabilities(), 1, 8))
 		ring := []unix.PollFd{{Fd: int32(l[1].Descriptors()[2]), Events: unix.POLLIN}}
 		if k, err := unix.Poll(ring, 20_000); err != nil && err != unix.EINTR || k == 0 {
-			t.Fatalf("nothing wakes for a packet: %d, %v", k, err)
+			t.Fatalf("poll did not wake for a packet: %d, %v", k, err)
 		}
 		receiveN(t, l[1], 1)
 		sendAll(t, l[0], numbered(routeTo(t, l[0], l[1]), l[0].Capabilities(), 2, 8))
 		if l[1].Capabilities().Sleeper.Doze() && asleep(0) == 0 {
-			t.Error("sleeping, though a packet waits")
+			t.Error("the link may sleep although a packet waits")
 		}
 		receiveN(t, l[1], 1)
 	})
 }
 
-// Without the right to open packet sockets, and on request, a link has its socket alone.
+// TestFramesAreNotNeeded: without the right to open packet sockets, or with frames switched off, a link uses its
+// socket alone.
 func TestFramesAreNotNeeded(t *testing.T) {
 	v := variant{"", false, Config{Frames: packet.Off}}
 	l := v.open(t)
 	if s := l.Status().Frames; s != "no frames: switched off" {
-		t.Error(s)
+		t.Errorf("status %q, want frames switched off", s)
 	}
 	if len(l.Descriptors()) != 2 {
-		t.Error(l.Descriptors())
+		t.Errorf("descriptors %v, want 2", l.Descriptors())
 	}
 	_, err := Open(Config{Addr: netip.MustParseAddr("127.0.0.1"), Frames: 9})
 	var field *FieldError
 	if !errors.As(err, &field) || field.Field != "Frames" {
-		t.Error(err)
+		t.Errorf("an unknown mode: error %v, want one that names Frames", err)
 	}
 	done := make(chan string)
-	go func() { // a thread that gave the right away ends with its goroutine
+	go func() { // a thread that gave up the right ends with its goroutine
 		runtime.LockOSThread()
 		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 		var none [2]unix.CapUserData
@@ -455,7 +458,7 @@ func TestFramesAreNotNeeded(t *testing.T) {
 	}
 }
 
-// Over the loopback interface short packets come from the ring, and leave by the socket.
+// TestFramesOnLoopback: over the loopback interface short packets are received from the ring and sent by the socket.
 func TestFramesOnLoopback(t *testing.T) {
 	v := variant{"bursts", false, Config{}}
 	a, b := v.open(t), v.open(t)
@@ -470,10 +473,10 @@ func TestFramesOnLoopback(t *testing.T) {
 	}
 	for i, p := range receiveN(t, b, len(frames)) {
 		if !bytes.Equal(p.data, packetBytes(&frames[i])) {
-			t.Errorf("packet %d: %d bytes", i, len(p.data))
+			t.Errorf("packet %d arrived with %d bytes, other than it was sent", i, len(p.data))
 		}
 	}
 	if s, rs := a.Stats(), b.Stats(); s.SentFrames != 0 || rs.ReceivedFrames != 2 {
-		t.Errorf("%d frames sent, %d received", s.SentFrames, rs.ReceivedFrames)
+		t.Errorf("%d frames sent, %d received; want 0 and 2", s.SentFrames, rs.ReceivedFrames)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link/packet"
 )
 
-// ipReceived is how many IPv4 packets the system's input has had in the network namespace of this thread (RFC 4293,
+// ipReceived returns how many IPv4 packets the system has received in this thread's network namespace (RFC 4293,
 // ipSystemStatsInReceives).
 func ipReceived() (n uint64, err error) {
 	b, err := os.ReadFile("/proc/thread-self/net/snmp")
@@ -25,8 +25,8 @@ func ipReceived() (n uint64, err error) {
 	return 0, fmt.Errorf("no Ip in %q", b)
 }
 
-// What the ring has does not go through the system's input, and does not count as lost; where the socket takes everything it
-// does, and comes once.
+// TestGateSavesTheInput: a packet that the ring takes does not go through the system's IP input and does not count as
+// lost. When the socket takes everything, packets go through the input and arrive once.
 func TestGateSavesTheInput(t *testing.T) {
 	n := newNamespaces(t, 9000)
 	l := n.pairOf([2]Config{}, false)
@@ -36,7 +36,7 @@ func TestGateSavesTheInput(t *testing.T) {
 	const many = 200
 	r := routeTo(t, l[0], l[1])
 	next := uint32(1000)
-	carry := func() (input uint64) { // each as soon as the one before is there
+	carry := func() (input uint64) { // each as soon as the one before has arrived
 		received := func() (n64 uint64) {
 			n.in(1, func() (err error) { n64, err = ipReceived(); return err })
 			return n64
@@ -64,7 +64,7 @@ func TestGateSavesTheInput(t *testing.T) {
 	}
 }
 
-// A second adapter of an interface has its own.
+// TestGateOfEachPort: two adapters on one interface each have a gate of their own.
 func TestGateOfEachPort(t *testing.T) {
 	n := newNamespaces(t, 9000)
 	l := n.pairOf([2]Config{}, false)

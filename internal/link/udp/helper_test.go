@@ -15,14 +15,14 @@ import (
 	"github.com/softvpi/softvpi/internal/link/packet"
 )
 
-// variant is one way to open a link; every test of behaviour runs on each.
+// variant is one way to open a link. Every test of behaviour runs on each.
 type variant struct {
 	name string
 	v6   bool
 	cfg  Config
 }
 
-// variants are the ways to open a link on this platform.
+// variants returns the ways to open a link on this platform.
 func variants() []variant {
 	all := []variant{
 		{"portable/v4", false, Config{Portable: true}},
@@ -56,7 +56,7 @@ func randomLoopback() netip.Addr {
 
 func randomPort() uint16 { return uint16(20000 + rand.IntN(12000)) }
 
-// openAt opens a link at a random address, or on [::1] at a random port.
+// open opens a link at a random address, or on [::1] at a random port.
 func (v variant) open(t testing.TB) Link {
 	t.Helper()
 	for range 20 {
@@ -88,7 +88,7 @@ func (v variant) open(t testing.TB) Link {
 		})
 		return l
 	}
-	t.Fatal("every port that was tried is in use")
+	t.Fatal("all ports tried are in use")
 	return nil
 }
 
@@ -101,8 +101,8 @@ func routeTo(t testing.TB, from, to Link) *frame.Route {
 	return r
 }
 
-// packets makes frames to a route that carry the given payloads behind a BTH whose PSN
-// counts from 0, in bursts as far as the link's capabilities and equal lengths allow.
+// packets returns frames to a route that carry the payloads behind a BTH whose PSN counts from 0, in bursts as far as
+// the link's capabilities and equal lengths allow.
 func packets(r *frame.Route, caps link.Capabilities, payloads ...[]byte) []frame.Out {
 	frames := make([]frame.Out, len(payloads))
 	burst := 0
@@ -126,7 +126,7 @@ func packets(r *frame.Route, caps link.Capabilities, payloads ...[]byte) []frame
 	return frames
 }
 
-// packetBytes is what must arrive for a frame.
+// packetBytes returns what must arrive for a frame.
 func packetBytes(o *frame.Out) []byte {
 	b := append([]byte{}, o.Head[o.HeadStart:o.HeadEnd]...)
 	b = append(b, o.Payload...)
@@ -144,7 +144,7 @@ func sendAll(t testing.TB, l Link, frames []frame.Out) {
 		}
 		frames = frames[n:]
 		if time.Now().After(deadline) {
-			t.Fatal("the link takes nothing more")
+			t.Fatal("the link took no more frames for ten seconds")
 		}
 	}
 }
@@ -179,7 +179,7 @@ func receiveN(t testing.TB, l Link, n int) []got {
 	return all
 }
 
-// payloadsOf makes n payloads of the given length, told apart by their content.
+// payloadsOf returns n payloads of the given length that differ from each other.
 func payloadsOf(n, length int) [][]byte {
 	all := make([][]byte, n)
 	for i := range all {
@@ -191,7 +191,7 @@ func payloadsOf(n, length int) [][]byte {
 	return all
 }
 
-// receiveSome receives once, and drops it.
+// receiveSome receives once, drops the packets and returns their number.
 func receiveSome(t testing.TB, l Link) int {
 	t.Helper()
 	n, err := l.Receive(make([]frame.In, 64))

@@ -10,8 +10,8 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 )
 
-// BenchmarkLatency is half a round trip of one 64-byte packet between two threads that
-// poll, on loopback: what the link alone adds to a message.
+// BenchmarkLatency measures half a round trip of one 64-byte packet between two polling threads on loopback: what the
+// link alone adds to a message.
 func BenchmarkLatency(b *testing.B) {
 	for _, v := range variants() {
 		b.Run(v.name, func(b *testing.B) {

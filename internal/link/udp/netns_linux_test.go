@@ -12,7 +12,7 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// namespaces are two network namespaces that a veth pair joins, made for one test.
+// namespaces are two network namespaces joined by a veth pair, made for one test.
 type namespaces struct {
 	t    testing.TB
 	side [2]netns.NsHandle
@@ -20,7 +20,7 @@ type namespaces struct {
 	v6   [2]netip.Addr
 }
 
-// newNamespaces makes them, with a link MTU; it skips the test where that takes root.
+// newNamespaces makes them with a link MTU; it skips the test where it may not.
 func newNamespaces(t testing.TB, mtu int) *namespaces {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -31,8 +31,7 @@ func newNamespaces(t testing.TB, mtu int) *namespaces {
 		v6: [2]netip.Addr{netip.MustParseAddr("fd77::1"), netip.MustParseAddr("fd77::2")},
 	}
 	done := make(chan error)
-	// A thread that has changed its namespace must not run other goroutines: this one
-	// ends with its goroutine.
+	// A thread that has changed its namespace must not run other goroutines: this one ends with its goroutine.
 	go func() {
 		runtime.LockOSThread()
 		done <- n.make(mtu)
@@ -55,7 +54,7 @@ func (n *namespaces) make(mtu int) error {
 		}
 		n.side[i] = ns
 	}
-	// The thread is in the second one now.
+	// The thread is in the second namespace now.
 	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "b", MTU: mtu}, PeerName: "a", PeerNamespace: netlink.NsFd(n.side[0])}
 	if err := netlink.LinkAdd(veth); err != nil {
 		return err
@@ -95,7 +94,7 @@ func (n *namespaces) configure(name string, mtu int, v4, v6 netip.Addr) error {
 	return netlink.LinkSetUp(l)
 }
 
-// in runs f in one of the namespaces; sockets that it opens stay there.
+// in runs f in one of the namespaces. Sockets that it opens stay there.
 func (n *namespaces) in(side int, f func() error) {
 	n.t.Helper()
 	done := make(chan error)
@@ -112,12 +111,12 @@ func (n *namespaces) in(side int, f func() error) {
 	}
 }
 
-// pair opens a link on each side.
+// pair opens a link with the same configuration on each side.
 func (n *namespaces) pair(cfg Config, v6 bool) (links [2]Link) {
 	return n.pairOf([2]Config{cfg, cfg}, v6)
 }
 
-// pairOf opens a link of its own on each side.
+// pairOf opens a link on each side, each with its own configuration.
 func (n *namespaces) pairOf(cfg [2]Config, v6 bool) (links [2]Link) {
 	n.t.Helper()
 	for i := range links {
@@ -132,7 +131,7 @@ func (n *namespaces) pairOf(cfg [2]Config, v6 bool) (links [2]Link) {
 		})
 		n.t.Cleanup(func() { links[i].Close() })
 	}
-	// The far end answers nothing until the neighbours know each other.
+	// The far end does not answer before the neighbours have resolved each other.
 	warm := packets(routeTo(n.t, links[0], links[1]), links[0].Capabilities(), []byte("hello"))
 	deadline := time.Now().Add(5 * time.Second)
 	for links[1].Stats().ReceivedPackets == 0 {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A link that cannot be opened closes what it has opened and nothing else: no descriptor of somebody else's, the first of all.
+// TestFailedOpenClosesItsOwn: a link that cannot be opened closes the descriptors it has opened and no others.
 func TestFailedOpenClosesItsOwn(t *testing.T) {
 	each(t, func(t *testing.T, v variant) {
 		a := v.open(t)
@@ -20,8 +20,8 @@ func TestFailedOpenClosesItsOwn(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, e := range entries {
-				if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil { // not that of the directory
-					all[e.Name()] = strings.TrimSuffix(to, " (deleted)") // as some of /proc are in time
+				if to, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil { // not the descriptor of the directory
+					all[e.Name()] = strings.TrimSuffix(to, " (deleted)") // some files of /proc get this suffix in time
 				}
 			}
 			return all
@@ -30,7 +30,7 @@ func TestFailedOpenClosesItsOwn(t *testing.T) {
 		for range 3 {
 			if l, err := Open(cfg); err == nil {
 				l.Close()
-				t.Fatal("an address can be taken twice")
+				t.Fatal("an address that is in use was opened again")
 			}
 		}
 		if after := descriptors(); !maps.Equal(after, before) {

@@ -20,10 +20,10 @@ func TestAddressInUse(t *testing.T) {
 		_, err := Open(cfg)
 		var in *AddressInUseError
 		if !errors.As(err, &in) || !errors.Is(err, syscall.EADDRINUSE) || in.Addr != a.Status().Addr {
-			t.Fatalf("error is %v", err)
+			t.Fatalf("error %v, want one for %v in use", err, a.Status().Addr)
 		}
 		if runtime.GOOS == "linux" && in.Owner.PID != syscall.Getpid() {
-			t.Errorf("owner is %+v: %v", in.Owner, err)
+			t.Errorf("the owner is %+v (%v), want this process", in.Owner, err)
 		}
 	})
 }
@@ -48,7 +48,7 @@ func TestConfigErrors(t *testing.T) {
 		}
 	}
 	if _, err := Open(Config{Addr: netip.MustParseAddr("192.0.2.77")}); !errors.Is(err, syscall.EADDRNOTAVAIL) {
-		t.Errorf("an address of another host: %v", err)
+		t.Errorf("an address of another host: error %v, want EADDRNOTAVAIL", err)
 	}
 }
 
@@ -64,15 +64,15 @@ func TestPrepareErrors(t *testing.T) {
 				t.Errorf("destination %v was accepted", dst)
 			}
 		}
-		// An unusable route costs its own packets.
+		// An unusable route costs only its own packets.
 		frames := packets(&frame.Route{Dst: other}, a.Capabilities(), payloadsOf(3, 10)...)
 		if n, err := a.Send(frames); n != 3 || err != nil || a.Stats().SendErrors != 3 {
-			t.Errorf("sent %d, %v, %d errors", n, err, a.Stats().SendErrors)
+			t.Errorf("sent %d (%v) with %d errors; want 3 taken and 3 errors", n, err, a.Stats().SendErrors)
 		}
 	})
 }
 
-// After Close everything answers net.ErrClosed, and closing again is no error.
+// TestClosed: after Close every call returns net.ErrClosed, and a second Close is no error.
 func TestClosed(t *testing.T) {
 	each(t, func(t *testing.T, v variant) {
 		a, b := v.open(t), v.open(t)
@@ -93,13 +93,13 @@ func TestClosed(t *testing.T) {
 			t.Errorf("Prepare: %v", err)
 		}
 		if n := a.Errors(make([]link.Unreachable, 1)); n != 0 {
-			t.Errorf("Errors: %d", n)
+			t.Errorf("Errors returned %d, want 0", n)
 		}
 		a.Stats()
 	})
 }
 
-// Close may come while the owner is sending and receiving.
+// TestCloseWhileBusy: a link may be closed while its owner sends and receives, which then get net.ErrClosed.
 func TestCloseWhileBusy(t *testing.T) {
 	each(t, func(t *testing.T, v variant) {
 		for range 20 {
@@ -130,7 +130,7 @@ func TestCloseWhileBusy(t *testing.T) {
 	})
 }
 
-// Notify is called when packets have arrived where none were waiting.
+// TestNotify: Notify is called when packets have arrived where none were waiting.
 func TestNotify(t *testing.T) {
 	notes := make(chan struct{}, 1)
 	v := variant{cfg: Config{Portable: true, Notify: func() {
@@ -143,13 +143,13 @@ func TestNotify(t *testing.T) {
 	v.cfg.Notify = nil
 	a := v.open(t)
 	if d := b.Descriptors(); d != nil {
-		t.Errorf("descriptors %v", d)
+		t.Errorf("a portable link has descriptors %v, want none", d)
 	}
 	for range 10 {
 		sendAll(t, a, packets(routeTo(t, a, b), a.Capabilities(), payloadsOf(1, 10)...))
 		<-notes
 		if n := receiveSome(t, b); n != 1 {
-			t.Fatalf("%d packets after the note", n)
+			t.Fatalf("%d packets after Notify was called, want 1", n)
 		}
 	}
 }
@@ -157,26 +157,27 @@ func TestNotify(t *testing.T) {
 func TestInterfaceOf(t *testing.T) {
 	ifi, ok := InterfaceOf(netip.MustParseAddr("127.0.0.1"))
 	if !ok || ifi.Flags&net.FlagLoopback == 0 {
-		t.Errorf("127.0.0.1 is held by %v", ifi.Name)
+		t.Errorf("127.0.0.1 is said to be on %v", ifi.Name)
 	}
 	if runtime.GOOS == "linux" {
 		if ifi, ok := InterfaceOf(netip.MustParseAddr("127.200.3.4")); !ok || ifi.Flags&net.FlagLoopback == 0 {
-			t.Errorf("127.200.3.4 is held by %v", ifi.Name)
+			t.Errorf("127.200.3.4 is said to be on %v", ifi.Name)
 		}
 	}
 	if ifi, ok := InterfaceOf(netip.MustParseAddr("192.0.2.77")); ok {
-		t.Errorf("192.0.2.77 is held by %v", ifi.Name)
+		t.Errorf("192.0.2.77 is said to be on %v, want no interface", ifi.Name)
 	}
 }
 
-// The receiver's socket buffer is what was asked for, and what it drops is counted.
+// TestReceiveBuffer: the receiver's socket buffer has the size asked for, and packets that find no room in it are
+// counted.
 func TestReceiveBuffer(t *testing.T) {
 	each(t, func(t *testing.T, v variant) {
 		a := v.open(t)
 		v.cfg.ReceiveBuffer = 212992
 		b := v.open(t)
 		if got := b.Stats().ReceiveBuffer; got < 212992 || got > 2*212992 {
-			t.Errorf("buffer is %d", got)
+			t.Errorf("the buffer has %d bytes, want 212992 to twice that", got)
 		}
 		if v.cfg.Portable {
 			return // its reader empties the buffer all the time
@@ -186,7 +187,7 @@ func TestReceiveBuffer(t *testing.T) {
 			sendAll(t, a, frames)
 		}
 		if b.Stats().ReceiveDrops == 0 {
-			t.Error("4 MB fitted, or no drops were counted")
+			t.Error("4 MB were sent into a smaller buffer and no drops were counted")
 		}
 	})
 }

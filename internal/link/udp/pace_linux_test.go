@@ -8,8 +8,8 @@ import (
 	"github.com/softvpi/softvpi/internal/link/packet"
 )
 
-// Long bursts are taken a few at a time, into the same buffers, and short packets as many
-// as the batch holds.
+// TestReceivePace: a Receive takes long bursts a few at a time, into the same buffers, and short packets as many as
+// the batch holds.
 func TestReceivePace(t *testing.T) {
 	v := variant{"bursts", false, Config{Frames: packet.Off}}
 	from, to := v.open(t), v.open(t)
@@ -21,10 +21,10 @@ func TestReceivePace(t *testing.T) {
 	for _, step := range []struct {
 		name   string
 		bursts int
-		each   int // packets of a burst
+		each   int // packets per burst
 		size   int
 		most   int // messages that the first Receive takes at most
-		next   int // and those behind it
+		next   int // messages that a later one takes at most
 	}{
 		{"long bursts at first", 3, 20, 1024, defaultBatch, longMost},
 		{"long bursts", 6, 20, 1024, longMost, longMost},
@@ -55,17 +55,18 @@ func TestReceivePace(t *testing.T) {
 	}
 }
 
-// Whatever is taken, it is no more than there is room for.
+// TestReceivePaceOfOne: a Receive never takes more messages than there is room for.
 func TestReceivePaceOfOne(t *testing.T) {
 	r := &receiver{}
 	r.init(Config{Batch: 1}, true)
 	r.messages[0].length = 60 << 10
 	if r.pace(1); r.most != 1 {
-		t.Errorf("a batch of one takes %d messages", r.most)
+		t.Errorf("a batch of one takes %d messages, want 1", r.most)
 	}
 }
 
-// Messages that come alone are asked for alone, until two come together.
+// TestReceivePaceOfLoneMessages: after enough messages that came alone, a Receive asks for one only, until two come
+// together.
 func TestReceivePaceOfLoneMessages(t *testing.T) {
 	r := &receiver{}
 	r.init(Config{Batch: defaultBatch}, true)
@@ -74,20 +75,21 @@ func TestReceivePaceOfLoneMessages(t *testing.T) {
 	}
 	for i := range loneMessages {
 		if r.most != defaultBatch {
-			t.Fatalf("after %d messages alone it takes %d", i, r.most)
+			t.Fatalf("after %d lone messages it takes %d, want %d", i, r.most, defaultBatch)
 		}
-		r.came = false // there was nothing
+		r.came = false // nothing came
 		r.pace(1)
 	}
 	if r.most != 1 {
-		t.Errorf("after %d messages alone it takes %d", loneMessages, r.most)
+		t.Errorf("after %d lone messages it takes %d, want 1", loneMessages, r.most)
 	}
 	if r.pace(1); r.most != defaultBatch {
-		t.Errorf("after one right behind another it takes %d", r.most)
+		t.Errorf("after two messages together it takes %d, want %d", r.most, defaultBatch)
 	}
 }
 
-// Of packets that come singly a Receive takes as many as there is room for, of bursts fewer, the longer they are.
+// TestReceivePaceOfSizes: a Receive takes as many single packets as there is room for, and fewer bursts the longer
+// they are.
 func TestReceivePaceOfSizes(t *testing.T) {
 	r := &receiver{}
 	r.init(Config{Batch: defaultBatch}, true)

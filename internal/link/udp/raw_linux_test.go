@@ -18,7 +18,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 )
 
-// linuxVariants are those over raw system calls.
+// linuxVariants runs a test on the variants that use raw system calls.
 func linuxVariants(t *testing.T, test func(t *testing.T, v variant)) {
 	each(t, func(t *testing.T, v variant) {
 		if v.cfg.Portable {
@@ -28,7 +28,7 @@ func linuxVariants(t *testing.T, test func(t *testing.T, v variant)) {
 	})
 }
 
-// errorsOf waits for an error, as its owner does: in poll on the descriptors.
+// errorsOf waits for errors as the owner of a link does, in poll on its descriptors, and returns them.
 func errorsOf(t *testing.T, l Link) []link.Unreachable {
 	t.Helper()
 	out := make([]link.Unreachable, maxErrors)
@@ -49,8 +49,8 @@ func errorsOf(t *testing.T, l Link) []link.Unreachable {
 	return nil
 }
 
-// Nothing at the destination's port: the ICMP error is reported with the QP that the packet
-// was for, whichever socket sent it, and takes no other packet with it (RFC 1122 4.1.3.3).
+// TestPortUnreachable: if nothing listens at the destination's port, the ICMP error is reported with the QP of the
+// packet, whichever socket sent it, and costs no other packet (RFC 1122 4.1.3.3).
 func TestPortUnreachable(t *testing.T) {
 	linuxVariants(t, func(t *testing.T, v variant) {
 		a, b, gone := v.open(t), v.open(t), v.open(t)
@@ -67,7 +67,7 @@ func TestPortUnreachable(t *testing.T) {
 			if d := cmp.Diff(want, errorsOf(t, a), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); d != "" {
 				t.Errorf("source port %d: %s", source, d)
 			}
-			// The kernel tells the next send of the error instead of sending: nothing is lost.
+			// The kernel reports the error to the next send instead of sending: nothing may be lost by that.
 			for range 50 {
 				sendAll(t, a, packets(r, a.Capabilities(), payloadsOf(1, 50)...))
 				sendAll(t, a, packets(toB, a.Capabilities(), payloadsOf(2, 500)...))
@@ -81,7 +81,7 @@ func TestPortUnreachable(t *testing.T) {
 	})
 }
 
-// An ICMP error does not hide the packets that have arrived.
+// TestReceiveGoesOnAfterErrors: an ICMP error does not hide packets that have arrived.
 func TestReceiveGoesOnAfterErrors(t *testing.T) {
 	linuxVariants(t, func(t *testing.T, v variant) {
 		a, b, gone := v.open(t), v.open(t), v.open(t)
@@ -91,14 +91,14 @@ func TestReceiveGoesOnAfterErrors(t *testing.T) {
 			sendAll(t, a, packets(r, a.Capabilities(), payloadsOf(1, 50)...))
 			sendAll(t, b, packets(toA, b.Capabilities(), payloadsOf(1, 50)...))
 			if n := receiveSome(t, a); n != 1 {
-				t.Fatalf("received %d", n)
+				t.Fatalf("received %d packets, want 1", n)
 			}
 		}
 	})
 }
 
-// A device or kernel that refuses to segment: the burst's packets leave singly, and so do
-// those that follow. (A socket without checksums is refused segmentation.)
+// TestSegmentationRefused: if a device or the kernel refuses to segment, the burst's packets and those that follow
+// are sent singly. (A socket without checksums is refused segmentation.)
 func TestSegmentationRefused(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		v := variant{v6: v6}
@@ -119,7 +119,7 @@ func TestSegmentationRefused(t *testing.T) {
 			frames := packets(r, a.Capabilities(), payloadsOf(80, 300)...)
 			sendAll(t, a, frames)
 			for i, p := range receiveN(t, b, len(frames)) {
-				// The ICRC of later segments changes over IPv4, and only that.
+				// Over IPv4 the ICRC of later segments changes, and nothing else.
 				n := len(p.data) - 4
 				if !bytes.Equal(p.data[:n], packetBytes(&frames[i])[:n]) || !bytes.Equal(p.data, packetBytes(&frames[i])) {
 					t.Fatalf("v6 %v: round %d: packet %d differs", v6, round, i)
@@ -127,19 +127,20 @@ func TestSegmentationRefused(t *testing.T) {
 			}
 		}
 		if s := a.Stats(); s.SendErrors != 0 || s.SentBursts != s.SentPackets {
-			t.Errorf("v6 %v: %+v", v6, s)
+			t.Errorf("v6 %v: stats %+v, want no errors and as many bursts as packets", v6, s)
 		}
 		if a.Status().SingleDestinations != 1 {
-			t.Errorf("v6 %v: status %+v", v6, a.Status())
+			t.Errorf("v6 %v: status %+v, want one destination that is sent to singly", v6, a.Status())
 		}
-		// Another route to the same destination knows at once.
+		// A new route to the same destination must send singly from the start.
 		if again := routeTo(t, a, b); again.SockaddrLen&routeSingle == 0 {
 			t.Errorf("v6 %v: a new route tries bursts again", v6)
 		}
 	}
 }
 
-// Cards and Soft-RoCE send UDP over IPv6 without a checksum (RFC 6935).
+// TestZeroChecksumIPv6: packets over IPv6 without a UDP checksum, as cards and Soft-RoCE send them, are received (RFC
+// 6935).
 func TestZeroChecksumIPv6(t *testing.T) {
 	b := variant{v6: true}.open(t)
 	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
@@ -159,7 +160,7 @@ func TestZeroChecksumIPv6(t *testing.T) {
 	}
 }
 
-// Whoever sleeps in poll on the descriptors wakes when the link is closed.
+// TestCloseWakesPoll: a thread that sleeps in poll on the descriptors wakes when the link is closed.
 func TestCloseWakesPoll(t *testing.T) {
 	a := variant{}.open(t)
 	woken := make(chan error, 1)
@@ -179,11 +180,11 @@ func TestCloseWakesPoll(t *testing.T) {
 		t.Fatal(err)
 	}
 	if time.Since(start) > 5*time.Second {
-		t.Error("it slept on")
+		t.Error("poll did not wake when the link was closed")
 	}
 }
 
-// Closing leaves no descriptor behind.
+// TestNoDescriptorLeft: closing a link leaves no descriptor behind.
 func TestNoDescriptorLeft(t *testing.T) {
 	open := func() int {
 		all, _ := filepath.Glob("/proc/self/fd/*")
@@ -213,7 +214,7 @@ func TestNoDescriptorLeft(t *testing.T) {
 	}
 }
 
-// The owner of an address in another process is named.
+// TestOwnerIsNamed: the error for an address in use names the process that has it.
 func TestOwnerIsNamed(t *testing.T) {
 	if os.Getenv("SOFTVPI_TEST_HOLD") != "" {
 		a, err := Open(Config{Addr: netip.MustParseAddr(os.Getenv("SOFTVPI_TEST_HOLD")), Port: 4791})
@@ -243,12 +244,12 @@ func TestOwnerIsNamed(t *testing.T) {
 	defer in.Close()
 	line := make([]byte, 5)
 	if _, err := out.Read(line); err != nil || string(line) != "held\n" {
-		t.Skipf("the helper has not got its address: %q, %v", line, err)
+		t.Skipf("the other process could not open its address: %q, %v", line, err)
 	}
 	_, err = Open(Config{Addr: addr})
 	e, ok := err.(*AddressInUseError)
 	if !ok || e.Owner.PID != cmd.Process.Pid || !strings.Contains(err.Error(), strconv.Itoa(cmd.Process.Pid)) {
-		t.Errorf("error is %v", err)
+		t.Errorf("error %v, want one that names the other process", err)
 	}
 }
 
@@ -301,14 +302,14 @@ func TestOwnerString(t *testing.T) {
 	}
 }
 
-// Control messages that were cut off or lie about their length end the list.
+// FuzzNextControl: control messages that were cut off or have a wrong length end the list.
 func FuzzNextControl(f *testing.F) {
 	var b [controlSpace]byte
 	putControl(b[:], unix.IPPROTO_IP, unix.IP_TOS, 5, 4)
 	f.Add(b[:])
 	f.Add([]byte{1, 2, 3})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		aligned := make([]byte, len(b)) // the kernel's buffers are
+		aligned := make([]byte, len(b)) // as the kernel's buffers are
 		copy(aligned, b)
 		for rounds := 0; ; rounds++ {
 			_, _, data, rest := nextControl(aligned)
@@ -316,7 +317,7 @@ func FuzzNextControl(f *testing.F) {
 				return
 			}
 			if len(rest) >= len(aligned) || rounds > len(b) {
-				t.Fatal("no progress")
+				t.Fatal("reading a control message made no progress")
 			}
 			controlInt(data)
 			aligned = rest
@@ -330,7 +331,7 @@ func FuzzFindSocket(f *testing.F) {
 	at := netip.MustParseAddrPort("127.0.0.2:4791")
 	f.Fuzz(func(t *testing.T, table string) {
 		if inode, _, ok := findSocket(strings.NewReader(table), at); ok && inode == "" {
-			t.Fatal("found nothing")
+			t.Fatal("a socket was found, but without an inode")
 		}
 	})
 }

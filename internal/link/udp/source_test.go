@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 )
 
-// The source port of a route is one of the pool, chosen by the one that was computed.
+// TestSourcePortPool: a route is sent from a port of the pool that its computed source port selects.
 func TestSourcePortPool(t *testing.T) {
 	each(t, func(t *testing.T, v variant) {
 		v.cfg.SourcePorts = 4
@@ -23,7 +23,7 @@ func TestSourcePortPool(t *testing.T) {
 				t.Fatal(err)
 			}
 			if was, ok := byComputed[computed%4]; ok && was != r.SrcPort {
-				t.Fatalf("computed port %d is sent from %d, others of its slot from %d", computed, r.SrcPort, was)
+				t.Fatalf("computed port %d is sent from %d, others that select the same place from %d", computed, r.SrcPort, was)
 			}
 			byComputed[computed%4] = r.SrcPort
 			sendAll(t, a, packets(r, a.Capabilities(), payloadsOf(1, 10)...))
@@ -33,12 +33,13 @@ func TestSourcePortPool(t *testing.T) {
 		}
 		s := a.Status()
 		if len(s.BoundSourcePorts) != 4 || s.SourcePorts != "pool of 4" {
-			t.Errorf("status: %+v", s)
+			t.Errorf("status %+v, want 4 bound ports of a pool of 4", s)
 		}
 	})
 }
 
-// Ports in use are skipped; the one sent from has the same place in the pool.
+// TestSourcePortInUseIsSkipped: a port that is in use is skipped, and another one with the same place in the pool is
+// used.
 func TestSourcePortInUseIsSkipped(t *testing.T) {
 	each(t, func(t *testing.T, v variant) {
 		a, b := v.open(t), v.open(t)
@@ -53,10 +54,10 @@ func TestSourcePortInUseIsSkipped(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r.SrcPort == want || r.SrcPort%DefaultSourcePorts != want%DefaultSourcePorts || r.SrcPort < 0xc000 {
-			t.Errorf("sends from %d instead of %d", r.SrcPort, want)
+			t.Errorf("sends from %d instead of %d, want another port of the same place", r.SrcPort, want)
 		}
 		if a.Status().SkippedSourcePorts == 0 {
-			t.Error("no skipped port in the status")
+			t.Error("the status counts no skipped port")
 		}
 		sendAll(t, a, packets(r, a.Capabilities(), payloadsOf(1, 10)...))
 		if p := receiveN(t, b, 1)[0]; p.in.SrcPort != r.SrcPort {
@@ -98,7 +99,7 @@ func TestSourcePortRules(t *testing.T) {
 	})
 }
 
-// What is sent to a port of the pool goes nowhere, and nothing is answered.
+// TestArrivalsAtSourcePortsAreDropped: packets sent to a port of the pool are dropped and not answered.
 func TestArrivalsAtSourcePortsAreDropped(t *testing.T) {
 	each(t, func(t *testing.T, v variant) {
 		a, b := v.open(t), v.open(t)

@@ -13,18 +13,19 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// stagingPair opens two links of a kernel that passes pages on, and a route from the first to the second.
+// stagingPair opens two links of a kernel that can send pages without copying, and a route from the first to the
+// second.
 func stagingPair(t *testing.T, v6 bool) (from, to *socketLink, r *frame.Route) {
 	t.Helper()
 	v := variant{v6: v6, cfg: Config{ReceiveBuffer: 8 << 20}}
 	from, to = v.open(t).(*socketLink), v.open(t).(*socketLink)
 	if from.caps.Stager == nil {
-		t.Skip("nothing is staged with this kernel or processor")
+		t.Skip("this kernel or processor supports no staging")
 	}
 	return from, to, routeTo(t, from, to)
 }
 
-// stageAll stages the packets that the link takes, and returns how many those are.
+// stageAll stages the packets that the link accepts and returns their number.
 func stageAll(l *socketLink, frames []frame.Out) (n int) {
 	for i := range frames {
 		o := &frames[i]
@@ -36,7 +37,7 @@ func stageAll(l *socketLink, frames []frame.Out) (n int) {
 	return n
 }
 
-// carry sends frames and wants them all at the other end, in their order.
+// carry sends frames and checks that all arrive in order.
 func carry(t *testing.T, from, to *socketLink, frames []frame.Out) {
 	t.Helper()
 	want := make([][]byte, len(frames))
@@ -51,8 +52,8 @@ func carry(t *testing.T, from, to *socketLink, frames []frame.Out) {
 	}
 }
 
-// Staged bursts arrive as others do, also when the ring has been around, and what is too little for the system's
-// calls leaves with a copy.
+// TestStagedArrive: staged bursts arrive as others do, also after the ring has wrapped. What is too little for the
+// system calls is sent with a copy.
 func TestStagedArrive(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		from, to, r := stagingPair(t, v6)
@@ -83,8 +84,8 @@ func TestStagedArrive(t *testing.T) {
 	}
 }
 
-// Bursts lie close behind each other in the ring, whole, in no more pages than a pipe takes and without overlapping
-// each other, on lines of their own.
+// TestStagePlaces: bursts lie close behind each other in the ring, whole, in no more pages than a pipe takes, without
+// overlapping, and begin on cache lines of their own.
 func TestStagePlaces(t *testing.T) {
 	for _, n := range []int{4112, 2064, 1040, 4128} {
 		r := &stageRing{memory: make([]byte, ringSize)}
@@ -111,8 +112,8 @@ func TestStagePlaces(t *testing.T) {
 	}
 }
 
-// A burst of which some packets are not staged, or that is taken apart, leaves with a copy of what the
-// frames say.
+// TestStagedInPart: a burst of which some packets are not staged, or that is split, is sent as a copy of what the
+// frames contain.
 func TestStagedInPart(t *testing.T) {
 	from, to, r := stagingPair(t, false)
 	for _, c := range []struct {
@@ -137,7 +138,7 @@ func TestStagedInPart(t *testing.T) {
 			}
 		})
 	}
-	// One in the middle that the link was not asked about ends what is staged of the burst.
+	// A packet in the middle that was not offered to the link ends the staged part of the burst.
 	frames := packets(r, from.caps, payloadsOf(15, 4096)...)
 	stageAll(from, frames[:5])
 	if n := stageAll(from, frames[6:]); n != 0 {
@@ -146,14 +147,14 @@ func TestStagedInPart(t *testing.T) {
 	carry(t, from, to, frames)
 }
 
-// What the system does not take out of a pipe leaves with a copy, whole and once, and nothing is staged to
-// that destination any more.
+// TestStagedRefused: data that the system does not take out of a pipe is sent with a copy, whole and once, and
+// nothing is staged for that destination any more.
 func TestStagedRefused(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		pipe func(t *testing.T, s *stage)
 	}{
-		// An unprivileged user with many pipes has small ones (pipe(7), pipe-user-pages-soft).
+		// An unprivileged user with many pipes gets small ones (pipe(7), pipe-user-pages-soft).
 		{"small pipe", func(t *testing.T, s *stage) {
 			if err := unix.Pipe2(s.pipe[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 				t.Fatal(err)
@@ -187,13 +188,14 @@ func TestStagedRefused(t *testing.T) {
 				t.Errorf("%d packets to the destination were staged again", n)
 			}
 			if from.stage.pipe != [2]int{-1, -1} {
-				t.Errorf("the pipe is %v still", from.stage.pipe)
+				t.Errorf("the pipe is still open: %v", from.stage.pipe)
 			}
 		})
 	}
 }
 
-// Each destination has memory of its own, a bounded number of them has some, and one that is idle gives its own up.
+// TestStageRings: each destination has memory of its own, for a bounded number of destinations; one that is idle
+// loses it to another.
 func TestStageRings(t *testing.T) {
 	from, _, _ := stagingPair(t, false)
 	to := func(i int) *frame.Route {
@@ -215,7 +217,7 @@ func TestStageRings(t *testing.T) {
 	}
 	o.Reset(to(ringsMost))
 	if from.Stage(&o, 4112) != nil {
-		t.Error("one destination too many has memory")
+		t.Error("one destination more than allowed has memory")
 	}
 	busy := to(0)
 	for range idleBursts {
@@ -224,7 +226,7 @@ func TestStageRings(t *testing.T) {
 	}
 	o.Reset(to(ringsMost))
 	if room := from.Stage(&o, 4112); room == nil || seen[&room[0]] {
-		t.Error("no memory, or another's, after one was idle")
+		t.Error("after one was idle, a new destination has no memory, or that of a busy one")
 	}
 	if n := len(from.stage.rings); n != ringsMost {
 		t.Errorf("%d rings, want %d", n, ringsMost)
@@ -233,11 +235,12 @@ func TestStageRings(t *testing.T) {
 	single.SockaddrLen |= routeSingle
 	o.Reset(single)
 	if from.Stage(&o, 4112) != nil {
-		t.Error("a packet that leaves singly is staged")
+		t.Error("a packet that is sent singly was staged")
 	}
 }
 
-// After Close memory that is staged to is there, as a loop may be in the middle of a batch.
+// TestStageAfterClose: staged memory can still be written after Close, because a loop may be in the middle of a
+// batch.
 func TestStageAfterClose(t *testing.T) {
 	from, _, r := stagingPair(t, false)
 	frames := packets(r, from.caps, payloadsOf(30, 4096)...)
@@ -252,12 +255,12 @@ func TestStageAfterClose(t *testing.T) {
 	}
 	stageAll(from, frames)
 	if _, err := from.Send(frames); err == nil {
-		t.Error("a closed link sends")
+		t.Error("a closed link took frames")
 	}
 }
 
-// Memory that is written over while packets are under way makes their ICRC wrong, or leaves them whole: none
-// arrives with other bytes than those its ICRC is of.
+// TestStagedOverwritten: if staged memory is written over while packets are under way, those packets arrive with an
+// ICRC that does not fit, and the others whole.
 func TestStagedOverwritten(t *testing.T) {
 	from, to, r := stagingPair(t, false)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -280,13 +283,13 @@ func TestStagedOverwritten(t *testing.T) {
 	}
 }
 
-// Nothing is staged for what the loop that sends receives itself.
+// TestNearIsNotStaged: nothing is staged for a destination that the sending loop serves itself.
 func TestNearIsNotStaged(t *testing.T) {
 	from, to, r := stagingPair(t, false)
 	r.Near = true
 	frames := packets(r, from.caps, payloadsOf(15, 4096)...)
 	if n := stageAll(from, frames); n != 0 {
-		t.Errorf("%d packets staged", n)
+		t.Errorf("%d packets were staged, want none", n)
 	}
 	carry(t, from, to, frames)
 }

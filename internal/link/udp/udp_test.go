@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// What is sent arrives, in order, whole, with its sender's address.
+// TestPacketsArrive: packets arrive in order and whole, with their sender's address.
 func TestPacketsArrive(t *testing.T) {
 	each(t, func(t *testing.T, v variant) {
 		a, b := v.open(t), v.open(t)
@@ -56,7 +56,7 @@ func TestPacketsArrive(t *testing.T) {
 		}
 		s, rs := a.Stats(), b.Stats()
 		if s.SentPackets != rs.ReceivedPackets || s.SentBytes != rs.ReceivedBytes || s.SendErrors != 0 || rs.ReceiveDrops != 0 {
-			t.Errorf("sent %+v, received %+v", s, rs)
+			t.Errorf("the sender counts %+v, the receiver %+v; want the same and no errors", s, rs)
 		}
 		if a.Status().Segmentation && s.SentBursts >= s.SentPackets/2 {
 			t.Errorf("%d packets left in %d bursts", s.SentPackets, s.SentBursts)
@@ -64,7 +64,7 @@ func TestPacketsArrive(t *testing.T) {
 	})
 }
 
-// A burst that is longer than the receiver's array comes in parts, nothing lost between.
+// TestReceiveInParts: a burst longer than the receiver's array comes in parts, without loss.
 func TestReceiveInParts(t *testing.T) {
 	each(t, func(t *testing.T, v variant) {
 		a, b := v.open(t), v.open(t)
@@ -88,13 +88,13 @@ func TestReceiveInParts(t *testing.T) {
 			}
 		}
 		if n, err := b.Receive(nil); n != 0 || err != nil {
-			t.Errorf("into nothing: %d, %v", n, err)
+			t.Errorf("receiving into an empty array: %d, %v; want 0 and no error", n, err)
 		}
 	})
 }
 
-// DSCP, ECN and the hop limit leave with each burst and are seen where it arrives
-// (RFC 2474, RFC 3168).
+// TestTrafficClassAndHopLimit: DSCP, ECN and the hop limit are sent with each burst and reported on arrival (RFC
+// 2474, RFC 3168).
 func TestTrafficClassAndHopLimit(t *testing.T) {
 	each(t, func(t *testing.T, v variant) {
 		if v.cfg.Portable {
@@ -116,7 +116,7 @@ func TestTrafficClassAndHopLimit(t *testing.T) {
 	})
 }
 
-// Frames of several routes, sockets and lengths in one call keep their order by route.
+// TestMixedRoutes: frames of several routes, sockets and lengths in one call keep their order on each route.
 func TestMixedRoutes(t *testing.T) {
 	each(t, func(t *testing.T, v variant) {
 		a, b, c := v.open(t), v.open(t), v.open(t)
@@ -147,7 +147,7 @@ func TestMixedRoutes(t *testing.T) {
 			for _, p := range receiveN(t, l, k) {
 				at := netip.AddrPortFrom(p.in.Dst, l.Status().Addr.Port()^p.in.SrcPort)
 				if len(want[at]) == 0 || !bytes.Equal(want[at][0], p.data) {
-					t.Fatalf("at %v: not the next packet", at)
+					t.Fatalf("on route %v another packet than the next one arrived", at)
 				}
 				want[at] = want[at][1:]
 			}
@@ -155,7 +155,7 @@ func TestMixedRoutes(t *testing.T) {
 	})
 }
 
-// Whatever else is on the port costs nothing but itself: empty datagrams, short ones, and
+// TestHostileDatagrams: datagrams that are no RoCE packets cost nothing but themselves: empty ones, short ones, and
 // ones longer than any RoCE packet.
 func TestHostileDatagrams(t *testing.T) {
 	each(t, func(t *testing.T, v variant) {
@@ -184,12 +184,12 @@ func TestHostileDatagrams(t *testing.T) {
 			}
 			for _, p := range in[:n] {
 				if len(p.Data) == 0 || len(p.Data) > maxDatagram {
-					t.Fatalf("a packet of %d bytes", len(p.Data))
+					t.Fatalf("received a packet of %d bytes", len(p.Data))
 				}
 				seen = seen || string(p.Data) == "the last"
 			}
 			if time.Now().After(deadline) {
-				t.Fatal("the link died")
+				t.Fatal("the last datagram did not arrive")
 			}
 		}
 		if !b.Status().Coalescing && b.Stats().ReceiveTruncated == 0 {
@@ -216,7 +216,7 @@ func TestMulticast(t *testing.T) {
 			}
 			return
 		}
-		v.cfg.Port = randomPort() // one port, as groups need
+		v.cfg.Port = randomPort() // groups need one port
 		if v.v6 {
 			t.Skip("one port of [::1] has room for one link; see the namespaces' test")
 		}
@@ -270,7 +270,7 @@ func TestMulticast(t *testing.T) {
 	})
 }
 
-// The data path allocates nothing.
+// TestNothingAllocated: the data path allocates nothing.
 func TestNothingAllocated(t *testing.T) {
 	each(t, func(t *testing.T, v variant) {
 		a, b := v.open(t), v.open(t)
@@ -299,24 +299,24 @@ func TestNothingAllocated(t *testing.T) {
 	})
 }
 
-// The flag in a route that sends it singly does not disturb its address.
+// TestSinglyKeepsOrder: bursts given to a link that sends singly arrive in order.
 func TestSinglyKeepsOrder(t *testing.T) {
 	var seen []uint32
 	v := variant{cfg: Config{NoSegmentation: true}}
 	a, b := v.open(t), v.open(t)
 	r := routeTo(t, a, b)
-	caps := link.Capabilities{MaxSegments: 64, MaxBurst: 65000} // bursts that this link was not asked for
+	caps := link.Capabilities{MaxSegments: 64, MaxBurst: 65000} // bursts that this link does not offer
 	sendAll(t, a, packets(r, caps, payloadsOf(20, 100)...))
 	for _, p := range receiveN(t, b, 20) {
 		seen = append(seen, binary.BigEndian.Uint32(p.data[8:]))
 	}
 	if !slices.IsSorted(seen) {
-		t.Errorf("order: %v", seen)
+		t.Errorf("the packets arrived in the order %v", seen)
 	}
 }
 
-// A burst that its sender hands over in parts arrives whole: what follows the cut leaves
-// singly, since it would not get its segments' numbers as identifications.
+// TestCutBurst: a burst that its sender hands over in parts arrives whole. What follows the cut is sent singly,
+// because it would not get its segment numbers as identifications.
 func TestCutBurst(t *testing.T) {
 	each(t, func(t *testing.T, v variant) {
 		a, b := v.open(t), v.open(t)
@@ -325,7 +325,7 @@ func TestCutBurst(t *testing.T) {
 		before := a.Stats().SentBursts
 		sendAll(t, a, frames[3:])
 		if got := a.Stats().SentBursts - before; got != 7 {
-			t.Errorf("the 7 packets after the cut left in %d bursts", got)
+			t.Errorf("the 7 packets after the cut were sent in %d bursts, want 7", got)
 		}
 		for i, p := range receiveN(t, b, 10) {
 			if !bytes.Equal(p.data, packetBytes(&frames[i])) {

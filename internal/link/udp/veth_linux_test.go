@@ -46,8 +46,8 @@ func TestVethCarriesPackets(t *testing.T) {
 	})
 }
 
-// Packets that the interface cannot carry cost themselves, and are reported with what it
-// can carry.
+// TestVethPacketTooBig: packets too long for the interface cost only themselves, and are reported with the MTU it
+// has.
 func TestVethPacketTooBig(t *testing.T) {
 	onVeth(t, 1500, func(t *testing.T, n *namespaces, v variant) {
 		l := n.pair(v.cfg, v.v6)
@@ -68,7 +68,7 @@ func TestVethPacketTooBig(t *testing.T) {
 	})
 }
 
-// Where there is no route, the destination is reported and the loop goes on.
+// TestVethNoRoute: a destination without a route is reported, and later packets are sent.
 func TestVethNoRoute(t *testing.T) {
 	onVeth(t, 1500, func(t *testing.T, n *namespaces, v variant) {
 		l := n.pair(v.cfg, v.v6)
@@ -91,11 +91,11 @@ func TestVethNoRoute(t *testing.T) {
 	})
 }
 
-// A neighbour that does not answer is reported as an unreachable host.
+// TestVethHostUnreachable: a neighbour that does not answer is reported as an unreachable host.
 func TestVethHostUnreachable(t *testing.T) {
 	onVeth(t, 1500, func(t *testing.T, n *namespaces, v variant) {
 		if v.cfg.Portable {
-			t.SkipNow() // has no error queue
+			t.SkipNow() // it has no error queue
 		}
 		l := n.pair(v.cfg, v.v6)
 		n.in(0, func() error {
@@ -137,7 +137,7 @@ func TestVethMulticast(t *testing.T) {
 			t.Fatal(err)
 		}
 		frames := packets(r, l[0].Capabilities(), payloadsOf(8, 1000)...)
-		// The kernel adds the route to groups some time after the interface is up.
+		// The kernel adds the route for groups some time after the interface is up.
 		for range 1000 {
 			before := l[0].Stats().SendErrors
 			sendAll(t, l[0], frames[:1])
@@ -156,8 +156,8 @@ func TestVethMulticast(t *testing.T) {
 	})
 }
 
-// What stands on the wire is what the ICRC is computed for: don't fragment, identification
-// 0 of a packet that leaves singly and the segment's number in a burst, the route's ports.
+// TestVethIdentifications: packets on the wire have the fields that the ICRC is computed for: don't fragment,
+// identification 0 if sent singly and the segment's number in a burst, and the route's ports.
 func TestVethIdentifications(t *testing.T) {
 	n := newNamespaces(t, 1500)
 	l := n.pair(Config{}, false)
@@ -175,7 +175,7 @@ func TestVethIdentifications(t *testing.T) {
 	})
 	defer unix.Close(tap)
 	r := &frame.Route{Dst: l[1].Status().Addr.Addr(), SrcPort: 0xc0de, TrafficClass: 26<<2 | 2, HopLimit: 9}
-	// The pool's socket must be bound in the namespace of the link's.
+	// The pool's socket must be bound in the link's namespace.
 	n.in(0, func() error { return l[0].Prepare(r) })
 	caps := l[0].Capabilities()
 	frames := append(packets(r, caps, payloadsOf(5, 1024)...), packets(r, caps, payloadsOf(1, 64)...)...)
@@ -200,7 +200,7 @@ func TestVethIdentifications(t *testing.T) {
 	}
 }
 
-// readTap returns the next IPv4 UDP packet of a packet socket.
+// readTap reads the next IPv4 UDP packet from a packet socket and returns its length.
 func readTap(t *testing.T, fd int, b []byte) int {
 	t.Helper()
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
