@@ -1,0 +1,96 @@
+package udp
+
+import (
+	"net"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link/packet"
+)
+
+// until calls step every few milliseconds until it reports true.
+func until(t *testing.T, what string, step func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !step(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(what)
+		}
+	}
+}
+
+// TestFramesFollowTheNeighbour: when the next hop gets another MAC address, frames use it as soon as the system does.
+func TestFramesFollowTheNeighbour(t *testing.T) {
+	framePairs(t, func(t *testing.T, n *namespaces, l [2]Link, modes [2]packet.Mode) {
+		if modes[0] == packet.Off {
+			t.Skip("no frames are sent")
+		}
+		r := routeTo(t, l[0], l[1])
+		arrives := func() bool {
+			tend(l[0])
+			sendAll(t, l[0], numbered(r, l[0].Capabilities(), 1, 8))
+			return receiveSome(t, l[1]) > 0
+		}
+		until(t, "no packet arrives", arrives)
+		was := l[0].Stats().SentFrames
+		n.in(1, func() error {
+			b, err := netlink.LinkByName("b")
+			if err != nil {
+				return err
+			}
+			return netlink.LinkSetHardwareAddr(b, net.HardwareAddr{2, 0, 0, 0, 7, 7})
+		})
+		n.in(0, func() error { // as an announcement of the neighbour would
+			a, err := netlink.LinkByName("a")
+			if err != nil {
+				return err
+			}
+			return netlink.NeighSet(&netlink.Neigh{LinkIndex: a.Attrs().Index, State: netlink.NUD_REACHABLE, IP: r.Dst.AsSlice(),
+				HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 7, 7}})
+		})
+		until(t, "nothing arrives at the neighbour's new address as a frame", func() bool {
+			return arrives() && l[0].Stats().SentFrames > was+10
+		})
+	})
+}
+
+// TestFramesFollowTheRoute: a destination that the system reaches by another interface, or not at all, gets no
+// frames. Nor does a former neighbour whose route now leads elsewhere.
+func TestFramesFollowTheRoute(t *testing.T) {
+	n := newNamespaces(t, 1500)
+	l := n.pairOf([2]Config{}, false)
+	if s := l[0].Status().Frames; s != usesFrames {
+		t.Skip(s)
+	}
+	self := &frame.Route{Dst: n.v4[0]} // by the loopback interface
+	if err := l[0].Prepare(self); err != nil {
+		t.Fatal(err)
+	}
+	sendAll(t, l[0], numbered(self, l[0].Capabilities(), 1, 8))
+	receiveN(t, l[0], 1)
+	if k := l[0].Stats().SentFrames; k > 2 { // those of the warm-up
+		t.Fatalf("%d frames were sent to this host", k)
+	}
+	r := routeTo(t, l[0], l[1])
+	send := func() uint64 {
+		tend(l[0])
+		before := l[0].Stats().SentFrames
+		sendAll(t, l[0], numbered(r, l[0].Capabilities(), 1, 8))
+		drain(t, l[1])
+		return l[0].Stats().SentFrames - before
+	}
+	until(t, "no frames are sent to the neighbour", func() bool { return send() == 1 })
+	blackhole := &netlink.Route{Dst: &net.IPNet{IP: r.Dst.AsSlice(), Mask: net.CIDRMask(32, 32)}, Type: unix.RTN_BLACKHOLE}
+	n.in(0, func() error { return netlink.RouteAdd(blackhole) })
+	until(t, "frames go where no route leads", func() bool { return send() == 0 })
+	for range 5 {
+		if send() != 0 {
+			t.Fatal("a frame was sent to a destination without a route")
+		}
+	}
+	n.in(0, func() error { return netlink.RouteDel(blackhole) })
+	until(t, "no frames are sent after the route is back", func() bool { return send() == 1 })
+}
