@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// lids of the netlist as OpenSM gives them, which it does in the order in which it finds the nodes: host-a 1, leaf-1 2,
-// leaf-2 3, host-b 4, host-c 5, host-d 6 and 7.
+// sameText are command lines. Their LIDs are those that OpenSM assigns on this netlist, in the order in which it
+// finds the nodes: host-a 1, leaf-1 2, leaf-2 3, host-b 4, host-c 5, host-d 6 and 7.
 var sameText = `
 smpquery nodeinfo 1
 smpquery -D nodeinfo 0,1,7
@@ -169,7 +169,7 @@ saquery --sgid-to-dgid fe80::2:c903:0:1003-fe80::2:c903:0:1005
 saquery NR 99
 `
 
-// Debian's tool and ours print the same, on both streams, and end with the same status.
+// Debian's tool and ours print the same on both streams, and exit with the same status.
 func TestTextOfInfinibandDiags(t *testing.T) {
 	f := newFabric(t, "testdata/small.net", true)
 	for line := range strings.Lines(sameText) {
@@ -179,12 +179,12 @@ func TestTextOfInfinibandDiags(t *testing.T) {
 	}
 }
 
-// Each of the two sets what the other did: the answers are the same.
+// Each of the two tools undoes what the other set, with the same answers.
 func TestPortStatesAreSetAlike(t *testing.T) {
 	f := newFabric(t, "testdata/small.net", true)
 	for _, c := range [][2]string{{"speed 1", "speed 7"}, {"width 2", "width 3"}} {
 		args := func(i int) []string { return append([]string{"-D", "0,1", "8"}, strings.Fields(c[i])...) }
-		f.debian("host-b", "ibportstate", args(0)...) // to have the LIDs that the first Set leaves
+		f.debian("host-b", "ibportstate", args(0)...) // so that the LIDs are those that the first Set leaves
 		f.debian("host-b", "ibportstate", args(1)...)
 		want := f.debian("host-b", "ibportstate", args(0)...)
 		f.debian("host-b", "ibportstate", args(1)...)
@@ -199,7 +199,7 @@ func TestPortStatesAreSetAlike(t *testing.T) {
 	}
 }
 
-// Each reads the caches that the other wrote, and edits and compares them alike.
+// Each tool reads the caches that the other wrote, and edits and compares them in the same way.
 func TestCachesAreInterchangeable(t *testing.T) {
 	f := newFabric(t, "testdata/small.net", true)
 	type run func(string, string, ...string) result
@@ -229,7 +229,7 @@ func TestCachesAreInterchangeable(t *testing.T) {
 	}
 }
 
-// Errors that are planted are found, shown, left out and reset alike.
+// Deliberate errors are found, shown, left out and reset in the same way.
 func TestErrorsAreReportedAlike(t *testing.T) {
 	f := newFabric(t, "testdata/small.net", true)
 	for _, what := range []string{
@@ -266,12 +266,13 @@ func TestErrorsAreReportedAlike(t *testing.T) {
 	}
 }
 
-// times are what an answer took.
+// times matches how long an answer took.
 var times = regexp.MustCompile(`\d+\.\d{3}|time \d+ ms`)
 
-// Debian's client and ours get the same from our server, and ours gets from Debian's what that gets from ours.
+// Debian's client gets the same answers from our server as ours does, and our client gets from Debian's server what
+// Debian's client gets from ours.
 func TestNodesAnswerEachOther(t *testing.T) {
-	f := newFabric(t, "testdata/small.net", true, "-o") // the stock preload does not survive a subnet manager that asks
+	f := newFabric(t, "testdata/small.net", true, "-o") // the stock preload library does not survive a subnet manager that asks
 	f.server("host-c", "ibping", true)
 	f.server("host-d", "ibsysstat", true)
 	const pings = "ibping -c 1 5"
@@ -297,14 +298,15 @@ func TestNodesAnswerEachOther(t *testing.T) {
 	same(pings, answers[0], g.ours("host-b", "ibping", "-c", "1", "5"))
 }
 
-// The stock preload of the real OpenSM sends no segments: a table ends with its first 200 bytes. Debian's tool shows what is
-// there as if it were all; ours says so, and shows the same records.
+// The real OpenSM behind the stock preload library sends no segments: a table ends after its first 200 bytes.
+// Debian's tool shows that part as if it were the whole; ours reports that the table was cut, and shows the same
+// records.
 func TestCutTablesAreTold(t *testing.T) {
 	f := newFabric(t, "testdata/small.net", true)
 	for _, line := range []string{"saquery", "saquery NR", "saquery -O 1", "saquery -U 0x0002c90300001001", "saquery PIR"} {
 		w := strings.Fields(line)
 		want, got := f.debian("host-b", w[0], w[1:]...), f.ours("host-b", w[0], w[1:]...)
-		if want.out != got.out && line != "saquery PIR" { // of which it shows bytes that were never sent
+		if want.out != got.out && line != "saquery PIR" { // for PIR it shows bytes that were never sent
 			t.Errorf("%s: %s", line, difference(want.out, got.out))
 		}
 		if got.status != 0 || strings.Count(got.errs, "without segments") != 1 {
@@ -313,7 +315,7 @@ func TestCutTablesAreTold(t *testing.T) {
 	}
 }
 
-// Wrong usage is status 2, as everywhere here, with one line that says what is allowed.
+// Wrong usage exits with status 2, as everywhere in this project, and one line that says what is allowed.
 func TestWrongUsage(t *testing.T) {
 	f := newFabric(t, "testdata/small.net", true)
 	for _, line := range []string{

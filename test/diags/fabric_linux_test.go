@@ -24,10 +24,10 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// patience is how long a program may take; none takes more than some seconds on a quiet machine.
+// patience is how long a program may take; on a quiet machine none takes more than a few seconds.
 const patience = time.Minute
 
-// toolVariable makes this test's program one of the tools.
+// toolVariable makes the test binary act as one of the tools.
 const toolVariable = "SOFTVPI_TEST_TOOL"
 
 func TestMain(m *testing.M) {
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// fabricOf is a fabric of ibsim, or of what speaks its protocol.
+// fabricOf is a fabric of ibsim, or of a server that speaks its protocol.
 type fabricOf struct {
 	t       *testing.T
 	dir     string
@@ -53,11 +53,11 @@ type fabricOf struct {
 	preload string
 	console io.WriteCloser
 	log     string
-	own     *ibsim.Server // of a fabric of this repository
+	own     *ibsim.Server // if the fabric is one of this repository
 	rack    *rack.Rack
 }
 
-// need skips the test where a program is missing.
+// need skips the test if a program is missing.
 func need(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, p := range programs {
@@ -67,7 +67,8 @@ func need(t *testing.T, programs ...string) {
 	}
 }
 
-// newFabric starts the real ibsim on a netlist, and the real OpenSM, with further options, on its first adapter.
+// newFabric starts the real ibsim with a netlist and, if asked to, the real OpenSM with further options on its first
+// adapter.
 func newFabric(t *testing.T, netlist string, opensm bool, options ...string) *fabricOf {
 	t.Helper()
 	need(t, "ibsim", "opensm", "smpquery")
@@ -105,7 +106,7 @@ func (f *fabricOf) command(name string, args ...string) *exec.Cmd {
 	return c
 }
 
-// preloaded lets one of Debian's programs reach the ibsim, as a node.
+// preloaded lets one of Debian's programs reach ibsim, as a node.
 func (f *fabricOf) preloaded(c *exec.Cmd, node string) {
 	c.Env = append(c.Env, "LD_PRELOAD="+f.preload, "SIM_HOST="+node)
 }
@@ -136,7 +137,7 @@ func (f *fabricOf) start(c *exec.Cmd, log string) {
 	})
 }
 
-// wait waits until a log has the text.
+// wait waits until a log contains the text.
 func (f *fabricOf) wait(log, text string) {
 	f.t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
@@ -150,7 +151,7 @@ func (f *fabricOf) wait(log, text string) {
 	}
 }
 
-// say gives the ibsim's console a line, and waits until the ibsim has read what came before.
+// say sends a line to ibsim's console, and waits until ibsim has handled all lines up to it.
 func (f *fabricOf) say(line string) {
 	f.t.Helper()
 	b, _ := os.ReadFile(f.log)
@@ -168,7 +169,7 @@ func (f *fabricOf) say(line string) {
 	}
 }
 
-// server runs a tool that answers others, ours or Debian's, until the end of the test.
+// server runs a tool, ours or Debian's, that answers others until the end of the test.
 func (f *fabricOf) server(node, name string, ours bool) {
 	f.t.Helper()
 	c := f.command(name, "-S")
@@ -184,10 +185,10 @@ func (f *fabricOf) server(node, name string, ours bool) {
 			f.t.Fatalf("%s never attaches as %s", name, node)
 		}
 	}
-	time.Sleep(100 * time.Millisecond) // it registers after it has attached, which cannot be seen from outside
+	time.Sleep(100 * time.Millisecond) // it registers after it has attached, and that cannot be seen from outside
 }
 
-// attached is the list of the ibsim's clients.
+// attached returns ibsim's list of clients.
 func (f *fabricOf) attached() string {
 	b, _ := os.ReadFile(f.log)
 	f.say("Attached")
@@ -195,13 +196,13 @@ func (f *fabricOf) attached() string {
 	return string(all[min(len(b), len(all)):])
 }
 
-// result is what a tool did.
+// result is what a tool printed, and its status.
 type result struct {
 	out, errs string
 	status    int
 }
 
-// debian runs the distribution's tool on a node.
+// debian runs the distribution's tool at a node.
 func (f *fabricOf) debian(node, name string, args ...string) result {
 	f.t.Helper()
 	c := f.command(name, args...)
@@ -209,7 +210,7 @@ func (f *fabricOf) debian(node, name string, args ...string) result {
 	return f.run(c)
 }
 
-// ours runs the tool of this repository on a node.
+// ours runs this repository's tool at a node.
 func (f *fabricOf) ours(node, name string, args ...string) result {
 	f.t.Helper()
 	c := f.tool(name, args...)
@@ -217,7 +218,7 @@ func (f *fabricOf) ours(node, name string, args ...string) result {
 	return f.run(c)
 }
 
-// tool is a tool of this repository: this program, under its name.
+// tool returns the command for a tool of this repository: the test binary, acting as that tool.
 func (f *fabricOf) tool(name string, args ...string) *exec.Cmd {
 	f.t.Helper()
 	self, err := os.Executable()
@@ -246,8 +247,8 @@ func (f *fabricOf) run(c *exec.Cmd) result {
 	return result{mask(out.String()), mask(errs.String()), c.ProcessState.ExitCode()}
 }
 
-// masks are what may differ between two runs: the time, process numbers, traffic, and the count by which a subnet manager
-// shows that it lives.
+// masks match what may differ between two runs: times, process numbers, traffic, and the count by which a subnet
+// manager shows that it is alive.
 var masks = []struct {
 	what *regexp.Regexp
 	with string
@@ -257,7 +258,7 @@ var masks = []struct {
 	{regexp.MustCompile(`Run time was \d+ seconds`), "Run time was N seconds"},
 	{regexp.MustCompile(`activity count \d+`), "activity count N"},
 	{regexp.MustCompile(`(ActCount\.+)\d+`), "${1}N"},
-	// What the tools and the subnet manager send is counted while they run.
+	// Traffic of the tools and the subnet manager is counted while they run.
 	{regexp.MustCompile(`(Port(?:Xmit|Rcv)(?:Data|Pkts):\.+)\d+`), "${1}N"},
 	{regexp.MustCompile(`(Port(?:Xmit|Rcv)(?:Data|Pkts) == )\d+ \([^)]*\)`), "${1}N"},
 }
@@ -269,7 +270,7 @@ func mask(text string) string {
 	return text
 }
 
-// compare runs a command line in both forms and compares all that can be seen.
+// compare runs both variants of a command line and compares output, standard error and status.
 func (f *fabricOf) compare(t *testing.T, node, line string) {
 	t.Helper()
 	words := strings.Fields(line)
@@ -286,7 +287,7 @@ func (f *fabricOf) compare(t *testing.T, node, line string) {
 	}
 }
 
-// difference shows the first line that differs.
+// difference returns the first line that differs.
 func difference(want, got string) string {
 	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
 	for i := range max(len(w), len(g)) {

@@ -48,7 +48,7 @@ func small(t *testing.T) *topology.Topology {
 	return top
 }
 
-// report is what ibdiagnet says, without what it says of every fabric of these tests.
+// report returns ibdiagnet's report, without the lines that are the same for every fabric of these tests.
 func (f *fabricOf) report(want int, args ...string) string {
 	f.t.Helper()
 	r := f.ours("", "ibdiagnet", append([]string{"-o", "out"}, args...)...)
@@ -58,7 +58,7 @@ func (f *fabricOf) report(want int, args ...string) string {
 	return r.out
 }
 
-// plant sets a block of a forwarding table of a switch, by a directed route from the first node.
+// plant sets a block of a switch's forwarding table, by a directed route from the first node.
 func (f *fabricOf) plant(attribute uint16, modifier uint32, data []byte, path ...uint8) {
 	f.t.Helper()
 	s := mad.NewSMP(mad.MethodSet, attribute, modifier, 1)
@@ -75,8 +75,9 @@ func (f *fabricOf) plant(attribute uint16, modifier uint32, data []byte, path ..
 	})
 }
 
-// A torus that is routed by shortest paths alone has a credit loop, and is told which; up/down routing has none, and DFSSSP none on the lanes of its
-// service levels, but one where a switch puts them all on one.
+// A torus that is routed by shortest paths only has a credit loop, which is reported with its channels. Up/down
+// routing has none. DFSSSP has none as long as service levels have their own lanes, but one if a switch maps them all
+// to the same lane.
 func TestIbdiagnetFindsCreditLoops(t *testing.T) {
 	for engine, status := range map[string]int{"minhop": 1, "updn": 0, "dfsssp": 0} {
 		top, err := topology.Torus([]int{4, 3}, 1, topology.Rate{})
@@ -93,7 +94,7 @@ func TestIbdiagnetFindsCreditLoops(t *testing.T) {
 	}
 }
 
-// oneLane puts all service levels on lane 0 between all ports of all switches.
+// oneLane maps all service levels to lane 0 between all ports of all switches.
 func (f *fabricOf) oneLane(top *topology.Topology) {
 	f.t.Helper()
 	f.rack.Do(func(now clock.Time, fab *fabric.Fabric) {
@@ -115,7 +116,7 @@ func (f *fabricOf) oneLane(top *topology.Topology) {
 	})
 }
 
-// Two adapters with one GUID are told with the routes to both.
+// Two adapters with the same GUID are reported with the routes to both.
 func TestIbdiagnetFindsDuplicateGUIDs(t *testing.T) {
 	top := small(t)
 	top.Nodes[2].GUID, top.Nodes[2].Ports[1].GUID = top.Nodes[1].GUID, top.Nodes[1].Ports[1].GUID
@@ -126,7 +127,7 @@ func TestIbdiagnetFindsDuplicateGUIDs(t *testing.T) {
 	}
 }
 
-// Routes that go round in circles or lead nowhere are told, switch by switch.
+// Routes that form loops or lead nowhere are reported for each switch.
 func TestIbdiagnetFindsBadRoutes(t *testing.T) {
 	f := serveOwn(t, small(t), "-s", "0", "-f", "opensm.log")
 	var table [64]byte
@@ -134,7 +135,7 @@ func TestIbdiagnetFindsBadRoutes(t *testing.T) {
 		table[i] = mad.NoPort
 	}
 	for lid := 1; lid <= 6; lid++ {
-		table[lid] = 7 // back to where all comes from
+		table[lid] = 7 // back to where everything comes from
 	}
 	f.plant(mad.AttrLinearForwardingTable, 0, table[:], 1, 7)
 	golden(t, "ibdiagnet-routes.txt", f.report(1, "-r", "-skip", "pm,part"))
@@ -145,7 +146,7 @@ func TestIbdiagnetFindsBadRoutes(t *testing.T) {
 	golden(t, "ibdiagnet-routes.fdbs", string(text))
 }
 
-// Counters of errors, links that are narrow or slow, and groups in circles or in parts are told.
+// Error counters, narrow or slow links, and multicast groups with loops or in separate parts are reported.
 func TestIbdiagnetFindsFaults(t *testing.T) {
 	f := serveOwn(t, small(t), "-s", "0", "-f", "opensm.log")
 	command := func(line string) {
@@ -154,7 +155,7 @@ func TestIbdiagnetFindsFaults(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The manager rests: what follows is not mended. Traps would have it sweep, and so come first what causes none.
+	// The manager must not mend what follows. Traps would make it sweep, so faults that cause no trap come first.
 	command("counter leaf-1[7] SymbolErrorCounter 17")
 	command("counter leaf-2[7] PortRcvErrors 70000")
 	command("counter host-d[1] LinkDownedCounter 3")
@@ -169,7 +170,7 @@ func TestIbdiagnetFindsFaults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name != "pm" { // which has traffic in it
+		if name != "pm" { // that file contains traffic counts
 			golden(t, "ibdiagnet-faults."+name, string(text))
 		} else if strings.Count(string(text), "SymbolErrorCounter") != 14 || !strings.Contains(string(text), "SymbolErrorCounter              : 0x11\n") {
 			t.Errorf("the file of all counters:\n%s", text)

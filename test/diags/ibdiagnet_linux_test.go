@@ -18,7 +18,8 @@ func stages(t *testing.T, out string) map[string][2]string {
 	return table
 }
 
-// The rules that ibdiagnet's report keeps. That of ibutils cannot run on ibsim's stock preload; test/fabric compares with it.
+// The rules that ibdiagnet's report keeps. The ibdiagnet of ibutils cannot run with ibsim's stock preload library;
+// test/fabric compares with it.
 func TestIbdiagnet(t *testing.T) {
 	f := newFabric(t, "testdata/small.net", true)
 	run := func(want int, args ...string) string {
@@ -94,7 +95,7 @@ func TestIbdiagnetWithoutAManager(t *testing.T) {
 	}
 }
 
-// ibdiagpath goes the way that ibtracert goes, in every form of addresses.
+// ibdiagpath takes the same route as ibtracert, for every form of address.
 func TestIbdiagpath(t *testing.T) {
 	f := newFabric(t, "testdata/small.net", true)
 	hops := func(line string) string {

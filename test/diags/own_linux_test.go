@@ -16,7 +16,7 @@ import (
 	"github.com/softvpi/softvpi/internal/rack"
 )
 
-// newOwnFabric is a fabric of this repository, with its subnet manager. Nothing of Debian's is needed.
+// newOwnFabric starts a fabric of this repository with its own subnet manager. It needs nothing of Debian's.
 func newOwnFabric(t *testing.T, netlist string) *fabricOf {
 	t.Helper()
 	in, err := os.Open(netlist)
@@ -31,7 +31,7 @@ func newOwnFabric(t *testing.T, netlist string) *fabricOf {
 	return serveOwn(t, top, "-f", "opensm.log")
 }
 
-// serveOwn serves a topology, and runs the subnet manager at its first node, with options.
+// serveOwn serves a topology and runs the subnet manager at its first node, with options.
 func serveOwn(t *testing.T, topology *topology.Topology, options ...string) *fabricOf {
 	t.Helper()
 	f := &fabricOf{t: t, dir: t.TempDir(), socket: fmt.Sprintf("softvpi-test-%d-%x", os.Getpid(), rand.Uint32())}
@@ -57,7 +57,7 @@ func serveOwn(t *testing.T, topology *topology.Topology, options ...string) *fab
 	return f
 }
 
-// Tables of subnet administration come whole, in segments, and the tools agree about the fabric.
+// Tables of subnet administration arrive complete, in segments, and the tools agree about the fabric.
 func TestOnOwnFabric(t *testing.T) {
 	f := newOwnFabric(t, "testdata/small.net")
 	count := func(what, line string, want int) {
@@ -68,7 +68,7 @@ func TestOnOwnFabric(t *testing.T) {
 			t.Errorf("%s: %d times %q, want %d; status %d, %s\n%s", line, n, what, want, r.status, r.errs, r.out)
 		}
 	}
-	count("^NodeRecord dump:", "saquery", 7) // a port each
+	count("^NodeRecord dump:", "saquery", 7) // one for each port
 	count("^PathRecord dump:", "saquery PR", 49)
 	count("^LinkRecord dump:", "saquery LR", 14)
 	count("^IsSM ports\nPortInfoRecord dump:", "saquery -s", 1)

@@ -16,8 +16,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// agree are command lines that ours and Debian's answer with the same text on our fabric, at a node of two ports. Tables are of
-// several packets here, which ibsim's own library cuts.
+// agree are command lines to which our tools and Debian's print the same text on our fabric, at a node with two
+// ports. Tables here take several packets, which ibsim's own library would cut.
 const agree = `
 saquery
 saquery NR
@@ -138,7 +138,7 @@ func (d *datagrams) set(p *umad.Port, attribute uint16, mask uint64, record []by
 	}
 }
 
-// register makes groups, services and subscriptions that tools can show.
+// register creates groups, services and subscriptions for the tools to show.
 func (d *datagrams) register() {
 	d.t.Helper()
 	for i, node := range []string{"hca2", "hca3"} {

@@ -10,8 +10,8 @@ import (
 
 const netlist = "../../internal/fabric/topology/testdata/small.net"
 
-// same are what programs print alike on both fabrics once OpenSM has brought them up. A line with | is followed
-// by what of the output is compared: the lines with that text.
+// same are command lines whose output is the same on both fabrics once OpenSM has configured them. After a | stands a
+// text: then only lines with that text are compared.
 const same = `
 ibnetdiscover
 ibnetdiscover -l
@@ -63,7 +63,7 @@ saquery CPI
 saquery -G hca3
 `
 
-// varies are what may differ between any two runs, and what ibsim says of every port: that it could be wider.
+// varies are what may differ between any two runs, and ibsim's remark on every port that it could be wider.
 var varies = []struct {
 	what *regexp.Regexp
 	with string
@@ -91,7 +91,7 @@ func compared(out, lines string) string {
 	return b.String()
 }
 
-// The real OpenSM brings our fabric up, and then the programs of infiniband-diags print what they print on the real
+// The real OpenSM configures our fabric, and then the programs of infiniband-diags print what they print on the real
 // ibsim, with the same exit status.
 func TestPrintsWhatItPrintsOnIbsim(t *testing.T) {
 	a, b := theirs(t, netlist), ours(t, netlist)

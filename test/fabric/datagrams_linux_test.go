@@ -24,7 +24,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// datagrams is a fabric to which programs come by our libibumad.
+// datagrams is a fabric that programs reach through our libibumad.
 type datagrams struct {
 	*ground
 	rack          *rack.Rack
@@ -59,7 +59,7 @@ func newDatagrams(t *testing.T, programs ...string) *datagrams {
 		t.Fatal(err)
 	}
 	d.rack = rack.New(fabric.New(top, rand.Uint64), rack.Options{})
-	short, err := os.MkdirTemp("", "fabric") // names of sockets are short
+	short, err := os.MkdirTemp("", "fabric") // names of sockets have to be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func (d *datagrams) at(node, name string, args ...string) *exec.Cmd {
 	return c
 }
 
-// output is what a program prints that has to end with 0.
+// output returns what a program prints, which has to exit with 0.
 func (d *datagrams) output(node, name string, args ...string) string {
 	d.t.Helper()
 	c := d.at(node, name, args...)
@@ -144,7 +144,7 @@ func (d *datagrams) manage() {
 	}
 }
 
-// isManaged tells whether the capability of hca1 says that a subnet manager is there.
+// isManaged tells whether the capability mask of hca1 says that it runs a subnet manager.
 func (d *datagrams) isManaged() (is bool) {
 	d.rack.Do(func(_ clock.Time, f *fabric.Fabric) {
 		is = f.PortInfo(fabric.Place{Node: 0, Port: 1}).CapabilityMask&mad.CapIsSM != 0
@@ -152,8 +152,8 @@ func (d *datagrams) isManaged() (is bool) {
 	return is
 }
 
-// Debian's osmtest finds nothing wrong with our subnet manager, and the inventory that it took of OpenSM on the same
-// fabric is that of ours.
+// Debian's osmtest finds no fault with our subnet manager; and the inventory that it wrote of OpenSM on the same
+// fabric holds for ours.
 func TestOsmtestPasses(t *testing.T) {
 	d := newDatagrams(t)
 	sm := d.at("hca1", "opensm", "-f", filepath.Join(d.dir, "opensm.log"), "-d", "2")
@@ -172,7 +172,7 @@ func TestOsmtestPasses(t *testing.T) {
 	d.manage()
 	d.flow("v", "opensm.inventory")
 	d.flow("c", "own.inventory")
-	for _, f := range []string{"a", "q"} { // a is v and s
+	for _, f := range []string{"a", "q"} { // flow a consists of v and s
 		d.flow(f, "own.inventory")
 	}
 	for _, size := range []string{"1", "2", "3", "4"} {
@@ -181,7 +181,7 @@ func TestOsmtestPasses(t *testing.T) {
 	d.flow("f", "own.inventory", "-s", "4")
 }
 
-// Our osmtest finds nothing wrong with either subnet manager, writes the same inventory as Debian's, byte for byte, and
+// Our osmtest finds no fault with either subnet manager and writes the same inventory as Debian's, byte for byte;
 // each validates the other's.
 func TestOwnOsmtest(t *testing.T) {
 	d := newDatagrams(t)
@@ -237,7 +237,7 @@ func TestOwnOsmtest(t *testing.T) {
 	d.flow("v", "ours.own")
 	own("v", "opensm.own")
 
-	// Flow t wants somebody who takes a port away and brings it back.
+	// Flow t needs somebody who disables a port and enables it again.
 	ctx, stop := context.WithCancel(context.Background())
 	pulling := make(chan struct{})
 	go func() {
@@ -257,7 +257,7 @@ func TestOwnOsmtest(t *testing.T) {
 	<-pulling
 }
 
-// Programs of infiniband-diags by our library: their own node, the fabric, tables of several packets.
+// Programs of infiniband-diags with our library: their own node, the fabric, tables of several packets.
 func TestDiagnosticsOfDebian(t *testing.T) {
 	d := newDatagrams(t, "saquery", "ibnetdiscover", "ibstat", "sminfo", "ibping", "perfquery")
 	d.manage()
@@ -283,7 +283,7 @@ func TestDiagnosticsOfDebian(t *testing.T) {
 			}
 		}
 	}
-	// A server of one program, asked by another.
+	// One program serves, another one asks it.
 	d.start(d.at("hca3", "ibsysstat", "-S"), "ibsysstat.out")
 	d.wait("ibsysstat answers", func() bool {
 		out, err := d.at("hca2", "ibsysstat", "-G", "0x2c90300001005").CombinedOutput()

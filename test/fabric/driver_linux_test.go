@@ -14,8 +14,9 @@ import (
 	"github.com/softvpi/softvpi/internal/umad/socket"
 )
 
-// A driver that gives its own fabric a name serves it to Debian's programs through our libibumad, beside its adapters, which have the same ports:
-// they see the switch, the adapters and the driver's subnet manager, ask that, and ping an adapter's node.
+// A driver that gives its own fabric a name serves it to Debian's programs through our libibumad. The programs see
+// the switch, the driver's adapters (whose ports they share) and the driver's subnet manager, query that, and ping an
+// adapter's node.
 func TestDriversOwnFabric(t *testing.T) {
 	d := newDatagrams(t, "ibnetdiscover", "ibstat", "sminfo", "smpquery", "saquery", "iblinkinfo", "ibping")
 	short, err := os.MkdirTemp("", "vpi")
@@ -37,7 +38,7 @@ func TestDriversOwnFabric(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	d.path = socket.Path(name) // what softvpi fabric env --name prints
+	d.path = socket.Path(name) // the path that softvpi fabric env --name prints
 	ports := running.Status().Adapters
 	first, second := ports[0].InfiniBand, ports[1].InfiniBand
 	for _, c := range []struct {

@@ -19,14 +19,14 @@ import (
 	"github.com/softvpi/softvpi/internal/rack"
 )
 
-// patience is how long a program may take; none takes more than some seconds on a quiet machine.
+// patience is how long a program may take; on a quiet machine none takes more than a few seconds.
 const patience = 2 * time.Minute
 
-// ground is a fabric with a name, to which programs attach.
+// ground is a named fabric, to which programs attach.
 type ground struct {
 	t                    *testing.T
 	dir, socket, preload string
-	server               *ibsim.Server // nil: it is the real ibsim
+	server               *ibsim.Server // nil: the real ibsim
 }
 
 func newGround(t *testing.T, programs ...string) *ground {
@@ -43,7 +43,7 @@ func newGround(t *testing.T, programs ...string) *ground {
 	return &ground{t: t, dir: t.TempDir(), socket: fmt.Sprintf("softvpi-fabric-%d-%x", os.Getpid(), rand.Uint32()), preload: preload[0]}
 }
 
-// ours is our fabric of a netlist.
+// ours serves a netlist as a fabric of this repository.
 func ours(t *testing.T, netlist string) *ground {
 	t.Helper()
 	g := newGround(t)
@@ -80,7 +80,7 @@ func (g *ground) serve(top *topology.Topology) {
 	})
 }
 
-// theirs is the real ibsim with a netlist.
+// theirs runs the real ibsim with a netlist.
 func theirs(t *testing.T, netlist string) *ground {
 	t.Helper()
 	g := newGround(t, "ibsim")
@@ -97,7 +97,7 @@ func theirs(t *testing.T, netlist string) *ground {
 	return g
 }
 
-// command is a program that attaches to a node.
+// command returns the command for a program that attaches to a node.
 func (g *ground) command(node, name string, args ...string) *exec.Cmd {
 	c := exec.Command(name, args...)
 	c.Dir = g.dir
@@ -134,7 +134,7 @@ func (g *ground) start(c *exec.Cmd, log string) {
 	})
 }
 
-// opensm starts the real OpenSM at a node. Its log is in the file NODE.log.
+// opensm starts the real OpenSM at a node. Its log is the file NODE.log.
 func (g *ground) opensm(node string, args ...string) *exec.Cmd {
 	g.t.Helper()
 	log := filepath.Join(g.dir, node+".log")
@@ -143,7 +143,7 @@ func (g *ground) opensm(node string, args ...string) *exec.Cmd {
 	return c
 }
 
-// log waits until a file of the directory has the text.
+// log waits until a file of the directory contains the text.
 func (g *ground) log(file, text string) {
 	g.t.Helper()
 	g.wait(fmt.Sprintf("%s says %q", file, text), func() bool {
@@ -166,7 +166,7 @@ func (g *ground) wait(what string, is func() bool) {
 	}
 }
 
-// tool runs a program at a node and returns its output, with both streams, and exit status.
+// tool runs a program at a node and returns both its output streams as one text, and its exit status.
 func (g *ground) tool(node, name string, args ...string) (string, int) {
 	g.t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
@@ -188,7 +188,7 @@ func (g *ground) tool(node, name string, args ...string) (string, int) {
 	return out.String(), c.ProcessState.ExitCode()
 }
 
-// must is the output of a program that has to end with 0.
+// must returns the output of a program, which has to exit with 0.
 func (g *ground) must(node, name string, args ...string) string {
 	g.t.Helper()
 	out, status := g.tool(node, name, args...)

@@ -14,18 +14,19 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// ibutilsOnly are the parts of a report of ibutils that ours has not: what is loaded, the count while it walks, questions of a vendor's class that no
-// agent here answers with the errors that come of that, and how long it took.
+// ibutilsOnly matches the parts of an ibutils report that ours does not have: the files loaded, the running count,
+// requests of a vendor's class with the errors that follow (no agent here answers them), and the run time.
 var ibutilsOnly = regexp.MustCompile(`(?m)^Loading .*\n|^-E- Could not get General Info:\n.*failed 4 consecutive times\.\n|Run time was \d+ seconds|^ *General Devices Info Report.*\n`)
 
-// ibdiagnet of ibutils, unmodified and by our library, sees on our fabric what ours sees: the report has the same text, and the files of links, tables,
-// partitions and managers the same lines. With -r it, and ibdiagpath, end in their own code on any fabric.
+// The ibdiagnet of ibutils, unmodified and with our library, sees the same as ours on our fabric: the report has the
+// same text, and the files of links, tables, partitions and managers have the same lines. With -r it crashes in its
+// own code on any fabric, as does ibdiagpath.
 func TestIbdiagnetOfIbutils(t *testing.T) {
 	d := newDatagrams(t, "ibdiagnet")
 	d.manage()
 	report := func(out string) string {
 		out = strings.ReplaceAll(out, "\r", "")
-		if i := strings.LastIndex(out, "-I- Discovering ..."); i >= 0 { // the count is written over
+		if i := strings.LastIndex(out, "-I- Discovering ..."); i >= 0 { // the count overwrites itself
 			j := strings.Index(out, "-I- Discovering ...")
 			out = out[:j] + out[i:]
 		}
@@ -44,7 +45,7 @@ func TestIbdiagnetOfIbutils(t *testing.T) {
 	}
 }
 
-// ibdiagnet runs ours at a node.
+// ibdiagnet runs our ibdiagnet at a node.
 func (d *datagrams) ibdiagnet(node string, args ...string) string {
 	d.t.Helper()
 	for _, v := range d.at(node, "none").Env {
@@ -59,10 +60,10 @@ func (d *datagrams) ibdiagnet(node string, args ...string) string {
 	return out.String()
 }
 
-// twoEnds are the ends of a link, which either may name first.
+// twoEnds matches the two ends of a link, of which either may come first.
 var twoEnds = regexp.MustCompile(`^(\{ .*? PN:\d+ \}) (\{ .* PN:\d+ \})(.*)$`)
 
-// lines are those of a file of ibdiagnet in alphabetical order, and the ends of links, too.
+// lines returns the lines of a file of ibdiagnet in alphabetical order, and with the ends of each link in order, too.
 func (d *datagrams) lines(dir, name string) []string {
 	d.t.Helper()
 	b, err := os.ReadFile(filepath.Join(d.dir, dir, "ibdiagnet."+name))

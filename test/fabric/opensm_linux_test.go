@@ -11,7 +11,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// What ibnetdiscover prints of a fabric is the fabric: every node, link, width and speed.
+// What ibnetdiscover prints is what was built: every node, link, width and speed.
 func TestDiscoversWhatWasBuilt(t *testing.T) {
 	tree := func(s topology.FatTreeShape, r topology.Rate) *topology.Topology {
 		top, err := topology.FatTree(s, r)
@@ -53,7 +53,7 @@ func TestDiscoversWhatWasBuilt(t *testing.T) {
 	}
 }
 
-// links are the links of a topology by the GUIDs of their ends.
+// links returns the links of a topology, named by the GUIDs of their ends.
 func links(t *topology.Topology) map[string]bool {
 	m := map[string]bool{}
 	for i := range t.Nodes {
@@ -96,13 +96,13 @@ func errorsOf(g *ground, log string) string {
 	return errs.String()
 }
 
-// A cable that is pulled is told to OpenSM by a trap, which it represses, and it routes around. Put back in, the
-// link is brought up again.
+// When a cable is pulled OpenSM is notified by a trap, represses it, and routes around the link. When it is put back
+// the link is brought up again.
 func TestOpenSMRoutesAroundALostLink(t *testing.T) {
 	g := ours(t, netlist)
-	g.opensm("hca1", "-s", "0") // no sweeps but those that traps call for
+	g.opensm("hca1", "-s", "0") // sweeps only when a trap asks for one
 	g.log("hca1.log", "SUBNET UP")
-	by := func() string { // the port of sw1 by which hca3, LID 5, is reached
+	by := func() string { // the port of sw1 through which hca3, LID 5, is reached
 		for l := range strings.Lines(g.must("hca2", "ibroute", "-n", "2")) {
 			if f := strings.Fields(l); len(f) > 1 && f[0] == "0x0005" {
 				return f[1]
@@ -128,7 +128,7 @@ func TestOpenSMRoutesAroundALostLink(t *testing.T) {
 	}
 }
 
-// A switch that starts anew has no LID and no tables; OpenSM gives it both again.
+// A switch that restarts has no LID and no tables; OpenSM gives it both again.
 func TestOpenSMConfiguresARestartedSwitch(t *testing.T) {
 	g := ours(t, netlist)
 	g.opensm("hca1", "-s", "0")
@@ -145,7 +145,7 @@ func TestOpenSMConfiguresARestartedSwitch(t *testing.T) {
 	})
 }
 
-// Two subnet managers elect one; when it is killed the other takes over.
+// Two subnet managers elect a master; when it is killed the other takes over.
 func TestOpenSMFailsOver(t *testing.T) {
 	g := ours(t, netlist)
 	master := g.opensm("hca1", "-p", "9")
@@ -169,7 +169,8 @@ func TestOpenSMFailsOver(t *testing.T) {
 	})
 }
 
-// At M_Key protection level 2, a requester without the key can neither read nor set anything, and OpenSM is told of each attempt.
+// At M_Key protection level 2 a requester without the key can neither read nor set anything, and OpenSM is notified
+// of each attempt.
 func TestOpenSMProtectsByMKey(t *testing.T) {
 	g := ours(t, netlist)
 	conf := filepath.Join(g.dir, "mkey.conf")

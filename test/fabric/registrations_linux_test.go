@@ -17,8 +17,9 @@ import (
 	"github.com/softvpi/softvpi/internal/subnet/service"
 )
 
-// What ports have registered goes from one manager to the next by the file that OpenSM calls opensm-sa.dump: OpenSM reads what ours wrote, and ours
-// what OpenSM wrote, and Debian's saquery sees the same groups with their members and multicast LIDs, subscriptions, services and GUIDs each time.
+// What ports have registered passes from one manager to the next through the file that OpenSM calls opensm-sa.dump.
+// OpenSM reads the file that ours wrote, and ours the one that OpenSM wrote; each time Debian's saquery sees the same
+// groups with their members and multicast LIDs, subscriptions, services and GUIDs.
 func TestRegistrationsGoBetweenManagers(t *testing.T) {
 	d := newDatagrams(t, "saquery")
 	text, err := os.ReadFile("../../internal/subnet/administration/testdata/opensm-sa.dump")
@@ -41,7 +42,7 @@ func TestRegistrationsGoBetweenManagers(t *testing.T) {
 		}
 	}
 	d.flow("c", "inventory")
-	d.flow("s", "inventory") // makes it write
+	d.flow("s", "inventory") // makes it write the file
 	d.endOpenSM(file("one/opensm-sa.dump"))
 
 	stop := d.ownWith(service.Files{Load: file("one/opensm-sa.dump"), Dump: file("own.dump")})
@@ -57,7 +58,8 @@ func TestRegistrationsGoBetweenManagers(t *testing.T) {
 	}
 }
 
-// opensmWith runs OpenSM with a file of registrations until endOpenSM, and has it write one in a directory.
+// opensmWith runs OpenSM with a file of registrations until endOpenSM, and makes it write its own file into a
+// directory.
 func (d *datagrams) opensmWith(dir, load string) {
 	d.t.Helper()
 	dir = filepath.Join(d.dir, dir)
@@ -74,7 +76,7 @@ func (d *datagrams) opensmWith(dir, load string) {
 	d.log(log, "SUBNET UP")
 }
 
-// endOpenSM ends it in order, when it writes the file.
+// endOpenSM stops OpenSM in order, whereupon it writes the file.
 func (d *datagrams) endOpenSM(file string) {
 	d.t.Helper()
 	if err := d.running.Process.Signal(syscall.SIGTERM); err != nil {
@@ -86,7 +88,7 @@ func (d *datagrams) endOpenSM(file string) {
 	})
 }
 
-// ownWith runs our manager with files until stop.
+// ownWith runs our manager with files until stop is called.
 func (d *datagrams) ownWith(files service.Files) (stop func()) {
 	d.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -115,20 +117,20 @@ func (d *datagrams) ownWith(files service.Files) (stop func()) {
 	}
 }
 
-// changing is what saquery shows that depends on the time, or on the order in which a manager keeps things. ProxyJoin stands in another bit with
-// OpenSM on a little-endian machine than in the specification (IBA 15.2.5.17) and in Linux.
+// changing matches what saquery shows that depends on the time, or on the order in which a manager keeps things. On a
+// little-endian machine OpenSM has ProxyJoin in another bit than the specification (IBA 15.2.5.17) and Linux.
 var changing = regexp.MustCompile(`(?m)^.*(Lease|Enum|ProxyJoin).*\n`)
 
-// recordHead is what saquery puts above each record.
+// recordHead matches what saquery prints above each record.
 var recordHead = regexp.MustCompile(`(?m)^.*Record dump:\n`)
 
-// registered is what saquery shows of what ports have registered, but for the services of osmtest, whose leases end within the test, or
-// soon after.
+// registered returns what saquery shows of registrations, without the services of osmtest, whose leases end during
+// the test or soon after.
 func (d *datagrams) registered() string {
 	var b strings.Builder
 	for _, q := range [][]string{{"MCMR"}, {"IIR"}, {"SR"}, {"GIR", "4/0"}} {
 		var out string
-		d.wait("saquery "+q[0]+" is answered", func() bool { // it gives up after a second
+		d.wait("saquery "+q[0]+" is answered", func() bool { // saquery gives up after a second
 			b, err := d.at("hca2", "saquery", append([]string{"--smkey", "1"}, q...)...).CombinedOutput()
 			out = changing.ReplaceAllString(string(b), "")
 			return err == nil

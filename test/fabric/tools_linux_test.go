@@ -23,7 +23,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// own runs a tool of ours at a node.
+// own runs one of our tools at a node.
 func (d *datagrams) own(node string, main func(context.Context, tool.Env) int, name string, args ...string) (out string, status int) {
 	d.t.Helper()
 	for _, v := range d.at(node, "none").Env {
@@ -36,7 +36,7 @@ func (d *datagrams) own(node string, main func(context.Context, tool.Env) int, n
 	return b.String(), status
 }
 
-// Our ibstat prints what Debian's does of every kind of node, with all of its ports.
+// Our ibstat prints the same as Debian's for every kind of node, with all of its ports.
 func TestIbstat(t *testing.T) {
 	d := newDatagrams(t, "ibstat")
 	d.manage()
@@ -58,7 +58,7 @@ func TestIbstat(t *testing.T) {
 	}
 }
 
-// setPKeys gives the first port of a node a table.
+// setPKeys sets the P_Key table of a node's first port.
 func (d *datagrams) setPKeys(node int, keys ...ib.PKey) {
 	d.t.Helper()
 	var table mad.PKeyTable
@@ -75,8 +75,9 @@ func (d *datagrams) setPKeys(node int, keys ...ib.PKey) {
 	})
 }
 
-// Our programs and Debian's send requests with the P_Key at index 0: limited members of a partition reach the subnet manager, a
-// full member, but not each other; members of different partitions cannot reach each other.
+// Our programs and Debian's send requests with the P_Key at index 0. So limited members of a partition reach the
+// subnet manager, which is a full member, but not each other; and members of different partitions cannot reach each
+// other.
 func TestPartitionsOfTools(t *testing.T) {
 	d := newDatagrams(t, "saquery", "ibping")
 	d.manage()
@@ -89,7 +90,7 @@ func TestPartitionsOfTools(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name          string
-		theirs, other ib.PKey // of hca2, of hca3
+		theirs, other ib.PKey // keys of hca2, and of hca3
 		asks, pings   bool
 	}{
 		{"full members", 0xffff, 0xffff, true, true}, {"limited members", 0x7fff, 0x7fff, true, false}, {"a limited and a full one", 0x7fff, 0xffff, true, true},
@@ -114,7 +115,7 @@ func TestPartitionsOfTools(t *testing.T) {
 	}
 }
 
-// A tool works at the port of the adapter that it is told: by -P, -p, or IBDIAG_PORT_NUM.
+// A tool uses the adapter's port that it is told to use: by -P, -p, or IBDIAG_PORT_NUM.
 func TestPortOfTools(t *testing.T) {
 	d := newDatagrams(t, "smpquery")
 	d.manage()

@@ -21,11 +21,12 @@ import (
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
-// mostMemory is what a driver may take with a thousand clients, in kB.
+// mostMemory is how much memory a driver may use with a thousand clients, in kB.
 const mostMemory = 600 << 10
 
-// A thousand concurrent clients read everything and change some of it, a hundred send requests and never read the answers, and
-// some send requests of 10 MB: every valid request is answered, and the driver's memory stays bounded and the driver running.
+// A thousand concurrent clients read everything and change some of it, a hundred send requests and never read the
+// answers, and some send requests of 10 MB. Every valid request is answered, the driver's memory stays bounded, and
+// the driver keeps running.
 func TestThousandClients(t *testing.T) {
 	cfg := driverbed.Config(t, config.Adapter{Name: "left"}, config.Adapter{Name: "right", Generation: "mlx4"})
 	p := start(t, cfg)
@@ -35,7 +36,7 @@ func TestThousandClients(t *testing.T) {
 	if _, err := client.ChangeRegistry(t.Context(), append(c, registry.Change{Kind: registry.SetValue, Key: c[0].Key, Value: large}), false); err != nil {
 		t.Fatal(err)
 	}
-	for range 100 { // more than a socket holds, and nobody takes it
+	for range 100 { // more answers than a socket holds, and nobody reads them
 		say(t, dial(t, cfg.Socket), "GET /registry/keys?path=HKLM&recurse=true", 0)
 	}
 	asked := []string{
@@ -64,7 +65,7 @@ func TestThousandClients(t *testing.T) {
 		wg.Go(func() {
 			const size = 10 << 20
 			body := io.MultiReader(strings.NewReader(`{"changes": [`), io.LimitReader(blanks{}, size))
-			// The driver may close the connection before it has taken everything.
+			// The driver may close the connection before it has read everything.
 			if status, err := ask(dial(t, cfg.Socket), "POST /registry/changes", body, size+13); err == nil && status != http.StatusRequestEntityTooLarge {
 				t.Errorf("10 MB: %d", status)
 			}
@@ -81,7 +82,7 @@ func TestThousandClients(t *testing.T) {
 	p.stop()
 }
 
-// blanks reads as blanks for ever.
+// blanks is an endless stream of spaces.
 type blanks struct{}
 
 func (blanks) Read(b []byte) (int, error) {
@@ -116,7 +117,7 @@ func head(what string, body int) string {
 	return fmt.Sprintf("%s HTTP/1.1\r\nHost: driver\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", what, body)
 }
 
-// ask makes a request on a connection and takes the answer.
+// ask sends a request on a connection and reads the answer's status.
 func ask(c net.Conn, what string, body io.Reader, size int) (status int, err error) {
 	if c == nil {
 		return 0, errors.New("not connected")
@@ -137,7 +138,7 @@ func ask(c net.Conn, what string, body io.Reader, size int) (status int, err err
 
 var peak = regexp.MustCompile(`VmHWM:\s*(\d+) kB`)
 
-// memory is the most memory that a process had, in kB.
+// memory returns the peak memory of a process, in kB.
 func memory(t *testing.T, pid int) int {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))

@@ -34,7 +34,7 @@ func changes(t *testing.T, n uint64) []registry.Change {
 	return out
 }
 
-// roundOf is the number that all members have.
+// roundOf returns the number of the round, which all members must have.
 func roundOf(t *testing.T, r *registry.Registry) (first uint64) {
 	t.Helper()
 	for i := range members {
@@ -51,9 +51,9 @@ func roundOf(t *testing.T, r *registry.Registry) (first uint64) {
 	return first
 }
 
-// A driver that is killed, again and again, while its interface is asked for changes: every change that was
-// acknowledged is there, none is there by half, the events go on where they were, and the next driver says what
-// happened and runs as usual.
+// A driver is killed again and again while its interface is asked for changes. Every change that was acknowledged is
+// there, none is there in part, the events continue where they were, and the next driver reports what happened and
+// runs as usual.
 func TestKilledDriver(t *testing.T) {
 	cfg := driverbed.Config(t, config.Adapter{Name: "left"}, config.Adapter{Name: "right"})
 	client := api.NewClient(cfg.Socket)
@@ -90,7 +90,7 @@ func TestKilledDriver(t *testing.T) {
 		}()
 		select {
 		case <-enough:
-			time.Sleep(time.Duration(rand.N(4000)) * time.Microsecond) // anywhere in one of the next
+			time.Sleep(time.Duration(rand.N(4000)) * time.Microsecond) // at any moment of one of the next changes
 		case <-done:
 			t.Fatal("a change was refused")
 		}
@@ -125,8 +125,8 @@ func TestKilledDriver(t *testing.T) {
 	}
 }
 
-// A second driver on the state directory of one that runs is refused and spoils nothing; when the first was killed the
-// directory is free.
+// A second driver on the state directory of a running one is refused and spoils nothing. After the first has been
+// killed the directory is free.
 func TestTwoDrivers(t *testing.T) {
 	cfg := driverbed.Config(t, config.Adapter{Name: "left"})
 	p := start(t, cfg)

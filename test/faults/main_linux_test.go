@@ -17,7 +17,7 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/config"
 )
 
-// configurationVariable holds the configuration of the driver that the process is to be.
+// configurationVariable holds a driver's configuration; a process in which it is set becomes that driver.
 const configurationVariable = "SOFTVPI_FAULTS_DRIVER"
 
 func TestMain(m *testing.M) {
@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// beDriver runs a driver until the input ends. It says when it is up.
+// beDriver runs a driver until its input ends. It prints a line when the driver is up.
 func beDriver(configuration string, in io.Reader, out io.Writer) error {
 	var cfg config.Config
 	if err := json.Unmarshal([]byte(configuration), &cfg); err != nil {
@@ -51,10 +51,10 @@ type process struct {
 	t     *testing.T
 	cmd   *exec.Cmd
 	stdin io.Closer
-	said  strings.Builder // on standard error
+	said  strings.Builder // what it printed on standard error
 }
 
-// run starts a driver. up is false where it ends instead, having said why.
+// run starts a driver. up is false if it ends instead, which it has explained on standard error.
 func run(t *testing.T, cfg config.Config) (p *process, up bool) {
 	t.Helper()
 	text, err := json.Marshal(cfg)
@@ -76,7 +76,7 @@ func run(t *testing.T, cfg config.Config) (p *process, up bool) {
 	}
 	line, _ := bufio.NewReader(out).ReadString('\n')
 	if line != "up\n" {
-		_ = p.cmd.Wait() // its status is that it is not up
+		_ = p.cmd.Wait() // its status is the one expected of a driver that is not up
 		return p, false
 	}
 	return p, true
@@ -97,7 +97,7 @@ func (p *process) kill() {
 	if err := p.cmd.Process.Signal(syscall.SIGKILL); err != nil {
 		p.t.Fatal(err)
 	}
-	_ = p.cmd.Wait() // killed
+	_ = p.cmd.Wait() // the error is that it was killed
 }
 
 // stop ends the driver in order.

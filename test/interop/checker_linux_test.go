@@ -12,8 +12,8 @@ import (
 	"github.com/softvpi/softvpi/wire/captures"
 )
 
-// TestCheckerFindsWhatIsWrong makes sure that icrc.py, which every run relies on,
-// passes good packets and fails on each of the things that it is there to find.
+// TestCheckerFindsWhatIsWrong makes sure that icrc.py, on which every run relies, passes good packets and fails on
+// each kind of fault that it is there to find.
 func TestCheckerFindsWhatIsWrong(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("no python3")
@@ -59,7 +59,7 @@ func TestCheckerFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-// pcap is a capture file with these frames.
+// pcap returns a capture file with these frames.
 func pcap(frames [][]byte) []byte {
 	le := binary.LittleEndian
 	b := le.AppendUint32(nil, 0xa1b2c3d4)

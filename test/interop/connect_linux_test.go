@@ -10,8 +10,8 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// testConnections runs the connection manager: both roles, private data up to the
-// limits, rejects, disconnects from either side, and many connections at once.
+// testConnections exercises the connection manager: both roles, private data up to the limits, rejects, disconnects
+// from either side, and many connections at once.
 func testConnections(t *testing.T, g *guest) {
 	for _, f := range families {
 		t.Run(f.name, func(t *testing.T) {
@@ -42,15 +42,15 @@ func testConnections(t *testing.T, g *guest) {
 	}
 }
 
-// data is private data of n bytes.
+// data returns n bytes of private data.
 func data(n, seed int) []byte {
 	b := make([]byte, n)
 	fill(b, seed)
 	return b
 }
 
-// wantPrivate checks private data that came in a field of this size: the message
-// does not say its length, so what follows is zeros.
+// wantPrivate checks private data that was received in a field of this size. The message does not contain its length,
+// so zeros must follow.
 func wantPrivate(t testing.TB, got, want []byte, field int) {
 	t.Helper()
 	padded := append(append([]byte(nil), want...), make([]byte, field-len(want))...)
@@ -190,8 +190,7 @@ func weDoNotListen(t *testing.T, a *adapter, p *peer, f family) {
 	}
 }
 
-// weDisconnect ends a connection with receives posted on both sides: they are
-// flushed.
+// weDisconnect ends a connection with receives posted on both sides, which must be flushed.
 func weDisconnect(t *testing.T, a *adapter, p *peer, f family) {
 	mem := p.region(4096, "lwra")
 	c := weConnect(t, a, p, f, all, "")
@@ -232,7 +231,7 @@ const (
 	message     = 2000
 )
 
-// manyConnections has traffic under way on many QPs at once.
+// manyConnections has traffic on many QPs at the same time.
 func manyConnections(t *testing.T, a *adapter, p *peer, f family,
 	connect func(testing.TB, *adapter, *peer, family, verbs.ConnParam, string) *couple) {
 	mem := p.region(connections*message, "lwra")

@@ -11,14 +11,12 @@ import (
 	"time"
 )
 
-// programLimit is how long a program may take; those of the guest wait for an emulated
-// processor.
+// programLimit is how long a program may take; those of the guest run on an emulated processor.
 const programLimit = time.Minute
 
-// testDistribution runs the distribution's programs against each other: here with the
-// libraries of clib in place of its own, attached to a driver, in the guest with its own
-// on the kernel's rxe. Both ends have to end well, with the data and the counts that
-// they check themselves.
+// testDistribution runs the distribution's programs against each other: here attached to a driver, with the libraries
+// of clib instead of the distribution's; in the guest with the distribution's, on the kernel's rxe. Both ends have to
+// succeed, with the data and the counts that they check themselves.
 func testDistribution(t *testing.T, g *guest) {
 	g.drive(t)
 	f, list := families[0], exchanges()
@@ -34,20 +32,20 @@ func testDistribution(t *testing.T, g *guest) {
 	}
 }
 
-// place is a side of an exchange.
+// place is one side of an exchange.
 type place struct {
 	addr, v4, dev, gid string
 	start              func(t testing.TB, words ...string) program
-	// listens waits until a program listens, at a TCP port or at the connection manager (0).
-	// settle is for where that is not to be seen.
+	// listens waits until a program listens, at a TCP port or (0) at the connection manager. If that cannot be
+	// seen it waits for settle.
 	listens func(t testing.TB, port int, settle time.Duration)
 }
 
-// program is one that runs on either side.
+// program runs on either side.
 type program interface {
 	text() string
 	running() bool
-	// status waits for its end; an error says that it was not a good one.
+	// status waits until it ends; an error means that it did not succeed.
 	status(t testing.TB) error
 	stop()
 }
@@ -57,7 +55,7 @@ func here(g *guest, f family) place {
 		return g.softvpiAs(t, append([]string{"verbs", "run", "--"}, words...)...)
 	}}
 	if f.ours.Is6() {
-		p.dev = "softvpi1" // the second adapter of the driver
+		p.dev = "softvpi1" // the driver's second adapter
 	}
 	return p
 }
@@ -67,12 +65,12 @@ func there(g *guest, f family) place {
 		return g.program(t, words...)
 	}}
 	if f.theirs.Is6() {
-		p.gid = "2" // behind the link-local address and that of IPv4
+		p.gid = "2" // after the link-local address and that of IPv4
 	}
 	return p
 }
 
-// awaits waits until the server of an exchange takes clients.
+// awaits waits until the server of an exchange accepts clients.
 func (p place) awaits(t testing.TB, s program, x *exchange, port string, settle time.Duration) {
 	t.Helper()
 	n := 0
@@ -86,12 +84,12 @@ func (p place) awaits(t testing.TB, s program, x *exchange, port string, settle 
 	}
 }
 
-// ofTCP matches servers that take their clients by TCP.
+// ofTCP matches servers whose clients come by TCP.
 var ofTCP = regexp.MustCompile(`^(ibv_|ib_.* -d \$ADAPTER |qperf|env )`)
 
-// listensHere has no way to see listeners at the driver: a program of this machine needs
-// some milliseconds to get there, one of the guest many more to connect. On a machine
-// with other work fio needs longer than its peer: each time that it does it gets twice the time.
+// listensHere cannot see listeners at the driver. A server on this machine gets ready within milliseconds, and a
+// client in the guest takes much longer to connect. On a busy machine fio needs longer than its peer: every further
+// try doubles settle.
 func listensHere(t testing.TB, port int, settle time.Duration) {
 	t.Helper()
 	row := fmt.Sprintf(":%04X 00000000", port)
@@ -99,7 +97,7 @@ func listensHere(t testing.TB, port int, settle time.Duration) {
 		v4, _ := os.ReadFile("/proc/net/tcp")
 		v6, _ := os.ReadFile("/proc/net/tcp6")
 		if strings.Contains(string(v4)+string(v6), row) || time.Now().After(end) {
-			return // the client finds out whether it does not
+			return // if it does not listen the client will find out
 		}
 	}
 	time.Sleep(settle)
@@ -114,7 +112,7 @@ func (g *guest) listensAt(t testing.TB, port int, _ time.Duration) {
 	g.sh(t, fmt.Sprintf(`until [[ $(</proc/net/tcp)$(</proc/net/tcp6) == *":%04X 00000000"* ]]; do sleep 0.05; done`, port))
 }
 
-// words are those of a command at p.
+// words returns the words of a command at p.
 func (p place) words(command string, server place, port string) []string {
 	values := map[string]string{"SERVER4": server.v4, "SERVER": server.addr, "OWN": p.addr, "ADAPTER": p.dev, "GID": p.gid, "PORT": port}
 	return strings.Fields(os.Expand(command, func(name string) string { return values[name] }))
@@ -145,13 +143,12 @@ func open(done <-chan struct{}) bool {
 	}
 }
 
-// tries is how often an exchange begins anew where the client finds nobody listening.
-// perftest's servers with -R stop listening and start again between their two
-// connections, and qperf's tell their clients the port before they listen at it: a
-// client that is much faster than its server comes too early.
+// tries is how often an exchange is started again because the client found no listener. perftest's servers with -R
+// stop listening and start again between their two connections, and qperf's tell their clients the port before they
+// listen at it: a client that is much faster than its server comes too early.
 const tries = 8
 
-// firstSettle is what a server gets to begin to listen before the first try, where nobody sees it do so.
+// firstSettle is how long a server may take to listen before the first try, if its listening cannot be seen.
 const firstSettle = 100 * time.Millisecond
 
 // run runs the two programs to their ends.
@@ -186,8 +183,7 @@ func (x *exchange) run(t *testing.T, server, client place, port string) {
 	}
 }
 
-// refused is what clients say where nobody listens; rstream's says of the system what
-// was there before.
+// refused matches what clients print if nobody listens. rstream prints the system's error of an earlier call instead.
 var refused = regexp.MustCompile(`(?i)refused|rejected|couldn't connect|unexpected CM event|^rpoll: `)
 
 // says waits until p has printed something.

@@ -22,12 +22,12 @@ type adapter struct {
 	dev  *verbs.Device
 	pd   *verbs.PD
 	mr   *verbs.MR
-	srq  *verbs.SRQ // where the next ends take their receives from, nil: each has its own
+	srq  *verbs.SRQ // from which the next ends take their receives; nil: each end has its own
 
-	excuse *excuse // for requests that lost all of their retries, nil: none
+	excuse *excuse // for requests that lost all of their retries; nil: none
 }
 
-// adapter brings an adapter up at addr for as long as the test.
+// newAdapter runs an adapter at addr until the test ends.
 func newAdapter(t testing.TB, addr netip.Addr) *adapter {
 	t.Helper()
 	host, err := verbs.Embed(verbs.Config{Adapters: []verbs.AdapterConfig{{Addr: addr}}})
@@ -64,7 +64,7 @@ func (a *adapter) register(size int, access verbs.Access) *verbs.MR {
 	return mr
 }
 
-// end is a QP of ours with its queue.
+// end is one of our QPs, with its completion queue.
 type end struct {
 	*adapter
 	cq *verbs.CQ
@@ -102,7 +102,7 @@ func (e *end) take() verbs.WC {
 	return wc[0]
 }
 
-// next takes the next completion, which has this status.
+// next takes the next completion, which must have this status.
 func (e *end) next(status verbs.Status) verbs.WC {
 	e.t.Helper()
 	wc := e.take()
@@ -122,7 +122,7 @@ var all = verbs.ConnParam{ResponderResources: 16, InitiatorDepth: 16}
 type couple struct {
 	us   *end
 	them *peer
-	id   uint64 // of the peer's end
+	id   uint64 // the id of the peer's end
 }
 
 // weConnect connects to a listener of the peer.
@@ -155,7 +155,7 @@ func weConnect(t testing.TB, a *adapter, p *peer, f family, param verbs.ConnPara
 	return &couple{e, p, r.num(t, "id")}
 }
 
-// theyConnect accepts a connection of the peer.
+// theyConnect accepts a connection from the peer.
 func theyConnect(t testing.TB, a *adapter, p *peer, f family, param verbs.ConnParam, options string) *couple {
 	t.Helper()
 	l, err := a.dev.Listen(netip.AddrPortFrom(f.ours, servicePort), 0)
@@ -169,9 +169,9 @@ func theyConnect(t testing.TB, a *adapter, p *peer, f family, param verbs.ConnPa
 	return &couple{e, p, connected().num(t, "id")}
 }
 
-// close ends the connection from our side; the peer answers as programs do, by
-// disconnecting too, and keeps its end. Where its DREP and those to our first repetitions are lost the kernel is silent, its time-wait being
-// over, for as long as the program keeps the end: ours ends all the same.
+// close ends the connection from our side. The peer answers as programs do, by disconnecting too, and keeps its end.
+// If its DREP and those to our first repetitions are lost, the kernel's time-wait may be over; then it is silent for
+// as long as the program keeps the end. Our connection ends all the same.
 func (c *couple) close() {
 	t := c.us.t
 	t.Helper()

@@ -1,22 +1,20 @@
 package interop
 
-// exchange is a program of the distribution that runs on both sides, one the server of
-// the other. In its words $SERVER is the address of the server, $SERVER4 its IPv4
-// address, $OWN that of the side that runs it, $ADAPTER and $GID the device and the
-// index of its GID, $PORT a port. What is given a GID needs the other side's address for
-// a TCP connection only.
+// exchange is a pair of the distribution's programs, one on each side: one is the server, the other its client. In
+// the command lines $SERVER is the address of the server, $SERVER4 its IPv4 address, $OWN the address of the side
+// that runs the command, $ADAPTER and $GID the device and the index of its GID, and $PORT a port. Programs that are
+// given a GID need the other side's address for a TCP connection only.
 type exchange struct {
 	name           string
 	server, client string
-	says           string // a regular expression for what the client prints
-	serverSays     string // the same for the server
-	endless        bool   // the server goes on after its client has left
+	says           string // a regular expression that the client's output matches
+	serverSays     string // the same for the server's output
+	endless        bool   // the server keeps running after its client has ended
 	joins          bool   // the server joins a multicast group
 }
 
-// exchanges are those of IPv4. perftest has to be told how many reads are outstanding
-// where the devices differ in what they can, and small bursts where nothing holds the
-// sender back and the receiver is emulated.
+// exchanges returns those of IPv4. perftest has to be told how many reads may be outstanding, because the devices
+// differ, and to send small bursts where nothing holds the sender back, because the receiver is emulated.
 func exchanges() []exchange {
 	var list []exchange
 	add := func(name, server, client, says string) {
@@ -69,7 +67,7 @@ func exchanges() []exchange {
 	return list
 }
 
-// ofConnections are those that any family's addresses will do for.
+// ofConnections returns those that work with addresses of any family.
 func ofConnections() []exchange {
 	stream := func(name string) exchange {
 		c := name + " -p $PORT -S 4096 -C 50 -T v"
@@ -84,8 +82,8 @@ func ofConnections() []exchange {
 	}
 }
 
-// exchangesIPv6 leaves out what knows no IPv6: fio, qperf, perftest with -R, and multicast
-// groups, which Linux does not join on RoCE.
+// exchangesIPv6 leaves out what does not support IPv6: fio, qperf, perftest with -R, and multicast groups, which
+// Linux does not join on RoCE.
 func exchangesIPv6() []exchange {
 	list := ofConnections()
 	for _, c := range []string{"ibv_rc_pingpong", "ibv_uc_pingpong -e", "ibv_ud_pingpong", "ibv_srq_pingpong -e"} {

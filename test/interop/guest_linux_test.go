@@ -19,17 +19,17 @@ import (
 
 // guest is a running virtual machine with an rxe device.
 type guest struct {
-	dir     string // of the image
+	dir     string // directory of the image
 	mtu     int
-	capture string // every frame that crosses tap0, as a pcap
+	capture string // every frame on tap0, as a pcap file
 	qemu    *exec.Cmd
 	ended   chan struct{}
 	console string
 	stderr  bytes.Buffer
-	driver  string // socket of the running driver, empty: none
+	driver  string // socket of the running driver; empty: there is none
 }
 
-// boot starts a guest on a segment of its own that lasts as long as the test.
+// boot starts a guest on a segment of its own, until the test ends.
 func boot(t *testing.T, mtu int) *guest {
 	t.Helper()
 	segment(t, mtu)
@@ -39,9 +39,8 @@ func boot(t *testing.T, mtu int) *guest {
 	return g
 }
 
-// accelerations are tried in this order; one that is there may yet run no
-// ordinary kernel (nested under some hypervisors), so what counts is a guest that
-// answers. The choice is kept for other runs.
+// accelerations are tried in this order. One that exists may still fail to run an ordinary kernel (nested under some
+// hypervisors), so what counts is a guest that answers. The choice is kept for later runs.
 func (g *guest) accelerations() []string {
 	if b, err := os.ReadFile(filepath.Join(g.dir, "accel")); err == nil {
 		return []string{strings.TrimSpace(string(b))}
@@ -79,8 +78,8 @@ func (g *guest) launch(accel string) error {
 	if accel == "tcg" {
 		machine = []string{"-accel", "tcg,thread=multi", "-cpu", "max,la57=off,pcid=off"}
 	}
-	// Without vnet headers neither side of tap0 hands over frames that are yet to
-	// be segmented: the capture holds what a wire would.
+	// Without vnet headers neither side of tap0 passes frames that have yet to be segmented: the capture shows
+	// what would be on a wire.
 	args := append(machine, "-M", "pc", "-smp", "2", "-m", "768", "-nodefaults", "-display", "none", "-no-reboot",
 		"-kernel", filepath.Join(g.dir, "kernel"), "-initrd", filepath.Join(g.dir, "initrd"),
 		"-append", fmt.Sprintf("console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on tsc=reliable net.ifnames=0 "+
@@ -102,7 +101,7 @@ func (g *guest) launch(accel string) error {
 	return nil
 }
 
-// answers waits until the guest takes commands.
+// answers waits until the guest accepts commands.
 func (g *guest) answers(limit time.Duration) bool {
 	end := time.Now().Add(limit)
 	for time.Now().Before(end) {
@@ -120,7 +119,7 @@ func (g *guest) answers(limit time.Duration) bool {
 	return false
 }
 
-// stop ends the machine as pulling its plug would.
+// stop ends the machine as if its plug were pulled.
 func (g *guest) stop() {
 	_ = g.qemu.Process.Kill()
 	<-g.ended
@@ -132,10 +131,10 @@ type run struct {
 	name string
 	mu   sync.Mutex
 	out  bytes.Buffer
-	more chan struct{} // holds a token when there is new output
+	more chan struct{} // holds a token if there is new output
 }
 
-// start starts a program in the guest.
+// program starts a program in the guest.
 func (g *guest) program(t testing.TB, args ...string) *run {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", "10.98.0.2:1", 5*time.Second)
@@ -191,7 +190,7 @@ func (r *run) line(ctx context.Context) (string, error) {
 	}
 }
 
-// ends waits for the end of the program and returns its status.
+// ends waits until the program ends, and returns its status.
 func (r *run) ends(t testing.TB, limit time.Duration) (status int, err error) {
 	t.Helper()
 	select {
@@ -202,7 +201,7 @@ func (r *run) ends(t testing.TB, limit time.Duration) (status int, err error) {
 	return r.Wait()
 }
 
-// succeeds waits for the end of the program, which must be status 0.
+// succeeds waits until the program ends, and checks that its status is 0.
 func (r *run) succeeds(t testing.TB, limit time.Duration) {
 	t.Helper()
 	if status, err := r.ends(t, limit); status != 0 || err != nil {
@@ -212,9 +211,9 @@ func (r *run) succeeds(t testing.TB, limit time.Duration) {
 
 const rpingRace = "rdma_get_cm_event: Bad file descriptor"
 
-// rpingSucceeds waits for the end of an rping client of the guest. Such a client
-// destroys its event channel while a thread of its own still reads events from it,
-// and then now and then ends with status 255, having done everything.
+// rpingSucceeds waits until an rping client of the guest ends. Such a client destroys its event channel while one of
+// its own threads still reads events from it, and therefore now and then ends with status 255 although it has done
+// everything.
 func (r *run) rpingSucceeds(t testing.TB, limit time.Duration) {
 	t.Helper()
 	status, err := r.ends(t, limit)
@@ -224,7 +223,7 @@ func (r *run) rpingSucceeds(t testing.TB, limit time.Duration) {
 	}
 }
 
-// sh runs a shell command in the guest that must succeed.
+// sh runs a shell command in the guest, which must succeed.
 func (g *guest) sh(t testing.TB, command string) string {
 	t.Helper()
 	r := g.program(t, "bash", "-c", command)

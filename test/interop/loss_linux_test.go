@@ -9,12 +9,11 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// impairment is what netem does to the packets of both directions, and the
-// bytes of a message then.
+// impairment is what netem does to the packets of both directions, and the length of messages in that test.
 type impairment struct {
 	name, netem string
 	bytes       int
-	brief       bool // messages and datagrams only: for the time that the rest takes
+	brief       bool // messages and datagrams only, because the rest would take too long
 }
 
 var impairments = []impairment{
@@ -28,7 +27,7 @@ var impairments = []impairment{
 	{"reorder 1%", "delay 1ms reorder 99%", 300_000, true},
 	{"reorder 5%", "delay 1ms reorder 95%", 300_000, false},
 	{"delay", "delay 3ms", 300_000, false},
-	{"jitter", "delay 2ms 1ms", 12_000, false}, // bursts arrive in any order: more takes rxe too long
+	{"jitter", "delay 2ms 1ms", 12_000, false}, // bursts arrive in any order: rxe would take too long with more
 	{"everything", "delay 1ms reorder 95% loss 1% duplicate 1%", 300_000, false},
 }
 
@@ -37,12 +36,11 @@ func (i impairment) duplicates() bool { return strings.Contains(i.netem, "duplic
 func (i impairment) overtakes() bool  { return strings.Contains(i.netem, "reorder") }
 func (i impairment) reorders() bool   { return i.overtakes() || i.name == "jitter" }
 
-// excuse lets a test end early where the specification has a request end in an
-// error that nobody is to blame for: all of its retries were lost (IBA 9.9.2).
-// It counts how often.
+// excuse lets a test end early where the specification makes a request end in an error that nobody is to blame for:
+// all of its retries were lost (IBA 9.9.2). It counts how often that happened.
 type excuse struct{ taken int }
 
-// takes ends the test t where there is an excuse at all.
+// takes ends the test t, if it has an excuse.
 func (e *excuse) takes(t testing.TB, what any) {
 	t.Helper()
 	if e == nil {
@@ -52,8 +50,8 @@ func (e *excuse) takes(t testing.TB, what any) {
 	t.Skipf("every retry was lost: %v", what)
 }
 
-// completes fails the test unless a step of a connection succeeded, or was given
-// up after the retries of its messages where there is an excuse for that.
+// completes fails the test unless a step of a connection succeeded, or was given up after all retries of its messages
+// and there is an excuse for that.
 func (a *adapter) completes(t testing.TB, err error) {
 	t.Helper()
 	if errors.Is(err, verbs.ErrTimedOut) {
@@ -62,10 +60,9 @@ func (a *adapter) completes(t testing.TB, err error) {
 	ok(t, err)
 }
 
-// testLoss carries out everything over a segment that loses, duplicates and
-// reorders: requests of reliable connections complete with the right data, or end
-// in the error of the specification; what unreliable ones lose is missing, and the
-// rest is whole.
+// testLoss carries out everything over a segment that loses, duplicates and reorders packets. Requests of reliable
+// connections complete with the right data, or end in the error that the specification says. Messages that unreliable
+// connections lose are missing, and the rest is intact.
 func testLoss(t *testing.T, g *guest) {
 	f := families[0]
 	if g.mtu == 9000 {
@@ -82,9 +79,8 @@ func testLoss(t *testing.T, g *guest) {
 	}
 }
 
-// maxExcused is how often a run under an impairment may take the excuse. With seven
-// retries, and at most 5 % lost, it is hardly ever due: more than one means that
-// something is wrong.
+// maxExcused is how often a run under an impairment may use the excuse. With seven retries and at most 5 % lost that
+// should hardly ever happen: more than one means that something is wrong.
 const maxExcused = 1
 
 func impaired(t *testing.T, g *guest, a *adapter, p *peer, f family, mem region, i impairment) {
@@ -100,7 +96,7 @@ func impaired(t *testing.T, g *guest, a *adapter, p *peer, f family, mem region,
 	step := func(name string, run func(t *testing.T)) (passed bool) {
 		taken := spent.taken
 		if !t.Run(name, func(t *testing.T) { a.t, p.t = t, t; run(t); a.t, p.t = t, t }) {
-			return false // what it left under way would complete in the place of other requests
+			return false // requests left in progress would complete in place of others
 		}
 		if a.t, p.t = t, t; spent.taken > taken {
 			c.drop()
@@ -163,8 +159,8 @@ func writes(c *couple, mem region, n int) {
 	them.one(c.id, wcSuccess)
 }
 
-// delayed makes sure that the delay of each direction is there: a request and its
-// acknowledgement cannot take less than both, however fast the machine.
+// delayed makes sure that packets are delayed in each direction: a request and its acknowledgement cannot take less
+// than both delays, however fast the machine.
 func delayed(t *testing.T, a *adapter, p *peer, c *couple, mem region) {
 	a.t, p.t = t, t
 	p.do("recv id=%d mr=%d len=1 wr=1", c.id, mem.mr)

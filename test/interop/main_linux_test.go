@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// runDir is the directory that image.sh filled for this run; the tests are skipped without.
+// runDir names the directory that image.sh filled for this run; without it the tests are skipped.
 const runDir = "SOFTVPI_INTEROP_RUN"
 
 // inNamespace is set in the process that runs the tests.
 const inNamespace = "SOFTVPI_INTEROP_NAMESPACE"
 
-// TestMain runs the tests in a child process that has a network namespace of its
-// own: nothing is named, so nothing is left behind however the child ends.
+// TestMain runs the tests in a child process with a network namespace of its own. The namespace has no name, so
+// nothing is left behind however the child ends.
 func TestMain(m *testing.M) {
 	if os.Getenv(runDir) == "" || os.Getenv(inNamespace) != "" {
 		os.Exit(m.Run())
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// site returns where the guest and our programs are, and skips the test where they are not.
+// site returns the directory with the guest and our programs, and skips the test if there is none.
 func site(t *testing.T) string {
 	dir := os.Getenv(runDir)
 	if dir == "" {

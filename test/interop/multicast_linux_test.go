@@ -9,8 +9,7 @@ import (
 
 const multicastQPN = 0xffffff // IBA 10.5.2
 
-// testMulticast sends datagrams to a group, each way, with mckey of rdma-core as
-// the peer.
+// testMulticast sends datagrams to a group, each way, with mckey of rdma-core as the peer.
 func testMulticast(t *testing.T, g *guest) {
 	const messages = "3"
 	f := families[0]

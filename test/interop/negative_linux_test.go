@@ -8,22 +8,22 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// A wrong request and how it ends: the completion of the side that made it, and
-// that of the side that answered, where it has one.
+// wrong is a faulty request and how it ends: the completion of the side that made it, and that of the answering side,
+// if it has one.
 type wrong struct {
 	name string
-	// Ours to the peer.
+	// Our request to the peer.
 	ours     func(c *couple, mem region)
 	ourEnd   verbs.Status
-	theirEnd int // of the receive posted by prepare, -1: none
-	// The peer's to us.
+	theirEnd int // status of the receive posted by prepare; -1: none
+	// The peer's request to us.
 	theirs        func(c *couple, mem region) string
 	theirOwnEnd   int
 	ourReceiveEnd verbs.Status
-	receive       int // bytes of the receive that the answering side posts, -1: none
+	receive       int // bytes of the receive that the answering side posts; -1: none
 }
 
-// none stands for: no completion.
+// none means that there is no completion.
 const none = -1
 
 func ourWR(op verbs.Opcode, n int, addr uint64, key uint32) func(*couple, region) {
@@ -48,9 +48,8 @@ var wrongs = []wrong{
 	{"atomic with a bad rkey", ourWR(verbs.OpFetchAdd, 8, 0, badKey), verbs.RemoteAccess, none, theirWR("fadd", 8, 0, badKey), wcRemAccess, verbs.Success, none},
 	// rxe does not let its own programs post this one.
 	{"atomic at an odd address", ourWR(verbs.OpFetchAdd, 8, 4, 0), verbs.RemoteInvalidRequest, none, nil, none, verbs.Success, none},
-	// rxe answers a message longer than its receive with a remote operational
-	// NAK and ends the receive with a local QP operation error; the specification
-	// wants an invalid request and a local length error.
+	// rxe answers a message longer than its receive with a remote operational NAK and ends the receive with a
+	// local QP operation error. The specification requires an invalid request NAK and a local length error.
 	{"send longer than the receive", ourWR(verbs.OpSend, 3000, 0, 0), verbs.RemoteOperation, wcLocQPOp, theirWR("send", 3000, 0, 0), wcRemInvReq, verbs.LocalLength, 100},
 }
 
@@ -118,7 +117,7 @@ func negative(t *testing.T, g *guest, f family) {
 		c := weConnect(t, a, p, f, all, "")
 		fill(a.mr.Bytes()[:5000], 1)
 		ourWR(verbs.OpSend, 5000, 0, 0)(c, mem)
-		time.Sleep(50 * time.Millisecond) // a few RNR NAKs; the outcome does not depend on it
+		time.Sleep(50 * time.Millisecond) // a few RNR NAKs; the outcome does not depend on their number
 		p.do("recv id=%d mr=%d len=5000 wr=9", c.id, mem.mr)
 		c.us.next(verbs.Success)
 		p.one(c.id, wcSuccess)
@@ -154,8 +153,8 @@ func negative(t *testing.T, g *guest, f family) {
 	})
 }
 
-// failed checks that what is posted after an error is flushed, on the side whose
-// request failed, and frees both ends.
+// failed checks that requests posted after an error are flushed on the side whose request failed, and frees both
+// ends.
 func (c *couple) failed() {
 	t := c.us.t
 	t.Helper()

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// impair puts netem on what the guest sends and, through ifb0, on what it
-// receives. Filters in front of both count what comes to netem. It returns what
-// takes everything off again.
+// impair applies netem to what the guest sends and, through ifb0, to what it receives. Filters in front of both count
+// the packets that reach netem. It returns a function that removes everything again.
 func (g *guest) impair(t testing.TB, netem string) func() {
 	t.Helper()
 	g.sh(t, fmt.Sprintf(`tc qdisc del dev eth0 clsact 2>/dev/null # of a test that ended early
@@ -28,22 +27,22 @@ func (g *guest) impair(t testing.TB, netem string) func() {
 // netemCounts is what netem has done to the packets of one direction.
 type netemCounts struct {
 	came, sent, dropped int
-	overtook            int // sent at once, past those that wait out their delay
+	overtook            int // sent at once, ahead of those that are still delayed
 	waiting             int
 }
 
-// duplicates is how many packets netem made: each that comes is sent, dropped or
-// waits, and so is each that it made.
+// duplicates returns how many packets netem made: every packet that came or was made has been sent, dropped, or is
+// waiting.
 func (n netemCounts) duplicates() int { return n.sent + n.dropped + n.waiting - n.came }
 
 func (n netemCounts) String() string {
 	return fmt.Sprintf("%d sent, %d dropped, %d of them duplicates, %d overtaking", n.sent, n.dropped, n.duplicates(), n.overtook)
 }
 
-// netem returns netem's counters: of what the guest sends, and of what it receives.
+// netem returns netem's counters for what the guest sends and for what it receives.
 func (g *guest) netem(t testing.TB) (sends, receives netemCounts) {
 	t.Helper()
-	// The filters are asked last: packets between the answers make duplicates fewer.
+	// The filters are read last: packets in between make the number of duplicates smaller, never larger.
 	out := strings.Split(g.sh(t, `for d in eth0 ifb0; do tc -s qdisc show dev $d root; echo ==; done
 		for f in egress ingress; do tc -s filter show dev eth0 $f; echo ==; done`), "==\n")
 	for k, n := range []*netemCounts{&sends, &receives} {
@@ -64,8 +63,8 @@ func (g *guest) netem(t testing.TB) (sends, receives netemCounts) {
 	return sends, receives
 }
 
-// effects are counters of both engines that show what the segment did to packets:
-// ours under their own names, rxe's as "rxe NAME".
+// effects returns counters of both engines that show what the segment did to packets: ours under their own names,
+// rxe's as "rxe NAME".
 func effects(t testing.TB, g *guest, a *adapter) map[string]int {
 	t.Helper()
 	n := map[string]int{}
@@ -81,7 +80,7 @@ func effects(t testing.TB, g *guest, a *adapter) map[string]int {
 	return n
 }
 
-// The counters that tell what came to an engine.
+// Counters that show what reached an engine.
 const (
 	ourEarly      = "Responder out of order sequence received"
 	ourDuplicates = "Responder duplicate request received"
@@ -89,9 +88,8 @@ const (
 	rxeDuplicates = "rxe duplicate_request"
 )
 
-// missing says what an impairment ought to have done and has not: netem has to
-// have done it in each direction, and where no other kind could be the cause, the
-// engine that it was done to has to have noticed.
+// missing returns what an impairment should have done and has not. In each direction netem must have done it; and if
+// it could not have been caused otherwise, the receiving engine must have noticed.
 func (i impairment) missing(t testing.TB, g *guest, a *adapter, before map[string]int) []string {
 	t.Helper()
 	var list []string

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// peer is the verbs program in the guest (peer/peer.c has its commands).
+// peer is the verbs program in the guest; peer/peer.c describes its commands.
 type peer struct {
 	t      testing.TB
 	run    *run
-	excuse *excuse // for requests that lost all of their retries, nil: none
+	excuse *excuse // for requests that lost all of their retries; nil: none
 }
 
 func (g *guest) peer(t testing.TB) *peer {
@@ -22,7 +22,7 @@ func (g *guest) peer(t testing.TB) *peer {
 	return &peer{t: t, run: g.program(t, "peer")}
 }
 
-// answer is the words of an answer.
+// answer holds the words of an answer.
 type answer map[string]string
 
 func (a answer) num(t testing.TB, name string) uint64 {
@@ -43,7 +43,7 @@ func (a answer) bytes(t testing.TB, name string) []byte {
 	return b
 }
 
-// try gives a command and returns the answer and whether it is ok.
+// try gives a command, and returns the answer and whether it was ok.
 func (p *peer) try(format string, args ...any) (answer, bool) {
 	p.t.Helper()
 	cmd := fmt.Sprintf(format, args...)
@@ -75,8 +75,8 @@ func (p *peer) do(format string, args ...any) answer {
 	return a
 }
 
-// later gives a command and returns what waits for its answer, which must be ok.
-// One command is under way at a time.
+// later gives a command, and returns a function that waits for its answer, which must be ok. Only one command may be
+// in progress at a time.
 func (p *peer) later(format string, args ...any) func() answer {
 	ch := make(chan answer, 1)
 	go func() {
@@ -156,7 +156,7 @@ func (p *peer) completions(a answer) []peerWC {
 	return list
 }
 
-// one takes the next completion of an end, which has this status.
+// one takes the next completion of an end, which must have this status.
 func (p *peer) one(id uint64, status int) peerWC {
 	p.t.Helper()
 	c := p.poll(id, 1)[0]
@@ -192,7 +192,7 @@ func (r region) check(off, n, seed int) {
 	}
 }
 
-// pattern is the byte at place i of the pattern of a seed, as in peer.c.
+// pattern returns the byte at position i of the pattern of a seed, as in peer.c.
 func pattern(i, seed int) byte { return byte(i*131 + (i>>8)*17 + (i>>16)*29 + seed*7 + 1) }
 
 func fill(b []byte, seed int) {

@@ -12,18 +12,18 @@ import (
 type plain struct {
 	typ      verbs.QPType
 	mtu      int
-	psn      uint32 // of our first packet; the peer's is one more
+	psn      uint32 // of our first packet; the peer's first is one more
 	timeout  int
 	retry    int
 	rnrRetry int
-	depth    int    // reads and atomics outstanding
-	theirQPN uint32 // where not the peer's own
+	depth    int    // number of reads and atomics that may be outstanding
+	theirQPN uint32 // if it is not the peer's own QP
 	ourQPN   uint32
 }
 
 var typeNames = map[verbs.QPType]string{verbs.RC: "rc", verbs.UC: "uc", verbs.UD: "ud"}
 
-// join makes a QP on both sides and joins them.
+// join creates a QP on both sides and joins them.
 func join(t testing.TB, a *adapter, p *peer, f family, x plain) *couple {
 	t.Helper()
 	if x.timeout == 0 {
@@ -61,8 +61,7 @@ func join(t testing.TB, a *adapter, p *peer, f family, x plain) *couple {
 	return &couple{e, p, q.num(t, "id")}
 }
 
-// testPlain runs QPs that are joined by hand: every path MTU, PSNs that wrap, and
-// the UC and UD services.
+// testPlain runs QPs that are joined by hand: every path MTU, PSNs that wrap, and the UC and UD services.
 func testPlain(t *testing.T, g *guest) {
 	for _, f := range families {
 		t.Run(f.name, func(t *testing.T) {
@@ -102,8 +101,8 @@ func testPlain(t *testing.T, g *guest) {
 	}
 }
 
-// unreliable sends and writes n bytes each way over UC; nothing is lost here, and
-// each is awaited before the next.
+// unreliable sends and writes n bytes each way over UC. Nothing is lost here, and each message is awaited before the
+// next.
 func unreliable(t *testing.T, c *couple, mem region, n int) {
 	us, them := c.us, c.them
 	sge := []verbs.SGE{us.mr.SGE(0, n)}
@@ -146,8 +145,8 @@ func unreliable(t *testing.T, c *couple, mem region, n int) {
 
 const qkey = 0x11111111
 
-// datagrams sends UD messages each way; the receiver finds the sender's addresses
-// in the 40 bytes before the data, for IPv4 in the last 20 of them.
+// datagrams sends UD messages each way. The receiver finds the sender's addresses in the 40 bytes before the data;
+// for IPv4 in the last 20 of them.
 func datagrams(t *testing.T, a *adapter, p *peer, f family, mem region, largest int) {
 	e := a.end(verbs.UD)
 	e.ready(qkey)

@@ -9,8 +9,7 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// testPrograms runs ucmatose and udaddy of rdma-core, in both roles, against
-// counterparts that speak their protocols.
+// testPrograms runs ucmatose and udaddy of rdma-core, in both roles, against counterparts that speak their protocols.
 func testPrograms(t *testing.T, g *guest) {
 	for _, f := range families {
 		t.Run(f.name+"/ucmatose/server", func(t *testing.T) { ucmatoseServer(t, g, f) })
@@ -31,7 +30,7 @@ func matoseArgs(f family, more ...string) []string {
 	return append([]string{"ucmatose", "-b", f.theirs.String(), "-c", fmt.Sprint(matoseConnections), "-C", fmt.Sprint(matoseMessages), "-S", fmt.Sprint(matoseSize)}, more...)
 }
 
-// matoseEnd is a connection's end with its receives posted.
+// matoseEnd returns a connection's end with its receives posted.
 func matoseEnd(a *adapter, typ verbs.QPType, size int) *end {
 	e := a.end(typ)
 	for i := range matoseMessages {
@@ -47,8 +46,8 @@ func (e *end) completions(n int) {
 	}
 }
 
-// ucmatoseServer is the server of ucmatose: it sends first. All requests come at
-// once and wait in the backlog.
+// ucmatoseServer acts as the server of ucmatose, which sends first. All requests come at once and wait in the
+// backlog.
 func ucmatoseServer(t *testing.T, g *guest, f family) {
 	a := newAdapter(t, f.ours)
 	l, err := a.dev.Listen(netip.AddrPortFrom(f.ours, servicePort), matoseConnections)
@@ -81,7 +80,7 @@ func ucmatoseServer(t *testing.T, g *guest, f family) {
 	}
 }
 
-// ucmatoseClient is the client of ucmatose: it asks for all connections at once.
+// ucmatoseClient acts as the client of ucmatose, which requests all connections at once.
 func ucmatoseClient(t *testing.T, g *guest, f family) {
 	a := newAdapter(t, f.ours)
 	r := g.program(t, matoseArgs(f)...)
@@ -142,7 +141,7 @@ func udaddyArgs(f family, more ...string) []string {
 	return append([]string{"udaddy", "-b", f.theirs.String(), "-c", fmt.Sprint(udaddyQPs), "-C", fmt.Sprint(matoseMessages), "-S", fmt.Sprint(udaddySize)}, more...)
 }
 
-// ready brings a UD QP to ready-to-send.
+// ready moves a UD QP to ready-to-send.
 func (e *end) ready(qkey uint32) {
 	e.t.Helper()
 	ok(e.t, e.qp.Modify(verbs.QPAttr{State: verbs.StateInit, QKey: qkey}, verbs.MaskState|verbs.MaskPKeyIndex|verbs.MaskQKey))
@@ -150,7 +149,7 @@ func (e *end) ready(qkey uint32) {
 	ok(e.t, e.qp.Modify(verbs.QPAttr{State: verbs.StateRTS}, verbs.MaskState|verbs.MaskSQPSN))
 }
 
-// tell sends the messages of udaddy: each carries the sender's QP number.
+// tell sends udaddy's messages, each of which contains the sender's QP number.
 func (e *end) tell(ah *verbs.AH, qpn, qkey uint32) {
 	e.t.Helper()
 	for range matoseMessages {
@@ -158,7 +157,7 @@ func (e *end) tell(ah *verbs.AH, qpn, qkey uint32) {
 	}
 }
 
-// udaddyServer answers look-ups, receives and then replies to who it was.
+// udaddyServer answers look-ups, receives messages, and then replies to their sender.
 func udaddyServer(t *testing.T, g *guest, f family) {
 	a := newAdapter(t, f.ours)
 	l, err := a.dev.ListenService(netip.AddrPortFrom(f.ours, 7174), 0)

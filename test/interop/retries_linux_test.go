@@ -6,8 +6,7 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// fewRetries is a connection that gives up at the first packet that it would have
-// to send again.
+// fewRetries is a connection that gives up at the first packet that it would have to send again.
 var fewRetries = plain{typ: verbs.RC, mtu: 1024, psn: 7, timeout: 14, retry: 0, rnrRetry: 7, depth: 4}
 
 const (
@@ -16,9 +15,8 @@ const (
 	fewSize     = 3000
 )
 
-// ourFewRetries sends over connections without retries while packets are lost: the
-// messages complete, with their data there, up to the one that ends with its
-// retries exceeded, and those after it are flushed (IBA 9.9.2).
+// ourFewRetries sends over connections without retries while packets are lost. The messages complete, with their
+// data, up to the one that ends with its retries exceeded, and those after it are flushed (IBA 9.9.2).
 func ourFewRetries(t *testing.T, a *adapter, p *peer, f family, mem region) {
 	ended := 0
 	for range fewCouples {
@@ -53,7 +51,7 @@ func ourFewRetries(t *testing.T, a *adapter, p *peer, f family, mem region) {
 	t.Logf("of %d connections %d ended with their retries exceeded", fewCouples, ended)
 }
 
-// theirFewRetries is ourFewRetries from the peer's side.
+// theirFewRetries is ourFewRetries with the peer sending.
 func theirFewRetries(t *testing.T, a *adapter, p *peer, f family, mem region) {
 	ended := 0
 	for range fewCouples {
@@ -86,8 +84,8 @@ func theirFewRetries(t *testing.T, a *adapter, p *peer, f family, mem region) {
 	t.Logf("of %d connections %d ended with their retries exceeded", fewCouples, ended)
 }
 
-// TestExcuse makes sure that an excuse ends a test and is counted, and that there
-// is none where a test has not been given one.
+// TestExcuse makes sure that an excuse ends a test and is counted, and that a test that has not been given one has
+// none.
 func TestExcuse(t *testing.T) {
 	var e excuse
 	for _, given := range []*excuse{&e, nil} {

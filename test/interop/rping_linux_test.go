@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// pings are the runs of rping: few of odd sizes around a packet, then the hundred
-// of the default and of the largest size.
+// pings are the runs of rping: a few of odd sizes around the packet size, then a hundred each of the default and the
+// largest size.
 var pings = []struct{ size, count int }{{64, 5}, {1023, 5}, {1024, 5}, {1025, 5}, {4097, 5}, {100, 100}, {65535, 100}}
 
-// testRping runs nd_rping against rping of rdma-core in both roles. Both check
-// the data of every ping.
+// testRping runs nd_rping against rping of rdma-core in both roles. Both check the data of every ping.
 func testRping(t *testing.T, g *guest) {
 	runRping(t, g, pings)
 	t.Run("attached", func(t *testing.T) {

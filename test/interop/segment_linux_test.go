@@ -26,7 +26,7 @@ type family struct {
 
 var families = []family{{"ipv4", ours.v4, theirs.v4}, {"ipv6", ours.v6, theirs.v6}}
 
-// command runs a program that must succeed and returns what it printed.
+// command runs a program that must succeed, and returns what it printed.
 func command(t testing.TB, words ...string) string {
 	t.Helper()
 	out, err := exec.Command(words[0], words[1:]...).CombinedOutput()
@@ -36,8 +36,8 @@ func command(t testing.TB, words ...string) string {
 	return string(out)
 }
 
-// segment makes the TAPs of a guest in this process's namespace: tap0, whose
-// address is SoftVPI's, carries RoCE; ctl0 carries the commands for the guest.
+// segment makes the TAPs of a guest in this process's namespace: tap0, which has SoftVPI's address, carries RoCE;
+// ctl0 carries the commands for the guest.
 func segment(t testing.TB, mtu int) {
 	t.Helper()
 	for _, step := range []string{
@@ -51,7 +51,7 @@ func segment(t testing.TB, mtu int) {
 	} {
 		command(t, strings.Fields(step)...)
 	}
-	// A container may have IPv6 off in new namespaces.
+	// In a container IPv6 may be off in new namespaces.
 	for _, f := range []string{"all", "tap0"} {
 		if err := os.WriteFile("/proc/sys/net/ipv6/conf/"+f+"/disable_ipv6", []byte("0"), 0); err != nil {
 			t.Fatal(err)

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// TestSoftRoCE runs everything on a segment of each MTU, and then checks the
-// capture of all that crossed it.
+// TestSoftRoCE runs everything on a segment of each MTU, and then checks the capture of all frames.
 func TestSoftRoCE(t *testing.T) {
 	site(t)
 	for _, mtu := range []int{1500, 9000} {
@@ -31,10 +30,9 @@ func TestSoftRoCE(t *testing.T) {
 	}
 }
 
-// checkCapture checks every packet of either side since the guest started, which
-// has ended, with two programs that are not ours: icrc.py computes the ICRC from
-// its definition and measures the frames, and tshark decodes them. It may keep the
-// capture under the name.
+// checkCapture checks every packet that either side sent before the guest ended, with two programs that are not ours:
+// icrc.py computes the ICRC from its definition and measures the frames, and tshark decodes them. The capture may be
+// kept under the name.
 func (g *guest) checkCapture(t *testing.T, name string) {
 	t.Helper()
 	out, err := exec.Command("python3", "icrc.py", fmt.Sprint(g.mtu), g.capture).CombinedOutput()
@@ -52,7 +50,7 @@ func (g *guest) checkCapture(t *testing.T, name string) {
 		command(t, "cp", g.capture, filepath.Join(dir, name+".pcap"))
 	}
 	args := []string{"-n", "-r", g.capture, "-Y", "udp.dstport == 4791 && (!infiniband.bth || _ws.malformed || _ws.short)"}
-	// tshark guesses what a SEND carries, and calls patterns of ours malformed.
+	// tshark guesses what a SEND contains, and would call our patterns malformed.
 	for _, p := range []string{"rpcordma", "smb_direct", "nvme-rdma", "lnet", "iser", "smc", "infiniband_sdp", "infiniband.eoib", "fcoib"} {
 		args = append(args, "--disable-protocol", p)
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// tool is a running softvpi program of this machine.
+// tool is a running softvpi program on this machine.
 type tool struct {
 	cmd  *exec.Cmd
 	name string
@@ -23,8 +23,7 @@ type tool struct {
 	err  error
 }
 
-// softvpi starts a tool: attached to the driver where one runs, else with an
-// adapter of its own.
+// softvpi starts a tool. It attaches to the driver if one runs; otherwise it has an adapter of its own.
 func (g *guest) softvpi(t testing.TB, args ...string) *tool {
 	t.Helper()
 	if g.driver == "" {
@@ -35,7 +34,7 @@ func (g *guest) softvpi(t testing.TB, args ...string) *tool {
 	return g.softvpiAs(t, args...)
 }
 
-// drive starts a driver with the adapters of the segment for as long as the test.
+// drive runs a driver with the adapters of the segment until the test ends.
 func (g *guest) drive(t testing.TB) {
 	t.Helper()
 	dir := t.TempDir()
@@ -49,7 +48,7 @@ func (g *guest) drive(t testing.TB) {
 	})
 }
 
-// softvpiAs starts the program with just these arguments.
+// softvpiAs starts the program with exactly these arguments.
 func (g *guest) softvpiAs(t testing.TB, args ...string) *tool {
 	t.Helper()
 	p := &tool{name: strings.Join(args, " "), done: make(chan struct{})}
@@ -95,7 +94,7 @@ func (p *tool) says(t testing.TB, what string) {
 	}
 }
 
-// ends waits for the tool and returns its error, nil for status 0.
+// ends waits until the tool ends, and returns its error; nil for status 0.
 func (p *tool) ends(t testing.TB, limit time.Duration) error {
 	t.Helper()
 	select {
@@ -124,7 +123,7 @@ func (g *guest) listens(t testing.TB) {
 	g.sh(t, `until [[ $(rdma res show cm_id) == *LISTEN* ]]; do sleep 0.05; done`)
 }
 
-// count fails the test unless text holds what this many times.
+// count fails the test unless text contains what so many times.
 func count(t testing.TB, name, text, what string, want int) {
 	t.Helper()
 	if n := strings.Count(text, what); n != want {

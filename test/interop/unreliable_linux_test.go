@@ -8,26 +8,25 @@ import (
 )
 
 const (
-	burstLength = 40 // messages of a burst
-	receives    = 60 // that wait for it: some messages may come twice
+	burstLength = 40 // messages in a burst
+	receives    = 60 // receives posted for it: some messages may arrive twice
 	slot        = 4096
-	quiet       = 300 * time.Millisecond // after which what has not arrived counts as lost
+	quiet       = 300 * time.Millisecond // a message that has not arrived after this counts as lost
 )
 
-// burst is a burst of messages under an impairment. Every other one is one packet,
-// the rest are several, where that can be.
+// burst is a burst of messages under an impairment. Every other message is one packet long; the others have several
+// packets, if possible.
 type burst struct {
 	impairment
 	c      *couple
 	mem    region
 	sizes  [burstLength]int
-	header int  // bytes that the receiver finds before the data
+	header int  // bytes in front of the data at the receiver
 	rxeUC  bool // the receiver is rxe's UC
-	writes bool // with RDMA writes; rxe's UC takes hardly any after one that lacks a packet
+	writes bool // with RDMA writes; after one that lacks a packet, rxe's UC accepts hardly any
 }
 
-// sizesOf are the lengths of the messages of a burst: the long ones have this many
-// packets.
+// sizesOf returns the lengths of the messages of a burst. The long ones have this many packets.
 func sizesOf(mtu, packets int) (n [burstLength]int) {
 	for k := range n {
 		if n[k] = mtu/2 + k; k%2 == 1 {
@@ -37,7 +36,7 @@ func sizesOf(mtu, packets int) (n [burstLength]int) {
 	return n
 }
 
-// single reports whether a message is one packet.
+// single reports whether a message is one packet long.
 func (b *burst) single(k int) bool { return b.sizes[k] < b.sizes[0]+burstLength }
 
 // unreliableUnder sends bursts over UC and UD, each way.
@@ -75,21 +74,19 @@ func unreliableUnder(t *testing.T, a *adapter, p *peer, f family, mem region, i 
 	})
 }
 
-// ours sends a burst to the peer and returns the numbers of the messages that
-// arrived, in their order, having checked their data; address completes the
-// requests.
+// ours sends a burst to the peer, checks the data of the messages that arrive, and returns their numbers in order of
+// arrival. address completes the requests.
 func (b *burst) ours(address func(*verbs.SendWR)) (arrived []int) {
 	b.c.us.t.Helper()
 	b.c.them.do("recv id=%d mr=%d len=%d wr=0 n=%d", b.c.id, b.mem.mr, slot, receives)
 	return b.send(verbs.OpSendImm, address, func(wr, k int) int { return wr * slot })
 }
 
-// ourWrites writes each message to a place of its own in the peer's memory, with
-// immediate data.
+// ourWrites writes each message to a place of its own in the peer's memory, with immediate data.
 func (b *burst) ourWrites() (arrived []int) {
 	b.c.us.t.Helper()
 	b.writes = true
-	// What stands there is no message's: the data of message k has the seed k.
+	// The initial contents are those of no message: the data of message k has the seed k.
 	b.c.them.do("fill mr=%d len=%d n=%d stride=%d seed=%d", b.mem.mr, slot, burstLength, slot, burstLength)
 	b.c.them.do("recv id=%d mr=%d len=0 wr=0 n=%d", b.c.id, b.mem.mr, receives)
 	address := func(w *verbs.SendWR) {
@@ -98,8 +95,8 @@ func (b *burst) ourWrites() (arrived []int) {
 	return b.send(verbs.OpWriteImm, address, func(wr, k int) int { return k * slot })
 }
 
-// send sends a burst to the peer, whose receives are posted, and takes what arrives.
-// place is where the data belongs of message k, which used receive wr.
+// send sends a burst to the peer, whose receives have been posted, and collects what arrives. place returns where the
+// data of message k belongs, which used receive wr.
 func (b *burst) send(op verbs.Opcode, address func(*verbs.SendWR), place func(wr, k int) int) (arrived []int) {
 	us, them := b.c.us, b.c.them
 	us.t.Helper()
@@ -123,7 +120,7 @@ func (b *burst) send(op verbs.Opcode, address func(*verbs.SendWR), place func(wr
 	return arrived
 }
 
-// theirs is ours from the peer's side.
+// theirs is ours with the peer sending.
 func (b *burst) theirs(how string, args ...any) (arrived []int) {
 	us := b.c.us
 	us.t.Helper()
@@ -139,8 +136,7 @@ func (b *burst) theirs(how string, args ...any) (arrived []int) {
 	return arrived
 }
 
-// theirWrites has the peer write each message to a place of its own, with
-// immediate data.
+// theirWrites has the peer write each message to a place of its own, with immediate data.
 func (b *burst) theirWrites() (arrived []int) {
 	us := b.c.us
 	us.t.Helper()
@@ -157,8 +153,8 @@ func (b *burst) theirWrites() (arrived []int) {
 	return arrived
 }
 
-// theySend has the peer send the burst with one command: place, length, data and
-// number change from one request to the next.
+// theySend has the peer send the burst by one command: place, length, data and number change from one request to the
+// next.
 func (b *burst) theySend(how string, args ...any) {
 	them := b.c.them
 	them.t.Helper()
@@ -172,8 +168,8 @@ func (b *burst) theySend(how string, args ...any) {
 	}
 }
 
-// arrivals takes the completions of a burst: those that are certain to come, and
-// then what comes before it is quiet.
+// arrivals collects the completions of a burst: first those that are certain to come, then what comes until it is
+// quiet.
 func (b *burst) arrivals() (list []verbs.WC) {
 	e := b.c.us
 	e.t.Helper()
@@ -196,10 +192,9 @@ func (b *burst) arrivals() (list []verbs.WC) {
 	}
 }
 
-// certain is how many messages arrive whatever happens: all where nothing is lost
-// and nothing comes out of turn, and of several packets those may break that a
-// duplicate comes between. Where a message lacks its end rxe drops the first packet
-// of the next one too.
+// certain returns how many messages arrive in any case. That is all of them if nothing is lost and nothing arrives
+// out of turn; but a message of several packets may be broken by a duplicate in between. If a message lacks its end,
+// rxe drops the first packet of the next one too.
 func (b *burst) certain() int {
 	disorder := b.duplicates() || b.reorders()
 	switch {
@@ -213,7 +208,7 @@ func (b *burst) certain() int {
 	return burstLength
 }
 
-// number returns which message of the burst a completion is of.
+// number returns to which message of the burst a completion belongs.
 func (b *burst) number(good bool, imm uint32, length int, w any) int {
 	t := b.c.us.t
 	t.Helper()
@@ -223,10 +218,10 @@ func (b *burst) number(good bool, imm uint32, length int, w any) int {
 	return int(imm)
 }
 
-// judge decides whether a burst may have arrived like this. A receiver of UC or UD
-// knows no message from before (IBA 9.8): one of one packet arrives as
-// often as that packet. One of several cannot, for no packet is duplicated in its
-// turn. The order is that of the packets; without reordering it is kept.
+// judge decides whether a burst may have arrived in this way. A receiver of UC or UD does not remember earlier
+// messages (IBA 9.8), so a message of one packet arrives as often as its packet does. One of several packets cannot
+// arrive twice, because none of its packets is duplicated in the right place. The order is that of the packets;
+// without reordering it is preserved.
 func (b *burst) judge(arrived []int) {
 	t := b.c.us.t
 	t.Helper()
@@ -246,13 +241,13 @@ func (b *burst) judge(arrived []int) {
 			singles += min(seen[k], 1)
 		}
 	}
-	// With the losses of these tests fewer than this is no bad luck any more.
+	// With the losses of these tests, fewer than this is no longer bad luck.
 	least := all
 	switch {
 	case b.certain() == 0:
 		least = 0
 	case b.rxeUC && b.writes && b.certain() == 1:
-		least = 0 // some message has come
+		least = 0 // some message must have arrived
 	case b.rxeUC && b.certain() == 1:
 		least = all / 6
 	case b.loses():

@@ -10,9 +10,9 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// TestPeerVanishes pulls the guest's plug under a connection: our request ends in
-// the error of the specification within the QP's own limit, and the guest that
-// boots in its place, with the same addresses, connects to the same adapter.
+// TestPeerVanishes pulls the guest's plug during a connection. Our request ends in the error of the specification
+// within the QP's own limit, and the guest that boots in its place, with the same addresses, connects to the same
+// adapter.
 func TestPeerVanishes(t *testing.T) {
 	site(t)
 	g := boot(t, 1500)
@@ -57,16 +57,15 @@ func TestPeerVanishes(t *testing.T) {
 	g.checkCapture(t, "returns")
 }
 
-// reach waits until this host has found the guest's link address. Until then it
-// answers what is sent there, also the ends of connections of before, with "host
-// unreachable", which ends the attempts to connect of that moment.
+// reach waits until this host has found the guest's link address. Until then the host answers what is sent there,
+// even for ends of earlier connections, with "host unreachable", and that would end attempts to connect.
 func reach(t *testing.T, f family) {
 	t.Helper()
 	c, err := net.Dial("udp", net.JoinHostPort(f.theirs.String(), "9"))
 	ok(t, err)
 	defer c.Close()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		_, _ = c.Write([]byte{0}) // an error is of one sent before
+		_, _ = c.Write([]byte{0}) // an error belongs to a datagram sent earlier
 		known, err := netlink.NeighList(0, netlink.FAMILY_V4)
 		ok(t, err)
 		for _, n := range known {
@@ -78,9 +77,8 @@ func reach(t *testing.T, f family) {
 	t.Fatalf("the guest at %v does not answer", f.theirs)
 }
 
-// TestWeVanish kills the process that a peer is connected to: the peer's request
-// ends in the error of the specification, and the next process at the same
-// address is served again.
+// TestWeVanish kills the process to which a peer is connected. The peer's request ends in the error of the
+// specification, and the next process at the same address is served again.
 func TestWeVanish(t *testing.T) {
 	site(t)
 	g := boot(t, 1500)

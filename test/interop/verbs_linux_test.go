@@ -17,8 +17,8 @@ import (
 // sizes of messages around the path MTU of either segment, and long ones.
 var sizes = []int{0, 1, 3, 1023, 1024, 1025, 4095, 4096, 4097, 65537, 1 << 20, 8 << 20}
 
-// testVerbs runs every operation of the RC service, each side once the initiator,
-// over connections that either side has set up.
+// testVerbs runs every operation of the RC service, with each side as the initiator, over connections set up by
+// either side.
 func testVerbs(t *testing.T, g *guest) {
 	for _, f := range families {
 		t.Run(f.name, func(t *testing.T) {
@@ -34,7 +34,7 @@ func testVerbs(t *testing.T, g *guest) {
 					c := way.connect(t, a, p, f, all, "")
 					long := sizes
 					if way.name == "theyconnect" {
-						long = []int{1025, 65537} // the wire is the same whoever connected
+						long = []int{1025, 65537} // the packets are the same whoever connected
 					}
 					for _, n := range long {
 						t.Run(fmt.Sprintf("ours/%d", n), func(t *testing.T) { ourMessages(t, c, mem, n) })
@@ -48,7 +48,7 @@ func testVerbs(t *testing.T, g *guest) {
 					t.Run("invalidate/theirs", func(t *testing.T) { theirInvalidate(t, c, mem) })
 					a.t, p.t = t, t
 					c.close()
-					// Using a key that is no longer good ends the connection.
+					// Using an invalid key ends the connection.
 					t.Run("invalidate/ours", func(t *testing.T) {
 						a.t, p.t = t, t
 						ourInvalidate(t, way.connect(t, a, p, f, all, ""), mem)
@@ -66,8 +66,8 @@ func testVerbs(t *testing.T, g *guest) {
 	}
 }
 
-// usedFrames checks that short packets went as Ethernet frames where the system has them, so that the capture tells
-// of them too.
+// usedFrames checks that short packets were sent as Ethernet frames, if the system supports that, so that the capture
+// includes frames.
 func usedFrames(t *testing.T, a *adapter, addr netip.Addr) {
 	ifi, err := net.InterfaceByName("tap0")
 	ok(t, err)
@@ -92,7 +92,7 @@ func usedFrames(t *testing.T, a *adapter, addr netip.Addr) {
 	}
 }
 
-// in makes the test of the couple t.
+// in makes t the test of the couple, and returns its ends.
 func (c *couple) in(t testing.TB) (*end, *peer) {
 	c.us.adapter.t, c.them.t = t, t
 	return c.us, c.them
@@ -254,9 +254,8 @@ const (
 	piece  = 3000
 )
 
-// ourQueue keeps many requests of every kind under way, more reads and atomics
-// than may be outstanding at a time: they complete in order, and a send that is
-// fenced carries what the read before it brought.
+// ourQueue keeps many requests of every kind in progress, with more reads and atomics than may be outstanding at a
+// time. They complete in order, and a fenced send contains what the read before it fetched.
 func ourQueue(t *testing.T, c *couple, mem region) {
 	us, them := c.in(t)
 	fill(us.mr.Bytes()[:queued*piece], 1)
@@ -286,7 +285,7 @@ func ourQueue(t *testing.T, c *couple, mem region) {
 	mem.check(6<<20, piece, 2)
 }
 
-// theirQueue is ourQueue from the peer's side.
+// theirQueue is ourQueue with the peer as the initiator.
 func theirQueue(t *testing.T, c *couple, mem region) {
 	us, them := c.in(t)
 	const n = queued / 3
@@ -319,8 +318,7 @@ func theirQueue(t *testing.T, c *couple, mem region) {
 	}
 }
 
-// gather sends from and receives into several pieces, whose borders are not those
-// of packets.
+// gather sends from and receives into several pieces, whose boundaries are not those of packets.
 func gather(t *testing.T, c *couple, mem region) {
 	us, them := c.in(t)
 	whole := make([]byte, 5000)
@@ -343,8 +341,8 @@ func gather(t *testing.T, c *couple, mem region) {
 	check(t, append(append(append([]byte(nil), b[10000]), b[20000:22499]...), b[30000:32500]...), 9)
 }
 
-// theirInvalidate binds a type 2 window of ours, which the peer writes through and
-// then invalidates with a send.
+// theirInvalidate binds a type 2 window of ours, through which the peer writes, and which it then invalidates by a
+// send.
 func theirInvalidate(t *testing.T, c *couple, mem region) {
 	us, them := c.in(t)
 	w, err := us.pd.AllocWindow(verbs.WindowType2)
@@ -364,8 +362,7 @@ func theirInvalidate(t *testing.T, c *couple, mem region) {
 	ok(t, w.Close())
 }
 
-// ourInvalidate is the same the other way round; after it the window's key is of no
-// more use.
+// ourInvalidate is the same the other way round; afterwards the window's key is no longer valid.
 func ourInvalidate(t *testing.T, c *couple, mem region) {
 	us, them := c.in(t)
 	key := uint32(them.do("bind id=%d mr=%d off=4096 len=4096 access=wr", c.id, mem.mr).num(t, "rkey"))

@@ -10,8 +10,7 @@ import (
 // limitedBuffer is the usual net.core.rmem_max of Linux.
 const limitedBuffer = 212992
 
-// Many QPs to one receiver whose socket has the usual receive buffer keep most of
-// the goodput of one.
+// Many QPs that send to one receiver, whose socket has the usual receive buffer, reach most of the goodput of one QP.
 func TestSmallReceiveBuffer(t *testing.T) {
 	counts := []int{1, 100}
 	if full() {
@@ -43,7 +42,7 @@ func TestSmallReceiveBuffer(t *testing.T) {
 	for _, n := range counts[1:] {
 		ratio := best[n] / best[1]
 		t.Logf("%d QPs: %.2f of the goodput of one", n, ratio)
-		if full() && ratio < 0.7 { // a matter of time, which a busy machine has not
+		if full() && ratio < 0.7 { // this takes processor time that a busy machine does not have
 			t.Errorf("%d QPs have %.2f Gbit/s, one has %.2f: ratio %.2f, want at least 0.7", n, best[n], best[1], ratio)
 		}
 	}
@@ -52,7 +51,7 @@ func TestSmallReceiveBuffer(t *testing.T) {
 	t.Logf("receiver: %d datagrams dropped for want of buffer, effective receive buffer %d bytes", c["Link receive buffer drops"], c["Link receive buffer"])
 }
 
-// pair connects all connections of two endpoints.
+// pair connects all connections of two endpoints, and returns the seconds it took.
 func pair(t testing.TB, listener, dialer *worker) (seconds float64) {
 	t.Helper()
 	var at string
@@ -62,7 +61,7 @@ func pair(t testing.TB, listener, dialer *worker) (seconds float64) {
 	return seconds
 }
 
-// effort is what a sender had to repeat.
+// effort counts what a sender had to repeat.
 type effort struct{ packets, timeouts, naks, resync, probes uint64 }
 
 func retransmissions(t testing.TB, w *worker) effort {

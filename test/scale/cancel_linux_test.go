@@ -15,9 +15,9 @@ import (
 	"github.com/softvpi/softvpi/nd"
 )
 
-// Calls that wait are cancelled at any moment, and objects are closed while others
-// use them: every call returns, with an error of the interface, and when all is
-// closed nothing is left (goroutines are counted when the tests end).
+// Waiting calls are cancelled at any moment, and objects are closed while others use them. Every call returns, with
+// an error of the interface, and when everything is closed nothing is left (goroutines are counted when the tests
+// end).
 func TestCancelAndCloseAtAnyMoment(t *testing.T) {
 	beside(t)
 	bed.Each(t, func(t *testing.T, b *bed.Bed) {
@@ -95,8 +95,7 @@ type ndEnd struct {
 	connector *nd.Connector
 }
 
-// life makes an end, connects it, sends and receives a little, and closes it,
-// while another goroutine interferes.
+// life creates an end, connects it, sends and receives a little, and closes it, while another goroutine interferes.
 func life(t *testing.T, r *rand.Rand, a *nd.Adapter, did *tally, connect func(context.Context, *ndEnd) error) {
 	did.lives.Add(1)
 	x, err := newNDEnd(a)
@@ -155,7 +154,7 @@ func newNDEnd(a *nd.Adapter) (x *ndEnd, err error) {
 	return x, err
 }
 
-// interfere does one of the things that nobody expects.
+// interfere does one of several unexpected things.
 func (x *ndEnd) interfere(t *testing.T, what int, cancel context.CancelFunc) {
 	switch what {
 	case 0:
@@ -175,7 +174,7 @@ func (x *ndEnd) interfere(t *testing.T, what int, cancel context.CancelFunc) {
 	}
 }
 
-// talk posts receives and sends and takes results for as long as that goes.
+// talk posts receives and sends and takes results for as long as that works.
 func (x *ndEnd) talk(ctx context.Context, r *rand.Rand, did *tally, note func(error) bool) {
 	for i := range 8 {
 		if !note(x.qp.Receive(uint64(i), []nd.SGE{x.mr.SGE(0, 1024)})) {
@@ -203,8 +202,7 @@ func (x *ndEnd) talk(ctx context.Context, r *rand.Rand, did *tally, note func(er
 	}
 }
 
-// close closes everything, in an order of its own each time; what another uses
-// comes after that.
+// close closes everything, each time in another order, but objects that others use after those.
 func (x *ndEnd) close(t *testing.T, r *rand.Rand) {
 	first := []func() error{x.connector.Close, x.qp.Close, x.mr.Close}
 	r.Shuffle(len(first), func(i, j int) { first[i], first[j] = first[j], first[i] })
@@ -215,7 +213,7 @@ func (x *ndEnd) close(t *testing.T, r *rand.Rand) {
 	}
 }
 
-// expected accepts errors of the interface.
+// expected accepts only errors of the interface.
 func expected(t *testing.T, err error) {
 	t.Helper()
 	var typed *nd.Error

@@ -2,7 +2,7 @@ package scale
 
 import "testing"
 
-// conversation is two workers that exchange mixed traffic.
+// conversation is mixed traffic between two workers.
 type conversation struct {
 	t    testing.TB
 	done chan struct{} // closed at its end
@@ -10,7 +10,7 @@ type conversation struct {
 	served int
 }
 
-// converse begins it: the client asks, the server answers until the last message.
+// converse starts a conversation: the client asks, and the server answers until the last message.
 func converse(t testing.TB, server, client *worker, a askArgs) *conversation {
 	c := &conversation{t: t, done: make(chan struct{})}
 	served := make(chan struct{})
@@ -30,7 +30,7 @@ func converse(t testing.TB, server, client *worker, a askArgs) *conversation {
 	return c
 }
 
-// end waits for it, and returns what was done: every message that was sent came.
+// end waits until the conversation ends and returns what was done. Every message sent must have arrived.
 func (c *conversation) end() asked {
 	c.t.Helper()
 	<-c.done

@@ -12,8 +12,7 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// endpoint is one side of many connections: QPs that share a completion queue
-// and a region.
+// endpoint is one side of many connections: QPs that share a completion queue and a memory region.
 type endpoint struct {
 	dev  *verbs.Device
 	cfg  endpointArgs
@@ -21,7 +20,7 @@ type endpoint struct {
 	cq   *verbs.CQ
 	mr   *verbs.MR
 	l    *verbs.Listener
-	done chan error // of the accepting goroutine
+	done chan error // result of the accepting goroutine
 
 	mu    sync.Mutex
 	conns []*conn
@@ -33,19 +32,19 @@ type conn struct {
 	id   *verbs.ID
 	addr uint64 // of the peer's region
 	rkey uint32
-	peer int // the number that the peer gave the connection
+	peer int // the connection's number at the peer
 }
 
-// endpointArgs size an endpoint.
+// endpointArgs are the sizes of an endpoint.
 type endpointArgs struct {
 	QPs      int
 	Depth    int // of the send and the receive queue
 	Memory   int // bytes of the region
 	Register bool
-	Receive  bool // post a receive of slot bytes for each queue entry
+	Receive  bool // post a receive of slot bytes for each entry of the queue
 }
 
-// slot is the size of the messages of rounds.
+// slot is the size of messages in rounds.
 const slot = 64
 
 func (p *program) endpoint(a endpointArgs) (_ struct{}, err error) {
@@ -71,7 +70,7 @@ func newEndpoint(dev *verbs.Device, a endpointArgs) (*endpoint, error) {
 	return e, err
 }
 
-// qp makes the QP of connection number n, with its receives.
+// qp creates the QP of connection number n, with its receives.
 func (e *endpoint) qp(n int) (*verbs.QP, error) {
 	q, err := e.pd.CreateQP(verbs.QPConfig{
 		SendCQ: e.cq, RecvCQ: e.cq, SendDepth: e.cfg.Depth, RecvDepth: e.cfg.Depth, Inline: slot, Context: uint64(n),
@@ -87,14 +86,13 @@ func (e *endpoint) qp(n int) (*verbs.QP, error) {
 	return q, nil
 }
 
-// receive is receive number i of connection n: into a slot of its own.
+// receive returns receive number i of connection n, into a slot of its own.
 func (e *endpoint) receive(n, i int) *verbs.RecvWR {
 	at := (n*e.cfg.Depth + i) * slot
 	return &verbs.RecvWR{ID: uint64(i), SGE: []verbs.SGE{e.mr.SGE(at, slot)}}
 }
 
-// param has as private data where the region is, its key and the number of the
-// connection.
+// param has as private data the address and key of the region, and the number of the connection.
 func (e *endpoint) param(n int) verbs.ConnParam {
 	b := binary.BigEndian.AppendUint64(nil, e.mr.RemoteAddr())
 	b = binary.BigEndian.AppendUint32(b, e.mr.RKey())
@@ -110,7 +108,7 @@ func (e *endpoint) add(q *verbs.QP, id *verbs.ID) {
 	e.mu.Unlock()
 }
 
-// connecting is how many connections are set up at a time.
+// connecting is how many connections are set up at the same time.
 const connecting = 64
 
 // listen accepts cfg.QPs connections in the background.
@@ -125,8 +123,7 @@ func (e *endpoint) listen() (netip.AddrPort, error) {
 	return l.Addr(), nil
 }
 
-// each does something for every connection, some at a time, and returns the
-// first error.
+// each does something for every connection, several at a time, and returns the first error.
 func (e *endpoint) each(f func(n int) error) error {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -180,10 +177,10 @@ func (e *endpoint) acceptOne(n int) error {
 	return nil
 }
 
-// accepted waits until all connections are there.
+// accepted waits until all connections are established.
 func (e *endpoint) accepted(struct{}) (struct{}, error) { return struct{}{}, <-e.done }
 
-// connect makes cfg.QPs connections and returns the seconds it took.
+// connect makes cfg.QPs connections, and returns the seconds it took.
 func (e *endpoint) connect(remote netip.AddrPort) (float64, error) {
 	e.conns = make([]*conn, e.cfg.QPs)
 	start := time.Now()
@@ -207,8 +204,7 @@ func (e *endpoint) connect(remote netip.AddrPort) (float64, error) {
 	return time.Since(start).Seconds(), err
 }
 
-// ended waits until every QP is in the error state and returns the seconds that
-// took.
+// ended waits until every QP is in the error state, and returns the seconds it took.
 func (e *endpoint) ended(a struct{ Seconds float64 }) (float64, error) {
 	start := time.Now()
 	for _, c := range e.conns {
@@ -244,11 +240,10 @@ func (e *endpoint) drop() error {
 	return errors.Join(errs...)
 }
 
-// place is where a packet for a QP goes: its number and the PSN that it expects
-// first.
+// place is where packets for a QP are sent: its number, and the PSN that it expects first.
 type place struct{ QPN, PSN uint32 }
 
-// places returns those of all connections.
+// places returns the places of all connections.
 func (e *endpoint) places() ([]place, error) {
 	var all []place
 	for _, c := range e.conns {
@@ -261,8 +256,8 @@ func (e *endpoint) places() ([]place, error) {
 	return all, nil
 }
 
-// loop connects the endpoint's QPs with each other over the adapter's own
-// address, and starts traffic without end on them.
+// loop connects the endpoint's QPs with each other through the adapter's own address, and starts endless traffic on
+// them.
 func (e *endpoint) loop() error {
 	at, err := e.listen()
 	if err != nil {

@@ -16,12 +16,12 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// maxGrowth is what an adapter under attack may take more, in bytes: the tables of
-// half-open connections and of datagrams are bounded.
+// maxGrowth is by how many bytes an adapter under attack may grow: the tables of half-open connections and of
+// datagrams are bounded.
 const maxGrowth = 128 << 20
 
-// An adapter that is sent whatever a network can send does not fall over and does
-// not grow without bound, and a connection beside it keeps its data intact.
+// An adapter that receives anything that a network can send survives and does not grow without bound, and the data of
+// a connection beside it stays intact.
 func TestHostilePackets(t *testing.T) {
 	beside(t)
 	t.Run("embedded", func(t *testing.T) {
@@ -44,14 +44,13 @@ func TestHostilePackets(t *testing.T) {
 	})
 }
 
-// underAttack attacks the adapter at addr, which belongs to target, while server
-// and client exchange mixed traffic through it. With a socket it is a driver that
-// is attacked there too.
+// underAttack attacks the adapter at addr, which belongs to target, while server and client exchange mixed traffic
+// through it. If socket is not empty, target is a driver, whose socket is attacked too.
 func underAttack(t *testing.T, target, server, client *worker, addr netip.Addr, socket string) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	// The decoy is a connection whose peer's address the attacker can use: anything
-	// may happen to it, and nothing to others.
+	// The attacker can use the address of the decoy's peer: anything may happen to the decoy connection, but
+	// nothing to others.
 	decoyAddr := bed.Addrs()[0]
 	decoy := spawn(t)
 	decoy.call(t, "open", openArgs{Addr: decoyAddr}, nil)
@@ -109,7 +108,7 @@ func underAttack(t *testing.T, target, server, client *worker, addr netip.Addr, 
 	if after.RSS > before.RSS+maxGrowth || after.FDs > before.FDs+sourcePorts+8 {
 		t.Errorf("before %v, after %v", before, after)
 	}
-	// It still connects and carries traffic.
+	// The adapter still accepts connections and carries traffic.
 	late := endpointArgs{QPs: 4, Depth: 2, Memory: 1 << 16, Receive: true}
 	server.call(t, "endpoint", late, nil)
 	client.call(t, "endpoint", late, nil)
@@ -120,17 +119,17 @@ func underAttack(t *testing.T, target, server, client *worker, addr netip.Addr, 
 // attack makes hostile packets for an adapter.
 type attack struct {
 	target  netip.Addr
-	port    uint16  // that a program listens at
-	decoys  []place // QPs whose peer's address is the attacker's too
-	others  []place // QPs of other people
+	port    uint16  // a program listens there
+	decoys  []place // QPs whose peer has the attacker's address
+	others  []place // QPs of others
 	rand    *rand.Rand
-	seeds   [][]byte // from the BTH to before the ICRC
-	history [][]byte // packets that were sent, to send them again
+	seeds   [][]byte // captured packets, from the BTH up to before the ICRC
+	history [][]byte // packets sent before, to be sent again
 	sent    int
 	scratch ib.ICRCScratch
 }
 
-// run sends until end, from the decoy's address and from a foreign one.
+// run sends until end, from the decoy's address and from another one.
 func (a *attack) run(t *testing.T, decoy netip.Addr, end time.Time) {
 	all, err := captures.All()
 	check(t, err)
@@ -156,12 +155,12 @@ func (a *attack) run(t *testing.T, decoy netip.Addr, end time.Time) {
 			i := a.rand.IntN(2)
 			a.send(t, from[i], a.packet(from[i].LocalAddr().(*net.UDPAddr).AddrPort().Addr(), i == 0))
 		}
-		time.Sleep(200 * time.Microsecond) // leaves some of the processor to the others
+		time.Sleep(200 * time.Microsecond) // leaves processor time to the others
 	}
 }
 
-// transportOf cuts the headers before the BTH and the ICRC off a captured frame;
-// nil where it is no RoCE v2 packet over IPv4.
+// transportOf strips the headers before the BTH, and the ICRC, from a captured frame. It returns nil if the frame is
+// not a RoCE v2 packet over IPv4.
 func transportOf(f []byte) []byte {
 	const ip, udp, bth = 14, 34, 42
 	if len(f) < bth+ib.BTHLen+4 || f[12] != 8 || f[13] != 0 || f[ip] != 0x45 || f[ip+9] != 17 || binary.BigEndian.Uint16(f[udp+2:]) != 4791 {
@@ -174,8 +173,8 @@ func transportOf(f []byte) []byte {
 	return f[bth : bth+n-8-4]
 }
 
-// packet makes a packet. With spoofed it will look as if it came from the decoys'
-// peer, and is not for the others.
+// packet makes a packet. If spoofed is set the packet appears to come from the decoys' peer, and must not be for the
+// others.
 func (a *attack) packet(from netip.Addr, spoofed bool) []byte {
 	r := a.rand
 	if len(a.history) > 0 && r.IntN(8) == 0 {
@@ -189,7 +188,7 @@ func (a *attack) packet(from netip.Addr, spoofed bool) []byte {
 		p = append(p, a.seeds[r.IntN(len(a.seeds))]...)
 		a.aim(p)
 	}
-	for range r.IntN(4) { // bits that flip
+	for range r.IntN(4) { // change bytes at random
 		if i := r.IntN(len(p)); i >= ib.BTHLen || i == 0 || i == 1 {
 			p[i] = byte(r.Uint32())
 		}
@@ -220,7 +219,7 @@ func (a *attack) isOther(qpn uint32) bool {
 	return false
 }
 
-// aim gives a packet a QP that exists, mostly, and sizes that cannot be.
+// aim gives a packet, usually, a QP that exists, and sometimes impossible sizes.
 func (a *attack) aim(p []byte) {
 	r := a.rand
 	var qpn uint32
@@ -242,12 +241,12 @@ func (a *attack) aim(p []byte) {
 		binary.BigEndian.PutUint32(p[ib.BTHLen+12:], []uint32{0, 1, 1 << 31, 1<<31 + 1, 0xffffffff}[r.IntN(5)])
 	}
 	if r.IntN(4) != 0 {
-		binary.BigEndian.PutUint32(p[8:], uint32(p[8])<<24|psn) // AckReq before it
+		binary.BigEndian.PutUint32(p[8:], uint32(p[8])<<24|psn) // keeps the AckReq bit
 	}
 }
 
-// management makes a datagram for QP1: requests that are never followed up,
-// and messages about connections that do not exist.
+// management makes a datagram for QP1: requests that are never followed up, and messages about connections that do
+// not exist.
 func (a *attack) management(from netip.Addr) []byte {
 	r := a.rand
 	q := mad.REQ{
@@ -259,7 +258,7 @@ func (a *attack) management(from netip.Addr) []byte {
 	}
 	copy(q.PrivateData[:], mad.IPHeader{Source: netip.AddrPortFrom(from, uint16(1+r.IntN(0xffff))), Destination: a.target}.Append(nil))
 	b := q.Append(nil)
-	if r.IntN(2) == 0 { // another message, of which only the header makes sense
+	if r.IntN(2) == 0 { // another type of message, of which only the header makes sense
 		binary.BigEndian.PutUint16(b[16:], uint16(0x10+r.IntN(0x12)))
 		for i := 24; i < len(b); i += 1 + r.IntN(16) {
 			b[i] = byte(r.Uint32())
@@ -272,7 +271,7 @@ func (a *attack) management(from netip.Addr) []byte {
 	return append(p, b...)
 }
 
-// send puts a good ICRC behind a packet, mostly, and sends it.
+// send appends an ICRC to a packet, usually a correct one, and sends it.
 func (a *attack) send(t *testing.T, c *net.UDPConn, p []byte) {
 	if p == nil {
 		return
@@ -303,7 +302,7 @@ func (a *attack) seal(b []byte, from netip.AddrPort) []byte {
 	return b
 }
 
-// junk talks nonsense to the driver's socket.
+// junk sends nonsense to the driver's socket.
 func junk(t *testing.T, socket string, r *rand.Rand, end time.Time) {
 	for time.Now().Before(end) {
 		c, err := net.Dial("unix", socket)
@@ -316,15 +315,14 @@ func junk(t *testing.T, socket string, r *rand.Rand, end time.Time) {
 			b[i] = byte(r.Uint32())
 		}
 		_ = c.SetDeadline(time.Now().Add(20 * time.Millisecond))
-		_, _ = c.Write(b) // it may hang up on us
+		_, _ = c.Write(b) // the driver may close the connection
 		_, _ = c.Read(b)
 		c.Close()
 		time.Sleep(2 * time.Millisecond)
 	}
 }
 
-// scribblers are programs that connect and then overwrite the rings they share
-// with the driver.
+// scribblers are programs that connect and then overwrite the rings that they share with the driver.
 func scribblers(t *testing.T, socket string, addr netip.Addr, seed uint64, end time.Time) {
 	for ; time.Now().Before(end); seed++ {
 		w, err := start(t)
@@ -342,7 +340,7 @@ func scribblers(t *testing.T, socket string, addr netip.Addr, seed uint64, end t
 			{"scribble", askArgs{Seconds: 0.3, Seed: seed}},
 		} {
 			if err := w.try(c.method, c.args, nil); err != nil {
-				if c.method != "scribble" { // which may well be the end of the program itself
+				if c.method != "scribble" { // scribbling may well crash the program itself
 					t.Errorf("scribbler: %v", err)
 				}
 				break

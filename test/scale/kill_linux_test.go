@@ -9,14 +9,14 @@ import (
 	"github.com/softvpi/softvpi/internal/bed"
 )
 
-// Programs that attach, connect, carry traffic and are killed in the middle of it
-// leave nothing in the driver, and their peers' QPs end in error.
+// Programs that attach, connect, carry traffic and are killed while doing so leave nothing in the driver, and their
+// peers' QPs end in error.
 func TestKilledPrograms(t *testing.T) {
 	kills := size(1000, 48)
 	for _, path := range []string{"auto", "wire"} {
 		t.Run(path, func(t *testing.T) {
 			d := startDriver(t, path)
-			killOne(t, d, 0) // what is made once is there from now on
+			killOne(t, d, 0) // so that everything that is made only once exists
 			d.settled(t)
 			before := measure()
 			started := time.Now()
@@ -54,30 +54,29 @@ func TestKilledPrograms(t *testing.T) {
 	}
 }
 
-// sourcePorts is how many sockets the adapters of a driver bind when connections
-// need them, and keep: a pool of 16 each.
+// sourcePorts is how many sockets the adapters of a driver bind when connections first need them, and then keep: a
+// pool of 16 each.
 const sourcePorts = 2 * 16
 
-// readAhead is what the engines keep for use again of the buffers, 64 KB each, that
-// they read other processes' memory ahead into: one for each request under way, of
-// which the four programs of a moment have at most 4 times 3 QPs times 4.
+// readAhead is the memory that the engines keep for reuse in buffers, 64 KB each, into which they read other
+// processes' memory ahead: one for each request in progress, of which the four programs at a time have at most 4
+// times 3 QPs times 4.
 const readAhead = 4 * 3 * 4 * 64 << 10
 
-// threadMaps is how many mappings a thread has under the race detector: its stack, its own
-// memory of malloc, and what the detector keeps of it. Others lie on Go's heap.
+// threadMaps is how many mappings a thread has under the race detector: its stack, malloc's memory for it, and the
+// detector's own. Other mappings are in Go's heap.
 const threadMaps = 8
 
-// within says that nothing grew but what the adapters bind once, what the engines
-// use again and the run time of Go keeps to itself, threads among it.
+// within checks that nothing has grown except what the adapters bind once, what the engines keep for reuse, and what
+// the Go runtime keeps, including threads.
 func (u usage) within(start usage) bool {
 	maps := start.Maps + 16 + threadMaps*max(u.Threads-start.Threads, 0)
 	return u.FDs <= start.FDs+sourcePorts && u.Goroutines <= start.Goroutines && u.Maps <= maps &&
 		u.Heap <= start.Heap+readAhead+2<<20 && u.RSS <= start.RSS+32<<20
 }
 
-// killOne has a program connect to another one, kills it in the middle of writes
-// and reads, and returns how long the peer's QPs took to end. Every other program
-// uses memory of its own heap rather than shared memory.
+// killOne has a program connect to another one, kills it amid writes and reads, and returns how long the peer's QPs
+// took to end. Every other program uses its own heap rather than shared memory.
 func killOne(t *testing.T, d *testDriver, n int) time.Duration {
 	survivor, victim := d.worker(t, 0), d.worker(t, 1)
 	if survivor == nil || victim == nil {
@@ -114,8 +113,8 @@ func killOne(t *testing.T, d *testDriver, n int) time.Duration {
 		}
 	}
 	victim.kill(t)
-	// Posted requests keep the survivor's QP busy: it ends by the disconnect that the
-	// driver sends for the dead, or when its requests are not answered in time.
+	// Posted requests keep the survivor's QP busy: it ends by the disconnect that the driver sends for the dead
+	// program, or because its requests are not answered in time.
 	if err := survivor.try("ended", struct{ Seconds float64 }{10}, &seconds); err != nil {
 		t.Errorf("kill %d: %v", n, err)
 	}
@@ -123,7 +122,7 @@ func killOne(t *testing.T, d *testDriver, n int) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// worker is attach for goroutines beside the test's own.
+// worker is attach, for goroutines other than the test's own.
 func (d *testDriver) worker(t *testing.T, side int) *worker {
 	w, err := start(t)
 	if err == nil {
@@ -136,7 +135,7 @@ func (d *testDriver) worker(t *testing.T, side int) *worker {
 	return w
 }
 
-// settled waits until no program is known and no object is left.
+// settled waits until the driver knows no program and has no object left.
 func (d *testDriver) settled(t *testing.T) {
 	t.Helper()
 	eventually(t, "programs and objects gone", func() bool {
@@ -152,8 +151,8 @@ func (d *testDriver) settled(t *testing.T) {
 	})
 }
 
-// A program that embeds its adapter and is killed cannot be taken leave of by
-// anybody: its peer finds out by its own retries, within their time-out.
+// If a program that embeds its adapter is killed, nobody can send a disconnect for it: its peer finds out by its own
+// retries, within their time-out.
 func TestKilledHost(t *testing.T) {
 	beside(t)
 	addrs := bed.Addrs()

@@ -7,8 +7,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain is also the start of the programs that the tests run as processes of
-// their own.
+// TestMain also runs the programs that tests start as processes of their own.
 func TestMain(m *testing.M) {
 	if os.Getenv(programVariable) != "" {
 		os.Exit(runProgram(os.Stdin, os.Stdout))
@@ -16,10 +15,10 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// full reports whether the sizes of the requirements are asked for.
+// full reports whether the sizes that the requirements name are asked for.
 func full() bool { return os.Getenv("SOFTVPI_SCALE") == "full" }
 
-// size is what the full run uses and what the default run does.
+// size returns the size for the full run, or that for the default run.
 func size(whole, reduced int) int {
 	if full() {
 		return whole
@@ -27,8 +26,7 @@ func size(whole, reduced int) int {
 	return reduced
 }
 
-// beside lets a test whose figures do not matter in the reduced run go on beside
-// others there.
+// beside lets a test run in parallel with others in the default run, where its figures do not matter.
 func beside(t *testing.T) {
 	if !full() {
 		t.Parallel()

@@ -11,17 +11,16 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/config"
 )
 
-// What an idle QP may cost besides its rings, and its connection with the peer's
-// names in the connection manager's tables. A small number of QPs does not show
-// it: the adapter's own memory is shared by them.
+// What an idle QP may cost in addition to its rings, and what its connection may cost in addition to the peer's names
+// in the connection manager's tables. A small number of QPs does not show it, because the adapter's own memory is
+// shared among them.
 const (
 	idleQP         = 2048
 	idleConnection = 1024
 )
 
-// Many connected QPs between two programs, with traffic on all of them at a time.
-// Ten times the connections may not cost more than three quarters of what they
-// carry together.
+// Many connected QPs between two programs, with traffic on all of them at the same time. Ten times as many
+// connections must together carry at least a quarter of what the fewer ones do.
 func TestManyConnections(t *testing.T) {
 	qps := size(10000, 400)
 	t.Run("embedded", func(t *testing.T) {
@@ -48,7 +47,7 @@ func TestManyConnections(t *testing.T) {
 	}
 }
 
-// connectMany connects the two programs qps times.
+// connectMany makes qps connections between the two programs.
 func connectMany(t *testing.T, server, client *worker, qps int) {
 	const depth = 2
 	args := endpointArgs{QPs: qps, Depth: depth, Memory: 2 * qps * depth * slot, Receive: true}
@@ -62,8 +61,7 @@ func connectMany(t *testing.T, server, client *worker, qps int) {
 	t.Logf("client: %.0f bytes of heap and %.0f of resident memory a connection", per(after.Heap, before.Heap, qps), per(after.RSS, before.RSS, qps))
 }
 
-// exchangeMany has every connection carry requests and answers, and fewer of them
-// to compare with.
+// exchangeMany has every connection carry requests and answers, and compares that with fewer connections.
 func exchangeMany(t *testing.T, server, client *worker, qps int) {
 	rates := map[int]float64{}
 	for n := qps; n >= 10; n /= 10 {
@@ -83,8 +81,8 @@ func exchangeMany(t *testing.T, server, client *worker, qps int) {
 
 func per(after, before uint64, n int) float64 { return (float64(after) - float64(before)) / float64(n) }
 
-// exchange has the client send requests on many connections, which the server
-// answers, both verifying, and returns the seconds it took.
+// exchange has the client send requests on many connections, which the server answers. Both verify the data. It
+// returns the seconds it took.
 func exchange(t *testing.T, server, client *worker, a roundArgs) (seconds float64) {
 	t.Helper()
 	var wg sync.WaitGroup
@@ -109,7 +107,7 @@ type testDriver struct {
 	addrs [2]netip.Addr
 }
 
-// startDriver starts a driver with two adapters whose connections take a path.
+// startDriver starts a driver with two adapters, between which connections take the given path.
 func startDriver(t testing.TB, path string) *testDriver {
 	t.Helper()
 	addrs, dir := bed.Addrs(), tempDir(t)

@@ -10,36 +10,35 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// Mixed traffic: every operation of RC, in random order and sizes, many at a time,
-// each checked against a model. The asking side knows what the serving side's
-// memory must hold; the serving side knows from the number of a message what it
-// must be.
+// Mixed traffic: every operation of RC, in random order and sizes, many at a time, each checked against a model. The
+// asking side knows what the serving side's memory must contain; the serving side derives from the number of a
+// message what it must be.
 
 const (
 	mixDepth   = 16
-	mixMessage = 64 << 10      // the longest
-	mixArea    = 128 << 10     // of the server's memory, for writes and reads
-	mixWords   = 8             // and behind it words for atomics
-	mixServed  = mixArea + 256 // with them
-	mixWindows = 32            // of the server, each for one send with invalidate
+	mixMessage = 64 << 10      // bytes of the longest message
+	mixArea    = 128 << 10     // bytes of the server's memory for writes and reads
+	mixWords   = 8             // words behind it, for atomics
+	mixServed  = mixArea + 256 // both together
+	mixWindows = 32            // windows of the server, each for one send with invalidate
 	mixEnd     = 0xffffffff    // immediate data of the last message
 )
 
-// mixedArgs sizes an endpoint for mixed traffic on so many connections.
+// mixedArgs returns the sizes of an endpoint for mixed traffic on this many connections.
 func mixedArgs(qps int) endpointArgs {
 	return endpointArgs{QPs: qps, Depth: mixDepth + mixWindows, Memory: qps * (mixDepth*mixMessage + mixServed)}
 }
 
-// servedAt is where the memory of connection n begins that its peer uses.
+// servedAt returns where the memory begins that the peer of connection n uses.
 func (e *endpoint) servedAt(n int) int { return e.cfg.QPs*mixDepth*mixMessage + n*mixServed }
 
-// buffer is local memory number i of connection n.
+// buffer returns local memory number i of connection n.
 func (e *endpoint) buffer(n, i, size int) (verbs.SGE, []byte) {
 	at := (n*mixDepth + i) * mixMessage
 	return e.mr.SGE(at, size), e.mr.Bytes()[at : at+size]
 }
 
-// message says what message seq of connection n is: its operation and length.
+// message returns what message seq of connection n is: its operation and length.
 func message(n int, seq uint32) (op verbs.Opcode, size int) {
 	r := rand.New(rand.NewPCG(uint64(n), uint64(seq)))
 	op = []verbs.Opcode{verbs.OpSend, verbs.OpSendImm, verbs.OpWriteImm, verbs.OpSendInvalidate}[r.IntN(4)]
@@ -56,7 +55,7 @@ func randomSize(r *rand.Rand) int {
 	return r.IntN(mixMessage + 1)
 }
 
-// content is the bytes of message seq of connection n.
+// content fills in the bytes of message seq of connection n.
 func content(b []byte, n int, seq uint32) {
 	x := uint64(n)<<32 | uint64(seq)
 	x = x*0x9e3779b97f4a7c15 + 1
@@ -68,8 +67,7 @@ func content(b []byte, n int, seq uint32) {
 	}
 }
 
-// serve answers mixed traffic on all connections until each has ended, and
-// returns how many messages came.
+// serve answers mixed traffic on all connections until each has ended, and returns how many messages arrived.
 func (e *endpoint) serve() (int, error) {
 	s := server{e: e, seq: make([]uint32, len(e.conns)), keys: make([][]uint32, len(e.conns))}
 	for n := range e.conns {
@@ -103,8 +101,8 @@ func (e *endpoint) serve() (int, error) {
 
 type server struct {
 	e     *endpoint
-	seq   []uint32   // messages that came, by connection
-	keys  [][]uint32 // of the windows that are bound still, in the order of their use
+	seq   []uint32   // messages received, by connection
+	keys  [][]uint32 // of the windows that are still bound, in the order of their use
 	total int
 }
 
@@ -131,17 +129,17 @@ func (s *server) offer(n int) error {
 		keys = binary.BigEndian.AppendUint32(keys, w.RKey())
 	}
 	at0 := e.servedAt(n)
-	copy(e.mr.Bytes()[at0:], keys) // the area is the peer's to write only after this
+	copy(e.mr.Bytes()[at0:], keys) // the peer writes to the area only after this
 	return q.PostSend(&verbs.SendWR{Op: verbs.OpSend, Flags: verbs.Signaled, SGE: []verbs.SGE{e.mr.SGE(at0, len(keys))}})
 }
 
-// take checks a message; last says that it was the connection's last.
+// take checks a message; last tells whether it was the connection's last.
 func (s *server) take(wc *verbs.WC) (last bool, err error) {
 	if wc.Status != verbs.Success {
 		return false, fmt.Errorf("%v of %v", wc.Status, wc.Op)
 	}
 	if wc.Flags&verbs.ReceiveSide == 0 {
-		return false, nil // the windows' keys were sent
+		return false, nil // completion of the send with the windows' keys
 	}
 	n := int(wc.Context)
 	if wc.Flags&verbs.WithImm != 0 && wc.Imm == mixEnd {
@@ -182,10 +180,10 @@ type askArgs struct {
 	Seed    uint64
 }
 
-// asked is what was done.
+// asked counts what was done.
 type asked struct{ Operations, Messages int }
 
-// ask carries on mixed traffic on all connections and checks all of it.
+// ask keeps up mixed traffic on all connections, and checks all of it.
 func (e *endpoint) ask(a askArgs) (asked, error) {
 	c := client{e: e, rand: rand.New(rand.NewPCG(a.Seed, 1))}
 	for n := range e.conns {
@@ -235,7 +233,7 @@ type client struct {
 	did         asked
 }
 
-// line is one connection with the model of what its server's memory holds.
+// line is one connection, with the model of what the server's memory for it contains.
 type line struct {
 	n       int
 	shadow  []byte
@@ -244,15 +242,15 @@ type line struct {
 	seq     uint32
 	window  *verbs.MW
 	bound   bool
-	pending []pending // in the order in which they were posted
-	reads   int       // of them, reads and atomics
+	pending []pending // in the order of posting
+	reads   int       // how many of them are reads and atomics
 }
 
 // pending is an operation that was posted.
 type pending struct {
 	op     verbs.Opcode
 	buffer int
-	want   []byte // what a read must find
+	want   []byte // what a read must return
 }
 
 // greet takes the keys of the server's windows and clears its memory.
@@ -303,7 +301,7 @@ func (c *client) post(l *line, i int) error {
 	return c.e.conns[l.n].qp.PostSend(&wr)
 }
 
-// fence keeps a write behind the reads before it, which may else find it.
+// fence keeps a write behind earlier reads, which otherwise might see it.
 func (l *line) fence() verbs.SendFlags {
 	if l.reads > 0 {
 		return verbs.Fence
@@ -311,7 +309,7 @@ func (l *line) fence() verbs.SendFlags {
 	return 0
 }
 
-// target chooses where in the server's area size bytes go.
+// target chooses where in the server's area size bytes are written or read.
 func (c *client) target(l *line, size int, wr *verbs.SendWR) int {
 	at := c.rand.IntN(mixArea - size + 1)
 	wr.RemoteAddr = c.remote(l) + uint64(at)
@@ -319,7 +317,7 @@ func (c *client) target(l *line, size int, wr *verbs.SendWR) int {
 	return at
 }
 
-// remote is where the server's memory for this connection begins.
+// remote returns where the server's memory for this connection begins.
 func (c *client) remote(l *line) uint64 {
 	k := c.e.conns[l.n]
 	return k.addr + uint64(c.e.servedAt(k.peer))
@@ -346,7 +344,7 @@ func (c *client) message(l *line, i int, wr *verbs.SendWR) {
 	c.did.Messages++
 }
 
-// local gives a request its local memory: inline now and then where it fits.
+// local gives a request its local memory, sometimes inline if it fits.
 func (c *client) local(l *line, i, size int, wr *verbs.SendWR) []byte {
 	sge, b := c.e.buffer(l.n, i, size)
 	if size > 0 && size <= slot && c.rand.IntN(2) == 0 {
@@ -405,7 +403,7 @@ func (c *client) bind(l *line, wr *verbs.SendWR) {
 	l.bound = !l.bound
 }
 
-// take checks a completion and posts another operation in its place.
+// take checks a completion, and posts another operation in its place.
 func (c *client) take(wc *verbs.WC, more bool) error {
 	l := c.lines[wc.Context]
 	p := l.pending[0]

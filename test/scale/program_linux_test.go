@@ -20,8 +20,7 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// programVariable makes the test binary a program that is told over its standard
-// input what to do.
+// programVariable makes the test binary a program that takes instructions from its standard input.
 const programVariable = "SOFTVPI_SCALE_PROGRAM"
 
 // program is the state of such a process.
@@ -29,7 +28,7 @@ type program struct {
 	host *verbs.Host
 	dev  *verbs.Device
 	peer *endpoint
-	// decoy is what methods with "decoy " before their name mean in place of peer.
+	// Methods named with the prefix "decoy " refer to decoy instead of peer.
 	decoy *endpoint
 
 	driver *driver.Driver
@@ -126,7 +125,7 @@ func (p *program) do(method string, args json.RawMessage) (any, error) {
 	return nil, fmt.Errorf("no method %q", method)
 }
 
-// decode calls f with its arguments.
+// decode calls f with its decoded arguments.
 func decode[A, R any](args json.RawMessage, f func(A) (R, error)) (any, error) {
 	var a A
 	if err := json.Unmarshal(args, &a); err != nil {
@@ -135,8 +134,7 @@ func decode[A, R any](args json.RawMessage, f func(A) (R, error)) (any, error) {
 	return f(a)
 }
 
-// openArgs says how a program reaches its adapter: through the driver at Socket,
-// or embedded where that is empty.
+// openArgs say how a program gets its adapter: from the driver at Socket, or embedded if Socket is empty.
 type openArgs struct {
 	Socket        string
 	Addr          netip.Addr
@@ -168,7 +166,7 @@ func (p *program) counters() (map[string]uint64, error) {
 	return m, err
 }
 
-// usage is what a process holds.
+// usage is what a process uses.
 type usage struct {
 	FDs, Maps, Threads, Goroutines int
 
@@ -176,7 +174,7 @@ type usage struct {
 	RSS  uint64 // bytes
 }
 
-// measure collects garbage and looks at this process.
+// measure collects garbage and measures this process.
 func measure() usage {
 	runtime.GC()
 	debug.FreeOSMemory()
@@ -187,7 +185,7 @@ func measure() usage {
 	return u
 }
 
-// usageOf looks at a process from outside; zero where it is gone.
+// usageOf measures a process from outside; the result is zero if it has ended.
 func usageOf(pid int) usage {
 	dir := "/proc/" + strconv.Itoa(pid)
 	var u usage

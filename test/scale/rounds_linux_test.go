@@ -8,12 +8,10 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// roundArgs ask for Rounds messages on each of the first QPs connections, every
-// one with a content of its own.
+// roundArgs ask for Rounds messages on each of the first QPs connections, all with different contents.
 type roundArgs struct{ QPs, Rounds int }
 
-// fill writes the content of message number r of connection n, as its sender
-// counts them.
+// fill writes the content of message number r of connection n, as numbered by its sender.
 func fill(b []byte, n, r int) {
 	seed := uint64(n)<<32 | uint64(r)
 	for i := 0; i < len(b); i += 8 {
@@ -23,15 +21,14 @@ func fill(b []byte, n, r int) {
 	binary.LittleEndian.PutUint32(b[4:], uint32(n))
 }
 
-// rounds sends requests on all connections, the next of each when the answer to
-// the one before has come, and returns the seconds until every answer was there.
-// Answers must hold the bytes of their request.
+// rounds sends requests on all connections, on each the next one when the answer to the last has arrived, and returns
+// the seconds until every answer was there. Answers must contain the bytes of their request.
 func (e *endpoint) rounds(a roundArgs) (float64, error) {
 	sent, got := make([]int, e.cfg.QPs), make([]int, e.cfg.QPs)
 	var full []int // connections whose queue had no room for the next request
 	next := func(n int) error {
 		if sent[n] == a.Rounds {
-			return nil // by one that found room before what waits in full
+			return nil // already sent by a later call that found room
 		}
 		fill(e.sendSlot(n, sent[n]%e.cfg.Depth), n, sent[n])
 		err := e.reply(n, sent[n]%e.cfg.Depth)
@@ -76,15 +73,14 @@ func (e *endpoint) rounds(a roundArgs) (float64, error) {
 	return time.Since(start).Seconds(), err
 }
 
-// received answers the requests of rounds with their own bytes and checks every
-// byte and the order.
+// received answers the requests of rounds with their own bytes, and checks every byte and the order.
 func (e *endpoint) received(a roundArgs) (struct{}, error) {
 	want := make([]byte, slot)
-	peer := make([]int, e.cfg.QPs) // the number that the peer gave the connection
+	peer := make([]int, e.cfg.QPs) // the connection's number at the peer
 	got := make([]int, e.cfg.QPs)
 	type answer struct{ n, slot int }
 	var full []answer
-	late := map[int]bool{} // connections of full: what comes behind waits too, though there be room by then
+	late := map[int]bool{} // connections in full: their later answers must wait too, even if there is room by then
 	send := func(r answer) error {
 		if !late[r.n] {
 			if err := e.reply(r.n, r.slot); !verbs.IsQueueFull(err) {
@@ -124,9 +120,8 @@ func (e *endpoint) received(a roundArgs) (struct{}, error) {
 	})
 }
 
-// messages takes so many messages, and calls again after each batch: that sends
-// what found no room before, and returns how much still finds none. The last
-// message may have come before there is room for its answer.
+// messages takes this many messages. After each batch it calls again, which sends what found no room before and
+// returns how much still waits, because the last message may arrive before there is room for its answer.
 func (e *endpoint) messages(left int, take func(*verbs.WC) error, again func() (int, error)) error {
 	wcs := make([]verbs.WC, 64)
 	for full := 0; left > 0 || full > 0; {
@@ -157,14 +152,13 @@ func (e *endpoint) messages(left int, take func(*verbs.WC) error, again func() (
 	return nil
 }
 
-// reply sends what stands in a send slot. It asks for a completion so that the
-// queue empties in order.
+// reply sends the contents of a send slot. It asks for a completion so that the queue empties in order.
 func (e *endpoint) reply(n, i int) error {
 	at := e.cfg.QPs*e.cfg.Depth*slot + (n*e.cfg.Depth+i)*slot
 	return e.conns[n].qp.PostSend(&verbs.SendWR{Op: verbs.OpSend, Flags: verbs.Signaled, SGE: []verbs.SGE{e.mr.SGE(at, slot)}})
 }
 
-// receiveSlot and sendSlot are the memory of message i of connection n.
+// receiveSlot and sendSlot return the memory of message i of connection n.
 func (e *endpoint) receiveSlot(n, i int) []byte {
 	at := (n*e.cfg.Depth + i) * slot
 	return e.mr.Bytes()[at : at+slot]

@@ -10,8 +10,8 @@ import (
 	"unsafe"
 )
 
-// scribble overwrites the rings that this process shares with the driver, again
-// and again for some time. The process is of no use after that.
+// scribble overwrites the rings that this process shares with the driver, again and again for some time. The process
+// is useless after that.
 func scribble(a askArgs) (int, error) {
 	f, err := os.Open("/proc/self/maps")
 	if err != nil {
@@ -38,7 +38,7 @@ func scribble(a askArgs) (int, error) {
 		m := shared[r.IntN(len(shared))]
 		at := r.IntN(len(m)/8) * 8
 		switch r.IntN(3) {
-		case 0: // a word of a header, or near one
+		case 0: // a word in a header, or near one
 			at &^= 63
 			fallthrough
 		case 1:
@@ -52,9 +52,9 @@ func scribble(a askArgs) (int, error) {
 	return n, nil
 }
 
-// mapped is the memory of a mapping.
+// mapped returns the memory of a mapping.
 func mapped(from, to uintptr) []byte {
-	// The kernel gave the addresses; no Go object lives there.
+	// The addresses are the kernel's; no Go object is there.
 	p := *(*unsafe.Pointer)(unsafe.Pointer(&from))
 	return unsafe.Slice((*byte)(p), to-from)
 }

@@ -8,9 +8,8 @@ import (
 	"github.com/softvpi/softvpi/internal/driver"
 )
 
-// Traffic of every operation between two programs of a driver, while the links
-// are impaired and the path changes under it: nothing is lost, reordered or
-// altered.
+// Traffic of every operation between two programs of a driver, while the links are impaired and the path changes
+// underneath: nothing is lost, reordered or altered.
 func TestMixedTrafficOverChangingLinks(t *testing.T) {
 	beside(t)
 	seed := rand.Uint64()
@@ -41,8 +40,8 @@ func TestMixedTrafficOverChangingLinks(t *testing.T) {
 	}
 }
 
-// change sets impairments and paths until the traffic is done: those of the
-// last fifth of the time are none, so that it ends soon.
+// change changes impairments and paths until the traffic is done. In the last fifth of the time there are no
+// impairments, so that the traffic ends soon.
 func (d *testDriver) change(t *testing.T, seed uint64, seconds float64, done <-chan struct{}) (changes int) {
 	admin := driver.NewAdmin(d.Config().Socket)
 	r := rand.New(rand.NewPCG(seed, 2))

@@ -9,10 +9,9 @@ import (
 	"github.com/softvpi/softvpi/internal/driver"
 )
 
-// Programs that are stopped again and again while they carry their requests out in
-// each other's memory lose and alter nothing, and hold up nobody but their peer: the
-// driver answers meanwhile, and takes connections of the stopped to the wire when it
-// is told to.
+// Programs that are stopped again and again, while they carry out their requests in each other's memory, lose and
+// alter nothing, and delay nobody but their peer: meanwhile the driver answers, and moves connections of stopped
+// programs to the wire when it is told to.
 func TestStoppedPrograms(t *testing.T) {
 	beside(t)
 	seed := rand.Uint64()

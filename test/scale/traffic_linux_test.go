@@ -8,14 +8,14 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// writeArgs ask for RDMA writes of Size bytes on the first QPs connections, with
-// Depth outstanding on each, for some seconds.
+// writeArgs ask for RDMA writes of Size bytes on the first QPs connections, with Depth outstanding on each, for some
+// seconds.
 type writeArgs struct {
 	QPs, Size, Depth int
 	Seconds          float64
 }
 
-// written is what came of it.
+// written is the result.
 type written struct {
 	Bytes   uint64
 	Seconds float64
@@ -74,7 +74,7 @@ func (e *endpoint) write(a writeArgs) (written, error) {
 	return w, nil
 }
 
-// next takes completions, waiting no longer than d.
+// next takes completions, waiting at most d.
 func (e *endpoint) next(wcs []verbs.WC, d time.Duration) (int, error) {
 	for range 100 {
 		if n, err := e.cq.Poll(wcs); n > 0 || err != nil {
@@ -86,8 +86,8 @@ func (e *endpoint) next(wcs []verbs.WC, d time.Duration) (int, error) {
 	return e.cq.Next(ctx, wcs)
 }
 
-// run starts writes, reads and sends without end on all connections and returns
-// when each has completed one. It is what a program does that is killed next.
+// run starts endless writes, reads and sends on all connections, and returns when each has completed one. Programs
+// that are about to be killed run it.
 func (e *endpoint) run(a struct{ Size int }) (struct{}, error) {
 	done := make(chan error, 1)
 	go func() {
@@ -125,7 +125,7 @@ func (e *endpoint) run(a struct{ Size int }) (struct{}, error) {
 				}
 				n := int(wcs[i].Context)
 				if n >= len(count) {
-					fail(fmt.Errorf("completion of connection %d", n)) // the rings were scribbled on
+					fail(fmt.Errorf("completion of connection %d", n)) // the rings were overwritten
 					return
 				}
 				if count[n]++; count[n] == 2 {

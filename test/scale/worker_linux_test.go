@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// worker is a program in a process of its own, seen from the test.
+// worker is the test's handle of a program in a process of its own.
 type worker struct {
 	cmd  *exec.Cmd
 	pipe *os.File
@@ -20,7 +20,7 @@ type worker struct {
 	dead bool
 }
 
-// request and answer are what goes over the pipes, one JSON value each way.
+// request and answer are exchanged over the pipes, as one JSON value each.
 type request struct {
 	Method string
 	Args   json.RawMessage
@@ -31,7 +31,7 @@ type answer struct {
 	Error  string          `json:",omitempty"`
 }
 
-// spawn starts a program; it ends with the test at the latest.
+// spawn starts a program, which is ended with the test at the latest.
 func spawn(t testing.TB) *worker {
 	t.Helper()
 	w, err := start(t)
@@ -39,7 +39,7 @@ func spawn(t testing.TB) *worker {
 	return w
 }
 
-// start is spawn for goroutines beside the test's own.
+// start is spawn, for goroutines other than the test's own.
 func start(t testing.TB) (*worker, error) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), programVariable+"=1")
@@ -88,7 +88,7 @@ func (w *worker) try(method string, args, result any) error {
 	return json.Unmarshal(a.Result, result)
 }
 
-// call is try for calls that must succeed.
+// call is try, for calls that must succeed.
 func (w *worker) call(t testing.TB, method string, args, result any) {
 	t.Helper()
 	check(t, w.try(method, args, result))
@@ -100,15 +100,15 @@ func (w *worker) kill(t testing.TB) {
 	if err := w.cmd.Process.Kill(); err != nil {
 		t.Error(err)
 	}
-	_ = w.cmd.Wait() // killed
+	_ = w.cmd.Wait() // the error is that it was killed
 	w.pipe.Close()
 	w.forget()
 }
 
-// forget gives the memory back: a test may run a thousand programs.
+// forget releases memory: a test may run a thousand programs.
 func (w *worker) forget() { w.cmd, w.pipe, w.in, w.out = nil, nil, nil, nil }
 
-// end lets the program finish: it does when its standard input is closed.
+// end closes the program's standard input, which makes it finish.
 func (w *worker) end(t testing.TB) {
 	if w.dead {
 		return
@@ -131,7 +131,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// tempDir is a directory with a name short enough for a socket's.
+// tempDir returns a directory whose name is short enough for a socket's.
 func tempDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "vpi")

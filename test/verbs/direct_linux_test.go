@@ -31,7 +31,7 @@ func exchangeProgram(t *testing.T) string {
 	return exe
 }
 
-// segments is b for programs whose memory, aligned to pages, lies in segments.
+// segments is b for programs whose page-aligned memory is allocated in segments.
 func (b *bench) segments(t *testing.T) *bench {
 	t.Helper()
 	c := b.under(t)
@@ -48,15 +48,15 @@ func (b *bench) segments(t *testing.T) *bench {
 
 // exchanger is one end of an exchange.
 type exchanger interface {
-	line() string   // where it is
-	join(at string) // connects to the peer at that line
-	joined()        // until it has
-	begin()         // when both have
-	wait() error    // until it has everything
-	leave()         // when both have
+	line() string   // its whereabouts
+	join(at string) // begins to connect to the peer whose line is at
+	joined()        // waits until it is connected
+	begin()         // begins the traffic; both must have joined
+	wait() error    // waits until it has done and received everything
+	leave()         // disconnects; both must have waited
 }
 
-// programEnd is an end that is a program of the C library.
+// programEnd is an end in a program of the C library.
 type programEnd struct {
 	p   *program
 	in  io.WriteCloser
@@ -113,8 +113,8 @@ func (e *programEnd) wait() error {
 
 func (e *programEnd) leave() { e.in.Close() }
 
-// start connects two ends and lets them begin. Both are connected first: a connection that is never at rest from its first
-// message on, sent before the peer was there, may stay on the wire.
+// start connects two ends and lets them begin. Both are connected before either begins: a connection that is never at
+// rest after a first message, sent before the peer was ready, may stay on the wire.
 func start(a, b exchanger) {
 	atA, atB := a.line(), b.line()
 	a.join(atB)
@@ -125,7 +125,7 @@ func start(a, b exchanger) {
 	b.begin()
 }
 
-// between runs an exchange of two ends to its end.
+// between runs an exchange between two ends until it is finished.
 func between(t *testing.T, a, b exchanger) {
 	t.Helper()
 	start(a, b)
@@ -142,8 +142,8 @@ func between(t *testing.T, a, b exchanger) {
 	b.leave()
 }
 
-// directMessages is how many messages programs that have ended carried out themselves: the driver counts them when it
-// takes a connection back.
+// directMessages returns how many messages programs that have ended carried out themselves; the driver counts them
+// when it takes a connection back.
 func (b *bench) directMessages() (n uint64) {
 	b.t.Helper()
 	b.settled()
@@ -170,7 +170,7 @@ func (b *bench) directMessages() (n uint64) {
 	return n
 }
 
-// end makes an end of an exchange at one of the adapters, where it runs.
+// end makes an end of an exchange at an adapter of the bench.
 func (b *bench) end(exe string, device int, seed uint32, args ...string) *programEnd {
 	b.t.Helper()
 	return b.exchange(append([]string{exe, fmt.Sprintf("softvpi%d", device), fmt.Sprint(seed), exchangeRequests}, args...)...)
@@ -178,8 +178,9 @@ func (b *bench) end(exe string, device int, seed uint32, args ...string) *progra
 
 const exchangeRequests = "30000"
 
-// Both ends use a connection in every way at once, and all data is what was sent: by programs of the C library and of
-// Go, polling and with events, with memory in segments and not, and when one goes on in a child. What can be goes directly.
+// Both ends use a connection in every way at once, and all data is as it was sent: between programs of the C library
+// and of Go, polling and with events, with memory in segments and elsewhere, and with a child that takes over. What
+// can go directly does.
 func TestExchange(t *testing.T) {
 	b := newBench(t)
 	exe := exchangeProgram(t)
@@ -187,10 +188,10 @@ func TestExchange(t *testing.T) {
 	t.Logf("seed %d", seed)
 	for _, c := range []struct {
 		name         string
-		a, b         []string // of the ends; nil: Go's
-		aOwn, bOwn   bool     // memory of the program's own alone
-		none         bool     // nothing can be direct
-		few          bool     // or only now and then
+		a, b         []string // arguments of the ends; nil: an end in Go
+		aOwn, bOwn   bool     // has only its own memory, no segments
+		none         bool     // nothing can go directly
+		few          bool     // or only some of it
 		aEnvironment []string
 	}{
 		{name: "C and C", a: []string{}, b: []string{}},
@@ -229,7 +230,7 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// Programs on the direct path are killed at any moment; their peers learn it, and others do not notice.
+// Programs on the direct path are killed at any moment; their peers are told, and others notice nothing.
 func TestKilledOnTheDirectPath(t *testing.T) {
 	b := newBench(t)
 	exe := exchangeProgram(t)
@@ -251,7 +252,7 @@ func TestKilledOnTheDirectPath(t *testing.T) {
 			start(victim, other)
 			time.Sleep(time.Duration(r.IntN(150)) * time.Millisecond)
 			victim.p.stop()
-			// It has learnt of that, or had all that it needs before.
+			// It has learned of the peer's end, or had everything that it needed before.
 			if err := other.wait(); err != nil && n%3 != 0 && !strings.Contains(err.Error(), "exchange: ") {
 				t.Error(err)
 			}
@@ -270,7 +271,7 @@ func TestKilledOnTheDirectPath(t *testing.T) {
 	b.settled()
 }
 
-// perftest's servers of bandwidth stay in RTR, as they only receive: their clients go directly all the same.
+// perftest's bandwidth servers stay in RTR, because they only receive; their clients go directly all the same.
 func TestPerftestGoesDirectly(t *testing.T) {
 	b := newBench(t)
 	for _, p := range []pair{

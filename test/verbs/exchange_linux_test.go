@@ -14,7 +14,7 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// What testdata/exchange.c has, in Go: what lies where, and how the bytes of a message are made.
+// The counterparts of testdata/exchange.c in Go: the layout of memory, and the contents of messages.
 const (
 	slot, most, window, places, receives = 20480, 20000, 8, 16, 8
 
@@ -100,7 +100,7 @@ type goEnd struct {
 	shared, heap *verbs.MR
 	me, peer     whereabouts
 	rand         *rand.Rand
-	failed       error // to connect
+	failed       error // why it could not connect
 	done         chan error
 
 	out                                 [window]goRequest
@@ -212,7 +212,7 @@ func (e *goEnd) run() error {
 	return nil
 }
 
-// turn posts something and takes what has completed.
+// turn posts something, and takes what has completed.
 func (e *goEnd) turn(ctx context.Context, requests uint64) error {
 	if e.requested-e.finished < window-1 && !e.ended {
 		kind := e.rand.IntN(kinds)
@@ -254,7 +254,7 @@ func (e *goEnd) completed(wc *verbs.WC) error {
 	return e.requestDone(wc)
 }
 
-// memory is a place in one of the regions.
+// memory returns a place in one of the regions.
 func (e *goEnd) memory(heap bool, shared, own int) (*verbs.MR, int) {
 	if heap {
 		return e.heap, own
@@ -262,8 +262,8 @@ func (e *goEnd) memory(heap bool, shared, own int) (*verbs.MR, int) {
 	return e.shared, shared
 }
 
-// inHeap tells whether something lies in memory of the program's own: in times every
-// fourth, then nothing for long.
+// inHeap tells whether a place is in the program's own memory: in every fourth block of 1024 numbers every fourth
+// place.
 func inHeap(number uint64) bool { return number/1024%4 == 0 && number%4 == 3 }
 
 func (e *goEnd) receivePlace(k uint64) (*verbs.MR, int) {

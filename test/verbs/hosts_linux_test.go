@@ -22,10 +22,10 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/config"
 )
 
-// driverVariable holds the configuration of the driver that the process is to be.
+// driverVariable holds a driver's configuration; a process in which it is set becomes that driver.
 const driverVariable = "SOFTVPI_TEST_DRIVER"
 
-// beDriver runs a driver until the input ends. It says when it is up.
+// beDriver runs a driver until its input ends. It prints a line when the driver is up.
 func beDriver(configuration string) int {
 	var cfg config.Config
 	err := json.Unmarshal([]byte(configuration), &cfg)
@@ -44,7 +44,7 @@ func beDriver(configuration string) int {
 	return 0
 }
 
-// within runs f in a network namespace; nil: in this one. Processes that f starts stay there.
+// within runs f in a network namespace, or for nil in this one. Processes that f starts stay there.
 func within(side *netns.NsHandle, f func()) {
 	if side == nil {
 		f()
@@ -53,7 +53,7 @@ func within(side *netns.NsHandle, f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // for good: the thread ends with the goroutine
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 		if netns.Set(*side) == nil {
 			f()
 		}
@@ -61,7 +61,7 @@ func within(side *netns.NsHandle, f func()) {
 	<-done
 }
 
-// hosts are two network namespaces with a veth pair between them, each with a driver of its own.
+// hosts returns two network namespaces joined by a veth pair, each with a driver of its own.
 func hosts(t *testing.T) (left, right *bench) {
 	t.Helper()
 	needLibraries(t)
@@ -84,7 +84,7 @@ func hosts(t *testing.T) (left, right *bench) {
 
 func address(side int) netip.Addr { return netip.AddrFrom4([4]byte{10, 77, 3, byte(1 + side)}) }
 
-// namespaces makes the two, which end with their last process.
+// namespaces creates the two, which disappear with their last process.
 func namespaces(t *testing.T) (sides [2]netns.NsHandle, err error) {
 	done := make(chan struct{})
 	go func() {
@@ -95,7 +95,7 @@ func namespaces(t *testing.T) (sides [2]netns.NsHandle, err error) {
 				return
 			}
 		}
-		err = connect(sides) // in the second
+		err = connect(sides) // the thread is in the second one
 	}()
 	<-done
 	for i := range sides {
@@ -104,7 +104,7 @@ func namespaces(t *testing.T) (sides [2]netns.NsHandle, err error) {
 	return sides, err
 }
 
-// connect makes the link from the second side, where the thread is.
+// connect makes the link from the second side, in which the thread is.
 func connect(sides [2]netns.NsHandle) error {
 	link := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "v1", MTU: 4500}, PeerName: "v0", PeerMTU: 4500}
 	if err := netlink.LinkAdd(link); err != nil {
@@ -178,9 +178,9 @@ func startIn(t *testing.T, side *netns.NsHandle, cfg config.Config) {
 	}
 }
 
-// Programs of two hosts, each with a driver, over Ethernet: all that also run on one.
+// Programs on two hosts, each with a driver, over Ethernet: all that run on one host.
 func TestTwoHosts(t *testing.T) {
-	t.Parallel() // it waits, most of the time
+	t.Parallel() // it spends most of its time waiting
 	left, right := hosts(t)
 	both := [2]netip.Addr{left.addrs[0], right.addrs[0]}
 	left.addrs, right.addrs = both, both
@@ -200,14 +200,15 @@ func TestTwoHosts(t *testing.T) {
 	}
 }
 
-// apart is p for two hosts, whose only adapter is softvpi0.
+// apart adapts p to two hosts, whose only adapter is softvpi0.
 func (p pair) apart() pair {
 	words := strings.NewReplacer("softvpi1", "softvpi0", "127.0.0.1", "ADDR0")
 	p.server, p.client = words.Replace(p.server), words.Replace(p.client)
 	return p
 }
 
-// Where no neighbour answers, no address is resolved: the event of Linux, at its time, which is the program's (2 s in rping).
+// If no neighbour answers, no address is resolved: the event is that of Linux, after the program's own time limit (2
+// s in rping).
 func TestNoNeighbour(t *testing.T) {
 	left, _ := hosts(t)
 	left.need("rping")

@@ -16,8 +16,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// newFabricBench is a driver with two adapters whose ports are InfiniBand's, on a fabric of its own. path is that of the
-// adapters: with wire every packet goes through the fabric.
+// newFabricBench starts a driver with two adapters that have InfiniBand ports, on a fabric of its own. path is the
+// adapters' path; with wire every packet goes through the fabric.
 func newFabricBench(t *testing.T, path string) *bench {
 	t.Helper()
 	needLibraries(t)
@@ -28,7 +28,7 @@ func newFabricBench(t *testing.T, path string) *bench {
 	return benchOf(t, cfg)
 }
 
-// byLID is what programs do that have no GID to name: the options that name one are left out.
+// byLID leaves out the options that name a GID, so that programs address each other by LID.
 func byLID(pairs []pair) (out []pair) {
 	gid := regexp.MustCompile(` -(g|x) 0`)
 	for _, p := range pairs {
@@ -38,7 +38,7 @@ func byLID(pairs []pair) (out []pair) {
 	return out
 }
 
-// A port of a fabric is shown as one: its LID, its subnet manager, its partition, no RoCE.
+// A port on a fabric is shown as such: its LID, its subnet manager, its partition, no RoCE.
 func TestFabricDevices(t *testing.T) {
 	b := newFabricBench(t, "")
 	b.need("ibv_devinfo")
@@ -54,7 +54,8 @@ func TestFabricDevices(t *testing.T) {
 	}
 }
 
-// Programs name a peer by its LID alone, or by LID and GID with a GRH in every packet, beside the fabric and through it.
+// Programs address a peer by its LID alone, or by LID and GID with a GRH in every packet; bypassing the fabric and
+// through it.
 func TestFabricPingPong(t *testing.T) {
 	for _, path := range []string{"", "wire"} {
 		b := newFabricBench(t, path)
@@ -63,17 +64,18 @@ func TestFabricPingPong(t *testing.T) {
 	}
 }
 
-// The programs of librdmacm: addresses are found, paths asked for and groups joined at the subnet administration.
+// The programs of librdmacm: addresses are resolved, paths requested and groups joined through subnet administration.
 func TestFabricConnectionManager(t *testing.T) {
 	for _, path := range []string{"", "wire"} {
 		newFabricBench(t, path).talkAll(t, managed())
 	}
 }
 
-// perftest takes such ports as they are, without an index of a GID.
+// perftest uses such ports without being given the index of a GID.
 func TestFabricPerftest(t *testing.T) { newFabricBench(t, "wire").talkAll(t, byLID(perftests())) }
 
-// newFabricHosts are two drivers with an adapter each on one fabric, which the first of them runs: every packet goes through it.
+// newFabricHosts starts two drivers with one adapter each on one fabric, which the first driver runs: every packet
+// goes through it.
 func newFabricHosts(t *testing.T, sm config.SubnetManager) (left, right *bench) {
 	t.Helper()
 	needLibraries(t)
@@ -110,7 +112,7 @@ func newFabricHosts(t *testing.T, sm config.SubnetManager) (left, right *bench) 
 	return left, right
 }
 
-// Programs of two drivers on one fabric: all that run over two adapters of one.
+// Programs of two drivers on one fabric: all that run over two adapters of one driver.
 func TestFabricTwoDrivers(t *testing.T) {
 	left, right := newFabricHosts(t, config.SubnetManager{})
 	for _, group := range []struct {
@@ -127,7 +129,7 @@ func TestFabricTwoDrivers(t *testing.T) {
 	}
 }
 
-// Programs take the service level that they are told, also where a port has several LIDs.
+// Programs use the service level that they are given, even if a port has several LIDs.
 func TestFabricServiceLevels(t *testing.T) {
 	left, right := newFabricHosts(t, config.SubnetManager{LMC: 2})
 	for _, p := range []pair{

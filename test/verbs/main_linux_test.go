@@ -21,10 +21,10 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/clib"
 )
 
-// patience is how long a program may take; none takes more than six seconds on a quiet machine.
+// patience is how long a program may take; on a quiet machine none takes more than six seconds.
 const patience = 2 * time.Minute
 
-// TestMain builds the libraries once, in a directory of its own.
+// TestMain builds the libraries once, into a directory of its own.
 func TestMain(m *testing.M) {
 	if c := os.Getenv(driverVariable); c != "" {
 		os.Exit(beDriver(c))
@@ -45,7 +45,7 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// libraries are where they were built, or why they were not.
+// libraries says where they were built, or why they were not.
 var libraries struct{ dir, missing string }
 
 func build(dir string) (missing string) {
@@ -57,19 +57,19 @@ func build(dir string) (missing string) {
 	for _, what := range []string{"../../clib", "../../clib/preload"} {
 		if out, err := exec.Command("make", "-s", "-C", what, "OUT="+dir).CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "%s", out)
-			return "" // dir stays empty: the tests fail
+			return "" // dir stays empty, so the tests fail
 		}
 	}
 	return ""
 }
 
-// bench is a driver with two adapters, and the environment of programs that use them.
+// bench is a driver with two adapters, and the environment for programs that use them.
 type bench struct {
 	t      *testing.T
 	socket string
 	addrs  [2]netip.Addr
 	env    []string
-	side   *netns.NsHandle // where programs run; nil: here
+	side   *netns.NsHandle // where programs run; nil: in this namespace
 }
 
 func newBench(t *testing.T) *bench {
@@ -92,7 +92,7 @@ func needLibraries(t *testing.T) {
 	}
 }
 
-// benchOf is the bench of a driver that runs.
+// benchOf returns the bench of a running driver.
 func benchOf(t *testing.T, cfg config.Config) *bench {
 	t.Helper()
 	settings, err := clib.Settings(libraries.dir, cfg.Socket, clib.Preload)
@@ -111,14 +111,14 @@ func benchOf(t *testing.T, cfg config.Config) *bench {
 	return b
 }
 
-// under is b for a subtest.
+// under returns b for a subtest.
 func (b *bench) under(t *testing.T) *bench {
 	c := *b
 	c.t = t
 	return &c
 }
 
-// need skips the test where a program is not installed.
+// need skips the test if a program is not installed.
 func (b *bench) need(programs ...string) {
 	b.t.Helper()
 	for _, p := range programs {
@@ -128,13 +128,13 @@ func (b *bench) need(programs ...string) {
 	}
 }
 
-// expand puts addresses and a port into the words of a command: ADDR0, ADDR1, PORT.
+// expand replaces ADDR0, ADDR1 and PORT in the words of a command.
 func (b *bench) expand(command, port string) []string {
 	r := strings.NewReplacer("ADDR0", b.addrs[0].String(), "ADDR1", b.addrs[1].String(), "PORT", port)
 	return strings.Fields(r.Replace(command))
 }
 
-// program is one that runs.
+// program is a running program.
 type program struct {
 	args []string
 	cmd  *exec.Cmd
@@ -143,7 +143,7 @@ type program struct {
 	err  error
 }
 
-// output is what a program says, as it says it.
+// output is a program's output so far.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -161,13 +161,13 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// start runs a program until the test ends at the latest.
+// start runs a program, until the test ends at the latest.
 func (b *bench) start(env []string, args ...string) *program {
 	b.t.Helper()
 	return b.startAs(func(*exec.Cmd) {}, env, args...)
 }
 
-// startAs is start for a command that is adapted first.
+// startAs is start with a function that adapts the command first.
 func (b *bench) startAs(adapt func(*exec.Cmd), env []string, args ...string) *program {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
@@ -207,7 +207,7 @@ func (p *program) stop() {
 	<-p.done
 }
 
-// succeeded fails the test where a program did not end with status 0.
+// succeeded fails the test if a program did not exit with status 0.
 func (b *bench) succeeded(p *program) {
 	b.t.Helper()
 	<-p.done
@@ -216,7 +216,7 @@ func (b *bench) succeeded(p *program) {
 	}
 }
 
-// run runs a program to its end.
+// run runs a program until it ends, and returns its output.
 func (b *bench) run(env []string, args ...string) string {
 	b.t.Helper()
 	p := b.start(env, args...)

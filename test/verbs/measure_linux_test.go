@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// measured is a pair of perftest, whose last row is of size bytes and n iterations.
+// measured is a pair of perftest whose last row must report size bytes and n iterations.
 func measured(command string, size, n int) pair {
 	command += " -F -p PORT"
 	return pair{name: command, server: command + " -d softvpi0", client: command + " -d softvpi1 127.0.0.1",
 		says: fmt.Sprintf(`(?m)^ *%d +%d +[0-9.]+`, size, n)}
 }
 
-// connected is one that connects by the connection manager.
+// connected is such a pair that connects through the connection manager.
 func connected(command string, size, n int) pair {
 	p := measured(command+" -R", size, n)
 	p.server, p.client = strings.TrimSuffix(p.server, " -d softvpi0"), strings.Replace(p.client, " -d softvpi1 127.0.0.1", " ADDR0", 1)
 	return p
 }
 
-// perftest measures; here its iterations are counted.
+// perftest measures; this test only counts its iterations.
 func TestPerftest(t *testing.T) { newBench(t).talkAll(t, append(perftests(), toGroup())) }
 
-// toGroup sends to a multicast group, and has to say so.
+// toGroup sends to a multicast group, with the option that perftest needs for it.
 func toGroup() pair {
 	p := measured("ib_send_bw -x 0 -n 200 -c UD -s 512 -g -M 0:0:0:0:0:0:0:0:0:0:255:255:239:1:2:3", 512, 200)
 	p.says = `(?s)MultiCast runs on UD!.*` + p.says
@@ -33,7 +33,7 @@ func toGroup() pair {
 }
 
 func perftests() []pair {
-	const page = 65536 // the size that programs of bandwidth send by themselves
+	const page = 65536 // the size that bandwidth programs use by default
 	return []pair{
 		measured("ib_send_bw -x 0 -n 200", page, 200),
 		measured("ib_send_lat -x 0 -n 200", 2, 200),
@@ -54,7 +54,7 @@ func perftests() []pair {
 		measured("ib_read_bw -x 0 -n 200 -b -e", page, 200),
 		measured("ib_send_bw -x 0 -n 200 -q 2 --use-srq", page, 400),
 		// Inline, events, moderation, lists of requests.
-		measured("ib_send_lat -x 0 -n 3000 -e", 2, 3000), // one channel for both CQs, each of one entry
+		measured("ib_send_lat -x 0 -n 3000 -e", 2, 3000), // one channel for both CQs, of one entry each
 		measured("ib_send_lat -x 0 -n 200 -I 200 -s 128", 128, 200),
 		measured("ib_write_bw -x 0 -n 200 -I 64 -s 64", 64, 200),
 		measured("ib_read_lat -x 0 -n 200 -e", 2, 200),
@@ -76,13 +76,13 @@ func perftests() []pair {
 
 // All sizes, from 2 bytes to 8 MB.
 func TestPerftestSizes(t *testing.T) {
-	t.Parallel() // it waits for its own TCP, most of the time
+	t.Parallel() // it spends most of its time waiting for its own TCP connection
 	newBench(t).talk(sizes())
 }
 
 func sizes() pair { return measured("ib_send_bw -x 0 -n 5 -a", 8<<20, 5) }
 
-// What no adapter offers is refused, and the programs say so.
+// What no adapter supports is refused, and the programs report it.
 func TestRefused(t *testing.T) {
 	b := newBench(t)
 	for _, c := range []struct{ command, says string }{
@@ -120,10 +120,10 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// qperf takes a second for each test; those that it cannot connect by the connection manager (uc_, ud_) need LIDs, which
-// no RoCE device has.
+// qperf takes a second for each test. Tests that it cannot connect through the connection manager (uc_, ud_) need
+// LIDs, which RoCE devices do not have.
 func TestQperf(t *testing.T) {
-	t.Parallel() // it waits, most of the time
+	t.Parallel() // it spends most of its time waiting
 	b := newBench(t)
 	for _, p := range qperfs() {
 		t.Run(p.name, func(t *testing.T) {
@@ -153,10 +153,10 @@ func qperfs() (pairs []pair) {
 	return pairs
 }
 
-// fio's engine writes, reads and sends; whoever receives needs as many receives as there are messages, as fio asks for no
-// retries where there is none.
+// fio's engine writes, reads and sends. The receiver needs as many receives as there are messages, because fio asks
+// for no retries if there is none.
 func TestFio(t *testing.T) {
-	t.Parallel() // it waits, most of the time
+	t.Parallel() // it spends most of its time waiting
 	newBench(t).talkAll(t, fios())
 }
 

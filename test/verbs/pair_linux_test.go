@@ -15,13 +15,13 @@ type pair struct {
 	name           string
 	server, client string
 	env            []string
-	says           string // a regular expression for what the client prints; empty: nothing special
+	says           string // a regular expression that the client's output matches; empty: any
 	server2        string // the same for the server
-	endless        bool   // the server goes on after the client has left
-	not            string // why it does not run yet
+	endless        bool   // the server keeps running after the client has ended
+	not            string // why the pair does not run yet
 }
 
-// port is a TCP port that nobody listens at, and an RDMA port likewise.
+// port returns a TCP port at which nobody listens, nor at the same RDMA port.
 func port(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "0.0.0.0:0")
@@ -32,12 +32,12 @@ func port(t *testing.T) string {
 	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
 }
 
-// listens says whether somebody listens at a TCP port, where the program runs.
+// listens tells whether somebody listens at a TCP port in the program's namespace.
 func (p *program) listens(port string) bool {
 	var n int
 	fmt.Sscan(port, &n)
 	for _, file := range []string{"tcp", "tcp6"} {
-		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", p.cmd.Process.Pid, file)) // it may have ended
+		b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", p.cmd.Process.Pid, file)) // the program may have ended
 		if regexp.MustCompile(fmt.Sprintf(`(?m)^ *\d+: [0-9A-F]+:%04X [0-9A-F]+:0000 0A `, n)).Match(b) {
 			return true
 		}
@@ -45,13 +45,13 @@ func (p *program) listens(port string) bool {
 	return false
 }
 
-// attempts is how often a client tries to find its server: those of the connection manager are seen by nobody else.
+// attempts is how often a client looks for its server: listeners of the connection manager cannot be seen by others.
 const attempts = 40
 
 // talk runs a pair. A client that comes before its server fails, and is run again.
 func (b *bench) talk(p pair) { b.talkTo(b, p) }
 
-// talkTo runs the server of a pair on b and its client on another bench.
+// talkTo runs the server of a pair on b, and its client on another bench.
 func (b *bench) talkTo(other *bench, p pair) {
 	b.t.Helper()
 	if p.not != "" {
@@ -81,24 +81,26 @@ func (b *bench) talkTo(other *bench, p pair) {
 	}
 }
 
-// early is what a client of perftest -R prints that asked for its second connection before its server listened for it:
-// nothing between the two keeps that order. Its server has taken the first connection and is lost for another client.
+// early matches what a client of perftest -R prints that asked for its second connection before its server listened
+// for it: nothing between the two keeps that order. The server has taken the first connection, and is useless to
+// another client.
 var early = regexp.MustCompile(`Event: RDMA_CM_EVENT_REJECTED; error: 8\.`)
 
-// untimed is what programs of perftest print that have found no frequency of the processor's counter, because they were
-// interrupted while they looked for it: their figures are infinite then.
+// untimed matches what programs of perftest print that could not measure the frequency of the processor's counter,
+// because they were interrupted while measuring: their figures are infinite then.
 var untimed = regexp.MustCompile(`Correlation coefficient r\^2: [0-9.]+ <`)
 
-// rematches is how often a pair is run anew whose client was early, or had no time: on a busy machine that may happen several times in turn.
+// rematches is how often a pair is run again because its client was early or untimed. On a busy machine that may
+// happen several times in a row.
 const rematches = 8
 
-// meeting is a client at its end, with what those before it printed that did not find the server.
+// meeting is a client that has ended, with the output of earlier ones that did not find the server.
 type meeting struct {
 	*program
 	met string
 }
 
-// meet starts the server of a pair, and its client until it finds the server.
+// meet starts the server of a pair, and runs its client until one finds the server.
 func (b *bench) meet(other *bench, p pair) (s *program, c meeting) {
 	b.t.Helper()
 	at := port(b.t)

@@ -69,7 +69,7 @@ func managed() []pair {
 	}
 }
 
-// Members of a multicast group hear what one of them sends.
+// All members of a multicast group receive what one of them sends.
 func TestMulticast(t *testing.T) {
 	b := newBench(t)
 	b.need("mckey", "stdbuf")
@@ -85,7 +85,7 @@ func TestMulticast(t *testing.T) {
 	}
 }
 
-// Programs that wait for asynchronous events see an adapter go and come.
+// Programs that wait for asynchronous events see an adapter go away and come back.
 func TestAsyncWatch(t *testing.T) {
 	b := newBench(t)
 	b.need("ibv_asyncwatch", "stdbuf")
@@ -103,7 +103,7 @@ func TestAsyncWatch(t *testing.T) {
 	}
 }
 
-// waitFor waits until a program has said something.
+// waitFor waits until a program has printed something.
 func waitFor(t *testing.T, p *program, text string) {
 	t.Helper()
 	for end := time.Now().Add(patience); !strings.Contains(p.out.String(), text); time.Sleep(5 * time.Millisecond) {

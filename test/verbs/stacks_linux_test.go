@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// UCX looks for devices in /dev and /sys, which the preloaded library shows to it.
+// UCX looks for devices in /dev and /sys, where the preloaded library makes them appear.
 func TestUCX(t *testing.T) {
 	b := newBench(t)
 	b.need("ucx_info", "ucx_perftest")
@@ -31,7 +31,7 @@ func ucxs() []pair {
 	}
 }
 
-// UCX connects through librdmacm as well, and io_demo checks its data then.
+// UCX connects through librdmacm as well; io_demo then checks its data.
 func TestUCXConnections(t *testing.T) { newBench(t).talkAll(t, demos()) }
 
 func demos() []pair {
@@ -70,13 +70,13 @@ func fabrics() []pair {
 	}
 }
 
-// Two ranks pass a number around, and add theirs.
+// Two ranks pass a number around, and add up their own.
 func TestMPI(t *testing.T) {
 	b := newBench(t)
 	b.ring("--oversubscribe")
 }
 
-// The same with a rank on each of two hosts.
+// The same with one rank on each of two hosts.
 func TestMPITwoHosts(t *testing.T) {
 	left, right := hosts(t)
 	left.need("nsenter", "unshare", "hostname")
@@ -88,7 +88,7 @@ func TestMPITwoHosts(t *testing.T) {
 	left.ring("--mca", "plm_rsh_agent", agent, "-host", left.addrs[0].String()+","+right.addrs[0].String())
 }
 
-// ring runs two ranks, placed as the options of mpirun say.
+// ring runs two ranks, placed according to the options of mpirun.
 func (b *bench) ring(options ...string) {
 	b.t.Helper()
 	b.need("mpicc", "mpirun")

@@ -13,11 +13,11 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 )
 
-// stressFor is how long programs are killed, or scribble, while others run.
+// stressFor is how long programs are killed, or overwrite their rings, while others run.
 const stressFor = 3 * time.Second
 
-// beside runs programs that check their data, again and again, three times at least, until it is told to stop; every one has
-// to succeed.
+// beside runs programs that check their data, again and again, at least three times, until it is told to stop. Every
+// one has to succeed.
 func (b *bench) beside(stop *atomic.Bool) (rounds int) {
 	b.t.Helper()
 	for (!stop.Load() || rounds < 3) && !b.t.Failed() {
@@ -27,7 +27,7 @@ func (b *bench) beside(stop *atomic.Bool) (rounds int) {
 	return rounds
 }
 
-// settled waits until the driver has nothing left of the programs that ended.
+// settled waits until the driver has nothing left of programs that have ended.
 func (b *bench) settled() {
 	b.t.Helper()
 	admin := api.NewClient(b.socket)
@@ -51,7 +51,7 @@ func (b *bench) settled() {
 	}
 }
 
-// Programs are killed at any moment, and others do not notice.
+// Programs are killed at any moment, and others notice nothing.
 func TestKilledPrograms(t *testing.T) {
 	b := newBench(t)
 	b.need("ibv_rc_pingpong", "ib_send_bw", "rping")
@@ -90,8 +90,8 @@ func TestKilledPrograms(t *testing.T) {
 	b.settled()
 }
 
-// Programs that work as others do, and then write noise over their rings, indexes that were never reached and requests
-// that make no sense, harm nobody else.
+// Programs that first behave like any other, and then write into their rings noise, indexes that were never reached
+// or requests that make no sense, harm nobody else.
 func TestHostilePrograms(t *testing.T) {
 	b := newBench(t)
 	b.need("ibv_rc_pingpong")

@@ -21,10 +21,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// patience bounds the wait for something that a page is to show: the tests end with it only where they fail.
+// patience limits the wait for something that a page has to show; only a failing test waits so long.
 const patience = 15 * time.Second
 
-// chromium finds a browser of the family.
+// chromium finds a browser of the Chromium family.
 func chromium(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome", "headless_shell"} {
@@ -36,19 +36,19 @@ func chromium(t *testing.T) string {
 	return ""
 }
 
-// tab is a page in a browser, with what went wrong in it.
+// tab is a page in a browser, and records what goes wrong in it.
 type tab struct {
 	t         *testing.T
 	ctx       context.Context
 	downloads string // directory
 
 	mu       sync.Mutex
-	host     string // that may be asked
+	host     string // the only host that may be asked
 	wrong    []string
-	refusals map[string]int // answers with an error that the test asks for, by path
-	asked    map[string]int // requests by path
+	refusals map[string]int // error answers that the test expects, by path
+	asked    map[string]int // number of requests, by path
 	names    map[string]string
-	ended    map[string]string // names of the files of ended downloads by the names that the pages gave
+	ended    map[string]string // by the name that the page gave a download: the name of the finished file
 }
 
 // open starts a browser with a profile of its own.
@@ -60,7 +60,7 @@ func open(t *testing.T, path string) *tab {
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true),
 	}
 	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
-	// What chromedp complains of are events of the protocol that are newer than it is.
+	// chromedp would complain of protocol events that are newer than itself.
 	ctx, stop := chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {}))
 	b := &tab{t: t, ctx: ctx, downloads: t.TempDir(), refusals: map[string]int{}, asked: map[string]int{}, names: map[string]string{}, ended: map[string]string{}}
 	t.Cleanup(func() {
@@ -77,7 +77,7 @@ func open(t *testing.T, path string) *tab {
 	return b
 }
 
-// heard takes down what the browser reports. Violations of the Content-Security-Policy come as entries of the log.
+// heard records what the browser reports. Violations of the Content-Security-Policy are reported as log entries.
 func (b *tab) heard(event any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -124,21 +124,21 @@ func (b *tab) entry(e *cdplog.Entry) {
 	b.wrong = append(b.wrong, fmt.Sprintf("log: %s: %s (%s)", e.Source, e.Text, e.URL))
 }
 
-// refused says that the next answer at a path is an error.
+// refused announces that the next answer at a path is an error.
 func (b *tab) refused(path string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.refusals[path]++
 }
 
-// requests is how often a path was asked for.
+// requests returns how often a path was requested.
 func (b *tab) requests(path string) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.asked[path]
 }
 
-// faults takes what went wrong so far.
+// faults returns what has gone wrong so far, and forgets it.
 func (b *tab) faults() (all []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -153,7 +153,7 @@ func (b *tab) do(actions ...chromedp.Action) {
 	}
 }
 
-// try runs actions within a time: an element may be replaced while they look for it.
+// try runs actions within a time limit: an element may be replaced while they look for it.
 func (b *tab) try(within time.Duration, actions ...chromedp.Action) error {
 	ctx, cancel := context.WithTimeout(b.ctx, within)
 	defer cancel()
@@ -173,7 +173,7 @@ func (b *tab) follow(link string) {
 	b.do(chromedp.Navigate(link))
 }
 
-// holds waits until an expression of the page is true.
+// holds waits until an expression is true in the page.
 func (b *tab) holds(expression string) {
 	b.t.Helper()
 	var err error
@@ -188,13 +188,13 @@ func (b *tab) holds(expression string) {
 	b.t.Fatalf("never true: %s (%v)\n%s\nwrong: %q", expression, err, text, b.faults())
 }
 
-// shows waits until an element holds a text.
+// shows waits until an element contains a text.
 func (b *tab) shows(selector, text string) {
 	b.t.Helper()
 	b.holds(fmt.Sprintf("[...document.querySelectorAll(%s)].some((e) => e.textContent.includes(%s))", strconv.Quote(selector), strconv.Quote(text)))
 }
 
-// click clicks with the mouse on what is there.
+// click clicks on an element with the mouse.
 func (b *tab) click(selector string) {
 	b.t.Helper()
 	b.holds("document.querySelector(" + strconv.Quote(selector) + ") !== null")
@@ -207,14 +207,14 @@ func (b *tab) click(selector string) {
 	b.t.Fatalf("click on %s: %v; wrong: %q", selector, err, b.faults())
 }
 
-// write replaces the text of a field by keys.
+// write replaces the text of a field by typing.
 func (b *tab) write(selector, text string) {
 	b.t.Helper()
 	b.holds(fmt.Sprintf("(() => { const e = document.querySelector(%s); e?.select(); return e !== null; })()", strconv.Quote(selector)))
 	b.do(chromedp.SendKeys(selector, text, chromedp.ByQuery))
 }
 
-// choose chooses an option by its text.
+// choose selects an option by its text.
 func (b *tab) choose(selector, text string) {
 	b.t.Helper()
 	b.holds(fmt.Sprintf(`(() => {
@@ -226,14 +226,14 @@ func (b *tab) choose(selector, text string) {
 	})()`, strconv.Quote(selector), strconv.Quote(text)))
 }
 
-// texts are those of all elements that a selector finds.
+// texts returns the texts of all elements that a selector finds.
 func (b *tab) texts(selector string) (all []string) {
 	b.t.Helper()
 	b.do(chromedp.Evaluate(fmt.Sprintf("[...document.querySelectorAll(%s)].map((e) => e.textContent.trim())", strconv.Quote(selector)), &all))
 	return all
 }
 
-// downloaded waits for the end of a download whose name has an ending, and reads the file.
+// downloaded waits for the end of a download whose name ends with ending, and reads the file.
 func (b *tab) downloaded(ending string) []byte {
 	b.t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {

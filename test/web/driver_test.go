@@ -15,14 +15,15 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// The adapters of the driver: two pairs with traffic, one of which goes past the wire, and one for what ends connections.
+// The adapters of the driver: two pairs with traffic, one of which bypasses the wire, and one adapter for tests that
+// end connections.
 const (
 	here, there = "here", "there"
 	left, right = "left", "right"
 	spare       = "spare"
 )
 
-// running starts a driver and returns its socket and the addresses of its adapters.
+// running starts a driver, and returns its socket and the addresses of its adapters.
 func running(t *testing.T) (socket string, at map[string]netip.Addr) {
 	t.Helper()
 	var adapters []config.Adapter
@@ -45,7 +46,7 @@ func running(t *testing.T) (socket string, at map[string]netip.Addr) {
 	return cfg.Socket, at
 }
 
-// traffic has two programs that are attached to the driver exchange messages until the test ends.
+// traffic has two attached programs exchange messages until the test ends.
 func traffic(t *testing.T, socket string, from, to netip.Addr) {
 	t.Helper()
 	open := func(addr netip.Addr) *nd.Adapter {
@@ -53,7 +54,7 @@ func traffic(t *testing.T, socket string, from, to netip.Addr) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = p.Close() }) // with connections that are still open
+		t.Cleanup(func() { _ = p.Close() }) // its connections are still open
 		a, err := p.OpenAdapterAt(addr)
 		if err != nil {
 			t.Fatal(err)
@@ -79,7 +80,7 @@ func traffic(t *testing.T, socket string, from, to netip.Addr) {
 	wait.Go(func() { _, _ = io.Copy(peer, peer) }) // until the connection is closed
 	wait.Go(func() {
 		message := make([]byte, 2000)
-		for ; ; time.Sleep(2 * time.Millisecond) { // leaves the processors to the browser
+		for ; ; time.Sleep(2 * time.Millisecond) { // leaves processor time to the browser
 			_, err := conn.Write(message)
 			if err == nil {
 				_, err = io.ReadFull(conn, message)
@@ -102,7 +103,7 @@ func traffic(t *testing.T, socket string, from, to netip.Addr) {
 	})
 }
 
-// idle has a program that is attached to the driver hold queue pairs which do nothing, until the test ends.
+// idle has an attached program hold queue pairs that do nothing, until the test ends.
 func idle(t *testing.T, socket string, at netip.Addr, n int) {
 	t.Helper()
 	must := func(err error) {
@@ -113,7 +114,7 @@ func idle(t *testing.T, socket string, at netip.Addr, n int) {
 	}
 	h, err := verbs.Open(t.Context(), verbs.Options{Mode: verbs.Attached, Socket: socket, Name: "idle"})
 	must(err)
-	t.Cleanup(func() { _ = h.Close() }) // with what it still has
+	t.Cleanup(func() { _ = h.Close() }) // with everything it still has
 	d, err := h.DeviceByAddr(at)
 	must(err)
 	pd, err := d.AllocPD()

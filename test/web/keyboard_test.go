@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// everyPage are the pages and tabs.
+// everyPage lists the pages and tabs.
 var everyPage = []string{
 	"/web/", "/web/adapters/" + left, "/web/adapters/" + spare + "/advanced", "/web/adapters/" + left + "/performance", "/web/adapters/" + left + "/port",
 	"/web/counters", "/web/connections", "/web/events", "/web/capture", "/web/adapters/nobody",
@@ -25,8 +25,8 @@ func (b *tab) visit(path string) {
 	b.holds(`document.readyState === "complete"`)
 }
 
-// watchFocus takes down where the focus goes: the place in the document, and whether a ring shows it. Of a group of
-// radio buttons one takes the focus.
+// watchFocus records where the focus goes: the position in the document, and whether a ring shows it. In a group of
+// radio buttons only one takes the focus.
 const watchFocus = `
 window.places = [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, summary, [tabindex='0']")].filter((e) =>
 	!e.disabled && e.checkVisibility() && !(e.type === "radio" && !e.checked));
@@ -39,8 +39,8 @@ document.addEventListener("focusin", (e) => {
 });
 places.length`
 
-// keyboard goes over every page with the tab key: it comes to everything that can be used, in the order of the page, and
-// shows where it is.
+// keyboard goes over every page with the tab key. It must reach everything that can be used, in the order of the
+// page, and show where it is.
 func keyboard(t *testing.T, b *tab) {
 	for _, path := range everyPage {
 		if path == "/web/adapters/nobody" {
@@ -48,7 +48,7 @@ func keyboard(t *testing.T, b *tab) {
 		}
 		b.visit(path)
 		if path == "/web/counters" {
-			b.holds(`document.querySelectorAll("#chosen button").length === 2`) // the script is done with its table
+			b.holds(`document.querySelectorAll("#chosen button").length === 2`) // the script has finished its table
 		}
 		var n int
 		b.do(chromedp.Evaluate(watchFocus, &n))
@@ -90,7 +90,7 @@ func (b *tab) reach(selector string) {
 
 func (b *tab) press(keys string) { b.do(chromedp.KeyEvent(keys)) }
 
-// byKeyboard does what can be done with the pages, without a mouse.
+// byKeyboard does without a mouse what can be done with the pages.
 func byKeyboard(t *testing.T, b *tab) {
 	b.visit("/web/")
 	b.press(kb.Tab + kb.Enter) // the link that skips the navigation
@@ -99,7 +99,7 @@ func byKeyboard(t *testing.T, b *tab) {
 	b.press(kb.Enter)
 	b.shows("h1", left)
 
-	// What ends connections asks first, and takes the focus back when it is called off.
+	// What ends connections asks first, and gives the focus back when it is cancelled.
 	b.reach(`button[name=enable]`)
 	b.press(kb.Enter)
 	b.shows("dialog[open]", "Disable "+left+"? Its 1 queue pairs end.")
@@ -111,7 +111,7 @@ func byKeyboard(t *testing.T, b *tab) {
 	b.press("ReceiveBuffers")
 	b.shows("#filter-count", "1 of ")
 	b.reach(`[id="key-*ReceiveBuffers"] input[name=value]`)
-	b.press("2048" + kb.Enter) // the tab key selects what is in the field
+	b.press("2048" + kb.Enter) // the tab key has selected the contents of the field
 	b.shows(".notice", "*ReceiveBuffers is 2048 now.")
 	b.reach(`[id="key-*ReceiveBuffers"] button[name=default]`)
 	b.press(kb.Enter)
@@ -172,10 +172,10 @@ func byKeyboard(t *testing.T, b *tab) {
 	}
 }
 
-// phoneWidth and phoneHeight are a small phone's, in CSS pixels.
+// phoneWidth and phoneHeight are those of a small phone, in CSS pixels.
 const phoneWidth, phoneHeight = 360, 740
 
-// outside are what of a page reaches beyond the screen of a phone, or is too small for a finger (WCAG 2.2, 2.5.8).
+// outside lists what in a page reaches beyond a phone's screen, or is too small for a finger (WCAG 2.2, 2.5.8).
 const outside = `[
 	...(document.documentElement.scrollWidth > innerWidth ? ["the page is " + document.documentElement.scrollWidth + " wide"] : []),
 	...[...document.querySelectorAll("nav a, button, input, select, main table.rows td, main table.rows th, svg, .card, dd")].filter((e) => {
@@ -188,7 +188,8 @@ const outside = `[
 	}).map((e) => "too small: " + e.outerHTML.slice(0, 120)),
 ]`
 
-// phone looks at every page on a small screen: nothing reaches beyond it, and each cell of a table says what it is.
+// phone visits every page on a small screen: nothing may reach beyond it, and each cell of a table must say what it
+// is.
 func phone(t *testing.T, b *tab) {
 	b.do(chromedp.EmulateViewport(phoneWidth, phoneHeight, chromedp.EmulateMobile, chromedp.EmulateTouch))
 	defer func() {

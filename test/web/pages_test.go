@@ -18,8 +18,8 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 )
 
-// Every page of the device manager works in a browser, against a driver with traffic, without an error of a script,
-// a violation of the Content-Security-Policy or a request to elsewhere.
+// Every page of the device manager works in a browser, with a driver that has traffic, without an error in a script,
+// a violation of the Content-Security-Policy, or a request to another host.
 func TestPages(t *testing.T) {
 	path := chromium(t)
 	socket, at := running(t)
@@ -32,7 +32,7 @@ func TestPages(t *testing.T) {
 	}
 	b := open(t, path)
 	b.follow(link.URL)
-	b.shows("h1", "Devices of") // where the link leads on to
+	b.shows("h1", "Devices of") // the page to which the link redirects
 	for _, page := range []struct {
 		name string
 		test func(*testing.T, *tab)
@@ -62,19 +62,19 @@ func TestPages(t *testing.T) {
 				t.Error(fault)
 			}
 		}) {
-			return // the next would begin elsewhere
+			return // the next one would not start in the right place
 		}
 	}
 }
 
-// page goes to a page by the navigation.
+// page goes to a page through the navigation.
 func (b *tab) page(name string) {
 	b.t.Helper()
 	b.click(`header nav a[href="/web/` + name + `"]`)
 	b.holds(`document.readyState === "complete" && location.pathname === "/web/` + name + `"`)
 }
 
-// adapter goes to an adapter by the tree, and to one of its tabs.
+// adapter goes to an adapter through the tree, and to one of its tabs.
 func (b *tab) adapter(name, tab string) {
 	b.t.Helper()
 	b.click(`aside a[href="/web/adapters/` + name + `"]`)
@@ -112,7 +112,7 @@ func information(t *testing.T, b *tab) {
 	b.shows("dd", "rate=200M")
 	sent := `[...document.querySelectorAll("#information dt")].find((e) => e.textContent === "Sent").nextElementSibling.textContent`
 	b.do(chromedp.Evaluate("window.before = "+sent, nil))
-	b.holds(sent + " !== window.before") // the page keeps itself up to date
+	b.holds(sent + " !== window.before") // the page updates itself
 	b.click(`a[href$="/information.txt"]`)
 	if text := string(b.downloaded(".txt")); !strings.Contains(text, "Impairment: rate=200M") {
 		t.Errorf("information.txt: %s", text)
@@ -141,7 +141,7 @@ func advanced(t *testing.T, b *tab) {
 	b.holds(`document.querySelector('` + key + ` input[name=value]').value === "512"`)
 }
 
-// performance runs a scenario for two adapters and undoes it; fields left unset are not sent.
+// performance applies a scenario to two adapters and undoes it; empty fields are not sent.
 func performance(t *testing.T, b *tab) {
 	b.adapter(spare, "/performance")
 	b.shows("main", "No scenario has changed a key of this adapter.")
@@ -179,13 +179,13 @@ func portProtocol(t *testing.T, b *tab) {
 	b.shows(".notice", "Port 1 is set to ETH.")
 	b.holds(`document.querySelector("input[value=eth]").checked`)
 	b.refused("/web/adapters/" + spare + "/port")
-	b.do(chromedp.Evaluate(`document.querySelector("input[value=ib]").disabled = false`, nil)) // as a person with the browser's tools might
+	b.do(chromedp.Evaluate(`document.querySelector("input[value=ib]").disabled = false`, nil)) // as somebody with the browser's tools might do
 	b.click("input[value=ib]")
 	b.click("main form.stack button")
 	b.shows(".problem", "allowed: eth, hw")
 }
 
-// positive is how an expression of the page says that a line of an instance's counter has a value that is not zero.
+// positive returns an expression of the page: whether a line with an instance's counter has a value other than zero.
 func positive(instance, counter string) string {
 	return `[...document.querySelectorAll("#chosen tr")].some((r) => r.cells[2].textContent === "` + instance + `" && r.cells[3].textContent === "` + counter +
 		`" && Number(r.cells[4].textContent.replace(/[^0-9.]/g, "")) > 0)`
@@ -194,7 +194,7 @@ func positive(instance, counter string) string {
 func counters(t *testing.T, b *tab) {
 	const readings = "/web/api/counters"
 	b.page("counters")
-	// The first lines are of what moves without packets too.
+	// The first lines are of counters that also move without packets.
 	b.holds(positive(here, "RDMA Inbound Bytes/sec"))
 	b.holds(positive(here, "RDMA Outbound Bytes/sec"))
 	b.choose("#set", "Mellanox Adapter Traffic Counters")
@@ -205,7 +205,7 @@ func counters(t *testing.T, b *tab) {
 	b.holds(`document.querySelectorAll("#chart path.line").length === 3`)
 	b.click("#pause")
 	b.shows("#pause", "Go on")
-	time.Sleep(300 * time.Millisecond) // what was asked before is counted by then
+	time.Sleep(300 * time.Millisecond) // so that earlier requests have been counted
 	before := b.requests(readings)
 	time.Sleep(1500 * time.Millisecond)
 	if n := b.requests(readings) - before; n != 0 {
@@ -329,7 +329,7 @@ func capture(t *testing.T, b *tab) {
 	}
 }
 
-// manyQueuePairs are found, put in order and leafed through.
+// Many queue pairs can be searched, sorted and paged through.
 func manyQueuePairs(t *testing.T, b *tab, socket string, at netip.Addr) {
 	const many = 10000
 	idle(t, socket, at, many)
@@ -351,7 +351,7 @@ func manyQueuePairs(t *testing.T, b *tab, socket string, at netip.Addr) {
 	if bytes == 0 || bytes > 100<<10 {
 		t.Errorf("the page has %d bytes", bytes)
 	}
-	// Yes in the dialog does what was asked, and the queue pairs end.
+	// Yes in the dialog does what was asked for, and the queue pairs end.
 	b.adapter(spare, "")
 	b.click(`button[name=enable][value=false]`)
 	b.shows("dialog[open]", "Disable "+spare+"? Its 10000 queue pairs end.")

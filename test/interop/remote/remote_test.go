@@ -10,7 +10,7 @@ import (
 	"github.com/softvpi/softvpi/test/interop/remote"
 )
 
-// TestMain lets the test binary be the program that is run.
+// TestMain lets the test binary act as the program that is run.
 func TestMain(m *testing.M) {
 	switch os.Getenv("REMOTE_TEST_PROGRAM") {
 	case "":
