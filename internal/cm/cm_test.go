@@ -16,6 +16,7 @@ import (
 
 func zeroRand() uint64 { return 0 }
 
+// TestConfig: invalid fields of Config are refused by name, and zero values get the documented defaults.
 func TestConfig(t *testing.T) {
 	good := Config{GUID: 1, Rand: zeroRand}
 	for _, c := range []struct {
@@ -48,7 +49,7 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// fieldOf is the field that an error is about.
+// fieldOf returns the name of the field that an error is about, or the error's text.
 func fieldOf(err error) string {
 	var f *FieldError
 	if errors.As(err, &f) {
@@ -73,7 +74,7 @@ func newEngine(t *testing.T, edit func(*Config)) *Engine {
 	return e
 }
 
-// TestConnectFields: every field of Connect that is out of its range is named.
+// TestConnectFields: every field of Connect that is out of its range is refused by name.
 func TestConnectFields(t *testing.T) {
 	for _, c := range []struct {
 		field string
@@ -107,24 +108,24 @@ func TestConnectFields(t *testing.T) {
 	id, _ := e.Open(command.TCP, 0)
 	err := e.Connect(0, id, Connect{Private: make([]byte, 57)})
 	if !errors.Is(err, errPrivateData) {
-		t.Errorf("57 bytes of private data: %v", err)
+		t.Errorf("57 bytes of private data: error %v, want %v", err, errPrivateData)
 	}
 	if _, err := e.Open(7, 0); fieldOf(err) != "space" {
-		t.Error(err)
+		t.Errorf("an unknown port space: error %v, want one that names it", err)
 	}
 	if err := e.Listen(id, 1); !errors.Is(err, ErrState) {
-		t.Errorf("Listen without Bind: %v", err)
+		t.Errorf("Listen without Bind: error %v, want %v", err, ErrState)
 	}
 	if _, err := e.Attributes(99); !errors.Is(err, ErrNoID) {
-		t.Error(err)
+		t.Errorf("attributes of an unknown id: error %v, want %v", err, ErrNoID)
 	}
 }
 
-// TestPathOptions: what Connect says about the path stands in REQ and in the attributes.
+// TestPathOptions: what Connect says about the path is sent in the REQ, kept in the attributes and shown to the peer.
 func TestPathOptions(t *testing.T) {
 	e := newEngine(t, func(c *Config) { c.MTU = ib.MTU4096 })
 	id, _ := e.Open(command.TCP, 78)
-	// RoCE v1 with MAC-based GIDs: the ports' addresses are not the programs'.
+	// With RoCE v1 and MAC-based GIDs the ports' addresses are not those of the programs.
 	gid, peer := netip.MustParseAddr("fe80::2:3:4:5"), netip.MustParseAddr("fe80::2:3:4:6")
 	err := e.Connect(0, id, Connect{QPN: 2, Local: netip.MustParseAddr("10.0.0.1"), Remote: netip.MustParseAddrPort("10.0.0.2:7"),
 		LocalGID: gid.WithZone("eth0"), RemoteGID: peer, TrafficClass: 106, SL: 3, HopLimit: 9, MTU: ib.MTU512, AckTimeout: 20, UC: true})
@@ -152,7 +153,7 @@ func TestPathOptions(t *testing.T) {
 	if a.SrcPort != udpSourcePort(local.Port(), 7) || a.FlowLabel != (uint32(local.Port())*31+7)&0xfffff || a.MTU != ib.MTU512 || !a.UC {
 		t.Errorf("%+v", a)
 	}
-	// The passive side of such a port, whose program goes by IP addresses.
+	// The passive side of such a port, whose program uses IP addresses.
 	b := newEngine(t, func(c *Config) { c.GUID = 2; c.MTU = ib.MTU4096 })
 	l, _ := b.Open(command.TCP, 5)
 	if _, err := b.Bind(l, netip.MustParseAddrPort("10.0.0.2:7")); err != nil {
@@ -168,7 +169,7 @@ func TestPathOptions(t *testing.T) {
 	}
 }
 
-// TestAckTimeout compares with Linux's rounding of twice the lifetime plus the delay.
+// TestAckTimeout: the local ACK timeout is rounded as Linux rounds twice the packet life time plus the delay.
 func TestAckTimeout(t *testing.T) {
 	for delay := range 32 {
 		for lifetime := range 31 {
@@ -188,8 +189,8 @@ func TestAckTimeout(t *testing.T) {
 	}
 }
 
-// TestQueue: values come out in order, whole, and once, also while others go in;
-// the memory does not grow with what has passed through.
+// TestQueue: values come out in order and once, also while others are added, and the memory does not grow with the
+// values that have passed through.
 func TestQueue(t *testing.T) {
 	var q queue[int]
 	next, want := 0, 0
@@ -207,24 +208,23 @@ func TestQueue(t *testing.T) {
 		}
 		for _, v := range out[:q.take(out[:])] {
 			if v != want {
-				t.Fatalf("%d instead of %d", v, want)
+				t.Fatalf("took %d, want %d", v, want)
 			}
 			want++
 		}
 		if cap(q.items) > 16_000 {
-			t.Fatalf("%d places for %d values", cap(q.items), q.len())
+			t.Fatalf("the queue has memory for %d values, though it holds %d", cap(q.items), q.len())
 		}
 	}
 	for q.len() > 0 {
 		want += q.take(out[:])
 	}
 	if next != want {
-		t.Errorf("%d of %d", want, next)
+		t.Errorf("%d of %d values came out", want, next)
 	}
 }
 
-// TestFullOutput: a driver that does not take the answers costs its peers
-// answers, not itself memory.
+// TestFullOutput: a driver that does not take the answers costs its peers their answers, but takes no more memory.
 func TestFullOutput(t *testing.T) {
 	e := newEngine(t, nil)
 	m := encoded(&mad.DREQ{LocalCommID: 1, RemoteCommID: 2})
@@ -232,11 +232,11 @@ func TestFullOutput(t *testing.T) {
 		e.Receive(0, m[:], Peer{Remote: netip.MustParseAddr("10.0.0.1"), QPN: 1})
 	}
 	if e.replies.len() != maxReplies || e.Counters().OutputDropped != 5 {
-		t.Errorf("%d answers wait, %d dropped", e.replies.len(), e.Counters().OutputDropped)
+		t.Errorf("%d answers wait, %d dropped; want %d and 5", e.replies.len(), e.Counters().OutputDropped, maxReplies)
 	}
 }
 
-// TestFullIDs: beyond MaxIDs programs get an error and peers REJ 3.
+// TestFullIDs: beyond MaxIDs a program gets an error and a peer gets REJ 3.
 func TestFullIDs(t *testing.T) {
 	p := newPair(func(c *Config) { c.MaxIDs = 2 })
 	l, _ := p.b.e.Open(command.TCP, 0)
@@ -256,17 +256,17 @@ func TestFullIDs(t *testing.T) {
 		}
 	}
 	if _, err := p.a.e.Open(command.TCP, 0); !errors.Is(err, ErrTooManyIDs) {
-		t.Error(err)
+		t.Errorf("one id too many: error %v, want %v", err, ErrTooManyIDs)
 	}
 	for p.collect(); len(p.wire) > 0; p.collect() {
 		p.deliver(p.take(0))
 	}
 	if v := p.a.events(); len(v) != 1 || v[0].Reason != mad.RejectNoResources {
-		t.Errorf("%v", v)
+		t.Errorf("events %v, want one rejection for lack of resources", v)
 	}
 }
 
-// TestSetMTU: new connections follow the port, bad values change nothing.
+// TestSetMTU: new connections use the port's new MTU; an invalid one changes nothing.
 func TestSetMTU(t *testing.T) {
 	e := newEngine(t, nil)
 	e.SetMTU(ib.MTU4096)
@@ -276,12 +276,11 @@ func TestSetMTU(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a, _ := e.Attributes(id); a.MTU != ib.MTU4096 {
-		t.Errorf("%v", a.MTU)
+		t.Errorf("the MTU is %v, want 4096", a.MTU)
 	}
 }
 
-// TestNames: every value of the small enumerations has a name, and the events
-// keep their order at the seam to programs.
+// TestNames: every value of the small enumerations has a name, and each event maps to its command.EventType.
 func TestNames(t *testing.T) {
 	want := map[EventType]command.EventType{
 		EventConnectRequest: command.EventConnectRequest, EventConnectResponse: command.EventConnectResponse,
@@ -294,7 +293,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	if s := fmt.Sprint(EventType(99), Failure(99)); s != "event 99 failure 99" {
-		t.Error(s)
+		t.Errorf("unknown values are named %q", s)
 	}
 	for s := range stateDone + 1 {
 		if s.String() == "" {
@@ -303,14 +302,14 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestIdleConnectionSize: what an established connection costs besides the maps.
+// TestIdleConnectionSize: an established connection costs at most 512 bytes besides the maps.
 func TestIdleConnectionSize(t *testing.T) {
 	if size := unsafe.Sizeof(conn{}); size > 512 {
-		t.Errorf("%d bytes", size)
+		t.Errorf("a connection takes %d bytes, want at most 512", size)
 	}
 }
 
-// BenchmarkConnect is a whole connection: set-up, tear-down, time-wait.
+// BenchmarkConnect measures a whole connection: set-up, tear-down and time-wait.
 func BenchmarkConnect(b *testing.B) {
 	p := newPair(nil)
 	l, _ := p.b.e.Open(command.TCP, 0)

@@ -17,10 +17,9 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// FuzzReceive feeds an engine with listeners and connections in every state what
-// a hostile peer may send: MADs of any content, and MADs that know the IDs of its
-// connections. Programs and time do their part in between. Nothing panics,
-// nothing grows beyond the configured bounds, and at the end nothing is left.
+// FuzzReceive feeds an engine that has listeners and connections in every state with what a hostile peer may send:
+// MADs of any content, and MADs that know the ids of its connections. Programs act and time passes in between.
+// Nothing may panic or grow beyond the configured bounds, and at the end nothing is left.
 func FuzzReceive(f *testing.F) {
 	all, err := captures.All()
 	if err != nil {
@@ -47,7 +46,7 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
-// TestHostilePeer is FuzzReceive with scripts drawn at random, most of them well-formed messages.
+// TestHostilePeer is FuzzReceive with random scripts, most of whose messages are well formed.
 func TestHostilePeer(t *testing.T) {
 	for seed := range uint64(300) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -55,7 +54,7 @@ func TestHostilePeer(t *testing.T) {
 		for range 300 {
 			var arg [8]byte
 			binary.BigEndian.PutUint64(arg[:], r.Uint64())
-			if op := byte(r.UintN(12)); op != 6 || r.UintN(4) == 0 { // time flies slowly
+			if op := byte(r.UintN(12)); op != 6 || r.UintN(4) == 0 { // time passes rarely
 				h.step(op, arg[:])
 				h.check()
 			}
@@ -69,12 +68,12 @@ func TestHostilePeer(t *testing.T) {
 
 const hostileHalfOpen, hostileIDs = 8, 32
 
-// hostile is an engine among enemies.
+// hostile is an engine with hostile peers.
 type hostile struct {
 	t    *testing.T
 	e    *Engine
 	now  clock.Time
-	own  []ID // what its programs know
+	own  []ID // the ids that its programs know
 	done bool
 	qpn  uint32
 }
@@ -101,12 +100,12 @@ func newHostile(t *testing.T) *hostile {
 	return h
 }
 
-// step does one thing that the script's bytes describe, and returns the rest.
+// step does one thing that the script's bytes describe and returns the remaining bytes.
 func (h *hostile) step(op byte, arg []byte) []byte {
 	var a [8]byte
 	n := copy(a[:], arg)
 	switch op % 12 {
-	case 0: // any bytes
+	case 0: // arbitrary bytes
 		n = min(len(arg), mad.Len)
 		b := make([]byte, mad.Len)
 		copy(b, arg[:n])
@@ -137,7 +136,7 @@ func (h *hostile) receive(b []byte) {
 
 func (h *hostile) pick(n byte) ID { return h.own[int(n)%len(h.own)] }
 
-// knowing is a message to one of the engine's ids that may name the right peer.
+// knowing returns a message to one of the engine's ids, which may name the right peer.
 func (h *hostile) knowing(a [8]byte) []byte {
 	id := h.pick(a[1])
 	ours, theirs := uint32(id), uint32(a[2])
@@ -177,7 +176,7 @@ func (h *hostile) knowing(a [8]byte) []byte {
 	return encoded(m)[:]
 }
 
-// request is a REQ or SIDR_REQ that may be good.
+// request returns a REQ or SIDR_REQ that may be valid.
 func (h *hostile) request(a [8]byte) []byte {
 	ip := mad.IPHeader{Source: netip.AddrPortFrom(enemy, uint16(a[1])+1), Destination: victim}
 	if a[0]&1 == 1 {
@@ -211,7 +210,7 @@ func (h *hostile) connect(a [8]byte) {
 	}
 }
 
-// program has the engine's programs call something, allowed or not.
+// program lets the engine's programs call something, allowed or not.
 func (h *hostile) program(a [8]byte) {
 	id := h.pick(a[1])
 	switch a[0] % 9 {
@@ -235,7 +234,7 @@ func (h *hostile) program(a [8]byte) {
 	}
 }
 
-// check takes what the engine has for its driver, and looks at its insides.
+// check takes what the engine has for its driver and checks its internal state.
 func (h *hostile) check() {
 	var events [4]Event
 	for n := 1; n > 0; {
@@ -268,7 +267,7 @@ func (h *hostile) end() {
 	}
 	h.check()
 	if left := h.e.left(); left != "" {
-		h.t.Fatalf("left: %s", left)
+		h.t.Fatalf("the engine still keeps: %s", left)
 	}
 }
 

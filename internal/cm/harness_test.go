@@ -20,11 +20,11 @@ type side struct {
 	e    *Engine
 }
 
-// pair is two engines and what they have said to each other.
+// pair is two engines and the messages between them.
 type pair struct {
 	now  clock.Time
 	a, b *side
-	wire []flight // sent, not yet delivered
+	wire []flight // sent and not yet delivered
 }
 
 type flight struct {
@@ -72,7 +72,7 @@ func (p *pair) collect() {
 	}
 }
 
-// take removes flight i from the wire.
+// take removes message i from the wire and returns it.
 func (p *pair) take(i int) flight {
 	f := p.wire[i]
 	p.wire = append(p.wire[:i:i], p.wire[i+1:]...)
@@ -87,14 +87,14 @@ func (p *pair) deliver(f flight) {
 	to.e.Receive(p.now, f.d.MAD[:], Peer{Local: to.addr, Remote: f.from.addr, QPN: 1})
 }
 
-// flow delivers what there is to say until nobody says anything.
+// flow delivers messages until neither engine sends any more.
 func (p *pair) flow() {
 	for p.collect(); len(p.wire) > 0; p.collect() {
 		p.deliver(p.take(0))
 	}
 }
 
-// deadline is the earlier of both engines'.
+// deadline returns the earlier deadline of the two engines.
 func (p *pair) deadline() clock.Time { return clock.Min(p.a.e.Deadline(), p.b.e.Deadline()) }
 
 func (p *pair) advance(to clock.Time) {
@@ -113,7 +113,7 @@ func (s *side) events() []Event {
 	return all
 }
 
-// left is what an engine still keeps, empty when it keeps nothing.
+// left describes what an engine still keeps; it is empty if that is nothing.
 func (e *Engine) left() string {
 	if e.ids.Len()+len(e.peers)+len(e.qpns)+len(e.ports)+len(e.listeners)+len(e.timers)+e.halfOpen+e.lingering+e.replies.len()+e.sendq.len() == 0 && e.counters.Active == 0 {
 		return ""
@@ -122,7 +122,7 @@ func (e *Engine) left() string {
 		e.ids.Len(), len(e.peers), len(e.qpns), len(e.ports), len(e.listeners), len(e.timers), e.halfOpen, e.lingering, e.replies.len(), e.sendq.len(), e.counters.Active)
 }
 
-// describe is a MAD in a line.
+// describe returns a MAD as one line of text.
 func describe(b []byte) string {
 	m, err := mad.DecodeCM(b)
 	if err != nil {
@@ -179,7 +179,7 @@ func info(b []byte) string {
 	return fmt.Sprintf(" info=%x", b)
 }
 
-// String is an event in a line, with what its type is about.
+// String returns an event as one line, with the fields that belong to its type.
 func (v Event) String() string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%v %08x", v.Type, uint32(v.ID))
@@ -219,7 +219,7 @@ func (v Event) String() string {
 	return s.String()
 }
 
-// String is the QP's settings in a line.
+// String returns the QP's settings as one line.
 func (a *Attributes) String() string {
 	return fmt.Sprintf("qpn=%#x/%#x psn=%06x/%06x mtu=%v depth=%d resources=%d retry=%d rnr=%d ack=%d flow=%t label=%05x port=%d",
 		a.LocalQPN, a.RemoteQPN, uint32(a.SQPSN), uint32(a.RQPSN), a.MTU, a.InitiatorDepth, a.ResponderResources, a.RetryCount, a.RNRRetry, a.AckTimeout, a.FlowControl, a.FlowLabel, a.SrcPort)

@@ -17,7 +17,8 @@ var (
 	ibGIDB   = netip.MustParseAddr("fe80::b")
 )
 
-// ibPair is two engines at LIDs 0x11 and 0x22 in partition 0x8001, b with a listener in each port space.
+// ibPair returns two engines at LIDs 0x11 and 0x22 in partition 0x8001, b with a listener in each port space, and a
+// function that delivers a datagram from a side.
 func ibPair(t *testing.T) (p *pair, send func(d Datagram, from *side)) {
 	t.Helper()
 	p = newPair(func(c *Config) { c.PKeys = []ib.PKey{0, 0xffff, 0x8001}; c.MTU = ib.MTU4096 })
@@ -54,7 +55,8 @@ func (p *pair) connectIB(t *testing.T, space command.PortSpace, path Path) ID {
 	return id
 }
 
-// A connection inside a subnet goes by LIDs, from the request to the last message: IBA 12.7.10 to 12.7.21.
+// TestConnectionByLIDs: a connection within a subnet uses LIDs from the request to the last message (IBA 12.7.10 to
+// 12.7.21).
 func TestConnectionByLIDs(t *testing.T) {
 	p, send := ibPair(t)
 	p.connectIB(t, command.TCP, Path{LocalLID: 0x11, RemoteLID: 0x22, Rate: 3, Life: 10, PKey: 0x8001})
@@ -73,10 +75,10 @@ func TestConnectionByLIDs(t *testing.T) {
 	e := p.b.events()[0]
 	c := &e.Conn
 	if c.LocalLID != 0x22 || c.RemoteLID != 0x11 || c.SL != 9 || c.Global || c.LocalGID != ibGIDB || c.RemoteGID != ibGIDA || c.PKey != 0x8001 || c.MTU != ib.MTU2048 {
-		t.Fatalf("the listener is shown %+v", c)
+		t.Fatalf("the listener's event has %+v", c)
 	}
 	if e.Remote.Addr() != ibLocal || e.Local != netip.AddrPortFrom(ibRemote, 7471) {
-		t.Errorf("from %v to %v", e.Remote, e.Local)
+		t.Errorf("the request is from %v to %v", e.Remote, e.Local)
 	}
 	_, err = p.b.e.Accept(p.now, e.ID, Accept{QPN: 0x200})
 	check(t, err)
@@ -94,11 +96,12 @@ func TestConnectionByLIDs(t *testing.T) {
 	p.collect()
 	send(p.take(0).d, p.a)
 	if e := p.b.events(); len(e) != 1 || e[0].Type != EventEstablished {
-		t.Errorf("the listener hears %v", e)
+		t.Errorf("the listener's events are %v, want established", e)
 	}
 }
 
-// A peer in another subnet is reached by the router that its request came from, with a GRH.
+// TestConnectionThroughARouter: a peer in another subnet is answered by way of the router that its request came from,
+// with a GRH.
 func TestConnectionThroughARouter(t *testing.T) {
 	p, _ := ibPair(t)
 	p.connectIB(t, command.TCP, Path{LocalLID: 0x11, RemoteLID: 0x99, Global: true, Life: 10, PKey: 0xffff})
@@ -117,7 +120,7 @@ func TestConnectionThroughARouter(t *testing.T) {
 	e := p.b.events()[0]
 	c := &e.Conn
 	if c.LocalLID != 0x22 || c.RemoteLID != 0x77 || !c.Global || c.RemoteGID != ibGIDA {
-		t.Errorf("the listener is shown %+v", c)
+		t.Errorf("the listener's event has %+v", c)
 	}
 	_, err = p.b.e.Accept(p.now, e.ID, Accept{QPN: 0x200})
 	check(t, err)
@@ -127,7 +130,8 @@ func TestConnectionThroughARouter(t *testing.T) {
 	}
 }
 
-// What answers a message that came with a GRH has one, also where the path is in the subnet or is not told: IBA 13.5.4.3.
+// TestAnswersHaveTheGRHOfTheQuestion: the answer to a message with a GRH has one too, also where the path is within
+// the subnet or unknown (IBA 13.5.4.3).
 func TestAnswersHaveTheGRHOfTheQuestion(t *testing.T) {
 	back := Global{Local: ib.GIDFromAddr(ibGIDB), Remote: ib.GIDFromAddr(ibGIDA), TrafficClass: 5, FlowLabel: 6}
 	for _, s := range []struct {
@@ -144,12 +148,12 @@ func TestAnswersHaveTheGRHOfTheQuestion(t *testing.T) {
 			p.collect()
 			d := p.take(0).d
 			if d.Global != (Global{}) {
-				t.Errorf("%s: the question has a GRH", s.name)
+				t.Errorf("%s: the request has a GRH", s.name)
 			}
 			p.b.e.Receive(p.now, d.MAD[:], Peer{Local: d.Remote, Remote: d.Local, QPN: 1, PKey: d.PKey, Global: global})
 			for _, e := range p.b.events() {
 				if s.space == command.UDP && (e.Conn.Global != (global != Global{})) {
-					t.Errorf("%s: the listener is shown %+v", s.name, e.Conn)
+					t.Errorf("%s: the listener's event has %+v", s.name, e.Conn)
 				}
 				_, err := p.b.e.Accept(p.now, e.ID, Accept{QPN: 0x200})
 				check(t, err)
@@ -162,7 +166,8 @@ func TestAnswersHaveTheGRHOfTheQuestion(t *testing.T) {
 	}
 }
 
-// A request in a partition that the port is not in is refused (REJ 5), and so is one between limited members.
+// TestRequestsInOtherPartitions: a request is refused (REJ 5) in a partition that the port does not belong to, and
+// between limited members.
 func TestRequestsInOtherPartitions(t *testing.T) {
 	for _, c := range []struct {
 		key ib.PKey
@@ -177,19 +182,19 @@ func TestRequestsInOtherPartitions(t *testing.T) {
 		m.Append(f.d.MAD[:0])
 		send(f.d, p.a)
 		if e := p.b.events(); (len(e) == 1) != c.ok {
-			t.Errorf("P_Key %#04x: %v", uint16(c.key), e)
+			t.Errorf("P_Key %#04x: events %v; a request wanted: %v", uint16(c.key), e, c.ok)
 		}
 	}
 }
 
-// A question for a datagram QP tells no path: the answer goes the way that the question came.
+// TestDatagramsByLIDs: a SIDR request contains no path; the answer takes the way that the request came.
 func TestDatagramsByLIDs(t *testing.T) {
 	p, send := ibPair(t)
 	p.connectIB(t, command.UDP, Path{LocalLID: 0x11, RemoteLID: 0x22, PKey: 0x8001})
 	send(p.take(0).d, p.a)
 	e := p.b.events()[0]
 	if c := &e.Conn; c.LocalLID != 0x22 || c.RemoteLID != 0x11 || c.SL != 9 || c.PKey != 0x8001 {
-		t.Fatalf("the listener is shown %+v", c)
+		t.Fatalf("the listener's event has %+v", c)
 	}
 	_, err := p.b.e.Accept(p.now, e.ID, Accept{QPN: 0x200})
 	check(t, err)

@@ -16,8 +16,8 @@ func TestUDPSourcePort(t *testing.T) {
 	}
 }
 
-// TestEphemeralPorts: a port that a connection took for itself serves one
-// connection per remote end; one that was asked for serves nobody else.
+// TestEphemeralPorts: a port that a connection was given serves one connection per remote end; a port that was asked
+// for serves nobody else.
 func TestEphemeralPorts(t *testing.T) {
 	const n = lastEphemeral - firstEphemeral + 1
 	p := ports{}
@@ -46,13 +46,13 @@ func TestEphemeralPorts(t *testing.T) {
 		}
 	}
 	if _, err := p.bind(command.TCP, local, first, BindOptions{}, 1); !errors.Is(err, ErrNoPorts) {
-		t.Errorf("to the same end: %v", err)
+		t.Errorf("to the same remote end: error %v, want %v", err, ErrNoPorts)
 	}
 	if _, err := p.bind(command.TCP, local, netip.AddrPort{}, BindOptions{}, 1); !errors.Is(err, ErrNoPorts) {
-		t.Errorf("to any end: %v", err)
+		t.Errorf("to any remote end: error %v, want %v", err, ErrNoPorts)
 	}
 	if b, err := p.bind(command.TCP, local, second, BindOptions{}, 1); err != nil {
-		t.Errorf("to another end: %v", err)
+		t.Errorf("to another remote end: %v", err)
 	} else {
 		held = append(held, b)
 	}
@@ -65,7 +65,7 @@ func TestEphemeralPorts(t *testing.T) {
 		p.release(b)
 	}
 	if len(p) != 0 {
-		t.Errorf("%d ports are left", len(p))
+		t.Errorf("%d ports are still bound after all were released", len(p))
 	}
 }
 
@@ -88,12 +88,12 @@ func TestCovers(t *testing.T) {
 	} {
 		b := binding{local: netip.AddrPortFrom(addr(c.listener), 1), BindOptions: BindOptions{IPv6Only: c.only}}
 		if got := b.covers(addr(c.at)); got != c.want {
-			t.Errorf("%q covers %q (IPv6 only: %t): %t", c.listener, c.at, c.only, got)
+			t.Errorf("%q covers %q (IPv6 only: %t): %t, want %t", c.listener, c.at, c.only, got, c.want)
 		}
 	}
 }
 
-// Ids that all have REUSEADDR share a port, until one of them listens: rdma_set_option(3).
+// TestSharedPorts: ids that all have REUSEADDR share a port until one of them listens (rdma_set_option(3)).
 func TestSharedPorts(t *testing.T) {
 	p := ports{}
 	local, reuse := netip.MustParseAddrPort("10.0.0.1:7000"), BindOptions{Reuse: true}
@@ -102,20 +102,20 @@ func TestSharedPorts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := p.bind(command.TCP, local, netip.AddrPort{}, BindOptions{}, 0); !errors.Is(err, ErrPortInUse) {
-		t.Errorf("one without the option: %v", err)
+		t.Errorf("a second id without the option: error %v, want %v", err, ErrPortInUse)
 	}
 	second, err := p.bind(command.TCP, local, netip.AddrPort{}, reuse, 0)
 	if err != nil {
-		t.Fatalf("one with the option: %v", err)
+		t.Fatalf("a second id with the option: %v", err)
 	}
 	if err := p.alone(first); !errors.Is(err, ErrPortInUse) {
-		t.Errorf("listening beside another: %v", err)
+		t.Errorf("listening while the port is shared: error %v, want %v", err, ErrPortInUse)
 	}
 	p.release(second)
 	if err := p.alone(first); err != nil {
 		t.Errorf("listening alone: %v", err)
 	}
 	if _, err := p.bind(command.TCP, local, netip.AddrPort{}, reuse, 0); !errors.Is(err, ErrPortInUse) {
-		t.Errorf("beside one that listens: %v", err)
+		t.Errorf("an id beside one that listens: error %v, want %v", err, ErrPortInUse)
 	}
 }

@@ -16,13 +16,12 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// TestLossyNetwork: two engines whose MADs are lost, duplicated, delayed and
-// reordered, and whose programs accept, refuse, ignore, dawdle, disconnect, fail
-// and die. Whatever happens:
+// TestLossyNetwork runs two engines over a network that loses, duplicates, delays and reorders MADs, with programs
+// that accept, refuse, ignore, delay, disconnect, fail and die. Whatever happens:
 //
-//   - a connection that stays is established on both sides with equal parameters,
+//   - a connection that lasts is established on both sides with equal parameters,
 //     or on neither;
-//   - every id sees its events in an order that the types' comments allow;
+//   - every id gets its events in an order that the types' comments allow;
 //   - every QP number that was in use is given back exactly once;
 //   - nothing is left in either engine at the end.
 func TestLossyNetwork(t *testing.T) {
@@ -65,12 +64,12 @@ type task struct {
 	do     func()
 }
 
-// program is what one id went through.
+// program is the history of one id.
 type program struct {
 	named
 	events    []EventType
 	space     command.PortSpace
-	inUse     bool // had a ConnectResponse or called Accept: owes a TimewaitExit
+	inUse     bool // had a ConnectResponse or called Accept: must get a TimewaitExit
 	destroyed bool
 }
 
@@ -152,7 +151,7 @@ func (w *world) later(d time.Duration, do func()) {
 
 func (w *world) chance(percent int) bool { return w.rand.IntN(100) < percent }
 
-// run lets time pass until nothing is left to happen.
+// run lets time pass until nothing more can happen.
 func (w *world) run() {
 	for range 100_000 {
 		w.settle()
@@ -183,10 +182,10 @@ func (w *world) run() {
 			}
 		}
 	}
-	w.t.Fatal("it does not come to rest")
+	w.t.Fatal("the world does not come to rest")
 }
 
-// settle moves what was sent into the air, and shows events to the programs.
+// settle sends the collected messages on their way and delivers the events to the programs.
 func (w *world) settle() {
 	w.collect()
 	for len(w.wire) > 0 {
@@ -213,7 +212,7 @@ func (w *world) happened(s *side, v Event) {
 	n := named{s, v.ID}
 	if v.Type == EventConnectRequest {
 		if w.programs[n] != nil {
-			w.t.Fatalf("%s: %08x was used before", s.name, uint32(v.ID))
+			w.t.Fatalf("%s: id %08x was handed out twice", s.name, uint32(v.ID))
 		}
 		w.programs[n] = &program{named: n, space: v.Space}
 	}
@@ -228,7 +227,7 @@ func (w *world) happened(s *side, v Event) {
 	case EventConnectResponse:
 		if v.Space == command.UDP {
 			if v.Conn.QKey != ib.QKeyRDMAUDP || v.Conn.RemoteQPN <= 0x1000 {
-				w.t.Fatalf("%s: %v", s.name, v)
+				w.t.Fatalf("%s: response %v, want the peer's QP and the Q_Key of the UDP space", s.name, v)
 			}
 			return
 		}
@@ -239,7 +238,7 @@ func (w *world) happened(s *side, v Event) {
 	}
 }
 
-// answer is the passive program's decision. The request may be gone by then.
+// answer makes the passive program's decision. The request may be gone by then.
 func (w *world) answer(p *program) {
 	if p.destroyed {
 		return
@@ -249,7 +248,7 @@ func (w *world) answer(p *program) {
 		return
 	}
 	switch n := w.rand.IntN(20); {
-	case n == 0: // never answers
+	case n == 0: // it never answers
 	case n == 1:
 		w.destroy(p)
 	case n < 4:
@@ -261,7 +260,7 @@ func (w *world) answer(p *program) {
 	}
 }
 
-// complete is the active program's.
+// complete makes the active program's decision on a response.
 func (w *world) complete(p *program) {
 	if p.destroyed {
 		return
@@ -276,7 +275,7 @@ func (w *world) complete(p *program) {
 	}
 }
 
-// use is what happens to a connection: mostly nothing.
+// use does something with an established connection, mostly nothing.
 func (w *world) use(p *program) {
 	if p.destroyed {
 		return
@@ -315,7 +314,7 @@ func (p *program) conns() *conn {
 	return nil
 }
 
-// compare checks that each connection is there on both sides or on neither.
+// compare checks that each connection exists on both sides or on neither.
 func (w *world) compare() {
 	for _, p := range w.programsInOrder() {
 		c := p.conns()
@@ -327,7 +326,7 @@ func (w *world) compare() {
 			if w.loss <= 5 {
 				w.t.Fatalf("%s: %08x is established on one side only", p.side.name, uint32(c.id))
 			}
-			// Every RTU and REJ was lost. The QP will find that nobody answers.
+			// Every RTU and REJ was lost. The QP will find that the peer does not answer.
 			w.must(nil, p.side.e.Fail(w.now, p.id))
 			continue
 		}
@@ -337,7 +336,7 @@ func (w *world) compare() {
 	}
 }
 
-// equal says in what two ends of a connection do not fit together.
+// equal returns an error about what does not agree between the two ends of a connection.
 func equal(a, b *Attributes) error {
 	switch {
 	case a.LocalQPN != b.RemoteQPN || a.RemoteQPN != b.LocalQPN:
@@ -356,7 +355,7 @@ func equal(a, b *Attributes) error {
 	return nil
 }
 
-// checkOrder checks the events that an id saw.
+// checkOrder checks the order of an id's events.
 func (w *world) checkOrder(p *program) {
 	follows := map[EventType][]EventType{
 		0:                    {EventConnectRequest, EventConnectResponse, EventRejected, EventUnreachable, EventTimewaitExit},

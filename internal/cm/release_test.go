@@ -11,17 +11,17 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// TestRelease: whatever is lost of DREQ and DREP, and whenever the peer stops to
-// remember, the side that disconnects is told within releaseTimeout, once, keeps its
-// QP number in time-wait and gives it back; and it is told fast while the peer still answers.
+// TestRelease: whichever DREQ and DREP are lost, and whenever the peer forgets the connection, the side that
+// disconnects gets one event within releaseTimeout, keeps its QP number in time-wait and gives it back. While the
+// peer still answers, the event comes fast.
 func TestRelease(t *testing.T) {
-	const linuxTimewait = 256 * time.Millisecond // the shorter of its two, see firstPace
+	const linuxTimewait = 256 * time.Millisecond // the shorter of Linux's two, see firstPace
 	for _, c := range []struct {
 		name    string
 		timeout uint8                                     // of the peer's response
 		retries uint8                                     // ours
 		answers func(since time.Duration, asked int) bool // whether DREP number asked arrives
-		within  time.Duration                             // the end comes
+		within  time.Duration                             // within which the event must come
 		failure Failure
 	}{
 		{"nothing lost", 20, 15, func(time.Duration, int) bool { return true }, 0, FailureNone},
@@ -60,7 +60,7 @@ func TestRelease(t *testing.T) {
 					switch v.Type {
 					case EventDisconnected:
 						if told != clock.Never {
-							t.Error("told twice")
+							t.Error("two events of the end")
 						}
 						if told = p.now; v.Failure != c.failure {
 							t.Errorf("the end is %q, want %q", v.Failure, c.failure)
@@ -77,10 +77,10 @@ func TestRelease(t *testing.T) {
 				}
 			}
 			if told == clock.Never || told.Sub(start) > c.within {
-				t.Errorf("told after %v, want within %v", told.Sub(start), c.within)
+				t.Errorf("the event came after %v, want it within %v", told.Sub(start), c.within)
 			}
 			if !over {
-				t.Error("the QP number is not given back")
+				t.Error("the QP number was not given back")
 			}
 			if most := int(c.retries) + 1; asked > most {
 				t.Errorf("%d DREQs, want at most MaxCMRetries and one, %d", asked, most)
@@ -89,7 +89,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// established is two engines with a connection that a asked for and b, whose id is returned, accepted.
+// established returns two engines with a connection that a asked for and b accepted, and b's id.
 func established(t *testing.T, responseTimeout, retries uint8) (*pair, ID) {
 	t.Helper()
 	must := func(err error) {
@@ -116,7 +116,7 @@ func established(t *testing.T, responseTimeout, retries uint8) (*pair, ID) {
 	p.flow()
 	r := p.b.events()
 	if len(r) != 1 || r[0].Type != EventConnectRequest {
-		t.Fatalf("the listener sees %v, want a request", r)
+		t.Fatalf("the listener's events are %v, want one request", r)
 	}
 	must(p.b.e.Claim(r[0].ID))
 	_, err = p.b.e.Accept(p.now, r[0].ID, Accept{QPN: 0x102})
@@ -128,8 +128,8 @@ func established(t *testing.T, responseTimeout, retries uint8) (*pair, ID) {
 	return p, r[0].ID
 }
 
-// TestLateRelease: DREQ is answered by whoever gets it, in time-wait, after it, when the
-// program let go of its id, and about ids that never were (IBA 12.9: a DREP stops the sender).
+// TestLateRelease: every DREQ is answered: in time-wait, after it, after the program has destroyed its id, and for
+// ids that never existed (IBA 12.9: a DREP stops the sender).
 func TestLateRelease(t *testing.T) {
 	p, id := established(t, 17, 15)
 	at, err := p.b.e.Attributes(id)

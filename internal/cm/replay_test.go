@@ -20,7 +20,7 @@ type said struct {
 	b        []byte
 }
 
-// conversation is the CM MADs of a recording of two Linux Soft-RoCE hosts.
+// conversation returns the CM MADs of a recording of two Linux Soft-RoCE hosts.
 func conversation(t *testing.T, name string) []said {
 	t.Helper()
 	const ip, udp, bth, deth = 14, 34, 42, 54 // offsets; the recordings have no VLANs and no IP options
@@ -47,8 +47,8 @@ func conversation(t *testing.T, name string) []said {
 	return talk
 }
 
-// actor is an engine in the place of one of the two hosts: with its GUID,
-// settings and random numbers, it must say byte for byte what Linux said.
+// actor is an engine in the place of one of the two hosts: with its GUID, settings and random numbers it must send
+// byte for byte what Linux sent.
 type actor struct {
 	t    *testing.T
 	e    *Engine
@@ -79,7 +79,7 @@ func newActor(t *testing.T, addr netip.Addr, guid uint64) *actor {
 // nextID makes the engine's next id the recorded one.
 func (a *actor) nextID(id uint32) { a.e.idPattern = id ^ (a.e.nextID + 1) }
 
-// nextTID makes its next transaction ID the recorded one.
+// nextTID makes the engine's next transaction ID the recorded one.
 func (a *actor) nextTID(b []byte) {
 	h, err := mad.ParseHeader(b)
 	a.must(err)
@@ -95,7 +95,7 @@ func (a *actor) must(err error) {
 
 func (a *actor) hears(m said) { a.e.Receive(a.now, m.b, Peer{Local: m.to, Remote: m.from, QPN: 1}) }
 
-// says checks that the engine sends the recorded message, and nothing else.
+// says checks that the engine sends the recorded message and nothing else.
 func (a *actor) says(m said) {
 	a.t.Helper()
 	var out [2]Datagram
@@ -107,7 +107,7 @@ func (a *actor) says(m said) {
 	}
 }
 
-// sees checks for one event.
+// sees checks that the engine has one event, of type want, and returns it.
 func (a *actor) sees(want EventType) Event {
 	a.t.Helper()
 	var out [2]Event
@@ -117,7 +117,7 @@ func (a *actor) sees(want EventType) Event {
 	return out[0]
 }
 
-// connects sends the recorded REQ.
+// connects lets the program connect and checks the recorded REQ.
 func (a *actor) connects(m said) {
 	a.t.Helper()
 	req, err := mad.ParseREQ(m.b)
@@ -140,7 +140,7 @@ func (a *actor) connects(m said) {
 	a.says(m)
 }
 
-// accepts hears the recorded REQ and sends the recorded REP.
+// accepts delivers the recorded REQ and checks that the recorded REP is sent.
 func (a *actor) accepts(m, answer said) {
 	a.t.Helper()
 	req, err := mad.ParseREQ(m.b)
@@ -169,7 +169,7 @@ func (a *actor) accepts(m, answer said) {
 	a.says(answer)
 }
 
-// answered hears the recorded REP and sends the recorded RTU.
+// answered delivers the recorded REP and checks that the recorded RTU is sent.
 func (a *actor) answered(m, answer said) {
 	a.t.Helper()
 	rep, err := mad.ParseREP(m.b)
@@ -184,7 +184,7 @@ func (a *actor) answered(m, answer said) {
 	a.says(answer)
 }
 
-// asks sends the recorded DREQ.
+// asks lets the program disconnect and checks the recorded DREQ.
 func (a *actor) asks(m said) {
 	a.t.Helper()
 	a.nextTID(m.b)
@@ -192,18 +192,17 @@ func (a *actor) asks(m said) {
 	a.says(m)
 }
 
-// TestReplayLinux puts an engine first in the place of the one host and then of
-// the other of real conversations: it takes every message of Linux Soft-RoCE,
-// and given the same choices sends the same 256 bytes.
+// TestReplayLinux puts an engine in the place of each of the two hosts of real conversations in turn: it accepts
+// every message of Linux Soft-RoCE and, given the same choices, sends the same 256 bytes.
 func TestReplayLinux(t *testing.T) {
 	client, server := netip.MustParseAddr("10.99.0.3"), netip.MustParseAddr("10.99.0.2")
 	const clientGUID, serverGUID = 0x5054c2fffe4118b0, 0x505410fffe58d96c
 
-	// REQ, REP, RTU, DREQ, DREP; who disconnects.
+	// REQ, REP, RTU, DREQ, DREP; the map says who disconnects.
 	for name, first := range map[string]netip.Addr{"ucmatose": server, "rping": client} {
 		talk := conversation(t, name)
 		if len(talk) != 5 {
-			t.Fatalf("%s: %d messages", name, len(talk))
+			t.Fatalf("%s: %d messages, want 5", name, len(talk))
 		}
 		end := func(a *actor) {
 			if a.addr == first {
@@ -231,14 +230,14 @@ func TestReplayLinux(t *testing.T) {
 		})
 	}
 
-	// Nobody listens.
+	// There is no listener.
 	t.Run("reject/active", func(t *testing.T) {
 		talk := conversation(t, "reject")
 		a := newActor(t, client, clientGUID)
 		a.connects(talk[0])
 		a.hears(talk[1])
 		if v := a.sees(EventRejected); v.Reason != mad.RejectInvalidServiceID {
-			t.Fatal(v)
+			t.Fatalf("event %v, want a rejection for the service ID", v)
 		}
 	})
 	t.Run("reject/passive", func(t *testing.T) {
@@ -248,7 +247,7 @@ func TestReplayLinux(t *testing.T) {
 		a.says(talk[1])
 	})
 
-	// Two connections; the second is ended by the server, then the first by both at once.
+	// Two connections: the server ends the second, and then both ends end the first at the same time.
 	t.Run("sendbw_cm/active", func(t *testing.T) {
 		talk := conversation(t, "sendbw_cm")
 		a := newActor(t, client, clientGUID)
@@ -262,7 +261,7 @@ func TestReplayLinux(t *testing.T) {
 		a.says(talk[7])
 		a.id = firstID
 		a.asks(talk[8])
-		a.hears(talk[9]) // crossed
+		a.hears(talk[9]) // crossed with ours
 		a.sees(EventDisconnected)
 		a.says(talk[11])
 		a.hears(talk[10]) // late, without effect
@@ -282,13 +281,13 @@ func TestReplayLinux(t *testing.T) {
 		a.sees(EventDisconnected)
 		a.id = firstID
 		a.asks(talk[9])
-		a.hears(talk[8]) // crossed
+		a.hears(talk[8]) // crossed with ours
 		a.sees(EventDisconnected)
 		a.says(talk[10])
 		a.hears(talk[11])
 	})
 
-	// A connection from a plain program, then an attempt the other way that is given up.
+	// A connection from a plain program, then an attempt in the other direction that is given up.
 	t.Run("host_cm_req", func(t *testing.T) {
 		talk := conversation(t, "host_cm_req")
 		a := newActor(t, server, serverGUID)
@@ -312,7 +311,7 @@ func TestReplayLinux(t *testing.T) {
 		a.sees(EventConnectRequest)
 		a.hears(talk[5]) // names no id of ours: found by its GUID
 		if v := a.sees(EventConnectError); v.Reason != mad.RejectTimeout {
-			t.Fatal(v)
+			t.Fatalf("event %v, want an error for a time-out", v)
 		}
 	})
 }

@@ -51,7 +51,7 @@ func (s *step) num(key string, value int) int {
 	return int(n)
 }
 
-// steps are the commands of transcripts.
+// steps maps the commands of transcripts to what they do.
 var steps = map[string]func(*step) error{
 	"new": (*step).begin, "listen": (*step).listen, "connect": (*step).connect, "accept": (*step).accept,
 	"reject": func(s *step) error {
@@ -162,14 +162,14 @@ func (s *step) accept() error {
 func (s *step) icmp() error {
 	side := s.side(s.arg("side", "a"))
 	var quoted []byte
-	if s.d.HasArg("quoted") { // what was dropped last
+	if s.d.HasArg("quoted") { // the message dropped last
 		quoted = s.lost[:link.QuotedMAD]
 	}
 	side.e.Unreachable(s.now, s.other(side).addr, link.UnreachableKind(s.num("kind", 1)), quoted)
 	return nil
 }
 
-// carry has the next messages arrive, or not.
+// carry delivers, drops, duplicates or holds the next messages.
 func (s *step) carry() error {
 	for range s.num("n", 1) {
 		s.collect()
@@ -212,8 +212,7 @@ func (s *step) pass() error {
 	return nil
 }
 
-// send delivers a message to b (or a) as if the other side, or the address
-// "from", had sent it.
+// send delivers a message to b (or a) as if the other side, or the address "from", had sent it.
 func (s *step) send() error {
 	to := s.side(s.arg("to", "b"))
 	from := netip.MustParseAddr(s.arg("from", s.other(to).addr.String()))
@@ -233,7 +232,7 @@ func (s *step) send() error {
 	return nil
 }
 
-// message makes the message that the step names, about a connection as far as one is known.
+// message returns the message that the step names, with the fields of the given connection.
 func (s *step) message(to *side, from netip.Addr, known *conn) (mad.Message, error) {
 	theirs, ours := uint32(known.remoteID), uint32(known.id)
 	switch s.arg("message", "") {
@@ -261,7 +260,7 @@ func (s *step) message(to *side, from netip.Addr, known *conn) (mad.Message, err
 	return nil, errors.New("which message?")
 }
 
-// request is a REQ from an address.
+// request returns a REQ from an address.
 func (s *step) request(to *side, from netip.Addr) *mad.REQ {
 	req := mad.REQ{TransactionID: 9, LocalCommID: uint32(s.num("comm", 0x77)), ServiceID: mad.ServiceID(mad.PortSpaceTCP, uint16(s.num("port", 7))),
 		LocalCAGUID: 0xa, LocalQPN: ib.QPN(s.num("qpn", 0x900)), StartingPSN: 5, PKey: ib.PKey(s.num("pkey", 0xffff)), PathMTU: ib.MTU(s.num("mtu", 3)),

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A table has what a map would have, and no pages for what it has not.
+// TestTable: a table behaves as a map does, and keeps no pages without ids.
 func TestTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table, want := NewTable[int](), map[ID]*int{}
@@ -30,7 +30,7 @@ func TestTable(t *testing.T) {
 				}
 				for n := range uint32(401) {
 					if i := ID(n ^ pattern); table.Get(i) != want[i] {
-						t.Fatalf("id %#x: another's", uint32(i))
+						t.Fatalf("id %#x finds another value than the one put there", uint32(i))
 					}
 				}
 			},
@@ -38,7 +38,7 @@ func TestTable(t *testing.T) {
 	})
 }
 
-// all has every id with what belongs to it.
+// all iterates over the ids and their values.
 func (t *Table[T]) all() iter.Seq2[ID, *T] {
 	return func(yield func(ID, *T) bool) {
 		for upper, p := range t.pages {

@@ -12,9 +12,8 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// TestTranscripts plays the named cases of the protocol between two engines, a
-// (10.0.0.1) and b (10.0.0.2), and compares every message and event.
-// Run with -rewrite to write the transcripts anew.
+// TestTranscripts plays the named cases of the protocol between two engines, a (10.0.0.1) and b (10.0.0.2), and
+// compares every message and event. -rewrite writes the transcripts anew.
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/transcripts", func(t *testing.T, path string) {
 		s := &script{names: map[string]named{}}
@@ -28,9 +27,9 @@ type script struct {
 	out   strings.Builder
 	names map[string]named
 	held  []flight
-	lost  []byte // the message that was dropped last
+	lost  []byte // the message dropped last
 	qpn   uint32
-	// requests counts those that were shown: the latest is named r, and r1, r2, ... in turn.
+	// requests counts the requests that were reported: the latest is named r, and all of them r1, r2, ... in turn.
 	requests int
 }
 
@@ -53,7 +52,7 @@ func (s *script) run(t *testing.T, d *datadriven.TestData) string {
 	return s.out.String()
 }
 
-// report prints the events and names the new ids.
+// report prints the events and names the ids of new requests.
 func (s *script) report() {
 	for _, side := range s.sides() {
 		for _, v := range side.events() {
@@ -67,7 +66,7 @@ func (s *script) report() {
 	}
 }
 
-// wait lets time pass. deaf: what is sent meanwhile is lost.
+// wait lets time pass. With deaf, messages sent meanwhile are lost.
 func (s *script) wait(until clock.Time, deaf bool) {
 	for s.deadline() <= until {
 		s.advance(s.deadline())
