@@ -10,8 +10,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// BenchmarkAdministration asks for the path from one port to another, one after the other of 1,024 hosts, with 64 requests
-// at once as a client of many programs has; one operation is one answer.
+// BenchmarkAdministration asks for paths between pairs of 1,024 hosts, with 64 requests outstanding as a client with
+// many programs has. One operation is one answer.
 func BenchmarkAdministration(b *testing.B) {
 	top, err := topology.FatTree(topology.FatTreeShape{Radix: 16, Levels: 3, Hosts: 1024, HostPorts: 1}, topology.Rate{})
 	w := newWorld(b, top, err)
@@ -43,7 +43,7 @@ func BenchmarkAdministration(b *testing.B) {
 		sm.Receive(w.now, &requests[answered%window])
 		if answered++; answered%window == 0 {
 			if n := sm.Transmit(w.now, out[:]); n != window {
-				b.Fatalf("%d answers", n)
+				b.Fatalf("%d answers, want %d", n, window)
 			}
 			_ = sm.Deadline()
 		}

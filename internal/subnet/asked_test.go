@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// seat is the way from a host that asks to the manager of a bench.
+// seat connects an asking host with the manager of a bench.
 type seat struct {
 	b  *bench
 	sm *SM
@@ -23,7 +23,7 @@ func (s seat) Send(from ib.LID, m *mad.SA) {
 
 func (s seat) Run(d time.Duration) { s.b.run(d) }
 
-// newAsker makes a node one that asks a manager.
+// newAsker returns an asker at node n that asks the manager sm.
 func newAsker(b *bench, sm *SM, n *benchNode) *asker.Asker {
 	k := asker.New(b.t, seat{b, sm}, n.ports[1].info.LID)
 	others := b.byGMP
@@ -35,7 +35,7 @@ func newAsker(b *bench, sm *SM, n *benchNode) *asker.Asker {
 	return k
 }
 
-// askedBench is the small bench with a manager at the first host, asked by the second.
+// askedBench returns the small bench with a manager at the first host and an asker at the second.
 func askedBench(t testing.TB, cfg Config) (*asker.Asker, *SM, *bench, []*benchNode) {
 	b, n := smallBench(t)
 	sm := b.start(n[0], cfg)
@@ -44,18 +44,18 @@ func askedBench(t testing.TB, cfg Config) (*asker.Asker, *SM, *bench, []*benchNo
 	return newAsker(b, sm, n[1]), sm, b, n
 }
 
-// Every path that is told is one that packets can go.
+// TestPathsArrive: every path that the administration returns leads to its destination.
 func TestPathsArrive(t *testing.T) {
 	k, _, b, n := askedBench(t, Config{LMC: 1})
 	n[4].ports[7].info.NeighborMTU = 4 // does not matter: what the manager knows counts
 	_, data := k.Ask(mad.MethodGetTable, mad.AttrPathRecord, 0, nil)
 	if len(data) == 0 {
-		t.Error("no paths")
+		t.Error("the answer contains no paths")
 	}
 	for ; len(data) >= mad.PathRecordLen; data = data[mad.PathRecordLen:] {
 		r, err := mad.ParsePathRecord(data)
 		if err != nil || r.MTU != 5 {
-			t.Fatalf("%+v, %v", r, err)
+			t.Fatalf("path record %+v (%v), want MTU 5 (4096)", r, err)
 		}
 		from, to := b.ownerOf(r.SLID), b.ownerOf(r.DLID)
 		if got, ok := b.send(from, r.DLID); from.n != to.n && (!ok || got.n != to.n || got.p != to.p) {
@@ -73,7 +73,7 @@ func (b *bench) ownerOf(lid ib.LID) end {
 	return end{}
 }
 
-// flood sends a multicast packet from an end port through the tables and returns who gets it.
+// flood sends a multicast packet from an end port through the tables and returns how often it arrives at each host.
 func (b *bench) flood(from end, mlid ib.LID) map[*benchNode]int {
 	got := map[*benchNode]int{}
 	type hop struct {
@@ -114,10 +114,10 @@ func gidOf(guid uint64) (g ib.GID) {
 	return g
 }
 
-// Components of requests that make groups (IBA 15.2.5.17.2).
+// createMask is the components of requests that make groups (IBA 15.2.5.17.2).
 const createMask = mad.MemberMGID | mad.MemberPortGID | mad.MemberJoinState | mad.MemberQKey | mad.MemberPKey | mad.MemberSL | mad.MemberFlowLabel | mad.MemberTrafficClass
 
-// memberOf is a request to have a node in a group.
+// memberOf returns a request to have a node in a group.
 func memberOf(n *benchNode, group ib.GID, state uint8) mad.MCMemberRecord {
 	return mad.MCMemberRecord{MGID: group, PortGID: gidOf(n.info.PortGUID + 1), JoinState: state, PKey: 0xffff, QKey: 5}
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// bench is a fabric for tests: nodes that answer subnet management as the specification has it, or lie.
+// bench is a fabric of nodes that answer subnet management as the specification says, or lie.
 type bench struct {
 	t     rapid.TB
 	nodes []*benchNode
 	now   clock.Time
-	sms   map[*benchNode]*SM // who has a subnet manager, at its port 1
+	sms   map[*benchNode]*SM // nodes with a subnet manager at their port 1
 	log   []Event
-	lose  func() bool // whether a MAD is lost
-	count int         // requests that nodes answered
+	lose  func() bool // reports whether the next MAD is lost
+	count int         // requests that nodes have answered
 	byGMP func(*Packet, *benchNode)
 }
 
@@ -32,7 +32,7 @@ type benchNode struct {
 	lft    []byte
 	mft    map[uint32][32]uint16
 	silent bool
-	lie    func(*mad.SMP) // changes what it answers
+	lie    func(*mad.SMP) // changes the node's answers
 	sets   int
 }
 
@@ -50,7 +50,7 @@ func newBench(t rapid.TB) *bench {
 	return &bench{t: t, sms: map[*benchNode]*SM{}, lose: func() bool { return false }}
 }
 
-// node adds a node. GUIDs count on.
+// node adds a node with the next GUID.
 func (b *bench) node(name string, kind mad.NodeType, ports int) *benchNode {
 	guid := uint64(len(b.nodes)+1) << 8
 	n := &benchNode{name: name, ports: make([]benchPort, ports+1), mft: map[uint32][32]uint16{}}
@@ -86,7 +86,7 @@ func (b *bench) train(n *benchNode, p uint8) {
 	n.sw.PortStateChange = true
 }
 
-// unlink takes a cable out.
+// unlink unplugs a cable.
 func (b *bench) unlink(x *benchNode, p uint8) {
 	y, q := x.ports[p].peer, x.ports[p].far
 	if y == nil {
@@ -102,7 +102,7 @@ func (b *bench) unlink(x *benchNode, p uint8) {
 	}
 }
 
-// port is the far end of a port.
+// behind returns the far end of a port.
 func (b *bench) behind(n *benchNode, p uint8) (*benchNode, uint8) {
 	if int(p) >= len(n.ports) || p == 0 && n.info.NodeType != mad.NodeSwitch {
 		return nil, 0
@@ -129,13 +129,13 @@ func (b *bench) home(n *benchNode) uint8 {
 	return 1
 }
 
-// run drives everything for a time, or until nothing is to be done in it.
+// run runs everything for the time d.
 func (b *bench) run(d time.Duration) {
 	end := b.now.Add(d)
 	var out [64]Packet
 	for steps := 0; ; steps++ {
 		if steps > 3_000_000 {
-			b.t.Fatal("it goes on and on")
+			b.t.Fatal("the managers do not come to rest")
 		}
 		busy := false
 		for _, n := range b.nodes { // in a fixed order
@@ -225,7 +225,7 @@ func (b *bench) deliver(from *benchNode, p *Packet) {
 	}
 }
 
-// backward brings a manager's answer to the manager that asked.
+// backward carries a manager's answer to the manager that asked.
 func (b *bench) backward(from *benchNode, p *Packet, smp *mad.SMP) {
 	at := from
 	for hop := int(smp.HopCount()); hop >= 1 && smp.Directed(); hop-- {
@@ -241,7 +241,7 @@ func (b *bench) backward(from *benchNode, p *Packet, smp *mad.SMP) {
 	}
 }
 
-// answer is what a node does with a request that came by a port.
+// answer turns a request that came in by a port into the node's answer.
 func (b *bench) answer(n *benchNode, in uint8, smp *mad.SMP) {
 	set := smp.Method == mad.MethodSet
 	if set {
@@ -340,7 +340,7 @@ func (b *bench) deliverGMP(from *benchNode, p *Packet) {
 	}
 }
 
-// texts are the events of a kind.
+// texts returns the texts of the logged events of a kind.
 func (b *bench) texts(kind EventKind) (list []string) {
 	for _, e := range b.log {
 		if e.Kind == kind {
@@ -350,7 +350,7 @@ func (b *bench) texts(kind EventKind) (list []string) {
 	return list
 }
 
-// smallBench is two switches with two links, and four hosts, of which the last is on both.
+// smallBench is two switches joined by two links, and four hosts, the last connected to both.
 func smallBench(t testing.TB) (*bench, []*benchNode) {
 	b := newBench(t)
 	var h []*benchNode

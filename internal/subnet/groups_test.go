@@ -10,7 +10,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Groups reach all their members, each once, and nobody else, however members come and go.
+// TestMulticastReachesMembers: multicast packets reach every member of their group exactly once, and nobody else,
+// however members join and leave.
 func TestMulticastReachesMembers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newBench(t)
@@ -47,7 +48,7 @@ func TestMulticastReachesMembers(t *testing.T) {
 			}
 			head, data := k.Ask(method, mad.AttrMCMemberRecord, createMask, rec.Append(nil))
 			if head.Status != 0 {
-				t.Fatalf("status %#x", head.Status)
+				t.Fatalf("the request has status %#x, want 0", head.Status)
 			}
 			in[x] = !in[x]
 			r, _ := mad.ParseMCMemberRecord(data)

@@ -9,8 +9,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// A port is given GUIDs beside its own (IBA 15.2.5.18): they are written to it, paths lead to them, subscribers hear of
-// them, and nobody else is given the same.
+// TestGivenGUIDs: a port can be given further GUIDs (IBA 15.2.5.18): they are written to the port, paths lead to
+// them, subscribers get reports of them, and no other port is given the same.
 func TestGivenGUIDs(t *testing.T) {
 	k, sm, b, n := askedBench(t, Config{AssignedGUID: 0x20})
 	other := newAsker(b, sm, n[2])
@@ -59,7 +59,7 @@ func TestGivenGUIDs(t *testing.T) {
 	if r, err := mad.ParsePathRecord(data); head.Status != 0 || err != nil || r.DLID != k.LID || r.DGID != path.DGID {
 		t.Errorf("path to the given GID: status %#x, %+v, %v", head.Status, r, err)
 	}
-	// Nobody else is given what somebody has, nor may set what is another's.
+	// A port is given no GUID that another has, and may not set those of another port.
 	if _, g := set(other, mad.MethodSet, other.LID, 0, both|1<<5|1<<6, mad.GUIDInfo{0, alias, own}); g[1] != 0 || g[2] != 0 {
 		t.Errorf("GUIDs of others were given: %x", g)
 	}
@@ -72,7 +72,7 @@ func TestGivenGUIDs(t *testing.T) {
 	if status, _ := set(k, mad.MethodSet, k.LID, 0, mad.GUIDComponentLID|1<<5, mad.GUIDInfo{0, 5}); status != mad.SAInsufficientComponents {
 		t.Errorf("no block: status %#x", status)
 	}
-	// A port that starts anew is told again.
+	// A port that starts anew is given its GUIDs again.
 	n[1].ports[1].guid = map[uint32]mad.GUIDInfo{}
 	b.train(n[1], 1)
 	b.train(n[4], 2)
@@ -81,11 +81,11 @@ func TestGivenGUIDs(t *testing.T) {
 	if got := n[1].ports[1].guid[0]; got != g {
 		t.Errorf("after a restart the port has %x, want %x", got, g)
 	}
-	// What is taken back is free for others.
+	// A GUID that was taken back can be given to another port.
 	if status, g := set(k, mad.MethodDelete, k.LID, 0, both|1<<5, mad.GUIDInfo{}); status != 0 || g[1] != 0 {
 		t.Errorf("delete: status %#x, %x", status, g)
 	}
 	if _, g := set(other, mad.MethodSet, other.LID, 0, both|1<<5, mad.GUIDInfo{0, alias}); g[1] != alias {
-		t.Errorf("a GUID that was taken back is not given to another: %x", g)
+		t.Errorf("a GUID that was taken back was not given to another port: %x", g)
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Tables of lanes are those configured for the kind of port, cut to the lanes that both ends of a link have (opensm(8),
-// "QOS CONFIGURATION").
+// TestConfiguredLanes: the lane tables are those configured for the kind of port, cut to the lanes that both ends of
+// a link have (opensm(8), "QOS CONFIGURATION").
 func TestConfiguredLanes(t *testing.T) {
 	q := defaultQoS()
 	q.CA.SLtoVL = [16]uint8{0: 3, 1: 2, 2: 1, 3: 0, 4: 15, 5: 9}
@@ -49,21 +49,22 @@ func TestConfiguredLanes(t *testing.T) {
 		}
 	}
 	if low != 36 {
-		t.Errorf("%d entries of low priority at the switch, it has room for 36 and is to have 40", low)
+		t.Errorf("%d entries of low priority at the switch, want 36, for which it has room, of the 40 configured", low)
 	}
 }
 
-// Routes over several lanes need each service level on its own lane: other tables give way.
+// TestLanesOfRoutesComeFirst: routes over several lanes need each service level on its own lane; configured tables
+// that do not provide this are replaced, others are used.
 func TestLanesOfRoutesComeFirst(t *testing.T) {
 	q := defaultQoS()
 	q.Switch.SLtoVL[1] = 0
 	s := &SM{routes: &routing.Routes{Lanes: 2}, cfg: Config{QoS: q}}
 	if s.qos().Switch.SLtoVL[1] != 1 {
-		t.Error("service level 1 is not on lane 1")
+		t.Error("service level 1 is not on lane 1 though the routes need it")
 	}
 	q.Switch.SLtoVL[1], q.Switch.HighLimit = 1, 77
 	if s.qos().Switch.HighLimit != 77 {
-		t.Error("tables that fit are not taken")
+		t.Error("configured tables that fit were not used")
 	}
 }
 
@@ -82,12 +83,12 @@ func TestWrongTablesAreRefused(t *testing.T) {
 		change(&c)
 		var e *ConfigError
 		if _, err := New(c); !errors.As(err, &e) || e.Field != field {
-			t.Errorf("%s: %v", field, err)
+			t.Errorf("error %v, want one that names %s", err, field)
 		}
 	}
 }
 
-// Times, stall counts, thresholds and lanes of all ports are those configured.
+// TestLimits: the life times, stall counts, thresholds and lanes of all ports are those configured.
 func TestLimits(t *testing.T) {
 	b, n := smallBench(t)
 	l := Limits{PacketLife: 15, HOQLife: 14, LeafHOQLife: 13, StallCount: 6, LeafStallCount: 5, MaxVLs: 2, SubnetTimeout: 17, LocalPhyErrors: 4, OverrunErrors: 3}

@@ -27,7 +27,7 @@ func (b *bench) ends() (list []end) {
 	return list
 }
 
-// send follows a packet with that LID from an end port through the tables of the switches.
+// send follows a packet to a LID from an end port through the tables of the switches and returns where it arrives.
 func (b *bench) send(from end, to ib.LID) (end, bool) {
 	at, in := from.n, from.p
 	if from.p != 0 {
@@ -52,7 +52,7 @@ func (b *bench) send(from end, to ib.LID) (end, bool) {
 	return end{}, false
 }
 
-// connected says which nodes links join with one.
+// connected returns the nodes that links connect with a node.
 func (b *bench) connected(from *benchNode) map[*benchNode]bool {
 	seen := map[*benchNode]bool{from: true}
 	queue := []*benchNode{from}
@@ -72,7 +72,7 @@ func (b *bench) connected(from *benchNode) map[*benchNode]bool {
 	return seen
 }
 
-// check demands that every host reaches every LID, that all LIDs differ and that all links are active.
+// check checks that every host reaches every LID, that all LIDs differ and that all links are active.
 func (b *bench) check(from *benchNode) {
 	b.t.Helper()
 	part := b.connected(from)
@@ -84,7 +84,7 @@ func (b *bench) check(from *benchNode) {
 		}
 		ends = append(ends, e)
 		if o, taken := owner[e.lid]; taken || e.lid == 0 {
-			b.t.Fatalf("%s port %d has LID %d, as has %v", e.n.name, e.p, e.lid, o)
+			b.t.Fatalf("%s port %d has LID %d, which %v has too, or none", e.n.name, e.p, e.lid, o)
 		}
 		owner[e.lid] = e
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// A manager that starts anew with what the one before wrote has its groups with their members and multicast LIDs, subscriptions, services and
-// given GUIDs; of ports that are not there any more it has none.
+// TestRecall: a manager that starts with what its predecessor saved has the groups with their members and multicast
+// LIDs, the subscriptions, services and given GUIDs, but none of ports that are gone.
 func TestRecall(t *testing.T) {
-	then := time.Unix(0x5e0d7a00, 0) // when the first manager wrote
+	then := time.Unix(0x5e0d7a00, 0) // when the first manager saved its state
 	k, sm, b, n := askedBench(t, Config{})
 	n[1].ports[1].info.GUIDCap = 8
 	set := func(who *benchNode, attr uint16, mask uint64, record []byte) []byte {
@@ -33,7 +33,7 @@ func TestRecall(t *testing.T) {
 			mlids[last] = got.MLID
 		}
 	}
-	rec := memberOf(n[0], ib.GID{0xff, 0x12, 15: 7}, mad.JoinFull) // the first LID is free again, the others are to stay
+	rec := memberOf(n[0], ib.GID{0xff, 0x12, 15: 7}, mad.JoinFull) // the first LID becomes free, the others are kept
 	k.LID = n[0].ports[1].info.LID
 	k.Ask(mad.MethodDelete, mad.AttrMCMemberRecord, createMask, rec.Append(nil))
 	rec = memberOf(n[2], ib.GID{0xff, 0x12, 15: 7}, mad.JoinFull)
@@ -51,7 +51,7 @@ func TestRecall(t *testing.T) {
 	text := sm.Registrations(b.now)
 	old := text.AppendText(nil, then)
 	b.sms = map[*benchNode]*SM{}
-	b.unlink(n[5], 1) // n[2] goes while nobody looks
+	b.unlink(n[5], 1) // n[2] goes while no manager runs
 	next := b.start(n[0], Config{Recall: func() (administration.Registrations, error) {
 		return administration.ReadRegistrations(bytes.NewReader(old), then.Add(20*time.Second))
 	}})
@@ -64,21 +64,21 @@ func TestRecall(t *testing.T) {
 	}
 	g := groups[ib.GID{0xff, 0x12, 15: 8}]
 	if g.Record.MLID != mlids[8] || len(g.Members) != 1 || g.Members[0].GID != gidOf(n[1].info.PortGUID+1) {
-		t.Errorf("the group of a member that stays, at %#x: %+v", mlids[8], g)
+		t.Errorf("the group of a member that stayed, want it at %#x with that member: %+v", mlids[8], g)
 	}
 	if _, there := groups[ib.GID{0xff, 0x12, 15: 9}]; there {
-		t.Error("a group without members is there")
+		t.Error("a group whose members are all gone was kept")
 	}
 	if len(r.Subscriptions) != 1 || r.Subscriptions[0].LID != n[1].ports[1].info.LID {
-		t.Errorf("subscriptions %+v", r.Subscriptions)
+		t.Errorf("subscriptions %+v, want the one of n[1]", r.Subscriptions)
 	}
 	if len(r.Services) != 1 || r.Services[0].Left < 60*time.Second || r.Services[0].Left > 71*time.Second {
-		t.Errorf("services %+v", r.Services)
+		t.Errorf("services %+v, want one with 60 to 71 s left", r.Services)
 	}
 	if len(r.GUIDs) != 1 || len(r.GUIDs[0].Table) < 2 || r.GUIDs[0].Table[1] != 0xabc {
-		t.Errorf("GUIDs %+v", r.GUIDs)
+		t.Errorf("given GUIDs %+v, want 0xabc", r.GUIDs)
 	}
 	if n[1].ports[1].guid[0][1] != 0xabc {
-		t.Errorf("the port was not given its GUID anew: %x", n[1].ports[1].guid)
+		t.Errorf("the port was not given its GUID again: %x", n[1].ports[1].guid)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Whatever answers say, in whatever stage of a sweep, the manager neither crashes nor hangs: every answer of a node, from the
-// nth on, has bytes of the input laid over it, and MADs that nobody asked for come in between.
+// FuzzManager: whatever nodes answer, in whatever stage of a sweep, the manager neither crashes nor hangs. From the
+// nth on every answer is overlaid with bytes of the input, and MADs that were not asked for come in between.
 func FuzzManager(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0}, uint8(0))
 	f.Add([]byte{0xff, 0xff, 3, 255, 1, 2, 3, 4, 5, 6, 7, 8}, uint8(3))

@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Nodes that lie: each is told precisely, and the rest of the subnet comes up.
+// TestHostileNodes: each node that lies is reported precisely, and the rest of the subnet comes up.
 func TestHostileNodes(t *testing.T) {
 	for _, c := range []struct {
 		name, want string
@@ -81,7 +81,8 @@ func TestHostileNodes(t *testing.T) {
 	}
 }
 
-// A node that shows a new switch behind each of its ports for ever ends the search at the length of directed routes.
+// TestEndlessFabric: a node that shows a new switch behind each of its ports for ever ends the search at the maximum
+// length of directed routes.
 func TestEndlessFabric(t *testing.T) {
 	b, n := smallBench(t)
 	guid := uint64(1 << 40)
@@ -107,7 +108,7 @@ func TestEndlessFabric(t *testing.T) {
 	}
 }
 
-// Lost MADs are asked for again; with a third of them lost the subnet comes up all the same.
+// TestLostMADs: lost MADs are asked for again, so that a subnet comes up with a quarter of them lost.
 func TestLostMADs(t *testing.T) {
 	b, n := smallBench(t)
 	i := 0
@@ -118,8 +119,8 @@ func TestLostMADs(t *testing.T) {
 	b.check(n[0])
 }
 
-// A switch that says that it passes packets to every multicast LID to all of its ports costs a manager that takes over some requests, and no more:
-// the subnet comes up, and groups can be made.
+// TestEndlessMulticastTables: a switch that claims to forward every multicast LID to all of its ports costs a manager
+// that takes over a bounded number of requests: the subnet comes up, and groups can be made.
 func TestEndlessMulticastTables(t *testing.T) {
 	b, n := smallBench(t)
 	b.start(n[0], Config{})
@@ -139,7 +140,7 @@ func TestEndlessMulticastTables(t *testing.T) {
 	b.run(5 * time.Second)
 	b.mustBeUp()
 	if b.count-before > 20_000 {
-		t.Errorf("%d requests", b.count-before)
+		t.Errorf("%d requests, want at most 20000", b.count-before)
 	}
 	k := newAsker(b, sm, n[1])
 	rec := memberOf(n[1], ib.GID{0xff, 0x12, 15: 7}, mad.JoinFull)

@@ -23,6 +23,8 @@ func (b *bench) mustBeUp() {
 	}
 }
 
+// TestBringsASubnetUp: after the first sweep all links are active with the best MTU and lanes of their ends, every
+// host reaches every other, and there are no problems.
 func TestBringsASubnetUp(t *testing.T) {
 	b, n := smallBench(t)
 	b.start(n[0], Config{})
@@ -48,7 +50,7 @@ func TestBringsASubnetUp(t *testing.T) {
 	}
 }
 
-// A second sweep of an unchanged subnet sets nothing.
+// TestSweepOfAnUnchangedSubnetSetsNothing: a second sweep of an unchanged subnet sets nothing.
 func TestSweepOfAnUnchangedSubnetSetsNothing(t *testing.T) {
 	b, n := smallBench(t)
 	sm := b.start(n[0], Config{})
@@ -69,7 +71,7 @@ func TestSweepOfAnUnchangedSubnetSetsNothing(t *testing.T) {
 	}
 }
 
-// A subnet without a change is not routed anew; one with a link less is.
+// TestRoutesStayWithoutAChange: an unchanged subnet is not routed anew; one that has lost a link is.
 func TestRoutesStayWithoutAChange(t *testing.T) {
 	b, n := smallBench(t)
 	sm := b.start(n[0], Config{})
@@ -84,12 +86,12 @@ func TestRoutesStayWithoutAChange(t *testing.T) {
 	sm.Rescan(b.now)
 	b.run(time.Second)
 	if _, r := sm.Routing(); r == before {
-		t.Error("a link is gone, and the routes are as they were")
+		t.Error("the routes did not change after a link was lost")
 	}
 	b.check(n[0])
 }
 
-// The manager may sit on a switch, or on an adapter with a cable to another adapter alone.
+// TestOtherHomes: the manager may run on a switch, or on an adapter that is connected to another adapter alone.
 func TestOtherHomes(t *testing.T) {
 	b, n := smallBench(t)
 	b.start(n[4], Config{})
@@ -108,7 +110,7 @@ func TestOtherHomes(t *testing.T) {
 	}
 }
 
-// Light sweeps find that something has changed, and a thorough one that follows puts it right.
+// TestSweepsFindChanges: light sweeps find that something has changed, and a full sweep that follows repairs it.
 func TestSweepsFindChanges(t *testing.T) {
 	b, n := smallBench(t)
 	b.start(n[0], Config{Sweep: 10 * time.Second})
@@ -126,7 +128,7 @@ func TestSweepsFindChanges(t *testing.T) {
 	}
 }
 
-// A trap that a link has changed makes a sweep at once, and is repressed (IBA 14.3.1, 13.4.9).
+// TestTrapCausesSweep: a trap about a changed link starts a sweep at once and is repressed (IBA 14.3.1, 13.4.9).
 func TestTrapCausesSweep(t *testing.T) {
 	b, n := smallBench(t)
 	sm := b.start(n[0], Config{})
@@ -150,7 +152,7 @@ func TestTrapCausesSweep(t *testing.T) {
 	}
 }
 
-// LIDs are those remembered, else those that ports have; -r gives them anew.
+// TestLIDsAreKept: ports get the LIDs remembered for them, else those they have; with -r they get new ones.
 func TestLIDsAreKept(t *testing.T) {
 	b, n := smallBench(t)
 	n[1].ports[1].info.LID = 33
@@ -165,14 +167,14 @@ func TestLIDsAreKept(t *testing.T) {
 		t.Errorf("h2 has LID %d, want the 33 that it had", l)
 	}
 	if _, taken := b.byLID()[1]; taken {
-		t.Error("LID 1 is remembered of a port that is away, and given to another")
+		t.Error("LID 1 was given away though it is remembered for a port that is absent")
 	}
 	b.sms = map[*benchNode]*SM{}
 	b.start(n[0], Config{Reassign: true})
 	b.run(time.Second)
 	b.check(n[0])
 	if l := n[2].ports[1].info.LID; l >= 10 {
-		t.Errorf("reassigned LID is %d", l)
+		t.Errorf("the reassigned LID is %d, want one of the first", l)
 	}
 }
 
@@ -184,7 +186,7 @@ func (b *bench) byLID() map[ib.LID]end {
 	return m
 }
 
-// Every port has 2 to the LMC LIDs, the first of which is a multiple, and all of them lead to it.
+// TestLMC: every port has 2^LMC LIDs, the first a multiple of that number, and all of them lead to the port.
 func TestLMC(t *testing.T) {
 	b, n := smallBench(t)
 	b.start(n[0], Config{LMC: 2})
@@ -205,7 +207,8 @@ func TestLMC(t *testing.T) {
 	}
 }
 
-// Subnets that need more unicast LIDs than there are get none, and the count is said.
+// TestTooManyLIDs: a subnet that needs more unicast LIDs than there are is refused with an error that names both
+// numbers.
 func TestTooManyLIDs(t *testing.T) {
 	sm, _ := New(Config{LMC: 7})
 	sm.cur = topology.New()
@@ -232,7 +235,7 @@ func TestWrongConfigurationsAreRefused(t *testing.T) {
 	}
 }
 
-// M_Key and subnet prefix are given to all end ports.
+// TestKeysAndPrefix: all end ports get the M_Key, its protection and lease, and the subnet prefix.
 func TestKeysAndPrefix(t *testing.T) {
 	b, n := smallBench(t)
 	b.start(n[0], Config{MKey: 0xabc, MKeyProtect: 1, MKeyLease: 60, Prefix: 0xfec0000000000000, SL: 3})
@@ -245,7 +248,8 @@ func TestKeysAndPrefix(t *testing.T) {
 	}
 }
 
-// Of two managers the higher priority is master, then the lower GUID; the other takes over when it dies.
+// TestTwoManagers: of two managers the one with higher priority becomes master, then the one with lower GUID. The
+// other takes over when the master dies.
 func TestTwoManagers(t *testing.T) {
 	b, n := smallBench(t)
 	low := b.start(n[0], Config{Priority: 1, Sweep: 10 * time.Second})
@@ -262,7 +266,7 @@ func TestTwoManagers(t *testing.T) {
 	}
 	b.check(n[2])
 	if l := n[1].ports[1].info.MasterSMLID; l != n[2].ports[1].info.LID {
-		t.Errorf("h2 knows the manager at LID %d", l)
+		t.Errorf("h2 has master LID %d, want that of h3", l)
 	}
 	if !n[1].ports[1].info.ClientReregister {
 		t.Error("clients were not told to register again")
@@ -272,7 +276,7 @@ func TestTwoManagers(t *testing.T) {
 	n[2].ports[1].info.CapabilityMask &^= mad.CapIsSM
 	b.run(30 * time.Second)
 	if low.State() != mad.SMMaster {
-		t.Fatalf("the standby is %v", low.State())
+		t.Fatalf("the standby is in state %v, want master", low.State())
 	}
 	b.check(n[0])
 	for l, e := range b.byLID() {
@@ -282,7 +286,7 @@ func TestTwoManagers(t *testing.T) {
 	}
 }
 
-// Two that start together elect one.
+// TestElection: two managers that start together elect one master.
 func TestElection(t *testing.T) {
 	for _, c := range []struct{ p, q uint8 }{{3, 3}, {2, 3}, {3, 2}} {
 		b, n := smallBench(t)
@@ -299,7 +303,7 @@ func TestElection(t *testing.T) {
 	}
 }
 
-// Partitions reach the tables of hosts and the checks of switches.
+// TestPartitionsAreWritten: partitions are written into the tables of hosts and enforced by switches.
 func TestPartitionsAreWritten(t *testing.T) {
 	b, n := smallBench(t)
 	p, err := partition.Parse("Default=0x7fff : ALL=limited, SELF=full;\nStorage=0x8001 : 0x201=full, 0x301;")
@@ -320,7 +324,7 @@ func TestPartitionsAreWritten(t *testing.T) {
 	}
 }
 
-// Routes over several lanes come with the tables of the lanes.
+// TestLanesAreWritten: routes over several lanes come with the lane tables that they need.
 func TestLanesAreWritten(t *testing.T) {
 	b := newBench(t)
 	var s, h []*benchNode
@@ -351,7 +355,8 @@ func TestLanesAreWritten(t *testing.T) {
 	}
 }
 
-// Random topologies with random faults end in a consistent subnet or in a diagnosis, whatever is lost on the way.
+// TestRandomSubnets: random topologies with random faults end in a consistent subnet or in a reported problem,
+// whatever is lost.
 func TestRandomSubnets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := newBench(t)
@@ -400,8 +405,8 @@ func TestRandomSubnets(t *testing.T) {
 	})
 }
 
-// A sweep that follows upon a link that went does not read again what cannot have changed, and finds what has: another cable, a host that has
-// started anew and lost all. A sweep that is asked for reads everything.
+// TestSweepAfterATrapReadsLess: a sweep started by a trap does not read again what cannot have changed, and finds
+// what has: a cable at another port, a host that has started anew. A sweep that was asked for reads everything.
 func TestSweepAfterATrapReadsLess(t *testing.T) {
 	b, n := smallBench(t)
 	sm := b.start(n[0], Config{})
@@ -416,7 +421,7 @@ func TestSweepAfterATrapReadsLess(t *testing.T) {
 	}
 	again := sweep(func() { sm.Rescan(b.now) })
 	if again < whole/3 {
-		t.Errorf("%d requests when asked to look, %d at first", again, whole)
+		t.Errorf("a sweep that was asked for made %d requests, the first one %d", again, whole)
 	}
 	trap := func() {
 		notice := mad.Notice{IsGeneric: true, Type: mad.NoticeUrgent, ProducerType: uint32(mad.NodeSwitch), TrapNumber: mad.TrapLinkStateChange, IssuerLID: n[4].ports[0].info.LID}
@@ -427,7 +432,7 @@ func TestSweepAfterATrapReadsLess(t *testing.T) {
 		sm.Receive(b.now, &p)
 	}
 	if less := sweep(trap); less > again/2 {
-		t.Errorf("%d requests after a trap, %d when asked to look", less, again)
+		t.Errorf("a sweep after a trap made %d requests, one that was asked for %d", less, again)
 	}
 	sweep(func() { b.unlink(n[4], 7); trap() })
 	sweep(func() { b.link(n[4], 7, n[5], 6); trap() }) // the cable is at another port now

@@ -13,10 +13,11 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// cable is a link by its place at one end.
+// cable is a link, named by its place at one end.
 type cable = fabric.Place
 
-// joined says which nodes links that are not cut join with the first port of an adapter. Only switches pass packets on.
+// joined returns for each node whether uncut links connect it with the first port of an adapter. Only switches
+// forward packets.
 func joined(top *topology.Topology, from int, cut map[cable]bool) []bool {
 	seen := make([]bool, len(top.Nodes))
 	seen[from] = true
@@ -59,8 +60,8 @@ func randomTopology(t *rapid.T) *topology.Topology {
 	return top
 }
 
-// Whatever goes wrong with cables, nodes, packets and managers, in the end all that hangs together works: every adapter
-// reaches every node, and one manager is master.
+// TestRandomFaults: whatever goes wrong with cables, nodes, packets and managers, in the end everything that is
+// connected works: every adapter reaches every node, and one manager is master.
 func TestRandomFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		top := randomTopology(t)
@@ -121,7 +122,7 @@ func TestRandomFaults(t *testing.T) {
 			from = second
 		}
 		part := joined(top, from, cut)
-		for i := range top.Nodes { // those are asked by their first ports
+		for i := range top.Nodes { // asked by their first ports
 			if q := &top.Nodes[i].Ports[min(1, len(top.Nodes[i].Ports)-1)]; top.Nodes[i].Type == mad.NodeCA &&
 				(cut[cable{Node: i, Port: 1}] || cut[cable{Node: int(q.Peer), Port: q.PeerPort}]) {
 				part[i] = false

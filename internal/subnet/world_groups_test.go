@@ -13,7 +13,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// join has an adapter join a group as a full member, at the subnet manager that its port knows, and returns the multicast LID.
+// join makes an adapter join a group as a full member, at the subnet manager that its port knows, and returns the
+// multicast LID.
 func (w *world) join(node int, gid ib.GID) ib.LID {
 	w.t.Helper()
 	at := fabric.Place{Node: node, Port: 1}
@@ -41,7 +42,7 @@ func (w *world) join(node int, gid ib.GID) ib.LID {
 	return r.MLID
 }
 
-// gid is the first GID of the first port of an adapter.
+// gid returns the first GID of the first port of an adapter.
 func (w *world) gid(node int) (g ib.GID) {
 	a, ok := w.get(fabric.Place{Node: node, Port: 1}, w.f.PortInfo(fabric.Place{Node: node, Port: 1}).LID, mad.AttrNodeInfo, 0, 0)
 	i, err := mad.ParseNodeInfo(a.Data[:])
@@ -53,7 +54,7 @@ func (w *world) gid(node int) (g ib.GID) {
 	return g
 }
 
-// multicastTables are the multicast forwarding tables of all switches.
+// multicastTables returns the multicast forwarding tables of all switches.
 func (w *world) multicastTables(top *topology.Topology, from fabric.Place) (b []byte) {
 	for i := range top.Nodes {
 		if top.Nodes[i].Type != mad.NodeSwitch {
@@ -61,15 +62,16 @@ func (w *world) multicastTables(top *topology.Topology, from fabric.Place) (b []
 		}
 		a, ok := w.get(from, w.f.PortInfo(fabric.Place{Node: i, Port: 0}).LID, mad.AttrMulticastForwardingTable, 0, 0)
 		if !ok {
-			w.t.Fatalf("switch %d does not show its table", i)
+			w.t.Fatalf("switch %d does not return its table", i)
 		}
 		b = append(b, a.Data[:]...)
 	}
 	return b
 }
 
-// When the master dies the members of groups hear every packet all the while: the tables stay as they are until the
-// members have joined again with the standby, and the groups keep their multicast LIDs, whoever joins first. What nobody joins again is over in time.
+// TestTakeoverUnderMulticast: while the standby takes over from a dead master, group members get every packet: the
+// tables stay until the members have joined again, and the groups keep their multicast LIDs, whoever joins first. A
+// group that nobody joins again is removed in time.
 func TestTakeoverUnderMulticast(t *testing.T) {
 	top, w := smallTree(t)
 	poll := subnet.Config{PollInterval: time.Second, PollRetries: 2, Sweep: 10 * time.Second}
@@ -87,7 +89,7 @@ func TestTakeoverUnderMulticast(t *testing.T) {
 	}
 	w.run(100 * time.Millisecond)
 	for g, list := range members {
-		for i, node := range list { // every member hears the one before it, and all others
+		for i, node := range list { // each sends to the next; all others get the packets too
 			from, to := fabric.Place{Node: list[(i+1)%len(list)], Port: 1}, fabric.Place{Node: node, Port: 1}
 			w.f.Plug(w.now, to, true)
 			w.streams = append(w.streams, stream{from: from, to: to, mlid: mlids[g], members: len(list)})
@@ -116,21 +118,21 @@ func TestTakeoverUnderMulticast(t *testing.T) {
 		t.Error("joining again has changed multicast tables")
 	}
 	if mlid := w.join(3, ib.GID{0xff, 0x12, 15: 99}); mlid == mlids[3] || mlid == 0 {
-		t.Errorf("a new group has multicast LID %#x, that of one that may come again", mlid)
+		t.Errorf("a new group has multicast LID %#x, which must stay free for one that may come again", mlid)
 	}
 	for i := range w.streams {
 		if s := &w.streams[i]; s.got+uint64(2*s.members) < s.heard(w.streams) || s.got == 0 {
-			t.Errorf("stream %d to adapter %d: %d packets sent, %d came", i, s.to.Node, s.heard(w.streams), s.got)
+			t.Errorf("stream %d to adapter %d: %d packets sent, %d arrived", i, s.to.Node, s.heard(w.streams), s.got)
 		}
 	}
 	w.streams = nil
 	w.run(3 * time.Minute)
 	if after := w.multicastTables(top, standby.at); bytes.Equal(before, after) {
-		t.Error("the group that nobody has joined again is there still")
+		t.Error("the group that nobody joined again still exists")
 	}
 }
 
-// heard is how many packets the receiver of a stream should have had: those of all others of the group.
+// heard returns how many packets the receiver of a stream should have got: those of all other senders to the group.
 func (s *stream) heard(all []stream) (n uint64) {
 	for i := range all {
 		if o := &all[i]; o.mlid == s.mlid && o.from != s.to {

@@ -18,7 +18,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// world is a virtual fabric with subnet managers in it, in time of its own.
+// world is a virtual fabric with subnet managers, in simulated time.
 type world struct {
 	t   rapid.TB
 	f   *fabric.Fabric
@@ -26,7 +26,7 @@ type world struct {
 	sms []*seat
 	log []string
 	tid uint64
-	// client takes what comes to a port without a manager; it may be nil.
+	// client takes packets to ports without a manager; it may be nil.
 	client func(at fabric.Place, q *fabric.Packet)
 
 	streams []stream
@@ -39,11 +39,11 @@ type seat struct {
 	sm *subnet.SM
 }
 
-// stream is packets from one port to another that an adapter sends all the time.
+// stream is packets that an adapter sends to another port all the time.
 type stream struct {
 	from, to  fabric.Place
 	sent, got uint64
-	mlid      ib.LID // of the group that it goes to in place of to, 0 for none
+	mlid      ib.LID // of the group it goes to instead of to; 0 for none
 	members   int
 }
 
@@ -69,12 +69,12 @@ func (w *world) manager(node int, cfg subnet.Config) *seat {
 	return s
 }
 
-// kill ends a manager without a word. Its port goes on saying that there is one.
+// kill ends a manager without notice. Its port still says that it has one.
 func (w *world) kill(s *seat) {
 	w.sms = slices.DeleteFunc(w.sms, func(x *seat) bool { return x == s })
 }
 
-// carry sends a MAD of a manager, and takes the answer to it or to whom it came.
+// carry sends a manager's MAD and delivers the answer, or the MAD itself, to the manager it is for.
 func (w *world) carry(from fabric.Place, p *subnet.Packet) {
 	q := fabric.Packet{DLID: p.LID, SQP: p.LocalQPN, DQP: p.QPN, SL: p.SL, MAD: p.MAD}
 	if p.MAD[1] == mad.ClassSubnetDir {
@@ -101,14 +101,14 @@ func (w *world) arrive(at fabric.Place, q *fabric.Packet) {
 	}
 }
 
-// run lets time pass.
+// run runs the world for the time d.
 func (w *world) run(d time.Duration) {
 	end := w.now.Add(d)
 	var out [32]subnet.Packet
 	var trap fabric.Packet
 	for steps := 0; ; steps++ {
 		if steps > 20_000_000 {
-			w.t.Fatal("it goes on and on")
+			w.t.Fatal("the managers do not come to rest")
 		}
 		w.f.Advance(w.now)
 		w.stream()
@@ -149,7 +149,7 @@ func (w *world) run(d time.Duration) {
 	}
 }
 
-// stream sends what is due of the streams and takes what has come.
+// stream sends the packets of the streams that are due and takes those that have arrived.
 func (w *world) stream() {
 	if len(w.streams) == 0 {
 		return
@@ -180,7 +180,7 @@ func (w *world) stream() {
 	}
 }
 
-// get asks the agents at a LID, from a port, and says whether it answered well.
+// get asks the management agents at a LID, from a port, and reports whether they answered without an error.
 func (w *world) get(from fabric.Place, to ib.LID, attr uint16, modifier uint32, key uint64) (mad.SMP, bool) {
 	w.tid++
 	s := mad.NewSMP(mad.MethodGet, attr, modifier, w.tid)
@@ -198,7 +198,7 @@ func (w *world) heard(text string) bool {
 	return slices.ContainsFunc(w.log, func(l string) bool { return strings.Contains(l, text) })
 }
 
-// tables are all that a manager gives the fabric: port by port, and the forwarding tables of the switches.
+// tables returns everything that a manager sets in the fabric: the state of the ports and the forwarding tables.
 func (w *world) tables(top *topology.Topology, from fabric.Place) []byte {
 	var b []byte
 	for i := range top.Nodes {
@@ -215,7 +215,7 @@ func (w *world) tables(top *topology.Topology, from fabric.Place) []byte {
 			lid := w.f.PortInfo(fabric.Place{Node: i, Port: 0}).LID
 			a, ok := w.get(from, lid, mad.AttrLinearForwardingTable, 0, 0)
 			if !ok {
-				w.t.Fatalf("switch %d does not show its table", i)
+				w.t.Fatalf("switch %d does not return its table", i)
 			}
 			b = append(b, a.Data[:]...)
 		}
@@ -223,7 +223,7 @@ func (w *world) tables(top *topology.Topology, from fabric.Place) []byte {
 	return b
 }
 
-// allReach demands that every adapter whose link is up reaches the agents of every other one.
+// allReach checks that every adapter whose link is up reaches the agents of every other one.
 func (w *world) allReach(top *topology.Topology, from int, part []bool) {
 	w.t.Helper()
 	for i := range top.Nodes {
@@ -249,8 +249,8 @@ func smallTree(t testing.TB) (*topology.Topology, *world) {
 	return top, newWorld(t, top, err)
 }
 
-// When the master dies under traffic the standby takes over, and nothing that packets need is touched: LIDs, states of
-// ports and forwarding tables stay, and no packet is lost.
+// TestTakeoverUnderTraffic: when the master dies under traffic the standby takes over and changes nothing that
+// packets need: LIDs, port states and forwarding tables stay, and no packet is lost.
 func TestTakeoverUnderTraffic(t *testing.T) {
 	top, w := smallTree(t)
 	poll := subnet.Config{PollInterval: time.Second, PollRetries: 2, Sweep: 10 * time.Second}
@@ -279,14 +279,14 @@ func TestTakeoverUnderTraffic(t *testing.T) {
 	for i := range w.streams {
 		w.streams[i].sent++ // one may be under way
 		if s := &w.streams[i]; s.got+2 < s.sent {
-			t.Errorf("stream %d: %d packets sent, %d came", i, s.sent, s.got)
+			t.Errorf("stream %d: %d packets sent, %d arrived", i, s.sent, s.got)
 		}
 	}
 	if lid := w.f.PortInfo(fabric.Place{Node: 0, Port: 1}).MasterSMLID; lid != w.f.PortInfo(standby.at).LID {
 		t.Errorf("adapter 0 has SM LID %d, want that of the new master", lid)
 	}
 
-	// A better one comes, and takes over in agreement.
+	// A manager of higher priority comes, and the master hands over to it.
 	better := w.manager(12, subnet.Config{Priority: 9, Sweep: 10 * time.Second})
 	w.run(10 * time.Second)
 	if better.sm.State() != mad.SMMaster || standby.sm.State() != mad.SMStandby {
@@ -297,19 +297,20 @@ func TestTakeoverUnderTraffic(t *testing.T) {
 	}
 	for i := range w.streams {
 		if s := &w.streams[i]; s.got+3 < s.sent {
-			t.Errorf("stream %d: %d packets sent, %d came", i, s.sent, s.got)
+			t.Errorf("stream %d: %d packets sent, %d arrived", i, s.sent, s.got)
 		}
 	}
 }
 
-// With an M_Key nobody else sets or, at protection level 2, reads anything; each try is told by trap 256. A lease that the
-// manager does not renew runs out, and whoever comes then can take over (IBA 14.2.4).
+// TestMKeyAndLease: without the M_Key nothing can be set or, at protection level 2, read, and each attempt is
+// reported by trap 256. A lease that the manager does not renew expires, and then another manager can take over (IBA
+// 14.2.4).
 func TestMKeyAndLease(t *testing.T) {
 	_, w := smallTree(t)
 	const key = 0x1234567890abcdef
 	master := w.manager(0, subnet.Config{MKey: key, MKeyProtect: 2, MKeyLease: 20, Sweep: 2 * time.Second})
 	w.run(time.Second)
-	w.f.SetIsSM(fabric.Place{Node: 5, Port: 1}, true) // a change that has it swept again, with the key
+	w.f.SetIsSM(fabric.Place{Node: 5, Port: 1}, true) // a change that makes it sweep again, with the key
 	w.run(3 * time.Second)
 	if !w.heard("SUBNET UP") || w.heard("does not answer") {
 		t.Fatalf("log: %v", w.log)
@@ -329,7 +330,7 @@ func TestMKeyAndLease(t *testing.T) {
 	w.log = nil
 	w.run(30 * time.Second)
 	if len(w.log) > 0 {
-		t.Errorf("a repressed trap comes again, or is not forgotten: %v", w.log)
+		t.Errorf("a repressed trap was sent again: %v", w.log)
 	}
 	// The manager represses the traps with its key, which renews the lease: the key stays for ever.
 	for range 4 {
@@ -337,15 +338,15 @@ func TestMKeyAndLease(t *testing.T) {
 		w.run(15 * time.Second)
 	}
 	if i := w.f.PortInfo(fabric.Place{Node: 2, Port: 1}); i.MKeyProtectBits != 2 || i.MKey != key {
-		t.Errorf("the key of a port with a master is gone: %+v", i)
+		t.Errorf("the key of a port expired though its master renews it: %+v", i)
 	}
 
 	w.kill(master)
-	// One with another key sees ports that do not let it in, until their leases have run out.
+	// A manager with another key cannot set the ports until their leases have expired.
 	late := w.manager(7, subnet.Config{MKey: 77, Sweep: 5 * time.Second, Retries: -1, Timeout: 10 * time.Millisecond})
 	w.run(10 * time.Second)
 	if i := w.f.PortInfo(fabric.Place{Node: 2, Port: 1}); i.MKey != key {
-		t.Errorf("the key was taken before the lease had run out")
+		t.Errorf("the key was replaced before its lease had expired")
 	}
 	w.run(5 * time.Minute)
 	if late.sm.State() != mad.SMMaster {
@@ -356,8 +357,8 @@ func TestMKeyAndLease(t *testing.T) {
 	}
 }
 
-// With DFSSSP on a torus every service level has the lane of its number between all ports of all switches, though each
-// switch that can take them at once is told but once.
+// TestLanesReachTheFabric: with DFSSSP on a torus every service level has the lane of its number between all ports of
+// all switches, and a switch that can be told all of it at once is told once.
 func TestLanesReachTheFabric(t *testing.T) {
 	top, err := topology.Torus([]int{4, 4}, 1, topology.Rate{})
 	w := newWorld(t, top, err)
@@ -381,6 +382,6 @@ func TestLanesReachTheFabric(t *testing.T) {
 		}
 	}
 	if sent, _, _ := s.sm.Traffic(); sent > 1200 {
-		t.Errorf("%d requests: switches were told port by port", sent)
+		t.Errorf("%d requests, want at most 1200: the switches were set port by port", sent)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// subscriber is a program at an adapter that takes Reports and answers them.
+// subscriber is a program at an adapter that receives Reports and answers them.
 type subscriber struct {
 	w    *world
 	at   fabric.Place
@@ -21,7 +21,7 @@ type subscriber struct {
 	tids map[uint64]bool
 }
 
-// subscribe has an adapter subscribe to all notices (IBA 13.4.8.3).
+// subscribe makes an adapter subscribe to all notices (IBA 13.4.8.3).
 func (w *world) subscribe(node int) *subscriber {
 	w.t.Helper()
 	s := &subscriber{w: w, at: fabric.Place{Node: node, Port: 1}, seen: map[uint16]mad.Notice{}, tids: map[uint64]bool{}}
@@ -65,8 +65,8 @@ func (s *subscriber) report(m *mad.SA) {
 	s.send(m)
 }
 
-// What happens at a port comes to who has subscribed, with what it says: the manager logs it, represses the trap and forwards it once
-// (IBA 14.2.5.1, 14.3.9, 13.4.8.3).
+// TestTrapsReachSubscribers: a trap of a port reaches the subscribers with its content: the manager logs it,
+// represses it and forwards it once (IBA 14.2.5.1, 14.3.9, 13.4.8.3).
 func TestTrapsReachSubscribers(t *testing.T) {
 	_, w := smallTree(t)
 	sm := w.manager(0, subnet.Config{Sweep: 10 * time.Second, MKey: 7, MKeyProtect: 1, Partitions: twoPartitions(t)})
@@ -83,11 +83,11 @@ func TestTrapsReachSubscribers(t *testing.T) {
 		w.run(2 * time.Second)
 		n, came := s.seen[trap]
 		if !came {
-			t.Errorf("trap %d did not come: %v", trap, w.log[max(0, len(w.log)-5):])
+			t.Errorf("trap %d was not reported: %v", trap, w.log[max(0, len(w.log)-5):])
 			return
 		}
 		if !check(&n.DataDetails) {
-			t.Errorf("trap %d says %+v", trap, n)
+			t.Errorf("the report of trap %d has other details: %+v", trap, n)
 		}
 		if !w.heard("trap " + map[uint16]string{129: "129", 130: "130", 131: "131", 256: "256", 257: "257", 258: "258", 259: "259"}[trap]) {
 			t.Errorf("trap %d is not in the log", trap)
@@ -108,7 +108,7 @@ func TestTrapsReachSubscribers(t *testing.T) {
 	}
 	violate(mad.TrapBadPKey, func() { w.f.BadPKey(w.now, host, key) }, same)
 	violate(mad.TrapBadQKey, func() { w.f.BadQKey(w.now, host, key) }, same)
-	// A packet of a partition that only other ports are in is stopped by the switch.
+	// A packet of a partition that only other ports belong to is dropped by the switch.
 	violate(mad.TrapBadPKeySwitchPort, func() {
 		w.f.Plug(w.now, host, true)
 		b := packet(lid, w.f.PortInfo(fabric.Place{Node: 4, Port: 1}).LID, 0x8022)
@@ -134,7 +134,7 @@ func (w *world) set(from fabric.Place, to ib.LID, attr uint16, key uint64) {
 	w.f.Send(w.now, from, &p)
 }
 
-// packet is one of an adapter, from its LRH to its ICRC.
+// packet returns a packet of an adapter, from its LRH to its ICRC.
 func packet(from, to ib.LID, key ib.PKey) []byte {
 	b := make([]byte, ib.LRHLen+ib.BTHLen+64+4)
 	h := ib.LRH(b)
@@ -148,7 +148,7 @@ func packet(from, to ib.LID, key ib.PKey) []byte {
 	return b
 }
 
-// twoPartitions are the default one, and one in which nobody else is.
+// twoPartitions are the default partition and one without members in this fabric.
 func twoPartitions(t *testing.T) *partition.Config {
 	t.Helper()
 	p, err := partition.Parse(strings.Join([]string{"Default=0x7fff: ALL=full;", "Other=0x22: 0x1=full;"}, "\n"))

@@ -15,7 +15,7 @@ func TestRecords(t *testing.T) {
 	by := func(lid ib.LID) []byte { return []byte{byte(lid >> 8), byte(lid)} }
 	head, data := b.Ask(mad.MethodGet, mad.AttrNodeRecord, 1, by(lid))
 	if r, err := mad.ParseNodeRecord(data); head.Status != 0 || err != nil || r.LID != lid || r.Description.String() != "h3" || r.Info.PortGUID != b.n.Ports[h[2]].GUID {
-		t.Errorf("node: %#x, %+v", head.Status, r)
+		t.Errorf("node record: status %#x, %+v; want that of h3", head.Status, r)
 	}
 	for attr, count := range map[uint16]int{
 		mad.AttrNodeRecord: 7, mad.AttrPortInfoRecord: 5 + 2*9, mad.AttrLinkRecord: 14, mad.AttrSwitchInfoRecord: 2, mad.AttrLFTRecord: 2, mad.AttrSMInfoRecord: 1,
@@ -50,11 +50,11 @@ func TestRecords(t *testing.T) {
 			t.Errorf("%s: status %#x, want %#x", c.name, head.Status, c.status)
 		}
 	}
-	// IBA 15.2.5.3: bit 31 of the modifier has the capability mask compared bit by bit.
+	// Bit 31 of the modifier makes the capability mask be compared bit by bit (IBA 15.2.5.3).
 	var q mad.PortInfoRecord
 	q.Info.CapabilityMask = mad.CapIsSM
 	if _, data := b.Ask(mad.MethodGetTable, mad.AttrPortInfoRecord, 1<<capabilityMask, q.Append(nil), func(m *mad.SA) { m.AttributeModifier = 1 << 31 }); len(data) != 72 {
-		t.Errorf("%d bytes of ports with a manager", len(data))
+		t.Errorf("%d bytes of records of ports with a manager, want one record of 72", len(data))
 	}
 	head, data = b.Ask(mad.MethodGet, mad.AttrClassPortInfo, 0, nil)
 	if c, err := mad.ParseClassPortInfo(data); head.Status != 0 || err != nil || c.ClassVersion != mad.ClassVersionSA {
@@ -62,17 +62,18 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// All paths are told, with what they carry; of a pair of ports those that fit the components, MTU, rate and life time by their selectors (IBA 15.2.5.16).
+// TestPathRecords: all paths are returned with their properties, and for a pair of ports those that match the
+// requested components, with MTU, rate and life time compared by their selectors (IBA 15.2.5.16).
 func TestPathRecords(t *testing.T) {
 	b, h := plug(t, Config{}, func(b *bench, _ int32) { b.lmc = 1 })
 	_, data := b.Ask(mad.MethodGetTable, mad.AttrPathRecord, 0, nil)
 	if len(data) == 0 {
-		t.Error("no paths")
+		t.Error("the answer contains no paths")
 	}
 	for ; len(data) >= mad.PathRecordLen; data = data[mad.PathRecordLen:] {
 		r, err := mad.ParsePathRecord(data)
 		if err != nil || r.MTU != 5 || r.Rate != 7 || r.PKey != 0xffff || !r.Reversible || r.SL != 0 {
-			t.Fatalf("%+v, %v", r, err)
+			t.Fatalf("path record %+v (%v)", r, err)
 		}
 	}
 	sgid, dgid := b.gid(h[1]), b.gid(h[2])
@@ -109,7 +110,7 @@ func TestPathRecords(t *testing.T) {
 	}
 }
 
-// MultiPathRecord comes in several packets where its GIDs need them.
+// TestMultiPath: a MultiPathRecord request comes in several packets if its GIDs need them.
 func TestMultiPath(t *testing.T) {
 	b, h := plug(t, Config{})
 	var q mad.MultiPathRecord
@@ -123,11 +124,11 @@ func TestMultiPath(t *testing.T) {
 	}
 	q.SGIDs, q.DGIDs = q.SGIDs[:1], q.DGIDs[:1]
 	if head, _ := b.Ask(mad.MethodGetMulti, mad.AttrMultiPathRecord, 0, q.Append(nil)); head.Status != mad.SAInsufficientComponents {
-		t.Errorf("without counts: status %#x", head.Status)
+		t.Errorf("without counts: status %#x, want insufficient components", head.Status)
 	}
 }
 
-// A service is there until its lease ends or it is withdrawn; its key is nobody else's business.
+// TestServices: a service is registered until its lease ends or it is withdrawn, and its key is shown to nobody.
 func TestServices(t *testing.T) {
 	b, _ := plug(t, Config{})
 	rec := mad.ServiceRecord{ID: 42, PKey: 0xffff, Lease: 10, Key: [16]byte{1}, Name: [64]byte{'x'}}
@@ -138,36 +139,37 @@ func TestServices(t *testing.T) {
 	other := rec
 	other.Key = [16]byte{2}
 	if head, _ := b.Ask(mad.MethodSet, mad.AttrServiceRecord, mask, other.Append(nil)); head.Status != mad.SARequestInvalid {
-		t.Errorf("with another key: status %#x", head.Status)
+		t.Errorf("with another key: status %#x, want a refusal", head.Status)
 	}
 	find := func(mask uint64, r mad.ServiceRecord) uint16 {
 		head, data := b.Ask(mad.MethodGet, mad.AttrServiceRecord, mask, r.Append(nil))
 		if got, _ := mad.ParseServiceRecord(data); head.Status == 0 && got.Key != [16]byte{} {
-			t.Error("the key is shown")
+			t.Error("the answer shows the service's key")
 		}
 		return head.Status
 	}
 	if s := find(mad.ServiceComponentName, rec); s != 0 {
-		t.Errorf("by name: %#x", s)
+		t.Errorf("by name: status %#x, want 0", s)
 	}
 	if s := find(mad.ServiceComponentID|mad.ServiceComponentKey, other); s != mad.SANoRecords {
-		t.Errorf("by ID and the wrong key: %#x", s)
+		t.Errorf("by ID and the wrong key: status %#x, want no records", s)
 	}
 	b.run(10 * time.Second)
 	if s := find(mad.ServiceComponentID, rec); s != mad.SANoRecords {
-		t.Errorf("after its lease: %#x", s)
+		t.Errorf("after its lease: status %#x, want no records", s)
 	}
 	b.Ask(mad.MethodSet, mad.AttrServiceRecord, mask&^mad.ServiceComponentLease, rec.Append(nil))
 	b.run(time.Hour)
 	if head, _ := b.Ask(mad.MethodDelete, mad.AttrServiceRecord, mad.ServiceComponentName, rec.Append(nil)); head.Status != 0 {
-		t.Errorf("withdrawn: %#x", head.Status)
+		t.Errorf("withdrawing the service: status %#x, want 0", head.Status)
 	}
 	if head, _ := b.Ask(mad.MethodDelete, mad.AttrServiceRecord, mad.ServiceComponentName, rec.Append(nil)); head.Status != mad.SANoRecords {
-		t.Errorf("withdrawn again: %#x", head.Status)
+		t.Errorf("withdrawing it again: status %#x, want no records", head.Status)
 	}
 }
 
-// Who subscribes hears of ports that come and go and of groups (traps 64 to 67), until it does not want to any more.
+// TestReports: a subscriber gets reports of ports that come and go and of groups (traps 64 to 67) until it
+// unsubscribes.
 func TestReports(t *testing.T) {
 	b, h := plug(t, Config{})
 	info := mad.InformInfo{LIDBegin: 0xffff, IsGeneric: true, Subscribe: true, Type: 0xffff, TrapNumber: 0xffff, ProducerType: 0xffffff}
@@ -178,9 +180,9 @@ func TestReports(t *testing.T) {
 	if s := subscribe(); s != 0 {
 		t.Fatalf("status %#x", s)
 	}
-	subscribe() // once more is the same subscription
+	subscribe() // a second request is the same subscription
 	if _, data := b.Ask(mad.MethodGetTable, mad.AttrInformInfoRecord, 0, nil); len(data) != 64 {
-		t.Errorf("%d bytes of subscriptions", len(data))
+		t.Errorf("%d bytes of subscriptions, want one record of 64", len(data))
 	}
 	rec := b.member(h[1], ib.GID{0xff, 0x12, 15: 3}, 1)
 	b.Ask(mad.MethodSet, mad.AttrMCMemberRecord, createMask, rec.Append(nil))
@@ -201,14 +203,15 @@ func TestReports(t *testing.T) {
 	}
 	info.Subscribe = false
 	if s := subscribe(); s != 0 {
-		t.Errorf("unsubscribed: %#x", s)
+		t.Errorf("unsubscribing: status %#x, want 0", s)
 	}
 	if s := subscribe(); s != mad.SARequestInvalid {
-		t.Errorf("unsubscribed again: %#x", s)
+		t.Errorf("unsubscribing again: status %#x, want a refusal", s)
 	}
 }
 
-// A client that never acknowledges, as ibsim's own library, keeps neither others nor itself from being answered.
+// TestClientWithoutTransfers: a client that never acknowledges, such as ibsim's own library, does not keep itself or
+// others from being answered.
 func TestClientWithoutTransfers(t *testing.T) {
 	b, _ := plug(t, Config{})
 	b.Silent = true
@@ -216,7 +219,7 @@ func TestClientWithoutTransfers(t *testing.T) {
 		b.Ask(mad.MethodGetTable, mad.AttrNodeRecord, 0, nil)
 	}
 	if n := len(b.sa.out); n > maxUnanswered {
-		t.Errorf("%d transfers are kept", n)
+		t.Errorf("%d transfers are kept, want at most %d", n, maxUnanswered)
 	}
 	b.run(time.Minute)
 	if n := len(b.sa.out); n != 0 || b.sa.held != 0 {
@@ -224,7 +227,7 @@ func TestClientWithoutTransfers(t *testing.T) {
 	}
 }
 
-// FuzzAdministration: no request makes it panic, or forget to answer others.
+// FuzzAdministration: no request makes the administration panic or stop answering others.
 func FuzzAdministration(f *testing.F) {
 	s := mad.NewSA(mad.MethodGetTable, mad.AttrPathRecord, 0, 7)
 	f.Add(s.Append(nil))
@@ -240,7 +243,7 @@ func FuzzAdministration(f *testing.F) {
 		b.run(time.Second)
 		lid := b.lid(h[0])
 		if head, _ := b.Ask(mad.MethodGet, mad.AttrNodeRecord, 1, []byte{byte(lid >> 8), byte(lid)}); head.Status != 0 {
-			t.Fatalf("afterwards: status %#x", head.Status)
+			t.Fatalf("a request afterwards: status %#x, want 0", head.Status)
 		}
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// bench is an administration of a subnet that a test has plugged together, with the manager's part played by the test.
+// bench is the administration of a subnet that the test builds; the test plays the manager's part.
 type bench struct {
 	t      testing.TB
 	now    clock.Time
@@ -54,7 +54,7 @@ func (b *bench) Crowded() bool { return len(b.sent) > 1000 }
 
 func (b *bench) WrongKey(ib.LID, uint64) { b.wrong++ }
 
-// uplink is the way from the asker to the bench.
+// uplink carries the asker's requests to the bench.
 type uplink struct{ b *bench }
 
 func (l uplink) Send(from ib.LID, m *mad.SA) {
@@ -81,7 +81,7 @@ func (l uplink) Run(d time.Duration) {
 
 func (b *bench) run(d time.Duration) { uplink{b}.Run(d) }
 
-// node adds a node, whose GUIDs count on. It returns the index of its port 0.
+// node adds a node with the next GUID and returns the index of its port 0.
 func (b *bench) node(name string, kind mad.NodeType, ports int) int32 {
 	guid := uint64(len(b.n.Nodes)+1) << 8
 	i := b.n.Add(mad.NodeInfo{BaseVersion: 1, ClassVersion: 1, NodeType: kind, NumPorts: uint8(ports), SystemImageGUID: guid, NodeGUID: guid, PortGUID: guid, PartitionCap: 64})
@@ -108,7 +108,7 @@ func (b *bench) link(x int32, p uint8, y int32, q uint8) {
 	}
 }
 
-// up gives LIDs and routes, and tells the administration, all but the end ports in absent.
+// up assigns LIDs and routes and tells the administration about all end ports but those in absent.
 func (b *bench) up(absent ...int32) {
 	n := b.n
 	var guids []uint64
@@ -160,10 +160,11 @@ func (b *bench) up(absent ...int32) {
 	b.sa.Up(b.now, n, Routes{routes, swOf})
 }
 
-// hosts are the end ports of the bench in the order of their names, h1 to h4; the last is port 1 of two.
+// hosts are the end ports of the bench by name, h1 to h4; the last is port 1 of two.
 type hosts [4]int32
 
-// plug makes two switches with two links between them, and four hosts, of which the last is on both, and what more adds.
+// plug returns a bench with two switches joined by two links, four hosts of which the last is on both, and what more
+// adds.
 func plug(t testing.TB, cfg Config, more ...func(b *bench, s1 int32)) (*bench, hosts) {
 	cfg.Prefix, cfg.Key, cfg.PacketLife = LinkLocalPrefix, 1, 18
 	if cfg.Partitions == nil {
@@ -180,7 +181,7 @@ func plug(t testing.TB, cfg Config, more ...func(b *bench, s1 int32)) (*bench, h
 	return b, h
 }
 
-// build plugs the nodes together that all benches have.
+// build builds the nodes that all benches have.
 func (b *bench) build() (h hosts) {
 	b.n = topology.New()
 	for i, name := range []string{"h1", "h2", "h3"} {
@@ -205,7 +206,7 @@ func (b *bench) lid(p int32) ib.LID { return b.n.Ports[p].Info.LID }
 
 func (b *bench) gid(p int32) ib.GID { return b.sa.gid(b.n.Ports[p].GUID) }
 
-// member is a request to have a port in a group.
+// member returns a request to have a port in a group.
 func (b *bench) member(p int32, group ib.GID, state uint8) mad.MCMemberRecord {
 	return mad.MCMemberRecord{MGID: group, PortGID: b.gid(p), JoinState: state, PKey: 0xffff, QKey: 5}
 }

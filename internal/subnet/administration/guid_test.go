@@ -6,7 +6,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Nobody is given a GUID that is made up where none are to be.
+// TestNoMadeUpGUIDs: without the option to make GUIDs up, a request for one is not given any.
 func TestNoMadeUpGUIDs(t *testing.T) {
 	b, _ := plug(t, Config{})
 	r := mad.GUIDInfoRecord{LID: b.LID}

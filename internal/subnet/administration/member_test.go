@@ -8,7 +8,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// The rules of IBA 15.2.5.17 for joining, making and leaving groups.
+// TestMemberRules: the rules of IBA 15.2.5.17 for joining, making and leaving groups.
 func TestMemberRules(t *testing.T) {
 	b, h := plug(t, Config{})
 	own := ib.GID{0xff, 0x12, 15: 9}
@@ -52,7 +52,7 @@ func TestMemberRules(t *testing.T) {
 			t.Errorf("%s: status %#x, want %#x", c.name, head.Status, c.status)
 		}
 		if r, _ := mad.ParseMCMemberRecord(data); c.name == "without a name" && !bytes.HasPrefix(r.MGID[:], []byte{0xff, 0x12, 0xa0, 0x1b, 0xfe, 0x80}) {
-			t.Errorf("the administration named it %v", r.MGID)
+			t.Errorf("the administration gave the group the MGID %v", r.MGID)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// The example of OpenSM's QoS_management_in_OpenSM.txt, 6, with its equivalences.
+// policyExample is the example of OpenSM's QoS_management_in_OpenSM.txt, 6, with its equivalences.
 const policyExample = `
 qos-ulps
     default                       : 9 # default SL
@@ -89,7 +89,8 @@ func TestQoSPolicy(t *testing.T) {
 	}
 }
 
-// Path records have the service level of the policy, and one that is asked for with another is not there.
+// TestPathsByQoSPolicy: path records have the service level that the policy gives, and none is found for another
+// level.
 func TestPathsByQoSPolicy(t *testing.T) {
 	policy, err := ParseQoSPolicy("qos-ulps\ndefault: 2\nany, service-id 0x77: 5\nend-qos-ulps\n")
 	if err != nil {
@@ -124,7 +125,7 @@ func FuzzParseQoSPolicy(f *testing.F) {
 			return
 		}
 		if sl := p.level(&wish{mask: ^uint64(0)}, 1, 2); sl > 15 {
-			t.Errorf("service level %d", sl)
+			t.Errorf("service level %d, want at most 15", sl)
 		}
 	})
 }

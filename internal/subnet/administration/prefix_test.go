@@ -10,17 +10,18 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// The file of prefix routes (opensm(8), "PREFIX ROUTES").
+// TestParsePrefixRoutes: the file of prefix routes has the form of opensm(8), "PREFIX ROUTES"; an error names the
+// line and what is wanted.
 func TestParsePrefixRoutes(t *testing.T) {
 	got, err := ParsePrefixRoutes("# routers\n\n0xfec0000000000001 0x2c90200000001 # one\nfec0000000000002 *\n* *\n")
 	want := []PrefixRoute{{Prefix: 0xfec0000000000001, Router: 0x2c90200000001}, {Prefix: 0xfec0000000000002, AnyRouter: true}, {AnyPrefix: true, AnyRouter: true}}
 	if err != nil || !slices.Equal(got, want) {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("parsed %+v (%v), want %+v", got, err, want)
 	}
 	for text, line := range map[string]int{"\n0x1": 2, "1 2 3": 1, "x *": 1, "* 0x10000000000000000": 1} {
 		var e *routeError
 		if _, err := ParsePrefixRoutes(text); !errors.As(err, &e) || e.Line != line || !strings.Contains(err.Error(), "want") {
-			t.Errorf("%q: %v", text, err)
+			t.Errorf("%q: error %v, want one about line %d", text, err, line)
 		}
 	}
 }
@@ -30,13 +31,14 @@ func FuzzParsePrefixRoutes(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		routes, err := ParsePrefixRoutes(text)
 		if err == nil && len(routes) > strings.Count(text, "\n")+1 {
-			t.Errorf("%d routes", len(routes))
+			t.Errorf("parsed %d routes, more than there are lines", len(routes))
 		}
 	})
 }
 
-// Paths to GIDs of other subnets lead to the router that the first line which fits names and that is there; the destination GID
-// stays, and packets may be passed on. Without such a line the request fails.
+// TestPathsToOtherSubnets: a path to a GID of another subnet leads to the router that the first matching line names
+// and that exists. The destination GID stays, and the hop limit lets routers forward. Without such a line the request
+// fails.
 func TestPathsToOtherSubnets(t *testing.T) {
 	ask := func(routes string, prefix uint64) (uint16, mad.PathRecord, [2]ib.LID) {
 		t.Helper()
@@ -73,16 +75,16 @@ func TestPathsToOtherSubnets(t *testing.T) {
 		{"", 0xfec0000000000001, -1},
 		{"fec0000000000001 701", 0xfec0000000000001, 0},
 		{"fec0000000000001 711", 0xfec0000000000001, 1},
-		{"fec0000000000001 999\nfec0000000000001 711", 0xfec0000000000001, 1}, // the first is not there
+		{"fec0000000000001 999\nfec0000000000001 711", 0xfec0000000000001, 1}, // the first does not exist
 		{"fec0000000000002 701", 0xfec0000000000001, -1},
 		{"fec0000000000002 701\n* 711", 0xfec0000000000001, 1},
 		{"* *", 0xfec0000000000077, 0},
-		{"* 301", 0xfec0000000000077, -1}, // no router
+		{"* 301", 0xfec0000000000077, -1}, // not a router
 	} {
 		status, path, lids := ask(c.routes, c.prefix)
 		if c.router < 0 {
 			if status != mad.SAInvalidGID {
-				t.Errorf("%q: status %#x, %+v", c.routes, status, path)
+				t.Errorf("%q: status %#x, %+v; want an invalid GID", c.routes, status, path)
 			}
 			continue
 		}

@@ -14,11 +14,11 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// dumped is when the file of testdata says that its service was registered.
+// dumped is when the service in the file of testdata was registered.
 var dumped = time.Unix(0x5e0d7a00, 0)
 
-// A dump in the form of OpenSM's (see TestRegistrationsGoBetweenManagers in test/fabric for OpenSM itself) is read field by field, and
-// written again byte by byte.
+// TestRegistrationsText: a dump in OpenSM's form is read field by field and written again byte by byte.
+// (TestRegistrationsGoBetweenManagers in test/fabric does this with OpenSM itself.)
 func TestRegistrationsText(t *testing.T) {
 	text, err := os.ReadFile("testdata/opensm-sa.dump")
 	if err != nil {
@@ -46,14 +46,14 @@ func TestRegistrationsText(t *testing.T) {
 		t.Errorf("written as\n%s\nwant\n%s", again, text)
 	}
 	if r, err = ReadRegistrations(bytes.NewReader(text), dumped.Add(100*time.Second)); err != nil || r.Services[0].Left != 200*time.Second {
-		t.Errorf("100 s later %v are left of the lease: %v", r.Services[0].Left, err)
+		t.Errorf("100 s later %v of the lease are left (%v), want 200 s", r.Services[0].Left, err)
 	}
 	if r, err = ReadRegistrations(bytes.NewReader(text), dumped.Add(time.Hour)); err != nil || len(r.Services) != 0 {
-		t.Errorf("an hour later: %+v, %v", r.Services, err)
+		t.Errorf("an hour later the services are %+v (%v), want none", r.Services, err)
 	}
 }
 
-// A line that is wrong is named, and what stands before it is there.
+// TestRegistrationsTextRefused: the error for a wrong line names the line, and what stands before it is read.
 func TestRegistrationsTextRefused(t *testing.T) {
 	text, err := os.ReadFile("testdata/opensm-sa.dump")
 	if err != nil {
@@ -71,12 +71,12 @@ func TestRegistrationsTextRefused(t *testing.T) {
 			t.Errorf("%q: %v, want %s", bad, err, want)
 		}
 		if len(r.Groups) != 2 || len(r.Subscriptions) != 1 || len(r.Services) != 1 || len(r.GUIDs) != 1 {
-			t.Errorf("%q: %+v", bad, r)
+			t.Errorf("%q: read %+v, want all that stands before it", bad, r)
 		}
 	}
 }
 
-// What is written is what is read, also of names that look like fields.
+// TestRegistrationsRoundTrip: what is written is read back, also with names that look like fields.
 func TestRegistrationsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		u64 := func(n string) uint64 { return rapid.Uint64().Draw(t, n) }
@@ -119,7 +119,7 @@ func TestRegistrationsRoundTrip(t *testing.T) {
 	})
 }
 
-// Names of services cannot be taken for lines or ends of names.
+// TestServiceNamesInText: a service's name cannot be mistaken for a new line or the end of the name.
 func TestServiceNamesInText(t *testing.T) {
 	r := Registrations{Services: []RegisteredService{{Left: -1}}}
 	copy(r.Services[0].Record.Name[:], "it's\nMC Group 0xc000")
@@ -145,13 +145,13 @@ func FuzzReadRegistrations(f *testing.F) {
 		if _, err := ReadRegistrations(bytes.NewReader(r.AppendText(nil, dumped)), dumped); err != nil {
 			t.Errorf("what was written of %q cannot be read: %v", b, err)
 		}
-		x, h := plug(t, Config{}) // whatever it says, questions are answered
+		x, h := plug(t, Config{}) // whatever the dump says, requests are answered
 		x.sa.Recall(x.now, x.n, func(int32) []ib.PKey { return []ib.PKey{0xffff} }, &r)
 		x.up()
 		x.run(time.Second)
 		lid := x.lid(h[0])
 		if head, _ := x.Ask(mad.MethodGet, mad.AttrNodeRecord, 1, []byte{byte(lid >> 8), byte(lid)}); head.Status != 0 {
-			t.Errorf("status %#x", head.Status)
+			t.Errorf("a request afterwards: status %#x, want 0", head.Status)
 		}
 	})
 }

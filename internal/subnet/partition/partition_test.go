@@ -12,7 +12,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// The examples of opensm(8).
+// manualPartitions is the examples of opensm(8).
 const manualPartitions = `
 Default=0x7fff : ALL, SELF=full ;
 Default=0x7fff : ALL, ALL_SWITCHES=full, SELF=full ;
@@ -74,7 +74,8 @@ func TestPartitionGroupsOfTheManual(t *testing.T) {
 	}
 }
 
-// Without a rule for the default partition all are limited members of it; without a configuration full ones.
+// TestDefaultPartition: without a rule for the default partition all ports are limited members of it; without any
+// configuration they are full members.
 func TestDefaultPartition(t *testing.T) {
 	p, err := Parse("X=0x10 : ALL=both;")
 	if err != nil {
@@ -115,7 +116,8 @@ func TestWrongPartitions(t *testing.T) {
 	}
 }
 
-// However a table looked before, it holds just the keys afterwards, and those that it held have kept their places.
+// TestFitKeys: whatever a table contained before, afterwards it contains just the keys, and those it had keep their
+// places.
 func TestFitKeys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.Custom(func(t *rapid.T) ib.PKey {
@@ -157,7 +159,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		p, err := Parse(text)
 		if err == nil && len(p.List) == 0 {
-			t.Fatal("no partition at all")
+			t.Fatal("a configuration without any partition was accepted")
 		}
 	})
 }

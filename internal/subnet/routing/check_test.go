@@ -4,7 +4,7 @@ import (
 	"fmt"
 )
 
-// hole is a pair that has no path: packets from a switch, and so from its hosts, do not reach a LID.
+// hole is a pair without a path: packets from a switch, and so from its hosts, do not reach a LID.
 type hole struct {
 	From   int32
 	LID    int
@@ -15,10 +15,9 @@ func (e hole) String() string {
 	return fmt.Sprintf("from switch %d to LID %d: %s", e.From, e.LID, e.Reason)
 }
 
-// reachability follows the forwarding tables from every switch to every LID and reports the pairs that
-// they do not connect, at most limit of them, and how many there are in all. table gives the forwarding
-// table of a switch. strict asks for paths from switches without hosts to switches without hosts too. Pairs that no
-// chain of links connects are not counted.
+// reachability follows the forwarding tables from every switch to every LID. It returns at most limit of the pairs
+// that they do not connect, and how many there are. table returns the forwarding table of a switch. With strict,
+// paths between switches without hosts are required too. Pairs that no links connect do not count.
 func reachability(g *Graph, table func(s int32) []byte, strict bool, limit int) (gaps []hole, count int) {
 	g.index()
 	island, hosts := g.islands(), g.hosts()
@@ -41,7 +40,7 @@ func reachability(g *Graph, table func(s int32) []byte, strict bool, limit int) 
 						break
 					}
 					path = append(path, at)
-					state[at] = bad // met again, it is a loop
+					state[at] = bad // met again on the way, it is a loop
 					port := entry(table(at), lid)
 					if at == t.Switch {
 						if port == t.Port {

@@ -8,8 +8,9 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// The check by lanes finds the loops that there are on the lanes that packets travel on, and no others: those of shortest paths in a torus, none of
-// up/down, none of DFSSSP with its service levels on lanes of their numbers, and again one where all levels share a lane.
+// TestCreditLoop: the check finds the credit loops on the lanes that packets use, and no others: those of shortest
+// paths in a torus, none with up/down, none with DFSSSP if each service level has the lane of its number, and one
+// again if all levels share a lane.
 func TestCreditLoop(t *testing.T) {
 	g := torus(t, 5, 5, 2)
 	identity := func(_ int32, _, _, sl uint8) uint8 { return sl }
@@ -18,7 +19,7 @@ func TestCreditLoop(t *testing.T) {
 	}
 	minhop, updn, dfsssp := routeWith(t, g, "minhop", Options{}), routeWith(t, g, "updn", Options{}), routeWith(t, g, "dfsssp", Options{MaxLanes: 8})
 	if dfsssp.Lanes < 2 {
-		t.Fatalf("%d lanes", dfsssp.Lanes)
+		t.Fatalf("dfsssp uses %d lanes, want 2 or more", dfsssp.Lanes)
 	}
 	for _, c := range []struct {
 		name  string
@@ -48,7 +49,7 @@ func TestCreditLoop(t *testing.T) {
 	}
 }
 
-// A loop that is planted across lanes, each link on another, is found and shown with them.
+// TestCreditLoopAcrossLanes: a loop whose links are on different lanes is found and reported with the lanes.
 func TestCreditLoopAcrossLanes(t *testing.T) {
 	g := ring(t, 3, 1)
 	r := routeWith(t, g, "minhop", Options{})
@@ -59,7 +60,7 @@ func TestCreditLoopAcrossLanes(t *testing.T) {
 			}
 		}
 	}
-	cross := func(s int32, _, _, _ uint8) uint8 { return uint8(s) + 3 } // by switch: the loop goes over three lanes
+	cross := func(s int32, _, _, _ uint8) uint8 { return uint8(s) + 3 } // by switch: the loop uses three lanes
 	loop := CreditLoop(g, r.Table, LaneRules{VL: cross})
 	if loop == nil {
 		t.Fatal("the loop was not found")
@@ -67,13 +68,14 @@ func TestCreditLoopAcrossLanes(t *testing.T) {
 	checkCycle(t, g, loop)
 	for i, x := range loop.Channels {
 		if loop.Lanes[i] != uint8(x.Switch)+3 {
-			t.Errorf("switch %d is said to be on lane %d", x.Switch, loop.Lanes[i])
+			t.Errorf("switch %d is reported on lane %d", x.Switch, loop.Lanes[i])
 		}
 	}
 	if text := loop.Format(g); !strings.HasPrefix(text, "credit loop of 3 links: 0x") || !strings.Contains(text, "on lane 3") {
 		t.Errorf("%s", text)
 	}
-	// Of the same tables there is none where what passes a switch goes on on a higher lane than what begins there.
+	// With the same tables there is no loop if packets that pass through a switch use a higher lane than those that
+	// start there.
 	dateline := func(s int32, in, _, _ uint8) uint8 {
 		if _, _, ok := g.Peer(s, in); ok {
 			return 1
@@ -85,7 +87,7 @@ func TestCreditLoopAcrossLanes(t *testing.T) {
 	}
 }
 
-// Format shows the loop with the node GUIDs of the switches.
+// Format returns the loop with the node GUIDs of the switches.
 func (c *Cycle) Format(g *Graph) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "credit loop of %d links:", len(c.Channels))

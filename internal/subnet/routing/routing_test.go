@@ -25,8 +25,8 @@ func routeWith(t rapid.TB, g *Graph, name string, o Options) *Routes {
 	return r
 }
 
-// loopOf looks for a credit loop on the lanes of the routes. Where all is true the packets of switches without hosts count too: to the
-// check they are adapters that nobody sends to.
+// loopOf looks for a credit loop on the lanes of the routes. With all, packets of switches without hosts count too:
+// for the check they become adapters to which nobody sends.
 func loopOf(g *Graph, r *Routes, all bool) *Cycle {
 	if all {
 		with := *g
@@ -45,7 +45,8 @@ func loopOf(g *Graph, r *Routes, all bool) *Cycle {
 	return CreditLoop(g, r.Table, rules)
 }
 
-// Every engine connects every pair on the shapes that it is for; all but minhop and sssp do so without credit loops.
+// TestEnginesRoute: every engine connects every pair on the shapes it is for, and all but minhop and sssp do so
+// without credit loops.
 func TestEnginesRoute(t *testing.T) {
 	shapes := []struct {
 		name    string
@@ -64,7 +65,7 @@ func TestEnginesRoute(t *testing.T) {
 		for _, e := range strings.Fields(s.engines) {
 			t.Run(s.name+"/"+e, func(t *testing.T) {
 				r := routeWith(t, s.g, e, Options{})
-				c := loopOf(s.g, r, e == "dfsssp") // its lanes cover what switches send, too
+				c := loopOf(s.g, r, e == "dfsssp") // its lanes cover what switches send too
 				if want := strings.Contains(s.looping, e) && e != "updn" && e != "dfsssp"; want != (c != nil) {
 					t.Fatalf("credit loop %v, want one: %v", c, want)
 				}
@@ -76,7 +77,7 @@ func TestEnginesRoute(t *testing.T) {
 	}
 }
 
-// checkCycle follows a reported loop through the links of the graph.
+// checkCycle checks that a reported loop follows links of the graph.
 func checkCycle(t rapid.TB, g *Graph, c *Cycle) {
 	t.Helper()
 	for i, x := range c.Channels {
@@ -87,7 +88,8 @@ func checkCycle(t rapid.TB, g *Graph, c *Cycle) {
 	}
 }
 
-// The tables of a triangle are made by hand so that all three hosts send the long way round: each link waits for the next.
+// TestPlantedCreditLoopIsFound: in a triangle whose tables send all three hosts' packets the long way round, each
+// link waits for the next, and the check finds the loop.
 func TestPlantedCreditLoopIsFound(t *testing.T) {
 	g := ring(t, 3, 1)
 	r := routeWith(t, g, "minhop", Options{})
@@ -123,7 +125,8 @@ func portTo(g *Graph, s, to int32) uint8 {
 	return NoPort
 }
 
-// What the checker of reachability is for: an entry gone, an entry to nowhere, a forwarding loop.
+// TestReachabilityFindsPlantedFaults: reachability finds a missing entry, an entry that leads to a host, and a
+// forwarding loop.
 func TestReachabilityFindsPlantedFaults(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -148,7 +151,7 @@ func TestReachabilityFindsPlantedFaults(t *testing.T) {
 	}
 }
 
-// routeFatTree refuses what is no tree of levels, by name of the link.
+// TestFatTreeRefusesOtherShapes: routeFatTree refuses a graph that is not a tree of levels and names the link.
 func TestFatTreeRefusesOtherShapes(t *testing.T) {
 	for _, g := range []*Graph{ring(t, 5, 1), torus(t, 3, 3, 1)} {
 		_, err := routeFatTree(g, Options{})
@@ -158,7 +161,7 @@ func TestFatTreeRefusesOtherShapes(t *testing.T) {
 	}
 }
 
-// DFSSSP refuses when the lanes do not suffice, and Route goes on with the next engine.
+// TestLanesRunOut: DFSSSP refuses when the lanes do not suffice, and Route falls back to the next engine.
 func TestLanesRunOut(t *testing.T) {
 	g := torus(t, 5, 5, 1)
 	if _, err := routeDFSSSP(g, Options{MaxLanes: 1}); !errors.Is(err, errUnroutable) {
@@ -173,12 +176,12 @@ func TestLanesRunOut(t *testing.T) {
 	}
 }
 
-// In a full fat tree every link of a level carries equally many of the hosts' LIDs.
+// TestBalance: in a full fat tree every link of a level carries the same number of the hosts' LIDs.
 func TestBalance(t *testing.T) {
 	g := tree3(t, 8)
 	for _, e := range []string{"minhop", "updn", "ftree", "dfsssp"} {
 		r := routeWith(t, g, e, Options{})
-		for s := range int32(32) { // the edges
+		for s := range int32(32) { // the edge switches
 			var load [9]int
 			for _, target := range g.Targets {
 				if target.Port != 0 && target.Switch != s {
@@ -194,7 +197,8 @@ func TestBalance(t *testing.T) {
 	}
 }
 
-// Shift traffic (every host sends to the host n places on) meets nowhere in a full fat tree routed by ftree.
+// TestFatTreeShiftsDoNotMeet: in a full fat tree routed by ftree, no link is used twice by shift traffic, in which
+// every host sends to the host n places on.
 func TestFatTreeShiftsDoNotMeet(t *testing.T) {
 	g := tree3(t, 8)
 	r := routeWith(t, g, "ftree", Options{})
@@ -218,7 +222,7 @@ func TestFatTreeShiftsDoNotMeet(t *testing.T) {
 	}
 }
 
-// The LIDs of one port take different ways (IBA 14.4: that is what the LMC is for).
+// TestLIDsOfAPortSpread: the LIDs of one port take different ways, which is what the LMC is for (IBA 14.4).
 func TestLIDsOfAPortSpread(t *testing.T) {
 	g := tree2(t, 4, 4, 2, 2)
 	r := routeWith(t, g, "minhop", Options{})
@@ -238,7 +242,7 @@ func TestLIDsOfAPortSpread(t *testing.T) {
 	}
 }
 
-// drawGraph is a random, often broken, often unconnected subnet.
+// drawGraph returns a random, often broken and often unconnected subnet.
 func drawGraph(t *rapid.T) *Graph {
 	n := rapid.IntRange(1, 14).Draw(t, "switches")
 	guids, ports := make([]uint64, n), make([]uint8, n)
@@ -275,8 +279,8 @@ func drawGraph(t *rapid.T) *Graph {
 	return g
 }
 
-// Whatever the shape, every pair that links connect is connected by the tables, and the engines that promise it leave
-// no credit loop; the same graph gives the same tables.
+// TestRandomGraphs: for any graph, every pair that links connect is connected by the tables, engines that promise it
+// leave no credit loop, and the same graph gives the same tables.
 func TestRandomGraphs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := drawGraph(t)
@@ -299,7 +303,7 @@ func TestRandomGraphs(t *testing.T) {
 	})
 }
 
-// A cable between two adapters is a subnet without a switch: there is nothing to route, and no engine minds.
+// TestNoSwitches: a subnet of two adapters without a switch has nothing to route, and no engine fails.
 func TestNoSwitches(t *testing.T) {
 	for _, name := range EngineNames() {
 		if r, err := engineNamed(name)(NewGraph(nil, nil), Options{}); err != nil || r.Top != 0 {

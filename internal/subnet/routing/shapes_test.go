@@ -10,7 +10,7 @@ import (
 type shape struct {
 	t     testing.TB
 	g     *Graph
-	used  []uint8 // by switch: ports taken from the front
+	used  []uint8 // by switch: ports in use, from the first on
 	hosts []Target
 }
 
@@ -34,7 +34,7 @@ func (s *shape) link(a, b int) {
 
 func (s *shape) host(a int) { s.hosts = append(s.hosts, Target{Switch: int32(a), Port: s.port(a)}) }
 
-// finish hands out LIDs: switches get theirs with one LID each, hosts blocks of 2 to the power of lmc.
+// finish assigns the LIDs: one to each switch, a block of 2^lmc to each host.
 func (s *shape) finish(lmc int) *Graph {
 	s.t.Helper()
 	lid := 1
@@ -60,7 +60,7 @@ func (s *shape) attach(t Target) {
 	}
 }
 
-// tree3 is a full fat tree of three levels of switches with that many ports.
+// tree3 returns a full fat tree with three levels of switches of radix ports.
 func tree3(t testing.TB, radix int) *Graph {
 	k := radix / 2
 	pods := radix
@@ -90,7 +90,7 @@ func tree3(t testing.TB, radix int) *Graph {
 	return s.finish(0)
 }
 
-// tree2 is a fat tree of two levels.
+// tree2 returns a fat tree with two levels of switches.
 func tree2(t testing.TB, leaves, spines, hosts, lmc int) *Graph {
 	s := newShape(t, leaves+spines, max(leaves, spines+hosts))
 	for l := range leaves {
@@ -106,7 +106,7 @@ func tree2(t testing.TB, leaves, spines, hosts, lmc int) *Graph {
 	return s.finish(lmc)
 }
 
-// ring is switches in a circle with hosts each.
+// ring returns switches in a circle, each with some hosts.
 func ring(t testing.TB, n, hosts int) *Graph {
 	s := newShape(t, n, hosts+2)
 	for i := range n {
@@ -120,7 +120,7 @@ func ring(t testing.TB, n, hosts int) *Graph {
 	return s.finish(0)
 }
 
-// torus is switches on a grid that is closed at its ends.
+// torus returns switches on a grid that is closed at its ends, each with some hosts.
 func torus(t testing.TB, x, y, hosts int) *Graph {
 	s := newShape(t, x*y, hosts+4)
 	for i := range x * y {
@@ -137,7 +137,7 @@ func torus(t testing.TB, x, y, hosts int) *Graph {
 	return s.finish(0)
 }
 
-// walk adds the links, as indexes of adjacency, of the path from s to the LID at d.
+// walk appends the links, as indexes of adjacency, of the path from s to the LID at d.
 func walk(g *Graph, r *Routes, s, d int32, lid int, path []int32) []int32 {
 	for s != d && len(path) < g.Switches() {
 		i := g.adjacencyOf(s, r.lft[int(s)*r.stride+lid])

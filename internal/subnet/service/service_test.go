@@ -21,15 +21,15 @@ import (
 
 // socket is a port of a fabric in the same process.
 type socket struct {
-	mu      sync.Mutex // of f
+	mu      sync.Mutex // guards f
 	f       *fabric.Fabric
 	at      fabric.Place
 	start   time.Time
 	service *Service
-	mine    func(*fabric.Packet) // what a client at the same port asked; it may be nil
+	mine    func(*fabric.Packet) // takes the answers to a client at the same port; may be nil
 }
 
-// open makes a service at the first port of a node.
+// open returns a service at the first port of a node, and that port.
 func open(t *testing.T, f *fabric.Fabric, node int, cfg Config) (*Service, *socket) {
 	t.Helper()
 	p := &socket{f: f, at: f.Attach(node), start: time.Now()}
@@ -74,7 +74,8 @@ func star(t *testing.T, hosts int) *fabric.Fabric {
 	return fabric.New(top, func() uint64 { return 0 })
 }
 
-// A service brings the subnet up, keeps its LIDs, and goes on until its context ends; the next one gives the same LIDs.
+// TestServiceKeepsLIDs: a service brings the subnet up and runs until its context ends; the next one gives the same
+// LIDs.
 func TestServiceKeepsLIDs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "guid2lid")
 	var first map[uint64]subnet.LIDRange
@@ -98,7 +99,7 @@ func TestServiceKeepsLIDs(t *testing.T) {
 		if err != nil || len(lids) != 4 {
 			t.Fatalf("run %d: LIDs %v, %v", run, lids, err)
 		}
-		if run == 0 { // the next start is told other LIDs than it would give
+		if run == 0 { // the file is changed to other LIDs than the next start would give
 			first = map[uint64]subnet.LIDRange{}
 			for guid, l := range lids {
 				first[guid] = subnet.LIDRange{First: l.First + 20, Last: l.Last + 20}
@@ -116,7 +117,8 @@ func TestServiceKeepsLIDs(t *testing.T) {
 	}
 }
 
-// What ports register outlives a service that is ended while it is kept, and one that is not ended in order, but for the last second.
+// TestServiceKeepsRegistrations: what ports register outlives a service, whether it is ended in order or, except for
+// the last second, killed.
 func TestServiceKeepsRegistrations(t *testing.T) {
 	files, err := In(t.TempDir())
 	if err != nil {
@@ -150,7 +152,7 @@ func TestServiceKeepsRegistrations(t *testing.T) {
 				if b, _ := os.ReadFile(files.Dump); strings.Contains(string(b), "mgid=0xff12000000000000:0x0000000000000007") {
 					break
 				} else if time.Now().After(end) {
-					t.Fatalf("the dump is %q", b)
+					t.Fatalf("the dump does not contain the group: %q", b)
 				}
 			}
 		} else {
@@ -168,7 +170,7 @@ func TestServiceKeepsRegistrations(t *testing.T) {
 	}
 }
 
-// join has adapter 0 join a group.
+// join makes adapter 0 join a group.
 func (s *socket) join(t *testing.T, gid ib.GID) {
 	t.Helper()
 	rec := mad.MCMemberRecord{MGID: gid, PortGID: s.gidOf(t, fabric.Place{Node: 0, Port: 1}), PKey: ib.PKeyDefault, JoinState: mad.JoinFull}
@@ -178,7 +180,7 @@ func (s *socket) join(t *testing.T, gid ib.GID) {
 	s.deliver(&ask)
 }
 
-// gidOf is the first GID of a port.
+// gidOf returns the first GID of a port.
 func (s *socket) gidOf(t *testing.T, at fabric.Place) (g ib.GID) {
 	t.Helper()
 	s.mu.Lock()
@@ -199,7 +201,7 @@ func (s *socket) gidOf(t *testing.T, at fabric.Place) (g ib.GID) {
 	return g
 }
 
-// deliver brings a question of adapter 0.
+// deliver delivers a request of adapter 0.
 func (s *socket) deliver(m *mad.SA) {
 	s.mu.Lock()
 	p := subnet.Packet{LID: s.f.PortInfo(fabric.Place{Node: 0, Port: 1}).LID, QPN: 1, LocalQPN: 1}
@@ -214,16 +216,17 @@ func answered(t *testing.T, answers chan mad.SA) []byte {
 	select {
 	case m := <-answers:
 		if m.Status != mad.StatusOK {
-			t.Fatalf("status %#x", m.Status)
+			t.Fatalf("the answer has status %#x, want 0", m.Status)
 		}
 		return m.Data[:]
 	case <-time.After(time.Minute):
-		t.Fatal("no answer")
+		t.Fatal("no answer within a minute")
 		return nil
 	}
 }
 
-// An error of Tell, and a port that fails, end the service with that error; a file of LIDs that is none is told.
+// TestServiceEnds: an error of Tell, or of the port, ends the service with that error. A file of LIDs that cannot be
+// read is reported as a problem.
 func TestServiceEnds(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "guid2lid")
 	if err := os.WriteFile(file, []byte("no LIDs\n"), 0o600); err != nil {
@@ -238,7 +241,7 @@ func TestServiceEnds(t *testing.T) {
 		return nil
 	}})
 	if err := s.Run(context.Background()); err != enough {
-		t.Errorf("ended with %v", err)
+		t.Errorf("the service ended with %v, want the error of Tell", err)
 	}
 	if len(events) == 0 || events[0].Kind != subnet.EventProblem {
 		t.Errorf("events %v, want one of the file first", events)
@@ -251,11 +254,11 @@ func TestServiceEnds(t *testing.T) {
 		return nil
 	}})
 	if err := s.Run(context.Background()); !errors.Is(err, os.ErrClosed) {
-		t.Errorf("a closed port: %v", err)
+		t.Errorf("a closed port: error %v, want %v", err, os.ErrClosed)
 	}
 	var wrong *subnet.ConfigError
 	if _, err := New(&socket{}, Config{Subnet: subnet.Config{LMC: 9}}); !errors.As(err, &wrong) {
-		t.Errorf("LMC 9: %v", err)
+		t.Errorf("LMC 9: error %v, want one of the configuration", err)
 	}
 	if _, err := In(file); err == nil {
 		t.Error("a file was taken for a directory")

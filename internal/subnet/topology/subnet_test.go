@@ -8,7 +8,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// chain is an adapter with the manager, two switches behind one another, and an adapter at the second, all found.
+// chain is an adapter with the manager, two switches in a row, and an adapter at the second, all discovered.
 func chain() (n *Subnet, self, far int32) {
 	n = New()
 	add := func(kind mad.NodeType, ports uint8) int32 {
@@ -32,7 +32,7 @@ func chain() (n *Subnet, self, far int32) {
 	return n, a + 1, b + 2
 }
 
-// A directed route names the ports by which packets leave, from the manager on.
+// TestRoute: a directed route names the ports by which packets leave, starting at the manager.
 func TestRoute(t *testing.T) {
 	n, self, far := chain()
 	for _, c := range []struct {
@@ -46,7 +46,7 @@ func TestRoute(t *testing.T) {
 	}
 }
 
-// The indexes find end ports and nodes by what they have now, and nothing where there is nothing.
+// TestIndexes: the indexes find end ports and nodes by their current LIDs and GUIDs, and nothing for unused ones.
 func TestIndexes(t *testing.T) {
 	n, self, far := chain()
 	n.Ports[far].Info.LMC = 2
@@ -57,22 +57,22 @@ func TestIndexes(t *testing.T) {
 		}
 	}
 	if n.EndPortOfGUID(0x3d) != far || n.EndPortOfGUID(0x3c) != None {
-		t.Errorf("GUIDs: %d and %d", n.EndPortOfGUID(0x3d), n.EndPortOfGUID(0x3c))
+		t.Errorf("GUIDs lead to ports %d and %d, want that of the far adapter and none", n.EndPortOfGUID(0x3d), n.EndPortOfGUID(0x3c))
 	}
 	if got, want := n.EndPorts(), []int32{far, n.Nodes[2].First, n.Nodes[1].First, self}; !slices.Equal(got, want) {
-		t.Errorf("end ports %v, want %v: by GUID", got, want)
+		t.Errorf("end ports %v, want %v, in the order of their GUIDs", got, want)
 	}
 	if n.NodeOfGUID(0x200) != 1 || n.NodeOfGUID(1) != None {
-		t.Errorf("nodes %d and %d", n.NodeOfGUID(0x200), n.NodeOfGUID(1))
+		t.Errorf("GUIDs lead to nodes %d and %d, want 1 and none", n.NodeOfGUID(0x200), n.NodeOfGUID(1))
 	}
 	same, other := n.Nodes[1].Info, n.Nodes[1].Info
 	other.NumPorts++
 	if n.Same(&same) != &n.Nodes[1] || n.Same(&other) != nil || (*Subnet)(nil).Same(&same) != nil {
-		t.Error("the switch is not found as the same, or one with another port is")
+		t.Error("Same does not find the switch, or finds one that differs")
 	}
 }
 
-// An end port stands for itself, port 0 of a switch for all ports of the switch that were read.
+// TestManaged: an end port stands for itself, and port 0 of a switch for all ports of the switch that were read.
 func TestManaged(t *testing.T) {
 	n, self, _ := chain()
 	first := n.Nodes[1].First
