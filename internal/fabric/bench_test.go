@@ -9,7 +9,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// BenchmarkSend is a Get(PortInfo) along the longest directed route of a fat tree of 1,024, there and back.
+// BenchmarkSend sends a Get(PortInfo) along the longest directed route of a fat tree with 1,024 hosts, there and
+// back.
 func BenchmarkSend(b *testing.B) {
 	top, err := topology.FatTree(topology.FatTreeShape{Radix: 16, Levels: 3}, topology.Rate{})
 	if err != nil {
@@ -26,12 +27,12 @@ func BenchmarkSend(b *testing.B) {
 	for b.Loop() {
 		p = Packet{SLID: ib.LIDPermissive, DLID: ib.LIDPermissive, MAD: request}
 		if o := f.Send(1, Place{0, 1}, &p); o.Result != Answered {
-			b.Fatal(o)
+			b.Fatalf("the request had the outcome %+v, want an answer", o)
 		}
 	}
 }
 
-// BenchmarkData is a packet of 4 KB between two adapters at one switch.
+// BenchmarkData carries a packet of 4 KB between two adapters at one switch, with and without timing.
 func BenchmarkData(b *testing.B) {
 	for _, untimed := range []bool{false, true} {
 		b.Run(fmt.Sprintf("untimed=%v", untimed), func(b *testing.B) {
@@ -43,7 +44,7 @@ func BenchmarkData(b *testing.B) {
 			b.SetBytes(int64(len(packet)))
 			for b.Loop() {
 				if ok, err := f.Transmit(f.traps.now, Place{0, 1}, packet, nil, nil); !ok || err != nil {
-					b.Fatal(ok, err)
+					b.Fatalf("taken %v, error %v", ok, err)
 				}
 				f.Release(f.traps.now, in[:f.Collect(settle(f), Place{1, 1}, in)])
 			}

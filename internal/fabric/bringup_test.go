@@ -11,8 +11,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// bringUp makes a fabric of a topology work without a subnet manager: node i has LID i+1 and routes are the shortest. Programs
-// are at the adapters, and nothing expires.
+// bringUp returns a working fabric without a subnet manager: node i has LID i+1, routes are the shortest, an adapter
+// is plugged in at each host, and nothing expires.
 func bringUp(top *topology.Topology) *Fabric {
 	f := New(top, func() uint64 { return 1 << 63 })
 	for i := range f.ports {
@@ -63,7 +63,7 @@ func (f *Fabric) routeTo(target int) {
 	}
 }
 
-// frame is a packet with a number in it.
+// frame returns a packet with a number in it.
 func frame(from, to ib.LID, sl uint8, key ib.PKey, payload int, number uint64) []byte {
 	b := make([]byte, minFrame+payload)
 	h := ib.LRH(b)
@@ -85,11 +85,11 @@ func numberOf(b []byte) uint64 { return binary.BigEndian.Uint64(b[ib.LRHLen+ib.B
 func transmit(t testing.TB, f *Fabric, now clock.Time, from int, b []byte) {
 	t.Helper()
 	if ok, err := f.Transmit(now, Place{from, 1}, b, nil, nil); !ok || err != nil {
-		t.Fatal(ok, err)
+		t.Fatalf("Transmit took the packet: %v, error %v", ok, err)
 	}
 }
 
-// settle lets everything happen that is due, and returns when that was over.
+// settle runs everything that is due and returns the time of the last of it.
 func settle(f *Fabric) (now clock.Time) {
 	for f.Deadline() != clock.Never {
 		now = f.Deadline()

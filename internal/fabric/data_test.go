@@ -14,7 +14,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// A packet arrives as it was sent, after the time of its bits on two links: 8b/10b up to QDR, 64b/66b above.
+// TestPacketTakesItsTime: a packet arrives unchanged but for its lane, after the time that its bits take on two
+// links: with 8b/10b encoding up to QDR, 64b/66b above.
 func TestPacketTakesItsTime(t *testing.T) {
 	for _, c := range []struct {
 		rate topology.Rate
@@ -33,10 +34,10 @@ func TestPacketTakesItsTime(t *testing.T) {
 		}
 		got := received(f, at, 1)
 		if ib.LRH(b).SetVL(3); !bytes.Equal(got, b) {
-			t.Errorf("%v: % x\n% x", c.rate, got[:24], b[:24])
+			t.Errorf("%v: the packet arrived as\n% x, want\n% x", c.rate, got[:24], b[:24])
 		}
 		if i := f.ports[f.nodes[1].first+1].traffic; i.rcvPkts != 1 || i.rcvData != uint64(len(b)/4) {
-			t.Errorf("%+v", i)
+			t.Errorf("the receiver counts %+v, want one packet", i)
 		}
 	}
 }
@@ -57,12 +58,12 @@ func TestTransmitRefuses(t *testing.T) {
 	} {
 		var e *frameError
 		if ok, err := f.Transmit(0, Place{0, 1}, b, nil, nil); ok || !errors.As(err, &e) {
-			t.Errorf("%s: %v %v", name, ok, err)
+			t.Errorf("%s: taken %v, error %v; want a refusal", name, ok, err)
 		}
 	}
 }
 
-// What is dropped, where, and how it is counted.
+// TestDataDrops: which packets are dropped, where, and how this is counted and reported.
 func TestDataDrops(t *testing.T) {
 	sw, key := Place{2, 0}, ib.PKey(0x8005)
 	port := func(f *Fabric, n int, number uint8) *port { return f.port(Place{n, number}) }
@@ -108,11 +109,11 @@ func TestDataDrops(t *testing.T) {
 		transmit(t, f, 0, 0, c.frame)
 		at := settle(f)
 		if got := received(f, at, 1); len(got) != 0 {
-			t.Errorf("%s: it arrived", c.name)
+			t.Errorf("%s: the packet arrived", c.name)
 		}
 		for _, x := range c.counter {
 			if got := f.port(c.at).all().value[x]; got != 1 {
-				t.Errorf("%s: counter %d of %v is %d", c.name, x, c.at, got)
+				t.Errorf("%s: counter %d of %v is %d, want 1", c.name, x, c.at, got)
 			}
 		}
 		settle(f)
@@ -125,7 +126,8 @@ func TestDataDrops(t *testing.T) {
 	}
 }
 
-// A full member's table entry lets limited ones pass, and the other way round.
+// TestPartitionsPass: a full member's P_Key in a port's table lets limited members' packets pass, and the other way
+// round.
 func TestPartitionsPass(t *testing.T) {
 	f := star(t, 2, topology.Rate{})
 	p := f.port(Place{2, 2})
@@ -133,13 +135,13 @@ func TestPartitionsPass(t *testing.T) {
 	for i, key := range []ib.PKey{0x8005, 0x0005, 0x8006} {
 		transmit(t, f, settle(f), 0, frame(1, 2, 0, key, 8, uint64(i)))
 		if got := received(f, settle(f), 1); len(got) == 0 || numberOf(got) != uint64(i) {
-			t.Errorf("P_Key %#x: %d bytes", key, len(got))
+			t.Errorf("P_Key %#x: %d bytes arrived, want the packet", key, len(got))
 		}
 	}
 }
 
-// The packets of a limited member come in at the port of its switch, whose table is the member's own; those of another partition
-// do not.
+// TestLimitedMemberSends: packets of a limited member pass its switch port, whose table is the member's own; those of
+// another partition do not.
 func TestLimitedMemberSends(t *testing.T) {
 	f := star(t, 2, topology.Rate{})
 	p := f.port(Place{2, 1})
@@ -147,12 +149,12 @@ func TestLimitedMemberSends(t *testing.T) {
 	for i, key := range []ib.PKey{0x0006, 0x0005} {
 		transmit(t, f, settle(f), 0, frame(1, 2, 0, key, 8, uint64(i)))
 		if got := received(f, settle(f), 1); (len(got) > 0) != (key == 0x0006) {
-			t.Errorf("P_Key %#x: %d bytes", key, len(got))
+			t.Errorf("P_Key %#x: %d bytes arrived", key, len(got))
 		}
 	}
 }
 
-// conserved proves that when nothing is under way no port thinks that room is taken at the other end.
+// conserved checks that when nothing is under way no port counts room at the other end as taken.
 func conserved(t interface {
 	Errorf(string, ...any)
 	Helper()
@@ -162,7 +164,7 @@ func conserved(t interface {
 		if l := f.ports[i].lanes; l != nil {
 			for vl := range l.out {
 				if o := &l.out[vl]; o.used != 0 || o.queue.count != 0 {
-					t.Errorf("%v lane %d: %d bytes taken, %d packets wait", f.place(&f.ports[i]), vl, o.used, o.queue.count)
+					t.Errorf("%v lane %d: %d bytes count as taken, %d packets wait", f.place(&f.ports[i]), vl, o.used, o.queue.count)
 				}
 			}
 			if l.sending {
@@ -172,7 +174,8 @@ func conserved(t interface {
 	}
 }
 
-// Multicast: once to each port of the group, not back, and room is given back once all have it.
+// TestMulticast: a multicast packet goes once to each port of the group, not back, and its room is given back when
+// all have it.
 func TestMulticast(t *testing.T) {
 	f := star(t, 20, topology.Rate{})
 	f.nodes[20].sw.cast = [][]uint16{make([]uint16, 32), make([]uint16, 32)}
@@ -182,7 +185,7 @@ func TestMulticast(t *testing.T) {
 	for i := range 20 {
 		got := received(f, at, i)
 		if want := i == 1 || i == 2 || i == 15 || i == 16; (len(got) > 0) != want || want && numberOf(got) != 9 {
-			t.Errorf("node %d: %d bytes", i, len(got))
+			t.Errorf("node %d: %d bytes arrived", i, len(got))
 		}
 	}
 	settle(f)
@@ -190,11 +193,11 @@ func TestMulticast(t *testing.T) {
 	f.nodes[20].sw.info.MulticastFDBTop = 0xc002
 	transmit(t, f, at, 0, frame(1, 0xc003, 0, ib.PKeyDefault, 256, 9))
 	if got := received(f, settle(f), 1); len(got) != 0 {
-		t.Error("forwarded above MulticastFDBTop")
+		t.Error("a packet above MulticastFDBTop was forwarded")
 	}
 }
 
-// Packets to an unplugged port are dropped, and so are those not yet received when it is unplugged.
+// TestUnplugged: packets to an unplugged port are dropped, and so are those not yet received when it is unplugged.
 func TestUnplugged(t *testing.T) {
 	f := star(t, 2, topology.Rate{})
 	for range 3 {
@@ -205,13 +208,14 @@ func TestUnplugged(t *testing.T) {
 		transmit(t, f, settle(f), 0, frame(1, 2, 0, ib.PKeyDefault, 4096, 1))
 	}
 	if got := received(f, settle(f), 1); len(got) != 0 {
-		t.Error("received")
+		t.Error("an unplugged adapter received a packet")
 	}
 	conserved(t, f)
 }
 
-// On any trees of switches and with receivers of any pace: each packet arrives once, those of one service level from one to
-// another in their order, and in the end all room is given back. Where links go down meanwhile, packets may be lost but nothing else.
+// TestEverythingArrivesInOrder: on random trees of switches and with receivers of any pace, each packet arrives once,
+// packets of one service level between two hosts arrive in order, and in the end all room is given back. If links go
+// down meanwhile, packets may be lost but nothing else.
 func TestEverythingArrivesInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		top, err := topology.FatTree(topology.FatTreeShape{Radix: 4, Levels: rapid.IntRange(2, 3).Draw(t, "levels"), Hosts: rapid.IntRange(2, 8).Draw(t, "hosts")},
@@ -236,7 +240,7 @@ func TestEverythingArrivesInOrder(t *testing.T) {
 			h := ib.LRH(b)
 			k := flow{int(h.SLID()) - 1, at, h.SL()}
 			if got := numberOf(b); got < seenOf[k] || !faults && got != seenOf[k] || got >= sentOf[k] {
-				t.Fatalf("%+v: number %d after %d, of %d", k, got, seenOf[k], sentOf[k])
+				t.Fatalf("%+v: packet %d arrived, want %d, of %d", k, got, seenOf[k], sentOf[k])
 			} else {
 				seenOf[k] = got + 1
 			}
@@ -284,13 +288,13 @@ func TestEverythingArrivesInOrder(t *testing.T) {
 		conserved(t, f)
 		for k, n := range sentOf {
 			if seenOf[k] != n && !faults {
-				t.Errorf("%+v: %d of %d arrived", k, seenOf[k], n)
+				t.Errorf("%+v: %d of %d packets arrived", k, seenOf[k], n)
 			}
 		}
 	})
 }
 
-// A packet needs no memory once there has been as much traffic before.
+// TestDataDoesNotAllocate: a packet takes no new memory once there has been as much traffic before.
 func TestDataDoesNotAllocate(t *testing.T) {
 	f := star(t, 2, topology.Rate{})
 	b, in := frame(1, 2, 0, ib.PKeyDefault, 1024, 0), make([]*Parcel, 1)
@@ -300,12 +304,12 @@ func TestDataDoesNotAllocate(t *testing.T) {
 			t.Fatal(ok, err)
 		}
 		if now = settle(f); f.Collect(now, Place{1, 1}, in) == 0 {
-			t.Fatal("nothing came")
+			t.Fatal("no packet arrived")
 		}
 		f.Release(now, in)
 		settle(f)
 	}); n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("%v allocations per packet, want none", n)
 	}
 }
 

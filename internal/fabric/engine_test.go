@@ -34,7 +34,7 @@ func readSmall(t testing.TB) *topology.Topology {
 	return top
 }
 
-// small is the fabric of topology/testdata/small.net, seen from hca2, which is at port 2 of sw1.
+// small returns the fabric of topology/testdata/small.net, seen from hca2, which is at port 2 of sw1.
 func small(t testing.TB) *rig {
 	f := New(readSmall(t), func() uint64 { return 1 << 63 })
 	node, err := f.Find("hca2")
@@ -44,7 +44,7 @@ func small(t testing.TB) *rig {
 	return &rig{TB: t, Fabric: f, now: 1, at: f.Attach(node)}
 }
 
-// try sends a packet along a path and returns the answer; false: there was none.
+// try sends a request along a directed path and returns the answer, or false if there is none.
 func (r *rig) try(s mad.SMP, path ...uint8) (mad.SMP, bool) {
 	r.Helper()
 	if err := s.Direct(path); err != nil {
@@ -54,7 +54,7 @@ func (r *rig) try(s mad.SMP, path ...uint8) (mad.SMP, bool) {
 	return r.send(s, &p)
 }
 
-// tryLID sends a packet to a LID.
+// tryLID sends a request to a LID and returns the answer, or false if there is none.
 func (r *rig) tryLID(s mad.SMP, lid ib.LID) (mad.SMP, bool) {
 	r.Helper()
 	return r.send(s, &Packet{DLID: lid})
@@ -110,7 +110,7 @@ func (r *rig) portInfo(number uint32, path ...uint8) mad.PortInfo {
 	return i
 }
 
-// change sets PortInfo after change has been made to what it is.
+// change sets PortInfo to its present value with the given change, and returns the status and the new value.
 func (r *rig) change(number uint32, change func(*mad.PortInfo), path ...uint8) (status uint16, now mad.PortInfo) {
 	r.Helper()
 	i := r.portInfo(number, path...)
@@ -142,7 +142,7 @@ func (r *rig) state(number uint32, path ...uint8) mad.PortState {
 	return r.portInfo(number, path...).PortState
 }
 
-// activate brings a link up whose one end is at the end of path and the other one port further.
+// activate makes a link active, from the port near of the node at the end of path.
 func (r *rig) activate(near uint32, path ...uint8) {
 	r.Helper()
 	for _, s := range []mad.PortState{mad.PortArmed, mad.PortActive} {
@@ -154,7 +154,7 @@ func (r *rig) activate(near uint32, path ...uint8) {
 	}
 }
 
-// configure gives hca2 LID 4, sw1 LID 2 and hca1 LID 1 with routes between them, and all of them the subnet manager hca2.
+// configure gives hca2 LID 4, sw1 LID 2 and hca1 LID 1, with routes between them and hca2 as their subnet manager.
 func (r *rig) configure() {
 	r.Helper()
 	lid := func(l ib.LID) func(*mad.PortInfo) {
@@ -172,7 +172,7 @@ func (r *rig) configure() {
 	r.activate(1, 1)
 }
 
-// unforwarded is a block of a linear forwarding table that nobody has set.
+// unforwarded is a block of a linear forwarding table that has not been set.
 var unforwarded = func() (b [linearBlock]uint8) {
 	for i := range b {
 		b[i] = mad.NoPort

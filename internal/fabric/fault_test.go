@@ -19,7 +19,7 @@ func TestUnlinkAndRelink(t *testing.T) {
 	r.Unlink(r.now, Place{sw, 7})
 	r.Unlink(r.now, Place{sw, 7})
 	if i := r.portInfo(7, 1); i.PortState != mad.PortDown || i.PortPhysicalState != mad.PhysicalPolling {
-		t.Errorf("%v %v", i.PortState, i.PortPhysicalState)
+		t.Errorf("the unlinked port is %v and %v, want down and polling", i.PortState, i.PortPhysicalState)
 	}
 	if r.state(7, 1, 8) != mad.PortDown {
 		t.Error("the other end is not down")
@@ -29,11 +29,11 @@ func TestUnlinkAndRelink(t *testing.T) {
 	}
 	r.mustChange(7, func(i *mad.PortInfo) { i.PortState = mad.PortDown }, 1)
 	if r.state(7, 1) != mad.PortDown {
-		t.Error("it came up without its cable")
+		t.Error("the port came up without its cable")
 	}
 	r.Relink(r.now, Place{sw, 7})
 	if r.state(7, 1) != mad.PortInit || r.state(7, 1, 7) != mad.PortInit {
-		t.Error("not up again")
+		t.Error("the link is not up again")
 	}
 	for _, at := range []Place{{sw, 0}, {sw, 9}, {sw, 5}} {
 		var e *nodeError
@@ -65,10 +65,10 @@ func TestLoss(t *testing.T) {
 	for share, want := range map[float64]bool{0: true, 0.4: true, 0.6: false, 1: false} { // the random number is in the middle
 		r.SetLoss(Place{sw, 7}, share)
 		if _, ok := r.try(ask, 1, 7); ok != want {
-			t.Errorf("loss %v: %v", share, ok)
+			t.Errorf("loss %v: answered %v, want %v", share, ok, want)
 		}
 		if _, ok := r.try(ask, 1, 8); !ok {
-			t.Errorf("loss %v on another link", share)
+			t.Errorf("loss %v: a packet on another link was lost", share)
 		}
 	}
 	r.SetLoss(Place{sw, 7}, 0)
@@ -77,27 +77,28 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// A node that starts anew has forgotten all that was set, and its links have come up again.
+// TestReset: a node that is reset has forgotten all its settings, and its links have trained again.
 func TestReset(t *testing.T) {
 	r := small(t)
 	r.configure()
 	sw, _ := r.Find("sw1")
 	r.Reset(r.now, sw)
 	if i := r.portInfo(0, 1); i.LID != 0 || i.MasterSMLID != 0 || i.PortState != mad.PortActive {
-		t.Errorf("%+v", i)
+		t.Errorf("the switch's port 0 has %+v, want no LIDs", i)
 	}
 	if f, _ := mad.ParseLinearForwardingTable(r.get(mad.AttrLinearForwardingTable, 0, 1)); f != unforwarded {
-		t.Errorf("%v", f)
+		t.Errorf("the forwarding table is %v, want it empty", f)
 	}
 	if s, _ := mad.ParseSwitchInfo(r.get(mad.AttrSwitchInfo, 0, 1)); s.LinearFDBTop != 0 || !s.PortStateChange {
-		t.Errorf("%+v", s)
+		t.Errorf("SwitchInfo %+v, want no top and a changed port", s)
 	}
 	if i := r.portInfo(1, 1, 1); i.PortState != mad.PortInit || i.LID != 1 {
-		t.Errorf("hca1 %+v", i)
+		t.Errorf("hca1 has %+v, want Init and LID 1", i)
 	}
 }
 
-// Whatever is unlinked, relinked, reset and set: both ends of a link are up or down together, and in reach of each other.
+// TestLinksAreConsistent: whatever is unlinked, relinked, reset and set, both ends of a link are up or down together
+// and agree on its width and speed.
 func TestLinksAreConsistent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f := New(drawn.Topology(t), func() uint64 { return 0 })
@@ -134,19 +135,19 @@ func TestLinksAreConsistent(t *testing.T) {
 			}
 			q := &f.ports[p.peer]
 			if f.ports[q.peer].number != p.number || p.up() != q.up() || p.cut != q.cut || p.up() && p.cut {
-				t.Fatalf("ends %v/%v, cut %v/%v", p.info.PortPhysicalState, q.info.PortPhysicalState, p.cut, q.cut)
+				t.Fatalf("the ends of a link are %v and %v, cut %v and %v", p.info.PortPhysicalState, q.info.PortPhysicalState, p.cut, q.cut)
 			}
 			if p.up() != (p.info.PortState >= mad.PortInit) {
-				t.Fatalf("%v but %v", p.info.PortPhysicalState, p.info.PortState)
+				t.Fatalf("a port is in physical state %v but port state %v", p.info.PortPhysicalState, p.info.PortState)
 			}
 			if p.up() && (p.info.LinkWidthActive != q.info.LinkWidthActive || p.info.ActiveSpeed() != q.info.ActiveSpeed()) {
-				t.Fatalf("%+v\n%+v", p.info, q.info)
+				t.Fatalf("the ends of a link disagree:\n%+v\n%+v", p.info, q.info)
 			}
 		}
 	})
 }
 
-// FuzzSend: no packet makes the fabric panic, or answer what is not a request.
+// FuzzSend: no packet makes the fabric panic, and only requests are answered.
 func FuzzSend(f *testing.F) {
 	for _, class := range []byte{mad.ClassSubnetDir, mad.ClassSubnetLID, mad.ClassPerf, classVendorPing} {
 		for _, attribute := range []byte{0x01, 0x10, 0x11, 0x12, 0x14, 0x15, 0x16, 0x17, 0x18, 0x19, 0x1b, 0x20, 0x1d} {

@@ -10,7 +10,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// asked is a fabric with data that is asked for performance attributes by its first adapter.
+// asked is a fabric with data whose first adapter asks for performance attributes.
 type asked struct {
 	*rig
 }
@@ -29,7 +29,7 @@ func (a asked) until(now clock.Time) {
 	a.rig.now = now
 }
 
-// A sampling waits, counts for a time, and shows its counts when that is over (IBA 16.1.3.2 to 16.1.3.4).
+// TestSampling: a sampling waits, counts for its time, and then shows its counts (IBA 16.1.3.2 to 16.1.3.4).
 func TestSampling(t *testing.T) {
 	a := askedStar(t, 3, topology.Rate{})
 	sc := mad.PortSamplesControl
@@ -55,15 +55,15 @@ func TestSampling(t *testing.T) {
 		t.Helper()
 		return mad.PortSamplesResult.Get(a.perf(mad.MethodGet, mad.AttrPortSamplesResult, 4, nil).Data, "SampleStatus")
 	}
-	send() // before it begins
+	send() // before the sampling begins
 	a.until(clock.Time(1100 * time.Microsecond))
 	if s := status(); s != sampleRunning {
-		t.Errorf("status %d after 1.1 ms", s)
+		t.Errorf("status %d after 1.1 ms, want %d", s, sampleRunning)
 	}
 	for range 5 {
 		send()
 	}
-	// One more set meanwhile changes nothing.
+	// A second set while a sampling runs changes nothing.
 	sc.Put(set[:], "Tag", 78)
 	if got := a.perf(mad.MethodSet, mad.AttrPortSamplesControl, 4, set[:]); sc.Get(got.Data, "Tag") != 77 || got.Status != 0 {
 		t.Errorf("a sampling under way was changed: tag %d, status %#x", sc.Get(got.Data, "Tag"), got.Status)
@@ -81,12 +81,13 @@ func TestSampling(t *testing.T) {
 		wrong := set
 		sc.Put(wrong[:], name, bad)
 		if got := a.perf(mad.MethodSet, mad.AttrPortSamplesControl, 4, wrong[:]); got.Status != mad.StatusInvalidField {
-			t.Errorf("%s %d: status %#x", name, bad, got.Status)
+			t.Errorf("%s %d: status %#x, want an invalid field", name, bad, got.Status)
 		}
 	}
 }
 
-// PortCountersExtended has errors of 64 bits beside those of PortCounters, which are set apart (IBA 16.1.4.11).
+// TestExtendedErrors: PortCountersExtended has 64-bit error counters separate from those of PortCounters (IBA
+// 16.1.4.11).
 func TestExtendedErrors(t *testing.T) {
 	a := askedStar(t, 2, topology.Rate{})
 	at := Place{2, 1}
@@ -109,11 +110,12 @@ func TestExtendedErrors(t *testing.T) {
 		t.Errorf("symbol errors %#x after a reset", v)
 	}
 	if a.counter(x, 3, 1, "PortXmitWait") != 1<<33 || a.counter(c, 3, 1, "SymbolErrorCounter") != 0xffff {
-		t.Error("others were reset, too")
+		t.Error("other counters were reset too")
 	}
 }
 
-// Data is counted by service level, packets to groups apart from others (IBA annex 13, 16.1.4.11).
+// TestDataByServiceLevel: data is counted by service level, and packets to groups apart from others (IBA annex 13,
+// 16.1.4.11).
 func TestDataByServiceLevel(t *testing.T) {
 	a := askedStar(t, 3, topology.Rate{Width: mad.Width4x, Speed: mad.SpeedEDR})
 	const group = ib.LIDFirstMulticast + 5
@@ -132,27 +134,27 @@ func TestDataByServiceLevel(t *testing.T) {
 		}
 	}
 	if v := a.counter(got, 2, 1, "RcvDataSL2"); v != uint64(192+minFrame)/4 {
-		t.Errorf("received on service level 2: %d words", v)
+		t.Errorf("received on service level 2: %d words, want %d", v, uint64(192+minFrame)/4)
 	}
 	x := mad.PortCountersExtended
 	if v := a.counter(x, 3, 1, "PortMulticastRcvPkts"); v != 1 {
-		t.Errorf("%d packets to groups", v)
+		t.Errorf("%d packets to groups, want 1", v)
 	}
 	all, multi := a.counter(x, 4, 1, "PortRcvPkts"), a.counter(x, 4, 1, "PortMulticastRcvPkts")
 	if uni := a.counter(x, 4, 1, "PortUnicastRcvPkts"); multi != 1 || uni < all-multi {
 		t.Errorf("%d packets, %d to groups, %d to ports", all, multi, uni)
 	}
-	// A packet that is damaged on a link with forward error correction is one that this could not correct.
+	// A packet damaged on a link with forward error correction counts as a block that could not be corrected.
 	a.SetLoss(Place{1, 1}, 1)
 	transmit(t, a.Fabric, a.rig.now, 0, frame(1, 2, 0, ib.PKeyDefault, 64, 0))
 	a.until(settle(a.Fabric))
 	a.SetLoss(Place{1, 1}, 0)
 	if v := a.counter(mad.PortExtendedSpeedsCounters, 2, 1, "FECUncorrectableBlockCtrLane0"); v != 1 {
-		t.Errorf("%d blocks not corrected", v)
+		t.Errorf("%d blocks count as not corrected, want 1", v)
 	}
 }
 
-// The time that packets wait for credits is counted lane by lane as well (IBA 16.1.4.8).
+// TestWaitByLane: the time that packets wait for credits is counted by lane too (IBA 16.1.4.8).
 func TestWaitByLane(t *testing.T) {
 	a := askedStar(t, 2, topology.Rate{})
 	a.port(Place{2, 2}).info.HOQLife = 31

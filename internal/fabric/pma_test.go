@@ -7,7 +7,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// perf does a get or set of a performance attribute at a LID.
+// perf gets or sets a performance attribute at a LID and returns the answer.
 func (r *rig) perf(method uint8, id uint16, lid ib.LID, data []byte) mad.PMARequest {
 	r.Helper()
 	q := mad.PMARequest{Header: mad.Header{Method: method, AttributeID: id, TransactionID: 1}, Data: data}
@@ -34,7 +34,8 @@ func TestPMAClassPortInfo(t *testing.T) {
 	}
 }
 
-// A packet of subnet management is 72 words: LRH, BTH, DETH, MAD, ICRC. Each port of its way counts it.
+// TestTrafficIsCounted: each port on the way of a management packet counts it with 72 words: LRH, BTH, DETH, MAD and
+// ICRC.
 func TestTrafficIsCounted(t *testing.T) {
 	r := small(t)
 	r.configure()
@@ -44,20 +45,21 @@ func TestTrafficIsCounted(t *testing.T) {
 		}
 		return v
 	}
-	was := read(1) // to hca1, by which the questions do not go
+	was := read(1) // towards hca1, by which the questions do not go
 	r.get(mad.AttrNodeInfo, 0, 1, 1)
 	if now := read(1); now != [4]uint64{was[0] + 72, was[1] + 72, was[2] + 1, was[3] + 1} {
-		t.Errorf("%v then %v", was, now)
+		t.Errorf("the counters went from %v to %v, want one packet of 72 words each way", was, now)
 	}
 	if got := r.counter(mad.PortCountersExtended, 2, 1, "PortUnicastXmitPkts"); got != was[2]+1 {
-		t.Errorf("%d unicast packets", got)
+		t.Errorf("%d unicast packets, want %d", got, was[2]+1)
 	}
 	if got := r.counter(mad.PortCounters, 2, 1, "PortXmitPkts"); got != was[2]+1 {
-		t.Errorf("%d packets in the counters of 32 bits", got)
+		t.Errorf("%d packets in the 32-bit counters, want %d", got, was[2]+1)
 	}
 }
 
-// IBA 16.1.3.5: a set writes the counters that CounterSelect names, and those of 32 and 64 bits are apart.
+// TestCountersAreSet: a set writes the counters that CounterSelect names (IBA 16.1.3.5), and 32-bit and 64-bit
+// counters are separate.
 func TestCountersAreSet(t *testing.T) {
 	r := small(t)
 	r.configure()
@@ -79,11 +81,11 @@ func TestCountersAreSet(t *testing.T) {
 		}
 	}
 	if r.counter(mad.PortCounters, 2, 1, "PortRcvPkts") == 0 || r.counter(mad.PortCountersExtended, 2, 1, "PortXmitPkts") == 0 {
-		t.Error("counters that were not chosen are gone")
+		t.Error("counters that were not selected were cleared")
 	}
 }
 
-// A counter that is full stays full, and port 255 is the sum of all.
+// TestCountersSaturateAndAddUp: a counter stays at its maximum, and port 255 is the sum of all ports.
 func TestCountersSaturateAndAddUp(t *testing.T) {
 	r := small(t)
 	r.configure()
@@ -91,11 +93,11 @@ func TestCountersSaturateAndAddUp(t *testing.T) {
 	_ = r.SetCounter(r.now, Place{sw, 1}, "SymbolErrorCounter", 5)
 	_ = r.SetCounter(r.now, Place{sw, 3}, "SymbolErrorCounter", 6)
 	if got := r.counter(mad.PortCounters, 2, mad.PMAAllPorts, "SymbolErrorCounter"); got != 11 {
-		t.Errorf("all ports: %d", got)
+		t.Errorf("all ports: %d, want 11", got)
 	}
 	_ = r.SetCounter(r.now, Place{sw, 1}, "SymbolErrorCounter", 1<<20)
 	if got := r.counter(mad.PortCounters, 2, 1, "SymbolErrorCounter"); got != 0xffff {
-		t.Errorf("%#x", got)
+		t.Errorf("a full counter is %#x, want 0xffff", got)
 	}
 	if err := r.SetCounter(r.now, Place{sw, 1}, "PortXmitPkts", 1); err == nil {
 		t.Error("a counter of traffic was set")
@@ -106,17 +108,18 @@ func TestPMAStatuses(t *testing.T) {
 	r := small(t)
 	r.configure()
 	if a := r.perf(mad.MethodGet, mad.AttrSwPortVLCongestion, 1, []byte{0, 1}); a.Status != mad.StatusAttributeUnsupported {
-		t.Errorf("%#x", a.Status)
+		t.Errorf("an unknown attribute has status %#x, want unsupported", a.Status)
 	}
 	if a := r.perf(mad.MethodGet, mad.AttrPortCounters, 1, []byte{0, 2}); a.Status != mad.StatusInvalidField {
-		t.Errorf("%#x", a.Status)
+		t.Errorf("a port that does not exist has status %#x, want an invalid field", a.Status)
 	}
 	if a := r.perf(mad.MethodGet, mad.AttrPortCounters, 1, []byte{0, 0}); a.Status != mad.StatusInvalidField {
-		t.Errorf("port 0 of an adapter: %#x", a.Status)
+		t.Errorf("port 0 of an adapter has status %#x, want an invalid field", a.Status)
 	}
 }
 
-// An ibping is answered with the node's description.
+// TestVendorPing: an ibping is answered with the node's description; that of another vendor goes to the program at
+// the port.
 func TestVendorPing(t *testing.T) {
 	r := small(t)
 	r.configure()
@@ -125,11 +128,11 @@ func TestVendorPing(t *testing.T) {
 	h.Append(p.MAD[:0])
 	copy(p.MAD[pingOUI:], []byte{0x00, 0x14, 0x05})
 	if o := r.Send(r.now, r.at, &p); o.Result != Answered || p.MAD[3] != mad.MethodGetResp || string(p.MAD[pingData:pingData+11]) != "hca1 HCA-1\x00" {
-		t.Errorf("%+v %q", o, p.MAD[pingData:])
+		t.Errorf("outcome %+v, answer %q; want the description of hca1", o, p.MAD[pingData:])
 	}
 	p.MAD[pingOUI+2], p.DLID = 6, 1
 	h.Append(p.MAD[:0])
 	if o := r.Send(r.now, r.at, &p); o.Result != Delivered {
-		t.Errorf("a ping of another vendor: %+v", o)
+		t.Errorf("a ping of another vendor has the outcome %+v, want it delivered", o)
 	}
 }

@@ -10,13 +10,14 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// takes tells whether Transmit would take a packet of a service level.
+// takes reports whether Transmit would take a packet of a service level.
 func takes(f *Fabric, at Place, sl uint8) bool {
 	p := f.port(at)
 	return !p.full(false, p.laneOf(0, sl))
 }
 
-// A receiver that does not receive is sent no more than it has room for, nothing is lost, and waiting is counted.
+// TestCredits: a receiver that does not receive is sent no more than it has room for. Nothing is lost, and the
+// waiting is counted.
 func TestCredits(t *testing.T) {
 	f := star(t, 2, topology.Rate{})
 	var now clock.Time
@@ -28,7 +29,7 @@ func TestCredits(t *testing.T) {
 		}
 		if !ok {
 			if takes(f, Place{0, 1}, 0) {
-				t.Error("there is room, and none")
+				t.Error("Transmit refused a packet though there is room")
 			}
 			if now = max(now, settle(f)); !takes(f, Place{0, 1}, 0) {
 				break
@@ -41,12 +42,12 @@ func TestCredits(t *testing.T) {
 		t.Errorf("%d packets are at the receiver, want 4", got)
 	}
 	if got := f.port(Place{2, 2}).lanes.out[0].used; got > laneBuffer {
-		t.Errorf("%d bytes taken", got)
+		t.Errorf("%d bytes count as taken, want at most %d", got, laneBuffer)
 	}
 	for want := range taken {
 		now = now.Add(time.Millisecond)
 		if got := received(f, now, 1); len(got) == 0 || numberOf(got) != want {
-			t.Fatalf("%d: %d bytes", want, len(got))
+			t.Fatalf("packet %d: %d bytes arrived", want, len(got))
 		}
 		settle(f)
 	}
@@ -56,7 +57,7 @@ func TestCredits(t *testing.T) {
 	conserved(t, f)
 }
 
-// shares is a table of lanes, each with its weight.
+// shares returns an arbitration table from pairs of a lane and its weight.
 func shares(v ...uint8) (t mad.VLArbitrationTable) {
 	for i := 0; i < len(v); i += 2 {
 		t[i/2] = mad.VLArbitration{VL: v[i], Weight: v[i+1]}
@@ -64,13 +65,14 @@ func shares(v ...uint8) (t mad.VLArbitrationTable) {
 	return t
 }
 
-// IBA 7.6.9: lanes share a link as the weights of the low table say; high priority goes first, as far as VLHighLimit allows.
+// TestArbitration: lanes share a link by the weights of the low priority table, and the high priority table goes
+// first as far as VLHighLimit allows (IBA 7.6.9).
 func TestArbitration(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		low, high mad.VLArbitrationTable
 		limit     uint8
-		share     [3]int // of each of three lanes, in percent
+		share     [3]int // percent for each of three lanes
 	}{
 		{"alike", shares(0, 64, 1, 64, 2, 64), shares(), 0, [3]int{33, 33, 33}},
 		{"1 to 2 to 5", shares(0, 32, 1, 64, 2, 160), shares(), 0, [3]int{12, 25, 62}},
@@ -106,8 +108,8 @@ func TestArbitration(t *testing.T) {
 	}
 }
 
-// IBA 18.2.5.4: a packet that is at the head of its lane for too long is dropped at a switch; after VLStallCount of them
-// the lane drops all for eight times as long.
+// TestHeadOfQueueLife: a switch drops a packet that stays at the head of its lane for too long. After VLStallCount of
+// them the lane drops everything for eight times as long (IBA 18.2.5.4).
 func TestHeadOfQueueLife(t *testing.T) {
 	f := star(t, 2, topology.Rate{})
 	out := f.port(Place{2, 2})
@@ -123,10 +125,10 @@ func TestHeadOfQueueLife(t *testing.T) {
 	}
 	f.Advance(clock.Time(life / 2))
 	if got := out.all().value[ctrHOQDiscards]; got != 0 {
-		t.Fatalf("%d packets are dropped early", got)
+		t.Fatalf("%d packets were dropped too early", got)
 	}
 	f.Advance(clock.Time(3 * life))
-	// Two that were too old, and with the second all that waited; then what came into the stalled lane.
+	// Two packets were too old, and with the second all that waited went; then those that came into the stalled lane.
 	if got := out.all().value[ctrHOQDiscards]; got != 12 {
 		t.Errorf("%d packets are dropped, want 12", got)
 	}
@@ -135,7 +137,7 @@ func TestHeadOfQueueLife(t *testing.T) {
 	}
 	for i := range uint64(4) {
 		if got := received(f, clock.Time(3*life), 1); len(got) == 0 || numberOf(got) != i {
-			t.Errorf("%d: %d bytes", i, len(got))
+			t.Errorf("packet %d: %d bytes arrived", i, len(got))
 		}
 	}
 	f.Advance(clock.Time(12 * life))
@@ -145,7 +147,7 @@ func TestHeadOfQueueLife(t *testing.T) {
 	}
 }
 
-// A packet that is in a switch for longer than LifeTimeValue is dropped.
+// TestSwitchLifetime: a packet that stays in a switch for longer than LifeTimeValue is dropped.
 func TestSwitchLifetime(t *testing.T) {
 	f := star(t, 2, topology.Rate{})
 	f.nodes[2].sw.info.LifeTimeValue = 0
@@ -157,13 +159,13 @@ func TestSwitchLifetime(t *testing.T) {
 	for n := 0; ; n++ {
 		if len(received(f, now, 1)) == 0 {
 			if n != 6 {
-				t.Errorf("%d arrived, want the 4 that had room at the receiver and the 2 that had none in the switch", n)
+				t.Errorf("%d packets arrived, want 6: the 4 that had room at the receiver and the 2 that had not reached the switch", n)
 			}
 			break
 		}
 		now = max(now, settle(f))
 	}
 	if got := f.port(Place{2, 2}).all().value[ctrLifetimeDiscards]; got != 4 {
-		t.Errorf("%d were dropped, want 4", got)
+		t.Errorf("%d packets were dropped, want 4", got)
 	}
 }

@@ -25,7 +25,7 @@ func (r *rig) counter(attribute *mad.PMAttribute, lid ib.LID, port uint8, name s
 	return attribute.Get(a.Data, name)
 }
 
-// IBA 18.2.4.3: what a switch does with packets by its linear forwarding table.
+// TestForwarding: what a switch does with packets by its linear forwarding table (IBA 18.2.4.3).
 func TestForwarding(t *testing.T) {
 	r := small(t)
 	r.configure()
@@ -33,7 +33,7 @@ func TestForwarding(t *testing.T) {
 	for lid, want := range map[ib.LID]uint64{1: 0x2c90300001000, 2: 0x2c90200002000, 4: 0x2c90300001002} {
 		a, ok := r.tryLID(ask, lid)
 		if n, _ := mad.ParseNodeInfo(a.Data[:]); !ok || n.NodeGUID != want {
-			t.Errorf("LID %d: %v, %#x", lid, ok, n.NodeGUID)
+			t.Errorf("LID %d: answered %v by node %#x", lid, ok, n.NodeGUID)
 		}
 	}
 	drops := func(lid ib.LID, port uint8, counters ...string) {
@@ -56,7 +56,7 @@ func TestForwarding(t *testing.T) {
 	table := unforwarded
 	table[1], table[2], table[4], table[3] = 1, 0, 2, 2
 	r.set(mad.AttrLinearForwardingTable, 0, table[:], 1)
-	drops(3, 2, "PortRcvSwitchRelayErrors", "PortLoopingErrors") // out by where it came in
+	drops(3, 2, "PortRcvSwitchRelayErrors", "PortLoopingErrors") // would leave by the port it came in by
 	table[3] = 5
 	r.set(mad.AttrLinearForwardingTable, 0, table[:], 1)
 	drops(3, 5, "PortXmitDiscards", "PortInactiveDiscards") // no link
@@ -71,7 +71,7 @@ func TestForwarding(t *testing.T) {
 	}
 }
 
-// anyCounter is a counter of sw1 by its name in whichever attribute has it.
+// anyCounter returns a counter of sw1 by its name, from whichever attribute has it.
 func (r *rig) anyCounter(port uint8, name string) uint64 {
 	r.Helper()
 	for _, a := range []*mad.PMAttribute{mad.PortCounters, mad.PortRcvErrorDetails, mad.PortXmitDiscardDetails} {
@@ -83,7 +83,7 @@ func (r *rig) anyCounter(port uint8, name string) uint64 {
 	return 0
 }
 
-// A forwarding loop ends, and is counted as a lifetime that was too long.
+// TestForwardingLoopEnds: a packet in a forwarding loop is dropped in the end and counted as too old.
 func TestForwardingLoopEnds(t *testing.T) {
 	r := small(t)
 	r.configure()
@@ -99,7 +99,7 @@ func TestForwardingLoopEnds(t *testing.T) {
 		r.set(mad.AttrSwitchInfo, 0, s.Append(nil), path...)
 	}
 	if _, ok := r.tryLID(mad.NewSMP(mad.MethodGet, mad.AttrNodeInfo, 0, 0), 9); ok {
-		t.Fatal("answered")
+		t.Fatal("a request in a forwarding loop was answered")
 	}
 	lost := uint64(0)
 	for i := range r.ports {
@@ -108,27 +108,28 @@ func TestForwardingLoopEnds(t *testing.T) {
 		}
 	}
 	if lost != 1 {
-		t.Errorf("%d packets lived too long, want 1", lost)
+		t.Errorf("%d packets count as too old, want 1", lost)
 	}
 }
 
-// IBA 7.2.7: only subnet management passes ports that are not active.
+// TestInactivePortsPassSubnetManagementAlone: a port that is not active passes subnet management packets only (IBA
+// 7.2.7).
 func TestInactivePortsPassSubnetManagementAlone(t *testing.T) {
 	r := small(t)
 	r.configure()
-	r.mustChange(1, func(i *mad.PortInfo) { i.PortState = mad.PortDown }, 1) // hca1's link comes up again and is in Init
+	r.mustChange(1, func(i *mad.PortInfo) { i.PortState = mad.PortDown }, 1) // hca1's link comes up again, to Init
 	if _, ok := r.tryLID(mad.NewSMP(mad.MethodGet, mad.AttrNodeInfo, 0, 0), 1); !ok {
-		t.Error("no subnet management")
+		t.Error("subnet management does not pass a port in Init")
 	}
 	p := Packet{DLID: 1, DQP: 1}
 	q := mad.PMARequest{Header: mad.Header{Method: mad.MethodGet, AttributeID: mad.AttrPortCounters}, Data: []byte{0, 1}}
 	q.Append(p.MAD[:0])
 	if o := r.Send(r.now, r.at, &p); o.Result != Dropped {
-		t.Errorf("%+v", o)
+		t.Errorf("another packet has the outcome %+v, want it dropped", o)
 	}
 }
 
-// LMC: a port has as many LIDs as it says.
+// TestLMC: a port is reached at each of its 2^LMC LIDs and at no other.
 func TestLMC(t *testing.T) {
 	r := small(t)
 	r.configure()
@@ -143,12 +144,13 @@ func TestLMC(t *testing.T) {
 	r.set(mad.AttrSwitchInfo, 0, s.Append(nil), 1)
 	for lid := ib.LID(8); lid <= 12; lid++ {
 		if _, ok := r.tryLID(mad.NewSMP(mad.MethodGet, mad.AttrNodeInfo, 0, 0), lid); ok != (lid < 12) {
-			t.Errorf("LID %d: %v", lid, ok)
+			t.Errorf("LID %d: answered %v", lid, ok)
 		}
 	}
 }
 
-// SMInfo and what is not a get or set comes to the program at the port, and its answer back.
+// TestSMInfoIsTheProgram: SMInfo, and methods other than get and set, go to the program at the port, whose answer
+// comes back.
 func TestSMInfoIsTheProgram(t *testing.T) {
 	r := small(t)
 	s := mad.NewSMP(mad.MethodGet, mad.AttrSMInfo, 0, 77)
@@ -160,24 +162,24 @@ func TestSMInfoIsTheProgram(t *testing.T) {
 	o := r.Send(r.now, r.at, &p)
 	hca1, _ := r.Find("hca1")
 	if o != (Outcome{Delivered, Place{hca1, 1}}) {
-		t.Fatalf("%+v", o)
+		t.Fatalf("outcome %+v, want it delivered to hca1", o)
 	}
 	s, err := mad.ParseSMP(p.MAD[:])
 	if err != nil || s.HopPointer() != 3 || s.ReturnPath != [64]uint8{1, 2, 1} {
-		t.Fatalf("%+v %v", s, err)
+		t.Fatalf("delivered %+v (%v), want the return path filled in", s, err)
 	}
 	s.Method = mad.MethodGetResp
 	s.SetStatus(mad.StatusOK, true)
 	s.Append(p.MAD[:0])
 	if o := r.Send(r.now, Place{hca1, 1}, &p); o != (Outcome{Delivered, r.at}) {
-		t.Fatalf("%+v", o)
+		t.Fatalf("the answer has the outcome %+v, want it delivered", o)
 	}
 	if s, err = mad.ParseSMP(p.MAD[:]); err != nil || s.HopPointer() != 0 || s.TransactionID != 77 {
-		t.Errorf("%+v %v", s, err)
+		t.Errorf("the answer is %+v (%v)", s, err)
 	}
 }
 
-// A packet needs no memory.
+// TestSendDoesNotAllocate: a management packet takes no new memory.
 func TestSendDoesNotAllocate(t *testing.T) {
 	r := small(t)
 	r.configure()
@@ -194,14 +196,15 @@ func TestSendDoesNotAllocate(t *testing.T) {
 		a := r.Send(r.now, r.at, &p)
 		p = Packet{DLID: 2, MAD: routed}
 		if b := r.Send(r.now, r.at, &p); a.Result != Answered || b.Result != Answered {
-			t.Fatal(a, b)
+			t.Fatalf("outcomes %+v and %+v, want answers", a, b)
 		}
 	}); n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("%v allocations, want none", n)
 	}
 }
 
-// IBA 14.2.2: behind its directed part a route may go on by LID, from the switch where that ends; answers come back the same way.
+// TestDirectedRouteWithLIDBehind: a route may continue by LID behind its directed part, from the switch where that
+// ends, and answers come back the same way (IBA 14.2.2).
 func TestDirectedRouteWithLIDBehind(t *testing.T) {
 	r := small(t)
 	r.configure()
@@ -218,7 +221,7 @@ func TestDirectedRouteWithLIDBehind(t *testing.T) {
 	}
 	o, p := ask(mad.AttrNodeDescription, 1, 1)
 	if s, err := mad.ParseSMP(p.MAD[:]); o.Result != Answered || err != nil || !strings.HasPrefix(string(s.Data[:]), "hca1") || s.HopPointer() != 0 {
-		t.Errorf("%+v %v %q", o, err, s.Data[:16])
+		t.Errorf("outcome %+v, error %v, description %q; want that of hca1", o, err, s.Data[:16])
 	}
 	for name, o := range map[string]Outcome{
 		"a LID that nobody has":        first(ask(mad.AttrNodeInfo, 77, 1)),
@@ -226,43 +229,43 @@ func TestDirectedRouteWithLIDBehind(t *testing.T) {
 		"behind a switch without LIDs": first(ask(mad.AttrNodeInfo, 1, 1, 7)),
 	} {
 		if o.Result != Dropped {
-			t.Errorf("%s: %+v", name, o)
+			t.Errorf("%s: outcome %+v, want it dropped", name, o)
 		}
 	}
 	// To a program, and back.
 	o, p = ask(mad.AttrSMInfo, 1, 1)
 	hca1, _ := r.Find("hca1")
 	if o != (Outcome{Delivered, Place{hca1, 1}}) {
-		t.Fatalf("%+v", o)
+		t.Fatalf("outcome %+v, want it delivered to hca1", o)
 	}
 	s, err := mad.ParseSMP(p.MAD[:])
 	if err != nil || p.SLID != 2 {
-		t.Fatalf("from LID %d, %v", p.SLID, err)
+		t.Fatalf("delivered from LID %d (%v), want 2", p.SLID, err)
 	}
 	s.Method = mad.MethodGetResp
 	s.SetStatus(mad.StatusOK, true)
 	back := Packet{SLID: 1, DLID: p.SLID}
 	s.Append(back.MAD[:0])
 	if o := r.Send(r.now, Place{hca1, 1}, &back); o != (Outcome{Delivered, r.at}) {
-		t.Errorf("%+v", o)
+		t.Errorf("the answer has the outcome %+v, want it delivered", o)
 	}
 }
 
 func first(o Outcome, _ Packet) Outcome { return o }
 
-// LEDInfo is kept for each port, VendorDiag has nothing to tell (IBA 14.2.5.14, 14.2.5.15).
+// TestLEDInfoAndVendorDiag: LEDInfo is kept for each port, and VendorDiag is empty (IBA 14.2.5.14, 14.2.5.15).
 func TestLEDInfoAndVendorDiag(t *testing.T) {
 	r := small(t)
 	if b := r.set(mad.AttrLEDInfo, 7, []byte{0x80}, 1); b[0] != 0x80 {
-		t.Errorf("set: %x", b[:4])
+		t.Errorf("LEDInfo was set to %x, want it on", b[:4])
 	}
 	if on, off := r.get(mad.AttrLEDInfo, 7, 1), r.get(mad.AttrLEDInfo, 8, 1); on[0] != 0x80 || off[0] != 0 {
-		t.Errorf("port 7 %x, port 8 %x", on[:4], off[:4])
+		t.Errorf("port 7 has LEDInfo %x, port 8 %x; want on and off", on[:4], off[:4])
 	}
 	if a, ok := r.try(mad.NewSMP(mad.MethodGet, mad.AttrLEDInfo, 9, 0), 1); !ok || a.StatusCode() != mad.StatusInvalidField {
-		t.Errorf("a port that is not there: %#x", a.StatusCode())
+		t.Errorf("a port that does not exist has status %#x, want an invalid field", a.StatusCode())
 	}
 	if b := r.get(mad.AttrVendorDiag, 0, 1); b[0] != 0 || b[1] != 0 {
-		t.Errorf("%x", b[:4])
+		t.Errorf("VendorDiag is %x, want zeros", b[:4])
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// IBA 14.2.4: who may do what with which protection, and what a wrong M_Key does.
+// TestMKey: which requests are answered with which protection level and M_Key, and that a wrong M_Key is counted (IBA
+// 14.2.4).
 func TestMKey(t *testing.T) {
 	for _, c := range []struct {
 		protect     uint8
@@ -50,8 +51,8 @@ func TestMKey(t *testing.T) {
 	}
 }
 
-// IBA 14.2.4.2: the lease begins with a violation, ends the protection when it has run out, and
-// stops when the right M_Key comes.
+// TestMKeyLease: the lease period starts with a violation, ends the protection when it has expired, and stops when a
+// request with the right M_Key comes (IBA 14.2.4.2).
 func TestMKeyLease(t *testing.T) {
 	r := small(t)
 	r.mustChange(1, func(i *mad.PortInfo) { i.MKey, i.MKeyProtectBits, i.MKeyLeasePeriod = 5, 2, 10 }, 1, 1)
@@ -76,6 +77,6 @@ func TestMKeyLease(t *testing.T) {
 	}
 	r.now = r.now.Add(10 * time.Second)
 	if !read() {
-		t.Error("the lease never ends")
+		t.Error("the lease does not expire")
 	}
 }

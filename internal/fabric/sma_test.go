@@ -10,26 +10,26 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// What the switch next to hca2 says of itself is what ibsim says of the same netlist.
+// TestNodeInfo: nodes describe themselves as ibsim does with the same netlist.
 func TestNodeInfo(t *testing.T) {
 	r := small(t)
 	got, err := mad.ParseNodeInfo(r.get(mad.AttrNodeInfo, 0, 1))
 	want := mad.NodeInfo{BaseVersion: 1, ClassVersion: 1, NodeType: mad.NodeSwitch, NumPorts: 8, SystemImageGUID: 0x2c90200002000,
 		NodeGUID: 0x2c90200002000, PortGUID: 0x2c90200002000, PartitionCap: 8, DeviceID: 0xb924, Revision: 0xa1, LocalPortNum: 2, VendorID: 0x2c9}
 	if d := cmp.Diff(want, got); d != "" || err != nil {
-		t.Errorf("%s %v", d, err)
+		t.Errorf("NodeInfo of the switch: %s %v", d, err)
 	}
 	// hca4 by its second port, which has a GUID of its own.
 	got, _ = mad.ParseNodeInfo(r.get(mad.AttrNodeInfo, 0, 1, 3))
 	if got.LocalPortNum != 2 || got.PortGUID != 0x2c90300001008 || got.NodeGUID != 0x2c90300001006 || got.NumPorts != 2 {
-		t.Errorf("%+v", got)
+		t.Errorf("NodeInfo by the second port of hca4: %+v", got)
 	}
 	if d := string(bytes.TrimRight(r.get(mad.AttrNodeDescription, 0, 1, 7), "\x00")); d != "sw2 switch" {
-		t.Errorf("%q", d)
+		t.Errorf("the description is %q, want that of sw2", d)
 	}
 }
 
-// IBA 14.2.2: where a directed route cannot be gone there is no answer.
+// TestDirectedRouteDrops: a directed route that cannot be followed gets no answer (IBA 14.2.2).
 func TestDirectedRouteDrops(t *testing.T) {
 	r := small(t)
 	ask := mad.NewSMP(mad.MethodGet, mad.AttrNodeInfo, 0, 0)
@@ -45,24 +45,25 @@ func TestDirectedRouteDrops(t *testing.T) {
 	_ = s.Direct([]uint8{1})
 	s.SetHops(1, 1)
 	if _, ok := r.send(s, &Packet{SLID: ib.LIDPermissive, DLID: ib.LIDPermissive}); ok {
-		t.Error("a packet whose hop pointer is not 0 at first was taken")
+		t.Error("a packet that starts with a hop pointer other than 0 was answered")
 	}
 	s.SetHops(0, 64)
 	if _, ok := r.send(s, &Packet{SLID: ib.LIDPermissive, DLID: ib.LIDPermissive}); ok {
-		t.Error("64 hops were taken")
+		t.Error("a route of 64 hops was followed")
 	}
 }
 
-// The return path is the ports by which the nodes were entered (IBA 14.2.2.2), with the sender's own at 0.
+// TestReturnPath: the return path has the ports by which the nodes were entered, with the sender's own at 0 (IBA
+// 14.2.2.2).
 func TestReturnPath(t *testing.T) {
 	r := small(t)
 	a, ok := r.try(mad.NewSMP(mad.MethodGet, mad.AttrNodeInfo, 0, 0), 1, 8, 2)
 	if !ok || a.ReturnPath != [64]uint8{1, 2, 8, 1} || a.InitialPath != [64]uint8{0, 1, 8, 2} {
-		t.Errorf("%v %v %v", ok, a.ReturnPath[:5], a.InitialPath[:5])
+		t.Errorf("answered %v, return path %v, initial path %v", ok, a.ReturnPath[:5], a.InitialPath[:5])
 	}
 }
 
-// A route that is directed behind a part by LID, as smpquery -c has it.
+// TestDirectedRouteBehindLID: a directed route may follow a part by LID, as in smpquery -c.
 func TestDirectedRouteBehindLID(t *testing.T) {
 	r := small(t)
 	r.configure()
@@ -71,11 +72,11 @@ func TestDirectedRouteBehindLID(t *testing.T) {
 	s.DrSLID = 4
 	a, ok := r.send(s, &Packet{SLID: 4, DLID: 2})
 	if n, _ := mad.ParseNodeInfo(a.Data[:]); !ok || n.NodeGUID != 0x2c90300001006 {
-		t.Errorf("%v %+v", ok, n)
+		t.Errorf("answered %v by %+v, want hca4", ok, n)
 	}
 }
 
-// Attributes that are not there, and modifiers that are out of range (IBA 13.4.7).
+// TestStatuses: the status for attributes that do not exist and modifiers out of range (IBA 13.4.7).
 func TestStatuses(t *testing.T) {
 	r := small(t)
 	for _, c := range []struct {
@@ -114,7 +115,7 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// What is set in a table is read again, and the first GUID is the port's own.
+// TestTables: a table that was set reads back, and the first GUID is the port's own.
 func TestTables(t *testing.T) {
 	r := small(t)
 	path := []uint8{1}
@@ -139,7 +140,7 @@ func TestTables(t *testing.T) {
 		want := bytes.Repeat([]byte{3}, c.length)
 		r.set(c.attribute, c.modifier, want, c.path...)
 		if got := r.get(c.attribute, c.modifier, c.path...); !bytes.Equal(got[:c.length], want) || bytes.Equal(got, before) {
-			t.Errorf("%s: % x", c.name, got)
+			t.Errorf("%s: read back % x", c.name, got)
 		}
 		if c.path == nil && bytes.Equal(r.get(c.attribute, c.modifier, 1, 7, 1)[:c.length], want) {
 			t.Errorf("%s of another node was set", c.name)
@@ -147,15 +148,15 @@ func TestTables(t *testing.T) {
 	}
 	g, _ := mad.ParseGUIDInfo(r.set(mad.AttrGUIDInfo, 0, bytes.Repeat([]byte{3}, 64)))
 	if g[0] != 0x2c90300001003 || g[1] != 0x0303030303030303 {
-		t.Errorf("%x", g)
+		t.Errorf("the GUIDs are %x, want the port's own first", g)
 	}
 	k, _ := mad.ParsePKeyTable(r.get(mad.AttrPKeyTable, 0, 1, 7, 1))
 	if k != (mad.PKeyTable{ib.PKeyDefault}) {
-		t.Errorf("%v", k)
+		t.Errorf("the partition table is %v, want the default P_Key only", k)
 	}
 }
 
-// IBA 14.2.5.6, PortState: which transitions a set may make.
+// TestPortStates: the transitions of PortState that a set may make (IBA 14.2.5.6).
 func TestPortStates(t *testing.T) {
 	for _, c := range []struct {
 		from, to, want mad.PortState
@@ -183,43 +184,45 @@ func TestPortStates(t *testing.T) {
 	}
 }
 
-// Taking a port down takes the other end down; disabled, it stays so until it polls again.
+// TestPhysicalStates: a port that is taken down takes the other end down. Disabled, it stays down until it polls
+// again.
 func TestPhysicalStates(t *testing.T) {
 	r := small(t)
 	r.activate(7, 1)
 	if r.state(7, 1) != mad.PortActive || r.state(7, 1, 7) != mad.PortActive {
-		t.Fatal("not active")
+		t.Fatal("the link is not active")
 	}
 	i := r.mustChange(7, func(i *mad.PortInfo) { i.PortState, i.PortPhysicalState = mad.PortDown, mad.PhysicalDisabled }, 1)
 	if i.PortState != mad.PortDown || i.PortPhysicalState != mad.PhysicalDisabled {
-		t.Errorf("%v %v", i.PortState, i.PortPhysicalState)
+		t.Errorf("the disabled port is %v and %v, want down and disabled", i.PortState, i.PortPhysicalState)
 	}
 	if i = r.portInfo(7, 1, 8); i.PortState != mad.PortDown || i.PortPhysicalState != mad.PhysicalPolling {
-		t.Errorf("the other end: %v %v", i.PortState, i.PortPhysicalState)
+		t.Errorf("the other end is %v and %v, want down and polling", i.PortState, i.PortPhysicalState)
 	}
 	if i = r.mustChange(7, func(i *mad.PortInfo) { i.PortState = mad.PortDown }, 1); i.PortPhysicalState != mad.PhysicalDisabled {
-		t.Errorf("Down alone led out of Disabled to %v", i.PortPhysicalState)
+		t.Errorf("setting Down led out of Disabled to %v", i.PortPhysicalState)
 	}
 	i = r.mustChange(7, func(i *mad.PortInfo) { i.PortPhysicalState = mad.PhysicalPolling }, 1)
 	if i.PortState != mad.PortInit || r.state(7, 1, 7) != mad.PortInit {
-		t.Errorf("enabled: %v", i.PortState)
+		t.Errorf("enabled again the port is %v, want Init", i.PortState)
 	}
 }
 
-// Width and speed that are enabled count from the next training on, and are the best that both ends have.
+// TestEnabledRates: the enabled widths and speeds take effect at the next training, which chooses the best that both
+// ends have.
 func TestEnabledRates(t *testing.T) {
 	r := small(t)
 	i := r.mustChange(7, func(i *mad.PortInfo) { i.LinkWidthEnabled, i.LinkSpeedEnabled = mad.Width1x, 3 }, 1)
 	if i.LinkWidthActive != mad.Width4x || i.LinkSpeedActive != 4 {
-		t.Errorf("changed at once: %+v", i)
+		t.Errorf("the rate changed before a training: %+v", i)
 	}
 	r.mustChange(7, func(i *mad.PortInfo) { i.PortState = mad.PortDown }, 1)
 	if i = r.portInfo(7, 1, 7); i.LinkWidthActive != mad.Width1x || i.LinkSpeedActive != 2 || i.PortState != mad.PortInit {
-		t.Errorf("%+v", i)
+		t.Errorf("after a training the rate is %+v, want 1x and speed 2", i)
 	}
 	i = r.mustChange(7, func(i *mad.PortInfo) { i.LinkWidthEnabled, i.LinkSpeedEnabled = 255, 15 }, 1)
 	if i.LinkWidthEnabled != 3 || i.LinkSpeedEnabled != 7 {
-		t.Errorf("%+v", i)
+		t.Errorf("enabled %+v, want all widths and speeds", i)
 	}
 	for name, change := range map[string]func(*mad.PortInfo){
 		"width":           func(i *mad.PortInfo) { i.LinkWidthEnabled = mad.Width12x },
@@ -237,15 +240,15 @@ func TestEnabledRates(t *testing.T) {
 			t.Errorf("%s: status %#x, %s", name, status, cmp.Diff(before, after))
 		}
 	}
-	// No speed in common: the link stays down.
+	// Without a common speed the link stays down.
 	r.mustChange(8, func(i *mad.PortInfo) { i.LinkSpeedEnabled = 1 }, 1)
 	r.mustChange(8, func(i *mad.PortInfo) { i.LinkSpeedEnabled = 4 }, 1, 7)
 	if i = r.mustChange(8, func(i *mad.PortInfo) { i.PortState = mad.PortDown }, 1); i.PortState != mad.PortDown || i.PortPhysicalState != mad.PhysicalPolling {
-		t.Errorf("%v %v", i.PortState, i.PortPhysicalState)
+		t.Errorf("without a common speed the port is %v and %v, want down and polling", i.PortState, i.PortPhysicalState)
 	}
 }
 
-// The extended speeds, and FDR10 in the vendor's attribute.
+// TestSpeeds: the extended speeds, and FDR10 in the vendor's attribute.
 func TestSpeeds(t *testing.T) {
 	for speed := mad.SpeedSDR; speed <= mad.SpeedXDR; speed++ {
 		top, err := topology.Star(2, topology.Rate{Width: mad.Width4x, Speed: speed})
@@ -265,10 +268,10 @@ func TestSpeeds(t *testing.T) {
 		if speed < mad.SpeedFDR || speed == mad.SpeedXDR {
 			continue
 		}
-		// Without the bit of the modifier the manager does not know the field, and it is not set.
+		// Without the bit in the modifier the manager does not know the field, and it must not be set.
 		r.mustChange(1, func(i *mad.PortInfo) { i.LinkSpeedExtEnabled = 30 })
 		if got := r.portInfo(1).LinkSpeedExtEnabled; got != i.LinkSpeedExtSupported {
-			t.Errorf("%v: enabled %d", speed, got)
+			t.Errorf("%v: speeds enabled %d, though the manager does not know the field", speed, got)
 		}
 		r.mustChange(1|extendedSpeedsKnown, func(i *mad.PortInfo) { i.LinkSpeedExtEnabled, i.PortState = 30, mad.PortDown })
 		if i := r.portInfo(1); i.ActiveSpeed() != mad.SpeedQDR {
@@ -277,12 +280,13 @@ func TestSpeeds(t *testing.T) {
 	}
 }
 
-// IBA 14.2.5.6: what belongs to ports that packets are for is zero at a switch's other ports.
+// TestSwitchPortHasNoLID: the fields of ports that packets are addressed to are zero at a switch's external ports
+// (IBA 14.2.5.6).
 func TestSwitchPortHasNoLID(t *testing.T) {
 	r := small(t)
 	i := r.mustChange(7, func(i *mad.PortInfo) { i.LID, i.MasterSMLID, i.MKey, i.LMC = 9, 9, 9, 3 }, 1)
 	if i.LID != 0 || i.MasterSMLID != 0 || i.MKey != 0 || i.LMC != 0 || i.CapabilityMask != 0 || i.GIDPrefix != 0 {
-		t.Errorf("%+v", i)
+		t.Errorf("an external port of a switch has %+v", i)
 	}
 	if i.LocalPortNum != 2 {
 		t.Errorf("local port %d, want the one of the request", i.LocalPortNum)
@@ -292,14 +296,14 @@ func TestSwitchPortHasNoLID(t *testing.T) {
 func TestClientReregister(t *testing.T) {
 	r := small(t)
 	if i := r.mustChange(1, func(i *mad.PortInfo) { i.ClientReregister = true }); !i.ClientReregister {
-		t.Error("the answer does not have it")
+		t.Error("the answer to the set does not have ClientReregister")
 	}
 	if r.portInfo(1).ClientReregister {
-		t.Error("it stays")
+		t.Error("ClientReregister stays set")
 	}
 }
 
-// IBA 14.2.5.4: PortStateChange comes with links and goes by writing a one.
+// TestPortStateChange: PortStateChange is set by changes of links and cleared by writing a one (IBA 14.2.5.4).
 func TestPortStateChange(t *testing.T) {
 	r := small(t)
 	changed := func() bool {
@@ -314,23 +318,23 @@ func TestPortStateChange(t *testing.T) {
 		r.set(mad.AttrSwitchInfo, 0, s.Append(nil), 1)
 	}
 	if !changed() {
-		t.Error("not set by the links that came up")
+		t.Error("PortStateChange was not set by the links that came up")
 	}
 	write(false)
 	if !changed() {
-		t.Error("cleared by writing a zero")
+		t.Error("PortStateChange was cleared by writing a zero")
 	}
 	write(true)
 	if changed() {
-		t.Error("not cleared by writing a one")
+		t.Error("PortStateChange was not cleared by writing a one")
 	}
 	r.activate(7, 1)
 	if changed() {
-		t.Error("set by a transition that a set made")
+		t.Error("PortStateChange was set by a transition that a set made")
 	}
 	r.Unlink(r.now, Place{r.at.Node + 4, 1}) // another switch's
 	if changed() {
-		t.Error("set by another switch's link")
+		t.Error("PortStateChange was set by another switch's link")
 	}
 	sw, err := r.Find("sw1")
 	if err != nil {
@@ -338,11 +342,12 @@ func TestPortStateChange(t *testing.T) {
 	}
 	r.Unlink(r.now, Place{sw, 8})
 	if !changed() {
-		t.Error("not set by a link that went down")
+		t.Error("PortStateChange was not set by a link that went down")
 	}
 }
 
-// A switch takes one mapping for all its ports at once (IBA 14.2.5.8).
+// TestLanesOfAllPortsAreSetAtOnce: a switch accepts one mapping of service levels for all its ports at once (IBA
+// 14.2.5.8).
 func TestLanesOfAllPortsAreSetAtOnce(t *testing.T) {
 	r := small(t)
 	table := func(vl uint8) []byte {

@@ -9,10 +9,10 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// subnetTimeout is how long a trap waits, with the SubnetTimeOut of a port at first.
+// subnetTimeout is how long a trap waits with a port's initial SubnetTimeOut.
 const subnetTimeout = 4096 * time.Nanosecond << 18
 
-// trap is the next trap that is due, which must come to the program.
+// trap returns the next trap that is due, which must go to the program, and its transaction ID.
 func (r *rig) trap() (mad.Notice, uint64, bool) {
 	r.Helper()
 	var p Packet
@@ -21,7 +21,7 @@ func (r *rig) trap() (mad.Notice, uint64, bool) {
 		return mad.Notice{}, 0, false
 	}
 	if o != (Outcome{Delivered, r.at}) {
-		r.Fatalf("the trap came to %+v", o)
+		r.Fatalf("the trap had the outcome %+v, want it at the program", o)
 	}
 	s, err := mad.ParseSMP(p.MAD[:])
 	if err != nil || s.Method != mad.MethodTrap || s.AttributeID != mad.AttrNotice || s.Directed() {
@@ -44,8 +44,8 @@ func (r *rig) repress(tid uint64, lid ib.LID) {
 	}
 }
 
-// IBA 14.3.9 and 14.3.13: a trap is sent again once in a SubnetTimeOut until it is repressed, and what
-// happens meanwhile is told afterwards, not sooner.
+// TestTrapIsRepeatedUntilRepressed: a trap is sent again once in a SubnetTimeOut until it is repressed, and what
+// happens meanwhile is reported after that, not sooner (IBA 14.3.9, 14.3.13).
 func TestTrapIsRepeatedUntilRepressed(t *testing.T) {
 	r := small(t)
 	r.configure()
@@ -54,7 +54,7 @@ func TestTrapIsRepeatedUntilRepressed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, ok := r.trap(); ok || r.TrapDeadline() != clock.Never {
-		t.Fatal("a trap of nothing")
+		t.Fatal("a trap was sent though nothing has happened")
 	}
 	r.Unlink(r.now, Place{sw, 7})
 	n, first, ok := r.trap()
@@ -63,7 +63,7 @@ func TestTrapIsRepeatedUntilRepressed(t *testing.T) {
 		t.Fatalf("%v %+v", ok, n)
 	}
 	if _, _, ok := r.trap(); ok {
-		t.Error("sent twice at once")
+		t.Error("the trap was sent twice at once")
 	}
 	if r.TrapDeadline() != r.now.Add(subnetTimeout) {
 		t.Errorf("due at %v", r.TrapDeadline())
@@ -75,22 +75,22 @@ func TestTrapIsRepeatedUntilRepressed(t *testing.T) {
 	r.Relink(r.now, Place{sw, 7})
 	r.repress(first, 2)
 	if _, _, ok := r.trap(); ok {
-		t.Error("the change after it was told too soon")
+		t.Error("the next change was reported too soon")
 	}
 	r.now = r.TrapDeadline()
 	_, second, ok := r.trap()
 	if !ok || second == first {
-		t.Fatalf("the change after it was not told: %v %d", ok, second)
+		t.Fatalf("the next change was not reported: %v, transaction %d", ok, second)
 	}
 	r.repress(first, 2)
 	r.repress(second, 2)
 	r.now = r.now.Add(time.Hour)
 	if _, _, ok := r.trap(); ok || r.TrapDeadline() != clock.Never || len(r.traps.at) != 0 {
-		t.Error("sent after it was repressed")
+		t.Error("the trap was sent again after it was repressed")
 	}
 }
 
-// What each trap tells, and who tells it (IBA 14.2.5.1).
+// TestTraps: the content of each trap, and the port that sends it (IBA 14.2.5.1).
 func TestTraps(t *testing.T) {
 	hca1 := func(r *rig) Place { i, _ := r.Find("hca1"); return Place{i, 1} }
 	sw1 := func(r *rig) Place { i, _ := r.Find("sw1"); return Place{i, 3} }
@@ -123,9 +123,9 @@ func TestTraps(t *testing.T) {
 			mad.TrapKey{LID1: 4, LID2: 1, Key: 7, SL: 3, QP1: 5, QP2: 6}.Details()},
 	} {
 		r := small(t)
-		c.do(r) // nobody to tell yet
+		c.do(r) // there is no subnet manager yet
 		if _, _, ok := r.trap(); ok {
-			t.Errorf("trap %d to no subnet manager", c.number)
+			t.Errorf("trap %d was sent without a subnet manager", c.number)
 		}
 		r = small(t)
 		r.configure()
@@ -136,7 +136,8 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// However often things happen, the traps that wait are no more than the ports times the kinds.
+// TestTrapsAreBounded: however often things happen, there are at most as many waiting traps as ports times kinds of
+// traps.
 func TestTrapsAreBounded(t *testing.T) {
 	r := small(t)
 	r.configure()

@@ -8,7 +8,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// connected tells whether every node is reached from the first.
+// connected reports whether every node can be reached from the first.
 func connected(t *Topology) bool {
 	seen := make([]bool, len(t.Nodes))
 	queue := []int{0}
@@ -43,7 +43,7 @@ func TestGeneratedCounts(t *testing.T) {
 		hosts, switches, links int
 	}{
 		{"star", func() (*Topology, error) { return Star(5, Rate{}) }, 5, 1, 5},
-		// The shapes of the table of OpenSM's times.
+		// The shapes of the table of OpenSM's sweep times.
 		{"two levels of 16 with 104", tree(16, 2, 104, 1), 104, 21, 208},
 		{"two levels of 16", tree(16, 2, 0, 1), 128, 24, 256},
 		{"two levels of 36", tree(36, 2, 0, 1), 648, 54, 1296},
@@ -80,7 +80,8 @@ func TestGeneratedCounts(t *testing.T) {
 	}
 }
 
-// Each two groups of a dragonfly have just one link, and no switch more global links than it may.
+// TestDragonflyGroups: each pair of groups of a dragonfly has just one link, and no switch more global links than
+// allowed.
 func TestDragonflyGroups(t *testing.T) {
 	const groups, switches, hosts, global = 9, 4, 2, 2
 	top, err := Dragonfly(groups, switches, hosts, global, Rate{Width: mad.Width12x, Speed: mad.SpeedHDR})

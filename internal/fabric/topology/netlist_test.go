@@ -26,7 +26,7 @@ func read(t testing.TB, file string) *Topology {
 	return top
 }
 
-// byGUID is the topology as nodes with their links by GUID, without what a subnet manager assigns.
+// byGUID returns the nodes with their links by GUID, without what a subnet manager assigns.
 func byGUID(t *Topology) map[uint64]Node {
 	m := map[uint64]Node{}
 	for _, n := range t.Nodes {
@@ -45,7 +45,8 @@ func byGUID(t *Topology) map[uint64]Node {
 	return m
 }
 
-// What was written for ibsim and what ibnetdiscover printed of it, plain and grouped, is one fabric.
+// TestBothDialects: a netlist written for ibsim and ibnetdiscover's output for it, plain and grouped, describe the
+// same fabric.
 func TestBothDialects(t *testing.T) {
 	want := byGUID(read(t, "testdata/small.net"))
 	if len(want) != 6 {
@@ -58,24 +59,25 @@ func TestBothDialects(t *testing.T) {
 	}
 }
 
-// The numbering of GUIDs, and that LIDs in comments are those the ports have at first.
+// TestReadDetails: GUIDs are numbered as in the file, and LIDs in comments are the ports' initial LIDs.
 func TestReadDetails(t *testing.T) {
 	top := read(t, "testdata/small.ibnetdiscover")
 	sw, ca := &top.Nodes[0], &top.Nodes[3]
 	if sw.Type != mad.NodeSwitch || sw.Ports[0].LID != 3 || sw.VendorID != 0x2c9 || sw.DeviceID != 0xb924 || sw.EnhancedPort0 {
-		t.Errorf("%+v", sw)
+		t.Errorf("the switch was read as %+v", sw)
 	}
 	if ca.Description != "hca4 HCA-1" || ca.Ports[2].GUID != 0x2c90300001008 || ca.Ports[2].LID != 7 || ca.Ports[2].Speed != mad.SpeedQDR {
-		t.Errorf("%+v", ca)
+		t.Errorf("hca4 was read as %+v", ca)
 	}
 	if p := ca.Ports[2]; top.Nodes[p.Peer].ID != "S-0002c90200002000" || p.PeerPort != 3 {
-		t.Errorf("%+v", p)
+		t.Errorf("the port of hca4 was read as %+v", p)
 	}
 }
 
 const twoNodes = "Switch 2 \"s\"\n[1] \"a\"[1]%s\n\nCa 1 \"a\"\n[1] \"s\"[1]%s\n"
 
-// Width and speed of a link: what either end says, the lesser of the two, and the default of ibsim.
+// TestLinkRates: the width and speed of a link are those that either end names, the lesser of the two, or ibsim's
+// default.
 func TestLinkRates(t *testing.T) {
 	for _, c := range []struct {
 		a, b  string
@@ -169,11 +171,11 @@ func TestNetlistTooLarge(t *testing.T) {
 	}
 	var e *netlistError
 	if _, err := ReadNetlist(strings.NewReader(b.String())); !errors.As(err, &e) || e.Field != "node" {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want one about the node", err)
 	}
 }
 
-// A netlist is written line by line as ibnetdiscover prints the same fabric.
+// TestWritesAsIbnetdiscover: a netlist is written line by line as ibnetdiscover prints the same fabric.
 func TestWritesAsIbnetdiscover(t *testing.T) {
 	want, err := os.ReadFile("testdata/small.ibnetdiscover")
 	if err != nil {
@@ -200,7 +202,7 @@ func TestWriteRefuses(t *testing.T) {
 	}
 }
 
-// FuzzReadNetlist: no text makes the reader panic, and what it accepts can be written and is then stable.
+// FuzzReadNetlist: no text makes the reader panic, and what it accepts can be written and reads back the same.
 func FuzzReadNetlist(f *testing.F) {
 	for _, file := range []string{"testdata/small.net", "testdata/small.ibnetdiscover", "testdata/small-g.ibnetdiscover"} {
 		b, err := os.ReadFile(file)
@@ -217,7 +219,7 @@ func FuzzReadNetlist(f *testing.F) {
 		}
 		var once, twice bytes.Buffer
 		if err := top.WriteNetlist(&once); err != nil {
-			return // a carriage return in a text
+			return // a carriage return within a text
 		}
 		again, err := ReadNetlist(bytes.NewReader(once.Bytes()))
 		if err != nil {

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What is written, read again, is the same.
+// TestWrittenReadsBack: a topology that is written reads back the same.
 func TestWrittenReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawn.Topology(t)
