@@ -6,8 +6,7 @@ import (
 	"github.com/softvpi/softvpi/nd"
 )
 
-// Whoever closes a queue pair, first or not, may close its completion queue when
-// that returned.
+// Any goroutine whose Close of a queue pair has returned, first or not, may close its completion queue.
 func TestCloseQueuePairFromTwoSides(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		for range 1000 {

@@ -8,7 +8,7 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// ND_DEVICE_REMOVED is told with a reason, also where the refusal has none.
+// ND_DEVICE_REMOVED comes with a reason, even if the underlying error has none.
 func TestRemovalHasAReason(t *testing.T) {
 	for _, err := range []error{&verbs.Error{Op: "PostRecv", Class: verbs.ErrRemoved}, fmt.Errorf("posting: %w", &verbs.Error{Class: verbs.ErrRemoved})} {
 		got := fail("QueuePair.Receive", err)

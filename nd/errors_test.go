@@ -33,7 +33,7 @@ func TestStatusNames(t *testing.T) {
 	}
 }
 
-// tryConnect returns the error of connecting to remote.
+// tryConnect returns the error of an attempt to connect to remote.
 func tryConnect(t *testing.T, ctx context.Context, p *place, remote netip.AddrPort) error {
 	e := newEnd(t, p.client, endConfig{})
 	begin := time.Now()
@@ -45,7 +45,7 @@ func tryConnect(t *testing.T, ctx context.Context, p *place, remote netip.AddrPo
 		t.Errorf("error %q does not name %v", err, remote)
 	}
 	t.Logf("after %v: %v", time.Since(begin).Round(time.Millisecond), err)
-	// The queue pair is as it was, the connector may be used again.
+	// The queue pair is unchanged, and the connector may be used again.
 	again := e.connector.Connect(ctx, e.qp, remote, full)
 	if nd.StatusOf(again) != nd.StatusOf(err) {
 		t.Errorf("again: %v, first: %v", again, err)
@@ -104,7 +104,7 @@ func TestConnectErrorsNameTheAddress(t *testing.T) {
 			if !errors.As(err, &r) || r.Reason != verbs.RejectConsumer || string(r.Private[:2]) != "no" {
 				t.Errorf("cause of %v is not the program's reject with its private data", err)
 			}
-			// The same queue pair and connector connect at the next try.
+			// The same queue pair and connector succeed at the next attempt.
 			server := newEnd(t, p.server, endConfig{})
 			accepted := server.accept(ctx, l, full)
 			ok(t, e.connector.Connect(ctx, e.qp, addr, full))
@@ -114,8 +114,7 @@ func TestConnectErrorsNameTheAddress(t *testing.T) {
 	})
 }
 
-// A context that is canceled cancels the overlapped call: ND_CANCELED (WinOF
-// manual, bug list).
+// Cancelling the context cancels the overlapped call: ND_CANCELED (WinOF manual, bug list).
 func TestCancel(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		server, client := newEnd(t, p.server, endConfig{}), newEnd(t, p.client, endConfig{})

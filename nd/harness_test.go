@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const maxTransfer = 64 << 10
 
-// place is the pair of adapters that a case runs on.
+// place is the pair of adapters on which a case runs.
 type place struct {
 	*bed.Bed
 	server, client *nd.Adapter
@@ -40,7 +40,7 @@ var ok, wantErr = bed.OK, bed.WantErr
 
 func must[T any](v T, err error) func(testing.TB) T { return bed.Must(v, err) }
 
-// end is one side of a connection with everything that it needs.
+// end is one side of a connection, with everything that it needs.
 type end struct {
 	adapter   *nd.Adapter
 	cq        *nd.CompletionQueue
@@ -88,7 +88,7 @@ func (e *end) close(t testing.TB) {
 
 var full = nd.ConnectParams{InboundReadLimit: 16, OutboundReadLimit: 16}
 
-// listen starts a listener at a port of the adapter's choice.
+// listen starts a listener at a port that the adapter chooses.
 func listen(t testing.TB, a *nd.Adapter) (*nd.Listener, netip.AddrPort) {
 	t.Helper()
 	list := must(a.QueryAddressList())(t)
@@ -97,7 +97,7 @@ func listen(t testing.TB, a *nd.Adapter) (*nd.Listener, netip.AddrPort) {
 	return l, must(l.GetLocalAddress())(t)
 }
 
-// later runs a call that waits, and returns a function that waits for its error.
+// later starts a call that waits, and returns a function that waits for its error.
 func later(f func() error) func() error {
 	ch := make(chan error, 1)
 	go func() { ch <- f() }()
@@ -135,7 +135,7 @@ func (e *end) next(t testing.TB) nd.Result {
 	return r[0]
 }
 
-// want takes the next result, which is of this kind and status.
+// want takes the next result, which must be of this kind and status.
 func (e *end) want(t testing.TB, kind nd.RequestType, status nd.Status) nd.Result {
 	t.Helper()
 	r := e.next(t)

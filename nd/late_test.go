@@ -10,7 +10,7 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// apart is a place whose two ends are in hosts of their own, with packets between them.
+// apart returns a place whose two ends are on hosts of their own, with packets between them.
 func apart(t *testing.T) *place {
 	t.Helper()
 	b := &bed.Bed{Mode: verbs.Embedded, Addrs: bed.Addrs()}
@@ -29,8 +29,8 @@ func everywhere(t *testing.T, test func(t *testing.T, p *place)) {
 	t.Run("apart", func(t *testing.T) { test(t, apart(t)) })
 }
 
-// TestLateReceive posts a receive when its message has waited for 0.3 s, as a program does that had to wait for its
-// processor: the message comes, and the next one at once.
+// TestLateReceive posts a receive after its message has waited for 0.3 s, as a program does that had to wait for its
+// processor. The message arrives, and the next one at once.
 func TestLateReceive(t *testing.T) {
 	everywhere(t, func(t *testing.T, p *place) {
 		server, client := newEnd(t, p.server, endConfig{}), newEnd(t, p.client, endConfig{})
@@ -53,8 +53,8 @@ func TestLateReceive(t *testing.T) {
 	})
 }
 
-// TestPeerEndsBeforeItReceives ends the program that a message waits for: the message ends with the connection, not
-// when the RNR timers do.
+// TestPeerEndsBeforeItReceives ends the program for which a message waits: the message fails when the connection
+// ends, not when its RNR timers expire.
 func TestPeerEndsBeforeItReceives(t *testing.T) {
 	everywhere(t, func(t *testing.T, p *place) {
 		server, client := newEnd(t, p.server, endConfig{}), newEnd(t, p.client, endConfig{})

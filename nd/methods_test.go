@@ -13,7 +13,7 @@ import (
 	"github.com/softvpi/softvpi/nd"
 )
 
-// What the documentation says of the addresses of connectors and listeners.
+// What the documentation says about the addresses of connectors and listeners.
 func TestAddresses(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		ctx := bed.Context(t)
@@ -26,7 +26,7 @@ func TestAddresses(t *testing.T) {
 		wantErr(t, err, nd.ErrConnectionInvalid)
 
 		wantErr(t, client.connector.Bind(netip.AddrPortFrom(netip.MustParseAddr("192.0.2.1"), 0)), nd.ErrInvalidAddress)
-		ok(t, client.connector.Bind(netip.AddrPortFrom(p.Addrs[1], 0))) // the refused one left it idle
+		ok(t, client.connector.Bind(netip.AddrPortFrom(p.Addrs[1], 0))) // the refused call has left it idle
 		local := must(client.connector.GetLocalAddress())(t)
 		if local.Addr() != p.Addrs[1] || local.Port() == 0 {
 			t.Errorf("bound to %v", local)
@@ -76,8 +76,8 @@ func TestAddresses(t *testing.T) {
 	})
 }
 
-// A connector whose Connect failed may try again; private data of exactly the
-// limits arrives whole, with the rest of the message's field zero.
+// A connector whose Connect failed may try again. Private data of exactly the maximum length arrives complete, with
+// the rest of the message's field zero.
 func TestConnectAgainWithPrivateData(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		ctx := bed.Context(t)
@@ -111,8 +111,7 @@ func TestConnectAgainWithPrivateData(t *testing.T) {
 	})
 }
 
-// Every call with a context that has ended already returns ND_CANCELED and changes
-// nothing.
+// Every call with a context that has already ended returns ND_CANCELED and changes nothing.
 func TestEndedContexts(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		server, client, accepted := answered(t, p)
@@ -249,7 +248,7 @@ func TestQueues(t *testing.T) {
 			ok(t, client.qp.Send(uint64(i), nil, 0))
 			client.want(t, nd.RequestSend, nd.StatusSuccess)
 		}
-		ok(t, server.cq.Resize(4)) // 64 results wait, and stay
+		ok(t, server.cq.Resize(4)) // 64 results are waiting, and are kept
 		wantErr(t, server.cq.Resize(512), nd.ErrBufferOverflow)
 		for i := range 64 {
 			if r := server.want(t, nd.RequestReceive, nd.StatusSuccess); r.RequestContext != uint64(i) || r.Err() != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/softvpi/softvpi/nd"
 )
 
-// TestNdmemorytest runs the cases of the public ndmemorytest, by its names: what
-// goes wrong between two programs must end in the status that it says, at both.
+// TestNdmemorytest runs the cases of the public ndmemorytest, under its names: what goes wrong between two programs
+// must end, at both, in the status that it expects.
 func TestNdmemorytest(t *testing.T) {
 	cases := []struct {
 		name string
@@ -44,8 +44,7 @@ func TestNdmemorytest(t *testing.T) {
 	})
 }
 
-// answered connects client up to the point where Connect has returned, while
-// Accept of server waits.
+// answered connects client up to the return of Connect, while the server's Accept still waits.
 func answered(t *testing.T, p *place) (server, client *end, accepted func() error) {
 	ctx := bed.Context(t)
 	server, client = newEnd(t, p.server, endConfig{}), newEnd(t, p.client, endConfig{})
@@ -108,8 +107,8 @@ func invalidIP(t *testing.T, p *place) {
 	}
 }
 
-// window connects two ends; the client binds a window to all of its memory and
-// sends the server where it is, and the server receives that.
+// window connects two ends. The client binds a window to all of its memory and sends the server the window's address,
+// which the server receives.
 func window(t *testing.T, p *place, serverSize int, flags nd.OpFlags) (server, client *end, w *nd.MemoryWindow, addr uint64, token uint32) {
 	server = newEnd(t, p.server, endConfig{size: serverSize})
 	client = newEnd(t, p.client, endConfig{flags: nd.MRFlagAllowRemoteRead | nd.MRFlagAllowRemoteWrite})
@@ -117,7 +116,7 @@ func window(t *testing.T, p *place, serverSize int, flags nd.OpFlags) (server, c
 	w = must(p.client.CreateMemoryWindow())(t)
 	t.Cleanup(func() { ok(t, w.Close()) })
 	ok(t, server.qp.Receive(1, []nd.SGE{server.mr.SGE(0, 12)}))
-	ok(t, client.qp.Receive(2, nil)) // tells of the end of the connection
+	ok(t, client.qp.Receive(2, nil)) // reports the end of the connection
 	ok(t, client.qp.Bind(3, client.mr, w, client.mr.Buffer(), flags))
 	client.want(t, nd.RequestBind, nd.StatusSuccess)
 	buf := client.mr.Buffer()

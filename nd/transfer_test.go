@@ -108,13 +108,13 @@ func TestNotify(t *testing.T) {
 		ok(t, client.qp.Send(2, nil, nd.OpFlagSendAndSolicitEvent))
 		ok(t, told())
 		server.want(t, nd.RequestReceive, nd.StatusSuccess)
-		// A solicited result that came before Notify, and no GetResults took.
+		// A solicited result that arrived before Notify, and that no GetResults has taken.
 		client.want(t, nd.RequestSend, nd.StatusSuccess)
 		ok(t, client.qp.Send(3, nil, nd.OpFlagSendAndSolicitEvent))
 		client.want(t, nd.RequestSend, nd.StatusSuccess)
 		ok(t, server.cq.Notify(ctx, nd.NotifySolicited))
 		server.want(t, nd.RequestReceive, nd.StatusSuccess)
-		// All calls that wait return at one event.
+		// One event makes all waiting calls return.
 		first := later(func() error { return server.cq.Notify(ctx, nd.NotifyAny) })
 		second := later(func() error { return server.cq.Notify(ctx, nd.NotifyAny) })
 		ok(t, client.qp.Send(4, nil, 0))
@@ -128,8 +128,8 @@ func TestNotify(t *testing.T) {
 	})
 }
 
-// Moderation holds events back until there are enough, or the interval is over
-// (WinOF manual 4.9.1.1.2); results are there all the same.
+// Moderation delays events until there are enough results, or the interval is over (WinOF manual 4.9.1.1.2). The
+// results can be taken meanwhile.
 func TestInterruptModeration(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		ctx := bed.Context(t)
@@ -184,7 +184,7 @@ func TestSharedReceiveQueue(t *testing.T) {
 		ok(t, srq.Modify(0, 1))
 		wantErr(t, srq.Modify(0, 1<<20), nd.ErrInvalidParameter)
 		wantErr(t, srq.Modify(1<<30, 0), nd.ErrInvalidParameter)
-		// It grows while a receive waits and a Notify waits for it.
+		// It grows while a receive is posted and a Notify is waiting.
 		told = later(func() error { return srq.Notify(ctx) })
 		ok(t, srq.Modify(100, 0))
 		for i := 3; i <= 100; i++ {
@@ -224,7 +224,7 @@ func TestQueuePairsPool(t *testing.T) {
 		if s := pool.Statistics(); s.Available != 5 || s.Created != 5 {
 			t.Fatalf("statistics are %+v, want 5 available", s)
 		}
-		for range 4 { // below the low limit: filled in the background
+		for range 4 { // below the low limit, so the pool fills up in the background
 			qp, receive, initiator, err := pool.CreateObjects("mine")
 			ok(t, err)
 			if receive == initiator || qp.Context() != "mine" {
@@ -254,8 +254,8 @@ func TestQueuePairsPool(t *testing.T) {
 	})
 }
 
-// Disabling the adapter while programs run does what WinOF manual 4.11.2 says,
-// and programs that registered are told (4.11.1).
+// Disabling the adapter while programs run does what WinOF manual 4.11.2 says, and programs that registered for it
+// are notified (4.11.1).
 func TestDisablingTheAdapter(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		ctx := bed.Context(t)
@@ -281,7 +281,7 @@ func TestDisablingTheAdapter(t *testing.T) {
 		if err := waiting["NotifyDisconnect"](); err != nil && !errors.Is(err, nd.ErrCanceled) && !errors.Is(err, nd.ErrDeviceRemoved) {
 			t.Errorf("NotifyDisconnect: %v", err)
 		}
-		// Posted ones are flushed.
+		// Posted requests are flushed.
 		var r [4]nd.Result
 		flushed := 0
 		for flushed < 2 && ctx.Err() == nil {
@@ -304,7 +304,7 @@ func TestDisablingTheAdapter(t *testing.T) {
 		wantErr(t, err, nd.ErrDeviceRemoved)
 		_, err = server.cq.GetResults(r[:])
 		wantErr(t, err, nd.ErrDeviceRemoved)
-		// The peer learns of it, as of any peer that goes away.
+		// The peer is notified, as when any peer goes away.
 		if s := <-states; s&nd.AdapterIsDown == 0 {
 			t.Errorf("status is %v, want down", s)
 		}
@@ -314,7 +314,7 @@ func TestDisablingTheAdapter(t *testing.T) {
 		}
 		ok(t, control.DeregisterForAdapterStatus(registration))
 		wantErr(t, control.DeregisterForAdapterStatus(registration), nd.ErrInvalidHandle)
-		// It works again for what is made anew.
+		// It works again for objects created afterwards.
 		again := must(nd.NewProvider(p.Server).OpenAdapterAt(p.Addrs[0]))(t)
 		e := newEnd(t, again, endConfig{})
 		other := newEnd(t, p.client, endConfig{})

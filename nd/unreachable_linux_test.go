@@ -91,7 +91,7 @@ func route(t *testing.T, r *netlink.Route) {
 	}
 }
 
-// plug makes a veth pair whose first end has the addresses.
+// plug makes a veth pair, and gives its first end the addresses.
 func plug(t *testing.T, name, peer string, addrs ...string) netlink.Link {
 	t.Helper()
 	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: name}, PeerName: peer}); err != nil {
@@ -135,10 +135,9 @@ func addresses(t *testing.T, name string, addrs ...string) netlink.Link {
 	return l
 }
 
-// Connecting to where nobody answers: the status says why, within the time that
-// is documented, and the message names the address. No answer is the time-out of
-// 10 s; a router's or the system's word ends it before. Embedded and attached,
-// over IPv4 and IPv6.
+// Connecting to where nobody answers: the status says why, within the documented time, and the message names the
+// address. No answer means the time-out of 10 s; an error from a router or the system ends the attempt before.
+// Embedded and attached, over IPv4 and IPv6.
 func TestUnreachableDestinations(t *testing.T) {
 	behindRouter(t)
 	var adapters []*nd.Adapter
@@ -160,7 +159,7 @@ func TestUnreachableDestinations(t *testing.T) {
 	defer wg.Wait()
 	for _, c := range []struct {
 		name string
-		to   [2]string // by family
+		to   [2]string // for each family
 		want error
 	}{
 		{"no route", [2]string{"192.0.2.1", "2001:db8::1"}, nd.ErrNetworkUnreachable},
@@ -185,8 +184,8 @@ func TestUnreachableDestinations(t *testing.T) {
 				} else if !strings.Contains(err.Error(), to.String()) {
 					t.Errorf("%s: error %q does not name %v", c.name, err, to)
 				}
-				// Whatever ends sooner than the time-out has been told by somebody, so the
-				// statuses bound the times.
+				// An attempt that ends before the time-out was ended by an answer, so the statuses
+				// bound the times.
 				if c.want == nd.ErrIOTimeout && took < 9500*time.Millisecond {
 					t.Errorf("%s: gave up after %v, want 10 s", c.name, took)
 				}
@@ -196,8 +195,7 @@ func TestUnreachableDestinations(t *testing.T) {
 	}
 }
 
-// An adapter with addresses of both families reaches both, from the address of
-// the family.
+// An adapter with addresses of both families reaches both, using its address of the same family.
 func TestConnectByTheOtherFamily(t *testing.T) {
 	behindRouter(t)
 	at := netip.MustParseAddr

@@ -7,8 +7,7 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// What is closed takes no requests and gives no completions: its rings may be
-// those of an object that was made since.
+// A closed object accepts no requests and returns no completions: its rings may already belong to a newer object.
 func TestUseAfterClose(t *testing.T) {
 	bed.Each(t, func(t *testing.T, b *bed.Bed) {
 		dev := b.Device(t, 0)
@@ -21,7 +20,7 @@ func TestUseAfterClose(t *testing.T) {
 		old := must(pd.CreateQP(config))(t)
 		wantErr(t, cq.Close(), verbs.ErrBusy)
 		_, err := cq.Poll(make([]verbs.WC, 1))
-		ok(t, err) // it was not closed
+		ok(t, err) // this one was not closed
 		ok(t, old.Close())
 		qp := must(pd.CreateQP(config))(t)
 		wantErr(t, old.PostRecv(wr), verbs.ErrClosed)

@@ -8,9 +8,9 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-const grh = 40 // bytes before the data of a datagram that was received
+const grh = 40 // bytes before the data of a received datagram
 
-// ready brings an unconnected QP to ready-to-send by hand (IBA 11.2.5.2).
+// ready moves an unconnected QP to ready-to-send by hand (IBA 11.2.5.2).
 func (s *side) ready(t testing.TB, qkey uint32) {
 	t.Helper()
 	ok(t, s.qp.Modify(verbs.QPAttr{State: verbs.StateInit, QKey: qkey}, verbs.MaskState|verbs.MaskPKeyIndex|verbs.MaskQKey))
@@ -30,7 +30,7 @@ func TestDatagrams(t *testing.T) {
 
 		server.recv(t, 1, server.mr.SGE(0, 4096+grh))
 		wrong := send
-		wrong.RemoteQKey = 0x4321 // dropped: a violation of the Q_Key
+		wrong.RemoteQKey = 0x4321 // dropped because of the wrong Q_Key
 		client.send(t, wrong)
 		client.want(t, verbs.CompletedSend, verbs.Success)
 		client.send(t, send)
@@ -42,7 +42,7 @@ func TestDatagrams(t *testing.T) {
 		if got := string(server.mr.Bytes()[grh : grh+8]); got != "datagram" {
 			t.Errorf("received %q", got)
 		}
-		// An IPv4 header stands in the last 20 bytes of the GRH's place.
+		// The last 20 bytes of the space for the GRH contain an IPv4 header.
 		ip := server.mr.Bytes()[20:40]
 		if src := netip.AddrFrom4([4]byte(ip[12:16])); ip[0] != 0x45 || src != client.dev.Addr() {
 			t.Errorf("IPv4 header % x, want one from %v", ip, client.dev.Addr())
@@ -129,8 +129,7 @@ func joinByHand(t testing.TB, a, b *side) {
 	}
 }
 
-// RC and UC between QPs that the program moved through their states itself, over
-// the wrap of the PSN.
+// RC and UC between QPs that the program has moved through their states itself, with PSNs that wrap.
 func TestConnectionsByHand(t *testing.T) {
 	bed.Each(t, func(t *testing.T, b *bed.Bed) {
 		for _, typ := range []verbs.QPType{verbs.RC, verbs.UC} {

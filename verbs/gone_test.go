@@ -9,8 +9,8 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// A driver that ends under its programs: those that poll, those that wait and
-// those that post learn of it, and what they have closes without a word.
+// A driver that ends while programs use it: programs that poll, wait or post are told, and they can close everything
+// without an error.
 func TestDriverGone(t *testing.T) {
 	b := bed.New(t, bed.Modes()[len(bed.Modes())-1])
 	if b.StopDriver == nil {
@@ -47,7 +47,7 @@ func TestDriverGone(t *testing.T) {
 	for range 3 {
 		wantErr(t, <-waits, verbs.ErrRemoved)
 	}
-	// The rings say it a little before the stream does, by which a post knows.
+	// The rings show it slightly earlier than the stream, which is what a post looks at.
 	posted := client.qp.PostSend(&verbs.SendWR{Op: verbs.OpSend})
 	for ; posted == nil && ctx.Err() == nil; time.Sleep(time.Millisecond) {
 		posted = client.qp.PostSend(&verbs.SendWR{Op: verbs.OpSend})
@@ -58,5 +58,5 @@ func TestDriverGone(t *testing.T) {
 		t.Errorf("a new object: %v, want removed", err)
 	}
 	ok(t, l.Close())
-	// The sides close all that they have when the test ends, without an error.
+	// When the test ends the sides close everything they have, without an error.
 }

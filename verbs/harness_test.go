@@ -23,7 +23,7 @@ type side struct {
 	pd  *verbs.PD
 	cq  *verbs.CQ
 	mr  *verbs.MR
-	srq *verbs.SRQ // closed after the QP, where there is one
+	srq *verbs.SRQ // closed after the QP, if there is one
 	qp  *verbs.QP
 	id  *verbs.ID
 }
@@ -57,7 +57,7 @@ func newSide(t testing.TB, b *bed.Bed, n int, typ verbs.QPType) *side {
 	return s
 }
 
-// connected returns two sides whose RC QPs the connection manager connected.
+// connected returns two sides whose RC QPs have been connected by the connection manager.
 func connected(t testing.TB, b *bed.Bed) (server, client *side) {
 	t.Helper()
 	server, client = newSide(t, b, 0, verbs.RC), newSide(t, b, 1, verbs.RC)
@@ -97,7 +97,7 @@ func (s *side) next(t testing.TB) verbs.WC {
 	return wc[0]
 }
 
-// want takes the next completion, of this operation and status.
+// want takes the next completion, which must be of this operation and status.
 func (s *side) want(t testing.TB, op verbs.CompletionOp, status verbs.Status) verbs.WC {
 	t.Helper()
 	wc := s.next(t)

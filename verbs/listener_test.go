@@ -12,7 +12,7 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// A request beyond the backlog is refused for want of resources; the others wait.
+// A request beyond the backlog is refused for lack of resources; the others wait.
 func TestBacklog(t *testing.T) {
 	bed.Each(t, func(t *testing.T, b *bed.Bed) {
 		ctx := bed.Context(t)
@@ -46,7 +46,7 @@ func TestBacklog(t *testing.T) {
 	})
 }
 
-// A backlog of 0 is one of 128.
+// A backlog of 0 means 128.
 func TestDefaultBacklog(t *testing.T) {
 	bed.Each(t, func(t *testing.T, b *bed.Bed) {
 		const backlog = 128
@@ -77,8 +77,7 @@ func TestDefaultBacklog(t *testing.T) {
 	})
 }
 
-// Several goroutines post to one QP and poll one CQ: nothing is lost or told
-// twice.
+// Several goroutines post to one QP and poll one CQ: nothing is lost or reported twice.
 func TestConcurrentPostsAndPolls(t *testing.T) {
 	bed.Each(t, func(t *testing.T, b *bed.Bed) {
 		server, client := connected(t, b)
@@ -149,7 +148,7 @@ func TestOpen(t *testing.T) {
 		t.Errorf("without a driver the mode is %v", h.Mode())
 	}
 	_, err := verbs.Open(ctx, verbs.Options{Mode: verbs.Embedded, Embed: embed})
-	wantErr(t, err, verbs.ErrInUse) // the addresses are h's
+	wantErr(t, err, verbs.ErrInUse) // h has the addresses
 	ok(t, h.Close())
 
 	if _, err := verbs.Open(ctx, verbs.Options{Mode: verbs.Attached, Socket: nobody}); err == nil {

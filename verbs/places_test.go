@@ -8,7 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Places are as many as were taken and not given back, whatever completes that took none.
+// The number of places in use is that of places taken and not given back, even when something completes that took
+// none.
 func TestPlaces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := places{taken: ^uint32(0) - 3, given: ^uint32(0) - 3} // about to wrap
@@ -36,7 +37,7 @@ func TestPlaces(t *testing.T) {
 	})
 }
 
-// One thread takes and another gives back, neither with a lock that the other has: none is lost.
+// One thread takes places and another gives them back, without a common lock: none is lost.
 func TestPlacesOfTwoThreads(t *testing.T) {
 	const most, all = 64, 100000
 	var p places

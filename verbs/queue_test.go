@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// The atomic capability that is reported is true: process_vm has no atomics.
+// The reported atomic capability is correct: process_vm has no atomics.
 func TestAtomicCapability(t *testing.T) {
 	for _, c := range []struct {
 		path string
@@ -76,7 +76,7 @@ func TestSharedReceiveQueue(t *testing.T) {
 	})
 }
 
-// An SRQ grows and shrinks while messages come; receives keep their order.
+// An SRQ grows and shrinks while messages arrive; receives keep their order.
 func TestResizeSharedReceiveQueue(t *testing.T) {
 	bed.Each(t, func(t *testing.T, b *bed.Bed) {
 		server, client := newSide(t, b, 0, verbs.RC), newSide(t, b, 1, verbs.RC)
@@ -103,7 +103,7 @@ func TestResizeSharedReceiveQueue(t *testing.T) {
 			taken++
 		}
 		post(4)
-		message() // the ring's indices are no longer at its start
+		message() // the ring's indexes no longer begin at zero
 		post(1)
 		if err := srq.PostRecv(&verbs.RecvWR{}); !verbs.IsQueueFull(err) {
 			t.Fatalf("a fifth receive: %v", err)
@@ -114,9 +114,9 @@ func TestResizeSharedReceiveQueue(t *testing.T) {
 		}
 		post(500)
 		ok(t, srq.Modify(300))
-		wantErr(t, srq.Resize(256), verbs.ErrInvalid) // less than the limit
+		wantErr(t, srq.Resize(256), verbs.ErrInvalid) // below the limit
 		ok(t, srq.Modify(0))
-		wantErr(t, srq.Resize(256), verbs.ErrBusy) // 504 wait
+		wantErr(t, srq.Resize(256), verbs.ErrBusy) // 504 are waiting
 		wantErr(t, srq.Resize(0), verbs.ErrInvalid)
 		wantErr(t, srq.Modify(1<<20), verbs.ErrInvalid)
 		for taken < posted-3 {
@@ -172,8 +172,7 @@ func TestCQEvents(t *testing.T) {
 	})
 }
 
-// Completions neither get lost nor out of order when the CQ is resized while they
-// come.
+// Completions are neither lost nor reordered if the CQ is resized while they arrive.
 func TestResizeKeepsCompletions(t *testing.T) {
 	bed.Each(t, func(t *testing.T, b *bed.Bed) {
 		_, client := connected(t, b)
@@ -199,7 +198,7 @@ func TestResizeKeepsCompletions(t *testing.T) {
 	})
 }
 
-// A CQ that runs over is broken and says so (IBA 10.8.1.1).
+// A CQ that overflows is broken, and reports it (IBA 10.8.1.1).
 func TestOverflowIsReported(t *testing.T) {
 	bed.Each(t, func(t *testing.T, b *bed.Bed) {
 		server, _ := connected(t, b)
@@ -251,7 +250,7 @@ func TestResetGivesPlacesBack(t *testing.T) {
 		ah := must(s.pd.CreateAH(verbs.AddressVector{Addr: b.Device(t, 1).Addr()}))(t)
 		defer ah.Close()
 		wr := verbs.SendWR{Op: verbs.OpSend, Flags: verbs.Signaled, SGE: []verbs.SGE{s.mr.SGE(0, 8)}, AH: ah, RemoteQPN: 5, RemoteQKey: 1}
-		for range 200 { // more than the rings have entries
+		for range 200 { // more often than the rings have entries
 			s.ready(t, 1)
 			for range 64 {
 				s.recv(t, 1, s.mr.SGE(0, 64))
@@ -270,7 +269,7 @@ func TestResetGivesPlacesBack(t *testing.T) {
 			s.recv(t, 1, s.mr.SGE(0, 64))
 		}
 		ok(t, s.qp.Flush())
-		s.want(t, verbs.CompletedRecv, verbs.WRFlush) // and two are left
+		s.want(t, verbs.CompletedRecv, verbs.WRFlush) // two places are left
 		ok(t, s.qp.Modify(verbs.QPAttr{State: verbs.StateReset}, verbs.MaskState))
 		s.ready(t, 1)
 		for range 62 {
@@ -282,13 +281,13 @@ func TestResetGivesPlacesBack(t *testing.T) {
 	})
 }
 
-// Requests that are under way at a reset leave no entries of the rings taken.
+// Requests that are in progress at a reset do not keep entries of the rings.
 func TestResetUnderWay(t *testing.T) {
 	bed.Each(t, func(t *testing.T, b *bed.Bed) {
 		x, y := newSide(t, b, 0, verbs.RC), newSide(t, b, 1, verbs.RC)
 		for range 20 {
 			joinByHand(t, x, y)
-			for range 64 { // y is not ready to receive
+			for range 64 { // y cannot receive yet
 				x.send(t, verbs.SendWR{Op: verbs.OpSend, SGE: []verbs.SGE{x.mr.SGE(0, 8)}})
 			}
 			for range 64 {
@@ -314,8 +313,8 @@ func TestWatcherEndsWithTheHost(t *testing.T) {
 	}
 }
 
-// Receives that were posted before a QP is of use ring no doorbell; they are there when it
-// is, and those that are posted later are noticed: in the error state by a flush.
+// Receives posted before a QP is in use ring no doorbell. They are there when it is, and later ones are noticed: in
+// the error state they are flushed.
 func TestReceivesBeforeUse(t *testing.T) {
 	bed.Each(t, func(t *testing.T, b *bed.Bed) {
 		s := newSide(t, b, 0, verbs.RC)

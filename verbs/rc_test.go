@@ -10,8 +10,7 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// Every operation of the RC service, IBA table 38, with the data and the fields
-// of its completions.
+// Every operation of the RC service (IBA table 38), with its data and the fields of its completions.
 func TestRCOperations(t *testing.T) {
 	bed.Each(t, func(t *testing.T, b *bed.Bed) {
 		server, client := connected(t, b)
@@ -141,8 +140,8 @@ func TestRCOperations(t *testing.T) {
 	})
 }
 
-// Memory of the Go heap that the program registered stays where it is and alive,
-// whatever the collector does, until it is deregistered.
+// Go heap memory that a program has registered stays alive and in place, whatever the collector does, until it is
+// deregistered.
 func TestRegisteredMemoryStays(t *testing.T) {
 	bed.Each(t, func(t *testing.T, b *bed.Bed) {
 		server, client := connected(t, b)
@@ -152,7 +151,7 @@ func TestRegisteredMemoryStays(t *testing.T) {
 		}()
 		for range 5 {
 			runtime.GC()
-			_ = bytes.Repeat([]byte{0xee}, 4096) // would take the place of what was freed
+			_ = bytes.Repeat([]byte{0xee}, 4096) // would take the place of freed memory
 		}
 		read := verbs.SendWR{Op: verbs.OpRead, SGE: []verbs.SGE{client.mr.SGE(0, 5)}, RemoteAddr: addr, RKey: key}
 		client.send(t, read)

@@ -10,8 +10,7 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// What a program asks for wrongly is refused with an error that is ErrInvalid and
-// names the field.
+// Wrong arguments are refused with an error that is ErrInvalid and names the field.
 func TestWrongArgumentsAreRefused(t *testing.T) {
 	bed.Each(t, func(t *testing.T, b *bed.Bed) {
 		s := newSide(t, b, 0, verbs.RC)

@@ -27,8 +27,8 @@ func TestReceiversOfStreamsAreCalm(t *testing.T) {
 	}
 }
 
-// Only what peers complete on the direct path is a stream: a driver of the program's own
-// works as it is polled.
+// Only receives that peers complete on the direct path make a stream: a driver in the program itself works while it
+// is polled.
 func TestReceivesThroughTheDriverAreNoStream(t *testing.T) {
 	cq := CQ{users: map[uint32]*QP{}}
 	qp := &QP{number: 7}
@@ -51,7 +51,7 @@ func TestReceivesThroughTheDriverAreNoStream(t *testing.T) {
 	}
 }
 
-// offered is a backend that notes with which number of empty polls it was called, and that there may be more each time.
+// offered is a backend that records with which number of empty polls it was called, and that reports more each time.
 type offered struct {
 	backend
 	idle []uint32
@@ -62,8 +62,8 @@ func (o *offered) Poll(idle uint32) bool {
 	return true
 }
 
-// However often a poll looks, it counts once: backends yield the processor after a round number of empty polls, also while
-// requests wait in rings.
+// A poll counts once however often it looks: backends yield the processor after a round number of empty polls, also
+// while requests wait in rings.
 func TestEmptyPollsAreCountedOnce(t *testing.T) {
 	g := ring.CQGeometry(16)
 	r, err := ring.OpenCQ(make([]byte, g.Size()), g)

@@ -12,8 +12,8 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// A driver in the background is up when its command ends, serves until it is told to stop, and is gone when that command ends. Its
-// log holds what it printed.
+// A driver in the background is up when its command returns, serves until it is told to stop, and has ended when that
+// command returns. Its log contains what it printed.
 func TestDriverInTheBackground(t *testing.T) {
 	p := newPlace(t)
 	up := []string{"up", "--background", "--adapter", "Ethernet 1=" + p.first, "--adapter", "Ethernet 2=" + p.second}
@@ -45,7 +45,8 @@ func TestDriverInTheBackground(t *testing.T) {
 	}
 }
 
-// What keeps a driver in the background from coming up is said by the command that starts it, with the driver's own status.
+// If a driver cannot start in the background, the starting command prints the reason and exits with the driver's own
+// status.
 func TestBackgroundTellsWhy(t *testing.T) {
 	p := newPlace(t)
 	for _, c := range []struct {
@@ -81,8 +82,8 @@ func TestBackgroundOnAFullDisk(t *testing.T) {
 	}
 }
 
-// within has the processes of a place run in a new user namespace and one more of unshare's, by a script for which "$0" is the program and "$@"
-// its command line.
+// within makes the place's processes run in a new user namespace and one other namespace of unshare, by a script in
+// which "$0" is the program and "$@" its command line.
 func (p place) within(t *testing.T, namespace, script string) place {
 	t.Helper()
 	in := []string{"unshare", "--user", "--map-root-user", namespace, "sh", "-c", script}
@@ -106,7 +107,7 @@ func TestLoopbackThatIsDown(t *testing.T) {
 	}
 }
 
-// A driver is waited for until it is there, or until the time is over.
+// softvpi wait returns when the driver is up, or when the time is over.
 func TestWait(t *testing.T) {
 	p := newPlace(t)
 	status, out, errs := p.run(t, "wait", "--timeout", "50ms")
@@ -117,7 +118,7 @@ func TestWait(t *testing.T) {
 		t.Errorf("status %d, %q", status, errs)
 	}
 	w := p.spawn(t, "wait")
-	time.Sleep(100 * time.Millisecond) // it may or may not have begun: both are to end well
+	time.Sleep(100 * time.Millisecond) // softvpi wait may or may not have begun: both must succeed
 	d := p.spawn(t, "up", "--skip-self-check", "--adapter", "ib0=cable", "--fabric", filepath.Join(p.dir, "nobody"))
 	if status, out, errs := w.wait(t); status != tool.Success || out+errs != "" {
 		t.Errorf("status %d, %q, %q", status, out, errs)

@@ -14,7 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/driver"
 )
 
-// port is the InfiniBand port of the place's driver.
+// port returns the InfiniBand port of the place's driver.
 func (p place) port(t *testing.T) *driver.InfiniBandStatus {
 	t.Helper()
 	_, out, errs := p.run(t, "status", "--json")
@@ -25,7 +25,7 @@ func (p place) port(t *testing.T) *driver.InfiniBandStatus {
 	return s.Adapters[0].InfiniBand
 }
 
-// reaches waits until the port of the place's driver is so.
+// reaches waits until the port of the place's driver is in this state.
 func (p place) reaches(t *testing.T, state string) {
 	t.Helper()
 	for late := time.Now().Add(patience); p.port(t).State != state; time.Sleep(20 * time.Millisecond) {
@@ -48,8 +48,9 @@ func (p place) cabled(t *testing.T, fabric, node, address string) *process {
 	return x
 }
 
-// Two drivers on the fabric of a third process: their programs reach each other over it. A driver that is killed leaves a port that is
-// down, and the next one has it again; when the fabric is killed ports are down until there is one again.
+// Two drivers on the fabric of a third process: their programs reach each other through it. A killed driver leaves a
+// port that is down, and the next driver gets the port again. When the fabric is killed ports go down, until there is
+// a fabric again.
 func TestDriversOnAFabric(t *testing.T) {
 	one, two := newPlace(t), newPlace(t)
 	file, name := filepath.Join(one.dir, "net"), fmt.Sprintf("test-%d-%x", os.Getpid(), rand.Uint32())
@@ -106,14 +107,14 @@ func TestDriversOnAFabric(t *testing.T) {
 	ping()
 }
 
-// A driver whose fabric is not there says so in its log, once.
+// A driver whose fabric cannot be reached says so in its log, once.
 func TestMissingFabricIsLogged(t *testing.T) {
 	p := newPlace(t)
 	at := net.UnixAddr{Name: filepath.Join(p.dir, "nobody"), Net: "unixpacket"}
 	d := p.spawn(t, "up", "-v", "--adapter", "ib0=cable", "--fabric", at.Name)
 	d.until(t, "waiting      ib0 comes up when the fabric")
 	waitFor(t, d, "the fabric cannot be reached")
-	looks, err := net.ListenUnix(at.Net, &at) // who hangs up is no fabric either
+	looks, err := net.ListenUnix(at.Net, &at) // a server that closes connections is not a fabric either
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// The tour of docs/ipoib.md works as it is written: each of its lines is run, with names that nothing else on the machine has. A line
-// that fails is tried again for a while, as its reader would: ports need a moment to come up.
+// The tour of docs/ipoib.md works as written: each of its lines is run, with names that nothing else on the machine
+// has. A line that fails is tried again for a while, as a reader would, because ports need a moment to come up.
 func TestTourOfIPoIB(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
@@ -57,7 +57,7 @@ func TestTourOfIPoIB(t *testing.T) {
 	}
 }
 
-// tour is the lines of the tour that a reader types.
+// tour returns the lines of the tour that a reader types.
 func tour(t *testing.T) (lines []string) {
 	t.Helper()
 	b, err := os.ReadFile("../../docs/ipoib.md")
@@ -77,7 +77,7 @@ func tour(t *testing.T) (lines []string) {
 	return lines
 }
 
-// background starts a line until the end of the test.
+// background runs a line until the end of the test.
 func (p place) background(t *testing.T, line string) *process {
 	t.Helper()
 	words := strings.Fields(line)
@@ -104,8 +104,8 @@ func (p place) shell(t *testing.T, line string) {
 	}
 }
 
-// Two drivers on the fabric of a third process find each other's ports by IP addresses, over ARP and neighbour discovery, and what the one learned
-// of the other is among its end points.
+// Two drivers on the fabric of a third process find each other's ports by IP address, through ARP and neighbour
+// discovery, and list what they have learned of each other among their endpoints.
 func TestDriversResolveAddresses(t *testing.T) {
 	for _, c := range []struct{ left, right string }{{"10.97.0.1", "10.97.0.2"}, {"fd97::1", "fd97::2"}} {
 		t.Run(c.left, func(t *testing.T) {

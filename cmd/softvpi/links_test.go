@@ -51,7 +51,7 @@ func contents(t *testing.T, file string) string {
 	return string(text)
 }
 
-// anchors are the names by which links reach the headings of a text.
+// anchors returns the names by which links refer to the headings of a text.
 func anchors(text string) map[string]bool {
 	names := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(text, -1) {

@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// With two subnet managers, programs of their own, the master is killed while a connection between two drivers carries data: the other takes over, ports
-// keep their LIDs and learn of it, and the connection goes on without an error.
+// There are two subnet managers, each a program of its own. When the master is killed while a connection between two
+// drivers carries data, the other takes over, ports keep their LIDs and are told of the new master, and the
+// connection continues without an error.
 func TestMasterIsKilledUnderTraffic(t *testing.T) {
 	one, two := newPlace(t), newPlace(t)
 	file, name := filepath.Join(one.dir, "net"), fmt.Sprintf("test-%d-%x", os.Getpid(), rand.Uint32())
@@ -45,7 +46,7 @@ func TestMasterIsKilledUnderTraffic(t *testing.T) {
 	client := two.spawn(t, "nd_rping", "-c", "-v", "-V", "-a", "10.98.0.1")
 	client.until(t, "ping")
 	var pings atomic.Int64
-	go func() { // what is not read would stop it
+	go func() { // unread output would block it
 		for {
 			select {
 			case <-client.line:

@@ -11,13 +11,13 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// An option as the help of a tool has it: "  -q number", "  --Port, -P <port>      port of ...", "  -t MS   time-out ...".
+// An option in the help of a tool: " -q number", " --Port, -P <port> port of ...", " -t MS time-out ...".
 var (
 	optionLine = regexp.MustCompile(`^ +(--?[\w-]+(?:, --?[\w-]+)*)(?: (<[^>]+>|\S+))?`)
 	apart      = regexp.MustCompile(`^ +-[^ ]+(?:, --?[^ ]+)* {2,}`)
 )
 
-// takenOptions are the options of a tool, by its help, with the kind of value that they take; empty: none.
+// takenOptions returns the options listed in a tool's help, with the kind of value that each takes; empty: none.
 func takenOptions(help string) map[string]string {
 	taken := map[string]string{}
 	for line := range strings.Lines(help) {
@@ -25,7 +25,7 @@ func takenOptions(help string) map[string]string {
 		if m == nil {
 			continue
 		}
-		if apart.MatchString(line) { // nothing between the names and what they are for
+		if apart.MatchString(line) { // nothing between the names and the description
 			m[2] = ""
 		}
 		for name := range strings.SplitSeq(m[1], ", ") {
@@ -39,10 +39,11 @@ func takenOptions(help string) map[string]string {
 var numeric = []string{"number", "seconds", "port", "<port>", "<ms>", "<lid>", "<key>", "<mlid>", "<hops>", "<count>", "<num>", "<0-3>", "<0-15>",
 	"NUMBER", "N", "S", "MS", "MILLISECONDS", "MB", "LMC", "KEY", "PRIORITY", "SECONDS", "SL", "PREFIX", "GUID", "FLAGS", "<port_guid>"}
 
-// closed are the other kinds of values that not every word is one of.
+// closed are the other kinds of values for which not every word is valid.
 var closed = []string{"mode", "kind", "address", "<gid>", "WAY", "ENGINES"}
 
-// Every tool refuses an option that it has not, one without its value, and a value that is none, in one line that names the option.
+// Every tool refuses an unknown option, an option without its value, and an invalid value, in one line that names the
+// option.
 func TestOptionsOfEveryTool(t *testing.T) {
 	for _, name := range []string{"IBSIM_SOCKNAME", "IBSIM_SERVER_NAME", "SIM_HOST", "SOFTVPI_FABRIC"} {
 		t.Setenv(name, "")
@@ -53,7 +54,7 @@ func TestOptionsOfEveryTool(t *testing.T) {
 	for _, name := range toolNames() {
 		refused := func(named string, args ...string) {
 			status, stdout, stderr := call(t, name, args...)
-			if name == "osmtest" { // begins with a headline, as OpenSM's
+			if name == "osmtest" { // it prints a heading first, as OpenSM's does
 				stdout = strings.Replace(stdout, "\nCommand Line Arguments\n", "", 1)
 			}
 			if status != tool.Usage || strings.TrimSpace(stdout) != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, name+": ") || !strings.Contains(stderr, named) {
@@ -70,7 +71,7 @@ func TestOptionsOfEveryTool(t *testing.T) {
 			refused(option, option)
 			bad := []string{}
 			switch {
-			case strings.HasPrefix(name, "ibdiag") && option != "--timeout": // looked at once the fabric has told what there is
+			case strings.HasPrefix(name, "ibdiag") && option != "--timeout": // checked only when the fabric is known
 			case slices.Contains(numeric, kind):
 				bad = []string{"", "x", "NaN", "-1", "0x", "1e+400", "99999999999999999999999", "1 2"}
 			case slices.Contains(closed, kind):

@@ -37,7 +37,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		status := run(context.Background(), tool.Env{Name: "softvpi", Args: words(line), Stdin: strings.NewReader(""), Stdout: full{}, Stderr: &errs})
 		said := errs.String()
 		if line == "web" {
-			_, said, _ = strings.Cut(said, "\n") // until when the link holds
+			_, said, _ = strings.Cut(said, "\n") // how long the link is valid
 		}
 		if status != tool.Failure || strings.Count(said, "\n") != 1 || !strings.Contains(said, syscall.ENOSPC.Error()) {
 			t.Errorf("%s: status %d, %q", line, status, errs.String())
@@ -45,7 +45,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// A reader that wanted no more, as head, is no failure.
+// It is not a failure if the reader wants no more, as head does.
 func TestReaderThatWantsNoMore(t *testing.T) {
 	r, w := io.Pipe()
 	r.CloseWithError(syscall.EPIPE)

@@ -21,7 +21,7 @@ import (
 	"github.com/softvpi/softvpi/internal/paths"
 )
 
-// asProgram makes the test binary be softvpi: the tests run real processes.
+// asProgram makes the test binary act as softvpi, so that tests run real processes.
 const asProgram = "SOFTVPI_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -33,12 +33,12 @@ func TestMain(m *testing.M) {
 
 const patience = 60 * time.Second // far above what anything here takes
 
-// place is a directory with a socket and state of its own, and two addresses.
+// place is a directory for a socket and state of its own, and two addresses.
 type place struct {
 	dir           string
 	env           []string
 	first, second string
-	start         func(*exec.Cmd) error // starts its processes; nil: as all are
+	start         func(*exec.Cmd) error // starts the place's processes; nil: in the usual way
 }
 
 func newPlace(t *testing.T) place {
@@ -107,7 +107,7 @@ func (p place) spawn(t *testing.T, args ...string) *process {
 	return x
 }
 
-// errorsOf takes a process's standard error, which others read meanwhile.
+// errorsOf is a process's standard error, which others may read meanwhile.
 type errorsOf struct{ x *process }
 
 func (e errorsOf) Write(b []byte) (int, error) {
@@ -122,14 +122,14 @@ func (x *process) errors() string {
 	return x.errs.String()
 }
 
-// said is its output so far.
+// said returns its output so far.
 func (x *process) said() string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.out.String()
 }
 
-// until waits for a line of output that has the text.
+// until waits for a line of output that contains the text.
 func (x *process) until(t *testing.T, text string) string {
 	t.Helper()
 	for {
@@ -144,7 +144,7 @@ func (x *process) until(t *testing.T, text string) string {
 	}
 }
 
-// wait waits for the end and returns the exit status and the output.
+// wait waits until the process ends, and returns exit status and output.
 func (x *process) wait(t *testing.T) (status int, stdout, stderr string) {
 	t.Helper()
 	<-x.ended
@@ -176,7 +176,7 @@ func (p place) status(t *testing.T) driver.Status {
 	return s
 }
 
-// pair runs a server and a client and expects both to end well.
+// pair runs a server and a client, and expects both to succeed.
 func (p place) pair(t *testing.T, ready string, server, client []string) (serverOut, clientOut string) {
 	t.Helper()
 	s := p.spawn(t, server...)
@@ -192,7 +192,7 @@ func (p place) pair(t *testing.T, ready string, server, client []string) (server
 	return serverOut, clientOut
 }
 
-// modes runs a test embedded, without a driver, and attached to one.
+// modes runs a test embedded, without a driver, and attached to a driver.
 func modes(t *testing.T, test func(t *testing.T, p place)) {
 	t.Run("embedded", func(t *testing.T) { t.Parallel(); test(t, newPlace(t)) })
 	t.Run("attached", func(t *testing.T) {
@@ -220,7 +220,7 @@ func waitListening(t *testing.T, x *process) {
 	waitFor(t, x, "serving at")
 }
 
-// waitFor waits until there is a text on standard error.
+// waitFor waits until a text appears on standard error.
 func waitFor(t *testing.T, x *process, text string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {

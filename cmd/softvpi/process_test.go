@@ -157,7 +157,7 @@ func TestNobodyListens(t *testing.T) {
 	if took := time.Since(start); took > patience/2 {
 		t.Errorf("took %v", took)
 	}
-	s := p.spawn(t, "nd_rping", "-s", "-a", p.first) // an adapter, and nobody at the other port
+	s := p.spawn(t, "nd_rping", "-s", "-a", p.first) // there is an adapter, but nobody listens at the other port
 	s.until(t, "listening")
 	code, _, errs := p.run(t, "nd_send_bw", "-C", p.first)
 	if code != 1 || !strings.Contains(errs, "ND_CONNECTION_REFUSED") || !strings.Contains(errs, "nobody listens") {
@@ -173,7 +173,7 @@ func TestTheServerTellsAnotherProgramWhyItRefuses(t *testing.T) {
 	if code != 1 || !strings.Contains(errs, "the server runs nd_send_bw, the client nd_write_bw") {
 		t.Errorf("status %d, %q", code, errs)
 	}
-	if code, _, errs := p.run(t, "nd_send_bw", "-C", p.first, "-n", "10"); code != 0 { // it still serves
+	if code, _, errs := p.run(t, "nd_send_bw", "-C", p.first, "-n", "10"); code != 0 { // the server still runs
 		t.Errorf("status %d, %q", code, errs)
 	}
 }
@@ -229,8 +229,8 @@ func TestDemonstrationRuns(t *testing.T) {
 	}
 }
 
-// Where programs cannot attach, the tools run without the driver, and where there
-// is one address only, the demonstration says what is missing.
+// If programs cannot attach, the tools run without the driver; and if there is only one address, the demonstration
+// says what is missing.
 func TestDemonstrationWhereProgramsCannotAttach(t *testing.T) {
 	p := newPlace(t)
 	t.Setenv(asProgram, "1")

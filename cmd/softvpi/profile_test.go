@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A process that is asked for a profile of itself leaves one, whole, as it ends, and says where it cannot.
+// A process that is asked for a profile of itself writes a complete one when it ends, and says so if it cannot.
 func TestProcessesWriteProfiles(t *testing.T) {
 	p := newPlace(t)
 	env := p.env
@@ -26,7 +26,7 @@ func TestProcessesWriteProfiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	z, err := gzip.NewReader(f) // as profiles are
+	z, err := gzip.NewReader(f) // profiles are compressed
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// beside starts a driver that the tools of the test find.
+// beside starts a driver that the test's tools find.
 func beside(t *testing.T) {
 	t.Helper()
 	cfg := driverbed.Config(t, config.Adapter{Name: "Ethernet 1"}, config.Adapter{Name: "Ethernet 2", Generation: "mlx4"})
@@ -23,7 +23,7 @@ func beside(t *testing.T) {
 	t.Setenv(paths.StateVariable, cfg.State)
 }
 
-// words are those of a command line, in which "..." is one.
+// words splits a command line, in which "..." is one word.
 func words(line string) (out []string) {
 	for i, part := range strings.Split(line, `"`) {
 		if i%2 == 1 {
@@ -72,7 +72,7 @@ var here = func() string {
 	return dir
 }()
 
-// Every tool prints JSON, and nothing else, where --json is given.
+// With --json every tool prints JSON and nothing else.
 func TestEveryToolPrintsJSON(t *testing.T) {
 	beside(t)
 	t.Chdir(t.TempDir())
@@ -86,7 +86,7 @@ func TestEveryToolPrintsJSON(t *testing.T) {
 		`mlx5cmd -Dmn -Name "Ethernet 1"`, `mlx5cmd -Sniffer -Name "Ethernet 1" -Start -FileName x.pcapng`, `mlx5cmd -Sniffer -Name "Ethernet 1" -Stop`, "mlx5cmd -NdStat", "mlx5cmd -NdStat -Error",
 		`mlx5cmd -LinkSpeed -Name "Ethernet 1" -Query`,
 	}
-	for _, c := range catalogue.CommandsOf("mlxtool") { // as its help has them
+	for _, c := range catalogue.CommandsOf("mlxtool") { // as listed in its help
 		if c.Example == "" || c.Status != catalogue.Built || strings.HasPrefix(c.Name, "dbg nonrss") {
 			continue
 		}

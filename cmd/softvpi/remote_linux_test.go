@@ -13,7 +13,7 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// hosts are three network namespaces: the first is joined to each of the others by a pair of network interfaces.
+// hosts are three network namespaces. The first is joined to each of the others by a pair of network interfaces.
 type hosts struct{ ns [3]netns.NsHandle }
 
 func newHosts(t *testing.T, mtu int) *hosts {
@@ -101,7 +101,7 @@ func (h *hosts) in(host int, f func() error) error {
 	return <-done
 }
 
-// place is one whose processes run on a host.
+// place returns a place whose processes run on a host.
 func (h *hosts) place(t *testing.T, host int) place {
 	p := newPlace(t)
 	p.env = append(p.env, "XDG_RUNTIME_DIR="+p.dir)
@@ -120,8 +120,9 @@ func (p place) remote(t *testing.T, key, where, node, address string) {
 	p.spawn(t, "up", "--config", file).until(t, "listening")
 }
 
-// Two drivers on two hosts, one of which has IPv4 and one IPv6 to the fabric on a third, with Ethernet's MTU: their ports come up with the full MTU
-// of InfiniBand, and programs reach each other. A cable that is cut takes the port down, and it comes back by itself.
+// Two drivers on two hosts, of which one has IPv4 and one IPv6 to the fabric on a third, with Ethernet's MTU: their
+// ports come up with the full MTU of InfiniBand, and programs reach each other. A cut cable takes the port down, and
+// it comes back by itself.
 func TestDriversOnAFabricOfAnotherHost(t *testing.T) {
 	h := newHosts(t, 1500)
 	middle, one, two := h.place(t, 0), h.place(t, 1), h.place(t, 2)

@@ -8,7 +8,7 @@ import (
 
 var accepted = regexp.MustCompile(`RDMA Accepted Connections +[1-9]\d* connections\n`)
 
-// A driver's counters and events are had from other processes, and the death of a program is one of them.
+// Other processes can read a driver's counters and events; the death of a program is an event.
 func TestCountersAndEvents(t *testing.T) {
 	p := newPlace(t)
 	p.up(t)
@@ -37,7 +37,7 @@ func TestCountersAndEvents(t *testing.T) {
 	}
 	status, out, errs = p.run(t, "events", "list", "-severity", "warning,error")
 	if lines := strings.Split(strings.TrimSpace(out), "\n"); status != 0 || len(lines) != 1 || !strings.Contains(out, "ended without detaching") {
-		t.Errorf("%d %s%s", status, out, errs) // the client detached, and is not among them
+		t.Errorf("%d %s%s", status, out, errs) // the client has detached, and is not in the list
 	}
 }
 

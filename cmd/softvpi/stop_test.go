@@ -14,7 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// A server that is stopped while it waits for a client ends well and quietly.
+// A server that is stopped while it waits for a client exits with status 0 and prints nothing.
 func TestStoppedServersEndQuietly(t *testing.T) {
 	p := newPlace(t)
 	for _, args := range [][]string{
@@ -35,7 +35,7 @@ func TestStoppedServersEndQuietly(t *testing.T) {
 	}
 }
 
-// Of a command that the user stops while it waits nothing else is said.
+// A command that the user stops while it waits prints nothing else.
 func TestStoppedCommandsSaySo(t *testing.T) {
 	t.Setenv(paths.SocketVariable, filepath.Join(t.TempDir(), "none.sock"))
 	ctx, stop := context.WithCancel(context.Background())
@@ -47,14 +47,14 @@ func TestStoppedCommandsSaySo(t *testing.T) {
 	}
 }
 
-// A run that the user stops ends with the results until then.
+// A run that the user stops prints the results up to then.
 func TestStoppedRunsReportWhatTheyHave(t *testing.T) {
 	modes(t, func(t *testing.T, p place) {
 		for _, name := range []string{"nd_send_bw", "nd_write_lat"} {
 			s := p.spawn(t, name, "-S", p.first, "--json")
 			waitListening(t, s)
 			c := p.spawn(t, name, "-C", p.first, "-D", "50", "-s", "64")
-			c.until(t, "CPU Util.") // connected
+			c.until(t, "CPU Util.") // the tools are connected
 			c.cmd.Process.Signal(syscall.SIGTERM)
 			if code, out, errs := c.wait(t); code != 0 || strings.Count(out, "%\n") != 1 || !strings.Contains(errs, "stopped; the results") {
 				t.Errorf("%s: client: status %d, %s%s", name, code, out, errs)
@@ -68,7 +68,7 @@ func TestStoppedRunsReportWhatTheyHave(t *testing.T) {
 	})
 }
 
-// Without a driver, a side that only waits is not told that its peer is gone.
+// Without a driver, a side that only waits is not told that its peer has gone.
 func TestAPeerThatIsKilledIsMissed(t *testing.T) {
 	p := newPlace(t)
 	for _, c := range []struct {

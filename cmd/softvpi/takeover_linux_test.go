@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// manager starts opensm at a node of a fabric. It asks the master often, so that a takeover does not take a minute.
+// manager starts opensm at a node of a fabric. It polls the master often, so that a takeover does not take a minute.
 func (p place) manager(t *testing.T, fabric, node, priority string) *process {
 	t.Helper()
 	status, out, errs := p.run(t, "fabric", "env", "--name", fabric, "--node", node, "--json")
@@ -29,8 +29,8 @@ func (p place) manager(t *testing.T, fabric, node, priority string) *process {
 	return p.spawn(t, "opensm", "-p", priority, "-F", file, "-f", "stdout")
 }
 
-// Two subnet managers on the fabric of a third process: when the master is killed while programs of two drivers talk, the standby takes
-// over, and ports keep their LIDs and the programs their connection.
+// Two subnet managers on the fabric of a third process: when the master is killed while programs of two drivers talk,
+// the standby takes over; ports keep their LIDs and the programs their connection.
 func TestManagerDiesUnderTraffic(t *testing.T) {
 	one, two := newPlace(t), newPlace(t)
 	file, name := filepath.Join(one.dir, "net"), fmt.Sprintf("test-%d-%x", os.Getpid(), rand.Uint32())

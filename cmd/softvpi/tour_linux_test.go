@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// tours are the documents whose lines behind a $ a reader types, from the first to the last, and what runs before.
+// tours are the documents of which a reader types the lines after a $, from first to last, and what is run before.
 var tours = []struct{ document, before string }{
 	{"README.md", ""},
 	{"docs/go.md", ""},
@@ -31,8 +31,9 @@ var tours = []struct{ document, before string }{
 	{"docs/web.md", "softvpi up &"},
 }
 
-// Every command line that a document shows works as it is shown, and prints what is shown but for numbers and names. Each document has a
-// network, processes and a home of its own. Blocks with programs that are not on the machine are left out.
+// Every command line that a document shows works as shown, and prints what is shown except for numbers and names.
+// Each document has a network, processes and a home directory of its own. Blocks that need programs missing on the
+// machine are left out.
 func TestToursOfTheDocuments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("runs whole documents")
@@ -54,7 +55,7 @@ func TestToursOfTheDocuments(t *testing.T) {
 			c.Env, c.Dir, c.Stdout, c.Stderr, c.WaitDelay = p.env, p.dir, &out, &out, time.Second
 			c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 			err := c.Run()
-			if err != nil && !strings.Contains(out.String(), "the tour ends here") { // what still runs in the background is killed
+			if err != nil && !strings.Contains(out.String(), "the tour ends here") { // programs still in the background are killed
 				t.Fatalf("%v\n%s", err, out.String())
 			}
 			for _, line := range missing(shown, out.String()) {
@@ -67,8 +68,8 @@ func TestToursOfTheDocuments(t *testing.T) {
 	}
 }
 
-// prologue: the sources are built already; a line that fails is typed again for a while, as its reader would, for what runs in the background needs a
-// moment to be there.
+// prologue: the sources are built already. A line that fails is typed again for a while, as a reader would, because
+// programs in the background need a moment to start.
 const prologue = `
 ip link set lo up
 make() { :; }
@@ -106,10 +107,10 @@ there() {
 }
 `
 
-// endless are lines that go on until Ctrl-C.
+// endless are lines that run until Ctrl-C.
 var endless = []string{"softvpi events follow", "softvpi counters watch -f json transport.probes"}
 
-// step is a line as the shell of the tour has it.
+// step returns a line as the tour's shell script runs it.
 func step(line string) string {
 	quoted := "'" + strings.ReplaceAll(line, "'", `'\''`) + "'"
 	switch {
@@ -121,13 +122,13 @@ func step(line string) string {
 		return "there " + quoted + " 'softvpi fabric do help'\n"
 	case slices.Contains(endless, line):
 		return "typed '{ timeout 2 " + line + "; [ $? = 124 ]; }'\n"
-	case strings.HasPrefix(line, "kill %"): // and the driver is gone
+	case strings.HasPrefix(line, "kill %"): // then wait until the driver has ended
 		return "typed " + quoted + "; wait\n"
 	}
 	return "typed " + quoted + "\n"
 }
 
-// script is the lines of a document as a script, and what it says that they print.
+// script returns the lines of a document as a script, and what the document says that they print.
 func script(t *testing.T, document string, libraries bool) (typed string, shown []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../..", document))
@@ -161,10 +162,10 @@ func script(t *testing.T, document string, libraries bool) (typed string, shown 
 	return typed + "echo the tour ends here\n", shown
 }
 
-// program is where a command begins.
+// program matches the beginning of a command.
 var program = regexp.MustCompile(`(?m)^    \$ (?:[A-Z_]+=\S+ )*(?:softvpi verbs run -- )?([\w./-]+)|(softvpi verbs|make clib)`)
 
-// lacks is what a block needs that is not here.
+// lacks returns what a block needs and this machine does not have.
 func lacks(block string, libraries bool) string {
 	for _, m := range program.FindAllStringSubmatch(block, -1) {
 		name := m[1]
@@ -184,7 +185,7 @@ func lacks(block string, libraries bool) string {
 	return ""
 }
 
-// newTourist is a place with a home, and with links to the tools in its path.
+// newTourist returns a place with a home directory, and with links to the tools in its path.
 func newTourist(t *testing.T, libraries string) place {
 	p := newPlace(t)
 	home := filepath.Join(p.dir, "home")
@@ -213,7 +214,7 @@ func newTourist(t *testing.T, libraries string) place {
 	return p
 }
 
-// builtLibraries makes the C libraries, where that can be.
+// builtLibraries builds the C libraries, if possible.
 func builtLibraries(t *testing.T) string {
 	t.Helper()
 	if _, err := exec.LookPath("cc"); err != nil {
@@ -235,13 +236,13 @@ var (
 	spaces = regexp.MustCompile(`\s+`)
 )
 
-// form is a line without numbers, directories and secrets.
+// form returns a line without numbers, directories and secrets.
 func form(line string) string {
 	line = once.ReplaceAllString(path.ReplaceAllString(line, "/"), "once=")
 	return strings.TrimSpace(spaces.ReplaceAllString(number.ReplaceAllString(line, "N"), " "))
 }
 
-// missing are the lines that a document shows and nothing printed.
+// missing returns the lines that a document shows and nothing printed.
 func missing(shown []string, printed string) (lines []string) {
 	have := map[string]bool{}
 	for line := range strings.Lines(printed) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The unit for systemd is one that systemd takes, and starts what is there.
+// systemd accepts the unit for it, and the program that the unit starts exists.
 func TestUnitForSystemd(t *testing.T) {
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		t.Skip("needs systemd-analyze")
