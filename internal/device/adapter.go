@@ -37,14 +37,13 @@ type adapter struct {
 	// mac is the one in use; permanent is the adapter's own.
 	mac, permanent [6]byte
 
-	engine   *transport.Engine
-	cm       *cm.Engine
-	memory   *memory.Table
-	panel    *plug.Panel // what the port is plugged into
-	gids     gid.Table
-	mtu      uint32       // ActiveMTU
-	ib       *ibport.Port // nil: an Ethernet port
-	resolver Resolver     // of an InfiniBand port; nil: none
+	engine *transport.Engine
+	cm     *cm.Engine
+	memory *memory.Table
+	panel  *plug.Panel // what the port is plugged into
+	gids   gid.Table
+	mtu    uint32       // ActiveMTU
+	ib     *ibport.Port // nil: an Ethernet port
 	// ipMTU is the largest IP packet: linkMTU, that of the link, or less.
 	ipMTU, linkMTU uint32
 

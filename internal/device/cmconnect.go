@@ -66,7 +66,7 @@ func (o *cmid) outgoing(q *qp, remote netip.Addr) *adapter {
 	}
 	if len(may) > 1 {
 		for _, b := range may {
-			if b.ib != nil && b.knows(remote) {
+			if b.ib != nil && b.ib.Knows(remote) {
 				return b
 			}
 		}

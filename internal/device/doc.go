@@ -22,7 +22,7 @@
 //   - handle: the tables by which programs refer to their objects;
 //   - eventqueue: the asynchronous events that a program has not read;
 //   - gid: the GID table of a port, and how GIDs and MACs are derived;
-//   - ibport: an InfiniBand port: what the subnet manager has set, and requests to its administration;
+//   - ibport: an InfiniBand port: what the subnet manager has set, requests to its administration, and routes;
 //   - plug: the links of a port, one for each of its addresses, and what connects them to the loop;
 //   - loan: connections lent to the programs at their ends, which then carry out requests themselves;
 //   - deferred: the copies in memory that only its owner can access;

@@ -38,14 +38,6 @@ func (a *adapter) judge(t *cm.Attributes) mad.RejectReason {
 	return 0
 }
 
-// knows reports whether an address is known, without asking, to be in the adapter's fabric.
-func (a *adapter) knows(ip netip.Addr) bool {
-	if _, ok := a.nearGID(ip); ok {
-		return true
-	}
-	return a.ib.Named(ip)
-}
-
 // waiting makes the id wait for an answer; late is called with ErrTimeout if none has come in time. The
 // returned function reports, once, whether the id is still waiting: it was not destroyed, and its adapter
 // not disabled.
@@ -88,13 +80,13 @@ func (o *cmid) findIB(now clock.Time, remote netip.Addr, ms uint32) {
 	}
 	tell := func(_ clock.Time, err error) {
 		if err != nil {
-			o.resolved(pathError(remote, err))
+			o.resolved(ibport.Error(remote, err))
 			return
 		}
 		o.resolved(nil)
 	}
 	still := o.waiting(patienceOf(now, ms), tell)
-	o.adapter.find(now, remote, func(now clock.Time, _ ib.GID, err error) {
+	o.adapter.ib.Find(now, remote, func(now clock.Time, _ ib.GID, err error) {
 		if still() {
 			tell(now, err)
 		}
@@ -110,14 +102,14 @@ func (o *cmid) findPath(now clock.Time, ms uint32) error {
 	tell := func(rec *mad.PathRecord, err error) {
 		e := command.Event{Type: command.EventRouteResolved, Object: o.handle, Context: o.context, Adapter: o.adapter.index}
 		if err != nil {
-			e.Type, e.Status = command.EventRouteError, uint32(pathError(o.remote, err).Code)
+			e.Type, e.Status = command.EventRouteError, uint32(ibport.Error(o.remote, err).Code)
 		} else {
 			e.Param.PrivateLen = uint8(copy(e.Param.Private[:], rec.Append(nil)))
 		}
 		o.client.event(e)
 	}
 	still := o.waiting(patienceOf(now, ms), func(_ clock.Time, err error) { tell(nil, err) })
-	o.adapter.reach(now, o.remote, func(_ clock.Time, rec *mad.PathRecord, err error) {
+	o.adapter.ib.Reach(now, o.remote, func(_ clock.Time, rec *mad.PathRecord, err error) {
 		if still() {
 			tell(rec, err)
 		}
@@ -134,10 +126,10 @@ func (o *cmid) connectIB(now clock.Time, n cm.Connect, q *qp) error {
 		n.Timeout = cm.DefaultConnectTimeout
 	}
 	until := now.Add(n.Timeout)
-	late := func(_ clock.Time, err error) { o.unreached(command.EventUnreachable, pathError(remote, err)) }
+	late := func(_ clock.Time, err error) { o.unreached(command.EventUnreachable, ibport.Error(remote, err)) }
 	still := o.waiting(until, late)
 	n.Private = append([]byte(nil), n.Private...)
-	a.reach(now, remote, func(now clock.Time, rec *mad.PathRecord, err error) {
+	a.ib.Reach(now, remote, func(now clock.Time, rec *mad.PathRecord, err error) {
 		if !still() {
 			return
 		}
@@ -229,7 +221,7 @@ func (o *cmid) joinedIB(group command.Addr, mgid ib.GID, rec *mad.MCMemberRecord
 		Param: command.ConnParam{QPN: uint32(ib.QPMulticast), QKey: ib.QKeyRDMAUDP},
 	}
 	if err != nil {
-		e.Type, e.Status = command.EventMulticastError, uint32(pathError(netip.AddrFrom16(mgid), err).Code)
+		e.Type, e.Status = command.EventMulticastError, uint32(ibport.Error(netip.AddrFrom16(mgid), err).Code)
 		return e
 	}
 	e.LID, e.SL, e.Path, e.Param.QKey = uint16(rec.MLID), rec.SL, command.PathGlobal, rec.QKey

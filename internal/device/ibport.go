@@ -18,7 +18,7 @@ func (a *adapter) newIBPort(transaction uint64) (*ibport.Port, error) {
 	cfg := &a.cfg
 	p, err := ibport.New(ibport.Config{
 		Link: cfg.Link.(link.InfiniBand), Addresses: append([]netip.Addr{cfg.Addr}, cfg.Addrs...),
-		Timeout: cfg.SATimeout, Retries: cfg.SARetries, Transaction: transaction, Log: a.host.log.With("adapter", a.name),
+		Timeout: cfg.SATimeout, Retries: cfg.SARetries, Transaction: transaction, Near: a.near, Log: a.host.log.With("adapter", a.name),
 	})
 	if err != nil {
 		return nil, command.Errorf(command.Invalid, "%v", err)

@@ -2,13 +2,12 @@ package device
 
 import (
 	"context"
-	"net/netip"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/ibport"
 	"github.com/softvpi/softvpi/internal/sa"
-	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
@@ -20,20 +19,21 @@ func (c *Client) resolve(ctx context.Context, which func() *adapter, av command.
 		return nil
 	}
 	return c.answered(ctx, which, func(a *adapter, now clock.Time, done func(error)) {
+		over := func(err error) {
+			if err != nil {
+				err = ibport.Error(ip, err)
+			}
+			done(err)
+		}
 		if ip.IsMulticast() {
-			a.sendTo(now, ip, done)
+			a.ib.SendTo(now, ip, over)
 			return
 		}
-		if _, known := a.knownPath(ip); known {
+		if _, known := a.ib.Known(now, ip); known {
 			done(nil)
 			return
 		}
-		a.reach(now, ip, func(_ clock.Time, _ *mad.PathRecord, err error) {
-			if err != nil {
-				err = pathError(ip, err)
-			}
-			done(err)
-		})
+		a.ib.Reach(now, ip, func(_ clock.Time, _ *mad.PathRecord, err error) { over(err) })
 	})
 }
 
@@ -57,45 +57,6 @@ func (c *Client) answered(ctx context.Context, which func() *adapter, start func
 	case <-ctx.Done():
 		return command.Ended(ctx)
 	}
-}
-
-// sendTo makes the port a sender to a group. It stays one until the adapter is disabled.
-func (a *adapter) sendTo(now clock.Time, group netip.Addr, done func(error)) {
-	for _, mgid := range []ib.GID{a.ib.MGID(group), a.ib.IPMGID(group)} {
-		if g, _ := a.ib.Group(mgid); g != nil {
-			done(nil)
-			return
-		}
-	}
-	a.ib.Join(now, a.ib.IPMGID(group), mad.JoinSendOnlyFull, func(_ clock.Time, _ *mad.MCMemberRecord, err error) {
-		if err != nil {
-			err = pathError(group, err)
-		}
-		done(err)
-	})
-}
-
-// joinFirst makes the port a member of the group for an IPv4 address before a QP is attached to it: such a
-// group belongs to the RDMA CM. Groups given as GIDs are joined by whoever attaches to them (IBA 10.5.2).
-func (c *Client) joinFirst(ctx context.Context, h command.Handle, group netip.Addr) (mgid ib.GID, err error) {
-	if !c.host.onFabric.Load() || !group.Is4() {
-		return mgid, nil
-	}
-	err = c.answered(ctx, func() *adapter { return c.ownerOf(h) }, func(a *adapter, now clock.Time, done func(error)) {
-		mgid = a.ib.MGID(group)
-		if q := c.qps.Get(h); q.attached(mgid) {
-			mgid = ib.GID{}
-			done(nil)
-			return
-		}
-		a.ib.Join(now, mgid, mad.JoinFull, func(_ clock.Time, _ *mad.MCMemberRecord, err error) {
-			if err != nil {
-				err = pathError(group, err)
-			}
-			done(err)
-		})
-	})
-	return mgid, err
 }
 
 // ownerOf returns the adapter of a QP, nil if there is no such QP. The caller holds the baton.

@@ -1,13 +1,11 @@
 package device
 
 import (
-	"net/netip"
 	"slices"
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/loan"
 	"github.com/softvpi/softvpi/internal/link/impair"
-	"github.com/softvpi/softvpi/wire/ib"
 )
 
 // SetAdapterState enables or disables an adapter while programs use it (WinOF manual 4.11.2): while it is
@@ -275,62 +273,4 @@ func (h *Host) Settle() {
 	for _, told := range marks {
 		<-told
 	}
-}
-
-// attach makes a UD QP receive what is sent to a group.
-func (a *adapter) attach(q *qp, group netip.Addr) error {
-	if a.ib != nil {
-		group = netip.AddrFrom16(a.ib.MGID(group))
-	}
-	if slices.Contains(q.groups, group) {
-		return nil
-	}
-	if err := a.engine.AttachMulticast(q.tq, group); err != nil {
-		return asError(err)
-	}
-	if a.groups[group] == 0 {
-		if err := a.joinGroup(group); err != nil {
-			_ = a.engine.DetachMulticast(q.tq, group)
-			return err
-		}
-	}
-	a.groups[group]++
-	q.groups = append(q.groups, group)
-	return nil
-}
-
-// joinGroup joins a group on the network (IGMP, MLD).
-func (a *adapter) joinGroup(group netip.Addr) error {
-	if a.ib != nil {
-		return nil // whoever attaches joins at the subnet administration, by the CM (IBA 10.5.2)
-	}
-	return a.panel.Join(group)
-}
-
-func (a *adapter) detach(q *qp, group netip.Addr) error {
-	if a.ib != nil {
-		group = netip.AddrFrom16(a.ib.MGID(group))
-	}
-	if !slices.Contains(q.groups, group) {
-		return command.Errorf(command.NotFound, "the QP is not attached to %v", group)
-	}
-	a.leave(q, group)
-	if i := slices.Index(q.joined, ib.GID(group.As16())); i >= 0 {
-		a.ib.Leave(a.host.now(), q.joined[i])
-		q.joined = slices.Delete(q.joined, i, i+1)
-	}
-	q.groups = slices.DeleteFunc(q.groups, func(g netip.Addr) bool { return g == group })
-	return nil
-}
-
-func (a *adapter) leave(q *qp, group netip.Addr) {
-	_ = a.engine.DetachMulticast(q.tq, group)
-	if a.groups[group]--; a.groups[group] > 0 {
-		return
-	}
-	delete(a.groups, group)
-	if a.ib != nil {
-		return
-	}
-	a.panel.Leave(group)
 }

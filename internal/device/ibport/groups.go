@@ -22,9 +22,9 @@ type group struct {
 	wait  []func(now clock.Time, rec *mad.MCMemberRecord, err error)
 }
 
-// Group returns what is known of a group, nil if it was not joined; asked is also true while joining is in
+// group returns what is known of a group, nil if it was not joined; asked is also true while joining is in
 // progress.
-func (p *Port) Group(mgid ib.GID) (rec *mad.MCMemberRecord, asked bool) {
+func (p *Port) group(mgid ib.GID) (rec *mad.MCMemberRecord, asked bool) {
 	g := p.groups[mgid]
 	if g == nil || !g.known {
 		return nil, g != nil
@@ -83,6 +83,17 @@ func (p *Port) Join(now clock.Time, mgid ib.GID, state uint8, done func(now cloc
 	if len(g.wait) == 1 {
 		p.askJoin(now, mgid, g)
 	}
+}
+
+// SendTo makes the port a sender to the group of an address. It stays one until Depart.
+func (p *Port) SendTo(now clock.Time, group netip.Addr, done func(error)) {
+	for _, mgid := range []ib.GID{p.MGID(group), p.IPMGID(group)} {
+		if g, _ := p.group(mgid); g != nil {
+			done(nil)
+			return
+		}
+	}
+	p.Join(now, p.IPMGID(group), mad.JoinSendOnlyFull, func(_ clock.Time, _ *mad.MCMemberRecord, err error) { done(err) })
 }
 
 func (p *Port) askJoin(now clock.Time, mgid ib.GID, g *group) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/sa"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -28,8 +29,8 @@ type path struct {
 	wait  []func(now clock.Time, rec *mad.PathRecord, err error)
 }
 
-// Name is the request for the port that has an address, and its answer.
-type Name struct {
+// name is the request for the port that has an address, and its answer.
+type name struct {
 	ip    netip.Addr
 	gid   ib.GID
 	known bool
@@ -37,46 +38,95 @@ type Name struct {
 	wait  []func(now clock.Time, gid ib.GID, err error)
 }
 
-// Find asks which port has an address, and calls done with the answer, at once if it is known. If nobody
-// is asking yet it returns a new request, which the caller must pass to AskName or answer with Found.
-func (p *Port) Find(now clock.Time, ip netip.Addr, done func(now clock.Time, gid ib.GID, err error)) *Name {
-	n := p.names[ip]
-	if n != nil && n.known && now < n.until {
-		done(now, n.gid, nil)
-		return nil
-	}
-	if n != nil && !n.known {
-		n.wait = append(n.wait, done)
-		return nil
-	}
-	if len(p.names) >= maxPaths {
-		done(now, ib.GID{}, sa.ErrFull)
-		return nil
-	}
-	n = &Name{ip: ip, wait: []func(clock.Time, ib.GID, error){done}}
-	p.names[ip] = n
-	return n
+// Resolve asks outside of the subnet administration which port has an IP address, as IPoIB does by ARP. It
+// returns at once, and calls done later, under the baton.
+type Resolve func(ip netip.Addr, done func(now clock.Time, gid ib.GID, err error))
+
+// SetResolver makes the port ask ask first for the ports of IP addresses; nil: nobody.
+func (p *Port) SetResolver(ask Resolve) {
+	p.resolve = ask
+	clear(p.names) // requests in progress will still be answered
 }
 
-// ForgetNames forgets which ports have addresses; requests in progress will still be answered.
-func (p *Port) ForgetNames() { clear(p.names) }
+// where returns the GID of an address that is a GID itself, or that belongs to a port of this process.
+func (p *Port) where(ip netip.Addr) (ib.GID, bool) {
+	if p.IsGID(ip) {
+		return ib.GID(ip.As16()), true
+	}
+	if p.near == nil {
+		return ib.GID{}, false
+	}
+	return p.near(ip)
+}
 
-// Named reports whether the port of an address has ever been known.
-func (p *Port) Named(ip netip.Addr) bool {
+// Knows reports whether an address is known, without asking, to be in the port's fabric.
+func (p *Port) Knows(ip netip.Addr) bool {
+	if _, ok := p.where(ip); ok {
+		return true
+	}
 	n := p.names[ip]
 	return n != nil && n.known
 }
 
-// Known returns the path to the port that has an address if both are known.
+// Find asks which port has an address, and calls done with the answer, at once if it is known. The answer
+// is the address itself if it is a GID, or comes from a port of this process, the resolver, or the subnet
+// administration's service records. An unknown address may be a GID of another subnet.
+func (p *Port) Find(now clock.Time, ip netip.Addr, done func(now clock.Time, gid ib.GID, err error)) {
+	if gid, ok := p.where(ip); ok {
+		done(now, gid, nil)
+		return
+	}
+	n := p.names[ip]
+	switch {
+	case n != nil && n.known && now < n.until:
+		done(now, n.gid, nil)
+		return
+	case n != nil && !n.known:
+		n.wait = append(n.wait, done)
+		return
+	case len(p.names) >= maxPaths:
+		done(now, ib.GID{}, sa.ErrFull)
+		return
+	}
+	n = &name{ip: ip, wait: []func(clock.Time, ib.GID, error){done}}
+	p.names[ip] = n
+	if p.resolve == nil {
+		p.askName(now, n)
+		return
+	}
+	p.resolve(ip, func(now clock.Time, gid ib.GID, err error) {
+		if err != nil {
+			p.askName(now, n)
+			return
+		}
+		p.found(now, n, gid, nil)
+	})
+}
+
+// Reach asks which port has an address and for the path to it.
+func (p *Port) Reach(now clock.Time, ip netip.Addr, done func(now clock.Time, rec *mad.PathRecord, err error)) {
+	p.Find(now, ip, func(now clock.Time, gid ib.GID, err error) {
+		if err != nil {
+			done(now, nil, err)
+			return
+		}
+		p.pathTo(now, gid, done)
+	})
+}
+
+// Known returns the path to an address that was looked up before, or that is this port's own.
 func (p *Port) Known(now clock.Time, ip netip.Addr) (mad.PathRecord, bool) {
+	if gid, ok := p.where(ip); ok {
+		return p.knownTo(now, gid)
+	}
 	if n := p.names[ip]; n != nil && n.known && now < n.until {
-		return p.KnownTo(now, n.gid)
+		return p.knownTo(now, n.gid)
 	}
 	return mad.PathRecord{}, false
 }
 
-// KnownTo returns the path to a port if it is known.
-func (p *Port) KnownTo(now clock.Time, to ib.GID) (mad.PathRecord, bool) {
+// knownTo returns the path to a port if it is known.
+func (p *Port) knownTo(now clock.Time, to ib.GID) (mad.PathRecord, bool) {
 	e := p.paths[to]
 	if e == nil || !e.known || now >= e.until {
 		return mad.PathRecord{}, false
@@ -84,9 +134,9 @@ func (p *Port) KnownTo(now clock.Time, to ib.GID) (mad.PathRecord, bool) {
 	return e.rec, true
 }
 
-// AskName asks the subnet administration which port has registered the address. An unknown address may be
+// askName asks the subnet administration which port has registered the address. An unknown address may be
 // a GID of another subnet.
-func (p *Port) AskName(now clock.Time, n *Name) {
+func (p *Port) askName(now clock.Time, n *name) {
 	ip := n.ip
 	p.Ask(now, sa.Find(ip), func(now clock.Time, answer *sa.Answer) {
 		gid, err := ib.GID{}, answer.Err
@@ -99,12 +149,12 @@ func (p *Port) AskName(now clock.Time, n *Name) {
 		if err != nil && ip.Is6() && !ip.Is4In6() && refused(err, mad.SANoRecords) {
 			gid, err = ib.GID(ip.As16()), nil
 		}
-		p.Found(now, n, gid, err)
+		p.found(now, n, gid, err)
 	})
 }
 
-// Found answers a request, for all who wait.
-func (p *Port) Found(now clock.Time, n *Name, gid ib.GID, err error) {
+// found answers a request, for all who wait.
+func (p *Port) found(now clock.Time, n *name, gid ib.GID, err error) {
 	wait := n.wait
 	n.gid, n.known, n.wait, n.until = gid, err == nil, nil, now.Add(nameLife)
 	if err != nil && p.names[n.ip] == n {
@@ -120,8 +170,8 @@ func refused(err error, status uint16) bool {
 	return errors.As(err, &s) && s.Status == status
 }
 
-// PathTo asks for the path to a port, and calls done with the answer, at once if it is known.
-func (p *Port) PathTo(now clock.Time, to ib.GID, done func(now clock.Time, rec *mad.PathRecord, err error)) {
+// pathTo asks for the path to a port, and calls done with the answer, at once if it is known.
+func (p *Port) pathTo(now clock.Time, to ib.GID, done func(now clock.Time, rec *mad.PathRecord, err error)) {
 	e := p.paths[to]
 	if e != nil && e.known && now < e.until {
 		done(now, &e.rec, nil)
@@ -153,4 +203,18 @@ func (p *Port) PathTo(now clock.Time, to ib.GID, done func(now clock.Time, rec *
 			done(now, &rec, err)
 		}
 	})
+}
+
+// Error converts a failed look-up of an address to a command's error.
+func Error(ip netip.Addr, err error) *command.Error {
+	code := command.HostUnreachable
+	switch {
+	case errors.Is(err, sa.ErrTimeout):
+		code = command.TimedOut
+	case errors.Is(err, sa.ErrNoManager):
+		code = command.NetworkUnreachable
+	case errors.Is(err, sa.ErrFull):
+		code = command.Exhausted
+	}
+	return command.Errorf(code, "%v: %v", ip, err)
 }

@@ -33,6 +33,8 @@ type Config struct {
 	Timeout     time.Duration
 	Retries     int
 	Transaction uint64
+	// Near finds an active port of this process in the same fabric by an address; nil: there are no others.
+	Near func(ip netip.Addr) (ib.GID, bool)
 	// Log receives messages for an administrator.
 	Log *slog.Logger
 }
@@ -50,9 +52,12 @@ type Port struct {
 	asked   [8]sa.Datagram
 	told    [8]sa.Answer
 
+	near    func(ip netip.Addr) (ib.GID, bool)
+	resolve Resolve // nil: no resolver
+
 	ips    []netip.Addr // addresses by which programs refer to the port
 	paths  map[ib.GID]*path
-	names  map[netip.Addr]*Name
+	names  map[netip.Addr]*name
 	groups map[ib.GID]*group
 	renew  clock.Time                         // when the addresses are registered again
 	waits  clock.Agenda[func(now clock.Time)] // requests of programs
@@ -66,9 +71,9 @@ func New(cfg Config) (*Port, error) {
 		return nil, err
 	}
 	p := &Port{
-		link: cfg.Link, seen: cfg.Link.Changes() - 1, keys: []ib.PKey{ib.PKeyDefault}, log: cfg.Log, client: client,
+		link: cfg.Link, seen: cfg.Link.Changes() - 1, keys: []ib.PKey{ib.PKeyDefault}, log: cfg.Log, client: client, near: cfg.Near,
 		tickets: map[sa.Ticket]func(clock.Time, *sa.Answer){},
-		paths:   map[ib.GID]*path{}, names: map[netip.Addr]*Name{}, groups: map[ib.GID]*group{},
+		paths:   map[ib.GID]*path{}, names: map[netip.Addr]*name{}, groups: map[ib.GID]*group{},
 	}
 	p.set = cfg.Link.Port()
 	for _, a := range cfg.Addresses {

@@ -94,17 +94,21 @@ func TestPathsAreAskedForOnce(t *testing.T) {
 		}
 		found = append(found, gid)
 	}
-	q := p.Find(0, ip, note)
-	if q == nil || p.Find(0, ip, note) != nil || p.Named(ip) {
-		t.Fatal("the second question is asked too")
+	var answers []func(now clock.Time, gid ib.GID, err error)
+	p.SetResolver(func(_ netip.Addr, done func(now clock.Time, gid ib.GID, err error)) { answers = append(answers, done) })
+	p.Find(0, ip, note)
+	p.Find(0, ip, note)
+	if len(answers) != 1 || p.Knows(ip) {
+		t.Fatalf("%d questions, want 1", len(answers))
 	}
-	p.Found(0, q, to, nil)
-	if p.Find(1, ip, note) != nil || !slices.Equal(found, []ib.GID{to, to, to}) || !p.Named(ip) {
+	answers[0](0, to, nil)
+	p.Find(1, ip, note)
+	if len(answers) != 1 || !slices.Equal(found, []ib.GID{to, to, to}) || !p.Knows(ip) {
 		t.Fatalf("found %v", found)
 	}
 	lids := func(now clock.Time) (n int) {
 		for range 2 {
-			p.PathTo(now, to, func(_ clock.Time, r *mad.PathRecord, err error) {
+			p.pathTo(now, to, func(_ clock.Time, r *mad.PathRecord, err error) {
 				if err != nil || r.DLID != 9 {
 					t.Error(r, err)
 				}
@@ -137,7 +141,7 @@ func TestPathsAreAskedForOnce(t *testing.T) {
 	if is := c.set(p, 0, func(l *link.Port) { l.LID = 8 }); !is.LID || !is.Routes || is.Manager || is.PKeys {
 		t.Errorf("moved: %+v", is)
 	}
-	if _, ok := p.KnownTo(0, to); ok || !p.Has(9) || p.Has(4) {
+	if _, ok := p.knownTo(0, to); ok || !p.Has(9) || p.Has(4) {
 		t.Error("a path from another LID is known")
 	}
 }
@@ -148,7 +152,7 @@ func TestNobodyKnows(t *testing.T) {
 	none := func(*mad.SA) (uint16, []byte) { return mad.SANoRecords, nil }
 	for range 2 {
 		var got error
-		p.AskName(0, p.Find(0, netip.MustParseAddr("10.0.0.2"), func(_ clock.Time, _ ib.GID, err error) { got = err }))
+		p.Find(0, netip.MustParseAddr("10.0.0.2"), func(_ clock.Time, _ ib.GID, err error) { got = err })
 		served(t, p, 0, none)
 		var status *sa.StatusError
 		if !errors.As(got, &status) || status.Status != mad.SANoRecords {
@@ -157,7 +161,7 @@ func TestNobodyKnows(t *testing.T) {
 	}
 	six := netip.MustParseAddr("2001:db8::7")
 	var got ib.GID
-	p.AskName(0, p.Find(0, six, func(_ clock.Time, gid ib.GID, _ error) { got = gid }))
+	p.Find(0, six, func(_ clock.Time, gid ib.GID, _ error) { got = gid })
 	served(t, p, 0, none)
 	if got.Addr() != six {
 		t.Errorf("%v", got.Addr())
@@ -187,7 +191,7 @@ func TestGroups(t *testing.T) {
 			}
 		})
 	}
-	if rec, asked := p.Group(mgid); rec != nil || !asked {
+	if rec, asked := p.group(mgid); rec != nil || !asked {
 		t.Error("joined before the answer")
 	}
 	if m := served(t, p, 0, member); joined != 3 || !slices.Equal(m, []uint8{mad.MethodSet}) {
@@ -214,7 +218,7 @@ func TestGroups(t *testing.T) {
 		}
 	})
 	served(t, p, 0, func(*mad.SA) (uint16, []byte) { return mad.SARequestInvalid, nil })
-	if _, asked := p.Group(mgid); asked {
+	if _, asked := p.group(mgid); asked {
 		t.Error("a group that was refused is known")
 	}
 }
