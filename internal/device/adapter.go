@@ -12,6 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/device/gid"
 	"github.com/softvpi/softvpi/internal/device/ibport"
 	"github.com/softvpi/softvpi/internal/device/plug"
+	"github.com/softvpi/softvpi/internal/device/status"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/transport"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -293,11 +294,11 @@ func (a *adapter) readdress(addrs []netip.Addr, present bool) {
 		a.present = present
 		if present {
 			a.broadcast(command.EventPortActive)
-			a.host.status(a, StatusUp)
+			a.report(status.Up)
 		} else {
 			a.linkDowns++
 			a.broadcast(command.EventPortDown)
-			a.host.status(a, StatusDown)
+			a.report(status.Down)
 		}
 	}
 	want := []netip.Addr{}
@@ -311,7 +312,7 @@ func (a *adapter) readdress(addrs []netip.Addr, present bool) {
 	}
 	if a.setGIDs(a.serve(want)) {
 		a.broadcast(command.EventGIDChange)
-		a.host.status(a, StatusGIDChange)
+		a.report(status.GIDChange)
 	}
 }
 

@@ -25,6 +25,7 @@
 //   - ibport: an InfiniBand port: what the subnet manager has set, requests to its administration, and routes;
 //   - plug: the links of a port, one for each of its addresses, and what connects them to the loop;
 //   - loan: connections lent to the programs at their ends, which then carry out requests themselves;
+//   - status: changes of an adapter's state, for those who subscribe to them;
 //   - deferred: the copies in memory that only its owner can access;
 //   - bed: where the loop sleeps.
 package device

@@ -14,6 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/loan"
+	"github.com/softvpi/softvpi/internal/device/status"
 )
 
 // Host is the adapters of a process and the loop that drives them.
@@ -58,8 +59,7 @@ type Host struct {
 
 	gidInterval chan time.Duration // to the address follower
 
-	statusMu    sync.Mutex
-	subscribers map[*subscriber]struct{}
+	subscribers status.Subscribers
 }
 
 // NewHost creates a Host without adapters and starts its background goroutine.
@@ -80,9 +80,8 @@ func NewHost(cfg Config) (*Host, error) {
 	}
 	h := &Host{
 		cfg: cfg, log: cfg.Log, start: time.Now(), done: make(chan struct{}), gidInterval: make(chan time.Duration), moderationDue: clock.Never,
-		rand:        rand.New(rand.NewPCG(cfg.Seed, 0x5f7c1)),
-		subscribers: map[*subscriber]struct{}{},
-		yields:      yieldsPerGosched,
+		rand:   rand.New(rand.NewPCG(cfg.Seed, 0x5f7c1)),
+		yields: yieldsPerGosched,
 	}
 	h.loans = loan.NewBook(h.now)
 	if runtime.GOMAXPROCS(0) == 1 {

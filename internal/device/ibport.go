@@ -8,6 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/gid"
 	"github.com/softvpi/softvpi/internal/device/ibport"
+	"github.com/softvpi/softvpi/internal/device/status"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -118,7 +119,7 @@ func (a *adapter) portChanged(now clock.Time) {
 			a.broadcast(c.typ)
 		}
 		if c.is && c.typ == command.EventGIDChange {
-			a.host.status(a, StatusGIDChange)
+			a.report(status.GIDChange)
 		}
 	}
 	if is.LID {
@@ -140,12 +141,12 @@ func (a *adapter) setActive() {
 		}
 		if active {
 			a.broadcast(command.EventPortActive)
-			a.host.status(a, StatusUp)
+			a.report(status.Up)
 		} else {
 			a.linkDowns++
 			a.ib.Rest()
 			a.broadcast(command.EventPortDown)
-			a.host.status(a, StatusDown)
+			a.report(status.Down)
 		}
 	}
 }

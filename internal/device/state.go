@@ -5,6 +5,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/loan"
+	"github.com/softvpi/softvpi/internal/device/status"
 	"github.com/softvpi/softvpi/internal/link/impair"
 )
 
@@ -34,11 +35,11 @@ func (h *Host) SetAdapterState(index uint32, enabled bool) error {
 			}
 			h.extendWildcards(a)
 			a.broadcast(command.EventPortActive)
-			h.status(a, StatusUp)
+			a.report(status.Up)
 		}
 	} else {
 		releases = a.disable()
-		h.status(a, StatusDown|StatusRDMADisabled)
+		a.report(status.Down | status.RDMADisabled)
 	}
 	h.finish()
 	if !enabled {
@@ -186,91 +187,16 @@ func (h *Host) SetPath(index uint32, p PathPolicy) error {
 	return nil
 }
 
-// subscriber is one Subscribe.
-type subscriber struct {
-	changes chan news
-	done    chan struct{}
-}
-
-// news is a change to be reported or, if told is set, a mark that is closed when everything before it has
-// been reported.
-type news struct {
-	StatusChange
-	told chan struct{}
-}
-
-// maxStatusChanges limits the changes queued for a slow subscriber; beyond it the oldest is dropped.
-const maxStatusChanges = 64
-
 // Subscribe calls fn after every change of an adapter's state until cancel is called. fn runs without the
 // baton on a goroutine of its own, in order; cancel returns after its last call, and must not be called by
 // fn.
-func (h *Host) Subscribe(fn func(StatusChange)) (cancel func()) {
-	s := &subscriber{changes: make(chan news, maxStatusChanges), done: make(chan struct{})}
-	h.statusMu.Lock()
-	h.subscribers[s] = struct{}{}
-	h.statusMu.Unlock()
-	go func() {
-		defer close(s.done)
-		for c := range s.changes {
-			if c.told != nil {
-				close(c.told)
-				continue
-			}
-			fn(c.StatusChange)
-		}
-	}()
-	return func() {
-		h.statusMu.Lock()
-		if _, ok := h.subscribers[s]; ok {
-			delete(h.subscribers, s)
-			close(s.changes)
-		}
-		h.statusMu.Unlock()
-		<-s.done
-	}
-}
+func (h *Host) Subscribe(fn func(status.Change)) (cancel func()) { return h.subscribers.Subscribe(fn) }
 
-// status reports a change to the subscribers.
-func (h *Host) status(a *adapter, flags StatusFlags) {
-	h.statusMu.Lock()
-	defer h.statusMu.Unlock()
-	c := StatusChange{Adapter: a.index, Addr: a.cfg.Addr, Flags: flags}
-	for s := range h.subscribers {
-		s.tell(news{StatusChange: c})
-	}
-}
-
-// tell queues news, replacing the oldest if the queue is full.
-func (s *subscriber) tell(n news) {
-	for {
-		select {
-		case s.changes <- n:
-			return
-		default:
-		}
-		select {
-		case old := <-s.changes:
-			if old.told != nil {
-				close(old.told)
-			}
-		default:
-		}
-	}
+// report tells the subscribers of a change.
+func (a *adapter) report(flags status.Flags) {
+	a.host.subscribers.Report(status.Change{Adapter: a.index, Addr: a.cfg.Addr, Flags: flags})
 }
 
 // Settle returns when subscribers have been told of every change of state so far. A subscriber must not
 // call it.
-func (h *Host) Settle() {
-	var marks []chan struct{}
-	h.statusMu.Lock()
-	for s := range h.subscribers {
-		told := make(chan struct{})
-		s.tell(news{told: told})
-		marks = append(marks, told)
-	}
-	h.statusMu.Unlock()
-	for _, told := range marks {
-		<-told
-	}
-}
+func (h *Host) Settle() { h.subscribers.Settle() }

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/status"
 	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/ring"
 )
@@ -23,9 +23,9 @@ func TestDisableWhileProgramsRun(t *testing.T) {
 		t.Run(n.name, func(t *testing.T) {
 			c := pairs(t, n, AdapterConfig{})
 			p := c.a.p
-			var flags []StatusFlags
+			var flags []status.Flags
 			told := make(chan struct{}, 8)
-			cancel := p.host.Subscribe(func(s StatusChange) {
+			cancel := p.host.Subscribe(func(s status.Change) {
 				if s.Adapter == p.adapter {
 					flags = append(flags, s.Flags)
 					told <- struct{}{}
@@ -76,7 +76,7 @@ func TestDisableWhileProgramsRun(t *testing.T) {
 			<-told
 			<-told
 			cancel()
-			if want := []StatusFlags{StatusDown | StatusRDMADisabled, StatusUp}; !slices.Equal(flags, want) {
+			if want := []status.Flags{status.Down | status.RDMADisabled, status.Up}; !slices.Equal(flags, want) {
 				t.Errorf("subscribers saw %v, want %v", flags, want)
 			}
 			p.pd, err = p.c.AllocPD(bg, p.adapter)
@@ -366,30 +366,5 @@ func TestRetriesExceeded(t *testing.T) {
 	x.event(command.EventDisconnected)
 	if v := counter(t, x, "RDMA Connection Errors"); v != 1 {
 		t.Errorf("RDMA Connection Errors %d, want 1", v)
-	}
-}
-
-// TestSettle: Settle waits until the subscribers have got all changes of status, also if they are slower than the
-// changes.
-func TestSettle(t *testing.T) {
-	h := newHost(t, Config{Seed: 1, GIDInterval: -1})
-	index := h.add(t, AdapterConfig{Addr: loopback()})
-	h.Settle() // no subscriber to wait for
-	var last atomic.Uint32
-	cancel := h.Subscribe(func(c StatusChange) {
-		time.Sleep(time.Millisecond)
-		last.Store(uint32(c.Flags))
-	})
-	defer cancel()
-	for range maxStatusChanges { // twice as many as the queue holds
-		for _, on := range []bool{false, true} {
-			if err := h.SetAdapterState(index, on); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	h.Settle()
-	if f := StatusFlags(last.Load()); f != StatusUp {
-		t.Errorf("the last change told has flags %d, want up", f)
 	}
 }

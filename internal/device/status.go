@@ -64,22 +64,3 @@ type ClientStatus struct {
 	ArenaBytes uint64
 	Objects    ObjectCounts
 }
-
-// StatusFlags say what changed about an adapter: the flags of the manual's IND2ProviderControl status
-// callback, and StatusGIDChange.
-type StatusFlags uint32
-
-// The flags.
-const (
-	StatusUp StatusFlags = 1 << iota
-	StatusDown
-	StatusRDMADisabled
-	StatusGIDChange // the GID table has changed
-)
-
-// StatusChange is reported to subscribers when the state of an adapter changes.
-type StatusChange struct {
-	Adapter uint32
-	Addr    netip.Addr
-	Flags   StatusFlags
-}

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/softvpi/softvpi/internal/api"
-	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/device/status"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/ipc"
 )
@@ -59,21 +59,21 @@ func (d *Driver) tellFrame(index, wanted uint32) {
 // adapterChanged raises the events for an adapter's change of state, whoever caused it. When the driver is
 // the cause it waits for them, so that they are in the log in order. Therefore adapterChanged must not
 // take a lock that is held while changing adapters.
-func (d *Driver) adapterChanged(c device.StatusChange) {
+func (d *Driver) adapterChanged(c status.Change) {
 	r := d.running[c.Adapter]
 	cable := r.cable()
-	if cable != nil && c.Flags&(device.StatusRDMADisabled|device.StatusUp) != 0 { // programs can disable and enable adapters too
-		cable.SetPlugged(c.Flags&device.StatusUp != 0)
-		d.ipoib.set(c.Adapter, c.Flags&device.StatusUp != 0)
+	if cable != nil && c.Flags&(status.RDMADisabled|status.Up) != 0 { // programs can disable and enable adapters too
+		cable.SetPlugged(c.Flags&status.Up != 0)
+		d.ipoib.set(c.Adapter, c.Flags&status.Up != 0)
 	}
-	if c.Flags&device.StatusDown != 0 {
+	if c.Flags&status.Down != 0 {
 		d.events.Raise(r.Generation, events.LinkDown{Adapter: r.Name, Port: 1})
 		d.dumpPort(c.Adapter, false)
 	}
-	if c.Flags&device.StatusRDMADisabled != 0 {
+	if c.Flags&status.RDMADisabled != 0 {
 		d.events.Raise(r.Generation, events.AdapterStopped{Adapter: r.Name})
 	}
-	if c.Flags&device.StatusUp != 0 {
+	if c.Flags&status.Up != 0 {
 		if mode, ok := d.starting.LoadAndDelete(c.Adapter); ok {
 			d.events.Raise(r.Generation, events.AdapterStarted{
 				Adapter: r.Name, MAC: d.host.Addresses(c.Adapter).MAC, Address: c.Addr,
@@ -85,10 +85,10 @@ func (d *Driver) adapterChanged(c device.StatusChange) {
 		d.events.Raise(r.Generation, events.LinkUp{Adapter: r.Name, Port: 1})
 		d.dumpPort(c.Adapter, true)
 	}
-	if c.Flags&device.StatusGIDChange != 0 {
+	if c.Flags&status.GIDChange != 0 {
 		d.events.Raise(r.Generation, events.AddressesChanged{Adapter: r.Name, Addresses: d.host.Addresses(c.Adapter).Served})
 	}
-	if a := d.host.Addresses(c.Adapter); a.Unused > 0 && c.Flags&(device.StatusUp|device.StatusGIDChange) != 0 {
+	if a := d.host.Addresses(c.Adapter); a.Unused > 0 && c.Flags&(status.Up|status.GIDChange) != 0 {
 		d.events.Raise(r.Generation, events.TooManyAddresses{Adapter: r.Name, Limit: a.Most})
 	}
 }

@@ -1,0 +1,57 @@
+package status
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// Settle waits until the subscribers have got all changes, also if they are slower than the changes: then the oldest are
+// lost, and the last are not.
+func TestSettle(t *testing.T) {
+	var l Subscribers
+	l.Report(Change{Flags: Up})
+	l.Settle() // nobody to wait for
+	var got []uint32
+	cancel := l.Subscribe(func(c Change) {
+		time.Sleep(100 * time.Microsecond)
+		got = append(got, c.Adapter)
+	})
+	for i := range uint32(3 * most) {
+		l.Report(Change{Adapter: i})
+	}
+	l.Settle()
+	seen := slices.Clone(got) // the subscriber is done: Settle was told so by its goroutine
+	if len(seen) == 0 || seen[len(seen)-1] != 3*most-1 || !slices.IsSorted(seen) {
+		t.Errorf("told of %v", seen)
+	}
+	cancel()
+	cancel()
+	l.Report(Change{Adapter: 3 * most})
+	if len(got) != len(seen) {
+		t.Error("told after the end")
+	}
+}
+
+// A mark that is dropped because the queue is full counts as told: Settle ends although nothing moves on.
+func TestSettleWhileFull(t *testing.T) {
+	var l Subscribers
+	block := make(chan struct{})
+	cancel := l.Subscribe(func(Change) { <-block })
+	l.Report(Change{})
+	settled := make(chan struct{})
+	go func() {
+		defer close(settled)
+		l.Settle()
+	}()
+	for waiting := true; waiting; {
+		l.Report(Change{})
+		select {
+		case <-settled:
+			waiting = false
+		case <-time.After(time.Millisecond):
+		}
+	}
+	close(block)
+	cancel()
+}
