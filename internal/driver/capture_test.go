@@ -18,8 +18,8 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// A capture of a running driver shows the packets of a connection that would otherwise be local, and ends with
-// its statistics when it is stopped.
+// TestCaptureOfARunningDriver: a capture of a running driver shows the packets of a connection that would otherwise
+// use the local path, and ends with its statistics when it is stopped.
 func TestCaptureOfARunningDriver(t *testing.T) {
 	cfg := twoAdapters(t)
 	d := start(t, cfg)
@@ -80,7 +80,8 @@ func TestCaptureOfARunningDriver(t *testing.T) {
 	}
 }
 
-// What cannot be captured is refused with the field and what it allows; a reader that goes away ends its capture.
+// TestCaptureRefusals: a request that cannot be met is refused with the field and what it allows, and a capture whose
+// reader goes away ends.
 func TestCaptureRefusals(t *testing.T) {
 	cfg := twoAdapters(t)
 	d := start(t, cfg)
@@ -106,12 +107,12 @@ func TestCaptureRefusals(t *testing.T) {
 			break
 		}
 		if time.Now().After(until) {
-			t.Fatal("the capture goes on without a reader")
+			t.Fatal("the capture still runs without a reader")
 		}
 	}
 }
 
-// The driver writes a capture to a file, and completes it when it ends itself.
+// TestCaptureToFile: the driver writes a capture to a file, and completes the file when the driver ends.
 func TestCaptureToFile(t *testing.T) {
 	cfg := twoAdapters(t)
 	d := start(t, cfg)
@@ -125,13 +126,13 @@ func TestCaptureToFile(t *testing.T) {
 	}
 	c, err := admin.CaptureToFile(t.Context(), CaptureRequest{Adapter: "left"}, file)
 	if err != nil || !c.Running || c.File != file {
-		t.Fatalf("%+v, %v", c, err)
+		t.Fatalf("the capture is %+v (%v), want it running to its file", c, err)
 	}
 	if _, err := admin.CaptureToFile(t.Context(), CaptureRequest{Adapter: "right"}, file); err == nil {
 		t.Error("two captures write one file")
 	}
 	if list, err := admin.Captures(t.Context()); err != nil || len(list) != 1 || list[0].ID != c.ID {
-		t.Errorf("%+v, %v", list, err)
+		t.Errorf("the captures are %+v (%v), want the one that runs", list, err)
 	}
 	stop(t, d)
 	b, err := os.ReadFile(file)
@@ -143,9 +144,9 @@ func TestCaptureToFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := r.ReadPacketData(); !errors.Is(err, io.EOF) {
-		t.Errorf("the end of the file: %v", err)
+		t.Errorf("after the last packet: error %v, want the end of the file", err)
 	}
 	if s, err := r.Interface(0); err != nil || s.Statistics.LastUpdate.IsZero() {
-		t.Errorf("no statistics: %v", err)
+		t.Errorf("the file has no statistics: %v", err)
 	}
 }

@@ -23,7 +23,7 @@ import (
 
 const ownKey = `HKLM\SYSTEM\CurrentControlSet\Services\mlx5\Parameters\Together`
 
-// together are changes that belong to each other.
+// together returns changes that set five values of one key to n.
 func together(t testing.TB, n uint32) (out []registry.Change) {
 	t.Helper()
 	key, err := registry.ParsePath(ownKey)
@@ -36,7 +36,7 @@ func together(t testing.TB, n uint32) (out []registry.Change) {
 	return out
 }
 
-// whole returns the value that all of those have, and fails where they differ.
+// whole returns the text that all five values have, and fails if they differ.
 func whole(t testing.TB, keys []api.RegistryKey) string {
 	t.Helper()
 	if len(keys) != 1 || len(keys[0].Values) != 5 {
@@ -51,8 +51,8 @@ func whole(t testing.TB, keys []api.RegistryKey) string {
 	return keys[0].Values[0].Text
 }
 
-// Many clients change the registry, links and adapters at once: each change is made whole, none is lost, and what is
-// read between is never half of one.
+// TestConcurrentChangesAreSerialised: many clients change the registry, links and adapters at a time. Each change is
+// made whole, none is lost, and a reader never sees half of one.
 func TestConcurrentChangesAreSerialised(t *testing.T) {
 	cfg := quiet(t)
 	d := start(t, cfg)
@@ -75,7 +75,7 @@ func TestConcurrentChangesAreSerialised(t *testing.T) {
 				}
 				var keys []api.RegistryKey
 				if err := admin.Get(t.Context(), "/registry/keys", query, &keys); err != nil || errs != [3]error{} {
-					t.Error(err, errs)
+					t.Errorf("reading the keys: %v; changing: %v", err, errs)
 				}
 				whole(t, keys)
 			}
@@ -88,7 +88,8 @@ func TestConcurrentChangesAreSerialised(t *testing.T) {
 	}
 }
 
-// What was acknowledged is on the disk: a copy of the files that was made then has it, as after a loss of power.
+// TestAcknowledgedChangesAreOnTheDisk: an acknowledged change is in a copy of the files made at that moment, as after
+// a loss of power.
 func TestAcknowledgedChangesAreOnTheDisk(t *testing.T) {
 	cfg := quiet(t)
 	d := start(t, cfg)
@@ -109,7 +110,7 @@ func TestAcknowledgedChangesAreOnTheDisk(t *testing.T) {
 		}
 		for i := range 5 {
 			if v, ok := r.Get(key, fmt.Sprint(i)); !ok || v.Show() != registry.DWord("", n).Show() {
-				t.Errorf("change %d, value %d: %v", n, i, v.Show())
+				t.Errorf("change %d: value %d in the copy is %v", n, i, v.Show())
 			}
 		}
 		if err := r.Close(); err != nil {
@@ -118,7 +119,7 @@ func TestAcknowledgedChangesAreOnTheDisk(t *testing.T) {
 	}
 }
 
-// A change that fails, in whatever part, leaves everything as it was.
+// TestFailedChangesLeaveTheFormerState: a change that fails, in whatever part, leaves everything as it was.
 func TestFailedChangesLeaveTheFormerState(t *testing.T) {
 	cfg := quiet(t)
 	d := start(t, cfg)
@@ -156,7 +157,7 @@ func TestFailedChangesLeaveTheFormerState(t *testing.T) {
 		{"POST", "/tuning", `{"scenario":"dual port","adapters":["left","middle"]}`},
 	} {
 		if status, text := manage(t, cfg, c.method, c.path, c.body); status < 400 || status > 499 {
-			t.Errorf("%s %s %s: %d %s", c.method, c.path, c.body, status, text)
+			t.Errorf("%s %s %s: status %d (%s), want a refusal", c.method, c.path, c.body, status, text)
 		}
 		if diff := cmp.Diff(before, everything(t, d)); diff != "" {
 			t.Fatalf("%s %s %s changed:\n%s", c.method, c.path, c.body, diff)
@@ -164,7 +165,7 @@ func TestFailedChangesLeaveTheFormerState(t *testing.T) {
 	}
 }
 
-// everything is what changes change.
+// everything describes all that changes can change.
 func everything(t *testing.T, d *Driver) []string {
 	t.Helper()
 	root, err := registry.ParsePath(registry.Root)
@@ -190,7 +191,7 @@ func everything(t *testing.T, d *Driver) []string {
 	return append(out, fmt.Sprint(d.Captures()))
 }
 
-// manage makes a request to the management interface of a driver.
+// manage makes a request to the management interface of a driver and returns the status and the body.
 func manage(t *testing.T, cfg config.Config, method, path, body string) (int, string) {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
-// A state directory that cannot be written to: the driver runs, says that nothing will be kept, and changes count
-// until it ends.
+// TestReadOnlyStateDirectory: with a state directory that cannot be written to the driver runs, says that nothing is
+// kept, and changes are in force until it ends.
 func TestReadOnlyStateDirectory(t *testing.T) {
 	cfg := quiet(t)
 	stop(t, start(t, cfg)) // leaves its files
@@ -24,7 +24,7 @@ func TestReadOnlyStateDirectory(t *testing.T) {
 		return unix.Mount("", cfg.State, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "")
 	}, func() {
 		if err := os.WriteFile(filepath.Join(cfg.State, "x"), nil, 0o600); err == nil {
-			t.Error("the directory can be written to")
+			t.Error("the directory is still writable")
 			return
 		}
 		d, err := Start(t.Context(), cfg, Options{Version: "test"})
@@ -34,7 +34,7 @@ func TestReadOnlyStateDirectory(t *testing.T) {
 		}
 		s := d.Status()
 		if !strings.Contains(s.Volatile, "read-only file system") || !s.Adapters[0].Up {
-			t.Errorf("volatile %q, up %v", s.Volatile, s.Adapters[0].Up)
+			t.Errorf("volatile %q, up %v; want the reason, and the adapter up", s.Volatile, s.Adapters[0].Up)
 		}
 		wantEvent(t, d, "NothingKept", "registry", "read-only")
 		value := "1024"
@@ -54,7 +54,7 @@ func TestReadOnlyStateDirectory(t *testing.T) {
 			t.Error(err)
 		}
 		if got := d.Status().Adapters[0].ActiveMTU; got != 1024 {
-			t.Errorf("MTU %d", got)
+			t.Errorf("the MTU is %d after the restart, want 1024", got)
 		}
 		if _, err := Start(t.Context(), cfg, Options{}); err == nil {
 			t.Error("a second driver started with the same directory")

@@ -23,8 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// twoAdapters is a configuration with two adapters at random loopback
-// addresses and a socket and state of its own.
+// twoAdapters returns a configuration with two adapters at random loopback addresses, and a socket and state
+// directory of its own.
 func twoAdapters(t *testing.T) config.Config {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "vpi") // t.TempDir's names are too long for a socket
@@ -72,7 +72,7 @@ func TestStartChecksItselfOverBothPathsAndStopsCleanly(t *testing.T) {
 			t.Errorf("%s is left behind: %v", path, err)
 		}
 	}
-	d = start(t, cfg) // the same place again
+	d = start(t, cfg) // at the same place again
 	if d.Recovered() {
 		t.Error("a clean stop counts as a crash")
 	}
@@ -103,16 +103,16 @@ func TestProgramsAttachAndStatusNamesThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(s.Adapters) != 2 || s.Adapters[0].Name != "left" || !s.Adapters[0].Up || len(s.Adapters[0].GIDs) == 0 || s.PID != os.Getpid() {
-		t.Errorf("status %+v", s)
+		t.Errorf("the status is %+v", s)
 	}
 	if q := s.Adapters[0].QPs; len(q) != 1 || q[0].Number != side.qp.Number() || q[0].Owner != "tester" || q[0].PID != os.Getpid() || q[0].Type != "RC" {
-		t.Errorf("QPs %+v", q)
+		t.Errorf("the status lists the QPs %+v, want the program's one", q)
 	}
 	if o := d.Overview(); len(o.Adapters) != len(s.Adapters) || len(o.Adapters[0].QPs) != 0 || o.Adapters[0].Objects["qp"] != s.Adapters[0].Objects["qp"] {
 		t.Errorf("the overview has %+v", o.Adapters)
 	}
 	if len(s.Programs) != 1 || s.Programs[0].Name != "tester" || s.Programs[0].MemoryPath == "" || s.Programs[0].Objects["qp"] != 1 {
-		t.Errorf("programs %+v", s.Programs)
+		t.Errorf("the status lists the programs %+v, want one", s.Programs)
 	}
 	var text strings.Builder
 	s.WriteText(&text)
@@ -144,8 +144,7 @@ func TestAttachedProgramsPingEachOther(t *testing.T) {
 
 func TestStartAfterACrashClearsUp(t *testing.T) {
 	cfg := twoAdapters(t)
-	// What a driver that was killed leaves: its number in the lock file, and
-	// sockets that nobody listens on.
+	// What a killed driver leaves: its number in the lock file, and sockets without a listener.
 	if err := os.MkdirAll(cfg.State, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -175,20 +174,20 @@ func TestSecondDriverIsRefused(t *testing.T) {
 	d := start(t, cfg)
 	defer stop(t, d)
 	if _, err := Start(context.Background(), cfg, Options{}); !errors.Is(err, lock.ErrRunning) {
-		t.Errorf("same state directory: %v", err)
+		t.Errorf("with the same state directory: error %v, want %v", err, lock.ErrRunning)
 	}
 	other := twoAdapters(t)
 	other.Socket = cfg.Socket
 	if _, err := Start(context.Background(), other, Options{}); err == nil || !strings.Contains(err.Error(), cfg.Socket) && d.NoAttach() == "" {
-		t.Errorf("same socket: %v", err)
+		t.Errorf("with the same socket: error %v, want one that names it", err)
 	}
 	if _, err := NewAdmin(cfg.Socket).Status(context.Background()); err != nil {
-		t.Errorf("the first driver does not answer any more: %v", err)
+		t.Errorf("the first driver no longer answers: %v", err)
 	}
 	other = twoAdapters(t)
 	other.Adapters[1].Address = cfg.Adapters[0].Address
 	if _, err := Start(context.Background(), other, Options{}); err == nil || !strings.Contains(err.Error(), cfg.Adapters[0].Address.String()) {
-		t.Errorf("same address: %v", err)
+		t.Errorf("with the same address: error %v, want one that names it", err)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/config"
 )
 
-// eventually waits until it is so.
+// eventually waits until so reports true, and fails with the text what otherwise.
 func eventually(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for late := time.Now().Add(30 * time.Second); !so(); time.Sleep(time.Millisecond) {
@@ -21,7 +21,7 @@ func eventually(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// twoCables is a configuration with two InfiniBand ports and nothing else.
+// twoCables returns a configuration with two InfiniBand ports and nothing else.
 func twoCables(t *testing.T) config.Config {
 	cfg := twoAdapters(t)
 	cfg.Adapters = []config.Adapter{{Name: "left", Link: config.LinkCable}, {Name: "right", Link: config.LinkCable, Address: netip.MustParseAddr("10.99.0.2")}}
@@ -30,13 +30,13 @@ func twoCables(t *testing.T) config.Config {
 
 func (d *Driver) portOf(i int) *InfiniBandStatus { return d.Status().Adapters[i].InfiniBand }
 
-// Two InfiniBand adapters and nothing else come up by themselves: a switch, a subnet manager, and a connection with checked data
-// over packets and over memory.
+// TestTwoCablesComeUp: two InfiniBand adapters come up without further configuration: with a switch, a subnet
+// manager, and a self-check that transfers data over packets and over memory.
 func TestTwoCablesComeUp(t *testing.T) {
 	d := start(t, twoCables(t))
 	defer stop(t, d)
 	if got := d.Checks(); len(got) != 2 || got[0].Path != "wire" || got[1].Path != "local" {
-		t.Errorf("checks %v", got)
+		t.Errorf("checks %v, want the wire path, then the local one", got)
 	}
 	lids := map[uint16]bool{}
 	for i, a := range d.Status().Adapters {
@@ -48,11 +48,12 @@ func TestTwoCablesComeUp(t *testing.T) {
 		lids[p.LID] = true
 	}
 	if len(lids) != 2 {
-		t.Errorf("LIDs %v", lids)
+		t.Errorf("the LIDs are %v, want two different ones", lids)
 	}
 }
 
-// A disabled adapter takes its port down, an enabled one brings it up again; whatever was so when the driver ended is so when it starts.
+// TestDisabledAdapterTakesItsPortDown: a disabled adapter takes its port down and an enabled one brings it up again,
+// and both states outlast a restart of the driver.
 func TestDisabledAdapterTakesItsPortDown(t *testing.T) {
 	cfg := twoCables(t)
 	d := start(t, cfg)
@@ -64,16 +65,16 @@ func TestDisabledAdapterTakesItsPortDown(t *testing.T) {
 	}
 	set(false)
 	if p := d.portOf(1); p.State != "Down" || p.Rate != "" {
-		t.Errorf("%+v", p)
+		t.Errorf("the port of a disabled adapter is %+v, want it down", p)
 	}
 	if p := d.portOf(0); p.State != "Active" {
-		t.Errorf("%+v", p)
+		t.Errorf("the other port is %+v, want it active", p)
 	}
 	stop(t, d)
 	d = start(t, cfg)
 	defer stop(t, d)
 	if p := d.portOf(1); p.State != "Down" {
-		t.Errorf("%+v", p)
+		t.Errorf("after a restart the port is %+v, want it down", p)
 	}
 	set(true)
 	eventually(t, "the port is not active again", func() bool { return d.Status().Adapters[1].Up && d.portOf(1).State == "Active" })
@@ -83,7 +84,7 @@ func TestDisabledAdapterTakesItsPortDown(t *testing.T) {
 	eventually(t, "the other port is not active again", func() bool { return d.Status().Adapters[0].Up && d.portOf(0).State == "Active" })
 }
 
-// Without a subnet manager ports stay where training leaves them.
+// TestNoSubnetManager: without a subnet manager ports stay in Initialize, and nothing is checked.
 func TestNoSubnetManager(t *testing.T) {
 	cfg := twoCables(t)
 	cfg.SubnetManager = &config.SubnetManager{Off: true}
@@ -108,7 +109,8 @@ Ca	2 "hca2"
 [2]	"sw1"[2]	# lid 0 lmc 0 "sw1" lid 0 4xHDR
 `
 
-// A netlist says what there is beside the adapters; each is where the configuration puts it.
+// TestFabricOfANetlist: a netlist describes the fabric, and each adapter is at the node and port that the
+// configuration names.
 func TestFabricOfANetlist(t *testing.T) {
 	cfg := twoCables(t)
 	file := filepath.Join(t.TempDir(), "net")
@@ -120,15 +122,15 @@ func TestFabricOfANetlist(t *testing.T) {
 	d := start(t, cfg)
 	defer stop(t, d)
 	if a, b := d.portOf(0).Rate, d.portOf(1).Rate; a != "4xHDR" || b != "1xFDR" {
-		t.Error(a, b)
+		t.Errorf("the rates are %s and %s, want 4xHDR and 1xFDR", a, b)
 	}
 	if len(d.Checks()) != 2 {
-		t.Error(d.Checks())
+		t.Errorf("checks %v, want two", d.Checks())
 	}
 	cfg = twoCables(t)
 	cfg.Fabric, cfg.Adapters[0].Node = &config.Fabric{Netlist: file}, "hca9"
 	if d, err := Start(context.Background(), cfg, Options{Version: "test"}); err == nil {
 		stop(t, d)
-		t.Error("a node that is not there")
+		t.Error("an adapter at a node that does not exist was accepted")
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
-// smallDisk puts the state directory of a configuration on a disk of its own, and returns what fills and what
-// frees it.
+// smallDisk puts the state directory of a configuration on a disk of its own, and returns functions that fill it and
+// free it.
 func smallDisk(t *testing.T, cfg config.Config) (fill, free func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -45,8 +45,8 @@ func smallDisk(t *testing.T, cfg config.Config) (fill, free func()) {
 	}
 }
 
-// The disk fills up under a driver: a change is refused and the former state stays, everything else goes on; with
-// room again changes are kept.
+// TestDiskThatFillsUp: when the disk fills up under a driver, a change is refused, the former state stays and
+// everything else works. With room again, changes are kept.
 func TestDiskThatFillsUp(t *testing.T) {
 	cfg := quiet(t)
 	fill, free := smallDisk(t, cfg)
@@ -63,34 +63,34 @@ func TestDiskThatFillsUp(t *testing.T) {
 	}
 	large := registry.Value{Name: "large", Type: registry.Binary, Data: make([]byte, 256<<10)}
 	if _, err := d.ChangeRegistry(append(changes, registry.Change{Kind: registry.SetValue, Key: p, Value: large}), false); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("a change that does not fit: %v", err)
+		t.Errorf("a change that does not fit: error %v, want ENOSPC", err)
 	}
 	restart(t, d, "left")
 	if s := d.Status().Adapters[0]; s.ActiveMTU != 1024 || !s.Up {
-		t.Errorf("MTU %d, up %v", s.ActiveMTU, s.Up)
+		t.Errorf("after the refused change the MTU is %d, up %v; want 1024 and up", s.ActiveMTU, s.Up)
 	}
 	for range 10 { // more events than the last page of their file has room for
 		restart(t, d, "right")
 	}
 	if err := d.events.Kept(); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("events on a full disk: %v", err)
+		t.Errorf("keeping events on a full disk: error %v, want ENOSPC", err)
 	}
 	free()
 	set(t, d, "left", "RoceMaxFrameSize", "2048")
 	restart(t, d, "left")
 	if err := d.events.Kept(); err != nil {
-		t.Errorf("events with room again: %v", err)
+		t.Errorf("keeping events with room again: %v", err)
 	}
 	stop(t, d)
 	d = start(t, cfg)
 	defer stop(t, d)
 	if s := d.Status(); s.Adapters[0].ActiveMTU != 2048 || s.Volatile != "" {
-		t.Errorf("MTU %d, volatile %q", s.Adapters[0].ActiveMTU, s.Volatile)
+		t.Errorf("with room again the MTU is %d, volatile %q; want 2048 and nothing", s.Adapters[0].ActiveMTU, s.Volatile)
 	}
 }
 
-// On a disk that is full from the start the driver runs, says that nothing is kept, and keeps others away. What is
-// there counts.
+// TestDiskThatIsFull: on a disk that is full from the start the driver runs, says that nothing is kept, and keeps
+// other drivers away. What is stored already is used.
 func TestDiskThatIsFull(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		cfg := quiet(t)
@@ -104,13 +104,13 @@ func TestDiskThatIsFull(t *testing.T) {
 			stop(t, d)
 		}
 		fill()
-		if before { // what is left of it a new adapter does not fit into
+		if before { // a new adapter does not fit into the rest
 			cfg.Adapters[1].Name = "new"
 		}
 		d := start(t, cfg)
 		s := d.Status()
 		if s.Volatile == "" || !s.Adapters[0].Up || !s.Adapters[1].Up {
-			t.Errorf("volatile %q, up %v and %v", s.Volatile, s.Adapters[0].Up, s.Adapters[1].Up)
+			t.Errorf("volatile %q, up %v and %v; want a reason, and both up", s.Volatile, s.Adapters[0].Up, s.Adapters[1].Up)
 		}
 		if want := map[bool]uint32{false: 4096, true: 1024}[before]; s.Adapters[0].ActiveMTU != want {
 			t.Errorf("MTU %d, want %d", s.Adapters[0].ActiveMTU, want)
@@ -118,7 +118,7 @@ func TestDiskThatIsFull(t *testing.T) {
 		wantEvent(t, d, "NothingKept", "registry", "no space left")
 		set(t, d, "left", "RoceMaxFrameSize", "512")
 		if _, err := Start(t.Context(), cfg, Options{}); !errors.Is(err, lock.ErrRunning) {
-			t.Errorf("a second driver: %v", err)
+			t.Errorf("a second driver: error %v, want %v", err, lock.ErrRunning)
 		}
 		stop(t, d)
 	}

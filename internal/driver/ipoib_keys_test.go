@@ -10,17 +10,18 @@ import (
 	"github.com/softvpi/softvpi/internal/tun"
 )
 
-// The keys of IPoIB count for InfiniBand ports, from the next start of their adapter on; for Ethernet ports there are none.
+// TestIPoIBKeys: the keys of IPoIB take effect for InfiniBand ports at the next start of their adapter; Ethernet
+// ports have none.
 func TestIPoIBKeys(t *testing.T) {
 	cfg := twoCables(t)
 	d := start(t, cfg)
 	defer stop(t, d)
 	if c := d.ipoib.config(0); c.MTU != 4092 || c.SATimeout != time.Second || c.SARetries != 10 || c.QueryPaths || c.GeneralQueryRuns != 3 || c.QueryResponseRuns != 2 || c.LocalMaxAge != 5 || c.LocalInterval != time.Minute ||
 		c.MaxGroups != 128 || c.Buffers != (service.Buffers{Send: 2048, Receive: 512}) || c.Unchecked4 || c.Unchecked6 {
-		t.Errorf("defaults %+v", c)
+		t.Errorf("the defaults are %+v", c)
 	}
 	if o := d.ipoib.offloads(0); o != (tun.Offloads{Checksum: true, Large4: true, Large6: true, LargeSize: 64000}) {
-		t.Errorf("offloads by default %+v", o)
+		t.Errorf("the offloads by default are %+v", o)
 	}
 	for key, value := range map[string]string{
 		"*JumboPacket": "2000", "SaTimeout": "500", "SaRetries": "4", "EnableQPR": "1", "McastIgmpMldGeneralQueryInterval": "7", "McastQueryResponseInterval": "6",
@@ -36,10 +37,10 @@ func TestIPoIBKeys(t *testing.T) {
 	}
 	if c := d.ipoib.config(0); c.MTU != 2000 || c.SATimeout != 500*time.Millisecond || c.SARetries != 4 || !c.QueryPaths || c.GeneralQueryRuns != 7 || c.QueryResponseRuns != 6 || c.LocalMaxAge != 8 || c.LocalInterval != 20*time.Second ||
 		c.MaxGroups != 64 || c.Buffers != (service.Buffers{Send: 256, Receive: 4096}) || !c.Unchecked4 || c.Unchecked6 {
-		t.Errorf("set %+v", c)
+		t.Errorf("after a restart with keys set the configuration is %+v", c)
 	}
 	if o := d.ipoib.offloads(0); o != (tun.Offloads{Checksum: true, Large4: true, LargeSize: 40000}) {
-		t.Errorf("offloads %+v", o)
+		t.Errorf("after a restart with keys set the offloads are %+v", o)
 	}
 	s := d.Overview().Adapters[0]
 	guid := s.InfiniBand.PortGUID
@@ -50,7 +51,7 @@ func TestIPoIBKeys(t *testing.T) {
 		key, value string
 		want       tun.Offloads
 	}{
-		{"LSOSize", "3000", tun.Offloads{Checksum: true, LargeSize: 3000}}, // below the MTU of 2000 and 1024
+		{"LSOSize", "3000", tun.Offloads{Checksum: true, LargeSize: 3000}}, // below the MTU of 2000 plus 1024
 		{"LSOSize", "3024", tun.Offloads{Checksum: true, Large4: true, LargeSize: 3024}},
 		{"*LsoV2IPv4", "0", tun.Offloads{Checksum: true, Large4: true, LargeSize: 3024}},
 		{"*LsoV1IPv4", "0", tun.Offloads{Checksum: true, LargeSize: 3024}},
@@ -73,6 +74,6 @@ func TestIPoIBKeys(t *testing.T) {
 		return x != nil && x.list["left"].Status().MTU == 2000
 	})
 	if _, err := d.Set("left", "SaTimeout", new(string)); err == nil {
-		t.Error("an empty time-out was taken")
+		t.Error("an empty time-out was accepted")
 	}
 }

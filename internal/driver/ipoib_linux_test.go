@@ -13,8 +13,8 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// An InfiniBand port is a network interface of the system where it is given a name: with the subnet's MTU, with a carrier while its adapter is enabled,
-// and with the addresses that the system's user gives it.
+// TestInterfaceOfTheSystem: an InfiniBand port that is given an interface name is a network interface of the system,
+// with the subnet's MTU, a carrier while its adapter is enabled, and the addresses that the user gives it.
 func TestInterfaceOfTheSystem(t *testing.T) {
 	namespace.Own(t)
 	if _, err := os.Stat("/dev/net/tun"); err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
-// connectionOf is a running interface of an adapter.
+// connectionOf waits for an adapter's interface and returns it when it is up.
 func connectionOf(t *testing.T, d *Driver, i uint32, name string) (f *service.Interface) {
 	t.Helper()
 	eventually(t, name+" does not run", func() bool { f = d.ipoib.find(i, name); return f != nil })
@@ -19,8 +19,9 @@ func connectionOf(t *testing.T, d *Driver, i uint32, name string) (f *service.In
 	return f
 }
 
-// What an IPoIB interface does is seen: its state and counters in the status, its end points, and an instance of its own in the counter
-// sets, for an adapter's own one and for a virtual port. A restart of the adapter makes it anew.
+// TestIPoIBIsShown: the state and counters of IPoIB interfaces, an adapter's own and those of virtual ports, are in
+// the status, their end points can be listed, and they have instances in the counter sets. A restart of the adapter
+// makes them anew.
 func TestIPoIBIsShown(t *testing.T) {
 	cfg := twoCables(t)
 	cfg.Adapters[0].Address = netip.MustParseAddr("10.99.0.1")
@@ -43,26 +44,26 @@ func TestIPoIBIsShown(t *testing.T) {
 	})
 	s := d.Overview().Adapters[0]
 	if len(s.IPoIB) != 2 || s.IPoIB[0].Connection != "left" || s.IPoIB[1].IName != "ivirtual" || s.IPoIB[1].Connection != v.Connection {
-		t.Fatalf("%+v", s.IPoIB)
+		t.Fatalf("the status has the interfaces %+v, want left's own and its virtual port's", s.IPoIB)
 	}
 	x := s.IPoIB[0]
 	if !x.Connected || x.State != "up" || x.MTU != 2044 || x.PKey != 0xffff || len(x.Address) != 59 || x.MAC == "" || x.MAC != s.MAC || x.Broadcast != "ff12:401b:ffff::ffff:ffff" || x.MLID < 0xc000 || x.Local != 1 || x.Remote != 1 || x.Counters["sent_packets"] < 3 || x.Counters["bandwidth"] != 100e9 {
-		t.Errorf("%+v", x)
+		t.Errorf("left's interface is %+v", x)
 	}
 	if e := d.Overview().Adapters; len(e[1].IPoIB) != 1 || e[1].IPoIB[0].Counters["received_packets"] < 3 {
-		t.Errorf("%+v", e[1].IPoIB)
+		t.Errorf("the overview of right has %+v, want one interface that has received 3 packets", e[1].IPoIB)
 	}
 	ends, err := d.Endpoints("LEFT")
 	if err != nil || len(ends) != 1 || ends[0].Connection != "left" || len(ends[0].Local) != 1 || !ends[0].Local[0].Configured || len(ends[0].Remote) != 1 || ends[0].Remote[0].Address != netip.MustParseAddr("10.99.0.2") ||
 		ends[0].Remote[0].LID == 0 || ends[0].Remote[0].State != "reachable" || ends[0].Multicast[0].MGID.String() != x.Broadcast || ends[0].Multicast[0].State != "joined" {
-		t.Errorf("%+v, %v", ends, err)
+		t.Errorf("left's end points are %+v (%v)", ends, err)
 	}
 	if all, err := d.Endpoints(""); err != nil || len(all) != 3 {
-		t.Errorf("%+v, %v", all, err)
+		t.Errorf("all end points are %+v (%v), want those of 3 interfaces", all, err)
 	}
 	var field *api.FieldError
 	if _, err := d.Endpoints("nobody"); !errors.As(err, &field) {
-		t.Errorf("%v", err)
+		t.Errorf("end points of an unknown interface: error %v, want one of the field", err)
 	}
 	read := func(path string) map[string]uint64 {
 		t.Helper()
@@ -77,11 +78,11 @@ func TestIPoIBIsShown(t *testing.T) {
 		return out
 	}
 	if got := read("network_interface.sent_packets"); len(got) != 3 || got["left"] < 3 || got["right"] != 0 {
-		t.Errorf("%v", got)
+		t.Errorf("the sent packets are %v, want 3 or more for left and none for right", got)
 	}
 	before := read("ipoib.sa_requests")["left"]
 	if err := d.counters.Reset(counters.ResetRequest{Set: "ipoib", Adapter: "left"}); err != nil || before == 0 || read("ipoib.sa_requests")["left"] != 0 || read("ipoib.sa_requests")["right"] == 0 {
-		t.Errorf("%v, %v", before, read("ipoib.sa_requests"))
+		t.Errorf("before the reset %v, after it %v; want only left's cleared", before, read("ipoib.sa_requests"))
 	}
 	if err := d.RestartAdapter("left"); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// WinOF 5.50, 4.6.3: the frame bounds the packets of RoCE.
+// TestJumboPacket: the frame size bounds the RoCE packets of an adapter (WinOF 5.50, 4.6.3).
 func TestJumboPacket(t *testing.T) {
 	d := start(t, quiet(t))
 	defer stop(t, d)
@@ -33,7 +33,7 @@ func TestJumboPacket(t *testing.T) {
 	restart(t, d, "left")
 	wantEvent(t, d, "RegistryValueIgnored", "RoceMaxFrameSize", "4096", "1024")
 	if s := d.Status().Adapters[0]; s.ActiveMTU != 1024 || !s.Up {
-		t.Errorf("payloads of %d, up %v", s.ActiveMTU, s.Up)
+		t.Errorf("payloads of %d, up %v; want 1024 and up", s.ActiveMTU, s.Up)
 	}
 	for _, key := range []string{"*JumboPacket", "RoceMaxFrameSize"} {
 		if _, err := d.Set("left", key, nil); err != nil {
@@ -46,7 +46,8 @@ func TestJumboPacket(t *testing.T) {
 	}
 }
 
-// WinOF-2 1.21, 5.5: an address of a group is reported, and the adapter keeps its own.
+// TestNetworkAddress: a stored MAC address is used after a restart; a group address is reported, and the adapter
+// keeps its own (WinOF-2 1.21, 5.5).
 func TestNetworkAddress(t *testing.T) {
 	d := start(t, quiet(t))
 	defer stop(t, d)
@@ -54,11 +55,11 @@ func TestNetworkAddress(t *testing.T) {
 	set(t, d, "left", "NetworkAddress", "02-AB-cd-00-00-01")
 	restart(t, d, "left")
 	if mac := d.Status().Adapters[0].MAC; mac != "02:ab:cd:00:00:01" {
-		t.Errorf("the address is %s", mac)
+		t.Errorf("the address is %s, want 02:ab:cd:00:00:01", mac)
 	}
 	group := "030000000001"
 	if _, err := d.Set("left", "NetworkAddress", &group); err == nil {
-		t.Error("the address of a group is taken")
+		t.Error("a group address was accepted")
 	}
 	p := d.running[0].Class()
 	if _, err := d.ChangeRegistry([]registry.Change{{Kind: registry.SetValue, Key: p, Value: registry.String("NetworkAddress", group)}}, true); err != nil {
@@ -95,7 +96,7 @@ func TestLogNumRdmaRc(t *testing.T) {
 	}
 }
 
-// WinOF 5.50, 4.6.5 and 4.9.3: what the keys make of the moderation of an adapter.
+// TestModerationKeys: how the keys set an adapter's moderation (WinOF 5.50, 4.6.5 and 4.9.3).
 func TestModerationKeys(t *testing.T) {
 	const us = time.Microsecond
 	pace := func(n uint32, d time.Duration) device.Pace { return device.Pace{Count: n, Interval: d} }
@@ -128,7 +129,8 @@ func TestModerationKeys(t *testing.T) {
 	}
 }
 
-// Moderated, no event comes before the time has passed where too few completions come; without, it comes at once.
+// TestModerationOfAdapters: with moderation, an event comes only after its time if too few completions come; without,
+// at once.
 func TestModerationOfAdapters(t *testing.T) {
 	d := start(t, quiet(t))
 	defer stop(t, d)
@@ -154,7 +156,7 @@ func TestModerationOfAdapters(t *testing.T) {
 	}
 }
 
-// writes is the shortest time from a write's posting to its event, of so many.
+// writes returns the shortest of n times from the posting of a write to its event.
 func writes(t *testing.T, d *Driver, n int) time.Duration {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -195,9 +197,10 @@ func writes(t *testing.T, d *Driver, n int) time.Duration {
 	return slices.Min(all)
 }
 
-// With the polling method the loop goes on for ThreadPoll rounds without a packet, adaptively it does not.
+// TestPollingKeys: with the polling method the loop continues for ThreadPoll rounds without a packet; adaptively it
+// does not.
 func TestPollingKeys(t *testing.T) {
-	const rounds = 200000 // the most that the key takes
+	const rounds = 200000 // the largest value of the key
 	d := start(t, quiet(t))
 	defer stop(t, d)
 	look := func() uint32 {
@@ -207,7 +210,7 @@ func TestPollingKeys(t *testing.T) {
 		}
 		return s.EmptyRounds
 	}
-	// asleep waits until the loop has stopped, or has made so many rounds.
+	// asleep waits until the loop has stopped or made that many rounds, and returns the rounds.
 	asleep := func() uint32 {
 		for last := uint32(0); ; time.Sleep(5 * time.Millisecond) {
 			now := look()
@@ -220,13 +223,13 @@ func TestPollingKeys(t *testing.T) {
 	set(t, d, "left", "ThreadPoll", "200000")
 	restart(t, d, "left")
 	if n := asleep(); n >= rounds {
-		t.Errorf("adaptively it goes on for %d rounds", n)
+		t.Errorf("adaptively the loop polled for %d rounds", n)
 	}
 	set(t, d, "left", "RecvCompletionMethod", "0")
 	restart(t, d, "left")
 	for deadline := time.Now().Add(20 * time.Second); look() < rounds; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("it has stopped after %d rounds", look())
+			t.Fatalf("the loop stopped after %d rounds, want %d", look(), rounds)
 		}
 	}
 	for key, value := range map[string]string{"AverageFactor": "256", "AveragePollThreshold": "1", "ThisPollThreshold": "2", "RecvCompletionMethod": "2"} {
@@ -238,8 +241,8 @@ func TestPollingKeys(t *testing.T) {
 	}
 }
 
-// As in Windows' Device Manager, an adapter stays as it was switched when the driver starts again, whatever the
-// configuration says; a restart of the adapter enables it.
+// TestDisabledAdaptersStayDisabled: an adapter stays enabled or disabled when the driver starts again, whatever the
+// configuration says, as in Windows' Device Manager; a restart of the adapter enables it.
 func TestDisabledAdaptersStayDisabled(t *testing.T) {
 	cfg := twoAdapters(t)
 	cfg.Adapters[1].Disabled = true
@@ -255,7 +258,7 @@ func TestDisabledAdaptersStayDisabled(t *testing.T) {
 		stop(t, d)
 		d = start(t, cfg)
 		if got := states(d); got != want {
-			t.Errorf("%s, want %s", got, want)
+			t.Errorf("the adapters are %s, want %s", got, want)
 		}
 		return d
 	}
@@ -274,8 +277,8 @@ func TestDisabledAdaptersStayDisabled(t *testing.T) {
 	stop(t, d)
 }
 
-// The events of a restart stand in the log in the order of what happened, those of the keys between the end and the
-// start.
+// TestEventsOfARestartAreInOrder: the events of a restart are logged in the order of what happened, those about keys
+// between the stop and the start.
 func TestEventsOfARestartAreInOrder(t *testing.T) {
 	for _, generation := range []string{"mlx5", "mlx4"} {
 		cfg := quiet(t)
@@ -300,7 +303,7 @@ func TestEventsOfARestartAreInOrder(t *testing.T) {
 	}
 }
 
-// WinOF 5.50, 6.9: the sets of files of an event go round.
+// TestDumpEventsNum: the sets of files of an event are overwritten in turn (WinOF 5.50, 6.9).
 func TestDumpEventsNum(t *testing.T) {
 	d := start(t, quiet(t))
 	defer stop(t, d)
@@ -317,8 +320,9 @@ func TestDumpEventsNum(t *testing.T) {
 	}
 }
 
-// WinOF-2 Ethernet b, RoCEv2 Congestion Management: keys that can be changed while the driver runs are in force at
-// once; a wrong value counts as the default, and not as the value before; more than the line rate is the line rate.
+// TestDynamicKeys: keys that can be changed while the driver runs take effect at once. An invalid value counts as the
+// default, not as the value before, and more than the line rate counts as the line rate (WinOF-2 Ethernet b, RoCEv2
+// Congestion Management).
 func TestDynamicKeys(t *testing.T) {
 	d := start(t, quiet(t))
 	defer stop(t, d)
@@ -354,7 +358,7 @@ func TestDynamicKeys(t *testing.T) {
 	value := "11"
 	notices, err := d.Set("left", "DcqcnRpgAiRate", &value)
 	if err != nil || !slices.ContainsFunc(notices, func(n registry.Notice) bool { return strings.Contains(n.Text, "taken as that: 10") }) {
-		t.Errorf("%+v, %v", notices, err)
+		t.Errorf("notices %+v (%v), want one that the value is taken as 10", notices, err)
 	}
 	if v := inForce("DcqcnRpgAiRate"); v != "10" {
 		t.Errorf("DcqcnRpgAiRate is %s on a link of 10 Mbit/s", v)

@@ -16,8 +16,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// acting are the tests of the keys that act: each shows that the key changes what the driver does, beside what it
-// stores.
+// acting holds the tests of the keys that take effect: each shows that its key changes what the driver does, not only
+// what it stores.
 var acting = map[string]func(*testing.T){
 	"roce_mode":                  TestRoCEMode,
 	"roce_udp_dport":             TestKeysSurviveARestartOfTheDriver,
@@ -47,7 +47,7 @@ var acting = map[string]func(*testing.T){
 	"DumpEventsNum":              TestDumpEventsNum,
 	"PortType1":                  TestPortSensesItsProtocol,
 	"PortType2":                  TestIllegalPorts,
-	// What their values do, the tests of package ipoib show on a scripted clock.
+	// The effect of their values is tested in package ipoib, with a scripted clock.
 	"SaTimeout":                        TestIPoIBKeys,
 	"SaRetries":                        TestIPoIBKeys,
 	"EnableQPR":                        TestIPoIBKeys,
@@ -67,7 +67,7 @@ var acting = map[string]func(*testing.T){
 	"GUIDMask":                         TestIPoIBKeys,
 }
 
-// actingOf are the files with the tests of keys that a tool's feature acts on.
+// actingOf holds the files with the tests of keys that a tool's feature uses.
 var actingOf = map[string]string{
 	"DumpMeNowDirectory":         "../tools/mlxtool/debug_test.go",
 	"DumpMeNowTotalCount":        "../tools/mlxtool/debug_test.go",
@@ -78,7 +78,8 @@ var actingOf = map[string]string{
 	"RssMonitoringEnabled":       "../tools/mlxtool/nonrss_test.go",
 }
 
-// Every key that counts as built has a test that shows that it acts, and no other has one.
+// TestKeysThatAct: every key that the catalogue calls built has a test that shows its effect, and no other key has
+// one.
 func TestKeysThatAct(t *testing.T) {
 	built := map[string]bool{}
 	for _, k := range catalogue.Keys() {
@@ -95,7 +96,7 @@ func TestKeysThatAct(t *testing.T) {
 	}
 }
 
-// request is the REQ that an adapter sends to a peer that does not answer.
+// request returns the REQ that an adapter sends to a peer that does not answer.
 func request(t *testing.T, d *Driver, adapter int) *mad.REQ {
 	t.Helper()
 	from := d.cfg.Adapters[adapter].Address
@@ -137,7 +138,7 @@ func request(t *testing.T, d *Driver, adapter int) *mad.REQ {
 	}
 	const head, length = ib.BTHLen + ib.DETHLen, 256
 	if n < head+length {
-		t.Fatalf("%d bytes", n)
+		t.Fatalf("received %d bytes, too few for a MAD", n)
 	}
 	m, err := mad.DecodeCM(packet[head : head+length])
 	if err != nil {
@@ -145,12 +146,13 @@ func request(t *testing.T, d *Driver, adapter int) *mad.REQ {
 	}
 	req, ok := m.(*mad.REQ)
 	if !ok {
-		t.Fatalf("a %T", m)
+		t.Fatalf("received a %T, want a REQ", m)
 	}
 	return req
 }
 
-// WinOF 5.50, RoCE options: the keys stand in the requests that go out.
+// TestKeysOfTheConnectionManager: the keys appear in the requests that are sent, from the adapter's next restart on
+// (WinOF 5.50, RoCE options).
 func TestKeysOfTheConnectionManager(t *testing.T) {
 	d := start(t, quiet(t))
 	defer stop(t, d)
@@ -168,7 +170,7 @@ func TestKeysOfTheConnectionManager(t *testing.T) {
 	}
 }
 
-// What the interval does is a test of package device.
+// TestUpdateGIDTimerFrequency: the key sets the interval at once. What the interval does is tested in package device.
 func TestUpdateGIDTimerFrequency(t *testing.T) {
 	d := start(t, quiet(t))
 	defer stop(t, d)

@@ -11,7 +11,8 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/config"
 )
 
-// What is wrong with the address and the files of the management port is said as of the configuration, by the field.
+// TestWrongManagementPort: errors in the address and the files of the management port name the field of the
+// configuration.
 func TestWrongManagementPort(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {

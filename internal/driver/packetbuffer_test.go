@@ -10,7 +10,8 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 )
 
-// An empty buffer is a file without packets, and ends with the driver.
+// TestPacketBufferEndsWithTheDriver: the packet buffer needs its key and a restart, an empty one is a file without
+// packets, and it ends with the driver.
 func TestPacketBufferEndsWithTheDriver(t *testing.T) {
 	cfg := twoAdapters(t)
 	cfg.Adapters[0].Generation = "mlx4"
@@ -31,7 +32,7 @@ func TestPacketBufferEndsWithTheDriver(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b, err := d.StartPacketBuffer(name, api.PacketBufferRequest{Packets: 3}); err != nil || b != (api.PacketBuffer{Running: true, Packets: 3, Bytes: 128}) {
-		t.Fatalf("%+v, %v", b, err)
+		t.Fatalf("the buffer is %+v (%v), want it running with 3 packets of 128 bytes", b, err)
 	}
 	pcap, err := NewAdmin(cfg.Socket).CollectPackets(t.Context(), name)
 	if err != nil {
@@ -42,6 +43,6 @@ func TestPacketBufferEndsWithTheDriver(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := r.ReadPacketData(); err != io.EOF {
-		t.Errorf("%v", err)
+		t.Errorf("reading an empty buffer: error %v, want the end of the file", err)
 	}
 }

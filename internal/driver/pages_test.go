@@ -26,7 +26,7 @@ func visitor(t *testing.T, trust *tls.Config) *http.Client {
 	return &http.Client{Jar: jar, Transport: &http.Transport{TLSClientConfig: trust, DisableKeepAlives: true}}
 }
 
-// visit returns the status of an answer and where redirections led.
+// visit returns the status of an answer and the path that redirections led to.
 func visit(t *testing.T, c *http.Client, address string, form url.Values) (status int, path string) {
 	t.Helper()
 	get := func() (*http.Response, error) { return c.Get(address) }
@@ -41,15 +41,15 @@ func visit(t *testing.T, c *http.Client, address string, form url.Values) (statu
 	return r.StatusCode, r.Request.URL.Path
 }
 
-// A link opens one session, at a port that is there from the first one on; closing the pages ends the sessions, voids
-// the links and closes the port until the next.
+// TestLinksToThePages: a link opens one session, on a port that is opened with the first link. Closing the pages ends
+// the sessions, invalidates the links and closes the port until the next link.
 func TestLinksToThePages(t *testing.T) {
 	cfg := twoAdapters(t)
 	cfg.SkipSelfCheck = true
 	d := start(t, cfg)
 	defer stop(t, d)
 	if at := d.Pages(); at != "" {
-		t.Fatalf("served at %s before anybody asked", at)
+		t.Fatalf("the pages are served at %s before a link was made", at)
 	}
 	admin, browser := NewAdmin(cfg.Socket), visitor(t, nil)
 	link, err := admin.Link(t.Context())
@@ -62,16 +62,16 @@ func TestLinksToThePages(t *testing.T) {
 	}
 	home := "http://" + at + web.Prefix
 	if _, path := visit(t, browser, home, nil); path != web.Prefix+"signin" {
-		t.Errorf("without a session: %s", path)
+		t.Errorf("without a session the page is %s, want the sign-in", path)
 	}
 	if status, _ := visit(t, browser, link.URL, nil); status != http.StatusOK {
-		t.Errorf("link: %d", status)
+		t.Errorf("the link has status %d, want 200", status)
 	}
 	if status, path := visit(t, browser, home, nil); status != http.StatusOK || path != web.Prefix {
-		t.Errorf("within the session: %d %s", status, path)
+		t.Errorf("within the session: status %d at %s, want 200 at the pages", status, path)
 	}
 	if status, _ := visit(t, visitor(t, nil), link.URL, nil); status != http.StatusForbidden {
-		t.Errorf("link used again: %d", status)
+		t.Errorf("a link used again: status %d, want forbidden", status)
 	}
 	unused, err := admin.Link(t.Context())
 	if err != nil {
@@ -92,14 +92,14 @@ func TestLinksToThePages(t *testing.T) {
 	}
 	again := "http://" + d.Pages()
 	if status, _ := visit(t, visitor(t, nil), again+strings.TrimPrefix(unused.URL, "http://"+at), nil); status != http.StatusForbidden {
-		t.Errorf("link from before the pages were closed: %d", status)
+		t.Errorf("a link from before the pages were closed: status %d, want forbidden", status)
 	}
 	if _, path := visit(t, browser, again+web.Prefix, nil); path != web.Prefix+"signin" {
-		t.Errorf("a session from before the pages were closed: %s", path)
+		t.Errorf("a session from before the pages were closed leads to %s, want the sign-in", path)
 	}
 }
 
-// The token opens a session over TLS, in a cookie for TLS alone; a wrong one does not.
+// TestSignInOverTLS: the token opens a session over TLS, whose cookie is sent over TLS only; a wrong token does not.
 func TestSignInOverTLS(t *testing.T) {
 	cfg := twoAdapters(t)
 	cfg.SkipSelfCheck = true
@@ -122,7 +122,7 @@ func TestSignInOverTLS(t *testing.T) {
 	for _, c := range []struct {
 		token  string
 		status int
-		path   string // of the pages then
+		path   string // of the pages after that
 	}{
 		{"", http.StatusForbidden, web.Prefix + "signin"},
 		{"wrong", http.StatusForbidden, web.Prefix + "signin"},
@@ -138,14 +138,14 @@ func TestSignInOverTLS(t *testing.T) {
 		}
 		for _, x := range r.Cookies() {
 			if !x.Secure || !x.HttpOnly || x.SameSite != http.SameSiteStrictMode {
-				t.Errorf("cookie %v", x)
+				t.Errorf("the cookie %v is not secure, HTTP only and same-site strict", x)
 			}
 		}
 		if _, path := visit(t, browser, home, nil); path != c.path {
 			t.Errorf("token %q leads to %s, want %s", c.token, path, c.path)
 		}
 	}
-	// On the loopback interface without TLS the token opens nothing.
+	// On the loopback interface without TLS the token opens no session.
 	link, err := NewAdmin(cfg.Socket).Link(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -155,6 +155,6 @@ func TestSignInOverTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	if status, _ := visit(t, visitor(t, nil), "http://"+at.Host+web.Prefix+"signin", url.Values{"token": {string(token)}}); status != http.StatusForbidden {
-		t.Errorf("token without TLS: %d", status)
+		t.Errorf("the token without TLS: status %d, want forbidden", status)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inNetwork runs fn in a network namespace of its own, set up by commands of ip(8).
+// inNetwork runs fn in a network namespace of its own that commands of ip(8) set up.
 func inNetwork(t *testing.T, commands string, fn func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -22,7 +22,7 @@ func inNetwork(t *testing.T, commands string, fn func()) {
 	var failed error
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // for good: the thread ends with the goroutine, and its network with it
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and its namespace with it
 		if failed = unix.Unshare(unix.CLONE_NEWNET); failed != nil {
 			return
 		}
@@ -40,8 +40,8 @@ func inNetwork(t *testing.T, commands string, fn func()) {
 	}
 }
 
-// WinOF-2 1.21, 5.5: a port whose link carries smaller frames than *JumboPacket asks for, and one with more addresses
-// than RoCE can have, say so and run with what there is.
+// TestPortOfAnInterface: a port whose link carries smaller frames than *JumboPacket asks for, or that has more
+// addresses than RoCE allows, reports this and runs with what there is (WinOF-2 1.21, 5.5).
 func TestPortOfAnInterface(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("link add vpi0 type veth peer name vpi1\nlink set vpi0 up\nlink set vpi1 up\n")
@@ -51,7 +51,7 @@ func TestPortOfAnInterface(t *testing.T) {
 	cfg := quiet(t)
 	cfg.Adapters = cfg.Adapters[:1]
 	cfg.Adapters[0].Address, cfg.Adapters[0].FollowInterface = netip.MustParseAddr("10.77.0.1"), true
-	cfg.UpdateGIDTimerFrequency = new(uint32) // never: that would look in the namespace of another thread
+	cfg.UpdateGIDTimerFrequency = new(uint32) // never, because that would look in the namespace of another thread
 	inNetwork(t, b.String(), func() {
 		d, err := Start(t.Context(), cfg, Options{Version: "test"})
 		if err != nil {
@@ -68,7 +68,7 @@ func TestPortOfAnInterface(t *testing.T) {
 		}
 		wantEvent(t, d, "JumboPacketReduced", "left", "packets of 9014 bytes", "carries 1514; 1514 are used")
 		if s := d.Status().Adapters[0]; s.LinkMTU != 1500 || !s.Up || len(s.GIDs) != 128 {
-			t.Errorf("link MTU %d, up %v, %d GIDs", s.LinkMTU, s.Up, len(s.GIDs))
+			t.Errorf("link MTU %d, up %v, %d GIDs; want 1500, up, 128", s.LinkMTU, s.Up, len(s.GIDs))
 		}
 		if err := d.Close(); err != nil {
 			t.Error(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
-// vpi is a configuration of ports that can be either, of a ConnectX-3, on a netlist with a node for each.
+// vpi returns a configuration of a ConnectX-3's ports of either protocol, on a netlist with a node for each.
 func vpi(t *testing.T, ports int) config.Config {
 	t.Helper()
 	cfg := twoAdapters(t)
@@ -29,15 +29,15 @@ func vpi(t *testing.T, ports int) config.Config {
 	return cfg
 }
 
-// WinOF 5.50, 4.1.1: a port senses what it is plugged into when the adapter starts and when it is restarted, and not meanwhile; IB and
-// ETH are as they say.
+// TestPortSensesItsProtocol: a port senses what it is connected to when the adapter starts or restarts, and not in
+// between; with IB or ETH it has that protocol (WinOF 5.50, 4.1.1).
 func TestPortSensesItsProtocol(t *testing.T) {
 	d := start(t, vpi(t, 1))
 	defer stop(t, d)
 	is := func(what string, infiniBand bool) {
 		t.Helper()
 		if a := d.Status().Adapters[0]; (a.InfiniBand != nil) != infiniBand || !a.Enabled {
-			t.Errorf("%s: %+v", what, a.InfiniBand)
+			t.Errorf("%s: enabled %v, InfiniBand %+v; want InfiniBand: %v", what, a.Enabled, a.InfiniBand, infiniBand)
 		}
 	}
 	cut := func(do func(*fabric.Fabric, clock.Time, fabric.Place)) {
@@ -73,14 +73,15 @@ func TestPortSensesItsProtocol(t *testing.T) {
 	}
 }
 
-// checkOf pings over the first adapter.
+// checkOf runs the self-check over the first adapter.
 func checkOf(t *testing.T, d *Driver) error {
 	t.Helper()
 	_, err := d.selfCheck(t.Context())
 	return err
 }
 
-// A protocol that the link cannot have: a ConnectX-3's port stays as it is, a later one does not start; both say so.
+// TestPortTypeThatCannotBe: if the link cannot have the protocol that is set, a ConnectX-3's port keeps the one it
+// has and a later card's does not start; both report it.
 func TestPortTypeThatCannotBe(t *testing.T) {
 	cfg := twoCables(t)
 	cfg.SkipSelfCheck = true
@@ -89,26 +90,26 @@ func TestPortTypeThatCannotBe(t *testing.T) {
 	set(t, d, "left", "PortType1", "2")
 	restart(t, d, "left")
 	if d.portOf(0) == nil {
-		t.Error("an mlx4 port is Ethernet's")
+		t.Error("an mlx4 port at an InfiniBand link changed to Ethernet")
 	}
 	wantEvent(t, d, "PortTypeNotChanged", "left", "ETH")
 	if err := d.registry.Apply(registry.Change{Kind: registry.SetValue, Key: d.running[1].Configuration(), Value: registry.DWord("LINK_TYPE_P1", 2)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.RestartAdapter("right"); err == nil {
-		t.Error("an mlx5 port restarts")
+		t.Error("an mlx5 port restarted with a protocol that its link cannot have")
 	}
 	wantEvent(t, d, "UnsupportedPortType", "right", "ETH")
 	stop(t, d)
 	d = start(t, cfg)
 	defer stop(t, d)
 	if a := d.Status().Adapters; !a[0].Enabled || a[1].Enabled {
-		t.Error("an mlx5 port starts")
+		t.Error("want the mlx4 port enabled and the mlx5 port not")
 	}
 }
 
-// WinOF 5.50, 4.1.1.2: port 1 Ethernet without RoCE and port 2 InfiniBand is no configuration. Set so, RoCE is switched on; sensed
-// so, the port does not start.
+// TestIllegalPorts: port 1 Ethernet without RoCE and port 2 InfiniBand is not allowed (WinOF 5.50, 4.1.1.2). If it is
+// set, RoCE is switched on; if it results from sensing, the port does not start.
 func TestIllegalPorts(t *testing.T) {
 	for _, sensed := range []bool{false, true} {
 		cfg := vpi(t, 2)
@@ -134,7 +135,8 @@ func TestIllegalPorts(t *testing.T) {
 	}
 }
 
-// Each port of a device takes its own key up at its own restart, and the other's connections and state stay as they are.
+// TestPortsOfADeviceRestartAlone: each port of a device takes up its own key at its own restart; the connections and
+// the state of the other stay.
 func TestPortsOfADeviceRestartAlone(t *testing.T) {
 	cfg := vpi(t, 2)
 	cfg.Adapters[0].Device, cfg.Adapters[1].Device = "HCA", "HCA"
@@ -152,10 +154,10 @@ func TestPortsOfADeviceRestartAlone(t *testing.T) {
 	restart(t, d, "right")
 	a := d.Status().Adapters
 	if a[1].InfiniBand != nil || a[1].Pending {
-		t.Errorf("the second port is %+v", a[1].InfiniBand)
+		t.Errorf("the second port is still InfiniBand, or pending: %+v", a[1].InfiniBand)
 	}
 	if !a[0].Up || a[0].InfiniBand == nil || a[0].InfiniBand.LID != before.InfiniBand.LID {
-		t.Errorf("the first port is %+v", a[0].InfiniBand)
+		t.Errorf("the first port did not stay as it was: %+v", a[0].InfiniBand)
 	}
 	for _, e := range raised(t, d) {
 		if strings.HasPrefix(e, "LinkDown") && strings.Contains(e, "left") || strings.HasPrefix(e, "AdapterStopped") && strings.Contains(e, "left") {

@@ -21,7 +21,7 @@ import (
 
 const roceKey = `HKLM\SYSTEM\CurrentControlSet\Services\mlx5\Parameters\Roce`
 
-// quiet is a configuration with two adapters that checks nothing at start.
+// quiet returns a configuration with two adapters that checks nothing at the start.
 func quiet(t *testing.T) config.Config {
 	cfg := twoAdapters(t)
 	cfg.SkipSelfCheck = true
@@ -42,7 +42,7 @@ func restart(t *testing.T, d *Driver, adapter string) {
 	}
 }
 
-// raised are the symbols of the events with their texts.
+// raised returns the symbols and texts of the logged events.
 func raised(t *testing.T, d *Driver) []string {
 	t.Helper()
 	p, err := d.events.Query(events.Query{})
@@ -75,11 +75,11 @@ func TestKeysSurviveARestartOfTheDriver(t *testing.T) {
 	d = start(t, cfg)
 	defer stop(t, d)
 	if s := d.Status(); s.Adapters[0].UDPPort != 1021 || s.Adapters[1].UDPPort != 1021 {
-		t.Errorf("ports %d and %d; the key is the driver's", s.Adapters[0].UDPPort, s.Adapters[1].UDPPort)
+		t.Errorf("the UDP ports are %d and %d, want 1021 for both: the key is the driver's", s.Adapters[0].UDPPort, s.Adapters[1].UDPPort)
 	}
 }
 
-// A key that is taken up at restart is pending until then.
+// TestPendingUntilRestart: a key that takes effect at a restart is pending until then.
 func TestPendingUntilRestart(t *testing.T) {
 	d := start(t, quiet(t))
 	defer stop(t, d)
@@ -112,11 +112,12 @@ func TestPendingUntilRestart(t *testing.T) {
 	}
 	restart(t, d, "left")
 	if s := d.Status().Adapters[0]; s.ActiveMTU != 4096 {
-		t.Errorf("deleted: MTU %d", s.ActiveMTU)
+		t.Errorf("with the key deleted the MTU is %d, want 4096", s.ActiveMTU)
 	}
 }
 
-// WinOF-2 1.21, RoCE: a mode that the adapter cannot have falls back to the best that it can, with an event.
+// TestRoCEMode: a mode that the adapter cannot have is replaced by the best that it can have, with an event (WinOF-2
+// 1.21, RoCE).
 func TestRoCEMode(t *testing.T) {
 	d := start(t, quiet(t))
 	defer stop(t, d)
@@ -134,7 +135,7 @@ func TestRoCEMode(t *testing.T) {
 	}
 	h := attach(t, d)
 	if _, err := newCheckSide(h, left.Addresses[0], 4096, verbs.LocalWrite); err == nil {
-		t.Error("an adapter without RoCE gives out queue pairs")
+		t.Error("an adapter without RoCE made a queue pair")
 	}
 	set(t, d, "left", "roce_mode", "2")
 	restart(t, d, "left")
@@ -146,7 +147,7 @@ func TestRoCEMode(t *testing.T) {
 	}
 }
 
-// attach attaches a program.
+// attach attaches a program to the driver.
 func attach(t *testing.T, d *Driver) *verbs.Host {
 	t.Helper()
 	if d.NoAttach() != "" {
@@ -162,7 +163,7 @@ func attach(t *testing.T, d *Driver) *verbs.Host {
 	return h
 }
 
-// LogNumQp 10 is 1024 queue pairs.
+// TestLogNumQp: LogNumQp 10 allows 1024 queue pairs.
 func TestLogNumQp(t *testing.T) {
 	d := start(t, quiet(t))
 	defer stop(t, d)
@@ -178,7 +179,7 @@ func TestLogNumQp(t *testing.T) {
 	}
 }
 
-// A stored value that is not allowed: the default counts, and an event says so.
+// TestStoredValueThatIsNotAllowed: for a stored value that is not allowed the default is used, and an event says so.
 func TestStoredValueThatIsNotAllowed(t *testing.T) {
 	cfg := quiet(t)
 	d := start(t, cfg)
@@ -189,7 +190,7 @@ func TestStoredValueThatIsNotAllowed(t *testing.T) {
 	bad := registry.Change{Kind: registry.SetValue, Key: p, Value: registry.DWord("roce_udp_dport", 70000)}
 	var refused *catalogue.ValueError
 	if _, err := d.ChangeRegistry([]registry.Change{bad}, false); !errors.As(err, &refused) || !strings.Contains(err.Error(), "allowed: 1 to 65535") {
-		t.Errorf("checked: %v", err)
+		t.Errorf("a checked change: error %v, want one with the allowed values", err)
 	}
 	if _, ok := d.registry.Get(p, "roce_udp_dport"); ok {
 		t.Error("a refused value was stored")
@@ -201,12 +202,13 @@ func TestStoredValueThatIsNotAllowed(t *testing.T) {
 	d = start(t, cfg)
 	defer stop(t, d)
 	if s := d.Status().Adapters[0]; s.UDPPort != 4791 || !s.Up {
-		t.Errorf("port %d, up %v", s.UDPPort, s.Up)
+		t.Errorf("UDP port %d, up %v; want 4791 and up", s.UDPPort, s.Up)
 	}
 	wantEvent(t, d, "RegistryValueIgnored", "roce_udp_dport", "70000", "4791")
 }
 
-// A frame that the link cannot carry: the largest that it can, and an event.
+// TestFrameThatTheLinkCannotCarry: a frame size beyond what the link can carry is replaced by the largest it can,
+// with an event.
 func TestFrameThatTheLinkCannotCarry(t *testing.T) {
 	d := start(t, quiet(t))
 	defer stop(t, d)
@@ -219,13 +221,13 @@ func TestFrameThatTheLinkCannotCarry(t *testing.T) {
 	err := d.enable(0, k)
 	d.changes.Unlock()
 	if err == nil {
-		t.Error("a frame of a megabyte was taken")
+		t.Error("a frame of a megabyte was accepted")
 	}
 	restart(t, d, "left")
 }
 
-// A restart that cannot start leaves the adapter as it was, and its event is that of its generation: WinOF 5.50,
-// 6.7 has one for it.
+// TestRestartThatFails: a restart that fails leaves the adapter as it was and logs the event of its generation (WinOF
+// 5.50, 6.7 has one).
 func TestRestartThatFails(t *testing.T) {
 	for generation, says := range map[string]string{"mlx5": "could not be started", "mlx4": "could not be initialized"} {
 		cfg := quiet(t)
@@ -237,7 +239,7 @@ func TestRestartThatFails(t *testing.T) {
 			t.Error("an adapter took the port of another")
 		}
 		if s := d.Status().Adapters[0]; !s.Up || s.UDPPort != 4791 || !s.Pending {
-			t.Errorf("up %v, port %d, pending %v", s.Up, s.UDPPort, s.Pending)
+			t.Errorf("up %v, UDP port %d, pending %v; want up, 4791, pending", s.Up, s.UDPPort, s.Pending)
 		}
 		wantEvent(t, d, "AdapterStartFailed", "left", says, "in use")
 		stop(t, d)
@@ -250,16 +252,16 @@ func TestGeneration(t *testing.T) {
 	d := start(t, cfg)
 	defer stop(t, d)
 	if s := d.Status(); s.Adapters[0].Generation != "mlx4" || s.Adapters[1].Generation != "mlx5" {
-		t.Errorf("%s, %s", s.Adapters[0].Generation, s.Adapters[1].Generation)
+		t.Errorf("the generations are %s and %s, want mlx4 and mlx5", s.Adapters[0].Generation, s.Adapters[1].Generation)
 	}
 	set(t, d, "left", "roce_mode", "5") // which mlx5 does not have
 	five := "5"
 	if _, err := d.Set("right", "roce_mode", &five); err == nil {
-		t.Error("an mlx5 adapter takes mlx4's mode")
+		t.Error("an mlx5 adapter accepted a mode of mlx4")
 	}
 	p, _ := registry.ParsePath(strings.Replace(roceKey, "mlx5", "mlx4_bus", 1))
 	if v, ok := d.registry.Get(p, "roce_mode"); !ok || v.Show() != "0x5" {
-		t.Errorf("stored %v %v", v.Show(), ok)
+		t.Errorf("stored %v (%v), want 0x5", v.Show(), ok)
 	}
 }
 
@@ -276,14 +278,14 @@ func TestCorruptRegistryIsSetAside(t *testing.T) {
 	defer stop(t, d)
 	wantEvent(t, d, "RegistrySetAside", registry.FileName)
 	if b, err := os.ReadFile(file + ".corrupt-1"); err != nil || !strings.HasPrefix(string(b), "rubbish") {
-		t.Errorf("what was there is gone: %v", err)
+		t.Errorf("the corrupt file was not kept: %v", err)
 	}
 	if s := d.Status(); !s.Adapters[0].Up || s.Volatile != "" {
-		t.Errorf("up %v, volatile %q", s.Adapters[0].Up, s.Volatile)
+		t.Errorf("up %v, volatile %q; want up and nothing", s.Adapters[0].Up, s.Volatile)
 	}
 }
 
-// A registry that is open elsewhere is another's.
+// TestRegistryThatIsOpenElsewhere: a driver does not start with a registry that another process has open.
 func TestRegistryThatIsOpenElsewhere(t *testing.T) {
 	cfg := quiet(t)
 	if err := os.MkdirAll(cfg.State, 0o700); err != nil {

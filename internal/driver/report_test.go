@@ -17,7 +17,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc"
 )
 
-// logged are the events of a state directory's log, as "symbol adapter".
+// logged returns the events of a state directory's log as "symbol adapter".
 func logged(t *testing.T, state string) []string {
 	t.Helper()
 	l := events.Open(events.Config{Directory: filepath.Join(state, "events")})
@@ -33,7 +33,7 @@ func logged(t *testing.T, state string) []string {
 	return out
 }
 
-// inOrder says whether want stands in got, in this order, with others in between.
+// inOrder reports whether got contains want in this order, with others in between.
 func inOrder(got, want []string) bool {
 	for _, g := range got {
 		if len(want) > 0 && g == want[0] {
@@ -75,11 +75,12 @@ func TestACrashIsLogged(t *testing.T) {
 	}
 	stop(t, start(t, cfg))
 	if got := logged(t, cfg.State); !inOrder(got, []string{"DriverStopped", "DriverRecovered", "DriverStarted"}) {
-		t.Errorf("%q", got)
+		t.Errorf("the log has %q, want stopped, recovered and started", got)
 	}
 }
 
-// A program that goes without a word is told apart from one that detaches.
+// TestDeathsOfProgramsAreLogged: a program that ends without detaching is logged as disconnected, one that detaches
+// is not.
 func TestDeathsOfProgramsAreLogged(t *testing.T) {
 	cfg := twoAdapters(t)
 	cfg.SkipSelfCheck = true
@@ -100,11 +101,12 @@ func TestDeathsOfProgramsAreLogged(t *testing.T) {
 	stop(t, d)
 	got := logged(t, cfg.State)
 	if slices.Contains(got, "ProgramDied") || !slices.Contains(got, "ProgramDisconnected") {
-		t.Errorf("%q", got)
+		t.Errorf("the log has %q, want a disconnected program and no dead one", got)
 	}
 }
 
-// What the event log and the counters show comes through the management interface, and a restart clears counters.
+// TestCountersAndEventsAreServed: the management interface serves the event log and the counters, and a restart
+// clears counters.
 func TestCountersAndEventsAreServed(t *testing.T) {
 	cfg := twoAdapters(t)
 	d := start(t, cfg)
@@ -121,26 +123,26 @@ func TestCountersAndEventsAreServed(t *testing.T) {
 		return *s.Instances[0].Values[0].Raw
 	}
 	if sent() == 0 {
-		t.Error("the self-check does not count")
+		t.Error("the self-check's packets are not counted")
 	}
 	if err := d.RestartAdapter("left"); err != nil {
 		t.Fatal(err)
 	}
 	if n := sent(); n != 0 {
-		t.Errorf("%d packets after a restart", n)
+		t.Errorf("%d packets are counted after a restart, want none", n)
 	}
 	var p events.Page
 	if err := d.SetAdapter(AdapterRequest{Adapter: "left"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := admin.Get(ctx, "/events", url.Values{"source": {"softvpi"}, "severity": {"Warning"}}, &p); err != nil || len(p.Events) != 1 || p.Events[0].Symbol != "AdapterDisabled" {
-		t.Errorf("%+v, %v", p, err)
+		t.Errorf("warnings of softvpi: %+v (%v), want one of the disabled adapter", p, err)
 	}
 }
 
 func TestSystemLogThatIsNone(t *testing.T) {
 	var field *api.FieldError
 	if _, err := Start(context.Background(), twoAdapters(t), Options{SystemLog: "paper"}); !errors.As(err, &field) || field.Allowed != "journald, syslog, auto" {
-		t.Errorf("%v", err)
+		t.Errorf("an unknown system log: error %v, want one with the allowed ones", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
-// What part_man add makes of its arguments (WinOF 5.50, 5.2).
+// TestNewVirtualPort: what part_man add makes of its arguments (WinOF 5.50, 5.2).
 func TestNewVirtualPort(t *testing.T) {
 	taken := []string{"Ethernet 1", "Ethernet 2", "ethernet 3"}
 	existing := []registry.VirtualPort{{Name: "ethernet 3", IName: "ipoib_2_1"}}
@@ -30,18 +30,18 @@ func TestNewVirtualPort(t *testing.T) {
 		var field *api.FieldError
 		if c.err != "" {
 			if !errors.As(err, &field) || field.Field != c.err {
-				t.Errorf("%+v: %v", c.q, err)
+				t.Errorf("%+v: error %v, want one of field %s", c.q, err, c.err)
 			}
 			continue
 		}
 		if err != nil || got != c.want {
-			t.Errorf("%+v: %+v, %v", c.q, got, err)
+			t.Errorf("%+v: made %+v (%v), want %+v", c.q, got, err, c.want)
 		}
 	}
 	for n := range 40 {
 		v, err := newVirtualPort(api.VirtualPortRequest{Connection: "Ethernet 2"}, nil, existing)
 		if n < 31 && err != nil || n >= 31 && (err == nil || !strings.Contains(err.Error(), "at most 32 a port")) {
-			t.Fatal(n, err)
+			t.Fatalf("virtual port %d: error %v, want one from the 32nd on", n+1, err)
 		}
 		v.IName = fmt.Sprint("i", n)
 		if err == nil {

@@ -40,7 +40,7 @@ func TestEmptyConfigurationMeansTheDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c.Socket != "/run/user/7/softvpi/driver.sock" || len(c.Adapters) != len(defaultAdapters()) || c.Adapters[0].UDPPort != 4791 {
-		t.Errorf("%+v", c)
+		t.Errorf("the completed configuration is %+v", c)
 	}
 }
 
@@ -101,7 +101,7 @@ func TestAdapterOption(t *testing.T) {
 	a, err := ParseAdapter("Ethernet 7=127.9.0.1,port=1021,mtu=1024,path=wire,follow")
 	want := Adapter{Name: "Ethernet 7", Address: netip.MustParseAddr("127.9.0.1"), UDPPort: 1021, RoceMaxFrameSize: 1024, Path: "wire", FollowInterface: true}
 	if err != nil || a != want {
-		t.Errorf("got %+v, %v", a, err)
+		t.Errorf("got %+v (%v), want %+v", a, err, want)
 	}
 	for _, bad := range []string{"127.9.0.1", "a=b", "a=127.9.0.1,port=0", "a=127.9.0.1,port=x", "a=127.9.0.1,mtu=9", "a=127.9.0.1,path=air", "a=127.9.0.1,speed=1", "a="} {
 		if _, err := ParseAdapter(bad); err == nil || !strings.Contains(err.Error(), "allowed") {
@@ -122,12 +122,12 @@ func FuzzConfiguration(f *testing.F) {
 			return
 		}
 		if again, err := c.Complete(); err != nil || len(again.Adapters) != len(c.Adapters) {
-			t.Errorf("complete twice: %v", err)
+			t.Errorf("completing a configuration again: %v", err)
 		}
 	})
 }
 
-// UpdateGIDTimerFrequency is in milliseconds; absent is the default, 0 never.
+// TestGIDInterval: UpdateGIDTimerFrequency is in milliseconds; absent means the default, and 0 never.
 func TestGIDInterval(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		`{}`: 0, `{"update_gid_timer_frequency": 0}`: -1, `{"update_gid_timer_frequency": 250}`: 250 * time.Millisecond,

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// An option of --adapter counts once: of two nobody knows which was meant.
+// TestAdapterOptionsTwice: an option of --adapter may be given once, because of two it is unclear which is meant.
 func TestAdapterOptionsTwice(t *testing.T) {
 	for text, want := range map[string]string{
 		"ib0=cable,address=10.9.0.1,address=10.9.0.2": `"address=10.9.0.2", after another address; allowed: each once`,
@@ -20,7 +20,7 @@ func TestAdapterOptionsTwice(t *testing.T) {
 	}
 }
 
-// Who writes a field that there is not is shown all that there are.
+// TestUnknownFieldsAreToldTheOthers: the error for an unknown field lists all fields that exist.
 func TestUnknownFieldsAreToldTheOthers(t *testing.T) {
 	_, err := decode(strings.NewReader(`{"nothing": 1}`))
 	var look func(reflect.Type)

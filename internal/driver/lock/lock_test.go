@@ -26,7 +26,7 @@ func TestOneDriverAStateDirectory(t *testing.T) {
 	if err != nil || l.Stale {
 		t.Fatalf("after a clean stop: %+v, %v", l, err)
 	}
-	// A crash: the system lets go of the lock, the text stays.
+	// After a crash the system has released the lock, and the text is still there.
 	l.file.Close()
 	l, err = Acquire(dir)
 	if err != nil || !l.Stale {
