@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Blocks never overlap, are aligned and zeroed, and everything comes back.
+// TestArenaProperty: blocks never overlap, are aligned and zeroed, and everything that is freed can be used again.
 func TestArenaProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := NewArena(4<<20, private)

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// scribble overwrites ring memory as the fuzzer says: runs of offset, length and
-// bytes.
+// scribble overwrites ring memory with what the fuzzer gives: runs of offset, length and bytes.
 func scribble(mem, how []byte) []byte {
 	for len(how) > 4 {
 		off := int(binary.LittleEndian.Uint16(how)) % len(mem)
@@ -17,9 +16,8 @@ func scribble(mem, how []byte) []byte {
 	return how
 }
 
-// FuzzConsumers: whatever a program writes into its rings, the loop's side never
-// panics, never takes more than the ring holds, and once it found nonsense stays
-// with that.
+// FuzzConsumers: whatever a program writes into its rings, the loop's side never panics and never takes more than the
+// ring holds, and after it has found invalid contents it keeps returning the error.
 func FuzzConsumers(f *testing.F) {
 	f.Add([]byte{}, []byte{})
 	f.Add([]byte{0, 0, 3, 5, 0, 0, 0, 9}, []byte{64, 0, 3, 0xff, 0xff, 0xff, 0xff, 0})
@@ -54,7 +52,7 @@ func consume(t *testing.T, s *Send, r *Recv, c *CQ, d *Doorbells) {
 			t.Fatal("more requests than entries")
 		}
 		if len(swr.Inline) > 64 || swr.NumSGE > 4 || !swr.Op.Valid() {
-			t.Fatalf("request %+v", swr)
+			t.Fatalf("took the invalid request %+v", swr)
 		}
 	}
 	if s.taken() > 4 {
@@ -62,7 +60,7 @@ func consume(t *testing.T, s *Send, r *Recv, c *CQ, d *Doorbells) {
 	}
 	s.Release(1 + s.taken())
 	var rwr RecvWR
-	// Given back at once, so a program may refill as it is emptied; here it does not.
+	// Receives are given back at once, so that a program may refill the ring meanwhile; here it does not.
 	for i := 0; ; i++ {
 		ok, err := r.Next(&rwr)
 		if !ok || err != nil {

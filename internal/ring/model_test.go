@@ -5,20 +5,19 @@ import (
 	"testing"
 )
 
-// A small model checker: processes are programs of atomic steps on a shared
-// state; explore visits every interleaving of them under sequential consistency,
-// which is what sync/atomic gives (Go memory model).
+// A small model checker. Processes are programs of atomic steps on a shared state; explore visits every interleaving
+// of them under sequential consistency, which sync/atomic guarantees (Go memory model).
 
 const modelProcs = 3
 
 // model is the state of the shared words and of every process's variables.
 type model struct {
-	// Doorbell queue of two entries and its flags, as in Doorbells.
+	// The doorbell queue, with two entries, and its flags, as in Doorbells.
 	producer, consumer uint8
 	cell               [2]uint8 // 0 empty, else number + 1
 	scan, sleep        bool
 	token              bool // the eventfd or pipe
-	// Rings of two QPs: requests posted, requests taken.
+	// The rings of two QPs: requests posted, requests taken.
 	posted, taken [2]uint8
 	// A CQ.
 	pushed, polled     uint8
@@ -30,7 +29,7 @@ type model struct {
 	doorbellsLost      uint8
 }
 
-// step does one atomic action and says where to go on; blocked: not now.
+// step does one atomic action and returns the next step; blocked means that it cannot be done now.
 type step func(*model) (next int, blocked bool)
 
 type node struct {
@@ -42,8 +41,8 @@ const done = 1000
 
 func to(pc int) (int, bool) { return pc, false }
 
-// explore returns the number of states and the trace to the first state in which
-// no process can move although final does not hold.
+// explore returns the number of states, and the trace to the first state in which no process can move although final
+// does not hold.
 func explore(start model, procs [][]step, final func(*model) bool) (states int, trace string) {
 	type edge struct {
 		from node
@@ -85,8 +84,7 @@ func explore(start model, procs [][]step, final func(*model) bool) (states int, 
 	return len(seen), ""
 }
 
-// poster posts n requests to QP q and rings after each: Send.Post, Doorbells.Ring
-// and the wake.
+// poster posts n requests to QP q and rings the doorbell after each: Send.Post, Doorbells.Ring and the wake-up.
 func poster(p int, q uint8, n uint8) []step {
 	return []step{
 		0: func(m *model) (int, bool) { m.posted[q]++; return to(1) },            // producer index of the ring
@@ -130,8 +128,8 @@ func poster(p int, q uint8, n uint8) []step {
 	}
 }
 
-// looper is the loop: Drain, taking what the rung QPs have, Sleep, the sleep and
-// Awake. early is a broken variant that looks before it sets the flag.
+// looper is the loop: Drain, taking the requests of the rung QPs, Sleep, the sleep and Awake. early is a broken
+// variant that looks before it sets the flag.
 func looper(p int, early bool) []step {
 	take := func(m *model, q uint8) { m.taken[q] = m.posted[q] }
 	look := func(m *model) bool { return m.scan || m.cell[m.consumer%2] != 0 }
@@ -154,7 +152,7 @@ func looper(p int, early bool) []step {
 		3: func(m *model) (int, bool) { m.cell[m.consumer%2] = 0; return to(4) },
 		4: func(m *model) (int, bool) { m.consumer++; return to(5) },
 		5: func(m *model) (int, bool) { take(m, m.reg[p][1]-1); return to(2) },
-		6: func(m *model) (int, bool) { // scan all, one after the other
+		6: func(m *model) (int, bool) { // scan all QPs, one after the other
 			if m.reg[p][0] == 0 {
 				return to(8)
 			}
@@ -188,7 +186,7 @@ func looper(p int, early bool) []step {
 			}
 			return to(11)
 		},
-		11: func(m *model) (int, bool) { // sleep until the token is there
+		11: func(m *model) (int, bool) { // sleep until the token is set
 			if !m.token {
 				return 0, true
 			}
@@ -201,8 +199,8 @@ func looper(p int, early bool) []step {
 
 func allTaken(m *model) bool { return m.taken == m.posted }
 
-// No request stays behind a loop that sleeps, whatever the interleaving of two
-// posting threads and the loop, the queue overflowing included.
+// TestModelDoorbells: no request is left behind a loop that sleeps, in any interleaving of two posting threads and
+// the loop, also when the queue overflows.
 func TestModelDoorbells(t *testing.T) {
 	n, trace := explore(model{}, [][]step{poster(0, 0, 3), poster(1, 1, 2), looper(2, false)}, allTaken)
 	if trace != "" {
@@ -214,14 +212,14 @@ func TestModelDoorbells(t *testing.T) {
 	}
 }
 
-// The checker finds the lost wake of a loop that looks before it sets its flag.
+// TestModelFindsLostWake: the checker finds the lost wake-up of a loop that looks before it sets its flag.
 func TestModelFindsLostWake(t *testing.T) {
 	if _, trace := explore(model{}, [][]step{poster(0, 0, 1), {}, looper(2, true)}, allTaken); trace == "" {
-		t.Error("not found")
+		t.Error("the lost wake-up was not found")
 	}
 }
 
-// pusher is the loop completing n requests: CQ.Push, Fire and the futex wake.
+// pusher is the loop completing n requests: CQ.Push, Fire and the futex wake-up.
 func pusher(p int, n uint8) []step {
 	return []step{
 		0: func(m *model) (int, bool) { m.pushed++; return to(1) },
@@ -255,8 +253,8 @@ func pusher(p int, n uint8) []step {
 	}
 }
 
-// waiter polls, arms, polls again, and sleeps in the futex. blind is a broken
-// variant that does not poll after it armed.
+// waiter polls, arms, polls again, and sleeps in the futex. blind is a broken variant that does not poll after
+// arming.
 func waiter(p int, blind bool) []step {
 	return []step{
 		0: func(m *model) (int, bool) { m.polled = m.pushed; return to(1) },
@@ -269,7 +267,7 @@ func waiter(p int, blind bool) []step {
 			return to(4)
 		},
 		4: func(m *model) (int, bool) { m.sleepers++; return to(5) },
-		5: func(m *model) (int, bool) { // the kernel compares and puts to sleep in one
+		5: func(m *model) (int, bool) { // the kernel compares and puts to sleep in one step
 			if m.sequence != m.reg[p][0] {
 				return to(7)
 			}
@@ -289,7 +287,7 @@ func waiter(p int, blind bool) []step {
 
 func allPolled(m *model) bool { return m.polled == m.pushed }
 
-// No completion stays behind a waiter that sleeps.
+// TestModelCompletions: no completion is left behind a waiter that sleeps.
 func TestModelCompletions(t *testing.T) {
 	n, trace := explore(model{}, [][]step{pusher(0, 5), waiter(1, false), {}}, allPolled)
 	if trace != "" {
@@ -301,9 +299,9 @@ func TestModelCompletions(t *testing.T) {
 	}
 }
 
-// The checker finds the lost event of a waiter that does not poll after arming.
+// TestModelFindsLostEvent: the checker finds the lost event of a waiter that does not poll after arming.
 func TestModelFindsLostEvent(t *testing.T) {
 	if _, trace := explore(model{}, [][]step{pusher(0, 2), waiter(1, true), {}}, allPolled); trace == "" {
-		t.Error("not found")
+		t.Error("the lost event was not found")
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The driver sees how much of what it said was taken, and both see the same words.
+// TestNews: the driver sees how much of what it sent was taken, and both sides use the same words.
 func TestNews(t *testing.T) {
 	b := mem(t, DoorbellGeometry(64))
 	driver, err := OpenNews(b)
@@ -30,9 +30,9 @@ func TestNews(t *testing.T) {
 		program.Take()
 	}
 	if driver.Waiting() < 1<<31 {
-		t.Error("a program that says nonsense seems to have taken everything")
+		t.Error("a program that counts too many frames seems to have taken everything")
 	}
 	if _, err := OpenNews(b[:64]); !errors.Is(err, errLayout) {
-		t.Errorf("too little memory: %v", err)
+		t.Errorf("too little memory: error %v, want %v", err, errLayout)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A request put into the ring without a doorbell, because Quiet was in effect, is visible once Loud has returned, however the
-// two interleave. The producer unlocks a mutex between Put and Rings.
+// TestNoRequestIsLeftWithoutDoorbell: a request put into the ring without a doorbell, because Quiet was in effect, is
+// visible once Loud has returned, in any interleaving of the two. The producer unlocks a mutex between Put and Rings.
 func TestNoRequestIsLeftWithoutDoorbell(t *testing.T) {
 	const rounds = 20000
 	g := SendGeometry(4, 1, 0)
@@ -36,7 +36,7 @@ func TestNoRequestIsLeftWithoutDoorbell(t *testing.T) {
 	for r := uint32(1); r <= rounds; r++ {
 		consumer.Quiet(8)
 		round.Store(r)
-		for range r % 64 { // each looks at the same moment in some rounds
+		for range r % 64 { // so that both look at the same moment in some rounds
 			consumer.Posted()
 		}
 		consumer.Loud()
@@ -52,7 +52,7 @@ func TestNoRequestIsLeftWithoutDoorbell(t *testing.T) {
 	}
 }
 
-// await looks until w is v, and lets others go on now and then: there may be one processor.
+// await polls until w is v, and yields now and then because there may be only one processor.
 func await(w *atomic.Uint32, v uint32) {
 	for looks := 1; w.Load() != v; looks++ {
 		if looks%1024 == 0 {

@@ -15,10 +15,10 @@ func private(_ uint32, size int) ([]byte, error) {
 	return b[pad : int(pad)+size : int(pad)+size], nil
 }
 
-// taken is how many entries were taken but not given back.
+// taken returns how many entries were taken and not given back.
 func (s *Send) taken() int { return int(s.c.next - s.c.done) }
 
-// room is how many requests can be posted.
+// room returns how many receives can be posted.
 func (q *Recv) room() int {
 	q.p.seen = q.h.consumer.Load()
 	return int(max(0, int64(q.count)-int64(q.p.next-q.p.seen)))
@@ -33,7 +33,7 @@ func mem(t testing.TB, g Geometry) []byte {
 	return b
 }
 
-// sendPair opens both sides of a send ring.
+// sendPair returns both sides of a send ring and its memory.
 func sendPair(t testing.TB, g Geometry) (prod, cons *Send, b []byte) {
 	t.Helper()
 	b = mem(t, g)
@@ -69,7 +69,7 @@ func TestSendCarriesEveryField(t *testing.T) {
 	}
 }
 
-// A slot, and inline data in it, belongs to the loop until it is released.
+// TestSendSlotsAreHeldUntilReleased: a slot, with the inline data in it, belongs to the loop until it is released.
 func TestSendSlotsAreHeldUntilReleased(t *testing.T) {
 	p, c, _ := sendPair(t, SendGeometry(2, 1, 100))
 	var out SendWR
@@ -81,32 +81,32 @@ func TestSendSlotsAreHeldUntilReleased(t *testing.T) {
 	for i := range 2 {
 		ok, err := c.Next(&out)
 		if !ok || err != nil || out.ID != uint64(i) || len(out.Inline) != 1 || out.Inline[0] != byte(i) {
-			t.Fatalf("%d: %v %v %+v", i, ok, err, out)
+			t.Fatalf("request %d: taken %v, error %v, %+v", i, ok, err, out)
 		}
 		if err := p.Post(&SendWR{Op: OpSend}); !errors.Is(err, ErrFull) {
-			t.Fatalf("post into a held slot: %v", err)
+			t.Fatalf("posting into a held slot: error %v, want %v", err, ErrFull)
 		}
 	}
 	c.Release(1)
 	if p.Room() != 1 {
-		t.Errorf("room %d after one release", p.Room())
+		t.Errorf("room %d after one release, want 1", p.Room())
 	}
 	if err := p.Post(&SendWR{Op: OpSend}); err != nil {
 		t.Error(err)
 	}
-	c.Release(10) // more than taken
+	c.Release(10) // more than were taken
 	if c.taken() != 0 || p.Room() != 1 {
-		t.Errorf("taken %d, room %d", c.taken(), p.Room())
+		t.Errorf("taken %d, room %d; want 0 and 1", c.taken(), p.Room())
 	}
 }
 
 func TestPostRefusesWhatDoesNotFit(t *testing.T) {
 	p, _, _ := sendPair(t, SendGeometry(2, 1, 64))
 	if err := p.Post(&SendWR{Op: OpSend, NumSGE: 5}); !errors.Is(err, errLayout) {
-		t.Errorf("SGEs: %v", err)
+		t.Errorf("too many SGEs: error %v, want %v", err, errLayout)
 	}
 	if err := p.Post(&SendWR{Op: OpSend, Flags: Inline, Inline: make([]byte, 65)}); !errors.Is(err, errLayout) {
-		t.Errorf("inline: %v", err)
+		t.Errorf("too much inline data: error %v, want %v", err, errLayout)
 	}
 }
 
@@ -120,10 +120,10 @@ func TestRecvSlotIsFreeOnceTaken(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := p.Post(&in); !errors.Is(err, ErrFull) {
-			t.Fatalf("second post: %v", err)
+			t.Fatalf("second post: error %v, want %v", err, ErrFull)
 		}
 		if n, err := c.Pending(); n != 1 || err != nil {
-			t.Fatal(n, err)
+			t.Fatalf("%d receives pending (%v), want 1", n, err)
 		}
 		var out RecvWR
 		if ok, err := c.Next(&out); !ok || err != nil {
@@ -149,15 +149,15 @@ func TestCQCarriesEveryField(t *testing.T) {
 	}
 	var out [2]CQE
 	if n := p.Poll(out[:]); n != 1 {
-		t.Fatal(n)
+		t.Fatalf("%d completions, want 1", n)
 	}
 	if d := cmp.Diff(in, out[0]); d != "" {
 		t.Error(d)
 	}
 }
 
-// IBA 11.4.2.2: an event for any, for solicited (and failed) or for failed
-// completions; one event an arming; arming never lowers what is armed.
+// TestCQEvents: an event is raised for any completion, for solicited and failed ones, or for failed ones only, as
+// armed (IBA 11.4.2.2). Each arming raises one event, and arming again never narrows it.
 func TestCQEvents(t *testing.T) {
 	good, sol, bad := CQE{}, CQE{Flags: IsSolicited}, CQE{Status: WRFlush}
 	tests := []struct {
@@ -209,18 +209,19 @@ func TestCQOverflowIsReported(t *testing.T) {
 		}
 	}
 	if _, err := l.Push(&CQE{}); !errors.Is(err, errOverflow) {
-		t.Errorf("third of two: %v", err)
+		t.Errorf("a third completion in a ring of two: error %v, want %v", err, errOverflow)
 	}
 	if p.Flags()&FlagError == 0 {
-		t.Error("program is not told")
+		t.Error("the ring does not tell the program of the overflow")
 	}
 	p.Poll(make([]CQE, 2))
 	if _, err := l.Push(&CQE{}); !errors.Is(err, errOverflow) {
-		t.Errorf("a CQ in error takes completions again: %v", err)
+		t.Errorf("a CQ in error took a completion: error %v", err)
 	}
 }
 
-// Resize: the old ring is finished first, the arming moves along, waiters look again.
+// TestCQMove: when a CQ is resized the old ring is finished first, the arming moves to the new one, and waiters look
+// again.
 func TestCQMove(t *testing.T) {
 	old, oldP, _ := cqPair(t, 2)
 	next, nextP, _ := cqPair(t, 8)
@@ -231,17 +232,17 @@ func TestCQMove(t *testing.T) {
 	seq := oldP.Sequence()
 	oldP.Sleep()
 	if !old.Move(next) || oldP.Sequence() == seq {
-		t.Error("a waiter on the old ring sleeps on")
+		t.Error("a waiter on the old ring was not woken")
 	}
 	if ev, _ := next.Push(&CQE{ID: 2, Flags: IsSolicited}); !ev {
 		t.Error("the arming did not move")
 	}
 	var out [4]CQE
 	if n := oldP.Poll(out[:]); n != 1 || out[0].ID != 1 || oldP.Flags()&FlagMoved == 0 {
-		t.Errorf("old ring: %d %+v flags %d", n, out[0], oldP.Flags())
+		t.Errorf("old ring: %d completions, first %+v, flags %d; want request 1 and the moved flag", n, out[0], oldP.Flags())
 	}
 	if n := nextP.Poll(out[:]); n != 1 || out[0].ID != 2 {
-		t.Errorf("new ring: %d %+v", n, out[0])
+		t.Errorf("new ring: %d completions, first %+v; want request 2", n, out[0])
 	}
 }
 
@@ -250,14 +251,14 @@ func TestDoorbells(t *testing.T) {
 	b := mem(t, g)
 	p, l := must(OpenDoorbells(b, g))(t), must(OpenDoorbells(b, g))(t)
 	if p.Ring(0) {
-		t.Error("wakes a loop that does not sleep")
+		t.Error("a doorbell woke a loop that does not sleep")
 	}
 	if l.Sleep() {
-		t.Error("loop sleeps on a doorbell")
+		t.Error("the loop may sleep although a doorbell waits")
 	}
 	var out [8]uint32
 	if n, scan, err := l.Drain(out[:]); n != 1 || scan || err != nil || out[0] != 0 {
-		t.Fatal(n, scan, err, out)
+		t.Fatalf("%d doorbells (scan %v, %v): %v; want one of 0", n, scan, err, out)
 	}
 	if !l.Sleep() || !p.Ring(maxDoorbell) || p.Ring(2) {
 		t.Error("exactly the first doorbell must wake")
@@ -270,7 +271,7 @@ func TestDoorbells(t *testing.T) {
 		t.Errorf("overflow: %d scan %v %v %v", n, scan, err, out)
 	}
 	if n, scan, _ := l.Drain(out[:]); n != 0 || scan {
-		t.Errorf("after: %d %v", n, scan)
+		t.Errorf("after all were taken: %d doorbells, scan %v; want none", n, scan)
 	}
 }
 
@@ -291,7 +292,7 @@ func TestOpenRefuses(t *testing.T) {
 		{"unaligned", b[8:], Geometry{2, 64}},
 	} {
 		if _, err := OpenSend(tt.b, tt.g); !errors.Is(err, errLayout) {
-			t.Errorf("%s: %v", tt.name, err)
+			t.Errorf("%s: error %v, want %v", tt.name, err, errLayout)
 		}
 	}
 }
@@ -321,12 +322,12 @@ func TestDataPathDoesNotAllocate(t *testing.T) {
 		cp.Poll(cqe[:])
 		cp.Arm(ArmAny)
 	}); n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("%v allocations, want none", n)
 	}
 }
 
-// Resize of an SRQ: what waits goes on in the new ring in order, wherever the
-// indices stand; a ring too small or of another stride changes nothing.
+// TestRecvMove: when an SRQ is resized, waiting receives continue in the new ring in order, whatever the indices are.
+// A ring that is too small or has another stride changes nothing.
 func TestRecvMove(t *testing.T) {
 	open := func(depth, sge int) (b []byte, g Geometry, q *Recv) {
 		g = RecvGeometry(depth, sge)
@@ -340,7 +341,7 @@ func TestRecvMove(t *testing.T) {
 	b, g, loop := open(4, 1)
 	program, _ := OpenRecv(b, g)
 	wr := RecvWR{NumSGE: 1}
-	for id := range uint64(6) { // 0 and 1 are taken: the indices have gone round
+	for id := range uint64(6) { // 0 and 1 are taken: the indices have wrapped
 		wr.ID, wr.SGE[0].Addr = id, 100+id
 		if err := program.Post(&wr); err != nil {
 			t.Fatal(err)
@@ -353,11 +354,11 @@ func TestRecvMove(t *testing.T) {
 	}
 	_, _, small := open(2, 1)
 	if err := loop.Move(small); !errors.Is(err, ErrFull) {
-		t.Fatalf("to 2 entries: %v", err)
+		t.Fatalf("moving to 2 entries: error %v, want %v", err, ErrFull)
 	}
 	_, _, wide := open(8, 9)
 	if err := loop.Move(wide); !errors.Is(err, errLayout) {
-		t.Fatalf("to another stride: %v", err)
+		t.Fatalf("moving to another stride: error %v, want %v", err, errLayout)
 	}
 	nb, ng, next := open(8, 1)
 	if err := loop.Move(next); err != nil {

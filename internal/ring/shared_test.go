@@ -22,7 +22,7 @@ func newBoth(t *testing.T, entries int) (loop, program *CQ, push *Shared) {
 	return loop, program, push
 }
 
-// pushes is a completion pushed by a program.
+// pushed pushes a completion as a program does.
 func pushed(t *testing.T, s *Shared, owner uint32, id uint64, stamp uint32) {
 	t.Helper()
 	slot, ok := s.Claim(owner)
@@ -47,17 +47,17 @@ func ids(q *CQ, most int) (list []uint64) {
 func same(t *testing.T, got []uint64, want ...uint64) {
 	t.Helper()
 	if len(got) != len(want) {
-		t.Fatalf("%v, want %v", got, want)
+		t.Fatalf("completions %v, want %v", got, want)
 	}
 	for i := range want {
 		if got[i] != want[i] {
-			t.Fatalf("%v, want %v", got, want)
+			t.Fatalf("completions %v, want %v", got, want)
 		}
 	}
 }
 
-// Entries of the second ring come after those of the first up to their stamp, and
-// before those that the loop pushed later.
+// TestCompletionsOfBothRingsKeepTheirOrder: completions of the second ring come after those of the first up to their
+// stamp, and before those that the loop pushed later.
 func TestCompletionsOfBothRingsKeepTheirOrder(t *testing.T) {
 	for most := 1; most < 8; most++ {
 		loop, program, s := newBoth(t, 8)
@@ -75,12 +75,13 @@ func TestCompletionsOfBothRingsKeepTheirOrder(t *testing.T) {
 		pushed(t, s, 7, 6, loop.Produced())
 		same(t, ids(program, most), 1, 2, 3, 4, 5, 6)
 		if !program.Empty() {
-			t.Error("not empty")
+			t.Error("the CQ is not empty after all completions were taken")
 		}
 	}
 }
 
-// A completion of the first ring waits for a slot of the second that was claimed.
+// TestClaimedSlotHoldsLaterCompletionsBack: a completion of the first ring waits for a slot of the second that was
+// claimed before.
 func TestClaimedSlotHoldsLaterCompletionsBack(t *testing.T) {
 	loop, program, s := newBoth(t, 4)
 	slot, _ := s.Claim(1)
@@ -90,18 +91,18 @@ func TestClaimedSlotHoldsLaterCompletionsBack(t *testing.T) {
 	}
 	same(t, ids(program, 4))
 	if !s.Fill(slot, 1, &CQE{ID: 10}, 0) {
-		t.Error("not filled")
+		t.Error("the claimed slot could not be filled")
 	}
 	same(t, ids(program, 4), 10, 20, 30)
 }
 
-// What a program that died had claimed is passed over, and nothing else: also where
-// it died before it moved the tail on, and what it fills later does not count.
+// TestClaimsOfTheDeadAreVoid: slots claimed by a program that died are skipped, and no others, also if it died before
+// it moved the tail; what it fills later does not count.
 func TestClaimsOfTheDeadAreVoid(t *testing.T) {
 	_, program, s := newBoth(t, 4)
 	dead, _ := s.Claim(1)
 	alive, _ := s.Claim(2)
-	s.tail.Store(0) // neither came to move it
+	s.tail.Store(0) // neither has moved it yet
 	pushed(t, s, 3, 30, 0)
 	if n := s.Void(1); n != 1 {
 		t.Errorf("%d claims void, want 1", n)
@@ -118,8 +119,7 @@ func TestClaimsOfTheDeadAreVoid(t *testing.T) {
 	}
 }
 
-// A ring that is full takes nothing, and no entry of a later round is taken for one
-// of an earlier.
+// TestSharedRingFull: a full ring accepts nothing, and no entry of a later round is taken for one of an earlier.
 func TestSharedRingFull(t *testing.T) {
 	for _, entries := range []int{1, 2, 8} {
 		_, program, s := newBoth(t, entries)
@@ -137,12 +137,12 @@ func TestSharedRingFull(t *testing.T) {
 	}
 }
 
-// An event is raised for what is armed, once.
+// TestSharedRingRaises: an event is raised for completions of the armed kind, once.
 func TestSharedRingRaises(t *testing.T) {
 	_, program, s := newBoth(t, 4)
 	solicited, plain := &CQE{Flags: IsSolicited}, &CQE{}
 	if s.Raise(plain) || program.Sequence() != 0 {
-		t.Error("an event that nobody armed for")
+		t.Error("an event was raised though the CQ is not armed")
 	}
 	program.Arm(ArmSolicited)
 	if s.Raise(plain); program.Sequence() != 0 {
@@ -153,18 +153,17 @@ func TestSharedRingRaises(t *testing.T) {
 		t.Error("no event for a solicited completion, or nobody to wake")
 	}
 	if s.Raise(solicited) || program.Sequence() != 1 {
-		t.Error("a second event")
+		t.Error("a second event from one arming")
 	}
 	pushed(t, s, 1, 1, 0)
 	if !program.Raises(ArmAny) || program.Raises(ArmSolicited) {
-		t.Error("what waits in the second ring is not seen")
+		t.Error("a completion that waits in the second ring was not seen")
 	}
 }
 
-// The atomic steps of two producers, of which the first may die at any of them, of
-// the driver that voids its claims then, and of a consumer: every interleaving. The
-// second producer's three completions arrive in order, the first one's in order until it
-// dies, and nothing stays behind.
+// TestSharedRingInterleavings runs the atomic steps of two producers, of which the first may die at any step, of the
+// driver that voids its claims then, and of a consumer, in every interleaving. The second producer's three
+// completions arrive in order, those of the first in order until it dies, and nothing is left behind.
 func TestSharedRingInterleavings(t *testing.T) {
 	type producer struct {
 		pc       int
@@ -178,7 +177,7 @@ func TestSharedRingInterleavings(t *testing.T) {
 		head  uint32
 		p     [2]producer
 		dead  bool
-		void  int // next slot that the driver looks at, -1: not yet
+		void  int // next slot that the driver looks at; -1: not yet
 		got   [5]uint8
 		n     int
 	}
@@ -207,9 +206,9 @@ func TestSharedRingInterleavings(t *testing.T) {
 			switch ahead := uint32(v>>32)*count - p.t&^(count-1); {
 			case ahead == ^uint32(count-1):
 				if !full(&n, p.t) {
-					t.Fatal("a ring is taken for full that is not")
+					t.Fatal("a ring that is not full was taken for full")
 				}
-				return n, false // waits
+				return n, false // it waits
 			case v == lap(p.t):
 				p.pc = 0
 			case ahead == 0:
@@ -311,7 +310,7 @@ func TestSharedRingInterleavings(t *testing.T) {
 	t.Logf("%d states, %d ends", len(seen), ends)
 }
 
-// Random work on both rings at once, against the order in which each owner pushed.
+// TestSharedRingRandom does random work on both rings and compares with the order in which each owner pushed.
 func TestSharedRingRandom(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	loop, program, s := newBoth(t, 8)
@@ -320,7 +319,7 @@ func TestSharedRingRandom(t *testing.T) {
 	direct := false
 	for range 20000 {
 		switch r.IntN(4) {
-		case 0: // a lending, or a recall
+		case 0: // a lending or a recall
 			if direct = !direct; direct {
 				stamp = loop.Produced()
 			}
@@ -345,7 +344,7 @@ func TestSharedRingRandom(t *testing.T) {
 	}
 }
 
-// A producer foresees its next slot where it pushes alone, and where it takes turns with others.
+// TestForeseen: a producer foresees its next slot, whether it pushes alone or takes turns with others.
 func TestForeseen(t *testing.T) {
 	for producers := 1; producers <= 3; producers++ {
 		_, q, first := newBoth(t, 16)

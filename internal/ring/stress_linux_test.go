@@ -13,9 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The two-process stress: this test binary started again is the program, the
-// test is the loop. They share one memfd, with rings small enough to be full and
-// empty all the time, and sleep whenever they find nothing.
+// The two-process stress: this test binary, started again, is the program, and the test is the loop. They share one
+// memfd, with rings small enough to be full and empty all the time, and sleep whenever they find nothing.
 
 const (
 	stressVariable = "SOFTVPI_TEST_RING"
@@ -66,7 +65,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// request fills what request i of a QP looks like.
+// request fills in request i of a QP.
 func request(wr *SendWR, qp, i int) {
 	wr.Op = OpWrite
 	wr.ID = uint64(qp)<<32 | uint64(i)
@@ -104,7 +103,7 @@ func checkRequest(got *SendWR, qp, i int) error {
 	return nil
 }
 
-// stressProgram posts on its QPs from one thread each, and polls on another.
+// stressProgram posts on each QP from a thread of its own and polls on another.
 func stressProgram() error {
 	mem, err := unix.Mmap(3, 0, stressSize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
@@ -155,7 +154,7 @@ func stressPost(r stressRings, qp int, polled *atomic.Int32) error {
 	return nil
 }
 
-// stressPoll takes every completion, asleep in between.
+// stressPoll takes every completion and sleeps in between.
 func stressPoll(cq *CQ, polled *[stressQPs]atomic.Int32) error {
 	var next [stressQPs]int
 	var out [5]CQE
@@ -177,7 +176,7 @@ func stressPoll(cq *CQ, polled *[stressQPs]atomic.Int32) error {
 			continue
 		}
 		cq.Sleep()
-		for cq.Sequence() == seq { // without a time limit: a lost wake hangs the test
+		for cq.Sequence() == seq { // without a time limit: a lost wake-up hangs the test
 			unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(cq.SequenceWord())), 0, uintptr(seq), 0, 0, 0)
 		}
 		cq.Awake()
@@ -185,8 +184,8 @@ func stressPoll(cq *CQ, polled *[stressQPs]atomic.Int32) error {
 	return nil
 }
 
-// Every request arrives once, in order and whole, and so does every completion;
-// no wake is lost (the test would hang).
+// TestTwoProcesses: between two processes every request and every completion arrives once, in order and whole, and no
+// wake-up is lost (the test would hang).
 func TestTwoProcesses(t *testing.T) {
 	fd, err := unix.MemfdCreate("ring-stress", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -232,8 +231,7 @@ func TestTwoProcesses(t *testing.T) {
 	t.Logf("%d sleeps of the loop", sleeps)
 }
 
-// stressLoop is the loop's side; it ends when everything was completed, or when
-// the program's end closes the pipe.
+// stressLoop is the loop's side. It ends when everything is completed, or when the program's end closes the pipe.
 func stressLoop(r stressRings, bell *os.File) (sleeps int, err error) {
 	var next [stressQPs]int
 	var held [stressQPs]int
