@@ -7,7 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 )
 
-// The data path allocates nothing per packet, in any form.
+// TestNothingIsAllocated: the data path allocates nothing per packet, in any mode.
 func TestNothingIsAllocated(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -34,7 +34,7 @@ func TestNothingIsAllocated(t *testing.T) {
 		}
 		a.Seal(out)
 		for i := range in {
-			in[i] = datagram(&out[i], 0) // what is not in its place is solved for
+			in[i] = datagram(&out[i], 0) // an identification other than its place is solved for
 			in[i].Raw = c.raw
 		}
 		batch := make([]frame.In, len(in))
@@ -48,7 +48,7 @@ func TestNothingIsAllocated(t *testing.T) {
 				t.Error("a packet was dropped")
 			}
 		}); n != 0 {
-			t.Errorf("%s: %v allocations a batch", c.name, n)
+			t.Errorf("%s: %v allocations per batch, want none", c.name, n)
 		}
 	}
 }

@@ -30,8 +30,8 @@ func recorded(t *testing.T, f func(name string, frame []byte)) {
 	}
 }
 
-// Each frame of the recordings is taken apart down to its fields and built again from the
-// values of these; it must be the same frame, ICRC included.
+// TestRecordedFramesComeBack: each recorded frame, parsed into its fields and built again from their values, is the
+// same frame, ICRC included.
 func TestRecordedFramesComeBack(t *testing.T) {
 	recorded(t, func(name string, b []byte) {
 		e2, packet, err := eth.ParseEthernet(b)
@@ -89,7 +89,7 @@ func TestRecordedFramesComeBack(t *testing.T) {
 	})
 }
 
-// rebuild adds the packet made from the values of its fields to b.
+// rebuild appends the packet made from the values of p's fields to b.
 func rebuild(b []byte, p ib.Packet) []byte {
 	next := func(n int) []byte {
 		b = append(b, make([]byte, n)...)
@@ -125,8 +125,8 @@ func rebuild(b []byte, p ib.Packet) []byte {
 	return append(b, p.Pad...)
 }
 
-// What Linux sent opens on a link that shows the frames, and on a socket, where the
-// identification is solved for and agrees with the one in the frame.
+// TestRecordedFramesOpen: frames that Linux sent open on a link that shows whole frames, and on a socket, where the
+// identification is solved for and agrees with the frame's.
 func TestRecordedFramesOpen(t *testing.T) {
 	var numbered, inferred uint64
 	recorded(t, func(name string, b []byte) {
@@ -171,7 +171,7 @@ func TestRecordedFramesOpen(t *testing.T) {
 	t.Logf("%d packets with an identification", numbered)
 }
 
-// unnumbered is the ICRC of a datagram with identification 0.
+// unnumbered returns the ICRC of a datagram with identification 0.
 func (e *Encap) unnumbered(p frame.In) uint32 {
 	body := p.Data[:len(p.Data)-ib.ICRCLen]
 	crc, n := e.begin(&flow{p.Src, p.Dst, p.SrcPort, e.port}, len(p.Data), 0, body, nil)

@@ -33,7 +33,7 @@ func open(t testing.TB, mode Mode, caps link.Capabilities, addrs ...netip.Addr) 
 	return e
 }
 
-// packet is a send of n bytes on route.
+// packet returns a send of n bytes on a route.
 func packet(route *frame.Route, n int) frame.Out {
 	var o frame.Out
 	fill(&o, route, make([]byte, n))
@@ -47,15 +47,15 @@ func fill(o *frame.Out, route *frame.Route, payload []byte) {
 	ib.BTH(o.Head[frame.HeadRoom:]).Encode(ib.RCSendOnly, false, true, int(o.Pad), ib.PKeyDefault, 0x11, 0x22)
 }
 
-// bytesOf is the packet as the link sends it.
+// bytesOf returns the packet as the link sends it.
 func bytesOf(o *frame.Out) []byte {
 	b := bytes.Clone(o.Head[o.HeadStart:o.HeadEnd])
 	b = append(b, o.Payload...)
 	return append(b, o.Tail[:o.TailLen]...)
 }
 
-// datagram is what a UDP socket at the other end tells of the packet; segment is its place
-// in the burst that arrived.
+// datagram returns what a UDP socket at the other end reports of the packet; segment is its place in the burst on
+// arrival.
 func datagram(o *frame.Out, segment uint16) frame.In {
 	return frame.In{Data: bytesOf(o), Src: o.Route.Src, Dst: o.Route.Dst, SrcPort: o.Route.SrcPort, Segment: segment}
 }
@@ -79,7 +79,7 @@ func TestNewRefusesModes(t *testing.T) {
 	}
 }
 
-// What one side seals the other opens, over sockets and over whole frames, in every mode.
+// TestSealedPacketsOpen: what one side seals the other opens, over sockets and whole frames, in every mode.
 func TestSealedPacketsOpen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := rapid.SampledFrom([]struct {
@@ -143,7 +143,8 @@ func TestSealedPacketsOpen(t *testing.T) {
 	})
 }
 
-// A burst is of one route and one length but for its last packet, and within the link's limits.
+// TestBursts: a burst has one route and one packet length, except for its last packet, and keeps within the link's
+// limits.
 func TestBursts(t *testing.T) {
 	r1, r2 := &frame.Route{Src: v4a, Dst: v4b}, &frame.Route{Src: v4a, Dst: v4b}
 	type p struct {
@@ -184,7 +185,7 @@ func TestBursts(t *testing.T) {
 	}
 }
 
-// stager is a link's memory, which counts the packets that are copied there.
+// stager is a link's memory that counts the packets copied there.
 type stager struct{ n int }
 
 func (s *stager) Stage(_ *frame.Out, n int) []byte {
@@ -192,10 +193,10 @@ func (s *stager) Stage(_ *frame.Out, n int) []byte {
 	return make([]byte, n)
 }
 
-// What leaves alone or in twos is not staged, because the link copies it anyway.
+// TestStaged: packets that are sent alone or in pairs are not staged, because the link copies them anyway.
 func TestStaged(t *testing.T) {
 	r := &frame.Route{Src: v4a, Dst: v4b}
-	const first, middle = 4112, 4096 // a first packet of a write is longer by its RETH
+	const first, middle = 4112, 4096 // the first packet of a write is longer by its RETH
 	for _, c := range []struct {
 		name    string
 		lengths []int
@@ -228,8 +229,8 @@ func TestStaged(t *testing.T) {
 	}
 }
 
-// The kernel may join bursts on the way in, and peers number their packets: the ICRC is found
-// right with identification 0, with the place in the burst and with any other, which is counted.
+// TestIdentifications: because the kernel may join bursts on arrival and peers number their packets, an ICRC is
+// accepted for identification 0, for the place in the burst, and for any other, which is counted.
 func TestIdentifications(t *testing.T) {
 	r := &frame.Route{Src: v4a, Dst: v4b, SrcPort: 0xc000}
 	out := []frame.Out{packet(r, 64), packet(r, 64), packet(r, 64)}
@@ -251,12 +252,12 @@ func TestIdentifications(t *testing.T) {
 			in[0].IDKnown, in[0].ID = true, uint16(c.sent)+1
 		}
 		if n := e.Open(in); n != 0 || e.Counters().ICRCErrors != 1 {
-			t.Errorf("%s: taken although the identification is known to be another", c.name)
+			t.Errorf("%s: the packet was accepted although its identification is known to differ", c.name)
 		}
 	}
 }
 
-// Without SegmentIDs the link's packets all leave with identification 0.
+// TestLinksThatDoNotNumber: without SegmentIDs all packets of the link are sent with identification 0.
 func TestLinksThatDoNotNumber(t *testing.T) {
 	caps := socket
 	caps.SegmentIDs = false
@@ -264,7 +265,7 @@ func TestLinksThatDoNotNumber(t *testing.T) {
 	out := []frame.Out{packet(r, 64), packet(r, 64)}
 	open(t, RoCEv2, caps, v4a).Seal(out)
 	if out[1].Segment != 1 {
-		t.Fatalf("segment %d", out[1].Segment)
+		t.Fatalf("the second packet is segment %d, want 1", out[1].Segment)
 	}
 	in := []frame.In{datagram(&out[1], 0)}
 	in[0].IDKnown = true
@@ -273,7 +274,8 @@ func TestLinksThatDoNotNumber(t *testing.T) {
 	}
 }
 
-// A change of any bit that the ICRC covers is seen, in every mode of whole frames.
+// TestEveryCoveredBitIsChecked: a change of any bit that the ICRC covers is detected, in every mode with whole
+// frames.
 func TestEveryCoveredBitIsChecked(t *testing.T) {
 	for _, c := range []struct {
 		mode     Mode
@@ -289,7 +291,7 @@ func TestEveryCoveredBitIsChecked(t *testing.T) {
 			for bit := byte(1); bit != 0; bit <<= 1 {
 				b := bytes.Clone(good)
 				b[at] ^= bit
-				if c.dst.Is4() { // not the header's own checksum is to see it
+				if c.dst.Is4() { // so that the IP header's own checksum does not detect it
 					ip := eth.IPv4(b[eth.EthernetLen:])
 					if n := ip.HeaderLen(); n >= eth.IPv4Len && n <= len(ip) && at != eth.EthernetLen+10 && at != eth.EthernetLen+11 {
 						ip.SetChecksum()
@@ -297,21 +299,21 @@ func TestEveryCoveredBitIsChecked(t *testing.T) {
 				}
 				taken := e.Open([]frame.In{{Data: b, Raw: true}}) == 1
 				if taken != masked(c.mode, c.dst.Is4(), at-eth.EthernetLen, c.header, bit) {
-					t.Errorf("%v over %v: byte %d bit %#02x changed, taken %v", c.mode, c.dst, at, bit, taken)
+					t.Errorf("%v over %v: byte %d bit %#02x changed, packet accepted: %v", c.mode, c.dst, at, bit, taken)
 				}
 			}
 		}
 	}
 }
 
-// masked reports the bits that the ICRC leaves out: at counts from the IP header or GRH.
+// masked reports whether the ICRC leaves a bit out; at counts from the IP header or GRH.
 func masked(mode Mode, v4 bool, at, header int, bit byte) bool {
 	switch {
 	case at == header+4: // BTH: FECN, BECN and reserved bits
 		return true
 	case mode == RoCEv2 && (at == header-1 || at == header-2): // UDP checksum
 		return true
-	case v4: // ToS and TTL; the checksum is checked by itself
+	case v4: // ToS and TTL; the header checksum is checked by itself
 		return at == 1 || at == 8
 	}
 	return at == 0 && bit < 0x10 || at >= 1 && at <= 3 || at == 7
@@ -357,7 +359,7 @@ func TestOpenDrops(t *testing.T) {
 	}
 }
 
-// Good packets stay in order when bad ones between them go.
+// TestOpenKeepsOrder: good packets keep their order when bad ones between them are dropped.
 func TestOpenKeepsOrder(t *testing.T) {
 	r := &frame.Route{Src: v4a, Dst: v4b, SrcPort: 0xc000}
 	out := make([]frame.Out, 6)
@@ -387,11 +389,11 @@ func TestAddressesFollow(t *testing.T) {
 	open(t, RoCEv2, socket, v4a).Seal(out)
 	e := open(t, RoCEv2, socket, v4a)
 	if e.Open([]frame.In{datagram(&out[0], 0)}) != 0 {
-		t.Error("taken before the address was set")
+		t.Error("the packet was accepted before the address was set")
 	}
 	e.SetAddrs([]netip.Addr{v4b})
 	if e.Open([]frame.In{datagram(&out[0], 0)}) != 1 {
-		t.Error("not taken after the address was set")
+		t.Error("the packet was dropped after the address was set")
 	}
 }
 
@@ -400,11 +402,11 @@ func TestGroupsAreTaken(t *testing.T) {
 	out := []frame.Out{packet(r, 8)}
 	open(t, RoCEv2, socket, v4a).Seal(out)
 	if open(t, RoCEv2, socket, v4b).Open([]frame.In{datagram(&out[0], 0)}) != 1 {
-		t.Error("a datagram to a group is not taken")
+		t.Error("a datagram to a group was dropped")
 	}
 }
 
-// FuzzOpen: no bytes make it panic, whatever mode reads them.
+// FuzzOpen: no input makes Open panic, in any mode, and every packet is accounted for.
 func FuzzOpen(f *testing.F) {
 	for _, mode := range []Mode{RoCEv1, RoCEv2} {
 		for _, a := range []netip.Addr{v4b, v6b} {
@@ -422,7 +424,7 @@ func FuzzOpen(f *testing.F) {
 			n := e.Open(in)
 			for _, p := range in[:n] {
 				if len(p.Data) < ib.BTHLen || len(p.Data)%4 != 0 {
-					t.Fatalf("%d bytes were taken", len(p.Data))
+					t.Fatalf("a packet of %d bytes was accepted", len(p.Data))
 				}
 			}
 			c := e.Counters()
@@ -433,8 +435,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// However bursts are cut, lost in part and joined on the way, among packets that were sent
-// singly, all that comes is taken, and counted by the same rule as the first.
+// TestIdentificationsOfCutBursts: however bursts are cut, lost in part and joined on the way, among packets sent
+// singly, every packet that arrives is accepted, and counted by the same rule as the first.
 func TestIdentificationsOfCutBursts(t *testing.T) {
 	r := &frame.Route{Src: v4a, Dst: v4b, SrcPort: 0xc000}
 	from := open(t, RoCEv2, socket, v4a)
@@ -467,7 +469,7 @@ func TestIdentificationsOfCutBursts(t *testing.T) {
 	})
 }
 
-// What the receiver of a burst does that was cut into single packets on the way.
+// BenchmarkOpenCutBurst measures the receiver of a burst that was cut into single packets on the way.
 func BenchmarkOpenCutBurst(b *testing.B) {
 	r := &frame.Route{Src: v4a, Dst: v4b, SrcPort: 0xc000}
 	out := make([]frame.Out, 62)

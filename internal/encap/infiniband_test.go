@@ -20,7 +20,7 @@ var (
 	lanes = [16]uint8{0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 15}
 )
 
-// port is the encapsulation of a port with a LID, LMC 2 and a GID.
+// port returns the encapsulation of a port with a LID, LMC 2 and a GID.
 func port(t testing.TB, lid ib.LID, gid ib.GID) *Encap {
 	t.Helper()
 	e := open(t, InfiniBand, cable, gid.Addr())
@@ -28,7 +28,7 @@ func port(t testing.TB, lid ib.LID, gid ib.GID) *Encap {
 	return e
 }
 
-// path is the route from LID 4 to LID 8.
+// path returns the route from LID 4 to LID 8.
 func path(global bool) *frame.Route {
 	r := &frame.Route{Src: frame.LIDAddr(4), Dst: frame.LIDAddr(8), IB: frame.InfiniBand{DLID: 8, SL: 1, Global: global}}
 	if global {
@@ -54,9 +54,9 @@ func unhex(t testing.TB, s string) []byte {
 	return b
 }
 
-// Local and global packets, field by field from IBA 7.7 (LRH), 8.3 (GRH) and 9.2 (BTH). The length counts words
-// from the LRH to the ICRC; the ICRC masks the lane of the LRH, with a GRH the whole LRH (7.8.1), and was
-// computed bit by bit here, by none of the code under test.
+// TestPacketsOfInfiniBand: local and global packets have the fields of IBA 7.7 (LRH), 8.3 (GRH) and 9.2 (BTH). The
+// length counts words from the LRH to the ICRC. The ICRC masks the lane of the LRH, and with a GRH the whole LRH
+// (7.8.1); here it is computed bit by bit by none of the code under test.
 func TestPacketsOfInfiniBand(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -83,8 +83,8 @@ func TestPacketsOfInfiniBand(t *testing.T) {
 	}
 }
 
-// invariant is the ICRC of a packet by IBA 7.8.1: what a switch or router may change counts as ones, then CRC-32
-// bit by bit.
+// invariant returns a packet's ICRC by IBA 7.8.1: what a switch or router may change counts as ones, then CRC-32 bit
+// by bit.
 func invariant(packet []byte) uint32 {
 	b := bytes.Clone(packet)
 	b[0] |= 0xf0
@@ -111,7 +111,7 @@ func invariant(packet []byte) uint32 {
 // specPacket is the local packet of IBA 7.8.4 "Sample Packets" up to its ICRC.
 const specPacket = "7012375c000e17d2 0a2024870087b1b3000dec2a 01710a1c015d400238f27a050000000e bb884d85fd5cfba4728bc0690ed40000 9625b75a"
 
-// The specification's packet, an RC write from LID 0x17d2 to 0x375c, opens.
+// TestTheSpecificationsPacketOpens: the specification's packet, an RC write from LID 0x17d2 to 0x375c, opens.
 func TestTheSpecificationsPacketOpens(t *testing.T) {
 	b := unhex(t, specPacket)
 	e := open(t, InfiniBand, cable)
@@ -123,11 +123,11 @@ func TestTheSpecificationsPacketOpens(t *testing.T) {
 	p := in[0]
 	if p.Src != frame.LIDAddr(ib.LRH(b).SLID()) || p.Dst != frame.LIDAddr(ib.LRH(b).DLID()) || p.SLID != ib.LRH(b).SLID() || p.GRH != nil || p.Raw ||
 		!bytes.Equal(p.Data, b[8:len(b)-4]) {
-		t.Errorf("opened as %+v", p)
+		t.Errorf("the packet opened as %+v", p)
 	}
 }
 
-// A packet says where it comes from, by which of the port's LIDs, with which SL and GRH.
+// TestWhatAPacketSays: an opened packet has its source, the LID of the port it came to, the SL and the GRH.
 func TestWhatAPacketSays(t *testing.T) {
 	r := path(true)
 	r.IB.DLID, r.IB.PathBits, r.TrafficClass, r.FlowLabel = 10, 1, 5, 6
@@ -138,17 +138,17 @@ func TestWhatAPacketSays(t *testing.T) {
 	p := in[0]
 	if p.SLID != 5 || p.Src != frame.LIDAddr(5) || p.Dst != frame.LIDAddr(10) || p.PathBits != 2 || p.SL != 1 || p.TrafficClass != 5 || p.FlowLabel != 6 ||
 		p.GRH == nil || ib.GRH(p.GRH[:]).SGID() != gidA {
-		t.Errorf("%+v", p)
+		t.Errorf("the packet opened as %+v", p)
 	}
 	r = path(true)
 	r.IB.DLID, r.IB.DGID = 0xc005, mgid
 	in = []frame.In{{Data: sealed(t, r, nil), Raw: true}}
 	if e := port(t, 8, gidB); e.Open(in) != 1 || in[0].Dst != mgid.Addr() {
-		t.Errorf("a group's packet: %+v, %+v", in[0], e.Counters())
+		t.Errorf("a group's packet opened as %+v, counters %+v", in[0], e.Counters())
 	}
 }
 
-// Everything outside of the BTH is checked.
+// TestPacketsThatArePortsDoNotTake: a packet with an error anywhere outside its BTH is dropped and counted.
 func TestPacketsThatArePortsDoNotTake(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -189,8 +189,8 @@ func TestPacketsThatArePortsDoNotTake(t *testing.T) {
 	}
 }
 
-// What switches and routers change does not touch the ICRC: the lane; with a GRH the whole LRH that names the
-// next hop, traffic class, flow label and hop limit.
+// TestWhatHopsChangePasses: what switches and routers change does not affect the ICRC: the lane and, with a GRH, the
+// whole LRH, which names the next hop, the traffic class, flow label and hop limit.
 func TestWhatHopsChangePasses(t *testing.T) {
 	local, global := sealed(t, path(false), []byte("data")), sealed(t, path(true), []byte("data"))
 	local[0], global[0] = 0xe0, 0x70
@@ -204,15 +204,15 @@ func TestWhatHopsChangePasses(t *testing.T) {
 	}
 }
 
-// A port without a LID takes nothing but groups' packets, which no switch sends it.
+// TestAPortWithoutALID: a port without a LID takes nothing but packets to groups, which no switch sends it.
 func TestAPortWithoutALID(t *testing.T) {
 	e := open(t, InfiniBand, cable, gidB.Addr())
 	if n := e.Open([]frame.In{{Data: sealed(t, path(false), nil), Raw: true}}); n != 0 || e.Counters().NotForUs != 1 {
-		t.Errorf("%d opened, %+v", n, e.Counters())
+		t.Errorf("%d packets opened, counters %+v; want none, and one for others", n, e.Counters())
 	}
 }
 
-// What one port seals the other opens.
+// TestSealedInfiniBandOpens: what one port seals the other opens.
 func TestSealedInfiniBandOpens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := open2(InfiniBand, gidA)
@@ -255,7 +255,7 @@ func open2(mode Mode, gid ib.GID) *Encap {
 	return e
 }
 
-// FuzzOpenInfiniBand: no bytes make it panic, and every packet is accounted for.
+// FuzzOpenInfiniBand: no input makes Open panic, and every packet is accounted for.
 func FuzzOpenInfiniBand(f *testing.F) {
 	f.Add(sealed(f, path(false), []byte("local")))
 	f.Add(sealed(f, path(true), []byte("global")))
@@ -268,12 +268,12 @@ func FuzzOpenInfiniBand(f *testing.F) {
 			t.Fatalf("%d taken, %+v", n, c)
 		}
 		if n == 1 && (len(in[0].Data) < ib.BTHLen || len(in[0].Data)%4 != 0 || in[0].SLID == 0) {
-			t.Fatalf("taken: %+v", in[0])
+			t.Fatalf("accepted the packet %+v", in[0])
 		}
 	})
 }
 
-// The data path of InfiniBand allocates nothing per packet.
+// TestInfiniBandAllocatesNothing: the data path of InfiniBand allocates nothing per packet.
 func TestInfiniBandAllocatesNothing(t *testing.T) {
 	for _, global := range []bool{false, true} {
 		a, b, r := port(t, 4, gidA), port(t, 8, gidB), path(global)
@@ -289,7 +289,7 @@ func TestInfiniBandAllocatesNothing(t *testing.T) {
 				t.Error("a packet was dropped")
 			}
 		}); n != 0 {
-			t.Errorf("global %v: %v allocations a batch", global, n)
+			t.Errorf("global %v: %v allocations per batch, want none", global, n)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Packets that are next are taken, and refused, as they are without being next, and their payloads come to their places, one behind the other;
-// others stay as they are, and nothing beside the places is written to.
+// TestOpenNext: packets that are next are accepted or refused as they are without being next, and their payloads are
+// copied to their places one behind the other. Other packets stay as they are, and nothing else is written to.
 func TestOpenNext(t *testing.T) {
 	for _, v := range []struct {
 		name  string
@@ -31,7 +31,7 @@ func TestOpenNext(t *testing.T) {
 					p := middleOf(t, from, v.route, size, first.Add(uint32(i)))
 					a, b = append(a, p), append(b, p)
 					b[i].Data = bytes.Clone(p.Data)
-					a[i].Payload = payloadBefore // of a packet that was at this place of the batch
+					a[i].Payload = payloadBefore // left by a packet that was at this place of the batch
 				}
 				places := rapid.IntRange(1, 14).Draw(t, "places")
 				memory := bytes.Repeat([]byte{0x55}, (places+1)*size)
@@ -68,7 +68,7 @@ func TestOpenNext(t *testing.T) {
 	}
 }
 
-// middleOf is a packet in the middle of a write, most likely as it should be.
+// middleOf returns a packet in the middle of a write, most likely a correct one.
 func middleOf(t *rapid.T, from *Encap, route *frame.Route, size int, psn ib.PSN) frame.In {
 	payload := bytes.Repeat(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "payload"), size/16)
 	op, qpn, ask, cut := ib.RCWriteMiddle, ib.QPN(0x2a), rapid.Bool().Draw(t, "asks"), 0

@@ -19,12 +19,12 @@ var socketForms = map[string]udp.Config{
 	"portable": {Portable: true},
 }
 
-// lengths makes bursts of several, a shorter last packet, and single ones.
+// lengths makes bursts of several packets, a shorter last one, and single ones.
 var lengths = []int{1024, 1024, 1024, 1024, 17, 0, 4, 4, 4, 256, 3}
 
-// Between two real sockets every packet opens, and none for having its identification
-// inferred: both sides foresee the same headers and the burst's places survive the kernel.
-// That the headers really are those is what TestICRCIsRightOnTheWire sees.
+// TestPacketsOpenBetweenSockets: between two real sockets every packet opens, and none needs its identification
+// inferred: both sides foresee the same headers, and the places in the burst survive the kernel.
+// TestICRCIsRightOnTheWire shows that the headers really are those.
 func TestPacketsOpenBetweenSockets(t *testing.T) {
 	random := netip.AddrFrom4([4]byte{127, byte(1 + rand.IntN(250)), byte(rand.IntN(256)), byte(4 + rand.IntN(250))})
 	for _, addr := range []netip.Addr{random, netip.IPv6Loopback()} {

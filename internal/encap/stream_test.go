@@ -14,8 +14,8 @@ type kind struct {
 	head, rest []byte
 }
 
-// What is remembered of streams changes no ICRC: of packets of few flows, lengths and BTHs, so
-// that streams come back and push each other out, each has the ICRC that it has alone.
+// TestStreamsHaveTheICRCOfTheirPacketsAlone: what is remembered of streams changes no ICRC. Packets of few flows,
+// lengths and BTHs make streams return and replace each other, and each must have the ICRC that it has alone.
 func TestStreamsHaveTheICRCOfTheirPacketsAlone(t *testing.T) {
 	flows := []flow{
 		{v4a, v4b, 0xc000, 4791}, {v4b, v4a, 0xc000, 4791}, {v4a, v4b, 0xc001, 4791}, {v4a, v4b, 0xc000, 1021},

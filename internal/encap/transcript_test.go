@@ -17,11 +17,11 @@ import (
 
 var modes = map[string]Mode{"v1": RoCEv1, "v1.25": RoCEv125, "v2": RoCEv2}
 
-// The frames of every mode, header by header, and what becomes of them on arrival. The
-// commands are
+// TestTranscripts shows the frames of every mode, header by header, and what becomes of them on arrival. The commands
+// are
 //
-//	seal mode= src= dst= [vlan= class= label= hops= port= op= payload=]
-//	open mode= to= followed by a frame in hexadecimal
+// seal mode= src= dst= [vlan= class= label= hops= port= op= payload=]
+// open mode= to= followed by a frame in hexadecimal
 func TestTranscripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
@@ -77,7 +77,7 @@ func mac(t *testing.T, s string) [6]byte {
 	return [6]byte(m)
 }
 
-// dissect writes a frame with one line for each header.
+// dissect returns a frame as text with one line for each header.
 func dissect(t *testing.T, b []byte) string {
 	t.Helper()
 	var s strings.Builder

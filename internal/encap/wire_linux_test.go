@@ -14,9 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The ICRC is right on the wire too, with the identifications that are in the frames: those
-// of a burst are its places, when the kernel cuts it. A veth pair in a namespace of its
-// own shows what leaves.
+// TestICRCIsRightOnTheWire: the ICRC is right on the wire too, with the identifications in the frames: those of a
+// burst are the places when the kernel cuts it. A veth pair in a namespace of its own shows the frames.
 func TestICRCIsRightOnTheWire(t *testing.T) {
 	namespace.Own(t)
 	v4, v6 := netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("2001:db8::2")
@@ -88,8 +87,8 @@ func TestICRCIsRightOnTheWire(t *testing.T) {
 	}
 }
 
-// wire makes a veth pair with addrs at one end and returns a packet socket at the other,
-// behind which the neighbours seem to be.
+// wire makes a veth pair with addrs at one end and returns a packet socket at the other, where the neighbours seem to
+// be.
 func wire(t *testing.T, addrs []string, neighbours []netip.Addr) (tap int) {
 	t.Helper()
 	must := func(err error) {
@@ -106,7 +105,7 @@ func wire(t *testing.T, addrs []string, neighbours []netip.Addr) (tap int) {
 	must(err)
 	far, err := netlink.LinkByName("far")
 	must(err)
-	must(netlink.LinkSetGSOMaxSegs(near, 1)) // the kernel cuts bursts before they leave
+	must(netlink.LinkSetGSOMaxSegs(near, 1)) // so that the kernel cuts bursts before they leave
 	must(netlink.LinkSetUp(near))
 	must(netlink.LinkSetUp(far))
 	for _, a := range addrs {
