@@ -46,7 +46,7 @@ func (g *ground) outside(path string) (socket string, stop func()) {
 	return path, stop
 }
 
-// far is an adapter's link, as of another process.
+// far returns an adapter's link as in another process, and the channel of its news.
 func far(t testing.TB, socket, node string, vcrc bool) (*cable.Link, chan struct{}) {
 	t.Helper()
 	return farAt(t, cable.Config{Hello: cable.Hello{Node: node, VCRC: vcrc, Program: "test"}, Socket: socket})
@@ -81,12 +81,12 @@ func readable(t testing.TB, l *cable.Link) {
 			return
 		}
 		if err != unix.EINTR {
-			t.Fatal("nothing comes", err)
+			t.Fatalf("the link's descriptor does not become readable: %v", err)
 		}
 	}
 }
 
-// farPair is two adapters of other processes, on a fabric with a subnet manager.
+// farPair returns two adapters as in other processes, on a fabric with a subnet manager.
 func farPair(t testing.TB, vcrc bool) (g *ground, a, b *cable.Link) {
 	g = newGround(t, 3, Options{})
 	g.manage(2)
@@ -98,20 +98,20 @@ func farPair(t testing.TB, vcrc bool) (g *ground, a, b *cable.Link) {
 	return g, a, b
 }
 
-// Across processes too the port is as the subnet manager set it and frames arrive as they were, in their order, while each
-// side is waited for: no ring, no queue overflows.
+// TestFramesCrossProcesses: across processes too the port is as the subnet manager set it, and frames arrive
+// unchanged and in order. Each side waits for the other: no ring and no queue overflows.
 func TestFramesCrossProcesses(t *testing.T) {
 	for _, vcrc := range []bool{false, true} {
 		_, a, b := farPair(t, vcrc)
 		if pa, pb := a.Port(), b.Port(); pa.LID == 0 || pa.LID == pb.LID || pa.Fabric == nil || pa.Fabric != pb.Fabric || pa.Speed != mad.SpeedEDR ||
 			pa.PKeys[0] != ib.PKeyDefault || pa.GUIDs[0] == 0 || pa.NodeGUID == 0 {
-			t.Errorf("%+v\n%+v", pa, pb)
+			t.Errorf("the ports are\n%+v\n%+v", pa, pb)
 		}
 		crosses(t, a, b, 5000)
 	}
 }
 
-// crosses sends frames from one link to the other, which must all come, as they were and in their order.
+// crosses sends frames from one link to the other and checks that all arrive unchanged and in order.
 func crosses(t testing.TB, a, b *cable.Link, count uint64) {
 	t.Helper()
 	from, to := a.Port().LID, b.Port().LID
@@ -139,35 +139,36 @@ func crosses(t testing.TB, a, b *cable.Link, count uint64) {
 		if n == 0 {
 			waitFor(t, b)
 			if time.Now().After(late) {
-				t.Fatalf("%d of %d have come: %+v, %+v", want, count, a.Stats(), b.Stats())
+				t.Fatalf("%d of %d frames have arrived: %+v, %+v", want, count, a.Stats(), b.Stats())
 			}
 		}
 		for i := range in[:n] {
 			d := in[i].Data[ib.LRHLen+ib.BTHLen:]
 			if got := binary.BigEndian.Uint64(d); got != want || len(d) != 12+4*int(want%1000) {
-				t.Fatalf("%d in place of %d, %d bytes", got, want, len(d))
+				t.Fatalf("frame %d arrived in place of %d, with %d bytes", got, want, len(d))
 			}
 			want++
 		}
 	}
 }
 
-// waitFor waits for the link's descriptor, or a moment where it has none.
+// waitFor waits a moment for the link's descriptor.
 func waitFor(t testing.TB, l *cable.Link) {
 	t.Helper()
 	p := []unix.PollFd{{Fd: int32(l.Descriptors()[0]), Events: unix.POLLIN}}
 	_, _ = unix.Poll(p, 1)
 }
 
-// Without a fabric the port is down; when the fabric comes, and comes again after its end, the link is plugged in by itself.
+// TestFabricComesAndGoes: without a fabric the port is down. When the fabric starts, and starts again, the link
+// connects by itself.
 func TestFabricComesAndGoes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cables")
 	a, news := far(t, path, "", false)
 	if s := a.Port().State; s != mad.PortDown {
-		t.Error(s)
+		t.Errorf("without a fabric the port is in state %v, want down", s)
 	}
 	if n, err := a.Send([]frame.Out{packet(1, 2, 5, nil, 0)}); n != 1 || err != nil {
-		t.Error(n, err)
+		t.Errorf("sending without a fabric: took %d, %v; want 1 and no error", n, err)
 	}
 	for range 2 {
 		g := newGround(t, 2, Options{})
@@ -179,7 +180,7 @@ func TestFabricComesAndGoes(t *testing.T) {
 	}
 }
 
-// An adapter that goes without a word leaves a port that is down, and the place is free again.
+// TestFarAdapterLeaves: if an adapter's process ends without notice, its port goes down and the place is free again.
 func TestFarAdapterLeaves(t *testing.T) {
 	g, a, _ := farPair(t, false)
 	a.Close()
@@ -191,16 +192,16 @@ func TestFarAdapterLeaves(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal(state)
+			t.Fatalf("the port of an adapter that has left is in state %v, want down", state)
 		}
 		time.Sleep(time.Millisecond)
 	}
 	if _, err := a.Receive(make([]frame.In, 1)); !errors.Is(err, net.ErrClosed) {
-		t.Error(err)
+		t.Errorf("receiving on a closed link: %v, want %v", err, net.ErrClosed)
 	}
 }
 
-// A link is pulled out and plugged in again by its adapter.
+// TestFarUnplugged: an adapter can pull its link out and plug it in again.
 func TestFarUnplugged(t *testing.T) {
 	g := newGround(t, 2, Options{})
 	g.manage(1)
@@ -216,7 +217,7 @@ func TestFarUnplugged(t *testing.T) {
 	until(t, news, up(a))
 }
 
-// hostile is a bare connection that has been let in.
+// hostile returns a bare connection that has been admitted, its memory and its bell.
 func hostile(t *testing.T, socket, node string) (conn *net.UnixConn, mem []byte, bell int) {
 	t.Helper()
 	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Net: "unixpacket", Name: socket})
@@ -235,24 +236,25 @@ func hostile(t *testing.T, socket, node string) (conn *net.UnixConn, mem []byte,
 	}
 	m, err := unix.ParseSocketControlMessage(oob[:n])
 	if err != nil || len(m) != 1 {
-		t.Fatal(m, err)
+		t.Fatalf("the answer has %d parts (%v), want 1", len(m), err)
 	}
 	fds, err := unix.ParseUnixRights(&m[0])
 	if err != nil || len(fds) != 2 {
-		t.Fatal(fds, err)
+		t.Fatalf("the answer has descriptors %v (%v), want 2", fds, err)
 	}
 	if mem, err = unix.Mmap(fds[0], 0, cable.MemoryLen, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Munmap(mem); unix.Close(fds[1]) })
 	if err := unix.Ftruncate(fds[0], 4096); err == nil {
-		t.Error("the memory can be taken away under the fabric")
+		t.Error("the adapter could shrink the memory that the fabric uses")
 	}
 	unix.Close(fds[0])
 	return conn, mem, fds[1]
 }
 
-// Whatever an adapter writes where it can, the others go on, and it is cut off where it breaks the rules.
+// TestHostileAdapter: whatever an adapter writes where it can, the others continue, and it is disconnected if it
+// breaks the rules.
 func TestHostileAdapter(t *testing.T) {
 	g := newGround(t, 4, Options{})
 	g.manage(3)
@@ -264,12 +266,12 @@ func TestHostileAdapter(t *testing.T) {
 	works := func(what string) {
 		t.Helper()
 		if n, err := a.Send([]frame.Out{packet(a.Port().LID, b.Port().LID, 5, make([]byte, 8), 1)}); n != 1 || err != nil {
-			t.Fatal(what, n, err)
+			t.Fatalf("%s: sending took %d frames (%v), want 1", what, n, err)
 		}
 		for in := make([]frame.In, 1); ; readable(t, b) {
 			if n, err := b.Receive(in); n == 1 || err != nil {
 				if err != nil {
-					t.Fatal(what, err)
+					t.Fatalf("%s: %v", what, err)
 				}
 				return
 			}
@@ -281,7 +283,7 @@ func TestHostileAdapter(t *testing.T) {
 		for m := make([]byte, cable.MaxMessage); ; {
 			if n, err := c.Read(m); err != nil || n == 0 {
 				if errors.Is(err, os.ErrDeadlineExceeded) {
-					t.Errorf("%s: it goes on", what)
+					t.Errorf("%s: the adapter was not disconnected", what)
 				}
 				return
 			}
@@ -310,7 +312,7 @@ func TestHostileAdapter(t *testing.T) {
 	ended("a message of no kind", c)
 	works("a message of no kind")
 	waitFree(t, g.Rack, "node00002")
-	c, mem, bell := hostile(t, socket, "node00002") // frames that are none: they are lost, nothing else
+	c, mem, bell := hostile(t, socket, "node00002") // invalid frames: they are lost, and nothing else
 	p := cable.NewProducer(mem, true, false)
 	for i := range 200 {
 		p.Put(bytes.Repeat([]byte{byte(i)}, i*21), nil, nil)
@@ -321,7 +323,7 @@ func TestHostileAdapter(t *testing.T) {
 	_ = c
 }
 
-// waitFree waits until a node's port can be had again.
+// waitFree waits until a node's port can be taken again.
 func waitFree(t *testing.T, r *Rack, node string) {
 	t.Helper()
 	at, err := r.Find(node, 0)
@@ -341,7 +343,8 @@ func waitFree(t *testing.T, r *Rack, node string) {
 	}
 }
 
-// BenchmarkCable is a batch of frames between two adapters whose frames lie in shared memory, with the fabric's pump between them.
+// BenchmarkCable carries a batch of frames between two adapters through shared memory, with the fabric's pump in
+// between.
 func BenchmarkCable(b *testing.B) {
 	for _, vcrc := range []bool{false, true} {
 		for _, size := range []int{64, 1024, 4096} {

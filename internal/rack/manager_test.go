@@ -24,8 +24,8 @@ func (a *asker) Take(_ clock.Time, at fabric.Place, p *fabric.Packet) bool {
 	return true
 }
 
-// A short question that CarryOn brings to a manager inside is answered when it returns, so long as the manager's own
-// goroutine is not at work; every question is answered at last, whoever brings it.
+// TestManagerAnswersOnTheWay: a short request that CarryOn brings to a manager is answered when it returns, unless
+// the manager's own goroutine is at work. Every request is answered in the end, whoever brings it.
 func TestManagerAnswersOnTheWay(t *testing.T) {
 	g, a, b, news := pair(t, Options{})
 	until(t, news[1], active(b))
@@ -37,12 +37,12 @@ func TestManagerAnswersOnTheWay(t *testing.T) {
 	}
 	ask := func(method uint8, carry func(fabric.Place, *fabric.Packet) fabric.Result) {
 		m := mad.NewSA(method, mad.AttrNodeRecord, 0, 7)
-		m.ComponentMask = 1 // the LID
+		m.ComponentMask = 1 // selects the LID
 		m.Data[0], m.Data[1] = byte(b.Port().LID>>8), byte(b.Port().LID)
 		p := fabric.Packet{DLID: a.Port().LID, SQP: 1, DQP: ib.QPN(1)}
 		m.Append(p.MAD[:0])
 		if r := carry(who.at, &p); r != fabric.Delivered {
-			t.Fatalf("the question was %v", r)
+			t.Fatalf("the request was %v, want delivered", r)
 		}
 	}
 	const each = 50
@@ -54,16 +54,16 @@ func TestManagerAnswersOnTheWay(t *testing.T) {
 		ask(mad.MethodGetTable, g.CarryOn)
 		for end := time.Now().Add(patience); count() < 3*(i+1); time.Sleep(100 * time.Microsecond) {
 			if time.Now().After(end) {
-				t.Fatalf("%d questions, %d answers", 3*(i+1), count())
+				t.Fatalf("%d requests, %d answers", 3*(i+1), count())
 			}
 		}
 	}
 	if at == 0 {
-		t.Error("no question was answered on the way")
+		t.Error("no request was answered before CarryOn returned")
 	}
 	for i := range who.got {
 		if s := be16(who.got[i].MAD[4:]); s != 0 {
-			t.Fatalf("status %#x", s)
+			t.Fatalf("an answer has status %#x, want 0", s)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// patience is how long the tests wait for what must come.
+// patience is how long the tests wait for something that must come.
 const patience = 30 * time.Second
 
 // ground is a star of adapters in a rack.
@@ -39,7 +39,7 @@ func newGround(t testing.TB, hosts int, o Options) *ground {
 	return g
 }
 
-// plug plugs an adapter in at a host; news gets a value when there is news.
+// plug plugs an adapter in at a host; news gets a value when there is news for it.
 func (g *ground) plug(host int) (p *Port, news chan struct{}) {
 	g.Helper()
 	news = make(chan struct{}, 1)
@@ -68,21 +68,21 @@ func (g *ground) manage(host int) {
 	})
 }
 
-// until waits for news until it is so.
+// until waits, at each piece of news, until so reports true.
 func until(t testing.TB, news chan struct{}, so func() bool) {
 	t.Helper()
 	for late := time.After(patience); !so(); {
 		select {
 		case <-news:
 		case <-late:
-			t.Fatal("it has not come to be")
+			t.Fatal("the state that was waited for has not come")
 		}
 	}
 }
 
 func active(p *Port) func() bool { return func() bool { return p.Port().State == mad.PortActive } }
 
-// pair is two adapters whose ports a subnet manager has brought up.
+// pair returns two adapters whose ports a subnet manager has brought up.
 func pair(t testing.TB, o Options) (g *ground, a, b *Port, news [2]chan struct{}) {
 	g = newGround(t, 2, o)
 	a, news[0] = g.plug(0)
@@ -93,7 +93,7 @@ func pair(t testing.TB, o Options) (g *ground, a, b *Port, news [2]chan struct{}
 	return g, a, b, news
 }
 
-// packet makes a frame of a payload with a number in it.
+// packet returns a frame of a payload with a number in it.
 func packet(from, to ib.LID, qp ib.QPN, payload []byte, number uint64) frame.Out {
 	var o frame.Out
 	o.Reset(nil)
@@ -120,19 +120,19 @@ func send(t testing.TB, p *Port, frames ...frame.Out) {
 			t.Fatal(err)
 		}
 		if frames = frames[n:]; n == 0 && time.Now().After(late) {
-			t.Fatal("the port takes nothing")
+			t.Fatal("the port takes no frames")
 		}
 	}
 }
 
-// The port is as the subnet manager set it, and a frame sent arrives as it was, but for its lane.
+// TestFrameArrives: the port is as the subnet manager set it, and a frame arrives as it was sent but for its lane.
 func TestFrameArrives(t *testing.T) {
 	for _, timing := range []bool{false, true} {
 		_, a, b, news := pair(t, Options{Timing: timing})
 		pa, pb := a.Port(), b.Port()
 		if pa.LID == 0 || pa.LID == pb.LID || pa.SMLID != pa.LID || pb.SMLID != pa.LID || pa.PKeys[0] != ib.PKeyDefault ||
 			pa.Speed != mad.SpeedEDR || pa.Width != mad.Width4x || pa.MTU != ib.MTU4096 || pa.Prefix != 0xfe80<<48 || pa.GUIDs[0] == 0 {
-			t.Errorf("%+v\n%+v", pa, pb)
+			t.Errorf("the ports are\n%+v\n%+v", pa, pb)
 		}
 		o := packet(pa.LID, pb.LID, 5, bytes.Repeat([]byte{7}, 1000), 9)
 		send(t, a, o)
@@ -147,26 +147,26 @@ func TestFrameArrives(t *testing.T) {
 		})
 		want := append(append(bytes.Clone(o.Head[o.HeadStart:o.HeadEnd]), o.Payload...), o.Tail[:4]...)
 		if n != 1 || !in[0].Raw || !bytes.Equal(in[0].Data, want) {
-			t.Errorf("%d frames, % x", n, in[0].Data[:24])
+			t.Errorf("%d frames arrived, the first % x", n, in[0].Data[:24])
 		}
 		if s := b.Stats(); s.ReceivedPackets != 1 || s.ReceivedBytes != uint64(len(want)) || a.Stats().SentPackets != 1 {
-			t.Errorf("%+v", s)
+			t.Errorf("the receiver counts %+v, want one packet", s)
 		}
 	}
 }
 
-// What is sent to the port's own LID arrives there.
+// TestLoopback: a packet sent to the port's own LID arrives there.
 func TestLoopback(t *testing.T) {
 	_, a, _, _ := pair(t, Options{})
 	own := a.Port().LID
 	send(t, a, packet(own, own, 5, make([]byte, 8), 1))
 	var in [4]frame.In
 	if n, err := a.Receive(in[:]); n != 1 || err != nil {
-		t.Errorf("%d frames, %v", n, err)
+		t.Errorf("%d frames arrived (%v), want 1", n, err)
 	}
 }
 
-// A receiver that does not receive stops its sender, and nothing is lost.
+// TestBackPressure: a receiver that does not receive stops its sender, and nothing is lost.
 func TestBackPressure(t *testing.T) {
 	_, a, b, _ := pair(t, Options{})
 	from, to := a.Port().LID, b.Port().LID
@@ -180,28 +180,28 @@ func TestBackPressure(t *testing.T) {
 			break
 		}
 		if sent++; sent > 10_000 {
-			t.Fatal("there is no end")
+			t.Fatal("the sender is never stopped")
 		}
 	}
 	in := make([]frame.In, 64)
 	for want := uint64(0); want < sent; {
 		n, err := b.Receive(in)
 		if n == 0 || err != nil {
-			t.Fatalf("%d of %d: %v", want, sent, err)
+			t.Fatalf("%d of %d frames arrived (%v)", want, sent, err)
 		}
 		for i := range in[:n] {
 			if got := binary.BigEndian.Uint64(in[i].Data[ib.LRHLen+ib.BTHLen:]); got != want {
-				t.Fatalf("%d in place of %d", got, want)
+				t.Fatalf("frame %d arrived in place of %d", got, want)
 			}
 			want++
 		}
 	}
 	if n, _ := a.Send([]frame.Out{packet(from, to, 5, make([]byte, 8), 0)}); n != 1 {
-		t.Error("there is no room again")
+		t.Error("after all was received there is still no room")
 	}
 }
 
-// An adapter that could not send is told when there is room, once, and not as long as there is none.
+// TestRoomIsTold: an adapter that could not send is notified once when there is room, and not before.
 func TestRoomIsTold(t *testing.T) {
 	_, a, b, news := pair(t, Options{})
 	o := packet(a.Port().LID, b.Port().LID, 5, make([]byte, 4096), 0)
@@ -225,51 +225,52 @@ func TestRoomIsTold(t *testing.T) {
 		told()
 		for range 5 {
 			if n, err := a.Receive(in); n != 0 || err != nil {
-				t.Fatal(n, err)
+				t.Fatalf("received %d (%v), want nothing", n, err)
 			}
 			if n, err := a.Send([]frame.Out{o}); n != 0 || err != nil {
-				t.Fatal(n, err)
+				t.Fatalf("sent %d (%v), though there is no room", n, err)
 			}
 			if told() {
-				t.Fatal("told of room where there is none")
+				t.Fatal("the sender was notified of room where there is none")
 			}
 		}
 		for !told() {
 			if n, err := b.Receive(in); n == 0 || err != nil {
-				t.Fatal("everything has come, and nothing was told", err)
+				t.Fatalf("all frames were received (%v) and the sender was not notified", err)
 			}
 		}
 		if n, err := a.Send([]frame.Out{o}); n != 1 || err != nil {
-			t.Fatal(n, err)
+			t.Fatalf("sent %d (%v) after the notification, want 1", n, err)
 		}
 	}
 }
 
-// A port without its adapter is down, the other end of its link too; with another adapter it comes up again.
+// TestAdapterLeaves: a port without its adapter is down, as is the other end of its link; with another adapter it
+// comes up again.
 func TestAdapterLeaves(t *testing.T) {
 	g, a, b, news := pair(t, Options{})
 	at := fabric.Place{Node: 1, Port: 1}
 	if _, err := g.Plug(at, nil); !errors.Is(err, errTaken) {
-		t.Errorf("plugged in twice: %v", err)
+		t.Errorf("plugging in twice: error %v, want %v", err, errTaken)
 	}
 	b.Close()
 	var in [1]frame.In
 	if _, err := b.Receive(in[:]); !errors.Is(err, net.ErrClosed) {
-		t.Error(err)
+		t.Errorf("receiving on a closed port: %v, want %v", err, net.ErrClosed)
 	}
 	if b.Port().State != mad.PortDown {
-		t.Error(b.Port().State)
+		t.Errorf("the closed port is in state %v, want down", b.Port().State)
 	}
 	state := func(at fabric.Place) (s mad.PortState) {
 		g.Do(func(_ clock.Time, f *fabric.Fabric) { s = f.PortInfo(at).PortState })
 		return s
 	}
 	if state(at) != mad.PortDown || state(fabric.Place{Node: 2, Port: 2}) != mad.PortDown {
-		t.Error("the link is up")
+		t.Error("the link of a closed port is still up")
 	}
 	before := a.Changes()
 	if b, news[1] = g.plug(1); state(at) == mad.PortDown {
-		t.Error("the link is down")
+		t.Error("the link is still down after another adapter was plugged in")
 	}
 	until(t, news[1], active(b))
 	if a.Changes() != before {
@@ -277,7 +278,8 @@ func TestAdapterLeaves(t *testing.T) {
 	}
 }
 
-// A packet that an adapter refuses for its keys is told to the subnet manager by traps 257 and 258.
+// TestViolations: a packet that an adapter refuses for its P_Key or Q_Key is reported to the subnet manager by trap
+// 257 or 258.
 func TestViolations(t *testing.T) {
 	g, a, _, _ := pair(t, Options{})
 	traps := make(chan uint16, 16)
@@ -294,7 +296,7 @@ func TestViolations(t *testing.T) {
 			select {
 			case got = <-traps:
 			case <-time.After(patience):
-				t.Fatalf("no trap %d", want)
+				t.Fatalf("trap %d was not sent", want)
 			}
 		}
 	}
@@ -308,7 +310,7 @@ func (f takerFunc) Take(_ clock.Time, _ fabric.Place, p *fabric.Packet) bool {
 	return false
 }
 
-// BenchmarkPort is a batch of frames between two adapters in one process.
+// BenchmarkPort carries a batch of frames between two adapters in one process.
 func BenchmarkPort(b *testing.B) {
 	for _, size := range []int{64, 1024, 4096} {
 		b.Run(sizeName(size), func(b *testing.B) {
@@ -341,7 +343,7 @@ func sizeName(n int) string {
 	return map[int]string{1024: "1K", 4096: "4K"}[n]
 }
 
-// A subnet manager can be at a switch, where no adapter that leaves takes it away.
+// TestManagerInSwitch: a subnet manager can run at a switch, where no adapter that leaves takes it away.
 func TestManagerInSwitch(t *testing.T) {
 	g := newGround(t, 2, Options{})
 	at := fabric.Place{Node: 2, Port: 0}
@@ -356,35 +358,35 @@ func TestManagerInSwitch(t *testing.T) {
 	}
 }
 
-// A port that is unplugged is down and stays its adapter's; plugged in again it comes up.
+// TestUnplugged: a port that is unplugged is down and still belongs to its adapter; plugged in again it comes up.
 func TestUnplugged(t *testing.T) {
 	g, a, b, news := pair(t, Options{})
 	b.SetPlugged(false)
 	if s := b.Port().State; s != mad.PortDown {
-		t.Error(s)
+		t.Errorf("the unplugged port is in state %v, want down", s)
 	}
 	if _, err := g.Plug(fabric.Place{Node: 1, Port: 1}, nil); !errors.Is(err, errTaken) {
-		t.Error(err)
+		t.Errorf("taking the unplugged port: error %v, want %v", err, errTaken)
 	}
 	var in [1]frame.In
 	if n, err := b.Receive(in[:]); n != 0 || err != nil {
-		t.Error(n, err)
+		t.Errorf("received %d (%v) while unplugged, want nothing", n, err)
 	}
 	send(t, a, packet(a.Port().LID, b.Port().LID, 5, make([]byte, 8), 1))
 	b.SetPlugged(true)
 	until(t, news[1], active(b))
 	if n, err := b.Receive(in[:]); n != 0 || err != nil {
-		t.Error("what was sent meanwhile comes", n, err)
+		t.Errorf("received %d (%v) of what was sent while unplugged, want nothing", n, err)
 	}
 }
 
-// A cable that is pulled out and put back in under traffic loses frames, and nothing else: what arrives is in order, and in the end
-// everything arrives again.
+// TestUnlinkUnderTraffic: a cable pulled out and put back under traffic loses frames and nothing else: what arrives
+// is in order, and in the end everything arrives again.
 func TestUnlinkUnderTraffic(t *testing.T) {
 	g, a, b, news := pair(t, Options{})
 	from, to := a.Port().LID, b.Port().LID
 	in := make([]frame.In, 64)
-	next := uint64(0) // the least number that may come
+	next := uint64(0) // the lowest number that may arrive
 	receive := func() (got uint64) {
 		t.Helper()
 		n, err := b.Receive(in)
@@ -394,7 +396,7 @@ func TestUnlinkUnderTraffic(t *testing.T) {
 		for i := range in[:n] {
 			number := binary.BigEndian.Uint64(in[i].Data[ib.LRHLen+ib.BTHLen:])
 			if number < next {
-				t.Fatalf("%d after %d", number, next)
+				t.Fatalf("frame %d arrived, want %d or later", number, next)
 			}
 			next = number + 1
 		}
@@ -419,7 +421,7 @@ func TestUnlinkUnderTraffic(t *testing.T) {
 		g.Do(func(now clock.Time, f *fabric.Fabric) { f.Unlink(now, fabric.Place{Node: 1, Port: 1}) })
 		flood(100)
 		if b.Port().State != mad.PortDown {
-			t.Error(b.Port().State)
+			t.Errorf("the port without its cable is in state %v, want down", b.Port().State)
 		}
 		g.Do(func(now clock.Time, f *fabric.Fabric) { f.Relink(now, fabric.Place{Node: 1, Port: 1}) })
 		until(t, news[1], active(b))
@@ -431,6 +433,6 @@ func TestUnlinkUnderTraffic(t *testing.T) {
 	for receive() > 0 {
 	}
 	if next != before+100 {
-		t.Errorf("the last that came is %d of %d", next, before+100)
+		t.Errorf("the last frame that arrived is %d of %d", next, before+100)
 	}
 }

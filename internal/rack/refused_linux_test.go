@@ -13,8 +13,8 @@ import (
 	"github.com/softvpi/softvpi/internal/link/cable"
 )
 
-// A fabric that is missing is told of once, however often it is looked for, one that refuses once for its reason, and one that lets the adapter
-// in each time.
+// TestCableTells: a missing fabric is reported once, however often it is looked for; one that refuses once for its
+// reason; and one that admits the adapter each time.
 func TestCableTells(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cables")
 	told := make(chan error, 100)
@@ -23,10 +23,10 @@ func TestCableTells(t *testing.T) {
 		select {
 		case err := <-told:
 			if !is(err) {
-				t.Fatalf("told %v, want %s", err, what)
+				t.Fatalf("reported %v, want %s", err, what)
 			}
 		case <-time.After(patience):
-			t.Fatalf("%s: nothing is told", what)
+			t.Fatalf("%s: nothing was reported", what)
 		}
 	}
 	missing := func(err error) bool { return errors.Is(err, fs.ErrNotExist) }
@@ -56,7 +56,7 @@ func TestCableTells(t *testing.T) {
 	next("that it is plugged in", plugged) // and nothing in between
 }
 
-// What the fabric does not let in is refused with the reason, at once.
+// TestRefused: an adapter that the fabric does not admit is refused at once, with the reason.
 func TestRefused(t *testing.T) {
 	g := newGround(t, 2, Options{})
 	socket, _ := g.outside("")
@@ -67,14 +67,14 @@ func TestRefused(t *testing.T) {
 		_, err := cable.Open(cable.Config{Hello: cable.Hello{Node: node}, Socket: socket})
 		var refused *cable.RefusedError
 		if !errors.As(err, &refused) || !strings.Contains(err.Error(), why) {
-			t.Errorf("%s: %v", node, err)
+			t.Errorf("%s: error %v, want a refusal with %q", node, err, why)
 		}
 	}
-	far(t, socket, "", false) // the one that is left
+	far(t, socket, "", false) // the only one left
 	if _, err := cable.Open(cable.Config{Socket: socket}); err == nil || !strings.Contains(err.Error(), "all channel adapters") {
-		t.Error(err)
+		t.Errorf("without a free adapter: error %v, want one that says so", err)
 	}
 	if _, err := Listen(socket, 0o600); err == nil {
-		t.Error("two fabrics at one socket")
+		t.Error("a second fabric listens at the same socket")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/paths"
 )
 
-// Where somebody else may write no fabric takes cables, and no adapter is plugged in.
+// TestCablesWhereOthersWrite: in a directory where other users may write no fabric listens and no adapter connects.
 func TestCablesWhereOthersWrite(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	t.Setenv("TMPDIR", t.TempDir())
@@ -24,16 +24,16 @@ func TestCablesWhereOthersWrite(t *testing.T) {
 	}
 	const want = "is not a directory of this user alone"
 	if l, err := Listen(path, 0o600); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("listening: %v, %v", l, err)
+		t.Errorf("listening: %v, error %v; want a refusal", l, err)
 	}
 	told := make(chan error, 100)
 	farAt(t, cable.Config{Hello: cable.Hello{Node: "node00000", Program: "test"}, Socket: path, Tell: func(err error) { told <- err }})
 	select {
 	case err := <-told:
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("plugging in: %v", err)
+			t.Errorf("plugging in: error %v, want a refusal", err)
 		}
 	case <-time.After(patience):
-		t.Error("plugging in: nothing is told")
+		t.Error("plugging in: nothing was reported")
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// overUDP serves a ground over UDP, and returns where.
+// overUDP serves a ground over UDP and returns its address.
 func (g *ground) overUDP(at netip.AddrPort, key []byte) (where netip.AddrPort, stop func()) {
 	g.Helper()
 	u, err := g.ListenUDP(at, key)
@@ -52,7 +52,8 @@ func udpConfig(at netip.AddrPort, node string) cable.Config {
 	return cable.Config{Hello: cable.Hello{Node: node, Program: "test"}, UDP: cable.Scheme + at.String()}
 }
 
-// Over UDP too the port is as the subnet manager set it, and where the network loses nothing frames all arrive as they were, in their order.
+// TestFramesCrossUDP: over UDP too the port is as the subnet manager set it, and if the network loses nothing all
+// frames arrive unchanged and in order.
 func TestFramesCrossUDP(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -80,9 +81,9 @@ func TestFramesCrossUDP(t *testing.T) {
 			a, b := links[0], links[1]
 			if pa, pb := a.Port(), b.Port(); pa.LID == 0 || pa.LID == pb.LID || pa.Fabric == nil || pa.Fabric != pb.Fabric || pa.Speed != mad.SpeedEDR ||
 				pa.PKeys[0] != ib.PKeyDefault || pa.GUIDs[0] == 0 || pa.NodeGUID == 0 {
-				t.Errorf("%+v\n%+v", pa, pb)
+				t.Errorf("the ports are\n%+v\n%+v", pa, pb)
 			}
-			if c.portable { // its queue is short: it loses what a kernel keeps
+			if c.portable { // its queue is short: it loses what a kernel would keep
 				someCross(t, a, b, 2000)
 				return
 			}
@@ -92,7 +93,8 @@ func TestFramesCrossUDP(t *testing.T) {
 	}
 }
 
-// someCross sends frames, of which some may be lost: what comes is in order, and in the end there is something.
+// someCross sends frames some of which may be lost, checks that those that arrive are in order, and returns their
+// number.
 func someCross(t testing.TB, a, b *cable.Link, count uint64) (came uint64) {
 	t.Helper()
 	from, to := a.Port().LID, b.Port().LID
@@ -106,7 +108,7 @@ func someCross(t testing.TB, a, b *cable.Link, count uint64) (came uint64) {
 		for i := range in[:n] {
 			number := binary.BigEndian.Uint64(in[i].Data[ib.LRHLen+ib.BTHLen:])
 			if number < next || len(in[i].Data) != ib.LRHLen+ib.BTHLen+12+4*int(number%1000) {
-				t.Fatalf("%d after %d, %d bytes", number, next, len(in[i].Data))
+				t.Fatalf("frame %d arrived, want %d or later; %d bytes", number, next, len(in[i].Data))
 			}
 			next = number + 1
 			came++
@@ -123,16 +125,16 @@ func someCross(t testing.TB, a, b *cable.Link, count uint64) (came uint64) {
 			receive()
 		}
 		if time.Now().After(late) {
-			t.Fatalf("%d of %d are sent, %d have come", i, count, came)
+			t.Fatalf("%d of %d frames were sent, %d have arrived", i, count, came)
 		}
 	}
-	for i := count; next < count; i++ { // the last one arrives, once it has been sent often enough
+	for i := count; next < count; i++ { // the last one arrives after it was sent often enough
 		_, _ = a.Send([]frame.Out{packet(from, to, 5, make([]byte, 8+4*int(i%1000)), i)})
 		time.Sleep(time.Millisecond)
 		_, _ = a.Receive(make([]frame.In, 1))
 		receive()
 		if time.Now().After(late) {
-			t.Fatalf("%d of %d have come, and no more", came, count)
+			t.Fatalf("%d of %d frames arrived, and then no more", came, count)
 		}
 	}
 	return came
@@ -142,7 +144,7 @@ func someCross(t testing.TB, a, b *cable.Link, count uint64) (came uint64) {
 type relay struct {
 	conn   *net.UDPConn
 	fabric netip.AddrPort
-	worse  atomic.Uint32 // of 1000 datagrams so many are lost, twice there, late or changed
+	worse  atomic.Uint32 // of 1000 datagrams so many are lost, repeated, late or changed
 	silent atomic.Bool
 	ended  sync.WaitGroup
 }
@@ -188,7 +190,7 @@ func (r *relay) run() {
 				held, heldTo = append(held[:0], b[:n]...), to
 				continue
 			case 3:
-				if n > 40 && b[0] == 20 { // what UDP's checksum lets through is left to the variant CRC
+				if n > 40 && b[0] == 20 { // what UDP's checksum lets through is left to the VCRC
 					b[40+random.IntN(n-40)] ^= 4
 				}
 			}
@@ -201,8 +203,8 @@ func (r *relay) run() {
 	}
 }
 
-// A network that loses, repeats, delays and changes datagrams costs the frames in them, and no
-// credits: frames go on arriving in their order.
+// TestUDPLosesDatagrams: a network that loses, repeats, delays and changes datagrams costs the frames in them and no
+// credits: frames go on arriving in order.
 func TestUDPLosesDatagrams(t *testing.T) {
 	g := newGround(t, 3, Options{})
 	g.manage(2)
@@ -215,21 +217,22 @@ func TestUDPLosesDatagrams(t *testing.T) {
 	r.worse.Store(50)
 	for i := range 3 {
 		if came := someCross(t, a, b, 3000); came < 100 || came == 3000 {
-			t.Errorf("round %d: %d frames have come", i, came)
+			t.Errorf("round %d: %d frames arrived, want some lost", i, came)
 		}
 		if came := someCross(t, b, a, 3000); came < 100 {
-			t.Errorf("round %d: %d frames have come back", i, came)
+			t.Errorf("round %d: %d frames arrived on the way back", i, came)
 		}
 	}
 	if a.Stats().ReceiveTruncated == 0 {
-		t.Error("the link does not count what it lost")
+		t.Error("the link does not count the frames it lost")
 	}
 	if a.Port().State != mad.PortActive || b.Port().State != mad.PortActive {
 		t.Error("the link went down")
 	}
 }
 
-// When nothing is heard of an adapter, or of the fabric, the port is down; both come back by themselves.
+// TestUDPSilence: if nothing is heard from an adapter, or from the fabric, the port goes down; it comes back by
+// itself.
 func TestUDPSilence(t *testing.T) {
 	g := newGround(t, 2, Options{})
 	g.manage(1)
@@ -256,8 +259,8 @@ func TestUDPSilence(t *testing.T) {
 	waitFree(t, again.Rack, "node00000")
 }
 
-// A fabric that is started anew does not know the sessions, and says so: adapters are back at once. An adapter that is started anew has its port
-// when the one before has been missed.
+// TestUDPStartsAnew: a restarted fabric does not know the sessions and says so, and the adapters are back at once. A
+// restarted adapter gets its port when the former session has been missed.
 func TestUDPStartsAnew(t *testing.T) {
 	g := newGround(t, 2, Options{})
 	g.manage(1)
@@ -265,19 +268,19 @@ func TestUDPStartsAnew(t *testing.T) {
 	r, through := newRelay(t, at)
 	a, news := farAt(t, udpConfig(through, "node00000"))
 	until(t, news, up(a))
-	r.silent.Store(true) // as if its process were killed
+	r.silent.Store(true) // as if its process had been killed
 	b, newsB := farAt(t, udpConfig(at, "node00000"))
 	until(t, newsB, up(b))
-	r.silent.Store(false) // what the other still says is nobody's
+	r.silent.Store(false) // what the other still sends belongs to no session
 	if _, err := cable.Open(udpConfig(at, "node00000")); err == nil || !strings.Contains(err.Error(), "already") {
-		t.Errorf("plugged in twice: %v", err)
+		t.Errorf("plugging in twice: error %v, want one that the place is taken", err)
 	}
 	if !up(b)() {
-		t.Error("the port is down")
+		t.Error("the port went down when the former adapter was heard again")
 	}
 }
 
-// What the fabric does not let in is refused with the reason.
+// TestUDPRefused: an adapter that the fabric does not admit is refused with the reason.
 func TestUDPRefused(t *testing.T) {
 	g := newGround(t, 2, Options{})
 	at, _ := g.overUDP(loopback(), []byte("the right key"))
@@ -289,24 +292,24 @@ func TestUDPRefused(t *testing.T) {
 		cfg.Key = []byte("the right key")
 		change(&cfg)
 		if l, err := cable.Open(cfg); err == nil || !strings.Contains(err.Error(), why) {
-			t.Errorf("%s: %v", why, err)
+			t.Errorf("error %v, want one with %q", err, why)
 			if l != nil {
 				l.Close()
 			}
 		}
 	}
 	if _, err := g.ListenUDP(at, nil); err == nil {
-		t.Error("two fabrics at one socket")
+		t.Error("a second fabric listens at the same address")
 	}
 	plain, _ := g.overUDP(loopback(), nil)
 	cfg := udpConfig(plain, "node00000")
 	cfg.Key = []byte("the right key")
 	if _, err := cable.Open(cfg); err == nil || !strings.Contains(err.Error(), "the key of the adapter is not that of the fabric") {
-		t.Error(err)
+		t.Errorf("a wrong key: error %v, want one that says so", err)
 	}
 }
 
-// Violations come over UDP too, and trap.
+// TestUDPViolation: violations are reported over UDP too, and sent as traps.
 func TestUDPViolation(t *testing.T) {
 	g := newGround(t, 2, Options{})
 	g.manage(1)
@@ -332,13 +335,13 @@ func TestUDPViolation(t *testing.T) {
 				return
 			}
 		case <-late:
-			t.Fatal("no trap 257")
+			t.Fatal("trap 257 was not sent")
 		}
 	}
 }
 
-// Whatever strangers send, and whatever an adapter that was let in sends, the others go on; strangers get no more than they sent, and no
-// state is kept of them.
+// TestUDPHostile: whatever strangers send, and whatever an admitted adapter sends, the others continue. Strangers get
+// no more bytes than they sent, and no state is kept of them.
 func TestUDPHostile(t *testing.T) {
 	g := newGround(t, 4, Options{})
 	g.manage(3)
@@ -371,9 +374,9 @@ func TestUDPHostile(t *testing.T) {
 	time.Sleep(10 * time.Millisecond)
 	crosses(t, a, b, 500)
 	if n := len(g.adapters()); n != 2 {
-		t.Errorf("%d adapters are plugged in", n)
+		t.Errorf("%d adapters are plugged in, want 2", n)
 	}
-	// One that is let in, and then sends noise in its session.
+	// An adapter that is admitted and then sends noise in its session.
 	session := admitted(t, c, greeting)
 	head := make([]byte, 1400)
 	for i := range 2000 {
@@ -390,14 +393,14 @@ func TestUDPHostile(t *testing.T) {
 	crosses(t, b, a, 500)
 }
 
-// adapters are those that are plugged in.
+// adapters returns the adapters that are plugged in.
 func (g *ground) adapters() []Adapter {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.Adapters()
 }
 
-// admitted goes through a greeting by hand, and returns the session as the fabric knows it.
+// admitted goes through a greeting by hand and returns the fabric's number of the session.
 func admitted(t *testing.T, c *net.UDPConn, g cable.Greeting) uint64 {
 	t.Helper()
 	b := make([]byte, 1<<16)
@@ -416,11 +419,11 @@ func admitted(t *testing.T, c *net.UDPConn, g cable.Greeting) uint64 {
 			return binary.LittleEndian.Uint64(b[9:])
 		}
 	}
-	t.Fatal("not let in")
+	t.Fatal("the adapter was not admitted")
 	return 0
 }
 
-// BenchmarkUDP is a batch of frames between two adapters over UDP, with the fabric's pump between them.
+// BenchmarkUDP carries a batch of frames between two adapters over UDP, with the fabric's pump in between.
 func BenchmarkUDP(b *testing.B) {
 	for _, size := range []int{64, 1024, 4096} {
 		b.Run(sizeName(size), func(b *testing.B) {
