@@ -8,7 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 )
 
-// keyChange sets or, with an empty text, deletes the value of a key.
+// keyChange returns a change that sets the value of a key or, with an empty text, deletes it.
 func keyChange(t *testing.T, a Adapter, name, text string) Change {
 	t.Helper()
 	keys := catalogue.LookupFor(name, a.Target())
@@ -26,8 +26,8 @@ func keyChange(t *testing.T, a Adapter, name, text string) Change {
 	return Change{Kind: SetValue, Key: a.Place(k), Value: FromCatalogue(k, v)}
 }
 
-// Two keys that exclude each other are never both set, in whichever order and by whatever change, a deletion that
-// brings a default back among them (WinOF 5.50, 4.6.6.1).
+// TestCheckConflicts: two keys that exclude each other are never both set, in whichever order and by whatever change,
+// including a deletion that restores a default (WinOF 5.50, 4.6.6.1).
 func TestCheckConflicts(t *testing.T) {
 	_, _, mlx4 := twoAdapters(t)
 	for _, c := range []struct {
@@ -41,7 +41,7 @@ func TestCheckConflicts(t *testing.T) {
 		{"RxPause=0 PerPriRxPause=3", "RxPause=", "RxPause cannot be set while PerPriRxPause is"},
 		{"RxPause=0 PerPriRxPause=3", "PerPriRxPause= RxPause=1", ""},
 		{"RxPause=0 PerPriRxPause=3", "PerPriRxPause=7", ""},
-		{"RxPause=1 PerPriRxPause=3", "*ReceiveBuffers=1024", ""}, // what was wrong before is nobody's fault
+		{"RxPause=1 PerPriRxPause=3", "*ReceiveBuffers=1024", ""}, // a conflict from before does not refuse an unrelated change
 		{"", "PerPriTxPause=1", "PerPriTxPause cannot be set while TxPause is"},
 	} {
 		r, _, _ := twoAdapters(t)
@@ -61,12 +61,12 @@ func TestCheckConflicts(t *testing.T) {
 		}
 		var e *changeError
 		if err != nil && !errors.As(err, &e) {
-			t.Errorf("%q over %q: a %T", c.changes, c.stored, err)
+			t.Errorf("%q over %q: an error of type %T", c.changes, c.stored, err)
 		}
 	}
 }
 
-// Where both are stored all the same, the one that is 0 by default counts as if it were not set.
+// TestConflictThatIsStored: if both are stored nevertheless, the one that is 0 by default counts as not set.
 func TestConflictThatIsStored(t *testing.T) {
 	r, _, mlx4 := twoAdapters(t)
 	if err := r.Apply(keyChange(t, mlx4, "PerPriRxPause", "3")); err != nil {
@@ -75,15 +75,15 @@ func TestConflictThatIsStored(t *testing.T) {
 	s := number(t, r, mlx4, "PerPriRxPause")
 	var e *catalogue.ConflictError
 	if s.Value.Number != 0 || s.Stored || !errors.As(s.Problem, &e) {
-		t.Errorf("%+v", s)
+		t.Errorf("PerPriRxPause is %+v, want 0 with a conflict", s)
 	}
 	if s := number(t, r, mlx4, "RxPause"); s.Value.Number != 1 || s.Problem != nil {
-		t.Errorf("%+v", s)
+		t.Errorf("RxPause is %+v, want 1 without a problem", s)
 	}
 }
 
-// A value beyond what the machine has is refused, and where it is stored the default is used. Of soft bounds the
-// change is told what it is taken as.
+// TestCheckBounds: a value beyond what the machine has is refused, and if it is stored the default is used. Beyond a
+// soft bound the change is accepted with a notice of the value that is used.
 func TestCheckBounds(t *testing.T) {
 	r, _, mlx4 := twoAdapters(t)
 	r.SetProcessors(6)
@@ -95,32 +95,32 @@ func TestCheckBounds(t *testing.T) {
 		{"MaximumWorkingThreads", "8", "9", "the number of receive rings, which is 8"},
 	} {
 		if _, err := check(c.name, c.within); err != nil {
-			t.Errorf("%s=%s: %v", c.name, c.within, err)
+			t.Errorf("%s=%s was refused: %v", c.name, c.within, err)
 		}
 		var e *catalogue.ValueError
 		if _, err := check(c.name, c.beyond); !errors.As(err, &e) || !strings.Contains(err.Error(), c.most) {
-			t.Errorf("%s=%s: %v", c.name, c.beyond, err)
+			t.Errorf("%s=%s: error %v, want one with %q", c.name, c.beyond, err, c.most)
 		}
 	}
 	if _, err := check("TxInterruptProcessor", "-1"); err != nil {
-		t.Errorf("automatic: %v", err)
+		t.Errorf("-1, for automatic, was refused: %v", err)
 	}
 	if err := r.Apply(keyChange(t, mlx4, "RssBaseCpu", "5")); err != nil {
 		t.Fatal(err)
 	}
 	if s := number(t, r, mlx4, "RssBaseCpu"); s.Value.Number != 5 || s.Problem != nil {
-		t.Errorf("%+v", s)
+		t.Errorf("RssBaseCpu is %+v, want 5", s)
 	}
-	r.SetProcessors(4) // the registry has moved to a smaller machine
+	r.SetProcessors(4) // as if the registry had moved to a smaller machine
 	if s := number(t, r, mlx4, "RssBaseCpu"); s.Value.Number != 1 || s.Stored || s.Problem == nil {
-		t.Errorf("%+v", s)
+		t.Errorf("on a smaller machine RssBaseCpu is %+v, want its default and a problem", s)
 	}
 	r.SetLineRate(func(a Adapter) uint64 { return map[string]uint64{"mlx5": 1000}[a.Generation.Driver()] })
 	_, mlx5, _ := twoAdapters(t)
 	for text, want := range map[string]int{"1000": 0, "1001": 1} {
 		n, err := r.Check([]Change{keyChange(t, mlx5, "DcqcnRpgAiRate", text)})
 		if err != nil || len(n) != 1+want || !strings.Contains(n[want].Text, []string{"stored only", "taken as that: 1000"}[want]) {
-			t.Errorf("%s of 1000 Mbit/s: %v %v", text, n, err)
+			t.Errorf("%s on a link of 1000 Mbit/s: notices %v, error %v", text, n, err)
 		}
 	}
 	soft := func(text string) string {
@@ -136,7 +136,7 @@ func TestCheckBounds(t *testing.T) {
 		return ""
 	}
 	if n := soft("17"); n != "is more than the NUM_OF_VFS, and taken as that: 16" {
-		t.Errorf("17 of 16 virtual functions: %q", n)
+		t.Errorf("17 of 16 virtual functions: notice %q, want that it counts as 16", n)
 	}
 	p, _ := catalogue.LookupParameter("NUM_OF_VFS")
 	most := uint64(20)
@@ -148,6 +148,6 @@ func TestCheckBounds(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := soft("17"); n != "" {
-		t.Errorf("17 of 20 virtual functions: %q", n)
+		t.Errorf("17 of 20 virtual functions: notice %q, want none", n)
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 )
 
-// What is set is found by its catalogue name; what no device has, and values that are not allowed, count as not set.
+// TestConfiguration: device settings are found by their catalogue names. Those that no device has, and values that
+// are not allowed, count as not set.
 func TestConfiguration(t *testing.T) {
 	r := NewVolatile("test")
 	a, err := r.AddAdapter("left", catalogue.MLX4)
@@ -16,7 +17,7 @@ func TestConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := r.Configuration(a); len(got) != 0 {
-		t.Errorf("%v is set at first", got)
+		t.Errorf("%v is set at first, want nothing", got)
 	}
 	p, _ := catalogue.LookupParameter("NUM_OF_VFS")
 	n := uint64(126)
@@ -37,7 +38,7 @@ func TestConfiguration(t *testing.T) {
 	}
 	n = 127 // more than an mlx4 device has
 	if _, err := a.Configure(p, &n); err == nil {
-		t.Error("127 virtual functions were taken")
+		t.Error("127 virtual functions were accepted")
 	}
 	for range 2 { // taking back what is not set is no error
 		c, err := a.Configure(p, nil)

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	writerVariable = "REGISTRY_TEST_WRITER" // the directory; the process is a writer then
+	writerVariable = "REGISTRY_TEST_WRITER" // holds the directory and makes the process a writer
 	timesVariable  = "REGISTRY_TEST_TIMES"
 	members        = 20
 )
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// writeRounds sets all members to the number of the round in one Apply, and says so when it is acknowledged.
+// writeRounds sets all members to the number of the round in one Apply and prints it when that is acknowledged.
 func writeRounds(dir string, times int) error {
 	r, err := Open(dir)
 	if err != nil {
@@ -53,7 +53,7 @@ func writeRounds(dir string, times int) error {
 	return nil // without Close: the process just ends
 }
 
-// round is the number that all members have: -1 where they differ.
+// round returns the number that all members have, or -1 if they differ.
 func round(r *Registry) int {
 	p := Path{ControlSet + `\Services\round`}
 	first := 0
@@ -77,8 +77,8 @@ func writer(dir string, times int) *exec.Cmd {
 	return c
 }
 
-// A process that is killed in the middle of its writes leaves a whole registry: what was acknowledged is there,
-// and of a change that was not, all or nothing.
+// TestKilledWriter: a process that is killed while it writes leaves a whole registry with everything that was
+// acknowledged, and of a change that was not, all or nothing.
 func TestKilledWriter(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -94,7 +94,7 @@ func TestKilledWriter(t *testing.T) {
 		lines, acknowledged := bufio.NewScanner(out), 0
 		for range 1 + rand.N(12) {
 			if !lines.Scan() {
-				t.Fatal("the writer ended by itself")
+				t.Fatal("the writer ended without being killed")
 			}
 			acknowledged, _ = strconv.Atoi(lines.Text())
 		}
@@ -112,10 +112,10 @@ func TestKilledWriter(t *testing.T) {
 			t.Fatal(err)
 		}
 		if aside, cause := r.SetAside(); aside != "" {
-			t.Fatalf("set aside: %v", cause)
+			t.Fatalf("the registry's file was set aside: %v", cause)
 		}
 		if got := round(r); got != acknowledged && got != acknowledged+1 {
-			t.Fatalf("round %d, acknowledged was %d", got, acknowledged)
+			t.Fatalf("the registry has round %d, acknowledged was %d", got, acknowledged)
 		}
 		r.Close()
 	}

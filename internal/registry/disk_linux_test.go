@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// onDisk runs fn with a file system of its own of that size, in a mount namespace that ends with it.
+// onDisk runs fn with a file system of the given size, in a mount namespace of its own.
 func onDisk(t *testing.T, size string, fn func(dir string)) {
 	t.Helper()
 	dir := t.TempDir()
 	namespace.Mounts(t, func() error { return unix.Mount("tmpfs", dir, "tmpfs", 0, "size="+size) }, func() { fn(dir) })
 }
 
-// A full disk: the change that does not fit fails and leaves what was there, in memory and in the file.
+// TestFullDisk: on a full disk a change that does not fit fails and leaves memory and file as they were.
 func TestFullDisk(t *testing.T) {
 	onDisk(t, "256k", func(dir string) {
 		r := open2(t, dir)
@@ -28,7 +28,7 @@ func TestFullDisk(t *testing.T) {
 		for i := 0; err == nil; i++ {
 			before = dump(r)
 			if i > 100 {
-				t.Error("a disk of 256 kB takes 2 MB")
+				t.Error("a disk of 256 kB holds 2 MB")
 				return
 			}
 			err = r.Set(path(t, roce), String(fmt.Sprint("value ", i), strings.Repeat("x", 10000)))
@@ -38,7 +38,7 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("got %v, want a *StoreError of ENOSPC", err)
 		}
 		if dump(r) != before {
-			t.Error("the change that failed is seen")
+			t.Error("the change that failed can be read")
 		}
 		r.Close()
 		r = open2(t, dir)
@@ -49,7 +49,7 @@ func TestFullDisk(t *testing.T) {
 	})
 }
 
-// A disk that is full from the start has no room for the file.
+// TestNoRoomForTheFile: on a disk that is full from the start Open fails and leaves nothing behind.
 func TestNoRoomForTheFile(t *testing.T) {
 	onDisk(t, "8k", func(dir string) {
 		var e *StoreError
@@ -57,7 +57,7 @@ func TestNoRoomForTheFile(t *testing.T) {
 			t.Errorf("got %v, want a *StoreError of ENOSPC", err)
 		}
 		if list, err := os.ReadDir(dir); err != nil || len(list) != 0 {
-			t.Errorf("left behind: %v, %v", list, err)
+			t.Errorf("the directory holds %v (%v), want nothing", list, err)
 		}
 	})
 }

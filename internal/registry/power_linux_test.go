@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// diskOp is something that a process did to its file, or said.
+// diskOp is an operation of a process on its file, or an acknowledgement that it printed.
 type diskOp struct {
 	kind  string // write, truncate, sync, acknowledged
 	at    int64  // offset, size or number
@@ -25,9 +25,9 @@ type diskOp struct {
 
 const sector = 512
 
-// A loss of power keeps what was synced, and of what was written since then any sectors. Whenever it comes, the
-// registry that is found holds all that was acknowledged, and every change whole. What the store writes and when
-// it syncs is what the system was really asked for: the writer is traced.
+// TestPowerLoss: a loss of power keeps what was synced, and any sectors of what was written since. Whenever it
+// happens, the registry found afterwards has everything that was acknowledged, and every change whole. The writer is
+// traced, so that its writes and syncs are those that the system was really asked for.
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -83,7 +83,7 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-// replay is the file after the operations, of which keep chooses the sectors.
+// replay returns the file after the operations; keep chooses the sectors that were written.
 func replay(image []byte, ops []diskOp, keep func() bool) []byte {
 	out := append([]byte(nil), image...)
 	for _, o := range ops {
@@ -128,7 +128,7 @@ type syscallInfo struct {
 	_    [3]uint8
 	_    uint32
 	_, _ uint64
-	nr   uint64 // of an exit the result
+	nr   uint64 // at exit the result
 	args [6]uint64
 	_    [2]uint64
 }
@@ -137,7 +137,7 @@ const getSyscallInfo = 0x420e
 
 // trace runs a writer and returns what it does to the file.
 func trace(dir, file string, times int) (ops []diskOp, err error) {
-	runtime.LockOSThread() // who started the process is its tracer
+	runtime.LockOSThread() // the thread that starts the process is its tracer
 	defer runtime.UnlockOSThread()
 	out, in, err := os.Pipe()
 	if err != nil {
@@ -197,7 +197,7 @@ func trace(dir, file string, times int) (ops []diskOp, err error) {
 	}
 }
 
-// waitThread waits for any thread of the process that is traced, and for no other child.
+// waitThread waits for any thread of the traced process, and for no other child.
 func waitThread(pid int, status *unix.WaitStatus) (int, error) {
 	for {
 		threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
@@ -218,7 +218,7 @@ func waitThread(pid int, status *unix.WaitStatus) (int, error) {
 	}
 }
 
-// operation is a system call that has returned, where it is one to the file.
+// operation returns the operation of a system call that has returned, if it was one on the file.
 func operation(pid int, file string, call syscallInfo, result int64) (diskOp, bool) {
 	name, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", pid, call.args[0]))
 	switch call.nr {

@@ -72,8 +72,8 @@ func encoded(t testing.TB, text string) []byte {
 	return b
 }
 
-// REGEDIT4 is written in Windows-1252, in which regedit reads it; in UTF-8 where a character is not in that, or where
-// what it makes of the text would be taken for UTF-8.
+// TestRegedit4IsANSI: REGEDIT4 is written in Windows-1252, as regedit reads it; in UTF-8 if a character is not in
+// that code page, or if its bytes there would be taken for UTF-8.
 func TestRegedit4IsANSI(t *testing.T) {
 	for text, want := range map[string]string{
 		"naïve €": "na\xefve \x80", "Ω": "Ω", "Ã©": "Ã©", "plain": "plain",
@@ -99,7 +99,7 @@ func TestRegedit4IsANSI(t *testing.T) {
 	}
 }
 
-// Strings in hexadecimal are in the file's code page under REGEDIT4, in UTF-16 under version 5.00.
+// TestRegedit4: strings in hexadecimal are in the file's code page in REGEDIT4, and in UTF-16 in version 5.00.
 func TestRegedit4(t *testing.T) {
 	file := "REGEDIT4\r\n\r\n[HKEY_LOCAL_MACHINE\\SYSTEM\\CurrentControlSet\\Services\\mlx5]\r\n\"caf\xe9\"=\"na\xefve \x80\"\r\n\"list\"=hex(7):6f,6e,e9,00,00\r\n\"raw\"=hex:e9,00\r\n"
 	got, err := ParseRegFile([]byte(file))
@@ -141,7 +141,7 @@ func TestWrongRegFile(t *testing.T) {
 	}
 }
 
-// A file from regedit comes out byte for byte as it went in.
+// TestRegFileAsRegeditWritesIt: a file written by regedit is written again byte for byte.
 func TestRegFileAsRegeditWritesIt(t *testing.T) {
 	want, err := os.ReadFile("testdata/adapter.reg")
 	if err != nil {
@@ -164,7 +164,7 @@ func TestRegFileAsRegeditWritesIt(t *testing.T) {
 	}
 }
 
-// Whatever a registry holds, its .reg file in either form makes the same one.
+// TestRegFileRoundTrip: whatever a registry holds, its .reg file in either form makes the same registry.
 func TestRegFileRoundTrip(t *testing.T) {
 	text := rapid.StringOfN(rapid.RuneFrom([]rune("aZ0\\\"';=[]-€ü𝄞\t\r\n ")), 0, 60, -1)
 	name := rapid.StringOfN(rapid.RuneFrom([]rune("aZ0\"';=[]-€ü𝄞*")), 1, 12, -1)
@@ -174,7 +174,7 @@ func TestRegFileRoundTrip(t *testing.T) {
 		for range rapid.IntRange(1, 10).Draw(t, "values") {
 			v := Value{name.Draw(t, "name"), Type(rapid.IntRange(0, 12).Draw(t, "type")), rapid.SliceOfN(rapid.Byte(), 0, 60).Draw(t, "data")}
 			if s := text.Draw(t, "text"); v.Type == SZ || v.Type == ExpandSZ || v.Type == MultiSZ {
-				if format == Regedit4 || rapid.Bool().Draw(t, "text") { // bytes that are no text are for version 5 only
+				if format == Regedit4 || rapid.Bool().Draw(t, "text") { // bytes that are not text are for version 5 only
 					v.Data = utf16Bytes(s, rapid.IntRange(0, 2).Draw(t, "zeros"))
 				}
 			}
@@ -231,5 +231,5 @@ func FuzzRegFile(f *testing.F) {
 	})
 }
 
-// expand makes a REG_EXPAND_SZ.
+// expand returns a REG_EXPAND_SZ value.
 func expand(name, s string) Value { return Value{name, ExpandSZ, utf16Bytes(s, 1)} }

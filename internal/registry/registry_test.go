@@ -34,7 +34,7 @@ func open2(t testing.TB, dir string) *Registry {
 	return r
 }
 
-// dump is everything below SYSTEM\CurrentControlSet as text.
+// dump returns everything below SYSTEM\CurrentControlSet as text.
 func dump(r *Registry) string {
 	var s strings.Builder
 	r.Walk(Path{}, func(k Key) bool {
@@ -68,7 +68,8 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// Names are compared without regard to case, and keep the case of their first writing.
+// TestCaseIsKeptAndDoesNotCount: names are compared without regard to case, and keep the case in which they were
+// first written.
 func TestCaseIsKeptAndDoesNotCount(t *testing.T) {
 	dir := t.TempDir()
 	r := open2(t, dir)
@@ -82,7 +83,7 @@ func TestCaseIsKeptAndDoesNotCount(t *testing.T) {
 	r = open2(t, dir)
 	k, ok := r.Key(path(t, strings.ToLower(roce)))
 	if !ok || k.Path.String() != path(t, roce).String() || len(k.Values) != 1 || !cmp.Equal(k.Values[0], DWord("roce_mode", 0)) {
-		t.Errorf("%v %+v", ok, k)
+		t.Errorf("the key is %v %+v, want one value with its first name and last content", ok, k)
 	}
 }
 
@@ -98,13 +99,13 @@ func TestChanges(t *testing.T) {
 		t.Error(err)
 	}
 	if _, ok := r.Get(p, "a"); ok {
-		t.Error("a deleted value is there")
+		t.Error("a deleted value still exists")
 	}
 	if err := r.Apply(Change{Kind: DeleteValue, Key: p, Value: Value{Name: "a"}}); !errors.Is(err, ErrNotFound) {
-		t.Errorf("deleting what is not there: %v", err)
+		t.Errorf("deleting a value that does not exist: error %v, want %v", err, ErrNotFound)
 	}
 	if err := r.Apply(Change{Kind: DeleteValue, Key: p, Value: Value{Name: "a"}, Lenient: true}); err != nil {
-		t.Errorf("leniently: %v", err)
+		t.Errorf("deleting it leniently: %v", err)
 	}
 	if err := r.Apply(Change{Kind: DeleteValues, Key: p}); err != nil {
 		t.Error(err)
@@ -116,14 +117,14 @@ func TestChanges(t *testing.T) {
 		t.Error(err)
 	}
 	if _, ok := r.Key(p); ok {
-		t.Error("a key below a deleted one is there")
+		t.Error("a key below a deleted one still exists")
 	}
 	if err := r.Apply(Change{Kind: DeleteKey, Key: path(t, `HKLM\SYSTEM\CurrentControlSet\Services`)}); err == nil {
-		t.Error("the root of the services can be deleted")
+		t.Error("the root of the services was deleted")
 	}
 }
 
-// All changes of an Apply are made, or none, in memory and in the file.
+// TestApplyIsAllOrNothing: all changes of an Apply are made or none, in memory and in the file.
 func TestApplyIsAllOrNothing(t *testing.T) {
 	dir := t.TempDir()
 	r := open2(t, dir)
@@ -135,7 +136,7 @@ func TestApplyIsAllOrNothing(t *testing.T) {
 	)
 	var e *changeError
 	if !errors.As(err, &e) || !strings.Contains(err.Error(), "allowed: 1048576") {
-		t.Errorf("got %v", err)
+		t.Errorf("error %v, want one with the allowed size", err)
 	}
 	if got := dump(r); got != before {
 		t.Errorf("something was changed:\n%s", got)
@@ -153,13 +154,13 @@ func TestLimits(t *testing.T) {
 		all = append(all, Change{Kind: SetValue, Key: path(t, roce), Value: Value{Name: fmt.Sprint(i), Type: Binary, Data: make([]byte, maxData)}})
 	}
 	if err := r.Apply(all...); !errors.Is(err, ErrFull) {
-		t.Errorf("%d values of %d bytes: %v", len(all), maxData, err)
+		t.Errorf("%d values of %d bytes: error %v, want %v", len(all), maxData, err, ErrFull)
 	}
 	if err := r.Set(path(t, roce), DWord(strings.Repeat("ß", 16384), 1)); err == nil {
-		t.Error("a name that is too long was taken")
+		t.Error("a name that is too long was accepted")
 	}
 	if err := r.Set(path(t, roce), DWord("a\nb", 1)); err == nil {
-		t.Error("a name of two lines was taken")
+		t.Error("a name of two lines was accepted")
 	}
 }
 
@@ -172,7 +173,7 @@ func TestSecondOpenIsRefused(t *testing.T) {
 	}
 }
 
-// What a file holds is the tree that the same changes make in memory, whatever they are.
+// TestFileHoldsTheTree: whatever the changes, the file holds the same tree as memory.
 func TestFileHoldsTheTree(t *testing.T) {
 	t.Parallel()
 	names := []string{"a", "B", "bb", "Ü", "b\tx", "long " + strings.Repeat("y", 200)}
@@ -263,7 +264,7 @@ func TestCorruptFileIsKeptAside(t *testing.T) {
 				t.Fatalf("set aside %q, %v, volatile %q", aside, cause, r.Volatile())
 			}
 			if got, _ := os.ReadFile(aside); !slices.Equal(got, bad) {
-				t.Error("what was set aside is not what was there")
+				t.Error("the file that was set aside is not the corrupt one")
 			}
 			if got, want := dump(r), dump(NewVolatile("")); got != want {
 				t.Errorf("a new registry holds\n%s", got)
@@ -274,7 +275,7 @@ func TestCorruptFileIsKeptAside(t *testing.T) {
 			r.Close()
 			r = open2(t, dir)
 			if aside, cause := r.SetAside(); aside != "" {
-				t.Errorf("the new file is set aside too: %v", cause)
+				t.Errorf("the new file was set aside too: %v", cause)
 			}
 			if _, ok := r.Get(path(t, roce), "roce_mode"); !ok {
 				t.Error("the new file forgot a value")
@@ -283,7 +284,8 @@ func TestCorruptFileIsKeptAside(t *testing.T) {
 	}
 }
 
-// No damage to a file makes opening it panic, and a value that is read back is one that was written.
+// TestAnyDamageIsNoticedOrHarmless: no damage to a file makes Open panic, and any value that is read was written
+// once.
 func TestAnyDamageIsNoticedOrHarmless(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -374,15 +376,15 @@ func TestReadOnlyDirectory(t *testing.T) {
 	checkVolatile(t, dir)
 }
 
-// checkVolatile opens the registry in a directory that cannot be written to, and that holds roce_mode 0.
+// checkVolatile opens the registry in a directory that cannot be written to and that holds roce_mode 0.
 func checkVolatile(t *testing.T, dir string) {
 	t.Helper()
 	r := open2(t, dir)
 	if r.Volatile() == "" {
-		t.Fatal("a registry that cannot be written to does not say so")
+		t.Fatal("a registry that cannot be written does not say so")
 	}
 	if v, ok := r.Get(path(t, roce), "roce_mode"); !ok || !cmp.Equal(v, DWord("roce_mode", 0)) {
-		t.Errorf("what was stored reads %v %v", v, ok)
+		t.Errorf("the stored value reads %v (%v), want 0", v, ok)
 	}
 	if err := r.Set(path(t, roce), DWord("roce_mode", 2)); err != nil {
 		t.Errorf("a change in memory: %v", err)

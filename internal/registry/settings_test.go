@@ -10,7 +10,7 @@ import (
 
 const classKey = `HKLM\SYSTEM\CurrentControlSet\Control\Class\{4D36E972-E325-11CE-BFC1-08002BE10318}\0000`
 
-// twoAdapters is a registry in memory with an adapter of each generation.
+// twoAdapters returns a registry in memory with an adapter of each generation.
 func twoAdapters(t *testing.T) (r *Registry, mlx5, mlx4 Adapter) {
 	t.Helper()
 	r = NewVolatile("test")
@@ -38,22 +38,23 @@ func TestAdaptersKeepTheirNumbers(t *testing.T) {
 	r := open2(t, dir)
 	for i, name := range []string{"b", "a", "c"} {
 		if a, err := r.AddAdapter(name, catalogue.MLX5); err != nil || a.Number != i {
-			t.Errorf("%s: %+v, %v", name, a, err)
+			t.Errorf("%s: %+v (%v), want number %d", name, a, err, i)
 		}
 	}
 	r.Close()
 	r = open2(t, dir)
 	for i, name := range []string{"b", "a", "c"} {
 		if a, err := r.AddAdapter(name, catalogue.MLX4); err != nil || a.Number != i || a.Generation != catalogue.MLX4 {
-			t.Errorf("%s again: %+v, %v", name, a, err)
+			t.Errorf("%s again: %+v (%v), want number %d and mlx4", name, a, err, i)
 		}
 	}
 	if got := r.Adapters(); len(got) != 3 || got[1].Name != "a" {
-		t.Errorf("%+v", got)
+		t.Errorf("the adapters are %+v, want 3 in order", got)
 	}
 }
 
-// WinOF-2 1.21, RoCE: the adapter's own mode goes before the driver's. WinOF: there is the driver's only.
+// TestAdapterBeatsDriver: the adapter's own mode has priority over the driver's (WinOF-2 1.21, RoCE). In WinOF only
+// the driver has one.
 func TestAdapterBeatsDriver(t *testing.T) {
 	r, mlx5, mlx4 := twoAdapters(t)
 	if s := number(t, r, mlx5, "roce_mode"); s.Value.Number != 2 || s.Stored || s.Auto {
@@ -76,7 +77,8 @@ func TestAdapterBeatsDriver(t *testing.T) {
 	}
 }
 
-// A stored value that is not allowed counts as not set: the default is taken, never a number near it.
+// TestStoredValueThatIsNotAllowed: a stored value that is not allowed counts as not set: the default is used, never a
+// value near it.
 func TestStoredValueThatIsNotAllowed(t *testing.T) {
 	r, mlx5, _ := twoAdapters(t)
 	for _, v := range []Value{DWord("roce_udp_dport", 0), DWord("roce_udp_dport", 70000), String("roce_udp_dport", "x"), {"roce_udp_dport", DWORD, []byte{1, 2}}, {"roce_udp_dport", Binary, nil}} {
@@ -84,7 +86,7 @@ func TestStoredValueThatIsNotAllowed(t *testing.T) {
 		s := number(t, r, mlx5, "roce_udp_dport")
 		var e *catalogue.ValueError
 		if s.Value.Number != 4791 || s.Stored || !errors.As(s.Problem, &e) {
-			t.Errorf("%v: %+v", v, s)
+			t.Errorf("%v: the setting is %+v, want the default and a problem", v, s)
 		}
 	}
 	r.Set(path(t, classKey), DWord("roce_mode", 77))
@@ -94,18 +96,18 @@ func TestStoredValueThatIsNotAllowed(t *testing.T) {
 	}
 }
 
-// Numbers count as REG_SZ and REG_DWORD alike, names under each of the manuals' spellings.
+// TestSpellings: numbers count as REG_SZ and REG_DWORD alike, and names in each of the manuals' spellings.
 func TestSpellings(t *testing.T) {
 	for _, v := range []Value{String("RoceMaxFrameSize", "1024"), DWord("RoceMaxFrameSize", 1024), String("rocemaxframesize", "0x400"), String("*RoceMaxFrameSize", "1024")} {
 		r, mlx5, _ := twoAdapters(t)
 		r.Set(path(t, classKey), v)
 		if s := number(t, r, mlx5, "RoceMaxFrameSize"); s.Value.Number != 1024 || s.Name != v.Name {
-			t.Errorf("%v: %+v", v, s)
+			t.Errorf("%v: the setting is %+v, want 1024", v, s)
 		}
 	}
 	r, mlx5, _ := twoAdapters(t)
 	if s := number(t, r, mlx5, "RoceMaxFrameSize"); !s.Auto {
-		t.Errorf("unset: %+v", s)
+		t.Errorf("the setting without a value is %+v, want it automatic", s)
 	}
 	aliases := 0
 	for _, s := range r.Settings(mlx5) {
@@ -130,20 +132,20 @@ func TestCheck(t *testing.T) {
 	}
 	var e *catalogue.ValueError
 	if _, err := check(roce, DWord("roce_mode", 7)); !errors.As(err, &e) || !strings.Contains(err.Error(), "allowed: 0 (") {
-		t.Errorf("out of range: %v", err)
+		t.Errorf("a value out of range: error %v, want one with the allowed ones", err)
 	}
 	if _, err := check(classKey, DWord("roce_mode", 5)); !errors.As(err, &e) {
-		t.Errorf("a value of the other generation: %v", err)
+		t.Errorf("a value of the other generation: error %v, want a refusal", err)
 	}
 	if n, err := check(roce, DWord("no_such_key", 7)); err != nil || len(n) != 1 || !strings.Contains(n[0].Text, "not a key of this driver") {
-		t.Errorf("an unknown name: %v %v", n, err)
+		t.Errorf("an unknown name: notices %v, error %v; want one notice", n, err)
 	}
 	if n, err := check(classKey, String("DriverDesc", "mine")); err != nil || len(n) != 0 {
-		t.Errorf("what Windows keeps there: %v %v", n, err)
+		t.Errorf("a value that Windows keeps there: notices %v, error %v; want neither", n, err)
 	}
 }
 
-// Every key of the catalogue takes its default, where it can be written down, and reads it back.
+// TestDefaultsOfTheCatalogue: every key of the catalogue accepts its default, if it has a value, and reads it back.
 func TestDefaultsOfTheCatalogue(t *testing.T) {
 	r, mlx5, mlx4 := twoAdapters(t)
 	for _, a := range []Adapter{mlx5, mlx4} {

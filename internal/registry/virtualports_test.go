@@ -7,7 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 )
 
-// Virtual ports outlive the registry's file, and removing one leaves the others.
+// TestVirtualPortsAreKept: virtual ports are kept in the registry's file, and removing one leaves the others.
 func TestVirtualPortsAreKept(t *testing.T) {
 	dir := t.TempDir()
 	r, err := Open(dir)
@@ -24,7 +24,7 @@ func TestVirtualPortsAreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Keys that others put there, and that are no ports.
+	// Keys that others put there and that are no ports.
 	if err := r.Set(a.VirtualPorts().Child("junk"), String("IName", "i")); err != nil {
 		t.Fatal(err)
 	}
@@ -42,9 +42,9 @@ func TestVirtualPortsAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := r.VirtualPorts(a); !slices.Equal(got, want[1:]) {
-		t.Errorf("left %v", got)
+		t.Errorf("after the first was removed: %v, want %v", got, want[1:])
 	}
 	if err := r.Apply(a.RemoveVirtualPort("Ethernet 9")); err == nil {
-		t.Error("one that is not there was removed")
+		t.Error("a virtual port that does not exist was removed")
 	}
 }
