@@ -3,6 +3,8 @@ package driver
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -79,8 +81,8 @@ func TestACrashIsLogged(t *testing.T) {
 	}
 }
 
-// TestDeathsOfProgramsAreLogged: a program that ends without detaching is logged as disconnected, one that detaches
-// is not.
+// TestDeathsOfProgramsAreLogged: a program whose stream just ends is logged as died, one that was disconnected as that,
+// and one that detaches as neither.
 func TestDeathsOfProgramsAreLogged(t *testing.T) {
 	cfg := twoAdapters(t)
 	cfg.SkipSelfCheck = true
@@ -97,11 +99,17 @@ func TestDeathsOfProgramsAreLogged(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
+	d.programEnded(ipc.Departure{Name: "killed", PID: 6, Cause: fmt.Errorf("reading: %w", io.EOF)})
 	d.programEnded(ipc.Departure{Name: "wild", PID: 7, Cause: errors.New("nonsense")})
 	stop(t, d)
-	got := logged(t, cfg.State)
-	if slices.Contains(got, "ProgramDied") || !slices.Contains(got, "ProgramDisconnected") {
-		t.Errorf("the log has %q, want a disconnected program and no dead one", got)
+	var got []string
+	for _, e := range logged(t, cfg.State) {
+		if strings.HasPrefix(e, "Program") {
+			got = append(got, strings.TrimSpace(e))
+		}
+	}
+	if want := []string{"ProgramDied", "ProgramDisconnected"}; !slices.Equal(got, want) {
+		t.Errorf("logged of programs: %q, want %q", got, want)
 	}
 }
 
