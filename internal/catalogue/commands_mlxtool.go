@@ -34,7 +34,7 @@ func onMLX4(c Command) Command {
 }
 
 var mlxtoolCommands = []Command{
-	mlxtool("5.5.3 show", "show", "", "Show what ports, devices and the driver are set to and do.", "", ""),
+	mlxtool("5.5.3 show", "show", "", "Show the settings and the activity of ports, devices and the driver.", "", ""),
 	mlxtool("5.5.3.4 show port list", "show ports", "", "List the ports.", "", "show ports"),
 	mlxtool("5.5.3.5 show device list", "show devices", "", "List the devices with their PCI locations.", "", "show devices"),
 	mlxtool("5.5.3.3 show nd", "show nd", "", "Show NetworkDirect.", "", ""),
@@ -54,10 +54,10 @@ var mlxtoolCommands = []Command{
 	alias("regkey", mlxtool("5.5.3.8 regkeys", "show regkeys", "", "Show registry keys.", "", "")),
 	mlxtool("5.5.3.8.1 show regkeys config", "show regkeys config", optionalInterface, "Show the values that the driver runs with.", "", `show regkeys config "Ethernet 1"`),
 	mlxtool("5.5.3.8.2 Show regkeys diff", "show regkeys diff", optionalInterface, "Compare what is in the registry with what the driver runs with.",
-		"Lists the keys that are set in the registry. They differ where a restart is needed to take a key up, where the\nvalue is not allowed, and where nothing acts on it.", `show regkeys diff "Ethernet 1"`),
+		"Lists the keys that are set in the registry. Values differ if a key takes effect only after a restart, if the\nvalue is not allowed, or if nothing acts on the key.", `show regkeys diff "Ethernet 1"`),
 	mlxtool("5.5.3.8.3 show regkeys info", "show regkeys info", optionalInterface, "Show the default and the limits of each key.", "", `show regkeys info "Ethernet 1"`),
 	onMLX4(mlxtool("5.5.3.9 show driverParams", "show driverparams", "<interface name>", "Show parameters inside the driver.",
-		"Current is - where the driver has nothing yet that the parameter is of.", `show driverparams "Ethernet 1"`)),
+		"Current is - if the driver does not have the feature yet.", `show driverparams "Ethernet 1"`)),
 	onMLX4(mlxtool("5.5.3.10 show perfstats", "show perfstats", "<interface name> [RX | TX | RXD <seconds> | TXD <seconds> | ShowAll | RxReset | TxReset | GlobalReset | ResetAll]",
 		"Show, or reset, the statistics of the data path.",
 		`RX, TX                    the ring's statistics since the last reset
@@ -69,21 +69,21 @@ ResetAll                  set all back`, `show perfstats "Ethernet 1" RXD 5`)),
 
 	mlxtool("5.5.2 dbg sub-tool", "dbg", "", "Get information for finding faults, and restart adapters.", "", ""),
 	mlxtool("5.5.2.3 mstdump", "dbg mstdump", neededDevice, "Write the state of a device to files.",
-		"Six files: three dumps of its registers one after the other, two of its event queues, and one trace of commands\nand events.", "dbg mstdump 1 0 0"),
+		"Six files: three successive dumps of its registers, two of its event queues, and one trace of commands\nand events.", "dbg mstdump 1 0 0"),
 	mlxtool("5.5.2.4 oid-stats", "dbg oid-stats", optionalInterface, "Show the requests to the driver about an interface, with their times in microseconds.", "", `dbg oid-stats "Ethernet 1"`),
-	mlxtool("5.5.2.5 cmd-stats", "dbg cmd-stats", neededDevice, "Show the commands that programs gave to a device, with their times in milliseconds.", "", "dbg cmd-stats 1 0 0"),
+	mlxtool("5.5.2.5 cmd-stats", "dbg cmd-stats", neededDevice, "Show the commands that programs issued to a device, with their times in milliseconds.", "", "dbg cmd-stats 1 0 0"),
 	mlxtool("5.5.2.6 pkeys", "dbg pkeys", optionalInterface, "Show the partition keys.", "", `dbg pkeys "Ethernet 1"`),
 	mlxtool("5.5.2.7 Resources", "dbg resources", optionalDevice, "Show how many objects exist, and how many there may be.", "", "dbg resources 1 0 0"),
 	mlxtool("5.5.2.8 Ipoib-ep", "dbg ipoib-ep", "[-l] [-m] [-r] [<Interface Name>]", "Show the end points that IPoIB knows.",
 		"-l  local end points\n-m  multicast end points\n-r  remote end points", `dbg ipoib-ep -m -r "Ethernet 1"`),
 	mlxtool("5.5.2.9 Get-state", "dbg get-state", optionalDevice, "Show the state of devices.", "", "dbg get-state 1 0 0"),
-	mlxtool("5.5.2.10 Restart", "dbg restart", "<Interface Name>", "Restart an interface.", "Its connections end. It takes its registry keys up anew.", `dbg restart "Ethernet 1"`),
+	mlxtool("5.5.2.10 Restart", "dbg restart", "<Interface Name>", "Restart an interface.", "Its connections end. It reads its registry keys again.", `dbg restart "Ethernet 1"`),
 	mlxtool("5.5.2.2 sw-reset", "dbg sw-reset", neededDevice, "Reset a device.", "The connections of all of its ports end.", "dbg sw-reset 1 0 0"),
 	mlxtool("5.5.2.11 Port Diagnostic Database Register", "dbg pddrinfo", "[<pci-bus#> <pci-device#> <pci-function#> [<port#>]]", "Show why the link of a port is down.", "", "dbg pddrinfo 1 0 0 1"),
 	mlxtool("4.7.1 DMN Triggers and APIs", "dbg dump-me-now", "<bus> <dev> <func>", "Write all that is known about a device to a folder of its own.",
-		"The folder is made where DumpMeNowDirectory says; DumpMeNowTotalCount and DumpMeNowPreservedCountMin bound them.", "dbg dump-me-now 1 0 0"),
+		"The folder is created in DumpMeNowDirectory; DumpMeNowTotalCount and DumpMeNowPreservedCountMin limit their number.", "dbg dump-me-now 1 0 0"),
 	onMLX4(mlxtool("5.5.2.1 nonrss-capture", "dbg nonrss-capture", "<Interface Name> start [<packets> [<bytes>]] | stop | query | collect [<file> [<vPort>]]",
-		"Keep the last packets that were received without an RSS hash.",
+		"Keep the latest packets that were received without an RSS hash.",
 		`start    keeps so many packets (default 1024) and so many bytes of each (default 128), where RssMonitoringEnabled is 1
 query    shows whether packets are kept, and how many are
 collect  moves what is kept to a pcap file (default nonrss.pcap); of vPort 0, the only one

@@ -6,7 +6,7 @@ import "fmt"
 var datapathStatistics = CounterSet{
 	Name: "Ethernet Driver Data Path Statistics", Aliases: []string{"perfstats"},
 	Generations: MLX4, Short: "datapath", Instances: "adapter", Reset: ResetOnDemand,
-	Description: "What mlxtool show perfstats prints of the receive ring. There is no Ethernet interface yet: the ring is the link of the RDMA port, interrupt mode is when the driver is woken for packets, polling mode when a program that polls or waits takes them itself.",
+	Description: "What mlxtool show perfstats prints about the receive ring. There is no Ethernet interface yet: the ring is the link of the RDMA port. In interrupt mode the driver is woken for packets; in polling mode a program that polls or waits fetches them itself.",
 	Sources:     []Source{{winof, "5.5.3.10 show perfstats"}},
 	Counters: joined(
 		counted(
@@ -14,23 +14,23 @@ var datapathStatistics = CounterSet{
 			total("PacketsReceivedThread", "thread_received_packets", "packets", "packets processed in polling mode"),
 		),
 		notCounted(
-			level("Average Packets Per DPC", "packets_per_dpc", "packets", "packets handed up at once in interrupt mode, on average"),
-			level("Average Packets Per Thread", "packets_per_thread", "packets", "packets handed up at once in polling mode, on average"),
+			level("Average Packets Per DPC", "packets_per_dpc", "packets", "average number of packets passed on at once in interrupt mode"),
+			level("Average Packets Per Thread", "packets_per_thread", "packets", "average number of packets passed on at once in polling mode"),
 		),
 		counted(
-			total("ConsumedMaxReceives", "consumed_maximum_receives", "times", "times that as many packets were processed as may be at once"),
+			total("ConsumedMaxReceives", "consumed_maximum_receives", "times", "times that the most packets allowed at once were processed"),
 			total("NumTrafficProfileTransitions", "traffic_profile_transitions", "times", "changes from interrupt mode to polling mode"),
 		),
 		notCounted(
-			total("PacketsLowResources", "low_resource_packets", "times", "times that packets were handed up which the driver needed back at once"),
-			total("SkipReceiveDueToControlChanges", "skipped_receives", "times", "times that receiving stopped for a change of settings"),
-			total("DpcWatchDogSingleDpcStarvation", "dpc_starvations", "times", "times that one run in interrupt mode came to its limit"),
-			total("DpcWatchDogTotalDpcStarvation", "dpc_total_starvations", "times", "times that all runs in interrupt mode came to their limit"),
+			total("PacketsLowResources", "low_resource_packets", "times", "times that packets were passed on which the driver needed back at once"),
+			total("SkipReceiveDueToControlChanges", "skipped_receives", "times", "times that receiving paused for a change of settings"),
+			total("DpcWatchDogSingleDpcStarvation", "dpc_starvations", "times", "times that one run in interrupt mode reached its limit"),
+			total("DpcWatchDogTotalDpcStarvation", "dpc_total_starvations", "times", "times that all runs in interrupt mode reached their limit"),
 		),
 		counted(
 			rate("Ring Throughput", "ring_bits", "bits/s", "what the ring carries, in bits of frames"),
-			total("Indications DPC", "dpc_batches", "times", "times that packets were handed up in interrupt mode"),
-			total("Indications Thread", "thread_batches", "times", "times that packets were handed up in polling mode"),
+			total("Indications DPC", "dpc_batches", "times", "times that packets were passed on in interrupt mode"),
+			total("Indications Thread", "thread_batches", "times", "times that packets were passed on in polling mode"),
 		),
 		counted(batchSizes()...),
 	),
@@ -41,21 +41,21 @@ func batchSizes() []Counter {
 	var all []Counter
 	for from := 0; from <= 240; from += 40 {
 		name := fmt.Sprintf("Indications of %d - %d Packets", from, from+39)
-		all = append(all, total(name, fmt.Sprintf("batches_of_%d", from), "times", "times that so many packets were handed up at once"))
+		all = append(all, total(name, fmt.Sprintf("batches_of_%d", from), "times", "times that this many packets were passed on at once"))
 	}
 	return all
 }
 
 var sendStatistics = CounterSet{
 	Name: "SoftVPI Send Path", Generations: MLX4, Short: "send_path", Instances: "adapter", Reset: ResetOnDemand,
-	Description: "What mlxtool show perfstats prints of the send ring, of which the manual prints no names.",
+	Description: "What mlxtool show perfstats prints about the send ring, whose counters the manual does not name.",
 	Counters: joined(
-		counted(total("PacketsSent", "ring_sent_packets", "packets", "packets that the link took")),
-		notCounted(level("Average Packets Per Send", "sent_packets_per_batch", "packets", "packets given to the link at once, on average; mlxtool makes it")),
+		counted(total("PacketsSent", "ring_sent_packets", "packets", "packets that the link accepted")),
+		notCounted(level("Average Packets Per Send", "sent_packets_per_batch", "packets", "average number of packets passed to the link at once; computed by mlxtool")),
 		counted(
 			total("SendsRefused", "refused_sends", "times", "times that the link was full"),
 			rate("Send Ring Throughput", "sent_ring_bits", "bits/s", "what the ring carries, in bits of frames"),
-			total("Sends", "sent_batches", "times", "times that packets were given to the link"),
+			total("Sends", "sent_batches", "times", "times that packets were passed to the link"),
 		),
 	),
 }
@@ -65,7 +65,7 @@ var vfMonitoring = CounterSet{
 	Description: "What virtual functions cost the adapter's firmware. There are no virtual functions yet.",
 	Sources:     []Source{{virtualization, "VF Monitoring"}},
 	Counters: notCounted(
-		level("FwCpuUsage", "firmware_cpu_percent", "%", "share of the firmware's time that the function takes"),
+		level("FwCpuUsage", "firmware_cpu_percent", "%", "share of the firmware's time that the function uses"),
 		total("Errors2FW", "firmware_errors", "errors", "errors that the function caused in the firmware"),
 	),
 }

@@ -5,7 +5,7 @@ const connectX3Pro = "; ConnectX-3 Pro only"
 var deviceCounters = CounterSet{
 	Name: "Mellanox Device Counters", Aliases: []string{"Device Proprietary Counters"},
 	Generations: MLX4, Short: "device", Instances: "adapter",
-	Description: "Where a card spends its cycles. A software adapter has no such cycles and caches; it counts what has a meaning in it.",
+	Description: "How a card spends its cycles. A software adapter has no such cycles and caches; it counts what is meaningful for it.",
 	Sources:     []Source{{winof, "4.9.5 Device Proprietary Counters"}},
 	Counters: joined(
 		notCounted(rate("PCI Back-pressure/sec", "pci_back_pressure_cycles", "cycles/s", "device cycles without credits to read or write over PCI Express")),
@@ -21,30 +21,30 @@ var deviceCounters = CounterSet{
 
 // cacheMisses and blueFlames are in both sets.
 var cacheMisses = notCounted(
-	rate("SQ Miss/sec", "sq_misses", "misses/s", "send queue contexts that the device had not in its cache"),
-	rate("RQ Miss/sec", "rq_misses", "misses/s", "receive queue contexts that the device had not in its cache"),
-	rate("CQ Miss/sec", "cq_misses", "misses/s", "completion queue contexts that the device had not in its cache"),
-	rate("EQ Miss/sec", "eq_misses", "misses/s", "event queue contexts that the device had not in its cache"),
-	rate("MTT Miss/sec", "mtt_misses", "misses/s", "address translations that the device had not in its cache"),
-	rate("MPT Miss/sec", "mpt_misses", "misses/s", "memory regions that the device had not in its cache"),
+	rate("SQ Miss/sec", "sq_misses", "misses/s", "send queue contexts that were not in the device's cache"),
+	rate("RQ Miss/sec", "rq_misses", "misses/s", "receive queue contexts that were not in the device's cache"),
+	rate("CQ Miss/sec", "cq_misses", "misses/s", "completion queue contexts that were not in the device's cache"),
+	rate("EQ Miss/sec", "eq_misses", "misses/s", "event queue contexts that were not in the device's cache"),
+	rate("MTT Miss/sec", "mtt_misses", "misses/s", "address translations that were not in the device's cache"),
+	rate("MPT Miss/sec", "mpt_misses", "misses/s", "memory regions that were not in the device's cache"),
 )
 
 var blueFlames = notCounted(
 	rate("External Blueflame hit/sec", "blueflame_hits", "requests/s", "urgent work requests that the device read from its own buffer"),
-	rate("External Blueflame replace/sec", "blueflame_replaces", "requests/s", "urgent work requests that another one displaced in the device's buffer"),
+	rate("External Blueflame replace/sec", "blueflame_replaces", "requests/s", "urgent work requests displaced by another one in the device's buffer"),
 )
 
 func doorbells(push, drop string) []Counter {
 	return joined(
 		notCounted(rate(push, "doorbells", "doorbells/s", "doorbells that the device received")),
-		counted(rate(drop, "dropped_doorbells", "doorbells/s", "doorbells of no queue, and doorbell queues that hold nonsense; of all adapters of the process")),
+		counted(rate(drop, "dropped_doorbells", "doorbells/s", "doorbells for queues that do not exist, and doorbell queues with invalid contents; of all adapters of the process")),
 	)
 }
 
 var winofBus = CounterSet{
 	Name: "Mellanox WinOF Bus Counters", Aliases: []string{"Mellanox Proprietary WinOF Bus Counters"},
 	Generations: MLX4, Short: "winof_bus", Instances: "adapter",
-	Description: "The inside of the device, for looking at its behaviour. A software adapter counts what has a meaning in it.",
+	Description: "The inside of the device, to study its behaviour. A software adapter counts what is meaningful for it.",
 	Sources:     []Source{{winof, "4.9.5.1 Mellanox Proprietary WinOF Bus Counters"}},
 	Counters:    joined(busPipeline, busProcessors, busResources, busCongestion),
 }
@@ -56,13 +56,13 @@ var busPipeline = joined(
 		rate("Scatter Back-pressure/sec", "scatter_back_pressure_cycles", "cycles/s", "device cycles in which scattering held up received packets"+connectX3Pro),
 		rate("WQE fetch/Atomic Back-pressure/sec", "wqe_fetch_back_pressure_cycles", "cycles/s", "device cycles in which fetching a work request or an atomic held up received packets"+connectX3Pro),
 		rate("Steering/QPC Back-pressure/sec", "steering_back_pressure_cycles", "cycles/s", "device cycles in which finding the queue of a packet held up received packets"+connectX3Pro),
-		rate("Receive WQE cache hit/sec", "receive_wqe_cache_hits", "hits/s", "receives that the device had in its cache"),
-		rate("Receive WQE cache lookup/sec", "receive_wqe_cache_lookups", "lookups/s", "receives that the device looked for in its cache"),
+		rate("Receive WQE cache hit/sec", "receive_wqe_cache_hits", "hits/s", "receives that were in the device's cache"),
+		rate("Receive WQE cache lookup/sec", "receive_wqe_cache_lookups", "lookups/s", "receives looked up in the device's cache"),
 	),
 	cacheMisses,
 	notCounted(
 		rate("External Blueflame hit/sec", "blueflame_hits", "requests/s", "urgent work requests that the device read from its own buffer"),
-		rate("External Blueflame Replace/sec", "blueflame_replaces", "requests/s", "urgent work requests that another one displaced in the device's buffer"),
+		rate("External Blueflame Replace/sec", "blueflame_replaces", "requests/s", "urgent work requests displaced by another one in the device's buffer"),
 	),
 	doorbells("External Doorbell Push/sec", "External Doorbell Drop/sec"),
 )
@@ -74,7 +74,7 @@ var busProcessors = notCounted(
 	level("Internal Processor3 Maximum Latency", "processor3_maximum_latency_seconds", "us", "longest cycle of the device's processor 3"),
 	total("Internal processor executed commands", "executed_commands", "commands", "commands of the driver that the device carried out"),
 	level("Last Retransmitted QP", "last_retransmitted_qp", "", "number of the RC QP that last sent a packet again"),
-	level("Current QPS in error state", "error_qps", "QPs", "QPs that an error ended"),
+	level("Current QPS in error state", "error_qps", "QPs", "QPs that ended with an error"),
 	total("QP priority update flow events", "qp_priority_updates", "events", "changes of the priority or service level of a QP"),
 	total("Transmission engine hang events", "transmission_hangs", "events", "times that the sending engine hung"),
 	level("Current QPS in limited state", "limited_qps", "QPs", "QPs that are limited now"),

@@ -3,18 +3,18 @@ package catalogue
 var rdmaActivity = CounterSet{
 	Name: "RDMA Activity", Aliases: []string{"Proprietary RDMA Activity", "RDMA Activity Counters"},
 	Generations: Both, Short: "rdma_activity", Instances: "adapter",
-	Description: "The RDMA connections of an adapter, and what it carries for them. The manuals' note that NDSPI does not count some of these does not hold here: all count. The local path moves messages without packets; they count with their payload and the packets that they stand for.",
+	Description: "The RDMA connections of an adapter, and what it carries for them. The manuals' note that some of these do not count NDSPI traffic does not apply here: all do. The local path moves messages without packets; they count with their payload and the number of packets that they would have taken.",
 	Sources:     []Source{{winof, "4.9.4.4.2.2 Proprietary RDMA Activity"}, {winof2, "3.5.4.0.1 RDMA Activity"}},
 	Counters: counted(
 		total("RDMA Accepted Connections", "accepted_connections", "connections", "inbound connections established"),
 		level("RDMA Active Connections", "active_connections", "connections", "connections established now"),
 		total("RDMA Completion Queue Errors", "completion_queue_errors", "errors", "always 0, as the manuals say"),
-		total("RDMA Connection Errors", "connection_errors", "errors", "established connections that an error ended"),
+		total("RDMA Connection Errors", "connection_errors", "errors", "established connections that ended with an error"),
 		total("RDMA Failed Connection Attempts", "failed_connection_attempts", "attempts", "inbound and outbound attempts that failed"),
-		rate("RDMA Inbound Bytes/sec", "inbound_bytes", "bytes/s", "bytes received, with the headers from Ethernet on"),
+		rate("RDMA Inbound Bytes/sec", "inbound_bytes", "bytes/s", "bytes received, including headers from the Ethernet header on"),
 		rate("RDMA Inbound Frames/sec", "inbound_frames", "frames/s", "packets received"),
 		total("RDMA Initiated Connections", "initiated_connections", "connections", "outbound connections established"),
-		rate("RDMA Outbound Bytes/sec", "outbound_bytes", "bytes/s", "bytes sent, with the headers from Ethernet on"),
+		rate("RDMA Outbound Bytes/sec", "outbound_bytes", "bytes/s", "bytes sent, including headers from the Ethernet header on"),
 		rate("RDMA Outbound Frames/sec", "outbound_frames", "frames/s", "packets sent"),
 	),
 }
@@ -24,12 +24,12 @@ var rdmaActivity = CounterSet{
 var congestionControl = CounterSet{
 	Name: "Mellanox WinOF-2 Congestion Control", Aliases: []string{"RCM counters"},
 	Generations: MLX5, Short: "congestion_control", Instances: "adapter",
-	Description: "RoCE congestion management. The manuals in hand name the set and not its counters; these names are SoftVPI's. A port answers no congestion marks yet, and takes no notice of notifications but to count them.",
+	Description: "RoCE congestion management. The available manuals name the set but not its counters; these names are SoftVPI's. A port does not answer congestion marks yet, and only counts notifications.",
 	Sources:     []Source{{ethernetA, "RCM counters"}, {ethernetB, "RCM counters"}},
 	Counters: joined(
 		counted(
 			total("CNPs Received", "received_cnps", "packets", "congestion notification packets received"),
-			total("CNPs Ignored", "ignored_cnps", "packets", "congestion notification packets that no flow took: all, as nothing slows flows down yet"),
+			total("CNPs Ignored", "ignored_cnps", "packets", "congestion notification packets that slowed no flow down: all of them so far"),
 		),
 		notCounted(
 			total("CNPs Handled", "handled_cnps", "packets", "congestion notification packets that slowed a flow down"),

@@ -5,7 +5,7 @@ import "strings"
 var adapterRSS = CounterSet{
 	Name: "Mellanox Adapter Rss Counters", Aliases: []string{"Mellanox Adapter RSS Counters", "Propriety Mellanox Adapter RSS Counters"},
 	Generations: MLX4, Short: "adapter_rss", Instances: "cpu",
-	Description: "Which received Ethernet packets had an RSS hash, by processor and, with a NIC switch, by vPort; the instance \"Total\" is that of all processors. Off until RssMonitoringEnabled is 1. There is no RSS yet.",
+	Description: "Which received Ethernet packets had an RSS hash, by processor and, with a NIC switch, by vPort; the instance \"Total\" covers all processors. Off until RssMonitoringEnabled is 1. There is no RSS yet.",
 	Sources:     []Source{{winof, "4.9.4.4.2 Propriety Mellanox Adapter RSS Counters"}},
 	Counters:    rssCounters(),
 }

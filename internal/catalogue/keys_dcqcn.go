@@ -11,56 +11,56 @@ const lineRate = 1<<32 - 1
 
 // dcqcnKeys is in the order in which mlx5cmd shows them: first the reaction point (RP), then the
 // notification point (NP). The defaults are those of the sample output in the manual.
-var dcqcnKeys = dcqcn(append(append(dcqcnEnable("RP", "Slows the adapter's senders down when congestion notifications come for priority %d."), []Key{
+var dcqcnKeys = dcqcn(append(append(dcqcnEnable("RP", "Slows the adapter's senders down when congestion notifications arrive for priority %d."), []Key{
 	{
 		Name: "DcqcnClampTgtRate", Defaults: always(0), Choices: disableEnable,
 		Description: "Sets the target rate to the current rate at every congestion notification.",
 	},
 	{
 		Name: "DcqcnClampTgtRateAfterTimeInc", Defaults: always(1), Choices: disableEnable,
-		Description: "Updates the target rate at a congestion notification also where the timer, not the byte counter alone, has raised the rate before.",
+		Description: "Updates the target rate at a congestion notification even if it was the timer, and not only the byte counter, that raised the rate before.",
 	},
 	{
 		Name: "DcqcnRpgTimeReset", Defaults: always(100), Min: 0, Max: 131071, Unit: "us",
-		Description: "Time from one raise of the rate by the timer to the next.",
+		Description: "Time from one rate increase by the timer to the next.",
 	},
 	{
 		Name: "DcqcnRpgByteReset", Defaults: always(400), Min: 0, Max: 32767, Unit: "units of 64 bytes",
-		Description: "Bytes sent from one raise of the rate by the byte counter to the next, in units of 64.",
+		Description: "Bytes sent from one rate increase by the byte counter to the next, in units of 64.",
 	},
 	{
 		Name: "DcqcnRpgThreshold", Defaults: always(5), Min: 1, Max: 31, Unit: "raises",
-		Description: "Raises by timer and by byte counter after which fast recovery ends and the target rate grows.",
+		Description: "Number of increases by the timer and by the byte counter after which fast recovery ends and the target rate grows.",
 	},
 	{
 		Name: "DcqcnRpgAiRate", Defaults: always(10), Min: 1, Max: lineRate, Bound: LineRate, Unit: "Mbit/s",
-		Description: "What the target rate grows by in additive increase.",
+		Description: "By how much the target rate grows in additive increase.",
 	},
 	{
 		Name: "DcqcnRpgHaiRate", Defaults: always(100), Min: 1, Max: lineRate, Bound: LineRate, Unit: "Mbit/s",
-		Description: "What the target rate grows by in hyper additive increase.",
+		Description: "By how much the target rate grows in hyper additive increase.",
 	},
 	{
 		Name: "DcqcnAlphaToRateShift", Defaults: always(11), Min: 0, Max: 11,
-		Description: "How strongly alpha lowers the rate: a step takes alpha divided by 2 to this power of it away.",
+		Description: "How strongly alpha lowers the rate: each step reduces it by the fraction alpha divided by 2 to the power of this value.",
 	},
 	{
 		Name: "DcqcnRpgMinDecFac", Defaults: always(50), Min: 1, Max: 100, Unit: "%",
-		Description: "Share of the old rate that one step never goes below.",
+		Description: "Share of the old rate below which one step never goes.",
 		Chosen:      "The lower limit: the manual's range begins with 0, which it rules out as a divisor.",
 	},
 	{
 		Name: "DcqcnRpgMinRate", Defaults: always(1), Min: 0, Max: lineRate, Bound: LineRate, Unit: "Mbit/s",
-		Description: "Rate that a flow never goes below. The line rate switches congestion control off.",
+		Description: "Rate below which a flow never goes. The line rate switches congestion control off.",
 	},
 	{
 		Name: "DcqcnRateToSetOnFirstCnp", Defaults: always(3000), Min: 0, Max: lineRate, Bound: LineRate, Unit: "Mbit/s",
-		Description: "Rate that a flow gets with its first congestion notification; 0 leaves the step to the usual formulas.",
+		Description: "Rate of a flow after its first congestion notification; with 0 the usual formulas apply.",
 		Chosen:      "What 0 means.",
 	},
 	{
 		Name: "DcqcnDceTcpG", Defaults: always(32), Min: 0, Max: 1023, Unit: "1024ths",
-		Description: "Weight g with which alpha follows the congestion: alpha becomes (1-g) alpha, plus g where a notification came.",
+		Description: "Weight g with which alpha follows the congestion: alpha becomes (1-g) alpha, plus g if a notification arrived.",
 	},
 	{
 		Name: "DcqcnDceTcpRtt", Defaults: always(4), Min: 0, Max: 131071, Unit: "us",
@@ -68,11 +68,11 @@ var dcqcnKeys = dcqcn(append(append(dcqcnEnable("RP", "Slows the adapter's sende
 	},
 	{
 		Name: "DcqcnRateReduceMonitorPeriod", Defaults: always(32), Min: 0, Max: 1<<32 - 2, Unit: "us",
-		Description: "Time in which the rate is lowered at most once, however many notifications come.",
+		Description: "Time in which the rate is lowered at most once, however many notifications arrive.",
 	},
 	{
 		Name: "DcqcnInitialAlphaValue", Defaults: always(0), Min: 0, Max: 1023, Unit: "1024ths",
-		Description: "Value of alpha when a flow's first notification comes.",
+		Description: "Value of alpha when a flow's first notification arrives.",
 	},
 }...), append(dcqcnEnable("NP", "Answers packets of priority %d that a switch has marked with congestion notifications."), []Key{
 	{
@@ -81,7 +81,7 @@ var dcqcnKeys = dcqcn(append(append(dcqcnEnable("RP", "Slows the adapter's sende
 	},
 	{
 		Name: "DcqcnCnp802pPrio", Defaults: always(7), Min: 0, Max: 7,
-		Description: "Priority in the 802.1Q tag of the congestion notifications, where DcqcnCnpPrioMode is 0.",
+		Description: "Priority in the 802.1Q tag of the congestion notifications if DcqcnCnpPrioMode is 0.",
 	},
 	{
 		Name: "DcqcnCnpPrioMode", Defaults: always(1),

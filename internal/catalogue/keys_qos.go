@@ -21,7 +21,7 @@ var qosKeys = []Key{
 	{
 		Name: "DefaultUntaggedPriority", Base: AdapterClass, Group: groupQoS, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
 		Defaults: always(0), Min: 0, Max: 7, Effect: AtOnce,
-		Description: "Priority that untagged frames are taken to have, for congestion control among others. A wrong value counts as the default, not as the value before.",
+		Description: "Priority that untagged frames are assumed to have, for congestion control among others. An invalid value is replaced by the default, not by the previous value.",
 		Sources:     from(ethernetB, "RCM with Untagged Traffic"),
 	},
 }
@@ -30,13 +30,13 @@ var dscpKeys = append([]Key{
 	{
 		Name: "TxUntagPriorityTag", Base: AdapterClass, Group: groupDSCP, Generations: Both, Scope: physicalEthernet, Type: DWORD,
 		Defaults: always(0), Choices: disableEnable,
-		Description: "Sends frames that have a priority but no VLAN without an 802.1Q tag. They count for their priority all the same. Wanted for flow control by DSCP.",
+		Description: "Sends frames that have a priority but no VLAN without an 802.1Q tag. They still count for their priority. Needed for flow control by DSCP.",
 		Sources:     dscpSources,
 	},
 	{
 		Name: "RxUntaggedMapToLossless", Aliases: []string{"RxUntaggedMapToLossles"}, Base: AdapterClass, Group: groupDSCP, Generations: Both, Scope: physicalEthernet, Type: DWORD,
 		Defaults: always(0), Choices: disableEnable, Effect: AtOnce,
-		Description: "Receives untagged frames into the lossless buffer. Wanted for flow control by DSCP. A wrong value counts as the default, not as the value before.",
+		Description: "Receives untagged frames into the lossless buffer. Needed for flow control by DSCP. An invalid value is replaced by the default, not by the previous value.",
 		Sources:     dscpSources,
 	},
 }, append(priorityToDscp(), []Key{
@@ -56,7 +56,7 @@ var dscpKeys = append([]Key{
 	{
 		Name: "DscpForGlobalFlowControl", Base: AdapterClass, Group: groupDSCP, Generations: Both, Scope: physicalEthernet, Type: DWORD,
 		Defaults: always(26), Min: 0, Max: 63,
-		Description: "DSCP of RoCE packets where global pause is used in place of priorities.",
+		Description: "DSCP of RoCE packets if global pause is used instead of priorities.",
 		Chosen:      "The limits, which are those of a DSCP.",
 		Sources:     dscpSources,
 	},
@@ -67,7 +67,7 @@ var dscpKeys = append([]Key{
 			{1, "host priority (PCP)", "by the priority in the 802.1Q tag"},
 			{2, "DSCP", "by the DSCP divided by 8"},
 		},
-		Description: "What the priority of received packets is taken from. With DSCP the table of transmitted packets should say the same, which a warning event tells otherwise.",
+		Description: "What determines the priority of received packets. With DSCP the table for transmitted packets should agree; a warning event reports it otherwise.",
 		Sources:     from(ethernetB, "Receive Trust State"),
 	},
 }...)...)
@@ -80,7 +80,7 @@ func priorityToDscp() []Key {
 			Name: fmt.Sprintf("PriorityToDscpMappingTable_%d", i), Aliases: []string{fmt.Sprintf("RroceDscpMarkPriorityFlowControl_%d", i)},
 			Base: AdapterClass, Group: groupDSCP, Generations: Both, Scope: physicalEthernet, Type: DWORD,
 			Defaults: always(uint64(i)), Min: 0, Max: 63,
-			Description: fmt.Sprintf("DSCP of the RoCE packets of priority %d, where priority flow control is on.", i),
+			Description: fmt.Sprintf("DSCP of the RoCE packets of priority %d, if priority flow control is on.", i),
 			Sources:     dscpSources,
 		})
 	}
@@ -105,14 +105,14 @@ var stallKeys = []Key{
 	{
 		Name: "DeviceRxStallTimeout", Base: AdapterClass, Group: groupStall, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
 		Defaults: always(8000), Min: 0, Max: 8000, Unit: "ms",
-		Description: "Time that the receive path may stand still before flow control is switched off, global pause and all priorities alike, until it moves again; 0 is for ever. Counted as Critical Stall Watermark Reached.",
+		Description: "Time that the receive path may stand still before all flow control (global pause and all priorities) is switched off until it moves again; 0 means forever. Counted as Critical Stall Watermark Reached.",
 		Chosen:      "Default, limits and unit.",
 		Sources:     stallKeySources,
 	},
 	{
 		Name: "DeviceRxStallWatermark", Base: AdapterClass, Group: groupStall, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
 		Defaults: always(0), Min: 0, Max: 8000, Unit: "ms",
-		Description: "Time that the receive path may stand still before it is counted as Minor Stall Watermark Reached, as an early warning; 0 is never.",
+		Description: "Time that the receive path may stand still before it is counted as Minor Stall Watermark Reached, as an early warning; 0 means never.",
 		Chosen:      "Default, limits and unit.",
 		Sources:     stallKeySources,
 	},
@@ -122,21 +122,21 @@ var queueLifetimeKeys = []Key{
 	{
 		Name: "TCHeadOfQueueLifeTimeLimitEnable", Base: AdapterClass, Group: groupHoQ, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
 		Defaults: always(0), Min: 0, Max: 0xFF, Hex: true,
-		Description: "Traffic classes, one bit each, whose packets are dropped when they have waited too long at the head of their queue.",
+		Description: "Traffic classes (one bit each) whose packets are dropped after waiting too long at the head of their queue.",
 		Chosen:      "That the value is a mask of traffic classes, and its default.",
 		Sources:     hoqSources,
 	},
 	{
 		Name: "TCHeadOfQueueLifeTimeLimit", Base: AdapterClass, Group: groupHoQ, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
 		Defaults: always(19), Min: 0, Max: 20,
-		Description: "How long a packet may be at the head of its queue: 4.096 microseconds times 2 to the power of the value; 20 is for ever. After InfiniBand's HOQLife.",
+		Description: "How long a packet may be at the head of its queue: 4.096 microseconds times 2 to the power of the value; 20 means forever. Modelled on InfiniBand's HOQLife.",
 		Chosen:      "Default and limits.",
 		Sources:     hoqSources,
 	},
 	{
 		Name: "TCStallCount", Base: AdapterClass, Group: groupHoQ, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
 		Defaults: always(7), Min: 0, Max: 7, Unit: "packets",
-		Description: "Packets in a row that are dropped before the whole class counts as stalled, and its packets are dropped for eight lifetimes; 0 is never. After InfiniBand's VLStallCount.",
+		Description: "Number of consecutive dropped packets after which the whole class counts as stalled, and its packets are dropped for eight lifetimes; 0 means never. Modelled on InfiniBand's VLStallCount.",
 		Chosen:      "Default and limits.",
 		Sources:     hoqSources,
 	},

@@ -13,7 +13,7 @@ var (
 )
 
 const (
-	roceDescription = "How RDMA travels over Ethernet. A mode that the link cannot carry falls back to the best one that it can, with an event."
+	roceDescription = "How RDMA travels over Ethernet. If the link cannot carry the mode, the best one that it can carry is used, with an event."
 	onWinOF2Too     = "That WinOF-2 adapters have it too, below their own driver."
 )
 
@@ -27,13 +27,13 @@ var roceKeys = []Key{
 	{
 		Name: "roce_mode", Base: AdapterClass, Group: groupRoCE, Generations: MLX5, Scope: onEthernet, Type: DWORD,
 		Status: Built, Defaults: map[Generation]Default{MLX5: {Auto: true, Text: "roce_mode of the driver"}}, Choices: roceModesMLX5,
-		Description: roceDescription + " The adapter's own setting goes before the driver's.",
+		Description: roceDescription + " The adapter's own setting takes precedence over the driver's.",
 		Sources:     roceWinOF2,
 	},
 	{
 		Name: "roce_mode", Base: DriverService, Path: "Roce", Group: groupRoCE, Generations: MLX5, Scope: perDriver, Type: DWORD,
 		Status: Built, Defaults: always(2), Choices: roceModesMLX5,
-		Description: roceDescription + " Holds for the adapters that have no setting of their own.",
+		Description: roceDescription + " Applies to adapters that have no setting of their own.",
 		Chosen:      "The default of the later manual: WinOF-2 1.21 prints no RoCE and v1.",
 		Sources:     roceWinOF2,
 	},
@@ -46,7 +46,7 @@ var roceKeys = []Key{
 			{4, "no RoCE", "RDMA is off"},
 			{5, "RoCE IP based", "v1.25: as v1, with GIDs made from the IP addresses"},
 		},
-		Description: roceDescription + " Holds for all adapters of the driver.",
+		Description: roceDescription + " Applies to all adapters of the driver.",
 		Chosen:      "The default, of which the table prints two: v2, as of WinOF 5.20.",
 		Sources:     roceWinOF,
 	},
@@ -61,7 +61,7 @@ var roceKeys = []Key{
 		Name: "RoceMaxFrameSize", Base: AdapterClass, Group: groupRoCE, Generations: Both, Scope: onEthernet, Type: NumericString,
 		Status: Built, Defaults: automatic("the largest that the link's MTU holds"), Unit: "bytes", UI: true, Title: "RoCE Max Frame Size",
 		Choices:     []Choice{{256, "256", ""}, {512, "512", ""}, {1024, "1024", ""}, {2048, "2048", ""}, {4096, "4096", ""}},
-		Description: "Largest payload of a RoCE packet. All adapters and switches on the path have to take it; larger ones are faster.",
+		Description: "Largest payload of a RoCE packet. All adapters and switches on the path have to accept it; larger payloads are faster.",
 		Chosen:      "4096, which InfiniBand has and the tables do not list; the automatic default is that of WinOF 4.3 and later.",
 		Sources:     from(winof, "4.6.6 Ethernet Registry Keys", winof2, "3.4.5 Ethernet Registry Keys", winof, "10 Release Notes Change Log History"),
 	},
@@ -71,7 +71,7 @@ var busKeys = []Key{
 	{
 		Name: "UpdateGIDTimerFrequency", Base: DriverService, Group: groupBus, Generations: Both, Scope: perDriver, Type: DWORD,
 		Status: Built, Defaults: always(3000), Min: 0, Max: 10000, Unit: "ms",
-		Description: "How often the interfaces' addresses are looked at, to keep the IP-based GIDs up to date; 0 is never.",
+		Description: "How often the interfaces' addresses are checked to keep the IP-based GIDs up to date; 0 means never.",
 		Chosen:      onWinOF2Too,
 		Sources:     busSources,
 	},
@@ -92,28 +92,28 @@ var busKeys = []Key{
 	{
 		Name: "LogNumQp", Base: DriverService, Group: groupBus, Generations: Both, Scope: perDriver, Type: DWORD,
 		Status: Built, Defaults: always(19), Min: 10, Max: 19,
-		Description: "Base-2 logarithm of the number of queue pairs of an adapter: 19 is 524,288.",
+		Description: "Base-2 logarithm of the number of queue pairs of an adapter: 19 means 524,288.",
 		Chosen:      "The limits. " + onWinOF2Too,
 		Sources:     from(winof, "1.9 Bug Fixes History", winof, "6.6 Virtualization Related Troubleshooting"),
 	},
 	{
 		Name: "LogNumRdmaRc", Base: DriverService, Group: groupBus, Generations: Both, Scope: perDriver, Type: DWORD,
 		Status: Built, Defaults: always(4), Min: 0, Max: 4,
-		Description: "Base-2 logarithm of the number of RDMA reads and atomics that a queue pair has outstanding: 4 is 16.",
+		Description: "Base-2 logarithm of the number of RDMA reads and atomics that a queue pair may have outstanding: 4 means 16.",
 		Chosen:      "Path, default and limits. " + onWinOF2Too,
 		Sources:     from(winof, "1.9 Bug Fixes History"),
 	},
 	{
 		Name: "ThreadDpcEnable", Base: DriverService, Group: groupBus, Generations: MLX4, Scope: perDriver, Type: DWORD,
 		Defaults: always(0), Choices: disableEnable,
-		Description: "Runs the driver's deferred work in threads, which other work can interrupt.",
-		Chosen:      "The default, which the manual gives for packages of Azure alone (enabled).",
+		Description: "Runs the driver's deferred work in threads, which can be interrupted by other work.",
+		Chosen:      "The default, which the manual gives only for Azure packages (enabled).",
 		Sources:     from(winof, "4.1.16 Threaded DPC"),
 	},
 	{
 		Name: "AllowResetOnError", Base: DriverService, Group: groupBus, Generations: MLX4, Scope: perDriver, Type: DWORD,
 		Defaults: always(1), Choices: disableEnable,
-		Description: "Lets the driver reset the device after a fatal error, where no program is using it.",
+		Description: "Lets the driver reset the device after a fatal error if no program is using it.",
 		Chosen:      "Path, default and values.",
 		Sources:     from(winof, "10 Release Notes Change Log History"),
 	},
@@ -135,9 +135,9 @@ var busKeys = []Key{
 
 var (
 	portTypes = []Choice{
-		{0, "HW defaults", "senses the protocol, and takes the device's own where that fails"},
-		{1, "IB", "InfiniBand; both ends of the cable have to be"},
-		{2, "ETH", "Ethernet; both ends of the cable have to be"},
+		{0, "HW defaults", "senses the protocol, and uses the device's own if that fails"},
+		{1, "IB", "InfiniBand; both ends of the cable have to agree"},
+		{2, "ETH", "Ethernet; both ends of the cable have to agree"},
 		{3, "AUTO", "senses the protocol when the adapter starts"},
 	}
 	portTypeSources = from(winof, "4.1.1.2 Port Protocol Configuration", winof, "6.7 Reported Driver Events")

@@ -38,7 +38,7 @@ var rssKeys = []Key{
 	{
 		Name: "*NumaNodeID", Base: AdapterClass, Group: groupRSS, Generations: Both, Scope: onBoth, Type: NumericString,
 		Defaults: always(65535), Min: 0, Max: 65535, UI: true, Title: "Preferred NUMA node",
-		Description: "NUMA node whose processors and memory the adapter should use; 65535 is no preference.",
+		Description: "NUMA node whose processors and memory the adapter should use; 65535 means no preference.",
 		Chosen:      "Default and limits, which are NDIS's.",
 		Sources:     rssSources,
 	},
@@ -46,11 +46,11 @@ var rssKeys = []Key{
 		Name: "*RSSProfile", Base: AdapterClass, Group: groupRSS, Generations: Both, Scope: onBoth, Type: NumericString,
 		Defaults: always(1), UI: true, Title: "RSS Profile",
 		Choices: []Choice{
-			{1, "closest processor", "those next to the adapter, as the load asks for"},
+			{1, "closest processor", "those next to the adapter, as the load requires"},
 			{2, "closest processor static", "those next to the adapter, fixed"},
-			{3, "NUMA scaling", "around the NUMA nodes, as the load asks for"},
-			{4, "NUMA scaling static", "around the NUMA nodes, fixed; perf_tuning's choice"},
-			{5, "conservative scaling", "as few as will do"},
+			{3, "NUMA scaling", "spread over the NUMA nodes, as the load requires"},
+			{4, "NUMA scaling static", "spread over the NUMA nodes, fixed; perf_tuning's choice"},
+			{5, "conservative scaling", "as few as are sufficient"},
 		},
 		Description: "How processors are chosen for RSS.",
 		Chosen:      "The meaning of the numbers and the default, which are NDIS's; the manual prints perf_tuning's 4. " + alsoWinOF2,
@@ -69,8 +69,8 @@ var rssMonitoringKeys = []Key{
 		Name: "RssCountersActivatedAtStartup", Base: AdapterClass, Group: groupRSSMonitoring, Generations: MLX4, Scope: onBoth, Type: DWORD,
 		Defaults: always(0),
 		Choices: []Choice{
-			{0, "when watched", "counts from when somebody reads the counter"},
-			{1, "at startup", "counts from the adapter's start"},
+			{0, "when watched", "counts from the first reading of the counter"},
+			{1, "at startup", "counts from the start of the adapter"},
 		},
 		Description: "When the counters of the Adapter RSS set begin to count.",
 		Sources:     from(winof, "4.9.4.4.1.2 Packet Monitoring through the Performance Monitor", winof, "4.9.4.4.2.1 Controlling the Counters"),
@@ -81,14 +81,14 @@ var losslessKeys = []Key{
 	{
 		Name: "DelayDropTimeout", Base: AdapterClass, Group: groupLossless, Generations: MLX4, Scope: physicalEthernet, Type: DWORD,
 		Defaults: always(0), Min: 0, Max: 65535, Unit: "units of 100 us",
-		Description: "How long a packet waits when its ring has no receive descriptor, and holds back those behind it; 0 is lossless mode disabled, 65535 for ever. Entered and left by OID_MLX_DROPLESS_MODE.",
+		Description: "How long a packet waits when its ring has no receive descriptor, and holds back those behind it; 0 disables lossless mode, 65535 means forever. OID_MLX_DROPLESS_MODE enters and leaves the mode.",
 		Sources:     from(winof, "4.1.12.5 Enabling/Disabling Lossless TCP"),
 	},
 	{
 		Name: "DelayDropTimeout", Base: AdapterClass, Group: groupLossless, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
 		Defaults: always(50), Min: 0, Max: 100, Unit: "units of 100 us",
-		Description: "How long a packet waits in dropless mode when its ring has no receive descriptor. Then it is dropped and the mode left, with an event; 0 is dropless mode disabled.",
-		Chosen:      "That the mode is entered at start only where the key is set; the default is the time that OID_MLX_DROPLESS_MODE enters it with.",
+		Description: "How long a packet waits in dropless mode when its ring has no receive descriptor. After that it is dropped and the mode left, with an event; 0 disables dropless mode.",
+		Chosen:      "That the mode is entered at start only if the key is set; the default is the time that OID_MLX_DROPLESS_MODE enters it with.",
 		Sources:     from(ethernetB, "Dropless Mode"),
 	},
 }
@@ -99,10 +99,10 @@ var burstKeys = []Key{
 		Defaults: always(0),
 		Choices: []Choice{
 			{0, "disabled", ""},
-			{1, "threaded DPC", "buffers bursts, and hands packets up in a thread; recommended"},
-			{2, "polling", "buffers bursts, and hands packets up by polling"},
+			{1, "threaded DPC", "buffers bursts, and passes packets to the system in a thread; recommended"},
+			{2, "polling", "buffers bursts, and passes packets to the system by polling"},
 		},
-		Description: "Buffers received packets beyond the receive ring, so that bursts do not lose any.",
+		Description: "Buffers received packets beyond the receive ring, so that none are lost in bursts.",
 		Sources:     burstSource,
 	},
 	{

@@ -15,8 +15,8 @@ var (
 	spoofMLX4      = from(winof, "4.5.3.5.3.1 Ethertype Spoof Protection Registry Keys")
 	spoofMLX5      = from(virtualization, "VF Spoof Protection")
 	sriovPortModes = []Choice{
-		{0, "auto_port1", "port 1 has all that the device's configuration allows, port 2 none and plain Ethernet"},
-		{1, "auto_port2", "port 2 has all that the device's configuration allows, port 1 none and plain Ethernet"},
+		{0, "auto_port1", "port 1 has all that the device's configuration allows; port 2 has none and is plain Ethernet"},
+		{1, "auto_port2", "port 2 has all that the device's configuration allows; port 1 has none and is plain Ethernet"},
 		{2, "manual", "MaxVFPort1 and MaxVFPort2 say how many each port has"},
 	}
 )
@@ -34,26 +34,26 @@ var sriovKeys = append(deviceAndMachine(
 	},
 	Key{
 		Name: "MaxVFPort1", Aliases: []string{"SriovPort1NumVFs"}, Defaults: always(16), Min: 0, Max: 126, Bound: VirtualFunctions, Unit: "virtual functions",
-		Description: "Virtual functions of port 1, in manual mode. Where both ports ask for more than the device's configuration allows, each has its share of that.",
+		Description: "Number of virtual functions of port 1, in manual mode. If both ports together ask for more than the device's configuration allows, each has its share of that.",
 		Chosen:      "The upper limit, which is that of the device.",
 	},
 	Key{
 		Name: "MaxVFPort2", Aliases: []string{"SriovPort2NumVFs"}, Defaults: always(16), Min: 0, Max: 126, Bound: VirtualFunctions, Unit: "virtual functions",
-		Description: "Virtual functions of port 2, in manual mode. Where both ports ask for more than the device's configuration allows, each has its share of that.",
+		Description: "Number of virtual functions of port 2, in manual mode. If both ports together ask for more than the device's configuration allows, each has its share of that.",
 		Chosen:      "The upper limit, which is that of the device.",
 	},
 ),
 	Key{
 		Name: "*SRIOV", Base: AdapterClass, Group: groupSRIOV, Generations: Both, Scope: physical, Type: NumericString,
 		Defaults: always(0), Choices: disableEnable, UI: true, Title: "SR-IOV",
-		Description: "Offers virtual functions on the adapter, where the device's configuration (SRIOV_EN) allows them.",
+		Description: "Offers virtual functions on the adapter, if the device's configuration (SRIOV_EN) allows them.",
 		Chosen:      "That WinOF has it too.",
 		Sources:     from(winof2, "3.3.3.3.2 Enabling SR-IOV in Mellanox WinOF-2 Package (Ethernet SR-IOV Only)"),
 	},
 	Key{
 		Name: "*NumVFs", Base: AdapterClass, Group: groupSRIOV, Generations: Both, Scope: physical, Type: NumericString,
 		Defaults: always(32), Min: 0, Max: 127, Bound: VirtualFunctions, Unit: "virtual functions", UI: true, Title: "Number of VFs",
-		Description: "Virtual functions that the operating system allows the interface (Set-NetAdapterSriov -NumVFs).",
+		Description: "Number of virtual functions that the operating system allows the interface (Set-NetAdapterSriov -NumVFs).",
 		Chosen:      "The name: the manuals print the command.",
 		Sources:     from(virtualization, "Enabling SR-IOV in Firmware", winof, "4.6.9.1 SR-IOV Registry Keys"),
 	},
@@ -74,10 +74,10 @@ func deviceAndMachine(keys ...Key) []Key {
 		k.Group, k.Generations, k.Type, k.Sources = groupSRIOV, MLX4, DWORD, sriovSources
 		text := k.Description
 		k.Base, k.Path, k.Scope, k.Overrides = DriverService, "", perDriver, true
-		k.Description = text + " For all devices; goes before the device's own."
+		k.Description = text + " For all devices; takes precedence over the device's own."
 		a = append(a, k)
 		k.Base, k.Path, k.Scope, k.Overrides = DeviceClass, "Parameters", perAdapter, false
-		k.Description = text + " For one device, where nothing is set for all."
+		k.Description = text + " For one device, if nothing is set for all."
 		a = append(a, k)
 	}
 	return a
@@ -92,14 +92,14 @@ func spoofKeysOf(g Generation, base Base, path, chosen string, sources []Source)
 	a := []Key{{
 		Name: "VFAllowedTxEtherTypeListEnable", Base: base, Path: path, Group: groupSpoof, Generations: g, Scope: physicalEthernet, Type: DWORD,
 		Defaults: always(1), Choices: disableEnable,
-		Description: "Lets virtual functions send frames of listed EtherTypes alone; the others are dropped. Source addresses are checked in any case, and flow control frames (0x8808) refused.",
+		Description: "Lets virtual functions send only frames of the listed EtherTypes; others are dropped. In any case source addresses are checked, and flow control frames (0x8808) refused.",
 		Chosen:      chosen,
 		Sources:     sources,
 	}}
 	for i := range 8 {
 		a = append(a, Key{
 			Name: fmt.Sprintf("VFAllowedTxEtherType%d", i), Base: base, Path: path, Group: groupSpoof, Generations: g, Scope: physicalEthernet, Type: DWORD,
-			Defaults: automatic("no entry; with none of the eight set, IPv4, ARP and IPv6 are allowed"), Min: 0, Max: 0xFFFF, Hex: true,
+			Defaults: automatic("no entry; if none of the eight is set, IPv4, ARP and IPv6 are allowed"), Min: 0, Max: 0xFFFF, Hex: true,
 			Description: fmt.Sprintf("Entry %d of the list of EtherTypes that virtual functions may send; 0 allows LLC frames, which have none. FCoE (0x8906) and its initialization protocol (0x8914) go together.", i+1),
 			Sources:     sources,
 		})
@@ -111,7 +111,7 @@ var dhcpKeys = []Key{
 	{
 		Name: "RedirectVfDHCPToPF", Base: AdapterClass, Group: groupDHCP, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
 		Defaults: always(0), Choices: disableEnable,
-		Description: "Turns DHCP packets (UDP ports 67 and 68) that virtual functions send or should receive over to the physical function, which has to be promiscuous.",
+		Description: "Redirects DHCP packets (UDP ports 67 and 68) that virtual functions send or should receive to the physical function, which has to be promiscuous.",
 		Sources:     from(virtualization, "VF's DHCP Redirections"),
 	},
 }
@@ -120,7 +120,7 @@ var vfMonitoringKeys = []Key{
 	{
 		Name: "VfCpuMonEnable", Base: AdapterClass, Group: groupVFMon, Generations: MLX5, Scope: physical, Type: DWORD,
 		Defaults: always(0), Choices: disableEnable, Effect: AtOnce,
-		Description: "Watches how much work virtual functions make for the firmware and warns in the event log.",
+		Description: "Watches how much work virtual functions cause in the firmware, and warns in the event log.",
 		Chosen:      "Path and default.",
 		Sources:     vfMonSources,
 	},

@@ -119,8 +119,8 @@ func deviceParameters() []Parameter {
 		},
 		{
 			Name: "NUM_OF_VFS", Generations: Both, Scope: perAdapter, Default: Default{Number: 16}, Max: 127, MostMLX4: 126, Unit: "virtual functions",
-			Description: "Virtual functions that the device has room for: of the whole device (mlx4), or of each port (mlx5).",
-			Chosen:      "The default, which is the number that every server takes.",
+			Description: "Number of virtual functions for which the device has room: in all (mlx4), or for each port (mlx5).",
+			Chosen:      "The default, which is the number that every server accepts.",
 			Sources:     append(from(virtualization, "Single Root I/O Virtualization (SR-IOV)"), sriovFirmware...),
 		},
 	}
@@ -139,8 +139,8 @@ func portParameters(port int) []Parameter {
 	a := []Parameter{
 		{
 			Name: name("WOL_MAGIC_EN"), Generations: MLX5, Choices: []Choice{{0, "False", ""}, {1, "True", ""}}, Default: Default{Number: 1},
-			Description: "Wakes the machine by a magic packet to port %d.",
-			Chosen:      "The values, and that port 1 has it as well as port 2.",
+			Description: "Wakes the machine when a magic packet reaches port %d.",
+			Chosen:      "The values, and that both ports have it.",
 			Sources:     append(from(ethernetB, "Wake-on-LAN (WoL)"), sriovFirmware...),
 		},
 		{
@@ -151,7 +151,7 @@ func portParameters(port int) []Parameter {
 			Sources:     append(from(winof2, "3.1.1 Mode Configuration", virtualization, "Configuring IPoIB in SR-IOV: Firmware Configuration"), sriovFirmware...),
 		},
 		{
-			Name: name("SRIOV_IB_ROUTING_MODE"), Generations: MLX5, Choices: []Choice{{0, "GID", "by GID"}, {1, "LID", "by LID, as virtual functions with IPoIB want it"}},
+			Name: name("SRIOV_IB_ROUTING_MODE"), Generations: MLX5, Choices: []Choice{{0, "GID", "by GID"}, {1, "LID", "by LID, as virtual functions with IPoIB need it"}},
 			Description: "How InfiniBand packets find virtual functions of port %d.",
 			Chosen:      "The value 0, and the default.",
 			Sources:     from(virtualization, "Configuring IPoIB in SR-IOV: Firmware Configuration"),
@@ -164,14 +164,14 @@ func portParameters(port int) []Parameter {
 		},
 		{
 			Name: name("LLDP_NB_RX_MODE"), Generations: MLX5, Choices: lldpModes,
-			Description: "Which LLDP frames port %d takes; DCBX needs all.",
-			Chosen:      "The values beside 2, and the default.",
+			Description: "Which LLDP frames port %d accepts; DCBX needs all.",
+			Chosen:      "The values other than 2, and the default.",
 			Sources:     dcbxFirmware,
 		},
 		{
 			Name: name("LLDP_NB_TX_MODE"), Generations: MLX5, Choices: lldpModes,
 			Description: "Which LLDP frames port %d sends; DCBX needs all.",
-			Chosen:      "The values beside 2, and the default.",
+			Chosen:      "The values other than 2, and the default.",
 			Sources:     dcbxFirmware,
 		},
 	}
@@ -182,26 +182,26 @@ func portParameters(port int) []Parameter {
 	return a
 }
 
-const paramChosen = "Default and limits: the manual prints the name and what it is for."
+const paramChosen = "Default and limits: the manual prints only the name and the purpose."
 
 // driverParameters are those of mlxtool show driverparams.
 var driverParameters = []Parameter{
 	{
 		Name: "MaxNumberOfPacketsToIndicateDPC", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce,
 		Default: Default{Number: 128}, Min: 1, Max: 65535, Unit: "packets",
-		Description: "Most received packets handed to the operating system at once in interrupt mode.",
+		Description: "Most received packets passed to the operating system at once in interrupt mode.",
 		Chosen:      paramChosen, Sources: paramSources,
 	},
 	{
 		Name: "MaxNumberOfPacketsToIndicateThread", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce,
 		Default: Default{Number: 128}, Min: 1, Max: 65535, Unit: "packets",
-		Description: "Most received packets handed to the operating system at once in polling mode.",
+		Description: "Most received packets passed to the operating system at once in polling mode.",
 		Chosen:      paramChosen, Sources: paramSources,
 	},
 	{
 		Name: "MaxCallsToNdisIndicate", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce,
 		Default: Default{Number: 10}, Min: 1, Max: 65535, Unit: "calls",
-		Description: "Chains of packets handed to the operating system before a receive ring gives way to others.",
+		Description: "Number of chains of packets passed to the operating system before a receive ring yields to others.",
 		Chosen:      paramChosen, Sources: paramSources,
 	},
 	{
@@ -213,7 +213,7 @@ var driverParameters = []Parameter{
 	{
 		Name: "NicMinRfd", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce,
 		Default: Default{Number: 64}, Min: 1, Max: 4096, Unit: "descriptors",
-		Description: "Fewest receive descriptors that a ring keeps posted for packets to come.",
+		Description: "Fewest receive descriptors that a ring keeps posted for incoming packets.",
 		Chosen:      paramChosen, Sources: paramSources,
 	},
 	{
@@ -228,13 +228,13 @@ var driverParameters = []Parameter{
 	},
 	{
 		Name: "TrackNBLReturnLatency", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce, Choices: disableEnable,
-		Description: "Measures the time until the operating system gives received buffers back.",
+		Description: "Measures the time until the operating system returns received buffers.",
 		Chosen:      paramChosen, Sources: paramSources,
 	},
 	{
 		Name: "CountersModeFlags", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce, Choices: disableEnable,
 		Default:     Default{Number: 1},
-		Description: "Answers queries for statistics from values that were read before.",
+		Description: "Answers queries for statistics from values read earlier.",
 		Chosen:      paramChosen, Sources: paramSources,
 	},
 	{
