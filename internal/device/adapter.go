@@ -10,6 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/cm"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/gid"
+	"github.com/softvpi/softvpi/internal/device/gsi"
 	"github.com/softvpi/softvpi/internal/device/ibport"
 	"github.com/softvpi/softvpi/internal/device/plug"
 	"github.com/softvpi/softvpi/internal/device/status"
@@ -231,6 +232,7 @@ func (a *adapter) makeEngines() (err error) {
 	if err != nil {
 		return command.Errorf(command.Invalid, "%v", err)
 	}
+	a.gsi = gsi.New(gsi.Config{Adapter: services{a}, Engine: a.engine, CM: a.cm, IB: a.ib})
 	return nil
 }
 
@@ -324,7 +326,7 @@ func (a *adapter) deadline() clock.Time {
 	if a.blocked() || a.owing {
 		return a.retry
 	}
-	if a.engine.Pending() || a.unsettled || len(a.gsi.beside) > 0 {
+	if a.engine.Pending() || a.unsettled || a.gsi.Waiting() {
 		return 0
 	}
 	due := clock.Min(a.engine.Deadline(), a.cm.Deadline())

@@ -15,7 +15,7 @@ func (a *adapter) complete(now clock.Time) bool {
 	}
 	if a.unsettled { // the CM has something to say about connections that broke
 		a.unsettled = false
-		a.manageOut(now)
+		a.gsi.Flush(now)
 		a.drainCompletions(now)
 	}
 	return worked

@@ -23,6 +23,7 @@
 //   - eventqueue: the asynchronous events that a program has not read;
 //   - gid: the GID table of a port, and how GIDs and MACs are derived;
 //   - ibport: an InfiniBand port: what the subnet manager has set, requests to its administration, and routes;
+//   - gsi: QP1, with the messages of the connection manager and those to the subnet administration;
 //   - plug: the links of a port, one for each of its addresses, and what connects them to the loop;
 //   - loan: connections lent to the programs at their ends, which then carry out requests themselves;
 //   - status: changes of an adapter's state, for those who subscribe to them;

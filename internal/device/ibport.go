@@ -102,7 +102,7 @@ func (a *adapter) portChanged(now clock.Time) {
 		a.cm.SetMTU(m)
 	}
 	if is.Routes {
-		clear(a.gsi.routes)
+		a.gsi.Forget()
 	}
 	if is.PKeys {
 		a.engine.SetPKeys(p.Keys())

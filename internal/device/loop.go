@@ -5,6 +5,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/device/deferred"
+	"github.com/softvpi/softvpi/internal/device/gsi"
 	"github.com/softvpi/softvpi/internal/device/plug"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
@@ -67,7 +68,7 @@ type batch struct {
 	errors      []link.Unreachable
 	errorsDue   clock.Time
 	refused     [8]link.Violation
-	gsi         gsiBatch
+	gsi         gsi.QP1
 	deferred    deferred.Copies
 }
 
@@ -77,7 +78,6 @@ func (b *batch) init() {
 	b.completions = make([]transport.Completion, completeBatch)
 	b.events = make([]transport.Event, eventBatch)
 	b.errors = make([]link.Unreachable, errorBatch)
-	b.gsi.init()
 	b.deferred.Init()
 }
 
@@ -215,7 +215,7 @@ func (a *adapter) step(now clock.Time) bool {
 	if a.deferred.Move(now, a.engine) {
 		worked = true
 	}
-	if a.manage(now) {
+	if a.gsi.Step(now) {
 		worked = true
 	}
 	completed := a.complete(now)
@@ -245,7 +245,7 @@ func (a *adapter) step(now clock.Time) bool {
 // program that waits.
 func (a *adapter) idle(now clock.Time) bool {
 	return a.ib == nil && !a.owing && !a.keep.on && !a.blocked() && !a.unsettled && len(a.gathering) == 0 && len(a.joining) == 0 &&
-		len(a.gsi.beside) == 0 && a.deferred.Idle() && now < a.errorsDue && a.engine.Idle(now) && a.cm.Idle(now)
+		!a.gsi.Waiting() && a.deferred.Idle() && now < a.errorsDue && a.engine.Idle(now) && a.cm.Idle(now)
 }
 
 // hold reports whether to delay what is to be sent for the program's answer to what has just arrived. If

@@ -40,7 +40,7 @@ func (a *adapter) open(addrs []netip.Addr) (err error) {
 func (a *adapter) serve(want []netip.Addr) []netip.Addr {
 	served, closed := a.panel.Serve(want)
 	if closed {
-		clear(a.gsi.routes) // they name the sockets of the links
+		a.gsi.Forget()
 	}
 	a.rewired()
 	return served
@@ -50,8 +50,7 @@ func (a *adapter) serve(want []netip.Addr) []netip.Addr {
 // arrives on it is dropped.
 func (a *adapter) unplug() {
 	a.panel.Unplug()
-	clear(a.gsi.routes) // they name the sockets of the links
-	a.gsi.beside = a.gsi.beside[:0]
+	a.gsi.Unplug()
 	a.sent, a.queued, a.keep.on = 0, 0, false
 	a.rewired()
 }

@@ -64,7 +64,7 @@ func (a *adapter) disable() (releases []func()) {
 	if a.ib != nil {
 		a.ib.Depart(now)
 	}
-	a.manage(now)
+	a.gsi.Step(now)
 	a.complete(now) // the flushed requests
 	a.transmit(now) // peers learn of it
 	a.complete(now)

@@ -1,0 +1,169 @@
+package gsi
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/cm"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/transport"
+)
+
+// port is an adapter with nothing but its QP1.
+type port struct {
+	t        *testing.T
+	qp1      QP1
+	addr     netip.Addr
+	beside   *port
+	refusal  error // of routes
+	prepared int
+	events   []cm.EventType
+	failures []cm.Failure
+	request  cm.ID
+	caughtUp int
+}
+
+func (p *port) CatchUp(clock.Time) { p.caughtUp++ }
+
+func (p *port) Prepare(r *frame.Route) error {
+	p.prepared++
+	r.SrcPort, r.DstPort = 0xc000, 4791
+	return p.refusal
+}
+
+func (p *port) Beside(_, remote netip.Addr) *QP1 {
+	if p.beside != nil && p.beside.addr == remote {
+		return &p.beside.qp1
+	}
+	return nil
+}
+
+func (p *port) Event(_ clock.Time, e *cm.Event) {
+	p.events, p.failures = append(p.events, e.Type), append(p.failures, e.Failure)
+	if e.Type == cm.EventConnectRequest {
+		p.request = e.ID
+	}
+}
+
+func newPort(t *testing.T, addr string) *port {
+	p := &port{t: t, addr: netip.MustParseAddr(addr)}
+	e, err := transport.New(transport.Config{Memory: memory.NewTable(4, func() uint8 { return 1 })})
+	p.check(err)
+	random := uint64(p.addr.As4()[3])
+	c, err := cm.New(cm.Config{GUID: random, Rand: func() uint64 { random += 77; return random }})
+	p.check(err)
+	p.qp1 = New(Config{Adapter: p, Engine: e, CM: c})
+	return p
+}
+
+func (p *port) check(err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// listen makes the port wait for connections at port 9.
+func (p *port) listen() {
+	p.t.Helper()
+	id, err := p.qp1.CM.Open(command.TCP, 0)
+	p.check(err)
+	_, err = p.qp1.CM.Bind(id, netip.AddrPortFrom(p.addr, 9))
+	p.check(err)
+	p.check(p.qp1.CM.Listen(id, 4))
+}
+
+func (p *port) connect(to netip.Addr) {
+	p.t.Helper()
+	id, err := p.qp1.CM.Open(command.TCP, 0)
+	p.check(err)
+	p.check(p.qp1.CM.Connect(0, id, cm.Connect{Remote: netip.AddrPortFrom(to, 9), Local: p.addr, QPN: 17, RetryCount: 7, RNRRetry: 7}))
+}
+
+// A message for an adapter of the same host is handed over, not sent; it waits for Answer or Step.
+func TestBeside(t *testing.T) {
+	a, b := newPort(t, "10.0.0.1"), newPort(t, "10.0.0.2")
+	a.beside, b.beside = b, a
+	b.listen()
+	a.connect(b.addr)
+	if !a.qp1.Step(0) || a.prepared != 0 || a.qp1.Engine.Pending() {
+		t.Fatal("the request was not handed over")
+	}
+	if !b.qp1.Waiting() || len(b.events) != 0 {
+		t.Fatal("no request waits")
+	}
+	if !b.qp1.Answer(0) || b.qp1.Waiting() || !slices.Equal(b.events, []cm.EventType{cm.EventConnectRequest}) {
+		t.Fatalf("events %v", b.events)
+	}
+	_, err := b.qp1.CM.Accept(0, b.request, cm.Accept{QPN: 18})
+	b.check(err)
+	b.qp1.Flush(0)
+	if !a.qp1.Step(0) || !slices.Equal(a.events, []cm.EventType{cm.EventConnectResponse}) {
+		t.Fatalf("events %v", a.events)
+	}
+	a.connect(b.addr)
+	a.qp1.Flush(0)
+	b.qp1.Unplug()
+	if b.qp1.Waiting() || b.qp1.Answer(0) {
+		t.Error("a request waits at a port without links")
+	}
+}
+
+// A peer elsewhere gets packets, with one route for all; it is made again when it was forgotten.
+func TestRoutes(t *testing.T) {
+	a := newPort(t, "10.0.0.1")
+	to := netip.MustParseAddr("10.0.0.2")
+	for _, c := range []struct{ prepared int }{{1}, {1}, {2}} {
+		if c.prepared == 2 {
+			a.qp1.Forget()
+		}
+		a.connect(to)
+		if !a.qp1.Step(0) || a.prepared != c.prepared {
+			t.Errorf("%d routes were prepared, want %d", a.prepared, c.prepared)
+		}
+	}
+	out := make([]frame.Out, 4)
+	if n := a.qp1.Engine.Transmit(0, out); n != 3 || out[0].Route != out[1].Route || out[0].Route.Dst != to || out[0].Route.SrcPort != 0xc000 {
+		t.Errorf("%d packets, the first on %+v", n, out[0].Route)
+	}
+}
+
+// An attempt without a route fails at once, with the class of the system's error.
+func TestNoRoute(t *testing.T) {
+	for code, want := range map[command.Code]cm.Failure{
+		command.NetworkUnreachable: cm.FailureNetwork, command.HostUnreachable: cm.FailureHost, command.AddrNotAvailable: cm.FailureHost,
+	} {
+		a := newPort(t, "10.0.0.1")
+		a.refusal = command.Errorf(code, "no route")
+		a.connect(netip.MustParseAddr("10.0.0.2"))
+		a.qp1.Step(0)
+		if !slices.Equal(a.events, []cm.EventType{cm.EventUnreachable}) || a.failures[0] != want {
+			t.Errorf("code %d: events %v, failures %v; want %v", code, a.events, a.failures, want)
+		}
+	}
+}
+
+// What a MAD brings is handled after what came before it; its answer leaves in the same turn.
+func TestReceive(t *testing.T) {
+	a, b := newPort(t, "10.0.0.1"), newPort(t, "10.0.0.2")
+	b.listen()
+	a.connect(b.addr)
+	a.qp1.Step(0)
+	out := make([]frame.Out, 1)
+	if n := a.qp1.Engine.Transmit(0, out); n != 1 {
+		t.Fatalf("%d packets", n)
+	}
+	o := &out[0]
+	bytes := append(slices.Clone(o.Head[o.HeadStart:o.HeadEnd]), o.Payload...)
+	b.qp1.Engine.Receive(0, []frame.In{{Data: bytes, Src: a.addr, Dst: b.addr}})
+	if !b.qp1.Step(0) || b.caughtUp != 1 || !slices.Equal(b.events, []cm.EventType{cm.EventConnectRequest}) {
+		t.Errorf("caught up %d times, events %v", b.caughtUp, b.events)
+	}
+	if b.qp1.Step(0) {
+		t.Error("there is nothing more")
+	}
+}
