@@ -290,20 +290,29 @@ func TestFlushWhileConnecting(t *testing.T) {
 // TestUnreadEventsOfClosedProgram: when a program ends, its unread events are not searched once for each of its ids,
 // because with thousands of connections that would hold up the other programs.
 func TestUnreadEventsOfClosedProgram(t *testing.T) {
-	p := memoryProgram(t, AdapterConfig{})
+	h := newHost(t, Config{Seed: 1})
+	h.add(t, AdapterConfig{Addr: loopback()})
+	c, err := h.NewClient(ClientConfig{}) // and nobody reads its events
+	if err != nil {
+		t.Fatal(err)
+	}
 	const ids = 10
 	for range ids {
-		h, err := p.c.CMCreate(bg, command.CMCreate{Space: command.TCP})
-		p.check(err)
-		p.c.host.lock()
-		p.c.event(command.Event{Type: command.EventDisconnected, Object: h})
-		p.c.host.unlock()
+		id, err := c.CMCreate(bg, command.CMCreate{Space: command.TCP})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.lock()
+		c.event(command.Event{Type: command.EventDisconnected, Object: id})
+		h.unlock()
 	}
-	p.check(p.c.Close())
-	if n, _ := p.c.events.Peek(0); n != ids {
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if n, _ := c.events.Peek(0); n != ids {
 		t.Errorf("%d of %d events are left, want all: they were searched", n, ids)
 	}
-	if n := p.c.cms.Live(); n != 0 {
+	if n := c.cms.Live(); n != 0 {
 		t.Errorf("%d ids are left", n)
 	}
 }
