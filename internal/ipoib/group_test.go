@@ -12,7 +12,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// grant answers all that an interface asks the subnet administration for, and gives the rest of what it wants done to other.
+// grant grants everything that an interface requests from the subnet administration, and passes its other actions to
+// other.
 func grant(i *Interface, other func(Action)) {
 	for a, ok := i.Take(); ok; a, ok = i.Take() {
 		r, is := a.(Request)
@@ -54,13 +55,14 @@ func igmp3(records ...eth.GroupRecord) []byte {
 func mld2(src netip.Addr, records ...eth.GroupRecord) []byte {
 	dst := netip.MustParseAddr("ff02::16")
 	body := eth.AppendMLDv2Report(eth.AppendRouterAlert(nil, eth.ProtocolICMPv6), src, dst, records)
-	// The checksum is over the message alone.
+	// The checksum covers the message only.
 	b := make([]byte, eth.IPv6Len)
 	eth.IPv6(b).Encode(0, 0, len(body), eth.ProtocolHopByHop, 1, src.As16(), dst.As16())
 	return append(b, body...)
 }
 
-// A report of the system makes the interface a full member, and a leave ends it: IGMP versions 2 and 3, MLD version 2.
+// TestSnooping: a membership report of the system makes the interface a full member of the group, and a leave ends
+// that: IGMP versions 2 and 3, MLD version 2.
 func TestSnooping(t *testing.T) {
 	g4, g6 := netip.MustParseAddr("239.1.2.3"), netip.MustParseAddr("ff05::1234")
 	for _, c := range []struct {
@@ -86,27 +88,28 @@ func TestSnooping(t *testing.T) {
 			if c.group.Is6() {
 				src = v6(1)
 			}
-			w.send(w.hosts[1], udp(src, c.group, 10)) // its sender is no member
+			w.send(w.hosts[1], udp(src, c.group, 10)) // its sender is not a member
 			w.run(time.Second)
 			if len(h.got) != 1 || len(w.hosts[2].got) != 0 || w.hosts[1].attached[mgid] != 0 {
-				t.Errorf("the member got %d, the other one %d", len(h.got), len(w.hosts[2].got))
+				t.Errorf("the member got %d packets, the other host %d; want 1 and none", len(h.got), len(w.hosts[2].got))
 			}
 			w.send(h, c.leave)
 			w.run(time.Second)
 			if h.attached[mgid] != 0 || h.groups[mgid] != nil {
-				t.Error("it is still in the group")
+				t.Error("the interface is still in the group after the leave")
 			}
 			w.send(w.hosts[1], udp(src, c.group, 10))
 			w.run(time.Second)
 			if len(h.got) != 1 {
-				t.Error("packets still arrive")
+				t.Error("packets to the group still arrive after the leave")
 			}
 		})
 	}
 }
 
-// The multicast monitor runs every 30 s: after McastIgmpMldGeneralQueryInterval runs it asks the system what groups it is in, and groups that are
-// not reported within McastQueryResponseInterval runs are left. Groups that nobody reports, such as all nodes, stay.
+// TestMonitor: the multicast monitor runs every 30 s. After McastIgmpMldGeneralQueryInterval runs it asks the system
+// for its groups, and groups not reported within McastQueryResponseInterval runs are left. Groups that are never
+// reported, such as all nodes, are kept.
 func TestMonitor(t *testing.T) {
 	w := newNetwork(t, 2, subnet.Config{}, func(int) Config { return Config{GeneralQueryRuns: 2, QueryResponseRuns: 2} })
 	w.run(time.Second)
@@ -120,13 +123,13 @@ func TestMonitor(t *testing.T) {
 		return h.attached[mgid] != 0
 	}
 	h.delivered = nil
-	w.run(58 * time.Second) // it is up since second 1, and this is second 60: one run
+	w.run(58 * time.Second) // up since second 1, now second 60: one run
 	if len(h.delivered) != 0 {
 		t.Fatal("queried before the second run")
 	}
 	w.run(3 * time.Second)
 	if len(h.delivered) != 2 {
-		t.Fatalf("%d queries", len(h.delivered))
+		t.Fatalf("%d queries, want 2", len(h.delivered))
 	}
 	ip, body, err := eth.ParseIPv4(h.delivered[0])
 	if q, err2 := eth.ParseIGMP(body); err != nil || err2 != nil || q.Type != eth.IGMPQuery || !q.Group.IsUnspecified() || ip.Dst().String() != "224.0.0.1" || ip.TTL() != 1 {
@@ -148,7 +151,8 @@ func TestMonitor(t *testing.T) {
 	}
 }
 
-// A group that nobody is in costs its packets, not the interface: it is asked for again no sooner than a second later.
+// TestGroupWithoutMembers: packets to a group without members are dropped and counted, and the group is asked for
+// again no sooner than a second later.
 func TestGroupWithoutMembers(t *testing.T) {
 	w := newNetwork(t, 2, subnet.Config{}, defaults)
 	w.run(time.Second)
@@ -159,15 +163,16 @@ func TestGroupWithoutMembers(t *testing.T) {
 		w.run(10 * time.Millisecond)
 	}
 	if c := h.Counters(); w.asked != 1 || c.DroppedNoRoute != 50 {
-		t.Errorf("%d requests, %d dropped", w.asked, c.DroppedNoRoute)
+		t.Errorf("%d requests, %d packets dropped; want 1 and 50", w.asked, c.DroppedNoRoute)
 	}
 	w.run(10 * time.Minute)
 	if mgid, _ := groupMGID(netip.MustParseAddr("239.9.9.9"), 2, 0xffff); h.groups[mgid] != nil {
-		t.Error("it is kept for ever")
+		t.Error("a group without members is kept for ever")
 	}
 }
 
-// No more groups are joined than MaxNumOfMCList says; one that is only sent to makes room.
+// TestGroupLimit: no more groups are joined than MaxNumOfMCList allows; one that is only sent to makes room for a
+// membership.
 func TestGroupLimit(t *testing.T) {
 	i, _ := New(Config{MaxGroups: 64}, func() uint64 { return 1 })
 	i.SetQueuePair(0, one.QPN)
@@ -178,7 +183,7 @@ func TestGroupLimit(t *testing.T) {
 		grant(i, nil)
 	}
 	if len(i.groups) != 64 || i.broadcast == nil || i.groups[i.broadcast.mgid] == nil {
-		t.Fatalf("%d groups", len(i.groups))
+		t.Fatalf("%d groups, want 64 with the broadcast group", len(i.groups))
 	}
 	for n := range 200 {
 		i.member(0, netip.AddrFrom4([4]byte{239, 2, 0, byte(n)}), false)
@@ -191,6 +196,6 @@ func TestGroupLimit(t *testing.T) {
 		}
 	}
 	if len(i.groups) != 64 || full != 64 {
-		t.Errorf("%d groups, %d of them full", len(i.groups), full)
+		t.Errorf("%d groups, %d of them with full membership; want 64 of 64", len(i.groups), full)
 	}
 }

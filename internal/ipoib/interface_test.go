@@ -16,8 +16,8 @@ import (
 
 func defaults(int) Config { return Config{} }
 
-// With a subnet manager's broadcast group, interfaces come up, resolve each other by ARP and neighbour discovery, and packets of all sizes up
-// to the MTU arrive (RFC 4391 5, 9).
+// TestPacketsArrive: with the subnet manager's broadcast group interfaces come up, resolve each other by ARP and
+// neighbour discovery, and packets of all sizes up to the MTU arrive (RFC 4391 5, 9).
 func TestPacketsArrive(t *testing.T) {
 	for _, paths := range []bool{false, true} {
 		w := newNetwork(t, 3, subnet.Config{}, func(int) Config { return Config{QueryPaths: paths} })
@@ -45,7 +45,7 @@ func TestPacketsArrive(t *testing.T) {
 			w.hosts[1].got = nil
 			w.send(w.hosts[1], udp(pair[1], pair[0], 5)) // the way back is known already
 			if w.hosts[0].Deadline(); len(w.hosts[1].neighbours) == 0 {
-				t.Error("the asked one has not learned the one who asked")
+				t.Error("the host that was asked has not learned the address of the one that asked")
 			}
 		}
 		if queried := w.asked > 2; queried != paths { // 2: joins of the solicited-node groups to send to them
@@ -57,7 +57,8 @@ func TestPacketsArrive(t *testing.T) {
 	}
 }
 
-// Without an answer of the subnet administration a request is repeated SaRetries times, SaTimeout apart, and the join begins anew after a while.
+// TestUnansweredJoin: an unanswered request to the subnet administration is repeated SaRetries times, SaTimeout
+// apart, and the join starts again after a while.
 func TestUnansweredJoin(t *testing.T) {
 	w := newNetwork(t, 2, subnet.Config{}, func(int) Config { return Config{SATimeout: 500 * time.Millisecond, SARetries: 3} })
 	w.deaf, w.asked = true, 0
@@ -73,12 +74,13 @@ func TestUnansweredJoin(t *testing.T) {
 	w.deaf = false
 	w.run(2 * time.Second)
 	if h.State() != Up {
-		t.Error("it does not come up when the administration hears again")
+		t.Error("the interface does not come up when the administration answers again")
 	}
 }
 
-// An interface has its partition by the rules of part_man: a full P_Key needs full membership; a limited one takes the full key of the
-// same number where the port has it, else the limited one; none at all is the first of the table (WinOF 5.50, 5.2).
+// TestPartitionRules: an interface gets its P_Key by the rules of part_man (WinOF 5.50, 5.2): a full P_Key needs full
+// membership; a limited one uses the full key of the same number if the port has it, else the limited one; none means
+// the first of the table.
 func TestPartitionRules(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -109,7 +111,7 @@ func TestPartitionRules(t *testing.T) {
 				t.Errorf("has %#x at %d, want %#x at %d", key, index, c.key, c.index)
 			}
 			if state := i.State(); (state == Joining) != (c.key != 0) || state != Joining && state != NoPartition {
-				t.Errorf("is %v", state)
+				t.Errorf("the interface is %v", state)
 			}
 			p.PKeys = append([]ib.PKey{0xf555}, p.PKeys...) // the subnet manager writes the table again
 			i.SetPort(0, p)
@@ -120,13 +122,14 @@ func TestPartitionRules(t *testing.T) {
 	}
 }
 
-// An interface on a partition stays disconnected until the port's table has the P_Key, comes up then, and goes when the key goes.
+// TestDisconnectedUntilPartition: an interface on a partition stays disconnected until the port's table has its
+// P_Key, then comes up, and goes down when the key is removed.
 func TestDisconnectedUntilPartition(t *testing.T) {
 	const key = 0xf123
 	w := newNetwork(t, 2, subnet.Config{}, func(int) Config { return Config{PKey: key} })
 	h := w.hosts[1]
 	if h.State() != NoPartition {
-		t.Fatalf("is %v", h.State())
+		t.Fatalf("without the key the interface is %v, want no partition", h.State())
 	}
 	if _, ok := h.Send(w.now, udp(v4(1), v4(0), 1)); ok || h.Counters().DroppedDown != 1 {
 		t.Error("a packet passed a disconnected interface")
@@ -143,8 +146,8 @@ func TestDisconnectedUntilPartition(t *testing.T) {
 	}
 }
 
-// The MTU is the least of the configured one, the broadcast group's and the link's. Where the configured one is larger than the group's a
-// warning says so once.
+// TestMTU: the MTU is the smallest of the configured one, the broadcast group's and the link's. If the configured one
+// is larger than the group's, one warning says so.
 func TestMTU(t *testing.T) {
 	four := partition.Default()
 	four.List[0].Flags.MTU = uint8(ib.MTU4096)
@@ -177,7 +180,8 @@ func TestMTU(t *testing.T) {
 	}
 }
 
-// When the subnet manager asks clients to register again, or another LID is its master, every group is joined anew and traffic goes on.
+// TestReregister: when the subnet manager asks clients to register again, or another one becomes master, every group
+// is joined again and traffic continues.
 func TestReregister(t *testing.T) {
 	w := newNetwork(t, 2, subnet.Config{}, defaults)
 	w.run(time.Second)
@@ -188,7 +192,7 @@ func TestReregister(t *testing.T) {
 	h.reregister++
 	h.SetPort(w.now, w.port(h))
 	if h.State() != Up {
-		t.Error("it went down")
+		t.Error("the interface went down")
 	}
 	w.run(time.Second)
 	if n := h.Counters().Requests - before; int(n) < groups {
@@ -202,7 +206,7 @@ func TestReregister(t *testing.T) {
 	}
 }
 
-// A port that gets another LID announces its addresses, and its neighbours send to the new one.
+// TestLIDChange: a port that gets another LID announces its addresses, and its neighbours send to the new LID.
 func TestLIDChange(t *testing.T) {
 	w := newNetwork(t, 2, subnet.Config{}, defaults)
 	w.run(time.Second)
@@ -235,7 +239,7 @@ func TestLIDChange(t *testing.T) {
 	}
 }
 
-// A port that goes down takes everything with it, and comes back by itself.
+// TestPortDownAndUp: when a port goes down its interface leaves everything, and comes back by itself.
 func TestPortDownAndUp(t *testing.T) {
 	w := newNetwork(t, 2, subnet.Config{}, defaults)
 	w.run(time.Second)
@@ -261,7 +265,7 @@ func TestPortDownAndUp(t *testing.T) {
 	}
 }
 
-// A Config says which field is wrong, and the registry's limits are its limits.
+// TestConfigLimits: an invalid Config is refused with its field, and its limits are those of the registry.
 func TestConfigLimits(t *testing.T) {
 	for _, c := range []struct {
 		c  Config
@@ -276,7 +280,7 @@ func TestConfigLimits(t *testing.T) {
 	} {
 		_, err := New(c.c, func() uint64 { return 0 })
 		if (err == nil) != c.ok {
-			t.Errorf("%+v: %v", c.c, err)
+			t.Errorf("%+v: error %v, valid: %v", c.c, err, c.ok)
 		}
 		if _, is := err.(*ConfigError); err != nil && !is {
 			t.Errorf("%+v: a %T", c.c, err)
@@ -284,7 +288,8 @@ func TestConfigLimits(t *testing.T) {
 	}
 }
 
-// Members of a partition that the subnet manager made reach each other, limited ones full ones, and the third host is not in it.
+// TestPartitionOfTheSubnet: members of a partition that the subnet manager made reach each other, also limited ones
+// full ones, and the third host is not in it.
 func TestPartitionOfTheSubnet(t *testing.T) {
 	top, err := topology.Star(3, topology.Rate{})
 	if err != nil {
@@ -306,6 +311,6 @@ func TestPartitionOfTheSubnet(t *testing.T) {
 	w.send(w.hosts[1], udp(v4(1), v4(0), 1))
 	w.run(time.Second)
 	if a, b := len(w.hosts[0].got), len(w.hosts[1].got); a != 1 || b != 1 {
-		t.Errorf("%d and %d packets", a, b)
+		t.Errorf("the members got %d and %d packets, want 1 each", a, b)
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Three solicitations a second apart, then the neighbour is given up and what waited for it is counted.
+// TestNobodyAnswers: after three solicitations, a second apart, a neighbour is given up, and packets that waited for
+// it are counted.
 func TestNobodyAnswers(t *testing.T) {
 	for _, addr := range []netip.Addr{netip.MustParseAddr("10.0.0.99"), netip.MustParseAddr("fd00::99")} {
 		w := newNetwork(t, 2, subnet.Config{}, defaults)
@@ -26,7 +27,7 @@ func TestNobodyAnswers(t *testing.T) {
 		h.sent = nil
 		w.send(h, udp(src, addr, 1))
 		if _, ok := h.Resolve(w.now, addr); ok {
-			t.Fatal("resolved at once")
+			t.Fatal("an unknown address was resolved at once")
 		}
 		w.run(2900 * time.Millisecond)
 		if addr.Is4() && len(h.sent) != 3 || len(h.resolved) != 0 {
@@ -39,7 +40,7 @@ func TestNobodyAnswers(t *testing.T) {
 	}
 }
 
-// Resolve tells the GID and the path of an address: at once where they are known, else by an action.
+// TestResolve: Resolve returns the GID and path of an address at once if they are known, else by a later action.
 func TestResolve(t *testing.T) {
 	for _, paths := range []bool{false, true} {
 		w := newNetwork(t, 3, subnet.Config{}, func(int) Config { return Config{QueryPaths: paths} })
@@ -49,7 +50,7 @@ func TestResolve(t *testing.T) {
 			for _, addr := range []netip.Addr{v4(n), v6(n)} {
 				h.resolved = nil
 				if _, ok := h.Resolve(w.now, addr); ok {
-					t.Fatal("known before it was asked for")
+					t.Fatal("an address was known before it was asked for")
 				}
 				w.run(500 * time.Millisecond)
 				want := w.port(w.hosts[n])
@@ -72,8 +73,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// A neighbour that is used is asked itself, by unicast, when it was not heard of for a while; traffic goes on meanwhile. One that is silent is
-// looked for anew, and one that nobody sends to is forgotten (RFC 4861 7.3).
+// TestNeighbourIsProbed: a neighbour in use that has not been heard of for a while is probed by unicast while traffic
+// continues. One that does not answer is looked for again, and one that is not used is forgotten (RFC 4861 7.3).
 func TestNeighbourIsProbed(t *testing.T) {
 	w := newNetwork(t, 2, subnet.Config{}, defaults)
 	w.run(time.Second)
@@ -83,11 +84,11 @@ func TestNeighbourIsProbed(t *testing.T) {
 	a.sent = nil
 	w.send(a, udp(v4(0), v4(1), 1))
 	if len(w.hosts[1].got) == 0 || a.neighbours[v4(1)].state != probing {
-		t.Fatalf("state %d", a.neighbours[v4(1)].state)
+		t.Fatalf("the neighbour is in state %d, want probing", a.neighbours[v4(1)].state)
 	}
 	w.run(time.Millisecond)
 	if len(a.sent) != 1 || a.sent[0].To.QPN != w.hosts[1].qpn || a.neighbours[v4(1)].state != known {
-		t.Fatalf("sent %+v", a.sent)
+		t.Fatalf("sent %+v, want one probe by unicast", a.sent)
 	}
 	w.lose = func() bool { return true }
 	for range 100 {
@@ -95,22 +96,23 @@ func TestNeighbourIsProbed(t *testing.T) {
 		w.run(time.Second)
 	}
 	if n := a.neighbours[v4(1)]; n != nil && n.ready() {
-		t.Error("it is believed in though nothing is heard of it")
+		t.Error("a neighbour that does not answer still counts as reachable")
 	}
 	w.lose = func() bool { return false }
 	w.run(5 * time.Second)
 	w.send(a, udp(v4(0), v4(1), 1))
 	w.run(time.Second)
 	if n := a.neighbours[v4(1)]; n == nil || n.state != known {
-		t.Error("it is not found again")
+		t.Error("the neighbour was not found again")
 	}
 	w.run(neighbourIdle + 2*time.Minute)
 	if len(a.neighbours) != 0 {
-		t.Error("it is never forgotten")
+		t.Error("a neighbour that is not used was not forgotten")
 	}
 }
 
-// An address that moves to another port is announced, and neighbours follow (RFC 5227 3, RFC 4861 7.2.6).
+// TestAddressMoves: an address that moves to another port is announced, and neighbours send there (RFC 5227 3, RFC
+// 4861 7.2.6).
 func TestAddressMoves(t *testing.T) {
 	w := newNetwork(t, 3, subnet.Config{}, defaults)
 	w.run(time.Second)
@@ -134,19 +136,20 @@ func TestAddressMoves(t *testing.T) {
 	}
 }
 
-// LocalEndpointMaxAge and LocalEndpointMonitorInterval: an endpoint behind the interface is learned from what it sends, answered for while it is
-// used, and removed after so many runs without use; the interface's own addresses stay.
+// TestLocalEndpointsAge: an endpoint behind the interface is learned from what it sends, answered for while it is
+// used, and removed after LocalEndpointMaxAge runs without use, LocalEndpointMonitorInterval apart. The interface's
+// own addresses stay.
 func TestLocalEndpointsAge(t *testing.T) {
 	w := newNetwork(t, 2, subnet.Config{}, func(int) Config { return Config{LocalMaxAge: 3, LocalInterval: 10 * time.Second} })
 	w.run(time.Second)
 	h, guest := w.hosts[0], netip.MustParseAddr("10.0.0.77")
 	w.send(h, udp(guest, v4(1), 1))
-	w.send(h, udp(netip.MustParseAddr("192.0.2.1"), v4(1), 1)) // of another link: routed, not behind it
+	w.send(h, udp(netip.MustParseAddr("192.0.2.1"), v4(1), 1)) // of another link: routed, not behind the interface
 	w.run(20 * time.Second)
 	if h.local[guest] == nil || len(h.local) != 3 {
-		t.Fatalf("%d endpoints", len(h.local))
+		t.Fatalf("%d endpoints, want 3 with the guest", len(h.local))
 	}
-	w.send(w.hosts[1], udp(v4(1), guest, 1)) // received for it: young again
+	w.send(w.hosts[1], udp(v4(1), guest, 1)) // a packet for it: its age starts again
 	w.run(20 * time.Second)
 	if h.local[guest] == nil || len(h.got) != 1 {
 		t.Fatal("an endpoint that is used was removed")
@@ -157,7 +160,7 @@ func TestLocalEndpointsAge(t *testing.T) {
 	}
 }
 
-// Packets for other links go to the gateway of the longest matching route.
+// TestRoutes: packets for other links go to the gateway of the longest matching route.
 func TestRoutes(t *testing.T) {
 	w := newNetwork(t, 3, subnet.Config{}, defaults)
 	w.run(time.Second)
@@ -182,7 +185,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// The directed broadcast of the interface's prefix and the limited one reach everybody.
+// TestBroadcast: the directed broadcast address of the interface's prefix and the limited one reach all hosts.
 func TestBroadcast(t *testing.T) {
 	w := newNetwork(t, 3, subnet.Config{}, defaults)
 	w.run(time.Second)
@@ -191,11 +194,12 @@ func TestBroadcast(t *testing.T) {
 	}
 	w.run(time.Second)
 	if a, b := len(w.hosts[1].got), len(w.hosts[2].got); a != 2 || b != 2 {
-		t.Errorf("%d and %d packets", a, b)
+		t.Errorf("the other hosts got %d and %d packets, want 2 each", a, b)
 	}
 }
 
-// A flood of neighbours that do not exist, and of answers that nobody asked for, stays within the tables.
+// TestFloods: floods of neighbours that do not exist, and of answers that were not asked for, stay within the tables'
+// bounds.
 func TestFloods(t *testing.T) {
 	i := standing(t)
 	for n := range 3 * maxNeighbours {
@@ -211,7 +215,7 @@ func TestFloods(t *testing.T) {
 	}
 }
 
-// The usual packet costs no memory.
+// TestSendDoesNotAllocate: sending and receiving a packet of a known neighbour allocates nothing.
 func TestSendDoesNotAllocate(t *testing.T) {
 	i := standing(t)
 	i.Resolve(0, v4(1))
@@ -227,11 +231,12 @@ func TestSendDoesNotAllocate(t *testing.T) {
 			t.Fatal("the packet was not received")
 		}
 	}); n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("%v allocations, want none", n)
 	}
 }
 
-// Whatever happens to the network, packets arrive at the host that they are for and nowhere else, and once it is whole again they all do.
+// TestPacketsArriveAfterTrouble: whatever happens to the network, packets arrive only at the host they are for, and
+// once it works again they all do.
 func TestPacketsArriveAfterTrouble(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		paths := rapid.Bool().Draw(t, "query paths")

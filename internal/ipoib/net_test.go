@@ -15,16 +15,17 @@ import (
 	"pgregory.net/rapid"
 )
 
-// network is a star of channel adapters with a subnet manager at the first, real forwarding tables, and IPoIB interfaces.
+// network is a star of channel adapters with a subnet manager at the first, real forwarding tables, and IPoIB
+// interfaces.
 type network struct {
 	t     rapid.TB
 	f     *fabric.Fabric
 	sm    *subnet.SM
 	now   clock.Time
 	hosts []*host
-	deaf  bool // the subnet administration does not hear
-	asked int  // requests of the subnet administration
-	// lose says whether a datagram between adapters is lost.
+	deaf  bool // the subnet administration does not answer
+	asked int  // requests to the subnet administration
+	// lose reports whether the next datagram between adapters is lost.
 	lose func() bool
 }
 
@@ -80,7 +81,7 @@ func v6(n int) netip.Addr {
 	return netip.AddrFrom16([16]byte{0xfd, 15: byte(n + 1)})
 }
 
-// ports tells the interfaces what their ports are like.
+// ports tells the interfaces the state of their ports.
 func (w *network) ports() {
 	for _, h := range w.hosts {
 		h.SetPort(w.now, w.port(h))
@@ -96,12 +97,12 @@ func (w *network) port(h *host) Port {
 	return p
 }
 
-// run lets so much time pass.
+// run runs the network for the time d.
 func (w *network) run(d time.Duration) {
 	end := w.now.Add(d)
 	for steps := 0; ; steps++ {
 		if steps > 1_000_000 {
-			w.t.Fatal("it goes on and on")
+			w.t.Fatal("the network does not come to rest")
 		}
 		if w.turn() {
 			continue
@@ -123,7 +124,7 @@ func (w *network) run(d time.Duration) {
 	}
 }
 
-// turn does what can be done now.
+// turn does what can be done now and reports whether that was anything.
 func (w *network) turn() (busy bool) {
 	var out [32]subnet.Packet
 	for _, p := range out[:w.sm.Transmit(w.now, out[:])] {
@@ -205,7 +206,7 @@ func (w *network) send(h *host, packet []byte) {
 	}
 }
 
-// transmit puts a datagram on the wire: LRH, GRH, BTH, DETH, payload, ICRC.
+// transmit sends a datagram on the fabric: LRH, GRH, BTH, DETH, payload, ICRC.
 func (w *network) transmit(h *host, to Destination, data []byte) {
 	pad := -len(data) & 3
 	n := ib.LRHLen + ib.BTHLen + ib.DETHLen + len(data) + pad + 4
@@ -234,7 +235,7 @@ func (w *network) transmit(h *host, to Destination, data []byte) {
 	}
 }
 
-// arrive is what an adapter does with a frame.
+// arrive gives a frame to an interface as an adapter does.
 func (w *network) arrive(h *host, b []byte) {
 	l := ib.LRH(b)
 	a := Arrival{SLID: l.SLID(), SL: l.SL()}
@@ -258,7 +259,7 @@ func (w *network) arrive(h *host, b []byte) {
 	}
 }
 
-// udp is an IP packet with a datagram of n bytes.
+// udp returns an IP packet with a datagram of n bytes.
 func udp(src, dst netip.Addr, n int) []byte {
 	const ttl = 64
 	d := make([]byte, eth.UDPLen+n)

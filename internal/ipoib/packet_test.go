@@ -27,7 +27,7 @@ var (
 	two = Address{Flags: flagRC, QPN: 0xabcdef, GID: ib.GID{0xfe, 0x80, 8: 0x00, 0x02, 0xc9, 0x03, 0x00, 0x00, 0x20, 0x02}}
 )
 
-// RFC 4391 6: the type and two reserved bytes, which are ignored when they arrive.
+// TestHeader: the header is the type and two reserved bytes, which are ignored on arrival (RFC 4391 6).
 func TestHeader(t *testing.T) {
 	for _, c := range []struct {
 		t   eth.EtherType
@@ -43,11 +43,12 @@ func TestHeader(t *testing.T) {
 		}
 	}
 	if _, _, err := parseHeader([]byte{8, 0, 0}); err == nil {
-		t.Error("three bytes are a header")
+		t.Error("three bytes were accepted as a header")
 	}
 }
 
-// RFC 4391 9.1, 9.1.1: hardware type 32, 20-byte addresses of a flags byte, the queue pair and the GID.
+// TestARPGolden: ARP has hardware type 32 and 20-byte addresses of a flags byte, the queue pair and the GID (RFC 4391
+// 9.1, 9.1.1).
 func TestARPGolden(t *testing.T) {
 	a := arp{Operation: eth.ARPReply, Sender: one, SenderIP: netip.MustParseAddr("10.0.0.1"), Target: two, TargetIP: netip.MustParseAddr("10.0.0.2")}
 	want := unhex(t, `0020 0800 14 04 0002
@@ -56,7 +57,7 @@ func TestARPGolden(t *testing.T) {
 	if got := a.Append(nil); !bytes.Equal(got, want) || len(got) != arpLen {
 		t.Fatalf("got  %x\nwant %x", got, want)
 	}
-	back, err := parseARP(append(want, 0, 0)) // padding is no matter
+	back, err := parseARP(append(want, 0, 0)) // padding does not matter
 	if err != nil || back != a {
 		t.Errorf("read %+v, %v", back, err)
 	}
@@ -70,7 +71,7 @@ func TestARPGolden(t *testing.T) {
 	}
 }
 
-// RFC 4391 9.3: the link-layer address option has length 3, two reserved bytes and the address.
+// TestDiscoveryGolden: the link-layer address option has length 3, two reserved bytes and the address (RFC 4391 9.3).
 func TestDiscoveryGolden(t *testing.T) {
 	src, dst := netip.MustParseAddr("fe80::202:c903:0:1001"), netip.MustParseAddr("ff02::1:ff00:2")
 	d := discovery{Target: netip.MustParseAddr("fd00::2"), Link: one, HasLink: true}
@@ -87,7 +88,7 @@ func TestDiscoveryGolden(t *testing.T) {
 		t.Errorf("read %+v, %v", back, err)
 	}
 	if _, err := parseDiscovery(got[eth.IPv6Len:], src, dst, 254); err == nil {
-		t.Error("hop limit 254 was taken")
+		t.Error("hop limit 254 was accepted")
 	}
 	a := discovery{Advertisement: true, Solicited: true, Override: true, Target: d.Target, Link: two, HasLink: true}
 	got = a.appendPacket(nil, d.Target, src)
@@ -98,11 +99,12 @@ func TestDiscoveryGolden(t *testing.T) {
 		t.Errorf("read %+v, %v", back, err)
 	}
 	if _, err := parseDiscovery(a.appendPacket(nil, d.Target, dst)[eth.IPv6Len:], d.Target, dst, 255); err == nil {
-		t.Error("a solicited advertisement to a group was taken (RFC 4861 7.1.2)")
+		t.Error("a solicited advertisement to a group was accepted (RFC 4861 7.1.2)")
 	}
 }
 
-// RFC 4391 4: how groups are called. The examples of 224.0.0.1 and ff02::1 are those of section 4 of RFC 4391 with link-local scope.
+// TestMGID: the MGIDs of multicast groups (RFC 4391 4). The examples of 224.0.0.1 and ff02::1 are those of that
+// section with link-local scope.
 func TestMGID(t *testing.T) {
 	for _, c := range []struct {
 		group string
@@ -123,7 +125,7 @@ func TestMGID(t *testing.T) {
 		}
 	}
 	if g := broadcastMGID(2, 0x7fff); g.String() != "ff12:401b:ffff:0000:0000:0000:ffff:ffff" {
-		t.Errorf("broadcast %v", g)
+		t.Errorf("the broadcast group of a limited key is %v, want that of the full one", g)
 	}
 	for _, a := range []string{"10.0.0.1", "255.255.255.255", "fe80::1"} {
 		if g, ok := groupMGID(netip.MustParseAddr(a), 2, 0xffff); ok {
@@ -138,7 +140,8 @@ func TestMGID(t *testing.T) {
 	}
 }
 
-// GUIDMask: exactly six bits, one for each byte of the GUID that is taken; else the default 0xe7, all but the two in the middle.
+// TestMAC: GUIDMask selects the six bytes of the GUID that make the MAC address; a mask without exactly six bits
+// counts as the default 0xe7, which leaves the two middle bytes out.
 func TestMAC(t *testing.T) {
 	const guid = 0x02_11_22_33_44_55_66_77
 	for _, c := range []struct {
@@ -159,7 +162,7 @@ func anyAddress(t *rapid.T, name string) Address {
 		ib.GID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, name+" gid"))}
 }
 
-// What is written is what is read.
+// TestRoundTrips: messages that are written read back the same.
 func TestRoundTrips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := arp{Operation: rapid.Uint16().Draw(t, "operation"), Sender: anyAddress(t, "sender"), Target: anyAddress(t, "target"),
@@ -197,7 +200,7 @@ func FuzzParseDiscovery(f *testing.F) {
 	d.Advertisement = false
 	f.Add(d.appendPacket(nil, v6(2), v6(3))[eth.IPv6Len:], uint8(255))
 	f.Fuzz(func(t *testing.T, b []byte, hops uint8) {
-		if len(b) > 4 { // a right checksum lets more of it be read
+		if len(b) > 4 { // a correct checksum lets more of it be read
 			b[2], b[3] = 0, 0
 			sum := eth.PseudoChecksum(v6(2), v6(3), eth.ProtocolICMPv6, b)
 			b[2], b[3] = byte(sum>>8), byte(sum)
@@ -209,7 +212,8 @@ func FuzzParseDiscovery(f *testing.F) {
 	})
 }
 
-// Whatever arrives, and whatever the system sends, nothing breaks and the tables stay within their bounds.
+// FuzzTransfer: whatever arrives and whatever the system sends, nothing breaks and the tables stay within their
+// bounds.
 func FuzzTransfer(f *testing.F) {
 	a := arp{Operation: 1, Sender: two, Target: one, SenderIP: v4(1), TargetIP: v4(0)}
 	f.Add(a.Append(appendHeader(nil, eth.TypeARP)))
@@ -235,7 +239,7 @@ func FuzzTransfer(f *testing.F) {
 				i.Response(0, append(b, r.MAD[:]...))
 			}
 			if n > 1000 {
-				t.Fatal("it goes on and on")
+				t.Fatal("the interface does not come to rest")
 			}
 		}
 	})
@@ -256,7 +260,8 @@ func FuzzResponse(f *testing.F) {
 	})
 }
 
-// standing is an interface that is up, without a network: the subnet administration's answers are made by hand.
+// standing returns an interface that is up without a network: the answers of the subnet administration are made by
+// hand.
 func standing(t testing.TB) *Interface {
 	i, err := New(Config{}, func() uint64 { return 12345 })
 	if err != nil {
@@ -267,7 +272,7 @@ func standing(t testing.TB) *Interface {
 	i.SetPort(0, Port{Active: true, LID: 3, GID: one.GID, SMLID: 1, PKeys: []ib.PKey{0xffff}, MTU: ib.MTU2048})
 	grant(i, nil)
 	if i.State() != Up {
-		t.Fatalf("it is %v", i.State())
+		t.Fatalf("the interface is %v, want up", i.State())
 	}
 	grant(i, nil)
 	return i

@@ -8,7 +8,8 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// WinOF 5.50, 5.2: any printable name without ':', ',', ';', '-' and ' ' and starting with an 'i'.
+// TestINames: an IName is any printable name that starts with an 'i' and has no ':', ',', ';', '-' or ' ' (WinOF
+// 5.50, 5.2).
 func TestINames(t *testing.T) {
 	for name, ok := range map[string]bool{
 		"ipoib_4_1": true, "i": true, "i/4\\*": true, "iü": true, "I4": false, "poib": false, "": false, "i:4": false, "i,4": false, "i;4": false, "i-4": false, "i 4": false,
@@ -21,7 +22,8 @@ func TestINames(t *testing.T) {
 	}
 }
 
-// WinOF 5.50, 5.2: a 4 hex-digit value; the invalid P_Keys are those of base 0 (IBA 10.9.1.1).
+// TestPKeyTexts: a P_Key is written as 4 hexadecimal digits (WinOF 5.50, 5.2); those of base 0 are invalid (IBA
+// 10.9.1.1).
 func TestPKeyTexts(t *testing.T) {
 	for s, want := range map[string]ib.PKey{"F123": 0xf123, "7123": 0x7123, "ffff": 0xffff, "0001": 1, "0000": 0, "8000": 0, "123": 0, "0xF1": 0, "F123 ": 0, "+123": 0, "F1234": 0, "": 0, "i123": 0} {
 		if got, err := ParsePKey(s); got != want || (err == nil) != (want != 0) {

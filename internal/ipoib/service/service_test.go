@@ -27,7 +27,7 @@ import (
 
 const patience = time.Minute
 
-// bed is adapters on a fabric with a subnet manager, each of a host of its own, with a port for IPoIB.
+// bed is adapters on a fabric with a subnet manager, each on a host of its own with a port for IPoIB.
 type bed struct {
 	t     testing.TB
 	rack  *rack.Rack
@@ -95,7 +95,7 @@ func (b *bed) add(port int, cfg ipoib.Config, addrs ...string) (*Interface, *sys
 	return i, s
 }
 
-// system is what a network interface of the system would be.
+// system stands for a network interface of the system.
 type system struct {
 	got chan []byte
 
@@ -143,7 +143,7 @@ func (b *bed) until(what string, so func() bool) {
 	b.t.Helper()
 	for late := time.Now().Add(patience); !so(); time.Sleep(time.Millisecond) {
 		if time.Now().After(late) {
-			b.t.Fatalf("it never came to be: %s", what)
+			b.t.Fatalf("still not true after the time limit: %s", what)
 		}
 	}
 }
@@ -155,7 +155,7 @@ func (b *bed) up(list ...*Interface) {
 	}
 }
 
-// udp is an IP packet.
+// udp returns an IP packet with a datagram of n bytes.
 func udp(src, dst string, n int) []byte {
 	s, d := netip.MustParseAddr(src), netip.MustParseAddr(dst)
 	body := make([]byte, eth.UDPLen+n)
@@ -170,7 +170,7 @@ func udp(src, dst string, n int) []byte {
 	return append(b, body...)
 }
 
-// take waits for a packet to a destination; others, as queries of the multicast monitor, are passed over.
+// take waits for a packet and skips others, such as queries of the multicast monitor.
 func (s *system) take(t testing.TB, want []byte) {
 	t.Helper()
 	timeout := time.After(patience)
@@ -181,12 +181,13 @@ func (s *system) take(t testing.TB, want []byte) {
 				return
 			}
 		case <-timeout:
-			t.Fatal("the packet does not arrive")
+			t.Fatal("the packet did not arrive")
 		}
 	}
 }
 
-// Packets pass between adapters of two hosts, over both families, up to the MTU of the subnet, and to groups.
+// TestPacketsPass: packets pass between adapters of two hosts over both address families, up to the MTU of the
+// subnet, and to groups.
 func TestPacketsPass(t *testing.T) {
 	four := partition.Default()
 	four.List[0].Flags.MTU = 5 // 4096
@@ -209,7 +210,7 @@ func TestPacketsPass(t *testing.T) {
 	if _, _, events := sx.state(); len(events) != 1 || events[0].Kind != ipoib.Connected {
 		t.Errorf("events %+v", events)
 	}
-	for n := range 5000 { // more than the queues have places
+	for n := range 5000 { // more than the queues hold
 		p := udp("10.0.0.1", "10.0.0.2", n%1000)
 		x.Send([][]byte{p})
 		if n%100 == 99 {
@@ -218,7 +219,8 @@ func TestPacketsPass(t *testing.T) {
 	}
 }
 
-// A GID is found by the IP address; what nobody has is not found, and a context's end ends the wait.
+// TestResolveGID: a GID is found by its IP address; an address that no host has is unreachable, and the end of the
+// context ends the wait.
 func TestResolveGID(t *testing.T) {
 	b := newBed(t, 2, subnet.Config{})
 	x, _ := b.add(0, ipoib.Config{}, "10.0.0.1/24")
@@ -247,7 +249,8 @@ func TestResolveGID(t *testing.T) {
 // The adapters' connection manager finds ports by the addresses of the interfaces: a Resolver of package device.
 var _ device.Resolver = (*Interface)(nil)
 
-// Interfaces of one port share its memberships: the group of one goes on when the other one ends.
+// TestTwoInterfacesOfAPort: interfaces of one port share its group memberships; those of one continue when the other
+// ends.
 func TestTwoInterfacesOfAPort(t *testing.T) {
 	b := newBed(t, 2, subnet.Config{})
 	x, sx := b.add(0, ipoib.Config{}, "10.0.0.1/24")
@@ -257,7 +260,7 @@ func TestTwoInterfacesOfAPort(t *testing.T) {
 	p := udp("10.0.0.1", "10.0.0.3", 9)
 	x.Send([][]byte{p})
 	sz.take(t, p)
-	q := udp("10.0.0.2", "10.0.0.3", 9) // beside each other
+	q := udp("10.0.0.2", "10.0.0.3", 9) // between two interfaces of one port
 	y.Send([][]byte{q})
 	sz.take(t, q)
 	z.Close()
@@ -267,8 +270,8 @@ func TestTwoInterfacesOfAPort(t *testing.T) {
 	_ = sx
 }
 
-// Interfaces on a partition that a subnet manager has given to two of three hosts work among these, and stay disconnected on the third. Limited
-// members reach full ones.
+// TestPartitions: interfaces on a partition that two of three hosts belong to work among these, also limited members
+// with full ones, and the third host's stays disconnected.
 func TestPartitions(t *testing.T) {
 	top, err := topology.Star(3, topology.Rate{})
 	if err != nil {
@@ -291,14 +294,15 @@ func TestPartitions(t *testing.T) {
 	}
 }
 
-// A large packet of the system arrives as it was, joined again, or in segments of the MTU; with a bare checksum it arrives with a whole one. Either way
-// every checksum on the fabric is right, and both sides count what they did.
+// TestOffloads: a large packet of the system arrives whole, joined again, or in segments of the MTU; one with a
+// partial checksum arrives with a complete one. Every checksum on the fabric is right, and both sides count what they
+// did.
 func TestOffloads(t *testing.T) {
 	b := newBed(t, 2, subnet.Config{})
 	x, _ := b.add(0, ipoib.Config{}, "10.0.0.1/24")
 	y, sy := b.add(1, ipoib.Config{}, "10.0.0.2/24")
 	b.up(x, y)
-	first := udp("10.0.0.1", "10.0.0.2", 1) // what is behind it finds the neighbour known
+	first := udp("10.0.0.1", "10.0.0.2", 1) // so that the neighbour is known for what follows
 	x.Send([][]byte{first})
 	sy.take(t, first)
 	const segment, segments = 1900, 20
@@ -322,11 +326,11 @@ func TestOffloads(t *testing.T) {
 		}
 	}
 	if c := x.Status().Counters; c.LargeSends != 1 || c.Segments != segments || c.SentPackets != segments+1 {
-		t.Errorf("sender %+v", c)
+		t.Errorf("the sender counts %+v, want one large send in %d segments", c, segments)
 	}
 	b.until("the receiver has counted", func() bool { return y.Status().Counters.ReceivedPackets >= segments+1 })
 	if c := y.Status().Counters; c.ChecksumErrors != 0 || c.Coalesced < c.Joined*2 {
-		t.Errorf("receiver %+v", c)
+		t.Errorf("the receiver counts %+v, want no checksum errors, and joined packets", c)
 	}
 	q := udp("10.0.0.1", "10.0.0.2", 100)
 	whole := bytes.Clone(q)
@@ -338,12 +342,12 @@ func TestOffloads(t *testing.T) {
 	sy.take(t, whole)
 	wrong := bytes.Clone(whole)
 	wrong[40] ^= 1
-	x.Send([][]byte{wrong}) // the system gets it and counts it itself
+	x.Send([][]byte{wrong}) // the system gets it and counts the error itself
 	sy.take(t, wrong)
 	b.until("the wrong checksum is counted", func() bool { return y.Status().Counters.ChecksumErrors == 1 })
 }
 
-// largeTCP is a TCP packet that the system leaves to be cut.
+// largeTCP returns a TCP packet that the system leaves to be segmented.
 func largeTCP(payload []byte, segment int) (offload.Header, []byte) {
 	p := make([]byte, eth.IPv4Len+20, eth.IPv4Len+20+len(payload))
 	eth.IPv4(p).Encode(0, cap(p), 1, 64, eth.ProtocolTCP, [4]byte{10, 0, 0, 1}, [4]byte{10, 0, 0, 2})
@@ -352,7 +356,8 @@ func largeTCP(payload []byte, segment int) (offload.Header, []byte) {
 	return offload.Header{NeedsChecksum: true, Kind: offload.TCPv4, Headers: 40, Segment: segment, ChecksumStart: 20, ChecksumAt: 16}, append(p, payload...)
 }
 
-// A queue pair that comes into the error state is started again, with its groups: packets pass after it, to the interface's address and to its groups.
+// TestQueuePairRecovers: a queue pair that enters the error state is restarted with its groups: packets to the
+// interface's address and its groups pass again.
 func TestQueuePairRecovers(t *testing.T) {
 	b := newBed(t, 2, subnet.Config{})
 	x, _ := b.add(0, ipoib.Config{}, "10.0.0.1/24")
@@ -364,7 +369,7 @@ func TestQueuePairRecovers(t *testing.T) {
 		}
 		for _, dst := range []string{"10.0.0.2", "10.0.0.255"} {
 			p := udp("10.0.0.1", dst, 9+n)
-			b.until("a packet to "+dst, func() bool { // what is under way meanwhile is lost
+			b.until("a packet to "+dst, func() bool { // packets under way meanwhile are lost
 				x.Send([][]byte{p})
 				select {
 				case q := <-sy.got:
@@ -375,12 +380,13 @@ func TestQueuePairRecovers(t *testing.T) {
 			})
 		}
 		if c := broken.Status().Counters; c.Recoveries == 0 {
-			t.Errorf("%+v", c)
+			t.Errorf("the counters %+v count no recovery", c)
 		}
 	}
 }
 
-// A P_Key that moves in the port's table is followed: the queue pair begins anew with its requests under way.
+// TestQueuePairBeginsAnew: when the P_Key moves in the port's table the queue pair is started again, with its
+// requests in progress.
 func TestQueuePairBeginsAnew(t *testing.T) {
 	b := newBed(t, 2, subnet.Config{})
 	x, _ := b.add(0, ipoib.Config{}, "10.0.0.1/24")
@@ -399,7 +405,8 @@ func TestQueuePairBeginsAnew(t *testing.T) {
 	}
 }
 
-// Buffers are within the manual's limits (WinOF 5.50, 4.6.3), and an interface with the fewest carries packets.
+// TestBuffers: buffers are within the manual's limits (WinOF 5.50, 4.6.3), and an interface with the smallest carries
+// packets.
 func TestBuffers(t *testing.T) {
 	b := newBed(t, 2, subnet.Config{})
 	for _, bad := range []Buffers{{Send: 255}, {Send: 4097}, {Receive: 255}, {Receive: 4097}} {

@@ -28,7 +28,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tun"
 )
 
-// inNamespace runs do on a thread of its own in a namespace.
+// inNamespace runs do in a namespace, on a thread of its own.
 func inNamespace(t testing.TB, ns netns.NsHandle, do func() error) {
 	t.Helper()
 	done := make(chan error)
@@ -45,7 +45,7 @@ func inNamespace(t testing.TB, ns netns.NsHandle, do func() error) {
 	}
 }
 
-// namespaces makes network namespaces.
+// namespaces returns new network namespaces.
 func namespaces(t testing.TB, n int) (list []netns.NsHandle) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -77,7 +77,7 @@ func namespaces(t testing.TB, n int) (list []netns.NsHandle) {
 	return list
 }
 
-// plug makes an interface "ib0" of a namespace on a port, with addresses.
+// plug makes an interface "ib0" in a namespace on a port, with addresses.
 func (b *bed) plug(port int, ns netns.NsHandle, cfg ipoib.Config, addrs ...string) *Interface {
 	b.t.Helper()
 	var i *Interface
@@ -120,8 +120,8 @@ func (b *bed) plug(port int, ns netns.NsHandle, cfg ipoib.Config, addrs ...strin
 
 var errNoTUN = errors.New("there is no /dev/net/tun")
 
-// Programs of two network namespaces talk over IPoIB: echo requests and TCP over IPv4 and IPv6, with packets of the full 4092 bytes, and a
-// multicast group that one of them joins.
+// TestNetworkNamespaces: programs of two network namespaces talk over IPoIB: echo requests and TCP over IPv4 and
+// IPv6, with packets of the full 4092 bytes, and a multicast group that one of them joins.
 func TestNetworkNamespaces(t *testing.T) {
 	spaces := namespaces(t, 2)
 	if _, err := os.Stat("/dev/net/tun"); err != nil {
@@ -145,7 +145,7 @@ func TestNetworkNamespaces(t *testing.T) {
 	listenMulticast(t, spaces, x)
 	for _, i := range []*Interface{x, y} {
 		if c := i.Status().Counters; c.DroppedLong != 0 || c.DroppedInvalid != 0 {
-			t.Errorf("%+v", c)
+			t.Errorf("the interface dropped packets: %+v", c)
 		}
 	}
 }
@@ -225,7 +225,7 @@ func transferTCP(t *testing.T, spaces []netns.NsHandle, addr string) {
 	}
 }
 
-// listenMulticast has a program of the first namespace join a group, and one of the second send to it.
+// listenMulticast makes a program of the first namespace join a group and one of the second send to it.
 func listenMulticast(t *testing.T, spaces []netns.NsHandle, x *Interface) {
 	t.Helper()
 	group := &net.UDPAddr{IP: net.IPv4(239, 7, 7, 7), Port: 7777}
@@ -276,7 +276,7 @@ func listenMulticast(t *testing.T, spaces []netns.NsHandle, x *Interface) {
 	}
 }
 
-// BenchmarkTCP is the speed of iperf3 over IPoIB, and over a pair of veth interfaces with the same MTU, in turn.
+// BenchmarkTCP measures iperf3 over IPoIB, and over a pair of veth interfaces with the same MTU, in turn.
 func BenchmarkTCP(b *testing.B) {
 	if _, err := exec.LookPath("iperf3"); err != nil {
 		b.Skip("needs iperf3")
@@ -297,7 +297,7 @@ func BenchmarkTCP(b *testing.B) {
 	b.Logf("receiver %+v", y.Status().Counters)
 }
 
-// veth joins two namespaces.
+// veth joins two namespaces by a pair of veth interfaces.
 func veth(t testing.TB, spaces []netns.NsHandle) {
 	t.Helper()
 	inNamespace(t, spaces[0], func() error {
@@ -316,7 +316,7 @@ func veth(t testing.TB, spaces []netns.NsHandle) {
 	}
 }
 
-// iperf measures for some seconds, in Gb/s.
+// iperf measures for some seconds and returns Gb/s.
 func iperf(t testing.TB, spaces []netns.NsHandle, to string) float64 {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
