@@ -6,8 +6,8 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// What a send of 64 bytes takes both sides, with everything in the nearest cache: the
-// receive is posted, the message sent, and both completions are polled.
+// BenchmarkSend measures what a send of 64 bytes takes both sides with everything in the nearest cache: the receive
+// is posted, the message sent, and both completions polled.
 func BenchmarkSend(b *testing.B) {
 	x := newBench(b)
 	wr := x.wr(ring.OpSend, x.sge(0, 64))

@@ -2,8 +2,8 @@ package direct
 
 import "testing"
 
-// What is asked for is where the next messages go at equal distances, two thousand bytes of them ahead, and
-// nothing as long as the distances differ or all messages go to one place.
+// TestCourse: the course prefetches where the next messages go if their distances are equal, two thousand bytes
+// ahead, and nothing while the distances differ or all messages go to one place.
 func TestCourse(t *testing.T) {
 	for name, c := range map[string]struct {
 		n    int

@@ -6,7 +6,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// Waiters are woken for completions that their CQ is armed for.
+// TestEventsOfDirectCompletions: waiters are woken for completions that their CQ is armed for, and for no others.
 func TestEventsOfDirectCompletions(t *testing.T) {
 	b := newBench(t)
 	b.recvCQ.Arm(ring.ArmSolicited)
@@ -23,8 +23,8 @@ func TestEventsOfDirectCompletions(t *testing.T) {
 	}
 }
 
-// Events of CQs with channels are left to the driver: what is asked for stays so, and
-// the driver is told which CQ, once the operation has ended.
+// TestEventsOfChannels: events of CQs with channels are left to the driver: the arming stays, and after the operation
+// the driver is told which CQs they are for.
 func TestEventsOfChannels(t *testing.T) {
 	b := newBench(t)
 	b.conf.Flags |= SendChannel | RecvChannel
@@ -42,7 +42,7 @@ func TestEventsOfChannels(t *testing.T) {
 		}
 		b.receive(1)
 		if !b.i.Execute(b.wr(ring.OpSend)) {
-			t.Fatal("not carried out")
+			t.Fatal("the send was not carried out")
 		}
 		if got := b.way.TakeRaised(); got != c.raised || (b.rung > 0) != (c.raised != 0) || b.woken != 0 {
 			t.Errorf("%+v: raised %b, rung %d times, woken %d", c, got, b.rung, b.woken)

@@ -19,11 +19,11 @@ func words(n int) []byte {
 const (
 	allRights = memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic
 	ownKey    = 0x101
-	peerKey   = 0x201 // in segment 5, from byte 4096 of it on
+	peerKey   = 0x201 // in segment 5, from its byte 4096 on
 	heapKey   = 0x301 // the peer's own memory
 	laterKey  = 0x401 // in a segment that is being mapped
 	plainKey  = 0x501 // no remote rights, no local write
-	otherKey  = 0x601 // of another domain
+	otherKey  = 0x601 // of another protection domain
 	zeroKey   = 0x701 // zero-based
 	ownPD     = 3
 	peerPD    = 4
@@ -32,7 +32,7 @@ const (
 	entries   = 8
 )
 
-// bench is one side, with the driver's view of both in the test.
+// bench is one side; the test has the driver's view of both.
 type bench struct {
 	t                testing.TB
 	i                *Initiator
@@ -165,5 +165,5 @@ func (b *bench) fill() {
 	}
 }
 
-// remote is the peer's region.
+// remote returns the peer's region.
 func (b *bench) remote() []byte { return b.segment[4096 : 4096+size] }

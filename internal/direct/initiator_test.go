@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// Writes and reads of every shape move the bytes and complete.
+// TestWritesAndReads: writes and reads of every shape move the bytes and complete.
 func TestWritesAndReads(t *testing.T) {
 	b := newBench(t)
 	for _, n := range []int{0, 1, 3, 7, 8, 9, 64, 1000, 4096, 60000} {
@@ -23,25 +23,25 @@ func TestWritesAndReads(t *testing.T) {
 			wr.RemoteAddr += 5
 			want := append(bytes.Clone(b.own[1:1+third]), b.own[2+third:2+n]...)
 			if !b.i.Execute(wr) || !bytes.Equal(b.remote()[5:5+n], want) {
-				t.Fatalf("write of %d bytes", n)
+				t.Fatalf("a write of %d bytes was not carried out, or moved other bytes", n)
 			}
 			c := one(t, b.sendCQ)
 			if c.ID != 5 || c.Op != ring.CQWrite || c.ByteLen != uint32(n) || c.Context != 111 || c.QPN != 11 || c.Timestamp != 77 {
-				t.Errorf("%+v", c)
+				t.Errorf("completion %+v of the write", c)
 			}
 			rd := b.wr(ring.OpRead, b.sge(100, third), b.sge(100+third, n-third))
 			rd.RKey, rd.RemoteAddr = key, wr.RemoteAddr
 			if !b.i.Execute(rd) || !bytes.Equal(b.own[100:100+n], want) {
-				t.Fatalf("read of %d bytes", n)
+				t.Fatalf("a read of %d bytes was not carried out, or moved other bytes", n)
 			}
 			if c := one(t, b.sendCQ); c.Op != ring.CQRead || c.ByteLen != uint32(n) {
-				t.Errorf("%+v", c)
+				t.Errorf("completion %+v, want a read of %d bytes", c, n)
 			}
 		}
 	}
 }
 
-// Sends land in the receives, in order, over any cut of both sides.
+// TestSendsLandInReceives: sends arrive in the receives in order, however both are cut into pieces.
 func TestSendsLandInReceives(t *testing.T) {
 	b := newBench(t)
 	for _, n := range []int{0, 1, 5, 8, 64, 1001} {
@@ -55,15 +55,15 @@ func TestSendsLandInReceives(t *testing.T) {
 		}
 		got := append(bytes.Clone(b.remote()[10:10+n/2]), b.remote()[5000:5000+n-n/2]...)
 		if !bytes.Equal(got, want) {
-			t.Fatalf("send of %d bytes", n)
+			t.Fatalf("a send of %d bytes arrived with other bytes", n)
 		}
 		if c := one(t, b.sendCQ); c.Op != ring.CQSend || c.ByteLen != uint32(n) {
-			t.Errorf("%+v", c)
+			t.Errorf("completion %+v, want a send of %d bytes", c, n)
 		}
 		c := one(t, b.recvCQ)
 		if c.ID != 31 || c.Op != ring.CQRecv || c.ByteLen != uint32(n) || c.Imm != 99 || c.Context != 222 || c.QPN != 22 ||
 			c.Flags != ring.HasImm|ring.IsSolicited|ring.ReceiveSide {
-			t.Errorf("%+v", c)
+			t.Errorf("completion %+v of the receive", c)
 		}
 	}
 	if b.way.LastTaken() != 6 {
@@ -72,14 +72,14 @@ func TestSendsLandInReceives(t *testing.T) {
 	b.receive(32)
 	wr := b.wr(ring.OpWriteImm, b.sge(0, 100))
 	if !b.i.Execute(wr) || !bytes.Equal(b.remote()[:100], b.own[:100]) {
-		t.Fatal("write with immediate")
+		t.Fatal("a write with immediate data was not carried out, or moved other bytes")
 	}
 	if c := one(t, b.recvCQ); c.ID != 32 || c.Op != ring.CQRecvWrite || c.ByteLen != 100 {
-		t.Errorf("%+v", c)
+		t.Errorf("completion %+v, want a write of 100 bytes in receive 32", c)
 	}
 }
 
-// Atomics return what stood there and act on the peer's memory.
+// TestAtomics: atomics return the previous value and act on the peer's memory.
 func TestAtomics(t *testing.T) {
 	b := newBench(t)
 	ne := binary.NativeEndian
@@ -87,21 +87,21 @@ func TestAtomics(t *testing.T) {
 	add := b.wr(ring.OpFetchAdd, b.sge(8, 8))
 	add.CompareAdd = 2
 	if !b.i.Execute(add) || ne.Uint64(b.own[8:]) != 40 || ne.Uint64(b.remote()) != 42 {
-		t.Error("fetch and add")
+		t.Error("fetch and add was not carried out, or with another result")
 	}
 	swap := b.wr(ring.OpCompareSwap, b.sge(16, 8))
 	swap.CompareAdd, swap.Swap = 41, 1
 	if !b.i.Execute(swap) || ne.Uint64(b.own[16:]) != 42 || ne.Uint64(b.remote()) != 42 {
-		t.Error("compare and swap that does not match")
+		t.Error("a compare and swap that does not match was not carried out, or changed the memory")
 	}
 	swap.CompareAdd = 42
 	if !b.i.Execute(swap) || ne.Uint64(b.remote()) != 1 {
-		t.Error("compare and swap")
+		t.Error("a compare and swap that matches was not carried out, or did not change the memory")
 	}
 }
 
-// What does not plainly succeed is left to the driver: nothing is moved, completed
-// or taken, and the direction is given back, or kept where waiting may help.
+// TestRefusals: an operation that does not plainly succeed is left to the driver: nothing is moved, completed or
+// taken, and the direction is given back, or kept if waiting may help.
 func TestRefusals(t *testing.T) {
 	sgeOf := func(key uint32) func(b *bench, wr *ring.SendWR) {
 		return func(b *bench, wr *ring.SendWR) { wr.SGE[0].LKey = key }
@@ -163,10 +163,10 @@ func TestRefusals(t *testing.T) {
 			}
 			waiting := b.post.Waiting()
 			if b.i.Execute(wr) {
-				t.Fatal("it was carried out")
+				t.Fatal("the operation was carried out")
 			}
 			if _, inside := b.way.Inside(); inside {
-				t.Error("inside of an operation still")
+				t.Error("the record still shows an operation in progress")
 			}
 			if lent := !c.why.final(); b.way.Lent() != lent {
 				t.Errorf("lent is %v, want %v", b.way.Lent(), lent)
@@ -186,7 +186,7 @@ func TestRefusals(t *testing.T) {
 				}
 			}
 			if b.way.Count(countWrite).Messages+b.way.Count(countSend).Messages != 0 {
-				t.Error("it was counted")
+				t.Error("the refused operation was counted")
 			}
 		})
 	}
@@ -203,25 +203,25 @@ func (b *bench) exhaust(q *ring.CQ) {
 	}
 }
 
-// Without a lease nothing is done, and the record is not touched.
+// TestNothingIsDoneWithoutALease: without a lease nothing is done, and the record is not touched.
 func TestNothingIsDoneWithoutALease(t *testing.T) {
 	b := newBench(t)
 	b.way.Recall()
 	if b.i.Execute(b.wr(ring.OpWrite, b.sge(0, 8))) || b.i.Lent() {
-		t.Error("carried out after a recall")
+		t.Error("an operation was carried out after a recall")
 	}
 	if op, _ := b.way.Inside(); op != 0 {
-		t.Error("it was inside")
+		t.Error("the record shows an operation though there was no lease")
 	}
 	b.lend()
 	b.i.Stop()
 	if b.i.Execute(b.wr(ring.OpWrite, b.sge(0, 8))) {
-		t.Error("carried out after Stop")
+		t.Error("an operation was carried out after Stop")
 	}
 }
 
-// Requests that wait in the send queue are carried out in order, as soon as they
-// can be, each given back when it is done.
+// TestCatchUp: requests that wait in the send queue are carried out in order as soon as possible, and each is
+// released when it is done.
 func TestCatchUp(t *testing.T) {
 	b := newBench(t)
 	for id := range uint64(3) {
@@ -233,7 +233,7 @@ func TestCatchUp(t *testing.T) {
 	}
 	b.fill()
 	if b.i.CatchUp(b.send) || !b.way.Lent() {
-		t.Fatal("sends without receives")
+		t.Fatal("sends without receives were carried out, or the direction given back")
 	}
 	b.receive(50, place(0, 8))
 	if b.i.CatchUp(b.send) || b.send.Room() != entries-2 {
@@ -245,7 +245,7 @@ func TestCatchUp(t *testing.T) {
 		t.Fatal("requests are left")
 	}
 	if !bytes.Equal(b.remote()[:24], b.own[:24]) {
-		t.Error("the bytes are others")
+		t.Error("the receives hold other bytes than were sent")
 	}
 	var out [8]ring.CQE
 	if n := b.sendCQ.Poll(out[:]); n != 3 || out[0].ID != 0 || out[2].ID != 2 {
@@ -259,29 +259,29 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
-// A lending whose terms could not all be taken over leaves nothing of them to the next.
+// TestTermsAreTakenOverWhole: a lending whose terms could not all be used leaves nothing of them to the next.
 func TestTermsAreTakenOverWhole(t *testing.T) {
 	b := newBench(t)
 	write := func() bool { return b.i.Execute(b.wr(ring.OpWrite, b.sge(0, 8))) }
 	if !write() {
-		t.Fatal("not carried out")
+		t.Fatal("a write was not carried out")
 	}
 	one(t, b.sendCQ)
 	good := b.conf
 	b.conf.SendCQ.Offset, b.conf.RecvCQ.Arena = 1<<15, 1 // the second is not mapped
 	b.lend()
 	if write() {
-		t.Fatal("carried out without the CQ of the peer")
+		t.Fatal("a write was carried out without the peer's CQ")
 	}
 	b.conf = good
 	b.lend()
 	if !write() {
-		t.Fatal("not carried out")
+		t.Fatal("a write under the next lending was not carried out")
 	}
 	one(t, b.sendCQ)
 }
 
-// Keys come and go; what has no row near its index is not in the table.
+// TestTable: keys can be added and removed; a key without a free row near its index is not added.
 func TestTable(t *testing.T) {
 	table, err := OpenTable(words(TableSize))
 	if err != nil {

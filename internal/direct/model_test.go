@@ -2,9 +2,8 @@ package direct
 
 import "testing"
 
-// explore visits every interleaving of processes that are made of atomic steps,
-// under sequential consistency, which is what sync/atomic gives. A step says
-// whether it could be taken. final is asked where no process can move.
+// explore visits every interleaving of processes made of atomic steps, under sequential consistency, which
+// sync/atomic guarantees. A step reports whether it could be taken. final is called where no process can move.
 func explore[S comparable](start S, steps []func(*S) bool, final func(S)) int {
 	seen := map[S]bool{start: true}
 	work := []S{start}
@@ -30,7 +29,7 @@ func explore[S comparable](start S, steps []func(*S) bool, final func(S)) int {
 	return len(seen)
 }
 
-// An initiator and the driver never work on the queues of a direction at the same
+// TestRecallExcludesTheInitiator: an initiator and the driver never work on the queues of a direction at the same
 // time, however often it is recalled, given back and lent again.
 func TestRecallExcludesTheInitiator(t *testing.T) {
 	type state struct {
@@ -57,7 +56,7 @@ func TestRecallExcludesTheInitiator(t *testing.T) {
 			}
 		case 2:
 			s.works, s.at = false, 4
-			if s.times == 2 { // it cannot do this one
+			if s.times == 2 { // an operation that it cannot do
 				s.at = 3
 			}
 		case 3:
@@ -112,9 +111,9 @@ func TestRecallExcludesTheInitiator(t *testing.T) {
 	t.Logf("%d states, %d ends", n, ends)
 }
 
-// A receive that is posted while the initiator gives up for want of one is not
-// missed: the responder rings the doorbell where the direction is not lent, and the
-// driver looks at the queues when it has taken the direction back.
+// TestNoReceiveIsMissed: a receive posted while the initiator gives up for want of one is not missed: the responder
+// rings the doorbell if the direction is not lent, and the driver looks at the queues after it has taken the
+// direction back.
 func TestNoReceiveIsMissed(t *testing.T) {
 	type state struct {
 		lease          bool
