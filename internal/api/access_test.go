@@ -18,8 +18,7 @@ import (
 	"github.com/softvpi/softvpi/internal/events"
 )
 
-// Who is let to the socket may read; only the driver's user and root may change things.
-// described are the paths that tools and pages use: the description has them all.
+// described are the paths that tools and pages use; the API's description must have them all.
 var described = []string{
 	"/status", "/adapters", "/adapters/{name}", "/adapters/{name}/state", "/adapters/{name}/restart", "/adapters/{name}/link",
 	"/adapters/{name}/settings", "/adapters/{name}/settings/{key}", "/programs", "/connections", "/catalogue/keys",
@@ -27,6 +26,7 @@ var described = []string{
 	"/counters", "/counters/sets", "/counters/reset", "/metrics", "/events", "/events/follow", "/capture", "/capture/{id}", "/captures", "/links",
 }
 
+// TestReadersChangeNothing: whoever may open the socket may read; only the driver's user and root may change things.
 func TestReadersChangeNothing(t *testing.T) {
 	f := newFake()
 	log := events.Open(events.Config{})
@@ -66,7 +66,7 @@ func TestReadersChangeNothing(t *testing.T) {
 				t.Errorf("a stranger, %s %s: %d", method, path, got)
 			}
 			if path == "/events/follow" && method == "GET" {
-				continue // it goes on; TestFollowEvents
+				continue // it does not end; see TestFollowEvents
 			}
 			want := method != "GET" || strings.HasPrefix(path, "/capture")
 			if got := try(ReadAccess, method, path) == 403; got != want {
@@ -82,7 +82,7 @@ func TestReadersChangeNothing(t *testing.T) {
 	}
 }
 
-// recorder is an answer.
+// recorder is the writer of an answer.
 type recorder struct {
 	header http.Header
 	status int
@@ -108,7 +108,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.RoundTripper.RoundTrip(r)
 }
 
-// tlsClient is a client of the interface at a TCP address.
+// tlsClient returns a client of the interface at a TCP address.
 func tlsClient(address string, trust *tls.Config, token string) *Client {
 	return &Client{where: address, base: "https://" + address, http: &http.Client{
 		Transport: bearer{&http.Transport{TLSClientConfig: trust, DisableKeepAlives: true}, token}, Timeout: callTimeout,
@@ -173,7 +173,7 @@ func TestTLSAndToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := LoadToken(tokenFile); err == nil || !strings.Contains(err.Error(), "allowed: 0600") {
-		t.Errorf("a token that everybody can read: %v", err)
+		t.Errorf("a token file that everybody can read: error %v, want the allowed mode", err)
 	}
 	resp, err := http.Get("http://" + l.Addr().String() + "/status") // without TLS
 	if err == nil {

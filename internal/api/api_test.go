@@ -17,7 +17,7 @@ import (
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
-// What shows no queue pairs has none looked up.
+// TestQueuePairsAreLookedUpWhereTheyAreShown: the driver's queue pairs are looked up only for pages that show them.
 func TestQueuePairsAreLookedUpWhereTheyAreShown(t *testing.T) {
 	b := serve(t, Config{})
 	for path, want := range map[string]int{"/adapters": 0, "/adapters/Ethernet%201": 0, "/programs": 0, "/connections": 1, "/status": 1} {
@@ -68,25 +68,25 @@ func TestRequestsReachTheDriver(t *testing.T) {
 	}
 }
 
-// An error of the driver comes out of the client as what it was.
+// TestErrors: an error of the driver keeps its type and text through the client.
 func TestErrors(t *testing.T) {
 	b, ctx := serve(t, Config{}), context.Background()
 	b.fail = &FieldError{"adapter", `"x"`, `"Ethernet 1"`}
 	var field *FieldError
 	if err := b.client.SetAdapter(ctx, AdapterRequest{Adapter: "x"}); !errors.As(err, &field) || *field != (FieldError{"adapter", `"x"`, `"Ethernet 1"`}) {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want the driver's field error", err)
 	}
 	b.fail = errors.New("the adapter is on fire")
 	if err := b.client.RestartAdapter(ctx, "x"); err == nil || err.Error() != "the adapter is on fire" {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want the driver's text", err)
 	}
 	bad := registry.Change{Kind: registry.SetValue, Key: roce(t), Value: registry.DWord("roce_mode", 7)}
 	if _, err := b.client.ChangeRegistry(ctx, []registry.Change{bad}, false); err == nil || !strings.Contains(err.Error(), "allowed: 0 (") {
-		t.Errorf("%v", err)
+		t.Errorf("a value out of range: error %v, want one with the allowed ones", err)
 	}
 	gone := registry.Change{Kind: registry.DeleteValue, Key: roce(t), Value: registry.Value{Name: "x"}}
 	if _, err := b.client.ChangeRegistry(ctx, []registry.Change{gone}, false); !errors.Is(err, registry.ErrNotFound) {
-		t.Errorf("%v", err)
+		t.Errorf("deleting what does not exist: error %v, want not found", err)
 	}
 	if _, err := NewClient(filepath.Join(t.TempDir(), "none")).Status(ctx); !errors.Is(err, ErrNotRunning) {
 		t.Errorf("no driver: %v", err)
@@ -220,7 +220,7 @@ func TestFollowEvents(t *testing.T) {
 	}
 }
 
-// FuzzRequests sends anything at all: no request makes the server fail inside.
+// FuzzRequests: no request makes the server fail with an internal error.
 func FuzzRequests(f *testing.F) {
 	f.Add("PUT", "/adapters/a/state", `{"enable":true}`)
 	f.Add("POST", "/registry/changes", `{"changes":[{"kind":"set value","path":"HKLM\\SYSTEM\\CurrentControlSet\\x","value":{"name":"a","type":"REG_SZ","data":"QQ=="}}]}`)

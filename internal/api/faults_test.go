@@ -16,7 +16,7 @@ import (
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
-// A request of 10 MB is refused, and the server goes on.
+// TestRequestTooLarge: a request of 10 MB is refused, and the server continues.
 func TestRequestTooLarge(t *testing.T) {
 	b := serve(t, Config{})
 	big := strings.Repeat("x", 10<<20)
@@ -45,7 +45,7 @@ func TestRequestTooLarge(t *testing.T) {
 	}
 }
 
-// A thousand clients that are connected at once are all answered.
+// TestThousandClients: a thousand clients connected at a time are all answered.
 func TestThousandClients(t *testing.T) {
 	b := serve(t, Config{})
 	const n = 1000
@@ -89,7 +89,7 @@ func TestThousandClients(t *testing.T) {
 	}
 }
 
-// One more client than there are places waits, and is served when another goes.
+// TestPlaces: a client beyond the limit waits, and is served when another one leaves.
 func TestPlaces(t *testing.T) {
 	b := serve(t, Config{Limits: Limits{Clients: 1}})
 	first, err := net.Dial("unix", b.socket)
@@ -109,7 +109,7 @@ func TestPlaces(t *testing.T) {
 	}()
 	select {
 	case err := <-served:
-		t.Errorf("served beside the only client: %v", err)
+		t.Errorf("a second client was served beside the only one allowed: %v", err)
 	case <-time.After(50 * time.Millisecond):
 	}
 	first.Close()
@@ -118,7 +118,8 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// Readers that take nothing, and clients that do not finish their request, are dropped; others do not notice.
+// TestSlowClientsAreDropped: readers that take nothing and clients that do not finish their request are disconnected;
+// others do not notice.
 func TestSlowClientsAreDropped(t *testing.T) {
 	b := serve(t, Config{Limits: Limits{Header: 200 * time.Millisecond, Write: 200 * time.Millisecond}})
 	var changes []registry.Change
@@ -155,7 +156,7 @@ func TestSlowClientsAreDropped(t *testing.T) {
 	waitClosed(t, b.server)
 	resp, err := http.ReadResponse(bufio.NewReader(slow), nil)
 	if err != nil {
-		return // dropped before anything was taken
+		return // disconnected before anything was taken
 	}
 	if n, err := io.Copy(io.Discard, resp.Body); err == nil {
 		t.Errorf("a reader that took nothing got all %d bytes", n)
@@ -171,10 +172,10 @@ func waitClosed(t *testing.T, s *Server) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	t.Fatal("a connection is open still")
+	t.Fatal("a connection is still open")
 }
 
-// Changes by many at once are made one after the other, whole.
+// TestConcurrentChanges: changes by many clients at a time are made one after the other, each whole.
 func TestConcurrentChanges(t *testing.T) {
 	b := serve(t, Config{})
 	var wg sync.WaitGroup
@@ -206,8 +207,9 @@ func same(values []registry.Value) bool {
 	return true
 }
 
-// Answers that nobody takes have a limit together. Over it large ones are refused for a while, small ones and changes
-// are not, and what slow readers held is free again when they are gone.
+// TestAnswersThatNobodyTakesAreBounded: the answers that clients do not take have a common limit. Beyond it large
+// answers are refused for a while, small ones and changes are not, and what slow readers held is free again when they
+// leave.
 func TestAnswersThatNobodyTakesAreBounded(t *testing.T) {
 	const limit, readers = 4 << 20, 40
 	b := serve(t, Config{Limits: Limits{Answers: limit}})
@@ -229,12 +231,12 @@ func TestAnswersThatNobodyTakesAreBounded(t *testing.T) {
 	}
 	refused := 0
 	for _, c := range conns {
-		resp, err := http.ReadResponse(bufio.NewReaderSize(c, 4096), nil) // the header alone
+		resp, err := http.ReadResponse(bufio.NewReaderSize(c, 4096), nil) // the header only
 		if err != nil {
 			t.Fatal(err)
 		}
 		if b.server.answers.bytes() > limit {
-			t.Fatalf("%d bytes are under way", b.server.answers.bytes())
+			t.Fatalf("%d bytes of answers are held, want at most %d", b.server.answers.bytes(), limit)
 		}
 		switch resp.StatusCode {
 		case http.StatusServiceUnavailable:
@@ -248,7 +250,7 @@ func TestAnswersThatNobodyTakesAreBounded(t *testing.T) {
 		}
 	}
 	if most := limit / (3 * len(v.Data)); refused < readers-most || refused == readers {
-		t.Errorf("%d of %d readers are refused; at least %d answers do not fit", refused, readers, readers-most)
+		t.Errorf("%d of %d readers were refused, want some but not all: at least %d answers do not fit", refused, readers, readers-most)
 	}
 	if _, err := b.client.Status(t.Context()); err != nil {
 		t.Errorf("a small answer beside large ones: %v", err)
@@ -264,16 +266,16 @@ func TestAnswersThatNobodyTakesAreBounded(t *testing.T) {
 	}
 	for i := 0; b.server.answers.bytes() != 0; i++ {
 		if i == 2000 {
-			t.Fatalf("%d bytes are under way without readers", b.server.answers.bytes())
+			t.Fatalf("%d bytes of answers are held without readers", b.server.answers.bytes())
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
 	if status, _ := b.request(t, "GET", "/registry/keys?path=HKLM&recurse=true", ""); status != http.StatusOK {
-		t.Errorf("behind the slow readers: %d", status)
+		t.Errorf("after the slow readers have left: status %d, want 200", status)
 	}
 }
 
-// bytes are those that are under way.
+// bytes returns the size of the answers that are held.
 func (a *answers) bytes() int64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()

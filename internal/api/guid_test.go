@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// No bit of a GUID is lost on its way through what reads the numbers of JSON as IEEE 754 doubles
-// (RFC 8259, 6), as browsers and jq do.
+// TestGUIDsInJSON: no bit of a GUID is lost in programs that read the numbers of JSON as IEEE 754 doubles (RFC 8259,
+// 6), as browsers and jq do.
 func TestGUIDsInJSON(t *testing.T) {
 	for _, guid := range []uint64{0, 0x0002c903deadbeef, 1<<53 + 1, ^uint64(0)} {
 		b, err := json.Marshal(AdapterStatus{GUID: guid, InfiniBand: &InfiniBandStatus{PortGUID: guid - 1, NodeGUID: guid}})

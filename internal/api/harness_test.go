@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fake is a driver without adapters behind it: a registry, and the last request.
+// fake is a driver without adapters: a registry, and the last request.
 type fake struct {
 	mu     sync.Mutex
 	reg    *registry.Registry
@@ -30,7 +30,7 @@ type fake struct {
 	last   any
 	fail   error
 
-	whole int // how often the status with all queue pairs was asked for
+	whole int // how often the status with all queue pairs was requested
 }
 
 func newFake() *fake {
@@ -99,7 +99,7 @@ func (f *fake) ClosePages() error       { return f.did("close") }
 
 var errNoCapture = &FieldError{"adapter", `"x"`, `"Ethernet 1"`}
 
-// bench is a server on a unix socket with its client.
+// bench is a server on a Unix socket with its client.
 type bench struct {
 	*fake
 	server *Server

@@ -14,8 +14,8 @@ import (
 
 const nobody = 65534
 
-// Another user, whom the mode of the socket lets in, reads and changes nothing; the driver's own user does both. The
-// system tells who is at the other end, whatever the request says.
+// TestPeersAreKnownByTheirCredentials: another user whom the mode of the socket admits can read and change nothing;
+// the driver's own user can do both. The system says who is at the other end, whatever the request says.
 func TestPeersAreKnownByTheirCredentials(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root can connect as somebody else")
@@ -66,7 +66,7 @@ func TestPeersAreKnownByTheirCredentials(t *testing.T) {
 	}
 }
 
-// connectAs connects to a unix socket as a user. Credentials are those of a thread: this one ends with its goroutine.
+// connectAs connects to a Unix socket as a user. Credentials belong to a thread: this one ends with its goroutine.
 func connectAs(t *testing.T, uid int, socket string) net.Conn {
 	t.Helper()
 	type result struct {
