@@ -11,7 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 )
 
-// Built means that something raises the event, and nothing raises others.
+// TestBuiltEventsAreRaised: an event that the catalogue calls built is raised somewhere, and no other is.
 func TestBuiltEventsAreRaised(t *testing.T) {
 	raised := raisedIn(t, "../..")
 	for i := range catalogue.Events {
@@ -22,7 +22,7 @@ func TestBuiltEventsAreRaised(t *testing.T) {
 	}
 }
 
-// raisedIn finds the events that the sources below root raise.
+// raisedIn returns the events that the sources below root raise.
 func raisedIn(t *testing.T, root string) map[string]bool {
 	var all strings.Builder
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {

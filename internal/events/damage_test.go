@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// unsynced are files that are fast and not durable.
+// unsynced makes files that are fast and not durable.
 func unsynced(path string) (file, error) {
 	f, err := createFile(path)
 	return unsyncedFile{f}, err
@@ -22,11 +22,12 @@ type unsyncedFile struct{ file }
 
 func (unsyncedFile) Sync() error { return nil }
 
-// A log that is cut anywhere has every event before the cut, says what it dropped, and goes on.
+// TestCutAnywhere: a log that is cut at any byte keeps every event before the cut, reports what it dropped, and
+// continues.
 func TestCutAnywhere(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, Config{Directory: dir, create: unsynced})
-	var ends []int64 // of events
+	var ends []int64 // where the events end
 	path := ""
 	for i := range 5 {
 		l.Raise(0, up(i))
@@ -79,7 +80,7 @@ func TestCutAnywhere(t *testing.T) {
 	}
 }
 
-// Damage in the middle costs the events that it hits, once.
+// TestDamageInTheMiddle: damage in the middle costs the events it hits, once.
 func TestDamageInTheMiddle(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, Config{Directory: dir})
@@ -110,11 +111,11 @@ func TestDamageInTheMiddle(t *testing.T) {
 	}
 }
 
-// device is a disk that is full when it is told.
+// device is a disk that is full when the test says so.
 type device struct {
 	mu   sync.Mutex
 	full bool
-	torn int // bytes that a write on the full disk still gets through
+	torn int // bytes that a write on the full disk still writes
 }
 
 type diskFile struct {
@@ -144,7 +145,8 @@ func (f *diskFile) Write(b []byte) (int, error) {
 
 func (d *device) set(full bool) { d.mu.Lock(); defer d.mu.Unlock(); d.full = full }
 
-// A full disk costs nothing that memory can hold: the log says so, goes on, and writes it when there is room.
+// TestFullDisk: on a full disk no event that fits into memory is lost: the log reports the problem, continues, and
+// writes the events when there is room.
 func TestFullDisk(t *testing.T) {
 	for _, torn := range []int{0, 7} {
 		d := &device{torn: torn}
@@ -156,10 +158,10 @@ func TestFullDisk(t *testing.T) {
 		l.Raise(0, up(2))
 		p := all(t, l, Query{})
 		if d := cmp.Diff([]string{"0", "1", "", "2"}, names(p.Events)); d != "" || p.NotKept != errFull.Error() || !errors.Is(l.Kept(), errFull) {
-			t.Fatal(d, p.NotKept)
+			t.Fatalf("events %s, not kept for %q; want all four and %v", d, p.NotKept, errFull)
 		}
 		if s := p.Events[2].Symbol; s != "NothingKept" {
-			t.Errorf("said %s", s)
+			t.Errorf("the problem was reported by %s, want NothingKept", s)
 		}
 		d.set(false)
 		l.Raise(0, up(3))
@@ -175,7 +177,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// Where the directory cannot be made, the log is in memory.
+// TestNoDirectory: if its directory cannot be made the log is in memory.
 func TestNoDirectory(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

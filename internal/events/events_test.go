@@ -15,7 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 )
 
-// kinds are all the types of events.
+// kinds holds a value of every type of event.
 var kinds = []Event{
 	LinkUp{}, LinkDown{}, AdapterStarted{}, AdapterStartFailed{}, AdapterStopped{}, AdapterEnabled{}, AdapterDisabled{}, Identification{},
 	PortTypeNotChanged{}, UnsupportedPortType{}, RoCEMode{}, RoCEModeRefused{}, AddressesChanged{}, JumboPacketReduced{}, MTUAboveSubnet{}, TooManyAddresses{}, RegistryValueIgnored{}, MulticastAddress{}, RegistrySetAside{}, NothingKept{}, DriverStarted{},
@@ -24,7 +24,7 @@ var kinds = []Event{
 
 func symbolOf(e Event) string { return reflect.TypeOf(e).Name() }
 
-// The list above has every type of raised.go.
+// TestKindsAreAll: kinds has every type of raised.go.
 func TestKindsAreAll(t *testing.T) {
 	f, err := parser.ParseFile(token.NewFileSet(), "raised.go", nil, 0)
 	if err != nil {
@@ -38,7 +38,7 @@ func TestKindsAreAll(t *testing.T) {
 	})
 }
 
-// A type has the fields that the texts of the generations take, and no others.
+// TestFieldsAreThoseOfTheCatalogue: a type has the fields that the texts of the generations use, and no others.
 func TestFieldsAreThoseOfTheCatalogue(t *testing.T) {
 	for _, e := range kinds {
 		used := map[string]bool{}

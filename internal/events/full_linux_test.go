@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mount puts a small file system of its own at a directory.
+// mount mounts a small file system of its own at a directory and returns it.
 func mount(t *testing.T, options string) string {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -28,7 +28,7 @@ func mount(t *testing.T, options string) string {
 	return dir
 }
 
-// The disk fills up with other things, and has room again.
+// TestRealFullDisk: events are kept in memory while the disk is full, and written when it has room again.
 func TestRealFullDisk(t *testing.T) {
 	dir := mount(t, "size=64k")
 	l := open(t, Config{Directory: filepath.Join(dir, "events")})
@@ -67,7 +67,7 @@ func TestRealFullDisk(t *testing.T) {
 	}
 }
 
-// What a read-only file system has is there, and new events are in memory.
+// TestReadOnlyDisk: on a read-only file system the stored events can be read, and new ones are in memory.
 func TestReadOnlyDisk(t *testing.T) {
 	dir := mount(t, "size=256k")
 	l := open(t, Config{Directory: dir})

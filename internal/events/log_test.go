@@ -15,7 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 )
 
-// open opens a log that takes every event.
+// open opens a log that accepts every event.
 func open(t testing.TB, cfg Config) *Log {
 	t.Helper()
 	if cfg.Burst == 0 {
@@ -39,7 +39,7 @@ func all(t testing.TB, l *Log, q Query) Page {
 	return p
 }
 
-// names are the adapters of events, by which these tests tell them apart.
+// names returns the adapters of events, by which these tests tell them apart.
 func names(records []Record) []string {
 	var out []string
 	for _, r := range records {
@@ -78,7 +78,7 @@ func TestEventsOutliveTheLog(t *testing.T) {
 	}
 }
 
-// The log stays within its bound, and the newest events are those that are there.
+// TestLogIsBounded: the log stays within its bound and keeps the newest events.
 func TestLogIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	const limit = 64 << 10
@@ -105,7 +105,7 @@ func TestLogIsBounded(t *testing.T) {
 	p := all(t, open(t, Config{Directory: dir, MaxBytes: limit}), Query{})
 	kept := len(p.Events)
 	if kept < 100 || kept >= n {
-		t.Fatalf("%d events are there", kept)
+		t.Fatalf("%d events were kept, want some but not all", kept)
 	}
 	if d := cmp.Diff(numbers(n-kept, n-1), names(p.Events)); d != "" {
 		t.Error(d)
@@ -145,7 +145,7 @@ func TestManyRaise(t *testing.T) {
 	}
 }
 
-// A reader that follows gets every event once, however slow it is, and is told what it missed.
+// TestFollow: a reader that follows gets every event once, however slow it is, and learns how many it missed.
 func TestFollow(t *testing.T) {
 	l := open(t, Config{Directory: t.TempDir(), MaxBytes: 64 << 10, create: unsynced})
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -170,7 +170,7 @@ func TestFollow(t *testing.T) {
 		}
 		missed += p.Missed
 		if after == 0 {
-			missed += p.Events[0].Sequence - 1 // the newest were asked for
+			missed += p.Events[0].Sequence - 1 // the newest events were asked for
 		}
 		after = p.Next
 	}
@@ -191,8 +191,8 @@ func TestFollow(t *testing.T) {
 func TestQuery(t *testing.T) {
 	at := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	l := open(t, Config{Directory: t.TempDir(), Now: func() time.Time { at = at.Add(time.Minute); return at.Add(-time.Minute) }})
-	l.Raise(0, DriverStarted{"1", 2, 2})              // 1, 12:00
-	l.Raise(0, LinkDown{"a", 1})                      // 2, 12:01 and so on
+	l.Raise(0, DriverStarted{"1", 2, 2})              // event 1, 12:00
+	l.Raise(0, LinkDown{"a", 1})                      // event 2, 12:01 and so on
 	l.Raise(catalogue.MLX4, LinkDown{"b", 1})         // 3
 	l.Raise(0, LinkUp{"a", 1})                        // 4
 	l.Raise(0, SelfCheckFailed{errors.New("broken")}) // 5
@@ -233,7 +233,8 @@ func TestQuery(t *testing.T) {
 	}
 }
 
-// An event that the generation of an adapter does not have is none (WinOF has no identification).
+// TestEventsOfTheOtherGeneration: an event that the adapter's generation does not have is not logged (WinOF has no
+// Identification).
 func TestEventsOfTheOtherGeneration(t *testing.T) {
 	l := open(t, Config{})
 	l.Raise(catalogue.MLX4, Identification{Adapter: "a"})
@@ -243,7 +244,7 @@ func TestEventsOfTheOtherGeneration(t *testing.T) {
 	}
 }
 
-// An event that comes too often is counted, for each adapter apart.
+// TestRepeatsAreCounted: an event that comes too often is counted instead, separately for each adapter.
 func TestRepeatsAreCounted(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	l := open(t, Config{Burst: 3, Window: time.Minute, Now: func() time.Time { return now }})
@@ -264,7 +265,7 @@ func TestRepeatsAreCounted(t *testing.T) {
 	}
 }
 
-// What is held back is told when the log is closed.
+// TestRepeatsAreToldAtTheEnd: repeats that are held back are logged when the log is closed.
 func TestRepeatsAreToldAtTheEnd(t *testing.T) {
 	dir := t.TempDir()
 	l := open(t, Config{Directory: dir, Burst: 1})
@@ -276,6 +277,6 @@ func TestRepeatsAreToldAtTheEnd(t *testing.T) {
 	}
 	p := all(t, open(t, Config{Directory: dir}), Query{})
 	if len(p.Events) != 2 || p.Events[1].Fields["Count"] != "4" {
-		t.Errorf("%+v", p.Events)
+		t.Errorf("the events are %+v, want one and its 4 repeats", p.Events)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// listener is a socket as journald and syslogd have it.
+// listener opens a socket as journald and syslogd have it.
 func listener(t *testing.T, path string) *net.UnixConn {
 	t.Helper()
 	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
@@ -38,7 +38,7 @@ func TestSystemLog(t *testing.T) {
 	dir := t.TempDir()
 	journal, syslog := filepath.Join(dir, "journal"), filepath.Join(dir, "syslog")
 	if _, err := openSystemLog(AnyLog, journal, syslog, nil); err == nil {
-		t.Error("there is no system log")
+		t.Error("a system log was opened though there is none")
 	}
 	var field *FieldError
 	if _, err := OpenSystemLog("paper", nil); !errors.As(err, &field) {
@@ -55,7 +55,7 @@ func TestSystemLog(t *testing.T) {
 	if line := receive(t, at); !regexp.MustCompile(`^<28>[A-Z][a-z]{2} [ 0-9]\d \d\d:\d\d:\d\d softvpi\[\d+\]: mlx5 0x8008: Ethernet 1: the link is down\. [^\n]*$`).MatchString(line) {
 		t.Errorf("%q", line)
 	}
-	// The owner of the socket is started again.
+	// The owner of the socket is restarted.
 	at.Close()
 	if err := os.Remove(syslog); err != nil && !errors.Is(err, os.ErrNotExist) {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func TestSystemLog(t *testing.T) {
 	s.Close()
 }
 
-// A system log that takes nothing does not hold anybody up.
+// TestSystemLogThatIsSlow: a system log that accepts nothing holds up nobody.
 func TestSystemLogThatIsSlow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")
 	listener(t, path) // and never read
