@@ -11,7 +11,7 @@ import (
 	"unsafe"
 )
 
-// IBA 10.6.7: what a bound window grants, and to whom.
+// TestWindowAccess: what a bound window grants, and to whom (IBA 10.6.7).
 func TestWindowAccess(t *testing.T) {
 	const base = 0x5000
 	tests := []struct {
@@ -62,7 +62,7 @@ func TestWindowAccess(t *testing.T) {
 				t.Fatalf("%v, want %v", err, tt.err)
 			}
 			if err == nil && (s.Region != r || s.Addr != tt.wantAddr) {
-				t.Errorf("%#x, want %#x", s.Addr, tt.wantAddr)
+				t.Errorf("the window leads to %#x, want %#x", s.Addr, tt.wantAddr)
 			}
 			if _, err := tab.Local(1, key, base+10, 1, 0); !errors.Is(err, ErrKey) {
 				t.Errorf("a window's rkey as an lkey: %v", err)
@@ -71,8 +71,8 @@ func TestWindowAccess(t *testing.T) {
 	}
 }
 
-// Binding a type 1 window again retires the rkey before; a type 2 window has to
-// be invalidated first, by its own QP; then the region can go.
+// TestWindowLife: binding a type 1 window again retires its previous R_Key. A type 2 window must be invalidated
+// first, by its own QP. Then the region can be deregistered.
 func TestWindowLife(t *testing.T) {
 	tab := NewTable(8, nil)
 	r := region(t, tab, Region{PD: 1, Length: 100, Access: rw})
@@ -164,7 +164,7 @@ func TestBindRefuses(t *testing.T) {
 	}
 }
 
-// Every length and alignment arrives whole and touches nothing else.
+// TestPlace: data of every length and alignment arrives whole, and nothing else is touched.
 func TestPlace(t *testing.T) {
 	src := make([]byte, 40)
 	for i := range src {
@@ -184,7 +184,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// The same of the payloads of packets.
+// TestPlaceFar: the same holds for the payloads of packets.
 func TestPlaceFar(t *testing.T) {
 	src := make([]byte, farMost+80)
 	for i := range src {
@@ -202,7 +202,7 @@ func TestPlaceFar(t *testing.T) {
 	}
 }
 
-// A reader that sees the last byte of a write sees all of it.
+// TestLastByteLast: a reader that sees the last byte of a write sees all of it.
 func TestLastByteLast(t *testing.T) {
 	for _, n := range []int{128, farLeast, farMost} {
 		lastByteLast(t, n)
@@ -231,7 +231,7 @@ func lastByteLast(t *testing.T, n int) {
 	for i := uint32(1); i <= rounds; i++ {
 		want := uint32(byte(i)) * 0x01010101
 		if raceEnabled {
-			for turn.Load() != i { // what it does is a race by design: do not run it there
+			for turn.Load() != i { // what it does is a race by design: do not run it under the detector
 			}
 		}
 		for atomic.LoadUint32(last) != want {
@@ -268,7 +268,7 @@ func TestAtomicAlignment(t *testing.T) {
 	}
 }
 
-// Atomics on mapped memory are atomic against the processors.
+// TestProcessorAtomics: atomics on mapped memory are atomic with respect to the processors' own.
 func TestProcessorAtomics(t *testing.T) {
 	words := make([]uint64, 2)
 	r := Region{Length: 16, Access: LocalWrite, Bytes: unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 16)}
@@ -291,11 +291,11 @@ func TestProcessorAtomics(t *testing.T) {
 	}
 	wg.Wait()
 	if words[0] != 40000 || words[1] != 20000 {
-		t.Errorf("%d %d", words[0], words[1])
+		t.Errorf("the words are %d and %d, want 40000 and 20000", words[0], words[1])
 	}
 }
 
-// The last bytes of a write to another process come with a call of their own.
+// TestRemoteLastBytesLast: the last bytes of a write to another process are written by a call of their own.
 func TestRemoteLastBytesLast(t *testing.T) {
 	o := &owner{base: 100, mem: make([]byte, 100)}
 	r := Region{Base: 100, Length: 100, Access: LocalWrite, Remote: o}
@@ -305,7 +305,7 @@ func TestRemoteLastBytesLast(t *testing.T) {
 		}
 	}
 	if want := []int{3, 8, 12, 8}; !slices.Equal(o.writes, want) {
-		t.Errorf("%v, want %v", o.writes, want)
+		t.Errorf("writes of %v bytes, want %v", o.writes, want)
 	}
 	o.block = true
 	for name, err := range map[string]error{
@@ -317,7 +317,7 @@ func TestRemoteLastBytesLast(t *testing.T) {
 	}
 }
 
-// FuzzAccess: no address, length or key reaches outside of a region.
+// FuzzAccess: no address, length or key reaches outside a region.
 func FuzzAccess(f *testing.F) {
 	f.Add(uint64(0), uint64(10), uint64(0), uint64(10), uint32(0), uint32(63))
 	f.Add(^uint64(0)-9, uint64(10), ^uint64(0), uint64(2), uint32(0), uint32(7))
@@ -394,6 +394,6 @@ func TestChecksDoNotAllocate(t *testing.T) {
 		_, _ = tab.Remote(1, 1, r.Key+1, 0, 10, RemoteWrite)
 		_ = r.WriteLast(0, src)
 	}); n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("%v allocations, want none", n)
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naive is the table as the specification tells it: a list searched from end to
-// end, and sums that cannot overflow because they are made with big steps.
+// naive is the table as the specification describes it: lists searched from end to end, and no sums that could
+// overflow.
 type naive struct {
 	regions map[uint32]*naiveRegion
 	windows map[uint32]*naiveWindow // by index
@@ -27,14 +27,14 @@ type naiveWindow struct {
 	pd     PD
 	typ    uint8
 	key    uint32
-	on     uint32 // key of the region, 0: unbound
+	on     uint32 // key of the region; 0: unbound
 	addr   uint64
 	length uint64
 	access Access
 	qpn    uint32
 }
 
-// inside walks byte by byte: no sums.
+// inside compares byte by byte, without sums.
 func inside(start, length, addr, n uint64) bool {
 	for i := range n {
 		found := false
@@ -76,7 +76,7 @@ func (m *naive) local(pd PD, key uint32, addr, n uint64, need Access) error {
 	return nil
 }
 
-// remote returns the address in the region too.
+// remote returns the region and the address in it too.
 func (m *naive) remote(pd PD, qpn, key uint32, addr, n uint64, need Access) (on uint32, at uint64, err error) {
 	if n == 0 {
 		return 0, 0, nil
@@ -170,7 +170,7 @@ func (m *naive) invalidate(pd PD, qpn, key uint32) error {
 
 var errAttribute = errors.New("attribute")
 
-// class makes every AttributeError the same.
+// class makes all AttributeErrors equal.
 func class(err error) error {
 	var ae *AttributeError
 	if errors.As(err, &ae) {
@@ -179,12 +179,12 @@ func class(err error) error {
 	return err
 }
 
-// The table does what the naive model does, for any program of operations.
+// TestTableAgainstModel: for any sequence of operations the table does what the naive model does.
 func TestTableAgainstModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tab := NewTable(12, nil)
 		m := &naive{map[uint32]*naiveRegion{}, map[uint32]*naiveWindow{}}
-		var keys []uint32 // every key that ever was
+		var keys []uint32 // every key that was ever used
 		key := func() uint32 {
 			if len(keys) == 0 || rapid.IntRange(0, 9).Draw(t, "stray") == 0 {
 				return rapid.Uint32().Draw(t, "key")
@@ -220,7 +220,7 @@ func TestTableAgainstModel(t *testing.T) {
 				}
 				same("register", err, nil)
 				if m.regions[got.Key] != nil || m.windows[got.Key>>8] != nil {
-					t.Fatal("key in use")
+					t.Fatal("a key in use was handed out again")
 				}
 				m.regions[got.Key] = &naiveRegion{r.PD, r.Base, r.Length, r.Access, 0}
 				keys = append(keys, got.Key)
@@ -317,7 +317,7 @@ func TestTableAgainstModel(t *testing.T) {
 				}
 				for k, r := range m.regions {
 					if g := tab.region(k); g == nil || g.Windows() != r.bound {
-						t.Fatalf("region %#x: bound windows", k)
+						t.Fatalf("region %#x: other than %d bound windows", k, r.bound)
 					}
 				}
 			},
@@ -325,7 +325,7 @@ func TestTableAgainstModel(t *testing.T) {
 	})
 }
 
-// owner is an Accessor over a slice that stands for another process.
+// owner is an Accessor of a slice that stands for memory of another process.
 type owner struct {
 	base   uint64
 	mem    []byte
@@ -355,7 +355,7 @@ func (o *owner) Write(addr uint64, src []byte) error {
 
 func (o *owner) Blocking() bool { return !o.block }
 
-// Mapped and remote regions read, write and do atomics alike.
+// TestMappedAndRemoteAgree: mapped and remote regions do the same reads, writes and atomics.
 func TestMappedAndRemoteAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const base, length = 0x10000, 64

@@ -20,7 +20,8 @@ func region(t *testing.T, tab *Table, r Region) *Region {
 	return got
 }
 
-// IBA 10.6.4 and 9.4.3: key, protection domain, rights, bounds, in that order.
+// TestAccessChecks: an access is checked for key, protection domain, rights and bounds, in that order (IBA 10.6.4,
+// 9.4.3).
 func TestAccessChecks(t *testing.T) {
 	const base, length = 0x7000_0000_1003, 100
 	tests := []struct {
@@ -29,7 +30,7 @@ func TestAccessChecks(t *testing.T) {
 		pd      PD
 		addr, n uint64
 		need    Access
-		tag     uint32 // xor into the key
+		tag     uint32 // XORed into the key
 		err     error
 	}{
 		{"whole", Region{Access: rw}, 1, base, length, RemoteWrite, 0, nil},
@@ -98,7 +99,7 @@ func TestRegisterRefuses(t *testing.T) {
 	}
 }
 
-// Keys come back with other tags, and not before the rest of the table was used.
+// TestKeysAreNotReusedSoon: a key returns with another tag, and not before the rest of the table was used.
 func TestKeysAreNotReusedSoon(t *testing.T) {
 	tab := NewTable(100, func() uint8 { return 7 })
 	seen := map[uint32]bool{}
@@ -134,7 +135,8 @@ func TestTableFull(t *testing.T) {
 	}
 }
 
-// Deregistration while in use: holders see Dead, and touch nothing any more.
+// TestDeregisterInUse: whoever still holds a deregistered region sees that it is dead and can no longer reach its
+// memory.
 func TestDeregisterInUse(t *testing.T) {
 	tab := NewTable(3, nil)
 	r := region(t, tab, Region{Access: rw, Length: 8})
@@ -142,7 +144,7 @@ func TestDeregisterInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !r.Dead() {
-		t.Error("not dead")
+		t.Error("a deregistered region is not dead")
 	}
 	if err := r.Write(0, []byte{1}); !errors.Is(err, ErrGone) {
 		t.Errorf("write: %v", err)
