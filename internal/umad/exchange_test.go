@@ -9,7 +9,8 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 )
 
-// Every request ends once: answered, or over after the tries that it was given, one time-out apart.
+// TestExchangeEndsEveryRequestOnce: every request ends once: answered, or timed out after its tries, one time-out
+// apart.
 func TestExchangeEndsEveryRequestOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := newExchange(rapid.Uint32().Draw(t, "first"))
@@ -65,7 +66,7 @@ func TestExchangeEndsEveryRequestOnce(t *testing.T) {
 					end(r, true)
 				}
 				if x.deadline() <= now {
-					t.Fatal("something is still due")
+					t.Fatal("after all that was due is done, the deadline has passed")
 				}
 			},
 		})

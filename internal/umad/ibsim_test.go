@@ -15,16 +15,16 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// server is the other side of the protocol, for one client: it has one node, which answers every MAD with itself.
+// server is the other end of the protocol for one client, with one node that answers every MAD by itself.
 type server struct {
 	t         *testing.T
 	ctl, data *net.UDPConn
 	gone      atomic.Bool
 	refuse    bool
-	broken    bool // answers the control socket with what is none of the protocol
+	broken    bool // answers the control socket with something outside the protocol
 }
 
-// newServer takes two neighbouring ports of a loopback address.
+// newServer opens the two ports of a server on a loopback address.
 func newServer(t *testing.T) *server {
 	for range 50 {
 		ctl, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -168,7 +168,7 @@ func TestIbsimLocalNeedsAServer(t *testing.T) {
 	}
 }
 
-// IBA 14.2.5: a node without a subnet manager does not have the attribute SMInfo.
+// TestIsSMWithoutManager: a node without a subnet manager does not have the attribute SMInfo (IBA 14.2.5).
 func TestIsSMWithoutManager(t *testing.T) {
 	s := mad.NewSMP(mad.MethodGet, mad.AttrSMInfo, 0, 5)
 	if err := s.Direct([]uint8{1}); err != nil {
@@ -221,7 +221,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// What a transport made of a datagram is what its Send was given.
+// FuzzIbsimReceive: only datagrams of the protocol's length are received.
 func FuzzIbsimReceive(f *testing.F) {
 	f.Add(make([]byte, ibsimDataLen))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// far is a transport whose other end is a function: what it returns comes in.
+// far is a transport whose other end is a function; what it returns is received.
 type far struct {
 	answer func(*Datagram) []Datagram
 	in     chan Datagram
@@ -69,7 +69,7 @@ func nodeInfoRequest() *[mad.Len]byte {
 	return (*[mad.Len]byte)(s.Append(nil))
 }
 
-// reply is d with the method of an answer.
+// reply returns d with the method of an answer.
 func reply(d *Datagram) Datagram {
 	a := *d
 	a.MAD[3] |= responseBit
@@ -79,7 +79,7 @@ func reply(d *Datagram) Datagram {
 func TestCallFindsItsAnswer(t *testing.T) {
 	f := newFar(func(d *Datagram) []Datagram {
 		late, other, right := reply(d), reply(d), reply(d)
-		binary.BigEndian.PutUint64(late.MAD[transactionID:], 1) // of nobody
+		binary.BigEndian.PutUint64(late.MAD[transactionID:], 1) // belongs to no request
 		other.MAD[17] = 0x10                                    // another attribute
 		right.MAD[64] = 77
 		binary.BigEndian.PutUint32(right.MAD[transactionID:], 0xabcd) // what a transport keeps there
@@ -175,7 +175,7 @@ func TestCallEnds(t *testing.T) {
 	})
 }
 
-// A thousand requests are under way at once, and every one has its own answer.
+// TestManyOutstanding: with a thousand requests outstanding each gets its own answer.
 func TestManyOutstanding(t *testing.T) {
 	f := newFar(func(d *Datagram) []Datagram { return []Datagram{reply(d)} })
 	p := newPort(f, Device{}, 7)

@@ -10,8 +10,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// administration answers every request with records, in segments where they need it. Lost says which of the datagrams
-// that it sends, from 0, are lost.
+// administration answers every request with records, in segments where necessary. lost reports whether the datagram
+// with a number, counted from 0, is lost.
 func administration(records []byte, lost func(int) bool) func(*Datagram) []Datagram {
 	var sender *mad.RMPPSender
 	sent := 0
@@ -63,7 +63,7 @@ func TestQueryPutsSegmentsTogether(t *testing.T) {
 	}
 }
 
-// A transfer of which the end is lost is asked for again, from its beginning.
+// TestQueryAsksAgain: a transfer whose end is lost is requested again from its beginning.
 func TestQueryAsksAgain(t *testing.T) {
 	records := make([]byte, 1000)
 	f := newFar(administration(records, func(i int) bool { return i == 4 }))
@@ -71,7 +71,7 @@ func TestQueryAsksAgain(t *testing.T) {
 	defer p.Close()
 	a, err := p.Query(context.Background(), Address{}, tableRequest(), Timing{20 * time.Millisecond, 20})
 	if err != nil || len(a.Records) != 1000 {
-		t.Errorf("%v", err)
+		t.Errorf("got %d bytes, error %v; want 1000", len(a.Records), err)
 	}
 }
 
@@ -86,11 +86,11 @@ func TestQueryBrokenOff(t *testing.T) {
 	defer p.Close()
 	var broken *mad.RMPPError
 	if _, err := p.Query(context.Background(), Address{}, tableRequest(), DefaultTiming); !errors.As(err, &broken) || broken.Status != 120 {
-		t.Errorf("%v", err)
+		t.Errorf("error %v, want a transfer broken off with status 120", err)
 	}
 }
 
-// ibsim's own clients send a table as one datagram, with its length, and what is beyond is lost.
+// TestQueryUnsegmented: ibsim's own clients send a table as one datagram with its length; what does not fit is lost.
 func TestQueryUnsegmented(t *testing.T) {
 	for length, want := range map[int]struct {
 		records int

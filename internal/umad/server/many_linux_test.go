@@ -11,7 +11,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// nodeInfo asks the node itself, by a directed route without hops.
+// nodeInfo returns a request to the node itself, by a directed route without hops.
 func nodeInfo(t *testing.T, id uint64) (b [mad.Len]byte) {
 	t.Helper()
 	m := mad.NewSMP(mad.MethodGet, mad.AttrNodeInfo, 0, id)
@@ -21,7 +21,8 @@ func nodeInfo(t *testing.T, id uint64) (b [mad.Len]byte) {
 	return [mad.Len]byte(m.Append(nil))
 }
 
-// Requests that are started where others are answered travel together, and each has its answer once.
+// TestManyRequests: requests that are started where others are answered travel together, and each gets its answer
+// once.
 func TestManyRequests(t *testing.T) {
 	w := serve(t)
 	p := w.open(umad.ServiceOptions{Node: "hca2"})
@@ -65,8 +66,8 @@ func TestManyRequests(t *testing.T) {
 	})
 }
 
-// The answers to MADs of one message come in few messages, in order. One that cannot be sent comes back among them, with its
-// header alone.
+// TestManyInAMessage: the answers to MADs of one message come in few messages, in order. A MAD that cannot be sent
+// comes back among them with its header only.
 func TestManyInAMessage(t *testing.T) {
 	w := serve(t)
 	c := hostile(t, w)
@@ -116,7 +117,8 @@ func TestManyInAMessage(t *testing.T) {
 	}
 }
 
-// What is no sequence of whole MADs ends the connection, as does one on a port that was opened for one MAD a message.
+// TestHostileMany: a message that is not a sequence of whole MADs ends the connection, as does one on a port opened
+// for one MAD per message.
 func TestHostileMany(t *testing.T) {
 	w := serve(t)
 	m := append([]byte{socket.SendMany, 0, 0, 0, 0, 0, 0, 0}, make([]byte, 2*socket.EachLen)...)

@@ -40,7 +40,7 @@ func (w *world) manage() {
 	<-up
 }
 
-// setPKeys gives a port a table.
+// setPKeys sets the partition table of a port.
 func (w *world) setPKeys(p *umad.Port, lid ib.LID, keys ...ib.PKey) {
 	w.Helper()
 	var table mad.PKeyTable
@@ -55,16 +55,16 @@ func (w *world) setPKeys(p *umad.Port, lid ib.LID, keys ...ib.PKey) {
 
 const vendorClass = 0x33
 
-// vendor is a request of a class that programs have.
+// vendor returns a request of a class that programs may serve.
 func vendor() (b [mad.Len]byte) {
 	b[0], b[1], b[2], b[3] = mad.BaseVersion, vendorClass, 1, mad.MethodGet
 	b[37], b[38], b[39] = 0, 0x14, 0x05
 	return b
 }
 
-// A datagram goes on the service level and with the P_Key that its sender says by the index in its port's table; who gets it
-// is told the index in the table of its own port, and answers likewise. One with a P_Key that the port does not have is dropped,
-// which the port counts.
+// TestPartitions: a datagram has the service level and, by the index in the sender's table, the P_Key that its sender
+// chose. The receiver gets the index in the table of its own port and answers likewise. A datagram with a P_Key that
+// the port does not have is dropped and counted.
 func TestPartitions(t *testing.T) {
 	w := serve(t)
 	w.manage()
@@ -123,7 +123,7 @@ func TestPartitions(t *testing.T) {
 	}
 }
 
-// portOf is the place of a node's first port.
+// portOf returns the place of a node's first port.
 func (w *world) portOf(f *fabric.Fabric, node string) fabric.Place {
 	w.Helper()
 	n, err := f.Find(node)

@@ -95,7 +95,7 @@ func smp(p *umad.Port, attribute uint16, path ...uint8) (mad.SMP, error) {
 	return mad.ParseSMP(d.MAD[:])
 }
 
-// A program sees its node as its machine, with all ports, and asks the fabric through any of them.
+// TestPorts: a program sees its node as its own machine, with all ports, and reaches the fabric through each of them.
 func TestPorts(t *testing.T) {
 	w := serve(t)
 	for _, c := range []struct {
@@ -139,7 +139,8 @@ func TestPorts(t *testing.T) {
 	w.wait("closed ports are gone", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.places) <= 1 })
 }
 
-// A subnet manager gets what is asked of it, by whom it may be, and the port's capability shows as long as it is there.
+// TestManagers: a subnet manager gets the requests for it, only one can run at a port, and the port shows the
+// capability as long as it runs.
 func TestManagers(t *testing.T) {
 	w := serve(t)
 	is := func() bool {
@@ -150,14 +151,14 @@ func TestManagers(t *testing.T) {
 	m := w.open(umad.ServiceOptions{Node: "hca1", Manager: true})
 	w.wait("IsSM is set", is)
 	if _, err := umad.OpenService(umad.ServiceOptions{Socket: w.Path(), Node: "hca1", Manager: true}); err == nil {
-		t.Error("two managers at one port")
+		t.Error("a second manager was accepted at one port")
 	}
 	if err := m.Serve(mad.ClassSubnetDir, func(d *umad.Datagram) *[mad.Len]byte {
 		a := d.MAD
 		a[3], a[4], a[64] = mad.MethodGetResp, 0x80, 0x55
 		return &a
 	}); err == nil {
-		t.Error("an agent for what the manager has already")
+		t.Error("an agent was registered for what the manager has already")
 	}
 	asking := w.open(umad.ServiceOptions{Node: "hca2"})
 	a, err := smp(asking, mad.AttrSMInfo, 1, 1)
@@ -168,7 +169,7 @@ func TestManagers(t *testing.T) {
 	w.wait("IsSM is taken away", func() bool { return !is() })
 }
 
-// hostile is a connection that says what it likes.
+// hostile is a connection that sends what it likes.
 func hostile(t *testing.T, w *world) *net.UnixConn {
 	t.Helper()
 	c, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: w.Path(), Net: "unixpacket"})
@@ -190,7 +191,7 @@ func ended(t *testing.T, what string, c *net.UnixConn) {
 		n, err := c.Read(b)
 		var timeout net.Error
 		if errors.As(err, &timeout) && timeout.Timeout() {
-			t.Errorf("%s: the connection goes on", what)
+			t.Errorf("%s: the connection was not ended", what)
 			return
 		}
 		if err != nil || n == 0 {
@@ -213,7 +214,7 @@ func openHostile(t *testing.T, w *world) *net.UnixConn {
 	return c
 }
 
-// What is none of the protocol ends the connection, and nothing else.
+// TestHostileClients: whatever does not belong to the protocol ends the connection, and nothing else.
 func TestHostileClients(t *testing.T) {
 	w := serve(t)
 	bystander := w.open(umad.ServiceOptions{Node: "hca2"})
@@ -238,7 +239,7 @@ func TestHostileClients(t *testing.T) {
 		_, _ = c.Write(b)
 		ended(t, name, c)
 	}
-	// Descriptors that are no sealed memory file, and more of them than one.
+	// Descriptors that are not a sealed memory file, and more than one of them.
 	pipe := make([]int, 2)
 	if err := unix.Pipe2(pipe, unix.O_CLOEXEC); err != nil {
 		t.Fatal(err)
@@ -253,7 +254,7 @@ func TestHostileClients(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended(t, "a pipe in place of a memory file", c)
-	// Answers go where the client says; a socket that takes nothing is its own affair.
+	// Answers go where the client says; a socket that takes nothing harms only its owner.
 	c = openHostile(t, w)
 	r := agent.Registration{QPN: 1}
 	if _, _, err := c.WriteMsgUnix(socket.AppendRegistration(nil, &r), unix.UnixRights(pipe[1]), nil); err != nil {
@@ -264,7 +265,7 @@ func TestHostileClients(t *testing.T) {
 	}
 }
 
-// A program that reads nothing loses what it does not read, and keeps nobody waiting.
+// TestDeafClient: a program that reads nothing loses what it does not read, and holds up nobody.
 func TestDeafClient(t *testing.T) {
 	w := serve(t)
 	c := openHostile(t, w)
@@ -294,7 +295,7 @@ func TestDeafClient(t *testing.T) {
 	}
 }
 
-// The place of a server that is gone is taken, that of one which is there is not.
+// TestListen: the socket of a server that has ended is replaced, that of a running one is not.
 func TestListen(t *testing.T) {
 	w := serve(t)
 	if _, err := Listen(w.Path(), w.rack); !errors.Is(err, unix.EADDRINUSE) {
@@ -316,6 +317,6 @@ func TestListen(t *testing.T) {
 	s.Close()
 	var none *Server
 	if none.Path() != "" || none.Close() != nil {
-		t.Error("no server")
+		t.Error("a server that was never started has a path, or cannot be closed")
 	}
 }

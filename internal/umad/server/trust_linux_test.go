@@ -10,7 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/umad"
 )
 
-// Where somebody else may write no fabric is served, and none is asked.
+// TestDatagramsWhereOthersWrite: in a directory where other users may write no fabric is served and none is used.
 func TestDatagramsWhereOthersWrite(t *testing.T) {
 	t.Setenv("XDG_RUNTIME_DIR", "")
 	t.Setenv("TMPDIR", t.TempDir())

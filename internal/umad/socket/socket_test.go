@@ -11,7 +11,7 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// What one end writes is what the other reads.
+// TestRoundTrips: messages that are written read back the same.
 func TestRoundTrips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := func(name string, most int) string {
@@ -47,7 +47,8 @@ func TestRoundTrips(t *testing.T) {
 	})
 }
 
-// No message is more than what it says, and one that is read is written as it was, as far as its fields go.
+// FuzzMessages: no message yields more than it contains, and one that is read is written again the same, as far as
+// its fields go.
 func FuzzMessages(f *testing.F) {
 	r := Request{Kind: OpenMany, Node: "hca1", Port: -1}
 	p := PortInfo{PKeys: []ib.PKey{0xffff, 0x8001}}
