@@ -1,6 +1,6 @@
 package ibsim
 
-// deaf is a listener that hears nothing, with sockets that take everything.
+// deaf is a listener that receives nothing and whose sockets accept everything.
 type deaf struct{}
 
 func (*deaf) Close() error                              { return nil }

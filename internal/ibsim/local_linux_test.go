@@ -15,7 +15,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// Over abstract sockets: as over UDP, and a client that ends without a word is noticed.
+// TestLocal: over abstract sockets the server works as over UDP, and notices a client that ends without notice.
 func TestLocal(t *testing.T) {
 	name := fmt.Sprintf("ibsim-test-%d", rand.Uint64())
 	l, err := ListenLocal(name)
@@ -23,7 +23,7 @@ func TestLocal(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := ListenLocal(name); err == nil {
-		t.Error("two servers of one name")
+		t.Error("a second server was opened with the same name")
 	}
 	w := &world{T: t, Server: NewServer(newRack(t))}
 	run(t, w.Server, l)
@@ -42,7 +42,7 @@ func TestLocal(t *testing.T) {
 	w.wait("one that ended without a word is gone", func() bool { return w.attached() == 0 })
 }
 
-// silent is a client that connects and ends.
+// silent is a client that connects and ends without notice.
 func silent(t *testing.T, name string) {
 	t.Helper()
 	bind := func(what string) int {
@@ -69,7 +69,7 @@ func silent(t *testing.T, name string) {
 	}
 }
 
-// Commands come from other processes, too.
+// TestDo: commands can come from other processes.
 func TestDo(t *testing.T) {
 	name := fmt.Sprintf("ibsim-test-%d", rand.Uint64())
 	if _, err := Do(name, "help"); !errors.Is(err, ErrNoServer) {
@@ -82,12 +82,12 @@ func TestDo(t *testing.T) {
 	w := &world{T: t, Server: NewServer(newRack(t))}
 	run(t, w.Server, l)
 	if a, err := Do(name, "unlink sw1[7]"); err != nil || a != "" {
-		t.Errorf("%q %v", a, err)
+		t.Errorf("unlink answered %q (%v), want nothing", a, err)
 	}
 	w.Server.Do(func(_ clock.Time, f *fabric.Fabric) {
 		node, _ := f.Find("sw1")
 		if s := f.PortInfo(fabric.Place{Node: node, Port: 7}).PortState; s != mad.PortDown {
-			t.Errorf("%v", s)
+			t.Errorf("the unlinked port is in state %v, want down", s)
 		}
 	})
 	if a, err := Do(name, "help"); err != nil || !strings.Contains(a, "relink NODE[PORT]") {

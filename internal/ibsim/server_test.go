@@ -43,7 +43,7 @@ func newRack(t testing.TB) *rack.Rack {
 	return r
 }
 
-// run serves until the test ends, and proves that it ends in order.
+// run serves until the test ends, and checks that serving ends without an error.
 func run(t *testing.T, s *Server, l Listener) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -57,7 +57,7 @@ func run(t *testing.T, s *Server, l Listener) {
 	})
 }
 
-// attached is how many programs there are.
+// attached returns the number of attached programs.
 func (w *world) attached() int {
 	w.rack.Lock()
 	defer w.rack.Unlock()
@@ -110,7 +110,7 @@ func (w *world) call(p *umad.Port, s mad.SMP, to umad.Address) (mad.SMP, error) 
 	return mad.ParseSMP(a.MAD[:])
 }
 
-// What a client learns of its adapter, and that it reaches the nodes around.
+// TestClient: a client gets the data of its adapter, and reaches the nodes around it.
 func TestClient(t *testing.T) {
 	w := newWorld(t)
 	p := w.must("hca2 HCA-1", false) // by its description
@@ -127,7 +127,8 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// A request that goes nowhere comes back at once, since the preload library has no timers.
+// TestUnansweredComesBack: a request that cannot be delivered comes back at once, because the preload library has no
+// timers.
 func TestUnansweredComesBack(t *testing.T) {
 	w := newWorld(t)
 	p := w.must("hca2", false)
@@ -145,11 +146,11 @@ func TestUnansweredComesBack(t *testing.T) {
 func TestConnectRefuses(t *testing.T) {
 	w := newWorld(t)
 	if _, err := w.open("nobody", false); err == nil {
-		t.Error("a node that is not there")
+		t.Error("a client attached at a node that does not exist")
 	}
 	first := w.must("hca1", true)
 	if _, err := w.open("hca1", true); err == nil {
-		t.Error("a second subnet manager of a port")
+		t.Error("a second subnet manager attached at one port")
 	}
 	w.must("hca1", false)
 	first.Close()
@@ -162,17 +163,17 @@ func TestConnectRefuses(t *testing.T) {
 	})
 }
 
-// wait waits for what must come true, as long as a loaded machine may need.
+// wait waits for a condition, as long as a loaded machine may need.
 func (w *world) wait(what string, is func() bool) {
 	w.Helper()
 	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			w.Fatalf("%s: not so", what)
+			w.Fatalf("still not true after the time limit: %s", what)
 		}
 	}
 }
 
-// More clients than the ten of ibsim.
+// TestManyClients: more clients can attach than the ten of ibsim.
 func TestManyClients(t *testing.T) {
 	w := newWorld(t)
 	var ports []*umad.Port
@@ -180,7 +181,7 @@ func TestManyClients(t *testing.T) {
 		ports = append(ports, w.must("hca3", false))
 	}
 	if got := w.attached(); got != 40 {
-		t.Errorf("%d clients", got)
+		t.Errorf("%d clients are attached, want 40", got)
 	}
 	for _, p := range ports {
 		if _, err := w.smp(p, mad.NewSMP(mad.MethodGet, mad.AttrNodeInfo, 0, 0), 1); err != nil {
@@ -191,8 +192,8 @@ func TestManyClients(t *testing.T) {
 	w.wait("all are gone", func() bool { return w.attached() == 0 })
 }
 
-// SMInfo is asked of the program that is a subnet manager, with a transaction ID that no other asker has, and
-// each answer comes to the one that asked.
+// TestExchange: SMInfo requests go to the program that is a subnet manager, each with a unique transaction ID, and
+// each answer goes to the program that asked.
 func TestExchange(t *testing.T) {
 	w := newWorld(t)
 	manager := w.must("hca1", true)
@@ -244,7 +245,7 @@ func TestExchange(t *testing.T) {
 	}
 }
 
-// A subnet manager that does not answer, or goes, does not keep others waiting.
+// TestExchangeIsGivenUp: a subnet manager that does not answer, or ends, does not keep others waiting.
 func TestExchangeIsGivenUp(t *testing.T) {
 	w := newWorld(t)
 	manager := w.must("hca1", true)
@@ -274,7 +275,7 @@ func TestExchangeIsGivenUp(t *testing.T) {
 	}
 }
 
-// A trap comes to the subnet manager by itself, again and again until it is repressed.
+// TestTraps: a trap goes to the subnet manager, again and again until it is repressed.
 func TestTraps(t *testing.T) {
 	w := newWorld(t)
 	manager := w.must("hca1", true)
@@ -374,7 +375,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// FuzzMessage: no control message makes the server panic or attach more than it may.
+// FuzzMessage: no control message makes the server panic or attach more than one client.
 func FuzzMessage(f *testing.F) {
 	for kind := byte(0); kind < 12; kind++ {
 		b := make([]byte, controlLen)
@@ -406,7 +407,7 @@ func FuzzMessage(f *testing.F) {
 
 var errDeaf = errors.New("deaf")
 
-// Programs on ibsim's own library are not told of counters that it does not hand on.
+// TestClientsAreNotToldOfTheTail: programs on ibsim's own library are not shown counters that it does not pass on.
 func TestClientsAreNotToldOfTheTail(t *testing.T) {
 	var b [mad.Len]byte
 	b[1], b[3] = mad.ClassPerf, mad.MethodGetResp
@@ -420,6 +421,6 @@ func TestClientsAreNotToldOfTheTail(t *testing.T) {
 	b[3] = mad.MethodGet
 	was := b
 	if withoutTail(b[:]); b != was {
-		t.Error("a request was changed")
+		t.Error("withoutTail changed a request")
 	}
 }
