@@ -11,7 +11,8 @@ import (
 	"github.com/softvpi/softvpi/internal/device"
 )
 
-// Every counter that the catalogue says is counted is read from somewhere, and no other is.
+// TestWordsAreThoseOfTheCatalogue: every counter that the catalogue calls counted is read from somewhere, and no
+// other is.
 func TestWordsAreThoseOfTheCatalogue(t *testing.T) {
 	read := map[string]map[string]bool{}
 	for i := range catalogue.CounterSets {
@@ -49,7 +50,7 @@ func TestWordsAreThoseOfTheCatalogue(t *testing.T) {
 	}
 }
 
-// bench is a Collector over adapters that a test sets, with a clock that it moves.
+// bench is a Collector over adapters that the test sets, with a clock that it moves.
 type bench struct {
 	t        *testing.T
 	c        *Collector
@@ -66,7 +67,7 @@ func newBench(t *testing.T, names ...string) *bench {
 	return b
 }
 
-// restart is what a restart of an adapter does to its words.
+// restart changes an adapter's words as its restart does.
 func (b *bench) restart(i int) {
 	before := b.adapters[i].Counters
 	b.adapters[i].Before = &before
@@ -82,7 +83,7 @@ func (b *bench) snapshot(paths ...string) Snapshot {
 	return s
 }
 
-// values are what a reader sees, by "instance: counter".
+// values returns what a reader sees, by "instance: counter".
 func (b *bench) values(r *Reader, paths ...string) map[string]string {
 	b.t.Helper()
 	m := map[string]string{}
@@ -98,7 +99,7 @@ func TestRatesAreOverTheReadersInterval(t *testing.T) {
 	var every, late Reader
 	want := func(r *Reader, packets, perSecond string) {
 		t.Helper()
-		// The errors and discards match too, and are not what this is about.
+		// The errors and discards match too; they do not matter here.
 		got := b.values(r, path)
 		for _, w := range [][2]string{{"Packets Received", packets}, {"Packets Received/Sec", perSecond}} {
 			if got["Ethernet 1: "+w[0]] != w[1] {
@@ -116,8 +117,8 @@ func TestRatesAreOverTheReadersInterval(t *testing.T) {
 	want(&late, "100", "25.0")
 }
 
-// WinOF 5.50, 4.9.4.3: the instances of the QoS set are priorities. Without VLAN tags everything is untagged, and what
-// has a priority is not counted, which is not the same as 0.
+// TestTrafficWithoutAPriority: the instances of the QoS set are priorities (WinOF 5.50, 4.9.4.3). Without VLAN tags
+// all traffic is untagged, and traffic with a priority is not counted, which differs from 0.
 func TestTrafficWithoutAPriority(t *testing.T) {
 	b := newBench(t, "Ethernet 1")
 	b.adapters[0].Link.ReceivedPackets, b.adapters[0].Link.ReceivedBytes = 3, 300
@@ -174,7 +175,7 @@ func TestSetsOfAGeneration(t *testing.T) {
 	}
 }
 
-// A restart clears the adapter's counters, levels excepted; the words go on.
+// TestRestartClears: a restart clears the adapter's counters except levels; the underlying words continue.
 func TestRestartClears(t *testing.T) {
 	b := newBench(t, "Ethernet 1", "Ethernet 2")
 	for i := range b.adapters {
@@ -208,7 +209,7 @@ func TestResetOnDemand(t *testing.T) {
 	if d := cmp.Diff(want, b.values(&r, "transport.probes", "link.sent_bursts")); d != "" {
 		t.Error(d)
 	}
-	// A restart counts from its own time on, whatever was reset before it, and a reset after it from its own.
+	// A restart counts from its own time, whatever was reset before it, and a later reset from its own.
 	b.adapters[1].Transport.Probes = 8
 	b.restart(1)
 	b.adapters[1].Transport.Probes = 10
@@ -230,7 +231,7 @@ func TestResetOnDemand(t *testing.T) {
 	}
 }
 
-// Nobody sees a rate over a reset.
+// TestNoRateOverAReset: no reader sees a rate over an interval with a reset in it.
 func TestNoRateOverAReset(t *testing.T) {
 	b := newBench(t, "Ethernet 1")
 	b.adapters[0].Link.SentPackets = 1000

@@ -42,7 +42,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// The names are as Prometheus wants them, also of what nothing counts yet.
+// TestMetricNames: the metric names are as Prometheus wants them, also those of counters that are not counted yet.
 func TestMetricNames(t *testing.T) {
 	problems, err := testutil.CollectAndLint(newMetrics(newBench(t, "Ethernet 1").c))
 	if err != nil || len(problems) > 0 {
@@ -96,7 +96,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// JSON keeps every digit, and says null where nothing counts.
+// TestJSON: JSON keeps every digit, and has null for counters that are not counted.
 func TestJSON(t *testing.T) {
 	var b bytes.Buffer
 	if err := NewWriter(&b, JSON, "host").Write(time.Now(), sample); err != nil {
@@ -111,7 +111,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// A column keeps its place when an instance is gone, or a new one comes.
+// TestColumnsStay: a column keeps its place when an instance disappears or a new one appears.
 func TestColumnsStay(t *testing.T) {
 	var b bytes.Buffer
 	w := NewWriter(&b, CSV, "h")

@@ -10,8 +10,8 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 )
 
-// What is served for adapters of both generations is what Prometheus' own parser reads (the linter's) and its linter has
-// nothing against: base units, _total behind what only grows, help and type for each.
+// TestMetricsArePrometheus: the metrics of adapters of both generations are accepted by Prometheus' own parser and
+// linter: base units, _total for counters that only grow, help and type for each.
 func TestMetricsArePrometheus(t *testing.T) {
 	b := newBench(t, "Ethernet 1", `a "b\c`)
 	b.adapters[1].Generation = catalogue.MLX4
@@ -28,7 +28,7 @@ func TestMetricsArePrometheus(t *testing.T) {
 	}
 }
 
-// A reader that asks for OpenMetrics gets it, with its end marked.
+// TestOpenMetrics: a reader that asks for OpenMetrics gets it, with its end marked.
 func TestOpenMetrics(t *testing.T) {
 	b := newBench(t, "Ethernet 1")
 	q, w := httptest.NewRequest("GET", "/metrics", nil), httptest.NewRecorder()

@@ -60,7 +60,7 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// A path that selects nothing is an error that says what there is.
+// TestPathsThatSelectNothing: a path that selects nothing is an error that lists what exists.
 func TestPathsThatSelectNothing(t *testing.T) {
 	b := newBench(t, "Ethernet 1")
 	for _, path := range []string{`\Nonsense(*)\*`, `\RDMA Activity(*)\Nonsense`, `\RDMA Activity(Ethernet 2)\*`, `\Mellanox WinOF Bus Counters(*)\*`, ""} {
