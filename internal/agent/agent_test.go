@@ -14,7 +14,7 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// wire joins two ports, of LID 1 and 2, and carries packets between them and back to themselves.
+// wire joins two ports with LIDs 1 and 2, and carries packets between them and back to themselves.
 type wire struct {
 	now  clock.Time
 	port [2]*Port
@@ -38,7 +38,7 @@ func newWire() *wire {
 	return w
 }
 
-// flow carries all there is to carry.
+// flow carries all packets that wait.
 func (w *wire) flow() {
 	var k Packet
 	for again := true; again; {
@@ -58,7 +58,7 @@ func (w *wire) flow() {
 	}
 }
 
-// until lets time pass, timer by timer, up to d from now.
+// until lets time pass, timer by timer, for the time d.
 func (w *wire) until(d time.Duration) {
 	end := w.now.Add(d)
 	for {
@@ -109,7 +109,7 @@ func (w *wire) send(t testing.TB, i int, m *Message) {
 	w.flow()
 }
 
-// reply is the answer of a program to what it has read.
+// reply returns a program's answer to a message.
 func reply(agent uint32, q *Message, method uint8, data []byte) *Message {
 	m := &Message{Header: Header{Agent: agent, LID: q.LID, QPN: q.QPN}, Data: data}
 	copy(m.Data, q.Data[:mad.HeaderLen])
@@ -117,7 +117,7 @@ func reply(agent uint32, q *Message, method uint8, data []byte) *Message {
 	return m
 }
 
-// A registration is refused where the kernel refuses it.
+// TestRegistrations: a registration is refused where the kernel refuses it.
 func TestRegistrations(t *testing.T) {
 	all := [2]uint64{1 << 1, 0}
 	for _, c := range []struct {
@@ -153,25 +153,26 @@ func TestRegistrations(t *testing.T) {
 		w.register(t, 0, Registration{QPN: 1})
 	}
 	if _, err := w.file[0].Register(Registration{QPN: 1}); err == nil {
-		t.Error("33 agents")
+		t.Error("a 33rd agent was registered")
 	}
 	if !w.file[0].Unregister(7) || w.file[0].Unregister(7) || w.file[0].Unregister(99) {
-		t.Error("unregistering")
+		t.Error("an agent can be unregistered other than once")
 	}
 	if id := w.register(t, 0, Registration{QPN: 1}); id != 7 {
-		t.Errorf("number %d", id)
+		t.Errorf("the new agent has number %d, want 7, which is free", id)
 	}
 	w.file[0].Close()
 	if !w.port[0].Quiet() {
-		t.Error("agents are left")
+		t.Error("agents are left after their file was closed")
 	}
 }
 
-// A request goes to the agent of its class and method, the response to the one that has asked, even where both have one class.
+// TestResponsesFindTheirAgent: a request goes to the agent for its class and method, and the response to the one that
+// asked, also if several have the class.
 func TestResponsesFindTheirAgent(t *testing.T) {
 	w := newWire()
 	server := w.register(t, 1, administration(mad.MethodGet))
-	w.register(t, 0, administration()) // another, which gets nothing
+	w.register(t, 0, administration()) // another one, which must get nothing
 	asking := w.register(t, 0, administration())
 	w.send(t, 0, message(asking, mad.ClassSubnetAdm, mad.MethodGet, 7, 2, time.Second, 0))
 	if len(w.got[1]) != 1 || w.got[1][0].Agent != server || w.got[1][0].LID != 1 || w.got[1][0].Length != 320 {
@@ -185,24 +186,24 @@ func TestResponsesFindTheirAgent(t *testing.T) {
 	w.send(t, 1, reply(server, q, mad.MethodGetResp, make([]byte, mad.Len)))
 	w.until(time.Minute)
 	if len(w.got[0]) != 1 {
-		t.Error("the answer came twice, and was not dropped")
+		t.Error("an answer that came twice was delivered twice")
 	}
 }
 
-// An unanswered request is sent again once per retry, then returned with ETIMEDOUT.
+// TestTimeOuts: an unanswered request is sent again once per retry, then returned with ETIMEDOUT.
 func TestTimeOuts(t *testing.T) {
 	w := newWire()
 	id := w.register(t, 0, administration())
 	w.send(t, 0, message(id, mad.ClassSubnetAdm, mad.MethodGet, 7, 9, 100*time.Millisecond, 2))
 	w.until(time.Minute)
 	if w.sent != 3 || len(w.got[0]) != 1 {
-		t.Fatalf("%d times, %d came back", w.sent, len(w.got[0]))
+		t.Fatalf("sent %d times, %d came back; want 3 and 1", w.sent, len(w.got[0]))
 	}
 	m := w.got[0][0]
 	if m.Status != timedOut || m.Length != HeaderLen+mad.HeaderLen || len(m.Data) != mad.HeaderLen || binary.BigEndian.Uint32(m.Data[12:]) != 7 {
 		t.Errorf("%+v", m)
 	}
-	// What wants no response is forgotten at once.
+	// A MAD that expects no response is forgotten at once.
 	w.send(t, 0, message(id, mad.ClassSubnetAdm, mad.MethodGet, 8, 9, 0, 2))
 	w.until(time.Minute)
 	if w.sent != 4 || len(w.got[0]) != 1 || w.port[0].Deadline() != clock.Never {
@@ -229,11 +230,11 @@ func TestSendErrors(t *testing.T) {
 	long := &Message{Header: Header{Agent: id}, Data: make([]byte, 300)}
 	long.Data[1] = 3
 	if err := w.file[0].Send(w.now, long); err == nil {
-		t.Error("300 bytes without RMPP")
+		t.Error("300 bytes were sent without RMPP")
 	}
 }
 
-// table is a response of n bytes of records with the flag that makes it a transfer.
+// table returns a response with n bytes of records and the flag that makes it a transfer.
 func table(n int) []byte {
 	b := make([]byte, 56+n)
 	for i := range n {
@@ -243,7 +244,8 @@ func table(n int) []byte {
 	return b
 }
 
-// A transfer arrives as it was sent, whatever packets are lost, so long as not too many are (IBA 13.6).
+// TestTransfersSurviveLoss: a transfer arrives as it was sent, whichever packets are lost, unless too many are (IBA
+// 13.6).
 func TestTransfersSurviveLoss(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := newWire()
@@ -269,7 +271,7 @@ func TestTransfersSurviveLoss(t *testing.T) {
 			r.Fatalf("%d messages", len(w.got[0]))
 		}
 		got := w.got[0][0].Data
-		// What is behind the records of the last segment is not told by the packets of one segment alone.
+		// A single packet does not say where the records in the last segment end.
 		if !bytes.Equal(got[56:], data[56:]) {
 			r.Fatalf("%d bytes came, %d were sent", len(got), len(data))
 		}
@@ -279,7 +281,8 @@ func TestTransfersSurviveLoss(t *testing.T) {
 	})
 }
 
-// A request of several packets is answered by one: the other end is told that it may begin (IBA 13.6.6.3).
+// TestTransfersInBothDirections: a request of several packets is answered by a transfer, and the other end is told
+// when it may begin (IBA 13.6.6.3).
 func TestTransfersInBothDirections(t *testing.T) {
 	w := newWire()
 	server := w.register(t, 1, administration(mad.MethodGetMulti))
@@ -303,7 +306,7 @@ func TestTransfersInBothDirections(t *testing.T) {
 	}
 }
 
-// A transfer that nobody wants, that is stopped, or that nobody acknowledges, ends.
+// TestTransfersEnd: a transfer that is not wanted, that is stopped, or that is not acknowledged, ends.
 func TestTransfersEnd(t *testing.T) {
 	w := newWire()
 	server := w.register(t, 1, administration(mad.MethodGetTable))
@@ -327,11 +330,11 @@ func TestTransfersEnd(t *testing.T) {
 		t.Errorf("nobody acknowledges: sent %d times, told %+v", w.sent-sent, w.got[1][1:])
 	}
 	if w.port[1].Deadline() != clock.Never {
-		t.Error("a timer is left")
+		t.Error("a timer is still running")
 	}
 }
 
-// An agent that matches answers itself gets all of them.
+// TestRawAgents: an agent that matches answers by itself gets all of them.
 func TestRawAgents(t *testing.T) {
 	w := newWire()
 	r := administration()
@@ -343,11 +346,11 @@ func TestRawAgents(t *testing.T) {
 		w.send(t, 1, reply(server, &w.got[1][0], mad.MethodGetResp, make([]byte, mad.Len)))
 	}
 	if len(w.got[0]) != 2 {
-		t.Errorf("%d answers", len(w.got[0]))
+		t.Errorf("the agent got %d answers, want 2", len(w.got[0]))
 	}
 }
 
-// Headers are those of ib_user_mad.
+// TestHeader: headers have the layout of ib_user_mad.
 func TestHeader(t *testing.T) {
 	h := Header{Agent: 1, Status: 2, Timeout: 3, Retries: 4, Length: 5, QPN: 6, QKey: 0x80010000, LID: 0x1234, SL: 7, PathBits: 1, HasGRH: true,
 		GRH: GRH{GIDIndex: 2, HopLimit: 3, TrafficClass: 4, GID: ib.GID{0xfe, 0x80, 15: 9}, FlowLabel: 0x12345}, PKeyIndex: 8}
@@ -357,7 +360,7 @@ func TestHeader(t *testing.T) {
 	}
 }
 
-// Nothing that comes in, and nothing that a program writes, does harm.
+// FuzzReceive: nothing that arrives, and nothing that a program writes, does harm.
 func FuzzReceive(f *testing.F) {
 	f.Add([]byte{1, 3, 2, 0x12}, uint16(2), uint8(1))
 	f.Add(append([]byte{1, 3, 2, 0x92, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0x11, 0, 0, 0, 0, 0, 0, 1, 1, 3, 0, 0, 0, 0, 1, 0, 0, 0, 200}, 9), uint16(2), uint8(3))
@@ -377,7 +380,7 @@ func FuzzReceive(f *testing.F) {
 		_ = w.file[0].Send(w.now, &m)
 		w.until(time.Minute)
 		if w.port[0].Deadline() != clock.Never {
-			t.Error("a timer is left")
+			t.Error("a timer is still running")
 		}
 	})
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
-// fake is a driver without adapters behind it.
+// fake is a driver without adapters.
 type fake struct {
 	mu     sync.Mutex
 	reg    *registry.Registry
@@ -98,7 +98,7 @@ func (f *fake) ChangeRegistry(c []registry.Change, unchecked bool) ([]registry.N
 	return nil, f.reg.Apply(c...)
 }
 
-// Settings are those of the registry, as if nothing was taken up yet.
+// Settings returns the registry's settings as if none had been taken up yet.
 func (f *fake) Settings(adapter string) (out []api.Setting, err error) {
 	a, _ := f.reg.Adapter(adapter)
 	for _, s := range f.reg.Settings(a) {
@@ -161,7 +161,7 @@ func (b *bench) ask(r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// get asks for a page within the session.
+// get requests a page within the session.
 func (b *bench) get(path string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest("GET", "http://127.0.0.1:80"+path, nil)
 	r.AddCookie(b.cookie)

@@ -13,7 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tuning"
 )
 
-// tunings is the log of a fake driver, which stands for a machine with four processors.
+// tunings holds the log of a fake driver, which stands for a machine with four processors.
 var tunings = map[*fake]*tuning.Log{}
 
 func (f *fake) Tuning() (api.Tuning, error) {
@@ -53,7 +53,7 @@ func (f *fake) Tune(q tuning.Request) (out tuning.Outcome, err error) {
 	return p.Outcome, f.reg.Apply(p.Registry...)
 }
 
-// value is what the registry of the fake driver has for a key of its first adapter.
+// value returns the value of a key of the first adapter in the fake driver's registry.
 func (b *bench) value(key string) string {
 	a, _ := b.reg.Adapter("Ethernet 1")
 	s, _ := b.reg.Setting(a, key)
@@ -81,7 +81,7 @@ func TestScenariosArePlannedRunAndUndone(t *testing.T) {
 	if w := b.post(path, url.Values{"scenario": {"undo"}, "last": {"2020-01-01T00:00:00Z"}}); w.Code != 422 || b.value("RecvCompletionMethod") != "2" {
 		t.Errorf("undo of what is not the last: %d", w.Code)
 	}
-	// Both adapters go back: the change was of both.
+	// Both adapters go back, because the change was made to both.
 	if w := b.post(path, url.Values{"scenario": {"undo"}, "last": {last}}); w.Code != 303 || b.value("RecvCompletionMethod") != was {
 		t.Errorf("undo: %d", w.Code)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 )
 
-// BenchmarkConnectionsOf10000 is a page of 100 of 10,000 queue pairs, searched and sorted.
+// BenchmarkConnectionsOf10000 makes a page of 100 of 10,000 queue pairs, searched and sorted.
 func BenchmarkConnectionsOf10000(b *testing.B) {
 	p := newBench(b)
 	for i := range 10000 {

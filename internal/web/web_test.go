@@ -213,7 +213,8 @@ func TestConnectionsArePagedBySearchAndOrder(t *testing.T) {
 	}
 }
 
-// A port can be set to what its link can be, and to AUTO where there is a choice and the generation has it.
+// TestPortsAreWhatTheirLinksAllow: a port can be set to what its link can be, and to AUTO if there is a choice and
+// the generation has it.
 func TestPortsAreWhatTheirLinksAllow(t *testing.T) {
 	b := newBench(t)
 	for name, path := range map[string]string{"mlx5": "/web/adapters/Ethernet%201/port", "mlx4": adapterURL(hostile, "/port")} {
@@ -241,7 +242,7 @@ func TestPortsAreWhatTheirLinksAllow(t *testing.T) {
 	}
 }
 
-// An InfiniBand port is shown as one.
+// TestInfiniBandPortsAreShown: an InfiniBand port is shown as one.
 func TestInfiniBandPortsAreShown(t *testing.T) {
 	b := newBench(t)
 	a := &b.status.Adapters[0]
@@ -258,7 +259,7 @@ func TestInfiniBandPortsAreShown(t *testing.T) {
 	}
 }
 
-// The protocol of the port is kept where the generation keeps it, and shown again.
+// TestPortProtocolIsKept: the protocol of a port is stored where its generation keeps it, and shown again.
 func TestPortProtocolIsKept(t *testing.T) {
 	b := newBench(t)
 	const path = "/web/adapters/Ethernet%201/port"
@@ -298,7 +299,7 @@ func TestPortProtocolIsKept(t *testing.T) {
 	}
 }
 
-// The page has all captures of the driver, and an end that is not complete is told.
+// TestAllCapturesAreListedAndEnded: the page lists all captures of the driver and says if one ended incompletely.
 func TestAllCapturesAreListedAndEnded(t *testing.T) {
 	b := newBench(t)
 	page := b.get("/web/capture").Body.String()
