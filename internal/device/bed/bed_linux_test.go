@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What becomes readable ends the sleep: an eventfd to drain is read empty by it, another descriptor is left to its owner.
+// TestDescriptors: a descriptor that becomes readable ends the sleep. An eventfd to drain is read empty; another
+// descriptor is left to its owner.
 func TestDescriptors(t *testing.T) {
 	b, err := New()
 	if err != nil {
@@ -38,6 +39,6 @@ func TestDescriptors(t *testing.T) {
 	}
 	began := time.Now()
 	if b.Sleep(5 * time.Millisecond); time.Since(began) < 5*time.Millisecond {
-		t.Error("a descriptor that is not watched any more ended the sleep")
+		t.Error("a descriptor that is no longer watched ended the sleep")
 	}
 }

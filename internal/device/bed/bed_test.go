@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// A wake ends the sleep, also one that comes before it; without one the time does; both twice, so that no wake is left over.
+// TestSleep: a wake-up ends the sleep, also one that comes before it; without one the time does. Each is done twice,
+// so that no wake-up may be left over.
 func TestSleep(t *testing.T) {
 	b, err := New()
 	if err != nil {
@@ -27,7 +28,7 @@ func TestSleep(t *testing.T) {
 			began := time.Now()
 			s.sleep(5 * time.Millisecond)
 			if took := time.Since(began); took < 5*time.Millisecond {
-				t.Errorf("%s: woken after %v, by nobody", name, took)
+				t.Errorf("%s: woken after %v without a wake-up", name, took)
 			}
 			woken := make(chan bool)
 			go func() {
@@ -40,6 +41,6 @@ func TestSleep(t *testing.T) {
 	}
 	c.Wake()
 	if !c.Sleep(time.Hour) || c.Sleep(time.Millisecond) {
-		t.Error("a cot does not tell a wake from the end of the time")
+		t.Error("a cot does not distinguish a wake-up from the end of the time")
 	}
 }

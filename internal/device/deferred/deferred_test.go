@@ -12,14 +12,14 @@ import (
 	"github.com/softvpi/softvpi/internal/transport"
 )
 
-// owner is a program that copies when the test lets it, and has room for so many copies.
+// owner is a program that copies when the test lets it and has room for a number of copies.
 type owner struct {
 	memory.Accessor
 	room    int
 	started []uint64 // tags, in the order of Start
 	held    []uint64 // not flushed yet: the program does not see them
-	ended   int      // of started, from the first
-	told    int      // of ended, those that Finish has reported
+	ended   int      // how many of started have ended, from the first
+	told    int      // how many of those Finish has reported
 }
 
 func (o *owner) Start(t *memory.Transfer) bool {
@@ -34,7 +34,7 @@ func (o *owner) Start(t *memory.Transfer) bool {
 func (o *owner) Flush()     { o.held = nil }
 func (o *owner) Limit() int { return 64 << 10 }
 
-// let has the program finish n more of the copies that it sees.
+// let makes the program finish n more of the copies that it sees.
 func (o *owner) let(n int) { o.ended = min(o.ended+n, len(o.started)-len(o.held)) }
 
 func (o *owner) Finish(out []memory.Finished) int {
@@ -46,7 +46,7 @@ func (o *owner) Finish(out []memory.Finished) int {
 	return n
 }
 
-// told is what an engine was told, by tag.
+// told records what an engine was told, by tag.
 type told struct {
 	tags []uint64
 	errs []error
@@ -68,7 +68,7 @@ func newCopies() *Copies {
 	return d
 }
 
-// What an owner has no room for waits, in order, and a later copy does not overtake it.
+// TestCopiesWaitForRoom: copies that an owner has no room for wait in order, and a later copy does not overtake them.
 func TestCopiesWaitForRoom(t *testing.T) {
 	d, e, o := newCopies(), &told{}, &owner{room: 1}
 	for tag := range uint64(3) {
@@ -80,7 +80,7 @@ func TestCopiesWaitForRoom(t *testing.T) {
 	}
 	o.let(1)
 	o.room = 2
-	d.begin(0, e, copyOf(o, 3)) // there is room, and others wait
+	d.begin(0, e, copyOf(o, 3)) // there is room, but others wait
 	if !slices.Equal(o.started, []uint64{0}) {
 		t.Fatalf("started %v: a copy overtook those that wait", o.started)
 	}
@@ -98,7 +98,7 @@ func TestCopiesWaitForRoom(t *testing.T) {
 	}
 }
 
-// An owner that copies nothing delays its own copies only.
+// TestSlowOwnerDelaysItself: an owner that copies nothing delays only its own copies.
 func TestSlowOwnerDelaysItself(t *testing.T) {
 	d, e := newCopies(), &told{}
 	slow, quick := &owner{room: 1}, &owner{room: 8}
@@ -113,7 +113,7 @@ func TestSlowOwnerDelaysItself(t *testing.T) {
 	}
 }
 
-// A copy in memory whose owner is gone ends at once, with an error.
+// TestCopyWithoutOwner: a copy in memory whose owner is gone ends at once with an error.
 func TestCopyWithoutOwner(t *testing.T) {
 	d, e := newCopies(), &told{}
 	if d.begin(0, e, copyOf(nil, 7)); !slices.Equal(e.tags, []uint64{7}) || !errors.Is(e.errs[0], memory.ErrGone) || !d.Idle() {
@@ -121,8 +121,8 @@ func TestCopyWithoutOwner(t *testing.T) {
 	}
 }
 
-// However slowly owners go and whatever room they have, each copy ends once, those of an owner in order,
-// and then nothing is left.
+// TestEveryCopyEndsOnce: however slow owners are and whatever room they have, each copy ends once, those of one owner
+// in order, and then nothing is left.
 func TestEveryCopyEndsOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d, e := newCopies(), &told{}
@@ -145,7 +145,7 @@ func TestEveryCopyEndsOnce(t *testing.T) {
 		}
 		for rounds := 0; !d.Idle(); rounds++ {
 			if rounds > 1<<14 {
-				t.Fatal("it never ends")
+				t.Fatal("the copies do not end")
 			}
 			for _, o := range owners {
 				o.let(1 << 20)

@@ -10,13 +10,14 @@ import (
 
 func event(object command.Handle) command.Event { return command.Event{Object: object} }
 
-// Events come in the order in which they were pushed, however few are read at a time; one that was dropped does not.
+// TestOrder: events come in the order in which they were pushed, however few are read at a time; a dropped one does
+// not come.
 func TestOrder(t *testing.T) {
 	q := New()
 	const all = 5000
 	for i := range command.Handle(all) {
 		if !q.Push(event(i)) {
-			t.Fatal("full")
+			t.Fatal("the queue is full")
 		}
 	}
 	q.Drop(func(e *command.Event) bool { return e.Object%3 == 0 })
@@ -42,7 +43,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// A full queue refuses events and keeps what it has; a closed one is read to its end, and then says so to all who wait.
+// TestBounds: a full queue refuses events and keeps what it has; a closed one is read to its end and then returns an
+// error to all waiters.
 func TestBounds(t *testing.T) {
 	q := New()
 	for i := range command.Handle(Most) {
@@ -71,7 +73,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// Who waits is woken by an event, and by the end of its context.
+// TestWait: a waiter is woken by an event and by the end of its context.
 func TestWait(t *testing.T) {
 	q := New()
 	out := make([]command.Event, 1)
@@ -99,8 +101,8 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// What a reader has taken comes before what is taken without waiting: there is nothing of that until the reader is
-// back.
+// TestTakeNow: events that a reader has taken come before those taken without waiting: TakeNow returns none until the
+// reader is back.
 func TestTakeNow(t *testing.T) {
 	q := New()
 	out := make([]command.Event, 2)
@@ -122,7 +124,7 @@ func TestTakeNow(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 1)
 	defer cancel()
 	if _, err := q.Wait(ctx, out); err == nil || !q.Empty() {
-		t.Error("there is more")
+		t.Error("the queue is not empty after all events were taken")
 	}
 	q.Add(event(5))
 	if n := q.TakeNow(out); n != 1 || out[0].Object != 5 {

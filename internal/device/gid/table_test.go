@@ -8,14 +8,14 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 )
 
-// The GID table has a row for each address, rows keep their index, and those of
-// addresses that are gone are empty until new ones take them.
+// TestGIDTable: the GID table has a row for each address. Rows keep their index, and rows of removed addresses stay
+// empty until new ones take them.
 func TestGIDTable(t *testing.T) {
 	a, b, d := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("192.0.2.7")
 	var g Table
 	mac := [6]byte{0x02, 1, 2, 3, 4, 5}
 	if !g.Set(encap.RoCEv2, mac, []netip.Addr{a, b}) || g.Set(encap.RoCEv2, mac, []netip.Addr{a, b}) {
-		t.Error("a change is reported once")
+		t.Error("a change was not reported exactly once")
 	}
 	rows := g.List()
 	if len(rows) != 2 || rows[0].GID != a.As16() || rows[1].GID != b.As16() || rows[0].RoCE != uint32(encap.RoCEv2) {
@@ -38,7 +38,8 @@ func TestGIDTable(t *testing.T) {
 	}
 }
 
-// Addresses beyond the size of the table are counted; a change of their number is one of the table.
+// TestGIDTableIsFull: addresses beyond the size of the table are counted; a change of their number is a change of the
+// table.
 func TestGIDTableIsFull(t *testing.T) {
 	var addrs []netip.Addr
 	for a := netip.MustParseAddr("192.0.2.1"); len(addrs) < Most+2; a = a.Next() {
@@ -58,16 +59,16 @@ func TestGIDTableIsFull(t *testing.T) {
 	}
 }
 
-// The rows of an InfiniBand port are those of its GUIDInfo, empty ones in their places.
+// TestPort: the rows of an InfiniBand port are those of its GUIDInfo, with empty ones in their places.
 func TestPort(t *testing.T) {
 	var g Table
 	p := &link.Port{Prefix: LinkLocal, GUIDs: []uint64{5, 0, 7}}
 	if !g.SetPort(p) || g.SetPort(p) {
-		t.Error("a change is reported once")
+		t.Error("a change was not reported exactly once")
 	}
 	rows := g.List()
 	if len(rows) != 2 || rows[1].Index != 2 || rows[1].RoCE != uint32(encap.InfiniBand) || netip.AddrFrom16(rows[1].GID) != netip.MustParseAddr("fe80::7") {
-		t.Errorf("rows %+v", rows)
+		t.Errorf("rows %+v, want two, the second with index 2", rows)
 	}
 	if at := g.Index(netip.MustParseAddr("fe80::7")); at != 2 || !g.Has(Of(LinkLocal, 5)) || g.Has(Of(LinkLocal, 6)) {
 		t.Errorf("fe80::7 is in row %d", at)

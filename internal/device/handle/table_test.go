@@ -9,8 +9,8 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// A handle names its object until it is removed, and nothing after that, also
-// when the slot is in use again; handles of another kind name nothing.
+// TestHandlesNameOneObject: a handle names its object until that is removed, and nothing afterwards, also when the
+// slot is used again. Handles of another kind name nothing.
 func TestHandlesNameOneObject(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table := New[int](command.KindQP)
@@ -54,7 +54,8 @@ func TestHandlesNameOneObject(t *testing.T) {
 	})
 }
 
-// Some comes to every object once, however few it takes at a time, also where those that it gives are removed.
+// TestSome: Some visits every object once, however few it takes at a time, also if the objects it returns are
+// removed.
 func TestSome(t *testing.T) {
 	table := New[int](command.KindQP)
 	handles := map[int]command.Handle{}
@@ -72,7 +73,7 @@ func TestSome(t *testing.T) {
 	var seen []int
 	for at, rounds := 0, 0; at >= 0; rounds++ {
 		if rounds > 10 {
-			t.Fatal("it does not end")
+			t.Fatal("Some does not come to an end")
 		}
 		at = table.Some(at, 2, func(o *int) {
 			seen = append(seen, *o)

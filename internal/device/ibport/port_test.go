@@ -27,7 +27,7 @@ type cable struct {
 func (c *cable) Changes() uint64 { return c.changes }
 func (c *cable) Port() link.Port { return c.port }
 
-// set changes the port, and has it taken.
+// set changes the port and makes p take the change.
 func (c *cable) set(p *Port, now clock.Time, change func(*link.Port)) Changes {
 	change(&c.port)
 	c.changes++
@@ -44,7 +44,7 @@ func newPort(t *testing.T, ips ...netip.Addr) (*Port, *cable) {
 		t.Fatal(err)
 	}
 	if !p.Changed() {
-		t.Error("a new port is not looked at")
+		t.Error("a new port does not count as changed")
 	}
 	is := p.Take()
 	if !is.PKeys || p.Changed() {
@@ -54,7 +54,7 @@ func newPort(t *testing.T, ips ...netip.Addr) (*Port, *cable) {
 	return p, c
 }
 
-// served are the requests that the port has, each answered by what answer returns, with its status.
+// served answers each of the port's requests by answer and returns their methods.
 func served(t *testing.T, p *Port, now clock.Time, answer func(m *mad.SA) (status uint16, data []byte)) (methods []uint8) {
 	t.Helper()
 	p.Advance(now)
@@ -82,8 +82,8 @@ func served(t *testing.T, p *Port, now clock.Time, answer func(m *mad.SA) (statu
 
 func same(m *mad.SA) (uint16, []byte) { return 0, slices.Clone(m.Data[:]) }
 
-// One question for an address, and one for a path, is asked for all who want to know; the answers count for their time, and
-// until the subnet manager moves the port.
+// TestPathsAreAskedForOnce: one query for an address, and one for a path, serves all who want it. The answers are
+// valid for their time, and until the subnet manager changes the port's LID.
 func TestPathsAreAskedForOnce(t *testing.T) {
 	p, c := newPort(t)
 	ip, to := netip.MustParseAddr("10.0.0.2"), ib.GID{0: 0xfe, 15: 2}
@@ -99,7 +99,7 @@ func TestPathsAreAskedForOnce(t *testing.T) {
 	p.Find(0, ip, note)
 	p.Find(0, ip, note)
 	if len(answers) != 1 || p.Knows(ip) {
-		t.Fatalf("%d questions, want 1", len(answers))
+		t.Fatalf("%d queries, want 1", len(answers))
 	}
 	answers[0](0, to, nil)
 	p.Find(1, ip, note)
@@ -124,13 +124,13 @@ func TestPathsAreAskedForOnce(t *testing.T) {
 		}))
 	}
 	if n := lids(0); n != 1 {
-		t.Errorf("%d questions", n)
+		t.Errorf("%d queries, want 1", n)
 	}
 	if r, ok := p.Known(1, ip); !ok || r.DLID != 9 {
 		t.Errorf("known: %v %v", r, ok)
 	}
 	if _, ok := p.Known(clock.Time(0).Add(nameLife), ip); ok {
-		t.Error("a name is known for ever")
+		t.Error("a name is still known after its time")
 	}
 	if n := lids(clock.Time(0).Add(pathLife - 1)); n != 0 {
 		t.Errorf("a path that is known is asked for %d times", n)
@@ -142,11 +142,12 @@ func TestPathsAreAskedForOnce(t *testing.T) {
 		t.Errorf("moved: %+v", is)
 	}
 	if _, ok := p.knownTo(0, to); ok || !p.Has(9) || p.Has(4) {
-		t.Error("a path from another LID is known")
+		t.Error("a path from the former LID is still known")
 	}
 }
 
-// A refusal ends a question, and the next one is asked again; an IPv6 address that nobody offers may be a GID.
+// TestNobodyKnows: a refusal ends a query, and the next one asks again. An IPv6 address that no port offers may be a
+// GID.
 func TestNobodyKnows(t *testing.T) {
 	p, _ := newPort(t)
 	none := func(*mad.SA) (uint16, []byte) { return mad.SANoRecords, nil }
@@ -168,7 +169,8 @@ func TestNobodyKnows(t *testing.T) {
 	}
 }
 
-// A group is joined once for all who use it, left with the last, and joined anew where the subnet manager asks for it.
+// TestGroups: a group is joined once for all who use it, left with the last of them, and joined again when the subnet
+// manager asks for it.
 func TestGroups(t *testing.T) {
 	p, c := newPort(t)
 	mgid := p.MGID(netip.MustParseAddr("239.1.2.3"))
@@ -192,7 +194,7 @@ func TestGroups(t *testing.T) {
 		})
 	}
 	if rec, asked := p.group(mgid); rec != nil || !asked {
-		t.Error("joined before the answer")
+		t.Error("the group counts as joined before the answer")
 	}
 	if m := served(t, p, 0, member); joined != 3 || !slices.Equal(m, []uint8{mad.MethodSet}) {
 		t.Errorf("%d joined by %v", joined, m)
@@ -206,7 +208,7 @@ func TestGroups(t *testing.T) {
 	p.Leave(0, mgid)
 	p.Leave(0, mgid)
 	if m := served(t, p, 0, member); len(m) != 0 {
-		t.Errorf("left by %v, and one uses it", m)
+		t.Errorf("the group was left by %v while one still uses it", m)
 	}
 	p.Leave(0, mgid)
 	if m := served(t, p, 0, member); !slices.Equal(m, []uint8{mad.MethodDelete}) {
@@ -214,16 +216,17 @@ func TestGroups(t *testing.T) {
 	}
 	p.Join(0, mgid, mad.JoinFull, func(_ clock.Time, _ *mad.MCMemberRecord, err error) {
 		if err == nil {
-			t.Error("refused, and joined")
+			t.Error("a refused join gave no error")
 		}
 	})
 	served(t, p, 0, func(*mad.SA) (uint16, []byte) { return mad.SARequestInvalid, nil })
 	if _, asked := p.group(mgid); asked {
-		t.Error("a group that was refused is known")
+		t.Error("a group that was refused is still known")
 	}
 }
 
-// Addresses are offered at once and again in time, withdrawn with the adapter, and not while the port is down.
+// TestOffers: addresses are registered at once and again in time, withdrawn when the adapter departs, and not
+// registered while the port is down.
 func TestOffers(t *testing.T) {
 	ip := netip.MustParseAddr("10.0.0.1")
 	p, c := newPort(t, ip, netip.MustParseAddr("fec0::5f:1"))
@@ -243,7 +246,7 @@ func TestOffers(t *testing.T) {
 	c.set(p, at, func(l *link.Port) { l.State = mad.PortDown })
 	p.Rest()
 	if m := served(t, p, at, same); len(m) != 0 || p.Deadline() != clock.Never {
-		t.Errorf("a port that is down offers: %v", m)
+		t.Errorf("a port that is down registers addresses: %v", m)
 	}
 	c.set(p, at, func(l *link.Port) { l.State = mad.PortActive })
 	served(t, p, at, same)
@@ -253,7 +256,7 @@ func TestOffers(t *testing.T) {
 	}
 }
 
-// What waits too long is told so, once, the first that is due first; what ended is not.
+// TestWaits: a wait that takes too long ends once, in the order of the deadlines; one that was ended before does not.
 func TestWaits(t *testing.T) {
 	p, _ := newPort(t)
 	p.Rest()
@@ -265,12 +268,12 @@ func TestWaits(t *testing.T) {
 	p.End(all[2])
 	p.End(all[2])
 	if p.Deadline() != 1 || p.Advance(0) || !p.Advance(5) || !slices.Equal(over, []int{1, 3}) || p.Deadline() != clock.Never {
-		t.Errorf("over: %v", over)
+		t.Errorf("the waits %v ended, want 1 and 3", over)
 	}
 	p.End(all[0])
 }
 
-// The row and the membership of a partition: the key itself, the other membership of it, or none (IBA 10.9.3).
+// TestKeys: the row and membership for a P_Key: the key itself, the other membership of it, or none (IBA 10.9.3).
 func TestKeys(t *testing.T) {
 	p, c := newPort(t)
 	for _, k := range []struct {
@@ -285,6 +288,6 @@ func TestKeys(t *testing.T) {
 		t.Errorf("%+v: keys %v", is, p.Keys())
 	}
 	if time.Duration(offerEvery) >= offerLease*time.Second {
-		t.Error("an offer ends before it is said again")
+		t.Error("a registration expires before it is renewed")
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// An address of a port of this process is known without a question; one that the resolver does not know is
-// asked for at the subnet administration, and its path then too.
+// TestReach: the address of a port of this process is known without a query; one that the resolver does not know is
+// queried from the subnet administration, and then its path.
 func TestReach(t *testing.T) {
 	p, _ := newPort(t)
 	far := ib.GID{0: 0xfe, 15: 2}
@@ -51,11 +51,11 @@ func TestReach(t *testing.T) {
 		t.Errorf("known: %+v, %v", rec, ok)
 	}
 	if _, ok := p.Known(0, beside); ok {
-		t.Error("a path that nobody asked for is known")
+		t.Error("a path that was not asked for is known")
 	}
 }
 
-// A route takes what is known of its destination, and names the field that is wrong.
+// TestRoute: a route uses what is known of its destination, and an error names the wrong field.
 func TestRoute(t *testing.T) {
 	p, _ := newPort(t)
 	ip, many := netip.MustParseAddr("fec0::9"), netip.MustParseAddr("239.1.2.3")

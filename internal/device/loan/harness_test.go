@@ -16,7 +16,7 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// arena returns zeroed memory aligned to 64 bytes.
+// arena returns n zeroed bytes aligned to 64.
 func arena(n int) []byte {
 	w := make([]uint64, n/8+16)
 	b := unsafe.Slice((*byte)(unsafe.Pointer(&w[0])), len(w)*8)
@@ -148,7 +148,7 @@ func (b *bench) connect(e *transport.Engine, i int) {
 	}
 }
 
-// pass lets time pass, in one turn of the loop.
+// pass lets time pass and runs one turn of the loop.
 func (b *bench) pass(d time.Duration) {
 	b.now = b.now.Add(d)
 	b.book.Step(b.now)
@@ -157,13 +157,13 @@ func (b *bench) pass(d time.Duration) {
 // lent reports whether both directions are lent.
 func (b *bench) lent() bool { return b.record.Way[0].Lent() && b.record.Way[1].Lent() }
 
-// lend has the pair lent at the earliest moment.
+// lend lends the pair at the earliest moment.
 func (b *bench) lend() {
 	b.t.Helper()
 	b.loan.Want(b.now)
 	b.pass(b.loan.wait)
 	if !b.lent() {
-		b.t.Fatal("not lent")
+		b.t.Fatal("the pair was not lent")
 	}
 }
 

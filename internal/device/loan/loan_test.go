@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/direct"
 )
 
-// A pair is lent when it has waited, and its programs are introduced once for the arenas that they have.
+// TestLend: a pair is lent after its wait, and its programs are introduced once for the arenas they have.
 func TestLend(t *testing.T) {
 	b := newBench(t)
 	b.loan.Want(b.now)
@@ -42,7 +42,7 @@ func TestLend(t *testing.T) {
 	}
 }
 
-// Policies, completion queues and a program that has left keep a pair in the engine.
+// TestNotLent: policies, completion queues and a program that has left keep a pair in the engine.
 func TestNotLent(t *testing.T) {
 	for name, keep := range map[string]func(*bench){
 		"policy":           func(b *bench) { b.denied = true },
@@ -60,8 +60,8 @@ func TestNotLent(t *testing.T) {
 	}
 }
 
-// A recalled pair is at home when no program is in the middle of an operation; one that stays there is
-// ended, once.
+// TestRecall: a recalled pair is at home when no program is in the middle of an operation; a program that stays in
+// one is ended, once.
 func TestRecall(t *testing.T) {
 	b := newBench(t)
 	b.lend()
@@ -89,7 +89,7 @@ func TestRecall(t *testing.T) {
 	}
 }
 
-// Each lending that moves few messages doubles the wait for the next, up to a limit; one that is worth it
+// TestWait: each lending that moves few messages doubles the wait for the next, up to a limit; one that moves enough
 // makes it short again.
 func TestWait(t *testing.T) {
 	b := newBench(t)
@@ -109,8 +109,8 @@ func TestWait(t *testing.T) {
 	}
 }
 
-// Requests that a program leaves in its ring are the engine's after stallTime; while it tries, and fails,
-// after tryTime.
+// TestRequestsWait: requests that a program leaves in its ring go to the engine after stallTime, or after tryTime
+// while the program tries and fails.
 func TestRequestsWait(t *testing.T) {
 	b := newBench(t)
 	b.lend()
@@ -141,11 +141,11 @@ func TestRequestsWait(t *testing.T) {
 	}
 }
 
-// A direction that its program gave back with requests in it comes home with their doorbell.
+// TestGivenBack: a direction that its program gave back with requests in it comes home with their doorbell.
 func TestGivenBack(t *testing.T) {
 	b := newBench(t)
 	b.lend()
-	b.record.Way[0].Recall() // what the program does
+	b.record.Way[0].Recall() // as the program does
 	b.loan.Rung(b.ends[0].QP)
 	if b.loan.AtHome() {
 		t.Fatal("at home without a request")
@@ -156,7 +156,7 @@ func TestGivenBack(t *testing.T) {
 	}
 }
 
-// The driver raises the events that a program left to it, and those of the peer of a program that died.
+// TestEvents: the driver raises the events that a program left to it, and those of the peer of a program that died.
 func TestEvents(t *testing.T) {
 	b := newBench(t)
 	b.lend()
@@ -172,22 +172,22 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// A connection that must use packets leaves the local path when it is at home.
+// TestApart: a connection that must use packets leaves the local path when it is at home.
 func TestApart(t *testing.T) {
 	b := newBench(t)
 	b.lend()
 	b.apart = true
 	b.loan.Recall(b.now)
 	if b.ends[0].QP.Local() {
-		t.Error("on the local path still")
+		t.Error("the connection is still on the local path")
 	}
 	b.pass(time.Second)
 	if b.lent() {
-		t.Error("lent again")
+		t.Error("the connection was lent again")
 	}
 }
 
-// What programs moved is counted by the adapters once: what a read brings, by the other end.
+// TestFold: the adapters count what programs moved once; what a read brings is counted by the other end.
 func TestFold(t *testing.T) {
 	b := newBench(t)
 	b.lend()
@@ -203,11 +203,11 @@ func TestFold(t *testing.T) {
 		t.Errorf("%+v", *c)
 	}
 	if !b.over || len(b.part[0].Loans())+len(b.part[1].Loans()) != 0 {
-		t.Error("the loan has not ended")
+		t.Error("the loan did not end")
 	}
 }
 
-// The record lasts as long as one of the queue pairs.
+// TestDrop: the record lasts as long as either queue pair.
 func TestDrop(t *testing.T) {
 	b := newBench(t)
 	b.loan.End()
@@ -217,17 +217,17 @@ func TestDrop(t *testing.T) {
 	}
 	b.loan.Drop()
 	if b.programs[0].unshared != 1 {
-		t.Error("not unshared")
+		t.Error("the record was not given back")
 	}
 }
 
-// The operations that may use a program's memory are over when each has ended, a later one does not
-// count; those that never end are recalled.
+// TestOperations: the operations that may use a program's memory are over when each has ended; later ones do not
+// count, and those that never end are recalled.
 func TestOperations(t *testing.T) {
 	b := newBench(t)
 	b.lend()
 	if !b.part[1].Operations(b.now).Over(b.now) {
-		t.Error("there is no operation")
+		t.Error("without an operation they are not over")
 	}
 	b.enter(0)
 	o := b.part[1].Operations(b.now)
@@ -237,7 +237,7 @@ func TestOperations(t *testing.T) {
 	b.leave(0)
 	b.enter(0)
 	if !o.Over(b.now) {
-		t.Error("the next operation counts")
+		t.Error("a later operation counts")
 	}
 	o = b.part[1].Operations(b.now)
 	b.now = b.now.Add(recallTime + 1)
@@ -247,11 +247,11 @@ func TestOperations(t *testing.T) {
 	b.part[0].Leave()
 	b.pass(recallLook)
 	if !o.Over(b.now) {
-		t.Error("not over at home")
+		t.Error("at home the operations are not over")
 	}
 }
 
-// Pairs are lent between programs of one user that take part and have not left.
+// TestBetween: pairs are lent between programs of one user that take part and have not left.
 func TestBetween(t *testing.T) {
 	program := func(uid int) *Program {
 		p, err := NewProgram(&neighbour{}, uid, func() int { return 1 })

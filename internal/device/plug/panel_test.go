@@ -38,8 +38,8 @@ func open(t *testing.T, cfg Config) *Panel {
 	return p
 }
 
-// A port has a socket for each address that it serves. Those of addresses that are gone are closed, and the others stay; a frame goes
-// through the one of its source.
+// TestServe: a port has a socket for each address it serves. Sockets of removed addresses are closed, the others
+// stay, and a frame leaves by the socket of its source.
 func TestServe(t *testing.T) {
 	first := loopback()
 	second, third := first.Next(), first.Next().Next()
@@ -75,7 +75,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// What links have counted stays when they are closed, and they come back with what was set meanwhile.
+// TestUnplug: what links have counted is kept when they are closed, and they return with the settings made meanwhile.
 func TestUnplug(t *testing.T) {
 	p := open(t, config(loopback()))
 	out := make([]frame.Out, 1)
@@ -112,7 +112,8 @@ func TestUnplug(t *testing.T) {
 	}
 }
 
-// A link that was given serves its own address alone, stays open when the port is unplugged, and carries no more than it can.
+// TestGiven: a link that was given serves only its own address, stays open when the port is unplugged, and carries no
+// more than it can.
 func TestGiven(t *testing.T) {
 	cfg := config(netip.MustParseAddr("192.0.2.1"))
 	l, err := memlink.NewSwitch().Port(memlink.PortConfig{Addr: cfg.Addr, Notify: func() {}})

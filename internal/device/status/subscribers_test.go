@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Settle waits until the subscribers have got all changes, also if they are slower than the changes: then the oldest are
-// lost, and the last are not.
+// TestSettle: Settle waits until the subscribers have got all changes. If they are slower than the changes the oldest
+// are lost, and the last are not.
 func TestSettle(t *testing.T) {
 	var l Subscribers
 	l.Report(Change{Flags: Up})
-	l.Settle() // nobody to wait for
+	l.Settle() // no subscriber to wait for
 	var got []uint32
 	cancel := l.Subscribe(func(c Change) {
 		time.Sleep(100 * time.Microsecond)
@@ -21,19 +21,20 @@ func TestSettle(t *testing.T) {
 		l.Report(Change{Adapter: i})
 	}
 	l.Settle()
-	seen := slices.Clone(got) // the subscriber is done: Settle was told so by its goroutine
+	seen := slices.Clone(got) // the subscriber is done: its goroutine told Settle
 	if len(seen) == 0 || seen[len(seen)-1] != 3*most-1 || !slices.IsSorted(seen) {
-		t.Errorf("told of %v", seen)
+		t.Errorf("told of the changes %v, want the last of them, in order", seen)
 	}
 	cancel()
 	cancel()
 	l.Report(Change{Adapter: 3 * most})
 	if len(got) != len(seen) {
-		t.Error("told after the end")
+		t.Error("a change was told after the subscription ended")
 	}
 }
 
-// A mark that is dropped because the queue is full counts as told: Settle ends although nothing moves on.
+// TestSettleWhileFull: a mark that is dropped because the queue is full counts as told: Settle ends although the
+// subscriber does not continue.
 func TestSettleWhileFull(t *testing.T) {
 	var l Subscribers
 	block := make(chan struct{})
