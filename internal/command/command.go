@@ -28,6 +28,14 @@ type Endpoint struct {
 	_    [6]byte
 }
 
+// EndpointFrom returns a as an Endpoint. An invalid address is the zero Addr.
+func EndpointFrom(a netip.AddrPort) Endpoint {
+	if !a.Addr().IsValid() {
+		return Endpoint{Port: a.Port()}
+	}
+	return Endpoint{Addr: AddrFrom(a.Addr()), Port: a.Port()}
+}
+
 // Ring is the location of a ring's memory: Size bytes from Offset in the client's arena number Arena.
 type Ring struct {
 	Arena  uint32

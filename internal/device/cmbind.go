@@ -32,14 +32,7 @@ func (c *Client) CMBind(ctx context.Context, h command.Handle, local command.End
 		return command.Endpoint{}, err
 	}
 	o.state = cmBound
-	return endpoint(o.local), nil
-}
-
-func endpoint(a netip.AddrPort) command.Endpoint {
-	if !a.Addr().IsValid() {
-		return command.Endpoint{Port: a.Port()}
-	}
-	return command.Endpoint{Addr: command.AddrFrom(a.Addr()), Port: a.Port()}
+	return command.EndpointFrom(o.local), nil
 }
 
 // bindTo binds to an address of an adapter.
@@ -70,7 +63,7 @@ func (o *cmid) place(a *adapter, local netip.AddrPort) error {
 func (o *cmid) openOn(a *adapter, local netip.AddrPort) (cm.ID, netip.AddrPort, error) {
 	id, err := a.cm.Open(o.space, 0)
 	if err != nil {
-		return 0, local, cmError(err)
+		return 0, local, cm.CommandError(err)
 	}
 	if o.bind != (cm.BindOptions{}) {
 		_ = a.cm.SetBind(id, o.bind) // cannot fail: the id is new
@@ -78,7 +71,7 @@ func (o *cmid) openOn(a *adapter, local netip.AddrPort) (cm.ID, netip.AddrPort, 
 	if local.Addr().IsValid() {
 		if local, err = a.cm.Bind(id, local); err != nil {
 			_ = a.cm.Destroy(a.host.now(), id)
-			return 0, local, cmError(err)
+			return 0, local, cm.CommandError(err)
 		}
 	}
 	a.ids.Put(id, o)
@@ -136,7 +129,7 @@ func (o *cmid) placeToo(a *adapter) error {
 	if o.state == cmListening {
 		if err := a.cm.Listen(id, o.backlog); err != nil {
 			a.dropID(id)
-			return cmError(err)
+			return cm.CommandError(err)
 		}
 	}
 	o.others = append(o.others, placed{a, id})
@@ -223,7 +216,7 @@ func (c *Client) CMListen(ctx context.Context, h command.Handle, backlog uint32)
 	}
 	for _, p := range append([]placed{{o.adapter, o.id}}, o.others...) {
 		if err := p.adapter.cm.Listen(p.id, int(backlog)); err != nil {
-			return cmError(err)
+			return cm.CommandError(err)
 		}
 	}
 	o.state, o.backlog = cmListening, int(backlog)

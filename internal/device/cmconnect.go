@@ -153,7 +153,7 @@ func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error
 		a.linkErrors(now) // earlier errors must not affect this attempt
 	}
 	if err := a.cm.Connect(now, o.id, n); err != nil {
-		return cmError(err)
+		return cm.CommandError(err)
 	}
 	o.state = cmConnecting
 	o.take(q)

@@ -8,65 +8,29 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/ibport"
 	"github.com/softvpi/softvpi/internal/memory"
-	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-const (
-	// minRNRTimer is the code for 0.64 ms: how soon peers may retry if no receive was posted.
-	minRNRTimer  = 12
-	remoteAccess = uint32(memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic)
-)
+// remoteAccess is what peers of a QP that a connection moves may do.
+const remoteAccess = uint32(memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic)
 
 // attributes returns the attributes for a QP on its way to a state; ok is false for a state that is not on
 // the way.
 func (a *adapter) attributes(t *cm.Attributes, typ command.QPType, to command.QPState) (m command.ModifyQP, ok bool) {
-	m = command.ModifyQP{Mask: command.MaskState, State: to}
-	switch to {
-	case command.Init:
-		m.Mask |= command.MaskPKey
-		m.PKeyIndex = ibport.KeyIndex(a.engine.PKeys(), t.PKey)
-		if typ == command.UD {
-			m.Mask |= command.MaskQKey
-			m.QKey = ib.QKeyRDMAUDP
-		} else {
-			m.Mask |= command.MaskAccess
-			m.Access = remoteAccess
-		}
-		return m, true
-	case command.RTR:
-		if typ == command.UD {
-			return m, true
-		}
-		m.Mask |= command.MaskRoute | command.MaskMTU | command.MaskDestQPN | command.MaskRQPSN
-		m.Route = command.AddressVector{
-			Addr: command.AddrFrom(t.RemoteGID), SrcIndex: a.gids.Index(t.LocalGID), TrafficClass: t.TrafficClass,
-			HopLimit: t.HopLimit, SL: t.SL & 7, FlowLabel: t.FlowLabel, SrcPort: t.SrcPort,
-		}
-		if t.RemoteLID != 0 {
-			m.Mask |= command.MaskPKey // the path's P_Key, which was not known before
-			m.PKeyIndex = ibport.KeyIndex(a.engine.PKeys(), t.PKey)
-			m.Route.LID, m.Route.SL, m.Route.Path = uint16(t.RemoteLID), t.SL, a.pathBits(t)
-		}
-		m.MTU, m.DestQPN, m.RQPSN = uint32(t.MTU.Bytes()), t.RemoteQPN, uint32(t.RQPSN)
-		if typ == command.RC {
-			m.Mask |= command.MaskResponderResources | command.MaskMinRNRTimer
-			m.ResponderResources, m.MinRNRTimer = t.ResponderResources, minRNRTimer
-		}
-		return m, true
-	case command.RTS:
-		m.Mask |= command.MaskSQPSN
-		m.SQPSN = uint32(t.SQPSN)
-		if typ == command.RC {
-			m.Mask |= command.MaskTimeout | command.MaskRetry | command.MaskRNRRetry | command.MaskInitiatorDepth | command.MaskFlowControl
-			m.Timeout, m.Retry, m.RNRRetry, m.InitiatorDepth = t.AckTimeout, t.RetryCount, t.RNRRetry, t.InitiatorDepth
-			if t.FlowControl {
-				m.FlowControl = 1
-			}
-		}
-		return m, true
+	m, ok = t.ModifyQP(typ, to)
+	if m.Mask&command.MaskAccess != 0 {
+		m.Access = remoteAccess
 	}
-	return m, false
+	if m.Mask&command.MaskPKey != 0 {
+		m.PKeyIndex = ibport.KeyIndex(a.engine.PKeys(), t.PKey)
+	}
+	if m.Mask&command.MaskRoute != 0 {
+		m.Route.SrcIndex = a.gids.Index(t.LocalGID)
+		if t.RemoteLID != 0 {
+			m.Route.Path = a.pathBits(t)
+		}
+	}
+	return m, ok
 }
 
 // toInit moves a QP that belongs to a connection to Init.
@@ -153,60 +117,12 @@ func codeOf(err error) command.Code {
 
 // event converts an event of the CM to the program's.
 func (o *cmid) event(e *cm.Event) command.Event {
-	t := &e.Conn
-	out := command.Event{
-		Type: e.Type.Command(), Object: o.handle, Context: o.context, Adapter: o.adapter.index,
-		Status: eventStatus(e), Remote: endpoint(e.Remote), Local: endpoint(e.Local),
-		Param: command.ConnParam{
-			ResponderResources: t.ResponderResources, InitiatorDepth: t.InitiatorDepth, RetryCount: t.RetryCount,
-			RNRRetry: t.RNRRetry, QPN: t.RemoteQPN, QKey: t.QKey,
-		},
+	out := e.Command()
+	out.Object, out.Context, out.Adapter = o.handle, o.context, o.adapter.index
+	if e.Conn.RemoteLID != 0 {
+		out.Path = o.adapter.pathBits(&e.Conn)
 	}
-	if e.PeerFlowControl {
-		out.Param.FlowControl = 1
-	}
-	if t.RemoteSRQ {
-		out.Param.SRQ = 1
-	}
-	if t.RemoteLID != 0 {
-		out.LID, out.SL, out.Path = uint16(t.RemoteLID), t.SL, o.adapter.pathBits(t)
-	}
-	out.Param.PrivateLen = uint8(copy(out.Param.Private[:], e.Private))
 	return out
-}
-
-// eventStatus returns a REJ code for rejections (a SIDR status is mapped to the equivalent REJ code), and
-// a command.Code for a missing answer; 0 for the end of a connection that the peer knows of.
-func eventStatus(e *cm.Event) uint32 {
-	switch e.Type {
-	case cm.EventUnreachable:
-		switch e.Failure {
-		case cm.FailureRefused:
-			return uint32(command.Refused)
-		case cm.FailureHost:
-			return uint32(command.HostUnreachable)
-		case cm.FailureNetwork:
-			return uint32(command.NetworkUnreachable)
-		}
-		return uint32(command.TimedOut)
-	case cm.EventDisconnected:
-		if e.Failure == cm.FailureTimeout {
-			return uint32(command.TimedOut)
-		}
-		return 0
-	case cm.EventRejected:
-		if e.Space != command.UDP {
-			break
-		}
-		switch e.Status {
-		case mad.SIDRUnsupportedService:
-			return uint32(mad.RejectInvalidServiceID)
-		case mad.SIDRNoQP:
-			return uint32(mad.RejectNoQP)
-		}
-		return uint32(mad.RejectConsumer)
-	}
-	return uint32(e.Reason)
 }
 
 // request creates an id for a peer's request.

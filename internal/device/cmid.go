@@ -2,7 +2,6 @@ package device
 
 import (
 	"context"
-	"errors"
 	"net/netip"
 
 	"github.com/softvpi/softvpi/internal/cm"
@@ -143,7 +142,7 @@ func (o *cmid) accept(p *command.ConnParam, q *qp) error {
 	}
 	attr, err := a.cm.Accept(a.host.now(), o.id, n)
 	if err != nil {
-		return cmError(err)
+		return cm.CommandError(err)
 	}
 	o.state = cmAccepted
 	if o.space == command.UDP {
@@ -168,7 +167,7 @@ func (c *Client) CMEstablish(ctx context.Context, h command.Handle) error {
 		if o.adapter == nil {
 			return command.Errorf(command.State, "the id is not connecting")
 		}
-		return cmError(o.adapter.cm.Establish(c.host.now(), o.id, nil))
+		return cm.CommandError(o.adapter.cm.Establish(c.host.now(), o.id, nil))
 	})
 }
 
@@ -189,7 +188,7 @@ func (c *Client) CMReject(ctx context.Context, r command.CMReject) error {
 			o.state = cmEnded
 			o.part()
 		}
-		return cmError(err)
+		return cm.CommandError(err)
 	})
 }
 
@@ -201,7 +200,7 @@ func (c *Client) CMDisconnect(ctx context.Context, h command.Handle) error {
 			return command.Errorf(command.State, "the id is not connected")
 		}
 		if err := o.adapter.cm.Disconnect(c.host.now(), o.id, nil); err != nil {
-			return cmError(err)
+			return cm.CommandError(err)
 		}
 		if o.qp != nil {
 			o.qp.error()
@@ -232,13 +231,13 @@ func (c *Client) CMQuery(ctx context.Context, h command.Handle) (command.CMInfo,
 	if err != nil {
 		return command.CMInfo{}, err
 	}
-	info := command.CMInfo{Local: endpoint(o.local), Adapter: o.want, State: o.state}
+	info := command.CMInfo{Local: command.EndpointFrom(o.local), Adapter: o.want, State: o.state}
 	if o.adapter == nil {
 		return info, nil
 	}
 	info.Adapter = o.adapter.index
 	if local, remote, err := o.adapter.cm.Addresses(o.id); err == nil {
-		info.Local, info.Remote = endpoint(local), endpoint(remote)
+		info.Local, info.Remote = command.EndpointFrom(local), command.EndpointFrom(remote)
 	}
 	if attr, err := o.adapter.cm.Attributes(o.id); err == nil {
 		info.QPN, info.RemoteQPN, info.SrcPort = attr.LocalQPN, attr.RemoteQPN, uint32(attr.SrcPort)
@@ -261,7 +260,7 @@ func (c *Client) CMAttributes(ctx context.Context, h command.Handle, state comma
 	}
 	attr, err := o.adapter.cm.Attributes(o.id)
 	if err != nil {
-		return command.ModifyQP{}, cmError(err)
+		return command.ModifyQP{}, cm.CommandError(err)
 	}
 	o.settings(&attr)
 	typ := command.RC
@@ -276,30 +275,4 @@ func (c *Client) CMAttributes(ctx context.Context, h command.Handle, state comma
 		return m, command.Errorf(command.Invalid, "state is %d, want 1 (Init), 2 (RTR) or 3 (RTS)", state)
 	}
 	return m, nil
-}
-
-// cmError converts an error of the CM to one of commands.
-func cmError(err error) error {
-	if err == nil {
-		return nil
-	}
-	var ce *command.Error
-	if errors.As(err, &ce) {
-		return err
-	}
-	var field *cm.FieldError
-	code := command.Internal
-	switch {
-	case errors.As(err, &field):
-		code = command.Invalid
-	case errors.Is(err, cm.ErrState):
-		code = command.State
-	case errors.Is(err, cm.ErrNoID):
-		code = command.State // the connection has ended
-	case errors.Is(err, cm.ErrPortInUse):
-		code = command.InUse
-	case errors.Is(err, cm.ErrNoPorts), errors.Is(err, cm.ErrTooManyIDs):
-		code = command.Exhausted
-	}
-	return &command.Error{Code: code, Detail: err.Error()}
 }

@@ -40,7 +40,7 @@ func (o *cmid) resolved(err error) {
 	if err != nil {
 		e.Type, e.Status = command.EventAddressError, uint32(codeOf(err))
 	} else {
-		e.Adapter, e.Remote = o.adapter.index, endpoint(o.local)
+		e.Adapter, e.Remote = o.adapter.index, command.EndpointFrom(o.local)
 	}
 	o.client.event(e)
 }
@@ -108,7 +108,7 @@ func (o *cmid) resolve(from, to command.Endpoint) error {
 	if o.state == cmIdle {
 		bound, err := a.cm.Bind(o.id, netip.AddrPortFrom(local, from.Port))
 		if err != nil {
-			return cmError(err)
+			return cm.CommandError(err)
 		}
 		o.local, o.state = bound, cmBound
 	} else if o.local.Addr().IsUnspecified() {
@@ -238,7 +238,7 @@ func (o *cmid) setBind() error {
 	}
 	for _, p := range append([]placed{{o.adapter, o.id}}, o.others...) {
 		if err := p.adapter.cm.SetBind(p.id, o.bind); err != nil {
-			return cmError(err)
+			return cm.CommandError(err)
 		}
 	}
 	return nil
@@ -267,6 +267,6 @@ func (c *Client) CMNotify(ctx context.Context, r command.CMNotify) error {
 		if o.state != cmAccepted {
 			return command.Errorf(command.State, "the id was not accepted")
 		}
-		return cmError(o.adapter.cm.Established(c.host.now(), o.id))
+		return cm.CommandError(o.adapter.cm.Established(c.host.now(), o.id))
 	})
 }

@@ -145,7 +145,7 @@ func (o *cmid) connectIB(now clock.Time, n cm.Connect, q *qp) error {
 		}
 		n.Path = cm.Path{LocalLID: rec.SLID, RemoteLID: rec.DLID, Global: rec.HopLimit > 1, Rate: rec.Rate, Life: rec.Life, PKey: a.ib.MemberKey(rec.PKey)}
 		if err := a.cm.Connect(now, o.id, n); err != nil {
-			o.unreached(command.EventConnectError, asError(cmError(err)).(*command.Error))
+			o.unreached(command.EventConnectError, asError(cm.CommandError(err)).(*command.Error))
 		}
 	})
 	return nil
