@@ -28,5 +28,5 @@
 //   - loan: connections lent to the programs at their ends, which then carry out requests themselves;
 //   - status: changes of an adapter's state, for those who subscribe to them;
 //   - deferred: the copies in memory that only its owner can access;
-//   - bed: where the loop sleeps.
+//   - bed: where the loop sleeps, and how long it looks for packets before.
 package device

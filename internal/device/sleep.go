@@ -175,7 +175,7 @@ func (h *Host) background() {
 	var drives uint64
 	last := h.now()
 	turn := last
-	var a attention
+	var a bed.Attention
 	fails := 0
 	for !h.closing.Load() {
 		if s.role.Load() || s.drives.Load() != drives && s.beside.Load() == 0 {
@@ -201,11 +201,11 @@ func (h *Host) background() {
 		took := now.Sub(turn)
 		turn = now
 		if worked {
-			a.worked(took, arrived)
+			a.Worked(took, arrived)
 			last = now
 			continue
 		}
-		if now.Sub(last) < h.cfg.Spin || s.polls.Load() || a.idled(took) {
+		if now.Sub(last) < h.cfg.Spin || s.polls.Load() || a.Idled(took) {
 			bed.Yield()
 			continue
 		}

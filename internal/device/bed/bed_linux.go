@@ -1,4 +1,3 @@
-// Package bed is where the loop of the adapters sleeps: a thread on descriptors, or a goroutine off its thread.
 package bed
 
 import (

@@ -1,6 +1,5 @@
 //go:build !linux
 
-// Package bed is where the loop of the adapters sleeps: a thread on descriptors, or a goroutine off its thread.
 package bed
 
 import (

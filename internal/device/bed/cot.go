@@ -1,3 +1,5 @@
+// Package bed is where the loop of the adapters sleeps: a thread on descriptors, or a goroutine off its
+// thread. It also says how long to look for packets before that.
 package bed
 
 import "time"

@@ -1,4 +1,4 @@
-package device
+package bed
 
 import (
 	"testing"
@@ -26,23 +26,23 @@ func TestAttention(t *testing.T) {
 		{"some bursts and messages", []turns{{3, 20 * us, 16}, {100, us, 1}, {1, 40 * us, 62}}, 100 * us},
 		{"a long stream", []turns{{1000, 20 * us, 16}}, attentionMost},
 	} {
-		var a attention
+		var a Attention
 		for _, w := range c.work {
 			for range w.n {
-				a.worked(w.took, w.arrived)
+				a.Worked(w.took, w.arrived)
 			}
 		}
 		looked := time.Duration(0)
 		for looked < time.Second {
 			looked += us
-			if !a.idled(us) {
+			if !a.Idled(us) {
 				break
 			}
 		}
 		if want := max(c.want, us); looked != want {
 			t.Errorf("%s: looked for %v, want %v", c.name, looked, want)
 		}
-		if a.idled(0) {
+		if a.Idled(0) {
 			t.Errorf("%s: attention is left after all of it was spent", c.name)
 		}
 	}
