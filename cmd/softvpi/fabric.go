@@ -246,7 +246,7 @@ func (c fabricRunCmd) listen() (ibsim.Listener, string, error) {
 	}
 	l, err := ibsim.ListenLocal(c.Name)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, "", fmt.Errorf("another process serves a fabric under the name %s; take another one (--name)", c.Name)
+		return nil, "", fmt.Errorf("another process serves a fabric under the name %s; choose another name (--name)", c.Name)
 	}
 	return l, "IBSIM_SOCKNAME=" + c.Name, err
 }

@@ -92,7 +92,7 @@ func TestWrongConfigurations(t *testing.T) {
 		{"nonsense 1\n", []string{"opensm", "-F", file}, "line 1: nonsense"},
 		{"x=\n", []string{"opensm", "-P", file}, "partition configuration (-P): "},
 		{"timeout=abc\n", []string{"smpquery", "-z", file, "nodeinfo", "1"}, `timeout is "abc"; allowed: `},
-		{"zzz\n", []string{"ibnetdiscover", "--node-name-map", file}, `--node-name-map: ` + file + `, line 1: "zzz" is no name; allowed: `},
+		{"zzz\n", []string{"ibnetdiscover", "--node-name-map", file}, `--node-name-map: ` + file + `, line 1: "zzz" is not a name; allowed: `},
 	} {
 		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)

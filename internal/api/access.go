@@ -78,7 +78,7 @@ func guard(next http.Handler) http.Handler {
 		case have >= needed(r):
 			next.ServeHTTP(w, r)
 		case have == noAccess:
-			refuse(w, http.StatusUnauthorized, "who asks is unknown")
+			refuse(w, http.StatusUnauthorized, "the client cannot be identified")
 		default:
 			refuse(w, http.StatusForbidden, ErrNotAllowed.Error())
 		}

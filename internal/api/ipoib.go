@@ -32,7 +32,7 @@ type LocalEndpoint struct {
 type MulticastEndpoint struct {
 	MGID     netip.Addr `json:"mgid"`
 	MLID     uint16     `json:"mlid" doc:"0: it is not joined."`
-	SendOnly bool       `json:"send_only" doc:"It is joined to send to it alone."`
+	SendOnly bool       `json:"send_only" doc:"Joined only to send to it."`
 	State    string     `json:"state" enum:"joining,waiting,joined"`
 	QKey     uint32     `json:"qkey"`
 	MTU      int        `json:"mtu" doc:"Payload bytes of a packet; 0: not known yet."`

@@ -16,9 +16,9 @@ type eventQuery struct {
 	Adapters []string  `query:"adapter,explode" doc:"Any number of times."`
 	Since    time.Time `query:"since"`
 	Until    time.Time `query:"until"`
-	After    uint64    `query:"after" doc:"The number of the last event that the reader has seen. With a limit alone: the newest."`
+	After    uint64    `query:"after" doc:"The number of the last event that the reader has seen. With only a limit: the newest."`
 	Limit    int       `query:"limit" minimum:"1" maximum:"10000"`
-	Wait     string    `query:"wait" doc:"A duration up to 1m: where there is nothing after that event the answer comes with the next, or empty when the time is over."`
+	Wait     string    `query:"wait" doc:"A duration up to 1m: if there is no later event, wait that long for one; the answer is empty if none comes."`
 }
 
 // maxEventWait limits how long a request waits for an event.

@@ -98,7 +98,7 @@ func LoadToken(path string) (string, error) {
 	}
 	token := strings.TrimSpace(string(b))
 	if len(token) < minToken {
-		return "", fmt.Errorf("token: %s holds %d characters; allowed: %d and more", path, len(token), minToken)
+		return "", fmt.Errorf("token: %s holds %d characters; allowed: at least %d", path, len(token), minToken)
 	}
 	return token, nil
 }

@@ -90,7 +90,7 @@ type RegistryChange struct {
 	Kind    string         `json:"kind" enum:"create key,set value,delete value,delete values,delete key"`
 	Path    string         `json:"path"`
 	Value   *RegistryValue `json:"value,omitempty" doc:"Of set value; of delete value the name."`
-	Lenient bool           `json:"lenient,omitempty" doc:"A deletion of what does not exist is no error."`
+	Lenient bool           `json:"lenient,omitempty" doc:"Deleting something that does not exist is not an error."`
 	Line    int            `json:"line,omitempty" doc:"Where it stands in a file, for messages."`
 }
 

@@ -46,8 +46,8 @@ func (s *Server) virtualPortRoutes(d virtualPortSource) {
 	register(s, operation("DELETE", virtualPorts+"/{connection}", "remove-virtual-port", "Remove a virtual IPoIB port"),
 		func(_ context.Context, in *struct {
 			Connection string `path:"connection"`
-			IName      string `query:"iname" doc:"Refuse where it has another."`
-			PKey       string `query:"pkey" doc:"Refuse where it has another."`
+			IName      string `query:"iname" doc:"Refuse if it has another."`
+			PKey       string `query:"pkey" doc:"Refuse if it has another."`
 		}) (*struct{}, error) {
 			return nil, d.RemoveVirtualPort(VirtualPortRequest{in.Connection, in.IName, in.PKey})
 		})

@@ -93,7 +93,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 }
 
 // ErrNoRow says that Options.Rows matches nothing that the parts measure.
-var ErrNoRow = errors.New("no row of the parts that are measured has in its name")
+var ErrNoRow = errors.New("no row of the parts to be measured has in its name")
 
 // choose returns the requested figures, and notes which samples they need.
 func (r *runner) choose(all []figure) []figure {

@@ -86,7 +86,7 @@ func NewWalk(o Options) *Walk {
 
 func (w *Walk) ask(r *Request) {
 	if len(w.waiting) >= maxWaiting && w.err == nil {
-		w.err = fmt.Errorf("more than %d links lead further; a node makes others up", maxWaiting)
+		w.err = fmt.Errorf("more than %d links lead further; a node invents others", maxWaiting)
 	}
 	w.waiting = append(w.waiting, r)
 }
@@ -180,13 +180,13 @@ func (w *Walk) nodeInfo(a *asked) error {
 		return err
 	}
 	if info.LocalPortNum > info.NumPorts {
-		return fmt.Errorf("the node %#016x answers from port %d and has %d", info.NodeGUID, info.LocalPortNum, info.NumPorts)
+		return fmt.Errorf("the node %#016x answers from port %d but has only %d ports", info.NodeGUID, info.LocalPortNum, info.NumPorts)
 	}
 	n := w.fabric.NodeByGUID(info.NodeGUID)
 	isNew := n == nil
 	if isNew {
 		if len(w.fabric.Nodes) == w.options.MaxNodes {
-			w.err = fmt.Errorf("the fabric has more than %d nodes; one of them makes others up", w.options.MaxNodes)
+			w.err = fmt.Errorf("the fabric has more than %d nodes; one of them may be inventing others", w.options.MaxNodes)
 			return nil
 		}
 		n = &Node{Info: info, Path: a.Path}
@@ -194,7 +194,7 @@ func (w *Walk) nodeInfo(a *asked) error {
 	}
 	p := n.port(info.LocalPortNum)
 	if p == nil {
-		return fmt.Errorf("the node %#016x has %d ports, and is met at port %d", info.NodeGUID, len(n.Ports)-1, info.LocalPortNum)
+		return fmt.Errorf("the node %#016x has %d ports, but was reached at port %d", info.NodeGUID, len(n.Ports)-1, info.LocalPortNum)
 	}
 	p.GUID = info.PortGUID
 	if w.options.Found != nil {

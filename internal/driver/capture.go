@@ -93,7 +93,7 @@ func (s *captures) room(file string) error {
 	case s.closed:
 		return errors.New("the driver is stopping")
 	case len(s.byID) >= maxCaptures:
-		return fmt.Errorf("%d captures run already; end one of them first", maxCaptures)
+		return fmt.Errorf("%d captures are already running; end one of them first", maxCaptures)
 	}
 	for _, c := range s.byID {
 		if file != "" && c.file == file {

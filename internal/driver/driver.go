@@ -200,7 +200,7 @@ func listen(path string, mode fs.FileMode) (*net.UnixListener, error) {
 	}
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode()&os.ModeSocket == 0 {
-			return nil, fmt.Errorf("socket %s: something that is no socket is there", path)
+			return nil, fmt.Errorf("socket %s: this path exists and is not a socket", path)
 		}
 		if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
 			c.Close()

@@ -59,7 +59,7 @@ type keptPacket struct {
 var errMonitoringOff = errors.New(rssMonitoring + " is 0: set it to 1 and restart the adapter first")
 
 // errNoBuffer says that the adapter has no packet buffer.
-var errNoBuffer = errors.New("no packets are kept; start does that")
+var errNoBuffer = errors.New("no packets are being kept; start begins that")
 
 // StartPacketBuffer makes an adapter keep packets if its registry keys allow it.
 func (d *Driver) StartPacketBuffer(adapter string, q api.PacketBufferRequest) (api.PacketBuffer, error) {
@@ -78,7 +78,7 @@ func (d *Driver) StartPacketBuffer(adapter string, q api.PacketBufferRequest) (a
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all[index] != nil {
-		return api.PacketBuffer{}, errors.New("packets are kept already; stop ends that")
+		return api.PacketBuffer{}, errors.New("packets are already being kept; stop ends that")
 	}
 	if err := d.host.StartCapture(index, b.tap); err != nil {
 		return api.PacketBuffer{}, err

@@ -22,7 +22,7 @@ type Incident struct {
 }
 
 // errFull says that there is no room for a dump.
-var errFull = errors.New("all dumps that may be kept are preserved ones")
+var errFull = errors.New("all dumps that may be kept are preserved")
 
 // errOff says that dumps are not kept.
 var errOff = errors.New("DumpMeNowTotalCount is 0: no dumps are kept")

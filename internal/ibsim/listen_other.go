@@ -9,5 +9,5 @@ const DefaultName = "sim"
 
 // ListenLocal needs abstract sockets, which only Linux has.
 func ListenLocal(string) (Listener, error) {
-	return nil, errors.New("abstract sockets are there on Linux only; listen over UDP")
+	return nil, errors.New("abstract sockets exist on Linux only; listen over UDP")
 }

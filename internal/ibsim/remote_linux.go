@@ -49,7 +49,7 @@ func Do(name, command string) (string, error) {
 	case err != nil:
 		return "", err
 	case n == 0 || b[0] > commandRefused:
-		return "", errors.New("the answer is none of a fabric's")
+		return "", errors.New("the answer is not that of a fabric")
 	case b[0] == commandRefused:
 		return "", &CommandError{string(b[1:n])}
 	}

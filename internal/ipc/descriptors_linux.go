@@ -63,7 +63,7 @@ func (f *fdReader) take(n int) ([]int, error) {
 		return nil, nil // even while another goroutine reads
 	}
 	if n > len(f.fds) {
-		return nil, fmt.Errorf("%w: %d descriptors announced, %d came", errFrame, n, len(f.fds))
+		return nil, fmt.Errorf("%w: %d descriptors announced, %d arrived", errFrame, n, len(f.fds))
 	}
 	fds := f.fds[:n:n]
 	f.fds = f.fds[n:]

@@ -262,7 +262,7 @@ func (n *session) mapSegment(body []byte) ([]byte, []int, error) {
 	b := n.direct
 	p := n.server.neighbourOf(q.Program)
 	if b == nil || p == nil || n.server.linked(b, p) == nil {
-		return nil, nil, command.Errorf(command.NotFound, "Program %d is no neighbour", q.Program)
+		return nil, nil, command.Errorf(command.NotFound, "Program %d is not a neighbour", q.Program)
 	}
 	if int(b.mapped.Add(1)) > n.server.cfg.MaxSegments {
 		b.mapped.Add(-1)

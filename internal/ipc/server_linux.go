@@ -76,7 +76,7 @@ func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 		if closed {
 			return nil // closed before it began
 		}
-		return errors.New("ipc: server serves already")
+		return errors.New("ipc: the server is already serving")
 	}
 	s.listener = l
 	s.mu.Unlock()

@@ -28,9 +28,9 @@ var (
 	ErrAccess = errors.New("memory region or window does not grant this access")
 	ErrBound  = errors.New("memory windows are still bound to this region")
 	ErrFull   = errors.New("no free memory keys")
-	ErrGone   = errors.New("memory of the owner cannot be reached any more")
+	ErrGone   = errors.New("memory of the owner can no longer be reached")
 	ErrAlign  = errors.New("atomic operand is not aligned to 8 bytes")
-	errState  = errors.New("memory window is not in the state that this needs")
+	errState  = errors.New("memory window is in the wrong state for this")
 	ErrBlock  = errors.New("memory of the owner is reached by deferred copies only")
 )
 

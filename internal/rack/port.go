@@ -17,13 +17,13 @@ import (
 )
 
 // errTaken says that an adapter is already plugged in at a port.
-var errTaken = errors.New("an adapter is plugged in there already")
+var errTaken = errors.New("an adapter is already plugged in there")
 
 // errNoneFree says that there is no free port for an adapter that does not ask for a particular one.
 var errNoneFree = fmt.Errorf("all channel adapters of the fabric are plugged in: %w", errTaken)
 
 // errClosed says that the rack has been closed.
-var errClosed = errors.New("the fabric does not run any more")
+var errClosed = errors.New("the fabric is no longer running")
 
 // Port is an adapter's end of a cable, in the process of its rack. It implements link.InfiniBand.
 type Port struct {

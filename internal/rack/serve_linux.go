@@ -36,7 +36,7 @@ func Listen(path string, mode fs.FileMode) (*net.UnixListener, error) {
 	}
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode()&fs.ModeSocket == 0 {
-			return nil, fmt.Errorf("cables: something that is no socket is at %s", path)
+			return nil, fmt.Errorf("cables: %s exists and is not a socket", path)
 		}
 		if c, err := net.Dial("unixpacket", path); err == nil {
 			c.Close()

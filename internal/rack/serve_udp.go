@@ -170,7 +170,7 @@ func (s *remotes) admit(from greeted, g *cable.Greeting) []byte {
 		return o.admits
 	}
 	if len(s.sessions) >= maxRemotes {
-		return s.door.Deny(g.Session, fmt.Errorf("%d adapters are plugged in over UDP, as many as can be", maxRemotes), true)
+		return s.door.Deny(g.Session, fmt.Errorf("%d adapters are plugged in over UDP, which is the limit", maxRemotes), true)
 	}
 	o := &remote{all: s, from: from, session: s.name()}
 	o.outlet = outlet{end: o, gone: make(chan struct{})}

@@ -78,7 +78,7 @@ func (c *Change) check() error {
 	case units(v.Name) > maxValueName:
 		return fmt.Errorf("a name of %d characters; allowed: %d", units(v.Name), maxValueName)
 	case !utf8.ValidString(v.Name) || strings.ContainsAny(v.Name, "\x00\r\n"):
-		return errors.New("the name is no UTF-8 text of one line without zeros")
+		return errors.New("the name is not one line of UTF-8 text without zeros")
 	case c.Kind == SetValue && c.Key.names() < protectedDepth-1:
 		return fmt.Errorf("values are allowed below HKLM\\%s", ControlSet)
 	}

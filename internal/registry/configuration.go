@@ -37,7 +37,7 @@ func (a Adapter) parameter(v Value) (catalogue.Parameter, uint64, error) {
 		}
 		return p, n, p.Validate(n, a.Generation)
 	}
-	return catalogue.Parameter{}, 0, fmt.Errorf("%q is no parameter of the device", v.Name)
+	return catalogue.Parameter{}, 0, fmt.Errorf("%q is not a parameter of the device", v.Name)
 }
 
 // Configure returns the change that sets a parameter; nil: back to the default. Errors are

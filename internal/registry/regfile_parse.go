@@ -167,10 +167,10 @@ func (p *regParser) item() error {
 func (p *regParser) section(line string, start int) error {
 	end := strings.LastIndexByte(line, ']')
 	if end < 0 {
-		return fmt.Errorf("%q: a key without its ]", shorten(line))
+		return fmt.Errorf("%q: a key without a closing ]", shorten(line))
 	}
 	if rest := strings.TrimSpace(line[end+1:]); rest != "" && rest[0] != ';' {
-		return fmt.Errorf("%q behind a key", shorten(rest))
+		return fmt.Errorf("%q after a key", shorten(rest))
 	}
 	name, gone := strings.CutPrefix(line[1:end], "-")
 	key, err := ParsePath(name)
@@ -197,12 +197,12 @@ func (p *regParser) value(start int) error {
 			return err
 		}
 		if name == "" {
-			return fmt.Errorf(`"" is no name; the default value is written @=`)
+			return fmt.Errorf(`"" is not a name; the default value is written @=`)
 		}
 	}
 	p.spaces()
 	if p.end() || p.text[p.at] != '=' {
-		return fmt.Errorf("no = behind the name %s", quoteName(name))
+		return fmt.Errorf("no = after the name %s", quoteName(name))
 	}
 	p.at++
 	p.spaces()
@@ -287,7 +287,7 @@ func (p *regParser) quoted() (string, error) {
 			p.newline()
 			s.WriteString(p.text[from:p.at])
 		case 0:
-			return "", fmt.Errorf("a zero in a text")
+			return "", fmt.Errorf("a zero character in a text")
 		default:
 			s.WriteByte(c)
 			p.at++
@@ -299,7 +299,7 @@ func (p *regParser) quoted() (string, error) {
 // lineEnd moves to the next line, skipping blanks and a comment.
 func (p *regParser) lineEnd() error {
 	if rest := strings.TrimSpace(p.nextLine()); rest != "" && rest[0] != ';' {
-		return fmt.Errorf("%q behind the text", shorten(rest))
+		return fmt.Errorf("%q after the text", shorten(rest))
 	}
 	return nil
 }
@@ -332,7 +332,7 @@ func hexBytes(s string) ([]byte, error) {
 	for part := range strings.SplitSeq(s, ",") {
 		n, err := strconv.ParseUint(strings.TrimSpace(part), 16, 8)
 		if err != nil {
-			return nil, fmt.Errorf("%q is no byte; allowed: two hexadecimal digits", shorten(part))
+			return nil, fmt.Errorf("%q is not a byte; allowed: two hexadecimal digits", shorten(part))
 		}
 		b = append(b, byte(n))
 	}

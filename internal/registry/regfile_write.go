@@ -120,7 +120,7 @@ func (f *regWriter) value(s *strings.Builder, v Value) error {
 	if f.ansi && (v.Type == SZ || v.Type == ExpandSZ || v.Type == MultiSZ) {
 		text, ok := utf16Text(data)
 		if !ok {
-			return fmt.Errorf("value %s: its data is no text, which REGEDIT4 cannot carry; allowed: version 5.00", quoteName(v.Name))
+			return fmt.Errorf("value %s: its data is not text, and REGEDIT4 cannot carry it; allowed: version 5.00", quoteName(v.Name))
 		}
 		var err error
 		if data, err = f.encode(text); err != nil {

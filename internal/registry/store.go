@@ -122,7 +122,7 @@ func setAside(path string) (string, error) {
 		}
 		return to, wholefile.SyncDirectory(filepath.Dir(path))
 	}
-	return "", fmt.Errorf("%w: and a thousand such files are there already", errCorrupt)
+	return "", fmt.Errorf("%w: and a thousand such files exist already", errCorrupt)
 }
 
 // open opens or creates the file and reads it.
@@ -195,7 +195,7 @@ func load(db *bbolt.DB) (root *node, err error) {
 			return err
 		}
 		if len(v) != 1 || v[0] != version {
-			return fmt.Errorf("it has version %d of its format; this program knows version %d", v, version)
+			return fmt.Errorf("its format has version %d; this program knows version %d", v, version)
 		}
 		b := new(batch)
 		root = &node{batch: b}

@@ -153,7 +153,7 @@ func (f *boltFile) freelist(id uint64) error {
 		return err
 	}
 	if flags != freelistPage {
-		return fmt.Errorf("page %d is no list of free pages", id)
+		return fmt.Errorf("page %d is not a list of free pages", id)
 	}
 	n, at := uint64(count), uint64(pageHeader)
 	if count == 0xffff {

@@ -30,7 +30,7 @@ var (
 	// ErrNoManager says that the port has no subnet manager.
 	ErrNoManager = errors.New("the port has no subnet manager")
 	// ErrFull says that too many requests are waiting.
-	ErrFull = errors.New("too many requests wait for the subnet administration")
+	ErrFull = errors.New("too many requests are waiting for the subnet administration")
 )
 
 // StatusError is the administration's refusal of a request.

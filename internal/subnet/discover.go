@@ -94,7 +94,7 @@ func (s *SM) arrived(u int32, info mad.NodeInfo) {
 	i := n.NodeOfGUID(info.NodeGUID)
 	known := i != topology.None
 	if known && (n.Nodes[i].Info.NodeType != info.NodeType || n.Nodes[i].Info.NumPorts != info.NumPorts) {
-		s.problem("duplicate GUID: the node behind %s has node GUID %#016x, as has a different one at %s: it is ignored",
+		s.problem("duplicate GUID: the node behind %s has node GUID %#016x, and so has a different one at %s: it is ignored",
 			n.Name(u), info.NodeGUID, n.Name(s.wayTo(i)))
 		return
 	}
@@ -289,7 +289,7 @@ func (s *SM) failed(w work, smp *mad.SMP) {
 		return
 	case w.beyond:
 		s.asleep = append(s.asleep, w.at)
-		s.problem("the link of %s is up, and who is behind it does not answer", n.Name(w.at))
+		s.problem("the link of %s is up, but the node behind it does not answer", n.Name(w.at))
 		return
 	case w.attr == mad.AttrSMInfo:
 		return // it is gone; the next sweep will notice

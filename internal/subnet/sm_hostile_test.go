@@ -16,7 +16,7 @@ func TestHostileNodes(t *testing.T) {
 		plant      func(b *bench, n []*benchNode)
 		whole      bool // all hosts are connected nevertheless
 	}{
-		{"silence", "the link of switch 0x0000000000000500 port 2 (\"s1\") is up, and who is behind it does not answer", func(b *bench, n []*benchNode) { n[1].silent = true }, true},
+		{"silence", "the link of switch 0x0000000000000500 port 2 (\"s1\") is up, but the node behind it does not answer", func(b *bench, n []*benchNode) { n[1].silent = true }, true},
 		{"no ports", "a number of ports that is not 1 to 254", func(b *bench, n []*benchNode) { n[1].info.NumPorts = 0 }, false},
 		{"255 ports", "a number of ports that is not 1 to 254", func(b *bench, n []*benchNode) { n[1].info.NumPorts = 255 }, false},
 		{"no GUID", "its GUID is 0", func(b *bench, n []*benchNode) { n[1].info.NodeGUID = 0 }, false},

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrUnsupported says that the system does not support such interfaces.
-var ErrUnsupported = errors.New("TUN interfaces are there on Linux only")
+var ErrUnsupported = errors.New("TUN interfaces exist on Linux only")
 
 // MaxName is the maximum length of an interface name in bytes.
 const MaxName = 15

@@ -104,9 +104,9 @@ func (q *Request) Check(processors int) error {
 func (q *Request) checkProcessors(chosen bool, n int) error {
 	switch {
 	case !chosen && q.Base != 0:
-		return &RequestError{"base", strconv.Itoa(q.Base), "0 where the scenario is not manual"}
+		return &RequestError{"base", strconv.Itoa(q.Base), "0 unless the scenario is manual"}
 	case !chosen && q.Number != 0:
-		return &RequestError{"number", strconv.Itoa(q.Number), "0 where the scenario is not manual"}
+		return &RequestError{"number", strconv.Itoa(q.Number), "0 unless the scenario is manual"}
 	case !chosen:
 		return nil
 	case q.Base < 0 || q.Base >= n:

@@ -195,7 +195,7 @@ func (c *ibsim) call(kind uint32, data []byte) (answer [64]byte, err error) {
 		return answer, err
 	}
 	if n != ibsimControlLen || binary.LittleEndian.Uint32(m[0:]) != ibsimMagic {
-		return answer, fmt.Errorf("the server answers %d bytes that are none of its protocol", n)
+		return answer, fmt.Errorf("the server answers %d bytes that do not follow its protocol", n)
 	}
 	if binary.LittleEndian.Uint32(m[8:]) != kind {
 		return answer, errRefused

@@ -150,7 +150,7 @@ func TestIbsimRefuses(t *testing.T) {
 	b := newServer(t)
 	b.broken = true
 	b.start()
-	if _, err := OpenIbsim(b.options()); err == nil || !strings.Contains(err.Error(), "none of its protocol") {
+	if _, err := OpenIbsim(b.options()); err == nil || !strings.Contains(err.Error(), "do not follow its protocol") {
 		t.Errorf("%v", err)
 	}
 	if _, err := OpenIbsim(IbsimOptions{Server: "127.0.0.1", Host: strings.Repeat("x", 32)}); err == nil || !strings.Contains(err.Error(), "up to 31") {

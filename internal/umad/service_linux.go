@@ -102,7 +102,7 @@ func describe(path string, r socket.Request) (d Device, err error) {
 	return device(name, &a, &p)
 }
 
-var errAnswer = errors.New("the answer is none of its protocol")
+var errAnswer = errors.New("the answer does not follow its protocol")
 
 // askService sends one query and returns what follows the head of the answer.
 func askService(path string, r socket.Request) ([]byte, error) {
@@ -214,7 +214,7 @@ func (s *service) register(r *agent.Registration) (uint32, error) {
 	}
 	id, _, err := serviceAnswer(c)
 	if err != nil {
-		return 0, fmt.Errorf("an agent of class %#02x: %w; another program of the port may be it", r.Class, err)
+		return 0, fmt.Errorf("an agent of class %#02x: %w; another program on the port may have registered it", r.Class, err)
 	}
 	return id, nil
 }

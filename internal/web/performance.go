@@ -31,7 +31,7 @@ type tuningEntry struct {
 }
 
 // errChangedSince says that the change to undo is no longer the last one.
-var errChangedSince = errors.New("something else was changed since this page was loaded; look at it, and repeat")
+var errChangedSince = errors.New("settings have changed since this page was loaded; check them, and try again")
 
 // LastProcessor returns the highest processor number.
 func (v performanceView) LastProcessor() int { return v.Processors - 1 }

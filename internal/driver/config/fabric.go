@@ -110,7 +110,7 @@ func (f *Fabric) complete() error {
 	}
 	remote := strings.HasPrefix(f.Connect, cable.Scheme)
 	if f.Connect != "" && *f != (Fabric{Connect: f.Connect}) && (!remote || *f != (Fabric{Connect: f.Connect, Key: f.Key})) {
-		return api.Wrong("fabric.connect", fmt.Sprintf("%q, with other fields", f.Connect), "alone, or with a key where it is over UDP: what else the fabric is, the process says that runs it")
+		return api.Wrong("fabric.connect", fmt.Sprintf("%q, with other fields", f.Connect), "no other fields (but a key, over UDP): the process that runs the fabric configures the rest")
 	}
 	if remote {
 		_, _, err := cable.ParseUDP(f.Connect)
@@ -131,7 +131,7 @@ func (f *Fabric) complete() error {
 		return api.Wrong("fabric.key", fmt.Sprintf("%q", f.Key), "nothing without cables over UDP")
 	}
 	if f.Netlist != "" && f.Rate != "" {
-		return api.Wrong("fabric.rate", fmt.Sprintf("%q", f.Rate), "nothing where there is a netlist, which has the rates")
+		return api.Wrong("fabric.rate", fmt.Sprintf("%q", f.Rate), "nothing with a netlist, which contains the rates")
 	}
 	_, err := f.LinkRate()
 	return err

@@ -197,7 +197,7 @@ func (q *queuePair) drain() error {
 		case q.receiving.Load() == 0 && q.posted == q.done:
 			return nil
 		case time.Now().After(late):
-			return fmt.Errorf("%d receives and %d sends do not end", q.receiving.Load(), q.posted-q.done)
+			return fmt.Errorf("%d receives and %d sends have not ended", q.receiving.Load(), q.posted-q.done)
 		default:
 			time.Sleep(100 * time.Microsecond)
 		}

@@ -66,7 +66,7 @@ func (p *parser) define(text string, line int) error {
 	}
 	head, body, ok := strings.Cut(text, ":")
 	if !ok {
-		return &parseError{line, "there is no ':' behind the name and flags of the partition"}
+		return &parseError{line, "there is no ':' after the name and flags of the partition"}
 	}
 	fields := strings.Split(head, ",")
 	name, key, hasKey := cutTrim(fields[0])

@@ -154,7 +154,7 @@ func (d *Doctor) driver(ctx context.Context) bool {
 		d.say("driver", Note, "it runs and does not tell this user about itself: %v", err)
 		return true
 	case errors.Is(err, api.ErrNotRunning):
-		d.say("driver", Wrong, "none answers at %s: start it with softvpi up, or set %s to where it listens", socket, paths.SocketVariable)
+		d.say("driver", Wrong, "no driver answers at %s: start one with softvpi up, or set %s to where it listens", socket, paths.SocketVariable)
 		return false
 	case err != nil:
 		d.say("driver", Wrong, "at %s: %v", socket, err)
@@ -163,7 +163,7 @@ func (d *Doctor) driver(ctx context.Context) bool {
 		d.say("driver", Wrong, "it runs, and programs cannot attach: %s", st.Attach)
 		return false
 	case st.Version != d.Version:
-		d.say("driver", Note, "process %d at %s is of version %s, this softvpi of %s: restart it where they do not agree", st.PID, socket, st.Version, d.Version)
+		d.say("driver", Note, "process %d at %s is of version %s, this softvpi of %s: restart it if they do not work together", st.PID, socket, st.Version, d.Version)
 	default:
 		d.say("driver", Fine, "process %d at %s, version %s", st.PID, socket, st.Version)
 	}
@@ -195,7 +195,7 @@ func (d *Doctor) attach(ctx context.Context) {
 	if err != nil {
 		hint := ""
 		if errors.Is(err, os.ErrPermission) {
-			hint = fmt.Sprintf("; the socket is for the driver's user alone: run softvpi up and the program as one user (this is user %d)", os.Getuid())
+			hint = fmt.Sprintf("; the socket is only for the driver's user: run softvpi up and the program as one user (this is user %d)", os.Getuid())
 		}
 		d.say("attach", Wrong, "%s%s", strings.ReplaceAll(err.Error(), "\n", " "), hint)
 		return

@@ -96,7 +96,7 @@ type Setting struct{ Name, Value string }
 // the environment. Files to preload that were not built are left out.
 func Settings(dir, socket string, preloaded ...string) ([]Setting, error) {
 	if strings.ContainsAny(dir, ": \t\n") {
-		return nil, fmt.Errorf("the libraries are in %q, which the dynamic linker cannot take: it separates directories at colons and libraries at spaces", dir)
+		return nil, fmt.Errorf("the libraries are in %q, which the dynamic linker cannot use: it separates directories at colons and libraries at spaces", dir)
 	}
 	s := []Setting{{libraryPath, ahead(dir, os.Getenv(libraryPath), ":", func(r rune) bool { return r == ':' || r == ';' })}}
 	before := os.Getenv(preload)

@@ -51,7 +51,7 @@ func (d *Doctor) script(path string, err error) {
 		d.say("program", Note, "%s is a script for %s: examine the program that it starts", path, strings.TrimSpace(string(line[2:])))
 		return
 	}
-	d.say("program", Wrong, "%s is no program: %v", path, err)
+	d.say("program", Wrong, "%s is not a program: %v", path, err)
 }
 
 type absent struct{ name, by string }
@@ -102,7 +102,7 @@ func (d *Doctor) linked(path string, files []*binaryFile) {
 	case len(ours) > 0:
 		d.say("program", Fine, "%s gets %s from %s", path, strings.Join(ours, " and "), d.dir)
 	case !slices.ContainsFunc(d.found, func(f Finding) bool { return f.Check == "program" }):
-		d.say("program", Note, "%s is not linked to %s or %s: it sees the device only where it loads one later, as UCX and libfabric do", path, verbsLibrary, cmLibrary)
+		d.say("program", Note, "%s is not linked to %s or %s: it sees the device only if it loads one later, as UCX and libfabric do", path, verbsLibrary, cmLibrary)
 	}
 }
 

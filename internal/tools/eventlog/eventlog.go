@@ -168,7 +168,7 @@ func (c *command) ask(ctx context.Context, q events.Query, wait time.Duration) (
 
 func (c *command) print(p events.Page) error {
 	if p.Missed > 0 {
-		c.env.Errorf("%d events are no more in the log", p.Missed)
+		c.env.Errorf("%d events are no longer in the log", p.Missed)
 	}
 	if p.NotKept != "" && len(p.Events) > 0 {
 		c.env.Errorf("events are not kept on disk: %s", p.NotKept)

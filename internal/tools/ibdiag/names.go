@@ -47,7 +47,7 @@ func nameLine(line string) (uint64, string, error) {
 		end = strings.IndexByte(rest[1:], '"')
 	}
 	if err != nil || end < 0 {
-		return 0, "", fmt.Errorf(`%q is no name; allowed: a GUID such as 0x2c9000100d051, and a name in double quotes`, line)
+		return 0, "", fmt.Errorf(`%q is not a name; allowed: a GUID such as 0x2c9000100d051, and a name in double quotes`, line)
 	}
 	return guid, rest[1 : end+1], nil
 }

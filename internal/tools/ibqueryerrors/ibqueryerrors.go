@@ -54,7 +54,7 @@ func readThresholds(file string) (thresholds, error) {
 		}
 		v, err := strconv.ParseUint(text, 0, 64)
 		if !ok || err != nil || !slices.Contains(errorCounters, name) {
-			return t, fmt.Errorf("%s, line %d: %q is no threshold; allowed: one of %s, =, and a number", file, n, lines.Text(), strings.Join(errorCounters, ", "))
+			return t, fmt.Errorf("%s, line %d: %q is not a threshold; allowed: one of %s, =, and a number", file, n, lines.Text(), strings.Join(errorCounters, ", "))
 		}
 		t.values[name] = v
 		t.text += fmt.Sprintf("[%s = %d]", name, v)

@@ -34,7 +34,7 @@ func Trace(ctx context.Context, env tool.Env) int {
 			"-m 0xc000 4 16       # along a multicast tree",
 		},
 		Options: []ibdiag.Option{
-			ibdiag.Flag(&t.force, "force", 'f', "go on where the destination does not answer"),
+			ibdiag.Flag(&t.force, "force", 'f', "continue if the destination does not answer"),
 			ibdiag.Flag(&t.plain, "no_info", 'n', "simple form"),
 			ibdiag.Number(&t.mlid, "mlid", 'm', "<mlid>", "follow the tree of a multicast LID", 0xc000, 0xfffe),
 			ibdiag.WithNames,

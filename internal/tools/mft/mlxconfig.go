@@ -70,7 +70,7 @@ func (c *config) do(command string, args []string) error {
 	case "":
 		return tool.Usagef("a command is missing; allowed: query, set, reset, show_confs")
 	}
-	return tool.Usagef("%q is no command; allowed: query, set, reset, show_confs", command)
+	return tool.Usagef("%q is not a command; allowed: query, set, reset, show_confs", command)
 }
 
 // devices returns the current state of the devices selected by -d.

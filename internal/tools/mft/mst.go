@@ -34,7 +34,7 @@ func MST(ctx context.Context, env tool.Env) int {
 		fmt.Fprintln(env.Stdout, mstSynopsis)
 		return tool.Success
 	case f.NArg() != 1 || f.Arg(0) != "status":
-		return f.Refuse(tool.Usagef("%q is no command; allowed: status, help", strings.TrimSpace(f.Arg(0)+" "+f.Arg(1))))
+		return f.Refuse(tool.Usagef("%q is not a command; allowed: status, help", strings.TrimSpace(f.Arg(0)+" "+f.Arg(1))))
 	}
 	s, err := api.NewClient(*socket).Status(ctx)
 	if err != nil {

@@ -231,7 +231,7 @@ func TestConnectionAndSniffer(t *testing.T) {
 		t.Skip(why)
 	}
 	file := filepath.Join(t.TempDir(), "sniffed.pcapng")
-	if status, _, errs := g.call("-Sniffer -Name Left -Stop"); status != tool.Failure || !strings.Contains(errs, "no sniffer runs") {
+	if status, _, errs := g.call("-Sniffer -Name Left -Stop"); status != tool.Failure || !strings.Contains(errs, "no sniffer is running") {
 		t.Errorf("status %d, %s", status, errs)
 	}
 	if text := g.ok("-sniffer -name left -start -filename " + file); !strings.Contains(text, "\tFile: "+file+"\n") || !strings.HasSuffix(text, done+"\n") {
@@ -356,10 +356,10 @@ func TestRefusals(t *testing.T) {
 		{"-Stat -Name right", tool.Unsupported, "not supported by this adapter"},
 		{"stat", tool.Usage, "dash"},
 		{"-Nothing", tool.Usage, "-QosConfig"},
-		{"-Name Left", tool.Usage, "-Name is no command"},
+		{"-Name Left", tool.Usage, "-Name is not a command"},
 		{"-Stat -Name middle", tool.Usage, `"Left"`},
 		{"-Stat -Name", tool.Usage, "needs an argument"},
-		{"-Stat -More", tool.Usage, "-More is no option"},
+		{"-Stat -More", tool.Usage, "-More is not an option"},
 		{"-Stat more", tool.Usage, `unexpected argument "more"`},
 		{"-Stat -Name Left -name last", tool.Usage, "given twice"},
 		{"-QosConfig", tool.Usage, "-Dcqcn | -DefaultUntaggedPriority"},
@@ -368,7 +368,7 @@ func TestRefusals(t *testing.T) {
 		{"-QosConfig -Dcqcn -Name Left", tool.Usage, "is missing"},
 		{"-QosConfig -Dcqcn -Name Left -Get -Defaults", tool.Usage, "exclude"},
 		{"-QosConfig -Dcqcn -Name Left -Set", tool.Usage, "no parameter is given"},
-		{"-QosConfig -Dcqcn -Name Left -Set -roce_mode 1", tool.Usage, "no parameter of congestion control"},
+		{"-QosConfig -Dcqcn -Name Left -Set -roce_mode 1", tool.Usage, "not a parameter of congestion control"},
 		{"-QosConfig -Dcqcn -Name Left -Set -DcqcnCnpDscp", tool.Usage, "needs a value"},
 		{"-QosConfig -Dcqcn -Name Left -Set -DcqcnCnpDscp 1 -DcqcnCnpDscp 2", tool.Usage, "twice"},
 		{"-QosConfig -Dcqcn -Name Left -Enable 8", tool.Usage, "0 to 7"},

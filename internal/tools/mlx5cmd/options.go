@@ -71,11 +71,11 @@ func find(options []option) (*catalogue.Command, []option, error) {
 			return slices.ContainsFunc(below, func(c catalogue.Command) bool { return c.Is(o.name) })
 		})
 		if at == nil && len(options) > 0 && i != 0 {
-			return nil, nil, tool.Usagef("-%s is no command; allowed: %s", options[0].name, strings.Join(words(below), " "))
+			return nil, nil, tool.Usagef("-%s is not a command; allowed: %s", options[0].name, strings.Join(words(below), " "))
 		}
 		if i < 0 {
 			if at != nil && len(below) > 0 && len(options) > 0 {
-				return nil, nil, tool.Usagef("-%s is no command of %s; allowed: %s", options[0].name, dashed(at.Name), strings.Join(words(below), " "))
+				return nil, nil, tool.Usagef("-%s is not a command of %s; allowed: %s", options[0].name, dashed(at.Name), strings.Join(words(below), " "))
 			}
 			return at, options, nil
 		}
@@ -124,7 +124,7 @@ func (r *run) only(names ...string) error {
 		i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(strings.TrimRight(n, "=?"), name) })
 		switch {
 		case i < 0:
-			return r.usagef("-%s is no option", o.name)
+			return r.usagef("-%s is not an option", o.name)
 		case seen[name]:
 			return r.usagef("-%s is given twice", o.name)
 		case strings.HasSuffix(names[i], "=") && !o.has:

@@ -110,7 +110,7 @@ func (r *run) setCongestion(a *api.AdapterStatus) (report, error) {
 		}
 		keys := catalogue.LookupFor(o.name, catalogue.Target{Generation: a.Class()})
 		if len(keys) == 0 || !strings.HasPrefix(keys[0].Name, "Dcqcn") {
-			return nil, r.usagef("-%s is no parameter of congestion control; -Get lists them", o.name)
+			return nil, r.usagef("-%s is not a parameter of congestion control; -Get lists them", o.name)
 		}
 		if !o.has {
 			return nil, r.usagef("-%s needs a value", o.name)

@@ -38,13 +38,13 @@ func (r *run) sniffer() (report, error) {
 		return r.stopSniffer(a, running)
 	}
 	if len(running) > 0 {
-		return nil, fmt.Errorf("a sniffer writes %s already; -Sniffer -Name %q -Stop ends it", running[0].File, a.Name)
+		return nil, fmt.Errorf("a sniffer is already writing %s; -Sniffer -Name %q -Stop ends it", running[0].File, a.Name)
 	}
 	return r.startSniffer(a, file)
 }
 
 // errNotSniffed says that no sniffer runs on an adapter.
-var errNotSniffed = errors.New("no sniffer runs on this adapter")
+var errNotSniffed = errors.New("no sniffer is running on this adapter")
 
 // sniffed returns the captures of an adapter that the driver writes to files.
 func (r *run) sniffed(a *api.AdapterStatus) (out []api.CaptureStatus, err error) {

@@ -27,7 +27,7 @@ func help(args []string) (string, error) {
 			return "", nil // an argument named help, as an interface could be
 		}
 		if next == nil {
-			return "", tool.Usagef("%q is no sub-command%s; allowed: %s", word, of(at), names(children(commands, at)))
+			return "", tool.Usagef("%q is not a sub-command%s; allowed: %s", word, of(at), names(children(commands, at)))
 		}
 		at = next
 	}

@@ -115,7 +115,7 @@ func find(words []string) (*catalogue.Command, []string, error) {
 			if len(children(commands, at)) == 0 {
 				return at, words[i:], nil
 			}
-			return nil, nil, tool.Usagef("%q is no sub-command%s; allowed: %s", word, of(at), names(children(commands, at)))
+			return nil, nil, tool.Usagef("%q is not a sub-command%s; allowed: %s", word, of(at), names(children(commands, at)))
 		}
 		at = next
 	}

@@ -166,7 +166,7 @@ func TestUnsupported(t *testing.T) {
 func TestUsage(t *testing.T) {
 	g := start(t)
 	for line, want := range map[string]string{
-		"shew":                             `"shew" is no sub-command; allowed: show dbg modify help`,
+		"shew":                             `"shew" is not a sub-command; allowed: show dbg modify help`,
 		"show":                             "allowed: ports devices nd",
 		"show nd":                          "allowed: connections help",
 		"show nothing":                     `of show; allowed: ports`,
@@ -174,7 +174,7 @@ func TestUsage(t *testing.T) {
 		"show ports left":                  `show ports: unexpected argument "left"`,
 		"show nd connections -n 10001":     "1 to 10000",
 		"show nd connections -n 0":         "1 to 10000",
-		"show nd connections -t 1":         "-t goes with -e",
+		"show nd connections -t 1":         "-t goes only with -e",
 		"show nd connections -e -t x":      "seconds",
 		"show nd connections -a 127.0.0.0": "an address of an adapter, " + g.adapters[0].Address.String(),
 		"show nd connections -p self":      "1 to 2147483647",
@@ -186,11 +186,11 @@ func TestUsage(t *testing.T) {
 		"dbg restart":                      "an interface name is missing",
 		"dbg restart left now":             `unexpected argument "now"`,
 		"dbg get-state 1 0":                "2 numbers are given",
-		"dbg get-state 1 0 x":              `"x" is no number`,
+		"dbg get-state 1 0 x":              `"x" is not a number`,
 		"dbg get-state 1 0 0 1":            `unexpected argument "1"`,
 		"dbg get-state 200 0 0":            "PCI location is 200 0 0; allowed: ",
 		"show perfstats":                   "an interface name is missing",
-		"show perfstats right SX":          `"SX" is no form of it; allowed: show perfstats <interface name> [RX`,
+		"show perfstats right SX":          `"SX" is not a form of it; allowed: show perfstats <interface name> [RX`,
 		"show perfstats right RXD":         "RXD needs a number of seconds",
 		"show perfstats right TXD 0":       "from 1 to 3600",
 		"show perfstats right RX 5":        `unexpected argument "5"`,

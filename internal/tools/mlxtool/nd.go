@@ -96,7 +96,7 @@ func (r *run) connectionOptions() (o connectionOptions, err error) {
 		return o, tool.Usagef("%s: %s", r.command.Name, err)
 	}
 	if o.pause != 0 && !o.errors {
-		return o, tool.Usagef("%s: -t goes with -e alone", r.command.Name)
+		return o, tool.Usagef("%s: -t goes only with -e", r.command.Name)
 	}
 	if o.pause == 0 {
 		o.pause = defaultPause

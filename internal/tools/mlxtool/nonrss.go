@@ -25,7 +25,7 @@ func (r *run) packetCapture() (report, error) {
 		"start": r.startPackets, "stop": r.stopPackets, "query": r.queryPackets, "collect": r.collectPackets,
 	}[strings.ToLower(word)]
 	if do == nil {
-		return nil, r.usagef("%q is none of start, stop, query and collect", word)
+		return nil, r.usagef("%q is not one of start, stop, query and collect", word)
 	}
 	if most := map[string]int{"start": 2, "collect": 2}[strings.ToLower(word)]; len(args) > most {
 		return nil, r.usagef("unexpected argument %q", args[most])
@@ -45,7 +45,7 @@ func (r *run) startPackets(name string, args []string) (report, error) {
 		}
 		n, err := strconv.Atoi(args[i])
 		if err != nil || n < 1 {
-			return nil, r.usagef("%q is no number above 0", args[i])
+			return nil, r.usagef("%q is not a number above 0", args[i])
 		}
 		*to = n
 	}
@@ -85,7 +85,7 @@ func (r *run) collectPackets(name string, args []string) (report, error) {
 	if b, err := r.client.PacketBuffer(r.ctx, name); err != nil {
 		return nil, err
 	} else if !b.Running {
-		return nil, errors.New("no packets are kept; start does that")
+		return nil, errors.New("no packets are being kept; start begins that")
 	}
 	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE, 0o600) // before the buffer is emptied
 	if err != nil {

@@ -73,11 +73,11 @@ func TestNonRSSCapture(t *testing.T) {
 	if got := state("stop"); got["state"] != "Stopped" {
 		t.Errorf("%v", got)
 	}
-	if status, _, stderr := g.call("dbg", "nonrss-capture", "right", "collect", file); status != tool.Failure || !strings.Contains(stderr, "no packets are kept") {
+	if status, _, stderr := g.call("dbg", "nonrss-capture", "right", "collect", file); status != tool.Failure || !strings.Contains(stderr, "no packets are being kept") {
 		t.Errorf("collect behind stop: status %d, %s", status, stderr)
 	}
 	for line, want := range map[string]string{
-		"right": "are needed", "right begin": `"begin" is none of start`, "right start 0": "above 0", "right start 1 x": "above 0",
+		"right": "are needed", "right begin": `"begin" is not one of start`, "right start 0": "above 0", "right start 1 x": "above 0",
 		"right start 1 2 3": `"3"`, "right query now": `"now"`, "right start 70000": "packets is 70000; allowed: 1 to 65536",
 		"right start 65536 65536": "at most 67108864", "right collect x 1": "VPort 0", "middle query": `"left", "right"`,
 	} {

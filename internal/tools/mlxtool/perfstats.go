@@ -54,7 +54,7 @@ func (r *run) perfstats() (report, error) {
 	}
 	form, ok := perfstatForms[strings.ToLower(word)]
 	if !ok {
-		return nil, r.usagef("%q is no form of it", word)
+		return nil, r.usagef("%q is not a form of it", word)
 	}
 	over := throughputOver
 	if form.timed {
@@ -63,7 +63,7 @@ func (r *run) perfstats() (report, error) {
 		}
 		n, err := strconv.ParseUint(rest[0], 10, 32)
 		if err != nil || n == 0 || n > maxPerfSeconds {
-			return nil, r.usagef("%q is no number of seconds from 1 to %d", rest[0], maxPerfSeconds)
+			return nil, r.usagef("%q is not a number of seconds from 1 to %d", rest[0], maxPerfSeconds)
 		}
 		over, rest = time.Duration(n)*time.Second, rest[1:]
 	}

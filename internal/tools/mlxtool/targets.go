@@ -77,7 +77,7 @@ func (r *run) locations(optional bool) ([]*api.AdapterStatus, []string, error) {
 	for i := range n {
 		v, err := strconv.ParseUint(r.args[i], 0, 16)
 		if err != nil {
-			return nil, nil, r.usagef("%q is no number", r.args[i])
+			return nil, nil, r.usagef("%q is not a number", r.args[i])
 		}
 		n[i] = int(v)
 	}

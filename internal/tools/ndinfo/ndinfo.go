@@ -32,7 +32,7 @@ func Install(ctx context.Context, env tool.Env) int {
 		return f.Refuse(err)
 	}
 	if install || remove {
-		return f.Refuse(errors.New("-i and -r have nothing to do here: the provider is part of every program that uses it; allowed: -l"))
+		return f.Refuse(errors.New("-i and -r are not needed here: the provider is part of every program that uses it; allowed: -l"))
 	}
 	if err := list(ctx, env.Stdout, mode); err != nil {
 		return env.Fail(err)

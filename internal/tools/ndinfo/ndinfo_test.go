@@ -24,7 +24,7 @@ func TestWrongArguments(t *testing.T) {
 		main       tool.Main
 		line, want string
 	}{
-		{Install, "-i", "-i and -r have nothing to do here"},
+		{Install, "-i", "-i and -r are not needed here"},
 		{Install, "-r", "allowed: -l"},
 		{Install, "stray", "unexpected argument"},
 		{Install, "-x", "not defined: -x; allowed: --mode -i -l -r"},

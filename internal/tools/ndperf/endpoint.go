@@ -246,7 +246,7 @@ func (e *endpoint) handle(n int, each func(*nd.Result) error) error {
 			e.probe.Answered()
 		case kindControlRecv:
 			if len(e.inbox) == controlDepth {
-				return errors.New("the peer sends control messages out of turn")
+				return errors.New("the peer sends control messages out of sequence")
 			}
 			e.inbox = append(e.inbox, append([]byte(nil), e.controlMem[at*maxMessage:at*maxMessage+int(r.BytesTransferred)]...))
 			if err := e.postControlReceive(at); err != nil {

@@ -76,7 +76,7 @@ func (t Test) request(ctx context.Context, a *nd.Adapter, l *nd.Listener, want *
 		case want != nil && id.session != want.session:
 			err = errors.New("the server is busy with another client")
 		case want != nil && id.index != want.index:
-			err = fmt.Errorf("connection %d came where %d was expected", id.index, want.index)
+			err = fmt.Errorf("connection %d arrived where %d was expected", id.index, want.index)
 		default:
 			return id, c, nil
 		}

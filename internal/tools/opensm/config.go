@@ -180,9 +180,9 @@ func (o *options) setLine(key, value string) error {
 	only, ok := fixed[key]
 	switch {
 	case !ok:
-		return fmt.Errorf("there is no such key; -c writes a file with those that there are")
+		return fmt.Errorf("there is no such key; -c writes a file with all keys")
 	case value != only:
-		return fmt.Errorf("not supported; allowed: %s, or no such line", only)
+		return fmt.Errorf("not supported; allowed: %s, or leave the line out", only)
 	}
 	return nil
 }

@@ -155,7 +155,7 @@ func arbitration(key, help string, at func(*options) *[]mad.VLArbitration) setti
 		if *at(o) = nil; v == unset {
 			return nil
 		}
-		wrong := fmt.Errorf("allowed: up to 64 pairs of a lane, 0 to 14, a colon and a weight, 0 to 255, with commas")
+		wrong := fmt.Errorf("allowed: up to 64 pairs LANE:WEIGHT separated by commas, lanes 0 to 14, weights 0 to 255")
 		for _, pair := range strings.Split(strings.TrimRight(v, ","), ",") {
 			lane, weight, _ := strings.Cut(strings.TrimSpace(pair), ":")
 			l, err := strconv.ParseUint(lane, 0, 8)
@@ -185,7 +185,7 @@ func parseLanes(v string) (list []uint8, err error) {
 	for _, part := range strings.Split(strings.TrimRight(v, ","), ",") {
 		vl, err := strconv.ParseUint(strings.TrimSpace(part), 0, 8)
 		if err != nil || vl > 15 || len(list) == 16 {
-			return nil, fmt.Errorf("allowed: up to 16 lanes, 0 to 15, with commas")
+			return nil, fmt.Errorf("allowed: up to 16 lanes, 0 to 15, separated by commas")
 		}
 		list = append(list, uint8(vl))
 	}

@@ -91,7 +91,7 @@ func serve(ctx context.Context, env tool.Env, o *options) error {
 	defer j.close()
 	if o.pidFile != "" {
 		if err := os.WriteFile(o.pidFile, []byte(strconv.Itoa(os.Getpid())+"\n"), 0o644); err != nil {
-			return fmt.Errorf("file of the process number (-J): %w", err)
+			return fmt.Errorf("process ID file (-J): %w", err)
 		}
 		defer os.Remove(o.pidFile)
 	}

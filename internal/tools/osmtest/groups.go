@@ -41,11 +41,11 @@ func (t *test) groups() error {
 		{"make one without an SL (o15.0.1.3)", set, create &^ mad.MemberSL, first, 1, nil, few},
 		{"an impossible rate (o15.0.1.8)", set, create | rate, first, 1, func(r *mad.MCMemberRecord) { r.RateSelector, r.Rate = mad.SelectGreater, 63 }, bad},
 		{"an MTU above all (o15.0.1.8)", set, create | mtu, first, 1, func(r *mad.MCMemberRecord) { r.MTUSelector, r.MTU = mad.SelectGreater, 5 }, bad},
-		{"an MTU that is none (o15.0.1.8)", set, create | mtu, first, 1, func(r *mad.MCMemberRecord) { r.MTUSelector, r.MTU = mad.SelectExactly, 63 }, bad},
-		{"a prefix that is no group's (o15.0.1.6)", set, create, named(0xfa, 0x12, 0xa0, 0x1c), 1, nil, bad},
+		{"an invalid MTU (o15.0.1.8)", set, create | mtu, first, 1, func(r *mad.MCMemberRecord) { r.MTUSelector, r.MTU = mad.SelectExactly, 63 }, bad},
+		{"a prefix that is not a group's (o15.0.1.6)", set, create, named(0xfa, 0x12, 0xa0, 0x1c), 1, nil, bad},
 		{"flags that are reserved (o15.0.1.6)", set, create, named(0xff, 0x22, 0xa0, 0x1c), 1, nil, bad},
 		{"the administration's own signature in the scope of the link (o15.0.1.6)", set, create, local, 1, nil, bad},
-		{"made by who does not receive (o15.0.1.14)", set, create, first, 4, nil, bad},
+		{"created by a port that does not receive (o15.0.1.14)", set, create, first, 4, nil, bad},
 		{"made without a state (o15.0.1.9)", set, create, first, 0, nil, bad},
 		{"of a port that is not there", set, create, first, 1, func(r *mad.MCMemberRecord) { r.PortGID[14] ^= 0x5a }, mad.SAInvalidGID},
 		{"make a group (o15.0.1.4)", set, create, first, 1, nil, 0},
@@ -128,7 +128,7 @@ func (t *test) fill(create, join uint64) error {
 		r := t.member(ib.GID{0xff, 0x12, 0xa0, 0x1c, 13: byte(i >> 16), 14: byte(i >> 8), 15: byte(i)}, 1)
 		a, err := t.ask(mad.MethodSet, mad.AttrMCMemberRecord, create, r.Append(nil))
 		if err != nil {
-			return fmt.Errorf("making group %d: %w", i+1, err)
+			return fmt.Errorf("creating group %d: %w", i+1, err)
 		}
 		if a.Status == mad.SANoResources {
 			break

@@ -64,7 +64,7 @@ func (t *test) run() (err error) {
 		return tool.Usagef("option -g %#x: there is no such port; allowed: %#x", t.o.guid, d.Node.PortGUID)
 	}
 	if t.to = (umad.Address{LID: d.Port.MasterSMLID, QP: umad.GSIQP, SL: d.Port.MasterSMSL}); t.to.LID == 0 {
-		return errors.New("the port knows no subnet manager: it has not been configured")
+		return errors.New("the port has no subnet manager: it has not been configured")
 	}
 	closing, err := t.openLog()
 	if err != nil {
@@ -119,7 +119,7 @@ func (t *test) wrong(format string, args ...any) {
 }
 
 // errFailed says that a flow has found problems.
-var errFailed = errors.New("the subnet administration does not pass; the log says why")
+var errFailed = errors.New("the subnet administration failed the test; the log says why")
 
 func (t *test) flow() error {
 	if err := t.classPortInfo(); err != nil {
@@ -193,7 +193,7 @@ func cut(a *umad.Answer, least int) (list [][]byte, err error) {
 	}
 	each := int(a.AttrOffset) * 8
 	if a.Cut {
-		return nil, errors.New("the answer is cut: the transport does not do transfers of several packets")
+		return nil, errors.New("the answer is cut: the transport does not support transfers of several packets")
 	}
 	if each < least {
 		return nil, fmt.Errorf("records of %d bytes; allowed: at least %d", each, least)

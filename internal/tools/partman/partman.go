@@ -67,7 +67,7 @@ func parse(words []string) (c call, err error) {
 		return c, nil
 	case "add", "rem":
 	default:
-		return c, tool.Usagef("%q is no command; allowed: add, rem, remall, show", c.verb)
+		return c, tool.Usagef("%q is not a command; allowed: add, rem, remall, show", c.verb)
 	}
 	if len(words) == 0 || words[0] == "" {
 		return c, tool.Usagef("%s: the network connection name is missing", c.verb)

@@ -27,7 +27,7 @@ func partMan(t *testing.T, socket string, args ...string) (status int, stdout, s
 func TestUsage(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"", "a command is missing; allowed: add, rem, remall, show"},
-		{"make", `"make" is no command`},
+		{"make", `"make" is not a command`},
 		{"show|x", `show: unexpected argument "x"`},
 		{"remall|x", `remall: unexpected argument "x"`},
 		{"add", "add: the network connection name is missing"},

@@ -96,7 +96,7 @@ func check(f *tool.Flags, option, first, second string) error {
 	case option == "-m" && (!f.Given("b") || !f.Given("n")):
 		return tool.Usagef("-m needs -b, the first processor, and -n, their number")
 	case option != "-m" && (f.Given("b") || f.Given("n")):
-		return tool.Usagef("-b and -n go with -m alone")
+		return tool.Usagef("-b and -n go only with -m")
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func parse(operation, spec string, args []string) (*arguments, error) {
 		name, takes, optional, ok := option(spec, args[i])
 		if !ok {
 			if (args[i] + " ")[0] == '-' || (args[i] + " ")[0] == '/' && !isFile(args[i]) {
-				return nil, refuse("%q is no option; allowed: %s %s.", args[i], slashed(spec), strings.Join(own, " "))
+				return nil, refuse("%q is not an option; allowed: %s %s.", args[i], slashed(spec), strings.Join(own, " "))
 			}
 			a.names = append(a.names, args[i])
 			continue

@@ -60,7 +60,7 @@ func (a *arguments) data(t target) (registry.Value, error) {
 	text := a.valueOr("t", "REG_SZ")
 	typ, ok := registry.ParseType(text)
 	if !ok {
-		return registry.Value{}, &syntaxError{a.operation, fmt.Sprintf("%q is no type; allowed: REG_SZ, REG_EXPAND_SZ, REG_MULTI_SZ, REG_DWORD, REG_QWORD, REG_BINARY, REG_NONE.", text)}
+		return registry.Value{}, &syntaxError{a.operation, fmt.Sprintf("%q is not a type; allowed: REG_SZ, REG_EXPAND_SZ, REG_MULTI_SZ, REG_DWORD, REG_QWORD, REG_BINARY, REG_NONE.", text)}
 	}
 	return a.typed(typ, name, data)
 }
@@ -87,7 +87,7 @@ func (a *arguments) typed(typ registry.Type, name, data string) (registry.Value,
 			n, ok = 0, true
 		}
 		if !ok || typ != registry.QWORD && n > 1<<32-1 {
-			return v, fmt.Errorf("%q is no %v; allowed: a number, decimal or hexadecimal with 0x, of %d bits", data, typ, map[bool]int{true: 64, false: 32}[typ == registry.QWORD])
+			return v, fmt.Errorf("%q is not a %v; allowed: a number, decimal or hexadecimal with 0x, of %d bits", data, typ, map[bool]int{true: 64, false: 32}[typ == registry.QWORD])
 		}
 		v.Data = registry.QWord("", n).Data
 		if typ != registry.QWORD {
@@ -99,7 +99,7 @@ func (a *arguments) typed(typ registry.Type, name, data string) (registry.Value,
 	default:
 		b, err := hex.DecodeString(data)
 		if err != nil {
-			return v, fmt.Errorf("%q is no %v; allowed: an even number of hexadecimal digits", data, typ)
+			return v, fmt.Errorf("%q is not a %v; allowed: an even number of hexadecimal digits", data, typ)
 		}
 		v.Data = b
 	}

@@ -25,7 +25,7 @@ func (a *arguments) target(reg *registry.Registry) (target, error) {
 			return target{}, fmt.Errorf("%s: the registry of another machine; allowed: this machine's", name)
 		}
 		if a.has("adapter") {
-			return target{}, &syntaxError{a.operation, "--adapter goes with the name of a key of this driver alone."}
+			return target{}, &syntaxError{a.operation, "--adapter goes only with the name of a key of this driver."}
 		}
 		p, err := registry.ParsePath(name)
 		return target{key: p, name: a.value("v")}, err

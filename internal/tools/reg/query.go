@@ -99,13 +99,13 @@ func newListing(r *run, a *arguments) (*listing, error) {
 		}
 	}
 	if a.has("v") && a.given["v"] == nil && !a.has("f") {
-		return nil, &syntaxError{a.operation, "/v needs a name where there is no /f."}
+		return nil, &syntaxError{a.operation, "/v needs a name if there is no /f."}
 	}
 	if a.has("t") {
 		for name := range strings.FieldsFuncSeq(a.value("t"), func(c rune) bool { return c == ',' || c == ' ' }) {
 			t, ok := registry.ParseType(name)
 			if !ok {
-				return nil, &syntaxError{a.operation, fmt.Sprintf("%q is no type.", name)}
+				return nil, &syntaxError{a.operation, fmt.Sprintf("%q is not a type.", name)}
 			}
 			q.types = append(q.types, t)
 		}

@@ -118,7 +118,7 @@ func isHelp(s string) bool { return s == "/?" || s == "-?" || s == "-h" || s == 
 func (r *run) operation(name string, args []string) (int, error) {
 	op, ok := operations[name]
 	if !ok {
-		return 0, &syntaxError{"", fmt.Sprintf("%q is no operation; allowed: query, add, delete, export, import.", name)}
+		return 0, &syntaxError{"", fmt.Sprintf("%q is not an operation; allowed: query, add, delete, export, import.", name)}
 	}
 	a, err := parse(name, op.options, args)
 	if err != nil {
@@ -162,7 +162,7 @@ func (r *run) ask(format string, args ...any) (bool, error) {
 			fmt.Fprintln(r.env.Stdout, "The operation was canceled by the user.")
 			return false, nil
 		case errors.Is(err, io.EOF):
-			return false, errors.New("nobody answered; /f or /y does it without asking")
+			return false, errors.New("no answer; /f or /y does it without asking")
 		case err != nil:
 			return false, err
 		}

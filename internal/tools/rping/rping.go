@@ -346,7 +346,7 @@ func (p *pinger) pong(ctx context.Context, c *peer) error {
 	sink := c.message
 	back := min(len(text(data))+1, len(data)) // including its zero byte, like rping
 	if sink.size < uint32(back) {
-		return fmt.Errorf("the client's sink has %d bytes; %d come back", sink.size, back)
+		return fmt.Errorf("the client's sink has %d bytes; %d would be sent back", sink.size, back)
 	}
 	p.debugf("writing %d bytes to %#x under token %#x", back, sink.address, sink.token)
 	if err := c.QP.Write(moved, []nd.SGE{c.MR.SGE(dataAt, back)}, sink.address, sink.token, 0); err != nil {

@@ -112,7 +112,7 @@ func (c *command) verb(name string) func(context.Context) error {
 		})
 		f.StringVar(&c.pathFile, "cf", "", "`file` with a path a line")
 		f.StringVar(&c.output, "o", "", "`file` for the output")
-		f.BoolVar(&c.replace, "y", false, "replace the file of -o where it exists")
+		f.BoolVar(&c.replace, "y", false, "replace the file of -o if it exists")
 		return c.watch
 	case "reset":
 		f.StringVar(&c.adapter, "adapter", "", "`name` of the adapter (default: all)")

@@ -61,7 +61,7 @@ func find(words []string) (*catalogue.Command, []string, error) {
 	}
 	what := "a command is missing"
 	if len(words) > 0 {
-		what = fmt.Sprintf("%q is no command", strings.Join(words[:min(2, len(words))], " "))
+		what = fmt.Sprintf("%q is not a command", strings.Join(words[:min(2, len(words))], " "))
 	}
 	return nil, nil, tool.Usagef("%s; allowed: %s", what, strings.Join(names, ", "))
 }

@@ -77,7 +77,7 @@ func TestCommands(t *testing.T) {
 		}
 	}
 	for line, want := range map[string]string{
-		"": "a command is missing; allowed: showlist, create team", "show": `"show" is no command`, "create vlan x": `"create vlan" is no command`,
+		"": "a command is missing; allowed: showlist, create team", "show": `"show" is not a command`, "create vlan x": `"create vlan" is not a command`,
 		"showlist x": "allowed: showlist [IPoIB]", "showlist IPoIB x": `unexpected argument "x"`,
 	} {
 		if status, _, errs := call(t, socket, line); status != tool.Usage || !strings.Contains(errs, want) {

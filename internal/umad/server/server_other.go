@@ -13,7 +13,7 @@ import (
 type Server struct{}
 
 // errPlatform says that the management service is not available on this system.
-var errPlatform = errors.New("the service of management datagrams needs sockets and files that Linux alone has")
+var errPlatform = errors.New("the service of management datagrams needs sockets and files that only Linux has")
 
 // Listen is implemented on Linux only.
 func Listen(string, Host) (*Server, error) { return nil, errPlatform }
