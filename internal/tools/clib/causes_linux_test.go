@@ -19,7 +19,7 @@ import (
 	"github.com/softvpi/softvpi/internal/paths"
 )
 
-// compile makes a file of C with the options of cc.
+// compile compiles a C source into out with these options of cc. It skips the test where there is no cc.
 func compile(t *testing.T, out, source string, options ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath("cc"); err != nil {
@@ -28,7 +28,7 @@ func compile(t *testing.T, out, source string, options ...string) string {
 	in := filepath.Join(t.TempDir(), "in.c")
 	write(t, in, source)
 	if text, err := exec.Command("cc", append([]string{"-o", out, in}, options...)...).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, text)
+		t.Fatalf("cc fails: %v\n%s", err, text)
 	}
 	return out
 }
@@ -40,7 +40,8 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// shared makes a library that defines functions of a version, and speaks a protocol where one is given.
+// shared compiles a library that defines these functions under a symbol version and, unless protocol is empty, the
+// protocol version that it speaks.
 func shared(t *testing.T, dir, name, version, protocol string, functions ...string) string {
 	t.Helper()
 	source, exported := "#include <stdlib.h>\nvoid *use(void) { return malloc(1); }\n", ""
@@ -58,7 +59,7 @@ func shared(t *testing.T, dir, name, version, protocol string, functions ...stri
 	return compile(t, filepath.Join(dir, name), source, "-shared", "-fPIC", "-Wl,-soname,"+name, "-Wl,--version-script="+at)
 }
 
-// whole is a directory with libraries that lack nothing.
+// whole returns a directory with the three libraries, in which nothing is missing.
 func whole(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -68,17 +69,17 @@ func whole(t *testing.T) string {
 	return dir
 }
 
-// change replaces bytes of a file by as many others.
+// change replaces some bytes of a file, wherever they occur, by as many others.
 func change(t *testing.T, path string, from, to []byte) {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil || !bytes.Contains(b, from) || len(from) != len(to) {
-		t.Fatalf("%s has no %q to be %q: %v", path, from, to, err)
+		t.Fatalf("%s: cannot replace %q by %q: %v", path, from, to, err)
 	}
 	write(t, path, string(bytes.ReplaceAll(b, from, to)))
 }
 
-// machine makes an ELF file one for another processor: e_machine of the ELF header is at offset 18.
+// machine marks an ELF file as built for another processor: e_machine is at offset 18 of the ELF header.
 func machine(t *testing.T, path string) {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -135,16 +136,16 @@ func TestDoctorOfLibraries(t *testing.T) {
 func TestDoctorOfASystemWithoutGlibc(t *testing.T) {
 	dir := whole(t)
 	for _, f := range []string{verbsLibrary, cmLibrary, Preload} {
-		machine(t, filepath.Join(dir, f)) // there is no C library for it here
+		machine(t, filepath.Join(dir, f)) // no C library for it is installed
 	}
 	d := Doctor{dir: dir}
 	d.cLibrary()
 	if v, text := verdict(t, d.found, "glibc"); v != Wrong || !strings.Contains(text, "no glibc") {
-		t.Errorf("%v, %s", v, text)
+		t.Errorf("glibc: %v, %s; want wrong, with \"no glibc\"", v, text)
 	}
 }
 
-// answering is the socket of a driver that answers everything so.
+// answering returns the socket of a driver that answers every request with this status code and body.
 func answering(t *testing.T, code int, body any) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "s")
@@ -193,7 +194,7 @@ func TestDoctorOfADisabledAdapter(t *testing.T) {
 	}
 	d := Doctor{Socket: cfg.Socket, Version: driverbed.Version}
 	if v, text := verdict(t, d.Examine(t.Context(), ""), "adapters"); v != Wrong || !strings.Contains(text, "none of 1 is up") {
-		t.Errorf("%v, %s", v, text)
+		t.Errorf("adapters: %v, %s; want wrong, with \"none of 1 is up\"", v, text)
 	}
 }
 
@@ -202,7 +203,7 @@ func TestDoctorOfTheKernel(t *testing.T) {
 		var d Doctor
 		d.ptrace(scope)
 		if v, text := verdict(t, d.found, "memory"); v != want || want == Note && !strings.Contains(text, "ptrace_scope is "+scope) {
-			t.Errorf("ptrace_scope %s: %v, %s", scope, v, text)
+			t.Errorf("ptrace_scope %s: %v, %s; want %v", scope, v, text, want)
 		}
 	}
 	for _, c := range []struct {
@@ -219,7 +220,7 @@ func TestDoctorOfTheKernel(t *testing.T) {
 		d := Doctor{dir: c.dir}
 		d.character(c.there)
 		if v, text := verdict(t, d.found, "UCX"); v != c.want || !strings.Contains(text, c.says) {
-			t.Errorf("%+v: %v, %s", c, v, text)
+			t.Errorf("%+v: got %v, %s", c, v, text)
 		}
 	}
 }
@@ -227,7 +228,7 @@ func TestDoctorOfTheKernel(t *testing.T) {
 func TestDoctorOfCompiledPrograms(t *testing.T) {
 	dir := whole(t)
 	t.Setenv(directoryVariable, dir)
-	later := t.TempDir() // a libibverbs that has more
+	later := t.TempDir() // a libibverbs with functions that the installed one lacks
 	shared(t, later, verbsLibrary, "IBVERBS_9.9", "", "ibv_of_tomorrow")
 	const uses, wants = "int ibv_get_device_list(void);\nint main(void) { return ibv_get_device_list(); }\n", "int ibv_of_tomorrow(void);\nint main(void) { return ibv_of_tomorrow(); }\n"
 	at := func(name string) string { return filepath.Join(t.TempDir(), name) }
@@ -267,7 +268,7 @@ func TestDoctorOfCompiledPrograms(t *testing.T) {
 		}
 		found := (&Doctor{Socket: filepath.Join(dir, "none")}).Examine(t.Context(), out)
 		if v, text := verdict(t, found, "program"); v != Wrong || !strings.Contains(text, "linked statically") {
-			t.Errorf("%v, %s", v, text)
+			t.Errorf("program: %v, %s; want wrong, with \"linked statically\"", v, text)
 		}
 	})
 }

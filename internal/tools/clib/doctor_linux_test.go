@@ -10,7 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/config"
 )
 
-// verdict returns what was said of a check: the worst.
+// verdict returns the worst verdict among the findings of a check, with its text; -1 if there is none.
 func verdict(t *testing.T, found []Finding, check string) (v Verdict, text string) {
 	t.Helper()
 	v = -1
@@ -33,7 +33,7 @@ func TestDoctorNamesWhatIsMissing(t *testing.T) {
 		}
 	}
 	if v, _ := verdict(t, found, "attach"); v != -1 {
-		t.Error("attaching was tried without a driver")
+		t.Error("there is a finding about attaching, but no driver to attach to")
 	}
 }
 
@@ -46,20 +46,20 @@ func TestDoctorOfARunningDriver(t *testing.T) {
 	found := d.Examine(t.Context(), "")
 	for _, check := range []string{"driver", "adapters"} {
 		if v, text := verdict(t, found, check); v != Fine {
-			t.Errorf("%s: %v, %s", check, v, text)
+			t.Errorf("%s: %v, %s; want fine", check, v, text)
 		}
 	}
 	if v, text := verdict(t, found, "attach"); v == Wrong || v == -1 {
-		t.Errorf("attach: %v, %s", v, text)
+		t.Errorf("attach: %v, %s; want a finding that is not wrong", v, text)
 	}
 	d.Version = "another"
 	if v, text := verdict(t, d.Examine(t.Context(), ""), "driver"); v != Note || !strings.Contains(text, driverbed.Version) {
-		t.Errorf("a driver of another version: %v, %s", v, text)
+		t.Errorf("a driver of another version: %v, %s; want a note with %s", v, text, driverbed.Version)
 	}
 }
 
 func TestDoctorOfPrograms(t *testing.T) {
-	t.Setenv(directoryVariable, libraries(t, t.TempDir(), verbsLibrary, cmLibrary, Preload)) // files that are no libraries
+	t.Setenv(directoryVariable, libraries(t, t.TempDir(), verbsLibrary, cmLibrary, Preload)) // files that are not libraries
 	script := filepath.Join(t.TempDir(), "script")
 	if err := os.WriteFile(script, []byte("#!/bin/sh -e\necho\n"), 0o755); err != nil {
 		t.Fatal(err)
@@ -80,10 +80,10 @@ func TestDoctorOfPrograms(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			found := (&Doctor{Socket: filepath.Join(t.TempDir(), "none")}).Examine(t.Context(), c.program)
 			if v, text := verdict(t, found, "program"); v != c.want || !strings.Contains(text, c.says) {
-				t.Errorf("%v, %s", v, text)
+				t.Errorf("%v, %s; want %v, %q", v, text, c.want, c.says)
 			}
 			if v, text := verdict(t, found, "libraries"); v != Wrong || !strings.Contains(text, "cannot be read") {
-				t.Errorf("libraries that are none: %v, %s", v, text)
+				t.Errorf("files that are not libraries: %v, %s; want wrong, with \"cannot be read\"", v, text)
 			}
 		})
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/paths"
 )
 
-// libraries makes a directory with empty files of the libraries.
+// libraries makes a directory with empty files of these names and returns it.
 func libraries(t *testing.T, dir string, files ...string) string {
 	t.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -65,11 +65,12 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// The dynamic linker has no way to quote what separates.
+// A directory whose name has a character that separates the entries of LD_PRELOAD is refused: the dynamic linker
+// knows no way to quote it (ld.so(8)).
 func TestSettingsRefuseDirectoriesThatTheLinkerCannotTake(t *testing.T) {
 	for _, dir := range []string{"/with space", "/with:colon"} {
 		if _, err := Settings(dir, "", Preload); err == nil {
-			t.Errorf("%q was taken", dir)
+			t.Errorf("%q was accepted", dir)
 		}
 	}
 }
@@ -88,15 +89,15 @@ func TestFind(t *testing.T) {
 	dir := libraries(t, t.TempDir(), verbsLibrary)
 	t.Setenv(directoryVariable, dir)
 	if got, err := Find(); err != nil || got != dir {
-		t.Errorf("%q, %v, want %q", got, err, dir)
+		t.Errorf("Find returns %q, %v; want %q", got, err, dir)
 	}
 	t.Setenv(directoryVariable, t.TempDir())
 	if _, err := Find(); err == nil || !strings.Contains(err.Error(), directoryVariable) {
-		t.Errorf("a directory without the libraries: %v", err)
+		t.Errorf("a directory without the libraries: %v; want an error that names %s", err, directoryVariable)
 	}
 	t.Setenv(directoryVariable, "")
 	if _, err := Find(); err == nil || !strings.Contains(err.Error(), "make clib") {
-		t.Errorf("beside the test's own executable: %v", err)
+		t.Errorf("beside the test's own executable: %v; want an error with \"make clib\"", err)
 	}
 }
 
@@ -110,10 +111,10 @@ func TestGlibcVersions(t *testing.T) {
 		{"IBVERBS_1.1", glibc{}, false}, {"GLIBC_2", glibc{2, 0}, false}, {"", glibc{}, false},
 	} {
 		if got, ok := parseGlibc(c.text); ok != c.ok || ok && got != c.want {
-			t.Errorf("%s: %v, %v", c.text, got, ok)
+			t.Errorf("%s: got %v, %v; want %v, %v", c.text, got, ok, c.want, c.ok)
 		}
 	}
 	if !(glibc{2, 9}).before(glibc{2, 34}) || (glibc{3, 0}).before(glibc{2, 34}) || (glibc{2, 34}).before(glibc{2, 34}) {
-		t.Error("versions are compared as something else than numbers")
+		t.Error("versions are not compared as numbers: want 2.9 before 2.34, and not 3.0 or 2.34")
 	}
 }

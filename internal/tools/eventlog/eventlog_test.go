@@ -16,7 +16,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// fake is a driver with an event log.
+// fake is a driver that answers from an event log of the test.
 type fake struct {
 	*api.Client
 	log *events.Log
@@ -45,16 +45,16 @@ func TestList(t *testing.T) {
 	_, out, _ := run(f, "list")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if len(lines) != 3 || !strings.HasSuffix(lines[1], "  Warning     mlx5       0x8008  Ethernet 1: the link is down. The cable or the interface may be gone, or the other end may be down.") {
-		t.Errorf("%q", lines)
+		t.Errorf("printed %q; want 3 lines, the second about the link of Ethernet 1", lines)
 	}
 	for _, c := range []struct {
 		args []string
-		want string // symbols
+		want string // symbols of the events that are listed
 	}{
 		{[]string{"-severity", "warning"}, "LinkDown"},
 		{[]string{"-severity", "warning,information"}, "DriverStarted LinkDown LinkUp"},
 		{[]string{"-source", "MLX5", "-source", "softvpi"}, "DriverStarted LinkDown"},
-		{[]string{"-id", "0x8008"}, "LinkDown LinkUp"}, // of two sources
+		{[]string{"-id", "0x8008"}, "LinkDown LinkUp"}, // two sources have an event with this ID
 		{[]string{"-id", "1"}, "DriverStarted"},
 		{[]string{"-adapter", "Ethernet 2"}, "LinkUp"},
 		{[]string{"-n", "1"}, "LinkUp"},
@@ -74,12 +74,12 @@ func TestList(t *testing.T) {
 			got = append(got, r.Symbol)
 		}
 		if strings.Join(got, " ") != c.want {
-			t.Errorf("%q: %q, want %q (%s)", c.args, got, c.want, errs)
+			t.Errorf("%q: listed %q, want %q (%s)", c.args, got, c.want, errs)
 		}
 	}
 }
 
-// Following shows the newest events that are there, and then each new one.
+// follow shows the newest events in the log and then each new one as it is raised.
 func TestFollow(t *testing.T) {
 	f := newFake(t)
 	for _, n := range []string{"a", "b", "c"} {
@@ -101,16 +101,16 @@ func TestFollow(t *testing.T) {
 		}
 		var x events.Record
 		if err := d.Decode(&x); err != nil || x.Adapter != want {
-			t.Fatalf("%+v, %v; want %s", x, err, want)
+			t.Fatalf("event %+v, %v; want one of adapter %s", x, err, want)
 		}
 	}
 	stop()
 	if status := <-done; status != tool.Success {
-		t.Errorf("status %d", status)
+		t.Errorf("follow ends with status %d, want %d", status, tool.Success)
 	}
 }
 
-// The first event of an empty log is followed too.
+// follow on an empty log shows the first event that is raised.
 func TestFollowAnEmptyLog(t *testing.T) {
 	f := newFake(t)
 	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
@@ -123,7 +123,7 @@ func TestFollowAnEmptyLog(t *testing.T) {
 	time.AfterFunc(10*time.Millisecond, func() { f.log.Raise(0, events.DriverStopped{}) })
 	var x events.Record
 	if err := json.NewDecoder(r).Decode(&x); err != nil || x.Symbol != "DriverStopped" || x.Sequence != 1 {
-		t.Errorf("%+v, %v", x, err)
+		t.Errorf("event %+v, %v; want DriverStopped with sequence 1", x, err)
 	}
 }
 
@@ -141,7 +141,7 @@ func TestBadUsage(t *testing.T) {
 		{"unexpected argument", []string{"list", "x"}},
 	} {
 		if status, _, errs := run(newFake(t), c.args...); status != 2 || !strings.Contains(errs, c.says) {
-			t.Errorf("%q: %d %s", c.args, status, errs)
+			t.Errorf("%q: status %d, %s; want 2 and %q", c.args, status, errs, c.says)
 		}
 	}
 }

@@ -50,7 +50,8 @@ func sample() []device {
 	return list
 }
 
-// The forms are those that scripts for the originals read: field names, order and the codes in parentheses.
+// Field names, their order and the codes in parentheses are as in the original tools' output, so that scripts for
+// those can read it.
 func TestForms(t *testing.T) {
 	var b bytes.Buffer
 	for _, d := range sample() {
@@ -88,7 +89,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// ibstatFields are the names that infiniband-diags prints, in their order.
+// ibstatFields are the field names that ibstat of infiniband-diags prints, in their order.
 var ibstatFields = []string{
 	"CA type", "Number of ports", "Firmware version", "Hardware version", "Node GUID", "System image GUID",
 	"State", "Physical state", "Rate", "Base lid", "LMC", "SM lid", "Capability mask", "Port GUID", "Link layer",
@@ -102,7 +103,7 @@ func TestIbstatHasTheFieldsOfInfinibandDiags(t *testing.T) {
 		got = append(got, m[1])
 	}
 	if d := cmp.Diff(ibstatFields, got); d != "" {
-		t.Error(d)
+		t.Error("field names differ (-want +got):\n", d)
 	}
 }
 

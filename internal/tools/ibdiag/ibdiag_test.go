@@ -19,7 +19,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// offline runs a tool with options of every kind and returns what it got.
+// offline runs a tool that has options of every kind and needs no fabric. It returns the arguments and option values
+// that the tool was given, its exit status and its output.
 func offline(t *testing.T, args ...string) (got []string, status int, out, errs string) {
 	t.Helper()
 	var list bool
@@ -61,7 +62,7 @@ func offline(t *testing.T, args ...string) (got []string, status int, out, errs 
 	return got, status, o.String(), e.String()
 }
 
-// Options are read as getopt_long reads them.
+// Options are read as getopt_long(3) reads them.
 func TestOptions(t *testing.T) {
 	for _, c := range []struct {
 		args string
@@ -92,7 +93,7 @@ func TestWrongOptions(t *testing.T) {
 	} {
 		got, status, out, errs := offline(t, strings.Fields(args)...)
 		if status != tool.Usage || !strings.Contains(errs, "allowed: ") || strings.Count(errs, "\n") != 1 || out != "" || got != nil {
-			t.Errorf("%q: status %d, %q, %q", args, status, out, errs)
+			t.Errorf("%q: status %d, %q, %q; want wrong usage and one line with \"allowed: \"", args, status, out, errs)
 		}
 	}
 }
@@ -108,14 +109,14 @@ func TestEnds(t *testing.T) {
 		"other": {255, "", "ibthing: something else\n"},
 	} {
 		if _, status, out, errs := offline(t, word); status != want.status || out != want.out || errs != want.errs {
-			t.Errorf("%s: status %d, %q, %q", word, status, out, errs)
+			t.Errorf("%s: status %d, %q, %q; want %+v", word, status, out, errs, want)
 		}
 	}
 	if _, status, out, _ := offline(t, "-h"); status != 0 || !strings.Contains(out, "usage: ibthing [options] <a> <b>") || !strings.Contains(out, "--depth, -p <n>") {
-		t.Errorf("help: %d, %s", status, out)
+		t.Errorf("help: status %d, want 0 with the usage and the options:\n%s", status, out)
 	}
 	if _, status, out, _ := offline(t, "-V"); status != 0 || !strings.HasPrefix(out, "ibthing BUILD VERSION: ") {
-		t.Errorf("version: %d, %s", status, out)
+		t.Errorf("version: status %d, %s", status, out)
 	}
 }
 
@@ -129,11 +130,11 @@ func TestSettingsFile(t *testing.T) {
 	}
 	write("# a comment\n\ntimeout=50\nMLX_EPI=false\nnonsense\n")
 	if got, status, _, errs := offline(t, "a", "-z", file); status != 0 || !slices.Contains(got, "50ms") {
-		t.Errorf("%v, %d, %s", got, status, errs)
+		t.Errorf("read %v, status %d, %s; want the file's timeout of 50ms", got, status, errs)
 	}
 	write("timeout=x\n")
 	if _, status, _, errs := offline(t, "a", "--config", file); status != tool.Usage || !strings.Contains(errs, "timeout") {
-		t.Errorf("%d, %s", status, errs)
+		t.Errorf("a file with timeout=x: status %d, %s; want wrong usage that names timeout", status, errs)
 	}
 }
 
@@ -142,33 +143,33 @@ func TestRoutes(t *testing.T) {
 	for text, want := range map[string]string{"0": "0", "0,1,7": "0,1,7", "0,254": "0,254", long: long} {
 		p, err := ParsePath(text)
 		if err != nil || PathString(p) != want {
-			t.Errorf("%q: %v, %v", text, p, err)
+			t.Errorf("%q is read as %v, %v; want %s", text, p, err, want)
 		}
 	}
 	for _, text := range []string{"", "1", "0,", "0,x", "0,255", "0,-1", long + ",1"} {
 		if p, err := ParsePath(text); err == nil {
-			t.Errorf("%q is %v", text, p)
+			t.Errorf("%q is read as %v, want an error", text, p)
 		}
 	}
 	lid, own := LIDRoute(6), ib.LID(4)
 	beyond, err := lid.Extend(12, own)
 	if err != nil || beyond.String() != "Lid 6 DR path slid 4; dlid 65535; 0,12" || lid.String() != "Lid 6" {
-		t.Errorf("%s, %s, %v", lid, beyond, err)
+		t.Errorf("got %s and %s, %v; want LID 6, and a direct path from LID 6 by port 12", lid, beyond, err)
 	}
 	direct := DirectRoute(1)
 	next, err := direct.Extend(7, own)
 	if err != nil || next.String() != "DR path slid 65535; dlid 65535; 0,1,7" || direct.String() != "DR path slid 65535; dlid 65535; 0,1" {
-		t.Errorf("%s, %s, %v", direct, next, err)
+		t.Errorf("got %s from %s, %v; want the path 0,1 to be continued by port 7", direct, next, err)
 	}
 	for next, err = direct, nil; err == nil; next, err = next.Extend(1, own) {
 		if len(next.Path) > mad.MaxHops+1 {
-			t.Fatalf("a path of %d hops", len(next.Path)-1)
+			t.Fatalf("a path of %d hops, want at most %d", len(next.Path)-1, mad.MaxHops)
 		}
 	}
 	m := mad.NewSMP(mad.MethodGet, mad.AttrNodeInfo, 0, 0)
 	to, err := beyond.Direct(&m)
 	if err != nil || to != (umad.Address{LID: 6}) || m.DrSLID != own || m.DrDLID != ib.LIDPermissive || m.HopCount() != 1 || m.InitialPath[1] != 12 {
-		t.Errorf("%v, %v, %+v", to, err, m)
+		t.Errorf("sent to %v, %v: %+v; want an SMP to LID 6 with a direct path by port 12", to, err, m)
 	}
 }
 
@@ -179,22 +180,22 @@ func TestNames(t *testing.T) {
 	}
 	names, err := readNames(file)
 	if err != nil || names.Of(0x10, "x") != "core 1" || names.Of(0x11, "x") != "core 2" || names.Of(0x12, "a\x1b[2Jb\n") != "a [2Jb " {
-		t.Errorf("%v, %v", names, err)
+		t.Errorf("read %v, %v; want core 1 and core 2, and other nodes' own names without control characters", names, err)
 	}
 	for _, line := range []string{"x \"y\"", "0x10 y", "0x10 \"y", "0x10"} {
 		if err := os.WriteFile(file, []byte("0x1 \"a\"\n"+line+"\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := readNames(file); err == nil || !strings.Contains(err.Error(), "line 2") {
-			t.Errorf("%q: %v", line, err)
+			t.Errorf("%q: %v, want an error that names line 2", line, err)
 		}
 	}
 	if got := Printable(strings.Repeat("x", 64)); len(got) != 63 {
-		t.Errorf("%d characters of a description", len(got))
+		t.Errorf("%d characters of a description, want 63", len(got))
 	}
 }
 
-// What nodes may answer, sane or not, has a text.
+// Every value that a node may answer has a text, even one that the specification does not define.
 func TestValues(t *testing.T) {
 	for _, c := range [][2]string{
 		{widths(3), "1X or 4X"}, {widths(0), "undefined (0)"}, {widths(0x23), "1X or 4X or undefined (35)"}, {widthsSupported(2), "4X (IBA extension)"},
@@ -208,11 +209,11 @@ func TestValues(t *testing.T) {
 		{line("Lid", "4"), "Lid:.............................4\n"}, {line(strings.Repeat("x", 40), "4"), strings.Repeat("x", 40) + ":4\n"},
 	} {
 		if c[0] != c[1] {
-			t.Errorf("%q, want %q", c[0], c[1])
+			t.Errorf("got %q, want %q", c[0], c[1])
 		}
 	}
 	xdr := mad.PortInfo{LinkSpeedExt2Supported: 1, LinkSpeedExt2Active: 1}
 	if text := PortInfoLines("", &xdr, false); !strings.Contains(text, line("LinkSpeedExtActive2", "212.5 Gbps")) || !strings.Contains(text, NotDisplayed) {
-		t.Error(text)
+		t.Error("the speed 212.5 Gbps, or the mark of what is not displayed, is missing in\n", text)
 	}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// What is wrong on any fabric is refused as wrong usage, with the option and what it allows, where no fabric answers too.
+// An option value that is wrong on any fabric is refused as wrong usage, with the option's name and what it allows,
+// even where no fabric answers.
 func TestOptionsAreCheckedWithoutAFabric(t *testing.T) {
 	for _, v := range []string{"SOFTVPI_FABRIC", "IBSIM_SOCKNAME", "IBSIM_SERVER_NAME", "SIM_HOST", topologyVariable, systemVariable, portVariable, deviceVariable} {
 		t.Setenv(v, "")

@@ -22,7 +22,7 @@ import (
 
 func running(t *testing.T) (socket string, adapters []config.Adapter) {
 	t.Helper()
-	const slow = "rate=200M" // so that the capture keeps up
+	const slow = "rate=200M" // slow enough for the capture to keep up
 	cfg := driverbed.Config(t, config.Adapter{Name: "left", Impairment: slow}, config.Adapter{Name: "right", Impairment: slow})
 	d := driverbed.Start(t, cfg)
 	if d.NoAttach() != "" {
@@ -31,7 +31,7 @@ func running(t *testing.T) (socket string, adapters []config.Adapter) {
 	return cfg.Socket, cfg.Adapters
 }
 
-// buffer is written by a tool and read by the test.
+// buffer is written by a tool while the test reads it.
 type buffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -53,7 +53,7 @@ func run(ctx context.Context, stdout, stderr io.Writer, args ...string) int {
 	return Main(ctx, tool.Env{Name: "ibdump", Args: args, Stdout: stdout, Stderr: stderr})
 }
 
-// traffic pings between the adapters until the test ends.
+// traffic runs ndrping between the adapters until the test ends.
 func traffic(t *testing.T, socket string, adapters []config.Adapter) {
 	t.Helper()
 	t.Setenv("SOFTVPI_SOCKET", socket)
@@ -100,8 +100,8 @@ func count(t *testing.T, file io.Reader) (n int, missed uint64) {
 	}
 }
 
-// The capture ends at the number of packets that was asked for, or when the user interrupts it, with the file
-// whole and a line that says what was captured and missed.
+// A capture ends after the number of packets that was asked for, or when the user interrupts it. The file is complete
+// then, and a line tells how many packets were captured and how many missed.
 func TestEnds(t *testing.T) {
 	socket, adapters := running(t)
 	traffic(t, socket, adapters)
@@ -137,10 +137,10 @@ func TestEnds(t *testing.T) {
 			}
 			n, _ := count(t, bytes.NewReader(b))
 			if n == 0 || c.name == "count" && n != 25 {
-				t.Errorf("%d packets", n)
+				t.Errorf("%d packets in the file; want 25 with -count, and some otherwise", n)
 			}
 			if !strings.Contains(stderr.String(), "packets captured, 0 missed") {
-				t.Errorf("printed %q", stderr.String())
+				t.Errorf("printed %q, want \"packets captured, 0 missed\"", stderr.String())
 			}
 		})
 	}
@@ -188,7 +188,7 @@ func TestUsage(t *testing.T) {
 		t.Errorf("no driver: status %d, %q", status, stderr.String())
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
-		t.Errorf("left behind: %v %v", left, err)
+		t.Errorf("files after refused calls: %v, %v; want none", left, err)
 	}
 }
 
@@ -196,6 +196,6 @@ func TestUnknownAdapter(t *testing.T) {
 	socket, _ := running(t)
 	var stderr bytes.Buffer
 	if status := run(t.Context(), io.Discard, &stderr, "-socket", socket, "-d", "middle"); status != tool.Usage || !strings.Contains(stderr.String(), `"left", "right"`) {
-		t.Errorf("status %d, %q", status, stderr.String())
+		t.Errorf("status %d, %q; want wrong usage that names left and right", status, stderr.String())
 	}
 }

@@ -19,12 +19,12 @@ func TestHuman(t *testing.T) {
 		{1<<64 - 1, false, "[x == 18446744073709551615 (16.000E)]"},
 	} {
 		if got := shown("x", c.v); got != c.want {
-			t.Errorf("%s, want %s", got, c.want)
+			t.Errorf("%+v is shown as %s, want %s", c.v, got, c.want)
 		}
 	}
 	for v, want := range map[uint64]string{0: "(0.000B)", 3960: "(15.469KB)", 44928: "(175.500KB)", 255: "(1020.000B)", 1<<64 - 1: "(64.000EB)"} {
 		if got := shown("PortXmitData", v); !strings.HasSuffix(got, want+"]") {
-			t.Errorf("%s, want %s", got, want)
+			t.Errorf("%v bytes are shown as %s, want %s", v, got, want)
 		}
 	}
 }
@@ -40,16 +40,16 @@ func TestThresholds(t *testing.T) {
 	write("# comment\n\nSymbolErrorCounter=0x10\n")
 	got, err := readThresholds(file)
 	if err != nil || got.values["SymbolErrorCounter"] != 16 || got.text != "[SymbolErrorCounter = 16]" {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("read %+v, %v; want a threshold of 16 for SymbolErrorCounter", got, err)
 	}
 	for _, line := range []string{"SymbolErrorCounter", "SymbolErrorCounter=x", "Nothing=1"} {
 		write("# 1\n" + line)
 		if _, err := readThresholds(file); err == nil || !strings.Contains(err.Error(), "line 2") {
-			t.Errorf("%q: %v", line, err)
+			t.Errorf("%q: %v, want an error that names line 2", line, err)
 		}
 	}
 	if _, err := readThresholds(file + "x"); err == nil {
-		t.Error("a file that is not there was read")
+		t.Error("reading a file that is not there gives no error")
 	}
 }
 
@@ -64,11 +64,11 @@ Ca	2 "H-0002c90300001006"		# "host-d HCA-1"
 `))
 	want := []target{{[]place{{3, 255}}}, {[]place{{6, 1}, {7, 2}}}}
 	if d := cmp.Diff(want, got, cmp.AllowUnexported(target{}, place{})); d != "" || err != nil {
-		t.Error(d, err)
+		t.Error("the topology differs (-want +got):\n", d, err)
 	}
 	for _, text := range []string{"", "nothing", "Ca\t1 \"x\"\n[1](1) \t\"y\"[1]\t\t# lid 99999 lmc 0\n"} {
 		if got, err := readTopology(strings.NewReader(text)); err == nil {
-			t.Errorf("%q: %v", text, got)
+			t.Errorf("%q is read as %v, want an error", text, got)
 		}
 	}
 }

@@ -41,14 +41,14 @@ func (g *rig) run() {
 	}
 }
 
-// call runs a tool with what a user types.
+// call runs a tool against the rig's driver; typed is what the user types at its prompt.
 func (g *rig) call(main tool.Main, typed string, args ...string) (status int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	env := tool.Env{Name: "tool", Args: append([]string{"-socket", g.cfg.Socket}, args...), Stdin: strings.NewReader(typed), Stdout: &out, Stderr: &errs}
 	return main(g.t.Context(), env), out.String(), errs.String()
 }
 
-// ok runs a tool that has to succeed.
+// ok runs a tool that must succeed without an error message, and returns its output.
 func (g *rig) ok(main tool.Main, typed string, args ...string) string {
 	g.t.Helper()
 	status, out, errs := g.call(main, typed, args...)
@@ -58,7 +58,7 @@ func (g *rig) ok(main tool.Main, typed string, args ...string) string {
 	return out
 }
 
-// line is the fields of the line of a parameter.
+// line returns the values in a parameter's line, with one blank between them.
 func line(t *testing.T, text, name string) string {
 	t.Helper()
 	m := regexp.MustCompile(`(?m)^ +` + name + ` +(.*)$`).FindStringSubmatch(text)
@@ -68,16 +68,16 @@ func line(t *testing.T, text, name string) string {
 	return strings.Join(strings.Fields(m[1]), " ")
 }
 
-// The manuals' way to enable SR-IOV: list the devices, query, set, answer the question, restart, query.
+// SR-IOV is enabled in the manuals' steps: list the devices, query, set, answer the question, restart, query.
 func TestEnablingSRIOV(t *testing.T) {
 	g := start(t)
 	if out, want := g.ok(MST, "", "status"), "MST devices:\n------------\nmt4115_pciconf0\nmt4103_pci_cr0\nmt4103_pciconf0\nmt4115_pciconf1\n"; out != want {
-		t.Errorf("%s, want %s", out, want)
+		t.Errorf("status prints\n%s\nwant\n%s", out, want)
 	}
 	const device = "mt4115_pciconf0"
 	out := g.ok(Config, "", "-d", device, "q")
 	if strings.Contains(out, "New") || line(t, out, "SRIOV_EN") != "N/A" {
-		t.Error(out)
+		t.Error("want SRIOV_EN N/A and no new values before anything is set:\n", out)
 	}
 	out = g.ok(Config, "y\n", "-d", device, "s", "SRIOV_EN=1", "NUM_OF_VFS=16")
 	fields, err := os.ReadFile(filepath.Join("testdata", "mlxconfig.fields"))
@@ -85,10 +85,10 @@ func TestEnablingSRIOV(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := 0
-	for _, name := range strings.Split(strings.TrimSpace(string(fields)), "\n") { // in the order of the samples
+	for _, name := range strings.Split(strings.TrimSpace(string(fields)), "\n") { // in the order of the manuals' samples
 		i := strings.Index(out[at:], name)
 		if i < 0 {
-			t.Fatalf("no %q behind %d in:\n%s", name, at, out)
+			t.Fatalf("no %q after offset %d in:\n%s", name, at, out)
 		}
 		at += i
 	}
@@ -103,45 +103,45 @@ func TestEnablingSRIOV(t *testing.T) {
 		}
 	}
 	if got := line(t, g.ok(Config, "", "-d", device, "q"), "SRIOV_EN"); got != "N/A 1" {
-		t.Errorf("before the restart: %s", got)
+		t.Errorf("SRIOV_EN before the restart: %s, want N/A 1", got)
 	}
 	if err := api.NewClient(g.cfg.Socket).RestartAdapter(t.Context(), "left"); err != nil {
 		t.Fatal(err)
 	}
 	if out := g.ok(Config, "", "-d", device, "q"); line(t, out, "SRIOV_EN") != "1" || strings.Contains(out, "New") {
-		t.Errorf("after the restart:\n%s", out)
+		t.Errorf("after the restart, want SRIOV_EN 1 and no new values:\n%s", out)
 	}
 	if err := g.driver.Close(); err != nil {
 		t.Fatal(err)
 	}
 	g.run()
 	if got := line(t, g.ok(Config, "", "-d", "/dev/mst/"+device, "query", "num_of_vfs"), "NUM_OF_VFS"); got != "16" {
-		t.Errorf("after the driver's restart: %s", got)
+		t.Errorf("NUM_OF_VFS after the driver's restart: %s, want 16", got)
 	}
 	if got := line(t, g.ok(Config, "", "-d", "mt4115_pciconf1", "q"), "SRIOV_EN"); got != "N/A" {
-		t.Errorf("the other device has %s", got)
+		t.Errorf("SRIOV_EN of the other device: %s, want N/A", got)
 	}
 	if out := g.ok(Config, "", "-d", device, "-y", "reset"); line(t, out, "SRIOV_EN") != "1 N/A" {
-		t.Errorf("reset:\n%s", out)
+		t.Errorf("reset, want SRIOV_EN 1 N/A:\n%s", out)
 	}
 	if got := line(t, g.ok(Config, "", "-d", device, "q"), "NUM_OF_VFS"); got != "16 N/A" {
-		t.Errorf("after the reset: %s", got)
+		t.Errorf("NUM_OF_VFS after the reset: %s, want 16 N/A", got)
 	}
 }
 
-// Without a yes nothing changes, whatever else is answered.
+// mlxconfig changes nothing unless its question is answered with yes.
 func TestNoIsTheDefault(t *testing.T) {
 	g := start(t)
 	for _, typed := range []string{"", "\n", "n\n", "yy\n"} {
 		if out := g.ok(Config, typed, "-d", "mt4103_pciconf0", "set", "LINK_TYPE_P1=1", "set", "LINK_TYPE_P2=1"); !strings.Contains(out, "Nothing was changed") {
-			t.Errorf("%q: %s", typed, out)
+			t.Errorf("answer %q: want \"Nothing was changed\":\n%s", typed, out)
 		}
 		if out := g.ok(Config, "", "-d", "mt4103_pci_cr0", "q"); strings.Contains(out, "New") {
-			t.Errorf("%q changed something: %s", typed, out)
+			t.Errorf("answer %q changed something:\n%s", typed, out)
 		}
 	}
 	if out := g.ok(Config, "y", "-d", "mt4103_pciconf0", "set", "LINK_TYPE_P1=1", "set", "LINK_TYPE_P2=1"); line(t, out, "LINK_TYPE_P2") != "N/A 1" {
-		t.Error(out)
+		t.Error("answer y: want LINK_TYPE_P2 N/A 1:\n", out)
 	}
 }
 
@@ -152,25 +152,25 @@ func TestJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	if changed.Applied == nil || !*changed.Applied || changed.Device != "mt4115_pciconf0" || changed.Adapter != "left" {
-		t.Errorf("%+v", changed)
+		t.Errorf("set prints %+v, want it applied to mt4115_pciconf0 of left", changed)
 	}
 	var list []configured
 	if err := json.Unmarshal([]byte(g.ok(Config, "", "--json", "query", "LLDP_NB_DCBX_P1")), &list); err != nil {
 		t.Fatal(err)
 	}
 	if len(list) != 3 || len(list[0].Parameters) != 1 || *list[0].Parameters[0].New != 1 || list[0].Parameters[0].Status != "stored only" || len(list[1].Parameters) != 0 {
-		t.Errorf("%+v", list)
+		t.Errorf("query prints %+v, want 3 devices, the first with one parameter, stored only", list)
 	}
 	var known map[string][]described
 	if err := json.Unmarshal([]byte(g.ok(Config, "", "--json", "i")), &known); err != nil || len(known) != 3 || known["mt4103_pciconf0"][0].Name != "SRIOV_EN" {
-		t.Errorf("%v, %v", err, known)
+		t.Errorf("i prints %v, %v; want 3 devices that know SRIOV_EN", err, known)
 	}
 	var all []mstDevice
 	if err := json.Unmarshal([]byte(g.ok(MST, "", "status", "-v", "--json")), &all); err != nil || len(all) != 3 || all[1].Other != "mt4103_pci_cr0" {
-		t.Errorf("%v, %v", err, all)
+		t.Errorf("status prints %v, %v; want 3 devices, the second also named mt4103_pci_cr0", err, all)
 	}
 	if out := g.ok(MST, "", "status", "-v"); !regexp.MustCompile(`(?m)^mt4115_pciconf0 +bus:dev\.fn=01:00\.0 +net-left$`).MatchString(out) {
-		t.Error(out)
+		t.Error("no bus, device and function of left in\n", out)
 	}
 }
 
@@ -206,15 +206,15 @@ func TestRefusals(t *testing.T) {
 	}
 	_ = g.driver.Close()
 	if status, _, errs := g.call(Config, "", "q"); status != tool.Failure || !strings.Contains(errs, "no driver is running") {
-		t.Errorf("status %d, %s", status, errs)
+		t.Errorf("without a driver: status %d, %s; want %d and \"no driver is running\"", status, errs, tool.Failure)
 	}
 }
 
-// What the tool says of all parameters is true of each.
+// What mlxconfig prints of all parameters in storedOnly holds for each: only those of the link's type act.
 func TestStoredOnlyIsTrue(t *testing.T) {
 	for _, p := range catalogue.Parameters() {
 		if acts := strings.HasPrefix(p.Name, "LINK_TYPE_"); p.Tool == catalogue.ConfigTool && acts != (p.Status == catalogue.Built) {
-			t.Errorf("%s acts: %v, which storedOnly does not say", p.Name, !acts)
+			t.Errorf("%s acts: %v, but storedOnly says %v", p.Name, !acts, acts)
 		}
 	}
 }

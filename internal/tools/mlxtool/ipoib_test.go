@@ -12,8 +12,9 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// WinOF 5.50, 5.5.2.8: the flags select tables, their order has no meaning, without any all are shown; without a name those of all interfaces. The
-// ports are listed as IPoIB's, with their virtual ones, and so are their partitions.
+// The flags of ipoib-ep select tables in any order; without a flag all are shown, and without a name those of every
+// interface (WinOF 5.50, 5.5.2.8). show ports lists the ports as IPoIB's, the virtual ones too, and dbg pkeys lists
+// their partitions.
 func TestIPoIBEndpoints(t *testing.T) {
 	cfg := driverbed.Config(t, config.Adapter{Name: "left", Link: "cable"}, config.Adapter{Name: "right", Link: "cable", Address: netip.MustParseAddr("10.98.0.2")})
 	g := &rig{t, cfg.Socket, cfg.State, cfg.Adapters, driverbed.Start(t, cfg)}
@@ -32,7 +33,7 @@ func TestIPoIBEndpoints(t *testing.T) {
 	}
 	for late := time.Now().Add(time.Minute); !up(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(late) {
-			t.Fatal(g.ok("show", "ports"))
+			t.Fatal("three IPoIB ports are not up after a minute:\n", g.ok("show", "ports"))
 		}
 	}
 	titles := func(args ...string) string {
@@ -52,18 +53,18 @@ func TestIPoIBEndpoints(t *testing.T) {
 		"-l":          "Local end points: left\nLocal end points: right\nLocal end points: " + v.Connection,
 	} {
 		if got := titles(strings.Fields(args)...); got != want {
-			t.Errorf("%s:\n%s", args, got)
+			t.Errorf("ipoib-ep %s shows\n%s\nwant\n%s", args, got, want)
 		}
 	}
 	if out := g.ok("dbg", "ipoib-ep", "right"); !strings.Contains(out, "10.98.0.2") || !strings.Contains(out, "ff12:401b:ffff::ffff:ffff") {
-		t.Error(out)
+		t.Error("the port's address or the broadcast group is missing in\n", out)
 	}
 	if out := g.ok("dbg", "pkeys", "left"); !strings.Contains(out, "SoftVPI IPoIB NIC: left") || !strings.Contains(out, "ffff") {
-		t.Error(out)
+		t.Error("the P_Key of left is missing in\n", out)
 	}
 	for args, want := range map[string]string{"-x": "allowed: -l, -m, -r", "left right": "unexpected argument", "nobody": "interface name is \"nobody\""} {
 		if status, _, errs := g.call(append([]string{"dbg", "ipoib-ep"}, strings.Fields(args)...)...); status != tool.Usage || !strings.Contains(errs, want) {
-			t.Errorf("%s: status %d, %s", args, status, errs)
+			t.Errorf("%s: status %d, %s; want %d and %q", args, status, errs, tool.Usage, want)
 		}
 	}
 }

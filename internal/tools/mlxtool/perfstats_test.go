@@ -8,7 +8,8 @@ import (
 	"github.com/softvpi/softvpi/internal/driver"
 )
 
-// What the rings did is there by the names of their statistics, and is set back ring by ring.
+// perfstats counts what the rings did; RxReset sets the statistics of the receive rings back, and ResetAll those of
+// all rings.
 func TestPerfstats(t *testing.T) {
 	g := start(t)
 	path := "wire" // so that there are packets
@@ -43,20 +44,20 @@ func TestPerfstats(t *testing.T) {
 	rx, tx := values("RX"), values("tx")
 	received := rx["PacketsReceivedDPC"] + rx["PacketsReceivedThread"]
 	if received == 0 || rx["hits"] == 0 || rx["hits"] > received || rx["Average Packets Per DPC"]+rx["Average Packets Per Thread"] < 1 {
-		t.Errorf("received: %v", rx)
+		t.Errorf("receive statistics are missing or do not fit each other: %v", rx)
 	}
 	if tx["PacketsSent"] < 256 || tx["Average Packets Per Send"] < 1 { // a megabyte in packets of 4096 bytes at most
-		t.Errorf("sent: %v", tx)
+		t.Errorf("send statistics do not fit the megabyte that was sent: %v", tx)
 	}
 	g.ok("show", "perfstats", "right", "RxReset")
 	if now := values("ShowAll"); now["PacketsReceivedDPC"]+now["PacketsReceivedThread"] >= received || now["PacketsSent"] < tx["PacketsSent"] || now["RDMA Outbound Packets"] == 0 {
-		t.Errorf("after RxReset: %v", now)
+		t.Errorf("after RxReset, want only the receive statistics set back: %v", now)
 	}
 	g.ok("show", "perfstats", "right", "ResetAll")
 	if now := values("ShowAll"); now["PacketsSent"] >= tx["PacketsSent"] || now["RDMA Outbound Packets"] >= tx["PacketsSent"] {
-		t.Errorf("after ResetAll: %v", now)
+		t.Errorf("after ResetAll, want all statistics set back: %v", now)
 	}
 	if text := g.ok("show", "perfstats", "right", "RXD", "1"); !strings.Contains(text, "Gb/s") || !strings.Contains(text, "0 - 39") {
-		t.Error(text)
+		t.Error("want a rate in Gb/s and the first range of the histogram:\n", text)
 	}
 }

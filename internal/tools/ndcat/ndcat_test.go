@@ -15,7 +15,7 @@ func TestArguments(t *testing.T) {
 		return o, status, done, errs.String()
 	}
 	if o, _, done, stderr := call("-s 127.9.0.1"); done || !o.listen || o.at.String() != "127.9.0.1:54326" {
-		t.Errorf("%+v %s", o, stderr)
+		t.Errorf("-s 127.9.0.1 is read as %+v (%s), want a listener at port 54326", o, stderr)
 	}
 	for line, want := range map[string]string{
 		"": "0 arguments; allowed: one", "a b": "2 arguments", "host": "allowed: an address with an optional port", "-c 127.9.0.1": "not defined: -c; allowed: --mode -L -s",

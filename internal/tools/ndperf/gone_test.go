@@ -16,7 +16,8 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// A client that fails after the server is ready does not leave it waiting.
+// The server ends with ND_CONNECTION_ABORTED when its client fails after the server has said that it is ready; it
+// does not wait on.
 func TestServerEndsWhenTheClientFails(t *testing.T) {
 	addrs := bed.Addrs()
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
@@ -29,14 +30,14 @@ func TestServerEndsWhenTheClientFails(t *testing.T) {
 	}
 	start := time.Now()
 	if code := <-server.status; code != tool.Failure || !strings.Contains(server.errs.String(), "ND_CONNECTION_ABORTED") || ctx.Err() != nil {
-		t.Errorf("the server ends with status %d after %v: %s", code, time.Since(start), server.errs.String())
+		t.Errorf("the server ends with status %d after %v: %s; want 1 and ND_CONNECTION_ABORTED", code, time.Since(start), server.errs.String())
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-// Both sides cycle through as much memory as the client says.
+// Both sides cycle through as much memory as the client's --cycle says; the server's own value does not count.
 func TestBothSidesCycleThroughTheClientsMemory(t *testing.T) {
 	test := Test{Send, Bandwidth}
 	for _, cycle := range []string{"1", "100000", "16777216"} {
@@ -67,18 +68,18 @@ func TestBothSidesCycleThroughTheClientsMemory(t *testing.T) {
 			t.Error(err)
 		}
 		if <-server.status; !strings.Contains(server.errs.String(), "that is run instead of -s 65536 -n 1000 -q 1 --cycle 77") {
-			t.Errorf("the server says %s", server.errs.String())
+			t.Errorf("the server says %s; want that it runs the client's test instead of its own", server.errs.String())
 		}
 	}
 }
 
-// running is a server that runs in this process.
+// running is a server in this process: its exit status when it ends, and its error output.
 type running struct {
 	status chan int
 	errs   bytes.Buffer
 }
 
-// startServer starts a server and waits until it serves.
+// startServer starts a server and returns when it serves, which is when it first prints something.
 func startServer(ctx context.Context, test Test, addr netip.Addr, options ...string) *running {
 	serving, announce := make(chan struct{}), sync.Once{}
 	out := writer(func() { announce.Do(func() { close(serving) }) })
@@ -91,7 +92,7 @@ func startServer(ctx context.Context, test Test, addr netip.Addr, options ...str
 	return r
 }
 
-// dialled returns a client's options and session.
+// dialled returns the options of a client and its session with the server.
 func dialled(ctx context.Context, t *testing.T, test Test, addrs [2]netip.Addr, options ...string) (options, *session.Session) {
 	t.Helper()
 	args := append([]string{"-C", addrs[0].String(), "-L", addrs[1].String(), "--mode", "embedded"}, options...)
@@ -106,7 +107,7 @@ func dialled(ctx context.Context, t *testing.T, test Test, addrs [2]netip.Addr, 
 	return o, s
 }
 
-// untilReady is a client that leaves when the server is ready.
+// untilReady runs a client that leaves as soon as the server is ready.
 func untilReady(ctx context.Context, test Test, s *session.Session, o *options) (err error) {
 	e, err := newEndpoint(ctx, test, s, o.QPs, o.Depth)
 	if err != nil {
@@ -130,7 +131,7 @@ func untilReady(ctx context.Context, test Test, s *session.Session, o *options) 
 	return err
 }
 
-// writer is told of every write.
+// writer calls the function at every write.
 type writer func()
 
 func (w writer) Write(b []byte) (int, error) { w(); return len(b), nil }

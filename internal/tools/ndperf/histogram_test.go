@@ -27,7 +27,7 @@ func TestPercentilesAreOfTheNearestRankToAThousandth(t *testing.T) {
 			}
 		}
 		if h.min != time.Duration(values[0]) || h.max != time.Duration(values[len(values)-1]) {
-			t.Fatalf("min %v max %v", h.min, h.max)
+			t.Fatalf("min %v, max %v; want %v and %v", h.min, h.max, time.Duration(values[0]), time.Duration(values[len(values)-1]))
 		}
 		if mean := sum / float64(len(values)); math.Abs(h.mean-mean) > 1e-6*mean+1e-6 {
 			t.Fatalf("mean %v, want %v", h.mean, mean)
@@ -42,17 +42,17 @@ func TestSummary(t *testing.T) {
 	}
 	s := h.summary()
 	if s.Min != 1 || s.Max != 1000 || s.Average != 500.5 || math.Abs(s.Typical-500) > 0.5 || math.Abs(s.P99-990) > 1 || math.Abs(s.P999-999) > 1 || math.Abs(s.Stdev-288.675) > 0.001 {
-		t.Errorf("%+v", s)
+		t.Errorf("summary of 1 to 1000: %+v", s)
 	}
 	var none histogram
 	if got := *none.summary(); got != (LatencyRow{}) {
-		t.Errorf("without samples: %+v", got)
+		t.Errorf("without samples: %+v, want zeros", got)
 	}
 }
 
 func TestAddingALatencyAllocatesNothing(t *testing.T) {
 	var h histogram
 	if n := testing.AllocsPerRun(100, func() { h.add(12345) }); n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("%v allocations to add a latency, want none", n)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A tool that polls takes one processor for its Go code, unless the user has said how many.
+// A tool that polls runs its Go code on one processor, unless the user has set GOMAXPROCS.
 func TestOneProcessor(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "")
 	before := runtime.GOMAXPROCS(3)
@@ -15,7 +15,7 @@ func TestOneProcessor(t *testing.T) {
 		t.Errorf("%d processors, want 1", n)
 	}
 	if restore(); runtime.GOMAXPROCS(0) != 3 {
-		t.Errorf("%d processors afterwards, want 3", runtime.GOMAXPROCS(0))
+		t.Errorf("%d processors after restore, want 3", runtime.GOMAXPROCS(0))
 	}
 	t.Setenv("GOMAXPROCS", "3")
 	if oneProcessor(); runtime.GOMAXPROCS(0) != 3 {

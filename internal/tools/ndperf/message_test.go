@@ -12,13 +12,13 @@ func TestHelloRoundTrip(t *testing.T) {
 		h := hello{test: test, session: 0x0123456789abcdef, index: 7}
 		got, err := decodeHello(append(h.encode(), make([]byte, 32)...))
 		if err != nil || got != h {
-			t.Errorf("%s: got %+v, %v", test.Name(), got, err)
+			t.Errorf("%s: got %+v, %v; want %+v", test.Name(), got, err, h)
 		}
 	}
 }
 
 func TestHelloFitsTheCallersPrivateData(t *testing.T) {
-	const maxCallerData = 56 // of a connection request behind the RDMA IP header
+	const maxCallerData = 56 // what the RDMA IP header leaves of a connection request's private data
 	if n := len(hello{test: Tests[0]}.encode()); n > maxCallerData {
 		t.Errorf("%d bytes, want at most %d", n, maxCallerData)
 	}
@@ -86,7 +86,7 @@ func TestMessagesOutOfRangeAreRefused(t *testing.T) {
 	}
 	m := message{Type: "error", Error: "out of memory"}
 	if err := m.want("go"); err == nil || !strings.Contains(err.Error(), "out of memory") {
-		t.Errorf("an error message: got %v", err)
+		t.Errorf("an error message: got %v, want its text \"out of memory\"", err)
 	}
 	m = message{Type: "begin"}
 	if err := m.want("begin"); err == nil {

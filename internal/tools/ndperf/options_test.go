@@ -44,7 +44,7 @@ func TestArguments(t *testing.T) {
 	} {
 		o, status, done, _, stderr := parseLine(c.test, c.line)
 		if done || status != tool.Success || !c.check(o) {
-			t.Errorf("%s %s: status %d %q, %+v", c.test.Name(), c.line, status, stderr, o)
+			t.Errorf("%s %s: status %d, %q, options %+v", c.test.Name(), c.line, status, stderr, o)
 		}
 	}
 }
@@ -103,7 +103,7 @@ func TestHelpIsNoError(t *testing.T) {
 		for _, line := range []string{"-h", "--help"} {
 			_, status, done, stdout, stderr := parseLine(test, line)
 			if !done || status != tool.Success || stderr != "" || !strings.Contains(stdout, "usage: "+test.Name()) || !strings.Contains(stdout, "-D seconds") {
-				t.Errorf("%s %s: status %d, %q, %q", test.Name(), line, status, stdout, stderr)
+				t.Errorf("%s %s: status %d, %q, %q; want the usage and no error", test.Name(), line, status, stdout, stderr)
 			}
 		}
 	}

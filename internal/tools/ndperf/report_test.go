@@ -47,10 +47,10 @@ func TestTables(t *testing.T) {
 func TestRatesAreInMillionsAndGibibits(t *testing.T) {
 	r := newRow(1, 1<<27, 10, time.Second, 500*time.Millisecond)
 	if r.Gbps != 10 || r.MessageRate != 1e-5 || r.CPU != 50 {
-		t.Errorf("%+v", r)
+		t.Errorf("%+v, want 10 Gb/s, 1e-5 million messages per second and 50 %% of a processor", r)
 	}
 	if r := newRow(1, 1, 0, 0, 0); r.Gbps != 0 || r.CPU != 0 {
-		t.Errorf("no time: %+v", r)
+		t.Errorf("a row of no time: %+v, want rates of 0", r)
 	}
 }
 
@@ -65,7 +65,7 @@ func TestJSONReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !json.Valid(b.Bytes()) {
-		t.Error("not valid JSON")
+		t.Error("not valid JSON:\n", b.String())
 	}
 	golden(t, "report.json", b.Bytes())
 }
@@ -82,7 +82,7 @@ func TestThresholdsJudgeTheBestSize(t *testing.T) {
 		r := Report{Results: results}
 		r.judge(&c.o)
 		if r.Threshold == nil || r.Threshold.Passed != c.passed {
-			t.Errorf("%+v: %+v", c.o, r.Threshold)
+			t.Errorf("%+v: %+v, want passed %v", c.o, r.Threshold, c.passed)
 		}
 	}
 }

@@ -17,11 +17,11 @@ func call(p Program, line string) (o options, status int, done bool, stderr stri
 func TestArguments(t *testing.T) {
 	o, _, done, stderr := call(rping, "-c -r -b -n 3 -q 7 -l file 127.9.0.1:9")
 	if done || o.server || !o.read || !o.blocking || o.sge != 3 || o.pipeline != 7 || o.log != "file" || o.at.String() != "127.9.0.1:9" {
-		t.Errorf("%+v %s", o, stderr)
+		t.Errorf("the client's options are read as %+v (%s)", o, stderr)
 	}
 	o, _, done, stderr = call(pingPong, "-s -p ::1")
 	if done || !o.server || o.blocking || o.pipeline != 1 || o.at.String() != "[::1]:54325" {
-		t.Errorf("%+v %s", o, stderr)
+		t.Errorf("the server's options are read as %+v (%s)", o, stderr)
 	}
 	for _, c := range []struct {
 		p          Program
@@ -52,11 +52,11 @@ func TestHello(t *testing.T) {
 		h := hello{p, 0x0102030405060708, 0x11121314, maxSize}
 		got, err := p.decode(append(h.encode(), make([]byte, 32)...))
 		if err != nil || got != h {
-			t.Errorf("%s: %+v, %v", p.Name(), got, err)
+			t.Errorf("%s: got %+v, %v; want %+v", p.Name(), got, err, h)
 		}
 		for _, other := range Programs {
 			if _, err := other.decode(h.encode()); (err == nil) != (other == p) {
-				t.Errorf("%s takes %s: %v", other.Name(), p.Name(), err)
+				t.Errorf("%s reads the hello of %s: %v, want an error unless they are the same", other.Name(), p.Name(), err)
 			}
 		}
 	}
@@ -69,7 +69,7 @@ func FuzzHello(f *testing.F) {
 	f.Add(hello{ping, 1, 2, maxSize}.encode())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if h, err := ping.decode(b); err == nil && (h.program != ping || h.length < maxSize) {
-			t.Errorf("%+v", h)
+			t.Errorf("a hello is accepted with another program or too little memory: %+v", h)
 		}
 	})
 }

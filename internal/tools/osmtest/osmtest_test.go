@@ -22,12 +22,12 @@ func TestOptions(t *testing.T) {
 	want := options{flow: "f", stress: 4, inventory: "inv.dat", log: "x.log", multicast: 3, timeout: 500 * time.Millisecond, window: 64, count: 100000, wait: 7 * time.Second,
 		noPaths: true, flags: 7, guid: 0x2c9}
 	if o != want {
-		t.Errorf("%+v, want %+v", o, want)
+		t.Errorf("options are read as %+v, want %+v", o, want)
 	}
 	text := "\tStress test enabled: Small Path Record SA queries\n\tFile = inv.dat\n\tLog File: x.log\n\tMulticast test enabled: Long MC Flow - single mode\n" +
 		"\tTransaction timeout = 500\n\tDebug Option: Ignore Path Records\n\tVerbose option -vf (log flags = 0x7)\n Guid <0x2c9>\n\tTrap 64/65 wait time = 7\n"
 	if out.String() != text {
-		t.Errorf("%q", out.String())
+		t.Errorf("printed %q, want %q", out.String(), text)
 	}
 	for line, part := range map[string]string{
 		"-f x": "allowed: a, c, v, s, e", "-w 0": "allowed: 1 to", "-m 5": "all LIDs", "-s 5": "allowed: 1 to 4", "-M 0": "allowed: 1 to 4", "-t x": "allowed: 1 to", "-f": "wants a value",
@@ -41,7 +41,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// What is written is what is read, and lines that are not compared are passed over.
+// An inventory is read as it was written, and lines that are not compared are skipped.
 func TestInventory(t *testing.T) {
 	node := mad.NodeRecord{LID: 3, Info: mad.NodeInfo{BaseVersion: 1, ClassVersion: 1, NodeType: mad.NodeSwitch, NumPorts: 8, NodeGUID: 0x2c90200002001}}
 	path := mad.PathRecord{DGID: ib.GID{0xfe, 0x80, 15: 1}, SGID: ib.GID{0xfe, 0x80, 15: 2}, DLID: 1, SLID: 2, PKey: 0xffff, SL: 5, QoSClass: 7}
@@ -65,7 +65,7 @@ func TestInventory(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(all["NODE"]) != 1 || len(all["PORT"]) != 1 || len(all["PATH"]) != 1 || len(all["LINK"]) != 1 {
-		t.Fatalf("%v", all)
+		t.Fatalf("read %v, want one record of each kind", all)
 	}
 	for i, r := range [][]byte{node.Append(nil), port.Append(nil), path.Append(nil), link.Append(nil)} {
 		k := &kinds[i]
@@ -91,7 +91,7 @@ func TestInventoryErrors(t *testing.T) {
 	}
 }
 
-// What is missing, new or different is told, each once.
+// compare reports each record that is missing, new or different once.
 func TestCompare(t *testing.T) {
 	k := &kinds[3]
 	a, b, c := mad.LinkRecord{FromLID: 1, FromPort: 2, ToPort: 3, ToLID: 4}, mad.LinkRecord{FromLID: 5, FromPort: 6, ToPort: 7, ToLID: 8}, mad.LinkRecord{FromLID: 9, FromPort: 1, ToPort: 1, ToLID: 1}

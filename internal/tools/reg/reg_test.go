@@ -15,7 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// words splits a command line at blanks outside of quotes.
+// words splits a command line at the blanks that are outside quotes.
 func words(line string) (out []string) {
 	var word strings.Builder
 	quoted, any := false, false
@@ -39,8 +39,8 @@ func words(line string) (out []string) {
 	return out
 }
 
-// Each line of a transcript is a run of the tool; what it prints, to standard error too, and its exit status
-// follow. $DIR is the test's directory.
+// Each line of a transcript in testdata is a call of the tool. Its output, standard error included, and its exit
+// status follow. $DIR stands for the test's directory.
 func TestTranscripts(t *testing.T) {
 	t.Setenv("SOFTVPI_SOCKET", filepath.Join(t.TempDir(), "none"))
 	datadriven.Walk(t, "testdata", func(t *testing.T, file string) {
@@ -50,7 +50,7 @@ func TestTranscripts(t *testing.T) {
 			switch d.Cmd {
 			case "reg":
 				return runLine(dir, d.Input)
-			case "file": // what a file holds
+			case "file": // the contents of a file
 				b, err := os.ReadFile(filepath.Join(dir, d.CmdArgs[0].Key))
 				if err != nil {
 					t.Fatal(err)
@@ -68,7 +68,7 @@ func TestTranscripts(t *testing.T) {
 	})
 }
 
-// prepare makes the registry of a driver that ran with two adapters.
+// prepare makes the registry of a driver that has run with two adapters.
 func prepare(t *testing.T, dir string) {
 	r, err := registry.Open(dir)
 	if err != nil {
@@ -83,7 +83,7 @@ func prepare(t *testing.T, dir string) {
 	}
 }
 
-// runLine runs a line of a transcript: the arguments, and behind < what is typed.
+// runLine runs the call in a line of a transcript. What follows < is typed at its prompt.
 func runLine(dir, line string) string {
 	line, typed, _ := strings.Cut(strings.ReplaceAll(strings.ReplaceAll(line, "\n", " "), "$DIR", dir), " < ")
 	var out strings.Builder
@@ -100,7 +100,7 @@ func TestHelp(t *testing.T) {
 	for _, args := range [][]string{{"/?"}, {"query", "/?"}, {"ADD", "-?"}} {
 		var out strings.Builder
 		if status := Main(context.Background(), tool.Env{Args: args, Stdout: &out, Stderr: &out, Stdin: strings.NewReader("")}); status != 0 || out.String() != synopsis {
-			t.Errorf("%v: status %d, %q", args, status, out.String())
+			t.Errorf("%v: status %d, %q; want 0 and the synopsis", args, status, out.String())
 		}
 	}
 }

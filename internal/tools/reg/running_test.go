@@ -14,7 +14,8 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// With a driver running everything goes through it, and it acts.
+// While a driver runs, the tool works through the driver, and a change takes effect there; the registry's file is the
+// driver's alone.
 func TestRunningDriver(t *testing.T) {
 	dir, err := os.MkdirTemp("", "reg") // t.TempDir's names are too long for a socket
 	if err != nil {
@@ -55,33 +56,33 @@ func TestRunningDriver(t *testing.T) {
 		{`query HKLM\SYSTEM\CurrentControlSet\Services\mlx5\x /v y`, 0, "y    REG_SZ"},
 	} {
 		if status, text := run(c.line); status != c.status || !strings.Contains(text, c.words) {
-			t.Errorf("%s: %d %s", c.line, status, text)
+			t.Errorf("%s: status %d, %s; want %d and %q", c.line, status, text, c.status, c.words)
 		}
 	}
 	if _, text := run(`query HKLM\SYSTEM\CurrentControlSet\Services /s`); strings.Contains(text, "in force") {
-		t.Errorf("of a key elsewhere: %s", text)
+		t.Errorf("a key that is no adapter's has a value in force: %s", text)
 	}
 	if err := d.RestartAdapter("only"); err != nil {
 		t.Fatal(err)
 	}
 	if _, text := run(`query RoceMaxFrameSize --adapter only`); strings.Contains(text, "in force") {
-		t.Errorf("after the restart: %s", text)
+		t.Errorf("after the restart another value than the registry's is in force: %s", text)
 	}
 	if got := d.Status().Adapters[0].ActiveMTU; got != 1024 {
-		t.Errorf("MTU %d after the restart", got)
+		t.Errorf("MTU %d after the restart, want 1024", got)
 	}
 	if status, text := runWith("query RoceMaxFrameSize --adapter only", cfg.State); status != 1 || !strings.Contains(text, "another process") {
-		t.Errorf("the file of a running driver: %d %s", status, text)
+		t.Errorf("the file of a running driver: status %d, %s; want 1 and \"another process\"", status, text)
 	}
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if status, text := run("query RoceMaxFrameSize --adapter only --state " + cfg.State); status != 0 || !strings.Contains(text, "1024") {
-		t.Errorf("after the driver: %d %s", status, text)
+		t.Errorf("after the driver has ended: status %d, %s; want 0 and 1024", status, text)
 	}
 }
 
-// runWith runs a line against the file of a state directory.
+// runWith runs a line against the registry's file in a state directory.
 func runWith(line, state string) (int, string) {
 	var out strings.Builder
 	args := append(words(line), "--state", state)

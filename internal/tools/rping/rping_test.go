@@ -24,20 +24,20 @@ func TestPatternIsRpings(t *testing.T) {
 			t.Errorf("ping %d: %q, want %q", c.n, b, c.want)
 		}
 		if err := checkPattern(b); err != nil {
-			t.Error(err)
+			t.Errorf("ping %d is refused: %v", c.n, err)
 		}
 	}
-	b := make([]byte, 100) // letters run from A to z and begin again
+	b := make([]byte, 100) // letters run from A to z and start again
 	pattern(b, 0)
 	if !strings.Contains(string(b), "XYZ[\\]^_`abc") || !strings.Contains(string(b), "xyzABC") {
-		t.Errorf("%q", b)
+		t.Errorf("%q, want the letters from A to z, again and again", b)
 	}
 }
 
 func TestPatternsThatAreNone(t *testing.T) {
 	for _, b := range []string{"", "hello", "rdma-ping-x: ABC\x00", "rdma-ping-0: ABD\x00", "rdma-ping--1: ABC\x00"} {
 		if err := checkPattern([]byte(b)); err == nil {
-			t.Errorf("%q passed", b)
+			t.Errorf("%q passes the check", b)
 		}
 	}
 }
@@ -47,11 +47,11 @@ func TestInfoIsBigEndian16Bytes(t *testing.T) {
 	info{address: 0x0102030405060708, token: 0x11121314, size: 100}.put(b)
 	want := []byte{1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x12, 0x13, 0x14, 0, 0, 0, 100}
 	if !bytes.Equal(b, want) {
-		t.Errorf("% x", b)
+		t.Errorf("% x, want % x", b, want)
 	}
 	got, err := parseInfo(b)
 	if err != nil || got != (info{0x0102030405060708, 0x11121314, 100}) {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("the info comes back as %+v, %v", got, err)
 	}
 	for _, n := range []int{0, 15, 17} {
 		if _, err := parseInfo(make([]byte, n)); err == nil {
@@ -68,11 +68,11 @@ func TestArguments(t *testing.T) {
 	}
 	o, _, done, stderr := call("-v -c -a 127.9.0.1 -C 10")
 	if done || !o.client || !o.verbose || o.addr.String() != "127.9.0.1" || o.count != 10 || o.port != 7174 || o.size != 100 {
-		t.Errorf("%+v %s", o, stderr)
+		t.Errorf("the client's options are read as %+v (%s)", o, stderr)
 	}
 	o, _, done, stderr = call("-s -P -V -d -S 65535 -p 9")
 	if done || !o.server || !o.persistent || !o.validate || !o.debug || o.size != 65535 || o.port != 9 || o.addr.IsValid() {
-		t.Errorf("%+v %s", o, stderr)
+		t.Errorf("the server's options are read as %+v (%s)", o, stderr)
 	}
 	for line, want := range map[string]string{
 		"":                     "allowed: one of -s (server) and -c (client)",
@@ -103,7 +103,7 @@ func FuzzCheckPattern(f *testing.F) {
 	f.Add(b)
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if checkPattern(b) == nil && b[len(b)-1] != 0 {
-			t.Errorf("%q passed", b)
+			t.Errorf("%q passes the check without a zero at its end", b)
 		}
 	})
 }

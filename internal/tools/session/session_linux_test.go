@@ -17,7 +17,7 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// ownLoopback puts the test in a network namespace with these IPv6 addresses.
+// ownLoopback puts the test in a network namespace whose loopback interface has these IPv6 addresses.
 func ownLoopback(t *testing.T, addrs ...string) {
 	t.Helper()
 	namespace.Own(t)
@@ -42,8 +42,8 @@ func TestSecondAddressIsSaidForEverySystem(t *testing.T) {
 	}
 }
 
-// Where the mode is left open and a driver runs that cannot serve, the tool says that it embeds; it says nothing where that was asked for, or there is
-// no driver.
+// Where the mode is left open and a driver runs that cannot serve the request, the tool says that it embeds an
+// adapter. It says nothing where the user asked for that or no driver runs.
 func TestEmbeddingBesideADriverIsSaid(t *testing.T) {
 	ctx := bed.Context(t)
 	addrs := bed.Addrs()
@@ -52,7 +52,7 @@ func TestEmbeddingBesideADriverIsSaid(t *testing.T) {
 	for _, c := range []struct {
 		name, socket string
 		mode         verbs.Mode
-		dial         netip.Addr // zero: serve
+		dial         netip.Addr // zero: the tool is the server
 		at           netip.Addr
 		says         string
 	}{
@@ -85,8 +85,9 @@ func TestEmbeddingBesideADriverIsSaid(t *testing.T) {
 	}
 }
 
-// A tool that is to reach an address of this machine takes the driver's adapters
-// where it is the driver's, and else an address of its own beside it.
+// To reach an address of this machine, Dial takes one of the driver's adapters where the driver serves that address
+// and the mode allows it. An embedded adapter takes an address of the same network that is not the driver's. Dial
+// fails where there is no such address or no route.
 func TestDialAddressesOfThisMachine(t *testing.T) {
 	ownLoopback(t, "fd79::1", "fd79::2")
 	ctx := bed.Context(t)
@@ -107,7 +108,7 @@ func TestDialAddressesOfThisMachine(t *testing.T) {
 		{"embedded, by name", Mode{mode: verbs.Embedded, local: own}, one, own, "embedded", nil},
 		{"no route, embedded", Mode{mode: verbs.Embedded}, netip.MustParseAddr("192.0.2.1"), netip.Addr{}, "", nd.ErrNetworkUnreachable},
 		{"no route, attached", Mode{mode: verbs.Attached}, netip.MustParseAddr("192.0.2.1"), netip.Addr{}, "", nd.ErrNetworkUnreachable},
-		{"nobody's", Mode{mode: verbs.Embedded}, own, own, "embedded", nil}, // connecting there is refused
+		{"nobody's", Mode{mode: verbs.Embedded}, own, own, "embedded", nil}, // Dial only chooses the adapter; connecting there would be refused
 	} {
 		s, err := Dial(ctx, c.mode, netip.AddrPortFrom(c.remote, 7))
 		if c.want != nil || err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// hostile is a name that would be a script, were it not escaped.
+// hostile is a name that would run a script if the page did not escape it.
 const hostile = `<script>alert("1")</script> & 'more'`
 
 type rig struct {
@@ -45,12 +45,12 @@ func (g *rig) report() report {
 	status, out, errs := g.call("--json")
 	var r report
 	if err := json.Unmarshal([]byte(out), &r); status != tool.Success || err != nil {
-		g.t.Fatalf("status %d, %s %v", status, errs, err)
+		g.t.Fatalf("the report: status %d, %s, %v", status, errs, err)
 	}
 	return r
 }
 
-// row is the row of a section that begins with, or ends its first cell in, a name.
+// row returns the first row of a section whose first cell ends with name.
 func (r *report) row(title, name string) []string {
 	for _, s := range r.Sections {
 		for _, row := range s.Rows {
@@ -69,7 +69,7 @@ func (r *report) titles() (out []string) {
 	return out
 }
 
-// The report has everything of a driver that runs, and what is stored of it when it was stopped.
+// The report shows everything of a running driver, and after the driver has stopped what is stored on disk.
 func TestRunningAndStopped(t *testing.T) {
 	g := start(t)
 	client := api.NewClient(g.cfg.Socket)
@@ -94,40 +94,40 @@ func TestRunningAndStopped(t *testing.T) {
 		}
 	}
 	if row := r.row("Adapter left", "Objects"); row == nil || !regexp.MustCompile(`^ah: 0, cm: \d+, cq: \d+, .*, srq: 0$`).MatchString(row[1]) {
-		t.Errorf("%q", row)
+		t.Errorf("objects of left: %q", row)
 	}
 	if row := r.row("Registry of left", `\*JumboPacket`); row == nil || row[2] != "9000" || !strings.Contains(row[3], "1514") {
-		t.Errorf("%q", row)
+		t.Errorf("*JumboPacket of left: %q, want 9000 in the registry and 1514 in force", row)
 	}
 	if row := r.row("Device configuration of left", "NUM_OF_VFS"); row == nil || row[1] != "N/A" || row[2] != "16" {
-		t.Errorf("%q", row)
+		t.Errorf("NUM_OF_VFS of left: %q, want N/A and then 16", row)
 	}
 	if !r.Running || r.row("Driver", "Version")[1] != "9.9" || r.row("Counters", "") == nil || r.row("Events", "") == nil {
-		t.Errorf("%+v", r)
+		t.Errorf("the version, counters or events of a running driver are missing: %+v", r)
 	}
 	if err := g.d.Close(); err != nil {
 		t.Fatal(err)
 	}
 	r = g.report()
 	if row := r.row("Registry of left", `\*JumboPacket`); r.Running || row == nil || row[1] != "-" || row[2] != "9000" {
-		t.Errorf("%q", row)
+		t.Errorf("*JumboPacket of left without a driver: %q, want nothing in force and 9000 in the registry", row)
 	}
 	if row := r.row("Device configuration of left", "NUM_OF_VFS"); row == nil || row[2] != "16" {
-		t.Errorf("%q", row)
+		t.Errorf("NUM_OF_VFS of left without a driver: %q, want 16", row)
 	}
 	if row := r.row("Events", ""); row == nil || row[4] != "DriverStopped" { // the newest first
-		t.Errorf("%q", row)
+		t.Errorf("the newest event: %q, want DriverStopped", row)
 	}
 	file := filepath.Join(t.TempDir(), "report.html")
 	if status, out, errs := g.call("-o", file); status != tool.Success || !strings.Contains(out, "No driver is running") {
-		t.Errorf("status %d, %s %s", status, out, errs)
+		t.Errorf("status %d, %s, %s; want a report and \"No driver is running\"", status, out, errs)
 	}
 	if b, err := os.ReadFile(file); err != nil || !strings.Contains(string(b), "this is what is on disk") {
-		t.Errorf("%v: %s", err, b)
+		t.Errorf("%v, or the page does not say that it shows what is on disk: %s", err, b)
 	}
 }
 
-// The page has no script and refers to nothing; what others named is text.
+// The page has no script and refers to nothing outside itself; names that others gave appear as text.
 func TestPage(t *testing.T) {
 	g := start(t)
 	r, err := registry.ParsePath(`HKLM\SYSTEM\CurrentControlSet\Control\Class\{4d36e972-e325-11ce-bfc1-08002be10318}\0000`)
@@ -140,7 +140,7 @@ func TestPage(t *testing.T) {
 	}
 	status, out, errs := g.call("-o", "-")
 	if status != tool.Success || errs != "" {
-		t.Fatalf("status %d, %s", status, errs)
+		t.Fatalf("the page: status %d, %s", status, errs)
 	}
 	for _, never := range []string{"<script", "<link", "<img", "<iframe", "http://", "https://", "url(", " src=", "onload", "@import"} {
 		if strings.Contains(strings.ToLower(out), never) {
@@ -149,23 +149,23 @@ func TestPage(t *testing.T) {
 	}
 	for _, m := range regexp.MustCompile(`href="([^"]*)"`).FindAllStringSubmatch(out, -1) {
 		if !strings.HasPrefix(m[1], "#") || strings.Count(out, `id="`+m[1][1:]+`"`) != 1 {
-			t.Errorf("a link to %s", m[1])
+			t.Errorf("a link to %s, want one anchor of this page", m[1])
 		}
 	}
 	var b bytes.Buffer
 	page := report{Host: hostile, Sections: []section{{Title: hostile, Note: hostile, Fields: []string{hostile}, Rows: [][]string{{hostile}}}}}
 	if err := page.html(&b); err != nil || strings.Contains(b.String(), "<script") || !strings.Contains(b.String(), "&lt;script&gt;") {
-		t.Errorf("%v: %s", err, b.String())
+		t.Errorf("%v, or a name is not escaped: %s", err, b.String())
 	}
 }
 
-// A state directory that is not there, or damaged, is told of; it stays as it is.
+// A state directory that is missing or damaged is reported and left as it is.
 func TestNothingOnDisk(t *testing.T) {
 	dir := t.TempDir()
 	g := &rig{t: t, cfg: config.Config{Socket: filepath.Join(dir, "s"), State: filepath.Join(dir, "state")}}
 	r := g.report()
 	if i := slices.Index(r.titles(), "Registry"); i < 0 || !strings.Contains(r.Sections[i].Note, "there is no registry") {
-		t.Errorf("%+v", r)
+		t.Errorf("no note that there is no registry in %+v", r)
 	}
 	if _, err := os.Stat(g.cfg.State); err == nil {
 		t.Error("the tool made the state directory")
@@ -179,7 +179,7 @@ func TestNothingOnDisk(t *testing.T) {
 	}
 	r = g.report()
 	if i := slices.Index(r.titles(), "Registry"); i < 0 || !strings.Contains(r.Sections[i].Note, "is unreadable") {
-		t.Errorf("%+v", r)
+		t.Errorf("no note that the registry is unreadable in %+v", r)
 	}
 	if b, err := os.ReadFile(file); err != nil || string(b) != "no registry" {
 		t.Errorf("the tool changed the registry: %v %q", err, b)
@@ -190,10 +190,10 @@ func TestRefusals(t *testing.T) {
 	g := start(t)
 	for _, args := range [][]string{{"more"}, {"-o", ""}, {"-z"}} {
 		if status, out, errs := g.call(args...); status != tool.Usage || out != "" || strings.Count(errs, "\n") != 1 {
-			t.Errorf("%q: status %d, %q %q", args, status, out, errs)
+			t.Errorf("%q: status %d, %q, %q; want wrong usage and one line", args, status, out, errs)
 		}
 	}
 	if status, _, errs := g.call("-o", filepath.Join(t.TempDir(), "none", "file.html")); status != tool.Failure || errs == "" {
-		t.Errorf("status %d, %s", status, errs)
+		t.Errorf("a file in no directory: status %d, %s; want 1 and an error message", status, errs)
 	}
 }

@@ -47,7 +47,7 @@ func TestOptions(t *testing.T) {
 	} {
 		v, _, done, _, stderr := parse(line)
 		if done || v != want {
-			t.Errorf("%q: %+v, %s", line, v, stderr)
+			t.Errorf("%q is read as %+v (%s), want %+v", line, v, stderr, want)
 		}
 	}
 }
@@ -128,7 +128,7 @@ func TestWrongOptionsNameWhatIsAllowed(t *testing.T) {
 func TestHelp(t *testing.T) {
 	_, status, done, stdout, stderr := parse("-h")
 	if !done || status != Success || stderr != "" || !strings.Contains(stdout, "usage: tester") || !strings.Contains(stdout, "-n number") {
-		t.Errorf("status %d, %q, %q", status, stdout, stderr)
+		t.Errorf("status %d, %q, %q; want 0 with the usage and the options", status, stdout, stderr)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestEndpoints(t *testing.T) {
 	}
 	for _, bad := range []string{"", "host", "host:7", "127.9.0.1:0", "127.9.0.1:70000", "0.0.0.0", "0.0.0.0:7", "[::]:7", "224.0.0.1:7", "127.9.0.1:"} {
 		if got, err := ParseEndpoint(bad, 54325); err == nil || !strings.Contains(err.Error(), "allowed") {
-			t.Errorf("%q: %v, %v", bad, got, err)
+			t.Errorf("%q is read as %v, %v; want an error with \"allowed\"", bad, got, err)
 		}
 	}
 }
@@ -152,7 +152,7 @@ func FuzzEndpoint(f *testing.F) {
 	f.Add("[fd00::1%eth0]:9")
 	f.Fuzz(func(t *testing.T, s string) {
 		if at, err := ParseEndpoint(s, 1); err == nil && (!at.IsValid() || at.Port() == 0 || at.Addr().IsUnspecified()) {
-			t.Errorf("%q gave %v", s, at)
+			t.Errorf("%q is read as %v, which is no endpoint", s, at)
 		}
 	})
 }
