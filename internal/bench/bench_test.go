@@ -30,16 +30,16 @@ func TestTCPSenderMeasures(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !(r.Gbps > 0) || r.Bytes != 1000 {
-		t.Errorf("%+v", r)
+		t.Errorf("%+v, want a rate and 1000 bytes", r)
 	}
 	if err := <-served; err != nil {
-		t.Error(err)
+		t.Error("the server fails: ", err)
 	}
 }
 
 func TestMemcpyIsPositive(t *testing.T) {
 	if v := memcpy(time.Millisecond); !(v > 0) {
-		t.Errorf("%v Gb/s", v)
+		t.Errorf("memcpy measures %v Gb/s, want more than 0", v)
 	}
 }
 
@@ -48,15 +48,15 @@ func TestRunSkipsWhatCannotBe(t *testing.T) {
 	r.report.skip("veth", errSkip{"not root"}.Error())
 	var b strings.Builder
 	if err := r.report.WriteMarkdown(&b); err != nil || !strings.Contains(b.String(), "\nveth: not measured, not root.\n") {
-		t.Errorf("%v, %q", err, b.String())
+		t.Errorf("%v, %q; want that veth was not measured", err, b.String())
 	}
 }
 
-// Rows that were asked for are measured with their peers, and nothing else is.
+// Rows that are chosen are measured, together with what they are compared to, and no others.
 func TestChosenRows(t *testing.T) {
 	r := &runner{}
 	if all := bandwidthFigures(goals{}); len(r.choose(all)) != len(all) || !r.needs("any") {
-		t.Error("without a choice not everything is measured")
+		t.Error("without a choice some rows are not measured")
 	}
 	r.o.Rows = []string{"64 b WRITES, one", "write of 1 MB"}
 	var names []string
@@ -64,20 +64,20 @@ func TestChosenRows(t *testing.T) {
 		names = append(names, f.name)
 	}
 	if got := strings.Join(names, "; "); got != "write of 1 MB; write of 1 MB, 1 MB of memory as iperf3; write of 1 MB, 16 MB of memory; 64 B writes, one queue pair" {
-		t.Error(got)
+		t.Error("the chosen rows are ", got)
 	}
 	for sample, want := range map[string]bool{"write64 rate": true, "write1048576": true, "tcp1048576": true, "write one block": true, "iperf3": true, "write64": false, "four rate": false, "tcp64": false, "send polling": false} {
 		if r.needs(sample) != want {
-			t.Errorf("%s: %v", sample, !want)
+			t.Errorf("%s is needed: %v, want %v", sample, !want, want)
 		}
 	}
 	if !r.needs("write64", "write64 rate") {
-		t.Error("one of two samples is needed")
+		t.Error("needs denies that one of two samples is needed")
 	}
 }
 
-// Messages of 1 MB have their aim beside iperf3 where both have one block of memory a side, and stand beside plain TCP
-// and iperf3 where they go through more.
+// Messages of 1 MB have a target relative to iperf3 where both have one block of memory a side. Where they go through
+// more memory, they only stand beside plain TCP and iperf3.
 func TestLargeMessagesBesideTheirLike(t *testing.T) {
 	aims := map[string]string{}
 	for _, f := range bandwidthFigures(goals{large: 1.5}) {
@@ -90,18 +90,18 @@ func TestLargeMessagesBesideTheirLike(t *testing.T) {
 	}
 	want := map[string]string{"write one block / iperf3": "≥ 1.50 times", "read one block / iperf3": "≥ 1.20 times", "write1048576 / tcp1048576": "none", "write1048576 / iperf3": "none"}
 	if diff := cmp.Diff(want, aims); diff != "" {
-		t.Error(diff)
+		t.Error("the targets differ (-want +got):\n", diff)
 	}
 }
 
 func TestNoSuchRow(t *testing.T) {
 	_, err := Run(context.Background(), Options{Rounds: 1, Seconds: 0.05, Parts: []string{"loopback"}, Rows: []string{"parsnip"}})
 	if !errors.Is(err, ErrNoRow) || !strings.Contains(err.Error(), "parsnip") {
-		t.Error(err)
+		t.Error("want an ErrNoRow that names parsnip, got ", err)
 	}
 }
 
-// Sides that are apart are on two processors, where there are two, unless all is to be on one.
+// apart puts the two sides on different processors where there are two, unless everything is to run on one.
 func TestSidesApart(t *testing.T) {
 	q := (&path{}).apart()
 	got := strings.Join(q.server.placed([]string{"x", "y"}), " ")
@@ -113,14 +113,15 @@ func TestSidesApart(t *testing.T) {
 	case q.server.processor == q.client.processor:
 		t.Errorf("both are on processor %s", q.client.processor)
 	case got != "taskset -c "+q.server.processor+" x y":
-		t.Error(got)
+		t.Error("the server's command is ", got)
 	}
 	if one := (&path{one: true}).apart(); one.server.processor != "" || one.client.processor != "" {
-		t.Errorf("%+v", one)
+		t.Errorf("one processor for all: %+v, want no processor for either side", one)
 	}
 }
 
-// Workers that poll with adapters of their own have their Go code on one processor, unless the user says how many; those of a driver do not.
+// Workers that poll with embedded adapters run their Go code on one processor, unless the user has set GOMAXPROCS.
+// Workers that are attached to a driver do not.
 func TestPolling(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "")
 	p := &path{env: []string{"A=b"}}
@@ -128,7 +129,7 @@ func TestPolling(t *testing.T) {
 		t.Errorf("embedded: %q, and the path itself has %q", got, p.env)
 	}
 	if got := (&path{socket: "s"}).polling().env; len(got) != 0 {
-		t.Errorf("attached: %q", got)
+		t.Errorf("attached: %q, want nothing", got)
 	}
 	t.Setenv("GOMAXPROCS", "2")
 	if got := p.polling().env; !slices.Equal(got, p.env) {

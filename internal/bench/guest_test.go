@@ -23,16 +23,16 @@ reboot: System halted
 	}
 	want := samples{"syscall": {7}, "veth 1024 write": {8.5}, "net send-lat": {2.5}}
 	if err := g.end(); err != nil || !maps.EqualFunc(g.samples, want, func(a, b []float64) bool { return reflect.DeepEqual(a, b) }) {
-		t.Errorf("%v, %v", err, g.samples)
+		t.Errorf("%v, samples %v; want %v", err, g.samples, want)
 	}
 	g.line(`{"error": "rxe0: No such device"}`)
 	if err := g.end(); err == nil || !strings.Contains(err.Error(), "veth send-lat: rxe0: No such device") {
-		t.Error(err)
+		t.Error("want the failure of veth send-lat, got ", err)
 	}
 	silent := guestOutput{samples: samples{}}
 	silent.line("Kernel panic")
 	if err := silent.end(); err == nil || !strings.Contains(err.Error(), "Kernel panic") {
-		t.Error(err)
+		t.Error("want the last lines of the guest, got ", err)
 	}
 }
 
@@ -49,11 +49,11 @@ func TestLossOfGuestIsRead(t *testing.T) {
 {"status": 0}
 `) {
 		if !g.line(line) {
-			t.Errorf("%q is no result", line)
+			t.Errorf("%q is not taken as a result", line)
 		}
 	}
 	if g.line("[    5.0] kernel: something") {
-		t.Error("noise is a result")
+		t.Error("a message of the guest's kernel is taken as a result")
 	}
 	want := samples{
 		"rxe 5 1": {0}, "rxe 5 1 time-outs": {0},
@@ -61,6 +61,6 @@ func TestLossOfGuestIsRead(t *testing.T) {
 		"ours 1 4": {1.5}, "ours 1 4 again": {1}, "ours 1 4 time-outs": {1.5},
 	}
 	if !g.done || g.err != nil || !reflect.DeepEqual(g.samples, want) {
-		t.Errorf("%+v", g)
+		t.Errorf("%+v, want that it is done, with the samples %v", g, want)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// measured is a report with a row of every kind.
+// measured returns a report with a row of every kind.
 func measured() *Report {
 	s := samples{}
 	for _, v := range []float64{9, 1, 5} {
@@ -47,11 +47,11 @@ func TestReportAsMarkdown(t *testing.T) {
 `
 	var b strings.Builder
 	if err := measured().WriteMarkdown(&b); err != nil || b.String() != want {
-		t.Errorf("%v, got\n%s", err, b.String())
+		t.Errorf("%v, got\n%s\nwant\n%s", err, b.String(), want)
 	}
 }
 
-// The names that docs/performance.md gives.
+// The report in JSON has the names that docs/performance.md gives.
 func TestReportAsJSON(t *testing.T) {
 	var b strings.Builder
 	if err := measured().WriteJSON(&b); err != nil {
@@ -66,14 +66,14 @@ func TestReportAsJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.Machine != "a machine" || got.Rounds != 3 || len(got.Rows) != 5 {
-		t.Fatalf("%+v", got)
+		t.Fatalf("%+v, want 5 rows of 3 rounds on a machine", got)
 	}
 	first, third := got.Rows[0], got.Rows[2]
 	if first["part"] != "veth" || first["value"] != 5.0 || first["peer_value"] != 10.0 || first["ratio"] != 0.5 || first["met"] != false {
-		t.Errorf("%v", first)
+		t.Errorf("the first row is %v", first)
 	}
 	if target := first["target"].(map[string]any); target["of"] != "ratio" || target["bound"] != "at least" || target["limit"] != 2.0 {
-		t.Errorf("%v", target)
+		t.Errorf("the first row's target is %v, want a ratio of at least 2", target)
 	}
 	for _, name := range []string{"peer", "ratio", "target", "met"} {
 		if v, there := third[name]; there {
@@ -85,7 +85,7 @@ func TestReportAsJSON(t *testing.T) {
 func TestMedian(t *testing.T) {
 	s := samples{"even": {4, 1, 2, 9}, "odd": {9, 1, 5}}
 	if s.median("even") != 3 || s.median("odd") != 5 || s.median("nothing") != 0 {
-		t.Errorf("%v, %v, %v", s.median("even"), s.median("odd"), s.median("nothing"))
+		t.Errorf("medians %v, %v, %v; want 3, 5 and 0", s.median("even"), s.median("odd"), s.median("nothing"))
 	}
 }
 

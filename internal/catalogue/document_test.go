@@ -10,8 +10,8 @@ import (
 
 var update = flag.Bool("update", false, "write the tables into the documents")
 
-// stale compares the part of a document that is made from the catalogue, between its markers, with what it should
-// be, or writes it with -update.
+// stale fails the test if the part of a document between the catalogue's markers differs from made; with -update it
+// writes that part instead.
 func stale(t *testing.T, document, made string) {
 	t.Helper()
 	const begin, end = "-update -->\n", "<!-- end of the catalogue -->"
@@ -22,14 +22,14 @@ func stale(t *testing.T, document, made string) {
 	head, rest, ok1 := strings.Cut(string(b), begin)
 	_, tail, ok2 := strings.Cut(rest, end)
 	if !ok1 || !ok2 {
-		t.Fatalf("the markers in %s are gone", document)
+		t.Fatalf("%s has no markers of the catalogue's part", document)
 	}
 	want := head + begin + made + end + tail
 	if want == string(b) {
 		return
 	}
 	if !*update {
-		t.Fatalf("%s is not what the catalogue says: run go test ./internal/catalogue -run Document -update", document)
+		t.Fatalf("%s differs from the catalogue: run go test ./internal/catalogue -run Document -update", document)
 	}
 	if err := os.WriteFile(document, []byte(want), 0o644); err != nil {
 		t.Fatal(err)

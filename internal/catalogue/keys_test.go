@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// everyAdapter is one adapter of each kind.
+// everyAdapter returns one adapter of each kind: both generations, Ethernet and IPoIB, physical and virtual
+// functions.
 func everyAdapter() []Target {
 	var a []Target
 	for _, g := range []Generation{MLX5, MLX4} {
@@ -21,8 +22,8 @@ func everyAdapter() []Target {
 	return a
 }
 
-// A name or alias stands for one key of a place, except where an alias is shared on purpose: then no key has
-// it as its name and every key that has the alias is in the same place.
+// A name or alias stands for one key of a place. The exception is an alias that is shared on purpose: no key has it
+// as its name, and all keys that have it are in the same place.
 func TestKeyNamesAreUnique(t *testing.T) {
 	for _, at := range everyAdapter() {
 		owner, alias := map[string]string{}, map[string]bool{}
@@ -89,7 +90,8 @@ func TestKeysAreComplete(t *testing.T) {
 	}
 }
 
-// A generation's keys come from its own manuals, unless it is said that they are thought to be there too.
+// Each generation that has a key is covered by one of its own manuals, or Chosen says that the key is assumed to
+// exist there.
 func TestGenerationsComeFromTheirManuals(t *testing.T) {
 	for _, k := range Keys() {
 		var printed Generation
@@ -101,7 +103,7 @@ func TestGenerationsComeFromTheirManuals(t *testing.T) {
 			}
 		}
 		if missing := k.Generations &^ printed; missing != 0 && !strings.Contains(k.Chosen, "WinOF") {
-			t.Errorf("%s: no manual of generation %d has it, and Chosen does not say so", k.Name, missing)
+			t.Errorf("%s: no manual of generation %d has the key, and Chosen does not say so", k.Name, missing)
 		}
 	}
 }
@@ -118,12 +120,12 @@ func checkSources(t *testing.T, name string, sources []Source) {
 	}
 }
 
-// Each generation that has a key has a default, and the key allows it.
+// Each key has exactly one default for each of its generations, and the key allows it.
 func TestDefaultsAreAllowed(t *testing.T) {
 	for _, k := range Keys() {
 		for g := range k.Defaults {
 			if g != Both && k.Generations&g == 0 {
-				t.Errorf("%s: a default of a generation that does not have it", k.Name)
+				t.Errorf("%s: a default for a generation that does not have the key", k.Name)
 			}
 		}
 		for _, at := range everyAdapter() {
@@ -132,18 +134,18 @@ func TestDefaultsAreAllowed(t *testing.T) {
 			}
 			_, own := k.Defaults[at.Generation]
 			if _, both := k.Defaults[Both]; own == both {
-				t.Errorf("%s: %d has no default, or two", k.Name, at.Generation)
+				t.Errorf("%s: generation %d has no default, or two", k.Name, at.Generation)
 			}
 			d := k.Default(at.Generation, at.IPoIB)
 			if d.Auto {
 				if d.Text == "" {
-					t.Errorf("%s: does not say what its automatic default comes from", k.Name)
+					t.Errorf("%s: the catalogue does not say how its automatic default is chosen", k.Name)
 				}
 				continue
 			}
 			v, ok := d.Value(k)
 			if !ok {
-				t.Errorf("%s: default %+v is not a value", k.Name, d)
+				t.Errorf("%s: default %+v has no value", k.Name, d)
 			}
 			if err := k.Validate(v); err != nil {
 				t.Errorf("default of %d, IPoIB %v: %v", at.Generation, at.IPoIB, err)
@@ -152,7 +154,7 @@ func TestDefaultsAreAllowed(t *testing.T) {
 	}
 }
 
-// What the contradictions of the manuals were decided to be, and the defaults that features build on.
+// These defaults and allowed values settle contradictions between the manuals, or features depend on them.
 func TestDefaultsOfNote(t *testing.T) {
 	mlx5, mlx4 := Target{Generation: MLX5}, Target{Generation: MLX4}
 	mlx5IB, mlx4IB := Target{Generation: MLX5, IPoIB: true}, Target{Generation: MLX4, IPoIB: true}
@@ -244,23 +246,23 @@ func TestLookup(t *testing.T) {
 			t.Errorf("Lookup(%q) is %s, want %s", name, got, want)
 		}
 	}
-	// SR-IOV set for the machine goes before that of one device (WinOF 5.50, 4.6.9.1).
+	// A device's SR-IOV key is preceded by the machine's (WinOF 5.50, 4.6.9.1).
 	if got, want := names(LookupFor("PermitSriov", Target{Generation: MLX4})), "2:2:PermitSriov 2:1:PermitSriov"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	// RoCE's mode set for the adapter goes before the driver's (WinOF-2 Ethernet b, Configuring the RoCE Mode).
+	// The adapter's RoCE mode precedes the driver's (WinOF-2 Ethernet b, Configuring the RoCE Mode).
 	if got, want := names(LookupFor("roce_mode", Target{Generation: MLX5})), "1:0:roce_mode 1:2:roce_mode"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	if got := names(LookupFor("roce_mode", Target{Generation: MLX5, IPoIB: true})); got != "1:2:roce_mode" {
-		t.Errorf("an IPoIB port finds %s", got)
+		t.Errorf("an IPoIB port finds %s, want the driver's key alone", got)
 	}
 	if got := LookupFor("VFAllowedTxEtherType0", Target{Generation: MLX5, VF: true}); len(got) != 0 {
-		t.Errorf("a virtual function finds %s", names(got))
+		t.Errorf("a virtual function finds %s, want no key", names(got))
 	}
 }
 
-// Every key is found by its full path, under every spelling of it, and only there.
+// Every key is found by its full path in each spelling, and in no other place.
 func TestLookupAt(t *testing.T) {
 	for _, at := range everyAdapter() {
 		for _, k := range KeysFor(at) {
@@ -283,13 +285,14 @@ func TestLookupAt(t *testing.T) {
 				t.Fatal(err)
 			}
 			if found := LookupAt(p, k.Name, at); len(found) != 0 {
-				t.Errorf("%s is found in %s", k.Name, p)
+				t.Errorf("%s is also found in %s", k.Name, p)
 			}
 		}
 	}
 }
 
-// One driver's place has no key of the other generation, nor of its adapters.
+// The place of one generation's driver holds no key of the other generation, and yields no key for an adapter of the
+// other.
 func TestPlacesOfDrivers(t *testing.T) {
 	mlx5 := Place{Base: DriverService, Generation: MLX5}
 	mlx4 := Place{Base: DriverService, Generation: MLX4}
@@ -298,10 +301,10 @@ func TestPlacesOfDrivers(t *testing.T) {
 		t.Error("a key is in the wrong driver's place")
 	}
 	if a := LookupAt(mlx4, "LogNumQp", Target{Generation: MLX5}); len(a) != 0 {
-		t.Errorf("an mlx5 adapter finds %d keys at mlx4_bus", len(a))
+		t.Errorf("an mlx5 adapter finds %d keys at mlx4_bus, want none", len(a))
 	}
 	if a := LookupAt(mlx4, "LogNumQp", Target{Generation: MLX4}); len(a) != 1 {
-		t.Errorf("an mlx4 adapter finds %d keys at mlx4_bus", len(a))
+		t.Errorf("an mlx4 adapter finds %d keys at mlx4_bus, want 1", len(a))
 	}
 }
 
@@ -318,12 +321,12 @@ func TestParsePath(t *testing.T) {
 	} {
 		got, err := ParsePath(s)
 		if err != nil || got != want {
-			t.Errorf("%s is %+v, %v, want %+v", s, got, err, want)
+			t.Errorf("%s is read as %+v, %v; want %+v", s, got, err, want)
 		}
 	}
 	for _, s := range []string{"", `HKCU\Software`, `SYSTEM\CurrentControlSet`, `HKLM\\SYSTEM`, "HKLM\\a\x00b", `HKLM\` + strings.Repeat("a", maxPath)} {
 		if p, err := ParsePath(s); err == nil {
-			t.Errorf("%.40q is read as %+v", s, p)
+			t.Errorf("%.40q is read as %+v, want an error", s, p)
 		}
 	}
 }
@@ -336,11 +339,11 @@ func TestGroupsAreWhole(t *testing.T) {
 		}
 	}
 	if !slices.Equal(order, groups()) {
-		t.Errorf("a group is torn apart: %v", order)
+		t.Errorf("the keys of a group do not stand together: %v", order)
 	}
 }
 
-// groups are the tables that keys stand in, in the order of Keys.
+// groups returns the groups of the keys in the order of Keys.
 func groups() []Group {
 	var a []Group
 	for _, k := range keys {

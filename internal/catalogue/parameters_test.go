@@ -35,8 +35,8 @@ func TestParametersAreComplete(t *testing.T) {
 	}
 }
 
-// The settings that the manuals' examples make are taken, and the names of mlxconfig's sample output come in its
-// order.
+// The settings in the manuals' examples are valid, and the parameters stand in the order of mlxconfig's sample
+// output.
 func TestParametersOfTheManuals(t *testing.T) {
 	for _, s := range []string{
 		"SRIOV_EN=1", "NUM_OF_VFS=16", "NUM_OF_VFS=127", "LINK_TYPE_P1=2", "LINK_TYPE_P2=1", "link_type_p2=0x2",
@@ -60,7 +60,7 @@ func TestParametersOfTheManuals(t *testing.T) {
 	for _, n := range []string{"SRIOV_EN", "NUM_OF_VFS", "WOL_MAGIC_EN_P2", "LINK_TYPE_P1", "LINK_TYPE_P2"} {
 		i := slices.Index(names, n)
 		if i <= last {
-			t.Errorf("%s is number %d in %v", n, i, names)
+			t.Errorf("%s is number %d in %v, want it after the one before it in the sample", n, i, names)
 		}
 		last = i
 	}
@@ -85,6 +85,6 @@ func TestParameterErrors(t *testing.T) {
 		}
 	}
 	if _, ok := LookupParameter("nothing"); ok {
-		t.Error("found a parameter that there is not")
+		t.Error("LookupParameter finds \"nothing\", which is no parameter")
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// one is the key of an adapter.
+// one returns an adapter's key of this name.
 func one(t testing.TB, name string, at Target) Key {
 	t.Helper()
 	a := LookupFor(name, at)
@@ -79,7 +79,7 @@ func TestParseValue(t *testing.T) {
 	}
 }
 
-// What the registry holds is taken in every type that means the same number, and in no other.
+// A value in the registry is accepted in every type that can mean the same number, and in no other.
 func TestAcceptStoredValues(t *testing.T) {
 	jumbo := one(t, "*JumboPacket", Target{Generation: MLX5})
 	port := one(t, "roce_udp_dport", Target{Generation: MLX5})
@@ -166,8 +166,8 @@ func TestOtherTypes(t *testing.T) {
 	}
 }
 
-// For every key a number is taken exactly where it is one of the choices or inside the limits with the right
-// step, and what is taken comes back from its text.
+// A number is a valid value of a key exactly if it is one of the key's choices, or within the limits and on a step. A
+// valid value comes back from its text.
 func TestValidateAgreesWithLimits(t *testing.T) {
 	all := Keys()
 	rapid.Check(t, func(t *rapid.T) {
@@ -182,7 +182,7 @@ func TestValidateAgreesWithLimits(t *testing.T) {
 		).Draw(t, "number")
 		err := k.Validate(Value{Type: k.Type, Number: n})
 		if err == nil && (n < least || n > most) {
-			t.Fatalf("%s takes %d, outside %d to %d", k.Name, n, least, most)
+			t.Fatalf("%s accepts %d, outside %d to %d", k.Name, n, least, most)
 		}
 		ruled := len(k.Choices) > 0 || k.Step > 0 || k.BitsSet > 0 || k.PowerOf2
 		if err != nil && !ruled && n >= least && n <= most {
@@ -197,7 +197,8 @@ func TestValidateAgreesWithLimits(t *testing.T) {
 	})
 }
 
-// Any text is a value or an error that names the key; a value passes the check again and survives its text form.
+// Any text is read as a value or refused with an error that names the key and what is allowed. A value is valid and
+// comes back from its text.
 func FuzzParseValue(f *testing.F) {
 	all := Keys()
 	for i, text := range []string{"1514", "0x5ea", "-1", "", `a\0b`, "00ff", "\xff", "99999999999999999999", `\??\C:\DMN_DIR`} {
@@ -210,12 +211,12 @@ func FuzzParseValue(f *testing.F) {
 			var wrong *ValueError
 			if err != nil {
 				if !errors.As(err, &wrong) || wrong.Key != k.Name || wrong.Allowed == "" {
-					t.Fatalf("%s: %v", k.Name, err)
+					t.Fatalf("%s: error %v, want one that names the key and what is allowed", k.Name, err)
 				}
 				continue
 			}
 			if err := k.Validate(v); err != nil {
-				t.Fatalf("%s: %q is taken and then refused: %v", k.Name, text, err)
+				t.Fatalf("%s: %q is read as a value that is not valid: %v", k.Name, text, err)
 			}
 			again, err := k.Parse(k.Format(v))
 			if err != nil || k.Format(again) != k.Format(v) {
@@ -225,7 +226,7 @@ func FuzzParseValue(f *testing.F) {
 	})
 }
 
-// Any path is read or refused, and what is read comes back from its text.
+// Any path is read or refused, and a path that is read comes back from its text.
 func FuzzParsePath(f *testing.F) {
 	for _, k := range Keys() {
 		f.Add(k.Place(MLX5, 1).String())
@@ -241,7 +242,7 @@ func FuzzParsePath(f *testing.F) {
 			return
 		}
 		if again, err := ParsePath(p.String()); err != nil || again != p {
-			t.Fatalf("%q is %+v, then %+v, %v", s, p, again, err)
+			t.Fatalf("%q is read as %+v, and its text as %+v, %v", s, p, again, err)
 		}
 	})
 }

@@ -6,7 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What is set comes when it is due, once, the first first; what was moved comes at its new time, and what was dropped not at all.
+// Each appointment comes once, when it is due, in the order of time. One that was moved comes at its new time, and
+// one that was dropped never.
 func TestAgenda(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var a Agenda[int]
@@ -59,6 +60,6 @@ func TestAgenda(t *testing.T) {
 func TestEmptyAgenda(t *testing.T) {
 	var a Agenda[int]
 	if a.Due(Never) != nil || a.Deadline() != Never {
-		t.Error("something is due")
+		t.Error("an empty agenda has something due")
 	}
 }

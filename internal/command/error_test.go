@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// errors.Is finds the class of a refusal however deep it is wrapped, and tells details apart only if asked to.
+// errors.Is finds the class of an error however deep it is wrapped, and compares details only if the target has one.
 func TestErrorClasses(t *testing.T) {
 	err := fmt.Errorf("create QP: %w", Errorf(Invalid, "depth %d: allowed: 1 to %d", 0, 16))
 	for _, c := range []struct {
@@ -23,24 +23,24 @@ func TestErrorClasses(t *testing.T) {
 		{context.Canceled, false},
 	} {
 		if got := errors.Is(err, c.target); got != c.want {
-			t.Errorf("errors.Is(%q, %v) = %t", err, c.target, got)
+			t.Errorf("errors.Is(%q, %v) = %t, want %t", err, c.target, got, c.want)
 		}
 	}
 	if got, want := err.Error(), "create QP: invalid value: depth 0: allowed: 1 to 16"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := (&Error{Code: Busy}).Error(); got != "object in use" {
-		t.Errorf("without a detail: %q", got)
+		t.Errorf("without a detail: %q, want \"object in use\"", got)
 	}
 }
 
-// Every class has words of its own, and a number that is none still says which it is.
+// Every code has words of its own, and an unknown code is named by its number.
 func TestCodesHaveNames(t *testing.T) {
 	seen := map[string]Code{}
 	for c := Invalid; c <= Access; c++ {
 		name := c.String()
 		if other, twice := seen[name]; twice || strings.HasPrefix(name, "code ") {
-			t.Errorf("code %d is %q, as %d", c, name, other)
+			t.Errorf("code %d is %q, which is no name of its own (code %d)", c, name, other)
 		}
 		seen[name] = c
 	}
@@ -49,7 +49,7 @@ func TestCodesHaveNames(t *testing.T) {
 	}
 }
 
-// The end of a context says whether it was a deadline.
+// Ended tells a context whose deadline has passed from one that was canceled.
 func TestEnded(t *testing.T) {
 	late, cancel := context.WithDeadline(context.Background(), time.Unix(0, 0))
 	defer cancel()
@@ -63,7 +63,7 @@ func TestEnded(t *testing.T) {
 	}
 }
 
-// Every path of memory has a name, which status and captures of the protocol show.
+// Every memory path has a name, which status and captures of the protocol show.
 func TestMemoryPathNames(t *testing.T) {
 	for p, want := range map[MemoryPath]string{MemoryMapped: "mapped", MemoryProcessVM: "process_vm", MemoryCopier: "copier", 9: "path 9"} {
 		if got := p.String(); got != want {

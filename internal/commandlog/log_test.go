@@ -10,8 +10,9 @@ import (
 	"github.com/softvpi/softvpi/internal/device"
 )
 
-// Each command is noted with the adapter of what it names, failed ones as such, and what concerns no adapter not at
-// all; so are objects that took the place of one of another adapter.
+// Each command is logged for the adapter of the object that it names, failed ones as failed; a command that concerns
+// no adapter is not logged. An object with the handle of a destroyed one of another adapter is logged for its own
+// adapter.
 func TestCommandLog(t *testing.T) {
 	h, err := device.NewHost(device.Config{Seed: 1})
 	if err != nil {
@@ -53,9 +54,9 @@ func TestCommandLog(t *testing.T) {
 			t.Fatal("a CQ in use was destroyed")
 		}
 		if err := c.Destroy(device.Promptly(t.Context()), command.KindMemory, qp.Handle); !errors.Is(err, device.ErrWaits) {
-			t.Fatalf("%v, want ErrWaits: that was not carried out, and is not noted", err)
+			t.Fatalf("%v, want ErrWaits: a command that is not carried out is not logged", err)
 		}
-		check(c.Destroy(t.Context(), command.KindQP, qp.Handle)) // the next one has its place
+		check(c.Destroy(t.Context(), command.KindQP, qp.Handle)) // the next adapter's QP takes its slot
 		check(c.Destroy(t.Context(), command.KindCQ, cq.Handle))
 	}
 	id, err := c.CMCreate(t.Context(), command.CMCreate{Adapter: command.AnyAdapter, Space: command.TCP})
@@ -64,7 +65,7 @@ func TestCommandLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := c.QueryQP(t.Context(), 0); err == nil {
-		t.Fatal("no QP was found")
+		t.Fatal("QueryQP of handle 0 gives no error")
 	}
 	for adapter, want := range []map[string][2]uint64{
 		{"ALLOC_PD": {1, 0}, "CREATE_CQ": {1, 0}, "CREATE_QP": {1, 0}, "QUERY_QP": {1, 0}, "DESTROY": {3, 1}},
@@ -74,7 +75,7 @@ func TestCommandLog(t *testing.T) {
 		for _, s := range log.Stats(uint32(adapter)) {
 			got[s.Command] = [2]uint64{s.Count, s.Failed}
 			if s.Total <= 0 || s.Longest > s.Total || s.Longest <= 0 {
-				t.Errorf("%s: %v in all, %v the longest", s.Command, s.Total, s.Longest)
+				t.Errorf("%s: took %v in all and %v the longest, want 0 < longest <= all", s.Command, s.Total, s.Longest)
 			}
 		}
 		if len(got) != len(want) {
@@ -88,15 +89,15 @@ func TestCommandLog(t *testing.T) {
 	}
 	recent := log.Recent(0)
 	if len(recent) != 7 || recent[0].Command != "ALLOC_PD" || recent[4].Failure != command.Busy || recent[4].Program != "program" || recent[4].PID != 7 {
-		t.Errorf("%+v", recent)
+		t.Errorf("recent commands %+v; want 7 from ALLOC_PD on, the fifth of them failed as busy", recent)
 	}
 	for range 2 * keptCommands {
-		_, err := c.CreateAH(t.Context(), command.CreateAH{PD: pds[0]}) // it has no such PD any more, or no address
+		_, err := c.CreateAH(t.Context(), command.CreateAH{PD: pds[0]}) // the client's PD or the address is not valid
 		if err == nil {
-			t.Fatal("made")
+			t.Fatal("CreateAH without an address gives no error")
 		}
 	}
 	if recent = log.Recent(0); len(recent) != keptCommands || recent[0].Command != "CREATE_AH" || recent[0].Began.After(recent[1].Began) {
-		t.Errorf("%d records, %+v first", len(recent), recent[0])
+		t.Errorf("%d records, %+v first; want %d, the oldest a CREATE_AH", len(recent), recent[0], keptCommands)
 	}
 }

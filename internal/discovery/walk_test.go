@@ -13,7 +13,8 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// device is a node of a fabric that only the tests have. Links are by number of the device and its port.
+// device is a node of the tests' fabrics. Its links lead from a port to another device, by index, and a port of that
+// device.
 type device struct {
 	kind  mad.NodeType
 	guid  uint64
@@ -21,7 +22,7 @@ type device struct {
 	links map[uint8][2]int
 }
 
-// answer is what the device at the end of a route says; false: nothing.
+// answer returns the attribute that the device at the end of a request's route has; false if the route leads nowhere.
 func answer(devices []*device, r *Request) (data [mad.SMPDataLen]byte, ok bool) {
 	at, by := 0, 1
 	for i, port := range r.Path[1:] {
@@ -56,7 +57,7 @@ func answer(devices []*device, r *Request) (data [mad.SMPDataLen]byte, ok bool) 
 
 var errSilent = errors.New("silent")
 
-// walk goes through a fabric with several requests under way, whose answers come in the order that next chooses.
+// walk goes through a fabric with several requests outstanding; choose picks which of them is answered next.
 func walk(t interface{ Fatal(...any) }, o Options, outstanding int, choose func(n int) int, reply func(*Request) ([mad.SMPDataLen]byte, error)) *Walk {
 	type under struct {
 		r      *Request
@@ -66,7 +67,7 @@ func walk(t interface{ Fatal(...any) }, o Options, outstanding int, choose func(
 	var flying []under
 	for steps := 0; ; steps++ {
 		if steps > 3_000_000 {
-			t.Fatal("the walk does not end")
+			t.Fatal("the walk does not end after 3 million steps")
 		}
 		for len(flying) < outstanding {
 			r, n := w.Next()
@@ -77,7 +78,7 @@ func walk(t interface{ Fatal(...any) }, o Options, outstanding int, choose func(
 		}
 		if len(flying) == 0 {
 			if !w.over() {
-				t.Fatal("nothing is asked, and the walk is not over")
+				t.Fatal("no request is outstanding, but the walk is not over")
 			}
 			return w
 		}
@@ -101,7 +102,8 @@ func honest(devices []*device) func(*Request) ([mad.SMPDataLen]byte, error) {
 	}
 }
 
-// small is two switches with two links between them; one adapter has a port on each.
+// small returns a fabric of two switches with two links between them, an adapter at the first switch, and one with a
+// port at each.
 func small() []*device {
 	d := []*device{
 		{mad.NodeCA, 0x100, 1, map[uint8][2]int{1: {1, 1}}},
@@ -112,7 +114,7 @@ func small() []*device {
 	return d
 }
 
-// shape is what the tests compare of a fabric.
+// shape returns a fabric's nodes, their routes and their links as text, to be compared.
 func shape(f *Fabric) (lines []string) {
 	for _, n := range f.Nodes {
 		lines = append(lines, fmt.Sprintf("%x %s %v", n.Info.NodeGUID, n.Description, n.Path))
@@ -128,7 +130,7 @@ func shape(f *Fabric) (lines []string) {
 func TestWalkFindsEverything(t *testing.T) {
 	f, faults, err := walk(t, Options{}, 4, inOrder, honest(small())).Result()
 	if err != nil || len(faults) != 0 {
-		t.Fatalf("%v, %v", faults, err)
+		t.Fatalf("faults %v, error %v; want none", faults, err)
 	}
 	want := []string{
 		"100 device 0 [0]", "  1 -> 200 1",
@@ -137,20 +139,20 @@ func TestWalkFindsEverything(t *testing.T) {
 		"300 device 2 [0 1 7]", "  2 -> 400 1", "  7 -> 200 7", "  8 -> 200 8",
 	}
 	if d := cmp.Diff(want, shape(f)); d != "" {
-		t.Error(d)
+		t.Error("the fabric differs (-want +got):\n", d)
 	}
 	if f.MaxHops != 3 || f.From.Info.NodeGUID != 0x100 || f.FromPort != 1 {
-		t.Errorf("%d hops from %x port %d", f.MaxHops, f.From.Info.NodeGUID, f.FromPort)
+		t.Errorf("%d hops from %x port %d, want 3 from 100 port 1", f.MaxHops, f.From.Info.NodeGUID, f.FromPort)
 	}
 	if got := f.Backwards(mad.NodeSwitch); len(got) != 2 || got[0].Info.NodeGUID != 0x300 {
-		t.Error("the switches are not listed from the last")
+		t.Error("Backwards does not list the two switches from the last")
 	}
 	if p := f.PortByGUID(0x402); p == nil || p.Num != 2 || f.PortByGUID(0x777) != nil {
-		t.Errorf("port 0x402 is %v", p)
+		t.Errorf("port 0x402 is %v, want port 2, and no port 0x777", p)
 	}
 }
 
-// What is found does not depend on the order in which answers come, nor on how many requests are under way.
+// The result depends neither on the order in which answers come nor on how many requests are outstanding.
 func TestWalkDoesNotDependOnOrder(t *testing.T) {
 	want, _, _ := walk(t, Options{}, 1, inOrder, honest(small())).Result()
 	rapid.Check(t, func(t *rapid.T) {
@@ -166,7 +168,7 @@ func TestWalkDoesNotDependOnOrder(t *testing.T) {
 func TestWalkStopsAtHops(t *testing.T) {
 	f, _, err := walk(t, Options{From: []uint8{0, 1}, MaxHops: 1}, 4, inOrder, honest(small())).Result()
 	if err != nil || f.From.Info.NodeGUID != 0x200 || len(f.Nodes) != 4 {
-		t.Errorf("%v, %v", shape(f), err)
+		t.Errorf("one hop from the first switch: %v, %v; want the switch and its three neighbours", shape(f), err)
 	}
 	chain := []*device{{mad.NodeCA, 1, 1, map[uint8][2]int{1: {1, 1}}}}
 	for i := 1; i < 90; i++ {
@@ -176,11 +178,12 @@ func TestWalkStopsAtHops(t *testing.T) {
 	delete(chain[89].links, 2)
 	f, faults, err := walk(t, Options{}, 9, inOrder, honest(chain)).Result()
 	if err != nil || len(f.Nodes) != mad.MaxHops+1 || f.MaxHops != mad.MaxHops || len(faults) != 1 {
-		t.Errorf("%d nodes, %d hops, %v, %v", len(f.Nodes), f.MaxHops, faults, err)
+		t.Errorf("a chain of 90 nodes: %d nodes, %d hops, %v, %v; want those within the most hops and one fault", len(f.Nodes), f.MaxHops, faults, err)
 	}
 }
 
-// Nodes may be silent, lie, make up others without end, have the GUIDs of others, and loop. The walk ends, and says so.
+// Among nodes that are silent, lie, make up endless others, share GUIDs and form loops the walk ends within its limit
+// of nodes, and its graph is consistent.
 func TestWalkEndsAmongHostileNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
@@ -193,8 +196,8 @@ func TestWalkEndsAmongHostileNodes(t *testing.T) {
 			}
 			switch q.Attribute {
 			case mad.AttrNodeInfo:
-				data[2] = byte(1 + r.IntN(3)) // what it is
-				clear(data[12:19])            // few GUIDs
+				data[2] = byte(1 + r.IntN(3)) // the node's type
+				clear(data[12:19])            // leave few different GUIDs
 			case mad.AttrPortInfo:
 				data[33] = byte(mad.PhysicalLinkUp)<<4 | 2
 			}
@@ -202,12 +205,12 @@ func TestWalkEndsAmongHostileNodes(t *testing.T) {
 		})
 		f, _, _ := w.Result()
 		if len(f.Nodes) > 50 {
-			t.Fatalf("%d nodes", len(f.Nodes))
+			t.Fatalf("%d nodes, want at most 50", len(f.Nodes))
 		}
 		for _, n := range f.Nodes {
 			for i, p := range n.Ports {
 				if p != nil && (p.Node != n || int(p.Num) != i || p.Remote != nil && p.Remote.Remote != p) {
-					t.Fatal("the graph is not one")
+					t.Fatal("the graph is not consistent: a port is not its node's, or a link does not lead back")
 				}
 			}
 		}
@@ -228,28 +231,28 @@ func TestWalkGivesUpOnEndlessNodes(t *testing.T) {
 			return data, nil
 		})
 		if f, _, err := w.Result(); err == nil || len(f.Nodes) != 1000 {
-			t.Errorf("%d ports: %d nodes, %v", ports, len(f.Nodes), err)
+			t.Errorf("%d ports: %d nodes, %v; want 1000 and an error", ports, len(f.Nodes), err)
 		}
 	}
 }
 
-// Links that lead to no new node, but further and further, end the walk too.
+// Endless links that lead to no new node end the walk too.
 func TestWalkGivesUpOnEndlessLinks(t *testing.T) {
 	w := NewWalk(Options{})
 	for range maxWaiting + 1 {
 		w.ask(&Request{})
 	}
 	if r, _ := w.Next(); r != nil || !w.over() || w.err == nil {
-		t.Errorf("%v, %v", r, w.err)
+		t.Errorf("the next request is %v, the error %v; want no request and an error", r, w.err)
 	}
 }
 
 func TestWalkWithoutABeginning(t *testing.T) {
 	w := walk(t, Options{}, 4, inOrder, func(*Request) (data [mad.SMPDataLen]byte, err error) { return data, errSilent })
 	if _, faults, err := w.Result(); !errors.Is(err, errSilent) || len(faults) != 1 {
-		t.Errorf("%v, %v", faults, err)
+		t.Errorf("faults %v, error %v; want one and errSilent", faults, err)
 	}
-	w.Answer(0, nil, nil) // late
+	w.Answer(0, nil, nil) // a late answer is ignored
 	w.Answer(99, nil, nil)
 }
 
@@ -276,11 +279,11 @@ func TestCacheRoundTrip(t *testing.T) {
 		return lines
 	})
 	if d := cmp.Diff(want, got, paths); d != "" || got.From.Info.NodeGUID != 0x100 || got.MaxHops != 3 {
-		t.Error(d)
+		t.Error("the fabric from the cache differs (-want +got):\n", d)
 	}
 	for n := range b.Len() {
 		if _, err := ReadCache(bytes.NewReader(b.Bytes()[:n])); err == nil {
-			t.Fatalf("%d of %d bytes are a cache", n, b.Len())
+			t.Fatalf("the first %d of %d bytes are read as a whole cache", n, b.Len())
 		}
 	}
 }
@@ -300,7 +303,7 @@ func FuzzReadCache(f *testing.F) {
 		for _, n := range got.Nodes {
 			for _, p := range n.Ports {
 				if p != nil && p.Node != n {
-					t.Fatal("a port of another node")
+					t.Fatal("a node has a port that belongs to another node")
 				}
 			}
 		}
@@ -310,5 +313,5 @@ func FuzzReadCache(f *testing.F) {
 	})
 }
 
-// over tells that nothing is left to ask or to wait for.
+// over reports whether nothing is left to ask or to wait for.
 func (w *Walk) over() bool { return len(w.asked) == 0 && (len(w.waiting) == 0 || w.err != nil) }

@@ -29,26 +29,26 @@ func TestDirectory(t *testing.T) {
 	for _, value := range []string{"", "dumps", `\SystemRoot\temp\..\x`, `\SystemRoot\temporary`, `\SystemRoot\system32`, `..\x`} {
 		var wrong *directoryError
 		if got, err := Directory(value, "/temp"); !errors.As(err, &wrong) {
-			t.Errorf("%s: %q, %v", value, got, err)
+			t.Errorf("%s: %q, %v; want a refusal", value, got, err)
 		}
 	}
 }
 
 var six = []File{{"crspace", 0, []byte("a")}, {"crspace", 1, nil}, {"crspace", 2, nil}, {"eq_dump", 0, nil}, {"eq_print", 0, nil}, {"fwtrace", 0, nil}}
 
-// The names are those of the manual's example: SingleFunc_4_0_0_p000_eth-down-1_eq_dump_0.log.
+// The files are named as in the manual's example: SingleFunc_4_0_0_p000_eth-down-1_eq_dump_0.log.
 func TestSetNames(t *testing.T) {
 	dir := t.TempDir()
 	n, paths, err := Set{Mode: "SingleFunc", Location: "4_0_0", Tag: "p", Event: "eth-down-1", Keep: 20}.Write(dir, six)
 	if err != nil || n != 0 || len(paths) != 6 || filepath.Base(paths[3]) != "SingleFunc_4_0_0_p000_eth-down-1_eq_dump_0.log" {
-		t.Fatal(n, paths, err)
+		t.Fatal("want set 0 with six files, got ", n, paths, err)
 	}
 	if b, err := os.ReadFile(paths[0]); err != nil || string(b) != "a" {
-		t.Errorf("%q, %v", b, err)
+		t.Errorf("the first file holds %q, %v; want a", b, err)
 	}
 }
 
-// As many sets are kept of a tag as may be; the oldest makes room, with all of its files, and others are not touched.
+// At most Keep sets of a tag are kept: the oldest is removed with all its files, and nothing else is touched.
 func TestSetsAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	other := Set{Mode: "SingleFunc", Location: "4_0_0", Tag: "u", Event: "ioctl", Keep: 9}
@@ -64,9 +64,9 @@ func TestSetsAreBounded(t *testing.T) {
 	for i, want := range []int{0, 1, 2, 0, 1} {
 		n, paths, err := s.Write(dir, six)
 		if err != nil || n != want {
-			t.Fatalf("set %d has number %d, %v", i, n, err)
+			t.Fatalf("set %d has number %d, %v; want %d", i, n, err, want)
 		}
-		for _, p := range paths { // files of one moment have one time
+		for _, p := range paths { // the files of a set have the same time
 			if err := os.Chtimes(p, past, past.Add(time.Duration(i)*time.Second)); err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +81,7 @@ func TestSetsAreBounded(t *testing.T) {
 		t.Errorf("keeping fewer: set %d, %v, %d files", n, err, count(t, dir, "*_p00*"))
 	}
 	if count(t, dir, "*_u000_*") != 6 || count(t, dir, "*.txt") != 1 || count(t, dir, ".*") != 0 {
-		t.Error("others were touched, or something is left")
+		t.Error("the files of others are not there, or a temporary file is")
 	}
 }
 
@@ -94,7 +94,7 @@ func count(t *testing.T, dir, pattern string) int {
 	return len(found)
 }
 
-// The first folders stay; of the rest the oldest makes room (WinOF 5.50, 4.7.3).
+// The first folders are preserved; of the others the oldest is removed for a new one (WinOF 5.50, 4.7.3).
 func TestIncidentsAreCyclic(t *testing.T) {
 	root := t.TempDir()
 	keep := filepath.Join(root, "dmn-notes")
@@ -110,30 +110,30 @@ func TestIncidentsAreCyclic(t *testing.T) {
 			t.Fatal(err)
 		}
 		names = append(names, filepath.Base(folder))
-		i.Time = i.Time.Add(time.Hour * 24 * 20) // so that names do not sort as times do
+		i.Time = i.Time.Add(time.Hour * 24 * 20) // so that the order of names is not that of times
 	}
 	if names[0] != "dmn-Ethernet_1-GENERAL-SH-NA--4.13.2017-07.49.02.747" {
-		t.Error(names[0])
+		t.Error("the first folder is named ", names[0])
 	}
 	there, err := incidents(root)
 	if want := []string{names[0], names[1], names[5], names[6]}; err != nil || strings.Join(there, " ") != strings.Join(want, " ") {
-		t.Errorf("%v, want %v", there, want)
+		t.Errorf("the folders are %v, want %v", there, want)
 	}
 	if count(t, filepath.Join(root, names[6]), "*.log") != 6 || count(t, root, ".*") != 0 || count(t, root, "dmn-notes") != 1 {
-		t.Error("files are missing, left, or not its own")
+		t.Error("files of the newest folder are missing, a temporary one is left, or another directory was removed")
 	}
-	i.Time = at // again
+	i.Time = at // the time of the first folder, whose name is taken
 	i.Total = 5
 	if folder, err := i.Write(root, six); err != nil || filepath.Base(folder) != "dmn-Ethernet_1-GENERAL-SH-NA--4.13.2017-07.49.02.748" {
-		t.Error(folder, err)
+		t.Error("want the name of the next millisecond, got ", folder, err)
 	}
 	i.Preserved = 5
 	if _, err := i.Write(root, six); !errors.Is(err, errFull) {
-		t.Errorf("all are preserved: %v", err)
+		t.Errorf("all folders are preserved: %v, want %v", err, errFull)
 	}
 	i.Total = 0
 	if _, err := i.Write(root, six); !errors.Is(err, errOff) {
-		t.Errorf("none are kept: %v", err)
+		t.Errorf("no folders are to be kept: %v, want %v", err, errOff)
 	}
 }
 

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Gather without patience makes one large page a call, tells how far it came, and leaves the contents as they are.
+// Gather without patience makes one large page at each call, returns how far it came, and leaves the contents
+// unchanged.
 func TestGatherStepByStep(t *testing.T) {
 	if refused() {
 		t.Skip("this system has no large pages")
@@ -28,19 +29,19 @@ func TestGatherStepByStep(t *testing.T) {
 		calls++
 		done := Gather(base, length, 0)
 		if done == 0 || done > length || done < length && (base+done-from)%Size != 0 {
-			t.Fatalf("call %d: %d of %d bytes", calls, done, length)
+			t.Fatalf("call %d: %d of %d bytes, want whole pages", calls, done, length)
 		}
 		base, length = base+done, length-done
 	}
 	if want := int((to - from) / Size); calls != want {
-		t.Errorf("%d calls for %d large pages", calls, want)
+		t.Errorf("%d calls, want %d, one for each large page", calls, want)
 	}
 	for i := range mem {
 		if mem[i] != byte(i/4096) {
-			t.Fatalf("byte %d is %d", i, mem[i])
+			t.Fatalf("byte %d is %d, want %d", i, mem[i], byte(i/4096))
 		}
 	}
 	if n := uint64(len(mem)); Gather(from, n-Size, time.Hour) != n-Size || Gather(from, Size-1, 0) != Size-1 {
-		t.Error("all is not all")
+		t.Error("Gather of large pages with patience, or of less than one, does not do all")
 	}
 }

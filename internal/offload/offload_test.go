@@ -13,7 +13,7 @@ import (
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
-// tcpPacket is a TCP packet over IPv4 or IPv6 whose checksums are right.
+// tcpPacket returns a TCP packet over IPv4 or IPv6 with correct checksums.
 func tcpPacket(v6 bool, sequence uint32, flags byte, options, payload []byte) []byte {
 	at := eth.IPv4Len
 	if v6 {
@@ -38,7 +38,7 @@ func tcpPacket(v6 bool, sequence uint32, flags byte, options, payload []byte) []
 	return p
 }
 
-// checksum sets the TCP checksum, by the arithmetic of package eth.
+// checksum sets the TCP checksum with the arithmetic of package eth.
 func checksum(p []byte, at int) {
 	src, dst := eth.IPv4(p).Src, eth.IPv4(p).Dst
 	if p[0]>>4 == 6 {
@@ -48,7 +48,7 @@ func checksum(p []byte, at int) {
 	binary.BigEndian.PutUint16(p[at+tcpChecksum:], eth.PseudoChecksum(src(), dst(), eth.ProtocolTCP, p[at:]))
 }
 
-// large is a packet as the system hands it over to be cut.
+// large returns a packet as the system hands it over for segmentation, and its header.
 func large(v6 bool, sequence uint32, flags byte, options, payload []byte, segment int) (Header, []byte) {
 	p := tcpPacket(v6, sequence, flags, options, payload)
 	h := Header{NeedsChecksum: true, Kind: TCPv4, Segment: segment, ChecksumStart: eth.IPv4Len, ChecksumAt: tcpChecksum}
@@ -71,8 +71,8 @@ func cut(t interface{ Fatal(...any) }, h Header, p []byte) (list [][]byte) {
 	return list
 }
 
-// Segments have the sequence numbers, lengths, identifications and checksums of packets of their own; the flag of the end stands in the last, that of
-// a reduced window in the first.
+// Segments have the sequence numbers, lengths, identifications and checksums of separate packets. FIN and PSH are set
+// in the last one only, and CWR in the first one only.
 func TestCut(t *testing.T) {
 	payload := bytes.Repeat([]byte("abcdefg"), 300) // 2100
 	for _, v6 := range []bool{false, true} {
@@ -96,7 +96,7 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// What is joined from segments is the packet that they were cut from, and the system can cut it again.
+// Joining the segments of a packet gives the packet again, with a header by which the system can segment it.
 func TestJoinIsTheReverseOfCut(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v6 := rapid.Bool().Draw(t, "v6")
@@ -112,11 +112,11 @@ func TestJoinIsTheReverseOfCut(t *testing.T) {
 		h, p := large(v6, rapid.Uint32().Draw(t, "sequence"), flagACK|rapid.SampledFrom([]byte{0, flagPSH}).Draw(t, "flags"), options, payload, segment)
 		list := cut(t, h, bytes.Clone(p))
 		j := Joiner{Join4: true, Join6: true}
-		for round := range 2 { // what a batch leaves behind does not show in the next
+		for round := range 2 { // the second round shows what a batch leaves behind
 			j.Reset()
 			for _, x := range list {
 				if check(x) != right {
-					t.Fatalf("the checksum of a segment is not right")
+					t.Fatalf("the checksum of a segment is wrong")
 				}
 				j.Add(bytes.Clone(x))
 			}
@@ -138,7 +138,7 @@ func TestJoinIsTheReverseOfCut(t *testing.T) {
 	})
 }
 
-// What does not follow is not joined, and nothing overtakes within a connection.
+// Segments that do not follow each other are not joined, and the packets of a connection keep their order.
 func TestNotJoined(t *testing.T) {
 	a := bytes.Repeat([]byte{1}, 100)
 	at := func(sequence uint32, flags byte, change func(p []byte), payload []byte) []byte {
@@ -154,7 +154,7 @@ func TestNotJoined(t *testing.T) {
 	wrong[50] ^= 1
 	for name, c := range map[string]struct {
 		packets [][]byte
-		want    []int // segments of each
+		want    []int // how many segments each packet is joined from
 	}{
 		"in order":             {[][]byte{at(0, flagACK, nil, a), at(100, flagACK, nil, a), at(200, flagACK, nil, a)}, []int{3}},
 		"a gap":                {[][]byte{at(0, flagACK, nil, a), at(200, flagACK, nil, a), at(300, flagACK, nil, a)}, []int{1, 2}},
@@ -186,18 +186,18 @@ func TestNotJoined(t *testing.T) {
 			t.Errorf("%s: %s", name, d)
 		}
 		if want := map[bool]int{true: 1}[name == "a wrong checksum"]; j.Wrong() != want {
-			t.Errorf("%s: %d wrong checksums", name, j.Wrong())
+			t.Errorf("%s: %d wrong checksums, want %d", name, j.Wrong(), want)
 		}
 	}
 	off := Joiner{}
 	off.Add(at(0, flagACK, nil, a))
 	off.Add(at(100, flagACK, nil, a))
 	if p := off.Packets(); len(p) != 2 || p[0].Header.ChecksumValid {
-		t.Errorf("without the offload there are %+v", p)
+		t.Errorf("without the offload: %+v, want two packets with unchecked checksums", p)
 	}
 }
 
-// The system's partial checksums are completed, and a checksum that comes to 0 is written as its other form (RFC 768).
+// A partial checksum of the system is completed; a UDP checksum that comes to 0 is written as 0xffff (RFC 768).
 func TestComplete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := append([]byte{0, 1, 0, 2, 0, 0, 0, 0}, rapid.SliceOfN(rapid.Byte(), 0, 2000).Draw(t, "body")...)
@@ -210,16 +210,16 @@ func TestComplete(t *testing.T) {
 			t.Fatal(err)
 		}
 		if check(p) != right || binary.BigEndian.Uint16(p[26:]) == 0 {
-			t.Fatalf("checksum %x", p[26:28])
+			t.Fatalf("the checksum %x is wrong, or 0", p[26:28])
 		}
 		p[len(p)-1] ^= 1
 		if check(p) != wrong {
-			t.Fatal("a changed packet has a right checksum")
+			t.Fatal("the checksum of a changed packet is correct")
 		}
 	})
 	var bad *formatError
 	if err := Complete(Header{ChecksumStart: 20, ChecksumAt: 6}, make([]byte, 27)); !errors.As(err, &bad) {
-		t.Errorf("%v", err)
+		t.Errorf("a checksum beyond the end of the packet: %v, want a refusal", err)
 	}
 }
 
@@ -231,17 +231,18 @@ func TestHeader(t *testing.T) {
 		h.Put(b)
 		got, rest, err := ParseHeader(b)
 		if err != nil || got != h || !bytes.Equal(rest, []byte{1, 2, 3}) {
-			t.Fatalf("%+v, %v", got, err)
+			t.Fatalf("the header comes back as %+v, %v; want %+v", got, err, h)
 		}
 	})
 	for _, b := range [][]byte{nil, make([]byte, 9), {0, 3, 9: 0}, {0, 0x81, 9: 0}} {
 		if _, _, err := ParseHeader(b); err == nil {
-			t.Errorf("%x is taken", b)
+			t.Errorf("the header %x is accepted", b)
 		}
 	}
 }
 
-// Whatever comes from the system or from the fabric, nothing panics, and segments are whole packets of the size that was asked for.
+// Nothing panics, whatever comes from the system or from the fabric, and segments are whole packets of at most the
+// size that was asked for.
 func FuzzOffload(f *testing.F) {
 	for _, v6 := range []bool{false, true} {
 		h, p := large(v6, 5, flagACK, nil, bytes.Repeat([]byte{7}, 500), 100)
@@ -263,7 +264,7 @@ func FuzzOffload(f *testing.F) {
 			total += len(x.Parts)
 		}
 		if len(p) > 0 && total != 2 {
-			t.Fatalf("of 2 packets %d are left", total)
+			t.Fatalf("%d packets come out, want the 2 that went in", total)
 		}
 		_ = Complete(h, bytes.Clone(p))
 		var s Segments
@@ -272,7 +273,7 @@ func FuzzOffload(f *testing.F) {
 		}
 		for head, body, ok := s.Next(); ok; head, body, ok = s.Next() {
 			if len(body) > h.Segment || check(append(bytes.Clone(head), body...)) != right {
-				t.Fatalf("a segment of %d bytes", len(body))
+				t.Fatalf("a segment of %d bytes is too long, or its checksum is wrong", len(body))
 			}
 		}
 	})

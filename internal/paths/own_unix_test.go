@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// A directory in the temporary one that others may change is not where a socket is trusted; any other place is the user's business.
+// A socket in the user's directory below the temporary one is trusted only if the directory is this user's alone. Any
+// other place is the user's choice.
 func TestSocketsOfOthersAreNotTrusted(t *testing.T) {
 	t.Setenv(SocketVariable, "")
 	t.Setenv("XDG_RUNTIME_DIR", "")
@@ -19,7 +20,7 @@ func TestSocketsOfOthersAreNotTrusted(t *testing.T) {
 	expect := func(what string, own bool) {
 		t.Helper()
 		if err := Own(socket); (err == nil) != own || err != nil && !strings.Contains(err.Error(), dir+" is not a directory of this user alone") {
-			t.Errorf("%s: %v", what, err)
+			t.Errorf("%s: %v, want trusted %v", what, err, own)
 		}
 	}
 	expect("not there", true)

@@ -19,7 +19,7 @@ import (
 
 var start = time.Unix(1700000000, 123456789)
 
-// stream is a capture of n packets with missed ones between and after them.
+// stream returns a capture of n packets, with missed ones between and after them.
 func stream(t testing.TB, n int) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -54,7 +54,7 @@ type read struct {
 	At               time.Duration
 }
 
-// packets reads a file with the library's reader and returns what is in it, and the sums of the statistics.
+// packets reads a file with gopacket's reader and returns its packets and the sums of its statistics.
 func packets(t testing.TB, b []byte) (all []read, received, dropped uint64) {
 	t.Helper()
 	r, err := pcapgo.NewNgReader(bytes.NewReader(b), pcapgo.NgReaderOptions{WantMixedLinkType: true})
@@ -89,7 +89,8 @@ func packets(t testing.TB, b []byte) (all []read, received, dropped uint64) {
 	return all, received, dropped
 }
 
-// What was captured and what was missed can be read back: length, time, direction, link and the drop counts.
+// A reader finds what the writer was given: length, time, direction and link type of each packet, and the drop
+// counts.
 func TestWriter(t *testing.T) {
 	const n = 40
 	all, received, dropped := packets(t, stream(t, n))
@@ -106,15 +107,15 @@ func TestWriter(t *testing.T) {
 		want, missed = append(want, p), missed+uint64(i%5)
 	}
 	if d := cmp.Diff(want, all); d != "" {
-		t.Error(d)
+		t.Error("the packets differ (-want +got):\n", d)
 	}
 	if received != n+missed || dropped != missed {
 		t.Errorf("statistics: %d received, %d dropped; want %d and %d", received, dropped, n+missed, missed)
 	}
 }
 
-// However a stream is cut into writes, the files hold the same packets, each file can be read by itself, no file
-// is longer than the limit, and only the newest stay.
+// However a stream is cut into writes, the files hold its packets in order. Each file can be read by itself and is no
+// longer than the limit, and only the newest files are kept.
 func TestFiles(t *testing.T) {
 	b := stream(t, 200)
 	all, _, dropped := packets(t, b)
@@ -133,7 +134,7 @@ func TestFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(entries) != keep || len(f.Names()) != keep {
-		t.Fatalf("%d files, named %v, want %d", len(entries), f.Names(), keep)
+		t.Fatalf("%d files, with the names %v; want %d", len(entries), f.Names(), keep)
 	}
 	var kept []read
 	for _, name := range f.Names() {
@@ -141,14 +142,14 @@ func TestFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(file) > limit+256 { // the statistics at the end are never cut off
+		if len(file) > limit+256 { // the statistics at the end are always written
 			t.Errorf("%s has %d bytes, want at most %d", name, len(file), limit)
 		}
 		some, _, _ := packets(t, file)
 		kept = append(kept, some...)
 	}
 	if d := cmp.Diff(all[len(all)-len(kept):], kept); d != "" || len(kept) == 0 {
-		t.Error(d)
+		t.Error("the files do not hold the newest packets (-want +got):\n", d)
 	}
 }
 
@@ -182,7 +183,7 @@ func TestCutShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := f.Close(); !errors.Is(err, errFormat) {
-		t.Errorf("a stream that ends within a block: %v", err)
+		t.Errorf("a stream that ends within a block: %v, want %v", err, errFormat)
 	}
 }
 
@@ -199,7 +200,7 @@ func (w *full) Write(b []byte) (int, error) {
 
 func TestFullDisk(t *testing.T) {
 	if _, err := NewStream(&full{500}).Write(stream(t, 20)); err == nil {
-		t.Error("no error")
+		t.Error("a write to a full disk gives no error")
 	}
 }
 

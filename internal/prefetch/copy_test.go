@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// A copy is what copy makes, at any alignment and of any length, and nothing beside it changes.
+// Copy copies what copy does, at any alignment and of any length, and changes nothing beside it.
 func TestCopy(t *testing.T) {
 	src := make([]byte, 700)
 	for i := range src {
@@ -25,7 +25,7 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// So it is before another copy, wherever that may go to.
+// CopyBefore copies what copy does, wherever the copy after it is to go.
 func TestCopyBefore(t *testing.T) {
 	src := make([]byte, 5000)
 	for i := range src {
@@ -48,7 +48,7 @@ func TestCopyBefore(t *testing.T) {
 	}
 }
 
-// Memory that is too short is refused, not overrun.
+// Copy panics where the destination is too short, and does not write beyond it.
 func TestCopyShort(t *testing.T) {
 	defer func() {
 		if recover() == nil {
@@ -58,7 +58,7 @@ func TestCopyShort(t *testing.T) {
 	Copy(make([]byte, 64), make([]byte, 128))
 }
 
-// BenchmarkCopy copies from memory that is near to 16 MB in turn.
+// BenchmarkCopy copies pieces of 1 KB from memory in the cache to 16 MB in turn.
 func BenchmarkCopy(b *testing.B) {
 	src, dst := make([]byte, 64<<10), make([]byte, 16<<20)
 	for _, way := range []struct {

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// Asking for a line changes nothing, wherever it is asked for.
+// Read changes nothing, whatever part of a line it is given.
 func TestAskingChangesNothing(t *testing.T) {
 	var word [16]uint64
 	for i := range word {
@@ -19,7 +19,7 @@ func TestAskingChangesNothing(t *testing.T) {
 	Write(nil)
 	for i, v := range word {
 		if v != uint64(i) {
-			t.Errorf("word %d is %d", i, v)
+			t.Errorf("word %d is %d after the prefetch", i, v)
 		}
 	}
 }

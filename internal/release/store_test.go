@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// Whoever sees the new value sees what was stored before it.
+// A reader that sees the new value also sees everything that was stored before it.
 func TestStoresAreInOrder(t *testing.T) {
 	const rounds = 20000
-	var before, after [16]uint64 // lines of the cache of their own
+	var before, after [16]uint64 // cache lines of their own
 	var small [16]uint32
 	done := make(chan struct{})
 	go func() {
@@ -23,15 +23,15 @@ func TestStoresAreInOrder(t *testing.T) {
 		seen = atomic.LoadUint64(&after[8])
 		middle := uint64(atomic.LoadUint32(&small[8]))
 		if middle < seen {
-			t.Fatalf("Store32: %d is seen, and before it %d", seen, middle)
+			t.Fatalf("Store32: %d is seen, but only %d of the store before it", seen, middle)
 		}
 		if v := atomic.LoadUint64(&before[8]); v < middle {
-			t.Fatalf("Store64: %d is seen, and before it %d", middle, v)
+			t.Fatalf("Store64: %d is seen, but only %d of the store before it", middle, v)
 		}
 		select {
 		case <-done:
 			if atomic.LoadUint64(&after[8]) != rounds {
-				t.Fatal("the last store is not seen")
+				t.Fatal("the last store is not seen at the end")
 			}
 		default:
 		}

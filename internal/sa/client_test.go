@@ -30,7 +30,7 @@ func ask(t testing.TB, c *Client, now clock.Time, r Request) Ticket {
 	return k
 }
 
-// sent are the requests that the client has to send.
+// sent returns the requests that the client wants sent, and the LIDs that they go to.
 func sent(t testing.TB, c *Client) (all []mad.SA, to []ib.LID) {
 	t.Helper()
 	var out [3]Datagram
@@ -54,7 +54,7 @@ func answers(c *Client) (all []Answer) {
 	return all
 }
 
-// respond is the answer to a request.
+// respond returns the answer to a request with this status and data.
 func respond(m mad.SA, status uint16, data []byte) []byte {
 	m.Method, m.Status = mad.MethodGetResp, status
 	clear(m.Data[:])
@@ -62,7 +62,7 @@ func respond(m mad.SA, status uint16, data []byte) []byte {
 	return m.Append(nil)
 }
 
-// A request goes to the subnet manager's LID and its answer comes back under the ticket.
+// A request goes to the subnet manager's LID, and its answer is handed out under the request's ticket.
 func TestAnswer(t *testing.T) {
 	c := newClient(t, Config{Transaction: 7 << 32})
 	c.SetManager(3, 2)
@@ -74,7 +74,7 @@ func TestAnswer(t *testing.T) {
 	}
 	r, err := mad.ParsePathRecord(m[0].Data[:])
 	if err != nil || r.SGID != from || r.DGID != to || r.PKey != 0x8001 || !r.Reversible || r.NumPath != 1 {
-		t.Errorf("asked for %+v, %v", r, err)
+		t.Errorf("the request asks for %+v, %v", r, err)
 	}
 	if want := uint64(mad.PathSGID | mad.PathDGID | mad.PathReversible | mad.PathNumPath | mad.PathPKey); m[0].ComponentMask != want {
 		t.Errorf("components %#x, want %#x", m[0].ComponentMask, want)
@@ -85,26 +85,26 @@ func TestAnswer(t *testing.T) {
 	attribute.AttributeID = mad.AttrMCMemberRecord
 	for name, b := range map[string][]byte{"nothing": nil, "another's": respond(other, 0, nil), "another attribute": respond(attribute, 0, nil), "a request": m[0].Append(nil)} {
 		if c.Receive(0, b) {
-			t.Errorf("%s is taken for the answer", name)
+			t.Errorf("%s is accepted as the answer", name)
 		}
 	}
 	r.DLID = 9
 	if !c.Receive(0, respond(m[0], 0, r.Append(nil))) {
-		t.Fatal("the answer is not taken")
+		t.Fatal("the answer is not accepted")
 	}
 	a := answers(c)
 	if len(a) != 1 || a[0].Ticket != k || a[0].Err != nil {
-		t.Fatalf("answers %+v", a)
+		t.Fatalf("answers %+v, want one without an error for ticket %v", a, k)
 	}
 	if got, _ := mad.ParsePathRecord(a[0].Data[:]); got != r {
 		t.Errorf("the answer is %+v, want %+v", got, r)
 	}
 	if c.Deadline() != clock.Never || c.Receive(0, respond(m[0], 0, nil)) {
-		t.Error("the request goes on")
+		t.Error("the answered request is still outstanding")
 	}
 }
 
-// SaTimeout and SaRetries: a request is sent once and then so often again; then the time is over.
+// A request is sent once and then again as often as SaRetries says, SaTimeout apart; then it ends with ErrTimeout.
 func TestRetries(t *testing.T) {
 	c := newClient(t, Config{Timeout: 100 * time.Millisecond, Retries: 3})
 	c.SetManager(3, 0)
@@ -119,37 +119,38 @@ func TestRetries(t *testing.T) {
 		c.Advance(now)
 	}
 	if len(times) != 4 || times[3] != 300*time.Millisecond || now != clock.Time(400*time.Millisecond) {
-		t.Errorf("sent at %v, over at %v", times, now)
+		t.Errorf("sent at %v, over at %v; want 4 times, the last at 300ms, and over at 400ms", times, now)
 	}
 	if a := answers(c); len(a) != 1 || !errors.Is(a[0].Err, ErrTimeout) {
-		t.Errorf("answers %+v", a)
+		t.Errorf("answers %+v, want one with %v", a, ErrTimeout)
 	}
 	if n := c.Counters(); n.Requests != 1 || n.Retries != 3 || n.Timeouts != 1 {
-		t.Errorf("%+v", n)
+		t.Errorf("counters %+v, want 1 request, 3 retries and 1 timeout", n)
 	}
 }
 
-// A busy administration is asked again later; a refusal says which.
+// A request that is answered with busy is sent again later; a refusal ends it with the status.
 func TestStatus(t *testing.T) {
 	c := newClient(t, Config{})
 	c.SetManager(3, 0)
 	ask(t, c, 0, Path(ib.GID{}, ib.GID{}, 0))
 	m, _ := sent(t, c)
 	if !c.Receive(0, respond(m[0], mad.StatusBusy, nil)) || len(answers(c)) != 0 {
-		t.Error("busy ended the request")
+		t.Error("the answer busy was not accepted, or ended the request")
 	}
 	c.Advance(c.Deadline())
 	if m, _ = sent(t, c); len(m) != 1 {
-		t.Fatal("it was not sent again")
+		t.Fatal("the request was not sent again after busy")
 	}
 	c.Receive(0, respond(m[0], mad.SANoRecords, nil))
 	var e *StatusError
 	if a := answers(c); len(a) != 1 || !errors.As(a[0].Err, &e) || e.Status != mad.SANoRecords {
-		t.Errorf("answers %+v", a)
+		t.Errorf("answers %+v, want one with the status %#x", a, mad.SANoRecords)
 	}
 }
 
-// Without a subnet manager requests wait; a new one is asked at once what the old one did not answer.
+// Without a subnet manager requests wait, and end with ErrNoManager when their time is over. A new manager is sent at
+// once what the old one did not answer.
 func TestManagers(t *testing.T) {
 	c := newClient(t, Config{Timeout: time.Second, Retries: 2})
 	ask(t, c, 0, Path(ib.GID{}, ib.GID{}, 0))
@@ -168,11 +169,12 @@ func TestManagers(t *testing.T) {
 		c.Advance(c.Deadline())
 	}
 	if a := answers(c); len(a) != 1 || !errors.Is(a[0].Err, ErrNoManager) {
-		t.Errorf("answers %+v", a)
+		t.Errorf("answers %+v, want one with %v", a, ErrNoManager)
 	}
 }
 
-// An administration has at most a window of requests of one port at a time, and a port at most so many that wait.
+// A port has at most window requests outstanding at a subnet administration, and at most maxPending requests that
+// wait or are outstanding.
 func TestBounds(t *testing.T) {
 	c := newClient(t, Config{})
 	c.SetManager(3, 0)
@@ -180,7 +182,7 @@ func TestBounds(t *testing.T) {
 		ask(t, c, 0, Path(ib.GID{}, ib.GID{}, 0))
 	}
 	if _, err := c.Ask(0, Path(ib.GID{}, ib.GID{}, 0)); !errors.Is(err, ErrFull) {
-		t.Errorf("one more: %v", err)
+		t.Errorf("one more than maxPending: %v, want %v", err, ErrFull)
 	}
 	m, _ := sent(t, c)
 	if len(m) != window {
@@ -188,11 +190,11 @@ func TestBounds(t *testing.T) {
 	}
 	c.Receive(0, respond(m[1], 0, nil))
 	if m, _ = sent(t, c); len(m) != 1 {
-		t.Errorf("%d are sent after an answer", len(m))
+		t.Errorf("%d are sent after an answer, want 1", len(m))
 	}
 }
 
-// Every request is answered once, whatever is lost, late, or said twice.
+// Every request is answered exactly once, whatever is lost, late or duplicated.
 func TestEveryRequestIsAnsweredOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c, err := New(Config{Timeout: time.Second, Retries: rapid.IntRange(1, 3).Draw(t, "retries")})
@@ -213,7 +215,7 @@ func TestEveryRequestIsAnsweredOnce(t *testing.T) {
 			}
 			for _, a := range answers(c) {
 				if !open[a.Ticket] {
-					t.Fatalf("ticket %d is answered again, or was never given", a.Ticket)
+					t.Fatalf("ticket %d is answered twice, or was never given", a.Ticket)
 				}
 				delete(open, a.Ticket)
 			}
@@ -244,12 +246,12 @@ func TestEveryRequestIsAnsweredOnce(t *testing.T) {
 			collect()
 		}
 		if len(open) != 0 || len(c.pending) != 0 {
-			t.Fatalf("%d requests are not answered, %d are kept", len(open), len(c.pending))
+			t.Fatalf("%d requests have no answer and %d are kept, want none", len(open), len(c.pending))
 		}
 	})
 }
 
-// FuzzReceive: no bytes make it panic, and none but an answer is taken.
+// Received bytes never make the client panic, and no short MAD is accepted.
 func FuzzReceive(f *testing.F) {
 	c := newClient(f, Config{})
 	c.SetManager(3, 0)
@@ -261,23 +263,23 @@ func FuzzReceive(f *testing.F) {
 		c.SetManager(3, 0)
 		ask(t, c, 0, Path(ib.GID{}, ib.GID{}, 0))
 		if took := c.Receive(0, b); took && len(b) < mad.Len {
-			t.Error("a short MAD is taken")
+			t.Error("a MAD that is too short is accepted")
 		}
 	})
 }
 
-// Addresses stand in a service's data as the service has them: IPv6 in 16 bytes, IPv4 in the last four of them.
+// A service record's data hold an IPv6 address in 16 bytes and an IPv4 address in the last four of them.
 func TestAddressesAreServices(t *testing.T) {
 	for s, want := range map[string][16]byte{"10.0.0.1": {12: 10, 15: 1}, "2001:db8::1": {0x20, 1, 0xd, 0xb8, 15: 1}} {
 		ip := netip.MustParseAddr(s)
 		q, o := Find(ip), Offer(ip, 2, ib.GID{15: 4}, 0xffff, 60)
 		r, err := mad.ParseServiceRecord(q.Data)
 		if err != nil || [16]byte(r.Data[:16]) != want || string(r.Name[:len(atsName)]) != atsName {
-			t.Errorf("%s is asked for with %+v, %v", s, r, err)
+			t.Errorf("the request for %s has %+v, %v", s, r, err)
 		}
 		r, err = mad.ParseServiceRecord(o.Data)
 		if err != nil || [16]byte(r.Data[:16]) != want || r.ID != 0x10000ce102415453 || r.GID != (ib.GID{15: 4}) || r.Lease != 60 {
-			t.Errorf("%s is offered with %+v, %v", s, r, err)
+			t.Errorf("the offer of %s has %+v, %v", s, r, err)
 		}
 	}
 }
@@ -285,7 +287,7 @@ func TestAddressesAreServices(t *testing.T) {
 func TestConfig(t *testing.T) {
 	for _, cfg := range []Config{{Timeout: -1}, {Retries: -1}, {Retries: 1001}} {
 		if _, err := New(cfg); err == nil {
-			t.Errorf("%+v is taken", cfg)
+			t.Errorf("%+v is accepted", cfg)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 )
 
-// talker sends numbered packets, one each microsecond, and writes down what arrives.
+// talker sends numbered packets, one each microsecond, and records what arrives.
 type talker struct {
 	route     *frame.Route
 	next, end int
@@ -59,7 +59,7 @@ func run(seed uint64, count int, i Impairment) (*Network, *talker) {
 	return n, to
 }
 
-// TestPlain: without impairments everything arrives once, in order, after the delay.
+// With a delay and jitter alone everything arrives once, in order, after the delay.
 func TestPlain(t *testing.T) {
 	n, to := run(1, 100, Impairment{Delay: 5 * time.Microsecond, Jitter: 3 * time.Microsecond})
 	for i, v := range to.got {
@@ -68,11 +68,11 @@ func TestPlain(t *testing.T) {
 		}
 	}
 	if len(to.got) != 100 || n.Stats.Delivered != 100 || n.Now() < 104_000 || n.Now() > 107_000 {
-		t.Errorf("%d packets, %+v, until %d", len(to.got), n.Stats, n.Now())
+		t.Errorf("%d packets, %+v, until %d; want 100, until 104 to 107 us", len(to.got), n.Stats, n.Now())
 	}
 }
 
-// TestFaults: each fault happens about as often as asked for, and does what it says.
+// Each fault happens about as often as asked for and does what its name says.
 func TestFaults(t *testing.T) {
 	const count = 10000
 	near := func(what string, got uint64, p float64) {
@@ -84,17 +84,17 @@ func TestFaults(t *testing.T) {
 	n, to := run(2, count, Impairment{Loss: 0.05, Delay: time.Microsecond})
 	near("lost", n.Stats.Lost, 0.05)
 	if len(to.got) != count-int(n.Stats.Lost) {
-		t.Errorf("%d arrive, %d lost", len(to.got), n.Stats.Lost)
+		t.Errorf("%d packets arrive and %d are lost, of %d", len(to.got), n.Stats.Lost, count)
 	}
 	n, to = run(3, count, Impairment{Duplicate: 0.05, Delay: time.Microsecond})
 	near("duplicated", n.Stats.Duplicated, 0.05)
 	if len(to.got) != count+int(n.Stats.Duplicated) {
-		t.Errorf("%d arrive, %d duplicated", len(to.got), n.Stats.Duplicated)
+		t.Errorf("%d packets arrive and %d are duplicated, of %d", len(to.got), n.Stats.Duplicated, count)
 	}
 	n, to = run(4, count, Impairment{Corrupt: 0.05, Delay: time.Microsecond})
 	near("corrupted", n.Stats.Corrupted, 0.05)
 	if len(to.got) != count-int(n.Stats.Corrupted) {
-		t.Errorf("%d arrive, %d corrupted", len(to.got), n.Stats.Corrupted)
+		t.Errorf("%d packets arrive and %d are corrupted, of %d", len(to.got), n.Stats.Corrupted, count)
 	}
 	n, to = run(5, count, Impairment{Reorder: 0.05, Delay: 3 * time.Microsecond})
 	near("reordered", n.Stats.Reordered, 0.05)
@@ -105,25 +105,25 @@ func TestFaults(t *testing.T) {
 		}
 	}
 	if late == 0 || len(to.got) != count {
-		t.Errorf("%d of %d out of order", late, len(to.got))
+		t.Errorf("%d of %d packets are out of order; want some, of %d", late, len(to.got), count)
 	}
 }
 
-// TestSeed: the same seed gives the same run, another seed another.
+// A run depends on its seed alone: the same seed gives the same run, and another seed another.
 func TestSeed(t *testing.T) {
 	all := Impairment{Loss: 0.02, Duplicate: 0.02, Reorder: 0.02, Delay: 2 * time.Microsecond, Jitter: 2 * time.Microsecond}
 	_, a := run(7, 500, all)
 	_, b := run(7, 500, all)
 	_, c := run(8, 500, all)
 	if a.log.String() != b.log.String() {
-		t.Error("one seed, two runs")
+		t.Error("two runs with one seed differ")
 	}
 	if a.log.String() == c.log.String() {
-		t.Error("two seeds, one run")
+		t.Error("runs with two seeds are the same")
 	}
 }
 
-// TestRouting: a packet to nobody is counted, one to a group reaches all others.
+// A packet to an address that nobody has is counted as unroutable, and one to a group reaches all but its sender.
 func TestRouting(t *testing.T) {
 	n := New(1)
 	group := netip.MustParseAddr("239.0.0.1")
@@ -134,11 +134,11 @@ func TestRouting(t *testing.T) {
 	n.Add(addr(3), c)
 	n.Run(clock.Never-1, nil)
 	if len(b.got) != 3 || len(c.got) != 3 || len(from.got) != 0 {
-		t.Errorf("%d, %d and %d packets", len(from.got), len(b.got), len(c.got))
+		t.Errorf("the sender got %d packets, the others %d and %d; want 0, 3 and 3", len(from.got), len(b.got), len(c.got))
 	}
 	from.route.Dst, from.end = addr(9), 5
 	n.Pass(time.Millisecond)
 	if n.Stats.Unroutable != 2 {
-		t.Errorf("%d unroutable", n.Stats.Unroutable)
+		t.Errorf("%d packets are unroutable, want 2", n.Stats.Unroutable)
 	}
 }

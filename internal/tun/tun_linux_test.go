@@ -31,12 +31,12 @@ func open(t *testing.T, name string) *Device {
 	return d
 }
 
-// What ip(8) sets is told: addresses, routes with a gateway, up and down. Packets go both ways.
+// The device reports what ip(8) sets: addresses, routes with a gateway, up and down. Packets go both ways.
 func TestDevice(t *testing.T) {
 	namespace.Own(t)
 	d := open(t, "ib0")
 	if d.Name() != "ib0" {
-		t.Fatalf("is called %q", d.Name())
+		t.Fatalf("the device is called %q, want ib0", d.Name())
 	}
 	changes := make(chan struct{}, 64)
 	if err := d.Watch(func() {
@@ -52,7 +52,7 @@ func TestDevice(t *testing.T) {
 	}
 	l, err := netlink.LinkByName("ib0")
 	if err != nil || l.Attrs().MTU != 2044 {
-		t.Fatalf("%+v, %v", l, err)
+		t.Fatalf("the link is %+v, %v; want the MTU 2044", l, err)
 	}
 	addr, _ := netlink.ParseAddr("10.9.0.1/24")
 	if err := errors.Join(netlink.AddrAdd(l, addr), netlink.LinkSetUp(l)); err != nil {
@@ -78,10 +78,10 @@ func TestDevice(t *testing.T) {
 		}
 	}
 	if err := d.SetCarrier(false); err != nil {
-		t.Error(err)
+		t.Error("SetCarrier(false): ", err)
 	}
 	if err := d.SetCarrier(true); err != nil {
-		t.Error(err)
+		t.Error("SetCarrier(true): ", err)
 	}
 
 	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(10, 9, 0, 1), Port: 4000})
@@ -94,12 +94,13 @@ func TestDevice(t *testing.T) {
 		if len(p) > 28 && p[9] == 17 && bytes.Equal(p[28:], []byte("out")) {
 			select {
 			case packets <- bytes.Clone(p):
-			default: // sent again, and here already
+			default: // a datagram that was sent again
 			}
 		}
 	}, func() {})
 	b := sentOut(t, c, packets)
-	// The same datagram turned round is its answer: the IP checksum stays right, that of UDP may be left out.
+	// The datagram with its addresses swapped is the answer: the IP checksum stays correct, and the UDP checksum may
+	// be left out.
 	for i := range 4 {
 		b[12+i], b[16+i] = b[16+i], b[12+i]
 	}
@@ -111,11 +112,12 @@ func TestDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, from, err := c.ReadFromUDP(make([]byte, 100)); err != nil || n != 3 || from.Port != 5000 {
-		t.Errorf("%d bytes from %v, %v", n, from, err)
+		t.Errorf("%d bytes from %v, %v; want 3 from port 5000", n, from, err)
 	}
 }
 
-// sentOut sends a datagram until it leaves by the device: the kernel drops what is sent until its link watch has seen the carrier.
+// sentOut sends a datagram until it leaves by the device, and returns it: the kernel drops packets until its link
+// watch has seen the carrier.
 func sentOut(t *testing.T, c *net.UDPConn, packets <-chan []byte) []byte {
 	t.Helper()
 	for range 1200 {
@@ -128,11 +130,11 @@ func sentOut(t *testing.T, c *net.UDPConn, packets <-chan []byte) []byte {
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
-	t.Fatal("nothing that is sent leaves by the device")
+	t.Fatal("no datagram leaves by the device")
 	return nil
 }
 
-// An interface that is moved to another network namespace is followed there.
+// The device follows an interface that is moved to another network namespace.
 func TestMove(t *testing.T) {
 	namespace.Own(t)
 	d := open(t, "ib0")
@@ -149,7 +151,7 @@ func TestMove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ns, err := netns.New() // the thread is in it now
+	ns, err := netns.New() // the thread changes to the new namespace
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,18 +178,18 @@ func TestMove(t *testing.T) {
 		select {
 		case <-changes:
 		case <-timeout:
-			t.Fatal("the interface is not followed")
+			t.Fatal("no change of the interface is reported after the move")
 		}
 	}
 	if err := d.SetMTU(1800); err != nil {
-		t.Error(err)
+		t.Error("SetMTU after the move: ", err)
 	}
 	if l, err = netlink.LinkByName("ib0"); err != nil || l.Attrs().MTU != 1800 {
-		t.Errorf("%+v, %v", l, err)
+		t.Errorf("the link is %+v, %v; want the MTU 1800", l, err)
 	}
 }
 
-// Close removes the interface and ends a Read that waits.
+// Close removes the interface and ends an Each that waits.
 func TestClose(t *testing.T) {
 	namespace.Own(t)
 	d := open(t, "")
@@ -199,12 +201,12 @@ func TestClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-done; !errors.Is(err, os.ErrClosed) {
-		t.Errorf("Read ended with %v", err)
+		t.Errorf("Each ends with %v, want %v", err, os.ErrClosed)
 	}
 	if _, err := netlink.LinkByName(d.Name()); err == nil {
-		t.Error("the interface is still there")
+		t.Error("the interface is still there after Close")
 	}
 	if _, err := Open("a-name-of-sixteen"); err == nil {
-		t.Error("a name that is too long was taken")
+		t.Error("a name that is too long is accepted")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// names are those of a directory.
+// names returns the names in a directory.
 func names(t *testing.T, directory string) (all []string) {
 	t.Helper()
 	entries, err := os.ReadDir(directory)
@@ -24,7 +24,7 @@ func names(t *testing.T, directory string) (all []string) {
 	return all
 }
 
-// A file takes the place of what was there, is its owner's alone, and nothing else is left beside it.
+// Write replaces a file, which its owner alone can read, and leaves nothing else in the directory.
 func TestWrite(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "file")
@@ -33,27 +33,27 @@ func TestWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 		if b, err := os.ReadFile(name); err != nil || string(b) != content {
-			t.Errorf("%q, want %q: %v", b, content, err)
+			t.Errorf("the file holds %q, want %q: %v", b, content, err)
 		}
 		s, err := os.Stat(name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if runtime.GOOS != "windows" && s.Mode() != 0o600 {
-			t.Errorf("mode %v", s.Mode())
+			t.Errorf("mode %v, want 0600", s.Mode())
 		}
 		_ = os.Chmod(name, 0o644)
 	}
 	if all := names(t, dir); len(all) != 1 {
-		t.Errorf("%v", all)
+		t.Errorf("the directory holds %v, want the file alone", all)
 	}
 }
 
-// Where it cannot be written what was there stays, and nothing is left.
+// Where Write fails, what was there stays and nothing else is left.
 func TestCannot(t *testing.T) {
 	dir := t.TempDir()
 	if err := Write(filepath.Join(dir, "none", "file"), nil); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no directory: %v", err)
+		t.Errorf("no directory: %v, want %v", err, fs.ErrNotExist)
 	}
 	taken := filepath.Join(dir, "taken")
 	if err := os.MkdirAll(filepath.Join(taken, "in"), 0o700); err != nil {
@@ -63,17 +63,17 @@ func TestCannot(t *testing.T) {
 		t.Error("a directory was replaced")
 	}
 	if all := names(t, dir); len(all) != 1 || all[0] != "taken" {
-		t.Errorf("%v", all)
+		t.Errorf("the directory holds %v, want what was there", all)
 	}
 	if SyncDirectory(filepath.Join(dir, "none")) == nil && runtime.GOOS != "windows" {
-		t.Error("a directory that is not there is durable")
+		t.Error("SyncDirectory of a directory that is not there gives no error")
 	}
 }
 
-// Who reads while others write finds the whole of one of the files.
+// A reader finds one of the whole files while others write.
 func TestReadersSeeWholeFiles(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("a file that is open there cannot be replaced")
+		t.Skip("on Windows an open file cannot be replaced")
 	}
 	name := filepath.Join(t.TempDir(), "file")
 	page := func(c byte) []byte { return bytes.Repeat([]byte{c}, 64<<10) }
@@ -98,7 +98,7 @@ func TestReadersSeeWholeFiles(t *testing.T) {
 	for {
 		b, err := os.ReadFile(name)
 		if err != nil || len(b) != 64<<10 || !bytes.Equal(b, page(b[0])) {
-			t.Fatalf("%d bytes: %v", len(b), err)
+			t.Fatalf("read %d bytes, %v; want one of the whole files", len(b), err)
 		}
 		select {
 		case <-over:

@@ -7,7 +7,8 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// Within the test there is a namespace with a loopback interface that is up, and nothing else; behind it the one before.
+// Own puts the test into a namespace with nothing but a loopback interface, which is up. After the test its thread is
+// in the previous namespace.
 func TestOwn(t *testing.T) {
 	before, err := netns.Get()
 	if err != nil {
@@ -26,7 +27,7 @@ func TestOwn(t *testing.T) {
 		inside = ns.UniqueId()
 		links, err := netlink.LinkList()
 		if err != nil || len(links) != 1 || links[0].Attrs().RawFlags&1 == 0 {
-			t.Errorf("interfaces %v, %v", links, err)
+			t.Errorf("interfaces %v, %v; want the loopback interface alone, and up", links, err)
 		}
 	})
 	after, err := netns.Get()
@@ -35,6 +36,6 @@ func TestOwn(t *testing.T) {
 	}
 	defer after.Close()
 	if inside == here || after.UniqueId() != here {
-		t.Errorf("inside %s, before %s, after %s", inside, here, after.UniqueId())
+		t.Errorf("namespace inside the test %s, before %s, after %s; want another inside, and the same before and after", inside, here, after.UniqueId())
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// The program loses about as many packets as it is told to: of none none, of all all.
+// The loss program drops packets with the given probability: none at 0, all at 1.
 func TestLossProgram(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: loads programs")
@@ -27,11 +27,11 @@ func TestLossProgram(t *testing.T) {
 			case v == tcxDrop:
 				lost++
 			case int32(v) != tcxNext:
-				t.Fatalf("the program says %d", int32(v))
+				t.Fatalf("the program returns %d, want a drop or tcxNext", int32(v))
 			}
 		}
 		if lost < want[0] || lost > want[1] {
-			t.Errorf("of %d packets %d were lost, want %d to %d", rounds, lost, want[0], want[1])
+			t.Errorf("of %d packets %d are lost, want %d to %d", rounds, lost, want[0], want[1])
 		}
 	}
 }

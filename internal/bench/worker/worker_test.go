@@ -68,8 +68,7 @@ func (p *peer) call(method string, args, result any) {
 	}
 }
 
-// couple opens two workers' adapters: attached to one driver where there may be
-// one, else embedded.
+// couple opens the adapters of two workers: attached to one driver if attached, and embedded otherwise.
 func couple(t *testing.T, attached bool) (server, client *peer) {
 	addrs := bed.Addrs()
 	socket := ""
@@ -98,19 +97,19 @@ func TestManyConnectionsWriteAndGo(t *testing.T) {
 		var w Written
 		client.call("write", WriteArgs{QPs: 100, Size: 4096, Depth: 2, Seconds: 0.05}, &w)
 		if !(w.Gbps > 0) || w.Least == 0 || w.Most < w.Least {
-			t.Errorf("attached %v: %+v", attached, w)
+			t.Errorf("attached %v: %+v, want a rate and every connection's share of it", attached, w)
 		}
 		var c map[string]uint64
 		server.call("counters", nil, &c)
 		if c["RDMA Accepted Connections"] != 100 {
-			t.Errorf("attached %v: %d connections accepted", attached, c["RDMA Accepted Connections"])
+			t.Errorf("attached %v: %d connections accepted, want 100", attached, c["RDMA Accepted Connections"])
 		}
 		client.call("drop", nil, nil)
 		server.call("drop", nil, nil)
 		var x Churned
 		client.call("churn", ChurnArgs{QPs: 200, Depth: 2}, &x)
 		if !(x.Create > 0) || !(x.Destroy > 0) {
-			t.Errorf("attached %v: %+v", attached, x)
+			t.Errorf("attached %v: %+v, want rates of creation and destruction", attached, x)
 		}
 	}
 }
@@ -125,7 +124,7 @@ func TestMessagesGoToAndFro(t *testing.T) {
 		var x Latency
 		client.call("ping", a, &x)
 		if !(x.Typical > 0) || x.P99 < x.Typical {
-			t.Errorf("polling %v: %+v", polling, x)
+			t.Errorf("polling %v: %+v, want latencies above 0", polling, x)
 		}
 		if b := <-ended; b.Error != "" {
 			t.Error(b.Error)
@@ -147,7 +146,7 @@ func TestTCPBesideIt(t *testing.T) {
 	client.call("tcp drop", nil, nil)
 	server.call("tcp drop", nil, nil)
 	if !(seconds > 0) {
-		t.Errorf("%v seconds", seconds)
+		t.Errorf("%v seconds, want more than 0", seconds)
 	}
 	for _, polling := range []bool{false, true} {
 		a := TCPPingArgs{PingArgs{Bytes: 8, Seconds: 0.02, Polling: polling}, netip.AddrPortFrom(addrs[0], 7005)}
@@ -165,12 +164,12 @@ func TestRefusals(t *testing.T) {
 	w := start(t)
 	for method, want := range map[string]string{"nonsense": `no method "nonsense"`, "open": "open: json"} {
 		if a := w.try(method, 5); !strings.Contains(a.Error, want) {
-			t.Errorf("%s: %q", method, a.Error)
+			t.Errorf("%s: error %q, want %q", method, a.Error, want)
 		}
 	}
 	for _, method := range []string{"listen", "write", "ping", "pong", "drop", "churn", "counters", "accepted", "connect", "endpoint", "tcp accepted"} {
 		if a := w.try(method, nil); a.Error == "" {
-			t.Errorf("%s before there is anything: no error", method)
+			t.Errorf("%s before anything is open gives no error", method)
 		}
 	}
 }
@@ -184,18 +183,19 @@ func TestPairOfOneProcess(t *testing.T) {
 			t.Fatalf("%s: %v", op, err)
 		}
 		if latency := strings.HasSuffix(op, "-lat"); (r.Gbps > 0) == latency || (r.Typical > 0) != latency {
-			t.Errorf("%s: %+v", op, r)
+			t.Errorf("%s: %+v, want a rate or a latency", op, r)
 		}
 		if r.Counters["RDMA Outbound Frames/sec"] == 0 {
-			t.Errorf("%s: not a packet was sent", op)
+			t.Errorf("%s: no packet was sent", op)
 		}
 	}
 	if _, err := Pair(t.Context(), PairArgs{A: addrs[0], B: addrs[1], Op: "nonsense", MTU: 1024, Bytes: 8, Depth: 1, QPs: 1}); err == nil {
-		t.Error("no error of an operation that there is not")
+		t.Error("an unknown operation gives no error")
 	}
 }
 
-// A message whose other end has failed ends the measurement, as its queue is the other one.
+// A measurement gives up when nothing arrives in time, since only one end's queue is polled and the other end may
+// have failed; it ends when its context does.
 func TestPairWaitsOnlySoLong(t *testing.T) {
 	addr := bed.Addrs()[0]
 	host, err := verbs.Embed(verbs.Config{Adapters: []verbs.AdapterConfig{{Addr: addr}}})
@@ -213,18 +213,18 @@ func TestPairWaitsOnlySoLong(t *testing.T) {
 	}
 	c := &joined{ctx: t.Context(), patience: time.Millisecond}
 	if err := c.until(&half{endpoint: e}, func() bool { return false }); err == nil {
-		t.Error("no error")
+		t.Error("until gives no error when nothing arrives")
 	}
 	c.patience = time.Hour
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	c.ctx = ctx
 	if err := c.until(&half{endpoint: e}, func() bool { return false }); !errors.Is(err, context.Canceled) {
-		t.Errorf("canceled: %v", err)
+		t.Errorf("canceled: %v, want %v", err, context.Canceled)
 	}
 	c.ctx = t.Context()
 	polls := 0
 	if err := c.until(&half{endpoint: e}, func() bool { polls++; return polls > pollsPerLook+1 }); err != nil {
-		t.Error(err)
+		t.Error("until fails though it is done: ", err)
 	}
 }
