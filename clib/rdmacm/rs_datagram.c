@@ -7,6 +7,7 @@
 #include <endian.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -38,6 +39,7 @@ struct sender {
 	struct rdma_cm_id *id;
 	struct ibv_comp_channel *events;
 	struct ibv_cq *cq;
+	bool armed; /* the next completion is told to the channel */
 	struct ibv_mr *mr;
 	uint8_t *memory; /* slots to receive into, followed by slots to send from */
 	uint32_t free, at; /* of the slots to send from */
@@ -63,7 +65,7 @@ struct datagrams {
 	struct sender *senders;
 	struct peer *peers;
 	struct message *first, **last;
-	uint32_t waiting;
+	uint32_t waiting, sleeping; /* messages; threads that sleep, or are about to */
 	bool connected;
 	struct svpi_endpoint to;
 };
@@ -179,8 +181,11 @@ static int open_queues(struct rs *s, struct sender *q)
 		return errno;
 	fcntl(q->events->fd, F_SETFL, fcntl(q->events->fd, F_GETFL) | O_NONBLOCK);
 	q->cq = ibv_create_cq(q->id->verbs, 2 * SLOTS, q, q->events, 0);
-	if (!q->cq || posix_memalign((void **)&q->memory, 4096, 2 * SLOTS * SLOT))
-		return q->cq ? ENOMEM : errno;
+	if (!q->cq)
+		return errno;
+	q->memory = calloc(2 * SLOTS, SLOT); /* memcheck does not see what the driver writes there */
+	if (!q->memory)
+		return ENOMEM;
 	q->mr = ibv_reg_mr(pd, q->memory, 2 * SLOTS * SLOT, IBV_ACCESS_LOCAL_WRITE);
 	a.send_cq = a.recv_cq = q->cq;
 	if (!q->mr || rdma_create_qp(q->id, pd, &a) || epoll_ctl(s->fd, EPOLL_CTL_ADD, q->events->fd, &e))
@@ -188,6 +193,7 @@ static int open_queues(struct rs *s, struct sender *q)
 	for (uint32_t i = 0; i < SLOTS; i++)
 		post_receive(q, i);
 	q->free = SLOTS;
+	q->armed = true; /* somebody may sleep already */
 	return q->cq->context->ops.req_notify_cq(q->cq, 0);
 }
 
@@ -335,7 +341,7 @@ static int send_udp(struct rs *s, const struct peer *p, enum rs_op op, const str
 				.length = UDP_FIXED + (four ? 4 : 16), .qpn = htobe32(p->by->id->qp->qp_num) };
 	struct sockaddr_storage to;
 	struct iovec v[2] = { { &h, h.length }, { data ? data->iov_base : NULL, len } };
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct in6_pktinfo))];
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct in6_pktinfo))] = { 0 };
 	struct msghdr m = { .msg_name = &to, .msg_iov = v, .msg_iovlen = 2, .msg_control = control };
 
 	from_address(&m, &p->by->local, four);
@@ -410,20 +416,28 @@ static void from_slot(struct rs *s, const uint8_t *slot, uint32_t len)
 	keep_message(s->datagrams, &from, slot + GRH + h.length, len - GRH - h.length);
 }
 
+/* take_event takes the event of a completion. A queue is armed only while somebody sleeps: an event costs the driver
+ * and the program a call of the system each. */
+static void take_event(struct sender *q, bool again)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	if (!q->armed || ibv_get_cq_event(q->events, &cq, &context))
+		return;
+	ibv_ack_cq_events(cq, 1);
+	q->armed = again && !cq->context->ops.req_notify_cq(cq, 0);
+}
+
 /* rs_datagram_progress handles everything that has arrived. */
 void rs_datagram_progress(struct rs *s)
 {
 	while (s->datagrams->waiting < MOST_WAITING && from_udp(s))
 		;
 	for (struct sender *q = s->datagrams->senders; q; q = q->next) {
-		struct ibv_cq *cq;
 		struct ibv_wc wc;
-		void *context;
 
-		while (ibv_get_cq_event(q->events, &cq, &context) == 0) {
-			ibv_ack_cq_events(cq, 1);
-			cq->context->ops.req_notify_cq(cq, 0);
-		}
+		take_event(q, s->datagrams->sleeping > 0);
 		while (q->cq->context->ops.poll_cq(q->cq, 1, &wc) > 0) {
 			if (wc.wr_id >= SLOTS) {
 				q->free++;
@@ -450,12 +464,50 @@ short rs_datagram_ready(struct rs *s, short events)
 	return (short)((s->datagrams->first ? events & POLLIN : 0) | (room_to_send(s) ? events & POLLOUT : 0));
 }
 
+/* rs_datagram_sleep: what arrives from now on wakes those who sleep on the descriptor. True: something may have arrived
+ * before, so look once more. */
+bool rs_datagram_sleep(struct rs *s)
+{
+	bool again = false;
+
+	s->datagrams->sleeping++;
+	for (struct sender *q = s->datagrams->senders; q; q = q->next) {
+		if (!q->armed) {
+			q->armed = !q->cq->context->ops.req_notify_cq(q->cq, 0);
+			again |= q->armed;
+		}
+	}
+	return again;
+}
+
+/* rs_datagram_wake is the end of that sleep. The socket may be another one by then, with the same number. */
+void rs_datagram_wake(struct rs *s)
+{
+	if (s->datagrams->sleeping)
+		s->datagrams->sleeping--;
+}
+
+/* sleep_once waits for the descriptor, unless something may have arrived. */
+static int sleep_once(struct rs *s)
+{
+	struct pollfd p = { .fd = s->fd, .events = POLLIN };
+	int error = 0;
+
+	if (!rs_datagram_sleep(s)) {
+		pthread_mutex_unlock(&s->lock);
+		error = poll(&p, 1, RS_LOOK_MS) < 0 ? errno : 0;
+		pthread_mutex_lock(&s->lock);
+	}
+	rs_datagram_wake(s);
+	return error;
+}
+
 /* wait_until waits for a datagram, or for a free slot. */
 static int wait_until(struct rs *s, bool for_data, bool nonblock)
 {
-	struct pollfd p = { .fd = s->fd, .events = POLLIN };
+	for (int looks = 0;; looks++) {
+		int error = 0;
 
-	for (;;) {
 		rs_datagram_progress(s);
 		if (for_data ? s->datagrams->first != NULL : room_to_send(s))
 			return 0;
@@ -463,11 +515,14 @@ static int wait_until(struct rs *s, bool for_data, bool nonblock)
 			return EBADF;
 		if (nonblock)
 			return EAGAIN;
-		pthread_mutex_unlock(&s->lock);
-		int n = poll(&p, 1, RS_LOOK_MS), error = errno;
-
-		pthread_mutex_lock(&s->lock);
-		if (n < 0)
+		if (looks < RS_LOOKS) {
+			pthread_mutex_unlock(&s->lock);
+			sched_yield();
+			pthread_mutex_lock(&s->lock);
+		} else {
+			error = sleep_once(s);
+		}
+		if (error)
 			return error;
 	}
 }

@@ -8,6 +8,8 @@ int rs_datagram_open(int domain, struct datagrams **); /* returns a descriptor t
 void rs_datagram_close(struct rs *);
 void rs_datagram_progress(struct rs *);
 short rs_datagram_ready(struct rs *, short events);
+bool rs_datagram_sleep(struct rs *);
+void rs_datagram_wake(struct rs *);
 ssize_t rs_datagram_send(struct rs *, const void *, size_t, int flags, const struct sockaddr *to);
 ssize_t rs_datagram_receive(struct rs *, void *, size_t, int flags, struct sockaddr *from, socklen_t *);
 int rs_datagram_bind(struct rs *, const struct sockaddr *, socklen_t);

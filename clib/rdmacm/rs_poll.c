@@ -9,8 +9,6 @@
 
 #include "rs_datagram.h"
 
-enum { LOOKS = 32 };
-
 /* rs_ready returns which of the events a socket is ready for, and those that poll always reports. */
 short rs_ready(struct rs *s, short events)
 {
@@ -81,6 +79,8 @@ static bool watch(const struct pollfd *fds, struct pollfd *sleep_on, nfds_t n)
 		if (!s)
 			continue;
 		sleep_on[i].events = POLLIN;
+		if (s->datagrams)
+			again |= rs_datagram_sleep(s);
 		if (s->channel && s->state != RS_CONNECTING && s->state != RS_ACCEPTING) {
 			sleep_on[i].fd = s->channel->fd;
 			if (!s->armed) {
@@ -94,32 +94,36 @@ static bool watch(const struct pollfd *fds, struct pollfd *sleep_on, nfds_t n)
 	return again;
 }
 
-/* woken handles the events that ended the sleep. */
+/* woken ends what watch began, and handles the events that ended the sleep. */
 static void woken(const struct pollfd *fds, const struct pollfd *slept_on, nfds_t n)
 {
 	for (nfds_t i = 0; i < n; i++) {
-		struct rs *s = fds[i].fd < 0 || !slept_on[i].revents ? NULL : rs_enter(fds[i].fd);
+		struct rs *s = fds[i].fd < 0 ? NULL : rs_enter(fds[i].fd);
 
 		if (!s)
 			continue;
-		rs_take_events(s);
-		if (!s->datagrams && s->state != RS_LISTENING)
-			rs_cm_events(s);
+		if (s->datagrams) {
+			rs_datagram_wake(s);
+		} else if (slept_on[i].revents) {
+			rs_take_events(s);
+			if (s->state != RS_LISTENING)
+				rs_cm_events(s);
+		}
 		rs_leave(s);
 	}
 }
 
-static int64_t now_ms(void)
+static int64_t now_us(void)
 {
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
 static int wait_all(struct pollfd *fds, struct pollfd *sleep_on, nfds_t n, int timeout)
 {
-	int64_t end = timeout > 0 ? now_ms() + timeout : 0;
+	int64_t end = timeout > 0 ? now_us() + timeout * INT64_C(1000) : 0;
 
 	for (int looks = 0;; looks++) {
 		int ready = look(fds, n), rest = timeout;
@@ -127,21 +131,23 @@ static int wait_all(struct pollfd *fds, struct pollfd *sleep_on, nfds_t n, int t
 		if (ready || timeout == 0)
 			return ready;
 		if (timeout > 0) {
-			int64_t ms = end - now_ms();
+			int64_t us = end - now_us();
 
-			if (ms <= 0)
+			if (us <= 0)
 				return 0;
-			rest = (int)ms;
+			rest = (int)((us + 999) / 1000);
 		}
-		if (looks < LOOKS) {
+		if (looks < RS_LOOKS) {
 			sched_yield();
 			continue;
 		}
 		if (watch(fds, sleep_on, n))
-			continue;
-		if (poll(sleep_on, n, rest) < 0)
-			return -1;
+			rest = 0;
+		int error = poll(sleep_on, n, rest) < 0 ? errno : 0;
+
 		woken(fds, sleep_on, n);
+		if (error)
+			return result(error);
 	}
 }
 

@@ -222,8 +222,6 @@ static int sleep_once(struct rs *s)
 	return error;
 }
 
-enum { LOOKS = 32 }; /* before sleeping */
-
 int rs_await(struct rs *s, bool (*done)(const struct rs *), bool nonblock)
 {
 	for (int looks = 0;; looks++) {
@@ -236,7 +234,7 @@ int rs_await(struct rs *s, bool (*done)(const struct rs *), bool nonblock)
 			return EBADF;
 		if (nonblock)
 			return EAGAIN;
-		if (looks < LOOKS) {
+		if (looks < RS_LOOKS) {
 			pthread_mutex_unlock(&s->lock);
 			sched_yield();
 			pthread_mutex_lock(&s->lock);

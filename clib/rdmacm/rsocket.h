@@ -49,6 +49,7 @@ enum { RS_RESERVED = 4, RS_MAX_TRANSFER = 65536, RS_LOW_WATER = 2048 };
 
 /* How long it may take until a waiting thread notices that another one closes the socket. */
 enum { RS_LOOK_MS = 500 };
+enum { RS_LOOKS = 32 }; /* before sleeping */
 
 struct rs_mapping {
 	struct rs_mapping *next;

@@ -67,5 +67,6 @@ void test_memory(void);
 void test_limits(void);
 void test_fork(void);
 void test_threads(void);
+void test_datagram_sockets(void);
 
 #endif
