@@ -66,7 +66,7 @@ func TestPortOfAnInterface(t *testing.T) {
 		if err := d.RestartAdapter("left"); err != nil {
 			t.Error(err)
 		}
-		wantEvent(t, d, "JumboPacketReduced", "left", "packets of 9014 bytes", "carries 1514; 1514 are used")
+		wantEvent(t, d, "JumboPacketReduced", "left", "packets of 9014 bytes", "supports 1514; 1514 are used")
 		if s := d.Status().Adapters[0]; s.LinkMTU != 1500 || !s.Up || len(s.GIDs) != 128 {
 			t.Errorf("link MTU %d, up %v, %d GIDs; want 1500, up, 128", s.LinkMTU, s.Up, len(s.GIDs))
 		}

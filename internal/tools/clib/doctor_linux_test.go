@@ -74,7 +74,7 @@ func TestDoctorOfPrograms(t *testing.T) {
 		says          string
 	}{
 		{"a script", script, Note, "/bin/sh -e"},
-		{"a text", text, Wrong, "is no program"},
+		{"a text", text, Wrong, "is not a program"},
 		{"a directory", t.TempDir(), Wrong, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
