@@ -17,6 +17,18 @@
 //   - WaitCQ waits until the event sequence of the CQ's ring differs from the
 //     one that the waiter saw before it armed the CQ.
 //
+// Its files, by what they are about:
+//
+//   - an adapter and its port: adapter, port, addresses, config, limits, configure, state, capture;
+//   - programs and their objects: client, objects, qp, cq, moderation, srq, multicast, destroy, channel, herald;
+//   - their CM ids: cmid (create, accept, query), cmbind, cmresolve, cmconnect, cmevents, and ibcm on
+//     InfiniBand;
+//   - an InfiniBand port among other adapters and programs: ibport, ibroute, ibwait;
+//   - the choice of the path: route, local, join, loan, recall;
+//   - a turn of the loop: loop, doorbell, transmit, keep, complete, gsi; and who drives it: host, wait,
+//     sleep, polling;
+//   - what tools see: info, status, inspect, counters, rings.
+//
 // Its subpackages, which are independent of this package:
 //
 //   - handle: the tables by which programs refer to their objects;
