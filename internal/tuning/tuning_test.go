@@ -17,7 +17,7 @@ import (
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
-// Whatever the machine, every scenario sets values that the keys allow, on processors that there are.
+// On any machine every scenario sets only values that the keys allow, on processors that exist.
 func TestProcessors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 256).Draw(t, "processors")
@@ -45,12 +45,12 @@ func TestProcessors(t *testing.T) {
 			}
 		}
 		if two := share(n, 2); n > 1 && two[0].last() >= two[1].Base {
-			t.Fatalf("%v overlap", two)
+			t.Fatalf("the processors of two adapters overlap: %v", two)
 		}
 	})
 }
 
-// bed is a registry with two adapters, and a log.
+// bed is a registry with two adapters and a log of changes.
 type bed struct {
 	t   testing.TB
 	reg *registry.Registry
@@ -71,7 +71,7 @@ func newBed(t testing.TB, file string) *bed {
 	return b
 }
 
-// run makes a scenario for the first n adapters, or for the second where n is -1.
+// run runs a scenario for the first n adapters, or for the second alone if n is -1.
 func (b *bed) run(scenario string, n int) error {
 	list := b.all[:max(n, 0)]
 	if n < 0 {
@@ -91,7 +91,7 @@ func (b *bed) run(scenario string, n int) error {
 	return b.reg.Apply(p.Registry...)
 }
 
-// state is what is stored of an adapter.
+// state returns what the registry holds of an adapter, as text.
 func (b *bed) state(i int) string {
 	var all []string
 	for _, s := range b.reg.Settings(b.all[i]) {
@@ -102,7 +102,7 @@ func (b *bed) state(i int) string {
 	return strings.Join(all, " ")
 }
 
-// Whatever was run, undoing goes back over it step by step, for each adapter on its own.
+// Undoing takes back what was run step by step, separately for each adapter.
 func TestUndoGoesBackOverEveryChange(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := newBed(t, "")
@@ -140,7 +140,7 @@ func TestUndoGoesBackOverEveryChange(t *testing.T) {
 	})
 }
 
-// A plan that was recorded and could not be made is taken back in the log.
+// A plan that was logged but could not be carried out is marked as reverted in the log and is not undone.
 func TestRevertedPlansAreNotUndone(t *testing.T) {
 	b := newBed(t, "")
 	p, err := NewPlan(b.reg, Request{Scenario: "single"}, b.all[:1], 8, nil)
@@ -149,7 +149,7 @@ func TestRevertedPlansAreNotUndone(t *testing.T) {
 	}
 	log := []Entry{{Scenario: "single", Changes: p.Changes}, p.Reverted(time.Now())}
 	if e, ok := Last(log, "one"); ok {
-		t.Errorf("%+v", e)
+		t.Errorf("the last change to undo is %+v, want none", e)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestRequestsAreChecked(t *testing.T) {
 	}
 }
 
-// The end of a file that was cut off costs that entry, and not the next one.
+// A last line that was cut off costs that entry of the log alone: the next entry is written whole.
 func TestLogSurvivesAnUnfinishedLine(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "logs", "log")
 	b := newBed(t, file)
@@ -202,11 +202,11 @@ func TestLogSurvivesAnUnfinishedLine(t *testing.T) {
 	}
 	log, err := b.log.Entries()
 	if err != nil || len(log) != 2 || log[1].Scenario != "dual" || !slices.Equal(log[1].Adapters(), []string{"one", "two"}) {
-		t.Errorf("%v %+v", err, log)
+		t.Errorf("%v, entries %+v; want 2, the second of scenario dual for both adapters", err, log)
 	}
 }
 
-// The log does not grow for ever: the newest entries are kept.
+// The log has a limit in size, at which only the newest entries are kept.
 func TestLogIsBounded(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "log")
 	long := strings.Repeat("x", 1000)
@@ -227,11 +227,11 @@ func TestLogIsBounded(t *testing.T) {
 	}
 	s, err := os.Stat(file)
 	if err != nil || s.Size() > maxLog/2+maxLine || s.Mode().Perm() != 0o600 {
-		t.Errorf("%v %v", s, err)
+		t.Errorf("the file is %v, %v; want it half as long as the limit, with mode 0600", s, err)
 	}
 	all, err := l.Entries()
 	if err != nil || len(all) < 1000 || all[len(all)-1].Scenario != "newest" {
-		t.Errorf("%d entries, %v", len(all), err)
+		t.Errorf("%d entries, %v; want at least 1000 that end with the newest", len(all), err)
 	}
 	memory := NewLog("")
 	for range 2 * maxKept {
@@ -240,6 +240,6 @@ func TestLogIsBounded(t *testing.T) {
 		}
 	}
 	if all, _ := memory.Entries(); len(all) != maxKept {
-		t.Errorf("%d entries in memory", len(all))
+		t.Errorf("%d entries in memory, want %d", len(all), maxKept)
 	}
 }

@@ -28,7 +28,7 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// rig is a driver: Left and last are mlx5 adapters, right is mlx4.
+// rig is a driver with three adapters: Left and last are mlx5, right is mlx4.
 type rig struct {
 	t      *testing.T
 	cfg    config.Config
@@ -42,7 +42,7 @@ func start(t *testing.T) *rig {
 	return &rig{t, cfg, driverbed.Start(t, cfg)}
 }
 
-// call runs the tool with the words of a line.
+// call runs the tool with the words of a line and returns its exit status and its output.
 func (g *rig) call(line string) (status int, stdout, stderr string) {
 	args := append([]string{"--socket", g.cfg.Socket}, strings.Fields(line)...)
 	var out, errs bytes.Buffer
@@ -73,7 +73,7 @@ func (g *rig) blocks(line string) []jsonBlock {
 	return out
 }
 
-// fields are the names of a section's attributes, in their order.
+// fields returns the names of a listing's sections and attributes in their order.
 func fields(text string) (out []string) {
 	for line := range strings.Lines(text) {
 		if m := regexp.MustCompile(`^DCQCN (..) attributes for adapter "Left":$`).FindStringSubmatch(strings.TrimSpace(line)); m != nil {
@@ -85,7 +85,8 @@ func fields(text string) (out []string) {
 	return out
 }
 
-// The attributes are those of the manual's sample, with its values as defaults (WinOF-2 Ethernet b, RCM Configuration).
+// The attributes are those of the manual's sample, and its values are the defaults (WinOF-2 Ethernet b, RCM
+// Configuration).
 func TestCongestionControl(t *testing.T) {
 	g := start(t)
 	golden, err := os.ReadFile(filepath.Join("testdata", "dcqcn.fields"))
@@ -94,13 +95,13 @@ func TestCongestionControl(t *testing.T) {
 	}
 	text := g.ok("-Qosconfig -Dcqcn -Name left -Get")
 	if d := cmp.Diff(strings.Fields(string(golden)), fields(text)); d != "" {
-		t.Error(d)
+		t.Error("the attributes differ (-want +got):\n", d)
 	}
 	if !strings.Contains(text, "stored only") || !strings.HasSuffix(text, done+"\n") {
-		t.Error(text)
+		t.Error("want \"stored only\", and that the command is done:\n", text)
 	}
 	if g.ok("-QOSCONFIG -name Left -dcqcn -defaults") != text {
-		t.Error("what is in force at first is not the defaults")
+		t.Error("the first values are not the defaults")
 	}
 	g.ok("-QosConfig -Dcqcn -Name Left -Enable 3")
 	g.ok("-Qosconfig -Dcqcn -Name Left -Set -DcqcnClampTgtRate 1 -dcqcncnpdscp 3 -DcqcnEnablePrio5 1")
@@ -113,51 +114,51 @@ func TestCongestionControl(t *testing.T) {
 		}
 	}
 	if np := b[1].Values; np["DcqcnNPEnablePrio3"] != 1.0 || np["DcqcnNPEnablePrio5"] != 1.0 || np["DcqcnCnpDscp"] != 3.0 {
-		t.Errorf("%v", np)
+		t.Errorf("NP attributes are %v, want priorities 3 and 5 enabled and the CNP's DSCP 3", np)
 	}
 	if s, err := api.NewClient(g.cfg.Socket).Settings(t.Context(), "last"); err != nil || len(s) == 0 {
 		t.Error(err)
 	} else if x := g.blocks("-Qosconfig -Dcqcn -Name last -Get")[0].Values["DcqcnRPEnablePrio3"]; x != 0.0 {
-		t.Errorf("the other adapter has %v", x)
+		t.Errorf("DcqcnRPEnablePrio3 of the other adapter is %v, want 0", x)
 	}
 	g.ok("-Qosconfig -Dcqcn -Name Left -Enable")
 	if x := g.blocks("-Qosconfig -Dcqcn -Name Left -Get")[1].Values; x["DcqcnNPEnablePrio0"] != 1.0 || x["DcqcnNPEnablePrio7"] != 1.0 {
-		t.Errorf("%v", x)
+		t.Errorf("NP attributes are %v, want priorities 0 and 7 enabled", x)
 	}
 	g.ok("-Qosconfig -Dcqcn -Name Left -Disable 0")
 	if x := g.blocks("-Qosconfig -Dcqcn -Name Left -Get")[0].Values; x["DcqcnRPEnablePrio0"] != 0.0 || x["DcqcnRPEnablePrio7"] != 1.0 {
-		t.Errorf("%v", x)
+		t.Errorf("RP attributes are %v, want priority 7 enabled and 0 not", x)
 	}
 	if g.ok("-Dcqcn -Name Left -Restore") != text {
-		t.Error("-Restore leaves something set")
+		t.Error("after -Restore the values are not the defaults")
 	}
 }
 
-// One value that is not allowed, and nothing of the call is set; a rate above the line rate is the line rate.
+// If one value is not allowed, none of the call is set. A rate above the line rate is taken as the line rate.
 func TestCongestionLimits(t *testing.T) {
 	g := start(t)
 	status, _, errs := g.call("-QosConfig -Dcqcn -Name Left -Set -DcqcnClampTgtRate 1 -DcqcnCnpDscp 64")
 	if status != tool.Usage || !strings.Contains(errs, "DcqcnCnpDscp is 64; allowed: 0 to 63") {
-		t.Errorf("status %d, %s", status, errs)
+		t.Errorf("status %d, %s; want %d and what DcqcnCnpDscp allows", status, errs, tool.Usage)
 	}
 	if x := g.blocks("-Qosconfig -Dcqcn -Name Left -Get")[0].Values["DcqcnClampTgtRate"]; x != 0.0 {
-		t.Errorf("DcqcnClampTgtRate is %v", x)
+		t.Errorf("DcqcnClampTgtRate is %v after the refusal, want 0", x)
 	}
 	if text := g.ok("-QosConfig -Dcqcn -Name last -Set -DcqcnRpgAiRate 20000"); !strings.Contains(text, "taken as that: 10000") {
-		t.Error(text)
+		t.Error("want \"taken as that: 10000\":\n", text)
 	}
 	if x := g.blocks("-Qosconfig -Dcqcn -Name last -Get")[0].Values["DcqcnRpgAiRate"]; x != 10000.0 {
-		t.Errorf("DcqcnRpgAiRate is %v", x)
+		t.Errorf("DcqcnRpgAiRate is %v, want the line rate, 10000", x)
 	}
 }
 
 func TestUntaggedPriority(t *testing.T) {
 	g := start(t)
 	if text := g.ok("-Qosconfig -DefaultUntaggedPriority -Name Left -Set 3"); !strings.Contains(text, "\tDefaultUntaggedPriority: 3\n") || !strings.Contains(text, "stored only") {
-		t.Error(text)
+		t.Error("want priority 3, stored only:\n", text)
 	}
 	if x := g.blocks("-QoSConfig -DefaultUntaggedPriority -Name Left -Get")[0].Values["DefaultUntaggedPriority"]; x != 3.0 {
-		t.Error(x)
+		t.Error("DefaultUntaggedPriority is not 3 but ", x)
 	}
 }
 
@@ -170,17 +171,17 @@ func TestShowing(t *testing.T) {
 		}
 	}
 	if strings.Contains(text, "right") {
-		t.Error("an mlx4 adapter is shown")
+		t.Error("the mlx4 adapter is shown:\n", text)
 	}
 	if text := g.ok("-DriverVersion -Name LEFT"); !strings.Contains(text, ",SoftVPI,9.9") {
-		t.Error(text)
+		t.Error("the driver's version 9.9 is missing in\n", text)
 	}
-	all, dynamic := g.ok("-RegKeys -Name Left"), g.ok("-RegKeys –DynamicKeys -Name Left") // the manual's own dash
+	all, dynamic := g.ok("-RegKeys -Name Left"), g.ok("-RegKeys –DynamicKeys -Name Left") // the dash as the manual prints it
 	if !strings.Contains(dynamic, "VfCpu") || !strings.Contains(all, "*JumboPacket") || strings.Contains(dynamic, "*JumboPacket") {
-		t.Error(dynamic)
+		t.Error("want dynamic keys alone:\n", dynamic)
 	}
 	if x := g.blocks("-RegKeys -Name Left")[0].Values["RoceMaxFrameSize"].(map[string]any); x["status"] != "built" {
-		t.Errorf("%v", x)
+		t.Errorf("RoceMaxFrameSize is %v, want the status built", x)
 	}
 	states := map[string]any{}
 	for _, b := range g.blocks("-Features -Name Left") {
@@ -188,14 +189,14 @@ func TestShowing(t *testing.T) {
 	}
 	for _, s := range catalogue.KeysFor(catalogue.Target{Generation: catalogue.MLX5}) {
 		if s.Status == catalogue.Built && states[string(s.Group)] != "Enabled" {
-			t.Errorf("%s is %v", s.Group, states[string(s.Group)])
+			t.Errorf("%s is %v, want Enabled", s.Group, states[string(s.Group)])
 		}
 	}
 	if states["Congestion control (RCM)"] != "Disabled" {
-		t.Errorf("%v", states)
+		t.Errorf("states %v, want congestion control disabled", states)
 	}
 	if text := g.ok("-LinkSpeed -Name last -Query"); !strings.Contains(text, "\tCurrent: 10.00 Gbps\n") {
-		t.Error(text)
+		t.Error("the current speed of 10.00 Gbps is missing in\n", text)
 	}
 }
 
@@ -205,26 +206,26 @@ func TestDebugging(t *testing.T) {
 		b := g.blocks(c)[0]
 		for i := 0; b.Values[fmt.Sprintf("File[%d]", i)] != nil; i++ {
 			if _, err := os.Stat(fmt.Sprint(b.Values[fmt.Sprintf("File[%d]", i)])); err != nil {
-				t.Error(err)
+				t.Error("a file of the dump: ", err)
 			}
 		}
 		if b.Values["File[0]"] == nil {
-			t.Errorf("%s: %v", c, b)
+			t.Errorf("%s: no file in %v", c, b)
 		}
 	}
 	if text := g.ok("-dbg -swreset -name Left"); !strings.Contains(text, done) {
-		t.Error(text)
+		t.Error("-swreset is not done:\n", text)
 	}
 	if b := g.blocks("-Dbg -Resources -Name Left")[0].Values; b["QP max"] == nil || b["PKEY[0]"] != "ffff" {
-		t.Errorf("%v", b)
+		t.Errorf("resources are %v, want the limit of queue pairs and the P_Key ffff", b)
 	}
 	g.ok("-Dbg -CmdStats")
 	if text := g.ok("-Dbg -OidStats -Name Left"); !strings.Contains(text, "POST /adapters/{name}/reset: 1, 0 failed") {
-		t.Error(text)
+		t.Error("the reset is missing among the requests:\n", text)
 	}
 }
 
-// A connection is listed at both of its ends; the sniffer sees it, and -Stop ends the sniffer.
+// A connection is listed at both of its ends. The sniffer captures its packets, and -Stop ends the sniffer.
 func TestConnectionAndSniffer(t *testing.T) {
 	g := start(t)
 	if why := g.driver.NoAttach(); why != "" {
@@ -232,32 +233,32 @@ func TestConnectionAndSniffer(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "sniffed.pcapng")
 	if status, _, errs := g.call("-Sniffer -Name Left -Stop"); status != tool.Failure || !strings.Contains(errs, "no sniffer is running") {
-		t.Errorf("status %d, %s", status, errs)
+		t.Errorf("-Stop before -Start: status %d, %s; want %d and \"no sniffer runs\"", status, errs, tool.Failure)
 	}
 	if text := g.ok("-sniffer -name left -start -filename " + file); !strings.Contains(text, "\tFile: "+file+"\n") || !strings.HasSuffix(text, done+"\n") {
-		t.Error(text)
+		t.Error("want the sniffer's file, and that the command is done:\n", text)
 	}
 	if status, _, errs := g.call("-Sniffer -Name Left -Start -FileName x"); status != tool.Failure || !strings.Contains(errs, file) {
-		t.Errorf("a second one: status %d, %s", status, errs)
+		t.Errorf("a second sniffer: status %d, %s; want %d and the file of the first", status, errs, tool.Failure)
 	}
 	g.connect()
 	b := g.blocks("-NdStat")
 	if len(b) != 2 || b[0].Adapter != "Left" || b[1].Adapter != "last" || b[0].Values["State"] != "RTS" || b[0].Values["Remote Address"] != b[1].Values["Local Address"] {
-		t.Errorf("%+v", b)
+		t.Errorf("connections %+v, want both ends in RTS", b)
 	}
 	if text := g.ok("-NdStat -Pid 1"); text != "0 connections\n" {
-		t.Error(text)
+		t.Error("want no connections of process 1:\n", text)
 	}
 	values := g.blocks("-Sniffer -Name Left -Stop")[0].Values
 	if n := packets(t, file); n == 0 || values["Packets"] != float64(n) || values["Missed"] != 0.0 {
-		t.Errorf("%v, and %d packets are in the file", values, n)
+		t.Errorf("the sniffer reports %v, want the %d packets in the file and none missed", values, n)
 	}
 	if status, _, _ := g.call("-Sniffer -Name Left -Stop"); status != tool.Failure {
-		t.Errorf("a sniffer that has ended: status %d", status)
+		t.Errorf("-Stop of a sniffer that has ended: status %d, want %d", status, tool.Failure)
 	}
 }
 
-// packets counts those of a capture, which has to be complete: its last word are the statistics.
+// packets counts the packets of a capture, which must be complete: it ends with statistics.
 func packets(t *testing.T, file string) (n int) {
 	t.Helper()
 	f, err := os.Open(file)
@@ -273,12 +274,12 @@ func packets(t *testing.T, file string) (n int) {
 		_, _, err = r.ReadPacketData()
 	}
 	if s, _ := r.Interface(0); !errors.Is(err, io.EOF) || s.Statistics.PacketsReceived != uint64(n-1) {
-		t.Errorf("%v; statistics %+v", err, s.Statistics)
+		t.Errorf("%v; statistics %+v, want EOF and %d packets received", err, s.Statistics, n-1)
 	}
 	return n - 1
 }
 
-// connect makes a connection from last to Left, between two programs that are attached, that carries something.
+// connect makes a connection from last to Left between two attached programs, and sends something through it.
 func (g *rig) connect() {
 	g.t.Helper()
 	l, err := (&rdmanet.ListenConfig{Adapter: g.attached(0)}).Listen(g.t.Context(), netip.AddrPortFrom(g.cfg.Adapters[0].Address, 7000).String())
@@ -305,7 +306,7 @@ func (g *rig) connect() {
 	}
 }
 
-// attached is the adapter of that index, in a program that is attached to the driver.
+// attached returns the adapter of that index as a program attached to the driver sees it.
 func (g *rig) attached(index int) *nd.Adapter {
 	g.t.Helper()
 	host, err := verbs.Attach(g.t.Context(), g.cfg.Socket)
@@ -336,7 +337,7 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%s: %s", c.Name, text)
 		}
 		if leaf := len(children(&c)) == 0; leaf && (c.Status == catalogue.Built) != (works[c.Name] != nil) {
-			t.Errorf("%s: the catalogue has status %d", c.Name, c.Status)
+			t.Errorf("%s: works %v, but the catalogue has the status %d", c.Name, works[c.Name] != nil, c.Status)
 		}
 	}
 }

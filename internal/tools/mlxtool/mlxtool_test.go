@@ -24,7 +24,7 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// rig is a driver with an adapter of each generation, left and right.
+// rig is a driver with an adapter of each generation: left is mlx5, right is mlx4.
 type rig struct {
 	t        *testing.T
 	socket   string
@@ -46,7 +46,7 @@ func (g *rig) call(args ...string) (status int, stdout, stderr string) {
 	return status, out.String(), errs.String()
 }
 
-// ok runs the tool, which has to succeed.
+// ok runs the tool, which must succeed without an error message, and returns its output.
 func (g *rig) ok(args ...string) string {
 	g.t.Helper()
 	status, stdout, stderr := g.call(args...)
@@ -72,7 +72,7 @@ type jsonTable struct {
 	Rows      []map[string]any `json:"rows"`
 }
 
-// where is the location of an adapter, as arguments.
+// where returns the location of an adapter as arguments: bus, device and function.
 func (g *rig) where(name string) []string {
 	g.t.Helper()
 	for _, row := range g.tables("show", "devices")[0].Rows {
@@ -84,7 +84,7 @@ func (g *rig) where(name string) []string {
 	return nil
 }
 
-// attached is the adapter of that index, in a program that is attached to the driver.
+// attached returns the adapter of that index as a program attached to the driver sees it.
 func (g *rig) attached(index int) *nd.Adapter {
 	g.t.Helper()
 	host, err := verbs.Attach(g.t.Context(), g.socket)
@@ -100,7 +100,7 @@ func (g *rig) attached(index int) *nd.Adapter {
 	return a
 }
 
-// connect makes a connection from right to left between two programs that are attached.
+// connect makes a connection from right to left between two attached programs.
 func (g *rig) connect() (server, client net.Conn) {
 	g.t.Helper()
 	if why := g.driver.NoAttach(); why != "" {
@@ -124,7 +124,7 @@ func (g *rig) connect() (server, client net.Conn) {
 	return server, client
 }
 
-// Every sub-command that the catalogue calls built does something, and no other.
+// A sub-command does something exactly if the catalogue's status of it is built.
 func TestBuilt(t *testing.T) {
 	commands := catalogue.CommandsOf(name)
 	for _, c := range commands {
@@ -133,7 +133,7 @@ func TestBuilt(t *testing.T) {
 			t.Errorf("%s: does something %v, status %v", c.Name, does, c.Status)
 		}
 		if c.Parent() != "" && !slices.ContainsFunc(commands, func(p catalogue.Command) bool { return p.Name == c.Parent() }) {
-			t.Errorf("%s continues nothing", c.Name)
+			t.Errorf("%s belongs to no sub-command of the catalogue", c.Name)
 		}
 	}
 	for name := range works {
@@ -143,7 +143,7 @@ func TestBuilt(t *testing.T) {
 	}
 }
 
-// What adapters do not have is told from failures by its status, with a driver and without.
+// Sub-commands that these adapters do not support have an exit status of their own, with a driver and without.
 func TestUnsupported(t *testing.T) {
 	g := start(t)
 	for _, c := range catalogue.CommandsOf(name) {
@@ -152,12 +152,12 @@ func TestUnsupported(t *testing.T) {
 		}
 		status, stdout, stderr := g.call(strings.Fields(c.Name)...)
 		if status != tool.Unsupported || stdout != "" || stderr != "mlxtool: "+c.Name+": not supported by this adapter\n" {
-			t.Errorf("%s: status %d, %q, %q", c.Name, status, stdout, stderr)
+			t.Errorf("%s: status %d, %q, %q; want that it is not supported", c.Name, status, stdout, stderr)
 		}
 	}
 	for _, of := range []string{"driverparams", "perfstats"} {
 		if status, _, stderr := g.call("show", of, "left"); status != tool.Unsupported {
-			t.Errorf("%s of mlx5: status %d, %s", of, status, stderr)
+			t.Errorf("%s of mlx5: status %d, %s; want %d", of, status, stderr, tool.Unsupported)
 		}
 	}
 }
@@ -197,7 +197,7 @@ func TestUsage(t *testing.T) {
 		"dbg pddrinfo 1 0 0 2":             "port is",
 		"dbg mstdump":                      "0 numbers are given of the 3",
 		"dbg dump-me-now 1 0":              "2 numbers are given of the 3",
-		"--socket":                         "", // of the second, which has no argument
+		"--socket":                         "", // the second --socket, which has no argument
 	} {
 		status, stdout, stderr := g.call(strings.Fields(line)...)
 		if status != tool.Usage || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "mlxtool: ") || !strings.Contains(stderr, want) {
@@ -210,12 +210,12 @@ func TestNoDriver(t *testing.T) {
 	g := &rig{t: t, socket: filepath.Join(t.TempDir(), "none")}
 	for _, line := range []string{"show ports", "show nd connections", "show regkeys diff", "dbg restart left", "dbg get-state 1 0 0"} {
 		if status, stdout, stderr := g.call(strings.Fields(line)...); status != tool.Failure || stdout != "" || !strings.Contains(stderr, "softvpi up") {
-			t.Errorf("%s: status %d, %q", line, status, stderr)
+			t.Errorf("%s: status %d, %q; want a failure and \"softvpi up\"", line, status, stderr)
 		}
 	}
 }
 
-// Help comes at three levels: of the tool, of a sub-tool, and of an argument.
+// There is help for the tool, for a sub-tool and for an argument.
 func TestHelp(t *testing.T) {
 	g := &rig{t: t}
 	for line, want := range map[string][]string{
@@ -259,15 +259,15 @@ func TestPorts(t *testing.T) {
 	rows := g.tables("show", "ports")[0].Rows
 	for i, name := range []string{"left", "right"} {
 		if r := rows[i]; r["interface_name"] != name || r["state"] != "Up" || r["address"] != g.adapters[i].Address.String() || r["roce"] != "v2" || r["type"] != "Ethernet" {
-			t.Errorf("%v", r)
+			t.Errorf("port %v, want one that is up, with the adapter's address and RoCE v2", r)
 		}
 	}
 	if text := g.ok("show", "ports"); !strings.Contains(text, "| Interface Name |") || !strings.Contains(text, "PCI bus ") {
-		t.Error(text)
+		t.Error("the table's title or the adapter's location is missing in\n", text)
 	}
 	devices := g.tables("SHOW", "Devices")[0].Rows
 	if len(devices) != 2 || devices[0]["generation"] != "mlx5" || devices[1]["generation"] != "mlx4" || devices[0]["bus"] == devices[1]["bus"] {
-		t.Errorf("%v", devices)
+		t.Errorf("devices %v, want mlx5 and mlx4 on buses of their own", devices)
 	}
 }
 
@@ -278,23 +278,23 @@ func TestStateAndRestart(t *testing.T) {
 		return fmt.Sprint(g.tables(append([]string{"dbg", "get-state"}, g.where(name)...)...)[0].Rows[0]["state"])
 	}
 	if state("left") != "Operational" || len(g.tables("dbg", "get-state")[0].Rows) != 2 {
-		t.Error("not operational, or not all devices")
+		t.Error("left is not operational, or get-state without a name does not show both devices")
 	}
 	if err := g.driver.SetAdapter(driver.AdapterRequest{Adapter: "left"}); err != nil {
 		t.Fatal(err)
 	}
 	if s := state("left"); s != "Disabled" {
-		t.Errorf("disabled: %s", s)
+		t.Errorf("the state of a disabled adapter is %s", s)
 	}
 	if rows := g.tables("dbg", "restart", "left")[0].Rows; rows[0]["state"] != "Operational" || state("left") != "Operational" {
-		t.Errorf("restarted: %v", rows)
+		t.Errorf("after the restart: %v, want Operational", rows)
 	}
 }
 
 func TestConnections(t *testing.T) {
 	g := start(t)
 	if text := g.ok("show", "nd", "connections"); !strings.Contains(text, "no connections") {
-		t.Error(text)
+		t.Error("want \"no connections\":\n", text)
 	}
 	server, client := g.connect()
 	rows := g.tables("show", "nd", "connections")[0].Rows
@@ -303,7 +303,7 @@ func TestConnections(t *testing.T) {
 	}
 	for _, r := range rows {
 		if r["process_id"] != float64(os.Getpid()) || r["type"] != "RC" || r["state"] != "RTS" || r["remote_address"] == nil || r["local_address"] == nil {
-			t.Errorf("%v", r)
+			t.Errorf("connection %v, want an RC connection of this process in RTS with both addresses", r)
 		}
 	}
 	if rows[0]["qpn"] != rows[1]["remote_qpn"] || rows[0]["remote_qpn"] != rows[1]["qpn"] {
@@ -327,7 +327,7 @@ func TestConnections(t *testing.T) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	if rows := inError(); len(rows) != 1 || rows[0]["state"] != "ERR" || rows[0]["process_id"] != float64(os.Getpid()) {
-		t.Errorf("in error: %v", rows)
+		t.Errorf("connections in error: %v, want one of this process", rows)
 	}
 }
 
@@ -337,7 +337,7 @@ func TestKeys(t *testing.T) {
 		t.Helper()
 		tables := g.tables("show", "regkeys", sub, adapter)
 		if len(tables) != 1 || tables[0].Interface != adapter {
-			t.Fatalf("%s of %s: %v", sub, adapter, tables)
+			t.Fatalf("%s of %s: %v, want one table", sub, adapter, tables)
 		}
 		for _, r := range tables[0].Rows {
 			if r["registry_key"] == key {
@@ -347,32 +347,32 @@ func TestKeys(t *testing.T) {
 		return nil
 	}
 	if r := row("config", "left", "MaxCMRetries"); r != nil && (r["source"] != "Default" || r["status"] != "built") {
-		t.Errorf("default: %v", r)
+		t.Errorf("MaxCMRetries: %v, want a default that is built", r)
 	}
 	if tables := g.tables("show", "regkey", "diff"); len(tables) != 2 || len(tables[0].Rows) != 0 {
-		t.Errorf("nothing is set: %v", tables)
+		t.Errorf("diff where nothing is set: %v, want two adapters without differences", tables)
 	}
 	client := api.NewClient(g.socket)
 	if _, err := client.Set(t.Context(), "left", "LogNumQp", "15"); err != nil {
 		t.Fatal(err)
 	}
 	if r := row("diff", "left", "LogNumQp"); r == nil || r["registry"] != "15" || r["driver"] == "15" || r["differ"] != true || !strings.Contains(fmt.Sprint(r["reason"]), "restart") {
-		t.Errorf("before the restart: %v", r)
+		t.Errorf("LogNumQp before the restart: %v, want that it differs until a restart", r)
 	}
 	g.ok("dbg", "restart", "left")
 	if r := row("diff", "left", "LogNumQp"); r == nil || r["driver"] != "15" || r["differ"] != false {
-		t.Errorf("after the restart: %v", r)
+		t.Errorf("LogNumQp after the restart: %v, want 15 and no difference", r)
 	}
 	if r := row("config", "left", "LogNumQp"); r == nil || r["current"] != "15" || r["source"] != "Registry" {
-		t.Errorf("in force: %v", r)
+		t.Errorf("LogNumQp: %v, want 15 from the registry", r)
 	}
 	if r := row("info", "right", "DumpMeNowTotalCount"); r == nil || r["default"] != "128" || r["min"] != 0.0 || r["max"] != 65535.0 {
-		t.Errorf("limits: %v", r)
+		t.Errorf("DumpMeNowTotalCount: %v, want the default 128 and the limits 0 to 65535", r)
 	}
 }
 
-// What the manuals print of field names is there, in their order: those of the tables, or the names in the first
-// column of lists.
+// The field names that the manuals print appear in their order: those of tables in the title, those of lists in the
+// first column.
 func TestFields(t *testing.T) {
 	g := start(t)
 	for name, args := range printed {
@@ -394,7 +394,7 @@ func TestFields(t *testing.T) {
 	}
 }
 
-// printed are the sub-commands of which the manuals print field names.
+// printed holds the sub-commands of which the manuals print field names.
 var printed = map[string][]string{
 	"driverparams": {"show", "driverparams", "right"},
 	"perfstats":    {"show", "perfstats", "right", "RX"},

@@ -43,11 +43,11 @@ func TestAdapterInfoShowsAnEmbeddedAdapter(t *testing.T) {
 	addr := fmt.Sprintf("127.%d.%d.1", 16+rand.N(200), rand.N(256))
 	status, stdout, stderr := call(AdapterInfo, addr)
 	if status != tool.Success {
-		t.Fatalf("status %d, %s", status, stderr)
+		t.Fatalf("the adapter's info: status %d, %s", status, stderr)
 	}
 	for _, want := range []string{addr, "embedded", "MaxCallerData               56", "MaxCalleeData               148", "IN_ORDER_DMA", "up"} {
 		if !strings.Contains(stdout, want) {
-			t.Errorf("no %q in\n%s", want, stdout)
+			t.Errorf("no %q in:\n%s", want, stdout)
 		}
 	}
 }

@@ -23,7 +23,7 @@ func partMan(t *testing.T, socket string, args ...string) (status int, stdout, s
 	return status, out.String(), errs.String()
 }
 
-// Bad usage is status 2 and one line that names the argument and what is allowed, before any driver is asked.
+// Wrong usage has status 2 and one line that names the argument and what is allowed, before any driver is asked.
 func TestUsage(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"", "a command is missing; allowed: add, rem, remall, show"},
@@ -46,17 +46,17 @@ func TestUsage(t *testing.T) {
 		}
 		status, out, errs := partMan(t, filepath.Join(t.TempDir(), "none"), args...)
 		if status != tool.Usage || out != "" || !strings.Contains(errs, c.want) || strings.Count(errs, "\n") != 1 {
-			t.Errorf("%q: status %d, %q, %q", c.args, status, out, errs)
+			t.Errorf("%q: status %d, %q, %q; want %d and %q", c.args, status, out, errs, tool.Usage, c.want)
 		}
 	}
 	for _, help := range []string{"-help", "-h"} {
 		if status, out, _ := partMan(t, "none", help); status != tool.Success || !strings.Contains(out, "part_man [-v] <add|rem> <network connection name> [iname] [pkey]") {
-			t.Errorf("%s: status %d, %q", help, status, out)
+			t.Errorf("%s: status %d, %q; want 0 and the usage", help, status, out)
 		}
 	}
 }
 
-// The manual's two examples (WinOF 5.50, 5.2), with the connections' names as they are here.
+// The manual's two examples work (WinOF 5.50, 5.2), with the names of this driver's connections.
 func TestManualsExamples(t *testing.T) {
 	cfg := driverbed.Config(t, config.Adapter{Name: "Ethernet 4", Link: "cable"}, config.Adapter{Name: "Ethernet 5", Link: "cable"})
 	partitions := filepath.Join(t.TempDir(), "partitions.conf")
@@ -90,13 +90,14 @@ func TestManualsExamples(t *testing.T) {
 	refuses(`iname is "iother"; allowed: "ipoib_5_1"`, "rem", "Ethernet 1", "iother")
 	state(t, cfg.Socket, "ipoib_5_1", "up", "F123")
 
-	// A limited P_Key takes the full one where the port has it; one that the subnet does not have stays disconnected.
+	// A P_Key without the bit of full membership takes the full one where the port has it. A port with a P_Key that
+	// the subnet does not have stays disconnected.
 	wants("Done...\n", "add", "Ethernet 5", "7123")
 	wants("Done...\n", "add", "Ethernet 5", "F999")
 	state(t, cfg.Socket, "ipoib_5_2", "up", "F123")
 	state(t, cfg.Socket, "ipoib_5_3", "disconnected: no partition", "")
 
-	// They are kept over a restart of the driver.
+	// The virtual ports survive a restart of the driver.
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func TestManualsExamples(t *testing.T) {
 	wants("Done...\n", "add", "Ethernet 4")
 }
 
-// state waits until a virtual port is in a state with a P_Key.
+// state waits until a virtual port has this state and P_Key.
 func state(t *testing.T, socket, iname, want, key string) {
 	t.Helper()
 	for late := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
@@ -128,17 +129,17 @@ func state(t *testing.T, socket, iname, want, key string) {
 			}
 		}
 		if time.Now().After(late) {
-			t.Fatalf("%s is not %q with %q: %s", iname, want, key, out)
+			t.Fatalf("%s is not %q with the P_Key %q after a minute: %s", iname, want, key, out)
 		}
 	}
 }
 
-// A port that is not InfiniBand's has no virtual ports.
+// An Ethernet port has no virtual ports.
 func TestEthernetPort(t *testing.T) {
 	cfg := driverbed.Config(t, config.Adapter{Name: "Ethernet 1"})
 	driverbed.Start(t, cfg)
 	status, _, errs := partMan(t, cfg.Socket, "add", "Ethernet 1")
 	if status != tool.Usage || !strings.Contains(errs, `"Ethernet 1", an Ethernet port; allowed: an IPoIB port; this driver has none`) {
-		t.Errorf("status %d, %q", status, errs)
+		t.Errorf("status %d, %q; want %d and that an IPoIB port is allowed", status, errs, tool.Usage)
 	}
 }
