@@ -142,7 +142,7 @@ func (s *Server) tune(q *request) error {
 // tuned says what was changed.
 func tuned(out *tuning.Outcome) string {
 	if len(out.Changes) == 0 {
-		return "everything was set so already."
+		return "everything was already set this way."
 	}
 	restart := 0
 	for _, c := range out.Changes {

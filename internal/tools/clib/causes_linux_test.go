@@ -99,7 +99,7 @@ func TestDoctorOfLibraries(t *testing.T) {
 		says  string
 	}{
 		{"whole", func(*testing.T, string) {}, "libraries", Fine, fmt.Sprintf("protocol %d.%d", ipc.Major, ipc.Minor)},
-		{"whole", func(*testing.T, string) {}, "glibc", Fine, "the libraries want 2."},
+		{"whole", func(*testing.T, string) {}, "glibc", Fine, "the libraries need 2."},
 		{"one is missing", func(t *testing.T, dir string) {
 			if err := os.Remove(filepath.Join(dir, cmLibrary)); err != nil {
 				t.Fatal(err)
@@ -119,7 +119,7 @@ func TestDoctorOfLibraries(t *testing.T) {
 			}
 			old := fmt.Sprintf("GLIBC_%v", needsGlibc(b))
 			change(t, filepath.Join(dir, cmLibrary), []byte(old), []byte(strings.Replace(old, "GLIBC_2", "GLIBC_9", 1)))
-		}, "glibc", Wrong, "the libraries want 9."},
+		}, "glibc", Wrong, "the libraries need 9."},
 	} {
 		t.Run(c.name+" "+c.check, func(t *testing.T) {
 			dir := whole(t)
@@ -171,7 +171,7 @@ func TestDoctorOfDrivers(t *testing.T) {
 		want   Verdict
 		says   string
 	}{
-		{"that says nothing to this user", answering(t, http.StatusForbidden, map[string]string{"error": "no"}), "driver", Note, "does not tell this user"},
+		{"that says nothing to this user", answering(t, http.StatusForbidden, map[string]string{"error": "no"}), "driver", Note, "does not answer this user"},
 		{"that fails", answering(t, http.StatusInternalServerError, map[string]string{"error": "broken"}), "driver", Wrong, "500"},
 		{"that nobody can attach to", answering(t, http.StatusOK, api.Status{Attach: "no memfd"}), "driver", Wrong, "no memfd"},
 		{"without adapters that are up", answering(t, http.StatusOK, api.Status{Adapters: make([]api.AdapterStatus, 2)}), "adapters", Wrong, "none of 2 is up"},

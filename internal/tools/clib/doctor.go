@@ -139,9 +139,9 @@ func (d *Doctor) cLibrary() {
 	case err != nil:
 		d.say("glibc", Wrong, "%s cannot be read: %v", path, err)
 	case got.before(most):
-		d.say("glibc", Wrong, "this system has glibc %v, the libraries want %v: build them here or on an older system (make clib)", got, most)
+		d.say("glibc", Wrong, "this system has glibc %v, but the libraries need %v: build them here or on an older system (make clib)", got, most)
 	default:
-		d.say("glibc", Fine, "%v, the libraries want %v", got, most)
+		d.say("glibc", Fine, "%v; the libraries need %v", got, most)
 	}
 }
 
@@ -151,7 +151,7 @@ func (d *Doctor) driver(ctx context.Context) bool {
 	st, err := api.NewClient(socket).Status(ctx)
 	switch {
 	case errors.Is(err, api.ErrNotAllowed):
-		d.say("driver", Note, "it runs and does not tell this user about itself: %v", err)
+		d.say("driver", Note, "it runs, but does not answer this user: %v", err)
 		return true
 	case errors.Is(err, api.ErrNotRunning):
 		d.say("driver", Wrong, "no driver answers at %s: start one with softvpi up, or set %s to where it listens", socket, paths.SocketVariable)
@@ -160,7 +160,7 @@ func (d *Doctor) driver(ctx context.Context) bool {
 		d.say("driver", Wrong, "at %s: %v", socket, err)
 		return false
 	case st.Attach != "":
-		d.say("driver", Wrong, "it runs, and programs cannot attach: %s", st.Attach)
+		d.say("driver", Wrong, "it runs, but programs cannot attach: %s", st.Attach)
 		return false
 	case st.Version != d.Version:
 		d.say("driver", Note, "process %d at %s is of version %s, this softvpi of %s: restart it if they do not work together", st.PID, socket, st.Version, d.Version)
@@ -237,8 +237,8 @@ func (d *Doctor) character(there bool) {
 	case there:
 		d.say("UCX", Fine, "there is a character device /dev/infiniband/uverbs0")
 	case d.dir != "" && has(d.dir, Preload):
-		d.say("UCX", Fine, "wants a character device under /dev/infiniband, which %s shows to it", Preload)
+		d.say("UCX", Fine, "needs a character device under /dev/infiniband, which %s shows to it", Preload)
 	default:
-		d.say("UCX", Note, "wants a character device under /dev/infiniband: it needs %s (make clib), or as root ln -s /dev/null /dev/infiniband/uverbs0", Preload)
+		d.say("UCX", Note, "needs a character device under /dev/infiniband: build %s (make clib), or as root ln -s /dev/null /dev/infiniband/uverbs0", Preload)
 	}
 }

@@ -33,7 +33,7 @@ func Ibstat(ctx context.Context, env tool.Env) int {
 		f.BoolVar(&told, n, false, "print the version")
 	}
 	for _, n := range []string{"v", "verbose", "d", "debug"} {
-		f.BoolVar(&more, n, false, "as with infiniband-diags; there is nothing more to tell")
+		f.BoolVar(&more, n, false, "as in infiniband-diags; there is nothing more to report")
 	}
 	var config string
 	for _, n := range []string{"z", "config"} {

@@ -130,7 +130,7 @@ func (s *Session) NodeDescription(r Route) (mad.NodeDescription, error) {
 // The errors are those of Get, and *failure for a directed route, which only subnet management supports.
 func (s *Session) Perf(r Route, method uint8, attribute uint16, data []byte) ([]byte, error) {
 	if r.directed() {
-		return nil, Failf("performance management needs a LID, and the way is a directed route (%s)", r)
+		return nil, Failf("performance management needs a LID, but the address is a directed route (%s)", r)
 	}
 	q := mad.PMARequest{Header: mad.Header{Method: method, AttributeID: attribute}, Data: data}
 	d, err := s.call(r, r.Services(), (*[mad.Len]byte)(q.Append(nil)))

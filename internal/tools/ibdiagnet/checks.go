@@ -210,7 +210,7 @@ func (c *check) counters() error {
 		}
 		if !ok {
 			silent[p.Node] = true
-			c.printf("-W- %s does not tell its counters\n", shown(p))
+			c.printf("-W- %s does not report its counters\n", shown(p))
 		}
 		if text != "" {
 			bad++

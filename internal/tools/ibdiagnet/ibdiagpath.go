@@ -239,12 +239,12 @@ func (p *path) next(n *discovery.Node, lid ib.LID) (*discovery.Port, error) {
 	const inBlock = ib.LID(len(mad.LinearForwardingTable{}))
 	a, err := p.Get(ibdiag.DirectRoute(n.Path[1:]...), mad.AttrLinearForwardingTable, uint32(lid/inBlock))
 	if err != nil {
-		return nil, ibdiag.Failf("%s does not tell its forwarding table", describe(n))
+		return nil, ibdiag.Failf("%s does not report its forwarding table", describe(n))
 	}
 	num := a.Data[lid%inBlock]
 	q := n.Port(num)
 	if q == nil || num == mad.NoPort {
-		p.Printf("-E- %s forwards LID %d to port %d, which is none\n", switchName(n), lid, num)
+		p.Printf("-E- %s forwards LID %d to port %d, which does not exist\n", switchName(n), lid, num)
 		return nil, ibdiag.Ended(1)
 	}
 	return q, nil
@@ -265,7 +265,7 @@ func (p *path) counters(ports []*discovery.Port) error {
 		}
 		switch {
 		case !ok:
-			p.Printf("-W- %s does not tell its counters\n", shown(q))
+			p.Printf("-W- %s does not report its counters\n", shown(q))
 			bad++
 		case text != "":
 			p.Printf("-W- %s\n      %-32s: Value\n%s", shown(q), "Performance Monitor counter", text)

@@ -39,7 +39,7 @@ func (c *check) creditLoop(r *routed) (loop *routing.Cycle, warnings int) {
 	l := &lanes{check: c, r: r, mappings: map[mapping]mad.SLtoVLMappingTable{}}
 	if !l.readLevels() {
 		warnings++
-		c.printf("-W- Subnet administration does not tell the service levels of paths: all are taken to be 0\n")
+		c.printf("-W- Subnet administration does not report the service levels of paths: all are assumed to be 0\n")
 	}
 	rules := routing.LaneRules{VL: l.lane}
 	if l.levels != nil {
@@ -53,7 +53,7 @@ func (c *check) creditLoop(r *routed) (loop *routing.Cycle, warnings int) {
 	loop = routing.CreditLoop(r.graph, r.table, rules)
 	if l.unknown > 0 {
 		warnings++
-		c.printf("-W- %d tables of service levels are not known: there a service level is taken to be on the lane of its number\n", l.unknown)
+		c.printf("-W- %d tables of service levels are unknown: there each service level is assumed to use the lane of its number\n", l.unknown)
 	}
 	return loop, warnings
 }

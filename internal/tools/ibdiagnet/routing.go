@@ -33,7 +33,7 @@ func (c *check) multicast() error {
 	}
 	switch {
 	case err != nil || a != nil && a.Status != mad.StatusOK:
-		c.printf("-W- Subnet administration does not tell the groups\n")
+		c.printf("-W- Subnet administration does not report the groups\n")
 		warnings++
 	case a != nil && a.AttrOffset > 0:
 		for b := a.Records; len(b) >= int(a.AttrOffset)*8; b = b[int(a.AttrOffset)*8:] {

@@ -28,9 +28,9 @@ func Main(ctx context.Context, env tool.Env) int {
 	p := &pings{oui: openIB}
 	return ibdiag.Run(ctx, env, ibdiag.Tool{
 		Arguments: "<dest lid|guid>",
-		About:     "Sends datagrams to a node on which ibping -S runs, and tells how long each takes.",
+		About:     "Sends datagrams to a node on which ibping -S runs, and reports how long each takes.",
 		Options: []ibdiag.Option{
-			ibdiag.Number(&count, "count", 'c', "<num>", "stop after so many", 1, 1<<32-1),
+			ibdiag.Number(&count, "count", 'c', "<num>", "stop after this many", 1, 1<<32-1),
 			ibdiag.Flag(&p.flood, "flood", 'f', "one right after the other"),
 			ibdiag.Number(&p.oui, "oui", 'o', "<val>", "OUI of the datagrams", 0, 1<<24-1),
 			ibdiag.Serve,

@@ -80,7 +80,7 @@ func Main(ctx context.Context, env tool.Env) int {
 	return ibdiag.Run(ctx, env, ibdiag.Tool{
 		Arguments: "<dest dr_path|lid|guid> <portnum> [<op> ...]\n\nOperations: " + allowed,
 		About: "Shows the state of a port, and of a switch's port its peer's, with a warning where both could be faster; or sets it.\n" +
-			"The speed FDR10 (fdr10) is not there.",
+			"The speed FDR10 (fdr10) is not supported.",
 		Examples: []string{"-D 0 1               # query by a directed route", "3 1 reset", "3 1 speed 1", "3 1 width 1", "-D 0 1 lid 0x1234 arm"},
 		Least:    2, Most: -1,
 		Work: func(s *ibdiag.Session, args []string) error {

@@ -262,7 +262,7 @@ func (c *config) apply(d device, change map[string]*uint64) error {
 		return writeJSON(c.env.Stdout, show)
 	}
 	if yes {
-		fmt.Fprintln(out, "Applying... Done!\n-I- The adapter takes it up when it restarts: softvpi adapter restart, or the driver's restart.\n"+storedOnly)
+		fmt.Fprintln(out, "Applying... Done!\n-I- The adapter applies it when it restarts: softvpi adapter restart, or the driver's restart.\n"+storedOnly)
 	} else {
 		fmt.Fprintln(out, "-I- Nothing was changed.")
 	}

@@ -166,7 +166,7 @@ func page(w io.Writer, at *catalogue.Command) error {
 	below := children(at)
 	switch {
 	case at == nil:
-		fmt.Fprintf(w, "Shows, sets and debugs the mlx5 adapters of a running driver. Options are taken in any letter case.\n\nusage: %s -<command> [options] [--json] [--socket <path>]\n", name)
+		fmt.Fprintf(w, "Shows, sets and debugs the mlx5 adapters of a running driver. The letter case of options does not matter.\n\nusage: %s -<command> [options] [--json] [--socket <path>]\n", name)
 	case len(below) > 0:
 		fmt.Fprintf(w, "%s\n\nusage: %s %s -<command> [options]\n", at.Summary, name, dashed(at.Name))
 	default:
@@ -180,7 +180,7 @@ func page(w io.Writer, at *catalogue.Command) error {
 		_, err := fmt.Fprintf(w, "\nusage: %s %s %s\n", name, dashed(at.Name), at.Arguments)
 		return err
 	}
-	fmt.Fprintf(w, "\nCommands (-hh behind one shows more):\n")
+	fmt.Fprintf(w, "\nCommands (-hh after one shows more):\n")
 	for _, c := range below {
 		note := ""
 		if c.Status != catalogue.Built {

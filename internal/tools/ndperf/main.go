@@ -40,7 +40,7 @@ func (t Test) Main(ctx context.Context, env tool.Env) int {
 	case err != nil:
 		return env.End(ctx, err)
 	case report.Stopped && !o.Server:
-		env.Errorf("stopped; the results are of the time until then")
+		env.Errorf("stopped; the results cover the time until then")
 	}
 	switch {
 	case report.Threshold != nil && !report.Threshold.Passed:

@@ -34,15 +34,15 @@ var settings = []struct {
 	{"Device", []setting{
 		hex("guid", "port GUID to bind to, 0 for the first", func(o *options) *uint64 { return &o.guid }),
 		hex("m_key", "M_Key of all ports", func(o *options) *uint64 { return &o.cfg.MKey }),
-		count("m_key_lease_period", "seconds that an M_Key protects without its manager, 0 for ever", 0xffff, func(o *options) *uint16 { return &o.cfg.MKeyLease }),
+		count("m_key_lease_period", "seconds that an M_Key protects without its manager, 0 forever", 0xffff, func(o *options) *uint16 { return &o.cfg.MKeyLease }),
 		count("m_key_protection_level", "what the M_Key protects, 0 to 3", 3, func(o *options) *uint8 { return &o.cfg.MKeyProtect }),
 		hex("sm_key", "SM_Key that other subnet managers have", func(o *options) *uint64 { return &o.cfg.SMKey }),
 		hex("sa_key", "SM_Key of trusted requests to subnet administration", func(o *options) *uint64 { return &o.cfg.SAKey }),
 		hex("subnet_prefix", "subnet prefix", func(o *options) *uint64 { return &o.cfg.Prefix }),
 		count("lmc", "0 to 7: ports have 2 to the LMC LIDs", 7, func(o *options) *uint8 { return &o.cfg.LMC }),
 		count("sm_sl", "service level towards the subnet manager", 15, func(o *options) *uint8 { return &o.cfg.SL }),
-		count("packet_life_time", "code of the time that a packet may be in a switch, 20 for ever", 31, func(o *options) *uint8 { return &o.limits.PacketLife }),
-		count("vl_stall_count", "packets dropped in a row that stall a lane between switches", 7, func(o *options) *uint8 { return &o.limits.StallCount }),
+		count("packet_life_time", "code of the time that a packet may be in a switch, 20 forever", 31, func(o *options) *uint8 { return &o.limits.PacketLife }),
+		count("vl_stall_count", "consecutive dropped packets that stall a lane between switches", 7, func(o *options) *uint8 { return &o.limits.StallCount }),
 		count("leaf_vl_stall_count", "the same, towards adapters and routers", 7, func(o *options) *uint8 { return &o.limits.LeafStallCount }),
 		count("head_of_queue_lifetime", "code of the time at the head of a queue between switches", 31, func(o *options) *uint8 { return &o.limits.HOQLife }),
 		count("leaf_head_of_queue_lifetime", "the same, towards adapters and routers", 31, func(o *options) *uint8 { return &o.limits.LeafHOQLife }),
@@ -71,7 +71,7 @@ var settings = []struct {
 		not("sweep_on_trap", "traps cause a sweep", func(o *options) *bool { return &o.cfg.IgnoreTraps }),
 	}},
 	{"Routing", []setting{
-		{"routing_engine", "engines in order of preference, with commas", func(o *options) string { return orUnset(strings.Join(o.cfg.Engines, ",")) }, func(o *options, v string) error {
+		{"routing_engine", "engines in order of preference, separated by commas", func(o *options) string { return orUnset(strings.Join(o.cfg.Engines, ",")) }, func(o *options, v string) error {
 			if o.cfg.Engines = nil; v == unset {
 				return nil
 			}
@@ -83,12 +83,12 @@ var settings = []struct {
 	{"Several managers", []setting{
 		count("sm_priority", "0 to 15: the higher is master", 15, func(o *options) *uint8 { return &o.cfg.Priority }),
 		flag("ignore_other_sm", "pretend that there are no others", func(o *options) *bool { return &o.cfg.IgnoreOthers }),
-		span("sminfo_polling_timeout", "milliseconds between a standby's questions", time.Millisecond, func(o *options) *time.Duration { return &o.cfg.PollInterval }),
-		count("polling_retry_number", "so many without an answer make the master dead", 1000, func(o *options) *int { return &o.cfg.PollRetries }),
+		span("sminfo_polling_timeout", "milliseconds between a standby's polls", time.Millisecond, func(o *options) *time.Duration { return &o.cfg.PollInterval }),
+		count("polling_retry_number", "this many unanswered polls mean that the master is dead", 1000, func(o *options) *int { return &o.cfg.PollRetries }),
 		flag("honor_guid2lid_file", "honor the guid2lid file when taking over as master", func(o *options) *bool { return &o.cfg.HonorLIDs }),
 	}},
 	{"Times", []setting{
-		count("max_wire_smps", "requests under way at most", subnet.MaxWindow, func(o *options) *int { return &o.cfg.Window }),
+		count("max_wire_smps", "most requests in flight", subnet.MaxWindow, func(o *options) *int { return &o.cfg.Window }),
 		span("transaction_timeout", "milliseconds of a request", time.Millisecond, func(o *options) *time.Duration { return &o.cfg.Timeout }),
 		{"transaction_retries", "of a request", func(o *options) string { return strconv.Itoa(max(0, o.cfg.Retries)) }, func(o *options, v string) error {
 			n, err := whole(v, 100)
@@ -104,8 +104,8 @@ var settings = []struct {
 		flag("disable_multicast", "no multicast", func(o *options) *bool { return &o.cfg.NoMulticast }),
 		hex8("log_flags", "what is logged: 0x01 errors, 0x02 infos, 0x04 verbose, 0x40 routing", func(o *options) *uint8 { return &o.flags }),
 		text("log_file", "of the log, or stdout", func(o *options) *string { return &o.logFile }),
-		count("log_max_size", "MB at which the log is begun anew, 0 for none", 1<<20, func(o *options) *int { return &o.logLimit }),
-		not("accum_log_file", "go on with the log of the last run", func(o *options) *bool { return &o.erase }),
+		count("log_max_size", "size in MB at which the log starts over, 0 for none", 1<<20, func(o *options) *int { return &o.logLimit }),
+		not("accum_log_file", "append to the log of the last run", func(o *options) *bool { return &o.erase }),
 		text("log_prefix", "prefix of every line of the log", func(o *options) *string { return &o.prefix }),
 		text("sa_db_file", "what ports had registered, in the format of opensm-sa.dump, to be read", func(o *options) *string { return &o.saLoad }),
 		flag("sa_db_dump", "write opensm-sa.dump", func(o *options) *bool { return &o.saDump }),

@@ -17,7 +17,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// Options stand as getopt_long reads them.
+// Options are read as getopt_long(3) reads them.
 func TestOptions(t *testing.T) {
 	for _, line := range []string{
 		"-g 0x2c90300001001 -p 5 -R updn,minhop -s 0 -n 64 -eo -f stdout -L 2 -P p.conf",
@@ -31,7 +31,7 @@ func TestOptions(t *testing.T) {
 		}
 		if o.guid != 0x2c90300001001 || o.cfg.Priority != 5 || strings.Join(o.cfg.Engines, " ") != "updn minhop" || o.cfg.Sweep != 0 || o.cfg.Window != 64 ||
 			!o.erase || !o.once || o.logFile != "stdout" || o.logLimit != 2 || o.partitions != "p.conf" {
-			t.Errorf("%s: %+v", line, o)
+			t.Errorf("%s is read as %+v", line, o)
 		}
 	}
 	if _, err := parse([]string{"-service", "-L", "128"}); err != nil { // WinOF 5.50, 4.2.4
@@ -39,17 +39,17 @@ func TestOptions(t *testing.T) {
 	}
 	o, err := parse([]string{"-vv", "-t", "50", "--retries", "0", "-Z", "in", "-d", "0", "-d3"})
 	if err != nil || o.flags != 0x0f || o.cfg.Timeout != 50*time.Millisecond || o.cfg.Retries != -1 || o.cfg.Enforce != subnet.EnforceIn || !o.cfg.IgnoreOthers || !o.cfg.NoMulticast || o.cfg.Sweep != 10*time.Second {
-		t.Errorf("%+v, %v", o, err)
+		t.Errorf("the options are read as %+v, %v", o, err)
 	}
 }
 
-// Wrong usage has the status 2 and says what is allowed.
+// Wrong usage has status 2 and a message that says what is allowed.
 func TestRefusals(t *testing.T) {
 	for line, want := range map[string]string{
 		"--fast":             "unknown option --fast",
 		"-j":                 "unknown option -j",
 		"here":               "unexpected argument \"here\"",
-		"-g":                 "option -g wants GUID",
+		"-g":                 "option -g needs GUID",
 		"-g xyz":             "hexadecimal",
 		"-p 16":              "allowed: 0 to 15",
 		"-l 8":               "allowed: 0 to 7",
@@ -76,7 +76,7 @@ func TestRefusals(t *testing.T) {
 func TestHelpNamesEveryOption(t *testing.T) {
 	var out bytes.Buffer
 	if status := Main(context.Background(), tool.Env{Name: "opensm", Args: []string{"-h"}, Stdout: &out}); status != 0 {
-		t.Errorf("status %d", status)
+		t.Errorf("help: status %d, want 0", status)
 	}
 	for _, x := range list {
 		if x.long != "" && !strings.Contains(out.String(), "--"+x.long) {
@@ -96,17 +96,17 @@ func TestLogBeginsAnewAtItsLimit(t *testing.T) {
 	j.write(logInfo, "first")
 	b, _ := os.ReadFile(o.logFile)
 	if want := fmt.Sprintf("Jan 02 03:04:05 000006 [%d] 0x02 -> first\n", os.Getpid()); string(b) != want {
-		t.Errorf("%q, want %q", b, want)
+		t.Errorf("the log begins with %q, want %q", b, want)
 	}
 	for range 3000 {
 		j.write(logInfo, strings.Repeat("x", 1000))
 	}
 	if i, _ := os.Stat(o.logFile); i.Size() > 1<<20+2000 {
-		t.Errorf("the log has %d bytes", i.Size())
+		t.Errorf("the log has %d bytes, want little more than its limit of 1 MB", i.Size())
 	}
 }
 
-// An ibsim that nobody here wrote takes part, where it is installed: the subnet comes up.
+// An independent implementation of ibsim, where it is installed, serves the subnet manager: the subnet comes up.
 func TestRealIbsim(t *testing.T) {
 	ibsim, err := exec.LookPath("ibsim")
 	if err != nil || runtime.GOOS != "linux" {
@@ -122,7 +122,7 @@ func TestRealIbsim(t *testing.T) {
 	c := exec.Command(ibsim, "-s", net)
 	c.Dir = dir
 	c.Env = append(os.Environ(), "IBSIM_SOCKNAME="+name)
-	keys, err := c.StdinPipe() // at the end of its input it would spin
+	keys, err := c.StdinPipe() // ibsim would spin at the end of its input
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestRealIbsim(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 		status = Main(ctx, tool.Env{Name: "opensm", Args: []string{"-o", "-f", filepath.Join(dir, "log")}, Stdout: &out, Stderr: &errs})
 		cancel()
-		if !strings.Contains(errs.String(), "refused") { // it is not there yet
+		if !strings.Contains(errs.String(), "refused") { // ibsim does not listen yet
 			break
 		}
 		time.Sleep(50 * time.Millisecond)
@@ -151,11 +151,11 @@ func TestRealIbsim(t *testing.T) {
 	}
 	lids, err := os.ReadFile(filepath.Join(dir, "guid2lid"))
 	if err != nil || len(strings.Fields(string(lids))) != 9 {
-		t.Errorf("the LIDs that were kept: %q, %v", lids, err)
+		t.Errorf("the file of LIDs holds %q, %v; want 9 fields", lids, err)
 	}
 }
 
-// What -c writes is read by -F, and says the same; the command line comes before the file, wherever -F stands.
+// -F reads what -c writes, with the same meaning. The command line overrides the file wherever -F stands in it.
 func TestOptionsFile(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "opensm.conf")
@@ -183,15 +183,16 @@ func TestOptionsFile(t *testing.T) {
 	a, _ := os.ReadFile(name)
 	b, _ := os.ReadFile(again)
 	if !bytes.Equal(a, b) || !bytes.Contains(a, []byte("\nsm_priority 7\n")) {
-		t.Errorf("%s\nbecame\n%s", a, b)
+		t.Errorf("the file was written as\n%s\nand, read and written again, is\n%s", a, b)
 	}
 	o, err := parse([]string{"-p", "3", "-F", name})
 	if err != nil || o.cfg.Priority != 3 || o.cfg.Enforce != subnet.EnforceIn {
-		t.Errorf("%+v, %v", o, err)
+		t.Errorf("the options are %+v, %v; want priority 3 from the command line and the rest from the file", o, err)
 	}
 }
 
-// Lines of opensm.conf (opensm(8), "QOS CONFIGURATION" and others), and those that cannot be.
+// Lines of opensm.conf are read (opensm(8), "QOS CONFIGURATION" and others), and wrong ones are refused with their
+// number and the reason.
 func TestConfigurationLines(t *testing.T) {
 	o := defaults()
 	err := o.readConfig(strings.NewReader("# a comment\n\nguid 0x2c90300001001\nsweep_interval=5\n sweep_on_trap FALSE\nmax_op_vls 0x3\naccum_log_file FALSE\n" +
@@ -202,10 +203,10 @@ func TestConfigurationLines(t *testing.T) {
 	}
 	q := o.qosOf()
 	if o.guid != 0x2c90300001001 || o.cfg.Sweep != 5*time.Second || !o.cfg.IgnoreTraps || o.limits.MaxVLs != 3 || !o.erase || o.logFile != "" || !o.qos {
-		t.Errorf("%+v", o)
+		t.Errorf("the options are %+v", o)
 	}
 	if q.CA.Max != 4 || q.Switch.Max != 8 || len(q.Router.Low) != 2 || q.Router.HighLimit != 0 || q.Switch.SLtoVL != [16]uint8{1, 0, 15} || q.CA.SLtoVL[3] != 3 {
-		t.Errorf("%+v", q)
+		t.Errorf("the QoS settings are %+v", q)
 	}
 	for line, want := range map[string]string{
 		"fast TRUE":             "there is no such key",
@@ -228,11 +229,12 @@ func TestConfigurationLines(t *testing.T) {
 	}
 }
 
-// A file that OpenSM itself has written can be read, and OpenSM reads one of ours.
+// A file that OpenSM has written can be read here, and OpenSM, where it is installed, reads one that was written
+// here.
 func TestConfigurationOfOpenSM(t *testing.T) {
 	program, err := exec.LookPath("opensm")
 	if err != nil {
-		t.Skip("no opensm")
+		t.Skip("opensm is not installed")
 	}
 	dir := t.TempDir()
 	theirs, ours := filepath.Join(dir, "theirs"), filepath.Join(dir, "ours")
@@ -243,7 +245,7 @@ func TestConfigurationOfOpenSM(t *testing.T) {
 	}
 	o, err := parse([]string{"-F", theirs})
 	if err != nil || o.cfg.Window != 4 || o.cfg.SMKey != 1 {
-		t.Errorf("%+v, %v", o, err)
+		t.Errorf("OpenSM's file is read as %+v, %v", o, err)
 	}
 	mine := defaults()
 	mine.create, mine.cfg.Priority, mine.limits.HOQLife = ours, 9, 14
@@ -253,7 +255,7 @@ func TestConfigurationOfOpenSM(t *testing.T) {
 	out, err := exec.CommandContext(ctx, program, "-F", ours, "-c", theirs).CombinedOutput()
 	b, _ := os.ReadFile(theirs)
 	if err != nil || !bytes.Contains(b, []byte("sm_priority 9\n")) || !bytes.Contains(b, []byte("head_of_queue_lifetime 0x0e\n")) || bytes.Contains(out, []byte("nrecognized")) {
-		t.Errorf("%v: %s\n%s", err, out, b)
+		t.Errorf("OpenSM does not take the values of our file: %v: %s\n%s", err, out, b)
 	}
 }
 
@@ -270,7 +272,7 @@ func FuzzReadConfig(f *testing.F) {
 		}
 		again := defaults()
 		if err := again.readConfig(bytes.NewReader(b.Bytes())); err != nil {
-			t.Errorf("%v of what was written: %s", err, b.String())
+			t.Errorf("what was written is refused: %v:\n%s", err, b.String())
 		}
 	})
 }

@@ -96,7 +96,7 @@ var list = []option{
 	}},
 	{0, "sm_sl", "SL", "0 to 15: service level towards the subnet manager (default 0)", small(15, func(o *options, n int) { o.cfg.SL = uint8(n) })},
 	{'r', "reassign_lids", "", "assign all LIDs anew", func(o *options, _ string) error { o.cfg.Reassign = true; return nil }},
-	{'R', "routing_engine", "ENGINES", "engines in order of preference, with commas: minhop, updn, ftree, sssp, dfsssp; no_fallback as the last", setEngines},
+	{'R', "routing_engine", "ENGINES", "engines in order of preference, separated by commas: minhop, updn, ftree, sssp, dfsssp; no_fallback as the last", setEngines},
 	{'z', "connect_roots", "", "updn and ftree: also paths between roots", func(o *options, _ string) error { o.cfg.ConnectRoots = true; return nil }},
 	{'a', "root_guid_file", "FILE", "node GUIDs of the roots for updn, one per line", func(o *options, v string) error { o.roots = v; return nil }},
 	{'o', "once", "", "bring the subnet up and exit", func(o *options, _ string) error { o.once = true; return nil }},
@@ -234,7 +234,7 @@ func (o *options) long(text string, args []string) ([]string, error) {
 		return nil, tool.Usagef("option --%s takes no argument", name)
 	case x.arg != "" && !given:
 		if len(args) == 0 {
-			return nil, tool.Usagef("option --%s wants %s: %s", name, x.arg, x.help)
+			return nil, tool.Usagef("option --%s needs %s: %s", name, x.arg, x.help)
 		}
 		value, args = args[0], args[1:]
 	}
@@ -253,7 +253,7 @@ func (o *options) shorts(text string, args []string) ([]string, error) {
 		if x.arg != "" {
 			if value, text = text, ""; value == "" {
 				if len(args) == 0 {
-					return nil, tool.Usagef("option -%c wants %s: %s", c, x.arg, x.help)
+					return nil, tool.Usagef("option -%c needs %s: %s", c, x.arg, x.help)
 				}
 				value, args = args[0], args[1:]
 			}

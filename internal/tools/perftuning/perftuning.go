@@ -144,7 +144,7 @@ func text(o *tuning.Outcome) string {
 	}
 	switch {
 	case len(o.Changes) == 0:
-		b.WriteString("Everything is set so already.\n")
+		b.WriteString("Everything is already set this way.\n")
 	case o.Changed && o.Log == "":
 		b.WriteString("Changed. A restart of the adapters may be needed. The driver keeps nothing: no log is written.\n")
 	case o.Changed:

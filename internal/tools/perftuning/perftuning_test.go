@@ -20,7 +20,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tuning"
 )
 
-// rig is a driver: one and two are mlx4 adapters, three is mlx5.
+// rig is a driver with three adapters: one and two are mlx4, three is mlx5.
 type rig struct {
 	t      *testing.T
 	dir    string
@@ -51,7 +51,7 @@ func (g *rig) ok(line string) string {
 	return out
 }
 
-// stored are the keys of an adapter that are in the registry.
+// stored returns the keys of an adapter that are set in the registry.
 func (g *rig) stored(adapter string) map[string]string {
 	g.t.Helper()
 	list, err := api.NewClient(g.socket).Settings(g.t.Context(), adapter)
@@ -67,7 +67,8 @@ func (g *rig) stored(adapter string) map[string]string {
 	return out
 }
 
-// What each scenario's table prints (WinOF 5.50, 4.9.1.6), beside the processors that it chooses.
+// Each scenario sets what its table in the manual prints (WinOF 5.50, 4.9.1.6), besides the processors that it
+// chooses.
 func TestScenarios(t *testing.T) {
 	streams := map[string]string{"SendCompletionMethod": "0", "RecvCompletionMethod": "2", "*ReceiveBuffers": "1024", "*RSSProfile": "4"}
 	rss := "*RssBaseProcNumber *MaxRSSProcessors *NumRSSQueues *RssMaxProcNumber"
@@ -90,11 +91,11 @@ func TestScenarios(t *testing.T) {
 		t.Run(c.line, func(t *testing.T) {
 			g := start(t)
 			if out := g.ok(c.line + " --dry-run"); !strings.Contains(out, "Nothing was changed") || len(g.stored("one")) != 0 {
-				t.Errorf("%s", out)
+				t.Errorf("--dry-run changed something, or does not say \"Nothing was changed\":\n%s", out)
 			}
 			out := g.ok(c.line)
 			if !strings.Contains(out, "stored only") {
-				t.Error(out)
+				t.Error("want \"stored only\":\n", out)
 			}
 			got := g.stored("one")
 			for _, k := range strings.Fields(c.chosen) {
@@ -110,16 +111,16 @@ func TestScenarios(t *testing.T) {
 				delete(got, k)
 			}
 			if len(got) > 0 {
-				t.Errorf("more is set: %v", got)
+				t.Errorf("the scenario also sets %v", got)
 			}
-			if out := g.ok(c.line); !strings.Contains(out, "Everything is set so already") {
-				t.Errorf("again: %s", out)
+			if out := g.ok(c.line); !strings.Contains(out, "Everything is already set this way") {
+				t.Errorf("the same scenario again, want that everything is set already:\n%s", out)
 			}
 		})
 	}
 }
 
-// The second adapter of -s gets the defaults; undoing puts each adapter back step by step.
+// -s gives the second adapter the defaults, and --undo takes the changes of each adapter back step by step.
 func TestUndo(t *testing.T) {
 	g := start(t)
 	if _, err := api.NewClient(g.socket).Set(t.Context(), "two", "*ReceiveBuffers", "512"); err != nil {
@@ -130,27 +131,27 @@ func TestUndo(t *testing.T) {
 	forwarding := g.stored("two")
 	g.ok("-s -c1 one -c2 two")
 	if s := g.stored("two"); s["SendCompletionMethod"] != "1" || s["*ReceiveBuffers"] != "1024" || s["*RssMaxProcNumber"] != "" {
-		t.Errorf("%v", s)
+		t.Errorf("after -s, two has %v", s)
 	}
 	g.ok("--undo -c1 two")
 	if d := cmp.Diff(forwarding, g.stored("two")); d != "" {
-		t.Error(d)
+		t.Error("after the first --undo (-want +got):\n", d)
 	}
 	g.ok("--undo -c1 two")
 	if d := cmp.Diff(before, g.stored("two")); d != "" {
-		t.Error(d)
+		t.Error("after the second --undo (-want +got):\n", d)
 	}
 	if status, _, errs := g.call("--undo -c1 two"); status != tool.Failure || !strings.Contains(errs, "left to undo") {
-		t.Errorf("status %d, %s", status, errs)
+		t.Errorf("a third --undo: status %d, %s; want %d and \"left to undo\"", status, errs, tool.Failure)
 	}
 	g.ok("--undo -c1 one")
 	g.ok("--undo -c1 one")
 	if s := g.stored("one"); len(s) != 0 {
-		t.Errorf("%v", s)
+		t.Errorf("after --undo, one has %v, want nothing", s)
 	}
 }
 
-// A change that somebody took back by hand is undone all the same, so that the one before it can be.
+// A change that the user has taken back by hand is still undone, so that the one before it can be undone too.
 func TestUndoOfWhatIsUndone(t *testing.T) {
 	g := start(t)
 	g.ok("-r -c1 one")
@@ -170,11 +171,11 @@ func TestUndoOfWhatIsUndone(t *testing.T) {
 	}
 	g.ok("--undo -c1 one")
 	if d := cmp.Diff(was, g.stored("one")); d != "" {
-		t.Error(d)
+		t.Error("after the first --undo (-want +got):\n", d)
 	}
 	g.ok("--undo -c1 one")
 	if s := g.stored("one"); len(s) != 0 {
-		t.Errorf("%v", s)
+		t.Errorf("after the second --undo, one has %v, want nothing", s)
 	}
 }
 
@@ -185,21 +186,21 @@ func TestJSONAndMissingKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !o.Changed || o.Scenario != "single" || len(o.Missing) != 3 || o.Missing[0] != (tuning.Missing{Adapter: "three", Generation: "mlx5", Key: "DefaultRecvRingProcessor"}) || len(o.Changes) != 8 {
-		t.Errorf("%+v", o)
+		t.Errorf("printed %+v; want 8 changes and 3 missing keys", o)
 	}
 	if g.stored("three")["RecvCompletionMethod"] != "2" {
-		t.Errorf("%v", g.stored("three"))
+		t.Errorf("three has %v, want RecvCompletionMethod 2", g.stored("three"))
 	}
 }
 
-// A log that cannot be written, and nothing is changed: it could not be undone.
+// If the log cannot be written nothing is changed, because the change could not be undone.
 func TestNoLogNoChange(t *testing.T) {
 	g := start(t)
 	if err := os.WriteFile(filepath.Join(g.dir, "state", "LogFiles"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if status, _, errs := g.call("-s -c1 one"); status != tool.Failure || !strings.Contains(errs, "log: ") || len(g.stored("one")) != 0 {
-		t.Errorf("status %d, %s, %v", status, errs, g.stored("one"))
+		t.Errorf("status %d, %s, stored %v; want a failure that names the log, and nothing stored", status, errs, g.stored("one"))
 	}
 }
 
@@ -212,7 +213,7 @@ func TestRefusals(t *testing.T) {
 	} {
 		status, out, errs := g.call(line)
 		if status != tool.Usage || !strings.Contains(errs, want) || strings.Count(errs, "\n") != 1 || out != "" {
-			t.Errorf("%s: status %d, %q %q", line, status, out, errs)
+			t.Errorf("%s: status %d, %q %q; want %d and %q", line, status, out, errs, tool.Usage, want)
 		}
 	}
 }

@@ -251,7 +251,7 @@ func (r *run) ask(m *mad.SA) (*umad.Answer, error) {
 	}
 	if a.Cut && !r.cut {
 		r.cut = true
-		r.Warnf("sa_query", "the answer was sent without segments: what is behind its first %d bytes is lost", mad.SADataLen)
+		r.Warnf("sa_query", "the answer was sent without segments: everything after its first %d bytes is lost", mad.SADataLen)
 	}
 	return a, nil
 }

@@ -20,7 +20,7 @@ type Probe struct {
 }
 
 // Gone is the meaning of a failed probe.
-const Gone = "the peer does not answer any more"
+const Gone = "the peer no longer answers"
 
 const (
 	probeEvery   = time.Second

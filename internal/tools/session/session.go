@@ -33,7 +33,7 @@ type Mode struct {
 // settings do not apply.
 func (m *Mode) alone(why string, a netip.Addr) {
 	if m.say != nil {
-		m.say("the driver has no adapter %s %v: this one is embedded in the tool (--mode embedded does so without a word, attached fails)", why, a)
+		m.say("the driver has no adapter %s %v: this one is embedded in the tool (--mode embedded does so silently, attached fails)", why, a)
 	}
 }
 
@@ -251,7 +251,7 @@ func embedBeside(ctx context.Context, server netip.AddrPort, flag string) (*Sess
 		return s, err
 	}
 	return nil, unreachable(server, nd.StatusInvalidAddress, fmt.Sprintf(
-		"an embedded adapter has its address for itself, the server has this one, and this machine has no other of the kind that is free: "+
+		"an embedded adapter needs an address of its own; the server has this one, and this machine has no other free one of its kind: "+
 			"%s, or name another address of this machine (%s ADDRESS)", second(runtime.GOOS, remote), flag))
 }
 

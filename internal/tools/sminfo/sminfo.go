@@ -24,7 +24,7 @@ func Main(ctx context.Context, env tool.Env) int {
 	info := mad.SMInfo{State: mad.SMStandby}
 	return ibdiag.Run(ctx, env, ibdiag.Tool{
 		Arguments: "<sm_lid|sm_dr_path> [modifier]",
-		About: "Shows what a subnet manager says of itself: the one of this port without an address. With a modifier other than 0 it\n" +
+		About: "Shows what a subnet manager reports about itself; without an address, that of this port. With a modifier other than 0 it\n" +
 			"sends the manager an SMInfo with that modifier (1 handover, 2 acknowledge, 3 disable, 4 standby, 5 discover).",
 		Options: []ibdiag.Option{
 			ibdiag.Number((*uint8)(&info.State), "state", 's', "<0-3>", "state to send", 0, 3),
@@ -83,7 +83,7 @@ func Addresses(ctx context.Context, env tool.Env) int {
 	var gid, lid, decimal bool
 	return ibdiag.Run(ctx, env, ibdiag.Tool{
 		Arguments: "[<lid|dr_path|guid>] [<portnum>]",
-		About:     "Shows the GID and the LIDs of a port, of this one without an address.",
+		About:     "Shows the GID and the LIDs of a port; without an address, those of this port.",
 		Examples:  []string{"", "32", "-G 0x8f1040023", "-l 32", "-L 32", "-g 32"},
 		Options: []ibdiag.Option{
 			ibdiag.Flag(&gid, "gid_show", 'g', "show the GID only"),

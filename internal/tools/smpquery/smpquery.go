@@ -63,7 +63,7 @@ func Main(ctx context.Context, env tool.Env) int {
 			address, rest := args[1], args[2:]
 			if combined {
 				if len(rest) == 0 {
-					return tool.Usagef("the directed route behind the LID is missing; allowed: such as 0,12")
+					return tool.Usagef("the directed route after the LID is missing; allowed: such as 0,12")
 				}
 				s.Kind, address, rest = ibdiag.ByLIDRoute, address+" "+rest[0], rest[1:]
 			}
