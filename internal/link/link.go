@@ -32,8 +32,8 @@ type Capabilities struct {
 	Sleeper Sleeper
 }
 
-// Link sends and receives packets without ever blocking. Only one goroutine at a time (the owner of the
-// loop) may call its methods, except Close. After Close the others return net.ErrClosed.
+// Link sends and receives packets without ever blocking. Only one goroutine at a time, the owner of the
+// loop, may call its methods. After Close the others return net.ErrClosed.
 type Link interface {
 	Capabilities() Capabilities
 

@@ -40,7 +40,7 @@ func (l *socketLink) report(u link.Unreachable) {
 
 // Errors implements link.Link.
 func (l *socketLink) Errors(out []link.Unreachable) int {
-	if !l.enter() {
+	if l.closed {
 		return 0
 	}
 	l.readErrors(l.fd)
@@ -49,7 +49,6 @@ func (l *socketLink) Errors(out []link.Unreachable) int {
 	q := &l.errors
 	n := copy(out, q.found[:q.n])
 	q.n = copy(q.found[:], q.found[n:q.n])
-	l.leave()
 	return n
 }
 

@@ -30,10 +30,9 @@ func (l *socketLink) isGroup(fd int) bool {
 
 // Join implements link.Multicaster.
 func (l *socketLink) Join(addr netip.Addr) error {
-	if !l.enter() {
+	if l.closed {
 		return net.ErrClosed
 	}
-	defer l.leave()
 	if !addr.IsMulticast() || addr.Is4() != l.v4 {
 		return fmt.Errorf("udp link: group %v: want a multicast address of the family of %v", addr, l.cfg.Addr)
 	}
@@ -122,10 +121,9 @@ func (l *socketLink) setMulticastInterface(fd int) {
 
 // Leave implements link.Multicaster.
 func (l *socketLink) Leave(addr netip.Addr) error {
-	if !l.enter() {
+	if l.closed {
 		return net.ErrClosed
 	}
-	defer l.leave()
 	for i := range l.groups {
 		g := &l.groups[i]
 		if g.addr != addr {

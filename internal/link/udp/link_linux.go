@@ -6,8 +6,6 @@ import (
 	"net/netip"
 	"os"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 
@@ -40,19 +38,13 @@ type socketLink struct {
 
 	receiveBuffer, sendBuffer int
 
-	state atomic.Uint32 // busy and closed
-	close sync.Once
+	closed bool
 }
 
 // Route.SockaddrLen has a flag of ours: packets of this route are sent singly.
 const (
 	routeSingle      = 0x80
 	routeSockaddrLen = 0x7f
-)
-
-const (
-	stateBusy   = 1
-	stateClosed = 2
 )
 
 func open(cfg Config) (Link, error) {
@@ -129,21 +121,11 @@ func bindError(cfg Config, err error) error {
 	return fmt.Errorf("udp link: bind %v: %w", at, err)
 }
 
-// enter acquires the sockets for one call; leave releases them. In between, Close leaves them open, so
-// that a descriptor's number is not reused for another file.
-func (l *socketLink) enter() bool { return l.state.CompareAndSwap(0, stateBusy) }
-
-func (l *socketLink) leave() {
-	if !l.state.CompareAndSwap(stateBusy, 0) {
-		l.close.Do(l.release)
-	}
-}
-
-// Close implements link.Link. It may be called at any time; a call in progress finishes first, and whoever
-// waits on the descriptors wakes up.
+// Close implements link.Link. Whoever waits on the descriptors wakes up.
 func (l *socketLink) Close() error {
-	if l.state.Or(stateClosed) == 0 {
-		l.close.Do(l.release)
+	if !l.closed {
+		l.closed = true
+		l.release()
 	}
 	return nil
 }
@@ -183,19 +165,14 @@ func (l *socketLink) Descriptors() []int {
 
 // Doze implements link.Sleeper.
 func (l *socketLink) Doze() bool {
-	if !l.enter() {
-		return true
-	}
-	defer l.leave()
-	return l.frames.port.Doze()
+	return l.closed || l.frames.port.Doze()
 }
 
 // Prepare implements link.Link.
 func (l *socketLink) Prepare(r *frame.Route) error {
-	if !l.enter() {
+	if l.closed {
 		return net.ErrClosed
 	}
-	defer l.leave()
 	return l.prepare(r)
 }
 
@@ -229,10 +206,9 @@ func (l *socketLink) prepare(r *frame.Route) error {
 
 // Stats implements link.Link.
 func (l *socketLink) Stats() link.Stats {
-	if !l.enter() {
+	if l.closed {
 		return l.stats
 	}
-	defer l.leave()
 	l.stats.ReceiveBuffer = l.receiveBuffer
 	s := l.stats
 	n, _ := socketDrops(l.fd) // 0 if the system does not say

@@ -99,37 +99,6 @@ func TestClosed(t *testing.T) {
 	})
 }
 
-// TestCloseWhileBusy: a link may be closed while its owner sends and receives, which then get net.ErrClosed.
-func TestCloseWhileBusy(t *testing.T) {
-	each(t, func(t *testing.T, v variant) {
-		for range 20 {
-			a, b := v.open(t), v.open(t)
-			frames := packets(routeTo(t, a, b), a.Capabilities(), payloadsOf(8, 500)...)
-			stopped := make(chan error, 1)
-			go func() {
-				in := make([]frame.In, 16)
-				for {
-					if _, err := a.Send(frames); err != nil {
-						stopped <- err
-						return
-					}
-					if _, err := a.Receive(in); err != nil {
-						stopped <- err
-						return
-					}
-				}
-			}()
-			receiveN(t, b, 8)
-			if err := a.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if err := <-stopped; !errors.Is(err, net.ErrClosed) {
-				t.Fatal(err)
-			}
-		}
-	})
-}
-
 // TestNotify: Notify is called when packets have arrived where none were waiting.
 func TestNotify(t *testing.T) {
 	notes := make(chan struct{}, 1)

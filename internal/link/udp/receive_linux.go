@@ -127,7 +127,7 @@ func (r *receiver) reset() {
 
 // Receive implements link.Link.
 func (l *socketLink) Receive(in []frame.In) (int, error) {
-	if !l.enter() {
+	if l.closed {
 		return 0, net.ErrClosed
 	}
 	n := 0
@@ -146,7 +146,6 @@ func (l *socketLink) Receive(in []frame.In) (int, error) {
 			n = l.receiveGroups(in)
 		}
 	}
-	l.leave()
 	return n, nil
 }
 

@@ -46,7 +46,7 @@ func (s *sender) init() {
 
 // Send implements link.Link.
 func (l *socketLink) Send(frames []frame.Out) (int, error) {
-	if !l.enter() {
+	if l.closed {
 		return 0, net.ErrClosed
 	}
 	taken := 0
@@ -70,7 +70,6 @@ func (l *socketLink) Send(frames []frame.Out) (int, error) {
 			break
 		}
 	}
-	l.leave()
 	return taken, nil
 }
 
