@@ -94,7 +94,7 @@ func framed(src, dst netip.Addr, n int) []byte {
 	o.TailLen = 4
 	o.Payload = make([]byte, n-16)
 	b := make([]byte, mostHeaders+n)
-	return b[:build(b, &[12]byte{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2}, 4791, o)]
+	return b[:build(b, begins(r), 4791, o)]
 }
 
 // filterCase is a frame and what the filters do with it.

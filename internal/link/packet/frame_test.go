@@ -12,7 +12,19 @@ import (
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
-var macs = [12]byte{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2}
+// begins is the beginning of the frames of a route.
+func begins(r *frame.Route) *beginning {
+	g := new(beginning)
+	g.set(&[12]byte{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2}, r.Src, r.Dst)
+	return g
+}
+
+// parse decodes into a value that holds something else already.
+func parse(b []byte, addr netip.Addr, port uint16) (d datagram, ok bool) {
+	d = datagram{data: []byte{1}, src: v4a, srcPort: 1, length: 1, trafficClass: 1, hopLimit: 1, flowLabel: 1, id: 1}
+	ok = d.parse(b, addr, port)
+	return d, ok
+}
 
 // TestFrameLayout: frames have the layout of RFC 791, 8200 and 768 behind an Ethernet header; each example is an
 // acknowledgement with four arbitrary bytes as ICRC.
@@ -37,7 +49,7 @@ func TestFrameLayout(t *testing.T) {
 		o.HeadEnd += uint16(copy(at, unhex(t, "1100ffff000000110000002a1f000001")))
 		o.TailLen = uint8(copy(o.Tail[:], unhex(t, "aabbccdd")))
 		var b [maxFrame]byte
-		got := b[:build(b[:], &macs, 4791, o)]
+		got := b[:build(b[:], begins(&c.r), 4791, o)]
 		if want := unhex(t, c.want); !bytes.Equal(got, want) {
 			t.Errorf("%s:\n%x, want\n%x", c.name, got, want)
 		}
@@ -69,7 +81,7 @@ func TestFramesReadBack(t *testing.T) {
 		o.Payload = rapid.SliceOfN(rapid.Byte(), 0, MostPayload-16).Draw(t, "payload")
 		o.TailLen = 4
 		var mem [maxFrame]byte
-		b := mem[:build(mem[:], &macs, 4791, o)]
+		b := mem[:build(mem[:], begins(&r), 4791, o)]
 		d, ok := parse(b, r.Dst, 4791)
 		hops := r.HopLimit
 		if hops == 0 {

@@ -10,6 +10,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/release"
 )
 
 // gate is a program at the ingress of an interface (tcx, Linux 6.6) that copies the packets of a Rule into memory
@@ -168,7 +170,8 @@ func (g *gate) peek() (b []byte, segment int) {
 
 // release implements source.
 func (g *gate) release() {
-	g.word(g.slot + slotTurn).Store(g.at + slots)
+	// The program looks at it before it fills the slot again: nothing later need wait for that.
+	release.Store64((*uint64)(unsafe.Pointer(&g.memory[g.slot+slotTurn])), g.at+slots)
 	g.at++
 	if g.slot += gateSlot; g.slot == gateRoom {
 		g.slot = gateSlots

@@ -181,7 +181,8 @@ func (p *Port) Descriptors() (ring, changes int) { return p.ring.fd, p.system.ne
 func (p *Port) Stats() Stats {
 	s := p.stats
 	count := func(b []byte) {
-		if d, ok := parse(b, p.cfg.Addr, p.cfg.Port); ok && d.data != nil {
+		var d datagram
+		if d.parse(b, p.cfg.Addr, p.cfg.Port) && d.data != nil {
 			s.Frames++
 		}
 	}

@@ -20,14 +20,14 @@ func (p *Port) peek() (b []byte, segment int) {
 // They are valid until the next call.
 func (p *Port) Receive(in []frame.In) int {
 	n := 0
+	var d datagram
 	for n < min(len(in), receiveMost) {
 		b, segment := p.peek()
 		if b == nil {
 			return n
 		}
-		d, ok := parse(b, p.cfg.Addr, p.cfg.Port)
 		switch {
-		case !ok:
+		case !d.parse(b, p.cfg.Addr, p.cfg.Port):
 			p.stats.Bad++
 			p.next()
 		case d.data == nil:
@@ -55,10 +55,11 @@ func (p *Port) take(in *frame.In, d *datagram, segment, n int) {
 	data := p.memory[n*MostPayload : n*MostPayload+copy(p.memory[n*MostPayload:(n+1)*MostPayload], d.data[p.done:end])]
 	// The identification is a hint: some senders do
 	// not choose it and compute the ICRC without it.
-	*in = frame.In{
-		Data: data[:len(data):len(data)], Src: d.src, Dst: p.cfg.Addr, SrcPort: d.srcPort,
-		TrafficClass: d.trafficClass, HopLimit: d.hopLimit, FlowLabel: d.flowLabel, Segment: d.id + p.index,
-	}
+	// Field by field: a struct just written, copied as a whole, would stall on the pending stores.
+	in.Data = data[:len(data):len(data)]
+	in.Src, in.Dst, in.SrcPort = d.src, p.cfg.Addr, d.srcPort
+	in.TrafficClass, in.HopLimit, in.FlowLabel = d.trafficClass, d.hopLimit, d.flowLabel
+	in.Segment, in.Raw, in.IDKnown, in.ID = d.id+p.index, false, false, 0
 	p.stats.Received++
 	p.index++
 	if p.done = end; end == d.length {
@@ -75,13 +76,13 @@ func (p *Port) next() {
 // Marks takes up to most consecutive marks from the ring, and returns their number: so many messages wait
 // at the socket, or will in a moment.
 func (p *Port) Marks(most int) int {
+	var d datagram
 	for n := range most {
 		b, _ := p.peek()
 		if b == nil {
 			return n
 		}
-		d, ok := parse(b, p.cfg.Addr, p.cfg.Port)
-		if !ok || d.data != nil {
+		if !d.parse(b, p.cfg.Addr, p.cfg.Port) || d.data != nil {
 			return n
 		}
 		p.from.release()

@@ -12,7 +12,7 @@ import (
 type hop struct {
 	dst, next        netip.Addr
 	srcPort, dstPort uint16
-	mac              [12]byte // MAC addresses of the next hop and of the interface
+	begins           beginning // of frames, while usable
 	usable           bool
 	sent             uint32 // tick at which the last packet was sent through the socket
 }
@@ -61,8 +61,10 @@ func (p *Port) resolve(h *hop) {
 
 // meet takes over the system's knowledge of the next hop.
 func (p *Port) meet(h *hop, n *neighbour) {
-	copy(h.mac[:6], n.mac[:])
-	copy(h.mac[6:], p.device.mac[:])
+	var macs [12]byte
+	copy(macs[:6], n.mac[:])
+	copy(macs[6:], p.device.mac[:])
+	h.begins.set(&macs, p.cfg.Addr, h.dst)
 	h.usable = n.valid && n.mac != [6]byte{} && n.mac[0]&1 == 0
 }
 
@@ -82,7 +84,7 @@ func (p *Port) Send(o *frame.Out) bool {
 		h.sent = p.ticks
 		return false
 	}
-	n := build(p.ring.out[virtioLen:], &h.mac, p.cfg.Port, o)
+	n := build(p.ring.out[virtioLen:], &h.begins, p.cfg.Port, o)
 	if p.ring.send(n) != 0 {
 		return false
 	}
