@@ -33,6 +33,10 @@ const (
 	// burstPosts of them for one queue pair, and in total as many as one Transmit takes.
 	burstGap   = time.Microsecond
 	burstPosts = 61
+	// How long it takes to send a single packet is measured for one of departureLooks, and taken for at most departureMost,
+	// as the program may have lost its processor meanwhile.
+	departureLooks = 16
+	departureMost  = 10 * time.Microsecond
 	// After quietTurns turns without packets the links are checked only in every quietSkip-th turn.
 	quietTurns = 256
 	quietSkip  = 8
@@ -58,7 +62,8 @@ type batch struct {
 	arrived     int        // packets that arrived in this turn
 	left        bool       // packets were sent in this turn
 	gathering   []*qp      // those whose posts wait for more
-	rang        clock.Time // last doorbell of a program in this process
+	rang        clock.Time // last doorbell of a program in this process, when what it sent had left
+	departing   departing
 	received    clock.Time // last look at the links
 	unsettled   bool       // connections broke since the CM was last asked
 	quiet       uint32     // turns since packets were received or sent
@@ -70,6 +75,12 @@ type batch struct {
 	refused     [8]link.Violation
 	gsi         gsi.QP1
 	deferred    deferred.Copies
+}
+
+// departing is how long single packets take to be sent.
+type departing struct {
+	took  time.Duration // one of the last
+	looks uint32        // at them
 }
 
 func (b *batch) init() {
@@ -140,9 +151,13 @@ func (h *Host) step() bool {
 			}
 		}
 	}
-	// What an adapter sent may have reached one that has already had its turn.
+	// What an adapter sent may have reached one that has already had its turn. A few packets take less time than matters.
 	for _, a := range h.adapters[:sender] {
-		if a.enabled && a.step(h.now()) {
+		at := now
+		if arrived > fewPackets {
+			at = h.now()
+		}
+		if a.enabled && a.step(at) {
 			worked = true
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/device/bed"
+	"github.com/softvpi/softvpi/internal/release"
 )
 
 const (
@@ -48,7 +49,7 @@ type sleepState struct {
 	until  atomic.Int64  // when its sleep ends by itself
 	parked atomic.Bool   // the background goroutine sleeps until it is roused
 	stands atomic.Bool   // it stands by
-	drives atomic.Uint64 // iterations driven by pollers and waiters
+	drives uint64        // iterations driven by pollers and waiters
 	naps   atomic.Uint64 // times that a waiter took the role
 	waits  atomic.Int32  // waiters in WaitCQ
 	beside atomic.Int32  // those of them that sleep on channels beside the sleeper
@@ -63,6 +64,10 @@ func (s *sleepState) open() (err error) {
 }
 
 func (s *sleepState) close() error { return s.links.Close() }
+
+// driven counts an iteration that a poller or waiter drives. The caller holds the baton. Who reads the count looks again
+// and again, so that it need not be there at once.
+func (s *sleepState) driven() { release.Store64(&s.drives, s.drives+1) }
 
 // wake ends the sleep of the sleeper, if somebody sleeps. Call it after storing what the sleeper should
 // see; the sleeper stores asleep before it looks a last time.
@@ -178,7 +183,7 @@ func (h *Host) background() {
 	var a bed.Attention
 	fails := 0
 	for !h.closing.Load() {
-		if s.role.Load() || s.drives.Load() != drives && s.beside.Load() == 0 {
+		if s.role.Load() || atomic.LoadUint64(&s.drives) != drives && s.beside.Load() == 0 {
 			h.standBy(&drives)
 			last = h.now()
 			turn = last
@@ -246,7 +251,7 @@ func (h *Host) standBy(drives *uint64) {
 		if s.standby.Sleep(look) {
 			look = standbyTime / 2
 		}
-		d := s.drives.Load()
+		d := atomic.LoadUint64(&s.drives)
 		moved := d != *drives
 		*drives = d
 		if s.role.Load() {

@@ -47,7 +47,7 @@ func (h *Host) drive() (worked, ran bool) {
 	if !h.mu.TryLock() {
 		return false, false
 	}
-	h.sleep.drives.Add(1)
+	h.sleep.driven()
 	h.inline = true
 	worked = h.step()
 	h.inline = false

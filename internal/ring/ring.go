@@ -186,10 +186,12 @@ func (c *consumer) refresh(r *base) (uint32, error) {
 	return p - c.next, nil
 }
 
+// release gives back the n oldest entries taken. It is no full barrier, as nobody waits for room: a producer looks
+// when it has more to put in.
 func (c *consumer) release(r *base, n uint32) {
 	if n > c.next-c.done {
 		n = c.next - c.done
 	}
 	c.done += n
-	r.h.consumer.Store(c.done)
+	release.Store32(word(&r.h.consumer), c.done)
 }
