@@ -42,8 +42,8 @@ func (q *QP) acknowledged() (ib.PSN, uint32) {
 	if f.queue.len() > 0 {
 		psn, msn = f.psn, f.msn
 	}
-	for i := len(s.results) - 1; i >= 0 && !s.results[i].end.Before(psn); i-- {
-		if r := &s.results[i]; r.end == psn {
+	for i := s.results.n - 1; i >= 0 && !s.results.at(i).end.Before(psn); i-- {
+		if r := s.results.at(i); r.end == psn {
 			psn, msn = r.first, (r.msn-1)&ib.PSNMask
 		}
 	}
@@ -123,8 +123,8 @@ func (q *QP) effectFailed(i int) {
 	// Earlier packets that still wait for copies must not be
 	// acknowledged either, so the NAK has the PSN of the oldest.
 	q.resp.psn, q.resp.msn = f.psn, f.msn
-	for k := range q.resp.results {
-		if r := &q.resp.results[k]; r.pending && !r.first.Before(f.psn) {
+	for k := range q.resp.results.n {
+		if r := q.resp.results.at(k); r.pending && !r.first.Before(f.psn) {
 			r.pending = false
 			q.resp.pending--
 		}
@@ -224,10 +224,10 @@ func (q *QP) atomic(r *result, s memory.Span, op ib.Opcode, h ib.AtomicETH) (err
 // atomicCopied handles the result of an atomic.
 func (q *QP) atomicCopied(psn uint32, done *CopyResult) {
 	i := q.keptAt(ib.PSN(psn))
-	if i < 0 || !q.resp.results[i].waiting {
+	if i < 0 || !q.resp.results.at(i).waiting {
 		return
 	}
-	r := &q.resp.results[i]
+	r := q.resp.results.at(i)
 	r.waiting = false
 	if r.value = done.Old; done.Err != nil {
 		r.next = r.first

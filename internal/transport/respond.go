@@ -19,7 +19,7 @@ func (q *QP) respond(out []frame.Out) (n int, more bool) {
 	limit := min(len(out), q.eng.cfg.MaxBurst)
 	bytes := q.eng.cfg.MaxBurstBytes
 	for s.pending > 0 && n < limit && bytes > 0 {
-		r := s.firstPending()
+		r := s.results.pending()
 		if r.atomic {
 			if !q.sendAtomicAnswer(r, &out[n]) {
 				return n, false
@@ -50,15 +50,6 @@ const answersAhead = 32 << 10
 
 // short reports whether r is a short read, of which many are answered in a turn.
 func (r *result) short(mtu int) bool { return int(r.end.Diff(r.first))*mtu <= answersAhead/4 }
-
-func (s *responder) firstPending() *result {
-	for i := range s.results {
-		if s.results[i].pending {
-			return &s.results[i]
-		}
-	}
-	return nil
-}
 
 // acknowledge emits the pending ACK or NAK.
 func (q *QP) acknowledge(out []frame.Out) int {
@@ -123,9 +114,15 @@ func (q *QP) sendReadAnswer(r *result, out []frame.Out, bytes *int) (n int) {
 	if !q.settled() {
 		return 0
 	}
+	n = q.answerRead(r, out, bytes)
 	if r.end.Diff(r.first) <= readChunk {
-		defer func() { windowed(out[:n]) }()
+		windowed(out[:n])
 	}
+	return n
+}
+
+// answerRead makes the packets of sendReadAnswer.
+func (q *QP) answerRead(r *result, out []frame.Out, bytes *int) (n int) {
 	mtu := uint64(q.mtu)
 	for n < len(out) && *bytes > 0 {
 		if k := q.answerMiddles(r, out[n:], *bytes); k > 0 {
@@ -194,8 +191,8 @@ func (q *QP) answerFailed(r *result) {
 		return // behind the response that ended the QP
 	}
 	s.psn = r.next
-	for i := range s.results {
-		s.results[i].pending = false
+	for i := range s.results.n {
+		s.results.at(i).pending = false
 	}
 	s.pending = 0
 	s.ack = false

@@ -46,7 +46,7 @@ type responder struct {
 	original    uint64 // local path: original value of an atomic's operand
 	depth       uint8  // maximum number of reads and atomics kept
 	pending     uint8  // those of them whose responses have not all been sent
-	results     []result
+	results     results
 	effects     effects
 	reorder     reorder
 }

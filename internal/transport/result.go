@@ -24,11 +24,60 @@ type result struct {
 	fetch   fetch
 }
 
+// results holds the reads and atomics that a responder keeps, oldest first.
+type results struct {
+	ring  []result
+	first int // index in ring of the oldest
+	n     int
+	from  int // none before this one is pending
+}
+
+// at returns the result with this index, counted from the oldest.
+func (r *results) at(i int) *result {
+	if i += r.first; i >= len(r.ring) {
+		i -= len(r.ring)
+	}
+	return &r.ring[i]
+}
+
+// drop drops the oldest result.
+func (r *results) drop() {
+	if r.first++; r.first == len(r.ring) {
+		r.first = 0
+	}
+	r.n--
+	r.from = max(r.from-1, 0)
+}
+
+// push adds a result behind the others, and returns it with what is left there from an earlier one. depth is how many
+// are to be kept.
+func (r *results) push(depth int) *result {
+	if r.n == len(r.ring) {
+		ring := make([]result, max(depth, r.n+1))
+		for i := range r.n {
+			ring[i] = *r.at(i)
+		}
+		r.ring, r.first = ring, 0
+	}
+	r.n++
+	return r.at(r.n - 1)
+}
+
+// pending returns the first result to be answered, nil if there is none.
+func (r *results) pending() *result {
+	for ; r.from < r.n; r.from++ {
+		if p := r.at(r.from); p.pending {
+			return p
+		}
+	}
+	return nil
+}
+
 // resize sets how many reads and atomics are kept.
 func (s *responder) resize(n int) {
 	s.depth = uint8(n)
-	for len(s.results) > n && !s.results[0].pending {
-		s.results = append(s.results[:0], s.results[1:]...)
+	for s.results.n > n && !s.results.at(0).pending {
+		s.results.drop()
 	}
 }
 
@@ -38,10 +87,14 @@ func (s *responder) busyReads() int { return int(s.pending) }
 // that the requester has the oldest response: if that is being repeated, a late duplicate asked for it,
 // and nobody waits for it.
 func (s *responder) hasRoom() bool {
-	if len(s.results) < int(s.depth) {
+	if s.results.n < int(s.depth) {
 		return true
 	}
-	return len(s.results) > 0 && (!s.results[0].pending || s.results[0].repeat)
+	if s.results.n == 0 {
+		return false
+	}
+	oldest := s.results.at(0)
+	return !oldest.pending || oldest.repeat
 }
 
 // keep makes room for a new result by dropping the oldest. nil: more are outstanding than the requester
@@ -51,20 +104,22 @@ func (q *QP) keep() *result {
 	if !s.hasRoom() {
 		return nil
 	}
-	if s.results == nil {
-		s.results = make([]result, 0, s.depth)
-	}
-	if len(s.results) >= int(s.depth) {
-		if s.results[0].pending {
+	if s.results.n >= int(s.depth) {
+		oldest := s.results.at(0)
+		if oldest.pending {
 			s.pending--
 		}
-		q.eng.dropFetch(&s.results[0].fetch)
-		s.results = append(s.results[:0], s.results[1:]...)
+		q.eng.dropFetch(&oldest.fetch)
+		s.results.drop()
 	}
-	s.results = append(s.results, result{pending: true, fresh: true, first: s.psn, next: s.psn})
+	if s.pending == 0 {
+		s.results.from = s.results.n
+	}
+	r := s.results.push(int(s.depth))
+	*r = result{pending: true, fresh: true, first: s.psn, next: s.psn}
 	s.pending++
 	q.activate()
-	return &s.results[len(s.results)-1]
+	return r
 }
 
 // takeRead records a READ request; Transmit sends its responses.
@@ -83,7 +138,8 @@ func (q *QP) takeRead(h ib.RETH) bool {
 		return q.refuse(ib.NAKInvalidRequest)
 	}
 	s.msn = (s.msn + 1) & ib.PSNMask
-	r.msn, r.span, r.left = s.msn, span, n
+	// The span in parts: a struct just written, copied as a whole, would stall on the pending stores.
+	r.msn, r.span.Region, r.span.Addr, r.left = s.msn, span.Region, span.Addr, n
 	s.psn = s.psn.Add(q.packetsFor(n))
 	r.end = s.psn
 	return true
@@ -105,7 +161,7 @@ func (q *QP) takeAtomic(op ib.Opcode, h ib.AtomicETH) bool {
 	}
 	r.atomic = true
 	if err := q.atomic(r, span, op, h); err != nil {
-		s.results = s.results[:len(s.results)-1]
+		s.results.n--
 		s.pending--
 		return q.refuse(refusal(err))
 	}
@@ -120,10 +176,13 @@ func (q *QP) repeatRead(psn ib.PSN, h ib.RETH) {
 	s := &q.resp
 	n := uint64(h.DMALen())
 	i := q.keptAt(psn)
-	if i < 0 || s.results[i].atomic || n > MaxMessage {
+	if i < 0 || n > MaxMessage {
 		return
 	}
-	r := &s.results[i]
+	r := s.results.at(i)
+	if r.atomic {
+		return
+	}
 	if psn.Add(q.packetsFor(n)).After(r.end) || memory.Access(q.attr.Access)&memory.RemoteRead == 0 {
 		return
 	}
@@ -139,16 +198,16 @@ func (q *QP) repeatRead(psn ib.PSN, h ib.RETH) {
 
 // repeatAtomic answers an atomic again with its saved result, without executing it again.
 func (q *QP) repeatAtomic(psn ib.PSN) {
-	if i := q.keptAt(psn); i >= 0 && q.resp.results[i].atomic {
+	if i := q.keptAt(psn); i >= 0 && q.resp.results.at(i).atomic {
 		q.answerAgain(i)
-		q.resp.results[i].next = psn
+		q.resp.results.at(i).next = psn
 	}
 }
 
 // keptAt returns the index of the kept result that covers psn, -1 if there is none.
 func (q *QP) keptAt(psn ib.PSN) int {
-	for i := range q.resp.results {
-		r := &q.resp.results[i]
+	for i := range q.resp.results.n {
+		r := q.resp.results.at(i)
 		if !psn.Before(r.first) && psn.Before(r.end) {
 			return i
 		}
@@ -160,25 +219,26 @@ func (q *QP) keptAt(psn ib.PSN) int {
 // answered stay pending: the duplicate may be an old one, and then nobody asks for them again.
 func (q *QP) answerAgain(i int) {
 	s := &q.resp
-	for k := i + 1; k < len(s.results); k++ {
-		if s.results[k].pending && s.results[k].told {
-			s.results[k].pending = false
+	for k := i + 1; k < s.results.n; k++ {
+		if r := s.results.at(k); r.pending && r.told {
+			r.pending = false
 			s.pending--
 		}
 	}
-	if !s.results[i].pending {
-		s.results[i].pending, s.results[i].repeat = true, true
+	if r := s.results.at(i); !r.pending {
+		r.pending, r.repeat = true, true
 		s.pending++
+		s.results.from = min(s.results.from, i)
 	}
 	q.activate()
 }
 
 func (q *QP) dropResponder() {
 	s := &q.resp
-	for i := range s.results {
-		q.eng.dropFetch(&s.results[i].fetch)
+	for i := range s.results.n {
+		q.eng.dropFetch(&s.results.at(i).fetch)
 	}
-	s.results, s.pending, s.ack, s.nak = nil, 0, false, false
+	s.results, s.pending, s.ack, s.nak = results{}, 0, false, false
 	if s.recv != nil {
 		q.eng.receives.put(s.recv)
 		s.recv = nil
