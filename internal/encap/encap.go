@@ -134,6 +134,9 @@ func New(mode Mode, addrs []netip.Addr, caps link.Capabilities, port uint16) (*E
 // SetAddrs replaces the port's addresses, which may change at any time.
 func (e *Encap) SetAddrs(addrs []netip.Addr) {
 	e.addrs, e.came = e.addrs[:0], stream{}
+	for i := range e.streams {
+		e.streams[i].admitted = false
+	}
 	for _, a := range addrs {
 		e.addrs = append(e.addrs, a.Unmap().WithZone(""))
 	}

@@ -48,6 +48,12 @@ func (e *Encap) openDatagram(p *frame.In, next *frame.Next) bool {
 	body := p.Data[:len(p.Data)-ib.ICRCLen]
 	wire := ib.ICRC(p.Data[len(body):])
 	id := e.identification(p)
+	if length <= gatherShort {
+		s := e.known(&p.Src, &p.Dst, p.SrcPort, e.port, length, id, common(body))
+		if s != nil && s.admitted {
+			return e.accept(p, ib.ICRCUpdate(s.begin(id, body), body[ib.BTHLen:]), wire, id)
+		}
+	}
 	if length <= gatherShort || !e.came.goesOn(p, length) || !e.came.numbers(id) {
 		if !e.admit(p) {
 			return false
@@ -55,6 +61,7 @@ func (e *Encap) openDatagram(p *frame.In, next *frame.Next) bool {
 		f := flow{p.Src, p.Dst, p.SrcPort, e.port}
 		if length <= gatherShort {
 			crc, n := e.begin(&f, length, id, body, nil)
+			e.place(length, common(body)).admitted = true
 			return e.accept(p, ib.ICRCUpdate(crc, body[n:]), wire, id)
 		}
 		s := e.stream(&f, length, common(body))

@@ -29,7 +29,7 @@ func (e *Encap) Seal(out []frame.Out) {
 	}
 	var (
 		route   *frame.Route // of the current burst
-		f       flow         // of the route
+		port    uint16       // destination port of the route
 		segment int          // the next packet's position in the burst
 		size    int          // length of the burst's packets
 		total   int          // bytes of the burst so far
@@ -42,8 +42,7 @@ func (e *Encap) Seal(out []frame.Out) {
 		head := o.Head[frame.HeadRoom:o.HeadEnd]
 		length := sealedLen(o)
 		if o.Route != route {
-			route, full = o.Route, true
-			f = flow{route.Src, route.Dst, route.SrcPort, e.dstPort(route)}
+			route, port, full = o.Route, e.dstPort(o.Route), true
 		}
 		if full || length > size || segment >= e.caps.MaxSegments || total+length > e.caps.MaxBurst || kind == one {
 			segment, size, total = 0, length, 0
@@ -60,7 +59,13 @@ func (e *Encap) Seal(out []frame.Out) {
 		if staging && kind == many && o.Windowed && len(o.Payload) >= stagePayload {
 			o.Staged = e.caps.Stager.Stage(o, length)
 		}
-		crc, n := e.begin(&f, length, id, head, o.Payload)
+		var crc uint32
+		n := ib.BTHLen
+		if s := e.known(&route.Src, &route.Dst, route.SrcPort, port, length, id, common(head)); s != nil {
+			crc = s.begin(id, head)
+		} else {
+			crc, n = e.begin(&flow{route.Src, route.Dst, route.SrcPort, port}, length, id, head, o.Payload)
+		}
 		switch {
 		case n < len(head) && o.Staged == nil:
 			crc, n = ib.ICRCPieces(crc, head[n:], o.Payload), len(head)+len(o.Payload)

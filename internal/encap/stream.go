@@ -15,6 +15,12 @@ type flow struct {
 	srcPort, dstPort uint16
 }
 
+// is reports whether f has these fields. They are compared where they are: copied into a flow that is compared as a
+// whole, fields just written would stall on the pending stores.
+func (f *flow) is(src, dst *netip.Addr, srcPort, dstPort uint16) bool {
+	return f.srcPort == srcPort && f.dstPort == dstPort && f.src == *src && f.dst == *dst
+}
+
 // The packets of a stream differ in the last word of the BTH, in the IPv4 identification, and in what
 // follows the BTH. The ICRC of everything before that word is cached for identification 0; another
 // identification adds a difference that is the same for all (package ib, SolveID).
@@ -33,6 +39,8 @@ type stream struct {
 	head   uint64
 	crc    uint32
 	known  bool // crc is computed when the second packet comes: many streams have only one
+	// admitted says that the flow is one to this port, so that its packets need not be checked for that.
+	admitted bool
 }
 
 // begin begins the ICRC of a packet of a flow, length bytes from the BTH to the ICRC. head begins with the
@@ -51,7 +59,7 @@ func common(head []byte) uint64 { return binary.LittleEndian.Uint64(head) | 0xff
 
 // stream returns the stream of a packet, or nil for the first packet, which starts it.
 func (e *Encap) stream(f *flow, length int, first uint64) *stream {
-	s := &e.streams[(first^uint64(length))*0x9e3779b97f4a7c15>>streamShift]
+	s := e.place(length, first)
 	if s.head != first || s.length != length || s.flow != *f {
 		*s = stream{flow: *f, length: length, head: first}
 		return nil
@@ -61,6 +69,20 @@ func (e *Encap) stream(f *flow, length int, first uint64) *stream {
 		binary.LittleEndian.PutUint64(head[:], first)
 		s.crc, _ = e.seed(e.outer(f), length, 0, head[:], nil)
 		s.known = true
+	}
+	return s
+}
+
+// place returns where a stream is kept, or whatever is kept there.
+func (e *Encap) place(length int, first uint64) *stream {
+	return &e.streams[(first^uint64(length))*0x9e3779b97f4a7c15>>streamShift]
+}
+
+// known returns the stream of a packet if the beginning of its ICRC is known for an identification.
+func (e *Encap) known(src, dst *netip.Addr, srcPort, dstPort uint16, length int, id uint16, first uint64) *stream {
+	s := e.place(length, first)
+	if !s.known || s.head != first || s.length != length || !s.flow.is(src, dst, srcPort, dstPort) || !s.numbers(id) {
+		return nil
 	}
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/wire/ib"
 	"pgregory.net/rapid"
 )
@@ -52,4 +53,28 @@ func TestStreamsHaveTheICRCOfTheirPacketsAlone(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAddressesOfTheStreamsGo: that packets of a stream are for this port counts as long as it has the address.
+func TestAddressesOfTheStreamsGo(t *testing.T) {
+	r := &frame.Route{Src: v4a, Dst: v4b, SrcPort: 0xc000}
+	a, b := open(t, RoCEv2, socket, v4a), open(t, RoCEv2, socket, v4b)
+	arrives := func() bool {
+		out := []frame.Out{packet(r, 8)}
+		a.Seal(out)
+		return b.Open([]frame.In{datagram(&out[0], 0)}) == 1
+	}
+	for i := range 4 {
+		if !arrives() {
+			t.Fatalf("packet %d is dropped", i)
+		}
+	}
+	b.SetAddrs([]netip.Addr{v4a})
+	if arrives() || b.Counters().NotForUs != 1 {
+		t.Errorf("a packet to an address that is gone: %+v", b.Counters())
+	}
+	b.SetAddrs([]netip.Addr{v4b})
+	if !arrives() {
+		t.Errorf("a packet to an address that is back is dropped: %+v", b.Counters())
+	}
 }
