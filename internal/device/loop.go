@@ -292,7 +292,7 @@ func (a *adapter) receive(now clock.Time) bool {
 			continue
 		}
 		for got := 0; got < receiveMost; {
-			n, err := p.Link.Receive(a.in)
+			n, err := p.Receive(a.in)
 			if err != nil {
 				p.Failed(err)
 			}

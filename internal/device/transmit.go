@@ -60,7 +60,7 @@ func (a *adapter) flush(now clock.Time) bool {
 			a.sent = to
 			continue
 		}
-		n, err := p.Link.Send(a.out[a.sent:to])
+		n, err := p.Send(a.out[a.sent:to])
 		a.sent += n
 		if err != nil {
 			p.Failed(err)

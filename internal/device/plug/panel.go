@@ -187,7 +187,7 @@ func (p *Panel) Unplug() {
 		if o.Socket() {
 			p.retire(o)
 			_ = o.Link.Close()
-			o.Link, o.base, o.impair, o.shown = nil, nil, nil, nil
+			o.Link, o.base, o.impair, o.shown, o.way = nil, nil, nil, nil, nil
 		}
 	}
 }
@@ -319,6 +319,7 @@ func (p *Panel) SetTaps(taps []*capture.Tap) {
 	for _, o := range p.plugs {
 		if o.shown != nil {
 			o.shown.SetTaps(taps)
+			o.shorten()
 		}
 	}
 }
@@ -332,6 +333,7 @@ func (p *Panel) SetImpairment(set impair.Impairment) {
 	for _, o := range p.plugs {
 		if o.impair != nil {
 			o.impair.Set(set)
+			o.shorten()
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/encap"
+	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/capture"
 	"github.com/softvpi/softvpi/internal/link/impair"
@@ -24,6 +25,7 @@ type Plug struct {
 	base   link.Link
 	impair *impair.Link
 	shown  *capture.Link // between base and impair
+	way    link.Link     // the first of them that does something; nil while the port is unplugged
 	own    bool          // the panel opened the link
 	failed bool
 	log    *slog.Logger
@@ -38,8 +40,28 @@ func (p *Panel) newPlug(addr netip.Addr, l link.Link, own bool) (*Plug, error) {
 	c := capture.New(l, addr, p.cfg.UDPPort, time.Now)
 	c.SetTaps(p.taps)
 	i := impair.New(c, p.impairment, p.cfg.Now)
-	return &Plug{Addr: addr, own: own, base: l, Link: i, impair: i, shown: c, Encap: e, log: p.cfg.Log}, nil
+	o := &Plug{Addr: addr, own: own, base: l, Link: i, impair: i, shown: c, Encap: e, log: p.cfg.Log}
+	o.shorten()
+	return o, nil
 }
+
+// shorten finds the shortest way to the link for packets, most of which nothing looks at or impairs.
+func (p *Plug) shorten() {
+	switch {
+	case !p.impair.Idle():
+		p.way = p.impair
+	case !p.shown.Idle():
+		p.way = p.shown
+	default:
+		p.way = p.base
+	}
+}
+
+// Send is the Send of Link.
+func (p *Plug) Send(frames []frame.Out) (int, error) { return p.way.Send(frames) }
+
+// Receive is the Receive of Link.
+func (p *Plug) Receive(in []frame.In) (int, error) { return p.way.Receive(in) }
 
 // Socket reports whether the link is an open socket of this process.
 func (p *Plug) Socket() bool { return p.own && p.Link != nil }

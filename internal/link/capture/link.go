@@ -45,6 +45,9 @@ func New(inner link.Link, addr netip.Addr, port uint16, wall func() time.Time) *
 // SetTaps replaces the taps.
 func (l *Link) SetTaps(taps []*Tap) { l.taps = slices.Clone(taps) }
 
+// Idle reports whether there are no taps.
+func (l *Link) Idle() bool { return len(l.taps) == 0 }
+
 // Join implements link.Multicaster if the inner link does.
 func (l *Link) Join(group netip.Addr) error {
 	if m, ok := l.Link.(link.Multicaster); ok {

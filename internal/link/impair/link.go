@@ -79,6 +79,9 @@ func (l *Link) Set(set Impairment) {
 	l.settle()
 }
 
+// Idle reports whether packets pass straight through, until the next Set.
+func (l *Link) Idle() bool { return !l.on }
+
 // held returns how many packets are held back at the moment.
 func (l *Link) held() int { return l.queue.len + len(l.late) }
 
