@@ -99,7 +99,7 @@ type datagram struct {
 // parse decodes a frame accepted by the filter. It trusts the length in the UDP header, which for a burst
 // is the total length. It returns false for a frame that is not for addr and port, or whose lengths are
 // inconsistent.
-func (d *datagram) parse(b []byte, addr netip.Addr, port uint16) bool {
+func parse(d *datagram, b []byte, addr netip.Addr, port uint16) bool {
 	if len(b) < eth.EthernetLen {
 		return false
 	}

@@ -19,10 +19,10 @@ func begins(r *frame.Route) *beginning {
 	return g
 }
 
-// parse decodes into a value that holds something else already.
-func parse(b []byte, addr netip.Addr, port uint16) (d datagram, ok bool) {
+// parsed decodes into a value that holds something else already.
+func parsed(b []byte, addr netip.Addr, port uint16) (d datagram, ok bool) {
 	d = datagram{data: []byte{1}, src: v4a, srcPort: 1, length: 1, trafficClass: 1, hopLimit: 1, flowLabel: 1, id: 1}
-	ok = d.parse(b, addr, port)
+	ok = parse(&d, b, addr, port)
 	return d, ok
 }
 
@@ -82,7 +82,7 @@ func TestFramesReadBack(t *testing.T) {
 		o.TailLen = 4
 		var mem [maxFrame]byte
 		b := mem[:build(mem[:], begins(&r), 4791, o)]
-		d, ok := parse(b, r.Dst, 4791)
+		d, ok := parsed(b, r.Dst, 4791)
 		hops := r.HopLimit
 		if hops == 0 {
 			hops = 64
@@ -135,10 +135,10 @@ func TestParseRefuses(t *testing.T) {
 			src, dst = v6a, v6b
 		}
 		b := framed(src, dst, 40)
-		if _, ok := parse(b, dst, 4791); !ok {
+		if _, ok := parsed(b, dst, 4791); !ok {
 			t.Fatalf("%s: the whole frame is refused", c.name)
 		}
-		if d, ok := parse(c.change(b), dst, 4791); ok {
+		if d, ok := parsed(c.change(b), dst, 4791); ok {
 			t.Errorf("%s: taken as %+v", c.name, d)
 		}
 	}
@@ -149,7 +149,7 @@ func TestParseRefuses(t *testing.T) {
 func TestParseMark(t *testing.T) {
 	for _, addr := range [][2]netip.Addr{{v4a, v4b}, {v6a, v6b}} {
 		b := framed(addr[0], addr[1], MostPayload+4)
-		d, ok := parse(b[:Rule{Addr: addr[1]}.headers()], addr[1], 4791)
+		d, ok := parsed(b[:Rule{Addr: addr[1]}.headers()], addr[1], 4791)
 		if !ok || d.data != nil || d.length != MostPayload+4 {
 			t.Errorf("%v: parsed as %+v, %v; want a mark", addr[1], d, ok)
 		}
@@ -164,7 +164,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(framed(v4a, v4b, 4096)[:42])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, addr := range []netip.Addr{v4b, v6b} {
-			d, ok := parse(b, addr, 4791)
+			d, ok := parsed(b, addr, 4791)
 			if !ok {
 				continue
 			}

@@ -129,7 +129,7 @@ func TestGateKeepsWhatItTakes(t *testing.T) {
 	took := func(n int) {
 		t.Helper()
 		b, segment := g.peek()
-		d, ok := parse(b, v4b, 4791)
+		d, ok := parsed(b, v4b, 4791)
 		if !ok || d.length != n || (d.data == nil) != (n > MostPayload) || segment != 0 {
 			t.Fatalf("%d bytes: %+v, %v, segment %d", n, d, ok, segment)
 		}

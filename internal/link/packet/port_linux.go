@@ -182,7 +182,7 @@ func (p *Port) Stats() Stats {
 	s := p.stats
 	count := func(b []byte) {
 		var d datagram
-		if d.parse(b, p.cfg.Addr, p.cfg.Port) && d.data != nil {
+		if parse(&d, b, p.cfg.Addr, p.cfg.Port) && d.data != nil {
 			s.Frames++
 		}
 	}

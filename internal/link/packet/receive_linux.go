@@ -27,7 +27,7 @@ func (p *Port) Receive(in []frame.In) int {
 			return n
 		}
 		switch {
-		case !d.parse(b, p.cfg.Addr, p.cfg.Port):
+		case !parse(&d, b, p.cfg.Addr, p.cfg.Port):
 			p.stats.Bad++
 			p.next()
 		case d.data == nil:
@@ -82,7 +82,7 @@ func (p *Port) Marks(most int) int {
 		if b == nil {
 			return n
 		}
-		if !d.parse(b, p.cfg.Addr, p.cfg.Port) || d.data != nil {
+		if !parse(&d, b, p.cfg.Addr, p.cfg.Port) || d.data != nil {
 			return n
 		}
 		p.from.release()
