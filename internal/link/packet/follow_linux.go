@@ -57,6 +57,7 @@ func (p *Port) followIngress() {
 		p.early = was
 	}
 	p.to = p.source()
+	p.lone = p.only()
 	p.setGate()
 }
 

@@ -23,7 +23,8 @@ const (
 // Close when no other call is in progress.
 type Port struct {
 	cfg    Config
-	ring   *ring // sends, and receives if the gate does not
+	ring   *ring // receives if the gate does not, and sends if the outlet does not
+	outlet outlet
 	system *system
 	wall   *firewall // nil if not checked
 	device device
@@ -32,6 +33,7 @@ type Port struct {
 	gate   *gate  // nil: none; otherwise it receives while early is set
 	from   source // where the next packet is taken from
 	to     source // where packets arrive: becomes from when that is empty
+	lone   *gate  // both of them
 	paused bool   // nothing is received
 	sole   bool   // what is received completely is wanted nowhere else
 	off    string // why it was switched off; "": it was not
@@ -42,16 +44,18 @@ type Port struct {
 	redo   int  // hops from here on must be resolved again
 	other  bool // the interface may differ from device
 
-	memory [receiveMost * MostPayload]byte // packets handed out by Receive
-	index  uint16                          // of the next packet of the burst in the slot
-	done   int                             // bytes of it that were handed out
-	stats  Stats
+	index uint16 // of the next packet of the burst in the slot
+	done  int    // bytes of it that were handed out
+	stats Stats
+
+	// Last, so that what precedes it shares pages: packets handed out by Receive.
+	memory [receiveMost * MostPayload]byte
 }
 
 // Open makes the frames of a link; what arrives from now on is in the ring. The error is an
 // *unavailableError.
 func Open(cfg Config) (*Port, error) {
-	p := &Port{cfg: cfg, byAddr: map[netip.Addr]uint16{}}
+	p := &Port{cfg: cfg, byAddr: map[netip.Addr]uint16{}, outlet: outlet{fd: -1}}
 	if err := p.open(); err != nil {
 		p.Close()
 		var u *unavailableError
@@ -98,8 +102,12 @@ func (p *Port) open() (err error) {
 	if p.ring, err = openRing(p.Rule(), p.filter(), p.shown()); err != nil {
 		return err
 	}
+	if p.gate != nil {
+		_ = p.outlet.open(p.Rule()) // without it the ring's socket sends
+	}
 	p.to = p.source()
 	p.from = p.to
+	p.lone = p.only()
 	return nil
 }
 
@@ -162,6 +170,7 @@ func (p *Port) Rule() Rule {
 // Close releases everything.
 func (p *Port) Close() {
 	p.gate.close()
+	p.outlet.close()
 	if p.ring != nil {
 		p.ring.close()
 	}

@@ -29,7 +29,6 @@ type ring struct {
 	memory   []byte
 	at       int    // the slot that is filled next
 	protocol uint16 // to which it is bound
-	out      [virtioLen + maxFrame]byte
 }
 
 // openRing opens a ring on the rule's interface, bound to a protocol, with a filter.
@@ -138,13 +137,6 @@ func (r *ring) release() {
 	if r.at++; r.at == slots {
 		r.at = 0
 	}
-}
-
-// send sends the frame stored behind the first virtioLen bytes of out.
-func (r *ring) send(n int) unix.Errno {
-	_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(r.fd), uintptr(unsafe.Pointer(&r.out[0])), uintptr(virtioLen+n),
-		unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
-	return errno
 }
 
 // waiting calls each for the frames in the ring.

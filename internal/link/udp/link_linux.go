@@ -26,7 +26,6 @@ type socketLink struct {
 	gso     bool
 	gro     bool
 	receive receiver
-	send    sender
 	stage   stage
 	pool    pool
 	sources []int // the pool's sockets
@@ -39,6 +38,8 @@ type socketLink struct {
 	receiveBuffer, sendBuffer int
 
 	closed bool
+
+	send sender // last, so that what precedes it shares pages
 }
 
 // Route.SockaddrLen has a flag of ours: packets of this route are sent singly.
