@@ -145,7 +145,7 @@ func TestRegistrations(t *testing.T) {
 		_, err := w.file[0].Register(c.r)
 		var e *RegistrationError
 		if got := errors.As(err, &e); got != (c.field != "") || got && e.Field != c.field {
-			t.Errorf("%s: %v", c.name, err)
+			t.Errorf("%s: %v, want an error about the field %q", c.name, err, c.field)
 		}
 	}
 	w := newWire()
@@ -176,12 +176,12 @@ func TestResponsesFindTheirAgent(t *testing.T) {
 	asking := w.register(t, 0, administration())
 	w.send(t, 0, message(asking, mad.ClassSubnetAdm, mad.MethodGet, 7, 2, time.Second, 0))
 	if len(w.got[1]) != 1 || w.got[1][0].Agent != server || w.got[1][0].LID != 1 || w.got[1][0].Length != 320 {
-		t.Fatalf("%+v", w.got[1])
+		t.Fatalf("the server received %+v, want the request from LID 1", w.got[1])
 	}
 	q := &w.got[1][0]
 	w.send(t, 1, reply(server, q, mad.MethodGetResp, make([]byte, mad.Len)))
 	if len(w.got[0]) != 1 || w.got[0][0].Agent != asking || w.got[0][0].Status != 0 || binary.BigEndian.Uint32(w.got[0][0].Data[12:]) != 7 {
-		t.Fatalf("%+v", w.got[0])
+		t.Fatalf("the client received %+v, want the answer to transaction 7", w.got[0])
 	}
 	w.send(t, 1, reply(server, q, mad.MethodGetResp, make([]byte, mad.Len)))
 	w.until(time.Minute)
@@ -201,7 +201,7 @@ func TestTimeOuts(t *testing.T) {
 	}
 	m := w.got[0][0]
 	if m.Status != timedOut || m.Length != HeaderLen+mad.HeaderLen || len(m.Data) != mad.HeaderLen || binary.BigEndian.Uint32(m.Data[12:]) != 7 {
-		t.Errorf("%+v", m)
+		t.Errorf("received %+v, want the request back as timed out", m)
 	}
 	// A MAD that expects no response is forgotten at once.
 	w.send(t, 0, message(id, mad.ClassSubnetAdm, mad.MethodGet, 8, 9, 0, 2))
@@ -224,7 +224,7 @@ func TestSendErrors(t *testing.T) {
 		}
 		var e *sendError
 		if err := w.file[0].Send(w.now, m); !errors.As(err, &e) || e.Field != name {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want an error about this field", name, err)
 		}
 	}
 	long := &Message{Header: Header{Agent: id}, Data: make([]byte, 300)}

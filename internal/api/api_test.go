@@ -31,7 +31,7 @@ func TestQueuePairsAreLookedUpWhereTheyAreShown(t *testing.T) {
 func TestRequestsReachTheDriver(t *testing.T) {
 	b, ctx := serve(t, Config{}), context.Background()
 	if s, err := b.client.Status(ctx); err != nil || len(s.Adapters) != 2 || s.Version != "test" {
-		t.Errorf("%+v, %v", s, err)
+		t.Errorf("status %+v, %v; want two adapters and the version test", s, err)
 	}
 	words, path := []string{"loss=1%"}, "wire"
 	for want, do := range map[string]func() error{
@@ -46,16 +46,16 @@ func TestRequestsReachTheDriver(t *testing.T) {
 		t.Fatal(err)
 	}
 	if q := b.last.(LinkRequest); q.Adapter != "Ethernet 2" || (*q.Impairment)[0] != "loss=1%" || *q.Path != "wire" {
-		t.Errorf("%+v", q)
+		t.Errorf("the driver received %+v", q)
 	}
 	if s, err := b.client.Settings(ctx, "Ethernet 1"); err != nil || len(s) != 1 || s[0].Name != "roce_mode" {
-		t.Errorf("%+v, %v", s, err)
+		t.Errorf("settings %+v, %v; want roce_mode alone", s, err)
 	}
 	if _, err := b.client.Set(ctx, "Ethernet 1", "*JumboPacket", "9014"); err != nil || *b.last.([]any)[2].(*string) != "9014" {
-		t.Errorf("%v, %v", b.last, err)
+		t.Errorf("the driver received %v, %v; want the value 9014", b.last, err)
 	}
 	if _, err := b.client.Reset(ctx, "Ethernet 1", "*JumboPacket"); err != nil || b.last.([]any)[2].(*string) != nil {
-		t.Errorf("%v, %v", b.last, err)
+		t.Errorf("the driver received %v, %v; want no value", b.last, err)
 	}
 	keys, err := b.client.Keys(ctx)
 	if err != nil || len(keys) != len(catalogue.Keys()) {
@@ -135,7 +135,7 @@ func TestRegistryThroughTheClient(t *testing.T) {
 	}
 	notices, err := b.client.ChangeRegistry(ctx, changes, false)
 	if err != nil || len(notices) < 2 {
-		t.Fatalf("%v, %v", notices, err)
+		t.Fatalf("notices %v, %v; want at least 2", notices, err)
 	}
 	copied, err := b.client.LoadRegistry(ctx)
 	if err != nil {
@@ -216,7 +216,7 @@ func TestFollowEvents(t *testing.T) {
 	read("events follow")
 	log.Raise(0, events.AdapterEnabled{Adapter: "now"})
 	if text := read("\"now\""); strings.Contains(text, "before") || !strings.Contains(text, "id: 2\nevent: event\ndata: {") {
-		t.Errorf("%s", text)
+		t.Errorf("want events from id 2 on, and none before:\n%s", text)
 	}
 }
 

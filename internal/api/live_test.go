@@ -22,7 +22,7 @@ func TestCounters(t *testing.T) {
 		t.Fatal(status, text)
 	}
 	if len(s.Instances) != 1 || len(s.Instances[0].Values) != 1 || *s.Instances[0].Values[0].Raw != 4 {
-		t.Errorf("%+v", s)
+		t.Errorf("counters %+v, want one value of 4", s)
 	}
 	for _, c := range []struct {
 		method, path, body string
@@ -37,7 +37,7 @@ func TestCounters(t *testing.T) {
 		{"GET", "/metrics", "", 200, `softvpi_transport_probes_total{adapter="Ethernet 1"} 0`},
 	} {
 		if status, text := b.request(t, c.method, c.path, c.body); status != c.status || !strings.Contains(text, c.want) {
-			t.Errorf("%s %s: %d, %s", c.method, c.path, status, text)
+			t.Errorf("%s %s: status %d, %s; want %d and %q", c.method, c.path, status, text, c.status, c.want)
 		}
 	}
 	var sets []counters.Set
@@ -47,7 +47,7 @@ func TestCounters(t *testing.T) {
 	err := b.client.Post(t.Context(), "/counters/reset", counters.ResetRequest{Set: "nonsense"}, nil)
 	var field *FieldError
 	if !errors.As(err, &field) || !strings.Contains(err.Error(), "no such counter set") {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want that there is no such counter set", err)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestEvents(t *testing.T) {
 		"wait=2h": "up to 1m", "after=-1": "after",
 	} {
 		if status, text := b.request(t, "GET", "/events?"+query, ""); status != 422 || !strings.Contains(text, want) {
-			t.Errorf("%s: %d, %s", query, status, text)
+			t.Errorf("%s: status %d, %s; want 422 and %q", query, status, text, want)
 		}
 	}
 }

@@ -143,15 +143,15 @@ func TestPathOptions(t *testing.T) {
 	p := req.Primary
 	if p.TrafficClass != 106 || p.SL != 3 || p.HopLimit != 9 || p.AckTimeout != 20 || req.PathMTU != ib.MTU512 || req.TransportType != mad.TransportUC ||
 		p.LocalGID.Addr() != gid || p.RemoteGID.Addr() != peer || p.LocalLID != 0xffff || p.RemoteLID != 0xffff {
-		t.Errorf("%s", describe(out[0].MAD[:]))
+		t.Errorf("the request's path differs from the route: %s", describe(out[0].MAD[:]))
 	}
 	local, remote, err := e.Addresses(id)
 	if err != nil || local.Addr() != netip.MustParseAddr("10.0.0.1") || remote != netip.MustParseAddrPort("10.0.0.2:7") {
-		t.Errorf("%v %v %v", local, remote, err)
+		t.Errorf("the private data name %v and %v, %v; want 10.0.0.1 and 10.0.0.2:7", local, remote, err)
 	}
 	a, _ := e.Attributes(id)
 	if a.SrcPort != udpSourcePort(local.Port(), 7) || a.FlowLabel != (uint32(local.Port())*31+7)&0xfffff || a.MTU != ib.MTU512 || !a.UC {
-		t.Errorf("%+v", a)
+		t.Errorf("the route is %+v, want the path's port, flow label, MTU and service", a)
 	}
 	// The passive side of such a port, whose program uses IP addresses.
 	b := newEngine(t, func(c *Config) { c.GUID = 2; c.MTU = ib.MTU4096 })
@@ -165,7 +165,7 @@ func TestPathOptions(t *testing.T) {
 	b.Receive(0, out[0].MAD[:], Peer{Local: peer.WithZone("eth1"), Remote: gid.WithZone("eth1"), QPN: 1})
 	var v [1]Event
 	if b.Events(v[:]) != 1 || v[0].Type != EventConnectRequest || v[0].Remote != local || v[0].Conn.RemoteGID != gid || v[0].Conn.SL != 3 || !v[0].Conn.UC {
-		t.Errorf("%v", v[0])
+		t.Errorf("the passive side has the event %v, want a connect request with the path's values", v[0])
 	}
 }
 

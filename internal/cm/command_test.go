@@ -65,11 +65,11 @@ func TestModifyQP(t *testing.T) {
 				want.LID, want.SL = 7, 9 // Ethernet has eight levels
 			}
 			if r != want || m.MTU != 1024 || m.DestQPN != 18 || m.RQPSN != 5 {
-				t.Errorf("%s: %+v", c.name, m)
+				t.Errorf("%s: wrong attributes or route %+v", c.name, m)
 			}
 		}
 		if m.Mask&command.MaskFlowControl != 0 && (m.FlowControl != 1 || m.Timeout != 14 || m.Retry != 3 || m.RNRRetry != 7 || m.InitiatorDepth != 2) {
-			t.Errorf("%s: %+v", c.name, m)
+			t.Errorf("%s: wrong timeouts, retries or depths %+v", c.name, m)
 		}
 	}
 	if _, ok := a.ModifyQP(command.RC, command.SQD); ok {

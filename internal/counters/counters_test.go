@@ -151,7 +151,7 @@ func TestUncountedCountersHaveNoValue(t *testing.T) {
 		want["Ethernet 1, Priority "+string(p)+" sent_pause_frames"] = false
 	}
 	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
+		t.Error("(-want +got):\n", d)
 	}
 }
 
@@ -170,7 +170,7 @@ func TestSetsOfAGeneration(t *testing.T) {
 			got = append(got, in.Name)
 		}
 		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%s: %s", path, d)
+			t.Errorf("%s: (-want +got)\n%s", path, d)
 		}
 	}
 }
@@ -190,7 +190,7 @@ func TestRestartClears(t *testing.T) {
 		"Ethernet 2: RDMA Accepted Connections": "7", "Ethernet 2: RDMA Active Connections": "2",
 	}
 	if d := cmp.Diff(want, b.values(&r, paths...)); d != "" {
-		t.Error(d)
+		t.Error("(-want +got):\n", d)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestResetOnDemand(t *testing.T) {
 		"Ethernet 1: Probes": "5", "Ethernet 2: Probes": "0", "Ethernet 1: Link bursts sent": "5", "Ethernet 2: Link bursts sent": "5",
 	}
 	if d := cmp.Diff(want, b.values(&r, "transport.probes", "link.sent_bursts")); d != "" {
-		t.Error(d)
+		t.Error("(-want +got):\n", d)
 	}
 	// A restart counts from its own time, whatever was reset before it, and a later reset from its own.
 	b.adapters[1].Transport.Probes = 8
@@ -226,7 +226,7 @@ func TestResetOnDemand(t *testing.T) {
 	for _, q := range []ResetRequest{{Set: "Mellanox Adapter Diagnostics Counters"}, {Set: "nonsense"}, {Set: "transport", Adapter: "nonsense"}} {
 		var e *PathError
 		if err := b.c.Reset(q); !errors.As(err, &e) || len(e.Allowed) == 0 {
-			t.Errorf("%+v: %v", q, err)
+			t.Errorf("%+v: %v, want an error with what is allowed", q, err)
 		}
 	}
 }
@@ -262,6 +262,6 @@ func TestBytesAreThoseOfFrames(t *testing.T) {
 	var r Reader
 	want := map[string]string{"Ethernet 1: Bytes Sent": "184", "Ethernet 1: Bytes Received": "1126", "Ethernet 1: Bytes Total": "1310"}
 	if d := cmp.Diff(want, b.values(&r, "adapter_traffic.sent_bytes", "adapter_traffic.received_bytes", "adapter_traffic.bytes")); d != "" {
-		t.Error(d)
+		t.Error("(-want +got):\n", d)
 	}
 }

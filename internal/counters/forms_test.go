@@ -46,7 +46,7 @@ func TestMetrics(t *testing.T) {
 func TestMetricNames(t *testing.T) {
 	problems, err := testutil.CollectAndLint(newMetrics(newBench(t, "Ethernet 1").c))
 	if err != nil || len(problems) > 0 {
-		t.Errorf("%+v, %v", problems, err)
+		t.Errorf("the linter finds %+v, %v; want no problems", problems, err)
 	}
 	seen := map[string]bool{}
 	for i := range catalogue.CounterSets {
@@ -91,7 +91,7 @@ func TestForms(t *testing.T) {
 			}
 		}
 		if d := cmp.Diff(want, b.String()); d != "" {
-			t.Errorf("%s: %s", form, d)
+			t.Errorf("%s: (-want +got)\n%s", form, d)
 		}
 	}
 }
@@ -119,6 +119,6 @@ func TestColumnsStay(t *testing.T) {
 	_ = w.Write(time.Time{}, sample[1:])
 	last := strings.Split(b.String(), "\n")[2]
 	if !strings.HasSuffix(last, `," ","12.500000"`) {
-		t.Error(last)
+		t.Error("the last row is ", last)
 	}
 }

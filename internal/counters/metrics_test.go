@@ -21,7 +21,7 @@ func TestMetricsArePrometheus(t *testing.T) {
 	text := w.Body.String()
 	problems, err := promlint.New(strings.NewReader(text)).Lint()
 	if err != nil || len(problems) > 0 {
-		t.Errorf("%+v, %v", problems, err)
+		t.Errorf("the linter finds %+v, %v; want no problems", problems, err)
 	}
 	if line := `softvpi_datapath_ring_bytes_total{adapter="a \"b\\c"} 1000`; !strings.Contains(text, "\n"+line+"\n") {
 		t.Errorf("no line %s: 8000 bits of the ring are 1000 bytes", line)
@@ -35,6 +35,6 @@ func TestOpenMetrics(t *testing.T) {
 	q.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
 	b.c.Metrics().ServeHTTP(w, q)
 	if got := w.Header().Get("Content-Type"); !strings.HasPrefix(got, "application/openmetrics-text") || !strings.HasSuffix(w.Body.String(), "# EOF\n") {
-		t.Errorf("%s, %.100s", got, w.Body.String())
+		t.Errorf("content type %s, body %.100s; want OpenMetrics text that ends with EOF", got, w.Body.String())
 	}
 }

@@ -31,7 +31,7 @@ func TestParsePath(t *testing.T) {
 	for _, text := range []string{"", `\`, `\\host`, `\(x)\y`, `\a()\y`, `\a(x)\`, `\x)\y`} {
 		var e *PathError
 		if _, err := ParsePath(text); !errors.As(err, &e) || len(e.Allowed) == 0 {
-			t.Errorf("%q: %v", text, err)
+			t.Errorf("%q: %v, want an error with what is allowed", text, err)
 		}
 	}
 }
@@ -55,7 +55,7 @@ func TestMatches(t *testing.T) {
 		{"a*b*c", "axcxb", false},
 	} {
 		if got := matches(c.pattern, c.name); got != c.want {
-			t.Errorf("%q, %q: %v", c.pattern, c.name, got)
+			t.Errorf("%q matches %q: %v, want %v", c.pattern, c.name, got, c.want)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func TestPathsThatSelectNothing(t *testing.T) {
 	for _, path := range []string{`\Nonsense(*)\*`, `\RDMA Activity(*)\Nonsense`, `\RDMA Activity(Ethernet 2)\*`, `\Mellanox WinOF Bus Counters(*)\*`, ""} {
 		var e *PathError
 		if _, err := b.c.Snapshot("rdma_activity", path); !errors.As(err, &e) || e.Path != path {
-			t.Errorf("%q: %v", path, err)
+			t.Errorf("%q: %v, want an error that names this path", path, err)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func FuzzParsePath(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		p, err := ParsePath(s)
 		if err == nil && (p.Set == "" || p.Instance == "" || p.Counter == "") {
-			t.Errorf("%q: %+v", s, p)
+			t.Errorf("%q is read as %+v, in which a part is empty", s, p)
 		}
 	})
 }

@@ -160,7 +160,7 @@ func TestWalkDoesNotDependOnOrder(t *testing.T) {
 			return rapid.IntRange(0, n-1).Draw(t, "which")
 		}, honest(small())).Result()
 		if d := cmp.Diff(shape(want), shape(got)); d != "" || err != nil {
-			t.Fatal(d, err)
+			t.Fatal("(-want +got):\n", d, err)
 		}
 	})
 }

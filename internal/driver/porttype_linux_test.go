@@ -68,7 +68,7 @@ func TestPortSensesItsProtocol(t *testing.T) {
 	}
 	for _, e := range raised(t, d) {
 		if strings.HasPrefix(e, "PortTypeNotChanged") {
-			t.Error(e)
+			t.Error("unwanted event: ", e)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func TestPortsOfADeviceRestartAlone(t *testing.T) {
 	}
 	for _, e := range raised(t, d) {
 		if strings.HasPrefix(e, "LinkDown") && strings.Contains(e, "left") || strings.HasPrefix(e, "AdapterStopped") && strings.Contains(e, "left") {
-			t.Error(e)
+			t.Error("unwanted event: ", e)
 		}
 	}
 }

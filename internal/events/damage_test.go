@@ -103,7 +103,7 @@ func TestDamageInTheMiddle(t *testing.T) {
 		l = open(t, Config{Directory: dir})
 		p := all(t, l, Query{})
 		if len(p.Events) != 9 || p.Events[8].Symbol != "LogRepaired" {
-			t.Fatalf("%v", names(p.Events))
+			t.Fatalf("events %v, want 9 with LogRepaired as the last", names(p.Events))
 		}
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
@@ -166,13 +166,13 @@ func TestFullDisk(t *testing.T) {
 		d.set(false)
 		l.Raise(0, up(3))
 		if l.Kept() != nil {
-			t.Error(l.Kept())
+			t.Error("the log is not kept: ", l.Kept())
 		}
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff([]string{"0", "1", "", "2", "3"}, names(all(t, open(t, Config{Directory: dir}), Query{}).Events)); d != "" {
-			t.Error(d)
+			t.Error("(-want +got):\n", d)
 		}
 	}
 }
@@ -187,7 +187,7 @@ func TestNoDirectory(t *testing.T) {
 	l.Raise(0, up(1))
 	p := all(t, l, Query{})
 	if len(p.Events) != 2 || p.Events[0].Symbol != "NothingKept" || !strings.Contains(p.Events[0].Message, file) || p.NotKept == "" {
-		t.Errorf("%+v", p)
+		t.Errorf("%+v, want NothingKept with the file's name as the first of 2 events", p)
 	}
 	for i := range 5 * recentKept {
 		l.Raise(0, up(i))

@@ -59,11 +59,11 @@ func TestRealFullDisk(t *testing.T) {
 		if r.Symbol == "LinkUp" {
 			got = append(got, r.Adapter)
 		} else if r.Symbol != "NothingKept" {
-			t.Errorf("%+v", r)
+			t.Errorf("the event is %+v, want NothingKept", r)
 		}
 	}
 	if d := cmp.Diff(numbers(0, n), got); d != "" {
-		t.Error(d)
+		t.Error("(-want +got):\n", d)
 	}
 }
 

@@ -74,7 +74,7 @@ func TestEventsOutliveTheLog(t *testing.T) {
 	l.Raise(0, DriverStopped{})
 	p := all(t, l, Query{})
 	if len(p.Events) != 2 || p.Events[0].Sequence != 1 || p.Events[1].Sequence != 2 || p.Next != 2 || !p.Events[0].Time.Equal(at) {
-		t.Errorf("%+v", p)
+		t.Errorf("%+v, want the events 1 and 2 with their times", p)
 	}
 }
 
@@ -108,7 +108,7 @@ func TestLogIsBounded(t *testing.T) {
 		t.Fatalf("%d events were kept, want some but not all", kept)
 	}
 	if d := cmp.Diff(numbers(n-kept, n-1), names(p.Events)); d != "" {
-		t.Error(d)
+		t.Error("(-want +got):\n", d)
 	}
 }
 
@@ -222,13 +222,13 @@ func TestQuery(t *testing.T) {
 			got = append(got, r.Sequence)
 		}
 		if d := cmp.Diff(c.want, got); d != "" {
-			t.Errorf("%s: %s", c.name, d)
+			t.Errorf("%s: (-want +got)\n%s", c.name, d)
 		}
 	}
 	for _, q := range []Query{{Severity: []string{"loud"}}, {Limit: -1}, {Limit: MaxPage + 1}} {
 		var field *FieldError
 		if _, err := l.Query(q); !errors.As(err, &field) || field.Allowed == "" {
-			t.Errorf("%+v: %v", q, err)
+			t.Errorf("%+v: %v, want an error with what is allowed", q, err)
 		}
 	}
 }
@@ -240,7 +240,7 @@ func TestEventsOfTheOtherGeneration(t *testing.T) {
 	l.Raise(catalogue.MLX4, Identification{Adapter: "a"})
 	l.Raise(catalogue.MLX5, Identification{Adapter: "b"})
 	if d := cmp.Diff([]string{"b"}, names(all(t, l, Query{}).Events)); d != "" {
-		t.Error(d)
+		t.Error("(-want +got):\n", d)
 	}
 }
 
@@ -261,7 +261,7 @@ func TestRepeatsAreCounted(t *testing.T) {
 	}
 	want := []string{"LinkUp a ", "LinkUp a ", "LinkUp a ", "LinkUp b ", "LinkDown a ", "Repeated a 7", "LinkUp a "}
 	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
+		t.Error("(-want +got):\n", d)
 	}
 }
 

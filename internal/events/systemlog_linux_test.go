@@ -42,7 +42,7 @@ func TestSystemLog(t *testing.T) {
 	}
 	var field *FieldError
 	if _, err := OpenSystemLog("paper", nil); !errors.As(err, &field) {
-		t.Errorf("%v", err)
+		t.Errorf("paper as a system log: %v, want an error about the field", err)
 	}
 
 	at := listener(t, syslog)
@@ -53,7 +53,7 @@ func TestSystemLog(t *testing.T) {
 	l := open(t, Config{Sinks: []func(Record){s.Write}})
 	l.Raise(0, LinkDown{"Ethernet\n1", 1})
 	if line := receive(t, at); !regexp.MustCompile(`^<28>[A-Z][a-z]{2} [ 0-9]\d \d\d:\d\d:\d\d softvpi\[\d+\]: mlx5 0x8008: Ethernet 1: the link is down\. [^\n]*$`).MatchString(line) {
-		t.Errorf("%q", line)
+		t.Errorf("the line is %q, want a warning in the form of syslog", line)
 	}
 	// The owner of the socket is restarted.
 	at.Close()
@@ -63,7 +63,7 @@ func TestSystemLog(t *testing.T) {
 	at = listener(t, syslog)
 	l.Raise(0, LinkUp{"Ethernet 1", 1})
 	if line := receive(t, at); !strings.HasPrefix(line, "<30>") {
-		t.Errorf("%q", line)
+		t.Errorf("the line is %q, want the priority <30>", line)
 	}
 	if err := l.Close(); err != nil {
 		t.Error(err)

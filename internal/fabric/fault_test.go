@@ -49,12 +49,12 @@ func TestSetRate(t *testing.T) {
 	r.SetRate(r.now, Place{r.at.Node, 1}, topology.Rate{Width: mad.Width1x, Speed: mad.SpeedEDR})
 	i := r.portInfo(1)
 	if i.ActiveSpeed() != mad.SpeedEDR || i.LinkWidthActive != mad.Width1x || i.PortState != mad.PortInit || i.LID != 4 {
-		t.Errorf("%+v", i)
+		t.Errorf("%+v, want EDR at 1X, the state INIT and LID 4", i)
 	}
 	r.SetRate(r.now, Place{r.at.Node, 1}, topology.Rate{Width: mad.Width4x, Speed: mad.SpeedFDR10})
 	e, _ := mad.ParseExtendedPortInfo(r.get(mad.AttrMellanoxExtendedPortInfo, 2, 1))
 	if i = r.portInfo(1); e.LinkSpeedActive != mad.FDR10 || i.LinkSpeedExtSupported != 0 {
-		t.Errorf("%+v %+v", e, i)
+		t.Errorf("%+v and %+v, want FDR10 without extended speeds", e, i)
 	}
 }
 

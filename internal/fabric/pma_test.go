@@ -30,7 +30,7 @@ func TestPMAClassPortInfo(t *testing.T) {
 	a := r.perf(mad.MethodGet, mad.AttrClassPortInfo, 1, nil)
 	i, err := mad.ParseClassPortInfo(a.Data)
 	if err != nil || a.Status != 0 || i.CapabilityMask != mad.CapPMAllPortSelect|mad.CapPMExtendedWidth|mad.CapPMXmitWait|mad.CapPMQP1Dropped || i.CapabilityMask2 != mad.Cap2PMAdditionalExtended {
-		t.Errorf("%+v %+v %v", a.Header, i, err)
+		t.Errorf("the answer %+v has %+v, %v; want the capabilities of the counters", a.Header, i, err)
 	}
 }
 

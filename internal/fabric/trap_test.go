@@ -60,7 +60,7 @@ func TestTrapIsRepeatedUntilRepressed(t *testing.T) {
 	n, first, ok := r.trap()
 	if !ok || n.TrapNumber != mad.TrapLinkStateChange || n.Type != mad.NoticeUrgent || n.ProducerType != uint32(mad.NodeSwitch) ||
 		mad.ParseTrapSwitch(&n.DataDetails).LID != 2 {
-		t.Fatalf("%v %+v", ok, n)
+		t.Fatalf("there is a trap: %v, %+v; want one of LID 2", ok, n)
 	}
 	if _, _, ok := r.trap(); ok {
 		t.Error("the trap was sent twice at once")

@@ -91,7 +91,7 @@ func TestDo(t *testing.T) {
 		}
 	})
 	if a, err := Do(name, "help"); err != nil || !strings.Contains(a, "relink NODE[PORT]") {
-		t.Errorf("%q %v", a, err)
+		t.Errorf("help: %q, %v", a, err)
 	}
 	var e *CommandError
 	if _, err := Do(name, "relink sw9[7]"); !errors.As(err, &e) || e.Error() != `there is no node "sw9" in the fabric` {

@@ -116,14 +116,14 @@ func TestClient(t *testing.T) {
 	p := w.must("hca2 HCA-1", false) // by its description
 	d := p.Device()
 	if d.Node.PortGUID != 0x2c90300001003 || d.Port.PortState != mad.PortInit || d.PKeys[0] != ib.PKeyDefault || d.Hardware != "a1" || d.Firmware != "1" {
-		t.Errorf("%+v", d)
+		t.Errorf("the client's device is %+v, want hca1 with its port in INIT", d)
 	}
 	s, err := w.smp(p, mad.NewSMP(mad.MethodGet, mad.AttrNodeInfo, 0, 0), 1, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if n, err := mad.ParseNodeInfo(s.Data[:]); err != nil || n.NodeGUID != 0x2c90200002001 {
-		t.Errorf("%+v %v", n, err)
+		t.Errorf("the switch answers %+v, %v; want its node GUID", n, err)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestUnansweredComesBack(t *testing.T) {
 			attribute = mad.AttrSMInfo
 		}
 		if _, err := w.smp(p, mad.NewSMP(mad.MethodGet, attribute, 0, 0), path...); !errors.Is(err, umad.ErrTimeout) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want a timeout", name, err)
 		}
 	}
 }
@@ -321,7 +321,7 @@ func TestTraps(t *testing.T) {
 	first, second := <-traps, <-traps
 	n, err := mad.ParseNotice(first.Data[:])
 	if err != nil || n.TrapNumber != mad.TrapLinkStateChange || n.IssuerLID != 2 || first.TransactionID != second.TransactionID {
-		t.Fatalf("%+v %+v %v", first.Header, n, err)
+		t.Fatalf("the trap is %+v %+v, %v; want that the link of LID 2 has changed, and the same transaction when it is repeated", first.Header, n, err)
 	}
 	repress := mad.NewSMP(mad.MethodTrapRepress, mad.AttrNotice, 0, first.TransactionID)
 	var d umad.Datagram
@@ -346,10 +346,10 @@ func TestCommands(t *testing.T) {
 		}
 	}
 	if a, err := w.Command("help"); err != nil || !strings.Contains(a, "unlink NODE[PORT]") {
-		t.Errorf("%q %v", a, err)
+		t.Errorf("help: %q, %v", a, err)
 	}
 	if a, err := w.Command("clients"); err != nil || !strings.HasPrefix(a, "0 at hca1, id ") || !strings.HasSuffix(a, ", subnet manager\n") {
-		t.Errorf("%q %v", a, err)
+		t.Errorf("clients: %q, %v; want the subnet manager at hca1", a, err)
 	}
 	for line, want := range map[string]string{
 		"cut sw1[8]":                 `command "cut" is not known; allowed: clients, counter,`,
@@ -416,7 +416,7 @@ func TestClientsAreNotToldOfTheTail(t *testing.T) {
 	i.Append(b[mad.PMADataOffset:mad.PMADataOffset])
 	withoutTail(b[:])
 	if got, err := mad.ParseClassPortInfo(b[mad.PMADataOffset:]); err != nil || got.CapabilityMask2 != 4 || got.CapabilityMask != i.CapabilityMask || got.RespTime != 18 {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("the class port info is %+v, %v", got, err)
 	}
 	b[3] = mad.MethodGet
 	was := b

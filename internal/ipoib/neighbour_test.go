@@ -55,7 +55,7 @@ func TestResolve(t *testing.T) {
 				w.run(500 * time.Millisecond)
 				want := w.port(w.hosts[n])
 				if len(h.resolved) != 1 || h.resolved[0].Err != nil || h.resolved[0].Neighbor.Address.GID != want.GID || h.resolved[0].Neighbor.Path.LID != want.LID {
-					t.Fatalf("%v: %+v", addr, h.resolved)
+					t.Fatalf("%v is resolved as %+v, want the other host's GID and LID", addr, h.resolved)
 				}
 				if got, ok := h.Resolve(w.now, addr); !ok || got != h.resolved[0].Neighbor {
 					t.Errorf("%v again: %+v, %v", addr, got, ok)

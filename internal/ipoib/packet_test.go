@@ -168,7 +168,7 @@ func TestRoundTrips(t *testing.T) {
 		a := arp{Operation: rapid.Uint16().Draw(t, "operation"), Sender: anyAddress(t, "sender"), Target: anyAddress(t, "target"),
 			SenderIP: netip.AddrFrom4([4]byte(rapid.SliceOfN(rapid.Byte(), 4, 4).Draw(t, "ip"))), TargetIP: v4(3)}
 		if got, err := parseARP(a.Append(nil)); err != nil || got != a {
-			t.Fatalf("%+v, %v", got, err)
+			t.Fatalf("the ARP packet comes back as %+v, %v", got, err)
 		}
 		d := discovery{Advertisement: rapid.Bool().Draw(t, "advertisement"), Target: v6(1), Link: a.Sender, HasLink: rapid.Bool().Draw(t, "option")}
 		if !d.HasLink {
@@ -179,7 +179,7 @@ func TestRoundTrips(t *testing.T) {
 		}
 		p := d.appendPacket(nil, v6(2), allNodes[1])
 		if got, err := parseDiscovery(p[eth.IPv6Len:], v6(2), allNodes[1], 255); err != nil || got != d {
-			t.Fatalf("%+v, %v", got, err)
+			t.Fatalf("the neighbour discovery comes back as %+v, %v", got, err)
 		}
 	})
 }
@@ -207,7 +207,7 @@ func FuzzParseDiscovery(f *testing.F) {
 		}
 		d, err := parseDiscovery(b, v6(2), v6(3), hops)
 		if err == nil && (d.Target.IsMulticast() || hops != 255) {
-			t.Errorf("%+v", d)
+			t.Errorf("a discovery of a multicast target or of another hop limit than 255 is accepted: %+v", d)
 		}
 	})
 }

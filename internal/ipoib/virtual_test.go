@@ -17,7 +17,7 @@ func TestINames(t *testing.T) {
 	} {
 		var c *ConfigError
 		if err := CheckIName(name); (err == nil) != ok || err != nil && !errors.As(err, &c) {
-			t.Errorf("%q: %v", name, err)
+			t.Errorf("%q: %v, want valid %v", name, err, ok)
 		}
 	}
 }

@@ -312,7 +312,7 @@ func TestRemoteLastBytesLast(t *testing.T) {
 		"read": r.Read(make([]byte, 1), 100), "write": r.Write(100, []byte{1}), "write last": r.WriteLast(100, []byte{1}),
 	} {
 		if !errors.Is(err, ErrBlock) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: %v, want %v", name, err, ErrBlock)
 		}
 	}
 }

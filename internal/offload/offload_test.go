@@ -183,7 +183,7 @@ func TestNotJoined(t *testing.T) {
 			got = append(got, len(p.Parts))
 		}
 		if d := cmp.Diff(c.want, got); d != "" {
-			t.Errorf("%s: %s", name, d)
+			t.Errorf("%s: (-want +got)\n%s", name, d)
 		}
 		if want := map[bool]int{true: 1}[name == "a wrong checksum"]; j.Wrong() != want {
 			t.Errorf("%s: %d wrong checksums, want %d", name, j.Wrong(), want)

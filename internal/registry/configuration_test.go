@@ -34,7 +34,7 @@ func TestConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(map[string]uint64{"NUM_OF_VFS": 126, "SRIOV_EN": 1}, r.Configuration(a)); d != "" {
-		t.Error(d)
+		t.Error("(-want +got):\n", d)
 	}
 	n = 127 // more than an mlx4 device has
 	if _, err := a.Configure(p, &n); err == nil {
@@ -50,6 +50,6 @@ func TestConfiguration(t *testing.T) {
 		}
 	}
 	if d := cmp.Diff(map[string]uint64{"SRIOV_EN": 1}, r.Configuration(a)); d != "" {
-		t.Error(d)
+		t.Error("(-want +got):\n", d)
 	}
 }

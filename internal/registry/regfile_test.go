@@ -59,7 +59,7 @@ func TestRegFile(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if d := cmp.Diff(want, got, sameChange); d != "" {
-			t.Errorf("%s: %s", name, d)
+			t.Errorf("%s: (-want +got)\n%s", name, d)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestRegedit4(t *testing.T) {
 	}
 	for i, want := range []Value{String("café", "naïve €"), Strings("list", []string{"oné"}), {"raw", Binary, []byte{0xe9, 0}}} {
 		if d := cmp.Diff(want, got[i+1].Value); d != "" {
-			t.Error(d)
+			t.Error("(-want +got):\n", d)
 		}
 	}
 }
@@ -160,7 +160,7 @@ func TestRegFileAsRegeditWritesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(string(want), got.String()); d != "" {
-		t.Error(d)
+		t.Error("(-want +got):\n", d)
 	}
 }
 
@@ -226,7 +226,7 @@ func FuzzRegFile(f *testing.F) {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(dump(r), dump(again)); d != "" {
-			t.Error(d)
+			t.Error("(-want +got):\n", d)
 		}
 	})
 }

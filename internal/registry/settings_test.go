@@ -164,7 +164,7 @@ func TestDefaultsOfTheCatalogue(t *testing.T) {
 		}
 		for _, s := range r.Settings(a) {
 			if s.Problem != nil {
-				t.Errorf("%s: %v", s.Key.Name, s.Problem)
+				t.Errorf("%s has the problem %v", s.Key.Name, s.Problem)
 			}
 		}
 	}

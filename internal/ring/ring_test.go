@@ -65,7 +65,7 @@ func TestSendCarriesEveryField(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 	if d := cmp.Diff(in, out); d != "" {
-		t.Error(d)
+		t.Error("(-want +got):\n", d)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestRecvSlotIsFreeOnceTaken(t *testing.T) {
 			t.Fatal(ok, err)
 		}
 		if d := cmp.Diff(in, out); d != "" {
-			t.Fatal(d)
+			t.Fatal("(-want +got):\n", d)
 		}
 	}
 }
@@ -152,7 +152,7 @@ func TestCQCarriesEveryField(t *testing.T) {
 		t.Fatalf("%d completions, want 1", n)
 	}
 	if d := cmp.Diff(in, out[0]); d != "" {
-		t.Error(d)
+		t.Error("(-want +got):\n", d)
 	}
 }
 

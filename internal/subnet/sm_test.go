@@ -243,7 +243,7 @@ func TestKeysAndPrefix(t *testing.T) {
 	b.check(n[0])
 	for _, e := range b.ends() {
 		if i := e.n.ports[e.p].info; i.MKey != 0xabc || i.MKeyProtectBits != 1 || i.MKeyLeasePeriod != 60 || i.GIDPrefix != 0xfec0000000000000 || i.MasterSMSL != 3 {
-			t.Errorf("%s: %+v", e.n.name, i)
+			t.Errorf("%s: the M_Key, prefix or service level is not set in %+v", e.n.name, i)
 		}
 	}
 }

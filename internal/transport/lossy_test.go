@@ -44,7 +44,7 @@ func (p lossyPath) goodput(t testing.TB, d time.Duration) (good, again float64) 
 	ha.settle = func(clock.Time) {
 		for _, e := range ha.comps {
 			if e.Status != ring.Success {
-				t.Fatalf("%+v", e)
+				t.Fatalf("a completion failed: %+v", e)
 			}
 			done++
 			post(ends[e.QPN])

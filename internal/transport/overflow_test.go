@@ -46,7 +46,7 @@ func goodput(t *testing.T, qps int, op ring.WROp) (time.Duration, uint64, uint64
 	ha.settle = func(clock.Time) {
 		for _, c := range ha.comps {
 			if c.Status != ring.Success {
-				t.Fatalf("%+v", c.CQE)
+				t.Fatalf("a completion failed: %+v", c.CQE)
 			}
 			done++
 			post(ends[c.QPN])

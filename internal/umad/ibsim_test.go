@@ -130,7 +130,7 @@ func TestIbsimOverUDP(t *testing.T) {
 	}
 	a, err := p.Call(context.Background(), Address{LID: 3}, nodeInfoRequest(), DefaultTiming)
 	if err != nil || a.MAD[3] != mad.MethodGetResp {
-		t.Errorf("%v, %v", a, err)
+		t.Errorf("received %v, %v; want the response", a, err)
 	}
 	if _, err = p.Call(context.Background(), Address{LID: 9}, nodeInfoRequest(), DefaultTiming); !errors.Is(err, ErrTimeout) {
 		t.Errorf("%v, want ErrTimeout for a MAD that comes back", err)
@@ -145,16 +145,16 @@ func TestIbsimRefuses(t *testing.T) {
 	s.refuse = true
 	s.start()
 	if _, err := OpenIbsim(s.options()); !errors.Is(err, errRefused) || !strings.Contains(err.Error(), `no node "node"`) {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want a refusal: no node \"node\"", err)
 	}
 	b := newServer(t)
 	b.broken = true
 	b.start()
 	if _, err := OpenIbsim(b.options()); err == nil || !strings.Contains(err.Error(), "do not follow its protocol") {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want an error about the protocol", err)
 	}
 	if _, err := OpenIbsim(IbsimOptions{Server: "127.0.0.1", Host: strings.Repeat("x", 32)}); err == nil || !strings.Contains(err.Error(), "up to 31") {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want that a name has up to 31 characters", err)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestIsSMWithoutManager(t *testing.T) {
 	d := Datagram{MAD: [mad.Len]byte(s.Append(nil))}
 	a, err := mad.ParseSMP(unsupported(&d)[:])
 	if err != nil || !a.Returning() || a.StatusCode() != mad.StatusAttributeUnsupported || a.Method != mad.MethodGetResp {
-		t.Errorf("%+v, %v", a.Header, err)
+		t.Errorf("received %+v, %v; want the status of an unsupported attribute", a.Header, err)
 	}
 	d.MAD[3] = mad.MethodTrap
 	if unsupported(&d) != nil {
@@ -198,26 +198,26 @@ func TestEnvironment(t *testing.T) {
 	}
 	t.Setenv(variableHost, "h")
 	if o, err := FromEnvironment(); err != nil || o != (Options{Ibsim: IbsimOptions{Host: "h"}}) || ibsimBase(o.Ibsim) != "sim" {
-		t.Errorf("%+v, %v", o, err)
+		t.Errorf("options %+v, %v; want the ibsim at host h", o, err)
 	}
 	t.Setenv(variableServer, "s")
 	t.Setenv(variableIsSM, "")
 	for text, want := range map[string]int{"": 7070, "8000": 8000} {
 		t.Setenv(variablePort, text)
 		if o, err := FromEnvironment(); err != nil || o.Ibsim.port() != want || !o.Ibsim.IsSM {
-			t.Errorf("%q: %+v, %v", text, o, err)
+			t.Errorf("%q: options %+v, %v; want port %d and the subnet manager", text, o, err, want)
 		}
 	}
 	for _, text := range []string{"0", "x", "65530"} {
 		t.Setenv(variablePort, text)
 		if _, err := FromEnvironment(); err == nil || !strings.Contains(err.Error(), variablePort) {
-			t.Errorf("%q: %v", text, err)
+			t.Errorf("%q: %v, want an error about %s", text, err, variablePort)
 		}
 	}
 	t.Setenv(socket.Variable, "/run/fabric.sock")
 	t.Setenv(socket.NodeVariable, "hca2")
 	if o, err := FromEnvironment(); err != nil || o != (Options{Service: ServiceOptions{Socket: "/run/fabric.sock", Node: "hca2"}}) {
-		t.Errorf("%+v, %v", o, err)
+		t.Errorf("options %+v, %v; want the service at /run/fabric.sock", o, err)
 	}
 }
 

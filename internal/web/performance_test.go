@@ -75,7 +75,7 @@ func TestScenariosArePlannedRunAndUndone(t *testing.T) {
 	}
 	page := b.get(path).Body.String()
 	if !strings.Contains(page, "Dual port traffic") || !strings.Contains(page, "were changed") || strings.Contains(page, "<script>") {
-		t.Error(page)
+		t.Error("want the scenario and what it changed, without scripts:\n", page)
 	}
 	last := lastField.FindStringSubmatch(page)[1]
 	if w := b.post(path, url.Values{"scenario": {"undo"}, "last": {"2020-01-01T00:00:00Z"}}); w.Code != 422 || b.value("RecvCompletionMethod") != "2" {
@@ -86,7 +86,7 @@ func TestScenariosArePlannedRunAndUndone(t *testing.T) {
 		t.Errorf("undo: %d", w.Code)
 	}
 	if other, _ := tunings[b.fake].Entries(); len(other) != 2 || len(other[1].Adapters()) != 2 {
-		t.Errorf("%+v", other)
+		t.Errorf("the log has %+v, want 2 entries, the second of 2 adapters", other)
 	}
 	if w := b.post(path, url.Values{"scenario": {"undo"}, "last": {last}}); w.Code != 422 || !strings.Contains(w.Body.String(), "left to undo") {
 		t.Errorf("undo again: %d", w.Code)

@@ -58,7 +58,7 @@ func TestFormsCarryTheSecretOfTheirSession(t *testing.T) {
 		t.Errorf("another port's form: %d, %v", w.Code, b.did)
 	}
 	if w := b.post(path, url.Values{}); w.Code != http.StatusSeeOther || fmt.Sprint(b.did) != "[restart Ethernet 1]" {
-		t.Errorf("%d, %v", w.Code, b.did)
+		t.Errorf("status %d, did %v; want a restart of Ethernet 1", w.Code, b.did)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestOnlyOurNamesAreServed(t *testing.T) {
 func TestLargeFormsAreRefused(t *testing.T) {
 	b := newBench(t)
 	if w := b.post("/web/adapters/Ethernet%201/restart", url.Values{"x": {strings.Repeat("x", 2*maxForm)}}); w.Code != http.StatusRequestEntityTooLarge || b.did != nil {
-		t.Errorf("%d, %v", w.Code, b.did)
+		t.Errorf("status %d, did %v; want 413 and nothing done", w.Code, b.did)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestInformationIsSaved(t *testing.T) {
 	w := b.get("/web/adapters/Ethernet%201/information.txt")
 	text, _ := io.ReadAll(w.Body)
 	if w.Code != 200 || !strings.Contains(string(text), "Generation: mlx5") {
-		t.Errorf("%d %s", w.Code, text)
+		t.Errorf("status %d, want 200 with the generation:\n%s", w.Code, text)
 	}
 	if w := b.get("/web/adapters/nobody"); w.Code != 404 {
 		t.Errorf("an adapter that is not there: %d", w.Code)
@@ -169,12 +169,12 @@ func TestKeysAreSetAndRefusedInPlace(t *testing.T) {
 	b := newBench(t)
 	const path = "/web/adapters/Ethernet%201/advanced"
 	if w := b.post(path, url.Values{"key": {"*ReceiveBuffers"}, "value": {"wrong"}}); w.Code != 422 || b.did != nil || !strings.Contains(w.Body.String(), `aria-invalid="true"`) {
-		t.Errorf("%d, %v", w.Code, b.did)
+		t.Errorf("status %d, did %v; want 422, nothing done, and the field marked", w.Code, b.did)
 	}
 	b.post(path, url.Values{"key": {"*ReceiveBuffers"}, "value": {"1024"}})
 	b.post(path, url.Values{"key": {"*ReceiveBuffers"}, "value": {"1024"}, "default": {"1"}})
 	if got := fmt.Sprint(b.did); got != "[key Ethernet 1 *ReceiveBuffers 1024 key Ethernet 1 *ReceiveBuffers default]" {
-		t.Error(got)
+		t.Error("the form did ", got)
 	}
 	shown := b.get(path).Body.String()
 	settings, _ := b.Settings("Ethernet 1")
@@ -208,7 +208,7 @@ func TestConnectionsArePagedBySearchAndOrder(t *testing.T) {
 	}
 	for _, query := range []string{"?offset=-1", "?sort=nothing", "?adapter=nobody"} {
 		if w := b.get("/web/connections" + query); w.Code != 422 {
-			t.Errorf("%s: %d", query, w.Code)
+			t.Errorf("%s: status %d, want 422", query, w.Code)
 		}
 	}
 }
@@ -280,7 +280,7 @@ func TestPortProtocolIsKept(t *testing.T) {
 	}
 	b.post(adapterURL(hostile, "/port"), url.Values{"protocol": {"eth"}})
 	if got := fmt.Sprint(b.did); !strings.Contains(got, "PortType1 2") {
-		t.Error(got)
+		t.Error("want PortType1 to be 2, the form did ", got)
 	}
 	b.status.Adapters[1].Device, b.status.Adapters[1].Port = "Ethernet 1", 2
 	b.status.Adapters[1].Generation = "mlx5"

@@ -87,7 +87,7 @@ func TestWait(t *testing.T) {
 	}()
 	q.Push(event(7))
 	if err := <-done; err != nil || out[0].Object != 7 {
-		t.Errorf("%v: %v", err, out)
+		t.Errorf("the wait ends with %v and %v, want the event of object 7", err, out)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

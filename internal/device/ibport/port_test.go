@@ -110,7 +110,7 @@ func TestPathsAreAskedForOnce(t *testing.T) {
 		for range 2 {
 			p.pathTo(now, to, func(_ clock.Time, r *mad.PathRecord, err error) {
 				if err != nil || r.DLID != 9 {
-					t.Error(r, err)
+					t.Error("want a route to LID 9, got ", r, err)
 				}
 			})
 		}
@@ -165,7 +165,7 @@ func TestNobodyKnows(t *testing.T) {
 	p.Find(0, six, func(_ clock.Time, gid ib.GID, _ error) { got = gid })
 	served(t, p, 0, none)
 	if got.Addr() != six {
-		t.Errorf("%v", got.Addr())
+		t.Errorf("the address is %v, want the IPv6 one", got.Addr())
 	}
 }
 
@@ -180,7 +180,7 @@ func TestGroups(t *testing.T) {
 	member := func(m *mad.SA) (uint16, []byte) {
 		r, err := mad.ParseMCMemberRecord(m.Data[:])
 		if err != nil || r.MGID != mgid || r.PortGID != p.GID() {
-			t.Errorf("%+v: %v", r, err)
+			t.Errorf("the request is %+v, %v; want the group's and the port's GIDs", r, err)
 		}
 		r.MLID = 0xc001
 		return 0, r.Append(nil)
@@ -200,7 +200,7 @@ func TestGroups(t *testing.T) {
 		t.Errorf("%d joined by %v", joined, m)
 	}
 	if is := c.set(p, 0, func(l *link.Port) { l.Reregister++ }); !is.Reregister {
-		t.Errorf("%+v", is)
+		t.Errorf("%+v, want that the port registers again", is)
 	}
 	if m := served(t, p, 0, member); !slices.Equal(m, []uint8{mad.MethodSet}) {
 		t.Errorf("registered again by %v", m)

@@ -90,7 +90,7 @@ func TestRoute(t *testing.T) {
 		case err != nil:
 			t.Errorf("%s: %v", c.name, err)
 		case r.IB.DLID != c.dlid || r.IB.SL != c.sl || r.IB.SGID.Addr() != from || r.Src != frame.LIDAddr(4|ib.LID(c.av.Path&1)):
-			t.Errorf("%s: %+v", c.name, r)
+			t.Errorf("%s: wrong LIDs, service level or GID in %+v", c.name, r)
 		}
 	}
 }

@@ -200,7 +200,7 @@ func TestFold(t *testing.T) {
 	b.loan.End()
 	c := b.ends[0].Engine.Counters()
 	if c.DirectMessages != 2 || c.DirectBytes != 4 || c.LocalOutboundPackets != 3 || c.LocalInboundBytes != 4 {
-		t.Errorf("%+v", *c)
+		t.Errorf("counters %+v, want 2 direct messages of 4 bytes and 3 local packets", *c)
 	}
 	if !b.over || len(b.part[0].Loans())+len(b.part[1].Loans()) != 0 {
 		t.Error("the loan did not end")

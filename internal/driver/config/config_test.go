@@ -28,7 +28,7 @@ func TestConfigurationFile(t *testing.T) {
 		{Name: "right", Address: netip.MustParseAddr("fd00::1"), UDPPort: 1021},
 	}
 	if d := cmp.Diff(want, c.Adapters, cmpopts.EquateComparable(netip.Addr{})); d != "" {
-		t.Error(d)
+		t.Error("(-want +got):\n", d)
 	}
 }
 

@@ -97,7 +97,7 @@ func TestDragonflyGroups(t *testing.T) {
 				joined[fmt.Sprint(s/switches, (int(n.Ports[p].Peer)-first)/switches)]++
 			}
 			if n.Ports[p].Width != mad.Width12x || n.Ports[p].Speed != mad.SpeedHDR {
-				t.Errorf("%+v", n.Ports[p])
+				t.Errorf("port %+v, want HDR at 12X", n.Ports[p])
 			}
 		}
 	}
@@ -136,7 +136,7 @@ func TestGeneratorsRefuse(t *testing.T) {
 	}
 	var e *ParameterError
 	if err := second(FatTree(FatTreeShape{Radix: 16, Levels: 2, Hosts: 129}, Rate{})); !errors.As(err, &e) || e.Name != "hosts" {
-		t.Errorf("%v", err)
+		t.Errorf("%v, want an error about hosts", err)
 	}
 }
 

@@ -54,7 +54,7 @@ func TestBothDialects(t *testing.T) {
 	}
 	for _, file := range []string{"testdata/small.ibnetdiscover", "testdata/small-g.ibnetdiscover"} {
 		if d := cmp.Diff(want, byGUID(read(t, file))); d != "" {
-			t.Errorf("%s: %s", file, d)
+			t.Errorf("%s: (-want +got)\n%s", file, d)
 		}
 	}
 }
@@ -187,7 +187,7 @@ func TestWritesAsIbnetdiscover(t *testing.T) {
 	}
 	_, body, _ := strings.Cut(string(want), "\n\n") // behind the date
 	if d := cmp.Diff(strings.TrimSpace(body), strings.TrimSpace(b.String())); d != "" {
-		t.Error(d)
+		t.Error("(-want +got):\n", d)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestWriteRefuses(t *testing.T) {
 	} {
 		var e *netlistError
 		if err := (&Topology{Nodes: []Node{n}}).WriteNetlist(&bytes.Buffer{}); !errors.As(err, &e) {
-			t.Errorf("%q %q: %v", n.ID, n.Description, err)
+			t.Errorf("%q %q: %v, want an error: the format cannot hold it", n.ID, n.Description, err)
 		}
 	}
 }

@@ -230,7 +230,7 @@ func TestResolveGID(t *testing.T) {
 	defer cancel()
 	gid, err := x.ResolveGID(ctx, netip.MustParseAddr("::ffff:10.0.0.2"))
 	if err != nil || gid != y.Status().Address.GID {
-		t.Errorf("%v, %v", gid, err)
+		t.Errorf("the address resolves to %v, %v; want the GID of y", gid, err)
 	}
 	if _, err := x.ResolveGID(ctx, netip.MustParseAddr("10.0.0.9")); !errors.Is(err, ipoib.ErrUnreachable) {
 		t.Errorf("an address that nobody has: %v", err)
@@ -412,7 +412,7 @@ func TestBuffers(t *testing.T) {
 	for _, bad := range []Buffers{{Send: 255}, {Send: 4097}, {Receive: 255}, {Receive: 4097}} {
 		var field *ipoib.ConfigError
 		if _, err := b.ports[0].Add(Config{Buffers: bad}, nil, nil); !errors.As(err, &field) {
-			t.Errorf("%+v: %v", bad, err)
+			t.Errorf("%+v: %v, want an error about the field", bad, err)
 		}
 	}
 	sy := &system{got: make(chan []byte, 1024)}

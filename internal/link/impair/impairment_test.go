@@ -39,7 +39,7 @@ func TestParse(t *testing.T) {
 			continue
 		}
 		if d := cmp.Diff(c.want, got); d != "" {
-			t.Errorf("%q: %s", c.in, d)
+			t.Errorf("%q: (-want +got)\n%s", c.in, d)
 		}
 		if got.String() != c.text {
 			t.Errorf("%q is written %q, want %q", c.in, got, c.text)
@@ -99,7 +99,7 @@ func TestStringRoundTrip(t *testing.T) {
 		near := cmp.Comparer(func(a, b float64) bool { return a-b < 1e-9 && b-a < 1e-9 })
 		rate := cmp.Comparer(func(a, b uint64) bool { return a == b })
 		if d := cmp.Diff(i, got, near, rate); d != "" {
-			t.Fatalf("%s: %s", i, d)
+			t.Fatalf("%s: (-want +got)\n%s", i, d)
 		}
 	})
 }
@@ -117,7 +117,7 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		if i.Delay < 0 || i.Delay > maxDelay || i.Jitter < 0 || i.Jitter > maxDelay || i.Rate > maxRate {
-			t.Fatalf("%q: %+v", s, i)
+			t.Fatalf("%q is read as %+v, which is out of range", s, i)
 		}
 	})
 }

@@ -119,7 +119,7 @@ func TestOffPassesStraightThrough(t *testing.T) {
 	s := newBench(t, "none")
 	s.send(100)
 	if d := cmp.Diff(count(100), s.received()); d != "" {
-		t.Error(d)
+		t.Error("(-want +got):\n", d)
 	}
 	if s.link.Deadline() != clock.Never || s.link.held() != 0 {
 		t.Error("packets are held without an impairment")
@@ -189,7 +189,7 @@ func TestDelay(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(count(5), s.received()); d != "" {
-		t.Error(d)
+		t.Error("(-want +got):\n", d)
 	}
 	if s.link.Stats().ImpairedDelayed != 5 {
 		t.Errorf("%d packets are counted as delayed, want 5", s.link.Stats().ImpairedDelayed)
@@ -213,7 +213,7 @@ func TestJitterKeepsOrderAndBounds(t *testing.T) {
 		got = append(got, s.received()...)
 	}
 	if d := cmp.Diff(count(200), got); d != "" {
-		t.Error(d)
+		t.Error("(-want +got):\n", d)
 	}
 	if len(times) < 100 {
 		t.Errorf("only %d different delays", len(times))
@@ -238,7 +238,7 @@ func TestReorder(t *testing.T) {
 	}
 	slices.Sort(got)
 	if d := cmp.Diff(count(2000), got); d != "" {
-		t.Error(d)
+		t.Error("(-want +got):\n", d)
 	}
 }
 
@@ -251,7 +251,7 @@ func TestReorderedLastPacketLeaves(t *testing.T) {
 	}
 	s.finish()
 	if d := cmp.Diff([]int{0}, s.received()); d != "" {
-		t.Error(d)
+		t.Error("(-want +got):\n", d)
 	}
 }
 
@@ -264,7 +264,7 @@ func TestDuplicate(t *testing.T) {
 		t.Errorf("%d of 1000 came twice, want 200 to 300; counted %d", twice, s.link.Stats().ImpairedDuplicated)
 	}
 	if d := cmp.Diff(count(1000), slices.Compact(got)); d != "" {
-		t.Error(d)
+		t.Error("(-want +got):\n", d)
 	}
 }
 
@@ -349,7 +349,7 @@ func TestRate(t *testing.T) {
 		t.Errorf("500 packets took %v, want %v", took, want)
 	}
 	if d := cmp.Diff(count(500), s.received()); d != "" {
-		t.Error(d)
+		t.Error("(-want +got):\n", d)
 	}
 	if s.link.Stats().SendBlocked == 0 {
 		t.Error("the sender was not told to wait")
@@ -365,7 +365,7 @@ func TestTurningOffKeepsWhatIsHeld(t *testing.T) {
 	s.send(2)
 	s.finish()
 	if d := cmp.Diff(count(5), s.received()); d != "" {
-		t.Error(d)
+		t.Error("(-want +got):\n", d)
 	}
 	if s.link.on {
 		t.Error("the link is still impaired after its held packets have left")
@@ -381,7 +381,7 @@ func TestQueueIsBounded(t *testing.T) {
 	}
 	s.finish()
 	if d := cmp.Diff(count(n), s.received()); d != "" {
-		t.Error(d)
+		t.Error("(-want +got):\n", d)
 	}
 }
 
@@ -431,7 +431,7 @@ func TestEveryPacketArrives(outer *testing.T) {
 		got := s.received()
 		slices.Sort(got)
 		if d := cmp.Diff(count(n), slices.Compact(got)); d != "" {
-			t.Fatal(d)
+			t.Fatal("(-want +got):\n", d)
 		}
 	})
 }

@@ -139,7 +139,7 @@ func TestUnknownDestinationIsUnreachable(t *testing.T) {
 		out := make([]link.Unreachable, 4)
 		want := []link.Unreachable{{Dst: dst, Kind: link.HostUnreachable, QPN: 9}}
 		if d := cmp.Diff(want, out[:a.Errors(out)], sameIP); d != "" {
-			t.Error(d)
+			t.Error("(-want +got):\n", d)
 		}
 		if n := a.Errors(out); n != 0 {
 			t.Errorf("%d errors after all were taken, want none", n)
@@ -173,7 +173,7 @@ func TestTooLongPacketsAreRefused(t *testing.T) {
 	out := make([]link.Unreachable, 4)
 	want := []link.Unreachable{{Dst: addrB, Kind: link.PacketTooBig, QPN: 9, MTU: 1500}}
 	if d := cmp.Diff(want, out[:a.Errors(out)], sameIP); d != "" {
-		t.Error(d)
+		t.Error("(-want +got):\n", d)
 	}
 }
 

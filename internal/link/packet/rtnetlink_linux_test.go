@@ -74,7 +74,7 @@ func TestParseNeighbour(t *testing.T) {
 	} {
 		n, ok := parseNeighbour(c.body, c.gone)
 		if !ok || n.addr != v4b || n.out != 7 || n.valid != c.valid || c.valid && n.mac != mac {
-			t.Errorf("%s: %+v, %v", c.name, n, ok)
+			t.Errorf("%s: read as %+v, %v", c.name, n, ok)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func TestVethPacketTooBig(t *testing.T) {
 		out := make([]link.Unreachable, 8)
 		k := l[0].Errors(out)
 		if d := cmp.Diff(want, out[:min(k, 1)], sameAddr); d != "" {
-			t.Error(d)
+			t.Error("(-want +got):\n", d)
 		}
 		if s := l[0].Stats(); s.SendErrors != 10 {
 			t.Errorf("%d send errors for 10 packets", s.SendErrors)
@@ -116,7 +116,7 @@ func TestVethHostUnreachable(t *testing.T) {
 		sendAll(t, l[0], packets(nobody, l[0].Capabilities(), payloadsOf(1, 100)...))
 		want := []link.Unreachable{{Dst: nobody.Dst, Kind: link.HostUnreachable, QPN: 0x2a}}
 		if d := cmp.Diff(want, errorsOf(t, l[0]), sameAddr); d != "" {
-			t.Error(d)
+			t.Error("(-want +got):\n", d)
 		}
 	})
 }

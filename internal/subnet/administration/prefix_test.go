@@ -63,7 +63,7 @@ func TestPathsToOtherSubnets(t *testing.T) {
 		head, data := b.Ask(mad.MethodGet, mad.AttrPathRecord, mad.PathDGID|mad.PathSGID, path.Append(nil))
 		got, err := mad.ParsePathRecord(data)
 		if head.Status == 0 && (err != nil || got.DGID != dgid || got.HopLimit != 255) {
-			t.Errorf("%s: %+v, %v", routes, got, err)
+			t.Errorf("%s: the path is %+v, %v", routes, got, err)
 		}
 		return head.Status, got, [2]ib.LID{b.lid(routers[0]), b.lid(routers[1])}
 	}

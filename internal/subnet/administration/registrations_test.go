@@ -124,7 +124,7 @@ func TestServiceNamesInText(t *testing.T) {
 	r := Registrations{Services: []RegisteredService{{Left: -1}}}
 	copy(r.Services[0].Record.Name[:], "it's\nMC Group 0xc000")
 	if text := string(r.AppendText(nil, dumped)); strings.Count(text, "\n") != 2 || !strings.Contains(text, "name='it?s?MC Group 0xc000'") {
-		t.Errorf("%q", text)
+		t.Errorf("%q, want two lines, with the control characters in the name replaced", text)
 	}
 }
 

@@ -70,7 +70,7 @@ func TestPartitionGroupsOfTheManual(t *testing.T) {
 	g := p.List[0].Groups
 	if len(g) != 3 || g[0].MGID.String() != "ff12:401b:ffff:0000:0000:0000:0000:0707" || g[0].Flags.SL != 1 ||
 		g[2].Flags.QKey != 0xdeadbeef || g[2].Flags.MTU != 2 || len(p.List[0].Members) != 1 {
-		t.Errorf("%+v", p.List[0])
+		t.Errorf("the first partition is read as %+v", p.List[0])
 	}
 }
 

@@ -72,7 +72,7 @@ func TestCreditLoopAcrossLanes(t *testing.T) {
 		}
 	}
 	if text := loop.Format(g); !strings.HasPrefix(text, "credit loop of 3 links: 0x") || !strings.Contains(text, "on lane 3") {
-		t.Errorf("%s", text)
+		t.Errorf("%s, want a loop of 3 links on lane 3", text)
 	}
 	// With the same tables there is no loop if packets that pass through a switch use a higher lane than those that
 	// start there.
@@ -83,7 +83,7 @@ func TestCreditLoopAcrossLanes(t *testing.T) {
 		return 0
 	}
 	if loop := CreditLoop(g, r.Table, LaneRules{VL: dateline}); loop != nil {
-		t.Errorf("%s", loop.Format(g))
+		t.Errorf("a loop although a lane changes at the dateline: %s", loop.Format(g))
 	}
 }
 

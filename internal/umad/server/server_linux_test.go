@@ -122,12 +122,12 @@ func TestPorts(t *testing.T) {
 		}
 		d := p.Device()
 		if d.PortNum != c.port || d.Name != adapterName || d.Node.PortGUID == 0 {
-			t.Errorf("%+v: %+v", c.o, d)
+			t.Errorf("%+v opens %+v", c.o, d)
 		}
 		m, err := smp(p, mad.AttrNodeInfo)
 		n, _ := mad.ParseNodeInfo(m.Data[:])
 		if err != nil || n.NodeGUID != d.Node.NodeGUID || n.LocalPortNum != uint8(c.port) {
-			t.Errorf("%+v: %+v, %v", c.o, n, err)
+			t.Errorf("%+v: the node answers %+v, %v", c.o, n, err)
 		}
 		if err := p.Close(); err != nil {
 			t.Error(err)
@@ -163,7 +163,7 @@ func TestManagers(t *testing.T) {
 	asking := w.open(umad.ServiceOptions{Node: "hca2"})
 	a, err := smp(asking, mad.AttrSMInfo, 1, 1)
 	if err != nil || a.Data[0] != 0x55 {
-		t.Errorf("%x, %v", a.Data[0], err)
+		t.Errorf("the answer's data begin with %x, %v; want 55", a.Data[0], err)
 	}
 	m.Close()
 	w.wait("IsSM is taken away", func() bool { return !is() })

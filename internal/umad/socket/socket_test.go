@@ -65,7 +65,7 @@ func FuzzMessages(f *testing.F) {
 			t.Errorf("%d P_Keys of %d bytes", len(p.PKeys), len(b))
 		}
 		if a, ok := ParseAdapter(b); ok && len(a.Append(nil)) != adapterLen {
-			t.Errorf("%+v", a)
+			t.Errorf("%+v is accepted, which has not the length of an adapter", a)
 		}
 		ParseRegistration(b)
 		ParseAnswer(b)
