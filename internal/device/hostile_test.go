@@ -199,34 +199,3 @@ func TestNoAllocationPerPacket(t *testing.T) {
 		}
 	}
 }
-
-// TestIdleQPCost: an idle QP takes at most 2 KB besides its rings.
-func TestIdleQPCost(t *testing.T) {
-	p := memoryProgram(t, AdapterConfig{})
-	cq := p.cq(4)
-	const n = 20_000
-	heap := func() uint64 {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
-	create := command.CreateQP{PD: p.pd, Type: command.RC, SendCQ: cq.q.Handle, RecvCQ: cq.q.Handle, SendDepth: 1, RecvDepth: 1}
-	handles := make([]command.Handle, 0, n)
-	_, arenas := p.c.arena.Used()
-	before := heap()
-	for range n {
-		q, err := p.c.CreateQP(bg, create)
-		p.check(err)
-		handles = append(handles, q.Handle)
-	}
-	_, grown := p.c.arena.Used()
-	cost := (int64(heap()-before) - int64(grown-arenas)) / n
-	t.Logf("%d bytes a QP", cost)
-	if cost > 2048 {
-		t.Errorf("an idle QP costs %d bytes besides its rings, want at most 2048", cost)
-	}
-	for _, h := range handles {
-		p.check(p.c.Destroy(bg, command.KindQP, h))
-	}
-}
