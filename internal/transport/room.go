@@ -42,14 +42,17 @@ func (q *QP) share(r *request, bytes int) int {
 		return 1
 	}
 	burst := min(q.eng.cfg.MaxBurst, bytes/q.mtu, int(r.packets-q.req.idx))
-	return max(min(burst, q.win.Part()), 1)
+	return max(min(burst, q.part()), 1)
 }
 
 // ackEvery returns after how many packets within a message an acknowledgement is requested, so that the
 // window moves before it is used up. An acknowledgement costs both sides as much as a dozen large packets.
 func (q *QP) ackEvery() uint8 {
-	return uint8(min(max(q.win.Part(), 1), 128))
+	return uint8(min(max(q.part(), 1), 128))
 }
+
+// part returns how much of the window is for q at a time.
+func (q *QP) part() int { return q.win.Part(q.win.users, q.eng.cfg.MaxBurst) }
 
 // recount updates the number of q's packets in its window. acked means that a decrease is due to an
 // acknowledgement.

@@ -18,6 +18,8 @@ const (
 	// spared plus one in sparedShare may be lost before that is a sign of congestion: single packets are
 	// lost whatever the window is, while a receive buffer that overflows loses many at once.
 	lossSample, spared, sparedShare = 256, 8, 32
+	// fewSenders is how many packets each sender could have of a window that has few of them.
+	fewSenders = 16
 	// crowdedShare is the fraction by which a window shrinks for a gap that had to wait until another one
 	// of its QP was mended.
 	crowdedShare = 64
@@ -73,12 +75,18 @@ func (w *Window) Acked(n int) {
 }
 
 // Part returns how many packets one of several senders has at a time: half of a window of maximum size, so
-// that two take turns, and less of a smaller one.
-func (w *Window) Part() int {
+// that two take turns, and a quarter of a smaller one. Few senders have more of that, up to a whole burst,
+// if it leaves room for a burst of another: each burst, and the acknowledgement that its sender then needs,
+// costs as much as a dozen packets. A sender by itself has nothing else to go on with while it waits.
+func (w *Window) Part(senders, burst int) int {
 	if w.Size >= w.Most {
 		return w.Size / 2
 	}
-	return w.Size / 4
+	part := w.Size / 4
+	if senders > 1 && senders*fewSenders <= w.Size {
+		part = max(part, min(w.Size-burst, burst))
+	}
+	return part
 }
 
 // Measured records the times at which a request was sent and acknowledged.
