@@ -58,7 +58,7 @@ type Setting struct {
 	Effect      string   `json:"effect" enum:"at once,at restart"`
 	Status      string   `json:"status" enum:"built,stored only,read only"`
 	UI          bool     `json:"ui" doc:"The device manager shows it."`
-	Pending     bool     `json:"pending" doc:"What is stored is taken up at the next restart."`
+	Pending     bool     `json:"pending" doc:"What is stored takes effect at the next restart."`
 	Problem     string   `json:"problem,omitempty" doc:"Why what is stored does not count."`
 	Description string   `json:"description"`
 }

@@ -47,7 +47,7 @@ func TestDocumentOfTheRegistry(t *testing.T) {
 	}
 	fmt.Fprintf(&b, "\n%d keys, of which %d act; %d parameters.\n", len(all), built, len(Parameters()))
 	for _, g := range groups() {
-		fmt.Fprintf(&b, "\n## %s\n\n| key | adapters | default | values | taken up | |\n|---|---|---|---|---|---|\n", g)
+		fmt.Fprintf(&b, "\n## %s\n\n| key | adapters | default | values | takes effect | |\n|---|---|---|---|---|---|\n", g)
 		for _, k := range all {
 			if k.Group == g {
 				writeKey(&b, k)
@@ -55,7 +55,7 @@ func TestDocumentOfTheRegistry(t *testing.T) {
 		}
 	}
 	for _, tool := range []string{ConfigTool, DriverTool} {
-		fmt.Fprintf(&b, "\n## Parameters of %s\n\n| parameter | adapters | default | values | taken up | |\n|---|---|---|---|---|---|\n", tool)
+		fmt.Fprintf(&b, "\n## Parameters of %s\n\n| parameter | adapters | default | values | takes effect | |\n|---|---|---|---|---|---|\n", tool)
 		for _, p := range Parameters() {
 			if p.Tool == tool {
 				writeParameter(&b, p)

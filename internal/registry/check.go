@@ -192,7 +192,7 @@ func notice(c Change, k catalogue.Key) (Notice, bool) {
 	case k.Effect == catalogue.AtOnce:
 		return Notice{}, false
 	case k.Base == catalogue.AdapterClass || k.Base == catalogue.DeviceClass:
-		return Notice{Path: c.Key, Name: c.Value.Name, Text: "is taken up when the adapter restarts: softvpi adapter restart", Effect: "at restart"}, true
+		return Notice{Path: c.Key, Name: c.Value.Name, Text: "takes effect when the adapter restarts: softvpi adapter restart", Effect: "at restart"}, true
 	}
-	return Notice{Path: c.Key, Name: c.Value.Name, Text: "is taken up when the adapters restart: softvpi adapter restart", Effect: "at restart"}, true
+	return Notice{Path: c.Key, Name: c.Value.Name, Text: "takes effect when the adapters restart: softvpi adapter restart", Effect: "at restart"}, true
 }

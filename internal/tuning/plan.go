@@ -41,7 +41,7 @@ type Change struct {
 	Before  *string `json:"before" doc:"What was stored; null: nothing."`
 	After   *string `json:"after"`
 	Built   bool    `json:"built" doc:"Something acts on the key; otherwise it is stored only."`
-	AtOnce  bool    `json:"at_once" doc:"It is taken up at once; otherwise at a restart of the adapter."`
+	AtOnce  bool    `json:"at_once" doc:"It takes effect at once; otherwise at a restart of the adapter."`
 }
 
 // Missing is a key that is skipped because an adapter does not have it.

@@ -46,7 +46,7 @@ func (r *run) keysThatDiffer() (report, error) {
 		case s.Problem != "":
 			reason = s.Problem
 		case s.Pending:
-			reason = "taken up at the next restart"
+			reason = "takes effect at the next restart"
 		case s.Status == "stored only":
 			reason = "nothing acts on the key yet"
 		}

@@ -41,7 +41,7 @@ func TestRunningDriver(t *testing.T) {
 		status int
 		words  string
 	}{
-		{`add RoceMaxFrameSize --adapter only /d 1024`, 0, "taken up when the adapter restarts"},
+		{`add RoceMaxFrameSize --adapter only /d 1024`, 0, "takes effect when the adapter restarts"},
 		{`query RoceMaxFrameSize --adapter only`, 0, "RoceMaxFrameSize    REG_SZ    1024"},
 		{`query RoceMaxFrameSize --adapter only`, 0, "note: RoceMaxFrameSize: (the largest that the link's MTU holds) is in force until \"only\" restarts"},
 		{`query HKLM\SYSTEM\CurrentControlSet\Control\Class /s`, 0, "is in force until"},
