@@ -86,6 +86,7 @@ func (q *QP) progress(now clock.Time, to ib.PSN) {
 	if !to.After(s.una) {
 		return
 	}
+	first := s.una
 	s.una = to
 	q.probeTaken()
 	s.retries, s.rnrRetries, s.timeouts = q.attr.Retry, q.attr.RNRRetry, 0
@@ -95,10 +96,7 @@ func (q *QP) progress(now clock.Time, to ib.PSN) {
 		s.timing = false
 	}
 	if s.probes = 0; s.probing {
-		s.probing = false
-		if to.Before(s.max) {
-			q.win.Lost(now, int(s.max.Diff(to))) // the probe was needed, and more is missing
-		}
+		q.probed(now, first)
 	}
 	for s.slotCount > 0 && !s.una.Before(s.slots[0]) {
 		copy(s.slots[:], s.slots[1:s.slotCount])

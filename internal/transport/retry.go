@@ -86,6 +86,20 @@ func (q *QP) probe() {
 	q.activate()
 }
 
+// probed continues after the answer to a probe of the packet first, or to what was sent before it. The
+// packets behind that are taken for lost and sent again, except if no round trip has been measured yet and
+// others have arrived too: then the peer just took longer than a probe waits, to begin with.
+func (q *QP) probed(now clock.Time, first ib.PSN) {
+	s := &q.req
+	s.probing = false
+	switch {
+	case q.win.RTT == 0 && s.una.After(first.Next()):
+		q.seek(s.max)
+	case s.una.Before(s.max):
+		q.win.Lost(now, int(s.max.Diff(s.una)))
+	}
+}
+
 // impliedNAK goes back for a lost response, at most once until there is progress.
 func (q *QP) impliedNAK(now clock.Time) {
 	if q.req.nakSeen || q.state == command.Err {
