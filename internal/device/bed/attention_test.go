@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestAttention: the loop goes on looking in vain for as long as the packets of streams kept it busy, up to a limit.
+// TestAttention: an idle loop polls for as long as the packets of streams have kept it busy before, up to a limit.
 // Single messages and commands earn no such time.
 func TestAttention(t *testing.T) {
 	const us = time.Microsecond

@@ -13,13 +13,13 @@ import (
 	"github.com/softvpi/softvpi/internal/transport"
 )
 
-// port is an adapter with nothing but its QP1.
+// port is an adapter with nothing but its QP1. It records what QP1 asks of it and the events of its connections.
 type port struct {
 	t        *testing.T
 	qp1      QP1
 	addr     netip.Addr
 	beside   *port
-	refusal  error // of routes
+	refusal  error // the answer to Prepare
 	prepared int
 	events   []cm.EventType
 	failures []cm.Failure
@@ -67,7 +67,7 @@ func (p *port) check(err error) {
 	}
 }
 
-// listen makes the port wait for connections at port 9.
+// listen makes the adapter wait for connections at port 9.
 func (p *port) listen() {
 	p.t.Helper()
 	id, err := p.qp1.CM.Open(command.TCP, 0)
@@ -84,7 +84,8 @@ func (p *port) connect(to netip.Addr) {
 	p.check(p.qp1.CM.Connect(0, id, cm.Connect{Remote: netip.AddrPortFrom(to, 9), Local: p.addr, QPN: 17, RetryCount: 7, RNRRetry: 7}))
 }
 
-// A message for an adapter of the same host is handed over, not sent; it waits for Answer or Step.
+// TestBeside: a message for an adapter of the same host is handed over instead of sent, and waits there for Answer or
+// Step. Unplug drops what waits.
 func TestBeside(t *testing.T) {
 	a, b := newPort(t, "10.0.0.1"), newPort(t, "10.0.0.2")
 	a.beside, b.beside = b, a
@@ -94,26 +95,26 @@ func TestBeside(t *testing.T) {
 		t.Fatal("the request was not handed over")
 	}
 	if !b.qp1.Waiting() || len(b.events) != 0 {
-		t.Fatal("no request waits")
+		t.Fatal("no request waits at the other adapter, or it was handled before Answer")
 	}
 	if !b.qp1.Answer(0) || b.qp1.Waiting() || !slices.Equal(b.events, []cm.EventType{cm.EventConnectRequest}) {
-		t.Fatalf("events %v", b.events)
+		t.Fatalf("events %v, want a connect request", b.events)
 	}
 	_, err := b.qp1.CM.Accept(0, b.request, cm.Accept{QPN: 18})
 	b.check(err)
 	b.qp1.Flush(0)
 	if !a.qp1.Step(0) || !slices.Equal(a.events, []cm.EventType{cm.EventConnectResponse}) {
-		t.Fatalf("events %v", a.events)
+		t.Fatalf("events %v, want a connect response", a.events)
 	}
 	a.connect(b.addr)
 	a.qp1.Flush(0)
 	b.qp1.Unplug()
 	if b.qp1.Waiting() || b.qp1.Answer(0) {
-		t.Error("a request waits at a port without links")
+		t.Error("a request still waits after Unplug")
 	}
 }
 
-// A peer elsewhere gets packets, with one route for all; it is made again when it was forgotten.
+// TestRoutes: messages for another host are sent as packets with one route, which is made again only after Forget.
 func TestRoutes(t *testing.T) {
 	a := newPort(t, "10.0.0.1")
 	to := netip.MustParseAddr("10.0.0.2")
@@ -128,11 +129,11 @@ func TestRoutes(t *testing.T) {
 	}
 	out := make([]frame.Out, 4)
 	if n := a.qp1.Engine.Transmit(0, out); n != 3 || out[0].Route != out[1].Route || out[0].Route.Dst != to || out[0].Route.SrcPort != 0xc000 {
-		t.Errorf("%d packets, the first on %+v", n, out[0].Route)
+		t.Errorf("%d packets, the first with the route %+v; want 3 with one route", n, out[0].Route)
 	}
 }
 
-// An attempt without a route fails at once, with the class of the system's error.
+// TestNoRoute: an attempt to connect without a route fails at once, with the class of the system's error.
 func TestNoRoute(t *testing.T) {
 	for code, want := range map[command.Code]cm.Failure{
 		command.NetworkUnreachable: cm.FailureNetwork, command.HostUnreachable: cm.FailureHost, command.AddrNotAvailable: cm.FailureHost,
@@ -147,7 +148,7 @@ func TestNoRoute(t *testing.T) {
 	}
 }
 
-// What a MAD brings is handled after what came before it; its answer leaves in the same turn.
+// TestReceive: a MAD is handled after the adapter has caught up with the packets before it.
 func TestReceive(t *testing.T) {
 	a, b := newPort(t, "10.0.0.1"), newPort(t, "10.0.0.2")
 	b.listen()
@@ -155,15 +156,15 @@ func TestReceive(t *testing.T) {
 	a.qp1.Step(0)
 	out := make([]frame.Out, 1)
 	if n := a.qp1.Engine.Transmit(0, out); n != 1 {
-		t.Fatalf("%d packets", n)
+		t.Fatalf("%d packets, want 1", n)
 	}
 	o := &out[0]
 	bytes := append(slices.Clone(o.Head[o.HeadStart:o.HeadEnd]), o.Payload...)
 	b.qp1.Engine.Receive(0, []frame.In{{Data: bytes, Src: a.addr, Dst: b.addr}})
 	if !b.qp1.Step(0) || b.caughtUp != 1 || !slices.Equal(b.events, []cm.EventType{cm.EventConnectRequest}) {
-		t.Errorf("caught up %d times, events %v", b.caughtUp, b.events)
+		t.Errorf("caught up %d times, events %v; want once, and a connect request", b.caughtUp, b.events)
 	}
 	if b.qp1.Step(0) {
-		t.Error("there is nothing more")
+		t.Error("a second Step does something, but no MAD has arrived")
 	}
 }
