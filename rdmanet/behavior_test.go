@@ -107,8 +107,7 @@ func TestHalfClose(t *testing.T) {
 	})
 }
 
-// What Write took is delivered although the writer closes at once and the reader
-// has not begun.
+// Data that Write accepted is delivered even if the writer closes at once and the reader has not begun.
 func TestCloseDelivers(t *testing.T) {
 	bed.Each(t, func(t *testing.T, b *bed.Bed) {
 		c1, c2 := connected(t, newNetwork(t, b, rdmanet.Buffers{}))
@@ -205,8 +204,7 @@ func TestDialErrors(t *testing.T) {
 	}
 }
 
-// A program that connects without speaking rdmanet is refused and keeps nobody
-// else from connecting.
+// A program that connects without speaking rdmanet is refused, and prevents nobody else from connecting.
 func TestListenerRefusesStrangers(t *testing.T) {
 	b := bed.New(t, verbs.Embedded)
 	n := newNetwork(t, b, rdmanet.Buffers{})

@@ -19,7 +19,7 @@ func unhex(t testing.TB, s string) []byte {
 	return b
 }
 
-// wrong checks that err is a typed one about field.
+// wrong checks that err is a typed error about field.
 func wrong(t *testing.T, name string, err error, field string) {
 	t.Helper()
 	var l *LengthError

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestICRCCopy compares the copy and its ICRC with a copy and an ICRC: at any alignment, of any length, and with nothing
-// written beside the place of the copy.
+// TestICRCCopy compares copying with ICRC in one pass with a copy and a separate ICRC, at any alignment and of any
+// length. Nothing may be written outside of the destination.
 func TestICRCCopy(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		src := rapid.SliceOfN(rapid.Byte(), 0, 700).Draw(t, "src")
@@ -33,7 +33,7 @@ func TestICRCCopy(t *testing.T) {
 	})
 }
 
-// TestICRCCopyShort wants the memory that is too short for a copy refused, not overrun.
+// TestICRCCopyShort checks that a destination that is too short is refused, not overrun.
 func TestICRCCopyShort(t *testing.T) {
 	defer func() {
 		if recover() == nil {
@@ -64,7 +64,7 @@ func BenchmarkICRCCopy(b *testing.B) {
 	}
 }
 
-// BenchmarkICRCCopyNear is of packets of 1,024 bytes in a near cache.
+// BenchmarkICRCCopyNear copies packets of 1,024 bytes in a near cache.
 func BenchmarkICRCCopyNear(b *testing.B) {
 	src, dst := make([]byte, 256<<10), make([]byte, 256<<10)
 	for _, way := range []struct {

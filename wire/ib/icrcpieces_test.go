@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// In two pieces the ICRC is what it is in one, whatever their lengths and whatever went before.
+// The ICRC of two pieces is that of both together, whatever their lengths and whatever preceded them.
 func TestICRCOfPieces(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		crc := rapid.Uint32().Draw(t, "crc")

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// IBA 16.1.3.5 gives the bytes of PortCounters; each field here is told by a value of its own.
+// IBA 16.1.3.5 gives the bytes of PortCounters; each field here is recognized by a value of its own.
 func TestPortCountersOnTheWire(t *testing.T) {
 	b := make([]byte, PMADataLen)
 	for name, v := range map[string]uint64{
@@ -34,7 +34,7 @@ func TestPortCountersOnTheWire(t *testing.T) {
 	}
 }
 
-// No two fields of an attribute share a bit, none leaves the MAD, and none stands there twice by name.
+// No two fields of an attribute share a bit, none lies outside of the MAD, and no name occurs twice.
 func TestPMAFieldsDoNotOverlap(t *testing.T) {
 	for _, a := range PMAttributes {
 		owner, names := map[int]string{}, map[string]bool{}

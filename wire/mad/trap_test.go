@@ -33,7 +33,7 @@ func TestTrapLayouts(t *testing.T) {
 	}
 }
 
-// What is read of any data, made again and read again, is the same.
+// Any data that is read, encoded and read again gives the same result.
 func TestTrapsReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := Details(rapid.SliceOfN(rapid.Byte(), NoticeDetailsLen, NoticeDetailsLen).Draw(t, "data"))
