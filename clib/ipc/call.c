@@ -183,7 +183,7 @@ static int ask(struct svpi *s, enum svpi_op op, const void *body, size_t len, st
 	if (error == -1) /* the driver refused */
 		error = svpi_refused(c->body, c->len);
 	else if (error)
-		svpi_fail(error, s->broken ? s->reason : error == ETIMEDOUT ? "the driver answers nothing" : strerror(error));
+		svpi_fail(error, s->broken ? s->reason : error == ETIMEDOUT ? "the driver does not answer" : strerror(error));
 	pthread_mutex_unlock(&s->lock);
 	pthread_setcancelstate(cancel, NULL);
 	return error;
@@ -195,7 +195,7 @@ int svpi_call_fd(struct svpi *s, enum svpi_op op, const void *body, size_t len, 
 	int error = ask(s, op, body, len, &c);
 
 	if (!error && c.len != size)
-		error = svpi_fail(EPROTO, "an answer of another size than the protocol has");
+		error = svpi_fail(EPROTO, "the driver's answer does not have the size that the protocol requires");
 	if (!error && size)
 		memcpy(answer, c.body, size);
 	free(c.body);
@@ -219,7 +219,7 @@ int svpi_list(struct svpi *s, enum svpi_op op, const void *body, size_t len, siz
 	int error = ask(s, op, body, len, &c);
 
 	if (!error && c.len % size)
-		error = svpi_fail(EPROTO, "a list of another size than the protocol has");
+		error = svpi_fail(EPROTO, "the driver's list does not have a size that the protocol allows");
 	if (c.fd >= 0)
 		close(c.fd);
 	if (error) {

@@ -190,7 +190,7 @@ static void hangs(struct svpi *s)
 	for (int i = 0; i < 3; i++)
 		pthread_create(&t[i], NULL, call_slow, s);
 	CHECK(call(s, QUICK) == ETIMEDOUT);
-	CHECK(!strcmp(svpi_detail(), "the driver answers nothing"));
+	CHECK(!strcmp(svpi_detail(), "the driver does not answer"));
 	CHECK(svpi_now_ms() - start >= (SVPI_PATIENCE_LOOKS - 1) * LOOK_MS);
 	for (int i = 0; i < 3; i++) {
 		pthread_join(t[i], &error);
