@@ -249,9 +249,19 @@ __attribute__((destructor)) static void end(void)
 	root[0] = 0;
 }
 
+/* pid_space is the number of the PID namespace. A directory may be shared with containers that have one of their own, in
+ * which processes have other numbers: their trees are theirs to sweep. */
+static unsigned long pid_space(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/pid", &st) ? 0 : (unsigned long)st.st_ino;
+}
+
 /* sweep removes the trees that killed processes of this user have left. */
 static void sweep(const char *dir)
 {
+	unsigned long here = pid_space(), of;
 	DIR *d = opendir(dir);
 	struct dirent *e;
 
@@ -260,7 +270,7 @@ static void sweep(const char *dir)
 		struct stat st;
 		int pid;
 
-		if (sscanf(e->d_name, PREFIX "%d-", &pid) != 1 || pid <= 0 || kill(pid, 0) == 0 || errno != ESRCH)
+		if (sscanf(e->d_name, PREFIX "%d-%lu-", &pid, &of) != 2 || pid <= 0 || of != here || kill(pid, 0) == 0 || errno != ESRCH)
 			continue;
 		if (snprintf(path, sizeof(path), "%s/%s", dir, e->d_name) < (int)sizeof(path) && lstat(path, &st) == 0 &&
 		    S_ISDIR(st.st_mode) && st.st_uid == geteuid())
@@ -278,7 +288,7 @@ static bool make_root(void)
 		if (!dirs[i] || dirs[i][0] != '/')
 			continue;
 		sweep(dirs[i]);
-		if (snprintf(root, sizeof(root), "%s/" PREFIX "%d-XXXXXX", dirs[i], (int)getpid()) < PATH_MAX / 2 && mkdtemp(root))
+		if (snprintf(root, sizeof(root), "%s/" PREFIX "%d-%lu-XXXXXX", dirs[i], (int)getpid(), pid_space()) < PATH_MAX / 2 && mkdtemp(root))
 			return true;
 	}
 	root[0] = 0;
