@@ -52,6 +52,12 @@ func (q *Query) Check() error {
 			return &FieldError{"severity", fmt.Sprintf("%q", s), "Information, Warning, Error"}
 		}
 	}
+	known := sources()
+	for _, s := range q.Sources {
+		if !containsFold(known, s) {
+			return &FieldError{"source", fmt.Sprintf("%q", s), strings.Join(known, ", ")}
+		}
+	}
 	if q.Limit < 0 || q.Limit > MaxPage {
 		return &FieldError{"limit", fmt.Sprint(q.Limit), fmt.Sprintf("1 to %d", MaxPage)}
 	}
@@ -69,6 +75,16 @@ func (q *Query) wants(r *Record) bool {
 		(len(q.Adapters) == 0 || slices.Contains(q.Adapters, r.Adapter)) &&
 		(q.Since.IsZero() || !r.Time.Before(q.Since)) &&
 		(q.Until.IsZero() || r.Time.Before(q.Until))
+}
+
+// sources returns the names of all sources of events.
+func sources() (names []string) {
+	for i := range catalogue.Events {
+		if !slices.Contains(names, catalogue.Events[i].Source) {
+			names = append(names, catalogue.Events[i].Source)
+		}
+	}
+	return names
 }
 
 func containsFold(all []string, s string) bool {

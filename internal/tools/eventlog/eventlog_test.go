@@ -135,6 +135,7 @@ func TestBadUsage(t *testing.T) {
 		{": a command is missing; allowed: list, follow", nil},
 		{"list, follow", []string{"nonsense"}},
 		{"Information, Warning, Error", []string{"list", "-severity", "loud"}},
+		{"mlx4_bus", []string{"list", "-source", "nosuch"}},
 		{"decimal or with 0x", []string{"list", "-id", "x"}},
 		{"a duration before now", []string{"list", "-since", "yesterday"}},
 		{"a number from 1", []string{"list", "-n", "0"}},
