@@ -95,6 +95,10 @@ struct ibv_pd *device_pd(struct ibv_context *);
 /* address.c */
 int to_endpoint(const struct sockaddr *, struct svpi_endpoint *); /* returns 0 or an errno */
 void from_endpoint(const struct svpi_endpoint *, struct sockaddr_storage *);
+void endpoint_set_addr(struct svpi_endpoint *, bool four, const uint8_t *); /* 4 or 16 bytes */
+socklen_t sockaddr_size(const struct sockaddr_storage *);
+bool endpoint_same(const struct svpi_endpoint *, const struct svpi_endpoint *);
+bool endpoint_is_four(const struct svpi_endpoint *);
 bool endpoint_is_any(const struct svpi_endpoint *);
 bool endpoint_is_localhost(const struct svpi_endpoint *);
 void endpoint_make_any(struct svpi_endpoint *); /* keeps the address family */

@@ -287,7 +287,7 @@ static int accept_one(struct rs *l, struct rs **out)
 
 static void copy_address(const struct sockaddr_storage *from, struct sockaddr *to, socklen_t *len)
 {
-	socklen_t full = from->ss_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
+	socklen_t full = sockaddr_size(from);
 
 	if (!to || !len)
 		return;

@@ -1,4 +1,4 @@
-/* Datagram sockets; see rs_datagram.c. The socket's lock is held in all functions but the first. */
+/* Datagram sockets, as the files of rsockets use them; see rs_datagram.c. The socket's lock is held in all functions but the first. */
 #ifndef SVPI_RS_DATAGRAM_H
 #define SVPI_RS_DATAGRAM_H
 
