@@ -155,6 +155,9 @@ static inline struct svpi_cq *to_cq(struct ibv_cq *c) { return (struct svpi_cq *
 static inline struct svpi_qp *to_qp(struct ibv_qp *q) { return (struct svpi_qp *)q; }
 static inline struct svpi_srq *to_srq(struct ibv_srq *s) { return (struct svpi_srq *)s; }
 
+/* at_least_1 is for sizes: programs may ask for none, the driver's queues hold at least one. */
+static inline uint32_t at_least_1(uint32_t n) { return n ? n : 1; }
+
 /* svpi_destroy ends an object of the driver. Returns 0 or an errno. */
 int svpi_destroy(struct svpi *, uint32_t kind, uint32_t handle);
 
