@@ -19,8 +19,8 @@
 //
 // A frame leaves through the interface that has the address, and only if the system would send it there
 // too: routes, rules and neighbours are the system's, queried and followed over netlink. Queueing
-// disciplines, taps and the filters of tc see it; the firewall (netfilter) and IPsec do not, so Open
-// refuses if a firewall has tables.
+// disciplines, taps and the filters of tc see it, as the IP packet that it is; the firewall (netfilter)
+// and IPsec do not, so Open refuses if a firewall has tables.
 //
 // The UDP checksum of received packets is not checked: it may be absent, or left for a device to fill in,
 // and the ICRC covers everything that matters. Packets are sent without one over IPv4, as in Annex A17,

@@ -23,7 +23,7 @@ const (
 // Close when no other call is in progress.
 type Port struct {
 	cfg    Config
-	ring   *ring // receives if the gate does not, and sends if the outlet does not
+	ring   *ring // receives if the gate does not
 	outlet outlet
 	system *system
 	wall   *firewall // nil if not checked
@@ -102,8 +102,8 @@ func (p *Port) open() (err error) {
 	if p.ring, err = openRing(p.Rule(), p.filter(), p.shown()); err != nil {
 		return err
 	}
-	if p.gate != nil {
-		_ = p.outlet.open(p.Rule()) // without it the ring's socket sends
+	if err = p.outlet.open(p.Rule()); err != nil {
+		return err
 	}
 	p.to = p.source()
 	p.from = p.to

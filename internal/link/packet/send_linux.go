@@ -84,18 +84,10 @@ func (p *Port) Send(o *frame.Out) bool {
 		h.sent = p.ticks
 		return false
 	}
-	n := build(p.outlet.frame(), &h.begins, p.cfg.Port, o)
-	if p.transmit(n) != 0 {
+	n := build(p.outlet.out[:], &h.begins, p.cfg.Port, o)
+	if p.outlet.send(n) != 0 {
 		return false
 	}
 	p.stats.Sent++
 	return true
-}
-
-// transmit sends the frame in the outlet.
-func (p *Port) transmit(n int) unix.Errno {
-	if p.outlet.fd >= 0 && p.gated() {
-		return p.outlet.send(n)
-	}
-	return p.outlet.sendThrough(p.ring, n)
 }
