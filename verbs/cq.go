@@ -42,6 +42,8 @@ type CQ struct {
 	idle    uint32 // empty polls in a row
 	offers  uint32 // empty polls after which the processor is yielded
 	scratch [pollBatch]ring.CQE
+	// driveFirst says that polls drive the adapters' loop before they look.
+	driveFirst atomic.Bool
 	// streamed says that a peer on the direct path has completed receives here since the last request was
 	// posted on a QP that receives here: that peer is not waiting for an answer.
 	streamed atomic.Bool

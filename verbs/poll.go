@@ -43,6 +43,9 @@ var errPollClosed = &Error{Op: "poll", Class: ErrClosed}
 // wait and allocates nothing; after many empty polls in a row it yields the processor now and then.
 // ErrOverflow: completions were lost and no more will come. ErrClosed after Close.
 func (cq *CQ) Poll(out []WC) (int, error) {
+	if cq.driveFirst.Load() && len(out) > 0 && cq.late.Load() == 0 {
+		return cq.driveAndTake(out)
+	}
 	n, idle, err := cq.take(out)
 	if n > 0 || err != nil || len(out) == 0 {
 		return n, err
@@ -53,13 +56,34 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 			return n, err
 		}
 	}
-	if cq.dev.host.backend.Poll(idle) || cq.calm(idle) {
+	if worked := cq.dev.host.backend.Poll(idle); worked || cq.calm(idle) {
 		n, err = cq.again(out)
+		if worked && n == 1 && len(out) > 1 && cq.dev.host.device != nil {
+			cq.driveFirst.Store(true)
+		}
 	}
+	cq.offer(n, idle, err)
+	return n, err
+}
+
+// driveAndTake is a poll of a program whose last completion came alone, and only when its poll had driven the
+// adapters' loop: most likely a first look would find nothing this time either. Completions that came otherwise, or
+// several at a time, end this.
+func (cq *CQ) driveAndTake(out []WC) (int, error) {
+	worked := cq.dev.host.backend.Poll(0)
+	n, idle, err := cq.take(out)
+	if n > 1 || n > 0 && !worked || n == len(out) {
+		cq.driveFirst.Store(false)
+	}
+	cq.offer(n, idle, err)
+	return n, err
+}
+
+// offer yields to other goroutines after many empty polls in a row.
+func (cq *CQ) offer(n int, idle uint32, err error) {
 	if n == 0 && err == nil && idle%cq.offers == 0 {
 		runtime.Gosched()
 	}
-	return n, err
 }
 
 // calm pauses before the next look while messages stream in: they arrive faster if the receiver looks less

@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/direct"
 	"github.com/softvpi/softvpi/internal/ring"
 )
@@ -86,5 +87,83 @@ func TestEmptyPollsAreCountedOnce(t *testing.T) {
 		if n != uint32(i+1) {
 			t.Fatalf("empty poll %d is counted as %d", i+1, n)
 		}
+	}
+}
+
+// driven is a backend whose loop makes made completions when a poll drives it.
+type driven struct {
+	backend
+	ring  *ring.CQ
+	made  int
+	calls int
+}
+
+func (d *driven) Poll(uint32) bool {
+	d.calls++
+	d.push(d.made)
+	return d.made > 0
+}
+
+func (d *driven) push(n int) {
+	for range n {
+		_, _ = d.ring.Push(&ring.CQE{})
+	}
+}
+
+// A program whose completions come one by one, each while its poll drives the loop, drives it before it looks; not so
+// one that finds completions that were there before, several at a time, as many as it asked for, or in a driver's ring.
+func TestPollsThatWouldFindNothingDriveFirst(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		attached      bool
+		room          int
+		before, comes int // completions there before a poll, and those that driving makes
+		first         bool
+	}{
+		{"one by one", false, 4, 0, 1, true},
+		{"there before", false, 4, 1, 0, false},
+		{"several", false, 4, 0, 2, false},
+		{"no room for more", false, 1, 0, 1, false},
+		{"attached", true, 4, 0, 1, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := ring.CQGeometry(64)
+			r, err := ring.OpenCQ(make([]byte, g.Size()), g)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := &driven{ring: r, made: 1}
+			host := &Host{backend: b, device: new(device.Host)}
+			if c.attached {
+				host.device = nil
+			}
+			cq := CQ{dev: &Device{host: host}, ring: r, offers: 1 << 20, life: life{fatals: new(atomic.Uint32)}}
+			out := make([]WC, c.room)
+			poll := func() {
+				t.Helper()
+				if n, err := cq.Poll(out); err != nil || n == 0 {
+					t.Fatalf("%d completions: %v", n, err)
+				}
+			}
+			poll() // a completion that comes alone, when the loop is driven
+			b.push(c.before)
+			b.made = c.comes
+			poll()
+
+			b.made, b.calls = 0, 0
+			b.push(2)
+			poll()
+			if first := b.calls > 0; first != c.first {
+				t.Errorf("drove first: %t, want %t", first, c.first)
+			}
+			b.calls = 0
+			b.push(1)
+			for !r.Empty() {
+				poll()
+			}
+			if b.calls > 0 {
+				t.Error("drove first although completions were there")
+			}
+		})
 	}
 }
