@@ -127,6 +127,9 @@ func (g *QP1) Answer(now clock.Time) bool {
 // Flush empties the connection manager, in a loop: an event may make it send, and a MAD without a route
 // makes an event. It reports whether there was anything.
 func (g *QP1) Flush(now clock.Time) bool {
+	if g.CM.Idle(now) {
+		return false
+	}
 	worked := false
 	for {
 		events, sent := g.passEvents(now), g.sendAll(now)
