@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes sure that Debian packages are there for tests. Where they cannot be installed it
-# says in one line what the tests go without, which they then skip; the status is 0.
+# Installs Debian packages for tests. If they cannot be installed, prints one line with
+# the missing packages and exits with status 0: the tests then skip what needs them.
 #
 #   packages.sh WHO PACKAGE...
 set -uo pipefail

@@ -1,3 +1,3 @@
 #!/usr/bin/env bash
-# Makes sure that the programs which test/diags and test/fabric compare with are there.
+# Installs the programs with which test/diags and test/fabric compare ours.
 exec "$(dirname "$0")/../packages.sh" test/diags ibsim-utils opensm infiniband-diags ibutils

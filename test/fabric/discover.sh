@@ -2,9 +2,9 @@
 # Measures ibnetdiscover here and Debian's on fat trees that softvpi serves with a subnet manager inside, each in turn, and
 # compares what they print.
 #
-#   discover.sh BIN      BIN is where make build clib put softvpi; ROUNDS says how often (5), HOSTS which sizes ("1024 5184")
+#   discover.sh BIN      BIN is where make build clib put softvpi; ROUNDS is the number of rounds (5), HOSTS are the sizes ("1024 5184")
 #
-# A line says the median of the seconds, and how many times those of Debian's.
+# Each line has the median of the seconds, and the ratio to that of Debian's.
 set -euo pipefail
 bin=$(cd "${1:?usage: discover.sh BIN}" && pwd)
 theirs=$(command -v ibnetdiscover) || { echo "discover.sh: there is no ibnetdiscover" >&2; exit 2; }
@@ -13,7 +13,7 @@ started=()
 trap 'kill -KILL "${started[@]}" 2>/dev/null; wait 2>/dev/null; rm -rf "$dir"' EXIT
 cd "$dir"
 export SOFTVPI_FABRIC SOFTVPI_NODE=node00001 LD_LIBRARY_PATH=$bin/clib
-once() { # name command...: notes the seconds
+once() { # name command...: records the seconds
   local name=$1 begin=$EPOCHREALTIME
   shift
   "$@" >"$name.out" 2>"$name.err"

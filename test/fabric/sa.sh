@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Measures subnet administration: path records a second of the subnet manager inside `softvpi fabric run --sm`, next to OpenSM
-# at a node of such a fabric of its own, to opensm here at a node of another (process), and to OpenSM on the real ibsim, each in
-# turn by the same client (osmtest -f f -s 4).
+# Measures subnet administration, in path records a second: the subnet manager inside `softvpi fabric run --sm`, OpenSM at a node
+# of such a fabric, this repository's opensm at a node of another (process), and OpenSM on the real ibsim. They take turns, with
+# the same client (osmtest -f f -s 4).
 #
-#   sa.sh BIN      BIN is where make build clib put softvpi; ROUNDS says how often (3), COUNT how many questions (100000)
+#   sa.sh BIN      BIN is where make build clib put softvpi; ROUNDS is the number of rounds (3), COUNT that of queries (100000)
 #
-# A line says the median of the seconds of the rounds, and how many times as fast ours is. Processor seconds are those of fabric
-# and manager together. It wants Debian's opensm; without ibsim, or Debian's osmtest, there are fewer lines.
+# Each line has the median of the rounds' seconds, and how many times as fast ours is. Processor seconds are those of fabric
+# and manager together. Needs Debian's opensm; without ibsim or Debian's osmtest it prints fewer lines.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "${1:?usage: sa.sh BIN}" && pwd)
@@ -57,7 +57,7 @@ opensm opensm
 if command -v ibsim >/dev/null && ls /usr/lib/*/umad2sim/libumad2sim.so >/dev/null 2>&1; then
   grounds+=(ibsim)
   mkfifo in
-  exec 9<>in # at the end of its input it would spin
+  exec 9<>in # ibsim would loop without a pause at the end of its input
   IBSIM_SOCKNAME="sa-$$" ibsim -s "$net" <in >ibsim.log 2>&1 &
   started+=($!) pids[ibsim]=$!
   has ibsim.log "Network simulator ready"

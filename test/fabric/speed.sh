@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Measures subnet managers: seconds to SUBNET UP and from the loss of a switch at the top to the end of the sweep that follows,
-# processor seconds and the largest memory, on a fat tree of so many hosts.
+# Measures subnet managers on a fat tree: seconds until SUBNET UP, seconds from the loss of a top switch to the end of the sweep
+# that follows, processor seconds, and peak memory.
 #
 #   speed.sh BIN HOSTS [RUN...]      BIN is where make build put softvpi; HOSTS: 128, 1024, 5184, 11664 or 27648
 #
-# A RUN is a manager at a fabric, in turn on the same netlist: ours@fabric, ours@ibsim, opensm@ibsim, opensm64@ibsim (OpenSM with -n 64).
-# Without one all four are run; those with Debian's opensm, ibsim and its preload library want them. All managers have -s 0. REROUTE=0 leaves
-# the loss of a switch out. LMC=1 gives every host two LIDs: 27648 hosts are then refused, with the count. ENGINE is a routing engine (minhop).
+# A RUN is a manager and the fabric that it manages; all use the same netlist, one after the other: ours@fabric, ours@ibsim, opensm@ibsim, opensm64@ibsim (OpenSM with -n 64).
+# Without one all four are run; they need Debian's opensm, ibsim and its preload library where they use them. All managers have -s 0.
+# REROUTE=0 skips the loss of a switch. LMC=1 gives every host two LIDs; 27648 hosts are then refused. ENGINE is a routing engine (minhop).
 #
-# Times are between the clock at the start of the program, or of the commands that take all cables of the switch out, and the stamp of the
-# line SUBNET UP in the manager's log: the first, or the last of the sweeps that the loss causes, whose number stands in brackets. Between the
-# two every manager is told by SIGHUP to sweep once.
+# The first time is from the start of the program to the first line SUBNET UP in the manager's log. The second is from the commands that
+# remove all cables of the switch to the last such line of the sweeps that the loss causes; their number is in brackets. Between the two,
+# every manager is told by SIGHUP to sweep once.
 set -euo pipefail
 bin=$(cd "${1:?usage: speed.sh BIN HOSTS [RUN...]}" && pwd)
 hosts=${2:?usage: speed.sh BIN HOSTS [RUN...]}
@@ -47,10 +47,10 @@ has() { # file text [process]: waits for a line
     [ -z "${3:-}" ] || kill -0 "$3" 2>/dev/null || return 1
   done
 }
-fabric() { # starts it, its process number is in $ground
+fabric() { # starts it, and puts its process number into $ground
   rm -f in
   mkfifo in
-  exec 9<>in # at the end of its input ibsim would spin
+  exec 9<>in # ibsim would loop without a pause at the end of its input
   if [ "$1" = fabric ]; then
     "$bin/softvpi" fabric run --console --name "$IBSIM_SOCKNAME" net <in >fabric.log 2>&1 &
     ground=$!
@@ -69,7 +69,7 @@ stamps() { # seconds of the day of the lines SUBNET UP
 }
 second() { date '+%H %M %S.%N' | awk '{ printf "%.6f\n", $1 * 3600 + $2 * 60 + $3 }'; }
 between() { awk -v a="$1" -v b="$2" 'BEGIN { d = b - a; if (d < -43200) d += 86400; printf "%.2f", d }'; }
-last() { # begin n: the end of the last sweep, behind which there is none for 2 s and twice as long as it all took
+last() { # begin n: the end of the last sweep: none follows for twice the time that all took, at least 2 s
   local begin=$1 n=$2 have took
   while :; do
     have=$(stamps | wc -l)

@@ -4,9 +4,9 @@
     icrc.py MTU FILE...
 
 The invariant CRC (IBA 7.8.1 and annex A17) is computed here from its definition
-with nothing but zlib. Prints one line for every packet that is wrong, then the
-counts as name=value words by sender. Ends with status 1 where a packet's ICRC is
-wrong, its IP or UDP length does not fit, or its frame is larger than the MTU.
+with nothing but zlib. Prints one line for each wrong packet, then the number of
+packets of each sender as sender=count. The exit status is 1 if a packet's ICRC is
+wrong, its IP or UDP length is wrong, or its frame is larger than the MTU.
 """
 import collections
 import ipaddress
@@ -36,13 +36,13 @@ def packets(path):
             kept, original = struct.unpack(order + "8xII", record)
             data = f.read(kept)
             if len(data) < kept:
-                return  # the machine was stopped while it wrote
+                return  # the capture was stopped while it wrote this record
             number += 1
             yield number, original, data
 
 
 def split(frame):
-    """Returns (source, masked IP header, UDP datagram, complaint) of a UDP frame, else None."""
+    """Returns (source, masked IP header, UDP datagram, what is wrong or None) of a UDP frame, None for other frames."""
     kind, ip = frame[12:14], frame[14:]
     if kind == b"\x81\x00":
         kind, ip = frame[16:18], frame[18:]

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Makes a bootable Soft-RoCE guest in a directory: Debian's kernel, and an
-# initramfs with the modules and the RDMA programs of this machine. What is there
-# already and still right is kept.
+# initramfs with its modules and this machine's RDMA programs. A guest that is
+# already there is kept as long as it is up to date.
 #
-#   image.sh DIR        leaves DIR/kernel and DIR/base.cpio, which many runs may use at once
-#   image.sh DIR RUN    and RUN/kernel, RUN/initrd, RUN/softvpi and RUN/clib for the tests of one run
+#   image.sh DIR        leaves DIR/kernel and DIR/base.cpio, which several runs may share
+#   image.sh DIR RUN    also leaves RUN/kernel, RUN/initrd, RUN/softvpi and RUN/clib for the tests of one run
 #
 # What belongs to this repository (the guest's init, the verbs peer, softvpi and its C
-# libraries) is made anew every time. Ends with status 3 and one line where the kernel cannot be had.
+# libraries) is built every time. If the kernel cannot be downloaded, prints one line and exits with status 3.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$1"
@@ -20,7 +20,7 @@ programs=(bash ip tc rdma cat env sleep sh stdbuf
   ibv_devinfo ibv_rc_pingpong ibv_uc_pingpong ibv_ud_pingpong ibv_srq_pingpong
   rping ucmatose udaddy mckey rstream riostream rdma_server rdma_client
   ib_{send,write,read,atomic}_{bw,lat} qperf fio fi_pingpong)
-# In the order in which init loads them; what they need comes along before each.
+# In the order in which init loads them. Their dependencies are added, each before the module that needs it.
 modules=(virtio_pci virtio_net virtio-rng crc32-pclmul rdma_ucm ib_uverbs rdma_rxe
   sch_netem ifb sch_ingress cls_matchall act_mirred)
 
@@ -29,14 +29,14 @@ pack() { # directory archive
   mv "$2.new" "$2"
 }
 
-# libraries puts what a program or library is linked with below $root, at the
-# paths they have here.
+# libraries copies the libraries that a program or library is linked with to $root,
+# at the same paths.
 libraries() {
   local f
   for f in $(ldd "$1" 2>/dev/null | grep -o '/[^ ]*' || true); do copy "$f"; done
 }
 
-# copy puts one file there.
+# copy copies one file to $root, at the same path.
 copy() {
   local to
   to=$(realpath "$(dirname "$1")")/$(basename "$1")
@@ -47,8 +47,8 @@ kernel_package() {
   apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/^ *Depends: //p' | head -n 1
 }
 
-# plain takes the ELF image out of a bzImage: started through its PVH entry it
-# saves the guest its own decompressor, half of the boot under emulation.
+# plain extracts the ELF image from a bzImage. Started at its PVH entry, the guest
+# does not have to decompress it, which is half of the boot under emulation.
 plain() {
   local magic=$1 offset
   shift
@@ -100,8 +100,8 @@ build_base() {
   done
   lib=$(dirname "$(ldconfig -p | awk '/librdmacm\.so\.1 / {print $NF; exit}')")
   lib=$(realpath "$lib")
-  # Loaded by name while running, so ldd does not tell: pthread_exit's helper, that
-  # of stdbuf, and the user-space half of rxe.
+  # Libraries that are loaded by name at run time, so ldd does not list them: for
+  # pthread_exit, for stdbuf, and the user-space driver of rxe.
   copy "$lib/libgcc_s.so.1"
   copy /usr/libexec/coreutils/libstdbuf.so
   for provider in "$lib"/libibverbs/librxe-*.so; do
@@ -109,7 +109,7 @@ build_base() {
     libraries "$provider"
   done
   cp /etc/libibverbs.d/rxe.driver "$root/etc/libibverbs.d/"
-  # tc reads the tables of delay distributions from where it was built to look.
+  # tc has a fixed path from which it reads the tables of delay distributions.
   for d in /usr/lib/tc "$lib/tc"; do [ -d "$d" ] && mkdir -p "$root$d" && cp -L "$d"/*.dist "$root$d/"; done
   printf '127.0.0.1 localhost\n::1 localhost\n' >"$root/etc/hosts"
   printf 'root:x:0:0:root:/root:/bin/sh\n' >"$root/etc/passwd"
@@ -143,5 +143,5 @@ for part in clib clib/preload; do make -s -C "$here/../../$part" OUT="$run/clib"
 gcc -O2 -Wall -Wextra -Werror -o "$over/usr/bin/peer" "$here/peer/peer.c" -lrdmacm -libverbs
 pack "$over" "$run/overlay.cpio"
 cat "$dir/base.cpio" "$run/overlay.cpio" >"$run/initrd"
-# accel is what the tests learn of this machine: it is kept, and not there yet at first.
+# accel is written by the tests: how this machine can run the guest. At first the link points nowhere.
 for f in kernel accel; do ln -s "$dir/$f" "$run/$f"; done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes sure that the Debian packages of the interoperation suite are there.
-# Prints one line and ends with status 1 where they cannot be had.
+# Installs the Debian packages that the interoperation suite needs.
+# If that fails, prints one line and exits with status 1.
 set -uo pipefail
 packages=(qemu-system-x86 kmod cpio xz-utils zstd rdma-core ibverbs-providers ibverbs-utils rdmacm-utils perftest
   qperf fio libfabric-bin iproute2 gcc libc6-dev make libibverbs-dev librdmacm-dev tshark python3)

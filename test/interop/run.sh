@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # The interoperation suite: SoftVPI against Linux's Soft-RoCE in a virtual machine.
 # Installs the Debian packages that it needs, builds the guest (kept in
-# $SOFTVPI_INTEROP_IMAGE, else in the cache directory) and runs the tests. Where that
-# cannot be it says so in one line and ends with status 0.
+# $SOFTVPI_INTEROP_IMAGE, else in the cache directory) and runs the tests. If the suite
+# cannot be run here, prints one line that says why and exits with status 0.
 #
-#   run.sh [arguments of go test]      such as -run TestSoftRoCE/mtu9000 -v
+#   run.sh [arguments of go test]      for example -run TestSoftRoCE/mtu9000 -v
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cannot() {
@@ -19,7 +19,7 @@ unshare -n true 2>/dev/null || cannot "this system makes no network namespaces"
 why=$("$here/packages.sh") || cannot "$why"
 
 image=${SOFTVPI_INTEROP_IMAGE:-${XDG_CACHE_HOME:-$HOME/.cache}/softvpi-interop}
-# Of its own, so that another run at the same time does not change programs under it.
+# Each run has its own directory, so that another one does not replace its programs meanwhile.
 run=$(mktemp -d)
 trap 'rm -rf "$run"' EXIT
 why=$("$here/image.sh" "$image" "$run")

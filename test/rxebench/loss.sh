@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Measures SoftVPI and Soft-RoCE in turn in one virtual machine, while packets are
 # lost. The guest is that of test/interop with another first program, kept in
-# $SOFTVPI_INTEROP_IMAGE, else in the cache directory. Where that cannot be it says
-# so in one line and ends with status 0.
+# $SOFTVPI_INTEROP_IMAGE, else in the cache directory. If it cannot be measured here,
+# prints one line that says why and exits with status 0.
 #
 #   loss.sh PROGRAM [options of softvpi bench]
 set -uo pipefail
@@ -40,7 +40,7 @@ for p in ethtool; do
 done
 install -m 755 "$(realpath "$(command -v tr)")" "$root/usr/bin/tr"
 dpkg-deb --fsys-tarfile "$image"/debs/*.deb | tar -xO --wildcards '*/drivers/net/veth.ko*' >"$root/modules/veth.ko"
-# The order of the image's own modules, with veth behind them.
+# The modules of the image in their order, followed by veth.
 { cpio -i --quiet --to-stdout modules/order <"$image/base.cpio"; echo veth.ko; } >"$root/modules/order"
 gcc -O2 -Wall -Wextra -Werror -o "$root/usr/bin/rxebench" "$here/guest/rxebench.c" -libverbs
 install -m 755 "$program" "$root/usr/bin/softvpi"

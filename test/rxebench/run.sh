@@ -2,7 +2,8 @@
 # Measures SoftVPI next to the kernel's Soft-RoCE, which runs at native speed on one
 # processor in a user-mode kernel. Installs the Debian packages that it needs, builds
 # the kernel once (kept in $SOFTVPI_RXEBENCH, else in the cache directory) and runs
-# softvpi bench. Where that cannot be it says so in one line and ends with status 0.
+# softvpi bench. If it cannot be measured here, prints one line that says why and exits
+# with status 0.
 #
 #   run.sh PROGRAM [options of softvpi bench]
 set -uo pipefail

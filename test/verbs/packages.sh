@@ -1,4 +1,4 @@
 #!/usr/bin/env bash
-# Makes sure that the programs which test/verbs runs are there.
+# Installs the programs that test/verbs runs.
 exec "$(dirname "$0")/../packages.sh" test/verbs gcc libc6-dev make libibverbs-dev librdmacm-dev ibverbs-utils rdmacm-utils perftest qperf fio \
   ucx-utils libfabric-bin openmpi-bin libopenmpi-dev

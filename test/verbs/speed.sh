@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Measures perftest on the adapters, in network namespaces of its own (root). Gb/s are 2^30 bits of payload a second.
+# Measures perftest on the adapters, in network namespaces that it makes (needs root). A Gb/s is 2^30 bits of payload a second.
 #
-#   speed.sh BIN veth MTU   two hosts with a driver each, joined by virtual Ethernet devices with this MTU, next to the nd tools
-#   speed.sh BIN host       two programs of one driver, on the direct path: messages of 64 bytes, latencies of 8
-#   speed.sh BIN one        on one processor: a driver with two adapters across such a pair, as make bench-rxe has them
+#   speed.sh BIN veth MTU   two hosts with a driver each, connected by virtual Ethernet devices with this MTU; the nd tools for comparison
+#   speed.sh BIN host       two programs of one driver, on the direct path: messages of 64 bytes, latencies with 8
+#   speed.sh BIN one        on one processor: a driver with two adapters connected by such a pair, as in make bench-rxe
 #
-# BIN is where make build clib put softvpi. ROUNDS says how often; SEGMENTS= (empty) leaves programs' memory where it is.
+# BIN is where make build clib put softvpi. ROUNDS is the number of rounds. With SEGMENTS= (empty) the programs' memory is not shared with the driver.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "${1:?usage: speed.sh BIN veth MTU | BIN host | BIN one}" && pwd)
@@ -17,7 +17,7 @@ trap 'kill "${started[@]}" 2>/dev/null; wait; rm -rf "$dir"' EXIT
 
 pin=()
 if [ "$mode" = one ]; then pin=(taskset -c "$(($(nproc) - 1))"); fi
-space() { # leaves the process that keeps a network namespace in $kept
+space() { # makes a network namespace; the process that keeps it is in $kept
   unshare --net sleep 3600 &
   kept=$!
   started+=("$kept")
@@ -57,7 +57,7 @@ one)
 esac
 
 port=21000
-both() { # server client: to their ends, what the client says in $dir/out
+both() { # server client: runs them until they end, the client's output is in $dir/out
   within "$a" $1 >"$dir/server" 2>&1 &
   local s=$!
   if [ "${3-}" ]; then sleep 0.3; else until within "$a" ss -ltn | grep -q ":$port "; do sleep 0.02; done; fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes sure that there is a Chromium for the test of the device manager. Where there is
-# none and none can be installed it says in one line that the test is skipped.
+# Installs Chromium, if there is none, for the test of the device manager. If that fails,
+# prints one line that says that the test is skipped.
 set -uo pipefail
 for name in chromium chromium-browser google-chrome chrome headless_shell; do
   command -v "$name" >/dev/null && exit 0

@@ -1,5 +1,6 @@
-# lossy measures writes of 64 KB of Soft-RoCE: packets lost in percent, queue pairs. Behind
-# the result stand the packets that were sent, the steps back, and those of them that a NAK asked for.
+# lossy measures Soft-RoCE's writes of 64 KB. Its arguments are the percentage of packets that are
+# lost, and the number of queue pairs. The result is followed by the number of packets sent, how
+# often the sender went back, and how often a NAK was the reason.
 counter() { cat /sys/class/infiniband/rxe0/ports/1/hw_counters/$1; }
 counters() { echo "$(counter sent_pkts) $(counter completer_retry_err) $(counter rcvd_seq_err)"; }
 lossy() {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Packs an initramfs for the user-mode guest: the measuring program as its first
-# process, and the few programs of this machine that set the network up.
+# Packs an initramfs for the user-mode guest: the measuring program, which is its
+# first process, and this machine's programs that set up the network.
 #
 #   image.sh DIR      leaves DIR/initrd
 set -euo pipefail
@@ -13,7 +13,7 @@ trap 'rm -rf "$root"' EXIT
 mkdir -p "$root"/{proc,sys,dev,run,tmp,usr/bin,usr/sbin,usr/lib,usr/lib64,etc/libibverbs.d}
 for d in bin sbin lib lib64; do ln -s "usr/$d" "$root/$d"; done
 
-put() { # a file, where it is here, with what it is linked with
+put() { # copies a file and the libraries that it is linked with, at the same paths
   local to f
   to=$root$(realpath "$(dirname "$1")")/$(basename "$1")
   [ -e "$to" ] && return

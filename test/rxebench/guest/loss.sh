@@ -1,6 +1,6 @@
 # What the virtual machine measures: Soft-RoCE and SoftVPI in turn while packets are
-# lost. Of the kernel's command line: seconds is the length of each run, rounds their
-# number. Every result is preceded by its name.
+# lost. The kernel's command line sets seconds, the length of each run, and rounds,
+# their number. Each result follows its name.
 mtu=1500
 single=1
 . /veth.sh

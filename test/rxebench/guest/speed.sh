@@ -1,5 +1,5 @@
-# What the user-mode guest measures: the variable seconds (of the kernel's command
-# line) is the length of each run. Every result is preceded by its name.
+# What the user-mode guest measures. The kernel's command line sets seconds, the
+# length of each run. Each result follows its name.
 . /veth.sh
 . /count.sh
 rdma link add rxe0 type rxe netdev va
@@ -19,7 +19,7 @@ done
 for op in write send read; do
   run "veth $op-lat" $op-lat rxe0 rxe1 4096 8 "$seconds" 1 1 1
 done
-# Soft-RoCE sends every packet singly: each may be lost as it leaves.
+# Soft-RoCE sends its packets one by one, so netem at the sender can lose single packets.
 for loss in 0 0.1 1 5; do
   for d in va vb; do tc qdisc replace dev $d root netem limit 20000 loss $loss%; done
   for qps in 1 4; do lossy $loss $qps; done

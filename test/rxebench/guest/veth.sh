@@ -1,9 +1,9 @@
-# Joins the addresses 192.0.2.1 and 192.0.2.2 of this one network namespace by a pair
-# of virtual Ethernet devices va and vb, so that what goes from one to the other crosses
-# the pair: without these rules the system would keep it on its loopback.
+# Connects the addresses 192.0.2.1 and 192.0.2.2 of this network namespace by a pair of
+# virtual Ethernet devices, va and vb. Without the rules below the kernel would send
+# packets between them over the loopback device instead of the pair.
 ip link add va type veth peer name vb
-# A message of 1 MB arrives in one go on the one processor. The limit belongs to the
-# whole system: only a guest has it.
+# All packets of a message of 1 MB arrive at once on the only processor. The limit is one
+# of the whole system, so it is there only in a guest.
 backlog=/proc/sys/net/core/netdev_max_backlog
 [ ! -e $backlog ] || echo 100000 >$backlog
 for d in all va vb; do
@@ -14,8 +14,8 @@ ip link set lo up
 for d in va vb; do
   ip link set $d mtu "${mtu:-9000}"
   ip link set $d up
-  # A burst of UDP_SEGMENT is one packet to queueing disciplines. With single it is cut up as
-  # it leaves, and loses single packets where they arrive.
+  # Queueing disciplines treat a burst of UDP_SEGMENT as one packet. With single, bursts are
+  # split before they are sent, and single packets are lost at the receiver.
   [ -z "${single:-}" ] || ethtool -K $d tx-udp-segmentation off
 done
 ip addr add 192.0.2.1/32 dev va
@@ -29,8 +29,8 @@ ip neigh replace 192.0.2.2 lladdr "$(mac vb)" dev va
 ip neigh replace 192.0.2.1 lladdr "$(mac va)" dev vb
 ip route add 192.0.2.2 dev va table 101
 ip route add 192.0.2.1 dev vb table 102
-# What comes from the pair is for this machine; what is sent goes to the pair, before
-# the table of local addresses is asked.
+# Packets that arrive from the pair are delivered locally. Packets to be sent go to the
+# pair, by rules that precede the table of local addresses.
 ip rule add pref 10 iif va lookup local
 ip rule add pref 11 iif vb lookup local
 ip rule add pref 20 from 192.0.2.1 to 192.0.2.2 lookup 101
