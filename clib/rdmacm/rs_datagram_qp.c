@@ -178,7 +178,10 @@ int datagram_qp_send(struct rs *s, struct datagram_peer *p, const struct iovec *
 	w.wr.ud.ah = p->ah;
 	w.wr.ud.remote_qpn = p->qpn;
 	w.wr.ud.remote_qkey = RDMA_UDP_QKEY;
+	int error = q->id->qp->context->ops.post_send(q->id->qp, &w, &bad);
+	if (error)
+		return error; // no completion will give the slot back
 	q->at = (q->at + 1) % SLOTS;
 	q->free--;
-	return q->id->qp->context->ops.post_send(q->id->qp, &w, &bad);
+	return 0;
 }
