@@ -37,7 +37,7 @@ type fabricCmd struct {
 
 type fabricRunCmd struct {
 	Netlist string `arg:"" help:"Netlist as printed by ibnetdiscover or read by ibsim; - is standard input."`
-	Name    string `default:"${ibsimName}" help:"Base of the socket names, which programs set as IBSIM_SOCKNAME (default: $$IBSIM_SOCKNAME, else sim)."`
+	Name    string `default:"${ibsimName}" help:"Base of the socket names, which programs set as IBSIM_SOCKNAME (default: $$IBSIM_SOCKNAME, else ${ibsimDefault})."`
 	UDP     string `name:"udp" placeholder:"ADDR:PORT" help:"Serve over UDP instead of local sockets; programs set IBSIM_SERVER_NAME and IBSIM_SERVER_PORT. Anyone who can reach the address may attach."`
 	Cables  string `placeholder:"ADDR:PORT" help:"Let adapters of other hosts plug in over UDP at this address of the machine (in the configuration of their driver: \"fabric\": {\"connect\": \"udp://ADDR:PORT\"}). Without --cable-key anyone who can reach the address may."`
 	Key     string `name:"cable-key" placeholder:"FILE" help:"File with a key that the drivers of --cables must have too."`
@@ -206,7 +206,7 @@ func console(s *session, sim *ibsim.Server) {
 
 // fabricDoCmd sends a command to a fabric that runs in another process.
 type fabricDoCmd struct {
-	Name    string   `default:"${ibsimName}" help:"Name of the fabric (default: $$IBSIM_SOCKNAME, else sim)."`
+	Name    string   `default:"${ibsimName}" help:"Name of the fabric (default: $$IBSIM_SOCKNAME, else ${ibsimDefault})."`
 	Command []string `arg:"" passthrough:"" help:"The command with its arguments."`
 }
 

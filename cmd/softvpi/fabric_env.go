@@ -11,7 +11,7 @@ import (
 
 // fabricEnvCmd prints the environment for programs that use libibumad.
 type fabricEnvCmd struct {
-	Name    string `default:"${ibsimName}" help:"Name of the fabric (default: $$IBSIM_SOCKNAME, else sim)."`
+	Name    string `default:"${ibsimName}" help:"Name of the fabric (default: $$IBSIM_SOCKNAME, else ${ibsimDefault})."`
 	Node    string `help:"Node to be, by ID or description (default: the fabric's first)."`
 	formats `embed:""`
 }

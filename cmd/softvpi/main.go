@@ -112,7 +112,7 @@ func command(ctx context.Context, env tool.Env) (status int) {
 	}()
 	parser, err := kong.New(&cli{}, kong.Name("softvpi"),
 		kong.Description("A software RDMA (RoCE) adapter and its driver stack in user space. Every tool runs too: softvpi nd_send_bw -h; softvpi tools list names them."),
-		kong.UsageOnError(), kong.Vars{"ibsimName": cmp.Or(os.Getenv("IBSIM_SOCKNAME"), ibsim.DefaultName)}, kong.Writers(env.Stdout, env.Stderr), kong.Exit(func(code int) { panic(exit(code)) }),
+		kong.UsageOnError(), kong.Vars{"ibsimDefault": ibsim.DefaultName, "ibsimName": cmp.Or(os.Getenv("IBSIM_SOCKNAME"), ibsim.DefaultName)}, kong.Writers(env.Stdout, env.Stderr), kong.Exit(func(code int) { panic(exit(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		return env.Fail(err)

@@ -53,8 +53,8 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 	h.completePeers(now)
 }
 
-// departed returns when what q had to send at now has left. For a single packet that is a guess, mostly: to look at the
-// clock takes a part of what the packet takes.
+// departed returns the time at which what q began to send at now has left. For a single packet it is mostly an estimate,
+// because reading the clock takes a considerable part of the time that sending the packet takes.
 func (a *adapter) departed(now clock.Time, q *qp) clock.Time {
 	d := &a.departing
 	single := a.queued == 1 && !q.tq.Local()

@@ -33,8 +33,8 @@ const (
 	// burstPosts of them for one queue pair, and in total as many as one Transmit takes.
 	burstGap   = time.Microsecond
 	burstPosts = 61
-	// How long it takes to send a single packet is measured for one of departureLooks, and taken for at most departureMost,
-	// as the program may have lost its processor meanwhile.
+	// The time that sending a single packet takes is measured for one packet in departureLooks. It counts as departureMost
+	// at most, because the program may have lost its processor meanwhile.
 	departureLooks = 16
 	departureMost  = 10 * time.Microsecond
 	// After quietTurns turns without packets the links are checked only in every quietSkip-th turn.
@@ -77,10 +77,10 @@ type batch struct {
 	deferred    deferred.Copies
 }
 
-// departing is how long single packets take to be sent.
+// departing estimates how long sending a single packet takes.
 type departing struct {
-	took  time.Duration // one of the last
-	looks uint32        // at them
+	took  time.Duration // the last one measured
+	looks uint32        // number of estimates and measurements
 }
 
 func (b *batch) init() {
@@ -151,7 +151,8 @@ func (h *Host) step() bool {
 			}
 		}
 	}
-	// What an adapter sent may have reached one that has already had its turn. A few packets take less time than matters.
+	// What an adapter sent may have reached one that has already had its turn. The clock is read again only if handling
+	// the packets has taken a noticeable time.
 	for _, a := range h.adapters[:sender] {
 		at := now
 		if arrived > fewPackets {

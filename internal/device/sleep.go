@@ -65,8 +65,8 @@ func (s *sleepState) open() (err error) {
 
 func (s *sleepState) close() error { return s.links.Close() }
 
-// driven counts an iteration that a poller or waiter drives. The caller holds the baton. Who reads the count looks again
-// and again, so that it need not be there at once.
+// driven counts an iteration that a poller or waiter drives. The caller holds the baton. The count is read repeatedly, so
+// it need not be visible at once.
 func (s *sleepState) driven() { release.Store64(&s.drives, s.drives+1) }
 
 // wake ends the sleep of the sleeper, if somebody sleeps. Call it after storing what the sleeper should

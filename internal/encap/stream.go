@@ -15,8 +15,8 @@ type flow struct {
 	srcPort, dstPort uint16
 }
 
-// is reports whether f has these fields. They are compared where they are: copied into a flow that is compared as a
-// whole, fields just written would stall on the pending stores.
+// is reports whether f has these fields. They are compared one by one: to make a flow of them and compare that as a whole
+// would have to wait for the stores of its fields.
 func (f *flow) is(src, dst *netip.Addr, srcPort, dstPort uint16) bool {
 	return f.srcPort == srcPort && f.dstPort == dstPort && f.src == *src && f.dst == *dst
 }
@@ -39,7 +39,7 @@ type stream struct {
 	head   uint64
 	crc    uint32
 	known  bool // crc is computed when the second packet comes: many streams have only one
-	// admitted says that the flow is one to this port, so that its packets need not be checked for that.
+	// admitted means that received packets of the flow are addressed to this port; they need not be checked again.
 	admitted bool
 }
 
@@ -73,12 +73,12 @@ func (e *Encap) stream(f *flow, length int, first uint64) *stream {
 	return s
 }
 
-// place returns where a stream is kept, or whatever is kept there.
+// place returns the slot for a stream, which may contain another one.
 func (e *Encap) place(length int, first uint64) *stream {
 	return &e.streams[(first^uint64(length))*0x9e3779b97f4a7c15>>streamShift]
 }
 
-// known returns the stream of a packet if the beginning of its ICRC is known for an identification.
+// known returns the stream of a packet if the beginning of its ICRC is known for this identification, otherwise nil.
 func (e *Encap) known(src, dst *netip.Addr, srcPort, dstPort uint16, length int, id uint16, first uint64) *stream {
 	s := e.place(length, first)
 	if !s.known || s.head != first || s.length != length || !s.flow.is(src, dst, srcPort, dstPort) || !s.numbers(id) {

@@ -186,8 +186,8 @@ func (c *consumer) refresh(r *base) (uint32, error) {
 	return p - c.next, nil
 }
 
-// release gives back the n oldest entries taken. It is no full barrier, as nobody waits for room: a producer looks
-// when it has more to put in.
+// release gives back the n oldest entries taken. It is not a full barrier: no producer sleeps until there is room, and
+// each looks again when it has more to put in.
 func (c *consumer) release(r *base, n uint32) {
 	if n > c.next-c.done {
 		n = c.next - c.done

@@ -29,7 +29,7 @@ type results struct {
 	ring  []result
 	first int // index in ring of the oldest
 	n     int
-	from  int // none before this one is pending
+	from  int // no result before this index is pending
 }
 
 // at returns the result with this index, counted from the oldest.
@@ -49,8 +49,8 @@ func (r *results) drop() {
 	r.from = max(r.from-1, 0)
 }
 
-// push adds a result behind the others, and returns it with what is left there from an earlier one. depth is how many
-// are to be kept.
+// push adds a result as the newest and returns it. The caller must set all of it: it still has the values of an earlier
+// one. depth is the number of results to keep.
 func (r *results) push(depth int) *result {
 	if r.n == len(r.ring) {
 		ring := make([]result, max(depth, r.n+1))
@@ -138,7 +138,7 @@ func (q *QP) takeRead(h ib.RETH) bool {
 		return q.refuse(ib.NAKInvalidRequest)
 	}
 	s.msn = (s.msn + 1) & ib.PSNMask
-	// The span in parts: a struct just written, copied as a whole, would stall on the pending stores.
+	// Field by field: copying the span as a whole would have to wait for the stores of its fields.
 	r.msn, r.span.Region, r.span.Addr, r.left = s.msn, span.Region, span.Addr, n
 	s.psn = s.psn.Add(q.packetsFor(n))
 	r.end = s.psn

@@ -86,9 +86,10 @@ func (q *QP) probe() {
 	q.activate()
 }
 
-// probed continues after the answer to a probe of the packet first, or to what was sent before it. The
-// packets behind that are taken for lost and sent again, except if no round trip has been measured yet and
-// others have arrived too: then the peer just took longer than a probe waits, to begin with.
+// probed continues after an acknowledgement while a probe was out: the packet first, which was the oldest
+// unacknowledged one, was sent again. The packets that are still unacknowledged are taken for lost and sent
+// again, unless no round trip has been measured yet and packets behind first have arrived too: then nothing
+// counts as lost: the peer only took longer to begin than a probe waits.
 func (q *QP) probed(now clock.Time, first ib.PSN) {
 	s := &q.req
 	s.probing = false

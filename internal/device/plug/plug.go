@@ -25,7 +25,7 @@ type Plug struct {
 	base   link.Link
 	impair *impair.Link
 	shown  *capture.Link // between base and impair
-	way    link.Link     // the first of them that does something; nil while the port is unplugged
+	way    link.Link     // where packets enter: impair, shown or base; nil while the port is unplugged
 	own    bool          // the panel opened the link
 	failed bool
 	log    *slog.Logger
@@ -45,7 +45,7 @@ func (p *Panel) newPlug(addr netip.Addr, l link.Link, own bool) (*Plug, error) {
 	return o, nil
 }
 
-// shorten finds the shortest way to the link for packets, most of which nothing looks at or impairs.
+// shorten makes packets bypass the impairment and the captures while these have nothing to do.
 func (p *Plug) shorten() {
 	switch {
 	case !p.impair.Idle():
@@ -57,10 +57,10 @@ func (p *Plug) shorten() {
 	}
 }
 
-// Send is the Send of Link.
+// Send sends packets as Link.Send does.
 func (p *Plug) Send(frames []frame.Out) (int, error) { return p.way.Send(frames) }
 
-// Receive is the Receive of Link.
+// Receive receives packets as Link.Receive does.
 func (p *Plug) Receive(in []frame.In) (int, error) { return p.way.Receive(in) }
 
 // Socket reports whether the link is an open socket of this process.

@@ -17,15 +17,16 @@ const mostHeaders = eth.EthernetLen + eth.IPv6Len + eth.UDPLen
 // maxFrame is the length of the longest frame that is sent or completely received.
 const maxFrame = mostHeaders + MostPayload
 
-// beginning is what all frames to a destination begin with: the Ethernet header and the fixed fields of the IP header.
+// beginning is the part that all frames to a destination have in common: the Ethernet header and the constant fields of
+// the IP header.
 type beginning struct {
 	bytes [eth.EthernetLen + eth.IPv6Len]byte
-	// sum is the ones' complement sum of the words of an IPv4 header in bytes; traffic class, length and time to live are 0
-	// there.
+	// sum is the ones' complement sum of the 16-bit words of the IPv4 header in bytes, in which traffic class, length and
+	// time to live are 0.
 	sum uint32
 }
 
-// set makes the beginning of frames from src to dst. macs are the addresses of the next hop and of the interface.
+// set makes the beginning of frames from src to dst. macs are the MAC addresses of the next hop and of the interface.
 func (g *beginning) set(macs *[12]byte, src, dst netip.Addr) {
 	*g = beginning{}
 	b := g.bytes[:]
@@ -41,7 +42,8 @@ func (g *beginning) set(macs *[12]byte, src, dst netip.Addr) {
 	g.sum = uint32(^eth.IPv4(ip).Checksum())
 }
 
-// ip writes the beginning to b, with the IP header of a route for a payload of this length.
+// ip writes the beginning to b, which has room for the longest one, and completes its IP header for a route and an IP
+// payload of length bytes. end is where that payload begins.
 func (g *beginning) ip(b []byte, r *frame.Route, length int) (end int) {
 	hops := r.HopLimit
 	if hops == 0 {
@@ -96,7 +98,7 @@ type datagram struct {
 	id           uint16 // IPv4 identification
 }
 
-// parse decodes a frame accepted by the filter. It trusts the length in the UDP header, which for a burst
+// parse decodes a frame accepted by the filter into d. It trusts the length in the UDP header, which for a burst
 // is the total length. It returns false for a frame that is not for addr and port, or whose lengths are
 // inconsistent.
 func parse(d *datagram, b []byte, addr netip.Addr, port uint16) bool {

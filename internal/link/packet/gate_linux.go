@@ -170,7 +170,7 @@ func (g *gate) peek() (b []byte, segment int) {
 
 // release implements source.
 func (g *gate) release() {
-	// The program looks at it before it fills the slot again: nothing later need wait for that.
+	// The program reads the turn before it fills the slot again, so later loads need not wait for this store.
 	release.Store64((*uint64)(unsafe.Pointer(&g.memory[g.slot+slotTurn])), g.at+slots)
 	g.at++
 	if g.slot += gateSlot; g.slot == gateRoom {

@@ -33,7 +33,7 @@ type Port struct {
 	gate   *gate  // nil: none; otherwise it receives while early is set
 	from   source // where the next packet is taken from
 	to     source // where packets arrive: becomes from when that is empty
-	lone   *gate  // both of them
+	lone   *gate  // the gate, if it is both from and to; otherwise nil
 	paused bool   // nothing is received
 	sole   bool   // what is received completely is wanted nowhere else
 	off    string // why it was switched off; "": it was not

@@ -20,8 +20,8 @@ func (p *Port) peek() (b []byte, segment int) {
 	return p.from.peek()
 }
 
-// only returns the gate if packets are taken from it alone: to find that out for each packet costs as much as a look
-// at it.
+// only returns the gate if packets are taken from nowhere else, otherwise nil. Port.lone caches it, because finding out
+// costs as much as looking for a packet.
 func (p *Port) only() *gate {
 	if p.from != p.to {
 		return nil
@@ -69,7 +69,7 @@ func (p *Port) take(in *frame.In, d *datagram, segment, n int) {
 	data := p.memory[n*MostPayload : n*MostPayload+copy(p.memory[n*MostPayload:(n+1)*MostPayload], d.data[p.done:end])]
 	// The identification is a hint: some senders do
 	// not choose it and compute the ICRC without it.
-	// Field by field: a struct just written, copied as a whole, would stall on the pending stores.
+	// Field by field: copying a struct as a whole would have to wait for the stores of its fields.
 	in.Data = data[:len(data):len(data)]
 	in.Src, in.Dst, in.SrcPort = d.src, p.cfg.Addr, d.srcPort
 	in.TrafficClass, in.HopLimit, in.FlowLabel = d.trafficClass, d.hopLimit, d.flowLabel

@@ -18,7 +18,7 @@ const (
 	// spared plus one in sparedShare may be lost before that is a sign of congestion: single packets are
 	// lost whatever the window is, while a receive buffer that overflows loses many at once.
 	lossSample, spared, sparedShare = 256, 8, 32
-	// fewSenders is how many packets each sender could have of a window that has few of them.
+	// A window has few senders if there are fewSenders packets of it or more for each.
 	fewSenders = 16
 	// crowdedShare is the fraction by which a window shrinks for a gap that had to wait until another one
 	// of its QP was mended.
