@@ -34,6 +34,7 @@ type Host struct {
 	flagged   bool       // attached programs were told that the loop sleeps
 	drove     clock.Time // when a program that polls or waits last ran a step
 	inline    bool       // a program that polls or waits runs this step
+	woken     bool       // this step is the first after a sleep
 	commanded bool       // this step ends a command
 	fresh     bool       // there was a command since the sleeper last slept
 	polled    bool       // same as sleep.polls

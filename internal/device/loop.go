@@ -103,7 +103,7 @@ func (h *Host) step() bool {
 	if h.inline {
 		h.drove = now
 	}
-	if h.sleep.slept.Load() {
+	if h.woken = h.sleep.slept.Load(); h.woken {
 		h.sleep.slept.Store(false)
 		for _, a := range h.adapters {
 			a.quiet = 0
@@ -305,7 +305,7 @@ func (a *adapter) receive(now clock.Time) bool {
 			got += n
 			arrived += n
 			full := n == len(a.in)
-			a.rings.received(n, len(a.in), a.host.inline)
+			a.rings.received(n, len(a.in), !a.host.woken)
 			a.take(now, p, a.in[:n])
 			if !full {
 				break

@@ -1,8 +1,9 @@
 package device
 
 // RingCounters count the work of the port's rings; here the link is the ring of each direction. Interrupt
-// mode means that the loop's own goroutine was woken and runs it; polling mode that a program that polls
-// or waits does.
+// mode means that the packets ended the loop's sleep, whoever slept; polling mode that somebody, the loop's own
+// goroutine or a program, was awake and looked for them (WinOF 5.50, 5.5.3.10: PacketsReceivedDPC and
+// PacketsReceivedThread).
 type RingCounters struct {
 	// Received packets, and the batches in which they were passed to the engine, by mode.
 	InterruptPackets, InterruptBatches uint64

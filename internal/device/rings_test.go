@@ -1,6 +1,12 @@
 package device
 
-import "testing"
+import (
+	"math"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+)
 
 func TestRingCounters(t *testing.T) {
 	var r RingCounters
@@ -16,5 +22,58 @@ func TestRingCounters(t *testing.T) {
 	}
 	if r != want {
 		t.Errorf("ring counters %+v, want %+v", r, want)
+	}
+}
+
+// TestModeOfReceivedPackets: packets that a loop finds because it never sleeps are received in polling mode, and those
+// that end its sleep in interrupt mode (WinOF 5.50, 5.5.3.10).
+func TestModeOfReceivedPackets(t *testing.T) {
+	const packets = 20
+	for _, c := range []struct {
+		name    string
+		polling Polling
+		mode    func(*RingCounters) (in, other uint64)
+	}{
+		{"polling", Polling{On: true, Rounds: math.MaxUint32, Average: 1000, Last: 1000}, func(r *RingCounters) (in, other uint64) { return r.PollingPackets, r.InterruptPackets }},
+		{"asleep", Polling{}, func(r *RingCounters) (in, other uint64) { return r.InterruptPackets, r.PollingPackets }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			h := newHost(t, Config{Seed: 1, GIDInterval: -1, Spin: -1})
+			addr := loopback()
+			index := h.add(t, AdapterConfig{Addr: addr, Polling: c.polling})
+			conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, 4791)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			until := func(what string, done func() bool) {
+				t.Helper()
+				for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Microsecond) {
+					h.lock()
+					ok := done()
+					h.unlock()
+					switch {
+					case ok:
+						return
+					case time.Now().After(deadline):
+						t.Fatalf("%s: %+v", what, h.adapters[index].rings)
+					}
+				}
+			}
+			for n := range uint64(packets) {
+				if c.polling.On {
+					until("the loop does not poll", func() bool { return h.adapters[index].poller.empty > 0 })
+				} else {
+					until("the loop does not sleep", h.sleep.asleep.Load)
+				}
+				if _, err := conn.Write([]byte("not a packet of RoCE")); err != nil {
+					t.Fatal(err)
+				}
+				until("the packet is not counted in its mode", func() bool {
+					in, other := c.mode(&h.adapters[index].rings)
+					return in == n+1 && other == 0
+				})
+			}
+		})
 	}
 }
