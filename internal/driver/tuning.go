@@ -55,7 +55,7 @@ func (d *Driver) Tune(q tuning.Request) (tuning.Outcome, error) {
 	}
 	p, err := tuning.NewPlan(d.registry, q, adapters, processors(), log)
 	if err != nil {
-		return tuning.Outcome{}, err
+		return tuning.Outcome{}, refused(err)
 	}
 	p.Log = d.tunings.File()
 	if q.DryRun || len(p.Changes) == 0 {
@@ -84,13 +84,18 @@ func (d *Driver) tuned(q *tuning.Request) (list []registry.Adapter, err error) {
 		list = append(list, d.running[index].known())
 	}
 	q.Adapters = names
-	var wrong *tuning.RequestError
-	if err := q.Check(processors()); errors.As(err, &wrong) {
-		return nil, api.Wrong(wrong.Field, wrong.Value, wrong.Allowed)
-	} else if err != nil {
-		return nil, err
+	if err := q.Check(processors()); err != nil {
+		return nil, refused(err)
 	}
 	return list, nil
+}
+
+// refused returns the error of the API for an invalid field of a request, and others as they are.
+func refused(err error) error {
+	if wrong, ok := errors.AsType[*tuning.RequestError](err); ok {
+		return api.Wrong(wrong.Field, wrong.Value, wrong.Allowed)
+	}
+	return err
 }
 
 // spelt returns the name of an adapter that is given in any letter case.

@@ -122,7 +122,10 @@ func NewPlan(r *registry.Registry, q Request, adapters []registry.Adapter, proce
 	p := &Plan{Outcome: Outcome{Scenario: q.Scenario, Changes: []Change{}, Missing: []Missing{}}}
 	s, _ := Find(q.Scenario)
 	for i, a := range adapters {
-		list := s.assignments(i, len(adapters), &q, processors)
+		if s.Ethernet && a.InfiniBand {
+			return nil, &RequestError{"adapters", strconv.Quote(a.Name) + ", which is InfiniBand", "Ethernet adapters for " + q.Scenario}
+		}
+		list := s.assignments(i, len(adapters), a.InfiniBand, &q, processors)
 		if q.Scenario == Undo {
 			last, ok := Last(log, a.Name)
 			if !ok {

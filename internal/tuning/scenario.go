@@ -17,6 +17,8 @@ type Scenario struct {
 	// Chosen says that the request chooses the processors.
 	Chosen bool  `json:"chosen_processors" doc:"The request chooses the processors."`
 	Keys   []Key `json:"keys"`
+	// Ethernet says that InfiniBand adapters are refused.
+	Ethernet bool `json:"ethernet,omitempty" doc:"The adapters have to be Ethernet."`
 	// single says that it is for the first adapter, and the second gets the defaults.
 	single bool
 }
@@ -25,6 +27,8 @@ type Scenario struct {
 type Key struct {
 	Name  string `json:"name"`
 	Value string `json:"value" doc:"What it is set to, or how that is chosen."`
+	// IPoIB is the value on InfiniBand adapters where it differs.
+	IPoIB string `json:"ipoib_value,omitempty" doc:"What it is set to on an InfiniBand adapter, where that differs."`
 	value func(own, other processorRange) string
 }
 
@@ -34,27 +38,36 @@ const Undo = "undo"
 // fixed sets a key to a number.
 func fixed(name string, n int) Key {
 	text := strconv.Itoa(n)
-	return Key{name, text, func(processorRange, processorRange) string { return text }}
+	return Key{Name: name, Value: text, value: func(processorRange, processorRange) string { return text }}
+}
+
+// fixedByPort sets a key to a number that depends on whether the port is Ethernet or InfiniBand.
+func fixedByPort(name string, ethernet, ipoib int) Key {
+	k := fixed(name, ethernet)
+	k.IPoIB = strconv.Itoa(ipoib)
+	return k
 }
 
 // standard resets a key to its default.
 func standard(name string) Key {
-	return Key{name, "default", func(processorRange, processorRange) string { return "" }}
+	return Key{Name: name, Value: "default", value: func(processorRange, processorRange) string { return "" }}
 }
 
 // own sets a key to the i-th of the adapter's processors, counted from the last where i is negative.
 func own(name string, i int) Key {
-	return Key{name, "one of the adapter's processors", func(own, _ processorRange) string { return strconv.Itoa(own.at(i)) }}
+	value := func(own, _ processorRange) string { return strconv.Itoa(own.at(i)) }
+	return Key{Name: name, Value: "one of the adapter's processors", value: value}
 }
 
 // other sets a key to the first of the other adapter's processors.
 func other(name string) Key {
-	return Key{name, "one of the other adapter's processors", func(_, other processorRange) string { return strconv.Itoa(other.at(0)) }}
+	value := func(_, other processorRange) string { return strconv.Itoa(other.at(0)) }
+	return Key{Name: name, Value: "one of the other adapter's processors", value: value}
 }
 
 // of sets a key to a value derived from the adapter's processors.
 func of(name, what string, figure func(processorRange) int) Key {
-	return Key{name, what, func(own, _ processorRange) string { return strconv.Itoa(figure(own)) }}
+	return Key{Name: name, Value: what, value: func(own, _ processorRange) string { return strconv.Itoa(figure(own)) }}
 }
 
 var (
@@ -81,7 +94,7 @@ func keys(lists ...[]Key) (all []Key) {
 // defaults are the values printed in the manual; keys that other scenarios set are reset to their
 // defaults.
 var defaults = []Key{
-	fixed("SendCompletionMethod", 1), fixed("RecvCompletionMethod", 2), fixed("*ReceiveBuffers", 1024), fixed("UseRSSForRawIP", 1),
+	fixedByPort("SendCompletionMethod", 1, 0), fixed("RecvCompletionMethod", 2), fixed("*ReceiveBuffers", 1024), fixed("UseRSSForRawIP", 1),
 	fixed("DefaultRecvRingProcessor", -1), fixed("TxInterruptProcessor", -1), fixed("TxForwardingProcessor", -1), fixed("UseRSSForUDP", 1),
 	fixed("*MaxRSSProcessors", 8), fixed("*NumRSSQueues", 8),
 	standard("*RSSProfile"), standard("*RssBaseProcNumber"), standard("*RssMaxProcNumber"),
@@ -96,7 +109,7 @@ var scenarios = []Scenario{
 		Keys: keys(streams, []Key{own("DefaultRecvRingProcessor", 0), own("TxInterruptProcessor", 1), own("TxForwardingProcessor", 2)}, rss),
 	},
 	{
-		Name: "stream", Option: "-st", Title: "Single stream traffic", Fewest: 1, Most: 2, single: true,
+		Name: "stream", Option: "-st", Title: "Single stream traffic", Fewest: 1, Most: 2, single: true, Ethernet: true,
 		Text: "Programs with a single connection. A second adapter gets the defaults.",
 		// One connection ends up on one ring, so the default ring's processor does nothing else.
 		Keys: keys(streams, []Key{own("DefaultRecvRingProcessor", -1), own("TxInterruptProcessor", 0), own("TxForwardingProcessor", 1)}, rss),
@@ -146,8 +159,8 @@ type assignment struct {
 	value *string
 }
 
-// assignments returns the keys of adapter i of n.
-func (s *Scenario) assignments(i, n int, q *Request, processors int) (out []assignment) {
+// assignments returns the keys of adapter i of n, which is an InfiniBand one if ipoib.
+func (s *Scenario) assignments(i, n int, ipoib bool, q *Request, processors int) (out []assignment) {
 	list := s.Keys
 	shares := share(processors, 1)
 	switch {
@@ -161,7 +174,11 @@ func (s *Scenario) assignments(i, n int, q *Request, processors int) (out []assi
 	mine := min(i, len(shares)-1)
 	for _, k := range list {
 		a := assignment{key: k.Name}
-		if v := k.value(shares[mine], shares[len(shares)-1-mine]); v != "" {
+		v := k.value(shares[mine], shares[len(shares)-1-mine])
+		if ipoib && k.IPoIB != "" {
+			v = k.IPoIB
+		}
+		if v != "" {
 			a.value = &v
 		}
 		out = append(out, a)

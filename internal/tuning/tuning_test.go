@@ -26,7 +26,7 @@ func TestProcessors(t *testing.T) {
 		q.Number = rapid.IntRange(1, there-q.Base).Draw(t, "number")
 		for _, s := range Scenarios() {
 			for i := range s.Most {
-				for _, x := range s.assignments(i, s.Most, &q, n) {
+				for _, x := range s.assignments(i, s.Most, false, &q, n) {
 					keys := catalogue.LookupFor(x.key, catalogue.Target{Generation: catalogue.MLX4})
 					if len(keys) == 0 || keys[0].Name != x.key {
 						t.Fatalf("no key %s", x.key)

@@ -120,6 +120,28 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
+// InfiniBand adapters have a default of their own, and -st is for Ethernet adapters alone (WinOF 5.50, 4.9.1.6).
+func TestInfiniBand(t *testing.T) {
+	cfg := driverbed.Config(t, config.Adapter{Name: "eth", Generation: "mlx4"}, config.Adapter{Name: "ib", Generation: "mlx4", Link: "cable"})
+	g := &rig{t, filepath.Dir(cfg.Socket), cfg.Socket, driverbed.Start(t, cfg)}
+	g.ok("-r -c1 ib -c2 eth")
+	for adapter, want := range map[string]string{"ib": "0", "eth": "1"} {
+		if got := g.stored(adapter)["SendCompletionMethod"]; got != want {
+			t.Errorf("-r sets SendCompletionMethod of %s to %q, want %s", adapter, got, want)
+		}
+	}
+	before := g.stored("eth")
+	for _, line := range []string{"-st -c1 ib", "-st -c1 eth -c2 ib"} {
+		status, _, errs := g.call(line)
+		if status != tool.Usage || !strings.Contains(errs, `adapters is "ib", which is InfiniBand; allowed: Ethernet adapters`) {
+			t.Errorf("%s: status %d, %s; want %d and that ib is InfiniBand", line, status, errs, tool.Usage)
+		}
+	}
+	if d := cmp.Diff(before, g.stored("eth")); d != "" {
+		t.Error("what was refused changed eth (-want +got):\n", d)
+	}
+}
+
 // -s gives the second adapter the defaults, and --undo takes the changes of each adapter back step by step.
 func TestUndo(t *testing.T) {
 	g := start(t)
