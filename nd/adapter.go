@@ -100,8 +100,8 @@ func (a *Adapter) PD() *verbs.PD { return a.pd }
 
 // SetCQInterruptModeration limits the events of a completion queue
 // (Nd2AdapterControlSetCqInterruptModeration, WinOF manual 4.9.1.1.2): a Notify completes after count
-// completions, or interval after the first one that has not been notified yet. Zero values switch
-// moderation off.
+// completions, or interval after the first one that has not been notified yet. More than 65,535 completions or
+// microseconds are rounded down to that. Zero values switch moderation off.
 func (a *Adapter) SetCQInterruptModeration(cq *CompletionQueue, count int, interval time.Duration) error {
 	const op = "Adapter.SetCQInterruptModeration"
 	if cq == nil || cq.adapter != a {

@@ -135,7 +135,7 @@ func TestInterruptModeration(t *testing.T) {
 		ctx := bed.Context(t)
 		server, client := newEnd(t, p.server, endConfig{}), newEnd(t, p.client, endConfig{})
 		connect(t, server, client)
-		for range 4 {
+		for range 5 {
 			ok(t, server.qp.Receive(1, nil))
 		}
 		ok(t, p.server.SetCQInterruptModeration(server.cq, 3, 60*time.Millisecond))
@@ -148,6 +148,13 @@ func TestInterruptModeration(t *testing.T) {
 		for range 3 {
 			server.want(t, nd.RequestReceive, nd.StatusSuccess)
 		}
+		// The interval is rounded down to its limit, so that the count never decides alone.
+		ok(t, p.server.SetCQInterruptModeration(server.cq, 1<<30, 24*time.Hour))
+		told = later(func() error { return server.cq.Notify(ctx, nd.NotifyAny) })
+		ok(t, client.qp.Send(1, nil, 0))
+		ok(t, told())
+		client.want(t, nd.RequestSend, nd.StatusSuccess)
+		server.want(t, nd.RequestReceive, nd.StatusSuccess)
 		ok(t, p.server.SetCQInterruptModeration(server.cq, 100, 2*time.Millisecond))
 		told = later(func() error { return server.cq.Notify(ctx, nd.NotifyAny) })
 		ok(t, client.qp.Send(1, nil, 0))

@@ -22,10 +22,10 @@ const (
 )
 
 const (
-	pollBatch   = 32                       // entries converted at a time
-	calmLooks   = 2                        // how many empty polls in a row are each followed by a pause
-	calmPauses  = 8                        // length of that pause in calls of direct.Pause: about two microseconds
-	maxInterval = 65535 * time.Microsecond // of moderation
+	pollBatch     = 32    // entries converted at a time
+	calmLooks     = 2     // how many empty polls in a row are each followed by a pause
+	calmPauses    = 8     // length of that pause in calls of direct.Pause: about two microseconds
+	maxModeration = 65535 // completions, or microseconds
 )
 
 // CQ is a completion queue.
@@ -286,18 +286,20 @@ func (cq *CQ) Resize(depth int) error {
 	return nil
 }
 
-// Moderate limits how often the queue raises events: after count completions, or interval (at most 65,535
-// us) after the first, whichever comes first (WinOF manual 4.9.1.1.2). Zero values switch moderation off.
+// Moderate limits how often the queue raises events: after count completions, or interval after the first, whichever
+// comes first. More than 65,535 completions or microseconds are rounded down to that (WinOF manual 4.9.1.1.2). Zero
+// values switch moderation off.
 func (cq *CQ) Moderate(count int, interval time.Duration) error {
-	if count < 0 || int64(count) > 1<<32-1 {
-		return newError("moderate cq", ErrInvalid, "count is %d, want 0 to %d", count, uint32(1<<32-1))
+	if count < 0 {
+		return newError("moderate cq", ErrInvalid, "count is %d, want 0 or more", count)
 	}
-	if interval < 0 || interval > maxInterval {
-		return newError("moderate cq", ErrInvalid, "interval is %v, want 0 to %v", interval, maxInterval)
+	if interval < 0 {
+		return newError("moderate cq", ErrInvalid, "interval is %v, want 0 or more", interval)
 	}
+	interval = min(interval, maxModeration*time.Microsecond) + time.Microsecond - 1 // up to whole microseconds
 	h := cq.dev.host
 	return wrap("moderate cq", h.backend.ModerateCQ(h.ctx, command.ModerateCQ{
-		CQ: cq.handle, Count: uint32(count), Microseconds: uint32((interval + time.Microsecond - 1) / time.Microsecond),
+		CQ: cq.handle, Count: uint32(min(count, maxModeration)), Microseconds: uint32(interval / time.Microsecond),
 	}))
 }
 

@@ -230,7 +230,7 @@ type Queue struct {
 }
 
 // ModerateCQ limits how often a CQ raises events: after Count completions or Microseconds after the first,
-// whichever is first; zero values switch it off.
+// whichever is first; zero values switch it off, and values above 65,535 are rounded down to it.
 type ModerateCQ struct {
 	CQ           Handle
 	Count        uint32

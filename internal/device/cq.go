@@ -11,7 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/transport"
 )
 
-// maxModeration limits both values of ModerateCQ, which are 16-bit fields of the adapter.
+// maxModeration is the most that either value of ModerateCQ can be, as they are 16-bit fields of the adapter.
 const maxModeration = 1<<16 - 1
 
 // cq is a completion queue.
@@ -174,7 +174,8 @@ func (q *cq) dropOld() error {
 }
 
 // ModerateCQ implements command.Commands. Without Microseconds there is no moderation; without Count only
-// the time limits it. It overrides the adapter's Moderation.
+// the time limits it. What is above maxModeration is rounded down to it (WinOF 5.50, 4.9.1.1.2), so that the count
+// never decides alone. It overrides the adapter's Moderation.
 func (c *Client) ModerateCQ(ctx context.Context, m command.ModerateCQ) error {
 	if err := c.enterHome(ctx, c.loansAt(m.CQ)); err != nil {
 		return err
@@ -184,13 +185,8 @@ func (c *Client) ModerateCQ(ctx context.Context, m command.ModerateCQ) error {
 	if err != nil {
 		return err
 	}
-	if err := within("Count", m.Count, 0, maxModeration); err != nil {
-		return err
-	}
-	if err := within("Microseconds", m.Microseconds, 0, maxModeration); err != nil {
-		return err
-	}
-	q.own, q.chosen = true, Pace{m.Count, time.Duration(m.Microseconds) * time.Microsecond}
+	interval := time.Duration(min(m.Microseconds, maxModeration)) * time.Microsecond
+	q.own, q.chosen = true, Pace{min(m.Count, maxModeration), interval}
 	if q.held > 0 {
 		q.fire()
 	}

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -92,5 +93,21 @@ func TestModerationOfTheAdapter(t *testing.T) {
 	y.check(y.c.ModerateCQ(bg, command.ModerateCQ{CQ: cq.q.Handle}))
 	if n := events(cq, receive, 4); n != 1 {
 		t.Errorf("event after %d receives, want 1: the program asked that none is held back", n)
+	}
+}
+
+// TestModerateCQRoundsDown: a count and an interval above their limits are rounded down to them (WinOF 5.50, 4.9.1.1.2).
+func TestModerateCQRoundsDown(t *testing.T) {
+	x, _ := networks[2].make(t, AdapterConfig{})
+	cq := x.cq(64)
+	for _, v := range []uint32{maxModeration, maxModeration + 1, math.MaxUint32} {
+		x.check(x.c.ModerateCQ(bg, command.ModerateCQ{CQ: cq.q.Handle, Count: v, Microseconds: v}))
+		x.c.host.lock()
+		q, err := x.c.completion("CQ", cq.q.Handle)
+		got := q.chosen
+		x.c.host.unlock()
+		if want := (Pace{maxModeration, maxModeration * time.Microsecond}); err != nil || got != want {
+			t.Errorf("moderation of %d and %d us is %+v, %v; want %+v", v, v, got, err, want)
+		}
 	}
 }
