@@ -84,7 +84,7 @@ func calls(label, name, what, unit string, in time.Duration, list []api.CallStat
 	return t
 }
 
-// partitionKeys shows the partition tables of the ports: those of IPoIB, and of RoCE.
+// partitionKeys shows what is set in the partition tables of the ports: those of IPoIB, and of RoCE.
 func (r *run) partitionKeys() (report, error) {
 	return r.perInterface(func(a *api.AdapterStatus) (table, error) {
 		have, err := r.client.Resources(r.ctx, a.Name)
@@ -97,7 +97,9 @@ func (r *run) partitionKeys() (report, error) {
 		}
 		t := table{Label: label, Name: a.Name, Fields: []string{"PKEY index", "PKEY"}}
 		for i, k := range have.PKeys {
-			t.add(i, fmt.Sprintf("%04x", k))
+			if k != 0 {
+				t.add(i, fmt.Sprintf("%04x", k))
+			}
 		}
 		return t, nil
 	})

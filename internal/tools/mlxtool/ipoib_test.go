@@ -62,6 +62,11 @@ func TestIPoIBEndpoints(t *testing.T) {
 	if out := g.ok("dbg", "pkeys", "left"); !strings.Contains(out, "SoftVPI IPoIB NIC: left") || !strings.Contains(out, "ffff") {
 		t.Error("the P_Key of left is missing in\n", out)
 	}
+	for _, row := range g.tables("dbg", "pkeys", "left")[0].Rows {
+		if row["pkey"] == "0000" {
+			t.Errorf("dbg pkeys lists index %v, which is not set", row["pkey_index"])
+		}
+	}
 	for args, want := range map[string]string{"-x": "allowed: -l, -m, -r", "left right": "unexpected argument", "nobody": "interface name is \"nobody\""} {
 		if status, _, errs := g.call(append([]string{"dbg", "ipoib-ep"}, strings.Fields(args)...)...); status != tool.Usage || !strings.Contains(errs, want) {
 			t.Errorf("%s: status %d, %s; want %d and %q", args, status, errs, tool.Usage, want)
