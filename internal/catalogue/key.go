@@ -48,6 +48,8 @@ const (
 	// UnicastMAC is the MAC address of one station: 12 hexadecimal digits, with or without a dash or colon
 	// between each two.
 	UnicastMAC
+	// DirectoryPath is what ParseSystemPath reads.
+	DirectoryPath
 )
 
 // Key is a registry key in the manuals' sense: a value, with its name and the key that holds it.

@@ -20,9 +20,9 @@ var dumpMeNowKeys = []Key{
 			MLX4: {Text: `\SystemRoot\temp\Mlx4_Dump_Me_Now`},
 			MLX5: {Text: `\SystemRoot\temp\Mlx5_Dump_Me_Now`},
 		},
-		Max:         1024,
-		Description: `Directory for dumps; each dump has a directory of its own in it. A path of the system, or one that begins with \SystemRoot\temp, which stands for the driver's own directory.`,
-		Chosen:      `The default of WinOF-2, and what \SystemRoot\temp stands for. ` + onWinOF2Too,
+		Max: 1024, Form: DirectoryPath,
+		Description: `Directory for dumps; each dump has a directory of its own in it. A path of the system, one of a drive with the prefix \??\, or one that begins with \SystemRoot\temp, which stands for the driver's own directory.`,
+		Chosen:      `The default of WinOF-2, what \SystemRoot\temp stands for, and that a system without drives has them there too: \??\C:\DMN_DIR is C/DMN_DIR in the driver's own directory. ` + onWinOF2Too,
 		Sources:     dumpMeNowSources,
 	},
 	{

@@ -190,7 +190,7 @@ func TestDefaultsOfNote(t *testing.T) {
 		{mlx4, "DelayDropTimeout", "0", "0 to 65535 units of 100 us"},
 		{mlx5IB, "SaTimeout", "1000", "250 to 60000 ms"},
 		{mlx5IB, "GUIDMask", "0xe7", "0x0 to 0xff, 0 or with 6 bits set"},
-		{mlx4, "DumpMeNowDirectory", `\SystemRoot\temp\Mlx4_Dump_Me_Now`, "printable text of up to 1024 bytes"},
+		{mlx4, "DumpMeNowDirectory", `\SystemRoot\temp\Mlx4_Dump_Me_Now`, "the absolute path of a directory, such as \\??\\C:\\DMN_DIR, /var/dumps or one below \\SystemRoot\\temp, of up to 1024 bytes"},
 		{mlx4, "DumpMeNowTotalCount", "128", "0 to 65535 dumps"},
 		{mlx4, "DumpMeNowPreservedCountMin", "8", "0 to 65535 dumps"},
 		{mlx4, "SHCheckForHangTimeInSeconds", "4", "1 to 4294967295 s"},

@@ -149,7 +149,7 @@ func (k Key) Validate(v Value) error {
 		if len(v.Text) > k.maxLength() {
 			return k.refuse(fmt.Sprintf("%d bytes long", len(v.Text)))
 		}
-		if !plain(v.Text) || k.Form == UnicastMAC && !unicastMAC(v.Text) {
+		if !plain(v.Text) || !k.Form.allows(v.Text) {
 			return k.refuse(quote(v.Text))
 		}
 	}
@@ -252,6 +252,8 @@ func (k Key) Allowed() string {
 		fmt.Fprintf(&b, `printable strings separated by \0, up to %d bytes`, k.maxLength())
 	case k.Form == UnicastMAC:
 		b.WriteString("12 hexadecimal digits, with or without - or : between each two, of a unicast address that is not 0")
+	case k.Form == DirectoryPath:
+		fmt.Fprintf(&b, `the absolute path of a directory, such as \??\C:\DMN_DIR, /var/dumps or one below \SystemRoot\temp, of up to %d bytes`, k.maxLength())
 	default:
 		fmt.Fprintf(&b, "printable text of up to %d bytes", k.maxLength())
 	}
@@ -303,6 +305,18 @@ func (k Key) refuse(value string) *ValueError {
 // plain reports whether s is UTF-8 without control characters.
 func plain(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+}
+
+// allows reports whether a text has the form.
+func (f Form) allows(text string) bool {
+	switch f {
+	case UnicastMAC:
+		return unicastMAC(text)
+	case DirectoryPath:
+		_, ok := ParseSystemPath(text)
+		return ok
+	}
+	return true
 }
 
 // unicastMAC reports whether s is the MAC address of one station.

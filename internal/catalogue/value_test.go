@@ -20,6 +20,7 @@ func one(t testing.TB, name string, at Target) Key {
 
 func TestParseValue(t *testing.T) {
 	mlx5, mlx4, ib := Target{Generation: MLX5}, Target{Generation: MLX4}, Target{Generation: MLX5, IPoIB: true}
+	const directory = `the absolute path of a directory, such as \??\C:\DMN_DIR, /var/dumps or one below \SystemRoot\temp, of up to 1024 bytes`
 	const mac = "12 hexadecimal digits, with or without - or : between each two, of a unicast address that is not 0"
 	const bad = "" // of err: the value is taken
 	for _, c := range []struct {
@@ -60,9 +61,11 @@ func TestParseValue(t *testing.T) {
 		{mlx5, "NetworkAddress", "01005e000001", "", `NetworkAddress is "01005e000001"; allowed: ` + mac},
 		{mlx5, "NetworkAddress", "000000000000", "", `NetworkAddress is "000000000000"; allowed: ` + mac},
 		{mlx5, "NetworkAddress", "0200", "", `NetworkAddress is "0200"; allowed: ` + mac},
-		{mlx5, "DumpMeNowDirectory", "a\nb", "", `DumpMeNowDirectory is "a\nb"; allowed: printable text of up to 1024 bytes`},
-		{mlx5, "DumpMeNowDirectory", strings.Repeat("a", 1025), "", "DumpMeNowDirectory is 1025 bytes long; allowed: printable text of up to 1024 bytes"},
-		{mlx5, "DumpMeNowDirectory", "\xff", "", `DumpMeNowDirectory is "\xff"; allowed: printable text of up to 1024 bytes`},
+		{mlx5, "DumpMeNowDirectory", "a\nb", "", `DumpMeNowDirectory is "a\nb"; allowed: ` + directory},
+		{mlx5, "DumpMeNowDirectory", strings.Repeat("a", 1025), "", "DumpMeNowDirectory is 1025 bytes long; allowed: " + directory},
+		{mlx5, "DumpMeNowDirectory", `dumps`, "", `DumpMeNowDirectory is "dumps"; allowed: ` + directory},
+		{mlx5, "DumpMeNowDirectory", `\SystemRoot\system32`, "", `DumpMeNowDirectory is "\\SystemRoot\\system32"; allowed: ` + directory},
+		{mlx5, "DumpMeNowDirectory", "\xff", "", `DumpMeNowDirectory is "\xff"; allowed: ` + directory},
 	} {
 		k := one(t, c.name, c.at)
 		v, err := k.Parse(c.text)

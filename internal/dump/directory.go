@@ -3,35 +3,35 @@ package dump
 import (
 	"fmt"
 	"path/filepath"
-	"strings"
+
+	"github.com/softvpi/softvpi/internal/catalogue"
 )
 
 // directoryError says that dumps cannot be written to a directory.
-type directoryError struct{ Directory, Reason string }
+type directoryError struct{ Directory string }
 
 func (e *directoryError) Error() string {
-	return fmt.Sprintf(`dump directory %q %s; allowed: an absolute path, or one below \SystemRoot\temp`, e.Directory, e.Reason)
+	return fmt.Sprintf(`dump directory %q is not a path of this system; allowed: an absolute path, one below \SystemRoot\temp, or one of a drive`, e.Directory)
 }
 
-const systemTemp = `\SystemRoot\temp`
-
-// Directory returns the local directory for a registry value. \SystemRoot\temp stands for temp; the prefix
-// \??\ of kernel paths is removed.
+// Directory returns the local directory for the value of a key of form DirectoryPath. What is below \SystemRoot\temp is
+// below temp. So is a drive where the system has none: \??\C:\DMN_DIR is C/DMN_DIR there.
 func Directory(value, temp string) (string, error) {
-	if len(value) >= len(systemTemp) && strings.EqualFold(value[:len(systemTemp)], systemTemp) {
-		below, ok := strings.CutPrefix(value[len(systemTemp):], `\`)
-		if !ok && below != "" {
-			return "", &directoryError{value, "is outside of it"}
-		}
-		local := filepath.FromSlash(strings.ReplaceAll(below, `\`, "/"))
-		if below != "" && !filepath.IsLocal(local) {
-			return "", &directoryError{value, "leads out of it"}
-		}
-		return filepath.Join(temp, local), nil
+	p, ok := catalogue.ParseSystemPath(value)
+	below := filepath.FromSlash(p.Below)
+	drive := string(p.Drive)
+	drives := filepath.VolumeName("C:") != ""
+	switch {
+	case !ok || p.Below != "" && !filepath.IsLocal(below):
+		return "", &directoryError{value}
+	case p.Temp:
+		return filepath.Join(temp, below), nil
+	case p.Drive != 0 && drives:
+		return drive + `:\` + below, nil
+	case p.Drive != 0:
+		return filepath.Join(temp, drive, below), nil
+	case drives:
+		return "", &directoryError{value}
 	}
-	path := strings.TrimPrefix(value, `\??\`)
-	if !filepath.IsAbs(path) {
-		return "", &directoryError{value, "is not absolute"}
-	}
-	return filepath.Clean(path), nil
+	return "/" + below, nil
 }

@@ -17,7 +17,7 @@ import (
 func TestDirectory(t *testing.T) {
 	for value, want := range map[string]string{
 		`\SystemRoot\temp\Mlx4_Dump_Me_Now`: "/temp/Mlx4_Dump_Me_Now", `\systemroot\TEMP`: "/temp", `\SystemRoot\temp\a\b`: "/temp/a/b",
-		"/var/dumps": "/var/dumps", `\??\/var/dumps/`: "/var/dumps",
+		"/var/dumps": "/var/dumps", `\??\/var/dumps/`: "/var/dumps", `\??\C:\DMN_DIR`: "/temp/C/DMN_DIR",
 	} {
 		if !filepath.IsAbs("/var") {
 			t.Skip("other paths")
