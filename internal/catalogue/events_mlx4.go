@@ -50,7 +50,7 @@ var mlx4Events = []Event{
 	mlx4From(history, 0x8012, "SMBUnsupported", sourceMLX4Bus, Warning, "{Device}: the firmware does not support SMB Direct."),
 	raised(mlx4From(history, 0x8013, "RoCEMode", sourceMLX4Bus, Informational, "{Adapter}: RoCE {Mode} is in use.")),
 	ofBoth(raised(mlx4From(history, 0x8014, "MTUAboveSubnet", sourceIPoIB, Warning, "{Adapter}: the port's MTU of {MTU} bytes is more than the {SubnetMTU} that the subnet manager reports."))),
-	mlx4From(fixes+" (676863)", 0x8015, "UnknownProtocol", sourceIPoIB, Warning, "{Adapter}: packets of the unknown Ethernet protocol {Protocol} are dropped."),
+	ofBoth(raised(mlx4From(fixes+" (676863)", 0x8015, "UnknownProtocol", sourceIPoIB, Warning, "{Adapter}: packets of the unknown Ethernet protocol {Protocol} are dropped."))),
 	mlx4From("4.1.1 Mode Configuration", 0x8016, "PortsContradict", sourceMLX4Bus, Error, "{Device}: port 1 cannot be Ethernet without RoCE while port 2 is InfiniBand; {Action}."),
 	mlx4From(troubleshooting, 0x8017, "RunFirmwareFailed", sourceMLX4Bus, Error, "{Device}: RUN_FW failed with error {Error}; the card may have the wrong firmware."),
 	mlx4From(troubleshooting, 0x8018, "NDInvalidState", sourceNDFilter, Error, "{Device}: NetworkDirect does not work, because its filter and the bus driver have different versions. Close the programs that use it and restart the bus driver."),

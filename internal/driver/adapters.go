@@ -139,6 +139,7 @@ func (d *Driver) enable(i int, k keys) error {
 		r.cable().SetPlugged(true)
 	} else {
 		d.tellFrame(uint32(i), k.MTU)
+		d.tellSwitchedOff(r)
 	}
 	d.starting.Store(uint32(i), pick(roceNames[:], k.RoCE))
 	defer d.starting.Delete(uint32(i))

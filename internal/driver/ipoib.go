@@ -240,6 +240,8 @@ func (p *ipoibPorts) tell(i uint32, connection string, e ipoib.Event) {
 		log.Info("IPoIB is disconnected", "cause", e.Text)
 	case ipoib.MTUAboveSubnet:
 		p.d.events.Raise(p.d.running[i].Generation, events.MTUAboveSubnet{Adapter: connection, MTU: e.MTU, SubnetMTU: e.SubnetMTU})
+	case ipoib.UnknownProtocol:
+		p.d.events.Raise(p.d.running[i].Generation, events.UnknownProtocol{Adapter: connection, Protocol: events.Hex(e.Protocol)})
 	default:
 		log.Warn("IPoIB", "problem", e.Text)
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/device/status"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/ipc"
@@ -54,6 +55,19 @@ func (d *Driver) tellFrame(index, wanted uint32) {
 	}
 	r, frame := d.running[index], info.LinkMTU+ethernetHeader
 	d.events.Raise(r.Generation, events.JumboPacketReduced{Adapter: r.Name, Value: wanted + ethernetHeader, Supported: frame, Used: frame})
+}
+
+// tellSwitchedOff raises the events for what an Ethernet adapter with RoCE does without, by its keys.
+func (d *Driver) tellSwitchedOff(r *running) {
+	if r.Generation != catalogue.MLX5 { // the list of WinOF has no such events
+		return
+	}
+	if r.value("*RSS") == 0 {
+		d.events.Raise(r.Generation, events.RSSOff{Adapter: r.Name})
+	}
+	if r.value("*FlowControl") == 0 {
+		d.events.Raise(r.Generation, events.FlowControlOff{Adapter: r.Name})
+	}
 }
 
 // adapterChanged raises the events for an adapter's change of state, whoever caused it. When the driver is

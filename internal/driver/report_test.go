@@ -69,6 +69,38 @@ func TestTheLifeOfADriverIsLogged(t *testing.T) {
 	}
 }
 
+// An adapter that starts without RSS or without flow control says so; flow control is off by default (WinOF-2 1.21, 5.5).
+// WinOF's list has no such events.
+func TestSwitchedOffIsLogged(t *testing.T) {
+	cfg := twoAdapters(t)
+	cfg.Adapters[1].Generation = "mlx4"
+	d := start(t, cfg)
+	count := func() (off, flow int) {
+		for _, e := range raised(t, d) {
+			off += strings.Count(e, "RSSOff: left")
+			flow += strings.Count(e, "FlowControlOff: left")
+			if strings.HasPrefix(e, "RSSOff: right") || strings.HasPrefix(e, "FlowControlOff: right") {
+				t.Error("an mlx4 adapter raises ", e)
+			}
+		}
+		return off, flow
+	}
+	if off, flow := count(); off != 0 || flow != 1 {
+		t.Errorf("by default RSSOff %d times and FlowControlOff %d times, want 0 and 1", off, flow)
+	}
+	for _, adapter := range []string{"left", "right"} {
+		set(t, d, adapter, "*RSS", "0")
+	}
+	set(t, d, "left", "*FlowControl", "3")
+	for _, adapter := range []string{"left", "right"} {
+		restart(t, d, adapter)
+	}
+	if off, flow := count(); off != 1 || flow != 1 {
+		t.Errorf("RSS off, flow control on: RSSOff %d times and FlowControlOff %d times in all, want 1 and 1", off, flow)
+	}
+	stop(t, d)
+}
+
 func TestACrashIsLogged(t *testing.T) {
 	cfg := twoAdapters(t)
 	stop(t, start(t, cfg))

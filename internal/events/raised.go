@@ -67,6 +67,15 @@ type (
 		Adapter        string
 		MTU, SubnetMTU int
 	}
+	// UnknownProtocol says that an IPoIB interface dropped packets of a protocol that it does not carry.
+	UnknownProtocol struct {
+		Adapter  string
+		Protocol Hex
+	}
+	// RSSOff says that an adapter started with receive side scaling switched off.
+	RSSOff struct{ Adapter string }
+	// FlowControlOff says that an adapter started RoCE without flow control.
+	FlowControlOff struct{ Adapter string }
 	// JumboPacketReduced says that the configured frame size is larger than the link supports, in bytes.
 	JumboPacketReduced struct {
 		Adapter                string
@@ -160,6 +169,9 @@ func (RoCEModeRefused) event()      {}
 func (AddressesChanged) event()     {}
 func (JumboPacketReduced) event()   {}
 func (MTUAboveSubnet) event()       {}
+func (UnknownProtocol) event()      {}
+func (RSSOff) event()               {}
+func (FlowControlOff) event()       {}
 func (TooManyAddresses) event()     {}
 func (RegistryValueIgnored) event() {}
 func (MulticastAddress) event()     {}

@@ -3,6 +3,7 @@ package ipoib
 import (
 	"net/netip"
 
+	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -66,7 +67,9 @@ type Event struct {
 	// MTU is that of the interface in Connected. In MTUAboveSubnet it is the configured one, and SubnetMTU
 	// what the subnet allows.
 	MTU, SubnetMTU int
-	Text           string
+	// Protocol is that of the packet in UnknownProtocol.
+	Protocol eth.EtherType
+	Text     string
 }
 
 // EventKind says what an Event is about.
@@ -74,11 +77,12 @@ type EventKind uint8
 
 // The kinds of events.
 const (
-	Connected      EventKind = iota // the broadcast group is joined, or its MTU has changed: IP packets flow
-	Disconnected                    // they do not flow; Text says why
-	MTUAboveSubnet                  // the configured MTU is larger than that of the broadcast group
-	JoinFailed                      // joining the broadcast group failed; it will be retried
-	Failed                          // the interface's carrier failed; the engine itself never reports this
+	Connected       EventKind = iota // the broadcast group is joined, or its MTU has changed: IP packets flow
+	Disconnected                     // they do not flow; Text says why
+	MTUAboveSubnet                   // the configured MTU is larger than that of the broadcast group
+	JoinFailed                       // joining the broadcast group failed; it will be retried
+	UnknownProtocol                  // a packet of a protocol other than IP and ARP was dropped; at most one event a minute
+	Failed                           // the interface's carrier failed; the engine itself never reports this
 )
 
 // Resolved is the result of Resolve.

@@ -10,6 +10,9 @@ import (
 // monitorInterval is the time between runs of the multicast monitor (WinOF 5.50, 4.6.7).
 const monitorInterval = 30 * time.Second
 
+// unknownInterval is how often packets of unknown protocols are reported at most, because anybody may send them.
+const unknownInterval = time.Minute
+
 // Config configures an interface. The zero value of a field selects its default, that of the registry key
 // if there is one.
 type Config struct {

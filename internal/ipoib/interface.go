@@ -68,7 +68,8 @@ type Interface struct {
 	pkey     ib.PKey
 	index    int // of pkey in the port's table
 	mtu      int
-	warned   int // the group's MTU for which a warning was given
+	warned   int        // the group's MTU for which a warning was given
+	unknown  clock.Time // when the next packet of an unknown protocol is reported
 	next     clock.Time
 	actions  []Action
 	taken    int

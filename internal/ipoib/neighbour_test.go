@@ -299,3 +299,34 @@ func TestPacketsArriveAfterTrouble(t *testing.T) {
 		}
 	})
 }
+
+// TestUnknownProtocol: packets of a protocol that IPoIB does not carry are dropped and counted, and reported at most
+// once a minute, because anybody may send them (WinOF 5.50, 3 Bug Fixes, 676863).
+func TestUnknownProtocol(t *testing.T) {
+	i := standing(t)
+	at := func(now clock.Time) (reports int) {
+		in := Arrival{SLID: 9, SrcQP: 5, Data: append(appendHeader(nil, 0x88cc), 1, 2, 3)}
+		if p := i.Receive(now, &in); p != nil {
+			t.Fatalf("a packet of an unknown protocol is delivered: %x", p)
+		}
+		for a, ok := i.Take(); ok; a, ok = i.Take() {
+			if e, is := a.(Event); is && e.Kind == UnknownProtocol && e.Protocol == 0x88cc {
+				reports++
+			}
+		}
+		return reports
+	}
+	start := clock.Time(time.Second)
+	if n := at(start); n != 1 {
+		t.Errorf("%d reports of the first packet, want 1", n)
+	}
+	if n := at(start.Add(unknownInterval - 1)); n != 0 {
+		t.Errorf("%d reports within the interval, want none", n)
+	}
+	if n := at(start.Add(unknownInterval)); n != 1 {
+		t.Errorf("%d reports after the interval, want 1", n)
+	}
+	if c := i.Counters(); c.UnknownProtocol != 3 {
+		t.Errorf("%d packets counted, want 3", c.UnknownProtocol)
+	}
+}

@@ -155,6 +155,10 @@ func (i *Interface) Receive(now clock.Time, a *Arrival) []byte {
 		return i.receiveIP(now, a, t, payload)
 	}
 	i.counters.UnknownProtocol++
+	if now >= i.unknown {
+		i.unknown = now.Add(unknownInterval)
+		i.do(Event{Kind: UnknownProtocol, Protocol: t})
+	}
 	return nil
 }
 
