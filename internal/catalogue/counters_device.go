@@ -36,7 +36,7 @@ var blueFlames = notCounted(
 
 func doorbells(push, drop string) []Counter {
 	return joined(
-		notCounted(rate(push, "doorbells", "doorbells/s", "doorbells that the device received")),
+		counted(rate(push, "doorbells", "doorbells/s", "doorbells that the device received; a program that posts in quick succession rings one for several requests")),
 		counted(rate(drop, "dropped_doorbells", "doorbells/s", "doorbells for queues that do not exist, and doorbell queues with invalid contents; of all adapters of the process")),
 	)
 }
@@ -67,25 +67,29 @@ var busPipeline = joined(
 	doorbells("External Doorbell Push/sec", "External Doorbell Drop/sec"),
 )
 
-var busProcessors = notCounted(
+var busProcessors = joined(notCounted(
 	level("Internal Processor0 Maximum Latency", "processor0_maximum_latency_seconds", "us", "longest cycle of the device's processor 0"),
 	level("Internal Processor1 Maximum Latency", "processor1_maximum_latency_seconds", "us", "longest cycle of the device's processor 1"),
 	level("Internal Processor2 Maximum Latency", "processor2_maximum_latency_seconds", "us", "longest cycle of the device's processor 2"),
 	level("Internal Processor3 Maximum Latency", "processor3_maximum_latency_seconds", "us", "longest cycle of the device's processor 3"),
-	total("Internal processor executed commands", "executed_commands", "commands", "commands of the driver that the device carried out"),
+), counted(
+	total("Internal processor executed commands", "executed_commands", "commands", "commands of programs that were carried out; of all adapters of the process"),
 	level("Last Retransmitted QP", "last_retransmitted_qp", "", "number of the RC QP that last sent a packet again"),
 	level("Current QPS in error state", "error_qps", "QPs", "QPs that ended with an error"),
+), notCounted(
 	total("QP priority update flow events", "qp_priority_updates", "events", "changes of the priority or service level of a QP"),
 	total("Transmission engine hang events", "transmission_hangs", "events", "times that the sending engine hung"),
 	level("Current QPS in limited state", "limited_qps", "QPs", "QPs that are limited now"),
 	total("Total QPS in limited state", "limited_qps_ever", "QPs", "QPs that were limited"),
 	level("Maximum QPS in limited state", "limited_qps_maximum", "QPs", "most QPs that were limited at one time"),
-)
+))
 
 var busResources = joined(
+	counted(
+		level("MPT entries used for QP", "qp_mpt_entries", "entries", "QPs that exist: each has the memory of its rings"),
+		level("MPT entries used for CQ", "cq_mpt_entries", "entries", "CQs that exist: each has the memory of its ring"),
+	),
 	notCounted(
-		level("MPT entries used for QP", "qp_mpt_entries", "entries", "entries of the memory protection table that QPs hold"),
-		level("MPT entries used for CQ", "cq_mpt_entries", "entries", "entries of the memory protection table that CQs hold"),
 		level("MPT entries used for EQ", "eq_mpt_entries", "entries", "entries of the memory protection table that EQs hold"),
 	),
 	counted(level("MPT entries used for MR", "mr_mpt_entries", "entries", "memory regions and windows that exist")),
@@ -93,7 +97,9 @@ var busResources = joined(
 		level("MTT entries used for QP", "qp_mtt_entries", "entries", "entries of the address translation table that QPs hold"),
 		level("MTT entries used for CQ", "cq_mtt_entries", "entries", "entries of the address translation table that CQs hold"),
 		level("MTT entries used for EQ", "eq_mtt_entries", "entries", "entries of the address translation table that EQs hold"),
-		level("MTT entries used for MR", "mr_mtt_entries", "entries", "entries of the address translation table that memory regions hold"),
+	),
+	counted(level("MTT entries used for MR", "mr_mtt_entries", "entries", "pages of 4 KB that memory regions touch; a page counts once for each region")),
+	notCounted(
 		level("CPU MEM-pages (4K) mapped by TPT for QP", "qp_mapped_pages", "pages", "pages of 4 KB that are mapped for QPs"),
 		level("CPU MEM-pages (4K) mapped by TPT for CQ", "cq_mapped_pages", "pages", "pages of 4 KB that are mapped for CQs"),
 		level("CPU MEM-pages (4K) mapped by TPT for EQ", "eq_mapped_pages", "pages", "pages of 4 KB that are mapped for EQs"),

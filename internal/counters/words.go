@@ -75,14 +75,22 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 	"adapter_qos": qosWords(),
 	"device": {
 		"no_wqe_drops":      noReceive,
+		"doorbells":         doorbells,
 		"dropped_doorbells": badDoorbells,
 	},
 	"winof_bus": {
-		"no_wqe_drops":       noReceive,
-		"dropped_doorbells":  badDoorbells,
-		"mr_mpt_entries":     func(c *device.Counters) uint64 { return uint64(c.Objects.MR + c.Objects.MW) },
-		"received_cnps":      cnps,
-		"invalid_qp_packets": unknownQP,
+		"no_wqe_drops":          noReceive,
+		"doorbells":             doorbells,
+		"dropped_doorbells":     badDoorbells,
+		"executed_commands":     func(c *device.Counters) uint64 { return c.Commands },
+		"last_retransmitted_qp": func(c *device.Counters) uint64 { return c.RetransmittedQP },
+		"error_qps":             func(c *device.Counters) uint64 { return c.ErrorQPs },
+		"qp_mpt_entries":        func(c *device.Counters) uint64 { return uint64(c.Objects.QP) },
+		"cq_mpt_entries":        func(c *device.Counters) uint64 { return uint64(c.Objects.CQ) },
+		"mr_mpt_entries":        func(c *device.Counters) uint64 { return uint64(c.Objects.MR + c.Objects.MW) },
+		"mr_mtt_entries":        func(c *device.Counters) uint64 { return c.Objects.MRPages },
+		"received_cnps":         cnps,
+		"invalid_qp_packets":    unknownQP,
 	},
 	"datapath": datapathWords(),
 	"send_path": {
@@ -181,6 +189,8 @@ func sentBytes(c *device.Counters) uint64 {
 func receivedErrors(c *device.Counters) uint64 {
 	return c.Link.ReceiveTruncated + c.Encap.Malformed + c.Encap.ICRCErrors
 }
+
+func doorbells(c *device.Counters) uint64 { return c.Doorbells }
 
 func badDoorbells(c *device.Counters) uint64 { return c.BadDoorbells }
 

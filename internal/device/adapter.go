@@ -53,16 +53,17 @@ type adapter struct {
 	present bool // the port's address exists on its interface
 	path    PathPolicy
 
-	cqs      []*cq // by their number
-	freeCQs  []uint32
-	byNumber map[uint32]*qp // for events and CM, not packets
-	ids      cm.Table[cmid]
-	groups   map[netip.Addr]int
-	nextPD   memory.PD
-	nextSRQ  uint32
-	objects  ObjectCounts
-	joining  []*joining // pairs that wait for a quiet moment to move to the local path
-	joinDue  clock.Time
+	cqs       []*cq // by their number
+	freeCQs   []uint32
+	byNumber  map[uint32]*qp // for events and CM, not packets
+	ids       cm.Table[cmid]
+	groups    map[netip.Addr]int
+	nextPD    memory.PD
+	nextSRQ   uint32
+	objects   ObjectCounts
+	doorbells uint64     // of programs, for its queues
+	joining   []*joining // pairs that wait for a quiet moment to move to the local path
+	joinDue   clock.Time
 
 	cqOverflows, linkDowns uint64
 	rings                  RingCounters

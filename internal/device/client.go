@@ -162,6 +162,7 @@ func (c *Client) rang(h command.Handle) {
 
 // doorbell tells the engine of the QP that work was posted. A QP whose adapter was disabled has no engine.
 func (q *qp) doorbell() {
+	q.adapter.doorbells++
 	if q.loan != nil && !q.loan.AtHome() {
 		q.loan.Rung(q.tq)
 		return

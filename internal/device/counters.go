@@ -28,8 +28,11 @@ type Counters struct {
 	// FrameOverhead is the number of bytes per packet that Link does not count, from the Ethernet header
 	// on.
 	FrameOverhead            uint64
-	CQOverflows, EQOverflows uint64 // EQOverflows and BadDoorbells: of all adapters
+	CQOverflows, EQOverflows uint64 // EQOverflows, BadDoorbells and Commands: of all adapters
 	BadDoorbells, LinkDowns  uint64
+	Doorbells, Commands      uint64 // of programs
+	ErrorQPs                 uint64 // queue pairs that are in the error state now
+	RetransmittedQP          uint64 // number of the queue pair that last sent a packet again; 0: none did
 	Objects                  ObjectCounts
 }
 
@@ -51,7 +54,8 @@ func (a *adapter) words() Counters {
 		Adapter: a.index, Name: a.name, Enabled: a.enabled, Restarts: a.restarts, Before: a.before,
 		Transport: *a.engine.Counters(), CM: *a.cm.Counters(), Encap: a.panel.Counters(), Link: a.panel.Stats(),
 		Rings: a.rings, FrameOverhead: a.frameOverhead(), CQOverflows: a.cqOverflows, EQOverflows: a.host.eventOverflows,
-		BadDoorbells: a.host.badDoorbells, LinkDowns: a.linkDowns, Objects: a.objects,
+		BadDoorbells: a.host.badDoorbells, LinkDowns: a.linkDowns, Doorbells: a.doorbells, Commands: a.host.commands, Objects: a.objects,
+		ErrorQPs: uint64(a.engine.Failed()), RetransmittedQP: uint64(a.engine.Retransmitted()),
 	}
 }
 

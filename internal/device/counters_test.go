@@ -347,3 +347,35 @@ func TestCountersOutliveLinks(t *testing.T) {
 		}
 	}
 }
+
+// TestCountersOfTheBus: the words of an adapter that mlx4's bus counters show follow what its programs do.
+func TestCountersOfTheBus(t *testing.T) {
+	x, _ := overMemory(false)(t, AdapterConfig{Path: PathWire})
+	words := func() Counters { return x.host.Counters()[x.adapter] }
+	before := words()
+	buf := x.buffer(64 << 10)
+	now := words()
+	touched := (buf.addr(0)+64<<10-1)/4096 - buf.addr(0)/4096 + 1
+	if got := now.Objects.MRPages - before.Objects.MRPages; got != touched {
+		t.Errorf("a region of 64 KB touches %d pages, want %d", got, touched)
+	}
+	if now.Commands != before.Commands+1 {
+		t.Errorf("registering counted %d commands, want 1", now.Commands-before.Commands)
+	}
+	q := x.qp(command.CreateQP{Type: command.UD}, x.cq(16))
+	q.toDatagrams(1)
+	before = words()
+	x.check(q.sendTo(x.addr, q.q.Number, 1, buf.sge(0, 8)))
+	q.cq.next()
+	if now = words(); now.Doorbells == before.Doorbells || now.ErrorQPs != 0 {
+		t.Errorf("a posted send counted %d doorbells, and %d QPs are in error; want some, and none", now.Doorbells-before.Doorbells, now.ErrorQPs)
+	}
+	x.check(x.c.ModifyQP(bg, command.ModifyQP{QP: q.q.Handle, Mask: command.MaskState, State: command.Err}))
+	if now = words(); now.ErrorQPs != 1 {
+		t.Errorf("%d QPs are in error, want 1", now.ErrorQPs)
+	}
+	x.check(x.c.Destroy(bg, command.KindMemory, buf.mem.Handle))
+	if now = words(); now.Objects.MRPages != before.Objects.MRPages-touched {
+		t.Errorf("%d pages are left, want %d", now.Objects.MRPages, before.Objects.MRPages-touched)
+	}
+}

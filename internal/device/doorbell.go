@@ -19,6 +19,7 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 		return
 	}
 	a := q.adapter
+	a.doorbells++
 	work := a.engine.Doorbell(q.tq)
 	if !work && (a.owing || !a.engine.Pending()) {
 		return // acknowledgements go with the answer that follows a receive, or in due time

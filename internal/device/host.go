@@ -46,7 +46,7 @@ type Host struct {
 
 	heralds []*Client // those to be told of events
 
-	badDoorbells, eventOverflows uint64
+	badDoorbells, eventOverflows, commands uint64
 
 	onFabric atomic.Bool // some adapter's port is InfiniBand
 

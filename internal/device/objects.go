@@ -61,6 +61,7 @@ func (c *Client) begin(ctx context.Context, index uint32) (*adapter, error) {
 		c.host.unlock()
 		return nil, err
 	}
+	c.host.commands++
 	return a, nil
 }
 
@@ -78,6 +79,15 @@ func (c *Client) usable(index uint32) (*adapter, error) {
 
 // enter takes the baton for a command of c on objects.
 func (c *Client) enter(ctx context.Context) error {
+	if err := c.attempt(ctx); err != nil {
+		return err
+	}
+	c.host.commands++
+	return nil
+}
+
+// attempt is enter for a command that may still have to wait, and so is not counted as carried out.
+func (c *Client) attempt(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return command.Ended(ctx)
 	}
@@ -209,6 +219,7 @@ func (c *Client) register(ctx context.Context, r command.RegisterMemory, iova *u
 	}
 	p.uses++
 	a.objects.MR++
+	a.objects.MRPages += regionPages(region)
 	c.export(m)
 	return command.Memory{Handle: m.handle, LKey: region.Key, RKey: region.Key, Path: got.Path}, nil
 }

@@ -20,10 +20,11 @@ const (
 // returns are at home. The loop keeps running meanwhile.
 func (c *Client) enterHome(ctx context.Context, pick func() []*loan.Loan) error {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		if err := c.enter(ctx); err != nil {
+		if err := c.attempt(ctx); err != nil {
 			return err
 		}
 		if pick == nil || c.host.allHome(pick()) {
+			c.host.commands++
 			return nil
 		}
 		c.host.finish()

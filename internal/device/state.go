@@ -129,8 +129,9 @@ func (a *adapter) takeObjects(c *Client) (releases []func()) {
 			m.withdraw(c)                         // nobody is in the middle of an operation: the pairs are at home
 			_ = a.memory.Deregister(m.region.Key) // its windows are gone
 			a.disown(m.region.Bytes)
-			m.region = nil
 			a.objects.MR--
+			a.objects.MRPages -= regionPages(m.region)
+			m.region = nil
 			if m.release != nil {
 				releases = append(releases, m.release)
 				m.release = nil

@@ -5,6 +5,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/memory"
 )
 
 // Snapshot is the state of a Host at one moment, for status output.
@@ -36,7 +37,22 @@ type AdapterStatus struct {
 }
 
 // ObjectCounts is how many objects of each kind exist.
-type ObjectCounts struct{ PD, MR, MW, CQ, SRQ, QP, AH, CM int }
+type ObjectCounts struct {
+	PD, MR, MW, CQ, SRQ, QP, AH, CM int
+	// MRPages are the pages of 4 KB that memory regions touch.
+	MRPages uint64
+}
+
+// regionPage is the size of the pages that an adapter translates (WinOF 5.50: "CPU MEM-pages (4K)").
+const regionPage = 4096
+
+// regionPages returns how many pages a memory region touches.
+func regionPages(r *memory.Region) uint64 {
+	if r.Length == 0 {
+		return 0
+	}
+	return (r.Base+r.Length-1)/regionPage - r.Base/regionPage + 1
+}
 
 // QPStatus is one QP.
 type QPStatus struct {

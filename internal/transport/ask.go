@@ -61,7 +61,7 @@ func (q *QP) sentAnswered(r *request, n uint32) {
 		s.reads++
 	}
 	if s.snd.Before(s.max) {
-		q.eng.counters.RetransmittedPackets++
+		q.eng.countAgain(q)
 	} else if !s.timing {
 		s.timing, s.timedPSN, s.timedAt = true, s.snd, q.eng.now
 	}

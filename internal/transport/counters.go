@@ -65,6 +65,12 @@ type Counters struct {
 	DatagramDrops     uint64 // MADs dropped because the queue was full
 }
 
+// countAgain counts a packet that q sends once more.
+func (e *Engine) countAgain(q *QP) {
+	e.counters.RetransmittedPackets++
+	e.retransmitted = q.num
+}
+
 // counterNames is the order in which Each reports.
 var counterNames = []struct {
 	name string

@@ -22,6 +22,9 @@ type Engine struct {
 	windows  map[netip.Addr]*window
 	groups   map[netip.Addr][]*QP
 	attached int
+	failed   int // QPs in Error
+
+	retransmitted uint32 // number of the QP that last sent a packet again
 
 	received             *QP            // the QP of the last packet with a payload
 	receivedOp           ib.Opcode      // of that packet
@@ -66,6 +69,12 @@ func New(cfg Config) (*Engine, error) {
 
 // Counters returns the engine's counters, which keep counting.
 func (e *Engine) Counters() *Counters { return &e.counters }
+
+// Failed returns how many QPs are in the Error state.
+func (e *Engine) Failed() int { return e.failed }
+
+// Retransmitted returns the number of the QP that last sent a packet again, 0 if none did.
+func (e *Engine) Retransmitted() uint32 { return e.retransmitted }
 
 // PKeys returns the partition table, which the caller must not modify.
 func (e *Engine) PKeys() []ib.PKey { return e.cfg.PKeys }

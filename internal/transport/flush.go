@@ -23,6 +23,7 @@ func (q *QP) fail() {
 	e := q.eng
 	q.leavePeer()
 	q.state = command.Err
+	e.failed++
 	e.timers.remove(q)
 	e.leaveWindow(q)
 	q.req.rnrWait, q.req.draining, q.req.credit.waiting = false, false, false
@@ -30,6 +31,13 @@ func (q *QP) fail() {
 	q.settleEffect(q.resp.psn, q.resp.msn, false) // of a packet that was refused half-way
 	q.dropAllEarly()
 	q.startFlush()
+}
+
+// leaveError is called before q leaves its state; Error is only left for Reset.
+func (q *QP) leaveError() {
+	if q.state == command.Err {
+		q.eng.failed--
+	}
 }
 
 // requestFailed completes the head request with an error. RC queue pairs then go to Error; UC and UD ones

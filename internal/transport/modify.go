@@ -143,6 +143,7 @@ func (q *QP) enter(now clock.Time, to command.QPState) {
 func (q *QP) reset() {
 	q.release()
 	q.eng.dropQueued(q)
+	q.leaveError()
 	q.state = command.Reset
 	q.attr = command.ModifyQP{}
 	q.route, q.mtu, q.pkey = nil, 0, 0

@@ -141,6 +141,7 @@ func (e *Engine) Destroy(now clock.Time, q *QP) {
 	}
 	e.table.count--
 	e.dropQueued(q)
+	q.leaveError()
 	q.state = command.Reset
 }
 

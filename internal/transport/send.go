@@ -196,7 +196,7 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 		q.start(o, op|service, ackReq, solicited && last, payload, s.snd)
 		q.extend(o, r, op)
 		if s.snd.Before(s.max) {
-			q.eng.counters.RetransmittedPackets++
+			q.eng.countAgain(q)
 		} else if ackReq {
 			s.mend.marks.add(s.snd)
 			if !s.timing {

@@ -4,7 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -36,4 +38,30 @@ func TestAckTimeoutOutlastsPauses(t *testing.T) {
 			t.Errorf("code %d: all take %v, want %v to %v", c.code, all, c.least, c.most)
 		}
 	}
+}
+
+// TestFailedAndRetransmitted: the engine knows how many of its QPs are in Error, however they leave it, and which QP last
+// sent a packet again.
+func TestFailedAndRetransmitted(t *testing.T) {
+	n, a, b := newPair(t, 1, command.RC)
+	connect(a, b, defaultConnection())
+	want := func(when string, failed int, again uint32) {
+		t.Helper()
+		if f, r := a.e.Failed(), a.e.Retransmitted(); f != failed || r != again {
+			t.Errorf("%s: %d QPs in Error, QP %#x sent a packet again; want %d and %#x", when, f, r, failed, again)
+		}
+	}
+	want("connected", 0, 0)
+	n.Default.Loss = 1
+	a.post(ring.SendWR{Op: ring.OpSend, Flags: ring.Signaled})
+	n.Run(clock.Time(10*time.Second), func() bool { return a.e.Failed() > 0 })
+	want("after all retries", 1, a.q.num)
+	a.modify(command.ModifyQP{Mask: command.MaskState, State: command.Err}, nil)
+	want("in Error once more", 1, a.q.num)
+	a.modify(command.ModifyQP{Mask: command.MaskState, State: command.Reset}, nil)
+	want("reset", 0, a.q.num)
+	a.modify(command.ModifyQP{Mask: command.MaskState, State: command.Err}, nil)
+	want("in Error from Reset", 1, a.q.num)
+	a.e.Destroy(a.e.now, a.q)
+	want("destroyed", 0, a.q.num)
 }
