@@ -384,3 +384,37 @@ func FuzzReceive(f *testing.F) {
 		}
 	})
 }
+
+// TestSendingIsLimited: what the programs of all ports have under way has one limit in bytes, and what has ended counts no
+// more.
+func TestSendingIsLimited(t *testing.T) {
+	w := newWire()
+	w.lose = func(int, *Packet) bool { return true }
+	var ids [2]uint32
+	for i, f := range w.file {
+		id, err := f.Register(Registration{QPN: 1, Class: mad.ClassSubnetAdm, Version: 2, RMPP: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[i] = id
+	}
+	long := make([]byte, MaxLength)
+	long[atClass], long[atMethod], long[atFlags] = mad.ClassSubnetAdm, mad.MethodGetMulti, mad.RMPPActive
+	send := func(port int, n uint32) error {
+		putBE32(long[atTID+4:], n)
+		return w.file[port].Send(w.now, &Message{Header: Header{Agent: ids[port], LID: 2, QPN: 1, Timeout: 1000}, Data: long})
+	}
+	for n := range uint32(maxSending / MaxLength) {
+		if err := send(int(n%2), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var e *sendError
+	if err := send(0, 100); !errors.As(err, &e) || e.Field != "length" {
+		t.Errorf("beyond the limit: %v, want that the length is wrong", err)
+	}
+	w.file[1].Close()
+	if err := send(0, 100); err != nil {
+		t.Errorf("after some have ended: %v", err)
+	}
+}

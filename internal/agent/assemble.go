@@ -100,7 +100,7 @@ func (a *agent) data(now clock.Time, k *Packet) {
 		}
 		length -= pad
 	}
-	if len(r.data)+length > MaxLength || a.held+length > maxHeld {
+	if len(r.data)+length > MaxLength || a.port.ids.held+length > maxHeld {
 		a.forget(r)
 		a.abort(k, mad.RMPPStatusUnspecified)
 		return
@@ -110,7 +110,7 @@ func (a *agent) data(now clock.Time, k *Packet) {
 		r.data = append(r.data, m[:head]...)
 	}
 	r.data = append(r.data, m[head:head+length]...)
-	a.held += length
+	a.port.ids.held += length
 	r.got = n
 	if last {
 		r.complete(now, k)
@@ -162,7 +162,7 @@ func (r *receive) complete(now clock.Time, k *Packet) {
 	r.window = r.got + window
 	r.acknowledge(k)
 	data := r.data
-	a.held -= len(data) - min(len(data), headerLen(r.key.class))
+	a.port.ids.held -= len(data) - min(len(data), headerLen(r.key.class))
 	r.data, r.done = nil, true
 	a.port.due.Set(&r.timer, now.Add(memory))
 	if response(k.MAD[:]) {
@@ -188,7 +188,7 @@ func (a *agent) forget(r *receive) {
 		return
 	}
 	if !r.done && r.got > 0 {
-		a.held -= len(r.data) - headerLen(r.key.class)
+		a.port.ids.held -= len(r.data) - headerLen(r.key.class)
 	}
 	a.port.due.Drop(&r.timer)
 	delete(a.receives, r.key)

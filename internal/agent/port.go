@@ -12,11 +12,16 @@ const (
 	maxSends    = 8192     // of a file, in progress
 	maxReceives = 256      // transfers to an agent, in progress
 	maxHeld     = 256 << 20
+	maxSending  = 256 << 20
 )
 
 // IDs numbers agents. All ports of a fabric share it, so that an answer that arrives late, or at another
-// port, matches no agent.
-type IDs struct{ last uint32 }
+// port, matches no agent, and so that what their transfers make the process hold has one limit.
+type IDs struct {
+	last    uint32
+	held    int // bytes of transfers to agents, at most maxHeld
+	sending int // bytes of MADs in progress, at most maxSending
+}
 
 // Port holds the agents of one port.
 type Port struct {

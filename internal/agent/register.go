@@ -82,7 +82,6 @@ type agent struct {
 	keys     []methodKey
 	sends    map[sendKey]*send
 	receives map[receiveKey]*receive
-	held     int // bytes of receives
 }
 
 // Register creates an agent and returns its number in the file. The error is a *RegistrationError.

@@ -79,7 +79,12 @@ func (f *File) Send(now clock.Time, m *Message) error {
 	if f.sends >= maxSends {
 		return &sendError{"number of MADs under way", maxSends + 1, "up to 8192"}
 	}
-	s.data = append(make([]byte, 0, max(len(m.Data), mad.Len)), m.Data...)
+	size := max(len(m.Data), mad.Len)
+	if a.port.ids.sending+size > maxSending {
+		return &sendError{"length", uint64(len(m.Data)), "less, while so much is under way"}
+	}
+	a.port.ids.sending += size
+	s.data = append(make([]byte, 0, size), m.Data...)
 	s.timer.Of = s.expired
 	a.sends[s.key] = s
 	f.sends++
@@ -116,6 +121,7 @@ func (a *agent) end(s *send) {
 	a.port.due.Drop(&s.timer)
 	delete(a.sends, s.key)
 	a.file.sends--
+	a.port.ids.sending -= cap(s.data)
 }
 
 // expired retransmits, or gives up and returns the MAD to the program.

@@ -42,6 +42,7 @@ func init() {
 		"description": {"NODE TEXT", "give a node another NodeDescription", describe},
 		"image":       {"NODE GUID", "give a node another SystemImageGUID", setImage},
 		"clients":     {"", "list the programs that are attached", listClients},
+		"status":      {"", "show what programs have not read, and how many were cut off for that", status},
 	}
 }
 
@@ -208,12 +209,25 @@ func help(clock.Time, *Server, []string) (string, error) {
 	return b.String(), nil
 }
 
+func status(_ clock.Time, s *Server, _ []string) (string, error) {
+	var b strings.Builder
+	fmt.Fprintf(&b, "programs of ibsim's protocol: %d of %d; datagrams unread: %d of %d; cut off because they did not read: %d, with %d datagrams\n",
+		len(s.clients), maxClients, s.unread, maxUnread, s.cut, s.lost)
+	for _, line := range s.rack.Reports() {
+		b.WriteString(line + "\n")
+	}
+	return b.String(), nil
+}
+
 func listClients(_ clock.Time, s *Server, _ []string) (string, error) {
 	var lines []string
 	for _, c := range s.clients {
 		kind := ""
 		if c.isSM {
 			kind = ", subnet manager"
+		}
+		if c.queue.count > 0 {
+			kind += fmt.Sprintf(", %d datagrams unread", c.queue.count)
 		}
 		lines = append(lines, fmt.Sprintf("%d at %s, id %d%s\n", c.number, s.names[c.at.Node], c.process, kind))
 	}

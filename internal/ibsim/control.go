@@ -80,7 +80,7 @@ func (s *Server) connect(l Listener, from peer, body []byte) bool {
 	if len(s.clients) >= maxClients {
 		return false
 	}
-	c := &client{at: s.fabric.Attach(node), listener: l, from: from, process: id}
+	c := &client{at: s.fabric.Attach(node), listener: l, from: from, user: l.user(from), process: id}
 	for s.clients[c.number] != nil {
 		c.number++
 	}
@@ -185,7 +185,7 @@ func (s *Server) detach(c *client) {
 	if s.at[c.at] = rest; len(rest) == 0 {
 		delete(s.at, c.at)
 	}
-	c.close()
+	s.close(c)
 	s.asked.leave(c, func(x *exchange) { s.fail(x) })
 }
 

@@ -122,12 +122,6 @@ func withoutTail(b []byte) {
 	}
 }
 
-func (s *Server) put(c *client, b *[dataLen]byte) {
-	if !c.put(b) {
-		s.detach(c)
-	}
-}
-
 // forward passes what arrived at a place to the program there: a request to the subnet manager, since it
 // is unknown what others accept, and an answer to the requester.
 func (s *Server) forward(now clock.Time, from *client, at fabric.Place, b *[dataLen]byte) {

@@ -15,6 +15,8 @@ type Listener interface {
 	reply(to peer, b []byte)
 	// same reports whether two messages came from the same client.
 	same(a, b peer) bool
+	// user returns whose program sent a message: the ID of the user, or the same for all if that is unknown.
+	user(peer) uint32
 	// open creates the data socket of a client with that ID.
 	open(number, id uint32, from peer) (socket, error)
 	// commands executes the commands of other processes until Close, if the listener accepts any.

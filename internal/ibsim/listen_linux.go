@@ -16,17 +16,24 @@ type localListener struct {
 	base string
 	poll *poll
 	do   *net.UnixConn // where commands arrive
+	// control is what read receives besides a message: the credentials of its sender. Descriptors, which nobody wants, are
+	// closed by the kernel because there is no room for them.
+	control []byte
 }
 
 // ListenLocal lets programs on this machine attach over abstract sockets, those with IBSIM_SOCKNAME set to
 // the name.
 func ListenLocal(name string) (Listener, error) {
-	l := &localListener{base: name}
+	l := &localListener{base: name, control: make([]byte, unix.CmsgSpace(unix.SizeofUcred))}
 	c, err := net.ListenUnixgram("unixgram", l.addr("ctl"))
 	if err != nil {
 		return nil, err
 	}
 	l.UnixConn = c
+	if err = tellUser(c); err != nil {
+		c.Close()
+		return nil, err
+	}
 	if l.do, err = net.ListenUnixgram("unixgram", l.addr("do")); err != nil {
 		c.Close()
 		return nil, err
@@ -44,19 +51,56 @@ func (l *localListener) addr(what string) *net.UnixAddr {
 	return &net.UnixAddr{Net: "unixgram", Name: fmt.Sprintf("@%s:%s\x00", l.base, what)}
 }
 
+// localPeer is a program on this machine.
+type localPeer struct {
+	*net.UnixAddr
+	user uint32
+}
+
+// tellUser makes the kernel say with each datagram which user sent it.
+func tellUser(c *net.UnixConn) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	wrong := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PASSCRED, 1) })
+	return errors.Join(wrong, err)
+}
+
 func (l *localListener) read(b []byte) (int, peer, error) {
-	n, from, err := l.ReadFromUnix(b)
-	return n, from, err
+	n, control, _, from, err := l.ReadMsgUnix(b, l.control)
+	if err != nil || from == nil {
+		return n, nil, err
+	}
+	p := localPeer{UnixAddr: from, user: unknownUser}
+	if m, err := unix.ParseSocketControlMessage(l.control[:control]); err == nil && len(m) > 0 {
+		if c, err := unix.ParseUnixCredentials(&m[0]); err == nil {
+			p.user = c.Uid
+		}
+	}
+	return n, p, nil
+}
+
+// unknownUser is the user of a program of which the kernel does not say whose it is.
+const unknownUser = ^uint32(0)
+
+func (l *localListener) user(from peer) uint32 {
+	if p, ok := from.(localPeer); ok {
+		return p.user
+	}
+	return unknownUser
 }
 
 // reply answers. The names of peers have lost their final zero byte. It ignores that a client has gone.
 func (l *localListener) reply(to peer, b []byte) {
-	if a, ok := to.(*net.UnixAddr); ok && a != nil {
-		_, _ = l.WriteToUnix(b, &net.UnixAddr{Net: a.Net, Name: a.Name + "\x00"})
+	if p, ok := to.(localPeer); ok {
+		_, _ = l.WriteToUnix(b, &net.UnixAddr{Net: p.Net, Name: p.Name + "\x00"})
 	}
 }
 
-func (l *localListener) same(a, b peer) bool { return a.String() == b.String() }
+func (l *localListener) same(a, b peer) bool {
+	return a != nil && b != nil && a.String() == b.String()
+}
 
 func (l *localListener) open(number, id uint32, _ peer) (socket, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)

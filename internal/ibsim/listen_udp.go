@@ -32,6 +32,8 @@ func (l *udpListener) reply(to peer, b []byte) { _, _ = l.WriteTo(b, to) }
 
 func (l *udpListener) same(a, b peer) bool { return a.String() == b.String() }
 
+func (l *udpListener) user(peer) uint32 { return 0 }
+
 // open creates a socket at the port for the client's number, connected to its port id.
 func (l *udpListener) open(number, id uint32, from peer) (socket, error) {
 	port := int(l.at.Port()) + 1 + int(number)

@@ -79,7 +79,7 @@ func (p *poll) serve(s *Server, c *client, events uint32) {
 	if !ok {
 		return
 	}
-	if events&unix.EPOLLOUT != 0 && c.flush() {
+	if events&unix.EPOLLOUT != 0 && s.flush(c) {
 		l.want(unix.EPOLLIN)
 	}
 	if events&^unix.EPOLLOUT == 0 {

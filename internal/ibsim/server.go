@@ -35,6 +35,9 @@ type Server struct {
 	clients map[uint32]*client
 	at      map[fabric.Place][]*client
 	asked   exchanges
+	unread  int    // datagrams that clients have not read
+	cut     uint64 // clients that were disconnected because they did not read
+	lost    uint64 // datagrams that these had not read
 	packet  fabric.Packet
 	out     [dataLen]byte
 }

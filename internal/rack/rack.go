@@ -31,6 +31,12 @@ type Taker interface {
 	Take(now clock.Time, at fabric.Place, p *fabric.Packet) bool
 }
 
+// Reporter is a Taker that has something to say of itself.
+type Reporter interface {
+	// Report returns a line about the programs of the taker. It is called with the rack locked, and must not call it.
+	Report() string
+}
+
 // Rack is a running fabric.
 type Rack struct {
 	start time.Time
@@ -111,6 +117,16 @@ func (r *Rack) Attend(t Taker) (leave func()) {
 		defer r.mu.Unlock()
 		r.takers = slices.DeleteFunc(slices.Clone(r.takers), func(o Taker) bool { return o == t })
 	}
+}
+
+// Reports returns what the takers say of themselves, a line each. The caller holds the lock.
+func (r *Rack) Reports() (lines []string) {
+	for _, t := range r.takers {
+		if t, ok := t.(Reporter); ok {
+			lines = append(lines, t.Report())
+		}
+	}
+	return lines
 }
 
 // Carry sends a datagram from a program at a port through the fabric. When it returns, the datagram has

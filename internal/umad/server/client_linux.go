@@ -19,6 +19,13 @@ const (
 	maxQueueBytes = 256 << 20
 )
 
+// Limits on what all programs together have not read, in bytes and in memory files, of which each costs a descriptor.
+// Beyond them the program with the most loses what it has not read.
+const (
+	maxUnread = 256 << 20
+	maxFiles  = 128
+)
+
 // client is a connection.
 type client struct {
 	fd    int
@@ -34,7 +41,8 @@ type client struct {
 
 	// What could not be written at once; guarded by the server.
 	queue  []message
-	queued int
+	queued int // bytes
+	files  int
 }
 
 // serve handles what a connection is ready for.
@@ -73,6 +81,9 @@ func (s *Server) read(c *client) bool {
 	var control [64]byte // for up to eight descriptors, of which one is wanted
 	n, nc, flags, _, err := unix.Recvmsg(c.fd, s.buffer[:], control[:], unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
 	if n == 0 && err == nil { // the end, or a final message: see seqpacket
+		if fd := descriptor(control[:nc]); fd >= 0 { // an empty message may bring some
+			unix.Close(fd)
+		}
 		n, nc, flags, _, err = unix.Recvmsg(c.fd, s.buffer[:], control[:], unix.MSG_CMSG_CLOEXEC|unix.MSG_DONTWAIT)
 	}
 	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
@@ -264,10 +275,7 @@ func (s *Server) end(c *client) {
 	defer s.mu.Unlock()
 	delete(s.clients, c.fd)
 	unix.Close(c.fd)
-	for _, m := range c.queue {
-		m.close()
-	}
-	c.queue = nil
+	s.discard(c)
 	if c.place == nil {
 		return
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"fmt"
 
 	"golang.org/x/sys/unix"
 
@@ -86,15 +87,64 @@ func (s *Server) put(c *client, k message) {
 		return
 	}
 	if len(c.queue) >= maxQueue || c.queued+k.size > maxQueueBytes {
+		s.dropped++
 		k.close()
 		return
 	}
+	if s.unread+k.size > maxUnread || s.unreadFiles+k.files() > maxFiles {
+		slow := s.slowest(k.files() > 0 && s.unreadFiles >= maxFiles)
+		s.dropped += uint64(len(slow.queue))
+		s.discard(slow)
+	}
 	k.data = append([]byte(nil), k.data...)
 	c.queue = append(c.queue, k)
-	c.queued += k.size
+	s.count(c, &k, 1)
 	if len(c.queue) == 1 {
 		s.want(c, unix.EPOLLIN|unix.EPOLLOUT)
 	}
+}
+
+// files returns the number of memory files of a message.
+func (m *message) files() int {
+	if m.file < 0 {
+		return 0
+	}
+	return 1
+}
+
+// count adds a message to what a client has not read, or takes it away: by is 1 or -1.
+func (s *Server) count(c *client, m *message, by int) {
+	c.queued += by * m.size
+	s.unread += by * m.size
+	c.files += by * m.files()
+	s.unreadFiles += by * m.files()
+}
+
+// slowest returns the client that has left the most unread: bytes, or memory files.
+func (s *Server) slowest(files bool) (slow *client) {
+	for _, c := range s.clients {
+		if slow == nil || files && c.files > slow.files || !files && c.queued > slow.queued {
+			slow = c
+		}
+	}
+	return slow
+}
+
+// discard drops what a client has not read. The caller holds the lock.
+func (s *Server) discard(c *client) {
+	for i := range c.queue {
+		s.count(c, &c.queue[i], -1)
+		c.queue[i].close()
+	}
+	c.queue = nil
+}
+
+// Report implements rack.Reporter.
+func (s *Server) Report() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return fmt.Sprintf("programs of libibumad: %d of %d; bytes unread: %d of %d; messages dropped because they were not read: %d",
+		len(s.clients), maxClients, s.unread, maxUnread, s.dropped)
 }
 
 // write writes a message; false: that is not possible now. To a closed connection nothing is written.
@@ -110,8 +160,9 @@ func (c *client) write(m *message) bool {
 // flush writes what is queued. The caller holds the lock.
 func (s *Server) flush(c *client) {
 	for len(c.queue) > 0 && c.write(&c.queue[0]) {
-		c.queued -= c.queue[0].size
+		s.count(c, &c.queue[0], -1)
 		c.queue[0].close()
+		c.queue[0] = message{}
 		c.queue = c.queue[1:]
 	}
 	if len(c.queue) == 0 {

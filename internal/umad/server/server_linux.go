@@ -46,6 +46,9 @@ type Server struct {
 	frame   []byte
 	// gathering lists clients for which the loop holds MADs back, to write several at once.
 	gathering []*client
+	// What programs have not read, in bytes and memory files, and how many messages were dropped because of it.
+	unread, unreadFiles int
+	dropped             uint64
 }
 
 // place is a port of the fabric that a program has opened.
