@@ -77,8 +77,9 @@ func (c *capturing) status() api.CaptureStatus {
 	return s
 }
 
-// close ends all captures and packet buffers, completes the files and prevents new ones.
-func (s *captures) close() (err error) {
+// close ends all captures and packet buffers, completes the files and prevents new ones. A file that cannot be completed
+// was reported when its capture failed, and is no failure of the driver.
+func (s *captures) close() {
 	s.mu.Lock()
 	s.closed = true
 	var files []*capturing
@@ -93,7 +94,5 @@ func (s *captures) close() (err error) {
 	for _, c := range files {
 		<-c.done
 		c.forget()
-		err = errors.Join(err, c.err)
 	}
-	return err
 }

@@ -159,7 +159,7 @@ func (d *Driver) Close() error {
 	if d.api != nil {
 		errs = append(errs, d.api.Close())
 	}
-	errs = append(errs, d.captures.close())
+	d.captures.close()
 	if d.attach != nil {
 		errs = append(errs, d.attach.Close())
 	}

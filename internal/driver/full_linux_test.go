@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -121,5 +122,27 @@ func TestDiskThatIsFull(t *testing.T) {
 			t.Errorf("a second driver: error %v, want %v", err, lock.ErrRunning)
 		}
 		stop(t, d)
+	}
+}
+
+// TestCaptureOnAFullDisk: a capture whose file finds no room ends and says why, and the driver itself ends well afterwards.
+func TestCaptureOnAFullDisk(t *testing.T) {
+	cfg := quiet(t)
+	fill, _ := smallDisk(t, cfg)
+	d := start(t, cfg)
+	fill()
+	c, err := d.CaptureToFile(CaptureRequest{Adapter: "left"}, filepath.Join(filepath.Dir(cfg.State), "capture.pcapng"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.captures.mu.Lock()
+	over := d.captures.byID[c.ID].done
+	d.captures.mu.Unlock()
+	<-over
+	if all := d.Captures(); len(all) != 1 || all[0].Running || !strings.Contains(all[0].Problem, "no space left") {
+		t.Errorf("the captures are %+v, want one that ended for want of room", all)
+	}
+	if err := d.Close(); err != nil {
+		t.Errorf("the driver ends with %v, want no error", err)
 	}
 }

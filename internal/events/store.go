@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/softvpi/softvpi/internal/ownfile"
 	"github.com/softvpi/softvpi/internal/wholefile"
 )
 
@@ -134,7 +135,7 @@ func (s *store) reopen() (err error) {
 		return err
 	}
 	probe := filepath.Join(s.dir, "probe")
-	f, err := os.OpenFile(probe, os.O_WRONLY|os.O_CREATE, 0o600)
+	f, err := ownfile.Open(probe, os.O_WRONLY|os.O_CREATE)
 	if err != nil {
 		return err
 	}
@@ -143,7 +144,7 @@ func (s *store) reopen() (err error) {
 
 // createFile opens a segment for appending, and creates it if necessary.
 func createFile(path string) (file, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	f, err := ownfile.Open(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/softvpi/softvpi/internal/ownfile"
 )
 
 // ErrRunning says that a driver is already running with the same state directory.
@@ -35,7 +37,7 @@ func Acquire(dir string) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "driver.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := ownfile.Open(filepath.Join(dir, "driver.lock"), os.O_RDWR|os.O_CREATE)
 	if isReadOnly(err) || isFull(err) {
 		return readOnly(dir, err)
 	}

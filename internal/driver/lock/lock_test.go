@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/softvpi/softvpi/internal/ownfile"
 )
 
 func TestOneDriverAStateDirectory(t *testing.T) {
@@ -42,5 +44,27 @@ func TestStateDirectoryThatCannotBeMade(t *testing.T) {
 	}
 	if _, err := Acquire(filepath.Join(file, "state")); err == nil {
 		t.Error("a directory below a file was accepted")
+	}
+}
+
+// TestLinkInPlaceOfTheLock: in a directory where somebody has laid a link in place of the lock's file, what it names is not
+// written to.
+func TestLinkInPlaceOfTheLock(t *testing.T) {
+	dir, victim := t.TempDir(), filepath.Join(t.TempDir(), "victim")
+	if err := os.WriteFile(victim, []byte("as it was"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(victim, filepath.Join(dir, "driver.lock")); err != nil {
+		t.Skip(err)
+	}
+	var e *ownfile.Error
+	if l, err := Acquire(dir); !errors.As(err, &e) {
+		t.Errorf("got %v, want an error about the link", err)
+		if l != nil {
+			l.Release()
+		}
+	}
+	if b, _ := os.ReadFile(victim); string(b) != "as it was" {
+		t.Errorf("what the link names holds %q", b)
 	}
 }
