@@ -68,6 +68,9 @@ func (d *Driver) openRegistry() error {
 	}
 	d.registry = r
 	r.SetLineRate(d.lineRate)
+	r.SetDamaged(func(g registry.Damage) {
+		d.log.Error("the registry's file was damaged while the driver ran; it was written anew, and nothing is lost", "file", g.Path, "cause", g.Cause, "set aside as", g.Aside)
+	})
 	if why := r.Volatile(); why != "" {
 		d.log.Warn("nothing will be kept", "reason", why)
 		d.events.Raise(0, events.NothingKept{What: "The registry", Directory: d.cfg.State, Cause: errors.New(why)})

@@ -19,6 +19,26 @@ type Registry struct {
 	cause    error  // why it could not be read
 	closed   bool
 	lineRate func(Adapter) uint64 // nil: unknown
+	damaged  func(Damage)         // nil: nobody is told
+}
+
+// Damage says that another program has changed the registry's file while it was open. Nothing was lost: it was written anew
+// from memory.
+type Damage struct {
+	Path  string
+	Aside string // how the damaged file is named now; empty if it was gone
+	Cause error
+}
+
+// SetDamaged sets a function that is told of damage. It must be called before the registry is used, and the function must
+// not call the registry.
+func (r *Registry) SetDamaged(tell func(Damage)) { r.damaged = tell }
+
+// repaired tells of damage, if there was any.
+func (r *Registry) repaired(d *Damage) {
+	if d != nil && r.damaged != nil {
+		r.damaged(*d)
+	}
 }
 
 // Key is a snapshot of a key.
@@ -51,7 +71,8 @@ func (r *Registry) Volatile() string { return r.volatile }
 // SetAside returns where Open moved a file that it could not read, and why; empty if there was none.
 func (r *Registry) SetAside() (file string, cause error) { return r.aside, r.cause }
 
-// Close closes the file.
+// Close closes the file. If another program has damaged it, it is written anew before; the error says if it could not be,
+// and then what was kept in it is lost.
 func (r *Registry) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -61,6 +82,14 @@ func (r *Registry) Close() error {
 	r.closed = true
 	if r.store == nil {
 		return nil
+	}
+	err := r.store.intact()
+	if errors.Is(err, errDamaged) {
+		damage := &Damage{Path: r.store.path, Cause: err}
+		if damage.Aside, err = r.store.renew(r.root.Load()); err != nil {
+			return &StoreError{r.store.path, fmt.Errorf("%w, and it could not be written anew: %w", damage.Cause, err)}
+		}
+		r.repaired(damage)
 	}
 	return r.store.close()
 }
@@ -85,9 +114,11 @@ func (r *Registry) Apply(changes ...Change) error {
 		return ErrFull
 	}
 	if r.store != nil {
-		if err := r.store.write(changes, next); err != nil {
+		damage, err := r.store.write(changes, next)
+		if err != nil {
 			return err
 		}
+		r.repaired(damage)
 	}
 	r.root.Store(next)
 	return nil

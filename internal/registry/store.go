@@ -50,6 +50,8 @@ var (
 type store struct {
 	path string
 	db   *bbolt.DB
+	info fs.FileInfo // as of the last transaction
+	tx   int         // its number
 }
 
 // Open opens the registry in directory dir, and creates it if there is none. A file that cannot be
@@ -101,7 +103,7 @@ func openReadOnly(path string, cause error) (*Registry, error) {
 		return nil, &StoreError{path, explain(err)}
 	}
 	defer db.Close()
-	root, err := load(db)
+	root, _, err := load(db)
 	if err != nil {
 		r.volatile += "; what is there is unreadable: " + err.Error()
 		return r, nil
@@ -112,15 +114,23 @@ func openReadOnly(path string, cause error) (*Registry, error) {
 
 // setAside renames the file so that the next one does not overwrite it.
 func setAside(path string) (string, error) {
+	to, err := freeName(path)
+	if err != nil {
+		return "", err
+	}
+	if err := os.Rename(path, to); err != nil {
+		return "", err
+	}
+	return to, wholefile.SyncDirectory(filepath.Dir(path))
+}
+
+// freeName returns a name for a file that is set aside.
+func freeName(path string) (string, error) {
 	for i := range 1000 {
 		to := fmt.Sprintf("%s.corrupt-%d", path, i+1)
-		if _, err := os.Lstat(to); err == nil {
-			continue
+		if _, err := os.Lstat(to); err != nil {
+			return to, nil
 		}
-		if err := os.Rename(path, to); err != nil {
-			return "", err
-		}
-		return to, wholefile.SyncDirectory(filepath.Dir(path))
 	}
 	return "", fmt.Errorf("%w: and a thousand such files exist already", errCorrupt)
 }
@@ -138,32 +148,44 @@ func open(path string) (*node, *store, error) {
 	if err != nil {
 		return nil, nil, explain(err)
 	}
-	root, err := load(db)
-	if err != nil {
-		db.Close()
+	s := &store{path: path, db: db}
+	var root *node
+	if err := guarded(func() (err error) { root, s.tx, err = load(db); return err }); err != nil {
+		if !errors.Is(err, errDamaged) {
+			db.Close()
+		}
 		return nil, nil, err
 	}
-	return root, &store{path, db}, nil
+	return root, s, s.note()
 }
 
 var options = &bbolt.Options{Timeout: openTimeout, NoStatistics: true}
 
-// create first writes the complete file under another name, so that no partial one is ever found.
-func create(path string) error {
+// prepare writes a complete file beside the one at path, under a name that it returns.
+func prepare(path string, root *node) (temporary string, err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), FileName+".new-*")
 	if err != nil {
-		return err
+		return "", err
 	}
-	temporary := f.Name()
-	defer os.Remove(temporary)
 	f.Close()
-	db, err := bbolt.Open(temporary, 0o600, options)
+	db, err := bbolt.Open(f.Name(), 0o600, options)
+	if err == nil {
+		err = errors.Join(initialize(db, root), db.Close())
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return "", err
+	}
+	return f.Name(), nil
+}
+
+// create first writes the complete file under another name, so that no partial one is ever found.
+func create(path string) error {
+	temporary, err := prepare(path, emptyTree())
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(initialize(db, emptyTree()), db.Close()); err != nil {
-		return err
-	}
+	defer os.Remove(temporary)
 	if err := os.Link(temporary, path); errors.Is(err, fs.ErrExist) {
 		return nil // another process was faster
 	} else if err != nil { // no hard links here
@@ -183,9 +205,10 @@ func explain(err error) error {
 
 func (s *store) close() error { return s.db.Close() }
 
-// load reads the tree.
-func load(db *bbolt.DB) (root *node, err error) {
+// load reads the tree, and the number of the last transaction.
+func load(db *bbolt.DB) (root *node, last int, err error) {
 	err = db.View(func(tx *bbolt.Tx) error {
+		last = tx.ID()
 		meta, keys, values := tx.Bucket(metaBucket), tx.Bucket(keysBucket), tx.Bucket(valuesBucket)
 		if meta == nil || keys == nil || values == nil {
 			return fmt.Errorf("%w: a bucket is missing", errCorrupt)
@@ -204,7 +227,7 @@ func load(db *bbolt.DB) (root *node, err error) {
 		}
 		return values.ForEach(func(k, v []byte) error { return loadValue(b, root, k, v) })
 	})
-	return root, err
+	return root, last, err
 }
 
 func loadKey(b *batch, root *node, k, sealed []byte) error {
@@ -263,7 +286,10 @@ func initialize(db *bbolt.DB, root *node) error {
 		if err := tx.Bucket(metaBucket).Put(versionEntry, seal(versionEntry, []byte{version})); err != nil {
 			return err
 		}
-		return putKeys(tx.Bucket(keysBucket), root, nil)
+		if err := putKeys(tx.Bucket(keysBucket), root, nil); err != nil {
+			return err
+		}
+		return putValues(tx.Bucket(valuesBucket), root, nil)
 	})
 }
 
@@ -281,9 +307,32 @@ func putKeys(keys *bbolt.Bucket, n *node, prefix []byte) error {
 	return nil
 }
 
-// write makes the changes, which result in the tree next, in one transaction.
-func (s *store) write(changes []Change, next *node) error {
+// write makes the changes, which result in the tree next, in one transaction. If the file was damaged it is replaced by one
+// with all of next.
+func (s *store) write(changes []Change, next *node) (damage *Damage, err error) {
+	err = s.intact()
+	if err == nil {
+		err = guarded(func() error { return s.update(changes) })
+	}
+	if err == nil {
+		err = s.note()
+	}
+	if errors.Is(err, errDamaged) {
+		damage = &Damage{Path: s.path, Cause: err}
+		damage.Aside, err = s.renew(next)
+	}
+	if err != nil {
+		return nil, &StoreError{s.path, fmt.Errorf("nothing was changed: %w", err)}
+	}
+	return damage, nil
+}
+
+func (s *store) update(changes []Change) error {
+	next := s.tx + 1
 	err := s.db.Update(func(tx *bbolt.Tx) error {
+		if tx.ID() != next {
+			return fmt.Errorf("%w: its last transaction is %d and was %d", errDamaged, tx.ID()-1, s.tx)
+		}
 		keys, values := tx.Bucket(keysBucket), tx.Bucket(valuesBucket)
 		for i := range changes {
 			if err := changes[i].write(keys, values); err != nil {
@@ -292,10 +341,10 @@ func (s *store) write(changes []Change, next *node) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return &StoreError{s.path, fmt.Errorf("nothing was changed: %w", err)}
+	if err == nil {
+		s.tx = next
 	}
-	return nil
+	return err
 }
 
 func (c *Change) write(keys, values *bbolt.Bucket) error {
