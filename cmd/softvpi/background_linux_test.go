@@ -57,6 +57,7 @@ func TestBackgroundTellsWhy(t *testing.T) {
 		{[]string{"--adapter", "Ethernet 1=192.0.2.77"}, tool.Failure, "address not available"},
 		{[]string{"--adapter", "Ethernet 1"}, tool.Usage, `--adapter is "Ethernet 1"`},
 		{[]string{"--readers", "all"}, tool.Usage, `readers is "all"`},
+		{[]string{"--programs", "all"}, tool.Usage, `programs is "all"`},
 		{[]string{"--system-log", "foo"}, tool.Usage, `system log is "foo"`},
 	} {
 		status, out, errs := p.run(t, append([]string{"up", "--background"}, c.args...)...)

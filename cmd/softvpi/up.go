@@ -26,6 +26,7 @@ type upCmd struct {
 	Fabric        string   `placeholder:"CONNECT" help:"Fabric of another process to plug adapters with a cable into, instead of the file's: its name, the path of its socket, or udp://HOST[:PORT]."`
 	Manage        string   `placeholder:"ADDRESS:PORT" help:"Also serve the management interface on TCP, with TLS, to anyone who sends the token (api-token in the state directory)."`
 	Web           string   `placeholder:"127.0.0.1:PORT" help:"Serve the device manager pages at this address from the start, instead of at a free port when softvpi web asks for them."`
+	Programs      string   `help:"Whose programs besides those of this user and root may attach: owner (nobody's), group, everyone."`
 	Readers       string   `help:"Who besides this user and root may read through the management socket: owner (nobody), group, everyone."`
 	SystemLog     string   `placeholder:"LOG" help:"Also send every event to the system log: journald, syslog, auto."`
 	SkipSelfCheck bool     `help:"Skip the RDMA check of each pair of adapters at start."`
@@ -99,6 +100,9 @@ func (c upCmd) config() (config.Config, error) {
 	}
 	if c.Web != "" {
 		cfg.Web = c.Web
+	}
+	if c.Programs != "" {
+		cfg.Programs = c.Programs
 	}
 	if c.Readers != "" {
 		cfg.Readers = c.Readers

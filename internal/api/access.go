@@ -5,8 +5,9 @@ import (
 	"crypto/subtle"
 	"net"
 	"net/http"
-	"os"
 	"strings"
+
+	"github.com/softvpi/softvpi/internal/peer"
 )
 
 // access is what a client may do.
@@ -48,11 +49,11 @@ func peerAccess(c net.Conn) access {
 	if !ok {
 		return noAccess
 	}
-	p, err := peerOf(u)
+	p, err := peer.Of(u)
 	if err != nil {
 		return noAccess
 	}
-	if p.uid == 0 || p.uid == os.Geteuid() {
+	if p.Owner() {
 		return ChangeAccess
 	}
 	return ReadAccess

@@ -9,7 +9,8 @@ import (
 
 // serveAttach lets programs attach if the system supports it.
 func (d *Driver) serveAttach() error {
-	s, err := ipc.NewServer(d.attachHost(), ipc.ServerConfig{Driver: "softvpi " + d.version, Log: d.log, Ended: d.programEnded})
+	who := d.cfg.ProgramsAudience()
+	s, err := ipc.NewServer(d.attachHost(), ipc.ServerConfig{Driver: "softvpi " + d.version, Log: d.log, Audience: who, Ended: d.programEnded})
 	if errors.Is(err, ipc.ErrPlatform) {
 		d.noAttach = "attaching is built for Linux only; on this system programs embed their adapters"
 		return nil
@@ -17,7 +18,7 @@ func (d *Driver) serveAttach() error {
 	if err != nil {
 		return err
 	}
-	l, err := listen(d.cfg.Socket, 0o600)
+	l, err := listen(d.cfg.Socket, who.Mode())
 	if err != nil {
 		s.Release()
 		return err

@@ -18,11 +18,7 @@ import (
 func (d *Driver) manage() error {
 	d.counters = counters.New(counters.Config{Read: d.words, CPUs: runtime.NumCPU()})
 	d.api = api.New(api.Config{Driver: d, Version: d.version, Log: d.log, Events: d.events, Counters: d.counters})
-	mode, err := config.ReadersMode(d.cfg.Readers)
-	if err != nil {
-		return err
-	}
-	l, err := listen(paths.Management(d.cfg.Socket), mode)
+	l, err := listen(paths.Management(d.cfg.Socket), d.cfg.ReadersAudience().Mode())
 	if err != nil {
 		return err
 	}

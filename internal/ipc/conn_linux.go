@@ -2,7 +2,6 @@ package ipc
 
 import (
 	"cmp"
-	"fmt"
 	"net"
 	"os"
 	"runtime"
@@ -324,25 +323,4 @@ func (w *writer) write(frames []byte, fds []int) error {
 		return nil
 	}
 	return w.out.write(frames)
-}
-
-// peer identifies the process at the other end of a connection.
-type peer struct{ PID, UID, GID int }
-
-func peerOf(c *net.UnixConn) (peer, error) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return peer{}, err
-	}
-	var cred *unix.Ucred
-	var credErr error
-	if err := raw.Control(func(fd uintptr) {
-		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); err != nil {
-		return peer{}, err
-	}
-	if credErr != nil {
-		return peer{}, fmt.Errorf("peer credentials: %w", credErr)
-	}
-	return peer{int(cred.Pid), int(cred.Uid), int(cred.Gid)}, nil
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/peer"
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
@@ -82,7 +83,7 @@ func (c *Client) attach(ctx context.Context, o Options, path command.MemoryPath)
 }
 
 func (c *Client) hello(o Options, path command.MemoryPath) error {
-	driver, err := peerOf(c.conn)
+	driver, err := peer.Of(c.conn)
 	if err != nil {
 		return err
 	}

@@ -18,10 +18,6 @@ import (
 // hello handles the program's first frame and answers it.
 func (n *session) hello() error {
 	_ = n.conn.SetReadDeadline(time.Now().Add(n.server.cfg.HelloTimeout))
-	var err error
-	if n.peer, err = peerOf(n.conn); err != nil {
-		return err
-	}
 	var buf []byte
 	h, body, err := readFrame(n.conn, &buf, maxRequest)
 	if err != nil {
@@ -87,8 +83,8 @@ func (n *session) admit(q hello) error {
 		return command.Errorf(command.Invalid, "magic %#x: allowed: %#x", q.Magic, magic)
 	case q.Major != Major:
 		return command.Errorf(command.Unsupported, "protocol version %d.%d: the driver speaks %d.%d", q.Major, q.Minor, Major, Minor)
-	case n.refused:
-		return command.Errorf(command.Exhausted, "%v: allowed: %d", errRefused, n.server.cfg.MaxClients)
+	case n.refused != nil:
+		return n.refused
 	}
 	if err := n.choosePath(q); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/peer"
 )
 
 // PathVariable is the environment variable by which a program insists on a memory path: "process_vm" or
@@ -24,6 +25,8 @@ var ErrPlatform = fmt.Errorf("attaching is Linux only for now: %w", errors.ErrUn
 type ServerConfig struct {
 	Driver string // name and version, reported to clients
 	Log    *slog.Logger
+	// Audience is whose programs may attach; zero: those of this process's user and of root.
+	Audience peer.Audience
 	// MaxClients limits the programs attached at a time; 0: 4096.
 	MaxClients int
 	// SegmentBytes limits the total size of one client's shared segments; 0: 4 GiB.

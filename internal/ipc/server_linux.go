@@ -12,6 +12,7 @@ import (
 	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/peer"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,8 +21,8 @@ var errEOF = io.EOF
 // errGoodbye ends the session of a program that detaches.
 var errGoodbye = errors.New("the program said goodbye")
 
-// maxRefusals is how many programs beyond MaxClients are told at a time that there are too many; further
-// connections are closed at once.
+// maxRefusals is how many programs that are turned away are told so at a time; further connections are
+// closed at once.
 const maxRefusals = 16
 
 // Server attaches programs to the adapters of a Host.
@@ -41,6 +42,7 @@ type Server struct {
 
 	mu       sync.Mutex
 	sessions map[*session]struct{}
+	refusals int // sessions of those that are turned away
 	listener *net.UnixListener
 	closed   bool
 	last     uint32 // number of the last session
@@ -104,24 +106,45 @@ func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 
 func (s *Server) start(c *net.UnixConn) {
 	n := newSession(s, c)
+	p, err := peer.Of(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || len(s.sessions) >= s.cfg.MaxClients+maxRefusals {
+	n.peer, n.refused = p, s.judge(p, err)
+	if s.closed || n.refused != nil && s.refusals >= maxRefusals {
 		c.Close()
 		return
 	}
+	if n.refused != nil {
+		s.refusals++
+	}
 	s.last++
 	n.id, n.segments.program = s.last, s.last
-	n.refused = len(s.sessions) >= s.cfg.MaxClients
 	s.sessions[n] = struct{}{}
 	s.wg.Add(1)
 	go func() {
 		defer s.wg.Done()
 		n.run()
 		s.mu.Lock()
+		defer s.mu.Unlock()
 		delete(s.sessions, n)
-		s.mu.Unlock()
+		if n.refused != nil {
+			s.refusals--
+		}
 	}()
+}
+
+// judge returns why a process that has connected is turned away, nil if it is not. The caller holds mu.
+func (s *Server) judge(p peer.Process, unknown error) error {
+	if unknown != nil {
+		return command.Errorf(command.Access, "%v", unknown)
+	}
+	if err := s.cfg.Audience.Admits(p); err != nil {
+		return command.Errorf(command.Access, "%v", err)
+	}
+	if n := len(s.sessions) - s.refusals; n >= s.cfg.MaxClients {
+		return command.Errorf(command.Exhausted, "too many programs are attached: allowed: %d", s.cfg.MaxClients)
+	}
+	return nil
 }
 
 // Clients returns the number of programs attached.

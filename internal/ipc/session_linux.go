@@ -15,11 +15,11 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ipc/reach"
+	"github.com/softvpi/softvpi/internal/peer"
 )
 
 var (
 	errStopping = errors.New("the driver is stopping")
-	errRefused  = errors.New("too many programs are attached")
 )
 
 // session is the driver's side of one attached program.
@@ -28,9 +28,9 @@ type session struct {
 	conn    *net.UnixConn
 	out     *writer
 	from    *senders // set once hello was answered
-	refused bool
+	refused error    // why the program is turned away; nil: it is not
 
-	peer   peer
+	peer   peer.Process
 	name   string
 	path   command.MemoryPath
 	vm     *reach.ProcessVM

@@ -32,6 +32,9 @@ type Config struct {
 	// Readers says who, besides the driver's user and root, may read through the management socket:
 	// "owner" (nobody), "group" or "everyone"; empty: owner. Nobody else may change anything.
 	Readers string `json:"readers,omitempty"`
+	// Programs says whose programs, besides those of the driver's user and of root, may attach: "owner"
+	// (nobody's), "group" or "everyone"; empty: owner.
+	Programs string `json:"programs,omitempty"`
 	// Manage also serves the management interface on TCP; nil: only on the socket.
 	Manage *Manage `json:"manage,omitempty"`
 	// Web is 127.0.0.1 and the port of the device manager pages; empty: a free port, from the time
@@ -89,7 +92,7 @@ func decode(r io.Reader) (Config, error) {
 // describe converts an error of the JSON decoder to the file's terms.
 func describe(err error) error {
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return fmt.Errorf("unknown field %s; allowed: socket, state, readers, manage with listen, certificate, key, token_file, web, skip_self_check, "+
+		return fmt.Errorf("unknown field %s; allowed: socket, state, programs, readers, manage with listen, certificate, key, token_file, web, skip_self_check, "+
 			"update_gid_timer_frequency, fabric with connect, netlist, rate, timing, name, cables, key, subnet_manager (true, false, or an object with off, priority, routing, partitions, lmc, dir), "+
 			"adapters with name, generation, link, device, node, port, address, interface, follow_interface, udp_port, roce_max_frame_size, roce_rc_e2e_flow_control_enable, max_cm_retries, path, impairment, receive_buffer, frames, disabled", field)
 	}
@@ -141,8 +144,10 @@ func (c Config) Complete() (Config, error) {
 	if f := c.UpdateGIDTimerFrequency; f != nil && *f > 10000 {
 		return c, api.Wrong("update_gid_timer_frequency", fmt.Sprint(*f), "0 (never) to 10000 milliseconds")
 	}
-	if _, err := ReadersMode(c.Readers); err != nil {
-		return c, err
+	for _, f := range [...]struct{ name, value string }{{"readers", c.Readers}, {"programs", c.Programs}} {
+		if err := checkAudience(f.name, f.value); err != nil {
+			return c, err
+		}
 	}
 	if err := checkPages(c.Web); err != nil {
 		return c, err

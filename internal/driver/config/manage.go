@@ -2,12 +2,12 @@ package config
 
 import (
 	"fmt"
-	"io/fs"
 	"net"
 	"path/filepath"
 	"strconv"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/peer"
 )
 
 // Manage configures serving the management interface on TCP: with TLS, to clients that send the token.
@@ -43,17 +43,24 @@ func (m *Manage) complete(state string) error {
 	return nil
 }
 
-// ReadersMode returns the mode of the management socket.
-func ReadersMode(readers string) (fs.FileMode, error) {
-	switch readers {
-	case "", "owner":
-		return 0o600, nil
-	case "group":
-		return 0o660, nil
-	case "everyone":
-		return 0o666, nil
+// checkAudience checks that a field names an audience.
+func checkAudience(field, name string) error {
+	if _, ok := peer.ParseAudience(name); !ok {
+		return api.Wrong(field, strconv.Quote(name), peer.Audiences)
 	}
-	return 0, api.Wrong("readers", fmt.Sprintf("%q", readers), "owner, group, everyone")
+	return nil
+}
+
+// ReadersAudience returns whom the management socket of a complete configuration is for.
+func (c *Config) ReadersAudience() peer.Audience { return named(c.Readers) }
+
+// ProgramsAudience returns whose programs may attach.
+func (c *Config) ProgramsAudience() peer.Audience { return named(c.Programs) }
+
+// named returns the audience of that name; Complete has checked that there is one.
+func named(name string) peer.Audience {
+	a, _ := peer.ParseAudience(name)
+	return a
 }
 
 // PagesHost is the address on which the pages are served without TLS.

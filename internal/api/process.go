@@ -4,13 +4,9 @@ import (
 	"context"
 	"errors"
 	"net"
-)
 
-// peer is the process at the other end of a unix socket.
-type peer struct {
-	uid int
-	pid int // 0: the system does not tell, or this process cannot see it
-}
+	"github.com/softvpi/softvpi/internal/peer"
+)
 
 // errUnknownProcess is a driver of which the system does not tell the process, or that is not among those that this process sees, as in another container.
 var errUnknownProcess = errors.New("the driver's process is not visible from here")
@@ -30,12 +26,12 @@ func (c *Client) Process(ctx context.Context) (pid int, err error) {
 	if !ok {
 		return 0, errUnknownProcess
 	}
-	p, err := peerOf(u)
+	p, err := peer.Of(u)
 	if err != nil {
 		return 0, err
 	}
-	if p.pid == 0 {
+	if p.PID == 0 {
 		return 0, errUnknownProcess
 	}
-	return p.pid, nil
+	return p.PID, nil
 }
