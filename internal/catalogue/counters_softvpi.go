@@ -61,6 +61,8 @@ var softLink = CounterSet{
 		total("Link bursts sent", "sent_bursts", "bursts", "bursts passed to the system; a burst contains one or more packets"),
 		total("ICRC errors", "icrc_errors", "packets", "received packets whose invariant CRC is wrong"),
 		total("icrc_id_inferred", "icrc_id_inferred_packets", "packets", "received packets accepted although their IPv4 identification, which no socket shows, had to be inferred from the invariant CRC"),
+		total("icrc_id_open_guesses", "icrc_id_open_guess_packets", "packets", "those of them for which any identification was accepted, as for the first packets of a sender that numbers them; at most 8 attempts at once and one a second for each sender"),
+		total("icrc_id_refused", "icrc_id_refused_packets", "packets", "packets refused, as invariant CRC errors, whose CRC fits an identification that their sender is not expected to use now"),
 		total("Malformed frames", "malformed_frames", "packets", "received packets too short or of an impossible length, and frames whose headers contradict themselves"),
 		total("Frames for others", "foreign_frames", "packets", "received packets to another address, and frames of another RoCE mode than the port's"),
 		total("Link sends refused by the system", "send_errors", "packets", "packets that the system refused to send"),

@@ -147,6 +147,8 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 		"sent_bursts":                 func(c *device.Counters) uint64 { return c.Link.SentBursts },
 		"icrc_errors":                 func(c *device.Counters) uint64 { return c.Encap.ICRCErrors },
 		"icrc_id_inferred_packets":    func(c *device.Counters) uint64 { return c.Encap.ICRCIDInferred },
+		"icrc_id_open_guess_packets":  func(c *device.Counters) uint64 { return c.Encap.ICRCIDOpen },
+		"icrc_id_refused_packets":     func(c *device.Counters) uint64 { return c.Encap.ICRCIDRefused },
 		"malformed_frames":            func(c *device.Counters) uint64 { return c.Encap.Malformed },
 		"foreign_frames":              func(c *device.Counters) uint64 { return c.Encap.NotForUs },
 		"send_errors":                 func(c *device.Counters) uint64 { return c.Link.SendErrors },

@@ -133,6 +133,8 @@ func (a *adapter) counters() []command.Counter {
 	e := a.panel.Counters()
 	add("ICRC errors", e.ICRCErrors)
 	add("icrc_id_inferred", e.ICRCIDInferred)
+	add("icrc_id_open_guesses", e.ICRCIDOpen)
+	add("icrc_id_refused", e.ICRCIDRefused)
 	add("Malformed frames", e.Malformed)
 	add("Frames for others", e.NotForUs)
 	add("Link sends refused by the system", links.SendErrors)

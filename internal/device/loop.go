@@ -320,6 +320,7 @@ func (a *adapter) receive(now clock.Time) bool {
 // those of one queue pair. After each part it is known where the payload of the next packets goes, and
 // encap copies it there.
 func (a *adapter) take(now clock.Time, p *plug.Plug, in []frame.In) {
+	p.Encap.Tick(now)
 	for len(in) > 0 {
 		n, next := len(in), (*frame.Next)(nil)
 		if n > transport.LeadMost {

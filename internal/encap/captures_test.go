@@ -3,7 +3,9 @@ package encap
 import (
 	"bytes"
 	"testing"
+	"time"
 
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/wire/captures"
 	"github.com/softvpi/softvpi/wire/eth"
@@ -169,6 +171,36 @@ func TestRecordedFramesOpen(t *testing.T) {
 		t.Errorf("%d packets have an identification, %d were inferred", numbered, inferred)
 	}
 	t.Logf("%d packets with an identification", numbered)
+}
+
+// TestRecordedExchangesOpen: the packets of a recorded exchange open one after the other on sockets, and only the first
+// of a sender need an open guess: Linux numbers its packets.
+func TestRecordedExchangesOpen(t *testing.T) {
+	const each = 600 * time.Millisecond // the recordings are of a slow guest, and show no times
+	e := map[string]*Encap{}
+	now := clock.Time(0)
+	recorded(t, func(name string, b []byte) {
+		_, packet, _ := eth.ParseEthernet(b)
+		if packet[0]>>4 != 4 {
+			return
+		}
+		h, payload, _ := eth.ParseIPv4(packet)
+		udp, data, _ := eth.ParseUDP(payload)
+		to := name + " " + h.Dst().String()
+		if e[to] == nil {
+			e[to] = open(t, RoCEv2, socket, h.Dst())
+		}
+		now = now.Add(each)
+		e[to].Tick(now)
+		if !accepts(e[to], frame.In{Src: h.Src(), Dst: h.Dst(), SrcPort: udp.SrcPort(), Data: data}) {
+			t.Errorf("%s: identification %d from %v to %v is refused", name, h.ID(), h.Src(), h.Dst())
+		}
+	})
+	for name, e := range e {
+		if c := e.Counters(); c.ICRCIDInferred > 0 && c.ICRCIDOpen > 1 {
+			t.Errorf("%s: %d open guesses among %d inferred identifications", name, c.ICRCIDOpen, c.ICRCIDInferred)
+		}
+	}
 }
 
 // unnumbered returns the ICRC of a datagram with identification 0.

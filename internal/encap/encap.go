@@ -51,13 +51,19 @@ func (m Mode) String() string {
 // Counters count received packets that were dropped, or accepted under special conditions. They are plain
 // words, written by the owner of the loop.
 type Counters struct {
-	// ICRCErrors are packets whose ICRC is wrong for every identification.
+	// ICRCErrors are packets whose ICRC is wrong for every identification that their sender may have used.
 	ICRCErrors uint64
 	// ICRCIDInferred are packets that were accepted although the identification for which the ICRC is
 	// correct is neither 0 nor their position in the burst: Linux Soft-RoCE and hardware adapters number
-	// their packets, and a socket does not reveal the number. A corrupt packet passes this way with
-	// probability 2^-16, in addition to the UDP and Ethernet checks.
+	// their packets, and a socket does not reveal the number.
 	ICRCIDInferred uint64
+	// ICRCIDOpen are those of them for which every identification was acceptable: the first packets of a sender,
+	// and those after a jump. A corrupt packet passes this way with probability 2^-16, in addition to the UDP
+	// and Ethernet checks; the number of attempts is limited.
+	ICRCIDOpen uint64
+	// ICRCIDRefused are ICRC errors of packets whose ICRC would be correct for an identification that their
+	// sender is not expected to have used: corrupt packets, or a sender that jumps.
+	ICRCIDRefused uint64
 	// Placed are packets whose payload was copied to its destination while computing the ICRC.
 	Placed uint64
 	// Malformed are packets too short for a BTH and an ICRC, or not a multiple of four bytes long, and
@@ -98,6 +104,7 @@ type Encap struct {
 	streams  [streamsKept]stream
 	came     stream // stream of the most recent packet of a stream that may be received
 	nextID   uint16 // IPv4 identification expected next; 0: the packet's position in its burst
+	ids      numberings
 	ib       infiniband
 }
 

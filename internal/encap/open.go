@@ -122,12 +122,12 @@ func take(p *frame.In, crc uint32, next *frame.Next) uint32 {
 // accept compares the ICRC of a packet with the one on the wire, and strips it.
 func (e *Encap) accept(p *frame.In, crc, wire uint32, id uint16) bool {
 	if crc != wire {
-		other, ok := e.infer(p, crc, wire)
+		other, ok := e.infer(p, crc, wire, id)
 		if !ok {
 			e.counters.ICRCErrors++
 			return false
 		}
-		id ^= other
+		id = other
 	}
 	e.identified(p, id)
 	p.Data = p.Data[:len(p.Data)-ib.ICRCLen]
@@ -139,26 +139,55 @@ func (e *Encap) identification(p *frame.In) uint16 {
 	switch {
 	case p.IDKnown:
 		return p.ID
+	case p.IDSeen:
+		return p.Segment
 	case e.nextID != 0:
 		return e.nextID
 	}
 	return p.Segment
 }
 
-// infer looks for an identification that makes the ICRC of an IPv4 packet, computed as crc, correct. It
-// returns its difference from the one used for crc.
-func (e *Encap) infer(p *frame.In, crc, wire uint32) (other uint16, ok bool) {
+// infer looks for an identification that makes the ICRC of an IPv4 packet correct, and that its sender may have used.
+// crc is the ICRC for identification used.
+func (e *Encap) infer(p *frame.In, crc, wire uint32, used uint16) (id uint16, ok bool) {
 	if p.IDKnown || !p.Dst.Is4() {
 		return 0, false
 	}
-	return ib.SolveID(crc, wire, bytesAfterID(p.Len()))
+	other, solved := ib.SolveID(crc, wire, bytesAfterID(p.Len()))
+	id = used ^ other
+	if p.IDSeen { // some senders do not choose it, and compute the ICRC with 0
+		if solved && id != 0 {
+			e.counters.ICRCIDRefused++
+		}
+		return id, solved && id == 0
+	}
+	switch e.ids.judge(p, id, solved) {
+	case plausible:
+		return id, true
+	case guessed:
+		e.counters.ICRCIDOpen++
+		return id, true
+	}
+	if solved {
+		e.counters.ICRCIDRefused++
+	}
+	return 0, false
 }
 
 // identified records the identification of a packet. If a burst is split on the way its packets arrive
 // singly, and the socket does not reveal the position that each had in it: most likely the next one
 // follows this one. Deriving it from the ICRC takes as long as the ICRC of some hundred bytes.
 func (e *Encap) identified(p *frame.In, id uint16) {
-	if p.IDKnown || !p.Dst.Is4() || e.nextID == 0 && id == p.Segment {
+	if p.IDKnown || !p.Dst.Is4() {
+		return
+	}
+	if p.IDSeen {
+		if id >= segmentsKept {
+			e.ids.seen(p, id)
+		}
+		return
+	}
+	if e.nextID == 0 && id == p.Segment {
 		return
 	}
 	// Packets sent singly have 0, and the kernel may have joined them.

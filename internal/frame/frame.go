@@ -96,7 +96,8 @@ type In struct {
 	FlowLabel     uint32
 	Segment       uint16 // most likely identification: the position in the received GRO burst, or what was seen
 	Raw           bool   // Data is a whole Ethernet frame, or InfiniBand packet from the LRH to the ICRC
-	IDKnown       bool   // ID is the IPv4 identification on the wire
+	IDSeen        bool   // Segment is the IPv4 identification on the wire, for which the ICRC was made unless for 0
+	IDKnown       bool   // ID is the IPv4 identification on the wire, for which the ICRC was made
 	ID            uint16
 	SL            uint8  // InfiniBand
 	PathBits      uint8  // of the DLID of an InfiniBand packet

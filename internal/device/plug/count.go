@@ -39,6 +39,8 @@ func (p *Panel) Counters() encap.Counters {
 func add(sum *encap.Counters, c encap.Counters) {
 	sum.ICRCErrors += c.ICRCErrors
 	sum.ICRCIDInferred += c.ICRCIDInferred
+	sum.ICRCIDOpen += c.ICRCIDOpen
+	sum.ICRCIDRefused += c.ICRCIDRefused
 	sum.Placed += c.Placed
 	sum.Malformed += c.Malformed
 	sum.NotForUs += c.NotForUs

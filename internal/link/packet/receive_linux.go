@@ -67,13 +67,13 @@ func (p *Port) take(in *frame.In, d *datagram, segment, n int) {
 		end = min(p.done+segment, d.length)
 	}
 	data := p.memory[n*MostPayload : n*MostPayload+copy(p.memory[n*MostPayload:(n+1)*MostPayload], d.data[p.done:end])]
-	// The identification is a hint: some senders do
-	// not choose it and compute the ICRC without it.
+	// Some senders do not choose the identification and compute the ICRC without it. In the parts of
+	// a burst it is a hint: whoever joined it may not have looked at the identifications.
 	// Field by field: copying a struct as a whole would have to wait for the stores of its fields.
 	in.Data = data[:len(data):len(data)]
 	in.Src, in.Dst, in.SrcPort = d.src, p.cfg.Addr, d.srcPort
 	in.TrafficClass, in.HopLimit, in.FlowLabel = d.trafficClass, d.hopLimit, d.flowLabel
-	in.Segment, in.Raw, in.IDKnown, in.ID = d.id+p.index, false, false, 0
+	in.Segment, in.IDSeen, in.Raw, in.IDKnown, in.ID = d.id+p.index, segment == 0, false, false, 0
 	p.stats.Received++
 	p.index++
 	if p.done = end; end == d.length {

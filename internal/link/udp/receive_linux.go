@@ -194,7 +194,7 @@ func (l *socketLink) cut(in []frame.In) int {
 		p.Data = b.data[r.off:end:end]
 		p.Src, p.Dst, p.SrcPort = b.src, r.dst, b.srcPort
 		p.TrafficClass, p.HopLimit, p.FlowLabel = b.trafficClass, b.hopLimit, b.flowLabel
-		p.Segment, p.Raw, p.IDKnown, p.ID = b.index, false, false, 0
+		p.Segment, p.IDSeen, p.Raw, p.IDKnown, p.ID = b.index, false, false, false, 0
 		l.stats.ReceivedBytes += uint64(end - r.off)
 		if n++; b.compared && l.frames.twice(p, false) {
 			n--
