@@ -11,7 +11,7 @@ type AddressVector struct {
 	Addr         netip.Addr // of the destination port, or a multicast group
 	SourceIndex  int        // row of the GID table that is the source
 	TrafficClass uint8      // DSCP and ECN
-	HopLimit     uint8      // 0: 64
+	HopLimit     uint8      // 0: 16
 	SL           uint8      // priority, 0 to 7; with LID InfiniBand's service level, 0 to 15
 	FlowLabel    uint32     // 20 bits
 	SourcePort   uint16     // RoCE v2 UDP source port; 0: computed

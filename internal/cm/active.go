@@ -6,6 +6,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -125,7 +126,7 @@ func (e *Engine) proposal(c *conn, p *Connect) Attributes {
 			a.PKey = w.PKey
 		}
 	} else if a.HopLimit == 0 {
-		a.HopLimit = defaultHopLimit
+		a.HopLimit = frame.DefaultHopLimit
 	}
 	if !a.LocalGID.IsValid() {
 		a.LocalGID = c.local.Addr()

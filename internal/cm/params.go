@@ -34,7 +34,7 @@ type Connect struct {
 	MTU ib.MTU
 	// AckTimeout is a local ACK timeout code of 1 to 31; 0: from the configuration.
 	AckTimeout uint8
-	// TrafficClass, SL and HopLimit (0: 64) of the path.
+	// TrafficClass, SL and HopLimit (0: the default of RoCE, 16) of the path.
 	TrafficClass, SL, HopLimit uint8
 
 	// Path is the path to the peer on an InfiniBand fabric; the zero value on Ethernet.

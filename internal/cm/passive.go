@@ -148,7 +148,7 @@ func (e *Engine) request(now clock.Time, l *conn, m *mad.REQ, ip *mad.IPHeader, 
 	}
 	hops := p.HopLimit
 	if hops == 0 {
-		hops = defaultHopLimit
+		hops = frame.DefaultHopLimit
 	}
 	key, _ := e.cfg.member(m.PKey)
 	c.at = from

@@ -8,8 +8,7 @@ import (
 )
 
 const (
-	defaultHopLimit = 64
-	permissiveLID   = 0xffff // RoCE has no LIDs: this is what REQ contains
+	permissiveLID = 0xffff // RoCE has no LIDs: this is what REQ contains
 	// mraTimeout is the service timeout of this side's MRAs, 4.3 s. The peer's next repetition is answered
 	// with another MRA; a short timeout costs little, and a long one delays recovery from a later loss.
 	mraTimeout = 20

@@ -135,7 +135,7 @@ func (a *actor) connects(m said) {
 	a.must(a.e.Connect(a.now, a.id, Connect{
 		Remote: netip.AddrPortFrom(hdr.Destination, port), QPN: uint32(req.LocalQPN),
 		ResponderResources: req.ResponderResources, InitiatorDepth: req.InitiatorDepth,
-		RetryCount: req.RetryCount, RNRRetry: req.RNRRetryCount, Private: req.PrivateData[mad.IPHeaderLen:],
+		RetryCount: req.RetryCount, RNRRetry: req.RNRRetryCount, HopLimit: req.Primary.HopLimit, Private: req.PrivateData[mad.IPHeaderLen:],
 	}))
 	a.says(m)
 }

@@ -50,7 +50,7 @@ func (e *Engine) receiveSIDRREQ(now clock.Time, m *mad.SIDRREQ, from Peer) {
 	c.remoteID, c.tid = m.RequestID, m.TransactionID
 	c.maxRetries, c.interval = e.cfg.MaxRetries, interval(e.cfg.ResponseTimeout, e.cfg.PacketLifetime)
 	c.at = from
-	c.attr = Attributes{MTU: e.cfg.MTU, PKey: key, LocalGID: from.Local, RemoteGID: from.Remote, HopLimit: defaultHopLimit,
+	c.attr = Attributes{MTU: e.cfg.MTU, PKey: key, LocalGID: from.Local, RemoteGID: from.Remote, HopLimit: frame.DefaultHopLimit,
 		FlowLabel: flowLabel(c.local.Port(), c.remote.Port()), SrcPort: udpSourcePort(c.local.Port(), c.remote.Port())}
 	if onInfiniBand(from) { // a SIDR_REQ contains no path: the way back is that by which it came
 		c.attr.LocalLID, _ = frame.AddrLID(from.Local)

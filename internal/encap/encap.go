@@ -73,9 +73,6 @@ type Counters struct {
 	NotForUs uint64
 }
 
-// defaultHopLimit is the hop limit of routes that leave it 0.
-const defaultHopLimit = 64
-
 // maxHeader is the maximum length of the IP and UDP headers written here.
 const maxHeader = eth.IPv6Len + eth.UDPLen
 

@@ -133,7 +133,7 @@ func TestSealedPacketsOpen(t *testing.T) {
 			if in[i].Src != o.Route.Src || in[i].Dst != o.Route.Dst || in[i].Raw {
 				t.Fatalf("packet %d: from %v to %v, raw %v", i, in[i].Src, in[i].Dst, in[i].Raw)
 			}
-			if hops := in[i].HopLimit; c.caps.Raw && hops != o.Route.HopLimit && (o.Route.HopLimit != 0 || hops != defaultHopLimit) {
+			if hops := in[i].HopLimit; c.caps.Raw && hops != o.Route.HopLimit && (o.Route.HopLimit != 0 || hops != frame.DefaultHopLimit) {
 				t.Fatalf("packet %d: hop limit %d, want %d", i, hops, o.Route.HopLimit)
 			}
 			if c.caps.Raw && in[i].TrafficClass != o.Route.TrafficClass {

@@ -37,7 +37,7 @@ func (e *Encap) sealIB(o *frame.Out) {
 		grh = o.Head[at:frame.HeadRoom]
 		hops := r.HopLimit
 		if hops == 0 {
-			hops = defaultHopLimit
+			hops = frame.DefaultHopLimit
 		}
 		ib.GRH(grh).Encode(r.TrafficClass, r.FlowLabel, length, hops, r.IB.SGID, r.IB.DGID)
 	}

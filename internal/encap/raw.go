@@ -15,7 +15,7 @@ func (e *Encap) sealRaw(o *frame.Out) {
 	length := len(bth) + len(o.Payload) + int(o.Pad&3) + ib.ICRCLen
 	hops := r.HopLimit
 	if hops == 0 {
-		hops = defaultHopLimit
+		hops = frame.DefaultHopLimit
 	}
 	e2 := eth.Ethernet{Dst: r.DstMAC, Src: r.SrcMAC, Tagged: r.VLAN != 0, TCI: r.VLAN}
 	var crc uint32

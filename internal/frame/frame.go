@@ -19,6 +19,10 @@ const (
 	headSize           = HeadRoom + maxTransportHeader + 16
 )
 
+// DefaultHopLimit is the hop limit (TTL) of packets whose route has none, and of connections whose program
+// chooses none: RoCE's (WinOF 5.50 release notes, 1166268).
+const DefaultHopLimit = 16
+
 // Route holds the destination and the outer headers of the packets of a QP or an address handle. It is
 // created once (Link.Prepare completes it) and then shared by all packets; the loop owns it.
 type Route struct {
@@ -26,7 +30,7 @@ type Route struct {
 	SrcPort      uint16     // RoCE v2 UDP source port, computed for the connection
 	DstPort      uint16     // RoCE v2 UDP destination port; 0 means the link's own
 	TrafficClass uint8      // DSCP and ECN as in IPv4 ToS
-	HopLimit     uint8      // 0 means 64
+	HopLimit     uint8      // 0 means DefaultHopLimit
 	FlowLabel    uint32     // 20 bits, IPv6 and GRH
 	SrcMAC       [6]byte    // for links that build the frame
 	DstMAC       [6]byte

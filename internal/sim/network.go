@@ -205,7 +205,7 @@ func (n *Network) arrival(d *delivery) frame.In {
 	}
 	return frame.In{
 		Data: d.data, Src: d.route.Src, Dst: d.dst, SrcPort: d.route.SrcPort,
-		TrafficClass: d.route.TrafficClass, HopLimit: 64, FlowLabel: d.route.FlowLabel,
+		TrafficClass: d.route.TrafficClass, HopLimit: frame.DefaultHopLimit, FlowLabel: d.route.FlowLabel,
 	}
 }
 

@@ -72,8 +72,8 @@ func TestDatagrams(t *testing.T) {
 	if !bytes.Equal(got[40:141], amem[:101]) {
 		t.Error("payload differs")
 	}
-	// IPv4 header: total length 20+8+12+8+4+101+3+4, DF, TTL 64, UDP, checksum.
-	if h := hex.EncodeToString(got[20:40]); h != "456800a0000040004011"+h[20:24]+"0a0000010a000002" {
+	// IPv4 header: total length 20+8+12+8+4+101+3+4, DF, TTL 16, UDP, checksum.
+	if h := hex.EncodeToString(got[20:40]); h != "456800a0000040001011"+h[20:24]+"0a0000010a000002" {
 		t.Errorf("the IPv4 header is %s", h)
 	}
 	if sum := checksum(got[20:40]); sum != 0xffff {

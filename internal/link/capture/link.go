@@ -18,7 +18,6 @@ import (
 )
 
 const (
-	defaultHops    = 64
 	behindIPv4ID   = eth.IPv4Len - 6 // bytes of the IPv4 header after the identification
 	headersOfIPUDP = eth.IPv6Len + eth.UDPLen
 )
@@ -170,7 +169,7 @@ type outer struct {
 // not computed, which RoCE v2 allows and the ICRC does not cover.
 func (l *Link) headers(h outer, n int) []byte {
 	if h.hops == 0 {
-		h.hops = defaultHops
+		h.hops = frame.DefaultHopLimit
 	}
 	src, dst := h.src.Unmap(), h.dst.Unmap()
 	if dst.Is4() && src.Is4() {

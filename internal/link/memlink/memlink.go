@@ -14,13 +14,12 @@ import (
 )
 
 const (
-	defaultQueue    = 1024
-	defaultMTU      = 9000
-	defaultHopLimit = 64
-	maxSegments     = 64
-	maxBurst        = 65000
-	maxErrors       = 64
-	ipUDPHeader     = 28
+	defaultQueue = 1024
+	defaultMTU   = 9000
+	maxSegments  = 64
+	maxBurst     = 65000
+	maxErrors    = 64
+	ipUDPHeader  = 28
 )
 
 // errAddressInUse says that another port of the switch has the address.

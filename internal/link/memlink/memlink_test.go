@@ -77,7 +77,7 @@ func TestPacketsArriveWhole(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	for i, p := range in[:n] {
-		want := frame.In{Src: addrA, Dst: addrB, SrcPort: 4791, TrafficClass: 0x6a, HopLimit: 64, FlowLabel: 77, Segment: uint16(i % 64)}
+		want := frame.In{Src: addrA, Dst: addrB, SrcPort: 4791, TrafficClass: 0x6a, HopLimit: frame.DefaultHopLimit, FlowLabel: 77, Segment: uint16(i % 64)}
 		want.Data = append(append(append([]byte{}, frames[i].Head[frame.HeadRoom:frames[i].HeadEnd]...), frames[i].Payload...), 0, 0, 0, 0)
 		if d := cmp.Diff(want, p, sameIP); d != "" {
 			t.Fatalf("packet %d: %s", i, d)

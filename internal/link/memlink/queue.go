@@ -81,7 +81,7 @@ func (q *queue) put(o *frame.Out, from *Port) {
 		m.src = from.cfg.Addr
 	}
 	if m.hopLimit == 0 {
-		m.hopLimit = defaultHopLimit
+		m.hopLimit = frame.DefaultHopLimit
 	}
 	q.len++
 }

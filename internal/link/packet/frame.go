@@ -8,9 +8,6 @@ import (
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
-// defaultHops is the hop limit of routes whose HopLimit is 0.
-const defaultHops = 64
-
 // mostHeaders is the maximum length of the Ethernet, IP and UDP headers written here.
 const mostHeaders = eth.EthernetLen + eth.IPv6Len + eth.UDPLen
 
@@ -47,7 +44,7 @@ func (g *beginning) set(macs *[12]byte, src, dst netip.Addr) {
 func (g *beginning) ip(b []byte, r *frame.Route, length int) (end int) {
 	hops := r.HopLimit
 	if hops == 0 {
-		hops = defaultHops
+		hops = frame.DefaultHopLimit
 	}
 	const at = eth.EthernetLen
 	*(*[len(g.bytes)]byte)(b) = g.bytes

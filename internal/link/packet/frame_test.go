@@ -36,7 +36,7 @@ func TestFrameLayout(t *testing.T) {
 	}{
 		{"IPv4", frame.Route{Src: v4a, Dst: v4b, SrcPort: 0xc001},
 			"020000000001 020000000002 0800" +
-				"4500 0030 0000 4000 4011 b6b9 c0000201 c0000202" +
+				"4500 0030 0000 4000 1011 e6b9 c0000201 c0000202" +
 				"c001 12b7 001c 0000" + "1100ffff000000110000002a 1f000001 aabbccdd"},
 		{"IPv6, hop limit, flow label and port of its own", frame.Route{Src: v6a, Dst: v6b, SrcPort: 0xc001, DstPort: 53, HopLimit: 3, FlowLabel: 0xabcde},
 			"020000000001 020000000002 86dd" +
@@ -85,7 +85,7 @@ func TestFramesReadBack(t *testing.T) {
 		d, ok := parsed(b, r.Dst, 4791)
 		hops := r.HopLimit
 		if hops == 0 {
-			hops = 64
+			hops = frame.DefaultHopLimit
 		}
 		want := append(append(bytes.Clone(o.Head[frame.HeadRoom:o.HeadEnd]), o.Payload...), 0, 0, 0, 0)
 		if !ok || d.src != r.Src || d.srcPort != r.SrcPort || d.trafficClass != r.TrafficClass || d.hopLimit != hops ||

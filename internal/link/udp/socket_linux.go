@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/frame"
 )
 
 // newSocket returns an unbound socket with the options common to a link's sockets.
@@ -42,9 +44,9 @@ type option struct {
 func setV4(fd int) error {
 	return setOptions(fd, []option{
 		{unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE, "IP_MTU_DISCOVER", false},
-		{unix.IPPROTO_IP, unix.IP_TTL, defaultHopLimit, "IP_TTL", false},
+		{unix.IPPROTO_IP, unix.IP_TTL, frame.DefaultHopLimit, "IP_TTL", false},
 		{unix.IPPROTO_IP, unix.IP_RECVERR, 1, "IP_RECVERR", true},
-		{unix.IPPROTO_IP, unix.IP_MULTICAST_TTL, defaultHopLimit, "IP_MULTICAST_TTL", true},
+		{unix.IPPROTO_IP, unix.IP_MULTICAST_TTL, frame.DefaultHopLimit, "IP_MULTICAST_TTL", true},
 		{unix.IPPROTO_IP, unix.IP_MULTICAST_ALL, 0, "IP_MULTICAST_ALL", true},
 	})
 }
@@ -54,9 +56,9 @@ func setV6(fd int) error {
 		{unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1, "IPV6_V6ONLY", false},
 		{unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE, "IPV6_MTU_DISCOVER", false},
 		{unix.IPPROTO_IPV6, unix.IPV6_DONTFRAG, 1, "IPV6_DONTFRAG", true},
-		{unix.IPPROTO_IPV6, unix.IPV6_UNICAST_HOPS, defaultHopLimit, "IPV6_UNICAST_HOPS", false},
+		{unix.IPPROTO_IPV6, unix.IPV6_UNICAST_HOPS, frame.DefaultHopLimit, "IPV6_UNICAST_HOPS", false},
 		{unix.IPPROTO_IPV6, unix.IPV6_RECVERR, 1, "IPV6_RECVERR", true},
-		{unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_HOPS, defaultHopLimit, "IPV6_MULTICAST_HOPS", true},
+		{unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_HOPS, frame.DefaultHopLimit, "IPV6_MULTICAST_HOPS", true},
 		{unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_ALL, 0, "IPV6_MULTICAST_ALL", true},
 	})
 }

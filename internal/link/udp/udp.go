@@ -21,7 +21,6 @@ const (
 	defaultReceiveBuffer = 16 << 20
 	defaultSendBuffer    = 4 << 20
 	defaultBatch         = 64
-	defaultHopLimit      = 64
 	maxGroups            = 64
 	maxErrors            = 64
 
