@@ -92,7 +92,6 @@ func drive(t testing.TB, addrs []netip.Addr) (socket string, host *device.Host, 
 			t.Errorf("serve: %v", err)
 		}
 		_ = dh.Close()
-		server.Release()
 		_ = os.RemoveAll(dir)
 	})
 	return socket, dh, func() { _ = server.Close() }

@@ -153,8 +153,8 @@ type ClientConfig struct {
 	// TakeEvents as far as that is possible without waiting; for the rest, the reader of Events is woken.
 	// The same rules apply as for Notify. Nil: that reader takes them all.
 	News func()
-	// WakeFD is a descriptor that becomes readable when the program rings a doorbell while the loop
-	// sleeps; 0: none. The loop drains it.
+	// WakeFD is a descriptor of this program alone that becomes readable when it rings a doorbell while the
+	// loop sleeps; 0: none. The loop reads it empty.
 	WakeFD int
 	// Direct is the program's part in the direct path; nil: it does not take part.
 	Direct loan.Neighbour

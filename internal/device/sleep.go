@@ -2,7 +2,6 @@ package device
 
 import (
 	"runtime"
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -38,9 +37,9 @@ const (
 type sleepState struct {
 	links   *bed.Bed // of the sleeper
 	standby *bed.Cot // of the background goroutine
-	drains  []int
+	bells   []int
 	fds     []int
-	seen    atomic.Int64 // Host.watched when drains and fds were collected
+	seen    atomic.Int64 // Host.watched when bells and fds were collected
 
 	role   atomic.Bool   // somebody is the sleeper
 	asleep atomic.Bool   // the sleeper sleeps or is about to
@@ -161,16 +160,16 @@ func (h *Host) evict() {
 
 // collect lists the descriptors to sleep on.
 func (s *sleepState) collect(h *Host) {
-	s.fds, s.drains = s.fds[:0], s.drains[:0]
+	s.fds, s.bells = s.fds[:0], s.bells[:0]
 	for _, c := range h.clients {
-		if c.cfg.WakeFD > 0 && !slices.Contains(s.drains, c.cfg.WakeFD) { // clients may share one
-			s.drains = append(s.drains, c.cfg.WakeFD)
+		if c.cfg.WakeFD > 0 {
+			s.bells = append(s.bells, c.cfg.WakeFD)
 		}
 	}
 	for _, a := range h.adapters {
 		s.fds = a.panel.Descriptors(s.fds)
 	}
-	s.links.Watch(s.fds, s.drains)
+	s.links.Watch(s.fds, s.bells)
 }
 
 // background drives the loop while nobody else does.

@@ -20,7 +20,6 @@ func (d *Driver) serveAttach() error {
 	}
 	l, err := listen(d.cfg.Socket, who.Mode())
 	if err != nil {
-		s.Release()
 		return err
 	}
 	d.attach = s

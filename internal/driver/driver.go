@@ -174,9 +174,6 @@ func (d *Driver) Close() error {
 		errs = append(errs, d.host.Close())
 	}
 	errs = append(errs, d.wiring.close())
-	if d.attach != nil {
-		d.attach.Release()
-	}
 	if d.registry != nil {
 		errs = append(errs, d.registry.Close())
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ring"
@@ -65,12 +67,24 @@ func TestMaxClients(t *testing.T) {
 // so, and serves the next one.
 func TestNoDescriptorForProgram(t *testing.T) {
 	s, path := serve(t, &fakeHost{}, ServerConfig{})
-	kept := s.wakeW
-	s.wakeW = -1
-	_, err := Dial(ctx, path, Options{})
-	s.wakeW = kept
-	if !isCode(err, command.Exhausted) || !strings.Contains(err.Error(), "wake pipe") {
-		t.Errorf("error %v, want exhausted, naming the wake pipe", err)
+	c := dialRaw(t, path)
+	eventually(t, "accepted", func() bool { return s.Clients() == 1 })
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	none := limit
+	none.Cur = 0
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
+		t.Fatal(err)
+	}
+	c.put(appendFrame(nil, opHello, 0, 1, encode(goodHello())))
+	reason := c.end()
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(reason, "wake pipe") {
+		t.Errorf("refused with %q, want a reason that names the wake pipe", reason)
 	}
 	dial(t, path, Options{})
 }

@@ -231,7 +231,6 @@ func serve(t testing.TB, host Host, cfg ServerConfig) (*Server, string) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		s.Release()
 	})
 	return s, path
 }

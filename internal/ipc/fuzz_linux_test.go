@@ -29,7 +29,7 @@ func FuzzSession(f *testing.F) {
 	}
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(context.Background(), l) }()
-	f.Cleanup(func() { s.Close(); <-served; s.Release() })
+	f.Cleanup(func() { s.Close(); <-served })
 	good := dial(f, path, Options{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := dialRaw(t, path).hello()

@@ -52,13 +52,8 @@ func (n *session) prepare(q hello) (*welcome, []int, error) {
 	if err := n.admit(q); err != nil {
 		return nil, nil, err
 	}
-	wake, err := n.server.clientWake()
+	w, fds, err := n.welcome()
 	if err != nil {
-		return nil, nil, command.Errorf(command.Exhausted, "wake pipe: %v", err)
-	}
-	w, fds, err := n.welcome(wake)
-	if err != nil {
-		unix.Close(wake)
 		return nil, nil, err
 	}
 	// Before the program is answered: from now on what it sends identifies the sender.
@@ -92,6 +87,10 @@ func (n *session) admit(q hello) error {
 	if err := n.takePart(q); err != nil {
 		return err
 	}
+	var err error
+	if n.wakeup, err = newWakeup(); err != nil {
+		return err
+	}
 	var part loan.Neighbour
 	if n.direct != nil {
 		part = n.direct
@@ -100,7 +99,7 @@ func (n *session) admit(q hello) error {
 		Direct: part, Name: n.name, PID: n.peer.PID, UID: n.peer.UID,
 		NewArena: n.arenas.make, FreeArena: n.arenas.free,
 		Reach: n.reach, Notify: n.arenas.notify, News: n.tell,
-		WakeFD: n.server.wakeR, Attached: true, MemoryPath: n.path,
+		WakeFD: n.wakeup.loop, Attached: true, MemoryPath: n.path,
 	})
 	if err != nil {
 		return err
@@ -158,7 +157,7 @@ func (n *session) choosePath(q hello) error {
 }
 
 // welcome builds the answer to hello, with the wake descriptor and, if there is one, the copier's memory.
-func (n *session) welcome(wake int) (*welcome, []int, error) {
+func (n *session) welcome() (*welcome, []int, error) {
 	cfg := &n.server.cfg
 	w := &welcome{
 		Magic: magic, Major: Major, Minor: Minor, Features: featureSegments | featureProcessVM | featureCopier,
@@ -169,10 +168,11 @@ func (n *session) welcome(wake int) (*welcome, []int, error) {
 	if n.direct != nil {
 		w.Features |= featureDirect
 	}
-	fds := []int{wake}
+	fds := []int{n.wakeup.pass()}
 	if n.path == command.MemoryCopier {
 		fd, mem, err := shared.New("softvpi-copier", reach.CopierSize)
 		if err != nil {
+			closeAll(fds)
 			return nil, nil, command.Errorf(command.Exhausted, "copier: %v", err)
 		}
 		n.copier = reach.NewCopier(mem)

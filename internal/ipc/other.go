@@ -92,6 +92,3 @@ func (s *Server) Clients() int { return 0 }
 
 // Close does nothing.
 func (s *Server) Close() error { return nil }
-
-// Release does nothing.
-func (s *Server) Release() {}

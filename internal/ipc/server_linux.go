@@ -7,9 +7,7 @@ import (
 	"io"
 	"net"
 	"sync"
-	"syscall"
 	"time"
-	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/peer"
@@ -29,10 +27,6 @@ const maxRefusals = 16
 type Server struct {
 	cfg  ServerConfig
 	host Host
-
-	// The loop sleeps on wakeR; every client has a write end of its own. This is a pipe, not an eventfd: a
-	// client cannot read or reconfigure the loop's end.
-	wakeR, wakeW int
 
 	segments budget
 	files    budget // descriptors of segments that are kept for neighbours
@@ -55,11 +49,7 @@ func NewServer(host Host, cfg ServerConfig) (*Server, error) {
 	if cfg.Path != 0 && cfg.Path != command.MemoryProcessVM && cfg.Path != command.MemoryCopier {
 		return nil, fmt.Errorf("ipc: memory path %d: allowed: %d (process_vm) or %d (copier)", cfg.Path, command.MemoryProcessVM, command.MemoryCopier)
 	}
-	var p [2]int
-	if err := unix.Pipe2(p[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
-		return nil, fmt.Errorf("ipc: pipe: %w", err)
-	}
-	s := &Server{cfg: cfg, host: host, wakeR: p[0], wakeW: p[1], sessions: map[*session]struct{}{}, links: map[[2]uint32]*link{}}
+	s := &Server{cfg: cfg, host: host, sessions: map[*session]struct{}{}, links: map[[2]uint32]*link{}}
 	s.files.max = keptFiles()
 	s.segments.max = cfg.TotalSegmentBytes
 	if s.segments.max == 0 {
@@ -171,39 +161,7 @@ func (s *Server) Close() error {
 	}
 	s.mu.Unlock()
 	s.wg.Wait()
-	// wakeR stays in the loop's set until the Host has seen that its clients are
-	// gone; if it were closed here, another file could get its number meanwhile.
 	return nil
-}
-
-// Release closes the descriptors on which the Host's loop slept. Call it after the Host was closed.
-func (s *Server) Release() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.wakeR >= 0 {
-		unix.Close(s.wakeR)
-		unix.Close(s.wakeW)
-		s.wakeR, s.wakeW = -1, -1
-	}
-}
-
-// wakeLoop wakes the loop as a client does.
-func (s *Server) wakeLoop() { writeWake(s.wakeW) }
-
-func writeWake(fd int) {
-	b := [1]byte{1}
-	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), 1) // if the pipe is full the loop is already awake
-}
-
-// clientWake opens a write end of the wake pipe for one client, with flags of its own.
-func (s *Server) clientWake() (int, error) {
-	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", s.wakeW), unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if err == nil {
-		return fd, nil
-	}
-	// Without /proc the open file is shared; a client could then make others'
-	// wakes block while the pipe is full, which only happens while the loop runs.
-	return unix.FcntlInt(uintptr(s.wakeW), unix.F_DUPFD_CLOEXEC, 3)
 }
 
 // keptFiles returns how many descriptors of segments are kept for neighbours: half of what the process may

@@ -35,6 +35,7 @@ type session struct {
 	path   command.MemoryPath
 	vm     *reach.ProcessVM
 	copier *reach.Copier
+	wakeup wakeup
 	client Session
 
 	id       uint32
@@ -248,12 +249,12 @@ func (n *session) watchCopier() {
 		select {
 		case <-n.ctx.Done():
 			n.copier.End()
-			n.server.wakeLoop()
+			n.wakeup.wake()
 			return
 		case now := <-tick.C:
 			if n.copier.Dead() || n.copier.Expire(now, d) {
 				n.copier.End()
-				n.server.wakeLoop()
+				n.wakeup.wake()
 				n.end(fmt.Errorf("the program's copier did not answer within %v", d))
 				return
 			}
@@ -298,6 +299,7 @@ func (n *session) teardown() {
 			n.server.cfg.Log.Warn("closing a program's objects", "client", n.name, "cause", err)
 		}
 	}
+	n.wakeup.close() // the loop has forgotten it with the client
 	n.channels.Wait()
 	if n.direct != nil {
 		n.direct.leave()

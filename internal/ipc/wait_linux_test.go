@@ -2,6 +2,7 @@ package ipc
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -39,6 +40,44 @@ func TestDoorbellWakesASleepingLoop(t *testing.T) {
 		c.Doorbell(7)
 	}); n != 0 {
 		t.Errorf("%v allocations per doorbell with a wake-up, want none", n)
+	}
+}
+
+// TestWakeUpsOfOneProgram: a program that opens its wake descriptor for reading through /proc, takes what it finds there
+// and fills it, reaches its own wake-ups alone: another program's wake the loop, and are not in what the first one reads.
+func TestWakeUpsOfOneProgram(t *testing.T) {
+	h := &fakeHost{}
+	_, path := serve(t, h, ServerConfig{})
+	thief := dial(t, path, Options{})
+	honest := dial(t, path, Options{})
+	s := h.sessions[1]
+	fd, err := unix.Open(fmt.Sprintf("/proc/self/fd/%d", int(thief.wake.Fd())), unix.O_RDWR|unix.O_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if !s.doorbells.Sleep() {
+		t.Fatal("the loop may not sleep")
+	}
+	honest.Doorbell(5)
+	var b [64]byte
+	if n, err := unix.Read(fd, b[:]); n > 0 {
+		t.Errorf("the thief took %d bytes of another program's wake-up", n)
+	} else if err != unix.EAGAIN {
+		t.Error(err)
+	}
+	poll := []unix.PollFd{{Fd: int32(s.cfg.WakeFD), Events: unix.POLLIN}}
+	if n, _ := unix.Poll(poll, 0); n != 1 {
+		t.Error("the loop was not woken")
+	}
+	_, _ = unix.Read(s.cfg.WakeFD, b[:])
+	for range 1 << 20 { // full: it neither blocks nor wakes on another's behalf
+		if _, err := unix.Write(fd, b[:]); err != nil {
+			break
+		}
+	}
+	if n, _ := unix.Poll(poll, 0); n != 0 {
+		t.Error("a program woke the loop with another's descriptor")
 	}
 }
 

@@ -1,8 +1,10 @@
 package bed
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -14,9 +16,13 @@ import (
 // Bed is where a thread sleeps until a descriptor becomes readable, somebody wakes it, or its time is up.
 // Only one thread at a time may sleep in a bed. A wake that comes before the sleep is remembered.
 type Bed struct {
-	event int // eventfd
-	drain int // number of eventfds among polls, including its own
+	event int   // eventfd
+	bells int   // epoll set of the bells: there may be thousands, most of them silent
+	rings []int // the bells, sorted
 	polls []unix.PollFd
+
+	ready [64]unix.EpollEvent
+	sink  [4096]byte
 }
 
 // New creates a bed. The error is a *command.Error, Exhausted.
@@ -25,22 +31,33 @@ func New() (*Bed, error) {
 	if err != nil {
 		return nil, command.Errorf(command.Exhausted, "eventfd: %v", err)
 	}
-	b := &Bed{event: fd}
+	set, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		unix.Close(fd)
+		return nil, command.Errorf(command.Exhausted, "epoll: %v", err)
+	}
+	b := &Bed{event: fd, bells: set}
 	b.Watch(nil, nil)
 	return b, nil
 }
 
-// Watch sets the descriptors that end a sleep; drain are eventfds that are also drained. Only the sleeper
-// may call it.
-func (b *Bed) Watch(fds, drain []int) {
-	b.drain = 1 + len(drain)
-	b.polls = append(b.polls[:0], unix.PollFd{Fd: int32(b.event), Events: unix.POLLIN})
-	for _, fd := range drain {
-		b.polls = append(b.polls, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
-	}
+// Watch sets the descriptors that end a sleep. Bells are pipes or eventfds, each of a program that wakes the
+// loop by it; they are also read empty. Only the sleeper may call it.
+func (b *Bed) Watch(fds, bells []int) {
+	b.polls = append(b.polls[:0], unix.PollFd{Fd: int32(b.event), Events: unix.POLLIN}, unix.PollFd{Fd: int32(b.bells), Events: unix.POLLIN})
 	for _, fd := range fds {
 		b.polls = append(b.polls, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN | unix.POLLERR})
 	}
+	now := slices.Sorted(slices.Values(bells))
+	for _, fd := range b.rings {
+		if _, still := slices.BinarySearch(now, fd); !still {
+			_ = unix.EpollCtl(b.bells, unix.EPOLL_CTL_DEL, fd, nil) // in vain if it was closed
+		}
+	}
+	for _, fd := range bells { // in vain for those that are already there; a number may belong to another file by now
+		_ = unix.EpollCtl(b.bells, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
+	}
+	b.rings = now
 }
 
 // Sleep returns after d at the latest; a negative d means no limit.
@@ -54,9 +71,22 @@ func (b *Bed) Sleep(d time.Duration) {
 	if err != nil || n == 0 {
 		return
 	}
-	for i := range b.drain {
-		if b.polls[i].Revents&unix.POLLIN != 0 {
-			drainEvent(int(b.polls[i].Fd))
+	if b.polls[0].Revents&unix.POLLIN != 0 {
+		_, _ = unix.Read(b.event, b.sink[:])
+	}
+	if b.polls[1].Revents&unix.POLLIN != 0 {
+		b.rung()
+	}
+}
+
+// rung reads bells empty. One that cannot be read, because its program has broken it, is no longer looked
+// at, since it would end every sleep.
+func (b *Bed) rung() {
+	n, _ := unix.EpollWait(b.bells, b.ready[:], 0)
+	for _, e := range b.ready[:max(n, 0)] {
+		n, err := unix.Read(int(e.Fd), b.sink[:])
+		if n == 0 || err != nil && err != unix.EAGAIN && err != unix.EINTR {
+			_ = unix.EpollCtl(b.bells, unix.EPOLL_CTL_DEL, int(e.Fd), nil)
 		}
 	}
 }
@@ -68,18 +98,12 @@ func (b *Bed) Wake() {
 	runtime.KeepAlive(&one)
 }
 
-// Close closes the descriptor.
+// Close closes its own descriptors.
 func (b *Bed) Close() error {
-	if err := unix.Close(b.event); err != nil {
-		return fmt.Errorf("close eventfd: %w", err)
+	if err := errors.Join(unix.Close(b.event), unix.Close(b.bells)); err != nil {
+		return fmt.Errorf("close bed: %w", err)
 	}
 	return nil
-}
-
-// drainEvent reads an eventfd that is known to be readable.
-func drainEvent(fd int) {
-	var v [8]byte
-	_, _ = unix.Read(fd, v[:])
 }
 
 // Yield gives the processor to another thread that wants it. It is not inlined, so that a loop around it

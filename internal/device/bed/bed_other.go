@@ -15,7 +15,7 @@ type Bed struct{ ch chan struct{} }
 func New() (*Bed, error) { return &Bed{ch: make(chan struct{}, 1)}, nil }
 
 // Watch does nothing.
-func (b *Bed) Watch(fds, drain []int) {}
+func (b *Bed) Watch(fds, bells []int) {}
 
 // Sleep returns after d at the latest; a negative d means no limit.
 func (b *Bed) Sleep(d time.Duration) {
