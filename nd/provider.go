@@ -49,10 +49,16 @@ func (p *Provider) Host() *verbs.Host { return p.host }
 
 // QueryAddressList returns the local addresses of all adapters.
 func (p *Provider) QueryAddressList() ([]netip.Addr, error) {
-	devices, err := p.devices("Provider.QueryAddressList")
+	const op = "Provider.QueryAddressList"
+	devices, err := p.devices(op)
 	if err != nil {
 		return nil, err
 	}
+	return addrsOf(op, devices)
+}
+
+// addrsOf returns the IP addresses of devices.
+func addrsOf(op string, devices []*verbs.Device) ([]netip.Addr, error) {
 	var list []netip.Addr
 	for _, d := range devices {
 		addrs, err := deviceAddrs(d)
@@ -60,7 +66,7 @@ func (p *Provider) QueryAddressList() ([]netip.Addr, error) {
 			continue // disabled: its addresses cannot be used
 		}
 		if err != nil {
-			return nil, fail("Provider.QueryAddressList", err)
+			return nil, fail(op, err)
 		}
 		list = append(list, addrs...)
 	}
@@ -130,19 +136,36 @@ func (p *Provider) OpenAdapterAt(addr netip.Addr) (*Adapter, error) {
 	return newAdapter(p, d)
 }
 
-// LocalAddress returns the adapter address from which to reach remote (NdResolveAddress): the one that the
-// system's routes choose if an adapter has it, else the first of remote's family, preferably not remote
-// itself.
+// LocalAddress returns the adapter address from which to reach remote (NdResolveAddress): that of an
+// InfiniBand port in whose fabric somebody has the address, else the one that the system's routes choose if
+// an adapter has it, else the first of remote's family, preferably not remote itself. If there are
+// InfiniBand and other adapters, it asks the network, for at most 1 s.
 func (p *Provider) LocalAddress(remote netip.Addr) (netip.Addr, error) {
 	const op = "Provider.LocalAddress"
 	remote = remote.Unmap()
 	if !remote.IsValid() || remote.IsUnspecified() {
 		return netip.Addr{}, refuse(StatusInvalidAddress, op, "%v is not the address of a host", remote)
 	}
-	list, err := p.QueryAddressList()
+	devices, err := p.devices(op)
 	if err != nil {
 		return netip.Addr{}, err
 	}
+	ethernet := slices.DeleteFunc(slices.Clone(devices), func(d *verbs.Device) bool { return d.Limits().RoCE == verbs.InfiniBand })
+	if mixed := len(ethernet) > 0 && len(ethernet) < len(devices); mixed {
+		if local, err := p.host.Source(context.Background(), remote); err == nil {
+			return local, nil
+		}
+		devices = ethernet // no InfiniBand port knows the address
+	}
+	list, err := addrsOf(op, devices)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	return nearest(op, list, remote)
+}
+
+// nearest returns the one of local addresses from which to reach remote.
+func nearest(op string, list []netip.Addr, remote netip.Addr) (netip.Addr, error) {
 	if routed, ok := routeSource(remote); ok && routed != remote && slices.Contains(list, routed) {
 		return routed, nil
 	}

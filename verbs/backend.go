@@ -12,6 +12,8 @@ import (
 // implemented by the client of embedded adapters and by the client of a driver process.
 type backend interface {
 	command.Commands
+	// CMResolveAddr is that of command.Extended.
+	CMResolveAddr(ctx context.Context, r command.CMResolveAddr) error
 
 	// Doorbell tells the adapter that work was posted to a QP or SRQ.
 	Doorbell(h command.Handle)

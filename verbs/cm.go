@@ -198,9 +198,14 @@ func (c *cmID) see(e *command.Event) {
 			c.state = cmConnected
 			c.wake()
 		}
+	case command.EventAddressResolved:
+		if c.state == cmConnecting {
+			c.state, c.local, c.adapter = cmResponded, addrPort(e.Remote), e.Adapter
+			c.wake()
+		}
 	case command.EventRejected:
 		c.end(cmFailed, &RejectedError{Addr: c.remote, Reason: RejectReason(e.Status), Private: private(&e.Param)})
-	case command.EventUnreachable, command.EventConnectError:
+	case command.EventUnreachable, command.EventConnectError, command.EventAddressError:
 		c.end(cmFailed, c.statusError(command.Code(e.Status)))
 	case command.EventDisconnected:
 		c.end(cmDisconnected, &Error{Op: "connection", Addr: c.remote, Class: ErrDisconnected})

@@ -54,16 +54,21 @@ func (c *Client) connect(r *command.CMConnect) error {
 	return o.connect(r, q, remote)
 }
 
-// outgoing returns the adapter that the system's routes choose for an address, or the first of the
-// address's family.
-func (o *cmid) outgoing(q *qp, remote netip.Addr) *adapter {
-	var room [4]*adapter
-	may := room[:0]
+// candidates returns the adapters that may be chosen for an outgoing connection: those with an address of
+// the destination's family.
+func (o *cmid) candidates(q *qp, remote netip.Addr) (may []*adapter) {
 	for _, b := range o.client.host.adapters {
 		if b.enabled && o.mayBeOn(b) && b.source(remote).Is4() == remote.Is4() && (q == nil || q.adapter == b) {
 			may = append(may, b)
 		}
 	}
+	return may
+}
+
+// outgoing returns the adapter that knows an address, or the one that the system's routes choose for it,
+// or the first of the address's family: an Ethernet one, since InfiniBand ports know whom they reach.
+func (o *cmid) outgoing(q *qp, remote netip.Addr) *adapter {
+	may := o.candidates(q, remote)
 	if len(may) > 1 {
 		for _, b := range may {
 			if b.ib != nil && b.ib.Knows(remote) {
@@ -73,6 +78,11 @@ func (o *cmid) outgoing(q *qp, remote netip.Addr) *adapter {
 		local := systemSource(remote)
 		for _, b := range may {
 			if b.owns(local) {
+				return b
+			}
+		}
+		for _, b := range may {
+			if b.ib == nil {
 				return b
 			}
 		}

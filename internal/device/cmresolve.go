@@ -14,24 +14,33 @@ import (
 
 var _ command.Extended = (*Client)(nil)
 
-// CMResolveAddr implements command.Extended. The event comes when the system knows the next hop, at once
-// if that is this host.
+// CMResolveAddr implements command.Extended. The event comes when the next hop is known, at once if that is
+// this host.
 func (c *Client) CMResolveAddr(ctx context.Context, r command.CMResolveAddr) error {
 	return c.cmDo(ctx, r.ID, func(o *cmid) error {
 		if o.state != cmIdle && o.state != cmBound || o.stop != nil {
 			return command.Errorf(command.State, "the id resolves, listens or connects already")
 		}
-		err := o.resolve(r.Local, r.Remote)
-		if err == nil && o.adapter.ib != nil {
-			o.findIB(c.host.now(), r.Remote.Addr.IP(), r.Timeout)
+		if ports := o.undecided(r.Local, r.Remote.Addr.IP()); len(ports) > 0 {
+			o.inquire(c.host.now(), ports, r)
 			return nil
 		}
-		if err == nil && o.await(r.Remote.Addr.IP(), time.Duration(r.Timeout)*time.Millisecond) {
-			return nil
-		}
-		o.resolved(err)
+		o.resolveAddr(&r)
 		return nil
 	})
+}
+
+// resolveAddr binds the id and asks for the next hop. The program is told when it is known.
+func (o *cmid) resolveAddr(r *command.CMResolveAddr) {
+	err := o.resolve(r.Local, r.Remote)
+	if err == nil && o.adapter.ib != nil {
+		o.findIB(o.client.host.now(), r.Remote.Addr.IP(), r.Timeout)
+		return
+	}
+	if err == nil && o.await(r.Remote.Addr.IP(), time.Duration(r.Timeout)*time.Millisecond) {
+		return
+	}
+	o.resolved(err)
 }
 
 // resolved reports the end of an address resolution to the program.

@@ -113,6 +113,46 @@ func (r *asked) ResolveGID(_ context.Context, ip netip.Addr) (ib.GID, error) {
 	return r.gid, nil
 }
 
+// TestTheAdapterThatReaches: an id that may be on any adapter is bound to the one that reaches the destination, also
+// if only the subnet administration knows that its InfiniBand port does; another is taken if nobody has the address.
+func TestTheAdapterThatReaches(t *testing.T) {
+	for _, first := range []bool{false, true} {
+		f := newIBFabric(t, 2, subnet.Config{})
+		h, g := newHost(t, Config{Seed: 1}), newHost(t, Config{Seed: 2})
+		var eth uint32
+		if first {
+			eth = h.add(t, AdapterConfig{Addr: loopback()})
+		}
+		ib := f.add(h, 0, AdapterConfig{Addr: netip.MustParseAddr("10.9.0.1")})
+		if !first {
+			eth = h.add(t, AdapterConfig{Addr: loopback()})
+		}
+		far := newProgram(t, g, f.add(g, 1, AdapterConfig{Addr: netip.MustParseAddr("10.9.0.2")}))
+		p := newProgram(t, h, ib)
+		for _, c := range []struct {
+			to   netip.Addr
+			want uint32
+		}{
+			{far.addr, ib}, {far.addr, ib}, {netip.MustParseAddr("10.9.0.1"), ib}, {loopback(), eth}, {h.adapters[eth].cfg.Addr, eth},
+		} {
+			id, err := p.c.CMCreate(bg, command.CMCreate{Adapter: command.AnyAdapter, Space: command.TCP})
+			p.check(err)
+			p.check(p.c.CMResolveAddr(bg, command.CMResolveAddr{ID: id, Remote: command.Endpoint{Addr: command.AddrFrom(c.to), Port: 7}, Timeout: 5000}))
+			if e := p.event(command.EventAddressResolved); e.Adapter != c.want {
+				t.Errorf("towards %v: adapter %d, want %d", c.to, e.Adapter, c.want)
+			}
+			p.check(p.c.Destroy(bg, command.KindCM, id))
+		}
+		// An unanswered question ends with its id.
+		f.stop()
+		id, err := p.c.CMCreate(bg, command.CMCreate{Adapter: command.AnyAdapter, Space: command.TCP})
+		p.check(err)
+		to := command.Endpoint{Addr: command.AddrFrom(netip.MustParseAddr("10.9.0.77")), Port: 7}
+		p.check(p.c.CMResolveAddr(bg, command.CMResolveAddr{ID: id, Remote: to, Timeout: 5000}))
+		p.check(p.c.Destroy(bg, command.KindCM, id))
+	}
+}
+
 // TestResolver: a resolver is asked first for the port of an IP address, and an address that it does not know is
 // looked up at the subnet administration.
 func TestResolver(t *testing.T) {

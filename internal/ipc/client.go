@@ -180,6 +180,11 @@ func (c *Client) CMBind(ctx context.Context, id command.Handle, local command.En
 	return ask[command.Endpoint](ctx, c, opCMBind, bindArgs{ID: id, Local: local})
 }
 
+// CMResolveAddr implements command.Extended's.
+func (c *Client) CMResolveAddr(ctx context.Context, q command.CMResolveAddr) error {
+	return tell(ctx, c, opCMResolveAddr, q)
+}
+
 // CMListen implements command.Commands.
 func (c *Client) CMListen(ctx context.Context, id command.Handle, backlog uint32) error {
 	return tell(ctx, c, opCMListen, listenArgs{id, backlog})

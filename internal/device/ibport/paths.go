@@ -59,13 +59,14 @@ func (p *Port) where(ip netip.Addr) (ib.GID, bool) {
 	return p.near(ip)
 }
 
-// Knows reports whether an address is known, without asking, to be in the port's fabric.
+// Knows reports whether an address is known, without asking, to be in the port's fabric. One that may be a
+// GID of another subnet, because nobody has registered it, is not.
 func (p *Port) Knows(ip netip.Addr) bool {
 	if _, ok := p.where(ip); ok {
 		return true
 	}
 	n := p.names[ip]
-	return n != nil && n.known
+	return n != nil && n.known && n.gid != ib.GID(ip.As16())
 }
 
 // Find asks which port has an address, and calls done with the answer, at once if it is known. The answer

@@ -5,14 +5,19 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
 	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/bed/namespace"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/verbs"
 )
@@ -123,5 +128,70 @@ func TestDialAddressesOfThisMachine(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestDialFromTheAdapterThatReaches: a client whose driver has Ethernet and InfiniBand adapters dials from the one
+// that reaches the server, whatever their order, be the server's port of the same driver or of another one.
+func TestDialFromTheAdapterThatReaches(t *testing.T) {
+	ctx := bed.Context(t)
+	eth, ib := bed.Addrs()[0], netip.MustParseAddr("10.98.0.1")
+	far, nobody := netip.MustParseAddr("10.98.0.3"), netip.MustParseAddr("10.98.0.99")
+	rack := driverbed.Config(t, config.Adapter{Name: "far", Link: config.LinkCable, Address: far})
+	rack.Fabric = &config.Fabric{Name: filepath.Base(filepath.Dir(rack.Socket)), Netlist: filepath.Join(t.TempDir(), "net")}
+	const netlist = "Switch\t3 \"sw\"\n[1]\t\"h1\"[1]\n[2]\t\"h2\"[1]\n[3]\t\"h3\"[1]\n\n" +
+		"Ca\t1 \"h1\"\n[1]\t\"sw\"[1]\n\nCa\t1 \"h2\"\n[1]\t\"sw\"[2]\n\nCa\t1 \"h3\"\n[1]\t\"sw\"[3]\n"
+	if err := os.WriteFile(rack.Fabric.Netlist, []byte(netlist), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	driverbed.Start(t, rack)
+	cable := func(name string, at netip.Addr) config.Adapter {
+		return config.Adapter{Name: name, Link: config.LinkCable, Address: at}
+	}
+	ports := []config.Adapter{{Name: "e", Address: eth}, {Name: "f", Address: eth.Next()}, cable("i", ib), cable("j", ib.Next())}
+	for name, order := range map[string][]int{"Ethernet first": {0, 1, 2, 3}, "InfiniBand first": {2, 3, 0, 1}} {
+		t.Run(name, func(t *testing.T) {
+			var adapters []config.Adapter
+			for _, i := range order {
+				adapters = append(adapters, ports[i])
+			}
+			cfg := driverbed.Config(t, adapters...)
+			cfg.Fabric = &config.Fabric{Connect: rack.Fabric.Name}
+			d := driverbed.Start(t, cfg)
+			for late := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+				up := 0
+				for _, a := range d.Status().Adapters {
+					if a.Up {
+						up++
+					}
+				}
+				if up == len(adapters) {
+					break
+				}
+				if time.Now().After(late) {
+					t.Fatal("the ports did not come up")
+				}
+			}
+			t.Setenv("SOFTVPI_SOCKET", cfg.Socket)
+			for _, c := range []struct {
+				remote netip.Addr
+				want   []netip.Addr
+			}{
+				{eth.Next(), []netip.Addr{eth}}, {ib.Next(), []netip.Addr{ib, ib.Next()}}, {far, []netip.Addr{ib, ib.Next()}},
+				{nobody, []netip.Addr{eth, eth.Next()}},
+			} {
+				p, err := Open(ctx, Mode{mode: verbs.Attached})
+				if err != nil {
+					t.Fatal(err)
+				}
+				got, err := p.LocalAddress(c.remote)
+				if err != nil || !slices.Contains(c.want, got) {
+					t.Errorf("towards %v: %v (%v), want one of %v", c.remote, got, err, c.want)
+				}
+				if err := p.Close(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
 	}
 }
