@@ -55,6 +55,9 @@ func (q *CompletionQueue) GetNotifyAffinity() (group uint16, affinity uint64, er
 	return 0, 1<<n - 1, nil
 }
 
+// CQ returns the underlying verbs queue. GetResults must take its completions.
+func (q *CompletionQueue) CQ() *verbs.CQ { return q.cq }
+
 // Resize makes the queue hold at least queueDepth results from now on; results that are waiting in it are
 // kept, however many there are. ND_INVALID_PARAMETER: the depth is not 1 to MaxCompletionQueueDepth.
 // ND_BUFFER_OVERFLOW: results from before the last Resize are still waiting; take them first.

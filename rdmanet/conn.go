@@ -37,8 +37,8 @@ type Conn struct {
 	offset      int       // bytes of the oldest that have been read
 	credits     int       // free receive buffers of the peer
 	give        int       // own receive buffers that are free but not yet announced to the peer
-	free        []int     // own send buffers
-	outstanding int       // sends without a result yet
+	sent, done  uint64    // data messages, those sent and those whose buffers are free again; buffers are used in turn
+	outstanding int       // sends that have not yet given the result that they are to give
 	idle        chan struct{}
 	finished    bool // the peer sends no more data
 	closedWrite bool
@@ -47,8 +47,6 @@ type Conn struct {
 	closing   chan struct{} // closed by Close
 	closeOnce sync.Once
 	closeErr  error
-	stop      context.CancelFunc
-	stopped   chan struct{}
 }
 
 const (
@@ -60,25 +58,40 @@ const (
 
 	lingerTime     = 3 * time.Second
 	disconnectTime = time.Second
-
-	controlContext = 1 << 32 // request context of sends without a buffer
 )
 
-func newConn(e *endpoint, peer hello, local, remote netip.AddrPort) *Conn {
-	ctx, cancel := context.WithCancel(context.Background())
+// newConn creates one end of a connection that is yet to be set up; receives are posted.
+func newConn(ctx context.Context, a *nd.Adapter, b Buffers) (*Conn, error) {
 	c := &Conn{
-		end: e, local: Addr{local}, remote: Addr{remote},
+		end:  &endpoint{buffers: b.Count, size: b.Size},
 		read: newDeadline(), write: newDeadline(),
 		readable: make(chan struct{}, 1), writable: make(chan struct{}, 1),
-		credits: int(peer.buffers), idle: make(chan struct{}),
-		closing: make(chan struct{}), stop: cancel, stopped: make(chan struct{}),
+		idle: make(chan struct{}), closing: make(chan struct{}),
 	}
-	e.sendSize = min(e.size, int(peer.size))
-	for i := range e.buffers {
-		c.free = append(c.free, i)
+	if err := c.end.open(ctx, a, c); err != nil {
+		_ = c.end.close(c)
+		return nil, err
 	}
-	go c.run(ctx)
-	return c
+	return c, nil
+}
+
+// established completes the setup: the ends have agreed. Messages of the peer may have arrived already.
+func (c *Conn) established(peer hello) error {
+	connector := c.end.connector
+	local, err := connector.GetLocalAddress()
+	if err != nil {
+		return err
+	}
+	remote, err := connector.GetPeerAddress()
+	if err != nil {
+		return err
+	}
+	c.local, c.remote = Addr{local}, Addr{remote}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.end.sendSize = min(c.end.size, int(peer.size))
+	c.credits += int(peer.buffers)
+	return nil
 }
 
 func signal(ch chan struct{}) {
@@ -88,22 +101,11 @@ func signal(ch chan struct{}) {
 	}
 }
 
-// run handles results until the connection is torn down.
-func (c *Conn) run(ctx context.Context) {
-	defer close(c.stopped)
-	var results [32]nd.Result
-	for {
-		n, err := c.end.cq.WaitResults(ctx, results[:])
-		if err != nil {
-			c.fail(err)
-			return
-		}
-		c.mu.Lock()
-		for i := range results[:n] {
-			c.handle(&results[i])
-		}
-		c.mu.Unlock()
-	}
+// result handles one result.
+func (c *Conn) result(r *nd.Result) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.handle(r)
 }
 
 // fail breaks the connection; the first error is kept.
@@ -144,8 +146,8 @@ func (c *Conn) handle(r *nd.Result) {
 		c.breakDown(c.lost(r))
 		return
 	}
-	if r.RequestContext < controlContext {
-		c.free = append(c.free, int(r.RequestContext))
+	if r.RequestContext > c.done { // sends finish in the order in which they were posted
+		c.done = r.RequestContext
 		signal(c.writable)
 	}
 	if c.closedWrite {
@@ -191,9 +193,7 @@ func (c *Conn) shutdown() error {
 	ctx, cancel := context.WithTimeout(context.Background(), disconnectTime)
 	defer cancel()
 	_ = c.end.connector.Disconnect(ctx) // the peer may have disconnected first, or be gone
-	c.stop()
-	<-c.stopped
-	return c.end.close()
+	return c.end.close(c)
 }
 
 // LocalAddr returns this side's address.

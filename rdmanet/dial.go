@@ -79,41 +79,36 @@ func (d *Dialer) dialAddr(ctx context.Context, remote netip.AddrPort) (*Conn, er
 			return nil, err
 		}
 	}
-	e, err := newEndpoint(ctx, a, buffers)
+	c, err := newConn(ctx, a, buffers)
 	if err != nil {
 		return nil, err
 	}
-	c, err := e.connect(ctx, remote)
-	if err != nil {
-		_ = e.close()
+	if err := c.connect(ctx, remote); err != nil {
+		_ = c.end.close(c)
 		return nil, err
 	}
 	return c, nil
 }
 
-func (e *endpoint) connect(ctx context.Context, remote netip.AddrPort) (*Conn, error) {
-	p := noReads
+func (c *Conn) connect(ctx context.Context, remote netip.AddrPort) error {
+	e, p := c.end, noReads
 	p.PrivateData = e.hello()
 	if err := e.connector.Connect(ctx, e.qp, remote, p); err != nil {
-		return nil, err
+		return err
 	}
 	private, err := e.connector.GetPrivateData()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	peer, err := parseHello(private)
 	if err != nil {
 		_ = e.connector.Reject(nil)
-		return nil, err
+		return err
 	}
 	if err := e.connector.CompleteConnect(ctx); err != nil {
-		return nil, err
+		return err
 	}
-	local, err := e.connector.GetLocalAddress()
-	if err != nil {
-		return nil, err
-	}
-	return newConn(e, peer, local, remote), nil
+	return c.established(peer)
 }
 
 func opError(op string, addr net.Addr, err error) error {

@@ -34,7 +34,7 @@ func (b *Buffers) complete() error {
 
 // endpoint is the queue pair of a connection with its memory: receive buffers followed by send buffers.
 type endpoint struct {
-	cq        *nd.CompletionQueue
+	poller    *poller
 	qp        *nd.QueuePair
 	mr        *nd.MemoryRegion
 	connector *nd.Connector
@@ -45,38 +45,40 @@ type endpoint struct {
 	sendSize  int // largest message in bytes that also fits the peer's buffers
 }
 
-// newEndpoint creates an endpoint and posts its receives.
-func newEndpoint(ctx context.Context, a *nd.Adapter, b Buffers) (_ *endpoint, err error) {
-	e := &endpoint{buffers: b.Count, size: b.Size}
-	defer func() {
-		if err != nil {
-			_ = e.close()
-		}
-	}()
-	receives, sends := b.Count+controlBuffers, b.Count+controlSends
-	if e.cq, err = a.CreateCompletionQueue(receives + sends); err != nil {
-		return nil, err
+// open creates the parts of an endpoint, whose results go to c, and posts its receives.
+func (e *endpoint) open(ctx context.Context, a *nd.Adapter, c *Conn) (err error) {
+	receives, sends := e.depths()
+	if e.poller, err = openPoller(a); err != nil {
+		return err
+	}
+	if err := e.poller.join(c, receives+sends); err != nil {
+		return err
 	}
 	if e.mr, err = a.CreateMemoryRegion(); err != nil {
-		return nil, err
+		return err
 	}
-	if err := e.allocate(ctx, (receives+b.Count)*b.Size); err != nil {
-		return nil, err
+	if err := e.allocate(ctx, (receives+e.buffers)*e.size); err != nil {
+		return err
 	}
 	e.qp, err = a.CreateQueuePair(nd.QueuePairConfig{
-		ReceiveCompletionQueue: e.cq, InitiatorCompletionQueue: e.cq,
+		ReceiveCompletionQueue: e.poller.queue, InitiatorCompletionQueue: e.poller.queue, Context: c,
 		ReceiveQueueDepth: receives, InitiatorQueueDepth: sends, InlineDataSize: headerSize,
 	})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for i := range receives {
 		if err := e.postReceive(i); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	e.connector, err = a.CreateConnector()
-	return e, err
+	return err
+}
+
+// depths returns how many receives and sends may be outstanding.
+func (e *endpoint) depths() (receives, sends int) {
+	return e.buffers + controlBuffers, e.buffers + controlSends
 }
 
 // allocate allocates memory that is shared with the driver, or plain memory if none is left.
@@ -101,20 +103,24 @@ func (e *endpoint) postReceive(i int) error {
 	return e.qp.Receive(uint64(i), []nd.SGE{{Buffer: e.receiveBuffer(i), MemoryRegionToken: e.token}})
 }
 
-// send sends the first n bytes of a send buffer.
-func (e *endpoint) send(i, n int) error {
-	return e.qp.Send(uint64(i), []nd.SGE{{Buffer: e.sendBuffer(i)[:n], MemoryRegionToken: e.token}}, 0)
+// send sends the first n bytes of a send buffer; context comes with the result, if one is wanted.
+func (e *endpoint) send(context uint64, i, n int, silent bool) error {
+	flags := nd.OpFlags(0)
+	if silent {
+		flags = nd.OpFlagSilentSuccess
+	}
+	return e.qp.Send(context, []nd.SGE{{Buffer: e.sendBuffer(i)[:n], MemoryRegionToken: e.token}}, flags)
 }
 
 // sendControl sends a message without data.
-func (e *endpoint) sendControl(h header) error {
+func (e *endpoint) sendControl(context uint64, h header) error {
 	var b [headerSize]byte
 	h.put(b[:])
-	return e.qp.Send(controlContext, []nd.SGE{{Buffer: b[:]}}, nd.OpFlagInline)
+	return e.qp.Send(context, []nd.SGE{{Buffer: b[:]}}, nd.OpFlagInline)
 }
 
-// close releases whatever has been created.
-func (e *endpoint) close() error {
+// close releases whatever has been created for c.
+func (e *endpoint) close(c *Conn) error {
 	var errs []error
 	if e.connector != nil {
 		errs = append(errs, e.connector.Close())
@@ -122,8 +128,10 @@ func (e *endpoint) close() error {
 	if e.qp != nil {
 		errs = append(errs, e.qp.Close())
 	}
-	if e.cq != nil {
-		errs = append(errs, e.cq.Close())
+	if e.poller != nil {
+		receives, sends := e.depths()
+		e.poller.leave(c, receives+sends)
+		errs = append(errs, e.poller.release())
 	}
 	if e.mr != nil {
 		errs = append(errs, e.mr.Close())

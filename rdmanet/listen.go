@@ -137,29 +137,23 @@ func (l *Listener) setUp(connector *nd.Connector) (*Conn, error) {
 		_ = connector.Reject([]byte(err.Error()))
 		return nil, err
 	}
-	e, err := newEndpoint(ctx, l.adapter, l.config.Buffers)
+	c, err := newConn(ctx, l.adapter, l.config.Buffers)
 	if err != nil {
 		return nil, err
 	}
-	_ = e.connector.Close()
-	e.connector = connector
+	_ = c.end.connector.Close()
+	c.end.connector = connector
 	p := noReads
-	p.PrivateData = e.hello()
-	if err := connector.Accept(ctx, e.qp, p); err != nil {
-		_ = e.close()
-		return nil, err
+	p.PrivateData = c.end.hello()
+	err = connector.Accept(ctx, c.end.qp, p)
+	if err == nil {
+		err = c.established(peer)
 	}
-	local, err := connector.GetLocalAddress()
 	if err != nil {
-		_ = e.close()
+		_ = c.end.close(c)
 		return nil, err
 	}
-	remote, err := connector.GetPeerAddress()
-	if err != nil {
-		_ = e.close()
-		return nil, err
-	}
-	return newConn(e, peer, local, remote), nil
+	return c, nil
 }
 
 // stop ends Accept with an error.

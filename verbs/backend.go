@@ -25,6 +25,8 @@ type backend interface {
 	Spins() int
 	// WaitCQ waits until the event sequence of the CQ's ring differs from seq and returns the new value.
 	WaitCQ(ctx context.Context, cq command.Handle, seq uint32) (uint32, error)
+	// SleepCQ is WaitCQ for a program that does not want to poll any more: it sleeps at once.
+	SleepCQ(ctx context.Context, cq command.Handle, seq uint32) (uint32, error)
 	// Arena returns the memory of ring arena id, nil if there is none.
 	Arena(id uint32) []byte
 	// Close ends the session and destroys its objects.

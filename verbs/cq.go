@@ -198,6 +198,13 @@ func (cq *CQ) Wait(ctx context.Context, t Ticket) error {
 	return wrapCtx(ctx, "wait for cq", err)
 }
 
+// Sleep is Wait without polling first, for programs that have other goroutines to run: Wait holds a processor
+// for some microseconds before it sleeps.
+func (cq *CQ) Sleep(ctx context.Context, t Ticket) error {
+	_, err := cq.dev.host.backend.SleepCQ(ctx, cq.handle, uint32(t))
+	return wrapCtx(ctx, "sleep on cq", err)
+}
+
 // Next takes at least one and at most len(out) completions: it polls for some microseconds and then sleeps
 // until one arrives or ctx ends.
 func (cq *CQ) Next(ctx context.Context, out []WC) (int, error) {

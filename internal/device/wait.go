@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/bed"
@@ -101,6 +102,15 @@ func (h *Host) giveWay(n uint32) {
 // lose no event: read the sequence, arm the ring, poll it once more, and only then wait. The error is
 // TimedOut or Canceled by ctx, NotFound when the CQ is destroyed, or Removed when the adapter is disabled.
 func (c *Client) WaitCQ(ctx context.Context, handle command.Handle, seq uint32) (uint32, error) {
+	return c.waitCQ(ctx, handle, seq, c.host.cfg.Spin)
+}
+
+// SleepCQ is WaitCQ without polling first, and between sleeps.
+func (c *Client) SleepCQ(ctx context.Context, handle command.Handle, seq uint32) (uint32, error) {
+	return c.waitCQ(ctx, handle, seq, 0)
+}
+
+func (c *Client) waitCQ(ctx context.Context, handle command.Handle, seq uint32, spin time.Duration) (uint32, error) {
 	h := c.host
 	h.lock()
 	q := c.cqs.Get(handle)
@@ -129,7 +139,7 @@ func (c *Client) WaitCQ(ctx context.Context, handle command.Handle, seq uint32) 
 		switch {
 		case worked:
 			last = now
-		case now.Sub(last) < h.cfg.Spin || h.sleep.polls.Load():
+		case now.Sub(last) < spin || h.sleep.polls.Load():
 			if idle++; idle%waitsPerGosched == 0 || h.yields == 1 {
 				h.giveWay(0)
 			} else {

@@ -56,6 +56,11 @@ func (c *Client) Spins() int { return 64 }
 // Arena returns nil.
 func (c *Client) Arena(uint32) []byte { return nil }
 
+// SleepCQ returns ErrPlatform.
+func (c *Client) SleepCQ(context.Context, command.Handle, uint32) (uint32, error) {
+	return 0, ErrPlatform
+}
+
 // WaitCQ returns ErrPlatform.
 func (c *Client) WaitCQ(context.Context, command.Handle, uint32) (uint32, error) {
 	return 0, ErrPlatform

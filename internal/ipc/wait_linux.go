@@ -77,6 +77,19 @@ func (c *Client) WaitCQ(ctx context.Context, cq command.Handle, seq uint32) (uin
 	if s, ok := c.spin(word, seq); ok {
 		return s, nil
 	}
+	return c.sleepOn(ctx, cq, word, seq)
+}
+
+// SleepCQ is WaitCQ without polling first.
+func (c *Client) SleepCQ(ctx context.Context, cq command.Handle, seq uint32) (uint32, error) {
+	word := c.words.get(cq)
+	if word == nil {
+		return 0, command.Errorf(command.NotFound, "CQ %#x", uint32(cq))
+	}
+	return c.sleepOn(ctx, cq, word, seq)
+}
+
+func (c *Client) sleepOn(ctx context.Context, cq command.Handle, word *uint32, seq uint32) (uint32, error) {
 	if ctx.Done() != nil {
 		stop := context.AfterFunc(ctx, func() { shared.Wake(word) })
 		defer stop()

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
 	"runtime/debug"
 	"time"
 
+	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -32,6 +34,9 @@ type worker struct {
 	dev  *verbs.Device
 	peer *endpoint
 	tcp  tcpEnd
+	nd   *nd.Adapter // for connections of package rdmanet
+
+	serving []net.Listener
 }
 
 // Serve executes calls until in ends.
@@ -62,6 +67,9 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 func (w *worker) close() error {
 	var errs []error
 	w.tcp.drop()
+	for _, l := range w.serving {
+		errs = append(errs, l.Close())
+	}
 	if w.peer != nil {
 		errs = append(errs, w.peer.drop())
 	}
@@ -118,6 +126,10 @@ func (w *worker) do(c Call) (any, error) {
 		return decode(c, tcpPing)
 	case "tcp pong":
 		return decode(c, tcpPong)
+	case "serve":
+		return decode(c, w.serve)
+	case "load":
+		return decode(c, w.load)
 	case "awake":
 		return nil, keepAwake(w.ctx)
 	}
