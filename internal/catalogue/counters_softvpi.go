@@ -67,6 +67,7 @@ var softLink = CounterSet{
 		total("Frames for others", "foreign_frames", "packets", "received packets to another address, and frames of another RoCE mode than the port's"),
 		total("Link sends refused by the system", "send_errors", "packets", "packets that the system refused to send"),
 		total("Link blocked", "send_blocks", "times", "times that the system accepted no more packets for a while"),
+		total("Link routes with another source port", "other_source_port_routes", "routes", "connections and address handles that send from another UDP source port than computed for them, because theirs was in use or all sockets were"),
 		total("Link receive buffer drops", "receive_drops", "packets", "packets that the system dropped because the socket's buffer, or the ring of frames, was full"),
 		total("Link frames sent", "sent_frames", "packets", "packets sent as Ethernet frames, bypassing the socket"),
 		total("Link frames received", "received_frames", "packets", "packets received as Ethernet frames, bypassing the socket"),

@@ -156,6 +156,7 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 		"receive_drops":               func(c *device.Counters) uint64 { return c.Link.ReceiveDrops },
 		"sent_frames":                 func(c *device.Counters) uint64 { return c.Link.SentFrames },
 		"received_frames":             func(c *device.Counters) uint64 { return c.Link.ReceivedFrames },
+		"other_source_port_routes":    func(c *device.Counters) uint64 { return c.Link.OtherSourcePorts },
 		"truncated_packets":           func(c *device.Counters) uint64 { return c.Link.ReceiveTruncated },
 		"receive_buffer_bytes":        func(c *device.Counters) uint64 { return uint64(max(0, c.Link.ReceiveBuffer)) },
 		"impaired_lost_packets":       func(c *device.Counters) uint64 { return c.Link.ImpairedLost },

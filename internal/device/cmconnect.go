@@ -138,8 +138,7 @@ func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error
 	}
 	beside := a.besideOf(local, remote.Addr()) != nil
 	if a.ib == nil && !beside { // the system knows at once if there is no route
-		av := command.AddressVector{Addr: command.AddrFrom(remote.Addr()), SrcIndex: a.gids.Index(local)}
-		if _, err := a.route(av); err != nil {
+		if err := a.routable(a.gids.Index(local), remote.Addr()); err != nil {
 			return err
 		}
 	}

@@ -127,8 +127,7 @@ func (o *cmid) resolve(from, to command.Endpoint) error {
 		o.remote = remote
 		return nil // which port has the address is yet to be asked
 	}
-	_, err := a.route(command.AddressVector{Addr: command.AddrFrom(remote), SrcIndex: a.gids.Index(o.local.Addr())})
-	return err
+	return a.routable(a.gids.Index(o.local.Addr()), remote)
 }
 
 // CMResolveRoute implements command.Extended. On Ethernet the route is the system's, and was found with

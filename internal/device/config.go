@@ -105,7 +105,7 @@ type AdapterConfig struct {
 	// ReceiveBuffer. The adapter closes it. A link without descriptors must call Host.Wake when packets
 	// arrive.
 	Link          link.Link
-	SourcePorts   int // sockets to send from; 0: 16
+	SourcePorts   int // sockets to send from at a time; 0: 1024
 	ReceiveBuffer int // bytes; 0: as large as the system allows
 	// Frames says whether short packets are sent as Ethernet frames beside the UDP socket.
 	Frames packet.Mode

@@ -139,6 +139,7 @@ func (a *adapter) counters() []command.Counter {
 	add("Frames for others", e.NotForUs)
 	add("Link sends refused by the system", links.SendErrors)
 	add("Link blocked", links.SendBlocked)
+	add("Link routes with another source port", links.OtherSourcePorts)
 	add("Link frames sent", links.SentFrames)
 	add("Link frames received", links.ReceivedFrames)
 	add("Link receive buffer drops", links.ReceiveDrops)

@@ -204,6 +204,7 @@ func (c *Client) destroyAH(h command.Handle) error {
 		return notFound("address handle", h)
 	}
 	c.ahs.Remove(h)
+	o.route.Release()
 	o.pd.uses--
 	o.pd.adapter.objects.AH--
 	return nil

@@ -31,7 +31,7 @@ func (s services) CatchUp(now clock.Time) {
 func (s services) Prepare(r *frame.Route) error {
 	r.DstPort = s.a.cfg.UDPPort
 	if s.a.ib == nil {
-		r.SrcPort = sourcePort(r.Src, r.Dst)
+		r.SrcPort = sourcePort(r.Src, r.Src) // one for all peers, as Linux has it
 	}
 	return s.a.prepare(r)
 }

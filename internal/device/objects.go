@@ -297,6 +297,7 @@ func (c *Client) CreateAH(ctx context.Context, r command.CreateAH) (command.Hand
 	}
 	o := &ah{pd: p, route: *route}
 	if o.handle, err = c.ahs.Add(o); err != nil {
+		o.route.Release()
 		return 0, err
 	}
 	p.uses++

@@ -204,16 +204,21 @@ func (q *qp) modify(m command.ModifyQP) error {
 func (q *qp) change(m *command.ModifyQP) (err error) {
 	a := q.adapter
 	var route *frame.Route
+	if m.Mask&command.MaskMTU != 0 && m.MTU > a.mtu {
+		return command.Errorf(command.Invalid, "MTU is %d, want at most %d, the active MTU of the port", m.MTU, a.mtu)
+	}
 	if m.Mask&command.MaskRoute != 0 {
 		if route, err = a.route(m.Route); err != nil {
 			return err
 		}
 	}
-	if m.Mask&command.MaskMTU != 0 && m.MTU > a.mtu {
-		return command.Errorf(command.Invalid, "MTU is %d, want at most %d, the active MTU of the port", m.MTU, a.mtu)
-	}
+	before := q.tq.Route()
 	if err := a.engine.Modify(a.host.now(), q.tq, *m, route); err != nil {
+		route.Release()
 		return modifyError(err)
+	}
+	if before != q.tq.Route() {
+		before.Release()
 	}
 	return nil
 }
@@ -301,7 +306,9 @@ func (q *qp) unmake() {
 		q.loan.End() // it is at home
 	}
 	a.release() // q may be one of those whose posts wait
+	route := q.tq.Route()
 	a.engine.Destroy(a.host.now(), q.tq)
+	route.Release()
 	q.tq = nil
 	delete(a.byNumber, q.number)
 	a.objects.QP--

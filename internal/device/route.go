@@ -38,6 +38,13 @@ func (a *adapter) route(av command.AddressVector) (*frame.Route, error) {
 	return r, a.prepare(r)
 }
 
+// routable returns why packets from a row of the GID table to an address cannot be sent; nil if they can.
+func (a *adapter) routable(from uint32, to netip.Addr) error {
+	r, err := a.route(command.AddressVector{Addr: command.AddrFrom(to), SrcIndex: from, SrcPort: a.cfg.UDPPort}) // which needs no socket
+	r.Release()
+	return err
+}
+
 // prepare completes a route for the link that has its source address.
 func (a *adapter) prepare(r *frame.Route) error {
 	p := a.panel.For(r.Src)

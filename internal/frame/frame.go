@@ -42,13 +42,28 @@ type Route struct {
 
 	Sockaddr    [28]byte // raw sockaddr of Dst, filled by Link.Prepare
 	SockaddrLen uint8
-	Socket      uint8  // which of the link's sockets sends it, set by Link.Prepare
+	Socket      uint16 // which of the link's sockets sends it, set by Link.Prepare
 	Hop         uint16 // which of the link's next hops it goes to as a frame, set by Link.Prepare; 0: none
 	Prepared    bool
+	Source      Source // what the link keeps open for the route, set by Link.Prepare; nil: nothing
 
 	// Near says that the sending loop also serves Dst, by another adapter or the same one: nothing is
 	// received while it sends. Set by the device.
 	Near bool
+}
+
+// Source is what a link keeps open for the routes with one source port.
+type Source interface {
+	// Release says that one of the routes is gone.
+	Release()
+}
+
+// Release frees what the link keeps open for the route, after its last packet was sent. r may be nil.
+func (r *Route) Release() {
+	if r != nil && r.Source != nil {
+		r.Source.Release()
+		r.Source = nil
+	}
 }
 
 // Out is a packet to be sent. The transport writes the BTH and extended headers to Head[HeadRoom:HeadEnd],

@@ -38,7 +38,7 @@ type Link interface {
 	Capabilities() Capabilities
 
 	// Prepare completes a route for this link (socket address, source-port socket) and reports a
-	// destination that it cannot reach. It fills in what the ICRC covers and the link determines: DstPort
+	// destination that it cannot reach. Whoever has the route calls Route.Release when it is gone. It fills in what the ICRC covers and the link determines: DstPort
 	// if unset, and SrcPort, which becomes the actual source port.
 	Prepare(r *frame.Route) error
 
@@ -119,6 +119,7 @@ type Stats struct {
 	ReceiveTruncated               uint64 // packets too long for RoCE, dropped
 	ErrorsLost                     uint64 // ICMP errors that Errors could not report because there were too many at once
 	SentFrames, ReceivedFrames     uint64 // packets sent and received as frames beside the socket
+	OtherSourcePorts               uint64 // routes that send from another source port than computed for them
 	ReceiveBuffer                  int    // effective receive buffer in bytes
 	ImpairedLost, ImpairedDuplicated, ImpairedReordered,
 	ImpairedCorrupted, ImpairedMarked, ImpairedDelayed uint64

@@ -15,6 +15,7 @@ func (s *Stats) Add(t Stats) {
 	s.ErrorsLost += t.ErrorsLost
 	s.SentFrames += t.SentFrames
 	s.ReceivedFrames += t.ReceivedFrames
+	s.OtherSourcePorts += t.OtherSourcePorts
 	s.ReceiveBuffer += t.ReceiveBuffer
 	s.ImpairedLost += t.ImpairedLost
 	s.ImpairedDuplicated += t.ImpairedDuplicated

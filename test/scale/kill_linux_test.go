@@ -54,9 +54,9 @@ func TestKilledPrograms(t *testing.T) {
 	}
 }
 
-// sourcePorts is how many sockets the adapters of a driver bind when connections first need them, and then keep: a
-// pool of 16 each.
-const sourcePorts = 2 * 16
+// sourcePorts is how many sockets the adapters of a driver bind when they are first needed, and then keep: one each,
+// for their connection managers. Those of connections go with them.
+const sourcePorts = 2
 
 // readAhead is the memory that the engines keep for reuse in buffers, 64 KB each, into which they read other
 // processes' memory ahead: one for each request in progress, of which the four programs at a time have at most 4

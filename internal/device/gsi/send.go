@@ -48,7 +48,12 @@ func (g *QP1) send(now clock.Time, d *cm.Datagram) {
 }
 
 // Forget forgets the routes: they name the sockets of links, and the LID of an InfiniBand port.
-func (g *QP1) Forget() { clear(g.routes) }
+func (g *QP1) Forget() {
+	for _, r := range g.routes {
+		r.Release()
+	}
+	clear(g.routes)
+}
 
 // route returns the route of MADs on Ethernet.
 func (g *QP1) route(k peer) (*frame.Route, error) {
@@ -83,7 +88,7 @@ func (g *QP1) keep(k peer, r *frame.Route) (*frame.Route, error) {
 		return nil, err
 	}
 	if len(g.routes) >= maxRoutes {
-		clear(g.routes)
+		g.Forget()
 	}
 	g.routes[k] = r
 	return r, nil

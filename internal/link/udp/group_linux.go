@@ -113,10 +113,10 @@ func (l *socketLink) interfaceIndex() uint32 {
 func (l *socketLink) setMulticastInterface(fd int) {
 	if l.v4 {
 		_ = unix.SetsockoptIPMreqn(fd, unix.IPPROTO_IP, unix.IP_MULTICAST_IF,
-			&unix.IPMreqn{Address: l.cfg.Addr.As4(), Ifindex: int32(l.interfaceIndex())})
+			&unix.IPMreqn{Address: l.cfg.Addr.As4(), Ifindex: int32(l.index)})
 		return
 	}
-	_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_IF, int(l.interfaceIndex()))
+	_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_MULTICAST_IF, int(l.index))
 }
 
 // Leave implements link.Multicaster.

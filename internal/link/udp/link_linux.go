@@ -5,7 +5,6 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -20,6 +19,7 @@ type socketLink struct {
 	scope uint32 // interface index of a link-local address
 	caps  link.Capabilities
 	ifi   string
+	index uint32 // of the interface with the address when the link was opened, 0 if there was none
 
 	fd      int // receives, and sends packets without a source port of their own
 	watch   int // epoll of the other sockets
@@ -27,8 +27,8 @@ type socketLink struct {
 	gro     bool
 	receive receiver
 	stage   stage
-	pool    pool
-	sources []int // the pool's sockets
+	pool    *pool
+	sources []int // the pool's sockets by slot; -1: closed
 	groups  []group
 	errors  errorQueue
 	single  map[netip.Addr]bool // destinations whose device refuses segmentation
@@ -70,7 +70,7 @@ func open(cfg Config) (Link, error) {
 		l.caps.Sleeper = l
 	}
 	l.receive.init(cfg, l.gro)
-	l.pool = newPool(cfg, l.bindSource)
+	l.pool = newPool(cfg, l.bindSource, l.unbindSource)
 	return l, nil
 }
 
@@ -79,6 +79,9 @@ func open(cfg Config) (Link, error) {
 func (l *socketLink) openSockets(ifi int) (err error) {
 	if l.scope, err = scope(l.cfg.Addr.Zone()); err != nil {
 		return err
+	}
+	if l.index = l.scope; l.index == 0 {
+		l.index = uint32(ifi)
 	}
 	if l.fd, err = newSocket(l.v4); err != nil {
 		return err
@@ -132,8 +135,8 @@ func (l *socketLink) Close() error {
 }
 
 func (l *socketLink) release() {
-	for _, fd := range l.sources {
-		unix.Close(fd)
+	if l.pool != nil {
+		l.pool.close()
 	}
 	for i := range l.groups {
 		unix.Close(l.groups[i].fd)
@@ -197,7 +200,7 @@ func (l *socketLink) prepare(r *frame.Route) error {
 	if l.single[dst] {
 		r.SockaddrLen |= routeSingle
 	}
-	r.Socket, r.SrcPort = l.pool.choose(r.SrcPort)
+	l.pool.choose(r)
 	if l.frames.port != nil {
 		l.frames.port.Prepare(r)
 	}
@@ -212,6 +215,7 @@ func (l *socketLink) Stats() link.Stats {
 	}
 	l.stats.ReceiveBuffer = l.receiveBuffer
 	s := l.stats
+	_, s.OtherSourcePorts = l.pool.state()
 	n, _ := socketDrops(l.fd) // 0 if the system does not say
 	l.frames.count(&s, uint64(n))
 	return s
@@ -219,11 +223,12 @@ func (l *socketLink) Stats() link.Stats {
 
 // Status implements Link.
 func (l *socketLink) Status() Status {
+	bound, _ := l.pool.state()
 	s := Status{
 		Addr: netip.AddrPortFrom(l.cfg.Addr, l.cfg.Port), Method: "sendmmsg",
 		Segmentation: l.gso, Coalescing: l.gro, Interface: l.ifi, MTU: l.caps.MTU,
 		ReceiveBuffer: l.receiveBuffer, SendBuffer: l.sendBuffer,
-		SourcePorts: l.cfg.sourcePortRule(), BoundSourcePorts: slices.Clone(l.pool.ports), SkippedSourcePorts: l.pool.skipped,
+		SourcePorts: l.cfg.sourcePortRule(len(bound)), BoundSourcePorts: bound,
 		SingleDestinations: len(l.single), Frames: l.frames.status(),
 	}
 	for _, g := range l.groups {

@@ -37,7 +37,7 @@ func TestConfigErrors(t *testing.T) {
 		{Config{}, "Addr"},
 		{Config{Addr: netip.IPv4Unspecified()}, "Addr"},
 		{Config{Addr: netip.MustParseAddr("ff02::1")}, "Addr"},
-		{Config{Addr: good, SourcePorts: 256}, "SourcePorts"},
+		{Config{Addr: good, SourcePorts: 16385}, "SourcePorts"},
 		{Config{Addr: good, ReceiveBuffer: -1}, "ReceiveBuffer"},
 		{Config{Addr: good, Batch: 65}, "Batch"},
 	} {

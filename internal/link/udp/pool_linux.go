@@ -2,8 +2,8 @@ package udp
 
 import "golang.org/x/sys/unix"
 
-// bindSource adds a socket that sends from port.
-func (l *socketLink) bindSource(port uint16) error {
+// bindSource opens the socket of a slot, which sends from port.
+func (l *socketLink) bindSource(slot int, port uint16) error {
 	fd, err := newSocket(l.v4)
 	if err != nil {
 		return err
@@ -21,13 +21,23 @@ func (l *socketLink) bindSource(port uint16) error {
 		unix.Close(fd)
 		return err
 	}
-	l.sources = append(l.sources, fd)
+	for slot >= len(l.sources) {
+		l.sources = append(l.sources, -1)
+	}
+	l.sources[slot] = fd
 	return nil
 }
 
-// socketFD returns the descriptor of a Route.Socket.
-func (l *socketLink) socketFD(i uint8) int {
-	if i == 0 || int(i) > len(l.sources) {
+// unbindSource closes the socket of a slot, which also ends the watch.
+func (l *socketLink) unbindSource(slot int) {
+	unix.Close(l.sources[slot])
+	l.sources[slot] = -1
+}
+
+// socketFD returns the descriptor of a Route.Socket. What a closed one was to send goes through the receiving socket: it is
+// of a destroyed QP.
+func (l *socketLink) socketFD(i uint16) int {
+	if i == 0 || int(i) > len(l.sources) || l.sources[i-1] < 0 {
 		return l.fd
 	}
 	return l.sources[i-1]

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -24,9 +23,9 @@ type portableLink struct {
 	ifi  string
 
 	conn   *net.UDPConn
-	pool   pool
-	sender portableSocket   // the receiving socket
-	source []portableSocket // the pool's
+	pool   *pool
+	sender portableSocket    // the receiving socket
+	source []*portableSocket // the pool's by slot; nil: closed
 	queue  inbox
 	write  [maxDatagram]byte
 
@@ -36,7 +35,6 @@ type portableLink struct {
 
 	closed  atomic.Bool
 	readers sync.WaitGroup
-	mu      sync.Mutex // orders use of the sockets and Close
 }
 
 func openPortable(cfg Config) (Link, error) {
@@ -54,7 +52,7 @@ func openPortable(cfg Config) (Link, error) {
 		l.caps.MTU, l.ifi = ifi.MTU, ifi.Name
 	}
 	l.sender.conn = conn
-	l.pool = newPool(cfg, l.bindSource)
+	l.pool = newPool(cfg, l.bindSource, l.unbindSource)
 	l.setBuffers()
 	l.queue.init(cfg.Notify, cfg.Addr)
 	l.read(conn)
@@ -137,9 +135,7 @@ func (l *portableLink) Prepare(r *frame.Route) error {
 	if !r.Src.IsValid() {
 		r.Src = l.cfg.Addr
 	}
-	l.mu.Lock()
-	r.Socket, r.SrcPort = l.pool.choose(r.SrcPort)
-	l.mu.Unlock()
+	l.pool.choose(r)
 	r.Prepared = true
 	return nil
 }
@@ -165,7 +161,7 @@ func (l *portableLink) send(o *frame.Out) {
 	b = append(b, o.Payload...)
 	b = append(b, o.Tail[:o.TailLen]...)
 	s := l.socket(r.Socket)
-	s.setTrafficClass(r.TrafficClass, l.cfg.Addr.Is4())
+	s.set(r, l.cfg.Addr.Is4())
 	n, err := s.conn.WriteToUDPAddrPort(b, netip.AddrPortFrom(r.Dst, r.DstPort))
 	if err != nil {
 		l.refuse(o, portableRefusal(err))
@@ -237,15 +233,17 @@ func (l *portableLink) Stats() link.Stats {
 	s := l.stats
 	s.ReceiveDrops = l.queue.drops.Load()
 	s.ReceiveTruncated = l.queue.truncated.Load()
+	_, s.OtherSourcePorts = l.pool.state()
 	return s
 }
 
 // Status implements Link.
 func (l *portableLink) Status() Status {
+	bound, _ := l.pool.state()
 	s := Status{
 		Addr: netip.AddrPortFrom(l.cfg.Addr, l.cfg.Port), Method: "portable",
 		Interface: l.ifi, MTU: l.caps.MTU, ReceiveBuffer: l.stats.ReceiveBuffer, SendBuffer: defaultSendBuffer,
-		SourcePorts: l.cfg.sourcePortRule(), BoundSourcePorts: slices.Clone(l.pool.ports), SkippedSourcePorts: l.pool.skipped,
+		SourcePorts: l.cfg.sourcePortRule(len(bound)), BoundSourcePorts: bound,
 	}
 	return s
 }
@@ -255,12 +253,8 @@ func (l *portableLink) Close() error {
 	if l.closed.Swap(true) {
 		return nil
 	}
-	l.mu.Lock()
 	l.conn.Close()
-	for i := range l.source {
-		l.source[i].conn.Close()
-	}
-	l.mu.Unlock()
+	l.pool.close()
 	l.readers.Wait()
 	return nil
 }

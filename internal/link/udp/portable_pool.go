@@ -8,6 +8,7 @@ import (
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
 
+	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 )
 
@@ -16,39 +17,55 @@ import (
 type portableSocket struct {
 	conn  *net.UDPConn
 	class uint8 // traffic class currently set
+	hops  uint8 // hop limit currently set, 0: the system's default
 }
 
-// bindSource adds a socket that sends from port.
-func (l *portableLink) bindSource(port uint16) error {
+// bindSource opens the socket of a slot, which sends from port.
+func (l *portableLink) bindSource(slot int, port uint16) error {
 	conn, err := listen(l.cfg.Addr, port)
 	if err != nil {
 		return err
 	}
 	_ = conn.SetReadBuffer(sourceBuffer) // a larger one only costs memory
 	_ = conn.SetWriteBuffer(defaultSendBuffer)
-	l.source = append(l.source, portableSocket{conn: conn})
+	for slot >= len(l.source) {
+		l.source = append(l.source, nil)
+	}
+	l.source[slot] = &portableSocket{conn: conn}
 	return nil
 }
 
-// socket returns the socket of a Route.Socket.
-func (l *portableLink) socket(i uint8) *portableSocket {
-	if i == 0 || int(i) > len(l.source) {
-		return &l.sender
-	}
-	return &l.source[i-1]
+// unbindSource closes the socket of a slot.
+func (l *portableLink) unbindSource(slot int) {
+	l.source[slot].conn.Close()
+	l.source[slot] = nil
 }
 
-// setTrafficClass sets the traffic class of the next packets unless it is already set.
-func (s *portableSocket) setTrafficClass(class uint8, v4 bool) {
-	if s.class == class {
+// socket returns the socket of a Route.Socket.
+func (l *portableLink) socket(i uint16) *portableSocket {
+	if i == 0 || int(i) > len(l.source) || l.source[i-1] == nil {
+		return &l.sender
+	}
+	return l.source[i-1]
+}
+
+// set sets the traffic class and the hop limit of the next packets unless they are already set.
+func (s *portableSocket) set(r *frame.Route, v4 bool) {
+	hops := r.HopLimit
+	if hops == 0 {
+		hops = frame.DefaultHopLimit
+	}
+	if s.class == r.TrafficClass && s.hops == hops {
 		return
 	}
-	s.class = class // even on failure: a platform that cannot will not learn
+	s.class, s.hops = r.TrafficClass, hops // even on failure: a platform that cannot will not learn
 	if v4 {
-		_ = ipv4.NewConn(s.conn).SetTOS(int(class))
-	} else {
-		_ = ipv6.NewConn(s.conn).SetTrafficClass(int(class))
+		c := ipv4.NewConn(s.conn)
+		_, _, _ = c.SetTOS(int(s.class)), c.SetTTL(int(hops)), ipv4.NewPacketConn(s.conn).SetMulticastTTL(int(hops))
+		return
 	}
+	c := ipv6.NewConn(s.conn)
+	_, _, _ = c.SetTrafficClass(int(s.class)), c.SetHopLimit(int(hops)), ipv6.NewPacketConn(s.conn).SetMulticastHopLimit(int(hops))
 }
 
 // Join implements link.Multicaster. Package net binds a group's socket to every address of the host, which

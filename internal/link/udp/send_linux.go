@@ -35,7 +35,7 @@ type sender struct {
 	used     int              // vectors in use
 	copied   int              // bytes of short in use
 	packed   int              // vectors in use when the last vector was one into short
-	socket   uint8
+	socket   uint16
 }
 
 func (s *sender) init() {

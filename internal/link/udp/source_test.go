@@ -1,6 +1,7 @@
 package udp
 
 import (
+	"fmt"
 	"net"
 	"slices"
 	"testing"
@@ -9,38 +10,87 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 )
 
-// TestSourcePortPool: a route is sent from a port of the pool that its computed source port selects.
-func TestSourcePortPool(t *testing.T) {
+// prepared returns a route from a to b with a computed source port.
+func prepared(t *testing.T, a, b Link, port uint16) *frame.Route {
+	t.Helper()
+	r := &frame.Route{Dst: b.Status().Addr.Addr(), DstPort: b.Status().Addr.Port(), SrcPort: port}
+	if err := a.Prepare(r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// arrivesFrom sends a packet and fails unless it comes from the port that the route says.
+func arrivesFrom(t *testing.T, a, b Link, r *frame.Route) {
+	t.Helper()
+	sendAll(t, a, packets(r, a.Capabilities(), payloadsOf(1, 10)...))
+	if p := receiveN(t, b, 1)[0]; p.in.SrcPort != r.SrcPort {
+		t.Fatalf("packet came from port %d, the route says %d", p.in.SrcPort, r.SrcPort)
+	}
+}
+
+// TestEveryRouteHasItsSourcePort (WinOF manual: UDP.SrcPort = (SrcPort XOR DstPort) OR 0xC000): every route is sent from
+// the port computed for it, not only the first of some.
+func TestEveryRouteHasItsSourcePort(t *testing.T) {
 	each(t, func(t *testing.T, v variant) {
-		v.cfg.SourcePorts = 4
 		a, b := v.open(t), v.open(t)
-		to := b.Status().Addr
-		byComputed := map[uint16]uint16{}
+		bound := map[uint16]bool{}
 		for i := range 64 {
-			computed := 0xc000 | uint16(i*37)
-			r := &frame.Route{Dst: to.Addr(), DstPort: to.Port(), SrcPort: computed}
-			if err := a.Prepare(r); err != nil {
-				t.Fatal(err)
+			port := 0xc000 | uint16(i*37)
+			r := prepared(t, a, b, port)
+			bound[r.SrcPort] = true
+			if r.SrcPort != port && a.Stats().OtherSourcePorts == 0 {
+				t.Fatalf("computed port %d is sent from %d", port, r.SrcPort)
 			}
-			if was, ok := byComputed[computed%4]; ok && was != r.SrcPort {
-				t.Fatalf("computed port %d is sent from %d, others that select the same place from %d", computed, r.SrcPort, was)
-			}
-			byComputed[computed%4] = r.SrcPort
-			sendAll(t, a, packets(r, a.Capabilities(), payloadsOf(1, 10)...))
-			if p := receiveN(t, b, 1)[0]; p.in.SrcPort != r.SrcPort {
-				t.Fatalf("packet came from port %d, the route says %d", p.in.SrcPort, r.SrcPort)
-			}
+			arrivesFrom(t, a, b, r)
 		}
-		s := a.Status()
-		if len(s.BoundSourcePorts) != 4 || s.SourcePorts != "pool of 4" {
-			t.Errorf("status %+v, want 4 bound ports of a pool of 4", s)
+		// Somebody else may have had some of the ports.
+		if n := a.Stats().OtherSourcePorts; n > 8 {
+			t.Errorf("%d of 64 routes have another source port", n)
+		}
+		if s := a.Status(); len(s.BoundSourcePorts) != len(bound) || s.SourcePorts != fmt.Sprintf("own (%d of 1024 bound)", len(bound)) {
+			t.Errorf("status %+v, want %d bound ports", s, len(bound))
 		}
 	})
 }
 
-// TestSourcePortInUseIsSkipped: a port that is in use is skipped, and another one with the same place in the pool is
-// used.
-func TestSourcePortInUseIsSkipped(t *testing.T) {
+// TestSourcePortsAreClosed: a port is bound as long as a route sends from it, however many do, and is then free for
+// others.
+func TestSourcePortsAreClosed(t *testing.T) {
+	each(t, func(t *testing.T, v variant) {
+		a, b := v.open(t), v.open(t)
+		first, second := prepared(t, a, b, 0xd123), prepared(t, a, b, 0xd123)
+		if first.SrcPort != second.SrcPort || first.Socket != second.Socket || len(a.Status().BoundSourcePorts) != 1 {
+			t.Fatalf("two routes with one port send from %d and %d", first.SrcPort, second.SrcPort)
+		}
+		other := prepared(t, a, b, 0xd456)
+		first.Release()
+		first.Release() // once is enough
+		arrivesFrom(t, a, b, second)
+		second.Release()
+		if s := a.Status(); !slices.Equal(s.BoundSourcePorts, []uint16{other.SrcPort}) {
+			t.Errorf("%v are bound, want %d", s.BoundSourcePorts, other.SrcPort)
+		}
+		taken, err := net.ListenUDP("udp", &net.UDPAddr{IP: a.Status().Addr.Addr().AsSlice(), Port: int(second.SrcPort)})
+		if err != nil {
+			t.Fatalf("the port is still bound: %v", err)
+		}
+		taken.Close()
+		third := prepared(t, a, b, 0xd789)
+		if third.Socket != 1 {
+			t.Errorf("the freed slot is not used again: socket %d", third.Socket)
+		}
+		arrivesFrom(t, a, b, third)
+		arrivesFrom(t, a, b, other)
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		other.Release() // after its link
+	})
+}
+
+// TestSourcePortInUse: instead of a port that is in use a neighbouring one is used, and counted.
+func TestSourcePortInUse(t *testing.T) {
 	each(t, func(t *testing.T, v variant) {
 		a, b := v.open(t), v.open(t)
 		taken, err := net.ListenUDP("udp", &net.UDPAddr{IP: a.Status().Addr.Addr().AsSlice()})
@@ -49,19 +99,56 @@ func TestSourcePortInUseIsSkipped(t *testing.T) {
 		}
 		defer taken.Close()
 		want := uint16(taken.LocalAddr().(*net.UDPAddr).Port)
-		r := &frame.Route{Dst: b.Status().Addr.Addr(), DstPort: b.Status().Addr.Port(), SrcPort: want}
-		if err := a.Prepare(r); err != nil {
+		r := prepared(t, a, b, want)
+		if r.SrcPort == want || r.SrcPort < 0xc000 || r.Socket == 0 {
+			t.Errorf("sends from %d instead of %d, want another dynamic port", r.SrcPort, want)
+		}
+		if n := a.Stats().OtherSourcePorts; n != 1 {
+			t.Errorf("%d routes with another source port are counted, want 1", n)
+		}
+		arrivesFrom(t, a, b, r)
+	})
+}
+
+// TestSourcePortsAreBounded: no more sockets are bound than allowed; further routes share them, and are counted.
+func TestSourcePortsAreBounded(t *testing.T) {
+	each(t, func(t *testing.T, v variant) {
+		v.cfg.SourcePorts = 3
+		a, b := v.open(t), v.open(t)
+		sockets := map[uint16]int{}
+		var routes []*frame.Route
+		for i := range 12 {
+			r := prepared(t, a, b, 0xe001+uint16(i)*16)
+			sockets[r.Socket]++
+			arrivesFrom(t, a, b, r)
+			routes = append(routes, r)
+		}
+		if sockets[0] != 0 || len(sockets) != 3 || len(a.Status().BoundSourcePorts) != 3 || a.Stats().OtherSourcePorts < 9 {
+			t.Errorf("routes per socket %v, %d have another port", sockets, a.Stats().OtherSourcePorts)
+		}
+		for _, r := range routes {
+			r.Release()
+		}
+		if s := a.Status(); len(s.BoundSourcePorts) != 0 || s.SourcePorts != "own (0 of 3 bound)" {
+			t.Errorf("left %v, %q", s.BoundSourcePorts, s.SourcePorts)
+		}
+	})
+}
+
+// TestSourcePortsTakeNoMoreThanTheirShare: beyond a quarter of the process's descriptors routes share sockets.
+func TestSourcePortsTakeNoMoreThanTheirShare(t *testing.T) {
+	before := allSources.Swap(descriptorShare() - 2)
+	defer allSources.Add(before - descriptorShare() + 2)
+	each(t, func(t *testing.T, v variant) {
+		a, b := v.open(t), v.open(t)
+		for i := range 6 {
+			arrivesFrom(t, a, b, prepared(t, a, b, 0xe001+uint16(i)*16))
+		}
+		if n := len(a.Status().BoundSourcePorts); n != 2 {
+			t.Errorf("%d ports are bound, want 2", n)
+		}
+		if err := a.Close(); err != nil {
 			t.Fatal(err)
-		}
-		if r.SrcPort == want || r.SrcPort%DefaultSourcePorts != want%DefaultSourcePorts || r.SrcPort < 0xc000 {
-			t.Errorf("sends from %d instead of %d, want another port of the same place", r.SrcPort, want)
-		}
-		if a.Status().SkippedSourcePorts == 0 {
-			t.Error("the status counts no skipped port")
-		}
-		sendAll(t, a, packets(r, a.Capabilities(), payloadsOf(1, 10)...))
-		if p := receiveN(t, b, 1)[0]; p.in.SrcPort != r.SrcPort {
-			t.Errorf("came from %d, the route says %d", p.in.SrcPort, r.SrcPort)
 		}
 	})
 }
@@ -69,32 +156,14 @@ func TestSourcePortInUseIsSkipped(t *testing.T) {
 func TestSourcePortRules(t *testing.T) {
 	each(t, func(t *testing.T, v variant) {
 		b := v.open(t)
-		to := b.Status().Addr
-		prepare := func(l Link, port uint16) uint16 {
-			r := &frame.Route{Dst: to.Addr(), DstPort: to.Port(), SrcPort: port}
-			if err := l.Prepare(r); err != nil {
-				t.Fatal(err)
-			}
-			return r.SrcPort
-		}
-		v.cfg.ExactSourcePorts = true
-		exact := v.open(t)
-		ports := []uint16{0xc001, 0xd001, 0xe001, 0xc001}
-		for _, p := range ports {
-			if got := prepare(exact, p); got != p {
-				t.Errorf("exact %d is sent from %d", p, got)
-			}
-		}
-		if s := exact.Status(); s.SourcePorts != "exact" || !slices.Equal(s.BoundSourcePorts, ports[:3]) {
-			t.Errorf("status: %+v", s)
+		all := v.open(t)
+		if got := prepared(t, all, b, 0).SrcPort; got != all.Status().Addr.Port() {
+			t.Errorf("a route without a source port is sent from %d", got)
 		}
 		v.cfg = Config{Portable: v.cfg.Portable, SourcePorts: -1}
 		own := v.open(t)
-		if got := prepare(own, 0xc001); got != own.Status().Addr.Port() {
-			t.Errorf("without a pool, %d is sent from %d", 0xc001, got)
-		}
-		if got := prepare(exact, 0); got != exact.Status().Addr.Port() {
-			t.Errorf("a route without a source port is sent from %d", got)
+		if got := prepared(t, own, b, 0xc001).SrcPort; got != own.Status().Addr.Port() || own.Stats().OtherSourcePorts != 0 {
+			t.Errorf("without sockets for source ports, %d is sent from %d", 0xc001, got)
 		}
 	})
 }
@@ -126,4 +195,19 @@ func TestArrivalsAtSourcePortsAreDropped(t *testing.T) {
 			t.Errorf("errors: %v", errs[:n])
 		}
 	})
+}
+
+// BenchmarkSourcePort measures what a source port costs: a socket is opened and closed.
+func BenchmarkSourcePort(b *testing.B) {
+	a := variant{}.open(b)
+	to := a.Status().Addr
+	i := 0
+	for b.Loop() {
+		r := &frame.Route{Dst: to.Addr(), DstPort: to.Port(), SrcPort: 0xc000 + uint16(i)%8192}
+		i++
+		if err := a.Prepare(r); err != nil {
+			b.Fatal(err)
+		}
+		r.Release()
+	}
 }

@@ -14,10 +14,10 @@ import (
 const (
 	// DefaultPort is the UDP destination port of RoCE v2 (IBA annex A17).
 	DefaultPort = 4791
-	// DefaultSourcePorts is the maximum number of source ports that the pool binds by default.
-	DefaultSourcePorts = 16
+	// DefaultSourcePorts is how many source ports a link binds at most at a time by default.
+	DefaultSourcePorts = 1024
 
-	maxSourcePorts       = 255 // Route.Socket is a byte, and 0 is the receiving socket
+	maxSourcePorts       = 1 << 14 // there are no more dynamic ports
 	defaultReceiveBuffer = 16 << 20
 	defaultSendBuffer    = 4 << 20
 	defaultBatch         = 64
@@ -40,12 +40,10 @@ type Config struct {
 	// Port is the RoCE v2 UDP port (roce_udp_dport): packets are received on it, and by default sent to
 	// it. 0 means 4791.
 	Port uint16
-	// SourcePorts is how many sockets may be bound, as routes need them, to send from source ports other
-	// than Port: 0 means 16, negative none, 255 is the maximum.
+	// SourcePorts is how many sockets may be open at a time, as routes need them, to send from source ports other
+	// than Port: 0 means 1024, negative none, 16384 is the maximum. The sockets of all links of the process
+	// take a quarter of its descriptors at most.
 	SourcePorts int
-	// ExactSourcePorts binds each route's own source port (at most 255 of them, and only free ones)
-	// instead of sharing a pool.
-	ExactSourcePorts bool
 	// ReceiveBuffer is the SO_RCVBUF to request from the kernel, in bytes: 0 means 16 MB or as much as is
 	// allowed. (Linux doubles it for its bookkeeping.)
 	ReceiveBuffer int
@@ -84,11 +82,10 @@ type Status struct {
 	MTU       int
 	// ReceiveBuffer and SendBuffer are the effective sizes in bytes.
 	ReceiveBuffer, SendBuffer int
-	// SourcePorts is the rule in force: "port 4791", "pool of 16" or "exact".
+	// SourcePorts is the rule in force, with the number of sockets: "port 4791", or "own (3 of 1024 bound)".
 	SourcePorts string
-	// BoundSourcePorts are those bound so far; SkippedSourcePorts counts ports that were in use by others.
-	BoundSourcePorts   []uint16
-	SkippedSourcePorts int
+	// BoundSourcePorts are those bound now.
+	BoundSourcePorts []uint16
 	// SingleDestinations counts destinations whose device refuses segmentation.
 	SingleDestinations int
 	// Frames tells whether short packets are sent as frames, and if not, why.
@@ -128,7 +125,7 @@ func (c Config) complete() (Config, error) {
 		return c, &FieldError{"Addr", c.Addr, "a unicast address of this host"}
 	}
 	if c.SourcePorts > maxSourcePorts {
-		return c, &FieldError{"SourcePorts", c.SourcePorts, "at most 255"}
+		return c, &FieldError{"SourcePorts", c.SourcePorts, "at most 16384"}
 	}
 	if c.ReceiveBuffer < 0 || c.ReceiveBuffer > 1<<30 {
 		return c, &FieldError{"ReceiveBuffer", c.ReceiveBuffer, "0 to 1073741824 bytes"}
@@ -148,9 +145,6 @@ func (c Config) complete() (Config, error) {
 	if c.SourcePorts == 0 {
 		c.SourcePorts = DefaultSourcePorts
 	}
-	if c.ExactSourcePorts {
-		c.SourcePorts = maxSourcePorts
-	}
 	c.SourcePorts = max(c.SourcePorts, 0)
 	return c, nil
 }
@@ -166,13 +160,10 @@ func checkDestination(dst, addr netip.Addr) error {
 	return nil
 }
 
-// sourcePortRule describes the rule in force.
-func (c *Config) sourcePortRule() string {
-	switch {
-	case c.SourcePorts == 0:
+// sourcePortRule describes the rule in force and how many source ports are bound.
+func (c *Config) sourcePortRule(bound int) string {
+	if c.SourcePorts == 0 {
 		return fmt.Sprintf("port %d", c.Port)
-	case c.ExactSourcePorts:
-		return "exact"
 	}
-	return fmt.Sprintf("pool of %d", c.SourcePorts)
+	return fmt.Sprintf("own (%d of %d bound)", bound, c.SourcePorts)
 }
