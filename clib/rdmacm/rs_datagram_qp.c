@@ -31,7 +31,8 @@ void datagram_qp_end(struct datagram_qp *q)
 		rdma_destroy_id(q->id);
 	if (q->channel)
 		rdma_destroy_event_channel(q->channel);
-	free(q->memory);
+	if (q->memory)
+		rs_memory_put(q->memory);
 	free(q);
 }
 
@@ -56,9 +57,9 @@ static int open_queues(struct rs *s, struct datagram_qp *q)
 	q->cq = ibv_create_cq(q->id->verbs, 2 * SLOTS, q, q->events, 0);
 	if (!q->cq)
 		return errno;
-	q->memory = calloc(2 * SLOTS, SLOT); /* memcheck does not see what the driver writes there */
+	q->memory = rs_memory_get(2 * SLOTS * SLOT);
 	if (!q->memory)
-		return ENOMEM;
+		return errno;
 	q->mr = ibv_reg_mr(pd, q->memory, 2 * SLOTS * SLOT, IBV_ACCESS_LOCAL_WRITE);
 	a.send_cq = a.recv_cq = q->cq;
 	if (!q->mr || rdma_create_qp(q->id, pd, &a) || epoll_ctl(s->fd, EPOLL_CTL_ADD, q->events->fd, &e))

@@ -13,30 +13,24 @@
 uint8_t rs_scale(uint32_t v) { return v <= 128 ? (uint8_t)v : (uint8_t)(0x80 | v >> 8); }
 uint32_t rs_unscale(uint8_t v) { return v <= 128 ? v : (uint32_t)(v & 0x7f) << 8; }
 
-static struct ibv_mr *memory(struct ibv_pd *pd, uint32_t size, int access, void **out)
-{
-	struct ibv_mr *m;
-
-	if (posix_memalign(out, 4096, size)) {
-		*out = NULL;
-		errno = ENOMEM;
-		return NULL;
-	}
-	memset(*out, 0, size);
-	m = ibv_reg_mr(pd, *out, size, access);
-	return m;
-}
+static size_t pages(size_t size) { return (size + 4095) & ~(size_t)4095; }
 
 static int make_buffers(struct rs *s, struct ibv_pd *pd)
 {
 	const int both = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
-	uint32_t lists = RS_TARGETS * (uint32_t)sizeof(struct rs_sge) + s->iomap_size * (uint32_t)sizeof(struct rs_iomap);
+	size_t lists = RS_TARGETS * sizeof(struct rs_sge) + s->iomap_size * sizeof(struct rs_iomap);
 
-	s->send_mr = memory(pd, s->send_bytes, IBV_ACCESS_LOCAL_WRITE, (void **)&s->send_buffer);
+	s->memory = rs_memory_get(pages(s->send_bytes) + pages(s->recv_bytes) + pages(lists));
+	if (!s->memory)
+		return errno;
+	s->send_buffer = s->memory;
+	s->recv_buffer = s->send_buffer + pages(s->send_bytes);
+	s->targets = (void *)(s->recv_buffer + pages(s->recv_bytes));
+	s->send_mr = ibv_reg_mr(pd, s->send_buffer, s->send_bytes, IBV_ACCESS_LOCAL_WRITE);
 	if (s->send_mr)
-		s->recv_mr = memory(pd, s->recv_bytes, both, (void **)&s->recv_buffer);
+		s->recv_mr = ibv_reg_mr(pd, s->recv_buffer, s->recv_bytes, both);
 	if (s->recv_mr)
-		s->target_mr = memory(pd, lists, both, (void **)&s->targets);
+		s->target_mr = ibv_reg_mr(pd, s->targets, lists, both);
 	if (!s->target_mr)
 		return errno;
 	s->messages = calloc(s->recv_size + 1, sizeof(*s->messages));

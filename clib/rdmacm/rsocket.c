@@ -99,9 +99,8 @@ static void free_memory(struct rs *s)
 		ibv_dereg_mr(s->recv_mr);
 	if (s->target_mr)
 		ibv_dereg_mr(s->target_mr);
-	free(s->send_buffer);
-	free(s->recv_buffer);
-	free(s->targets);
+	if (s->memory)
+		rs_memory_put(s->memory);
 	free(s->messages);
 }
 

@@ -79,6 +79,7 @@ struct rs {
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	struct ibv_mr *send_mr, *recv_mr, *target_mr;
+	void *memory; /* the buffers, and the lists that the peer writes */
 	uint8_t *send_buffer, *recv_buffer;
 
 	/* sending */
@@ -110,6 +111,10 @@ void rs_leave(struct rs *);
 struct rs *rs_new_at(int fd);
 struct rs *rs_new(struct rdma_cm_id *); /* takes over the descriptor of the id's own channel */
 void rs_free(struct rs *);
+
+/* rs_memory.c. rs_memory_get returns zeroed memory that begins at a page, if possible in a segment; NULL with errno. */
+void *rs_memory_get(size_t);
+void rs_memory_put(void *);
 
 /* rs_setup.c */
 int rs_setup(struct rs *);

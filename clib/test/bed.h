@@ -68,5 +68,6 @@ void test_limits(void);
 void test_fork(void);
 void test_threads(void);
 void test_datagram_sockets(void);
+void test_stream_sockets(void);
 
 #endif

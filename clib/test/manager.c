@@ -367,6 +367,7 @@ static void groups(void)
 static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "private data", private_data }, { "ports", ports }, { "nobody", nobody }, { "options", options },
 	{ "migration", migration }, { "waiting", waiting }, { "groups", groups }, { "datagrams", test_datagram_sockets },
+	{ "streams", test_stream_sockets },
 };
 
 int main(void)

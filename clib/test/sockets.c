@@ -1,9 +1,14 @@
-/* Datagram sockets over RDMA, with the driver of check.sh: waiting for them. */
+/* Sockets over RDMA, with the driver of check.sh: waiting for datagrams, and the memory of streams. */
 #include <arpa/inet.h>
 #include <poll.h>
 #include <pthread.h>
 #include <rdma/rsocket.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "bed.h"
 
@@ -104,6 +109,116 @@ static void wakes(void)
 	rclose(mine);
 	rclose(theirs);
 }
+
+enum { STREAMS = 60 };
+
+struct streams {
+	int listener, mine[STREAMS], theirs[STREAMS];
+};
+
+static void *accepts(void *arg)
+{
+	struct streams *s = arg;
+
+	for (int i = 0; i < STREAMS; i++)
+		if (s->theirs[i] < 0)
+			MUST((s->theirs[i] = raccept(s->listener, NULL, NULL)) >= 0);
+	return NULL;
+}
+
+/* opens connects the sockets that are not open. */
+static void opens(struct streams *s, struct sockaddr_in *at)
+{
+	pthread_t other;
+
+	MUST(!pthread_create(&other, NULL, accepts, s));
+	for (int i = 0; i < STREAMS; i++)
+		if (s->mine[i] < 0) {
+			s->mine[i] = rsocket(AF_INET, SOCK_STREAM, 0);
+			MUST(s->mine[i] >= 0 && !rconnect(s->mine[i], (struct sockaddr *)at, sizeof(*at)));
+		}
+	MUST(!pthread_join(other, NULL));
+}
+
+static void fill(uint8_t *b, size_t n, int seed)
+{
+	for (size_t i = 0; i < n; i++)
+		b[i] = (uint8_t)(i * 7 + i / 251 + (size_t)seed * 31);
+}
+
+/* exchanges sends different data through all sockets before any of it is received. */
+static void exchanges(struct streams *s, int seed)
+{
+	static uint8_t out[20000], in[sizeof(out)];
+
+	for (int i = 0; i < STREAMS; i++) {
+		fill(out, sizeof(out), seed + i);
+		CHECK(rsend(s->mine[i], out, sizeof(out), 0) == (ssize_t)sizeof(out), ": socket %d", i);
+	}
+	for (int i = 0; i < STREAMS; i++) {
+		fill(out, sizeof(out), seed + i);
+		CHECK(rrecv(s->theirs[i], in, sizeof(in), MSG_WAITALL) == (ssize_t)sizeof(in), ": socket %d", i);
+		CHECK(memcmp(in, out, sizeof(in)) == 0, ": data of socket %d", i);
+	}
+}
+
+static int segments(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512];
+	int n = 0;
+
+	while (maps && fgets(line, sizeof(line), maps))
+		n += strstr(line, "softvpi-segment") != NULL;
+	if (maps)
+		fclose(maps);
+	return n;
+}
+
+/* Stream sockets have their buffers in memory that the driver shares: many of them in few segments, which are used again
+ * when sockets are closed, and are gone with the last. A child of a fork takes nothing from its parent's. */
+static void shares(void)
+{
+	struct streams s = { .listener = rsocket(AF_INET, SOCK_STREAM, 0) };
+	struct sockaddr_in at;
+	socklen_t n = sizeof(at);
+	int status, few, before = segments();
+	pid_t child;
+
+	rclose(bound(0, &at));
+	at.sin_port = 0;
+	MUST(s.listener >= 0 && !rbind(s.listener, (struct sockaddr *)&at, n) && !rlisten(s.listener, STREAMS));
+	MUST(!rgetsockname(s.listener, (struct sockaddr *)&at, &n));
+	memset(s.mine, -1, sizeof(s.mine));
+	memset(s.theirs, -1, sizeof(s.theirs));
+	opens(&s, &at);
+	few = segments() - before;
+	CHECK(few > 0 && few <= STREAMS / 2, ": %d segments for %d sockets", few, 2 * STREAMS);
+	exchanges(&s, 1);
+	for (int i = 0; i < STREAMS; i += 3) {
+		rclose(s.mine[i]);
+		rclose(s.theirs[i]);
+		s.mine[i] = s.theirs[i] = -1;
+	}
+	opens(&s, &at);
+	CHECK(segments() - before <= few + 2, ": %d segments, %d before", segments() - before, few); /* two threads take them */
+	exchanges(&s, 2);
+	child = fork();
+	if (child == 0) { /* as a program that starts another one does */
+		memset(malloc(1 << 20), 0xff, 1 << 20);
+		_exit(0);
+	}
+	MUST(child > 0 && waitpid(child, &status, 0) == child);
+	exchanges(&s, 3);
+	for (int i = 0; i < STREAMS; i++) {
+		rclose(s.mine[i]);
+		rclose(s.theirs[i]);
+	}
+	rclose(s.listener);
+	CHECK(segments() == before, ": %d segments are left, %d before", segments(), before);
+}
+
+void test_stream_sockets(void) { shares(); }
 
 void test_datagram_sockets(void)
 {

@@ -26,7 +26,7 @@ static void put_sges(uint8_t *to, const struct ibv_sge *from, int n)
 	_Static_assert(sizeof(struct ibv_sge) == sizeof(struct svpi_sge), "layout");
 	if (__builtin_expect(n == 1, 1)) /* avoids a call of memcpy */
 		memcpy(to, from, sizeof(*from));
-	else
+	else if (n) /* without any, from may be NULL */
 		memcpy(to, from, (size_t)n * sizeof(*from));
 }
 

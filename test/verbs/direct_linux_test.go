@@ -291,3 +291,20 @@ func TestPerftestGoesDirectly(t *testing.T) {
 		})
 	}
 }
+
+// Sockets have their buffers in memory that the driver shares, without a flag: between two programs of one driver their
+// messages go directly.
+func TestSocketsGoDirectly(t *testing.T) {
+	b := newBench(t)
+	for _, p := range []pair{
+		{name: "rstream", server: "rstream -p PORT -S 64 -C 1 -I 5000", client: "rstream -s ADDR0 -p PORT -S 64 -C 1 -I 5000", says: `(?m)^\w+ +64 +1 +5k `},
+	} {
+		t.Run(p.name, func(t *testing.T) {
+			before := b.directMessages()
+			b.talk(p)
+			if n := b.directMessages() - before; n < 5000 {
+				t.Errorf("%d of more than 10000 messages went directly", n)
+			}
+		})
+	}
+}
