@@ -32,15 +32,11 @@ type joining struct {
 
 // join moves q and its peer to the local path if both are on this host and nothing needs packets.
 func (h *Host) join(q *qp) {
-	if q.lendable && q.tq.Local() {
+	if q.lendable && q.tq.Local() && !q.tq.Parting() {
 		return // it is already there, and both are ready
 	}
 	p := h.peerOf(q)
 	if p == nil || q.adapter.needsWire() || p.adapter.needsWire() {
-		return
-	}
-	if q.tq.Local() {
-		h.mark(q, p) // one of them was not yet in RTS
 		return
 	}
 	err := q.adapter.engine.Join(h.now(), q.tq, p.tq)

@@ -96,7 +96,7 @@ func (a *adapter) reroute() {
 		}
 		if leaves {
 			if q.tq.Local() {
-				a.engine.Split(now, q.tq)
+				a.engine.Split(q.tq)
 			}
 			continue
 		}

@@ -17,7 +17,8 @@ const maxHeld = 4 << 20
 // must first have delivered the completions of both.
 func (e *Engine) Lend(a *QP) error {
 	b := a.peer
-	if a.eng != e || b == nil || a.typ != command.RC || !a.receives() || !b.receives() || a.state == command.RTR && b.state == command.RTR || a.lent || b.lent {
+	if a.eng != e || b == nil || a.typ != command.RC || !a.receives() || !b.receives() || a.state == command.RTR && b.state == command.RTR ||
+		a.lent || b.lent || a.parting {
 		return ErrNotPeers
 	}
 	if !a.heard() || !b.heard() {

@@ -36,6 +36,7 @@ const (
 func (e *Engine) Join(now clock.Time, a, b *QP) error {
 	switch {
 	case a.peer == b && b.peer == a && a != b:
+		a.stay()
 		return nil
 	case a.eng != e || a == b || a.typ != b.typ || a.typ == command.UD || a.peer != nil || b.peer != nil,
 		!a.receives() || !b.receives() || a.state == command.RTR && b.state == command.RTR,
@@ -69,24 +70,39 @@ func (q *QP) idle() bool {
 	return s.una == s.snd && !q.unsent && (s.head == nil || !s.head.begun) && !s.rnrWait && p.msg == msgNone && p.pending == 0 && !p.nak && !p.ack && q.copying == 0
 }
 
-// Split returns a QP and its peer to the wire, at a message boundary: a half-moved message is finished
-// first. It does nothing if the QP is not on the local path.
-func (e *Engine) Split(now clock.Time, a *QP) {
+// Split returns a QP and its peer to the wire, at a message boundary: half-moved messages are finished first,
+// in the QPs' turns like any other, and nothing begins meanwhile. Until then Parting is true, and Join takes
+// it back. It does nothing if the QP is not on the local path.
+func (e *Engine) Split(a *QP) {
 	b := a.peer
-	if b == nil {
+	if a.eng != e || b == nil {
 		return
 	}
-	for _, q := range [2]*QP{a, b} {
-		for q.req.opened && !q.req.moving && q.peer != nil {
-			q.req.moving = true
-			_, more := q.moveMessage(now, q.req.cur, 1<<62)
-			q.req.moving = false
-			if !more {
-				break
-			}
-		}
+	a.parting, b.parting = true, true
+	a.partNow()
+}
+
+// Parting reports whether the QP leaves the local path when its message is finished.
+func (q *QP) Parting() bool { return q.parting }
+
+// stay keeps q and its peer on the local path after a Split that they have not followed yet.
+func (q *QP) stay() {
+	if !q.parting {
+		return
 	}
-	a.leavePeer()
+	q.parting, q.peer.parting = false, false
+	q.activate()
+	q.peer.activate()
+}
+
+// partNow returns q and its peer to the wire if that was requested and neither is within a message. It reports
+// whether it did.
+func (q *QP) partNow() bool {
+	if !q.parting || q.req.opened || q.peer.req.opened {
+		return false
+	}
+	q.leavePeer()
+	return true
 }
 
 // leavePeer returns q and its peer to the wire at once. A half-moved message starts over there, and gets
@@ -98,6 +114,7 @@ func (q *QP) leavePeer() {
 	}
 	q.peer, p.peer = nil, nil
 	q.held, p.held = false, false
+	q.parting, p.parting = false, false
 	q.req.opened, p.req.opened = false, false
 	q.req.credit.granted, p.req.credit.granted = false, false // nothing was granted meanwhile
 	q.activate()
@@ -111,9 +128,10 @@ func (q *QP) moveLocal(now clock.Time) (used int, more bool) {
 		return 0, false
 	}
 	q.peer.eng.now = now
-	s.moving = true
-	defer func() { s.moving = false }()
 	for range localMessages {
+		if q.parting && !s.opened {
+			return used, false
+		}
 		r := q.current()
 		if r == nil {
 			return used, false
@@ -134,7 +152,7 @@ func (q *QP) moveLocal(now clock.Time) (used int, more bool) {
 			continue
 		}
 		n, again := q.moveMessage(now, r, localTurn-used)
-		if used += n; q.peer == nil {
+		if used += n; q.peer == nil || q.partNow() {
 			return used, true // back on the wire
 		}
 		if !again {

@@ -179,8 +179,8 @@ func runProgram(t testing.TB, seed uint64, local bool) error {
 }
 
 func toggleLocal(rng *rand.Rand, n *sim.Network, x, y *side) {
-	if x.q.Local() {
-		x.e.Split(n.Now(), x.q)
+	if x.q.Local() && (!x.q.Parting() || rng.IntN(2) == 0) {
+		x.e.Split(x.q)
 	} else {
 		_ = x.e.Join(n.Now(), x.q, y.q) // refused while a message is in progress
 	}

@@ -48,6 +48,7 @@ type QP struct {
 	peer    *QP  // the other end while the QP is on the local path
 	lent    bool // its program carries out its requests itself
 	held    bool // no request may begin: the QP is about to change its path
+	parting bool // it leaves the local path after the message that is being moved
 
 	req  requester
 	resp responder

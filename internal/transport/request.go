@@ -86,7 +86,6 @@ type requester struct {
 	sinceAck            uint8
 
 	opened bool   // local path: the peer has accepted the message cur
-	moving bool   // local path: in the middle of a step
 	moved  uint64 // local path: bytes of cur that were moved
 
 	ssn    uint32

@@ -103,7 +103,7 @@ func (r *Loan) home(now clock.Time) {
 		return
 	}
 	if r.owner.Apart() {
-		q.Engine.Split(now, q.QP)
+		q.Engine.Split(q.QP)
 		return
 	}
 	r.Want(now)
