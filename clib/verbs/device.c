@@ -6,11 +6,15 @@
 
 #include "object.h"
 
-static void fill(struct svpi_device *d, const struct svpi_adapter_info *info, const struct svpi *s)
+/* fill describes the device of an adapter. Two ports of one device have its node GUID, but are two devices here. */
+static void fill(struct svpi_device *d, const struct svpi_adapter_info *info, struct svpi *s)
 {
 	uint32_t number = info->index;
+	struct svpi_adapter_args q = { number };
+	struct svpi_port_info p;
 
 	d->info = *info;
+	d->node_guid = svpi_call(s, SVPI_PORT, &q, sizeof(q), &p, sizeof(p)) ? info->guid : p.node_guid;
 	memcpy(d->driver, s->about.driver, sizeof(d->driver) - 1);
 	d->device.node_type = IBV_NODE_CA;
 	d->device.transport_type = IBV_TRANSPORT_IB;
@@ -76,7 +80,7 @@ EXPORT const char *ibv_get_device_name(struct ibv_device *d) { return d->name; }
 
 EXPORT int ibv_get_device_index(struct ibv_device *d) { return (int)to_device(d)->info.index; }
 
-EXPORT uint64_t ibv_get_device_guid(struct ibv_device *d) { return htobe64(to_device(d)->info.guid); }
+EXPORT uint64_t ibv_get_device_guid(struct ibv_device *d) { return htobe64(to_device(d)->node_guid); }
 
 static void set_ops(struct svpi_context *c)
 {
@@ -195,8 +199,8 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 	a->max_srq_wr = (int)i->max_srq_depth;
 	a->max_mcast_grp = a->max_mcast_qp_attach = a->max_total_mcast_qp_attach = (int)i->max_multicast; /* the driver has one limit for all three */
 	a->max_pkeys = 1;
-	if (on_fabric(context) && !svpi_port(context, 1, &p)) {
-		a->max_pkeys = 128;
+	if (!svpi_port(context, 1, &p)) {
+		a->max_pkeys = on_fabric(context) ? 128 : 1;
 		a->node_guid = a->sys_image_guid = htobe64(p.node_guid);
 	}
 	a->local_ca_ack_delay = 15;

@@ -46,6 +46,7 @@ static inline void svpi_spin_brief(struct svpi_spin *l)
 struct svpi_device {
 	struct ibv_device device;
 	struct svpi_adapter_info info;
+	uint64_t node_guid;
 	char driver[64];
 	int references; /* from device lists and contexts */
 };

@@ -22,7 +22,7 @@ type upCmd struct {
 	Config        string   `placeholder:"FILE" help:"Configuration file (default: softvpi/driver.json in the user's configuration directory, if it exists)."`
 	Socket        string   `help:"Socket that programs attach to (default: $$SOFTVPI_SOCKET, or below $$XDG_RUNTIME_DIR)."`
 	State         string   `help:"Directory of the registry, the event log and the lock file (default: $$SOFTVPI_STATE, or below $$XDG_STATE_HOME)."`
-	Adapter       []string `sep:"none" help:"Adapter, instead of the file's adapters: NAME=ADDRESS[,port=N][,mtu=N][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,follow], or NAME=cable[,node=NODE][,ibport=N][,address=ADDRESS] for a port of an InfiniBand fabric. May be given several times."`
+	Adapter       []string `sep:"none" help:"Adapter, instead of the file's adapters: NAME=ADDRESS[,port=N][,mtu=N][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,device=NAME][,follow], or NAME=cable[,node=NODE][,ibport=N][,address=ADDRESS][,device=NAME] for a port of an InfiniBand fabric. May be given several times."`
 	Fabric        string   `placeholder:"CONNECT" help:"Fabric of another process to plug adapters with a cable into, instead of the file's: its name, the path of its socket, or udp://HOST[:PORT]."`
 	Manage        string   `placeholder:"ADDRESS:PORT" help:"Also serve the management interface on TCP, with TLS, to anyone who sends the token (api-token in the state directory)."`
 	Web           string   `placeholder:"127.0.0.1:PORT" help:"Serve the device manager pages at this address from the start, instead of at a free port when softvpi web asks for them."`

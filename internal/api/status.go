@@ -54,7 +54,7 @@ type AdapterStatus struct {
 	ActiveMTU   uint32            `json:"active_mtu"` // payload bytes of a packet
 	LinkMTU     uint32            `json:"link_mtu"`   // bytes of an IP packet
 	UDPPort     uint32            `json:"udp_port"`
-	GUID        uint64            `json:"guid,string"` // a string: above 2^53 browsers and jq lose bits of a number
+	GUID        uint64            `json:"guid,string"` // of the port; a string: above 2^53 browsers and jq lose bits of a number
 	MAC         string            `json:"mac"`
 	Pending     bool              `json:"pending"` // keys were changed that take effect at a restart
 	Path        string            `json:"path"`
@@ -72,9 +72,15 @@ type AdapterStatus struct {
 	Configuration map[string]uint64 `json:"configuration"`
 
 	// Device is the adapter with the keys of the device that this adapter is a port of: the adapter of the
-	// device's first port. Port is the number of this port, from 1.
+	// device's first port. Port is the number of this port, from 1, of Ports.
 	Device string `json:"device"`
 	Port   int    `json:"port"`
+	Ports  int    `json:"ports"`
+	// DeviceName, NodeGUID and DeviceNumber identify the device: the name by which tools show it, its GUID,
+	// and the number of the keys of its first port, from which its location follows.
+	DeviceName   string `json:"device_name"`
+	NodeGUID     uint64 `json:"node_guid,string"`
+	DeviceNumber int    `json:"device_number"`
 
 	// Protocols are the link types that the port supports, depending on what it is connected to: ib, eth,
 	// or both.

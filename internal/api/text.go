@@ -50,6 +50,9 @@ func (a *AdapterStatus) writeText(w io.Writer) {
 	} else {
 		a.writeEthernet(w, state, addrs)
 	}
+	if a.Ports > 1 {
+		fmt.Fprintf(w, "  port %d of device %s, node GUID 0x%016x, %s\n", a.Port, clean(a.DeviceName), a.NodeGUID, a.Location().Text())
+	}
 	a.writeRest(w)
 }
 

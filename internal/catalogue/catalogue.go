@@ -106,8 +106,8 @@ type CounterSet struct {
 	Generations Generation
 	// Short is the set's name on command lines and in metric names: lower case, words joined by "_".
 	Short string
-	// Instances says what the set has an instance for: "adapter", "port", "priority", "cpu", "vport",
-	// "function", "interface".
+	// Instances says what the set has an instance for: "adapter", "device", "port", "priority", "cpu",
+	// "vport", "function", "interface".
 	Instances string
 	// Reset says what resets the set's counters to 0.
 	Reset       ResetRule
@@ -145,6 +145,8 @@ type Counter struct {
 	Of []string
 	// Keeps says that a reset of the set does not reset the counter.
 	Keeps bool
+	// Whole says that the counter is of the whole device: its value is that of all ports together, at each.
+	Whole bool
 	// Only is the label of the only instance that has a value ("untagged"), "" if all have.
 	Only string
 }

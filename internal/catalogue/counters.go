@@ -90,6 +90,12 @@ func counted(all ...Counter) []Counter {
 	return all
 }
 
+// whole marks a counter as that of the whole device.
+func whole(c Counter) Counter {
+	c.Whole = true
+	return c
+}
+
 // only marks counters for which only one instance has values.
 func only(instance string, all ...Counter) []Counter {
 	for i := range all {

@@ -4,7 +4,7 @@ const connectX3Pro = "; ConnectX-3 Pro only"
 
 var deviceCounters = CounterSet{
 	Name: "Mellanox Device Counters", Aliases: []string{"Device Proprietary Counters"},
-	Generations: MLX4, Short: "device", Instances: "adapter",
+	Generations: MLX4, Short: "device", Instances: "device",
 	Description: "How a card spends its cycles. A software adapter has no such cycles and caches; it counts what is meaningful for it.",
 	Sources:     []Source{{winof, "4.9.5 Device Proprietary Counters"}},
 	Counters: joined(
@@ -43,7 +43,7 @@ func doorbells(push, drop string) []Counter {
 
 var winofBus = CounterSet{
 	Name: "Mellanox WinOF Bus Counters", Aliases: []string{"Mellanox Proprietary WinOF Bus Counters"},
-	Generations: MLX4, Short: "winof_bus", Instances: "adapter",
+	Generations: MLX4, Short: "winof_bus", Instances: "device",
 	Description: "The inside of the device, to study its behaviour. A software adapter counts what is meaningful for it.",
 	Sources:     []Source{{winof, "4.9.5.1 Mellanox Proprietary WinOF Bus Counters"}},
 	Counters:    joined(busPipeline, busProcessors, busResources, busCongestion),

@@ -33,7 +33,7 @@ var diagnostics = counted(
 	total("Bad multicast received", "bad_multicast_packets", "packets", "multicast datagrams of a group to which no QP is attached"),
 	total("Discarded UD packets", "discarded_ud_packets", "packets", "datagrams that found no receive"),
 	total("Discarded UC packets", "discarded_uc_packets", "packets", "UC messages that found no receive"),
-	total("CQ overflows", "cq_overflows", "times", "completion queues of this adapter that overflowed"),
+	whole(total("CQ overflows", "cq_overflows", "times", "completion queues of the device that overflowed; of both ports together")),
 	total("EQ overflows", "eq_overflows", "events", "events dropped because a program had not fetched earlier ones; of all adapters of the process"),
 	total("Bad doorbells", "bad_doorbells", "doorbells", "doorbells for queues that do not exist, and doorbell queues with invalid contents; of all adapters of the process"),
 	total("Responder duplicate request received", "responder_duplicate_requests", "requests", "requests received again after they had been carried out"),

@@ -32,7 +32,7 @@ var mlx4Events = []Event{
 	mlx4(0x800b, "FewInterrupts", sourceMLX4Eth, Warning, "{Adapter}: there are too few MSI-X vectors, so the adapter uses none. Allow at least {Required} in the registry."),
 	mlx4(0x800c, "CommandFailed", sourceMLX4Bus, Error, "{Device}: firmware command {Op} failed ({Stage}): status {Status}, error {Error}, token {Token}, input modifier {InModifier}, operation modifier {OpModifier}, parameter {InParam}."),
 	mlx4(0x800d, "SRIOVEnabled", sourceMLX4Bus, Informational, "{Device}: SR-IOV is on, and this is the physical function."),
-	raised(mlx4(0x800e, "PortTypeNotChanged", sourceMLX4Bus, Warning, "{Device}: the port type could not be changed to {PortType} and stays as it was.")),
+	raised(mlx4(0x800e, "PortTypeNotChanged", sourceMLX4Bus, Warning, "{Device}: the type of port {Port} could not be changed to {PortType} and stays as it was.")),
 	mlx4(0x800f, "VFInvalidCommand", sourceMLX4Bus, Warning, "{Device}: virtual function {VF} issued an invalid command, or one out of sequence (channel {Channel}, fragment {Fragment}, command {Command}, status {Status}); it was not carried out."),
 	mlx4From(losslessTCP, 0x0057, "DroplessEntered", sourceMLX4Bus, Informational, "{Device}: dropless mode is on for port {Port}; no packets are dropped."),
 	mlx4From(losslessTCP, 0x0058, "DroplessExited", sourceMLX4Bus, Informational, "{Device}: dropless mode is off for port {Port}; packets may be dropped."),

@@ -130,7 +130,7 @@ const (
 // AdapterInfo describes an adapter and its limits.
 type AdapterInfo struct {
 	Index     uint32
-	Port      uint32   // always 1 for now
+	Port      uint32   // number of the adapter's port in its device
 	Name      [64]byte // "Ethernet 1", zero-padded UTF-8
 	GUID      uint64
 	Addr      Addr // the first address

@@ -21,6 +21,10 @@ type Adapter struct {
 	device.Counters
 	// Generation determines which sets and counters the adapter has; 0: MLX5.
 	Generation catalogue.Generation
+	// Device is the name of the device whose port number Port the adapter is; empty: the adapter's own. Port 0
+	// means 1.
+	Device string
+	Port   int
 	// Interfaces are its IPoIB network interfaces.
 	Interfaces []Interface
 }
@@ -139,7 +143,7 @@ func (c *Collector) Sets() []Set {
 		set := &catalogue.CounterSets[i]
 		s := Set{Name: set.Name, Short: set.Short, Aliases: set.Aliases, Description: set.Description, Resettable: set.Reset == catalogue.ResetOnDemand, Instances: []string{}}
 		for j := range adapters {
-			for _, in := range c.instances(set, &adapters[j]) {
+			for _, in := range c.instances(set, adapters, j) {
 				s.Instances = append(s.Instances, in.name)
 			}
 		}
@@ -169,7 +173,7 @@ func (c *Collector) Snapshot(paths ...string) (Snapshot, error) {
 	for i := range catalogue.CounterSets {
 		set := &catalogue.CounterSets[i]
 		for j := range adapters {
-			for _, in := range c.instances(set, &adapters[j]) {
+			for _, in := range c.instances(set, adapters, j) {
 				if x := c.read(set, &adapters[j], in, sel); len(x.Values) > 0 {
 					s.Instances = append(s.Instances, x)
 				}
@@ -184,27 +188,34 @@ type instance struct {
 	name   string
 	labels map[string]string
 	of     *Interface // for instances that are interfaces
+	device []*Adapter // the ports of the adapter's device, itself included
 }
 
-// instances returns an adapter's instances of a set.
-func (c *Collector) instances(set *catalogue.CounterSet, a *Adapter) []instance {
+// instances returns the instances of a set for adapter number n; those of a device are its first port's.
+func (c *Collector) instances(set *catalogue.CounterSet, adapters []Adapter, n int) []instance {
+	a := &adapters[n]
+	device := deviceOf(adapters, a)
 	if set.Generations&a.generation() == 0 {
 		return nil
 	}
 	one := func(suffix, label, value string) instance {
-		return instance{name: a.Name + suffix, labels: map[string]string{"adapter": a.Name, label: value}}
+		return instance{name: a.Name + suffix, labels: map[string]string{"adapter": a.Name, label: value}, device: device}
 	}
 	var all []instance
 	switch set.Instances {
 	case "adapter":
-		all = append(all, instance{name: a.Name, labels: map[string]string{"adapter": a.Name}})
+		all = append(all, instance{name: a.Name, labels: map[string]string{"adapter": a.Name}, device: device})
+	case "device":
+		if device[0] == a {
+			all = append(all, instance{name: a.device(), labels: map[string]string{"device": a.device()}, device: device})
+		}
 	case "interface":
 		for n := range a.Interfaces {
 			x := &a.Interfaces[n]
-			all = append(all, instance{x.Name, map[string]string{"adapter": a.Name, "interface": x.Name}, x})
+			all = append(all, instance{x.Name, map[string]string{"adapter": a.Name, "interface": x.Name}, x, device})
 		}
 	case "port":
-		all = append(all, one("", "port", "1"))
+		all = append(all, one("", "port", strconv.Itoa(max(a.Port, 1))))
 	case "priority":
 		for p := range 8 {
 			all = append(all, one(", Priority "+strconv.Itoa(p), "priority", strconv.Itoa(p)))
@@ -223,21 +234,31 @@ func (c *Collector) instances(set *catalogue.CounterSet, a *Adapter) []instance 
 func (c *Collector) read(set *catalogue.CounterSet, a *Adapter, in instance, sel selection) Instance {
 	x := Instance{Set: set.Short, Name: in.name, Labels: in.labels}
 	b := c.bases[baseKey{set.Short, a.Adapter}]
+	read, whole := readAdapter(set.Short, a, b), c.readDevice(set.Short, in.device)
 	if b != nil {
 		x.Epoch += b.resets
 	}
-	read := readDevice(set.Short, a, b)
-	if in.of != nil {
+	switch {
+	case in.of != nil:
 		x.Epoch += in.of.Made
 		read = readInterface(set.Short, in.of, b)
-	} else {
+	case set.Instances == "device":
+		read = whole
+		for _, port := range in.device {
+			x.Epoch += port.Restarts
+		}
+	default:
 		x.Epoch += a.Restarts
 	}
 	for i := range set.Counters {
 		if set.Has(i, a.generation()) && sel.selects(set, in.name, i) {
 			v := Value{Counter: set.Counters[i].Short}
+			from := read
+			if set.Counters[i].Whole {
+				from = whole
+			}
 			if one := set.Counters[i].Only; one == "" || one == in.labels[set.Instances] {
-				v.Raw = raw(&set.Counters[i], read)
+				v.Raw = raw(&set.Counters[i], from)
 			}
 			x.Values = append(x.Values, v)
 		}
@@ -248,8 +269,22 @@ func (c *Collector) read(set *catalogue.CounterSet, a *Adapter, in instance, sel
 // readTotal returns the current value of a total, and its value at the last reset.
 type readTotal func(short string) (now, from uint64)
 
-// readDevice reads an adapter's totals since it was restarted or its set was reset.
-func readDevice(set string, a *Adapter, b *base) readTotal {
+// readDevice reads the totals of all ports of a device.
+func (c *Collector) readDevice(set string, ports []*Adapter) readTotal {
+	return func(short string) (now, from uint64) {
+		for _, a := range ports {
+			n, f := readAdapter(set, a, c.bases[baseKey{set, a.Adapter}])(short)
+			now, from = now+n, from+f
+			if ofProcess[short] {
+				break
+			}
+		}
+		return now, from
+	}
+}
+
+// readAdapter reads an adapter's totals since it was restarted or its set was reset.
+func readAdapter(set string, a *Adapter, b *base) readTotal {
 	from := a.Before
 	if b != nil && b.restarts == a.Restarts {
 		from = &b.words
@@ -300,6 +335,24 @@ func totals(k *catalogue.Counter) []string {
 		return k.Of
 	}
 	return []string{k.Short}
+}
+
+// device returns the name of the adapter's device.
+func (a *Adapter) device() string {
+	if a.Device == "" {
+		return a.Name
+	}
+	return a.Device
+}
+
+// deviceOf returns the ports of an adapter's device.
+func deviceOf(adapters []Adapter, a *Adapter) (ports []*Adapter) {
+	for i := range adapters {
+		if b := &adapters[i]; b == a || a.Device != "" && b.Device == a.Device {
+			ports = append(ports, b)
+		}
+	}
+	return ports
 }
 
 func (a *Adapter) generation() catalogue.Generation {

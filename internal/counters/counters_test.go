@@ -194,6 +194,47 @@ func TestRestartClears(t *testing.T) {
 	}
 }
 
+// TestPortsOfADeviceAddUp: the sets of a device have one instance with the sum of its ports, less what was before their
+// restarts; a count of the whole device is the same at both ports (WinOF 5.50, 4.9.4), and one that all adapters of the
+// process have alike is not added to itself.
+func TestPortsOfADeviceAddUp(t *testing.T) {
+	b := newBench(t, "Ethernet 1", "Ethernet 2", "Ethernet 3")
+	for i := range b.adapters {
+		a := &b.adapters[i]
+		a.Generation, a.BadDoorbells, a.EQOverflows = catalogue.MLX4, 9, 9
+		if i < 2 {
+			a.Device, a.Port = "card", i+1
+		}
+		a.Transport.DiscardedUD, a.CQOverflows = uint64(10*(i+1)), uint64(i+1)
+	}
+	b.restart(1)
+	b.adapters[1].Transport.DiscardedUD++
+	got := map[string]uint64{}
+	for _, in := range b.snapshot().Instances {
+		for _, v := range in.Values {
+			if v.Raw != nil {
+				got[in.Set+" "+in.Name+" "+v.Counter] = *v.Raw
+			}
+		}
+		if in.Set == "link" && in.Labels["port"] != map[string]string{"Ethernet 1": "1", "Ethernet 2": "2", "Ethernet 3": "1"}[in.Name] {
+			t.Errorf("%s is port %s", in.Name, in.Labels["port"])
+		}
+	}
+	for name, want := range map[string]uint64{
+		"device card no_wqe_drops": 11, "device card dropped_doorbells": 9, "device Ethernet 3 no_wqe_drops": 30, "winof_bus card no_wqe_drops": 11,
+		"adapter_diagnostics Ethernet 1 cq_overflows": 1, "adapter_diagnostics Ethernet 2 cq_overflows": 1, "adapter_diagnostics Ethernet 3 cq_overflows": 3,
+		"adapter_diagnostics Ethernet 1 discarded_ud_packets": 10, "adapter_diagnostics Ethernet 2 discarded_ud_packets": 1,
+		"adapter_diagnostics Ethernet 1 eq_overflows": 9,
+	} {
+		if n, ok := got[name]; !ok || n != want {
+			t.Errorf("%s is %d (%v), want %d", name, n, ok, want)
+		}
+	}
+	if _, ok := got["device Ethernet 2 no_wqe_drops"]; ok {
+		t.Error("the device's second port has an instance of its own")
+	}
+}
+
 func TestResetOnDemand(t *testing.T) {
 	b := newBench(t, "Ethernet 1", "Ethernet 2")
 	for i := range b.adapters {

@@ -6,6 +6,9 @@ import (
 	"github.com/softvpi/softvpi/internal/device"
 )
 
+// ofProcess are the totals that every adapter of a process has alike: the ports of a device do not add up.
+var ofProcess = map[string]bool{"eq_overflows": true, "bad_doorbells": true, "dropped_doorbells": true}
+
 // words says where each counter of the catalogue is read, by the short names of set and counter. Every
 // function is a sum of words, so that the value since a reset is a difference of two results.
 var words = map[string]map[string]func(*device.Counters) uint64{

@@ -175,6 +175,7 @@ func newAdapter(h *Host, cfg AdapterConfig, more []netip.Addr, mac [6]byte) (*ad
 		mac: cfg.MAC, guid: cfg.GUID,
 		byNumber: map[uint32]*qp{}, ids: cm.NewTable[cmid](), groups: map[netip.Addr]int{},
 	}
+	a.cfg.Port = max(cfg.Port, 1)
 	addrs := append([]netip.Addr{cfg.Addr}, cfg.Addrs...)
 	if cfg.FollowInterface {
 		addrs = append(addrs, more...)

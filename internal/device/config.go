@@ -67,7 +67,7 @@ type Config struct {
 	Log *slog.Logger
 }
 
-// AdapterConfig describes an adapter with its single port.
+// AdapterConfig describes an adapter: a port of a device.
 type AdapterConfig struct {
 	Name string     // for example "Ethernet 1", which is the pattern if empty
 	Addr netip.Addr // the port's address; required, except for InfiniBand ports, which have a GID
@@ -83,9 +83,13 @@ type AdapterConfig struct {
 	// if the registry key is absent.
 	RoceMaxFrameSize uint32
 	// MTU is the largest IP packet in bytes if the link's MTU is larger (*JumboPacket); 0: the link's.
-	MTU        uint32
-	MAC        [6]byte // the permanent one; 0: the interface's, or derived from the address
-	GUID       uint64  // 0: derived from the MAC
+	MTU  uint32
+	MAC  [6]byte // the permanent one; 0: the interface's, or derived from the address
+	GUID uint64  // of the port; 0: derived from the MAC
+	// Device is the name of the device whose port number Port the adapter is; empty: a device of its own. Port
+	// 0 means 1.
+	Device     string
+	Port       uint32
 	Moderation Moderation
 	Polling    Polling
 	Path       PathPolicy

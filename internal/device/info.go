@@ -34,7 +34,7 @@ func (c *Client) Adapters(ctx context.Context) ([]command.AdapterInfo, error) {
 func (a *adapter) info() command.AdapterInfo {
 	l := &a.limits
 	i := command.AdapterInfo{
-		Index: a.index, Port: 1, GUID: a.guid, Addr: command.AddrFrom(a.cfg.Addr), RoCE: a.cfg.RoCE,
+		Index: a.index, Port: a.cfg.Port, GUID: a.guid, Addr: command.AddrFrom(a.cfg.Addr), RoCE: a.cfg.RoCE,
 		ActiveMTU: a.mtu, LinkMTU: a.ipMTU, UDPPort: uint32(a.cfg.UDPPort), VendorID: vendorID, DeviceID: deviceID,
 		MaxQP: l.QP, MaxCQ: l.CQ, MaxSRQ: l.SRQ, MaxMR: l.MR, MaxMW: l.MW, MaxPD: l.PD, MaxAH: l.AH,
 		MaxQPDepth: l.QPDepth, MaxCQDepth: l.CQDepth, MaxSRQDepth: l.SRQDepth, MaxSGE: l.SGE, MaxInline: l.Inline,
@@ -52,6 +52,24 @@ func (a *adapter) info() command.AdapterInfo {
 		i.RoCE = roceDisabled
 	}
 	return i
+}
+
+// nodeGUID returns the GUID of the adapter's device: that of its node in the fabric if one of its ports is an
+// InfiniBand port, else that of its first port.
+func (a *adapter) nodeGUID() uint64 {
+	first := a
+	for _, b := range a.host.adapters {
+		if b != a && (a.cfg.Device == "" || b.cfg.Device != a.cfg.Device) {
+			continue
+		}
+		if b.ib != nil && b.ib.Settings().NodeGUID != 0 {
+			return b.ib.Settings().NodeGUID
+		}
+		if b.cfg.Port < first.cfg.Port {
+			first = b
+		}
+	}
+	return first.guid
 }
 
 // GIDs implements command.Commands.
@@ -78,14 +96,14 @@ func (c *Client) Port(ctx context.Context, index uint32) (command.PortInfo, erro
 }
 
 func (a *adapter) portInfo() command.PortInfo {
-	i := command.PortInfo{State: uint8(mad.PortDown), Physical: uint8(mad.PhysicalDisabled), NodeGUID: a.guid, MaxMTU: uint16(ib.MTU4096.Bytes())}
+	i := command.PortInfo{State: uint8(mad.PortDown), Physical: uint8(mad.PhysicalDisabled), NodeGUID: a.nodeGUID(), MaxMTU: uint16(ib.MTU4096.Bytes())}
 	if a.up() {
 		i.State, i.Physical = uint8(mad.PortActive), uint8(mad.PhysicalLinkUp)
 	}
 	if a.ib != nil {
 		p := a.ib.Settings()
 		i.LMC, i.SMSL, i.LID, i.SMLID, i.Width, i.SubnetTimeout = p.LMC, p.SMSL, uint16(p.LID), uint16(p.SMLID), p.Width, p.SubnetTimeout
-		i.Lane, i.Capabilities, i.Prefix, i.NodeGUID = uint32(p.Speed.LaneMbps()), p.Capabilities, p.Prefix, p.NodeGUID
+		i.Lane, i.Capabilities, i.Prefix = uint32(p.Speed.LaneMbps()), p.Capabilities, p.Prefix
 		if p.MaxMTU.Valid() {
 			i.MaxMTU = uint16(p.MaxMTU.Bytes())
 		}
@@ -138,7 +156,7 @@ func (a *adapter) snapshot() AdapterStatus {
 	status := a.panel.Status()
 	s := AdapterStatus{
 		Addrs: a.panel.Addrs(), SourcePorts: status.SourcePorts, Frames: status.Frames,
-		Info: a.info(), Name: a.name, MAC: a.mac, Enabled: a.enabled, Up: a.up(), Path: a.path, GIDs: a.gids.List(),
+		Info: a.info(), Name: a.name, NodeGUID: a.nodeGUID(), MAC: a.mac, Enabled: a.enabled, Up: a.up(), Path: a.path, GIDs: a.gids.List(),
 		Link: a.panel.Stats(), Retransmits: a.engine.Counters().RetransmittedPackets, Counters: a.counters(), Objects: a.objects,
 	}
 	if set := a.panel.Impairment(); set.Enabled() {

@@ -18,6 +18,7 @@ type Snapshot struct {
 type AdapterStatus struct {
 	Info       command.AdapterInfo
 	Name       string
+	NodeGUID   uint64 // of the device that the adapter is a port of
 	Addrs      []netip.Addr
 	MAC        [6]byte
 	Enabled    bool

@@ -16,7 +16,10 @@ import (
 func (d *Driver) words() []counters.Adapter {
 	var out []counters.Adapter
 	for _, w := range d.host.Counters() {
-		out = append(out, counters.Adapter{Counters: w, Generation: d.running[w.Adapter].Generation, Interfaces: d.interfaces(int(w.Adapter))})
+		at := d.cfg.Slot(int(w.Adapter))
+		out = append(out, counters.Adapter{
+			Counters: w, Generation: d.running[w.Adapter].Generation, Device: at.Device, Port: at.Port, Interfaces: d.interfaces(int(w.Adapter)),
+		})
 	}
 	return out
 }

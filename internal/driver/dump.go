@@ -4,11 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
-	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/commandlog"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/dump"
 	"github.com/softvpi/softvpi/internal/events"
 )
@@ -24,7 +27,7 @@ const (
 // errDumpsOff reports that MstDumpMode forbids state dumps.
 var errDumpsOff = errors.New("state dumps are off: MstDumpMode is 0")
 
-// Dump writes the state of an adapter to files.
+// Dump writes the state of an adapter's device to files.
 func (d *Driver) Dump(adapter string, kind api.DumpKind) (api.Dump, error) {
 	index, err := d.find(adapter)
 	if err != nil {
@@ -58,8 +61,8 @@ func (d *Driver) dumpOnRequest(index uint32) (api.Dump, error) {
 
 // dumpSet writes a set of files.
 func (d *Driver) dumpSet(index uint32, s dump.Set) (api.Dump, error) {
-	r := d.running[index]
-	s.Mode, s.Location, s.Keep = dumpMode, api.LocationOf(r.Number).String(), int(d.now(r, "DumpEventsNum"))
+	r, first := d.running[index], d.running[d.cfg.Slot(int(index)).First]
+	s.Mode, s.Location, s.Keep = dumpMode, api.LocationOf(first.Number).String(), int(d.now(r, "DumpEventsNum"))
 	files, err := d.dumpFiles(index, registerDumps)
 	if err != nil {
 		return api.Dump{}, err
@@ -75,16 +78,16 @@ func (d *Driver) dumpSet(index uint32, s dump.Set) (api.Dump, error) {
 
 // dumpMeNow writes a folder at a user's request (WinOF 5.50, 4.7).
 func (d *Driver) dumpMeNow(index uint32) (api.Dump, error) {
-	r := d.running[index]
+	r, name := d.running[index], d.cfg.Slot(int(index)).Device
 	root, folder, names, err := d.writeIncident(index)
 	if err != nil {
 		if r.Generation == catalogue.MLX4 { // WinOF-2 has no such event
-			d.events.Raise(r.Generation, events.DumpMeNowFailed{Device: r.Name, Root: root, Failure: err, Status: 1})
+			d.events.Raise(r.Generation, events.DumpMeNowFailed{Device: name, Root: root, Failure: err, Status: 1})
 		}
 		return api.Dump{}, fmt.Errorf("dump me now: %w", err)
 	}
 	if r.Generation == catalogue.MLX4 {
-		d.events.Raise(r.Generation, events.DumpMeNow{Device: r.Name, Folder: folder, Root: root})
+		d.events.Raise(r.Generation, events.DumpMeNow{Device: name, Folder: folder, Root: root})
 	} else {
 		d.events.Raise(r.Generation, events.DumpOnRequest{Adapter: r.Name, File: folder})
 	}
@@ -101,9 +104,10 @@ func (d *Driver) writeIncident(index uint32) (root, folder string, paths []strin
 	if err != nil {
 		return root, "", nil, err
 	}
-	files = append(files, dump.File{Type: "commands", Text: dump.Commands(d.commands.Recent(index))})
+	at := d.cfg.Slot(int(index))
+	files = append(files, dump.File{Type: "commands", Text: dump.Commands(d.recentCommands(at))})
 	i := dump.Incident{
-		Device: r.Name, Type: "GENERAL", Source: "USER", Reason: "NA", Time: time.Now(),
+		Device: at.Device, Type: "GENERAL", Source: "USER", Reason: "NA", Time: time.Now(),
 		Total: int(d.now(r, "DumpMeNowTotalCount")), Preserved: int(d.now(r, "DumpMeNowPreservedCountMin")),
 	}
 	d.dumps.Lock()
@@ -117,29 +121,61 @@ func (d *Driver) writeIncident(index uint32) (root, folder string, paths []strin
 	return root, folder, paths, nil
 }
 
-// dumpFiles inspects an adapter, and its registers as often as requested.
+// dumpFiles inspects the ports of an adapter's device, and their registers as often as requested.
 func (d *Driver) dumpFiles(index uint32, registers int) ([]dump.File, error) {
+	at := d.cfg.Slot(int(index))
+	var names []string
+	ports := d.portsOf(at)
+	for _, i := range ports {
+		names = append(names, d.running[i].Name)
+	}
 	var out []dump.File
-	var s device.Inspection
-	var at time.Time
-	for i := range registers {
-		if i > 0 {
+	var queues, waiting []byte
+	for n := range registers {
+		if n > 0 {
 			time.Sleep(dumpGap)
 		}
-		var err error
-		if s, err = d.host.Inspect(index, dumpObjects); err != nil {
-			return nil, err
+		var text []byte
+		queues, waiting = nil, nil
+		for _, i := range ports {
+			s, err := d.host.Inspect(i, dumpObjects)
+			if i != index && errors.Is(err, &command.Error{Code: command.NotFound}) {
+				continue // the driver starts: the other port comes later
+			}
+			if err != nil {
+				return nil, err
+			}
+			now := time.Now()
+			text, queues, waiting = append(text, dump.Registers(now, &s)...), append(queues, dump.Queues(now, &s)...), append(waiting, dump.Events(now, &s)...)
 		}
-		at = time.Now()
-		out = append(out, dump.File{Type: "crspace", Index: i, Text: dump.Registers(at, &s)})
+		out = append(out, dump.File{Type: "crspace", Index: n, Text: text})
 	}
-	page, err := d.events.Query(events.Query{Adapters: []string{d.running[index].Name}, Limit: dumpEvents})
+	page, err := d.events.Query(events.Query{Adapters: names, Limit: dumpEvents})
 	if err != nil {
 		return nil, err
 	}
 	return append(out,
-		dump.File{Type: "eq_dump", Text: dump.Queues(at, &s)}, dump.File{Type: "eq_print", Text: dump.Events(at, &s)},
-		dump.File{Type: "fwtrace", Text: dump.Trace(page.Events, d.commands.Recent(index))}), nil
+		dump.File{Type: "eq_dump", Text: queues}, dump.File{Type: "eq_print", Text: waiting},
+		dump.File{Type: "fwtrace", Text: dump.Trace(page.Events, d.recentCommands(at))}), nil
+}
+
+// portsOf returns the adapters that are the ports of a device, in order.
+func (d *Driver) portsOf(at config.Slot) (ports []uint32) {
+	for i := range d.cfg.Adapters {
+		if d.cfg.Slot(i).First == at.First {
+			ports = append(ports, uint32(i))
+		}
+	}
+	return ports
+}
+
+// recentCommands returns the latest commands that the ports of a device were given, the oldest first.
+func (d *Driver) recentCommands(at config.Slot) (all []commandlog.Record) {
+	for _, i := range d.portsOf(at) {
+		all = append(all, d.commands.Recent(i)...)
+	}
+	slices.SortStableFunc(all, func(a, b commandlog.Record) int { return a.Began.Compare(b.Began) })
+	return all
 }
 
 // temp returns the directory that \SystemRoot\temp stands for.
@@ -165,10 +201,13 @@ func (d *Driver) text(r *running, name string) string {
 func (d *Driver) dumpPort(index uint32, up bool) {
 	r := d.running[index]
 	const notDown, notUp = 1 << 2, 1 << 4 // of DumpModeFlags
-	name, wanted := "eth-down-1", false
+	kind, change, wanted := "eth", "down", false
+	if r.cable() != nil {
+		kind = "ib"
+	}
 	switch flags := d.now(r, "DumpModeFlags"); {
 	case up:
-		name, wanted = "eth-up-1", r.Generation == catalogue.MLX4 && flags&notUp == 0
+		change, wanted = "up", r.Generation == catalogue.MLX4 && flags&notUp == 0
 	case r.Generation == catalogue.MLX4:
 		wanted = flags&notDown == 0
 	default:
@@ -177,6 +216,7 @@ func (d *Driver) dumpPort(index uint32, up bool) {
 	if !wanted {
 		return
 	}
+	name := fmt.Sprintf("%s-%s-%d", kind, change, d.cfg.Slot(int(index)).Port)
 	if _, err := d.dumpSet(index, dump.Set{Tag: "p", Event: name}); err != nil {
 		d.log.Warn("no dump of a change of the port", "adapter", r.Name, "error", err)
 	}

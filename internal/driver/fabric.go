@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -67,12 +68,7 @@ func (d *Driver) infiniBand(i int) bool { return d.running[i].cable() != nil }
 // openFabric creates the fabric of the adapters with a cable, if there are any and no other process runs
 // it.
 func (d *Driver) openFabric() error {
-	var hosts []string
-	for i := range d.cfg.Adapters {
-		if a := &d.cfg.Adapters[i]; a.Cable() {
-			hosts = append(hosts, a.Name)
-		}
-	}
+	hosts := hostsOf(&d.cfg)
 	f := config.Fabric{}
 	if d.cfg.Fabric != nil {
 		f = *d.cfg.Fabric
@@ -92,9 +88,32 @@ func (d *Driver) openFabric() error {
 	return d.manageSubnet(ctx, top)
 }
 
-// nodesOf returns the nodes of a fabric: those of its netlist, or one switch with the adapters, under
-// their names.
-func nodesOf(f *config.Fabric, hosts []string) (*topology.Topology, error) {
+// host is a device with cables, as a node of the driver's own fabric.
+type host struct {
+	name string
+	topology.Host
+}
+
+// hostsOf returns the devices with cables.
+func hostsOf(c *config.Config) (hosts []host) {
+	for i := range c.Adapters {
+		at := c.Slot(i)
+		if !c.Adapters[i].Cable() {
+			continue
+		}
+		n := slices.IndexFunc(hosts, func(h host) bool { return h.name == at.Device })
+		if n < 0 {
+			n = len(hosts)
+			hosts = append(hosts, host{at.Device, topology.Host{Ports: at.Ports}})
+		}
+		hosts[n].Linked = append(hosts[n].Linked, at.Port)
+	}
+	return hosts
+}
+
+// nodesOf returns the nodes of a fabric: those of its netlist, or one switch with the devices, under their
+// names.
+func nodesOf(f *config.Fabric, hosts []host) (*topology.Topology, error) {
 	if f.Netlist != "" {
 		file, err := os.Open(f.Netlist)
 		if err != nil {
@@ -111,12 +130,16 @@ func nodesOf(f *config.Fabric, hosts []string) (*topology.Topology, error) {
 	if err != nil {
 		return nil, err
 	}
-	top, err := topology.Star(len(hosts), r)
+	var around []topology.Host
+	for _, h := range hosts {
+		around = append(around, h.Host)
+	}
+	top, err := topology.StarOf(around, r)
 	if err != nil {
 		return nil, err
 	}
-	for i, name := range hosts {
-		top.Nodes[i].ID, top.Nodes[i].Description = name, name
+	for i, h := range hosts {
+		top.Nodes[i].ID, top.Nodes[i].Description = h.name, h.name
 	}
 	return top, nil
 }
@@ -235,11 +258,12 @@ func (d *Driver) plugIn(i int) (cabled, error) {
 	if d.wiring == nil { // another process runs the fabric
 		return d.plugInElsewhere(a)
 	}
-	node := a.Node
+	node, port := a.Node, a.Port
 	if node == "" && netlistOf(&d.cfg) == "" {
-		node = a.Name
+		slot := d.cfg.Slot(i)
+		node, port = slot.Device, uint8(slot.Port)
 	}
-	at, err := d.wiring.rack.Find(node, a.Port)
+	at, err := d.wiring.rack.Find(node, port)
 	if err != nil {
 		return nil, err
 	}

@@ -41,35 +41,17 @@ const sensingTime = 500 * time.Millisecond
 // errPortType says that an adapter does not start with its configured protocol.
 var errPortType = errors.New("the port cannot have the protocol that it is set to")
 
-// device returns the location of adapter i's port: the first adapter of its device, and the port's number
-// in it.
-func (d *Driver) device(i int) (first, port int) {
-	name := d.cfg.Adapters[i].Device
-	if name == "" {
-		return i, 1
-	}
-	for first = range d.cfg.Adapters {
-		if d.cfg.Adapters[first].Device == name {
-			break
-		}
-	}
-	if first == i {
-		return first, 1
-	}
-	return first, 2
-}
-
 // portType returns the protocol of adapter i's port at its next start: that of the registry now, where it
 // is stored for its device, or else that of mlxconfig.
 func (d *Driver) portType(i int) portType {
-	first, port := d.device(i)
-	known, name := d.running[first].known(), fmt.Sprint(portTypeKey, port)
+	at := d.cfg.Slot(i)
+	known, name := d.running[at.First].known(), fmt.Sprint(portTypeKey, at.Port)
 	for _, s := range d.registry.Settings(known) {
 		if n, ok := s.Number(); s.Key.Name == name && ok && s.Stored && !s.Auto {
 			return portType(n)
 		}
 	}
-	switch d.registry.Configuration(known)[fmt.Sprintf("LINK_TYPE_P%d", port)] {
+	switch d.registry.Configuration(known)[fmt.Sprintf("LINK_TYPE_P%d", at.Port)] {
 	case 1:
 		return portInfiniBand
 	case 2:
@@ -93,7 +75,8 @@ func (d *Driver) settlePort(i int) (changed bool, err error) {
 			d.events.Raise(r.Generation, events.UnsupportedPortType{Adapter: r.Name, PortType: want.String()})
 			refused = fmt.Errorf("%w: %v with a link of %q", errPortType, want, or(a.Link, config.LinkUDP))
 		} else {
-			d.events.Raise(r.Generation, events.PortTypeNotChanged{Device: r.Name, PortType: want.String()})
+			at := d.cfg.Slot(i)
+			d.events.Raise(r.Generation, events.PortTypeNotChanged{Device: at.Device, Port: uint32(at.Port), PortType: want.String()})
 		}
 		want = portAuto
 	}
@@ -159,8 +142,8 @@ func (d *Driver) senses(l cabled) bool {
 // deviceConfig returns the device's configuration of adapter i.
 func (d *Driver) deviceConfig(i int, k keys) device.AdapterConfig {
 	a, r := &d.cfg.Adapters[i], d.running[i]
-	cfg := d.plainConfig(a)
-	cfg.UDPPort = k.UDPPort
+	cfg, at := d.plainConfig(a), d.cfg.Slot(i)
+	cfg.UDPPort, cfg.Device, cfg.Port = k.UDPPort, at.Device, uint32(at.Port)
 	if cable := r.cable(); cable != nil {
 		cfg.Link, cfg.Addr, cfg.FollowInterface = cable, portAddress(a, cable), false
 	}
@@ -171,10 +154,10 @@ func (d *Driver) deviceConfig(i int, k keys) device.AdapterConfig {
 // 4.1.1.2). If both were configured, RoCE is switched on; if it is due to sensing, the adapter does not
 // start.
 func (d *Driver) legal(i int, k *keys) error {
-	first, port := d.device(i)
-	second := -1
+	at := d.cfg.Slot(i)
+	first, port, second := at.First, at.Port, -1
 	for j := range d.running {
-		if f, n := d.device(j); f == first && n == 2 {
+		if o := d.cfg.Slot(j); o.First == first && o.Port == 2 {
 			second = j
 		}
 	}

@@ -29,6 +29,20 @@ func vpi(t *testing.T, ports int) config.Config {
 	return cfg
 }
 
+// oneCard returns a configuration with a device of two ports that can be either.
+func oneCard(t *testing.T) config.Config {
+	t.Helper()
+	cfg := vpi(t, 2)
+	const card = "Switch\t3 \"sw1\"\n[1]\t\"card\"[1]\n[2]\t\"card\"[2]\n\nCa\t2 \"card\"\n[1]\t\"sw1\"[1]\n[2]\t\"sw1\"[2]\n"
+	if err := os.WriteFile(cfg.Fabric.Netlist, []byte(card), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i := range cfg.Adapters {
+		cfg.Adapters[i].Device, cfg.Adapters[i].Node, cfg.Adapters[i].Port = "HCA", "card", 0
+	}
+	return cfg
+}
+
 // TestPortSensesItsProtocol: a port senses what it is connected to when the adapter starts or restarts, and not in
 // between; with IB or ETH it has that protocol (WinOF 5.50, 4.1.1).
 func TestPortSensesItsProtocol(t *testing.T) {
@@ -112,8 +126,7 @@ func TestPortTypeThatCannotBe(t *testing.T) {
 // set, RoCE is switched on; if it results from sensing, the port does not start.
 func TestIllegalPorts(t *testing.T) {
 	for _, sensed := range []bool{false, true} {
-		cfg := vpi(t, 2)
-		cfg.Adapters[0].Device, cfg.Adapters[1].Device = "HCA", "HCA"
+		cfg := oneCard(t)
 		d := start(t, cfg)
 		set(t, d, "left", "PortType1", "2")
 		if !sensed {
@@ -138,8 +151,7 @@ func TestIllegalPorts(t *testing.T) {
 // TestPortsOfADeviceRestartAlone: each port of a device takes up its own key at its own restart; the connections and
 // the state of the other stay.
 func TestPortsOfADeviceRestartAlone(t *testing.T) {
-	cfg := vpi(t, 2)
-	cfg.Adapters[0].Device, cfg.Adapters[1].Device = "HCA", "HCA"
+	cfg := oneCard(t)
 	d := start(t, cfg)
 	defer stop(t, d)
 	eventually(t, "the ports do not come up", func() bool { a := d.Status().Adapters; return a[0].Up && a[1].Up })

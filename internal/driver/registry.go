@@ -3,6 +3,7 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,7 +28,7 @@ type running struct {
 	off        atomic.Bool // enabled with RoCE off: the device itself is disabled
 	// taken are its settings as of its last start, by their location.
 	taken map[string]registry.Setting
-	// configuration is the device's, as of then.
+	// configuration is that of the device, as of then.
 	configuration map[string]uint64
 }
 
@@ -121,7 +122,7 @@ func (d *Driver) take(i int) {
 	}
 	d.settings.Lock()
 	defer d.settings.Unlock()
-	r.taken, r.configuration = taken, d.registry.Configuration(r.known())
+	r.taken, r.configuration = taken, d.registry.Configuration(d.running[d.cfg.Slot(i).First].known())
 }
 
 // complain raises the event of a stored value that is not allowed.
@@ -298,20 +299,38 @@ func (d *Driver) Set(adapter, key string, value *string) ([]registry.Notice, err
 	return d.ChangeRegistry(changes, false)
 }
 
+// configuration returns the mlxconfig parameters of adapter i's device as they were when its ports started, each
+// port with its own. The caller holds changes.
+func (d *Driver) configuration(i int) map[string]uint64 {
+	ports := d.portsOf(d.cfg.Slot(i))
+	all := maps.Clone(d.running[ports[0]].configuration)
+	for n, port := range ports[1:] {
+		suffix := fmt.Sprint("_P", n+2)
+		maps.DeleteFunc(all, func(name string, _ uint64) bool { return strings.HasSuffix(name, suffix) })
+		for name, v := range d.running[port].configuration {
+			if strings.HasSuffix(name, suffix) {
+				all[name] = v
+			}
+		}
+	}
+	return all
+}
+
 // describe adds the registry's information to an adapter's status.
 func (d *Driver) describe(s *AdapterStatus) {
 	d.changes.Lock()
 	defer d.changes.Unlock()
 	r := d.running[s.Index]
 	s.Generation, s.Number, s.Enabled = api.GenerationName(r.Generation), r.Number, s.Enabled || r.off.Load()
-	s.Configuration = r.configuration
+	s.Configuration = d.configuration(int(s.Index))
 	s.InfiniBand, s.Protocols = d.portStatus(int(s.Index)), d.cfg.Adapters[s.Index].Protocols()
 	s.IPoIB = d.ipoibStatus(int(s.Index))
 	if len(s.IPoIB) > 0 {
 		s.MAC = s.IPoIB[0].MAC
 	}
-	first, port := d.device(int(s.Index))
-	s.Device, s.Port = d.running[first].Name, port
+	at := d.cfg.Slot(int(s.Index))
+	s.Device, s.Port, s.Ports = d.running[at.First].Name, at.Port, at.Ports
+	s.DeviceName, s.DeviceNumber = at.Device, d.running[at.First].Number
 	s.Pending = d.portType(int(s.Index)) != r.protocol
 	for _, now := range d.registry.Settings(r.known()) {
 		if strings.HasPrefix(now.Key.Name, portTypeKey) {

@@ -81,7 +81,7 @@ func (d *Driver) adapterChanged(c status.Change) {
 		d.ipoib.set(c.Adapter, c.Flags&status.Up != 0)
 	}
 	if c.Flags&status.Down != 0 {
-		d.events.Raise(r.Generation, events.LinkDown{Adapter: r.Name, Port: 1})
+		d.events.Raise(r.Generation, events.LinkDown{Adapter: r.Name, Port: uint32(d.cfg.Slot(int(c.Adapter)).Port)})
 		d.dumpPort(c.Adapter, false)
 	}
 	if c.Flags&status.RDMADisabled != 0 {
@@ -96,7 +96,7 @@ func (d *Driver) adapterChanged(c status.Change) {
 				d.events.Raise(r.Generation, events.RoCEMode{Adapter: r.Name, Mode: mode.(string)})
 			}
 		}
-		d.events.Raise(r.Generation, events.LinkUp{Adapter: r.Name, Port: 1})
+		d.events.Raise(r.Generation, events.LinkUp{Adapter: r.Name, Port: uint32(d.cfg.Slot(int(c.Adapter)).Port)})
 		d.dumpPort(c.Adapter, true)
 	}
 	if c.Flags&status.GIDChange != 0 {

@@ -45,7 +45,11 @@ type (
 	}
 	// PortTypeNotChanged says that a port is configured for a protocol that it does not support, and keeps
 	// its present one.
-	PortTypeNotChanged struct{ Device, PortType string }
+	PortTypeNotChanged struct {
+		Device   string
+		Port     uint32
+		PortType string
+	}
 	// UnsupportedPortType says that an adapter does not start with the protocol that its port is
 	// configured for.
 	UnsupportedPortType struct{ Adapter, PortType string }

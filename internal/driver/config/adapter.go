@@ -167,7 +167,7 @@ func ParseGeneration(s string) (catalogue.Generation, *api.FieldError) {
 // ParseAdapter parses an adapter on a command line: name=address, with options after commas: "Ethernet
 // 1=127.0.0.2,port=4791,mtu=1024,path=wire".
 func ParseAdapter(s string) (Adapter, error) {
-	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,follow], or NAME=cable[,node=NODE][,ibport=1-254][,address=ADDRESS][,interface=NAME]`
+	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,device=NAME][,follow], or NAME=cable[,node=NODE][,ibport=1-254][,address=ADDRESS][,interface=NAME][,device=NAME]`
 	var a Adapter
 	parts := strings.Split(s, ",")
 	name, addr, ok := strings.Cut(parts[0], "=")
@@ -202,6 +202,8 @@ func ParseAdapter(s string) (Adapter, error) {
 			a.Frames = value
 		case "generation":
 			a.Generation = value
+		case "device":
+			a.Device = value
 		case "node":
 			a.Node = value
 		case "ibport":

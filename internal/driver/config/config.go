@@ -165,7 +165,7 @@ func (c Config) Complete() (Config, error) {
 		return c, err
 	}
 	c.Adapters = append([]Adapter(nil), c.Adapters...)
-	cables, ports := 0, map[string]int{}
+	cables := 0
 	names, places := map[string]bool{}, map[netip.AddrPort]bool{}
 	for i := range c.Adapters {
 		a := &c.Adapters[i]
@@ -179,13 +179,13 @@ func (c Config) Complete() (Config, error) {
 		if a.Cable() {
 			cables++
 		}
-		if ports[a.Device]++; a.Device != "" && ports[a.Device] > 2 {
-			return c, api.Wrong(fmt.Sprintf("adapters[%d].device", i), fmt.Sprintf("%q a third time", a.Device), "two ports of a device")
-		}
 		if places[where] && a.Address.IsValid() {
 			return c, api.Wrong(fmt.Sprintf("adapters[%d].address", i), where.String()+" again", "an address and UDP port that no other adapter has")
 		}
 		names[a.Name], places[where] = true, true
+	}
+	if err := c.completeDevices(); err != nil {
+		return c, err
 	}
 	if cables == 0 && (c.Fabric != nil || c.SubnetManager != nil) {
 		return c, api.Wrong(map[bool]string{true: "fabric", false: "subnet_manager"}[c.Fabric != nil], "given", `nothing without an adapter with "link": "cable"`)

@@ -57,6 +57,12 @@ func TestWrongConfigurationNamesTheField(t *testing.T) {
 		{"frame size", `{"adapters": [{"address": "127.9.0.1", "roce_max_frame_size": 1000}]}`, "adapters[0].roce_max_frame_size is 1000; allowed: 256, 512, 1024, 2048, 4096"},
 		{"link", `{"adapters": [{"link": "wire"}]}`, `adapters[0].link is "wire"; allowed: udp, cable, vpi`},
 		{"three ports", `{"adapters": [{"link": "cable", "device": "d"}, {"link": "cable", "device": "d"}, {"link": "cable", "device": "d"}]}`, `adapters[2].device is "d" a third time; allowed: two`},
+		{"device named like another's adapter", `{"adapters": [{"name": "a", "address": "127.9.0.1"}, {"name": "b", "device": "a", "address": "127.9.0.2"}]}`, `adapters[1].device is "a", the name of an adapter that is not its port`},
+		{"device of two generations", `{"adapters": [{"name": "a", "device": "d", "address": "127.9.0.1"}, {"name": "b", "device": "d", "generation": "mlx4", "address": "127.9.0.2"}]}`, `adapters[1].generation is "mlx4"; allowed: mlx5, as port 1`},
+		{"long device", `{"adapters": [{"device": "` + strings.Repeat("d", 64) + `", "address": "127.9.0.1"}]}`, "adapters[0].device is 64 bytes long"},
+		{"device without a node", `{"fabric": {"netlist": "n"}, "adapters": [{"link": "cable", "device": "d"}, {"link": "cable", "device": "d"}]}`, "adapters[0].node is missing; allowed: the node of the fabric"},
+		{"device at two nodes", `{"fabric": {"netlist": "n"}, "adapters": [{"link": "cable", "device": "d", "node": "x"}, {"link": "cable", "device": "d", "node": "y"}]}`, `adapters[1].node is "y"; allowed: "x"`},
+		{"device's ports exchanged", `{"fabric": {"netlist": "n"}, "adapters": [{"link": "cable", "device": "d", "node": "x", "port": 2}, {"link": "cable", "device": "d", "node": "x"}]}`, `adapters[0].port is 2; allowed: 1`},
 		{"VPI without address", `{"adapters": [{"link": "vpi"}]}`, "adapters[0].address is missing"},
 		{"UDP port of a cable", `{"adapters": [{"link": "cable", "udp_port": 4791}]}`, "adapters[0].udp_port is given; allowed: nothing with"},
 		{"port of no node", `{"adapters": [{"link": "cable", "port": 2}]}`, "adapters[0].port is 2; allowed: nothing without a node"},
@@ -94,6 +100,27 @@ func TestWrongConfigurationNamesTheField(t *testing.T) {
 				t.Errorf("got %v, want %q in it", err, c.want)
 			}
 		})
+	}
+}
+
+// TestSlots: the first adapter with a device's name is its port 1 and the second port 2, and those with cables are those
+// ports of one node of the fabric. An adapter without one is a device of its own.
+func TestSlots(t *testing.T) {
+	cfg, err := decode(strings.NewReader(`{"fabric": {"netlist": "n"}, "adapters": [{"link": "cable", "device": "d", "node": "x"}, {"name": "alone", "address": "127.9.0.1"},
+		{"link": "cable", "device": "d"}, {"name": "e", "device": "single", "address": "127.9.0.2"}]}`))
+	if err == nil {
+		cfg, err = cfg.Complete()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []Slot{{"d", 0, 1, 2}, {"alone", 1, 1, 1}, {"d", 0, 2, 2}, {"single", 3, 1, 1}} {
+		if got := cfg.Slot(i); got != want {
+			t.Errorf("adapter %d: %+v, want %+v", i, got, want)
+		}
+	}
+	if a, b := cfg.Adapters[0], cfg.Adapters[2]; a.Node != "x" || b.Node != "x" || a.Port != 1 || b.Port != 2 {
+		t.Errorf("the ports are %s port %d and %s port %d, want x ports 1 and 2", a.Node, a.Port, b.Node, b.Port)
 	}
 }
 

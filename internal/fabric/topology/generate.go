@@ -2,6 +2,7 @@ package topology
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -72,10 +73,10 @@ func (b *builder) check(hosts, hostPorts, switches, radix int) error {
 	return nil
 }
 
-// adapters adds n channel adapters named node00000 and so on.
+// adapters adds n channel adapters named node00000 and so on, which come before all switches.
 func (b *builder) adapters(n, ports int) {
-	for i := range n {
-		id := fmt.Sprintf("node%05d", i)
+	for range n {
+		id := fmt.Sprintf("node%05d", len(b.Nodes))
 		b.Nodes = append(b.Nodes, NewNode(mad.NodeCA, id, id, ports, b.ca))
 		b.ca += GUIDs(mad.NodeCA, ports)
 	}
@@ -103,11 +104,35 @@ func Star(hosts int, r Rate) (*Topology, error) {
 	if err := within("hosts", hosts, 1, MaxNodePorts); err != nil {
 		return nil, err
 	}
+	return StarOf(slices.Repeat([]Host{{Ports: 1, Linked: []int{1}}}, hosts), r)
+}
+
+// Host is a channel adapter of a star: how many ports it has, and which of them have a link.
+type Host struct {
+	Ports  int
+	Linked []int
+}
+
+// StarOf generates channel adapters around one switch, whose ports are linked to theirs in order. The error
+// is a *ParameterError.
+func StarOf(hosts []Host, r Rate) (*Topology, error) {
+	links := 0
+	for _, h := range hosts {
+		links += len(h.Linked)
+	}
+	if err := within("links", links, 1, MaxNodePorts); err != nil {
+		return nil, err
+	}
 	b := newBuilder(r)
-	b.adapters(hosts, 1)
-	sw := b.add("switch", 1, hosts)
-	for i := range hosts {
-		b.join(i, 1, sw, i+1)
+	for _, h := range hosts {
+		b.adapters(1, h.Ports)
+	}
+	sw, next := b.add("switch", 1, links), 1
+	for i, h := range hosts {
+		for _, port := range h.Linked {
+			b.join(i, port, sw, next)
+			next++
+		}
 	}
 	return &b.Topology, nil
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,7 +31,7 @@ const (
 	unknownSpeed = 2.5
 )
 
-// device is what the tools show of an adapter. A port that is down, disabled or polling is Down.
+// device is what the tools show of a device. A port that is down, disabled or polling is Down.
 type device struct {
 	Index      int    `json:"index"`
 	Name       string `json:"name"`
@@ -43,13 +44,14 @@ type device struct {
 	Hardware   string `json:"hardware"`
 	NodeGUID   uint64 `json:"node_guid"`
 	ImageGUID  uint64 `json:"system_image_guid"`
+	Location   string `json:"location,omitempty"`
 	Ports      []port `json:"ports"`
-	status     *api.AdapterStatus
 }
 
 // port is what the tools show of a port.
 type port struct {
 	Number    int                   `json:"port"`
+	Name      string                `json:"interface,omitempty"` // of the adapter
 	GUID      uint64                `json:"port_guid"`
 	Up        bool                  `json:"up"`
 	State     mad.PortState         `json:"state"`
@@ -65,6 +67,7 @@ type port struct {
 	MaxMTU    uint32                `json:"max_mtu"`
 	ActiveMTU uint32                `json:"active_mtu"`
 	GIDs      []string              `json:"gids"`
+	status    *api.AdapterStatus    // nil: in the fabric that the environment names
 }
 
 // portCapabilities says that the port has a CM (IBA 14.2.5.6, IsCommunicationManagementSupported).
@@ -82,17 +85,29 @@ func devices(ctx context.Context, socket string) ([]device, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := make([]device, 0, len(s.Adapters))
-	for i := range s.Adapters {
-		list = append(list, describe(i, s.Version, &s.Adapters[i]))
+	list := []device{}
+	for _, x := range s.Devices() {
+		list = append(list, describe(s.Version, x))
 	}
 	return list, nil
 }
 
-func describe(index int, version string, a *api.AdapterStatus) device {
+func describe(version string, x api.Device) device {
+	d := device{
+		Index: x.Index, Name: x.Name, Generation: x.First().Generation, Firmware: version, VendorID: vendorID, PartID: partID, Hardware: "0",
+		NodeGUID: x.NodeGUID, ImageGUID: x.NodeGUID, Location: x.Location().Text(),
+	}
+	for _, a := range x.Ports {
+		d.Ports = append(d.Ports, portOf(a))
+	}
+	return d
+}
+
+// portOf describes the port that an adapter is.
+func portOf(a *api.AdapterStatus) port {
 	p := port{
-		Number: 1, GUID: a.GUID, Up: a.Enabled && a.Up, Rate: rate(a), Transport: transport(a.RoCE), MaxMTU: maxMTU, ActiveMTU: a.ActiveMTU,
-		State: mad.PortDown, Physical: mad.PhysicalDisabled, Caps: portCapabilities, Layer: "Ethernet", Lanes: 1,
+		Number: a.Port, Name: a.Name, GUID: a.GUID, Up: a.Enabled && a.Up, Rate: rate(a), Transport: transport(a.RoCE), MaxMTU: maxMTU, ActiveMTU: a.ActiveMTU,
+		State: mad.PortDown, Physical: mad.PhysicalDisabled, Caps: portCapabilities, Layer: "Ethernet", Lanes: 1, status: a,
 	}
 	if p.Up {
 		p.State, p.Physical = mad.PortActive, mad.PhysicalLinkUp
@@ -103,14 +118,7 @@ func describe(index int, version string, a *api.AdapterStatus) device {
 	for _, g := range a.GIDs {
 		p.GIDs = append(p.GIDs, groups(g.GID.As16()))
 	}
-	d := device{
-		Index: index, Name: a.Name, Generation: a.Generation, Firmware: version, VendorID: vendorID, PartID: partID, Hardware: "0",
-		NodeGUID: a.GUID, ImageGUID: a.GUID, Ports: []port{p}, status: a,
-	}
-	if a.InfiniBand != nil {
-		d.NodeGUID, d.ImageGUID = a.InfiniBand.NodeGUID, a.InfiniBand.NodeGUID
-	}
-	return d
+	return p
 }
 
 // onFabric shows an InfiniBand port.
@@ -189,7 +197,7 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// pick returns the devices with that name, or number from 0; all if name is empty.
+// pick returns the device with that name, number from 0, or adapter among its ports; all if name is empty.
 func pick(list []device, name string) ([]device, error) {
 	if name == "" {
 		return list, nil
@@ -197,6 +205,9 @@ func pick(list []device, name string) ([]device, error) {
 	var names []string
 	for _, d := range list {
 		if strings.EqualFold(d.Name, name) || strconv.Itoa(d.Index) == name {
+			return []device{d}, nil
+		}
+		if slices.ContainsFunc(d.Ports, func(p port) bool { return strings.EqualFold(p.Name, name) }) {
 			return []device{d}, nil
 		}
 		names = append(names, strconv.Quote(d.Name))

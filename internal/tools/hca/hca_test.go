@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,7 +30,7 @@ func sample() []device {
 			GUID: 0x0200c0fffe010203, GIDs: []api.GIDStatus{{GID: netip.MustParseAddr("::ffff:127.0.0.2")}}, Impairment: "rate=10G",
 		},
 		{
-			Name: "Ethernet 2", Generation: "mlx4", Enabled: true, RoCE: "v1.25", ActiveMTU: 1024, LinkMTU: 1500, UDPPort: 4791, Number: 1, Path: "wire",
+			Name: "Ethernet 2", Generation: "mlx4", Enabled: true, RoCE: "v1.25", ActiveMTU: 1024, LinkMTU: 1500, UDPPort: 4791, Number: 1, DeviceNumber: 1, Path: "wire",
 			GUID: 0x0200c0fffe010204, GIDs: []api.GIDStatus{{GID: netip.MustParseAddr("2001:db8::1")}},
 		},
 		{
@@ -39,13 +40,23 @@ func sample() []device {
 				Rate: "4xEDR", Mbps: 100000, MTU: 2048, MaxMTU: 4096},
 		},
 		{
-			Name: "ib1", Generation: "mlx5", Enabled: true, RoCE: "InfiniBand", ActiveMTU: 4096, LinkMTU: 4096, Path: "auto", GUID: 0x100003,
-			InfiniBand: &api.InfiniBandStatus{State: "Down", Physical: "Polling", PortGUID: 0x100003, NodeGUID: 0x100002, MaxMTU: 4096},
+			Name: "ib1", Generation: "mlx5", Enabled: true, RoCE: "InfiniBand", ActiveMTU: 4096, LinkMTU: 4096, Path: "auto", GUID: 0x100002,
+			InfiniBand: &api.InfiniBandStatus{State: "Down", Physical: "Polling", PortGUID: 0x100002, NodeGUID: 0x100000, MaxMTU: 4096},
 		},
 	}
-	var list []device
 	for i := range s {
-		list = append(list, describe(i, "1.2.3", &s[i]))
+		s[i].Device, s[i].DeviceName, s[i].Port, s[i].Ports = s[i].Name, s[i].Name, 1, 1
+		if s[i].NodeGUID == 0 {
+			s[i].NodeGUID = s[i].GUID
+		}
+	}
+	for n, name := range []string{"ib0", "ib1"} { // the ports of one device
+		a := &s[slices.IndexFunc(s, func(a api.AdapterStatus) bool { return a.Name == name })]
+		a.Device, a.DeviceName, a.NodeGUID, a.DeviceNumber, a.Port, a.Ports = "ib0", "card", 0x100000, 2, n+1, 2
+	}
+	var list []device
+	for _, x := range (&api.Status{Adapters: s}).Devices() {
+		list = append(list, describe("1.2.3", x))
 	}
 	return list
 }

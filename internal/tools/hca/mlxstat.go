@@ -49,8 +49,8 @@ func mlxStat(w io.Writer, d device) {
 	row("Firmware version", d.Firmware)
 	row("Vendor ID", fmt.Sprintf("0x%04x", d.VendorID))
 	row("Node GUID", guid(d.NodeGUID))
-	if d.status != nil {
-		row("Location", d.status.Location().Text())
+	if d.Location != "" {
+		row("Location", d.Location)
 	}
 	for _, p := range d.Ports {
 		state := "Down"
@@ -58,12 +58,15 @@ func mlxStat(w io.Writer, d device) {
 			state = "Up"
 		}
 		row("Port", p.Number)
+		if p.Name != "" {
+			row("Interface", p.Name)
+		}
 		row("State", state)
 		row("Rate", gbps(p.Rate)+" Gbps")
 		row("Transport", p.Transport)
 		row("Active MTU", p.ActiveMTU)
-		if d.status != nil {
-			row("Link MTU", d.status.LinkMTU)
+		if p.status != nil {
+			row("Link MTU", p.status.LinkMTU)
 		}
 		for i, g := range p.GIDs {
 			row(fmt.Sprintf("GID[%d]", i), g)

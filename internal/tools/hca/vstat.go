@@ -1,6 +1,7 @@
 package hca
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -63,7 +64,7 @@ func vstat(w io.Writer, d device, verbose bool) {
 	line(1, "num_phys_ports=%d", len(d.Ports))
 	for _, p := range d.Ports {
 		line(2, "port=%d", p.Number)
-		line(2, "interface=%s", d.Name)
+		line(2, "interface=%s", cmp.Or(p.Name, d.Name))
 		line(2, "port_guid=%s", guid(p.GUID))
 		line(2, "port_state=%s (%d)", portStates[p.State&7], p.State)
 		line(2, "link_speed=%s Gbps", gbps(p.Rate/float64(max(p.Lanes, 1))))
@@ -80,10 +81,10 @@ func vstat(w io.Writer, d device, verbose bool) {
 		for i, g := range p.GIDs {
 			line(2, "GID[%d]=%s", i, g)
 		}
-		if verbose && d.status != nil {
-			line(2, "link_mtu=%d", d.status.LinkMTU)
-			line(2, "udp_port=%d", d.status.UDPPort)
-			line(2, "path=%s", d.status.Path)
+		if verbose && p.status != nil {
+			line(2, "link_mtu=%d", p.status.LinkMTU)
+			line(2, "udp_port=%d", p.status.UDPPort)
+			line(2, "path=%s", p.status.Path)
 		}
 	}
 	fmt.Fprintln(w)

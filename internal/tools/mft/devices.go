@@ -20,19 +20,20 @@ const (
 	partMLX4 = 4103
 )
 
-// device is an adapter as named by the firmware tools.
+// device is a device as named by the firmware tools.
 type device struct {
+	of      api.Device
 	name    string
 	other   string // second name of mlx4 devices: that of its configuration cycles; "" for none
 	kind    string
-	adapter *api.AdapterStatus
+	adapter *api.AdapterStatus // of its first port, which has its parameters
 }
 
 // devices returns those of the driver, numbered per part in the order of the registry.
 func devices(s *api.Status) []device {
-	list := make([]device, 0, len(s.Adapters))
-	for i := range s.Adapters {
-		list = append(list, device{adapter: &s.Adapters[i]})
+	var list []device
+	for _, x := range s.Devices() {
+		list = append(list, device{adapter: x.First(), of: x})
 	}
 	slices.SortStableFunc(list, func(a, b device) int { return cmp.Compare(a.adapter.Number, b.adapter.Number) })
 	seen := map[catalogue.Generation]int{}

@@ -17,7 +17,9 @@ type mstDevice struct {
 	Name     string `json:"device"`
 	Other    string `json:"other,omitempty"` // another name of the same device
 	Location string `json:"bus_dev_fn"`
-	Adapter  string `json:"adapter"`
+	Adapter  string `json:"adapter"` // of the first port
+	// Adapters are those of all ports.
+	Adapters []string `json:"adapters"`
 }
 
 // MST runs mst.
@@ -42,7 +44,11 @@ func MST(ctx context.Context, env tool.Env) int {
 	}
 	list := []mstDevice{}
 	for _, d := range devices(s) {
-		list = append(list, mstDevice{d.name, d.other, d.adapter.Location().Address(), d.adapter.Name})
+		x := mstDevice{Name: d.name, Other: d.other, Location: d.of.Location().Address(), Adapter: d.adapter.Name}
+		for _, a := range d.of.Ports {
+			x.Adapters = append(x.Adapters, a.Name)
+		}
+		list = append(list, x)
 	}
 	if *asJSON {
 		return env.End(ctx, writeJSON(env.Stdout, list))
@@ -53,7 +59,7 @@ func MST(ctx context.Context, env tool.Env) int {
 			switch {
 			case name == "":
 			case *verbose:
-				fmt.Fprintf(env.Stdout, "%-20s bus:dev.fn=%s  net-%s\n", name, d.Location, d.Adapter)
+				fmt.Fprintf(env.Stdout, "%-20s bus:dev.fn=%s  net-%s\n", name, d.Location, strings.Join(d.Adapters, ", net-"))
 			default:
 				fmt.Fprintln(env.Stdout, name)
 			}

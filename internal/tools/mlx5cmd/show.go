@@ -3,6 +3,7 @@ package mlx5cmd
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strconv"
 
 	"github.com/softvpi/softvpi/internal/api"
@@ -46,9 +47,9 @@ func (r *run) stat() (report, error) {
 			state = "PORT_ACTIVE (4)"
 		}
 		for _, f := range []field{
-			{"hca_idx", a.Index}, {"uplink", "Ethernet"}, {"fw_ver", r.driver.Version}, {"driver_ver", r.driver.Version},
+			{"hca_idx", r.deviceIndex(a)}, {"uplink", "Ethernet"}, {"fw_ver", r.driver.Version}, {"driver_ver", r.driver.Version},
 			{"vendor_id", fmt.Sprintf("0x%04x", vendorID)}, {"vendor_part_id", partID}, {"hw_ver", "0x0"},
-			{"node_guid", fmt.Sprintf("%016x", a.GUID)}, {"location", a.Location().Text()}, {"num_phys_ports", 1}, {"port", 1},
+			{"node_guid", fmt.Sprintf("%016x", a.NodeGUID)}, {"location", a.Location().Text()}, {"num_phys_ports", a.Ports}, {"port", a.Port},
 			{"port_guid", fmt.Sprintf("%016x", a.GUID)}, {"port_state", state}, {"link_speed", speed(a)}, {"max_mtu", maxMTU},
 			{"active_mtu", a.ActiveMTU}, {"link_mtu", a.LinkMTU}, {"RoceMode", roceMode(a.RoCE)}, {"roce_udp_dport", a.UDPPort},
 			{"restart_pending", a.Pending},
@@ -60,6 +61,11 @@ func (r *run) stat() (report, error) {
 		}
 		return nil
 	})
+}
+
+// deviceIndex returns the number of the device that an adapter is a port of.
+func (r *run) deviceIndex(a *api.AdapterStatus) int {
+	return slices.IndexFunc(r.driver.Devices(), func(d api.Device) bool { return d.First().Name == a.Device })
 }
 
 // roceMode returns a mode as the original tool names it.

@@ -2,6 +2,7 @@ package mlxtool
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -9,44 +10,51 @@ import (
 )
 
 func (r *run) reset() (report, error) {
-	a, err := r.device()
+	d, err := r.device()
 	if err != nil {
 		return nil, err
 	}
-	if err := r.client.ResetAdapter(r.ctx, a.Name); err != nil {
+	for _, a := range d.Ports {
+		if err := r.client.ResetAdapter(r.ctx, a.Name); err != nil {
+			return nil, err
+		}
+	}
+	if d, err = r.device(); err != nil { // as it is now
 		return nil, err
 	}
-	return r.after(table{Fields: []string{"Device", "Action", "State"}}, a.Name, "reset")
+	t := table{Fields: []string{"Device", "Action", "State"}}
+	t.add(d.Name, "reset", statesOf(d.Ports))
+	return report{t}, nil
 }
 
 func (r *run) stateDump() (report, error) {
-	a, d, err := r.dump(api.StateDump)
+	x, d, err := r.dump(api.StateDump)
 	if err != nil {
 		return nil, err
 	}
-	return report{dumped(a, d, table{Fields: []string{"Directory", "Index", "Files"}}, d.Directory, d.Number, len(d.Files))}, nil
+	return report{dumped(x, d, table{Fields: []string{"Directory", "Index", "Files"}}, d.Directory, d.Number, len(d.Files))}, nil
 }
 
 func (r *run) dumpMeNow() (report, error) {
-	a, d, err := r.dump(api.DumpMeNow)
+	x, d, err := r.dump(api.DumpMeNow)
 	if err != nil {
 		return nil, err
 	}
-	return report{dumped(a, d, table{Fields: []string{"Folder", "Files"}}, d.Directory, len(d.Files))}, nil
+	return report{dumped(x, d, table{Fields: []string{"Folder", "Files"}}, d.Directory, len(d.Files))}, nil
 }
 
-func (r *run) dump(kind api.DumpKind) (*api.AdapterStatus, api.Dump, error) {
-	a, err := r.device()
+func (r *run) dump(kind api.DumpKind) (api.Device, api.Dump, error) {
+	x, err := r.device()
 	if err != nil {
-		return nil, api.Dump{}, err
+		return x, api.Dump{}, err
 	}
-	d, err := r.client.Dump(r.ctx, a.Name, kind)
-	return a, d, err
+	d, err := r.client.Dump(r.ctx, x.First().Name, kind)
+	return x, d, err
 }
 
 // dumped returns the table of a dump.
-func dumped(a *api.AdapterStatus, d api.Dump, t table, values ...any) table {
-	t.Label, t.Name = "Device", a.Name
+func dumped(x api.Device, d api.Dump, t table, values ...any) table {
+	t.Label, t.Name = "Device", x.Name
 	t.Fields = append(t.Fields, "File")
 	for _, f := range d.Files {
 		t.add(append(append([]any{}, values...), f)...)
@@ -56,15 +64,32 @@ func dumped(a *api.AdapterStatus, d api.Dump, t table, values ...any) table {
 
 // commandStats shows the commands given by programs, in milliseconds.
 func (r *run) commandStats() (report, error) {
-	a, err := r.device()
+	d, err := r.device()
 	if err != nil {
 		return nil, err
 	}
-	list, err := r.client.Commands(r.ctx, a.Name)
-	if err != nil {
-		return nil, err
+	var all []api.CallStats
+	for _, a := range d.Ports {
+		list, err := r.client.Commands(r.ctx, a.Name)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range list {
+			all = addCalls(all, s)
+		}
 	}
-	return report{calls("Device", a.Name, "Command", "ms", time.Millisecond, list, "no commands")}, nil
+	return report{calls("Device", d.Name, "Command", "ms", time.Millisecond, all, "no commands")}, nil
+}
+
+// addCalls adds the calls of one name to a list.
+func addCalls(all []api.CallStats, s api.CallStats) []api.CallStats {
+	i := slices.IndexFunc(all, func(x api.CallStats) bool { return x.Name == s.Name })
+	if i < 0 {
+		return append(all, s)
+	}
+	x := &all[i]
+	x.Count, x.Failed, x.Total, x.Longest = x.Count+s.Count, x.Failed+s.Failed, x.Total+s.Total, max(x.Longest, s.Longest)
+	return all
 }
 
 // requestStats shows the driver's requests about interfaces, in microseconds.
@@ -115,20 +140,24 @@ func (r *run) resources() (report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tables(list, func(a *api.AdapterStatus) (table, error) {
-		have, err := r.client.Resources(r.ctx, a.Name)
-		if err != nil {
-			return table{}, err
-		}
-		t := table{Label: "Device", Name: a.Name, Fields: []string{"Resource", "Allocated", "Max"}}
-		for _, kind := range []string{"QP", "CQ", "SRQ", "MPT", "MTT", "FS_RULE"} {
-			used, most := notKnown, notKnown
-			for _, o := range have.Objects {
-				if o.Name == kind {
-					used, most = o.Used, o.Max
-				}
+	return tables(list, func(d api.Device) (table, error) {
+		used, most := map[string]int{}, map[string]uint64{}
+		for _, a := range d.Ports {
+			have, err := r.client.Resources(r.ctx, a.Name)
+			if err != nil {
+				return table{}, err
 			}
-			t.add(kind, used, most)
+			for _, o := range have.Objects {
+				used[o.Name], most[o.Name] = used[o.Name]+o.Used, most[o.Name]+o.Max
+			}
+		}
+		t := table{Label: "Device", Name: d.Name, Fields: []string{"Resource", "Allocated", "Max"}}
+		for _, kind := range []string{"QP", "CQ", "SRQ", "MPT", "MTT", "FS_RULE"} {
+			if n, ok := used[kind]; ok {
+				t.add(kind, n, most[kind])
+			} else {
+				t.add(kind, notKnown, notKnown)
+			}
 		}
 		return t, nil
 	})
@@ -141,22 +170,35 @@ func (r *run) portDiagnostics() (report, error) {
 		return nil, err
 	}
 	if len(rest) > 0 {
-		if n, err := strconv.Atoi(rest[0]); err != nil || n != 1 {
-			return nil, r.usagef("port is %q, and the device has port 1", rest[0])
+		d := &list[0]
+		n, err := strconv.Atoi(rest[0])
+		if err != nil || n < 1 || n > len(d.Ports) {
+			return nil, r.usagef("port is %q, and the device has %s", rest[0], portsOf(*d))
 		}
 		if err := r.noMore(rest[1:]); err != nil {
 			return nil, err
 		}
+		d.Ports = d.Ports[n-1 : n]
 	}
-	return tables(list, func(a *api.AdapterStatus) (table, error) {
-		t := table{Label: "Device", Name: a.Name, Fields: []string{"Port", "Link", "Status", "Times down", "Receive errors", "Impairment"}}
-		impairment := notKnown
-		if a.Impairment != "" {
-			impairment = a.Impairment
+	return tables(list, func(d api.Device) (table, error) {
+		t := table{Label: "Device", Name: d.Name, Fields: []string{"Port", "Link", "Status", "Times down", "Receive errors", "Impairment"}}
+		for _, a := range d.Ports {
+			impairment := notKnown
+			if a.Impairment != "" {
+				impairment = a.Impairment
+			}
+			t.add(a.Port, portState(a), reason(a), a.Counters["Link down events"], a.Counters["ICRC errors"]+a.Counters["Malformed frames"], impairment)
 		}
-		t.add(1, portState(a), reason(a), a.Counters["Link down events"], a.Counters["ICRC errors"]+a.Counters["Malformed frames"], impairment)
 		return t, nil
 	})
+}
+
+// portsOf names the ports of a device: "port 1", "ports 1 and 2".
+func portsOf(d api.Device) string {
+	if len(d.Ports) == 1 {
+		return "port 1"
+	}
+	return fmt.Sprintf("ports 1 and %d", len(d.Ports))
 }
 
 // reason explains the state of an adapter's link.

@@ -2,6 +2,8 @@ package mlxtool
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/softvpi/softvpi/internal/api"
 )
@@ -16,7 +18,7 @@ func (r *run) ports() (report, error) {
 	t := table{Fields: []string{"Interface Name", "Port", "Type", "State", "RoCE", "Address", "MTU", "Location"}, Empty: "no ports"}
 	for _, a := range r.all() {
 		if a.InfiniBand == nil {
-			t.add(a.Name, 1, "Ethernet", portState(a), a.RoCE, address(a), a.LinkMTU, a.Location().Text())
+			t.add(a.Name, a.Port, "Ethernet", portState(a), a.RoCE, address(a), a.LinkMTU, a.Location().Text())
 			continue
 		}
 		for i := range a.IPoIB {
@@ -28,7 +30,7 @@ func (r *run) ports() (report, error) {
 			if x.Connected {
 				state = "Up"
 			}
-			t.add(x.Connection, 1, "IPoIB", state, notKnown, ip, x.MTU, a.Location().Text())
+			t.add(x.Connection, a.Port, "IPoIB", state, notKnown, ip, x.MTU, a.Location().Text())
 		}
 	}
 	return report{t}, nil
@@ -42,9 +44,9 @@ func (r *run) devices() (report, error) {
 		return nil, err
 	}
 	t := table{Fields: []string{"Device", "Generation", "Bus", "Device Number", "Function", "Ports", "GUID", "State"}, Empty: "no devices"}
-	for _, a := range r.all() {
-		l := a.Location()
-		t.add(a.Name, a.Generation, l.Bus, l.Device, l.Function, 1, fmt.Sprintf("%016x", a.GUID), deviceState(a))
+	for _, d := range r.driver.Devices() {
+		l := d.Location()
+		t.add(d.Name, d.First().Generation, l.Bus, l.Device, l.Function, len(d.Ports), fmt.Sprintf("%016x", d.NodeGUID), statesOf(d.Ports))
 	}
 	return report{t}, nil
 }
@@ -58,8 +60,10 @@ func (r *run) states() (report, error) {
 		return nil, err
 	}
 	t := table{Fields: []string{"Device", "Location", "State", "RDMA", "Restart needed"}}
-	for _, a := range list {
-		t.add(a.Name, a.Location().Text(), deviceState(a), a.RoCE != "none", a.Pending)
+	for _, d := range list {
+		rdma := slices.ContainsFunc(d.Ports, func(a *api.AdapterStatus) bool { return a.InfiniBand != nil || a.RoCE != "none" })
+		pending := slices.ContainsFunc(d.Ports, func(a *api.AdapterStatus) bool { return a.Pending })
+		t.add(d.Name, d.Location().Text(), statesOf(d.Ports), rdma, pending)
 	}
 	return report{t}, nil
 }
@@ -90,6 +94,24 @@ func (r *run) after(t table, name, action string) (report, error) {
 	}
 	t.add(a.Name, action, deviceState(a))
 	return report{t}, nil
+}
+
+// statesOf returns the state of a device, if its ports have the same, or those of its ports.
+func statesOf(ports []*api.AdapterStatus) string {
+	var all []string
+	for _, a := range ports {
+		if s := deviceState(a); !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	all = nil
+	for _, a := range ports {
+		all = append(all, fmt.Sprintf("port %d %s", a.Port, deviceState(a)))
+	}
+	return strings.Join(all, ", ")
 }
 
 func deviceState(a *api.AdapterStatus) string {

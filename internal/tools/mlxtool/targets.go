@@ -61,14 +61,14 @@ func (r *run) named(name string) (*api.AdapterStatus, error) {
 	return r.driver.Adapter("interface name", name)
 }
 
-// locations returns the adapters of the device identified by three numbers, and the remaining arguments;
-// with optional and without arguments, all.
-func (r *run) locations(optional bool) ([]*api.AdapterStatus, []string, error) {
+// locations returns the device identified by three numbers, and the remaining arguments; with optional and
+// without arguments, all devices.
+func (r *run) locations(optional bool) ([]api.Device, []string, error) {
 	if len(r.args) == 0 && optional {
 		if err := r.status(); err != nil {
 			return nil, nil, err
 		}
-		return r.all(), nil, nil
+		return r.driver.Devices(), nil, nil
 	}
 	if len(r.args) < 3 {
 		return nil, nil, r.usagef("%d numbers are given of the 3 of a PCI location", len(r.args))
@@ -85,26 +85,22 @@ func (r *run) locations(optional bool) ([]*api.AdapterStatus, []string, error) {
 		return nil, nil, err
 	}
 	at := api.Location{Bus: n[0], Device: n[1], Function: n[2]}
-	var found []*api.AdapterStatus
 	var there []string
-	for _, a := range r.all() {
-		l := a.Location()
+	for _, d := range r.driver.Devices() {
+		l := d.Location()
 		if l == at {
-			found = append(found, a)
+			return []api.Device{d}, r.args[3:], nil
 		}
 		there = append(there, fmt.Sprintf("%d %d %d", l.Bus, l.Device, l.Function))
 	}
-	if len(found) == 0 {
-		return nil, nil, &api.FieldError{Field: "PCI location", Value: strings.Join(r.args[:3], " "), Allowed: strings.Join(there, ", ")}
-	}
-	return found, r.args[3:], nil
+	return nil, nil, &api.FieldError{Field: "PCI location", Value: strings.Join(r.args[:3], " "), Allowed: strings.Join(there, ", ")}
 }
 
-// device returns the one adapter identified by exactly three numbers.
-func (r *run) device() (*api.AdapterStatus, error) {
+// device returns the device identified by exactly three numbers.
+func (r *run) device() (api.Device, error) {
 	found, rest, err := r.locations(false)
 	if err != nil {
-		return nil, err
+		return api.Device{}, err
 	}
 	return found[0], r.noMore(rest)
 }
@@ -125,10 +121,10 @@ func (r *run) perInterface(one func(*api.AdapterStatus) (table, error)) (report,
 	return tables(list, one)
 }
 
-// tables creates a table for each adapter.
-func tables(list []*api.AdapterStatus, one func(*api.AdapterStatus) (table, error)) (out report, err error) {
-	for _, a := range list {
-		t, err := one(a)
+// tables creates a table for each adapter, or device.
+func tables[T any](list []T, one func(T) (table, error)) (out report, err error) {
+	for _, x := range list {
+		t, err := one(x)
 		if err != nil {
 			return nil, err
 		}

@@ -85,9 +85,9 @@ func (r *report) adapter(a *api.AdapterStatus) {
 		gids = append(gids, fmt.Sprintf("%d: %s (RoCE %s)", g.Index, g.GID, g.RoCE))
 	}
 	for _, f := range [][2]any{
-		{"Generation", a.Generation}, {"Location", a.Location().Text()}, {"Addresses", strings.Join(addrs, ", ")}, {"Enabled", yes(a.Enabled)},
+		{"Generation", a.Generation}, {"Device", a.DeviceName}, {"Port", fmt.Sprintf("%d of %d", a.Port, a.Ports)}, {"Location", a.Location().Text()}, {"Addresses", strings.Join(addrs, ", ")}, {"Enabled", yes(a.Enabled)},
 		{"Link up", yes(a.Up)}, {"RoCE", a.RoCE}, {"Active MTU", a.ActiveMTU}, {"Link MTU", a.LinkMTU}, {"UDP port", a.UDPPort},
-		{"GUID", fmt.Sprintf("%016x", a.GUID)}, {"Restart pending", yes(a.Pending)}, {"Path", a.Path}, {"Impairment", a.Impairment},
+		{"Node GUID", fmt.Sprintf("%016x", a.NodeGUID)}, {"GUID", fmt.Sprintf("%016x", a.GUID)}, {"Restart pending", yes(a.Pending)}, {"Path", a.Path}, {"Impairment", a.Impairment},
 		{"Source ports", a.SourcePorts}, {"GIDs", strings.Join(gids, "\n")}, {"Objects", objects(a.Objects)},
 		{"Packets sent", a.Link.SentPackets}, {"Packets received", a.Link.ReceivedPackets}, {"Retransmits", a.Retransmits},
 	} {
