@@ -18,6 +18,15 @@ const (
 	Both = MLX5 | MLX4
 )
 
+// PartID returns the number of the card that stands for a generation in the manuals' samples (mt4103,
+// mt4115), which tools and events show.
+func (g Generation) PartID() int {
+	if g == MLX4 {
+		return 4103 // ConnectX-3 Pro
+	}
+	return 4115 // ConnectX-4
+}
+
 // Scope says what a key, a counter or an event belongs to. A set of scopes is their bitwise or.
 type Scope uint16
 

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -23,9 +24,12 @@ const (
 	defaultUDPPort = 4791
 	// leastMTU is the minimum IP packet size that a link must carry: a payload of 256 bytes.
 	leastMTU = 256 + maxOverhead
-	// vendorID is that of the adapters whose driver this emulates; deviceID is not used by any of them.
+	// vendorID is that of the adapters whose driver this emulates. No device of theirs has the ids of the
+	// following, so that programs do not treat them like one.
 	vendorID = 0x02c9
 	deviceID = 0x5f01
+	// DeviceMLX4 is the AdapterConfig.DeviceID of the ConnectX-3 class.
+	DeviceMLX4 = 0x5f02
 )
 
 // adapter is an adapter with its single port.
@@ -175,7 +179,7 @@ func newAdapter(h *Host, cfg AdapterConfig, more []netip.Addr, mac [6]byte) (*ad
 		mac: cfg.MAC, guid: cfg.GUID,
 		byNumber: map[uint32]*qp{}, ids: cm.NewTable[cmid](), groups: map[netip.Addr]int{},
 	}
-	a.cfg.Port = max(cfg.Port, 1)
+	a.cfg.Port, a.cfg.DeviceID = max(cfg.Port, 1), cmp.Or(cfg.DeviceID, deviceID)
 	addrs := append([]netip.Addr{cfg.Addr}, cfg.Addrs...)
 	if cfg.FollowInterface {
 		addrs = append(addrs, more...)

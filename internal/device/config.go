@@ -90,6 +90,7 @@ type AdapterConfig struct {
 	// 0 means 1.
 	Device     string
 	Port       uint32
+	DeviceID   uint32 // as programs see it; 0: that of the ConnectX-4 class
 	Moderation Moderation
 	Polling    Polling
 	Path       PathPolicy

@@ -35,7 +35,7 @@ func (a *adapter) info() command.AdapterInfo {
 	l := &a.limits
 	i := command.AdapterInfo{
 		Index: a.index, Port: a.cfg.Port, GUID: a.guid, Addr: command.AddrFrom(a.cfg.Addr), RoCE: a.cfg.RoCE,
-		ActiveMTU: a.mtu, LinkMTU: a.ipMTU, UDPPort: uint32(a.cfg.UDPPort), VendorID: vendorID, DeviceID: deviceID,
+		ActiveMTU: a.mtu, LinkMTU: a.ipMTU, UDPPort: uint32(a.cfg.UDPPort), VendorID: vendorID, DeviceID: a.cfg.DeviceID,
 		MaxQP: l.QP, MaxCQ: l.CQ, MaxSRQ: l.SRQ, MaxMR: l.MR, MaxMW: l.MW, MaxPD: l.PD, MaxAH: l.AH,
 		MaxQPDepth: l.QPDepth, MaxCQDepth: l.CQDepth, MaxSRQDepth: l.SRQDepth, MaxSGE: l.SGE, MaxInline: l.Inline,
 		MaxReadResponder: l.ReadResponder, MaxReadInitiator: l.ReadInitiator, MaxMessage: l.Message, MaxRegion: l.Region,

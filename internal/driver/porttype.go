@@ -144,6 +144,9 @@ func (d *Driver) deviceConfig(i int, k keys) device.AdapterConfig {
 	a, r := &d.cfg.Adapters[i], d.running[i]
 	cfg, at := d.plainConfig(a), d.cfg.Slot(i)
 	cfg.UDPPort, cfg.Device, cfg.Port = k.UDPPort, at.Device, uint32(at.Port)
+	if r.Generation == catalogue.MLX4 {
+		cfg.DeviceID = device.DeviceMLX4
+	}
 	if cable := r.cable(); cable != nil {
 		cfg.Link, cfg.Addr, cfg.FollowInterface = cable, portAddress(a, cable), false
 	}

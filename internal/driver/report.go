@@ -37,13 +37,13 @@ func (d *Driver) tellIdentity(index uint32) {
 		return
 	}
 	r := d.running[index]
-	kind := "Ethernet"
+	kind, part := "Ethernet", events.Hex(r.Generation.PartID())
 	if r.cable() != nil {
 		kind = "InfiniBand"
 	}
 	d.events.Raise(r.Generation, events.Identification{
-		Adapter: r.Name, Vendor: events.Hex(info.VendorID), Device: events.Hex(info.DeviceID), SubsystemVendor: events.Hex(info.VendorID),
-		Subsystem: events.Hex(info.DeviceID), Revision: "0", Firmware: d.version, PortType: kind,
+		Adapter: r.Name, Vendor: events.Hex(info.VendorID), Device: part, SubsystemVendor: events.Hex(info.VendorID),
+		Subsystem: part, Revision: "0", Firmware: d.version, PortType: kind,
 	})
 }
 

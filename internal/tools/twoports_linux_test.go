@@ -27,6 +27,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/internal/tools/vlanconfig"
 	"github.com/softvpi/softvpi/internal/umad/socket"
+	"github.com/softvpi/softvpi/verbs"
 )
 
 // twoPorts starts a driver with two devices of two ports, one of each generation and link layer, and one of one.
@@ -169,6 +170,46 @@ func TestCountersOfADevice(t *testing.T) {
 	got, _ := json.Marshal(ports)
 	if want := `{"east":"1","ib-a":"1","ib-b":"2","solo":"1","west":"2"}`; string(got) != want {
 		t.Errorf("the ports are %s, want %s", got, want)
+	}
+}
+
+// TestDeviceIDs: tools and events show the part numbers of the manuals' cards, one for each generation, by which mst
+// names devices too; programs see ids that differ by generation and that no card has.
+func TestDeviceIDs(t *testing.T) {
+	_, cfg := twoPorts(t)
+	for args, want := range map[string][]string{"-hca card": {"vendor_part_id=4103"}, "-hca hca": {"vendor_part_id=4115"}} {
+		if out := run(t, hca.Vstat, args); !strings.Contains(out, want[0]) {
+			t.Errorf("vstat %s: no %s in\n%s", args, want[0], out)
+		}
+	}
+	if out := run(t, hca.Ibstat, ""); strings.Count(out, "CA type: MT4103\n") != 1 || strings.Count(out, "CA type: MT4115\n") != 2 {
+		t.Errorf("ibstat shows\n%s", out)
+	}
+	if out := run(t, mlx5cmd.Main, "-stat"); strings.Count(out, "vendor_part_id: 4115\n") != 3 {
+		t.Errorf("mlx5cmd shows\n%s", out)
+	}
+	var page struct{ Events []struct{ Symbol, Message string } }
+	if err := api.NewClient(cfg.Socket).Get(t.Context(), "/events", nil, &page); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range page.Events {
+		if e.Symbol == "Identification" && !strings.Contains(e.Message, "device 0x1013,") {
+			t.Errorf("the event says: %s", e.Message)
+		}
+	}
+	h, err := verbs.Open(t.Context(), verbs.Options{Mode: verbs.Attached, Socket: cfg.Socket})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	list, err := h.Devices(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []uint32{0x5f02, 0x5f02, 0x5f01, 0x5f01, 0x5f01} {
+		if got := list[i].Limits().DeviceID; got != want {
+			t.Errorf("programs see device %#x of %s, want %#x", got, list[i].Name(), want)
+		}
 	}
 }
 

@@ -20,9 +20,7 @@ import (
 )
 
 const (
-	// As programs see them in verbs.
 	vendorID = 0x02c9
-	partID   = 0x5f01
 
 	// maxMTU is the maximum payload of a packet (IBA 9.2).
 	maxMTU = 4096
@@ -94,7 +92,7 @@ func devices(ctx context.Context, socket string) ([]device, error) {
 
 func describe(version string, x api.Device) device {
 	d := device{
-		Index: x.Index, Name: x.Name, Generation: x.First().Generation, Firmware: version, VendorID: vendorID, PartID: partID, Hardware: "0",
+		Index: x.Index, Name: x.Name, Generation: x.First().Generation, Firmware: version, VendorID: vendorID, PartID: x.First().Class().PartID(), Hardware: "0",
 		NodeGUID: x.NodeGUID, ImageGUID: x.NodeGUID, Location: x.Location().Text(),
 	}
 	for _, a := range x.Ports {

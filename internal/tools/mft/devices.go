@@ -14,12 +14,6 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 )
 
-// The numbers in device names are those of the cards in the manuals, because scripts look for them.
-const (
-	partMLX5 = 4115
-	partMLX4 = 4103
-)
-
 // device is a device as named by the firmware tools.
 type device struct {
 	of      api.Device
@@ -29,7 +23,8 @@ type device struct {
 	adapter *api.AdapterStatus // of its first port, which has its parameters
 }
 
-// devices returns those of the driver, numbered per part in the order of the registry.
+// devices returns those of the driver, numbered per part in the order of the registry. Their names have the
+// numbers of the cards in the manuals, because scripts look for them.
 func devices(s *api.Status) []device {
 	var list []device
 	for _, x := range s.Devices() {
@@ -40,10 +35,9 @@ func devices(s *api.Status) []device {
 	for i := range list {
 		d := &list[i]
 		g := d.adapter.Class()
-		d.kind, d.name = "ConnectX4", fmt.Sprintf("mt%d_pciconf%d", partMLX5, seen[g])
+		d.kind, d.name = "ConnectX4", fmt.Sprintf("mt%d_pciconf%d", g.PartID(), seen[g])
 		if g == catalogue.MLX4 {
-			d.kind, d.name = "ConnectX3Pro", fmt.Sprintf("mt%d_pciconf%d", partMLX4, seen[g])
-			d.other = fmt.Sprintf("mt%d_pci_cr%d", partMLX4, seen[g])
+			d.kind, d.other = "ConnectX3Pro", fmt.Sprintf("mt%d_pci_cr%d", g.PartID(), seen[g])
 		}
 		seen[g]++
 	}

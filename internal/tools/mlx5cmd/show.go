@@ -10,9 +10,7 @@ import (
 )
 
 const (
-	// As programs see them in verbs.
 	vendorID = 0x02c9
-	partID   = 0x5f01
 	// maxMTU is the maximum payload of a packet (IBA 9.2).
 	maxMTU = 4096
 )
@@ -48,7 +46,7 @@ func (r *run) stat() (report, error) {
 		}
 		for _, f := range []field{
 			{"hca_idx", r.deviceIndex(a)}, {"uplink", "Ethernet"}, {"fw_ver", r.driver.Version}, {"driver_ver", r.driver.Version},
-			{"vendor_id", fmt.Sprintf("0x%04x", vendorID)}, {"vendor_part_id", partID}, {"hw_ver", "0x0"},
+			{"vendor_id", fmt.Sprintf("0x%04x", vendorID)}, {"vendor_part_id", a.Class().PartID()}, {"hw_ver", "0x0"},
 			{"node_guid", fmt.Sprintf("%016x", a.NodeGUID)}, {"location", a.Location().Text()}, {"num_phys_ports", a.Ports}, {"port", a.Port},
 			{"port_guid", fmt.Sprintf("%016x", a.GUID)}, {"port_state", state}, {"link_speed", speed(a)}, {"max_mtu", maxMTU},
 			{"active_mtu", a.ActiveMTU}, {"link_mtu", a.LinkMTU}, {"RoceMode", roceMode(a.RoCE)}, {"roce_udp_dport", a.UDPPort},
