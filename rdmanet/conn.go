@@ -29,8 +29,8 @@ type Conn struct {
 	read    *deadline
 	write   *deadline
 
-	readable chan struct{} // signals Read that something changed
-	writable chan struct{} // signals Write
+	readable *waiter // for Read
+	writable *waiter // for Write and Close
 
 	mu          sync.Mutex
 	inbox       []message // received but not yet read, oldest first
@@ -39,8 +39,7 @@ type Conn struct {
 	give        int       // own receive buffers that are free but not yet announced to the peer
 	sent, done  uint64    // data messages, those sent and those whose buffers are free again; buffers are used in turn
 	outstanding int       // sends that have not yet given the result that they are to give
-	idle        chan struct{}
-	finished    bool // the peer sends no more data
+	finished    bool      // the peer sends no more data
 	closedWrite bool
 	err         error // the connection is broken
 
@@ -63,11 +62,10 @@ const (
 // newConn creates one end of a connection that is yet to be set up; receives are posted.
 func newConn(ctx context.Context, a *nd.Adapter, b Buffers) (*Conn, error) {
 	c := &Conn{
-		end:  &endpoint{buffers: b.Count, size: b.Size},
-		read: newDeadline(), write: newDeadline(),
-		readable: make(chan struct{}, 1), writable: make(chan struct{}, 1),
-		idle: make(chan struct{}), closing: make(chan struct{}),
+		end:      &endpoint{buffers: b.Count, size: b.Size},
+		readable: newWaiter(), writable: newWaiter(), closing: make(chan struct{}),
 	}
+	c.read, c.write = newDeadline(c.readable.wake), newDeadline(c.writable.wake)
 	if err := c.end.open(ctx, a, c); err != nil {
 		_ = c.end.close(c)
 		return nil, err
@@ -94,13 +92,6 @@ func (c *Conn) established(peer hello) error {
 	return nil
 }
 
-func signal(ch chan struct{}) {
-	select {
-	case ch <- struct{}{}:
-	default:
-	}
-}
-
 // result handles one result.
 func (c *Conn) result(r *nd.Result) {
 	c.mu.Lock()
@@ -119,20 +110,8 @@ func (c *Conn) breakDown(err error) {
 	if c.err == nil {
 		c.err = err
 	}
-	c.settle()
-	signal(c.readable)
-	signal(c.writable)
-}
-
-// settle signals Close once no send is outstanding or the connection is broken.
-func (c *Conn) settle() {
-	if c.outstanding == 0 || c.err != nil {
-		select {
-		case <-c.idle:
-		default:
-			close(c.idle)
-		}
-	}
+	c.readable.wake()
+	c.writable.wake()
 }
 
 // handle handles one result. The caller holds the lock.
@@ -148,10 +127,10 @@ func (c *Conn) handle(r *nd.Result) {
 	}
 	if r.RequestContext > c.done { // sends finish in the order in which they were posted
 		c.done = r.RequestContext
-		signal(c.writable)
+		c.writable.wake()
 	}
-	if c.closedWrite {
-		c.settle()
+	if c.closedWrite && c.outstanding == 0 {
+		c.writable.wake() // Close waits for that
 	}
 }
 
@@ -168,6 +147,8 @@ func (c *Conn) lost(r *nd.Result) error {
 func (c *Conn) Close() error {
 	c.closeOnce.Do(func() {
 		close(c.closing)
+		c.readable.wake()
+		c.writable.wake()
 		c.readMu.Lock()
 		defer c.readMu.Unlock()
 		c.writeMu.Lock()
@@ -181,19 +162,22 @@ func (c *Conn) shutdown() error {
 	c.read.set(time.Time{})
 	c.write.set(time.Time{})
 	_ = c.finish()
-	c.mu.Lock()
-	c.settle()
-	c.mu.Unlock()
-	linger := time.NewTimer(lingerTime)
-	defer linger.Stop()
-	select {
-	case <-c.idle:
-	case <-linger.C:
+	c.write.set(time.Now().Add(lingerTime))
+	defer c.write.set(time.Time{})
+	for !c.settled() && !c.write.over() {
+		c.end.poller.wait(c.writable)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), disconnectTime)
 	defer cancel()
 	_ = c.end.connector.Disconnect(ctx) // the peer may have disconnected first, or be gone
 	return c.end.close(c)
+}
+
+// settled reports whether no send is outstanding any more, or the connection is broken.
+func (c *Conn) settled() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.outstanding == 0 || c.err != nil
 }
 
 // LocalAddr returns this side's address.

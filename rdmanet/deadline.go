@@ -2,19 +2,21 @@ package rdmanet
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // deadline is a point in time that may be moved while a call waits for it.
 type deadline struct {
-	mu     sync.Mutex
-	turn   uint64 // counts the moves, so that the timer of an earlier one does nothing
-	timer  *time.Timer
-	passed chan struct{} // closed when the deadline has passed
-	done   bool          // passed is closed
+	passed func() // called when it passes
+	done   atomic.Bool
+
+	mu    sync.Mutex
+	turn  uint64 // counts the moves, so that the timer of an earlier one does nothing
+	timer *time.Timer
 }
 
-func newDeadline() *deadline { return &deadline{passed: make(chan struct{})} }
+func newDeadline(passed func()) *deadline { return &deadline{passed: passed} }
 
 // set moves the deadline to t; the zero time means never.
 func (d *deadline) set(t time.Time) {
@@ -25,9 +27,7 @@ func (d *deadline) set(t time.Time) {
 		d.timer.Stop()
 		d.timer = nil
 	}
-	if d.done {
-		d.passed, d.done = make(chan struct{}), false
-	}
+	d.done.Store(false)
 	if t.IsZero() {
 		return
 	}
@@ -47,19 +47,9 @@ func (d *deadline) set(t time.Time) {
 }
 
 func (d *deadline) pass() {
-	close(d.passed)
-	d.done = true
+	d.done.Store(true)
+	d.passed()
 }
 
-// channel returns a channel that is closed when the deadline passes, unless it is moved before.
-func (d *deadline) channel() <-chan struct{} {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.passed
-}
-
-func (d *deadline) over() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.done
-}
+// over reports whether the deadline has passed.
+func (d *deadline) over() bool { return d.done.Load() }

@@ -51,6 +51,7 @@ func (e *endpoint) open(ctx context.Context, a *nd.Adapter, c *Conn) (err error)
 	if e.poller, err = openPoller(a); err != nil {
 		return err
 	}
+	c.readable.poller, c.writable.poller = e.poller, e.poller
 	if err := e.poller.join(c, receives+sends); err != nil {
 		return err
 	}

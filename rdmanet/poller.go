@@ -1,14 +1,13 @@
 package rdmanet
 
 import (
-	"context"
 	"errors"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/softvpi/softvpi/nd"
-	"github.com/softvpi/softvpi/verbs"
 )
 
 const (
@@ -18,22 +17,25 @@ const (
 	resizePatience = 2 * time.Second
 )
 
-// poller takes the results of all connections of an adapter: one goroutine sleeps for all of them, and passes what
-// arrives to those that read and write.
+// poller takes the results of all connections of an adapter. It has no goroutine of its own: one of those that wait
+// in Read, Write or Close leads (wait.go).
 type poller struct {
 	adapter *nd.Adapter
 	queue   *nd.CompletionQueue
-	done    chan struct{} // closed when the goroutine has ended
-	uses    int           // under the lock of pollers
+	uses    int // under the lock of pollers
 
 	taking  sync.Mutex // held while results are taken and handled; before the lock of a Conn
 	results [64]nd.Result
 
-	mu    sync.Mutex
-	depth int
-	used  int // of depth
-	conns map[*Conn]struct{}
-	err   error // why the goroutine has ended
+	mu      sync.Mutex
+	depth   int
+	used    int // of depth
+	conns   map[*Conn]struct{}
+	err     error     // why there are no more results
+	led     bool      // somebody leads, or has been told to
+	waiting []*waiter // those who wait and do not lead, the last one first
+
+	asleep atomic.Pointer[waiter] // the leader, if it sleeps or is about to
 }
 
 // pollers are the pollers of the adapters that have connections or listeners.
@@ -54,13 +56,12 @@ func openPoller(a *nd.Adapter) (*poller, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &poller{adapter: a, queue: q, done: make(chan struct{}), uses: 1, depth: firstDepth, conns: map[*Conn]struct{}{}}
+	p := &poller{adapter: a, queue: q, uses: 1, depth: firstDepth, conns: map[*Conn]struct{}{}}
 	pollers.list[a] = p
-	go p.run()
 	return p, nil
 }
 
-// release ends a use; the last one ends the poller.
+// release ends a use; the last one closes the queue.
 func (p *poller) release() error {
 	pollers.mu.Lock()
 	defer pollers.mu.Unlock()
@@ -70,9 +71,7 @@ func (p *poller) release() error {
 	if pollers.list[p.adapter] == p {
 		delete(pollers.list, p.adapter)
 	}
-	err := p.queue.Close() // it wakes the goroutine
-	<-p.done
-	return err
+	return p.queue.Close()
 }
 
 // join adds a connection that may have this many requests outstanding; leave removes it.
@@ -130,42 +129,19 @@ func (p *poller) failure() error {
 	return p.err
 }
 
-// run takes results until the queue is closed or broken.
-func (p *poller) run() {
-	defer close(p.done)
-	err := p.loop()
+// fail ends all connections: there are no more results.
+func (p *poller) fail(err error) {
 	p.mu.Lock()
-	p.err = err
-	conns := p.conns
-	p.conns = map[*Conn]struct{}{}
-	p.mu.Unlock()
-	for c := range conns {
-		c.fail(err)
+	if p.err == nil {
+		p.err = err
 	}
-}
-
-func (p *poller) loop() error {
-	cq := p.queue.CQ()
-	for {
-		n, err := p.take()
-		if err != nil {
-			return err
-		}
-		if n > 0 {
-			runtime.Gosched() // to those who got something: what they send is answered meanwhile
-			continue
-		}
-		ticket := cq.Arm(verbs.NotifyAny)
-		if n, err = p.take(); err != nil {
-			return err
-		}
-		if n > 0 {
-			runtime.Gosched()
-			continue
-		}
-		if err := cq.Sleep(context.Background(), ticket); err != nil {
-			return err
-		}
+	conns := make([]*Conn, 0, len(p.conns))
+	for c := range p.conns {
+		conns = append(conns, c)
+	}
+	p.mu.Unlock()
+	for _, c := range conns {
+		c.fail(err)
 	}
 }
 

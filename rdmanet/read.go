@@ -29,7 +29,7 @@ func (c *Conn) received(r *nd.Result) {
 		return
 	}
 	if h.credits > 0 {
-		signal(c.writable)
+		c.writable.wake()
 	}
 	if h.kind == kindData {
 		if len(c.inbox) >= c.end.buffers || c.finished {
@@ -37,12 +37,12 @@ func (c *Conn) received(r *nd.Result) {
 			return
 		}
 		c.inbox = append(c.inbox, message{buffer, int(r.BytesTransferred) - headerSize})
-		signal(c.readable)
+		c.readable.wake()
 		return
 	}
 	if h.kind == kindFinish {
 		c.finished = true
-		signal(c.readable)
+		c.readable.wake()
 	}
 	if err := c.end.postReceive(buffer); err != nil {
 		c.breakDown(err)
@@ -59,11 +59,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 		if n > 0 || err != nil || len(p) == 0 {
 			return n, c.opError("read", err)
 		}
-		select {
-		case <-c.readable:
-		case <-c.read.channel():
-		case <-c.closing:
-		}
+		c.end.poller.wait(c.readable)
 	}
 }
 

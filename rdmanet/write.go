@@ -30,11 +30,7 @@ func (c *Conn) Write(p []byte) (int, error) {
 			return total, c.opError("write", err)
 		}
 		if buffer < 0 {
-			select {
-			case <-c.writable:
-			case <-c.write.channel():
-			case <-c.closing:
-			}
+			c.end.poller.wait(c.writable)
 			continue
 		}
 		n, err := c.post(buffer, p[total:])
@@ -110,7 +106,7 @@ func (c *Conn) finish() error {
 		return nil
 	}
 	c.closedWrite = true
-	signal(c.writable)
+	c.writable.wake()
 	if c.err != nil {
 		return c.err
 	}

@@ -27,6 +27,8 @@ type backend interface {
 	WaitCQ(ctx context.Context, cq command.Handle, seq uint32) (uint32, error)
 	// SleepCQ is WaitCQ for a program that does not want to poll any more: it sleeps at once.
 	SleepCQ(ctx context.Context, cq command.Handle, seq uint32) (uint32, error)
+	// RouseCQ makes those look who wait for the CQ, after the program has advanced its sequence.
+	RouseCQ(cq command.Handle)
 	// Arena returns the memory of ring arena id, nil if there is none.
 	Arena(id uint32) []byte
 	// Close ends the session and destroys its objects.

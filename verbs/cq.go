@@ -205,6 +205,19 @@ func (cq *CQ) Sleep(ctx context.Context, t Ticket) error {
 	return wrapCtx(ctx, "sleep on cq", err)
 }
 
+// Rouse makes everybody return who waits with a ticket that an earlier Arm returned.
+func (cq *CQ) Rouse() {
+	cq.mu.Lock()
+	closed := cq.closed
+	if !closed {
+		cq.newest().Rouse()
+	}
+	cq.mu.Unlock()
+	if !closed {
+		cq.dev.host.backend.RouseCQ(cq.handle)
+	}
+}
+
 // Next takes at least one and at most len(out) completions: it polls for some microseconds and then sleeps
 // until one arrives or ctx ends.
 func (cq *CQ) Next(ctx context.Context, out []WC) (int, error) {

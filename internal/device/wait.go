@@ -152,6 +152,17 @@ func (c *Client) waitCQ(ctx context.Context, handle command.Handle, seq uint32, 
 	}
 }
 
+// RouseCQ makes those look who wait for the CQ, after the program has advanced its sequence.
+func (c *Client) RouseCQ(handle command.Handle) {
+	c.host.lock()
+	defer c.host.unlock()
+	if q := c.cqs.Get(handle); q != nil {
+		for _, w := range q.waiters {
+			w.wake()
+		}
+	}
+}
+
 // sleepFor sleeps until there may be news for w: as the sleeper if there is no other waiter, otherwise
 // beside it.
 func (h *Host) sleepFor(ctx context.Context, from waiter) {

@@ -61,6 +61,9 @@ func (c *Client) SleepCQ(context.Context, command.Handle, uint32) (uint32, error
 	return 0, ErrPlatform
 }
 
+// RouseCQ does nothing.
+func (c *Client) RouseCQ(command.Handle) {}
+
 // WaitCQ returns ErrPlatform.
 func (c *Client) WaitCQ(context.Context, command.Handle, uint32) (uint32, error) {
 	return 0, ErrPlatform

@@ -89,12 +89,24 @@ func (c *Client) SleepCQ(ctx context.Context, cq command.Handle, seq uint32) (ui
 	return c.sleepOn(ctx, cq, word, seq)
 }
 
+// RouseCQ makes those look who wait for the CQ, after the program has advanced its sequence.
+func (c *Client) RouseCQ(cq command.Handle) {
+	if word := c.words.get(cq); word != nil && sleepersOf(word).Load() != 0 {
+		shared.Wake(word)
+	}
+}
+
+// sleepersOf returns the number of those who sleep on a sequence word.
+func sleepersOf(word *uint32) *atomic.Uint32 {
+	return (*atomic.Uint32)(unsafe.Add(unsafe.Pointer(word), sleepersAfterSequence))
+}
+
 func (c *Client) sleepOn(ctx context.Context, cq command.Handle, word *uint32, seq uint32) (uint32, error) {
 	if ctx.Done() != nil {
 		stop := context.AfterFunc(ctx, func() { shared.Wake(word) })
 		defer stop()
 	}
-	sleepers := (*atomic.Uint32)(unsafe.Add(unsafe.Pointer(word), sleepersAfterSequence))
+	sleepers := sleepersOf(word)
 	sleepers.Add(1)
 	defer sleepers.Add(^uint32(0))
 	for {

@@ -320,6 +320,9 @@ func (q *CQ) Arm(a Arm) {
 // changes. Program side only.
 func (q *CQ) Sequence() uint32 { return q.h.sequence.Load() }
 
+// Rouse advances the sequence as an event does, so that whoever waits looks. Program side.
+func (q *CQ) Rouse() { q.h.sequence.Add(1) }
+
 // Sleep announces a waiter on the sequence word; Awake withdraws it. In between, before sleeping, the
 // waiter must check Sequence again.
 func (q *CQ) Sleep() { q.h.sleepers.Add(1) }
