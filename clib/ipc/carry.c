@@ -235,24 +235,25 @@ static enum svpi_reason deliver(struct svpi_initiator *i, const struct svpi_send
 	return SVPI_DONE;
 }
 
-/* places finds the memory of a receive. */
-static enum svpi_reason places(struct svpi_initiator *i, const struct svpi_recv_entry *r, uint32_t sges, struct svpi_pieces *p)
+/* places finds the memory of a receive, as far as a message of n bytes reaches; the rest need not be usable. */
+static enum svpi_reason places(struct svpi_initiator *i, const struct svpi_recv_entry *r, uint32_t sges, size_t n,
+			       struct svpi_pieces *p)
 {
 	struct svpi_sge g;
 
 	p->count = 0;
 	p->total = 0;
-	for (uint32_t n = 0; n < sges; n++) {
-		memcpy(&g, (const struct svpi_sge *)(r + 1) + n, sizeof(g)); /* copied, so that the checked value is the one used */
-		if (g.length == 0)
-			continue;
-		struct svpi_piece *to = &p->list[p->count++];
-		enum svpi_reason why = svpi_reach(i, g.lkey, g.addr, g.length, SVPI_LOCAL_WRITE, &to->at);
+	for (uint32_t k = 0; k < sges; k++) {
+		memcpy(&g, (const struct svpi_sge *)(r + 1) + k, sizeof(g)); /* copied, so that the checked value is the one used */
+		if (g.length && p->total < n) {
+			struct svpi_piece *to = &p->list[p->count++];
+			enum svpi_reason why = svpi_reach(i, g.lkey, g.addr, g.length, SVPI_LOCAL_WRITE, &to->at);
 
-		if (why != SVPI_DONE)
-			return why;
-		to->length = g.length;
-		to->own = false;
+			if (why != SVPI_DONE)
+				return why;
+			to->length = g.length;
+			to->own = false;
+		}
 		p->total += g.length;
 	}
 	return SVPI_DONE;
@@ -275,7 +276,7 @@ static enum svpi_reason do_send(struct svpi_initiator *i, const struct svpi_send
 		return SVPI_NO_RECEIVE;
 	struct svpi_cqe c = { .id = r->id, .op = CQ_RECV };
 
-	why = places(i, r, r->sges <= SVPI_MAX_SGE ? r->sges : 0, &remote);
+	why = places(i, r, r->sges <= SVPI_MAX_SGE ? r->sges : 0, local.total, &remote);
 	if (why != SVPI_DONE)
 		return why;
 	if (local.total > remote.total)
@@ -287,20 +288,6 @@ static enum svpi_reason do_send(struct svpi_initiator *i, const struct svpi_send
 		c.flags = SVPI_CQE_IMM;
 	}
 	return deliver(i, e, &c, COUNT_SEND, local.total);
-}
-
-/* usable tells whether the memory of a receive may be used: even if nothing is stored there, it is an error if not.
- * */
-static bool usable(struct svpi_initiator *i, const struct svpi_recv_entry *r)
-{
-	struct svpi_sge g;
-
-	for (uint32_t n = 0; n < r->sges && n < SVPI_MAX_SGE; n++) {
-		memcpy(&g, (const struct svpi_sge *)(r + 1) + n, sizeof(g));
-		if (g.length && !svpi_check_key(i, &g))
-			return false;
-	}
-	return true;
 }
 
 static enum svpi_reason do_write_imm(struct svpi_initiator *i, const struct svpi_send_entry *e)
@@ -322,8 +309,6 @@ static enum svpi_reason do_write_imm(struct svpi_initiator *i, const struct svpi
 		return SVPI_NO_RECEIVE;
 	struct svpi_cqe c = { .id = r->id, .op = CQ_RECV_WRITE, .imm = e->imm, .flags = SVPI_CQE_IMM };
 
-	if (!usable(i, r))
-		return SVPI_REMOTE_MEMORY;
 	if (!svpi_transfer(i, &local, &remote, local.total))
 		return SVPI_LOCAL_MEMORY;
 	return deliver(i, e, &c, COUNT_WRITE, local.total);

@@ -112,8 +112,6 @@ struct svpi_pieces {
 enum svpi_reason svpi_gather(struct svpi_initiator *, const struct svpi_send_entry *, uint32_t need, struct svpi_pieces *);
 /* svpi_reach finds n bytes of the peer's memory, and checks key and rights. */
 enum svpi_reason svpi_reach(struct svpi_initiator *, uint32_t key, uint64_t addr, uint64_t n, uint32_t need, uint8_t **at);
-/* svpi_check_key checks that a key of the peer covers a range of its memory, as named by one of its receives. */
-bool svpi_check_key(struct svpi_initiator *, const struct svpi_sge *);
 /* svpi_transfer copies n bytes between lists of pieces, the last bytes last; false: some of the memory is no longer
  * there. */
 bool svpi_transfer(struct svpi_initiator *, const struct svpi_pieces *from, const struct svpi_pieces *to, size_t n);

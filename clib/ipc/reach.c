@@ -121,14 +121,6 @@ enum svpi_reason svpi_reach(struct svpi_initiator *i, uint32_t key, uint64_t add
 	return SVPI_DONE;
 }
 
-bool svpi_check_key(struct svpi_initiator *i, const struct svpi_sge *g)
-{
-	const struct svpi_key *k = find(i->theirs, i->terms.peer_adapter, g->lkey);
-	uint64_t at;
-
-	return k && within(k, i->terms.peer_pd, g->addr, g->length, SVPI_LOCAL_WRITE, &at);
-}
-
 /* fetch copies from memory that the program may have unmapped; then it fails instead of faulting. */
 static bool fetch(struct svpi *s, uint8_t *to, const uint8_t *from, size_t n, size_t tail)
 {

@@ -39,6 +39,12 @@ type Region struct {
 	dead    uint32    // 1 once deregistered; atomic
 }
 
+// denied is a region that nobody may use.
+var denied = Region{dead: 1}
+
+// Denied returns a region that stands for memory to which access was refused: what is done to it fails with ErrGone.
+func Denied() *Region { return &denied }
+
 // Dead reports whether the region was deregistered. Users that looked it up earlier must check it before
 // every use.
 func (r *Region) Dead() bool { return atomic.LoadUint32(&r.dead) != 0 }

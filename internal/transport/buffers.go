@@ -18,21 +18,23 @@ type buffers struct {
 }
 
 // check looks up the regions of sges (IBA 10.6.4); need is LocalWrite if data is to be placed there. It
-// returns false for a local protection error.
+// returns false for a local protection error. The buffers may be used all the same: whatever reaches the
+// elements concerned then fails.
 func (b *buffers) check(t *memory.Table, pd memory.PD, sges []ring.SGE, need memory.Access) bool {
 	b.sges, b.at, b.start, b.length = sges, 0, 0, 0
 	b.gathers = true
+	good := true
 	for i := range sges {
 		s := &sges[i]
 		r, err := t.Local(pd, s.LKey, s.Addr, uint64(s.Length), need)
 		if err != nil {
-			return false
+			r, good = memory.Denied(), false
 		}
 		b.regions[i] = r
 		b.gathers = b.gathers && (s.Length == 0 || r.Gathers() != nil)
 		b.length += uint64(s.Length)
 	}
-	return true
+	return good
 }
 
 // seek moves the cursor to the element that holds offset off.
