@@ -27,6 +27,8 @@ func TestWindowAccess(t *testing.T) {
 	}{
 		{"whole", 1, RemoteRead, 1, 9, base + 10, 20, RemoteRead, nil, base + 10},
 		{"part", 2, RemoteRead | RemoteWrite, 1, 7, base + 20, 10, RemoteWrite, nil, base + 20},
+		{"local write means nothing in it", 2, RemoteRead | LocalWrite, 1, 7, base + 10, 20, RemoteRead, nil, base + 10},
+		{"local write is not remote write", 1, RemoteRead | LocalWrite, 1, 9, base + 10, 20, RemoteWrite, ErrAccess, 0},
 		{"before", 1, RemoteRead, 1, 9, base + 9, 2, RemoteRead, ErrBounds, 0},
 		{"past", 1, RemoteRead, 1, 9, base + 20, 11, RemoteRead, ErrBounds, 0},
 		{"region but not window", 1, RemoteRead, 1, 9, base, 1, RemoteRead, ErrBounds, 0},

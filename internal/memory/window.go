@@ -69,7 +69,8 @@ type Bind struct {
 	Addr   uint64 // first byte, in the region's addresses
 	Length uint64 // type 1: 0 unbinds
 	// Access is a subset of RemoteRead, RemoteWrite, RemoteAtomic and, for type 2, ZeroBased. Writes and
-	// atomics need a region with LocalWrite.
+	// atomics need a region with LocalWrite. LocalWrite may be among them, without effect: programs pass the
+	// rights of the region on, which every adapter accepts.
 	Access Access
 }
 
@@ -110,13 +111,13 @@ func (t *Table) Bind(b Bind) (rkey uint32, err error) {
 }
 
 func (w *Window) mayBind(b *Bind) error {
-	rights := RemoteRead | RemoteWrite | RemoteAtomic
+	rights := RemoteRead | RemoteWrite | RemoteAtomic | LocalWrite // the last means nothing here, but adapters take it
 	if w.Type == 2 {
 		rights |= ZeroBased
 	}
 	switch {
 	case b.Access&^rights != 0:
-		return &AttributeError{"window access", uint64(b.Access), "remote read, write, atomic; zero-based for type 2"}
+		return &AttributeError{"window access", uint64(b.Access), "local write, remote read, write, atomic; zero-based for type 2"}
 	case w.Type == 1 && b.Key != w.key:
 		return ErrKey
 	case w.Type == 2 && (w.region != nil || b.Key == w.key):
