@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SVPI_MAGIC 0x49505653u
-enum { SVPI_MAJOR = 2, SVPI_MINOR = 3 };
+enum { SVPI_MAJOR = 2, SVPI_MINOR = 4 };
 
 enum svpi_op {
 	SVPI_HELLO = 1,
@@ -66,6 +66,7 @@ enum svpi_op {
 	SVPI_REGISTER_MEMORY_AT = 71,
 	SVPI_MOVED = 72,
 	SVPI_PORT = 73,
+	SVPI_REREGISTER_MEMORY = 74,
 };
 
 /* Classes of refused commands. */
@@ -580,6 +581,13 @@ struct svpi_register_memory_at {
 	uint64_t iova;
 };
 _Static_assert(sizeof(struct svpi_register_memory_at) == 48, "layout");
+
+struct svpi_reregister_memory {
+	struct svpi_register_memory_at register_memory_at;
+	uint32_t memory;
+	uint32_t none2;
+};
+_Static_assert(sizeof(struct svpi_reregister_memory) == 56, "layout");
 
 struct svpi_cm_set_channel {
 	uint32_t id;

@@ -38,7 +38,8 @@ void test_windows(void)
 	join(&a, &b);
 	MUST(w = ibv_alloc_mw(b.pd, IBV_MW_TYPE_1));
 	struct ibv_mw_bind bind = { .wr_id = 1, .send_flags = IBV_SEND_SIGNALED,
-				    .bind_info = { b.mr, (uintptr_t)b.buf + 64, 64, IBV_ACCESS_REMOTE_WRITE } };
+				    .bind_info = { b.mr, (uintptr_t)b.buf + 64, 64,
+						   IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE } };
 	uint32_t before = w->rkey;
 	CHECK(ibv_bind_mw(b.qp, w, &bind) == 0 && w->rkey != before, ".");
 	EXPECT(&b, IBV_WC_SUCCESS, 1, &wc);
@@ -147,15 +148,22 @@ void test_memory(void)
 	write_through(mr->rkey, 0x200, IBV_WC_SUCCESS, 2);
 	CHECK(!memcmp(b.buf + 4096 + 0x200, a.buf, 8), ".");
 
-	/* Registered anew: the old key becomes invalid. */
-	uint32_t old = mr->rkey;
+	/* Registered anew: the keys stay, the domain may be another. */
+	struct ibv_mr old = *mr;
+	struct ibv_pd *other = ibv_alloc_pd(b.ctx);
 	CHECK(ibv_rereg_mr(mr, 0, NULL, NULL, 0, 0) == IBV_REREG_MR_ERR_INPUT, ".");
 	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, b.buf + 8192, 4096, 0) == 0, ".");
-	CHECK(mr->addr == b.buf + 8192 && mr->length == 4096, ".");
+	CHECK(mr->addr == b.buf + 8192 && mr->length == 4096 && mr->rkey == old.rkey && mr->lkey == old.lkey, ".");
 	write_through(mr->rkey, (uintptr_t)b.buf + 8192, IBV_WC_SUCCESS, 3);
 	CHECK(!memcmp(b.buf + 8192, a.buf, 8), ".");
-	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE) == 0 && mr->rkey != old, ".");
-	write_through(mr->rkey, (uintptr_t)b.buf + 8192, IBV_WC_REM_ACCESS_ERR, 4);
+	MUST(other);
+	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, other, NULL, 0, 0) == 0 && mr->pd == other, ".");
+	CHECK(ibv_dealloc_pd(other) == EBUSY, ".");
+	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, b.pd, NULL, 0, 0) == 0 && ibv_dealloc_pd(other) == 0, ".");
+	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_REMOTE_WRITE) == IBV_REREG_MR_ERR_CMD, ".");
+	write_through(mr->rkey, (uintptr_t)b.buf + 8192, IBV_WC_SUCCESS, 4); /* it is as it was */
+	CHECK(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE) == 0 && mr->rkey == old.rkey, ".");
+	write_through(mr->rkey, (uintptr_t)b.buf + 8192, IBV_WC_REM_ACCESS_ERR, 5);
 	CHECK(ibv_dereg_mr(mr) == 0, ".");
 
 	refused = ibv_reg_mr(a.pd, page, 8192, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);

@@ -95,12 +95,10 @@ static bool there(void *addr, size_t length)
 	return mapped;
 }
 
-/* enroll registers a region with the driver; its keys cover addresses from iova on. Returns 0 or an errno. */
-static int enroll(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access, struct svpi_memory *r)
+/* describe fills in what the driver is told of a region; its keys cover addresses from iova on. Returns 0 or an errno.
+ * */
+static int describe(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access, struct svpi_register_memory_at *q)
 {
-	struct svpi_register_memory_at q = { .iova = iova };
-	struct svpi_register_memory *m = &q.register_memory;
-	bool plain = iova == (uintptr_t)addr;
 	int error = svpi_here(to_svpi(pd->context));
 
 	if (error)
@@ -109,11 +107,23 @@ static int enroll(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, u
 		return EOPNOTSUPP;
 	if (length && !there(addr, length))
 		return EFAULT;
-	*m = (struct svpi_register_memory){ .pd = pd->handle, .base = (uintptr_t)addr, .length = length,
-		.access = access & ~(unsigned)(IBV_ACCESS_OPTIONAL_RANGE | IBV_ACCESS_HUGETLB | IBV_ACCESS_ZERO_BASED) };
-	m->segment = svpi_segment_find(to_svpi(pd->context), addr, length, &m->segment_offset);
-	error = svpi_call(to_svpi(pd->context), plain ? SVPI_REGISTER_MEMORY : SVPI_REGISTER_MEMORY_AT, &q,
-			  plain ? sizeof(*m) : sizeof(q), r, sizeof(*r));
+	*q = (struct svpi_register_memory_at){ .iova = iova, .register_memory = { .pd = pd->handle, .base = (uintptr_t)addr,
+		.length = length,
+		.access = access & ~(unsigned)(IBV_ACCESS_OPTIONAL_RANGE | IBV_ACCESS_HUGETLB | IBV_ACCESS_ZERO_BASED) } };
+	q->register_memory.segment = svpi_segment_find(to_svpi(pd->context), addr, length, &q->register_memory.segment_offset);
+	return 0;
+}
+
+/* enroll registers a region with the driver. Returns 0 or an errno. */
+static int enroll(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access, struct svpi_memory *r)
+{
+	struct svpi_register_memory_at q;
+	bool plain = iova == (uintptr_t)addr;
+	int error = describe(pd, addr, length, iova, access, &q);
+
+	if (!error)
+		error = svpi_call(to_svpi(pd->context), plain ? SVPI_REGISTER_MEMORY : SVPI_REGISTER_MEMORY_AT, &q,
+				  plain ? sizeof(q.register_memory) : sizeof(q), r, sizeof(*r));
 	if (!error && r->path == SVPI_PATH_PROCESS_VM)
 		svpi_gather_pages(addr, length);
 	return error;
@@ -168,15 +178,30 @@ EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size
 	return NULL;
 }
 
-/* A changed region is a new region of the driver, with new keys. The old one is destroyed when the new one exists; if
- * that fails the old one stays as it is. */
+/* reenroll changes a region of the driver, which keeps its keys. If that fails the region stays as it is. Returns 0 or
+ * an errno. */
+static int reenroll(struct ibv_mr *mr, struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access)
+{
+	struct svpi *s = to_svpi(mr->context);
+	struct svpi_reregister_memory q = { .memory = mr->handle };
+	struct svpi_memory r;
+	int error = s->about.minor < 4 ? EOPNOTSUPP : describe(pd, addr, length, iova, access, &q.register_memory_at);
+
+	if (!error)
+		error = svpi_call(s, SVPI_REREGISTER_MEMORY, &q, sizeof(q), &r, sizeof(r));
+	if (!error && r.path == SVPI_PATH_PROCESS_VM)
+		svpi_gather_pages(addr, length);
+	if (!error)
+		take((struct svpi_mr *)mr, pd, addr, length, &r);
+	return error;
+}
+
 EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	const int known = IBV_REREG_MR_CHANGE_TRANSLATION | IBV_REREG_MR_CHANGE_PD | IBV_REREG_MR_CHANGE_ACCESS;
 	struct svpi_mr *m = (struct svpi_mr *)mr;
 	unsigned rights = flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned)access : m->access;
 	uint64_t iova = m->iova;
-	struct svpi_memory r;
 	int error;
 
 	if (!flags || flags & ~known || (flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!addr || !length)) ||
@@ -192,17 +217,11 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *a
 		addr = mr->addr;
 		length = mr->length;
 	}
-	error = enroll(pd, addr, length, iova, rights, &r);
-	if (!error) {
-		error = svpi_destroy(to_svpi(mr->context), SVPI_KIND_MEMORY, mr->handle);
-		if (error) /* a window is bound to it */
-			svpi_destroy(to_svpi(mr->context), SVPI_KIND_MEMORY, r.handle);
-	}
+	error = reenroll(mr, pd, addr, length, iova, rights);
 	if (error) {
 		errno = error;
 		return IBV_REREG_MR_ERR_CMD;
 	}
-	take(m, pd, addr, length, &r);
 	m->iova = iova;
 	m->access = rights;
 	return 0;

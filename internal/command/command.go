@@ -102,6 +102,7 @@ type Extended interface {
 	ChannelEvents(ctx context.Context, channel Handle, out []Event) (int, error)
 
 	RegisterMemoryAt(ctx context.Context, r RegisterMemoryAt) (Memory, error)
+	ReregisterMemory(ctx context.Context, r ReregisterMemory) (Memory, error)
 	CMSetChannel(ctx context.Context, c CMSetChannel) error
 	CMResolveAddr(ctx context.Context, c CMResolveAddr) error
 	CMResolveRoute(ctx context.Context, c CMResolveRoute) error
@@ -200,6 +201,14 @@ type RegisterMemory struct {
 type RegisterMemoryAt struct {
 	RegisterMemory
 	IOVA uint64
+}
+
+// ReregisterMemory changes what a region is, by all that RegisterMemoryAt says. The handle and the keys
+// stay. While windows are bound to the region it is refused with Busy, and the region stays as it was.
+type ReregisterMemory struct {
+	RegisterMemoryAt
+	Memory Handle // the region
+	_      uint32
 }
 
 // Memory is a region or window.

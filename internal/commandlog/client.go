@@ -111,6 +111,14 @@ func (c *Client) RegisterMemory(ctx context.Context, r command.RegisterMemory) (
 	return out, err
 }
 
+// ReregisterMemory implements command.Extended.
+func (c *Client) ReregisterMemory(ctx context.Context, r command.ReregisterMemory) (command.Memory, error) {
+	began := time.Now()
+	out, err := c.Client.ReregisterMemory(ctx, r)
+	c.note(commandReregister, began, c.where(r.PD), err)
+	return out, err
+}
+
 // AllocWindow implements command.Commands.
 func (c *Client) AllocWindow(ctx context.Context, pd command.Handle, typ uint32) (command.Memory, error) {
 	began := time.Now()

@@ -29,6 +29,7 @@ const (
 	commandCMDisconnect
 	commandCMQuery
 	commandCMAttributes
+	commandReregister
 )
 
 // commandNames are the names of the kinds of commands, in the style of a card's firmware.
@@ -60,4 +61,5 @@ var commandNames = [...]string{
 	commandCMDisconnect:    "CM_DISCONNECT",
 	commandCMQuery:         "CM_QUERY",
 	commandCMAttributes:    "CM_ATTRIBUTES",
+	commandReregister:      "REREGISTER_MEMORY",
 }

@@ -100,14 +100,8 @@ func (c *Client) destroyMR(h command.Handle) (func(), error) {
 		return nil, notFound("memory region", h)
 	}
 	a := m.pd.adapter
-	if m.exported {
-		if m.region.Windows() > 0 {
-			return nil, busy("the memory region", m.region.Windows())
-		}
-		m.withdraw(c)
-		m.ending = true
-		c.quiesce()
-		m.ending = false
+	if err := c.retire(m); err != nil {
+		return nil, err
 	}
 	if m.region != nil {
 		if err := a.memory.Deregister(m.region.Key); err != nil {
@@ -124,6 +118,23 @@ func (c *Client) destroyMR(h command.Handle) (func(), error) {
 	c.mrs.Remove(h)
 	m.pd.uses--
 	return m.release, nil
+}
+
+// retire withdraws a region from the client's key table, if it is there, and returns when no program can be
+// using it any longer. Busy: windows are bound to it. The caller holds the baton, which is released while
+// waiting.
+func (c *Client) retire(m *mr) error {
+	if !m.exported {
+		return nil
+	}
+	if m.region.Windows() > 0 {
+		return busy("the memory region", m.region.Windows())
+	}
+	m.withdraw(c)
+	m.ending = true
+	c.quiesce()
+	m.ending = false
+	return nil
 }
 
 func (c *Client) destroyMW(h command.Handle) error {

@@ -149,41 +149,54 @@ func (c *Client) RegisterMemory(ctx context.Context, r command.RegisterMemory) (
 
 // RegisterMemoryAt implements command.Extended.
 func (c *Client) RegisterMemoryAt(ctx context.Context, r command.RegisterMemoryAt) (command.Memory, error) {
-	if r.IOVA+r.Length < r.IOVA {
-		return command.Memory{}, command.Errorf(command.Invalid, "Length is %d from IOVA %#x, want no wrap", r.Length, r.IOVA)
+	if err := checkIOVA(&r); err != nil {
+		return command.Memory{}, err
 	}
 	return c.registerAs(ctx, r.RegisterMemory, &r.IOVA)
 }
 
+func checkIOVA(r *command.RegisterMemoryAt) error {
+	if r.IOVA+r.Length < r.IOVA {
+		return command.Errorf(command.Invalid, "Length is %d from IOVA %#x, want no wrap", r.Length, r.IOVA)
+	}
+	return nil
+}
+
 // registerAs registers memory whose addresses begin at iova, or are those of the program if nil.
 func (c *Client) registerAs(ctx context.Context, r command.RegisterMemory, iova *uint64) (command.Memory, error) {
-	access := memory.Access(r.Access)
-	if access&^allAccess != 0 {
-		return command.Memory{}, command.Errorf(command.Invalid, "Access is %#x, want bits of %#x", r.Access, uint32(allAccess))
-	}
-	if access&(memory.RemoteWrite|memory.RemoteAtomic) != 0 && access&memory.LocalWrite == 0 {
-		return command.Memory{}, command.Errorf(command.Invalid, "Access is %#x: remote write and atomics need local write", r.Access)
-	}
-	if r.Length == 0 || r.Base+r.Length < r.Base {
-		return command.Memory{}, command.Errorf(command.Invalid, "Length is %d from %#x, want at least 1 and no wrap", r.Length, r.Base)
-	}
-	// Reaching may map or probe memory: not while holding the baton.
-	reach := c.cfg.Reach
-	if reach == nil {
-		reach = ownMemory
-	}
-	if most := defaultLimits().Region; r.Length > most {
-		return command.Memory{}, command.Errorf(command.Invalid, "Length is %d, want at most %d", r.Length, most)
-	}
-	got, err := reach(r)
+	got, err := c.reach(&r)
 	if err != nil {
-		return command.Memory{}, asError(err)
+		return command.Memory{}, err
 	}
 	m, err := c.register(ctx, r, iova, got)
 	if err != nil && got.Release != nil {
 		got.Release()
 	}
 	return m, err
+}
+
+// reach checks the attributes of a region and finds out how its memory is accessed. It may map or probe
+// memory: the caller does not hold the baton.
+func (c *Client) reach(r *command.RegisterMemory) (Reached, error) {
+	access := memory.Access(r.Access)
+	if access&^allAccess != 0 {
+		return Reached{}, command.Errorf(command.Invalid, "Access is %#x, want bits of %#x", r.Access, uint32(allAccess))
+	}
+	if access&(memory.RemoteWrite|memory.RemoteAtomic) != 0 && access&memory.LocalWrite == 0 {
+		return Reached{}, command.Errorf(command.Invalid, "Access is %#x: remote write and atomics need local write", r.Access)
+	}
+	if r.Length == 0 || r.Base+r.Length < r.Base {
+		return Reached{}, command.Errorf(command.Invalid, "Length is %d from %#x, want at least 1 and no wrap", r.Length, r.Base)
+	}
+	if most := defaultLimits().Region; r.Length > most {
+		return Reached{}, command.Errorf(command.Invalid, "Length is %d, want at most %d", r.Length, most)
+	}
+	reach := c.cfg.Reach
+	if reach == nil {
+		reach = ownMemory
+	}
+	got, err := reach(*r)
+	return got, asError(err)
 }
 
 func (c *Client) register(ctx context.Context, r command.RegisterMemory, iova *uint64, got Reached) (command.Memory, error) {
@@ -196,17 +209,12 @@ func (c *Client) register(ctx context.Context, r command.RegisterMemory, iova *u
 		return command.Memory{}, err
 	}
 	a := p.adapter
-	if r.Length > a.limits.Region {
-		return command.Memory{}, command.Errorf(command.Invalid, "Length is %d, want at most %d", r.Length, a.limits.Region)
+	want, err := p.describe(&r, iova, got)
+	if err != nil {
+		return command.Memory{}, err
 	}
 	if err := c.room(a, "memory regions", a.objects.MR, a.limits.MR); err != nil {
 		return command.Memory{}, err
-	}
-	want := memory.Region{
-		PD: p.number, Base: r.Base, Length: r.Length, Access: memory.Access(r.Access), Bytes: got.Bytes, Remote: got.Remote,
-	}
-	if iova != nil {
-		want.IOVA, want.Named = *iova, true
 	}
 	region, err := a.memory.Register(want)
 	if err != nil {
@@ -221,7 +229,25 @@ func (c *Client) register(ctx context.Context, r command.RegisterMemory, iova *u
 	a.objects.MR++
 	a.objects.MRPages += regionPages(region)
 	c.export(m)
-	return command.Memory{Handle: m.handle, LKey: region.Key, RKey: region.Key, Path: got.Path}, nil
+	return m.answer(got), nil
+}
+
+// describe returns the region of p that a program asks for.
+func (p *pd) describe(r *command.RegisterMemory, iova *uint64, got Reached) (memory.Region, error) {
+	if most := p.adapter.limits.Region; r.Length > most {
+		return memory.Region{}, command.Errorf(command.Invalid, "Length is %d, want at most %d", r.Length, most)
+	}
+	want := memory.Region{
+		PD: p.number, Base: r.Base, Length: r.Length, Access: memory.Access(r.Access), Bytes: got.Bytes, Remote: got.Remote,
+	}
+	if iova != nil {
+		want.IOVA, want.Named = *iova, true
+	}
+	return want, nil
+}
+
+func (m *mr) answer(got Reached) command.Memory {
+	return command.Memory{Handle: m.handle, LKey: m.region.Key, RKey: m.region.Key, Path: got.Path}
 }
 
 // ownMemory is the Reach function for memory of this process.

@@ -150,6 +150,13 @@ var handlers = [opEnd]handler{
 		}
 		return x.RegisterMemoryAt(ctx, q)
 	}),
+	opReregisterMemory: replies(func(ctx context.Context, s Session, q command.ReregisterMemory) (command.Memory, error) {
+		x, err := extended(s)
+		if err != nil {
+			return command.Memory{}, err
+		}
+		return x.ReregisterMemory(ctx, q)
+	}),
 	opCMSetChannel: extends(func(ctx context.Context, x command.Extended, q command.CMSetChannel) error {
 		return x.CMSetChannel(ctx, q)
 	}),

@@ -14,7 +14,7 @@ const magic uint32 = 'S' | 'V'<<8 | 'P'<<16 | 'I'<<24
 // is used.
 const (
 	Major uint16 = 2
-	Minor uint16 = 3
+	Minor uint16 = 4
 )
 
 const (
@@ -97,6 +97,7 @@ const (
 	opRegisterMemoryAt
 	opMoved
 	opPort
+	opReregisterMemory
 	opEnd // one past the last
 )
 

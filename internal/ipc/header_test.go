@@ -51,7 +51,7 @@ var opcodes = []struct {
 	{"RESIZE_SRQ", opResizeSRQ}, {"MAP_SEGMENT", opMapSegment}, {"CREATE_CHANNEL", opCreateChannel},
 	{"CM_SET_CHANNEL", opCMSetChannel}, {"CM_RESOLVE_ADDR", opCMResolveAddr}, {"CM_RESOLVE_ROUTE", opCMResolveRoute},
 	{"CM_JOIN", opCMJoin}, {"CM_LEAVE", opCMLeave}, {"CM_OPTION", opCMOption}, {"CM_NOTIFY", opCMNotify},
-	{"REGISTER_MEMORY_AT", opRegisterMemoryAt}, {"MOVED", opMoved}, {"PORT", opPort},
+	{"REGISTER_MEMORY_AT", opRegisterMemoryAt}, {"MOVED", opMoved}, {"PORT", opPort}, {"REREGISTER_MEMORY", opReregisterMemory},
 }
 
 // TestHeaderHasTheOperations: every operation that the driver serves has a name in the header.

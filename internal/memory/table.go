@@ -39,9 +39,8 @@ func (t *Table) Len() int { return t.used }
 // Register enters a region and gives it a key. Errors are ErrFull and
 // *AttributeError.
 func (t *Table) Register(r Region) (*Region, error) {
-	n := &Region{PD: r.PD, Base: r.Base, Length: r.Length, IOVA: r.IOVA, Named: r.Named, Access: r.Access, Bytes: r.Bytes, Remote: r.Remote}
-	n.gathers, _ = r.Remote.(Gathering)
-	if err := n.check(); err != nil {
+	n, err := fresh(&r)
+	if err != nil {
 		return nil, err
 	}
 	key, err := t.take()
@@ -56,6 +55,37 @@ func (t *Table) Register(r Region) (*Region, error) {
 // Deregister ends a region: ErrBound while windows are bound to it, ErrKey if the key is not a region's.
 // Remaining users of the region see Dead.
 func (t *Table) Deregister(key uint32) error {
+	if err := t.end(key); err != nil {
+		return err
+	}
+	t.give(key)
+	return nil
+}
+
+// Replace ends a region as Deregister does, and enters another under its key (IBA 11.2.8.7, reregister).
+// Errors are those of Deregister and *AttributeError; the region then stays as it was.
+func (t *Table) Replace(key uint32, r Region) (*Region, error) {
+	n, err := fresh(&r)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.end(key); err != nil {
+		return nil, err
+	}
+	n.Key = key
+	t.entries[key>>8].region = n
+	return n, nil
+}
+
+// fresh returns a region with the attributes of r, which it checks.
+func fresh(r *Region) (*Region, error) {
+	n := &Region{PD: r.PD, Base: r.Base, Length: r.Length, IOVA: r.IOVA, Named: r.Named, Access: r.Access, Bytes: r.Bytes, Remote: r.Remote}
+	n.gathers, _ = r.Remote.(Gathering)
+	return n, n.check()
+}
+
+// end makes the region with this key useless to those that still have it.
+func (t *Table) end(key uint32) error {
 	r := t.region(key)
 	if r == nil {
 		return ErrKey
@@ -64,7 +94,6 @@ func (t *Table) Deregister(key uint32) error {
 		return ErrBound
 	}
 	atomic.StoreUint32(&r.dead, 1)
-	t.give(key)
 	return nil
 }
 

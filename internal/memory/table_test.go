@@ -156,3 +156,36 @@ func TestDeregisterInUse(t *testing.T) {
 		t.Errorf("twice: %v", err)
 	}
 }
+
+// TestReplace: a region that replaces another has its key, and whoever still holds the other sees that it is dead. One
+// with a window bound to it stays (IBA 11.2.8.7).
+func TestReplace(t *testing.T) {
+	tab := NewTable(3, nil)
+	r := region(t, tab, Region{PD: 1, Access: rw, Length: 8})
+	n, err := tab.Replace(r.Key, Region{PD: 2, Base: 100, Length: 16, Bytes: make([]byte, 16), Access: LocalWrite | WindowBind})
+	if err != nil || n.Key != r.Key || !r.Dead() || n.Dead() || tab.Len() != 1 {
+		t.Fatalf("%+v, %v; want the key %#x, and the first region dead", n, err, r.Key)
+	}
+	if _, err := tab.Local(1, r.Key, 100, 1, 0); !errors.Is(err, ErrDomain) {
+		t.Errorf("in the first domain: %v", err)
+	}
+	if got, err := tab.Local(2, r.Key, 108, 8, LocalWrite); err != nil || got != n {
+		t.Errorf("in the second domain: %v", err)
+	}
+	w, err := tab.AllocWindow(2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tab.Bind(Bind{PD: 2, Key: w.Key(), LKey: n.Key, Addr: 100, Length: 8, Access: RemoteRead}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tab.Replace(n.Key, Region{}); !errors.Is(err, ErrBound) || n.Dead() {
+		t.Errorf("with a window: %v", err)
+	}
+	if _, err := tab.Replace(n.Key, Region{Access: RemoteWrite}); !errors.As(err, new(*AttributeError)) || n.Dead() {
+		t.Errorf("by impossible attributes: %v", err)
+	}
+	if _, err := tab.Replace(n.Key+1, Region{}); !errors.Is(err, ErrKey) {
+		t.Errorf("an unknown key: %v", err)
+	}
+}
