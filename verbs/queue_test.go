@@ -183,6 +183,7 @@ func TestResizeKeepsCompletions(t *testing.T) {
 			}
 		}
 		post(0, 20)
+		wantErr(t, client.cq.Resize(8), verbs.ErrBusy) // 20 are waiting
 		ok(t, client.cq.Resize(1024))
 		if d := client.cq.Depth(); d < 1024 {
 			t.Errorf("depth is %d, want 1024", d)

@@ -116,7 +116,7 @@ EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 	svpi_spin_unlock(&c->lock);
 	if (error)
 		free(l);
-	return error;
+	return error == EBUSY ? EINVAL : error; /* the queue holds more completions than that: EINVAL in the kernel */
 }
 
 int svpi_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *a)

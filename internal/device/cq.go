@@ -141,11 +141,16 @@ func (c *Client) ResizeCQ(ctx context.Context, h command.Handle, depth uint32) (
 	if err := within("depth", depth, 1, q.adapter.limits.CQDepth); err != nil {
 		return command.Queue{}, err
 	}
+	c.depart() // completions of what was posted before count
+	q.adapter.drainCompletions(c.host.now())
 	if q.failed {
 		return command.Queue{}, command.Errorf(command.State, "the CQ has overflowed")
 	}
 	if err := q.dropOld(); err != nil {
 		return command.Queue{}, err
+	}
+	if n := q.unpolled(); n > uint64(depth) { // IBA 11.2.8.3
+		return command.Queue{}, command.Errorf(command.Busy, "depth is %d, but %d completions wait to be polled", depth, n)
 	}
 	g := ring.CQGeometry(int(depth))
 	next, block, err := c.openCQ(g)
@@ -158,6 +163,19 @@ func (c *Client) ResizeCQ(ctx context.Context, h command.Handle, depth uint32) (
 	q.ring, q.block, q.geometry = next, block, g
 	q.notify(prior, wake)
 	return queueOf(h, q.ref, g, block), nil
+}
+
+// unpolled returns how many completions the program has not polled.
+func (q *cq) unpolled() (n uint64) {
+	count := func(r *ring.CQ) {
+		k, _ := r.Unpolled() // a broken ring counts as full
+		n += uint64(k)
+	}
+	count(q.ring)
+	for _, o := range q.old {
+		count(o.ring)
+	}
+	return n
 }
 
 // dropOld frees the rings before the last resize but one, which the program no longer uses.

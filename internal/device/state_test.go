@@ -230,6 +230,34 @@ func TestResizeCQ(t *testing.T) {
 	}
 }
 
+// TestResizeCQBelowWhatItHolds: a CQ is not resized below the number of completions in it, those of requests that were
+// posted before included (IBA 11.2.8.3).
+func TestResizeCQBelowWhatItHolds(t *testing.T) {
+	x, y := networks[2].make(t, AdapterConfig{})
+	cq := x.cq(8)
+	c := connect(x.qp(command.CreateQP{}, cq), y.qp(command.CreateQP{}, y.cq(64)))
+	x.check(x.c.ModifyQP(bg, command.ModifyQP{QP: c.a.q.Handle, Mask: command.MaskState, State: command.Err}))
+	for i := range uint64(6) {
+		x.check(c.a.recv.Post(&ring.RecvWR{ID: i}))
+	}
+	x.c.Doorbell(c.a.q.Handle)
+	if _, err := x.c.ResizeCQ(bg, cq.q.Handle, 5); !errors.Is(err, &command.Error{Code: command.Busy}) {
+		t.Fatalf("below the 6 completions: %v, want busy", err)
+	}
+	for i := range uint64(6) {
+		if e := cq.next(); e.ID != i || e.Status != ring.WRFlush {
+			t.Fatalf("completion %d: %+v", i, e)
+		}
+	}
+	q, err := x.c.ResizeCQ(bg, cq.q.Handle, 1)
+	x.check(err)
+	x.check(c.a.recv.Post(&ring.RecvWR{ID: 7}))
+	x.c.Doorbell(c.a.q.Handle)
+	if e := x.open(q).next(); e.ID != 7 {
+		t.Errorf("in the new ring: %+v", e)
+	}
+}
+
 func unpolled(p *program, q *queue) (int, error) {
 	p.host.lock()
 	defer p.host.unlock()

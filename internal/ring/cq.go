@@ -162,14 +162,17 @@ func (q *CQ) Move(next *CQ) (wake bool) {
 	return q.raise()
 }
 
-// Unpolled returns how many completions the program has not polled, at most the number of entries;
-// ErrCorrupt if its index is impossible. Loop side only.
-func (q *CQ) Unpolled() (int, error) {
-	n := q.p.next - q.h.consumer.Load()
-	if n > q.count {
-		return int(q.count), fmt.Errorf("%w: consumer index", ErrCorrupt)
+// Unpolled returns how many completions the program has not polled, at most the number of entries of both
+// rings; ErrCorrupt if its index is impossible. Loop side only.
+func (q *CQ) Unpolled() (n int, err error) {
+	if q.shared != nil {
+		n = q.shared.unpolled()
 	}
-	return int(n), nil
+	own := q.p.next - q.h.consumer.Load()
+	if own > q.count {
+		return n + int(q.count), fmt.Errorf("%w: consumer index", ErrCorrupt)
+	}
+	return n + int(own), nil
 }
 
 // SequenceWord returns the futex word of events. Either side.

@@ -161,6 +161,16 @@ func (s *Shared) Void(owner uint32) (n int) {
 	return n
 }
 
+// unpolled returns how many completions have not been taken. Any side.
+func (s *Shared) unpolled() (n int) {
+	for i := range s.count {
+		if s.state(i).Load()&3 == slotReady {
+			n++
+		}
+	}
+	return n
+}
+
 // Raise raises the event that the CQ is armed for if it includes e, and reports whether waiters sleep on
 // the sequence word. Call it after Fill.
 func (s *Shared) Raise(e *CQE) (wake bool) {
