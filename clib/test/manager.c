@@ -260,6 +260,25 @@ static void nobody(void)
 	end(id);
 }
 
+/* An address of this host is reached through the device that has it, unless the program names a source. */
+static void here(void)
+{
+	for (int device = 0; device < 2; device++) {
+		struct sockaddr_in at = address(device, htons(1)), from = address(0, 0), *src;
+		struct rdma_cm_id *id = resolved(RDMA_PS_TCP, &at);
+
+		src = (struct sockaddr_in *)rdma_get_local_addr(id);
+		CHECK(src->sin_addr.s_addr == at.sin_addr.s_addr, ": %x, want %x", src->sin_addr.s_addr, at.sin_addr.s_addr);
+		end(id);
+		id = create(ours, RDMA_PS_TCP);
+		MUST(!rdma_resolve_addr(id, plain(&from), plain(&at), 2000));
+		EXPECT_EVENT(ours, RDMA_CM_EVENT_ADDR_RESOLVED);
+		src = (struct sockaddr_in *)rdma_get_local_addr(id);
+		CHECK(src->sin_addr.s_addr == from.sin_addr.s_addr, ": %x, want %x", src->sin_addr.s_addr, from.sin_addr.s_addr);
+		end(id);
+	}
+}
+
 /* Options of connections; and a program that moves its queue pairs itself and sees messages before the connection is
  * established: rdma_set_option(3), rdma_init_qp_attr(3), rdma_notify(3). */
 static void options(void)
@@ -365,7 +384,7 @@ static void groups(void)
 }
 
 static const struct { const char *name; void (*run)(void); } tests[] = {
-	{ "private data", private_data }, { "ports", ports }, { "nobody", nobody }, { "options", options },
+	{ "private data", private_data }, { "ports", ports }, { "nobody", nobody }, { "here", here }, { "options", options },
 	{ "migration", migration }, { "waiting", waiting }, { "groups", groups }, { "datagrams", test_datagram_sockets },
 	{ "streams", test_stream_sockets },
 };

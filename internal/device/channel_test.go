@@ -145,6 +145,27 @@ func TestResolveUnreachable(t *testing.T) {
 	}
 }
 
+// TestResolveLocalDestination: an address of this host is reached through the adapter that has it, as Linux routes it,
+// unless the program names a source.
+func TestResolveLocalDestination(t *testing.T) {
+	x, y := overUDP(true)(t, AdapterConfig{})
+	for _, c := range []struct {
+		name string
+		from netip.Addr
+		want *program
+	}{{"no source", netip.IPv6Unspecified(), y}, {"source", x.addr, x}} {
+		id, err := x.c.CMCreate(bg, command.CMCreate{Adapter: command.AnyAdapter, Space: command.TCP})
+		x.check(err)
+		x.check(x.c.CMResolveAddr(bg, command.CMResolveAddr{
+			ID: id, Local: command.Endpoint{Addr: command.AddrFrom(c.from)}, Remote: command.Endpoint{Addr: command.AddrFrom(y.addr), Port: 1},
+		}))
+		e := x.event(command.EventAddressResolved)
+		if e.Adapter != c.want.adapter || e.Remote.Addr.IP() != c.want.addr {
+			t.Errorf("%s: adapter %d at %v, want %d at %v", c.name, e.Adapter, e.Remote.Addr.IP(), c.want.adapter, c.want.addr)
+		}
+	}
+}
+
 // TestRegisterMemoryAt: a region may have an address range (IOVA) other than its memory's, but not one that wraps.
 func TestRegisterMemoryAt(t *testing.T) {
 	x := newChannelProgram(t)

@@ -65,8 +65,9 @@ func (o *cmid) candidates(q *qp, remote netip.Addr) (may []*adapter) {
 	return may
 }
 
-// outgoing returns the adapter that knows an address, or the one that the system's routes choose for it,
-// or the first of the address's family: an Ethernet one, since InfiniBand ports know whom they reach.
+// outgoing returns the adapter that knows an address or has it, or the one that the system's routes choose for
+// it, or the first of the address's family: an Ethernet one, since InfiniBand ports know whom they reach. Linux
+// routes a local address, too, through the device that has it.
 func (o *cmid) outgoing(q *qp, remote netip.Addr) *adapter {
 	may := o.candidates(q, remote)
 	if len(may) > 1 {
@@ -75,11 +76,11 @@ func (o *cmid) outgoing(q *qp, remote netip.Addr) *adapter {
 				return b
 			}
 		}
-		local := systemSource(remote)
-		for _, b := range may {
-			if b.owns(local) {
-				return b
-			}
+		if b := owner(may, remote); b != nil {
+			return b
+		}
+		if b := owner(may, systemSource(remote)); b != nil {
+			return b
 		}
 		for _, b := range may {
 			if b.ib == nil {
@@ -91,6 +92,16 @@ func (o *cmid) outgoing(q *qp, remote netip.Addr) *adapter {
 		return nil
 	}
 	return may[0]
+}
+
+// owner returns the adapter of a list that has an address, nil if none has.
+func owner(list []*adapter, addr netip.Addr) *adapter {
+	for _, b := range list {
+		if b.owns(addr) {
+			return b
+		}
+	}
+	return nil
 }
 
 // systemSource returns the system's source address towards another; the zero Addr if there is no route.
