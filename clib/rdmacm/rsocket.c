@@ -129,7 +129,7 @@ void rs_free(struct rs *s)
 	free(s);
 }
 
-static int datagram_socket(int domain, bool nonblock)
+static int datagram_socket(int domain)
 {
 	struct datagrams *d;
 	struct rs *s;
@@ -145,8 +145,17 @@ static int datagram_socket(int domain, bool nonblock)
 		return result(ENOMEM);
 	}
 	s->datagrams = d;
-	s->nonblock = nonblock;
 	return fd;
+}
+
+/* served tells whether there are sockets of a kind. Those with SOCK_CLOEXEC or SOCK_NONBLOCK are none: the programs that
+ * ask for them go on to calls that librspreload does not have (accept4), and have to be left to the system's sockets. */
+static bool served(int domain, int type, int protocol)
+{
+	if (domain != AF_INET && domain != AF_INET6)
+		return false;
+	return (type == SOCK_STREAM && (!protocol || protocol == IPPROTO_TCP)) ||
+	       (type == SOCK_DGRAM && (!protocol || protocol == IPPROTO_UDP));
 }
 
 int rsocket(int domain, int type, int protocol);
@@ -156,16 +165,10 @@ EXPORT int rsocket(int domain, int type, int protocol)
 	struct rdma_cm_id *id;
 	struct rs *s;
 
-	if ((domain != AF_INET && domain != AF_INET6) || (protocol && protocol != IPPROTO_TCP && protocol != IPPROTO_UDP))
-		return result(domain == AF_INET || domain == AF_INET6 ? EPROTONOSUPPORT : EAFNOSUPPORT);
-	switch (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) {
-	case SOCK_STREAM:
-		break;
-	case SOCK_DGRAM:
-		return datagram_socket(domain, type & SOCK_NONBLOCK);
-	default:
-		return result(ESOCKTNOSUPPORT);
-	}
+	if (!served(domain, type, protocol))
+		return result(ENOTSUP);
+	if (type == SOCK_DGRAM)
+		return datagram_socket(domain);
 	channel = rdma_create_event_channel();
 	if (!channel)
 		return -1;
@@ -180,7 +183,6 @@ EXPORT int rsocket(int domain, int type, int protocol)
 		return result(ENOMEM);
 	}
 	id->route.addr.src_addr.sa_family = (sa_family_t)domain;
-	s->nonblock = type & SOCK_NONBLOCK;
 	return s->fd;
 }
 

@@ -69,5 +69,6 @@ void test_fork(void);
 void test_threads(void);
 void test_datagram_sockets(void);
 void test_stream_sockets(void);
+void test_kinds_of_sockets(void);
 
 #endif

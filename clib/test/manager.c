@@ -387,6 +387,7 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "private data", private_data }, { "ports", ports }, { "nobody", nobody }, { "here", here }, { "options", options },
 	{ "migration", migration }, { "waiting", waiting }, { "groups", groups }, { "datagrams", test_datagram_sockets },
 	{ "streams", test_stream_sockets },
+	{ "kinds", test_kinds_of_sockets },
 };
 
 int main(void)

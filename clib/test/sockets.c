@@ -1,11 +1,13 @@
 /* Sockets over RDMA, with the driver of check.sh: waiting for datagrams, and the memory of streams. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <rdma/rsocket.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -224,4 +226,20 @@ void test_datagram_sockets(void)
 {
 	sleeps();
 	wakes();
+}
+
+/* Kinds of sockets that librdmacm 44 refuses with ENOTSUP: librspreload leaves these to the system. */
+void test_kinds_of_sockets(void)
+{
+	static const struct { int domain, type, protocol; } none[] = {
+		{ AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0 }, { AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0 },
+		{ AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0 }, { AF_INET, SOCK_STREAM, IPPROTO_UDP }, { AF_INET, SOCK_DGRAM, IPPROTO_TCP },
+		{ AF_INET, SOCK_RAW, 0 }, { AF_UNIX, SOCK_STREAM, 0 },
+	};
+	int fd;
+
+	for (size_t i = 0; i < sizeof(none) / sizeof(*none); i++)
+		CHECK(rsocket(none[i].domain, none[i].type, none[i].protocol) == -1 && errno == ENOTSUP, ": %zu, errno %d", i, errno);
+	MUST((fd = rsocket(AF_INET6, SOCK_STREAM, IPPROTO_TCP)) >= 0 && rclose(fd) == 0);
+	MUST((fd = rsocket(AF_INET, SOCK_DGRAM, IPPROTO_UDP)) >= 0 && rclose(fd) == 0);
 }
