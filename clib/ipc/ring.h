@@ -117,6 +117,7 @@ struct svpi_cqe {
 };
 _Static_assert(sizeof(struct svpi_cqe) == 64, "layout");
 
+enum { SVPI_CQE_VOID = 0 /* op: of a queue pair that was reset; only this side writes it */ };
 enum { SVPI_CQE_IMM = 1, SVPI_CQE_INVALIDATED = 2, SVPI_CQE_GRH = 4, SVPI_CQE_SOLICITED = 8, SVPI_CQE_RECEIVE = 16 };
 
 /* The second ring of a CQ: completions made by programs of the direct path. */
@@ -209,11 +210,35 @@ static inline int svpi_poll(struct svpi_consumer *c, int n, void (*take)(void *a
 			if (c->seen == c->next)
 				break;
 		}
-		take(arg, k++, &c->entries[c->next++ & c->mask]);
+
+		const struct svpi_cqe *e = &c->entries[c->next++ & c->mask];
+
+		if (__builtin_expect(e->op != SVPI_CQE_VOID, 1))
+			take(arg, k++, e);
 	}
 	if (c->next != from)
 		atomic_store_explicit(&c->h->consumer, c->next, memory_order_release);
 	return k;
+}
+
+/* svpi_consumer_forget makes the completions of a queue pair void that wait to be polled. */
+static inline void svpi_consumer_forget(struct svpi_consumer *c, uint32_t qpn)
+{
+	uint32_t waiting = atomic_load_explicit(&c->h->producer, memory_order_acquire) - c->next;
+
+	for (uint32_t i = 0; i < waiting && i <= c->mask; i++) {
+		struct svpi_cqe *e = &c->entries[(c->next + i) & c->mask];
+
+		if (e->qpn == qpn)
+			e->op = SVPI_CQE_VOID;
+	}
+	for (uint32_t i = 0; c->shared && i < c->shared_count; i++) {
+		struct svpi_cqe *e = &c->shared[i];
+		uint64_t v = atomic_load_explicit(&e->state, memory_order_acquire);
+
+		if ((v & 3) == SVPI_PHASE_READY && e->qpn == qpn)
+			atomic_store(&e->state, v | SVPI_PHASE_VOID);
+	}
 }
 
 static inline bool svpi_consumer_empty(struct svpi_consumer *c)

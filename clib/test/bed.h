@@ -63,6 +63,7 @@ void test_srq(void);
 void test_windows(void);
 void test_extended(void);
 void test_events(void);
+void test_states(void);
 void test_memory(void);
 void test_limits(void);
 void test_fork(void);

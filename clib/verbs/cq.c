@@ -252,6 +252,17 @@ int svpi_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	return k;
 }
 
+void svpi_cq_forget(struct ibv_cq *cq, uint32_t qpn)
+{
+	struct svpi_cq *c = to_cq(cq);
+
+	svpi_spin_lock(&c->lock);
+	svpi_consumer_forget(&c->ring, qpn);
+	for (struct svpi_later *l = c->later; l; l = l->next)
+		svpi_consumer_forget(&l->ring, qpn);
+	svpi_spin_unlock(&c->lock);
+}
+
 int svpi_req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
 	struct svpi_cq *c = to_cq(cq);

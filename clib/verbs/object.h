@@ -156,6 +156,18 @@ static inline struct svpi_cq *to_cq(struct ibv_cq *c) { return (struct svpi_cq *
 static inline struct svpi_qp *to_qp(struct ibv_qp *q) { return (struct svpi_qp *)q; }
 static inline struct svpi_srq *to_srq(struct ibv_srq *s) { return (struct svpi_srq *)s; }
 
+/* svpi_may_send and svpi_may_receive tell whether a queue pair is in a state in which requests may be posted (IBA
+ * 10.3.1): 0 or an errno. In the error state they may, and are flushed. */
+static inline int svpi_may_send(const struct svpi_qp *q)
+{
+	return __builtin_expect(q->qp.state < IBV_QPS_RTS, 0) ? EINVAL : svpi_here(q->svpi);
+}
+
+static inline int svpi_may_receive(const struct svpi_qp *q)
+{
+	return __builtin_expect(q->qp.state < IBV_QPS_INIT || q->qp.srq, 0) ? EINVAL : svpi_here(q->svpi);
+}
+
 /* at_least_1 is for sizes: programs may ask for none, the driver's queues hold at least one. */
 static inline uint32_t at_least_1(uint32_t n) { return n ? n : 1; }
 
@@ -171,6 +183,8 @@ int svpi_req_notify_cq(struct ibv_cq *, int);
 struct ibv_mw *svpi_alloc_mw(struct ibv_pd *, enum ibv_mw_type);
 int svpi_dealloc_mw(struct ibv_mw *);
 int svpi_bind_mw(struct ibv_qp *, struct ibv_mw *, struct ibv_mw_bind *);
+/* svpi_cq_forget drops the completions of a queue pair that was reset. */
+void svpi_cq_forget(struct ibv_cq *, uint32_t qpn);
 struct ibv_cq_ex *svpi_create_cq_ex(struct ibv_context *, struct ibv_cq_init_attr_ex *);
 int svpi_modify_cq(struct ibv_cq *, struct ibv_modify_cq_attr *);
 struct ibv_qp *svpi_create_qp_ex(struct ibv_context *, struct ibv_qp_init_attr_ex *);

@@ -129,7 +129,7 @@ int svpi_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr
 	struct svpi_initiator *lent;
 	uint32_t from;
 	bool direct;
-	int error = svpi_here(q->svpi);
+	int error = svpi_may_send(q);
 
 	if (__builtin_expect(error, 0)) {
 		*bad = wr;
@@ -186,7 +186,7 @@ int svpi_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 {
 	struct svpi_qp *q = to_qp(qp);
 	uint32_t from;
-	int error = qp->srq ? EINVAL : svpi_here(q->svpi);
+	int error = svpi_may_receive(q);
 
 	if (__builtin_expect(error, 0)) {
 		*bad = wr;

@@ -10,8 +10,7 @@ static struct svpi_qp *qp_of(struct ibv_qp_ex *x) { return (struct svpi_qp *)x; 
 static void start(struct ibv_qp_ex *x)
 {
 	struct svpi_qp *q = qp_of(x);
-
-	int error = svpi_here(q->svpi);
+	int error = svpi_may_send(q);
 
 	svpi_spin_lock(&q->send_lock);
 	svpi_answered(q);

@@ -180,12 +180,31 @@ static const struct { int theirs; uint32_t ours; } bits[] = {
 	{ IBV_QP_DEST_QPN, M_DEST }, { IBV_QP_EN_SQD_ASYNC_NOTIFY, M_SQD_NOTIFY },
 };
 
+/* The rights that a queue pair grants its peer. Programs also give rights of regions here (MW_BIND, RELAXED_ORDERING):
+ * the kernel takes them, and no device makes anything of them. */
+enum { QP_RIGHTS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC };
+
 /* Attributes that are handled here, or carry no information. */
 enum { ELSEWHERE = IBV_QP_CUR_STATE | IBV_QP_PORT | IBV_QP_PATH_MIG_STATE };
 
+/* begin_anew follows a reset: the driver has emptied the rings, and whatever completed before is not to be seen any
+ * more (IBA 10.3.1.1 allows either; programs know adapters that drop it). */
+static void begin_anew(struct svpi_qp *q)
+{
+	q->send.next = atomic_load(&q->send.h->producer);
+	q->send.seen = atomic_load(&q->send.h->consumer);
+	if (!q->qp.srq) {
+		q->recv.next = atomic_load(&q->recv.h->producer);
+		q->recv.seen = atomic_load(&q->recv.h->consumer);
+	}
+	svpi_cq_forget(q->qp.send_cq, q->qp.qp_num);
+	if (q->qp.recv_cq != q->qp.send_cq)
+		svpi_cq_forget(q->qp.recv_cq, q->qp.qp_num);
+}
+
 EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask)
 {
-	struct svpi_modify_qp m = { .qp = qp->handle, .state = a->qp_state, .access = a->qp_access_flags,
+	struct svpi_modify_qp m = { .qp = qp->handle, .state = a->qp_state, .access = a->qp_access_flags & QP_RIGHTS,
 		.p_key_index = a->pkey_index, .q_key = a->qkey, .mtu = mtu_bytes(a->path_mtu), .timeout = a->timeout,
 		.retry = a->retry_cnt, .rnr_retry = a->rnr_retry, .min_rnr_timer = a->min_rnr_timer,
 		.rqpsn = a->rq_psn & 0xffffff, .sqpsn = a->sq_psn & 0xffffff, .initiator_depth = a->max_rd_atomic,
@@ -211,16 +230,8 @@ EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask)
 		return error;
 	if (mask & IBV_QP_STATE) {
 		qp->state = a->qp_state;
-		if (a->qp_state == IBV_QPS_RESET) { /* the driver has emptied the rings */
-			struct svpi_qp *q = to_qp(qp);
-
-			q->send.next = atomic_load(&q->send.h->producer);
-			q->send.seen = atomic_load(&q->send.h->consumer);
-			if (!qp->srq) {
-				q->recv.next = atomic_load(&q->recv.h->producer);
-				q->recv.seen = atomic_load(&q->recv.h->consumer);
-			}
-		}
+		if (a->qp_state == IBV_QPS_RESET)
+			begin_anew(to_qp(qp));
 	}
 	return 0;
 }
@@ -292,15 +303,17 @@ EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, 
 	return 0;
 }
 
+/* There are no enhanced connection attributes. Programs that were told that these are all 0 would pass that on to
+ * rdma_set_local_ece, which takes no vendor id of 0. */
 EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	(void)qp;
 	memset(ece, 0, sizeof(*ece));
-	return 0;
+	return errno = EOPNOTSUPP;
 }
 
 EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	(void)qp;
-	return ece->vendor_id ? EOPNOTSUPP : 0;
+	(void)qp, (void)ece;
+	return errno = EOPNOTSUPP;
 }
