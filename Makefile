@@ -62,7 +62,9 @@ test:
 	@test/verbs/packages.sh
 	@test/diags/packages.sh
 	@[ "$$(id -u)" = 0 ] || echo "make test: not root, so the tests in network namespaces are skipped"
-	$(GO) test ./...
+	@mkdir -p bin/figures
+	SOFTVPI_TEST_FIGURES=$(CURDIR)/bin/figures $(GO) test ./...
+	@cat bin/figures/* 2>/dev/null || true
 
 # The race detector is the one thing here that needs cgo.
 race:
