@@ -104,10 +104,10 @@ func (n *Network) bytes(from *Port, o *frame.Out) []byte {
 	return append(b, make([]byte, o.Pad)...)
 }
 
-// Inject delivers raw bytes to a port as if they came from address src.
-func (n *Network) Inject(to *Port, src netip.Addr, at clock.Time, data []byte) {
+// Inject delivers raw bytes to a port as if they came from address and UDP port src.
+func (n *Network) Inject(to *Port, src netip.AddrPort, at clock.Time, data []byte) {
 	heap.Push(&n.queue, &delivery{
-		at: at, serial: n.serial, to: to, dst: to.Addr, data: data, route: frame.Route{Src: src},
+		at: at, serial: n.serial, to: to, dst: to.Addr, data: data, route: frame.Route{Src: src.Addr(), SrcPort: src.Port()},
 	})
 	n.serial++
 }

@@ -39,7 +39,6 @@ func (q *QP) response(now clock.Time, op ib.Opcode, psn ib.PSN, rest, data []byt
 		if !q.ackTo(now, psn) {
 			return
 		}
-		q.forgotten()
 	default:
 		q.negative(now, psn, syndrome)
 		return

@@ -45,24 +45,26 @@ type Counters struct {
 	LocalOutboundPackets, LocalOutboundBytes uint64
 	LocalInboundPackets, LocalInboundBytes   uint64
 
-	PKeyViolations    uint64
-	QKeyViolations    uint64
-	UnknownQP         uint64 // packets for no QP of this engine
-	WrongSource       uint64 // packets for a connected QP from an address that is not its peer's
-	Malformed         uint64 // too short, reserved opcode, wrong version
-	WrongState        uint64 // packets for a QP whose state accepts none
-	WrongService      uint64 // opcode of another transport service
-	GhostACKs         uint64 // acknowledgements of packets that are not outstanding
-	Probes            uint64 // oldest packet retransmitted before the ACK timer ends
-	ImpliedNAKs       uint64 // lost read or atomic responses that were detected
-	SequenceNAKsSent  uint64
-	ACKsSent          uint64
-	ACKsReceived      uint64
-	BrokenUC          uint64 // UC messages dropped because a packet was missing
-	CongestionNotices uint64 // CNPs received
-	Unreachable       uint64 // ICMP errors from destinations
-	MulticastPackets  uint64
-	DatagramDrops     uint64 // MADs dropped because the queue was full
+	PKeyViolations uint64
+	QKeyViolations uint64
+	UnknownQP      uint64 // packets for no QP of this engine
+	WrongSource    uint64 // packets for a connected QP from an address that is not its peer's
+	// ConflictingPackets are packets that differ from the one kept for the same PSN, which is dropped.
+	ConflictingPackets uint64
+	Malformed          uint64 // too short, reserved opcode, wrong version
+	WrongState         uint64 // packets for a QP whose state accepts none
+	WrongService       uint64 // opcode of another transport service
+	GhostACKs          uint64 // acknowledgements of packets that are not outstanding
+	Probes             uint64 // oldest packet retransmitted before the ACK timer ends
+	ImpliedNAKs        uint64 // lost read or atomic responses that were detected
+	SequenceNAKsSent   uint64
+	ACKsSent           uint64
+	ACKsReceived       uint64
+	BrokenUC           uint64 // UC messages dropped because a packet was missing
+	CongestionNotices  uint64 // CNPs received
+	Unreachable        uint64 // ICMP errors from destinations
+	MulticastPackets   uint64
+	DatagramDrops      uint64 // MADs dropped because the queue was full
 }
 
 // countAgain counts a packet that q sends once more.
@@ -121,6 +123,7 @@ var counterNames = []struct {
 	{"Q_Key violations", func(c *Counters) *uint64 { return &c.QKeyViolations }},
 	{"Packets for an unknown QP", func(c *Counters) *uint64 { return &c.UnknownQP }},
 	{"Packets from the wrong source", func(c *Counters) *uint64 { return &c.WrongSource }},
+	{"Packets that differ from the one kept", func(c *Counters) *uint64 { return &c.ConflictingPackets }},
 	{"Malformed packets", func(c *Counters) *uint64 { return &c.Malformed }},
 	{"Packets in the wrong state", func(c *Counters) *uint64 { return &c.WrongState }},
 	{"Packets of the wrong service", func(c *Counters) *uint64 { return &c.WrongService }},

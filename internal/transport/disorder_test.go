@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -26,7 +27,8 @@ func disorder(rng *rand.Rand) sim.Impairment {
 	return i
 }
 
-// TestDisorderPrograms runs random programs over a network that reorders, duplicates and loses packets. Requests may
+// TestDisorderPrograms runs random programs over a network that reorders, duplicates and loses packets, while somebody
+// forges packets ahead of those sent. Requests may
 // end with an error because they took too long. What completes with success was carried out once, with the right data
 // and original value; what completes otherwise, once or not at all. Every request completes once, in order, and the
 // peer's memory is what the executed requests, taken in order, leave there (IBA 9.7).
@@ -91,6 +93,9 @@ func disorderProgram(t testing.TB, seed uint64) (whole bool, err error) {
 		y.feed()
 		x.copySome()
 		y.copySome()
+		for _, s := range sides {
+			s.forge(n, rng, s.peer)
+		}
 		n.Pass(time.Duration(rng.IntN(500)) * time.Microsecond)
 		if step > 200_000 {
 			return false, fmt.Errorf("hangs at %v: %d/%d and %d/%d requests sent", n.Now(), x.sent, len(x.work), y.sent, len(y.work))
@@ -122,6 +127,22 @@ func disorderProgram(t testing.TB, seed uint64) (whole bool, err error) {
 		}
 	}
 	return whole, nil
+}
+
+// forge delivers packets to the peer of s that s has not sent: of any kind, as far ahead of what it has sent as a
+// responder keeps packets, but for those just ahead.
+func (s *side) forge(n *sim.Network, rng *rand.Rand, to *side) {
+	for range rng.IntN(4) {
+		op := []ib.Opcode{ib.RCSendFirst, ib.RCSendMiddle, ib.RCSendLast, ib.RCSendOnly, ib.RCWriteFirst, ib.RCWriteMiddle, ib.RCWriteLast, ib.RCWriteOnly}[rng.IntN(8)]
+		headers, _ := ib.HeaderLength(op)
+		b := make([]byte, ib.BTHLen+headers+4*rng.IntN(64))
+		psn := s.q.req.max.Add(earlyReach + 1 + rng.Uint32N(reorderSpan))
+		ib.BTH(b[:ib.BTHLen]).Encode(op, false, rng.IntN(2) == 0, 0, ib.PKeyDefault, ib.QPN(to.q.num), psn)
+		if op.HasRETH() {
+			ib.RETH(b[ib.BTHLen:]).Encode(targetBase, to.targetMR.Key, uint32(len(b)-ib.BTHLen-headers))
+		}
+		n.Inject(to.port, netip.AddrPortFrom(s.addr, pairPort), n.Now(), b)
+	}
 }
 
 // verifyEnded does what verify does, for a program that an error may have cut off. stages[i] is expected after i

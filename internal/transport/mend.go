@@ -38,7 +38,8 @@ func (k *keeper) doubted() {
 // for the packets behind them: then more of them are retransmitted, and soon all.
 type mend struct {
 	on     bool       // packets up to until are to be retransmitted
-	until  ib.PSN     // after the last retransmitted packet
+	until  ib.PSN     // after the last packet retransmitted because it is missing
+	end    ib.PSN     // where the retransmission pauses: at until, or at resume behind the last packet
 	resume ib.PSN     // where sending then continues
 	run    int        // packets retransmitted for this gap; 0: there is none
 	at     clock.Time // when they were retransmitted
@@ -157,19 +158,7 @@ func (m *marks) drop(psn ib.PSN) {
 	}
 }
 
-// forgotten goes back if an ACK covers no more than the retransmitted packets: the responder has not kept
-// those that revealed the gap.
-func (q *QP) forgotten() {
-	s := &q.req
-	m := &s.mend
-	if m.run == 0 || m.on || s.una != m.until || q.win.keeper.shown || q.flight() == 0 {
-		return
-	}
-	q.win.keeper.doubted()
-	q.goBack()
-}
-
-// sendAgain retransmits the first n packets in flight and then continues where it was.
+// sendAgain retransmits the first n packets in flight, and the last one, and then continues where it was.
 func (q *QP) sendAgain(n int) {
 	s := &q.req
 	m := &s.mend
@@ -177,18 +166,37 @@ func (q *QP) sendAgain(n int) {
 	if m.until = s.una.Add(uint32(n)); m.until.After(s.max) {
 		m.until = s.max
 	}
+	m.end = m.until
 	q.eng.counters.RequesterResync++
 	q.seek(s.una)
 	q.eng.timers.arm(q, clock.Never)
 	q.activate()
 }
 
-// sentAgain resumes sending where it was once the retransmission is done.
+// goesOn reports whether more is to be retransmitted directly behind the missing packets.
+func (m *mend) goesOn() bool { return m.on && m.end.Before(m.resume) }
+
+// sentAgain retransmits the last packet in flight once the missing ones have been, and resumes sending
+// where it was after that.
 func (q *QP) sentAgain(now clock.Time) {
-	if m := &q.req.mend; m.on && !q.req.snd.Before(m.until) {
-		m.on, m.at = false, now
-		q.seek(m.resume)
+	m := &q.req.mend
+	if !m.on || q.req.snd.Before(m.end) {
+		return
 	}
+	m.at = now
+	if m.goesOn() {
+		q.sendLast()
+		return
+	}
+	m.on = false
+	q.seek(m.resume)
+}
+
+// sendLast continues a retransmission with the last packet in flight.
+func (q *QP) sendLast() {
+	m := &q.req.mend
+	m.end = m.resume
+	q.seek(m.resume.Prev())
 }
 
 // mended records that una has moved.
@@ -205,7 +213,11 @@ func (q *QP) mended() {
 	if s.una.After(m.until) {
 		m.run, q.win.keeper = 0, keeper{shown: true} // it had kept what followed
 	}
-	if m.on && !s.una.Before(m.until) {
+	switch {
+	case !m.on || s.una.Before(m.until):
+	case s.una == m.until && m.goesOn():
+		q.sendLast()
+	case s.una.After(m.until) || m.end == m.until:
 		m.on = false
 		if q.seek(m.resume); s.snd.Before(s.una) {
 			q.seek(s.una)

@@ -16,6 +16,7 @@ import (
 
 const (
 	testPD   = memory.PD(7)
+	pairPort = 0xc000 // UDP source port of both ends
 	allowAll = memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic | memory.WindowBind
 )
 
@@ -179,7 +180,7 @@ func connect(a, b *end, c connection) {
 			rtr.Mask |= command.MaskResponderResources | command.MaskMinRNRTimer | command.MaskFlowControl
 			rts.Mask |= command.MaskTimeout | command.MaskRetry | command.MaskRNRRetry | command.MaskInitiatorDepth
 		}
-		x.modify(rtr, &frame.Route{Src: x.addr, Dst: y.addr, SrcPort: 0xc000})
+		x.modify(rtr, &frame.Route{Src: x.addr, Dst: y.addr, SrcPort: pairPort})
 		x.modify(rts, nil)
 	}
 }

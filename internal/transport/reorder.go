@@ -1,6 +1,9 @@
 package transport
 
 import (
+	"bytes"
+
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -9,6 +12,11 @@ const (
 	// reorderSpan is how far ahead of the expected PSN a packet may be and still be kept: twice the
 	// largest window, which is how far a requester continues past a gap. A power of two.
 	reorderSpan = 1024
+	// earlyReach is the longest gap behind which a packet is kept: more missing packets in a row are rare
+	// where single ones are lost, and what overruns a receive buffer is better sent again in order.
+	earlyReach = 16
+	// earlyLife is how long packets are kept for the one that is missing.
+	earlyLife = longestPause
 	// maxEarly limits the packets that an engine keeps for all its QPs: about 8 MB with path MTU 4096.
 	maxEarly = 2048
 	// earlyHead is room for the headers of a kept packet.
@@ -19,9 +27,32 @@ const (
 // late. They are carried out in order when their turn has come, as if they had arrived then: to the
 // requester they were just longer in transit (IBA 9.7.4.1 forbids a responder to carry out packets out of
 // order, but leaves open what it does with them). So a lost packet costs one packet and not all behind it.
+//
+// Whoever can forge the peer's addresses but does not know the expected PSN must not gain from the
+// reorderSpan PSNs for which something may be kept, instead of one. Therefore
+//
+//   - a packet that arrives at its turn is carried out itself, whatever is kept for its PSN;
+//   - if two packets differ that arrive early for one PSN, neither is kept;
+//   - a packet is kept only if few are missing before it, and not for long;
+//   - kept packets are carried out only when a packet that is ahead, too, directly follows one that knows
+//     where the stream is: the one expected before them, or its repetition. A requester that has not sent
+//     yet what is kept here does not skip it, and one that repeats a lost packet goes on with something
+//     new, or with the last packet in flight (mend);
+//   - a packet that arrived after the one behind it is not carried out but sent again: it may stand in the
+//     place of one that was lost.
+//
+// So to have a packet carried out before its turn somebody must forge two: one a few PSNs from the end of
+// the stream, and another that arrives between the genuine packet before the first and the genuine one
+// with its PSN, as the next request of all. At that time a single packet with this PSN would do, here and
+// at a responder that keeps nothing; and whoever tries many PSNs is next with the wrong one. Where packets
+// are lost the second may be genuine, and the first must stand for a lost one: few of the few PSNs.
+// TestForgedCost compares.
 type reorder struct {
 	slots *earlySlots // by PSN; nil while there are none
 	count int
+	edge  ib.PSN     // after the last kept packet
+	since clock.Time // when the first of them arrived
+	exact bool       // the last request had the PSN that was expected, or repeated the one before
 }
 
 type earlySlots [reorderSpan]*early
@@ -32,6 +63,7 @@ type early struct {
 	bth        ib.BTH
 	rest, data []byte
 	memory     []byte
+	serial     uint64 // order of arrival
 	next       *early // next in the list of those carried out
 }
 
@@ -41,6 +73,7 @@ type earlyPool struct {
 	packets pool[early]
 	slots   pool[earlySlots]
 	used    int
+	serial  uint64 // of the last packet
 }
 
 // keepEarly keeps an early packet if it can be of use and there is room.
@@ -48,18 +81,21 @@ func (q *QP) keepEarly(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 	s, p := &q.resp, &q.eng.kept
 	psn := bth.PSN()
 	headers, _ := ib.HeaderLength(op)
-	if !op.HasPayload() || psn.Diff(s.psn) >= reorderSpan || len(data) > q.mtu || ib.BTHLen+headers > earlyHead {
+	if psn.Diff(s.psn) >= reorderSpan {
+		return
+	}
+	if s.reorder.at(psn) != nil {
+		q.compareEarly(psn, op, bth, rest, data)
+		return
+	}
+	if s.reorder.count == 0 || s.reorder.edge.Before(s.psn) {
+		s.reorder.edge = s.psn
+	}
+	if psn.Diff(s.reorder.edge) > earlyReach || !op.HasPayload() || len(data) > q.mtu || ib.BTHLen+headers > earlyHead || p.used >= maxEarly {
 		return
 	}
 	if s.reorder.slots == nil {
-		if p.used >= maxEarly {
-			return
-		}
-		s.reorder.slots = p.slots.get()
-	}
-	slot := &s.reorder.slots[psn%reorderSpan]
-	if *slot != nil || p.used >= maxEarly {
-		return
+		s.reorder.slots, s.reorder.since = p.slots.get(), q.eng.now
 	}
 	v := p.packets.get()
 	if cap(v.memory) < earlyHead+len(data) {
@@ -71,9 +107,61 @@ func (q *QP) keepEarly(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 	copy(v.rest, rest)
 	v.data = v.memory[earlyHead : earlyHead+len(data)]
 	copy(v.data, data)
-	*slot = v
+	s.reorder.slots[psn%reorderSpan] = v
 	s.reorder.count++
-	p.used++
+	if p.used, p.serial = p.used+1, p.serial+1; !psn.Before(s.reorder.edge) {
+		s.reorder.edge = psn.Next()
+	}
+	v.serial = p.serial
+}
+
+// expireEarly drops what is kept if the missing packet has not come in time.
+func (q *QP) expireEarly() {
+	if r := &q.resp.reorder; r.count > 0 && q.eng.now.Sub(r.since) > earlyLife {
+		q.dropAllEarly()
+	}
+}
+
+// at returns the packet that is kept for a PSN less than reorderSpan ahead, nil if there is none.
+func (r *reorder) at(psn ib.PSN) *early {
+	if r.slots == nil {
+		return nil
+	}
+	return r.slots[psn%reorderSpan]
+}
+
+// late reports whether the packet kept for a PSN arrived after the one kept for the next.
+func (r *reorder) late(psn ib.PSN) bool {
+	v, next := r.at(psn), r.at(psn.Next())
+	return v != nil && next != nil && v.serial > next.serial
+}
+
+// same reports whether a packet is the one kept as v. A retransmission may differ in the request for an
+// acknowledgement, and switches mark congestion.
+func (v *early) same(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
+	return v.op == op && v.bth.Solicited() == bth.Solicited() && bytes.Equal(v.rest, rest[:len(v.rest)]) && bytes.Equal(v.data, data)
+}
+
+// compareEarly drops what is kept for a PSN if the packet that arrived for it differs.
+func (q *QP) compareEarly(psn ib.PSN, op ib.Opcode, bth ib.BTH, rest, data []byte) {
+	if v := q.resp.reorder.at(psn); v != nil && !v.same(op, bth, rest, data) {
+		q.eng.counters.ConflictingPackets++
+		q.dropEarly(psn, psn.Next())
+	}
+}
+
+// vouches reports whether a packet that is ahead shows that the kept packets whose turn has come are the
+// requester's.
+func (q *QP) vouches(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
+	s := &q.resp
+	psn := bth.PSN()
+	if !s.reorder.exact || psn.Diff(s.psn) >= reorderSpan || s.reorder.at(s.psn) == nil {
+		return false
+	}
+	if v := s.reorder.at(psn); v != nil {
+		return v.same(op, bth, rest, data)
+	}
+	return psn.Diff(s.reorder.edge) <= earlyReach
 }
 
 // takeEarly removes and returns the kept packet with this PSN, nil if there is none. The caller returns it
@@ -111,17 +199,20 @@ func (q *QP) dropEarly(from, to ib.PSN) {
 // dropAllEarly drops all kept packets.
 func (q *QP) dropAllEarly() { q.dropEarly(0, reorderSpan) }
 
-// replay carries out the kept packets whose turn has come and reports the progress to the requester: with
-// an ACK, or with a NAK if the next packet is missing too while others behind it have been kept. next is
-// the PSN after the packet that was missing; a READ takes several.
-func (q *QP) replay(next ib.PSN) {
+// replay carries out the kept packets whose turn has come, up to but not including PSN end, and
+// acknowledges them.
+func (q *QP) replay(end ib.PSN) {
 	s, e := &q.resp, q.eng
-	q.dropEarly(next, s.psn)
 	var done *early // released once what was gathered of them has been written
 	carriedOut := true
-	for carriedOut && s.reorder.count > 0 {
+	for carriedOut && s.reorder.count > 0 && s.psn.Before(end) {
+		late := s.reorder.late(s.psn)
 		v := q.takeEarly(s.psn)
 		if v == nil {
+			break
+		}
+		if late {
+			e.freeEarly(v)
 			break
 		}
 		if e.gather.full {
@@ -137,9 +228,6 @@ func (q *QP) replay(next ib.PSN) {
 	}
 	switch {
 	case !carriedOut || q.state == command.Err:
-	case s.reorder.count > 0:
-		s.nakSent = true
-		q.owe(ib.NAKSequence)
 	case q.settled():
 		s.ack = true
 		q.activate()

@@ -56,12 +56,15 @@ type responder struct {
 func (q *QP) incoming(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 	s := &q.resp
 	psn := bth.PSN()
-	if psn != s.psn {
+	switch {
+	case psn != s.psn:
 		q.outOfTurn(op, bth, rest, data)
-		return
-	}
-	if q.inTurn(op, bth, rest, data) && s.reorder.count > 0 {
-		q.replay(psn.Next())
+	case s.reorder.count == 0:
+		q.inTurn(op, bth, rest, data)
+	default:
+		q.compareEarly(psn, op, bth, rest, data)
+		s.reorder.exact = q.inTurn(op, bth, rest, data)
+		q.dropEarly(psn, s.psn)
 	}
 }
 
@@ -92,21 +95,10 @@ func (q *QP) outOfTurn(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 	s := &q.resp
 	psn := bth.PSN()
 	if psn.After(s.psn) {
-		q.keepEarly(op, bth, rest, data)
-		// Packets before it are missing: one NAK for the gap (IBA 9.7.5.2.4).
-		q.eng.counters.ResponderOutOfOrder++
-		switch {
-		case !s.nakSent:
-			s.nakSent = true
-			q.owe(ib.NAKSequence)
-		case bth.AckReq() && s.reorder.count > 0:
-			// The NAK, or the packet that it asked for, may be lost again. There
-			// is only one NAK for a gap, but the last ACK may be repeated.
-			s.ack = true
-			q.activate()
-		}
+		q.early(op, bth, rest, data)
 		return
 	}
+	s.reorder.exact = psn.Next() == s.psn
 	q.eng.counters.ResponderDuplicateRequests++
 	switch {
 	case op == ib.RCReadRequest:
@@ -116,6 +108,33 @@ func (q *QP) outOfTurn(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 	default:
 		s.ack = true
 		s.effects.answerLast()
+		q.activate()
+	}
+}
+
+// early handles a request ahead of the expected one: packets before it are missing, or kept.
+func (q *QP) early(op ib.Opcode, bth ib.BTH, rest, data []byte) {
+	s := &q.resp
+	q.expireEarly()
+	vouches := q.vouches(op, bth, rest, data)
+	s.reorder.exact = false
+	if vouches {
+		q.replay(bth.PSN())
+		if q.state != command.Err {
+			q.incoming(op, bth, rest, data)
+		}
+		return
+	}
+	q.keepEarly(op, bth, rest, data)
+	q.eng.counters.ResponderOutOfOrder++
+	switch {
+	case !s.nakSent: // one NAK for the gap (IBA 9.7.5.2.4)
+		s.nakSent = true
+		q.owe(ib.NAKSequence)
+	case bth.AckReq() && s.reorder.count > 0:
+		// The NAK, or the packet that it asked for, may be lost again. There
+		// is only one NAK for a gap, but the last ACK may be repeated.
+		s.ack = true
 		q.activate()
 	}
 }

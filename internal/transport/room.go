@@ -12,7 +12,7 @@ func (q *QP) room(want int) int {
 	case q.req.probing:
 		return 1 // already counted
 	case q.req.mend.on:
-		return int(q.req.mend.until.Diff(q.req.snd)) // these too
+		return int(q.req.mend.end.Diff(q.req.snd)) // these too
 	case q.flight() >= 2*w.Size:
 		return 0 // the gap must be mended first; then there will be an acknowledgement
 	}

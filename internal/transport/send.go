@@ -68,7 +68,7 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 		limit = 1
 	}
 	if s.mend.on {
-		limit = min(limit, int(s.mend.until.Diff(s.snd)))
+		limit = min(limit, int(s.mend.end.Diff(s.snd)))
 	}
 	bytes := q.eng.cfg.MaxBurstBytes
 	for n < limit && bytes > 0 {
@@ -187,7 +187,8 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 		// If others use the window too, the next turn may be long in coming,
 		// and at most half of the window should wait for it unacknowledged.
 		turnEnds := shared && (n+1 == limit || *bytes <= int(size)) && 2*q.win.users*int(s.sinceAck) >= q.win.Size
-		ackReq := every > 0 && (last || probe || s.probing || s.sinceAck >= every || n+1 == room || turnEnds)
+		due := last || s.sinceAck >= every || n+1 == room || turnEnds
+		ackReq := every > 0 && (probe || s.probing || due && !s.mend.goesOn())
 		if ackReq {
 			s.sinceAck = 0
 		}

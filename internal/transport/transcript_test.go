@@ -135,14 +135,14 @@ func (s *script) sees(from, to *sim.Port, p []byte) bool {
 	}
 	if s.dup[id] {
 		note += "  (and again 3 us later)"
-		s.n.Inject(to, from.Addr, s.n.Now().Add(3*time.Microsecond), append([]byte(nil), p...))
+		s.n.Inject(to, netip.AddrPortFrom(from.Addr, pairPort), s.n.Now().Add(3*time.Microsecond), append([]byte(nil), p...))
 	}
 	if s.sent[name] == 1 {
 		s.first[name] = append([]byte(nil), p...)
 	}
 	if s.again[id] {
 		note += "  (behind the first one again)"
-		s.n.Inject(to, from.Addr, s.n.Now().Add(s.n.Default.Delay), s.first[name])
+		s.n.Inject(to, netip.AddrPortFrom(from.Addr, pairPort), s.n.Now().Add(s.n.Default.Delay), s.first[name])
 	}
 	fmt.Fprintf(&s.log, "%7.2f %s -> %s  %s%s\n", float64(s.n.Now())/1e3, name, s.names[to], describe(p), note)
 	return !s.drop[id]
@@ -228,7 +228,7 @@ func (s *script) inject(to string, args map[string]string) {
 	ib.BTH(b).Encode(ib.RCAcknowledge, false, false, 0, ib.PKeyDefault, ib.QPN(x.q.num), ib.PSN(number(args, "psn", 0)))
 	ib.AETH(b[ib.BTHLen:]).Encode(ib.Syndrome(number(args, "syndrome", 0x1f)), uint32(number(args, "msn", 0)))
 	src := map[string]netip.Addr{"a": s.ends["b"].addr, "b": s.ends["a"].addr}[to]
-	s.n.Inject(x.port, src, s.n.Now(), b)
+	s.n.Inject(x.port, netip.AddrPortFrom(src, pairPort), s.n.Now(), b)
 }
 
 func (s *script) modify(name, state string) {
