@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 
 	"github.com/softvpi/softvpi/internal/command"
@@ -88,6 +89,10 @@ type AdapterConfig struct {
 	// faster: "auto" (if the process is allowed to, and no firewall would be bypassed), "on" (even
 	// bypassing a firewall) or "off"; default: the environment variable SOFTVPI_FRAMES, else "auto".
 	Frames string
+	// AnySourcePort accepts packets of a connection from any UDP port of its peer's address. By default
+	// they must come from the port that the first of them came from, as with every adapter that uses one
+	// port for a queue pair; the environment variable SOFTVPI_ANY_SOURCE_PORT=1 sets it too.
+	AnySourcePort bool
 }
 
 // Host is a session with the adapters of this machine.
@@ -190,19 +195,36 @@ func embedAdapter(dh *device.Host, a *AdapterConfig) error {
 	if !ok {
 		return newError("embed", ErrInvalid, "Frames is %q, want auto, on or off", name)
 	}
+	anyPort, err := a.anySourcePort()
+	if err != nil {
+		return err
+	}
 	impairment, err := impair.Impairment{}.Parse(a.Impairment)
 	if err != nil {
 		return newError("embed", ErrInvalid, "Impairment: %v", err)
 	}
 	index, err := dh.AddAdapter(device.AdapterConfig{
-		Frames: frames,
-		Name:   a.Name, Addr: addr, Addrs: a.Addrs, UDPPort: a.UDPPort,
+		Frames: frames, AnySourcePort: anyPort,
+		Name: a.Name, Addr: addr, Addrs: a.Addrs, UDPPort: a.UDPPort,
 		RoceMaxFrameSize: uint32(a.MaxFrameSize), Path: path, ReceiveBuffer: a.ReceiveBuffer,
 	})
 	if err == nil && a.Impairment != "" {
 		err = dh.SetImpairment(index, impairment)
 	}
 	return wrapAddr("embed adapter at", netip.AddrPortFrom(addr, a.UDPPort), err)
+}
+
+// anySourcePort returns AnySourcePort, or what the environment says.
+func (a *AdapterConfig) anySourcePort() (bool, error) {
+	s := os.Getenv("SOFTVPI_ANY_SOURCE_PORT")
+	if a.AnySourcePort || s == "" {
+		return a.AnySourcePort, nil
+	}
+	v, err := strconv.ParseBool(s)
+	if err != nil {
+		return false, newError("embed", ErrInvalid, "SOFTVPI_ANY_SOURCE_PORT is %q, want 1 or 0", s)
+	}
+	return v, nil
 }
 
 func programName() string {

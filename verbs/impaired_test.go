@@ -57,3 +57,17 @@ func TestEmbeddedImpairment(t *testing.T) {
 		t.Errorf("connecting while all is lost: %v", err)
 	}
 }
+
+// SOFTVPI_ANY_SOURCE_PORT is 1, 0 or nothing; anything else is refused by name.
+func TestAnySourcePortInTheEnvironment(t *testing.T) {
+	for value, good := range map[string]bool{"": true, "0": true, "1": true, "sometimes": false} {
+		t.Setenv("SOFTVPI_ANY_SOURCE_PORT", value)
+		h, err := verbs.Embed(verbs.Config{Name: "test", Adapters: bed.Adapters(bed.Addrs())})
+		if good {
+			ok(t, err)
+			ok(t, h.Close())
+		} else if !errors.Is(err, verbs.ErrInvalid) || !strings.Contains(err.Error(), "SOFTVPI_ANY_SOURCE_PORT") {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+}

@@ -21,6 +21,8 @@ var softTransport = CounterSet{
 		total("Q_Key violations", "qkey_violations", "packets", "datagrams with a queue key other than their QP's"),
 		total("Packets for an unknown QP", "unknown_qp_packets", "packets", "packets for a QP that does not exist"),
 		total("Packets from the wrong source", "wrong_source_packets", "packets", "packets for a connected QP from an address that is not its peer's"),
+		total("Packets from the wrong UDP port", "wrong_port_packets", "packets", "packets for a connected QP from its peer's address, but from another UDP port than the first that the peer used"),
+		total("Packets that differ from the one kept", "conflicting_packets", "packets", "packets that differ from the one that arrived before for the same PSN, ahead of its turn: one of the two is not the peer's"),
 		total("Malformed packets", "malformed_packets", "packets", "packets that are too short, or have a reserved opcode or another version"),
 		total("Packets in the wrong state", "wrong_state_packets", "packets", "packets for a QP that is not in a state to receive"),
 		total("Packets of the wrong service", "wrong_service_packets", "packets", "packets of another transport service than their QP's"),

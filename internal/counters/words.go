@@ -120,6 +120,8 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 		"qkey_violations":        func(c *device.Counters) uint64 { return c.Transport.QKeyViolations },
 		"unknown_qp_packets":     unknownQP,
 		"wrong_source_packets":   func(c *device.Counters) uint64 { return c.Transport.WrongSource },
+		"wrong_port_packets":     func(c *device.Counters) uint64 { return c.Transport.WrongSourcePort },
+		"conflicting_packets":    func(c *device.Counters) uint64 { return c.Transport.ConflictingPackets },
 		"malformed_packets":      func(c *device.Counters) uint64 { return c.Transport.Malformed },
 		"wrong_state_packets":    func(c *device.Counters) uint64 { return c.Transport.WrongState },
 		"wrong_service_packets":  func(c *device.Counters) uint64 { return c.Transport.WrongService },

@@ -227,6 +227,7 @@ func (a *adapter) makeEngines() (err error) {
 	a.memory = memory.NewTable(int(min(uint64(a.limits.MR)+uint64(a.limits.MW), 1<<24-1)), tags)
 	a.engine, err = transport.New(transport.Config{
 		Memory: a.memory, MaxQPs: int(a.limits.QP), FirstQPN: 2 + uint32(r.Uint64N(1<<22)),
+		AnySourcePort: a.cfg.AnySourcePort,
 	})
 	if err != nil {
 		return asError(err)

@@ -114,6 +114,9 @@ type AdapterConfig struct {
 	ReceiveBuffer int // bytes; 0: as large as the system allows
 	// Frames says whether short packets are sent as Ethernet frames beside the UDP socket.
 	Frames packet.Mode
+	// AnySourcePort accepts packets of a connection from any UDP port of its peer's address, not only from
+	// the first that it used, for peers that vary it.
+	AnySourcePort bool
 }
 
 // Limits limit the number and size of an adapter's objects. Zero fields mean the values of defaultLimits;

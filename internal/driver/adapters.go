@@ -100,6 +100,7 @@ func (d *Driver) plainConfig(a *config.Adapter) device.AdapterConfig {
 	frames, _ := packet.ParseMode(a.Frames)
 	return device.AdapterConfig{
 		Name: a.Name, Addr: a.Address, FollowInterface: a.FollowInterface, Path: path, ReceiveBuffer: a.ReceiveBuffer, Frames: frames, Disabled: true,
+		AnySourcePort: a.AnySourcePort,
 	}
 }
 

@@ -106,7 +106,8 @@ func (e *Encap) admit(p *frame.In) bool {
 func isNext(p *frame.In, next *frame.Next) bool {
 	const psn = 0x7fffffff
 	return len(next.Memory) >= next.Size && p.Len() == ib.BTHLen+next.Size+ib.ICRCLen && binary.NativeEndian.Uint64(p.Data) == next.Head &&
-		binary.BigEndian.Uint32(p.Data[streamHead:])&psn == uint32(next.PSN) && p.Src == next.Src
+		binary.BigEndian.Uint32(p.Data[streamHead:])&psn == uint32(next.PSN) && p.Src == next.Src &&
+		(next.SrcPort == 0 || p.SrcPort == next.SrcPort)
 }
 
 // take continues an ICRC over the payload of the first packet of next, which it copies to its destination.

@@ -132,9 +132,10 @@ func (p *In) Len() int { return len(p.Data) + len(p.Payload) }
 // word of their BTHs and in their payloads, in the order of their PSNs, with payloads of equal size that
 // go to consecutive parts of Memory. It is advanced by each of them.
 type Next struct {
-	Head   uint64 // the first eight bytes of the BTH as they are in memory
-	PSN    ib.PSN // of the first
-	Src    netip.Addr
-	Size   int // bytes of each payload
-	Memory []byte
+	Head    uint64 // the first eight bytes of the BTH as they are in memory
+	PSN     ib.PSN // of the first
+	Src     netip.Addr
+	SrcPort uint16 // UDP source port; 0: any
+	Size    int    // bytes of each payload
+	Memory  []byte
 }

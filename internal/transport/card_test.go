@@ -80,7 +80,7 @@ var cardData = pattern(1<<16, 'c')
 
 // connect makes a QP of ours and connects it with the card's. Our PSNs start at 100, the card's at 5000.
 func (c *card) connect(args map[string]string) {
-	h := newHost(c.t, nil, "10.0.0.1", Config{})
+	h := newHost(c.t, nil, "10.0.0.1", Config{AnySourcePort: args["ports"] == "any"})
 	c.us, c.now, c.serial = h.qp(command.RC, QPConfig{}), 0, 0
 	c.mem = pattern(1<<20, 'a')
 	c.key = h.region(0x10000, c.mem, allowAll).Key

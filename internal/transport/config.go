@@ -51,6 +51,9 @@ type Config struct {
 	// FirstQPN is the first QP number; 0 means 0x11. A random value keeps the numbers of one run from
 	// being valid in the next.
 	FirstQPN uint32
+	// AnySourcePort accepts packets of a connected QP from any UDP port of its peer's address. Otherwise
+	// they must come from the port that its first packet came from.
+	AnySourcePort bool
 	// TimeWait is how long the number of a connected QP is not reused after Destroy; 0 means 10 s.
 	TimeWait time.Duration
 	// MaxMulticast is the maximum number of attachments of QPs to multicast groups; 0 means

@@ -45,10 +45,11 @@ type Counters struct {
 	LocalOutboundPackets, LocalOutboundBytes uint64
 	LocalInboundPackets, LocalInboundBytes   uint64
 
-	PKeyViolations uint64
-	QKeyViolations uint64
-	UnknownQP      uint64 // packets for no QP of this engine
-	WrongSource    uint64 // packets for a connected QP from an address that is not its peer's
+	PKeyViolations  uint64
+	QKeyViolations  uint64
+	UnknownQP       uint64 // packets for no QP of this engine
+	WrongSource     uint64 // packets for a connected QP from an address that is not its peer's
+	WrongSourcePort uint64 // packets for a connected QP from its peer's address, but not from the peer's UDP port
 	// ConflictingPackets are packets that differ from the one kept for the same PSN, which is dropped.
 	ConflictingPackets uint64
 	Malformed          uint64 // too short, reserved opcode, wrong version
@@ -123,6 +124,7 @@ var counterNames = []struct {
 	{"Q_Key violations", func(c *Counters) *uint64 { return &c.QKeyViolations }},
 	{"Packets for an unknown QP", func(c *Counters) *uint64 { return &c.UnknownQP }},
 	{"Packets from the wrong source", func(c *Counters) *uint64 { return &c.WrongSource }},
+	{"Packets from the wrong UDP port", func(c *Counters) *uint64 { return &c.WrongSourcePort }},
 	{"Packets that differ from the one kept", func(c *Counters) *uint64 { return &c.ConflictingPackets }},
 	{"Malformed packets", func(c *Counters) *uint64 { return &c.Malformed }},
 	{"Packets in the wrong state", func(c *Counters) *uint64 { return &c.WrongState }},

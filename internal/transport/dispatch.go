@@ -77,6 +77,9 @@ func (e *Engine) receive(now clock.Time, in *frame.In) (taker *QP) {
 	case in.Src != q.route.Dst:
 		c.WrongSource++
 		return nil
+	case q.strange(in.SrcPort):
+		c.WrongSourcePort++
+		return nil
 	}
 	if !q.resp.established {
 		q.established()
@@ -85,6 +88,7 @@ func (e *Engine) receive(now clock.Time, in *frame.In) (taker *QP) {
 		e.received, e.receivedOp, taker = q, op, q
 		copy(e.receivedHead[:], d)
 	}
+	expected, acknowledged := q.resp.psn, q.req.una
 	switch {
 	case op.IsResponse():
 		q.response(now, op, bth.PSN(), rest, data)
@@ -93,8 +97,19 @@ func (e *Engine) receive(now clock.Time, in *frame.In) (taker *QP) {
 	default:
 		q.incomingUC(op, bth, rest, data)
 	}
+	exact := q.resp.psn != expected && bth.PSN() == expected
+	if q.srcPort == 0 && (exact || q.req.una != acknowledged) && !e.cfg.AnySourcePort {
+		q.srcPort = in.SrcPort
+	}
 	return taker
 }
+
+// strange reports whether a packet from a UDP source port is not from the peer. The peer's port becomes
+// known with its first packet that has the expected PSN and is carried out, or that acknowledges something:
+// the connection manager does not tell it, and the link of the peer may have had to take another one than
+// the rule says. Adapters and Linux use one port for all packets of a queue pair, requests and responses:
+// the port stands for the connection (IBA annex A17.9.2), so that switches keep its packets in order.
+func (q *QP) strange(srcPort uint16) bool { return q.srcPort != 0 && srcPort != q.srcPort }
 
 // established records the first packet. If the CM's message was lost, this is how a QP in RTR learns that
 // its connection is established (IBA 11.6.3.1).

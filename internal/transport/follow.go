@@ -34,7 +34,7 @@ func (q *QP) follow(now clock.Time, before *frame.In, in []frame.In) int {
 			data = nil
 		}
 		if data == nil || binary.NativeEndian.Uint64(p.Data) != head ||
-			binary.BigEndian.Uint32(p.Data[sameHead:]) != uint32(psn) || p.Src != q.route.Dst {
+			binary.BigEndian.Uint32(p.Data[sameHead:]) != uint32(psn) || p.Src != q.route.Dst || q.strange(p.SrcPort) {
 			break
 		}
 		if &mem[0] != &data[0] { // otherwise it is already in place (Next)

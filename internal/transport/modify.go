@@ -102,7 +102,7 @@ func (q *QP) setAttributes(m *command.ModifyQP, route *frame.Route) {
 	set(command.MaskFlowControl, func() { a.FlowControl = m.FlowControl })
 	set(command.MaskSQDNotify, func() { a.SQDNotify = m.SQDNotify })
 	set(command.MaskRoute, func() {
-		a.Route, q.route = m.Route, route
+		a.Route, q.route, q.srcPort = m.Route, route, 0
 		if q.win != nil {
 			q.moveWindow()
 		}
@@ -146,7 +146,7 @@ func (q *QP) reset() {
 	q.leaveError()
 	q.state = command.Reset
 	q.attr = command.ModifyQP{}
-	q.route, q.mtu, q.pkey = nil, 0, 0
+	q.route, q.mtu, q.pkey, q.srcPort = nil, 0, 0, 0
 	q.req, q.resp = requester{}, responder{}
 	q.eng.mem.ReleaseQP(q.num)
 	q.discardPosted()

@@ -104,6 +104,7 @@ func (e *Engine) Next(x *frame.Next, first *frame.In) bool {
 	if len(mem) < q.mtu {
 		return false
 	}
-	x.Head, x.PSN, x.Src, x.Size, x.Memory = binary.NativeEndian.Uint64(head[:]), psn, q.route.Dst, q.mtu, mem
+	x.Head, x.PSN, x.Src, x.SrcPort = binary.NativeEndian.Uint64(head[:]), psn, q.route.Dst, q.srcPort
+	x.Size, x.Memory = q.mtu, mem
 	return true
 }

@@ -40,6 +40,8 @@ type QP struct {
 	route *frame.Route
 	pkey  ib.PKey
 	mtu   int
+	// srcPort is the UDP port from which the peer sends; 0: not known yet, not checked, or not RoCE v2.
+	srcPort uint16
 
 	win     *window
 	copying int  // copies in progress

@@ -57,8 +57,10 @@ type Adapter struct {
 	ReceiveBuffer int `json:"receive_buffer,omitempty"`
 	// Frames is "auto", "on" or "off": whether short packets are sent as Ethernet frames beside the UDP
 	// socket; empty means auto.
-	Frames   string `json:"frames,omitempty"`
-	Disabled bool   `json:"disabled,omitempty"`
+	Frames string `json:"frames,omitempty"`
+	// AnySourcePort accepts packets of a connection from any UDP port of its peer's address.
+	AnySourcePort bool `json:"any_source_port,omitempty"`
+	Disabled      bool `json:"disabled,omitempty"`
 }
 
 // defaultAdapters are the adapters of a driver that is given none. macOS has
@@ -167,7 +169,7 @@ func ParseGeneration(s string) (catalogue.Generation, *api.FieldError) {
 // ParseAdapter parses an adapter on a command line: name=address, with options after commas: "Ethernet
 // 1=127.0.0.2,port=4791,mtu=1024,path=wire".
 func ParseAdapter(s string) (Adapter, error) {
-	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,device=NAME][,follow], or NAME=cable[,node=NODE][,ibport=1-254][,address=ADDRESS][,interface=NAME][,device=NAME]`
+	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,device=NAME][,anyport][,follow], or NAME=cable[,node=NODE][,ibport=1-254][,address=ADDRESS][,interface=NAME][,device=NAME]`
 	var a Adapter
 	parts := strings.Split(s, ",")
 	name, addr, ok := strings.Cut(parts[0], "=")
@@ -212,6 +214,8 @@ func ParseAdapter(s string) (Adapter, error) {
 			a.Address, err = netip.ParseAddr(value)
 		case "interface":
 			a.Interface = value
+		case "anyport":
+			a.AnySourcePort = true
 		case "follow":
 			a.FollowInterface = true
 		default:

@@ -125,8 +125,8 @@ func TestSlots(t *testing.T) {
 }
 
 func TestAdapterOption(t *testing.T) {
-	a, err := ParseAdapter("Ethernet 7=127.9.0.1,port=1021,mtu=1024,path=wire,follow")
-	want := Adapter{Name: "Ethernet 7", Address: netip.MustParseAddr("127.9.0.1"), UDPPort: 1021, RoceMaxFrameSize: 1024, Path: "wire", FollowInterface: true}
+	a, err := ParseAdapter("Ethernet 7=127.9.0.1,port=1021,mtu=1024,path=wire,anyport,follow")
+	want := Adapter{Name: "Ethernet 7", Address: netip.MustParseAddr("127.9.0.1"), UDPPort: 1021, RoceMaxFrameSize: 1024, Path: "wire", FollowInterface: true, AnySourcePort: true}
 	if err != nil || a != want {
 		t.Errorf("got %+v (%v), want %+v", a, err, want)
 	}

@@ -185,7 +185,7 @@ func (a *Adapter) completeCable(field func(string) string) error {
 		return nil
 	}
 	for name, given := range map[string]bool{
-		"follow_interface": a.FollowInterface, "udp_port": a.UDPPort != 0, "roce_max_frame_size": a.RoceMaxFrameSize != 0,
+		"follow_interface": a.FollowInterface, "any_source_port": a.AnySourcePort, "udp_port": a.UDPPort != 0, "roce_max_frame_size": a.RoceMaxFrameSize != 0,
 		"receive_buffer": a.ReceiveBuffer != 0, "frames": a.Frames != "",
 	} {
 		if given {
