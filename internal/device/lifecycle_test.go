@@ -165,9 +165,8 @@ func TestWrongValuesAreNamed(t *testing.T) {
 			_, err := p.c.CreateAH(bg, command.CreateAH{PD: p.pd, AV: command.AddressVector{Addr: command.AddrFrom(p.addr), SL: 8}})
 			return err
 		},
-		"Count is 65536": func() error { return p.c.ModerateCQ(bg, command.ModerateCQ{CQ: cq.q.Handle, Count: 65536}) },
-		"Space is 0x1":   func() error { _, err := p.c.CMCreate(bg, command.CMCreate{Space: 1}); return err },
-		"Channel is 1":   func() error { _, err := p.c.CreateCQ(bg, command.CreateCQ{Depth: 1, Channel: 1}); return err },
+		"Space is 0x1": func() error { _, err := p.c.CMCreate(bg, command.CMCreate{Space: 1}); return err },
+		"Channel is 1": func() error { _, err := p.c.CreateCQ(bg, command.CreateCQ{Depth: 1, Channel: 1}); return err },
 		"SendDepth is 99999": func() error {
 			_, err := p.c.CreateQP(bg, command.CreateQP{PD: p.pd, Type: 1, SendCQ: cq.q.Handle, RecvCQ: cq.q.Handle, SendDepth: 99999})
 			return err
