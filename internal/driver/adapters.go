@@ -50,7 +50,7 @@ func (d *Driver) addAdapters() (err error) {
 func (d *Driver) addAdapter(i int) error {
 	a, r := d.cfg.Adapters[i], d.running[i]
 	_, refused := d.settlePort(i)
-	if refused != nil && !errors.Is(refused, errPortType) {
+	if refused != nil && !stays(refused) {
 		return refused
 	}
 	if a.Cable() {
@@ -86,7 +86,7 @@ func (d *Driver) addAdapter(i int) error {
 	if refused == nil {
 		refused = d.enable(i, k)
 	}
-	if errors.Is(refused, errPortType) { // the other adapters do
+	if stays(refused) { // the other adapters do
 		d.log.Warn("the adapter does not start", "adapter", r.Name, "cause", refused)
 		d.events.Raise(r.Generation, events.AdapterStartFailed{Adapter: r.Name, Cause: refused})
 		return nil
@@ -109,6 +109,9 @@ func (d *Driver) plainConfig(a *config.Adapter) device.AdapterConfig {
 // 1.21, RoCE).
 func (d *Driver) enable(i int, k keys) error {
 	r := d.running[i]
+	if err := d.distinct(i); err != nil {
+		return err
+	}
 	if err := d.legal(i, &k); err != nil {
 		return err
 	}

@@ -295,6 +295,9 @@ func TestEventsOfARestartAreInOrder(t *testing.T) {
 		got := logged(t, cfg.State)
 		got = got[slices.Index(got, "LinkDown left"):]
 		want := []string{"LinkDown left", "AdapterStopped left", "RegistryValueIgnored", "AdapterStarted left", "RoCEMode left", "LinkUp left"}
+		if generation == "mlx5" { // mlx4 has no such event
+			want = slices.Insert(want, 3, "FlowControlOff left")
+		}
 		for i := range 5 {
 			if part := got[i*len(want):]; !slices.Equal(part[:len(want)], want) {
 				t.Fatalf("%s: restart %d is %q, want %q", generation, i, part[:len(want)], want)

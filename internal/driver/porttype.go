@@ -3,6 +3,7 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/catalogue"
@@ -40,6 +41,12 @@ const sensingTime = 500 * time.Millisecond
 
 // errPortType says that an adapter does not start with its configured protocol.
 var errPortType = errors.New("the port cannot have the protocol that it is set to")
+
+// errSameGUID says that an adapter does not start because another device has its GUID.
+var errSameGUID = errors.New("two devices have the same GUID")
+
+// stays reports whether err keeps one adapter from starting, and not the others.
+func stays(err error) bool { return errors.Is(err, errPortType) || errors.Is(err, errSameGUID) }
 
 // portType returns the protocol of adapter i's port at its next start: that of the registry now, where it
 // is stored for its device, or else that of mlxconfig.
@@ -153,6 +160,30 @@ func (d *Driver) deviceConfig(i int, k keys) device.AdapterConfig {
 	return cfg
 }
 
+// distinct ensures that no other device has the GUID of adapter i's (WinOF 5.50, 10: two HCAs burned with the same
+// GUID), as when the nodes of a netlist are given to adapters of different devices.
+func (d *Driver) distinct(i int) error {
+	guid := d.nodeGUID(i)
+	at := d.cfg.Slot(i)
+	for j := range d.running {
+		if guid == 0 || d.cfg.Slot(j).First == at.First || d.nodeGUID(j) != guid || !d.enabled(uint32(j)) {
+			continue
+		}
+		r := d.running[i]
+		d.events.Raise(r.Generation, events.SameGUID{Device: at.Device, GUID: fmt.Sprintf("%016x", guid)})
+		return fmt.Errorf("%w: %016x is that of %q too", errSameGUID, guid, d.cfg.Slot(j).Device)
+	}
+	return nil
+}
+
+// nodeGUID returns the GUID of the node whose port adapter i is; 0: it is no InfiniBand port, or not known yet.
+func (d *Driver) nodeGUID(i int) uint64 {
+	if r := d.running[i]; r != nil && r.cable() != nil {
+		return r.cable().Port().NodeGUID
+	}
+	return 0
+}
+
 // legal ensures that no device has an Ethernet port with RoCE off beside an InfiniBand port (WinOF 5.50,
 // 4.1.1.2). If both were configured, RoCE is switched on; if it is due to sensing, the adapter does not
 // start.
@@ -176,9 +207,14 @@ func (d *Driver) legal(i int, k *keys) error {
 	}
 	r := d.running[first]
 	cause := fmt.Errorf("%w: port 1 is Ethernet without RoCE, and port 2 InfiniBand", errPortType)
+	tell := func(action string) {
+		d.events.Raise(r.Generation, events.PortsContradict{Device: at.Device, Action: action})
+	}
 	if d.portType(first) != portEthernet || d.portType(second) != portInfiniBand {
+		tell("port " + strconv.Itoa(port) + " does not start")
 		return cause
 	}
+	tell("port 1 starts with RoCE v2")
 	d.events.Raise(r.Generation, events.RoCEModeRefused{Adapter: r.Name, Mode: "none", Cause: cause, Used: "v2"})
 	if port == 1 {
 		k.rdma, k.RoCE = true, device.RoCEv2

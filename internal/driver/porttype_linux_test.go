@@ -141,11 +141,30 @@ func TestIllegalPorts(t *testing.T) {
 		}
 		if sensed {
 			wantEvent(t, d, "AdapterStartFailed", "right", "without RoCE")
+			wantEvent(t, d, "PortsContradict", "HCA", "port 2 does not start")
 		} else {
 			wantEvent(t, d, "RoCEModeRefused", "left", "without RoCE")
+			wantEvent(t, d, "PortsContradict", "HCA", "port 1 starts with RoCE v2")
 		}
 		stop(t, d)
 	}
+}
+
+// TestSameGUID: of two devices that are the same node of the fabric only the first starts, because they would have the
+// same GUID (WinOF 5.50, 10).
+func TestSameGUID(t *testing.T) {
+	cfg := oneCard(t)
+	for i := range cfg.Adapters {
+		a := &cfg.Adapters[i]
+		a.Device, a.Link, a.Port = "", config.LinkCable, uint8(i+1)
+	}
+	d := start(t, cfg)
+	defer stop(t, d)
+	if a := d.Status().Adapters; !a[0].Enabled || a[1].Enabled {
+		t.Errorf("left is enabled %v and right %v, want only the first", a[0].Enabled, a[1].Enabled)
+	}
+	wantEvent(t, d, "SameGUID", "right", "another one has the GUID")
+	wantEvent(t, d, "AdapterStartFailed", "right", "the same GUID")
 }
 
 // TestPortsOfADeviceRestartAlone: each port of a device takes up its own key at its own restart; the connections and

@@ -18,7 +18,7 @@ import (
 // kinds holds a value of every type of event.
 var kinds = []Event{
 	LinkUp{}, LinkDown{}, AdapterStarted{}, AdapterStartFailed{}, AdapterStopped{}, AdapterEnabled{}, AdapterDisabled{}, Identification{},
-	PortTypeNotChanged{}, UnsupportedPortType{}, RoCEMode{}, RoCEModeRefused{}, AddressesChanged{}, JumboPacketReduced{}, MTUAboveSubnet{}, UnknownProtocol{}, RSSOff{}, FlowControlOff{}, TooManyAddresses{}, RegistryValueIgnored{}, MulticastAddress{}, RegistrySetAside{}, NothingKept{}, DriverStarted{},
+	PortTypeNotChanged{}, UnsupportedPortType{}, RoCEMode{}, RoCEModeRefused{}, AddressesChanged{}, JumboPacketReduced{}, MTUAboveSubnet{}, UnknownProtocol{}, SameGUID{}, PortsContradict{}, RSSOff{}, FlowControlOff{}, TooManyAddresses{}, RegistryValueIgnored{}, MulticastAddress{}, RegistrySetAside{}, NothingKept{}, DriverStarted{},
 	DriverStopped{}, DriverRecovered{}, SelfCheckFailed{}, ProgramDied{}, ProgramDisconnected{}, ResetByDriver{}, ResetFinished{}, ResetFailed{}, DumpOnRequest{}, DumpMeNow{}, DumpMeNowFailed{}, LogRepaired{}, Repeated{},
 }
 

@@ -80,6 +80,10 @@ type (
 	RSSOff struct{ Adapter string }
 	// FlowControlOff says that an adapter started RoCE without flow control.
 	FlowControlOff struct{ Adapter string }
+	// SameGUID says that a device does not start because another one has its GUID.
+	SameGUID struct{ Device, GUID string }
+	// PortsContradict says that the two ports of a device cannot be what they are set to, and what is done.
+	PortsContradict struct{ Device, Action string }
 	// JumboPacketReduced says that the configured frame size is larger than the link supports, in bytes.
 	JumboPacketReduced struct {
 		Adapter                string
@@ -174,6 +178,8 @@ func (AddressesChanged) event()     {}
 func (JumboPacketReduced) event()   {}
 func (MTUAboveSubnet) event()       {}
 func (UnknownProtocol) event()      {}
+func (SameGUID) event()             {}
+func (PortsContradict) event()      {}
 func (RSSOff) event()               {}
 func (FlowControlOff) event()       {}
 func (TooManyAddresses) event()     {}

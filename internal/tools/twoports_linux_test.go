@@ -188,7 +188,9 @@ func TestDeviceIDs(t *testing.T) {
 	if out := run(t, mlx5cmd.Main, "-stat"); strings.Count(out, "vendor_part_id: 4115\n") != 3 {
 		t.Errorf("mlx5cmd shows\n%s", out)
 	}
-	var page struct{ Events []struct{ Symbol, Message string } }
+	var page struct {
+		Events []struct{ Symbol, Message string }
+	}
 	if err := api.NewClient(cfg.Socket).Get(t.Context(), "/events", nil, &page); err != nil {
 		t.Fatal(err)
 	}
