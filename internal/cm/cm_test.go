@@ -246,12 +246,12 @@ func TestFullIDs(t *testing.T) {
 	if err := p.b.e.Listen(l, 9); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 {
+	for i := range 2 {
 		id, err := p.a.e.Open(command.TCP, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := p.a.e.Connect(0, id, Connect{QPN: 2 + uint32(id&1), Local: p.a.addr, Remote: netip.MustParseAddrPort("10.0.0.2:7")}); err != nil {
+		if err := p.a.e.Connect(0, id, Connect{QPN: 2 + uint32(i), Local: p.a.addr, Remote: netip.MustParseAddrPort("10.0.0.2:7")}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/numbers"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -21,15 +22,13 @@ type Engine struct {
 	cfg      Config
 	counters Counters
 
-	ids       Table[conn]
+	ids       numbers.Table[conn]
 	peers     map[peerKey]*conn
 	qpns      map[qpnKey]*conn
 	ports     ports
 	listeners map[portKey][]*conn
 	timers    timers
 
-	nextID    uint32
-	idPattern uint32 // ids are a counter XOR this pattern, so that a restart does not repeat them
 	nextTID   uint64
 	halfOpen  int
 	lingering int
@@ -52,9 +51,9 @@ func New(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	return &Engine{
-		cfg: cfg, ids: NewTable[conn](), peers: map[peerKey]*conn{}, qpns: map[qpnKey]*conn{},
+		cfg: cfg, ids: numbers.New[conn](), peers: map[peerKey]*conn{}, qpns: map[qpnKey]*conn{},
 		ports: ports{}, listeners: map[portKey][]*conn{},
-		idPattern: uint32(cfg.Rand()), nextTID: cfg.Rand(),
+		nextTID: cfg.Rand(),
 	}, nil
 }
 
@@ -288,18 +287,16 @@ func (e *Engine) enter(c *conn, s state) {
 	c.state = s
 }
 
-// add creates a conn with a new id.
+// add creates a conn with a new id, a random one: it is the communication ID that a peer's messages, and
+// those of whoever forges them, must name.
 func (e *Engine) add(space command.PortSpace, context uint64) *conn {
-	for {
-		e.nextID++
-		id := ID(e.nextID ^ e.idPattern)
-		if id == 0 || e.ids.Get(id) != nil {
-			continue
-		}
-		c := &conn{id: id, space: space, context: context, claimed: true, retryAt: clock.Never, expires: clock.Never}
-		e.ids.Put(id, c)
-		return c
+	id := uint32(e.cfg.Rand())
+	for !e.ids.Free(id) {
+		id++
 	}
+	c := &conn{id: ID(id), space: space, context: context, claimed: true, retryAt: clock.Never, expires: clock.Never}
+	e.ids.Put(id, c)
+	return c
 }
 
 // finish ends the activity of an id. The id remains until its program destroys it; if no program has it,
@@ -320,7 +317,7 @@ func (e *Engine) release(c *conn) {
 	e.unlist(c)
 	e.ports.release(c.binding)
 	c.binding = nil
-	e.ids.Remove(c.id)
+	e.ids.Remove(uint32(c.id))
 }
 
 // unlist removes c from its listener's backlog.

@@ -141,7 +141,7 @@ func (h *hostile) knowing(a [8]byte) []byte {
 	id := h.pick(a[1])
 	ours, theirs := uint32(id), uint32(a[2])
 	tid := uint64(a[3])
-	c := h.e.ids.Get(id)
+	c := h.e.ids.Get(uint32(id))
 	if c != nil && a[4]&1 == 0 {
 		theirs, tid = c.remoteID, c.tid
 		if c.state == stateReqSent {
@@ -274,9 +274,9 @@ func (h *hostile) end() {
 // consistent checks what must hold between any two calls.
 func (e *Engine) consistent() error {
 	halfOpen, lingering, active, waiting := 0, 0, uint64(0), 0
-	for id, c := range e.ids.all() {
-		if c.id != id {
-			return fmt.Errorf("%08x is kept as %08x", uint32(c.id), uint32(id))
+	for id, c := range e.ids.All() {
+		if uint32(c.id) != id {
+			return fmt.Errorf("%08x is kept as %08x", uint32(c.id), id)
 		}
 		if c.state.halfOpen() {
 			halfOpen++
@@ -290,15 +290,15 @@ func (e *Engine) consistent() error {
 		if c.listen != nil {
 			waiting += len(c.listen.waiting)
 			if len(c.listen.waiting) > c.listen.backlog {
-				return fmt.Errorf("%d requests wait at %08x", len(c.listen.waiting), uint32(id))
+				return fmt.Errorf("%d requests wait at %08x", len(c.listen.waiting), id)
 			}
 		}
 		if due := clock.Min(c.retryAt, c.expires); (due == clock.Never) != (c.timer == 0) || c.timer != 0 && (e.timers[c.timer-1] != c || c.due != due) {
-			return fmt.Errorf("%08x (%v): timer %d, due %d, retry %d, expires %d", uint32(id), c.state, c.timer, c.due, c.retryAt, c.expires)
+			return fmt.Errorf("%08x (%v): timer %d, due %d, retry %d, expires %d", id, c.state, c.timer, c.due, c.retryAt, c.expires)
 		}
 		needsTimer := c.state != stateIdle && c.state != stateListen && c.state != stateEstablished && c.state != stateSidrReplied && c.state != stateDone
 		if needsTimer && c.timer == 0 {
-			return fmt.Errorf("%08x (%v) waits for ever", uint32(id), c.state)
+			return fmt.Errorf("%08x (%v) waits for ever", id, c.state)
 		}
 	}
 	for i := range e.timers {

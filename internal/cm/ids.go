@@ -177,7 +177,7 @@ func (e *Engine) closeListener(now clock.Time, l *conn) {
 
 // find returns the id's conn, unless its program has released it.
 func (e *Engine) find(id ID) (*conn, error) {
-	c := e.ids.Get(id)
+	c := e.ids.Get(uint32(id))
 	if c == nil || c.destroyed {
 		return nil, ErrNoID
 	}

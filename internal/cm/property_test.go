@@ -308,7 +308,7 @@ func (p *program) last() EventType {
 }
 
 func (p *program) conns() *conn {
-	if c := p.side.e.ids.Get(p.id); c != nil && !p.destroyed {
+	if c := p.side.e.ids.Get(uint32(p.id)); c != nil && !p.destroyed {
 		return c
 	}
 	return nil
@@ -321,7 +321,7 @@ func (w *world) compare() {
 		if c == nil || c.state != stateEstablished {
 			continue
 		}
-		peer := w.other(p.side).e.ids.Get(ID(c.remoteID))
+		peer := w.other(p.side).e.ids.Get(uint32(c.remoteID))
 		if peer == nil || peer.state != stateEstablished || peer.remoteID != uint32(c.id) {
 			if w.loss <= 5 {
 				w.t.Fatalf("%s: %08x is established on one side only", p.side.name, uint32(c.id))

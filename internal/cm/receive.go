@@ -51,7 +51,7 @@ func (e *Engine) Receive(now clock.Time, b []byte, from Peer) {
 // named returns the connection to which a peer's message refers by this side's ID and, if not 0, its own.
 // The peer's address must match the connection's.
 func (e *Engine) named(ours, theirs uint32, from Peer) *conn {
-	c := e.ids.Get(ID(ours))
+	c := e.ids.Get(ours)
 	if c == nil || c.state == stateIdle || c.state == stateListen || c.at.Remote != from.Remote {
 		return nil
 	}

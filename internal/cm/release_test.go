@@ -140,7 +140,7 @@ func TestLateRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.flow()
-	remote := p.b.e.ids.Get(id).remoteID
+	remote := p.b.e.ids.Get(uint32(id)).remoteID
 	asks := func(name string, m *mad.DREQ) {
 		t.Helper()
 		p.b.e.Receive(p.now, encoded(m)[:], Peer{Local: p.b.addr, Remote: p.a.addr, QPN: 1})

@@ -76,9 +76,6 @@ func newActor(t *testing.T, addr netip.Addr, guid uint64) *actor {
 	return a
 }
 
-// nextID makes the engine's next id the recorded one.
-func (a *actor) nextID(id uint32) { a.e.idPattern = id ^ (a.e.nextID + 1) }
-
 // nextTID makes the engine's next transaction ID the recorded one.
 func (a *actor) nextTID(b []byte) {
 	h, err := mad.ParseHeader(b)
@@ -125,7 +122,7 @@ func (a *actor) connects(m said) {
 	hdr, err := mad.ParseIPHeader(req.PrivateData[:])
 	a.must(err)
 	_, port, _ := mad.ParseServiceID(req.ServiceID)
-	a.nextID(req.LocalCommID)
+	a.rand = []uint64{uint64(req.LocalCommID)}
 	a.nextTID(m.b)
 	a.id, err = a.e.Open(command.TCP, 0)
 	a.must(err)
@@ -154,8 +151,7 @@ func (a *actor) accepts(m, answer said) {
 	if err == nil {
 		a.must(a.e.Listen(l, 0))
 	}
-	a.nextID(rep.LocalCommID)
-	a.rand = []uint64{uint64(rep.StartingPSN)}
+	a.rand = []uint64{uint64(rep.LocalCommID), uint64(rep.StartingPSN)}
 	a.hears(m)
 	v := a.sees(EventConnectRequest)
 	if v.Conn.RemoteQPN != uint32(req.LocalQPN) || v.Conn.SQPSN != req.StartingPSN || v.Conn.AckTimeout != 19 ||

@@ -91,7 +91,7 @@ func (e *Engine) refuseSIDR(m *mad.SIDRREQ, from Peer, status mad.SIDRStatus) {
 
 // receiveSIDRREP handles the answer to this side's request.
 func (e *Engine) receiveSIDRREP(m *mad.SIDRREP, from Peer) {
-	c := e.ids.Get(ID(m.RequestID))
+	c := e.ids.Get(m.RequestID)
 	switch {
 	case c == nil || c.at.Remote != from.Remote:
 		e.counters.Unknown++

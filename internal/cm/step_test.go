@@ -218,8 +218,8 @@ func (s *step) send() error {
 	from := netip.MustParseAddr(s.arg("from", s.other(to).addr.String()))
 	c := s.names[s.arg("about", "r")]
 	var known conn
-	if c.side != nil && c.side.e.ids.Get(c.id) != nil {
-		known = *c.side.e.ids.Get(c.id)
+	if c.side != nil && c.side.e.ids.Get(uint32(c.id)) != nil {
+		known = *c.side.e.ids.Get(uint32(c.id))
 	}
 	m, err := s.message(to, from, &known)
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/softvpi/softvpi/internal/device/plug"
 	"github.com/softvpi/softvpi/internal/device/status"
 	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/numbers"
 	"github.com/softvpi/softvpi/internal/transport"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -60,7 +61,7 @@ type adapter struct {
 	cqs       []*cq // by their number
 	freeCQs   []uint32
 	byNumber  map[uint32]*qp // for events and CM, not packets
-	ids       cm.Table[cmid]
+	ids       numbers.Table[cmid]
 	groups    map[netip.Addr]int
 	nextPD    memory.PD
 	nextSRQ   uint32
@@ -177,7 +178,7 @@ func newAdapter(h *Host, cfg AdapterConfig, more []netip.Addr, mac [6]byte) (*ad
 	a := &adapter{
 		host: h, cfg: cfg, name: cfg.Name, limits: cfg.Limits, enabled: true, present: true, path: cfg.Path,
 		mac: cfg.MAC, guid: cfg.GUID,
-		byNumber: map[uint32]*qp{}, ids: cm.NewTable[cmid](), groups: map[netip.Addr]int{},
+		byNumber: map[uint32]*qp{}, ids: numbers.New[cmid](), groups: map[netip.Addr]int{},
 	}
 	a.cfg.Port, a.cfg.DeviceID = max(cfg.Port, 1), cmp.Or(cfg.DeviceID, deviceID)
 	addrs := append([]netip.Addr{cfg.Addr}, cfg.Addrs...)
@@ -226,7 +227,7 @@ func (a *adapter) makeEngines() (err error) {
 	tags := rand8(r.Uint64())
 	a.memory = memory.NewTable(int(min(uint64(a.limits.MR)+uint64(a.limits.MW), 1<<24-1)), tags)
 	a.engine, err = transport.New(transport.Config{
-		Memory: a.memory, MaxQPs: int(a.limits.QP), FirstQPN: 2 + uint32(r.Uint64N(1<<22)),
+		Memory: a.memory, MaxQPs: int(a.limits.QP), Random: r.Uint64,
 		AnySourcePort: a.cfg.AnySourcePort,
 	})
 	if err != nil {

@@ -71,7 +71,7 @@ func (a *adapter) cmEvent(now clock.Time, e *cm.Event) {
 		a.request(now, e)
 		return
 	}
-	o := a.ids.Get(e.ID)
+	o := a.ids.Get(uint32(e.ID))
 	if o == nil || o.adapter != a || o.id != e.ID {
 		return
 	}
@@ -127,7 +127,7 @@ func (o *cmid) event(e *cm.Event) command.Event {
 
 // request creates an id for a peer's request.
 func (a *adapter) request(now clock.Time, e *cm.Event) {
-	l := a.ids.Get(e.Listener)
+	l := a.ids.Get(uint32(e.Listener))
 	if l == nil {
 		_ = a.cm.Destroy(now, e.ID)
 		return
@@ -154,7 +154,7 @@ func (a *adapter) request(now clock.Time, e *cm.Event) {
 		_ = a.cm.Destroy(now, e.ID)
 		return
 	}
-	a.ids.Put(e.ID, o)
+	a.ids.Put(uint32(e.ID), o)
 	a.objects.CM++
 	out := o.event(e)
 	out.Object, out.Context, out.NewID = l.handle, l.context, h

@@ -49,8 +49,8 @@ const (
 
 // Config configures a Host. The zero value is ready to use.
 type Config struct {
-	// Seed is the seed of everything random (QP numbers, PSNs, key tags, transaction ids); 0: taken from
-	// the system.
+	// Seed is the seed of everything random (QP numbers, PSNs, key tags, ids of connections and
+	// transactions), for tests; 0: the system's random numbers.
 	Seed uint64
 	// GIDInterval is how often the addresses of the interfaces are checked for the GID tables
 	// (UpdateGIDTimerFrequency, WinOF manual 4.6.9.3), 1 ms to 10 s; 0 means the default of 3 s, a

@@ -74,14 +74,9 @@ func NewHost(cfg Config) (*Host, error) {
 	if cfg.Spin == 0 {
 		cfg.Spin = 50 * time.Microsecond
 	}
-	if cfg.Seed == 0 {
-		var b [8]byte
-		_, _ = crand.Read(b[:]) // never fails
-		cfg.Seed = binary.LittleEndian.Uint64(b[:])
-	}
 	h := &Host{
 		cfg: cfg, log: cfg.Log, start: time.Now(), done: make(chan struct{}), gidInterval: make(chan time.Duration), moderationDue: clock.Never,
-		rand:   rand.New(rand.NewPCG(cfg.Seed, 0x5f7c1)),
+		rand:   rand.New(source(cfg.Seed)),
 		yields: yieldsPerGosched,
 	}
 	h.loans = loan.NewBook(h.now)
@@ -101,6 +96,25 @@ func NewHost(cfg Config) (*Host, error) {
 	h.wg.Add(1)
 	go h.followAddresses()
 	return h, nil
+}
+
+// source returns the source of random numbers for a seed: with 0 the system's, which nobody can predict
+// from numbers that he has seen.
+func source(seed uint64) rand.Source {
+	if seed == 0 {
+		return system{}
+	}
+	return rand.NewPCG(seed, 0x5f7c1)
+}
+
+// system is the system's source of random numbers.
+type system struct{}
+
+// Uint64 implements rand.Source.
+func (system) Uint64() uint64 {
+	var b [8]byte
+	_, _ = crand.Read(b[:]) // never fails
+	return binary.NativeEndian.Uint64(b[:])
 }
 
 // now reads the clock. The loop does so once per iteration.

@@ -48,8 +48,9 @@ type Config struct {
 	// Loop is the number of the loop that owns the engine; the low LoopBits bits of a QP number hold it.
 	Loop     uint32
 	LoopBits uint8
-	// FirstQPN is the first QP number; 0 means 0x11. A random value keeps the numbers of one run from
-	// being valid in the next.
+	// Random returns the numbers that QP numbers are made of, which whoever forges a packet must know. With
+	// nil, for tests, they are consecutive and begin with FirstQPN; 0 means 0x11.
+	Random   func() uint64
 	FirstQPN uint32
 	// AnySourcePort accepts packets of a connected QP from any UDP port of its peer's address. Otherwise
 	// they must come from the port that its first packet came from.

@@ -56,7 +56,7 @@ func (e *Engine) receive(now clock.Time, in *frame.In) (taker *QP) {
 		e.receiveUD(in, bth, op, rest, pad)
 		return nil
 	}
-	q := e.table.at(uint32(bth.DestQP()))
+	q := e.table.Get(uint32(bth.DestQP()))
 	if q == nil {
 		c.UnknownQP++
 		return nil

@@ -8,6 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/numbers"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -58,11 +59,10 @@ func New(cfg Config) (*Engine, error) {
 	e := &Engine{
 		cfg:     cfg,
 		mem:     cfg.Memory,
-		table:   newTable(cfg.LoopBits),
+		table:   table{Table: numbers.New[QP](), next: cfg.FirstQPN >> cfg.LoopBits},
 		windows: make(map[netip.Addr]*window),
 		groups:  make(map[netip.Addr][]*QP),
 	}
-	e.table.next = cfg.FirstQPN >> cfg.LoopBits & (uint32(len(e.table.pages))*pageSize - 1)
 	e.scratch.init(cfg.MaxBurst)
 	return e, nil
 }
@@ -83,7 +83,9 @@ func (e *Engine) PKeys() []ib.PKey { return e.cfg.PKeys }
 // beyond the table matches nothing.
 func (e *Engine) SetPKeys(keys []ib.PKey) {
 	e.cfg.PKeys = append([]ib.PKey(nil), keys...)
-	e.table.each(func(q *QP) { q.pkey = e.pkeyAt(q.attr.PKeyIndex) })
+	for _, q := range e.table.All() {
+		q.pkey = e.pkeyAt(q.attr.PKeyIndex)
+	}
 }
 
 func (e *Engine) pkeyAt(index uint32) ib.PKey {

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"errors"
+	"math/rand/v2"
 	"runtime"
 	"strings"
 	"testing"
@@ -114,6 +115,52 @@ func TestNumbers(t *testing.T) {
 	e.table.next = 3
 	if n := next(0); n != 3 {
 		t.Errorf("number %d after 3 was given back, want 3", n)
+	}
+}
+
+// TestRandomNumbers: with a source of random numbers QP numbers are spread over all of them, none is used twice, and
+// none that must not be is used: 0, 1, the multicast number, those of other loops and of QPs in time-wait.
+func TestRandomNumbers(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	e, err := New(Config{Memory: memory.NewTable(16, nil), Random: rng.Uint64, LoopBits: 2, Loop: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const count = 20_000
+	used, parts, near := map[uint32]bool{}, [64]int{}, 0
+	last := uint32(0)
+	for range count {
+		n, err := e.AllocateNumber(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if used[n] || n < 2 || n > maxQPN || n&3 != 3 {
+			t.Fatalf("number %#x; used before: %v", n, used[n])
+		}
+		used[n] = true
+		parts[n>>18]++
+		if d := int32(n - last); d < 1<<14 && d > -1<<14 {
+			near++
+		}
+		last = n
+	}
+	for i, n := range parts {
+		if n < count/len(parts)/2 || n > count/len(parts)*2 {
+			t.Errorf("%d of %d numbers are in part %d of %d", n, count, i, len(parts))
+		}
+	}
+	if near > count/100 {
+		t.Errorf("%d of %d numbers are near the one before", near, count)
+	}
+	// A source that always says the same is no reason to hand out a number twice, or none.
+	e, _ = New(Config{Memory: memory.NewTable(16, nil), Random: func() uint64 { return 7 }})
+	clear(used)
+	for range 100 {
+		n, err := e.AllocateNumber(0)
+		if err != nil || used[n] {
+			t.Fatalf("number %#x (%v); used before: %v", n, err, used[n])
+		}
+		used[n] = true
 	}
 }
 

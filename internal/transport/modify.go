@@ -12,7 +12,7 @@ import (
 // MaskRoute, route is the route prepared for m.Route. Errors are *StateError and *command.Error; nothing
 // has changed then.
 func (e *Engine) Modify(now clock.Time, q *QP, m command.ModifyQP, route *frame.Route) error {
-	if q.eng != e || e.table.at(q.num) != q {
+	if q.eng != e || e.table.Get(q.num) != q {
 		return command.Errorf(command.NotFound, "QP")
 	}
 	e.now = now

@@ -87,7 +87,7 @@ func inMiddle(op ib.Opcode) bool {
 func (e *Engine) Next(x *frame.Next, first *frame.In) bool {
 	q, op, head := e.received, e.receivedOp, e.receivedHead
 	if next := opcodeOf(first); inMiddle(next) && !first.Raw && (q == nil || destination(first) != ib.QPN(q.num)) {
-		q, op = e.table.at(uint32(destination(first))), next
+		q, op = e.table.Get(uint32(destination(first))), next
 		copy(head[:], first.Data)
 	}
 	if q == nil || q.typ != command.RC || q.peer != nil {

@@ -96,7 +96,7 @@ func (e *Engine) CreateQP(now clock.Time, c QPConfig) (*QP, error) {
 	if c.Number <= uint32(ib.QPGSI) || c.Number > maxQPN || c.Number&(1<<e.cfg.LoopBits-1) != e.cfg.Loop {
 		return nil, fieldError("Number", c.Number, "2 to 0xfffffe with the loop's number in its low bits")
 	}
-	if e.table.at(c.Number) != nil {
+	if e.table.Get(c.Number) != nil {
 		return nil, command.Errorf(command.InUse, "QP number %#x", c.Number)
 	}
 	q := &QP{
@@ -104,7 +104,7 @@ func (e *Engine) CreateQP(now clock.Time, c QPConfig) (*QP, error) {
 		srq: c.SRQ, signalAll: c.SignalAll, context: c.Context, maxInline: c.MaxInline,
 		heapIndex: -1, deadline: clock.Never,
 	}
-	e.table.set(c.Number>>e.cfg.LoopBits, q)
+	e.table.Put(c.Number, q)
 	e.table.count++
 	return q, nil
 }
@@ -129,7 +129,7 @@ func (c *QPConfig) check() error {
 // Destroy ends a QP in any state: it produces nothing more, not even flushed completions. The number of a
 // QP that was connected is not reused for Config.TimeWait.
 func (e *Engine) Destroy(now clock.Time, q *QP) {
-	if q.eng != e || e.table.at(q.num) != q {
+	if q.eng != e || e.table.Get(q.num) != q {
 		return
 	}
 	connected := q.typ != command.UD && q.state >= command.RTR
@@ -137,10 +137,8 @@ func (e *Engine) Destroy(now clock.Time, q *QP) {
 	q.release()
 	e.detachAll(q)
 	e.cfg.Memory.ReleaseQP(q.num)
-	slot := q.num >> e.cfg.LoopBits
-	e.table.set(slot, nil)
-	if connected {
-		e.table.rest(slot, now.Add(e.cfg.TimeWait))
+	if e.table.Remove(q.num); connected {
+		e.table.rest(q.num, now.Add(e.cfg.TimeWait))
 	}
 	e.table.count--
 	e.dropQueued(q)
@@ -149,7 +147,7 @@ func (e *Engine) Destroy(now clock.Time, q *QP) {
 }
 
 // QP returns the QP with this number, nil if there is none.
-func (e *Engine) QP(qpn uint32) *QP { return e.table.at(qpn) }
+func (e *Engine) QP(qpn uint32) *QP { return e.table.Get(qpn) }
 
 // Query returns the attributes and state of q.
 func (e *Engine) Query(q *QP) command.QPInfo {

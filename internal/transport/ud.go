@@ -88,7 +88,7 @@ func (e *Engine) receiveUD(in *frame.In, bth ib.BTH, op ib.Opcode, rest []byte, 
 			q.receiveDatagram(in, bth, op, rest, pad)
 		}
 	default:
-		q := e.table.at(uint32(dest))
+		q := e.table.Get(uint32(dest))
 		switch {
 		case q == nil:
 			e.counters.UnknownQP++
