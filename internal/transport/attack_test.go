@@ -131,13 +131,13 @@ func TestSweep(t *testing.T) {
 }
 
 // TestForgedCost: what is kept ahead of a missing packet does not make it cheaper to have a forged packet carried out.
-// The attacker knows where the stream is, but for 13 bits of the PSN. Hits at the expected PSN there are at any
+// The attacker knows where the stream is, but for 14 bits of the PSN. Hits at the expected PSN there are at any
 // responder; those on other packets must not be more, without loss or with it.
 func TestForgedCost(t *testing.T) {
-	const us, reach = time.Microsecond, 1 << 12
-	packets, losses := 1<<15, []float64{0, 0.01}
+	const us, reach = time.Microsecond, 1 << 13
+	packets, losses := 1<<16, []float64{0, 0.01}
 	if *attackTable {
-		packets, losses = 1<<17, []float64{0, 0.001, 0.01, 0.03}
+		packets, losses = 1<<18, []float64{0, 0.001, 0.01, 0.03}
 	}
 	direct, other := 0, 0
 	for _, loss := range losses {

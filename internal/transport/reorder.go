@@ -14,7 +14,7 @@ const (
 	reorderSpan = 1024
 	// earlyReach is the longest gap behind which a packet is kept: more missing packets in a row are rare
 	// where single ones are lost, and what overruns a receive buffer is better sent again in order.
-	earlyReach = 16
+	earlyReach = 8
 	// earlyLife is how long packets are kept for the one that is missing.
 	earlyLife = longestPause
 	// maxEarly limits the packets that an engine keeps for all its QPs: about 8 MB with path MTU 4096.
