@@ -22,7 +22,7 @@ func (a *adapter) setGIDs(addrs []netip.Addr) bool {
 	return a.gids.Set(encap.Mode(a.cfg.RoCE), a.mac, addrs)
 }
 
-// followAddresses checks the addresses of the interfaces every GIDInterval (UpdateGIDTimerFrequency),
+// followAddresses checks the addresses and MTUs of the interfaces every GIDInterval (UpdateGIDTimerFrequency),
 // without holding the baton, and updates the GID tables.
 func (h *Host) followAddresses() {
 	defer h.wg.Done()
@@ -42,12 +42,13 @@ func (h *Host) followAddresses() {
 	}
 }
 
-// updateGIDs checks the addresses of the interfaces now.
+// updateGIDs checks the addresses and MTUs of the interfaces now.
 func (h *Host) updateGIDs() {
 	h.lock()
 	adapters := slices.Clone(h.adapters)
 	h.unlock()
 	for _, a := range adapters {
+		h.updateMTU(a)
 		if !a.cfg.FollowInterface {
 			continue
 		}
@@ -56,6 +57,19 @@ func (h *Host) updateGIDs() {
 		a.readdress(addrs, present)
 		h.finish()
 	}
+}
+
+// updateMTU checks the MTU of an adapter's interface now.
+func (h *Host) updateMTU(a *adapter) {
+	mtu, ok := a.interfaceMTU()
+	if !ok {
+		return
+	}
+	h.lock()
+	if a.enabled {
+		a.followMTU(mtu)
+	}
+	h.finish()
 }
 
 // source returns the port's source address for packets to remote: the first of remote's family, else the

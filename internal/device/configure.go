@@ -63,21 +63,28 @@ func (h *Host) Configure(index uint32, s Settings) error {
 			return command.Errorf(command.InUse, "UDPPort %d at %v: adapter %q has it", cfg.UDPPort, cfg.Addr, o.name)
 		}
 	}
-	ip := cfg.ipMTU(int(a.linkMTU))
-	mtu, _ := ib.MTUFor(ip - maxOverhead) // it was large enough when the adapter was added
+	link := int(a.linkMTU)
+	if mtu, ok := a.interfaceMTU(); ok {
+		link = mtu // as it will be when the adapter is enabled
+	}
+	ip := cfg.ipMTU(link)
+	mtu, ok := ib.MTUFor(ip - maxOverhead)
+	if !ok {
+		return errTooSmall(ip)
+	}
 	if most := uint32(mtu.Bytes()); cfg.RoceMaxFrameSize > most {
 		return &FrameSizeError{cfg.RoceMaxFrameSize, most, ip}
 	}
 	if a.mac = s.MAC; a.mac == ([6]byte{}) {
 		a.mac = a.permanent
 	}
-	return a.configure(cfg)
+	return a.configure(cfg, link)
 }
 
-// configure applies settings that have been checked.
-func (a *adapter) configure(cfg AdapterConfig) error {
+// configure applies settings that have been checked. link is the MTU of the port's link.
+func (a *adapter) configure(cfg AdapterConfig, link int) error {
 	a.cfg, a.limits = cfg, cfg.Limits
-	if err := a.setMTU(int(a.linkMTU)); err != nil {
+	if err := a.setMTU(link); err != nil {
 		return err
 	}
 	mtu, _ := ib.MTUFor(int(a.mtu))

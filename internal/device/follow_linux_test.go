@@ -9,6 +9,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/bed/namespace"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ring"
 )
 
 // ownNetwork puts the test into a network namespace of its own and returns a veth interface that has the addresses.
@@ -171,5 +172,79 @@ func TestWildcardListenerFollowsAddresses(t *testing.T) {
 			x.check(x.c.Destroy(bg, command.KindCM, x.event(c.want).NewID))
 		}
 		y.event(command.EventRejected)
+	}
+}
+
+// TestMTUFollowsTheInterface (IBA 9.6.1: the path MTU of a connection is fixed): the port follows the MTU of its interface
+// while it runs, and when it is restarted. New connections have the new path MTU. Of a running one, messages that
+// still fit arrive, and a longer one ends it.
+func TestMTUFollowsTheInterface(t *testing.T) {
+	namespace.Own(t)
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := func(mtu int) {
+		t.Helper()
+		if err := netlink.LinkSetMTU(lo, mtu); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h, g := newHost(t, Config{Seed: 1, GIDInterval: -1}), newHost(t, Config{Seed: 2, GIDInterval: -1})
+	// The loop's thread is in another namespace, where it would open sockets for source ports.
+	x := newProgram(t, h, h.add(t, AdapterConfig{Addr: loopback(), Path: PathWire, SourcePorts: -1}))
+	y := newProgram(t, g, g.add(t, AdapterConfig{Addr: loopback(), Path: PathWire, SourcePorts: -1}))
+	follow := func(mtu int, path uint32) {
+		t.Helper()
+		set(mtu)
+		h.updateGIDs()
+		g.updateGIDs()
+		if i := h.Snapshot().Adapters[0].Info; i.ActiveMTU != path || i.LinkMTU != uint32(mtu) {
+			t.Errorf("with an interface MTU of %d the path MTU is %d and the link's %d, want %d", mtu, i.ActiveMTU, i.LinkMTU, path)
+		}
+	}
+	connected := func(path uint32) *connected {
+		t.Helper()
+		c := connect(x.idleQP(), y.idleQP())
+		if a, b := c.a.info().Attr.MTU, c.b.info().Attr.MTU; a != path || b != path {
+			t.Errorf("a new connection has path MTU %d and %d, want %d", a, b, path)
+		}
+		operations(t, c)
+		return c
+	}
+	old := connected(4096)
+	follow(1500, 1024)
+	connected(1024)
+	src, dst := x.buffer(8192), y.buffer(8192)
+	old.b.postRecv(21, dst.sge(0, 8192))
+	old.a.postSend(22, ring.OpSend, src.sge(0, 1000))
+	wantSuccess(t, old.a.cq.next(), 22, ring.CQSend)
+	wantSuccess(t, old.b.cq.next(), 21, ring.CQRecv)
+	old.b.postRecv(23, dst.sge(0, 8192))
+	old.a.postSend(24, ring.OpSend, src.sge(0, 8192))
+	if e := old.a.cq.next(); e.Status != ring.RetryExceeded {
+		t.Errorf("a message longer than the interface carries ends with status %d, want retries exceeded", e.Status)
+	}
+	follow(9000, 4096)
+	connected(4096)
+	set(1500)
+	for _, h := range []*Host{h, g} {
+		if err := h.SetAdapterState(0, false); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Configure(0, Settings{RoceMaxFrameSize: 4096}); err == nil {
+			t.Error("a frame size beyond the interface's present MTU is accepted")
+		}
+		if err := h.SetAdapterState(0, true); err != nil {
+			t.Fatal(err)
+		}
+		if i := h.Snapshot().Adapters[0].Info; i.ActiveMTU != 1024 {
+			t.Errorf("after a restart the path MTU is %d, want 1024", i.ActiveMTU)
+		}
+	}
+	set(200)
+	h.updateGIDs()
+	if i := h.Snapshot().Adapters[0].Info; i.ActiveMTU != 256 {
+		t.Errorf("on an interface that carries nothing the path MTU is %d, want the least, 256", i.ActiveMTU)
 	}
 }

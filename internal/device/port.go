@@ -60,6 +60,9 @@ func (a *adapter) plugAgain() error {
 	if err := a.panel.PlugAgain(); err != nil {
 		return err
 	}
+	if a.ib == nil {
+		a.followMTU(a.panel.MTU())
+	}
 	a.rewired()
 	return nil
 }
@@ -84,7 +87,7 @@ func (a *adapter) setMTU(of int) error {
 	a.linkMTU, a.ipMTU = uint32(of), uint32(ip)
 	m, ok := ib.MTUFor(ip - maxOverhead)
 	if !ok {
-		return command.Errorf(command.Invalid, "Link: an MTU of %d carries no payload of 256 bytes", ip)
+		return errTooSmall(ip)
 	}
 	a.mtu = uint32(m.Bytes())
 	if want := a.cfg.RoceMaxFrameSize; want > a.mtu {
@@ -93,6 +96,50 @@ func (a *adapter) setMTU(of int) error {
 		a.mtu = want
 	}
 	return nil
+}
+
+// errTooSmall reports an MTU of a link that carries no RoCE packet.
+func errTooSmall(mtu int) error {
+	return command.Errorf(command.Invalid, "Link: an MTU of %d carries no payload of 256 bytes", mtu)
+}
+
+// interfaceMTU returns the present MTU of the interface with the port's address; ok is false if there is none, or the
+// port has another link.
+func (a *adapter) interfaceMTU() (mtu int, ok bool) {
+	if a.cfg.Link != nil {
+		return 0, false
+	}
+	ifi, ok := udp.InterfaceOf(a.cfg.Addr)
+	return ifi.MTU, ok
+}
+
+// followMTU adapts the port to a changed MTU of its link: new connections have the new path MTU. The path MTU of a running
+// one cannot change (IBA 9.6.1): on the wire its packets that are too long are not sent, as a hardware
+// port discards them, so that it ends when its retries are used up, unless all its messages fit.
+func (a *adapter) followMTU(of int) {
+	if uint32(of) == a.linkMTU {
+		return
+	}
+	before := a.mtu
+	if err := a.setMTU(of); err != nil {
+		if of < leastMTU {
+			a.mtu = uint32(ib.MTU256.Bytes())
+		}
+		a.host.log.Warn("the interface's MTU is too small", "adapter", a.name, "cause", err)
+	}
+	a.panel.SetMTU(of)
+	mtu, _ := ib.MTUFor(int(a.mtu))
+	a.cm.SetMTU(mtu)
+	a.host.log.Info("the interface's MTU has changed", "adapter", a.name, "mtu", of, "path_mtu_before", before, "path_mtu", a.mtu)
+	longer := 0
+	for _, q := range a.byNumber {
+		if i := q.tq; i != nil && i.Route() != nil && a.engine.Query(i).Attr.MTU > a.mtu {
+			longer++
+		}
+	}
+	if longer > 0 {
+		a.host.log.Warn("connections have a path MTU that the interface no longer carries", "adapter", a.name, "connections", longer)
+	}
 }
 
 // ipMTU returns the largest IP packet of a port whose link's MTU is link.

@@ -10,7 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 )
 
-// Capabilities say what a link can do; they do not change while it is open.
+// Capabilities say what a link can do; they do not change while it is open, except for the MTU.
 type Capabilities struct {
 	// MaxSegments is the maximum number of equal-sized packets in a burst; 1 means that the link sends
 	// packets singly.

@@ -54,6 +54,15 @@ func (p *Panel) Raw() bool {
 // MTU returns the MTU of the port's own link, as in its Capabilities. The link must be open.
 func (p *Panel) MTU() int { return p.plugs[0].base.Capabilities().MTU }
 
+// SetMTU tells the port's own sockets that their interface has another MTU.
+func (p *Panel) SetMTU(mtu int) {
+	for _, o := range p.plugs {
+		if u, ok := o.base.(udp.Link); ok {
+			u.SetMTU(mtu)
+		}
+	}
+}
+
 // Status returns that of the first UDP link that reports how it chooses source ports; the zero value if
 // there is none.
 func (p *Panel) Status() (s udp.Status) {

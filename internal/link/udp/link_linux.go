@@ -221,6 +221,9 @@ func (l *socketLink) Stats() link.Stats {
 	return s
 }
 
+// SetMTU implements Link.
+func (l *socketLink) SetMTU(mtu int) { l.caps.MTU = mtu }
+
 // Status implements Link.
 func (l *socketLink) Status() Status {
 	bound, _ := l.pool.state()

@@ -237,6 +237,9 @@ func (l *portableLink) Stats() link.Stats {
 	return s
 }
 
+// SetMTU implements Link.
+func (l *portableLink) SetMTU(mtu int) { l.caps.MTU = mtu }
+
 // Status implements Link.
 func (l *portableLink) Status() Status {
 	bound, _ := l.pool.state()

@@ -68,6 +68,8 @@ type Link interface {
 	link.Multicaster
 	// Status describes the link.
 	Status() Status
+	// SetMTU says that the interface has another MTU, in bytes, than when the link was opened.
+	SetMTU(mtu int)
 }
 
 // Status describes an open link.
