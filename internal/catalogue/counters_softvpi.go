@@ -53,6 +53,8 @@ var softConnections = CounterSet{
 		total("CM MADs out of place", "unexpected_mads", "packets", "messages that do not fit the state of their connection"),
 		total("CM requests refused, backlog full", "backlog_refused_requests", "requests", "requests for a listener with too many waiting requests"),
 		total("CM requests refused, half-open limit", "half_open_refused_requests", "requests", "requests beyond the limit on connections being established"),
+		total("CM requests displaced", "displaced_requests", "requests", "waiting requests and connections being established that made room for one of a peer with fewer, or for one that was repeated"),
+		total("CM requests refused silently", "unanswered_requests", "requests", "requests of peers with most of the room that were refused without an answer, because many others had one in the same second"),
 	),
 }
 

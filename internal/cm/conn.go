@@ -25,6 +25,7 @@ type conn struct {
 	flow      bool // this side's end-to-end flow control bit
 	peerFlow  bool // the peer's
 	failover  bool // the peer proposed an alternate path
+	again     bool // room was made for the request because it was repeated
 	byPeer    bool // in Engine.peers; the fields of its key do not change then
 	byQPN     bool // in Engine.qpns, likewise
 
@@ -59,6 +60,8 @@ type conn struct {
 type listenState struct {
 	backlog int
 	waiting map[ID]*conn // requests not claimed yet
+	shares  shares       // of the waiting requests
+	line    line         // of the waiting requests
 }
 
 // peerKey identifies a request as its sender does. The address is part of it: a peer must not be able to

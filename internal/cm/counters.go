@@ -23,5 +23,7 @@ type Counters struct {
 	Unexpected      uint64 // MADs that do not fit the state of their connection
 	BacklogOverflow uint64 // requests refused because a listener's backlog was full
 	HalfOpenLimit   uint64 // requests refused because MaxHalfOpen or MaxIDs was reached
+	Displaced       uint64 // requests that made room for one of a peer with fewer, or for one that was repeated
+	Unanswered      uint64 // requests not answered that there was no room, because many others were
 	OutputDropped   uint64 // answers dropped because the driver did not take earlier ones
 }

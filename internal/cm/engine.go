@@ -29,8 +29,15 @@ type Engine struct {
 	listeners map[portKey][]*conn
 	timers    timers
 
-	nextTID   uint64
-	halfOpen  int
+	nextTID  uint64
+	halfOpen int
+	half     shares // of the half-open connections
+	opening  line   // of the half-open connections
+	asked    asked
+	refusals struct { // for want of room, answered
+		since clock.Time
+		n     int
+	}
 	lingering int
 
 	buffers []*[mad.Len]byte // buffers of answered messages, for reuse
@@ -52,7 +59,7 @@ func New(cfg Config) (*Engine, error) {
 	}
 	return &Engine{
 		cfg: cfg, ids: numbers.New[conn](), peers: map[peerKey]*conn{}, qpns: map[qpnKey]*conn{},
-		ports: ports{}, listeners: map[portKey][]*conn{},
+		ports: ports{}, listeners: map[portKey][]*conn{}, half: newShares(),
 		nextTID: cfg.Rand(),
 	}, nil
 }
@@ -277,6 +284,7 @@ func (e *Engine) enter(c *conn, s state) {
 		}
 	}
 	count(&e.halfOpen, c.state.halfOpen(), s.halfOpen())
+	e.count(c, c.state.halfOpen(), s.halfOpen())
 	count(&e.lingering, c.state == stateLinger, s == stateLinger)
 	if c.state == stateEstablished {
 		e.counters.Active--
@@ -325,7 +333,9 @@ func (e *Engine) unlist(c *conn) {
 	if c.listener == nil {
 		return
 	}
-	delete(c.listener.listen.waiting, c.id)
+	w := c.listener.listen
+	delete(w.waiting, c.id)
+	w.shares.add(c.at.Remote, -1)
 	c.listener = nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -274,12 +275,14 @@ func (h *hostile) end() {
 // consistent checks what must hold between any two calls.
 func (e *Engine) consistent() error {
 	halfOpen, lingering, active, waiting := 0, 0, uint64(0), 0
+	half := newShares()
 	for id, c := range e.ids.All() {
 		if uint32(c.id) != id {
 			return fmt.Errorf("%08x is kept as %08x", uint32(c.id), id)
 		}
 		if c.state.halfOpen() {
 			halfOpen++
+			half.add(c.at.Remote, 1)
 		}
 		switch c.state {
 		case stateLinger:
@@ -289,6 +292,16 @@ func (e *Engine) consistent() error {
 		}
 		if c.listen != nil {
 			waiting += len(c.listen.waiting)
+			shares := newShares()
+			for _, x := range c.listen.waiting {
+				shares.add(x.at.Remote, 1)
+			}
+			if !reflect.DeepEqual(shares, c.listen.shares) {
+				return fmt.Errorf("the waiting requests of peers are %v, counted as %v", shares, c.listen.shares)
+			}
+			if n := len(c.listen.line.ids); n > 2*c.listen.backlog+65 {
+				return fmt.Errorf("%d requests are remembered in order", n)
+			}
 			if len(c.listen.waiting) > c.listen.backlog {
 				return fmt.Errorf("%d requests wait at %08x", len(c.listen.waiting), id)
 			}
@@ -307,6 +320,10 @@ func (e *Engine) consistent() error {
 		}
 	}
 	switch {
+	case !reflect.DeepEqual(half, e.half):
+		return fmt.Errorf("the half-open connections of peers are %v, counted as %v", half, e.half)
+	case len(e.opening.ids) > 2*e.cfg.MaxHalfOpen+65:
+		return fmt.Errorf("%d half-open connections are remembered in order", len(e.opening.ids))
 	case halfOpen != e.halfOpen || halfOpen > e.cfg.MaxHalfOpen:
 		return fmt.Errorf("%d half open, counted %d, at most %d", halfOpen, e.halfOpen, e.cfg.MaxHalfOpen)
 	case lingering != e.lingering || lingering > e.cfg.MaxHalfOpen:

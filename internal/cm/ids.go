@@ -73,7 +73,7 @@ func (e *Engine) Listen(id ID, backlog int) error {
 			return err
 		}
 	}
-	c.listen = &listenState{backlog: backlog, waiting: map[ID]*conn{}}
+	c.listen = &listenState{backlog: backlog, waiting: map[ID]*conn{}, shares: newShares()}
 	e.enter(c, stateListen)
 	key := portKey{c.space, c.local.Port()}
 	e.listeners[key] = append(e.listeners[key], c)

@@ -52,25 +52,14 @@ func (e *Engine) receiveREQ(now clock.Time, m *mad.REQ, from Peer) {
 			return
 		}
 	}
-	if !e.room(l) {
+	a := e.admit(now, l, &request{from, m.LocalCAGUID, m.LocalCommID, m.TransactionID})
+	if a.refuse {
 		// Not 28: the program did not decide. The peer may retry when there is room.
 		e.refuseREQ(m, from, mad.RejectNoResources, nil)
-		return
 	}
-	e.request(now, l, m, &ip, from)
-}
-
-// room reports whether a listener may take another request.
-func (e *Engine) room(l *conn) bool {
-	if len(l.listen.waiting) >= l.listen.backlog {
-		e.counters.BacklogOverflow++
-		return false
+	if a.room {
+		e.request(now, l, m, &ip, from, a.again)
 	}
-	if e.halfOpen >= e.cfg.MaxHalfOpen || e.ids.Len() >= e.cfg.MaxIDs {
-		e.counters.HalfOpenLimit++
-		return false
-	}
-	return true
 }
 
 // judge returns why a request cannot be granted, with the additional reject information; 0 if it can.
@@ -129,9 +118,11 @@ func (a *Attributes) follow(p *mad.Path, from Peer) {
 	}
 }
 
-// request creates the id of a request and raises the event for the listener's program.
-func (e *Engine) request(now clock.Time, l *conn, m *mad.REQ, ip *mad.IPHeader, from Peer) {
+// request creates the id of a request and raises the event for the listener's program. again says that it was made room
+// for because it was repeated.
+func (e *Engine) request(now clock.Time, l *conn, m *mad.REQ, ip *mad.IPHeader, from Peer, again bool) {
 	c := e.add(command.TCP, l.context)
+	c.at, c.again = from, again
 	e.await(l, c)
 	p := &m.Primary
 	c.local, c.remote = barePort(addrPort(ip.Destination, l.local.Port())), barePort(ip.Source)
@@ -151,7 +142,6 @@ func (e *Engine) request(now clock.Time, l *conn, m *mad.REQ, ip *mad.IPHeader, 
 		hops = frame.DefaultHopLimit
 	}
 	key, _ := e.cfg.member(m.PKey)
-	c.at = from
 	c.attr = Attributes{
 		RemoteQPN: uint32(m.LocalQPN), SQPSN: m.StartingPSN, RQPSN: e.psn(), MTU: m.PathMTU, PKey: key,
 		AckTimeout: ack, RetryCount: m.RetryCount, RNRRetry: m.RNRRetryCount,
@@ -172,8 +162,12 @@ func (e *Engine) request(now clock.Time, l *conn, m *mad.REQ, ip *mad.IPHeader, 
 
 // await adds a request to its listener's backlog.
 func (e *Engine) await(l, c *conn) {
+	w := l.listen
 	c.claimed, c.listener = false, l
-	l.listen.waiting[c.id] = c
+	w.waiting[c.id] = c
+	w.shares.add(c.at.Remote, 1)
+	w.line.add(c.id, w.backlog, w.counts)
+	e.opening.add(c.id, e.cfg.MaxHalfOpen, e.counts)
 }
 
 // duplicateREQ answers a request that was seen before. It returns false for a new one.

@@ -40,16 +40,19 @@ func (e *Engine) receiveSIDRREQ(now clock.Time, m *mad.SIDRREQ, from Peer) {
 		e.refuseSIDR(m, from, mad.SIDRUnsupportedService)
 		return
 	}
-	if !e.room(l) {
+	a := e.admit(now, l, &request{from: from, id: m.RequestID, tid: m.TransactionID})
+	if a.refuse {
 		e.refuseSIDR(m, from, mad.SIDRNoQP)
+	}
+	if !a.room {
 		return
 	}
 	c := e.add(command.UDP, l.context)
+	c.at, c.again = from, a.again
 	e.await(l, c)
 	c.local, c.remote = at, barePort(ip.Source)
 	c.remoteID, c.tid = m.RequestID, m.TransactionID
 	c.maxRetries, c.interval = e.cfg.MaxRetries, interval(e.cfg.ResponseTimeout, e.cfg.PacketLifetime)
-	c.at = from
 	c.attr = Attributes{MTU: e.cfg.MTU, PKey: key, LocalGID: from.Local, RemoteGID: from.Remote, HopLimit: frame.DefaultHopLimit,
 		FlowLabel: flowLabel(c.local.Port(), c.remote.Port()), SrcPort: udpSourcePort(c.local.Port(), c.remote.Port())}
 	if onInfiniBand(from) { // a SIDR_REQ contains no path: the way back is that by which it came

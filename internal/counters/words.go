@@ -147,6 +147,8 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 		"unexpected_mads":            func(c *device.Counters) uint64 { return c.CM.Unexpected },
 		"backlog_refused_requests":   func(c *device.Counters) uint64 { return c.CM.BacklogOverflow },
 		"half_open_refused_requests": func(c *device.Counters) uint64 { return c.CM.HalfOpenLimit },
+		"displaced_requests":         func(c *device.Counters) uint64 { return c.CM.Displaced },
+		"unanswered_requests":        func(c *device.Counters) uint64 { return c.CM.Unanswered },
 	},
 	"link": {
 		"sent_bursts":                 func(c *device.Counters) uint64 { return c.Link.SentBursts },

@@ -130,6 +130,8 @@ func (a *adapter) counters() []command.Counter {
 	add("CM MADs sent again", m.Retransmitted)
 	add("CM requests refused, backlog full", m.BacklogOverflow)
 	add("CM requests refused, half-open limit", m.HalfOpenLimit)
+	add("CM requests displaced", m.Displaced)
+	add("CM requests refused silently", m.Unanswered)
 	e := a.panel.Counters()
 	add("ICRC errors", e.ICRCErrors)
 	add("icrc_id_inferred", e.ICRCIDInferred)
