@@ -8,10 +8,12 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"runtime/debug"
 	"strings"
 
 	"github.com/alecthomas/kong"
 
+	"github.com/softvpi/softvpi/internal/cgroup"
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/link/cable"
@@ -27,6 +29,7 @@ type upCmd struct {
 	Manage        string   `placeholder:"ADDRESS:PORT" help:"Also serve the management interface on TCP, with TLS, to anyone who sends the token (api-token in the state directory)."`
 	Web           string   `placeholder:"127.0.0.1:PORT" help:"Serve the device manager pages at this address from the start, instead of at a free port when softvpi web asks for them."`
 	Programs      string   `help:"Whose programs besides those of this user and root may attach: owner (nobody's), group, everyone."`
+	Limits        string   `placeholder:"NAME=VALUE[,...]" help:"What attached programs may make the driver hold, instead of the file's limits: memory=SIZE, memory_per_user=SIZE, memory_per_program=SIZE, descriptors_per_program=N."`
 	Readers       string   `help:"Who besides this user and root may read through the management socket: owner (nobody), group, everyone."`
 	SystemLog     string   `placeholder:"LOG" help:"Also send every event to the system log: journald, syslog, auto."`
 	SkipSelfCheck bool     `help:"Skip the RDMA check of each pair of adapters at start."`
@@ -42,6 +45,7 @@ func (c upCmd) Run(s *session) error {
 	if c.Background {
 		return startInBackground(s, cfg)
 	}
+	limitHeap()
 	ctx, stop := asService(s.ctx)
 	defer stop()
 	d, err := driver.Start(ctx, cfg, driver.Options{Version: version(), Log: c.logger(s.env.Stderr), SystemLog: c.SystemLog})
@@ -54,6 +58,17 @@ func (c upCmd) Run(s *session) error {
 	<-ctx.Done()
 	fmt.Fprintln(s.env.Stdout, "stopping")
 	return d.Close()
+}
+
+// limitHeap keeps the garbage of a driver in a control group with a limit from filling it: what programs make
+// the driver hold has half of the limit (ipc.DefaultMemory), and without this the heap could take as much
+// again for garbage.
+func limitHeap() {
+	m, err := cgroup.Available(os.DirFS("/"))
+	if err != nil || m.Machine() || os.Getenv("GOMEMLIMIT") != "" {
+		return
+	}
+	debug.SetMemoryLimit(int64(m.Bytes / 8 * 5))
 }
 
 func (c upCmd) logger(w io.Writer) *slog.Logger {
@@ -103,6 +118,13 @@ func (c upCmd) config() (config.Config, error) {
 	}
 	if c.Programs != "" {
 		cfg.Programs = c.Programs
+	}
+	if c.Limits != "" {
+		l, err := config.ParseLimits(c.Limits)
+		if err != nil {
+			return cfg, err
+		}
+		cfg.Limits = &l
 	}
 	if c.Readers != "" {
 		cfg.Readers = c.Readers

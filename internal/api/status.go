@@ -15,6 +15,7 @@ type Status struct {
 	Started  time.Time       `json:"started"`
 	Socket   string          `json:"socket"`
 	Attach   string          `json:"attach"`             // empty: programs can attach; otherwise why not
+	Held     *HeldStatus     `json:"held,omitempty"`     // what programs make the driver hold; absent: none can attach
 	Volatile string          `json:"volatile,omitempty"` // why nothing is kept on disk; empty: everything is
 	Adapters []AdapterStatus `json:"adapters"`
 	Programs []ProgramStatus `json:"programs"`
@@ -178,6 +179,27 @@ type ProgramStatus struct {
 	MemoryPath string         `json:"memory_path"` // how its memory is accessed: mapped, process_vm, copier
 	ArenaBytes uint64         `json:"arena_bytes"`
 	Objects    map[string]int `json:"objects"`
+
+	// MemoryBytes and Descriptors are what the program makes the driver hold; Refused is how often it wanted
+	// more than the limits allow.
+	MemoryBytes uint64 `json:"memory_bytes"`
+	Descriptors uint64 `json:"descriptors"`
+	Refused     uint64 `json:"refused"`
+}
+
+// HeldStatus is what attached programs make the driver hold, with its limits.
+type HeldStatus struct {
+	Memory      HeldResource `json:"memory"` // bytes
+	Descriptors HeldResource `json:"descriptors"`
+}
+
+// HeldResource is how much of a resource is held, and how much may be.
+type HeldResource struct {
+	Used       uint64 `json:"used"`
+	Total      uint64 `json:"total"`       // for all programs
+	PerUser    uint64 `json:"per_user"`    // for the programs of one user
+	PerProgram uint64 `json:"per_program"` // for one program
+	Refused    uint64 `json:"refused"`     // how often programs wanted more
 }
 
 // PeerName returns the peer as lists show it: its address, on InfiniBand its LID; empty if there is none.

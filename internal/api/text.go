@@ -12,6 +12,7 @@ func (s *Status) WriteText(w io.Writer) {
 	fmt.Fprintf(w, "driver %s, process %d, since %s\n", s.Version, s.PID, s.Started.Format("2006-01-02 15:04:05"))
 	if s.Attach == "" {
 		fmt.Fprintf(w, "programs attach at %s\n", s.Socket)
+		s.Held.writeText(w)
 	} else {
 		fmt.Fprintf(w, "programs cannot attach: %s\n", s.Attach)
 	}
@@ -26,12 +27,24 @@ func (s *Status) WriteText(w io.Writer) {
 	}
 	fmt.Fprintln(w, "\nPrograms")
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "  name\tprocess\tuser\tmemory\tQPs\tCQs\tregions")
+	fmt.Fprintln(t, "  name\tprocess\tuser\tmemory\tQPs\tCQs\tregions\theld\tdescriptors")
 	for _, p := range s.Programs {
-		fmt.Fprintf(t, "  %s\t%d\t%d\t%s\t%d\t%d\t%d\n", clean(p.Name), p.PID, p.UID, p.MemoryPath, p.Objects["qp"], p.Objects["cq"], p.Objects["mr"])
+		fmt.Fprintf(t, "  %s\t%d\t%d\t%s\t%d\t%d\t%d\t%s\t%d\n", clean(p.Name), p.PID, p.UID, p.MemoryPath, p.Objects["qp"], p.Objects["cq"], p.Objects["mr"], mebibytes(p.MemoryBytes), p.Descriptors)
 	}
 	t.Flush()
 }
+
+// writeText prints what is held for programs.
+func (h *HeldStatus) writeText(w io.Writer) {
+	if h == nil {
+		return
+	}
+	fmt.Fprintf(w, "held for programs: %s of %s, at most %s for one; %d descriptors, at most %d for one; %d requests refused\n",
+		mebibytes(h.Memory.Used), mebibytes(h.Memory.Total), mebibytes(h.Memory.PerProgram), h.Descriptors.Used, h.Descriptors.PerProgram,
+		h.Memory.Refused+h.Descriptors.Refused)
+}
+
+func mebibytes(n uint64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
 func (a *AdapterStatus) writeText(w io.Writer) {
 	state := "down"

@@ -19,7 +19,7 @@ const attaches = true
 // attach starts a driver with the adapters, listening on a socket of its own, and attaches both programs
 // to it.
 func (b *Bed) attach(t testing.TB) {
-	socket, dh, stop := drive(t, b.Addrs[:])
+	socket, dh, stop := drive(t, b.Addrs[:], ipc.ServerConfig{})
 	b.StopDriver = stop
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -49,18 +49,24 @@ func Socket(t testing.TB, addrs [2]netip.Addr) string {
 // DriverAt starts a driver in this process with an adapter at each address, and returns the path of its
 // socket.
 func DriverAt(t testing.TB, addrs ...netip.Addr) string {
-	socket, _, _ := drive(t, addrs)
+	socket, _, _ := drive(t, addrs, ipc.ServerConfig{})
 	return socket
 }
 
 // Driver starts a driver with two adapters in this process and returns the path
 // of its socket and its host of adapters.
 func Driver(t testing.TB, addrs [2]netip.Addr) (socket string, host *device.Host) {
-	socket, host, _ = drive(t, addrs[:])
+	socket, host, _ = drive(t, addrs[:], ipc.ServerConfig{})
 	return socket, host
 }
 
-func drive(t testing.TB, addrs []netip.Addr) (socket string, host *device.Host, stop func()) {
+// DriverWith is Driver for a driver whose server of programs is configured so.
+func DriverWith(t testing.TB, addrs [2]netip.Addr, cfg ipc.ServerConfig) (socket string, host *device.Host) {
+	socket, host, _ = drive(t, addrs[:], cfg)
+	return socket, host
+}
+
+func drive(t testing.TB, addrs []netip.Addr, cfg ipc.ServerConfig) (socket string, host *device.Host, stop func()) {
 	t.Helper()
 	dh, err := device.NewHost(device.Config{})
 	if err != nil {
@@ -80,7 +86,8 @@ func drive(t testing.TB, addrs []netip.Addr) (socket string, host *device.Host, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := ipc.NewServer(ipc.DeviceHost(dh), ipc.ServerConfig{Driver: "test"})
+	cfg.Driver = "test"
+	server, err := ipc.NewServer(ipc.DeviceHost(dh), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

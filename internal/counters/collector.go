@@ -45,6 +45,8 @@ type Config struct {
 	Read func() []Adapter
 	// CPUs is how many processors the per-processor sets have; 0: one.
 	CPUs int
+	// Driver returns values that belong to no adapter, for metrics; nil: there are none.
+	Driver func() []DriverValue
 	// Now is the clock, monotonic; nil: time.Now.
 	Now func() time.Time
 }

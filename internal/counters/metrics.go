@@ -16,6 +16,9 @@ import (
 func (c *Collector) Metrics() http.Handler {
 	r := prometheus.NewPedanticRegistry()
 	r.MustRegister(newMetrics(c))
+	if c.cfg.Driver != nil {
+		r.MustRegister(driverValues(c.cfg.Driver))
+	}
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{Registry: r, EnableOpenMetrics: true})
 }
 
@@ -95,5 +98,36 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 				out <- prometheus.MustNewConstMetric(x.desc, x.kind, float64(*v.Raw)*x.factor, labels...)
 			}
 		}
+	}
+}
+
+// DriverValue is a value that belongs to the driver as a whole.
+type DriverValue struct {
+	Name, Help string // as metrics have them
+	Grows      bool   // it only grows
+	Value      float64
+}
+
+// desc describes it to Prometheus.
+func (r *DriverValue) desc() *prometheus.Desc { return prometheus.NewDesc(r.Name, r.Help, nil, nil) }
+
+// driverValues serves values of the driver, always the same ones.
+type driverValues func() []DriverValue
+
+// Describe implements prometheus.Collector.
+func (f driverValues) Describe(out chan<- *prometheus.Desc) {
+	for _, r := range f() {
+		out <- r.desc()
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (f driverValues) Collect(out chan<- prometheus.Metric) {
+	for _, r := range f() {
+		kind := prometheus.GaugeValue
+		if r.Grows {
+			kind = prometheus.CounterValue
+		}
+		out <- prometheus.MustNewConstMetric(r.desc(), kind, r.Value)
 	}
 }

@@ -35,7 +35,7 @@ func (c *Client) CreateChannel(ctx context.Context, r command.CreateChannel, rai
 	if uint64(c.live()) >= defaultLimits().ClientObjects {
 		return 0, command.Errorf(command.Exhausted, "channels: the client has all objects that it may have")
 	}
-	ch := &channel{kind: r.Kind, adapter: r.Adapter, put: raise, events: eventqueue.New()}
+	ch := &channel{kind: r.Kind, adapter: r.Adapter, put: raise, events: eventqueue.New(c.cfg.Account)}
 	var err error
 	if ch.handle, err = c.channels.Add(ch); err != nil {
 		return 0, err

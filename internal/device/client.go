@@ -55,12 +55,12 @@ func Doorbells() ring.Geometry { return ring.DoorbellGeometry(doorbellEntries) }
 // NewClient adds a program. The error is Exhausted if its first arena cannot be created.
 func (h *Host) NewClient(cfg ClientConfig) (*Client, error) {
 	c := &Client{
-		host: h, cfg: cfg, events: eventqueue.New(), rings: make([]uint32, doorbellBatch),
-		pds: handle.New[pd](command.KindPD), mrs: handle.New[mr](command.KindMemory),
-		mws: handle.New[mw](command.KindWindow), cqs: handle.New[cq](command.KindCQ),
-		srqs: handle.New[srq](command.KindSRQ), qps: handle.New[qp](command.KindQP),
-		ahs: handle.New[ah](command.KindAH), cms: handle.New[cmid](command.KindCM),
-		channels: handle.New[channel](command.KindChannel),
+		host: h, cfg: cfg, events: eventqueue.New(cfg.Account), rings: make([]uint32, doorbellBatch),
+		pds: handle.New[pd](command.KindPD, cfg.owner(command.KindPD)), mrs: handle.New[mr](command.KindMemory, cfg.owner(command.KindMemory)),
+		mws: handle.New[mw](command.KindWindow, cfg.owner(command.KindWindow)), cqs: handle.New[cq](command.KindCQ, cfg.owner(command.KindCQ)),
+		srqs: handle.New[srq](command.KindSRQ, cfg.owner(command.KindSRQ)), qps: handle.New[qp](command.KindQP, cfg.owner(command.KindQP)),
+		ahs: handle.New[ah](command.KindAH, cfg.owner(command.KindAH)), cms: handle.New[cmid](command.KindCM, cfg.owner(command.KindCM)),
+		channels: handle.New[channel](command.KindChannel, cfg.owner(command.KindChannel)),
 	}
 	if cfg.Direct != nil {
 		var err error
@@ -78,7 +78,7 @@ func (h *Host) NewClient(cfg ClientConfig) (*Client, error) {
 	c.arena = ring.NewArena(defaultLimits().ClientArenaMemory, backing)
 	b, err := c.arena.Alloc(Doorbells().Size())
 	if err != nil {
-		return nil, command.Errorf(command.Exhausted, "arena 0: %v", err)
+		return nil, asExhausted("arena 0", err)
 	}
 	if c.doorbells, err = ring.OpenDoorbells(b.Bytes, Doorbells()); err != nil {
 		return nil, command.Errorf(command.Internal, "doorbells: %v", err)

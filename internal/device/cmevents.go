@@ -151,7 +151,9 @@ func (a *adapter) request(now clock.Time, e *cm.Event) {
 	}
 	h, err := c.addCM(o)
 	if err != nil {
+		_ = a.cm.Reject(now, e.ID, mad.RejectNoResources, nil)
 		_ = a.cm.Destroy(now, e.ID)
+		o.channel.leave()
 		return
 	}
 	a.ids.Put(uint32(e.ID), o)

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/loan"
@@ -161,6 +162,9 @@ type ClientConfig struct {
 	// TakeEvents as far as that is possible without waiting; for the rest, the reader of Events is woken.
 	// The same rules apply as for Notify. Nil: that reader takes them all.
 	News func()
+	// Account pays for what the program makes this process hold, except rings and memory that it registers,
+	// for which NewArena and Reach stand; nil: nobody does.
+	Account *budget.Account
 	// WakeFD is a descriptor of this program alone that becomes readable when it rings a doorbell while the
 	// loop sleeps; 0: none. The loop reads it empty.
 	WakeFD int

@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -99,9 +100,17 @@ func (c *Client) alloc(g ring.Geometry) (ring.Block, error) { return c.allocSize
 func (c *Client) allocSize(n int) (ring.Block, error) {
 	b, err := c.arena.Alloc(n)
 	if err != nil {
-		return b, command.Errorf(command.Exhausted, "ring memory: %v", err)
+		return b, asExhausted("ring memory", err)
 	}
 	return b, nil
+}
+
+// asExhausted converts an error of the arenas; one that names a limit of the program stays as it is.
+func asExhausted(what string, err error) error {
+	if limit := (*command.Error)(nil); errors.As(err, &limit) {
+		return limit
+	}
+	return command.Errorf(command.Exhausted, "%s: %v", what, err)
 }
 
 func (c *Client) freeBlock(b ring.Block) {

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/transport"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -142,7 +143,7 @@ func (h *Host) snapshot(qps bool) Snapshot {
 		used, _ := c.arena.Used()
 		s.Clients = append(s.Clients, ClientStatus{
 			Name: c.cfg.Name, PID: c.cfg.PID, UID: c.cfg.UID, Attached: c.cfg.Attached, MemoryPath: c.cfg.MemoryPath,
-			ArenaBytes: used,
+			ArenaBytes: used, Memory: c.cfg.Account.Usage(budget.Memory), Descriptors: c.cfg.Account.Usage(budget.Descriptors),
 			Objects: ObjectCounts{
 				PD: c.pds.Live(), MR: c.mrs.Live(), MW: c.mws.Live(), CQ: c.cqs.Live(), SRQ: c.srqs.Live(),
 				QP: c.qps.Live(), AH: c.ahs.Live(), CM: c.cms.Live(),

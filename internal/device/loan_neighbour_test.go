@@ -38,6 +38,8 @@ func (f *fakeNeighbour) Share(peer loan.Neighbour, size int) (loan.Place, []byte
 	return loan.Place{Area: uint32(len(f.areas[o]) - 1)}, mem, nil
 }
 
+func (f *fakeNeighbour) Whole() bool { return true }
+
 func (f *fakeNeighbour) Unshare(loan.Neighbour, loan.Place) { f.unshared.Add(1) }
 
 func (f *fakeNeighbour) Introduce(peer loan.Neighbour, i loan.Introduction) {

@@ -143,7 +143,7 @@ func (q *qp) make(r *command.CreateQP) (out command.QueuePair, err error) {
 		return out, asError(err)
 	}
 	q.number = q.tq.Number()
-	if q.handle, err = c.qps.Add(q); err != nil {
+	if q.handle, err = c.qps.AddLarge(q, requestsOf(uint32(sg.Entries))); err != nil {
 		a.engine.Destroy(c.host.now(), q.tq)
 		return out, err
 	}

@@ -3,6 +3,7 @@ package device
 import (
 	"net/netip"
 
+	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/memory"
@@ -80,4 +81,6 @@ type ClientStatus struct {
 	MemoryPath command.MemoryPath
 	ArenaBytes uint64
 	Objects    ObjectCounts
+	// Memory and Descriptors are what the program makes this process hold.
+	Memory, Descriptors budget.Usage
 }

@@ -4,13 +4,23 @@ import (
 	"context"
 	"errors"
 
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/budget"
+	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/ipc"
 )
 
 // serveAttach lets programs attach if the system supports it.
 func (d *Driver) serveAttach() error {
 	who := d.cfg.ProgramsAudience()
-	s, err := ipc.NewServer(d.attachHost(), ipc.ServerConfig{Driver: "softvpi " + d.version, Log: d.log, Audience: who, Ended: d.programEnded})
+	set := ipc.ServerConfig{
+		Driver: "softvpi " + d.version, Log: d.log, Audience: who, Ended: d.programEnded,
+		Memory: d.cfg.ProgramMemory(ipc.DefaultMemory()),
+	}
+	if l := d.cfg.Limits; l != nil {
+		set.ProgramDescriptors = uint64(l.DescriptorsPerProgram)
+	}
+	s, err := ipc.NewServer(d.attachHost(), set)
 	if errors.Is(err, ipc.ErrPlatform) {
 		d.noAttach = "attaching is built for Linux only; on this system programs embed their adapters"
 		return nil
@@ -29,4 +39,35 @@ func (d *Driver) serveAttach() error {
 		}
 	}()
 	return nil
+}
+
+// held returns what programs make the driver hold, nil if none can attach.
+func (d *Driver) held() *api.HeldStatus {
+	if d.attach == nil {
+		return nil
+	}
+	l := d.attach.Ledger()
+	one := func(r budget.Resource) api.HeldResource {
+		u, limits := l.Usage(r), l.Limits(r)
+		return api.HeldResource{Used: u.Used, Total: limits.Total, PerUser: limits.User, PerProgram: limits.Program, Refused: u.Refused}
+	}
+	return &api.HeldStatus{Memory: one(budget.Memory), Descriptors: one(budget.Descriptors)}
+}
+
+// heldValues returns the same as values beside the counters of the adapters.
+func (d *Driver) heldValues() (list []counters.DriverValue) {
+	h := d.held()
+	if h == nil {
+		return nil
+	}
+	for _, r := range [...]struct {
+		unit, what string
+		api.HeldResource
+	}{{"bytes", "memory that programs make the driver hold", h.Memory}, {"descriptors", "descriptors that the driver keeps open for programs", h.Descriptors}} {
+		list = append(list,
+			counters.DriverValue{Name: "softvpi_driver_held_" + r.unit, Help: "The " + r.what + ".", Value: float64(r.Used)},
+			counters.DriverValue{Name: "softvpi_driver_held_" + r.unit + "_limit", Help: "Limit of the " + r.what + ", of all programs.", Value: float64(r.Total)},
+			counters.DriverValue{Name: "softvpi_driver_refused_" + r.unit + "_requests_total", Help: "Requests beyond a limit of the " + r.what + ".", Grows: true, Value: float64(r.Refused)})
+	}
+	return list
 }

@@ -16,7 +16,7 @@ import (
 
 // manage serves the management interface.
 func (d *Driver) manage() error {
-	d.counters = counters.New(counters.Config{Read: d.words, CPUs: runtime.NumCPU()})
+	d.counters = counters.New(counters.Config{Read: d.words, CPUs: runtime.NumCPU(), Driver: d.heldValues})
 	d.api = api.New(api.Config{Driver: d, Version: d.version, Log: d.log, Events: d.events, Counters: d.counters})
 	l, err := listen(paths.Management(d.cfg.Socket), d.cfg.ReadersAudience().Mode())
 	if err != nil {

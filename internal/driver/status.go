@@ -31,7 +31,7 @@ func (d *Driver) Overview() Status { return d.status(d.host.Overview()) }
 func (d *Driver) status(snap device.Snapshot) Status {
 	s := Status{
 		Volatile: d.registry.Volatile(),
-		Version:  d.version, PID: os.Getpid(), Started: d.started, Socket: d.cfg.Socket, Attach: d.noAttach,
+		Version:  d.version, PID: os.Getpid(), Started: d.started, Socket: d.cfg.Socket, Attach: d.noAttach, Held: d.held(),
 		Adapters: make([]AdapterStatus, 0, len(snap.Adapters)), Programs: make([]api.ProgramStatus, 0, len(snap.Clients)),
 	}
 	for i := range snap.Adapters {
@@ -40,7 +40,8 @@ func (d *Driver) status(snap device.Snapshot) Status {
 	}
 	for _, c := range snap.Clients {
 		s.Programs = append(s.Programs, api.ProgramStatus{
-			Name: c.Name, PID: c.PID, UID: c.UID, MemoryPath: c.MemoryPath.String(), ArenaBytes: c.ArenaBytes, Objects: objects(c.Objects),
+			Name: c.Name, PID: c.PID, UID: c.UID, MemoryPath: c.MemoryPath.String(), ArenaBytes: c.ArenaBytes,
+			MemoryBytes: c.Memory.Used, Descriptors: c.Descriptors.Used, Refused: c.Memory.Refused + c.Descriptors.Refused, Objects: objects(c.Objects),
 		})
 	}
 	return s

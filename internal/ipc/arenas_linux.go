@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 	"golang.org/x/sys/unix"
 )
@@ -17,42 +18,63 @@ const (
 
 // arenas are the ring memory of one client.
 type arenas struct {
-	mu   sync.Mutex
-	list map[uint32]*sharedArena
-	news []*sharedArena // not yet passed to the client
-	snap atomic.Pointer[[][]byte]
-	keep bool // keep the descriptors, for neighbours
+	mu      sync.Mutex
+	list    map[uint32]*sharedArena
+	news    []*sharedArena // not yet passed to the client
+	account *budget.Account
+	snap    atomic.Pointer[[][]byte]
+	// keep makes a file of a descriptor that is kept for neighbours; nil, or nil as its result: it is closed
+	// once it was passed to the program.
+	keep  func(fd int) *file
+	whole bool // the descriptors of all arenas are kept
 }
 
 type sharedArena struct {
 	id   uint32
-	fd   int // -1 once passed
+	file *file // nil once passed
 	mem  []byte
-	keep bool // keep the descriptor, for neighbours
+	kept bool // the descriptor is kept for neighbours
 }
 
 func (a *sharedArena) sent() {
-	if a.keep {
+	if a.kept {
 		return
 	}
-	unix.Close(a.fd)
-	a.fd = -1
+	a.file.release()
+	a.file = nil
 }
 
 // make implements device.ClientConfig.NewArena.
 func (a *arenas) make(id uint32, size int) ([]byte, error) {
 	const page = 4096
-	fd, mem, err := shared.New("softvpi-rings", (size+page-1)&^(page-1))
-	if err != nil {
+	n := (size + page - 1) &^ (page - 1)
+	if err := a.account.Take(budget.Memory, uint64(n), "an arena of rings"); err != nil {
 		return nil, err
+	}
+	fd, mem, err := shared.New("softvpi-rings", n)
+	if err != nil {
+		a.account.Give(budget.Memory, uint64(n))
+		return nil, err
+	}
+	a.add(id, fd, mem)
+	return mem[:size:size], nil
+}
+
+// add adds an arena to those of the client.
+func (a *arenas) add(id uint32, fd int, mem []byte) {
+	n := &sharedArena{id: id, mem: mem}
+	if a.keep != nil {
+		n.file = a.keep(fd)
+	}
+	if n.kept = n.file != nil; !n.kept {
+		n.file = newFile(fd, nil)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	n := &sharedArena{id, fd, mem, a.keep}
+	a.whole = n.kept && (a.whole || len(a.list) == 0)
 	a.list[id] = n
 	a.news = append(a.news, n)
 	a.publish()
-	return mem[:size:size], nil
 }
 
 // free implements device.ClientConfig.FreeArena.
@@ -67,11 +89,18 @@ func (a *arenas) free(id uint32, _ []byte) {
 
 func (a *arenas) drop(n *sharedArena) {
 	delete(a.list, n.id)
-	if n.fd >= 0 {
-		unix.Close(n.fd)
-		n.fd = -1
-	}
+	n.file.release()
+	n.file = nil
 	_ = unix.Munmap(n.mem)
+	a.account.Give(budget.Memory, uint64(len(n.mem)))
+}
+
+// kept returns the arena with this number if its descriptor was kept, otherwise nil. The caller holds mu.
+func (a *arenas) kept(id int) *sharedArena {
+	if n := a.list[uint32(id)]; n != nil && n.kept {
+		return n
+	}
+	return nil
 }
 
 func (a *arenas) closeAll() {

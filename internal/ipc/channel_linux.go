@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/command"
 )
 
@@ -20,8 +21,8 @@ import (
 // (PIPE_BUF).
 const completionSize = 8
 
-// createChannel creates a channel, and returns the program's end, which the caller closes.
-func (n *session) createChannel(ctx context.Context, body []byte) ([]byte, []int, error) {
+// createChannel creates a channel, and returns the program's end, which the caller releases.
+func (n *session) createChannel(ctx context.Context, body []byte) ([]byte, []*file, error) {
 	q, err := decode[command.CreateChannel](body)
 	if err != nil {
 		return nil, nil, err
@@ -36,20 +37,31 @@ func (n *session) createChannel(ctx context.Context, body []byte) ([]byte, []int
 	}
 	_ = unix.SetNonblock(p[1], true) // a flag of this end only
 	w := os.NewFile(uintptr(p[1]), "softvpi-channel")
-	h, err := x.CreateChannel(ctx, q, func(cq command.Handle) bool { return writeCompletion(p[1], cq) })
-	if err != nil {
+	fail := func(err error) ([]byte, []*file, error) {
 		unix.Close(p[0])
 		w.Close()
 		return nil, nil, err
+	}
+	if err := n.server.open.full(p[1], n.server.open.last, "a channel"); err != nil {
+		return fail(err)
+	}
+	if err := n.account.Take(budget.Descriptors, 1, "a channel"); err != nil {
+		return fail(err)
+	}
+	h, err := x.CreateChannel(ctx, q, func(cq command.Handle) bool { return writeCompletion(p[1], cq) })
+	if err != nil {
+		n.account.Give(budget.Descriptors, 1)
+		return fail(err)
 	}
 	n.channels.Add(1)
 	go func() {
 		defer n.channels.Done()
 		// When this returns the channel has ended, and nobody raises anything in it any more.
+		defer n.account.Give(budget.Descriptors, 1)
 		defer w.Close()
 		n.fillChannel(x, h, q.Kind, w)
 	}()
-	return encode(handleArgs{h}), []int{p[0]}, nil
+	return encode(handleArgs{h}), []*file{newFile(p[0], nil)}, nil
 }
 
 // writeCompletion reports an event of a CQ; false: there is no room now. If the program has closed its

@@ -2,6 +2,7 @@ package ipc
 
 import (
 	"cmp"
+	"errors"
 	"net"
 	"os"
 	"runtime"
@@ -313,7 +314,7 @@ func (w *writer) write(frames []byte, fds []int) error {
 		_ = w.conn.SetWriteDeadline(time.Now().Add(endTimeout))
 	}
 	if len(fds) > 0 {
-		n, _, err := w.conn.WriteMsgUnix(frames, unix.UnixRights(fds...), nil)
+		n, err := w.pass(frames, fds)
 		if err != nil {
 			return err
 		}
@@ -323,4 +324,19 @@ func (w *writer) write(frames []byte, fds []int) error {
 		return nil
 	}
 	return w.out.write(frames)
+}
+
+// passPause is the pause before descriptors are sent again that could not be.
+const passPause = time.Millisecond
+
+// pass sends frames with descriptors. The system limits how many of a user's descriptors are on their way
+// (RLIMIT_NOFILE, ETOOMANYREFS): programs that do not read theirs delay this one, and do not end it.
+func (w *writer) pass(frames []byte, fds []int) (int, error) {
+	rights := unix.UnixRights(fds...)
+	for began := time.Now(); ; time.Sleep(passPause) {
+		n, _, err := w.conn.WriteMsgUnix(frames, rights, nil)
+		if !errors.Is(err, unix.ETOOMANYREFS) || w.ending.Load() || time.Since(began) > w.timeout {
+			return n, err
+		}
+	}
 }

@@ -23,7 +23,7 @@ func FuzzSession(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	s, err := NewServer(h, ServerConfig{SegmentBytes: 1 << 20})
+	s, err := NewServer(h, ServerConfig{Memory: memoryFor(1<<20, 1<<30)})
 	if err != nil {
 		f.Fatal(err)
 	}

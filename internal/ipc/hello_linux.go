@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -30,6 +31,7 @@ func (n *session) hello() error {
 	if err != nil {
 		return err
 	}
+	n.passed = sync.OnceFunc(n.server.open.pass(n.ctx))
 	w, fds, err := n.prepare(q)
 	if err != nil {
 		_ = n.out.send(opHello, flagResponse|flagError, h.ID, encodeError(err))
@@ -81,6 +83,9 @@ func (n *session) admit(q hello) error {
 	case n.refused != nil:
 		return n.refused
 	}
+	if err := n.hold(sessionBytes, "a program"); err != nil {
+		return err
+	}
 	if err := n.choosePath(q); err != nil {
 		return err
 	}
@@ -95,11 +100,12 @@ func (n *session) admit(q hello) error {
 	if n.direct != nil {
 		part = n.direct
 	}
+	n.arenas.account = n.account
 	client, err := n.server.host.NewClient(device.ClientConfig{
 		Direct: part, Name: n.name, PID: n.peer.PID, UID: n.peer.UID,
 		NewArena: n.arenas.make, FreeArena: n.arenas.free,
 		Reach: n.reach, Notify: n.arenas.notify, News: n.tell,
-		WakeFD: n.wakeup.loop, Attached: true, MemoryPath: n.path,
+		Account: n.account, WakeFD: n.wakeup.loop, Attached: true, MemoryPath: n.path,
 	})
 	if err != nil {
 		return err
@@ -118,7 +124,8 @@ func (n *session) takePart(q hello) (err error) {
 		n.server.cfg.Log.Warn("no direct path for a program", "client", n.name, "pid", n.peer.PID, "cause", err)
 		return nil
 	}
-	n.arenas.keep, n.segments.files = true, &n.server.files
+	n.arenas.keep = func(fd int) *file { return n.keepForNeighbours(fd, "an arena of rings") }
+	n.segments.keep = func(fd int) *file { return n.keepForNeighbours(fd, "a segment") }
 	return nil
 }
 
@@ -163,13 +170,16 @@ func (n *session) welcome() (*welcome, []int, error) {
 		Magic: magic, Major: Major, Minor: Minor, Features: featureSegments | featureProcessVM | featureCopier,
 		Driver: fixedName(cfg.Driver), PID: uint32(unix.Getpid()), Path: n.path,
 		Doorbells: uint32(n.server.host.Doorbells()), Credits: eventCredits, MaxRequests: maxInFlight,
-		MaxSegments: uint32(cfg.MaxSegments), SegmentBytes: cfg.SegmentBytes,
+		MaxSegments: uint32(cfg.MaxSegments), SegmentBytes: cfg.Memory.Program,
 	}
 	if n.direct != nil {
 		w.Features |= featureDirect
 	}
 	fds := []int{n.wakeup.pass()}
 	if n.path == command.MemoryCopier {
+		if err := n.hold(reach.CopierSize, "the memory of a copier"); err != nil {
+			return nil, nil, err
+		}
 		fd, mem, err := shared.New("softvpi-copier", reach.CopierSize)
 		if err != nil {
 			closeAll(fds)

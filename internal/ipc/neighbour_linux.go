@@ -3,6 +3,7 @@ package ipc
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/loan"
 	"github.com/softvpi/softvpi/internal/direct"
@@ -30,10 +32,10 @@ const (
 
 // neighbour is a session's part in the direct path. It implements loan.Neighbour.
 type neighbour struct {
-	n      *session
-	keys   []byte
-	keysFD int
-	words  ring.News // opened by pump
+	n        *session
+	keys     []byte
+	keysFile *file
+	words    ring.News // opened by pump
 
 	mu     sync.Mutex
 	news   []any // messages for the program, in order: told and dropBody
@@ -63,12 +65,21 @@ var _ loan.Neighbour = (*neighbour)(nil)
 
 // newNeighbour creates the key table of a program.
 func newNeighbour(n *session) (*neighbour, error) {
+	if err := n.hold(direct.TableSize, "a key table"); err != nil {
+		return nil, err
+	}
 	fd, mem, err := shared.NewReadable("softvpi-keys", direct.TableSize)
 	if err != nil {
 		return nil, err
 	}
+	f, err := n.keep(fd, n.server.open.kept, "a key table")
+	if err != nil {
+		unix.Close(fd)
+		_ = unix.Munmap(mem)
+		return nil, err
+	}
 	return &neighbour{
-		n: n, keys: mem, keysFD: fd, known: map[uint32]*passed{}, signal: make(chan struct{}, 1),
+		n: n, keys: mem, keysFile: f, known: map[uint32]*passed{}, signal: make(chan struct{}, 1),
 	}, nil
 }
 
@@ -78,8 +89,22 @@ func (b *neighbour) Keys() []byte { return b.keys }
 // End implements loan.Neighbour.
 func (b *neighbour) End(cause error) { go b.n.end(cause) }
 
+// Whole implements loan.Neighbour.
+func (b *neighbour) Whole() bool {
+	a := &b.n.arenas
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.whole
+}
+
+// errScarce keeps a connection on the driver's path.
+var errScarce = errors.New("the driver has no descriptors for the rings of one of the programs")
+
 // Share implements loan.Neighbour.
 func (b *neighbour) Share(peer loan.Neighbour, size int) (loan.Place, []byte, error) {
+	if !b.Whole() || !peer.(*neighbour).Whole() {
+		return loan.Place{}, nil, errScarce
+	}
 	l := b.n.server.link(b, peer.(*neighbour))
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,10 +126,21 @@ func (b *neighbour) Introduce(peer loan.Neighbour, i loan.Introduction) {
 	b.tell(told{peer.(*neighbour), i, monotonic() - i.Now})
 }
 
+// maxNews is how many messages may wait for a program. One that takes none for so long does not take part
+// in the direct path as it should.
+const maxNews = 1 << 15
+
 func (b *neighbour) tell(what any) {
 	b.mu.Lock()
-	b.news = append(b.news, what)
+	full := len(b.news) >= maxNews
+	if !full {
+		b.news = append(b.news, what)
+	}
 	b.mu.Unlock()
+	if full {
+		b.End(fmt.Errorf("the program has left %d messages about its neighbours unread", maxNews))
+		return
+	}
 	select {
 	case b.signal <- struct{}{}:
 	default:
@@ -155,7 +191,7 @@ func (b *neighbour) introduce(t told) error {
 	p := t.peer
 	if !b.own {
 		b.own = true
-		if err := b.share(shareOwnKeys, b.n.id, 0, b.keysFD, uint64(direct.TableSize)); err != nil {
+		if err := b.share(shareOwnKeys, b.n.id, 0, b.keysFile.fd, uint64(direct.TableSize)); err != nil {
 			return err
 		}
 	}
@@ -170,7 +206,7 @@ func (b *neighbour) introduce(t told) error {
 	}
 	defer func() {
 		for _, f := range files {
-			unix.Close(f.fd)
+			f.release()
 		}
 	}()
 	for _, f := range files {
@@ -212,12 +248,12 @@ func (b *neighbour) send(op opcode, body []byte, fds ...int) error {
 }
 
 type sharedFile struct {
+	*file
 	kind, number uint32
-	fd           int
 	size         uint64
 }
 
-// files returns descriptors of what another program, which has k of this one, lacks; the caller closes
+// files returns descriptors of what another program, which has k of this one, lacks; the caller releases
 // them. false: this one is gone.
 func (p *neighbour) files(other *neighbour, k *passed) (list []sharedFile, ok bool) {
 	p.mu.Lock()
@@ -225,20 +261,18 @@ func (p *neighbour) files(other *neighbour, k *passed) (list []sharedFile, ok bo
 	if p.gone {
 		return nil, false
 	}
-	add := func(kind, number uint32, fd int, size uint64) {
-		if d, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3); err == nil {
-			list = append(list, sharedFile{kind, number, d, size})
-		}
+	add := func(kind, number uint32, f *file, size uint64) {
+		list = append(list, sharedFile{f.hold(), kind, number, size})
 	}
 	if !k.keys {
 		k.keys = true
-		add(shareKeys, 0, p.keysFD, uint64(direct.TableSize))
+		add(shareKeys, 0, p.keysFile, uint64(direct.TableSize))
 	}
 	a := &p.n.arenas
 	a.mu.Lock()
-	for ; a.list[uint32(k.arenas)] != nil; k.arenas++ {
-		n := a.list[uint32(k.arenas)]
-		add(shareArena, n.id, n.fd, uint64(len(n.mem)))
+	for ; a.kept(k.arenas) != nil; k.arenas++ {
+		n := a.kept(k.arenas)
+		add(shareArena, n.id, n.file, uint64(len(n.mem)))
 	}
 	a.mu.Unlock()
 	l := p.n.server.linked(p, other)
@@ -247,14 +281,14 @@ func (p *neighbour) files(other *neighbour, k *passed) (list []sharedFile, ok bo
 	}
 	l.mu.Lock()
 	for ; k.areas < len(l.areas); k.areas++ {
-		add(shareArea, uint32(k.areas), l.areas[k.areas].fd, uint64(len(l.areas[k.areas].mem)))
+		add(shareArea, uint32(k.areas), l.areas[k.areas].file, uint64(len(l.areas[k.areas].mem)))
 	}
 	l.mu.Unlock()
 	return list, true
 }
 
 // mapSegment passes the program a segment of a neighbour.
-func (n *session) mapSegment(body []byte) ([]byte, []int, error) {
+func (n *session) mapSegment(body []byte) ([]byte, []*file, error) {
 	q, err := decode[mapSegmentArgs](body)
 	if err != nil {
 		return nil, nil, err
@@ -268,12 +302,12 @@ func (n *session) mapSegment(body []byte) ([]byte, []int, error) {
 		b.mapped.Add(-1)
 		return nil, nil, command.Errorf(command.Exhausted, "segments of other programs: allowed: %d", n.server.cfg.MaxSegments)
 	}
-	fd, size, err := p.n.segments.lend(q.Segment, b)
+	f, size, err := p.n.segments.lend(q.Segment, b)
 	if err != nil {
 		b.mapped.Add(-1)
 		return nil, nil, err
 	}
-	return encode(segmentReply{Number: q.Segment, Size: size}), []int{fd}, nil
+	return encode(segmentReply{Number: q.Segment, Size: size}), []*file{f}, nil
 }
 
 // leave ends the part of a program whose objects have been destroyed.
@@ -285,7 +319,7 @@ func (b *neighbour) leave() {
 		p.tell(dropBody{Program: b.n.id})
 		p.n.segments.unlend(b)
 	}
-	unix.Close(b.keysFD)
+	b.keysFile.release()
 	_ = unix.Munmap(b.keys)
 }
 
@@ -298,16 +332,28 @@ type link struct {
 }
 
 type area struct {
-	fd  int
-	mem []byte
+	file *file
+	mem  []byte
 }
 
 func (l *link) grow(_ uint32, size int) ([]byte, error) {
-	fd, mem, err := shared.New("softvpi-pairs", size)
-	if err != nil {
+	n := l.ends[0].n
+	if err := n.account.Take(budget.Memory, uint64(size), "an area of records"); err != nil {
 		return nil, err
 	}
-	l.areas = append(l.areas, area{fd, mem})
+	fd, mem, err := shared.New("softvpi-pairs", size)
+	if err != nil {
+		n.account.Give(budget.Memory, uint64(size))
+		return nil, err
+	}
+	f, err := n.keep(fd, n.server.open.kept, "an area of records")
+	if err != nil {
+		n.account.Give(budget.Memory, uint64(size))
+		unix.Close(fd)
+		_ = unix.Munmap(mem)
+		return nil, err
+	}
+	l.areas = append(l.areas, area{f, mem})
 	return mem, nil
 }
 
@@ -315,8 +361,9 @@ func (l *link) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, a := range l.areas {
-		unix.Close(a.fd)
+		a.file.release()
 		_ = unix.Munmap(a.mem)
+		l.ends[0].n.account.Give(budget.Memory, uint64(len(a.mem)))
 	}
 	l.areas = nil
 	l.blocks = ring.NewArena(0, func(uint32, int) ([]byte, error) { return nil, errGone })

@@ -7,6 +7,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/budget"
+	"github.com/softvpi/softvpi/internal/cgroup"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/peer"
 )
@@ -29,11 +31,14 @@ type ServerConfig struct {
 	Audience peer.Audience
 	// MaxClients limits the programs attached at a time; 0: 4096.
 	MaxClients int
-	// SegmentBytes limits the total size of one client's shared segments; 0: 4 GiB.
-	SegmentBytes uint64
-	// TotalSegmentBytes limits the total size of all clients' shared segments; 0: half of the machine's
-	// memory.
-	TotalSegmentBytes uint64
+	// Memory limits what programs make this process hold: their rings, segments, tables, objects and unread
+	// events; zero: DefaultMemory.
+	Memory budget.Limits
+	// OpenFiles is how many descriptors the process may have; 0: RLIMIT_NOFILE.
+	OpenFiles uint64
+	// ProgramDescriptors limits the descriptors that are kept open for one program; 0: a quarter of those
+	// that the process may have, at least 16.
+	ProgramDescriptors uint64
 	// MaxSegments limits the number of shared segments, and thus of mappings, of one client; 0: 1024.
 	MaxSegments int
 	// Path requires a memory path, command.MemoryProcessVM or command.MemoryCopier; 0: probed.
@@ -61,10 +66,23 @@ type Departure struct {
 	Cause error
 }
 
+// leastMemory is what programs may make the driver hold on the smallest machine.
+const leastMemory = 64 << 20
+
+// DefaultMemory returns the limits of a driver that was given none: half of the memory that this process
+// may count on. The rest is for the driver itself, and for what the system holds on its behalf.
+func DefaultMemory() budget.Limits {
+	m, err := cgroup.Available(os.DirFS("/"))
+	if err != nil {
+		m.Bytes = 2 << 30 // no Linux, or a Linux without /proc
+	}
+	return budget.Share(max(m.Bytes/2, leastMemory))
+}
+
 func (c *ServerConfig) defaults() {
 	set(&c.Driver, "softvpi")
 	set(&c.MaxClients, 4096)
-	set(&c.SegmentBytes, 4<<30)
+	set(&c.Memory, DefaultMemory())
 	set(&c.MaxSegments, 1024)
 	set(&c.HelloTimeout, 5*time.Second)
 	set(&c.WriteTimeout, 10*time.Second)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"net"
 
+	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/direct"
 )
@@ -97,6 +98,9 @@ func (s *Server) Serve(context.Context, *net.UnixListener) error { return ErrPla
 
 // Clients returns 0.
 func (s *Server) Clients() int { return 0 }
+
+// Ledger returns nil.
+func (s *Server) Ledger() *budget.Ledger { return nil }
 
 // Close does nothing.
 func (s *Server) Close() error { return nil }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/softvpi/softvpi/internal/device"
 )
 
@@ -107,22 +105,23 @@ func (n *session) slot() error {
 func (n *session) carryOut(ctx context.Context, h header, body []byte, f handler) error {
 	var reply []byte
 	var err error
-	var fds []int
+	var files []*file
+	if h.Op == opAllocSegment || h.Op == opCreateChannel {
+		defer n.server.open.pass(ctx)()
+	}
 	switch h.Op {
 	case opAllocSegment:
-		reply, fds, err = n.allocSegment(body)
+		reply, files, err = n.allocSegment(body)
 	case opFreeSegment:
 		reply, err = nil, n.freeSegment(body)
 	case opMapSegment:
-		reply, fds, err = n.mapSegment(body)
+		reply, files, err = n.mapSegment(body)
 	case opCreateChannel:
-		reply, fds, err = n.createChannel(ctx, body)
+		reply, files, err = n.createChannel(ctx, body)
 	default:
 		reply, err = f(ctx, n.client, body)
 	}
-	for _, fd := range fds {
-		defer unix.Close(fd)
-	}
+	defer releaseAll(files)
 	if errors.Is(err, errFrame) {
 		return err
 	}
@@ -137,19 +136,19 @@ func (n *session) carryOut(ctx context.Context, h header, body []byte, f handler
 	if err := n.sendArenas(); err != nil {
 		return err
 	}
-	return n.out.send(h.Op, flagResponse, h.ID, reply, fds...)
+	return n.out.send(h.Op, flagResponse, h.ID, reply, numbersOf(files)...)
 }
 
-func (n *session) allocSegment(body []byte) ([]byte, []int, error) {
+func (n *session) allocSegment(body []byte) ([]byte, []*file, error) {
 	q, err := decode[segmentArgs](body)
 	if err != nil {
 		return nil, nil, err
 	}
-	id, fd, err := n.segments.alloc(q.Size)
+	id, f, err := n.segments.alloc(q.Size)
 	if err != nil {
 		return nil, nil, err
 	}
-	return encode(segmentReply{Number: id, Size: q.Size}), []int{fd}, nil
+	return encode(segmentReply{Number: id, Size: q.Size}), []*file{f}, nil
 }
 
 func (n *session) freeSegment(body []byte) error {

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
@@ -16,71 +17,52 @@ type segments struct {
 	mu       sync.Mutex
 	list     map[uint32]*segment
 	last     uint32
-	total    uint64
-	maxBytes uint64
 	maxCount int
-	program  uint32  // number of the client
-	all      *budget // shared by all clients
-	files    *budget // kept descriptors, of all clients; nil: none are kept
-}
-
-// budget limits the shared segments of all clients together.
-type budget struct {
-	mu        sync.Mutex
-	used, max uint64
-}
-
-func (b *budget) take(n uint64) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if n > b.max-b.used {
-		return false
-	}
-	b.used += n
-	return true
-}
-
-func (b *budget) give(n uint64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.used -= n
+	program  uint32 // number of the client
+	account  *budget.Account
+	ending   int       // segments that are being unmapped
+	ended    sync.Cond // with mu: one of them has been
+	// keep makes a file of the descriptor of a segment that neighbours may map; nil, or nil as its result:
+	// they cannot.
+	keep func(fd int) *file
 }
 
 type segment struct {
 	mem   []byte
 	users int           // regions in it, and populate
 	freed bool          // by the client; unmapped when the last user ends
-	fd    int           // kept for the client's neighbours, -1: none
+	file  *file         // kept for the client's neighbours, nil: none
 	whole chan struct{} // closed when populate has ended; nil if it never began
 	lent  map[*neighbour]struct{}
 }
 
+// maxSegment is the size up to which a segment can be asked for: that of the address space of a process.
+const maxSegment = 1 << 46
+
 // alloc allocates a segment and returns its number and a descriptor for the client, which the caller
-// closes.
-func (s *segments) alloc(size uint64) (id uint32, fd int, err error) {
+// releases.
+func (s *segments) alloc(size uint64) (id uint32, out *file, err error) {
 	const page = 4096
-	if size == 0 || size > s.maxBytes {
-		return 0, -1, command.Errorf(command.Invalid, "Size is %d: allowed: 1 to %d", size, s.maxBytes)
+	if size == 0 || size > maxSegment {
+		return 0, nil, command.Errorf(command.Invalid, "Size is %d: allowed: 1 to %d", size, uint64(maxSegment))
 	}
 	n := (size + page - 1) &^ (page - 1)
 	s.mu.Lock()
-	if len(s.list) >= s.maxCount || n > s.maxBytes-s.total {
-		defer s.mu.Unlock()
-		return 0, -1, command.Errorf(command.Exhausted, "shared segments: %d with %d bytes: allowed: %d with %d bytes",
-			len(s.list), s.total, s.maxCount, s.maxBytes)
+	if len(s.list) >= s.maxCount {
+		s.mu.Unlock()
+		return 0, nil, command.Errorf(command.Exhausted, "shared segments of this program: allowed: %d", s.maxCount)
 	}
-	if !s.all.take(n) {
-		defer s.mu.Unlock()
-		return 0, -1, command.Errorf(command.Exhausted, "shared segments of all programs: allowed: %d bytes", s.all.max)
+	if err := s.charge(n); err != nil {
+		s.mu.Unlock()
+		return 0, nil, err
 	}
 	s.last++
 	for s.last == 0 || s.list[s.last] != nil {
 		s.last++
 	}
 	id = s.last
-	g := &segment{users: 1, fd: -1} // held until it is complete
+	g := &segment{users: 1} // held until it is complete
 	s.list[id] = g
-	s.total += n
 	s.mu.Unlock()
 
 	fd, mem, err := shared.New("softvpi-segment", int(n))
@@ -92,23 +74,24 @@ func (s *segments) alloc(size uint64) (id uint32, fd int, err error) {
 	g.users--
 	if err != nil {
 		delete(s.list, id)
-		s.total -= n
-		s.all.give(n)
-		return 0, -1, command.Errorf(command.Exhausted, "shared segment of %d bytes: %v", n, err)
+		s.account.Give(budget.Memory, n)
+		return 0, nil, command.Errorf(command.Exhausted, "shared segment of %d bytes: %v", n, err)
 	}
 	g.mem = mem
-	if s.files != nil && s.files.take(1) {
-		if g.fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3); err != nil {
-			g.fd = -1
-			s.files.give(1)
-		}
+	if s.keep != nil {
+		g.file = s.keep(fd)
+	}
+	if out = g.file; out != nil {
+		out.hold()
+	} else {
+		out = newFile(fd, nil)
 	}
 	if n > populateFirst {
 		g.users++
 		g.whole = make(chan struct{})
 		go s.populate(id, g)
 	}
-	return id, fd, nil
+	return id, out, nil
 }
 
 // populateFirst is how many bytes of a segment are populated before the program gets it: 1 GB would take the kernel 0.3 s
@@ -173,19 +156,32 @@ func (s *segments) reap(id uint32, g *segment) {
 		return
 	}
 	delete(s.list, id)
-	s.total -= uint64(len(g.mem))
 	for b := range g.lent {
 		b.tell(dropBody{Program: s.program, Segment: id})
 		b.mapped.Add(-1)
 	}
-	if g.fd >= 0 {
-		unix.Close(g.fd)
-		s.files.give(1)
-	}
+	g.file.release()
+	s.ending++
 	go func() { // can take long, and the caller may own the loop
 		_ = unix.Munmap(g.mem)
-		s.all.give(uint64(len(g.mem)))
+		s.account.Give(budget.Memory, uint64(len(g.mem)))
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.ending--
+		s.ended.Broadcast()
 	}()
+}
+
+// charge takes the memory of a segment from the account, after waiting for what the program has just freed
+// if there is too little. The caller holds mu.
+func (s *segments) charge(n uint64) error {
+	for {
+		err := s.account.Take(budget.Memory, n, "a segment")
+		if err == nil || s.ending == 0 {
+			return err
+		}
+		s.ended.Wait()
+	}
 }
 
 // reach returns the bytes of a region in a segment.
@@ -212,26 +208,23 @@ func (s *segments) reach(r command.RegisterMemory) (device.Reached, error) {
 	return device.Reached{Bytes: b, Path: command.MemoryMapped, Release: release}, nil
 }
 
-// lend returns a descriptor of a segment, and its size, for a neighbour of the client; the caller closes
+// lend returns a descriptor of a segment, and its size, for a neighbour of the client; the caller releases
 // it.
-func (s *segments) lend(id uint32, to *neighbour) (fd int, size uint64, err error) {
+func (s *segments) lend(id uint32, to *neighbour) (f *file, size uint64, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.list[id]
 	if g == nil || g.mem == nil || g.freed {
-		return -1, 0, command.Errorf(command.NotFound, "Segment %d", id)
+		return nil, 0, command.Errorf(command.NotFound, "Segment %d", id)
 	}
-	if _, twice := g.lent[to]; g.fd < 0 || twice {
-		return -1, 0, command.Errorf(command.Exhausted, "Segment %d is not for other programs, or was passed already", id)
-	}
-	if fd, err = unix.FcntlInt(uintptr(g.fd), unix.F_DUPFD_CLOEXEC, 3); err != nil {
-		return -1, 0, command.Errorf(command.Exhausted, "segment %d: %v", id, err)
+	if _, twice := g.lent[to]; g.file == nil || twice {
+		return nil, 0, command.Errorf(command.Exhausted, "Segment %d is not for other programs, or was passed already", id)
 	}
 	if g.lent == nil {
 		g.lent = map[*neighbour]struct{}{}
 	}
 	g.lent[to] = struct{}{}
-	return fd, uint64(len(g.mem)), nil
+	return g.file.hold(), uint64(len(g.mem)), nil
 }
 
 // unlend removes a neighbour that is gone.

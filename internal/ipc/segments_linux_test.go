@@ -13,7 +13,7 @@ import (
 // TestSegments: a program allocates segments that the driver maps, within its budget, registers regions in them and
 // frees them.
 func TestSegments(t *testing.T) {
-	h, c := pair(t, ServerConfig{SegmentBytes: 1 << 20, MaxSegments: 2}, Options{})
+	h, c := pair(t, ServerConfig{Memory: memoryFor(1<<20, 2<<20), MaxSegments: 2}, Options{})
 	s := h.only(t)
 	id, mem, err := c.AllocSegment(ctx, 100_000)
 	if err != nil || len(mem) != 100_000 {
@@ -36,7 +36,7 @@ func TestSegments(t *testing.T) {
 			t.Errorf("the registration %+v, beyond the segment, was accepted", r)
 		}
 	}
-	if _, _, err := c.AllocSegment(ctx, 1<<20); !isCode(err, command.Exhausted) {
+	if _, _, err := c.AllocSegment(ctx, 1<<20+attachedBytes); !isCode(err, command.Exhausted) {
 		t.Errorf("a segment beyond the budget: error %v, want exhausted", err)
 	}
 	if _, _, err := c.AllocSegment(ctx, 1<<60); !isCode(err, command.Invalid) {
@@ -76,17 +76,17 @@ func ordinary(t *testing.T, n int) ([]byte, uint64) {
 // freed, also by the program's end.
 func TestSegmentsOfAllPrograms(t *testing.T) {
 	h := &fakeHost{}
-	_, path := serve(t, h, ServerConfig{TotalSegmentBytes: 1 << 20})
+	_, path := serve(t, h, ServerConfig{Memory: memoryFor(64<<20, 64<<20)})
 	a, b := dial(t, path, Options{}), dial(t, path, Options{})
-	if _, _, err := a.AllocSegment(ctx, 600_000); err != nil {
+	if _, _, err := a.AllocSegment(ctx, 45<<20); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := b.AllocSegment(ctx, 600_000); !isCode(err, command.Exhausted) {
+	if _, _, err := b.AllocSegment(ctx, 45<<20); !isCode(err, command.Exhausted) {
 		t.Errorf("a segment beyond the common budget: error %v, want exhausted", err)
 	}
 	a.Close()
 	eventually(t, "the budget is back", func() bool {
-		_, _, err := b.AllocSegment(ctx, 600_000)
+		_, _, err := b.AllocSegment(ctx, 45<<20)
 		return err == nil
 	})
 }
@@ -95,7 +95,7 @@ func TestSegmentsOfAllPrograms(t *testing.T) {
 // once, and its budget is available again then.
 func TestLargeSegmentsComeAtOnce(t *testing.T) {
 	const size = populateFirst + 64<<20
-	h, c := pair(t, ServerConfig{SegmentBytes: size}, Options{})
+	h, c := pair(t, ServerConfig{Memory: memoryFor(size, 2*size)}, Options{})
 	for range 3 {
 		id, mem, err := c.AllocSegment(ctx, size)
 		if err != nil {

@@ -1,6 +1,7 @@
 package ipc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,9 +10,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/peer"
-	"golang.org/x/sys/unix"
 )
 
 var errEOF = io.EOF
@@ -28,8 +29,8 @@ type Server struct {
 	cfg  ServerConfig
 	host Host
 
-	segments budget
-	files    budget // descriptors of segments that are kept for neighbours
+	ledger *budget.Ledger // what all programs hold
+	open   openFiles
 
 	linkMu sync.Mutex
 	links  map[[2]uint32]*link
@@ -50,11 +51,8 @@ func NewServer(host Host, cfg ServerConfig) (*Server, error) {
 		return nil, fmt.Errorf("ipc: memory path %d: allowed: %d (process_vm) or %d (copier)", cfg.Path, command.MemoryProcessVM, command.MemoryCopier)
 	}
 	s := &Server{cfg: cfg, host: host, sessions: map[*session]struct{}{}, links: map[[2]uint32]*link{}}
-	s.files.max = keptFiles()
-	s.segments.max = cfg.TotalSegmentBytes
-	if s.segments.max == 0 {
-		s.segments.max = max(physicalMemory()/2, 64<<20)
-	}
+	s.open = newOpenFiles(cmp.Or(cfg.OpenFiles, limitOfFiles()))
+	s.ledger = budget.New(cfg.Memory, s.open.descriptorLimits(cfg.ProgramDescriptors))
 	return s, nil
 }
 
@@ -75,14 +73,17 @@ func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
 	defer l.Close()
-	for {
+	for waiting := false; ; {
 		c, err := l.AcceptUnix()
 		if errors.Is(err, net.ErrClosed) {
 			return nil
 		}
 		if err != nil {
 			// Out of descriptors or memory: attached programs continue, others wait.
-			s.cfg.Log.Warn("cannot accept a program", "cause", err)
+			if !waiting {
+				s.cfg.Log.Warn("cannot accept a program", "cause", err)
+			}
+			waiting = true
 			select {
 			case <-ctx.Done():
 				return nil
@@ -90,6 +91,7 @@ func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 			}
 			continue
 		}
+		waiting = false
 		s.start(c)
 	}
 }
@@ -97,11 +99,16 @@ func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 func (s *Server) start(c *net.UnixConn) {
 	n := newSession(s, c)
 	p, err := peer.Of(c)
+	n.account = s.ledger.Open(p.UID)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n.peer, n.refused = p, s.judge(p, err)
+	if n.peer, n.refused = p, s.judge(p, err); n.refused == nil {
+		n.refused = n.admitConnection()
+	}
 	if s.closed || n.refused != nil && s.refusals >= maxRefusals {
 		c.Close()
+		n.account.Give(budget.Descriptors, sessionFiles)
+		n.account.Close()
 		return
 	}
 	if n.refused != nil {
@@ -109,6 +116,7 @@ func (s *Server) start(c *net.UnixConn) {
 	}
 	s.last++
 	n.id, n.segments.program = s.last, s.last
+	n.segments.account = n.account
 	s.sessions[n] = struct{}{}
 	s.wg.Add(1)
 	go func() {
@@ -137,6 +145,9 @@ func (s *Server) judge(p peer.Process, unknown error) error {
 	return nil
 }
 
+// Ledger returns the account of what programs make this process hold.
+func (s *Server) Ledger() *budget.Ledger { return s.ledger }
+
 // Clients returns the number of programs attached.
 func (s *Server) Clients() int {
 	s.mu.Lock()
@@ -162,23 +173,4 @@ func (s *Server) Close() error {
 	s.mu.Unlock()
 	s.wg.Wait()
 	return nil
-}
-
-// keptFiles returns how many descriptors of segments are kept for neighbours: half of what the process may
-// open.
-func keptFiles() uint64 {
-	var r unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &r) != nil {
-		return 0
-	}
-	return r.Cur / 2
-}
-
-// physicalMemory returns the size of the machine's memory in bytes.
-func physicalMemory() uint64 {
-	var si unix.Sysinfo_t
-	if unix.Sysinfo(&si) != nil {
-		return 0
-	}
-	return uint64(si.Totalram) * uint64(si.Unit)
 }

@@ -8,10 +8,12 @@ import (
 	"net"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ipc/reach"
@@ -30,13 +32,17 @@ type session struct {
 	from    *senders // set once hello was answered
 	refused error    // why the program is turned away; nil: it is not
 
-	peer   peer.Process
-	name   string
-	path   command.MemoryPath
-	vm     *reach.ProcessVM
-	copier *reach.Copier
-	wakeup wakeup
-	client Session
+	peer    peer.Process
+	account *budget.Account
+	held    uint64      // bytes that are taken from the account until the session has ended
+	scarce  atomic.Bool // the log says that descriptors are
+	passed  func()      // ends the turn of passing descriptors when the program has attached
+	name    string
+	path    command.MemoryPath
+	vm      *reach.ProcessVM
+	copier  *reach.Copier
+	wakeup  wakeup
+	client  Session
 
 	id       uint32
 	direct   *neighbour // nil: the program takes no part in the direct path
@@ -67,11 +73,13 @@ func newSession(s *Server, c *net.UnixConn) *session {
 	n := &session{
 		server: s, conn: c,
 		out:      newWriter(c, s.cfg.WriteTimeout),
-		segments: segments{list: map[uint32]*segment{}, maxBytes: s.cfg.SegmentBytes, maxCount: s.cfg.MaxSegments, all: &s.segments},
+		passed:   func() {},
+		segments: segments{list: map[uint32]*segment{}, maxCount: s.cfg.MaxSegments},
 		inFlight: map[uint64]context.CancelFunc{},
 		slots:    make(chan struct{}, maxInFlight),
 		credits:  newCredits(),
 	}
+	n.segments.ended.L = &n.segments.mu
 	n.arenas.list = map[uint32]*sharedArena{}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
 	n.promptly = device.Promptly(n.ctx)
@@ -90,6 +98,7 @@ func (n *session) run() {
 	log := n.server.cfg.Log
 	err := n.hello()
 	attached := err == nil
+	defer func() { n.passed() }()
 	if attached {
 		log.Info("program attached", "client", n.name, "pid", n.peer.PID, "uid", n.peer.UID, "memory", n.path)
 		err = n.serve()
@@ -133,6 +142,7 @@ func (n *session) serve() error {
 	if err := n.sendTracks(); err != nil {
 		return n.unread(err)
 	}
+	n.passed() // what it got is closed
 	var pumps sync.WaitGroup
 	pumps.Add(1)
 	go func() { defer pumps.Done(); n.pushEvents() }()
@@ -268,7 +278,7 @@ func (n *session) sendArenas() error {
 	n.passing.Lock()
 	defer n.passing.Unlock()
 	for _, a := range n.arenas.unsent() {
-		err := n.out.send(opArena, 0, 0, encode(arenaBody{ID: a.id, Size: uint64(len(a.mem))}), a.fd)
+		err := n.out.send(opArena, 0, 0, encode(arenaBody{ID: a.id, Size: uint64(len(a.mem))}), a.file.fd)
 		a.sent()
 		if err != nil {
 			return err
@@ -311,4 +321,20 @@ func (n *session) teardown() {
 		n.copier.Close()
 	}
 	n.conn.Close()
+	n.account.Give(budget.Memory, n.held)
+	n.account.Give(budget.Descriptors, sessionFiles)
+	n.account.Close()
+}
+
+// sessionBytes is what a program that is attached takes: the requests that it may have unanswered, each
+// with a body, a stack and an answer, its buffers, and its first unread events.
+const sessionBytes = maxInFlight*(maxRequest+8<<10) + 256<<10
+
+// hold charges the program for memory that it has until its session ends.
+func (n *session) hold(bytes int, what string) error {
+	if err := n.account.Take(budget.Memory, uint64(bytes), what); err != nil {
+		return err
+	}
+	n.held += uint64(bytes)
+	return nil
 }

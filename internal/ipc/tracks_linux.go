@@ -18,6 +18,9 @@ func (n *session) sendTracks() error {
 	if !n.trackd {
 		return nil
 	}
+	if err := n.hold(2*trackSize(), "a pair of tracks"); err != nil {
+		return err
+	}
 	fd, mem, err := shared.New("softvpi-tracks", 2*trackSize())
 	if err != nil {
 		return err

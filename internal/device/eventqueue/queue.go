@@ -5,7 +5,9 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"unsafe"
 
+	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/command"
 )
 
@@ -18,15 +20,22 @@ type Queue struct {
 	mu     sync.Mutex
 	queue  []command.Event
 	head   int
+	payer  *budget.Account
+	paid   uint64 // bytes taken from it
 	closed bool
 	busy   bool          // a reader may not yet have passed on what it took
 	news   chan struct{} // holds a token when there may be events
 }
 
-// New creates an empty queue.
-func New() *Queue { return &Queue{news: make(chan struct{}, 1)} }
+// free is for how many events there is always room, whatever the account says: those of a program that
+// reads them in time are not lost because others have used the memory up.
+const free = 64
 
-// Push adds an event and wakes a reader; it reports false when the queue is full.
+// New creates an empty queue. The memory for more than a few events is taken from an account, nil if nobody
+// pays.
+func New(payer *budget.Account) *Queue { return &Queue{payer: payer, news: make(chan struct{}, 1)} }
+
+// Push adds an event and wakes a reader; it reports false when the queue is full, or memory is used up.
 func (q *Queue) Push(e command.Event) bool {
 	ok := q.Add(e)
 	q.Rouse()
@@ -40,11 +49,40 @@ func (q *Queue) Add(e command.Event) bool {
 	if q.closed {
 		return true
 	}
-	if len(q.queue)-q.head >= Most {
+	if len(q.queue)-q.head >= Most || len(q.queue) == cap(q.queue) && !q.grow() {
 		return false
 	}
 	q.queue = append(q.queue, e)
 	return true
+}
+
+// grow makes room for more events, unless nobody pays for it.
+func (q *Queue) grow() bool {
+	if q.head > len(q.queue)/2 { // most of it has been read
+		q.queue, q.head = append(q.queue[:0], q.queue[q.head:]...), 0
+		return true
+	}
+	size := max(2*cap(q.queue), free)
+	more := uint64(size-max(cap(q.queue), free)) * uint64(unsafe.Sizeof(command.Event{}))
+	if more > 0 && q.payer.Take(budget.Memory, more, "a queue of unread events") != nil {
+		return false
+	}
+	q.paid += more
+	q.queue = append(make([]command.Event, 0, size), q.queue...)
+	return true
+}
+
+// shrink gives the memory of a queue that is empty back, if it is much.
+func (q *Queue) shrink() {
+	if cap(q.queue) > 1024 {
+		q.queue = nil
+		q.settle()
+	}
+}
+
+func (q *Queue) settle() {
+	q.payer.Give(budget.Memory, q.paid)
+	q.paid = 0
 }
 
 // Drop removes the waiting events for which stale returns true, because their object no longer exists.
@@ -64,6 +102,7 @@ func (q *Queue) Drop(stale func(*command.Event) bool) {
 func (q *Queue) Close() {
 	q.mu.Lock()
 	q.closed = true
+	q.settle()
 	q.mu.Unlock()
 	q.Rouse()
 }
@@ -111,9 +150,7 @@ func (q *Queue) copyOut(out []command.Event) int {
 	q.head += n
 	if q.head == len(q.queue) {
 		q.queue, q.head = q.queue[:0], 0
-		if cap(q.queue) > 1024 {
-			q.queue = nil
-		}
+		q.shrink()
 	} else if q.head > 1024 && q.head > len(q.queue)/2 {
 		q.queue = append(q.queue[:0], q.queue[q.head:]...)
 		q.head = 0

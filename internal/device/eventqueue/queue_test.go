@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"unsafe"
 
+	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/command"
 )
 
@@ -13,7 +15,7 @@ func event(object command.Handle) command.Event { return command.Event{Object: o
 // TestOrder: events come in the order in which they were pushed, however few are read at a time; a dropped one does
 // not come.
 func TestOrder(t *testing.T) {
-	q := New()
+	q := New(nil)
 	const all = 5000
 	for i := range command.Handle(all) {
 		if !q.Push(event(i)) {
@@ -46,7 +48,7 @@ func TestOrder(t *testing.T) {
 // TestBounds: a full queue refuses events and keeps what it has; a closed one is read to its end and then returns an
 // error to all waiters.
 func TestBounds(t *testing.T) {
-	q := New()
+	q := New(nil)
 	for i := range command.Handle(Most) {
 		if !q.Push(event(i)) {
 			t.Fatalf("full at %d", i)
@@ -75,7 +77,7 @@ func TestBounds(t *testing.T) {
 
 // TestWait: a waiter is woken by an event and by the end of its context.
 func TestWait(t *testing.T) {
-	q := New()
+	q := New(nil)
 	out := make([]command.Event, 1)
 	if _, err := q.Wait(t.Context(), nil); !errors.Is(err, &command.Error{Code: command.Invalid}) {
 		t.Errorf("no room: %v", err)
@@ -104,7 +106,7 @@ func TestWait(t *testing.T) {
 // TestTakeNow: events that a reader has taken come before those taken without waiting: TakeNow returns none until the
 // reader is back.
 func TestTakeNow(t *testing.T) {
-	q := New()
+	q := New(nil)
 	out := make([]command.Event, 2)
 	for i := range command.Handle(5) {
 		q.Add(event(i))
@@ -129,5 +131,45 @@ func TestTakeNow(t *testing.T) {
 	q.Add(event(5))
 	if n := q.TakeNow(out); n != 1 || out[0].Object != 5 {
 		t.Errorf("%d events: %v", n, out)
+	}
+}
+
+// TestUnreadEventsAreCharged: a queue takes memory for its events from the account, except for the first ones; without
+// memory it refuses further events and keeps those that it has. What was read, or was left in a closed queue, is not
+// charged any more.
+func TestUnreadEventsAreCharged(t *testing.T) {
+	const size = uint64(unsafe.Sizeof(command.Event{}))
+	limit := budget.Limits{Program: 2000 * size, User: 2000 * size, Total: 2000 * size}
+	l := budget.New(limit, limit)
+	q, other := New(l.Open(1)), New(l.Open(2))
+	used := func() uint64 { return l.Usage(budget.Memory).Used }
+	n := 0
+	for q.Push(event(command.Handle(n))) {
+		n++
+	}
+	if n <= free || n > 2000+free || used() < uint64(n-free)*size {
+		t.Errorf("%d events, %d bytes charged, limit %d", n, used(), limit.Program)
+	}
+	if other.Add(event(0)); used() > limit.Total {
+		t.Error("more is charged than allowed")
+	}
+	for i := 1; i < free; i++ { // whatever others have used up
+		if !other.Push(event(command.Handle(i))) {
+			t.Fatalf("event %d of a program that has hardly any is dropped", i)
+		}
+	}
+	out := make([]command.Event, n)
+	if got, err := q.Wait(t.Context(), out); got != n || err != nil || out[n-1].Object != command.Handle(n-1) {
+		t.Errorf("%d events: %v", got, err)
+	}
+	if n > 1024 && used() != 0 {
+		t.Errorf("%d bytes are charged for an empty queue", used())
+	}
+	for i := range 500 {
+		q.Push(event(command.Handle(i)))
+	}
+	q.Close()
+	if used() != 0 {
+		t.Errorf("%d bytes are charged for a closed queue", used())
 	}
 }

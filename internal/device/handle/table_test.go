@@ -13,8 +13,8 @@ import (
 // slot is used again. Handles of another kind name nothing.
 func TestHandlesNameOneObject(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		table := New[int](command.KindQP)
-		other := New[int](command.KindCQ)
+		table := New[int](command.KindQP, Owner{})
+		other := New[int](command.KindCQ, Owner{})
 		live := map[command.Handle]*int{}
 		var dead []command.Handle
 		for i := range rapid.IntRange(1, 100).Draw(t, "steps") {
@@ -57,7 +57,7 @@ func TestHandlesNameOneObject(t *testing.T) {
 // TestSome: Some visits every object once, however few it takes at a time, also if the objects it returns are
 // removed.
 func TestSome(t *testing.T) {
-	table := New[int](command.KindQP)
+	table := New[int](command.KindQP, Owner{})
 	handles := map[int]command.Handle{}
 	for i := range 10 {
 		h, err := table.Add(&i)

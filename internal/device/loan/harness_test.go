@@ -30,6 +30,7 @@ type neighbour struct {
 	introduced []Introduction
 	ended      []error
 	unshared   int
+	scarce     bool // not all of its arenas can be passed
 }
 
 func (n *neighbour) Keys() []byte { return arena(direct.TableSize) }
@@ -38,6 +39,8 @@ func (n *neighbour) Share(_ Neighbour, size int) (Place, []byte, error) {
 	n.record = arena(size)
 	return Place{}, n.record, nil
 }
+
+func (n *neighbour) Whole() bool { return !n.scarce }
 
 func (n *neighbour) Unshare(Neighbour, Place) { n.unshared++ }
 

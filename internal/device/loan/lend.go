@@ -57,7 +57,7 @@ func (r *Loan) lend(now clock.Time) error {
 func (r *Loan) allowed() bool {
 	for i := range r.ends {
 		e := &r.ends[i]
-		if e.Program.gone || !e.QP.Local() || !e.SendCQ.Direct() || !e.RecvCQ.Direct() {
+		if e.Program.gone || !e.Program.neighbour.Whole() || !e.QP.Local() || !e.SendCQ.Direct() || !e.RecvCQ.Direct() {
 			return false
 		}
 	}

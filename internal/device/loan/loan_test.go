@@ -274,3 +274,19 @@ func TestBetween(t *testing.T) {
 		}
 	}
 }
+
+// TestScarceProgramsAreNotLentTo: a pair stays in the engine while not all arenas of one of its programs can be passed to
+// the other, whichever it is, and nobody is introduced; it is lent when they can.
+func TestScarceProgramsAreNotLentTo(t *testing.T) {
+	for i := range 2 {
+		b := newBench(t)
+		b.programs[i].scarce = true
+		b.loan.Want(b.now)
+		b.pass(maxWait)
+		if b.lent() || !b.loan.AtHome() || len(b.programs[0].introduced)+len(b.programs[1].introduced) != 0 {
+			t.Errorf("program %d: lent, with introductions %v and %v", i, b.programs[0].introduced, b.programs[1].introduced)
+		}
+		b.programs[i].scarce = false
+		b.lend()
+	}
+}

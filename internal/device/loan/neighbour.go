@@ -10,6 +10,9 @@ type Neighbour interface {
 	Share(peer Neighbour, size int) (Place, []byte, error)
 	// Unshare frees that memory.
 	Unshare(peer Neighbour, at Place)
+	// Whole reports whether peers can be given all arenas of the program. Otherwise its connections stay in
+	// the engine.
+	Whole() bool
 	// Introduce tells the program about a pair, after sending everything of peer that it needs for it.
 	Introduce(peer Neighbour, i Introduction)
 	// End disconnects the program.

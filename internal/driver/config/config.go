@@ -35,6 +35,8 @@ type Config struct {
 	// Programs says whose programs, besides those of the driver's user and of root, may attach: "owner"
 	// (nobody's), "group" or "everyone"; empty: owner.
 	Programs string `json:"programs,omitempty"`
+	// Limits limit what attached programs make the driver hold; nil: the zero value.
+	Limits *Limits `json:"limits,omitempty"`
 	// Manage also serves the management interface on TCP; nil: only on the socket.
 	Manage *Manage `json:"manage,omitempty"`
 	// Web is 127.0.0.1 and the port of the device manager pages; empty: a free port, from the time
@@ -92,7 +94,7 @@ func decode(r io.Reader) (Config, error) {
 // describe converts an error of the JSON decoder to the file's terms.
 func describe(err error) error {
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return fmt.Errorf("unknown field %s; allowed: socket, state, programs, readers, manage with listen, certificate, key, token_file, web, skip_self_check, "+
+		return fmt.Errorf("unknown field %s; allowed: socket, state, programs, limits with memory, memory_per_user, memory_per_program, descriptors_per_program, readers, manage with listen, certificate, key, token_file, web, skip_self_check, "+
 			"update_gid_timer_frequency, fabric with connect, netlist, rate, timing, name, cables, key, subnet_manager (true, false, or an object with off, priority, routing, partitions, lmc, dir), "+
 			"adapters with name, generation, link, device, node, port, address, interface, follow_interface, udp_port, roce_max_frame_size, roce_rc_e2e_flow_control_enable, max_cm_retries, path, impairment, receive_buffer, frames, any_source_port, disabled", field)
 	}
@@ -150,6 +152,9 @@ func (c Config) Complete() (Config, error) {
 		}
 	}
 	if err := checkPages(c.Web); err != nil {
+		return c, err
+	}
+	if err := c.Limits.complete(); err != nil {
 		return c, err
 	}
 	if err := c.Manage.complete(c.State); err != nil {

@@ -1,0 +1,173 @@
+package ipc
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/budget"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/ipc/reach"
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+// attachedBytes is what a program that takes no part in the direct path takes by attaching with a copier.
+var attachedBytes = uint64(sessionBytes + (ring.DoorbellGeometry(fakeDoorbells).Size()+64<<10)&^(64<<10-1) + 256<<10 + 2*trackSize() + reach.CopierSize)
+
+// memoryFor returns limits with room for about so many bytes beside what programs take by attaching.
+func memoryFor(program, total uint64) budget.Limits {
+	return budget.Limits{Program: program + attachedBytes, User: total + 3*attachedBytes, Total: total + 3*attachedBytes}
+}
+
+// used is what the driver holds for programs.
+func used(s *Server, r budget.Resource) uint64 { return s.ledger.Usage(r).Used }
+
+// TestEverythingIsGivenBack: when programs have ended, however they ended, nothing is held for them any more.
+func TestEverythingIsGivenBack(t *testing.T) {
+	h := &fakeHost{}
+	s, path := serve(t, h, ServerConfig{})
+	for _, o := range []Options{{}, {Path: command.MemoryCopier}, {NoDirect: true}} {
+		c := dial(t, path, o)
+		if _, _, err := c.AllocSegment(ctx, 1<<20); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.CreateCQ(ctx, command.CreateCQ{Depth: 8192}); err != nil {
+			t.Fatal(err)
+		}
+		if used(s, budget.Memory) < 1<<20+sessionBytes || used(s, budget.Descriptors) == 0 {
+			t.Errorf("%+v: %d bytes and %d descriptors are counted", o, used(s, budget.Memory), used(s, budget.Descriptors))
+		}
+		c.Close()
+		eventually(t, "all was given back", func() bool { return used(s, budget.Memory) == 0 && used(s, budget.Descriptors) == 0 })
+	}
+	dialRaw(t, path).put([]byte{1, 2, 3})
+	refused := goodHello()
+	refused.Major++
+	r := dialRaw(t, path)
+	r.put(appendFrame(nil, opHello, 0, 1, encode(refused)))
+	if !strings.Contains(r.end(), "version") {
+		t.Error("the program was not refused")
+	}
+	eventually(t, "the refused program is gone", func() bool { return used(s, budget.Memory) == 0 && used(s, budget.Descriptors) <= 1 })
+}
+
+// TestMemoryOfAProgram: a program that has all the memory that it may make the driver hold gets an error that names the
+// limit, for rings, segments and another attachment alike; one that does not is served.
+func TestMemoryOfAProgram(t *testing.T) {
+	h := &fakeHost{}
+	s, path := serve(t, h, ServerConfig{Memory: memoryFor(8<<20, 16<<20)})
+	a, b := dial(t, path, Options{}), dial(t, path, Options{})
+	for name, grow := range map[string]func() error{
+		"segments": func() error { _, _, err := a.AllocSegment(ctx, 1<<20); return err },
+		"rings":    func() error { _, err := a.CreateCQ(ctx, command.CreateCQ{Depth: 8192}); return err },
+	} {
+		var err error
+		for range 200 {
+			if err = grow(); err != nil {
+				break
+			}
+		}
+		if !isCode(err, command.Exhausted) || !strings.Contains(err.Error(), "limits.memory_per_program") {
+			t.Errorf("%s beyond the limit: %v", name, err)
+		}
+	}
+	if u := s.ledger.Usage(budget.Memory); u.Refused < 2 {
+		t.Errorf("%d refusals are counted", u.Refused)
+	}
+	if _, _, err := b.AllocSegment(ctx, 1<<20); err != nil {
+		t.Errorf("another program: %v", err)
+	}
+	if _, err := a.AllocPD(ctx, 0); err != nil {
+		t.Errorf("the program itself is served no more: %v", err)
+	}
+}
+
+// TestMemoryOfAllPrograms: when all programs together have what they may have, the next one is told so when it
+// attaches, and attaches when another one has ended.
+func TestMemoryOfAllPrograms(t *testing.T) {
+	one := budget.Limits{Program: 2 * attachedBytes, User: 2 * attachedBytes, Total: attachedBytes}
+	s, path := serve(t, &fakeHost{}, ServerConfig{Memory: one})
+	a, err := Dial(context.Background(), path, Options{Path: command.MemoryCopier})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Dial(context.Background(), path, Options{Path: command.MemoryCopier})
+	if !isCode(err, command.Exhausted) || !strings.Contains(err.Error(), "(limits.memory)") {
+		t.Errorf("a second program: %v", err)
+	}
+	if _, err := a.AllocPD(ctx, 0); err != nil {
+		t.Errorf("the first program is served no more: %v", err)
+	}
+	a.Close()
+	eventually(t, "all was given back", func() bool { return used(s, budget.Memory) == 0 })
+	dial(t, path, Options{Path: command.MemoryCopier})
+}
+
+// realHost is the host of a driver without adapters.
+func realHost(t *testing.T) Host {
+	t.Helper()
+	h, err := device.NewHost(device.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = h.Close() })
+	return DeviceHost(h)
+}
+
+// TestChannelsAreLimited: a program that makes channels without end gets an error that names the limit, and is served on;
+// others are not affected. Destroying one makes room for another.
+func TestChannelsAreLimited(t *testing.T) {
+	s, path := serve(t, realHost(t), ServerConfig{ProgramDescriptors: 16})
+	c := dial(t, path, Options{})
+	create := func() (command.Handle, error) {
+		r, err := c.call(ctx, opCreateChannel, encode(command.CreateChannel{Kind: command.Completions}))
+		if err != nil {
+			return 0, err
+		}
+		closeAll(r.fds)
+		h, err := decode[handleArgs](r.body)
+		return h.Handle, err
+	}
+	var last command.Handle
+	for n := range 100 {
+		h, err := create()
+		if err == nil {
+			last = h
+			continue
+		}
+		if n < 8 || n > 16 || !isCode(err, command.Exhausted) || !strings.Contains(err.Error(), "limits.descriptors_per_program") {
+			t.Errorf("channel %d: %v", n, err)
+		}
+		break
+	}
+	if u := s.ledger.Usage(budget.Descriptors); u.Used > 16 || u.Refused == 0 {
+		t.Errorf("%+v: want at most 16, and a refusal", u)
+	}
+	if err := c.Destroy(ctx, command.KindChannel, last); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "there is room for another channel", func() bool { _, err := create(); return err == nil })
+	if _, err := dial(t, path, Options{}).Adapters(ctx); err != nil {
+		t.Errorf("another program: %v", err)
+	}
+}
+
+// TestFewOpenFiles: how many descriptors are kept for the direct path, and how many are for programs and channels, follows
+// from how many the process may have; a new descriptor's number tells that there are too many.
+func TestFewOpenFiles(t *testing.T) {
+	for limit, want := range map[uint64]openFiles{64: {kept: 48, last: 58}, 1024: {kept: 768, last: 992}, noLimit: {kept: 786432, last: 1015808}} {
+		o := newOpenFiles(limit)
+		if o.kept != want.kept || o.last != want.last || cap(o.passing) < 1 {
+			t.Errorf("of %d: %d and %d, want %d and %d", limit, o.kept, o.last, want.kept, want.last)
+		}
+		if o.full(o.last-1, o.last, "it") != nil || !isCode(o.full(o.last, o.last, "it"), command.Exhausted) {
+			t.Errorf("of %d: the limit is not at %d", limit, o.last)
+		}
+	}
+	s, path := serve(t, &fakeHost{}, ServerConfig{OpenFiles: 4}) // fewer than this process has open
+	if _, err := Dial(ctx, path, Options{}); !isCode(err, command.Exhausted) || !strings.Contains(err.Error(), "ulimit -n") {
+		t.Errorf("a program of a driver without descriptors: %v", err)
+	}
+	eventually(t, "it is gone", func() bool { return s.Clients() == 0 && used(s, budget.Descriptors) == 0 })
+}
