@@ -9,6 +9,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/openfiles"
 )
 
 // file is a descriptor with several users: the last one to release it closes it. Sharing it needs no further
@@ -54,8 +55,7 @@ func releaseAll(list []*file) {
 	}
 }
 
-// openFiles says how many descriptors the process may have. As the system always gives the lowest free
-// number, a new descriptor tells how many are open at least.
+// openFiles says how many descriptors the process may have, see package openfiles.
 type openFiles struct {
 	limit uint64 // RLIMIT_NOFILE
 	kept  int    // from this number on nothing is kept open for the direct path
@@ -64,23 +64,12 @@ type openFiles struct {
 	passing chan struct{}
 }
 
-// noLimit stands for a process that may open as many files as it likes, or does not know.
-const noLimit = 1 << 20
-
-func limitOfFiles() uint64 {
-	var r unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &r) != nil {
-		return noLimit
-	}
-	return min(r.Cur, noLimit)
-}
-
 // newOpenFiles divides the descriptors that the process may have. What the direct path keeps leaves a
 // quarter to programs, channels and everything else that the driver opens; programs and channels leave the
 // rest something for files that are open for a moment.
 func newOpenFiles(limit uint64) openFiles {
 	return openFiles{
-		limit: limit, kept: int(limit / 4 * 3), last: int(limit - max(limit/32, min(6, limit))),
+		limit: limit, kept: openfiles.Optional(limit), last: int(limit - max(limit/32, min(6, limit))),
 		passing: make(chan struct{}, max(1, min(limit/64, 64))),
 	}
 }

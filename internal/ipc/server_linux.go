@@ -12,6 +12,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/openfiles"
 	"github.com/softvpi/softvpi/internal/peer"
 )
 
@@ -51,7 +52,7 @@ func NewServer(host Host, cfg ServerConfig) (*Server, error) {
 		return nil, fmt.Errorf("ipc: memory path %d: allowed: %d (process_vm) or %d (copier)", cfg.Path, command.MemoryProcessVM, command.MemoryCopier)
 	}
 	s := &Server{cfg: cfg, host: host, sessions: map[*session]struct{}{}, links: map[[2]uint32]*link{}}
-	s.open = newOpenFiles(cmp.Or(cfg.OpenFiles, limitOfFiles()))
+	s.open = newOpenFiles(cmp.Or(cfg.OpenFiles, openfiles.Limit()))
 	s.ledger = budget.New(cfg.Memory, s.open.descriptorLimits(cfg.ProgramDescriptors))
 	return s, nil
 }

@@ -1,12 +1,20 @@
 package udp
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/openfiles"
+)
 
 // bindSource opens the socket of a slot, which sends from port.
 func (l *socketLink) bindSource(slot int, port uint16) error {
 	fd, err := newSocket(l.v4)
 	if err != nil {
 		return err
+	}
+	if fd >= openfiles.Optional(openfiles.Limit()) { // routes can share a port, programs cannot share a connection
+		unix.Close(fd)
+		return unix.EMFILE
 	}
 	setBuffer(fd, unix.SO_RCVBUFFORCE, unix.SO_RCVBUF, sourceBuffer)
 	setBuffer(fd, unix.SO_SNDBUFFORCE, unix.SO_SNDBUF, defaultSendBuffer)
