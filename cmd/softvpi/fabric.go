@@ -2,13 +2,14 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/netip"
-	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/ibsim"
+	"github.com/softvpi/softvpi/internal/inputfile"
 	"github.com/softvpi/softvpi/internal/link/cable"
 	"github.com/softvpi/softvpi/internal/paths"
 	"github.com/softvpi/softvpi/internal/rack"
@@ -252,9 +254,15 @@ func (c fabricRunCmd) listen() (ibsim.Listener, string, error) {
 }
 
 func readNetlist(s *session, file string) (*topology.Topology, error) {
-	in := s.env.Stdin
-	if file != "-" {
-		f, err := os.Open(file)
+	var in io.Reader
+	if file == "-" {
+		b, err := inputfile.ReadFrom(s.ctx, s.env.Stdin, "the standard input", inputfile.Net)
+		if err != nil {
+			return nil, notRead(s.ctx, err)
+		}
+		in = bytes.NewReader(b)
+	} else {
+		f, err := inputfile.Open(file, inputfile.Net)
 		if err != nil {
 			return nil, tool.Usagef("netlist: %v", err)
 		}
@@ -266,6 +274,14 @@ func readNetlist(s *session, file string) (*topology.Topology, error) {
 		return nil, tool.Usagef("%s: %v", file, err)
 	}
 	return t, nil
+}
+
+// notRead returns why the standard input could not be read: because the user ended the command, or because of what is in it.
+func notRead(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return tool.Usagef("netlist: %v", err)
 }
 
 type fabricGenerateCmd struct {

@@ -17,6 +17,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/softvpi/softvpi/internal/inputfile"
 )
 
 const (
@@ -34,7 +36,15 @@ func LoadCertificate(certificate, key, listen string) (tls.Certificate, error) {
 			return tls.Certificate{}, fmt.Errorf("certificate: %w", err)
 		}
 	}
-	return tls.LoadX509KeyPair(certificate, key)
+	c, err := inputfile.Read(certificate, inputfile.Text)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	k, err := inputfile.Read(key, inputfile.Text)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(c, k)
 }
 
 func makeCertificate(certificate, key, listen string) error {
@@ -92,7 +102,7 @@ func LoadToken(path string) (string, error) {
 	if others := info.Mode().Perm() & 0o077; others != 0 && runtime.GOOS != "windows" {
 		return "", fmt.Errorf("token: %s has mode %#o; allowed: 0600", path, info.Mode().Perm())
 	}
-	b, err := os.ReadFile(path)
+	b, err := inputfile.Read(path, inputfile.Text)
 	if err != nil {
 		return "", fmt.Errorf("token: %w", err)
 	}

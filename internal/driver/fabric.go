@@ -18,6 +18,7 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/ibsim"
+	"github.com/softvpi/softvpi/internal/inputfile"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/cable"
 	"github.com/softvpi/softvpi/internal/paths"
@@ -115,7 +116,7 @@ func hostsOf(c *config.Config) (hosts []host) {
 // names.
 func nodesOf(f *config.Fabric, hosts []host) (*topology.Topology, error) {
 	if f.Netlist != "" {
-		file, err := os.Open(f.Netlist)
+		file, err := inputfile.Open(f.Netlist, inputfile.Net)
 		if err != nil {
 			return nil, &config.Error{Path: "fabric.netlist", Err: err}
 		}
@@ -220,7 +221,7 @@ func (d *Driver) manageSubnet(ctx context.Context, top *topology.Topology) error
 	}
 	cfg := subnet.Config{Priority: c.Priority, Engines: c.Routing, LMC: c.LMC}
 	if c.Partitions != "" {
-		text, err := os.ReadFile(c.Partitions)
+		text, err := inputfile.Read(c.Partitions, inputfile.Text)
 		if err == nil {
 			cfg.Partitions, err = partition.Parse(string(text))
 		}

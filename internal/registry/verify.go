@@ -6,8 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"io"
-	"os"
+
+	"github.com/softvpi/softvpi/internal/inputfile"
 )
 
 // bbolt maps its file and trusts its pages: a damaged one makes it panic or read outside of the mapping,
@@ -35,12 +35,10 @@ const (
 
 // verifyFile checks the file at path. The error is errCorrupt or a system error.
 func verifyFile(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
+	b, err := inputfile.Read(path, maxFile)
+	if wrong := (*inputfile.Error)(nil); errors.As(err, &wrong) {
+		return fmt.Errorf("%w: %w", errCorrupt, err)
 	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
 	if err != nil {
 		return err
 	}

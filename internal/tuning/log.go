@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/inputfile"
 	"github.com/softvpi/softvpi/internal/wholefile"
 )
 
@@ -137,7 +138,7 @@ func (l *Log) halve() error {
 	if err != nil || s.Size() < maxLog {
 		return nil // a missing file is created, and an unreadable one reports its error then
 	}
-	text, err := os.ReadFile(l.file)
+	text, err := inputfile.Read(l.file, inputfile.Text)
 	if err != nil {
 		return err
 	}
@@ -153,7 +154,7 @@ func (l *Log) Entries() (all []Entry, err error) {
 	if l.file == "" {
 		return slices.Clone(l.memory), nil
 	}
-	f, err := os.Open(l.file)
+	f, err := inputfile.Open(l.file, inputfile.Text)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

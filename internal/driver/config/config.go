@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"os"
 	"reflect"
 	"strings"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/inputfile"
 	"github.com/softvpi/softvpi/internal/paths"
 )
 
@@ -63,7 +63,7 @@ func (e *Error) Unwrap() error { return e.Err }
 // Load reads the configuration file at path. Unknown fields are refused. The error is a *Error, which
 // wraps fs.ErrNotExist if there is no such file.
 func Load(path string) (Config, error) {
-	f, err := os.Open(path)
+	f, err := inputfile.Open(path, maxConfig)
 	if err != nil {
 		return Config{}, &Error{"configuration file", err}
 	}
@@ -80,7 +80,7 @@ const maxConfig = 1 << 20
 
 func decode(r io.Reader) (Config, error) {
 	var c Config
-	d := json.NewDecoder(io.LimitReader(r, maxConfig))
+	d := json.NewDecoder(r)
 	d.DisallowUnknownFields()
 	if err := d.Decode(&c); err != nil {
 		return Config{}, describe(err)

@@ -9,10 +9,10 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
-	"os"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/inputfile"
 	"github.com/softvpi/softvpi/internal/link"
 )
 
@@ -39,12 +39,12 @@ const (
 
 // ReadKey reads a key from a file, without the spaces and line ends around it.
 func ReadKey(file string) ([]byte, error) {
-	f, err := os.Open(file)
+	f, err := inputfile.Open(file, 2*maxKey)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	key, err := io.ReadAll(io.LimitReader(f, 2*maxKey))
+	key, err := io.ReadAll(f)
 	if err != nil {
 		return nil, err
 	}

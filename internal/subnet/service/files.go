@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/inputfile"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/administration"
 	"github.com/softvpi/softvpi/internal/wholefile"
@@ -69,7 +70,7 @@ func (s *Service) remember() {
 }
 
 func loadRegistrations(name string) (administration.Registrations, error) {
-	f, err := os.Open(name)
+	f, err := inputfile.Open(name, inputfile.Text)
 	if os.IsNotExist(err) {
 		return administration.Registrations{}, nil
 	}

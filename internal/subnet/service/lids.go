@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/softvpi/softvpi/internal/inputfile"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/wholefile"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -40,7 +41,7 @@ func readLIDs(r io.Reader) (map[uint64]subnet.LIDRange, error) {
 }
 
 func loadLIDs(name string) (map[uint64]subnet.LIDRange, error) {
-	f, err := os.Open(name)
+	f, err := inputfile.Open(name, inputfile.Text)
 	if os.IsNotExist(err) {
 		return nil, nil
 	}

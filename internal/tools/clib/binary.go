@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/softvpi/softvpi/internal/inputfile"
 )
 
 // binaryFile holds what is needed from a program's or library's file.
@@ -22,9 +24,35 @@ type binaryFile struct {
 	imported []elf.ImportedSymbol
 }
 
+// maxBinary is the maximum size of a program or library in bytes.
+const maxBinary = 4 << 30
+
+// openELF opens an ELF file.
+func openELF(path string) (*binaryReader, error) {
+	in, err := inputfile.Open(path, maxBinary)
+	if err != nil {
+		return nil, err
+	}
+	f, err := elf.NewFile(in)
+	if err != nil {
+		in.Close()
+		return nil, err
+	}
+	return &binaryReader{f, in}, nil
+}
+
+// binaryReader is an open ELF file.
+type binaryReader struct {
+	*elf.File
+	in *inputfile.File
+}
+
+// Close closes the file.
+func (b *binaryReader) Close() error { return b.in.Close() }
+
 // readBinary reads an ELF file.
 func readBinary(path string) (*binaryFile, error) {
-	f, err := elf.Open(path)
+	f, err := openELF(path)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +67,7 @@ func readBinary(path string) (*binaryFile, error) {
 	if b.imported, err = f.ImportedSymbols(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	b.rpath, b.runpath = places(f, elf.DT_RPATH, path), places(f, elf.DT_RUNPATH, path)
+	b.rpath, b.runpath = places(f.File, elf.DT_RPATH, path), places(f.File, elf.DT_RUNPATH, path)
 	return b, nil
 }
 
@@ -64,7 +92,7 @@ func hostMachine() (elf.Machine, error) {
 	if err != nil {
 		return 0, err
 	}
-	f, err := elf.Open(exe)
+	f, err := openELF(exe)
 	if err != nil {
 		return 0, err
 	}
@@ -74,7 +102,7 @@ func hostMachine() (elf.Machine, error) {
 
 // exports returns the symbols that a library defines, as "name@version".
 func exports(path string) (map[string]bool, error) {
-	f, err := elf.Open(path)
+	f, err := openELF(path)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +123,7 @@ func exports(path string) (map[string]bool, error) {
 // protocol returns the version of the attach protocol that a libibverbs uses. ok is false if it is not
 // ours.
 func protocol(path string) (major, minor uint16, ok bool) {
-	f, err := elf.Open(path)
+	f, err := openELF(path)
 	if err != nil {
 		return 0, 0, false
 	}
@@ -154,7 +182,7 @@ func needsGlibc(b *binaryFile) (most glibc) {
 
 // hasGlibc returns the version of a C library: the latest that it defines.
 func hasGlibc(path string) (most glibc, err error) {
-	f, err := elf.Open(path)
+	f, err := openELF(path)
 	if err != nil {
 		return most, err
 	}
@@ -186,7 +214,7 @@ func resolve(name string, by *binaryFile, dir string) string {
 	}
 	for _, d := range slices.Concat(rpath, []string{dir}, filepath.SplitList(os.Getenv(libraryPath)), by.runpath, systemDirs()) {
 		path := filepath.Join(d, name)
-		f, err := elf.Open(path)
+		f, err := openELF(path)
 		if err != nil {
 			continue
 		}

@@ -3,10 +3,13 @@ package clib
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/softvpi/softvpi/internal/inputfile"
 )
 
 // maxLibraries is how many libraries of a program are examined.
@@ -45,9 +48,14 @@ func (d *Doctor) program(name string) {
 
 // script reports what a file is that is no ELF file.
 func (d *Doctor) script(path string, err error) {
-	head, e := os.ReadFile(path)
-	line, _, _ := bytes.Cut(head, []byte("\n"))
-	if e == nil && bytes.HasPrefix(line, []byte("#!")) {
+	var head [512]byte
+	n := 0
+	if f, e := inputfile.Open(path, maxBinary); e == nil {
+		n, _ = io.ReadFull(f, head[:])
+		f.Close()
+	}
+	line, _, _ := bytes.Cut(head[:n], []byte("\n"))
+	if bytes.HasPrefix(line, []byte("#!")) {
 		d.say("program", Note, "%s is a script for %s: examine the program that it starts", path, strings.TrimSpace(string(line[2:])))
 		return
 	}

@@ -2,9 +2,9 @@ package ibdiag
 
 import (
 	"errors"
-	"os"
 
 	"github.com/softvpi/softvpi/internal/discovery"
+	"github.com/softvpi/softvpi/internal/inputfile"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/internal/umad"
 )
@@ -69,7 +69,7 @@ func (s *Session) tell(faults []*discovery.Fault) {
 
 // LoadCache reads a cache written by ibnetdiscover. The error is a *tool.UsageError.
 func LoadCache(file string) (*discovery.Fabric, error) {
-	in, err := os.Open(file)
+	in, err := inputfile.Open(file, inputfile.Net)
 	if err != nil {
 		return nil, tool.Usagef("loading cached fabric failed: %s", err)
 	}

@@ -3,9 +3,10 @@ package ibdiag
 import (
 	"bufio"
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
+
+	"github.com/softvpi/softvpi/internal/inputfile"
 )
 
 // Names maps node GUIDs to names that replace the nodes' descriptions.
@@ -14,7 +15,7 @@ type Names map[uint64]string
 // readNames reads a file whose lines hold a GUID and a quoted name, with comments after #. The error says
 // which line is wrong.
 func readNames(file string) (Names, error) {
-	f, err := os.Open(file)
+	f, err := inputfile.Open(file, inputfile.Text)
 	if err != nil {
 		return nil, err
 	}

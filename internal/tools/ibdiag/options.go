@@ -4,12 +4,12 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"os"
 	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/softvpi/softvpi/internal/inputfile"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -309,7 +309,7 @@ func (s *Session) usage(t Tool) string {
 
 // configure reads a file of settings.
 func (s *Session) configure(file string) error {
-	f, err := os.Open(file)
+	f, err := inputfile.Open(file, inputfile.Text)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/discovery"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
+	"github.com/softvpi/softvpi/internal/inputfile"
 	"github.com/softvpi/softvpi/internal/tools/ibdiag"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -92,7 +93,7 @@ func (l *local) begin() error {
 }
 
 func (l *local) readTopology() error {
-	f, err := os.Open(l.topology)
+	f, err := inputfile.Open(l.topology, inputfile.Net)
 	if err != nil {
 		return tool.Usagef("the topology file cannot be read: %s; allowed: a file of ibnetdiscover", err)
 	}

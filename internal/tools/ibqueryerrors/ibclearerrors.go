@@ -4,11 +4,11 @@ import (
 	"bufio"
 	"context"
 	"io"
-	"os"
 	"regexp"
 	"strconv"
 
 	"github.com/softvpi/softvpi/internal/discovery"
+	"github.com/softvpi/softvpi/internal/inputfile"
 	"github.com/softvpi/softvpi/internal/tools/ibdiag"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -34,7 +34,7 @@ func Clear(ctx context.Context, env tool.Env) int {
 		Work: func(s *ibdiag.Session, args []string) error {
 			var nodes []target
 			if len(args) == 1 {
-				f, err := os.Open(args[0])
+				f, err := inputfile.Open(args[0], inputfile.Net)
 				if err != nil {
 					return tool.Usagef("topology file: %v", err)
 				}

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/discovery"
+	"github.com/softvpi/softvpi/internal/inputfile"
 	"github.com/softvpi/softvpi/internal/tools/ibdiag"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -38,7 +39,7 @@ type thresholds struct {
 // thresholds are 0.
 func readThresholds(file string) (thresholds, error) {
 	t := thresholds{values: map[string]uint64{}}
-	f, err := os.Open(file)
+	f, err := inputfile.Open(file, inputfile.Text)
 	if errors.Is(err, os.ErrNotExist) && file == defaultThresholds {
 		return t, nil
 	}

@@ -3,9 +3,9 @@ package ibroute
 import (
 	"bufio"
 	"context"
-	"os"
 	"strings"
 
+	"github.com/softvpi/softvpi/internal/inputfile"
 	"github.com/softvpi/softvpi/internal/tools/ibdiag"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -61,7 +61,7 @@ func Trace(ctx context.Context, env tool.Env) int {
 
 // pairs traces between the ports on each line of the file.
 func (t *trace) pairs() error {
-	f, err := os.Open(t.portsFile)
+	f, err := inputfile.Open(t.portsFile, inputfile.Text)
 	if err != nil {
 		return tool.Usagef("--ports-file: %v", err)
 	}

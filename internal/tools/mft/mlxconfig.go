@@ -11,6 +11,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/inputfile"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -280,7 +281,7 @@ func (c *config) ask(w io.Writer) (bool, error) {
 		}
 		return true, nil
 	}
-	line, err := bufio.NewReader(c.env.Stdin).ReadString('\n')
+	line, err := inputfile.ReadLine(c.ctx, bufio.NewReader(c.env.Stdin))
 	if err != nil {
 		fmt.Fprintln(w)
 	}

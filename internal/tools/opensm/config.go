@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/inputfile"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
@@ -193,7 +194,7 @@ func (o *options) loadConfig(name string) error {
 	if !given {
 		name = defaultConfig
 	}
-	f, err := os.Open(name)
+	f, err := inputfile.Open(name, inputfile.Text)
 	if err != nil {
 		if !given && os.IsNotExist(err) {
 			return nil

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/softvpi/softvpi/internal/inputfile"
 	"github.com/softvpi/softvpi/internal/subnet/administration"
 	"github.com/softvpi/softvpi/internal/subnet/partition"
 	"github.com/softvpi/softvpi/internal/subnet/service"
@@ -38,7 +39,7 @@ func readFile(name, usual string) (text string, there bool, err error) {
 	if name == "" {
 		return "", false, nil
 	}
-	b, err := os.ReadFile(name)
+	b, err := inputfile.Read(name, inputfile.Text)
 	if name == usual && os.IsNotExist(err) {
 		return "", false, nil
 	}
@@ -89,7 +90,7 @@ func loadRoots(name string) ([]uint64, error) {
 	if name == "" {
 		return nil, nil
 	}
-	b, err := os.ReadFile(name)
+	b, err := inputfile.Read(name, inputfile.Text)
 	if err != nil {
 		return nil, err
 	}

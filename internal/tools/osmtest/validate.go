@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
+	"github.com/softvpi/softvpi/internal/inputfile"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/internal/umad"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -25,7 +25,7 @@ func (t *test) all() error {
 // validate compares the subnet with the inventory, in both directions, and sends queries that must and
 // must not be answered.
 func (t *test) validate() error {
-	f, err := os.Open(t.o.inventory)
+	f, err := inputfile.Open(t.o.inventory, inputfile.Text)
 	if err != nil {
 		return tool.Usagef("inventory file (-i): %v", err)
 	}

@@ -26,7 +26,7 @@ func parse(operation, spec string, args []string) (*arguments, error) {
 	for i := 0; i < len(args); i++ {
 		name, takes, optional, ok := option(spec, args[i])
 		if !ok {
-			if (args[i] + " ")[0] == '-' || (args[i] + " ")[0] == '/' && !isFile(args[i]) {
+			if args[i] != "-" && (args[i] + " ")[0] == '-' || (args[i] + " ")[0] == '/' && !isFile(args[i]) {
 				return nil, refuse("%q is not an option; allowed: %s %s.", args[i], slashed(spec), strings.Join(own, " "))
 			}
 			a.names = append(a.names, args[i])

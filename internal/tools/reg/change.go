@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/inputfile"
 	"github.com/softvpi/softvpi/internal/registry"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
@@ -171,7 +172,7 @@ func (r *run) export(a *arguments) (int, error) {
 
 // importFile implements REG IMPORT.
 func (r *run) importFile(a *arguments) (int, error) {
-	b, err := readFile(a.names[0])
+	b, err := r.readFile(a.names[0])
 	if err != nil {
 		return 0, err
 	}
@@ -186,17 +187,14 @@ func (r *run) importFile(a *arguments) (int, error) {
 	return r.done(notices)
 }
 
-// readFile reads a file that is not too large.
-func readFile(name string) ([]byte, error) {
-	info, err := os.Stat(name)
+// readFile reads a file, or the standard input.
+func (r *run) readFile(name string) ([]byte, error) {
+	if name == "-" {
+		return inputfile.ReadFrom(r.ctx, r.in, "the standard input", registry.MaxRegFile)
+	}
+	b, err := inputfile.Read(name, registry.MaxRegFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: no such file", name)
 	}
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > registry.MaxRegFile {
-		return nil, fmt.Errorf("%s has %d bytes; allowed: %d", name, info.Size(), registry.MaxRegFile)
-	}
-	return os.ReadFile(name)
+	return b, err
 }

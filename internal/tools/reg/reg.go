@@ -11,6 +11,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/softvpi/softvpi/internal/inputfile"
 	"github.com/softvpi/softvpi/internal/registry"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
@@ -21,7 +22,7 @@ const synopsis = `REG operation [parameters]
   REG ADD    KeyName [/v ValueName | /ve] [/t Type] [/s Separator] [/d Data] [/f]
   REG DELETE KeyName [/v ValueName | /ve | /va] [/f]
   REG EXPORT KeyName FileName [/y] [/a]
-  REG IMPORT FileName
+  REG IMPORT FileName (- is the standard input)
 
   KeyName    HKLM\SYSTEM\CurrentControlSet\..., or the name of a key of this driver alone (roce_mode): that
              of the adapter named with --adapter, or the driver's.
@@ -110,6 +111,9 @@ func sentence(err error) string {
 	if errors.Is(err, registry.ErrNotFound) {
 		return notFound
 	}
+	if errors.Is(err, context.Canceled) {
+		return "stopped"
+	}
 	return err.Error()
 }
 
@@ -154,7 +158,7 @@ func (r *run) done(notices []registry.Notice) (int, error) {
 func (r *run) ask(format string, args ...any) (bool, error) {
 	for {
 		fmt.Fprintf(r.env.Stdout, format+" (Yes/No)? ", args...)
-		line, err := r.in.ReadString('\n')
+		line, err := inputfile.ReadLine(r.ctx, r.in)
 		switch answer := strings.ToLower(strings.TrimSpace(line)); {
 		case answer == "y" || answer == "yes":
 			return true, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/events"
+	"github.com/softvpi/softvpi/internal/inputfile"
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
@@ -100,7 +101,7 @@ func (r *report) storedEvents(from, to string) {
 
 // duplicate copies a file.
 func duplicate(from, to string) error {
-	in, err := os.Open(from)
+	in, err := inputfile.Open(from, maxCopied)
 	if err != nil {
 		return err
 	}
@@ -109,6 +110,6 @@ func duplicate(from, to string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(out, io.LimitReader(in, maxCopied))
+	_, err = io.Copy(out, in)
 	return errors.Join(err, out.Close())
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/inputfile"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -155,7 +156,7 @@ func (c *command) paths() ([]string, error) {
 		all = append(all, c.flags.Arg(i))
 	}
 	if c.pathFile != "" {
-		b, err := os.ReadFile(c.pathFile)
+		b, err := inputfile.Read(c.pathFile, inputfile.Text)
 		if err != nil {
 			return nil, tool.Usagef("-cf: %v", err)
 		}
