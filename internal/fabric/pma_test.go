@@ -34,6 +34,26 @@ func TestPMAClassPortInfo(t *testing.T) {
 	}
 }
 
+// TestCongestionControl: a node says that it has no attribute of congestion control, and leaves what is no request to
+// programs.
+func TestCongestionControl(t *testing.T) {
+	r := small(t)
+	r.configure()
+	for _, method := range []uint8{mad.MethodGet, mad.MethodSet, mad.MethodTrap} {
+		for _, attribute := range []uint16{mad.AttrClassPortInfo, 0x11, 0x16} {
+			q := mad.PMARequest{Header: mad.Header{Method: method, AttributeID: attribute, TransactionID: 1}}
+			p := Packet{DLID: 2, DQP: 1, SQP: 1}
+			q.Append(p.MAD[:0])
+			p.MAD[1], p.MAD[2] = 0x21, 2
+			o := r.Send(r.now, r.at, &p)
+			a, err := mad.ParseHeader(p.MAD[:])
+			if answered := o.Result == Answered; err != nil || answered != (method != mad.MethodTrap) || answered && (a.Method != mad.MethodGetResp || a.Status != mad.StatusAttributeUnsupported) {
+				t.Errorf("method %#x, attribute %#x: %v, %+v, %v; want that the attribute is not supported", method, attribute, o, a, err)
+			}
+		}
+	}
+}
+
 // TestTrafficIsCounted: each port on the way of a management packet counts it with 72 words: LRH, BTH, DETH, MAD and
 // ICRC.
 func TestTrafficIsCounted(t *testing.T) {

@@ -16,6 +16,8 @@ func (f *Fabric) agent(now clock.Time, own, in *port, p *Packet) bool {
 		return f.sma(now, own, in, &p.MAD)
 	case mad.ClassPerf:
 		return f.pma(now, own, in, &p.MAD)
+	case classCongestion:
+		return congestion(&p.MAD)
 	case classVendorPing:
 		return vendorPing(&f.nodes[own.node], &p.MAD)
 	}

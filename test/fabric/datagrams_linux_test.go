@@ -283,6 +283,13 @@ func TestDiagnosticsOfDebian(t *testing.T) {
 			}
 		}
 	}
+	// What no node has is answered, not left to a time-out.
+	if _, err := exec.LookPath("ibccquery"); err == nil {
+		out, err := d.at("hca2", "ibccquery", "-e", "CongestionInfo", "3").CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "MAD completed with error status 0xc") {
+			t.Errorf("ibccquery: %v, %s; want that the attribute is not supported", err, out)
+		}
+	}
 	// One program serves, another one asks it.
 	d.start(d.at("hca3", "ibsysstat", "-S"), "ibsysstat.out")
 	d.wait("ibsysstat answers", func() bool {
