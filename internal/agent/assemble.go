@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
@@ -9,8 +10,9 @@ import (
 )
 
 const (
-	// window is how many segments are accepted before the next acknowledgement.
-	window = 64
+	// window is how many segments are accepted beyond the last acknowledgement. There is one for each half of it, so that
+	// the sender need not pause for it.
+	window = 256
 	// patience is how long to wait for the next segment, memory how long a completed transfer is
 	// remembered, so that its last segments are acknowledged again.
 	patience = 40 * time.Second
@@ -109,6 +111,9 @@ func (a *agent) data(now clock.Time, k *Packet) {
 	if n == 1 {
 		r.data = append(r.data, m[:head]...)
 	}
+	if cap(r.data)-len(r.data) < length {
+		r.data = slices.Grow(r.data, max(length, len(r.data))) // doubled, for long ones
+	}
 	r.data = append(r.data, m[head:head+length]...)
 	a.port.ids.held += length
 	r.got = n
@@ -120,7 +125,7 @@ func (a *agent) data(now clock.Time, k *Packet) {
 	if s := a.request(k); s != nil {
 		a.port.due.Set(&s.timer, now.Add(s.timeout)) // the answer is on its way
 	}
-	if n == 1 || n == r.window {
+	if n == 1 || n+window/2 >= r.window {
 		r.window = n + window
 		r.acknowledge(k)
 	}

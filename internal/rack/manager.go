@@ -125,6 +125,9 @@ func (m *manager) Send(p *subnet.Packet) (lost bool, err error) {
 	return m.rack.Carry(m.at, &m.packet) == fabric.Dropped && answered(p.MAD[3]), nil
 }
 
+// Flush implements service.Port: Send holds nothing back.
+func (m *manager) Flush() error { return nil }
+
 // answered reports whether requests with that method are answered.
 func answered(method uint8) bool {
 	return method == mad.MethodGet || method == mad.MethodSet || method == mad.MethodReport

@@ -267,7 +267,20 @@ func (s *service) write(b, rights []byte) error {
 }
 
 // Send implements Transport.
-func (s *service) Send(d *Datagram) error {
+func (s *service) Send(d *Datagram) error { return s.send(d, false) }
+
+// Gather implements Gatherer.
+func (s *service) Gather(d *Datagram) error { return s.send(d, true) }
+
+// Flush implements Gatherer.
+func (s *service) Flush() error {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	return s.flush()
+}
+
+// send passes a MAD to the fabric, or keeps it until there are several; gather: the caller promises to flush.
+func (s *service) send(d *Datagram, gather bool) error {
 	h := agent.Header{Agent: s.agents[d.LocalQP&1], Length: mad.Len, QPN: d.Remote.QP, LID: d.Remote.LID, SL: d.Remote.SL, PKeyIndex: d.Remote.PKeyIndex}
 	if d.Remote.QP != SMIQP {
 		h.QKey = uint32(ib.QKeyGSI)
@@ -275,7 +288,7 @@ func (s *service) Send(d *Datagram) error {
 	s.sending.Lock()
 	defer s.sending.Unlock()
 	s.out = append(h.Append(s.out), d.MAD[:]...)
-	if s.many && len(s.out) < socket.SendLen+socket.Together*socket.EachLen {
+	if (gather || s.many) && len(s.out) < socket.SendLen+socket.Together*socket.EachLen {
 		return nil
 	}
 	return s.flush()

@@ -55,6 +55,15 @@ type Transport interface {
 	Close() error
 }
 
+// Gatherer is a Transport for which it is cheaper to pass several MADs at once.
+type Gatherer interface {
+	Transport
+	// Gather is Send, but the MAD may be held back until the next Flush.
+	Gather(*Datagram) error
+	// Flush passes what was held back to the fabric.
+	Flush() error
+}
+
 // Device is what a machine knows about its own adapter and port without asking the fabric.
 type Device struct {
 	Name     string // of the adapter

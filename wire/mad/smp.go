@@ -1,6 +1,10 @@
 package mad
 
-import "github.com/softvpi/softvpi/wire/ib"
+import (
+	"slices"
+
+	"github.com/softvpi/softvpi/wire/ib"
+)
 
 // ClassVersionSMP is the class version of both subnet management classes.
 const ClassVersionSMP = 1
@@ -149,9 +153,13 @@ func ParseSMP(b []byte) (SMP, error) {
 	return s, nil
 }
 
-// zeros appends n zero bytes to b and returns the extended slice and those bytes in it.
+// zeros appends n zero bytes to b and returns the extended slice and those bytes in it. Room is doubled: tables of many records
+// grow to megabytes, one record after the other.
 func zeros(b []byte, n int) (all, added []byte) {
 	var z [Len]byte
+	if b != nil && cap(b)-len(b) < n {
+		b = slices.Grow(b, max(n, len(b)))
+	}
 	b = append(b, z[:n]...)
 	return b, b[len(b)-n:]
 }

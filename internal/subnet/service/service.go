@@ -23,6 +23,8 @@ type Port interface {
 	// Send passes a MAD to the fabric. lost: it is known that nobody will answer it. An error ends the
 	// service.
 	Send(p *subnet.Packet) (lost bool, err error)
+	// Flush is called after one or more calls of Send: what Send has held back must be passed on now.
+	Flush() error
 }
 
 // Config configures a subnet manager and what is kept of it. The zero value of a field selects its
@@ -247,7 +249,13 @@ func (s *Service) transmit() bool {
 			s.sm.Failed(s.port.Now(), &s.out[i])
 		}
 	}
-	return n > 0
+	if n == 0 {
+		return false
+	}
+	if err := s.port.Flush(); err != nil && s.err == nil {
+		s.err = err
+	}
+	return true
 }
 
 // tell reports what has happened, and stores what is new.

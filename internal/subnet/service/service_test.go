@@ -65,6 +65,8 @@ func (s *socket) Send(m *subnet.Packet) (lost bool, err error) {
 	return false, nil
 }
 
+func (*socket) Flush() error { return nil }
+
 func star(t *testing.T, hosts int) *fabric.Fabric {
 	t.Helper()
 	top, err := topology.Star(hosts, topology.Rate{})

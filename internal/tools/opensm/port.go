@@ -26,7 +26,18 @@ func (p *port) Now() clock.Time { return clock.Time(time.Since(p.start)) }
 func (p *port) Send(m *subnet.Packet) (lost bool, err error) {
 	d := &p.out // only one goroutine sends at a time
 	d.Remote, d.LocalQP, d.MAD = umad.Address{LID: m.LID, QP: m.QPN, SL: m.SL, PKeyIndex: m.PKeyIndex}, m.LocalQPN, m.MAD
+	if g, ok := p.t.(umad.Gatherer); ok {
+		return false, g.Gather(d)
+	}
 	return false, p.t.Send(d)
+}
+
+// Flush implements service.Port.
+func (p *port) Flush() error {
+	if g, ok := p.t.(umad.Gatherer); ok {
+		return g.Flush()
+	}
+	return nil
 }
 
 // read passes what is received to the manager until the port is closed. It runs in a goroutine of its own,
