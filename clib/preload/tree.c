@@ -223,6 +223,7 @@ static bool put_device(struct ibv_device *d)
 	snprintf(name, sizeof(name), "/sys/class/infiniband_verbs/%s/abi_version", d->dev_name);
 	done = done && put(name, "1\n") && put(path_of(d->name, "node_type"), "1: CA\n") &&
 	       put(path_of(d->name, "node_desc"), "%s\n", d->name) && put(path_of(d->name, "fw_ver"), "%s\n", a.fw_ver) &&
+	       put(path_of(d->name, "hca_type"), "SoftVPI\n") && put(path_of(d->name, "hw_rev"), "%x\n", a.hw_ver) &&
 	       put(path_of(d->name, "node_guid"), "%s\n", words(a.node_guid)) &&
 	       put(path_of(d->name, "sys_image_guid"), "%s\n", words(a.sys_image_guid)) && put_port(c, d->name);
 	svpi_verbs.close_device(c);

@@ -16,6 +16,14 @@
 
 enum { PATIENCE = 10000 }; /* ms to wait for an answer */
 
+/* given reports whether the environment names a fabric. */
+static bool given(void)
+{
+	const char *fabric = getenv("SOFTVPI_FABRIC");
+
+	return fabric && *fabric;
+}
+
 /* path writes the path of the service's socket: SOFTVPI_FABRIC, or the socket of the fabric named sim, which is
  * beside the driver's socket. */
 static int path(char *p, size_t size)
@@ -103,6 +111,10 @@ int svpi_umad_ask(enum svpi_umad_kind kind, const char *name, int port, void *p,
 {
 	int fd = dial(), n;
 
+	if ((fd == -ENOENT || fd == -ECONNREFUSED) && !given()) {
+		n = svpi_umad_tree(kind, name, port, p, size);
+		return n == -ENODEV ? fd : n;
+	}
 	if (fd < 0)
 		return fd;
 	n = ask(fd, kind, name, port, p, size);

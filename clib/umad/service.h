@@ -94,6 +94,9 @@ _Static_assert(sizeof(struct svpi_umad_registration) == 48, "registration");
 /* svpi_umad_ask asks one question over a connection of its own. Returns the length of the answer, or -errno. */
 int svpi_umad_ask(enum svpi_umad_kind kind, const char *name, int port, void *answer, size_t size);
 
+/* svpi_umad_tree answers a question about adapters and ports from /sys/class/infiniband, as svpi_umad_ask does. */
+int svpi_umad_tree(enum svpi_umad_kind kind, const char *name, int port, void *answer, size_t size);
+
 /* svpi_umad_open opens a port. Returns a descriptor, or -errno. */
 int svpi_umad_open(const char *name, int port);
 

@@ -54,6 +54,28 @@ func TestFabricDevices(t *testing.T) {
 	}
 }
 
+// Debian's ibstat shows the ports of the driver's own adapters, through libibumad and what the preloaded library shows in
+// /sys, where no fabric is named.
+func TestIBStat(t *testing.T) {
+	b := newFabricBench(t, "")
+	b.need("ibstat")
+	env := []string{"XDG_RUNTIME_DIR=" + t.TempDir()}
+	out := b.run(env, "ibstat")
+	for _, want := range []string{`(?s)CA 'softvpi0'.*CA 'softvpi1'`, `CA type: SoftVPI`, `Number of ports: 1`, `Hardware version: [0-9a-f]`, `Node GUID: 0x0*[1-9a-f]`,
+		`State: Active`, `Physical state: LinkUp`, `Rate: 100`, `Base lid: [1-9]`, `SM lid: [1-9]`, `Capability mask: 0x[0-9a-f]*[1-9a-f]`,
+		`Port GUID: 0x0*[1-9a-f]`, `Link layer: InfiniBand`} {
+		if !regexp.MustCompile(want).MatchString(out) {
+			t.Errorf("ibstat does not print %s:\n%s", want, out)
+		}
+	}
+	if out := b.run(env, "ibstat", "-l"); out != "softvpi0\nsoftvpi1\n" {
+		t.Errorf("ibstat -l prints %q, want both devices", out)
+	}
+	if out := b.run(env, "ibstat", "-d", "softvpi1", "1"); !strings.Contains(out, "State: Active") {
+		t.Errorf("of one port ibstat prints:\n%s", out)
+	}
+}
+
 // Programs address a peer by its LID alone, or by LID and GID with a GRH in every packet; bypassing the fabric and
 // through it.
 func TestFabricPingPong(t *testing.T) {
