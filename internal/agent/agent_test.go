@@ -418,3 +418,33 @@ func TestSendingIsLimited(t *testing.T) {
 		t.Errorf("after some have ended: %v", err)
 	}
 }
+
+// TestAcknowledgedByHalves: a long transfer is acknowledged before its window is used up, so that the sender never stands
+// still, and not more often than once for each half of it.
+func TestAcknowledgedByHalves(t *testing.T) {
+	w := newWire()
+	server := w.register(t, 1, administration(mad.MethodGetTable))
+	asking := w.register(t, 0, administration())
+	w.send(t, 0, message(asking, mad.ClassSubnetAdm, mad.MethodGetTable, 7, 2, 30*time.Second, 0))
+	const segments = 2000
+	acks, sent, granted := 0, uint32(0), uint32(1)
+	w.lose = func(_ int, k *Packet) bool {
+		switch k.MAD[atRMPP+1] {
+		case mad.RMPPData:
+			if sent = be32(k.MAD[atData1:]); sent > granted {
+				t.Fatalf("segment %d came with a window up to %d", sent, granted)
+			}
+		case mad.RMPPAck:
+			if n := be32(k.MAD[atData1:]); n+window/2 < granted && n > 1 && n < segments {
+				t.Errorf("%d was acknowledged with a window up to %d", n, granted)
+			}
+			acks++
+			granted = be32(k.MAD[atData2:])
+		}
+		return false
+	}
+	w.send(t, 1, reply(server, &w.got[1][0], 0x92, table(segments*200)))
+	if least, most := 2*segments/window-1, 2*segments/window+3; len(w.got[0]) != 1 || acks < least || acks > most {
+		t.Errorf("%d messages came with %d acknowledgements, want 1 with %d to %d", len(w.got[0]), acks, least, most)
+	}
+}

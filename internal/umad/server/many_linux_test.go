@@ -134,3 +134,48 @@ func TestHostileMany(t *testing.T) {
 	_, _ = c.Write(m[:len(m)-1])
 	ended(t, "a MAD that is cut", c)
 }
+
+// TestGather: MADs that are gathered reach the fabric when they are flushed, together and in order.
+func TestGather(t *testing.T) {
+	w := serve(t)
+	transport, _, err := umad.Options{Service: umad.ServiceOptions{Socket: w.Path(), Node: "hca2"}}.Transport()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer transport.Close()
+	g, ok := transport.(umad.Gatherer)
+	if !ok {
+		t.Fatal("the service's transport gathers nothing")
+	}
+	events := func() (n int) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, c := range w.clients {
+			n += c.events
+		}
+		return n
+	}
+	before := events()
+	const all = socket.Together - 1
+	for n := range uint64(all) {
+		d := umad.Datagram{Remote: umad.Address{LID: ib.LIDPermissive}, MAD: nodeInfo(t, n)}
+		if err := g.Gather(&d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := events() - before; n != 0 {
+		t.Errorf("%d messages before the flush", n)
+	}
+	if err := g.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	var d umad.Datagram
+	for n := range all {
+		if err := g.Receive(&d); err != nil || d.MAD[15] != byte(n) || d.MAD[3] != mad.MethodGetResp {
+			t.Fatalf("answer %d is %d, %v", n, d.MAD[15], err)
+		}
+	}
+	if n := events() - before; n != 1 {
+		t.Errorf("%d messages for %d MADs, want 1", n, all)
+	}
+}
