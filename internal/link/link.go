@@ -38,8 +38,9 @@ type Link interface {
 	Capabilities() Capabilities
 
 	// Prepare completes a route for this link (socket address, source-port socket) and reports a
-	// destination that it cannot reach. Whoever has the route calls Route.Release when it is gone. It fills in what the ICRC covers and the link determines: DstPort
-	// if unset, and SrcPort, which becomes the actual source port.
+	// destination that it cannot reach. It fills in what the ICRC covers and the link determines: DstPort
+	// if unset, and SrcPort, which becomes the actual source port. Whoever has the route calls its Release
+	// when it is gone.
 	Prepare(r *frame.Route) error
 
 	// Send accepts a prefix of frames and returns its length; a short count means that the link is full
