@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/frame"
 )
 
 // TestSourcePortsLeaveDescriptors: a process with few descriptors left binds no further source ports; routes send from
@@ -24,13 +26,15 @@ func TestSourcePortsLeaveDescriptors(t *testing.T) {
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &few); err != nil {
 		t.Fatal(err)
 	}
-	if socket, port := l.pool.choose(0xc001); socket != 0 || port != l.cfg.Port || len(l.sources) != 0 {
-		t.Errorf("with few descriptors: socket %d, port %#x, %d sockets", socket, port, len(l.sources))
+	r := frame.Route{SrcPort: 0xc001}
+	if l.pool.choose(&r); r.Socket != 0 || r.SrcPort != l.cfg.Port || len(l.sources) != 0 {
+		t.Errorf("with few descriptors: socket %d, port %#x, %d sockets", r.Socket, r.SrcPort, len(l.sources))
 	}
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
 		t.Fatal(err)
 	}
-	if socket, port := l.pool.choose(0xc001); socket == 0 || port == l.cfg.Port {
-		t.Errorf("with many descriptors: socket %d, port %#x", socket, port)
+	r = frame.Route{SrcPort: 0xc001}
+	if l.pool.choose(&r); r.Socket == 0 || r.SrcPort != 0xc001 {
+		t.Errorf("with many descriptors: socket %d, port %#x", r.Socket, r.SrcPort)
 	}
 }
