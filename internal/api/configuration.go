@@ -27,7 +27,7 @@ func (p Parameter) Pending() bool {
 
 // Identity returns the adapter as the registry identifies it.
 func (a *AdapterStatus) Identity() registry.Adapter {
-	return registry.Adapter{Name: a.Name, Generation: a.Class(), Number: a.Number}
+	return registry.Adapter{Name: a.Name, Generation: a.Class(), Number: a.Number, DeviceNumber: a.DeviceNumber}
 }
 
 // Class returns the adapter's generation.

@@ -30,3 +30,6 @@ func (d *Device) First() *AdapterStatus { return d.Ports[0] }
 
 // Location returns where the device is.
 func (d *Device) Location() Location { return d.First().Location() }
+
+// RDMA reports whether programs can use the adapter's port: it is InfiniBand, or RoCE is on.
+func (a *AdapterStatus) RDMA() bool { return a.InfiniBand != nil || a.RoCE != "none" }

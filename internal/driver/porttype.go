@@ -51,8 +51,8 @@ func stays(err error) bool { return errors.Is(err, errPortType) || errors.Is(err
 // portType returns the protocol of adapter i's port at its next start: that of the registry now, where it
 // is stored for its device, or else that of mlxconfig.
 func (d *Driver) portType(i int) portType {
-	at := d.cfg.Slot(i)
-	known, name := d.running[at.First].known(), fmt.Sprint(portTypeKey, at.Port)
+	at, known := d.cfg.Slot(i), d.running[i].known()
+	name := fmt.Sprint(portTypeKey, at.Port)
 	for _, s := range d.registry.Settings(known) {
 		if n, ok := s.Number(); s.Key.Name == name && ok && s.Stored && !s.Auto {
 			return portType(n)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/device/gid"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/driver/lock"
 	"github.com/softvpi/softvpi/internal/events"
@@ -80,12 +81,11 @@ func (d *Driver) openRegistry() error {
 		d.log.Warn("the registry could not be read and was set aside; defaults are used", "file", file, "cause", cause)
 		d.events.Raise(0, events.RegistrySetAside{Cause: cause, File: file})
 	}
-	for _, a := range d.cfg.Adapters {
-		g, _ := config.ParseGeneration(a.Generation) // Complete has checked it
-		known, err := r.AddAdapter(a.Name, g)
+	for i, a := range d.cfg.Adapters {
+		known, err := d.addKeys(i)
 		if err != nil {
 			d.forget(err)
-			if known, err = d.registry.AddAdapter(a.Name, g); err != nil {
+			if known, err = d.addKeys(i); err != nil {
 				return err
 			}
 		}
@@ -93,6 +93,16 @@ func (d *Driver) openRegistry() error {
 		d.running[len(d.running)-1].infiniBand.Store(known.InfiniBand)
 	}
 	return nil
+}
+
+// addKeys creates the keys of adapter i; a device's are those of its first port.
+func (d *Driver) addKeys(i int) (registry.Adapter, error) {
+	a := &d.cfg.Adapters[i]
+	if first := d.cfg.Slot(i).First; first != i {
+		return d.registry.AddPort(a.Name, d.running[first].Adapter)
+	}
+	g, _ := config.ParseGeneration(a.Generation) // Complete has checked it
+	return d.registry.AddAdapter(a.Name, g)
 }
 
 // lineRate returns the speed of an adapter's link in Mbit/s; 0 if nothing limits it.
@@ -122,7 +132,7 @@ func (d *Driver) take(i int) {
 	}
 	d.settings.Lock()
 	defer d.settings.Unlock()
-	r.taken, r.configuration = taken, d.registry.Configuration(d.running[d.cfg.Slot(i).First].known())
+	r.taken, r.configuration = taken, d.registry.Configuration(r.known())
 }
 
 // complain raises the event of a stored value that is not allowed.
@@ -321,7 +331,11 @@ func (d *Driver) describe(s *AdapterStatus) {
 	d.changes.Lock()
 	defer d.changes.Unlock()
 	r := d.running[s.Index]
-	s.Generation, s.Number, s.Enabled = api.GenerationName(r.Generation), r.Number, s.Enabled || r.off.Load()
+	s.Generation, s.Number = api.GenerationName(r.Generation), r.Number
+	if r.off.Load() { // without RDMA the port has no GIDs, but is there
+		_, _, s.Up = gid.Interface(d.cfg.Adapters[s.Index].Address)
+		s.Enabled, s.GIDs = true, []api.GIDStatus{}
+	}
 	s.Configuration = d.configuration(int(s.Index))
 	s.InfiniBand, s.Protocols = d.portStatus(int(s.Index)), d.cfg.Adapters[s.Index].Protocols()
 	s.IPoIB = d.ipoibStatus(int(s.Index))

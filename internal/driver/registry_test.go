@@ -130,7 +130,7 @@ func TestRoCEMode(t *testing.T) {
 	set(t, d, "left", "roce_mode", "4")
 	restart(t, d, "left")
 	left, right := d.Status().Adapters[0], d.Status().Adapters[1]
-	if left.RoCE != "none" || left.Up || !left.Enabled || right.RoCE != "v2" || !right.Up {
+	if left.RoCE != "none" || !left.Up || len(left.GIDs) != 0 || !left.Enabled || right.RoCE != "v2" || !right.Up {
 		t.Errorf("off: left %s up %v enabled %v, right %s up %v", left.RoCE, left.Up, left.Enabled, right.RoCE, right.Up)
 	}
 	h := attach(t, d)

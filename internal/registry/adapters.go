@@ -13,8 +13,9 @@ import (
 type Adapter struct {
 	Name       string // name of its connection: "Ethernet 1"
 	Generation catalogue.Generation
-	// Number is the <nn> of its keys among the network adapters and the system devices.
-	Number int
+	// Number is the <nn> of its keys among the network adapters, and DeviceNumber that of its device's among
+	// the system devices: the Number of the adapter that is the device's first port.
+	Number, DeviceNumber int
 	// InfiniBand says that its port belongs to an InfiniBand fabric.
 	InfiniBand bool
 }
@@ -55,7 +56,15 @@ func (a Adapter) Target() catalogue.Target {
 func (a Adapter) Class() Path { return networkAdapters.Child(fmt.Sprintf("%04d", a.Number)) }
 
 // Device returns the key of its device among the system devices (WinOF: the HCA).
-func (a Adapter) Device() Path { return systemDevices.Child(fmt.Sprintf("%04d", a.Number)) }
+func (a Adapter) Device() Path { return systemDevices.Child(fmt.Sprintf("%04d", a.DeviceNumber)) }
+
+// place returns where the catalogue has a key of the adapter, or of its device.
+func (a Adapter) place(k catalogue.Key) catalogue.Place {
+	if k.Base == catalogue.DeviceClass {
+		return k.Place(a.Generation, a.DeviceNumber)
+	}
+	return k.Place(a.Generation, a.Number)
+}
 
 // Adapters returns the adapters that have keys, sorted by number, including those no longer configured.
 func (r *Registry) Adapters() []Adapter { return r.root.Load().adapters() }
@@ -79,7 +88,11 @@ func (n *node) adapters() []Adapter {
 		if connection == nil {
 			continue
 		}
-		a := Adapter{Number: number, Generation: catalogue.MLX5}
+		a := Adapter{Number: number, DeviceNumber: number, Generation: catalogue.MLX5}
+		bus, _ := c.values[fold(busPath)].Text()
+		if p, err := catalogue.ParsePath(bus); err == nil && p.Base == catalogue.DeviceClass {
+			a.DeviceNumber = p.Number
+		}
 		if s, _ := c.values[fold(serviceName)].Text(); s == catalogue.MLX4.Driver() {
 			a.Generation = catalogue.MLX4
 		}
@@ -102,61 +115,89 @@ func (r *Registry) Adapter(name string) (Adapter, bool) {
 	return all[i], true
 }
 
-// AddAdapter creates the keys of the adapter with that name, so that it can be found as in Windows: by
-// DriverDesc and NetCfgInstanceId in its class key, by the connection's name below Control\Network. An
-// adapter keeps its number across restarts. If everything is already there, nothing is written.
+// AddAdapter creates the keys of the adapter with that name and of its device, so that it can be found as in
+// Windows: by DriverDesc and NetCfgInstanceId in its class key, by the connection's name below
+// Control\Network. An adapter keeps its number across restarts. If everything is already there, nothing is
+// written.
 func (r *Registry) AddAdapter(name string, g catalogue.Generation) (Adapter, error) {
+	return r.addAdapter(name, g, nil)
+}
+
+// AddPort is AddAdapter for another port of an adapter's device, whose keys it shares.
+func (r *Registry) AddPort(name string, first Adapter) (Adapter, error) {
+	return r.addAdapter(name, first.Generation, &first)
+}
+
+func (r *Registry) addAdapter(name string, g catalogue.Generation, first *Adapter) (Adapter, error) {
 	a, ok := r.Adapter(name)
 	if !ok {
 		a = Adapter{Name: name, Number: r.freeNumber()}
 	}
-	a.Generation = g
+	a.Generation, a.DeviceNumber = g, a.Number
+	if first != nil {
+		a.DeviceNumber = first.DeviceNumber
+	}
 	if a.Number > maxNumber {
 		return a, fmt.Errorf("no number is left for adapter %q; allowed: %d adapters", name, maxNumber+1)
 	}
 	id := instance(name)
-	desc := fmt.Sprintf("SoftVPI %s Ethernet Adapter", class(g))
+	return a, r.establish(
+		a.description(),
+		Change{Key: a.Class(), Value: String(providerName, "SoftVPI")},
+		Change{Key: a.Class(), Value: String(instanceID, id)},
+		Change{Key: a.Class(), Value: String(serviceName, g.Driver())},
+		Change{Key: a.Class(), Value: String(busPath, ShortRoot+`\`+a.Device().s)},
+		Change{Key: a.Device(), Value: String(driverDesc, fmt.Sprintf("SoftVPI %s", class(g)))},
+		Change{Key: a.Device(), Value: String(providerName, "SoftVPI")},
+		Change{Key: networks.Child(id).Child("Connection"), Value: String("Name", name)},
+	)
+}
+
+// description returns the adapter's description by what its port is, as in Windows' Device Manager: "... Ethernet
+// Adapter", or "... IPoIB Adapter" (WinOF 5.50, 4.2.4.1).
+func (a Adapter) description() Change {
+	kind := "Ethernet"
+	if a.InfiniBand {
+		kind = "IPoIB"
+	}
+	desc := fmt.Sprintf("SoftVPI %s %s Adapter", class(a.Generation), kind)
 	if a.Number > 0 {
 		desc += fmt.Sprintf(" #%d", a.Number+1)
 	}
+	return Change{Key: a.Class(), Value: String(driverDesc, desc)}
+}
+
+// establish sets values that are not set yet, all or nothing.
+func (r *Registry) establish(values ...Change) error {
 	var changes []Change
-	for _, c := range []Change{
-		{Key: a.Class(), Value: String(driverDesc, desc)},
-		{Key: a.Class(), Value: String(providerName, "SoftVPI")},
-		{Key: a.Class(), Value: String(instanceID, id)},
-		{Key: a.Class(), Value: String(serviceName, g.Driver())},
-		{Key: a.Class(), Value: String(busPath, ShortRoot+`\`+a.Device().s)},
-		{Key: a.Device(), Value: String(driverDesc, fmt.Sprintf("SoftVPI %s", class(g)))},
-		{Key: a.Device(), Value: String(providerName, "SoftVPI")},
-		{Key: networks.Child(id).Child("Connection"), Value: String("Name", name)},
-	} {
+	for _, c := range values {
 		if v, ok := r.Get(c.Key, c.Value.Name); !ok || !v.Equal(c.Value) {
 			c.Kind = SetValue
 			changes = append(changes, c)
 		}
 	}
 	if len(changes) == 0 {
-		return a, nil
+		return nil
 	}
-	return a, r.Apply(changes...)
+	return r.Apply(changes...)
 }
 
 // ifInfiniBand is the type of InfiniBand interfaces (IANA ifType, 199), which Windows keeps in *IfType.
 const ifInfiniBand = 199
 
-// SetInfiniBand records whether an adapter's port belongs to an InfiniBand fabric, and returns the updated
-// adapter.
+// SetInfiniBand records whether an adapter's port belongs to an InfiniBand fabric, in its type and its description,
+// and returns the updated adapter.
 func (r *Registry) SetInfiniBand(a Adapter, is bool) (Adapter, error) {
-	v, stored := r.Get(a.Class(), ifType)
-	n, _ := v.Number()
 	a.InfiniBand = is
-	switch {
-	case is && n != ifInfiniBand:
-		return a, r.Set(a.Class(), DWord(ifType, ifInfiniBand))
-	case !is && stored:
-		return a, r.Apply(Change{Kind: DeleteValue, Key: a.Class(), Value: Value{Name: ifType}})
+	if is {
+		return a, r.establish(Change{Key: a.Class(), Value: DWord(ifType, ifInfiniBand)}, a.description())
 	}
-	return a, nil
+	if _, stored := r.Get(a.Class(), ifType); !stored {
+		return a, r.establish(a.description())
+	}
+	desc := a.description()
+	desc.Kind = SetValue
+	return a, r.Apply(desc, Change{Kind: DeleteValue, Key: a.Class(), Value: Value{Name: ifType}})
 }
 
 // disabledFlag is the bit of ConfigFlags by which Windows' Device Manager remembers that a device is

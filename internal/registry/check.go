@@ -139,7 +139,7 @@ func (n *node) outside(a Adapter, k catalogue.Key, v catalogue.Value) error {
 		return nil
 	}
 	return k.Conflict(v, func(name string) uint64 {
-		for _, o := range catalogue.LookupAt(k.Place(a.Generation, a.Number), name, a.Target()) {
+		for _, o := range catalogue.LookupAt(a.place(k), name, a.Target()) {
 			return n.setting(a, o).Value.Number
 		}
 		return 0

@@ -77,7 +77,7 @@ func (r *Registry) used(root *node, a Adapter, s Setting) Setting {
 
 // setting reads one key.
 func (n *node) setting(a Adapter, k catalogue.Key) Setting {
-	s := Setting{Key: k, Name: k.Name, Path: keyPath(k.Place(a.Generation, a.Number))}
+	s := Setting{Key: k, Name: k.Name, Path: keyPath(a.place(k))}
 	if at := n.find(s.Path); at != nil {
 		for _, name := range spellings(k) {
 			v, ok := at.values[fold(name)]
@@ -118,7 +118,7 @@ func keyPath(p catalogue.Place) Path {
 }
 
 // Place returns the key that holds the value of k for an adapter.
-func (a Adapter) Place(k catalogue.Key) Path { return keyPath(k.Place(a.Generation, a.Number)) }
+func (a Adapter) Place(k catalogue.Key) Path { return keyPath(a.place(k)) }
 
 // catalogue converts the value to the catalogue's form. Data that does not fit its type becomes binary.
 func (v Value) catalogue() catalogue.Value {
@@ -163,10 +163,14 @@ func (r *Registry) known(p Path, name string) []catalogue.Key {
 		return nil
 	}
 	targets := []catalogue.Target{{Generation: catalogue.MLX5}, {Generation: catalogue.MLX4}}
+	var own []catalogue.Target
 	for _, a := range r.Adapters() {
-		if a.Number == place.Number && (place.Base == catalogue.AdapterClass || place.Base == catalogue.DeviceClass) {
-			targets = []catalogue.Target{a.Target()}
+		if place.Base == catalogue.AdapterClass && a.Number == place.Number || place.Base == catalogue.DeviceClass && a.DeviceNumber == place.Number {
+			own = append(own, a.Target())
 		}
+	}
+	if len(own) > 0 {
+		targets = own
 	}
 	var keys []catalogue.Key
 	for _, t := range targets {

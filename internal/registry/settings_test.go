@@ -53,6 +53,73 @@ func TestAdaptersKeepTheirNumbers(t *testing.T) {
 	}
 }
 
+// TestPortsShareTheDevicesKeys: the adapters of a device's ports have class keys of their own and one device key, which
+// ParentBusRegPath names: a key of the device has one value, whichever port it is set for.
+func TestPortsShareTheDevicesKeys(t *testing.T) {
+	dir := t.TempDir()
+	r := open2(t, dir)
+	first, err := r.AddAdapter("east", catalogue.MLX4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := r.AddPort("west", first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second.Number == first.Number || second.Generation != catalogue.MLX4 || !second.Device().Equal(first.Device()) {
+		t.Errorf("the second port is %+v, with the device key %s", second, second.Device())
+	}
+	value := "1"
+	changes, err := second.SetKey("PortType2", &value)
+	if err == nil {
+		err = r.Apply(changes...)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range []Adapter{first, second} {
+		if s := number(t, r, a, "PortType2"); !s.Stored || s.Value.Number != 1 || !strings.HasPrefix(s.Path.String(), first.Device().String()) {
+			t.Errorf("%s: PortType2 is %+v", a.Name, s)
+		}
+		bus, _ := r.Get(a.Class(), "ParentBusRegPath")
+		if text, _ := bus.Text(); !strings.HasSuffix(text, first.Device().s) {
+			t.Errorf("%s: ParentBusRegPath is %s", a.Name, text)
+		}
+	}
+	r.Close()
+	r = open2(t, dir)
+	if a, _ := r.Adapter("west"); !a.Device().Equal(first.Device()) {
+		t.Errorf("read again the second port's device is %s", a.Device())
+	}
+	if a, err := r.AddAdapter("west", catalogue.MLX4); err != nil || a.Device().Equal(first.Device()) {
+		t.Errorf("as a device of its own its key is %s (%v)", a.Device(), err)
+	}
+}
+
+// TestDescriptions: adapters are described by what their port is (WinOF 5.50, 4.2.4.1: "IPoIB Adapter").
+func TestDescriptions(t *testing.T) {
+	r, mlx5, _ := twoAdapters(t)
+	is := func(want string) {
+		t.Helper()
+		v, _ := r.Get(mlx5.Class(), "DriverDesc")
+		if got, _ := v.Text(); got != want {
+			t.Errorf("the description is %q, want %q", got, want)
+		}
+	}
+	is("SoftVPI ConnectX-4 class Ethernet Adapter")
+	for _, infiniBand := range []bool{true, false, true} {
+		var err error
+		if mlx5, err = r.SetInfiniBand(mlx5, infiniBand); err != nil {
+			t.Fatal(err)
+		}
+		is("SoftVPI ConnectX-4 class " + map[bool]string{true: "IPoIB", false: "Ethernet"}[infiniBand] + " Adapter")
+	}
+	if _, err := r.AddAdapter("Ethernet 1", catalogue.MLX5); err != nil { // at the next start
+		t.Fatal(err)
+	}
+	is("SoftVPI ConnectX-4 class IPoIB Adapter")
+}
+
 // TestAdapterBeatsDriver: the adapter's own mode has priority over the driver's (WinOF-2 1.21, RoCE). In WinOF only
 // the driver has one.
 func TestAdapterBeatsDriver(t *testing.T) {

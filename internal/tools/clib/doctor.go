@@ -169,7 +169,7 @@ func (d *Doctor) driver(ctx context.Context) bool {
 	}
 	up := 0
 	for _, a := range st.Adapters {
-		if a.Up {
+		if a.Up && a.RDMA() {
 			up++
 		}
 	}
