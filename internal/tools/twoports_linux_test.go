@@ -215,6 +215,54 @@ func TestDeviceIDs(t *testing.T) {
 	}
 }
 
+// TestPortWithoutRoCE: a port whose RoCE is off is up, has no RoCE GID, and says "No RoCE"; one that is down has the
+// speed 0.
+func TestPortWithoutRoCE(t *testing.T) {
+	d, _ := twoPorts(t)
+	off := "4"
+	if _, err := d.Set("solo", "roce_mode", &off); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.RestartAdapter("solo"); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"west", "ib-b"} {
+		if err := d.SetAdapter(driver.AdapterRequest{Adapter: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		main   tool.Main
+		args   string
+		want   string // regular expression
+		absent string
+	}{
+		{hca.Vstat, "-hca solo", `port_state=PORT_ACTIVE \(4\)(?s:.*)transport=No RoCE`, "GID["},
+		{hca.MlxStat, "solo", `State: +Up\n(?s:.*)Transport: +No RoCE`, "GID["},
+		{hca.Ibstat, "solo", `State: Active\n\s+Physical state: LinkUp\n\s+Rate: 2\.5\n`, ""},
+		{mlx5cmd.Main, "-stat -Name solo", `port_state: PORT_ACTIVE \(4\)\n(?s:.*)RoceMode: No RoCE\n`, "GID["},
+		{mlxtool.Main, "dbg pddrinfo 5 0 0", `\| 1 +\| Up +\| RDMA is off`, ""},
+		{mlxtool.Main, "dbg get-state 5 0 0", `Operational +\| No `, ""},
+		{hca.Vstat, "-hca card", `port=2\n(?s:.*)port_state=PORT_DOWN \(1\)\n\s+link_speed=0 Gbps\n(?s:.*)rate=0 Gbps`, ""},
+		{hca.Vstat, "-hca hca", `port=2\n(?s:.*)port_state=PORT_DOWN \(1\)\n\s+link_speed=0 Gbps\n(?s:.*)rate=0 Gbps`, ""},
+		{hca.Ibstat, "card 2", `State: Down\nPhysical state: Disabled\nRate: 0\n`, ""},
+		{hca.MlxStat, "hca", `Port: +2\n +Interface: +ib-b\n +State: +Down\n +Rate: +0 Gbps\n`, ""},
+		{mlx5cmd.Main, "-stat -Name ib-b", `uplink: InfiniBand\n(?s:.*)link_speed: 0\.00 Gbps\n`, ""},
+	} {
+		out := run(t, c.main, c.args)
+		if !regexp.MustCompile(c.want).MatchString(out) || c.absent != "" && strings.Contains(out, c.absent) {
+			t.Errorf("%s: want %s and no %q in\n%s", c.args, c.want, c.absent, out)
+		}
+	}
+	for line, want := range map[string]string{"showlist ipoib": "IPoIB Adapter", "showlist": "Ethernet Adapter"} {
+		for out := range strings.Lines(run(t, vlanconfig.Main, line)) {
+			if !strings.Contains(out, want) {
+				t.Errorf("%s shows %s", line, out)
+			}
+		}
+	}
+}
+
 // run runs a tool and returns its output.
 func run(t *testing.T, main tool.Main, args string) string {
 	t.Helper()

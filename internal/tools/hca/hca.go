@@ -109,6 +109,8 @@ func portOf(a *api.AdapterStatus) port {
 	}
 	if p.Up {
 		p.State, p.Physical = mad.PortActive, mad.PhysicalLinkUp
+	} else {
+		p.Rate = 0
 	}
 	if n := a.InfiniBand; n != nil {
 		p.onFabric(n)
@@ -121,11 +123,9 @@ func portOf(a *api.AdapterStatus) port {
 
 // onFabric shows an InfiniBand port.
 func (p *port) onFabric(n *api.InfiniBandStatus) {
-	p.Layer, p.Transport, p.GUID, p.Rate = "InfiniBand", "IB", n.PortGUID, float64(n.Mbps)/1000
+	p.Layer, p.Transport, p.GUID = "InfiniBand", "IB", n.PortGUID
+	p.Rate = float64(n.Mbps) / 1000 // 0 without a link
 	p.LID, p.LMC, p.SMLID, p.MaxMTU = ib.LID(n.LID), n.LMC, ib.LID(n.SMLID), uint32(n.MaxMTU)
-	if n.Mbps == 0 {
-		p.Rate = unknownSpeed
-	}
 	for s := mad.PortDown; s <= mad.PortActive; s++ {
 		if s.String() == n.State {
 			p.State = s
@@ -155,7 +155,7 @@ func rate(a *api.AdapterStatus) float64 {
 func transport(roce string) string {
 	switch roce {
 	case "", "none", "off":
-		return "Ethernet"
+		return "No RoCE"
 	case "v1":
 		return "RoCE v1.0"
 	case "v1.25":

@@ -40,12 +40,15 @@ func (r *run) stat() (report, error) {
 		return nil, err
 	}
 	return r.each("Adapter", func(b *block, a *api.AdapterStatus) error {
-		state := "PORT_DOWN (1)"
+		state, uplink := "PORT_DOWN (1)", "Ethernet"
+		if a.InfiniBand != nil {
+			uplink = "InfiniBand"
+		}
 		if a.Enabled && a.Up {
 			state = "PORT_ACTIVE (4)"
 		}
 		for _, f := range []field{
-			{"hca_idx", r.deviceIndex(a)}, {"uplink", "Ethernet"}, {"fw_ver", r.driver.Version}, {"driver_ver", r.driver.Version},
+			{"hca_idx", r.deviceIndex(a)}, {"uplink", uplink}, {"fw_ver", r.driver.Version}, {"driver_ver", r.driver.Version},
 			{"vendor_id", fmt.Sprintf("0x%04x", vendorID)}, {"vendor_part_id", a.Class().PartID()}, {"hw_ver", "0x0"},
 			{"node_guid", fmt.Sprintf("%016x", a.NodeGUID)}, {"location", a.Location().Text()}, {"num_phys_ports", a.Ports}, {"port", a.Port},
 			{"port_guid", fmt.Sprintf("%016x", a.GUID)}, {"port_state", state}, {"link_speed", speed(a)}, {"max_mtu", maxMTU},
@@ -69,14 +72,21 @@ func (r *run) deviceIndex(a *api.AdapterStatus) int {
 // roceMode returns a mode as the original tool names it.
 func roceMode(mode string) string {
 	if mode == "" || mode == "none" {
-		return "Disabled"
+		return "No RoCE"
 	}
 	return "RoCE " + mode
 }
 
-// speed returns the speed of a link, if it is limited.
+// speed returns the speed of a link, if it is known: that of InfiniBand, or a limit.
 func speed(a *api.AdapterStatus) string {
-	if n := a.LineRate(); n > 0 {
+	if !a.Enabled || !a.Up {
+		return "0.00 Gbps"
+	}
+	n := a.LineRate()
+	if a.InfiniBand != nil {
+		n = a.InfiniBand.Mbps * 1e6
+	}
+	if n > 0 {
 		return strconv.FormatFloat(float64(n)/1e9, 'f', 2, 64) + " Gbps"
 	}
 	return "not limited"

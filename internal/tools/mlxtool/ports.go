@@ -61,7 +61,7 @@ func (r *run) states() (report, error) {
 	}
 	t := table{Fields: []string{"Device", "Location", "State", "RDMA", "Restart needed"}}
 	for _, d := range list {
-		rdma := slices.ContainsFunc(d.Ports, func(a *api.AdapterStatus) bool { return a.InfiniBand != nil || a.RoCE != "none" })
+		rdma := slices.ContainsFunc(d.Ports, (*api.AdapterStatus).RDMA)
 		pending := slices.ContainsFunc(d.Ports, func(a *api.AdapterStatus) bool { return a.Pending })
 		t.add(d.Name, d.Location().Text(), statesOf(d.Ports), rdma, pending)
 	}
