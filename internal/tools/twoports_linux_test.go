@@ -137,13 +137,24 @@ func TestEventsOfAPort(t *testing.T) {
 	if !told {
 		t.Errorf("no event says that port 2 is down: %+v", page.Events)
 	}
-	name := filepath.Join(cfg.State, "temp", "SingleFunc_1_0_0_p*_eth-down-2_crspace_0.log")
-	for late := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		if found, _ := filepath.Glob(name); len(found) == 1 {
-			return
-		}
-		if time.Now().After(late) {
-			t.Fatalf("there is no file %s", name)
+	on := "1"
+	if _, err := d.Set("ib-b", "EnableDumpOnPortDown", &on); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.RestartAdapter("ib-b"); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.SetAdapter(driver.AdapterRequest{Adapter: "ib-b"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"SingleFunc_1_0_0_p*_eth-down-2_crspace_0.log", "SingleFunc_3_0_0_p*_ib-down-2_crspace_0.log"} {
+		for late := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+			if found, _ := filepath.Glob(filepath.Join(cfg.State, "temp", name)); len(found) > 0 {
+				break
+			}
+			if time.Now().After(late) {
+				t.Fatalf("there is no file %s", name)
+			}
 		}
 	}
 }
