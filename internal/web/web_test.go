@@ -259,6 +259,20 @@ func TestInfiniBandPortsAreShown(t *testing.T) {
 	}
 }
 
+// TestPortsOfADeviceAreShown: the pages of an adapter that is one of two ports name its device, number, and the
+// device's location and node GUID.
+func TestPortsOfADeviceAreShown(t *testing.T) {
+	b := newBench(t)
+	a := &b.status.Adapters[0]
+	a.DeviceName, a.Port, a.Ports, a.NodeGUID, a.DeviceNumber = "card", 2, 2, 0x1234000000005678, 7
+	page := b.get("/web/adapters/Ethernet%201").Body.String()
+	for _, want := range []string{"port 2 of card", "Port 2 of 2", "1234:0000:0000:5678", "PCI bus 8, device 0"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page lacks %q", want)
+		}
+	}
+}
+
 // TestPortProtocolIsKept: the protocol of a port is stored where its generation keeps it, and shown again.
 func TestPortProtocolIsKept(t *testing.T) {
 	b := newBench(t)
