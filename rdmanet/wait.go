@@ -91,16 +91,27 @@ func (p *poller) lead(w *waiter) {
 			runtime.Gosched() // to those who got something: sleeping keeps a processor for a while
 			continue
 		}
-		p.asleep.Store(w)
-		if !w.changed.Load() {
-			err = cq.Sleep(context.Background(), ticket)
-		}
-		p.asleep.Store(nil)
-		if err != nil {
+		if err := p.sleep(w, ticket); err != nil {
 			p.fail(err)
 			return
 		}
 	}
+}
+
+// sleep returns when there may be a result, or something has changed for the leader w.
+func (p *poller) sleep(w *waiter, ticket verbs.Ticket) (err error) {
+	for looks := p.patience.begin(); looks; looks = p.patience.waits() {
+		if n, err := p.take(); n > 0 || err != nil || w.changed.Load() {
+			return err
+		}
+	}
+	p.asleep.Store(w)
+	if !w.changed.Load() {
+		err = p.queue.CQ().Sleep(context.Background(), ticket)
+	}
+	p.asleep.Store(nil)
+	p.patience.end()
+	return err
 }
 
 // abdicate makes the one lead who began to wait last: its memory is the warmest.

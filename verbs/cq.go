@@ -202,6 +202,8 @@ func (cq *CQ) Wait(ctx context.Context, t Ticket) error {
 // for some microseconds before it sleeps.
 func (cq *CQ) Sleep(ctx context.Context, t Ticket) error {
 	_, err := cq.dev.host.backend.SleepCQ(ctx, cq.handle, uint32(t))
+	// Something has come: a poll that drove the loop first would send its acknowledgement before the answer.
+	cq.driveFirst.Store(false)
 	return wrapCtx(ctx, "sleep on cq", err)
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/bed"
 	"github.com/softvpi/softvpi/internal/ring"
@@ -20,6 +21,7 @@ type waiter struct {
 	seq     uint32
 	ch      chan struct{}
 	onLinks bool // it is the sleeper
+	polls   bool // between sleeps
 }
 
 // happened reports whether there is something to return. It needs no baton.
@@ -54,6 +56,28 @@ func (h *Host) drive() (worked, ran bool) {
 	h.inline = false
 	h.unlockTimed()
 	return worked, true
+}
+
+// driveFor is drive for a waiter.
+func (h *Host) driveFor(w *waiter) (worked bool) {
+	if !h.mu.TryLock() {
+		return false
+	}
+	h.sleep.driven()
+	h.inline = true
+	worked = h.step()
+	h.inline = false
+	w.rest()
+	h.unlockTimed()
+	return worked
+}
+
+// rest withdraws that the program polls, if it sleeps instead: what it sends is not to wait for its next poll. The
+// caller holds the baton.
+func (w *waiter) rest() {
+	if !w.polls {
+		w.host.drove = -clock.Time(pollingTime)
+	}
 }
 
 // Poll drives the loop once if it is free, and reports whether anything was done. A program that polls its
@@ -118,7 +142,7 @@ func (c *Client) waitCQ(ctx context.Context, handle command.Handle, seq uint32, 
 		h.unlock()
 		return 0, notFound("CQ", handle)
 	}
-	w := waiter{host: h, cq: q, ring: q.ring, seq: seq}
+	w := waiter{host: h, cq: q, ring: q.ring, seq: seq, polls: spin > 0}
 	h.unlock()
 	h.sleep.waits.Add(1)
 	defer h.sleep.waits.Add(-1)
@@ -131,7 +155,7 @@ func (c *Client) waitCQ(ctx context.Context, handle command.Handle, seq uint32, 
 		if ctx.Err() != nil {
 			return 0, command.Ended(ctx)
 		}
-		worked, _ := h.drive()
+		worked := h.driveFor(&w)
 		if s, err, ok := w.happened(); ok {
 			return s, err
 		}
@@ -224,6 +248,7 @@ func (h *Host) enlist(w *waiter) bool {
 	if _, _, ok := w.happened(); ok {
 		return false
 	}
+	w.rest()
 	w.cq.waiters = append(w.cq.waiters, w)
 	return true
 }
