@@ -39,9 +39,13 @@ type Conn struct {
 	give        int       // own receive buffers that are free but not yet announced to the peer
 	sent, done  uint64    // data messages, those sent and those whose buffers are free again; buffers are used in turn
 	outstanding int       // sends that have not yet given the result that they are to give
+	heard       bool      // of the peer, since keepAlive last looked
+	probing     bool      // a probe of keepAlive has no result yet
 	finished    bool      // the peer sends no more data
 	closedWrite bool
 	err         error // the connection is broken
+
+	alive keepAlive
 
 	closing   chan struct{} // closed by Close
 	closeOnce sync.Once
@@ -73,8 +77,9 @@ func newConn(ctx context.Context, a *nd.Adapter, b Buffers) (*Conn, error) {
 	return c, nil
 }
 
-// established completes the setup: the ends have agreed. Messages of the peer may have arrived already.
-func (c *Conn) established(peer hello) error {
+// established completes the setup: the ends have agreed. Messages of the peer may have arrived already. The period is
+// that of keepAlive.
+func (c *Conn) established(peer hello, period time.Duration) error {
 	connector := c.end.connector
 	local, err := connector.GetLocalAddress()
 	if err != nil {
@@ -85,6 +90,7 @@ func (c *Conn) established(peer hello) error {
 		return err
 	}
 	c.local, c.remote = Addr{local}, Addr{remote}
+	c.alive.start(period, c.probe)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.end.sendSize = min(c.end.size, int(peer.size))
@@ -125,6 +131,10 @@ func (c *Conn) handle(r *nd.Result) {
 		c.breakDown(c.lost(r))
 		return
 	}
+	c.heard = true // it has acknowledged
+	if r.RequestType == nd.RequestWrite {
+		c.probing = false
+	}
 	if r.RequestContext > c.done { // sends finish in the order in which they were posted
 		c.done = r.RequestContext
 		c.writable.wake()
@@ -136,8 +146,11 @@ func (c *Conn) handle(r *nd.Result) {
 
 // lost returns the error for a result showing that the connection is gone.
 func (c *Conn) lost(r *nd.Result) error {
-	if r.Status == nd.StatusCanceled { // flushed: the peer disconnected
+	switch r.Status {
+	case nd.StatusCanceled: // flushed: the peer disconnected
 		return syscall.ECONNRESET
+	case nd.StatusIOTimeout: // it does not acknowledge any more
+		return syscall.ETIMEDOUT
 	}
 	return r.Err()
 }
@@ -147,6 +160,7 @@ func (c *Conn) lost(r *nd.Result) error {
 func (c *Conn) Close() error {
 	c.closeOnce.Do(func() {
 		close(c.closing)
+		c.alive.end()
 		c.readable.wake()
 		c.writable.wake()
 		c.readMu.Lock()

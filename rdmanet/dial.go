@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/softvpi/softvpi/nd"
 )
@@ -20,6 +21,9 @@ type Dialer struct {
 	// Adapter to connect from; nil: one of those that nd.Open finds, chosen by the destination address.
 	Adapter *nd.Adapter
 	Buffers Buffers
+	// KeepAlive is the time without a sign of the peer after which it is probed; 0: 15 s, negative: it is not
+	// probed. See Conn.SetKeepAlive.
+	KeepAlive time.Duration
 }
 
 // Dial connects to the program that listens at address, "host:port".
@@ -83,14 +87,14 @@ func (d *Dialer) dialAddr(ctx context.Context, remote netip.AddrPort) (*Conn, er
 	if err != nil {
 		return nil, err
 	}
-	if err := c.connect(ctx, remote); err != nil {
+	if err := c.connect(ctx, remote, d.KeepAlive); err != nil {
 		_ = c.end.close(c)
 		return nil, err
 	}
 	return c, nil
 }
 
-func (c *Conn) connect(ctx context.Context, remote netip.AddrPort) error {
+func (c *Conn) connect(ctx context.Context, remote netip.AddrPort, keepAlive time.Duration) error {
 	e, p := c.end, noReads
 	p.PrivateData = e.hello()
 	if err := e.connector.Connect(ctx, e.qp, remote, p); err != nil {
@@ -108,7 +112,7 @@ func (c *Conn) connect(ctx context.Context, remote netip.AddrPort) error {
 	if err := e.connector.CompleteConnect(ctx); err != nil {
 		return err
 	}
-	return c.established(peer)
+	return c.established(peer, keepAlive)
 }
 
 func opError(op string, addr net.Addr, err error) error {

@@ -15,6 +15,8 @@ type ListenConfig struct {
 	// Adapter to listen on; nil: among those that nd.Open finds, the one that has the address.
 	Adapter *nd.Adapter
 	Buffers Buffers
+	// KeepAlive is that of accepted connections, as in Dialer.
+	KeepAlive time.Duration
 	// Backlog is how many established connections may wait for Accept; 0: 128.
 	Backlog int
 }
@@ -147,7 +149,7 @@ func (l *Listener) setUp(connector *nd.Connector) (*Conn, error) {
 	p.PrivateData = c.end.hello()
 	err = connector.Accept(ctx, c.end.qp, p)
 	if err == nil {
-		err = c.established(peer)
+		err = c.established(peer, l.config.KeepAlive)
 	}
 	if err != nil {
 		_ = c.end.close(c)

@@ -18,6 +18,7 @@ func (c *Conn) received(r *nd.Result) {
 		c.breakDown(c.lost(r))
 		return
 	}
+	c.heard = true
 	buffer := int(r.RequestContext)
 	h, err := parseHeader(c.end.receiveBuffer(buffer)[:r.BytesTransferred])
 	if err != nil {
