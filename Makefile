@@ -71,8 +71,10 @@ race:
 	@if command -v $${CC:-cc} >/dev/null 2>&1; then CGO_ENABLED=1 $(GO) test -race ./...; \
 	else echo "race: skipped, no C compiler (cc) found"; fi
 
+# gRPC is in a module of its own: nothing else here depends on it, and without it the rest is measured all the same.
 bench: build
-	@$(BIN) bench $(BENCHFLAGS)
+	@$(GO) build -C test/grpcbench -trimpath -buildvcs=false -o $(CURDIR)/bin/grpcbench . || { rm -f bin/grpcbench; echo "bench: without gRPC, which could not be built"; }
+	@$(BIN) bench $$([ ! -x bin/grpcbench ] || echo --grpc bin/grpcbench) $(BENCHFLAGS)
 
 # go build finds cmd/softvpi/default.pgo by itself: what took the processor's time in both sides of the benchmarks
 # (docs/performance.md, "What the compiler knows").

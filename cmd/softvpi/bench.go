@@ -17,10 +17,11 @@ import (
 type benchCmd struct {
 	Rounds      int      `default:"3" help:"Number of interleaved runs; the median counts (1 to 101, default 3)."`
 	Seconds     float64  `default:"0.3" help:"Length of each run in seconds (0.05 to 60, default 0.3)."`
-	Part        []string `help:"What to measure: loopback, veth9000, veth1500 (both root only), attached, buffer, waiting, scale, rxe (with --rxe), loss (with --guest); default: all."`
+	Part        []string `help:"What to measure: loopback, veth9000, veth1500 (both root only), attached, net, buffer, waiting, scale, rxe (with --rxe), loss (with --guest); default: all."`
 	Row         []string `placeholder:"TEXT" help:"Measure only rows whose names contain this text, and their peers, e.g. \"64 B writes\"; for parts loopback, veth9000, veth1500 and attached."`
 	Rxe         string   `name:"rxe" type:"existingdir" placeholder:"DIR" help:"Also measure Soft-RoCE, with the user-mode kernel in this directory, as make bench-rxe does."`
 	Guest       string   `type:"existingdir" placeholder:"DIR" help:"Measure with loss in the virtual machine in this directory, as make bench-loss does."`
+	GRPC        string   `name:"grpc" type:"existingfile" placeholder:"FILE" help:"In part net also measure gRPC, with the program of test/grpcbench, as make bench does."`
 	JSON        string   `name:"json" placeholder:"FILE" help:"Also write the figures to this file, as JSON (described in docs/performance.md)."`
 	QPs         int      `name:"qps" default:"100000" help:"Queue pairs that part scale creates and destroys (1 to 400000, default 100000)."`
 	Connections int      `default:"20000" help:"Connections that part scale holds at once (1 to 100000, default 20000)."`
@@ -30,7 +31,7 @@ func (c benchCmd) Run(s *session) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	o := bench.Options{Rounds: c.Rounds, Seconds: c.Seconds, Parts: c.Part, Rows: c.Row, QPs: c.QPs, Connections: c.Connections, SoftRoCE: c.Rxe, LossGuest: c.Guest,
+	o := bench.Options{Rounds: c.Rounds, Seconds: c.Seconds, Parts: c.Part, Rows: c.Row, QPs: c.QPs, Connections: c.Connections, SoftRoCE: c.Rxe, LossGuest: c.Guest, GRPC: c.GRPC,
 		Command: strings.Join(append([]string{s.env.Name}, s.env.Args...), " ")}
 	if s.env.Terminal {
 		o.Progress = s.env.Stderr

@@ -96,7 +96,7 @@ func (r *runner) driven(one bool) (p *path, stop func(), err error) {
 	}
 	p = &path{name: "attached to one driver", server: side{addr: a}, client: side{addr: b}, more: []string{"--mode", "attached"}, socket: filepath.Join(dir, "d.sock"), one: one}
 	p.env = []string{paths.SocketVariable + "=" + p.socket, paths.StateVariable + "=" + filepath.Join(dir, "state"), "XDG_CONFIG_HOME=" + dir}
-	x, err := r.driver(p)
+	x, err := r.driver(p, side{}, p.server.addr, p.client.addr)
 	if err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(dir))
 	}
@@ -108,15 +108,19 @@ func (r *runner) driven(one bool) (p *path, stop func(), err error) {
 	}, nil
 }
 
-// driver starts a driver for the path's two addresses.
-func (r *runner) driver(p *path) (*process, error) {
-	x := r.command(p, r.own("up", "--adapter", "Ethernet 1="+p.server.addr, "--adapter", "Ethernet 2="+p.client.addr))
+// driver starts a driver with adapters at these addresses where the side is.
+func (r *runner) driver(p *path, s side, addrs ...string) (*process, error) {
+	args := r.own("up")
+	for i, addr := range addrs {
+		args = append(args, "--adapter", fmt.Sprintf("Ethernet %d=%s", i+1, addr))
+	}
+	x := r.command(p, args)
 	x.cmd.Stdout = nil
 	out, err := x.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	if err := x.cmd.Start(); err != nil {
+	if err := s.begin(x); err != nil {
 		return nil, err
 	}
 	lines := bufio.NewScanner(out)

@@ -30,12 +30,14 @@ type Options struct {
 	SoftRoCE string
 	// LossGuest is the directory of the virtual machine for part loss; empty: it is not measured.
 	LossGuest string
+	// GRPC is the worker that also serves gRPC (test/grpcbench); empty: part net is measured without it.
+	GRPC string
 	// Progress receives a line that says what is being measured; nil: none.
 	Progress io.Writer
 }
 
 // Parts lists the parts in the order in which they are measured.
-var Parts = []string{"loopback", "veth9000", "veth1500", "attached", "buffer", "waiting", "scale", "rxe", "loss"}
+var Parts = []string{"loopback", "veth9000", "veth1500", "attached", "net", "buffer", "waiting", "scale", "rxe", "loss"}
 
 // runner measures: it starts the processes and collects the report.
 type runner struct {
@@ -73,7 +75,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	measure := map[string]func() error{
 		"loopback": r.loopback,
 		"veth9000": r.veth(9000, goals{large: 2, one: 2, four: 3}), "veth1500": r.veth(1500, goals{large: 1.5, one: 2, four: 3}),
-		"attached": r.attached, "buffer": r.buffer, "waiting": r.waiting, "scale": r.scale, "rxe": r.rxe, "loss": r.loss,
+		"attached": r.attached, "net": r.net, "buffer": r.buffer, "waiting": r.waiting, "scale": r.scale, "rxe": r.rxe, "loss": r.loss,
 	}
 	for _, part := range Parts {
 		if !o.wants(part) {

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -27,7 +28,7 @@ type peer struct {
 
 // worker starts a worker on a side of a path. Call end to stop it.
 func (r *runner) worker(p *path, s side) (*peer, error) {
-	x := r.command(p, s.placed(r.own("bench-worker")))
+	x := r.command(p, s.placed(p.workers(r)))
 	x.cmd.Stdout = nil
 	in, err := x.cmd.StdinPipe()
 	if err != nil {
@@ -44,13 +45,21 @@ func (r *runner) worker(p *path, s side) (*peer, error) {
 	return &peer{x, in, json.NewEncoder(in), json.NewDecoder(out), addr}, err
 }
 
+// workers returns the command that starts a worker.
+func (p *path) workers(r *runner) []string {
+	if len(p.worker) > 0 {
+		return p.worker
+	}
+	return r.own("bench-worker")
+}
+
 // opened starts a worker and has it open the adapter of its side, in the driver if the path has one.
 func (r *runner) opened(p *path, s side, buffer int) (*peer, error) {
 	x, err := r.worker(p, s)
 	if err != nil {
 		return nil, err
 	}
-	if err := x.call("open", worker.OpenArgs{Socket: p.socket, Addr: x.addr, ReceiveBuffer: buffer, UDPPort: p.port}, nil); err != nil {
+	if err := x.call("open", worker.OpenArgs{Socket: cmp.Or(s.socket, p.socket), Addr: x.addr, ReceiveBuffer: buffer, UDPPort: p.port}, nil); err != nil {
 		x.end()
 		return nil, err
 	}

@@ -22,6 +22,7 @@ type side struct {
 	addr      string
 	start     func(*exec.Cmd) error // nil: on this host
 	processor string                // pins everything to this processor; empty: no pinning
+	socket    string                // of the side's driver; empty: that of the path
 }
 
 // placed prefixes a command so that it runs on the side's processor.
@@ -42,6 +43,7 @@ type path struct {
 	driver         int      // process ID of the driver
 	one            bool     // everything runs on one processor
 	port           uint16   // of RoCE v2; 0: the standard port
+	worker         []string // command of the workers; empty: this program
 }
 
 // apart returns the path with its sides on two processors, if there are two, and taskset.
