@@ -87,8 +87,9 @@ func (p *poller) lead(w *waiter) {
 		if w.seen() {
 			return
 		}
+		// To those who got something, here or from the caller: sleeping and looking keep a processor for a while.
+		runtime.Gosched()
 		if n > 0 {
-			runtime.Gosched() // to those who got something: sleeping keeps a processor for a while
 			continue
 		}
 		if err := p.sleep(w, ticket); err != nil {
