@@ -14,6 +14,16 @@
 //	client := &http.Client{Transport: &http.Transport{DialContext: dialer.DialContext}}
 //	response, err := client.Get("http://127.0.0.2:8080/")
 //
+// # Waiting
+//
+// The connections of an adapter share a completion queue. One of the goroutines that wait in Read, Write or Close
+// sleeps for all of them and hands what arrives to the others; while no goroutine waits nothing polls, and an idle
+// connection has no goroutine. If a single connection is busy and its peer answers within some 40 us, its reader looks
+// for the answer instead of sleeping, unless GOMAXPROCS is 1. The thread of a sleeping reader keeps one of the
+// runtime's processors until the runtime notices, as in any system call that blocks.
+//
+// A connection on which nothing has arrived for 15 s is probed, as with net.TCPConn; see [Conn.SetKeepAlive].
+//
 // # On the wire
 //
 // In the private data of the connection request and its answer, the sides tell each other how many receive
