@@ -147,6 +147,30 @@ static bool put_gids(struct ibv_context *c, const char *device, int count, bool 
 	return true;
 }
 
+/* put_network shows the network interface of an Ethernet port where a card has it. An adapter at a loopback address has
+ * none. */
+static bool put_network(struct ibv_context *c, const char *device)
+{
+	union ibv_gid g;
+	struct ifaddrs *all;
+	const char *name = NULL;
+	char file[64];
+	bool done = true;
+
+	if (svpi_verbs.query_gid(c, 1, 0, &g) || getifaddrs(&all))
+		return true;
+	name = interface_of(&g, all);
+	for (struct ifaddrs *i = all; name && i; i = i->ifa_next)
+		if (!strcmp(i->ifa_name, name) && i->ifa_flags & IFF_LOOPBACK)
+			name = NULL;
+	if (name) {
+		snprintf(file, sizeof(file), "device/net/%s/ifindex", name);
+		done = put(path_of(device, file), "%u\n", if_nametoindex(name));
+	}
+	freeifaddrs(all);
+	return done;
+}
+
 /* put_rate writes the speed of a port as Linux does: number of lanes times lane speed. */
 static bool put_rate(const char *file, const struct ibv_port_attr *a)
 {
@@ -225,7 +249,8 @@ static bool put_device(struct ibv_device *d)
 	       put(path_of(d->name, "node_desc"), "%s\n", d->name) && put(path_of(d->name, "fw_ver"), "%s\n", a.fw_ver) &&
 	       put(path_of(d->name, "hca_type"), "SoftVPI\n") && put(path_of(d->name, "hw_rev"), "%x\n", a.hw_ver) &&
 	       put(path_of(d->name, "node_guid"), "%s\n", words(a.node_guid)) &&
-	       put(path_of(d->name, "sys_image_guid"), "%s\n", words(a.sys_image_guid)) && put_port(c, d->name);
+	       put(path_of(d->name, "sys_image_guid"), "%s\n", words(a.sys_image_guid)) && put_network(c, d->name) &&
+	       put_port(c, d->name);
 	svpi_verbs.close_device(c);
 	return done;
 }
