@@ -59,8 +59,8 @@ func (q *CompletionQueue) GetNotifyAffinity() (group uint16, affinity uint64, er
 func (q *CompletionQueue) CQ() *verbs.CQ { return q.cq }
 
 // Resize makes the queue hold at least queueDepth results from now on; results that are waiting in it are
-// kept, however many there are. ND_INVALID_PARAMETER: the depth is not 1 to MaxCompletionQueueDepth.
-// ND_BUFFER_OVERFLOW: results from before the last Resize are still waiting; take them first.
+// kept. ND_INVALID_PARAMETER: the depth is not 1 to MaxCompletionQueueDepth. ND_BUFFER_OVERFLOW: more results
+// than that are waiting, or results from before the last Resize still are; take them first.
 func (q *CompletionQueue) Resize(queueDepth int) error {
 	err := fail("CompletionQueue.Resize", q.cq.Resize(queueDepth))
 	if e, ok := err.(*Error); ok && e.Status == StatusDeviceBusy {

@@ -248,13 +248,14 @@ func TestQueues(t *testing.T) {
 			ok(t, client.qp.Send(uint64(i), nil, 0))
 			client.want(t, nd.RequestSend, nd.StatusSuccess)
 		}
-		wantErr(t, server.cq.Resize(4), nd.ErrBufferOverflow) // 64 results are waiting, and are kept
+		wantErr(t, server.cq.Resize(4), nd.ErrBufferOverflow)
+		ok(t, server.cq.Resize(64)) // 64 results are waiting, and are kept
+		wantErr(t, server.cq.Resize(512), nd.ErrBufferOverflow)
 		for i := range 64 {
 			if r := server.want(t, nd.RequestReceive, nd.StatusSuccess); r.RequestContext != uint64(i) || r.Err() != nil {
 				t.Errorf("result %d after resizing is %+v", i, r)
 			}
 		}
-		ok(t, server.cq.Resize(4))
 		ok(t, server.cq.Resize(512))
 		ok(t, client.qp.Receive(9, nil))
 		ok(t, client.qp.Flush())
