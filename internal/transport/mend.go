@@ -36,6 +36,9 @@ func (k *keeper) doubted() {
 // mend is the selective retransmission of packets missing amid those in flight. A responder that keeps
 // what arrives ahead of a missing packet (reorder) needs no more than those. One that does not next asks
 // for the packets behind them: then more of them are retransmitted, and soon all.
+//
+// The last packet in flight follows directly behind the retransmitted ones. To a responder that keeps
+// packets it shows that those were sent; one that does not keep any replies with a NAK.
 type mend struct {
 	on     bool       // packets up to until are to be retransmitted
 	until  ib.PSN     // after the last packet retransmitted because it is missing
