@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/softvpi/softvpi/verbs"
 )
@@ -77,7 +78,7 @@ func (p *poller) wait(w *waiter) {
 func (p *poller) lead(w *waiter) {
 	defer p.abdicate()
 	cq := p.queue.CQ()
-	for !w.seen() {
+	for offers := 0; !w.seen(); {
 		ticket := cq.Arm(verbs.NotifyAny)
 		n, err := p.take()
 		if err != nil {
@@ -87,16 +88,31 @@ func (p *poller) lead(w *waiter) {
 		if w.seen() {
 			return
 		}
-		// To those who got something, here or from the caller: sleeping and looking keep a processor for a while.
-		runtime.Gosched()
-		if n > 0 {
+		if used := offer(); n > 0 || used && offers < maxOffers {
+			offers++
 			continue
 		}
+		offers = 0
 		if err := p.sleep(w, ticket); err != nil {
 			p.fail(err)
 			return
 		}
 	}
+}
+
+const (
+	// offerTime is how long it takes to offer the processor if nobody wants it.
+	offerTime = 4 * time.Microsecond
+	// maxOffers is how often in a row it is offered although there are no results.
+	maxOffers = 4
+)
+
+// offer lets other goroutines run, such as those that the caller has just made ready, and reports whether some did:
+// those may have made others ready. Sleeping, and looking for results, would keep a processor from them for a while.
+func offer() (used bool) {
+	began := time.Now()
+	runtime.Gosched()
+	return time.Since(began) > offerTime
 }
 
 // sleep returns when there may be a result, or something has changed for the leader w.
