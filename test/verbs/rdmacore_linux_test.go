@@ -27,7 +27,6 @@ const suiteVerbs, suiteManager = 90, 10
 func TestRdmaCore(t *testing.T) {
 	t.Run("loopback", func(t *testing.T) { newBench(t).rdmaCore(suiteVerbs) })
 	t.Run("Ethernet", func(t *testing.T) {
-		t.Parallel() // it spends most of its time waiting
 		one, _ := hosts(t)
 		one.rdmaCore(suiteVerbs + suiteManager)
 	})
