@@ -91,7 +91,7 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 		"qp_mpt_entries":        func(c *device.Counters) uint64 { return uint64(c.Objects.QP) },
 		"cq_mpt_entries":        func(c *device.Counters) uint64 { return uint64(c.Objects.CQ) },
 		"mr_mpt_entries":        func(c *device.Counters) uint64 { return uint64(c.Objects.MR + c.Objects.MW) },
-		"mr_mtt_entries":        func(c *device.Counters) uint64 { return c.Objects.MRPages },
+		"mr_mtt_entries":        func(c *device.Counters) uint64 { return c.MRPages },
 		"received_cnps":         cnps,
 		"invalid_qp_packets":    unknownQP,
 	},

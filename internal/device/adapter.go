@@ -58,17 +58,18 @@ type adapter struct {
 	present bool // the port's address exists on its interface
 	path    PathPolicy
 
-	cqs       []*cq // by their number
-	freeCQs   []uint32
-	byNumber  map[uint32]*qp // for events and CM, not packets
-	ids       numbers.Table[cmid]
-	groups    map[netip.Addr]int
-	nextPD    memory.PD
-	nextSRQ   uint32
-	objects   ObjectCounts
-	doorbells uint64     // of programs, for its queues
-	joining   []*joining // pairs that wait for a quiet moment to move to the local path
-	joinDue   clock.Time
+	cqs         []*cq // by their number
+	freeCQs     []uint32
+	byNumber    map[uint32]*qp // for events and CM, not packets
+	ids         numbers.Table[cmid]
+	groups      map[netip.Addr]int
+	nextPD      memory.PD
+	nextSRQ     uint32
+	objects     ObjectCounts
+	doorbells   uint64     // of programs, for its queues
+	regionPages uint64     // of 4 KB, that memory regions touch
+	joining     []*joining // pairs that wait for a quiet moment to move to the local path
+	joinDue     clock.Time
 
 	cqOverflows, linkDowns uint64
 	rings                  RingCounters

@@ -32,6 +32,7 @@ type Counters struct {
 	BadDoorbells, LinkDowns  uint64
 	Doorbells, Commands      uint64 // of programs
 	ErrorQPs                 uint64 // queue pairs that are in the error state now
+	MRPages                  uint64 // of 4 KB, that memory regions touch
 	RetransmittedQP          uint64 // number of the queue pair that last sent a packet again; 0: none did
 	Objects                  ObjectCounts
 }
@@ -54,7 +55,7 @@ func (a *adapter) words() Counters {
 		Adapter: a.index, Name: a.name, Enabled: a.enabled, Restarts: a.restarts, Before: a.before,
 		Transport: *a.engine.Counters(), CM: *a.cm.Counters(), Encap: a.panel.Counters(), Link: a.panel.Stats(),
 		Rings: a.rings, FrameOverhead: a.frameOverhead(), CQOverflows: a.cqOverflows, EQOverflows: a.host.eventOverflows,
-		BadDoorbells: a.host.badDoorbells, LinkDowns: a.linkDowns, Doorbells: a.doorbells, Commands: a.host.commands, Objects: a.objects,
+		BadDoorbells: a.host.badDoorbells, LinkDowns: a.linkDowns, Doorbells: a.doorbells, Commands: a.host.commands, Objects: a.objects, MRPages: a.regionPages,
 		ErrorQPs: uint64(a.engine.Failed()), RetransmittedQP: uint64(a.engine.Retransmitted()),
 	}
 }

@@ -356,7 +356,7 @@ func TestCountersOfTheBus(t *testing.T) {
 	buf := x.buffer(64 << 10)
 	now := words()
 	touched := (buf.addr(0)+64<<10-1)/4096 - buf.addr(0)/4096 + 1
-	if got := now.Objects.MRPages - before.Objects.MRPages; got != touched {
+	if got := now.MRPages - before.MRPages; got != touched {
 		t.Errorf("a region of 64 KB touches %d pages, want %d", got, touched)
 	}
 	if now.Commands != before.Commands+1 {
@@ -375,7 +375,7 @@ func TestCountersOfTheBus(t *testing.T) {
 		t.Errorf("%d QPs are in error, want 1", now.ErrorQPs)
 	}
 	x.check(x.c.Destroy(bg, command.KindMemory, buf.mem.Handle))
-	if now = words(); now.Objects.MRPages != before.Objects.MRPages-touched {
-		t.Errorf("%d pages are left, want %d", now.Objects.MRPages, before.Objects.MRPages-touched)
+	if now = words(); now.MRPages != before.MRPages-touched {
+		t.Errorf("%d pages are left, want %d", now.MRPages, before.MRPages-touched)
 	}
 }

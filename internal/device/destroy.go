@@ -112,7 +112,7 @@ func (c *Client) destroyMR(h command.Handle) (func(), error) {
 			return nil, asError(err)
 		}
 		a.objects.MR--
-		a.objects.MRPages -= regionPages(m.region)
+		a.regionPages -= pagesOf(m.region)
 		a.disown(m.region.Bytes)
 	}
 	c.mrs.Remove(h)

@@ -227,7 +227,7 @@ func (c *Client) register(ctx context.Context, r command.RegisterMemory, iova *u
 	}
 	p.uses++
 	a.objects.MR++
-	a.objects.MRPages += regionPages(region)
+	a.regionPages += pagesOf(region)
 	c.export(m)
 	return m.answer(got), nil
 }

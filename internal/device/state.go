@@ -130,7 +130,7 @@ func (a *adapter) takeObjects(c *Client) (releases []func()) {
 			_ = a.memory.Deregister(m.region.Key) // its windows are gone
 			a.disown(m.region.Bytes)
 			a.objects.MR--
-			a.objects.MRPages -= regionPages(m.region)
+			a.regionPages -= pagesOf(m.region)
 			m.region = nil
 			if m.release != nil {
 				releases = append(releases, m.release)

@@ -39,17 +39,13 @@ type AdapterStatus struct {
 }
 
 // ObjectCounts is how many objects of each kind exist.
-type ObjectCounts struct {
-	PD, MR, MW, CQ, SRQ, QP, AH, CM int
-	// MRPages are the pages of 4 KB that memory regions touch.
-	MRPages uint64
-}
+type ObjectCounts struct{ PD, MR, MW, CQ, SRQ, QP, AH, CM int }
 
 // regionPage is the size of the pages that an adapter translates (WinOF 5.50: "CPU MEM-pages (4K)").
 const regionPage = 4096
 
-// regionPages returns how many pages a memory region touches.
-func regionPages(r *memory.Region) uint64 {
+// pagesOf returns how many pages a memory region touches.
+func pagesOf(r *memory.Region) uint64 {
 	if r.Length == 0 {
 		return 0
 	}
