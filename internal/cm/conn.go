@@ -25,7 +25,7 @@ type conn struct {
 	flow      bool // this side's end-to-end flow control bit
 	peerFlow  bool // the peer's
 	failover  bool // the peer proposed an alternate path
-	again     bool // room was made for the request because it was repeated
+	again     bool // the peer has repeated its request
 	byPeer    bool // in Engine.peers; the fields of its key do not change then
 	byQPN     bool // in Engine.qpns, likewise
 
@@ -50,6 +50,7 @@ type conn struct {
 	interval   time.Duration
 	pace       time.Duration // of DREQ: time given to the last one, up to interval
 
+	askedAt clock.Time // when the message was first sent, or the end of the time that the peer asked for with MRA
 	retryAt clock.Time // next retransmission; Never if none
 	expires clock.Time // end of the attempt, of the request's life, of time-wait
 	due     clock.Time // the earlier of both, as used by the timer heap

@@ -207,7 +207,7 @@ func (e *Engine) enqueue(c *conn) {
 func (e *Engine) ask(now clock.Time, c *conn, m mad.Message) {
 	e.keep(c, m)
 	c.retries = c.maxRetries
-	c.retryAt = now.Add(c.interval)
+	c.askedAt, c.retryAt = now, now.Add(c.interval)
 	e.timers.set(c)
 	e.enqueue(c)
 }

@@ -52,7 +52,7 @@ func (e *Engine) receiveREQ(now clock.Time, m *mad.REQ, from Peer) {
 			return
 		}
 	}
-	a := e.admit(now, l, &request{from, m.LocalCAGUID, m.LocalCommID, m.TransactionID})
+	a := e.admit(now, l, &request{from.Remote, m.LocalCAGUID, m.LocalCommID, m.TransactionID})
 	if a.refuse {
 		// Not 28: the program did not decide. The peer may retry when there is room.
 		e.refuseREQ(m, from, mad.RejectNoResources, nil)
@@ -185,6 +185,7 @@ func (e *Engine) duplicateREQ(now clock.Time, c *conn, m *mad.REQ, from Peer) bo
 	e.counters.Duplicates++
 	switch c.state {
 	case stateReqReceived: // the program has not decided yet
+		c.again = true
 		e.reply(from, c.mra(mad.MRAForREQ))
 	case stateRepSent, stateLinger: // the answer was lost
 		e.enqueue(c)
@@ -320,7 +321,8 @@ func (e *Engine) receiveMRA(now clock.Time, m *mad.MRA, from Peer) {
 		e.counters.Unexpected++
 		return
 	}
-	c.retryAt = now.Add(min(ib.CMTimeout(m.ServiceTimeout), maxService) + c.interval)
+	c.askedAt = now.Add(min(ib.CMTimeout(m.ServiceTimeout), maxService))
+	c.retryAt = c.askedAt.Add(c.interval)
 	e.timers.set(c)
 }
 

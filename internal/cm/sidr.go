@@ -13,6 +13,7 @@ func (e *Engine) receiveSIDRREQ(now clock.Time, m *mad.SIDRREQ, from Peer) {
 	peer := peerKey{addr: from.Remote, id: m.RequestID, sidr: true}
 	if c := e.peers[peer]; c != nil {
 		e.counters.Duplicates++
+		c.again = true
 		if c.message != nil && c.tid == m.TransactionID {
 			e.enqueue(c)
 		}
@@ -40,7 +41,7 @@ func (e *Engine) receiveSIDRREQ(now clock.Time, m *mad.SIDRREQ, from Peer) {
 		e.refuseSIDR(m, from, mad.SIDRUnsupportedService)
 		return
 	}
-	a := e.admit(now, l, &request{from: from, id: m.RequestID, tid: m.TransactionID})
+	a := e.admit(now, l, &request{from: from.Remote, id: m.RequestID, tid: m.TransactionID})
 	if a.refuse {
 		e.refuseSIDR(m, from, mad.SIDRNoQP)
 	}
