@@ -256,7 +256,7 @@ func (e *Engine) displace(now clock.Time, s *shares, l *line, counts func(ID) *c
 	case victim.state == stateRepSent:
 		e.exhausted(now, victim)
 		return true
-	case !s.greedy(victim.at.Remote): // it is to ask again
+	case s.of[victim.at.Remote] < max(s.most, 2): // it is to ask again
 		e.asked.again(now, victim.request(), e.cfg.Rand)
 	case e.mayRefuse(now):
 		if victim.space == command.UDP {

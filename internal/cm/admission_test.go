@@ -131,6 +131,20 @@ func TestDisplacedRequestMayBeRepeated(t *testing.T) {
 	want(0, 2) // it was displaced, and comes again
 }
 
+// TestOneRequestIsNotRefused: a peer's only request that loses the only place is not refused either.
+func TestOneRequestIsNotRefused(t *testing.T) {
+	f := newFlooded(t, 1, 512, 1)
+	other := address(12, 2)
+	m := f.request(other)
+	f.flood(address(12, 1))
+	f.deliver(other, m)
+	f.deliver(other, m)
+	f.exchange(0)
+	if f.sent != 0 || f.waitingOf(other) == 0 {
+		t.Errorf("%d answers, counters %+v", f.sent, *f.e.Counters())
+	}
+}
+
 // waitingOf returns a peer's request.
 func (f *flooded) waitingOf(peer netip.Addr) ID {
 	for id, c := range f.e.listener(command.TCP, f.at).listen.waiting {
