@@ -109,6 +109,7 @@ func (e *Encap) Tick(now clock.Time) { e.ids.now = now }
 // is what limits how many corrupt packets are accepted.
 func (n *numberings) judge(p *frame.In, id uint16, solved bool) verdict {
 	if solved && id < segmentsKept {
+		n.passing(p, id)
 		return plausible
 	}
 	n.init()
@@ -129,6 +130,21 @@ func (n *numberings) judge(p *frame.In, id uint16, solved bool) verdict {
 	flow.refused = point{id, true, n.now}
 	sender.refused = flow.refused
 	return implausible
+}
+
+// passing records an identification that every sender has, where a sender that counts comes past it: its next packet
+// may be too far from the one before.
+func (n *numberings) passing(p *frame.In, id uint16) {
+	if n.senders == nil {
+		return
+	}
+	set := setOf(n.senders, senderKey(p))
+	for i := range set {
+		if x := &set[i]; x.key == senderKey(p) && x.expects(id, n.now) {
+			n.accept(n.flow(p), x, id)
+			return
+		}
+	}
 }
 
 // guess reports whether an open guess is allowed now.
@@ -172,9 +188,14 @@ func senderKey(p *frame.In) uint64 {
 	return uint64(binary.BigEndian.Uint32(a[:])) << 24
 }
 
+// setOf returns the set in which a key is.
+func setOf(sets []numberingSet, key uint64) *numberingSet {
+	return &sets[key*0x9e3779b97f4a7c15>>32%uint64(len(sets))]
+}
+
 // find returns the numbering with a key, a new one if there is none, and puts it first in its set.
 func find(sets []numberingSet, key uint64) *numbering {
-	set := &sets[key*0x9e3779b97f4a7c15>>32%uint64(len(sets))]
+	set := setOf(sets, key)
 	i := 0
 	for i < numberingWays-1 && set[i].key != key {
 		i++

@@ -195,7 +195,9 @@ func TestSendersAreTakenAsTheyNumber(t *testing.T) {
 			}
 			now := clock.Time(0)
 			for i := range 3000 {
-				idle := time.Duration(rand.Int64N(int64(time.Second)))
+				// A packet with identification 0 says nothing of its sender's numbering: two gaps in a row may lie between
+				// packets that do, and must be within nearMost.
+				idle := time.Duration(rand.Int64N(int64(nearMost / 2 * time.Millisecond)))
 				now = now.Add(idle)
 				e.Tick(now)
 				qp := i % queuePairs
@@ -207,6 +209,22 @@ func TestSendersAreTakenAsTheyNumber(t *testing.T) {
 				t.Errorf("%d open guesses, want %d", got, c.guesses)
 			}
 		})
+	}
+}
+
+// TestCountingPastWhatEverySenderHas: a sender that comes past the identifications which every sender has is followed
+// there too, so that its next packet is near the one before.
+func TestCountingPastWhatEverySenderHas(t *testing.T) {
+	r := &frame.Route{Src: v4a, Dst: v4b, SrcPort: 0xc000}
+	e := open(t, RoCEv2, socket, v4b)
+	for i, id := range []uint16{64600, 65335, 30, 1031} { // each up to a second after the one before
+		e.Tick(clock.Time(i) * clock.Time(time.Second))
+		if !accepts(e, numbered(r, 0x11, 0, id)) {
+			t.Errorf("identification %d was refused", id)
+		}
+	}
+	if got := e.Counters().ICRCIDOpen; got != 1 {
+		t.Errorf("%d open guesses, want 1: for the first packet", got)
 	}
 }
 
