@@ -2,6 +2,7 @@ package main
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -36,7 +37,10 @@ func TestCountersAndEvents(t *testing.T) {
 		t.Error(line)
 	}
 	status, out, errs = p.run(t, "events", "list", "-severity", "warning,error")
-	if lines := strings.Split(strings.TrimSpace(out), "\n"); status != 0 || len(lines) != 1 || !strings.Contains(out, "ended without detaching") {
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(out), "\n"), func(line string) bool {
+		return strings.Contains(line, "flow control is off") // by default, for each adapter
+	})
+	if status != 0 || len(lines) != 1 || !strings.Contains(lines[0], "ended without detaching") {
 		t.Errorf("%d %s%s", status, out, errs) // the client has detached, and is not in the list
 	}
 }
