@@ -48,11 +48,6 @@ type Accessor interface {
 	Blocking() bool
 }
 
-// LastWriter is an Accessor that itself writes the last bytes of src after all others.
-type LastWriter interface {
-	WriteLast(addr uint64, src []byte) error
-}
-
 // Gathering is an Accessor for which a call costs more than copying a packet; it therefore accepts many
 // pieces in one call.
 type Gathering interface {

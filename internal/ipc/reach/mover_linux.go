@@ -250,8 +250,11 @@ func (p *ProcessVM) perform(j *job) (old uint64, err error) {
 	case memory.CopyRead:
 		return 0, p.move(unix.SYS_PROCESS_VM_READV, b, j.Addr)
 	case memory.CopyWrite:
-		if j.Last {
-			return 0, p.writeLast(b, j.Addr)
+		if n := len(b) - 8; j.Last && n > 0 { // what one call writes has no order
+			if err := p.move(unix.SYS_PROCESS_VM_WRITEV, b[:n], j.Addr); err != nil {
+				return 0, err
+			}
+			return 0, p.move(unix.SYS_PROCESS_VM_WRITEV, b[n:], j.Addr+uint64(n))
 		}
 		return 0, p.move(unix.SYS_PROCESS_VM_WRITEV, b, j.Addr)
 	case memory.CopyCompareSwap, memory.CopyFetchAdd:

@@ -105,15 +105,6 @@ func (p *ProcessVM) move(call uintptr, b []byte, addr uint64) error {
 	return nil
 }
 
-// writeLast writes the last bytes of b by a call of their own: what one call writes has no order.
-func (p *ProcessVM) writeLast(b []byte, addr uint64) error {
-	n := max(len(b)-8, 0)
-	if err := p.move(unix.SYS_PROCESS_VM_WRITEV, b[:n], addr); err != nil {
-		return err
-	}
-	return p.move(unix.SYS_PROCESS_VM_WRITEV, b[n:], addr+uint64(n))
-}
-
 // writeSome writes at least the first of pieces with one call. The kernel stops at the first that it
 // cannot write.
 func (p *ProcessVM) writeSome(pieces []memory.Piece) (int, error) {

@@ -39,9 +39,8 @@ type vmRegion struct {
 }
 
 var (
-	_ memory.Gathering  = (*vmRegion)(nil)
-	_ memory.LastWriter = (*vmRegion)(nil)
-	_ memory.Deferred   = (*vmRegion)(nil)
+	_ memory.Gathering = (*vmRegion)(nil)
+	_ memory.Deferred  = (*vmRegion)(nil)
 )
 
 func newVMRegion(p *ProcessVM) *vmRegion {
@@ -65,14 +64,6 @@ func (r *vmRegion) Write(addr uint64, src []byte) error {
 		return r.vm.move(unix.SYS_PROCESS_VM_WRITEV, src, addr)
 	}
 	return r.await(&memory.Transfer{Kind: memory.CopyWrite, Addr: addr, Data: src})
-}
-
-// WriteLast implements memory.LastWriter, with one look at the pages.
-func (r *vmRegion) WriteLast(addr uint64, src []byte) error {
-	if r.resident(addr, len(src), true) {
-		return r.vm.writeLast(src, addr)
-	}
-	return r.await(&memory.Transfer{Kind: memory.CopyWrite, Last: true, Addr: addr, Data: src})
 }
 
 // WriteAll implements memory.Gathering.
