@@ -12,7 +12,6 @@ import (
 
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/openfiles"
 	"github.com/softvpi/softvpi/internal/peer"
 )
@@ -33,7 +32,6 @@ type Server struct {
 
 	ledger *budget.Ledger // what all programs hold
 	open   openFiles
-	movers reach.Movers
 
 	linkMu sync.Mutex
 	links  map[[2]uint32]*link

@@ -42,9 +42,7 @@ type Accessor interface {
 	// Write copies src to address addr of the owner.
 	Write(addr uint64, src []byte) error
 	// Blocking reports whether Read and Write finish within the call. If they do not (the copier of a
-	// client), the copies go through transport.Engine.Copies instead. Memory may turn out to be slow: if
-	// Read or Write fails with ErrBlock the Accessor is a Deferred, and Blocking is false until the copies
-	// that are started then have ended.
+	// client), the copies go through transport.Engine.Copies instead.
 	Blocking() bool
 }
 

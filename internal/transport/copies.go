@@ -200,12 +200,16 @@ func (q *QP) deferWrite(b *buffers, off uint64, data []byte, last bool, op copyO
 		s, r := &b.sges[b.at], b.regions[b.at]
 		in := off - b.start
 		n := min(uint64(len(data)), uint64(s.Length)-in)
-		err := r.Write(s.Addr+in, data[:n])
-		if errors.Is(err, memory.ErrBlock) {
+		switch {
+		case r.Dead():
+			return started, memory.ErrGone
+		case deferred(r):
 			q.startWrite(r, s.Addr+in, data[:n], last && n == uint64(len(data)), op)
 			started++
-		} else if err != nil {
-			return started, err
+		default:
+			if err := r.Write(s.Addr+in, data[:n]); err != nil {
+				return started, err
+			}
 		}
 		data, off = data[n:], off+n
 	}
