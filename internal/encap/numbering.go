@@ -24,10 +24,11 @@ import (
 // A corrupt packet is accepted with probability 2^-32 for each identification that is acceptable, which
 // are at most segmentsKept + 4*(1 + nearBehind + nearAhead + nearMost), and during an open guess with 2^-16.
 const (
-	// The identifications that are near one are up to nearBehind before it, for packets out of order, and
+	// The identifications that are near one are up to nearBehind before it, for packets that others overtook (a sender
+	// may have counted a millisecond each meanwhile), and
 	// nearAhead after it, for lost packets and those to others; and one more for each millisecond since, up to
 	// nearMost.
-	nearBehind = 32
+	nearBehind = 256
 	nearAhead  = 128
 	nearMost   = 1024
 	// Open guesses per sender, and of all senders together: so many at once, then one in each interval.

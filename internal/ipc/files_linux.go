@@ -138,9 +138,8 @@ func (n *session) keepForNeighbours(fd int, what string) *file {
 	return nil
 }
 
-// sessionFiles are the descriptors that any program takes: its connection, the pipe by which it wakes the loop, and the
-// map of its pages (reach.ProcessVM).
-const sessionFiles = 3
+// sessionFiles are the descriptors that any program takes: its connection, and the pipe by which it wakes the loop.
+const sessionFiles = 2
 
 // admitConnection charges the program for its connection, unless the process has too many descriptors open.
 func (n *session) admitConnection() error {
