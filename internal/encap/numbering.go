@@ -21,8 +21,9 @@ import (
 //     number, for each sender and for all of them, whether they succeed or not.
 //   - Those near the last one that was refused: the sender counts there now, and lost only that packet.
 //
-// A corrupt packet is accepted with probability 2^-32 for each identification that is acceptable, which
-// are at most segmentsKept + 4*(1 + nearBehind + nearAhead + nearMost), and during an open guess with 2^-16.
+// A corrupt packet is accepted with probability 2^-32 for each identification that is acceptable: up to
+// segmentsKept + 1 + nearBehind + nearAhead while the sender is busy, one more for each millisecond of its silence, and
+// as many again for each of the four points that are remembered. During an open guess it is 2^-16.
 const (
 	// The identifications that are near one are up to nearBehind before it, for packets that others overtook (a sender
 	// may have counted a millisecond each meanwhile), and
@@ -30,7 +31,7 @@ const (
 	// nearMost.
 	nearBehind = 256
 	nearAhead  = 128
-	nearMost   = 1024
+	nearMost   = 16384
 	// Open guesses per sender, and of all senders together: so many at once, then one in each interval.
 	guessesEach, guessesEachEvery = 8, time.Second
 	guessesAll, guessesAllEvery   = 64, time.Second / 16

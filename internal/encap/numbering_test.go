@@ -197,7 +197,7 @@ func TestSendersAreTakenAsTheyNumber(t *testing.T) {
 			for i := range 3000 {
 				// A packet with identification 0 says nothing of its sender's numbering: two gaps in a row may lie between
 				// packets that do, and must be within nearMost.
-				idle := time.Duration(rand.Int64N(int64(nearMost / 2 * time.Millisecond)))
+				idle := time.Duration(rand.Int64N(int64(512 * time.Millisecond)))
 				now = now.Add(idle)
 				e.Tick(now)
 				qp := i % queuePairs
