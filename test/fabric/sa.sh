@@ -3,7 +3,8 @@
 # of such a fabric, this repository's opensm at a node of another (process), and OpenSM on the real ibsim. They take turns, with
 # the same client (osmtest -f f -s 4).
 #
-#   sa.sh BIN      BIN is where make build clib put softvpi; ROUNDS is the number of rounds (3), COUNT that of queries (100000)
+#   sa.sh BIN      BIN is where make build clib put softvpi; ROUNDS is the number of rounds (3), COUNT that of queries (100000),
+#                  FLOOD osmtest's -s (4: one record an answer; 2: many, with Debian's osmtest alone), NET the fabric's netlist
 #
 # Each line has the median of the rounds' seconds, and how many times as fast ours is. Processor seconds are those of fabric
 # and manager together. Needs Debian's opensm; without ibsim or Debian's osmtest it prints fewer lines.
@@ -11,7 +12,8 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "${1:?usage: sa.sh BIN}" && pwd)
 rounds=${ROUNDS:-3} count=${COUNT:-100000}
-net=$here/../../internal/fabric/topology/testdata/small.net
+net=$(realpath "${NET:-$here/../../internal/fabric/topology/testdata/small.net}") flood=${FLOOD:-4}
+mapfile -t hosts < <(sed -nE 's/^(Ca|Hca)[[:space:]]+[0-9]+[[:space:]]+"([^"]+)".*/\2/p' "$net" | head -2)
 command -v opensm >/dev/null || { echo "sa.sh: there is no opensm" >&2; exit 2; }
 dir=$(mktemp -d)
 started=()
@@ -38,7 +40,7 @@ opensm() { # ground [program]
   local preload= program=${2:-/usr/sbin/opensm}
   mkdir "$1.osm"
   if [ "$1" = ibsim ]; then preload=$(echo /usr/lib/*/umad2sim/libumad2sim.so); fi
-  at "$1" hca1 env LD_PRELOAD="$preload" OSM_CACHE_DIR="$dir/$1.osm" OSM_TMP_DIR="$dir/$1.osm" $program -d 2 -f "$dir/$1.osm/log" >"$1.opensm" 2>&1 &
+  at "$1" "${hosts[0]}" env LD_PRELOAD="$preload" OSM_CACHE_DIR="$dir/$1.osm" OSM_TMP_DIR="$dir/$1.osm" $program -d 2 -f "$dir/$1.osm/log" >"$1.opensm" 2>&1 &
   has "$1.osm/log" "SUBNET UP"
   pids[$1]+=" $(pgrep -P $!)" # the shell waits for it
   started+=("${pids[$1]##* }")
@@ -63,17 +65,19 @@ if command -v ibsim >/dev/null && ls /usr/lib/*/umad2sim/libumad2sim.so >/dev/nu
   has ibsim.log "Network simulator ready"
   opensm ibsim
 fi
-until at ours hca2 "$bin/softvpi" sminfo >/dev/null 2>&1; do sleep 0.1; done
+until at ours "${hosts[1]}" "$bin/softvpi" sminfo >/dev/null 2>&1; do sleep 0.1; done
 
 clients=("osmtest here, one at a time|$bin/softvpi osmtest --window 1 --count $count" "osmtest here, 64 at once|$bin/softvpi osmtest --window 64 --count $count")
+if [ "$flood" = 2 ]; then clients=(); fi # a flood that only Debian's osmtest has
 if [ -x /usr/sbin/osmtest ] && [ "$count" = 100000 ]; then clients+=("Debian's osmtest, one at a time|/usr/sbin/osmtest"); fi
 once() { # ground command...: seconds, processor seconds
-  local g=$1 before
+  local g=$1 before start
   shift
-  before=$(cpu "$g")
+  before=$(cpu "$g") start=$EPOCHREALTIME
   if [ "$g" = ibsim ] && [ "$1" = /usr/sbin/osmtest ]; then set -- env LD_PRELOAD="$(echo /usr/lib/*/umad2sim/libumad2sim.so)" "$@"; fi
-  at "$g" hca2 "$@" -f f -s 4 -l "$dir/client.log" >"$dir/client.out" 2>&1 || { cat "$dir/client.out" >&2; return 1; }
-  awk -v b="$before" -v a="$(cpu "$g")" '/-I- Querying/ { split($(NF - 1), t, ":"); s = t[1] + t[2] / 1e6 } END { printf "%.3f %.2f\n", s, a - b }' "$dir/client.out"
+  at "$g" "${hosts[1]}" "$@" -f f -s "$flood" -l "$dir/client.log" >"$dir/client.out" 2>&1 || { cat "$dir/client.out" >&2; return 1; }
+  awk -v b="$before" -v a="$(cpu "$g")" -v s="$(awk "BEGIN { print $EPOCHREALTIME - $start }")" '/-I- Querying/ { split($(NF - 1), t, ":"); s = t[1] + t[2] / 1e6 }
+    END { printf "%.3f %.2f\n", s, a - b }' "$dir/client.out"
 }
 median() { sort -n | awk '{ v[NR] = $1 } END { printf "%.2f", v[int((NR + 1) / 2)] }'; }
 echo "$count path records, $rounds rounds, $(nproc) processors, load $(cut -d' ' -f1 /proc/loadavg)"
