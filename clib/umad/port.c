@@ -60,7 +60,8 @@ EXPORT int umad_poll(int portid, int timeout_ms)
 	return f.revents & (POLLIN | POLLHUP) ? 0 : -EIO;
 }
 
-/* long_file puts a MAD that is too long for a message into a sealed memory file. Returns a descriptor, or -1. */
+/* long_file puts a MAD that is too long for a message into a memory file that cannot shrink. A seal against writing is not
+ * needed, as the service copies it, and the kernel refuses that one while it holds a page itself. Returns a descriptor, or -1. */
 static int long_file(const void *data, size_t size)
 {
 	const uint8_t *p = data;
@@ -76,7 +77,7 @@ static int long_file(const void *data, size_t size)
 			break;
 		at += (size_t)n;
 	}
-	if (at < size || fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0) {
+	if (at < size || fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW) < 0) {
 		close(fd);
 		return -1;
 	}
