@@ -1,56 +1,68 @@
 package packet
 
 import (
-	"encoding/binary"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+
+	"github.com/softvpi/softvpi/internal/bed/namespace"
 )
 
-// chainOf returns what follows the netlink header of a chain: its family and, where they are not negative, its hook,
-// policy and number of rules.
-func chainOf(family byte, hook, policy, rules int) []byte {
-	value := func(v int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(v)) }
-	b := request(nil, newChain, 0, []byte{family, 0, 0, 0})
-	b = attribute(b, unix.NFTA_CHAIN_NAME, []byte("c\x00"))
-	if hook >= 0 {
-		at := attribute(request(nil, 0, 0, nil), unix.NFTA_HOOK_HOOKNUM, value(hook))
-		at = attribute(at, unix.NFTA_HOOK_PRIORITY, value(0))
-		b = attribute(b, unix.NFTA_CHAIN_HOOK|unix.NLA_F_NESTED, at[unix.SizeofNlMsghdr:])
-	}
-	if policy >= 0 {
-		b = attribute(b, unix.NFTA_CHAIN_POLICY, value(policy))
-	}
-	if rules >= 0 {
-		b = attribute(b, unix.NFTA_CHAIN_USE, value(rules))
-	}
-	return b[unix.SizeofNlMsghdr:]
-}
-
+// TestWhichChainsAct: only what may affect a packet of this host counts as a firewall: chains at a hook other than that
+// of forwarded IP packets, with rules or a policy that drops.
 func TestWhichChainsAct(t *testing.T) {
-	const input, forward, drop = 1, forwardHook, 0
+	namespace.Own(t)
+	input, forward, drop := nftables.ChainHookInput, nftables.ChainHookForward, nftables.ChainPolicyDrop
 	for _, c := range []struct {
-		name string
-		body []byte
-		want bool
+		name   string
+		family nftables.TableFamily
+		hook   *nftables.ChainHook
+		policy *nftables.ChainPolicy
+		rules  int
+		want   bool
 	}{
-		{"others jump to it", chainOf(unix.NFPROTO_IPV4, -1, -1, 3), false},
-		{"without rules", chainOf(unix.NFPROTO_INET, input, int(accept), 0), false},
-		{"with a rule", chainOf(unix.NFPROTO_INET, input, int(accept), 1), true},
-		{"drops", chainOf(unix.NFPROTO_IPV6, input, drop, 0), true},
-		{"passing on", chainOf(unix.NFPROTO_IPV4, forward, drop, 2), false},
-		{"passing on, both families", chainOf(unix.NFPROTO_INET, forward, int(accept), 2), false},
-		{"a bridge", chainOf(unix.NFPROTO_BRIDGE, forward, int(accept), 2), true},
-		{"the ingress of a device", chainOf(unix.NFPROTO_NETDEV, 0, int(accept), 1), true},
-		{"cut short", []byte{unix.NFPROTO_INET}, true},
+		{"others jump to it", nftables.TableFamilyIPv4, nil, nil, 3, false},
+		{"without rules", nftables.TableFamilyINet, input, nil, 0, false},
+		{"with a rule", nftables.TableFamilyINet, input, nil, 1, true},
+		{"drops", nftables.TableFamilyIPv6, input, &drop, 0, true},
+		{"passing on", nftables.TableFamilyIPv4, forward, &drop, 2, false},
+		{"passing on, both families", nftables.TableFamilyINet, forward, nil, 2, false},
+		{"a bridge", nftables.TableFamilyBridge, forward, nil, 2, true},
+		{"the ingress of a device", nftables.TableFamilyNetdev, nftables.ChainHookIngress, nil, 1, true},
+		{"the ingress of a device, without rules", nftables.TableFamilyNetdev, nftables.ChainHookIngress, nil, 0, false},
 	} {
-		if got := acts(c.body); got != c.want {
-			t.Errorf("%s: acts is %v, want %v", c.name, got, c.want)
-		}
+		t.Run(c.name, func(t *testing.T) {
+			conn, err := nftables.New()
+			if err != nil {
+				t.Fatal(err)
+			}
+			conn.FlushRuleset()
+			if err := conn.Flush(); err != nil {
+				t.Skipf("this kernel has no nftables: %v", err)
+			}
+			chain := &nftables.Chain{Name: "c", Hooknum: c.hook, Policy: c.policy, Table: conn.AddTable(&nftables.Table{Name: "t", Family: c.family})}
+			if c.hook != nil {
+				chain.Type, chain.Priority = nftables.ChainTypeFilter, nftables.ChainPriorityFilter
+			}
+			if c.family == nftables.TableFamilyNetdev {
+				chain.Device = "lo"
+			}
+			conn.AddChain(chain)
+			for range c.rules {
+				conn.AddRule(&nftables.Rule{Table: chain.Table, Chain: chain, Exprs: []expr.Any{&expr.Counter{}}})
+			}
+			if err := conn.Flush(); err != nil {
+				t.Skipf("this kernel has no such chains: %v", err)
+			}
+			f, err := openFirewall(v4a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.close()
+			if got := f.stands(); got != c.want {
+				t.Errorf("a firewall stands: %v, want %v", got, c.want)
+			}
+		})
 	}
-}
-
-func FuzzChain(f *testing.F) {
-	f.Add(chainOf(unix.NFPROTO_INET, 1, 0, 2))
-	f.Fuzz(func(t *testing.T, b []byte) { acts(b) })
 }

@@ -1,80 +1,28 @@
 package udp
 
 import (
-	"encoding/binary"
-	"errors"
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"github.com/google/nftables"
 
 	"github.com/softvpi/softvpi/internal/link/packet"
 )
 
 // nftChain makes an nftables table of family inet in this network namespace, with a chain at a hook and, if rule is
 // set, a rule in it that matches everything and does nothing.
-func nftChain(name string, hook uint32, rule bool) error {
-	const inet = unix.NFPROTO_INET
-	const create = unix.NLM_F_REQUEST | unix.NLM_F_CREATE
-	var batch []byte
-	message := func(kind, flags uint16, family, subsystem byte, attributes []byte) {
-		b := make([]byte, unix.SizeofNlMsghdr+4, 64)
-		b[unix.SizeofNlMsghdr], b[unix.SizeofNlMsghdr+3] = family, subsystem
-		b = append(b, attributes...)
-		binary.NativeEndian.PutUint32(b, uint32(len(b)))
-		binary.NativeEndian.PutUint16(b[4:], kind)
-		binary.NativeEndian.PutUint16(b[6:], flags)
-		batch = append(batch, b...)
-	}
-	attribute := func(b []byte, kind uint16, value []byte) []byte {
-		b = binary.NativeEndian.AppendUint16(b, uint16(4+len(value)))
-		b = append(binary.NativeEndian.AppendUint16(b, kind), value...)
-		return append(b, make([]byte, -len(b)&3)...)
-	}
-	table := func(kind uint16) []byte { return attribute(nil, kind, append([]byte(name), 0)) }
-	const nft = unix.NFNL_SUBSYS_NFTABLES << 8
-	message(unix.NFNL_MSG_BATCH_BEGIN, unix.NLM_F_REQUEST, 0, unix.NFNL_SUBSYS_NFTABLES, nil)
-	message(nft|unix.NFT_MSG_NEWTABLE, create, inet, 0, table(unix.NFTA_TABLE_NAME))
-	at := attribute(nil, unix.NFTA_HOOK_HOOKNUM, binary.BigEndian.AppendUint32(nil, hook))
-	at = attribute(at, unix.NFTA_HOOK_PRIORITY, make([]byte, 4))
-	chain := attribute(table(unix.NFTA_CHAIN_TABLE), unix.NFTA_CHAIN_NAME, []byte("c\x00"))
-	chain = attribute(chain, unix.NFTA_CHAIN_HOOK|unix.NLA_F_NESTED, at)
-	chain = attribute(chain, unix.NFTA_CHAIN_TYPE, []byte("filter\x00"))
-	if !rule {
-		message(nft|unix.NFT_MSG_NEWCHAIN, create|unix.NLM_F_ACK, inet, 0, chain)
-	} else {
-		message(nft|unix.NFT_MSG_NEWCHAIN, create, inet, 0, chain)
-		message(nft|unix.NFT_MSG_NEWRULE, create|unix.NLM_F_APPEND|unix.NLM_F_ACK, inet, 0,
-			attribute(table(unix.NFTA_RULE_TABLE), unix.NFTA_RULE_CHAIN, []byte("c\x00")))
-	}
-	message(unix.NFNL_MSG_BATCH_END, unix.NLM_F_REQUEST, 0, unix.NFNL_SUBSYS_NFTABLES, nil)
-	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_NETFILTER)
+func nftChain(name string, hook *nftables.ChainHook, rule bool) error {
+	conn, err := nftables.New()
 	if err != nil {
 		return err
 	}
-	defer unix.Close(fd)
-	if err := unix.Sendto(fd, batch, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
-		return err
+	chain := conn.AddChain(&nftables.Chain{Name: "c", Table: conn.AddTable(&nftables.Table{Name: name, Family: nftables.TableFamilyINet}),
+		Type: nftables.ChainTypeFilter, Hooknum: hook, Priority: nftables.ChainPriorityFilter})
+	if rule {
+		conn.AddRule(&nftables.Rule{Table: chain.Table, Chain: chain})
 	}
-	answer := make([]byte, 4096)
-	n, err := unix.Read(fd, answer)
-	if err != nil {
-		return err
-	}
-	if n < unix.SizeofNlMsghdr+4 {
-		return errors.New("no answer")
-	}
-	if e := -int32(binary.NativeEndian.Uint32(answer[unix.SizeofNlMsghdr:])); e != 0 {
-		return unix.Errno(e)
-	}
-	return nil
+	return conn.Flush()
 }
-
-// Hooks of nftables (linux/netfilter.h).
-const (
-	inputHook   = 1
-	forwardHook = 2
-)
 
 // TestFramesStayBesideIdleChains: chains that cannot affect packets to this host, such as those without rules or for
 // forwarded packets, do not count as a firewall.
@@ -82,8 +30,8 @@ func TestFramesStayBesideIdleChains(t *testing.T) {
 	n := newNamespaces(t, 1500)
 	made := make(chan error, 2)
 	n.in(1, func() error {
-		made <- nftChain("empty", inputHook, false)
-		made <- nftChain("passing", forwardHook, true)
+		made <- nftChain("empty", nftables.ChainHookInput, false)
+		made <- nftChain("passing", nftables.ChainHookForward, true)
 		return nil
 	})
 	for range 2 {
@@ -112,7 +60,7 @@ func TestFramesYieldToAFirewall(t *testing.T) {
 		t.Skip(s)
 	}
 	made := make(chan error, 1)
-	n.in(1, func() error { made <- nftChain("guard", inputHook, true); return nil })
+	n.in(1, func() error { made <- nftChain("guard", nftables.ChainHookInput, true); return nil })
 	if err := <-made; err != nil {
 		t.Skipf("this kernel has no nftables: %v", err)
 	}
