@@ -1,6 +1,7 @@
 package packet
 
 import (
+	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
@@ -43,7 +44,7 @@ func (p *Port) Tend() (off bool) {
 // as that is attached.
 func (p *Port) followIngress() {
 	was := p.early
-	early := !p.system.filtersIngress(p.cfg.Interface, p.system.ask, p.gate.own())
+	early := !p.system.filtersIngress(p.cfg.Interface, p.system.socket(), p.gate.own())
 	lost := early && p.gate.lost(p.cfg.Interface)
 	if early == was && !lost {
 		return
@@ -139,8 +140,7 @@ func (p *Port) changed(kind uint16, body []byte) {
 			}
 		}
 	case unix.RTM_NEWQDISC, unix.RTM_DELQDISC:
-		q, ok := parseQdisc(body)
-		p.late = p.late || ok && q.out == p.cfg.Interface
+		p.late = p.late || int(nl.DeserializeTcMsg(body).Ifindex) == p.cfg.Interface
 	case unix.RTM_NEWTCLASS, unix.RTM_DELTCLASS, unix.RTM_NEWTFILTER, unix.RTM_DELTFILTER, unix.RTM_NEWACTION, unix.RTM_DELACTION,
 		unix.RTM_NEWCHAIN, unix.RTM_DELCHAIN: // concerns existing qdiscs
 	default:

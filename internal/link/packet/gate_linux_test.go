@@ -90,7 +90,7 @@ func TestGatesAreNoFilters(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer second.close()
-	if s.filtersIngress(r.Interface, s.ask, first.own()) || s.filtersIngress(r.Interface, s.ask, 0) {
+	if s.filtersIngress(r.Interface, s.socket(), first.own()) || s.filtersIngress(r.Interface, s.socket(), 0) {
 		t.Error("gates count as filters")
 	}
 	first.close()

@@ -1,7 +1,6 @@
 package packet
 
 import (
-	"encoding/binary"
 	"testing"
 
 	"github.com/vishvananda/netlink"
@@ -27,18 +26,6 @@ func ownSystem(t *testing.T) (s *system, lo int) {
 	return s, l.Attrs().Index
 }
 
-func TestParseQdisc(t *testing.T) {
-	b := make([]byte, tcMsgLen)
-	binary.NativeEndian.PutUint32(b[4:], 7)
-	binary.NativeEndian.PutUint32(b[12:], ingressParent)
-	if q, ok := parseQdisc(b); !ok || q != (qdisc{7, ingressParent}) {
-		t.Errorf("parsed as %+v, %v; want parent %#x of interface 7", q, ok, ingressParent)
-	}
-	if _, ok := parseQdisc(b[:tcMsgLen-1]); ok {
-		t.Error("a message that was cut off was parsed")
-	}
-}
-
 // TestWhatLooksAtTheEntrance: of all that tc may have, only what is attached to the interface's own ingress counts.
 // If the interface cannot be queried, it counts as having something.
 func TestWhatLooksAtTheEntrance(t *testing.T) {
@@ -57,11 +44,11 @@ func TestWhatLooksAtTheEntrance(t *testing.T) {
 	}
 	check := func(what string, want bool) {
 		t.Helper()
-		if got := s.filtersIngress(index, s.ask, 0); got != want {
+		if got := s.filtersIngress(index, s.socket(), 0); got != want {
 			t.Errorf("%s: %v, want %v", what, got, want)
 		}
 	}
-	if s.filtersIngress(index, s.ask, 0) && tcxPrograms(index, s.ask, 0) {
+	if s.filtersIngress(index, s.socket(), 0) && tcxPrograms(index, s.socket(), 0) {
 		t.Skip("this system does not list programs")
 	}
 	check("nothing there", false)

@@ -82,7 +82,7 @@ func (p *Port) open() (err error) {
 		return &unavailableError{"the interface is not known"}
 	}
 	switch {
-	case p.device.kind != unix.ARPHRD_ETHER && p.device.kind != unix.ARPHRD_LOOPBACK:
+	case p.device.kind != ethernet && p.device.kind != loopback:
 		return &unavailableError{"the interface is not Ethernet"}
 	case p.device.enslaved:
 		return &unavailableError{partOfAnother}
@@ -95,8 +95,8 @@ func (p *Port) open() (err error) {
 			return &unavailableError{firewallStands}
 		}
 	}
-	p.early = !p.system.filtersIngress(p.cfg.Interface, p.system.ask, p.gate.own())
-	if p.early && p.device.kind == unix.ARPHRD_ETHER {
+	p.early = !p.system.filtersIngress(p.cfg.Interface, p.system.socket(), p.gate.own())
+	if p.early && p.device.kind == ethernet {
 		p.gate, _ = openGate(p.Rule()) // without one the ring receives
 	}
 	if p.ring, err = openRing(p.Rule(), p.filter(), p.shown()); err != nil {
@@ -184,7 +184,7 @@ func (p *Port) Close() {
 
 // Descriptors returns the ring's descriptor, which becomes readable when something is received after Doze, and that of
 // changes, which Tend reads.
-func (p *Port) Descriptors() (ring, changes int) { return p.ring.fd, p.system.news }
+func (p *Port) Descriptors() (ring, changes int) { return p.ring.fd, p.system.socket() }
 
 // Stats returns the counters. Frames includes those waiting in the ring.
 func (p *Port) Stats() Stats {

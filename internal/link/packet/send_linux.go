@@ -3,8 +3,6 @@ package packet
 import (
 	"net/netip"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/softvpi/softvpi/internal/frame"
 )
 
@@ -41,7 +39,7 @@ func (p *Port) Prepare(r *frame.Route) {
 
 // sends reports whether frames are sent. Over the loopback interface they are not: the system considers
 // what arrives there forged unless it has sent it itself.
-func (p *Port) sends() bool { return p.off == "" && p.device.kind == unix.ARPHRD_ETHER }
+func (p *Port) sends() bool { return p.off == "" && p.device.kind == ethernet }
 
 // resolve looks up the path to a destination.
 func (p *Port) resolve(h *hop) {
