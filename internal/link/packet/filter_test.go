@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"testing"
 
+	"golang.org/x/net/bpf"
+
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/wire/eth"
 )
@@ -26,61 +28,43 @@ type seen struct {
 }
 
 // run interprets the part of classic BPF that the filters use (linux/filter.h) and returns how many bytes are
-// accepted.
-func run(t *testing.T, program []instruction, s seen) uint32 {
+// accepted. The machine of package bpf knows neither the extensions nor the offset.
+func run(t *testing.T, program []bpf.Instruction, s seen) uint32 {
 	t.Helper()
-	var a uint32
-	load := func(k uint32, n int) bool {
-		at := s.at + int(k)
-		switch {
-		case k == kindOfPacket:
-			a = s.kind
-			return true
-		case k == interfaceOf:
-			a = s.ifi
-			return true
-		case k == tagOf:
-			a = s.tag
-			return true
-		case k >= networkLayer:
-			at = eth.EthernetLen + int(k-networkLayer)
-		}
-		if at+n > len(s.frame) {
-			return false
-		}
-		a = 0
-		for _, b := range s.frame[at : at+n] {
-			a = a<<8 | uint32(b)
-		}
-		return true
+	if _, err := bpf.Assemble(program); err != nil {
+		t.Fatal(err)
 	}
+	var a uint32
 	for pc := 0; ; pc++ {
 		if pc >= len(program) {
 			t.Fatal("the program runs past its last instruction")
 		}
-		i := program[pc]
-		var holds bool
-		switch i.Code {
-		case loadWord, loadHalf, loadByte:
-			if !load(i.K, map[uint16]int{loadWord: 4, loadHalf: 2, loadByte: 1}[i.Code]) {
+		switch i := program[pc].(type) {
+		case bpf.LoadExtension:
+			a = map[bpf.Extension]uint32{bpf.ExtType: s.kind, bpf.ExtInterfaceIndex: s.ifi, bpf.ExtVLANTag: s.tag}[i.Num]
+		case bpf.LoadAbsolute:
+			at := s.at + int(i.Off)
+			if i.Off >= networkLayer {
+				at = eth.EthernetLen + int(i.Off-networkLayer)
+			}
+			if at+i.Size > len(s.frame) {
 				return 0
 			}
-			continue
-		case take:
-			return i.K
-		case equal:
-			holds = a == i.K
-		case greater:
-			holds = a > i.K
-		case anySet:
-			holds = a&i.K != 0
+			a = 0
+			for _, b := range s.frame[at : at+i.Size] {
+				a = a<<8 | uint32(b)
+			}
+		case bpf.RetConstant:
+			return i.Val
+		case bpf.JumpIf:
+			holds := map[bpf.JumpTest]bool{bpf.JumpEqual: a == i.Val, bpf.JumpGreaterThan: a > i.Val, bpf.JumpBitsNotSet: a&i.Val == 0}
+			if holds[i.Cond] {
+				pc += int(i.SkipTrue)
+			} else {
+				pc += int(i.SkipFalse)
+			}
 		default:
-			t.Fatalf("instruction %d has code %#x, which this machine does not know", pc, i.Code)
-		}
-		if holds {
-			pc += int(i.Jt)
-		} else {
-			pc += int(i.Jf)
+			t.Fatalf("instruction %d is %v, which this machine does not know", pc, i)
 		}
 	}
 }

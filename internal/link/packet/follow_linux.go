@@ -67,7 +67,7 @@ func (p *Port) changeRing() bool {
 	if p.from != source(p.ring) {
 		p.ring.discard() // it only woke the consumer
 	}
-	if attach(p.ring.fd, p.filter()) != nil {
+	if Attach(p.ring.fd, p.filter()...) != nil {
 		return false
 	}
 	protocol := p.shown()
@@ -109,7 +109,7 @@ func (p *Port) stop(why string) bool {
 func (p *Port) Pause() bool {
 	p.sole, p.paused = false, true
 	p.setGate()
-	p.paused = attach(p.ring.fd, p.filter()) == nil || p.gated()
+	p.paused = Attach(p.ring.fd, p.filter()...) == nil || p.gated()
 	return p.paused
 }
 
@@ -119,7 +119,7 @@ func (p *Port) Resume() bool {
 		return false
 	}
 	p.paused = false
-	if attach(p.ring.fd, p.filter()) != nil {
+	if Attach(p.ring.fd, p.filter()...) != nil {
 		p.paused = true
 	}
 	p.setGate()

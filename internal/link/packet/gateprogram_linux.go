@@ -6,6 +6,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
+	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/wire/eth"
@@ -196,45 +197,48 @@ func atomically(op asm.AtomicOp, at, with asm.Register, offset int16) asm.Instru
 // label returns the label of instruction i of the classic program.
 func label(i int) string { return "classic" + strconv.Itoa(i) }
 
-// translate returns the code for instruction i of the classic machine, whose accumulator is R0.
-func translate(i int, c instruction) asm.Instructions {
-	switch c.Code {
-	case equal:
-		return branch(asm.JEq, i, c)
-	case greater:
-		return branch(asm.JGT, i, c)
-	case anySet:
-		return branch(asm.JSet, i, c)
-	case take:
+// translate returns the code for instruction i of the classic program, whose accumulator is R0.
+func translate(i int, c bpf.Instruction) asm.Instructions {
+	switch c := c.(type) {
+	case bpf.JumpIf:
+		return branch(i, c)
+	case bpf.RetConstant:
 		way := wayMark
-		switch c.K {
+		switch c.Val {
 		case whole:
 			way = wayWhole
 		case 0:
 			way = wayOn
 		}
 		return asm.Instructions{asm.Ja.Label(way)}
+	case bpf.LoadExtension:
+		at := int16(skbPacketType)
+		if c.Num == bpf.ExtVLANTag {
+			at = skbVLAN
+		}
+		return asm.Instructions{asm.LoadMem(asm.R0, packet, at, asm.Word)}
+	case bpf.LoadAbsolute:
+		size := map[int]asm.Size{1: asm.Byte, 2: asm.Half, 4: asm.Word}[c.Size]
+		code := asm.Instructions{asm.LoadMem(asm.R0, frameAt, int16(c.Off), size)}
+		if c.Size > 1 {
+			code = append(code, asm.HostTo(asm.BE, asm.R0, size))
+		}
+		return code
 	}
-	return load(c)
-}
-
-func load(c instruction) asm.Instructions {
-	switch {
-	case c.K == kindOfPacket:
-		return asm.Instructions{asm.LoadMem(asm.R0, packet, skbPacketType, asm.Word)}
-	case c.K == tagOf:
-		return asm.Instructions{asm.LoadMem(asm.R0, packet, skbVLAN, asm.Word)}
-	case c.Code == loadWord:
-		return asm.Instructions{asm.LoadMem(asm.R0, frameAt, int16(c.K), asm.Word), asm.HostTo(asm.BE, asm.R0, asm.Word)}
-	case c.Code == loadHalf:
-		return asm.Instructions{asm.LoadMem(asm.R0, frameAt, int16(c.K), asm.Half), asm.HostTo(asm.BE, asm.R0, asm.Half)}
-	}
-	return asm.Instructions{asm.LoadMem(asm.R0, frameAt, int16(c.K), asm.Byte)}
+	panic(fmt.Sprintf("instruction %v has no translation", c)) // the rule's filters have no other
 }
 
 // branch translates a comparison.
-func branch(op asm.JumpOp, i int, c instruction) asm.Instructions {
-	return asm.Instructions{op.Imm32(asm.R0, int32(c.K), label(i+1+int(c.Jt))), asm.Ja.Label(label(i + 1 + int(c.Jf)))}
+func branch(i int, c bpf.JumpIf) asm.Instructions {
+	yes, no := label(i+1+int(c.SkipTrue)), label(i+1+int(c.SkipFalse))
+	op := asm.JEq
+	switch c.Cond {
+	case bpf.JumpGreaterThan:
+		op = asm.JGT
+	case bpf.JumpBitsNotSet:
+		op, yes, no = asm.JSet, no, yes
+	}
+	return asm.Instructions{op.Imm32(asm.R0, int32(c.Val), yes), asm.Ja.Label(no)}
 }
 
 func answer(what int32) asm.Instructions {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 
+	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/link/kernel"
@@ -146,10 +147,10 @@ func (p *Port) shown() uint16 {
 }
 
 // filter returns the filter for what the ring is to take now.
-func (p *Port) filter() []instruction {
+func (p *Port) filter() []bpf.Instruction {
 	switch {
 	case p.paused:
-		return []instruction{{Code: take}}
+		return []bpf.Instruction{bpf.RetConstant{}}
 	case p.gated():
 		return p.Rule().alarm(alarmType)
 	}

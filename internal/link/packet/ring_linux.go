@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 )
 
@@ -32,7 +33,7 @@ type ring struct {
 }
 
 // openRing opens a ring on the rule's interface, bound to a protocol, with a filter.
-func openRing(rule Rule, filter []instruction, protocol uint16) (r *ring, err error) {
+func openRing(rule Rule, filter []bpf.Instruction, protocol uint16) (r *ring, err error) {
 	// Without a protocol nothing arrives before the filter is attached.
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
@@ -46,7 +47,7 @@ func openRing(rule Rule, filter []instruction, protocol uint16) (r *ring, err er
 	return r, nil
 }
 
-func (r *ring) set(rule Rule, filter []instruction, protocol uint16) error {
+func (r *ring) set(rule Rule, filter []bpf.Instruction, protocol uint16) error {
 	for _, o := range []struct {
 		name, value int
 		text        string
@@ -60,7 +61,7 @@ func (r *ring) set(rule Rule, filter []instruction, protocol uint16) error {
 			return os.NewSyscallError("setsockopt "+o.text, err)
 		}
 	}
-	if err := attach(r.fd, filter); err != nil {
+	if err := Attach(r.fd, filter...); err != nil {
 		return err
 	}
 	size := unix.TpacketReq{Block_size: blockSize, Block_nr: slots * slotSize / blockSize, Frame_size: slotSize, Frame_nr: slots}
@@ -92,18 +93,22 @@ func (r *ring) close() {
 	unix.Close(r.fd)
 }
 
-// attach makes a socket's filter of a program.
-func attach(fd int, program []instruction) error {
-	filter := make([]unix.SockFilter, len(program))
-	for i, x := range program {
-		filter[i] = unix.SockFilter{Code: x.Code, Jt: x.Jt, Jf: x.Jf, K: x.K}
+// Attach makes a program the filter of a socket: it decides how many bytes of each packet are accepted.
+func Attach(socket int, program ...bpf.Instruction) error {
+	raw, err := bpf.Assemble(program)
+	if err != nil {
+		return err
 	}
-	err := unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]})
+	filter := make([]unix.SockFilter, len(raw))
+	for i, x := range raw {
+		filter[i] = unix.SockFilter{Code: x.Op, Jt: x.Jt, Jf: x.Jf, K: x.K}
+	}
+	err = unix.SetsockoptSockFprog(socket, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]})
 	return os.NewSyscallError("setsockopt SO_ATTACH_FILTER", err)
 }
 
 // Attach gives a UDP socket the rule's filter.
-func (r Rule) Attach(socket int) error { return attach(socket, r.socket()) }
+func (r Rule) Attach(socket int) error { return Attach(socket, r.socket()...) }
 
 // header returns the header of the current slot.
 func (r *ring) header() *unix.Tpacket2Hdr {

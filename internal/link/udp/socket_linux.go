@@ -7,9 +7,11 @@ import (
 	"os"
 	"unsafe"
 
+	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link/packet"
 )
 
 // newSocket returns an unbound socket with the options common to a link's sockets.
@@ -104,9 +106,7 @@ func setBuffer(fd, force, name, size int) int {
 
 // dropAll makes the kernel drop whatever arrives at a socket before it is queued.
 func dropAll(fd int) error {
-	filter := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: 0}}
-	return unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
-		&unix.SockFprog{Len: 1, Filter: &filter[0]})
+	return packet.Attach(fd, bpf.RetConstant{})
 }
 
 // scope returns the interface index of a zone.
