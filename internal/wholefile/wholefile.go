@@ -1,5 +1,8 @@
 // Package wholefile writes files atomically: a program that reads the file, even after a crash or power
 // failure, finds either the previous content or the new one.
+//
+// The libraries for this stop at the rename (github.com/google/renameio/v2, github.com/natefinch/atomic): they sync the
+// file but not the directory, so that the new name may be lost with a power failure although Write has returned.
 package wholefile
 
 import (
