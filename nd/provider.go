@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/softvpi/softvpi/verbs"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 // Options says how Open finds the adapters; see verbs.Options. The zero value attaches to the driver if
@@ -187,7 +188,7 @@ func nearest(op string, list []netip.Addr, remote netip.Addr) (netip.Addr, error
 
 // routeSource asks the system for the source address towards remote; it sends nothing.
 func routeSource(remote netip.Addr) (netip.Addr, bool) {
-	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(remote, 4791)))
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(remote, eth.PortRoCEv2)))
 	if err != nil {
 		return netip.Addr{}, false
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 type demoCmd struct{}
@@ -86,7 +87,7 @@ func demoAddresses() (first, second netip.Addr, err error) {
 }
 
 func addressFree(a netip.Addr) bool {
-	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, 4791)))
+	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, eth.PortRoCEv2)))
 	if err != nil {
 		return false
 	}

@@ -1,5 +1,7 @@
 package catalogue
 
+import "github.com/softvpi/softvpi/wire/eth"
+
 const (
 	groupRoCE Group = "RoCE"
 	groupBus  Group = "General bus"
@@ -52,7 +54,7 @@ var roceKeys = []Key{
 	},
 	{
 		Name: "roce_udp_dport", Base: DriverService, Path: "Roce", Group: groupRoCE, Generations: Both, Scope: perDriver, Type: DWORD,
-		Status: Built, Defaults: always(4791), Min: 1, Max: 65535,
+		Status: Built, Defaults: always(eth.PortRoCEv2), Min: 1, Max: 65535,
 		Description: "UDP destination port of RoCE v2. All machines of a fabric have to use the same one; old drivers used 1021.",
 		Chosen:      onWinOF2Too,
 		Sources:     append(from(winof, "4.1.4.3 RoCE v2 UDP Port"), roceWinOF...),

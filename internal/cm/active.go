@@ -125,8 +125,8 @@ func (e *Engine) proposal(c *conn, p *Connect) Attributes {
 		if w.PKey.Valid() {
 			a.PKey = w.PKey
 		}
-	} else if a.HopLimit == 0 {
-		a.HopLimit = frame.DefaultHopLimit
+	} else {
+		a.HopLimit = frame.Hops(a.HopLimit)
 	}
 	if !a.LocalGID.IsValid() {
 		a.LocalGID = c.local.Addr()

@@ -137,10 +137,6 @@ func (e *Engine) request(now clock.Time, l *conn, m *mad.REQ, ip *mad.IPHeader, 
 	if ack == 0 { // infinite: a lost packet would hang the QP
 		ack = ackTimeout(e.cfg.AckDelay, e.cfg.PacketLifetime)
 	}
-	hops := p.HopLimit
-	if hops == 0 {
-		hops = frame.DefaultHopLimit
-	}
 	key, _ := e.cfg.member(m.PKey)
 	c.attr = Attributes{
 		RemoteQPN: uint32(m.LocalQPN), SQPSN: m.StartingPSN, RQPSN: e.psn(), MTU: m.PathMTU, PKey: key,
@@ -148,7 +144,7 @@ func (e *Engine) request(now clock.Time, l *conn, m *mad.REQ, ip *mad.IPHeader, 
 		InitiatorDepth: m.ResponderResources, ResponderResources: m.InitiatorDepth,
 		UC: m.TransportType == mad.TransportUC, RemoteSRQ: m.SRQ,
 		LocalGID: from.Local, RemoteGID: from.Remote,
-		FlowLabel: p.FlowLabel, TrafficClass: p.TrafficClass, HopLimit: hops, SL: p.SL & 7,
+		FlowLabel: p.FlowLabel, TrafficClass: p.TrafficClass, HopLimit: frame.Hops(p.HopLimit), SL: p.SL & 7,
 		SrcPort: udpSourcePort(c.local.Port(), c.remote.Port()),
 	}
 	c.attr.follow(p, from)

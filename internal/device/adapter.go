@@ -22,7 +22,6 @@ import (
 )
 
 const (
-	defaultUDPPort = 4791
 	// leastMTU is the minimum IP packet size that a link must carry: a payload of 256 bytes.
 	leastMTU = 256 + maxOverhead
 	// vendorID is that of the adapters whose driver this emulates. No device of theirs has the ids of the

@@ -8,7 +8,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/cm"
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/link/udp"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 // CMConnect implements command.Commands.
@@ -107,7 +107,7 @@ func owner(list []*adapter, addr netip.Addr) *adapter {
 // systemSource returns the system's source address towards another; the zero Addr if there is no route.
 // Connecting a datagram socket sends nothing.
 func systemSource(remote netip.Addr) netip.Addr {
-	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(remote, udp.DefaultPort)))
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(remote, eth.PortRoCEv2)))
 	if err != nil {
 		return netip.Addr{}
 	}

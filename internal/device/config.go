@@ -12,6 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/packet"
 	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 // PathPolicy says which path connections take.
@@ -201,7 +202,7 @@ func (c *AdapterConfig) complete() error {
 		return command.Errorf(command.Unsupported, "RoCE is %d: v1 needs a link that carries Ethernet frames; UDP carries v2", c.RoCE)
 	}
 	if c.UDPPort == 0 {
-		c.UDPPort = defaultUDPPort
+		c.UDPPort = eth.PortRoCEv2
 	}
 	if m := c.RoceMaxFrameSize; m != 0 && (m < 256 || m > 4096 || m&(m-1) != 0) {
 		return command.Errorf(command.Invalid, "RoceMaxFrameSize is %d, want 256, 512, 1024, 2048 or 4096", m)

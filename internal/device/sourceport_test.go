@@ -11,6 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/udp"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -29,7 +30,7 @@ func newForger(t *testing.T, src, dst netip.Addr) *forger {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	f := &forger{t: t, link: l, route: frame.Route{Src: src, Dst: dst, DstPort: udp.DefaultPort}}
+	f := &forger{t: t, link: l, route: frame.Route{Src: src, Dst: dst, DstPort: eth.PortRoCEv2}}
 	if f.encap, err = encap.New(encap.RoCEv2, []netip.Addr{src}, l.Capabilities(), 40123); err != nil {
 		t.Fatal(err)
 	}

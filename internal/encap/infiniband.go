@@ -35,11 +35,7 @@ func (e *Encap) sealIB(o *frame.Out) {
 	if r.IB.Global {
 		at, next = at-ib.GRHLen, ib.LNHGlobal
 		grh = o.Head[at:frame.HeadRoom]
-		hops := r.HopLimit
-		if hops == 0 {
-			hops = frame.DefaultHopLimit
-		}
-		ib.GRH(grh).Encode(r.TrafficClass, r.FlowLabel, length, hops, r.IB.SGID, r.IB.DGID)
+		ib.GRH(grh).Encode(r.TrafficClass, r.FlowLabel, length, frame.Hops(r.HopLimit), r.IB.SGID, r.IB.DGID)
 	}
 	at -= ib.LRHLen
 	lrh := ib.LRH(o.Head[at : at+ib.LRHLen])

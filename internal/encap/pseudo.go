@@ -1,21 +1,16 @@
 package encap
 
 import (
-	"encoding/binary"
 	"hash/crc32"
-	"net/netip"
 
 	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// Offsets in the scratch buffer after the eight bytes of ones.
+// v4End and v6End are the lengths of what precedes the BTH in the scratch buffer: the eight bytes of ones, and the headers.
 const (
-	v4Length = lrhLen + 2
-	v4ID     = lrhLen + 4
-	v4UDP    = lrhLen + eth.IPv4Len
-	v6Length = lrhLen + 4
-	v6UDP    = lrhLen + eth.IPv6Len
+	v4End = lrhLen + eth.IPv4Len + eth.UDPLen
+	v6End = lrhLen + eth.IPv6Len + eth.UDPLen
 )
 
 // bthECN is the byte of a BTH that the ICRC masks.
@@ -27,37 +22,18 @@ func (e *Encap) outer(f *flow) (at int) {
 	if e.heldAt != 0 && e.held == *f {
 		return e.heldAt
 	}
-	s := &e.scratch
+	// The ICRC masks with ones what may change on the way.
+	d := eth.Datagram{Src: f.src, Dst: f.dst, SrcPort: f.srcPort, DstPort: f.dstPort, TrafficClass: 0xff, HopLimit: 0xff, FlowLabel: 0xfffff}
+	b := e.scratch[lrhLen:]
+	d.Put(b, 0)
+	at = v6End
 	if f.dst.Is4() {
-		h := s[lrhLen : lrhLen+eth.IPv4Len]
-		binary.BigEndian.PutUint32(h, 0x45ff0000)                 // version, length, ToS masked
-		binary.BigEndian.PutUint32(h[4:], 0x00004000)             // identification, DF
-		binary.BigEndian.PutUint32(h[8:], 0xff<<24|17<<16|0xffff) // TTL masked, UDP, checksum masked
-		put4(h[12:], f.src)
-		put4(h[16:], f.dst)
-		at = v4UDP
-	} else {
-		h := s[lrhLen : lrhLen+eth.IPv6Len]
-		binary.BigEndian.PutUint32(h, 0x6fffffff)     // version, traffic class and flow label masked
-		binary.BigEndian.PutUint32(h[4:], 17<<8|0xff) // UDP, hop limit masked
-		*(*[16]byte)(h[8:]) = f.src.As16()
-		*(*[16]byte)(h[24:]) = f.dst.As16()
-		at = v6UDP
+		eth.IPv4(b).PutChecksum(0xffff)
+		at = v4End
 	}
-	binary.BigEndian.PutUint16(s[at:], f.srcPort)
-	binary.BigEndian.PutUint16(s[at+2:], f.dstPort)
-	binary.BigEndian.PutUint32(s[at+4:], 0xffff) // checksum masked
-	e.held, e.heldAt = *f, at+eth.UDPLen
-	return e.heldAt
-}
-
-// put4 writes an IPv4 address; one of another family, which no link accepts, counts as 0.0.0.0.
-func put4(b []byte, a netip.Addr) {
-	var v [4]byte
-	if a.Is4() {
-		v = a.As4()
-	}
-	*(*[4]byte)(b) = v
+	eth.UDP(e.scratch[at-eth.UDPLen:]).SetChecksum(0xffff)
+	e.held, e.heldAt = *f, at
+	return at
 }
 
 // seed completes the headers written by outer with the length of the packet (from the BTH to the ICRC) and
@@ -66,12 +42,14 @@ func put4(b []byte, a netip.Addr) {
 // is how much.
 func (e *Encap) seed(at, length int, id uint16, head, rest []byte) (crc uint32, n int) {
 	s := &e.scratch
-	if at == v4UDP+eth.UDPLen {
-		binary.BigEndian.PutUint32(s[v4Length:], uint32(length+eth.IPv4Len+eth.UDPLen)<<16|uint32(id))
+	if at == v4End {
+		ip := eth.IPv4(s[lrhLen:])
+		ip.SetTotalLen(eth.IPv4Len + eth.UDPLen + length)
+		ip.SetID(id)
 	} else {
-		binary.BigEndian.PutUint16(s[v6Length:], uint16(length+eth.UDPLen))
+		eth.IPv6(s[lrhLen:]).SetPayloadLen(eth.UDPLen + length)
 	}
-	binary.BigEndian.PutUint16(s[at-4:], uint16(length+eth.UDPLen))
+	eth.UDP(s[at-eth.UDPLen:]).SetLength(eth.UDPLen + length)
 	whole := (at + gather) &^ (crcBlock - 1)
 	if length <= gatherShort {
 		whole = at + gatherShort

@@ -13,38 +13,27 @@ func (e *Encap) sealRaw(o *frame.Out) {
 	r := o.Route
 	bth := o.Head[frame.HeadRoom:o.HeadEnd]
 	length := len(bth) + len(o.Payload) + int(o.Pad&3) + ib.ICRCLen
-	hops := r.HopLimit
-	if hops == 0 {
-		hops = frame.DefaultHopLimit
-	}
-	e2 := eth.Ethernet{Dst: r.DstMAC, Src: r.SrcMAC, Tagged: r.VLAN != 0, TCI: r.VLAN}
+	e2 := eth.Ethernet{Dst: r.DstMAC, Src: r.SrcMAC, Tagged: r.VLAN != 0, TCI: r.VLAN, Type: eth.TypeRoCEv1}
 	var crc uint32
 	at := frame.HeadRoom
-	switch {
-	case e.mode != RoCEv2:
-		e2.Type = eth.TypeRoCEv1
+	if e.mode == RoCEv2 {
+		// It is never fragmented, so it needs no identification (RFC 6864).
+		d := eth.Datagram{Src: r.Src, Dst: r.Dst, SrcPort: r.SrcPort, DstPort: e.dstPort(r),
+			TrafficClass: r.TrafficClass, HopLimit: frame.Hops(r.HopLimit), FlowLabel: r.FlowLabel}
+		e2.Type = d.Type()
+		at -= d.HeaderLen()
+		d.Put(o.Head[at:], length)
+		ip, udp := o.Head[at:frame.HeadRoom-eth.UDPLen], o.Head[frame.HeadRoom-eth.UDPLen:frame.HeadRoom]
+		if e2.Type == eth.TypeIPv4 {
+			crc = ib.ICRCSeedIPv4(&e.icrc, ip, udp, bth)
+		} else {
+			crc = ib.ICRCSeedIPv6(&e.icrc, ip, udp, bth)
+		}
+	} else {
 		at -= ib.GRHLen
 		grh := ib.GRH(o.Head[at:])
-		grh.Encode(r.TrafficClass, r.FlowLabel, length, hops, ib.GID(r.Src.As16()), ib.GID(r.Dst.As16()))
+		grh.Encode(r.TrafficClass, r.FlowLabel, length, frame.Hops(r.HopLimit), ib.GID(r.Src.As16()), ib.GID(r.Dst.As16()))
 		crc = ib.ICRCSeedGRH(&e.icrc, grh[:ib.GRHLen], bth)
-	case r.Dst.Is4():
-		e2.Type = eth.TypeIPv4
-		at -= eth.IPv4Len + eth.UDPLen
-		ip, udp := eth.IPv4(o.Head[at:]), eth.UDP(o.Head[at+eth.IPv4Len:])
-		var src, dst [4]byte
-		put4(src[:], r.Src)
-		put4(dst[:], r.Dst)
-		// It is never fragmented, so it needs no identification (RFC 6864).
-		ip.Encode(r.TrafficClass, length+eth.IPv4Len+eth.UDPLen, 0, hops, eth.ProtocolUDP, src, dst)
-		udp.Encode(r.SrcPort, e.dstPort(r), length+eth.UDPLen)
-		crc = ib.ICRCSeedIPv4(&e.icrc, ip[:eth.IPv4Len], udp[:eth.UDPLen], bth)
-	default:
-		e2.Type = eth.TypeIPv6
-		at -= eth.IPv6Len + eth.UDPLen
-		ip, udp := eth.IPv6(o.Head[at:]), eth.UDP(o.Head[at+eth.IPv6Len:])
-		ip.Encode(r.TrafficClass, r.FlowLabel, length+eth.UDPLen, eth.ProtocolUDP, hops, r.Src.As16(), r.Dst.As16())
-		udp.Encode(r.SrcPort, e.dstPort(r), length+eth.UDPLen)
-		crc = ib.ICRCSeedIPv6(&e.icrc, ip[:eth.IPv6Len], udp[:eth.UDPLen], bth)
 	}
 	at -= e2.Len()
 	e2.Put(o.Head[at:])

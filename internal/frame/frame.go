@@ -23,6 +23,14 @@ const (
 // chooses none: RoCE's (WinOF 5.50 release notes, 1166268).
 const DefaultHopLimit = 16
 
+// Hops returns the hop limit of a packet for one that may be 0, which means DefaultHopLimit.
+func Hops(limit uint8) uint8 {
+	if limit == 0 {
+		return DefaultHopLimit
+	}
+	return limit
+}
+
 // Route holds the destination and the outer headers of the packets of a QP or an address handle. It is
 // created once (Link.Prepare completes it) and then shared by all packets; the loop owns it.
 type Route struct {

@@ -1,13 +1,12 @@
 package transport
 
 import (
-	"encoding/binary"
-
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -186,11 +185,6 @@ func (q *QP) receiveDatagram(in *frame.In, bth ib.BTH, op ib.Opcode, rest []byte
 	q.settleEffect(0, 0, false)
 }
 
-const (
-	udpHeader   = 8
-	protocolUDP = 17
-)
-
 // packetType is what the adapters that this one imitates report as the SL of a datagram's completion: RoCE
 // has no SL, and programs (UCX) learn from it which header is in the GRH area. Bit 3: UDP follows; the
 // bits below it: 1 is IPv6, 2 IPv4.
@@ -213,34 +207,11 @@ func fillGRH(area *[GRHArea]byte, in *frame.In, n int) {
 	if in.SLID != 0 {
 		return
 	}
-	n += udpHeader + ib.ICRCLen
+	n += eth.UDPLen + ib.ICRCLen
 	src, dst := in.Src.Unmap(), in.Dst.Unmap()
-	if !src.Is4() || !dst.Is4() {
-		g := ib.GRH(area[:])
-		g.SetVersion(6)
-		g.SetTrafficClass(in.TrafficClass)
-		g.SetFlowLabel(in.FlowLabel)
-		g.SetPayLen(n)
-		area[6], area[7] = protocolUDP, in.HopLimit
-		s, d := src.As16(), dst.As16()
-		copy(area[8:], s[:])
-		copy(area[24:], d[:])
+	if src.Is4() && dst.Is4() {
+		eth.IPv4(area[GRHArea-eth.IPv4Len:]).Encode(in.TrafficClass, eth.IPv4Len+n, in.ID, in.HopLimit, eth.ProtocolUDP, src.As4(), dst.As4())
 		return
 	}
-	h := area[20:]
-	h[0], h[1] = 0x45, in.TrafficClass
-	binary.BigEndian.PutUint16(h[2:], uint16(n+20))
-	binary.BigEndian.PutUint16(h[4:], in.ID)
-	h[6] = 0x40 // don't fragment
-	h[8], h[9] = in.HopLimit, protocolUDP
-	s, d := src.As4(), dst.As4()
-	copy(h[12:], s[:])
-	copy(h[16:], d[:])
-	sum := uint32(0)
-	for i := 0; i < 20; i += 2 {
-		sum += uint32(binary.BigEndian.Uint16(h[i:]))
-	}
-	sum = sum&0xffff + sum>>16
-	sum = sum&0xffff + sum>>16
-	binary.BigEndian.PutUint16(h[10:], ^uint16(sum))
+	eth.IPv6(area[:]).Encode(in.TrafficClass, in.FlowLabel, n, eth.ProtocolUDP, in.HopLimit, src.As16(), dst.As16())
 }

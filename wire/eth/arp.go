@@ -53,18 +53,12 @@ func ParseARP(b []byte) (ARP, error) {
 
 // appendIPv4 adds the four bytes of a, or zeros if it is not an IPv4 address.
 func appendIPv4(b []byte, a netip.Addr) []byte {
-	if a = a.Unmap(); !a.Is4() {
-		return append(b, 0, 0, 0, 0)
-	}
-	v := a.As4()
+	v := bytes4(a)
 	return append(b, v[:]...)
 }
 
 // appendIPv6 adds the sixteen bytes of a, or zeros if it is not valid.
 func appendIPv6(b []byte, a netip.Addr) []byte {
-	if !a.IsValid() {
-		return append(b, make([]byte, 16)...)
-	}
-	v := a.As16()
+	v := bytes16(a)
 	return append(b, v[:]...)
 }

@@ -83,9 +83,12 @@ func (h IPv4) SetID(id uint16) { binary.BigEndian.PutUint16(h[ip4ID:], id) }
 
 // SetChecksum computes the header checksum and sets it.
 func (h IPv4) SetChecksum() {
-	h[ip4Checksum], h[ip4Checksum+1] = 0, 0
-	binary.BigEndian.PutUint16(h[ip4Checksum:], Checksum(h[:h.HeaderLen()]))
+	h.PutChecksum(0)
+	h.PutChecksum(Checksum(h[:h.HeaderLen()]))
 }
+
+// PutChecksum sets the header checksum to v, right or wrong.
+func (h IPv4) PutChecksum(v uint16) { binary.BigEndian.PutUint16(h[ip4Checksum:], v) }
 
 // ChecksumOK reports whether the header checksum is right.
 func (h IPv4) ChecksumOK() bool { return Checksum(h[:h.HeaderLen()]) == 0 }

@@ -41,11 +41,19 @@ func (h IPv6) Src() netip.Addr { return netip.AddrFrom16([16]byte(h[ip6Src:])) }
 // Dst is the destination address.
 func (h IPv6) Dst() netip.Addr { return netip.AddrFrom16([16]byte(h[ip6Dst:])) }
 
+// SetPayloadLen sets the length of what follows the header.
+func (h IPv6) SetPayloadLen(n int) { binary.BigEndian.PutUint16(h[ip6Length:], uint16(n)) }
+
+// ip6Word is the first word of a header: version, traffic class and flow label.
+func ip6Word(class uint8, flowLabel uint32) uint32 {
+	return 6<<28 | uint32(class)<<20 | flowLabel&0xfffff
+}
+
 // Encode writes the whole header.
 func (h IPv6) Encode(class uint8, flowLabel uint32, payloadLen int, next, hopLimit uint8, src, dst [16]byte) {
 	_ = h[IPv6Len-1]
-	binary.BigEndian.PutUint32(h, 6<<28|uint32(class)<<20|flowLabel&0xfffff)
-	binary.BigEndian.PutUint16(h[ip6Length:], uint16(payloadLen))
+	binary.BigEndian.PutUint32(h, ip6Word(class, flowLabel))
+	h.SetPayloadLen(payloadLen)
 	h[ip6Next], h[ip6HopLimit] = next, hopLimit
 	*(*[16]byte)(h[ip6Src:]), *(*[16]byte)(h[ip6Dst:]) = src, dst
 }

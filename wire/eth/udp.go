@@ -29,12 +29,15 @@ func (h UDP) Checksum() uint16 { return binary.BigEndian.Uint16(h[6:]) }
 // SetChecksum sets the checksum.
 func (h UDP) SetChecksum(v uint16) { binary.BigEndian.PutUint16(h[6:], v) }
 
+// SetLength sets the length of header and payload.
+func (h UDP) SetLength(n int) { binary.BigEndian.PutUint16(h[4:], uint16(n)) }
+
 // Encode writes the whole header without a checksum.
 func (h UDP) Encode(src, dst uint16, length int) {
 	_ = h[UDPLen-1]
 	binary.BigEndian.PutUint16(h, src)
 	binary.BigEndian.PutUint16(h[2:], dst)
-	binary.BigEndian.PutUint16(h[4:], uint16(length))
+	h.SetLength(length)
 	h.SetChecksum(0)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/link/packet"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 // Adapter describes one adapter. Its registry keys override these values.
@@ -77,7 +78,6 @@ func defaultAdapters() []Adapter {
 
 const (
 	maxAdapters   = 64
-	defaultPort   = 4791
 	maxNameLength = 63
 )
 
@@ -100,7 +100,7 @@ func (a *Adapter) complete(i int) error {
 		return api.Wrong(field("node"), "given", `nothing without "link": "cable" or "vpi"`)
 	}
 	if a.UDPPort == 0 && a.Link != LinkCable {
-		a.UDPPort = defaultPort
+		a.UDPPort = eth.PortRoCEv2
 	}
 	if _, err := ParseGeneration(a.Generation); err != nil {
 		err.Field = field("generation")

@@ -2,7 +2,7 @@
 // impairment on the way out, before any check on the way in. A UDP socket does not show the IP header, so
 // the capture reconstructs the kernel's header as far as it is known: the identification of received
 // packets is computed from the ICRC (RFC 791, IBA A17), and a hop limit that the socket did not report is
-// shown as 64.
+// shown as the default.
 package capture
 
 import (
@@ -120,8 +120,9 @@ func (l *Link) sent(at time.Time, o *frame.Out) {
 	if port == 0 {
 		port = l.port
 	}
-	h := outer{r.Src, r.Dst, r.SrcPort, port, r.TrafficClass, r.HopLimit, r.FlowLabel, id}
-	l.put(at, flagOutbound, l.headers(h, o.Len()), transport, o.Payload, tail)
+	d := eth.Datagram{Src: r.Src, Dst: r.Dst, SrcPort: r.SrcPort, DstPort: port,
+		TrafficClass: r.TrafficClass, HopLimit: r.HopLimit, FlowLabel: r.FlowLabel, ID: id}
+	l.put(at, flagOutbound, l.headers(&d, o.Len()), transport, o.Payload, tail)
 }
 
 func (l *Link) received(at time.Time, p *frame.In) {
@@ -133,15 +134,16 @@ func (l *Link) received(at time.Time, p *frame.In) {
 		l.put(at, flagEthernet, nil, p.Data, nil, nil)
 		return
 	}
-	h := outer{p.Src, p.Dst, p.SrcPort, l.port, p.TrafficClass, p.HopLimit, p.FlowLabel, p.ID}
-	if !h.dst.IsValid() {
-		h.dst = l.addr
+	d := eth.Datagram{Src: p.Src, Dst: p.Dst, SrcPort: p.SrcPort, DstPort: l.port,
+		TrafficClass: p.TrafficClass, HopLimit: p.HopLimit, FlowLabel: p.FlowLabel, ID: p.ID}
+	if !d.Dst.IsValid() {
+		d.Dst = l.addr
 	}
 	if !p.IDKnown {
-		h.id = p.Segment
-		h.id = l.solve(h, p.Data)
+		d.ID = p.Segment
+		d.ID = l.solve(&d, p.Data)
 	}
-	l.put(at, 0, l.headers(h, len(p.Data)), p.Data, nil, nil)
+	l.put(at, 0, l.headers(&d, len(p.Data)), p.Data, nil, nil)
 }
 
 // whole shows an InfiniBand packet with the VCRC of its first hop, as captures of such packets have one.
@@ -156,49 +158,30 @@ func (l *Link) whole(at time.Time, flags uint64, pieces ...[]byte) {
 	l.put(at, flags|flagIB, l.vcrc, nil, nil, nil)
 }
 
-// outer is what surrounds a RoCE v2 packet.
-type outer struct {
-	src, dst         netip.Addr
-	srcPort, dstPort uint16
-	class, hops      uint8
-	flow             uint32
-	id               uint16
-}
-
 // headers returns the IP and UDP headers of a packet with n bytes after them. The UDP checksum is given as
 // not computed, which RoCE v2 allows and the ICRC does not cover.
-func (l *Link) headers(h outer, n int) []byte {
-	if h.hops == 0 {
-		h.hops = frame.DefaultHopLimit
-	}
-	src, dst := h.src.Unmap(), h.dst.Unmap()
-	if dst.Is4() && src.Is4() {
-		b := l.head[:eth.IPv4Len+eth.UDPLen]
-		eth.IPv4(b).Encode(h.class, len(b)+n, h.id, h.hops, eth.ProtocolUDP, src.As4(), dst.As4())
-		eth.UDP(b[eth.IPv4Len:]).Encode(h.srcPort, h.dstPort, eth.UDPLen+n)
-		return b
-	}
-	b := l.head[:eth.IPv6Len+eth.UDPLen]
-	eth.IPv6(b).Encode(h.class, h.flow, eth.UDPLen+n, eth.ProtocolUDP, h.hops, src.As16(), dst.As16())
-	eth.UDP(b[eth.IPv6Len:]).Encode(h.srcPort, h.dstPort, eth.UDPLen+n)
-	return b
+func (l *Link) headers(d *eth.Datagram, n int) []byte {
+	d.HopLimit = frame.Hops(d.HopLimit)
+	d.Src, d.Dst = d.Src.Unmap(), d.Dst.Unmap()
+	d.Put(l.head[:], n)
+	return l.head[:d.HeaderLen()]
 }
 
-// solve returns the identification for which the ICRC of an IPv4 packet is right, or the one in h if there
+// solve returns the identification for which the ICRC of an IPv4 packet is right, or that of d if there
 // is none: then the packet is corrupt, and shown so.
-func (l *Link) solve(h outer, data []byte) uint16 {
-	if !h.dst.Unmap().Is4() || len(data) < ib.BTHLen+ib.ICRCLen {
-		return h.id
+func (l *Link) solve(d *eth.Datagram, data []byte) uint16 {
+	if !d.Dst.Unmap().Is4() || len(data) < ib.BTHLen+ib.ICRCLen {
+		return d.ID
 	}
-	b := l.headers(h, len(data))
+	b := l.headers(d, len(data))
 	body := data[:len(data)-ib.ICRCLen]
 	crc := ib.ICRCSeedIPv4(&l.icrc, b[:eth.IPv4Len], b[eth.IPv4Len:], body[:ib.BTHLen])
 	crc, wire := ib.ICRCUpdate(crc, body[ib.BTHLen:]), ib.ICRC(data[len(body):])
 	if crc == wire {
-		return h.id
+		return d.ID
 	}
 	if delta, ok := ib.SolveID(crc, wire, behindIPv4ID+eth.UDPLen+len(body)); ok {
-		return h.id ^ delta
+		return d.ID ^ delta
 	}
-	return h.id
+	return d.ID
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 const (
@@ -27,7 +28,7 @@ var errAddressInUse = errors.New("address is in use on this switch")
 
 // PortConfig describes a port of a Switch.
 type PortConfig struct {
-	Addr  netip.Addr // packets that can wait for Receive before more are dropped; 0 means 1024
+	Addr  netip.Addr // of the port: packets to it arrive here
 	Queue int        // packets that wait for Receive before more are dropped; 0 means 1024
 	MTU   int        // largest IP packet in bytes; 0 means 9000
 	// Single says that the port sends packets singly, not in bursts.
@@ -137,16 +138,14 @@ func (p *Port) Prepare(r *frame.Route) error {
 		r.Src = p.cfg.Addr
 	}
 	if r.SrcPort == 0 {
-		r.SrcPort = roceV2Port
+		r.SrcPort = eth.PortRoCEv2
 	}
 	if r.DstPort == 0 {
-		r.DstPort = roceV2Port
+		r.DstPort = eth.PortRoCEv2
 	}
 	r.Prepared = true
 	return nil
 }
-
-const roceV2Port = 4791
 
 // Send implements link.Link. It always accepts every frame; if a receiver's queue is full they are
 // dropped.

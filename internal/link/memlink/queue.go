@@ -76,12 +76,9 @@ func (q *queue) put(o *frame.Out, from *Port) {
 	r := o.Route
 	m := &q.meta[i]
 	*m = meta{len: n, src: r.Src, dst: r.Dst, srcPort: r.SrcPort, segment: o.Segment,
-		trafficClass: r.TrafficClass, hopLimit: r.HopLimit, flowLabel: r.FlowLabel}
+		trafficClass: r.TrafficClass, hopLimit: frame.Hops(r.HopLimit), flowLabel: r.FlowLabel}
 	if !m.src.IsValid() {
 		m.src = from.cfg.Addr
-	}
-	if m.hopLimit == 0 {
-		m.hopLimit = frame.DefaultHopLimit
 	}
 	q.len++
 }

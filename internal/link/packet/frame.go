@@ -1,7 +1,6 @@
 package packet
 
 import (
-	"encoding/binary"
 	"net/netip"
 
 	"github.com/softvpi/softvpi/internal/frame"
@@ -14,64 +13,15 @@ const mostHeaders = eth.EthernetLen + eth.IPv6Len + eth.UDPLen
 // maxFrame is the length of the longest frame that is sent or completely received.
 const maxFrame = mostHeaders + MostPayload
 
-// beginning is the part that all frames to a destination have in common: the Ethernet header and the constant fields of
-// the IP header.
-type beginning struct {
-	bytes [eth.EthernetLen + eth.IPv6Len]byte
-	// sum is the ones' complement sum of the 16-bit words of the IPv4 header in bytes, in which traffic class, length and
-	// time to live are 0.
-	sum uint32
-}
-
-// set makes the beginning of frames from src to dst. macs are the MAC addresses of the next hop and of the interface.
-func (g *beginning) set(macs *[12]byte, src, dst netip.Addr) {
-	*g = beginning{}
-	b := g.bytes[:]
-	copy(b, macs[:])
-	ip := b[eth.EthernetLen:]
-	if !dst.Is4() {
-		b[12], b[13] = byte(eth.TypeIPv6>>8), byte(eth.TypeIPv6&0xff)
-		eth.IPv6(ip).Encode(0, 0, 0, eth.ProtocolUDP, 0, src.As16(), dst.As16())
-		return
-	}
-	b[12], b[13] = byte(eth.TypeIPv4>>8), byte(eth.TypeIPv4&0xff)
-	eth.IPv4(ip).Encode(0, 0, 0, 0, eth.ProtocolUDP, src.As4(), dst.As4())
-	g.sum = uint32(^eth.IPv4(ip).Checksum())
-}
-
-// ip writes the beginning to b, which has room for the longest one, and completes its IP header for a route and an IP
-// payload of length bytes. end is where that payload begins.
-func (g *beginning) ip(b []byte, r *frame.Route, length int) (end int) {
-	hops := r.HopLimit
-	if hops == 0 {
-		hops = frame.DefaultHopLimit
-	}
-	const at = eth.EthernetLen
-	*(*[len(g.bytes)]byte)(b) = g.bytes
-	if !r.Dst.Is4() {
-		binary.BigEndian.PutUint32(b[at:], 6<<28|uint32(r.TrafficClass)<<20|r.FlowLabel&0xfffff)
-		binary.BigEndian.PutUint16(b[at+4:], uint16(length))
-		b[at+7] = hops
-		return at + eth.IPv6Len
-	}
-	length += eth.IPv4Len
-	b[at+1], b[at+8] = r.TrafficClass, hops
-	binary.BigEndian.PutUint16(b[at+2:], uint16(length))
-	sum := g.sum + uint32(r.TrafficClass) + uint32(length) + uint32(hops)<<8
-	sum = sum&0xffff + sum>>16
-	binary.BigEndian.PutUint16(b[at+10:], ^uint16(sum+sum>>16))
-	return at + eth.IPv4Len
-}
-
 // build writes the frame of a single packet to b and returns its length. The packet's ICRC must be for
 // identification 0 and no options. b must have room for the longest headers and the packet.
-func build(b []byte, g *beginning, port uint16, o *frame.Out) int {
+func build(b []byte, g *eth.Template, port uint16, o *frame.Out) int {
 	r := o.Route
 	if r.DstPort != 0 {
 		port = r.DstPort
 	}
 	length := eth.UDPLen + o.Len()
-	udp := g.ip(b, r, length)
+	udp := g.Put(b, r.TrafficClass, frame.Hops(r.HopLimit), r.FlowLabel, length)
 	eth.UDP(b[udp:]).Encode(r.SrcPort, port, length)
 	at := udp + eth.UDPLen
 	at += copy(b[at:], o.Head[o.HeadStart:o.HeadEnd])

@@ -13,9 +13,9 @@ import (
 )
 
 // begins is the beginning of the frames of a route.
-func begins(r *frame.Route) *beginning {
-	g := new(beginning)
-	g.set(&[12]byte{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2}, r.Src, r.Dst)
+func begins(r *frame.Route) *eth.Template {
+	g := new(eth.Template)
+	g.Set(eth.MAC{2, 0, 0, 0, 0, 1}, eth.MAC{2, 0, 0, 0, 0, 2}, r.Src, r.Dst)
 	return g
 }
 
@@ -83,12 +83,8 @@ func TestFramesReadBack(t *testing.T) {
 		var mem [maxFrame]byte
 		b := mem[:build(mem[:], begins(&r), 4791, o)]
 		d, ok := parsed(b, r.Dst, 4791)
-		hops := r.HopLimit
-		if hops == 0 {
-			hops = frame.DefaultHopLimit
-		}
 		want := append(append(bytes.Clone(o.Head[frame.HeadRoom:o.HeadEnd]), o.Payload...), 0, 0, 0, 0)
-		if !ok || d.src != r.Src || d.srcPort != r.SrcPort || d.trafficClass != r.TrafficClass || d.hopLimit != hops ||
+		if !ok || d.src != r.Src || d.srcPort != r.SrcPort || d.trafficClass != r.TrafficClass || d.hopLimit != frame.Hops(r.HopLimit) ||
 			d.flowLabel != r.FlowLabel || d.id != 0 || !bytes.Equal(d.data, want) {
 			t.Fatalf("parsed as %+v, %v", d, ok)
 		}

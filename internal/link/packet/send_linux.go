@@ -4,13 +4,14 @@ import (
 	"net/netip"
 
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 // hop is the path to a destination.
 type hop struct {
 	dst, next        netip.Addr
 	srcPort, dstPort uint16
-	begins           beginning // of frames, while usable
+	begins           eth.Template // of frames, while usable
 	usable           bool
 	sent             uint32 // tick at which the last packet was sent through the socket
 }
@@ -59,10 +60,7 @@ func (p *Port) resolve(h *hop) {
 
 // meet takes over the system's knowledge of the next hop.
 func (p *Port) meet(h *hop, n *neighbour) {
-	var macs [12]byte
-	copy(macs[:6], n.mac[:])
-	copy(macs[6:], p.device.mac[:])
-	h.begins.set(&macs, p.cfg.Addr, h.dst)
+	h.begins.Set(n.mac, p.device.mac, p.cfg.Addr, h.dst)
 	h.usable = n.valid && n.mac != [6]byte{} && n.mac[0]&1 == 0
 }
 

@@ -51,10 +51,7 @@ func (l *portableLink) socket(i uint16) *portableSocket {
 
 // set sets the traffic class and the hop limit of the next packets unless they are already set.
 func (s *portableSocket) set(r *frame.Route, v4 bool) {
-	hops := r.HopLimit
-	if hops == 0 {
-		hops = frame.DefaultHopLimit
-	}
+	hops := frame.Hops(r.HopLimit)
 	if s.class == r.TrafficClass && s.hops == hops {
 		return
 	}

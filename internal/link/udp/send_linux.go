@@ -196,7 +196,7 @@ func (s *sender) options(r *frame.Route, frames []frame.Out, v4 bool) int {
 			n += putControl(b[n:], unix.IPPROTO_IPV6, unix.IPV6_TCLASS, uint32(r.TrafficClass), 4)
 		}
 	}
-	if r.HopLimit != 0 && r.HopLimit != frame.DefaultHopLimit {
+	if frame.Hops(r.HopLimit) != frame.DefaultHopLimit {
 		if v4 {
 			n += putControl(b[n:], unix.IPPROTO_IP, unix.IP_TTL, uint32(r.HopLimit), 4)
 		} else {

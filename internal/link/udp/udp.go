@@ -9,11 +9,10 @@ import (
 
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/packet"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 const (
-	// DefaultPort is the UDP destination port of RoCE v2 (IBA annex A17).
-	DefaultPort = 4791
 	// DefaultSourcePorts is how many source ports a link binds at most at a time by default.
 	DefaultSourcePorts = 1024
 
@@ -139,7 +138,7 @@ func (c Config) complete() (Config, error) {
 		return c, &FieldError{"Batch", c.Batch, "0 to 64"}
 	}
 	if c.Port == 0 {
-		c.Port = DefaultPort
+		c.Port = eth.PortRoCEv2
 	}
 	if c.Batch == 0 {
 		c.Batch = defaultBatch

@@ -17,6 +17,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/verbs"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 // Mode is how a tool wants to reach an adapter; the zero value means attached if a suitable driver runs,
@@ -210,7 +211,7 @@ func embedTowards(ctx context.Context, server netip.AddrPort, flag string) (*Ses
 		}
 		return nil, err
 	}
-	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(remote, 4791))) // sends nothing
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(remote, eth.PortRoCEv2))) // sends nothing
 	if err != nil {
 		return nil, unroutable(server, err)
 	}
