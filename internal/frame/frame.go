@@ -10,13 +10,15 @@ import (
 )
 
 const (
-	// HeadRoom is the space before the BTH, in which encapsulations that build the whole frame write
-	// Ethernet, VLAN, IP or GRH and UDP headers.
-	HeadRoom = 72
-	// maxTransportHeader is the longest BTH with extended headers: BTH and
-	// AtomicETH (IBA 9.2).
-	maxTransportHeader = 40
-	headSize           = HeadRoom + maxTransportHeader + 16
+	// HeadRoom is the space before the BTH, in which encapsulations that build the whole frame write their
+	// headers: at most the outer Ethernet with VLAN, IPv6, UDP and VXLAN headers of a tunnel and the inner
+	// Ethernet with VLAN, IPv6 and UDP headers, 140 bytes. It makes the transport's headers begin with a
+	// cache line of Out.
+	HeadRoom = 192
+	// transportRoom has room for the longest BTH with extended headers: BTH, XRCETH and AtomicETH, 44 bytes
+	// (IBA 9.2).
+	transportRoom = 48
+	headSize      = HeadRoom + transportRoom
 )
 
 // DefaultHopLimit is the hop limit (TTL) of packets whose route has none, and of connections whose program
@@ -76,9 +78,11 @@ func (r *Route) Release() {
 
 // Out is a packet to be sent. The transport writes the BTH and extended headers to Head[HeadRoom:HeadEnd],
 // points Payload into registered memory and sets the pad; encap adds ICRC and outer headers.
+//
+// What links that write no outer headers use lies in the last two of its five cache lines.
 type Out struct {
-	Route     *Route
 	Head      [headSize]byte
+	Route     *Route
 	HeadStart uint16  // first byte in use; HeadRoom until an outer header is added
 	HeadEnd   uint16  // end of the extended headers
 	Pad       uint8   // zero bytes after the payload that fill the last word, 0 to 3 (IBA 9.2.3)
