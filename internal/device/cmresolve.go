@@ -66,8 +66,8 @@ func (o *cmid) await(remote netip.Addr, timeout time.Duration) bool {
 	if p == nil {
 		return false
 	}
-	link, ok := p.Resolver()
-	if !ok {
+	link := p.Resolver()
+	if link == nil {
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)

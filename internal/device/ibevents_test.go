@@ -23,8 +23,8 @@ type cable struct {
 	violations []link.Violation
 }
 
-func (*cable) Capabilities() link.Capabilities {
-	return link.Capabilities{MaxSegments: 1, Raw: true, InfiniBand: true, MTU: 4096}
+func (c *cable) Capabilities() link.Capabilities {
+	return link.Capabilities{MaxSegments: 1, Raw: true, InfiniBand: true, MTU: 4096, Fabric: c}
 }
 func (*cable) Prepare(r *frame.Route) error    { return nil }
 func (*cable) Send(f []frame.Out) (int, error) { return len(f), nil }

@@ -10,7 +10,6 @@ import (
 	"github.com/softvpi/softvpi/internal/device/ibport"
 	"github.com/softvpi/softvpi/internal/device/status"
 	"github.com/softvpi/softvpi/internal/frame"
-	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -18,7 +17,7 @@ import (
 func (a *adapter) newIBPort(transaction uint64) (*ibport.Port, error) {
 	cfg := &a.cfg
 	p, err := ibport.New(ibport.Config{
-		Link: cfg.Link.(link.InfiniBand), Addresses: append([]netip.Addr{cfg.Addr}, cfg.Addrs...),
+		Link: cfg.Link.Capabilities().Fabric, Addresses: append([]netip.Addr{cfg.Addr}, cfg.Addrs...),
 		Timeout: cfg.SATimeout, Retries: cfg.SARetries, Transaction: transaction, Near: a.near, Log: a.host.log.With("adapter", a.name),
 	})
 	if err != nil {
@@ -29,9 +28,9 @@ func (a *adapter) newIBPort(transaction uint64) (*ibport.Port, error) {
 
 // completeIB checks the configuration of an InfiniBand port and fills in the defaults.
 func (c *AdapterConfig) completeIB() error {
-	l, ok := c.Link.(link.InfiniBand)
+	l := c.Link.Capabilities().Fabric
 	switch {
-	case !ok:
+	case l == nil:
 		return command.Errorf(command.Unsupported, "Link: says that it is InfiniBand's, and tells nothing of its port")
 	case c.RoCE != 0 && c.RoCE != InfiniBand:
 		return command.Errorf(command.Invalid, "RoCE is %d: the port is InfiniBand's, want 0 or 4", c.RoCE)

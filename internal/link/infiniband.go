@@ -51,8 +51,8 @@ type Violation struct {
 	SGID, DGID       ib.GID // zero without a GRH
 }
 
-// InfiniBand is the Link of a port of an InfiniBand fabric: Capabilities say Raw and InfiniBand, and
-// frames extend from the LRH to the ICRC. (The VCRC changes at each hop and is left to whatever transmits
+// InfiniBand is the Link of a port of an InfiniBand fabric: Capabilities say Raw and InfiniBand and return it as
+// Fabric, and frames extend from the LRH to the ICRC. (The VCRC changes at each hop and is left to whatever transmits
 // the frames.) What is sent to a LID of the port itself arrives at the port.
 type InfiniBand interface {
 	Link

@@ -3,14 +3,14 @@
 package link
 
 import (
-	"errors"
+	"context"
 	"net/netip"
 
-	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/frame"
 )
 
-// Capabilities say what a link can do; they do not change while it is open, except for the MTU.
+// Capabilities say what a link can do, and are the only way to what not every link can; a link around another passes
+// them on. They do not change while it is open, except for the MTU.
 type Capabilities struct {
 	// MaxSegments is the maximum number of equal-sized packets in a burst; 1 means that the link sends
 	// packets singly.
@@ -30,6 +30,12 @@ type Capabilities struct {
 	Stager Stager
 	// Sleeper must be told before each sleep on the descriptors; nil: not needed.
 	Sleeper Sleeper
+	// Multicaster joins multicast groups; nil: the link receives no multicast.
+	Multicaster Multicaster
+	// Resolver finds out whether anybody has an address; nil: not supported.
+	Resolver Resolver
+	// Fabric is the link itself if it is InfiniBand; nil otherwise.
+	Fabric InfiniBand
 }
 
 // Link sends and receives packets without ever blocking. Only one goroutine at a time, the owner of the
@@ -70,15 +76,6 @@ type Link interface {
 	Close() error
 }
 
-// Delayer is a Link that delays frames. Its Send and Receive also release what is due; Deadline only
-// limits how long its owner may sleep.
-type Delayer interface {
-	// Deadline returns when the next frame is due, clock.Never if none is held.
-	Deadline() clock.Time
-	// Flush sends what is due.
-	Flush(now clock.Time) error
-}
-
 // Stager is a Link that can pass packets to the system from memory of its own, which saves the system a
 // copy. Whoever computes the ICRC copies them there in the same pass.
 type Stager interface {
@@ -95,16 +92,21 @@ type Sleeper interface {
 	Doze() bool
 }
 
-// ErrNoMulticast says that a link cannot receive multicast.
-var ErrNoMulticast = errors.New("this link receives no multicast")
-
 // Multicaster is a Link that can receive multicast packets.
 type Multicaster interface {
 	// Join starts to receive what is sent to group (IGMP or MLD join); joining twice needs two calls of
-	// Leave. The error wraps ErrNoMulticast if the platform does not support it.
+	// Leave.
 	Join(group netip.Addr) error
 	// Leave undoes one Join.
 	Leave(group netip.Addr) error
+}
+
+// Resolver is a Link that can find out whether anybody has an address.
+type Resolver interface {
+	// Resolve waits until the system knows how to reach dst, as rdma_resolve_addr does before a device may send
+	// there. The error is ETIMEDOUT if nobody has answered when ctx ends, and the system's error if there is
+	// no route.
+	Resolve(ctx context.Context, dst netip.Addr) error
 }
 
 // Stats are counters of a link since it was opened. Bytes are those of UDP payloads (of whole frames if

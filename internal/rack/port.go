@@ -186,7 +186,7 @@ func (p *Port) Close() error {
 
 // Capabilities implements link.Link.
 func (p *Port) Capabilities() link.Capabilities {
-	return link.Capabilities{MaxSegments: 1, Raw: true, InfiniBand: true, MTU: ib.MTU4096.Bytes()}
+	return link.Capabilities{MaxSegments: 1, Raw: true, InfiniBand: true, MTU: ib.MTU4096.Bytes(), Fabric: p}
 }
 
 // Prepare implements link.Link. A cable needs no preparation.

@@ -280,8 +280,8 @@ func (p *Panel) Run(frames []frame.Out) (*Plug, int) {
 func (p *Panel) Deadline() clock.Time {
 	due := clock.Never
 	for _, o := range p.plugs {
-		if d, ok := o.Link.(link.Delayer); ok {
-			due = clock.Min(due, d.Deadline())
+		if o.impair != nil {
+			due = clock.Min(due, o.impair.Deadline())
 		}
 	}
 	return due
@@ -360,7 +360,10 @@ func (p *Panel) Leave(group netip.Addr) {
 // multicaster returns the first link that can join groups of that family.
 func (p *Panel) multicaster(group netip.Addr) link.Multicaster {
 	for _, o := range p.plugs {
-		if m, ok := o.Link.(link.Multicaster); ok && o.Addr.Is4() == group.Is4() {
+		if o.Link == nil || o.Addr.Is4() != group.Is4() {
+			continue
+		}
+		if m := o.Link.Capabilities().Multicaster; m != nil {
 			return m
 		}
 	}

@@ -3,7 +3,6 @@
 package plug
 
 import (
-	"context"
 	"log/slog"
 	"net/netip"
 	"time"
@@ -74,15 +73,12 @@ func (p *Plug) Failed(err error) {
 	}
 }
 
-// Resolver is a link that can find out who has an address.
-type Resolver interface {
-	Resolve(ctx context.Context, dst netip.Addr) error
-}
-
-// Resolver returns the link if it is a Resolver.
-func (p *Plug) Resolver() (r Resolver, ok bool) {
-	r, ok = p.base.(Resolver)
-	return r, ok
+// Resolver returns what finds out whether anybody has an address; nil if the link does not.
+func (p *Plug) Resolver() link.Resolver {
+	if p.base == nil {
+		return nil
+	}
+	return p.base.Capabilities().Resolver
 }
 
 // encap returns the encapsulation of packets through the link of an address.

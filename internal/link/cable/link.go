@@ -243,7 +243,7 @@ func (l *Link) Close() error {
 
 // Capabilities implements link.Link.
 func (l *Link) Capabilities() link.Capabilities {
-	return link.Capabilities{MaxSegments: 1, Raw: true, InfiniBand: true, MTU: ib.MTU4096.Bytes()}
+	return link.Capabilities{MaxSegments: 1, Raw: true, InfiniBand: true, MTU: ib.MTU4096.Bytes(), Fabric: l}
 }
 
 // Prepare implements link.Link. A cable needs no preparation.

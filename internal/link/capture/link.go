@@ -6,7 +6,6 @@
 package capture
 
 import (
-	"fmt"
 	"net/netip"
 	"slices"
 	"time"
@@ -46,22 +45,6 @@ func (l *Link) SetTaps(taps []*Tap) { l.taps = slices.Clone(taps) }
 
 // Idle reports whether there are no taps.
 func (l *Link) Idle() bool { return len(l.taps) == 0 }
-
-// Join implements link.Multicaster if the inner link does.
-func (l *Link) Join(group netip.Addr) error {
-	if m, ok := l.Link.(link.Multicaster); ok {
-		return m.Join(group)
-	}
-	return fmt.Errorf("group %v: %w", group, link.ErrNoMulticast)
-}
-
-// Leave implements link.Multicaster if the inner link does.
-func (l *Link) Leave(group netip.Addr) error {
-	if m, ok := l.Link.(link.Multicaster); ok {
-		return m.Leave(group)
-	}
-	return fmt.Errorf("group %v: %w", group, link.ErrNoMulticast)
-}
 
 // Send implements link.Link.
 func (l *Link) Send(frames []frame.Out) (int, error) {

@@ -159,7 +159,7 @@ func (l *Link) flip(o *frame.Out) {
 	}
 }
 
-// Deadline implements link.Delayer.
+// Deadline returns when the next packet is due, clock.Never if none is held.
 func (l *Link) Deadline() clock.Time {
 	at := clock.Never
 	if l.queue.len > 0 {
@@ -171,7 +171,7 @@ func (l *Link) Deadline() clock.Time {
 	return max(at, l.retry)
 }
 
-// Flush implements link.Delayer.
+// Flush sends what is due.
 func (l *Link) Flush(now clock.Time) error {
 	if !l.on {
 		return nil

@@ -1,9 +1,7 @@
 package impair
 
 import (
-	"fmt"
 	"math/rand/v2"
-	"net/netip"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
@@ -27,7 +25,8 @@ const (
 )
 
 // Link is a link.Link around another that impairs what is sent. While no impairment is set, everything
-// goes straight through. Like any link it has a single owner.
+// goes straight through. Like any link it has a single owner, who also calls Flush at the Deadline: Send and Receive
+// release what is due as well.
 type Link struct {
 	inner  link.Link
 	now    func() clock.Time
@@ -44,11 +43,7 @@ type Link struct {
 	stats link.Stats // counts of impaired packets
 }
 
-var (
-	_ link.Link        = (*Link)(nil)
-	_ link.Delayer     = (*Link)(nil)
-	_ link.Multicaster = (*Link)(nil)
-)
+var _ link.Link = (*Link)(nil)
 
 // latePacket is held back until enough others have overtaken it, or its time has come.
 type latePacket struct {
@@ -94,7 +89,7 @@ func (l *Link) settle() {
 }
 
 // Capabilities implements link.Link. They are the inner link's; bursts are taken apart here.
-func (l *Link) Capabilities() link.Capabilities { return l.caps }
+func (l *Link) Capabilities() link.Capabilities { return l.inner.Capabilities() }
 
 // Prepare implements link.Link.
 func (l *Link) Prepare(r *frame.Route) error { return l.inner.Prepare(r) }
@@ -116,22 +111,6 @@ func (l *Link) Stats() link.Stats {
 	s.ImpairedMarked, s.ImpairedDelayed = l.stats.ImpairedMarked, l.stats.ImpairedDelayed
 	s.SendBlocked += l.stats.SendBlocked
 	return s
-}
-
-// Join implements link.Multicaster if the inner link does.
-func (l *Link) Join(group netip.Addr) error {
-	if m, ok := l.inner.(link.Multicaster); ok {
-		return m.Join(group)
-	}
-	return fmt.Errorf("group %v: %w", group, link.ErrNoMulticast)
-}
-
-// Leave implements link.Multicaster if the inner link does.
-func (l *Link) Leave(group netip.Addr) error {
-	if m, ok := l.inner.(link.Multicaster); ok {
-		return m.Leave(group)
-	}
-	return fmt.Errorf("group %v: %w", group, link.ErrNoMulticast)
 }
 
 // Receive implements link.Link. It also sends what is due.

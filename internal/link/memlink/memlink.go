@@ -111,7 +111,7 @@ var (
 
 func newPort(s *Switch, cfg PortConfig) *Port {
 	p := &Port{net: s, cfg: cfg}
-	p.caps = link.Capabilities{MaxSegments: maxSegments, MaxBurst: maxBurst, MTU: cfg.MTU, SegmentIDs: true, Raw: cfg.Raw}
+	p.caps = link.Capabilities{MaxSegments: maxSegments, MaxBurst: maxBurst, MTU: cfg.MTU, SegmentIDs: true, Raw: cfg.Raw, Multicaster: p}
 	if cfg.Single || cfg.Raw {
 		p.caps.MaxSegments, p.caps.MaxBurst, p.caps.SegmentIDs = 1, 0, false
 	}

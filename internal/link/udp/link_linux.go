@@ -50,7 +50,7 @@ const (
 
 func open(cfg Config) (Link, error) {
 	l := &socketLink{cfg: cfg, v4: cfg.Addr.Is4(), fd: -1, watch: -1, stage: stage{pipe: noPipe}, single: map[netip.Addr]bool{}}
-	l.caps = link.Capabilities{MaxSegments: 1, SegmentIDs: true, MTU: 1500}
+	l.caps = link.Capabilities{MaxSegments: 1, SegmentIDs: true, MTU: 1500, Multicaster: l, Resolver: l}
 	ifi, ok := InterfaceOf(cfg.Addr)
 	if ok {
 		l.caps.MTU, l.ifi = ifi.MTU, ifi.Name

@@ -1,15 +1,12 @@
 package udp
 
 import (
-	"fmt"
 	"net"
-	"net/netip"
 
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
 
 	"github.com/softvpi/softvpi/internal/frame"
-	"github.com/softvpi/softvpi/internal/link"
 )
 
 // portableSocket is a socket that sends. Nobody reads those of the pool: what arrives there fills a small
@@ -63,15 +60,4 @@ func (s *portableSocket) set(r *frame.Route, v4 bool) {
 	}
 	c := ipv6.NewConn(s.conn)
 	_, _, _ = c.SetTrafficClass(int(s.class)), c.SetHopLimit(int(hops)), ipv6.NewPacketConn(s.conn).SetMulticastHopLimit(int(hops))
-}
-
-// Join implements link.Multicaster. Package net binds a group's socket to every address of the host, which
-// conflicts with the port's own socket: there is no multicast here.
-func (l *portableLink) Join(group netip.Addr) error {
-	return fmt.Errorf("udp link: group %v: %w", group, link.ErrNoMulticast)
-}
-
-// Leave implements link.Multicaster.
-func (l *portableLink) Leave(group netip.Addr) error {
-	return fmt.Errorf("udp link: group %v: %w", group, link.ErrNoMulticast)
 }

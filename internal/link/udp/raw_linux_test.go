@@ -201,7 +201,7 @@ func TestNoDescriptorLeft(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := l.Join(netip.MustParseAddr("239.1.2.3")); err != nil {
+		if err := l.Capabilities().Multicaster.Join(netip.MustParseAddr("239.1.2.3")); err != nil {
 			t.Fatal(err)
 		}
 		l.Close()

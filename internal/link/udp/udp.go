@@ -64,7 +64,6 @@ type Config struct {
 // Link is an open UDP link.
 type Link interface {
 	link.Link
-	link.Multicaster
 	// Status describes the link.
 	Status() Status
 	// SetMTU says that the interface has another MTU, in bytes, than when the link was opened.

@@ -210,9 +210,9 @@ func drainNow(t *testing.T, l Link, calls int) {
 func TestMulticast(t *testing.T) {
 	each(t, func(t *testing.T, v variant) {
 		if v.cfg.Portable {
-			l := v.open(t)
-			if err := l.Join(netip.MustParseAddr("239.77.1.2")); !errors.Is(err, link.ErrNoMulticast) {
-				t.Errorf("joined: %v", err)
+			// Package net binds a group's socket to every address of the host, which conflicts with the port's own socket.
+			if m := v.open(t).Capabilities().Multicaster; m != nil {
+				t.Errorf("%T joins groups", m)
 			}
 			return
 		}
@@ -226,11 +226,11 @@ func TestMulticast(t *testing.T) {
 		a, b, c := v.open(t), v.open(t), v.open(t)
 		group := netip.MustParseAddr("239.77.1.2")
 		for range 2 {
-			if err := b.Join(group); err != nil {
+			if err := b.Capabilities().Multicaster.Join(group); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := c.Join(group); err != nil {
+		if err := c.Capabilities().Multicaster.Join(group); err != nil {
 			t.Fatal(err)
 		}
 		r := &frame.Route{Dst: group}
@@ -250,21 +250,21 @@ func TestMulticast(t *testing.T) {
 			}
 		}
 		exchange(b, c)
-		if err := b.Leave(group); err != nil {
+		if err := b.Capabilities().Multicaster.Leave(group); err != nil {
 			t.Fatal(err)
 		}
 		exchange(b, c) // joined twice, left once
-		if err := b.Leave(group); err != nil {
+		if err := b.Capabilities().Multicaster.Leave(group); err != nil {
 			t.Fatal(err)
 		}
 		exchange(c)
 		if n := receiveSome(t, b); n != 0 {
 			t.Errorf("%d packets after leaving", n)
 		}
-		if b.Leave(group) == nil {
+		if b.Capabilities().Multicaster.Leave(group) == nil {
 			t.Error("left a group that was not joined")
 		}
-		if b.Join(netip.MustParseAddr("10.0.0.1")) == nil {
+		if b.Capabilities().Multicaster.Join(netip.MustParseAddr("10.0.0.1")) == nil {
 			t.Error("joined a unicast address")
 		}
 	})

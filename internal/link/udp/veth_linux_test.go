@@ -131,7 +131,7 @@ func TestVethMulticast(t *testing.T) {
 		if v.v6 {
 			group = netip.MustParseAddr("ff15::77")
 		}
-		n.in(1, func() error { return l[1].Join(group) })
+		n.in(1, func() error { return l[1].Capabilities().Multicaster.Join(group) })
 		r := &frame.Route{Dst: group}
 		if err := l[0].Prepare(r); err != nil {
 			t.Fatal(err)
