@@ -50,29 +50,25 @@ type Route struct {
 	// LIDAddr, or Dst the GID of a multicast group.
 	IB InfiniBand
 
-	Sockaddr    [28]byte // raw sockaddr of Dst, filled by Link.Prepare
-	SockaddrLen uint8
-	Socket      uint16 // which of the link's sockets sends it, set by Link.Prepare
-	Hop         uint16 // which of the link's next hops it goes to as a frame, set by Link.Prepare; 0: none
-	Prepared    bool
-	Source      Source // what the link keeps open for the route, set by Link.Prepare; nil: nothing
+	// Path is what the link keeps for the route, set by Link.Prepare; nil: nothing.
+	Path Path
 
 	// Near says that the sending loop also serves Dst, by another adapter or the same one: nothing is
 	// received while it sends. Set by the device.
 	Near bool
 }
 
-// Source is what a link keeps open for the routes with one source port.
-type Source interface {
-	// Release says that one of the routes is gone.
+// Path is what a link keeps for one route: nobody else looks into it.
+type Path interface {
+	// Release says that the route is gone.
 	Release()
 }
 
-// Release frees what the link keeps open for the route, after its last packet was sent. r may be nil.
+// Release frees what the link keeps for the route, after its last packet was sent. r may be nil.
 func (r *Route) Release() {
-	if r != nil && r.Source != nil {
-		r.Source.Release()
-		r.Source = nil
+	if r != nil && r.Path != nil {
+		r.Path.Release()
+		r.Path = nil
 	}
 }
 

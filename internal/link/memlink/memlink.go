@@ -143,7 +143,6 @@ func (p *Port) Prepare(r *frame.Route) error {
 	if r.DstPort == 0 {
 		r.DstPort = eth.PortRoCEv2
 	}
-	r.Prepared = true
 	return nil
 }
 

@@ -16,16 +16,15 @@ type hop struct {
 	sent             uint32 // tick at which the last packet was sent through the socket
 }
 
-// Prepare sets the hop of a route that is otherwise complete.
-func (p *Port) Prepare(r *frame.Route) {
-	r.Hop = 0
+// Prepare returns the hop of a route that is otherwise complete, for Send; 0: it has none.
+func (p *Port) Prepare(r *frame.Route) uint16 {
 	if !p.sends() || r.Dst.IsMulticast() || r.Src != p.cfg.Addr {
-		return
+		return 0
 	}
 	i, known := p.byAddr[r.Dst]
 	if !known {
 		if len(p.hops) == maxHops {
-			return
+			return 0
 		}
 		i = uint16(len(p.hops))
 		p.hops = append(p.hops, hop{dst: r.Dst, srcPort: r.SrcPort, dstPort: r.DstPort, sent: p.ticks})
@@ -35,7 +34,7 @@ func (p *Port) Prepare(r *frame.Route) {
 			p.redo++
 		}
 	}
-	r.Hop = i + 1
+	return i + 1
 }
 
 // sends reports whether frames are sent. Over the loopback interface they are not: the system considers
@@ -64,15 +63,15 @@ func (p *Port) meet(h *hop, n *neighbour) {
 	h.usable = n.valid && n.mac != [6]byte{} && n.mac[0]&1 == 0
 }
 
-// Send sends a packet as a single frame. It returns false if the socket must send it: the path is not
+// Send sends a packet as a single frame by the hop of its route. It returns false if the socket must send it: the path is not
 // known, the packet is long, or it has a priority, which the system derives from its traffic class. From
 // time to time it does so deliberately, so that the system maintains its neighbour entry.
-func (p *Port) Send(o *frame.Out) bool {
+func (p *Port) Send(o *frame.Out, hop uint16) bool {
 	r := o.Route
-	if r.Hop == 0 || int(r.Hop) > len(p.hops) || r.TrafficClass != 0 || o.Len() > MostPayload || p.off != "" {
+	if hop == 0 || int(hop) > len(p.hops) || r.TrafficClass != 0 || o.Len() > MostPayload || p.off != "" {
 		return false
 	}
-	h := &p.hops[r.Hop-1]
+	h := &p.hops[hop-1]
 	if !h.usable {
 		return false
 	}

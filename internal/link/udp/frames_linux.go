@@ -183,13 +183,17 @@ func (l *socketLink) receiveMarks(messages []message) (n int, errno unix.Errno) 
 // sendFrame sends the first packet as a frame if it is short and not part of a burst.
 func (l *socketLink) sendFrame(frames []frame.Out) bool {
 	o := &frames[0]
-	if o.Route.Hop == 0 || l.frames.port == nil || joined(frames) {
+	if l.frames.port == nil || joined(frames) {
+		return false
+	}
+	hop := l.pool.path(o.Route).hop
+	if hop == 0 {
 		return false
 	}
 	if o.Segment != 0 { // its burst was split
 		link.Single(o, l.caps.SegmentIDs)
 	}
-	if !l.frames.port.Send(o) {
+	if !l.frames.port.Send(o, hop) {
 		return false
 	}
 	l.stats.SentPackets++

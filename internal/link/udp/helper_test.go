@@ -211,3 +211,6 @@ func drain(t testing.TB, l Link) {
 		time.Sleep(time.Millisecond)
 	}
 }
+
+// socketOf returns the number of the socket that sends for a prepared route.
+func socketOf(r *frame.Route) uint16 { return r.Path.(*path).socket }

@@ -42,12 +42,6 @@ type socketLink struct {
 	send sender // last, so that what precedes it shares pages
 }
 
-// Route.SockaddrLen has a flag of ours: packets of this route are sent singly.
-const (
-	routeSingle      = 0x80
-	routeSockaddrLen = 0x7f
-)
-
 func open(cfg Config) (Link, error) {
 	l := &socketLink{cfg: cfg, v4: cfg.Addr.Is4(), fd: -1, watch: -1, stage: stage{pipe: noPipe}, single: map[netip.Addr]bool{}}
 	l.caps = link.Capabilities{MaxSegments: 1, SegmentIDs: true, MTU: 1500, Multicaster: l, Resolver: l}
@@ -196,15 +190,12 @@ func (l *socketLink) prepare(r *frame.Route) error {
 	if dst.IsLinkLocalUnicast() || dst.IsLinkLocalMulticast() {
 		id = l.scope
 	}
-	r.SockaddrLen = putSockaddr(&r.Sockaddr, dst, r.DstPort, id)
-	if l.single[dst] {
-		r.SockaddrLen |= routeSingle
-	}
-	l.pool.choose(r)
+	w := l.pool.choose(r)
+	w.length = putSockaddr(&w.sockaddr, dst, r.DstPort, id)
+	w.single = l.single[dst]
 	if l.frames.port != nil {
-		l.frames.port.Prepare(r)
+		w.hop = l.frames.port.Prepare(r)
 	}
-	r.Prepared = true
 	return nil
 }
 

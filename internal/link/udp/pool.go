@@ -48,26 +48,28 @@ func newPool(cfg Config, bind func(slot int, port uint16) error, unbind func(slo
 	return &pool{own: cfg.Port, limit: cfg.SourcePorts, bind: bind, unbind: unbind, ports: map[uint16]*source{}}
 }
 
-// choose sets the socket that sends for a route, and its actual source port. It falls back to a neighbouring port if the
-// computed one is in use by others, then to a socket of other routes, and in the end to the receiving socket, number 0.
-func (p *pool) choose(r *frame.Route) {
+// choose makes the path of a route with the socket that sends for it, and sets its actual source port. It falls back to a
+// neighbouring port if the computed one is in use by others, then to a socket of other routes, and in the end to the
+// receiving socket.
+func (p *pool) choose(r *frame.Route) *path {
 	r.Release()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	want := r.SrcPort
-	r.Socket, r.SrcPort = 0, p.own
+	want, w := r.SrcPort, &path{pool: p}
+	r.Path, r.SrcPort = w, p.own
 	if want == 0 || want == p.own || p.limit == 0 || p.closed {
-		return
+		return w
 	}
 	s := p.find(want)
 	if s == nil || s.port != want {
 		p.others++
 	}
 	if s == nil {
-		return
+		return w
 	}
 	s.routes++
-	r.Socket, r.SrcPort, r.Source = uint16(s.slot+1), s.port, s
+	w.source, w.socket, r.SrcPort = s, uint16(s.slot+1), s.port
+	return w
 }
 
 // find returns the source for a port, nil if there can be none.
@@ -122,8 +124,8 @@ func (p *pool) add(port uint16) (*source, error) {
 	return s, nil
 }
 
-// Release implements frame.Source.
-func (s *source) Release() {
+// release says that one of the source's routes is gone.
+func (s *source) release() {
 	p := s.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()

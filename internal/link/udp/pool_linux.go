@@ -42,7 +42,7 @@ func (l *socketLink) unbindSource(slot int) {
 	l.sources[slot] = -1
 }
 
-// socketFD returns the descriptor of a Route.Socket. What a closed one was to send goes through the receiving socket: it is
+// socketFD returns the descriptor of a path's socket. What a closed one was to send goes through the receiving socket: it is
 // of a destroyed QP.
 func (l *socketLink) socketFD(i uint16) int {
 	if i == 0 || int(i) > len(l.sources) || l.sources[i-1] < 0 {

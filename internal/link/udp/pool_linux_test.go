@@ -27,14 +27,14 @@ func TestSourcePortsLeaveDescriptors(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := frame.Route{SrcPort: 0xc001}
-	if l.pool.choose(&r); r.Socket != 0 || r.SrcPort != l.cfg.Port || len(l.sources) != 0 {
-		t.Errorf("with few descriptors: socket %d, port %#x, %d sockets", r.Socket, r.SrcPort, len(l.sources))
+	if w := l.pool.choose(&r); w.socket != 0 || r.SrcPort != l.cfg.Port || len(l.sources) != 0 {
+		t.Errorf("with few descriptors: socket %d, port %#x, %d sockets", w.socket, r.SrcPort, len(l.sources))
 	}
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &was); err != nil {
 		t.Fatal(err)
 	}
 	r = frame.Route{SrcPort: 0xc001}
-	if l.pool.choose(&r); r.Socket == 0 || r.SrcPort != 0xc001 {
-		t.Errorf("with many descriptors: socket %d, port %#x", r.Socket, r.SrcPort)
+	if w := l.pool.choose(&r); w.socket == 0 || r.SrcPort != 0xc001 {
+		t.Errorf("with many descriptors: socket %d, port %#x", w.socket, r.SrcPort)
 	}
 }

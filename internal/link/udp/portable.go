@@ -136,7 +136,6 @@ func (l *portableLink) Prepare(r *frame.Route) error {
 		r.Src = l.cfg.Addr
 	}
 	l.pool.choose(r)
-	r.Prepared = true
 	return nil
 }
 
@@ -153,14 +152,14 @@ func (l *portableLink) Send(frames []frame.Out) (int, error) {
 
 func (l *portableLink) send(o *frame.Out) {
 	r := o.Route
-	if !r.Prepared && l.Prepare(r) != nil || o.Len() > len(l.write) {
+	if l.pool.path(r) == nil && l.Prepare(r) != nil || o.Len() > len(l.write) {
 		l.refuse(o, link.HostUnreachable)
 		return
 	}
 	b := append(l.write[:0], o.Head[o.HeadStart:o.HeadEnd]...)
 	b = append(b, o.Payload...)
 	b = append(b, o.Tail[:o.TailLen]...)
-	s := l.socket(r.Socket)
+	s := l.socket(l.pool.path(r).socket)
 	s.set(r, l.cfg.Addr.Is4())
 	n, err := s.conn.WriteToUDPAddrPort(b, netip.AddrPortFrom(r.Dst, r.DstPort))
 	if err != nil {

@@ -38,7 +38,7 @@ func (l *portableLink) unbindSource(slot int) {
 	l.source[slot] = nil
 }
 
-// socket returns the socket of a Route.Socket.
+// socket returns the socket of a path.
 func (l *portableLink) socket(i uint16) *portableSocket {
 	if i == 0 || int(i) > len(l.source) || l.source[i-1] == nil {
 		return &l.sender

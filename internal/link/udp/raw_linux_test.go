@@ -133,7 +133,7 @@ func TestSegmentationRefused(t *testing.T) {
 			t.Errorf("v6 %v: status %+v, want one destination that is sent to singly", v6, a.Status())
 		}
 		// A new route to the same destination must send singly from the start.
-		if again := routeTo(t, a, b); again.SockaddrLen&routeSingle == 0 {
+		if again := routeTo(t, a, b); !again.Path.(*path).single {
 			t.Errorf("v6 %v: a new route tries bursts again", v6)
 		}
 	}

@@ -52,7 +52,7 @@ func (l *socketLink) Send(frames []frame.Out) (int, error) {
 	taken := 0
 	for taken < len(frames) {
 		rest := frames[taken:]
-		if !rest[0].Route.Prepared && l.prepare(rest[0].Route) != nil {
+		if l.pool.path(rest[0].Route) == nil && l.prepare(rest[0].Route) != nil {
 			l.refuse(&rest[0], link.HostUnreachable)
 			taken++
 			continue
@@ -76,20 +76,20 @@ func (l *socketLink) Send(frames []frame.Out) (int, error) {
 // build makes messages of the first frames, as long as one socket sends them.
 func (l *socketLink) build(frames []frame.Out) {
 	s := &l.send
-	s.n, s.used, s.copied, s.packed, s.socket = 0, 0, 0, 0, frames[0].Route.Socket
+	s.n, s.used, s.copied, s.packed, s.socket = 0, 0, 0, 0, l.pool.path(frames[0].Route).socket
 	for i := 0; i < len(frames); {
-		r := frames[i].Route
-		if s.n == len(s.messages) || s.used+burstVectors > len(s.vectors) || !r.Prepared || r.Socket != s.socket {
+		w := l.pool.path(frames[i].Route)
+		if s.n == len(s.messages) || s.used+burstVectors > len(s.vectors) || w == nil || w.socket != s.socket {
 			return
 		}
 		if frames[i].Segment != 0 { // its burst was split
 			link.Single(&frames[i], l.caps.SegmentIDs)
 		}
 		n := 1
-		if r.SockaddrLen&routeSingle == 0 && l.gso {
+		if !w.single && l.gso {
 			n = burst(frames[i:])
 		}
-		s.add(frames[i:i+n], l.v4)
+		s.add(w, frames[i:i+n], l.v4)
 		i += n
 	}
 }
@@ -114,9 +114,8 @@ func burst(frames []frame.Out) int {
 	return n
 }
 
-// add appends a message of one burst.
-func (s *sender) add(frames []frame.Out, v4 bool) {
-	r := frames[0].Route
+// add appends a message of one burst, which goes by a path.
+func (s *sender) add(w *path, frames []frame.Out, v4 bool) {
 	m := &s.messages[s.n]
 	s.frames[s.n] = len(frames)
 	first := s.used
@@ -128,10 +127,10 @@ func (s *sender) add(frames []frame.Out, v4 bool) {
 		}
 	}
 	h := &m.header
-	h.Name, h.Namelen = &r.Sockaddr[0], uint32(r.SockaddrLen&routeSockaddrLen)
+	h.Name, h.Namelen = &w.sockaddr[0], uint32(w.length)
 	h.Iov = &s.vectors[first]
 	h.SetIovlen(s.used - first)
-	h.SetControllen(s.options(r, frames, v4))
+	h.SetControllen(s.options(frames[0].Route, frames, v4))
 	s.n++
 }
 
@@ -290,7 +289,9 @@ func (l *socketLink) sent(first, n, taken int) int {
 
 // sendSingly records that packets to a destination cannot be sent in bursts.
 func (l *socketLink) sendSingly(r *frame.Route) {
-	r.SockaddrLen |= routeSingle
+	if w := l.pool.path(r); w != nil {
+		w.single = true
+	}
 	if len(l.single) < 1024 {
 		l.single[r.Dst] = true
 	}

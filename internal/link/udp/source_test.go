@@ -60,7 +60,7 @@ func TestSourcePortsAreClosed(t *testing.T) {
 	each(t, func(t *testing.T, v variant) {
 		a, b := v.open(t), v.open(t)
 		first, second := prepared(t, a, b, 0xd123), prepared(t, a, b, 0xd123)
-		if first.SrcPort != second.SrcPort || first.Socket != second.Socket || len(a.Status().BoundSourcePorts) != 1 {
+		if first.SrcPort != second.SrcPort || socketOf(first) != socketOf(second) || len(a.Status().BoundSourcePorts) != 1 {
 			t.Fatalf("two routes with one port send from %d and %d", first.SrcPort, second.SrcPort)
 		}
 		other := prepared(t, a, b, 0xd456)
@@ -77,8 +77,8 @@ func TestSourcePortsAreClosed(t *testing.T) {
 		}
 		taken.Close()
 		third := prepared(t, a, b, 0xd789)
-		if third.Socket != 1 {
-			t.Errorf("the freed slot is not used again: socket %d", third.Socket)
+		if socketOf(third) != 1 {
+			t.Errorf("the freed slot is not used again: socket %d", socketOf(third))
 		}
 		arrivesFrom(t, a, b, third)
 		arrivesFrom(t, a, b, other)
@@ -100,7 +100,7 @@ func TestSourcePortInUse(t *testing.T) {
 		defer taken.Close()
 		want := uint16(taken.LocalAddr().(*net.UDPAddr).Port)
 		r := prepared(t, a, b, want)
-		if r.SrcPort == want || r.SrcPort < 0xc000 || r.Socket == 0 {
+		if r.SrcPort == want || r.SrcPort < 0xc000 || socketOf(r) == 0 {
 			t.Errorf("sends from %d instead of %d, want another dynamic port", r.SrcPort, want)
 		}
 		if n := a.Stats().OtherSourcePorts; n != 1 {
@@ -119,7 +119,7 @@ func TestSourcePortsAreBounded(t *testing.T) {
 		var routes []*frame.Route
 		for i := range 12 {
 			r := prepared(t, a, b, 0xe001+uint16(i)*16)
-			sockets[r.Socket]++
+			sockets[socketOf(r)]++
 			arrivesFrom(t, a, b, r)
 			routes = append(routes, r)
 		}
@@ -210,4 +210,24 @@ func BenchmarkSourcePort(b *testing.B) {
 		}
 		r.Release()
 	}
+}
+
+// TestRoute_PreparedByAClosedLink: a route that another link has prepared is prepared anew, so that its packets come from
+// the port that it says.
+func TestRoute_PreparedByAClosedLink(t *testing.T) {
+	each(t, func(t *testing.T, v variant) {
+		a, b := v.open(t), v.open(t)
+		r := prepared(t, a, b, 0xc123)
+		cfg, at := v.cfg, a.Status().Addr
+		cfg.Addr, cfg.Port = at.Addr(), at.Port()
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		again, err := Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer again.Close()
+		arrivesFrom(t, again, b, r)
+	})
 }

@@ -66,7 +66,8 @@ func (s *stage) init(gso bool) bool {
 func (l *socketLink) Stage(o *frame.Out, n int) []byte {
 	s := &l.stage
 	if o.Segment == 0 {
-		s.begin(o.Route, n)
+		w := l.pool.path(o.Route)
+		s.begin(o.Route, w != nil && w.single, n)
 	} else if o.Segment != s.next {
 		s.now = nil // the burst has a packet that is not staged
 	}
@@ -80,11 +81,11 @@ func (l *socketLink) Stage(o *frame.Out, n int) []byte {
 	return r.memory[from:r.at] // up to the end of the ring, because the rest of the burst follows
 }
 
-// begin finds the place of a burst, whose first packet has n bytes. What this loop itself will receive is not staged: the
+// begin finds the place of a burst, whose first packet has n bytes; single says that there are none to its destination. What this loop itself will receive is not staged: the
 // system's copy then stays within the near cache, where the receiver's copy finds it.
-func (s *stage) begin(to *frame.Route, n int) {
+func (s *stage) begin(to *frame.Route, single bool, n int) {
 	s.now = nil
-	if !s.able || to.Near || to.SockaddrLen&routeSingle != 0 || to.Dst.IsMulticast() {
+	if !s.able || to.Near || single || to.Dst.IsMulticast() {
 		return
 	}
 	s.turn++

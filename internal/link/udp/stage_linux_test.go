@@ -232,7 +232,7 @@ func TestStageRings(t *testing.T) {
 		t.Errorf("%d rings, want %d", n, ringsMost)
 	}
 	single := to(1)
-	single.SockaddrLen |= routeSingle
+	single.Path.(*path).single = true
 	o.Reset(single)
 	if from.Stage(&o, 4112) != nil {
 		t.Error("a packet that is sent singly was staged")
