@@ -42,8 +42,15 @@ type Accessor interface {
 	// Write copies src to address addr of the owner.
 	Write(addr uint64, src []byte) error
 	// Blocking reports whether Read and Write finish within the call. If they do not (the copier of a
-	// client), the copies go through transport.Engine.Copies instead.
+	// client), the copies go through transport.Engine.Copies instead. Memory may turn out to be slow: if
+	// Read or Write fails with ErrBlock the Accessor is a Deferred, and Blocking is false until the copies
+	// that are started then have ended.
 	Blocking() bool
+}
+
+// LastWriter is an Accessor that itself writes the last bytes of src after all others.
+type LastWriter interface {
+	WriteLast(addr uint64, src []byte) error
 }
 
 // Gathering is an Accessor for which a call costs more than copying a packet; it therefore accepts many

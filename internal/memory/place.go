@@ -55,6 +55,9 @@ func fence() {
 // writeLastRemote splits the write, so that the last bytes are written by a call of their own: a single
 // process_vm_writev guarantees no order.
 func writeLastRemote(a Accessor, addr uint64, src []byte) error {
+	if l, ok := a.(LastWriter); ok {
+		return l.WriteLast(addr, src)
+	}
 	tail := min(len(src), 8)
 	if body := src[:len(src)-tail]; len(body) > 0 {
 		if err := a.Write(addr, body); err != nil {

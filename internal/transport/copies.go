@@ -200,16 +200,12 @@ func (q *QP) deferWrite(b *buffers, off uint64, data []byte, last bool, op copyO
 		s, r := &b.sges[b.at], b.regions[b.at]
 		in := off - b.start
 		n := min(uint64(len(data)), uint64(s.Length)-in)
-		switch {
-		case r.Dead():
-			return started, memory.ErrGone
-		case deferred(r):
+		err := r.Write(s.Addr+in, data[:n])
+		if errors.Is(err, memory.ErrBlock) {
 			q.startWrite(r, s.Addr+in, data[:n], last && n == uint64(len(data)), op)
 			started++
-		default:
-			if err := r.Write(s.Addr+in, data[:n]); err != nil {
-				return started, err
-			}
+		} else if err != nil {
+			return started, err
 		}
 		data, off = data[n:], off+n
 	}

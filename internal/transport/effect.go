@@ -191,34 +191,35 @@ func (q *QP) placeAt(s memory.Span, data []byte, last bool) error {
 			return nil
 		}
 	}
-	if len(data) > 0 && deferred(s.Region) {
-		q.startWrite(s.Region, s.Addr, data, last, q.effectOp())
-		q.resp.effects.started++
-		return nil
-	}
+	var err error
 	if last {
-		return s.Region.WriteLast(s.Addr, data)
+		err = s.Region.WriteLast(s.Addr, data)
+	} else {
+		err = s.Region.Write(s.Addr, data)
 	}
-	return s.Region.Write(s.Addr, data)
+	if !errors.Is(err, memory.ErrBlock) {
+		return err
+	}
+	q.startWrite(s.Region, s.Addr, data, last, q.effectOp())
+	q.resp.effects.started++
+	return nil
 }
 
 // atomic carries out an atomic on checked memory, or starts it there.
 func (q *QP) atomic(r *result, s memory.Span, op ib.Opcode, h ib.AtomicETH) (err error) {
-	if deferred(s.Region) {
-		t := memory.Transfer{Kind: memory.CopyFetchAdd, Addr: s.Region.OwnerAddr(s.Addr), Swap: h.SwapAdd()}
-		if op == ib.RCCompareSwap {
-			t.Kind, t.Compare = memory.CopyCompareSwap, h.Compare()
-		}
-		r.waiting = true
-		q.eng.start(q, s.Region, t, copyOp{kind: copyAtomic, psn: uint32(q.resp.psn)})
-		return nil
-	}
+	t := memory.Transfer{Kind: memory.CopyFetchAdd, Addr: s.Region.OwnerAddr(s.Addr), Swap: h.SwapAdd()}
 	if op == ib.RCCompareSwap {
-		r.value, err = s.Region.CompareSwap(s.Addr, h.Compare(), h.SwapAdd())
+		t.Kind, t.Compare = memory.CopyCompareSwap, h.Compare()
+		r.value, err = s.Region.CompareSwap(s.Addr, t.Compare, t.Swap)
+	} else {
+		r.value, err = s.Region.FetchAdd(s.Addr, t.Swap)
+	}
+	if !errors.Is(err, memory.ErrBlock) {
 		return err
 	}
-	r.value, err = s.Region.FetchAdd(s.Addr, h.SwapAdd())
-	return err
+	r.waiting = true
+	q.eng.start(q, s.Region, t, copyOp{kind: copyAtomic, psn: uint32(q.resp.psn)})
+	return nil
 }
 
 // atomicCopied handles the result of an atomic.

@@ -198,15 +198,11 @@ func (q *QP) fetchAhead(f *fetch, b *buffers, off uint64) error {
 		s, r := &b.sges[b.at], b.regions[b.at]
 		in := off - b.start
 		n := min(uint64(len(dst)), uint64(s.Length)-in)
-		switch {
-		case r.Dead():
-			return memory.ErrGone
-		case deferred(r):
+		err := r.Read(dst[:n], s.Addr+in)
+		if errors.Is(err, memory.ErrBlock) {
 			q.startRead(p, r, s.Addr+in, dst[:n])
-		default:
-			if err := r.Read(dst[:n], s.Addr+in); err != nil {
-				return err
-			}
+		} else if err != nil {
+			return err
 		}
 		dst, off = dst[n:], off+n
 	}
@@ -241,7 +237,7 @@ func (q *QP) fetchedAt(f *fetch, s memory.Span, n, left uint64) ([]byte, error) 
 		p := q.eng.begin(f, 0, s.Addr, q.wholePackets(min(left, fetchSize)))
 		if err := r.Read(p.data, s.Addr); err != nil {
 			q.eng.dropFetch(f)
-			return nil, err
+			return q.orFetch(err, f, s, n, left)
 		}
 		q.eng.copied(p.data[:n])
 		return p.data[:n], nil
@@ -251,10 +247,18 @@ func (q *QP) fetchedAt(f *fetch, s memory.Span, n, left uint64) ([]byte, error) 
 	}
 	buf := q.eng.scratch.take(int(n))
 	if err := r.Read(buf, s.Addr); err != nil {
-		return nil, err
+		return q.orFetch(err, f, s, n, left)
 	}
 	q.eng.copied(buf)
 	return buf, nil
+}
+
+// orFetch begins to fetch if err says that memory turned out not to be readable within the call.
+func (q *QP) orFetch(err error, f *fetch, s memory.Span, n, left uint64) ([]byte, error) {
+	if errors.Is(err, memory.ErrBlock) && deferred(s.Region) {
+		return q.fetchedAt(f, s, n, left)
+	}
+	return nil, err
 }
 
 // copied counts a packet whose payload is a copy; nil does not count.

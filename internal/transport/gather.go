@@ -1,6 +1,10 @@
 package transport
 
-import "github.com/softvpi/softvpi/internal/memory"
+import (
+	"errors"
+
+	"github.com/softvpi/softvpi/internal/memory"
+)
 
 // gatherMost is the maximum number of pieces that one call writes.
 const gatherMost = 256
@@ -11,6 +15,7 @@ const gatherMost = 256
 type gather struct {
 	pieces []memory.Piece
 	owners []memory.Gathering
+	lies   []*memory.Region // where each piece goes
 	ops    []copyOp
 	tail   bool // the last piece must be written after the others
 	full   bool // write before the next packet
@@ -43,6 +48,7 @@ func (q *QP) gatherAt(r *memory.Region, addr uint64, data []byte, last bool, op 
 func (g *gather) add(r *memory.Region, addr uint64, data []byte, op copyOp) {
 	g.pieces = append(g.pieces, memory.Piece{Addr: addr, Data: data})
 	g.owners = append(g.owners, r.Gathers())
+	g.lies = append(g.lies, r)
 	g.ops = append(g.ops, op)
 }
 
@@ -79,8 +85,9 @@ func (e *Engine) writeGathered() {
 	}
 	clear(g.pieces)
 	clear(g.owners)
+	clear(g.lies)
 	clear(g.ops)
-	g.pieces, g.owners, g.ops = g.pieces[:0], g.owners[:0], g.ops[:0]
+	g.pieces, g.owners, g.lies, g.ops = g.pieces[:0], g.owners[:0], g.lies[:0], g.ops[:0]
 	g.tail, g.full = false, false
 }
 
@@ -97,7 +104,11 @@ func (e *Engine) writeRun(i int) int {
 		end++
 	}
 	n, err := g.owners[i].WriteAll(g.pieces[i:end])
-	if i+n < end {
+	if errors.Is(err, memory.ErrBlock) {
+		for k := i + n; k < end; k++ {
+			e.postpone(k, g.tail && k == len(g.pieces)-1)
+		}
+	} else if i+n < end {
 		for k := i + n; k < len(g.ops); k++ {
 			if g.ops[k].q == g.ops[i+n].q {
 				g.ops[k].err = err
@@ -107,5 +118,20 @@ func (e *Engine) writeRun(i int) int {
 	for k := i; k < i+n; k++ {
 		e.copyEnded(&g.ops[k], &CopyResult{})
 	}
+	if errors.Is(err, memory.ErrBlock) {
+		return end
+	}
 	return i + n
+}
+
+// postpone makes piece k a copy that ends later, because its memory turned out not to be reachable within the
+// call.
+func (e *Engine) postpone(k int, last bool) {
+	g := &e.gather
+	op, p := g.ops[k], &g.pieces[k]
+	op.q.copying-- // it counts again as the copy
+	op.owned = true
+	buf := e.small(len(p.Data))
+	copy(buf, p.Data)
+	e.start(op.q, g.lies[k], memory.Transfer{Kind: memory.CopyWrite, Last: last, Addr: p.Addr, Data: buf}, op)
 }

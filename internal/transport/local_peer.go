@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"errors"
+
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/ring"
@@ -78,14 +80,14 @@ func (q *QP) openAtomic(r *request) bool {
 	if err != nil {
 		return q.refuse(ib.NAKRemoteAccess)
 	}
-	if deferred(span.Region) {
-		q.leavePeer() // the wire path can wait for the copy
-		return false
-	}
 	if wr.Op == ring.OpFetchAdd {
 		q.resp.original, err = span.Region.FetchAdd(span.Addr, wr.CompareAdd)
 	} else {
 		q.resp.original, err = span.Region.CompareSwap(span.Addr, wr.CompareAdd, wr.Swap)
+	}
+	if errors.Is(err, memory.ErrBlock) {
+		q.leavePeer() // the wire path can wait for the copy
+		return false
 	}
 	if err != nil {
 		return q.refuse(refusal(err))

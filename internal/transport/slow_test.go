@@ -14,6 +14,8 @@ type owner struct {
 	later bool
 }
 
+func (o *owner) self() *owner { return o }
+
 func (o *owner) Blocking() bool { return !o.later }
 
 func (o *owner) Read(dst []byte, addr uint64) error {
@@ -84,7 +86,7 @@ func (s *side) copySome() {
 }
 
 func carryOut(c *Copy) CopyResult {
-	o := c.Region.Remote.(*owner) // only an owner's copies end later
+	o := c.Region.Remote.(interface{ self() *owner }).self()
 	at := o.bytes[c.Addr-o.base:]
 	done := CopyResult{Tag: c.Tag}
 	switch c.Kind {
