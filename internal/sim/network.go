@@ -121,6 +121,9 @@ func (n *Network) link(from, to *Port) *link {
 	return l
 }
 
+// Impair sets what the link from one port to another does to packets from now on.
+func (n *Network) Impair(from, to *Port, i Impairment) { n.link(from, to).Impairment = i }
+
 // Wake gives a port a turn in the next step, because its engine has work from elsewhere.
 func (p *Port) Wake() { p.woken = true }
 

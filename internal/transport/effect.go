@@ -33,6 +33,10 @@ type effects struct {
 // settled reports whether the responder has no copy in progress.
 func (q *QP) settled() bool { return q.resp.effects.queue.len() == 0 }
 
+// copyingFrom reports whether the packet with this PSN, or one before it, waits for copies, so that it was carried out but
+// must not be acknowledged yet.
+func (q *QP) copyingFrom(psn ib.PSN) bool { return !q.settled() && !psn.Before(q.resp.effects.psn) }
+
 // acknowledged returns the PSN and MSN that an ACK may carry. They precede the reads and atomics that came
 // last, which are acknowledged by their own responses: a requester that only looks at the PSN would take
 // an ACK of an atomic for its response.

@@ -15,6 +15,8 @@ const (
 	// mendChecks is how often packets are retransmitted because nothing was heard for some round trips,
 	// before the requester waits longer.
 	mendChecks = 2
+	// maxEchoes is how often a repeated ACK has a packet retransmitted until there is progress or a timer expires.
+	maxEchoes = 8
 	// firstDoubts is for how many gaps a requester goes back before it tests again whether the responder
 	// keeps packets that arrive ahead of a missing one; each failed test doubles it, up to mostDoubts.
 	firstDoubts, mostDoubts = 16, 1024
@@ -51,6 +53,7 @@ type mend struct {
 	known  ib.PSN // gaps before it already existed when the first of them was found
 	gaps   int    // number of those, found one after the other
 	back   bool   // the requester went back and is retransmitting everything before known
+	echoes uint8  // how often a repeated ACK had something retransmitted since una moved
 }
 
 // missing handles a gap at una that the responder reported.
@@ -103,7 +106,9 @@ func (q *QP) nextRun() int {
 
 // repeated handles a repetition of the last ACK: packets behind a gap have reached a responder that keeps
 // them. It reports whether it could use that information. Those packets are no longer in flight, and the
-// NAK or the retransmission may have been lost.
+// NAK or the retransmission may have been lost. What a repetition has retransmitted may make the responder repeat the ACK
+// again, without end if it is not the network that holds up the acknowledgement: each waits longer, and the rest is left
+// to the timers.
 func (q *QP) repeated(now clock.Time) bool {
 	s := &q.req
 	m := &s.mend
@@ -114,9 +119,10 @@ func (q *QP) repeated(now clock.Time) bool {
 		m.seen = mark.Next()
 		q.recount(true)
 	}
-	if !m.on && (m.run == 0 || now.Sub(m.at) > q.win.RTT) {
+	if !m.on && m.echoes < maxEchoes && (m.run == 0 || now.Sub(m.at) > q.win.RTT<<(m.echoes/2)) {
 		q.win.Lost(now, 1)
 		s.nakSeen = true
+		m.echoes++
 		q.sendAgain(1)
 	}
 	if q.wantsTurn() {
@@ -206,6 +212,7 @@ func (q *QP) sendLast() {
 func (q *QP) mended() {
 	s := &q.req
 	m := &s.mend
+	m.echoes = 0
 	m.marks.drop(s.una)
 	if m.seen.Before(s.una) {
 		m.seen = s.una

@@ -105,9 +105,12 @@ func (q *QP) outOfTurn(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 		q.repeatRead(psn, ib.RETH(rest))
 	case op.IsAtomic():
 		q.repeatAtomic(psn)
+	case q.copyingFrom(psn):
+		// What an ACK may acknowledge has not moved: to repeat it would
+		// make the requester repeat the packet again, at once.
+		s.effects.answerLast()
 	default:
 		s.ack = true
-		s.effects.answerLast()
 		q.activate()
 	}
 }
@@ -131,6 +134,9 @@ func (q *QP) early(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 	case !s.nakSent: // one NAK for the gap (IBA 9.7.5.2.4)
 		s.nakSent = true
 		q.owe(ib.NAKSequence)
+	case !q.settled():
+		// An ACK would tell that packets are missing which wait for copies.
+		s.effects.answerLast()
 	case bth.AckReq() && s.reorder.count > 0:
 		// The NAK, or the packet that it asked for, may be lost again. There
 		// is only one NAK for a gap, but the last ACK may be repeated.
