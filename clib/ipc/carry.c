@@ -40,12 +40,11 @@ static bool claim(struct svpi_initiator *i, const struct svpi_send_entry *e, uin
 	return !signaled(i, e) || svpi_claim(&i->send_cq, i->owner, slot);
 }
 
-/* publish fills a claimed slot with a completion. If an event is asked for, publish raises it, or has the driver
+/* event raises the event that is due now that a slot was filled with c, or given up if c is NULL; or has the driver
  * raise it if it comes through a channel, which only the driver may write to. */
-static void publish(struct svpi_initiator *i, struct svpi_pusher *cq, uint32_t slot, const struct svpi_cqe *c, bool channel,
-		    uint32_t bit)
+static void event(struct svpi_initiator *i, struct svpi_pusher *cq, uint32_t slot, const struct svpi_cqe *c, bool channel, uint32_t bit)
 {
-	if (!svpi_fill(cq, slot, i->owner, c) || __builtin_expect(!svpi_asked(cq, c), 1))
+	if (!svpi_due(cq, slot, c))
 		return;
 	if (channel) {
 		__atomic_fetch_or(&i->dir->raised, bit, __ATOMIC_SEQ_CST);
@@ -53,6 +52,14 @@ static void publish(struct svpi_initiator *i, struct svpi_pusher *cq, uint32_t s
 	} else if (svpi_raise(cq)) {
 		i->wake[i->wakes++] = cq->h;
 	}
+}
+
+/* publish fills a claimed slot with a completion, and raises the event that is due. */
+static void publish(struct svpi_initiator *i, struct svpi_pusher *cq, uint32_t slot, const struct svpi_cqe *c, bool channel,
+		    uint32_t bit)
+{
+	if (svpi_fill(cq, slot, i->owner, c))
+		event(i, cq, slot, c, channel, bit);
 }
 
 static void count(struct svpi_initiator *i, int op, size_t n)
@@ -219,8 +226,10 @@ static enum svpi_reason deliver(struct svpi_initiator *i, const struct svpi_send
 	c->time = now(i);
 	c->stamp = t->recv_stamp;
 	if (!svpi_claim(&i->recv_cq, i->owner, &theirs)) {
-		if (signaled(i, e))
+		if (signaled(i, e)) {
 			svpi_cancel(&i->send_cq, own, i->owner);
+			event(i, &i->send_cq, own, NULL, t->flags & SEND_CHANNEL, RAISE_SEND);
+		}
 		return SVPI_NO_COMPLETION;
 	}
 	/* Until dir->taken is stored, the claim tells the driver that a receive was taken and has not completed. */

@@ -110,13 +110,38 @@ static inline void svpi_cancel(const struct svpi_pusher *p, uint32_t index, uint
 	svpi_passed(p, index);
 }
 
-/* svpi_asked tells whether the consumer wants an event for this completion. Completions made here are all successes.
- * */
-static inline bool svpi_asked(const struct svpi_pusher *p, const struct svpi_cqe *c)
+/* svpi_hides tells whether something may have waited behind a slot. */
+static inline bool svpi_hides(const struct svpi_pusher *p, uint32_t index)
+{
+	uint64_t v = atomic_load(&svpi_pusher_slot(p, index + 1)->state), lap = svpi_pusher_lap(p, index + 1);
+
+	return atomic_load(&p->h->producer) != atomic_load(&p->h->consumer) ||
+	       (p->count > 1 && (v == (lap | SVPI_PHASE_READY) || v == (lap | SVPI_PHASE_VOID)));
+}
+
+/* svpi_hidden tells whether a slot before this one, that the consumer has not passed, is claimed but not filled. */
+static inline bool svpi_hidden(const struct svpi_pusher *p, uint32_t index)
+{
+	for (uint32_t n = 1; n < p->count; n++) {
+		uint64_t v = atomic_load(&svpi_pusher_slot(p, index - n)->state);
+
+		if (v >> 32 != svpi_pusher_lap(p, index - n) >> 32)
+			return false;
+		if ((v & 3) == SVPI_PHASE_CLAIMED)
+			return true;
+	}
+	return false;
+}
+
+/* svpi_due tells whether an event must be raised because a slot was filled with c, or given up if c is NULL. A claimed
+ * slot hides what is behind it: whoever fills it raises the event for that too, and a completion behind it raises none.
+ * Each stores its own slot before it looks at the other's. Completions made here are all successes. */
+static inline bool svpi_due(const struct svpi_pusher *p, uint32_t index, const struct svpi_cqe *c)
 {
 	uint32_t arm = atomic_load(&p->h->arm);
+	bool asked = c && (arm == SVPI_ARM_SOLICITED ? (c->flags & SVPI_CQE_SOLICITED) != 0 : arm > SVPI_ARM_SOLICITED);
 
-	return arm == SVPI_ARM_SOLICITED ? (c->flags & SVPI_CQE_SOLICITED) != 0 : arm > SVPI_ARM_SOLICITED;
+	return __builtin_expect(arm != SVPI_ARM_NONE, 0) && (asked || svpi_hides(p, index)) && !svpi_hidden(p, index);
 }
 
 /* svpi_raise raises the event, and tells whether threads sleep on the sequence word. */

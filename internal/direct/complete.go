@@ -62,18 +62,18 @@ func (i *Initiator) fillSend(wr *ring.SendWR, slot uint32, n, now uint64) {
 		ID: wr.ID, Context: c.OwnContext, QPN: c.OwnQPN, ByteLen: uint32(n), Op: wr.Op.CQOp(), Timestamp: now,
 	}
 	if i.sendCQ.Fill(slot, i.env.Owner, &e, c.SendStamp) {
-		i.raise(i.sendCQ, &e, c.Flags&SendChannel != 0, RaiseSend)
+		i.raise(i.sendCQ, slot, &e, c.Flags&SendChannel != 0, RaiseSend)
 	}
 }
 
-// raise raises the event requested for a completion, or has the driver raise it if it comes through a
-// channel, to which only the driver can write.
-func (i *Initiator) raise(cq *ring.Shared, e *ring.CQE, channel bool, bit uint32) {
+// raise raises the event that is due now that a slot was filled with e, or, if e is nil, given up; or has the
+// driver raise it if it comes through a channel, to which only the driver can write.
+func (i *Initiator) raise(cq *ring.Shared, slot uint32, e *ring.CQE, channel bool, bit uint32) {
 	switch {
-	case channel && cq.Asked(e):
+	case channel && cq.Due(slot, e):
 		atomic.OrUint32(&i.dir.Raised, bit)
 		i.rings = true
-	case !channel && cq.Raise(e):
+	case !channel && cq.Raise(slot, e):
 		i.wake[i.wakes] = cq.SequenceWord()
 		i.wakes++
 	}

@@ -139,6 +139,7 @@ func (i *Initiator) deliver(wr *ring.SendWR, e *ring.CQE, op int, n uint64) reas
 	if !ok {
 		if i.signaled(wr) {
 			i.sendCQ.Cancel(own, i.env.Owner)
+			i.raise(i.sendCQ, own, nil, c.Flags&SendChannel != 0, RaiseSend)
 		}
 		return noCompletion
 	}
@@ -146,7 +147,7 @@ func (i *Initiator) deliver(wr *ring.SendWR, e *ring.CQE, op int, n uint64) reas
 	// driver that a receive was taken but not completed.
 	taken := i.receive.Take()
 	if i.recvCQ.Fill(peers, i.env.Owner, e, c.RecvStamp) {
-		i.raise(i.recvCQ, e, c.Flags&RecvChannel != 0, RaiseRecv)
+		i.raise(i.recvCQ, peers, e, c.Flags&RecvChannel != 0, RaiseRecv)
 	}
 	i.dir.Taken = taken // ordered by Op for the driver, or by the end of this program
 	i.tally(op, n)

@@ -171,18 +171,53 @@ func (s *Shared) unpolled() (n int) {
 	return n
 }
 
-// Raise raises the event that the CQ is armed for if it includes e, and reports whether waiters sleep on
-// the sequence word. Call it after Fill.
-func (s *Shared) Raise(e *CQE) (wake bool) {
-	if !e.raises(Arm(s.h.arm.Load())) || s.h.arm.Swap(uint32(ArmNone)) == uint32(ArmNone) {
+// Raise raises the event that the CQ is armed for if it is due (Due), and reports whether waiters sleep on
+// the sequence word. Call it after Fill or Cancel.
+func (s *Shared) Raise(index uint32, e *CQE) (wake bool) {
+	if !s.Due(index, e) || s.h.arm.Swap(uint32(ArmNone)) == uint32(ArmNone) {
 		return false
 	}
 	s.h.sequence.Add(1)
 	return s.h.sleepers.Load() != 0
 }
 
-// Asked reports whether the CQ is armed for a completion like e. Call it after Fill.
-func (s *Shared) Asked(e *CQE) bool { return e.raises(Arm(s.h.arm.Load())) }
+// Due reports whether the event that the CQ is armed for must be raised because slot index was filled with e,
+// or, if e is nil, given up. Call it after Fill or Cancel.
+//
+// A claimed slot hides what is behind it, also in the first ring. So whoever fills it raises the event for
+// that too, whatever it is; and a completion behind a claimed slot raises none, which the consumer would
+// take for a completion and find nothing. Each side stores its own slot before it looks at the other's, so
+// at least one of them sees the other.
+func (s *Shared) Due(index uint32, e *CQE) bool {
+	arm := Arm(s.h.arm.Load())
+	if arm == ArmNone || (e == nil || !e.raises(arm)) && !s.hides(index) {
+		return false
+	}
+	return !s.hidden(index)
+}
+
+// hides reports whether something may have waited behind a slot.
+func (s *Shared) hides(index uint32) bool {
+	if s.h.producer.Load() != s.h.consumer.Load() {
+		return true
+	}
+	v := s.state(index + 1).Load()
+	return s.count > 1 && v&lapMask == s.lap(index+1) && (v&3 == slotReady || v&3 == slotVoid)
+}
+
+// hidden reports whether a slot before this one, that the consumer has not passed, is claimed but not filled.
+func (s *Shared) hidden(index uint32) bool {
+	for n := uint32(1); n < s.count; n++ {
+		v := s.state(index - n).Load()
+		if v&lapMask != s.lap(index-n) {
+			return false
+		}
+		if v&3 == slotClaimed {
+			return true
+		}
+	}
+	return false
+}
 
 // SequenceWord returns the futex word of the CQ's events.
 func (s *Shared) SequenceWord() *uint32 { return word(&s.h.sequence) }

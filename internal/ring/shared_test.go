@@ -141,18 +141,18 @@ func TestSharedRingFull(t *testing.T) {
 func TestSharedRingRaises(t *testing.T) {
 	_, program, s := newBoth(t, 4)
 	solicited, plain := &CQE{Flags: IsSolicited}, &CQE{}
-	if s.Raise(plain) || program.Sequence() != 0 {
+	if s.Raise(0, plain) || program.Sequence() != 0 {
 		t.Error("an event was raised though the CQ is not armed")
 	}
 	program.Arm(ArmSolicited)
-	if s.Raise(plain); program.Sequence() != 0 {
+	if s.Raise(0, plain); program.Sequence() != 0 {
 		t.Error("an unsolicited completion raised an event")
 	}
 	program.Sleep()
-	if !s.Raise(solicited) || program.Sequence() != 1 {
+	if !s.Raise(0, solicited) || program.Sequence() != 1 {
 		t.Error("no event for a solicited completion, or nobody to wake")
 	}
-	if s.Raise(solicited) || program.Sequence() != 1 {
+	if s.Raise(0, solicited) || program.Sequence() != 1 {
 		t.Error("a second event from one arming")
 	}
 	pushed(t, s, 1, 1, 0)
