@@ -223,7 +223,8 @@ func (c *Client) ModerateCQ(ctx context.Context, m command.ModerateCQ) error {
 	return nil
 }
 
-// push publishes completions and raises their events.
+// push publishes completions and raises their event: one at most, because a program that the first of them
+// woke may have polled them all and armed again by now, and would find nothing for another.
 func (q *cq) push(now clock.Time, all []transport.Completion) {
 	if q.failed {
 		return
@@ -236,25 +237,29 @@ func (q *cq) push(now clock.Time, all []transport.Completion) {
 		}
 	}
 	q.ring.Publish()
+	due := false
 	for i := range all {
-		if e := &all[i].CQE; q.ring.Wants(e) {
-			q.hold(now, q.pace(now, e.Op >= ring.CQRecv))
+		if e := &all[i].CQE; q.ring.Wants(e) && q.hold(now, q.pace(now, e.Op >= ring.CQRecv)) {
+			due = true
 		}
+	}
+	if due {
+		q.fire()
 	}
 	if err != nil {
 		q.overflow(err)
 	}
 }
 
-// hold delays an event as p says, or raises it.
-func (q *cq) hold(now clock.Time, p Pace) {
+// hold counts a completion towards the event, which it delays as p says; true: the event is to be raised now.
+func (q *cq) hold(now clock.Time, p Pace) bool {
 	q.held++
 	if p.Interval == 0 || p.Count > 0 && q.held >= p.Count {
-		q.fire()
-		return
+		return true
 	}
 	q.due = clock.Min(q.due, now.Add(p.Interval))
 	q.client.host.moderate(q)
+	return false
 }
 
 // fire raises the event.
