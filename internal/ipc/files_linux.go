@@ -138,8 +138,9 @@ func (n *session) keepForNeighbours(fd int, what string) *file {
 	return nil
 }
 
-// sessionFiles are the descriptors that any program takes: its connection, and the pipe by which it wakes the loop.
-const sessionFiles = 2
+// sessionFiles are the descriptors that any program takes: its connection, the pipe by which it wakes the loop, and the
+// map of its pages.
+const sessionFiles = 3
 
 // admitConnection charges the program for its connection, unless the process has too many descriptors open.
 func (n *session) admitConnection() error {

@@ -86,14 +86,14 @@ func (n *session) admit(q hello) error {
 	if err := n.hold(sessionBytes, "a program"); err != nil {
 		return err
 	}
+	var err error
+	if n.wakeup, err = newWakeup(); err != nil {
+		return err
+	}
 	if err := n.choosePath(q); err != nil {
 		return err
 	}
 	if err := n.takePart(q); err != nil {
-		return err
-	}
-	var err error
-	if n.wakeup, err = newWakeup(); err != nil {
 		return err
 	}
 	var part loan.Neighbour
@@ -142,7 +142,7 @@ func (n *session) choosePath(q hello) error {
 		return command.Errorf(command.Invalid, "memory path %d: allowed: 0, %d, %d", want, command.MemoryProcessVM, command.MemoryCopier)
 	}
 	if want != command.MemoryCopier {
-		vm := reach.NewProcessVM(n.peer.PID)
+		vm := reach.NewProcessVM(n.peer.PID, &n.server.movers, n.wakeup.wake)
 		err := errors.New("the program's process is not visible here")
 		if n.peer.PID > 0 {
 			err = vm.Probe(q.ProbeAddr, q.Nonce)
@@ -151,6 +151,7 @@ func (n *session) choosePath(q hello) error {
 			n.vm, n.path = vm, command.MemoryProcessVM
 			return nil
 		}
+		vm.Close()
 		if want == command.MemoryProcessVM {
 			return command.Errorf(command.Unsupported, "memory path process_vm: %v", err)
 		}

@@ -87,7 +87,9 @@ func (n *session) moveTo(to unix.Ucred, q moved) error {
 	case n.vm == nil: // the child has a copier of its own, on the same memory
 		return nil
 	}
-	if err := reach.NewProcessVM(int(to.Pid)).Probe(q.ProbeAddr, q.Nonce); err != nil {
+	child := reach.NewProcessVM(int(to.Pid), &n.server.movers, n.wakeup.wake)
+	defer child.Close()
+	if err := child.Probe(q.ProbeAddr, q.Nonce); err != nil {
 		return command.Errorf(command.Unsupported, "memory of process %d: %v", to.Pid, err)
 	}
 	if r, ok := n.client.(resting); ok && n.direct != nil {

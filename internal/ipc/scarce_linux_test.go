@@ -47,8 +47,8 @@ func paths(h *device.Host) map[uint32]int {
 // driver's path if there are too few for the direct one, which the log then says. No program is disconnected.
 func TestConnectionsWithoutDescriptors(t *testing.T) {
 	const direct = 3
-	// A program needs two for its connection, and for the direct path also those of its key table and of its arena.
-	for each := uint64(2); each < 8; each++ {
+	// A program needs three for itself, and for the direct path also those of its key table and of its arena.
+	for each := uint64(3); each < 9; each++ {
 		t.Run(fmt.Sprint(each), func(t *testing.T) {
 			ctx := bed.Context(t)
 			addrs := bed.Addrs()
@@ -63,7 +63,7 @@ func TestConnectionsWithoutDescriptors(t *testing.T) {
 			more := get(server.qp.PD().CreateQP(verbs.QPConfig{Type: verbs.RC, SendCQ: server.cq, RecvCQ: server.cq, SendDepth: 4096, RecvDepth: 4096, SendSGE: 8, RecvSGE: 8}))(t)
 			exercise(t, ctx, server, client) // rings in another arena do not matter
 			ok(t, more.Close())
-			scarce := each < 4
+			scarce := each < 5
 			if n := paths(host)[direct]; scarce && n != 0 {
 				t.Errorf("%d connections are on the direct path", n)
 			}

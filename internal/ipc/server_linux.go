@@ -12,6 +12,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/openfiles"
 	"github.com/softvpi/softvpi/internal/peer"
 )
@@ -32,6 +33,7 @@ type Server struct {
 
 	ledger *budget.Ledger // what all programs hold
 	open   openFiles
+	movers reach.Movers
 
 	linkMu sync.Mutex
 	links  map[[2]uint32]*link

@@ -309,6 +309,9 @@ func (n *session) teardown() {
 			n.server.cfg.Log.Warn("closing a program's objects", "client", n.name, "cause", err)
 		}
 	}
+	if n.vm != nil {
+		n.vm.Close()
+	}
 	n.wakeup.close() // the loop has forgotten it with the client
 	n.channels.Wait()
 	if n.direct != nil {

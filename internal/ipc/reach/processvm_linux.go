@@ -1,8 +1,12 @@
 package reach
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"sync"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -12,12 +16,21 @@ import (
 	"github.com/softvpi/softvpi/internal/memory"
 )
 
-// ProcessVM accesses the memory of another process with process_vm_readv and process_vm_writev. Only one
-// thread at a time may use it (the owner of the loop).
+// ProcessVM accesses the memory of another process with process_vm_readv and process_vm_writev. A page that
+// is not there is made in the call, which takes as long as whoever provides it wants: a userfaultfd's reader,
+// a FUSE file system. The loop therefore leaves such pages to other threads, see vmRegion.
 type ProcessVM struct {
-	pid  atomic.Int64 // changes when the program moves
-	gone atomic.Bool  // the client's stream ended: its pid may soon be reused
+	pid     atomic.Int64 // changes when the program moves
+	gone    atomic.Bool  // the client's stream ended: its pid may soon be reused
+	pagemap atomic.Pointer[os.File]
+	movers  *Movers
+	own     Movers // those of this program
 
+	mu   sync.Mutex
+	wake func() // wakes the loop; nil: it has forgotten the program
+
+	// The loop's.
+	waited time.Time // when it last waited for memory in vain
 	local  [vmVectors]unix.Iovec
 	remote [vmVectors]unix.RemoteIovec
 }
@@ -25,32 +38,45 @@ type ProcessVM struct {
 // vmVectors is how many pieces of memory one call of process_vm_writev takes here.
 const vmVectors = 256
 
-// NewProcessVM returns access to the memory of a process.
-func NewProcessVM(pid int) *ProcessVM {
-	p := &ProcessVM{}
-	p.pid.Store(int64(pid))
+// NewProcessVM returns access to the memory of a process. all counts the threads that copy for all
+// processes, wake wakes the loop when one of them has news. The caller closes it.
+func NewProcessVM(pid int, all *Movers, wake func()) *ProcessVM {
+	p := &ProcessVM{movers: all, wake: wake}
+	p.Follow(pid)
 	return p
 }
 
-var _ memory.Gathering = (*ProcessVM)(nil)
-
 // Follow switches to another process, to which the program moved.
-func (p *ProcessVM) Follow(pid int) { p.pid.Store(int64(pid)) }
+func (p *ProcessVM) Follow(pid int) {
+	p.pid.Store(int64(pid))
+	// Without it every page counts as there.
+	f, _ := os.Open(fmt.Sprintf("/proc/%d/pagemap", pid))
+	if old := p.pagemap.Swap(f); old != nil {
+		old.Close()
+	}
+}
+
+// news wakes the loop.
+func (p *ProcessVM) news() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.wake != nil {
+		p.wake()
+	}
+}
 
 // End makes every later call fail: the program is gone.
 func (p *ProcessVM) End() { p.gone.Store(true) }
 
-// Blocking implements memory.Accessor.
-func (p *ProcessVM) Blocking() bool { return true }
-
-// Read implements memory.Accessor.
-func (p *ProcessVM) Read(dst []byte, addr uint64) error {
-	return p.move(unix.SYS_PROCESS_VM_READV, dst, addr)
-}
-
-// Write implements memory.Accessor.
-func (p *ProcessVM) Write(addr uint64, src []byte) error {
-	return p.move(unix.SYS_PROCESS_VM_WRITEV, src, addr)
+// Close closes its descriptor, and wakes nobody any more. The loop must no longer have regions of it.
+func (p *ProcessVM) Close() {
+	p.End()
+	p.mu.Lock()
+	p.wake = nil
+	p.mu.Unlock()
+	if f := p.pagemap.Swap(nil); f != nil {
+		f.Close()
+	}
 }
 
 func (p *ProcessVM) move(call uintptr, b []byte, addr uint64) error {
@@ -79,16 +105,13 @@ func (p *ProcessVM) move(call uintptr, b []byte, addr uint64) error {
 	return nil
 }
 
-// WriteAll implements memory.Gathering.
-func (p *ProcessVM) WriteAll(pieces []memory.Piece) (int, error) {
-	done := 0
-	for done < len(pieces) {
-		n, err := p.writeSome(pieces[done:min(len(pieces), done+vmVectors)])
-		if done += n; err != nil {
-			return done, err
-		}
+// writeLast writes the last bytes of b by a call of their own: what one call writes has no order.
+func (p *ProcessVM) writeLast(b []byte, addr uint64) error {
+	n := max(len(b)-8, 0)
+	if err := p.move(unix.SYS_PROCESS_VM_WRITEV, b[:n], addr); err != nil {
+		return err
 	}
-	return done, nil
+	return p.move(unix.SYS_PROCESS_VM_WRITEV, b[n:], addr+uint64(n))
 }
 
 // writeSome writes at least the first of pieces with one call. The kernel stops at the first that it
@@ -131,33 +154,66 @@ func (p *ProcessVM) writeSome(pieces []memory.Piece) (int, error) {
 	return whole, nil
 }
 
+// touch reads a byte of each page from addr to end, at most warmPages of them, so that they are made. It may be called
+// from any thread.
+func (p *ProcessVM) touch(addr, end uint64) {
+	var bytes [warmPages]byte
+	var remote [warmPages]unix.RemoteIovec
+	n := 0
+	for ; n < warmPages && addr < end; addr = addr&^(pageSize-1) + pageSize {
+		if uint64(uintptr(addr)) != addr {
+			break
+		}
+		remote[n] = unix.RemoteIovec{Base: uintptr(addr), Len: 1}
+		n++
+	}
+	if n == 0 || p.gone.Load() {
+		return
+	}
+	local := unix.Iovec{Base: &bytes[0]}
+	local.SetLen(n)
+	unix.Syscall6(unix.SYS_PROCESS_VM_READV, uintptr(p.pid.Load()), uintptr(unsafe.Pointer(&local)), 1,
+		uintptr(unsafe.Pointer(&remote)), uintptr(n), 0)
+}
+
+// registerTime is how long the two ends of a region may take to be read when it is registered.
+const registerTime = 2 * time.Second
+
 // Reach implements device.ClientConfig.Reach. It checks that both ends of a region exist.
 func (p *ProcessVM) Reach(r command.RegisterMemory) (device.Reached, error) {
 	if r.Length > 0 && r.Base+(r.Length-1) >= r.Base {
-		var b [1]byte
 		for _, addr := range []uint64{r.Base, r.Base + r.Length - 1} {
-			if err := p.Read(b[:], addr); err != nil {
+			switch err := p.within(registerTime, func() error { return p.move(unix.SYS_PROCESS_VM_READV, make([]byte, 1), addr) }); {
+			case errors.Is(err, errSlow):
+				return device.Reached{}, command.Errorf(command.TimedOut, "Base %#x, Length %d: %#x did not answer within %v", r.Base, r.Length, addr, registerTime)
+			case err != nil:
 				return device.Reached{}, command.Errorf(command.Invalid, "Base %#x, Length %d: %#x is not memory of the program", r.Base, r.Length, addr)
 			}
 		}
 	}
-	return device.Reached{Remote: p, Path: command.MemoryProcessVM}, nil
+	v := newVMRegion(p)
+	if v.end = r.Base + r.Length; v.end > r.Base {
+		v.warm(r.Base)
+	}
+	return device.Reached{Remote: v, Path: command.MemoryProcessVM}, nil
 }
 
 // Probe checks that the kernel lets the driver read and write the client: the nonce is at addr, followed
 // by 16 bytes that may be written.
 func (p *ProcessVM) Probe(addr uint64, nonce [16]byte) error {
-	var b [16]byte
-	if err := p.Read(b[:], addr); err != nil {
-		return err
-	}
-	if b != nonce {
-		return fmt.Errorf("process %d does not have the nonce of this client", p.pid.Load())
-	}
-	for i := range b {
-		b[i] ^= 0xff
-	}
-	return p.Write(addr+16, b[:])
+	return p.within(registerTime, func() error {
+		var b [16]byte
+		if err := p.move(unix.SYS_PROCESS_VM_READV, b[:], addr); err != nil {
+			return err
+		}
+		if b != nonce {
+			return fmt.Errorf("process %d does not have the nonce of this client", p.pid.Load())
+		}
+		for i := range b {
+			b[i] ^= 0xff
+		}
+		return p.move(unix.SYS_PROCESS_VM_WRITEV, b[:], addr+16)
+	})
 }
 
 // NewProbe creates the page of a program that the driver probes.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/memory"
@@ -14,7 +15,6 @@ import (
 // TestWriteAllStopsAtAHole writes pieces to three pages, the middle one unmapped: the pieces before it are written,
 // and the error says how many.
 func TestWriteAllStopsAtAHole(t *testing.T) {
-	const page = 4096
 	mem, err := unix.Mmap(-1, 0, 3*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		t.Fatal(err)
@@ -24,7 +24,10 @@ func TestWriteAllStopsAtAHole(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Munmap(mem)
-	p := NewProcessVM(os.Getpid())
+	vm := NewProcessVM(os.Getpid(), &Movers{}, func() {})
+	defer vm.Close()
+	p := newVMRegion(vm)
+	p.patience = time.Minute // the hole is found at once, but the machine may be busy
 	data := bytes.Repeat([]byte{7}, 1024)
 	var pieces []memory.Piece
 	for off := uint64(0); off < 3*page; off += 1024 {
