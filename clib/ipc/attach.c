@@ -114,13 +114,12 @@ __attribute__((constructor)) static void watch_forks(void) { pthread_atfork(befo
 
 int svpi_move(struct svpi *s)
 {
-	_Alignas(64) uint8_t probe[64];
 	struct svpi_moved q;
 	int error = 0;
 
 	pthread_mutex_lock(&s->move_lock);
 	if (s->moved) {
-		error = svpi_show(s, probe, &q.probe_addr, q.nonce);
+		error = svpi_show(s, &q.probe_addr, q.nonce);
 		if (!error)
 			error = svpi_call(s, SVPI_MOVED, &q, sizeof(q), NULL, 0);
 		if (!error && s->copier)

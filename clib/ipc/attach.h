@@ -17,7 +17,8 @@
 #include "neighbour.h"
 #include "ring.h"
 
-enum { SVPI_FEATURE_SEGMENTS = 1, SVPI_FEATURE_PROCESS_VM = 2, SVPI_FEATURE_COPIER = 4, SVPI_FEATURE_DIRECT = 16 };
+enum { SVPI_FEATURE_SEGMENTS = 1, SVPI_FEATURE_PROCESS_VM = 2, SVPI_FEATURE_COPIER = 4, SVPI_FEATURE_DIRECT = 16,
+       SVPI_FEATURE_PROCESS = 64 };
 enum { SVPI_MAX_ARENAS = 65536 };
 enum { SVPI_PATH_PROCESS_VM = 2, SVPI_PATH_COPIER = 3 }; /* how the driver reaches memory that is in no segment */
 enum { SVPI_KIND_PD = 1, SVPI_KIND_MEMORY, SVPI_KIND_WINDOW, SVPI_KIND_CQ, SVPI_KIND_SRQ, SVPI_KIND_QP, SVPI_KIND_AH,
@@ -71,6 +72,7 @@ struct svpi {
 	int wake;
 
 	bool direct; /* takes part in the direct path */
+	uint8_t probe[32]; /* the nonce of hello or moved, which the driver and neighbours read, and what the driver writes behind it */
 	struct svpi_neighbours neighbours;
 
 	void *copier;

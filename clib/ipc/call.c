@@ -62,6 +62,8 @@ static void end(struct svpi *s, int error)
 {
 	if (!s->broken && !s->reason[0])
 		snprintf(s->reason, sizeof(s->reason), "the driver is gone: %s", strerror(error));
+	if (!s->broken)
+		svpi_neighbours_recall(s);
 	s->broken = true;
 	for (struct svpi_call *c = s->calls; c; c = c->next) {
 		if (!c->done) {

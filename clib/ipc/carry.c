@@ -94,15 +94,12 @@ static void finish(struct svpi_initiator *i, const struct svpi_send_entry *e, ui
 static enum svpi_reason target(struct svpi_initiator *i, const struct svpi_send_entry *e, size_t n, uint32_t need,
 			       struct svpi_pieces *p)
 {
-	enum svpi_reason why = SVPI_DONE;
-
+	p->far = false;
 	if (!(i->terms.access & need))
 		return SVPI_REMOTE_MEMORY;
 	p->list[0] = (struct svpi_piece){ NULL, n, false };
 	p->count = 1;
-	if (n > 0)
-		why = svpi_reach(i, e->rkey, e->remote, n, need, &p->list[0].at);
-	return why;
+	return n > 0 ? svpi_reach(i, e->rkey, e->remote, n, need, &p->list[0].at, &p->far) : SVPI_DONE;
 }
 
 /* do_move carries out a write or a read, which differ in direction only. */
@@ -118,10 +115,10 @@ static enum svpi_reason do_move(struct svpi_initiator *i, const struct svpi_send
 	why = svpi_gather(i, e, reads ? SVPI_LOCAL_WRITE : 0, &local);
 	if (why == SVPI_DONE)
 		why = target(i, e, local.total, reads ? SVPI_REMOTE_READ : SVPI_REMOTE_WRITE, &remote);
+	if (why == SVPI_DONE)
+		why = svpi_transfer(i, reads ? &remote : &local, reads ? &local : &remote, local.total);
 	if (why != SVPI_DONE)
 		return why;
-	if (!svpi_transfer(i, reads ? &remote : &local, reads ? &local : &remote, local.total))
-		return SVPI_LOCAL_MEMORY;
 	if (!claim(i, e, &slot))
 		return SVPI_NO_COMPLETION;
 	finish(i, e, slot, reads ? COUNT_READ : COUNT_WRITE, local.total);
@@ -146,6 +143,8 @@ static enum svpi_reason do_atomic(struct svpi_initiator *i, const struct svpi_se
 	why = target(i, e, 8, SVPI_REMOTE_ATOMIC, &remote);
 	if (why != SVPI_DONE)
 		return why;
+	if (remote.far) /* the kernel copies, but not atomically */
+		return SVPI_NOT_SHARED;
 	_Atomic uint64_t *p = (void *)remote.list[0].at;
 
 	if ((uintptr_t)p % 8)
@@ -249,17 +248,22 @@ static enum svpi_reason places(struct svpi_initiator *i, const struct svpi_recv_
 			       struct svpi_pieces *p)
 {
 	struct svpi_sge g;
+	bool far;
 
 	p->count = 0;
 	p->total = 0;
+	p->far = false;
 	for (uint32_t k = 0; k < sges; k++) {
 		memcpy(&g, (const struct svpi_sge *)(r + 1) + k, sizeof(g)); /* copied, so that the checked value is the one used */
 		if (g.length && p->total < n) {
 			struct svpi_piece *to = &p->list[p->count++];
-			enum svpi_reason why = svpi_reach(i, g.lkey, g.addr, g.length, SVPI_LOCAL_WRITE, &to->at);
+			enum svpi_reason why = svpi_reach(i, g.lkey, g.addr, g.length, SVPI_LOCAL_WRITE, &to->at, &far);
 
 			if (why != SVPI_DONE)
 				return why;
+			if (p->count > 1 && far != p->far)
+				return SVPI_NOT_SHARED; /* partly in segments */
+			p->far = far;
 			to->length = g.length;
 			to->own = false;
 		}
@@ -290,8 +294,9 @@ static enum svpi_reason do_send(struct svpi_initiator *i, const struct svpi_send
 		return why;
 	if (local.total > remote.total)
 		return SVPI_TOO_SHORT;
-	if (!svpi_transfer(i, &local, &remote, local.total))
-		return SVPI_LOCAL_MEMORY;
+	why = svpi_transfer(i, &local, &remote, local.total);
+	if (why != SVPI_DONE)
+		return why;
 	if (e->op == SVPI_WR_SEND_IMM) {
 		c.imm = e->imm;
 		c.flags = SVPI_CQE_IMM;
@@ -318,8 +323,9 @@ static enum svpi_reason do_write_imm(struct svpi_initiator *i, const struct svpi
 		return SVPI_NO_RECEIVE;
 	struct svpi_cqe c = { .id = r->id, .op = CQ_RECV_WRITE, .imm = e->imm, .flags = SVPI_CQE_IMM };
 
-	if (!svpi_transfer(i, &local, &remote, local.total))
-		return SVPI_LOCAL_MEMORY;
+	why = svpi_transfer(i, &local, &remote, local.total);
+	if (why != SVPI_DONE)
+		return why;
 	return deliver(i, e, &c, COUNT_WRITE, local.total);
 }
 

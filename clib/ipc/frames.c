@@ -62,6 +62,7 @@ int svpi_dispatch(struct svpi *s, const struct svpi_frame *h)
 	case SVPI_SHARE:
 	case SVPI_INTRODUCE:
 	case SVPI_DROP:
+	case SVPI_PROCESS:
 		return take_neighbour(s, h, len);
 	case SVPI_GOODBYE:
 		if (len >= sizeof(struct svpi_goodbye)) {

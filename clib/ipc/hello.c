@@ -61,18 +61,18 @@ static void program_name(uint8_t name[64])
 }
 
 /* svpi_show permits the driver to access this process's memory, if the kernel requires permission, and writes a nonce
- * that the driver reads to prove that it can. Returns 0 or an errno. */
-int svpi_show(struct svpi *s, uint8_t probe[64], uint64_t *addr, uint8_t nonce[16])
+ * that the driver and neighbours read to prove that they can. Returns 0 or an errno. */
+int svpi_show(struct svpi *s, uint64_t *addr, uint8_t nonce[16])
 {
 	struct ucred driver;
 	socklen_t n = sizeof(driver);
 
 	if (getsockopt(s->fd, SOL_SOCKET, SO_PEERCRED, &driver, &n) == 0 && driver.pid > 0)
 		prctl(PR_SET_PTRACER, (unsigned long)driver.pid, 0, 0, 0);
-	if (getrandom(probe, 16, 0) != 16)
+	if (getrandom(s->probe, 16, 0) != 16)
 		return EIO;
-	memcpy(nonce, probe, 16);
-	*addr = (uintptr_t)probe;
+	memcpy(nonce, s->probe, 16);
+	*addr = (uintptr_t)s->probe;
 	return 0;
 }
 
@@ -92,17 +92,16 @@ int svpi_say_hello(struct svpi *s)
 	struct svpi_hello q = { .magic = SVPI_MAGIC, .major = SVPI_MAJOR, .minor = SVPI_MINOR,
 				.features = SVPI_FEATURE_SEGMENTS | SVPI_FEATURE_PROCESS_VM | SVPI_FEATURE_COPIER };
 	const char *path = getenv("SOFTVPI_MEMORY_PATH"), *direct = getenv("SOFTVPI_DIRECT");
-	_Alignas(64) uint8_t probe[64];
 	struct svpi_frame h;
 	int error, wake, copier;
 
-	error = svpi_show(s, probe, &q.probe_addr, q.nonce);
+	error = svpi_show(s, &q.probe_addr, q.nonce);
 	if (error)
 		return error;
 	if (path && *path)
 		q.path = !strcmp(path, "process_vm") ? SVPI_PATH_PROCESS_VM : !strcmp(path, "copier") ? SVPI_PATH_COPIER : 0;
 	if (!direct || strcmp(direct, "off"))
-		q.features |= SVPI_FEATURE_DIRECT;
+		q.features |= SVPI_FEATURE_DIRECT | SVPI_FEATURE_PROCESS;
 	program_name(q.name);
 	error = svpi_frame_send(s, SVPI_HELLO, 1, &q, sizeof(q));
 	if (!error)

@@ -20,6 +20,7 @@ struct svpi_initiator *svpi_initiator_new(struct svpi *s, struct svpi_program *p
 	i->s = s;
 	i->peer = p;
 	i->dir = &record[b->role];
+	i->back = &record[1 - b->role];
 	if (!p->incomplete) {
 		i->own = s->neighbours.own.at;
 		i->theirs = p->keys.at;
@@ -155,6 +156,12 @@ static bool adopt(struct svpi_initiator *i)
 	return true;
 }
 
+/* final tells whether the direction has to be given back, because waiting is of no use. */
+static bool final(enum svpi_reason why)
+{
+	return why != SVPI_DONE && (why < SVPI_NO_RECEIVE || why > SVPI_NOT_INTRODUCED);
+}
+
 static enum svpi_reason run(struct svpi_initiator *i, const struct svpi_send_entry *e)
 {
 	if (__builtin_expect(i->current != i->lease, 0)) {
@@ -183,7 +190,7 @@ static enum svpi_reason operate(struct svpi_initiator *i, const struct svpi_send
 		why = run(i, e);
 		if (why == SVPI_DONE && consumer)
 			atomic_store(consumer, at + 1);
-		else if (why != SVPI_DONE && why < SVPI_NO_RECEIVE)
+		else if (final(why))
 			give_back(i, why);
 		leave(i);
 	} while (__builtin_expect(why == SVPI_NOT_MAPPED, 0) && svpi_segment_map(i->s, i->peer, i->missing));

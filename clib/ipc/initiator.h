@@ -28,7 +28,7 @@ enum { SVPI_SEGMENTS_KNOWN = 16 };
 struct svpi_initiator {
 	struct svpi *s;
 	struct svpi_program *peer;
-	struct svpi_direction *dir;
+	struct svpi_direction *dir, *back; /* its own direction, and the peer's */
 	const struct svpi_key *own, *theirs; /* key tables; NULL: nothing can be carried out here */
 	struct svpi_initiator *older;	     /* the one that it replaced */
 	uint32_t qp, owner;
@@ -87,9 +87,9 @@ static inline bool svpi_receiving(struct svpi_slot *slot)
 /* Used within the direct path only. */
 
 /* Why a request was not carried out: docs/ipc.md, Direction.Reason. For reasons before NO_RECEIVE the direction is
- * given back. */
+ * given back, and for those behind NOT_INTRODUCED. */
 enum svpi_reason { SVPI_DONE, SVPI_OTHER_REQUEST, SVPI_LOCAL_MEMORY, SVPI_REMOTE_MEMORY, SVPI_NOT_SHARED, SVPI_TOO_SHORT,
-		   SVPI_NO_RECEIVE, SVPI_NO_COMPLETION, SVPI_NOT_MAPPED, SVPI_NOT_INTRODUCED };
+		   SVPI_NO_RECEIVE, SVPI_NO_COMPLETION, SVPI_NOT_MAPPED, SVPI_NOT_INTRODUCED, SVPI_NOT_REACHED, SVPI_NOT_COPIED };
 
 /* svpi_carry_out carries out one request; the caller has begun an operation. */
 enum svpi_reason svpi_carry_out(struct svpi_initiator *, const struct svpi_send_entry *);
@@ -105,15 +105,18 @@ enum { SVPI_MAX_SGE = 32 };
 struct svpi_pieces {
 	size_t total;
 	int count;
+	bool far; /* in the peer's process, at addresses of that */
 	struct svpi_piece list[SVPI_MAX_SGE];
 };
 
 /* svpi_gather finds the program's own memory that a request names, and checks that it has the rights in need. */
 enum svpi_reason svpi_gather(struct svpi_initiator *, const struct svpi_send_entry *, uint32_t need, struct svpi_pieces *);
-/* svpi_reach finds n bytes of the peer's memory, and checks key and rights. */
-enum svpi_reason svpi_reach(struct svpi_initiator *, uint32_t key, uint64_t addr, uint64_t n, uint32_t need, uint8_t **at);
-/* svpi_transfer copies n bytes between lists of pieces, the last bytes last; false: some of the memory is no longer
- * there. */
-bool svpi_transfer(struct svpi_initiator *, const struct svpi_pieces *from, const struct svpi_pieces *to, size_t n);
+/* svpi_reach finds n bytes of the peer's memory, and checks key and rights. *far tells whether they are not mapped
+ * here: then *at is their address in the peer's process. */
+enum svpi_reason svpi_reach(struct svpi_initiator *, uint32_t key, uint64_t addr, uint64_t n, uint32_t need, uint8_t **at,
+			    bool *far);
+/* svpi_transfer copies n bytes between lists of pieces, the last bytes last, unless some of the memory is no longer
+ * there. One of the lists may be far. */
+enum svpi_reason svpi_transfer(struct svpi_initiator *, const struct svpi_pieces *from, const struct svpi_pieces *to, size_t n);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SVPI_MAGIC 0x49505653u
-enum { SVPI_MAJOR = 2, SVPI_MINOR = 4 };
+enum { SVPI_MAJOR = 2, SVPI_MINOR = 5 };
 
 enum svpi_op {
 	SVPI_HELLO = 1,
@@ -24,6 +24,7 @@ enum svpi_op {
 	SVPI_DROP = 11,
 	SVPI_TRACKS = 12,
 	SVPI_NUDGE = 13,
+	SVPI_PROCESS = 14,
 	SVPI_ADAPTERS = 32,
 	SVPI_GIDS = 33,
 	SVPI_COUNTERS = 34,
@@ -287,6 +288,16 @@ struct svpi_map_segment_args {
 	uint32_t segment;
 };
 _Static_assert(sizeof(struct svpi_map_segment_args) == 8, "layout");
+
+struct svpi_process_body {
+	uint32_t program;
+	uint32_t number;
+	uint32_t pid;
+	uint32_t none3;
+	uint64_t address;
+	uint8_t nonce[16];
+};
+_Static_assert(sizeof(struct svpi_process_body) == 40, "layout");
 
 struct svpi_moved {
 	uint64_t probe_addr;
@@ -712,7 +723,8 @@ struct svpi_terms {
 	uint16_t p_key_index;
 	uint16_t service_level;
 	uint32_t mtu;
-	uint8_t none18[56];
+	uint32_t peer_process;
+	uint8_t none19[52];
 };
 _Static_assert(sizeof(struct svpi_terms) == 192, "layout");
 

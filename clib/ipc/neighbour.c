@@ -2,15 +2,17 @@
 #include "neighbour.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "attach.h"
 #include "initiator.h"
+#include "stream.h"
 
 enum { SHARE_OWN_KEYS = 1, SHARE_KEYS, SHARE_ARENA, SHARE_AREA };
+enum { RECALL_MS = 5000 }; /* as long as the driver would wait */
 enum { MOST_SEGMENTS = 1 << 16 }; /* of one neighbour, including refused ones */
 
 static struct svpi_mapping map(int fd, uint64_t size, int rights)
@@ -315,11 +317,21 @@ static bool take_drop(struct svpi *s, const struct svpi_drop_body *b)
 	return true;
 }
 
+static bool take_process(struct svpi *s, const struct svpi_process_body *b)
+{
+	struct svpi_program *p = find(s, b->program);
+
+	if (p)
+		svpi_process_take(&p->process, b);
+	return true;
+}
+
 static bool take(struct svpi *s, uint16_t op, const void *body, size_t len, int fd)
 {
 	union {
 		struct svpi_share_body share;
 		struct svpi_introduction introduction;
+		struct svpi_process_body process;
 		struct svpi_drop_body drop;
 	} b;
 
@@ -331,6 +343,8 @@ static bool take(struct svpi *s, uint16_t op, const void *body, size_t len, int 
 		return len == sizeof(b.share) && fd >= 0 && take_share(s, &b.share, fd);
 	case SVPI_INTRODUCE:
 		return len == sizeof(b.introduction) && take_introduction(s, &b.introduction);
+	case SVPI_PROCESS:
+		return len == sizeof(b.process) && take_process(s, &b.process);
 	}
 	return len == sizeof(b.drop) && take_drop(s, &b.drop);
 }
@@ -392,6 +406,29 @@ void *svpi_ring_memory(struct svpi *s, struct svpi_program *p, const struct svpi
 	}
 	pthread_mutex_unlock(&s->lock);
 	return at && r->offset % 64 == 0 && r->offset <= room && size <= room - r->offset ? at + r->offset : NULL;
+}
+
+/* recall takes both directions of a pair back; until is the time in ms up to which it waits for the peer. */
+static void recall(struct svpi_initiator *i, uint64_t until)
+{
+	__atomic_store_n(&i->dir->lease, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&i->back->lease, 0, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&i->back->op, __ATOMIC_SEQ_CST) % 2 && svpi_now_ms() < until)
+		sched_yield();
+}
+
+void svpi_neighbours_recall(struct svpi *s)
+{
+	uint64_t until = svpi_now_ms() + RECALL_MS;
+
+	for (int n = 0; n < SVPI_SLOTS; n++) {
+		for (struct svpi_slot *slot = s->neighbours.slots[n]; slot; slot = slot->next) {
+			struct svpi_initiator *i = atomic_load(&slot->initiator);
+
+			if (i)
+				recall(i, until);
+		}
+	}
 }
 
 void svpi_neighbours_end(struct svpi *s)

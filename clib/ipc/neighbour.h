@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "process.h"
+
 struct svpi;
 struct svpi_initiator;
 struct svpi_key;
@@ -49,6 +51,7 @@ struct svpi_program {
 	struct svpi_lent_segment *segments; /* sorted by number */
 	uint32_t nsegments;
 	_Atomic uint32_t generation; /* of the segments: changes when one is taken away */
+	struct svpi_process process;
 };
 
 enum { SVPI_SLOTS = 1024 };
@@ -69,9 +72,12 @@ void svpi_slot_remove(struct svpi *, struct svpi_slot *);
 
 #pragma GCC visibility pop
 
-/* svpi_neighbour_frame handles share, introduce and drop. fd is the descriptor that came with share, or -1; it is
+/* svpi_neighbour_frame handles share, introduce, process and drop. fd is the descriptor that came with share, or -1; it is
  * closed. Returns false if the frame breaks the protocol. The lock is held. */
 bool svpi_neighbour_frame(struct svpi *, uint16_t op, const void *body, size_t len, int fd);
+/* svpi_neighbours_recall ends the use of the direct path when there is no driver any more to do so: when it returns, no
+ * peer is in an operation that may use this program's memory, nor will begin one. The lock is held. */
+void svpi_neighbours_recall(struct svpi *);
 /* svpi_neighbours_end forgets all neighbours and unmaps their memory. */
 void svpi_neighbours_end(struct svpi *);
 

@@ -6,7 +6,7 @@
 #include "place.h"
 #include "segment.h"
 
-enum { TABLE_PROBES = 8, MAX_MESSAGE = 64 << 20 };
+enum { TABLE_PROBES = 8, MAX_MESSAGE = 64 << 20, TAIL = 8 };
 
 static const struct svpi_key *find(const struct svpi_key *table, uint32_t adapter, uint32_t key)
 {
@@ -47,6 +47,7 @@ enum svpi_reason svpi_gather(struct svpi_initiator *i, const struct svpi_send_en
 
 	p->count = 0;
 	p->total = 0;
+	p->far = false;
 	if (e->flags & SVPI_WR_INLINE) {
 		p->total = e->inline_bytes;
 		p->list[0] = (struct svpi_piece){ (uint8_t *)(e + 1), e->inline_bytes, false };
@@ -99,7 +100,20 @@ static enum svpi_reason segment(struct svpi_initiator *i, uint32_t number, uint8
 	return SVPI_DONE;
 }
 
-enum svpi_reason svpi_reach(struct svpi_initiator *i, uint32_t key, uint64_t addr, uint64_t n, uint32_t need, uint8_t **to)
+/* process tells whether this program may copy to and from the peer's memory that is in no segment. */
+static enum svpi_reason process(struct svpi_initiator *i)
+{
+	uint32_t number = i->terms.peer_process;
+
+	if (!number)
+		return SVPI_NOT_SHARED;
+	if (atomic_load(&i->peer->process.number) != number)
+		return SVPI_NOT_INTRODUCED;
+	return i->peer->process.reached ? SVPI_DONE : SVPI_NOT_REACHED;
+}
+
+enum svpi_reason svpi_reach(struct svpi_initiator *i, uint32_t key, uint64_t addr, uint64_t n, uint32_t need, uint8_t **to,
+			    bool *far)
 {
 	const struct svpi_key *k = find(i->theirs, i->terms.peer_adapter, key);
 	enum svpi_reason why;
@@ -109,8 +123,11 @@ enum svpi_reason svpi_reach(struct svpi_initiator *i, uint32_t key, uint64_t add
 
 	if (!k || !within(k, i->terms.peer_pd, addr, n, need, &at))
 		return SVPI_REMOTE_MEMORY;
-	if (!k->segment)
-		return SVPI_NOT_SHARED;
+	*far = !k->segment;
+	if (*far) {
+		*to = (uint8_t *)(uintptr_t)(k->address + at);
+		return process(i);
+	}
 	why = segment(i, k->segment, &base, &size);
 	if (why != SVPI_DONE)
 		return why;
@@ -159,11 +176,52 @@ static bool copy(struct svpi *s, const struct svpi_piece *to, size_t at, const s
 	return true;
 }
 
-bool svpi_transfer(struct svpi_initiator *i, const struct svpi_pieces *from, const struct svpi_pieces *to, size_t n)
+/* list makes the list of the first n bytes of pieces for the kernel. */
+static int list(const struct svpi_pieces *p, size_t n, struct iovec *v)
+{
+	int count = 0;
+
+	for (; n > 0; count++) {
+		size_t k = p->list[count].length < n ? p->list[count].length : n;
+
+		v[count] = (struct iovec){ p->list[count].at, k };
+		n -= k;
+	}
+	return count;
+}
+
+/* split makes the last bytes a piece of their own: the kernel takes the pieces in order (process_vm_writev(2)), and
+ * the peer may wait for the last byte. */
+static int split(struct iovec *v, int count)
+{
+	struct iovec *last = &v[count - 1];
+
+	if (last->iov_len <= TAIL)
+		return count;
+	last->iov_len -= TAIL;
+	v[count] = (struct iovec){ (uint8_t *)last->iov_base + last->iov_len, TAIL };
+	return count + 1;
+}
+
+/* exchange copies to or from the peer's process. */
+static enum svpi_reason exchange(struct svpi_initiator *i, const struct svpi_pieces *from, const struct svpi_pieces *to, size_t n)
+{
+	struct iovec own[SVPI_MAX_SGE], theirs[SVPI_MAX_SGE + 1];
+	bool writes = to->far;
+	int owns = list(writes ? from : to, n, own), count = list(writes ? to : from, n, theirs);
+
+	if (writes)
+		count = split(theirs, count);
+	return svpi_process_copy(&i->peer->process, writes, own, owns, theirs, count, n) ? SVPI_DONE : SVPI_NOT_COPIED;
+}
+
+enum svpi_reason svpi_transfer(struct svpi_initiator *i, const struct svpi_pieces *from, const struct svpi_pieces *to, size_t n)
 {
 	const struct svpi_piece *src = from->list, *dst = to->list;
 	size_t of = 0, at = 0;
 
+	if (n > 0 && (from->far || to->far))
+		return exchange(i, from, to, n);
 	while (n > 0) {
 		size_t k = src->length - of, room = dst->length - at;
 
@@ -171,7 +229,7 @@ bool svpi_transfer(struct svpi_initiator *i, const struct svpi_pieces *from, con
 		k = k < n ? k : n;
 		n -= k;
 		if (!copy(i->s, dst, at, src, of, k, n == 0))
-			return false;
+			return SVPI_LOCAL_MEMORY;
 		of += k;
 		at += k;
 		if (of == src->length)
@@ -179,5 +237,5 @@ bool svpi_transfer(struct svpi_initiator *i, const struct svpi_pieces *from, con
 		if (at == dst->length)
 			dst++, at = 0;
 	}
-	return true;
+	return SVPI_DONE;
 }

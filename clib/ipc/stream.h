@@ -57,7 +57,7 @@ int svpi_dial(void);
 int svpi_say_hello(struct svpi *);
 /* svpi_show permits the driver to access this process's memory, if the kernel requires permission, and writes a nonce
  * that the driver reads to prove that it can. */
-int svpi_show(struct svpi *, uint8_t probe[64], uint64_t *addr, uint8_t nonce[16]);
+int svpi_show(struct svpi *, uint64_t *addr, uint8_t nonce[16]);
 
 /* refusal.c. Both functions return the errno, and keep the explanation for svpi_detail. */
 int svpi_fail(int error, const char *why);

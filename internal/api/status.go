@@ -153,6 +153,7 @@ type QPStatus struct {
 	SourcePort   uint16     `json:"source_port"`
 	SendPosted   uint32     `json:"send_posted"`
 	RecvPosted   uint32     `json:"recv_posted"`
+	Returned     string     `json:"returned,omitempty"` // why the program last left a request of the direct path to the driver
 }
 
 // LinkStatus counts the link's traffic since it was opened.

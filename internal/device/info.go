@@ -185,6 +185,9 @@ func (q *qp) status() QPStatus {
 		RemoteQPN: i.Attr.DestQPN, Path: i.Path, MTU: i.Attr.MTU, SendPosted: i.SendPosted, RecvPosted: i.RecvPosted,
 		Peer: netip.Addr{},
 	}
+	if q.loan != nil {
+		s.Returned = q.loan.Returned(q.tq)
+	}
 	if r := q.tq.Route(); r != nil {
 		s.Peer, s.SrcPort = r.Dst, r.SrcPort
 		if r.IB.DLID != 0 {

@@ -40,6 +40,8 @@ func (f *fakeNeighbour) Share(peer loan.Neighbour, size int) (loan.Place, []byte
 
 func (f *fakeNeighbour) Whole() bool { return true }
 
+func (f *fakeNeighbour) Process(loan.Neighbour) uint32 { return 0 }
+
 func (f *fakeNeighbour) Unshare(loan.Neighbour, loan.Place) { f.unshared.Add(1) }
 
 func (f *fakeNeighbour) Introduce(peer loan.Neighbour, i loan.Introduction) {

@@ -67,6 +67,7 @@ type QPStatus struct {
 	SrcPort    uint16 // UDP source port of the connection
 	SendPosted uint32
 	RecvPosted uint32
+	Returned   string // why the program last left a request of the direct path to the driver
 }
 
 // ClientStatus is one program.

@@ -35,6 +35,9 @@ type Surroundings struct {
 	// Segment returns the memory of a segment of the peer. If it is not mapped yet it arranges that it
 	// will be (coming); nil and not coming: it will not be.
 	Segment func(id uint32) (mem []byte, coming bool)
+	// Process returns access to the memory of the peer's process with this number. If the driver has yet to
+	// tell of it, it is coming; nil and not coming: this program cannot reach it. nil: there is none at all.
+	Process func(number uint32) (p Process, coming bool)
 	// Wake wakes those who sleep on the sequence word of a CQ.
 	Wake func(word *uint32)
 	// Ring rings the doorbell of the QP, so that the driver raises events.
@@ -72,6 +75,7 @@ type work struct {
 	local          [ring.MaxSGE][]byte // memory of the request
 	locals         int
 	place          [ring.MaxSGE][]byte // memory of the receive
+	far            pieces              // the peer's memory that is in no segment, used instead of place
 	course         course
 	segment        []byte // the last one used
 	segmentID      uint32
@@ -169,7 +173,7 @@ func (i *Initiator) enter() bool {
 }
 
 func (i *Initiator) giveBack(why reason) {
-	i.dir.Reason = uint32(why)
+	atomic.StoreUint32(&i.dir.Reason, uint32(why))
 	atomic.StoreUint32(&i.dir.Lease, 0)
 }
 

@@ -45,7 +45,8 @@ func here(address uint64, n int) []byte {
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&base)), n)
 }
 
-// remote returns n bytes of the peer's memory.
+// remote returns n bytes of the peer's memory; nil: they are in its process only, and the next of the pieces in
+// far.
 func (i *Initiator) remote(key uint32, addr, n uint64, need memory.Access) ([]byte, reason) {
 	k := i.env.Peer.Find(i.terms.PeerAdapter, key)
 	if k == nil {
@@ -56,7 +57,7 @@ func (i *Initiator) remote(key uint32, addr, n uint64, need memory.Access) ([]by
 		return nil, remoteMemory
 	}
 	if k.Segment == 0 {
-		return nil, notShared
+		return nil, i.reachFar(k.Address+off, n)
 	}
 	if k.Segment != i.segmentID {
 		mem, coming := i.env.Segment(k.Segment)
@@ -75,9 +76,10 @@ func (i *Initiator) remote(key uint32, addr, n uint64, need memory.Access) ([]by
 	return i.segment[off : off+n : off+n], noReason
 }
 
-// target returns the memory for a write or read of n bytes. IBA 9.7.4.1 has no R_Key check for a length of
+// target returns the memory for a write or read of n bytes, as remote does. IBA 9.7.4.1 has no R_Key check for a length of
 // 0.
 func (i *Initiator) target(wr *ring.SendWR, n uint64, need memory.Access) ([]byte, reason) {
+	i.far.start()
 	if memory.Access(i.terms.Access)&need == 0 {
 		return nil, remoteMemory
 	}

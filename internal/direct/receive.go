@@ -17,6 +17,7 @@ func (i *Initiator) send(wr *ring.SendWR) reason {
 		return why
 	}
 	places, room := 0, uint64(0)
+	i.far.start()
 	for s := range i.recv.SGE[:i.recv.NumSGE] {
 		e := &i.recv.SGE[s]
 		if e.Length == 0 || room >= n { // memory that the message does not reach is not looked at
@@ -27,14 +28,23 @@ func (i *Initiator) send(wr *ring.SendWR) reason {
 		if why != noReason {
 			return why
 		}
-		i.place[places] = b
-		places++
-		room += uint64(e.Length)
+		if room += uint64(e.Length); b != nil {
+			i.place[places] = b
+			places++
+		}
 	}
-	if n > room {
+	switch {
+	case n > room:
 		return tooShort
+	case i.far.n == 0:
+		i.scatter(n)
+	case places > 0:
+		return notShared // some of it in segments, and some not
+	default:
+		if why := i.putFar(n); why != noReason {
+			return why
+		}
 	}
-	i.scatter(n)
 	if n > shortMessage {
 		i.recvCQ.Expect()
 	}
@@ -82,7 +92,9 @@ func (i *Initiator) writeImm(wr *ring.SendWR) reason {
 	if why := i.nextReceive(); why != noReason {
 		return why
 	}
-	i.place1(dst)
+	if why := i.store(dst, n); why != noReason {
+		return why
+	}
 	return i.deliver(wr, &ring.CQE{Op: ring.CQRecvWrite, Imm: wr.Imm, Flags: ring.HasImm}, countWrite, n)
 }
 

@@ -35,7 +35,8 @@ type Terms struct {
 	Flags                   uint32
 	PKeyIndex, ServiceLevel uint16 // of the responder's QP, for completions
 	MTU                     uint32 // of the path, a power of two
-	_                       [56]byte
+	PeerProcess             uint32 // number of the responder's process; 0: its memory outside of segments is the driver's
+	_                       [52]byte
 }
 
 // Bits of Terms.Flags.
@@ -99,6 +100,13 @@ const (
 	_ = -(unsafe.Sizeof(Key{}) ^ 64)
 )
 
+// Busy reports whether one of the two programs is in the middle of an operation.
+func (r *Record) Busy() bool {
+	_, first := r.Way[0].Inside()
+	_, second := r.Way[1].Inside()
+	return first || second
+}
+
 // OpenRecord opens the record in b.
 func OpenRecord(b []byte) (*Record, error) {
 	if len(b) < RecordSize || uintptr(unsafe.Pointer(&b[0]))%64 != 0 {
@@ -116,18 +124,26 @@ func (d *Direction) Lend(lease uint32, c *Terms) {
 // Begin sets the index of the first receive that the initiator may take. Driver side only, before Lend.
 func (d *Direction) Begin(receive uint32) { atomic.StoreUint32(&d.Taken, receive) }
 
-// Recall takes a direction back; the initiator may still be in the middle of an operation, see Inside.
-// Driver side only.
+// Recall takes a direction back; the initiator may still be in the middle of an operation, see Inside. Driver
+// side only, and of a program that has lost the driver.
 func (d *Direction) Recall() { atomic.StoreUint32(&d.Lease, 0) }
 
 // Lent reports whether the direction is lent.
 func (d *Direction) Lent() bool { return atomic.LoadUint32(&d.Lease) != 0 }
 
-// Inside returns the number of the initiator's operation and whether it is in the middle of it. Driver
-// side only.
+// Inside returns the number of the initiator's operation and whether it is in the middle of it.
 func (d *Direction) Inside() (op uint32, inside bool) {
 	op = atomic.LoadUint32(&d.Op)
 	return op, op&1 != 0
+}
+
+// Returned says why the initiator last gave the direction back; empty: it never did, or for a reason that is
+// not known here. Driver side only.
+func (d *Direction) Returned() string {
+	if r := atomic.LoadUint32(&d.Reason); r < uint32(len(reasons)) {
+		return reasons[r]
+	}
+	return ""
 }
 
 // TakeRaised returns and clears the bits of Raised. Driver side only.
@@ -164,7 +180,19 @@ const (
 	noCompletion         // the second ring of a CQ is full
 	notMapped            // the segment is being mapped
 	notIntroduced        // rings or tables of the peer are not mapped here yet
+	notReached           // the peer's memory is in no segment, and this program may not copy to and from its process
+	notCopied            // the kernel did not copy all of the message
 )
 
+var reasons = [...]string{
+	otherRequest: "a request that only the driver carries out",
+	localMemory:  "the program's own memory failed the check",
+	remoteMemory: "the peer's memory failed the check",
+	notShared:    "the peer's memory is not shared, and its process is not offered",
+	tooShort:     "the message does not fit the receive",
+	notReached:   "the kernel does not let the program copy to and from the peer's process",
+	notCopied:    "the kernel could not copy all of the message",
+}
+
 // final reports whether the direction must be given back, because waiting is of no use.
-func (r reason) final() bool { return r != noReason && r < noReceive }
+func (r reason) final() bool { return r != noReason && r < noReceive || r > notIntroduced }

@@ -17,8 +17,19 @@ func (i *Initiator) write(wr *ring.SendWR) reason {
 	if why != noReason {
 		return why
 	}
-	i.place1(dst)
+	if why := i.store(dst, n); why != noReason {
+		return why
+	}
 	return i.complete(wr, countWrite, n)
+}
+
+// store copies the request's n bytes of memory to what target returned, the last bytes last.
+func (i *Initiator) store(dst []byte, n uint64) reason {
+	if i.far.n > 0 {
+		return i.putFar(n)
+	}
+	i.place1(dst)
+	return noReason
 }
 
 // place1 copies the request's memory to dst, its last bytes last.
@@ -46,16 +57,25 @@ func (i *Initiator) read(wr *ring.SendWR) reason {
 	if why != noReason {
 		return why
 	}
+	if i.far.n == 0 {
+		i.fetch(src)
+	} else if why := i.getFar(); why != noReason {
+		return why
+	}
+	return i.complete(wr, CountRead, n)
+}
+
+// fetch copies src to the request's memory.
+func (i *Initiator) fetch(src []byte) {
 	for s := range i.locals {
 		dst := i.local[s]
 		if s == i.locals-1 {
 			i.course.put(dst, src[:len(dst)])
-			break
+			return
 		}
 		copy(dst, src)
 		src = src[len(dst):]
 	}
-	return i.complete(wr, CountRead, n)
 }
 
 func (i *Initiator) atomic(wr *ring.SendWR) reason {
@@ -72,6 +92,9 @@ func (i *Initiator) atomic(wr *ring.SendWR) reason {
 	b, why := i.target(wr, 8, memory.RemoteAtomic)
 	if why != noReason {
 		return why
+	}
+	if b == nil {
+		return notShared // the kernel copies, but not atomically
 	}
 	if uintptr(unsafe.Pointer(&b[0]))%8 != 0 {
 		return otherRequest

@@ -68,7 +68,7 @@ func adapterStatus(a *device.AdapterStatus) AdapterStatus {
 		s.QPs = append(s.QPs, api.QPStatus{
 			Number: q.Number, Type: pick(typeNames[:], q.Type), State: pick(stateNames[:], q.State), Owner: q.Client, PID: q.PID,
 			Peer: q.Peer, PeerLID: q.PeerLID, RemoteNumber: q.RemoteQPN, Path: pick(pathNames[:], q.Path), MTU: q.MTU, SourcePort: q.SrcPort,
-			SendPosted: q.SendPosted, RecvPosted: q.RecvPosted,
+			SendPosted: q.SendPosted, RecvPosted: q.RecvPosted, Returned: q.Returned,
 		})
 	}
 	for _, c := range a.Counters {

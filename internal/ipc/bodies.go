@@ -107,5 +107,14 @@ type (
 		Segment uint32 // 0: the whole program
 	}
 	mapSegmentArgs struct{ Program, Segment uint32 }
-	empty          struct{}
+	// processBody tells of the process of a neighbour.
+	processBody struct {
+		Program uint32
+		Number  uint32 // of the process, in Terms.PeerProcess
+		PID     uint32 // in the driver's PID namespace
+		_       uint32
+		Address uint64 // of Nonce in the process
+		Nonce   [16]byte
+	}
+	empty struct{}
 )

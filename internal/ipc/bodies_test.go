@@ -13,7 +13,7 @@ import (
 var bodies = []any{
 	hello{}, welcome{}, goodbye{}, arenaBody{}, credit{}, adapterArgs{}, handleArgs{}, windowArgs{}, resizeArgs{},
 	multicastArgs{}, destroyArgs{}, bindArgs{}, listenArgs{}, attributesArgs{}, segmentArgs{}, segmentReply{}, empty{},
-	shareBody{}, introduction{}, dropBody{}, tracksBody{}, mapSegmentArgs{}, moved{},
+	shareBody{}, introduction{}, dropBody{}, tracksBody{}, mapSegmentArgs{}, processBody{}, moved{},
 	command.AdapterInfo{}, command.GID{}, command.PortInfo{}, command.Counter{}, command.RegisterMemory{}, command.Memory{},
 	command.CreateCQ{}, command.Queue{}, command.ModerateCQ{}, command.CreateSRQ{}, command.ModifySRQ{},
 	command.SRQInfo{}, command.CreateQP{}, command.QueuePair{}, command.ModifyQP{}, command.QPInfo{},

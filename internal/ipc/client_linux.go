@@ -41,11 +41,13 @@ type Client struct {
 
 	stop    atomic.Bool // the stream has ended: waiters give up
 	copier  []byte
+	probe   []byte // the nonce of hello
 	workers sync.WaitGroup
 }
 
 // fail ends everything that waits.
 func (c *Client) fail(err error) {
+	c.introduced.recall()
 	c.calls.fail(err)
 	c.events.fail(err)
 	c.stop.Store(true)
@@ -126,5 +128,6 @@ func (c *Client) Close() error {
 	if c.copier != nil {
 		_ = unix.Munmap(c.copier)
 	}
+	_ = unix.Munmap(c.probe)
 	return err
 }

@@ -91,7 +91,7 @@ func (c *Client) hello(o Options, path command.MemoryPath) error {
 	if err != nil {
 		return fmt.Errorf("probe page: %w", err)
 	}
-	defer unix.Munmap(probe)
+	c.probe = probe // for as long as the program is attached: neighbours look at it, too
 	_, _ = rand.Read(probe[:16])
 	if driver.PID > 0 {
 		// If Yama restricts process_vm to descendants this admits
@@ -103,7 +103,7 @@ func (c *Client) hello(o Options, path command.MemoryPath) error {
 	}
 	features := featureSegments | featureProcessVM | featureCopier | featureTracks
 	if o.takesPart() {
-		features |= featureDirect
+		features |= featureDirect | featureProcess
 	}
 	q := hello{
 		Magic: magic, Major: Major, Minor: Minor, Features: features,
@@ -225,5 +225,8 @@ func (c *Client) abandon() {
 	}
 	if c.copier != nil {
 		_ = unix.Munmap(c.copier)
+	}
+	if c.probe != nil {
+		_ = unix.Munmap(c.probe)
 	}
 }

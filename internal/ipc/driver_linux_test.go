@@ -217,6 +217,9 @@ func init() { ipc.Traffic = traffic }
 // traffic is a program that attaches, connects and writes until it is killed. arg: socket, own address, peer,
 // "shared" or "own" memory, and the rkey to write with.
 func traffic(arg string) error {
+	if host, is := strings.CutPrefix(arg, "host,"); is {
+		return hosted(host)
+	}
 	f := strings.Split(arg, ",")
 	ctx := context.Background()
 	e, err := newEnd(ctx, f[0], netip.MustParseAddr(f[1]), 64<<10, f[3] == "shared")

@@ -14,7 +14,7 @@ const magic uint32 = 'S' | 'V'<<8 | 'P'<<16 | 'I'<<24
 // is used.
 const (
 	Major uint16 = 2
-	Minor uint16 = 4
+	Minor uint16 = 5
 )
 
 const (
@@ -52,6 +52,7 @@ const (
 	opDrop
 	opTracks
 	opNudge
+	opProcess
 )
 
 const (
@@ -117,6 +118,7 @@ const (
 	_ // the direct path of 2.0
 	featureDirect
 	featureTracks
+	featureProcess // the program's nonce stays where it is, and it may copy to and from its neighbours' processes
 )
 
 // header begins every frame.

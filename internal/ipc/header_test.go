@@ -39,7 +39,7 @@ var opcodes = []struct {
 }{
 	{"HELLO", opHello}, {"GOODBYE", opGoodbye}, {"CANCEL", opCancel}, {"CREDIT", opCredit}, {"EVENTS", opEvents},
 	{"ARENA", opArena}, {"ALLOC_SEGMENT", opAllocSegment}, {"FREE_SEGMENT", opFreeSegment}, {"SHARE", opShare},
-	{"INTRODUCE", opIntroduce}, {"DROP", opDrop}, {"TRACKS", opTracks}, {"NUDGE", opNudge},
+	{"INTRODUCE", opIntroduce}, {"DROP", opDrop}, {"TRACKS", opTracks}, {"NUDGE", opNudge}, {"PROCESS", opProcess},
 	{"ADAPTERS", opAdapters}, {"GIDS", opGIDs}, {"COUNTERS", opCounters}, {"ALLOC_PD", opAllocPD},
 	{"REGISTER_MEMORY", opRegisterMemory}, {"ALLOC_WINDOW", opAllocWindow}, {"CREATE_CQ", opCreateCQ},
 	{"RESIZE_CQ", opResizeCQ}, {"MODERATE_CQ", opModerateCQ}, {"CREATE_SRQ", opCreateSRQ}, {"MODIFY_SRQ", opModifySRQ},

@@ -54,7 +54,7 @@ func (n *session) prepare(q hello) (*welcome, []int, error) {
 	if err := n.admit(q); err != nil {
 		return nil, nil, err
 	}
-	w, fds, err := n.welcome()
+	w, fds, err := n.welcome(q)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -124,6 +124,8 @@ func (n *session) takePart(q hello) (err error) {
 		n.server.cfg.Log.Warn("no direct path for a program", "client", n.name, "pid", n.peer.PID, "cause", err)
 		return nil
 	}
+	n.direct.copies = q.Features&featureProcess != 0
+	n.direct.inhabit(n.peer.PID, q.ProbeAddr, q.Nonce)
 	n.arenas.keep = func(fd int) *file { return n.keepForNeighbours(fd, "an arena of rings") }
 	n.segments.keep = func(fd int) *file { return n.keepForNeighbours(fd, "a segment") }
 	return nil
@@ -165,7 +167,7 @@ func (n *session) choosePath(q hello) error {
 }
 
 // welcome builds the answer to hello, with the wake descriptor and, if there is one, the copier's memory.
-func (n *session) welcome() (*welcome, []int, error) {
+func (n *session) welcome(q hello) (*welcome, []int, error) {
 	cfg := &n.server.cfg
 	w := &welcome{
 		Magic: magic, Major: Major, Minor: Minor, Features: featureSegments | featureProcessVM | featureCopier,
@@ -174,7 +176,7 @@ func (n *session) welcome() (*welcome, []int, error) {
 		MaxSegments: uint32(cfg.MaxSegments), SegmentBytes: cfg.Memory.Program,
 	}
 	if n.direct != nil {
-		w.Features |= featureDirect
+		w.Features |= featureDirect | q.Features&featureProcess
 	}
 	fds := []int{n.wakeup.pass()}
 	if n.path == command.MemoryCopier {

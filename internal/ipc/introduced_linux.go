@@ -3,6 +3,7 @@ package ipc
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/direct"
+	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
 
@@ -40,10 +42,17 @@ type program struct {
 	areas    [][]byte
 	arenas   atomic.Pointer[[][]byte]
 	segments atomic.Pointer[map[uint32][]byte]
+	process  atomic.Pointer[process] // its memory outside of segments; nil: the driver has not told of it
 
 	// Under introduced.mu: segments that were requested; the value says that the driver refused.
 	asked map[uint32]bool
 	gone  bool
+}
+
+// process is a process that a neighbour told of.
+type process struct {
+	number uint32
+	memory *reach.Neighbour // nil: this program cannot reach it
 }
 
 // segmentTime limits how long a program waits for a segment of a neighbour.
@@ -178,11 +187,41 @@ func (c *Client) introduce(body []byte) error {
 	began := time.Now()
 	at := monotonic() - b.Clock
 	s.Store(direct.NewInitiator(r, int(b.Role), direct.Surroundings{
-		Own: d.own, Peer: p.table, Owner: b.Owner, OwnArena: c.Arena, PeerArena: p.arena, Segment: p.segment, Wake: shared.Wake,
+		Own: d.own, Peer: p.table, Owner: b.Owner, OwnArena: c.Arena, PeerArena: p.arena, Segment: p.segment,
+		Process: p.inhabited, Wake: shared.Wake,
 		Ring: func() { c.Doorbell(b.QP) },
 		Now:  func() uint64 { return at + uint64(time.Since(began)) },
 	}))
 	return nil
+}
+
+// process takes notice of the process that has a neighbour's memory. If this program may not access it, the
+// driver copies to and from it.
+func (c *Client) process(body []byte) error {
+	b, err := decode[processBody](body)
+	if err != nil {
+		return err
+	}
+	d := &c.introduced
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if p := d.programs[b.Program]; p != nil {
+		m, _ := reach.NewNeighbour(int(b.PID), b.Address, b.Nonce)
+		p.process.Store(&process{number: b.Number, memory: m})
+	}
+	return nil
+}
+
+// inhabited returns access to the neighbour's process with this number.
+func (p *program) inhabited(number uint32) (memory direct.Process, coming bool) {
+	switch v := p.process.Load(); {
+	case v == nil || v.number != number:
+		return nil, true
+	case v.memory == nil:
+		return nil, false
+	default:
+		return v.memory, false
+	}
 }
 
 func (p *program) arena(id uint32) []byte {
@@ -320,6 +359,30 @@ func (d *introduced) stop() {
 	d.mu.Unlock()
 	for _, i := range list {
 		i.Stop()
+	}
+}
+
+// recallTime is how long a peer may stay in an operation, as the driver has it.
+const recallTime = 5 * time.Second
+
+// recall ends the use of the direct path when there is no driver any more to do so: when it returns, no peer is
+// in an operation that may use this program's memory, nor will begin one.
+func (d *introduced) recall() {
+	d.mu.Lock()
+	var list []*direct.Record
+	for _, s := range d.slots {
+		if s.record != nil {
+			list = append(list, s.record)
+		}
+	}
+	d.mu.Unlock()
+	began := time.Now()
+	for _, r := range list {
+		r.Way[0].Recall()
+		r.Way[1].Recall()
+		for r.Busy() && time.Since(began) < recallTime {
+			runtime.Gosched()
+		}
 	}
 }
 

@@ -93,11 +93,16 @@ func (n *session) moveTo(to unix.Ucred, q moved) error {
 		return command.Errorf(command.Unsupported, "memory of process %d: %v", to.Pid, err)
 	}
 	if r, ok := n.client.(resting); ok && n.direct != nil {
-		// Recall what was lent to the parent; the child starts with what comes later.
+		// Recall what was lent to the parent; the child starts with what comes later. What is lent meanwhile
+		// leaves the memory of both alone.
+		n.direct.process.Store(nil)
 		if err := r.Rest(n.ctx); err != nil {
 			return err
 		}
 	}
 	n.vm.Follow(int(to.Pid))
+	if n.direct != nil {
+		n.direct.inhabit(int(to.Pid), q.ProbeAddr, q.Nonce)
+	}
 	return nil
 }

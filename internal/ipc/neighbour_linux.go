@@ -42,6 +42,10 @@ type neighbour struct {
 	gone   bool
 	signal chan struct{}
 	mapped atomic.Int32 // other programs' segments that the program maps
+	copies bool         // the program copies to and from processes itself, and lets others do so with its own
+
+	process atomic.Pointer[processBody] // its process; nil: neighbours leave that to the driver
+	moves   uint32                      // how many processes there have been
 
 	// Used only by the goroutine that sends to the program.
 	known map[uint32]*passed
@@ -52,6 +56,7 @@ type neighbour struct {
 type passed struct {
 	keys          bool
 	arenas, areas int
+	process       uint32
 }
 
 // told is an introduction to be sent.
@@ -95,6 +100,23 @@ func (b *neighbour) Whole() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.whole
+}
+
+// Process implements loan.Neighbour.
+func (b *neighbour) Process(peer loan.Neighbour) uint32 {
+	if p := b.process.Load(); p != nil && peer.(*neighbour).copies {
+		return p.Number
+	}
+	return 0
+}
+
+// inhabit records the process that has the program's memory.
+func (b *neighbour) inhabit(pid int, address uint64, nonce [16]byte) {
+	if !b.copies {
+		return
+	}
+	b.moves++
+	b.process.Store(&processBody{Program: b.n.id, Number: b.moves, PID: uint32(pid), Address: address, Nonce: nonce})
 }
 
 // errScarce keeps a connection on the driver's path.
@@ -211,6 +233,12 @@ func (b *neighbour) introduce(t told) error {
 	}()
 	for _, f := range files {
 		if err := b.share(f.kind, p.n.id, f.number, f.fd, f.size); err != nil {
+			return err
+		}
+	}
+	if v := p.process.Load(); v != nil && b.copies && k.process != v.Number {
+		k.process = v.Number
+		if err := b.send(opProcess, encode(*v)); err != nil {
 			return err
 		}
 	}

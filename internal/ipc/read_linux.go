@@ -74,7 +74,7 @@ func (c *Client) frame(h header, body []byte) error {
 		return c.pushed(body)
 	case h.Op == opArena:
 		return c.arena(h, body)
-	case h.Op == opShare, h.Op == opIntroduce, h.Op == opDrop:
+	case h.Op == opShare, h.Op == opIntroduce, h.Op == opDrop, h.Op == opProcess:
 		defer c.news.Take()
 		return c.neighbours(h, body)
 	case h.Op == opGoodbye:
@@ -124,6 +124,8 @@ func (c *Client) neighbours(h header, body []byte) error {
 		return c.shared(h, body)
 	case opIntroduce:
 		return c.introduce(body)
+	case opProcess:
+		return c.process(body)
 	default:
 		return c.drop(body)
 	}

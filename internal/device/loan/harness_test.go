@@ -31,6 +31,7 @@ type neighbour struct {
 	ended      []error
 	unshared   int
 	scarce     bool // not all of its arenas can be passed
+	process    uint32
 }
 
 func (n *neighbour) Keys() []byte { return arena(direct.TableSize) }
@@ -41,6 +42,8 @@ func (n *neighbour) Share(_ Neighbour, size int) (Place, []byte, error) {
 }
 
 func (n *neighbour) Whole() bool { return !n.scarce }
+
+func (n *neighbour) Process(Neighbour) uint32 { return n.process }
 
 func (n *neighbour) Unshare(Neighbour, Place) { n.unshared++ }
 

@@ -32,7 +32,7 @@ func (r *Loan) lend(now clock.Time) error {
 	r.book.leases = r.book.leases%(1<<32-1) + 1
 	r.state, r.begun = lent, r.moved()
 	for i := range r.ends {
-		if a := r.ends[1-i].Program.arenas(); r.known[i] != a {
+		if a := r.acquainted(i); r.known[i] != a {
 			r.known[i] = a
 			r.introduce(i)
 		}
@@ -64,6 +64,12 @@ func (r *Loan) allowed() bool {
 	return r.owner.Allow()
 }
 
+// acquainted returns what the program of a role has to know of the other by now.
+func (r *Loan) acquainted(role int) acquaintance {
+	q, p := r.ends[role].Program, r.ends[1-role].Program
+	return acquaintance{arenas: p.arenas(), process: p.neighbour.Process(q.neighbour)}
+}
+
 func (r *Loan) introduce(role int) {
 	q, p := &r.ends[role], &r.ends[1-role]
 	q.Program.neighbour.Introduce(p.Program.neighbour, Introduction{
@@ -82,7 +88,7 @@ func (r *Loan) config(role int) direct.Terms {
 		OwnPD: q.PD, PeerPD: p.PD, OwnAdapter: q.Adapter, PeerAdapter: p.Adapter,
 		OwnQPN: q.Number, PeerQPN: p.Number, OwnContext: q.Context, PeerContext: p.Context,
 		Access: peer.Access, PKeyIndex: uint16(peer.PKeyIndex), ServiceLevel: uint16(peer.Route.SL),
-		MTU: own.MTU,
+		MTU: own.MTU, PeerProcess: r.known[role].process,
 	}
 	if peer.ResponderResources == 0 {
 		c.Access &^= uint32(memory.RemoteRead | memory.RemoteAtomic)

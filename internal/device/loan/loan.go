@@ -52,7 +52,7 @@ type Loan struct {
 	place  Place
 	users  int // queue pairs whose programs may access the record
 	owners [2]uint32
-	known  [2]int // number of the other's arenas that each was introduced to
+	known  [2]acquaintance // with the other
 
 	watched bool       // in the list of those whose programs have requests waiting
 	stall   clock.Time // when to check for progress
@@ -72,6 +72,12 @@ type Loan struct {
 	due    clock.Time
 
 	counted [2][direct.Counts]direct.Tally
+}
+
+// acquaintance is how much of its peer a program was introduced to.
+type acquaintance struct {
+	arenas  int
+	process uint32
 }
 
 // Sends reports whether a queue pair may send: a pair is lent if one of its ends may.

@@ -290,3 +290,25 @@ func TestScarceProgramsAreNotLentTo(t *testing.T) {
 		b.lend()
 	}
 }
+
+// TestLentToTheProcessOfNow: the terms of a lending name the process that the peer has at that time, and after a move
+// the initiator is introduced anew.
+func TestLentToTheProcessOfNow(t *testing.T) {
+	b := newBench(t)
+	b.programs[1].process = 5
+	b.lend()
+	if p := b.record.Way[0].Terms.PeerProcess; p != 5 || b.record.Way[1].Terms.PeerProcess != 0 {
+		t.Fatalf("lent to process %d, want 5", p)
+	}
+	b.loan.Recall(b.now)
+	b.programs[1].process = 6
+	before := len(b.programs[0].introduced)
+	b.lend()
+	if p := b.record.Way[0].Terms.PeerProcess; p != 6 || len(b.programs[0].introduced) != before+1 {
+		t.Fatalf("lent to process %d after %d introductions, want process 6 after 1", p, len(b.programs[0].introduced)-before)
+	}
+	b.record.Way[0].Reason = 11
+	if why := b.loan.Returned(b.ends[0].QP); why == "" || b.loan.Returned(b.ends[1].QP) != "" {
+		t.Errorf("given back because %q", why)
+	}
+}

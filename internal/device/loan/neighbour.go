@@ -13,6 +13,9 @@ type Neighbour interface {
 	// Whole reports whether peers can be given all arenas of the program. Otherwise its connections stay in
 	// the engine.
 	Whole() bool
+	// Process returns the number under which peer knows this program's process, so that it may copy to and
+	// from its memory; 0: it may not. It changes when the program moves to another process.
+	Process(peer Neighbour) uint32
 	// Introduce tells the program about a pair, after sending everything of peer that it needs for it.
 	Introduce(peer Neighbour, i Introduction)
 	// End disconnects the program.

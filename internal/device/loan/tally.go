@@ -1,6 +1,9 @@
 package loan
 
-import "github.com/softvpi/softvpi/internal/direct"
+import (
+	"github.com/softvpi/softvpi/internal/direct"
+	"github.com/softvpi/softvpi/internal/transport"
+)
 
 // moved returns how many messages the programs have moved on the pair.
 func (r *Loan) moved() (n uint64) {
@@ -31,4 +34,14 @@ func (r *Loan) fold() {
 			*was = now
 		}
 	}
+}
+
+// Returned says why the program of a queue pair last left one of its requests on the pair to the driver.
+func (r *Loan) Returned(q *transport.QP) string {
+	for i := range r.ends {
+		if r.ends[i].QP == q {
+			return r.record.Way[i].Returned()
+		}
+	}
+	return ""
 }
