@@ -176,12 +176,12 @@ static bool copy(struct svpi *s, const struct svpi_piece *to, size_t at, const s
 	return true;
 }
 
-/* list makes the list of the first n bytes of pieces for the kernel. */
+/* list makes the list of the first n bytes of pieces for the kernel; it is shorter if they are. */
 static int list(const struct svpi_pieces *p, size_t n, struct iovec *v)
 {
 	int count = 0;
 
-	for (; n > 0; count++) {
+	for (; n > 0 && count < p->count; count++) {
 		size_t k = p->list[count].length < n ? p->list[count].length : n;
 
 		v[count] = (struct iovec){ p->list[count].at, k };

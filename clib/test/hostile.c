@@ -6,9 +6,11 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -303,6 +305,55 @@ static void frames(void)
 	}
 }
 
+/* after_trust waits until a process has to show its nonce again. */
+static void after_trust(void) { nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL); }
+
+/* processes checks who is taken for a neighbour's process, and that copies are whole or fail. */
+static void processes(void)
+{
+	uint8_t *mem = mmap(NULL, 2 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), text[200], seen[200];
+	struct svpi_process_body b = { .program = PROGRAM, .number = 3, .address = (uintptr_t)mem, .nonce = "sixteen letters" };
+	struct iovec own = { text, sizeof(text) }, theirs[2] = { { mem + 1000, 192 }, { mem + 1192, 8 } }, back = { seen, sizeof(seen) };
+	struct iovec nonce = { mem, 16 }, beyond = { mem + 4096 - 100, 200 };
+	struct svpi_process p = { 0 };
+	pid_t child;
+	int ready[2];
+
+	memset(text, 7, sizeof(text));
+	CHECK(mem != MAP_FAILED && pipe(ready) == 0);
+	child = fork();
+	if (child == 0) {
+		munmap(mem + 4096, 4096);
+		memcpy(mem, b.nonce, 16);
+		(void)!write(ready[1], "x", 1);
+		for (;;)
+			pause();
+	}
+	CHECK(read(ready[0], seen, 1) == 1);
+	CHECK(!svpi_neighbour_frame(s, SVPI_PROCESS, &b, sizeof(b) - 1, -1));
+	svpi_process_take(&p, &b); /* pid 0 */
+	CHECK(!p.reached && p.number == 3);
+	b.pid = (uint32_t)getpid(); /* another process, with other memory at that address */
+	svpi_process_take(&p, &b);
+	CHECK(!p.reached);
+	b.pid = (uint32_t)child;
+	b.number = 4;
+	svpi_process_take(&p, &b);
+	CHECK(p.reached && p.number == 4);
+	CHECK(svpi_process_copy(&p, true, &own, 1, theirs, 2, sizeof(text)));
+	CHECK(svpi_process_copy(&p, false, &back, 1, theirs, 2, sizeof(seen)) && !memcmp(text, seen, sizeof(seen)));
+	CHECK(!svpi_process_copy(&p, true, &own, 1, &beyond, 1, sizeof(text))); /* half of it is not there */
+	CHECK(process_vm_writev(child, &own, 1, &nonce, 1, 0) == 16);		/* as if the process ran another program */
+	after_trust();
+	CHECK(!svpi_process_copy(&p, true, &own, 1, theirs, 2, sizeof(text)));
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	CHECK(!svpi_process_copy(&p, true, &own, 1, theirs, 2, sizeof(text)));
+	close(ready[0]);
+	close(ready[1]);
+	munmap(mem, 2 * 4096);
+}
+
 static struct svpi_ring_header *sends(void) { return (void *)((uint8_t *)s->arenas[0] + SEND); }
 
 static _Atomic bool over;
@@ -384,6 +435,7 @@ int main(int argc, char **argv)
 	CHECK(guarded());
 	turns();
 	frames();
+	processes();
 	CHECK(svpi_neighbour_frame(s, SVPI_DROP, &gone, sizeof(gone), -1));
 	CHECK(!svpi_lent(atomic_load(&slot.initiator)) && !svpi_receiving(&slot));
 	request(entry(0), SVPI_WR_WRITE);
