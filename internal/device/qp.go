@@ -218,6 +218,7 @@ func (q *qp) change(m *command.ModifyQP) (err error) {
 		return modifyError(err)
 	}
 	if before != q.tq.Route() {
+		a.part()
 		before.Release()
 	}
 	return nil
@@ -308,6 +309,7 @@ func (q *qp) unmake() {
 	a.release() // q may be one of those whose posts wait
 	route := q.tq.Route()
 	a.engine.Destroy(a.host.now(), q.tq)
+	a.part()
 	route.Release()
 	q.tq = nil
 	delete(a.byNumber, q.number)

@@ -51,6 +51,13 @@ func (a *adapter) answerFirst(now clock.Time) {
 	}
 }
 
+// part sends the acknowledgements of QPs that have ended while their routes still have sockets.
+func (a *adapter) part() {
+	if a.engine.Parting() {
+		a.transmit(a.host.now())
+	}
+}
+
 // flush sends queued frames; false: a link is full.
 func (a *adapter) flush(now clock.Time) bool {
 	for a.sent < a.queued {

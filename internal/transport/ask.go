@@ -69,6 +69,6 @@ func (q *QP) sentAnswered(r *request, n uint32) {
 	s.idx += n
 	s.slots[s.slotCount] = s.snd
 	s.slotCount++
-	s.sinceAck = 0
+	s.sinceAck, s.asked = 0, s.snd
 	q.sent(r)
 }

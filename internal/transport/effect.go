@@ -14,6 +14,7 @@ import (
 type effect struct {
 	copies     int
 	answer     bool   // the packet asked for an ACK
+	ends       bool   // it is the last one of its message
 	psn        ib.PSN // expected PSN after the packet
 	msn        uint32
 	completion Completion
@@ -68,7 +69,7 @@ func (q *QP) deliver(c Completion) {
 }
 
 // settleEffect finishes a packet that was carried out; psn, msn describe the state before it.
-func (q *QP) settleEffect(psn ib.PSN, msn uint32, answer bool) {
+func (q *QP) settleEffect(psn ib.PSN, msn uint32, answer, ends bool) {
 	f := &q.resp.effects
 	if f.started == 0 && f.queue.len() == 0 {
 		return
@@ -80,7 +81,7 @@ func (q *QP) settleEffect(psn ib.PSN, msn uint32, answer bool) {
 	if *v = (effect{}); f.held != nil {
 		*v, *f.held = *f.held, effect{}
 	}
-	v.copies, v.psn, v.msn, v.answer = f.started, q.resp.psn, q.resp.msn, answer
+	v.copies, v.psn, v.msn, v.answer, v.ends = f.started, q.resp.psn, q.resp.msn, answer, ends
 	f.started = 0
 }
 
@@ -109,9 +110,12 @@ func (q *QP) effectCopied(serial uint64, err error) {
 		if v[0].completes {
 			*q.eng.completions.push() = v[0].completion
 		}
-		if v[0].answer {
+		switch {
+		case v[0].answer:
 			q.resp.ack = true
 			q.activate()
+		case v[0].ends && q.typ == command.RC:
+			q.holdACK()
 		}
 	}
 }

@@ -20,6 +20,8 @@ type Engine struct {
 	table    table
 	timers   timers
 	active   qpList
+	held     qpList    // QPs that hold an ACK
+	last     []lastACK // of QPs that have ended
 	windows  map[netip.Addr]*window
 	groups   map[netip.Addr][]*QP
 	attached int
@@ -62,6 +64,7 @@ func New(cfg Config) (*Engine, error) {
 		table:   table{Table: numbers.New[QP](), next: cfg.FirstQPN >> cfg.LoopBits},
 		windows: make(map[netip.Addr]*window),
 		groups:  make(map[netip.Addr][]*QP),
+		held:    qpList{kind: heldKind},
 	}
 	e.scratch.init(cfg.MaxBurst)
 	return e, nil
@@ -98,17 +101,18 @@ func (e *Engine) pkeyAt(index uint32) ib.PKey {
 // Advance handles the timers that are due.
 func (e *Engine) Advance(now clock.Time) {
 	e.now = now
+	e.sendHeld(now)
 	for q := e.timers.expired(now); q != nil; q = e.timers.expired(now) {
 		q.timeout(now)
 	}
 }
 
 // Deadline returns when Advance must be called next, clock.Never if there is no timer.
-func (e *Engine) Deadline() clock.Time { return e.timers.next() }
+func (e *Engine) Deadline() clock.Time { return clock.Min(e.timers.next(), e.heldDue()) }
 
 // Pending reports whether Transmit has something to do now.
 func (e *Engine) Pending() bool {
-	return e.active.head != nil || len(e.unsent) > 0 || e.mads.toSend()
+	return e.active.head != nil || len(e.unsent) > 0 || e.Parting() || e.mads.toSend()
 }
 
 // OnlyAcknowledges reports whether the only thing to send is the acknowledgement of whole messages to one
@@ -155,7 +159,8 @@ func (e *Engine) Transmit(now clock.Time, out []frame.Out) int {
 	e.scratch.reset()
 	e.early = false
 	e.reuseFetched()
-	n := e.sendNAKs(now, out)
+	n := e.sendLastACKs(out)
+	n += e.sendNAKs(now, out[n:])
 	n += e.sendDatagrams(out[n:])
 	turns := 2*len(out) + 64
 	local := localBudget

@@ -21,6 +21,7 @@ func (q *QP) fail() {
 		return
 	}
 	e := q.eng
+	q.leaveACK()
 	q.leavePeer()
 	q.state = command.Err
 	e.failed++
@@ -28,7 +29,7 @@ func (q *QP) fail() {
 	e.leaveWindow(q)
 	q.req.rnrWait, q.req.draining, q.req.credit.waiting = false, false, false
 	q.req.cur = nil
-	q.settleEffect(q.resp.psn, q.resp.msn, false) // of a packet that was refused half-way
+	q.settleEffect(q.resp.psn, q.resp.msn, false, false) // of a packet that was refused half-way
 	q.dropAllEarly()
 	q.startFlush()
 }

@@ -4,6 +4,7 @@ package transport
 const (
 	activeKind  = iota // of an engine: QPs that have something to transmit, in the order of their turns
 	waitingKind        // of a window: QPs that wait for room in it, the longest waiting first
+	heldKind           // of an engine: QPs that hold an ACK, in the order in which it is due
 	listKinds
 )
 

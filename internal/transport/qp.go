@@ -184,6 +184,10 @@ func (q *QP) ackTimeout() time.Duration {
 // release gives everything that q holds back to the engine: timers, windows, requests, places in lists.
 func (q *QP) release() {
 	e := q.eng
+	q.leaveACK()
+	if q.holding() {
+		e.held.remove(q)
+	}
 	if e.received == q {
 		e.received = nil
 	}

@@ -84,6 +84,9 @@ type requester struct {
 	stopped             bool // a failed request ends the queue
 	draining            bool // SQD, with the event still to come
 	sinceAck            uint8
+	asked               ib.PSN // after the last packet that requested an ACK
+	unasked             bool   // no packet in flight had requested an ACK when the probe was sent
+	askMore             int    // messages that are to request an ACK whatever they are
 
 	opened bool   // local path: the peer has accepted the message cur
 	moved  uint64 // local path: bytes of cur that were moved
@@ -94,7 +97,7 @@ type requester struct {
 }
 
 func (r *requester) start(psn ib.PSN) {
-	r.una, r.snd, r.max, r.next, r.mend = psn, psn, psn, psn, mend{seen: psn, known: psn}
+	r.una, r.snd, r.max, r.next, r.asked, r.mend = psn, psn, psn, psn, psn, mend{seen: psn, known: psn}
 }
 
 // current returns the request to send next, taking one from the ring if none is in progress; nil if there

@@ -61,7 +61,8 @@ func (q *QP) acknowledge(out []frame.Out) int {
 			q.eng.counters.SequenceNAKsSent++
 			s.nakSent = true
 		}
-		s.nak, s.ack = false, false
+		s.nak = false
+		q.told()
 		if s.syndrome.IsRNR() {
 			s.dry = q.countsCredits()
 			q.announceReceives()
@@ -71,7 +72,7 @@ func (q *QP) acknowledge(out []frame.Out) int {
 		psn, msn := q.acknowledged()
 		q.sendACK(&out[0], psn, q.creditSyndrome(), msn)
 		q.eng.counters.ACKsSent++
-		s.ack = false
+		q.told()
 		return 1
 	}
 	return 0
@@ -102,7 +103,7 @@ func (q *QP) answered(r *result) {
 	r.pending, r.told = false, true
 	s.pending--
 	if r.end == s.psn && s.pending == 0 && !s.nak {
-		s.ack = false
+		q.told()
 	}
 }
 

@@ -3,6 +3,7 @@ package transport
 import (
 	"errors"
 
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/ring"
@@ -36,12 +37,13 @@ type responder struct {
 	write write
 
 	established bool
-	lastWQE     bool // the event was raised
-	nakSent     bool // a NAK for this gap, or this RNR wait, has been sent
-	ack         bool // an ACK is to be sent
-	dry         bool // the requester was last told that no receive is posted
-	nak         bool // a NAK is to be sent
-	broken      bool // UC: the rest of the message is to be dropped
+	lastWQE     bool       // the event was raised
+	nakSent     bool       // a NAK for this gap, or this RNR wait, has been sent
+	ack         bool       // an ACK is to be sent
+	heldUntil   clock.Time // when the ACK that it holds is to be sent
+	dry         bool       // the requester was last told that no receive is posted
+	nak         bool       // a NAK is to be sent
+	broken      bool       // UC: the rest of the message is to be dropped
 	syndrome    ib.Syndrome
 	original    uint64 // local path: original value of an atomic's operand
 	depth       uint8  // maximum number of reads and atomics kept
@@ -82,10 +84,14 @@ func (q *QP) inTurn(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
 	if op != ib.RCReadRequest {
 		s.psn = s.psn.Next()
 	}
-	q.settleEffect(psn, msn, bth.AckReq())
-	if (bth.AckReq() || s.nak) && q.settled() {
+	q.settleEffect(psn, msn, bth.AckReq(), op.Ends())
+	switch {
+	case !q.settled():
+	case bth.AckReq() || s.nak:
 		s.ack = true
 		q.activate()
+	case op.Ends() && q.typ == command.RC:
+		q.holdACK()
 	}
 	return true
 }

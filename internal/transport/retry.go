@@ -44,13 +44,14 @@ const (
 )
 
 // overdue handles late acknowledgements. If packets that other QPs sent to the same destination a round
-// trip later have been acknowledged, these are lost; otherwise it sends a probe and waits longer.
+// trip later have been acknowledged, these are lost, if they requested an acknowledgement; otherwise it sends a probe
+// and waits longer.
 func (q *QP) overdue(now clock.Time) {
 	s := &q.req
 	mends := q.win.keeper.shown && q.mends()
 	gap := mends && s.nakSeen && s.probes < mendChecks
 	switch {
-	case !gap && (s.checked || q.win.Passed > s.sentAt.Add(q.win.RTT)):
+	case !gap && (s.checked || s.asked.After(s.una) && q.win.Passed > s.sentAt.Add(q.win.RTT)):
 		q.probe()
 	case mends:
 		q.eng.counters.Probes++
@@ -81,6 +82,7 @@ func (q *QP) probe() {
 	}
 	q.eng.counters.Probes++
 	s.probes++
+	s.unasked = !s.asked.After(s.una)
 	s.probing, s.nakSeen, s.mend = true, false, mend{known: s.mend.known, seen: s.una}
 	q.seek(s.una)
 	q.activate()
@@ -92,7 +94,9 @@ func (q *QP) probe() {
 // counts as lost: the peer only took longer to begin than a probe waits.
 func (q *QP) probed(now clock.Time, first ib.PSN) {
 	s := &q.req
-	s.probing = false
+	if s.probing = false; s.unasked && s.una == s.max {
+		s.askMore = askAgain
+	}
 	switch {
 	case q.win.RTT == 0 && s.una.After(first.Next()):
 		q.seek(s.max)

@@ -187,10 +187,10 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 		// If others use the window too, the next turn may be long in coming,
 		// and at most half of the window should wait for it unacknowledged.
 		turnEnds := shared && (n+1 == limit || *bytes <= int(size)) && 2*q.win.users*int(s.sinceAck) >= q.win.Size
-		due := last || s.sinceAck >= every || n+1 == room || turnEnds
+		due := last && (r.packets > 1 || every == 0 || q.asks(r)) || s.sinceAck >= every || n+1 == room || turnEnds
 		ackReq := every > 0 && (probe || s.probing || due && !s.mend.goesOn())
 		if ackReq {
-			s.sinceAck = 0
+			s.sinceAck, s.asked = 0, s.snd.Next()
 		}
 		op := seq.at(s.idx == 0, last)
 		o := &out[n]

@@ -70,7 +70,7 @@ func (q *QP) incomingUC(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 	if q.copying >= maxCopies || !q.lengthFits(op, len(data)) || !q.executeUC(op, bth, rest, data) {
 		q.dropUC()
 	}
-	q.settleEffect(0, 0, false)
+	q.settleEffect(0, 0, false, false)
 }
 
 // dropUC abandons the message in progress and keeps its receive.

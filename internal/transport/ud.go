@@ -165,7 +165,7 @@ func (q *QP) receiveDatagram(in *frame.In, bth ib.BTH, op ib.Opcode, rest []byte
 	if err != nil {
 		c.ResponderProtectionErrors++
 		q.endReceive(ring.LocalProtection)
-		q.settleEffect(0, 0, false)
+		q.settleEffect(0, 0, false, false)
 		return
 	}
 	e := ring.CQE{Op: ring.CQRecv, ByteLen: uint32(n), SrcQP: uint32(deth.SrcQP()), Flags: ring.HasGRH, Imm: imm, SL: packetType(in)}
@@ -182,7 +182,7 @@ func (q *QP) receiveDatagram(in *frame.In, bth ib.BTH, op ib.Opcode, rest []byte
 		e.Flags |= ring.IsSolicited
 	}
 	q.finishReceive(&e)
-	q.settleEffect(0, 0, false)
+	q.settleEffect(0, 0, false, false)
 }
 
 // packetType is what the adapters that this one imitates report as the SL of a datagram's completion: RoCE

@@ -1,0 +1,124 @@
+package transport
+
+import (
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+const (
+	// heldTime is how long the responder holds the ACK of messages that request none: one ACK then covers all that
+	// arrive meanwhile, and any that is requested covers them too. A requester has to learn of them all the same,
+	// and probes if it does not (probeFloor, which is longer).
+	heldTime = time.Millisecond
+	// busyTime is how recently a queue pair must have sent for its next message not to request an ACK. The
+	// responder's timer for a held ACK wakes it up, which only pays if the timer covers several messages.
+	busyTime = heldTime
+	// unaskedMost is the number of consecutive messages that request no ACK. Until they are acknowledged they take
+	// part of the send queue and of the window.
+	unaskedMost = 15
+	// unaskedTimeout is the least ACK timeout, as an exponent of 4.096 us, that is long beside heldTime: 8.4 ms.
+	unaskedTimeout = 11
+	// askAgain is for how many messages ACKs are requested after a probe in vain: the responder may be one that
+	// sends none unless asked, as IBA 9.7.5.1.2 allows.
+	askAgain = 1024
+)
+
+// asks reports whether r, a message of one packet, requests an ACK. The requester is free to choose (IBA 9.7.3.1.2):
+// it needs one when somebody waits for the completion, or when what is in flight fills half of the window. The
+// messages of a busy queue pair between these are acknowledged by the next ACK, or by one that the responder holds.
+func (q *QP) asks(r *request) bool {
+	s := &q.req
+	switch {
+	case s.askMore > 0:
+		s.askMore--
+		return true
+	case q.signalAll, r.wr.Flags&ring.Signaled != 0, q.attr.Timeout < unaskedTimeout, s.sinceAck > unaskedMost,
+		s.sentAt == 0 || q.eng.now.Sub(s.sentAt) > busyTime, s.snd.Before(s.max), 2*q.win.InFlight >= q.win.Size:
+		return true
+	}
+	return q.attr.FlowControl != 0 && s.credit.limited && ib.PSN(s.credit.lsn).Diff(ib.PSN(r.ssn&ib.PSNMask)) < unaskedMost
+}
+
+// holdACK makes the responder acknowledge what it has received after heldTime, unless it does so before.
+func (q *QP) holdACK() {
+	if s := &q.resp; !s.ack && !q.holding() {
+		s.heldUntil = q.eng.now.Add(heldTime)
+		q.eng.held.push(q)
+	}
+}
+
+// holding reports whether q holds an ACK.
+func (q *QP) holding() bool { return q.places[heldKind].in }
+
+// told records that everything received is acknowledged.
+func (q *QP) told() {
+	q.resp.ack = false
+	if q.holding() {
+		q.eng.held.remove(q)
+	}
+}
+
+// heldDue returns when the oldest held ACK is to be sent. All are held for the same time, so the list is in the order
+// of their ends.
+func (e *Engine) heldDue() clock.Time {
+	if q := e.held.head; q != nil {
+		return q.resp.heldUntil
+	}
+	return clock.Never
+}
+
+// sendHeld schedules the held ACKs that are due at now.
+func (e *Engine) sendHeld(now clock.Time) {
+	for q := e.held.head; q != nil && q.resp.heldUntil <= now; q = e.held.head {
+		e.held.remove(q)
+		q.resp.ack = true
+		q.activate()
+	}
+}
+
+// lastACK is the ACK of a queue pair that has left the states in which it sends.
+type lastACK struct {
+	route *frame.Route
+	head  [ib.BTHLen + ib.AETHLen]byte
+}
+
+// leaveACK hands the ACK that q holds to the engine, because q is about to end: to the requester the messages have
+// arrived, and it must not see them fail.
+func (q *QP) leaveACK() {
+	if !q.holding() || q.resp.nak || q.state < command.RTR || q.state > command.SQD || q.peer != nil {
+		return
+	}
+	var o frame.Out
+	psn, msn := q.acknowledged()
+	q.sendACK(&o, psn, q.creditSyndrome(), msn)
+	q.told()
+	l := lastACK{route: q.route}
+	copy(l.head[:], o.Head[frame.HeadRoom:o.HeadEnd])
+	q.eng.last = append(q.eng.last, l)
+	q.eng.counters.ACKsSent++
+}
+
+// sendLastACKs emits the ACKs of queue pairs that have ended.
+func (e *Engine) sendLastACKs(out []frame.Out) (n int) {
+	for n < len(out) && n < len(e.last) {
+		l, o := &e.last[n], &out[n]
+		o.Reset(l.route)
+		o.Pad, o.Payload = 0, nil
+		o.HeadEnd = frame.HeadRoom + uint16(copy(o.Head[frame.HeadRoom:], l.head[:]))
+		n++
+	}
+	if n > 0 {
+		k := copy(e.last, e.last[n:])
+		clear(e.last[k:])
+		e.last = e.last[:k]
+	}
+	return n
+}
+
+// Parting reports whether Transmit has ACKs of queue pairs that have ended. Their routes must last until then.
+func (e *Engine) Parting() bool { return len(e.last) > 0 }
