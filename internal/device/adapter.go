@@ -341,7 +341,6 @@ func (a *adapter) deadline() clock.Time {
 	if a.ib != nil {
 		due = clock.Min(due, a.ib.Deadline())
 	}
-	due = clock.Min(due, a.keep.keptUntil())
 	if len(a.joining) > 0 {
 		due = clock.Min(due, a.joinDue)
 	}

@@ -42,8 +42,6 @@ const (
 	quietSkip  = 8
 	// fewPackets are a message and an acknowledgement, not a stream.
 	fewPackets = 2
-	// holdTime is how long acknowledgements wait for consecutive answers.
-	holdTime = 10 * time.Microsecond
 	// retryInterval is after which time a full link is tried again.
 	retryInterval = 50 * time.Microsecond
 )
@@ -53,12 +51,9 @@ type batch struct {
 	in          []frame.In
 	next        frame.Next
 	out         []frame.Out
-	sent        int // frames of out that the link has accepted
-	queued      int // frames in out
-	keep        keeper
+	sent        int        // frames of out that the link has accepted
+	queued      int        // frames in out
 	owing       bool       // the last turn left something to be sent to the next
-	owed        clock.Time // since when
-	few         bool       // one or two packets arrived in this turn
 	arrived     int        // packets that arrived in this turn
 	left        bool       // packets were sent in this turn
 	gathering   []*qp      // those whose posts wait for more
@@ -85,7 +80,7 @@ type departing struct {
 
 func (b *batch) init() {
 	b.in = make([]frame.In, receiveBatch)
-	b.out = make([]frame.Out, transmitBatch+1) // one more for an acknowledgement that was kept
+	b.out = make([]frame.Out, transmitBatch)
 	b.completions = make([]transport.Completion, completeBatch)
 	b.events = make([]transport.Event, eventBatch)
 	b.errors = make([]link.Unreachable, errorBatch)
@@ -146,7 +141,7 @@ func (h *Host) step() bool {
 	}
 	if arrived == 0 {
 		for _, a := range h.adapters {
-			if a.sendKept(now) {
+			if a.engine.Quiet(now) && a.transmit(now) {
 				worked = true
 			}
 		}
@@ -211,7 +206,6 @@ func (a *adapter) step(now clock.Time) bool {
 	a.left = false
 	worked := a.receive(now)
 	if !worked && a.idle(now) {
-		a.owed = now
 		return false
 	}
 	if a.ib != nil && a.followPort(now) {
@@ -235,10 +229,7 @@ func (a *adapter) step(now clock.Time) bool {
 		worked = true
 	}
 	completed := a.complete(now)
-	if !a.owing {
-		a.owed = now
-	}
-	if a.host.inline && a.hold(now, completed) {
+	if a.host.inline && completed && !a.owing {
 		// The program that runs this will most likely answer: what
 		// is to be sent goes with its answer, or with a later turn.
 		a.owing = true
@@ -260,18 +251,8 @@ func (a *adapter) step(now clock.Time) bool {
 // idle reports whether a turn in which nothing arrived has nothing else to do, like most turns of a
 // program that waits.
 func (a *adapter) idle(now clock.Time) bool {
-	return a.ib == nil && !a.owing && !a.keep.on && !a.blocked() && !a.unsettled && len(a.gathering) == 0 && len(a.joining) == 0 &&
+	return a.ib == nil && !a.owing && !a.blocked() && !a.unsettled && len(a.gathering) == 0 && len(a.joining) == 0 &&
 		!a.gsi.Waiting() && a.deferred.Idle() && now < a.errorsDue && a.engine.Idle(now) && a.cm.Idle(now)
-}
-
-// hold reports whether to delay what is to be sent for the program's answer to what has just arrived. If
-// there is only the acknowledgement of one message, it may be delayed over several turns, up to holdTime:
-// a turn may have had nothing to send.
-func (a *adapter) hold(now clock.Time, completed bool) bool {
-	if completed && !a.owing {
-		return true
-	}
-	return a.few && len(a.gathering) == 0 && now.Sub(a.owed) < holdTime && a.engine.OnlyAcknowledges()
 }
 
 // receive passes what the links have received to the engine.
@@ -279,7 +260,7 @@ func (a *adapter) hold(now clock.Time, completed bool) bool {
 // Links that have been quiet for many turns are checked only in some turns: it costs a system call, and a
 // sleeping loop is woken by them in any case, as is a program that drives the loop between two commands.
 func (a *adapter) receive(now clock.Time) bool {
-	a.few, a.arrived = false, 0
+	a.arrived = 0
 	if a.host.commanded {
 		return false
 	}
@@ -312,7 +293,7 @@ func (a *adapter) receive(now clock.Time) bool {
 			}
 		}
 	}
-	a.few, a.arrived = arrived > 0 && arrived <= fewPackets, arrived
+	a.arrived = arrived
 	return worked
 }
 

@@ -51,7 +51,7 @@ func (a *adapter) serve(want []netip.Addr) []netip.Addr {
 func (a *adapter) unplug() {
 	a.panel.Unplug()
 	a.gsi.Unplug()
-	a.sent, a.queued, a.keep.on = 0, 0, false
+	a.sent, a.queued = 0, 0
 	a.rewired()
 }
 

@@ -2,8 +2,7 @@ package device
 
 import (
 	"github.com/softvpi/softvpi/internal/clock"
-	"github.com/softvpi/softvpi/internal/frame"
-	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/internal/transport"
 )
 
 // transmit passes the engine's packets to the links, in order. What a link does not accept waits for the
@@ -16,15 +15,14 @@ func (a *adapter) transmit(now clock.Time) bool {
 			return worked || a.sent > left
 		}
 		pending := a.engine.Pending() // messages on the local path move without a frame
-		n := a.unkeep(now, a.engine.Transmit(now, a.out[:transmitBatch]))
+		a.engine.Attend(a.attendance(now))
+		n := a.engine.Transmit(now, a.out)
 		if n == 0 {
 			return worked || pending
 		}
 		worked, a.left = true, true
 		a.quiet = 0 // there will be answers
 		a.sent, a.queued = 0, n
-		a.answerFirst(now)
-		a.keepBack(now)
 		a.panel.Seal(a.out[:a.queued])
 		if a.ib != nil {
 			a.echo(now, a.out[:a.queued])
@@ -36,19 +34,15 @@ func (a *adapter) transmit(now clock.Time) bool {
 	return worked
 }
 
-// answerFirst lets the single request of a small batch overtake the acknowledgement before it if the
-// program that answered is polling: the peer's program waits for the request, but only its QP for the
-// acknowledgement. Their PSNs belong to different directions (IBA 9.7.1). Otherwise the order stays as
-// hardware adapters have it: some verbs programs, such as perftest's ib_send_lat -e, rely on the
-// completion of a send coming before that of its answer.
-func (a *adapter) answerFirst(now clock.Time) {
-	if a.queued != 2 || now.Sub(a.host.drove) >= pollingTime {
-		return
+// attendance is how the program that takes the engine's completions is doing.
+func (a *adapter) attendance(now clock.Time) transport.Attendance {
+	switch {
+	case a.host.inline:
+		return transport.Driven
+	case now.Sub(a.host.drove) < pollingTime:
+		return transport.Polled
 	}
-	first, second := ib.BTH(a.out[0].Head[frame.HeadRoom:]).Opcode(), ib.BTH(a.out[1].Head[frame.HeadRoom:]).Opcode()
-	if first == ib.RCAcknowledge && second <= ib.RCWriteOnlyImmediate {
-		a.out[0], a.out[1] = a.out[1], a.out[0]
-	}
+	return transport.Unattended
 }
 
 // part sends the acknowledgements of QPs that have ended while their routes still have sockets.

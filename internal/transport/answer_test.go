@@ -8,7 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
-// TestOnlyAcknowledges: OnlyAcknowledges reports true after a whole message, when nothing but an ACK is pending and
+// TestOnlyAcknowledges: onlyAcknowledges reports true after a whole message, when nothing but an ACK is pending and
 // may be held back until the program answers. It reports false where nothing is pending, in the middle of a message,
 // and before the answer to a read.
 func TestOnlyAcknowledges(t *testing.T) {
@@ -44,11 +44,11 @@ func TestOnlyAcknowledges(t *testing.T) {
 			for i := range x.packets {
 				b.e.Receive(0, []frame.In{{Data: flat(&out[i]), Src: a.addr, Dst: b.addr}})
 			}
-			if got := b.e.OnlyAcknowledges(); got != x.only {
+			if got := b.e.onlyAcknowledges(); got != x.only {
 				t.Errorf("only acknowledges: %v, want %v", got, x.only)
 			}
 			b.e.Transmit(0, out[:])
-			if b.e.OnlyAcknowledges() {
+			if b.e.onlyAcknowledges() {
 				t.Error("after Transmit an acknowledgement is still pending")
 			}
 		})

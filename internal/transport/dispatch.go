@@ -12,6 +12,7 @@ import (
 // ACKs, come out of the next Transmit: one ACK for everything that a QP received.
 func (e *Engine) Receive(now clock.Time, in []frame.In) {
 	e.now = now
+	e.arrived += len(in)
 	for i := 0; i < len(in); i++ {
 		q := e.receive(now, &in[i])
 		if e.gather.full {

@@ -22,6 +22,10 @@ type Engine struct {
 	active   qpList
 	held     qpList    // QPs that hold an ACK
 	last     []lastACK // of QPs that have ended
+	trail    trailing
+	attended Attendance
+	arrived  int        // packets since the last Transmit
+	deferred clock.Time // since when Transmit defers ACKs; 0: it does not
 	windows  map[netip.Addr]*window
 	groups   map[netip.Addr][]*QP
 	attached int
@@ -108,22 +112,13 @@ func (e *Engine) Advance(now clock.Time) {
 }
 
 // Deadline returns when Advance must be called next, clock.Never if there is no timer.
-func (e *Engine) Deadline() clock.Time { return clock.Min(e.timers.next(), e.heldDue()) }
+func (e *Engine) Deadline() clock.Time {
+	return clock.Min(clock.Min(e.timers.next(), e.heldDue()), e.trail.until())
+}
 
 // Pending reports whether Transmit has something to do now.
 func (e *Engine) Pending() bool {
 	return e.active.head != nil || len(e.unsent) > 0 || e.Parting() || e.mads.toSend()
-}
-
-// OnlyAcknowledges reports whether the only thing to send is the acknowledgement of whole messages to one
-// QP. Its requester is not waiting for anything else, except perhaps for an answer from the program here.
-func (e *Engine) OnlyAcknowledges() bool {
-	q := e.active.head
-	if q == nil || q.places[activeKind].next != nil || len(e.unsent) > 0 || e.mads.toSend() || q.peer != nil {
-		return false
-	}
-	s := &q.resp
-	return s.ack && !s.nak && s.pending == 0 && s.msg == msgNone && q.req.cur == nil && q.state == command.RTS
 }
 
 // Undelivered reports whether completions or events wait to be taken. Messages on the local path also add
@@ -159,11 +154,20 @@ func (e *Engine) Transmit(now clock.Time, out []frame.Out) int {
 	e.scratch.reset()
 	e.early = false
 	e.reuseFetched()
+	if e.defers(now) {
+		return 0
+	}
 	n := e.sendLastACKs(out)
-	n += e.sendNAKs(now, out[n:])
-	n += e.sendDatagrams(out[n:])
+	if e.mads.toSend() {
+		n += e.sendNAKs(now, out[n:])
+		n += e.sendHeldACKs(out[n:])
+		e.trail.due = now
+		n = e.sendTrailing(now, out, n)
+		n += e.sendDatagrams(out[n:])
+	}
 	turns := 2*len(out) + 64
 	local := localBudget
+	var both *QP // that made the first two packets
 	for ; turns > 0 && n < len(out) && e.active.head != nil; turns-- {
 		q := e.active.head
 		e.active.remove(q)
@@ -183,13 +187,18 @@ func (e *Engine) Transmit(now clock.Time, out []frame.Out) int {
 			continue
 		}
 		k, more := q.transmit(now, out[n:])
-		n += k
+		if n += k; n == 2 && k == 2 {
+			both = q
+		}
 		if more {
 			q.activate()
 		}
 		if e.scratch.full() || e.early {
 			break
 		}
+	}
+	if n = e.sendTrailing(now, out, n); n == 2 && e.attended != Unattended {
+		n = e.answerFirst(now, out, both)
 	}
 	e.counters.OutboundPackets += uint64(n)
 	for i := range out[:n] {
@@ -201,9 +210,6 @@ func (e *Engine) Transmit(now clock.Time, out []frame.Out) int {
 // sendNAKs sends the NAKs that end QPs before the MADs: the CM disconnects at once, and a requester that
 // learned of that first would flush the refused request instead of completing it with its error.
 func (e *Engine) sendNAKs(now clock.Time, out []frame.Out) (n int) {
-	if !e.mads.toSend() {
-		return 0
-	}
 	for q := e.active.head; q != nil && n < len(out); {
 		next := q.places[activeKind].next
 		if q.resp.nak && q.state == command.Err && q.peer == nil {

@@ -58,6 +58,7 @@ func (q *QP) holding() bool { return q.places[heldKind].in }
 // told records that everything received is acknowledged.
 func (q *QP) told() {
 	q.resp.ack = false
+	q.eng.trail.covered(q)
 	if q.holding() {
 		q.eng.held.remove(q)
 	}
@@ -81,6 +82,20 @@ func (e *Engine) sendHeld(now clock.Time) {
 	}
 }
 
+// sendHeldACKs emits the held ACKs before the MADs: one of these may end the connection at the peer, which would then
+// flush messages that have arrived.
+func (e *Engine) sendHeldACKs(out []frame.Out) (n int) {
+	for q := e.held.head; q != nil && n < len(out); q = e.held.head {
+		e.held.remove(q)
+		if q.resp.ack = true; q.resp.pending > 0 || q.state < command.RTR || q.state > command.SQD || q.peer != nil {
+			q.activate()
+			continue
+		}
+		n += q.acknowledge(out[n:])
+	}
+	return n
+}
+
 // lastACK is the ACK of a queue pair that has left the states in which it sends.
 type lastACK struct {
 	route *frame.Route
@@ -90,7 +105,7 @@ type lastACK struct {
 // leaveACK hands the ACK that q holds to the engine, because q is about to end: to the requester the messages have
 // arrived, and it must not see them fail.
 func (q *QP) leaveACK() {
-	if !q.holding() || q.resp.nak || q.state < command.RTR || q.state > command.SQD || q.peer != nil {
+	if !q.holding() && q.eng.trail.q != q || q.resp.nak || q.state < command.RTR || q.state > command.SQD || q.peer != nil {
 		return
 	}
 	var o frame.Out

@@ -7,6 +7,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/sim"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -245,6 +246,23 @@ func TestHeldACK_LeavesWithItsQueuePair(t *testing.T) {
 				t.Error("something is left to be sent")
 			}
 		})
+	}
+}
+
+// TestHeldACK_BeforeMADs: a held ACK leaves before a MAD, which may be the one that disconnects its queue pair.
+func TestHeldACK_BeforeMADs(t *testing.T) {
+	h := newHolding(t, longTimeout, 0)
+	h.busy(h.a)
+	h.send(h.a, 0)
+	h.n.Pass(5 * time.Microsecond)
+	h.all = nil
+	if err := h.b.e.SendDatagram(&frame.Route{Src: h.b.addr, Dst: h.a.addr}, 1, 0, []byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	h.b.port.Wake()
+	h.n.Pass(5 * time.Microsecond)
+	if len(h.all) != 2 || h.all[0].op != ib.RCAcknowledge || h.all[1].op != ib.UDSendOnly {
+		t.Errorf("packets %v, want the ACK and then the MAD", h.all)
 	}
 }
 

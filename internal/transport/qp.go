@@ -185,6 +185,7 @@ func (q *QP) ackTimeout() time.Duration {
 func (q *QP) release() {
 	e := q.eng
 	q.leaveACK()
+	e.trail.covered(q)
 	if q.holding() {
 		e.held.remove(q)
 	}

@@ -1,0 +1,42 @@
+package device
+
+import (
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/ring"
+)
+
+// TestTrailingACK_Arrives: the loop runs when an acknowledgement that trails an answer is due, also if nobody
+// polls any more, so that every message that was answered completes at its sender.
+func TestTrailingACK_Arrives(t *testing.T) {
+	const each = 200
+	for _, n := range networks {
+		t.Run(n.name, func(t *testing.T) {
+			c := pairs(t, n, AdapterConfig{Path: PathWire})
+			play := func(from, to *pair, id uint64) {
+				to.postRecv(id)
+				from.post(ring.SendWR{ID: id, Op: ring.OpSend, Flags: ring.Signaled})
+				for { // both poll: completions of sends come in between
+					if e := to.cq.next(); e.Op == ring.CQRecv {
+						return
+					}
+				}
+			}
+			for i := range uint64(each) {
+				play(c.a, c.b, i)
+				play(c.b, c.a, i)
+			}
+			// Sends that are not complete yet must complete without another message.
+			for _, q := range []*pair{c.a, c.b} {
+				deadline := time.Now().Add(patience)
+				for q.info().SendPosted != 0 {
+					if time.Now().After(deadline) {
+						t.Fatalf("%d sends have not completed after their acknowledgements were due", q.info().SendPosted)
+					}
+					time.Sleep(time.Millisecond)
+				}
+			}
+		})
+	}
+}
