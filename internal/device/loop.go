@@ -238,8 +238,9 @@ func (a *adapter) step(now clock.Time) bool {
 	}
 	a.release()
 	if a.transmit(now) {
-		completed = true
-		a.complete(now)
+		if completed = true; a.engine.Undelivered() || a.unsettled {
+			a.complete(now)
+		}
 	}
 	worked = worked || completed
 	if len(a.joining) > 0 && now >= a.joinDue {

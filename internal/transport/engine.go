@@ -113,7 +113,14 @@ func (e *Engine) Advance(now clock.Time) {
 
 // Deadline returns when Advance must be called next, clock.Never if there is no timer.
 func (e *Engine) Deadline() clock.Time {
-	return clock.Min(clock.Min(e.timers.next(), e.heldDue()), e.trail.until())
+	due := e.timers.next()
+	if q := e.held.head; q != nil {
+		due = clock.Min(due, q.resp.heldUntil)
+	}
+	if e.trail.q != nil {
+		due = clock.Min(due, e.trail.until())
+	}
+	return due
 }
 
 // Pending reports whether Transmit has something to do now.
@@ -150,19 +157,20 @@ func (e *Engine) Doorbell(q *QP) bool {
 // Payloads are valid until the next Transmit.
 func (e *Engine) Transmit(now clock.Time, out []frame.Out) int {
 	e.now = now
+	if e.defers(now) {
+		return 0
+	}
 	e.completeSent()
 	e.scratch.reset()
 	e.early = false
 	e.reuseFetched()
-	if e.defers(now) {
-		return 0
-	}
 	n := e.sendLastACKs(out)
 	if e.mads.toSend() {
 		n += e.sendNAKs(now, out[n:])
 		n += e.sendHeldACKs(out[n:])
-		e.trail.due = now
-		n = e.sendTrailing(now, out, n)
+		if e.trail.due = now; e.trail.q != nil {
+			n = e.sendTrailing(now, out, n)
+		}
 		n += e.sendDatagrams(out[n:])
 	}
 	turns := 2*len(out) + 64
@@ -197,7 +205,10 @@ func (e *Engine) Transmit(now clock.Time, out []frame.Out) int {
 			break
 		}
 	}
-	if n = e.sendTrailing(now, out, n); n == 2 && e.attended != Unattended {
+	if e.trail.q != nil {
+		n = e.sendTrailing(now, out, n)
+	}
+	if n == 2 && e.attended != Unattended {
 		n = e.answerFirst(now, out, both)
 	}
 	e.counters.OutboundPackets += uint64(n)

@@ -64,16 +64,8 @@ func (q *QP) told() {
 	}
 }
 
-// heldDue returns when the oldest held ACK is to be sent. All are held for the same time, so the list is in the order
-// of their ends.
-func (e *Engine) heldDue() clock.Time {
-	if q := e.held.head; q != nil {
-		return q.resp.heldUntil
-	}
-	return clock.Never
-}
-
-// sendHeld schedules the held ACKs that are due at now.
+// sendHeld schedules the held ACKs that are due at now. All are held for the same time, so the list is in the order of
+// their ends.
 func (e *Engine) sendHeld(now clock.Time) {
 	for q := e.held.head; q != nil && q.resp.heldUntil <= now; q = e.held.head {
 		e.held.remove(q)

@@ -242,7 +242,7 @@ func TestHeldACK_LeavesWithItsQueuePair(t *testing.T) {
 			if n := h.a.q.req.outstanding; n != 0 {
 				t.Errorf("%d requests are not complete", n)
 			}
-			if h.b.e.Parting() || h.b.e.heldDue() != clock.Never {
+			if h.b.e.Parting() || h.b.e.held.head != nil {
 				t.Error("something is left to be sent")
 			}
 		})

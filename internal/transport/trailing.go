@@ -160,23 +160,20 @@ func (e *Engine) Quiet(now clock.Time) bool {
 	return true
 }
 
-// until returns when the engine must run for the trailing ACK.
+// until returns when the engine must run for the trailing ACK, of which there is one.
 func (t *trailing) until() clock.Time {
-	switch {
-	case t.q == nil:
-		return clock.Never
-	case t.soon:
+	if t.soon {
 		return t.since
 	}
 	return t.due
 }
 
-// sendTrailing adds the trailing ACK to the n packets of a turn, behind them, or by itself when it is due. It returns
+// sendTrailing adds the trailing ACK, of which there is one, to the n packets of a turn, behind them, or by itself when it is due. It returns
 // the new number of packets.
 func (e *Engine) sendTrailing(now clock.Time, out []frame.Out, n int) int {
 	t := &e.trail
 	q := t.q
-	if q == nil || n == len(out) || n == 0 && now < t.due {
+	if n == len(out) || n == 0 && now < t.due {
 		return n
 	}
 	t.q, t.first = nil, 0
