@@ -40,3 +40,24 @@ func TestTrailingACK_Arrives(t *testing.T) {
 		})
 	}
 }
+
+// TestHeldACK_Arrives: messages that request no acknowledgement complete at their sender although nobody polls.
+func TestHeldACK_Arrives(t *testing.T) {
+	for _, n := range networks {
+		t.Run(n.name, func(t *testing.T) {
+			c := pairs(t, n, AdapterConfig{Path: PathWire})
+			const all = 8
+			for i := range uint64(all) {
+				c.b.postRecv(i)
+			}
+			for i := range uint64(all) {
+				c.a.post(ring.SendWR{ID: i, Op: ring.OpSend})
+			}
+			for deadline := time.Now().Add(patience); c.a.info().SendPosted != 0; time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("%d sends have not completed", c.a.info().SendPosted)
+				}
+			}
+		})
+	}
+}

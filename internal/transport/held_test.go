@@ -106,7 +106,8 @@ func TestACKRequest_OnlyWhereNeeded(t *testing.T) {
 		{name: "the queue pair was idle", timeout: longTimeout, pause: 2 * busyTime, want: true},
 		{name: "the ACK timer is as short as the hold", timeout: 8, want: true},
 		{name: "there is no ACK timer", timeout: 0, want: true},
-		{name: "the window is half full", timeout: longTimeout, prepare: func(h *holding) { h.a.q.win.InFlight += h.a.q.win.Size / 2 }, want: true},
+		{name: "the window is half full", timeout: longTimeout, want: true,
+			prepare: func(h *holding) { h.a.q.win.InFlight += h.a.q.win.Size / 2 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHolding(t, c.timeout, 0)
@@ -322,5 +323,44 @@ func TestACKRequest_ResponderThatNeedsIt(t *testing.T) {
 	}
 	if n := h.a.e.Counters().Probes; n != 1 {
 		t.Errorf("%d probes, want no more", n)
+	}
+}
+
+// TestHeldACK_UnderLoss: messages of which few request an ACK arrive once each, in order, over a network that loses,
+// duplicates and reorders packets, and all of them complete.
+func TestHeldACK_UnderLoss(t *testing.T) {
+	for seed := range uint64(20) {
+		n, a, b := newPair(t, seed, command.RC)
+		n.Default.Loss, n.Default.Duplicate, n.Default.Reorder = 0.05, 0.02, 0.05
+		c := defaultConnection()
+		c.timeout = longTimeout
+		connect(a, b, c)
+		const all = 200
+		for i := range uint64(all) {
+			b.postRecv(ring.RecvWR{ID: i})
+		}
+		asked := 0
+		n.Tap = func(_ clock.Time, from, _ *sim.Port, packet []byte) {
+			if from == a.port && ib.BTH(packet).AckReq() {
+				asked++
+			}
+		}
+		for i := range all {
+			a.post(ring.SendWR{ID: uint64(i), Op: ring.OpSend, Flags: ring.Inline})
+			n.Pass(time.Duration(i%7) * 30 * time.Microsecond)
+		}
+		n.Pass(time.Second)
+		if len(b.comps) != all || a.q.req.outstanding != 0 || a.q.state != command.RTS {
+			t.Fatalf("seed %d: %d messages arrived, %d are not complete, state %s", seed, len(b.comps), a.q.req.outstanding, stateName(a.q.state))
+		}
+		for i, x := range b.comps {
+			if x.ID != uint64(i) {
+				t.Fatalf("seed %d: message %d is the %dth", seed, x.ID, i)
+			}
+		}
+		if asked == 0 {
+			t.Errorf("seed %d: no ACK was requested", seed)
+		}
+		t.Logf("seed %d: %d ACKs requested, %d sent", seed, asked, b.e.Counters().ACKsSent)
 	}
 }

@@ -88,7 +88,10 @@ func (e *Engine) defers(now clock.Time) bool {
 // waiting for anything else, except perhaps for an answer from the program here.
 func (e *Engine) onlyAcknowledges() bool {
 	q := e.active.head
-	if q == nil || q.places[activeKind].next != nil || len(e.unsent) > 0 || e.Parting() || e.mads.toSend() || q.peer != nil || e.trail.q != nil && e.trail.q != q {
+	if q == nil || q.places[activeKind].next != nil || len(e.unsent) > 0 || e.Parting() || e.mads.toSend() {
+		return false
+	}
+	if q.peer != nil || e.trail.q != nil && e.trail.q != q {
 		return false
 	}
 	s := &q.resp
@@ -168,8 +171,8 @@ func (t *trailing) until() clock.Time {
 	return t.due
 }
 
-// sendTrailing adds the trailing ACK, of which there is one, to the n packets of a turn, behind them, or by itself when it is due. It returns
-// the new number of packets.
+// sendTrailing adds the trailing ACK, of which there is one, to the n packets of a turn, behind them, or by itself when
+// it is due. It returns the new number of packets.
 func (e *Engine) sendTrailing(now clock.Time, out []frame.Out, n int) int {
 	t := &e.trail
 	q := t.q

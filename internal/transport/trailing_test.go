@@ -254,7 +254,8 @@ func TestDeferredACK_WaitsForTheAnswer(t *testing.T) {
 	}{
 		{"until a turn in which nothing arrives", Driven, []moment{{at: 0, what: "M"}, {at: 1, what: "M"}, {at: 2, want: "a2"}}},
 		{"until the answer", Driven, []moment{{at: 0, what: "M"}, {at: 1, what: "s", want: "s"}}},
-		{"for a limited time", Driven, []moment{{at: 0, what: "M"}, {at: end - 1, what: "M"}, {at: end, what: "M", want: "a3"}, {at: end + 1, what: "M"}}},
+		{"for a limited time", Driven,
+			[]moment{{at: 0, what: "M"}, {at: end - 1, what: "M"}, {at: end, what: "M", want: "a3"}, {at: end + 1, what: "M"}}},
 		{"not in a stream", Driven, []moment{{at: 0, what: "MMM", want: "a3"}}},
 		{"not for two queue pairs", Driven, []moment{{at: 0, what: "Mm", want: "a1 A1"}}},
 		{"not a refusal", Driven, []moment{{at: 0, what: "B", want: "n1"}}},
