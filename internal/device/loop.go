@@ -237,6 +237,9 @@ func (a *adapter) step(now clock.Time) bool {
 		return true
 	}
 	a.release()
+	if a.engine.Attend(a.attendance(now)); !a.blocked() && a.engine.Defers(now) {
+		return true
+	}
 	if a.transmit(now) {
 		if completed = true; a.engine.Undelivered() || a.unsettled {
 			a.complete(now)

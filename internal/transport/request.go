@@ -84,9 +84,6 @@ type requester struct {
 	stopped             bool // a failed request ends the queue
 	draining            bool // SQD, with the event still to come
 	sinceAck            uint8
-	asked               ib.PSN // after the last packet that requested an ACK
-	unasked             bool   // no packet in flight had requested an ACK when the probe was sent
-	askMore             int    // messages that are to request an ACK whatever they are
 
 	opened bool   // local path: the peer has accepted the message cur
 	moved  uint64 // local path: bytes of cur that were moved
@@ -94,6 +91,10 @@ type requester struct {
 	ssn    uint32
 	credit credit
 	fetch  fetch
+
+	asked   ib.PSN // after the last packet that requested an ACK
+	unasked bool   // no packet in flight had requested an ACK when the probe was sent
+	askMore int    // messages that are to request an ACK whatever they are
 }
 
 func (r *requester) start(psn ib.PSN) {

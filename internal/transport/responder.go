@@ -37,13 +37,12 @@ type responder struct {
 	write write
 
 	established bool
-	lastWQE     bool       // the event was raised
-	nakSent     bool       // a NAK for this gap, or this RNR wait, has been sent
-	ack         bool       // an ACK is to be sent
-	heldUntil   clock.Time // when the ACK that it holds is to be sent
-	dry         bool       // the requester was last told that no receive is posted
-	nak         bool       // a NAK is to be sent
-	broken      bool       // UC: the rest of the message is to be dropped
+	lastWQE     bool // the event was raised
+	nakSent     bool // a NAK for this gap, or this RNR wait, has been sent
+	ack         bool // an ACK is to be sent
+	dry         bool // the requester was last told that no receive is posted
+	nak         bool // a NAK is to be sent
+	broken      bool // UC: the rest of the message is to be dropped
 	syndrome    ib.Syndrome
 	original    uint64 // local path: original value of an atomic's operand
 	depth       uint8  // maximum number of reads and atomics kept
@@ -51,6 +50,7 @@ type responder struct {
 	results     results
 	effects     effects
 	reorder     reorder
+	heldUntil   clock.Time // when the ACK that it holds is to be sent
 }
 
 // incoming handles a request packet of an RC queue pair (IBA 9.7.4). rest is what follows the BTH, data

@@ -65,12 +65,13 @@ type trailing struct {
 	late   int // how often nobody drove the loop recently
 }
 
-// defers reports whether the turn sends nothing because all that it has is the ACK of whole messages to one QP, and
-// the program may be about to answer: messages arrive one by one, each in a turn of its own.
-func (e *Engine) defers(now clock.Time) bool {
+// Defers reports whether the turn sends nothing because all that it has is the ACK of whole messages to one QP, and
+// the program may be about to answer: messages arrive one by one, each in a turn of its own. A driver that asks may
+// save itself Transmit, which asks too.
+func (e *Engine) Defers(now clock.Time) bool {
 	few := e.arrived > 0 && e.arrived <= fewPackets
 	e.arrived = 0
-	if e.attended != Driven || !few || !e.onlyAcknowledges() {
+	if !few || e.attended != Driven || !e.onlyAcknowledges() {
 		e.deferred = 0
 		return false
 	}
