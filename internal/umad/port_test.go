@@ -7,6 +7,7 @@ import (
 	"io"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -98,19 +99,26 @@ func TestCallFindsItsAnswer(t *testing.T) {
 	}
 }
 
+// TestCallAsksAgain: a request is sent again at each timeout until it is answered, in virtual time.
 func TestCallAsksAgain(t *testing.T) {
-	n := 0
-	f := newFar(func(d *Datagram) []Datagram {
-		if n++; n == 3 {
-			return []Datagram{reply(d)}
+	synctest.Test(t, func(t *testing.T) {
+		n := 0
+		f := newFar(func(d *Datagram) []Datagram {
+			if n++; n == 3 {
+				return []Datagram{reply(d)}
+			}
+			return nil
+		})
+		p := newPort(f, Device{}, 1)
+		defer p.Close()
+		began := time.Now()
+		if _, err := p.Call(context.Background(), Address{}, nodeInfoRequest(), Timing{time.Second, 30}); err != nil || f.count() != 3 {
+			t.Errorf("%v after %d sends, want the third answered", err, f.count())
 		}
-		return nil
+		if took := time.Since(began); took < 2*time.Second || took >= 3*time.Second {
+			t.Errorf("answered after %v, want two timeouts of 1 s", took)
+		}
 	})
-	p := newPort(f, Device{}, 1)
-	defer p.Close()
-	if _, err := p.Call(context.Background(), Address{}, nodeInfoRequest(), Timing{5 * time.Millisecond, 30}); err != nil || f.count() != 3 {
-		t.Errorf("%v after %d sends, want the third answered", err, f.count())
-	}
 }
 
 func TestCallEnds(t *testing.T) {
