@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/openfiles"
 )
 
 // A UDP socket sends from the port to which it is bound. The source port that a connection computes for
@@ -104,7 +105,7 @@ func (p *pool) add(port uint16) (*source, error) {
 	if len(p.ports) >= p.limit {
 		return nil, errFull
 	}
-	if allSources.Add(1) > descriptorShare() {
+	if allSources.Add(1) > openfiles.SourcePorts(openfiles.Limit()) {
 		allSources.Add(-1)
 		return nil, errFull
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/openfiles"
 )
 
 // prepared returns a route from a to b with a computed source port.
@@ -137,8 +138,8 @@ func TestSourcePortsAreBounded(t *testing.T) {
 
 // TestSourcePortsTakeNoMoreThanTheirShare: beyond a quarter of the process's descriptors routes share sockets.
 func TestSourcePortsTakeNoMoreThanTheirShare(t *testing.T) {
-	before := allSources.Swap(descriptorShare() - 2)
-	defer allSources.Add(before - descriptorShare() + 2)
+	before := allSources.Swap(openfiles.SourcePorts(openfiles.Limit()) - 2)
+	defer allSources.Add(before - openfiles.SourcePorts(openfiles.Limit()) + 2)
 	each(t, func(t *testing.T, v variant) {
 		a, b := v.open(t), v.open(t)
 		for i := range 6 {

@@ -3,20 +3,13 @@
 // least.
 package openfiles
 
-import "golang.org/x/sys/unix"
-
 // noLimit stands for a process that may open as many files as it likes, or does not know.
 const noLimit = 1 << 20
-
-// Limit returns how many descriptors this process may have (RLIMIT_NOFILE).
-func Limit() uint64 {
-	var r unix.Rlimit
-	if unix.Getrlimit(unix.RLIMIT_NOFILE, &r) != nil {
-		return noLimit
-	}
-	return min(r.Cur, noLimit)
-}
 
 // Optional returns from which number on a descriptor is not kept if it only makes something faster, in a process that
 // may have so many: a quarter is left to what cannot be done without.
 func Optional(limit uint64) int { return int(limit / 4 * 3) }
+
+// SourcePorts returns how many descriptors the sockets of all UDP source ports together may take, in a process that may
+// have so many: a quarter. Connections can share a port.
+func SourcePorts(limit uint64) int64 { return int64(limit / 4) }
