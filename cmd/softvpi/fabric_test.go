@@ -16,6 +16,7 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/ibsim"
 	"github.com/softvpi/softvpi/internal/rack"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/internal/umad"
 )
@@ -110,7 +111,7 @@ func TestFabricRun(t *testing.T) {
 	if err := os.WriteFile(file, []byte(netlist), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	port := 20000 + rand.N(20000)
+	port := int(loopback.Port())
 	x := p.spawn(t, "fabric", "run", file, "--udp", fmt.Sprintf("%s:%d", p.first, port))
 	x.until(t, "2 channel adapters, 1 switches, 0 routers, 2 links")
 	x.until(t, fmt.Sprintf("IBSIM_SERVER_NAME=%s IBSIM_SERVER_PORT=%d", p.first, port))

@@ -6,8 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +17,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 // asProgram makes the test binary act as softvpi, so that tests run real processes.
@@ -48,11 +47,9 @@ func newPlace(t *testing.T) place {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	b := [4]byte{127, byte(16 + rand.N(200)), byte(rand.N(256)), 1}
-	first := netip.AddrFrom4(b).String()
-	b[3] = 2
+	addrs := loopback.Pair()
 	return place{dir, append(os.Environ(), asProgram+"=1", paths.SocketVariable+"="+filepath.Join(dir, "d.sock"),
-		paths.StateVariable+"="+filepath.Join(dir, "state"), "XDG_CONFIG_HOME="+dir, "XDG_RUNTIME_DIR="+dir), first, netip.AddrFrom4(b).String(), nil}
+		paths.StateVariable+"="+filepath.Join(dir, "state"), "XDG_CONFIG_HOME="+dir, "XDG_RUNTIME_DIR="+dir), addrs[0].String(), addrs[1].String(), nil}
 }
 
 // process is a running softvpi.

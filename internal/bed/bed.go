@@ -4,11 +4,11 @@ package bed
 
 import (
 	"context"
-	"math/rand/v2"
 	"net/netip"
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -52,11 +52,8 @@ func New(t testing.TB, m verbs.Mode) *Bed {
 	return b
 }
 
-// Addrs returns two adjacent addresses of 127.0.0.0/8 that are not a default of anything.
-func Addrs() [2]netip.Addr {
-	a := netip.AddrFrom4([4]byte{127, byte(16 + rand.N(224)), byte(rand.N(256)), byte(2 + rand.N(250))})
-	return [2]netip.Addr{a, a.Next()}
-}
+// Addrs returns two adjacent addresses of 127.0.0.0/8 that no other test uses.
+func Addrs() [2]netip.Addr { return loopback.Pair() }
 
 // Adapters describes the two adapters at addrs.
 func Adapters(addrs [2]netip.Addr) []verbs.AdapterConfig {

@@ -3,7 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
-	"net"
+	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
@@ -11,15 +11,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 func TestTCPSenderMeasures(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") // finds a free port
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), loopback.Port()).String()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	ready, served := make(chan struct{}), make(chan error, 1)

@@ -2,12 +2,11 @@ package commandlog
 
 import (
 	"errors"
-	"math/rand/v2"
-	"net/netip"
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 // Each command is logged for the adapter of the object that it names, failed ones as failed; a command that concerns
@@ -19,9 +18,8 @@ func TestCommandLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	first := netip.AddrFrom4([4]byte{127, byte(rand.N(250)), byte(rand.N(250)), 5})
-	second := first.Next()
-	for _, addr := range []netip.Addr{first, second} {
+	addrs := loopback.Pair()
+	for _, addr := range addrs {
 		if _, err := h.AddAdapter(device.AdapterConfig{Addr: addr}); err != nil {
 			t.Fatal(err)
 		}
@@ -61,7 +59,7 @@ func TestCommandLog(t *testing.T) {
 	}
 	id, err := c.CMCreate(t.Context(), command.CMCreate{Adapter: command.AnyAdapter, Space: command.TCP})
 	check(err)
-	if _, err := c.CMBind(t.Context(), id, command.Endpoint{Addr: command.AddrFrom(second), Port: 7}); err != nil {
+	if _, err := c.CMBind(t.Context(), id, command.Endpoint{Addr: command.AddrFrom(addrs[1]), Port: 7}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.QueryQP(t.Context(), 0); err == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 // attachedProgram is a program that reaches its rings through memory, as one in another process does: it calls the
@@ -80,8 +81,8 @@ func (a *attachedProgram) waitCQ(q *queue) ring.CQE {
 // and no wake-up, also with pauses in which the loop falls asleep.
 func TestAttachedLosesNoWakeUp(t *testing.T) {
 	h := newHost(t, Config{Seed: 1})
-	x := attachedTo(t, h, h.add(t, AdapterConfig{Addr: loopback()}))
-	y := attachedTo(t, h, h.add(t, AdapterConfig{Addr: loopback()}))
+	x := attachedTo(t, h, h.add(t, AdapterConfig{Addr: loopback.Addr()}))
+	y := attachedTo(t, h, h.add(t, AdapterConfig{Addr: loopback.Addr()}))
 	for _, path := range []PathPolicy{PathAuto, PathWire} {
 		x.check(h.SetPath(x.adapter, path))
 		c := connect(x.idleQP(), y.idleQP())
@@ -131,9 +132,9 @@ func TestAttachedLosesNoWakeUp(t *testing.T) {
 func TestPostedBeforeTheEnd(t *testing.T) {
 	const qkey, rounds = 7, 30
 	h := newHost(t, Config{Seed: 1})
-	at := h.add(t, AdapterConfig{Addr: loopback()})
+	at := h.add(t, AdapterConfig{Addr: loopback.Addr()})
 	to := newHost(t, Config{Seed: 2})
-	y := newProgram(t, to, to.add(t, AdapterConfig{Addr: loopback()}))
+	y := newProgram(t, to, to.add(t, AdapterConfig{Addr: loopback.Addr()}))
 	b := y.qp(command.CreateQP{Type: command.UD}, y.cq(16))
 	b.toDatagrams(qkey)
 	dst := y.buffer(256)
@@ -182,7 +183,7 @@ func (q *pair) postRecvNoCheck(s ring.SGE) {
 // goroutines at once lose no wake-up.
 func TestEmbeddedLosesNoWakeUp(t *testing.T) {
 	h := newHost(t, Config{Seed: 1})
-	i, j := h.add(t, AdapterConfig{Addr: loopback()}), h.add(t, AdapterConfig{Addr: loopback(), Path: PathWire})
+	i, j := h.add(t, AdapterConfig{Addr: loopback.Addr()}), h.add(t, AdapterConfig{Addr: loopback.Addr(), Path: PathWire})
 	var wg sync.WaitGroup
 	for range 3 {
 		x, y := newProgram(t, h, i), newProgram(t, h, j)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 func benchPair(b *testing.B, n network, depth uint32) *connected {
@@ -122,7 +123,7 @@ func BenchmarkTCP(b *testing.B) {
 }
 
 func tcpPair(b *testing.B) (x, y net.Conn) {
-	addr := loopback()
+	addr := loopback.Addr()
 	l, err := net.Listen("tcp", net.JoinHostPort(addr.String(), "0"))
 	if err != nil {
 		b.Fatal(err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/link/capture"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -102,7 +103,7 @@ func wantInfiniBand(t *testing.T, data []byte) {
 
 func TestCaptureLimit(t *testing.T) {
 	h := newHost(t, Config{Seed: 1})
-	i := h.add(t, AdapterConfig{Addr: loopback()})
+	i := h.add(t, AdapterConfig{Addr: loopback.Addr()})
 	tap, err := capture.NewTap(64, capture.MinRing)
 	if err != nil {
 		t.Fatal(err)

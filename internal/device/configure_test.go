@@ -7,13 +7,14 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/gid"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 // TestConfigure: settings are refused while the adapter is enabled or where they contradict each other, with an error
 // that changes nothing; accepted ones are in force when it is enabled again.
 func TestConfigure(t *testing.T) {
 	h := newHost(t, Config{Seed: 1, GIDInterval: -1})
-	addr := loopback()
+	addr := loopback.Addr()
 	index := h.add(t, AdapterConfig{Addr: addr})
 	h.add(t, AdapterConfig{Addr: addr, UDPPort: 1021})
 	code := func(err error) command.Code {
@@ -54,7 +55,7 @@ func TestConfigure(t *testing.T) {
 // its link's when the settings are taken back. Values that cannot work are refused.
 func TestConfigureMTUAndMAC(t *testing.T) {
 	h := newHost(t, Config{Seed: 1, GIDInterval: -1})
-	index := h.add(t, AdapterConfig{Addr: loopback(), Disabled: true})
+	index := h.add(t, AdapterConfig{Addr: loopback.Addr(), Disabled: true})
 	before := h.Snapshot().Adapters[index]
 	if err := h.Configure(index, Settings{MTU: 347}); err == nil {
 		t.Error("an MTU of 347, too small for 256 bytes of payload, was accepted")
@@ -84,7 +85,7 @@ func TestConfigureMTUAndMAC(t *testing.T) {
 // TestGIDInterval: a new interval takes effect at once in the loop that follows the interface's addresses.
 func TestGIDInterval(t *testing.T) {
 	h := newHost(t, Config{Seed: 1, GIDInterval: -1})
-	index := h.add(t, AdapterConfig{Addr: loopback(), FollowInterface: true})
+	index := h.add(t, AdapterConfig{Addr: loopback.Addr(), FollowInterface: true})
 	h.lock()
 	h.adapters[index].gids = gid.Table{} // the next look fills it again
 	h.unlock()

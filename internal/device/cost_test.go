@@ -7,6 +7,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 // paying makes a program with an account, and the ledger of that.
@@ -64,7 +65,7 @@ func makers(p *program) map[command.Kind]func() (command.Handle, error) {
 // rings, and not for ten times as much. Destroying it gives that back.
 func TestObjectsCostWhatTheyTake(t *testing.T) {
 	h := newHost(t, Config{Seed: 1})
-	p, l, _ := paying(t, h, h.add(t, AdapterConfig{Addr: loopback()}), 1<<40)
+	p, l, _ := paying(t, h, h.add(t, AdapterConfig{Addr: loopback.Addr()}), 1<<40)
 	for kind, create := range makers(p) {
 		const n = 4000
 		rings := func() uint64 { _, total := p.c.arena.Used(); return total }
@@ -98,7 +99,7 @@ func TestObjectsCostWhatTheyTake(t *testing.T) {
 // limit; what it has goes on, and there is nothing of the object that was refused.
 func TestNoMemoryForObjects(t *testing.T) {
 	h := newHost(t, Config{Seed: 1})
-	adapter := h.add(t, AdapterConfig{Addr: loopback()})
+	adapter := h.add(t, AdapterConfig{Addr: loopback.Addr()})
 	p, l, account := paying(t, h, adapter, 1<<30)
 	all := makers(p)
 	if err := account.Take(budget.Memory, 1<<30-l.Usage(budget.Memory).Used, "the rest"); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -181,8 +182,8 @@ func TestMemoryOfSlowOwners(t *testing.T) {
 				}
 				return ownMemory(r)
 			}
-			x := newProgramWith(t, h, h.add(t, AdapterConfig{Addr: loopback(), Path: path}), ClientConfig{Name: "x", Reach: reach})
-			y := newProgramWith(t, h, h.add(t, AdapterConfig{Addr: loopback(), Path: path}), ClientConfig{Name: "y", Reach: reach})
+			x := newProgramWith(t, h, h.add(t, AdapterConfig{Addr: loopback.Addr(), Path: path}), ClientConfig{Name: "x", Reach: reach})
+			y := newProgramWith(t, h, h.add(t, AdapterConfig{Addr: loopback.Addr(), Path: path}), ClientConfig{Name: "y", Reach: reach})
 			c := connect(x.idleQP(), y.idleQP())
 			const size = 300_000
 			remote, err := y.c.RegisterMemory(bg, command.RegisterMemory{PD: y.pd, Access: uint32(allRights), Base: owner.base, Length: 1 << 20})

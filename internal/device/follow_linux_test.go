@@ -10,6 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/bed/namespace"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 // ownNetwork puts the test into a network namespace of its own and returns a veth interface that has the addresses.
@@ -192,8 +193,8 @@ func TestMTUFollowsTheInterface(t *testing.T) {
 	}
 	h, g := newHost(t, Config{Seed: 1, GIDInterval: -1}), newHost(t, Config{Seed: 2, GIDInterval: -1})
 	// The loop's thread is in another namespace, where it would open sockets for source ports.
-	x := newProgram(t, h, h.add(t, AdapterConfig{Addr: loopback(), Path: PathWire, SourcePorts: -1}))
-	y := newProgram(t, g, g.add(t, AdapterConfig{Addr: loopback(), Path: PathWire, SourcePorts: -1}))
+	x := newProgram(t, h, h.add(t, AdapterConfig{Addr: loopback.Addr(), Path: PathWire, SourcePorts: -1}))
+	y := newProgram(t, g, g.add(t, AdapterConfig{Addr: loopback.Addr(), Path: PathWire, SourcePorts: -1}))
 	follow := func(mtu int, path uint32) {
 		t.Helper()
 		set(mtu)

@@ -9,6 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/memlink"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 // cloggedLink is a link that takes no frames while full is set.
@@ -31,7 +32,7 @@ func TestFullLinkIsNoWork(t *testing.T) {
 	clogged := &cloggedLink{}
 	var ends [2]*pair
 	for i := range ends {
-		h, cfg := newHost(t, Config{Seed: uint64(i)}), AdapterConfig{Addr: loopback()}
+		h, cfg := newHost(t, Config{Seed: uint64(i)}), AdapterConfig{Addr: loopback.Addr()}
 		p, err := sw.Port(memlink.PortConfig{Addr: cfg.Addr, Notify: h.Wake})
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 // toReceive takes an RC QP to RTR towards a peer.
@@ -39,8 +40,8 @@ func (q *pair) toSend() {
 func TestEndThatOnlyReceives(t *testing.T) {
 	l := &lending{t: t}
 	l.h = newHost(t, Config{Seed: 1})
-	l.a = neighbourTo(t, l.h, l.h.add(t, AdapterConfig{Addr: loopback()}))
-	l.b = neighbourTo(t, l.h, l.h.add(t, AdapterConfig{Addr: loopback()}))
+	l.a = neighbourTo(t, l.h, l.h.add(t, AdapterConfig{Addr: loopback.Addr()}))
+	l.b = neighbourTo(t, l.h, l.h.add(t, AdapterConfig{Addr: loopback.Addr()}))
 	l.ma, l.baseA = l.a.region()
 	l.mb, l.baseB = l.b.region()
 	l.cqA, l.cqB = l.a.p.cq(64), l.b.p.cq(64)

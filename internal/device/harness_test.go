@@ -3,9 +3,7 @@ package device
 import (
 	"context"
 	"encoding/binary"
-	"math/rand/v2"
 	"net/netip"
-	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -14,20 +12,11 @@ import (
 	"github.com/softvpi/softvpi/internal/link/memlink"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 // patience bounds what a test waits for; nothing that works takes that long.
 const patience = 20 * time.Second
-
-var nextAddr atomic.Uint32
-
-func init() { nextAddr.Store(rand.Uint32()) }
-
-// loopback returns an address of 127.0.0.0/8 that no other test uses.
-func loopback() netip.Addr {
-	n := nextAddr.Add(1)
-	return netip.AddrFrom4([4]byte{127, 64 + byte(n>>16)%127, byte(n >> 8), 1 + byte(n)%250})
-}
 
 func newHost(t testing.TB, cfg Config) *Host {
 	t.Helper()
@@ -66,7 +55,7 @@ func overUDP(oneHost bool) func(testing.TB, AdapterConfig) (a, b *program) {
 			g = newHost(t, Config{Seed: 2})
 		}
 		ca, cb := cfg, cfg
-		ca.Addr, cb.Addr = loopback(), loopback()
+		ca.Addr, cb.Addr = loopback.Addr(), loopback.Addr()
 		return newProgram(t, h, h.add(t, ca)), newProgram(t, g, g.add(t, cb))
 	}
 }
@@ -81,7 +70,7 @@ func overMemory(oneHost bool) func(testing.TB, AdapterConfig) (a, b *program) {
 		sw := memlink.NewSwitch()
 		add := func(h *Host) *program {
 			c := cfg
-			c.Addr = loopback()
+			c.Addr = loopback.Addr()
 			p, err := sw.Port(memlink.PortConfig{Addr: c.Addr, Notify: h.Wake})
 			if err != nil {
 				t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link/memlink"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -72,7 +73,7 @@ func TestHostileMADs(t *testing.T) {
 	h := newHost(t, Config{Seed: 1})
 	sw := memlink.NewSwitch()
 	add := func() *program {
-		addr := loopback()
+		addr := loopback.Addr()
 		p, err := sw.Port(memlink.PortConfig{Addr: addr, Notify: h.Wake})
 		if err != nil {
 			t.Fatal(err)
@@ -121,7 +122,7 @@ type attacker struct {
 }
 
 func newAttacker(t testing.TB, sw *memlink.Switch) *attacker {
-	a := &attacker{t: t, addr: loopback()}
+	a := &attacker{t: t, addr: loopback.Addr()}
 	var err error
 	if a.port, err = sw.Port(memlink.PortConfig{Addr: a.addr}); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/service"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
@@ -92,7 +93,7 @@ func overInfiniBand(oneHost bool) func(testing.TB, AdapterConfig) (a, b *program
 		}
 		f := newIBFabric(t, 2, subnet.Config{})
 		ca, cb := cfg, cfg
-		ca.Addr, cb.Addr = loopback(), loopback()
+		ca.Addr, cb.Addr = loopback.Addr(), loopback.Addr()
 		i, j := f.add(h, 0, ca), f.add(g, 1, cb)
 		return newProgram(t, h, i), newProgram(t, g, j)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/partition"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -121,11 +122,11 @@ func TestTheAdapterThatReaches(t *testing.T) {
 		h, g := newHost(t, Config{Seed: 1}), newHost(t, Config{Seed: 2})
 		var eth uint32
 		if first {
-			eth = h.add(t, AdapterConfig{Addr: loopback()})
+			eth = h.add(t, AdapterConfig{Addr: loopback.Addr()})
 		}
 		ib := f.add(h, 0, AdapterConfig{Addr: netip.MustParseAddr("10.9.0.1")})
 		if !first {
-			eth = h.add(t, AdapterConfig{Addr: loopback()})
+			eth = h.add(t, AdapterConfig{Addr: loopback.Addr()})
 		}
 		far := newProgram(t, g, f.add(g, 1, AdapterConfig{Addr: netip.MustParseAddr("10.9.0.2")}))
 		p := newProgram(t, h, ib)
@@ -133,7 +134,7 @@ func TestTheAdapterThatReaches(t *testing.T) {
 			to   netip.Addr
 			want uint32
 		}{
-			{far.addr, ib}, {far.addr, ib}, {netip.MustParseAddr("10.9.0.1"), ib}, {loopback(), eth}, {h.adapters[eth].cfg.Addr, eth},
+			{far.addr, ib}, {far.addr, ib}, {netip.MustParseAddr("10.9.0.1"), ib}, {loopback.Addr(), eth}, {h.adapters[eth].cfg.Addr, eth},
 		} {
 			id, err := p.c.CMCreate(bg, command.CMCreate{Adapter: command.AnyAdapter, Space: command.TCP})
 			p.check(err)

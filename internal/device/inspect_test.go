@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 // TestInspect: an inspection lists as many objects as were asked for and says how many it left out.
 func TestInspect(t *testing.T) {
 	h := newHost(t, Config{Seed: 1})
-	index := h.add(t, AdapterConfig{Addr: loopback(), Name: "one"})
+	index := h.add(t, AdapterConfig{Addr: loopback.Addr(), Name: "one"})
 	c, err := h.NewClient(ClientConfig{Name: "program", PID: 7})
 	if err != nil {
 		t.Fatal(err)

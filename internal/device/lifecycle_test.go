@@ -10,6 +10,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 func wantCode(t testing.TB, err error, want command.Code) {
@@ -69,7 +70,7 @@ func TestDestroyInUse(t *testing.T) {
 // the live objects, and a closed client leaves none.
 func TestObjectsInEveryOrder(t *testing.T) {
 	h := newHost(t, Config{Seed: 1})
-	a := h.add(t, AdapterConfig{Addr: loopback()})
+	a := h.add(t, AdapterConfig{Addr: loopback.Addr()})
 	rapid.Check(t, func(t *rapid.T) {
 		c, err := h.NewClient(ClientConfig{Name: "rapid"})
 		if err != nil {
@@ -290,7 +291,7 @@ func TestFlushWhileConnecting(t *testing.T) {
 // because with thousands of connections that would hold up the other programs.
 func TestUnreadEventsOfClosedProgram(t *testing.T) {
 	h := newHost(t, Config{Seed: 1})
-	h.add(t, AdapterConfig{Addr: loopback()})
+	h.add(t, AdapterConfig{Addr: loopback.Addr()})
 	c, err := h.NewClient(ClientConfig{}) // and nobody reads its events
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/direct"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 // lending is a connection of two fakeNeighbours that the driver lends to them.
@@ -35,8 +36,8 @@ func lendTo(t *testing.T, cqB func(*program) *queue) *lending {
 	l := &lending{t: t}
 	start := time.Now()
 	l.h = newHost(t, Config{Seed: 1, Now: func() clock.Time { return clock.Time(time.Since(start)) + clock.Time(l.jump.Load()) }})
-	l.a = neighbourTo(t, l.h, l.h.add(t, AdapterConfig{Addr: loopback()}))
-	l.b = neighbourTo(t, l.h, l.h.add(t, AdapterConfig{Addr: loopback()}))
+	l.a = neighbourTo(t, l.h, l.h.add(t, AdapterConfig{Addr: loopback.Addr()}))
+	l.b = neighbourTo(t, l.h, l.h.add(t, AdapterConfig{Addr: loopback.Addr()}))
 	l.ma, l.baseA = l.a.region()
 	l.mb, l.baseB = l.b.region()
 	l.cqA, l.cqB = l.a.p.cq(64), cqB(l.b.p)

@@ -3,6 +3,8 @@ package device
 import (
 	"testing"
 	"time"
+
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 // TestPollerGoesOn: an adapter is polled again until Rounds rounds had no packet, and while the packets of the last
@@ -53,7 +55,7 @@ func TestPollerEnds(t *testing.T) {
 func TestLoopPollsBeforeItSleeps(t *testing.T) {
 	const rounds = 2000
 	h := newHost(t, Config{Seed: 1, GIDInterval: -1, Spin: -1})
-	index := h.add(t, AdapterConfig{Addr: loopback(), Polling: Polling{On: true, Rounds: rounds, Average: 1000, Last: 1000}})
+	index := h.add(t, AdapterConfig{Addr: loopback.Addr(), Polling: Polling{On: true, Rounds: rounds, Average: 1000, Last: 1000}})
 	// The loop may still sleep from before the adapter was added, and a command counts as a round too. What matters
 	// is that the loop reaches that many rounds by itself, and then sleeps.
 	looked := func() (n uint32, asleep bool) {

@@ -4,15 +4,16 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 // TestPortsOfOneDevice: the ports of a device have numbers and GUIDs of their own and the device's node GUID: that of its
 // first port, or of its node in the fabric if a port is InfiniBand.
 func TestPortsOfOneDevice(t *testing.T) {
 	h := newHost(t, Config{Seed: 1})
-	first := h.add(t, AdapterConfig{Addr: loopback(), Device: "d", Port: 1})
-	second := h.add(t, AdapterConfig{Addr: loopback(), Device: "d", Port: 2})
-	other := h.add(t, AdapterConfig{Addr: loopback()})
+	first := h.add(t, AdapterConfig{Addr: loopback.Addr(), Device: "d", Port: 1})
+	second := h.add(t, AdapterConfig{Addr: loopback.Addr(), Device: "d", Port: 2})
+	other := h.add(t, AdapterConfig{Addr: loopback.Addr()})
 	p := newProgram(t, h, first)
 	nodes := map[uint32]uint64{}
 	see := func() []AdapterStatus {

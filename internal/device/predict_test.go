@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/link/memlink"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 // TestUnpredictable: what somebody must know to forge a packet or a message of the connection manager is random: QP
@@ -12,7 +13,7 @@ func TestUnpredictable(t *testing.T) {
 	sw := memlink.NewSwitch()
 	add := func() *program {
 		h := newHost(t, Config{})
-		addr := loopback()
+		addr := loopback.Addr()
 		p, err := sw.Port(memlink.PortConfig{Addr: addr, Notify: h.Wake})
 		if err != nil {
 			t.Fatal(err)

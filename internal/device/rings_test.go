@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 func TestRingCounters(t *testing.T) {
@@ -39,7 +41,7 @@ func TestModeOfReceivedPackets(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHost(t, Config{Seed: 1, GIDInterval: -1, Spin: -1})
-			addr := loopback()
+			addr := loopback.Addr()
 			index := h.add(t, AdapterConfig{Addr: addr, Polling: c.polling})
 			conn, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, 4791)))
 			if err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/memlink"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 // lendingLink hands out packets whose buffers it gets back at the next Receive, as a port of a fabric does.
@@ -30,7 +31,7 @@ func (l *lendingLink) Receive(in []frame.In) (int, error) {
 func TestNoSleepOnLentPackets(t *testing.T) {
 	for name, steps := range map[string][]bool{"asked": {false}, "then a command": {false, true}, "then two": {false, true, true}} {
 		t.Run(name, func(t *testing.T) {
-			h, cfg := newHost(t, Config{Seed: 1, NoBackground: true, Now: func() clock.Time { return 0 }}), AdapterConfig{Addr: loopback()}
+			h, cfg := newHost(t, Config{Seed: 1, NoBackground: true, Now: func() clock.Time { return 0 }}), AdapterConfig{Addr: loopback.Addr()}
 			p, err := memlink.NewSwitch().Port(memlink.PortConfig{Addr: cfg.Addr})
 			if err != nil {
 				t.Fatal(err)
@@ -84,7 +85,7 @@ func (l *wakefulLink) Doze() bool {
 // TestLinksAreToldOfSleep: a link is told before each sleep, and the loop does not sleep while it has packets that
 // its descriptors do not show.
 func TestLinksAreToldOfSleep(t *testing.T) {
-	h, cfg := newHost(t, Config{Seed: 1, NoBackground: true, Now: func() clock.Time { return 0 }}), AdapterConfig{Addr: loopback()}
+	h, cfg := newHost(t, Config{Seed: 1, NoBackground: true, Now: func() clock.Time { return 0 }}), AdapterConfig{Addr: loopback.Addr()}
 	p, err := memlink.NewSwitch().Port(memlink.PortConfig{Addr: cfg.Addr})
 	if err != nil {
 		t.Fatal(err)

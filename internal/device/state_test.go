@@ -13,6 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/device/status"
 	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 // TestDisableWhileProgramsRun: disabling the adapter while programs run fails new requests, cancels waiting ones,
@@ -320,7 +321,7 @@ func TestConnectRefused(t *testing.T) {
 	if e := try(y.addr, 0); e.Type != command.EventRejected || e.Status != 8 {
 		t.Errorf("no listener: event %d, status %d; want rejected (%d), REJ 8", e.Type, e.Status, command.EventRejected)
 	}
-	if e := try(loopback(), 0); e.Type != command.EventUnreachable || e.Status != uint32(command.Refused) {
+	if e := try(loopback.Addr(), 0); e.Type != command.EventUnreachable || e.Status != uint32(command.Refused) {
 		t.Errorf("no adapter: event %d, status %v; want unreachable, refused", e.Type, command.Code(e.Status))
 	}
 	y.check(y.host.SetImpairment(y.adapter, impair.Impairment{Loss: 1}))
@@ -360,7 +361,7 @@ func TestImpairmentWhileTrafficRuns(t *testing.T) {
 // TestAddressInUse: two adapters cannot have one address; the error of the second says so.
 func TestAddressInUse(t *testing.T) {
 	h, g := newHost(t, Config{}), newHost(t, Config{})
-	addr := loopback()
+	addr := loopback.Addr()
 	h.add(t, AdapterConfig{Addr: addr})
 	for _, o := range []*Host{h, g} {
 		_, err := o.AddAdapter(AdapterConfig{Addr: addr, Name: "other"})

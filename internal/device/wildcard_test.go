@@ -5,13 +5,14 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 // TestWildcardListenerExtends: a listener at :: takes requests on adapters that are added or enabled after it began
 // to listen.
 func TestWildcardListenerExtends(t *testing.T) {
 	h := newHost(t, Config{Seed: 1})
-	server := newProgram(t, h, h.add(t, AdapterConfig{Addr: loopback()}))
+	server := newProgram(t, h, h.add(t, AdapterConfig{Addr: loopback.Addr()}))
 	l, err := server.c.CMCreate(bg, command.CMCreate{Adapter: command.AnyAdapter, Space: command.TCP})
 	server.check(err)
 	at, err := server.c.CMBind(bg, l, command.Endpoint{})
@@ -19,7 +20,7 @@ func TestWildcardListenerExtends(t *testing.T) {
 	server.check(server.c.CMListen(bg, l, 0))
 
 	g := newHost(t, Config{Seed: 2})
-	client := newProgram(t, g, g.add(t, AdapterConfig{Addr: loopback()}))
+	client := newProgram(t, g, g.add(t, AdapterConfig{Addr: loopback.Addr()}))
 	reach := func(addr netip.Addr, want command.EventType) {
 		t.Helper()
 		id, err := client.c.CMCreate(bg, command.CMCreate{Adapter: command.AnyAdapter, Space: command.TCP})
@@ -38,7 +39,7 @@ func TestWildcardListenerExtends(t *testing.T) {
 		client.event(command.EventRejected)
 	}
 	reach(server.addr, command.EventConnectRequest)
-	late := loopback()
+	late := loopback.Addr()
 	index := h.add(t, AdapterConfig{Addr: late})
 	reach(late, command.EventConnectRequest)
 	server.check(h.SetAdapterState(index, false))

@@ -3,9 +3,7 @@ package driver
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"net"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,12 +16,13 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/driver/lock"
 	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/verbs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// twoAdapters returns a configuration with two adapters at random loopback addresses, and a socket and state
+// twoAdapters returns a configuration with two adapters at loopback addresses, and a socket and state
 // directory of its own.
 func twoAdapters(t *testing.T) config.Config {
 	t.Helper()
@@ -32,12 +31,10 @@ func twoAdapters(t *testing.T) config.Config {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	b := [4]byte{127, byte(16 + rand.N(200)), byte(rand.N(256)), 1}
-	first := netip.AddrFrom4(b)
-	b[3] = 2
+	addrs := loopback.Pair()
 	return config.Config{
 		Socket: filepath.Join(dir, "d.sock"), State: filepath.Join(dir, "state"),
-		Adapters: []config.Adapter{{Name: "left", Address: first}, {Name: "right", Address: netip.AddrFrom4(b)}},
+		Adapters: []config.Adapter{{Name: "left", Address: addrs[0]}, {Name: "right", Address: addrs[1]}},
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/verbs"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -100,9 +101,7 @@ func TestKeysThatAct(t *testing.T) {
 func request(t *testing.T, d *Driver, adapter int) *mad.REQ {
 	t.Helper()
 	from := d.cfg.Adapters[adapter].Address
-	b := from.As4()
-	b[3] += 100
-	peer := netip.AddrFrom4(b)
+	peer := loopback.Addr()
 	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(peer, 4791)))
 	if err != nil {
 		t.Fatal(err)

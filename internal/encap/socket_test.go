@@ -3,13 +3,13 @@ package encap
 import (
 	"bytes"
 	"fmt"
-	"math/rand/v2"
 	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link/udp"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -26,11 +26,10 @@ var lengths = []int{1024, 1024, 1024, 1024, 17, 0, 4, 4, 4, 256, 3}
 // inferred: both sides foresee the same headers, and the places in the burst survive the kernel.
 // TestICRCIsRightOnTheWire shows that the headers really are those.
 func TestPacketsOpenBetweenSockets(t *testing.T) {
-	random := netip.AddrFrom4([4]byte{127, byte(1 + rand.IntN(250)), byte(rand.IntN(256)), byte(4 + rand.IntN(250))})
-	for _, addr := range []netip.Addr{random, netip.IPv6Loopback()} {
+	for _, addr := range []netip.Addr{loopback.Addr(), netip.IPv6Loopback()} {
 		for name, cfg := range socketForms {
 			t.Run(fmt.Sprintf("%s/%v", name, addr.Is4()), func(t *testing.T) {
-				cfg.Addr, cfg.Port = addr, uint16(20000+rand.IntN(12000))
+				cfg.Addr, cfg.Port = addr, loopback.Port()
 				l, err := udp.Open(cfg)
 				if err != nil {
 					t.Skipf("no socket: %v", err)

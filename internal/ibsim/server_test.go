@@ -15,6 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/rack"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/internal/umad"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -66,8 +67,7 @@ func (w *world) attached() int {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	address := netip.AddrFrom4([4]byte{127, byte(rand.N(254) + 1), byte(rand.N(254) + 1), byte(rand.N(254) + 1)})
-	l, err := ListenUDP(netip.AddrPortFrom(address, uint16(20000+rand.N(20000))))
+	l, err := ListenUDP(netip.AddrPortFrom(loopback.Addr(), loopback.Port()))
 	if err != nil {
 		t.Skipf("no address of the loopback network: %v", err)
 	}

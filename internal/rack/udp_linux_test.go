@@ -19,6 +19,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/cable"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -44,9 +45,8 @@ func (g *ground) overUDP(at netip.AddrPort, key []byte) (where netip.AddrPort, s
 	return u.Addr(), stop
 }
 
-func loopback() netip.AddrPort {
-	return netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, byte(1 + rand.IntN(250)), byte(rand.IntN(256)), byte(4 + rand.IntN(250))}), 0)
-}
+// anyPort is a port of the kernel's choice at an address that no other test uses.
+func anyPort() netip.AddrPort { return netip.AddrPortFrom(loopback.Addr(), 0) }
 
 func udpConfig(at netip.AddrPort, node string) cable.Config {
 	return cable.Config{Hello: cable.Hello{Node: node, Program: "test"}, UDP: cable.Scheme + at.String()}
@@ -60,7 +60,7 @@ func TestFramesCrossUDP(t *testing.T) {
 		at       netip.AddrPort
 		portable bool
 	}{
-		{"IPv4", loopback(), false}, {"IPv6", netip.AddrPortFrom(netip.IPv6Loopback(), 0), false}, {"portable", loopback(), true},
+		{"IPv4", anyPort(), false}, {"IPv6", netip.AddrPortFrom(netip.IPv6Loopback(), 0), false}, {"portable", anyPort(), true},
 		{"IPv4 to all addresses", netip.AddrPortFrom(netip.IPv6Unspecified(), 0), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestFramesCrossUDP(t *testing.T) {
 			g.manage(2)
 			at, _ := g.overUDP(c.at, []byte("a key of the test"))
 			if at.Addr().IsUnspecified() {
-				at = netip.AddrPortFrom(loopback().Addr(), at.Port())
+				at = netip.AddrPortFrom(loopback.Addr(), at.Port())
 			}
 			var links [2]*cable.Link
 			for i := range links {
@@ -150,7 +150,7 @@ type relay struct {
 }
 
 func newRelay(t testing.TB, fabric netip.AddrPort) (*relay, netip.AddrPort) {
-	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(loopback()))
+	c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(anyPort()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +208,7 @@ func (r *relay) run() {
 func TestUDPLosesDatagrams(t *testing.T) {
 	g := newGround(t, 3, Options{})
 	g.manage(2)
-	at, _ := g.overUDP(loopback(), nil)
+	at, _ := g.overUDP(anyPort(), nil)
 	r, through := newRelay(t, at)
 	a, newsA := farAt(t, udpConfig(through, "node00000"))
 	b, newsB := farAt(t, udpConfig(at, "node00001"))
@@ -236,7 +236,7 @@ func TestUDPLosesDatagrams(t *testing.T) {
 func TestUDPSilence(t *testing.T) {
 	g := newGround(t, 2, Options{})
 	g.manage(1)
-	at, stop := g.overUDP(loopback(), nil)
+	at, stop := g.overUDP(anyPort(), nil)
 	r, through := newRelay(t, at)
 	a, news := farAt(t, udpConfig(through, "node00000"))
 	until(t, news, up(a))
@@ -264,7 +264,7 @@ func TestUDPSilence(t *testing.T) {
 func TestUDPStartsAnew(t *testing.T) {
 	g := newGround(t, 2, Options{})
 	g.manage(1)
-	at, _ := g.overUDP(loopback(), nil)
+	at, _ := g.overUDP(anyPort(), nil)
 	r, through := newRelay(t, at)
 	a, news := farAt(t, udpConfig(through, "node00000"))
 	until(t, news, up(a))
@@ -283,7 +283,7 @@ func TestUDPStartsAnew(t *testing.T) {
 // TestUDPRefused: an adapter that the fabric does not admit is refused with the reason.
 func TestUDPRefused(t *testing.T) {
 	g := newGround(t, 2, Options{})
-	at, _ := g.overUDP(loopback(), []byte("the right key"))
+	at, _ := g.overUDP(anyPort(), []byte("the right key"))
 	for why, change := range map[string]func(*cable.Config){
 		"no node": func(c *cable.Config) { c.Node = "nobody" }, "the key": func(c *cable.Config) { c.Key = []byte("a wrong key") },
 		"key of the adapter": func(c *cable.Config) { c.Key = nil }, "allowed: udp://": func(c *cable.Config) { c.UDP = "udp://" },
@@ -301,7 +301,7 @@ func TestUDPRefused(t *testing.T) {
 	if _, err := g.ListenUDP(at, nil); err == nil {
 		t.Error("a second fabric listens at the same address")
 	}
-	plain, _ := g.overUDP(loopback(), nil)
+	plain, _ := g.overUDP(anyPort(), nil)
 	cfg := udpConfig(plain, "node00000")
 	cfg.Key = []byte("the right key")
 	if _, err := cable.Open(cfg); err == nil || !strings.Contains(err.Error(), "the key of the adapter is not that of the fabric") {
@@ -313,7 +313,7 @@ func TestUDPRefused(t *testing.T) {
 func TestUDPViolation(t *testing.T) {
 	g := newGround(t, 2, Options{})
 	g.manage(1)
-	at, _ := g.overUDP(loopback(), nil)
+	at, _ := g.overUDP(anyPort(), nil)
 	traps := make(chan uint16, 64)
 	g.mu.Lock()
 	g.takers = append([]Taker{takerFunc(func(p *fabric.Packet) {
@@ -345,7 +345,7 @@ func TestUDPViolation(t *testing.T) {
 func TestUDPHostile(t *testing.T) {
 	g := newGround(t, 4, Options{})
 	g.manage(3)
-	at, _ := g.overUDP(loopback(), nil)
+	at, _ := g.overUDP(anyPort(), nil)
 	a, newsA := farAt(t, udpConfig(at, "node00000"))
 	b, newsB := farAt(t, udpConfig(at, "node00001"))
 	until(t, newsA, up(a))
@@ -429,7 +429,7 @@ func BenchmarkUDP(b *testing.B) {
 		b.Run(sizeName(size), func(b *testing.B) {
 			g := newGround(b, 3, Options{})
 			g.manage(2)
-			at, _ := g.overUDP(loopback(), nil)
+			at, _ := g.overUDP(anyPort(), nil)
 			from, newsA := farAt(b, udpConfig(at, "node00000"))
 			to, newsB := farAt(b, udpConfig(at, "node00001"))
 			until(b, newsA, up(from))

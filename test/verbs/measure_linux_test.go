@@ -104,7 +104,7 @@ func TestRefused(t *testing.T) {
 		{"ib_send_bw -x 0 -c DC", "Unable to create QP"},
 		{"ib_write_bw -x 0 --odp", "ailed to create (mr|MR)"},
 	} {
-		at := port(t)
+		at := port()
 		words := b.expand(c.command+" -F -p PORT", at)
 		b.need(words[0])
 		server := b.start(nil, words...)

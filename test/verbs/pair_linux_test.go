@@ -2,12 +2,13 @@ package verbs
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 // pair is a server and a client that talk to each other.
@@ -21,16 +22,8 @@ type pair struct {
 	not            string // why the pair does not run yet
 }
 
-// port returns a TCP port at which nobody listens, nor at the same RDMA port.
-func port(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "0.0.0.0:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return fmt.Sprint(l.Addr().(*net.TCPAddr).Port)
-}
+// port returns a TCP port that nobody else uses, nor the same RDMA port.
+func port() string { return fmt.Sprint(loopback.Port()) }
 
 // listens tells whether somebody listens at a TCP port in the program's namespace.
 func (p *program) listens(port string) bool {
@@ -103,7 +96,7 @@ type meeting struct {
 // meet starts the server of a pair, and runs its client until one finds the server.
 func (b *bench) meet(other *bench, p pair) (s *program, c meeting) {
 	b.t.Helper()
-	at := port(b.t)
+	at := port()
 	server, client := b.expand(p.server, at), b.expand(p.client, at)
 	b.need(server[0], client[0])
 	s = b.start(p.env, server...)

@@ -28,7 +28,7 @@ func TestPreloadedSockets(t *testing.T) {
 	}{{"socket", true}, {"libc", false}} {
 		t.Run(c.kind, func(t *testing.T) {
 			b := b.under(t)
-			at := port(t)
+			at := port()
 			args := func(role string) []string {
 				return []string{"python3", "testdata/echo.py", c.kind, role, b.addrs[0].String(), at}
 			}

@@ -64,7 +64,7 @@ func TestKilledPrograms(t *testing.T) {
 		"ib_send_bw -x 0 -F -D 60 -p PORT -d softvpi0", "ib_write_lat -x 0 -F -n 1000000 -p PORT -d softvpi1"}
 	victims := func() (n int) {
 		for end := time.Now().Add(stressFor); time.Now().Before(end); n++ {
-			at := port(t)
+			at := port()
 			command := b.expand(commands[r.IntN(len(commands))], at)
 			server := b.start(nil, command...)
 			for i := 0; i < 50 && server.running() && !server.listens(at); i++ {

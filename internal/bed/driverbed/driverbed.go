@@ -6,16 +6,16 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/bed"
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 // Version is the version that the drivers report.
 const Version = "9.9"
 
 // Config returns the configuration of a driver in a directory of the test's own. Adapters without an
-// address get one from 127.0.0.0/8 that is not a default of anything.
+// address get one from 127.0.0.0/8 that no other test uses.
 func Config(t testing.TB, adapters ...config.Adapter) config.Config {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "vpi") // t.TempDir may be too long for a socket
@@ -23,10 +23,10 @@ func Config(t testing.TB, adapters ...config.Adapter) config.Config {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	next := bed.Addrs()[0]
+	addrs := loopback.Addrs(max(1, len(adapters)))
 	for i := range adapters {
 		if !adapters[i].Address.IsValid() {
-			adapters[i].Address, next = next, next.Next()
+			adapters[i].Address, addrs = addrs[0], addrs[1:]
 		}
 	}
 	return config.Config{

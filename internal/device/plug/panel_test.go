@@ -3,7 +3,6 @@ package plug
 import (
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"net/netip"
 	"slices"
 	"testing"
@@ -15,11 +14,8 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/link/memlink"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
-
-func loopback() netip.Addr {
-	return netip.AddrFrom4([4]byte{127, 1 + byte(rand.N(200)), byte(rand.N(250)), byte(1 + rand.N(200))})
-}
 
 func config(addr netip.Addr) Config {
 	return Config{
@@ -41,8 +37,8 @@ func open(t *testing.T, cfg Config) *Panel {
 // TestServe: a port has a socket for each address it serves. Sockets of removed addresses are closed, the others
 // stay, and a frame leaves by the socket of its source.
 func TestServe(t *testing.T) {
-	first := loopback()
-	second, third := first.Next(), first.Next().Next()
+	addrs := loopback.Addrs(3)
+	first, second, third := addrs[0], addrs[1], addrs[2]
 	p := open(t, config(first))
 	foreign := netip.MustParseAddr("192.0.2.1") // not of this host
 	served, closed := p.Serve([]netip.Addr{first, second, third, foreign})
@@ -77,7 +73,7 @@ func TestServe(t *testing.T) {
 
 // TestUnplug: what links have counted is kept when they are closed, and they return with the settings made meanwhile.
 func TestUnplug(t *testing.T) {
-	p := open(t, config(loopback()))
+	p := open(t, config(loopback.Addr()))
 	out := make([]frame.Out, 1)
 	r := &frame.Route{Src: p.cfg.Addr, Dst: p.cfg.Addr, SrcPort: 50000, DstPort: 4791}
 	if err := p.For(r.Src).Link.Prepare(r); err != nil {

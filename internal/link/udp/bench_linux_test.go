@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 // BenchmarkLoopback and BenchmarkVeth measure the link alone: one sending and one receiving thread, limited by a
@@ -145,7 +146,7 @@ func iperfRate(b *testing.B, at netip.Addr, server, client func(func() error)) f
 	if err != nil {
 		return 0
 	}
-	port := strconv.Itoa(int(randomPort()))
+	port := strconv.Itoa(int(loopback.Port()))
 	s := exec.Command(path, "-s", "-1", "-B", at.String(), "-p", port)
 	server(s.Start)
 	defer s.Wait()

@@ -15,6 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/packet"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -223,7 +224,7 @@ func TestFramesAreNotNeeded(t *testing.T) {
 			done <- ""
 			return
 		}
-		l, err := Open(Config{Addr: randomLoopback(), Port: randomPort()})
+		l, err := Open(Config{Addr: loopback.Addr(), Port: loopback.Port()})
 		if err != nil {
 			done <- err.Error()
 			return

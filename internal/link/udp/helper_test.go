@@ -3,7 +3,6 @@ package udp
 import (
 	"encoding/binary"
 	"errors"
-	"math/rand/v2"
 	"net/netip"
 	"runtime"
 	"syscall"
@@ -13,6 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/packet"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 // variant is one way to open a link. Every test of behaviour runs on each.
@@ -50,46 +50,33 @@ func each(t *testing.T, test func(t *testing.T, v variant)) {
 	}
 }
 
-func randomLoopback() netip.Addr {
-	return netip.AddrFrom4([4]byte{127, byte(1 + rand.IntN(250)), byte(rand.IntN(256)), byte(4 + rand.IntN(250))})
-}
-
-func randomPort() uint16 { return uint16(20000 + rand.IntN(12000)) }
-
-// open opens a link at a random address, or on [::1] at a random port.
+// open opens a link at an address of its own, or on [::1] at a port of its own.
 func (v variant) open(t testing.TB) Link {
 	t.Helper()
-	for range 20 {
-		cfg := v.cfg
-		if cfg.Port == 0 {
-			cfg.Port = randomPort()
-		}
-		cfg.Addr = randomLoopback()
-		if v.v6 {
-			cfg.Addr = netip.IPv6Loopback()
-		}
-		if runtime.GOOS == "darwin" && !v.v6 {
-			cfg.Addr = netip.MustParseAddr("127.0.0.1")
-		}
-		l, err := Open(cfg)
-		if v.v6 && errors.Is(err, syscall.EADDRNOTAVAIL) {
-			t.Skip("this host has no IPv6 loopback address")
-		}
-		if errors.Is(err, syscall.EADDRINUSE) {
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := l.Close(); err != nil {
-				t.Error(err)
-			}
-		})
-		return l
+	cfg := v.cfg
+	if cfg.Port == 0 {
+		cfg.Port = loopback.Port()
 	}
-	t.Fatal("all ports tried are in use")
-	return nil
+	cfg.Addr = loopback.Addr()
+	if v.v6 {
+		cfg.Addr = netip.IPv6Loopback()
+	}
+	if runtime.GOOS == "darwin" && !v.v6 {
+		cfg.Addr = netip.MustParseAddr("127.0.0.1")
+	}
+	l, err := Open(cfg)
+	if v.v6 && errors.Is(err, syscall.EADDRNOTAVAIL) {
+		t.Skip("this host has no IPv6 loopback address")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
 }
 
 func routeTo(t testing.TB, from, to Link) *frame.Route {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 // linuxVariants runs a test on the variants that use raw system calls.
@@ -192,7 +193,7 @@ func TestNoDescriptorLeft(t *testing.T) {
 	}
 	before := 0
 	for i := range 10 {
-		l, err := Open(Config{Addr: randomLoopback(), Port: randomPort()})
+		l, err := Open(Config{Addr: loopback.Addr(), Port: loopback.Port()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,7 +227,7 @@ func TestOwnerIsNamed(t *testing.T) {
 		os.Stdin.Read(make([]byte, 1))
 		return
 	}
-	addr := randomLoopback()
+	addr := loopback.Addr()
 	cmd := exec.Command(os.Args[0], "-test.run=TestOwnerIsNamed$")
 	cmd.Env = append(os.Environ(), "SOFTVPI_TEST_HOLD="+addr.String())
 	in, err := cmd.StdinPipe()

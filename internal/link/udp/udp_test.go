@@ -16,6 +16,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -121,7 +122,7 @@ func TestMixedRoutes(t *testing.T) {
 	each(t, func(t *testing.T, v variant) {
 		a, b, c := v.open(t), v.open(t), v.open(t)
 		toB, toC := routeTo(t, a, b), routeTo(t, a, c)
-		other := &frame.Route{Dst: toB.Dst, DstPort: toB.DstPort, SrcPort: randomPort() | 0xc000}
+		other := &frame.Route{Dst: toB.Dst, DstPort: toB.DstPort, SrcPort: loopback.Port() | 0xc000}
 		if err := a.Prepare(other); err != nil {
 			t.Fatal(err)
 		}
@@ -216,7 +217,7 @@ func TestMulticast(t *testing.T) {
 			}
 			return
 		}
-		v.cfg.Port = randomPort() // groups need one port
+		v.cfg.Port = loopback.Port() // groups need one port
 		if v.v6 {
 			t.Skip("one port of [::1] has room for one link; see the namespaces' test")
 		}

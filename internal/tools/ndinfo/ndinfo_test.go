@@ -3,13 +3,12 @@ package ndinfo
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -40,7 +39,7 @@ func TestWrongArguments(t *testing.T) {
 
 func TestAdapterInfoShowsAnEmbeddedAdapter(t *testing.T) {
 	t.Setenv(paths.SocketVariable, filepath.Join(t.TempDir(), "none"))
-	addr := fmt.Sprintf("127.%d.%d.1", 16+rand.N(200), rand.N(256))
+	addr := loopback.Addr().String()
 	status, stdout, stderr := call(AdapterInfo, addr)
 	if status != tool.Success {
 		t.Fatalf("the adapter's info: status %d, %s", status, stderr)

@@ -2,8 +2,6 @@ package reg
 
 import (
 	"context"
-	"math/rand/v2"
-	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,6 +9,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -24,7 +23,7 @@ func TestRunningDriver(t *testing.T) {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	cfg := config.Config{
 		Socket: filepath.Join(dir, "s"), State: filepath.Join(dir, "state"), SkipSelfCheck: true,
-		Adapters: []config.Adapter{{Name: "only", Address: netip.AddrFrom4([4]byte{127, byte(16 + rand.N(200)), byte(rand.N(256)), 1})}},
+		Adapters: []config.Adapter{{Name: "only", Address: loopback.Addr()}},
 	}
 	d, err := driver.Start(t.Context(), cfg, driver.Options{})
 	if err != nil {
