@@ -8,17 +8,23 @@ PLATFORMS := linux/amd64 linux/arm64 windows/amd64 darwin/arm64
 FUZZTIME ?= 20000x
 REVISION := $(shell git describe --always --dirty 2>/dev/null)
 
+# Options of go test, such as -count=1 or -v.
+TESTFLAGS ?=
+# How many packages' tests run at once within make test-unit: many of them wait most of the time.
+UNITJOBS ?= 6
+
 # Options of softvpi bench, such as --rounds 5 --json FILE.
 BENCHFLAGS ?=
 
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test race bench profile bench-rxe bench-loss interop lint fuzz cross clib check-clib clean
+.PHONY: help build run test test-unit test-system packages race bench profile bench-rxe bench-loss interop lint fuzz cross clib check-clib clean
 
 help:
 	@echo "make run     two adapters, a connection with checked data, bandwidth and latency"
-	@echo "make test    all tests"
+	@echo "make test    all tests: test-unit, those within one process (some 90 s on two processors), and"
+	@echo "             test-system, those of processes, namespaces, browsers and others' programs"
 	@echo "make race    all tests under the race detector (needs a C compiler)"
 	@echo "make bench   measure, next to TCP on the same path"
 	@echo "make profile take anew what the compiler knows of the data path (root; some minutes)"
@@ -53,18 +59,26 @@ check-clib: build
 run: build
 	@$(BIN) run-demo
 
-# The tests need no package beside Go. Those in network namespaces need root and
-# skip without it; the one that clicks through the device manager needs Chromium and
-# those of unmodified verbs programs need the programs and a C compiler, those of the
+test: test-unit test-system
+
+# Tests within one process, never tried twice. They need nothing beside Go.
+test-unit:
+	$(GO) test -short -p $(UNITJOBS) $(TESTFLAGS) $$($(GO) list ./... | grep -v '^[^/]*/[^/]*/[^/]*/test/')
+
+# Tests of processes, network namespaces, browsers and the distribution's programs, one package at a time
+# (internal/testbed/systemtest). Those in network namespaces need root and skip without it; the one that clicks through
+# the device manager needs Chromium, those of unmodified verbs programs need the programs and a C compiler, those of the
 # InfiniBand tools ibsim, OpenSM and infiniband-diags, which are installed where that can be.
-test:
+test-system: packages
+	@[ "$$(id -u)" = 0 ] || echo "make test-system: not root, so the tests in network namespaces are skipped"
+	@mkdir -p bin/figures
+	GO="$(GO)" SOFTVPI_TEST_FIGURES=$(CURDIR)/bin/figures $(GO) run ./internal/testbed/systemtest/marked -timeout 30m $(TESTFLAGS)
+	@cat bin/figures/* 2>/dev/null || true
+
+packages:
 	@test/web/packages.sh
 	@test/verbs/packages.sh
 	@test/diags/packages.sh
-	@[ "$$(id -u)" = 0 ] || echo "make test: not root, so the tests in network namespaces are skipped"
-	@mkdir -p bin/figures
-	SOFTVPI_TEST_FIGURES=$(CURDIR)/bin/figures $(GO) test ./...
-	@cat bin/figures/* 2>/dev/null || true
 
 # The race detector is the one thing here that needs cgo.
 race:
@@ -100,6 +114,8 @@ lint:
 	GOOS=windows GOARCH=amd64 $(GO) vet ./...
 	GOOS=darwin GOARCH=arm64 $(GO) vet ./...
 	$(GO) tool staticcheck ./...
+	$(GO) vet -C test/grpcbench ./...
+	@echo "staticcheck test/grpcbench"; check=$$($(GO) tool -n staticcheck) && cd test/grpcbench && $$check ./...
 
 fuzz:
 	@set -e; for p in $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...); do \

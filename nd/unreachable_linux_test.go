@@ -16,6 +16,7 @@ import (
 	"github.com/vishvananda/netns"
 
 	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/verbs"
 )
@@ -139,6 +140,7 @@ func addresses(t *testing.T, name string, addrs ...string) netlink.Link {
 // address. No answer means the time-out of 10 s; an error from a router or the system ends the attempt before.
 // Embedded and attached, over IPv4 and IPv6.
 func TestUnreachableDestinations(t *testing.T) {
+	systemtest.Mark(t)
 	behindRouter(t)
 	var adapters []*nd.Adapter
 	for _, family := range [][2]string{{"10.79.1.2", "10.79.1.3"}, {"fd79:1::2", "fd79:1::3"}} {
@@ -197,6 +199,7 @@ func TestUnreachableDestinations(t *testing.T) {
 
 // An adapter with addresses of both families reaches both, using its address of the same family.
 func TestConnectByTheOtherFamily(t *testing.T) {
+	systemtest.Mark(t)
 	behindRouter(t)
 	at := netip.MustParseAddr
 	h, err := verbs.Embed(verbs.Config{Adapters: []verbs.AdapterConfig{

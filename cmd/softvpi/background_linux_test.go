@@ -9,12 +9,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
 // A driver in the background is up when its command returns, serves until it is told to stop, and has ended when that
 // command returns. Its log contains what it printed.
 func TestDriverInTheBackground(t *testing.T) {
+	systemtest.Mark(t)
 	p := newPlace(t)
 	up := []string{"up", "--background", "--adapter", "Ethernet 1=" + p.first, "--adapter", "Ethernet 2=" + p.second}
 	status, out, errs := p.run(t, up...)
@@ -48,6 +50,7 @@ func TestDriverInTheBackground(t *testing.T) {
 // If a driver cannot start in the background, the starting command prints the reason and exits with the driver's own
 // status.
 func TestBackgroundTellsWhy(t *testing.T) {
+	systemtest.Mark(t)
 	p := newPlace(t)
 	for _, c := range []struct {
 		args   []string
@@ -69,6 +72,7 @@ func TestBackgroundTellsWhy(t *testing.T) {
 
 // A driver that has no disk space for its log still starts, and the starting command exits and says so, as it does when the driver fails to start.
 func TestBackgroundOnAFullDisk(t *testing.T) {
+	systemtest.Mark(t)
 	p := newPlace(t)
 	p.env = append(p.env, "TMPDIR="+p.dir)
 	p = p.within(t, "--mount", "mount -t tmpfs -o size=64k none "+p.dir+" && { head -c 1M /dev/zero >"+p.dir+"/fill 2>/dev/null; cd "+p.dir+
@@ -101,6 +105,7 @@ func (p place) within(t *testing.T, namespace, script string) place {
 
 // The loopback interface of a new network namespace is down: the driver says so, and what to do.
 func TestLoopbackThatIsDown(t *testing.T) {
+	systemtest.Mark(t)
 	p := newPlace(t).within(t, "--net", `"$@"`)
 	status, out, errs := p.run(t, "up", "--adapter", "Ethernet 1="+p.first, "--adapter", "Ethernet 2="+p.second)
 	if status != tool.Failure || out != "" || !strings.Contains(errs, "network unreachable: the loopback interface is down; as root: ip link set lo up\n") {
@@ -110,6 +115,7 @@ func TestLoopbackThatIsDown(t *testing.T) {
 
 // softvpi wait returns when the driver is up, or when the time is over.
 func TestWait(t *testing.T) {
+	systemtest.Mark(t)
 	p := newPlace(t)
 	status, out, errs := p.run(t, "wait", "--timeout", "50ms")
 	if status != tool.Failure || out != "" || !strings.Contains(errs, "after 50ms: no driver is running at") {

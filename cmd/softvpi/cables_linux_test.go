@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // port returns the InfiniBand port of the place's driver.
@@ -52,6 +53,7 @@ func (p place) cabled(t *testing.T, fabric, node, address string) *process {
 // port that is down, and the next driver gets the port again. When the fabric is killed ports go down, until there is
 // a fabric again.
 func TestDriversOnAFabric(t *testing.T) {
+	systemtest.Mark(t)
 	one, two := newPlace(t), newPlace(t)
 	file, name := filepath.Join(one.dir, "net"), fmt.Sprintf("test-%d-%x", os.Getpid(), rand.Uint32())
 	env := "XDG_RUNTIME_DIR=" + one.dir
@@ -109,6 +111,7 @@ func TestDriversOnAFabric(t *testing.T) {
 
 // A driver whose fabric cannot be reached says so in its log, once.
 func TestMissingFabricIsLogged(t *testing.T) {
+	systemtest.Mark(t)
 	p := newPlace(t)
 	at := net.UnixAddr{Name: filepath.Join(p.dir, "nobody"), Net: "unixpacket"}
 	d := p.spawn(t, "up", "-v", "--adapter", "ib0=cable", "--fabric", at.Name)

@@ -9,15 +9,14 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // TestFewDescriptors: a driver that may open 64 files serves five programs, and one that may open 128 eight. Those
 // connections for which it has too few descriptors stay on its path, and it says so. Programs beyond that are turned away
 // with the reason, and nobody who is attached loses the driver.
 func TestFewDescriptors(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts many processes")
-	}
+	systemtest.Mark(t)
 	for _, c := range []struct {
 		files, clients int
 		turnsAway      bool

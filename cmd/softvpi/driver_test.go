@@ -6,9 +6,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 func TestKilledClientLeavesNothingBehind(t *testing.T) {
+	systemtest.Mark(t)
 	p := newPlace(t)
 	p.up(t, "--skip-self-check")
 	s := p.spawn(t, "nd_write_bw", "-S", p.first)
@@ -33,6 +36,7 @@ func TestKilledClientLeavesNothingBehind(t *testing.T) {
 }
 
 func TestCrashedDriverIsClearedUp(t *testing.T) {
+	systemtest.Mark(t)
 	p := newPlace(t)
 	d := p.up(t, "--skip-self-check")
 	d.cmd.Process.Kill()
@@ -47,6 +51,7 @@ func TestCrashedDriverIsClearedUp(t *testing.T) {
 }
 
 func TestAddressInUseNamesItsOwner(t *testing.T) {
+	systemtest.Mark(t)
 	p := newPlace(t)
 	d := p.up(t, "--skip-self-check")
 	other := newPlace(t)
@@ -57,6 +62,7 @@ func TestAddressInUseNamesItsOwner(t *testing.T) {
 }
 
 func TestDisabledAdapterIsReportedAndOthersServe(t *testing.T) {
+	systemtest.Mark(t)
 	p := newPlace(t)
 	p.up(t, "--skip-self-check")
 	if code, _, errs := p.run(t, "adapter", "disable", "Ethernet 2"); code != 0 {

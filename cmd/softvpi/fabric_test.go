@@ -17,6 +17,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ibsim"
 	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/internal/umad"
 )
@@ -105,6 +106,7 @@ func TestFabricNameFromTheEnvironment(t *testing.T) {
 
 // A fabric as a process: programs attach, and it ends with status 0 when it is told to.
 func TestFabricRun(t *testing.T) {
+	systemtest.Mark(t)
 	p := newPlace(t)
 	file := filepath.Join(p.dir, "net")
 	_, netlist, _ := call(t, "softvpi", "fabric", "generate", "star", "--hosts", "2")
@@ -153,6 +155,7 @@ func TestFabricConsole(t *testing.T) {
 
 // Two fabrics of one name would share their programs: the second says so and ends.
 func TestTwoFabricsOfOneName(t *testing.T) {
+	systemtest.Mark(t)
 	if runtime.GOOS != "linux" {
 		t.Skip("names are those of Linux's abstract sockets")
 	}

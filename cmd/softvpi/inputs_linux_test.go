@@ -14,6 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/paths"
 	"github.com/softvpi/softvpi/internal/rack"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/internal/umad/server"
 	"github.com/softvpi/softvpi/internal/umad/socket"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -43,6 +44,7 @@ func onFabric(t *testing.T) {
 // TestInputFiles: what every tool and configuration reads from a file is a regular one of bounded size: a device that never
 // ends, a pipe that nobody writes to and a file that is too large are refused at once, by name.
 func TestInputFiles(t *testing.T) {
+	systemtest.Mark(t)
 	onFabric(t)
 	dir := t.TempDir()
 	t.Setenv("SOFTVPI_STATE", filepath.Join(dir, "state"))
@@ -133,6 +135,7 @@ func TestInputFiles(t *testing.T) {
 
 // TestStateThatIsNoFile: a pipe in place of a file in the state directory holds nobody up.
 func TestStateThatIsNoFile(t *testing.T) {
+	systemtest.Mark(t)
 	for _, name := range []string{"registry.db", "driver.lock"} {
 		state := t.TempDir()
 		if err := unix.Mkfifo(filepath.Join(state, name), 0o600); err != nil {

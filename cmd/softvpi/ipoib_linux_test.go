@@ -10,11 +10,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // The tour of docs/ipoib.md works as written: each of its lines is run, with names that nothing else on the machine
 // has. A line that fails is tried again for a while, as a reader would, because ports need a moment to come up.
 func TestTourOfIPoIB(t *testing.T) {
+	systemtest.Mark(t)
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}
@@ -107,6 +110,7 @@ func (p place) shell(t *testing.T, line string) {
 // Two drivers on the fabric of a third process find each other's ports by IP address, through ARP and neighbour
 // discovery, and list what they have learned of each other among their endpoints.
 func TestDriversResolveAddresses(t *testing.T) {
+	systemtest.Mark(t)
 	for _, c := range []struct{ left, right string }{{"10.97.0.1", "10.97.0.2"}, {"fd97::1", "fd97::2"}} {
 		t.Run(c.left, func(t *testing.T) {
 			one, two := newPlace(t), newPlace(t)

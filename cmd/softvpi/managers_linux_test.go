@@ -8,12 +8,15 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // There are two subnet managers, each a program of its own. When the master is killed while a connection between two
 // drivers carries data, the other takes over, ports keep their LIDs and are told of the new master, and the
 // connection continues without an error.
 func TestMasterIsKilledUnderTraffic(t *testing.T) {
+	systemtest.Mark(t)
 	one, two := newPlace(t), newPlace(t)
 	file, name := filepath.Join(one.dir, "net"), fmt.Sprintf("test-%d-%x", os.Getpid(), rand.Uint32())
 	shared := []string{"XDG_RUNTIME_DIR=" + one.dir, "IBSIM_SOCKNAME=" + name, "IBSIM_SERVER_NAME=", "IBSIM_SERVER_PORT=", "OSM_CACHE_DIR=" + one.dir}

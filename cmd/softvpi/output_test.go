@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -58,6 +59,7 @@ func TestReaderThatWantsNoMore(t *testing.T) {
 
 // A service keeps running after the reader of its output is gone, and shuts down cleanly with its terminal.
 func TestServicesOutliveTheirReaders(t *testing.T) {
+	systemtest.Mark(t)
 	if runtime.GOOS == "windows" {
 		t.Skip("there are no such signals")
 	}

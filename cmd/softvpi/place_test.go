@@ -18,6 +18,7 @@ import (
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/paths"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // asProgram makes the test binary act as softvpi, so that tests run real processes.
@@ -42,6 +43,7 @@ type place struct {
 
 func newPlace(t *testing.T) place {
 	t.Helper()
+	systemtest.Required(t)
 	dir, err := os.MkdirTemp("", "vpi") // t.TempDir's names are too long for a socket
 	if err != nil {
 		t.Fatal(err)

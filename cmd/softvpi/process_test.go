@@ -15,13 +15,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/internal/tools/ndperf"
 )
 
 func TestBenchmarksPrintBothSidesResults(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts many processes")
-	}
+	systemtest.Mark(t)
 	modes(t, func(t *testing.T, p place) {
 		for _, test := range ndperf.Tests {
 			name := test.Name()
@@ -58,9 +57,7 @@ func TestBenchmarksPrintBothSidesResults(t *testing.T) {
 }
 
 func TestBandwidthOptions(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts many processes")
-	}
+	systemtest.Mark(t)
 	modes(t, func(t *testing.T, p place) {
 		for _, c := range []struct{ name, options string }{
 			{"all sizes", "-a -n 3"},
@@ -81,6 +78,7 @@ func TestBandwidthOptions(t *testing.T) {
 }
 
 func TestThresholdsSetTheExitStatus(t *testing.T) {
+	systemtest.Mark(t)
 	p := newPlace(t)
 	for _, c := range []struct {
 		tool, option string
@@ -100,6 +98,7 @@ func TestThresholdsSetTheExitStatus(t *testing.T) {
 }
 
 func TestPingRunsWithCheckedData(t *testing.T) {
+	systemtest.Mark(t)
 	modes(t, func(t *testing.T, p place) {
 		s, c := p.pair(t, "listening", []string{"nd_rping", "-s", "-a", p.first, "-v", "-V", "-C", "4"},
 			[]string{"nd_rping", "-c", "-a", p.first, "-v", "-V", "-C", "4", "-S", "2000"})
@@ -110,6 +109,7 @@ func TestPingRunsWithCheckedData(t *testing.T) {
 }
 
 func TestPersistentPingServerServesSeveralAndStops(t *testing.T) {
+	systemtest.Mark(t)
 	p := newPlace(t)
 	s := p.spawn(t, "nd_rping", "-s", "-P", "-a", p.first)
 	s.until(t, "listening")
@@ -129,9 +129,7 @@ func TestPersistentPingServerServesSeveralAndStops(t *testing.T) {
 }
 
 func TestExamplePrograms(t *testing.T) {
-	if testing.Short() {
-		t.Skip("moves much data")
-	}
+	systemtest.Mark(t)
 	p := newPlace(t)
 	for _, c := range [][2]string{
 		{"ndping", "-c -q 8"}, {"ndpingpong", "-c -n 3"}, {"ndrping", "-c -w"}, {"ndrping", "-c -r -b"}, {"ndrpingpong", "-c"},
@@ -144,6 +142,7 @@ func TestExamplePrograms(t *testing.T) {
 }
 
 func TestNobodyListens(t *testing.T) {
+	systemtest.Mark(t)
 	p := newPlace(t)
 	start := time.Now()
 	for _, args := range [][]string{
@@ -166,6 +165,7 @@ func TestNobodyListens(t *testing.T) {
 }
 
 func TestTheServerTellsAnotherProgramWhyItRefuses(t *testing.T) {
+	systemtest.Mark(t)
 	p := newPlace(t)
 	s := p.spawn(t, "nd_send_bw", "-S", p.first)
 	s.until(t, "#qp")
@@ -179,6 +179,7 @@ func TestTheServerTellsAnotherProgramWhyItRefuses(t *testing.T) {
 }
 
 func TestCatCopiesBothWays(t *testing.T) {
+	systemtest.Mark(t)
 	p := newPlace(t)
 	there, back := make([]byte, 3<<20), make([]byte, 1<<20)
 	for i := range there {
@@ -219,9 +220,7 @@ func TestCatCopiesBothWays(t *testing.T) {
 }
 
 func TestDemonstrationRuns(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes some seconds")
-	}
+	systemtest.Mark(t)
 	p := newPlace(t)
 	code, out, errs := p.run(t, "run-demo")
 	if code != 0 || !strings.Contains(out, "ping data: rdma-ping-2") || !strings.Contains(out, "#qp") || !strings.Contains(out, "stopping") {
@@ -232,6 +231,7 @@ func TestDemonstrationRuns(t *testing.T) {
 // If programs cannot attach, the tools run without the driver; and if there is only one address, the demonstration
 // says what is missing.
 func TestDemonstrationWhereProgramsCannotAttach(t *testing.T) {
+	systemtest.Mark(t)
 	p := newPlace(t)
 	t.Setenv(asProgram, "1")
 	for _, second := range []netip.Addr{netip.MustParseAddr(p.second), {}} {

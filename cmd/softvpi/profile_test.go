@@ -7,10 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // A process that is asked for a profile of itself writes a complete one when it ends, and says so if it cannot.
 func TestProcessesWriteProfiles(t *testing.T) {
+	systemtest.Mark(t)
 	p := newPlace(t)
 	env := p.env
 	p.env = append(env, profilesVariable+"="+p.dir)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // hosts are three network namespaces. The first is joined to each of the others by a pair of network interfaces.
@@ -124,6 +126,7 @@ func (p place) remote(t *testing.T, key, where, node, address string) {
 // ports come up with the full MTU of InfiniBand, and programs reach each other. A cut cable takes the port down, and
 // it comes back by itself.
 func TestDriversOnAFabricOfAnotherHost(t *testing.T) {
+	systemtest.Mark(t)
 	h := newHosts(t, 1500)
 	middle, one, two := h.place(t, 0), h.place(t, 1), h.place(t, 2)
 	file, key := filepath.Join(middle.dir, "net"), filepath.Join(middle.dir, "key")

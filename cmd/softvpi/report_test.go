@@ -5,12 +5,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 var accepted = regexp.MustCompile(`RDMA Accepted Connections +[1-9]\d* connections\n`)
 
 // Other processes can read a driver's counters and events; the death of a program is an event.
 func TestCountersAndEvents(t *testing.T) {
+	systemtest.Mark(t)
 	p := newPlace(t)
 	p.up(t)
 	follow := p.spawn(t, "events", "follow", "-n", "100", "-json")
@@ -46,6 +49,7 @@ func TestCountersAndEvents(t *testing.T) {
 }
 
 func TestReportsWithoutADriver(t *testing.T) {
+	systemtest.Mark(t)
 	p := newPlace(t)
 	for _, verb := range []string{"counters get", "events list"} {
 		if status, _, errs := p.run(t, strings.Fields(verb)...); status != 1 || !strings.Contains(errs, "no driver is running") {

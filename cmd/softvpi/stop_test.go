@@ -10,12 +10,14 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/internal/tools/ndperf"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
 // A server that is stopped while it waits for a client exits with status 0 and prints nothing.
 func TestStoppedServersEndQuietly(t *testing.T) {
+	systemtest.Mark(t)
 	p := newPlace(t)
 	for _, args := range [][]string{
 		{"nd_send_bw", "-S", p.first}, {"nd_rping", "-s", "-a", p.first}, {"nd_rping", "-s", "-P", "-a", p.first},
@@ -49,6 +51,7 @@ func TestStoppedCommandsSaySo(t *testing.T) {
 
 // A run that the user stops prints the results up to then.
 func TestStoppedRunsReportWhatTheyHave(t *testing.T) {
+	systemtest.Mark(t)
 	modes(t, func(t *testing.T, p place) {
 		for _, name := range []string{"nd_send_bw", "nd_write_lat"} {
 			s := p.spawn(t, name, "-S", p.first, "--json")
@@ -70,6 +73,7 @@ func TestStoppedRunsReportWhatTheyHave(t *testing.T) {
 
 // Without a driver, a side that only waits is not told that its peer has gone.
 func TestAPeerThatIsKilledIsMissed(t *testing.T) {
+	systemtest.Mark(t)
 	p := newPlace(t)
 	for _, c := range []struct {
 		ready          string
@@ -96,6 +100,7 @@ func TestAPeerThatIsKilledIsMissed(t *testing.T) {
 }
 
 func TestWrongNamesAreBadArguments(t *testing.T) {
+	systemtest.Mark(t)
 	p := newPlace(t)
 	p.up(t, "--skip-self-check")
 	for _, args := range [][]string{

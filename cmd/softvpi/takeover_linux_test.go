@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // manager starts opensm at a node of a fabric. It polls the master often, so that a takeover does not take a minute.
@@ -32,6 +34,7 @@ func (p place) manager(t *testing.T, fabric, node, priority string) *process {
 // Two subnet managers on the fabric of a third process: when the master is killed while programs of two drivers talk,
 // the standby takes over; ports keep their LIDs and the programs their connection.
 func TestManagerDiesUnderTraffic(t *testing.T) {
+	systemtest.Mark(t)
 	one, two := newPlace(t), newPlace(t)
 	file, name := filepath.Join(one.dir, "net"), fmt.Sprintf("test-%d-%x", os.Getpid(), rand.Uint32())
 	env := "XDG_RUNTIME_DIR=" + one.dir

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // tours are the documents of which a reader types the lines after a $, from first to last, and what is run before.
@@ -35,9 +37,7 @@ var tours = []struct{ document, before string }{
 // Each document has a network, processes and a home directory of its own. Blocks that need programs missing on the
 // machine are left out.
 func TestToursOfTheDocuments(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs whole documents")
-	}
+	systemtest.Mark(t)
 	isolated := []string{"--user", "--map-root-user", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"}
 	if out, err := exec.Command("unshare", append(isolated, "ip", "link", "set", "lo", "up")...).CombinedOutput(); err != nil {
 		t.Skipf("needs namespaces and ip: %v %s", err, out)

@@ -5,10 +5,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // systemd accepts the unit for it, and the program that the unit starts exists.
 func TestUnitForSystemd(t *testing.T) {
+	systemtest.Mark(t)
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		t.Skip("needs systemd-analyze")
 	}

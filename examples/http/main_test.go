@@ -12,6 +12,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/bed"
 	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // asProgram makes the test binary the program itself.
@@ -34,6 +35,7 @@ func program(ctx context.Context, env []string, args ...string) *exec.Cmd {
 
 // exchange runs server and client as processes of their own.
 func exchange(t *testing.T, addrs [2]netip.Addr, env []string, serverArgs, clientArgs []string) {
+	systemtest.Required(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	server := program(ctx, env, append(serverArgs, "-listen", netip.AddrPortFrom(addrs[0], 0).String())...)
@@ -61,11 +63,13 @@ func exchange(t *testing.T, addrs [2]netip.Addr, env []string, serverArgs, clien
 }
 
 func TestEmbeddedInTwoProcesses(t *testing.T) {
+	systemtest.Mark(t)
 	addrs := bed.Addrs()
 	exchange(t, addrs, nil, []string{"-adapter", addrs[0].String()}, []string{"-adapter", addrs[1].String()})
 }
 
 func TestAttachedFromTwoProcesses(t *testing.T) {
+	systemtest.Mark(t)
 	addrs := bed.Addrs()
 	socket := bed.Socket(t, addrs)
 	exchange(t, addrs, []string{paths.SocketVariable + "=" + socket}, nil, nil)

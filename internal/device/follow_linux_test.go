@@ -11,6 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // ownNetwork puts the test into a network namespace of its own and returns a veth interface that has the addresses.
@@ -58,6 +59,7 @@ func address(t *testing.T, l netlink.Link, addr string, there bool) {
 // TestGIDsFollowTheInterface: the GID table follows the addresses of the interface while the adapter runs, and peers
 // reach the port at each of them. Without the port's own address the port is down.
 func TestGIDsFollowTheInterface(t *testing.T) {
+	systemtest.Mark(t)
 	l := ownNetwork(t, "10.77.0.1/24", "10.77.0.50/24")
 	h := newHost(t, Config{Seed: 1, GIDInterval: -1})
 	p := newProgram(t, h, h.add(t, AdapterConfig{Addr: netip.MustParseAddr("10.77.0.1"), FollowInterface: true}))
@@ -95,6 +97,7 @@ func TestGIDsFollowTheInterface(t *testing.T) {
 
 // TestIPv6AndFurtherAddresses: programs connect over IPv6, also to the second address of a port.
 func TestIPv6AndFurtherAddresses(t *testing.T) {
+	systemtest.Mark(t)
 	ownNetwork(t, "fd77::1/64", "fd77::2/64", "fd77::3/64")
 	h := newHost(t, Config{Seed: 1, GIDInterval: -1})
 	x := newProgram(t, h, h.add(t, AdapterConfig{Addr: netip.MustParseAddr("fd77::1"), Path: PathWire}))
@@ -110,6 +113,7 @@ func TestIPv6AndFurtherAddresses(t *testing.T) {
 // TestPortGoesDown: a port whose own address is removed is down until the address is back, and programs get an event
 // of each change.
 func TestPortGoesDown(t *testing.T) {
+	systemtest.Mark(t)
 	l := ownNetwork(t, "10.77.0.1/24")
 	h := newHost(t, Config{Seed: 1, GIDInterval: -1})
 	p := newProgram(t, h, h.add(t, AdapterConfig{Addr: netip.MustParseAddr("10.77.0.1"), FollowInterface: true}))
@@ -133,6 +137,7 @@ func TestPortGoesDown(t *testing.T) {
 // TestWildcardListenerFollowsAddresses: a listener at :: takes requests for addresses of either family that the port
 // gets later; one at 0.0.0.0 takes those for IPv4 addresses only.
 func TestWildcardListenerFollowsAddresses(t *testing.T) {
+	systemtest.Mark(t)
 	l := ownNetwork(t, "10.77.0.1/24")
 	lo, err := netlink.LinkByName("lo") // the other side's addresses are where x does not look
 	if err != nil {
@@ -180,6 +185,7 @@ func TestWildcardListenerFollowsAddresses(t *testing.T) {
 // while it runs, and when it is restarted. New connections have the new path MTU. Of a running one, messages that
 // still fit arrive, and a longer one ends it.
 func TestMTUFollowsTheInterface(t *testing.T) {
+	systemtest.Mark(t)
 	namespace.Own(t)
 	lo, err := netlink.LinkByName("lo")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // them are over and the peer gets an event of each.
 func TestManyConnections(t *testing.T) {
 	n := 2000
-	if testing.Short() || raceDetector {
+	if raceDetector {
 		n = 200
 	}
 	x, y := networks[2].make(t, AdapterConfig{})

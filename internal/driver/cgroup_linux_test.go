@@ -16,6 +16,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 const (
@@ -94,6 +95,7 @@ func memoryGroup(t *testing.T) string {
 // TestProgramsInASmallGroup: a driver in a control group of 300 MB gives programs half of that. A program that takes all
 // the segments and rings that it can get, and writes to them, is refused more; the driver lives, and serves it and others.
 func TestProgramsInASmallGroup(t *testing.T) {
+	systemtest.Mark(t)
 	group := memoryGroup(t)
 	state := t.TempDir()
 	// The shell enters the group before it becomes the driver.

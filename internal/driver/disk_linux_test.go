@@ -10,11 +10,13 @@ import (
 
 	"github.com/softvpi/softvpi/internal/bed/namespace"
 	"github.com/softvpi/softvpi/internal/registry"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // TestReadOnlyStateDirectory: with a state directory that cannot be written to the driver runs, says that nothing is
 // kept, and changes are in force until it ends.
 func TestReadOnlyStateDirectory(t *testing.T) {
+	systemtest.Mark(t)
 	cfg := quiet(t)
 	stop(t, start(t, cfg)) // leaves its files
 	namespace.Mounts(t, func() error {

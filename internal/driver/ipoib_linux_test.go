@@ -10,12 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/bed/namespace"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/verbs"
 )
 
 // TestInterfaceOfTheSystem: an InfiniBand port that is given an interface name is a network interface of the system,
 // with the subnet's MTU, a carrier while its adapter is enabled, and the addresses that the user gives it.
 func TestInterfaceOfTheSystem(t *testing.T) {
+	systemtest.Mark(t)
 	namespace.Own(t)
 	if _, err := os.Stat("/dev/net/tun"); err != nil {
 		t.Skip("needs /dev/net/tun")

@@ -10,11 +10,14 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // inNetwork runs fn in a network namespace of its own that commands of ip(8) set up.
 func inNetwork(t *testing.T, commands string, fn func()) {
 	t.Helper()
+	systemtest.Required(t)
 	if os.Geteuid() != 0 {
 		t.Skip("network namespaces need root")
 	}
@@ -43,6 +46,7 @@ func inNetwork(t *testing.T, commands string, fn func()) {
 // TestPortOfAnInterface: a port whose link carries smaller frames than *JumboPacket asks for, or that has more
 // addresses than RoCE allows, reports this and runs with what there is (WinOF-2 1.21, 5.5).
 func TestPortOfAnInterface(t *testing.T) {
+	systemtest.Mark(t)
 	var b strings.Builder
 	b.WriteString("link add vpi0 type veth peer name vpi1\nlink set vpi0 up\nlink set vpi1 up\n")
 	for i := range 130 {

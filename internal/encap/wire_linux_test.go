@@ -10,6 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/bed/namespace"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link/udp"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -17,6 +18,7 @@ import (
 // TestICRCIsRightOnTheWire: the ICRC is right on the wire too, with the identifications in the frames: those of a
 // burst are the places when the kernel cuts it. A veth pair in a namespace of its own shows the frames.
 func TestICRCIsRightOnTheWire(t *testing.T) {
+	systemtest.Mark(t)
 	namespace.Own(t)
 	v4, v6 := netip.MustParseAddr("192.0.2.2"), netip.MustParseAddr("2001:db8::2")
 	tap := wire(t, []string{"192.0.2.1/24", "2001:db8::1/64"}, []netip.Addr{v4, v6})

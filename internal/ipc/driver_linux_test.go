@@ -20,6 +20,7 @@ import (
 	"github.com/softvpi/softvpi/internal/bed"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -257,6 +258,7 @@ func (r *rkey) parse(f []string) {
 // TestKillUnderTraffic: a program that is killed in the middle of its traffic leaves no object in the adapters and no
 // descriptor in the driver, and its peer's QP ends with an error.
 func TestKillUnderTraffic(t *testing.T) {
+	systemtest.Mark(t)
 	n, err := strconv.Atoi(os.Getenv("SOFTVPI_TEST_KILLS"))
 	if err != nil {
 		n = 40
@@ -296,6 +298,7 @@ func openFDs(t testing.TB) (n int) {
 }
 
 func killOne(t *testing.T, dh *device.Host, socket string, addrs [2]netip.Addr, memory, path string) {
+	systemtest.Required(t)
 	ctx := bed.Context(t)
 	server := get(newEnd(ctx, socket, addrs[0], 64<<10, true))(t)
 	defer server.host.Close()
@@ -329,6 +332,7 @@ func killOne(t *testing.T, dh *device.Host, socket string, addrs [2]netip.Addr, 
 // TestScribblersHarmNobody: programs that write random bytes into everything they share with the driver do not
 // disturb the traffic of others.
 func TestScribblersHarmNobody(t *testing.T) {
+	systemtest.Mark(t)
 	ctx := bed.Context(t)
 	addrs := bed.Addrs()
 	socket, dh := bed.Driver(t, addrs)

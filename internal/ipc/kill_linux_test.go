@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // kills returns how many programs TestKill kills; SOFTVPI_TEST_KILLS sets the number, 1000 for the full run.
@@ -21,14 +23,12 @@ func kills(t *testing.T) int {
 	if err != nil {
 		n = 60
 	}
-	if testing.Short() {
-		n = min(n, 10)
-	}
 	return n
 }
 
 // TestKill: a program that is killed leaves nothing in the driver: no session, descriptor, mapping or goroutine.
 func TestKill(t *testing.T) {
+	systemtest.Mark(t)
 	for _, path := range []string{"process_vm", "copier"} {
 		t.Run(path, func(t *testing.T) {
 			h := &fakeHost{}
@@ -65,6 +65,7 @@ func TestKill(t *testing.T) {
 
 // killOne starts a program and kills it when it is attached and at work.
 func killOne(t *testing.T, socket, path string) {
+	systemtest.Required(t)
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), childVariable+"="+socket, PathVariable+"="+path, "GOMAXPROCS=2")
 	out, err := cmd.StdoutPipe()
@@ -88,6 +89,7 @@ func killOne(t *testing.T, socket, path string) {
 // TestDepartures: the driver learns how a program ended: in good order, killed, or disconnected for breaking the
 // protocol.
 func TestDepartures(t *testing.T) {
+	systemtest.Mark(t)
 	gone := make(chan Departure, 1)
 	_, socket := serve(t, &fakeHost{}, ServerConfig{Ended: func(d Departure) { gone <- d }})
 	c, err := Dial(ctx, socket, Options{Name: "orderly"})

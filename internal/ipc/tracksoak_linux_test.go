@@ -18,6 +18,7 @@ import (
 	"github.com/softvpi/softvpi/internal/bed"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -28,6 +29,7 @@ const soakTime = 5 * time.Second
 // them and try to read what others have, and kills them in the middle of it. Those that behave get correct answers
 // all the while, and nothing is left of the others.
 func TestTracksSoak(t *testing.T) {
+	systemtest.Mark(t)
 	lasts, err := time.ParseDuration(os.Getenv("SOFTVPI_TEST_SOAK_TIME"))
 	if err != nil {
 		lasts = soakTime
@@ -66,6 +68,7 @@ func TestTracksSoak(t *testing.T) {
 
 // soakOne starts one such program, kills it after a while, and checks what it said.
 func soakOne(t *testing.T, r *rand.Rand, socket string, at netip.AddrPort, addrs [2]netip.Addr) {
+	systemtest.Required(t)
 	role := ipc.Roles[r.IntN(len(ipc.Roles))]
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s,%s,%s,%d", ipc.SoakVariable, role, socket, at, r.Uint64()>>1))

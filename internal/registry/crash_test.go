@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 const (
@@ -80,6 +82,7 @@ func writer(dir string, times int) *exec.Cmd {
 // TestKilledWriter: a process that is killed while it writes leaves a whole registry with everything that was
 // acknowledged, and of a change that was not, all or nothing.
 func TestKilledWriter(t *testing.T) {
+	systemtest.Mark(t)
 	t.Parallel()
 	dir := t.TempDir()
 	for range 8 {

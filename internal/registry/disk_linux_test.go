@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/bed/namespace"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"golang.org/x/sys/unix"
 )
 
@@ -21,6 +22,7 @@ func onDisk(t *testing.T, size string, fn func(dir string)) {
 
 // TestFullDisk: on a full disk a change that does not fit fails and leaves memory and file as they were.
 func TestFullDisk(t *testing.T) {
+	systemtest.Mark(t)
 	onDisk(t, "256k", func(dir string) {
 		r := open2(t, dir)
 		var err error
@@ -51,6 +53,7 @@ func TestFullDisk(t *testing.T) {
 
 // TestNoRoomForTheFile: on a disk that is full from the start Open fails and leaves nothing behind.
 func TestNoRoomForTheFile(t *testing.T) {
+	systemtest.Mark(t)
 	onDisk(t, "8k", func(dir string) {
 		var e *StoreError
 		if _, err := Open(dir); !errors.As(err, &e) || !errors.Is(err, syscall.ENOSPC) {
@@ -63,6 +66,7 @@ func TestNoRoomForTheFile(t *testing.T) {
 }
 
 func TestReadOnlyDisk(t *testing.T) {
+	systemtest.Mark(t)
 	onDisk(t, "1m", func(dir string) {
 		r := open2(t, dir)
 		if err := r.Set(path(t, roce), DWord("roce_mode", 0)); err != nil {

@@ -14,6 +14,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // diskOp is an operation of a process on its file, or an acknowledgement that it printed.
@@ -29,6 +31,7 @@ const sector = 512
 // happens, the registry found afterwards has everything that was acknowledged, and every change whole. The writer is
 // traced, so that its writes and syncs are those that the system was really asked for.
 func TestPowerLoss(t *testing.T) {
+	systemtest.Mark(t)
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, FileName)

@@ -11,6 +11,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // The two-process stress: this test binary, started again, is the program, and the test is the loop. They share one
@@ -187,6 +189,7 @@ func stressPoll(cq *CQ, polled *[stressQPs]atomic.Int32) error {
 // TestTwoProcesses: between two processes every request and every completion arrives once, in order and whole, and no
 // wake-up is lost (the test would hang).
 func TestTwoProcesses(t *testing.T) {
+	systemtest.Mark(t)
 	fd, err := unix.MemfdCreate("ring-stress", unix.MFD_CLOEXEC)
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/bed/namespace"
 	"github.com/softvpi/softvpi/internal/offload"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 func open(t *testing.T, name string) *Device {
@@ -33,6 +34,7 @@ func open(t *testing.T, name string) *Device {
 
 // The device reports what ip(8) sets: addresses, routes with a gateway, up and down. Packets go both ways.
 func TestDevice(t *testing.T) {
+	systemtest.Mark(t)
 	namespace.Own(t)
 	d := open(t, "ib0")
 	if d.Name() != "ib0" {
@@ -136,6 +138,7 @@ func sentOut(t *testing.T, c *net.UDPConn, packets <-chan []byte) []byte {
 
 // The device follows an interface that is moved to another network namespace.
 func TestMove(t *testing.T) {
+	systemtest.Mark(t)
 	namespace.Own(t)
 	d := open(t, "ib0")
 	changes := make(chan struct{}, 64)
@@ -191,6 +194,7 @@ func TestMove(t *testing.T) {
 
 // Close removes the interface and ends an Each that waits.
 func TestClose(t *testing.T) {
+	systemtest.Mark(t)
 	namespace.Own(t)
 	d := open(t, "")
 	done := make(chan error)

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // Mounts runs mount and then fn on a thread with a mount namespace of its own, so that other threads do
@@ -13,6 +15,7 @@ import (
 // runs in a goroutine of its own.
 func Mounts(t testing.TB, mount func() error, fn func()) {
 	t.Helper()
+	systemtest.Required(t)
 	if os.Geteuid() != 0 {
 		t.Skip("mounting needs root")
 	}

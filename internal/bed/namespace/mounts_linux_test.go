@@ -6,10 +6,13 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // What is mounted is visible to the function that Mounts runs, and nowhere else.
 func TestMounts(t *testing.T) {
+	systemtest.Mark(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
 	Mounts(t, func() error { return unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64k") }, func() {

@@ -10,6 +10,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // Own moves the thread of a test to a new network namespace, whose loopback interface is up, until the
@@ -17,6 +19,7 @@ import (
 // namespace cannot be created it skips the test.
 func Own(t testing.TB) {
 	t.Helper()
+	systemtest.Required(t)
 	if os.Geteuid() != 0 {
 		t.Skip("needs root for a network namespace")
 	}

@@ -5,11 +5,14 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // Own puts the test into a namespace with nothing but a loopback interface, which is up. After the test its thread is
 // in the previous namespace.
 func TestOwn(t *testing.T) {
+	systemtest.Mark(t)
 	before, err := netns.Get()
 	if err != nil {
 		t.Skip(err)

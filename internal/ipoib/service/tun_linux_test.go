@@ -25,6 +25,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ipoib"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/partition"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/internal/tun"
 )
 
@@ -48,6 +49,7 @@ func inNamespace(t testing.TB, ns netns.NsHandle, do func() error) {
 // namespaces returns new network namespaces.
 func namespaces(t testing.TB, n int) (list []netns.NsHandle) {
 	t.Helper()
+	systemtest.Required(t)
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
 	}
@@ -123,6 +125,7 @@ var errNoTUN = errors.New("there is no /dev/net/tun")
 // TestNetworkNamespaces: programs of two network namespaces talk over IPoIB: echo requests and TCP over IPv4 and
 // IPv6, with packets of the full 4092 bytes, and a multicast group that one of them joins.
 func TestNetworkNamespaces(t *testing.T) {
+	systemtest.Mark(t)
 	spaces := namespaces(t, 2)
 	if _, err := os.Stat("/dev/net/tun"); err != nil {
 		t.Skip("needs /dev/net/tun")

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/bed/namespace"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -78,6 +79,7 @@ func TestGateDropsWhatTheRingHas(t *testing.T) {
 // TestGatesAreNoFilters: gates do not count as filters of the user's, neither the Port's own nor those of other
 // Ports, and are removed with their Port.
 func TestGatesAreNoFilters(t *testing.T) {
+	systemtest.Mark(t)
 	s, lo := ownSystem(t)
 	r := Rule{Addr: v4b, Port: 4791, Interface: lo}
 	first, err := openGate(r)
@@ -188,6 +190,7 @@ func TestGateKeepsWhatItTakes(t *testing.T) {
 // TestRingInPlaceOfALostGate: if somebody removes the program, the ring receives in its place, ahead of tc, because
 // the socket's filter would drop packets that nobody else has.
 func TestRingInPlaceOfALostGate(t *testing.T) {
+	systemtest.Mark(t)
 	namespace.Own(t)
 	a := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "a"}, PeerName: "b"}
 	if err := netlink.LinkAdd(a); err != nil {

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/bed/namespace"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // ownSystem puts the test into a network namespace of its own and returns a system to query it and the index of its
@@ -29,6 +30,7 @@ func ownSystem(t *testing.T) (s *system, lo int) {
 // TestWhatLooksAtTheEntrance: of all that tc may have, only what is attached to the interface's own ingress counts.
 // If the interface cannot be queried, it counts as having something.
 func TestWhatLooksAtTheEntrance(t *testing.T) {
+	systemtest.Mark(t)
 	outside, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0)
 	if err != nil {
 		t.Fatal(err)

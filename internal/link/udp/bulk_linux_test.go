@@ -9,6 +9,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link/packet"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // looks has a link look at its traffic n times, with the given numbers of long and short messages each time.
@@ -22,6 +23,7 @@ func (l *socketLink) looks(n, long, short int) {
 // TestBulkShifts: a link stops using its ring when bursts keep coming, and uses it again when they have ended or as
 // many short packets come.
 func TestBulkShifts(t *testing.T) {
+	systemtest.Mark(t)
 	n := newNamespaces(t, 9000)
 	pair := n.pairOf([2]Config{}, false)
 	l := pair[1].(*socketLink)
@@ -68,6 +70,7 @@ func TestBulkShifts(t *testing.T) {
 
 // TestBulkShiftsLoseNothing: packets under way while the shift changes arrive exactly once.
 func TestBulkShiftsLoseNothing(t *testing.T) {
+	systemtest.Mark(t)
 	framePairs(t, func(t *testing.T, n *namespaces, pair [2]Link, modes [2]packet.Mode) {
 		l := pair[1].(*socketLink)
 		if modes[1] == packet.Off {

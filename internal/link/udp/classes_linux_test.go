@@ -5,6 +5,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // theClass is the class of the packets to UDP port 4791.
@@ -57,6 +59,7 @@ func classified(name string) (uint32, error) {
 // TestFramesAreClassified: tc sees a frame as the IP packet it is. Its filters of the protocols ip and ipv6, which may be
 // added at any time, put frames into the same class as what the socket sends.
 func TestFramesAreClassified(t *testing.T) {
+	systemtest.Mark(t)
 	for _, v6 := range []bool{false, true} {
 		t.Run(map[bool]string{false: "v4", true: "v6"}[v6], func(t *testing.T) {
 			n := newNamespaces(t, 9000)
@@ -98,6 +101,7 @@ func TestFramesAreClassified(t *testing.T) {
 // TestListenersSeeFramesAsIP: whoever listens to packets without their Ethernet headers (tcpdump -i any) gets from the
 // system, beside what is sent, that it is IP.
 func TestListenersSeeFramesAsIP(t *testing.T) {
+	systemtest.Mark(t)
 	for v6, want := range map[bool]uint16{false: unix.ETH_P_IP, true: unix.ETH_P_IPV6} {
 		n := newNamespaces(t, 9000)
 		l := n.pairOf([2]Config{}, v6)

@@ -9,6 +9,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/softvpi/softvpi/internal/link/packet"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // dropAtEntrance attaches a program to an interface of this thread's network namespace that drops everything that
@@ -32,6 +33,7 @@ func dropAtEntrance(name string) (link.Link, error) {
 // at the interface's ingress drops does not arrive, whether it was attached before or after the link was opened, and
 // packets arrive again when it is gone.
 func TestFramesKeepToTheEntrance(t *testing.T) {
+	systemtest.Mark(t)
 	n := newNamespaces(t, 1500)
 	l := n.pairOf([2]Config{}, false)
 	if s := l[1].Status().Frames; s != usesFrames {

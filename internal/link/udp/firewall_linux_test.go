@@ -7,6 +7,7 @@ import (
 	"github.com/google/nftables"
 
 	"github.com/softvpi/softvpi/internal/link/packet"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // nftChain makes an nftables table of family inet in this network namespace, with a chain at a hook and, if rule is
@@ -27,6 +28,7 @@ func nftChain(name string, hook *nftables.ChainHook, rule bool) error {
 // TestFramesStayBesideIdleChains: chains that cannot affect packets to this host, such as those without rules or for
 // forwarded packets, do not count as a firewall.
 func TestFramesStayBesideIdleChains(t *testing.T) {
+	systemtest.Mark(t)
 	n := newNamespaces(t, 1500)
 	made := make(chan error, 2)
 	n.in(1, func() error {
@@ -54,6 +56,7 @@ func TestFramesStayBesideIdleChains(t *testing.T) {
 // TestFramesYieldToAFirewall: frames would bypass a firewall, so none are used beside one unless they are forced. If
 // one is set up later, the socket receives everything from then on, each packet once.
 func TestFramesYieldToAFirewall(t *testing.T) {
+	systemtest.Mark(t)
 	n := newNamespaces(t, 1500)
 	l := n.pairOf([2]Config{}, false)
 	if s := l[1].Status().Frames; s != usesFrames {

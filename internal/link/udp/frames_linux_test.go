@@ -16,6 +16,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/packet"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -57,6 +58,7 @@ func numbered(r *frame.Route, caps link.Capabilities, first uint32, lengths ...i
 // TestFramesKeepOrder: short packets, bursts of them and long ones, in any order, each arrive once and in order,
 // whether the sender or the receiver uses frames or not.
 func TestFramesKeepOrder(t *testing.T) {
+	systemtest.Mark(t)
 	framePairs(t, func(t *testing.T, n *namespaces, l [2]Link, modes [2]packet.Mode) {
 		random := rand.New(rand.NewPCG(1, 2))
 		for side := range l {
@@ -101,6 +103,7 @@ func TestFramesKeepOrder(t *testing.T) {
 // TestFramesOfAMessageAndItsAcknowledgement: a message and the acknowledgement behind it leave as single frames;
 // other packets of one length leave together through the socket.
 func TestFramesOfAMessageAndItsAcknowledgement(t *testing.T) {
+	systemtest.Mark(t)
 	framePairs(t, func(t *testing.T, n *namespaces, l [2]Link, modes [2]packet.Mode) {
 		if modes[0] == packet.Off {
 			t.Skip("no frames are sent")
@@ -136,6 +139,7 @@ func TestFramesOfAMessageAndItsAcknowledgement(t *testing.T) {
 
 // TestFramesRingFull: packets that find no room in the ring are lost and counted as at a full socket.
 func TestFramesRingFull(t *testing.T) {
+	systemtest.Mark(t)
 	framePairs(t, func(t *testing.T, n *namespaces, l [2]Link, modes [2]packet.Mode) {
 		if modes[1] == packet.Off {
 			t.Skip("no ring")
@@ -162,6 +166,7 @@ func tend(l Link) { l.Errors(make([]link.Unreachable, 4)) }
 
 // TestFramesWakeTheSleeper: a link sleeps while nothing comes, and wakes for a packet that only the ring has.
 func TestFramesWakeTheSleeper(t *testing.T) {
+	systemtest.Mark(t)
 	framePairs(t, func(t *testing.T, n *namespaces, l [2]Link, modes [2]packet.Mode) {
 		if modes[1] == packet.Off {
 			t.Skip("no ring")

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/link/packet"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // ipReceived returns how many IPv4 packets the system has received in this thread's network namespace (RFC 4293,
@@ -28,6 +29,7 @@ func ipReceived() (n uint64, err error) {
 // TestGateSavesTheInput: a packet that the ring takes does not go through the system's IP input and does not count as
 // lost. When the socket takes everything, packets go through the input and arrive once.
 func TestGateSavesTheInput(t *testing.T) {
+	systemtest.Mark(t)
 	n := newNamespaces(t, 9000)
 	l := n.pairOf([2]Config{}, false)
 	if s := l[1].Status().Frames; s != usesFrames {
@@ -66,6 +68,7 @@ func TestGateSavesTheInput(t *testing.T) {
 
 // TestGateOfEachPort: two adapters on one interface each have a gate of their own.
 func TestGateOfEachPort(t *testing.T) {
+	systemtest.Mark(t)
 	n := newNamespaces(t, 9000)
 	l := n.pairOf([2]Config{}, false)
 	if s := l[1].Status().Frames; s != usesFrames {

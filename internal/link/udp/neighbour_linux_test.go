@@ -10,6 +10,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link/packet"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // until calls step every few milliseconds until it reports true.
@@ -24,6 +25,7 @@ func until(t *testing.T, what string, step func() bool) {
 
 // TestFramesFollowTheNeighbour: when the next hop gets another MAC address, frames use it as soon as the system does.
 func TestFramesFollowTheNeighbour(t *testing.T) {
+	systemtest.Mark(t)
 	framePairs(t, func(t *testing.T, n *namespaces, l [2]Link, modes [2]packet.Mode) {
 		if modes[0] == packet.Off {
 			t.Skip("no frames are sent")
@@ -60,6 +62,7 @@ func TestFramesFollowTheNeighbour(t *testing.T) {
 // TestFramesFollowTheRoute: a destination that the system reaches by another interface, or not at all, gets no
 // frames. Nor does a former neighbour whose route now leads elsewhere.
 func TestFramesFollowTheRoute(t *testing.T) {
+	systemtest.Mark(t)
 	n := newNamespaces(t, 1500)
 	l := n.pairOf([2]Config{}, false)
 	if s := l[0].Status().Frames; s != usesFrames {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // namespaces are two network namespaces joined by a veth pair, made for one test.
@@ -23,6 +25,7 @@ type namespaces struct {
 // newNamespaces makes them with a link MTU; it skips the test where it may not.
 func newNamespaces(t testing.TB, mtu int) *namespaces {
 	t.Helper()
+	systemtest.Required(t)
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: makes network namespaces")
 	}

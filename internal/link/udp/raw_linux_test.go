@@ -17,6 +17,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // linuxVariants runs a test on the variants that use raw system calls.
@@ -217,6 +218,7 @@ func TestNoDescriptorLeft(t *testing.T) {
 
 // TestOwnerIsNamed: the error for an address in use names the process that has it.
 func TestOwnerIsNamed(t *testing.T) {
+	systemtest.Mark(t)
 	if os.Getenv("SOFTVPI_TEST_HOLD") != "" {
 		a, err := Open(Config{Addr: netip.MustParseAddr(os.Getenv("SOFTVPI_TEST_HOLD")), Port: 4791})
 		if err != nil {

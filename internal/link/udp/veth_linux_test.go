@@ -14,6 +14,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 var sameAddr = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
@@ -29,6 +30,7 @@ func onVeth(t *testing.T, mtu int, test func(t *testing.T, ns *namespaces, v var
 }
 
 func TestVethCarriesPackets(t *testing.T) {
+	systemtest.Mark(t)
 	onVeth(t, 9000, func(t *testing.T, n *namespaces, v variant) {
 		l := n.pair(v.cfg, v.v6)
 		if s := l[0].Status(); s.Interface != "a" || s.MTU != 9000 || l[0].Capabilities().MTU != 9000 {
@@ -49,6 +51,7 @@ func TestVethCarriesPackets(t *testing.T) {
 // TestVethPacketTooBig: packets too long for the interface cost only themselves, and are reported with the MTU it
 // has.
 func TestVethPacketTooBig(t *testing.T) {
+	systemtest.Mark(t)
 	onVeth(t, 1500, func(t *testing.T, n *namespaces, v variant) {
 		l := n.pair(v.cfg, v.v6)
 		r := routeTo(t, l[0], l[1])
@@ -70,6 +73,7 @@ func TestVethPacketTooBig(t *testing.T) {
 
 // TestVethNoRoute: a destination without a route is reported, and later packets are sent.
 func TestVethNoRoute(t *testing.T) {
+	systemtest.Mark(t)
 	onVeth(t, 1500, func(t *testing.T, n *namespaces, v variant) {
 		l := n.pair(v.cfg, v.v6)
 		far := &frame.Route{Dst: netip.MustParseAddr("192.0.2.1")}
@@ -93,6 +97,7 @@ func TestVethNoRoute(t *testing.T) {
 
 // TestVethHostUnreachable: a neighbour that does not answer is reported as an unreachable host.
 func TestVethHostUnreachable(t *testing.T) {
+	systemtest.Mark(t)
 	onVeth(t, 1500, func(t *testing.T, n *namespaces, v variant) {
 		if v.cfg.Portable {
 			t.SkipNow() // it has no error queue
@@ -122,6 +127,7 @@ func TestVethHostUnreachable(t *testing.T) {
 }
 
 func TestVethMulticast(t *testing.T) {
+	systemtest.Mark(t)
 	onVeth(t, 1500, func(t *testing.T, n *namespaces, v variant) {
 		if v.cfg.Portable {
 			t.SkipNow()
@@ -159,6 +165,7 @@ func TestVethMulticast(t *testing.T) {
 // TestVethIdentifications: packets on the wire have the fields that the ICRC is computed for: don't fragment,
 // identification 0 if sent singly and the segment's number in a burst, and the route's ports.
 func TestVethIdentifications(t *testing.T) {
+	systemtest.Mark(t)
 	n := newNamespaces(t, 1500)
 	l := n.pair(Config{}, false)
 	n.in(0, func() error { // segments are cut before the veth pair

@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // needsAddresses skips the test where 127.0.0.1 is the only loopback address.
@@ -113,6 +115,7 @@ func TestMain(m *testing.M) {
 // TestClaim_LastsAsLongAsItsProcess: while a process lives another gets another block, and when it is killed its block
 // is free.
 func TestClaim_LastsAsLongAsItsProcess(t *testing.T) {
+	systemtest.Mark(t)
 	needsAddresses(t)
 	if runtime.GOOS == "windows" {
 		t.Skip("not tried on Windows")

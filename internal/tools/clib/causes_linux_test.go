@@ -17,11 +17,13 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/ipc"
 	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // compile compiles a C source into out with these options of cc. It skips the test where there is no cc.
 func compile(t *testing.T, out, source string, options ...string) string {
 	t.Helper()
+	systemtest.Required(t)
 	if _, err := exec.LookPath("cc"); err != nil {
 		t.Skip("there is no C compiler (cc)")
 	}
@@ -91,6 +93,7 @@ func machine(t *testing.T, path string) {
 }
 
 func TestDoctorOfLibraries(t *testing.T) {
+	systemtest.Mark(t)
 	for _, c := range []struct {
 		name  string
 		spoil func(t *testing.T, dir string)
@@ -134,6 +137,7 @@ func TestDoctorOfLibraries(t *testing.T) {
 }
 
 func TestDoctorOfASystemWithoutGlibc(t *testing.T) {
+	systemtest.Mark(t)
 	dir := whole(t)
 	for _, f := range []string{verbsLibrary, cmLibrary, Preload} {
 		machine(t, filepath.Join(dir, f)) // no C library for it is installed
@@ -226,6 +230,7 @@ func TestDoctorOfTheKernel(t *testing.T) {
 }
 
 func TestDoctorOfCompiledPrograms(t *testing.T) {
+	systemtest.Mark(t)
 	dir := whole(t)
 	t.Setenv(directoryVariable, dir)
 	later := t.TempDir() // a libibverbs with functions that the installed one lacks

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -108,6 +109,7 @@ func TestLogBeginsAnewAtItsLimit(t *testing.T) {
 
 // An independent implementation of ibsim, where it is installed, serves the subnet manager: the subnet comes up.
 func TestRealIbsim(t *testing.T) {
+	systemtest.Mark(t)
 	ibsim, err := exec.LookPath("ibsim")
 	if err != nil || runtime.GOOS != "linux" {
 		t.Skip("there is no ibsim")
@@ -232,6 +234,7 @@ func TestConfigurationLines(t *testing.T) {
 // A file that OpenSM has written can be read here, and OpenSM, where it is installed, reads one that was written
 // here.
 func TestConfigurationOfOpenSM(t *testing.T) {
+	systemtest.Mark(t)
 	program, err := exec.LookPath("opensm")
 	if err != nil {
 		t.Skip("opensm is not installed")

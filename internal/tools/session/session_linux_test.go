@@ -18,6 +18,7 @@ import (
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/bed/namespace"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/verbs"
 )
@@ -94,6 +95,7 @@ func TestEmbeddingBesideADriverIsSaid(t *testing.T) {
 // and the mode allows it. An embedded adapter takes an address of the same network that is not the driver's. Dial
 // fails where there is no such address or no route.
 func TestDialAddressesOfThisMachine(t *testing.T) {
+	systemtest.Mark(t)
 	ownLoopback(t, "fd79::1", "fd79::2")
 	ctx := bed.Context(t)
 	one, other, own := netip.IPv6Loopback(), netip.MustParseAddr("fd79::1"), netip.MustParseAddr("fd79::2")

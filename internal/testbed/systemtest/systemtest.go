@@ -1,0 +1,37 @@
+// Package systemtest marks tests of whole systems: those that start processes, browsers or programs of others, or make
+// network or mount namespaces. Where they lie beside tests within one process, such a test begins with
+//
+//	systemtest.Mark(t)
+//
+// and go test -short leaves it out. What lies below the directory test needs no mark. make test-unit runs what is
+// neither, two packages at a time; make test-system runs the rest, one package at a time (see package marked), so that
+// what depends on other programs and on the kernel has the machine for itself. go test ./... runs everything.
+package systemtest
+
+import (
+	"strings"
+	"sync"
+	"testing"
+)
+
+// tests are the names of those that have been marked.
+var tests sync.Map
+
+// Mark marks the test that begins with it. Subtests belong to their test.
+func Mark(t *testing.T) {
+	t.Helper()
+	tests.Store(t.Name(), true)
+	if testing.Short() {
+		t.Skip("a test of the system, which -short leaves out and make test-system runs")
+	}
+}
+
+// Required fails a test that has no mark. Whatever helps tests to start processes or to make namespaces calls it, so
+// that no such test is counted among those of one process. Benchmarks need no mark.
+func Required(t testing.TB) {
+	t.Helper()
+	name, _, _ := strings.Cut(t.Name(), "/")
+	if _, marked := tests.Load(name); !marked && strings.HasPrefix(name, "Test") {
+		t.Fatalf("%s starts processes or makes namespaces: it has to begin with systemtest.Mark(t)", name)
+	}
+}
