@@ -13,6 +13,10 @@ TESTFLAGS ?=
 # How many packages' tests run at once within make test-unit: many of them wait most of the time.
 UNITJOBS ?= 6
 
+# How often which programs of others were run again, and why (internal/testbed/retry).
+RETRIES := $(CURDIR)/bin/retries
+PRINTRETRIES = if [ -s $(RETRIES) ]; then sort $(RETRIES) | uniq -c; else echo "no program was run again"; fi
+
 # Options of softvpi bench, such as --rounds 5 --json FILE.
 BENCHFLAGS ?=
 
@@ -59,7 +63,9 @@ check-clib: build
 run: build
 	@$(BIN) run-demo
 
-test: test-unit test-system
+test:
+	@$(MAKE) --no-print-directory test-unit
+	@$(MAKE) --no-print-directory test-system
 
 # Tests within one process, never tried twice. They need nothing beside Go.
 test-unit:
@@ -71,9 +77,10 @@ test-unit:
 # InfiniBand tools ibsim, OpenSM and infiniband-diags, which are installed where that can be.
 test-system: packages
 	@[ "$$(id -u)" = 0 ] || echo "make test-system: not root, so the tests in network namespaces are skipped"
-	@mkdir -p bin/figures
-	GO="$(GO)" SOFTVPI_TEST_FIGURES=$(CURDIR)/bin/figures $(GO) run ./internal/testbed/systemtest/marked -timeout 30m $(TESTFLAGS)
-	@cat bin/figures/* 2>/dev/null || true
+	@mkdir -p bin/figures; rm -f $(RETRIES)
+	@status=0; GO="$(GO)" SOFTVPI_TEST_FIGURES=$(CURDIR)/bin/figures SOFTVPI_TEST_RETRIES=$(RETRIES) \
+		$(GO) run ./internal/testbed/systemtest/marked -timeout 30m $(TESTFLAGS) || status=$$?; \
+	cat bin/figures/* 2>/dev/null; $(PRINTRETRIES); exit $$status
 
 packages:
 	@test/web/packages.sh
@@ -106,7 +113,8 @@ bench-loss: build
 
 # Says in one line when it cannot run here, and then succeeds.
 interop:
-	@GO="$(GO)" test/interop/run.sh
+	@mkdir -p bin; rm -f $(RETRIES)
+	@status=0; GO="$(GO)" SOFTVPI_TEST_RETRIES=$(RETRIES) test/interop/run.sh || status=$$?; $(PRINTRETRIES); exit $$status
 
 lint:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "not gofmt-ed:"; echo "$$out"; exit 1; fi

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/softvpi/softvpi/internal/testbed/retry"
 )
 
 // programLimit is how long a program may take; those of the guest run on an emulated processor.
@@ -159,10 +161,10 @@ func (x *exchange) run(t *testing.T, server, client place, port string) {
 		s = server.start(t, server.words(x.server, server, port)...)
 		server.awaits(t, s, x, port, firstSettle<<try)
 		c = client.start(t, client.words(x.client, server, port)...)
-		if err = c.status(t); !refused.MatchString(c.text()) {
+		if err = c.status(t); !refused.MatchString(c.text()) || try == tries-1 {
 			break
 		}
-		t.Logf("refused %d times", try+1)
+		retry.Count(t, strings.Fields(x.client)[0], "its server cannot be seen to listen, and did not listen yet")
 		s.stop()
 	}
 	if err != nil {

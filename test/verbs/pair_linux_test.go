@@ -3,12 +3,14 @@ package verbs
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
+	"github.com/softvpi/softvpi/internal/testbed/retry"
 )
 
 // pair is a server and a client that talk to each other.
@@ -52,9 +54,11 @@ func (b *bench) talkTo(other *bench, p pair) {
 	}
 	s, c := b.meet(other, p)
 	for range rematches {
-		if !early.MatchString(c.met) && !untimed.MatchString(c.out.String()) {
+		why := fault(c)
+		if why == "" {
 			break
 		}
+		retry.Count(b.t, "perftest", why)
 		s.stop()
 		s, c = b.meet(other, p)
 	}
@@ -83,6 +87,17 @@ var early = regexp.MustCompile(`Event: RDMA_CM_EVENT_REJECTED; error: 8\.`)
 // because they were interrupted while measuring: their figures are infinite then.
 var untimed = regexp.MustCompile(`Correlation coefficient r\^2: [0-9.]+ <`)
 
+// fault returns the reason to run a pair again, or an empty text.
+func fault(c meeting) string {
+	switch {
+	case early.MatchString(c.met):
+		return "with -R the client asks for its second connection before the server listens for it"
+	case untimed.MatchString(c.out.String()):
+		return "interrupted while it measures the frequency of the processor's counter, it prints infinite figures"
+	}
+	return ""
+}
+
 // rematches is how often a pair is run again because its client was early or untimed. On a busy machine that may
 // happen several times in a row.
 const rematches = 8
@@ -103,7 +118,11 @@ func (b *bench) meet(other *bench, p pair) (s *program, c meeting) {
 	for i := 0; i < 20 && s.running() && !s.listens(at); i++ {
 		time.Sleep(10 * time.Millisecond)
 	}
-	for range attempts {
+	for i := range attempts {
+		if i > 0 {
+			retry.Count(b.t, filepath.Base(client[0]), "its server's listener of the connection manager cannot be seen, and did not listen yet")
+			time.Sleep(50 * time.Millisecond)
+		}
 		c.program = other.start(p.env, client...)
 		<-c.done
 		if c.err == nil {
@@ -112,7 +131,6 @@ func (b *bench) meet(other *bench, p pair) (s *program, c meeting) {
 		if c.met += c.out.String(); !s.running() || early.MatchString(c.met) {
 			break
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
 	return s, c
 }
