@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/verbs"
 )
@@ -247,10 +248,7 @@ func TestQueuePairsPool(t *testing.T) {
 			ok(t, receive.Close())
 			ok(t, initiator.Close())
 		}
-		for pool.Statistics().Available < 5 {
-			ok(t, ctx.Err())
-			time.Sleep(100 * time.Microsecond)
-		}
+		await.Eventually(t, "the pool is full", func() bool { return pool.Statistics().Available >= 5 })
 		s := pool.Statistics()
 		if s.Hits != 4 || s.Misses != 1 || s.BackgroundFills == 0 || s.LastError != nil {
 			t.Errorf("statistics are %+v, want 4 hits, 1 miss and background fills", s)

@@ -3,9 +3,9 @@ package verbs_test
 import (
 	"errors"
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -48,10 +48,11 @@ func TestDriverGone(t *testing.T) {
 		wantErr(t, <-waits, verbs.ErrRemoved)
 	}
 	// The rings show it slightly earlier than the stream, which is what a post looks at.
-	posted := client.qp.PostSend(&verbs.SendWR{Op: verbs.OpSend})
-	for ; posted == nil && ctx.Err() == nil; time.Sleep(time.Millisecond) {
+	var posted error
+	await.Eventually(t, "posting fails", func() bool {
 		posted = client.qp.PostSend(&verbs.SendWR{Op: verbs.OpSend})
-	}
+		return posted != nil
+	})
 	wantErr(t, posted, verbs.ErrRemoved)
 	wantErr(t, client.cq.Err(), verbs.ErrRemoved)
 	if _, err := client.pd.CreateSRQ(verbs.SRQConfig{Depth: 1}); !errors.Is(err, verbs.ErrRemoved) {

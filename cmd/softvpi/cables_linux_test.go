@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
@@ -29,10 +30,9 @@ func (p place) port(t *testing.T) *driver.InfiniBandStatus {
 // reaches waits until the port of the place's driver is in this state.
 func (p place) reaches(t *testing.T, state string) {
 	t.Helper()
-	for late := time.Now().Add(patience); p.port(t).State != state; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(late) {
-			t.Fatalf("the port is %s and not %s", p.port(t).State, state)
-		}
+	var is string
+	if !await.Until(func() bool { is = p.port(t).State; return is == state }) {
+		t.Fatalf("the port is %s and not %s", is, state)
 	}
 }
 
@@ -89,10 +89,8 @@ func TestDriversOnAFabric(t *testing.T) {
 		_, out, _ := one.run(t, "fabric", "do", "--name", name, "clients")
 		return out
 	}
-	for late := time.Now().Add(patience); strings.Contains(clients(), "node00000"); {
-		if time.Now().After(late) {
-			t.Fatal(clients())
-		}
+	if !await.Until(func() bool { return !strings.Contains(clients(), "node00000") }) {
+		t.Fatal(clients())
 	}
 	if out := clients(); !strings.Contains(out, "adapter at node00001[1], LID ") {
 		t.Errorf("clients: %s", out)
@@ -123,7 +121,7 @@ func TestMissingFabricIsLogged(t *testing.T) {
 	}
 	defer looks.Close()
 	for range 3 {
-		_ = looks.SetDeadline(time.Now().Add(patience))
+		_ = looks.SetDeadline(time.Now().Add(await.Limit))
 		c, err := looks.Accept()
 		if err != nil {
 			t.Fatal(err)

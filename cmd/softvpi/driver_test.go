@@ -5,8 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
@@ -17,19 +17,18 @@ func TestKilledClientLeavesNothingBehind(t *testing.T) {
 	s := p.spawn(t, "nd_write_bw", "-S", p.first)
 	s.until(t, "#qp")
 	c := p.spawn(t, "nd_write_bw", "-C", p.first, "-D", "60")
-	deadline := time.Now().Add(patience)
-	for connected := false; !connected && time.Now().Before(deadline); {
+	await.Eventually(t, "the programs are connected", func() bool {
 		st := p.status(t)
-		connected = len(st.Adapters[0].QPs) == 2 && len(st.Programs) == 2
-	}
+		return len(st.Adapters[0].QPs) == 2 && len(st.Programs) == 2
+	})
 	c.cmd.Process.Kill()
 	if code, _, errs := s.wait(t); code != 1 || !strings.Contains(errs, "nd_write_bw: ") {
 		t.Errorf("server: status %d, %q", code, errs)
 	}
-	for left := true; left && time.Now().Before(deadline); {
+	await.Eventually(t, "no program and no QP is left", func() bool {
 		st := p.status(t)
-		left = len(st.Programs) > 0 || len(st.Adapters[0].QPs)+len(st.Adapters[1].QPs) > 0
-	}
+		return len(st.Programs) == 0 && len(st.Adapters[0].QPs)+len(st.Adapters[1].QPs) == 0
+	})
 	if st := p.status(t); len(st.Programs) > 0 || st.Adapters[1].Objects["mr"] > 0 {
 		t.Errorf("left behind: %+v %v", st.Programs, st.Adapters[1].Objects)
 	}

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
@@ -93,18 +93,17 @@ func (p place) background(t *testing.T, line string) *process {
 // shell runs a line until it succeeds.
 func (p place) shell(t *testing.T, line string) {
 	t.Helper()
-	for late := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
+	var out []byte
+	var err error
+	if !await.Until(func() bool {
 		c := exec.Command("sh", "-c", line)
 		c.Env, c.SysProcAttr = p.env, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		out, err := c.CombinedOutput()
-		if err == nil {
-			t.Logf("%s\n%s", line, out)
-			return
-		}
-		if time.Now().After(late) {
-			t.Fatalf("%s: %v\n%s", line, err, out)
-		}
+		out, err = c.CombinedOutput()
+		return err == nil
+	}) {
+		t.Fatalf("%s: %v\n%s", line, err, out)
 	}
+	t.Logf("%s\n%s", line, out)
 }
 
 // Two drivers on the fabric of a third process find each other's ports by IP address, through ARP and neighbour

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
-	"time"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
@@ -64,25 +64,19 @@ func TestMasterIsKilledUnderTraffic(t *testing.T) {
 	}
 	<-master.ended
 	standby.until(t, "Entering MASTER state")
-	for late := time.Now().Add(patience); two.port(t).SMLID == before.SMLID; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(late) {
-			t.Fatalf("the port knows no new subnet manager: %+v", two.port(t))
-		}
-	}
+	await.Eventually(t, "the port knows the new subnet manager", func() bool { return two.port(t).SMLID != before.SMLID })
 	if after := two.port(t); after.LID != before.LID || after.State != "Active" {
 		t.Errorf("the port was %+v and is %+v", before, after)
 	}
 	then := pings.Load()
-	for late := time.Now().Add(patience); pings.Load() < then+1000; time.Sleep(10 * time.Millisecond) {
+	await.Eventually(t, "1000 pings after the takeover", func() bool {
 		select {
 		case <-client.ended:
 			t.Fatalf("the connection ended with status %d: %s", client.status, client.errors())
 		default:
 		}
-		if time.Now().After(late) {
-			t.Fatalf("%d pings after the takeover", pings.Load()-then)
-		}
-	}
+		return pings.Load() >= then+1000
+	})
 	if text := client.errors() + server.errors(); text != "" {
 		t.Errorf("the programs say %s", text)
 	}

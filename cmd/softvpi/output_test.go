@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
@@ -77,7 +78,7 @@ func TestServicesOutliveTheirReaders(t *testing.T) {
 		{"up", "--skip-self-check", "--adapter", "Ethernet 1=" + p.first},
 		{"fabric", "run", file, "--name", filepath.Base(p.dir)},
 	} {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 		defer cancel()
 		c := exec.CommandContext(ctx, os.Args[0], args...)
 		c.Env = p.env

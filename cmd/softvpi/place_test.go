@@ -13,10 +13,10 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
@@ -30,8 +30,6 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(m.Run())
 }
-
-const patience = 60 * time.Second // far above what anything here takes
 
 // place is a directory for a socket and state of its own, and two addresses.
 type place struct {
@@ -68,7 +66,7 @@ type process struct {
 // spawn starts softvpi with the arguments.
 func (p place) spawn(t *testing.T, args ...string) *process {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 	x := &process{cmd: exec.CommandContext(ctx, os.Args[0], args...), ended: make(chan struct{}), line: make(chan string, 10000)}
 	x.cmd.Env = p.env
 	pipe, err := x.cmd.StdoutPipe()
@@ -222,15 +220,15 @@ func waitListening(t *testing.T, x *process) {
 // waitFor waits until a text appears on standard error.
 func waitFor(t *testing.T, x *process, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+	await.Eventually(t, fmt.Sprintf("%q says %q", x.cmd.Args[1:], text), func() bool {
 		if strings.Contains(x.errors(), text) {
-			return
+			return true
 		}
 		select {
 		case <-x.ended:
 			t.Fatalf("%q ended: %s", x.cmd.Args[1:], x.errs.String())
 		default:
 		}
-	}
-	t.Fatalf("%q does not say %q", x.cmd.Args[1:], text)
+		return false
+	})
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/internal/tools/ndperf"
 )
@@ -153,7 +154,7 @@ func TestNobodyListens(t *testing.T) {
 			t.Errorf("%q: status %d, %q", args, code, errs)
 		}
 	}
-	if took := time.Since(start); took > patience/2 {
+	if took := time.Since(start); took > await.Limit {
 		t.Errorf("took %v", took)
 	}
 	s := p.spawn(t, "nd_rping", "-s", "-a", p.first) // there is an adapter, but nobody listens at the other port
@@ -188,7 +189,7 @@ func TestCatCopiesBothWays(t *testing.T) {
 	for i := range back {
 		back[i] = byte(rand.Uint32())
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 	defer cancel()
 	make := func(in []byte, args ...string) (*exec.Cmd, *bytes.Buffer) {
 		out := new(bytes.Buffer)

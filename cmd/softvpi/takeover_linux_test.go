@@ -7,8 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
@@ -62,10 +62,8 @@ func TestManagerDiesUnderTraffic(t *testing.T) {
 	master.cmd.Process.Kill()
 	<-master.ended
 	standby.until(t, "MASTER")
-	for late := time.Now().Add(patience); one.port(t).SMLID == was || two.port(t).SMLID == was; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(late) {
-			t.Fatalf("the ports' subnet manager is at %d and %d; it was at %d", one.port(t).SMLID, two.port(t).SMLID, was)
-		}
+	if !await.Until(func() bool { return one.port(t).SMLID != was && two.port(t).SMLID != was }) {
+		t.Fatalf("the ports' subnet manager is at %d and %d; it was at %d", one.port(t).SMLID, two.port(t).SMLID, was)
 	}
 	for stale := len(client.line); stale > 0; stale-- {
 		<-client.line

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
@@ -48,7 +49,7 @@ func TestToursOfTheDocuments(t *testing.T) {
 			t.Parallel()
 			typed, shown := script(t, tour.document, libraries != "")
 			p := newTourist(t, libraries)
-			ctx, cancel := context.WithTimeout(context.Background(), 4*patience)
+			ctx, cancel := context.WithTimeout(context.Background(), 4*await.Limit)
 			defer cancel()
 			c := exec.CommandContext(ctx, "unshare", append(isolated, "bash", "-c", prologue+"\n"+step(tour.before)+typed)...)
 			var out bytes.Buffer

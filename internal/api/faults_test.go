@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/registry"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // TestRequestTooLarge: a request of 10 MB is refused, and the server continues.
@@ -166,13 +167,7 @@ func TestSlowClientsAreDropped(t *testing.T) {
 // waitClosed waits until no connection is open.
 func waitClosed(t *testing.T, s *Server) {
 	t.Helper()
-	for range 2000 {
-		if s.open.Load() == 0 {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatal("a connection is still open")
+	await.Eventually(t, "no connection is open", func() bool { return s.open.Load() == 0 })
 }
 
 // TestConcurrentChanges: changes by many clients at a time are made one after the other, each whole.
@@ -264,11 +259,8 @@ func TestAnswersThatNobodyTakesAreBounded(t *testing.T) {
 	for _, c := range conns {
 		c.Close()
 	}
-	for i := 0; b.server.answers.bytes() != 0; i++ {
-		if i == 2000 {
-			t.Fatalf("%d bytes of answers are held without readers", b.server.answers.bytes())
-		}
-		time.Sleep(5 * time.Millisecond)
+	if !await.Until(func() bool { return b.server.answers.bytes() == 0 }) {
+		t.Fatalf("%d bytes of answers are held without readers", b.server.answers.bytes())
 	}
 	if status, _ := b.request(t, "GET", "/registry/keys?path=HKLM&recurse=true", ""); status != http.StatusOK {
 		t.Errorf("after the slow readers have left: status %d, want 200", status)

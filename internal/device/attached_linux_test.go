@@ -10,6 +10,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
@@ -56,7 +57,7 @@ func (a *attachedProgram) ring(h command.Handle) {
 
 // waitCQ sleeps on the CQ's sequence word, as a program in another process does, and returns the next completion.
 func (a *attachedProgram) waitCQ(q *queue) ring.CQE {
-	deadline := time.After(patience)
+	deadline := time.After(await.Limit)
 	var e [1]ring.CQE
 	for {
 		seq := q.Sequence()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/gid"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
@@ -91,9 +92,5 @@ func TestGIDInterval(t *testing.T) {
 	h.unlock()
 	rows := func() int { return len(h.Snapshot().Adapters[index].GIDs) }
 	h.SetGIDInterval(time.Millisecond)
-	for deadline := time.Now().Add(patience); rows() == 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the GID table was not filled again")
-		}
-	}
+	await.Eventually(t, "the GID table is filled again", func() bool { return rows() > 0 })
 }

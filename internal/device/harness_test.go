@@ -12,11 +12,9 @@ import (
 	"github.com/softvpi/softvpi/internal/link/memlink"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
-
-// patience bounds what a test waits for; nothing that works takes that long.
-const patience = 20 * time.Second
 
 func newHost(t testing.TB, cfg Config) *Host {
 	t.Helper()
@@ -150,7 +148,7 @@ func (p *program) check(err error) {
 // event returns the next event of this type and drops those before it.
 func (p *program) event(typ command.EventType) command.Event {
 	p.t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(await.Limit)
 	for {
 		select {
 		case e := <-p.events:
@@ -227,7 +225,7 @@ func (q *queue) next() ring.CQE {
 	var deadline time.Time
 	for i := 0; q.Poll(e[:]) == 0; i++ {
 		if i == 1000 {
-			deadline = time.Now().Add(patience)
+			deadline = time.Now().Add(await.Limit)
 		} else if i%1000 == 0 && i > 0 && time.Now().After(deadline) {
 			q.p.t.Helper()
 			q.p.t.Fatal("no completion")
@@ -240,7 +238,7 @@ func (q *queue) next() ring.CQE {
 // wait sleeps until the next completion.
 func (q *queue) wait() ring.CQE {
 	q.p.t.Helper()
-	ctx, cancel := context.WithTimeout(bg, patience)
+	ctx, cancel := context.WithTimeout(bg, await.Limit)
 	defer cancel()
 	var e [1]ring.CQE
 	for {

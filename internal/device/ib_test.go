@@ -4,13 +4,13 @@ import (
 	"context"
 	"net/netip"
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/service"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -70,17 +70,11 @@ func (f *ibFabric) add(h *Host, host int, cfg AdapterConfig) uint32 {
 // until waits until so reports true; so is called with the host's lock held.
 func (f *ibFabric) until(h *Host, so func() bool) {
 	f.t.Helper()
-	for late := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	await.Eventually(f.t, "the state that was waited for has come", func() bool {
 		h.lock()
-		is := so()
-		h.unlock()
-		if is {
-			return
-		}
-		if time.Now().After(late) {
-			f.t.Fatal("the state that was waited for has not come")
-		}
-	}
+		defer h.unlock()
+		return so()
+	})
 }
 
 // overInfiniBand makes two adapters on a fabric, on one host or on two.

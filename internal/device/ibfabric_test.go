@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
@@ -14,6 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/partition"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -339,13 +339,11 @@ func TestAnotherSubnetManager(t *testing.T) {
 		return p.a.host.adapters[0].engine.Counters().MulticastPackets > 0
 	}
 	// What is sent before both have joined and registered is lost.
-	for late := time.Now().Add(patience); !arrived(); time.Sleep(time.Millisecond) {
-		if time.Now().After(late) {
-			t.Fatal("no datagram to the group arrived")
-		}
+	await.Eventually(t, "a datagram to the group arrives", func() bool {
 		p.b.check(x.sendTo(group, 0xffffff, ib.QKeyRDMAUDP, src.sge(0, 8)))
 		wantSuccess(t, x.cq.next(), 0, ring.CQSend)
-	}
+		return arrived()
+	})
 	_, err := p.a.c.CreateAH(bg, command.CreateAH{PD: p.a.pd, AV: command.AddressVector{Addr: command.AddrFrom(netip.MustParseAddr("10.9.0.2"))}})
 	p.a.check(err)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -43,7 +44,7 @@ func TestServiceLevelsAndPathBits(t *testing.T) {
 	f := newIBFabric(t, 3, subnet.Config{LMC: 2, QoS: &subnet.QoS{CA: lanes, Switch: lanes, Router: lanes}})
 	h, g := newHost(t, Config{Seed: 1}), newHost(t, Config{Seed: 2})
 	a, b := newProgram(t, h, f.add(h, 1, AdapterConfig{})), newProgram(t, g, f.add(g, 2, AdapterConfig{}))
-	f.eventually("the service levels are not set", func() bool {
+	await.Eventually(f.t, "the service levels are set", func() bool {
 		lanes := [16]uint8{}
 		f.Do(func(_ clock.Time, n *fabric.Fabric) { lanes = n.Settings(fabric.Place{Node: 1, Port: 1}).SLtoVL })
 		return lanes[3] == 1 && lanes[4] == 15

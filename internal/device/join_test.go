@@ -6,6 +6,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // streams is a pair of connected QPs that both have writes under way all the time.
@@ -71,7 +72,7 @@ func TestBusyConnectionsTakeTheLocalPath(t *testing.T) {
 			for _, p := range []*program{a, b} {
 				p.check(p.host.SetPath(p.adapter, PathAuto))
 			}
-			end := time.Now().Add(patience)
+			end := time.Now().Add(await.Limit)
 			c.turns(func() bool { return c.a.info().Path == 2 || time.Now().After(end) })
 			if p := c.a.info().Path; p != 2 {
 				t.Errorf("path %d after %d writes, want 2, the driver", p, c.ends[0].done)
@@ -93,20 +94,19 @@ func TestAttemptsToJoinEnd(t *testing.T) {
 	c := connect(a.qp(command.CreateQP{}, a.cq(256)), b.qp(command.CreateQP{}, b.cq(256)))
 	buf := a.buffer(64)
 	c.a.postSend(1, ring.OpSend, buf.sge(0, 8)) // it waits for a receive
-	time.Sleep(5 * time.Millisecond)            // most likely the receiver has refused it by now: only then does the sender wait
+	await.Eventually(t, "the receiver has refused it", func() bool { return counter(t, a, "Requester RNR NAK") > 0 })
 	for _, p := range []*program{a, b} {
 		p.check(p.host.SetPath(p.adapter, PathAuto))
 	}
-	time.Sleep(20 * time.Millisecond) // several attempts; the outcome is the same with fewer
+	await.Eventually(t, "several attempts have ended", func() bool {
+		a.host.lock()
+		defer a.host.unlock()
+		q, err := a.c.pair(c.a.q.Handle)
+		return err == nil && q.joining != nil && q.joining.rest >= 8*joinRest
+	})
 	to := b.buffer(64)
 	c.b.postRecv(7, to.sge(0, 8))
 	wantSuccess(t, c.b.cq.next(), 7, ring.CQRecv)
 	wantSuccess(t, c.a.cq.next(), 1, ring.CQSend)
-	end := time.Now().Add(patience)
-	for c.a.info().Path != 2 {
-		if time.Now().After(end) {
-			t.Fatal("the connection is at rest and still on the wire")
-		}
-		time.Sleep(time.Millisecond)
-	}
+	await.Eventually(t, "the connection, which is at rest, takes the local path", func() bool { return c.a.info().Path == 2 })
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
@@ -256,9 +257,7 @@ func TestWaitEnds(t *testing.T) {
 		seq := q.Sequence()
 		go func() { _, err := p.c.WaitCQ(bg, q.q.Handle, seq); done <- err }()
 	}
-	for p.host.sleep.waits.Load() < 2 {
-		time.Sleep(time.Millisecond)
-	}
+	await.Eventually(t, "both wait", func() bool { return p.host.sleep.waits.Load() == 2 })
 	p.check(p.c.Destroy(bg, command.KindCQ, cq.q.Handle))
 	wantCode(t, <-done, command.NotFound)
 	p.check(p.c.Destroy(bg, command.KindCQ, other.q.Handle))

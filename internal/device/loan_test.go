@@ -10,6 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/direct"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
@@ -51,14 +52,8 @@ func lendTo(t *testing.T, cqB func(*program) *queue) *lending {
 // path waits until the connection takes the path want.
 func (l *lending) path(want uint32) {
 	l.t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(100 * time.Microsecond) {
-		got := l.c.a.info().Path
-		if got == want {
-			return
-		}
-		if time.Now().After(end) {
-			l.t.Fatalf("path %d, want %d", got, want)
-		}
+	if !await.Until(func() bool { return l.c.a.info().Path == want }) {
+		l.t.Fatalf("path %d, want %d", l.c.a.info().Path, want)
 	}
 }
 
@@ -177,11 +172,11 @@ func TestProgramThatStandsStillIsEnded(t *testing.T) {
 	l.jump.Store(int64(10 * time.Second))
 	select {
 	case <-l.a.ended:
-	case <-time.After(patience):
+	case <-time.After(await.Limit):
 		t.Fatal("the program was not ended")
 	}
 	l.a.p.check(l.a.p.c.Close())
-	if !finished(done, patience) {
+	if !finished(done, await.Limit) {
 		t.Fatal("the other program's command still waits after the program was ended")
 	}
 	if i := l.c.b.info(); i.Attr.State != command.Err {
@@ -211,7 +206,7 @@ func TestDeregistrationWaitsForOperations(t *testing.T) {
 		t.Error("the region was destroyed twice")
 	}
 	atomic.StoreUint32(&way.Op, op+2)
-	if !finished(done, patience) {
+	if !finished(done, await.Limit) {
 		t.Fatal("deregistration does not return")
 	}
 	if l.a.get().Execute(l.wr(ring.OpWrite)) {
@@ -344,9 +339,7 @@ func TestEventsOfChannelsOfALentConnection(t *testing.T) {
 	})
 	want := func(n int32) {
 		t.Helper()
-		for end := time.Now().Add(patience); raised.Load() < n && time.Now().Before(end); {
-			time.Sleep(100 * time.Microsecond)
-		}
+		await.Until(func() bool { return raised.Load() >= n })
 		if got := raised.Load(); got != n {
 			t.Fatalf("%d events, want %d", got, n)
 		}

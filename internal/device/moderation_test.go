@@ -86,7 +86,7 @@ func TestModerationOfTheAdapter(t *testing.T) {
 	x.host.adapters[y.adapter].cfg.Moderation.High = 0
 	x.host.adapters[y.adapter].cfg.Moderation.Low = 0
 	x.host.unlock()
-	time.Sleep(2 * rateWindow) // so that the rate is measured again
+	time.Sleep(2 * rateWindow) // the adapter measures by the clock, and not before that much has passed
 	if n := events(cq, receive, 4); n != 2 {
 		t.Errorf("event after %d receives that come fast, want 2", n)
 	}

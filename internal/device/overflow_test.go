@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // TestRequestsBeyondTheEvents: a connection request that finds no room among a program's events is refused and leaves
@@ -23,7 +24,7 @@ func TestRequestsBeyondTheEvents(t *testing.T) {
 	// The goroutine that takes the events puts them into a channel that nobody reads. When the channel is full it
 	// keeps the events in hand and takes no more.
 	pushed, waiting := 0, 0
-	for deadline := time.Now().Add(patience); pushed-waiting <= cap(b.events); waiting, _ = b.c.events.Peek(0) {
+	for deadline := time.Now().Add(await.Limit); pushed-waiting <= cap(b.events); waiting, _ = b.c.events.Peek(0) {
 		for b.c.events.Push(command.Event{Type: command.EventPortActive}) {
 			pushed++
 		}

@@ -2,8 +2,8 @@ package device
 
 import (
 	"testing"
-	"time"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
@@ -63,11 +63,9 @@ func TestLoopPollsBeforeItSleeps(t *testing.T) {
 		defer h.unlock()
 		return h.adapters[index].poller.empty, h.sleep.asleep.Load()
 	}
-	n, asleep := looked()
-	for deadline := time.Now().Add(patience); !asleep || n < rounds; n, asleep = looked() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d rounds without a packet, asleep: %v; want it asleep after %d", n, asleep, rounds)
-		}
-		time.Sleep(time.Millisecond)
+	var n uint32
+	var asleep bool
+	if !await.Until(func() bool { n, asleep = looked(); return asleep && n >= rounds }) {
+		t.Fatalf("%d rounds without a packet, asleep: %v; want it asleep after %d", n, asleep, rounds)
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"net"
 	"net/netip"
 	"testing"
-	"time"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
@@ -50,16 +50,13 @@ func TestModeOfReceivedPackets(t *testing.T) {
 			defer conn.Close()
 			until := func(what string, done func() bool) {
 				t.Helper()
-				for deadline := time.Now().Add(patience); ; time.Sleep(100 * time.Microsecond) {
+				locked := func() bool {
 					h.lock()
-					ok := done()
-					h.unlock()
-					switch {
-					case ok:
-						return
-					case time.Now().After(deadline):
-						t.Fatalf("%s: %+v", what, h.adapters[index].rings)
-					}
+					defer h.unlock()
+					return done()
+				}
+				if !await.Until(locked) {
+					t.Fatalf("%s: %+v", what, h.adapters[index].rings)
 				}
 			}
 			for n := range uint64(packets) {

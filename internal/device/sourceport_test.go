@@ -4,13 +4,13 @@ import (
 	"bytes"
 	"net/netip"
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/encap"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/udp"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -73,18 +73,14 @@ func TestForgedFromAnotherPort(t *testing.T) {
 		for k := range 64 { // the first is the one expected
 			f.write(info.Number, next.Add(uint32(k)), dst.addr(1024), dst.mem.RKey, evil)
 		}
-		deadline := time.Now().Add(patience)
 		done := func() bool {
 			if off {
 				return bytes.Equal(dst.b[1024:1088], evil)
 			}
 			return counter(t, c.b.p, "Packets from the wrong UDP port") == 64
 		}
-		for !done() {
-			if time.Now().After(deadline) {
-				t.Fatalf("check off %v: %d packets count as from a wrong port", off, counter(t, c.b.p, "Packets from the wrong UDP port"))
-			}
-			c.b.p.c.Poll(1)
+		if !await.Until(func() bool { c.b.p.c.Poll(1); return done() }) {
+			t.Fatalf("check off %v: %d packets count as from a wrong port", off, counter(t, c.b.p, "Packets from the wrong UDP port"))
 		}
 		if off {
 			continue

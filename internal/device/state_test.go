@@ -13,6 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/device/status"
 	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
@@ -188,7 +189,7 @@ func TestModeration(t *testing.T) {
 	x.check(x.c.ModerateCQ(bg, command.ModerateCQ{CQ: cq.q.Handle, Count: 1000, Microseconds: 500}))
 	cq.Arm(ring.ArmAny)
 	c.a.post(wr)
-	ctx, cancel := context.WithTimeout(bg, patience)
+	ctx, cancel := context.WithTimeout(bg, await.Limit)
 	defer cancel()
 	if _, err := x.c.WaitCQ(ctx, cq.q.Handle, seq+1); err != nil {
 		t.Fatalf("no event after the time: %v", err)
@@ -306,7 +307,7 @@ func TestConnectRefused(t *testing.T) {
 		x.check(err)
 		q := x.qp(command.CreateQP{}, x.cq(16))
 		x.dial(command.CMConnect{ID: id, QP: q.q.Handle, Remote: command.Endpoint{Addr: command.AddrFrom(to), Port: 7}, Param: usualParam, Timeout: timeout})
-		deadline := time.After(patience)
+		deadline := time.After(await.Limit)
 		for {
 			select {
 			case e := <-x.events:

@@ -2,10 +2,10 @@ package device
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
@@ -14,6 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/partition"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -59,7 +60,7 @@ func (f *ibFabric) subscribe(host int) *informed {
 	s := &informed{f: f, at: fabric.Place{Node: host, Port: 1}, seen: map[uint64]bool{}}
 	f.t.Cleanup(f.Attend(s))
 	inform := mad.InformInfo{LIDBegin: 0xffff, IsGeneric: true, Subscribe: true, Type: 0xffff, TrapNumber: 0xffff, QPN: ib.QPGSI, ProducerType: 0xffffff}
-	for late := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+	await.Eventually(f.t, "the subscription is answered", func() bool {
 		i := f.port(host)
 		if i.MasterSMLID != 0 && i.PortState == mad.PortActive {
 			m := mad.NewSA(mad.MethodSet, mad.AttrInformInfo, 0, 77)
@@ -69,33 +70,26 @@ func (f *ibFabric) subscribe(host int) *informed {
 			f.Carry(s.at, &p)
 		}
 		s.mu.Lock()
-		ok := s.answered
-		s.mu.Unlock()
-		if ok {
-			return s
-		}
-		if time.Now().After(late) {
-			f.t.Fatal("the subscription was not answered")
-		}
-	}
+		defer s.mu.Unlock()
+		return s.answered
+	})
+	return s
 }
 
 // notice waits for the report of a trap and returns it.
 func (s *informed) notice(number uint16) (n mad.Notice) {
 	s.f.t.Helper()
-	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(time.Millisecond) {
+	await.Eventually(s.f.t, fmt.Sprintf("trap %d is reported", number), func() bool {
 		s.mu.Lock()
+		defer s.mu.Unlock()
 		i := slices.IndexFunc(s.notices, func(n mad.Notice) bool { return n.TrapNumber == number })
-		if i >= 0 {
-			n = s.notices[i]
-			s.notices = slices.Delete(s.notices, i, i+1)
+		if i < 0 {
+			return false
 		}
-		s.mu.Unlock()
-		if i >= 0 {
-			return n
-		}
-	}
-	s.f.t.Fatalf("trap %d was not reported", number)
+		n = s.notices[i]
+		s.notices = slices.Delete(s.notices, i, i+1)
+		return true
+	})
 	return n
 }
 
@@ -103,16 +97,6 @@ func (s *informed) notice(number uint16) (n mad.Notice) {
 func (f *ibFabric) port(host int) (i mad.PortInfo) {
 	f.Do(func(_ clock.Time, n *fabric.Fabric) { i = n.PortInfo(fabric.Place{Node: host, Port: 1}) })
 	return i
-}
-
-// eventually waits until so reports true, and fails with the text what otherwise.
-func (f *ibFabric) eventually(what string, so func() bool) {
-	f.t.Helper()
-	for late := time.Now().Add(patience); !so(); time.Sleep(time.Millisecond) {
-		if time.Now().After(late) {
-			f.t.Fatal(what)
-		}
-	}
 }
 
 func partitions(t *testing.T, text string) *partition.Config {
@@ -156,7 +140,7 @@ func TestViolationsAreReported(t *testing.T) {
 		if got := count(&to); got != times {
 			t.Errorf("%s: the port counts %d, want %d", name, got, times)
 		}
-		f.eventually(name+": the trap is not repressed", func() (over bool) {
+		await.Eventually(f.t, name+": the trap is repressed", func() (over bool) {
 			f.Do(func(_ clock.Time, n *fabric.Fabric) { over = n.TrapDeadline() == clock.Never })
 			return over
 		})

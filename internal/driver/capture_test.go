@@ -15,6 +15,7 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -99,17 +100,11 @@ func TestCaptureRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	cancel()
-	for until := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	await.Eventually(t, "the capture without a reader ends", func() bool {
 		d.captures.mu.Lock()
-		n := len(d.captures.byID)
-		d.captures.mu.Unlock()
-		if n == 0 {
-			break
-		}
-		if time.Now().After(until) {
-			t.Fatal("the capture still runs without a reader")
-		}
-	}
+		defer d.captures.mu.Unlock()
+		return len(d.captures.byID) == 0
+	})
 }
 
 // TestCaptureToFile: the driver writes a capture to a file, and completes the file when the driver ends.

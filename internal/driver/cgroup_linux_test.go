@@ -11,11 +11,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
@@ -80,11 +80,7 @@ func memoryGroup(t *testing.T) string {
 			_ = os.WriteFile(filepath.Join(dir, l[0]), []byte(l[1]), 0o644)
 		}
 		t.Cleanup(func() {
-			for end := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-				if err := os.Remove(dir); err == nil || time.Now().After(end) { // busy until its processes have been reaped
-					return
-				}
-			}
+			await.Until(func() bool { return os.Remove(dir) == nil }) // busy until its processes have been reaped
 		})
 		return dir
 	}
@@ -169,16 +165,11 @@ func TestProgramsInASmallGroup(t *testing.T) {
 		}
 		_ = c.Close()
 	}
-	deadline := time.Now().Add(20 * time.Second)
-	for {
+	await.Eventually(t, "a program is served after those have ended", func() bool {
 		c, err := ipc.Dial(ctx, filepath.Join(state, "s"), ipc.Options{})
 		if err == nil {
 			_ = c.Close()
-			return
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("a program after those have ended: %v", err)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return err == nil
+	})
 }

@@ -6,20 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
-
-// eventually waits until so reports true, and fails with the text what otherwise.
-func eventually(t *testing.T, what string, so func() bool) {
-	t.Helper()
-	for late := time.Now().Add(30 * time.Second); !so(); time.Sleep(time.Millisecond) {
-		if time.Now().After(late) {
-			t.Fatal(what)
-		}
-	}
-}
 
 // twoCables returns a configuration with two InfiniBand ports and nothing else.
 func twoCables(t *testing.T) config.Config {
@@ -77,11 +67,11 @@ func TestDisabledAdapterTakesItsPortDown(t *testing.T) {
 		t.Errorf("after a restart the port is %+v, want it down", p)
 	}
 	set(true)
-	eventually(t, "the port is not active again", func() bool { return d.Status().Adapters[1].Up && d.portOf(1).State == "Active" })
+	await.Eventually(t, "the port is active again", func() bool { return d.Status().Adapters[1].Up && d.portOf(1).State == "Active" })
 	if err := d.RestartAdapter("left"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the other port is not active again", func() bool { return d.Status().Adapters[0].Up && d.portOf(0).State == "Active" })
+	await.Eventually(t, "the other port is active again", func() bool { return d.Status().Adapters[0].Up && d.portOf(0).State == "Active" })
 }
 
 // TestNoSubnetManager: without a subnet manager ports stay in Initialize, and nothing is checked.

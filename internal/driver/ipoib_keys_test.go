@@ -7,6 +7,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/ipoib"
 	"github.com/softvpi/softvpi/internal/ipoib/service"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/tun"
 )
 
@@ -67,7 +68,7 @@ func TestIPoIBKeys(t *testing.T) {
 			t.Errorf("%s %s: %+v, want %+v", c.key, c.value, o, c.want)
 		}
 	}
-	eventually(t, "the interface does not run with its MTU", func() bool {
+	await.Eventually(t, "the interface runs with its MTU", func() bool {
 		d.ipoib.mu.Lock()
 		defer d.ipoib.mu.Unlock()
 		x := d.ipoib.ports[0]

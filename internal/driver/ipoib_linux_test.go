@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/bed/namespace"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/verbs"
 )
@@ -37,7 +38,7 @@ func TestInterfaceOfTheSystem(t *testing.T) {
 		l, err := netlink.LinkByName("ib0")
 		return err == nil && l.Attrs().MTU == 2044 && l.Attrs().RawFlags&unix.IFF_RUNNING != 0
 	}
-	eventually(t, "ib0 has no carrier", running)
+	await.Eventually(t, "ib0 has a carrier", running)
 	addr, _ := netlink.ParseAddr("10.6.0.1/24")
 	if err := netlink.AddrAdd(l, addr); err != nil {
 		t.Fatal(err)
@@ -47,18 +48,18 @@ func TestInterfaceOfTheSystem(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	eventually(t, "the adapter does not have the address of its interface", func() bool {
+	await.Eventually(t, "the adapter has the address of its interface", func() bool {
 		dev, err := h.DeviceByAddr(netip.MustParseAddr("10.6.0.1"))
 		return err == nil && dev.Name() == "left"
 	})
 	if err := d.SetAdapter(AdapterRequest{Adapter: "left"}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "ib0 keeps its carrier", func() bool { return !running() })
+	await.Eventually(t, "ib0 loses its carrier", func() bool { return !running() })
 	if err := d.SetAdapter(AdapterRequest{Adapter: "left", Enable: true}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "ib0 gets no carrier again", running)
+	await.Eventually(t, "ib0 gets its carrier again", running)
 	if _, err := net.InterfaceByName("ib0"); err != nil {
 		t.Error(err)
 	}

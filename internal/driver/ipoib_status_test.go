@@ -8,14 +8,15 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/ipoib/service"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
 // connectionOf waits for an adapter's interface and returns it when it is up.
 func connectionOf(t *testing.T, d *Driver, i uint32, name string) (f *service.Interface) {
 	t.Helper()
-	eventually(t, name+" does not run", func() bool { f = d.ipoib.find(i, name); return f != nil })
-	eventually(t, name+" is not up", func() bool { s, _ := d.ipoib.look(i, name); return stateText(s.State, true) == "up" })
+	await.Eventually(t, name+" runs", func() bool { f = d.ipoib.find(i, name); return f != nil })
+	await.Eventually(t, name+" is up", func() bool { s, _ := d.ipoib.look(i, name); return stateText(s.State, true) == "up" })
 	return f
 }
 
@@ -37,7 +38,7 @@ func TestIPoIBIsShown(t *testing.T) {
 	p := make([]byte, eth.IPv4Len+eth.UDPLen)
 	eth.IPv4(p).Encode(0, len(p), 1, 64, eth.ProtocolUDP, [4]byte{10, 99, 0, 1}, [4]byte{10, 99, 0, 2})
 	eth.UDP(p[eth.IPv4Len:]).Encode(7, 7, eth.UDPLen)
-	eventually(t, "the packets do not arrive", func() bool {
+	await.Eventually(t, "the packets arrive", func() bool {
 		left.Send([][]byte{p})
 		s, _ := d.ipoib.look(1, "right")
 		return s.Counters.ReceivedPackets > 2
@@ -87,5 +88,5 @@ func TestIPoIBIsShown(t *testing.T) {
 	if err := d.RestartAdapter("left"); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a restart does not clear the counters", func() bool { n, ok := read("network_interface.sent_packets")["left"]; return ok && n == 0 })
+	await.Eventually(t, "a restart clears the counters", func() bool { n, ok := read("network_interface.sent_packets")["left"]; return ok && n == 0 })
 }

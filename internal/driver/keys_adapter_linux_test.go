@@ -10,6 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/registry"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -227,10 +228,8 @@ func TestPollingKeys(t *testing.T) {
 	}
 	set(t, d, "left", "RecvCompletionMethod", "0")
 	restart(t, d, "left")
-	for deadline := time.Now().Add(20 * time.Second); look() < rounds; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the loop stopped after %d rounds, want %d", look(), rounds)
-		}
+	if !await.Until(func() bool { return look() >= rounds }) {
+		t.Fatalf("the loop stopped after %d rounds, want %d", look(), rounds)
 	}
 	for key, value := range map[string]string{"AverageFactor": "256", "AveragePollThreshold": "1", "ThisPollThreshold": "2", "RecvCompletionMethod": "2"} {
 		set(t, d, "left", key, value)

@@ -10,6 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/registry"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // vpi returns a configuration of a ConnectX-3's ports of either protocol, on a netlist with a node for each.
@@ -76,7 +77,7 @@ func TestPortSensesItsProtocol(t *testing.T) {
 	}
 	restart(t, d, "left")
 	is("IB", true)
-	eventually(t, "the port does not come up", func() bool { return d.Status().Adapters[0].Up })
+	await.Eventually(t, "the port comes up", func() bool { return d.Status().Adapters[0].Up })
 	if err := checkOf(t, d); err != nil {
 		t.Error(err)
 	}
@@ -173,7 +174,7 @@ func TestPortsOfADeviceRestartAlone(t *testing.T) {
 	cfg := oneCard(t)
 	d := start(t, cfg)
 	defer stop(t, d)
-	eventually(t, "the ports do not come up", func() bool { a := d.Status().Adapters; return a[0].Up && a[1].Up })
+	await.Eventually(t, "the ports come up", func() bool { a := d.Status().Adapters; return a[0].Up && a[1].Up })
 	before := d.Status().Adapters[0]
 	if a := d.Status().Adapters; a[0].Device != "left" || a[1].Device != "left" || a[0].Port != 1 || a[1].Port != 2 {
 		t.Fatalf("the ports are %d of %q and %d of %q", a[0].Port, a[0].Device, a[1].Port, a[1].Device)

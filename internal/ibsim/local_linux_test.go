@@ -11,6 +11,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/umad"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -37,9 +38,9 @@ func TestLocal(t *testing.T) {
 		}
 	}
 	p.Close()
-	w.wait("it has gone", func() bool { return w.attached() == 0 })
+	await.Eventually(w, "it has gone", func() bool { return w.attached() == 0 })
 	silent(t, name)
-	w.wait("one that ended without a word is gone", func() bool { return w.attached() == 0 })
+	await.Eventually(w, "one that ended without a word is gone", func() bool { return w.attached() == 0 })
 }
 
 // silent is a client that connects and ends without notice.

@@ -15,6 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/rack"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/internal/umad"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -154,23 +155,13 @@ func TestConnectRefuses(t *testing.T) {
 	}
 	w.must("hca1", false)
 	first.Close()
-	w.wait("the subnet manager's place is free", func() bool {
+	await.Eventually(w, "the subnet manager's place is free", func() bool {
 		p, err := w.open("hca1", true)
 		if err == nil {
 			p.Close()
 		}
 		return err == nil
 	})
-}
-
-// wait waits for a condition, as long as a loaded machine may need.
-func (w *world) wait(what string, is func() bool) {
-	w.Helper()
-	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			w.Fatalf("still not true after the time limit: %s", what)
-		}
-	}
 }
 
 // TestManyClients: more clients can attach than the ten of ibsim.
@@ -189,7 +180,7 @@ func TestManyClients(t *testing.T) {
 		}
 		p.Close()
 	}
-	w.wait("all are gone", func() bool { return w.attached() == 0 })
+	await.Eventually(w, "all are gone", func() bool { return w.attached() == 0 })
 }
 
 // TestExchange: SMInfo requests go to the program that is a subnet manager, each with a unique transaction ID, and
@@ -259,7 +250,7 @@ func TestExchangeIsGivenUp(t *testing.T) {
 		_, err := w.smp(p, mad.NewSMP(mad.MethodGet, mad.AttrSMInfo, 0, 0), 1, 1)
 		done <- err
 	}()
-	w.wait("it is asked", func() bool {
+	await.Eventually(w, "it is asked", func() bool {
 		w.rack.Lock()
 		defer w.rack.Unlock()
 		return len(w.asked.byNumber) == 1
@@ -330,7 +321,7 @@ func TestTraps(t *testing.T) {
 	if err := manager.Send(&d); err != nil {
 		t.Fatal(err)
 	}
-	w.wait("the trap is forgotten", func() (idle bool) {
+	await.Eventually(w, "the trap is forgotten", func() (idle bool) {
 		w.Do(func(now clock.Time, f *fabric.Fabric) { idle = f.TrapDeadline() == clock.Never })
 		return idle
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 type clientConfig = device.ClientConfig
@@ -68,7 +69,7 @@ func TestMaxClients(t *testing.T) {
 func TestNoDescriptorForProgram(t *testing.T) {
 	s, path := serve(t, &fakeHost{}, ServerConfig{})
 	c := dialRaw(t, path)
-	eventually(t, "accepted", func() bool { return s.Clients() == 1 })
+	await.Eventually(t, "accepted", func() bool { return s.Clients() == 1 })
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
@@ -143,7 +144,7 @@ func TestEventsInOrderWithBackPressure(t *testing.T) {
 	for i := range n {
 		s.events <- command.Event{Type: command.EventGIDChange, Context: uint64(i)}
 	}
-	eventually(t, "the credit is used up", func() bool {
+	await.Eventually(t, "the credit is used up", func() bool {
 		c.events.mu.Lock()
 		defer c.events.mu.Unlock()
 		return len(c.events.list) == eventCredits

@@ -10,6 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // attachedBytes is what a program that takes no part in the direct path takes by attaching with a copier.
@@ -39,7 +40,7 @@ func TestEverythingIsGivenBack(t *testing.T) {
 			t.Errorf("%+v: %d bytes and %d descriptors are counted", o, used(s, budget.Memory), used(s, budget.Descriptors))
 		}
 		c.Close()
-		eventually(t, "all was given back", func() bool { return used(s, budget.Memory) == 0 && used(s, budget.Descriptors) == 0 })
+		await.Eventually(t, "all was given back", func() bool { return used(s, budget.Memory) == 0 && used(s, budget.Descriptors) == 0 })
 	}
 	dialRaw(t, path).put([]byte{1, 2, 3})
 	refused := goodHello()
@@ -49,7 +50,7 @@ func TestEverythingIsGivenBack(t *testing.T) {
 	if !strings.Contains(r.end(), "version") {
 		t.Error("the program was not refused")
 	}
-	eventually(t, "the refused program is gone", func() bool { return used(s, budget.Memory) == 0 && used(s, budget.Descriptors) <= 1 })
+	await.Eventually(t, "the refused program is gone", func() bool { return used(s, budget.Memory) == 0 && used(s, budget.Descriptors) <= 1 })
 }
 
 // TestMemoryOfAProgram: a program that has all the memory that it may make the driver hold gets an error that names the
@@ -100,7 +101,7 @@ func TestMemoryOfAllPrograms(t *testing.T) {
 		t.Errorf("the first program is served no more: %v", err)
 	}
 	a.Close()
-	eventually(t, "all was given back", func() bool { return used(s, budget.Memory) == 0 })
+	await.Eventually(t, "all was given back", func() bool { return used(s, budget.Memory) == 0 })
 	dial(t, path, Options{Path: command.MemoryCopier})
 }
 
@@ -147,7 +148,7 @@ func TestChannelsAreLimited(t *testing.T) {
 	if err := c.Destroy(ctx, command.KindChannel, last); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "there is room for another channel", func() bool { _, err := create(); return err == nil })
+	await.Eventually(t, "there is room for another channel", func() bool { _, err := create(); return err == nil })
 	if _, err := dial(t, path, Options{}).Adapters(ctx); err != nil {
 		t.Errorf("another program: %v", err)
 	}
@@ -169,5 +170,5 @@ func TestFewOpenFiles(t *testing.T) {
 	if _, err := Dial(ctx, path, Options{}); !isCode(err, command.Exhausted) || !strings.Contains(err.Error(), "ulimit -n") {
 		t.Errorf("a program of a driver without descriptors: %v", err)
 	}
-	eventually(t, "it is gone", func() bool { return s.Clients() == 0 && used(s, budget.Descriptors) == 0 })
+	await.Eventually(t, "it is gone", func() bool { return s.Clients() == 0 && used(s, budget.Descriptors) == 0 })
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // transfers carries out deferred copies until all of them have ended, and returns their results.
@@ -16,7 +17,7 @@ func transfers(t *testing.T, d memory.Deferred, list ...memory.Transfer) []memor
 	var done []memory.Finished
 	out := make([]memory.Finished, 8)
 	total := len(list)
-	eventually(t, "copies", func() bool {
+	await.Eventually(t, "copies", func() bool {
 		for len(list) > 0 && d.Start(&list[0]) {
 			list = list[1:]
 		}
@@ -115,11 +116,11 @@ func TestCopierHangs(t *testing.T) {
 	s := h.only(t)
 	d := s.region(m.Handle).Remote.(memory.Deferred)
 	c.stop.Store(true) // its copier ends soon, in the middle of its work
-	eventually(t, "a copy fails", func() bool {
+	await.Eventually(t, "a copy fails", func() bool {
 		done := transfers(t, d, memory.Transfer{Kind: memory.CopyWrite, Addr: addr, Data: b})
 		return len(done) == 1 && errors.Is(done[0].Err, memory.ErrGone)
 	})
-	eventually(t, "disconnected", func() bool { return h.count() == 0 })
+	await.Eventually(t, "disconnected", func() bool { return h.count() == 0 })
 	if _, err := c.AllocPD(ctx, 0); !isCode(err, command.Removed) || !bytes.Contains([]byte(err.Error()), []byte("copier")) {
 		t.Errorf("error %v, want removed, naming the copier", err)
 	}

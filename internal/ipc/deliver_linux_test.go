@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // TestDeliveredInOrder: however many events a delivery takes at a time, each is delivered once and in order.
@@ -59,7 +60,7 @@ func TestDeliveredInOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "all events are there", func() bool { mu.Lock(); defer mu.Unlock(); return len(got) == all })
+	await.Eventually(t, "all events are there", func() bool { mu.Lock(); defer mu.Unlock(); return len(got) == all })
 	stop()
 	<-done
 	if !slices.IsSorted(got) {
@@ -139,7 +140,7 @@ func TestBegin(t *testing.T) {
 	if err := <-waits; !isCode(err, command.Removed) && !isCode(err, command.Canceled) {
 		t.Errorf("the driver ended: error %v, want removed or canceled", err)
 	}
-	eventually(t, "the driver is gone", func() bool { return c.calls.failure() != nil })
+	await.Eventually(t, "the driver is gone", func() bool { return c.calls.failure() != nil })
 	if err := c.BeginAccept(t.Context(), command.CMAccept{}, func(error) { t.Error("a command that was not begun had a result") }); !isCode(err, command.Removed) {
 		t.Errorf("begin after the driver ended: error %v, want removed", err)
 	}

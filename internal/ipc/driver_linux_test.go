@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -20,6 +19,7 @@ import (
 	"github.com/softvpi/softvpi/internal/bed"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/verbs"
 )
@@ -38,15 +38,6 @@ func get[T any](v T, err error) func(testing.TB) T {
 		t.Helper()
 		ok(t, err)
 		return v
-	}
-}
-
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("still not true after the time limit: %s", what)
-		}
 	}
 }
 
@@ -270,7 +261,7 @@ func TestKillUnderTraffic(t *testing.T) {
 			var fds int
 			for i := range max(n/4, 1) {
 				killOne(t, dh, socket, addrs, kind.memory, kind.path)
-				eventually(t, "no objects left", func() bool {
+				await.Eventually(t, "no objects left", func() bool {
 					s := dh.Snapshot()
 					return len(s.Clients) == 0 && s.Adapters[0].Objects == (device.ObjectCounts{}) && s.Adapters[1].Objects == (device.ObjectCounts{})
 				})
@@ -278,7 +269,7 @@ func TestKillUnderTraffic(t *testing.T) {
 					fds = openFDs(t)
 				}
 			}
-			eventually(t, "descriptors closed", func() bool { return openFDs(t) <= fds })
+			await.Eventually(t, "descriptors closed", func() bool { return openFDs(t) <= fds })
 		})
 	}
 }
@@ -323,7 +314,7 @@ func killOne(t *testing.T, dh *device.Host, socket string, addrs [2]netip.Addr, 
 	if err != nil || line != "running\n" {
 		t.Fatalf("the program said %q (%v), want \"running\"", line, err)
 	}
-	eventually(t, "the peer's QP ends in error", func() bool {
+	await.Eventually(t, "the peer's QP ends in error", func() bool {
 		info, err := server.qp.Query()
 		return err == nil && info.State == verbs.StateError
 	})
@@ -357,7 +348,7 @@ func TestScribblersHarmNobody(t *testing.T) {
 			t.Fatalf("the program said %q (%v), want \"scribbling\"", line, err)
 		}
 	}
-	eventually(t, "scribblers torn down", func() bool { return len(dh.Snapshot().Clients) == 2 })
+	await.Eventually(t, "scribblers torn down", func() bool { return len(dh.Snapshot().Clients) == 2 })
 	for _, c := range dh.Snapshot().Adapters[0].Counters {
 		if strings.TrimRight(string(c.Name[:]), "\x00") == "Bad doorbells" && c.Value > 0 {
 			return

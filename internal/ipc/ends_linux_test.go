@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // TestDriverGoes: when the driver ends, every wait of a program ends with the reason.
@@ -22,7 +23,7 @@ func TestDriverGoes(t *testing.T) {
 	go func() { _, err := c.WaitCQ(ctx, q.Handle, 0); errs <- err }()
 	go func() { _, err := c.Events(ctx, make([]command.Event, 1)); errs <- err }()
 	go func() { errs <- c.CMListen(ctx, 1, 1) }()
-	eventually(t, "listen is under way", func() bool { c.calls.mu.Lock(); defer c.calls.mu.Unlock(); return len(c.calls.waiting) == 1 })
+	await.Eventually(t, "listen is under way", func() bool { c.calls.mu.Lock(); defer c.calls.mu.Unlock(); return len(c.calls.waiting) == 1 })
 	srv.Close()
 	for range 3 {
 		if err := <-errs; !isCode(err, command.Removed) && !isCode(err, command.Canceled) {
@@ -45,7 +46,7 @@ func TestCancelReachesTheDriver(t *testing.T) {
 	cctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- c.CMListen(cctx, 1, 1) }()
-	eventually(t, "listen is under way", func() bool { c.calls.mu.Lock(); defer c.calls.mu.Unlock(); return len(c.calls.waiting) == 1 })
+	await.Eventually(t, "listen is under way", func() bool { c.calls.mu.Lock(); defer c.calls.mu.Unlock(); return len(c.calls.waiting) == 1 })
 	if _, err := c.AllocPD(ctx, 0); err != nil { // another request meanwhile
 		t.Error(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 
@@ -251,17 +250,6 @@ func pair(t testing.TB, cfg ServerConfig, o Options) (*fakeHost, *Client) {
 	h := &fakeHost{}
 	_, path := serve(t, h, cfg)
 	return h, dial(t, path, o)
-}
-
-// eventually waits until ok reports true, which another goroutine brings about. It fails after far longer than that
-// takes.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !ok(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("still not true after the time limit: %s", what)
-		}
-	}
 }
 
 func isCode(err error, c command.Code) bool { return errors.Is(err, &command.Error{Code: c}) }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // FuzzSession: whatever an attached program sends, the driver continues and keeps nothing of it. The input is cut
@@ -46,6 +47,6 @@ func FuzzSession(f *testing.F) {
 		if err := good.Destroy(ctx, command.KindCQ, 1<<30); !isCode(err, command.NotFound) {
 			t.Fatal(err)
 		}
-		eventually(t, "torn down", func() bool { return h.count() == 1 })
+		await.Eventually(t, "torn down", func() bool { return h.count() == 1 })
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // raw is a program that speaks the protocol by hand.
@@ -138,7 +139,7 @@ func TestHostileFrames(t *testing.T) {
 			if got := r.end(); !strings.Contains(got, tt.reason) {
 				t.Errorf("reason %q, want one with %q", got, tt.reason)
 			}
-			eventually(t, "torn down", func() bool { return h.count() == 1 })
+			await.Eventually(t, "torn down", func() bool { return h.count() == 1 })
 			if _, err := good.AllocPD(ctx, 0); err != nil {
 				t.Errorf("the other program: %v", err)
 			}
@@ -220,7 +221,7 @@ func TestHostileNeverReads(t *testing.T) {
 			}
 		}
 	}()
-	eventually(t, "disconnected", func() bool { return h.count() == 1 })
+	await.Eventually(t, "disconnected", func() bool { return h.count() == 1 })
 	<-stopped
 	if _, err := good.AllocPD(ctx, 0); err != nil {
 		t.Error(err)
@@ -244,7 +245,7 @@ func TestStopWithAProgramThatDoesNotRead(t *testing.T) {
 		}
 	}()
 	var last int64
-	eventually(t, "the streams are full", func() bool {
+	await.Eventually(t, "the streams are full", func() bool {
 		time.Sleep(50 * time.Millisecond)
 		now := sent.Load()
 		full := now == last && now > 0
@@ -280,8 +281,8 @@ func TestHostileConnectionFlood(t *testing.T) {
 	for _, c := range flood {
 		c.Close()
 	}
-	eventually(t, "all gone", func() bool { return srv.Clients() == 1 })
-	eventually(t, "another may attach", func() bool {
+	await.Eventually(t, "all gone", func() bool { return srv.Clients() == 1 })
+	await.Eventually(t, "another may attach", func() bool {
 		c, err := Dial(ctx, path, Options{})
 		if err == nil {
 			c.Close()
@@ -315,7 +316,7 @@ func TestProbeFallsBackToTheCopier(t *testing.T) {
 			t.Errorf("%s: the driver's memory path is %s, want the copier", name, got)
 		}
 		r.Close()
-		eventually(t, "gone", func() bool { return h.count() == 0 })
+		await.Eventually(t, "gone", func() bool { return h.count() == 0 })
 	}
 }
 
@@ -368,10 +369,10 @@ func TestHostileRings(t *testing.T) {
 	s.cfg.Notify(0, ^uint64(0))
 	s.cfg.Notify(99, 0)
 	c.stop.Store(true) // its copier ends soon and does not act on what is written here then
-	eventually(t, "the copier's rubbish is noticed", func() bool {
+	await.Eventually(t, "the copier's rubbish is noticed", func() bool {
 		binary.LittleEndian.PutUint32(c.copier[64:], 12345)
 		done := transfers(t, l, memory.Transfer{Kind: memory.CopyWrite, Addr: addr, Data: b})
 		return len(done) == 1 && errors.Is(done[0].Err, memory.ErrGone)
 	})
-	eventually(t, "disconnected", func() bool { return h.count() == 0 })
+	await.Eventually(t, "disconnected", func() bool { return h.count() == 0 })
 }

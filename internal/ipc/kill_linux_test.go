@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
@@ -34,8 +35,8 @@ func TestKill(t *testing.T) {
 			h := &fakeHost{}
 			_, socket := serve(t, h, ServerConfig{})
 			killOne(t, socket, path) // so that what is made once exists from now on
-			eventually(t, "first torn down", func() bool { return h.count() == 0 })
-			eventually(t, "first unmapped", func() bool { return mappings(t) == 0 })
+			await.Eventually(t, "first torn down", func() bool { return h.count() == 0 })
+			await.Eventually(t, "first unmapped", func() bool { return mappings(t) == 0 })
 			openFDs, goroutines := fds(t), runtime.NumGoroutine()
 
 			var wg sync.WaitGroup
@@ -55,10 +56,10 @@ func TestKill(t *testing.T) {
 			close(todo)
 			wg.Wait()
 
-			eventually(t, "all torn down", func() bool { return h.count() == 0 })
-			eventually(t, "all unmapped", func() bool { return mappings(t) == 0 })
-			eventually(t, "descriptors closed", func() bool { return fds(t) <= openFDs })
-			eventually(t, "goroutines ended", func() bool { return runtime.NumGoroutine() <= goroutines })
+			await.Eventually(t, "all torn down", func() bool { return h.count() == 0 })
+			await.Eventually(t, "all unmapped", func() bool { return mappings(t) == 0 })
+			await.Eventually(t, "descriptors closed", func() bool { return fds(t) <= openFDs })
+			await.Eventually(t, "goroutines ended", func() bool { return runtime.NumGoroutine() <= goroutines })
 		})
 	}
 }
@@ -161,12 +162,12 @@ func TestDetach(t *testing.T) {
 		}
 	}
 	once()
-	eventually(t, "torn down", func() bool { return h.count() == 0 && mappings(t) == 0 })
+	await.Eventually(t, "torn down", func() bool { return h.count() == 0 && mappings(t) == 0 })
 	before := fds(t)
 	for range 100 {
 		once()
 	}
-	eventually(t, "torn down", func() bool { return h.count() == 0 && mappings(t) == 0 && fds(t) <= before })
+	await.Eventually(t, "torn down", func() bool { return h.count() == 0 && mappings(t) == 0 && fds(t) <= before })
 }
 
 // TestConnectAndGo: programs that connect and leave at once, before or after hello, leave nothing.
@@ -184,7 +185,7 @@ func TestConnectAndGo(t *testing.T) {
 		}
 		c.Close()
 	}
-	eventually(t, "all gone", func() bool { return srv.Clients() == 0 && h.count() == 0 && fds(t) <= before })
+	await.Eventually(t, "all gone", func() bool { return srv.Clients() == 0 && h.count() == 0 && fds(t) <= before })
 }
 
 // TestDepartureWithFullTrack: a program that ends while its track is full of answers is gone at once; the driver does
@@ -209,7 +210,7 @@ func TestDepartureWithFullTrack(t *testing.T) {
 		}
 	}
 	_ = c.conn.Close()
-	eventually(t, "its session has ended", func() bool { return h.count() == 0 })
+	await.Eventually(t, "its session has ended", func() bool { return h.count() == 0 })
 }
 
 // has returns how many bytes of the track wait to be taken.

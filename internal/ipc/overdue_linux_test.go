@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 const looksOfPatience = int(Patience / lookTime)
@@ -21,14 +22,14 @@ func TestDriverThatHangs(t *testing.T) {
 	_, c := pair(t, ServerConfig{}, Options{})
 	slow := make(chan error, 1)
 	go func() { slow <- c.CMListen(context.Background(), 1, 1) }()
-	eventually(t, "listen is under way", func() bool { c.calls.mu.Lock(); defer c.calls.mu.Unlock(); return len(c.calls.waiting) == 1 })
+	await.Eventually(t, "listen is under way", func() bool { c.calls.mu.Lock(); defer c.calls.mu.Unlock(); return len(c.calls.waiting) == 1 })
 	for range 3 * looksOfPatience { // the driver is slow with this request alone
 		c.calls.look()
 		c.calls.mu.Lock()
 		asked := c.calls.overdue.looks-c.calls.overdue.heard > uint32(looksOfPatience)/2
 		c.calls.mu.Unlock()
 		if asked {
-			eventually(t, "the driver was asked and has answered", func() bool { return heardAtLast(c) })
+			await.Eventually(t, "the driver was asked and has answered", func() bool { return heardAtLast(c) })
 		}
 	}
 	select {

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // TestSegments: a program allocates segments that the driver maps, within its budget, registers regions in them and
@@ -85,7 +86,7 @@ func TestSegmentsOfAllPrograms(t *testing.T) {
 		t.Errorf("a segment beyond the common budget: error %v, want exhausted", err)
 	}
 	a.Close()
-	eventually(t, "the budget is back", func() bool {
+	await.Eventually(t, "the budget is back", func() bool {
 		_, _, err := b.AllocSegment(ctx, 45<<20)
 		return err == nil
 	})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // newTrack returns both ends of a track in memory of this process.
@@ -160,7 +161,7 @@ func TestHostileTrack(t *testing.T) {
 			if err := bad.out.stream(opNudge, 0, 0, nil); err != nil {
 				t.Fatal(err)
 			}
-			eventually(t, "disconnected", func() bool { return bad.calls.failure() != nil })
+			await.Eventually(t, "disconnected", func() bool { return bad.calls.failure() != nil })
 			if err := bad.calls.failure(); !isCode(err, command.Removed) || !strings.Contains(err.Error(), tt.reason) {
 				t.Errorf("error %v, want removed, with %q", err, tt.reason)
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/softvpi/softvpi/internal/bed"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/verbs"
 )
@@ -58,7 +59,7 @@ func TestTracksSoak(t *testing.T) {
 	all.Wait()
 	t.Logf("%d programs, %d answers to who behaves, the slowest took %v", runs.Load(), w.looks, w.slowest)
 	ok(t, w.l.Close())
-	eventually(t, "nothing left of the others", func() bool {
+	await.Eventually(t, "nothing left of the others", func() bool {
 		s := dh.Snapshot()
 		want := device.ObjectCounts{PD: 1, CQ: 1, MR: 1, QP: 1}
 		return len(s.Clients) == 1 && s.Adapters[0].Objects == want && s.Adapters[1].Objects == (device.ObjectCounts{})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // TestDoorbellWakesASleepingLoop: a doorbell wakes a loop that sleeps, and only such a loop, without allocation.
@@ -112,7 +113,7 @@ func TestWaitCQ(t *testing.T) {
 	}
 
 	w := start(ctx)
-	eventually(t, "waiter sleeps", asleep)
+	await.Eventually(t, "waiter sleeps", asleep)
 	s.push(t, q.Handle, ring.CQE{})
 	if got := <-w; got.err != nil || got.seq != 1 {
 		t.Errorf("event: %+v, want sequence 1", got)
@@ -120,7 +121,7 @@ func TestWaitCQ(t *testing.T) {
 
 	cctx, cancel := context.WithCancel(ctx)
 	w = start(cctx)
-	eventually(t, "waiter sleeps", asleep)
+	await.Eventually(t, "waiter sleeps", asleep)
 	cancel()
 	if got := <-w; !isCode(got.err, command.Canceled) {
 		t.Errorf("context canceled: %+v, want canceled", got)
@@ -132,7 +133,7 @@ func TestWaitCQ(t *testing.T) {
 	}
 
 	w = start(ctx)
-	eventually(t, "waiter sleeps", asleep)
+	await.Eventually(t, "waiter sleeps", asleep)
 	if err := c.Destroy(ctx, command.KindCQ, q.Handle); err != nil {
 		t.Fatal(err)
 	}

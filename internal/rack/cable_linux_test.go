@@ -15,6 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link/cable"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 	"golang.org/x/sys/unix"
@@ -76,7 +77,7 @@ func readable(t testing.TB, l *cable.Link) {
 	t.Helper()
 	p := []unix.PollFd{{Fd: int32(l.Descriptors()[0]), Events: unix.POLLIN}}
 	for {
-		n, err := unix.Poll(p, int(patience/time.Millisecond))
+		n, err := unix.Poll(p, int(await.Limit/time.Millisecond))
 		if n == 1 {
 			return
 		}
@@ -130,7 +131,7 @@ func crosses(t testing.TB, a, b *cable.Link, count uint64) {
 		}
 	}()
 	in := make([]frame.In, 64)
-	late := time.Now().Add(patience)
+	late := time.Now().Add(await.Limit)
 	for want := uint64(0); want < count; {
 		n, err := b.Receive(in)
 		if err != nil {
@@ -184,18 +185,11 @@ func TestFabricComesAndGoes(t *testing.T) {
 func TestFarAdapterLeaves(t *testing.T) {
 	g, a, _ := farPair(t, false)
 	a.Close()
-	deadline := time.Now().Add(patience)
-	for {
+	await.Eventually(t, "the port of an adapter that has left is down", func() bool {
 		var state mad.PortState
 		g.Do(func(_ clock.Time, f *fabric.Fabric) { state = f.PortInfo(fabric.Place{Node: 0, Port: 1}).PortState })
-		if state == mad.PortDown {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the port of an adapter that has left is in state %v, want down", state)
-		}
-		time.Sleep(time.Millisecond)
-	}
+		return state == mad.PortDown
+	})
 	if _, err := a.Receive(make([]frame.In, 1)); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("receiving on a closed link: %v, want %v", err, net.ErrClosed)
 	}
@@ -279,7 +273,7 @@ func TestHostileAdapter(t *testing.T) {
 	}
 	ended := func(what string, c *net.UnixConn) {
 		t.Helper()
-		_ = c.SetReadDeadline(time.Now().Add(patience))
+		_ = c.SetReadDeadline(time.Now().Add(await.Limit))
 		for m := make([]byte, cable.MaxMessage); ; {
 			if n, err := c.Read(m); err != nil || n == 0 {
 				if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -330,17 +324,11 @@ func waitFree(t *testing.T, r *Rack, node string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for late := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	await.Eventually(t, "the port is free", func() bool {
 		r.mu.Lock()
-		free := r.ports[at] == nil
-		r.mu.Unlock()
-		if free {
-			return
-		}
-		if time.Now().After(late) {
-			t.Fatal("the port is still taken")
-		}
-	}
+		defer r.mu.Unlock()
+		return r.ports[at] == nil
+	})
 }
 
 // BenchmarkCable carries a batch of frames between two adapters through shared memory, with the fabric's pump in
@@ -380,7 +368,7 @@ func benchmarkLinks(b *testing.B, from, to *cable.Link, size int) {
 			}
 		}
 	}()
-	for got, late := 0, time.Now().Add(patience); got < b.N && time.Now().Before(late); {
+	for got, late := 0, time.Now().Add(await.Limit); got < b.N && time.Now().Before(late); {
 		n, err := to.Receive(in)
 		if err != nil {
 			b.Fatal(err)

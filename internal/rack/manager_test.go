@@ -2,10 +2,10 @@ package rack
 
 import (
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -52,10 +52,8 @@ func TestManagerAnswersOnTheWay(t *testing.T) {
 		at += count() - 3*i
 		ask(mad.MethodGet, g.Carry)
 		ask(mad.MethodGetTable, g.CarryOn)
-		for end := time.Now().Add(patience); count() < 3*(i+1); time.Sleep(100 * time.Microsecond) {
-			if time.Now().After(end) {
-				t.Fatalf("%d requests, %d answers", 3*(i+1), count())
-			}
+		if !await.Until(func() bool { return count() >= 3*(i+1) }) {
+			t.Fatalf("%d requests, %d answers", 3*(i+1), count())
 		}
 	}
 	if at == 0 {

@@ -15,12 +15,10 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/subnet/service"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
-
-// patience is how long the tests wait for something that must come.
-const patience = 30 * time.Second
 
 // ground is a star of adapters in a rack.
 type ground struct {
@@ -71,7 +69,7 @@ func (g *ground) manage(host int) {
 // until waits, at each piece of news, until so reports true.
 func until(t testing.TB, news chan struct{}, so func() bool) {
 	t.Helper()
-	for late := time.After(patience); !so(); {
+	for late := time.After(await.Limit); !so(); {
 		select {
 		case <-news:
 		case <-late:
@@ -114,7 +112,7 @@ func packet(from, to ib.LID, qp ib.QPN, payload []byte, number uint64) frame.Out
 
 func send(t testing.TB, p *Port, frames ...frame.Out) {
 	t.Helper()
-	for late := time.Now().Add(patience); len(frames) > 0; {
+	for late := time.Now().Add(await.Limit); len(frames) > 0; {
 		n, err := p.Send(frames)
 		if err != nil {
 			t.Fatal(err)
@@ -295,7 +293,7 @@ func TestViolations(t *testing.T) {
 		for got := uint16(0); got != want; {
 			select {
 			case got = <-traps:
-			case <-time.After(patience):
+			case <-time.After(await.Limit):
 				t.Fatalf("trap %d was not sent", want)
 			}
 		}

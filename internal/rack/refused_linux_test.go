@@ -11,6 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/link/cable"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // TestCableTells: a missing fabric is reported once, however often it is looked for; one that refuses once for its
@@ -25,7 +26,7 @@ func TestCableTells(t *testing.T) {
 			if !is(err) {
 				t.Fatalf("reported %v, want %s", err, what)
 			}
-		case <-time.After(patience):
+		case <-time.After(await.Limit):
 			t.Fatalf("%s: nothing was reported", what)
 		}
 	}

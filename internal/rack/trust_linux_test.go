@@ -9,6 +9,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/link/cable"
 	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // TestCablesWhereOthersWrite: in a directory where other users may write no fabric listens and no adapter connects.
@@ -33,7 +34,7 @@ func TestCablesWhereOthersWrite(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("plugging in: error %v, want a refusal", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(await.Limit):
 		t.Error("plugging in: nothing was reported")
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/cable"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -114,7 +115,7 @@ func someCross(t testing.TB, a, b *cable.Link, count uint64) (came uint64) {
 			came++
 		}
 	}
-	late := time.Now().Add(patience)
+	late := time.Now().Add(await.Limit)
 	for i := uint64(0); i < count; {
 		n, err := a.Send([]frame.Out{packet(from, to, 5, make([]byte, 8+4*int(i%1000)), i)})
 		if err != nil {
@@ -328,7 +329,7 @@ func TestUDPViolation(t *testing.T) {
 	a, news := farAt(t, udpConfig(at, "node00000"))
 	until(t, news, up(a))
 	a.Violation(link.Violation{Kind: link.PKeyViolation, Key: 5, SLID: 2, DLID: 1})
-	for late := time.After(patience); ; {
+	for late := time.After(await.Limit); ; {
 		select {
 		case n := <-traps:
 			if n == mad.TrapBadPKey {
@@ -405,7 +406,7 @@ func admitted(t *testing.T, c *net.UDPConn, g cable.Greeting) uint64 {
 	t.Helper()
 	b := make([]byte, 1<<16)
 	var cookie [16]byte
-	for late := time.Now().Add(patience); time.Now().Before(late); {
+	for late := time.Now().Add(await.Limit); time.Now().Before(late); {
 		_, _ = c.Write(g.Greet(cookie, nil))
 		_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 		n, err := c.Read(b)

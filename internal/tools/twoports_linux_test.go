@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
@@ -18,6 +17,7 @@ import (
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/tools/hca"
 	"github.com/softvpi/softvpi/internal/tools/ibnetdiscover"
 	"github.com/softvpi/softvpi/internal/tools/mft"
@@ -148,14 +148,10 @@ func TestEventsOfAPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"SingleFunc_1_0_0_p*_eth-down-2_crspace_0.log", "SingleFunc_3_0_0_p*_ib-down-2_crspace_0.log"} {
-		for late := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-			if found, _ := filepath.Glob(filepath.Join(cfg.State, "temp", name)); len(found) > 0 {
-				break
-			}
-			if time.Now().After(late) {
-				t.Fatalf("there is no file %s", name)
-			}
-		}
+		await.Eventually(t, "there is a file "+name, func() bool {
+			found, _ := filepath.Glob(filepath.Join(cfg.State, "temp", name))
+			return len(found) > 0
+		})
 	}
 }
 

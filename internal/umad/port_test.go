@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
@@ -221,9 +222,7 @@ func TestServe(t *testing.T) {
 	for _, d := range []Datagram{foreign, set, request} {
 		f.in <- d
 	}
-	for f.count() == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	await.Eventually(t, "an answer is sent", func() bool { return f.count() > 0 })
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(f.sent) != 1 || f.sent[0].Remote != (Address{9, 1, 3, 2}) || f.sent[0].MAD[3] != mad.MethodGetResp {

@@ -19,13 +19,11 @@ import (
 
 	"github.com/softvpi/softvpi/internal/ibsim"
 	"github.com/softvpi/softvpi/internal/rack"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/tools/diags"
 	"github.com/softvpi/softvpi/internal/tools/opensm"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
-
-// patience is how long a program may take; on a quiet machine none takes more than a few seconds.
-const patience = time.Minute
 
 // toolVariable makes the test binary act as one of the tools.
 const toolVariable = "SOFTVPI_TEST_TOOL"
@@ -140,14 +138,9 @@ func (f *fabricOf) start(c *exec.Cmd, log string) {
 // wait waits until a log contains the text.
 func (f *fabricOf) wait(log, text string) {
 	f.t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		b, err := os.ReadFile(log)
-		if err == nil && bytes.Contains(b, []byte(text)) {
-			return
-		}
-		if time.Now().After(end) {
-			f.t.Fatalf("%s never says %q:\n%s", log, text, b)
-		}
+	var b []byte
+	if !await.Until(func() (said bool) { b, _ = os.ReadFile(log); return bytes.Contains(b, []byte(text)) }) {
+		f.t.Fatalf("%s never says %q:\n%s", log, text, b)
 	}
 }
 
@@ -159,14 +152,10 @@ func (f *fabricOf) say(line string) {
 	if _, err := io.WriteString(f.console, line+"\n"); err != nil {
 		f.t.Fatal(err)
 	}
-	for end := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
-		if b, _ := os.ReadFile(f.log); bytes.Count(b, []byte("sim> ")) > was {
-			return
-		}
-		if time.Now().After(end) {
-			f.t.Fatalf("ibsim did not act on %q", line)
-		}
-	}
+	await.Eventually(f.t, fmt.Sprintf("ibsim acts on %q", line), func() bool {
+		b, _ := os.ReadFile(f.log)
+		return bytes.Count(b, []byte("sim> ")) > was
+	})
 }
 
 // server runs a tool, ours or Debian's, that answers others until the end of the test.
@@ -180,11 +169,7 @@ func (f *fabricOf) server(node, name string, ours bool) {
 	}
 	c.Env = append(c.Env, "SIM_HOST="+node, "SIM_SET_ISSM=1")
 	f.start(c, filepath.Join(f.dir, name+".out"))
-	for end := time.Now().Add(patience); !strings.Contains(f.attached(), node); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			f.t.Fatalf("%s never attaches as %s", name, node)
-		}
-	}
+	await.Eventually(f.t, name+" attaches as "+node, func() bool { return strings.Contains(f.attached(), node) })
 	time.Sleep(100 * time.Millisecond) // it registers after it has attached, and that cannot be seen from outside
 }
 
@@ -237,7 +222,7 @@ func (f *fabricOf) run(c *exec.Cmd) result {
 	if err := c.Start(); err != nil {
 		f.t.Fatal(err)
 	}
-	timer := time.AfterFunc(patience, func() { c.Process.Kill() })
+	timer := time.AfterFunc(await.Limit, func() { c.Process.Kill() })
 	err := c.Wait()
 	timer.Stop()
 	var exit *exec.ExitError

@@ -18,6 +18,7 @@ import (
 	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/service"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/tools/osmtest"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/internal/umad/server"
@@ -89,7 +90,7 @@ func (d *datagrams) at(node, name string, args ...string) *exec.Cmd {
 func (d *datagrams) output(node, name string, args ...string) string {
 	d.t.Helper()
 	c := d.at(node, name, args...)
-	timer := time.AfterFunc(patience, func() {
+	timer := time.AfterFunc(2*await.Limit, func() {
 		if c.Process != nil {
 			_ = c.Process.Kill()
 		}
@@ -139,7 +140,7 @@ func (d *datagrams) manage() {
 	})
 	select {
 	case <-up:
-	case <-time.After(patience):
+	case <-time.After(2 * await.Limit):
 		d.t.Fatal("the subnet does not come up")
 	}
 }

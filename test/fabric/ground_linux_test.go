@@ -17,10 +17,8 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/ibsim"
 	"github.com/softvpi/softvpi/internal/rack"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
-
-// patience is how long a program may take; on a quiet machine none takes more than a few seconds.
-const patience = 2 * time.Minute
 
 // ground is a named fabric, to which programs attach.
 type ground struct {
@@ -154,16 +152,15 @@ func (g *ground) log(file, text string) {
 
 func (g *ground) wait(what string, is func() bool) {
 	g.t.Helper()
-	for end := time.Now().Add(patience); !is(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			files, _ := filepath.Glob(filepath.Join(g.dir, "*.log"))
-			for _, f := range files {
-				b, _ := os.ReadFile(f)
-				g.t.Logf("%s:\n%s", f, b[max(0, len(b)-2000):])
-			}
-			g.t.Fatalf("%s: not so after %v", what, patience)
-		}
+	if await.Until(is) {
+		return
 	}
+	files, _ := filepath.Glob(filepath.Join(g.dir, "*.log"))
+	for _, f := range files {
+		b, _ := os.ReadFile(f)
+		g.t.Logf("%s:\n%s", f, b[max(0, len(b)-2000):])
+	}
+	g.t.Fatalf("%s: not so after %v", what, await.Limit)
 }
 
 // tool runs a program at a node and returns both its output streams as one text, and its exit status.
@@ -178,7 +175,7 @@ func (g *ground) tool(node, name string, args ...string) (string, int) {
 	if err := c.Start(); err != nil {
 		g.t.Fatal(err)
 	}
-	timer := time.AfterFunc(patience, func() { _ = c.Process.Kill() })
+	timer := time.AfterFunc(2*await.Limit, func() { _ = c.Process.Kill() })
 	err := c.Wait()
 	timer.Stop()
 	var exit *exec.ExitError

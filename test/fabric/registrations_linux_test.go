@@ -15,6 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/administration"
 	"github.com/softvpi/softvpi/internal/subnet/service"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // What ports have registered passes from one manager to the next through the file that OpenSM calls opensm-sa.dump.
@@ -106,7 +107,7 @@ func (d *datagrams) ownWith(files service.Files) (stop func()) {
 	}()
 	select {
 	case <-up:
-	case <-time.After(patience):
+	case <-time.After(2 * await.Limit):
 		d.t.Fatal("the subnet does not come up")
 	}
 	return func() {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -71,7 +72,7 @@ func ourPrivateData(t *testing.T, a *adapter, p *peer, f family) {
 		ok(t, err)
 		result := make(chan error, 1)
 		go func() {
-			result <- e.id.Connect(within(t, patience), netip.AddrPortFrom(f.theirs, servicePort), e.qp, param)
+			result <- e.id.Connect(within(t, await.Limit), netip.AddrPortFrom(f.theirs, servicePort), e.qp, param)
 		}()
 		r := p.do("request id=%s timeout=10000", l["id"])
 		wantPrivate(t, r.bytes(t, "priv"), param.Private, verbs.MaxConnectPrivate)
@@ -98,14 +99,14 @@ func theirPrivateData(t *testing.T, a *adapter, p *peer, f family) {
 		ok(t, err)
 		e := a.end(verbs.RC)
 		connected := p.later("connect addr=%s port=%d priv=%x rr=7 depth=5", f.ours, servicePort, data(n, 1))
-		e.id, err = l.Request(within(t, patience))
+		e.id, err = l.Request(within(t, await.Limit))
 		ok(t, err)
 		peer := e.id.Peer()
 		wantPrivate(t, peer.Private, data(n, 1), verbs.MaxConnectPrivate)
 		if peer.ResponderResources != 5 || peer.InitiatorDepth != 7 {
 			t.Errorf("the peer's request asks for %d and offers %d reads, want 5 and 7", peer.ResponderResources, peer.InitiatorDepth)
 		}
-		ok(t, e.id.Accept(within(t, patience), e.qp, param))
+		ok(t, e.id.Accept(within(t, await.Limit), e.qp, param))
 		c := connected()
 		wantPrivate(t, c.bytes(t, "priv"), param.Private, verbs.MaxAcceptPrivate)
 		(&couple{e, p, c.num(t, "id")}).close()
@@ -122,7 +123,7 @@ func theyReject(t *testing.T, a *adapter, p *peer, f family) {
 		ok(t, err)
 		result := make(chan error, 1)
 		go func() {
-			result <- e.id.Connect(within(t, patience), netip.AddrPortFrom(f.theirs, servicePort), e.qp, all)
+			result <- e.id.Connect(within(t, await.Limit), netip.AddrPortFrom(f.theirs, servicePort), e.qp, all)
 		}()
 		r := p.do("request id=%s timeout=10000", l["id"])
 		p.do("reject id=%s priv=%x", r["id"], data(n, 4))
@@ -153,7 +154,7 @@ func weReject(t *testing.T, a *adapter, p *peer, f family) {
 			a, ok := p.try("connect addr=%s port=%d", f.ours, servicePort)
 			connected <- result{a, ok}
 		}()
-		id, err := l.Request(within(t, patience))
+		id, err := l.Request(within(t, await.Limit))
 		ok(t, err)
 		ok(t, id.Reject(data(n, 4)))
 		r := <-connected
@@ -172,7 +173,7 @@ func theyDoNotListen(t *testing.T, a *adapter, p *peer, f family) {
 	e.id, err = a.dev.NewID()
 	ok(t, err)
 	start := time.Now()
-	err = e.id.Connect(within(t, patience), netip.AddrPortFrom(f.theirs, 9), e.qp, all)
+	err = e.id.Connect(within(t, await.Limit), netip.AddrPortFrom(f.theirs, 9), e.qp, all)
 	var rejected *verbs.RejectedError
 	if !errors.As(err, &rejected) || rejected.Reason != verbs.RejectInvalidServiceID {
 		t.Errorf("connect answers %v, want a reject for want of a listener", err)
@@ -197,7 +198,7 @@ func weDisconnect(t *testing.T, a *adapter, p *peer, f family) {
 	c.us.recv(7, a.mr.SGE(0, 64))
 	p.do("recv id=%d mr=%d len=64 wr=8", c.id, mem.mr)
 	result := make(chan error, 1)
-	go func() { result <- c.us.id.Disconnect(within(t, patience)) }()
+	go func() { result <- c.us.id.Disconnect(within(t, await.Limit)) }()
 	p.disconnected(c.id)
 	p.do("disconnect id=%d", c.id)
 	ok(t, <-result)
@@ -216,7 +217,7 @@ func theyDisconnect(t *testing.T, a *adapter, p *peer, f family) {
 	p.do("disconnect id=%d", c.id)
 	select {
 	case <-c.us.id.Disconnected():
-	case <-time.After(patience):
+	case <-time.After(await.Limit):
 		t.Fatal("the peer has disconnected, and nobody says so")
 	}
 	if w := c.us.next(verbs.WRFlush); w.ID != 7 {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -55,8 +56,6 @@ func within(t testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
-const patience = 20 * time.Second
-
 func (a *adapter) register(size int, access verbs.Access) *verbs.MR {
 	a.t.Helper()
 	mr, err := a.pd.Register(make([]byte, size), access)
@@ -97,7 +96,7 @@ func (e *end) recv(id uint64, sge ...verbs.SGE) {
 func (e *end) take() verbs.WC {
 	e.t.Helper()
 	var wc [1]verbs.WC
-	_, err := e.cq.Next(within(e.t, patience), wc[:])
+	_, err := e.cq.Next(within(e.t, await.Limit), wc[:])
 	ok(e.t, err)
 	return wc[0]
 }
@@ -136,7 +135,7 @@ func weConnect(t testing.TB, a *adapter, p *peer, f family, param verbs.ConnPara
 	e.id = id
 	result := make(chan error, 1)
 	go func() {
-		err := id.Connect(within(t, patience), netip.AddrPortFrom(f.theirs, servicePort), e.qp, param)
+		err := id.Connect(within(t, await.Limit), netip.AddrPortFrom(f.theirs, servicePort), e.qp, param)
 		if err == nil {
 			err = id.Establish()
 		}
@@ -163,9 +162,9 @@ func theyConnect(t testing.TB, a *adapter, p *peer, f family, param verbs.ConnPa
 	defer l.Close()
 	e := a.end(verbs.RC)
 	connected := p.later("connect addr=%s port=%d %s", f.ours, servicePort, options)
-	e.id, err = l.Request(within(t, patience))
+	e.id, err = l.Request(within(t, await.Limit))
 	ok(t, err)
-	a.completes(t, e.id.Accept(within(t, patience), e.qp, param))
+	a.completes(t, e.id.Accept(within(t, await.Limit), e.qp, param))
 	return &couple{e, p, connected().num(t, "id")}
 }
 
@@ -176,7 +175,7 @@ func (c *couple) close() {
 	t := c.us.t
 	t.Helper()
 	result := make(chan error, 1)
-	go func() { result <- c.us.id.Disconnect(within(t, patience)) }()
+	go func() { result <- c.us.id.Disconnect(within(t, await.Limit)) }()
 	c.them.disconnected(c.id)
 	c.them.do("disconnect id=%d", c.id)
 	ok(t, <-result)

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -31,7 +32,7 @@ func testMulticast(t *testing.T, g *guest) {
 			}
 			wantAddrs(t, a.mr.Bytes()[w.ID*4096:][:grh], f.theirs.AsSlice(), group.AsSlice())
 		}
-		r.succeeds(t, patience)
+		r.succeeds(t, await.Limit)
 		ok(t, e.qp.LeaveMulticast(group))
 		e.drop()
 	})
@@ -47,7 +48,7 @@ func testMulticast(t *testing.T, g *guest) {
 			e.send(verbs.SendWR{Op: verbs.OpSendImm, Imm: e.qp.Number(), AH: ah, RemoteQPN: multicastQPN, RemoteQKey: udpQKey, SGE: []verbs.SGE{a.mr.SGE(0, 100)}})
 			e.next(verbs.Success)
 		}
-		r.succeeds(t, patience)
+		r.succeeds(t, await.Limit)
 		e.drop()
 	})
 }

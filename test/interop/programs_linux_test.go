@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -56,9 +57,9 @@ func ucmatoseServer(t *testing.T, g *guest, f family) {
 	var ends []*end
 	for range matoseConnections {
 		e := matoseEnd(a, verbs.RC, matoseSize)
-		e.id, err = l.Request(within(t, patience))
+		e.id, err = l.Request(within(t, await.Limit))
 		ok(t, err)
-		if err := e.id.Accept(within(t, patience), e.qp, all); err != nil {
+		if err := e.id.Accept(within(t, await.Limit), e.qp, all); err != nil {
 			t.Fatalf("connection %d: %v; ucmatose says\n%s", len(ends), err, tail(r.text()))
 		}
 		ends = append(ends, e)
@@ -72,7 +73,7 @@ func ucmatoseServer(t *testing.T, g *guest, f family) {
 		e.completions(2 * matoseMessages)
 	}
 	for _, e := range ends {
-		ok(t, e.id.Disconnect(within(t, patience)))
+		ok(t, e.id.Disconnect(within(t, await.Limit)))
 	}
 	r.succeeds(t, matoseLimit)
 	for _, e := range ends {
@@ -120,7 +121,7 @@ func ucmatoseClient(t *testing.T, g *guest, f family) {
 	for _, e := range ends {
 		select {
 		case <-e.id.Disconnected():
-		case <-time.After(patience):
+		case <-time.After(await.Limit):
 			t.Fatalf("ucmatose does not disconnect:\n%s", tail(r.text()))
 		}
 	}
@@ -172,9 +173,9 @@ func udaddyServer(t *testing.T, g *guest, f family) {
 		for range matoseMessages {
 			e.recv(1, a.mr.SGE(1<<20, grh+udaddySize))
 		}
-		e.id, err = l.Request(within(t, patience))
+		e.id, err = l.Request(within(t, await.Limit))
 		ok(t, err)
-		ok(t, e.id.Accept(within(t, patience), e.qp, verbs.ConnParam{QKey: udpQKey}))
+		ok(t, e.id.Accept(within(t, await.Limit), e.qp, verbs.ConnParam{QKey: udpQKey}))
 		ends = append(ends, e)
 	}
 	for _, e := range ends {
@@ -210,7 +211,7 @@ func udaddyClient(t *testing.T, g *guest, f family) {
 		}
 		e.id, err = a.dev.NewServiceID()
 		ok(t, err)
-		service, err := e.id.Resolve(within(t, patience), netip.AddrPortFrom(f.theirs, 7174), nil)
+		service, err := e.id.Resolve(within(t, await.Limit), netip.AddrPortFrom(f.theirs, 7174), nil)
 		ok(t, err)
 		e.tell(ah, service.QPN, service.QKey)
 		ends = append(ends, e)

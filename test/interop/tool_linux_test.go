@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // tool is a running softvpi program on this machine.
@@ -79,18 +81,19 @@ func (p *tool) text() string {
 // says waits until the tool has printed this.
 func (p *tool) says(t testing.TB, what string) {
 	t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+	said := await.Until(func() bool {
 		if strings.Contains(p.text(), what) {
-			return
+			return true
 		}
 		select {
 		case <-p.done:
 			t.Fatalf("%s has ended (%v) without saying %q:\n%s", p.name, p.err, what, p.text())
 		default:
 		}
-		if time.Now().After(end) {
-			t.Fatalf("%s does not say %q:\n%s", p.name, what, p.text())
-		}
+		return false
+	})
+	if !said {
+		t.Fatalf("%s does not say %q:\n%s", p.name, what, p.text())
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -107,7 +108,7 @@ func (b *burst) send(op verbs.Opcode, address func(*verbs.SendWR), place func(wr
 		us.send(w)
 	}
 	us.completions(burstLength)
-	limit := patience
+	limit := await.Limit
 	if b.certain() == 0 {
 		limit = 2 * time.Second
 	}
@@ -176,7 +177,7 @@ func (b *burst) arrivals() (list []verbs.WC) {
 	for {
 		limit := quiet
 		if len(list) < b.certain() {
-			limit = patience
+			limit = await.Limit
 		}
 		var wc [1]verbs.WC
 		n, err := e.cq.Next(within(e.t, limit), wc[:])

@@ -1,12 +1,14 @@
 package interop
 
 import (
+	"fmt"
 	"net"
 	"testing"
 	"time"
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -64,17 +66,17 @@ func reach(t *testing.T, f family) {
 	c, err := net.Dial("udp", net.JoinHostPort(f.theirs.String(), "9"))
 	ok(t, err)
 	defer c.Close()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	await.Eventually(t, fmt.Sprintf("the guest at %v answers", f.theirs), func() bool {
 		_, _ = c.Write([]byte{0}) // an error belongs to a datagram sent earlier
 		known, err := netlink.NeighList(0, netlink.FAMILY_V4)
 		ok(t, err)
 		for _, n := range known {
 			if n.IP.Equal(f.theirs.AsSlice()) && n.State&(netlink.NUD_REACHABLE|netlink.NUD_DELAY|netlink.NUD_STALE) != 0 {
-				return
+				return true
 			}
 		}
-	}
-	t.Fatalf("the guest at %v does not answer", f.theirs)
+		return false
+	})
 }
 
 // TestWeVanish kills the process to which a peer is connected. The peer's request ends in the error of the
@@ -95,8 +97,8 @@ func TestWeVanish(t *testing.T) {
 
 	server = g.softvpi(t, "nd_rping", "-s", "-C", "3", "-a", f.ours.String())
 	server.says(t, "listening")
-	g.program(t, "rping", "-c", "-C", "3", "-a", f.ours.String(), "-p", "7174").rpingSucceeds(t, patience)
-	server.succeeds(t, patience)
+	g.program(t, "rping", "-c", "-C", "3", "-a", f.ours.String(), "-p", "7174").rpingSucceeds(t, await.Limit)
+	server.succeeds(t, await.Limit)
 	g.stop()
 	g.checkCapture(t, "wevanish")
 }

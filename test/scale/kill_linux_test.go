@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // Programs that attach, connect, carry traffic and are killed while doing so leave nothing in the driver, and their
@@ -138,7 +139,7 @@ func (d *testDriver) worker(t *testing.T, side int) *worker {
 // settled waits until the driver knows no program and has no object left.
 func (d *testDriver) settled(t *testing.T) {
 	t.Helper()
-	eventually(t, "programs and objects gone", func() bool {
+	await.Eventually(t, "programs and objects gone", func() bool {
 		s := d.Status()
 		left := len(s.Programs)
 		for _, a := range s.Adapters {

@@ -4,7 +4,6 @@ import (
 	"net/netip"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/bed"
 	"github.com/softvpi/softvpi/internal/driver"
@@ -129,14 +128,4 @@ func (d *testDriver) attach(t testing.TB, side int) *worker {
 	w := spawn(t)
 	w.call(t, "open", openArgs{Socket: d.Config().Socket, Addr: d.addrs[side]}, nil)
 	return w
-}
-
-// eventually waits for something that the driver does in its own time.
-func eventually(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within 20 s", what)
-		}
-	}
 }

@@ -8,11 +8,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
@@ -123,11 +123,7 @@ func newFabricHosts(t *testing.T, sm config.SubnetManager) (left, right *bench) 
 		t.Skip(d.NoAttach())
 	}
 	d := driverbed.Start(t, other)
-	for late := time.Now().Add(patience); !d.Status().Adapters[0].Up; time.Sleep(time.Millisecond) {
-		if time.Now().After(late) {
-			t.Fatal("the second driver's port does not come up")
-		}
-	}
+	await.Eventually(t, "the second driver's port comes up", func() bool { return d.Status().Adapters[0].Up })
 	left, right = benchOf(t, cfg), benchOf(t, other)
 	both := [2]netip.Addr{left.addrs[0], right.addrs[0]}
 	left.addrs, right.addrs = both, both

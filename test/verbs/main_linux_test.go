@@ -18,11 +18,9 @@ import (
 
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/tools/clib"
 )
-
-// patience is how long a program may take; on a quiet machine none takes more than six seconds.
-const patience = 2 * time.Minute
 
 // TestMain builds the libraries once, into a directory of its own.
 func TestMain(m *testing.M) {
@@ -170,7 +168,7 @@ func (b *bench) start(env []string, args ...string) *program {
 // startAs is start with a function that adapts the command first.
 func (b *bench) startAs(adapt func(*exec.Cmd), env []string, args ...string) *program {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(b.t.Context(), 2*await.Limit)
 	p := &program{args: args, cmd: exec.CommandContext(ctx, args[0], args[1:]...), done: make(chan struct{})}
 	p.cmd.Env = append(append([]string{}, b.env...), env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out

@@ -5,9 +5,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 func TestDevices(t *testing.T) {
@@ -106,9 +106,8 @@ func TestAsyncWatch(t *testing.T) {
 // waitFor waits until a program has printed something.
 func waitFor(t *testing.T, p *program, text string) {
 	t.Helper()
-	for end := time.Now().Add(patience); !strings.Contains(p.out.String(), text); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) || !p.running() {
-			t.Fatalf("%s does not say %q, but\n%s", strings.Join(p.args, " "), text, p.out.String())
-		}
+	await.Until(func() bool { return strings.Contains(p.out.String(), text) || !p.running() })
+	if !strings.Contains(p.out.String(), text) {
+		t.Fatalf("%s does not say %q, but\n%s", strings.Join(p.args, " "), text, p.out.String())
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // stressFor is how long programs are killed, or overwrite their rings, while others run.
@@ -31,9 +32,10 @@ func (b *bench) beside(stop *atomic.Bool) (rounds int) {
 func (b *bench) settled() {
 	b.t.Helper()
 	admin := api.NewClient(b.socket)
-	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		st, err := admin.Status(b.t.Context())
-		if err != nil {
+	var st *api.Status
+	none := func() bool {
+		var err error
+		if st, err = admin.Status(b.t.Context()); err != nil {
 			b.t.Fatalf("the driver does not answer any more: %v", err)
 		}
 		left := len(st.Programs)
@@ -42,12 +44,10 @@ func (b *bench) settled() {
 				left += n
 			}
 		}
-		if left == 0 {
-			return
-		}
-		if time.Now().After(end) {
-			b.t.Fatalf("of programs that ended, this is left: %+v, %+v", st.Programs, st.Adapters)
-		}
+		return left == 0
+	}
+	if !await.Until(none) {
+		b.t.Fatalf("of programs that ended, this is left: %+v, %+v", st.Programs, st.Adapters)
 	}
 }
 

@@ -19,10 +19,9 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
-)
 
-// patience limits the wait for something that a page has to show; only a failing test waits so long.
-const patience = 15 * time.Second
+	"github.com/softvpi/softvpi/internal/testbed/await"
+)
 
 // chromium finds a browser of the Chromium family.
 func chromium(t *testing.T) string {
@@ -177,7 +176,7 @@ func (b *tab) follow(link string) {
 func (b *tab) holds(expression string) {
 	b.t.Helper()
 	var err error
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(await.Limit); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		var ok bool
 		if err = b.try(2*time.Second, chromedp.Evaluate(expression, &ok)); err == nil && ok {
 			return
@@ -236,7 +235,7 @@ func (b *tab) texts(selector string) (all []string) {
 // downloaded waits for the end of a download whose name ends with ending, and reads the file.
 func (b *tab) downloaded(ending string) []byte {
 	b.t.Helper()
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(await.Limit); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		b.mu.Lock()
 		file := ""
 		for name, at := range b.ended {

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
@@ -14,6 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/link/memlink"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
@@ -82,11 +82,12 @@ func TestUnplug(t *testing.T) {
 	out[0].Reset(r)
 	out[0].HeadEnd += 12
 	p.Seal(out)
-	for deadline := time.Now().Add(10 * time.Second); p.Stats().SentPackets == 0; {
-		if _, err := p.All()[0].Link.Send(out); err != nil || time.Now().After(deadline) {
-			t.Fatal("nothing was sent: ", err)
+	await.Eventually(t, "a packet is sent", func() bool {
+		if _, err := p.All()[0].Link.Send(out); err != nil {
+			t.Fatal(err)
 		}
-	}
+		return p.Stats().SentPackets > 0
+	})
 	sent := p.Stats().SentPackets
 	p.Unplug()
 	if p.Stats().SentPackets != sent || p.All()[0].Link != nil || p.All()[0].Socket() || len(p.Descriptors(nil)) != 0 || p.Raw() {

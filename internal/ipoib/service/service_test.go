@@ -21,11 +21,10 @@ import (
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/partition"
 	manager "github.com/softvpi/softvpi/internal/subnet/service"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/mad"
 )
-
-const patience = time.Minute
 
 // bed is adapters on a fabric with a subnet manager, each on a host of its own with a port for IPoIB.
 type bed struct {
@@ -141,11 +140,7 @@ func (s *system) state() (mtu int, carrier bool, events []ipoib.Event) {
 
 func (b *bed) until(what string, so func() bool) {
 	b.t.Helper()
-	for late := time.Now().Add(patience); !so(); time.Sleep(time.Millisecond) {
-		if time.Now().After(late) {
-			b.t.Fatalf("still not true after the time limit: %s", what)
-		}
-	}
+	await.Eventually(b.t, what, so)
 }
 
 func (b *bed) up(list ...*Interface) {
@@ -173,7 +168,7 @@ func udp(src, dst string, n int) []byte {
 // take waits for a packet and skips others, such as queries of the multicast monitor.
 func (s *system) take(t testing.TB, want []byte) {
 	t.Helper()
-	timeout := time.After(patience)
+	timeout := time.After(await.Limit)
 	for {
 		select {
 		case p := <-s.got:
@@ -226,7 +221,7 @@ func TestResolveGID(t *testing.T) {
 	x, _ := b.add(0, ipoib.Config{}, "10.0.0.1/24")
 	y, _ := b.add(1, ipoib.Config{}, "10.0.0.2/24")
 	b.up(x, y)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 	defer cancel()
 	gid, err := x.ResolveGID(ctx, netip.MustParseAddr("::ffff:10.0.0.2"))
 	if err != nil || gid != y.Status().Address.GID {
@@ -311,7 +306,7 @@ func TestOffloads(t *testing.T) {
 	x.take(h, p)
 	x.idle()
 	got := 0
-	for timeout := time.After(patience); got < len(payload); {
+	for timeout := time.After(await.Limit); got < len(payload); {
 		select {
 		case q := <-sy.got:
 			if q[9] != eth.ProtocolTCP {

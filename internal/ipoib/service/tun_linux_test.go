@@ -25,6 +25,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ipoib"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/partition"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/internal/tun"
 )
@@ -168,7 +169,7 @@ func echo(to string, size int) error {
 	defer c.Close()
 	data := bytes.Repeat([]byte{0xa5}, size)
 	b := make([]byte, 8192)
-	for late := time.Now().Add(patience); time.Now().Before(late); {
+	for late := time.Now().Add(await.Limit); time.Now().Before(late); {
 		m := icmp.Message{Type: request, Body: &icmp.Echo{ID: 7, Seq: 1, Data: data}}
 		p, err := m.Marshal(nil)
 		if err != nil {
@@ -215,7 +216,7 @@ func transferTCP(t *testing.T, spaces []netns.NsHandle, addr string) {
 		got <- n
 	}()
 	inNamespace(t, spaces[0], func() error {
-		c, err := net.DialTimeout("tcp", l.Addr().String(), patience)
+		c, err := net.DialTimeout("tcp", l.Addr().String(), await.Limit)
 		if err != nil {
 			return err
 		}
@@ -269,7 +270,7 @@ func listenMulticast(t *testing.T, spaces []netns.NsHandle, x *Interface) {
 			}
 		}
 	}()
-	_ = c.SetReadDeadline(time.Now().Add(patience))
+	_ = c.SetReadDeadline(time.Now().Add(await.Limit))
 	b := make([]byte, 100)
 	n, from, err := c.ReadFromUDP(b)
 	close(stop)
@@ -331,7 +332,7 @@ func iperf(t testing.TB, spaces []netns.NsHandle, to string) float64 {
 	})
 	var out []byte
 	inNamespace(t, spaces[0], func() (err error) {
-		for late := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+		for late := time.Now().Add(await.Limit); ; time.Sleep(50 * time.Millisecond) {
 			out, err = exec.CommandContext(ctx, "iperf3", "-c", to, "-t", "5", "-J").Output()
 			if err == nil || time.Now().After(late) {
 				return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link/packet"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
@@ -110,7 +111,7 @@ func TestBulkShiftsLoseNothing(t *testing.T) {
 		in := make([]frame.In, 64)
 		l.frames.bulk.last = time.Now()
 		turn, last := 0, time.Now()
-		for deadline := time.Now().Add(30 * time.Second); len(seen) < all; {
+		for deadline := time.Now().Add(await.Limit); len(seen) < all; {
 			k, err := l.Receive(in)
 			if err != nil {
 				t.Fatal(err)

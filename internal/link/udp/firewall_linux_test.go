@@ -7,6 +7,7 @@ import (
 	"github.com/google/nftables"
 
 	"github.com/softvpi/softvpi/internal/link/packet"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
@@ -67,7 +68,7 @@ func TestFramesYieldToAFirewall(t *testing.T) {
 	if err := <-made; err != nil {
 		t.Skipf("this kernel has no nftables: %v", err)
 	}
-	until(t, "frames are still used beside the firewall", func() bool {
+	await.Eventually(t, "no frames are used beside the firewall", func() bool {
 		tend(l[1])
 		return strings.Contains(l[1].Status().Frames, "firewall")
 	})

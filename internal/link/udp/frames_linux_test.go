@@ -15,6 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/packet"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -185,7 +186,7 @@ func TestFramesWakeTheSleeper(t *testing.T) {
 			}
 			return k
 		}
-		until(t, "something is always readable", func() bool {
+		await.Eventually(t, "nothing is readable", func() bool {
 			receiveSome(t, l[1])
 			tend()
 			return l[1].Capabilities().Sleeper.Doze() && asleep(20) == 0

@@ -12,6 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/packet"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
@@ -123,7 +124,7 @@ func packetBytes(o *frame.Out) []byte {
 // sendAll sends frames until all are taken.
 func sendAll(t testing.TB, l Link, frames []frame.Out) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(await.Limit)
 	for len(frames) > 0 {
 		n, err := l.Send(frames)
 		if err != nil {
@@ -131,7 +132,7 @@ func sendAll(t testing.TB, l Link, frames []frame.Out) {
 		}
 		frames = frames[n:]
 		if time.Now().After(deadline) {
-			t.Fatal("the link took no more frames for ten seconds")
+			t.Fatal("the link took no more frames")
 		}
 	}
 }
@@ -142,12 +143,12 @@ type got struct {
 	in   frame.In
 }
 
-// receiveN receives n packets, or fails after ten seconds.
+// receiveN receives n packets.
 func receiveN(t testing.TB, l Link, n int) []got {
 	t.Helper()
 	var all []got
 	in := make([]frame.In, 7)
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(await.Limit)
 	for len(all) < n {
 		k, err := l.Receive(in)
 		if err != nil {

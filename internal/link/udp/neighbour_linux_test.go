@@ -3,25 +3,15 @@ package udp
 import (
 	"net"
 	"testing"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link/packet"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
-
-// until calls step every few milliseconds until it reports true.
-func until(t *testing.T, what string, step func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !step(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal(what)
-		}
-	}
-}
 
 // TestFramesFollowTheNeighbour: when the next hop gets another MAC address, frames use it as soon as the system does.
 func TestFramesFollowTheNeighbour(t *testing.T) {
@@ -36,7 +26,7 @@ func TestFramesFollowTheNeighbour(t *testing.T) {
 			sendAll(t, l[0], numbered(r, l[0].Capabilities(), 1, 8))
 			return receiveSome(t, l[1]) > 0
 		}
-		until(t, "no packet arrives", arrives)
+		await.Eventually(t, "a packet arrives", arrives)
 		was := l[0].Stats().SentFrames
 		n.in(1, func() error {
 			b, err := netlink.LinkByName("b")
@@ -53,7 +43,7 @@ func TestFramesFollowTheNeighbour(t *testing.T) {
 			return netlink.NeighSet(&netlink.Neigh{LinkIndex: a.Attrs().Index, State: netlink.NUD_REACHABLE, IP: r.Dst.AsSlice(),
 				HardwareAddr: net.HardwareAddr{2, 0, 0, 0, 7, 7}})
 		})
-		until(t, "nothing arrives at the neighbour's new address as a frame", func() bool {
+		await.Eventually(t, "a frame arrives at the neighbour's new address", func() bool {
 			return arrives() && l[0].Stats().SentFrames > was+10
 		})
 	})
@@ -85,15 +75,15 @@ func TestFramesFollowTheRoute(t *testing.T) {
 		drain(t, l[1])
 		return l[0].Stats().SentFrames - before
 	}
-	until(t, "no frames are sent to the neighbour", func() bool { return send() == 1 })
+	await.Eventually(t, "frames are sent to the neighbour", func() bool { return send() == 1 })
 	blackhole := &netlink.Route{Dst: &net.IPNet{IP: r.Dst.AsSlice(), Mask: net.CIDRMask(32, 32)}, Type: unix.RTN_BLACKHOLE}
 	n.in(0, func() error { return netlink.RouteAdd(blackhole) })
-	until(t, "frames go where no route leads", func() bool { return send() == 0 })
+	await.Eventually(t, "no frames go where no route leads", func() bool { return send() == 0 })
 	for range 5 {
 		if send() != 0 {
 			t.Fatal("a frame was sent to a destination without a route")
 		}
 	}
 	n.in(0, func() error { return netlink.RouteDel(blackhole) })
-	until(t, "no frames are sent after the route is back", func() bool { return send() == 1 })
+	await.Eventually(t, "frames are sent after the route is back", func() bool { return send() == 1 })
 }

@@ -6,11 +6,11 @@ import (
 	"os"
 	"runtime"
 	"testing"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
@@ -136,15 +136,11 @@ func (n *namespaces) pairOf(cfg [2]Config, v6 bool) (links [2]Link) {
 	}
 	// The far end does not answer before the neighbours have resolved each other.
 	warm := packets(routeTo(n.t, links[0], links[1]), links[0].Capabilities(), []byte("hello"))
-	deadline := time.Now().Add(5 * time.Second)
-	for links[1].Stats().ReceivedPackets == 0 {
+	await.Eventually(n.t, "the veth pair carries packets", func() bool {
 		sendAll(n.t, links[0], warm)
 		receiveSome(n.t, links[1])
-		time.Sleep(time.Millisecond)
-		if time.Now().After(deadline) {
-			n.t.Fatal("the veth pair carries nothing")
-		}
-	}
+		return links[1].Stats().ReceivedPackets > 0
+	})
 	drain(n.t, links[1])
 	return links
 }

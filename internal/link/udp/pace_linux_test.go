@@ -6,6 +6,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link/packet"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // TestReceivePace: a Receive takes long bursts a few at a time, into the same buffers, and short packets as many as
@@ -36,7 +37,7 @@ func TestReceivePace(t *testing.T) {
 		}
 		in := make([]frame.In, 256)
 		first := 0
-		deadline := time.Now().Add(10 * time.Second)
+		deadline := time.Now().Add(await.Limit)
 		for got, left := 0, step.bursts*step.each; got < left; {
 			n, err := to.Receive(in)
 			if err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
@@ -38,7 +39,7 @@ func errorsOf(t *testing.T, l Link) []link.Unreachable {
 	for _, fd := range l.Descriptors() {
 		poll = append(poll, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(await.Limit)
 	for time.Now().Before(deadline) {
 		if n := l.Errors(out); n > 0 {
 			return out[:n]

@@ -16,6 +16,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
@@ -72,7 +73,7 @@ func TestReceiveInParts(t *testing.T) {
 		frames := packets(routeTo(t, a, b), a.Capabilities(), payloadsOf(60, 900)...)
 		sendAll(t, a, frames)
 		in := make([]frame.In, 1)
-		deadline := time.Now().Add(10 * time.Second)
+		deadline := time.Now().Add(await.Limit)
 		for i := 0; i < len(frames); {
 			n, err := b.Receive(in)
 			if err != nil {
@@ -177,7 +178,7 @@ func TestHostileDatagrams(t *testing.T) {
 		}
 		conn.Write([]byte("the last"))
 		in := make([]frame.In, 64)
-		deadline := time.Now().Add(10 * time.Second)
+		deadline := time.Now().Add(await.Limit)
 		for seen := false; !seen; {
 			n, err := b.Receive(in)
 			if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
@@ -144,14 +145,11 @@ func TestVethMulticast(t *testing.T) {
 		}
 		frames := packets(r, l[0].Capabilities(), payloadsOf(8, 1000)...)
 		// The kernel adds the route for groups some time after the interface is up.
-		for range 1000 {
+		await.Eventually(t, "the group has a route", func() bool {
 			before := l[0].Stats().SendErrors
 			sendAll(t, l[0], frames[:1])
-			if l[0].Stats().SendErrors == before {
-				break
-			}
-			time.Sleep(time.Millisecond)
-		}
+			return l[0].Stats().SendErrors == before
+		})
 		receiveN(t, l[1], 1)
 		sendAll(t, l[0], frames)
 		for i, p := range receiveN(t, l[1], len(frames)) {
@@ -210,7 +208,7 @@ func TestVethIdentifications(t *testing.T) {
 // readTap reads the next IPv4 UDP packet from a packet socket and returns its length.
 func readTap(t *testing.T, fd int, b []byte) int {
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(await.Limit); time.Now().Before(deadline); {
 		k, _, err := unix.Recvfrom(fd, b, 0)
 		if err == unix.EAGAIN {
 			time.Sleep(time.Millisecond)

@@ -15,6 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -150,13 +151,10 @@ func TestServiceKeepsRegistrations(t *testing.T) {
 			p.join(t, gid)
 			rec, _ := mad.ParseMCMemberRecord(answered(t, answers))
 			mlid = rec.MLID
-			for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) { // it is written before the end
-				if b, _ := os.ReadFile(files.Dump); strings.Contains(string(b), "mgid=0xff12000000000000:0x0000000000000007") {
-					break
-				} else if time.Now().After(end) {
-					t.Fatalf("the dump does not contain the group: %q", b)
-				}
-			}
+			await.Eventually(t, "the dump contains the group, before the end", func() bool {
+				b, _ := os.ReadFile(files.Dump)
+				return strings.Contains(string(b), "mgid=0xff12000000000000:0x0000000000000007")
+			})
 		} else {
 			ask := mad.NewSA(mad.MethodGet, mad.AttrMCMemberRecord, 0, 2)
 			ask.ComponentMask = mad.MemberMGID

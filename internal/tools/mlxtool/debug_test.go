@@ -7,11 +7,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/events"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -230,9 +230,7 @@ func TestPortDump(t *testing.T) {
 		t.Helper()
 		before := sets(adapter, event)
 		g.ok("dbg", "restart", adapter)
-		for end := time.Now().Add(5 * time.Second); sets(adapter, event) < before+more && time.Now().Before(end); {
-			time.Sleep(5 * time.Millisecond)
-		}
+		await.Until(func() bool { return sets(adapter, event) >= before+more })
 		if n := sets(adapter, event); n != before+more {
 			t.Errorf("%s of %s: %d sets, want %d more than %d", event, adapter, n, more, before)
 		}

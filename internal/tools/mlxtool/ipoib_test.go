@@ -4,11 +4,11 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -31,10 +31,8 @@ func TestIPoIBEndpoints(t *testing.T) {
 		}
 		return n == 3
 	}
-	for late := time.Now().Add(time.Minute); !up(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(late) {
-			t.Fatal("three IPoIB ports are not up after a minute:\n", g.ok("show", "ports"))
-		}
+	if !await.Until(up) {
+		t.Fatal("three IPoIB ports are not up:\n", g.ok("show", "ports"))
 	}
 	titles := func(args ...string) string {
 		t.Helper()

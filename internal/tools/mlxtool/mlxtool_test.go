@@ -11,13 +11,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/rdmanet"
@@ -323,9 +323,7 @@ func TestConnections(t *testing.T) {
 	inError := func() []map[string]any {
 		return g.tables("show", "nd", "connections", "-e", "-n", "1", "-t", "0.001")[0].Rows
 	}
-	for end := time.Now().Add(5 * time.Second); len(inError()) == 0 && time.Now().Before(end); {
-		time.Sleep(5 * time.Millisecond)
-	}
+	await.Until(func() bool { return len(inError()) > 0 })
 	if rows := inError(); len(rows) != 1 || rows[0]["state"] != "ERR" || rows[0]["process_id"] != float64(os.Getpid()) {
 		t.Errorf("connections in error: %v, want one of this process", rows)
 	}

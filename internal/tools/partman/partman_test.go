@@ -6,13 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -117,20 +118,16 @@ func TestManualsExamples(t *testing.T) {
 // state waits until a virtual port has this state and P_Key.
 func state(t *testing.T, socket, iname, want, key string) {
 	t.Helper()
-	for late := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		_, out, _ := partMan(t, socket, "show", "--json")
+	var out string
+	if !await.Until(func() bool {
+		_, out, _ = partMan(t, socket, "show", "--json")
 		var list []api.VirtualPort
 		if err := json.Unmarshal([]byte(out), &list); err != nil {
 			t.Fatal(err)
 		}
-		for _, v := range list {
-			if v.IName == iname && v.State == want && v.ActivePKey == key {
-				return
-			}
-		}
-		if time.Now().After(late) {
-			t.Fatalf("%s is not %q with the P_Key %q after a minute: %s", iname, want, key, out)
-		}
+		return slices.ContainsFunc(list, func(v api.VirtualPort) bool { return v.IName == iname && v.State == want && v.ActivePKey == key })
+	}) {
+		t.Fatalf("%s is not %q with the P_Key %q: %s", iname, want, key, out)
 	}
 }
 

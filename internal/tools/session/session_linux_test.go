@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/vishvananda/netlink"
 
@@ -18,6 +17,7 @@ import (
 	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/bed/namespace"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/verbs"
@@ -160,20 +160,15 @@ func TestDialFromTheAdapterThatReaches(t *testing.T) {
 			cfg := driverbed.Config(t, adapters...)
 			cfg.Fabric = &config.Fabric{Connect: rack.Fabric.Name}
 			d := driverbed.Start(t, cfg)
-			for late := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) {
+			await.Eventually(t, "the ports come up", func() bool {
 				up := 0
 				for _, a := range d.Status().Adapters {
 					if a.Up {
 						up++
 					}
 				}
-				if up == len(adapters) {
-					break
-				}
-				if time.Now().After(late) {
-					t.Fatal("the ports did not come up")
-				}
-			}
+				return up == len(adapters)
+			})
 			t.Setenv("SOFTVPI_SOCKET", cfg.Socket)
 			for _, c := range []struct {
 				remote netip.Addr

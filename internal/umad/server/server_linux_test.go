@@ -18,6 +18,7 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/rack"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/umad"
 	"github.com/softvpi/softvpi/internal/umad/socket"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -74,15 +75,6 @@ func (w *world) open(o umad.ServiceOptions) *umad.Port {
 	return p
 }
 
-func (w *world) wait(what string, is func() bool) {
-	w.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			w.Fatal("not so after 20 s: " + what)
-		}
-	}
-}
-
 func smp(p *umad.Port, attribute uint16, path ...uint8) (mad.SMP, error) {
 	m := mad.NewSMP(mad.MethodGet, attribute, 0, 0)
 	if err := m.Direct(path); err != nil {
@@ -136,7 +128,7 @@ func TestPorts(t *testing.T) {
 	if _, err := smp(w.open(umad.ServiceOptions{}), mad.AttrNodeInfo, 1, 77); !errors.Is(err, umad.ErrTimeout) {
 		t.Errorf("a way that is not there: %v", err)
 	}
-	w.wait("closed ports are gone", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.places) <= 1 })
+	await.Eventually(w, "closed ports are gone", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.places) <= 1 })
 }
 
 // TestManagers: a subnet manager gets the requests for it, only one can run at a port, and the port shows the
@@ -149,7 +141,7 @@ func TestManagers(t *testing.T) {
 		return mask&mad.CapIsSM != 0
 	}
 	m := w.open(umad.ServiceOptions{Node: "hca1", Manager: true})
-	w.wait("IsSM is set", is)
+	await.Eventually(w, "IsSM is set", is)
 	if _, err := umad.OpenService(umad.ServiceOptions{Socket: w.Path(), Node: "hca1", Manager: true}); err == nil {
 		t.Error("a second manager was accepted at one port")
 	}
@@ -166,7 +158,7 @@ func TestManagers(t *testing.T) {
 		t.Errorf("the answer's data begin with %x, %v; want 55", a.Data[0], err)
 	}
 	m.Close()
-	w.wait("IsSM is taken away", func() bool { return !is() })
+	await.Eventually(w, "IsSM is taken away", func() bool { return !is() })
 }
 
 // hostile is a connection that sends what it likes.

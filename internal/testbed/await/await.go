@@ -1,7 +1,7 @@
-// Package patience says how long a test waits for what must come, and waits for it. Nothing that works takes that long:
+// Package await says how long a test waits for what must come, and waits for it. Nothing that works takes that long:
 // a test that waited in vain has failed, and one that did not wait long enough would have failed for no fault of the
 // code. What must not come cannot be waited for; such a test waits for something that comes after it would have.
-package patience
+package await
 
 import (
 	"fmt"
@@ -15,9 +15,9 @@ import (
 const Variable = "SOFTVPI_TEST_PATIENCE"
 
 // base is far above what anything in the tests takes on a machine that is busy with other things as well.
-const base = 30 * time.Second
+const base = time.Minute
 
-// Limit is how long tests wait for anything: 30 s, times what the environment says.
+// Limit is how long tests wait for anything: a minute, times what the environment says.
 var Limit = mustScale(os.Getenv(Variable))
 
 func mustScale(factor string) time.Duration {
