@@ -2,9 +2,9 @@ package device
 
 import (
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // TestTrailingACK_Arrives: the loop runs when an acknowledgement that trails an answer is due, also if nobody
@@ -29,13 +29,7 @@ func TestTrailingACK_Arrives(t *testing.T) {
 			}
 			// Sends that are not complete yet must complete without another message.
 			for _, q := range []*pair{c.a, c.b} {
-				deadline := time.Now().Add(patience)
-				for q.info().SendPosted != 0 {
-					if time.Now().After(deadline) {
-						t.Fatalf("%d sends have not completed after their acknowledgements were due", q.info().SendPosted)
-					}
-					time.Sleep(time.Millisecond)
-				}
+				await.Eventually(t, "all sends complete after their acknowledgements were due", func() bool { return q.info().SendPosted == 0 })
 			}
 		})
 	}
@@ -53,11 +47,7 @@ func TestHeldACK_Arrives(t *testing.T) {
 			for i := range uint64(all) {
 				c.a.post(ring.SendWR{ID: i, Op: ring.OpSend})
 			}
-			for deadline := time.Now().Add(patience); c.a.info().SendPosted != 0; time.Sleep(time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatalf("%d sends have not completed", c.a.info().SendPosted)
-				}
-			}
+			await.Eventually(t, "the sends complete", func() bool { return c.a.info().SendPosted == 0 })
 		})
 	}
 }

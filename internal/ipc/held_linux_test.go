@@ -42,6 +42,7 @@ func holdBack(t *testing.T, mem []byte) {
 func TestHeldMemoryHarmsItsProgramAlone(t *testing.T) {
 	ctx := bed.Context(t)
 	t.Setenv(ipc.PathVariable, "process_vm")
+	t.Setenv("SOFTVPI_DIRECT", "off") // on the direct path the initiator copies, and waits for its peer's memory itself
 	addrs := bed.Addrs()
 	socket, _ := bed.Driver(t, addrs)
 	ends := [2][2]*end{}

@@ -20,6 +20,7 @@ import (
 	"github.com/softvpi/softvpi/internal/bed"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -160,7 +161,7 @@ func meet(t *testing.T, addrs [2]netip.Addr, socket string, dh *device.Host) (*p
 	t.Cleanup(func() { e.host.Close() })
 	ok(t, e.dial(ctx, p.at))
 	was := direct(dh)
-	eventually(t, "the program copies itself", func() bool {
+	await.Eventually(t, "the program copies itself", func() bool {
 		ok(t, e.do(ctx, p.write(e, 0, 64)))
 		return direct(dh) > was
 	})
@@ -240,7 +241,7 @@ func TestPeerIsKilledWhileItsMemoryIsWritten(t *testing.T) {
 		if err := <-failed; ctx.Err() != nil {
 			t.Fatalf("after the peer's death: %v", err)
 		}
-		eventually(t, "the QP ends in error", func() bool {
+		await.Eventually(t, "the QP ends in error", func() bool {
 			info, err := e.qp.Query()
 			return err == nil && info.State == verbs.StateError
 		})
@@ -295,7 +296,7 @@ func TestDriverCopiesWhereTheKernelForbidsTheInitiator(t *testing.T) {
 	defer func() { ok(t, unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)) }()
 	id := get(l.Request(ctx))(t)
 	ok(t, id.Accept(ctx, server.qp, param))
-	eventually(t, "the status says why the driver copies", func() bool {
+	await.Eventually(t, "the status says why the driver copies", func() bool {
 		return strings.Contains(returned(dh, cmd.Process.Pid), "the kernel does not let the program")
 	})
 	if n := direct(dh); n > 0 {
