@@ -57,7 +57,7 @@ func (c linkShowCmd) Run(s *session) error {
 type linkSetCmd struct {
 	socketFlag `embed:""`
 	Name       string   `arg:"" help:"Name of the adapter, such as \"Ethernet 1\"."`
-	Settings   []string `arg:"" help:"loss= reorder= duplicate= corrupt= ecn= (percentages), delay= jitter= (such as 50us), rate= (bits per second, such as 10G), seed=, path= (auto, wire, local, direct), or none to clear. Settings that are not named stay as they are."`
+	Settings   []string `arg:"" help:"loss= reorder= duplicate= corrupt= ecn= (percentages), delay= jitter= reorder-by= (such as 50us), rate= (bits per second, such as 10G), seed=, path= (auto, wire, local, direct), or none to clear. Settings that are not named stay as they are."`
 }
 
 func (c linkSetCmd) Run(s *session) error {

@@ -15,15 +15,17 @@ import (
 type Impairment struct {
 	// Probabilities from 0 to 1, for each packet independently.
 	Loss      float64
-	Reorder   float64 // is sent after one to eight of the packets that follow it
+	Reorder   float64 // is sent after one to eight of the packets that follow it, or by ReorderBy
 	Duplicate float64 // is sent twice
 	Corrupt   float64 // one bit is flipped, from the BTH on, where the ICRC covers it
 	ECN       float64 // is marked "congestion experienced", whatever it was before
 
 	Delay  time.Duration // before each packet leaves
 	Jitter time.Duration // the delay varies by up to this, up or down; order is kept
-	Rate   uint64        // bits per second on the wire, Ethernet headers included; 0 means no limit
-	Seed   uint64        // for the random choices
+	// ReorderBy, if not 0, is how much later a reordered packet leaves at most, however many overtake it.
+	ReorderBy time.Duration
+	Rate      uint64 // bits per second on the wire, Ethernet headers included; 0 means no limit
+	Seed      uint64 // for the random choices
 }
 
 const (
@@ -48,13 +50,13 @@ func (e *FieldError) Error() string {
 }
 
 // names are the settings in the order of String.
-var names = []string{"loss", "delay", "jitter", "reorder", "duplicate", "corrupt", "ecn", "rate", "seed"}
+var names = []string{"loss", "delay", "jitter", "reorder", "reorder-by", "duplicate", "corrupt", "ecn", "rate", "seed"}
 
 // Parse applies settings such as "loss=1%", "delay=2ms" or "rate=10G" to a copy of i, in any number of
 // arguments or separated by spaces. "none" first clears all of them. If one is wrong it returns a
 // *FieldError, and i unchanged.
 //
-// Probabilities are percentages (with or without the sign), delay and jitter durations of up to 10s, rate
+// Probabilities are percentages (with or without the sign), delay, jitter and reorder-by durations of up to 10s, rate
 // is in bits per second with K, M, G or T, seed is a number.
 func (i Impairment) Parse(settings ...string) (Impairment, error) {
 	result := i
@@ -80,6 +82,8 @@ func (i *Impairment) set(name, value string) (err error) {
 		i.Loss, err = probability(name, value)
 	case "reorder":
 		i.Reorder, err = probability(name, value)
+	case "reorder-by":
+		i.ReorderBy, err = duration(name, value)
 	case "duplicate":
 		i.Duplicate, err = probability(name, value)
 	case "corrupt":
@@ -167,6 +171,9 @@ func (i Impairment) String() string {
 		add("jitter", i.Jitter.String())
 	}
 	percent("reorder", i.Reorder)
+	if i.ReorderBy != 0 {
+		add("reorder-by", i.ReorderBy.String())
+	}
 	percent("duplicate", i.Duplicate)
 	percent("corrupt", i.Corrupt)
 	percent("ecn", i.ECN)

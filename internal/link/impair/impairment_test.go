@@ -22,6 +22,7 @@ func TestParse(t *testing.T) {
 		{in: "loss=0.5", want: Impairment{Loss: 0.005}, text: "loss=0.5% seed=0"},
 		{in: "loss=100%", want: Impairment{Loss: 1}, text: "loss=100% seed=0"},
 		{in: "delay=2ms jitter=500us", want: Impairment{Delay: 2 * time.Millisecond, Jitter: 500 * time.Microsecond}, text: "delay=2ms jitter=500µs seed=0"},
+		{in: "reorder=5 reorder-by=3ms", want: Impairment{Reorder: 0.05, ReorderBy: 3 * time.Millisecond}, text: "reorder=5% reorder-by=3ms seed=0"},
 		{in: "rate=10G", want: Impairment{Rate: 10e9}, text: "rate=10G seed=0"},
 		{in: "rate=2.5g", want: Impairment{Rate: 2.5e9}, text: "rate=2.5G seed=0"},
 		{in: "rate=1500", want: Impairment{Rate: 1500}, text: "rate=1.5K seed=0"},
@@ -57,6 +58,7 @@ func TestParseErrorsNameTheField(t *testing.T) {
 		{"corrupt=x", "corrupt", "0 to 100"},
 		{"delay=5", "delay", "0 to 10s"},
 		{"delay=11s", "delay", "0 to 10s"},
+		{"reorder-by=11s", "reorder-by", "0 to 10s"},
 		{"jitter=-1ms", "jitter", "0 to 10s"},
 		{"rate=fast", "rate", "1K to 1T"},
 		{"rate=999", "rate", "1K to 1T"},
@@ -87,10 +89,11 @@ func TestStringRoundTrip(t *testing.T) {
 		i := Impairment{
 			Loss: percent("loss"), Reorder: percent("reorder"), Duplicate: percent("duplicate"),
 			Corrupt: percent("corrupt"), ECN: percent("ecn"),
-			Delay:  time.Duration(rapid.Int64Range(0, int64(maxDelay)).Draw(t, "delay")),
-			Jitter: time.Duration(rapid.Int64Range(0, int64(maxDelay)).Draw(t, "jitter")),
-			Rate:   rapid.Uint64Range(minRate, maxRate).Draw(t, "rate"),
-			Seed:   rapid.Uint64().Draw(t, "seed"),
+			Delay:     time.Duration(rapid.Int64Range(0, int64(maxDelay)).Draw(t, "delay")),
+			Jitter:    time.Duration(rapid.Int64Range(0, int64(maxDelay)).Draw(t, "jitter")),
+			ReorderBy: time.Duration(rapid.Int64Range(0, int64(maxDelay)).Draw(t, "reorder-by")),
+			Rate:      rapid.Uint64Range(minRate, maxRate).Draw(t, "rate"),
+			Seed:      rapid.Uint64().Draw(t, "seed"),
 		}
 		got, err := Impairment{}.Parse(i.String())
 		if err != nil {

@@ -12,45 +12,28 @@ import (
 const (
 	queueSlots  = 4096                  // packets that may be held
 	lateSlots   = 32                    // packets that may be held back to be overtaken
-	lateMost    = 8                     // packets that overtake one
-	lateWait    = time.Millisecond      // until a packet that too few overtook is sent
 	rateBacklog = 2 * time.Millisecond  // how far ahead of a limited rate packets are accepted
 	retryAfter  = 50 * time.Microsecond // when the link below was full
-
-	// Bytes on the wire around a UDP payload for IPv4: Ethernet, IP and UDP headers, frame check sequence,
-	// preamble and gap. IPv6 has 20 more.
-	wireOverhead    = 14 + 20 + 8 + 4 + 20
-	wireOverheadV6  = wireOverhead + 20
-	wireOverheadRaw = 4 + 20
 )
 
 // Link is a link.Link around another that impairs what is sent. While no impairment is set, everything
 // goes straight through. Like any link it has a single owner, who also calls Flush at the Deadline: Send and Receive
 // release what is due as well.
 type Link struct {
-	inner  link.Link
-	now    func() clock.Time
-	caps   link.Capabilities
-	set    Impairment
-	on     bool // impaired, or holding packets
-	random *rand.PCG
+	inner link.Link
+	now   func() clock.Time
+	caps  link.Capabilities
+	model Model
+	on    bool // impaired, or holding packets
 
 	queue held
-	late  []latePacket
-	free  clock.Time // when the wire is free, at the limited rate
-	last  clock.Time // due time of the last packet in the queue
+	late  Late[packet]
+	spare []packet // for late
 	retry clock.Time
 	stats link.Stats // counts of impaired packets
 }
 
 var _ link.Link = (*Link)(nil)
-
-// latePacket is held back until enough others have overtaken it, or its time has come.
-type latePacket struct {
-	packet
-	left  int
-	until clock.Time
-}
 
 // New wraps a link. now is the clock of the link's owner.
 func New(inner link.Link, set Impairment, now func() clock.Time) *Link {
@@ -62,13 +45,11 @@ func New(inner link.Link, set Impairment, now func() clock.Time) *Link {
 // Set changes the impairment and restarts the random choices from its seed. Packets already held leave at
 // the time decided before.
 func (l *Link) Set(set Impairment) {
-	l.set = set
-	l.random = rand.NewPCG(set.Seed, 0x5eed)
-	l.free = 0
+	l.model.Set(set, rand.New(rand.NewPCG(set.Seed, 0x5eed)))
 	if set.Enabled() {
 		l.queue.init()
-		if l.late == nil {
-			l.late = newLate()
+		if l.spare == nil {
+			l.spare = newLate()
 		}
 	}
 	l.settle()
@@ -78,13 +59,13 @@ func (l *Link) Set(set Impairment) {
 func (l *Link) Idle() bool { return !l.on }
 
 // held returns how many packets are held back at the moment.
-func (l *Link) held() int { return l.queue.len + len(l.late) }
+func (l *Link) held() int { return l.queue.len + l.late.Len() }
 
 // settle returns to passing straight through once nothing is impaired or held.
 func (l *Link) settle() {
-	l.on = l.set.Enabled() || l.held() > 0
+	l.on = l.model.set.Enabled() || l.held() > 0
 	if !l.on {
-		l.queue, l.late = held{}, nil
+		l.queue, l.late, l.spare = held{}, Late[packet]{}, nil
 	}
 }
 
@@ -143,8 +124,5 @@ func (l *Link) Send(frames []frame.Out) (int, error) {
 // room reports whether another packet is accepted. One that a limited rate would delay too long waits at
 // its sender instead, as at a busy port.
 func (l *Link) room(now clock.Time) bool {
-	if l.queue.free() < 2+len(l.late) {
-		return false
-	}
-	return l.set.Rate == 0 || l.free.Sub(now) < rateBacklog
+	return l.queue.free() >= 2+l.late.Len() && l.model.Backlog(now) < rateBacklog
 }

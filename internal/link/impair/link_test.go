@@ -203,8 +203,7 @@ func TestJitterKeepsOrderAndBounds(t *testing.T) {
 	for i := range 200 {
 		s.send(1)
 		sent := s.now
-		d := s.link.due(&s.numbered(1, 96)[0], s.now).Sub(sent) // draws one delay more, within the bounds too
-		s.sent--
+		d := s.link.model.Due(s.now, 96).Sub(sent) // draws one delay more, within the bounds too
 		if d < time.Millisecond || d > 3*time.Millisecond+time.Duration(i)*time.Millisecond {
 			t.Fatalf("a delay of %v is outside of the bounds", d)
 		}
@@ -239,6 +238,27 @@ func TestReorder(t *testing.T) {
 	slices.Sort(got)
 	if d := cmp.Diff(count(2000), got); d != "" {
 		t.Error("(-want +got):\n", d)
+	}
+}
+
+// TestReorderBy_HeldForAsLongAsAsked: with ReorderBy a reordered packet leaves within that time, whatever overtakes it.
+func TestReorderBy_HeldForAsLongAsAsked(t *testing.T) {
+	s := newBench(t, "reorder=10% reorder-by=5ms seed=3")
+	var late time.Duration
+	for range 200 {
+		sent := s.now
+		s.send(1)
+		s.finish()
+		late = max(late, s.now.Sub(sent))
+		s.received()
+	}
+	if late < 3*time.Millisecond || late > 5*time.Millisecond {
+		t.Errorf("the latest packet left after %v, want nearly 5 ms", late)
+	}
+	s.send(1000)
+	s.finish()
+	if got := s.received(); slices.IsSorted(got) || len(got) != 1000 {
+		t.Errorf("%d packets arrived, in order: %v; want 1000 out of order", len(got), slices.IsSorted(got))
 	}
 }
 
@@ -339,7 +359,7 @@ func TestRate(t *testing.T) {
 		if len(left) > 0 {
 			s.now = max(s.now, s.link.Deadline())
 		}
-		if behind := s.link.free.Sub(s.now); behind > rateBacklog+time.Millisecond {
+		if behind := s.link.model.Backlog(s.now); behind > rateBacklog+time.Millisecond {
 			t.Fatalf("the backlog is %v, more than allowed", behind)
 		}
 	}

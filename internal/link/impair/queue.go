@@ -59,11 +59,11 @@ func (q *held) drop(n int) {
 	q.len -= n
 }
 
-// newLate allocates the slots for packets that are held back.
-func newLate() []latePacket {
-	late := make([]latePacket, lateSlots)
-	for i := range late {
-		late[i].packet = packet{new(frame.Out), new(frame.Route), new([]byte)}
+// newLate allocates the buffers of packets that are held back.
+func newLate() []packet {
+	spare := make([]packet, lateSlots)
+	for i := range spare {
+		spare[i] = packet{new(frame.Out), new(frame.Route), new([]byte)}
 	}
-	return late[:0]
+	return spare
 }
