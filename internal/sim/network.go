@@ -1,102 +1,72 @@
 package sim
 
 import (
-	"container/heap"
 	"math/rand/v2"
 	"net/netip"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link/impair"
 )
 
-// Engine drives a port: the methods of transport.Engine that the network needs.
-type Engine interface {
-	Receive(now clock.Time, in []frame.In)
-	Advance(now clock.Time)
-	Transmit(now clock.Time, out []frame.Out) int
-	Deadline() clock.Time
-}
-
-// Codec is the encapsulation of a port, if one is to be in the path. Without it the network carries
-// everything from the BTH to the pad, and drops corrupted packets like a receiver that checks the ICRC.
-type Codec interface {
-	// Seal returns the bytes of a packet as they are on the wire.
-	Seal(o *frame.Out) []byte
-	// Open checks and strips what Seal added; false drops the packet.
-	Open(in *frame.In) bool
-}
-
-// Impairment says what a link does to packets in one direction. Probabilities are from 0 to 1.
-type Impairment struct {
-	Loss, Duplicate, Reorder, Corrupt float64
-	Delay                             time.Duration // of every packet
-	Jitter                            time.Duration // up to this much more, order kept
-	ReorderBy                         time.Duration // how much later a reordered packet arrives; 0: 4 times Delay
-}
-
 // Stats counts what the network did.
-type Stats struct{ Sent, Delivered, Lost, Overflowed, Duplicated, Reordered, Corrupted, Unroutable uint64 }
+type Stats struct {
+	Sent, Delivered                        uint64
+	Lost, Duplicated, Reordered, Corrupted uint64
+	Marked                                 uint64 // as having met congestion
+	Overflowed                             uint64 // had no room in a queue or buffer
+	Unroutable                             uint64 // went to an address or a socket where nobody is
+}
 
-// Network is a set of ports and the packets between them.
+// Network is a set of ports and switches and the packets between them.
 type Network struct {
-	Default Impairment
-	// Filter, if set, sees every packet before the impairments; false drops it.
+	// Default is the impairment of links that Link has not been asked for when they carry their first
+	// packet. With a Seed each link draws from its own source, else from the network's.
+	Default impair.Impairment
+	// Filter, if set, sees every packet before the impairments; false drops it. to is nil for a packet that
+	// goes into a switch.
 	Filter func(from, to *Port, packet []byte) bool
-	// Tap, if set, sees every packet as it is delivered.
+	// Tap, if set, sees every packet as it is delivered. from is nil for one that comes out of a switch.
 	Tap   func(now clock.Time, from, to *Port, packet []byte)
 	Stats Stats
 
-	now    clock.Time
-	rng    *rand.Rand
-	ports  []*Port
-	byAddr map[netip.Addr]*Port
-	queue  deliveries
-	serial uint64
-	links  map[[2]*Port]*link
-	out    []frame.Out
-	in     []frame.In
+	now     clock.Time
+	rng     *rand.Rand
+	members []member
+	byAddr  map[netip.Addr]*Port
+	woken   set // members that have a turn in the next step
+	due     set // members whose deadlines have come
+	timers  timers
+	queue   arrivals
+	serial  uint64
+	links   []*Link
+	free    *packet
+	out     []frame.Out
+	in      []frame.In
 }
 
-// Port is an engine's place in the network.
-type Port struct {
-	Addr   netip.Addr
-	Engine Engine
-	Codec  Codec
-	// Settle, if set, is called after each turn of the engine: the place to take completions and to post
-	// more work.
-	Settle func(now clock.Time)
-	// Service is how long the port takes for each arriving packet, and Buffer how many may wait before
-	// more are lost, like a socket with its receive buffer. Zero means no time, and no limit.
-	Service time.Duration
-	Buffer  int
-	// Batch is the maximum number of packets passed to the engine at once; 0 means 64.
-	Batch int
-
-	busyUntil clock.Time
-	woken     bool
+// member is what the network drives: a Port, a Switch or a Link with packets held back.
+type member interface {
+	// advance does what is due.
+	advance(now clock.Time)
+	// turn lets it send what it has.
+	turn(n *Network)
+	// deadline is when advance is wanted next.
+	deadline() clock.Time
+	seat() *place
 }
 
-type link struct {
-	Impairment
-	last clock.Time // when the previous packet arrives
-}
+// place is a member's place in the network: its number.
+type place struct{ index int }
 
-type delivery struct {
-	at       clock.Time
-	serial   uint64
-	from, to *Port
-	dst      netip.Addr
-	data     []byte
-	route    frame.Route
-}
+func (x *place) seat() *place { return x }
 
 // New returns a network whose faults follow from seed.
 func New(seed uint64) *Network {
 	return &Network{
 		rng:    rand.New(rand.NewPCG(seed, seed^0x9e3779b97f4a7c15)),
 		byAddr: make(map[netip.Addr]*Port),
-		links:  make(map[[2]*Port]*link),
 		out:    make([]frame.Out, 256),
 	}
 }
@@ -104,61 +74,46 @@ func New(seed uint64) *Network {
 // Now returns the virtual time.
 func (n *Network) Now() clock.Time { return n.now }
 
-// Add plugs an engine in at addr.
-func (n *Network) Add(addr netip.Addr, e Engine) *Port {
-	p := &Port{Addr: addr, Engine: e}
-	n.ports = append(n.ports, p)
-	n.byAddr[addr] = p
-	return p
+// join makes m a member.
+func (n *Network) join(m member) {
+	m.seat().index = len(n.members)
+	n.timers.join()
+	n.members = append(n.members, m)
+	n.woken.grow(len(n.members))
+	n.due.grow(len(n.members))
 }
 
-func (n *Network) link(from, to *Port) *link {
-	l := n.links[[2]*Port{from, to}]
-	if l == nil {
-		l = &link{Impairment: n.Default}
-		n.links[[2]*Port{from, to}] = l
+// Refresh asks every engine for its deadline. Run and Pass begin with it, for what has been done to the
+// engines meanwhile. It is needed before Step alone, if an engine's deadline has changed and its port was
+// not woken.
+func (n *Network) Refresh() {
+	for i, m := range n.members {
+		n.timers.set(i, m.deadline())
 	}
-	return l
 }
 
-// Impair sets what the link from one port to another does to packets from now on.
-func (n *Network) Impair(from, to *Port, i Impairment) { n.link(from, to).Impairment = i }
-
-// Wake gives a port a turn in the next step, because its engine has work from elsewhere.
-func (p *Port) Wake() { p.woken = true }
-
-// Step does what is due next: turns of woken ports, otherwise the next arrivals or timers. It returns
-// false when nothing is left to do before limit.
+// Step does what is due next: turns of woken ports and switches, otherwise the next arrivals or timers. It
+// returns false when nothing is left to do before limit.
 func (n *Network) Step(limit clock.Time) bool {
-	busy := false
-	for _, p := range n.ports {
-		if p.woken {
-			p.woken = false
-			n.turn(p)
-			busy = true
+	if n.woken.count > 0 {
+		for i := n.woken.next(0); i >= 0; i = n.woken.next(i + 1) {
+			m := n.members[i]
+			m.turn(n)
+			n.timers.set(i, m.deadline())
 		}
-	}
-	if busy {
 		return true
 	}
-	next := clock.Never
-	if len(n.queue) > 0 {
-		next = n.queue[0].at
-	}
-	for _, p := range n.ports {
-		next = clock.Min(next, p.Engine.Deadline())
-	}
+	next := clock.Min(n.queue.deadline(), n.timers.deadline())
 	if next == clock.Never || next > limit {
 		return false
 	}
-	if next > n.now {
-		n.now = next
+	n.now = max(n.now, next)
+	for i := n.timers.due(n.now); i >= 0; i = n.timers.due(n.now) {
+		n.due.add(i)
 	}
-	for _, p := range n.ports {
-		if p.Engine.Deadline() <= n.now {
-			p.Engine.Advance(n.now)
-			p.woken = true
-		}
+	for i := n.due.next(0); i >= 0; i = n.due.next(i + 1) {
+		n.members[i].advance(n.now)
+		n.woken.add(i)
 	}
 	n.deliver()
 	return true
@@ -166,6 +121,7 @@ func (n *Network) Step(limit clock.Time) bool {
 
 // Run steps until nothing is left to do before limit, or done returns true.
 func (n *Network) Run(limit clock.Time, done func() bool) {
+	n.Refresh()
 	for (done == nil || !done()) && n.Step(limit) {
 	}
 }
@@ -179,77 +135,54 @@ func (n *Network) Pass(d time.Duration) {
 
 // deliver passes on the packets that arrive now, in batches per port.
 func (n *Network) deliver() {
-	for len(n.queue) > 0 && n.queue[0].at <= n.now {
-		first := heap.Pop(&n.queue).(*delivery)
-		to := first.to
-		n.in = append(n.in[:0], n.arrival(first))
-		limit := to.Batch
-		if limit == 0 {
-			limit = 64
-		}
-		for len(n.in) < limit && len(n.queue) > 0 && n.queue[0].at <= n.now && n.queue[0].to == to {
-			n.in = append(n.in, n.arrival(heap.Pop(&n.queue).(*delivery)))
-		}
-		good := n.in[:0]
-		for i := range n.in {
-			if to.Codec == nil || to.Codec.Open(&n.in[i]) {
-				good = append(good, n.in[i])
+	for n.queue.deadline() <= n.now {
+		to := n.queue[0].lane.first.to
+		batch := packets{}
+		n.in = n.in[:0]
+		for len(n.in) < to.batch() && n.queue.deadline() <= n.now && n.queue[0].lane.first.to == to {
+			p := n.queue.pop()
+			if n.Tap != nil {
+				n.Tap(n.now, p.from, to, p.data)
 			}
+			batch.add(p)
+			n.in = append(n.in, p.in)
+			n.in[len(n.in)-1].Data = p.data
+		}
+		good := n.in
+		if to.Codec != nil {
+			good = opened(to.Codec, n.in)
 		}
 		n.Stats.Delivered += uint64(len(good))
+		n.give(&to.held)
+		to.held = batch
 		to.Engine.Receive(n.now, good)
-		to.woken = true
+		n.woken.add(to.index)
 	}
 }
 
-func (n *Network) arrival(d *delivery) frame.In {
-	if n.Tap != nil {
-		n.Tap(n.now, d.from, d.to, d.data)
-	}
-	return frame.In{
-		Data: d.data, Src: d.route.Src, Dst: d.dst, SrcPort: d.route.SrcPort,
-		TrafficClass: d.route.TrafficClass, HopLimit: frame.DefaultHopLimit, FlowLabel: d.route.FlowLabel,
-	}
-}
-
-// turn lets a port transmit everything it has.
-func (n *Network) turn(p *Port) {
-	for {
-		k := p.Engine.Transmit(n.now, n.out)
-		for i := range n.out[:k] {
-			n.send(p, &n.out[i])
-		}
-		if p.Settle != nil {
-			p.Settle(n.now)
-		}
-		if k == 0 {
-			break
+// opened returns the packets that a codec accepts.
+func opened(c Codec, in []frame.In) []frame.In {
+	good := in[:0]
+	for i := range in {
+		if c.Open(&in[i]) {
+			good = append(good, in[i])
 		}
 	}
-	if e, ok := p.Engine.(interface{ Pending() bool }); ok && e.Pending() {
-		p.woken = true
-	}
+	return good
 }
 
-type deliveries []*delivery
-
-func (q deliveries) Len() int { return len(q) }
-func (q deliveries) Less(i, j int) bool {
-	if q[i].at != q[j].at {
-		return q[i].at < q[j].at
-	}
-	return q[i].serial < q[j].serial
+// Inject delivers raw bytes to a port as if they came from address and UDP port src. It keeps a copy.
+func (n *Network) Inject(to *Port, src netip.AddrPort, at clock.Time, data []byte) {
+	p := n.take()
+	p.from, p.to = nil, to
+	p.data = append(p.data, data...)
+	p.in = frame.In{Src: src.Addr(), Dst: to.Addr, SrcPort: src.Port(), HopLimit: frame.DefaultHopLimit}
+	n.arrives(&lane{}, p, at)
 }
-func (q deliveries) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 
-// Push implements heap.Interface.
-func (q *deliveries) Push(x any) { *q = append(*q, x.(*delivery)) }
-
-// Pop implements heap.Interface.
-func (q *deliveries) Pop() any {
-	last := len(*q) - 1
-	d := (*q)[last]
-	(*q)[last] = nil
-	*q = (*q)[:last]
-	return d
+// arrives puts a packet into a lane.
+func (n *Network) arrives(l *lane, p *packet, at clock.Time) {
+	p.at, p.serial = at, n.serial
+	n.serial++
+	n.queue.push(l, p)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/sim"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -16,8 +17,8 @@ import (
 
 // disorder returns the faults of a network whose packets overtake each other all the time: 30 to 100 % of them are
 // held back by up to 100 round trips, up to a fifth come twice, and some are lost.
-func disorder(rng *rand.Rand) sim.Impairment {
-	i := sim.Impairment{
+func disorder(rng *rand.Rand) impair.Impairment {
+	i := impair.Impairment{
 		Delay:     time.Duration(1+rng.IntN(20)) * time.Microsecond,
 		Reorder:   []float64{0.3, 0.6, 1}[rng.IntN(3)],
 		Duplicate: []float64{0, 0.05, 0.2}[rng.IntN(3)],

@@ -189,10 +189,10 @@ func newCodec(t testing.TB, addr netip.Addr) *codec {
 }
 
 // Seal implements sim.Codec.
-func (c *codec) Seal(o *frame.Out) []byte {
+func (c *codec) Seal(b []byte, o *frame.Out) []byte {
 	out := []frame.Out{*o}
 	c.e.Seal(out)
-	b := append([]byte(nil), out[0].Head[out[0].HeadStart:out[0].HeadEnd]...)
+	b = append(b, out[0].Head[out[0].HeadStart:out[0].HeadEnd]...)
 	return append(append(b, o.Payload...), out[0].Tail[:out[0].TailLen]...)
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/sim"
 )
@@ -37,9 +38,9 @@ func sameCompletions(what string, got, want []ring.CQE) error {
 }
 
 // impairments returns the network's faults for a program: one kind alone, all kinds together, or none.
-func impairments(rng *rand.Rand) sim.Impairment {
+func impairments(rng *rand.Rand) impair.Impairment {
 	p := func() float64 { return float64(1+rng.IntN(50)) / 1000 }
-	i := sim.Impairment{Delay: time.Duration(1+rng.IntN(20)) * time.Microsecond}
+	i := impair.Impairment{Delay: time.Duration(1+rng.IntN(20)) * time.Microsecond}
 	switch rng.IntN(8) {
 	case 0:
 		i.Loss = p()

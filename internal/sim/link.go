@@ -1,0 +1,211 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"net/netip"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link/impair"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// Link is the way from one port to another.
+type Link struct {
+	// Queue is how many bytes may wait for a limited rate before packets are dropped; 0: no limit.
+	Queue int
+
+	place
+	network *Network
+	from    *Port
+	to      *Port
+	dst     netip.Addr // of the packets that took it last
+	number  uint64
+	model   impair.Model
+	late    impair.Late[*packet]
+	joined  bool
+	lane    lane
+}
+
+// Link returns the way from one port to another, to give it an impairment or a queue of its own.
+func (n *Network) Link(from, to *Port) *Link { return n.link(from, to, to.Addr) }
+
+// link returns the link from a port to another for packets to dst, an address or group of the other.
+func (n *Network) link(from, to *Port, dst netip.Addr) *Link {
+	if l := from.links[to.Addr]; l != nil && l.to == to {
+		return l
+	}
+	l := &Link{network: n, from: from, to: to, dst: dst, number: uint64(len(n.links))}
+	n.links = append(n.links, l)
+	from.links[to.Addr] = l
+	l.Set(n.Default)
+	return l
+}
+
+// Set replaces the link's impairment. Packets that are on their way arrive as decided before.
+func (l *Link) Set(i impair.Impairment) {
+	random := l.network.rng
+	if i.Seed != 0 {
+		random = rand.New(rand.NewPCG(i.Seed, l.number))
+	}
+	l.model.Set(i, random)
+}
+
+// Impairment returns the link's impairment.
+func (l *Link) Impairment() impair.Impairment { return l.model.Setting() }
+
+// send sends a packet on its way: into the switch where the port is plugged in, to the port that has the
+// address, or to every other port for a multicast address.
+func (n *Network) send(from *Port, o *frame.Out) {
+	n.Stats.Sent++
+	if from.socket != nil {
+		n.enter(from, o)
+		return
+	}
+	dst := o.Route.Dst
+	if l := from.recent(dst); l != nil {
+		l.carry(o, dst)
+		return
+	}
+	plain := dst.Unmap()
+	if plain.IsMulticast() {
+		for _, m := range n.members {
+			if to, ok := m.(*Port); ok && to != from && to.socket == nil {
+				n.link(from, to, to.Addr).carry(o, plain)
+			}
+		}
+		return
+	}
+	to := n.byAddr[plain]
+	if to == nil || to.socket != nil {
+		n.Stats.Unroutable++
+		return
+	}
+	l := n.link(from, to, dst)
+	l.dst = dst
+	from.last[1], from.last[0] = from.last[0], l
+	l.carry(o, dst)
+}
+
+// recent returns the link for dst if it is one of the two that were used last, as those of a port are that
+// sends to one port and acknowledges to another.
+func (p *Port) recent(dst netip.Addr) *Link {
+	if l := p.last[0]; l != nil && l.dst == dst {
+		return l
+	}
+	if l := p.last[1]; l != nil && l.dst == dst {
+		p.last[0], p.last[1] = l, p.last[0]
+		return l
+	}
+	return nil
+}
+
+// carry decides what happens to a packet.
+func (l *Link) carry(o *frame.Out, dst netip.Addr) {
+	n := l.network
+	p := n.take()
+	p.from, p.to = l.from, l.to
+	p.data = l.from.bytes(p.data, o)
+	p.in = frame.In{
+		Src: o.Route.Src, Dst: dst.Unmap(), SrcPort: o.Route.SrcPort,
+		TrafficClass: o.Route.TrafficClass, HopLimit: frame.DefaultHopLimit, FlowLabel: o.Route.FlowLabel,
+	}
+	if n.Filter != nil && !n.Filter(l.from, l.to, p.data) {
+		n.Stats.Lost++
+		n.drop(p)
+		return
+	}
+	f := l.model.Fate()
+	if f.Lost {
+		n.Stats.Lost++
+		n.drop(p)
+		return
+	}
+	if f.Marked {
+		n.Stats.Marked++
+		p.in.TrafficClass = impair.Mark(p.in.TrafficClass)
+	}
+	var again *packet
+	if f.Twice {
+		n.Stats.Duplicated++
+		again = n.take()
+		again.from, again.to, again.in = p.from, p.to, p.in
+		again.data = append(again.data, p.data...)
+	}
+	l.depart(p, f)
+	if again != nil {
+		l.enqueue(again, n.now)
+	}
+}
+
+// depart corrupts a packet, or holds it back, if that was decided.
+func (l *Link) depart(p *packet, f impair.Fate) {
+	n := l.network
+	if f.Corrupt {
+		n.Stats.Corrupted++
+		if l.from.Codec == nil {
+			n.drop(p)
+			return
+		}
+		at, bit := l.model.Flip(len(p.data))
+		p.data[at] ^= bit
+	}
+	if !f.Late {
+		l.enqueue(p, n.now)
+		return
+	}
+	n.Stats.Reordered++
+	overtaken, until := l.model.Hold(n.now)
+	l.late.Add(p, overtaken, until)
+	if !l.joined {
+		l.joined = true
+		n.join(l)
+	}
+	n.timers.set(l.index, l.deadline())
+}
+
+// enqueue decides when a packet arrives.
+func (l *Link) enqueue(p *packet, now clock.Time) {
+	n := l.network
+	l.late.Pass()
+	if !l.admit(p, now) {
+		n.Stats.Overflowed++
+		n.drop(p)
+	}
+	if l.joined {
+		l.advance(now)
+		n.timers.set(l.index, l.deadline())
+	}
+}
+
+// admit queues a packet; false: there is no room for it.
+func (l *Link) admit(p *packet, now clock.Time) bool {
+	length := len(p.data)
+	if l.from.Codec == nil {
+		length += ib.ICRCLen
+	}
+	rate := l.model.Setting().Rate
+	if l.Queue > 0 && rate > 0 && l.model.Backlog(now).Seconds()*float64(rate)/8+float64(length) > float64(l.Queue) {
+		return false
+	}
+	at := l.model.Due(l.from.leaves(now, length, p.in.Dst), impair.WireLength(length, p.in.Dst))
+	at, ok := l.to.serve(at)
+	if ok {
+		l.network.arrives(&l.lane, p, at)
+	}
+	return ok
+}
+
+// advance lets packets go that have been held back long enough.
+func (l *Link) advance(now clock.Time) {
+	for p, ok := l.late.Take(now); ok; p, ok = l.late.Take(now) {
+		if !l.admit(p, now) {
+			l.network.Stats.Overflowed++
+			l.network.drop(p)
+		}
+	}
+}
+
+func (l *Link) turn(*Network) {}
+
+func (l *Link) deadline() clock.Time { return l.late.Deadline() }

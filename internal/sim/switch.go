@@ -1,0 +1,121 @@
+package sim
+
+import (
+	"net/netip"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/frame"
+)
+
+// Switch is a node that forwards packets between sockets, where ports are plugged in. It may be a whole
+// fabric of switches. Its own links decide how long that takes and what is lost.
+type Switch interface {
+	// Advance does what is due.
+	Advance(now clock.Time)
+	// Deadline is when Advance is wanted next.
+	Deadline() clock.Time
+	// Accept takes a packet from the port at a socket, and keeps a copy; false: it has no room.
+	Accept(now clock.Time, socket int, packet []byte) bool
+	// Collect returns a packet that leaves by a socket, valid until the next call; false: there is none.
+	Collect(now clock.Time) (socket int, packet []byte, ok bool)
+	// Room returns a socket where there is room again after Accept has returned false, each once; false:
+	// there is none.
+	Room() (socket int, ok bool)
+}
+
+// Node is a switch's place in the network.
+type Node struct {
+	place
+	network *Network
+	sw      Switch
+	sockets map[int]*socket
+}
+
+// socket is where a port is plugged in at a switch.
+type socket struct {
+	node   *Node
+	number int
+	port   *Port
+	lane   lane
+}
+
+// AddSwitch makes a switch part of the network.
+func (n *Network) AddSwitch(s Switch) *Node {
+	x := &Node{network: n, sw: s, sockets: make(map[int]*socket)}
+	n.join(x)
+	return x
+}
+
+// Plug plugs an engine in at a socket of the switch. What it sends goes there, and nowhere else; packets
+// are as the switch wants them, by the port's Codec or from the engine.
+func (x *Node) Plug(number int, addr netip.Addr, e Engine) *Port {
+	p := &Port{Addr: addr, Engine: e, network: x.network}
+	x.network.join(p)
+	p.socket = &socket{node: x, number: number, port: p}
+	x.sockets[number] = p.socket
+	return p
+}
+
+// Wake gives the switch a turn in the next step, because something was done to it from elsewhere.
+func (x *Node) Wake() { x.network.woken.add(x.index) }
+
+func (x *Node) advance(now clock.Time) { x.sw.Advance(now) }
+func (x *Node) deadline() clock.Time   { return x.sw.Deadline() }
+
+// turn delivers what leaves the switch, and wakes the ports for which there is room again.
+func (x *Node) turn(n *Network) {
+	for number, b, ok := x.sw.Collect(n.now); ok; number, b, ok = x.sw.Collect(n.now) {
+		s := x.sockets[number]
+		if s == nil {
+			n.Stats.Unroutable++
+			continue
+		}
+		p := n.take()
+		p.from, p.to = nil, s.port
+		p.data = append(p.data, b...)
+		p.in = frame.In{Raw: true}
+		at, room := s.port.serve(n.now)
+		if !room {
+			n.Stats.Overflowed++
+			n.drop(p)
+			continue
+		}
+		n.arrives(&s.lane, p, at)
+	}
+	for number, ok := x.sw.Room(); ok; number, ok = x.sw.Room() {
+		if s := x.sockets[number]; s != nil {
+			s.port.Wake()
+		}
+	}
+}
+
+// enter sends a packet into the switch where its port is plugged in. What the switch has no room for waits
+// at the port.
+func (n *Network) enter(from *Port, o *frame.Out) {
+	p := n.take()
+	p.from, p.to = from, nil
+	p.data = from.bytes(p.data, o)
+	if n.Filter != nil && !n.Filter(from, nil, p.data) {
+		n.Stats.Lost++
+		n.drop(p)
+		return
+	}
+	from.refused.add(p)
+	from.flush(n)
+}
+
+// flush sends what the switch had no room for; false: it still has none.
+func (p *Port) flush(n *Network) bool {
+	s := p.socket
+	if s == nil || p.refused.first == nil {
+		return true
+	}
+	s.node.Wake()
+	for p.refused.first != nil {
+		if !s.node.sw.Accept(n.now, s.number, p.refused.first.data) {
+			return false
+		}
+		n.drop(p.refused.remove())
+	}
+	return true
+}
