@@ -3,6 +3,7 @@ package subnet_test
 import (
 	"bytes"
 	"encoding/binary"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,9 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/sim"
+	"github.com/softvpi/softvpi/internal/sim/infiniband"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -21,8 +25,10 @@ import (
 // world is a virtual fabric with subnet managers, in simulated time.
 type world struct {
 	t   rapid.TB
+	net *sim.Network
+	ib  *infiniband.Fabric // the fabric in the network
 	f   *fabric.Fabric
-	now clock.Time
+	now clock.Time // of net, while it does not run
 	sms []*seat
 	log []string
 	tid uint64
@@ -35,8 +41,9 @@ type world struct {
 
 // seat is a subnet manager at a port.
 type seat struct {
-	at fabric.Place
-	sm *subnet.SM
+	at      fabric.Place
+	sm      *subnet.SM
+	manager *infiniband.Manager
 }
 
 // stream is packets that an adapter sends to another port all the time.
@@ -54,130 +61,104 @@ func newWorld(t rapid.TB, topology *topology.Topology, err error) *world {
 		t.Fatal(err)
 	}
 	state := uint64(1)
-	return &world{t: t, f: fabric.New(topology, func() uint64 { state = state*6364136223846793005 + 1442695040888963407; return state })}
+	random := func() uint64 { state = state*6364136223846793005 + 1442695040888963407; return state }
+	w := &world{t: t, net: sim.New(1), f: fabric.New(topology, random)}
+	w.ib = infiniband.Add(w.net, w.f)
+	w.ib.Deliver = func(_ clock.Time, at fabric.Place, q *fabric.Packet) {
+		if w.client != nil {
+			w.client(at, q)
+		}
+	}
+	w.net.Add(netip.Addr{}, (*traffic)(w))
+	return w
 }
 
 func (w *world) manager(node int, cfg subnet.Config) *seat {
-	sm, err := subnet.New(cfg)
+	m, err := w.ib.Manager(w.f.Attach(node), cfg)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	s := &seat{w.f.Attach(node), sm}
-	w.f.SetIsSM(s.at, true)
+	m.Port().Settle = func(clock.Time) {
+		if m.SM == nil {
+			return
+		}
+		for _, e := range m.SM.Events() {
+			w.log = append(w.log, e.Text)
+		}
+	}
+	s := &seat{m.At, m.SM, m}
 	w.sms = append(w.sms, s)
-	sm.Start(w.now)
 	return s
 }
 
 // kill ends a manager without notice. Its port still says that it has one.
 func (w *world) kill(s *seat) {
+	s.manager.Kill()
 	w.sms = slices.DeleteFunc(w.sms, func(x *seat) bool { return x == s })
 }
 
-// carry sends a manager's MAD and delivers the answer, or the MAD itself, to the manager it is for.
+// carry sends a program's MAD and delivers the answer, or the MAD itself, to whom it is for.
 func (w *world) carry(from fabric.Place, p *subnet.Packet) {
-	q := fabric.Packet{DLID: p.LID, SQP: p.LocalQPN, DQP: p.QPN, SL: p.SL, MAD: p.MAD}
-	if p.MAD[1] == mad.ClassSubnetDir {
-		q.SLID = ib.LIDPermissive
-	}
-	out := w.f.Send(w.now, from, &q)
-	switch out.Result {
-	case fabric.Answered:
-		w.arrive(from, &q)
-	case fabric.Delivered:
-		w.arrive(out.At, &q)
-	}
-}
-
-func (w *world) arrive(at fabric.Place, q *fabric.Packet) {
-	for _, s := range w.sms {
-		if s.at == at {
-			s.sm.Receive(w.now, &subnet.Packet{LID: q.SLID, QPN: q.SQP, LocalQPN: q.DQP, SL: q.SL, MAD: q.MAD})
-			return
-		}
-	}
-	if w.client != nil {
-		w.client(at, q)
-	}
+	w.ib.Manage(w.now, from, &fabric.Packet{DLID: p.LID, SQP: p.LocalQPN, DQP: p.QPN, SL: p.SL, MAD: p.MAD})
 }
 
 // run runs the world for the time d.
 func (w *world) run(d time.Duration) {
-	end := w.now.Add(d)
-	var out [32]subnet.Packet
-	var trap fabric.Packet
-	for steps := 0; ; steps++ {
-		if steps > 20_000_000 {
+	steps, end := 0, w.now.Add(d)
+	w.net.Run(end, func() bool {
+		if steps++; steps > 20_000_000 {
 			w.t.Fatal("the managers do not come to rest")
 		}
-		w.f.Advance(w.now)
-		w.stream()
-		busy := false
-		for o, due := w.f.Trap(w.now, &trap); due; o, due = w.f.Trap(w.now, &trap) {
-			if busy = true; o.Result == fabric.Delivered {
-				w.arrive(o.At, &trap)
-			}
-		}
-		for _, s := range w.sms {
-			if !w.now.Before(s.sm.Deadline()) {
-				s.sm.Advance(w.now)
-			}
-			for _, p := range out[:s.sm.Transmit(w.now, out[:])] {
-				busy = true
-				w.carry(s.at, &p)
-			}
-			for _, e := range s.sm.Events() {
-				w.log = append(w.log, e.Text)
-			}
-		}
-		if busy {
-			w.now = w.now.Add(time.Microsecond)
-			continue
-		}
-		next := clock.Min(w.f.Deadline(), w.f.TrapDeadline())
-		for _, s := range w.sms {
-			next = clock.Min(next, s.sm.Deadline())
-		}
-		if len(w.streams) > 0 {
-			next = clock.Min(next, w.tick)
-		}
-		if next > end {
-			w.now = end
-			return
-		}
-		w.now = max(w.now+1, next)
-	}
+		return false
+	})
+	w.net.Pass(end.Sub(w.net.Now()))
+	w.now = end
 }
 
-// stream sends the packets of the streams that are due and takes those that have arrived.
-func (w *world) stream() {
-	if len(w.streams) == 0 {
-		return
+// traffic is the streams of a world, as an engine.
+type traffic world
+
+// Receive implements sim.Engine: what arrives is collected.
+func (x *traffic) Receive(clock.Time, []frame.In) {}
+
+// Transmit implements sim.Engine: the fabric takes the packets itself.
+func (x *traffic) Transmit(clock.Time, []frame.Out) int { return 0 }
+
+// Advance implements sim.Engine.
+func (x *traffic) Advance(now clock.Time) {
+	(*world)(x).stream(now)
+	x.ib.Node.Wake()
+}
+
+// Deadline implements sim.Engine.
+func (x *traffic) Deadline() clock.Time {
+	if len(x.streams) == 0 {
+		return clock.Never
 	}
+	return x.tick
+}
+
+// stream takes the packets of the streams that have arrived, and sends the next.
+func (w *world) stream(now clock.Time) {
 	taken := make([]*fabric.Parcel, 16)
 	for i := range w.streams {
 		s := &w.streams[i]
-		for n := w.f.Collect(w.now, s.to, taken); n > 0; n = w.f.Collect(w.now, s.to, taken) {
+		for n := w.f.Collect(now, s.to, taken); n > 0; n = w.f.Collect(now, s.to, taken) {
 			s.got += uint64(n)
-			w.f.Release(w.now, taken[:n])
-		}
-		if w.now.Before(w.tick) {
-			continue
+			w.f.Release(now, taken[:n])
 		}
 		to := w.f.PortInfo(s.to).LID
 		if s.mlid != 0 {
 			to = s.mlid
 		}
 		b := packet(w.f.PortInfo(s.from).LID, to, ib.PKeyDefault)
-		if ok, err := w.f.Transmit(w.now, s.from, b, nil, nil); err != nil {
+		if ok, err := w.f.Transmit(now, s.from, b, nil, nil); err != nil {
 			w.t.Fatal(err)
 		} else if ok {
 			s.sent++
 		}
 	}
-	if !w.now.Before(w.tick) {
-		w.tick = w.now.Add(streamGap)
-	}
+	w.tick = now.Add(streamGap)
 }
 
 // get asks the management agents at a LID, from a port, and reports whether they answered without an error.
