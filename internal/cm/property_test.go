@@ -11,8 +11,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/link/impair"
+	"github.com/softvpi/softvpi/internal/sim"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -27,14 +28,21 @@ import (
 func TestLossyNetwork(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		percent := rapid.SampledFrom([]int{0, 1, 5, 20})
-		w := &world{
-			pair: newPair(nil), t: t,
-			rand:     rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2)),
-			loss:     percent.Draw(t, "loss"),
-			dup:      percent.Draw(t, "duplication"),
-			delay:    time.Duration(rapid.SampledFrom([]int{0, 1, 50, 300}).Draw(t, "delay")) * time.Millisecond,
-			programs: map[named]*program{},
+		seed := rapid.Uint64().Draw(t, "seed")
+		w := &world{pair: newPair(nil), t: t, net: sim.New(seed), rand: rand.New(rand.NewPCG(seed, 2)), programs: map[named]*program{}}
+		w.loss = percent.Draw(t, "loss")
+		delay := time.Duration(rapid.SampledFrom([]int{0, 1, 50, 300}).Draw(t, "delay")) * time.Millisecond
+		w.net.Default = impair.Impairment{
+			Loss: float64(w.loss) / 100, Duplicate: float64(percent.Draw(t, "duplication")) / 100,
+			Delay: delay / 2, Jitter: delay / 2, Reorder: 0.5, ReorderBy: delay,
 		}
+		for _, s := range w.sides() {
+			x := &carrier{w: w, side: s}
+			x.port = w.net.Add(s.addr, x)
+			x.port.Settle = x.settle
+			w.carriers = append(w.carriers, x)
+		}
+		w.tasks.port = w.net.Add(netip.Addr{}, &w.tasks)
 		w.play(rapid.IntRange(1, 8).Draw(t, "connections"))
 	})
 }
@@ -42,26 +50,14 @@ func TestLossyNetwork(t *testing.T) {
 // world is the network and the programs.
 type world struct {
 	*pair
-	t           *rapid.T
-	rand        *rand.Rand
-	loss, dup   int
-	delay       time.Duration
-	air         []arrival
-	tasks       []task
-	programs    map[named]*program
-	qpn, serial int
-}
-
-type arrival struct {
-	at     clock.Time
-	serial int
-	f      flight
-}
-
-type task struct {
-	at     clock.Time
-	serial int
-	do     func()
+	t        *rapid.T
+	net      *sim.Network
+	carriers []*carrier
+	tasks    tasks
+	rand     *rand.Rand
+	loss     int
+	programs map[named]*program
+	qpn      int
 }
 
 // program is the history of one id.
@@ -144,69 +140,7 @@ func (w *world) upTo(d time.Duration) time.Duration {
 	return time.Duration(w.rand.Int64N(int64(d)))
 }
 
-func (w *world) later(d time.Duration, do func()) {
-	w.serial++
-	w.tasks = append(w.tasks, task{w.now.Add(d), w.serial, do})
-}
-
 func (w *world) chance(percent int) bool { return w.rand.IntN(100) < percent }
-
-// run lets time pass until nothing more can happen.
-func (w *world) run() {
-	for range 100_000 {
-		w.settle()
-		next := w.deadline()
-		for _, a := range w.air {
-			next = clock.Min(next, a.at)
-		}
-		for _, k := range w.tasks {
-			next = clock.Min(next, k.at)
-		}
-		if next == clock.Never {
-			return
-		}
-		w.advance(max(next, w.now))
-		w.settle()
-		for i, k := range w.tasks {
-			if k.at <= w.now {
-				w.tasks = slices.Delete(w.tasks, i, i+1)
-				k.do()
-				break
-			}
-		}
-		for i, a := range w.air {
-			if a.at <= w.now {
-				w.air = slices.Delete(w.air, i, i+1)
-				w.deliver(a.f)
-				break
-			}
-		}
-	}
-	w.t.Fatal("the world does not come to rest")
-}
-
-// settle sends the collected messages on their way and delivers the events to the programs.
-func (w *world) settle() {
-	w.collect()
-	for len(w.wire) > 0 {
-		f := w.take(0)
-		copies := 1
-		if w.chance(w.dup) {
-			copies++
-		}
-		for range copies {
-			if !w.chance(w.loss) {
-				w.serial++
-				w.air = append(w.air, arrival{w.now.Add(w.upTo(w.delay)), w.serial, f})
-			}
-		}
-	}
-	for _, s := range w.sides() {
-		for _, v := range s.events() {
-			w.happened(s, v)
-		}
-	}
-}
 
 func (w *world) happened(s *side, v Event) {
 	n := named{s, v.ID}

@@ -247,7 +247,7 @@ func TestPortDownAndUp(t *testing.T) {
 	down := w.port(h)
 	down.Active = false
 	h.SetPort(w.now, down)
-	w.turn()
+	w.run(0)
 	if h.State() != Down || h.has(Disconnected) != 1 || len(h.attached) != 0 {
 		t.Fatalf("%v, %d groups attached", h.State(), len(h.attached))
 	}

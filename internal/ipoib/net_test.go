@@ -8,6 +8,9 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/sim"
+	"github.com/softvpi/softvpi/internal/sim/infiniband"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -19,9 +22,10 @@ import (
 // interfaces.
 type network struct {
 	t     rapid.TB
+	net   *sim.Network
+	ib    *infiniband.Fabric // the fabric in the network
 	f     *fabric.Fabric
-	sm    *subnet.SM
-	now   clock.Time
+	now   clock.Time // of net
 	hosts []*host
 	deaf  bool // the subnet administration does not answer
 	asked int  // requests to the subnet administration
@@ -33,6 +37,8 @@ type network struct {
 type host struct {
 	*Interface
 	at         fabric.Place
+	port       *sim.Port
+	waiting    [][]byte // packets to be sent
 	qpn        ib.QPN
 	attached   map[ib.GID]ib.LID
 	got        [][]byte // IP packets
@@ -51,10 +57,9 @@ func newNetwork(t rapid.TB, hosts int, cfg subnet.Config, of func(n int) Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &network{t: t, f: fabric.New(top, func() uint64 { return 1 << 62 }), lose: func() bool { return false }}
-	if w.sm, err = subnet.New(cfg); err != nil {
-		t.Fatal(err)
-	}
+	w := &network{t: t, net: sim.New(1), f: fabric.New(top, func() uint64 { return 1 << 62 }), lose: func() bool { return false }}
+	w.ib = infiniband.Add(w.net, w.f)
+	w.ib.Deliver = w.respond
 	seed := uint64(1)
 	for n := range hosts {
 		i, err := New(of(n), func() uint64 { seed += 0x9e3779b97f4a7c15; return seed })
@@ -63,10 +68,11 @@ func newNetwork(t rapid.TB, hosts int, cfg subnet.Config, of func(n int) Config)
 		}
 		h := &host{Interface: i, at: w.f.Attach(n), qpn: ib.QPN(testQPN + n), attached: map[ib.GID]ib.LID{}}
 		w.hosts = append(w.hosts, h)
-		w.f.Plug(0, h.at, true)
+		h.port = w.ib.Plug(h.at, &adapter{w, h})
 	}
-	w.f.SetIsSM(w.hosts[0].at, true)
-	w.sm.Start(w.now)
+	if _, err := w.ib.Manager(w.hosts[0].at, cfg); err != nil {
+		t.Fatal(err)
+	}
 	w.run(time.Second)
 	for n, h := range w.hosts {
 		h.SetAddresses(w.now, []netip.Prefix{netip.PrefixFrom(v4(n), 24), netip.PrefixFrom(v6(n), 64)})
@@ -99,71 +105,69 @@ func (w *network) port(h *host) Port {
 
 // run runs the network for the time d.
 func (w *network) run(d time.Duration) {
-	end := w.now.Add(d)
-	for steps := 0; ; steps++ {
-		if steps > 1_000_000 {
+	for _, h := range w.hosts {
+		h.port.Wake()
+	}
+	steps, end := 0, w.now.Add(d)
+	w.net.Run(end, func() bool {
+		if steps++; steps > 1_000_000 {
 			w.t.Fatal("the network does not come to rest")
 		}
-		if w.turn() {
-			continue
-		}
-		next := clock.Min(w.sm.Deadline(), w.f.Deadline())
-		for _, h := range w.hosts {
-			next = clock.Min(next, h.Deadline())
-		}
-		if next > end {
-			w.now = end
-			return
-		}
-		w.now = max(w.now, next)
-		w.sm.Advance(w.now)
-		w.f.Advance(w.now)
-		for _, h := range w.hosts {
-			h.Advance(w.now)
+		return false
+	})
+	w.net.Pass(end.Sub(w.net.Now()))
+	w.now = end
+	if w.ib.Refused != 0 {
+		w.t.Fatalf("the fabric refused %d packets", w.ib.Refused)
+	}
+}
+
+// adapter is a host as an engine of the network.
+type adapter struct {
+	w *network
+	h *host
+}
+
+// Receive implements sim.Engine.
+func (a *adapter) Receive(now clock.Time, in []frame.In) {
+	a.w.now = now
+	for i := range in {
+		if !a.w.lose() {
+			a.w.arrive(a.h, in[i].Data)
 		}
 	}
 }
 
-// turn does what can be done now and reports whether that was anything.
-func (w *network) turn() (busy bool) {
-	var out [32]subnet.Packet
-	for _, p := range out[:w.sm.Transmit(w.now, out[:])] {
-		busy = true
-		w.manage(&p)
+// Advance implements sim.Engine.
+func (a *adapter) Advance(now clock.Time) {
+	a.w.now = now
+	a.h.Advance(now)
+}
+
+// Transmit implements sim.Engine.
+func (a *adapter) Transmit(now clock.Time, out []frame.Out) int {
+	a.w.now = now
+	for x, ok := a.h.Take(); ok; x, ok = a.h.Take() {
+		a.w.act(a.h, x)
 	}
+	n := min(len(out), len(a.h.waiting))
+	for i, b := range a.h.waiting[:n] {
+		out[i].Reset(nil)
+		out[i].Payload = b
+	}
+	a.h.waiting = a.h.waiting[n:]
+	return n
+}
+
+// Deadline implements sim.Engine.
+func (a *adapter) Deadline() clock.Time { return a.h.Deadline() }
+
+// respond delivers an answer of the subnet administration.
+func (w *network) respond(now clock.Time, at fabric.Place, p *fabric.Packet) {
 	for _, h := range w.hosts {
-		for a, ok := h.Take(); ok; a, ok = h.Take() {
-			busy = true
-			w.act(h, a)
-		}
-		var in [8]*fabric.Parcel
-		for n := w.f.Collect(w.now, h.at, in[:]); n > 0; n = w.f.Collect(w.now, h.at, in[:]) {
-			busy = true
-			for _, p := range in[:n] {
-				if !w.lose() {
-					w.arrive(h, p.Bytes())
-				}
-			}
-			w.f.Release(w.now, in[:n])
-		}
-	}
-	return busy
-}
-
-// manage carries a MAD of the subnet manager.
-func (w *network) manage(p *subnet.Packet) {
-	q := fabric.Packet{DLID: p.LID, SQP: p.LocalQPN, DQP: p.QPN, SL: p.SL, MAD: p.MAD}
-	if p.MAD[1] == mad.ClassSubnetDir {
-		q.SLID = ib.LIDPermissive
-	}
-	switch o := w.f.Send(w.now, w.hosts[0].at, &q); o.Result {
-	case fabric.Answered:
-		w.sm.Receive(w.now, &subnet.Packet{LID: q.SLID, QPN: q.SQP, LocalQPN: q.DQP, SL: q.SL, MAD: q.MAD})
-	case fabric.Delivered:
-		for _, h := range w.hosts {
-			if h.at == o.At {
-				h.Response(w.now, q.MAD[:])
-			}
+		if h.at == at {
+			h.Response(now, p.MAD[:])
+			h.port.Wake()
 		}
 	}
 }
@@ -173,8 +177,8 @@ func (w *network) act(h *host, a Action) {
 	case Request:
 		w.asked++
 		q := fabric.Packet{DLID: a.LID, SQP: ib.QPGSI, DQP: ib.QPGSI, SL: a.SL, MAD: a.MAD}
-		if o := w.f.Send(w.now, h.at, &q); o.Result == fabric.Delivered && o.At == w.hosts[0].at && !w.deaf {
-			w.sm.Receive(w.now, &subnet.Packet{LID: q.SLID, QPN: q.SQP, LocalQPN: q.DQP, SL: q.SL, MAD: q.MAD})
+		if !w.deaf {
+			w.ib.Manage(w.now, h.at, &q)
 		}
 	case Datagram:
 		h.sent = append(h.sent, a)
@@ -230,9 +234,8 @@ func (w *network) transmit(h *host, to Destination, data []byte) {
 	ib.BTH(b[at:]).Encode(ib.UDSendOnly, false, false, pad, key, to.QPN, 0)
 	ib.DETH(b[at+ib.BTHLen:]).Encode(to.QKey, h.qpn)
 	b = append(append(b, data...), make([]byte, pad+4)...)
-	if ok, err := w.f.Transmit(w.now, h.at, b, nil, nil); !ok || err != nil {
-		w.t.Fatalf("transmit: %v, %v", ok, err)
-	}
+	h.waiting = append(h.waiting, b)
+	h.port.Wake()
 }
 
 // arrive gives a frame to an interface as an adapter does.

@@ -11,6 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/sim"
 	"github.com/softvpi/softvpi/wire/ib"
+	"github.com/softvpi/softvpi/wire/mad"
 )
 
 // Fabric is an InfiniBand fabric as a sim.Switch. Management datagrams of QP0 and QP1 that are handed to
@@ -19,7 +20,7 @@ type Fabric struct {
 	*fabric.Fabric
 	// Node is the fabric's place in the network.
 	Node *sim.Node
-	// Deliver, if set, takes management datagrams that arrive at a port where no Manager is.
+	// Deliver, if set, takes management datagrams that arrive at a port and are not for a Manager there.
 	Deliver func(now clock.Time, at fabric.Place, p *fabric.Packet)
 	// Refused counts packets from ports that are not packets of the port's InfiniBand transport.
 	Refused uint64
@@ -133,13 +134,20 @@ func (f *Fabric) Manage(now clock.Time, from fabric.Place, p *fabric.Packet) fab
 }
 
 func (f *Fabric) arrive(now clock.Time, at fabric.Place, p *fabric.Packet) {
-	if m := f.managers[at]; m != nil {
+	if m := f.managers[at]; m != nil && !answers(p) {
 		m.receive(now, p)
 		return
 	}
 	if f.Deliver != nil {
 		f.Deliver(now, at, p)
 	}
+}
+
+// answers reports whether a datagram is the subnet administration's answer to a program at the port, and not
+// to the manager that may be there too.
+func answers(p *fabric.Packet) bool {
+	class, method := p.MAD[1], p.MAD[3]
+	return class == mad.ClassSubnetAdm && method&0x80 != 0 && method != mad.MethodReportResp
 }
 
 // Codec is the encapsulation of a transport at a port of the fabric.
