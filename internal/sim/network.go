@@ -153,8 +153,7 @@ func (n *Network) deliver() {
 			good = opened(to.Codec, n.in)
 		}
 		n.Stats.Delivered += uint64(len(good))
-		n.give(&to.held)
-		to.held = batch
+		to.held.join(batch)
 		to.Engine.Receive(n.now, good)
 		n.woken.add(to.index)
 	}

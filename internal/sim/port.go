@@ -12,7 +12,8 @@ import (
 // Engine drives a port: the methods of transport.Engine that the network needs. An engine that also has
 // the method Pending() bool is given another turn as long as that returns true.
 type Engine interface {
-	// Receive takes packets that have arrived. They are valid until the next call.
+	// Receive takes packets that have arrived. They are valid until the port's next turn has ended, which
+	// is before time goes on.
 	Receive(now clock.Time, in []frame.In)
 	// Advance does what is due.
 	Advance(now clock.Time)
@@ -118,6 +119,7 @@ func (p *Port) turn(n *Network) {
 			break
 		}
 	}
+	n.give(&p.held)
 	if e, ok := p.Engine.(interface{ Pending() bool }); ok && e.Pending() && p.refused.first == nil {
 		n.woken.add(p.index)
 	}

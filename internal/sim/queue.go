@@ -34,6 +34,15 @@ func (l *packets) remove() *packet {
 	return p
 }
 
+// join adds the packets of another list, which is not used any more.
+func (l *packets) join(m packets) {
+	if l.first == nil {
+		*l = m
+		return
+	}
+	l.last.next, l.last = m.first, m.last
+}
+
 // take returns a packet with an empty buffer.
 func (n *Network) take() *packet {
 	p := n.free

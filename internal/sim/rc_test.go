@@ -9,6 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/sim"
@@ -146,6 +147,9 @@ func circle(t testing.TB, ports int) (*sim.Network, []*peer) {
 	}
 	for i, p := range all {
 		x := all[(i+1)%ports]
+		// No two cables are of the same length, so that ports do not all have their turns at the same moments.
+		n.Link(p.port, x.port).Set(impair.Impairment{Delay: 2*time.Microsecond + time.Duration(i%997)})
+		n.Link(x.port, p.port).Set(impair.Impairment{Delay: 2*time.Microsecond + time.Duration(i%991)})
 		p.connect(x, frame.Route{Src: p.addr, Dst: x.addr, SrcPort: 0xc000}, frame.Route{Src: x.addr, Dst: p.addr, SrcPort: 0xc000})
 	}
 	return n, all
