@@ -1,8 +1,11 @@
 package sim
 
 import (
+	"unsafe"
+
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/prefetch"
 )
 
 // packet is a packet on its way. Its buffer is reused.
@@ -13,6 +16,20 @@ type packet struct {
 	at       clock.Time
 	serial   uint64
 	next     *packet // in the one list that it is in
+}
+
+// prefetch asks for the packet's data, and for the packet behind it: with many ports they have left the near
+// caches since they were sent.
+func (p *packet) prefetch() {
+	const line = 64
+	if n := p.next; n != nil {
+		prefetch.Read(unsafe.Pointer(n))
+		prefetch.Read(unsafe.Add(unsafe.Pointer(n), line))
+		prefetch.Read(unsafe.Add(unsafe.Pointer(n), 2*line))
+	}
+	for at := 0; at < len(p.data); at += line {
+		prefetch.Read(unsafe.Pointer(&p.data[at]))
+	}
 }
 
 // packets is an ordered list.
@@ -109,6 +126,7 @@ func (h *arrivals) pop() *packet {
 	p := l.remove()
 	if q := l.first; q != nil {
 		a[0].at, a[0].serial = q.at, q.serial
+		q.prefetch()
 	} else {
 		last := len(a) - 1
 		a[0], a[last].lane = a[last], nil
