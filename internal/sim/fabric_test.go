@@ -20,7 +20,8 @@ import (
 
 // tree returns a fat tree of channel adapters that a subnet manager has brought up.
 func tree(t testing.TB, hosts int) (*sim.Network, *infiniband.Fabric) {
-	top, err := topology.FatTree(topology.FatTreeShape{Radix: 8, Levels: 2, Hosts: hosts, HostPorts: 1}, topology.Rate{Width: mad.Width4x, Speed: mad.SpeedQDR})
+	shape := topology.FatTreeShape{Radix: 8, Levels: 2, Hosts: hosts, HostPorts: 1}
+	top, err := topology.FatTree(shape, topology.Rate{Width: mad.Width4x, Speed: mad.SpeedQDR})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +123,6 @@ type burst struct {
 	from, to  ib.LID
 	next, end int
 	got       []int
-	out       [][]byte
 }
 
 func (b *burst) Advance(clock.Time) {}

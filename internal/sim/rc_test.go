@@ -92,12 +92,17 @@ func (p *peer) connect(x *peer, there, back frame.Route) {
 }
 
 func (p *peer) ready(q *transport.QP, dest uint32, route frame.Route) {
+	const (
+		toInit = command.MaskState | command.MaskPKey | command.MaskAccess
+		toRTR  = command.MaskState | command.MaskRoute | command.MaskMTU | command.MaskDestQPN | command.MaskRQPSN |
+			command.MaskResponderResources | command.MaskMinRNRTimer
+		toRTS = command.MaskState | command.MaskSQPSN | command.MaskTimeout | command.MaskRetry | command.MaskRNRRetry |
+			command.MaskInitiatorDepth
+	)
 	for _, m := range []command.ModifyQP{
-		{Mask: command.MaskState | command.MaskPKey | command.MaskAccess, State: command.Init, Access: uint32(memory.RemoteWrite)},
-		{Mask: command.MaskState | command.MaskRoute | command.MaskMTU | command.MaskDestQPN | command.MaskRQPSN | command.MaskResponderResources | command.MaskMinRNRTimer,
-			State: command.RTR, MTU: pathMTU, DestQPN: dest, RQPSN: 1, ResponderResources: 4, MinRNRTimer: 1},
-		{Mask: command.MaskState | command.MaskSQPSN | command.MaskTimeout | command.MaskRetry | command.MaskRNRRetry | command.MaskInitiatorDepth,
-			State: command.RTS, SQPSN: 1, Timeout: 14, Retry: 7, RNRRetry: 7, InitiatorDepth: 4},
+		{Mask: toInit, State: command.Init, Access: uint32(memory.RemoteWrite)},
+		{Mask: toRTR, State: command.RTR, MTU: pathMTU, DestQPN: dest, RQPSN: 1, ResponderResources: 4, MinRNRTimer: 1},
+		{Mask: toRTS, State: command.RTS, SQPSN: 1, Timeout: 14, Retry: 7, RNRRetry: 7, InitiatorDepth: 4},
 	} {
 		var r *frame.Route
 		if m.State == command.RTR {
