@@ -66,8 +66,8 @@ func TestHeldCopyIsQuiet(t *testing.T) {
 				if lossy {
 					worse.Loss = 0.1
 				}
-				n.Impair(a.port, b.port, worse)
-				n.Impair(b.port, a.port, worse)
+				n.Link(a.port, b.port).Set(worse)
+				n.Link(b.port, a.port).Set(worse)
 				before := n.Stats.Sent
 				flight := uint64(c.requests-c.open) * (uint64(c.size)/1024 + 1)
 				post(c.requests - c.open)
