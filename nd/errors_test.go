@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/verbs"
 )
@@ -55,17 +55,17 @@ func tryConnect(t *testing.T, ctx context.Context, p *place, remote netip.AddrPo
 
 func TestConnectErrorsNameTheAddress(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
-		ctx := bed.Context(t)
+		ctx := testbed.Context(t)
 		t.Run("nobody listens on the port", func(t *testing.T) { // REJ 8
 			err := tryConnect(t, ctx, p, netip.AddrPortFrom(p.Addrs[0], 9))
 			wantErr(t, err, nd.ErrConnectionRefused)
 		})
 		t.Run("no adapter at the address", func(t *testing.T) { // ICMP port unreachable
-			err := tryConnect(t, ctx, p, netip.AddrPortFrom(bed.Addrs()[0], 9))
+			err := tryConnect(t, ctx, p, netip.AddrPortFrom(testbed.Addrs()[0], 9))
 			wantErr(t, err, nd.ErrConnectionRefused)
 		})
 		t.Run("no answer", func(t *testing.T) {
-			mute := bed.Addrs()[0]
+			mute := testbed.Addrs()[0]
 			c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(mute, 4791)))
 			ok(t, err)
 			defer c.Close()
@@ -156,7 +156,7 @@ func TestCancel(t *testing.T) {
 		}
 		ok(t, idle.Close())
 
-		mute := bed.Addrs()[0]
+		mute := testbed.Addrs()[0]
 		c, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(mute, 4791)))
 		ok(t, err)
 		defer c.Close()
@@ -176,7 +176,7 @@ func TestCancel(t *testing.T) {
 // panics.
 func TestInvalidUse(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
-		ctx := bed.Context(t)
+		ctx := testbed.Context(t)
 		e := newEnd(t, p.server, endConfig{inline: 16})
 		other := newEnd(t, p.client, endConfig{})
 		mw := must(p.server.CreateMemoryWindow())(t)

@@ -7,7 +7,7 @@ import (
 	"log"
 	"net/netip"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/verbs"
 )
@@ -15,9 +15,9 @@ import (
 // openTwo opens two embedded adapters at free addresses. A real program would
 // use the adapters it finds: nd.Open(ctx, nd.Options{}).
 func openTwo() (provider *nd.Provider, first, second *nd.Adapter) {
-	addrs := bed.Addrs()
+	addrs := testbed.Addrs()
 	provider, err := nd.Open(context.Background(), nd.Options{
-		Mode: verbs.Embedded, Embed: verbs.Config{Adapters: bed.Adapters(addrs)},
+		Mode: verbs.Embedded, Embed: verbs.Config{Adapters: testbed.Adapters(addrs)},
 	})
 	check(err)
 	first, err = provider.OpenAdapterAt(addrs[0])

@@ -7,7 +7,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/nd"
 )
 
@@ -17,16 +17,16 @@ const maxTransfer = 64 << 10
 
 // place is the pair of adapters on which a case runs.
 type place struct {
-	*bed.Bed
+	*testbed.Bed
 	server, client *nd.Adapter
 }
 
 // each runs test in every mode.
 func each(t *testing.T, test func(t *testing.T, p *place)) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) { test(t, newPlace(t, b)) })
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) { test(t, newPlace(t, b)) })
 }
 
-func newPlace(t testing.TB, b *bed.Bed) *place {
+func newPlace(t testing.TB, b *testbed.Bed) *place {
 	p := &place{Bed: b}
 	server := nd.NewProvider(b.Server)
 	client := nd.NewProvider(b.Client)
@@ -36,9 +36,9 @@ func newPlace(t testing.TB, b *bed.Bed) *place {
 	return p
 }
 
-var ok, wantErr = bed.OK, bed.WantErr
+var ok, wantErr = testbed.OK, testbed.WantErr
 
-func must[T any](v T, err error) func(testing.TB) T { return bed.Must(v, err) }
+func must[T any](v T, err error) func(testing.TB) T { return testbed.Must(v, err) }
 
 // end is one side of a connection, with everything that it needs.
 type end struct {
@@ -67,7 +67,7 @@ func newEnd(t testing.TB, a *nd.Adapter, c endConfig) *end {
 	e := &end{adapter: a}
 	e.cq = must(a.CreateCompletionQueue(4 * c.depth))(t)
 	e.mr = must(a.CreateMemoryRegion())(t)
-	ok(t, e.mr.Register(bed.Context(t), make([]byte, c.size), c.flags|nd.MRFlagAllowLocalWrite))
+	ok(t, e.mr.Register(testbed.Context(t), make([]byte, c.size), c.flags|nd.MRFlagAllowLocalWrite))
 	e.qp = must(a.CreateQueuePair(nd.QueuePairConfig{
 		ReceiveCompletionQueue: e.cq, InitiatorCompletionQueue: e.cq, Context: e,
 		ReceiveQueueDepth: c.depth, InitiatorQueueDepth: c.depth,
@@ -117,7 +117,7 @@ func (e *end) accept(ctx context.Context, l *nd.Listener, p nd.ConnectParams) fu
 // connect connects two ends.
 func connect(t testing.TB, server, client *end) {
 	t.Helper()
-	ctx := bed.Context(t)
+	ctx := testbed.Context(t)
 	l, addr := listen(t, server.adapter)
 	accepted := server.accept(ctx, l, full)
 	ok(t, client.connector.Connect(ctx, client.qp, addr, full))
@@ -129,7 +129,7 @@ func connect(t testing.TB, server, client *end) {
 func (e *end) next(t testing.TB) nd.Result {
 	t.Helper()
 	var r [1]nd.Result
-	if _, err := e.cq.WaitResults(bed.Context(t), r[:]); err != nil {
+	if _, err := e.cq.WaitResults(testbed.Context(t), r[:]); err != nil {
 		t.Fatal(err)
 	}
 	return r[0]

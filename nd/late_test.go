@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/verbs"
 )
@@ -13,9 +13,9 @@ import (
 // apart returns a place whose two ends are on hosts of their own, with packets between them.
 func apart(t *testing.T) *place {
 	t.Helper()
-	b := &bed.Bed{Mode: verbs.Embedded, Addrs: bed.Addrs()}
+	b := &testbed.Bed{Mode: verbs.Embedded, Addrs: testbed.Addrs()}
 	embed := func(i int) *verbs.Host {
-		h := must(verbs.Embed(verbs.Config{Name: "test", Adapters: bed.Adapters(b.Addrs)[i : i+1]}))(t)
+		h := must(verbs.Embed(verbs.Config{Name: "test", Adapters: testbed.Adapters(b.Addrs)[i : i+1]}))(t)
 		t.Cleanup(func() { ok(t, h.Close()) })
 		return h
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/nd"
 )
@@ -16,7 +16,7 @@ import (
 // What the documentation says about the addresses of connectors and listeners.
 func TestAddresses(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
-		ctx := bed.Context(t)
+		ctx := testbed.Context(t)
 		server, client := newEnd(t, p.server, endConfig{}), newEnd(t, p.client, endConfig{})
 		_, err := client.connector.GetLocalAddress()
 		wantErr(t, err, nd.ErrConnectionInvalid)
@@ -80,7 +80,7 @@ func TestAddresses(t *testing.T) {
 // the rest of the message's field zero.
 func TestConnectAgainWithPrivateData(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
-		ctx := bed.Context(t)
+		ctx := testbed.Context(t)
 		server, client := newEnd(t, p.server, endConfig{}), newEnd(t, p.client, endConfig{})
 		wantErr(t, client.connector.Connect(ctx, client.qp, netip.AddrPortFrom(p.Addrs[0], 9), full), nd.ErrConnectionRefused)
 		l, addr := listen(t, p.server)
@@ -133,7 +133,7 @@ func TestEndedContexts(t *testing.T) {
 		if mr.Buffer() != nil || mr.Address() != 0 || mr.GetLocalToken() != 0 || mr.GetRemoteToken() != 0 || mr.SGE(0, 8).Buffer != nil {
 			t.Error("the region has memory")
 		}
-		ok(t, client.connector.CompleteConnect(bed.Context(t)))
+		ok(t, client.connector.CompleteConnect(testbed.Context(t)))
 		ok(t, accepted())
 		_ = server
 	})
@@ -141,7 +141,7 @@ func TestEndedContexts(t *testing.T) {
 
 func TestRegions(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
-		ctx := bed.Context(t)
+		ctx := testbed.Context(t)
 		mr := must(p.server.CreateMemoryRegion())(t)
 		wantErr(t, mr.Deregister(ctx), nd.ErrInvalidDeviceState)
 		wantErr(t, mr.Register(ctx, nil, 0), nd.ErrInvalidParameter)
@@ -173,7 +173,7 @@ func TestRegions(t *testing.T) {
 // Registered Go memory is neither freed nor moved, even if the registration is its only reference.
 func TestRegisteredMemoryIsKept(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
-		ctx := bed.Context(t)
+		ctx := testbed.Context(t)
 		server, client := newEnd(t, p.server, endConfig{}), newEnd(t, p.client, endConfig{})
 		connect(t, server, client)
 		freed := make(chan struct{})
@@ -235,7 +235,7 @@ func TestQueues(t *testing.T) {
 		if !full {
 			t.Error("the shared queue takes any number of receives, or its error is of another queue")
 		}
-		_, err := server.cq.WaitResults(bed.Context(t), nil)
+		_, err := server.cq.WaitResults(testbed.Context(t), nil)
 		wantErr(t, err, nd.ErrInvalidParameter)
 
 		connect(t, server, client)

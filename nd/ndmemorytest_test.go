@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/nd"
 )
 
@@ -46,7 +46,7 @@ func TestNdmemorytest(t *testing.T) {
 
 // answered connects client up to the return of Connect, while the server's Accept still waits.
 func answered(t *testing.T, p *place) (server, client *end, accepted func() error) {
-	ctx := bed.Context(t)
+	ctx := testbed.Context(t)
 	server, client = newEnd(t, p.server, endConfig{}), newEnd(t, p.client, endConfig{})
 	l, addr := listen(t, p.server)
 	accepted = server.accept(ctx, l, full)
@@ -70,12 +70,12 @@ func connListenClosing(t *testing.T, p *place) {
 	client := newEnd(t, p.client, endConfig{})
 	l, addr := listen(t, p.server)
 	ok(t, l.Close())
-	err := client.connector.Connect(bed.Context(t), client.qp, addr, full)
+	err := client.connector.Connect(testbed.Context(t), client.qp, addr, full)
 	wantErr(t, err, nd.ErrConnectionRefused)
 }
 
 func dualConnection(t *testing.T, p *place) {
-	ctx := bed.Context(t)
+	ctx := testbed.Context(t)
 	_, client, accepted := answered(t, p)
 	local := must(client.connector.GetLocalAddress())(t)
 	wantErr(t, client.connector.Bind(local), nd.ErrAddressAlreadyExists)
@@ -103,7 +103,7 @@ func invalidIP(t *testing.T, p *place) {
 		netip.AddrPortFrom(netip.IPv4Unspecified(), 54325),
 		netip.AddrPortFrom(netip.MustParseAddr("224.0.0.1"), 54325),
 	} {
-		wantErr(t, client.connector.Connect(bed.Context(t), client.qp, addr, full), nd.ErrInvalidAddress)
+		wantErr(t, client.connector.Connect(testbed.Context(t), client.qp, addr, full), nd.ErrInvalidAddress)
 	}
 }
 
@@ -177,7 +177,7 @@ func writeViolation(t *testing.T, p *place) {
 }
 
 func largePrivateData(t *testing.T, p *place) {
-	ctx := bed.Context(t)
+	ctx := testbed.Context(t)
 	server, client := newEnd(t, p.server, endConfig{}), newEnd(t, p.client, endConfig{})
 	info := must(p.client.Query())(t)
 	if info.MaxCallerData != 56 || info.MaxCalleeData != 148 {
@@ -262,7 +262,7 @@ func qpMax(t *testing.T, p *place) {
 }
 
 func mrDeregister(t *testing.T, p *place) {
-	ctx := bed.Context(t)
+	ctx := testbed.Context(t)
 	_, client, w, _, _ := window(t, p, maxTransfer, nd.OpFlagAllowRead)
 	wantErr(t, client.mr.Deregister(ctx), nd.ErrDeviceBusy)
 	ok(t, client.qp.Invalidate(5, w, 0))
@@ -272,7 +272,7 @@ func mrDeregister(t *testing.T, p *place) {
 }
 
 func mrInvalidBuffer(t *testing.T, p *place) {
-	ctx := bed.Context(t)
+	ctx := testbed.Context(t)
 	mr := must(p.server.CreateMemoryRegion())(t)
 	wantErr(t, mr.Register(ctx, nil, nd.MRFlagAllowLocalWrite), nd.ErrInvalidParameter)
 	wantErr(t, mr.Register(ctx, make([]byte, 0, 10), nd.MRFlagAllowLocalWrite), nd.ErrInvalidBufferSize)
@@ -289,7 +289,7 @@ func receiveFlushQP(t *testing.T, p *place) {
 	ok(t, e.qp.Receive(1, nil))
 	ok(t, e.qp.Receive(2, nil))
 	ok(t, e.qp.Flush())
-	ok(t, e.cq.Notify(bed.Context(t), nd.NotifyAny))
+	ok(t, e.cq.Notify(testbed.Context(t), nd.NotifyAny))
 	for _, want := range []uint64{1, 2} {
 		if r := e.want(t, nd.RequestReceive, nd.StatusCanceled); r.RequestContext != want {
 			t.Errorf("request context is %d, want %d", r.RequestContext, want)

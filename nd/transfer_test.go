@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/verbs"
@@ -40,7 +40,7 @@ func TestAdapterInfo(t *testing.T) {
 
 func TestReadLimitsAreNegotiated(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
-		ctx := bed.Context(t)
+		ctx := testbed.Context(t)
 		server, client := newEnd(t, p.server, endConfig{}), newEnd(t, p.client, endConfig{})
 		l, addr := listen(t, p.server)
 		accepted := later(func() error {
@@ -96,7 +96,7 @@ func TestRequests(t *testing.T) {
 
 func TestNotify(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
-		ctx := bed.Context(t)
+		ctx := testbed.Context(t)
 		server, client := newEnd(t, p.server, endConfig{}), newEnd(t, p.client, endConfig{})
 		connect(t, server, client)
 		for range 4 {
@@ -133,7 +133,7 @@ func TestNotify(t *testing.T) {
 // results can be taken meanwhile.
 func TestInterruptModeration(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
-		ctx := bed.Context(t)
+		ctx := testbed.Context(t)
 		server, client := newEnd(t, p.server, endConfig{}), newEnd(t, p.client, endConfig{})
 		connect(t, server, client)
 		for range 5 {
@@ -166,7 +166,7 @@ func TestInterruptModeration(t *testing.T) {
 
 func TestSharedReceiveQueue(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
-		ctx := bed.Context(t)
+		ctx := testbed.Context(t)
 		server, client := newEnd(t, p.server, endConfig{}), newEnd(t, p.client, endConfig{})
 		srq := must(p.server.CreateSharedReceiveQueue(16, 1, 2))(t)
 		ok(t, server.qp.Close())
@@ -218,7 +218,7 @@ func TestSharedReceiveQueue(t *testing.T) {
 
 func TestQueuePairsPool(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
-		ctx := bed.Context(t)
+		ctx := testbed.Context(t)
 		pool := must(p.server.CreateQueuePairsPool())(t)
 		_, _, _, err := pool.CreateObjects(nil)
 		wantErr(t, err, nd.ErrInvalidDeviceState) // no parameters yet
@@ -263,7 +263,7 @@ func TestQueuePairsPool(t *testing.T) {
 // are notified (4.11.1).
 func TestDisablingTheAdapter(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
-		ctx := bed.Context(t)
+		ctx := testbed.Context(t)
 		server, client := newEnd(t, p.server, endConfig{}), newEnd(t, p.client, endConfig{})
 		connect(t, server, client)
 		l, _ := listen(t, p.server)
@@ -328,7 +328,7 @@ func TestDisablingTheAdapter(t *testing.T) {
 }
 
 func TestPostingAllocatesNothing(t *testing.T) {
-	p := newPlace(t, bed.New(t, verbs.Embedded))
+	p := newPlace(t, testbed.New(t, verbs.Embedded))
 	server, client := newEnd(t, p.server, endConfig{}), newEnd(t, p.client, endConfig{})
 	connect(t, server, client)
 	var results [8]nd.Result
@@ -354,7 +354,7 @@ func TestPostingAllocatesNothing(t *testing.T) {
 }
 
 func TestContextOfClosedQueuePairs(t *testing.T) {
-	p := newPlace(t, bed.New(t, verbs.Embedded))
+	p := newPlace(t, testbed.New(t, verbs.Embedded))
 	e := newEnd(t, p.server, endConfig{})
 	qp := must(p.server.CreateQueuePair(nd.QueuePairConfig{ReceiveCompletionQueue: e.cq, InitiatorCompletionQueue: e.cq, Context: "old", ReceiveQueueDepth: 1}))(t)
 	ok(t, qp.Receive(1, nil))

@@ -15,7 +15,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/verbs"
@@ -147,8 +147,8 @@ func TestUnreachableDestinations(t *testing.T) {
 		h, err := verbs.Embed(verbs.Config{Adapters: []verbs.AdapterConfig{{Addr: netip.MustParseAddr(family[0])}}})
 		ok(t, err)
 		t.Cleanup(func() { ok(t, h.Close()) })
-		socket := bed.DriverAt(t, netip.MustParseAddr(family[1]))
-		attached, err := verbs.Attach(bed.Context(t), socket)
+		socket := testbed.DriverAt(t, netip.MustParseAddr(family[1]))
+		attached, err := verbs.Attach(testbed.Context(t), socket)
 		ok(t, err)
 		t.Cleanup(func() { ok(t, attached.Close()) })
 		for i, h := range []*verbs.Host{h, attached} {
@@ -211,7 +211,7 @@ func TestConnectByTheOtherFamily(t *testing.T) {
 	t.Cleanup(func() { ok(t, p.Close()) })
 	server, client := must(p.OpenAdapterAt(at("10.79.1.2")))(t), must(p.OpenAdapterAt(at("fd79:1::3")))(t)
 	for _, c := range [][2]string{{"10.79.1.2", "10.79.1.3"}, {"fd79:1::2", "fd79:1::3"}} {
-		ctx := bed.Context(t)
+		ctx := testbed.Context(t)
 		x, y := newEnd(t, server, endConfig{}), newEnd(t, client, endConfig{})
 		l := must(server.Listen(netip.AddrPortFrom(at(c[0]), 0), 0))(t)
 		accepted := x.accept(ctx, l, full)

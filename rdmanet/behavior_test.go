@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/rdmanet"
 	"github.com/softvpi/softvpi/verbs"
@@ -32,7 +32,7 @@ func connected(t *testing.T, n *network) (dialed, accepted *rdmanet.Conn) {
 }
 
 func TestBytesArriveOnceInOrder(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		for _, buffers := range []rdmanet.Buffers{{}, {Count: 2, Size: 256}, {Count: 5, Size: 4099}} {
 			n := newNetwork(t, b, buffers)
 			c1, c2 := connected(t, n)
@@ -81,7 +81,7 @@ func checkStream(t *testing.T, c *rdmanet.Conn, seed uint64) {
 }
 
 func TestHalfClose(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		c1, c2 := connected(t, newNetwork(t, b, rdmanet.Buffers{}))
 		if _, err := c1.Write([]byte("question")); err != nil {
 			t.Fatal(err)
@@ -109,7 +109,7 @@ func TestHalfClose(t *testing.T) {
 
 // Data that Write accepted is delivered even if the writer closes at once and the reader has not begun.
 func TestCloseDelivers(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		c1, c2 := connected(t, newNetwork(t, b, rdmanet.Buffers{}))
 		want := stream(7)[:100<<10]
 		if _, err := c1.Write(want); err != nil {
@@ -128,7 +128,7 @@ func TestCloseDelivers(t *testing.T) {
 }
 
 func TestWriteWaitsForTheReader(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		c1, c2 := connected(t, newNetwork(t, b, rdmanet.Buffers{Count: 4, Size: 1024}))
 		if err := c1.SetWriteDeadline(time.Now().Add(20 * time.Millisecond)); err != nil {
 			t.Fatal(err)
@@ -147,10 +147,10 @@ func TestWriteWaitsForTheReader(t *testing.T) {
 }
 
 func TestPeerThatDiesResetsTheConnection(t *testing.T) {
-	addrs := bed.Addrs()
-	b := &bed.Bed{Mode: verbs.Embedded, Addrs: addrs}
+	addrs := testbed.Addrs()
+	b := &testbed.Bed{Mode: verbs.Embedded, Addrs: addrs}
 	for i, host := range []**verbs.Host{&b.Server, &b.Client} {
-		h, err := verbs.Embed(verbs.Config{Adapters: bed.Adapters(addrs)[i : i+1]})
+		h, err := verbs.Embed(verbs.Config{Adapters: testbed.Adapters(addrs)[i : i+1]})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,9 +175,9 @@ func TestPeerThatDiesResetsTheConnection(t *testing.T) {
 }
 
 func TestDialErrors(t *testing.T) {
-	b := bed.New(t, verbs.Embedded)
+	b := testbed.New(t, verbs.Embedded)
 	n := newNetwork(t, b, rdmanet.Buffers{})
-	ctx := bed.Context(t)
+	ctx := testbed.Context(t)
 	nobody := netip.AddrPortFrom(b.Addrs[0], 1).String()
 	_, err := n.dialer.Dial(ctx, nobody)
 	if !errors.Is(err, nd.ErrConnectionRefused) || !strings.Contains(err.Error(), nobody) {
@@ -206,7 +206,7 @@ func TestDialErrors(t *testing.T) {
 
 // A program that connects without speaking rdmanet is refused, and prevents nobody else from connecting.
 func TestListenerRefusesStrangers(t *testing.T) {
-	b := bed.New(t, verbs.Embedded)
+	b := testbed.New(t, verbs.Embedded)
 	n := newNetwork(t, b, rdmanet.Buffers{})
 	a := n.dialer.Adapter
 	cq, err := a.CreateCompletionQueue(4)
@@ -225,7 +225,7 @@ func TestListenerRefusesStrangers(t *testing.T) {
 	}
 	defer c.Close()
 	remote := netip.MustParseAddrPort(n.listener.Addr().String())
-	err = c.Connect(bed.Context(t), qp, remote, nd.ConnectParams{PrivateData: []byte("not rdmanet")})
+	err = c.Connect(testbed.Context(t), qp, remote, nd.ConnectParams{PrivateData: []byte("not rdmanet")})
 	if !errors.Is(err, nd.ErrConnectionRefused) {
 		t.Errorf("connect: %v, want ND_CONNECTION_REFUSED", err)
 	}

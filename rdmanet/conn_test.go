@@ -9,7 +9,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/net/nettest"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/rdmanet"
 )
@@ -22,7 +22,7 @@ type network struct {
 	dialer   *rdmanet.Dialer
 }
 
-func newNetwork(t testing.TB, b *bed.Bed, buffers rdmanet.Buffers) *network {
+func newNetwork(t testing.TB, b *testbed.Bed, buffers rdmanet.Buffers) *network {
 	t.Helper()
 	adapter := func(side int) *nd.Adapter {
 		host := b.Server
@@ -68,7 +68,7 @@ func (n *network) pair() (dialed, accepted net.Conn, err error) {
 }
 
 func TestConnIsANetConn(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		n := newNetwork(t, b, rdmanet.Buffers{})
 		nettest.TestConn(t, func() (c1, c2 net.Conn, stop func(), err error) {
 			c1, c2, err = n.pair()

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/rdmanet"
 	"github.com/softvpi/softvpi/verbs"
@@ -18,10 +18,10 @@ import (
 // program that leaves Dialer.Adapter and ListenConfig.Adapter nil needs none of
 // this: it uses the driver's adapters, or one of its own.
 func adapters() (server, client *nd.Adapter, at netip.Addr, closeAll func()) {
-	addrs := bed.Addrs()
+	addrs := testbed.Addrs()
 	provider, err := nd.Open(context.Background(), nd.Options{
 		Mode:  verbs.Embedded,
-		Embed: verbs.Config{Adapters: bed.Adapters(addrs)},
+		Embed: verbs.Config{Adapters: testbed.Adapters(addrs)},
 	})
 	if err != nil {
 		log.Fatal(err)

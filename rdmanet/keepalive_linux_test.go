@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/bed"
 	"github.com/softvpi/softvpi/internal/link/impair"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/rdmanet"
 	"github.com/softvpi/softvpi/verbs"
 )
@@ -53,11 +53,11 @@ func TestKeepAliveFindsAVanishedHost(t *testing.T) {
 
 // toVanish returns an idle connection, and a function after which nothing reaches its peer or comes from there.
 func toVanish(t *testing.T) (c *rdmanet.Conn, vanish func()) {
-	addrs := bed.Addrs()
-	socket, driver := bed.Driver(t, addrs)
-	b := &bed.Bed{Mode: verbs.Attached, Addrs: addrs}
+	addrs := testbed.Addrs()
+	socket, driver := testbed.Driver(t, addrs)
+	b := &testbed.Bed{Mode: verbs.Attached, Addrs: addrs}
 	for _, host := range []**verbs.Host{&b.Server, &b.Client} {
-		h, err := verbs.Attach(bed.Context(t), socket)
+		h, err := verbs.Attach(testbed.Context(t), socket)
 		if err != nil {
 			t.Fatal(err)
 		}

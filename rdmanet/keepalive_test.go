@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/rdmanet"
 )
 
 // Probes do a connection no harm: after many of them it carries data both ways. A closed one has none to switch.
 func TestKeepAliveLeavesTheLivingAlone(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		n := newNetwork(t, b, rdmanet.Buffers{})
 		n.dialer.KeepAlive = time.Millisecond
 		c1, c2 := connected(t, n)

@@ -7,14 +7,14 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/rdmanet"
 )
 
 // Connections share what polls: those that nobody uses have no goroutine, and those that are read have the reader
 // alone. More of them than the shared queue first has room for work all the same.
 func TestConnectionsShareAPoller(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		const connections = 120
 		n := newNetwork(t, b, rdmanet.Buffers{Size: 256})
 		var all [][2]net.Conn

@@ -3,13 +3,13 @@ package verbs_test
 import (
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/verbs"
 )
 
 // A closed object accepts no requests and returns no completions: its rings may already belong to a newer object.
 func TestUseAfterClose(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		dev := b.Device(t, 0)
 		pd := must(dev.AllocPD())(t)
 		mr := must(pd.Allocate(64, verbs.LocalWrite))(t)
@@ -36,7 +36,7 @@ func TestUseAfterClose(t *testing.T) {
 		if cq.Pending(verbs.NotifyAny) {
 			t.Error("a closed CQ has completions")
 		}
-		if err := cq.Wait(bed.Context(t), cq.Arm(verbs.NotifyAny)); err == nil {
+		if err := cq.Wait(testbed.Context(t), cq.Arm(verbs.NotifyAny)); err == nil {
 			t.Error("waited for a closed CQ")
 		}
 

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -19,7 +19,7 @@ func (s *side) ready(t testing.TB, qkey uint32) {
 }
 
 func TestDatagrams(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		server, client := newSide(t, b, 0, verbs.UD), newSide(t, b, 1, verbs.UD)
 		server.ready(t, 0x1234)
 		client.ready(t, 0x1234)
@@ -53,8 +53,8 @@ func TestDatagrams(t *testing.T) {
 }
 
 func TestResolveDatagramService(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
-		ctx := bed.Context(t)
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
+		ctx := testbed.Context(t)
 		server := newSide(t, b, 0, verbs.UD)
 		server.ready(t, 0x77)
 		l := must(server.dev.ListenService(netip.AddrPortFrom(server.dev.Addr(), 0), 0))(t)
@@ -82,7 +82,7 @@ func TestResolveDatagramService(t *testing.T) {
 }
 
 func TestMulticast(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		server, client := newSide(t, b, 0, verbs.UD), newSide(t, b, 1, verbs.UD)
 		server.ready(t, 9)
 		client.ready(t, 9)
@@ -131,7 +131,7 @@ func joinByHand(t testing.TB, a, b *side) {
 
 // RC and UC between QPs that the program has moved through their states itself, with PSNs that wrap.
 func TestConnectionsByHand(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		for _, typ := range []verbs.QPType{verbs.RC, verbs.UC} {
 			server, client := newSide(t, b, 0, typ), newSide(t, b, 1, typ)
 			joinByHand(t, server, client)

@@ -6,15 +6,15 @@ import (
 	"log"
 	"net/netip"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/verbs"
 )
 
 // embedTwo creates a host with two adapters at free addresses. A real program would
 // give its own addresses, or use the driver's adapters: verbs.Open(ctx, verbs.Options{}).
 func embedTwo() (host *verbs.Host, first, second *verbs.Device) {
-	addrs := bed.Addrs()
-	host, err := verbs.Embed(verbs.Config{Adapters: bed.Adapters(addrs)})
+	addrs := testbed.Addrs()
+	host, err := verbs.Embed(verbs.Config{Adapters: testbed.Adapters(addrs)})
 	check(err)
 	first, err = host.DeviceByAddr(addrs[0])
 	check(err)
@@ -180,7 +180,7 @@ func ExampleQP_PostSend_atomic() {
 
 // A test can bring its own adapters and its own lossy network, with no driver or privileges.
 func ExampleEmbed() {
-	addrs := bed.Addrs() // two addresses in 127.0.0.0/8 that no other process uses
+	addrs := testbed.Addrs() // two addresses in 127.0.0.0/8 that no other process uses
 	host, err := verbs.Embed(verbs.Config{Adapters: []verbs.AdapterConfig{
 		{Name: "left", Addr: addrs[0], Wire: true},
 		{Name: "right", Addr: addrs[1], Impairment: "loss=1% delay=50us seed=7"},

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/verbs"
 )
@@ -12,12 +12,12 @@ import (
 // A driver that ends while programs use it: programs that poll, wait or post are told, and they can close everything
 // without an error.
 func TestDriverGone(t *testing.T) {
-	b := bed.New(t, bed.Modes()[len(bed.Modes())-1])
+	b := testbed.New(t, testbed.Modes()[len(testbed.Modes())-1])
 	if b.StopDriver == nil {
 		t.Skip("there is no driver here")
 	}
 	server, client := connected(t, b)
-	ctx := bed.Context(t)
+	ctx := testbed.Context(t)
 	client.send(t, verbs.SendWR{ID: 1, Op: verbs.OpSend}) // never completes: no receive is posted
 	waits := make(chan error, 3)
 	go func() {

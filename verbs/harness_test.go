@@ -7,15 +7,15 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/verbs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var ok, wantErr = bed.OK, bed.WantErr
+var ok, wantErr = testbed.OK, testbed.WantErr
 
-func must[T any](v T, err error) func(testing.TB) T { return bed.Must(v, err) }
+func must[T any](v T, err error) func(testing.TB) T { return testbed.Must(v, err) }
 
 // side is one program's objects.
 type side struct {
@@ -33,7 +33,7 @@ const (
 	everything = verbs.LocalWrite | verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic | verbs.WindowBind
 )
 
-func newSide(t testing.TB, b *bed.Bed, n int, typ verbs.QPType) *side {
+func newSide(t testing.TB, b *testbed.Bed, n int, typ verbs.QPType) *side {
 	t.Helper()
 	s := &side{dev: b.Device(t, n)}
 	s.pd = must(s.dev.AllocPD())(t)
@@ -58,7 +58,7 @@ func newSide(t testing.TB, b *bed.Bed, n int, typ verbs.QPType) *side {
 }
 
 // connected returns two sides whose RC QPs have been connected by the connection manager.
-func connected(t testing.TB, b *bed.Bed) (server, client *side) {
+func connected(t testing.TB, b *testbed.Bed) (server, client *side) {
 	t.Helper()
 	server, client = newSide(t, b, 0, verbs.RC), newSide(t, b, 1, verbs.RC)
 	connect(t, server, client)
@@ -69,7 +69,7 @@ var param = verbs.ConnParam{ResponderResources: 16, InitiatorDepth: 16}
 
 func connect(t testing.TB, server, client *side) {
 	t.Helper()
-	ctx := bed.Context(t)
+	ctx := testbed.Context(t)
 	l := must(server.dev.Listen(netip.AddrPortFrom(server.dev.Addr(), 0), 0))(t)
 	defer l.Close()
 	accepted := make(chan error, 1)
@@ -91,7 +91,7 @@ func connect(t testing.TB, server, client *side) {
 func (s *side) next(t testing.TB) verbs.WC {
 	t.Helper()
 	var wc [1]verbs.WC
-	if _, err := s.cq.Next(bed.Context(t), wc[:]); err != nil {
+	if _, err := s.cq.Next(testbed.Context(t), wc[:]); err != nil {
 		t.Fatal(err)
 	}
 	return wc[0]

@@ -16,7 +16,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc"
 	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/link/packet"
-	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/os/paths"
 )
 
 // Mode is how a Host reaches its adapters.

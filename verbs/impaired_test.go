@@ -8,16 +8,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/verbs"
 )
 
 // An embedded adapter impairs its packets as configured: with some loss the data still arrives intact, with total loss no peer is
 // reachable, and an invalid impairment is rejected by name.
 func TestEmbeddedImpairment(t *testing.T) {
-	embed := func(impairment string) (*verbs.Host, *bed.Bed, error) {
-		b := &bed.Bed{Mode: verbs.Embedded, Addrs: bed.Addrs()}
-		adapters := bed.Adapters(b.Addrs)
+	embed := func(impairment string) (*verbs.Host, *testbed.Bed, error) {
+		b := &testbed.Bed{Mode: verbs.Embedded, Addrs: testbed.Addrs()}
+		adapters := testbed.Adapters(b.Addrs)
 		adapters[1].Impairment = impairment
 		h, err := verbs.Embed(verbs.Config{Name: "test", Adapters: adapters})
 		b.Server, b.Client = h, h
@@ -62,7 +62,7 @@ func TestEmbeddedImpairment(t *testing.T) {
 func TestAnySourcePortInTheEnvironment(t *testing.T) {
 	for value, good := range map[string]bool{"": true, "0": true, "1": true, "sometimes": false} {
 		t.Setenv("SOFTVPI_ANY_SOURCE_PORT", value)
-		h, err := verbs.Embed(verbs.Config{Name: "test", Adapters: bed.Adapters(bed.Addrs())})
+		h, err := verbs.Embed(verbs.Config{Name: "test", Adapters: testbed.Adapters(testbed.Addrs())})
 		if good {
 			ok(t, err)
 			ok(t, h.Close())

@@ -8,14 +8,14 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/verbs"
 )
 
 // A request beyond the backlog is refused for lack of resources; the others wait.
 func TestBacklog(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
-		ctx := bed.Context(t)
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
+		ctx := testbed.Context(t)
 		server := b.Device(t, 0)
 		l := must(server.Listen(netip.AddrPortFrom(server.Addr(), 0), 2))(t)
 		defer l.Close()
@@ -48,9 +48,9 @@ func TestBacklog(t *testing.T) {
 
 // A backlog of 0 means 128.
 func TestDefaultBacklog(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		const backlog = 128
-		ctx := bed.Context(t)
+		ctx := testbed.Context(t)
 		server := b.Device(t, 0)
 		l := must(server.Listen(netip.AddrPortFrom(server.Addr(), 0), 0))(t)
 		defer l.Close()
@@ -79,7 +79,7 @@ func TestDefaultBacklog(t *testing.T) {
 
 // Several goroutines post to one QP and poll one CQ: nothing is lost or reported twice.
 func TestConcurrentPostsAndPolls(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		server, client := connected(t, b)
 		const posters, each = 4, 300
 		var mu sync.Mutex
@@ -107,7 +107,7 @@ func TestConcurrentPostsAndPolls(t *testing.T) {
 			}()
 		}
 		wg.Wait()
-		for ctx := bed.Context(t); len(seen) < posters*each; {
+		for ctx := testbed.Context(t); len(seen) < posters*each; {
 			if ctx.Err() != nil {
 				t.Fatalf("%d of %d requests completed", len(seen), posters*each)
 			}
@@ -138,10 +138,10 @@ func collect(t *testing.T, cq *verbs.CQ, mu *sync.Mutex, seen map[uint64]int) {
 }
 
 func TestOpen(t *testing.T) {
-	ctx := bed.Context(t)
+	ctx := testbed.Context(t)
 	nobody := filepath.Join(t.TempDir(), "none")
-	addrs := bed.Addrs()
-	embed := verbs.Config{Adapters: bed.Adapters(addrs)}
+	addrs := testbed.Addrs()
+	embed := verbs.Config{Adapters: testbed.Adapters(addrs)}
 
 	h := must(verbs.Open(ctx, verbs.Options{Socket: nobody, Embed: embed}))(t)
 	if h.Mode() != verbs.Embedded {
@@ -161,7 +161,7 @@ func TestOpen(t *testing.T) {
 	_, err = verbs.Embed(verbs.Config{Adapters: []verbs.AdapterConfig{{Addr: netip.MustParseAddr("192.0.2.1")}}})
 	wantErr(t, err, verbs.ErrAddrNotAvailable)
 
-	socket := bed.Socket(t, addrs)
+	socket := testbed.Socket(t, addrs)
 	h = must(verbs.Open(ctx, verbs.Options{Socket: socket, Name: "test"}))(t)
 	defer h.Close()
 	if h.Mode() != verbs.Attached {

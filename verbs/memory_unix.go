@@ -5,7 +5,7 @@ package verbs
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/softvpi/softvpi/internal/hugepages"
+	"github.com/softvpi/softvpi/internal/cpu/hugepages"
 )
 
 // allocate maps n bytes of zeroed memory outside the Go heap, so that the collector does not scan or count

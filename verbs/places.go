@@ -3,7 +3,7 @@ package verbs
 import (
 	"sync/atomic"
 
-	"github.com/softvpi/softvpi/internal/release"
+	"github.com/softvpi/softvpi/internal/cpu/release"
 )
 
 // places counts the occupied places of a queue. The posting and the polling side each write a word of

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -16,7 +16,7 @@ func TestAtomicCapability(t *testing.T) {
 		want bool
 	}{{"process_vm", false}, {"copier", true}} {
 		t.Setenv("SOFTVPI_MEMORY_PATH", c.path)
-		b := bed.New(t, bed.Modes()[len(bed.Modes())-1])
+		b := testbed.New(t, testbed.Modes()[len(testbed.Modes())-1])
 		if b.Mode != verbs.Attached {
 			t.Skip("there is no driver here")
 		}
@@ -24,13 +24,13 @@ func TestAtomicCapability(t *testing.T) {
 			t.Errorf("%s: %v, want %v", c.path, got, c.want)
 		}
 	}
-	if b := bed.New(t, verbs.Embedded); !b.Device(t, 0).Limits().ProcessorAtomics {
+	if b := testbed.New(t, verbs.Embedded); !b.Device(t, 0).Limits().ProcessorAtomics {
 		t.Error("embedded: false, want true")
 	}
 }
 
 func TestSharedReceiveQueue(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		server, client := newSide(t, b, 0, verbs.RC), newSide(t, b, 1, verbs.RC)
 		watcher := b.Server.Watch()
 		defer watcher.Close()
@@ -56,7 +56,7 @@ func TestSharedReceiveQueue(t *testing.T) {
 			t.Errorf("%d receives are posted, want 1", info.Posted)
 		}
 		for {
-			e := must(watcher.Next(bed.Context(t)))(t)
+			e := must(watcher.Next(testbed.Context(t)))(t)
 			if e.Type == verbs.EventSRQLimit {
 				if e.Object != srq.Handle() {
 					t.Errorf("limit event of %#x, want %#x", e.Object, srq.Handle())
@@ -78,7 +78,7 @@ func TestSharedReceiveQueue(t *testing.T) {
 
 // An SRQ grows and shrinks while messages arrive; receives keep their order.
 func TestResizeSharedReceiveQueue(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		server, client := newSide(t, b, 0, verbs.RC), newSide(t, b, 1, verbs.RC)
 		srq := must(server.pd.CreateSRQ(verbs.SRQConfig{Depth: 4, MaxSGE: 2}))(t)
 		server.srq = srq
@@ -136,7 +136,7 @@ func TestResizeSharedReceiveQueue(t *testing.T) {
 }
 
 func TestCQEvents(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		server, client := connected(t, b)
 		var wc [4]verbs.WC
 		server.recv(t, 1)
@@ -158,7 +158,7 @@ func TestCQEvents(t *testing.T) {
 		wantErr(t, err, context.DeadlineExceeded)
 		wantErr(t, err, verbs.ErrCanceled)
 		client.send(t, verbs.SendWR{Op: verbs.OpSend, Flags: verbs.Solicited})
-		ok(t, server.cq.Wait(bed.Context(t), ticket))
+		ok(t, server.cq.Wait(testbed.Context(t), ticket))
 		if !server.cq.Pending(verbs.NotifySolicited) {
 			t.Error("nothing solicited is there after the event")
 		}
@@ -174,7 +174,7 @@ func TestCQEvents(t *testing.T) {
 
 // Completions are neither lost nor reordered if the CQ is resized while they arrive.
 func TestResizeKeepsCompletions(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		_, client := connected(t, b)
 		ok(t, client.qp.Flush())
 		post := func(from, n int) {
@@ -201,7 +201,7 @@ func TestResizeKeepsCompletions(t *testing.T) {
 
 // A CQ that overflows is broken, and reports it (IBA 10.8.1.1).
 func TestOverflowIsReported(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		server, _ := connected(t, b)
 		watcher := b.Server.Watch()
 		defer watcher.Close()
@@ -213,7 +213,7 @@ func TestOverflowIsReported(t *testing.T) {
 		}
 		ok(t, qp.Flush())
 		for {
-			if e := must(watcher.Next(bed.Context(t)))(t); e.Type == verbs.EventCQError {
+			if e := must(watcher.Next(testbed.Context(t)))(t); e.Type == verbs.EventCQError {
 				break
 			}
 		}
@@ -230,7 +230,7 @@ func TestOverflowIsReported(t *testing.T) {
 }
 
 func TestFullQueuesRefuse(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		s := newSide(t, b, 0, verbs.RC)
 		var err error
 		for range 65 {
@@ -246,7 +246,7 @@ func TestFullQueuesRefuse(t *testing.T) {
 // A QP that has been reset has room for as many requests as a new one, less those whose completions
 // have not been polled yet (IBA 10.3.1).
 func TestResetGivesPlacesBack(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		s := newSide(t, b, 0, verbs.UD)
 		ah := must(s.pd.CreateAH(verbs.AddressVector{Addr: b.Device(t, 1).Addr()}))(t)
 		defer ah.Close()
@@ -284,7 +284,7 @@ func TestResetGivesPlacesBack(t *testing.T) {
 
 // Requests that are in progress at a reset do not keep entries of the rings.
 func TestResetUnderWay(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		x, y := newSide(t, b, 0, verbs.RC), newSide(t, b, 1, verbs.RC)
 		for range 20 {
 			joinByHand(t, x, y)
@@ -302,10 +302,10 @@ func TestResetUnderWay(t *testing.T) {
 }
 
 func TestWatcherEndsWithTheHost(t *testing.T) {
-	h := must(verbs.Embed(verbs.Config{Adapters: bed.Adapters(bed.Addrs())}))(t)
+	h := must(verbs.Embed(verbs.Config{Adapters: testbed.Adapters(testbed.Addrs())}))(t)
 	w := h.Watch()
 	ok(t, h.Close())
-	_, err := w.Next(bed.Context(t))
+	_, err := w.Next(testbed.Context(t))
 	wantErr(t, err, verbs.ErrClosed)
 	ok(t, h.Close())
 	_, err = h.Devices(context.Background())
@@ -317,7 +317,7 @@ func TestWatcherEndsWithTheHost(t *testing.T) {
 // Receives posted before a QP is in use ring no doorbell. They are there when it is, and later ones are noticed: in
 // the error state they are flushed.
 func TestReceivesBeforeUse(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		s := newSide(t, b, 0, verbs.RC)
 		ok(t, s.qp.Modify(verbs.QPAttr{State: verbs.StateInit}, verbs.MaskState|verbs.MaskPKeyIndex|verbs.MaskAccess))
 		s.recv(t, 1)

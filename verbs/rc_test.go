@@ -6,13 +6,13 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/verbs"
 )
 
 // Every operation of the RC service (IBA table 38), with its data and the fields of its completions.
 func TestRCOperations(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		server, client := connected(t, b)
 		remote, key := server.mr.RemoteAddr(), server.mr.RKey()
 		data := client.mr.Bytes()
@@ -143,7 +143,7 @@ func TestRCOperations(t *testing.T) {
 // Go heap memory that a program has registered stays alive and in place, whatever the collector does, until it is
 // deregistered.
 func TestRegisteredMemoryStays(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		server, client := connected(t, b)
 		addr, key, done := func() (uint64, uint32, func() error) {
 			mr := must(server.pd.Register(append(make([]byte, 0, 4096), "stays"...), verbs.RemoteRead))(t)
@@ -167,7 +167,7 @@ func TestRegisteredMemoryStays(t *testing.T) {
 }
 
 func TestMemoryWindows(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		for _, typ := range []verbs.WindowType{verbs.WindowType1, verbs.WindowType2} {
 			server, client := connected(t, b)
 			mw := must(server.pd.AllocWindow(typ))(t)
@@ -204,7 +204,7 @@ func TestMemoryWindows(t *testing.T) {
 }
 
 func TestPostingAllocatesNothing(t *testing.T) {
-	server, client := connected(t, bed.New(t, verbs.Embedded))
+	server, client := connected(t, testbed.New(t, verbs.Embedded))
 	remote, key := server.mr.RemoteAddr(), server.mr.RKey()
 	var wc [8]verbs.WC
 	one := func() {
@@ -226,7 +226,7 @@ func TestPostingAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkWrite64(b *testing.B) {
-	server, client := connected(b, bed.New(b, verbs.Embedded))
+	server, client := connected(b, testbed.New(b, verbs.Embedded))
 	remote, key := server.mr.RemoteAddr(), server.mr.RKey()
 	var wc [64]verbs.WC
 	b.ReportAllocs()

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/verbs"
 )
 
 // Wrong arguments are refused with an error that is ErrInvalid and names the field.
 func TestWrongArgumentsAreRefused(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		s := newSide(t, b, 0, verbs.RC)
 		uc, ud := newSide(t, b, 0, verbs.UC), newSide(t, b, 0, verbs.UD)
 		l := s.dev.Limits()

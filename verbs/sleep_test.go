@@ -6,14 +6,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/verbs"
 )
 
 // Sleep ends for each of: a completion, Rouse before and during the sleep, the end of the context, Close. A poll that
 // follows finds the completion, and only that.
 func TestSleepEnds(t *testing.T) {
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		server, client := newSide(t, b, 0, verbs.RC), newSide(t, b, 1, verbs.RC)
 		connect(t, server, client)
 		ok(t, server.qp.PostRecv(&verbs.RecvWR{SGE: []verbs.SGE{server.mr.SGE(0, 64)}}))
@@ -50,7 +50,7 @@ func TestSleepEnds(t *testing.T) {
 		ticket := idle.Arm(verbs.NotifyAny)
 		closed := make(chan error, 1)
 		go func() { closed <- idle.Close() }()
-		limit := bed.Context(t)
+		limit := testbed.Context(t)
 		_ = idle.Sleep(limit, ticket) // an error, or nil: the end of the queue is an event
 		if limit.Err() != nil {
 			t.Error("Close does not end a sleep")

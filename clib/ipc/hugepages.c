@@ -1,4 +1,4 @@
-/* Large pages, asked for in the way of internal/hugepages. */
+/* Large pages, asked for in the way of internal/cpu/hugepages. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

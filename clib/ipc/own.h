@@ -1,4 +1,4 @@
-/* Who owns the directory of a socket. internal/paths applies the same rule for the driver, Go programs and the tools.
+/* Who owns the directory of a socket. internal/os/paths applies the same rule for the driver, Go programs and the tools.
  * */
 #ifndef SVPI_OWN_H
 #define SVPI_OWN_H

@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 

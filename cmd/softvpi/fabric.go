@@ -17,12 +17,12 @@ import (
 	"syscall"
 
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/live"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/ibsim"
-	"github.com/softvpi/softvpi/internal/inputfile"
 	"github.com/softvpi/softvpi/internal/link/cable"
-	"github.com/softvpi/softvpi/internal/paths"
-	"github.com/softvpi/softvpi/internal/rack"
+	"github.com/softvpi/softvpi/internal/os/inputfile"
+	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/subnet/service"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/internal/umad/server"
@@ -78,9 +78,9 @@ func (c fabricRunCmd) Run(s *session) error {
 	if c.Seed == 0 {
 		c.Seed = rand.Uint64()
 	}
-	r := rack.New(fabric.New(t, rand.New(rand.NewPCG(c.Seed, 0)).Uint64), rack.Options{Timing: c.Timing})
+	r := live.New(fabric.New(t, rand.New(rand.NewPCG(c.Seed, 0)).Uint64), live.Options{Timing: c.Timing})
 	defer r.Close()
-	var udp *rack.UDP
+	var udp *live.UDP
 	if at.IsValid() {
 		if udp, err = r.ListenUDP(at, key); err != nil {
 			return err
@@ -115,7 +115,7 @@ func (c fabricRunCmd) Run(s *session) error {
 }
 
 // serve serves the fabric in all ways until ctx ends or one of them fails.
-func (c fabricRunCmd) serve(ctx context.Context, r *rack.Rack, t *topology.Topology, sim *ibsim.Server, listener ibsim.Listener, cables sockets, files service.Files) error {
+func (c fabricRunCmd) serve(ctx context.Context, r *live.Rack, t *topology.Topology, sim *ibsim.Server, listener ibsim.Listener, cables sockets, files service.Files) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var work sync.WaitGroup
@@ -131,7 +131,7 @@ func (c fabricRunCmd) serve(ctx context.Context, r *rack.Rack, t *topology.Topol
 	}
 	if c.SM {
 		work.Go(func() {
-			if err := r.Manage(ctx, rack.ManagerPlace(t), service.Config{Files: files}); err != nil {
+			if err := r.Manage(ctx, live.ManagerPlace(t), service.Config{Files: files}); err != nil {
 				stop(err)
 			}
 		})
@@ -149,7 +149,7 @@ func (c fabricRunCmd) serve(ctx context.Context, r *rack.Rack, t *topology.Topol
 // sockets are where adapters are plugged in; nil: not offered.
 type sockets struct {
 	local *net.UnixListener
-	udp   *rack.UDP
+	udp   *live.UDP
 }
 
 // overUDP returns where adapters of other hosts are plugged in, and the key that they must know; the
@@ -177,11 +177,11 @@ func (c fabricRunCmd) cables() (*net.UnixListener, error) {
 	if c.UDP != "" || runtime.GOOS != "linux" {
 		return nil, nil
 	}
-	return rack.Listen(paths.Cables(c.Name), 0o600)
+	return live.Listen(paths.Cables(c.Name), 0o600)
 }
 
 // serveDatagrams serves programs that use libibumad, if there are local sockets.
-func (c fabricRunCmd) serveDatagrams(r *rack.Rack) (*server.Server, error) {
+func (c fabricRunCmd) serveDatagrams(r *live.Rack) (*server.Server, error) {
 	if c.UDP != "" || runtime.GOOS != "linux" {
 		return nil, nil
 	}

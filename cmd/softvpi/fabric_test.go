@@ -13,9 +13,9 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/live"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/ibsim"
-	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/internal/tools/tool"
@@ -139,7 +139,7 @@ func TestFabricConsole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := rack.New(fabric.New(top, rand.Uint64), rack.Options{})
+	r := live.New(fabric.New(top, rand.Uint64), live.Options{})
 	defer r.Close()
 	var out, errs bytes.Buffer
 	console(&session{context.Background(), tool.Env{Name: "softvpi", Stdin: strings.NewReader("unlink\nunlink node00000[1]\nhelp\n"), Stdout: &out, Stderr: &errs}}, ibsim.NewServer(r))

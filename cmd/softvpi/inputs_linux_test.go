@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/live"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
-	"github.com/softvpi/softvpi/internal/paths"
-	"github.com/softvpi/softvpi/internal/rack"
+	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/internal/umad/server"
 	"github.com/softvpi/softvpi/internal/umad/socket"
@@ -27,7 +27,7 @@ func onFabric(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := rack.New(fabric.New(top, rand.Uint64), rack.Options{})
+	r := live.New(fabric.New(top, rand.Uint64), live.Options{})
 	d, err := server.Listen(filepath.Join(t.TempDir(), "s"), r)
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/driver"
-	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/driver/config"
-	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/os/paths"
+	"github.com/softvpi/softvpi/internal/testbed/driverbed"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 

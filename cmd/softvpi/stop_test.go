@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/internal/tools/ndperf"
 	"github.com/softvpi/softvpi/internal/tools/tool"

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/tools/diags"
-	"github.com/softvpi/softvpi/internal/tools/hca"
 	"github.com/softvpi/softvpi/internal/tools/ibdump"
+	"github.com/softvpi/softvpi/internal/tools/ibstat"
 	"github.com/softvpi/softvpi/internal/tools/mft"
 	"github.com/softvpi/softvpi/internal/tools/mlx5cmd"
 	"github.com/softvpi/softvpi/internal/tools/mlxtool"
@@ -35,7 +35,7 @@ var tools = makeTools()
 func makeTools() map[string]tool.Main {
 	m := map[string]tool.Main{
 		"MLNX_System_Snapshot": snapshot.Main,
-		"MlxStat":              hca.MlxStat,
+		"MlxStat":              ibstat.MlxStat,
 		"ibdump":               ibdump.Main,
 		"mlx5cmd":              mlx5cmd.Main,
 		"mlxconfig":            mft.Config,

@@ -13,11 +13,11 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/softvpi/softvpi/internal/cgroup"
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/link/cable"
-	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/os/cgroup"
+	"github.com/softvpi/softvpi/internal/os/paths"
 )
 
 type upCmd struct {

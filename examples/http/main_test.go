@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/bed"
-	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/os/paths"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
@@ -64,13 +64,13 @@ func exchange(t *testing.T, addrs [2]netip.Addr, env []string, serverArgs, clien
 
 func TestEmbeddedInTwoProcesses(t *testing.T) {
 	systemtest.Mark(t)
-	addrs := bed.Addrs()
+	addrs := testbed.Addrs()
 	exchange(t, addrs, nil, []string{"-adapter", addrs[0].String()}, []string{"-adapter", addrs[1].String()})
 }
 
 func TestAttachedFromTwoProcesses(t *testing.T) {
 	systemtest.Mark(t)
-	addrs := bed.Addrs()
-	socket := bed.Socket(t, addrs)
+	addrs := testbed.Addrs()
+	socket := testbed.Socket(t, addrs)
 	exchange(t, addrs, []string{paths.SocketVariable + "=" + socket}, nil, nil)
 }

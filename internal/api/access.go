@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/softvpi/softvpi/internal/peer"
+	"github.com/softvpi/softvpi/internal/os/peer"
 )
 
 // access is what a client may do.

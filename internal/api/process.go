@@ -5,7 +5,7 @@ import (
 	"errors"
 	"net"
 
-	"github.com/softvpi/softvpi/internal/peer"
+	"github.com/softvpi/softvpi/internal/os/peer"
 )
 
 // errUnknownProcess is a driver of which the system does not tell the process, or that is not among those that this process sees, as in another container.

@@ -18,7 +18,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/inputfile"
+	"github.com/softvpi/softvpi/internal/os/inputfile"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/tools/ndperf"
 )
 

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/softvpi/softvpi/internal/bench/worker"
-	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/os/paths"
 )
 
 const (

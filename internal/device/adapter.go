@@ -13,8 +13,8 @@ import (
 	"github.com/softvpi/softvpi/internal/device/gid"
 	"github.com/softvpi/softvpi/internal/device/gsi"
 	"github.com/softvpi/softvpi/internal/device/ibport"
-	"github.com/softvpi/softvpi/internal/device/plug"
-	"github.com/softvpi/softvpi/internal/device/status"
+	"github.com/softvpi/softvpi/internal/device/links"
+	"github.com/softvpi/softvpi/internal/device/notify"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/numbers"
 	"github.com/softvpi/softvpi/internal/transport"
@@ -46,7 +46,7 @@ type adapter struct {
 	engine *transport.Engine
 	cm     *cm.Engine
 	memory *memory.Table
-	panel  *plug.Panel // what the port is plugged into
+	panel  *links.Panel // what the port is plugged into
 	gids   gid.Table
 	mtu    uint32       // ActiveMTU
 	ib     *ibport.Port // nil: an Ethernet port
@@ -304,11 +304,11 @@ func (a *adapter) readdress(addrs []netip.Addr, present bool) {
 		a.present = present
 		if present {
 			a.broadcast(command.EventPortActive)
-			a.report(status.Up)
+			a.report(notify.Up)
 		} else {
 			a.linkDowns++
 			a.broadcast(command.EventPortDown)
-			a.report(status.Down)
+			a.report(notify.Down)
 		}
 	}
 	want := []netip.Addr{}
@@ -322,7 +322,7 @@ func (a *adapter) readdress(addrs []netip.Addr, present bool) {
 	}
 	if a.setGIDs(a.serve(want)) {
 		a.broadcast(command.EventGIDChange)
-		a.report(status.GIDChange)
+		a.report(notify.GIDChange)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/eventqueue"
 	"github.com/softvpi/softvpi/internal/device/handle"
-	"github.com/softvpi/softvpi/internal/device/loan"
+	"github.com/softvpi/softvpi/internal/device/lease"
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
@@ -31,8 +31,8 @@ type Client struct {
 	doorbells *ring.Doorbells // any thread may use its producer side
 	rings     []uint32        // a drained batch of doorbells
 	closed    bool
-	told      bool          // in Host.heralds
-	lends     *loan.Program // nil: it does not take part in the direct path
+	told      bool           // in Host.heralds
+	lends     *lease.Program // nil: it does not take part in the direct path
 
 	pds  handle.Table[pd]
 	mrs  handle.Table[mr]
@@ -64,7 +64,7 @@ func (h *Host) NewClient(cfg ClientConfig) (*Client, error) {
 	}
 	if cfg.Direct != nil {
 		var err error
-		if c.lends, err = loan.NewProgram(cfg.Direct, cfg.UID, func() int { return c.arena.Len() }); err != nil {
+		if c.lends, err = lease.NewProgram(cfg.Direct, cfg.UID, func() int { return c.arena.Len() }); err != nil {
 			return nil, command.Errorf(command.Internal, "%v", err)
 		}
 	}

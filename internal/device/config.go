@@ -8,7 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/device/loan"
+	"github.com/softvpi/softvpi/internal/device/lease"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/packet"
 	"github.com/softvpi/softvpi/internal/memory"
@@ -170,7 +170,7 @@ type ClientConfig struct {
 	// loop sleeps; 0: none. The loop reads it empty.
 	WakeFD int
 	// Direct is the program's part in the direct path; nil: it does not take part.
-	Direct loan.Neighbour
+	Direct lease.Neighbour
 	// Attached marks a program in another process: every iteration of the loop checks its doorbell queue.
 	Attached bool
 	// MemoryPath is how memory of the program is accessed; 0: mapped.

@@ -7,13 +7,13 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/handle"
-	"github.com/softvpi/softvpi/internal/device/loan"
+	"github.com/softvpi/softvpi/internal/device/lease"
 	"github.com/softvpi/softvpi/internal/memory"
 )
 
 // Destroy implements command.Commands.
 func (c *Client) Destroy(ctx context.Context, kind command.Kind, h command.Handle) error {
-	var pick func() []*loan.Loan
+	var pick func() []*lease.Loan
 	switch {
 	case kind == command.KindMemory && ctx.Value(promptly{}) != nil:
 		return ErrWaits

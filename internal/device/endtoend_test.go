@@ -94,22 +94,22 @@ func TestPingPongByEvents(t *testing.T) {
 				defer close(done)
 				for i := range uint64(rounds) {
 					c.b.postRecv(i, bufB.sge(0, 32))
-					wait(c.b.cq, ring.CQRecv)
+					waitFor(c.b.cq, ring.CQRecv)
 					c.b.postSend(i, ring.OpSend, bufB.sge(0, 32))
 				}
 			}()
 			for i := range uint64(rounds) {
 				c.a.postRecv(i, bufA.sge(0, 32))
 				c.a.postSend(i, ring.OpSend, bufA.sge(32, 32))
-				wait(c.a.cq, ring.CQRecv)
+				waitFor(c.a.cq, ring.CQRecv)
 			}
 			<-done
 		})
 	}
 }
 
-// wait blocks until a completion of op arrives and drops those of other operations. A failed one is an error.
-func wait(q *queue, op ring.CQOp) ring.CQE {
+// waitFor blocks until a completion of op arrives and drops those of other operations. A failed one is an error.
+func waitFor(q *queue, op ring.CQOp) ring.CQE {
 	for {
 		e := q.wait()
 		if e.Status != ring.Success {

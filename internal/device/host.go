@@ -13,8 +13,8 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/device/loan"
-	"github.com/softvpi/softvpi/internal/device/status"
+	"github.com/softvpi/softvpi/internal/device/lease"
+	"github.com/softvpi/softvpi/internal/device/notify"
 )
 
 // Host is the adapters of a process and the loop that drives them.
@@ -40,7 +40,7 @@ type Host struct {
 	polled    bool       // same as sleep.polls
 	found     bool       // the last step that polled the links found something: the next one returns buffers they have lent
 
-	loans         loan.Book
+	loans         lease.Book
 	moderated     []*cq // those that hold back an event
 	moderationDue clock.Time
 
@@ -60,7 +60,7 @@ type Host struct {
 
 	gidInterval chan time.Duration // to the address follower
 
-	subscribers status.Subscribers
+	subscribers notify.Subscribers
 }
 
 // NewHost creates a Host without adapters and starts its background goroutine.
@@ -79,7 +79,7 @@ func NewHost(cfg Config) (*Host, error) {
 		rand:   rand.New(source(cfg.Seed)),
 		yields: yieldsPerGosched,
 	}
-	h.loans = loan.NewBook(h.now)
+	h.loans = lease.NewBook(h.now)
 	if runtime.GOMAXPROCS(0) == 1 {
 		h.yields = 1 // no other thread runs them
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/live"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
-	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/service"
 	"github.com/softvpi/softvpi/internal/testbed/await"
@@ -18,7 +18,7 @@ import (
 // ibFabric is a running star of hosts around a switch, with a subnet manager at host 0.
 type ibFabric struct {
 	t testing.TB
-	*rack.Rack
+	*live.Rack
 	stop func() // ends the subnet manager
 }
 
@@ -29,7 +29,7 @@ func newIBFabric(t testing.TB, hosts int, cfg subnet.Config) *ibFabric {
 		t.Fatal(err)
 	}
 	guid := uint64(0x5f00)
-	f := &ibFabric{t: t, Rack: rack.New(fabric.New(top, func() uint64 { guid++; return guid }), rack.Options{})}
+	f := &ibFabric{t: t, Rack: live.New(fabric.New(top, func() uint64 { guid++; return guid }), live.Options{})}
 	t.Cleanup(func() { f.Close() })
 	f.manage(cfg)
 	return f

@@ -8,7 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/gid"
 	"github.com/softvpi/softvpi/internal/device/ibport"
-	"github.com/softvpi/softvpi/internal/device/status"
+	"github.com/softvpi/softvpi/internal/device/notify"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -118,7 +118,7 @@ func (a *adapter) portChanged(now clock.Time) {
 			a.broadcast(c.typ)
 		}
 		if c.is && c.typ == command.EventGIDChange {
-			a.report(status.GIDChange)
+			a.report(notify.GIDChange)
 		}
 	}
 	if is.LID {
@@ -140,12 +140,12 @@ func (a *adapter) setActive() {
 		}
 		if active {
 			a.broadcast(command.EventPortActive)
-			a.report(status.Up)
+			a.report(notify.Up)
 		} else {
 			a.linkDowns++
 			a.ib.Rest()
 			a.broadcast(command.EventPortDown)
-			a.report(status.Down)
+			a.report(notify.Down)
 		}
 	}
 }

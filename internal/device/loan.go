@@ -2,7 +2,7 @@ package device
 
 import (
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/device/loan"
+	"github.com/softvpi/softvpi/internal/device/lease"
 	"github.com/softvpi/softvpi/internal/direct"
 )
 
@@ -29,7 +29,7 @@ func (h *Host) offer(q *qp) {
 		if !mayLend(q, p) {
 			return
 		}
-		r, err := h.loans.Make(&lentPair{q, p}, [2]loan.End{q.end(), p.end()})
+		r, err := h.loans.Make(&lentPair{q, p}, [2]lease.End{q.end(), p.end()})
 		if err != nil {
 			h.log.Debug("no direct path", "qp", q.number, "peer", p.number, "cause", err)
 			return
@@ -41,13 +41,13 @@ func (h *Host) offer(q *qp) {
 }
 
 func mayLend(q, p *qp) bool {
-	return (loan.Sends(q.tq) || loan.Sends(p.tq)) && loan.Between(q.client.lends, p.client.lends) &&
+	return (lease.Sends(q.tq) || lease.Sends(p.tq)) && lease.Between(q.client.lends, p.client.lends) &&
 		q.tq.Type() == command.RC && p.loan == nil
 }
 
 // end returns the QP as an end of a loan.
-func (q *qp) end() loan.End {
-	return loan.End{
+func (q *qp) end() lease.End {
+	return lease.End{
 		Program: q.client.lends, Engine: q.adapter.engine, QP: q.tq, Send: q.sendRing.Send, Recv: q.recvRing,
 		RecvAt: direct.RingAt{
 			Arena: q.recvBlock.Arena, Offset: q.recvBlock.Offset,
@@ -71,47 +71,47 @@ func (q *qp) dropRecords() {
 type lentPair struct{ q, p *qp }
 
 var (
-	_ loan.Owner = (*lentPair)(nil)
-	_ loan.Queue = (*cq)(nil)
+	_ lease.Owner = (*lentPair)(nil)
+	_ lease.Queue = (*cq)(nil)
 )
 
-// Allow implements loan.Owner.
+// Allow implements lease.Owner.
 func (l *lentPair) Allow() bool { return l.q.adapter.lends() && l.p.adapter.lends() }
 
 // lends reports whether the adapter's policies allow to lend its connections.
 func (a *adapter) lends() bool { return !a.needsWire() && a.path != PathLocal }
 
-// Apart implements loan.Owner.
+// Apart implements lease.Owner.
 func (l *lentPair) Apart() bool { return l.q.apart(l.p) }
 
-// Fail implements loan.Owner.
+// Fail implements lease.Owner.
 func (l *lentPair) Fail(end int) { [2]*qp{l.q, l.p}[end].fail(command.EventQPFatal) }
 
-// Ended implements loan.Owner.
+// Ended implements lease.Owner.
 func (l *lentPair) Ended() { l.q.loan, l.p.loan = nil, nil }
 
-// Direct implements loan.Queue.
+// Direct implements lease.Queue.
 func (q *cq) Direct() bool { return !q.failed && q.chosen.Interval == 0 && q.ring.Shared() != nil }
 
-// At implements loan.Queue.
+// At implements lease.Queue.
 func (q *cq) At() direct.RingAt {
 	return direct.RingAt{Arena: q.block.Arena, Offset: q.block.Offset, Entries: uint32(q.geometry.Entries), Stride: uint32(q.geometry.Stride)}
 }
 
-// Produced implements loan.Queue.
+// Produced implements lease.Queue.
 func (q *cq) Produced() uint32 { return q.ring.Produced() }
 
-// Channel implements loan.Queue.
+// Channel implements lease.Queue.
 func (q *cq) Channel() bool { return q.channel != nil }
 
-// Raise implements loan.Queue.
+// Raise implements lease.Queue.
 func (q *cq) Raise() {
 	if q.channel != nil && !q.failed {
 		q.fire()
 	}
 }
 
-// Void implements loan.Queue. The waiters look at what was behind the claims.
+// Void implements lease.Queue. The waiters look at what was behind the claims.
 func (q *cq) Void(owner uint32) int {
 	n := q.ring.Shared().Void(owner)
 	if n > 0 && !q.failed {

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/device/loan"
+	"github.com/softvpi/softvpi/internal/device/lease"
 	"github.com/softvpi/softvpi/internal/direct"
 	"github.com/softvpi/softvpi/internal/memory"
 )
@@ -30,21 +30,21 @@ type fakeNeighbour struct {
 
 func (f *fakeNeighbour) Keys() []byte { return f.keys }
 
-func (f *fakeNeighbour) Share(peer loan.Neighbour, size int) (loan.Place, []byte, error) {
+func (f *fakeNeighbour) Share(peer lease.Neighbour, size int) (lease.Place, []byte, error) {
 	mem, _ := privateArena(0, size)
 	o := peer.(*fakeNeighbour)
 	f.areas[o] = append(f.areas[o], mem)
 	o.areas[f] = f.areas[o]
-	return loan.Place{Area: uint32(len(f.areas[o]) - 1)}, mem, nil
+	return lease.Place{Area: uint32(len(f.areas[o]) - 1)}, mem, nil
 }
 
 func (f *fakeNeighbour) Whole() bool { return true }
 
-func (f *fakeNeighbour) Process(loan.Neighbour) uint32 { return 0 }
+func (f *fakeNeighbour) Process(lease.Neighbour) uint32 { return 0 }
 
-func (f *fakeNeighbour) Unshare(loan.Neighbour, loan.Place) { f.unshared.Add(1) }
+func (f *fakeNeighbour) Unshare(lease.Neighbour, lease.Place) { f.unshared.Add(1) }
 
-func (f *fakeNeighbour) Introduce(peer loan.Neighbour, i loan.Introduction) {
+func (f *fakeNeighbour) Introduce(peer lease.Neighbour, i lease.Introduction) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	o := peer.(*fakeNeighbour)

@@ -4,9 +4,9 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
-	"github.com/softvpi/softvpi/internal/device/deferred"
 	"github.com/softvpi/softvpi/internal/device/gsi"
-	"github.com/softvpi/softvpi/internal/device/plug"
+	"github.com/softvpi/softvpi/internal/device/links"
+	"github.com/softvpi/softvpi/internal/device/remotecopy"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/transport"
@@ -69,7 +69,7 @@ type batch struct {
 	errorsDue   clock.Time
 	refused     [8]link.Violation
 	gsi         gsi.QP1
-	deferred    deferred.Copies
+	deferred    remotecopy.Copies
 }
 
 // departing estimates how long sending a single packet takes.
@@ -304,7 +304,7 @@ func (a *adapter) receive(now clock.Time) bool {
 // take opens packets and passes them to the engine, in parts: up to the first one of a long message, or
 // those of one queue pair. After each part it is known where the payload of the next packets goes, and
 // encap copies it there.
-func (a *adapter) take(now clock.Time, p *plug.Plug, in []frame.In) {
+func (a *adapter) take(now clock.Time, p *links.Plug, in []frame.In) {
 	p.Encap.Tick(now)
 	for len(in) > 0 {
 		n, next := len(in), (*frame.Next)(nil)

@@ -4,7 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/device/plug"
+	"github.com/softvpi/softvpi/internal/device/links"
 	"github.com/softvpi/softvpi/internal/encap"
 	"github.com/softvpi/softvpi/internal/link/udp"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -15,13 +15,13 @@ import (
 const maxOverhead = 40 + 8 + 12 + 28 + 4
 
 // framing returns the format of the adapter's packets.
-func (a *adapter) framing() plug.Framing {
-	return plug.Framing{Mode: encap.Mode(a.cfg.RoCE), UDPPort: a.cfg.UDPPort, MAC: a.mac, InfiniBand: a.ib}
+func (a *adapter) framing() links.Framing {
+	return links.Framing{Mode: encap.Mode(a.cfg.RoCE), UDPPort: a.cfg.UDPPort, MAC: a.mac, InfiniBand: a.ib}
 }
 
 // open opens the port's links: the first address must work, the others should.
 func (a *adapter) open(addrs []netip.Addr) (err error) {
-	a.panel, err = plug.New(plug.Config{
+	a.panel, err = links.New(links.Config{
 		Framing: a.framing(), Addr: a.cfg.Addr, Given: a.cfg.Link, Now: a.host.now, Log: a.host.log.With("adapter", a.name),
 		Sockets: udp.Config{SourcePorts: a.cfg.SourcePorts, ReceiveBuffer: a.cfg.ReceiveBuffer, Notify: a.host.Wake, Frames: a.cfg.Frames},
 	})

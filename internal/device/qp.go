@@ -6,7 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/device/loan"
+	"github.com/softvpi/softvpi/internal/device/lease"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/transport"
@@ -29,11 +29,11 @@ type qp struct {
 	sendRing     transport.SendRing
 	cm           *cmid // the CM id that moves its state
 	groups       []netip.Addr
-	joined       []ib.GID     // those of them that were joined on its behalf
-	loan         *loan.Loan   // the direct path with its peer
-	records      []*loan.Loan // all that it ever had
-	lendable     bool         // came to the local path, may be lent, and has not been used since
-	recvRing     *ring.Recv   // nil with an SRQ
+	joined       []ib.GID      // those of them that were joined on its behalf
+	loan         *lease.Loan   // the direct path with its peer
+	records      []*lease.Loan // all that it ever had
+	lendable     bool          // came to the local path, may be lent, and has not been used since
+	recvRing     *ring.Recv    // nil with an SRQ
 	recvGeometry ring.Geometry
 	signalAll    bool
 	row          int      // doorbells since its posts began to wait for more

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/device/loan"
+	"github.com/softvpi/softvpi/internal/device/lease"
 )
 
 const (
@@ -18,7 +18,7 @@ const (
 
 // enterHome takes the baton for a command of c that changes what pairs work with, once all that pick
 // returns are at home. The loop keeps running meanwhile.
-func (c *Client) enterHome(ctx context.Context, pick func() []*loan.Loan) error {
+func (c *Client) enterHome(ctx context.Context, pick func() []*lease.Loan) error {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		if err := c.attempt(ctx); err != nil {
 			return err
@@ -60,7 +60,7 @@ func (c *Client) Rest(ctx context.Context) error {
 }
 
 // allHome recalls pairs and reports whether they are all at home. The caller holds the baton.
-func (h *Host) allHome(list []*loan.Loan) bool {
+func (h *Host) allHome(list []*lease.Loan) bool {
 	if len(list) == 0 {
 		return true
 	}
@@ -73,7 +73,7 @@ func (h *Host) allHome(list []*loan.Loan) bool {
 }
 
 // lockHome takes the baton once all pairs that pick returns are at home.
-func (h *Host) lockHome(pick func() []*loan.Loan) {
+func (h *Host) lockHome(pick func() []*lease.Loan) {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		h.lock()
 		if h.allHome(pick()) {
@@ -85,18 +85,18 @@ func (h *Host) lockHome(pick func() []*loan.Loan) {
 }
 
 // loanOf returns the pair of a QP of the client, if it has one.
-func (c *Client) loanOf(h func() *qp) func() []*loan.Loan {
-	return func() []*loan.Loan {
+func (c *Client) loanOf(h func() *qp) func() []*lease.Loan {
+	return func() []*lease.Loan {
 		if q := h(); q != nil && q.loan != nil {
-			return []*loan.Loan{q.loan}
+			return []*lease.Loan{q.loan}
 		}
 		return nil
 	}
 }
 
 // loansAt returns the pairs whose QPs complete to a CQ.
-func (c *Client) loansAt(h command.Handle) func() []*loan.Loan {
-	return func() []*loan.Loan {
+func (c *Client) loansAt(h command.Handle) func() []*lease.Loan {
+	return func() []*lease.Loan {
 		q := c.cqs.Get(h)
 		if q == nil || c.lends == nil {
 			return nil
@@ -106,7 +106,7 @@ func (c *Client) loansAt(h command.Handle) func() []*loan.Loan {
 }
 
 // loansOf returns the pairs with an end on an adapter.
-func (h *Host) loansOf(a *adapter) (list []*loan.Loan) {
+func (h *Host) loansOf(a *adapter) (list []*lease.Loan) {
 	for _, q := range a.byNumber {
 		if q.loan != nil {
 			list = append(list, q.loan)

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
-	"github.com/softvpi/softvpi/internal/device/bed"
-	"github.com/softvpi/softvpi/internal/release"
+	"github.com/softvpi/softvpi/internal/cpu/release"
+	"github.com/softvpi/softvpi/internal/device/wait"
 )
 
 const (
@@ -35,8 +35,8 @@ const (
 // background goroutine, or a waiter of WaitCQ if there is only one. Meanwhile the background goroutine
 // stands by on a bed of its own, so that packets handled by others do not wake it.
 type sleepState struct {
-	links   *bed.Bed // of the sleeper
-	standby *bed.Cot // of the background goroutine
+	links   *wait.Bed // of the sleeper
+	standby *wait.Cot // of the background goroutine
 	bells   []int
 	fds     []int
 	seen    atomic.Int64 // Host.watched when bells and fds were collected
@@ -55,10 +55,10 @@ type sleepState struct {
 }
 
 func (s *sleepState) open() (err error) {
-	if s.links, err = bed.New(); err != nil {
+	if s.links, err = wait.New(); err != nil {
 		return err
 	}
-	s.standby = bed.NewCot()
+	s.standby = wait.NewCot()
 	return nil
 }
 
@@ -154,7 +154,7 @@ func (h *Host) evict() {
 	for s.asleep.Load() && s.seen.Load() < n {
 		s.links.Wake()
 		runtime.Gosched()
-		bed.Yield()
+		wait.Yield()
 	}
 }
 
@@ -179,7 +179,7 @@ func (h *Host) background() {
 	var drives uint64
 	last := h.now()
 	turn := last
-	var a bed.Attention
+	var a wait.Attention
 	fails := 0
 	for !h.closing.Load() {
 		if s.role.Load() || atomic.LoadUint64(&s.drives) != drives && s.beside.Load() == 0 {
@@ -193,7 +193,7 @@ func (h *Host) background() {
 			if fails++; fails > maxFails {
 				s.standby.Sleep(failTime)
 			} else {
-				bed.Yield()
+				wait.Yield()
 			}
 			continue
 		}
@@ -210,7 +210,7 @@ func (h *Host) background() {
 			continue
 		}
 		if now.Sub(last) < h.cfg.Spin || s.polls.Load() || a.Idled(took) {
-			bed.Yield()
+			wait.Yield()
 			continue
 		}
 		if s.role.CompareAndSwap(false, true) {
@@ -226,7 +226,7 @@ func (h *Host) background() {
 // baton, and so drives the loop.
 func (h *Host) sleepOnLinks() {
 	if !h.mu.TryLock() {
-		bed.Yield()
+		wait.Yield()
 		return
 	}
 	d, ok := h.prepareSleep(h.now())

@@ -4,8 +4,8 @@ import (
 	"slices"
 
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/device/loan"
-	"github.com/softvpi/softvpi/internal/device/status"
+	"github.com/softvpi/softvpi/internal/device/lease"
+	"github.com/softvpi/softvpi/internal/device/notify"
 	"github.com/softvpi/softvpi/internal/link/impair"
 )
 
@@ -14,7 +14,7 @@ import (
 // its resources are released. Programs then destroy their objects, and start again when it is enabled.
 // Errors of enabling are those of AddAdapter.
 func (h *Host) SetAdapterState(index uint32, enabled bool) error {
-	h.lockHome(func() []*loan.Loan {
+	h.lockHome(func() []*lease.Loan {
 		if a, err := h.adapter(index); err == nil && !enabled {
 			return h.loansOf(a)
 		}
@@ -35,11 +35,11 @@ func (h *Host) SetAdapterState(index uint32, enabled bool) error {
 			}
 			h.extendWildcards(a)
 			a.broadcast(command.EventPortActive)
-			a.report(status.Up)
+			a.report(notify.Up)
 		}
 	} else {
 		releases = a.disable()
-		a.report(status.Down | status.RDMADisabled)
+		a.report(notify.Down | notify.RDMADisabled)
 	}
 	h.finish()
 	if !enabled {
@@ -191,11 +191,11 @@ func (h *Host) SetPath(index uint32, p PathPolicy) error {
 // Subscribe calls fn after every change of an adapter's state until cancel is called. fn runs without the
 // baton on a goroutine of its own, in order; cancel returns after its last call, and must not be called by
 // fn.
-func (h *Host) Subscribe(fn func(status.Change)) (cancel func()) { return h.subscribers.Subscribe(fn) }
+func (h *Host) Subscribe(fn func(notify.Change)) (cancel func()) { return h.subscribers.Subscribe(fn) }
 
 // report tells the subscribers of a change.
-func (a *adapter) report(flags status.Flags) {
-	a.host.subscribers.Report(status.Change{Adapter: a.index, Addr: a.cfg.Addr, Flags: flags})
+func (a *adapter) report(flags notify.Flags) {
+	a.host.subscribers.Report(notify.Change{Adapter: a.index, Addr: a.cfg.Addr, Flags: flags})
 }
 
 // Settle returns when subscribers have been told of every change of state so far. A subscriber must not

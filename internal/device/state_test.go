@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/device/status"
+	"github.com/softvpi/softvpi/internal/device/notify"
 	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/testbed/await"
@@ -25,9 +25,9 @@ func TestDisableWhileProgramsRun(t *testing.T) {
 		t.Run(n.name, func(t *testing.T) {
 			c := pairs(t, n, AdapterConfig{})
 			p := c.a.p
-			var flags []status.Flags
+			var flags []notify.Flags
 			told := make(chan struct{}, 8)
-			cancel := p.host.Subscribe(func(s status.Change) {
+			cancel := p.host.Subscribe(func(s notify.Change) {
 				if s.Adapter == p.adapter {
 					flags = append(flags, s.Flags)
 					told <- struct{}{}
@@ -78,7 +78,7 @@ func TestDisableWhileProgramsRun(t *testing.T) {
 			<-told
 			<-told
 			cancel()
-			if want := []status.Flags{status.Down | status.RDMADisabled, status.Up}; !slices.Equal(flags, want) {
+			if want := []notify.Flags{notify.Down | notify.RDMADisabled, notify.Up}; !slices.Equal(flags, want) {
 				t.Errorf("subscribers saw %v, want %v", flags, want)
 			}
 			p.pd, err = p.c.AllocPD(bg, p.adapter)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/device/bed"
+	"github.com/softvpi/softvpi/internal/device/wait"
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
@@ -119,7 +119,7 @@ func (h *Host) giveWay(n uint32) {
 	if n%h.yields == 0 {
 		runtime.Gosched()
 	}
-	bed.Yield()
+	wait.Yield()
 }
 
 // WaitCQ waits until the event sequence of the CQ's ring differs from seq, and returns the new value. To
@@ -167,7 +167,7 @@ func (c *Client) waitCQ(ctx context.Context, handle command.Handle, seq uint32, 
 			if idle++; idle%waitsPerGosched == 0 || h.yields == 1 {
 				h.giveWay(0)
 			} else {
-				bed.Yield()
+				wait.Yield()
 			}
 		default:
 			h.sleepFor(ctx, w)
@@ -224,7 +224,7 @@ func (h *Host) takeRole() bool {
 		}
 		s.links.Wake()
 		runtime.Gosched()
-		bed.Yield()
+		wait.Yield()
 	}
 	return false
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/commandlog"
+	"github.com/softvpi/softvpi/internal/driver/commandlog"
 	"github.com/softvpi/softvpi/internal/driver/config"
-	"github.com/softvpi/softvpi/internal/dump"
+	"github.com/softvpi/softvpi/internal/driver/dump"
 	"github.com/softvpi/softvpi/internal/events"
 )
 

@@ -16,13 +16,13 @@ import (
 
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/live"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/ibsim"
-	"github.com/softvpi/softvpi/internal/inputfile"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/cable"
-	"github.com/softvpi/softvpi/internal/paths"
-	"github.com/softvpi/softvpi/internal/rack"
+	"github.com/softvpi/softvpi/internal/os/inputfile"
+	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/partition"
 	"github.com/softvpi/softvpi/internal/subnet/service"
@@ -42,7 +42,7 @@ type cabled interface {
 
 // wiring is the fabric of the adapters with a cable.
 type wiring struct {
-	rack *rack.Rack // nil: another process runs it
+	rack *live.Rack // nil: another process runs it
 	stop context.CancelFunc
 	work sync.WaitGroup
 
@@ -82,7 +82,7 @@ func (d *Driver) openFabric() error {
 		return err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	d.wiring = &wiring{rack: rack.New(fabric.New(top, rand.Uint64), rack.Options{Timing: f.Timing}), stop: stop}
+	d.wiring = &wiring{rack: live.New(fabric.New(top, rand.Uint64), live.Options{Timing: f.Timing}), stop: stop}
 	if err := errors.Join(d.serveFabric(ctx, f.Name), d.serveUDP(ctx, &f)); err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (d *Driver) serveFabric(ctx context.Context, name string) error {
 	}
 	w.rack.Attend(datagrams)
 	w.datagrams = datagrams
-	cables, err := rack.Listen(paths.Cables(name), 0o600)
+	cables, err := live.Listen(paths.Cables(name), 0o600)
 	if err != nil {
 		return fmt.Errorf("fabric.name %q: %w", name, err)
 	}
@@ -235,7 +235,7 @@ func (d *Driver) manageSubnet(ctx context.Context, top *topology.Topology) error
 	}
 	w := d.wiring
 	w.work.Go(func() {
-		if err := w.rack.Manage(ctx, rack.ManagerPlace(top), service.Config{Subnet: cfg, Files: files, Tell: d.tellSubnet}); err != nil {
+		if err := w.rack.Manage(ctx, live.ManagerPlace(top), service.Config{Subnet: cfg, Files: files, Tell: d.tellSubnet}); err != nil {
 			d.log.Error("the subnet manager does not run", "cause", err)
 		}
 	})

@@ -7,7 +7,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
-	"github.com/softvpi/softvpi/internal/device/status"
+	"github.com/softvpi/softvpi/internal/device/notify"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/ipc"
 )
@@ -73,21 +73,21 @@ func (d *Driver) tellSwitchedOff(r *running) {
 // adapterChanged raises the events for an adapter's change of state, whoever caused it. When the driver is
 // the cause it waits for them, so that they are in the log in order. Therefore adapterChanged must not
 // take a lock that is held while changing adapters.
-func (d *Driver) adapterChanged(c status.Change) {
+func (d *Driver) adapterChanged(c notify.Change) {
 	r := d.running[c.Adapter]
 	cable := r.cable()
-	if cable != nil && c.Flags&(status.RDMADisabled|status.Up) != 0 { // programs can disable and enable adapters too
-		cable.SetPlugged(c.Flags&status.Up != 0)
-		d.ipoib.set(c.Adapter, c.Flags&status.Up != 0)
+	if cable != nil && c.Flags&(notify.RDMADisabled|notify.Up) != 0 { // programs can disable and enable adapters too
+		cable.SetPlugged(c.Flags&notify.Up != 0)
+		d.ipoib.set(c.Adapter, c.Flags&notify.Up != 0)
 	}
-	if c.Flags&status.Down != 0 {
+	if c.Flags&notify.Down != 0 {
 		d.events.Raise(r.Generation, events.LinkDown{Adapter: r.Name, Port: uint32(d.cfg.Slot(int(c.Adapter)).Port)})
 		d.dumpPort(c.Adapter, false)
 	}
-	if c.Flags&status.RDMADisabled != 0 {
+	if c.Flags&notify.RDMADisabled != 0 {
 		d.events.Raise(r.Generation, events.AdapterStopped{Adapter: r.Name})
 	}
-	if c.Flags&status.Up != 0 {
+	if c.Flags&notify.Up != 0 {
 		if mode, ok := d.starting.LoadAndDelete(c.Adapter); ok {
 			d.events.Raise(r.Generation, events.AdapterStarted{
 				Adapter: r.Name, MAC: d.host.Addresses(c.Adapter).MAC, Address: c.Addr,
@@ -99,10 +99,10 @@ func (d *Driver) adapterChanged(c status.Change) {
 		d.events.Raise(r.Generation, events.LinkUp{Adapter: r.Name, Port: uint32(d.cfg.Slot(int(c.Adapter)).Port)})
 		d.dumpPort(c.Adapter, true)
 	}
-	if c.Flags&status.GIDChange != 0 {
+	if c.Flags&notify.GIDChange != 0 {
 		d.events.Raise(r.Generation, events.AddressesChanged{Adapter: r.Name, Addresses: d.host.Addresses(c.Adapter).Served})
 	}
-	if a := d.host.Addresses(c.Adapter); a.Unused > 0 && c.Flags&(status.Up|status.GIDChange) != 0 {
+	if a := d.host.Addresses(c.Adapter); a.Unused > 0 && c.Flags&(notify.Up|notify.GIDChange) != 0 {
 		d.events.Raise(r.Generation, events.TooManyAddresses{Adapter: r.Name, Limit: a.Most})
 	}
 }

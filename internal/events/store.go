@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/softvpi/softvpi/internal/ownfile"
-	"github.com/softvpi/softvpi/internal/wholefile"
+	"github.com/softvpi/softvpi/internal/os/ownfile"
+	"github.com/softvpi/softvpi/internal/os/wholefile"
 )
 
 // store keeps frames in segment files in a directory, where the oldest make room for new ones. The caller

@@ -5,7 +5,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
-	"github.com/softvpi/softvpi/internal/rack"
+	"github.com/softvpi/softvpi/internal/fabric/live"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -64,7 +64,7 @@ func (s *Server) unanswered(c *client, b *[dataLen]byte) {
 	s.put(c, b)
 }
 
-// Take implements rack.Taker: it takes what others than clients sent to a port, for the requesters there,
+// Take implements live.Taker: it takes what others than clients sent to a port, for the requesters there,
 // or for the subnet manager.
 func (s *Server) Take(now clock.Time, at fabric.Place, p *fabric.Packet) bool {
 	method, tid := p.MAD[3], binary.BigEndian.Uint64(p.MAD[8:])
@@ -77,7 +77,7 @@ func (s *Server) Take(now clock.Time, at fabric.Place, p *fabric.Packet) bool {
 		}
 	}
 	m := s.manager(at)
-	if m == nil || !rack.ForManager(p) {
+	if m == nil || !live.ForManager(p) {
 		return false
 	}
 	s.put(m, s.datagram(p))

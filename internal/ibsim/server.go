@@ -14,7 +14,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
-	"github.com/softvpi/softvpi/internal/rack"
+	"github.com/softvpi/softvpi/internal/fabric/live"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 
 // Server lets programs attach to the ports of a fabric that runs in a rack.
 type Server struct {
-	rack *rack.Rack
+	rack *live.Rack
 	work sync.WaitGroup // of all that Serve started
 
 	// The rack's lock guards the following fields.
@@ -43,7 +43,7 @@ type Server struct {
 }
 
 // NewServer creates a server for a rack, which still belongs to the caller.
-func NewServer(r *rack.Rack) *Server {
+func NewServer(r *live.Rack) *Server {
 	s := &Server{rack: r, clients: map[uint32]*client{}, at: map[fabric.Place][]*client{}, asked: newExchanges()}
 	_, s.fabric = r.Lock()
 	defer r.Unlock()

@@ -13,8 +13,8 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/live"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
-	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/internal/umad"
@@ -29,7 +29,7 @@ type world struct {
 	at netip.AddrPort
 }
 
-func newRack(t testing.TB) *rack.Rack {
+func newRack(t testing.TB) *live.Rack {
 	t.Helper()
 	f, err := os.Open("../fabric/topology/testdata/small.net")
 	if err != nil {
@@ -40,7 +40,7 @@ func newRack(t testing.TB) *rack.Rack {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := rack.New(fabric.New(top, rand.New(rand.NewPCG(1, 2)).Uint64), rack.Options{})
+	r := live.New(fabric.New(top, rand.New(rand.NewPCG(1, 2)).Uint64), live.Options{})
 	t.Cleanup(func() { r.Close() })
 	return r
 }

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/softvpi/softvpi/internal/bed"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -31,8 +31,8 @@ func BenchmarkAttachedWrite(b *testing.B) {
 			if path != "mapped" {
 				b.Setenv(ipc.PathVariable, path)
 			}
-			addrs := bed.Addrs()
-			socket, driver := bed.Driver(b, addrs)
+			addrs := testbed.Addrs()
+			socket, driver := testbed.Driver(b, addrs)
 			if wire {
 				for i := range uint32(2) {
 					ok(b, driver.SetPath(i, device.PathWire))
@@ -70,8 +70,8 @@ func BenchmarkAttachedWrite(b *testing.B) {
 // operation is one way.
 func BenchmarkAttachedLatency(b *testing.B) {
 	ctx := b.Context()
-	addrs := bed.Addrs()
-	socket, _ := bed.Driver(b, addrs)
+	addrs := testbed.Addrs()
+	socket, _ := testbed.Driver(b, addrs)
 	var ends [2]*end
 	for i := range ends {
 		ends[i] = get(newEnd(ctx, socket, addrs[i], 4096, true))(b)

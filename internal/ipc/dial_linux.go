@@ -16,8 +16,8 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
-	"github.com/softvpi/softvpi/internal/paths"
-	"github.com/softvpi/softvpi/internal/peer"
+	"github.com/softvpi/softvpi/internal/os/paths"
+	"github.com/softvpi/softvpi/internal/os/peer"
 	"github.com/softvpi/softvpi/internal/ring"
 )
 

@@ -16,9 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/softvpi/softvpi/internal/bed"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/verbs"
@@ -113,12 +113,12 @@ var param = verbs.ConnParam{ResponderResources: 4, InitiatorDepth: 4}
 func TestMemoryPathsCarryData(t *testing.T) {
 	for _, path := range []string{"mapped", "process_vm", "copier"} {
 		t.Run(path, func(t *testing.T) {
-			ctx := bed.Context(t)
+			ctx := testbed.Context(t)
 			if path != "mapped" {
 				t.Setenv(ipc.PathVariable, path)
 			}
-			addrs := bed.Addrs()
-			socket, _ := bed.Driver(t, addrs)
+			addrs := testbed.Addrs()
+			socket, _ := testbed.Driver(t, addrs)
 			const n = 1 << 20
 			server := get(newEnd(ctx, socket, addrs[0], n, path == "mapped"))(t)
 			defer server.host.Close()
@@ -256,8 +256,8 @@ func TestKillUnderTraffic(t *testing.T) {
 	}
 	for _, kind := range []struct{ memory, path string }{{"shared", ""}, {"own", "process_vm"}, {"own", "copier"}} {
 		t.Run(strings.TrimSpace(kind.memory+" "+kind.path), func(t *testing.T) {
-			addrs := bed.Addrs()
-			socket, dh := bed.Driver(t, addrs)
+			addrs := testbed.Addrs()
+			socket, dh := testbed.Driver(t, addrs)
 			var fds int
 			for i := range max(n/4, 1) {
 				killOne(t, dh, socket, addrs, kind.memory, kind.path)
@@ -290,7 +290,7 @@ func openFDs(t testing.TB) (n int) {
 
 func killOne(t *testing.T, dh *device.Host, socket string, addrs [2]netip.Addr, memory, path string) {
 	systemtest.Required(t)
-	ctx := bed.Context(t)
+	ctx := testbed.Context(t)
 	server := get(newEnd(ctx, socket, addrs[0], 64<<10, true))(t)
 	defer server.host.Close()
 	dev := get(server.host.DeviceByAddr(addrs[0]))(t)
@@ -324,9 +324,9 @@ func killOne(t *testing.T, dh *device.Host, socket string, addrs [2]netip.Addr, 
 // disturb the traffic of others.
 func TestScribblersHarmNobody(t *testing.T) {
 	systemtest.Mark(t)
-	ctx := bed.Context(t)
-	addrs := bed.Addrs()
-	socket, dh := bed.Driver(t, addrs)
+	ctx := testbed.Context(t)
+	addrs := testbed.Addrs()
+	socket, dh := testbed.Driver(t, addrs)
 	server := get(newEnd(ctx, socket, addrs[0], 1<<20, true))(t)
 	defer server.host.Close()
 	client := get(newEnd(ctx, socket, addrs[1], 1<<20, true))(t)

@@ -9,7 +9,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/openfiles"
+	"github.com/softvpi/softvpi/internal/os/openfiles"
 )
 
 // file is a descriptor with several users: the last one to release it closes it. Sharing it needs no further

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/hugepages"
+	"github.com/softvpi/softvpi/internal/cpu/hugepages"
 )
 
 const (

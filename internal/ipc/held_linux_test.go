@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/softvpi/softvpi/internal/bed"
 	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -40,11 +40,11 @@ func holdBack(t *testing.T, mem []byte) {
 // driver. The request to it fails: its retries end, or it gets a remote operational error, unless the disconnection that
 // follows overtakes that on its way. Another connection of the same adapters goes on.
 func TestHeldMemoryHarmsItsProgramAlone(t *testing.T) {
-	ctx := bed.Context(t)
+	ctx := testbed.Context(t)
 	t.Setenv(ipc.PathVariable, "process_vm")
 	t.Setenv("SOFTVPI_DIRECT", "off") // on the direct path the initiator copies, and waits for its peer's memory itself
-	addrs := bed.Addrs()
-	socket, _ := bed.Driver(t, addrs)
+	addrs := testbed.Addrs()
+	socket, _ := testbed.Driver(t, addrs)
 	ends := [2][2]*end{}
 	for i := range ends {
 		for k := range ends[i] {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
-	"github.com/softvpi/softvpi/internal/device/loan"
+	"github.com/softvpi/softvpi/internal/device/lease"
 	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
@@ -96,7 +96,7 @@ func (n *session) admit(q hello) error {
 	if err := n.takePart(q); err != nil {
 		return err
 	}
-	var part loan.Neighbour
+	var part lease.Neighbour
 	if n.direct != nil {
 		part = n.direct
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/device/loan"
+	"github.com/softvpi/softvpi/internal/device/lease"
 	"github.com/softvpi/softvpi/internal/direct"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 	"github.com/softvpi/softvpi/internal/ring"
@@ -30,7 +30,7 @@ const (
 	shareArea                      // records of pairs with a neighbour
 )
 
-// neighbour is a session's part in the direct path. It implements loan.Neighbour.
+// neighbour is a session's part in the direct path. It implements lease.Neighbour.
 type neighbour struct {
 	n        *session
 	keys     []byte
@@ -62,11 +62,11 @@ type passed struct {
 // told is an introduction to be sent.
 type told struct {
 	peer *neighbour
-	loan.Introduction
+	lease.Introduction
 	clock uint64
 }
 
-var _ loan.Neighbour = (*neighbour)(nil)
+var _ lease.Neighbour = (*neighbour)(nil)
 
 // newNeighbour creates the key table of a program.
 func newNeighbour(n *session) (*neighbour, error) {
@@ -88,13 +88,13 @@ func newNeighbour(n *session) (*neighbour, error) {
 	}, nil
 }
 
-// Keys implements loan.Neighbour.
+// Keys implements lease.Neighbour.
 func (b *neighbour) Keys() []byte { return b.keys }
 
-// End implements loan.Neighbour.
+// End implements lease.Neighbour.
 func (b *neighbour) End(cause error) { go b.n.end(cause) }
 
-// Whole implements loan.Neighbour.
+// Whole implements lease.Neighbour.
 func (b *neighbour) Whole() bool {
 	a := &b.n.arenas
 	a.mu.Lock()
@@ -102,8 +102,8 @@ func (b *neighbour) Whole() bool {
 	return a.whole
 }
 
-// Process implements loan.Neighbour.
-func (b *neighbour) Process(peer loan.Neighbour) uint32 {
+// Process implements lease.Neighbour.
+func (b *neighbour) Process(peer lease.Neighbour) uint32 {
 	if p := b.process.Load(); p != nil && peer.(*neighbour).copies {
 		return p.Number
 	}
@@ -122,20 +122,20 @@ func (b *neighbour) inhabit(pid int, address uint64, nonce [16]byte) {
 // errScarce keeps a connection on the driver's path.
 var errScarce = errors.New("the driver has no descriptors for the rings of one of the programs")
 
-// Share implements loan.Neighbour.
-func (b *neighbour) Share(peer loan.Neighbour, size int) (loan.Place, []byte, error) {
+// Share implements lease.Neighbour.
+func (b *neighbour) Share(peer lease.Neighbour, size int) (lease.Place, []byte, error) {
 	if !b.Whole() || !peer.(*neighbour).Whole() {
-		return loan.Place{}, nil, errScarce
+		return lease.Place{}, nil, errScarce
 	}
 	l := b.n.server.link(b, peer.(*neighbour))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	k, err := l.blocks.Alloc(size)
-	return loan.Place{Area: k.Arena, Offset: k.Offset}, k.Bytes, err
+	return lease.Place{Area: k.Arena, Offset: k.Offset}, k.Bytes, err
 }
 
-// Unshare implements loan.Neighbour.
-func (b *neighbour) Unshare(peer loan.Neighbour, at loan.Place) {
+// Unshare implements lease.Neighbour.
+func (b *neighbour) Unshare(peer lease.Neighbour, at lease.Place) {
 	if l := b.n.server.linked(b, peer.(*neighbour)); l != nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -143,8 +143,8 @@ func (b *neighbour) Unshare(peer loan.Neighbour, at loan.Place) {
 	}
 }
 
-// Introduce implements loan.Neighbour.
-func (b *neighbour) Introduce(peer loan.Neighbour, i loan.Introduction) {
+// Introduce implements lease.Neighbour.
+func (b *neighbour) Introduce(peer lease.Neighbour, i lease.Introduction) {
 	b.tell(told{peer.(*neighbour), i, monotonic() - i.Now})
 }
 

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/budget"
-	"github.com/softvpi/softvpi/internal/cgroup"
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/peer"
+	"github.com/softvpi/softvpi/internal/os/cgroup"
+	"github.com/softvpi/softvpi/internal/os/peer"
 )
 
 // PathVariable is the environment variable by which a program insists on a memory path: "process_vm" or

@@ -17,9 +17,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/softvpi/softvpi/internal/bed"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/verbs"
 )
@@ -155,7 +155,7 @@ func returned(dh *device.Host, pid int) string {
 // meet connects a program of this process to one with a process of its own, and waits until it copies there itself.
 func meet(t *testing.T, addrs [2]netip.Addr, socket string, dh *device.Host) (*process, *end) {
 	t.Helper()
-	ctx := bed.Context(t)
+	ctx := testbed.Context(t)
 	p := startProcess(t, socket, addrs[0])
 	e := get(newEnd(ctx, socket, addrs[1], hostBytes, false))(t)
 	t.Cleanup(func() { e.host.Close() })
@@ -171,8 +171,8 @@ func meet(t *testing.T, addrs [2]netip.Addr, socket string, dh *device.Host) (*p
 // TestInitiatorCopiesInTheProcessOfItsPeer: writes, reads and sends to and from memory that a program has allocated
 // itself are carried out by the initiator, not by the driver.
 func TestInitiatorCopiesInTheProcessOfItsPeer(t *testing.T) {
-	ctx, addrs := bed.Context(t), bed.Addrs()
-	socket, dh := bed.Driver(t, addrs)
+	ctx, addrs := testbed.Context(t), testbed.Addrs()
+	socket, dh := testbed.Driver(t, addrs)
 	p, e := meet(t, addrs, socket, dh)
 	mem := e.mr.Bytes()
 	for i := range 4096 {
@@ -205,8 +205,8 @@ func TestInitiatorCopiesInTheProcessOfItsPeer(t *testing.T) {
 // TestMemoryThatIsNotThereIsLeftToTheDriver: a request that the kernel cannot carry out wholly goes to the driver,
 // which fails it as it always has.
 func TestMemoryThatIsNotThereIsLeftToTheDriver(t *testing.T) {
-	ctx, addrs := bed.Context(t), bed.Addrs()
-	socket, dh := bed.Driver(t, addrs)
+	ctx, addrs := testbed.Context(t), testbed.Addrs()
+	socket, dh := testbed.Driver(t, addrs)
 	p, e := meet(t, addrs, socket, dh)
 	p.do(t, "unmap")
 	// The QP's error ends the loan, and with it what the status says of it: only the error can be seen.
@@ -218,10 +218,10 @@ func TestMemoryThatIsNotThereIsLeftToTheDriver(t *testing.T) {
 
 // TestPeerIsKilledWhileItsMemoryIsWritten: the death of the peer's process ends the connection as ever.
 func TestPeerIsKilledWhileItsMemoryIsWritten(t *testing.T) {
-	addrs := bed.Addrs()
-	socket, dh := bed.Driver(t, addrs)
+	addrs := testbed.Addrs()
+	socket, dh := testbed.Driver(t, addrs)
 	for range 5 {
-		ctx := bed.Context(t)
+		ctx := testbed.Context(t)
 		p, e := meet(t, addrs, socket, dh)
 		failed := make(chan error, 1)
 		began := make(chan struct{})
@@ -251,10 +251,10 @@ func TestPeerIsKilledWhileItsMemoryIsWritten(t *testing.T) {
 // TestNobodyWritesDeregisteredMemory: when the deregistration of memory in no segment has returned, no initiator
 // writes to it any more.
 func TestNobodyWritesDeregisteredMemory(t *testing.T) {
-	addrs := bed.Addrs()
-	socket, dh := bed.Driver(t, addrs)
+	addrs := testbed.Addrs()
+	socket, dh := testbed.Driver(t, addrs)
 	for range 10 {
-		ctx := bed.Context(t)
+		ctx := testbed.Context(t)
 		p, e := meet(t, addrs, socket, dh)
 		mem := e.mr.Bytes()
 		for i := range mem {
@@ -281,8 +281,8 @@ func TestDriverCopiesWhereTheKernelForbidsTheInitiator(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs a driver that may reach processes that its programs may not: run as root")
 	}
-	ctx, addrs := bed.Context(t), bed.Addrs()
-	socket, dh := bed.Driver(t, addrs)
+	ctx, addrs := testbed.Context(t), testbed.Addrs()
+	socket, dh := testbed.Driver(t, addrs)
 	server := get(newEnd(ctx, socket, addrs[0], 64<<10, false))(t)
 	defer server.host.Close()
 	l := get(get(server.host.DeviceByAddr(addrs[0]))(t).Listen(netip.AddrPortFrom(addrs[0], 0), 0))(t)

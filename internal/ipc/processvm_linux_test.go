@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/hugepages"
+	"github.com/softvpi/softvpi/internal/cpu/hugepages"
 	"github.com/softvpi/softvpi/internal/memory"
 )
 

@@ -6,14 +6,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/verbs"
 )
 
 // BenchmarkRegister measures how long a program waits for a registration of its own memory, written to before or
 // fresh, and of memory that the API allocates; embedded and attached.
 func BenchmarkRegister(b *testing.B) {
-	for _, mode := range bed.Modes() {
+	for _, mode := range testbed.Modes() {
 		for _, megabytes := range []int{1, 64, 1024} {
 			for _, kind := range []string{"written", "fresh", "allocated"} {
 				b.Run(mode.String()+"/"+strconv.Itoa(megabytes)+"MB/"+kind, func(b *testing.B) { register(b, mode, megabytes<<20, kind) })
@@ -23,7 +23,7 @@ func BenchmarkRegister(b *testing.B) {
 }
 
 func register(b *testing.B, mode verbs.Mode, size int, kind string) {
-	t := bed.New(b, mode)
+	t := testbed.New(b, mode)
 	dev := get(t.Client.DeviceByAddr(t.Addrs[1]))(b)
 	pd := get(dev.AllocPD())(b)
 	b.StopTimer()

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/bed"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -50,10 +50,10 @@ func TestConnectionsWithoutDescriptors(t *testing.T) {
 	// A program needs three for itself, and for the direct path also those of its key table and of its arena.
 	for each := uint64(3); each < 9; each++ {
 		t.Run(fmt.Sprint(each), func(t *testing.T) {
-			ctx := bed.Context(t)
-			addrs := bed.Addrs()
+			ctx := testbed.Context(t)
+			addrs := testbed.Addrs()
 			log := new(logText)
-			socket, host := bed.DriverWith(t, addrs, ipc.ServerConfig{ProgramDescriptors: each, Log: slog.New(slog.NewTextHandler(log, nil))})
+			socket, host := testbed.DriverWith(t, addrs, ipc.ServerConfig{ProgramDescriptors: each, Log: slog.New(slog.NewTextHandler(log, nil))})
 			server := get(newEnd(ctx, socket, addrs[0], 1<<20, true))(t)
 			defer server.host.Close()
 			client := get(newEnd(ctx, socket, addrs[1], 1<<20, true))(t)

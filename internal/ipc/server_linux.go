@@ -13,8 +13,8 @@ import (
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ipc/reach"
-	"github.com/softvpi/softvpi/internal/openfiles"
-	"github.com/softvpi/softvpi/internal/peer"
+	"github.com/softvpi/softvpi/internal/os/openfiles"
+	"github.com/softvpi/softvpi/internal/os/peer"
 )
 
 var errEOF = io.EOF

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/bed"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/verbs"
@@ -37,8 +37,8 @@ func TestTracksSoak(t *testing.T) {
 	}
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	addrs := bed.Addrs()
-	socket, dh := bed.Driver(t, addrs)
+	addrs := testbed.Addrs()
+	socket, dh := testbed.Driver(t, addrs)
 	w := newWitness(t, socket, addrs)
 	defer w.host.Close()
 	end := time.Now().Add(lasts)
@@ -110,7 +110,7 @@ type witness struct {
 }
 
 func newWitness(t *testing.T, socket string, addrs [2]netip.Addr) *witness {
-	ctx := bed.Context(t)
+	ctx := testbed.Context(t)
 	host := get(verbs.Attach(ctx, socket))(t)
 	dev := get(host.DeviceByAddr(addrs[0]))(t)
 	pd := get(dev.AllocPD())(t)

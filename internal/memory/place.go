@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/softvpi/softvpi/internal/prefetch"
-	"github.com/softvpi/softvpi/internal/release"
+	"github.com/softvpi/softvpi/internal/cpu/prefetch"
+	"github.com/softvpi/softvpi/internal/cpu/release"
 )
 
 // Place copies src to dst, of equal length, storing the final bytes after all others: a program may poll

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/softvpi/softvpi/internal/prefetch"
+	"github.com/softvpi/softvpi/internal/cpu/prefetch"
 )
 
 // AttributeError reports an attribute of a region or window that is not allowed.

@@ -9,7 +9,7 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/softvpi/softvpi/internal/wholefile"
+	"github.com/softvpi/softvpi/internal/os/wholefile"
 	"go.etcd.io/bbolt"
 )
 

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/bed/namespace"
+	"github.com/softvpi/softvpi/internal/testbed/namespace"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"golang.org/x/sys/unix"
 )

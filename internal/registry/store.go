@@ -15,7 +15,7 @@ import (
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 
-	"github.com/softvpi/softvpi/internal/wholefile"
+	"github.com/softvpi/softvpi/internal/os/wholefile"
 )
 
 // FileName is the name of the registry's file in the state directory.

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 
-	"github.com/softvpi/softvpi/internal/inputfile"
+	"github.com/softvpi/softvpi/internal/os/inputfile"
 )
 
 // bbolt maps its file and trusts its pages: a damaged one makes it panic or read outside of the mapping,

@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"unsafe"
 
-	"github.com/softvpi/softvpi/internal/prefetch"
-	"github.com/softvpi/softvpi/internal/release"
+	"github.com/softvpi/softvpi/internal/cpu/prefetch"
+	"github.com/softvpi/softvpi/internal/cpu/release"
 )
 
 // Borrowed is a receive ring lent to its QP's peer on the direct path: the peer takes requests from it

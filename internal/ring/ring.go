@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/softvpi/softvpi/internal/release"
+	"github.com/softvpi/softvpi/internal/cpu/release"
 )
 
 // HeaderSize is the size of a ring's header; the entries follow it.

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"github.com/softvpi/softvpi/internal/prefetch"
-	"github.com/softvpi/softvpi/internal/release"
+	"github.com/softvpi/softvpi/internal/cpu/prefetch"
+	"github.com/softvpi/softvpi/internal/cpu/release"
 )
 
 // The second ring of a CQ holds completions that programs push themselves on the direct path. Its memory

@@ -4,8 +4,8 @@ import (
 	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/cpu/prefetch"
 	"github.com/softvpi/softvpi/internal/frame"
-	"github.com/softvpi/softvpi/internal/prefetch"
 )
 
 // packet is a packet on its way. Its buffer is reused.

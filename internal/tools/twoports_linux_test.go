@@ -12,14 +12,14 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/api"
-	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/driver/config"
-	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/testbed/await"
-	"github.com/softvpi/softvpi/internal/tools/hca"
+	"github.com/softvpi/softvpi/internal/testbed/driverbed"
 	"github.com/softvpi/softvpi/internal/tools/ibnetdiscover"
+	"github.com/softvpi/softvpi/internal/tools/ibstat"
 	"github.com/softvpi/softvpi/internal/tools/mft"
 	"github.com/softvpi/softvpi/internal/tools/mlx5cmd"
 	"github.com/softvpi/softvpi/internal/tools/mlxtool"
@@ -62,16 +62,16 @@ func TestPortsOfADevice(t *testing.T) {
 		args string
 		want []string // regular expressions, in this order
 	}{
-		{hca.Vstat, "", []string{
+		{ibstat.Vstat, "", []string{
 			`hca_idx=0\n\s+interface=card\n`, `node_guid=` + guid(card.GUID), `num_phys_ports=2`, `port=1\n\s+interface=east\n\s+port_guid=` + guid(card.GUID),
 			`port=2\n\s+interface=west\n\s+port_guid=` + guid(west.GUID), `hca_idx=1\n\s+interface=hca\n`, `node_guid=` + guid(ibHCA.NodeGUID), `num_phys_ports=2`,
 			`port=1\n\s+interface=ib-a`, `port_lid=0x0001`, `port=2\n\s+interface=ib-b`, `port_lid=0x0002`, `hca_idx=2\n\s+interface=solo`, `num_phys_ports=1`,
 		}},
-		{hca.Vstat, "-hca west", []string{`hca_idx=0\n\s+interface=card`, `port=2`}},
-		{hca.Ibstat, "", []string{`CA 'card'`, `Number of ports: 2`, `Port 1:`, `Port 2:`, `Link layer: Ethernet`, `CA 'hca'`, `Number of ports: 2`, `Port 2:`, `Link layer: InfiniBand`, `CA 'solo'`, `Number of ports: 1`}},
-		{hca.Ibstat, "hca 2", []string{`CA: 'hca'\nPort 2:\n`}},
-		{hca.Ibstat, "-l", []string{`^card\nhca\nsolo\n$`}},
-		{hca.MlxStat, "card", []string{`^card\n`, `Location: +PCI bus 1, device 0, function 0`, `Port: +1\n +Interface: +east`, `Port: +2\n +Interface: +west`}},
+		{ibstat.Vstat, "-hca west", []string{`hca_idx=0\n\s+interface=card`, `port=2`}},
+		{ibstat.Ibstat, "", []string{`CA 'card'`, `Number of ports: 2`, `Port 1:`, `Port 2:`, `Link layer: Ethernet`, `CA 'hca'`, `Number of ports: 2`, `Port 2:`, `Link layer: InfiniBand`, `CA 'solo'`, `Number of ports: 1`}},
+		{ibstat.Ibstat, "hca 2", []string{`CA: 'hca'\nPort 2:\n`}},
+		{ibstat.Ibstat, "-l", []string{`^card\nhca\nsolo\n$`}},
+		{ibstat.MlxStat, "card", []string{`^card\n`, `Location: +PCI bus 1, device 0, function 0`, `Port: +1\n +Interface: +east`, `Port: +2\n +Interface: +west`}},
 		{mft.MST, "status -v", []string{`mt4103_pci_cr0 +bus:dev\.fn=01:00\.0 +net-east, net-west\n`, `mt4103_pciconf0`, `mt4115_pciconf0 +bus:dev\.fn=03:00\.0 +net-ib-a, net-ib-b\n`, `mt4115_pciconf1 +bus:dev\.fn=05:00\.0 +net-solo\n`}},
 		{mft.Config, "-d mt4115_pciconf0 -y set LINK_TYPE_P1=1 LINK_TYPE_P2=1", []string{`LINK_TYPE_P1 +N/A +1`, `LINK_TYPE_P2 +N/A +1`}},
 		{mlxtool.Main, "show ports", []string{`east +\| 1 `, `bus 1,`, `west +\| 2 `, `bus 1,`, `ib-a +\| 1 `, `bus 3,`, `ib-b +\| 2 `, `bus 3,`, `solo +\| 1 `}},
@@ -185,11 +185,11 @@ func TestCountersOfADevice(t *testing.T) {
 func TestDeviceIDs(t *testing.T) {
 	_, cfg := twoPorts(t)
 	for args, want := range map[string][]string{"-hca card": {"vendor_part_id=4103"}, "-hca hca": {"vendor_part_id=4115"}} {
-		if out := run(t, hca.Vstat, args); !strings.Contains(out, want[0]) {
+		if out := run(t, ibstat.Vstat, args); !strings.Contains(out, want[0]) {
 			t.Errorf("vstat %s: no %s in\n%s", args, want[0], out)
 		}
 	}
-	if out := run(t, hca.Ibstat, ""); strings.Count(out, "CA type: MT4103\n") != 1 || strings.Count(out, "CA type: MT4115\n") != 2 {
+	if out := run(t, ibstat.Ibstat, ""); strings.Count(out, "CA type: MT4103\n") != 1 || strings.Count(out, "CA type: MT4115\n") != 2 {
 		t.Errorf("ibstat shows\n%s", out)
 	}
 	if out := run(t, mlx5cmd.Main, "-stat"); strings.Count(out, "vendor_part_id: 4115\n") != 3 {
@@ -244,16 +244,16 @@ func TestPortWithoutRoCE(t *testing.T) {
 		want   string // regular expression
 		absent string
 	}{
-		{hca.Vstat, "-hca solo", `port_state=PORT_ACTIVE \(4\)(?s:.*)transport=No RoCE`, "GID["},
-		{hca.MlxStat, "solo", `State: +Up\n(?s:.*)Transport: +No RoCE`, "GID["},
-		{hca.Ibstat, "solo", `State: Active\n\s+Physical state: LinkUp\n\s+Rate: 2\.5\n`, ""},
+		{ibstat.Vstat, "-hca solo", `port_state=PORT_ACTIVE \(4\)(?s:.*)transport=No RoCE`, "GID["},
+		{ibstat.MlxStat, "solo", `State: +Up\n(?s:.*)Transport: +No RoCE`, "GID["},
+		{ibstat.Ibstat, "solo", `State: Active\n\s+Physical state: LinkUp\n\s+Rate: 2\.5\n`, ""},
 		{mlx5cmd.Main, "-stat -Name solo", `port_state: PORT_ACTIVE \(4\)\n(?s:.*)RoceMode: No RoCE\n`, "GID["},
 		{mlxtool.Main, "dbg pddrinfo 5 0 0", `\| 1 +\| Up +\| RDMA is off`, ""},
 		{mlxtool.Main, "dbg get-state 5 0 0", `Operational +\| No `, ""},
-		{hca.Vstat, "-hca card", `port=2\n(?s:.*)port_state=PORT_DOWN \(1\)\n\s+link_speed=0 Gbps\n(?s:.*)rate=0 Gbps`, ""},
-		{hca.Vstat, "-hca hca", `port=2\n(?s:.*)port_state=PORT_DOWN \(1\)\n\s+link_speed=0 Gbps\n(?s:.*)rate=0 Gbps`, ""},
-		{hca.Ibstat, "card 2", `State: Down\nPhysical state: Disabled\nRate: 0\n`, ""},
-		{hca.MlxStat, "hca", `Port: +2\n +Interface: +ib-b\n +State: +Down\n +Rate: +0 Gbps\n`, ""},
+		{ibstat.Vstat, "-hca card", `port=2\n(?s:.*)port_state=PORT_DOWN \(1\)\n\s+link_speed=0 Gbps\n(?s:.*)rate=0 Gbps`, ""},
+		{ibstat.Vstat, "-hca hca", `port=2\n(?s:.*)port_state=PORT_DOWN \(1\)\n\s+link_speed=0 Gbps\n(?s:.*)rate=0 Gbps`, ""},
+		{ibstat.Ibstat, "card 2", `State: Down\nPhysical state: Disabled\nRate: 0\n`, ""},
+		{ibstat.MlxStat, "hca", `Port: +2\n +Interface: +ib-b\n +State: +Down\n +Rate: +0 Gbps\n`, ""},
 		{mlx5cmd.Main, "-stat -Name ib-b", `uplink: InfiniBand\n(?s:.*)link_speed: 0\.00 Gbps\n`, ""},
 	} {
 		out := run(t, c.main, c.args)

@@ -5,8 +5,8 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/cpu/prefetch"
 	"github.com/softvpi/softvpi/internal/frame"
-	"github.com/softvpi/softvpi/internal/prefetch"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 

@@ -14,8 +14,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/inputfile"
-	"github.com/softvpi/softvpi/internal/wholefile"
+	"github.com/softvpi/softvpi/internal/os/inputfile"
+	"github.com/softvpi/softvpi/internal/os/wholefile"
 )
 
 // Entry is a change in the log.

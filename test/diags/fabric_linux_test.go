@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/fabric/live"
 	"github.com/softvpi/softvpi/internal/ibsim"
-	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/tools/diags"
 	"github.com/softvpi/softvpi/internal/tools/opensm"
@@ -52,7 +52,7 @@ type fabricOf struct {
 	console io.WriteCloser
 	log     string
 	own     *ibsim.Server // if the fabric is one of this repository
-	rack    *rack.Rack
+	rack    *live.Rack
 }
 
 // need skips the test if a program is missing.

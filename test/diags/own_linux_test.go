@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/live"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/ibsim"
-	"github.com/softvpi/softvpi/internal/rack"
 )
 
 // newOwnFabric starts a fabric of this repository with its own subnet manager. It needs nothing of Debian's.
@@ -41,7 +41,7 @@ func serveOwn(t *testing.T, topology *topology.Topology, options ...string) *fab
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	r := rack.New(fabric.New(topology, rand.Uint64), rack.Options{})
+	r := live.New(fabric.New(topology, rand.Uint64), live.Options{})
 	s := ibsim.NewServer(r)
 	f.own, f.rack = s, r
 	go func() { ended <- s.Serve(ctx, listener) }()

@@ -14,8 +14,8 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/live"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
-	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/service"
 	"github.com/softvpi/softvpi/internal/testbed/await"
@@ -28,7 +28,7 @@ import (
 // datagrams is a fabric that programs reach through our libibumad.
 type datagrams struct {
 	*ground
-	rack          *rack.Rack
+	rack          *live.Rack
 	path, library string
 	running       *exec.Cmd // OpenSM
 }
@@ -59,7 +59,7 @@ func newDatagrams(t *testing.T, programs ...string) *datagrams {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.rack = rack.New(fabric.New(top, rand.Uint64), rack.Options{})
+	d.rack = live.New(fabric.New(top, rand.Uint64), live.Options{})
 	short, err := os.MkdirTemp("", "fabric") // names of sockets have to be short
 	if err != nil {
 		t.Fatal(err)

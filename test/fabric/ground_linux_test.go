@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/live"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/ibsim"
-	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
@@ -64,7 +64,7 @@ func (g *ground) serve(top *topology.Topology) {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	r := rack.New(fabric.New(top, rand.Uint64), rack.Options{})
+	r := live.New(fabric.New(top, rand.Uint64), live.Options{})
 	g.server = ibsim.NewServer(r)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)

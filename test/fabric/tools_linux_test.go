@@ -13,9 +13,9 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
-	"github.com/softvpi/softvpi/internal/tools/hca"
 	"github.com/softvpi/softvpi/internal/tools/ibdiagnet"
 	"github.com/softvpi/softvpi/internal/tools/ibping"
+	"github.com/softvpi/softvpi/internal/tools/ibstat"
 	"github.com/softvpi/softvpi/internal/tools/saquery"
 	"github.com/softvpi/softvpi/internal/tools/smpquery"
 	"github.com/softvpi/softvpi/internal/tools/tool"
@@ -50,7 +50,7 @@ func TestIbstat(t *testing.T) {
 			if err != nil && !errors.As(err, &failed) {
 				t.Fatal(err)
 			}
-			got, status := d.own(node, hca.Ibstat, "ibstat", strings.Fields(args)...)
+			got, status := d.own(node, ibstat.Ibstat, "ibstat", strings.Fields(args)...)
 			if diff := cmp.Diff(want.String(), got); diff != "" || (status != 0) != (err != nil) {
 				t.Errorf("ibstat %s at %s: status %d, Debian's %v (-theirs +ours)\n%s", args, node, status, err, diff)
 			}

@@ -12,9 +12,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed/driverbed"
 )
 
 // configurationVariable holds a driver's configuration; a process in which it is set becomes that driver.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 )
 
 // limitedBuffer is the usual net.core.rmem_max of Linux.
@@ -17,7 +17,7 @@ func TestSmallReceiveBuffer(t *testing.T) {
 		counts = append(counts, 1000)
 	}
 	most := counts[len(counts)-1]
-	addrs := bed.Addrs()
+	addrs := testbed.Addrs()
 	receiver, sender := spawn(t), spawn(t)
 	receiver.call(t, "open", openArgs{Addr: addrs[0], ReceiveBuffer: limitedBuffer}, nil)
 	sender.call(t, "open", openArgs{Addr: addrs[1], ReceiveBuffer: limitedBuffer}, nil)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/nd"
 )
 
@@ -20,7 +20,7 @@ import (
 // end).
 func TestCancelAndCloseAtAnyMoment(t *testing.T) {
 	beside(t)
-	bed.Each(t, func(t *testing.T, b *bed.Bed) {
+	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)
 		server, client := nd.NewProvider(b.Server), nd.NewProvider(b.Client)

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/bed"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/wire/captures"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -25,14 +25,14 @@ const maxGrowth = 128 << 20
 func TestHostilePackets(t *testing.T) {
 	beside(t)
 	t.Run("embedded", func(t *testing.T) {
-		addrs := bed.Addrs()
+		addrs := testbed.Addrs()
 		target, client := spawn(t), spawn(t)
 		target.call(t, "open", openArgs{Addr: addrs[0]}, nil)
 		client.call(t, "open", openArgs{Addr: addrs[1]}, nil)
 		underAttack(t, target, target, client, addrs[0], "")
 	})
 	t.Run("driver", func(t *testing.T) {
-		addrs, dir := bed.Addrs(), tempDir(t)
+		addrs, dir := testbed.Addrs(), tempDir(t)
 		target := spawn(t)
 		c := config.Config{Socket: dir + "/d.sock", State: dir + "/state", SkipSelfCheck: true,
 			Adapters: []config.Adapter{{Name: "left", Address: addrs[0], Path: "wire"}, {Name: "right", Address: addrs[1], Path: "wire"}}}
@@ -51,7 +51,7 @@ func underAttack(t *testing.T, target, server, client *worker, addr netip.Addr, 
 	t.Logf("seed %d", seed)
 	// The attacker can use the address of the decoy's peer: anything may happen to the decoy connection, but
 	// nothing to others.
-	decoyAddr := bed.Addrs()[0]
+	decoyAddr := testbed.Addrs()[0]
 	decoy := spawn(t)
 	decoy.call(t, "open", openArgs{Addr: decoyAddr}, nil)
 	few := endpointArgs{QPs: size(500, 100), Depth: 4, Memory: 1 << 20, Receive: true}
@@ -144,7 +144,7 @@ func (a *attack) run(t *testing.T, decoy netip.Addr, end time.Time) {
 		t.Fatalf("%d packets in the captures", len(a.seeds))
 	}
 	var from []*net.UDPConn
-	for _, addr := range []netip.Addr{decoy, bed.Addrs()[0]} {
+	for _, addr := range []netip.Addr{decoy, testbed.Addrs()[0]} {
 		c, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(addr, 0)))
 		check(t, err)
 		defer c.Close()

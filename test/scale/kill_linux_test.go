@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
@@ -156,7 +156,7 @@ func (d *testDriver) settled(t *testing.T) {
 // retries, within their time-out.
 func TestKilledHost(t *testing.T) {
 	beside(t)
-	addrs := bed.Addrs()
+	addrs := testbed.Addrs()
 	survivor, victim := spawn(t), spawn(t)
 	survivor.call(t, "open", openArgs{Addr: addrs[0]}, nil)
 	victim.call(t, "open", openArgs{Addr: addrs[1]}, nil)

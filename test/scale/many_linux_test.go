@@ -5,9 +5,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/bed"
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed"
 )
 
 // What an idle QP may cost in addition to its rings, and what its connection may cost in addition to the peer's names
@@ -23,7 +23,7 @@ const (
 func TestManyConnections(t *testing.T) {
 	qps := size(10000, 400)
 	t.Run("embedded", func(t *testing.T) {
-		addrs := bed.Addrs()
+		addrs := testbed.Addrs()
 		server, client := spawn(t), spawn(t)
 		server.call(t, "open", openArgs{Addr: addrs[0]}, nil)
 		client.call(t, "open", openArgs{Addr: addrs[1]}, nil)
@@ -109,7 +109,7 @@ type testDriver struct {
 // startDriver starts a driver with two adapters, between which connections take the given path.
 func startDriver(t testing.TB, path string) *testDriver {
 	t.Helper()
-	addrs, dir := bed.Addrs(), tempDir(t)
+	addrs, dir := testbed.Addrs(), tempDir(t)
 	d, err := driver.Start(t.Context(), config.Config{
 		Socket: dir + "/d.sock", State: dir + "/state", SkipSelfCheck: true,
 		Adapters: []config.Adapter{{Name: "left", Address: addrs[0], Path: path}, {Name: "right", Address: addrs[1], Path: path}},

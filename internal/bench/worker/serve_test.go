@@ -4,12 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 )
 
 // Services answer over TCP and rdmanet, on one connection and on several; what is not offered is refused by name.
 func TestServices(t *testing.T) {
-	addrs := bed.Addrs()
+	addrs := testbed.Addrs()
 	for name := range Services {
 		for _, network := range []string{"tcp", "rdma"} {
 			for _, connections := range []int{1, 3} {
@@ -28,7 +28,7 @@ func TestServices(t *testing.T) {
 				if err := client.out.Decode(&a); err != nil || !strings.Contains(a.Error, `"carrots"; allowed: echo, http`) {
 					t.Errorf("%q, %v, want that carrots are not offered", a.Error, err)
 				}
-				addrs = bed.Addrs()
+				addrs = testbed.Addrs()
 			}
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -70,10 +70,10 @@ func (p *peer) call(method string, args, result any) {
 
 // couple opens the adapters of two workers: attached to one driver if attached, and embedded otherwise.
 func couple(t *testing.T, attached bool) (server, client *peer) {
-	addrs := bed.Addrs()
+	addrs := testbed.Addrs()
 	socket := ""
 	if attached {
-		socket = bed.Socket(t, addrs)
+		socket = testbed.Socket(t, addrs)
 	}
 	server, client = start(t), start(t)
 	server.call("open", OpenArgs{Socket: socket, Addr: addrs[0]}, nil)
@@ -136,7 +136,7 @@ func TestTCPBesideIt(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the benchmark's TCP is for Linux")
 	}
-	addrs := bed.Addrs()
+	addrs := testbed.Addrs()
 	server, client := start(t), start(t)
 	var at []netip.AddrPort
 	server.call("tcp listen", TCPListenArgs{Addr: addrs[0], Connections: 100}, &at)
@@ -175,7 +175,7 @@ func TestRefusals(t *testing.T) {
 }
 
 func TestPairOfOneProcess(t *testing.T) {
-	addrs := bed.Addrs()
+	addrs := testbed.Addrs()
 	for _, op := range PairOps {
 		a := PairArgs{A: addrs[0], B: addrs[1], Op: op, MTU: 1024, Bytes: 8, Seconds: 0.02, Depth: 4, QPs: 2}
 		r, err := Pair(t.Context(), a)
@@ -197,7 +197,7 @@ func TestPairOfOneProcess(t *testing.T) {
 // A measurement gives up when nothing arrives in time, since only one end's queue is polled and the other end may
 // have failed; it ends when its context does.
 func TestPairWaitsOnlySoLong(t *testing.T) {
-	addr := bed.Addrs()[0]
+	addr := testbed.Addrs()[0]
 	host, err := verbs.Embed(verbs.Config{Adapters: []verbs.AdapterConfig{{Addr: addr}}})
 	if err != nil {
 		t.Fatal(err)

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
-	"github.com/softvpi/softvpi/internal/inputfile"
-	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/os/inputfile"
+	"github.com/softvpi/softvpi/internal/os/paths"
 )
 
 // Config is the driver's configuration: that of the file, completed by flags. The zero value means the

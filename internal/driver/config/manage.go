@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/softvpi/softvpi/internal/api"
-	"github.com/softvpi/softvpi/internal/peer"
+	"github.com/softvpi/softvpi/internal/os/peer"
 )
 
 // Manage configures serving the management interface on TCP: with TLS, to clients that send the token.

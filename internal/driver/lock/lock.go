@@ -12,7 +12,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/softvpi/softvpi/internal/ownfile"
+	"github.com/softvpi/softvpi/internal/os/ownfile"
 )
 
 // ErrRunning says that a driver is already running with the same state directory.

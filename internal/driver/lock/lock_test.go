@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/ownfile"
+	"github.com/softvpi/softvpi/internal/os/ownfile"
 )
 
 func TestOneDriverAStateDirectory(t *testing.T) {

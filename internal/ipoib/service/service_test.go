@@ -14,10 +14,10 @@ import (
 
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/live"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/ipoib"
 	"github.com/softvpi/softvpi/internal/offload"
-	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/partition"
 	manager "github.com/softvpi/softvpi/internal/subnet/service"
@@ -29,7 +29,7 @@ import (
 // bed is adapters on a fabric with a subnet manager, each on a host of its own with a port for IPoIB.
 type bed struct {
 	t     testing.TB
-	rack  *rack.Rack
+	rack  *live.Rack
 	hosts []*device.Host
 	ports []*Port
 }
@@ -40,7 +40,7 @@ func newBed(t testing.TB, adapters int, cfg subnet.Config) *bed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bed{t: t, rack: rack.New(fabric.New(top, rand.Uint64), rack.Options{})}
+	b := &bed{t: t, rack: live.New(fabric.New(top, rand.Uint64), live.Options{})}
 	t.Cleanup(func() { b.rack.Close() })
 	ctx, cancel := context.WithCancel(context.Background())
 	managed := make(chan error, 1)

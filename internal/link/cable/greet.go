@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
-	"github.com/softvpi/softvpi/internal/inputfile"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/os/inputfile"
 )
 
 // How a session over UDP begins. The adapter greets; the fabric answers with a challenge, which only the

@@ -10,8 +10,8 @@ import (
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
-	"github.com/softvpi/softvpi/internal/paths"
-	"github.com/softvpi/softvpi/internal/seqpacket"
+	"github.com/softvpi/softvpi/internal/os/paths"
+	"github.com/softvpi/softvpi/internal/os/seqpacket"
 	"github.com/softvpi/softvpi/wire/ib"
 	"golang.org/x/sys/unix"
 )

@@ -6,7 +6,7 @@ import (
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
 
-	"github.com/softvpi/softvpi/internal/bed/namespace"
+	"github.com/softvpi/softvpi/internal/testbed/namespace"
 )
 
 // TestWhichChainsAct: only what may affect a packet of this host counts as a firewall: chains at a hook other than that

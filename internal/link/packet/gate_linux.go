@@ -11,7 +11,7 @@ import (
 	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
-	"github.com/softvpi/softvpi/internal/release"
+	"github.com/softvpi/softvpi/internal/cpu/release"
 )
 
 // gate is a program at the ingress of an interface (tcx, Linux 6.6) that copies the packets of a Rule into memory

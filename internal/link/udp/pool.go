@@ -7,7 +7,7 @@ import (
 	"syscall"
 
 	"github.com/softvpi/softvpi/internal/frame"
-	"github.com/softvpi/softvpi/internal/openfiles"
+	"github.com/softvpi/softvpi/internal/os/openfiles"
 )
 
 // A UDP socket sends from the port to which it is bound. The source port that a connection computes for

@@ -3,7 +3,7 @@ package udp
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/softvpi/softvpi/internal/openfiles"
+	"github.com/softvpi/softvpi/internal/os/openfiles"
 )
 
 // bindSource opens the socket of a slot, which sends from port.

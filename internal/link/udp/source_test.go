@@ -8,7 +8,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
-	"github.com/softvpi/softvpi/internal/openfiles"
+	"github.com/softvpi/softvpi/internal/os/openfiles"
 )
 
 // prepared returns a route from a to b with a computed source port.

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
-	"github.com/softvpi/softvpi/internal/inputfile"
+	"github.com/softvpi/softvpi/internal/os/inputfile"
+	"github.com/softvpi/softvpi/internal/os/wholefile"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/administration"
-	"github.com/softvpi/softvpi/internal/wholefile"
 )
 
 // Files says where a manager keeps what must outlive it. An empty name means that it is not kept.

@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/softvpi/softvpi/internal/inputfile"
+	"github.com/softvpi/softvpi/internal/os/inputfile"
+	"github.com/softvpi/softvpi/internal/os/wholefile"
 	"github.com/softvpi/softvpi/internal/subnet"
-	"github.com/softvpi/softvpi/internal/wholefile"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 

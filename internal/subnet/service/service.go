@@ -1,5 +1,5 @@
 // Package service runs a subnet manager: it transfers its MADs, keeps its time, and stores in files what
-// must outlive it. The manager's logic is in internal/subnet. Both the manager of a rack (internal/rack)
+// must outlive it. The manager's logic is in internal/subnet. Both the manager of a rack (internal/fabric/live)
 // and the tool opensm run in it, each at its own kind of Port.
 package service
 

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/softvpi/softvpi/internal/inputfile"
+	"github.com/softvpi/softvpi/internal/os/inputfile"
 )
 
 // binaryFile holds what is needed from a program's or library's file.

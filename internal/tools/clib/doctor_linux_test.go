@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed/driverbed"
 )
 
 // verdict returns the worst verdict among the findings of a check, with its text; -1 if there is none.

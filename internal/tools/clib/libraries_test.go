@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/os/paths"
 )
 
 // libraries makes a directory with empty files of these names and returns it.

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/softvpi/softvpi/internal/inputfile"
+	"github.com/softvpi/softvpi/internal/os/inputfile"
 )
 
 // maxLibraries is how many libraries of a program are examined.

@@ -2,13 +2,13 @@
 package diags
 
 import (
-	"github.com/softvpi/softvpi/internal/tools/hca"
 	"github.com/softvpi/softvpi/internal/tools/ibdiagnet"
 	"github.com/softvpi/softvpi/internal/tools/ibnetdiscover"
 	"github.com/softvpi/softvpi/internal/tools/ibping"
 	"github.com/softvpi/softvpi/internal/tools/ibportstate"
 	"github.com/softvpi/softvpi/internal/tools/ibqueryerrors"
 	"github.com/softvpi/softvpi/internal/tools/ibroute"
+	"github.com/softvpi/softvpi/internal/tools/ibstat"
 	"github.com/softvpi/softvpi/internal/tools/osmtest"
 	"github.com/softvpi/softvpi/internal/tools/perfquery"
 	"github.com/softvpi/softvpi/internal/tools/saquery"
@@ -24,8 +24,8 @@ var Tools = map[string]tool.Main{
 	"saquery":       saquery.Main,
 	"ibping":        ibping.Main,
 	"ibsysstat":     ibping.Sysstat,
-	"ibstat":        hca.Ibstat,
-	"vstat":         hca.Vstat,
+	"ibstat":        ibstat.Ibstat,
+	"vstat":         ibstat.Vstat,
 	"ibaddr":        sminfo.Addresses,
 	"ibcacheedit":   ibnetdiscover.CacheEdit,
 	"iblinkinfo":    ibnetdiscover.LinkInfo,

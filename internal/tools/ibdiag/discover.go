@@ -3,8 +3,8 @@ package ibdiag
 import (
 	"errors"
 
-	"github.com/softvpi/softvpi/internal/discovery"
-	"github.com/softvpi/softvpi/internal/inputfile"
+	"github.com/softvpi/softvpi/internal/os/inputfile"
+	"github.com/softvpi/softvpi/internal/tools/internal/discovery"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/internal/umad"
 )

@@ -3,7 +3,7 @@ package ibdiag
 import (
 	"fmt"
 
-	"github.com/softvpi/softvpi/internal/discovery"
+	"github.com/softvpi/softvpi/internal/tools/internal/discovery"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/softvpi/softvpi/internal/inputfile"
+	"github.com/softvpi/softvpi/internal/os/inputfile"
 )
 
 // Names maps node GUIDs to names that replace the nodes' descriptions.

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/softvpi/softvpi/internal/inputfile"
+	"github.com/softvpi/softvpi/internal/os/inputfile"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/discovery"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
-	"github.com/softvpi/softvpi/internal/inputfile"
+	"github.com/softvpi/softvpi/internal/os/inputfile"
 	"github.com/softvpi/softvpi/internal/tools/ibdiag"
+	"github.com/softvpi/softvpi/internal/tools/internal/discovery"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/wire/mad"
 )

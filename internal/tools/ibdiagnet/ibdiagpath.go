@@ -5,8 +5,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/softvpi/softvpi/internal/discovery"
 	"github.com/softvpi/softvpi/internal/tools/ibdiag"
+	"github.com/softvpi/softvpi/internal/tools/internal/discovery"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"

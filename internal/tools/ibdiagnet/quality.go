@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/softvpi/softvpi/internal/discovery"
 	"github.com/softvpi/softvpi/internal/subnet/routing"
+	"github.com/softvpi/softvpi/internal/tools/internal/discovery"
 )
 
 // routed is the fabric in the form that routing uses: its switches, the links between them, the LIDs

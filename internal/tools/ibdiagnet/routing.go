@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/softvpi/softvpi/internal/discovery"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/tools/ibdiag"
+	"github.com/softvpi/softvpi/internal/tools/internal/discovery"
 	"github.com/softvpi/softvpi/internal/umad"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"

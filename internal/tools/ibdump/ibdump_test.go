@@ -14,8 +14,8 @@ import (
 
 	"github.com/gopacket/gopacket/pcapgo"
 
-	"github.com/softvpi/softvpi/internal/bed/driverbed"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed/driverbed"
 	"github.com/softvpi/softvpi/internal/tools/ndping"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )

@@ -1,7 +1,7 @@
 package ibnetdiscover
 
 import (
-	"github.com/softvpi/softvpi/internal/discovery"
+	"github.com/softvpi/softvpi/internal/tools/internal/discovery"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 

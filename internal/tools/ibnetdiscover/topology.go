@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/discovery"
 	"github.com/softvpi/softvpi/internal/tools/ibdiag"
+	"github.com/softvpi/softvpi/internal/tools/internal/discovery"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 

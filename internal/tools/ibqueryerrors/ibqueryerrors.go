@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/softvpi/softvpi/internal/discovery"
-	"github.com/softvpi/softvpi/internal/inputfile"
+	"github.com/softvpi/softvpi/internal/os/inputfile"
 	"github.com/softvpi/softvpi/internal/tools/ibdiag"
+	"github.com/softvpi/softvpi/internal/tools/internal/discovery"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/wire/mad"
 )

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/bed"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/internal/tools/session"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
@@ -19,7 +19,7 @@ import (
 // The server ends with ND_CONNECTION_ABORTED when its client fails after the server has said that it is ready; it
 // does not wait on.
 func TestServerEndsWhenTheClientFails(t *testing.T) {
-	addrs := bed.Addrs()
+	addrs := testbed.Addrs()
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 	test := Test{Write, Bandwidth}
@@ -41,7 +41,7 @@ func TestServerEndsWhenTheClientFails(t *testing.T) {
 func TestBothSidesCycleThroughTheClientsMemory(t *testing.T) {
 	test := Test{Send, Bandwidth}
 	for _, cycle := range []string{"1", "100000", "16777216"} {
-		addrs := bed.Addrs()
+		addrs := testbed.Addrs()
 		ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 		defer cancel()
 		server := startServer(ctx, test, addrs[0], "--cycle", "77")

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/inputfile"
+	"github.com/softvpi/softvpi/internal/os/inputfile"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )

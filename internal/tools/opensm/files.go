@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/softvpi/softvpi/internal/inputfile"
+	"github.com/softvpi/softvpi/internal/os/inputfile"
 	"github.com/softvpi/softvpi/internal/subnet/administration"
 	"github.com/softvpi/softvpi/internal/subnet/partition"
 	"github.com/softvpi/softvpi/internal/subnet/service"

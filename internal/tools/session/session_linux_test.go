@@ -13,11 +13,11 @@ import (
 
 	"github.com/vishvananda/netlink"
 
-	"github.com/softvpi/softvpi/internal/bed"
-	"github.com/softvpi/softvpi/internal/bed/driverbed"
-	"github.com/softvpi/softvpi/internal/bed/namespace"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/internal/testbed/await"
+	"github.com/softvpi/softvpi/internal/testbed/driverbed"
+	"github.com/softvpi/softvpi/internal/testbed/namespace"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/verbs"
@@ -51,10 +51,10 @@ func TestSecondAddressIsSaidForEverySystem(t *testing.T) {
 // Where the mode is left open and a driver runs that cannot serve the request, the tool says that it embeds an
 // adapter. It says nothing where the user asked for that or no driver runs.
 func TestEmbeddingBesideADriverIsSaid(t *testing.T) {
-	ctx := bed.Context(t)
-	addrs := bed.Addrs()
+	ctx := testbed.Context(t)
+	addrs := testbed.Addrs()
 	driver, own := addrs[0], addrs[1]
-	socket := bed.DriverAt(t, driver)
+	socket := testbed.DriverAt(t, driver)
 	for _, c := range []struct {
 		name, socket string
 		mode         verbs.Mode
@@ -97,9 +97,9 @@ func TestEmbeddingBesideADriverIsSaid(t *testing.T) {
 func TestDialAddressesOfThisMachine(t *testing.T) {
 	systemtest.Mark(t)
 	ownLoopback(t, "fd79::1", "fd79::2")
-	ctx := bed.Context(t)
+	ctx := testbed.Context(t)
 	one, other, own := netip.IPv6Loopback(), netip.MustParseAddr("fd79::1"), netip.MustParseAddr("fd79::2")
-	t.Setenv("SOFTVPI_SOCKET", bed.DriverAt(t, one, other))
+	t.Setenv("SOFTVPI_SOCKET", testbed.DriverAt(t, one, other))
 	for _, c := range []struct {
 		name   string
 		mode   Mode
@@ -136,8 +136,8 @@ func TestDialAddressesOfThisMachine(t *testing.T) {
 // TestDialFromTheAdapterThatReaches: a client whose driver has Ethernet and InfiniBand adapters dials from the one
 // that reaches the server, whatever their order, be the server's port of the same driver or of another one.
 func TestDialFromTheAdapterThatReaches(t *testing.T) {
-	ctx := bed.Context(t)
-	eth, ib := bed.Addrs(), netip.MustParseAddr("10.98.0.1")
+	ctx := testbed.Context(t)
+	eth, ib := testbed.Addrs(), netip.MustParseAddr("10.98.0.1")
 	far, nobody := netip.MustParseAddr("10.98.0.3"), netip.MustParseAddr("10.98.0.99")
 	rack := driverbed.Config(t, config.Adapter{Name: "far", Link: config.LinkCable, Address: far})
 	rack.Fabric = &config.Fabric{Name: filepath.Base(filepath.Dir(rack.Socket)), Netlist: filepath.Join(t.TempDir(), "net")}

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
-	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/os/paths"
+	"github.com/softvpi/softvpi/internal/os/wholefile"
 	"github.com/softvpi/softvpi/internal/tools/tool"
-	"github.com/softvpi/softvpi/internal/wholefile"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/counters"
-	"github.com/softvpi/softvpi/internal/inputfile"
+	"github.com/softvpi/softvpi/internal/os/inputfile"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 

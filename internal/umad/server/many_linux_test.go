@@ -4,8 +4,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/softvpi/softvpi/internal/agent"
 	"github.com/softvpi/softvpi/internal/umad"
+	"github.com/softvpi/softvpi/internal/umad/agent"
 	"github.com/softvpi/softvpi/internal/umad/socket"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"

@@ -1,6 +1,6 @@
 // Package server is a fabric's management service: programs open ports of a node over a unix socket, like
 // /dev/infiniband/umadN on a machine with an adapter. The protocol is that of internal/umad/socket;
-// agents, timeouts and transfers are implemented in internal/agent.
+// agents, timeouts and transfers are implemented in internal/umad/agent.
 package server
 
 import (

@@ -10,10 +10,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/softvpi/softvpi/internal/agent"
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
-	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/os/paths"
+	"github.com/softvpi/softvpi/internal/umad/agent"
 	"github.com/softvpi/softvpi/internal/umad/socket"
 )
 

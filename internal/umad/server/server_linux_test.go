@@ -13,13 +13,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/softvpi/softvpi/internal/agent"
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/live"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
-	"github.com/softvpi/softvpi/internal/rack"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/umad"
+	"github.com/softvpi/softvpi/internal/umad/agent"
 	"github.com/softvpi/softvpi/internal/umad/socket"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -29,7 +29,7 @@ import (
 type world struct {
 	*testing.T
 	*Server
-	rack *rack.Rack
+	rack *live.Rack
 }
 
 func serve(t *testing.T) *world {
@@ -43,7 +43,7 @@ func serve(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, rack: rack.New(fabric.New(top, rand.New(rand.NewPCG(1, 2)).Uint64), rack.Options{})}
+	w := &world{T: t, rack: live.New(fabric.New(top, rand.New(rand.NewPCG(1, 2)).Uint64), live.Options{})}
 	dir, err := os.MkdirTemp("", "umad")
 	if err != nil {
 		t.Fatal(err)

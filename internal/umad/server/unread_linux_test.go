@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/softvpi/softvpi/internal/agent"
 	"github.com/softvpi/softvpi/internal/umad"
+	"github.com/softvpi/softvpi/internal/umad/agent"
 	"github.com/softvpi/softvpi/internal/umad/socket"
 	"github.com/softvpi/softvpi/wire/mad"
 )

@@ -15,8 +15,8 @@ import (
 	"encoding/binary"
 	"os"
 
-	"github.com/softvpi/softvpi/internal/agent"
-	"github.com/softvpi/softvpi/internal/paths"
+	"github.com/softvpi/softvpi/internal/os/paths"
+	"github.com/softvpi/softvpi/internal/umad/agent"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )

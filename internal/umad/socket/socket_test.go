@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/softvpi/softvpi/internal/agent"
+	"github.com/softvpi/softvpi/internal/umad/agent"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 

@@ -1,0 +1,126 @@
+package lease
+
+import (
+	"slices"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/direct"
+)
+
+// Recall takes a pair back and reports whether it is at home.
+func (r *Loan) Recall(now clock.Time) bool {
+	b := r.book
+	if r.state == lent {
+		for i := range r.record.Way {
+			r.record.Way[i].Recall()
+		}
+		r.state, r.since, r.warned = recalled, now, false
+		b.recalled = append(b.recalled, r)
+		b.check = now.Add(recallLook)
+	}
+	if r.state == recalled {
+		r.settle(now)
+	}
+	return r.state == atHome
+}
+
+// settleAll checks the pairs that were recalled.
+func (b *Book) settleAll(now clock.Time) (worked bool) {
+	b.check = now.Add(recallLook)
+	for _, r := range slices.Clone(b.recalled) {
+		r.settle(now)
+		worked = worked || r.state == atHome
+	}
+	return worked
+}
+
+// settle ends the recall of a pair once no program is in the middle of an operation on it. It never waits.
+func (r *Loan) settle(now clock.Time) {
+	if r.state != recalled {
+		return
+	}
+	for i := range r.ends {
+		p := r.ends[i].Program
+		if _, inside := r.record.Way[i].Inside(); !inside || p.gone {
+			continue
+		}
+		if !r.warned && now.Sub(r.since) > recallTime {
+			r.warned = true
+			p.neighbour.End(command.Errorf(command.TimedOut, "the program stood still for %v inside of an operation on the direct path", recallTime))
+		}
+		return
+	}
+	b := r.book
+	if i := slices.Index(b.recalled, r); i >= 0 {
+		b.recalled = slices.Delete(b.recalled, i, i+1)
+	}
+	r.home(now)
+}
+
+// home returns the pair to the engine.
+func (r *Loan) home(now clock.Time) {
+	r.state = atHome
+	var corrupt [2]bool
+	for i := range r.ends {
+		q, p := &r.ends[i], &r.ends[1-i]
+		r.raise(i)
+		if q.Send.Reclaim() != nil {
+			corrupt[i] = true
+		}
+		voided := 0
+		if q.Program.gone {
+			voided = p.RecvCQ.Void(r.owners[i])
+		}
+		if p.Recv == nil {
+			continue
+		}
+		index := p.Recv.Consumer()
+		if voided > 0 { // the last receive was taken and did not complete
+			index = r.record.Way[i].LastTaken()
+		}
+		if p.Recv.Reclaim(index) != nil {
+			corrupt[1-i] = true
+		}
+	}
+	if r.moved()-r.begun >= worthLending {
+		r.wait = firstWait
+	} else {
+		r.wait = min(2*r.wait, maxWait)
+	}
+	r.fold()
+	if r.over {
+		return
+	}
+	for i := range r.ends {
+		r.ends[i].Engine.Reclaim(now, r.ends[i].QP)
+		if corrupt[i] {
+			r.owner.Fail(i)
+		}
+	}
+	q := &r.ends[0]
+	if !q.QP.Local() {
+		return
+	}
+	if r.owner.Apart() {
+		q.Engine.Split(q.QP)
+		return
+	}
+	r.Want(now)
+}
+
+// raise raises the events that the initiator of a direction left to the driver. One that died may not have
+// been able to say so: then the receiver's event is raised too, which at worst makes it look in vain.
+func (r *Loan) raise(role int) {
+	q, p := &r.ends[role], &r.ends[1-role]
+	bits := r.record.Way[role].TakeRaised()
+	if q.Program.gone {
+		bits |= direct.RaiseRecv
+	}
+	if bits&direct.RaiseSend != 0 {
+		q.SendCQ.Raise()
+	}
+	if bits&direct.RaiseRecv != 0 {
+		p.RecvCQ.Raise()
+	}
+}

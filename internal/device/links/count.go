@@ -1,0 +1,75 @@
+package links
+
+import (
+	"github.com/softvpi/softvpi/internal/encap"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/udp"
+)
+
+// retire keeps a plug's counters before its link is closed.
+func (p *Panel) retire(o *Plug) {
+	s := o.Link.Stats()
+	s.ReceiveBuffer = 0 // the buffer is freed with the link
+	p.retired.link.Add(s)
+	add(&p.retired.encap, o.Encap.Counters())
+}
+
+// Stats returns the sums over the port's links, closed ones included.
+func (p *Panel) Stats() link.Stats {
+	sum := p.retired.link
+	for _, o := range p.plugs {
+		if o.Link != nil {
+			sum.Add(o.Link.Stats())
+		}
+	}
+	return sum
+}
+
+// Counters returns the sums over the port's encapsulations, including those of closed links.
+func (p *Panel) Counters() encap.Counters {
+	sum := p.retired.encap
+	for _, o := range p.plugs {
+		if o.Link != nil {
+			add(&sum, o.Encap.Counters())
+		}
+	}
+	return sum
+}
+
+func add(sum *encap.Counters, c encap.Counters) {
+	sum.ICRCErrors += c.ICRCErrors
+	sum.ICRCIDInferred += c.ICRCIDInferred
+	sum.ICRCIDOpen += c.ICRCIDOpen
+	sum.ICRCIDRefused += c.ICRCIDRefused
+	sum.Placed += c.Placed
+	sum.Malformed += c.Malformed
+	sum.NotForUs += c.NotForUs
+}
+
+// Raw reports whether the port's own link is open and carries whole frames.
+func (p *Panel) Raw() bool {
+	return len(p.plugs) > 0 && p.plugs[0].base != nil && p.plugs[0].base.Capabilities().Raw
+}
+
+// MTU returns the MTU of the port's own link, as in its Capabilities. The link must be open.
+func (p *Panel) MTU() int { return p.plugs[0].base.Capabilities().MTU }
+
+// SetMTU tells the port's own sockets that their interface has another MTU.
+func (p *Panel) SetMTU(mtu int) {
+	for _, o := range p.plugs {
+		if u, ok := o.base.(udp.Link); ok {
+			u.SetMTU(mtu)
+		}
+	}
+}
+
+// Status returns that of the first UDP link that reports how it chooses source ports; the zero value if
+// there is none.
+func (p *Panel) Status() (s udp.Status) {
+	for _, o := range p.plugs {
+		if u, ok := o.base.(udp.Link); ok && s.SourcePorts == "" {
+			s = u.Status()
+		}
+	}
+	return s
+}

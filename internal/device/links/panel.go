@@ -1,0 +1,371 @@
+package links
+
+import (
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"syscall"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/gid"
+	"github.com/softvpi/softvpi/internal/device/ibport"
+	"github.com/softvpi/softvpi/internal/encap"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/capture"
+	"github.com/softvpi/softvpi/internal/link/impair"
+	"github.com/softvpi/softvpi/internal/link/udp"
+)
+
+// Framing is the format of a port's packets.
+type Framing struct {
+	Mode       encap.Mode
+	UDPPort    uint16
+	MAC        [6]byte      // RoCE v1: packets have the GID derived from it
+	InfiniBand *ibport.Port // nil: an Ethernet port
+}
+
+// Config describes the links of a port.
+type Config struct {
+	Framing
+	Addr netip.Addr // the port's own address
+	// Given is the port's link; nil: a UDP link at UDPPort is opened for each address, configured by
+	// Sockets.
+	Given   link.Link
+	Sockets udp.Config
+	Now     func() clock.Time // for impairments
+	Log     *slog.Logger
+}
+
+// Panel is the set of plugs of a port, one for each address; the first is the port's own.
+type Panel struct {
+	cfg        Config
+	plugs      []*Plug
+	taps       []*capture.Tap
+	impairment impair.Impairment
+	retired    struct { // counters of closed links
+		link  link.Stats
+		encap encap.Counters
+	}
+}
+
+// New opens the port's link at its own address. Errors are *command.Error; a given link then stays open.
+func New(cfg Config) (*Panel, error) {
+	p := &Panel{cfg: cfg}
+	l, own := cfg.Given, false
+	if l == nil {
+		var err error
+		if l, err = p.openUDP(cfg.Addr); err != nil {
+			return nil, err
+		}
+		own = true
+	}
+	first, err := p.newPlug(cfg.Addr, l, own)
+	if err != nil {
+		if own {
+			_ = l.Close()
+		}
+		return nil, err
+	}
+	p.plugs = []*Plug{first}
+	return p, nil
+}
+
+func (p *Panel) openUDP(addr netip.Addr) (link.Link, error) {
+	cfg := p.cfg.Sockets
+	cfg.Addr, cfg.Port = addr, p.cfg.UDPPort
+	l, err := udp.Open(cfg)
+	if err == nil {
+		return l, nil
+	}
+	var field *udp.FieldError
+	code, advice := command.Internal, ""
+	switch {
+	case errors.As(err, &field):
+		code = command.Invalid
+	case errors.Is(err, syscall.EADDRINUSE):
+		code = command.InUse
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		code = command.AddrNotAvailable
+	case errors.Is(err, fs.ErrPermission):
+		code, advice = command.AddrNotAvailable, "; low UDP ports take the right to bind them (on Linux root or CAP_NET_BIND_SERVICE)"
+	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE), errors.Is(err, syscall.ENOMEM):
+		code = command.Exhausted
+	}
+	return nil, &command.Error{Code: code, Detail: err.Error() + advice}
+}
+
+// addrs returns the addresses in packets through the plug of addr.
+func (f *Framing) addrs(addr netip.Addr) []netip.Addr {
+	if f.InfiniBand != nil {
+		return f.InfiniBand.GIDs()
+	}
+	if f.Mode == encap.RoCEv1 {
+		return []netip.Addr{gid.FromMAC(f.MAC)}
+	}
+	return []netip.Addr{addr}
+}
+
+// Close closes all links. The error is their first.
+func (p *Panel) Close() error {
+	var first error
+	for _, o := range p.plugs {
+		if o.Link == nil {
+			continue
+		}
+		if err := o.Link.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	p.plugs = nil
+	return first
+}
+
+// All returns the plugs, the port's own first; none after Close.
+func (p *Panel) All() []*Plug { return p.plugs }
+
+// For returns the plug of a source address, nil if there is none.
+func (p *Panel) For(src netip.Addr) *Plug {
+	if p.cfg.InfiniBand != nil && len(p.plugs) > 0 {
+		return p.plugs[0] // carries all LIDs
+	}
+	for _, o := range p.plugs {
+		if o.Addr == src {
+			return o
+		}
+	}
+	return nil
+}
+
+// Serve opens links for new addresses of the port and closes those of addresses that are gone. It returns
+// the addresses that are served, and whether links were closed.
+func (p *Panel) Serve(want []netip.Addr) (served []netip.Addr, closed bool) {
+	if p.cfg.Given != nil { // a given link serves its own address only
+		if slices.Contains(want, p.cfg.Addr) {
+			return []netip.Addr{p.cfg.Addr}, false
+		}
+		return nil, false
+	}
+	kept := p.plugs[:1]
+	for _, o := range p.plugs[1:] {
+		if slices.Contains(want, o.Addr) {
+			kept = append(kept, o)
+			continue
+		}
+		p.cfg.Log.Info("address is gone", "address", o.Addr)
+		p.retire(o)
+		_ = o.Link.Close()
+		closed = true
+	}
+	clear(p.plugs[len(kept):])
+	p.plugs = kept
+	for _, addr := range want {
+		if p.For(addr) == nil {
+			l, err := p.openUDP(addr)
+			if err != nil {
+				p.cfg.Log.Warn("address left out of the GID table", "address", addr, "cause", err)
+				continue
+			}
+			o, err := p.newPlug(addr, l, true)
+			if err != nil {
+				_ = l.Close()
+				continue
+			}
+			p.plugs = append(p.plugs, o)
+		}
+		served = append(served, addr)
+	}
+	return served, closed
+}
+
+// Unplug closes the links. A given link stays open.
+func (p *Panel) Unplug() {
+	for _, o := range p.plugs {
+		if o.Socket() {
+			p.retire(o)
+			_ = o.Link.Close()
+			o.Link, o.base, o.impair, o.shown, o.way = nil, nil, nil, nil, nil
+		}
+	}
+}
+
+// PlugAgain reopens the links. Errors are *command.Error.
+func (p *Panel) PlugAgain() error {
+	for _, o := range p.plugs {
+		if o.Link != nil {
+			continue
+		}
+		l, err := p.openUDP(o.Addr)
+		if err != nil {
+			return err
+		}
+		n, err := p.newPlug(o.Addr, l, true)
+		if err != nil {
+			_ = l.Close()
+			return err
+		}
+		*o = *n
+	}
+	return nil
+}
+
+// Reframe changes the format of packets, at once or for closed links when they are reopened. Errors are
+// *command.Error.
+func (p *Panel) Reframe(f Framing) error {
+	p.cfg.Framing = f
+	for _, o := range p.plugs {
+		if o.Link == nil {
+			continue // a new one is opened by PlugAgain
+		}
+		e, err := f.encap(o.Addr, o.Link)
+		if err != nil {
+			return err
+		}
+		add(&p.retired.encap, o.Encap.Counters())
+		o.Encap = e
+	}
+	return nil
+}
+
+// Follow adapts the encapsulation to what the subnet manager has set on an InfiniBand port.
+func (p *Panel) Follow() {
+	for _, o := range p.plugs {
+		o.Encap.SetPort(p.cfg.InfiniBand.Settings())
+		o.Encap.SetAddrs(p.cfg.InfiniBand.GIDs())
+	}
+}
+
+// Addrs returns the addresses of the plugs.
+func (p *Panel) Addrs() (all []netip.Addr) {
+	for _, o := range p.plugs {
+		all = append(all, o.Addr)
+	}
+	return all
+}
+
+// Seal writes the outer headers of frames.
+func (p *Panel) Seal(frames []frame.Out) {
+	if len(p.plugs) == 1 {
+		p.plugs[0].Encap.Seal(frames)
+		return
+	}
+	for len(frames) > 0 {
+		o, n := p.Run(frames)
+		if o != nil {
+			o.Encap.Seal(frames[:n])
+		}
+		frames = frames[n:]
+	}
+}
+
+// Run returns the plug for the first of frames, nil if none, and how many consecutive frames it is for.
+func (p *Panel) Run(frames []frame.Out) (*Plug, int) {
+	if len(p.plugs) == 1 {
+		return p.plugs[0], len(frames)
+	}
+	route := frames[0].Route
+	n := 1
+	for ; n < len(frames); n++ {
+		if r := frames[n].Route; r != route && r.Src != route.Src {
+			break
+		}
+	}
+	return p.For(route.Src), n
+}
+
+// Deadline returns when a link must next be attended to.
+func (p *Panel) Deadline() clock.Time {
+	due := clock.Never
+	for _, o := range p.plugs {
+		if o.impair != nil {
+			due = clock.Min(due, o.impair.Deadline())
+		}
+	}
+	return due
+}
+
+// Descriptors appends the descriptors that become readable when packets arrive.
+func (p *Panel) Descriptors(fds []int) []int {
+	for _, o := range p.plugs {
+		if o.Link != nil {
+			fds = append(fds, o.Link.Descriptors()...)
+		}
+	}
+	return fds
+}
+
+// Doze tells the links that the loop is about to sleep on their descriptors. It returns false if packets are waiting.
+func (p *Panel) Doze() bool {
+	for _, o := range p.plugs {
+		if o.Link == nil {
+			continue
+		}
+		if s := o.Link.Capabilities().Sleeper; s != nil && !s.Doze() {
+			return false
+		}
+	}
+	return true
+}
+
+// Taps returns the active captures.
+func (p *Panel) Taps() []*capture.Tap { return p.taps }
+
+// SetTaps sets the active captures.
+func (p *Panel) SetTaps(taps []*capture.Tap) {
+	p.taps = taps
+	for _, o := range p.plugs {
+		if o.shown != nil {
+			o.shown.SetTaps(taps)
+			o.shorten()
+		}
+	}
+}
+
+// Impairment returns what is done to packets that are sent.
+func (p *Panel) Impairment() *impair.Impairment { return &p.impairment }
+
+// SetImpairment sets what is done to packets that are sent.
+func (p *Panel) SetImpairment(set impair.Impairment) {
+	p.impairment = set
+	for _, o := range p.plugs {
+		if o.impair != nil {
+			o.impair.Set(set)
+			o.shorten()
+		}
+	}
+}
+
+// Join joins a group on the network (IGMP, MLD). Errors are *command.Error.
+func (p *Panel) Join(group netip.Addr) error {
+	m := p.multicaster(group)
+	if m == nil {
+		return command.Errorf(command.Unsupported, "group %v: no link of the port takes part in groups of its family", group)
+	}
+	if err := m.Join(group); err != nil {
+		return command.Errorf(command.Unsupported, "group %v: %v", group, err)
+	}
+	return nil
+}
+
+// Leave undoes Join.
+func (p *Panel) Leave(group netip.Addr) {
+	if m := p.multicaster(group); m != nil {
+		_ = m.Leave(group)
+	}
+}
+
+// multicaster returns the first link that can join groups of that family.
+func (p *Panel) multicaster(group netip.Addr) link.Multicaster {
+	for _, o := range p.plugs {
+		if o.Link == nil || o.Addr.Is4() != group.Is4() {
+			continue
+		}
+		if m := o.Link.Capabilities().Multicaster; m != nil {
+			return m
+		}
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package links
+
+import (
+	"errors"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/encap"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link/impair"
+	"github.com/softvpi/softvpi/internal/link/memlink"
+	"github.com/softvpi/softvpi/internal/testbed/await"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
+)
+
+func config(addr netip.Addr) Config {
+	return Config{
+		Framing: Framing{Mode: encap.RoCEv2, UDPPort: 4791, MAC: [6]byte{2, 1}}, Addr: addr,
+		Now: func() clock.Time { return 0 }, Log: slog.New(slog.DiscardHandler),
+	}
+}
+
+func open(t *testing.T, cfg Config) *Panel {
+	t.Helper()
+	p, err := New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	return p
+}
+
+// TestServe: a port has a socket for each address it serves. Sockets of removed addresses are closed, the others
+// stay, and a frame leaves by the socket of its source.
+func TestServe(t *testing.T) {
+	addrs := loopback.Addrs(3)
+	first, second, third := addrs[0], addrs[1], addrs[2]
+	p := open(t, config(first))
+	foreign := netip.MustParseAddr("192.0.2.1") // not of this host
+	served, closed := p.Serve([]netip.Addr{first, second, third, foreign})
+	if want := []netip.Addr{first, second, third}; !slices.Equal(served, want) || !slices.Equal(p.Addrs(), want) || closed {
+		t.Errorf("served %v, closed %v", served, closed)
+	}
+	if len(p.Descriptors(nil)) == 0 {
+		t.Log("the links have no descriptors here")
+	}
+	kept := p.For(third)
+	if served, closed = p.Serve([]netip.Addr{first, third}); !closed || len(served) != 2 || p.For(second) != nil || p.For(third) != kept || !kept.Socket() {
+		t.Errorf("served %v, closed %v", served, closed)
+	}
+	a, b := &frame.Route{Src: first}, &frame.Route{Src: third}
+	frames := []frame.Out{{Route: a}, {Route: a}, {Route: &frame.Route{Src: first}}, {Route: b}}
+	if o, n := p.Run(frames); o != p.For(first) || n != 3 {
+		t.Errorf("the run of %v is %d long", o.Addr, n)
+	}
+	if o, n := p.Run(frames[3:]); o != kept || n != 1 {
+		t.Errorf("the run of %v is %d long", o.Addr, n)
+	}
+	if o, n := p.Run([]frame.Out{{Route: &frame.Route{Src: second}}}); o != nil || n != 1 {
+		t.Errorf("an address that is gone has %v", o.Addr)
+	}
+	if _, err := New(config(first)); !errors.Is(err, &command.Error{Code: command.InUse}) {
+		t.Errorf("opened twice: %v", err)
+	}
+	if _, err := New(config(foreign)); !errors.Is(err, &command.Error{Code: command.AddrNotAvailable}) {
+		t.Errorf("a foreign address: %v", err)
+	}
+}
+
+// TestUnplug: what links have counted is kept when they are closed, and they return with the settings made meanwhile.
+func TestUnplug(t *testing.T) {
+	p := open(t, config(loopback.Addr()))
+	out := make([]frame.Out, 1)
+	r := &frame.Route{Src: p.cfg.Addr, Dst: p.cfg.Addr, SrcPort: 50000, DstPort: 4791}
+	if err := p.For(r.Src).Link.Prepare(r); err != nil {
+		t.Fatal(err)
+	}
+	out[0].Reset(r)
+	out[0].HeadEnd += 12
+	p.Seal(out)
+	await.Eventually(t, "a packet is sent", func() bool {
+		if _, err := p.All()[0].Link.Send(out); err != nil {
+			t.Fatal(err)
+		}
+		return p.Stats().SentPackets > 0
+	})
+	sent := p.Stats().SentPackets
+	p.Unplug()
+	if p.Stats().SentPackets != sent || p.All()[0].Link != nil || p.All()[0].Socket() || len(p.Descriptors(nil)) != 0 || p.Raw() {
+		t.Errorf("unplugged: %+v", p.Stats())
+	}
+	p.SetImpairment(impair.Impairment{Rate: 1e9})
+	if err := p.Reframe(Framing{Mode: encap.RoCEv2, UDPPort: 4792}); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.PlugAgain(); err != nil {
+		t.Fatal(err)
+	}
+	if !p.All()[0].Socket() || p.Stats().SentPackets != sent || p.Impairment().Rate != 1e9 {
+		t.Errorf("plugged in again: %+v", p.Stats())
+	}
+	old := open(t, config(p.cfg.Addr)) // its port is free: the links are at another one
+	if old.MTU() <= 0 || old.Status().Addr.Port() != 4791 || p.Status().Addr.Port() != 4792 {
+		t.Errorf("the ports are %v and %v", old.Status().Addr, p.Status().Addr)
+	}
+}
+
+// TestGiven: a link that was given serves only its own address, stays open when the port is unplugged, and carries no
+// more than it can.
+func TestGiven(t *testing.T) {
+	cfg := config(netip.MustParseAddr("192.0.2.1"))
+	l, err := memlink.NewSwitch().Port(memlink.PortConfig{Addr: cfg.Addr, Notify: func() {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Given = l
+	p := open(t, cfg)
+	if served, _ := p.Serve([]netip.Addr{cfg.Addr, cfg.Addr.Next()}); !slices.Equal(served, []netip.Addr{cfg.Addr}) {
+		t.Errorf("served %v", served)
+	}
+	p.Unplug()
+	if o := p.For(cfg.Addr); o == nil || o.Link == nil || o.Socket() {
+		t.Error("the link is gone")
+	}
+	if !p.Raw() {
+		if err := p.Reframe(Framing{Mode: encap.RoCEv1}); !errors.Is(err, &command.Error{Code: command.Unsupported}) {
+			t.Errorf("RoCE v1 over datagrams: %v", err)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+// Package links connects an adapter's port to the network: a link for each of its addresses, with the
+// encapsulation of its packets, the captures that see them and the impairments around it.
+package links
+
+import (
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/encap"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/capture"
+	"github.com/softvpi/softvpi/internal/link/impair"
+)
+
+// Plug is one address of a port with the link that serves it.
+type Plug struct {
+	Addr  netip.Addr
+	Link  link.Link // base with captures and impairments; nil while the port is unplugged
+	Encap *encap.Encap
+
+	base   link.Link
+	impair *impair.Link
+	shown  *capture.Link // between base and impair
+	way    link.Link     // where packets enter: impair, shown or base; nil while the port is unplugged
+	own    bool          // the panel opened the link
+	failed bool
+	log    *slog.Logger
+}
+
+// newPlug adds an encapsulation and the port's taps and impairment to a link.
+func (p *Panel) newPlug(addr netip.Addr, l link.Link, own bool) (*Plug, error) {
+	e, err := p.cfg.encap(addr, l)
+	if err != nil {
+		return nil, err
+	}
+	c := capture.New(l, addr, p.cfg.UDPPort, time.Now)
+	c.SetTaps(p.taps)
+	i := impair.New(c, p.impairment, p.cfg.Now)
+	o := &Plug{Addr: addr, own: own, base: l, Link: i, impair: i, shown: c, Encap: e, log: p.cfg.Log}
+	o.shorten()
+	return o, nil
+}
+
+// shorten makes packets bypass the impairment and the captures while these have nothing to do.
+func (p *Plug) shorten() {
+	switch {
+	case !p.impair.Idle():
+		p.way = p.impair
+	case !p.shown.Idle():
+		p.way = p.shown
+	default:
+		p.way = p.base
+	}
+}
+
+// Send sends packets as Link.Send does.
+func (p *Plug) Send(frames []frame.Out) (int, error) { return p.way.Send(frames) }
+
+// Receive receives packets as Link.Receive does.
+func (p *Plug) Receive(in []frame.In) (int, error) { return p.way.Receive(in) }
+
+// Socket reports whether the link is an open socket of this process.
+func (p *Plug) Socket() bool { return p.own && p.Link != nil }
+
+// Failed records an error of the link as a whole; only the first is logged.
+func (p *Plug) Failed(err error) {
+	if !p.failed {
+		p.failed = true
+		p.log.Error("link failed", "address", p.Addr, "cause", err)
+	}
+}
+
+// Resolver returns what finds out whether anybody has an address; nil if the link does not.
+func (p *Plug) Resolver() link.Resolver {
+	if p.base == nil {
+		return nil
+	}
+	return p.base.Capabilities().Resolver
+}
+
+// encap returns the encapsulation of packets through the link of an address.
+func (f *Framing) encap(addr netip.Addr, l link.Link) (*encap.Encap, error) {
+	e, err := encap.New(f.Mode, f.addrs(addr), l.Capabilities(), f.UDPPort)
+	if err != nil {
+		return nil, command.Errorf(command.Unsupported, "%v", err)
+	}
+	if f.InfiniBand != nil {
+		e.SetPort(f.InfiniBand.Settings())
+	}
+	return e, nil
+}

@@ -1,0 +1,23 @@
+// Package notify reports changes of the state of adapters to those who subscribe to them.
+package notify
+
+import "net/netip"
+
+// Flags say what changed about an adapter: the flags of the manual's IND2ProviderControl status callback,
+// and GIDChange.
+type Flags uint32
+
+// The flags.
+const (
+	Up Flags = 1 << iota
+	Down
+	RDMADisabled
+	GIDChange // the GID table has changed
+)
+
+// Change is reported to subscribers when the state of an adapter changes.
+type Change struct {
+	Adapter uint32
+	Addr    netip.Addr
+	Flags   Flags
+}
