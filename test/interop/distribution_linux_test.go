@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -122,7 +123,17 @@ func (p place) words(command string, server place, port string) []string {
 
 func (p *tool) running() bool             { return open(p.done) }
 func (p *tool) status(t testing.TB) error { t.Helper(); return p.ends(t, programLimit) }
-func (p *tool) stop()                     { _ = p.cmd.Process.Kill(); <-p.done }
+
+// stop ends the tool: as it is asked to if it can, because fio takes its worker, a session of its own, with it then.
+func (p *tool) stop() {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	select {
+	case <-p.done:
+	case <-time.After(stopLimit):
+		_ = p.cmd.Process.Kill()
+		<-p.done
+	}
+}
 
 func (r *run) running() bool { return open(r.Done()) }
 func (r *run) stop()         { _ = r.Kill(); <-r.Done() }

@@ -15,6 +15,9 @@ import (
 	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
+// stopLimit is how long a tool may take to stop, and processes that it started to close its output.
+const stopLimit = 5 * time.Second
+
 // tool is a running softvpi program on this machine.
 type tool struct {
 	cmd  *exec.Cmd
@@ -58,6 +61,7 @@ func (g *guest) softvpiAs(t testing.TB, args ...string) *tool {
 	p.cmd.Env = append(os.Environ(), "SOFTVPI_SOCKET="+g.driver)
 	p.cmd.Stdout, p.cmd.Stderr = p, p
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	p.cmd.WaitDelay = stopLimit // a process that it left behind may keep its output open
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
