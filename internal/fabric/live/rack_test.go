@@ -14,6 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/service"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -53,11 +54,15 @@ func (g *ground) plug(host int) (p *Port, news chan struct{}) {
 	return p, news
 }
 
-// manage runs a subnet manager at a host until the test ends.
+// manage runs a subnet manager at a host until the test ends. Switches keep packets however long an adapter has not been
+// given a processor, where by default they drop what has waited for a quarter of a second.
 func (g *ground) manage(host int) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- g.Manage(ctx, fabric.Place{Node: host, Port: 1}, service.Config{}) }()
+	limits := subnet.DefaultLimits()
+	limits.PacketLife, limits.HOQLife, limits.LeafHOQLife = 20, 20, 20
+	cfg := service.Config{Subnet: subnet.Config{Limits: &limits}}
+	go func() { done <- g.Manage(ctx, fabric.Place{Node: host, Port: 1}, cfg) }()
 	g.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
