@@ -197,7 +197,9 @@ func newPacketBuffer(q api.PacketBufferRequest) (*packetBuffer, error) {
 func (b *packetBuffer) keep() {
 	defer close(b.done)
 	for {
+		b.mu.Lock()
 		b.take()
+		b.mu.Unlock()
 		select {
 		case <-b.stop:
 			return
@@ -206,10 +208,8 @@ func (b *packetBuffer) keep() {
 	}
 }
 
-// take takes the packets of the tap, except those sent by the port.
+// take takes the packets of the tap, except those sent by the port. The caller holds the lock.
 func (b *packetBuffer) take() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	for p := (capture.Packet{}); b.tap.Next(&p); {
 		b.lost += p.Missed
 		if p.Outbound {
@@ -228,9 +228,11 @@ func (b *packetBuffer) end() {
 	<-b.done
 }
 
+// state counts what has arrived so far, whether or not keep has come to it.
 func (b *packetBuffer) state() api.PacketBuffer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.take()
 	return api.PacketBuffer{Running: true, Packets: len(b.ring), Bytes: b.bytes, Stored: b.used, Seen: b.seen, Missed: b.lost}
 }
 
@@ -238,6 +240,7 @@ func (b *packetBuffer) state() api.PacketBuffer {
 func (b *packetBuffer) collect() ([]byte, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.take()
 	oldest := (b.next - b.used + len(b.ring)) % len(b.ring)
 	kind := layers.LinkTypeRaw
 	if b.used > 0 && b.ring[oldest].ethernet {
