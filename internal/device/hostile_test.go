@@ -193,8 +193,14 @@ func TestNoAllocationPerPacket(t *testing.T) {
 				for range 50 {
 					one()
 				}
-				if n := testing.AllocsPerRun(200, one); n >= 1 {
-					t.Errorf("%v allocations for a write and a send of %d bytes, want 0", n, size)
+				// What allocates now and then, such as a look at the interfaces, counts as well, and on a busy machine there is
+				// time for much of that. What allocates for each message does so in every batch.
+				least := testing.AllocsPerRun(20, one)
+				for range 9 {
+					least = min(least, testing.AllocsPerRun(20, one))
+				}
+				if least >= 1 {
+					t.Errorf("%v allocations for a write and a send of %d bytes, want 0", least, size)
 				}
 			})
 		}
