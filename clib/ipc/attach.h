@@ -1,5 +1,5 @@
 /*
- * The attachment to the driver: the stream of docs/ipc.md, the memory that is shared, and the requests and events
+ * The attachment to the driver: the stream of docs/spec/ipc.md, the memory that is shared, and the requests and events
  * that wait.
  *
  * The library has no threads for this. A thread that needs an answer reads the stream unless another one already

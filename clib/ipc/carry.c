@@ -1,4 +1,4 @@
-/* Carrying out requests on the direct path, as docs/ipc.md describes. */
+/* Carrying out requests on the direct path, as docs/spec/ipc.md describes. */
 #define _GNU_SOURCE
 #include <time.h>
 

@@ -1,4 +1,4 @@
-/* The copier: copies in this program's memory for a driver that may not access it (docs/ipc.md). It is the only
+/* The copier: copies in this program's memory for a driver that may not access it (docs/spec/ipc.md). It is the only
  * thread that the library ever starts, and only if the kernel leaves no other way. */
 #ifndef SVPI_COPIER_H
 #define SVPI_COPIER_H

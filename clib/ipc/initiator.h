@@ -1,6 +1,6 @@
 /*
  * The direct path: the initiator of a connection carries out its requests in its peer's memory while the driver lends
- * it the direction (docs/ipc.md, "The direct path"). Only requests that succeed are carried out here; for all others
+ * it the direction (docs/spec/ipc.md, "The direct path"). Only requests that succeed are carried out here; for all others
  * the direction is given back with the request untouched.
  */
 #ifndef SVPI_INITIATOR_H
@@ -86,7 +86,7 @@ static inline bool svpi_receiving(struct svpi_slot *slot)
 
 /* Used within the direct path only. */
 
-/* Why a request was not carried out: docs/ipc.md, Direction.Reason. For reasons before NO_RECEIVE the direction is
+/* Why a request was not carried out: docs/spec/ipc.md, Direction.Reason. For reasons before NO_RECEIVE the direction is
  * given back, and for those behind NOT_INTRODUCED. */
 enum svpi_reason { SVPI_DONE, SVPI_OTHER_REQUEST, SVPI_LOCAL_MEMORY, SVPI_REMOTE_MEMORY, SVPI_NOT_SHARED, SVPI_TOO_SHORT,
 		   SVPI_NO_RECEIVE, SVPI_NO_COMPLETION, SVPI_NOT_MAPPED, SVPI_NOT_INTRODUCED, SVPI_NOT_REACHED, SVPI_NOT_COPIED };

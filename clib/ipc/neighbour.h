@@ -1,5 +1,5 @@
 /*
- * What a program knows about its neighbours, the programs with which it shares the direct path: docs/ipc.md, "The
+ * What a program knows about its neighbours, the programs with which it shares the direct path: docs/spec/ipc.md, "The
  * direct path". The driver sends it unasked on the stream; the thread that reads the stream records it here.
  */
 #ifndef SVPI_NEIGHBOUR_H

@@ -1,6 +1,6 @@
 /*
  * Copying data for a peer that may wait for it by looking at the last byte: the last bytes are stored after all
- * others (docs/ipc.md, "Writes, reads, atomics").
+ * others (docs/spec/ipc.md, "Writes, reads, atomics").
  */
 #ifndef SVPI_PLACE_H
 #define SVPI_PLACE_H

@@ -1,5 +1,5 @@
 /*
- * The process of a neighbour, to and from whose memory this program copies with the kernel's help: docs/ipc.md, "The
+ * The process of a neighbour, to and from whose memory this program copies with the kernel's help: docs/spec/ipc.md, "The
  * direct path".
  */
 #ifndef SVPI_PROCESS_H

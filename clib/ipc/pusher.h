@@ -1,5 +1,5 @@
 /*
- * The second ring of a CQ, as filled by several programs of the direct path at a time: docs/ipc.md, "The second ring
+ * The second ring of a CQ, as filled by several programs of the direct path at a time: docs/spec/ipc.md, "The second ring
  * of a CQ". The consumer's side is in ring.h.
  */
 #ifndef SVPI_PUSHER_H

@@ -1,5 +1,5 @@
 /*
- * The rings that a program shares with the driver, seen from the program's side: docs/ipc.md, "Rings". Each ring is
+ * The rings that a program shares with the driver, seen from the program's side: docs/spec/ipc.md, "Rings". Each ring is
  * used by one thread at a time; doorbells by any number.
  */
 #ifndef SVPI_RING_H

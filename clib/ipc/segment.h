@@ -1,4 +1,4 @@
-/* Segments: memory that the driver makes and maps too (docs/ipc.md, "Shared memory"), so that it can copy without the
+/* Segments: memory that the driver makes and maps too (docs/spec/ipc.md, "Shared memory"), so that it can copy without the
  * kernel's help. It has to be allocated deliberately, because a forked child shares it with its parent instead of
  * getting a copy. */
 #ifndef SVPI_SEGMENT_H

@@ -1,5 +1,5 @@
 /*
- * The stream between a program and the driver: docs/ipc.md, "The stream". Internal to the library.
+ * The stream between a program and the driver: docs/spec/ipc.md, "The stream". Internal to the library.
  */
 #ifndef SVPI_STREAM_H
 #define SVPI_STREAM_H

@@ -21,7 +21,11 @@ func TestLinksOfTheDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	documents = append(documents, "../../README.md", "../../examples/container/README.md")
+	spec, err := filepath.Glob("../../docs/spec/*.md")
+	if err != nil || len(spec) == 0 {
+		t.Fatal("docs/spec: no documents ", err)
+	}
+	documents = append(append(documents, spec...), "../../README.md", "../../examples/container/README.md")
 	for _, from := range documents {
 		text := contents(t, from)
 		for _, m := range link.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {

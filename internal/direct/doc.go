@@ -1,5 +1,5 @@
 // Package direct implements the direct path between two programs of one driver: what the driver shares
-// with them, as fixed little-endian layouts (docs/ipc.md), and how the initiator of a request carries it
+// with them, as fixed little-endian layouts (docs/spec/ipc.md), and how the initiator of a request carries it
 // out in the memory of its peer.
 //
 // The path is lent. While a pair of connected queue pairs is at rest in the driver, the driver lends each

@@ -1,5 +1,5 @@
 // Package ipc attaches programs to a driver in another process. A unix stream carries commands, answers
-// and events; the rings are in memory that the driver creates and both sides map. docs/ipc.md describes
+// and events; the rings are in memory that the driver creates and both sides map. docs/spec/ipc.md describes
 // the protocol for implementers in any language.
 //
 // The driver runs a Server over a Host. A program calls Dial and gets a Client, which implements

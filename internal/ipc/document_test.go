@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the layouts into docs/ipc.md")
+var update = flag.Bool("update", false, "write the layouts into docs/spec/ipc.md")
 
-const document = "../../docs/ipc.md"
+const document = "../../docs/spec/ipc.md"
 
-// TestDocumentHasTheLayouts: the layouts in docs/ipc.md are those of the structures.
+// TestDocumentHasTheLayouts: the layouts in docs/spec/ipc.md are those of the structures.
 func TestDocumentHasTheLayouts(t *testing.T) {
 	b, err := os.ReadFile(document)
 	if err != nil {
@@ -31,14 +31,14 @@ func TestDocumentHasTheLayouts(t *testing.T) {
 		return
 	}
 	if !*update {
-		t.Fatal("docs/ipc.md does not have the layouts of the structures: run with -update")
+		t.Fatal("docs/spec/ipc.md does not have the layouts of the structures: run with -update")
 	}
 	if err := os.WriteFile(document, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// TestDocumentHasTheOperations: docs/ipc.md lists every operation that the driver serves.
+// TestDocumentHasTheOperations: docs/spec/ipc.md lists every operation that the driver serves.
 func TestDocumentHasTheOperations(t *testing.T) {
 	b, err := os.ReadFile(document)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 
 // A track carries frames in one direction through memory that the program and the driver share, without
 // system calls while the other side polls. For requests, answers and events, two tracks replace the stream
-// of programs without tracks (docs/ipc.md, "Tracks"). Frames are at multiples of trackUnit and may wrap at
+// of programs without tracks (docs/spec/ipc.md, "Tracks"). Frames are at multiples of trackUnit and may wrap at
 // the end of the data.
 //
 // Offsets of the words in a track's header, and its size:

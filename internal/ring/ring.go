@@ -1,6 +1,6 @@
 // Package ring holds the queues between a program and the adapters' loop: send,
 // receive and completion rings and the doorbell queue, as fixed little-endian
-// layouts over memory that both sides map. docs/ipc.md has the layouts in tables.
+// layouts over memory that both sides map. docs/spec/ipc.md has the layouts in tables.
 //
 // Every queue has one producer and one consumer (Doorbells: many producers). Each side opens the ring for
 // itself and keeps its own index in its own memory; the shared words are accessed with sync/atomic only.

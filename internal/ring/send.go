@@ -23,7 +23,7 @@ type SGE struct {
 	LKey   uint32
 }
 
-// SendWR is a send request. The fields used depend on Op; docs/ipc.md has the table. The consumer's Next
+// SendWR is a send request. The fields used depend on Op; docs/spec/ipc.md has the table. The consumer's Next
 // fills it in and leaves SGE beyond NumSGE untouched.
 type SendWR struct {
 	Op     WROp
