@@ -30,7 +30,7 @@ func (cq *CQ) catchUp() {
 	}
 	defer qp.sendMu.Unlock()
 	i := qp.initiator()
-	if !qp.closed && i != nil && i.Lent() && !i.CatchUp(&qp.send) && !i.Lent() {
+	if !qp.closed && i != nil && i.Delegated() && !i.CatchUp(&qp.send) && !i.Delegated() {
 		qp.backend.Doorbell(qp.handle)
 	}
 	if qp.closed || qp.send.Idle() {

@@ -252,17 +252,17 @@ func (qp *QP) putSend(wr *SendWR) error {
 
 func (qp *QP) publish(out *ring.SendWR) error {
 	i := qp.initiator()
-	lent := i != nil && i.Lent()
-	if lent {
+	delegated := i != nil && i.Delegated()
+	if delegated {
 		qp.cfg.RecvCQ.answered()
 	}
-	if lent && i.CatchUp(&qp.send) && i.Execute(out) {
+	if delegated && i.CatchUp(&qp.send) && i.Execute(out) {
 		out.Inline = nil
 		return nil
 	}
 	idle := qp.send.Idle()
 	var err error
-	if lent { // Lent below must not be read before the request is visible
+	if delegated { // Delegated below must not be read before the request is visible
 		err = qp.send.Post(out)
 	} else {
 		err = qp.send.Put(out)
@@ -270,8 +270,8 @@ func (qp *QP) publish(out *ring.SendWR) error {
 	out.Inline = nil
 	switch {
 	case err == nil:
-		// While the queue is lent, a driver that was told of it watches it.
-		if !lent || idle || !i.Lent() {
+		// While the queue is delegated, a driver that was told of it watches it.
+		if !delegated || idle || !i.Delegated() {
 			qp.rings = true
 		}
 		if i != nil {

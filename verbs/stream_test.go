@@ -44,11 +44,11 @@ func TestReceivesThroughTheDriverAreNoStream(t *testing.T) {
 	slot.Store(direct.NewInitiator(record, 0, direct.Surroundings{}))
 	qp.direct = slot
 	if cq.settle(e); cq.streamed.Load() {
-		t.Error("a path that is not lent is streamed on")
+		t.Error("a path that is not delegated is streamed on")
 	}
-	record.Way[1].Lend(1, new(direct.Terms))
+	record.Way[1].Delegate(1, new(direct.Terms))
 	if cq.settle(e); !cq.streamed.Load() {
-		t.Error("receives on a path that is lent are no stream")
+		t.Error("receives on a path that is delegated are no stream")
 	}
 }
 

@@ -46,7 +46,7 @@ type adapter struct {
 	engine *transport.Engine
 	cm     *cm.Engine
 	memory *memory.Table
-	panel  *links.Panel // what the port is plugged into
+	links  *links.Set // what the port is plugged into
 	gids   gid.Table
 	mtu    uint32       // ActiveMTU
 	ib     *ibport.Port // nil: an Ethernet port
@@ -97,7 +97,7 @@ func (h *Host) AddAdapter(cfg AdapterConfig) (uint32, error) {
 	if err := cfg.complete(); err != nil {
 		return 0, err
 	}
-	more, mac, _ := gid.Interface(cfg.Addr) // slow: not while holding the baton
+	more, mac, _ := gid.Interface(cfg.Addr) // slow: not while holding the loop lock
 	h.lock()
 	defer h.finish()
 	if h.closed {
@@ -245,7 +245,7 @@ func (a *adapter) makeEngines() (err error) {
 }
 
 // close closes the links.
-func (a *adapter) close() error { return a.panel.Close() }
+func (a *adapter) close() error { return a.links.Close() }
 
 func (a *adapter) addCQ(q *cq) {
 	if n := len(a.freeCQs); n > 0 {
@@ -344,7 +344,7 @@ func (a *adapter) deadline() clock.Time {
 	if len(a.joining) > 0 {
 		due = clock.Min(due, a.joinDue)
 	}
-	return clock.Min(due, a.panel.Deadline())
+	return clock.Min(due, a.links.Deadline())
 }
 
 func itoa(n uint32) string { return strconv.FormatUint(uint64(n), 10) }

@@ -23,7 +23,7 @@ func (a *adapter) setGIDs(addrs []netip.Addr) bool {
 }
 
 // followAddresses checks the addresses and MTUs of the interfaces every GIDInterval (UpdateGIDTimerFrequency),
-// without holding the baton, and updates the GID tables.
+// without holding the loop lock, and updates the GID tables.
 func (h *Host) followAddresses() {
 	defer h.wg.Done()
 	every := h.cfg.GIDInterval

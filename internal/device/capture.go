@@ -20,10 +20,10 @@ func (h *Host) StartCapture(index uint32, t *capture.Tap) error {
 	if err != nil {
 		return err
 	}
-	if len(a.panel.Taps()) >= maxTaps {
-		return command.Errorf(command.Exhausted, "%d captures of adapter %q run already, the most at a time", len(a.panel.Taps()), a.name)
+	if len(a.links.Taps()) >= maxTaps {
+		return command.Errorf(command.Exhausted, "%d captures of adapter %q run already, the most at a time", len(a.links.Taps()), a.name)
 	}
-	a.setTaps(append(slices.Clone(a.panel.Taps()), t))
+	a.setTaps(append(slices.Clone(a.links.Taps()), t))
 	return nil
 }
 
@@ -36,11 +36,11 @@ func (h *Host) StopCapture(index uint32, t *capture.Tap) error {
 	if err != nil {
 		return err
 	}
-	a.setTaps(slices.DeleteFunc(slices.Clone(a.panel.Taps()), func(o *capture.Tap) bool { return o == t }))
+	a.setTaps(slices.DeleteFunc(slices.Clone(a.links.Taps()), func(o *capture.Tap) bool { return o == t }))
 	return nil
 }
 
 func (a *adapter) setTaps(taps []*capture.Tap) {
-	a.panel.SetTaps(taps)
+	a.links.SetTaps(taps)
 	a.reroute()
 }

@@ -26,13 +26,13 @@ type Client struct {
 	events *eventqueue.Queue
 	idle   atomic.Uint32 // consecutive polls that found nothing to do
 
-	// Under the baton from here on.
+	// Under the loop lock from here on.
 	arena     *ring.Arena
 	doorbells *ring.Doorbells // any thread may use its producer side
 	rings     []uint32        // a drained batch of doorbells
 	closed    bool
-	told      bool           // in Host.heralds
-	lends     *lease.Program // nil: it does not take part in the direct path
+	told      bool           // in Host.unnotified
+	delegates *lease.Program // nil: it does not take part in the direct path
 
 	pds  handle.Table[pd]
 	mrs  handle.Table[mr]
@@ -64,7 +64,7 @@ func (h *Host) NewClient(cfg ClientConfig) (*Client, error) {
 	}
 	if cfg.Direct != nil {
 		var err error
-		if c.lends, err = lease.NewProgram(cfg.Direct, cfg.UID, func() int { return c.arena.Len() }); err != nil {
+		if c.delegates, err = lease.NewProgram(cfg.Direct, cfg.UID, func() int { return c.arena.Len() }); err != nil {
 			return nil, command.Errorf(command.Internal, "%v", err)
 		}
 	}
@@ -121,8 +121,8 @@ func (c *Client) Doorbell(qp command.Handle) {
 	}
 	c.doorbells.Ring(uint32(qp))
 	h.rung.Store(true)
-	// The owner checks rung after giving up the baton; if it
-	// did so just before the store, the baton is free now.
+	// The owner checks rung after giving up the loop lock; if it
+	// did so just before the store, the loop lock is free now.
 	if h.mu.TryLock() {
 		h.step()
 		h.unlockTimed()
@@ -163,16 +163,16 @@ func (c *Client) rang(h command.Handle) {
 // doorbell tells the engine of the QP that work was posted. A QP whose adapter was disabled has no engine.
 func (q *qp) doorbell() {
 	q.adapter.doorbells++
-	if q.loan != nil && !q.loan.AtHome() {
-		q.loan.Rung(q.tq)
+	if q.lease != nil && !q.lease.DriverOwned() {
+		q.lease.Rung(q.tq)
 		return
 	}
 	if q.tq == nil {
 		return
 	}
 	q.adapter.engine.Doorbell(q.tq)
-	if q.lendable {
-		q.lendable = false
+	if q.delegable {
+		q.delegable = false
 		q.client.host.offer(q)
 	}
 }
@@ -225,7 +225,7 @@ func (c *Client) event(e command.Event) bool {
 	add := put.Push
 	if put == c.events && c.cfg.News != nil {
 		add = put.Add
-		c.host.tell(c)
+		c.host.notify(c)
 	}
 	ok := add(e)
 	if !ok {

@@ -62,7 +62,7 @@ func (o *cmid) await(remote netip.Addr, timeout time.Duration) bool {
 			return false
 		}
 	}
-	p := o.adapter.panel.For(o.local.Addr())
+	p := o.adapter.links.For(o.local.Addr())
 	if p == nil {
 		return false
 	}

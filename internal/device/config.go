@@ -156,10 +156,10 @@ type ClientConfig struct {
 	// and the client keeps the memory in place until the region is destroyed.
 	Reach func(command.RegisterMemory) (Reached, error)
 	// Notify is called when an event was raised on a CQ whose program may be sleeping in another process
-	// (futex on the sequence word of the ring in arena at offset). It is called with the baton held: it
+	// (futex on the sequence word of the ring in arena at offset). It is called with the loop lock held: it
 	// must not block or call into the Host. Nil for embedded clients.
 	Notify func(arena uint32, offset uint64)
-	// News is called when the program has events, before the baton is released: it takes them with
+	// News is called when the program has events, before the loop lock is released: it takes them with
 	// TakeEvents as far as that is possible without waiting; for the rest, the reader of Events is woken.
 	// The same rules apply as for Notify. Nil: that reader takes them all.
 	News func()

@@ -90,10 +90,10 @@ func (a *adapter) configure(cfg AdapterConfig, link int) error {
 	mtu, _ := ib.MTUFor(int(a.mtu))
 	a.cm.SetMTU(mtu)
 	a.cm.SetPolicy(uint8(cfg.MaxCMRetries), cfg.NoFlowControl)
-	if err := a.panel.Reframe(a.framing()); err != nil {
+	if err := a.links.Reframe(a.framing()); err != nil {
 		return err
 	}
-	a.setGIDs(a.panel.Addrs())
+	a.setGIDs(a.links.Addrs())
 	return nil
 }
 

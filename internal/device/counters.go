@@ -37,7 +37,7 @@ type Counters struct {
 	Objects                  ObjectCounts
 }
 
-// Counters returns the counters of all adapters. It holds the baton while copying them; apart from that,
+// Counters returns the counters of all adapters. It holds the loop lock while copying them; apart from that,
 // reading is free.
 func (h *Host) Counters() []Counters {
 	h.lock()
@@ -53,7 +53,7 @@ func (h *Host) Counters() []Counters {
 func (a *adapter) words() Counters {
 	return Counters{
 		Adapter: a.index, Name: a.name, Enabled: a.enabled, Restarts: a.restarts, Before: a.before,
-		Transport: *a.engine.Counters(), CM: *a.cm.Counters(), Encap: a.panel.Counters(), Link: a.panel.Stats(),
+		Transport: *a.engine.Counters(), CM: *a.cm.Counters(), Encap: a.links.Counters(), Link: a.links.Stats(),
 		Rings: a.rings, FrameOverhead: a.frameOverhead(), CQOverflows: a.cqOverflows, EQOverflows: a.host.eventOverflows,
 		BadDoorbells: a.host.badDoorbells, LinkDowns: a.linkDowns, Doorbells: a.doorbells, Commands: a.host.commands, Objects: a.objects, MRPages: a.regionPages,
 		ErrorQPs: uint64(a.engine.Failed()), RetransmittedQP: uint64(a.engine.Retransmitted()),
@@ -71,7 +71,7 @@ func (a *adapter) restarting() {
 // frameOverhead is what layer two and the IP and UDP headers add to what the link counts (WinOF manual:
 // bytes include the layer two overhead).
 func (a *adapter) frameOverhead() uint64 {
-	if a.panel.Raw() {
+	if a.links.Raw() {
 		return 0
 	}
 	if a.cfg.Addr.Is4() {
@@ -103,7 +103,7 @@ func (a *adapter) counters() []command.Counter {
 		c.Value = v
 		out = append(out, c)
 	}
-	h, links := a.host, a.panel.Stats()
+	h, links := a.host, a.links.Stats()
 	a.engine.Counters().Each(add)
 	add("CQ overflows", a.cqOverflows)
 	add("EQ overflows", h.eventOverflows)
@@ -133,7 +133,7 @@ func (a *adapter) counters() []command.Counter {
 	add("CM requests refused, half-open limit", m.HalfOpenLimit)
 	add("CM requests displaced", m.Displaced)
 	add("CM requests refused silently", m.Unanswered)
-	e := a.panel.Counters()
+	e := a.links.Counters()
 	add("ICRC errors", e.ICRCErrors)
 	add("icrc_id_inferred", e.ICRCIDInferred)
 	add("icrc_id_open_guesses", e.ICRCIDOpen)

@@ -79,7 +79,7 @@ func (c *Client) CreateCQ(ctx context.Context, r command.CreateCQ) (command.Queu
 
 func (c *Client) openCQ(g ring.Geometry) (*ring.CQ, ring.Block, error) {
 	n := g.Size()
-	if c.lends != nil {
+	if c.delegates != nil {
 		n += ring.SharedSize(g)
 	}
 	b, err := c.allocSize(n)
@@ -139,7 +139,7 @@ func (c *Client) completion(field string, h command.Handle) (*cq, error) {
 // ResizeCQ implements command.Commands. The CQ continues in a new ring; the program first empties the old
 // one.
 func (c *Client) ResizeCQ(ctx context.Context, h command.Handle, depth uint32) (command.Queue, error) {
-	if err := c.enterHome(ctx, c.loansAt(h)); err != nil {
+	if err := c.enterHome(ctx, c.leasesAt(h)); err != nil {
 		return command.Queue{}, err
 	}
 	defer c.host.finish()
@@ -204,7 +204,7 @@ func (q *cq) dropOld() error {
 // the time limits it. What is above maxModeration is rounded down to it (WinOF 5.50, 4.9.1.1.2), so that the count
 // never decides alone. It overrides the adapter's Moderation.
 func (c *Client) ModerateCQ(ctx context.Context, m command.ModerateCQ) error {
-	if err := c.enterHome(ctx, c.loansAt(m.CQ)); err != nil {
+	if err := c.enterHome(ctx, c.leasesAt(m.CQ)); err != nil {
 		return err
 	}
 	defer c.host.finish()
@@ -217,7 +217,7 @@ func (c *Client) ModerateCQ(ctx context.Context, m command.ModerateCQ) error {
 	if q.held > 0 {
 		q.fire()
 	}
-	for _, r := range c.loansAt(m.CQ)() {
+	for _, r := range c.leasesAt(m.CQ)() {
 		r.Want(c.host.now())
 	}
 	return nil

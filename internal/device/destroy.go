@@ -13,12 +13,12 @@ import (
 
 // Destroy implements command.Commands.
 func (c *Client) Destroy(ctx context.Context, kind command.Kind, h command.Handle) error {
-	var pick func() []*lease.Loan
+	var pick func() []*lease.Lease
 	switch {
 	case kind == command.KindMemory && ctx.Value(promptly{}) != nil:
 		return ErrWaits
 	case kind == command.KindQP:
-		pick = c.loanOf(func() *qp { return c.qps.Get(h) })
+		pick = c.leaseOf(func() *qp { return c.qps.Get(h) })
 	}
 	if err := c.enterHome(ctx, pick); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (c *Client) Destroy(ctx context.Context, kind command.Kind, h command.Handl
 
 // depart sends what the program has posted, as far as it can be sent at once. A hardware adapter has sent
 // it by the time a command arrives, and programs rely on that: they post the last acknowledgement of a
-// protocol over UD, and then exit. The caller holds the baton.
+// protocol over UD, and then exit. The caller holds the loop lock.
 func (c *Client) depart() {
 	h, rang := c.host, false
 	for range doorbellEntries / doorbellBatch {
@@ -56,7 +56,7 @@ func (c *Client) depart() {
 	}
 }
 
-// destroy destroys one object. release, if not nil, must be called without the baton.
+// destroy destroys one object. release, if not nil, must be called without the loop lock.
 func (c *Client) destroy(kind command.Kind, h command.Handle) (release func(), err error) {
 	switch kind {
 	case command.KindPD:
@@ -121,7 +121,7 @@ func (c *Client) destroyMR(h command.Handle) (func(), error) {
 }
 
 // retire withdraws a region from the client's key table, if it is there, and returns when no program can be
-// using it any longer. Busy: windows are bound to it. The caller holds the baton, which is released while
+// using it any longer. Busy: windows are bound to it. The caller holds the loop lock, which is released while
 // waiting.
 func (c *Client) retire(m *mr) error {
 	if !m.exported {
@@ -221,7 +221,7 @@ func (c *Client) destroyAH(h command.Handle) error {
 	return nil
 }
 
-// closeBatch is how many objects of a closing client are destroyed before others can get the baton.
+// closeBatch is how many objects of a closing client are destroyed before others can get the loop lock.
 const closeBatch = 256
 
 // Close destroys everything that the client created: QPs go to error and are flushed, peers get a DREQ,
@@ -234,13 +234,13 @@ func (c *Client) Close() error {
 		return nil
 	}
 	c.closed = true
-	if c.lends != nil {
-		c.lends.Leave()
+	if c.delegates != nil {
+		c.delegates.Leave()
 	}
 	c.depart()
 	h.unlock()
-	if c.lends != nil {
-		h.lockHome(c.lends.Loans) // peers may be in the middle of operations on its memory
+	if c.delegates != nil {
+		h.lockHome(c.delegates.Leases) // peers may be in the middle of operations on its memory
 		h.finish()
 	}
 	var releases []func()

@@ -3,7 +3,7 @@
 // path that a connection takes.
 //
 // A Host holds all adapters of a process and one loop. The loop has one owner at a time, the holder of the
-// baton: control commands take it; a program that posts, polls or waits takes it if it is free and drives
+// loop lock: control commands take it; a program that posts, polls or waits takes it if it is free and drives
 // the engines inline; and a background thread holds it while nobody else does.
 //
 // A Client is one program: the embedded one (in this process) or an attached one (served by package ipc).
@@ -20,11 +20,11 @@
 // Its files, by what they are about:
 //
 //   - an adapter and its port: adapter, port, addresses, config, limits, configure, state, capture;
-//   - programs and their objects: client, objects, qp, cq, moderation, srq, multicast, destroy, channel, herald;
+//   - programs and their objects: client, objects, qp, cq, moderation, srq, multicast, destroy, channel, notify;
 //   - their CM ids: cmid (create, accept, query), cmbind, cmresolve, cmconnect, cmevents, and ibcm on
 //     InfiniBand;
 //   - an InfiniBand port among other adapters and programs: ibport, ibroute, ibwait;
-//   - the choice of the path: route, local, join, loan, recall;
+//   - the choice of the path: route, local, join, lease, recall;
 //   - a turn of the loop: loop, doorbell, transmit, complete, gsi; and who drives it: host, wait,
 //     sleep, polling;
 //   - what tools see: info, status, inspect, counters, rings.
@@ -36,9 +36,9 @@
 //   - gid: the GID table of a port, and how GIDs and MACs are derived;
 //   - ibport: an InfiniBand port: what the subnet manager has set, requests to its administration, and routes;
 //   - gsi: QP1, with the messages of the connection manager and those to the subnet administration;
-//   - plug: the links of a port, one for each of its addresses, and what connects them to the loop;
-//   - loan: connections lent to the programs at their ends, which then carry out requests themselves;
-//   - status: changes of an adapter's state, for those who subscribe to them;
-//   - deferred: the copies in memory that only its owner can access;
-//   - bed: where the loop sleeps, and how long it looks for packets before.
+//   - links: the links of a port, one for each of its addresses, and what connects them to the loop;
+//   - lease: connections delegated to the programs at their ends, which then carry out requests themselves;
+//   - notify: changes of an adapter's state, for those who subscribe to them;
+//   - remotecopy: the copies in memory that only its owner can access;
+//   - wait: where the loop sleeps, and how long it looks for packets before.
 package device

@@ -13,7 +13,7 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 		c.rang(handle)
 		return
 	}
-	if q.lendable || q.loan != nil && !q.loan.AtHome() {
+	if q.delegable || q.lease != nil && !q.lease.DriverOwned() {
 		q.doorbell()
 		h.step()
 		return

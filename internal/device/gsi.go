@@ -53,14 +53,14 @@ func (a *adapter) besideOf(local, remote netip.Addr) *adapter {
 	if a.needsWire() {
 		return nil
 	}
-	if p := a.panel.For(local); p == nil || !p.Socket() {
+	if p := a.links.For(local); p == nil || !p.Socket() {
 		return nil
 	}
 	for _, b := range a.host.adapters {
 		if b == a || b.cfg.UDPPort != a.cfg.UDPPort || b.cfg.RoCE != a.cfg.RoCE {
 			continue
 		}
-		if p := b.panel.For(remote); p != nil && p.Socket() && b.up() && !b.needsWire() {
+		if p := b.links.For(remote); p != nil && p.Socket() && b.up() && !b.needsWire() {
 			return b
 		}
 	}

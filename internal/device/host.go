@@ -22,29 +22,29 @@ type Host struct {
 	cfg   Config
 	log   *slog.Logger
 	start time.Time
-	rand  *rand.Rand // under the baton
+	rand  *rand.Rand // under the loop lock
 
-	// The baton. Its holder owns everything below.
+	// The loop lock. Its holder owns everything below.
 	mu        sync.Mutex
 	adapters  []*adapter
 	clients   []*Client
 	closed    bool
-	watched   int        // changes of what the sleeper watches
+	watched   int        // changes of what the poll owner watches
 	arrived   int        // packets that arrived in this step
 	flagged   bool       // attached programs were told that the loop sleeps
 	drove     clock.Time // when a program that polls or waits last ran a step
 	inline    bool       // a program that polls or waits runs this step
 	woken     bool       // this step is the first after a sleep
 	commanded bool       // this step ends a command
-	fresh     bool       // there was a command since the sleeper last slept
+	fresh     bool       // there was a command since the poll owner last slept
 	polled    bool       // same as sleep.polls
 	found     bool       // the last step that polled the links found something: the next one returns buffers they have lent
 
-	loans         lease.Book
+	leases        lease.Book
 	moderated     []*cq // those that hold back an event
 	moderationDue clock.Time
 
-	heralds []*Client // those to be told of events
+	unnotified []*Client // those to be told of events
 
 	badDoorbells, eventOverflows, commands uint64
 
@@ -79,7 +79,7 @@ func NewHost(cfg Config) (*Host, error) {
 		rand:   rand.New(source(cfg.Seed)),
 		yields: yieldsPerGosched,
 	}
-	h.loans = lease.NewBook(h.now)
+	h.leases = lease.NewBook(h.now)
 	if runtime.GOMAXPROCS(0) == 1 {
 		h.yields = 1 // no other thread runs them
 	}
@@ -125,27 +125,27 @@ func (h *Host) now() clock.Time {
 	return clock.Time(time.Since(h.start))
 }
 
-// lock takes the baton for a control command.
+// lock takes the loop lock for a control command.
 func (h *Host) lock() { h.mu.Lock() }
 
-// unlock releases the baton after running the loop for those who rang a doorbell while it was held.
+// unlock releases the loop lock after running the loop for those who rang a doorbell while it was held.
 func (h *Host) unlock() {
 	for range 4 {
-		h.herald()
+		h.notifyAll()
 		h.mu.Unlock()
 		if !h.rung.Load() || !h.mu.TryLock() {
 			return
 		}
 		h.step()
 	}
-	h.herald()
+	h.notifyAll()
 	h.mu.Unlock()
 	if h.rung.Load() { // they keep ringing: the background goroutine takes over
 		h.sleep.rouse()
 	}
 }
 
-// finish releases the baton after a control command that may have left work for the loop: packets to send,
+// finish releases the loop lock after a control command that may have left work for the loop: packets to send,
 // events, new deadlines.
 func (h *Host) finish() {
 	h.commanded = true
@@ -156,7 +156,7 @@ func (h *Host) finish() {
 	h.sleep.soon()
 }
 
-// unlockTimed releases the baton, and wakes the sleeper if it would otherwise sleep past a deadline.
+// unlockTimed releases the loop lock, and wakes the poll owner if it would otherwise sleep past a deadline.
 func (h *Host) unlockTimed() {
 	if !h.sleep.asleep.Load() { // whoever goes to sleep later recomputes the deadline
 		h.unlock()
@@ -206,7 +206,7 @@ func (h *Host) Close() error {
 	return first
 }
 
-// adapter returns the adapter with this index. The caller holds the baton.
+// adapter returns the adapter with this index. The caller holds the loop lock.
 func (h *Host) adapter(index uint32) (*adapter, error) {
 	if index >= uint32(len(h.adapters)) {
 		return nil, command.Errorf(command.NotFound, "adapter %d: there are %d, numbered from 0", index, len(h.adapters))

@@ -95,7 +95,7 @@ func (a *adapter) followPort(now clock.Time) bool {
 func (a *adapter) portChanged(now clock.Time) {
 	p := a.ib
 	is := p.Take()
-	a.panel.Follow()
+	a.links.Follow()
 	a.setMTU(int(a.linkMTU)) // cannot fail: there is always an MTU
 	if m, ok := ib.MTUFor(int(a.mtu)); ok {
 		a.cm.SetMTU(m)

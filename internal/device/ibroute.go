@@ -21,7 +21,7 @@ type Resolver interface {
 }
 
 // infiniBand returns the adapter with this index, whose port must be InfiniBand: NotFound, Invalid. The
-// caller holds the baton.
+// caller holds the loop lock.
 func (h *Host) infiniBand(index uint32) (*adapter, error) {
 	a, err := h.adapter(index)
 	if err == nil && a.ib == nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // resolve waits until the adapter returned by which knows how to reach av, if av identifies an InfiniBand
-// port by its address alone. It does not hold the baton while waiting.
+// port by its address alone. It does not hold the loop lock while waiting.
 func (c *Client) resolve(ctx context.Context, which func() *adapter, av command.AddressVector) error {
 	ip := av.Addr.IP()
 	if !c.host.onFabric.Load() || av.LID != 0 || ip.IsUnspecified() {
@@ -59,7 +59,7 @@ func (c *Client) answered(ctx context.Context, which func() *adapter, start func
 	}
 }
 
-// ownerOf returns the adapter of a QP, nil if there is no such QP. The caller holds the baton.
+// ownerOf returns the adapter of a QP, nil if there is no such QP. The caller holds the loop lock.
 func (c *Client) ownerOf(h command.Handle) *adapter {
 	if q := c.qps.Get(h); q != nil && q.tq != nil {
 		return q.adapter

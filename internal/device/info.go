@@ -40,7 +40,7 @@ func (a *adapter) info() command.AdapterInfo {
 		MaxQP: l.QP, MaxCQ: l.CQ, MaxSRQ: l.SRQ, MaxMR: l.MR, MaxMW: l.MW, MaxPD: l.PD, MaxAH: l.AH,
 		MaxQPDepth: l.QPDepth, MaxCQDepth: l.CQDepth, MaxSRQDepth: l.SRQDepth, MaxSGE: l.SGE, MaxInline: l.Inline,
 		MaxReadResponder: l.ReadResponder, MaxReadInitiator: l.ReadInitiator, MaxMessage: l.Message, MaxRegion: l.Region,
-		ProcessorAtomics: 1, MaxMulticast: transport.DefaultMulticast, LineRate: uint32(min(a.panel.Impairment().Rate/1e6, math.MaxUint32)),
+		ProcessorAtomics: 1, MaxMulticast: transport.DefaultMulticast, LineRate: uint32(min(a.links.Impairment().Rate/1e6, math.MaxUint32)),
 	}
 	if a.ib != nil && len(a.ib.Addresses()) > 0 {
 		i.Addr = command.AddrFrom(a.ib.Addresses()[0])
@@ -154,13 +154,13 @@ func (h *Host) snapshot(qps bool) Snapshot {
 }
 
 func (a *adapter) snapshot() AdapterStatus {
-	status := a.panel.Status()
+	status := a.links.Status()
 	s := AdapterStatus{
-		Addrs: a.panel.Addrs(), SourcePorts: status.SourcePorts, Frames: status.Frames,
+		Addrs: a.links.Addrs(), SourcePorts: status.SourcePorts, Frames: status.Frames,
 		Info: a.info(), Name: a.name, NodeGUID: a.nodeGUID(), MAC: a.mac, Enabled: a.enabled, Up: a.up(), Path: a.path, GIDs: a.gids.List(),
-		Link: a.panel.Stats(), Retransmits: a.engine.Counters().RetransmittedPackets, Counters: a.counters(), Objects: a.objects,
+		Link: a.links.Stats(), Retransmits: a.engine.Counters().RetransmittedPackets, Counters: a.counters(), Objects: a.objects,
 	}
-	if set := a.panel.Impairment(); set.Enabled() {
+	if set := a.links.Impairment(); set.Enabled() {
 		s.Impairment = set.String()
 	}
 	return s
@@ -185,8 +185,8 @@ func (q *qp) status() QPStatus {
 		RemoteQPN: i.Attr.DestQPN, Path: i.Path, MTU: i.Attr.MTU, SendPosted: i.SendPosted, RecvPosted: i.RecvPosted,
 		Peer: netip.Addr{},
 	}
-	if q.loan != nil {
-		s.Returned = q.loan.Returned(q.tq)
+	if q.lease != nil {
+		s.Returned = q.lease.Returned(q.tq)
 	}
 	if r := q.tq.Route(); r != nil {
 		s.Peer, s.SrcPort = r.Dst, r.SrcPort

@@ -32,7 +32,7 @@ type joining struct {
 
 // join moves q and its peer to the local path if both are on this host and nothing needs packets.
 func (h *Host) join(q *qp) {
-	if q.lendable && q.tq.Local() && !q.tq.Parting() {
+	if q.delegable && q.tq.Local() && !q.tq.Parting() {
 		return // it is already there, and both are ready
 	}
 	p := h.peerOf(q)

@@ -10,7 +10,7 @@ import (
 // needsWire reports whether the port's data must travel as packets: because of a policy, or because
 // something captures or impairs them.
 func (a *adapter) needsWire() bool {
-	return a.path == PathWire || a.panel.Impairment().Enabled() || len(a.panel.Taps()) != 0 || a.ib != nil && !a.ib.Active()
+	return a.path == PathWire || a.links.Impairment().Enabled() || len(a.links.Taps()) != 0 || a.ib != nil && !a.ib.Active()
 }
 
 // reaches reports whether the adapter's policy allows a connection to an address.
@@ -91,8 +91,8 @@ func (a *adapter) reroute() {
 			continue
 		}
 		leaves := a.needsWire() || q.parted()
-		if r := q.loan; r != nil && (leaves || a.path == PathLocal) && !r.Recall(now) {
-			continue // the rest is done when it is at home
+		if r := q.lease; r != nil && (leaves || a.path == PathLocal) && !r.Recall(now) {
+			continue // the rest is done when it is owned by the driver
 		}
 		if leaves {
 			if q.tq.Local() {
@@ -101,8 +101,8 @@ func (a *adapter) reroute() {
 			continue
 		}
 		a.host.join(q)
-		if q.loan != nil && q.tq.Local() {
-			q.loan.Want(now)
+		if q.lease != nil && q.tq.Local() {
+			q.lease.Want(now)
 		}
 	}
 }

@@ -91,7 +91,7 @@ func (b *batch) init() {
 func (b *batch) blocked() bool { return b.sent < b.queued }
 
 // step is one iteration of the loop: every adapter has its turn. It reports whether there was anything to
-// do. The caller holds the baton.
+// do. The caller holds the loop lock.
 func (h *Host) step() bool {
 	now := h.now()
 	worked := false
@@ -162,7 +162,7 @@ func (h *Host) step() bool {
 	if h.fireDue(now) {
 		worked = true
 	}
-	if h.loans.Step(now) {
+	if h.leases.Step(now) {
 		worked = true
 	}
 	h.found = worked || h.commanded && h.found
@@ -181,7 +181,7 @@ func (h *Host) completePeers(now clock.Time) {
 
 // deadline returns when the loop must next run by itself.
 func (h *Host) deadline() clock.Time {
-	due := clock.Min(h.moderationDue, h.loans.Deadline())
+	due := clock.Min(h.moderationDue, h.leases.Deadline())
 	for _, a := range h.adapters {
 		if a.enabled {
 			due = clock.Min(due, a.deadline())
@@ -273,7 +273,7 @@ func (a *adapter) receive(now clock.Time) bool {
 	}
 	a.received = now
 	worked, arrived := false, 0
-	for _, p := range a.panel.All() {
+	for _, p := range a.links.All() {
 		if p.Link == nil {
 			continue
 		}
@@ -304,7 +304,7 @@ func (a *adapter) receive(now clock.Time) bool {
 // take opens packets and passes them to the engine, in parts: up to the first one of a long message, or
 // those of one queue pair. After each part it is known where the payload of the next packets goes, and
 // encap copies it there.
-func (a *adapter) take(now clock.Time, p *links.Plug, in []frame.In) {
+func (a *adapter) take(now clock.Time, p *links.Address, in []frame.In) {
 	p.Encap.Tick(now)
 	for len(in) > 0 {
 		n, next := len(in), (*frame.Next)(nil)
@@ -325,7 +325,7 @@ func (a *adapter) take(now clock.Time, p *links.Plug, in []frame.In) {
 // linkErrors passes the ICMP errors of destinations to the engines.
 func (a *adapter) linkErrors(now clock.Time) {
 	a.errorsDue = now.Add(errorInterval)
-	for _, p := range a.panel.All() {
+	for _, p := range a.links.All() {
 		if p.Link == nil {
 			continue
 		}

@@ -83,7 +83,7 @@ func (a *adapter) joinGroup(group netip.Addr) error {
 	if a.ib != nil {
 		return nil // whoever attaches joins at the subnet administration, by the CM (IBA 10.5.2)
 	}
-	return a.panel.Join(group)
+	return a.links.Join(group)
 }
 
 func (a *adapter) detach(q *qp, group netip.Addr) error {
@@ -111,7 +111,7 @@ func (a *adapter) leave(q *qp, group netip.Addr) {
 	if a.ib != nil {
 		return
 	}
-	a.panel.Leave(group)
+	a.links.Leave(group)
 }
 
 // joinFirst makes the port a member of the group for an IPv4 address before a QP is attached to it: such a
@@ -154,7 +154,7 @@ func (a *adapter) echo(now clock.Time, frames []frame.Out) {
 		b := append([]byte(nil), o.Head[o.HeadStart:o.HeadEnd]...)
 		b = append(append(b, o.Payload...), o.Tail[:o.TailLen]...)
 		in := []frame.In{{Data: b, Raw: true}}
-		if a.panel.All()[0].Encap.Open(in) == 1 {
+		if a.links.All()[0].Encap.Open(in) == 1 {
 			a.engine.Receive(now, in)
 		}
 	}

@@ -50,7 +50,7 @@ type ah struct {
 const allAccess = memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic |
 	memory.WindowBind | memory.ZeroBased
 
-// begin takes the baton for a command of c on an adapter.
+// begin takes the loop lock for a command of c on an adapter.
 func (c *Client) begin(ctx context.Context, index uint32) (*adapter, error) {
 	if ctx.Err() != nil {
 		return nil, command.Ended(ctx)
@@ -65,7 +65,7 @@ func (c *Client) begin(ctx context.Context, index uint32) (*adapter, error) {
 	return a, nil
 }
 
-// usable returns an adapter if it accepts new requests. The caller holds the baton.
+// usable returns an adapter if it accepts new requests. The caller holds the loop lock.
 func (c *Client) usable(index uint32) (*adapter, error) {
 	if c.closed {
 		return nil, command.Errorf(command.Canceled, "the client is closed")
@@ -77,7 +77,7 @@ func (c *Client) usable(index uint32) (*adapter, error) {
 	return a, a.usable()
 }
 
-// enter takes the baton for a command of c on objects.
+// enter takes the loop lock for a command of c on objects.
 func (c *Client) enter(ctx context.Context) error {
 	if err := c.attempt(ctx); err != nil {
 		return err
@@ -176,7 +176,7 @@ func (c *Client) registerAs(ctx context.Context, r command.RegisterMemory, iova 
 }
 
 // reach checks the attributes of a region and finds out how its memory is accessed. It may map or probe
-// memory: the caller does not hold the baton.
+// memory: the caller does not hold the loop lock.
 func (c *Client) reach(r *command.RegisterMemory) (Reached, error) {
 	access := memory.Access(r.Access)
 	if access&^allAccess != 0 {

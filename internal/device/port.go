@@ -21,15 +21,15 @@ func (a *adapter) framing() links.Framing {
 
 // open opens the port's links: the first address must work, the others should.
 func (a *adapter) open(addrs []netip.Addr) (err error) {
-	a.panel, err = links.New(links.Config{
+	a.links, err = links.New(links.Config{
 		Framing: a.framing(), Addr: a.cfg.Addr, Given: a.cfg.Link, Now: a.host.now, Log: a.host.log.With("adapter", a.name),
 		Sockets: udp.Config{SourcePorts: a.cfg.SourcePorts, ReceiveBuffer: a.cfg.ReceiveBuffer, Notify: a.host.Wake, Frames: a.cfg.Frames},
 	})
 	if err != nil {
 		return err
 	}
-	if err := a.setMTU(a.panel.MTU()); err != nil {
-		a.panel.Unplug()
+	if err := a.setMTU(a.links.MTU()); err != nil {
+		a.links.Unplug()
 		return err
 	}
 	a.setGIDs(a.serve(addrs))
@@ -38,7 +38,7 @@ func (a *adapter) open(addrs []netip.Addr) (err error) {
 
 // serve makes the port serve these addresses and returns those that it does serve.
 func (a *adapter) serve(want []netip.Addr) []netip.Addr {
-	served, closed := a.panel.Serve(want)
+	served, closed := a.links.Serve(want)
 	if closed {
 		a.gsi.Forget()
 	}
@@ -49,7 +49,7 @@ func (a *adapter) serve(want []netip.Addr) []netip.Addr {
 // unplug closes the links while the adapter is disabled. A link from the configuration stays open; what
 // arrives on it is dropped.
 func (a *adapter) unplug() {
-	a.panel.Unplug()
+	a.links.Unplug()
 	a.gsi.Unplug()
 	a.sent, a.queued = 0, 0
 	a.rewired()
@@ -57,17 +57,17 @@ func (a *adapter) unplug() {
 
 // plugAgain reopens the links.
 func (a *adapter) plugAgain() error {
-	if err := a.panel.PlugAgain(); err != nil {
+	if err := a.links.PlugAgain(); err != nil {
 		return err
 	}
 	if a.ib == nil {
-		a.followMTU(a.panel.MTU())
+		a.followMTU(a.links.MTU())
 	}
 	a.rewired()
 	return nil
 }
 
-// rewired tells the sleeper that the descriptors have changed.
+// rewired tells the poll owner that the descriptors have changed.
 func (a *adapter) rewired() {
 	a.host.watched++
 	a.host.sleep.wake()
@@ -127,7 +127,7 @@ func (a *adapter) followMTU(of int) {
 		}
 		a.host.log.Warn("the interface's MTU is too small", "adapter", a.name, "cause", err)
 	}
-	a.panel.SetMTU(of)
+	a.links.SetMTU(of)
 	mtu, _ := ib.MTUFor(int(a.mtu))
 	a.cm.SetMTU(mtu)
 	a.host.log.Info("the interface's MTU has changed", "adapter", a.name, "mtu", of, "path_mtu_before", before, "path_mtu", a.mtu)

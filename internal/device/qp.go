@@ -29,11 +29,11 @@ type qp struct {
 	sendRing     transport.SendRing
 	cm           *cmid // the CM id that moves its state
 	groups       []netip.Addr
-	joined       []ib.GID      // those of them that were joined on its behalf
-	loan         *lease.Loan   // the direct path with its peer
-	records      []*lease.Loan // all that it ever had
-	lendable     bool          // came to the local path, may be lent, and has not been used since
-	recvRing     *ring.Recv    // nil with an SRQ
+	joined       []ib.GID       // those of them that were joined on its behalf
+	lease        *lease.Lease   // the direct path with its peer
+	records      []*lease.Lease // all that it ever had
+	delegable    bool           // came to the local path, may be delegated, and has not been used since
+	recvRing     *ring.Recv     // nil with an SRQ
 	recvGeometry ring.Geometry
 	signalAll    bool
 	row          int      // doorbells since its posts began to wait for more
@@ -181,7 +181,7 @@ func (c *Client) ModifyQP(ctx context.Context, m command.ModifyQP) error {
 			return err
 		}
 	}
-	if err := c.enterHome(ctx, c.loanOf(func() *qp { return c.qps.Get(m.QP) })); err != nil {
+	if err := c.enterHome(ctx, c.leaseOf(func() *qp { return c.qps.Get(m.QP) })); err != nil {
 		return err
 	}
 	defer c.host.finish()
@@ -231,13 +231,13 @@ func (q *qp) followUp(m *command.ModifyQP) {
 		case command.RTR, command.RTS:
 			q.adapter.host.join(q)
 		case command.Reset:
-			if q.loan != nil {
-				q.loan.End()
+			if q.lease != nil {
+				q.lease.End()
 			}
 		}
 	}
-	if q.loan != nil {
-		q.loan.Want(q.adapter.host.now())
+	if q.lease != nil {
+		q.lease.Want(q.adapter.host.now())
 	}
 }
 
@@ -283,8 +283,8 @@ func (q *qp) error() {
 	if q.tq == nil || q.tq.State() == command.Reset {
 		return
 	}
-	if q.loan != nil {
-		q.loan.Recall(q.adapter.host.now()) // what was posted is flushed when it is at home
+	if q.lease != nil {
+		q.lease.Recall(q.adapter.host.now()) // what was posted is flushed when it is owned by the driver
 	}
 	_ = q.adapter.engine.Modify(q.adapter.host.now(), q.tq,
 		command.ModifyQP{Mask: command.MaskState, State: command.Err}, nil) // legal in every state
@@ -303,8 +303,8 @@ func (q *qp) unmake() {
 		a.ib.Leave(a.host.now(), mgid)
 	}
 	q.groups, q.joined = nil, nil
-	if q.loan != nil {
-		q.loan.End() // it is at home
+	if q.lease != nil {
+		q.lease.End() // it is owned by the driver
 	}
 	a.release() // q may be one of those whose posts wait
 	route := q.tq.Route()

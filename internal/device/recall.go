@@ -16,9 +16,9 @@ const (
 	maxPause   = time.Millisecond
 )
 
-// enterHome takes the baton for a command of c that changes what pairs work with, once all that pick
-// returns are at home. The loop keeps running meanwhile.
-func (c *Client) enterHome(ctx context.Context, pick func() []*lease.Loan) error {
+// enterHome takes the loop lock for a command of c that changes what pairs work with, once all that pick
+// returns are owned by the driver. The loop keeps running meanwhile.
+func (c *Client) enterHome(ctx context.Context, pick func() []*lease.Lease) error {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		if err := c.attempt(ctx); err != nil {
 			return err
@@ -46,21 +46,21 @@ func Promptly(ctx context.Context) context.Context {
 	return context.WithValue(ctx, promptly{}, true)
 }
 
-// Rest recalls what is lent to the program, because another process takes its place, and waits until
+// Rest recalls what is delegated to the program, because another process takes its place, and waits until
 // nobody is in the middle of an operation. Later lendings are the new process's.
 func (c *Client) Rest(ctx context.Context) error {
-	if c.lends == nil {
+	if c.delegates == nil {
 		return nil
 	}
-	if err := c.enterHome(ctx, c.lends.Loans); err != nil {
+	if err := c.enterHome(ctx, c.delegates.Leases); err != nil {
 		return err
 	}
 	c.host.finish()
 	return nil
 }
 
-// allHome recalls pairs and reports whether they are all at home. The caller holds the baton.
-func (h *Host) allHome(list []*lease.Loan) bool {
+// allHome recalls pairs and reports whether they are all owned by the driver. The caller holds the loop lock.
+func (h *Host) allHome(list []*lease.Lease) bool {
 	if len(list) == 0 {
 		return true
 	}
@@ -72,8 +72,8 @@ func (h *Host) allHome(list []*lease.Loan) bool {
 	return home
 }
 
-// lockHome takes the baton once all pairs that pick returns are at home.
-func (h *Host) lockHome(pick func() []*lease.Loan) {
+// lockHome takes the loop lock once all pairs that pick returns are owned by the driver.
+func (h *Host) lockHome(pick func() []*lease.Lease) {
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		h.lock()
 		if h.allHome(pick()) {
@@ -84,42 +84,42 @@ func (h *Host) lockHome(pick func() []*lease.Loan) {
 	}
 }
 
-// loanOf returns the pair of a QP of the client, if it has one.
-func (c *Client) loanOf(h func() *qp) func() []*lease.Loan {
-	return func() []*lease.Loan {
-		if q := h(); q != nil && q.loan != nil {
-			return []*lease.Loan{q.loan}
+// leaseOf returns the pair of a QP of the client, if it has one.
+func (c *Client) leaseOf(h func() *qp) func() []*lease.Lease {
+	return func() []*lease.Lease {
+		if q := h(); q != nil && q.lease != nil {
+			return []*lease.Lease{q.lease}
 		}
 		return nil
 	}
 }
 
-// loansAt returns the pairs whose QPs complete to a CQ.
-func (c *Client) loansAt(h command.Handle) func() []*lease.Loan {
-	return func() []*lease.Loan {
+// leasesAt returns the pairs whose QPs complete to a CQ.
+func (c *Client) leasesAt(h command.Handle) func() []*lease.Lease {
+	return func() []*lease.Lease {
 		q := c.cqs.Get(h)
-		if q == nil || c.lends == nil {
+		if q == nil || c.delegates == nil {
 			return nil
 		}
-		return c.lends.At(q)
+		return c.delegates.At(q)
 	}
 }
 
-// loansOf returns the pairs with an end on an adapter.
-func (h *Host) loansOf(a *adapter) (list []*lease.Loan) {
+// leasesOf returns the pairs with an end on an adapter.
+func (h *Host) leasesOf(a *adapter) (list []*lease.Lease) {
 	for _, q := range a.byNumber {
-		if q.loan != nil {
-			list = append(list, q.loan)
+		if q.lease != nil {
+			list = append(list, q.lease)
 		}
 	}
 	return list
 }
 
 // quiesce returns when nobody is any longer in an operation that may have found a region of the client
-// before it was withdrawn. The caller holds the baton, which is released while waiting.
+// before it was withdrawn. The caller holds the loop lock, which is released while waiting.
 func (c *Client) quiesce() {
 	now := c.host.now
-	list := c.lends.Operations(now())
+	list := c.delegates.Operations(now())
 	for pause := firstPause; !list.Over(now()); pause = min(2*pause, maxPause) {
 		c.host.finish()
 		time.Sleep(pause)

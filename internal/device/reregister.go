@@ -47,7 +47,7 @@ func (c *Client) reregister(ctx context.Context, r *command.ReregisterMemory, go
 	if err != nil {
 		return command.Memory{}, nil, err
 	}
-	p.uses++ // it must not go while the baton is released
+	p.uses++ // it must not go while the loop lock is released
 	defer func() { p.uses-- }()
 	if err := c.retire(m); err != nil {
 		return command.Memory{}, nil, err

@@ -47,7 +47,7 @@ func (a *adapter) routable(from uint32, to netip.Addr) error {
 
 // prepare completes a route for the link that has its source address.
 func (a *adapter) prepare(r *frame.Route) error {
-	p := a.panel.For(r.Src)
+	p := a.links.For(r.Src)
 	if p == nil || p.Link == nil {
 		return command.Errorf(command.AddrNotAvailable, "%v is not an address of adapter %q", r.Src, a.name)
 	}

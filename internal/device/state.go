@@ -14,9 +14,9 @@ import (
 // its resources are released. Programs then destroy their objects, and start again when it is enabled.
 // Errors of enabling are those of AddAdapter.
 func (h *Host) SetAdapterState(index uint32, enabled bool) error {
-	h.lockHome(func() []*lease.Loan {
+	h.lockHome(func() []*lease.Lease {
 		if a, err := h.adapter(index); err == nil && !enabled {
-			return h.loansOf(a)
+			return h.leasesOf(a)
 		}
 		return nil
 	})
@@ -51,7 +51,7 @@ func (h *Host) SetAdapterState(index uint32, enabled bool) error {
 	return err
 }
 
-// disable takes the adapter away from its programs. It returns functions to be called without the baton.
+// disable takes the adapter away from its programs. It returns functions to be called without the loop lock.
 func (a *adapter) disable() (releases []func()) {
 	h := a.host
 	now := h.now()
@@ -126,7 +126,7 @@ func (a *adapter) takeObjects(c *Client) (releases []func()) {
 	})
 	c.mrs.Each(func(m *mr) {
 		if m.pd.adapter == a && m.region != nil {
-			m.withdraw(c)                         // nobody is in the middle of an operation: the pairs are at home
+			m.withdraw(c)                         // nobody is in the middle of an operation: the pairs are owned by the driver
 			_ = a.memory.Deregister(m.region.Key) // its windows are gone
 			a.disown(m.region.Bytes)
 			a.objects.MR--
@@ -155,7 +155,7 @@ func (h *Host) SetImpairment(index uint32, set impair.Impairment) error {
 	if err != nil {
 		return err
 	}
-	a.panel.SetImpairment(set)
+	a.links.SetImpairment(set)
 	a.reroute()
 	return nil
 }
@@ -168,7 +168,7 @@ func (h *Host) Impairment(index uint32) (impair.Impairment, error) {
 	if err != nil {
 		return impair.Impairment{}, err
 	}
-	return *a.panel.Impairment(), nil
+	return *a.links.Impairment(), nil
 }
 
 // SetPath changes the path policy of an adapter. Under PathWire, running local connections move to the
@@ -189,7 +189,7 @@ func (h *Host) SetPath(index uint32, p PathPolicy) error {
 }
 
 // Subscribe calls fn after every change of an adapter's state until cancel is called. fn runs without the
-// baton on a goroutine of its own, in order; cancel returns after its last call, and must not be called by
+// loop lock on a goroutine of its own, in order; cancel returns after its last call, and must not be called by
 // fn.
 func (h *Host) Subscribe(fn func(notify.Change)) (cancel func()) { return h.subscribers.Subscribe(fn) }
 

@@ -23,7 +23,7 @@ func (a *adapter) transmit(now clock.Time) bool {
 		worked, a.left = true, true
 		a.quiet = 0 // there will be answers
 		a.sent, a.queued = 0, n
-		a.panel.Seal(a.out[:a.queued])
+		a.links.Seal(a.out[:a.queued])
 		if a.ib != nil {
 			a.echo(now, a.out[:a.queued])
 		}
@@ -55,7 +55,7 @@ func (a *adapter) part() {
 // flush sends queued frames; false: a link is full.
 func (a *adapter) flush(now clock.Time) bool {
 	for a.sent < a.queued {
-		p, n := a.panel.Run(a.out[a.sent:a.queued])
+		p, n := a.links.Run(a.out[a.sent:a.queued])
 		to := a.sent + n
 		if p == nil || p.Link == nil { // the address is gone: treat them as lost in the network
 			a.sent = to

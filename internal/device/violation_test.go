@@ -186,7 +186,7 @@ func TestPartitionIsTakenAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			with := "Default=0x7fff : ALL=limited, SELF=full;\nOurs=0x0007 : ALL=full;\n"
 			f := newIBFabric(t, 3, subnet.Config{Partitions: partitions(t, with), Enforce: enforce})
-			l := &lending{t: t, h: newHost(t, Config{Seed: 1})}
+			l := &delegation{t: t, h: newHost(t, Config{Seed: 1})}
 			i, j := f.add(l.h, 1, AdapterConfig{}), f.add(l.h, 2, AdapterConfig{})
 			l.a, l.b = neighbourTo(t, l.h, i), neighbourTo(t, l.h, j)
 			l.ma, l.baseA = l.a.region()

@@ -20,11 +20,11 @@ type waiter struct {
 	ring    *ring.CQ
 	seq     uint32
 	ch      chan struct{}
-	onLinks bool // it is the sleeper
+	onLinks bool // it is the poll owner
 	polls   bool // between sleeps
 }
 
-// happened reports whether there is something to return. It needs no baton.
+// happened reports whether there is something to return. It needs no loop lock.
 func (w *waiter) happened() (uint32, error, bool) {
 	if err := w.cq.ended.Load(); err != nil {
 		return 0, err, true
@@ -73,7 +73,7 @@ func (h *Host) driveFor(w *waiter) (worked bool) {
 }
 
 // rest withdraws that the program polls, if it sleeps instead: what it sends is not to wait for its next poll. The
-// caller holds the baton.
+// caller holds the loop lock.
 func (w *waiter) rest() {
 	if !w.polls {
 		w.host.drove = -clock.Time(pollingTime)
@@ -187,7 +187,7 @@ func (c *Client) RouseCQ(handle command.Handle) {
 	}
 }
 
-// sleepFor sleeps until there may be news for w: as the sleeper if there is no other waiter, otherwise
+// sleepFor sleeps until there may be news for w: as the poll owner if there is no other waiter, otherwise
 // beside it.
 func (h *Host) sleepFor(ctx context.Context, from waiter) {
 	s := &h.sleep
@@ -203,7 +203,7 @@ func (h *Host) sleepFor(ctx context.Context, from waiter) {
 	s.beside.Add(1)
 	defer s.beside.Add(-1)
 	if !s.role.Load() {
-		s.standby.Wake()
+		s.watchdog.Wake()
 	}
 	if !h.enlist(w) {
 		return
@@ -215,7 +215,7 @@ func (h *Host) sleepFor(ctx context.Context, from waiter) {
 	h.delist(w)
 }
 
-// takeRole makes the caller the sleeper; the background goroutine makes room.
+// takeRole makes the caller the poll owner; the background goroutine makes room.
 func (h *Host) takeRole() bool {
 	s := &h.sleep
 	for range 50 {

@@ -28,7 +28,7 @@ func TestEventsOfDirectCompletions(t *testing.T) {
 func TestEventsOfChannels(t *testing.T) {
 	b := newBench(t)
 	b.conf.Flags |= SendChannel | RecvChannel
-	b.lend()
+	b.delegate()
 	for _, c := range []struct {
 		send, recv ring.Arm
 		raised     uint32

@@ -109,7 +109,7 @@ func newBench(t testing.TB) *bench {
 		OwnPD:   ownPD, PeerPD: peerPD, PeerAdapter: 1, OwnQPN: 11, PeerQPN: 22, OwnContext: 111, PeerContext: 222,
 		Access: uint32(allRights), Flags: Receives | Answers, MTU: 1024,
 	}
-	b.lend()
+	b.delegate()
 	return b
 }
 
@@ -122,9 +122,9 @@ func (b *bench) arena(n int) func(uint32) []byte {
 	}
 }
 
-func (b *bench) lend() {
+func (b *bench) delegate() {
 	b.lease++
-	b.way.Lend(b.lease, &b.conf)
+	b.way.Delegate(b.lease, &b.conf)
 }
 
 func (b *bench) sge(off, n int) ring.SGE {

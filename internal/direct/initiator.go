@@ -46,8 +46,8 @@ type Surroundings struct {
 	Now func() uint64
 }
 
-// Initiator carries out the requests of one QP while its direction is lent. Only one goroutine at a time
-// may use it, except Lent and Receiving.
+// Initiator carries out the requests of one QP while its direction is delegated. Only one goroutine at a time
+// may use it, except Delegated and Receiving.
 type Initiator struct {
 	env      Surroundings
 	dir, rev *Direction
@@ -91,15 +91,15 @@ func NewInitiator(r *Record, role int, env Surroundings) *Initiator {
 	return i
 }
 
-// Lent reports whether requests may be carried out here.
-func (i *Initiator) Lent() bool { return i.dir.Lent() }
+// Delegated reports whether requests may be carried out here.
+func (i *Initiator) Delegated() bool { return i.dir.Delegated() }
 
 // Receiving reports whether the peer takes receives itself, so that the driver need not be told of posted
 // ones. Call it after publishing a receive.
-func (i *Initiator) Receiving() bool { return i.rev.Lent() }
+func (i *Initiator) Receiving() bool { return i.rev.Delegated() }
 
 // Execute carries out and completes a request whose predecessors have all completed. If it returns false
-// it did not: the request is then up to the driver, unless the direction is still lent. In that case what
+// it did not: the request is then up to the driver, unless the direction is still delegated. In that case what
 // the request lacks may be available soon, and it may wait in the send queue for CatchUp.
 func (i *Initiator) Execute(wr *ring.SendWR) bool {
 	i.expect(wr)
@@ -115,7 +115,7 @@ func (i *Initiator) Execute(wr *ring.SendWR) bool {
 }
 
 // CatchUp carries out the requests in the send queue, the oldest first, and reports whether none is left.
-// The rest is up to the driver if the direction is not lent any more.
+// The rest is up to the driver if the direction is not delegated any more.
 func (i *Initiator) CatchUp(s *ring.Send) bool {
 	moved := uint64(0)
 	for !s.Idle() {
@@ -150,7 +150,7 @@ func (i *Initiator) bytes() (n uint64) {
 	return n
 }
 
-// enter begins an operation; false: the direction is not lent.
+// enter begins an operation; false: the direction is not delegated.
 func (i *Initiator) enter() bool {
 	d := i.dir
 	if atomic.LoadUint32(&d.Lease) == 0 || i.stopped.Load() {
@@ -223,7 +223,7 @@ func (i *Initiator) run(wr *ring.SendWR) reason {
 	return otherRequest
 }
 
-// adopt takes over the terms of a new lending.
+// adopt takes over the terms of a new delegation.
 func (i *Initiator) adopt() (err error) {
 	c, old := i.dir.Terms, i.terms
 	i.lease = 0

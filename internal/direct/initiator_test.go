@@ -151,25 +151,25 @@ func TestRefusals(t *testing.T) {
 		{"lkey 0", ring.OpWrite, sgeOf(0), localMemory},
 		{"end of local region", ring.OpWrite, func(b *bench, wr *ring.SendWR) { wr.SGE[0].Addr += size - 99 }, localMemory},
 		{"local address wraps", ring.OpWrite, func(b *bench, wr *ring.SendWR) { wr.SGE[0].Addr = ^uint64(0) - 5 }, localMemory},
-		{"local domain", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.conf.OwnPD++; b.lend() }, localMemory},
+		{"local domain", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.conf.OwnPD++; b.delegate() }, localMemory},
 		{"read without local write", ring.OpRead, sgeOf(plainKey), localMemory},
 		{"unknown rkey", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RKey++ }, remoteMemory},
 		{"withdrawn rkey", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.peerKey.Remove(1, peerKey) }, remoteMemory},
-		{"other adapter", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.conf.PeerAdapter = 2; b.lend() }, remoteMemory},
+		{"other adapter", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.conf.PeerAdapter = 2; b.delegate() }, remoteMemory},
 		{"end of region", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RemoteAddr += size - 99 }, remoteMemory},
 		{"before region", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RemoteAddr-- }, remoteMemory},
 		{"rights of the region", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RKey = plainKey }, remoteMemory},
-		{"rights of the QP to write", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.conf.Access = uint32(memory.RemoteRead); b.lend() }, remoteMemory},
-		{"rights of the QP to read", ring.OpRead, func(b *bench, _ *ring.SendWR) { b.conf.Access = uint32(memory.RemoteWrite); b.lend() }, remoteMemory},
+		{"rights of the QP to write", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.conf.Access = uint32(memory.RemoteRead); b.delegate() }, remoteMemory},
+		{"rights of the QP to read", ring.OpRead, func(b *bench, _ *ring.SendWR) { b.conf.Access = uint32(memory.RemoteWrite); b.delegate() }, remoteMemory},
 		{"remote domain", ring.OpRead, func(_ *bench, wr *ring.SendWR) { wr.RKey = otherKey }, remoteMemory},
-		{"no reads", ring.OpRead, func(b *bench, _ *ring.SendWR) { b.conf.Flags &^= Answers; b.lend() }, otherRequest},
+		{"no reads", ring.OpRead, func(b *bench, _ *ring.SendWR) { b.conf.Flags &^= Answers; b.delegate() }, otherRequest},
 		{"misaligned atomic", ring.OpFetchAdd, func(b *bench, wr *ring.SendWR) { wr.RemoteAddr += 4; wr.SGE[0].Length = 8 }, otherRequest},
 		{"length of atomic", ring.OpFetchAdd, nil, otherRequest},
 		{"memory of its own", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RKey = heapKey }, notShared},
 		{"segment that comes", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RKey = laterKey }, notMapped},
-		{"arena that comes", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.conf.RecvCQ.Arena = 1; b.lend() }, notIntroduced},
+		{"arena that comes", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.conf.RecvCQ.Arena = 1; b.delegate() }, notIntroduced},
 		{"full send CQ", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.exhaust(b.sendCQ) }, noCompletion},
-		{"SRQ", ring.OpSend, func(b *bench, _ *ring.SendWR) { b.conf.Flags &^= Receives; b.lend() }, otherRequest},
+		{"SRQ", ring.OpSend, func(b *bench, _ *ring.SendWR) { b.conf.Flags &^= Receives; b.delegate() }, otherRequest},
 		{"no receive", ring.OpSend, nil, noReceive},
 		{"short receive", ring.OpSend, receiveOf(place(0, 99)), tooShort},
 		{"receive with a bad lkey", ring.OpSend, receiveOf(ring.SGE{Addr: peerBase, Length: 200, LKey: 0x999}), remoteMemory},
@@ -191,8 +191,8 @@ func TestRefusals(t *testing.T) {
 			if _, inside := b.way.Inside(); inside {
 				t.Error("the record still shows an operation in progress")
 			}
-			if lent := !c.why.final(); b.way.Lent() != lent {
-				t.Errorf("lent is %v, want %v", b.way.Lent(), lent)
+			if delegated := !c.why.final(); b.way.Delegated() != delegated {
+				t.Errorf("delegated is %v, want %v", b.way.Delegated(), delegated)
 			}
 			if c.why.final() && reason(b.way.Reason) != c.why {
 				t.Errorf("reason %d, want %d", b.way.Reason, c.why)
@@ -230,13 +230,13 @@ func (b *bench) exhaust(q *ring.CQ) {
 func TestNothingIsDoneWithoutALease(t *testing.T) {
 	b := newBench(t)
 	b.way.Recall()
-	if b.i.Execute(b.wr(ring.OpWrite, b.sge(0, 8))) || b.i.Lent() {
+	if b.i.Execute(b.wr(ring.OpWrite, b.sge(0, 8))) || b.i.Delegated() {
 		t.Error("an operation was carried out after a recall")
 	}
 	if op, _ := b.way.Inside(); op != 0 {
 		t.Error("the record shows an operation though there was no lease")
 	}
-	b.lend()
+	b.delegate()
 	b.i.Stop()
 	if b.i.Execute(b.wr(ring.OpWrite, b.sge(0, 8))) {
 		t.Error("an operation was carried out after Stop")
@@ -255,7 +255,7 @@ func TestCatchUp(t *testing.T) {
 		}
 	}
 	b.fill()
-	if b.i.CatchUp(b.send) || !b.way.Lent() {
+	if b.i.CatchUp(b.send) || !b.way.Delegated() {
 		t.Fatal("sends without receives were carried out, or the direction given back")
 	}
 	b.receive(50, place(0, 8))
@@ -277,12 +277,12 @@ func TestCatchUp(t *testing.T) {
 	if err := b.send.Post(b.wr(ring.OpBind)); err != nil {
 		t.Fatal(err)
 	}
-	if b.i.CatchUp(b.send) || b.way.Lent() || b.send.Idle() {
+	if b.i.CatchUp(b.send) || b.way.Delegated() || b.send.Idle() {
 		t.Error("a bind was carried out, or the direction kept")
 	}
 }
 
-// TestTermsAreTakenOverWhole: a lending whose terms could not all be used leaves nothing of them to the next.
+// TestTermsAreTakenOverWhole: a delegation whose terms could not all be used leaves nothing of them to the next.
 func TestTermsAreTakenOverWhole(t *testing.T) {
 	b := newBench(t)
 	write := func() bool { return b.i.Execute(b.wr(ring.OpWrite, b.sge(0, 8))) }
@@ -292,14 +292,14 @@ func TestTermsAreTakenOverWhole(t *testing.T) {
 	one(t, b.sendCQ)
 	good := b.conf
 	b.conf.SendCQ.Offset, b.conf.RecvCQ.Arena = 1<<15, 1 // the second is not mapped
-	b.lend()
+	b.delegate()
 	if write() {
 		t.Fatal("a write was carried out without the peer's CQ")
 	}
 	b.conf = good
-	b.lend()
+	b.delegate()
 	if !write() {
-		t.Fatal("a write under the next lending was not carried out")
+		t.Fatal("a write under the next delegation was not carried out")
 	}
 	one(t, b.sendCQ)
 }

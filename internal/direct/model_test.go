@@ -30,7 +30,7 @@ func explore[S comparable](start S, steps []func(*S) bool, final func(S)) int {
 }
 
 // TestRecallExcludesTheInitiator: an initiator and the driver never work on the queues of a direction at the same
-// time, however often it is recalled, given back and lent again.
+// time, however often it is recalled, given back and delegated again.
 func TestRecallExcludesTheInitiator(t *testing.T) {
 	type state struct {
 		lease, op   uint8
@@ -70,7 +70,7 @@ func TestRecallExcludesTheInitiator(t *testing.T) {
 	}
 	driver := func(s *state) bool {
 		switch s.driver {
-		case 0: // lent
+		case 0: // delegated
 			s.lease = 0
 			s.driver = 1
 		case 1:
@@ -112,7 +112,7 @@ func TestRecallExcludesTheInitiator(t *testing.T) {
 }
 
 // TestNoReceiveIsMissed: a receive posted while the initiator gives up for want of one is not missed: the responder
-// rings the doorbell if the direction is not lent, and the driver looks at the queues after it has taken the
+// rings the doorbell if the direction is not delegated, and the driver looks at the queues after it has taken the
 // direction back.
 func TestNoReceiveIsMissed(t *testing.T) {
 	type state struct {

@@ -48,7 +48,7 @@ func newHeapBench(t *testing.T) (*bench, *heap) {
 	b.peerKey.Add(Key{Key: heapKey, Adapter: 1, PD: peerPD, Access: uint32(allRights), Start: peerBase, Length: size, Address: heapAddress})
 	b.i.env.Process = func(number uint32) (Process, bool) { return h, number != 3 }
 	b.conf.PeerProcess = 3
-	b.lend()
+	b.delegate()
 	b.fill()
 	return b, h
 }
@@ -102,9 +102,9 @@ func TestProcessRefusals(t *testing.T) {
 		edit func(b *bench, h *heap)
 		why  reason
 	}{
-		{"not offered", ring.OpWrite, func(b *bench, _ *heap) { b.conf.PeerProcess = 0; b.lend() }, notShared},
+		{"not offered", ring.OpWrite, func(b *bench, _ *heap) { b.conf.PeerProcess = 0; b.delegate() }, notShared},
 		{"no access here", ring.OpWrite, func(b *bench, _ *heap) { b.i.env.Process = nil }, notShared},
-		{"not yet told", ring.OpWrite, func(b *bench, _ *heap) { b.conf.PeerProcess = 4; b.lend() }, notIntroduced},
+		{"not yet told", ring.OpWrite, func(b *bench, _ *heap) { b.conf.PeerProcess = 4; b.delegate() }, notIntroduced},
 		{"not permitted", ring.OpWrite, func(b *bench, _ *heap) {
 			b.i.env.Process = func(uint32) (Process, bool) { return nil, false }
 		}, notReached},
@@ -125,8 +125,8 @@ func TestProcessRefusals(t *testing.T) {
 			if b.i.Execute(wr) {
 				t.Fatal("the operation was carried out")
 			}
-			if b.way.Lent() == c.why.final() {
-				t.Errorf("lent is %v for reason %d", b.way.Lent(), c.why)
+			if b.way.Delegated() == c.why.final() {
+				t.Errorf("delegated is %v for reason %d", b.way.Delegated(), c.why)
 			}
 			if c.why.final() && (reason(b.way.Reason) != c.why || b.way.Returned() == "") {
 				t.Errorf("reason %d (%q), want %d with a text", b.way.Reason, b.way.Returned(), c.why)
@@ -146,7 +146,7 @@ func TestProcessRefusals(t *testing.T) {
 func TestAtomicsLeaveProcessesAlone(t *testing.T) {
 	b, h := newHeapBench(t)
 	for _, op := range []ring.WROp{ring.OpFetchAdd, ring.OpCompareSwap} {
-		b.lend()
+		b.delegate()
 		wr := b.wr(op, b.sge(0, 8))
 		wr.RKey = heapKey
 		if b.i.Execute(wr) || h.calls != 0 || reason(b.way.Reason) != notShared {

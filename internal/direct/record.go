@@ -19,14 +19,14 @@ type RingAt struct {
 	Offset  uint64
 }
 
-// Terms are what the initiator of a direction works with while it is lent. The driver writes them before
-// lending.
+// Terms are what the initiator of a direction works with while it is delegated. The driver writes them before
+// delegation.
 type Terms struct {
 	SendCQ  RingAt // of the initiator, followed by its second ring
 	RecvCQ  RingAt // of the responder, likewise
 	Receive RingAt // of the responder
 
-	SendStamp, RecvStamp    uint32 // producer indices of the two CQs when it was lent
+	SendStamp, RecvStamp    uint32 // producer indices of the two CQs when it was delegated
 	OwnPD, PeerPD           uint32 // of the initiator's and the responder's QP
 	OwnAdapter, PeerAdapter uint32
 	OwnQPN, PeerQPN         uint32
@@ -65,7 +65,7 @@ const (
 
 // Direction is one way of a pair: the send queue of the initiator with the receive queue of the responder.
 type Direction struct {
-	// Lease is not 0 while the direction is lent; every lending has another number. Storing 0 ends it: the
+	// Lease is not 0 while the direction is delegated; every delegation has another number. Storing 0 ends it: the
 	// driver recalls it, or the initiator gives it back.
 	Lease  uint32
 	Reason uint32 // why the initiator last gave it back
@@ -115,21 +115,21 @@ func OpenRecord(b []byte) (*Record, error) {
 	return (*Record)(unsafe.Pointer(&b[0])), nil
 }
 
-// Lend lends a direction under a number that is not 0. Driver side only.
-func (d *Direction) Lend(lease uint32, c *Terms) {
+// Delegate delegates a direction under a number that is not 0. Driver side only.
+func (d *Direction) Delegate(lease uint32, c *Terms) {
 	d.Terms = *c
 	atomic.StoreUint32(&d.Lease, lease)
 }
 
-// Begin sets the index of the first receive that the initiator may take. Driver side only, before Lend.
+// Begin sets the index of the first receive that the initiator may take. Driver side only, before Delegate.
 func (d *Direction) Begin(receive uint32) { atomic.StoreUint32(&d.Taken, receive) }
 
 // Recall takes a direction back; the initiator may still be in the middle of an operation, see Inside. Driver
 // side only, and of a program that has lost the driver.
 func (d *Direction) Recall() { atomic.StoreUint32(&d.Lease, 0) }
 
-// Lent reports whether the direction is lent.
-func (d *Direction) Lent() bool { return atomic.LoadUint32(&d.Lease) != 0 }
+// Delegated reports whether the direction is delegated.
+func (d *Direction) Delegated() bool { return atomic.LoadUint32(&d.Lease) != 0 }
 
 // Inside returns the number of the initiator's operation and whether it is in the middle of it.
 func (d *Direction) Inside() (op uint32, inside bool) {

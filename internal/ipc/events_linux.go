@@ -86,7 +86,7 @@ func (n *session) pushEvents() {
 	}
 }
 
-// eventTaker is a session whose events the holder of the baton may take.
+// eventTaker is a session whose events the holder of the loop lock may take.
 type eventTaker interface {
 	TakeEvents(out []command.Event) int
 }

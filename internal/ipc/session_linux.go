@@ -66,7 +66,7 @@ type session struct {
 	channels sync.WaitGroup // goroutines that write to channels
 
 	credits *credits
-	news    [maxPush]command.Event // protected by the baton
+	news    [maxPush]command.Event // protected by the loop lock
 }
 
 func newSession(s *Server, c *net.UnixConn) *session {

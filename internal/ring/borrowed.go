@@ -8,7 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/cpu/release"
 )
 
-// Borrowed is a receive ring lent to its QP's peer on the direct path: the peer takes requests from it
+// Borrowed is a receive ring delegated to its QP's peer on the direct path: the peer takes requests from it
 // while the loop leaves it alone.
 type Borrowed struct {
 	base
@@ -65,15 +65,15 @@ func (q *Borrowed) Take() uint32 {
 	return q.next
 }
 
-// Lend lends the ring to the peer and returns the index at which it begins: until Reclaim the loop takes
+// Delegate delegates the ring to the peer and returns the index at which it begins: until Reclaim the loop takes
 // nothing from it. Consumer side only, as is all that follows.
-func (q *Recv) Lend() uint32 {
-	q.lent = true
+func (q *Recv) Delegate() uint32 {
+	q.delegated = true
 	return q.c.next
 }
 
 // Waiting returns how many requests wait in the ring, judging by its header alone, for a ring that is
-// lent. An impossible value counts as none.
+// delegated. An impossible value counts as none.
 func (q *Recv) Waiting() int {
 	if n := q.h.producer.Load() - q.h.consumer.Load(); n <= q.count {
 		return int(n)
@@ -87,7 +87,7 @@ func (q *Recv) Consumer() uint32 { return q.h.consumer.Load() }
 // Reclaim takes the ring back: the entries before index have been taken. ErrCorrupt ends the queue if
 // index is impossible.
 func (q *Recv) Reclaim(index uint32) error {
-	q.lent = false
+	q.delegated = false
 	return q.c.reclaim(&q.base, index)
 }
 
@@ -104,15 +104,15 @@ func (c *consumer) reclaim(r *base, index uint32) error {
 	return nil
 }
 
-// Lend lends the ring back to its own program, which then carries out what it posts: until Reclaim the
+// Delegate delegates the ring back to its own program, which then carries out what it posts: until Reclaim the
 // loop takes nothing from it. Every entry taken must have been given back. Consumer side only, like the
 // next four.
-func (s *Send) Lend() { s.lent = true }
+func (s *Send) Delegate() { s.delegated = true }
 
 // Reclaim takes the ring back: the entries before the consumer index of its header have been carried out.
 // ErrCorrupt as for Recv.
 func (s *Send) Reclaim() error {
-	s.lent = false
+	s.delegated = false
 	return s.c.reclaim(&s.base, s.h.consumer.Load())
 }
 

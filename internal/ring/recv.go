@@ -22,9 +22,9 @@ func RecvGeometry(depth, sge int) Geometry {
 // loop takes requests with Next, which gives the entry back at once.
 type Recv struct {
 	base
-	p    producer
-	c    consumer
-	lent bool
+	p         producer
+	c         consumer
+	delegated bool
 }
 
 // OpenRecv opens the ring in b, new zeroed memory.
@@ -108,7 +108,7 @@ func (q *Recv) PostList(id uint64, list []SGE) error {
 // Pending returns how many requests wait to be taken: the posted receives, as counted by SRQ limits and
 // end-to-end credits. Consumer side only.
 func (q *Recv) Pending() (int, error) {
-	if q.lent {
+	if q.delegated {
 		return q.Waiting(), nil
 	}
 	n, err := q.c.refresh(&q.base)
@@ -118,7 +118,7 @@ func (q *Recv) Pending() (int, error) {
 // Next takes the next request into wr; false if there is none. ErrCorrupt ends the queue. Consumer side
 // only.
 func (q *Recv) Next(wr *RecvWR) (bool, error) {
-	if q.lent {
+	if q.delegated {
 		return false, nil
 	}
 	n, err := q.c.pending(&q.base)

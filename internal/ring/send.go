@@ -58,9 +58,9 @@ func SendGeometry(depth, sge, inline int) Geometry {
 // Next and gives entries back with Release when their requests have completed.
 type Send struct {
 	base
-	p    producer
-	c    consumer
-	lent bool
+	p         producer
+	c         consumer
+	delegated bool
 }
 
 // OpenSend opens the ring in b, new zeroed memory.
@@ -138,7 +138,7 @@ func (s *Send) Put(wr *SendWR) error {
 
 // Pending returns how many requests wait to be taken. Consumer side only.
 func (s *Send) Pending() (int, error) {
-	if s.lent {
+	if s.delegated {
 		return s.waiting(), nil
 	}
 	n, err := s.c.refresh(&s.base)
@@ -148,7 +148,7 @@ func (s *Send) Pending() (int, error) {
 // Next takes the next request into wr; false if there is none. ErrCorrupt ends the queue. Consumer side
 // only.
 func (s *Send) Next(wr *SendWR) (bool, error) {
-	if s.lent {
+	if s.delegated {
 		return false, nil
 	}
 	n, err := s.c.pending(&s.base)

@@ -319,7 +319,7 @@ func TestSharedRingRandom(t *testing.T) {
 	direct := false
 	for range 20000 {
 		switch r.IntN(4) {
-		case 0: // a lending or a recall
+		case 0: // a delegation or a recall
 			if direct = !direct; direct {
 				stamp = loop.Produced()
 			}

@@ -115,7 +115,7 @@ func (e *Engine) flush(out []Completion) int {
 
 // flush writes the flushed completions of q; done means that none are left.
 func (q *QP) flush(out []Completion) (n int, done bool) {
-	if q.copying > 0 || q.lent {
+	if q.copying > 0 || q.delegated {
 		return 0, true // the requests' memory is still in use; copyEnded or Reclaim will call again
 	}
 	for n < len(out) {

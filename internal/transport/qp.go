@@ -43,14 +43,14 @@ type QP struct {
 	// srcPort is the UDP port from which the peer sends; 0: not known yet, not checked, or not RoCE v2.
 	srcPort uint16
 
-	win     *window
-	copying int  // copies in progress
-	counted int  // packets of this QP in win.InFlight
-	wants   int  // packets of room that it waits for
-	peer    *QP  // the other end while the QP is on the local path
-	lent    bool // its program carries out its requests itself
-	held    bool // no request may begin: the QP is about to change its path
-	parting bool // it leaves the local path after the message that is being moved
+	win       *window
+	copying   int  // copies in progress
+	counted   int  // packets of this QP in win.InFlight
+	wants     int  // packets of room that it waits for
+	peer      *QP  // the other end while the QP is on the local path
+	delegated bool // its program carries out its requests itself
+	held      bool // no request may begin: the QP is about to change its path
+	parting   bool // it leaves the local path after the message that is being moved
 
 	req  requester
 	resp responder
@@ -158,7 +158,7 @@ func (e *Engine) Query(q *QP) command.QPInfo {
 	if q.peer != nil {
 		info.Path = 2
 	}
-	if q.lent {
+	if q.delegated {
 		info.Path = 3
 	}
 	if q.state == command.SQD && !q.drained() {

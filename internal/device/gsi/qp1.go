@@ -44,7 +44,7 @@ type Config struct {
 	IB      *ibport.Port // nil: an Ethernet port
 }
 
-// QP1 is the general services interface of an adapter. It is used under the baton.
+// QP1 is the general services interface of an adapter. It is used under the loop lock.
 type QP1 struct {
 	Config
 	in     []transport.Datagram

@@ -39,7 +39,7 @@ type name struct {
 }
 
 // Resolve asks outside of the subnet administration which port has an IP address, as IPoIB does by ARP. It
-// returns at once, and calls done later, under the baton.
+// returns at once, and calls done later, under the loop lock.
 type Resolve func(ip netip.Addr, done func(now clock.Time, gid ib.GID, err error))
 
 // SetResolver makes the port ask ask first for the ports of IP addresses; nil: nobody.

@@ -7,14 +7,14 @@ import (
 	"github.com/softvpi/softvpi/internal/transport"
 )
 
-// Book is the loans of a host that need attention.
+// Book is the leases of a host that need attention.
 type Book struct {
 	now      func() clock.Time
-	recalled []*Loan
+	recalled []*Lease
 	check    clock.Time // when to check those
-	waiting  []*Loan    // to be lent
+	waiting  []*Lease   // to be delegated
 	due      clock.Time
-	watched  []*Loan // with requests lent to programs
+	watched  []*Lease // with requests delegated to programs
 	owners   uint32
 	leases   uint32
 }
@@ -54,7 +54,7 @@ func (b *Book) Step(now clock.Time) (worked bool) {
 		if now < r.after || now < r.due && i >= lookAlways {
 			continue
 		}
-		err := r.lend(now)
+		err := r.delegate(now)
 		if errors.Is(err, transport.ErrNotIdle) {
 			if now >= r.due {
 				r.look = min(2*r.look, maxLook)

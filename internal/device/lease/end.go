@@ -6,7 +6,7 @@ import (
 	"github.com/softvpi/softvpi/internal/transport"
 )
 
-// End is one of the two connected queue pairs of a loan.
+// End is one of the two connected queue pairs of a lease.
 type End struct {
 	Program                     *Program
 	Engine                      *transport.Engine
@@ -21,7 +21,7 @@ type End struct {
 }
 
 // sends reports whether the end may send. One that only receives may stay in RTR for good, as perftest's
-// bandwidth servers do: its direction is not lent.
+// bandwidth servers do: its direction is not delegated.
 func (e *End) sends() bool { return Sends(e.QP) }
 
 // premature reports whether requests wait for the end to leave RTR, which the engine must handle.
@@ -45,14 +45,14 @@ type Queue interface {
 	Void(owner uint32) int
 }
 
-// Owner is the adapters that the ends belong to, as far as a loan depends on them.
+// Owner is the adapters that the ends belong to, as far as a lease depends on them.
 type Owner interface {
-	// Allow reports whether the policies of both allow to lend the pair.
+	// Allow reports whether the policies of both allow to delegate the pair.
 	Allow() bool
 	// Apart reports whether the connection must use packets.
 	Apart() bool
 	// Fail ends a queue pair whose program corrupted its rings.
 	Fail(end int)
-	// Ended is told that the loan has ended.
+	// Ended is told that the lease has ended.
 	Ended()
 }

@@ -65,12 +65,12 @@ func (q *queue) Channel() bool     { return true }
 func (q *queue) Raise()            { q.raised++ }
 func (q *queue) Void(uint32) int   { return q.claims }
 
-// bench is a loan of two queue pairs of one engine on the local path.
+// bench is a lease of two queue pairs of one engine on the local path.
 type bench struct {
 	t          *testing.T
 	now        clock.Time
 	book       Book
-	loan       *Loan
+	lease      *Lease
 	programs   [2]*neighbour
 	part       [2]*Program
 	arenas     int
@@ -102,7 +102,7 @@ func newBench(t *testing.T) *bench {
 		b.connect(e, i)
 	}
 	b.check(e.Join(b.now, b.ends[0].QP, b.ends[1].QP))
-	b.loan, err = b.book.Make(b, b.ends)
+	b.lease, err = b.book.Make(b, b.ends)
 	b.check(err)
 	b.record, err = direct.OpenRecord(b.programs[0].record)
 	b.check(err)
@@ -160,16 +160,16 @@ func (b *bench) pass(d time.Duration) {
 	b.book.Step(b.now)
 }
 
-// lent reports whether both directions are lent.
-func (b *bench) lent() bool { return b.record.Way[0].Lent() && b.record.Way[1].Lent() }
+// delegated reports whether both directions are delegated.
+func (b *bench) delegated() bool { return b.record.Way[0].Delegated() && b.record.Way[1].Delegated() }
 
-// lend lends the pair at the earliest moment.
-func (b *bench) lend() {
+// delegate delegates the pair at the earliest moment.
+func (b *bench) delegate() {
 	b.t.Helper()
-	b.loan.Want(b.now)
-	b.pass(b.loan.wait)
-	if !b.lent() {
-		b.t.Fatal("the pair was not lent")
+	b.lease.Want(b.now)
+	b.pass(b.lease.wait)
+	if !b.delegated() {
+		b.t.Fatal("the pair was not delegated")
 	}
 }
 
@@ -180,5 +180,5 @@ func (b *bench) leave(i int) { b.record.Way[i].Op++ }
 func (b *bench) post(i int) {
 	b.t.Helper()
 	b.check(b.ends[i].Send.Post(&ring.SendWR{Op: ring.OpSend}))
-	b.loan.Rung(b.ends[i].QP)
+	b.lease.Rung(b.ends[i].QP)
 }

@@ -1,7 +1,7 @@
 package lease
 
 // Neighbour is the connection to an attached program that takes part in the direct path, as far as the
-// loop needs it. The methods are called with the baton held: they must not block or call into the Host.
+// loop needs it. The methods are called with the loop lock held: they must not block or call into the Host.
 // Peers are of the same type.
 type Neighbour interface {
 	// Keys returns the memory of the program's key table, direct.TableSize bytes.

@@ -15,7 +15,7 @@ type Program struct {
 	uid       int
 	arenas    func() int
 	keys      direct.Table
-	loans     map[*Loan]struct{}
+	leases    map[*Lease]struct{}
 	gone      bool // its process may end at any time, or has ended
 }
 
@@ -26,16 +26,16 @@ func NewProgram(n Neighbour, uid int, arenas func() int) (*Program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("key table: %w", err)
 	}
-	return &Program{neighbour: n, uid: uid, arenas: arenas, keys: keys, loans: map[*Loan]struct{}{}}, nil
+	return &Program{neighbour: n, uid: uid, arenas: arenas, keys: keys, leases: map[*Lease]struct{}{}}, nil
 }
 
-// Between reports whether pairs of two programs may be lent: both take part, neither is nil nor has left,
+// Between reports whether pairs of two programs may be delegated: both take part, neither is nil nor has left,
 // and they are of one user.
 func Between(p, q *Program) bool {
 	return p != nil && q != nil && p.uid == q.uid && !p.gone && !q.gone
 }
 
-// Leave records that the program's process may end at any time: nothing is lent to it any more, and an
+// Leave records that the program's process may end at any time: nothing is delegated to it any more, and an
 // operation that it is in the middle of will not go on.
 func (p *Program) Leave() { p.gone = true }
 
@@ -45,12 +45,12 @@ func (p *Program) Export(k direct.Key) bool { return p.keys.Add(k) }
 // Withdraw removes a region from the key table. Peers may still be using it: see Operations.
 func (p *Program) Withdraw(adapter, key uint32) { p.keys.Remove(adapter, key) }
 
-// Loans returns the program's loans.
-func (p *Program) Loans() []*Loan { return slices.Collect(maps.Keys(p.loans)) }
+// Leases returns the program's leases.
+func (p *Program) Leases() []*Lease { return slices.Collect(maps.Keys(p.leases)) }
 
 // At returns those whose queue pairs complete to q.
-func (p *Program) At(q Queue) (list []*Loan) {
-	for r := range p.loans {
+func (p *Program) At(q Queue) (list []*Lease) {
+	for r := range p.leases {
 		for i := range r.ends {
 			if e := &r.ends[i]; e.SendCQ == q || e.RecvCQ == q {
 				list = append(list, r)
@@ -64,7 +64,7 @@ func (p *Program) At(q Queue) (list []*Loan) {
 // Fold adds what was moved on the program's pairs to the counters of the adapters. A pair of two programs
 // is folded for one of them.
 func (p *Program) Fold() {
-	for r := range p.loans {
+	for r := range p.leases {
 		if r.ends[0].Program == p {
 			r.fold()
 		}
@@ -78,16 +78,16 @@ type Operations struct {
 }
 
 type operation struct {
-	loan *Loan
-	way  *direct.Direction
-	op   uint32
+	lease *Lease
+	way   *direct.Direction
+	op    uint32
 }
 
 // Operations returns the operations of now that may use memory of the program.
 func (p *Program) Operations(now clock.Time) *Operations {
 	o := &Operations{began: now}
-	for r := range p.loans {
-		if r.state == atHome {
+	for r := range p.leases {
+		if r.state == driverOwned {
 			continue
 		}
 		for i := range r.record.Way {
@@ -99,11 +99,11 @@ func (p *Program) Operations(now clock.Time) *Operations {
 	return o
 }
 
-// Over reports whether all of them have ended. The loans of those that do not end by themselves are
+// Over reports whether all of them have ended. The leases of those that do not end by themselves are
 // recalled, which ends them.
 func (o *Operations) Over(now clock.Time) bool {
 	o.list = slices.DeleteFunc(o.list, func(o operation) bool {
-		if o.loan.state == atHome {
+		if o.lease.state == driverOwned {
 			return true
 		}
 		op, in := o.way.Inside()
@@ -111,7 +111,7 @@ func (o *Operations) Over(now clock.Time) bool {
 	})
 	if now.Sub(o.began) > recallTime {
 		for _, one := range o.list {
-			one.loan.Recall(now)
+			one.lease.Recall(now)
 		}
 	}
 	return len(o.list) == 0

@@ -8,10 +8,10 @@ import (
 	"github.com/softvpi/softvpi/internal/direct"
 )
 
-// Recall takes a pair back and reports whether it is at home.
-func (r *Loan) Recall(now clock.Time) bool {
+// Recall takes a pair back and reports whether it is owned by the driver.
+func (r *Lease) Recall(now clock.Time) bool {
 	b := r.book
-	if r.state == lent {
+	if r.state == delegated {
 		for i := range r.record.Way {
 			r.record.Way[i].Recall()
 		}
@@ -22,7 +22,7 @@ func (r *Loan) Recall(now clock.Time) bool {
 	if r.state == recalled {
 		r.settle(now)
 	}
-	return r.state == atHome
+	return r.state == driverOwned
 }
 
 // settleAll checks the pairs that were recalled.
@@ -30,13 +30,13 @@ func (b *Book) settleAll(now clock.Time) (worked bool) {
 	b.check = now.Add(recallLook)
 	for _, r := range slices.Clone(b.recalled) {
 		r.settle(now)
-		worked = worked || r.state == atHome
+		worked = worked || r.state == driverOwned
 	}
 	return worked
 }
 
 // settle ends the recall of a pair once no program is in the middle of an operation on it. It never waits.
-func (r *Loan) settle(now clock.Time) {
+func (r *Lease) settle(now clock.Time) {
 	if r.state != recalled {
 		return
 	}
@@ -59,8 +59,8 @@ func (r *Loan) settle(now clock.Time) {
 }
 
 // home returns the pair to the engine.
-func (r *Loan) home(now clock.Time) {
-	r.state = atHome
+func (r *Lease) home(now clock.Time) {
+	r.state = driverOwned
 	var corrupt [2]bool
 	for i := range r.ends {
 		q, p := &r.ends[i], &r.ends[1-i]
@@ -83,7 +83,7 @@ func (r *Loan) home(now clock.Time) {
 			corrupt[1-i] = true
 		}
 	}
-	if r.moved()-r.begun >= worthLending {
+	if r.moved()-r.begun >= worthDelegating {
 		r.wait = firstWait
 	} else {
 		r.wait = min(2*r.wait, maxWait)
@@ -111,7 +111,7 @@ func (r *Loan) home(now clock.Time) {
 
 // raise raises the events that the initiator of a direction left to the driver. One that died may not have
 // been able to say so: then the receiver's event is raised too, which at worst makes it look in vain.
-func (r *Loan) raise(role int) {
+func (r *Lease) raise(role int) {
 	q, p := &r.ends[role], &r.ends[1-role]
 	bits := r.record.Way[role].TakeRaised()
 	if q.Program.gone {

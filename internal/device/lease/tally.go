@@ -6,7 +6,7 @@ import (
 )
 
 // moved returns how many messages the programs have moved on the pair.
-func (r *Loan) moved() (n uint64) {
+func (r *Lease) moved() (n uint64) {
 	for i := range r.record.Way {
 		for op := range direct.Counts {
 			n += r.record.Way[i].Count(op).Messages
@@ -16,7 +16,7 @@ func (r *Loan) moved() (n uint64) {
 }
 
 // fold adds what was moved to the counters of the adapters.
-func (r *Loan) fold() {
+func (r *Lease) fold() {
 	for i := range r.record.Way {
 		q, p := &r.ends[i], &r.ends[1-i]
 		for op := range direct.Counts {
@@ -37,7 +37,7 @@ func (r *Loan) fold() {
 }
 
 // Returned says why the program of a queue pair last left one of its requests on the pair to the driver.
-func (r *Loan) Returned(q *transport.QP) string {
+func (r *Lease) Returned(q *transport.QP) string {
 	for i := range r.ends {
 		if r.ends[i].QP == q {
 			return r.record.Way[i].Returned()

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// stallTime is how long requests lent to a program that makes no progress wait until the engine takes
+	// stallTime is how long requests delegated to a program that makes no progress wait until the engine takes
 	// them.
 	stallTime = 50 * time.Microsecond
 	// tryTime is how long they wait if the program tries but fails, mostly for lack of a receive at its
@@ -19,7 +19,7 @@ const (
 // Rung handles a doorbell of one of the queue pairs while the engine does not have them. Posted receives
 // concern only the peer. There may be events for the driver to raise. Requests mean that the program gave
 // its direction back, or that it cannot make progress for the moment: then it has stallTime.
-func (r *Loan) Rung(q *transport.QP) {
+func (r *Lease) Rung(q *transport.QP) {
 	if r.ends[1].QP == q {
 		r.rung(1)
 		return
@@ -27,13 +27,13 @@ func (r *Loan) Rung(q *transport.QP) {
 	r.rung(0)
 }
 
-func (r *Loan) rung(end int) {
+func (r *Lease) rung(end int) {
 	r.raise(end)
-	if n, err := r.ends[end].Send.Pending(); n == 0 && err == nil || r.state != lent {
+	if n, err := r.ends[end].Send.Pending(); n == 0 && err == nil || r.state != delegated {
 		return
 	}
 	now := r.book.now()
-	if !r.record.Way[end].Lent() {
+	if !r.record.Way[end].Delegated() {
 		r.Recall(now)
 		return
 	}
@@ -45,7 +45,7 @@ func (r *Loan) rung(end int) {
 }
 
 // notice records how far the programs have come with their send queues.
-func (r *Loan) notice(now clock.Time) {
+func (r *Lease) notice(now clock.Time) {
 	r.stall, r.stuck = now.Add(stallTime), now
 	for i := range r.ends {
 		r.seen[i] = r.ends[i].Send.Consumer()
@@ -59,9 +59,9 @@ func (b *Book) watch(now clock.Time) {
 	keep := b.watched[:0]
 	for _, r := range b.watched {
 		switch {
-		case r.state == lent && now < r.stall:
+		case r.state == delegated && now < r.stall:
 			keep = append(keep, r)
-		case r.state == lent && r.goesOn(now):
+		case r.state == delegated && r.goesOn(now):
 			keep = append(keep, r)
 		default:
 			r.watched = false
@@ -73,7 +73,7 @@ func (b *Book) watch(now clock.Time) {
 
 // goesOn reports whether to keep watching: something waits, and is being worked on. A pair without
 // progress is recalled.
-func (r *Loan) goesOn(now clock.Time) bool {
+func (r *Lease) goesOn(now clock.Time) bool {
 	waits, moved, still := false, false, false
 	for i := range r.ends {
 		q := r.ends[i].Send
@@ -85,7 +85,7 @@ func (r *Loan) goesOn(now clock.Time) bool {
 		at := q.Consumer()
 		op, _ := r.record.Way[i].Inside()
 		moved = moved || at != r.seen[i]
-		still = still || at == r.seen[i] && op == r.tried[i] || !r.record.Way[i].Lent()
+		still = still || at == r.seen[i] && op == r.tried[i] || !r.record.Way[i].Delegated()
 		r.seen[i], r.tried[i] = at, op
 	}
 	if moved {

@@ -6,8 +6,8 @@ import (
 	"github.com/softvpi/softvpi/internal/link/udp"
 )
 
-// retire keeps a plug's counters before its link is closed.
-func (p *Panel) retire(o *Plug) {
+// retire keeps an address's counters before its link is closed.
+func (p *Set) retire(o *Address) {
 	s := o.Link.Stats()
 	s.ReceiveBuffer = 0 // the buffer is freed with the link
 	p.retired.link.Add(s)
@@ -15,9 +15,9 @@ func (p *Panel) retire(o *Plug) {
 }
 
 // Stats returns the sums over the port's links, closed ones included.
-func (p *Panel) Stats() link.Stats {
+func (p *Set) Stats() link.Stats {
 	sum := p.retired.link
-	for _, o := range p.plugs {
+	for _, o := range p.addresses {
 		if o.Link != nil {
 			sum.Add(o.Link.Stats())
 		}
@@ -26,9 +26,9 @@ func (p *Panel) Stats() link.Stats {
 }
 
 // Counters returns the sums over the port's encapsulations, including those of closed links.
-func (p *Panel) Counters() encap.Counters {
+func (p *Set) Counters() encap.Counters {
 	sum := p.retired.encap
-	for _, o := range p.plugs {
+	for _, o := range p.addresses {
 		if o.Link != nil {
 			add(&sum, o.Encap.Counters())
 		}
@@ -47,16 +47,16 @@ func add(sum *encap.Counters, c encap.Counters) {
 }
 
 // Raw reports whether the port's own link is open and carries whole frames.
-func (p *Panel) Raw() bool {
-	return len(p.plugs) > 0 && p.plugs[0].base != nil && p.plugs[0].base.Capabilities().Raw
+func (p *Set) Raw() bool {
+	return len(p.addresses) > 0 && p.addresses[0].base != nil && p.addresses[0].base.Capabilities().Raw
 }
 
 // MTU returns the MTU of the port's own link, as in its Capabilities. The link must be open.
-func (p *Panel) MTU() int { return p.plugs[0].base.Capabilities().MTU }
+func (p *Set) MTU() int { return p.addresses[0].base.Capabilities().MTU }
 
 // SetMTU tells the port's own sockets that their interface has another MTU.
-func (p *Panel) SetMTU(mtu int) {
-	for _, o := range p.plugs {
+func (p *Set) SetMTU(mtu int) {
+	for _, o := range p.addresses {
 		if u, ok := o.base.(udp.Link); ok {
 			u.SetMTU(mtu)
 		}
@@ -65,8 +65,8 @@ func (p *Panel) SetMTU(mtu int) {
 
 // Status returns that of the first UDP link that reports how it chooses source ports; the zero value if
 // there is none.
-func (p *Panel) Status() (s udp.Status) {
-	for _, o := range p.plugs {
+func (p *Set) Status() (s udp.Status) {
+	for _, o := range p.addresses {
 		if u, ok := o.base.(udp.Link); ok && s.SourcePorts == "" {
 			s = u.Status()
 		}

@@ -12,10 +12,10 @@ import (
 // errNotDirect says that the driver keeps a pair for now.
 var errNotDirect = errors.New("the pair stays in the driver")
 
-// lend lends a pair that is at rest.
-func (r *Loan) lend(now clock.Time) error {
+// delegate delegates a pair that is at rest.
+func (r *Lease) delegate(now clock.Time) error {
 	q, p := &r.ends[0], &r.ends[1]
-	if r.state != atHome || r.over {
+	if r.state != driverOwned || r.over {
 		return errNotDirect
 	}
 	if !r.allowed() || q.premature() || p.premature() {
@@ -26,11 +26,11 @@ func (r *Loan) lend(now clock.Time) error {
 	if q.Engine.Undelivered() || p.Engine.Undelivered() {
 		return transport.ErrNotIdle
 	}
-	if err := q.Engine.Lend(q.QP); err != nil {
+	if err := q.Engine.Delegate(q.QP); err != nil {
 		return err
 	}
 	r.book.leases = r.book.leases%(1<<32-1) + 1
-	r.state, r.begun = lent, r.moved()
+	r.state, r.begun = delegated, r.moved()
 	for i := range r.ends {
 		if a := r.acquainted(i); r.known[i] != a {
 			r.known[i] = a
@@ -40,11 +40,11 @@ func (r *Loan) lend(now clock.Time) error {
 	for i := range r.ends {
 		c := r.config(i)
 		if to := r.ends[1-i].Recv; to != nil {
-			r.record.Way[i].Begin(to.Lend())
+			r.record.Way[i].Begin(to.Delegate())
 		}
-		r.ends[i].Send.Lend()
+		r.ends[i].Send.Delegate()
 		if r.ends[i].sends() {
-			r.record.Way[i].Lend(r.book.leases, &c)
+			r.record.Way[i].Delegate(r.book.leases, &c)
 		}
 	}
 	for i := range r.ends {
@@ -53,8 +53,8 @@ func (r *Loan) lend(now clock.Time) error {
 	return nil
 }
 
-// allowed reports whether policies and the completion queues allow the pair to be lent.
-func (r *Loan) allowed() bool {
+// allowed reports whether policies and the completion queues allow the pair to be delegated.
+func (r *Lease) allowed() bool {
 	for i := range r.ends {
 		e := &r.ends[i]
 		if e.Program.gone || !e.Program.neighbour.Whole() || !e.QP.Local() || !e.SendCQ.Direct() || !e.RecvCQ.Direct() {
@@ -65,12 +65,12 @@ func (r *Loan) allowed() bool {
 }
 
 // acquainted returns what the program of a role has to know of the other by now.
-func (r *Loan) acquainted(role int) acquaintance {
+func (r *Lease) acquainted(role int) acquaintance {
 	q, p := r.ends[role].Program, r.ends[1-role].Program
 	return acquaintance{arenas: p.arenas(), process: p.neighbour.Process(q.neighbour)}
 }
 
-func (r *Loan) introduce(role int) {
+func (r *Lease) introduce(role int) {
 	q, p := &r.ends[role], &r.ends[1-role]
 	q.Program.neighbour.Introduce(p.Program.neighbour, Introduction{
 		QP: q.Handle, Number: q.Number, Role: uint32(role), Owner: r.owners[role], Record: r.place,
@@ -79,7 +79,7 @@ func (r *Loan) introduce(role int) {
 }
 
 // config returns what the initiator of a direction needs to know.
-func (r *Loan) config(role int) direct.Terms {
+func (r *Lease) config(role int) direct.Terms {
 	q, p := &r.ends[role], &r.ends[1-role]
 	own, peer := q.Engine.Query(q.QP).Attr, p.Engine.Query(p.QP).Attr
 	c := direct.Terms{

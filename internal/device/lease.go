@@ -6,18 +6,18 @@ import (
 	"github.com/softvpi/softvpi/internal/direct"
 )
 
-// mark records for two QPs that have come to the local path whether they may be lent. Those that were lent
+// mark records for two QPs that have come to the local path whether they may be delegated. Those that were delegated
 // before are offered again.
 func (h *Host) mark(q, p *qp) {
-	if q.loan != nil {
+	if q.lease != nil {
 		h.offer(q)
 		return
 	}
-	may := mayLend(q, p)
-	q.lendable, p.lendable = may, may
+	may := mayDelegate(q, p)
+	q.delegable, p.delegable = may, may
 }
 
-// offer creates the loan for a QP on the local path and its peer, if their programs may have it. This is
+// offer creates the lease for a QP on the local path and its peer, if their programs may have it. This is
 // delayed until one of them is first used: introducing them costs as much as the rest of connecting, and
 // many connections stay idle for long.
 func (h *Host) offer(q *qp) {
@@ -25,30 +25,30 @@ func (h *Host) offer(q *qp) {
 	if p == nil || !q.tq.Local() {
 		return
 	}
-	if q.loan == nil {
-		if !mayLend(q, p) {
+	if q.lease == nil {
+		if !mayDelegate(q, p) {
 			return
 		}
-		r, err := h.loans.Make(&lentPair{q, p}, [2]lease.End{q.end(), p.end()})
+		r, err := h.leases.Make(&delegatedPair{q, p}, [2]lease.End{q.end(), p.end()})
 		if err != nil {
 			h.log.Debug("no direct path", "qp", q.number, "peer", p.number, "cause", err)
 			return
 		}
-		q.loan, p.loan = r, r
+		q.lease, p.lease = r, r
 		q.records, p.records = append(q.records, r), append(p.records, r)
 	}
-	q.loan.Want(h.now())
+	q.lease.Want(h.now())
 }
 
-func mayLend(q, p *qp) bool {
-	return (lease.Sends(q.tq) || lease.Sends(p.tq)) && lease.Between(q.client.lends, p.client.lends) &&
-		q.tq.Type() == command.RC && p.loan == nil
+func mayDelegate(q, p *qp) bool {
+	return (lease.Sends(q.tq) || lease.Sends(p.tq)) && lease.Between(q.client.delegates, p.client.delegates) &&
+		q.tq.Type() == command.RC && p.lease == nil
 }
 
-// end returns the QP as an end of a loan.
+// end returns the QP as an end of a lease.
 func (q *qp) end() lease.End {
 	return lease.End{
-		Program: q.client.lends, Engine: q.adapter.engine, QP: q.tq, Send: q.sendRing.Send, Recv: q.recvRing,
+		Program: q.client.delegates, Engine: q.adapter.engine, QP: q.tq, Send: q.sendRing.Send, Recv: q.recvRing,
 		RecvAt: direct.RingAt{
 			Arena: q.recvBlock.Arena, Offset: q.recvBlock.Offset,
 			Entries: uint32(q.recvGeometry.Entries), Stride: uint32(q.recvGeometry.Stride),
@@ -67,28 +67,28 @@ func (q *qp) dropRecords() {
 	q.records = nil
 }
 
-// lentPair is the two QPs of a loan.
-type lentPair struct{ q, p *qp }
+// delegatedPair is the two QPs of a lease.
+type delegatedPair struct{ q, p *qp }
 
 var (
-	_ lease.Owner = (*lentPair)(nil)
+	_ lease.Owner = (*delegatedPair)(nil)
 	_ lease.Queue = (*cq)(nil)
 )
 
 // Allow implements lease.Owner.
-func (l *lentPair) Allow() bool { return l.q.adapter.lends() && l.p.adapter.lends() }
+func (l *delegatedPair) Allow() bool { return l.q.adapter.delegates() && l.p.adapter.delegates() }
 
-// lends reports whether the adapter's policies allow to lend its connections.
-func (a *adapter) lends() bool { return !a.needsWire() && a.path != PathLocal }
+// delegates reports whether the adapter's policies allow to delegate its connections.
+func (a *adapter) delegates() bool { return !a.needsWire() && a.path != PathLocal }
 
 // Apart implements lease.Owner.
-func (l *lentPair) Apart() bool { return l.q.apart(l.p) }
+func (l *delegatedPair) Apart() bool { return l.q.apart(l.p) }
 
 // Fail implements lease.Owner.
-func (l *lentPair) Fail(end int) { [2]*qp{l.q, l.p}[end].fail(command.EventQPFatal) }
+func (l *delegatedPair) Fail(end int) { [2]*qp{l.q, l.p}[end].fail(command.EventQPFatal) }
 
 // Ended implements lease.Owner.
-func (l *lentPair) Ended() { l.q.loan, l.p.loan = nil, nil }
+func (l *delegatedPair) Ended() { l.q.lease, l.p.lease = nil, nil }
 
 // Direct implements lease.Queue.
 func (q *cq) Direct() bool { return !q.failed && q.chosen.Interval == 0 && q.ring.Shared() != nil }
@@ -122,11 +122,11 @@ func (q *cq) Void(owner uint32) int {
 
 // export enters a region of a client into its key table.
 func (c *Client) export(m *mr) {
-	if c.lends == nil {
+	if c.delegates == nil {
 		return
 	}
 	r := m.region
-	m.exported = c.lends.Export(direct.Key{
+	m.exported = c.delegates.Export(direct.Key{
 		Key: r.Key, Adapter: m.pd.adapter.index, PD: uint32(r.PD), Access: uint32(r.Access),
 		Start: r.Start(), Length: r.Length, Address: r.Base, Segment: m.segment, Offset: m.offset,
 	})
@@ -135,16 +135,16 @@ func (c *Client) export(m *mr) {
 // withdraw removes a region from the key table. Programs may still be using it.
 func (m *mr) withdraw(c *Client) {
 	if m.exported {
-		c.lends.Withdraw(m.pd.adapter.index, m.region.Key)
+		c.delegates.Withdraw(m.pd.adapter.index, m.region.Key)
 		m.exported = false
 	}
 }
 
-// foldAll updates the counters from all loans.
+// foldAll updates the counters from all leases.
 func (h *Host) foldAll() {
 	for _, c := range h.clients {
-		if c.lends != nil {
-			c.lends.Fold()
+		if c.delegates != nil {
+			c.delegates.Fold()
 		}
 	}
 }

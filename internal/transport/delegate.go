@@ -9,16 +9,16 @@ import (
 // beginning others.
 const maxHeld = 4 << 20
 
-// Lend lends the work of a queue pair on the local path, and of its peer, to their programs (package
+// Delegate delegates the work of a queue pair on the local path, and of its peer, to their programs (package
 // direct): until Reclaim the engine takes nothing from their queues and flushes nothing, and the PSNs on
 // both sides stand still. One of the two may still be in RTR: it only receives, and has received, so that
 // nobody waits for the event of its first message. The error is ErrNotIdle if a message is in progress;
-// then no other begins until Unhold, so that Lend succeeds soon. Otherwise it is ErrNotPeers. The driver
+// then no other begins until Unhold, so that Delegate succeeds soon. Otherwise it is ErrNotPeers. The driver
 // must first have delivered the completions of both.
-func (e *Engine) Lend(a *QP) error {
+func (e *Engine) Delegate(a *QP) error {
 	b := a.peer
 	if a.eng != e || b == nil || a.typ != command.RC || !a.receives() || !b.receives() || a.state == command.RTR && b.state == command.RTR ||
-		a.lent || b.lent || a.parting {
+		a.delegated || b.delegated || a.parting {
 		return ErrNotPeers
 	}
 	if !a.heard() || !b.heard() {
@@ -35,7 +35,7 @@ func (e *Engine) Lend(a *QP) error {
 	if busy {
 		return ErrNotIdle
 	}
-	a.lent, b.lent = true, true
+	a.delegated, b.delegated = true, true
 	return nil
 }
 
@@ -45,7 +45,7 @@ func (q *QP) heard() bool { return q.state == command.RTS || q.resp.established 
 // Hold keeps a queue pair on the wire, and its peer, from beginning requests until Unhold, so that Join
 // succeeds soon. false: they are not held, because the work in progress may take long.
 func (e *Engine) Hold(a, b *QP) bool {
-	if a.eng != e || a.peer != nil || b.peer != nil || a.lent || b.lent {
+	if a.eng != e || a.peer != nil || b.peer != nil || a.delegated || b.delegated {
 		return false
 	}
 	for _, q := range [2]*QP{a, b} {
@@ -57,7 +57,7 @@ func (e *Engine) Hold(a, b *QP) bool {
 	return true
 }
 
-// Unhold lets a queue pair begin messages again after Lend or Hold.
+// Unhold lets a queue pair begin messages again after Delegate or Hold.
 func (e *Engine) Unhold(q *QP) {
 	if q.eng == e && q.held {
 		q.held = false
@@ -67,11 +67,11 @@ func (e *Engine) Unhold(q *QP) {
 
 // Reclaim takes a queue pair back from its program, whatever its state is by now.
 func (e *Engine) Reclaim(now clock.Time, q *QP) {
-	if q.eng != e || !q.lent {
+	if q.eng != e || !q.delegated {
 		return
 	}
 	e.now = now
-	q.lent = false
+	q.delegated = false
 	switch q.state {
 	case command.Err, command.SQE:
 		q.startFlush()

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// Bed is where a goroutine sleeps until somebody wakes it or its time is up. A wake that comes before the
+// Poller is where a goroutine sleeps until somebody wakes it or its time is up. A wake that comes before the
 // sleep is remembered. Descriptors do not end it on this platform: links without them wake it.
-type Bed struct{ ch chan struct{} }
+type Poller struct{ ch chan struct{} }
 
-// New creates a bed; the error is always nil.
-func New() (*Bed, error) { return &Bed{ch: make(chan struct{}, 1)}, nil }
+// New creates a poller; the error is always nil.
+func New() (*Poller, error) { return &Poller{ch: make(chan struct{}, 1)}, nil }
 
 // Watch does nothing.
-func (b *Bed) Watch(fds, bells []int) {}
+func (b *Poller) Watch(fds, bells []int) {}
 
 // Sleep returns after d at the latest; a negative d means no limit.
-func (b *Bed) Sleep(d time.Duration) {
+func (b *Poller) Sleep(d time.Duration) {
 	if d < 0 {
 		<-b.ch
 		return
@@ -32,7 +32,7 @@ func (b *Bed) Sleep(d time.Duration) {
 }
 
 // Wake ends the current sleep, or the next one.
-func (b *Bed) Wake() {
+func (b *Poller) Wake() {
 	select {
 	case b.ch <- struct{}{}:
 	default:
@@ -40,7 +40,7 @@ func (b *Bed) Wake() {
 }
 
 // Close does nothing.
-func (b *Bed) Close() error { return nil }
+func (b *Poller) Close() error { return nil }
 
 // Yield gives the processor to another goroutine.
 func Yield() { runtime.Gosched() }

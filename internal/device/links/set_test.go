@@ -24,7 +24,7 @@ func config(addr netip.Addr) Config {
 	}
 }
 
-func open(t *testing.T, cfg Config) *Panel {
+func open(t *testing.T, cfg Config) *Set {
 	t.Helper()
 	p, err := New(cfg)
 	if err != nil {

@@ -40,10 +40,10 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// Panel is the set of plugs of a port, one for each address; the first is the port's own.
-type Panel struct {
+// Set is the set of addresses of a port, one for each address; the first is the port's own.
+type Set struct {
 	cfg        Config
-	plugs      []*Plug
+	addresses  []*Address
 	taps       []*capture.Tap
 	impairment impair.Impairment
 	retired    struct { // counters of closed links
@@ -53,8 +53,8 @@ type Panel struct {
 }
 
 // New opens the port's link at its own address. Errors are *command.Error; a given link then stays open.
-func New(cfg Config) (*Panel, error) {
-	p := &Panel{cfg: cfg}
+func New(cfg Config) (*Set, error) {
+	p := &Set{cfg: cfg}
 	l, own := cfg.Given, false
 	if l == nil {
 		var err error
@@ -63,18 +63,18 @@ func New(cfg Config) (*Panel, error) {
 		}
 		own = true
 	}
-	first, err := p.newPlug(cfg.Addr, l, own)
+	first, err := p.newAddress(cfg.Addr, l, own)
 	if err != nil {
 		if own {
 			_ = l.Close()
 		}
 		return nil, err
 	}
-	p.plugs = []*Plug{first}
+	p.addresses = []*Address{first}
 	return p, nil
 }
 
-func (p *Panel) openUDP(addr netip.Addr) (link.Link, error) {
+func (p *Set) openUDP(addr netip.Addr) (link.Link, error) {
 	cfg := p.cfg.Sockets
 	cfg.Addr, cfg.Port = addr, p.cfg.UDPPort
 	l, err := udp.Open(cfg)
@@ -98,7 +98,7 @@ func (p *Panel) openUDP(addr netip.Addr) (link.Link, error) {
 	return nil, &command.Error{Code: code, Detail: err.Error() + advice}
 }
 
-// addrs returns the addresses in packets through the plug of addr.
+// addrs returns the addresses in packets through the address of addr.
 func (f *Framing) addrs(addr netip.Addr) []netip.Addr {
 	if f.InfiniBand != nil {
 		return f.InfiniBand.GIDs()
@@ -110,9 +110,9 @@ func (f *Framing) addrs(addr netip.Addr) []netip.Addr {
 }
 
 // Close closes all links. The error is their first.
-func (p *Panel) Close() error {
+func (p *Set) Close() error {
 	var first error
-	for _, o := range p.plugs {
+	for _, o := range p.addresses {
 		if o.Link == nil {
 			continue
 		}
@@ -120,19 +120,19 @@ func (p *Panel) Close() error {
 			first = err
 		}
 	}
-	p.plugs = nil
+	p.addresses = nil
 	return first
 }
 
-// All returns the plugs, the port's own first; none after Close.
-func (p *Panel) All() []*Plug { return p.plugs }
+// All returns the addresses, the port's own first; none after Close.
+func (p *Set) All() []*Address { return p.addresses }
 
-// For returns the plug of a source address, nil if there is none.
-func (p *Panel) For(src netip.Addr) *Plug {
-	if p.cfg.InfiniBand != nil && len(p.plugs) > 0 {
-		return p.plugs[0] // carries all LIDs
+// For returns the address of a source address, nil if there is none.
+func (p *Set) For(src netip.Addr) *Address {
+	if p.cfg.InfiniBand != nil && len(p.addresses) > 0 {
+		return p.addresses[0] // carries all LIDs
 	}
-	for _, o := range p.plugs {
+	for _, o := range p.addresses {
 		if o.Addr == src {
 			return o
 		}
@@ -142,15 +142,15 @@ func (p *Panel) For(src netip.Addr) *Plug {
 
 // Serve opens links for new addresses of the port and closes those of addresses that are gone. It returns
 // the addresses that are served, and whether links were closed.
-func (p *Panel) Serve(want []netip.Addr) (served []netip.Addr, closed bool) {
+func (p *Set) Serve(want []netip.Addr) (served []netip.Addr, closed bool) {
 	if p.cfg.Given != nil { // a given link serves its own address only
 		if slices.Contains(want, p.cfg.Addr) {
 			return []netip.Addr{p.cfg.Addr}, false
 		}
 		return nil, false
 	}
-	kept := p.plugs[:1]
-	for _, o := range p.plugs[1:] {
+	kept := p.addresses[:1]
+	for _, o := range p.addresses[1:] {
 		if slices.Contains(want, o.Addr) {
 			kept = append(kept, o)
 			continue
@@ -160,8 +160,8 @@ func (p *Panel) Serve(want []netip.Addr) (served []netip.Addr, closed bool) {
 		_ = o.Link.Close()
 		closed = true
 	}
-	clear(p.plugs[len(kept):])
-	p.plugs = kept
+	clear(p.addresses[len(kept):])
+	p.addresses = kept
 	for _, addr := range want {
 		if p.For(addr) == nil {
 			l, err := p.openUDP(addr)
@@ -169,12 +169,12 @@ func (p *Panel) Serve(want []netip.Addr) (served []netip.Addr, closed bool) {
 				p.cfg.Log.Warn("address left out of the GID table", "address", addr, "cause", err)
 				continue
 			}
-			o, err := p.newPlug(addr, l, true)
+			o, err := p.newAddress(addr, l, true)
 			if err != nil {
 				_ = l.Close()
 				continue
 			}
-			p.plugs = append(p.plugs, o)
+			p.addresses = append(p.addresses, o)
 		}
 		served = append(served, addr)
 	}
@@ -182,8 +182,8 @@ func (p *Panel) Serve(want []netip.Addr) (served []netip.Addr, closed bool) {
 }
 
 // Unplug closes the links. A given link stays open.
-func (p *Panel) Unplug() {
-	for _, o := range p.plugs {
+func (p *Set) Unplug() {
+	for _, o := range p.addresses {
 		if o.Socket() {
 			p.retire(o)
 			_ = o.Link.Close()
@@ -193,8 +193,8 @@ func (p *Panel) Unplug() {
 }
 
 // PlugAgain reopens the links. Errors are *command.Error.
-func (p *Panel) PlugAgain() error {
-	for _, o := range p.plugs {
+func (p *Set) PlugAgain() error {
+	for _, o := range p.addresses {
 		if o.Link != nil {
 			continue
 		}
@@ -202,7 +202,7 @@ func (p *Panel) PlugAgain() error {
 		if err != nil {
 			return err
 		}
-		n, err := p.newPlug(o.Addr, l, true)
+		n, err := p.newAddress(o.Addr, l, true)
 		if err != nil {
 			_ = l.Close()
 			return err
@@ -214,9 +214,9 @@ func (p *Panel) PlugAgain() error {
 
 // Reframe changes the format of packets, at once or for closed links when they are reopened. Errors are
 // *command.Error.
-func (p *Panel) Reframe(f Framing) error {
+func (p *Set) Reframe(f Framing) error {
 	p.cfg.Framing = f
-	for _, o := range p.plugs {
+	for _, o := range p.addresses {
 		if o.Link == nil {
 			continue // a new one is opened by PlugAgain
 		}
@@ -231,25 +231,25 @@ func (p *Panel) Reframe(f Framing) error {
 }
 
 // Follow adapts the encapsulation to what the subnet manager has set on an InfiniBand port.
-func (p *Panel) Follow() {
-	for _, o := range p.plugs {
+func (p *Set) Follow() {
+	for _, o := range p.addresses {
 		o.Encap.SetPort(p.cfg.InfiniBand.Settings())
 		o.Encap.SetAddrs(p.cfg.InfiniBand.GIDs())
 	}
 }
 
-// Addrs returns the addresses of the plugs.
-func (p *Panel) Addrs() (all []netip.Addr) {
-	for _, o := range p.plugs {
+// Addrs returns the addresses of the addresses.
+func (p *Set) Addrs() (all []netip.Addr) {
+	for _, o := range p.addresses {
 		all = append(all, o.Addr)
 	}
 	return all
 }
 
 // Seal writes the outer headers of frames.
-func (p *Panel) Seal(frames []frame.Out) {
-	if len(p.plugs) == 1 {
-		p.plugs[0].Encap.Seal(frames)
+func (p *Set) Seal(frames []frame.Out) {
+	if len(p.addresses) == 1 {
+		p.addresses[0].Encap.Seal(frames)
 		return
 	}
 	for len(frames) > 0 {
@@ -261,10 +261,10 @@ func (p *Panel) Seal(frames []frame.Out) {
 	}
 }
 
-// Run returns the plug for the first of frames, nil if none, and how many consecutive frames it is for.
-func (p *Panel) Run(frames []frame.Out) (*Plug, int) {
-	if len(p.plugs) == 1 {
-		return p.plugs[0], len(frames)
+// Run returns the address for the first of frames, nil if none, and how many consecutive frames it is for.
+func (p *Set) Run(frames []frame.Out) (*Address, int) {
+	if len(p.addresses) == 1 {
+		return p.addresses[0], len(frames)
 	}
 	route := frames[0].Route
 	n := 1
@@ -277,9 +277,9 @@ func (p *Panel) Run(frames []frame.Out) (*Plug, int) {
 }
 
 // Deadline returns when a link must next be attended to.
-func (p *Panel) Deadline() clock.Time {
+func (p *Set) Deadline() clock.Time {
 	due := clock.Never
-	for _, o := range p.plugs {
+	for _, o := range p.addresses {
 		if o.impair != nil {
 			due = clock.Min(due, o.impair.Deadline())
 		}
@@ -288,8 +288,8 @@ func (p *Panel) Deadline() clock.Time {
 }
 
 // Descriptors appends the descriptors that become readable when packets arrive.
-func (p *Panel) Descriptors(fds []int) []int {
-	for _, o := range p.plugs {
+func (p *Set) Descriptors(fds []int) []int {
+	for _, o := range p.addresses {
 		if o.Link != nil {
 			fds = append(fds, o.Link.Descriptors()...)
 		}
@@ -298,8 +298,8 @@ func (p *Panel) Descriptors(fds []int) []int {
 }
 
 // Doze tells the links that the loop is about to sleep on their descriptors. It returns false if packets are waiting.
-func (p *Panel) Doze() bool {
-	for _, o := range p.plugs {
+func (p *Set) Doze() bool {
+	for _, o := range p.addresses {
 		if o.Link == nil {
 			continue
 		}
@@ -311,12 +311,12 @@ func (p *Panel) Doze() bool {
 }
 
 // Taps returns the active captures.
-func (p *Panel) Taps() []*capture.Tap { return p.taps }
+func (p *Set) Taps() []*capture.Tap { return p.taps }
 
 // SetTaps sets the active captures.
-func (p *Panel) SetTaps(taps []*capture.Tap) {
+func (p *Set) SetTaps(taps []*capture.Tap) {
 	p.taps = taps
-	for _, o := range p.plugs {
+	for _, o := range p.addresses {
 		if o.shown != nil {
 			o.shown.SetTaps(taps)
 			o.shorten()
@@ -325,12 +325,12 @@ func (p *Panel) SetTaps(taps []*capture.Tap) {
 }
 
 // Impairment returns what is done to packets that are sent.
-func (p *Panel) Impairment() *impair.Impairment { return &p.impairment }
+func (p *Set) Impairment() *impair.Impairment { return &p.impairment }
 
 // SetImpairment sets what is done to packets that are sent.
-func (p *Panel) SetImpairment(set impair.Impairment) {
+func (p *Set) SetImpairment(set impair.Impairment) {
 	p.impairment = set
-	for _, o := range p.plugs {
+	for _, o := range p.addresses {
 		if o.impair != nil {
 			o.impair.Set(set)
 			o.shorten()
@@ -339,7 +339,7 @@ func (p *Panel) SetImpairment(set impair.Impairment) {
 }
 
 // Join joins a group on the network (IGMP, MLD). Errors are *command.Error.
-func (p *Panel) Join(group netip.Addr) error {
+func (p *Set) Join(group netip.Addr) error {
 	m := p.multicaster(group)
 	if m == nil {
 		return command.Errorf(command.Unsupported, "group %v: no link of the port takes part in groups of its family", group)
@@ -351,15 +351,15 @@ func (p *Panel) Join(group netip.Addr) error {
 }
 
 // Leave undoes Join.
-func (p *Panel) Leave(group netip.Addr) {
+func (p *Set) Leave(group netip.Addr) {
 	if m := p.multicaster(group); m != nil {
 		_ = m.Leave(group)
 	}
 }
 
 // multicaster returns the first link that can join groups of that family.
-func (p *Panel) multicaster(group netip.Addr) link.Multicaster {
-	for _, o := range p.plugs {
+func (p *Set) multicaster(group netip.Addr) link.Multicaster {
+	for _, o := range p.addresses {
 		if o.Link == nil || o.Addr.Is4() != group.Is4() {
 			continue
 		}

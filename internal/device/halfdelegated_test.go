@@ -36,9 +36,9 @@ func (q *pair) toSend() {
 }
 
 // TestEndThatOnlyReceives: one end of a connection may stay in RTR, where it only receives. The other's direction is
-// lent to its program after the event of the first message, and its own once it is in RTS.
+// delegated to its program after the event of the first message, and its own once it is in RTS.
 func TestEndThatOnlyReceives(t *testing.T) {
-	l := &lending{t: t}
+	l := &delegation{t: t}
 	l.h = newHost(t, Config{Seed: 1})
 	l.a = neighbourTo(t, l.h, l.h.add(t, AdapterConfig{Addr: loopback.Addr()}))
 	l.b = neighbourTo(t, l.h, l.h.add(t, AdapterConfig{Addr: loopback.Addr()}))
@@ -59,8 +59,8 @@ func TestEndThatOnlyReceives(t *testing.T) {
 	wantSuccess(t, l.cqB.next(), 101, ring.CQRecv)
 	b.p.event(command.EventCommunicationEstablished)
 	l.path(3)
-	if !l.a.way().Lent() || l.b.way().Lent() {
-		t.Fatalf("lent: to the end in RTS %v, to that in RTR %v; want true, false", l.a.way().Lent(), l.b.way().Lent())
+	if !l.a.way().Delegated() || l.b.way().Delegated() {
+		t.Fatalf("delegated: to the end in RTS %v, to that in RTR %v; want true, false", l.a.way().Delegated(), l.b.way().Delegated())
 	}
 	b.postRecv(102, to)
 	if !l.a.get().Execute(l.wr(ring.OpSend)) {
@@ -71,15 +71,15 @@ func TestEndThatOnlyReceives(t *testing.T) {
 
 	b.toSend()
 	l.path(3)
-	if !l.a.way().Lent() || !l.b.way().Lent() {
-		t.Fatalf("both in RTS; lent: %v and %v, want both", l.a.way().Lent(), l.b.way().Lent())
+	if !l.a.way().Delegated() || !l.b.way().Delegated() {
+		t.Fatalf("both in RTS; delegated: %v and %v, want both", l.a.way().Delegated(), l.b.way().Delegated())
 	}
 }
 
-// TestRequestsOfAnEndThatOnlyReceives: a request posted by the end in RTR belongs to the engine: a lent connection is
-// taken back, and not lent again before that end may send.
+// TestRequestsOfAnEndThatOnlyReceives: a request posted by the end in RTR belongs to the engine: a delegated connection is
+// taken back, and not delegated again before that end may send.
 func TestRequestsOfAnEndThatOnlyReceives(t *testing.T) {
-	l := lend(t)
+	l := delegate(t)
 	for _, q := range [2]*pair{l.c.a, l.c.b} {
 		q.p.check(q.p.c.ModifyQP(bg, command.ModifyQP{QP: q.q.Handle, Mask: command.MaskState, State: command.Reset}))
 	}

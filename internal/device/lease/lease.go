@@ -1,10 +1,10 @@
-// Package lease lends connections to the programs at their ends. If both are attached programs of one user,
+// Package lease delegates connections to the programs at their ends. If both are attached programs of one user,
 // the direct path (package direct) lets each of them carry out its own requests in the memory of its peer;
-// the driver lends the pair of queue pairs while it is at rest, and takes it back when something needs the
+// the driver delegates the pair of queue pairs while it is at rest, and takes it back when something needs the
 // engine: a command, a policy, a request that a program leaves, or the end of a program.
 //
-// A Loan is one such pair, a Program what takes part in the direct path, and a Book has the loans of a host
-// that need attention. All are used under the baton of the host, and none of them waits: a program in the
+// A Lease is one such pair, a Program what takes part in the direct path, and a Book has the leases of a host
+// that need attention. All are used under the loop lock of the host, and none of them waits: a program in the
 // middle of an operation is checked again later.
 package lease
 
@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// firstWait is how long a pair stays in the engine before it is lent again, and maxWait the maximum;
-	// each lending that moved fewer than worthLending messages doubles it.
-	firstWait    = 20 * time.Microsecond
-	maxWait      = 10 * time.Millisecond
-	worthLending = 64
+	// firstWait is how long a pair stays in the engine before it is delegated again, and maxWait the maximum;
+	// each delegation that moved fewer than worthDelegating messages doubles it.
+	firstWait       = 20 * time.Microsecond
+	maxWait         = 10 * time.Millisecond
+	worthDelegating = 64
 	// firstLook and maxLook are how soon a pair that was not at rest is checked again. Every turn of the
 	// loop also checks the first lookAlways of those waiting.
 	firstLook  = 100 * time.Microsecond
@@ -37,13 +37,13 @@ const (
 type state uint8
 
 const (
-	atHome   state = iota // in the engine
-	lent                  // lent to the programs
-	recalled              // taken back; a program may still be in the middle of an operation
+	driverOwned state = iota // in the engine
+	delegated                // delegated to the programs
+	recalled                 // taken back; a program may still be in the middle of an operation
 )
 
-// Loan is two queue pairs of attached programs that are connected to each other and may be lent to them.
-type Loan struct {
+// Lease is two queue pairs of attached programs that are connected to each other and may be delegated to them.
+type Lease struct {
 	book   *Book
 	owner  Owner
 	ends   [2]End // ends[i] initiates direction i
@@ -63,10 +63,10 @@ type Loan struct {
 	state  state
 	since  clock.Time // time of the recall
 	warned bool       // a program has been told to leave
-	begun  uint64     // messages moved before this lending
+	begun  uint64     // messages moved before this delegation
 	wait   time.Duration
 
-	queued bool // in the list of those that wait to be lent
+	queued bool // in the list of those that wait to be delegated
 	after  clock.Time
 	look   time.Duration
 	due    clock.Time
@@ -80,11 +80,11 @@ type acquaintance struct {
 	process uint32
 }
 
-// Sends reports whether a queue pair may send: a pair is lent if one of its ends may.
+// Sends reports whether a queue pair may send: a pair is delegated if one of its ends may.
 func Sends(q *transport.QP) bool { return q.State() == command.RTS }
 
-// Make creates the loan of two ends, at home. The error says why the programs cannot share its record.
-func (b *Book) Make(owner Owner, ends [2]End) (*Loan, error) {
+// Make creates the lease of two ends, owned by the driver. The error says why the programs cannot share its record.
+func (b *Book) Make(owner Owner, ends [2]End) (*Lease, error) {
 	q, p := &ends[0], &ends[1]
 	at, mem, err := q.Program.neighbour.Share(p.Program.neighbour, direct.RecordSize)
 	if err != nil {
@@ -94,42 +94,42 @@ func (b *Book) Make(owner Owner, ends [2]End) (*Loan, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Loan{book: b, owner: owner, ends: ends, record: record, place: at, users: 2, wait: firstWait}
+	r := &Lease{book: b, owner: owner, ends: ends, record: record, place: at, users: 2, wait: firstWait}
 	for i := range r.owners {
 		b.owners = b.owners%(1<<30-1) + 1
 		r.owners[i] = b.owners
 	}
-	q.Program.loans[r] = struct{}{}
-	p.Program.loans[r] = struct{}{}
+	q.Program.leases[r] = struct{}{}
+	p.Program.leases[r] = struct{}{}
 	return r, nil
 }
 
-// AtHome reports whether the engine has the pair, and not the programs.
-func (r *Loan) AtHome() bool { return r.state == atHome }
+// DriverOwned reports whether the engine has the pair, and not the programs.
+func (r *Lease) DriverOwned() bool { return r.state == driverOwned }
 
-// End ends a loan that is at home, because one of its queue pairs ends or is reconnected.
-func (r *Loan) End() {
+// End ends a lease that is owned by the driver, because one of its queue pairs ends or is reconnected.
+func (r *Lease) End() {
 	if r.over {
 		return
 	}
 	r.fold()
 	r.over = true
 	for i := range r.ends {
-		delete(r.ends[i].Program.loans, r)
+		delete(r.ends[i].Program.leases, r)
 	}
 	r.owner.Ended()
 }
 
 // Drop releases the record for one of the queue pairs, which is destroyed. A program may access the record
-// as long as it has the queue pair: it may learn late, or never, that the loan has ended.
-func (r *Loan) Drop() {
+// as long as it has the queue pair: it may learn late, or never, that the lease has ended.
+func (r *Lease) Drop() {
 	if r.users--; r.users == 0 {
 		r.ends[0].Program.neighbour.Unshare(r.ends[1].Program.neighbour, r.place)
 	}
 }
 
-// Want puts the pair on the list of those to be lent.
-func (r *Loan) Want(now clock.Time) {
+// Want puts the pair on the list of those to be delegated.
+func (r *Lease) Want(now clock.Time) {
 	r.after, r.look = now.Add(r.wait), firstLook
 	r.due = r.after
 	b := r.book

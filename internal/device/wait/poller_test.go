@@ -13,13 +13,13 @@ func TestSleep(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	c := NewCot()
+	c := NewParker()
 	for name, s := range map[string]struct {
 		sleep func(time.Duration)
 		wake  func()
 	}{
-		"bed": {b.Sleep, b.Wake},
-		"cot": {func(d time.Duration) { c.Sleep(d) }, c.Wake},
+		"poller": {b.Sleep, b.Wake},
+		"parker": {func(d time.Duration) { c.Sleep(d) }, c.Wake},
 	} {
 		for range 2 {
 			s.wake()
@@ -41,6 +41,6 @@ func TestSleep(t *testing.T) {
 	}
 	c.Wake()
 	if !c.Sleep(time.Hour) || c.Sleep(time.Millisecond) {
-		t.Error("a cot does not distinguish a wake-up from the end of the time")
+		t.Error("a parker does not distinguish a wake-up from the end of the time")
 	}
 }

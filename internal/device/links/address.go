@@ -15,8 +15,8 @@ import (
 	"github.com/softvpi/softvpi/internal/link/impair"
 )
 
-// Plug is one address of a port with the link that serves it.
-type Plug struct {
+// Address is one address of a port with the link that serves it.
+type Address struct {
 	Addr  netip.Addr
 	Link  link.Link // base with captures and impairments; nil while the port is unplugged
 	Encap *encap.Encap
@@ -25,13 +25,13 @@ type Plug struct {
 	impair *impair.Link
 	shown  *capture.Link // between base and impair
 	way    link.Link     // where packets enter: impair, shown or base; nil while the port is unplugged
-	own    bool          // the panel opened the link
+	own    bool          // the set opened the link
 	failed bool
 	log    *slog.Logger
 }
 
-// newPlug adds an encapsulation and the port's taps and impairment to a link.
-func (p *Panel) newPlug(addr netip.Addr, l link.Link, own bool) (*Plug, error) {
+// newAddress adds an encapsulation and the port's taps and impairment to a link.
+func (p *Set) newAddress(addr netip.Addr, l link.Link, own bool) (*Address, error) {
 	e, err := p.cfg.encap(addr, l)
 	if err != nil {
 		return nil, err
@@ -39,13 +39,13 @@ func (p *Panel) newPlug(addr netip.Addr, l link.Link, own bool) (*Plug, error) {
 	c := capture.New(l, addr, p.cfg.UDPPort, time.Now)
 	c.SetTaps(p.taps)
 	i := impair.New(c, p.impairment, p.cfg.Now)
-	o := &Plug{Addr: addr, own: own, base: l, Link: i, impair: i, shown: c, Encap: e, log: p.cfg.Log}
+	o := &Address{Addr: addr, own: own, base: l, Link: i, impair: i, shown: c, Encap: e, log: p.cfg.Log}
 	o.shorten()
 	return o, nil
 }
 
 // shorten makes packets bypass the impairment and the captures while these have nothing to do.
-func (p *Plug) shorten() {
+func (p *Address) shorten() {
 	switch {
 	case !p.impair.Idle():
 		p.way = p.impair
@@ -57,16 +57,16 @@ func (p *Plug) shorten() {
 }
 
 // Send sends packets as Link.Send does.
-func (p *Plug) Send(frames []frame.Out) (int, error) { return p.way.Send(frames) }
+func (p *Address) Send(frames []frame.Out) (int, error) { return p.way.Send(frames) }
 
 // Receive receives packets as Link.Receive does.
-func (p *Plug) Receive(in []frame.In) (int, error) { return p.way.Receive(in) }
+func (p *Address) Receive(in []frame.In) (int, error) { return p.way.Receive(in) }
 
 // Socket reports whether the link is an open socket of this process.
-func (p *Plug) Socket() bool { return p.own && p.Link != nil }
+func (p *Address) Socket() bool { return p.own && p.Link != nil }
 
 // Failed records an error of the link as a whole; only the first is logged.
-func (p *Plug) Failed(err error) {
+func (p *Address) Failed(err error) {
 	if !p.failed {
 		p.failed = true
 		p.log.Error("link failed", "address", p.Addr, "cause", err)
@@ -74,7 +74,7 @@ func (p *Plug) Failed(err error) {
 }
 
 // Resolver returns what finds out whether anybody has an address; nil if the link does not.
-func (p *Plug) Resolver() link.Resolver {
+func (p *Address) Resolver() link.Resolver {
 	if p.base == nil {
 		return nil
 	}

@@ -9,20 +9,20 @@ import (
 	"github.com/softvpi/softvpi/internal/direct"
 )
 
-// TestLend: a pair is lent after its wait, and its programs are introduced once for the arenas they have.
-func TestLend(t *testing.T) {
+// TestDelegate: a pair is delegated after its wait, and its programs are introduced once for the arenas they have.
+func TestDelegate(t *testing.T) {
 	b := newBench(t)
-	b.loan.Want(b.now)
+	b.lease.Want(b.now)
 	if d := b.book.Deadline(); d != b.now.Add(firstWait) {
 		t.Errorf("the deadline is %v, want %v", d, firstWait)
 	}
 	b.pass(firstWait - 1)
-	if b.lent() || !b.loan.AtHome() {
-		t.Fatal("lent before it has waited")
+	if b.delegated() || !b.lease.DriverOwned() {
+		t.Fatal("delegated before it has waited")
 	}
 	b.pass(1)
-	if !b.lent() || b.loan.AtHome() {
-		t.Fatal("not lent")
+	if !b.delegated() || b.lease.DriverOwned() {
+		t.Fatal("not delegated")
 	}
 	for again := range 2 {
 		for i, p := range b.programs {
@@ -30,44 +30,44 @@ func TestLend(t *testing.T) {
 				t.Fatalf("program %d was introduced %d times, want %d", i, len(p.introduced), 1+again)
 			}
 			in := p.introduced[again]
-			if in.QP != b.ends[i].Handle || in.Role != uint32(i) || in.Owner != b.loan.owners[i] {
+			if in.QP != b.ends[i].Handle || in.Role != uint32(i) || in.Owner != b.lease.owners[i] {
 				t.Errorf("program %d was told %+v", i, in)
 			}
 		}
-		b.loan.Recall(b.now)
-		b.lend() // with the arenas that are known
-		b.loan.Recall(b.now)
+		b.lease.Recall(b.now)
+		b.delegate() // with the arenas that are known
+		b.lease.Recall(b.now)
 		b.arenas++
-		b.lend()
+		b.delegate()
 	}
 }
 
-// TestNotLent: policies, completion queues and a program that has left keep a pair in the engine.
-func TestNotLent(t *testing.T) {
+// TestNotDelegated: policies, completion queues and a program that has left keep a pair in the engine.
+func TestNotDelegated(t *testing.T) {
 	for name, keep := range map[string]func(*bench){
 		"policy":           func(b *bench) { b.denied = true },
 		"completion queue": func(b *bench) { b.recv[1].closed = true },
 		"program":          func(b *bench) { b.part[0].Leave() },
-		"end":              func(b *bench) { b.loan.End() },
+		"end":              func(b *bench) { b.lease.End() },
 	} {
 		b := newBench(t)
 		keep(b)
-		b.loan.Want(b.now)
+		b.lease.Want(b.now)
 		b.pass(time.Second)
-		if b.lent() || !b.loan.AtHome() {
-			t.Errorf("%s: lent", name)
+		if b.delegated() || !b.lease.DriverOwned() {
+			t.Errorf("%s: delegated", name)
 		}
 	}
 }
 
-// TestRecall: a recalled pair is at home when no program is in the middle of an operation; a program that stays in
+// TestRecall: a recalled pair is owned by the driver when no program is in the middle of an operation; a program that stays in
 // one is ended, once.
 func TestRecall(t *testing.T) {
 	b := newBench(t)
-	b.lend()
+	b.delegate()
 	b.enter(1)
-	if b.loan.Recall(b.now) || b.record.Way[0].Lent() {
-		t.Fatal("at home in the middle of an operation, or lent still")
+	if b.lease.Recall(b.now) || b.record.Way[0].Delegated() {
+		t.Fatal("owned by the driver in the middle of an operation, or delegated still")
 	}
 	b.pass(recallTime)
 	if len(b.programs[1].ended) != 0 {
@@ -79,33 +79,33 @@ func TestRecall(t *testing.T) {
 	if len(b.programs[0].ended) != 0 || len(b.programs[1].ended) != 1 || !errors.As(b.programs[1].ended[0], &e) || e.Code != command.TimedOut {
 		t.Fatalf("ended: %v, %v", b.programs[0].ended, b.programs[1].ended)
 	}
-	if b.loan.AtHome() {
-		t.Fatal("at home while the program may be writing")
+	if b.lease.DriverOwned() {
+		t.Fatal("owned by the driver while the program may be writing")
 	}
 	b.part[1].Leave()
 	b.pass(recallLook)
-	if !b.loan.AtHome() {
-		t.Fatal("not at home after the program has left")
+	if !b.lease.DriverOwned() {
+		t.Fatal("not owned by the driver after the program has left")
 	}
 }
 
-// TestWait: each lending that moves few messages doubles the wait for the next, up to a limit; one that moves enough
+// TestWait: each delegation that moves few messages doubles the wait for the next, up to a limit; one that moves enough
 // makes it short again.
 func TestWait(t *testing.T) {
 	b := newBench(t)
 	for want := 2 * firstWait; want < 4*maxWait; want *= 2 {
-		b.lend()
-		b.record.Way[0].Messages[direct.CountRead] += worthLending - 1
-		b.loan.Recall(b.now)
-		if got := b.loan.wait; got != min(want, maxWait) {
+		b.delegate()
+		b.record.Way[0].Messages[direct.CountRead] += worthDelegating - 1
+		b.lease.Recall(b.now)
+		if got := b.lease.wait; got != min(want, maxWait) {
 			t.Fatalf("waits for %v, want %v", got, min(want, maxWait))
 		}
 	}
-	b.lend()
-	b.record.Way[0].Messages[direct.CountRead] += worthLending
-	b.loan.Recall(b.now)
-	if b.loan.wait != firstWait {
-		t.Errorf("waits for %v, want %v", b.loan.wait, firstWait)
+	b.delegate()
+	b.record.Way[0].Messages[direct.CountRead] += worthDelegating
+	b.lease.Recall(b.now)
+	if b.lease.wait != firstWait {
+		t.Errorf("waits for %v, want %v", b.lease.wait, firstWait)
 	}
 }
 
@@ -113,109 +113,109 @@ func TestWait(t *testing.T) {
 // while the program tries and fails.
 func TestRequestsWait(t *testing.T) {
 	b := newBench(t)
-	b.lend()
+	b.delegate()
 	b.post(0)
 	b.pass(stallTime - 1)
-	if !b.lent() {
+	if !b.delegated() {
 		t.Fatal("recalled too soon")
 	}
 	b.pass(1)
-	if b.lent() {
-		t.Fatal("still lent, and the program does nothing")
+	if b.delegated() {
+		t.Fatal("still delegated, and the program does nothing")
 	}
 
 	b = newBench(t)
-	b.lend()
+	b.delegate()
 	b.post(0)
 	for waited := stallTime; waited <= tryTime; waited += stallTime {
 		b.record.Way[0].Op += 2
 		b.pass(stallTime)
-		if !b.lent() {
+		if !b.delegated() {
 			t.Fatalf("recalled after %v, while the program tries", waited)
 		}
 	}
 	b.record.Way[0].Op += 2
 	b.pass(stallTime)
-	if b.lent() {
-		t.Fatal("still lent, and nothing moves")
+	if b.delegated() {
+		t.Fatal("still delegated, and nothing moves")
 	}
 }
 
 // TestGivenBack: a direction that its program gave back with requests in it comes home with their doorbell.
 func TestGivenBack(t *testing.T) {
 	b := newBench(t)
-	b.lend()
+	b.delegate()
 	b.record.Way[0].Recall() // as the program does
-	b.loan.Rung(b.ends[0].QP)
-	if b.loan.AtHome() {
-		t.Fatal("at home without a request")
+	b.lease.Rung(b.ends[0].QP)
+	if b.lease.DriverOwned() {
+		t.Fatal("owned by the driver without a request")
 	}
 	b.post(0)
-	if !b.loan.AtHome() {
-		t.Fatal("not at home")
+	if !b.lease.DriverOwned() {
+		t.Fatal("not owned by the driver")
 	}
 }
 
 // TestEvents: the driver raises the events that a program left to it, and those of the peer of a program that died.
 func TestEvents(t *testing.T) {
 	b := newBench(t)
-	b.lend()
+	b.delegate()
 	b.record.Way[0].Raised = direct.RaiseSend | direct.RaiseRecv
-	b.loan.Rung(b.ends[0].QP)
+	b.lease.Rung(b.ends[0].QP)
 	if b.send[0].raised != 1 || b.recv[1].raised != 1 || b.send[1].raised+b.recv[0].raised != 0 {
 		t.Errorf("raised: %+v, %+v", b.send, b.recv)
 	}
 	b.part[0].Leave()
-	b.loan.Recall(b.now)
+	b.lease.Recall(b.now)
 	if b.send[0].raised != 1 || b.recv[1].raised != 2 || b.recv[0].raised != 0 {
 		t.Errorf("raised after a program died: %+v, %+v", b.send, b.recv)
 	}
 }
 
-// TestApart: a connection that must use packets leaves the local path when it is at home.
+// TestApart: a connection that must use packets leaves the local path when it is owned by the driver.
 func TestApart(t *testing.T) {
 	b := newBench(t)
-	b.lend()
+	b.delegate()
 	b.apart = true
-	b.loan.Recall(b.now)
+	b.lease.Recall(b.now)
 	if b.ends[0].QP.Local() {
 		t.Error("the connection is still on the local path")
 	}
 	b.pass(time.Second)
-	if b.lent() {
-		t.Error("the connection was lent again")
+	if b.delegated() {
+		t.Error("the connection was delegated again")
 	}
 }
 
 // TestFold: the adapters count what programs moved once; what a read brings is counted by the other end.
 func TestFold(t *testing.T) {
 	b := newBench(t)
-	b.lend()
+	b.delegate()
 	w := &b.record.Way[0]
 	w.Messages[direct.CountRead], w.Packets[direct.CountRead], w.Bytes[direct.CountRead] = 2, 3, 4
 	b.part[0].Fold()
 	b.part[1].Fold()
-	b.loan.Recall(b.now)
-	b.loan.End()
-	b.loan.End()
+	b.lease.Recall(b.now)
+	b.lease.End()
+	b.lease.End()
 	c := b.ends[0].Engine.Counters()
 	if c.DirectMessages != 2 || c.DirectBytes != 4 || c.LocalOutboundPackets != 3 || c.LocalInboundBytes != 4 {
 		t.Errorf("counters %+v, want 2 direct messages of 4 bytes and 3 local packets", *c)
 	}
-	if !b.over || len(b.part[0].Loans())+len(b.part[1].Loans()) != 0 {
-		t.Error("the loan did not end")
+	if !b.over || len(b.part[0].Leases())+len(b.part[1].Leases()) != 0 {
+		t.Error("the lease did not end")
 	}
 }
 
 // TestDrop: the record lasts as long as either queue pair.
 func TestDrop(t *testing.T) {
 	b := newBench(t)
-	b.loan.End()
-	b.loan.Drop()
+	b.lease.End()
+	b.lease.Drop()
 	if b.programs[0].unshared != 0 {
 		t.Error("unshared while a program may look at it")
 	}
-	b.loan.Drop()
+	b.lease.Drop()
 	if b.programs[0].unshared != 1 {
 		t.Error("the record was not given back")
 	}
@@ -225,7 +225,7 @@ func TestDrop(t *testing.T) {
 // count, and those that never end are recalled.
 func TestOperations(t *testing.T) {
 	b := newBench(t)
-	b.lend()
+	b.delegate()
 	if !b.part[1].Operations(b.now).Over(b.now) {
 		t.Error("without an operation they are not over")
 	}
@@ -241,17 +241,17 @@ func TestOperations(t *testing.T) {
 	}
 	o = b.part[1].Operations(b.now)
 	b.now = b.now.Add(recallTime + 1)
-	if o.Over(b.now) || b.lent() {
+	if o.Over(b.now) || b.delegated() {
 		t.Error("an operation that never ends was not recalled")
 	}
 	b.part[0].Leave()
 	b.pass(recallLook)
 	if !o.Over(b.now) {
-		t.Error("at home the operations are not over")
+		t.Error("owned by the driver the operations are not over")
 	}
 }
 
-// TestBetween: pairs are lent between programs of one user that take part and have not left.
+// TestBetween: pairs are delegated between programs of one user that take part and have not left.
 func TestBetween(t *testing.T) {
 	program := func(uid int) *Program {
 		p, err := NewProgram(&neighbour{}, uid, func() int { return 1 })
@@ -275,40 +275,40 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// TestScarceProgramsAreNotLentTo: a pair stays in the engine while not all arenas of one of its programs can be passed to
-// the other, whichever it is, and nobody is introduced; it is lent when they can.
-func TestScarceProgramsAreNotLentTo(t *testing.T) {
+// TestScarceProgramsAreNotDelegatedTo: a pair stays in the engine while not all arenas of one of its programs can be passed to
+// the other, whichever it is, and nobody is introduced; it is delegated when they can.
+func TestScarceProgramsAreNotDelegatedTo(t *testing.T) {
 	for i := range 2 {
 		b := newBench(t)
 		b.programs[i].scarce = true
-		b.loan.Want(b.now)
+		b.lease.Want(b.now)
 		b.pass(maxWait)
-		if b.lent() || !b.loan.AtHome() || len(b.programs[0].introduced)+len(b.programs[1].introduced) != 0 {
-			t.Errorf("program %d: lent, with introductions %v and %v", i, b.programs[0].introduced, b.programs[1].introduced)
+		if b.delegated() || !b.lease.DriverOwned() || len(b.programs[0].introduced)+len(b.programs[1].introduced) != 0 {
+			t.Errorf("program %d: delegated, with introductions %v and %v", i, b.programs[0].introduced, b.programs[1].introduced)
 		}
 		b.programs[i].scarce = false
-		b.lend()
+		b.delegate()
 	}
 }
 
-// TestLentToTheProcessOfNow: the terms of a lending name the process that the peer has at that time, and after a move
+// TestDelegatedToTheProcessOfNow: the terms of a delegation name the process that the peer has at that time, and after a move
 // the initiator is introduced anew.
-func TestLentToTheProcessOfNow(t *testing.T) {
+func TestDelegatedToTheProcessOfNow(t *testing.T) {
 	b := newBench(t)
 	b.programs[1].process = 5
-	b.lend()
+	b.delegate()
 	if p := b.record.Way[0].Terms.PeerProcess; p != 5 || b.record.Way[1].Terms.PeerProcess != 0 {
-		t.Fatalf("lent to process %d, want 5", p)
+		t.Fatalf("delegated to process %d, want 5", p)
 	}
-	b.loan.Recall(b.now)
+	b.lease.Recall(b.now)
 	b.programs[1].process = 6
 	before := len(b.programs[0].introduced)
-	b.lend()
+	b.delegate()
 	if p := b.record.Way[0].Terms.PeerProcess; p != 6 || len(b.programs[0].introduced) != before+1 {
-		t.Fatalf("lent to process %d after %d introductions, want process 6 after 1", p, len(b.programs[0].introduced)-before)
+		t.Fatalf("delegated to process %d after %d introductions, want process 6 after 1", p, len(b.programs[0].introduced)-before)
 	}
 	b.record.Way[0].Reason = 11
-	if why := b.loan.Returned(b.ends[0].QP); why == "" || b.loan.Returned(b.ends[1].QP) != "" {
+	if why := b.lease.Returned(b.ends[0].QP); why == "" || b.lease.Returned(b.ends[1].QP) != "" {
 		t.Errorf("given back because %q", why)
 	}
 }

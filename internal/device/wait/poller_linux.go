@@ -13,9 +13,9 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// Bed is where a thread sleeps until a descriptor becomes readable, somebody wakes it, or its time is up.
-// Only one thread at a time may sleep in a bed. A wake that comes before the sleep is remembered.
-type Bed struct {
+// Poller is where a thread sleeps until a descriptor becomes readable, somebody wakes it, or its time is up.
+// Only one thread at a time may sleep in a poller. A wake that comes before the sleep is remembered.
+type Poller struct {
 	event int   // eventfd
 	bells int   // epoll set of the bells: there may be thousands, most of them silent
 	rings []int // the bells, sorted
@@ -25,8 +25,8 @@ type Bed struct {
 	sink  [4096]byte
 }
 
-// New creates a bed. The error is a *command.Error, Exhausted.
-func New() (*Bed, error) {
+// New creates a poller. The error is a *command.Error, Exhausted.
+func New() (*Poller, error) {
 	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
 		return nil, command.Errorf(command.Exhausted, "eventfd: %v", err)
@@ -36,14 +36,14 @@ func New() (*Bed, error) {
 		unix.Close(fd)
 		return nil, command.Errorf(command.Exhausted, "epoll: %v", err)
 	}
-	b := &Bed{event: fd, bells: set}
+	b := &Poller{event: fd, bells: set}
 	b.Watch(nil, nil)
 	return b, nil
 }
 
 // Watch sets the descriptors that end a sleep. Bells are pipes or eventfds, each of a program that wakes the
 // loop by it; they are also read empty. Only the sleeper may call it.
-func (b *Bed) Watch(fds, bells []int) {
+func (b *Poller) Watch(fds, bells []int) {
 	b.polls = append(b.polls[:0], unix.PollFd{Fd: int32(b.event), Events: unix.POLLIN}, unix.PollFd{Fd: int32(b.bells), Events: unix.POLLIN})
 	for _, fd := range fds {
 		b.polls = append(b.polls, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN | unix.POLLERR})
@@ -61,7 +61,7 @@ func (b *Bed) Watch(fds, bells []int) {
 }
 
 // Sleep returns after d at the latest; a negative d means no limit.
-func (b *Bed) Sleep(d time.Duration) {
+func (b *Poller) Sleep(d time.Duration) {
 	var ts *unix.Timespec
 	if d >= 0 {
 		t := unix.NsecToTimespec(int64(d))
@@ -81,7 +81,7 @@ func (b *Bed) Sleep(d time.Duration) {
 
 // rung reads bells empty. One that cannot be read, because its program has broken it, is no longer looked
 // at, since it would end every sleep.
-func (b *Bed) rung() {
+func (b *Poller) rung() {
 	n, _ := unix.EpollWait(b.bells, b.ready[:], 0)
 	for _, e := range b.ready[:max(n, 0)] {
 		n, err := unix.Read(int(e.Fd), b.sink[:])
@@ -92,16 +92,16 @@ func (b *Bed) rung() {
 }
 
 // Wake ends the current sleep, or the next one.
-func (b *Bed) Wake() {
+func (b *Poller) Wake() {
 	one := uint64(1)
 	_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(b.event), uintptr(unsafe.Pointer(&one)), 8)
 	runtime.KeepAlive(&one)
 }
 
 // Close closes its own descriptors.
-func (b *Bed) Close() error {
+func (b *Poller) Close() error {
 	if err := errors.Join(unix.Close(b.event), unix.Close(b.bells)); err != nil {
-		return fmt.Errorf("close bed: %w", err)
+		return fmt.Errorf("close poller: %w", err)
 	}
 	return nil
 }

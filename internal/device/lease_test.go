@@ -14,8 +14,8 @@ import (
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
-// lending is a connection of two fakeNeighbours that the driver lends to them.
-type lending struct {
+// delegation is a connection of two fakeNeighbours that the driver delegates to them.
+type delegation struct {
 	h          *Host
 	t          *testing.T
 	a, b       *fakeNeighbour
@@ -28,13 +28,13 @@ type lending struct {
 	nextWorkID uint64
 }
 
-func lend(t *testing.T) *lending {
-	return lendTo(t, func(p *program) *queue { return p.cq(64) })
+func delegate(t *testing.T) *delegation {
+	return delegateTo(t, func(p *program) *queue { return p.cq(64) })
 }
 
-// lendTo is lend with a CQ of the test's making for the second program.
-func lendTo(t *testing.T, cqB func(*program) *queue) *lending {
-	l := &lending{t: t}
+// delegateTo is delegate with a CQ of the test's making for the second program.
+func delegateTo(t *testing.T, cqB func(*program) *queue) *delegation {
+	l := &delegation{t: t}
 	start := time.Now()
 	l.h = newHost(t, Config{Seed: 1, Now: func() clock.Time { return clock.Time(time.Since(start)) + clock.Time(l.jump.Load()) }})
 	l.a = neighbourTo(t, l.h, l.h.add(t, AdapterConfig{Addr: loopback.Addr()}))
@@ -50,18 +50,18 @@ func lendTo(t *testing.T, cqB func(*program) *queue) *lending {
 }
 
 // path waits until the connection takes the path want.
-func (l *lending) path(want uint32) {
+func (l *delegation) path(want uint32) {
 	l.t.Helper()
 	if !await.Until(func() bool { return l.c.a.info().Path == want }) {
 		l.t.Fatalf("path %d, want %d", l.c.a.info().Path, want)
 	}
 }
 
-func (l *lending) state(to command.QPState) error {
+func (l *delegation) state(to command.QPState) error {
 	return l.a.p.c.ModifyQP(bg, command.ModifyQP{QP: l.c.a.q.Handle, Mask: command.MaskState, State: to})
 }
 
-func (l *lending) wr(op ring.WROp) *ring.SendWR {
+func (l *delegation) wr(op ring.WROp) *ring.SendWR {
 	l.nextWorkID++
 	wr := &ring.SendWR{ID: l.nextWorkID, Op: op, Flags: ring.Signaled, NumSGE: 1, RemoteAddr: l.baseB, RKey: l.mb.RKey}
 	wr.SGE[0] = ring.SGE{Addr: l.baseA, Length: 64, LKey: l.ma.LKey}
@@ -87,14 +87,14 @@ func in(f func()) chan struct{} {
 	return done
 }
 
-// TestConnectionIsLent: a connection between two programs that take part in the direct path is lent to them. A
+// TestConnectionIsDelegated: a connection between two programs that take part in the direct path is delegated to them. A
 // request that one of them gives back is carried out by the engine, with its error, and the counters include
 // everything.
-func TestConnectionIsLent(t *testing.T) {
-	l := lend(t)
+func TestConnectionIsDelegated(t *testing.T) {
+	l := delegate(t)
 	l.a.data[5] = 99
 	if !l.a.get().Execute(l.wr(ring.OpWrite)) || l.b.data[5] != 99 {
-		t.Fatal("the program could not write on a lent connection")
+		t.Fatal("the program could not write on a delegated connection")
 	}
 	wantSuccess(t, l.cqA.next(), 1, ring.CQWrite)
 	if n := counter(t, l.a.p, "Direct messages"); n != 1 {
@@ -105,7 +105,7 @@ func TestConnectionIsLent(t *testing.T) {
 	}
 	bad := l.wr(ring.OpWrite)
 	bad.RKey++
-	if l.a.get().Execute(bad) || l.a.get().Lent() {
+	if l.a.get().Execute(bad) || l.a.get().Delegated() {
 		t.Fatal("a write with a wrong R_Key was carried out, or the connection was not given back")
 	}
 	l.c.a.post(*bad)
@@ -114,10 +114,10 @@ func TestConnectionIsLent(t *testing.T) {
 	}
 }
 
-// TestPoliciesRecall: a path policy, a drained send queue or moderation of a CQ takes a lent connection back, and it
-// is lent again when the policy is lifted.
+// TestPoliciesRecall: a path policy, a drained send queue or moderation of a CQ takes a delegated connection back, and it
+// is delegated again when the policy is lifted.
 func TestPoliciesRecall(t *testing.T) {
-	l := lend(t)
+	l := delegate(t)
 	x := l.a.p
 	for _, c := range []struct {
 		name   string
@@ -136,8 +136,8 @@ func TestPoliciesRecall(t *testing.T) {
 		if err := c.take(); err != nil {
 			t.Fatal(err)
 		}
-		if l.a.get().Lent() != (c.path == 3) {
-			t.Errorf("%s: lent is %v", c.name, l.a.get().Lent())
+		if l.a.get().Delegated() != (c.path == 3) {
+			t.Errorf("%s: delegated is %v", c.name, l.a.get().Delegated())
 		}
 		l.path(c.path)
 		time.Sleep(time.Millisecond) // so that a state that holds only by chance shows
@@ -154,7 +154,7 @@ func TestPoliciesRecall(t *testing.T) {
 // TestProgramThatStandsStillIsEnded: a command that needs the engine waits for a program that is inside an operation,
 // and holds up nobody else. A program that stays there too long loses its connection with the driver.
 func TestProgramThatStandsStillIsEnded(t *testing.T) {
-	l := lend(t)
+	l := delegate(t)
 	way := l.a.way()
 	atomic.StoreUint32(&way.Op, way.Op|1)
 	done := in(func() {
@@ -163,8 +163,8 @@ func TestProgramThatStandsStillIsEnded(t *testing.T) {
 	if finished(done, 20*time.Millisecond) {
 		t.Fatal("the queue pair was changed while a program worked on it")
 	}
-	if way.Lent() {
-		t.Error("the connection is still lent while a command waits for it")
+	if way.Delegated() {
+		t.Error("the connection is still delegated while a command waits for it")
 	}
 	if s := l.h.Snapshot(); len(s.Clients) != 2 { // the loop is free
 		t.Errorf("%d clients, want 2", len(s.Clients))
@@ -187,7 +187,7 @@ func TestProgramThatStandsStillIsEnded(t *testing.T) {
 // TestDeregistrationWaitsForOperations: deregistration withdraws the key at once, and returns when no program is
 // inside an operation that may have found the key before.
 func TestDeregistrationWaitsForOperations(t *testing.T) {
-	l := lend(t)
+	l := delegate(t)
 	way := l.a.way()
 	keys, _ := direct.OpenTable(l.b.keys)
 	if keys.Find(l.b.p.adapter, l.mb.RKey) == nil {
@@ -217,7 +217,7 @@ func TestDeregistrationWaitsForOperations(t *testing.T) {
 // TestPromptCommandsDoNotWait: a command that was asked for promptly does nothing where it would have to wait for a
 // program, and is carried out where it need not.
 func TestPromptCommandsDoNotWait(t *testing.T) {
-	l := lend(t)
+	l := delegate(t)
 	prompt := Promptly(bg)
 	c := l.b.p.c
 	way := l.a.way()
@@ -246,7 +246,7 @@ func TestPromptCommandsDoNotWait(t *testing.T) {
 func TestProgramDiesInTheMiddleOfAMessage(t *testing.T) {
 	for _, stage := range []string{"claimed", "taken", "completed"} {
 		t.Run(stage, func(t *testing.T) {
-			l := lend(t)
+			l := delegate(t)
 			for id := range uint64(3) {
 				l.c.b.postRecv(id)
 			}
@@ -284,7 +284,7 @@ func TestProgramDiesInTheMiddleOfAMessage(t *testing.T) {
 }
 
 // owner returns the number with which the first program claims CQ slots.
-func (l *lending) owner() uint32 {
+func (l *delegation) owner() uint32 {
 	l.a.mu.Lock()
 	defer l.a.mu.Unlock()
 	return l.a.owner
@@ -293,13 +293,13 @@ func (l *lending) owner() uint32 {
 // TestRecordLastsAsLongAsTheQPs: the shared record of a connection is given back when both programs have destroyed
 // their QPs, and not before.
 func TestRecordLastsAsLongAsTheQPs(t *testing.T) {
-	l := lend(t)
+	l := delegate(t)
 	l.a.p.check(l.a.p.c.Destroy(bg, command.KindQP, l.c.a.q.Handle))
 	if l.a.unshared.Load()+l.b.unshared.Load() != 0 {
 		t.Error("the record was given back while a program may look at it")
 	}
-	if l.b.get().Lent() {
-		t.Error("the connection is still lent after one QP was destroyed")
+	if l.b.get().Delegated() {
+		t.Error("the connection is still delegated after one QP was destroyed")
 	}
 	l.b.p.check(l.b.p.c.Destroy(bg, command.KindQP, l.c.b.q.Handle))
 	if l.a.unshared.Load()+l.b.unshared.Load() != 1 {
@@ -310,9 +310,9 @@ func TestRecordLastsAsLongAsTheQPs(t *testing.T) {
 // TestEngineTakesWhatAProgramLeaves: requests that a program leaves in its send queue are carried out by the engine
 // soon.
 func TestEngineTakesWhatAProgramLeaves(t *testing.T) {
-	l := lend(t)
+	l := delegate(t)
 	wr := l.wr(ring.OpSend)
-	if l.a.get().Execute(wr) || !l.a.get().Lent() {
+	if l.a.get().Execute(wr) || !l.a.get().Delegated() {
 		t.Fatal("a send without a receive was carried out, or the connection was taken back")
 	}
 	l.c.a.post(*wr)
@@ -327,7 +327,7 @@ func TestEngineTakesWhatAProgramLeaves(t *testing.T) {
 // that completed something in the CQ asks for it, and also when that program died before it could.
 func TestEventsOfChannelsOfALentConnection(t *testing.T) {
 	var raised atomic.Int32
-	l := lendTo(t, func(p *program) *queue {
+	l := delegateTo(t, func(p *program) *queue {
 		ch, err := p.c.CreateChannel(bg, command.CreateChannel{Kind: command.Completions}, func(command.Handle) bool {
 			raised.Add(1)
 			return true
@@ -370,14 +370,14 @@ func TestEventsOfChannelsOfALentConnection(t *testing.T) {
 	want(2)
 }
 
-// TestRestTakesHome: after Rest, which a program calls when another process takes its place, nothing is lent to it
+// TestRestTakesHome: after Rest, which a program calls when another process takes its place, nothing is delegated to it
 // until it asks anew.
 func TestRestTakesHome(t *testing.T) {
-	l := lend(t)
+	l := delegate(t)
 	before := atomic.LoadUint32(&l.a.way().Lease)
 	l.a.p.check(l.a.p.c.Rest(bg))
 	if now := atomic.LoadUint32(&l.a.way().Lease); now == before {
-		t.Error("after Rest the lease is unchanged: the connection is still lent")
+		t.Error("after Rest the lease is unchanged: the connection is still delegated")
 	}
 	l.path(3)
 	if !l.a.get().Execute(l.wr(ring.OpWrite)) {

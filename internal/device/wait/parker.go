@@ -4,22 +4,22 @@ package wait
 
 import "time"
 
-// Cot is where the background goroutine stands by: off its thread, so that its short sleeps take no
+// Parker is where the background goroutine stands by: off its thread, so that its short sleeps take no
 // processor from goroutines that poll. A wake that comes before the sleep is remembered.
-type Cot struct {
+type Parker struct {
 	ch    chan struct{}
 	timer *time.Timer
 }
 
-// NewCot creates a cot.
-func NewCot() *Cot {
-	c := &Cot{ch: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
+// NewParker creates a parker.
+func NewParker() *Parker {
+	c := &Parker{ch: make(chan struct{}, 1), timer: time.NewTimer(time.Hour)}
 	c.timer.Stop()
 	return c
 }
 
 // Sleep returns after d at the latest; a negative d means no limit. It reports whether it was woken.
-func (c *Cot) Sleep(d time.Duration) bool {
+func (c *Parker) Sleep(d time.Duration) bool {
 	if d < 0 {
 		<-c.ch
 		return true
@@ -35,7 +35,7 @@ func (c *Cot) Sleep(d time.Duration) bool {
 }
 
 // Wake ends the current sleep, or the next one.
-func (c *Cot) Wake() {
+func (c *Parker) Wake() {
 	select {
 	case c.ch <- struct{}{}:
 	default:
