@@ -2,7 +2,6 @@ package ibdiag
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -10,11 +9,11 @@ import (
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/os/inputfile"
+	"github.com/softvpi/softvpi/internal/tools/internal/commandline"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// Option is an option of a tool. Options are parsed as by getopt_long: -xyz is -x -y -z, -t100 is -t 100,
-// long ones may be abbreviated uniquely, and options may follow the arguments.
+// Option is an option of a tool, read as commandline.Syntax.Getopt says. Options may follow the arguments.
 type Option struct {
 	Long     string
 	Letter   byte   // 0: none
@@ -137,120 +136,26 @@ func (s *Session) options(t Tool) []Option {
 // parse parses the command line and returns the arguments that are no options.
 func (s *Session) parse(t Tool) (args []string, err error) {
 	options := s.options(t)
-	for rest := s.Env.Args; len(rest) > 0; {
-		word := rest[0]
-		rest = rest[1:]
-		switch {
-		case word == "--":
-			return append(args, rest...), nil
-		case t.OneDash && hasLong(options, word):
-			rest, err = long(options, word[1:], rest)
-		case strings.HasPrefix(word, "--"):
-			rest, err = long(options, word[2:], rest)
-		case len(word) > 1 && word[0] == '-':
-			rest, err = short(options, word[1:], rest)
-		default:
-			args = append(args, word)
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	return args, nil
-}
-
-// long handles an option given by its long name, without the dashes.
-func long(options []Option, word string, rest []string) ([]string, error) {
-	name, value, given := strings.Cut(word, "=")
-	o, err := findLong(options, name)
-	switch {
-	case err != nil:
-		return nil, err
-	case o.Argument == "" && given:
-		return nil, tool.Usagef("--%s is given a value; allowed: none", o.Long)
-	case o.Argument != "" && !given:
-		if len(rest) == 0 {
-			return nil, tool.Usagef("--%s lacks its argument; allowed: %s, %s", o.Long, o.Argument, o.Help)
-		}
-		value, rest = rest[0], rest[1:]
-	}
-	return rest, set(o, "--"+o.Long, value)
-}
-
-func findLong(options []Option, name string) (*Option, error) {
-	var found *Option
-	for i := range options {
-		o := &options[i]
-		if o.Long == name {
-			return o, nil
-		}
-		if strings.HasPrefix(o.Long, name) && name != "" {
-			if found != nil {
-				return nil, tool.Usagef("--%s may be --%s or --%s; allowed: one of them", name, found.Long, o.Long)
-			}
-			found = o
-		}
-	}
-	if found == nil {
-		return nil, tool.Usagef("there is no option --%s; allowed: %s", name, names(options))
-	}
-	return found, nil
-}
-
-// hasLong reports whether a word is a long option after one dash.
-func hasLong(options []Option, word string) bool {
+	syntax := commandline.Syntax{Getopt: true, Arguments: true, Hint: "allowed: " + names(options)}
 	for _, o := range options {
-		if len(word) > 2 && word == "-"+o.Long {
-			return true
-		}
+		syntax.Options = append(syntax.Options, commandline.Option{Names: o.names(t.OneDash), Argument: o.Argument, Help: o.Help, Set: o.Set})
 	}
-	return false
+	line, err := syntax.Parse(s.Env.Args)
+	return line.Arguments, err
 }
 
-// short handles the options in one word, without the dash.
-func short(options []Option, word string, rest []string) ([]string, error) {
-	for i := range word {
-		o := findShort(options, word[i])
-		if o == nil {
-			return nil, tool.Usagef("there is no option -%c; allowed: %s", word[i], names(options))
-		}
-		dashed := "-" + word[i:i+1]
-		if o.Argument == "" {
-			if err := set(o, dashed, ""); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		value := word[i+1:]
-		if value == "" {
-			if len(rest) == 0 {
-				return nil, tool.Usagef("%s lacks its argument; allowed: %s, %s", dashed, o.Argument, o.Help)
-			}
-			value, rest = rest[0], rest[1:]
-		}
-		return rest, set(o, dashed, value)
+// names returns the spellings of o. oneDash: long ones may have a single dash, too.
+func (o *Option) names(oneDash bool) (all []string) {
+	if o.Long != "" {
+		all = append(all, "--"+o.Long)
 	}
-	return rest, nil
-}
-
-func findShort(options []Option, letter byte) *Option {
-	for i := range options {
-		if options[i].Letter == letter && letter != 0 {
-			return &options[i]
-		}
+	if o.Long != "" && oneDash {
+		all = append(all, "-"+o.Long)
 	}
-	return nil
-}
-
-// set sets an option. Its error says what is allowed.
-func set(o *Option, dashed, value string) error {
-	err := o.Set(value)
-	var help helpWanted
-	var usage *tool.UsageError
-	if err == nil || errors.As(err, &help) || errors.As(err, &usage) {
-		return err
+	if o.Letter != 0 {
+		all = append(all, "-"+string(o.Letter))
 	}
-	return tool.Usagef("%s is %q; %s", dashed, value, err)
+	return all
 }
 
 // spelled returns the spellings of each option, the long one first, without letters that an earlier option

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/tools/internal/commandline"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -14,46 +15,59 @@ type option struct {
 	has         bool
 }
 
-// general parses the arguments, and extracts the options common to all commands.
+// general parses the arguments, and extracts the options common to all commands. The options of commands are known
+// only when these are: they have the next word as their value unless that begins with a dash.
 func (r *run) general(args []string) (out []option, help bool, err error) {
-	for i := 0; i < len(args); i++ {
-		name, ok := word(args[i])
-		if !ok {
-			return nil, false, tool.Usagef("unexpected argument %q; options begin with a dash", args[i])
+	flag := func(p *bool, names ...string) commandline.Option {
+		return commandline.Option{Names: dashes(names...), Set: func(string) error { *p = true; return nil }}
+	}
+	syntax := commandline.Syntax{
+		Fold:  true,
+		Looks: func(w string) bool { _, ok := word(w); return ok },
+		Hint:  "options begin with a dash",
+		Other: &commandline.Option{Argument: "a value", Optional: true},
+		Options: []commandline.Option{
+			{Names: dashes("socket"), Argument: "a path", Optional: true},
+			flag(&help, "h", "hh", "?", "help"),
+			flag(&r.json, "json"),
+		},
+	}
+	line, err := syntax.Parse(args)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, g := range line.Given {
+		name, _ := word(g.Name)
+		switch {
+		case g.Option == syntax.Other:
+			out = append(out, option{name, g.Value, g.Has})
+		case g.Option != &syntax.Options[0]:
+		case !g.Has:
+			return nil, false, tool.Usagef("--socket needs an argument; it is the path of the driver's socket")
+		case g.Value == "":
+			return nil, false, tool.Usagef(`--socket is ""; it is the path of the driver's socket`)
+		default:
+			r.socket = g.Value
 		}
-		o := option{name: name}
-		switch strings.ToLower(name) {
-		case "h", "hh", "?", "help":
-			help = true
-			continue
-		case "json":
-			r.json = true
-			continue
-		}
-		if i+1 < len(args) {
-			if _, next := word(args[i+1]); !next {
-				i++
-				o.value, o.has = args[i], true
-			}
-		}
-		if strings.EqualFold(name, "socket") {
-			if !o.has {
-				return nil, false, tool.Usagef("--socket needs an argument; it is the path of the driver's socket")
-			}
-			if o.value == "" {
-				return nil, false, tool.Usagef(`--socket is ""; it is the path of the driver's socket`)
-			}
-			r.socket = o.value
-			continue
-		}
-		out = append(out, o)
 	}
 	return out, help, nil
 }
 
-// word returns an option without its dashes. The manuals print a longer dash in places, which users copy.
+// dashes returns the spellings of options: the manuals print a longer dash in places, which users copy.
+func dashes(names ...string) (all []string) {
+	for _, n := range names {
+		for _, dash := range dashKinds {
+			all = append(all, dash+n)
+		}
+	}
+	return all
+}
+
+var dashKinds = []string{"--", "-", "–"}
+
+// word returns an option without its dashes.
 func word(s string) (string, bool) {
-	for _, dash := range []string{"--", "-", "–"} {
+	for _, dash := range dashKinds {
 		if rest, ok := strings.CutPrefix(s, dash); ok && rest != "" {
 			return rest, true
 		}

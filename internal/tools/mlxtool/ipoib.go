@@ -5,28 +5,23 @@ import (
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/tools/internal/commandline"
 )
 
 // endpoints shows the end points that IPoIB interfaces know (WinOF 5.50, 5.5.2.8). The flags select
 // tables, all without flags; they may be in any order, before or after the interface's name.
 func (r *run) endpoints() (report, error) {
 	local, multicast, remote := false, false, false
-	var names []string
-	for _, a := range r.args {
-		switch strings.ToLower(a) {
-		case "-l":
-			local = true
-		case "-m":
-			multicast = true
-		case "-r":
-			remote = true
-		default:
-			if strings.HasPrefix(a, "-") {
-				return nil, r.usagef("unknown flag %q; allowed: -l, -m, -r", a)
-			}
-			names = append(names, a)
-		}
+	table := func(p *bool, name string) commandline.Option {
+		return commandline.Option{Names: []string{name}, Set: func(string) error { *p = true; return nil }}
 	}
+	options := []commandline.Option{table(&local, "-l"), table(&multicast, "-m"), table(&remote, "-r")}
+	syntax := commandline.Syntax{Fold: true, Arguments: true, Options: options}
+	line, err := syntax.Parse(r.args)
+	if err != nil {
+		return nil, r.usagef("%s", err)
+	}
+	names := line.Arguments
 	if len(names) > 1 {
 		return nil, r.usagef("unexpected argument %q", names[1])
 	}

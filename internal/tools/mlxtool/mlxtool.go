@@ -12,6 +12,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/tools/internal/commandline"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -83,26 +84,19 @@ func Main(ctx context.Context, env tool.Env) int {
 	return r.end(err)
 }
 
-// general extracts the options common to all sub-commands from the arguments.
+// general extracts the options common to all sub-commands from the arguments, wherever they are. The other words are
+// for the sub-commands.
 func (r *run) general(args []string) (rest []string, socket string, err error) {
-	for i := 0; i < len(args); i++ {
-		name, value, has := strings.Cut(args[i], "=")
-		switch {
-		case name == "--json" && !has:
-			r.json = true
-		case name == "--socket":
-			if !has {
-				if i++; i == len(args) {
-					return nil, "", tool.Usagef("--socket needs an argument; it is the path of the driver's socket")
-				}
-				value = args[i]
-			}
-			socket = value
-		default:
-			rest = append(rest, args[i])
-		}
+	syntax := commandline.Syntax{Arguments: true, Looks: func(string) bool { return false }, Options: []commandline.Option{
+		{Names: []string{"--json"}, Set: func(string) error { r.json = true; return nil }},
+		{Names: []string{"--socket"}, Argument: "a path", Set: func(v string) error { socket = v; return nil }},
+	}}
+	line, err := syntax.Parse(args)
+	var wrong *commandline.Error
+	if errors.As(err, &wrong) && wrong.Kind == commandline.Missing {
+		err = tool.Usagef("%s needs an argument; it is the path of the driver's socket", wrong.Name)
 	}
-	return rest, socket, nil
+	return line.Arguments, socket, err
 }
 
 // find returns the sub-command for the words, and the remaining words.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/routing"
-	"github.com/softvpi/softvpi/internal/tools/tool"
+	"github.com/softvpi/softvpi/internal/tools/internal/commandline"
 )
 
 // options holds the options on the command line.
@@ -199,84 +199,34 @@ func parse(args []string) (options, error) {
 	return o, o.arguments(args)
 }
 
-// arguments parses a command line like getopt_long: short options may be combined, with arguments
-// attached.
-func (o *options) arguments(args []string) (err error) {
-	for len(args) > 0 {
-		a := args[0]
-		args = args[1:]
-		switch {
-		case a == "-service": // the manual's spelling
-			args, err = o.long(a[1:], args)
-		case strings.HasPrefix(a, "--") && len(a) > 2:
-			args, err = o.long(a[2:], args)
-		case strings.HasPrefix(a, "-") && len(a) > 1 && a != "--":
-			args, err = o.shorts(a[1:], args)
-		default:
-			err = tool.Usagef("unexpected argument %q; -h lists the options", a)
-		}
-		if err != nil {
-			return err
-		}
+// arguments parses a command line as commandline.Syntax.Getopt says; long options may have a single dash, as in the
+// manual's -service.
+func (o *options) arguments(args []string) error {
+	syntax := commandline.Syntax{Getopt: true, Hint: "-h lists the options"}
+	for _, x := range list {
+		set := func(v string) error { return x.set(o, v) }
+		syntax.Options = append(syntax.Options, commandline.Option{Names: x.names(), Argument: x.arg, Help: x.help, Set: set})
 	}
-	return nil
+	for _, name := range elsewhere {
+		x := option{long: name}
+		if len(name) == 1 {
+			x = option{short: name[0]}
+		}
+		syntax.Options = append(syntax.Options, commandline.Option{Names: x.names(), Refused: "of OpenSM is not supported; -h lists those that are"})
+	}
+	_, err := syntax.Parse(args)
+	return err
 }
 
-func (o *options) long(text string, args []string) ([]string, error) {
-	name, value, given := strings.Cut(text, "=")
-	i := slices.IndexFunc(list, func(x option) bool { return x.long != "" && x.long == name })
-	if i < 0 {
-		return nil, unknown("--"+name, name)
+// names returns the spellings of x.
+func (x *option) names() (all []string) {
+	if x.short != 0 {
+		all = append(all, "-"+string(rune(x.short)))
 	}
-	x := &list[i]
-	switch {
-	case x.arg == "" && given:
-		return nil, tool.Usagef("option --%s takes no argument", name)
-	case x.arg != "" && !given:
-		if len(args) == 0 {
-			return nil, tool.Usagef("option --%s needs %s: %s", name, x.arg, x.help)
-		}
-		value, args = args[0], args[1:]
+	if x.long != "" {
+		all = append(all, "--"+x.long, "-"+x.long)
 	}
-	return args, o.apply(x, "--"+name, value)
-}
-
-func (o *options) shorts(text string, args []string) ([]string, error) {
-	for text != "" {
-		c := text[0]
-		text = text[1:]
-		i := slices.IndexFunc(list, func(x option) bool { return x.short == c })
-		if i < 0 {
-			return nil, unknown("-"+string(rune(c)), string(rune(c)))
-		}
-		x, value := &list[i], ""
-		if x.arg != "" {
-			if value, text = text, ""; value == "" {
-				if len(args) == 0 {
-					return nil, tool.Usagef("option -%c needs %s: %s", c, x.arg, x.help)
-				}
-				value, args = args[0], args[1:]
-			}
-		}
-		if err := o.apply(x, "-"+string(rune(c)), value); err != nil {
-			return nil, err
-		}
-	}
-	return args, nil
-}
-
-func (o *options) apply(x *option, name, value string) error {
-	if err := x.set(o, value); err != nil {
-		return tool.Usagef("option %s %q: %v", name, value, err)
-	}
-	return nil
-}
-
-func unknown(shown, name string) error {
-	if slices.Contains(elsewhere, name) {
-		return tool.Usagef("option %s of OpenSM is not supported; -h lists those that are", shown)
-	}
-	return tool.Usagef("unknown option %s; -h lists the options", shown)
+	return all
 }
 
 func setEngines(o *options, v string) error {

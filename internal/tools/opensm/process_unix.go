@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"slices"
-	"strings"
 	"syscall"
 )
 
@@ -35,43 +34,18 @@ func signals(j *journal, rescan func()) (stop func()) {
 	return func() { signal.Stop(in); close(done) }
 }
 
-// detach starts the same program in the background, without -B.
+// detach starts the same program in the background, where the variable detached tells it that it is there.
 func detach(args []string) error {
-	var rest []string
-	for _, a := range args {
-		switch {
-		case a == "--daemon" || a == "-B":
-		case strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && strings.Contains(a, "B") && short(a):
-			rest = append(rest, strings.Replace(a, "B", "", 1))
-		default:
-			rest = append(rest, a)
-		}
-	}
 	exe, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	c := exec.Command(exe)
-	c.Args = slices.Concat([]string{"opensm"}, rest)
+	c.Args = slices.Concat([]string{"opensm"}, args)
 	c.Env = append(os.Environ(), detached+"=1")
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := c.Start(); err != nil {
 		return fmt.Errorf("starting in the background: %w", err)
 	}
 	return c.Process.Release()
-}
-
-// short reports whether -B is among the options without arguments in such a word.
-func short(a string) bool {
-	for _, c := range a[1:] {
-		if c == 'B' {
-			return true
-		}
-		for _, x := range list {
-			if rune(x.short) == c && x.arg != "" {
-				return false
-			}
-		}
-	}
-	return false
 }

@@ -1,12 +1,13 @@
 package osmtest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/tools/internal/commandline"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -90,128 +91,116 @@ usage: osmtest [options]
   -h, --help                  this text
 `
 
-// word is a parsed option, with its value if it takes one.
-type word struct{ name, value string }
-
-// takes lists the options with a value.
-const takes = " -f --flow -i --inventory -s --stress --window --count -M --Multicast_Mode -d --debug -w --wait -g --guid -t -l --log_file -vf "
+// defaults returns the default options.
+func defaults() options {
+	return options{flow: "a", inventory: "osmtest.dat", flags: logError | logInfo, timeout: defaultTimeout, wait: 10 * time.Second,
+		stress: 1, multicast: 1, window: 1, count: 100000}
+}
 
 // parse parses the command line, and prints what it has understood, like osmtest. The error is a
 // *tool.UsageError.
-func parse(args []string, out io.Writer) (o options, err error) {
-	o = options{flow: "a", inventory: "osmtest.dat", flags: logError | logInfo, timeout: defaultTimeout, wait: 10 * time.Second, stress: 1, multicast: 1, window: 1, count: 100000}
-	for len(args) > 0 {
-		w := word{name: args[0]}
-		args = args[1:]
-		if name, value, ok := strings.Cut(w.name, "="); ok && strings.HasPrefix(w.name, "--") {
-			w = word{name, value}
-		} else if !strings.HasPrefix(w.name, "--") && len(w.name) > 2 && w.name != "-vf" && strings.Contains(takes, " "+w.name[:2]+" ") {
-			w = word{w.name[:2], w.name[2:]}
-		} else if strings.Contains(takes, " "+w.name+" ") {
-			if len(args) == 0 {
-				return o, tool.Usagef("option %s wants a value", w.name)
+func parse(args []string, out io.Writer) (options, error) {
+	o := defaults()
+	syntax := commandline.Syntax{Getopt: true, Options: o.table(out), Hint: "osmtest -h lists them"}
+	_, err := syntax.Parse(args)
+	var wrong *commandline.Error
+	if !errors.As(err, &wrong) {
+		return o, err
+	}
+	switch wrong.Kind {
+	case commandline.Missing:
+		return o, tool.Usagef("option %s wants a value: %s", wrong.Name, wrong.Option.Argument)
+	case commandline.Stray:
+		return o, tool.Usagef("unknown option %s; %s", wrong.Name, syntax.Hint)
+	}
+	return o, tool.Usagef("%s", wrong)
+}
+
+// table returns the options. Those with a line of osmtest's own print it to out.
+func (o *options) table(out io.Writer) []commandline.Option {
+	say := func(format string, args ...any) { fmt.Fprintf(out, format, args...) }
+	return []commandline.Option{
+		{Names: []string{"-f", "--flow"}, Argument: "a flow", Set: func(v string) error {
+			if _, ok := flows[v]; !ok {
+				return errors.New("allowed: a, c, v, s, e, f, m, q, t")
 			}
-			w.value, args = args[0], args[1:]
-		}
-		if err := o.set(w, out); err != nil {
-			return o, err
-		}
+			o.flow = v
+			return nil
+		}},
+		word(&o.inventory, "a file", func(v string) { say("\tFile = %s\n", v) }, "-i", "--inventory"),
+		word(&o.log, "a file", func(v string) { say("\tLog File: %s\n", v) }, "-l", "--log_file"),
+		number(1, 4, func(n uint64) { o.stress = int(n); say("\tStress test enabled: %s\n", stressNames[n]) }, "-s", "--stress"),
+		number(1, 4, func(n uint64) { o.multicast = int(n); say("\tMulticast test enabled: %s\n", multicastNames[n]) }, "-M", "--Multicast_Mode"),
+		number(1, 4096, func(n uint64) { o.window = int(n) }, "--window"),
+		number(1, 1<<31-1, func(n uint64) { o.count = int(n) }, "--count"),
+		{Names: []string{"-d", "--debug"}, Argument: "0, 1, 2 or 4", Set: func(v string) error { return o.debug(v, say) }},
+		number(1, 1<<31-1, func(n uint64) { o.wait = time.Duration(n) * time.Second; say("\tTrap 64/65 wait time = %d\n", n) }, "-w", "--wait"),
+		{Names: []string{"-g", "--guid"}, Argument: "a GUID", Set: func(v string) (err error) {
+			if o.guid, err = parseNumber(v, 1, 1<<64-1); err == nil {
+				say(" Guid <%s>\n", v)
+			}
+			return err
+		}},
+		number(1, 1<<31-1, func(n uint64) {
+			o.timeout = time.Duration(n) * time.Millisecond
+			say("\tTransaction timeout = %d\n", n)
+		}, "-t"),
+		number(0, 255, func(n uint64) { o.flags = uint8(n); say("\tVerbose option -vf (log flags = 0x%X)\n", n) }, "-vf"),
+		{Names: []string{"-v"}, Set: func(string) error { o.flags = o.flags<<1 | 1; return nil }},
+		{Names: []string{"-V"}, Set: func(string) error { o.flags = 0xff; return nil }},
+		{Names: []string{"-p", "--port"}, Set: func(string) error { o.list = true; return nil }},
+		{Names: []string{"-h", "--help"}, Set: func(string) error { o.help = true; return nil }},
+		{Names: []string{"-m", "--max_lid"}, Refused: "of OpenSM's osmtest is not supported: the inventory has all LIDs"},
+		{Names: []string{"-G", "--grh"}, Refused: "of OpenSM's osmtest is not supported: questions have no global route header"},
 	}
-	return o, nil
 }
 
-func (o *options) set(w word, out io.Writer) error {
-	var n uint64
-	var err error
-	switch w.name {
-	case "-f", "--flow":
-		if _, ok := flows[w.value]; !ok {
-			return tool.Usagef("flow %q; allowed: a, c, v, s, e, f, m, q, t", w.value)
-		}
-		o.flow = w.value
-	case "-i", "--inventory":
-		o.inventory = w.value
-		fmt.Fprintf(out, "\tFile = %s\n", w.value)
-	case "-l", "--log_file":
-		o.log = w.value
-		fmt.Fprintf(out, "\tLog File: %s\n", w.value)
-	case "-s", "--stress":
-		n, err = number(w, 1, 4)
-		if o.stress = int(n); err == nil {
-			fmt.Fprintf(out, "\tStress test enabled: %s\n", stressNames[n])
-		}
-	case "-M", "--Multicast_Mode":
-		n, err = number(w, 1, 4)
-		if o.multicast = int(n); err == nil {
-			fmt.Fprintf(out, "\tMulticast test enabled: %s\n", multicastNames[n])
-		}
-	case "--window":
-		n, err = number(w, 1, 4096)
-		o.window = int(n)
-	case "--count":
-		n, err = number(w, 1, 1<<31-1)
-		o.count = int(n)
-	case "-d", "--debug":
-		switch n, err = number(w, 0, 4); {
-		case err != nil:
-		case n == 0:
-			fmt.Fprint(out, "\tDebug Option: Unknown value 0 (ignored)\n")
-		case n == 1:
-			o.noPaths = true
-			fmt.Fprint(out, "\tDebug Option: Ignore Path Records\n")
-		case n == 2:
-			o.flushed = true
-			fmt.Fprint(out, "\tDebug Option: Force Log Flush\n")
-		case n == 4:
-			o.world = true
-			fmt.Fprint(out, "\tDebug Option: Use Full World Path Record Queries\n")
-		default:
-			return tool.Usagef("option %s is %d; allowed: 0, 1, 2, 4", w.name, n)
-		}
-	case "-w", "--wait":
-		n, err = number(w, 1, 1<<31-1)
-		o.wait = time.Duration(n) * time.Second
-		if err == nil {
-			fmt.Fprintf(out, "\tTrap 64/65 wait time = %d\n", n)
-		}
-	case "-g", "--guid":
-		if o.guid, err = number(w, 1, 1<<64-1); err == nil {
-			fmt.Fprintf(out, " Guid <%s>\n", w.value)
-		}
-	case "-t":
-		n, err = number(w, 1, 1<<31-1)
-		o.timeout = time.Duration(n) * time.Millisecond
-		if err == nil {
-			fmt.Fprintf(out, "\tTransaction timeout = %d\n", n)
-		}
-	case "-vf":
-		n, err = number(w, 0, 255)
-		o.flags = uint8(n)
-		if err == nil {
-			fmt.Fprintf(out, "\tVerbose option -vf (log flags = 0x%X)\n", n)
-		}
-	case "-v":
-		o.flags = o.flags<<1 | 1
-	case "-V":
-		o.flags = 0xff
-	case "-p", "--port":
-		o.list = true
-	case "-h", "--help":
-		o.help = true
-	case "-m", "--max_lid":
-		return tool.Usagef("option %s of OpenSM's osmtest is not supported: the inventory has all LIDs", w.name)
-	case "-G", "--grh":
-		return tool.Usagef("option %s of OpenSM's osmtest is not supported: questions have no global route header", w.name)
+// debug handles -d.
+func (o *options) debug(v string, say func(string, ...any)) error {
+	n, err := parseNumber(v, 0, 4)
+	switch {
+	case err != nil || n == 3:
+		return errors.New("allowed: 0, 1, 2, 4")
+	case n == 0:
+		say("\tDebug Option: Unknown value 0 (ignored)\n")
+	case n == 1:
+		o.noPaths = true
+		say("\tDebug Option: Ignore Path Records\n")
+	case n == 2:
+		o.flushed = true
+		say("\tDebug Option: Force Log Flush\n")
 	default:
-		return tool.Usagef("unknown option %s; osmtest -h lists them", w.name)
+		o.world = true
+		say("\tDebug Option: Use Full World Path Record Queries\n")
 	}
-	return err
+	return nil
 }
 
-func number(w word, least, most uint64) (uint64, error) {
-	n, err := strconv.ParseUint(w.value, 0, 64)
+// word returns an option with any value, which said is told.
+func word(p *string, what string, said func(string), names ...string) commandline.Option {
+	return commandline.Option{Names: names, Argument: what, Set: func(v string) error {
+		*p = v
+		said(v)
+		return nil
+	}}
+}
+
+// number returns an option with a number from least to most, which set is told.
+func number(least, most uint64, set func(uint64), names ...string) commandline.Option {
+	return commandline.Option{Names: names, Argument: fmt.Sprintf("%d to %d", least, most), Set: func(v string) error {
+		n, err := parseNumber(v, least, most)
+		if err == nil {
+			set(n)
+		}
+		return err
+	}}
+}
+
+// parseNumber parses a number from least to most, decimal, or hexadecimal after 0x.
+func parseNumber(v string, least, most uint64) (uint64, error) {
+	n, err := strconv.ParseUint(v, 0, 64)
 	if err != nil || n < least || n > most {
-		return 0, tool.Usagef("option %s is %q; allowed: %d to %d", w.name, w.value, least, most)
+		return 0, fmt.Errorf("allowed: %d to %d", least, most)
 	}
 	return n, nil
 }

@@ -1,9 +1,11 @@
 package reg
 
 import (
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
+
+	"github.com/softvpi/softvpi/internal/tools/internal/commandline"
 )
 
 // arguments are the arguments of an operation.
@@ -14,42 +16,76 @@ type arguments struct {
 }
 
 // own are the options of every operation that reg.exe does not have.
-var own = []string{"--adapter", "--socket", "--state", "--unchecked", "--json"}
+var own = []string{"--adapter=", "--socket=", "--state=", "--unchecked", "--json"}
 
 // parse parses the arguments. spec lists the allowed options: "f" without, "d=" with, "v?" with an
-// optional value.
+// optional value. Their letter case does not matter, and a dash may replace the slash.
 func parse(operation, spec string, args []string) (*arguments, error) {
-	a := &arguments{operation: operation, given: map[string]*string{}}
-	refuse := func(format string, args ...any) error {
-		return &syntaxError{operation, fmt.Sprintf(format, args...)}
+	syntax := commandline.Syntax{Fold: true, Once: true, Arguments: true, Looks: isMistyped}
+	for word := range strings.FieldsSeq(spec) {
+		name := bare(word)
+		syntax.Options = append(syntax.Options, option(word, "/"+name, "-"+name))
 	}
-	for i := 0; i < len(args); i++ {
-		name, takes, optional, ok := option(spec, args[i])
-		if !ok {
-			if args[i] != "-" && (args[i] + " ")[0] == '-' || (args[i] + " ")[0] == '/' && !isFile(args[i]) {
-				return nil, refuse("%q is not an option; allowed: %s %s.", args[i], slashed(spec), strings.Join(own, " "))
-			}
-			a.names = append(a.names, args[i])
-			continue
+	for _, word := range own {
+		syntax.Options = append(syntax.Options, option(word, bare(word)))
+	}
+	line, err := syntax.Parse(args)
+	if err != nil {
+		return nil, &syntaxError{operation, refusal(err, spec)}
+	}
+	a := &arguments{operation: operation, names: line.Arguments, given: map[string]*string{}}
+	for _, g := range line.Given {
+		name := strings.TrimLeft(g.Option.Names[0], "/-")
+		if a.given[name] = nil; g.Has {
+			a.given[name] = &g.Value
 		}
-		if _, twice := a.given[name]; twice {
-			return nil, refuse("%s is given twice.", args[i])
-		}
-		a.given[name] = nil
-		if !takes {
-			continue
-		}
-		_, _, _, next := option(spec, at(args, i+1))
-		if i+1 >= len(args) || optional && next {
-			if !optional {
-				return nil, refuse("%s needs a value.", args[i])
-			}
-			continue
-		}
-		i++
-		a.given[name] = &args[i]
 	}
 	return a, a.exclusive()
+}
+
+// option returns an option for its word in a spec.
+func option(word string, names ...string) commandline.Option {
+	o := commandline.Option{Names: names, Optional: strings.HasSuffix(word, "?")}
+	if bare(word) != word {
+		o.Argument = "a value"
+	}
+	return o
+}
+
+func bare(word string) string { return strings.TrimRight(word, "=?") }
+
+// refusal returns what is wrong with the arguments in the words of reg.exe.
+func refusal(err error, spec string) string {
+	var wrong *commandline.Error
+	errors.As(err, &wrong)
+	switch wrong.Kind {
+	case commandline.Twice:
+		return wrong.Name + " is given twice."
+	case commandline.Missing:
+		return wrong.Name + " needs a value."
+	case commandline.Surplus:
+		return wrong.Name + " has no value."
+	}
+	var allowed []string
+	for word := range strings.FieldsSeq(spec) {
+		allowed = append(allowed, "/"+bare(word))
+	}
+	for _, word := range own {
+		allowed = append(allowed, bare(word))
+	}
+	return fmt.Sprintf("%q is not an option; allowed: %s.", wrong.Name, strings.Join(allowed, " "))
+}
+
+// isMistyped reports whether an argument that no option has for a name was meant to be one, rather than a name, the
+// standard input or the absolute path of a file.
+func isMistyped(arg string) bool {
+	switch {
+	case arg == "" || arg == "-":
+		return false
+	case arg[0] == '/':
+		return !strings.ContainsAny(arg[1:], "/.")
+	}
+	return arg[0] == '-'
 }
 
 // exclusive refuses options that contradict each other.
@@ -74,42 +110,6 @@ func (a *arguments) exclusive() error {
 		return &syntaxError{a.operation, "--json goes with query."}
 	}
 	return nil
-}
-
-func at(args []string, i int) string {
-	if i < len(args) {
-		return args[i]
-	}
-	return ""
-}
-
-// option looks up an argument among the options.
-func option(spec, arg string) (name string, takes, optional, ok bool) {
-	lower := strings.ToLower(arg)
-	if slices.Contains(own, lower) {
-		return lower[2:], lower != "--unchecked" && lower != "--json", false, true
-	}
-	if len(lower) < 2 || lower[0] != '/' && lower[0] != '-' {
-		return "", false, false, false
-	}
-	for word := range strings.FieldsSeq(spec) {
-		bare := strings.TrimRight(word, "=?")
-		if lower[1:] == bare {
-			return bare, bare != word, strings.HasSuffix(word, "?"), true
-		}
-	}
-	return "", false, false, false
-}
-
-// isFile reports whether an argument is the absolute path of a file rather than a mistyped option.
-func isFile(arg string) bool { return strings.ContainsAny(arg[1:], "/.") }
-
-func slashed(spec string) string {
-	words := strings.Fields(spec)
-	for i, w := range words {
-		words[i] = "/" + strings.TrimRight(w, "=?")
-	}
-	return strings.Join(words, " ")
 }
 
 func (a *arguments) has(name string) bool {
