@@ -91,7 +91,7 @@ func (q *QP) progress(now clock.Time, to ib.PSN) {
 	s.retries, s.rnrRetries, s.timeouts = q.attr.Retry, q.attr.RNRRetry, 0
 	s.nakSeen = false
 	if s.timing && to.After(s.timedPSN) {
-		q.win.Measured(s.timedAt, now)
+		q.win.measured(s.timedAt, now)
 		s.timing = false
 	}
 	if s.probes = 0; s.probing {

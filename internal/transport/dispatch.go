@@ -65,6 +65,9 @@ func (e *Engine) receive(now clock.Time, in *frame.In) (taker *QP) {
 	switch {
 	case op == ib.CNP:
 		c.CongestionNotices++
+		if q.win != nil && in.Src == q.win.dst {
+			q.win.notified(now)
+		}
 		return nil
 	case q.typ == command.UD, (op.Service() == ib.ServiceRC) != (q.typ == command.RC):
 		c.WrongService++

@@ -23,7 +23,7 @@ func TestAnswersLeaveEarly(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFlow(t, c.mtu, c.bytes, ring.OpRead)
-			f.a.q.win.Size = c.most // the window as it has grown so far
+			f.a.q.win.grow(c.most, 512) // so far
 			for range c.reads {
 				f.a.post(f.wr)
 			}

@@ -18,7 +18,8 @@ type Engine struct {
 	mem      *memory.Table
 	now      clock.Time // the time last passed in
 	table    table
-	timers   timers
+	timers   timers // retryTimer
+	paced    timers // paceTimer
 	active   qpList
 	windows  map[netip.Addr]*window
 	groups   map[netip.Addr][]*QP
@@ -69,6 +70,7 @@ func New(cfg Config) (*Engine, error) {
 		windows: make(map[netip.Addr]*window),
 		groups:  make(map[netip.Addr][]*QP),
 		held:    qpList{kind: heldKind},
+		paced:   timers{kind: paceTimer},
 	}
 	e.scratch.init(cfg.MaxBurst)
 	return e, nil
@@ -109,11 +111,17 @@ func (e *Engine) Advance(now clock.Time) {
 	for q := e.timers.expired(now); q != nil; q = e.timers.expired(now) {
 		q.timeout(now)
 	}
+	for q := e.paced.expired(now); q != nil; q = e.paced.expired(now) {
+		q.activate()
+	}
 }
 
 // Deadline returns when Advance must be called next, clock.Never if there is no timer.
 func (e *Engine) Deadline() clock.Time {
 	due := e.timers.next()
+	if len(e.paced.heap) > 0 {
+		due = clock.Min(due, e.paced.next())
+	}
 	if q := e.held.head; q != nil {
 		due = clock.Min(due, q.resp.heldUntil)
 	}

@@ -213,7 +213,7 @@ func TestFairness(t *testing.T) {
 	peak, finished := 0, map[uint32]clock.Time{}
 	n.Filter = func(*sim.Port, *sim.Port, []byte) bool {
 		for _, w := range ha.e.windows {
-			peak = max(peak, w.InFlight)
+			peak = max(peak, w.inFlight)
 		}
 		return true
 	}

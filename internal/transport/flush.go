@@ -26,6 +26,7 @@ func (q *QP) fail() {
 	q.state = command.Err
 	e.failed++
 	e.timers.remove(q)
+	e.paced.drop(q)
 	e.leaveWindow(q)
 	q.req.rnrWait, q.req.draining, q.req.credit.waiting = false, false, false
 	q.req.cur = nil

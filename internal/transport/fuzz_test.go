@@ -131,8 +131,8 @@ func FuzzReceive(f *testing.F) {
 			}
 		}
 		for _, w := range z.e.windows {
-			if w.InFlight < 0 || w.InFlight > 4*z.e.cfg.Window.Max {
-				t.Fatalf("%d packets in flight, want at most four windows", w.InFlight)
+			if w.inFlight < 0 || w.inFlight > 4*z.e.cfg.Window.Max {
+				t.Fatalf("%d packets in flight, want at most four windows", w.inFlight)
 			}
 		}
 	})

@@ -38,7 +38,7 @@ func (q *QP) asks(r *request) bool {
 		s.askMore--
 		return true
 	case q.signalAll, r.wr.Flags&ring.Signaled != 0, q.attr.Timeout < unaskedTimeout, s.sinceAck > unaskedMost,
-		s.sentAt == 0 || q.eng.now.Sub(s.sentAt) > busyTime, s.snd.Before(s.max), 2*q.win.InFlight >= q.win.Size:
+		s.sentAt == 0 || q.eng.now.Sub(s.sentAt) > busyTime, s.snd.Before(s.max), 2*q.win.inFlight >= q.win.size:
 		return true
 	}
 	return q.attr.FlowControl != 0 && s.credit.limited && ib.PSN(s.credit.lsn).Diff(ib.PSN(r.ssn&ib.PSNMask)) < unaskedMost

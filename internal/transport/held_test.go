@@ -107,7 +107,7 @@ func TestACKRequest_OnlyWhereNeeded(t *testing.T) {
 		{name: "the ACK timer is as short as the hold", timeout: 8, want: true},
 		{name: "there is no ACK timer", timeout: 0, want: true},
 		{name: "the window is half full", timeout: longTimeout, want: true,
-			prepare: func(h *holding) { h.a.q.win.InFlight += h.a.q.win.Size / 2 }},
+			prepare: func(h *holding) { h.a.q.win.inFlight += h.a.q.win.size / 2 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHolding(t, c.timeout, 0)
@@ -146,7 +146,7 @@ func TestACKRequest_FewCredits(t *testing.T) {
 // TestACKRequest_AtLeastNow: of messages in a row, one in unaskedMost+1 requests an ACK.
 func TestACKRequest_AtLeastNow(t *testing.T) {
 	h := newHolding(t, longTimeout, 0)
-	h.a.q.win.Size = h.a.q.win.Most
+	h.a.q.win.grow(512, 512)
 	h.busy(h.a)
 	for range 2 * (unaskedMost + 2) {
 		h.send(h.a, 0)

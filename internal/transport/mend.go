@@ -35,6 +35,12 @@ func (k *keeper) doubted() {
 	k.doubts, k.shown = k.next, false
 }
 
+// wentBack records that a requester goes back for a gap.
+func (k *keeper) wentBack() { k.doubts = max(k.doubts-1, 0) }
+
+// kept records that the responder had kept what followed a gap.
+func (k *keeper) kept() { *k = keeper{shown: true} }
+
 // mend is the selective retransmission of packets missing amid those in flight. A responder that keeps
 // what arrives ahead of a missing packet (reorder) needs no more than those. One that does not next asks
 // for the packets behind them: then more of them are retransmitted, and soon all.
@@ -79,15 +85,15 @@ func (q *QP) missing(now clock.Time) {
 		run = 0
 	}
 	if run == 0 || !q.mends() {
-		q.win.keeper.doubts = max(q.win.keeper.doubts-1, 0)
-		q.win.Lost(now, q.flight())
+		q.win.keeper.wentBack()
+		q.win.lost(now, q.flight())
 		q.goBack()
 		m.back = true
 		return
 	}
-	q.win.Lost(now, run)
+	q.win.lost(now, run)
 	if m.gaps > 1 {
-		q.win.Crowded()
+		q.win.crowded()
 	}
 	q.sendAgain(run)
 }
@@ -119,8 +125,8 @@ func (q *QP) repeated(now clock.Time) bool {
 		m.seen = mark.Next()
 		q.recount(true)
 	}
-	if !m.on && m.echoes < maxEchoes && (m.run == 0 || now.Sub(m.at) > q.win.RTT<<(m.echoes/2)) {
-		q.win.Lost(now, 1)
+	if !m.on && m.echoes < maxEchoes && (m.run == 0 || now.Sub(m.at) > q.win.rtt<<(m.echoes/2)) {
+		q.win.lost(now, 1)
 		s.nakSeen = true
 		m.echoes++
 		q.sendAgain(1)
@@ -221,7 +227,8 @@ func (q *QP) mended() {
 		return
 	}
 	if s.una.After(m.until) {
-		m.run, q.win.keeper = 0, keeper{shown: true} // it had kept what followed
+		m.run = 0
+		q.win.keeper.kept()
 	}
 	switch {
 	case !m.on || s.una.Before(m.until):

@@ -23,7 +23,7 @@ func TestProbeOfSlowPeer(t *testing.T) {
 			f.a.q.attr.Timeout = 14
 			f.a.post(f.wr)
 			n := f.a.e.Transmit(f.now, f.w.out)
-			window := f.a.q.win.Size
+			window := f.a.q.win.size
 			if n != window || window != 32 {
 				t.Fatalf("%d packets in a window of %d, want 32", n, window)
 			}
@@ -46,8 +46,8 @@ func TestProbeOfSlowPeer(t *testing.T) {
 			if k := int(f.a.e.Counters().RetransmittedPackets); k != c.resent {
 				t.Errorf("%d packets sent again, want %d", k, c.resent)
 			}
-			if c.arrive > 0 && f.a.q.win.Size < window {
-				t.Errorf("window of %d, was %d", f.a.q.win.Size, window)
+			if c.arrive > 0 && f.a.q.win.size < window {
+				t.Errorf("window of %d, was %d", f.a.q.win.size, window)
 			}
 		})
 	}

@@ -193,8 +193,8 @@ func toggleLocal(rng *rand.Rand, n *sim.Network, x, y *side) {
 func noLeak(sides ...*side) error {
 	for _, s := range sides {
 		w := s.q.win
-		if w.InFlight != 0 || s.q.counted != 0 || s.q.req.outstanding != 0 || s.q.req.reads != 0 || s.q.req.slotCount != 0 || s.q.resp.recv != nil {
-			return fmt.Errorf("left over: %d in flight, %d requests, %d reads, %d slots", w.InFlight, s.q.req.outstanding, s.q.req.reads, s.q.req.slotCount)
+		if w.inFlight != 0 || s.q.counted != 0 || s.q.req.outstanding != 0 || s.q.req.reads != 0 || s.q.req.slotCount != 0 || s.q.resp.recv != nil {
+			return fmt.Errorf("left over: %d in flight, %d requests, %d reads, %d slots", w.inFlight, s.q.req.outstanding, s.q.req.reads, s.q.req.slotCount)
 		}
 	}
 	return nil

@@ -26,8 +26,7 @@ type QP struct {
 	places    [listKinds]place
 	flushNext *QP
 
-	deadline  clock.Time // of the ACK or RNR timer
-	heapIndex int32      // index in the engine's timer heap, -1: none
+	deadlines [timerKinds]deadline
 
 	pd             memory.PD
 	sendCQ, recvCQ CQRef
@@ -45,7 +44,7 @@ type QP struct {
 
 	win       *window
 	copying   int  // copies in progress
-	counted   int  // packets of this QP in win.InFlight
+	counted   int  // packets of this QP in win.inFlight
 	wants     int  // packets of room that it waits for
 	peer      *QP  // the other end while the QP is on the local path
 	delegated bool // its program carries out its requests itself
@@ -102,7 +101,7 @@ func (e *Engine) CreateQP(now clock.Time, c QPConfig) (*QP, error) {
 	q := &QP{
 		eng: e, num: c.Number, typ: c.Type, pd: c.PD, sendCQ: c.SendCQ, recvCQ: c.RecvCQ, sq: c.Send, rq: c.Recv,
 		srq: c.SRQ, signalAll: c.SignalAll, context: c.Context, maxInline: c.MaxInline,
-		heapIndex: -1, deadline: clock.Never,
+		deadlines: [timerKinds]deadline{{clock.Never, -1}, {clock.Never, -1}},
 	}
 	e.table.Put(c.Number, q)
 	e.table.count++
@@ -192,8 +191,8 @@ func (q *QP) release() {
 	if e.received == q {
 		e.received = nil
 	}
-	e.timers.remove(q)
-	q.deadline = clock.Never
+	e.timers.drop(q)
+	e.paced.drop(q)
 	e.leaveWindow(q)
 	if q.active() {
 		e.active.remove(q)

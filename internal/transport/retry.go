@@ -51,7 +51,7 @@ func (q *QP) overdue(now clock.Time) {
 	mends := q.win.keeper.shown && q.mends()
 	gap := mends && s.nakSeen && s.probes < mendChecks
 	switch {
-	case !gap && (s.checked || s.asked.After(s.una) && q.win.Passed > s.sentAt.Add(q.win.RTT)):
+	case !gap && (s.checked || s.asked.After(s.una) && q.win.passed > s.sentAt.Add(q.win.rtt)):
 		q.probe()
 	case mends:
 		q.eng.counters.Probes++
@@ -66,7 +66,7 @@ func (q *QP) overdue(now clock.Time) {
 // probeAfter returns how long after the last sign of life a probe is sent. It is long compared to a round
 // trip and to the pauses of a peer that shares its processor.
 func (q *QP) probeAfter() time.Duration {
-	return (probeFloor + 4*q.win.RTT) << min(q.req.probes, maxProbes)
+	return (probeFloor + 4*q.win.rtt) << min(q.req.probes, maxProbes)
 }
 
 // probe retransmits the oldest packet, and only that one, long before the ACK timer ends. A full receive
@@ -98,10 +98,10 @@ func (q *QP) probed(now clock.Time, first ib.PSN) {
 		s.askMore = askAgain
 	}
 	switch {
-	case q.win.RTT == 0 && s.una.After(first.Next()):
+	case q.win.rtt == 0 && s.una.After(first.Next()):
 		q.seek(s.max)
 	case s.una.Before(s.max):
-		q.win.Lost(now, int(s.max.Diff(s.una)))
+		q.win.lost(now, int(s.max.Diff(s.una)))
 	}
 }
 
@@ -121,7 +121,7 @@ func (q *QP) retry(now clock.Time) {
 	if s.rnrWait || !q.mayRetry(now) {
 		return
 	}
-	q.win.Lost(now, q.flight())
+	q.win.lost(now, q.flight())
 	q.goBack()
 }
 

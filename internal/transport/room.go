@@ -1,5 +1,7 @@
 package transport
 
+import "github.com/softvpi/softvpi/internal/clock"
+
 // room returns how many packets the congestion window allows, if that is at least want or nothing is in
 // flight. Otherwise it is 0, and q queues behind those already waiting. A QP without an ACK timer can
 // never remove lost packets from the shared window, so it only has a limit of its own.
@@ -13,17 +15,17 @@ func (q *QP) room(want int) int {
 		return 1 // already counted
 	case q.req.mend.on:
 		return int(q.req.mend.end.Diff(q.req.snd)) // these too
-	case q.flight() >= 2*w.Size:
+	case q.flight() >= 2*w.size:
 		return 0 // the gap must be mended first; then there will be an acknowledgement
 	}
 	if q.attr.Timeout == 0 {
-		return w.Most - int(q.req.snd.Diff(q.req.una))
+		return w.most - int(q.req.snd.Diff(q.req.una))
 	}
-	taken := w.InFlight + q.onTheWay() - q.counted + w.reserved
+	taken := w.inFlight + q.onTheWay() - q.counted + w.reserved
 	if q.woken {
 		taken -= q.wants
 	}
-	n := w.Size - taken
+	n := w.size - taken
 	if taken == 0 || n >= want && (q.woken || w.waiting.head == nil) {
 		return n
 	}
@@ -33,6 +35,19 @@ func (q *QP) room(want int) int {
 		w.waiting.push(q)
 	}
 	return 0
+}
+
+// paced reports whether q may not send yet because the rate to its destination is limited. It has a turn when it may.
+func (q *QP) paced(now clock.Time) bool {
+	if q.win == nil {
+		return false
+	}
+	at := q.win.control.NextSend(now)
+	if at <= now {
+		return false
+	}
+	q.eng.paced.arm(q, at)
+	return true
 }
 
 // share returns how much room r wants for its packets of this turn: a burst, but no more than leaves room
@@ -52,7 +67,7 @@ func (q *QP) ackEvery() uint8 {
 }
 
 // part returns how much of the window is for q at a time.
-func (q *QP) part() int { return q.win.Part(q.win.users, q.eng.cfg.MaxBurst) }
+func (q *QP) part() int { return q.win.part(q.eng.cfg.MaxBurst) }
 
 // recount updates the number of q's packets in its window. acked means that a decrease is due to an
 // acknowledgement.
@@ -64,9 +79,9 @@ func (q *QP) recount(acked bool) {
 	d := flight - q.counted
 	q.counted = flight
 	if d < 0 && acked {
-		q.win.Acked(-d)
+		q.win.acked(q.eng.now, -d)
 	} else {
-		q.win.InFlight += d
+		q.win.counted(d)
 	}
 	if d < 0 {
 		q.win.wake()

@@ -80,7 +80,7 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 			q.pass(r)
 			continue
 		}
-		if !r.begun && !q.mayBegin(r) {
+		if n == 0 && r.kind != kindLocal && q.paced(now) || !r.begun && !q.mayBegin(r) {
 			break
 		}
 		if n > 0 && r.packets > 1 && !r.begun && q.keepWhole(r, limit-n, bytes) {
@@ -127,6 +127,7 @@ func (q *QP) turned(now clock.Time, n int) int {
 		q.departed()
 	case q.state == command.Err: // the memory of a later packet is gone
 	default:
+		q.win.control.Sent(now, n)
 		q.sentAgain(now)
 		q.recount(false)
 		q.req.sentAt = now
@@ -186,7 +187,7 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 		s.sinceAck++
 		// If others use the window too, the next turn may be long in coming,
 		// and at most half of the window should wait for it unacknowledged.
-		turnEnds := shared && (n+1 == limit || *bytes <= int(size)) && 2*q.win.users*int(s.sinceAck) >= q.win.Size
+		turnEnds := shared && (n+1 == limit || *bytes <= int(size)) && 2*q.win.users*int(s.sinceAck) >= q.win.size
 		due := last && (r.packets > 1 || every == 0 || q.asks(r)) || s.sinceAck >= every || n+1 == room || turnEnds
 		ackReq := every > 0 && (probe || s.probing || due && !s.mend.goesOn())
 		if ackReq {
@@ -337,7 +338,7 @@ func (q *QP) failLater(r *request, status ring.Status) {
 // armAck starts the ACK timer unless it is running (IBA 9.7.6.1.3).
 func (q *QP) armAck(now clock.Time) {
 	s := &q.req
-	if q.deadline != clock.Never || q.attr.Timeout == 0 {
+	if q.deadlines[retryTimer].at != clock.Never || q.attr.Timeout == 0 {
 		return
 	}
 	if s.expires <= now {
@@ -347,9 +348,9 @@ func (q *QP) armAck(now clock.Time) {
 	after := q.probeAfter()
 	switch {
 	case s.nakSeen && s.mend.run > 0:
-		after = (gapFloor + 2*q.win.RTT) << s.probes
+		after = (gapFloor + 2*q.win.rtt) << s.probes
 	case !s.checked:
-		after = checkFloor + 4*q.win.RTT
+		after = checkFloor + 4*q.win.rtt
 	}
 	q.eng.timers.arm(q, clock.Min(s.expires, now.Add(after)))
 }

@@ -101,12 +101,12 @@ func TestFewShareWindow(t *testing.T) {
 				all += k
 			}
 		}
-		if win.Size == win.Most {
+		if win.size == win.most {
 			most = max(most, all)
 		}
 	})
-	if most == 0 || most > win.Most/2 {
-		t.Errorf("up to %d packets of the others wait without having asked, want some and no more than %d", most, win.Most/2)
+	if most == 0 || most > win.most/2 {
+		t.Errorf("up to %d packets of the others wait without having asked, want some and no more than %d", most, win.most/2)
 	}
 	if asked*40 > packets {
 		t.Errorf("%d of %d packets ask for an acknowledgement, want one in 40 at most", asked, packets)
@@ -124,7 +124,7 @@ func TestWholeTurns(t *testing.T) {
 	for _, size := range []int{64 << 10, 40 << 10} {
 		s := newSharers(t, 4, size, c)
 		win := s.ends[0].q.win
-		win.Most, win.Size = 128, 128
+		win.grow(128, 128)
 		run, runs, asked, last := 0, 0, 0, ib.QPN(0)
 		s.write(t, 20, func(bth ib.BTH) {
 			if last != 0 && last != bth.DestQP() {

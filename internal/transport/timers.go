@@ -2,11 +2,25 @@ package transport
 
 import "github.com/softvpi/softvpi/internal/clock"
 
-// timers is a heap of QPs by time. A QP is in it at most once, and only while it waits for something.
+// What a QP waits for; each kind has a deadline of its own.
+const (
+	retryTimer = iota // an acknowledgement, or the end of an RNR wait
+	paceTimer         // the time from which on it may send, if the rate to its destination is limited
+	timerKinds
+)
+
+// deadline is one of a QP, and its place among those of its kind.
+type deadline struct {
+	at    clock.Time // clock.Never: none
+	index int32      // in the engine's heap, -1: not in it
+}
+
+// timers is a heap of QPs by one kind of deadline. A QP is in it at most once, and only while it waits for something.
 // Moving a deadline later, as every acknowledgement does, is a plain store into the QP: its place in the
 // heap is corrected when it reaches the top.
 type timers struct {
 	heap []timer
+	kind uint8
 }
 
 type timer struct {
@@ -14,19 +28,22 @@ type timer struct {
 	q  *QP
 }
 
+func (t *timers) of(q *QP) *deadline { return &q.deadlines[t.kind] }
+
 // arm sets the deadline of q; clock.Never stops the timer.
 func (t *timers) arm(q *QP, at clock.Time) {
-	q.deadline = at
+	d := t.of(q)
+	d.at = at
 	switch {
 	case at == clock.Never:
 		return
-	case q.heapIndex < 0:
-		q.heapIndex = int32(len(t.heap))
+	case d.index < 0:
+		d.index = int32(len(t.heap))
 		t.heap = append(t.heap, timer{at, q})
 		t.up(len(t.heap) - 1)
-	case at < t.heap[q.heapIndex].at:
-		t.heap[q.heapIndex].at = at
-		t.up(int(q.heapIndex))
+	case at < t.heap[d.index].at:
+		t.heap[d.index].at = at
+		t.up(int(d.index))
 	}
 }
 
@@ -34,7 +51,7 @@ func (t *timers) arm(q *QP, at clock.Time) {
 func (t *timers) next() clock.Time {
 	for len(t.heap) > 0 {
 		top := &t.heap[0]
-		if top.q.deadline == top.at {
+		if t.of(top.q).at == top.at {
 			return top.at
 		}
 		t.settle()
@@ -46,12 +63,12 @@ func (t *timers) next() clock.Time {
 func (t *timers) expired(now clock.Time) *QP {
 	for len(t.heap) > 0 && t.heap[0].at <= now {
 		q := t.heap[0].q
-		if q.deadline > now {
+		if t.of(q).at > now {
 			t.settle()
 			continue
 		}
 		t.remove(q)
-		q.deadline = clock.Never
+		t.of(q).at = clock.Never
 		return q
 	}
 	return nil
@@ -60,20 +77,26 @@ func (t *timers) expired(now clock.Time) *QP {
 // settle moves the top to where its QP's deadline belongs.
 func (t *timers) settle() {
 	q := t.heap[0].q
-	if q.deadline == clock.Never {
+	if t.of(q).at == clock.Never {
 		t.remove(q)
 		return
 	}
-	t.heap[0].at = q.deadline
+	t.heap[0].at = t.of(q).at
 	t.down(0)
 }
 
+// drop ends q's deadline.
+func (t *timers) drop(q *QP) {
+	t.remove(q)
+	t.of(q).at = clock.Never
+}
+
 func (t *timers) remove(q *QP) {
-	i := int(q.heapIndex)
+	i := int(t.of(q).index)
 	if i < 0 {
 		return
 	}
-	q.heapIndex = -1
+	t.of(q).index = -1
 	last := len(t.heap) - 1
 	moved := t.heap[last]
 	t.heap[last] = timer{}
@@ -82,9 +105,9 @@ func (t *timers) remove(q *QP) {
 		return
 	}
 	t.heap[i] = moved
-	moved.q.heapIndex = int32(i)
+	t.of(moved.q).index = int32(i)
 	t.down(i)
-	t.up(int(moved.q.heapIndex))
+	t.up(int(t.of(moved.q).index))
 }
 
 func (t *timers) up(i int) {
@@ -96,7 +119,7 @@ func (t *timers) up(i int) {
 		t.swap(i, p)
 		i = p
 	}
-	t.heap[i].q.heapIndex = int32(i)
+	t.of(t.heap[i].q).index = int32(i)
 }
 
 func (t *timers) down(i int) {
@@ -113,10 +136,10 @@ func (t *timers) down(i int) {
 		t.swap(i, least)
 		i = least
 	}
-	t.heap[i].q.heapIndex = int32(i)
+	t.of(t.heap[i].q).index = int32(i)
 }
 
 func (t *timers) swap(i, j int) {
 	t.heap[i], t.heap[j] = t.heap[j], t.heap[i]
-	t.heap[i].q.heapIndex, t.heap[j].q.heapIndex = int32(i), int32(j)
+	t.of(t.heap[i].q).index, t.of(t.heap[j].q).index = int32(i), int32(j)
 }

@@ -2,15 +2,25 @@ package transport
 
 import (
 	"net/netip"
+	"time"
 
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/transport/congestion"
 )
 
-// window is the congestion window for one destination address. All QPs with that destination share it,
+// fewSenders is how many packets of a window there are at least for each of its senders where these are few.
+const fewSenders = 16
+
+// window is what is in flight to one destination address, and how much may be. All QPs with that destination share it,
 // because they overflow the same receive buffer.
 type window struct {
-	congestion.Window
+	control  congestion.Controller
+	size     int           // packets that may be in flight, as control says
+	most     int           // maximum of size
+	inFlight int           // packets sent that have not arrived, as far as is known
+	rtt      time.Duration // smoothed, from a request to its acknowledgement
+	passed   clock.Time    // when the most recent request that was timed and acknowledged was sent
 	dst      netip.Addr
 	keeper   keeper
 	users    int
@@ -18,8 +28,54 @@ type window struct {
 	reserved int // packets of room for QPs that were woken but have not had their turn
 }
 
-func newWindow(dst netip.Addr, near bool, cfg *congestion.Config) *window {
-	return &window{Window: congestion.New(near, cfg), dst: dst, waiting: qpList{kind: waitingKind}}
+func newWindow(dst netip.Addr, control congestion.Controller) *window {
+	w := &window{control: control, dst: dst, waiting: qpList{kind: waitingKind}}
+	w.size, w.most = control.Limit()
+	return w
+}
+
+// acked takes n packets that have arrived out of flight.
+func (w *window) acked(now clock.Time, n int) {
+	w.size = w.control.Acked(now, n, w.inFlight)
+	w.inFlight -= n
+}
+
+// counted counts n more packets in flight, or fewer: those of a QP that goes back or ends.
+func (w *window) counted(n int) { w.inFlight += n }
+
+// lost says that n packets are retransmitted because they are taken for lost.
+func (w *window) lost(now clock.Time, n int) { w.size = w.control.Lost(now, n) }
+
+// crowded says that a QP found another gap in its packets in flight.
+func (w *window) crowded() { w.size = w.control.Crowded() }
+
+// notified says that a congestion notification has arrived.
+func (w *window) notified(now clock.Time) { w.size = w.control.Notified(now) }
+
+// measured records the times at which a request was sent and acknowledged.
+func (w *window) measured(sent, acked clock.Time) {
+	w.passed = max(w.passed, sent)
+	d := acked.Sub(sent)
+	if w.rtt == 0 {
+		w.rtt = d
+		return
+	}
+	w.rtt += (d - w.rtt) / 8
+}
+
+// part returns how many packets one of several senders has at a time: half of a window of maximum size, so
+// that two take turns, and a quarter of a smaller one. Few senders have more of that, up to a whole burst,
+// if it leaves room for a burst of another: each burst, and the acknowledgement that its sender then needs,
+// costs as much as a dozen packets. A sender by itself has nothing else to go on with while it waits.
+func (w *window) part(burst int) int {
+	if w.size >= w.most {
+		return w.size / 2
+	}
+	part := w.size / 4
+	if w.users > 1 && w.users*fewSenders <= w.size {
+		part = max(part, min(w.size-burst, burst))
+	}
+	return part
 }
 
 // wake activates QPs that wait for this window as long as there is the room that they want, in order, the
@@ -27,8 +83,8 @@ func newWindow(dst netip.Addr, near bool, cfg *congestion.Config) *window {
 // crumbs.
 func (w *window) wake() {
 	for q := w.waiting.head; q != nil; q = w.waiting.head {
-		taken := w.InFlight + w.reserved
-		if taken > 0 && w.Size-taken < q.wants {
+		taken := w.inFlight + w.reserved
+		if taken > 0 && w.size-taken < q.wants {
 			return
 		}
 		w.waiting.remove(q)
@@ -51,7 +107,7 @@ func (q *QP) turnOver() {
 func (e *Engine) windowTo(to *frame.Route) *window {
 	w := e.windows[to.Dst]
 	if w == nil {
-		w = newWindow(to.Dst, to.Near, &e.cfg.Window)
+		w = newWindow(to.Dst, congestion.NewWindow(to.Near, &e.cfg.Window))
 		e.windows[to.Dst] = w
 	}
 	w.users++
@@ -63,7 +119,7 @@ func (e *Engine) leaveWindow(q *QP) {
 	if w == nil {
 		return
 	}
-	w.InFlight -= q.counted
+	w.counted(-q.counted)
 	q.counted = 0
 	if q.waiting() {
 		w.waiting.remove(q)

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/transport/congestion"
 )
 
 // TestWindowBoundsReads: READ requests ask for no more answer packets than the destination's window allows, over all
@@ -21,7 +22,7 @@ func TestWindowBoundsReads(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFlow(t, 1024, readChunk*1024, ring.OpRead)
-			f.a.q.win.Size = c.size
+			f.a.q.win.grow(c.size, max(c.size, 512))
 			for range MaxReadAtomic {
 				f.a.post(f.wr)
 			}
@@ -35,5 +36,14 @@ func TestWindowBoundsReads(t *testing.T) {
 				t.Errorf("asks for %d chunks again, want %d", n, c.then)
 			}
 		})
+	}
+}
+
+// grow gives w a controller whose window has grown to size, of most at the most.
+func (w *window) grow(size, most int) {
+	cfg := congestion.Config{Start: min(32, size), Min: min(2, size), Max: most, Near: most}
+	w.control = congestion.NewWindow(false, &cfg)
+	for w.size, w.most = w.control.Limit(); w.size < size; w.size, _ = w.control.Limit() {
+		w.control.Acked(0, min(size-w.size, w.size), w.size)
 	}
 }

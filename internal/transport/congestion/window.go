@@ -1,6 +1,5 @@
-// Package congestion implements the window of packets in flight to one destination: how it grows while
-// packets arrive, and shrinks when they are lost. A receiver's buffer is finite, and nothing below slows a
-// sender down.
+// Package congestion decides how many packets may be in flight to one destination, and from when on the next may leave:
+// Controller is what transport asks and tells, Window its implementation.
 package congestion
 
 import (
@@ -18,22 +17,16 @@ const (
 	// spared plus one in sparedShare may be lost before that is a sign of congestion: single packets are
 	// lost whatever the window is, while a receive buffer that overflows loses many at once.
 	lossSample, spared, sparedShare = 256, 8, 32
-	// A window has few senders if there are fewSenders packets of it or more for each.
-	fewSenders = 16
 	// crowdedShare is the fraction by which a window shrinks for a gap that had to wait until another one
 	// of its QP was mended.
 	crowdedShare = 64
 )
 
-// Window limits the packets in flight to one destination. Senders may read its fields; InFlight they must
-// maintain.
+// Window is a Controller that counts packets: it grows while they arrive, and shrinks when they are lost. A receiver's
+// buffer is finite, and nothing below slows a sender down.
 type Window struct {
-	Size     int           // packets that may be in flight
-	Most     int           // its maximum size
-	InFlight int           // packets sent that have not arrived, as far as is known; Acked subtracts
-	RTT      time.Duration // smoothed, from a request to its acknowledgement
-	Passed   clock.Time    // when the most recent request that was timed and acknowledged was sent
-
+	size      int // packets that may be in flight
+	most      int // its maximum size
 	cfg       *Config
 	threshold int // below it the window grows by one packet per acknowledged packet
 	grown     int // acknowledged packets towards the next step of slow growth
@@ -43,90 +36,79 @@ type Window struct {
 	heard     int // packets acknowledged meanwhile, up to a window of them
 }
 
-// New returns a window for a complete Config. near: the sending loop also serves the destination.
-func New(near bool, cfg *Config) Window {
+var _ Controller = (*Window)(nil)
+
+// NewWindow returns a window for a complete Config. near: the sending loop also serves the destination.
+func NewWindow(near bool, cfg *Config) *Window {
 	most := cfg.Max
 	if near {
 		most = cfg.Near
 	}
-	return Window{cfg: cfg, Most: most, Size: cfg.Start, threshold: most, since: cfg.Start}
+	return &Window{cfg: cfg, most: most, size: cfg.Start, threshold: most, since: cfg.Start}
 }
 
-// Acked takes n packets out of flight and grows the window.
-func (w *Window) Acked(n int) {
-	used := w.InFlight
-	w.InFlight -= n
+// Limit implements Controller.
+func (w *Window) Limit() (now, most int) { return w.size, w.most }
+
+// NextSend implements Controller: packets leave as soon as there is room.
+func (w *Window) NextSend(now clock.Time) clock.Time { return now }
+
+// Sent implements Controller. A window is not paced, so what has left does not matter to it.
+func (w *Window) Sent(clock.Time, int) {}
+
+// Notified implements Controller. A window goes by losses alone.
+func (w *Window) Notified(clock.Time) int { return w.size }
+
+// Acked implements Controller: the window grows while the senders make full use of it.
+func (w *Window) Acked(_ clock.Time, n, inFlight int) int {
 	w.since += n
-	if w.heard += n; w.heard >= max(w.Size, lossSample) {
+	if w.heard += n; w.heard >= max(w.size, lossSample) {
 		w.gone, w.heard = 0, 0
 	}
-	if w.Size >= w.Most || used < w.Size/2 {
-		return // at its maximum, or not what limits the senders
+	if w.size >= w.most || inFlight < w.size/2 {
+		return w.size // at its maximum, or not what limits the senders
 	}
-	if w.Size < w.threshold {
-		w.Size = min(w.Size+n, w.Most)
-		return
+	if w.size < w.threshold {
+		w.size = min(w.size+n, w.most)
+		return w.size
 	}
 	w.grown += n
-	if w.grown >= w.Size {
+	if w.grown >= w.size {
 		w.grown = 0
-		w.Size++
+		w.size++
 	}
+	return w.size
 }
 
-// Part returns how many packets one of several senders has at a time: half of a window of maximum size, so
-// that two take turns, and a quarter of a smaller one. Few senders have more of that, up to a whole burst,
-// if it leaves room for a burst of another: each burst, and the acknowledgement that its sender then needs,
-// costs as much as a dozen packets. A sender by itself has nothing else to go on with while it waits.
-func (w *Window) Part(senders, burst int) int {
-	if w.Size >= w.Most {
-		return w.Size / 2
-	}
-	part := w.Size / 4
-	if senders > 1 && senders*fewSenders <= w.Size {
-		part = max(part, min(w.Size-burst, burst))
-	}
-	return part
-}
-
-// Measured records the times at which a request was sent and acknowledged.
-func (w *Window) Measured(sent, acked clock.Time) {
-	w.Passed = max(w.Passed, sent)
-	d := acked.Sub(sent)
-	if w.RTT == 0 {
-		w.RTT = d
-		return
-	}
-	w.RTT += (d - w.RTT) / 8
-}
-
-// Lost records n packets to be retransmitted. If they are many it halves the window, at most once per
+// Lost implements Controller. If the packets are many it halves the window, at most once per
 // window of acknowledged packets or per cutInterval: one burst of losses is one sign of congestion. It
 // takes two losses within a window to go below the initial size, and growth up to there is fast: otherwise
 // sporadic losses, which a smaller window does not avoid, would keep it at a few packets.
-func (w *Window) Lost(now clock.Time, n int) {
+func (w *Window) Lost(now clock.Time, n int) int {
 	if w.gone += n; w.gone <= spared+w.heard/sparedShare {
-		return
+		return w.size
 	}
 	w.gone, w.heard = 0, 0
-	again, least := w.since < w.Size, w.cfg.Min
+	again, least := w.since < w.size, w.cfg.Min
 	if again && now.Sub(w.lastCut) < cutInterval {
-		return
+		return w.size
 	}
 	if !again {
-		least = min(w.Size, w.cfg.Start)
+		least = min(w.size, w.cfg.Start)
 	}
-	w.Size = max(w.Size/2, least)
-	w.threshold = max(w.Size, w.cfg.Start)
+	w.size = max(w.size/2, least)
+	w.threshold = max(w.size, w.cfg.Start)
 	w.grown, w.since, w.lastCut = 0, 0, now
+	return w.size
 }
 
-// Crowded shrinks the window a little because a QP found another gap in its packets in flight. A responder
-// reports one gap at a time, and each takes a round trip: a window with several gaps in it is too large.
-func (w *Window) Crowded() {
-	if w.Size > w.cfg.Start {
-		w.Size -= max(w.Size/crowdedShare, 1)
-		w.Size = max(w.Size, w.cfg.Start)
-		w.threshold = max(w.Size, w.cfg.Start)
+// Crowded implements Controller: the window shrinks a little. A responder reports one gap at a time, and each takes a
+// round trip: a window with several gaps in it is too large.
+func (w *Window) Crowded() int {
+	if w.size > w.cfg.Start {
+		w.size -= max(w.size/crowdedShare, 1)
+		w.size = max(w.size, w.cfg.Start)
+		w.threshold = max(w.size, w.cfg.Start)
 	}
+	return w.size
 }

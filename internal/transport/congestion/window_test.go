@@ -7,74 +7,97 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 )
 
+// sender is a window with what transport counts for it.
+type sender struct {
+	*Window
+	inFlight int
+}
+
+func (s *sender) limit() int {
+	now, _ := s.Limit()
+	return now
+}
+
+func (s *sender) send(n int) { s.inFlight += n }
+
+func (s *sender) acked(n int) {
+	s.Acked(0, n, s.inFlight)
+	s.inFlight -= n
+}
+
+// fill sends as much as the window allows, and all that arrives.
+func (s *sender) fill() {
+	n := s.limit() - s.inFlight
+	s.send(n)
+	s.acked(n)
+}
+
 // The window starts at 32, grows to 512 while it is made full use of, and is halved at most once for the losses in a
 // window of packets or in a millisecond.
 func TestWindow(t *testing.T) {
 	cfg := Config{Start: 32, Min: 2, Max: 512}
-	w := New(false, &cfg)
+	w := &sender{Window: NewWindow(false, &cfg)}
 	for range 100 {
-		w.InFlight++
-		w.Acked(1)
+		w.send(1)
+		w.acked(1)
 	}
-	if w.Size != 32 {
-		t.Errorf("grown to %d by senders that it does not hold back, want 32", w.Size)
+	if w.limit() != 32 {
+		t.Errorf("grown to %d by senders that it does not hold back, want 32", w.limit())
 	}
 	for range 100 {
-		n := w.Size - w.InFlight
-		w.InFlight += n
-		w.Acked(n)
+		w.fill()
 	}
-	if w.Size != 512 {
-		t.Errorf("grown to %d, want the most, 512", w.Size)
+	if w.limit() != 512 {
+		t.Errorf("grown to %d, want the most, 512", w.limit())
 	}
 	now := clock.Time(5 * time.Millisecond)
 	w.Lost(now, 64)
 	w.Lost(now+10, 64)
-	if w.Size != 256 {
-		t.Errorf("%d after one burst of losses, want 256", w.Size)
+	if w.limit() != 256 {
+		t.Errorf("%d after one burst of losses, want 256", w.limit())
 	}
 	w.Lost(now.Add(cutInterval), 64)
-	if w.Size != 128 {
-		t.Errorf("%d after another burst, want 128", w.Size)
+	if w.limit() != 128 {
+		t.Errorf("%d after another burst, want 128", w.limit())
 	}
 	for range 20 {
 		now = now.Add(cutInterval)
 		w.Lost(now, 64)
 	}
-	if w.Size != 2 {
-		t.Errorf("shrunk to %d, want the least, 2", w.Size)
+	if w.limit() != 2 {
+		t.Errorf("shrunk to %d, want the least, 2", w.limit())
 	}
 	for range 30 {
-		w.InFlight += w.Size
-		w.Acked(w.Size)
+		w.send(w.limit())
+		w.acked(w.limit())
 	}
-	if w.Size < 32 {
-		t.Errorf("%d after 30 windows without a loss, want at least 32", w.Size)
+	if w.limit() < 32 {
+		t.Errorf("%d after 30 windows without a loss, want at least 32", w.limit())
 	}
 	for range 20 { // each a burst of losses after 64 packets
-		w.Size = 40
-		w.InFlight += 64
-		w.Acked(64)
+		w.size = 40
+		w.send(64)
+		w.acked(64)
 		w.Lost(now, 64)
 	}
-	if w.Size != 32 {
-		t.Errorf("%d where bursts are lost now and then, want 32", w.Size)
+	if w.limit() != 32 {
+		t.Errorf("%d where bursts are lost now and then, want 32", w.limit())
 	}
-	w.Size = 400
+	w.size = 400
 	for range 100 { // one packet of 50 is lost
-		w.InFlight += 300
-		w.Acked(50)
-		w.InFlight -= 250
+		w.send(300)
+		w.acked(50)
+		w.send(-250)
 		w.Lost(now, 1)
 	}
-	if w.Size < 400 {
-		t.Errorf("%d where single packets are lost, want at least 400", w.Size)
+	if w.limit() < 400 {
+		t.Errorf("%d where single packets are lost, want at least 400", w.limit())
 	}
 	for range 100 {
 		w.Crowded()
 	}
-	if w.Size >= 200 || w.Size < 32 {
-		t.Errorf("%d after gaps that had to wait for each other, want 32 to 199", w.Size)
+	if w.limit() >= 200 || w.limit() < 32 {
+		t.Errorf("%d after gaps that had to wait for each other, want 32 to 199", w.limit())
 	}
 }
 
@@ -94,14 +117,28 @@ func TestNearWindow(t *testing.T) {
 		if err := c.cfg.Complete(); err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
-		w := New(c.near, &c.cfg)
+		w := &sender{Window: NewWindow(c.near, &c.cfg)}
 		for range 3000 {
-			n := w.Size - w.InFlight
-			w.InFlight += n
-			w.Acked(n)
+			w.fill()
 		}
-		if w.Size != c.most {
-			t.Errorf("%s: grown to %d, want %d", c.name, w.Size, c.most)
+		if now, most := w.Limit(); now != c.most || most != c.most {
+			t.Errorf("%s: grown to %d of %d, want %d", c.name, now, most, c.most)
 		}
+	}
+}
+
+// A window goes by what arrives and what is lost alone: it is not paced, and what has left and congestion notifications do
+// not change it.
+func TestWindow_NotPaced(t *testing.T) {
+	cfg := Config{}
+	if err := cfg.Complete(); err != nil {
+		t.Fatal(err)
+	}
+	w := NewWindow(false, &cfg)
+	before, now := *w, clock.Time(7)
+	w.Sent(now, 1000)
+	w.Notified(now)
+	if at := w.NextSend(now); at != now || *w != before {
+		t.Errorf("next at %v, window %+v; want at %v, %+v", at, *w, now, before)
 	}
 }
