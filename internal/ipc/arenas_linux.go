@@ -5,15 +5,11 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
-	"golang.org/x/sys/unix"
-)
-
-// Offsets of words in the header of a CQ's ring.
-const (
-	ringSequence = 132
-	ringHeader   = 256
+	"github.com/softvpi/softvpi/internal/ring"
 )
 
 // arenas are the ring memory of one client.
@@ -149,8 +145,8 @@ func (a *arenas) publish() {
 // offset.
 func (a *arenas) notify(arena uint32, offset uint64) {
 	t := *a.snap.Load()
-	if uint64(arena) >= uint64(len(t)) || uint64(len(t[arena])) < ringHeader || offset > uint64(len(t[arena])-ringHeader) {
+	if uint64(arena) >= uint64(len(t)) || uint64(len(t[arena])) < ring.HeaderSize || offset > uint64(len(t[arena])-ring.HeaderSize) {
 		return
 	}
-	shared.Wake((*uint32)(unsafe.Pointer(&t[arena][offset+ringSequence])))
+	shared.Wake((*uint32)(unsafe.Pointer(&t[arena][offset+ring.SequenceAt])))
 }

@@ -1,26 +1,20 @@
 package ipc
 
 import (
-	"context"
 	"errors"
 	"io/fs"
 	"os"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
-	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 type clientConfig = device.ClientConfig
-
-var ctx = context.Background()
 
 // TestAttachTellsWhoIsThere: the driver learns a program's name, process and user when it attaches, with characters
 // that could confuse a terminal replaced, and the program learns the driver's.
@@ -96,78 +90,5 @@ func TestErrorsCrossWithTheirClass(t *testing.T) {
 	_, err := c.AllocPD(ctx, 7)
 	if !isCode(err, command.NotFound) || err.Error() != "no such object: adapter 7: there is 1" {
 		t.Errorf("error %v, want not found, about adapter 7", err)
-	}
-}
-
-// TestArenasComeBeforeTheirRings: when a program gets the answer that names a ring in a new arena, it has mapped that
-// arena.
-func TestArenasComeBeforeTheirRings(t *testing.T) {
-	h, c := pair(t, ServerConfig{}, Options{})
-	s := h.only(t)
-	var wg sync.WaitGroup
-	for range 4 {
-		wg.Add(1)
-		go func() {
-			defer wg.Done()
-			for range 10 {
-				q, err := c.CreateCQ(ctx, command.CreateCQ{Depth: 4096})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				g := ring.Geometry{Entries: int(q.Depth), Stride: int(q.Stride)}
-				r, err := ring.OpenCQ(c.Arena(q.Ring.Arena)[q.Ring.Offset:], g)
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				s.push(t, q.Handle, ring.CQE{ID: uint64(q.Handle)})
-				var out [2]ring.CQE
-				if n := r.Poll(out[:]); n != 1 || out[0].ID != uint64(q.Handle) {
-					t.Errorf("polled %d completions, first %+v; want one of this CQ", n, out[0])
-				}
-			}
-		}()
-	}
-	wg.Wait()
-	if n := len(*c.arenas.Load()); n < 3 {
-		t.Errorf("%d arenas, want several", n)
-	}
-}
-
-// TestEventsInOrderWithBackPressure: events arrive in order, and the driver sends no more of them than the program
-// has granted credit for.
-func TestEventsInOrderWithBackPressure(t *testing.T) {
-	h, c := pair(t, ServerConfig{}, Options{})
-	s := h.only(t)
-	const n = 3000
-	for i := range n {
-		s.events <- command.Event{Type: command.EventGIDChange, Context: uint64(i)}
-	}
-	await.Eventually(t, "the credit is used up", func() bool {
-		c.events.mu.Lock()
-		defer c.events.mu.Unlock()
-		return len(c.events.list) == eventCredits
-	})
-	if left := len(s.events); left < n-eventCredits-maxPush {
-		t.Errorf("%d of %d events left in the driver", left, n)
-	}
-	out := make([]command.Event, 50)
-	for i := 0; i < n; {
-		k, err := c.Events(ctx, out)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range out[:k] {
-			if e.Context != uint64(i) {
-				t.Fatalf("event %d arrived in place of %d", e.Context, i)
-			}
-			i++
-		}
-	}
-	cctx, cancel := context.WithTimeout(ctx, time.Millisecond)
-	defer cancel()
-	if _, err := c.Events(cctx, out); !isCode(err, command.TimedOut) {
-		t.Errorf("without events: error %v, want timed out", err)
 	}
 }

@@ -118,3 +118,11 @@ type (
 	}
 	empty struct{}
 )
+
+// Kinds of shared memory passed to a program in addition to its own.
+const (
+	shareOwnKeys uint32 = iota + 1 // the key table of the program itself
+	shareKeys                      // that of a neighbour
+	shareArena                     // a ring arena of a neighbour
+	shareArea                      // records of pairs with a neighbour
+)

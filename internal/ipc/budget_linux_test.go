@@ -7,7 +7,6 @@ import (
 
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/testbed/await"
@@ -22,7 +21,7 @@ func memoryFor(program, total uint64) budget.Limits {
 }
 
 // used is what the driver holds for programs.
-func used(s *Server, r budget.Resource) uint64 { return s.ledger.Usage(r).Used }
+func used(s *Server, r budget.Resource) uint64 { return s.Ledger().Usage(r).Used }
 
 // TestEverythingIsGivenBack: when programs have ended, however they ended, nothing is held for them any more.
 func TestEverythingIsGivenBack(t *testing.T) {
@@ -73,7 +72,7 @@ func TestMemoryOfAProgram(t *testing.T) {
 			t.Errorf("%s beyond the limit: %v", name, err)
 		}
 	}
-	if u := s.ledger.Usage(budget.Memory); u.Refused < 2 {
+	if u := s.Ledger().Usage(budget.Memory); u.Refused < 2 {
 		t.Errorf("%d refusals are counted", u.Refused)
 	}
 	if _, _, err := b.AllocSegment(ctx, 1<<20); err != nil {
@@ -105,67 +104,9 @@ func TestMemoryOfAllPrograms(t *testing.T) {
 	dial(t, path, Options{Path: command.MemoryCopier})
 }
 
-// realHost is the host of a driver without adapters.
-func realHost(t *testing.T) Host {
-	t.Helper()
-	h, err := device.NewHost(device.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = h.Close() })
-	return DeviceHost(h)
-}
-
-// TestChannelsAreLimited: a program that makes channels without end gets an error that names the limit, and is served on;
-// others are not affected. Destroying one makes room for another.
-func TestChannelsAreLimited(t *testing.T) {
-	s, path := serve(t, realHost(t), ServerConfig{ProgramDescriptors: 16})
-	c := dial(t, path, Options{})
-	create := func() (command.Handle, error) {
-		r, err := c.call(ctx, opCreateChannel, encode(command.CreateChannel{Kind: command.Completions}))
-		if err != nil {
-			return 0, err
-		}
-		closeAll(r.fds)
-		h, err := decode[handleArgs](r.body)
-		return h.Handle, err
-	}
-	var last command.Handle
-	for n := range 100 {
-		h, err := create()
-		if err == nil {
-			last = h
-			continue
-		}
-		if n < 8 || n > 16 || !isCode(err, command.Exhausted) || !strings.Contains(err.Error(), "limits.descriptors_per_program") {
-			t.Errorf("channel %d: %v", n, err)
-		}
-		break
-	}
-	if u := s.ledger.Usage(budget.Descriptors); u.Used > 16 || u.Refused == 0 {
-		t.Errorf("%+v: want at most 16, and a refusal", u)
-	}
-	if err := c.Destroy(ctx, command.KindChannel, last); err != nil {
-		t.Error(err)
-	}
-	await.Eventually(t, "there is room for another channel", func() bool { _, err := create(); return err == nil })
-	if _, err := dial(t, path, Options{}).Adapters(ctx); err != nil {
-		t.Errorf("another program: %v", err)
-	}
-}
-
-// TestFewOpenFiles: how many descriptors are kept for the direct path, and how many are for programs and channels, follows
-// from how many the process may have; a new descriptor's number tells that there are too many.
-func TestFewOpenFiles(t *testing.T) {
-	for limit, want := range map[uint64]openFiles{64: {kept: 48, last: 58}, 1024: {kept: 768, last: 992}, 1 << 20: {kept: 786432, last: 1015808}} {
-		o := newOpenFiles(limit)
-		if o.kept != want.kept || o.last != want.last || cap(o.passing) < 1 {
-			t.Errorf("of %d: %d and %d, want %d and %d", limit, o.kept, o.last, want.kept, want.last)
-		}
-		if o.full(o.last-1, o.last, "it") != nil || !isCode(o.full(o.last, o.last, "it"), command.Exhausted) {
-			t.Errorf("of %d: the limit is not at %d", limit, o.last)
-		}
-	}
+// TestProgramWithoutDescriptors: a driver that has no descriptors left refuses programs with an error that says so, and
+// charges nothing for them.
+func TestProgramWithoutDescriptors(t *testing.T) {
 	s, path := serve(t, &fakeHost{}, ServerConfig{OpenFiles: 4}) // fewer than this process has open
 	if _, err := Dial(ctx, path, Options{}); !isCode(err, command.Exhausted) || !strings.Contains(err.Error(), "ulimit -n") {
 		t.Errorf("a program of a driver without descriptors: %v", err)

@@ -3,6 +3,7 @@ package ipc
 import (
 	"cmp"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"runtime"
@@ -37,6 +38,7 @@ type writer struct {
 	owed   int // frames in the track for which the sleeping consumer is still to be woken
 }
 
+// newWriter returns a writer to conn; timeout 0: none.
 func newWriter(conn *net.UnixConn, timeout time.Duration) *writer {
 	w := &writer{conn: conn, out: putter{conn: conn}, timeout: timeout}
 	w.turn.L = &w.mu
@@ -105,7 +107,7 @@ func (w *writer) putLocked(op opcode, flags uint16, id uint64, body []byte) erro
 	var since time.Time
 	for {
 		if w.err != nil || w.track == nil {
-			return cmp.Or(w.err, errEOF)
+			return cmp.Or(w.err, io.EOF)
 		}
 		ok, err := w.track.put(op, flags, id, body)
 		if err != nil {
@@ -132,7 +134,7 @@ func (w *writer) putLocked(op opcode, flags uint16, id uint64, body []byte) erro
 		gone := hungUp(w.conn)
 		w.mu.Lock()
 		if gone {
-			w.err = errEOF
+			w.err = io.EOF
 			return w.err
 		}
 	}

@@ -6,8 +6,11 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/command"
 )
 
 // streams returns the two ends of a Unix stream socket.
@@ -60,7 +63,7 @@ func TestFramesOfManySenders(t *testing.T) {
 			}
 		})
 	}
-	in := &fdReader{from: taker{conn: b}}
+	in := newReader(b)
 	defer in.close()
 	var next [senders]uint32
 	var buf []byte
@@ -97,5 +100,13 @@ func TestSendingOnAStreamThatEnded(t *testing.T) {
 	first := w.along(opCredit, 1, nil)
 	if second := w.along(opCredit, 2, nil); first == nil && second == nil {
 		t.Error("two frames were sent on a stream that has ended, without an error")
+	}
+}
+
+// TestEventsFitTracks: a frame with the most events fits into a track, because one sent on the stream would overtake
+// others.
+func TestEventsFitTracks(t *testing.T) {
+	if n := headerSize + maxPush*int(unsafe.Sizeof(command.Event{})); n > longFrame {
+		t.Errorf("%d events are a frame of %d bytes: at most %d go by a track", maxPush, n, longFrame)
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/testbed/await"
@@ -86,14 +85,6 @@ func TestDeliveryGrantsCredit(t *testing.T) {
 	q.deliver(nil)
 	if _, err := q.push(make([]command.Event, 65)); err == nil {
 		t.Error("more events than the driver had credit for")
-	}
-}
-
-// TestEventsFitTracks: a frame with the most events fits into a track, because one sent on the stream would overtake
-// others.
-func TestEventsFitTracks(t *testing.T) {
-	if n := headerSize + maxPush*int(unsafe.Sizeof(command.Event{})); n > longFrame {
-		t.Errorf("%d events are a frame of %d bytes: at most %d go by a track", maxPush, n, longFrame)
 	}
 }
 

@@ -2,6 +2,8 @@ package ipc
 
 import (
 	"fmt"
+	"io"
+	"net"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,6 +17,10 @@ type fdReader struct {
 	r, w int
 }
 
+// newReader returns a reader of conn.
+func newReader(conn *net.UnixConn) *fdReader { return &fdReader{from: newTaker(conn)} }
+
+// Read implements io.Reader.
 func (f *fdReader) Read(b []byte) (int, error) {
 	if f.r == f.w {
 		n, oobn, flags, err := f.from.read(f.buf[:], f.oob[:])
@@ -30,7 +36,7 @@ func (f *fdReader) Read(b []byte) (int, error) {
 			return 0, err
 		}
 		if n == 0 {
-			return 0, errEOF
+			return 0, io.EOF
 		}
 		f.r, f.w = 0, n
 	}
@@ -70,9 +76,17 @@ func (f *fdReader) take(n int) ([]int, error) {
 	return fds, nil
 }
 
+// close closes the descriptors that nobody took.
 func (f *fdReader) close() {
 	for _, fd := range f.fds {
 		unix.Close(fd)
 	}
 	f.fds = nil
+}
+
+// closeAll closes descriptors that were received or made to be sent.
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		unix.Close(fd)
+	}
 }

@@ -39,7 +39,7 @@ func Dial(ctx context.Context, socket string, o Options) (*Client, error) {
 	c := &Client{conn: conn.(*net.UnixConn), segments: map[uint32][]byte{}}
 	c.out = newWriter(c.conn, 0)
 	c.out.patience = Patience
-	c.in = &fdReader{from: taker{conn: c.conn}}
+	c.in = newReader(c.conn)
 	c.arenas.Store(&[][]byte{})
 	c.words.list = map[command.Handle]*uint32{}
 	if err := c.attach(ctx, o, path); err != nil {

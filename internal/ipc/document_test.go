@@ -38,19 +38,6 @@ func TestDocumentHasTheLayouts(t *testing.T) {
 	}
 }
 
-// TestDocumentHasTheOperations: docs/spec/ipc.md lists every operation that the driver serves.
-func TestDocumentHasTheOperations(t *testing.T) {
-	b, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for op, f := range handlers {
-		if f != nil && !strings.Contains(string(b), fmt.Sprintf("\n| %d | ", op)) {
-			t.Errorf("operation %d is not in the document", op)
-		}
-	}
-}
-
 func layouts() string {
 	var b strings.Builder
 	for _, v := range bodies {

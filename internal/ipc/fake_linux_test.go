@@ -7,8 +7,9 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"unsafe"
 
-	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
@@ -234,29 +235,16 @@ func serve(t testing.TB, host Host, cfg ServerConfig) (*Server, string) {
 	return s, path
 }
 
-func dial(t testing.TB, path string, o Options) *Client {
-	t.Helper()
-	c, err := Dial(context.Background(), path, o)
+// isCode reports whether an error is of a class.
+func isCode(err error, c command.Code) bool { return errors.Is(err, &command.Error{Code: c}) }
+
+// ordinary returns memory of the program that lies in no segment, and its address. It is not on the Go heap, because
+// the race detector does not see the order that shared memory makes.
+func ordinary(t *testing.T, n int) ([]byte, uint64) {
+	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { c.Close() })
-	return c
-}
-
-// pair returns a fake host and a client that is attached to it.
-func pair(t testing.TB, cfg ServerConfig, o Options) (*fakeHost, *Client) {
-	t.Helper()
-	h := &fakeHost{}
-	_, path := serve(t, h, cfg)
-	return h, dial(t, path, o)
-}
-
-func isCode(err error, c command.Code) bool { return errors.Is(err, &command.Error{Code: c}) }
-
-func TestMain(m *testing.M) {
-	if helper() {
-		return
-	}
-	goleak.VerifyTestMain(m)
+	t.Cleanup(func() { _ = unix.Munmap(b) })
+	return b, uint64(uintptr(unsafe.Pointer(&b[0])))
 }

@@ -17,12 +17,15 @@ const (
 	Minor uint16 = 5
 )
 
+// Sizes and limits.
 const (
+	// headerSize is the size of the header that begins every frame.
 	headerSize = 16
 	// maxRequest limits the frames of a client, maxFrame those of the driver.
 	maxRequest = 4096
 	maxFrame   = 1 << 20
-	maxDetail  = 1024
+	// maxDetail limits the text of an error, in bytes.
+	maxDetail = 1024
 	// maxInFlight is how many unanswered requests a client may have.
 	maxInFlight = 64
 	// eventCredits is how many events the driver may push before the client grants more.
@@ -34,73 +37,6 @@ const (
 
 // unanswered is the id of a request that wants no answer, if that is allowed.
 const unanswered = 0
-
-// opcode is the type of a frame.
-type opcode uint16
-
-const (
-	opHello opcode = iota + 1
-	opGoodbye
-	opCancel
-	opCredit
-	opEvents
-	opArena
-	opAllocSegment
-	opFreeSegment
-	opShare
-	opIntroduce
-	opDrop
-	opTracks
-	opNudge
-	opProcess
-)
-
-const (
-	opAdapters opcode = iota + 32
-	opGIDs
-	opCounters
-	opAllocPD
-	opRegisterMemory
-	opAllocWindow
-	opCreateCQ
-	opResizeCQ
-	opModerateCQ
-	opCreateSRQ
-	opModifySRQ
-	opQuerySRQ
-	opCreateQP
-	opModifyQP
-	opQueryQP
-	opCreateAH
-	opAttachMulticast
-	opDetachMulticast
-	opDestroy
-	opCMCreate
-	opCMBind
-	opCMListen
-	opCMConnect
-	opCMAccept
-	opCMEstablish
-	opCMReject
-	opCMDisconnect
-	opCMQuery
-	opCMAttributes
-	opResizeSRQ
-	opMapSegment
-	opCreateChannel
-	opCMSetChannel
-	opCMResolveAddr
-	opCMResolveRoute
-	opCMJoin
-	opCMLeave
-	opCMOption
-	opCMNotify
-	opRegisterMemoryAt
-	opMoved
-	opPort
-	opReregisterMemory
-	opEnd // one past the last
-)
 
 // Flags of a frame. Bits 8 to 11 hold the number of descriptors sent with it.
 const (
@@ -129,7 +65,11 @@ type header struct {
 	ID     uint64 // of the request; 0 if there is none
 }
 
+// fds returns the number of descriptors that are sent with the frame.
 func (h header) fds() int { return int(h.Flags&flagFDMask) >> flagFDShift }
+
+// ErrPlatform says that attaching is not supported on this system.
+var ErrPlatform = fmt.Errorf("attaching is Linux only for now: %w", errors.ErrUnsupported)
 
 // errFrame is a violation of the protocol.
 var errFrame = errors.New("bad frame")
@@ -169,6 +109,7 @@ func readFrame(r io.Reader, buf *[]byte, limit int) (header, []byte, error) {
 	return h, body, nil
 }
 
+// parseHeader decodes a header.
 func parseHeader(b [headerSize]byte) header {
 	le := binary.LittleEndian
 	return header{le.Uint32(b[:]), opcode(le.Uint16(b[4:])), le.Uint16(b[6:]), le.Uint64(b[8:])}

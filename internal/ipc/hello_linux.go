@@ -66,12 +66,6 @@ func (n *session) prepare(q hello) (*welcome, []int, error) {
 	return w, fds, nil
 }
 
-func closeAll(fds []int) {
-	for _, fd := range fds {
-		unix.Close(fd)
-	}
-}
-
 // admit checks the program's hello and creates its client.
 func (n *session) admit(q hello) error {
 	n.name = nameOf(q.Name)

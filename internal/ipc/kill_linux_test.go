@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -187,31 +186,3 @@ func TestConnectAndGo(t *testing.T) {
 	}
 	await.Eventually(t, "all gone", func() bool { return srv.Clients() == 0 && h.count() == 0 && fds(t) <= before })
 }
-
-// TestDepartureWithFullTrack: a program that ends while its track is full of answers is gone at once; the driver does
-// not wait for it to take them.
-func TestDepartureWithFullTrack(t *testing.T) {
-	h := &fakeHost{}
-	_, path := serve(t, h, ServerConfig{WriteTimeout: time.Hour})
-	c := dial(t, path, Options{})
-	c.tracks.mu.Lock() // answers are not taken
-	defer c.tracks.mu.Unlock()
-	for id := uint64(1); openTrack(c.tracks.mem[trackSize():]).has() < trackBytes-longFrame/4; id++ {
-		if ok, err := c.out.track.put(opQueryQP, 0, id, encode(handleArgs{})); err != nil {
-			t.Fatal(err)
-		} else if !ok {
-			time.Sleep(time.Millisecond)
-		}
-		if !c.out.track.wakes() {
-			continue
-		}
-		if err := c.out.stream(opNudge, 0, 0, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_ = c.conn.Close()
-	await.Eventually(t, "its session has ended", func() bool { return h.count() == 0 })
-}
-
-// has returns how many bytes of the track wait to be taken.
-func (l *track) has() int { return int(atomic.LoadUint32(l.producer) - atomic.LoadUint32(l.consumer)) }

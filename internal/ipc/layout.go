@@ -124,6 +124,7 @@ func encodeError(err error) []byte {
 	return append(append(b, 0, 0, 0, 0), detail...)
 }
 
+// decodeError is the reverse of encodeError; a body that is no error gives another error.
 func decodeError(b []byte) error {
 	if len(b) < 8 {
 		return fmt.Errorf("%w: error body of %d bytes", errFrame, len(b))

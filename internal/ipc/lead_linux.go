@@ -5,8 +5,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/softvpi/softvpi/internal/ipc/shared"
 	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
 
 // tracks are a program's side of its tracks. One goroutine at a time leads: it handles what the driver
@@ -170,4 +171,4 @@ func (l *tracks) watch(c *Client, enough func() bool) (behind bool, err error) {
 
 // behind reports whether the driver has sent frames on the stream that have not been read: they precede
 // what it has put into the track since. (A frame may be read before the driver has counted it.)
-func (l *tracks) behind() bool { return int32(atomic.LoadUint32(l.in.passed)-l.taken.Load()) > 0 }
+func (l *tracks) behind() bool { return int32(l.in.streamed()-l.taken.Load()) > 0 }

@@ -32,7 +32,7 @@ func newSenders(c *net.UnixConn) (*senders, error) {
 	if set != nil {
 		return nil, fmt.Errorf("credentials of the program: %w", set)
 	}
-	return &senders{from: taker{conn: c}}, nil
+	return &senders{from: newTaker(c)}, nil
 }
 
 // Read implements io.Reader.

@@ -22,14 +22,6 @@ import (
 // areaLimit limits the records that two programs share, to about 80,000 connections.
 const areaLimit = 64 << 20
 
-// Kinds of shared memory passed to a program in addition to its own.
-const (
-	shareOwnKeys uint32 = iota + 1 // the key table of the program itself
-	shareKeys                      // that of a neighbour
-	shareArena                     // a ring arena of a neighbour
-	shareArea                      // records of pairs with a neighbour
-)
-
 // neighbour is a session's part in the direct path. It implements lease.Neighbour.
 type neighbour struct {
 	n        *session

@@ -2,6 +2,8 @@ package ipc
 
 import (
 	"errors"
+	"net"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -11,7 +13,7 @@ import (
 // TestNewsWaitForTheProgram: frames that a program has not asked for are sent only as fast as it takes them, so that
 // a program without a reading thread is not disconnected for a full stream.
 func TestNewsWaitForTheProgram(t *testing.T) {
-	a, b := streams(t)
+	a, b := connected(t)
 	cfg := ServerConfig{}
 	cfg.defaults()
 	n := newSession(&Server{cfg: cfg}, a)
@@ -50,7 +52,7 @@ func TestNewsWaitForTheProgram(t *testing.T) {
 	if err := <-done; !errors.Is(err, errStopping) {
 		t.Errorf("the wait in a session that ends: error %v, want stopping", err)
 	}
-	in := &fdReader{from: taker{conn: b}}
+	in := newReader(b)
 	defer in.close()
 	var buf []byte
 	for range maxUntaken + 1 {
@@ -58,4 +60,22 @@ func TestNewsWaitForTheProgram(t *testing.T) {
 			t.Fatalf("got frame %+v (%v), want opDrop", h, err)
 		}
 	}
+}
+
+// connected returns the two ends of a connection.
+func connected(t *testing.T) (a, b *net.UnixConn) {
+	t.Helper()
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "s")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if b, err = net.DialUnix("unix", nil, l.Addr().(*net.UnixAddr)); err != nil {
+		t.Fatal(err)
+	}
+	if a, err = l.AcceptUnix(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close(); b.Close() })
+	return a, b
 }

@@ -3,9 +3,6 @@ package ipc
 import (
 	"bytes"
 	"testing"
-	"unsafe"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/testbed/await"
@@ -60,17 +57,6 @@ func TestSegments(t *testing.T) {
 	if err := c.FreeSegment(99); !isCode(err, command.NotFound) {
 		t.Errorf("freeing an unknown segment: error %v, want not found", err)
 	}
-}
-
-// ordinary returns memory of the program that lies in no segment, and its address. It is not on the Go heap, because
-// the race detector does not see the order that shared memory makes.
-func ordinary(t *testing.T, n int) ([]byte, uint64) {
-	b, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = unix.Munmap(b) })
-	return b, uint64(uintptr(unsafe.Pointer(&b[0])))
 }
 
 // TestSegmentsOfAllPrograms: what one program takes of the common budget is not available to others until it is

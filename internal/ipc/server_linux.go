@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"sync"
 	"time"
@@ -16,8 +15,6 @@ import (
 	"github.com/softvpi/softvpi/internal/os/openfiles"
 	"github.com/softvpi/softvpi/internal/os/peer"
 )
-
-var errEOF = io.EOF
 
 // errGoodbye ends the session of a program that detaches.
 var errGoodbye = errors.New("the program said goodbye")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"sync"
@@ -110,7 +111,7 @@ func (n *session) run() {
 		err = nil
 	}
 	switch {
-	case err == nil, errors.Is(err, errEOF):
+	case err == nil, errors.Is(err, io.EOF):
 		log.Info("program detached", "client", n.name, "pid", n.peer.PID)
 	default:
 		log.Warn("program disconnected", "client", n.name, "pid", n.peer.PID, "cause", err)
@@ -178,7 +179,7 @@ func (n *session) read() error {
 		}
 		h, body, err := readFrame(in, &buf, maxRequest)
 		if errors.Is(err, unix.ECONNRESET) || errors.Is(err, os.ErrDeadlineExceeded) { // it ended before reading everything
-			err = errEOF
+			err = io.EOF
 		}
 		if err != nil {
 			return err
@@ -232,7 +233,7 @@ func (n *session) frame(h header, body []byte) error {
 // failed ends the session after a failed request or write. A program that closed its stream may have said
 // goodbye before, so what it sent is read first.
 func (n *session) failed(err error) {
-	if err = n.unread(err); !errors.Is(err, errEOF) {
+	if err = n.unread(err); !errors.Is(err, io.EOF) {
 		n.end(err)
 		return
 	}
@@ -245,7 +246,7 @@ func (n *session) unread(err error) error {
 		return err
 	}
 	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
-		return errEOF
+		return io.EOF
 	}
 	return fmt.Errorf("the program does not read its stream: %w", err)
 }
@@ -303,7 +304,7 @@ func (n *session) sayGoodbye(err error) {
 
 // teardown removes everything of the program.
 func (n *session) teardown() {
-	n.cancel(errEOF)
+	n.cancel(io.EOF)
 	if n.client != nil {
 		if err := n.client.Close(); err != nil {
 			n.server.cfg.Log.Warn("closing a program's objects", "client", n.name, "cause", err)

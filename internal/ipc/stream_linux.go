@@ -41,6 +41,9 @@ type taker struct {
 	err syscall.Errno
 }
 
+// newTaker returns a receiver of conn.
+func newTaker(conn *net.UnixConn) taker { return taker{conn: conn} }
+
 // read waits until there is something, and reads what fits into b and oob. The lengths are 0 at the end of
 // the stream.
 func (t *taker) read(b, oob []byte) (n, oobn, flags int, err error) {
@@ -132,4 +135,10 @@ func (p *putter) send(fd uintptr) bool {
 	}
 	p.err = 0
 	return true
+}
+
+// writeWake wakes the loop through a descriptor.
+func writeWake(fd int) {
+	b := [1]byte{1}
+	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), 1) // if the pipe is full the loop is already awake
 }

@@ -35,6 +35,7 @@ type track struct {
 	at                                 uint32 // this side's word, which is not read back
 }
 
+// trackSize returns the bytes that a track takes.
 func trackSize() int { return trackHeader + trackBytes }
 
 // openTrack returns a view of mem, which has trackSize bytes and is aligned.
@@ -123,6 +124,9 @@ func (l *track) take(buf *[]byte, limit int) (h header, body []byte, ok bool, er
 	atomic.StoreUint32(l.consumer, l.at)
 	return h, body, true, nil
 }
+
+// streamed returns how many frames the driver has sent on the stream beside its track, as it says.
+func (l *track) streamed() uint32 { return atomic.LoadUint32(l.passed) }
 
 // sleep tells the producer that this side is about to sleep on the stream. It must check once more after
 // that.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
+	"github.com/softvpi/softvpi/internal/ring"
 )
 
 const (
@@ -33,12 +34,12 @@ type words struct {
 // set records the location of a CQ's ring.
 func (w *words) set(c *Client, q command.Queue) error {
 	a := c.Arena(q.Ring.Arena)
-	if uint64(len(a)) < ringHeader || q.Ring.Offset > uint64(len(a)-ringHeader) || q.Ring.Offset%64 != 0 {
+	if uint64(len(a)) < ring.HeaderSize || q.Ring.Offset > uint64(len(a)-ring.HeaderSize) || q.Ring.Offset%64 != 0 {
 		return command.Errorf(command.Internal, "the driver's answer: ring at %d of arena %d", q.Ring.Offset, q.Ring.Arena)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.list[q.Handle] = (*uint32)(unsafe.Pointer(&a[q.Ring.Offset+ringSequence]))
+	w.list[q.Handle] = (*uint32)(unsafe.Pointer(&a[q.Ring.Offset+ring.SequenceAt]))
 	return nil
 }
 

@@ -2,8 +2,6 @@ package ipc
 
 import (
 	"fmt"
-	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -52,10 +50,4 @@ func (w *wakeup) close() {
 			unix.Close(fd)
 		}
 	}
-}
-
-// writeWake wakes the loop through a descriptor.
-func writeWake(fd int) {
-	b := [1]byte{1}
-	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), 1) // if the pipe is full the loop is already awake
 }

@@ -21,6 +21,9 @@ import (
 // HeaderSize is the size of a ring's header; the entries follow it.
 const HeaderSize = 256
 
+// SequenceAt is the offset of a completion queue's word that counts events, on which its waiters sleep.
+const SequenceAt = 132
+
 // MaxEntries bounds the entries of one ring.
 const MaxEntries = 1 << 22
 
@@ -50,7 +53,11 @@ type header struct {
 	_        [48]byte
 }
 
-const _ = -(unsafe.Sizeof(header{}) ^ HeaderSize) // does not compile unless equal
+// These do not compile unless the operands are equal.
+const (
+	_ = -(unsafe.Sizeof(header{}) ^ HeaderSize)
+	_ = -(unsafe.Offsetof(header{}.sequence) ^ SequenceAt)
+)
 
 // Flag bits of a ring's header, set by the loop.
 const (

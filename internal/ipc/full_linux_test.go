@@ -1,0 +1,42 @@
+package ipc
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/testbed/await"
+)
+
+// TestDepartureWithFullTrack: a program that ends while its track is full of answers is gone at once; the driver does
+// not wait for it to take them.
+func TestDepartureWithFullTrack(t *testing.T) {
+	h := &fakeHost{}
+	_, path := serve(t, h, ServerConfig{WriteTimeout: time.Hour})
+	c := dial(t, path, Options{})
+	c.tracks.mu.Lock() // answers are not taken
+	defer c.tracks.mu.Unlock()
+	requests, answers := openTrack(c.tracks.mem), c.tracks.mem[trackSize():]
+	for id := uint64(1); waiting(answers) < trackBytes-trackBytes/16; id++ {
+		if ok, err := requests.put(opQueryQP, 0, id, encode(handleArgs{})); err != nil {
+			t.Fatal(err)
+		} else if !ok {
+			time.Sleep(time.Millisecond)
+		}
+		if !requests.wakes() {
+			continue
+		}
+		if err := c.out.stream(opNudge, 0, 0, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = c.conn.Close()
+	await.Eventually(t, "its session has ended", func() bool { return h.count() == 0 })
+}
+
+// waiting returns how many bytes wait to be taken from the track in mem.
+func waiting(mem []byte) int {
+	word := func(at int) uint32 { return atomic.LoadUint32((*uint32)(unsafe.Pointer(&mem[at]))) }
+	return int(word(trackProducer) - word(trackConsumer))
+}
