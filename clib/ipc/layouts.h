@@ -1,6 +1,6 @@
 /*
- * The layouts and numbers of docs/spec/ipc.md, made from the Go structures:
- * go test ./internal/ipc -run Header -update
+ * The layouts and numbers of docs/ipc.md, made from the Go structures:
+ * go test ./internal/ipc/proto -run Header -update
  */
 #ifndef SVPI_LAYOUTS_H
 #define SVPI_LAYOUTS_H

@@ -8,6 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 )
 
 // serveAttach lets programs attach if the system supports it.
@@ -21,7 +22,7 @@ func (d *Driver) serveAttach() error {
 		set.ProgramDescriptors = uint64(l.DescriptorsPerProgram)
 	}
 	s, err := ipc.NewServer(d.attachHost(), set)
-	if errors.Is(err, ipc.ErrPlatform) {
+	if errors.Is(err, proto.ErrPlatform) {
 		d.noAttach = "attaching is built for Linux only; on this system programs embed their adapters"
 		return nil
 	}

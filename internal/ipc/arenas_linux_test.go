@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 )
@@ -59,9 +60,9 @@ func TestEventsInOrderWithBackPressure(t *testing.T) {
 	await.Eventually(t, "the credit is used up", func() bool {
 		c.events.mu.Lock()
 		defer c.events.mu.Unlock()
-		return len(c.events.list) == eventCredits
+		return len(c.events.list) == proto.EventCredits
 	})
-	if left := len(s.events); left < n-eventCredits-maxPush {
+	if left := len(s.events); left < n-proto.EventCredits-proto.MaxPush {
 		t.Errorf("%d of %d events left in the driver", left, n)
 	}
 	out := make([]command.Event, 50)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
@@ -73,7 +74,7 @@ func TestNoDescriptorForProgram(t *testing.T) {
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
 		t.Fatal(err)
 	}
-	c.put(appendFrame(nil, opHello, 0, 1, encode(goodHello())))
+	c.put(proto.AppendFrame(nil, proto.OpHello, 0, 1, proto.Encode(goodHello())))
 	reason := c.end()
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/os/peer"
 )
 
@@ -82,15 +83,15 @@ func TestWhoMayAttach(t *testing.T) {
 			}
 		}
 		r := rawAs(t, path, c.uid, c.gid, c.groups...)
-		r.put(appendFrame(nil, opHello, 0, 1, encode(goodHello())))
+		r.put(proto.AppendFrame(nil, proto.OpHello, 0, 1, proto.Encode(goodHello())))
 		h, body, err := r.next()
 		switch {
-		case err != nil || h.Op != opHello:
+		case err != nil || h.Op != proto.OpHello:
 			t.Fatalf("%+v: frame %+v: %v", c, h, err)
-		case c.refused == "" && h.Flags&flagError != 0:
-			t.Errorf("%+v: refused: %v", c, decodeError(body))
-		case c.refused != "" && (h.Flags&flagError == 0 || !strings.Contains(decodeError(body).Error(), c.refused) || !isCode(decodeError(body), command.Access)):
-			t.Errorf("%+v: the answer is %v, want %q", c, decodeError(body), c.refused)
+		case c.refused == "" && h.Flags&proto.FlagError != 0:
+			t.Errorf("%+v: refused: %v", c, proto.DecodeError(body))
+		case c.refused != "" && (h.Flags&proto.FlagError == 0 || !strings.Contains(proto.DecodeError(body).Error(), c.refused) || !isCode(proto.DecodeError(body), command.Access)):
+			t.Errorf("%+v: the answer is %v, want %q", c, proto.DecodeError(body), c.refused)
 		}
 		if c.refused == "" {
 			continue

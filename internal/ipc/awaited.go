@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 )
 
 // cancelGrace is how long a canceled request waits for the driver's answer.
@@ -110,7 +111,7 @@ func (c *calls) failure() error {
 // call sends a request and waits for its answer. If the context ends, the request is canceled in the
 // driver; the answer tells which came first. If no answer comes soon after, call gives up: what the
 // request created lasts until Close.
-func (c *Client) call(ctx context.Context, op opcode, body []byte) (reply, error) {
+func (c *Client) call(ctx context.Context, op proto.Opcode, body []byte) (reply, error) {
 	if err := c.calls.enter(ctx); err != nil {
 		return reply{}, err
 	}
@@ -126,7 +127,7 @@ func (c *Client) call(ctx context.Context, op opcode, body []byte) (reply, error
 	if r, ok := c.answered(ctx, ch); ok {
 		return r, r.err
 	}
-	_ = c.send(opCancel, id, nil)
+	_ = c.send(proto.OpCancel, id, nil)
 	grace, end := context.WithTimeout(context.Background(), cancelGrace)
 	defer end()
 	if r, ok := c.answered(grace, ch); ok {
@@ -141,7 +142,7 @@ func (c *Client) call(ctx context.Context, op opcode, body []byte) (reply, error
 
 // begin sends a request; whoever receives the answer, or the error that comes instead, passes it to then.
 // If begin returns an error, nothing was begun.
-func (c *Client) begin(ctx context.Context, op opcode, body []byte, then func(reply)) error {
+func (c *Client) begin(ctx context.Context, op proto.Opcode, body []byte, then func(reply)) error {
 	if err := c.calls.enter(ctx); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/testbed/await"
@@ -45,7 +46,7 @@ func TestEverythingIsGivenBack(t *testing.T) {
 	refused := goodHello()
 	refused.Major++
 	r := dialRaw(t, path)
-	r.put(appendFrame(nil, opHello, 0, 1, encode(refused)))
+	r.put(proto.AppendFrame(nil, proto.OpHello, 0, 1, proto.Encode(refused)))
 	if !strings.Contains(r.end(), "version") {
 		t.Error("the program was not refused")
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 )
 
 // handler executes one kind of request in the driver.
@@ -13,7 +14,7 @@ type handler func(ctx context.Context, s Session, body []byte) (reply []byte, er
 // replies makes a handler from a command with one answer.
 func replies[Q, R any](f func(ctx context.Context, s Session, q Q) (R, error)) handler {
 	return func(ctx context.Context, s Session, body []byte) ([]byte, error) {
-		q, err := decode[Q](body)
+		q, err := proto.Decode[Q](body)
 		if err != nil {
 			return nil, err
 		}
@@ -21,14 +22,14 @@ func replies[Q, R any](f func(ctx context.Context, s Session, q Q) (R, error)) h
 		if err != nil {
 			return nil, err
 		}
-		return encode(r), nil
+		return proto.Encode(r), nil
 	}
 }
 
 // lists makes a handler from a command that answers with a list.
 func lists[Q, R any](f func(ctx context.Context, s Session, q Q) ([]R, error)) handler {
 	return func(ctx context.Context, s Session, body []byte) ([]byte, error) {
-		q, err := decode[Q](body)
+		q, err := proto.Decode[Q](body)
 		if err != nil {
 			return nil, err
 		}
@@ -37,16 +38,16 @@ func lists[Q, R any](f func(ctx context.Context, s Session, q Q) ([]R, error)) h
 			return nil, err
 		}
 		var one R
-		if most := (maxFrame - headerSize) / binary.Size(one); len(r) > most {
+		if most := (proto.MaxFrame - proto.HeaderSize) / binary.Size(one); len(r) > most {
 			r = r[:most]
 		}
-		return encodeList(r), nil
+		return proto.EncodeList(r), nil
 	}
 }
 
 // does makes a handler from a command without an answer.
 func does[Q any](f func(ctx context.Context, s Session, q Q) error) handler {
-	return replies(func(ctx context.Context, s Session, q Q) (empty, error) { return empty{}, f(ctx, s, q) })
+	return replies(func(ctx context.Context, s Session, q Q) (proto.Empty, error) { return proto.Empty{}, f(ctx, s, q) })
 }
 
 // extended returns the session of a driver that supports the commands beyond command.Commands.
@@ -69,105 +70,111 @@ func extends[Q any](f func(ctx context.Context, x command.Extended, q Q) error) 
 }
 
 // handlers are the handlers of a client's commands.
-var handlers = [opEnd]handler{
-	opAdapters: lists(func(ctx context.Context, s Session, _ empty) ([]command.AdapterInfo, error) { return s.Adapters(ctx) }),
-	opGIDs: lists(func(ctx context.Context, s Session, q adapterArgs) ([]command.GID, error) {
+var handlers = [proto.OpEnd]handler{
+	proto.OpAdapters: lists(func(ctx context.Context, s Session, _ proto.Empty) ([]command.AdapterInfo, error) {
+		return s.Adapters(ctx)
+	}),
+	proto.OpGIDs: lists(func(ctx context.Context, s Session, q proto.AdapterArgs) ([]command.GID, error) {
 		return s.GIDs(ctx, q.Adapter)
 	}),
-	opPort: replies(func(ctx context.Context, s Session, q adapterArgs) (command.PortInfo, error) {
+	proto.OpPort: replies(func(ctx context.Context, s Session, q proto.AdapterArgs) (command.PortInfo, error) {
 		return s.Port(ctx, q.Adapter)
 	}),
-	opCounters: lists(func(ctx context.Context, s Session, q adapterArgs) ([]command.Counter, error) {
+	proto.OpCounters: lists(func(ctx context.Context, s Session, q proto.AdapterArgs) ([]command.Counter, error) {
 		return s.Counters(ctx, q.Adapter)
 	}),
-	opAllocPD: replies(func(ctx context.Context, s Session, q adapterArgs) (command.Handle, error) {
+	proto.OpAllocPD: replies(func(ctx context.Context, s Session, q proto.AdapterArgs) (command.Handle, error) {
 		return s.AllocPD(ctx, q.Adapter)
 	}),
-	opRegisterMemory: replies(func(ctx context.Context, s Session, q command.RegisterMemory) (command.Memory, error) {
+	proto.OpRegisterMemory: replies(func(ctx context.Context, s Session, q command.RegisterMemory) (command.Memory, error) {
 		return s.RegisterMemory(ctx, q)
 	}),
-	opAllocWindow: replies(func(ctx context.Context, s Session, q windowArgs) (command.Memory, error) {
+	proto.OpAllocWindow: replies(func(ctx context.Context, s Session, q proto.WindowArgs) (command.Memory, error) {
 		return s.AllocWindow(ctx, q.PD, q.Type)
 	}),
-	opCreateCQ: replies(func(ctx context.Context, s Session, q command.CreateCQ) (command.Queue, error) {
+	proto.OpCreateCQ: replies(func(ctx context.Context, s Session, q command.CreateCQ) (command.Queue, error) {
 		return s.CreateCQ(ctx, q)
 	}),
-	opResizeCQ: replies(func(ctx context.Context, s Session, q resizeArgs) (command.Queue, error) {
+	proto.OpResizeCQ: replies(func(ctx context.Context, s Session, q proto.ResizeArgs) (command.Queue, error) {
 		return s.ResizeCQ(ctx, q.Queue, q.Depth)
 	}),
-	opModerateCQ: does(func(ctx context.Context, s Session, q command.ModerateCQ) error { return s.ModerateCQ(ctx, q) }),
-	opCreateSRQ: replies(func(ctx context.Context, s Session, q command.CreateSRQ) (command.Queue, error) {
+	proto.OpModerateCQ: does(func(ctx context.Context, s Session, q command.ModerateCQ) error { return s.ModerateCQ(ctx, q) }),
+	proto.OpCreateSRQ: replies(func(ctx context.Context, s Session, q command.CreateSRQ) (command.Queue, error) {
 		return s.CreateSRQ(ctx, q)
 	}),
-	opModifySRQ: does(func(ctx context.Context, s Session, q command.ModifySRQ) error { return s.ModifySRQ(ctx, q) }),
-	opResizeSRQ: replies(func(ctx context.Context, s Session, q resizeArgs) (command.Queue, error) {
+	proto.OpModifySRQ: does(func(ctx context.Context, s Session, q command.ModifySRQ) error { return s.ModifySRQ(ctx, q) }),
+	proto.OpResizeSRQ: replies(func(ctx context.Context, s Session, q proto.ResizeArgs) (command.Queue, error) {
 		return s.ResizeSRQ(ctx, q.Queue, q.Depth)
 	}),
-	opQuerySRQ: replies(func(ctx context.Context, s Session, q handleArgs) (command.SRQInfo, error) {
+	proto.OpQuerySRQ: replies(func(ctx context.Context, s Session, q proto.HandleArgs) (command.SRQInfo, error) {
 		return s.QuerySRQ(ctx, q.Handle)
 	}),
-	opCreateQP: replies(func(ctx context.Context, s Session, q command.CreateQP) (command.QueuePair, error) {
+	proto.OpCreateQP: replies(func(ctx context.Context, s Session, q command.CreateQP) (command.QueuePair, error) {
 		return s.CreateQP(ctx, q)
 	}),
-	opModifyQP: does(func(ctx context.Context, s Session, q command.ModifyQP) error { return s.ModifyQP(ctx, q) }),
-	opQueryQP: replies(func(ctx context.Context, s Session, q handleArgs) (command.QPInfo, error) {
+	proto.OpModifyQP: does(func(ctx context.Context, s Session, q command.ModifyQP) error { return s.ModifyQP(ctx, q) }),
+	proto.OpQueryQP: replies(func(ctx context.Context, s Session, q proto.HandleArgs) (command.QPInfo, error) {
 		return s.QueryQP(ctx, q.Handle)
 	}),
-	opCreateAH: replies(func(ctx context.Context, s Session, q command.CreateAH) (command.Handle, error) {
+	proto.OpCreateAH: replies(func(ctx context.Context, s Session, q command.CreateAH) (command.Handle, error) {
 		return s.CreateAH(ctx, q)
 	}),
-	opAttachMulticast: does(func(ctx context.Context, s Session, q multicastArgs) error {
+	proto.OpAttachMulticast: does(func(ctx context.Context, s Session, q proto.MulticastArgs) error {
 		return s.AttachMulticast(ctx, q.QP, q.Group)
 	}),
-	opDetachMulticast: does(func(ctx context.Context, s Session, q multicastArgs) error {
+	proto.OpDetachMulticast: does(func(ctx context.Context, s Session, q proto.MulticastArgs) error {
 		return s.DetachMulticast(ctx, q.QP, q.Group)
 	}),
-	opDestroy: does(func(ctx context.Context, s Session, q destroyArgs) error { return s.Destroy(ctx, q.Kind, q.Handle) }),
-	opCMCreate: replies(func(ctx context.Context, s Session, q command.CMCreate) (command.Handle, error) {
+	proto.OpDestroy: does(func(ctx context.Context, s Session, q proto.DestroyArgs) error {
+		return s.Destroy(ctx, q.Kind, q.Handle)
+	}),
+	proto.OpCMCreate: replies(func(ctx context.Context, s Session, q command.CMCreate) (command.Handle, error) {
 		return s.CMCreate(ctx, q)
 	}),
-	opCMBind: replies(func(ctx context.Context, s Session, q bindArgs) (command.Endpoint, error) {
+	proto.OpCMBind: replies(func(ctx context.Context, s Session, q proto.BindArgs) (command.Endpoint, error) {
 		return s.CMBind(ctx, q.ID, q.Local)
 	}),
-	opCMListen: does(func(ctx context.Context, s Session, q listenArgs) error { return s.CMListen(ctx, q.ID, q.Backlog) }),
-	opCMConnect: replies(func(ctx context.Context, s Session, q command.CMConnect) (command.Handle, error) {
+	proto.OpCMListen: does(func(ctx context.Context, s Session, q proto.ListenArgs) error {
+		return s.CMListen(ctx, q.ID, q.Backlog)
+	}),
+	proto.OpCMConnect: replies(func(ctx context.Context, s Session, q command.CMConnect) (command.Handle, error) {
 		return s.CMConnect(ctx, q)
 	}),
-	opCMAccept:     does(func(ctx context.Context, s Session, q command.CMAccept) error { return s.CMAccept(ctx, q) }),
-	opCMEstablish:  does(func(ctx context.Context, s Session, q handleArgs) error { return s.CMEstablish(ctx, q.Handle) }),
-	opCMReject:     does(func(ctx context.Context, s Session, q command.CMReject) error { return s.CMReject(ctx, q) }),
-	opCMDisconnect: does(func(ctx context.Context, s Session, q handleArgs) error { return s.CMDisconnect(ctx, q.Handle) }),
-	opCMQuery: replies(func(ctx context.Context, s Session, q handleArgs) (command.CMInfo, error) {
+	proto.OpCMAccept:     does(func(ctx context.Context, s Session, q command.CMAccept) error { return s.CMAccept(ctx, q) }),
+	proto.OpCMEstablish:  does(func(ctx context.Context, s Session, q proto.HandleArgs) error { return s.CMEstablish(ctx, q.Handle) }),
+	proto.OpCMReject:     does(func(ctx context.Context, s Session, q command.CMReject) error { return s.CMReject(ctx, q) }),
+	proto.OpCMDisconnect: does(func(ctx context.Context, s Session, q proto.HandleArgs) error { return s.CMDisconnect(ctx, q.Handle) }),
+	proto.OpCMQuery: replies(func(ctx context.Context, s Session, q proto.HandleArgs) (command.CMInfo, error) {
 		return s.CMQuery(ctx, q.Handle)
 	}),
-	opCMAttributes: replies(func(ctx context.Context, s Session, q attributesArgs) (command.ModifyQP, error) {
+	proto.OpCMAttributes: replies(func(ctx context.Context, s Session, q proto.AttributesArgs) (command.ModifyQP, error) {
 		return s.CMAttributes(ctx, q.ID, q.State)
 	}),
-	opRegisterMemoryAt: replies(func(ctx context.Context, s Session, q command.RegisterMemoryAt) (command.Memory, error) {
+	proto.OpRegisterMemoryAt: replies(func(ctx context.Context, s Session, q command.RegisterMemoryAt) (command.Memory, error) {
 		x, err := extended(s)
 		if err != nil {
 			return command.Memory{}, err
 		}
 		return x.RegisterMemoryAt(ctx, q)
 	}),
-	opReregisterMemory: replies(func(ctx context.Context, s Session, q command.ReregisterMemory) (command.Memory, error) {
+	proto.OpReregisterMemory: replies(func(ctx context.Context, s Session, q command.ReregisterMemory) (command.Memory, error) {
 		x, err := extended(s)
 		if err != nil {
 			return command.Memory{}, err
 		}
 		return x.ReregisterMemory(ctx, q)
 	}),
-	opCMSetChannel: extends(func(ctx context.Context, x command.Extended, q command.CMSetChannel) error {
+	proto.OpCMSetChannel: extends(func(ctx context.Context, x command.Extended, q command.CMSetChannel) error {
 		return x.CMSetChannel(ctx, q)
 	}),
-	opCMResolveAddr: extends(func(ctx context.Context, x command.Extended, q command.CMResolveAddr) error {
+	proto.OpCMResolveAddr: extends(func(ctx context.Context, x command.Extended, q command.CMResolveAddr) error {
 		return x.CMResolveAddr(ctx, q)
 	}),
-	opCMResolveRoute: extends(func(ctx context.Context, x command.Extended, q command.CMResolveRoute) error {
+	proto.OpCMResolveRoute: extends(func(ctx context.Context, x command.Extended, q command.CMResolveRoute) error {
 		return x.CMResolveRoute(ctx, q)
 	}),
-	opCMJoin:   extends(func(ctx context.Context, x command.Extended, q command.CMJoin) error { return x.CMJoin(ctx, q) }),
-	opCMLeave:  extends(func(ctx context.Context, x command.Extended, q command.CMLeave) error { return x.CMLeave(ctx, q) }),
-	opCMOption: extends(func(ctx context.Context, x command.Extended, q command.CMOption) error { return x.CMOption(ctx, q) }),
-	opCMNotify: extends(func(ctx context.Context, x command.Extended, q command.CMNotify) error { return x.CMNotify(ctx, q) }),
+	proto.OpCMJoin:   extends(func(ctx context.Context, x command.Extended, q command.CMJoin) error { return x.CMJoin(ctx, q) }),
+	proto.OpCMLeave:  extends(func(ctx context.Context, x command.Extended, q command.CMLeave) error { return x.CMLeave(ctx, q) }),
+	proto.OpCMOption: extends(func(ctx context.Context, x command.Extended, q command.CMOption) error { return x.CMOption(ctx, q) }),
+	proto.OpCMNotify: extends(func(ctx context.Context, x command.Extended, q command.CMNotify) error { return x.CMNotify(ctx, q) }),
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 )
 
 // A channel is a pipe whose read end belongs to the program. The write end is a file of its own, so that
@@ -23,7 +24,7 @@ const completionSize = 8
 
 // createChannel creates a channel, and returns the program's end, which the caller releases.
 func (n *session) createChannel(ctx context.Context, body []byte) ([]byte, []*file, error) {
-	q, err := decode[command.CreateChannel](body)
+	q, err := proto.Decode[command.CreateChannel](body)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -61,7 +62,7 @@ func (n *session) createChannel(ctx context.Context, body []byte) ([]byte, []*fi
 		defer w.Close()
 		n.fillChannel(x, h, q.Kind, w)
 	}()
-	return encode(handleArgs{h}), []*file{newFile(p[0], nil)}, nil
+	return proto.Encode(proto.HandleArgs{Handle: h}), []*file{newFile(p[0], nil)}, nil
 }
 
 // writeCompletion reports an event of a CQ; false: there is no room now. If the program has closed its
@@ -75,7 +76,7 @@ func writeCompletion(fd int, cq command.Handle) bool {
 
 // fillChannel writes the events of a channel until the channel or the program ends.
 func (n *session) fillChannel(x command.Extended, h command.Handle, kind command.ChannelKind, w *os.File) {
-	out := make([]command.Event, maxPush)
+	out := make([]command.Event, proto.MaxPush)
 	// It is not closed here: the loop may write to it until the channel has ended.
 	stop := context.AfterFunc(n.ctx, func() { _ = w.SetWriteDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -85,7 +86,7 @@ func (n *session) fillChannel(x command.Extended, h command.Handle, kind command
 			return
 		}
 		for i := range out[:k] {
-			b := encode(out[i])
+			b := proto.Encode(out[i])
 			if kind == command.Completions {
 				b = binary.LittleEndian.AppendUint64(nil, uint64(out[i].Object))
 			}

@@ -7,6 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
@@ -27,12 +28,12 @@ func TestChannelsAreLimited(t *testing.T) {
 	s, path := serve(t, realHost(t), ServerConfig{ProgramDescriptors: 16})
 	c := dial(t, path, Options{})
 	create := func() (command.Handle, error) {
-		r, err := c.call(ctx, opCreateChannel, encode(command.CreateChannel{Kind: command.Completions}))
+		r, err := c.call(ctx, proto.OpCreateChannel, proto.Encode(command.CreateChannel{Kind: command.Completions}))
 		if err != nil {
 			return 0, err
 		}
 		closeAll(r.fds)
-		h, err := decode[handleArgs](r.body)
+		h, err := proto.Decode[proto.HandleArgs](r.body)
 		return h.Handle, err
 	}
 	var last command.Handle

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 	"github.com/softvpi/softvpi/internal/ring"
 )
@@ -18,7 +19,7 @@ type Client struct {
 	conn   *net.UnixConn
 	in     *fdReader
 	out    *writer
-	about  welcome
+	about  proto.Welcome
 	calls  *calls
 	events *eventQueue
 	words  words
@@ -55,7 +56,7 @@ func (c *Client) fail(err error) {
 	c.words.wakeAll()
 }
 
-func (c *Client) send(op opcode, id uint64, body []byte) error {
+func (c *Client) send(op proto.Opcode, id uint64, body []byte) error {
 	return c.out.along(op, id, body)
 }
 
@@ -90,7 +91,7 @@ func (c *Client) Arena(id uint32) []byte {
 func (c *Client) MemoryPath() command.MemoryPath { return c.about.Path }
 
 // Driver returns the driver's name with its version, and its process id.
-func (c *Client) Driver() (string, int) { return nameOf(c.about.Driver), int(c.about.PID) }
+func (c *Client) Driver() (string, int) { return proto.NameOf(c.about.Driver), int(c.about.PID) }
 
 var errClosed = command.Errorf(command.Canceled, "the attachment is closed")
 
@@ -107,7 +108,7 @@ func (c *Client) Close() error {
 	c.gathering.stop()
 	c.fail(errClosed)
 	c.out.hurry()
-	_ = c.out.stream(opGoodbye, 0, 0, nil) // without it the driver would assume that the program died
+	_ = c.out.stream(proto.OpGoodbye, 0, 0, nil) // without it the driver would assume that the program died
 	err := c.conn.Close()
 	c.workers.Wait()
 	c.wake.Close()

@@ -6,26 +6,27 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
 
 // AllocSegment allocates size bytes of memory shared with the driver, and returns the segment's number for
 // command.RegisterMemory. The driver limits the total.
 func (c *Client) AllocSegment(ctx context.Context, size uint64) (uint32, []byte, error) {
-	r, err := c.call(ctx, opAllocSegment, encode(segmentArgs{size}))
+	r, err := c.call(ctx, proto.OpAllocSegment, proto.Encode(proto.SegmentArgs{Size: size}))
 	for _, fd := range r.fds {
 		defer unix.Close(fd)
 	}
 	if err != nil {
 		return 0, nil, err
 	}
-	s, err := decode[segmentReply](r.body)
+	s, err := proto.Decode[proto.SegmentReply](r.body)
 	if err != nil || len(r.fds) != 1 || s.Size < size {
 		return 0, nil, command.Errorf(command.Internal, "the driver's answer: %d descriptors, %d bytes", len(r.fds), s.Size)
 	}
 	mem, err := shared.Map(r.fds[0], size)
 	if err != nil {
-		_ = tell(context.WithoutCancel(ctx), c, opFreeSegment, handleArgs{command.Handle(s.Number)})
+		_ = tell(context.WithoutCancel(ctx), c, proto.OpFreeSegment, proto.HandleArgs{Handle: command.Handle(s.Number)})
 		return 0, nil, command.Errorf(command.Exhausted, "segment of %d bytes: %v", size, err)
 	}
 	c.mu.Lock()
@@ -58,6 +59,6 @@ func (c *Client) FreeSegment(id uint32) error {
 }
 
 func (c *Client) freeSegment(id uint32) error {
-	_, err := c.call(context.Background(), opFreeSegment, encode(handleArgs{command.Handle(id)}))
+	_, err := c.call(context.Background(), proto.OpFreeSegment, proto.Encode(proto.HandleArgs{Handle: command.Handle(id)}))
 	return err
 }

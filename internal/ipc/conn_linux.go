@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 )
 
 // writer writes whole frames to a stream. A reader that does not read for longer than timeout makes the
@@ -55,33 +57,33 @@ func (w *writer) hurry() {
 }
 
 // send writes a frame with descriptors, which the caller keeps.
-func (w *writer) send(op opcode, flags uint16, id uint64, body []byte, fds ...int) error {
+func (w *writer) send(op proto.Opcode, flags uint16, id uint64, body []byte, fds ...int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.sendLocked(op, flags, id, body, fds...)
 }
 
-func (w *writer) sendLocked(op opcode, flags uint16, id uint64, body []byte, fds ...int) error {
-	if w.track != nil && len(fds) == 0 && headerSize+len(body) <= longFrame {
+func (w *writer) sendLocked(op proto.Opcode, flags uint16, id uint64, body []byte, fds ...int) error {
+	if w.track != nil && len(fds) == 0 && proto.HeaderSize+len(body) <= longFrame {
 		return w.trackLocked(op, flags, id, body)
 	}
 	return w.streamLocked(op, flags, id, body, fds...)
 }
 
 // stream is send for frames that keep their order on the stream even if there is a track.
-func (w *writer) stream(op opcode, flags uint16, id uint64, body []byte, fds ...int) error {
+func (w *writer) stream(op proto.Opcode, flags uint16, id uint64, body []byte, fds ...int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.streamLocked(op, flags, id, body, fds...)
 }
 
-func (w *writer) streamLocked(op opcode, flags uint16, id uint64, body []byte, fds ...int) error {
+func (w *writer) streamLocked(op proto.Opcode, flags uint16, id uint64, body []byte, fds ...int) error {
 	w.await()
 	if w.err != nil {
 		return w.err
 	}
-	flags |= uint16(len(fds)) << flagFDShift
-	w.buf = appendFrame(w.buf, op, flags, id, body)
+	flags |= uint16(len(fds)) << proto.FlagFDShift
+	w.buf = proto.AppendFrame(w.buf, op, flags, id, body)
 	if err := w.writeLocked(fds); err != nil || w.track == nil {
 		return err
 	}
@@ -94,7 +96,7 @@ func (w *writer) streamLocked(op opcode, flags uint16, id uint64, body []byte, f
 const trackWait = 50 * time.Microsecond
 
 // trackLocked puts a frame into the track, and wakes the consumer if it sleeps.
-func (w *writer) trackLocked(op opcode, flags uint16, id uint64, body []byte) error {
+func (w *writer) trackLocked(op proto.Opcode, flags uint16, id uint64, body []byte) error {
 	if err := w.putLocked(op, flags, id, body); err != nil {
 		return err
 	}
@@ -103,7 +105,7 @@ func (w *writer) trackLocked(op opcode, flags uint16, id uint64, body []byte) er
 }
 
 // putLocked puts a frame into the track. While the track is full it releases the lock.
-func (w *writer) putLocked(op opcode, flags uint16, id uint64, body []byte) error {
+func (w *writer) putLocked(op proto.Opcode, flags uint16, id uint64, body []byte) error {
 	var since time.Time
 	for {
 		if w.err != nil || w.track == nil {
@@ -155,19 +157,19 @@ func hungUp(conn *net.UnixConn) bool {
 }
 
 // offer puts a frame into the track if that is possible without waiting.
-func (w *writer) offer(op opcode, body []byte) bool {
+func (w *writer) offer(op proto.Opcode, body []byte) bool {
 	return w.offerMade(op, len(body), func(int) []byte { return body })
 }
 
 // offerMade is offer with a body that is made only then, of at least least bytes and at most what fits. An
 // empty body is not sent.
-func (w *writer) offerMade(op opcode, least int, body func(most int) []byte) bool {
+func (w *writer) offerMade(op proto.Opcode, least int, body func(most int) []byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.track == nil || w.err != nil {
 		return false
 	}
-	most := min(w.track.room(), longFrame) - headerSize
+	most := min(w.track.room(), longFrame) - proto.HeaderSize
 	if most < least {
 		return false
 	}
@@ -187,7 +189,7 @@ func (w *writer) nudge() {
 	if !w.track.wakes() {
 		return
 	}
-	w.buf = appendFrame(w.buf, opNudge, 0, 0, nil)
+	w.buf = proto.AppendFrame(w.buf, proto.OpNudge, 0, 0, nil)
 	if w.writing {
 		return // it is included in that write
 	}
@@ -211,15 +213,15 @@ const (
 )
 
 // later sends a frame with the next one, or with flush.
-func (w *writer) later(op opcode, flags uint16, id uint64, body []byte) error {
+func (w *writer) later(op proto.Opcode, flags uint16, id uint64, body []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.laterLocked(op, flags, id, body)
 }
 
-func (w *writer) laterLocked(op opcode, flags uint16, id uint64, body []byte) error {
+func (w *writer) laterLocked(op proto.Opcode, flags uint16, id uint64, body []byte) error {
 	if w.track != nil {
-		if headerSize+len(body) > longFrame {
+		if proto.HeaderSize+len(body) > longFrame {
 			return w.streamLocked(op, flags, id, body)
 		}
 		if err := w.putLocked(op, flags, id, body); err != nil {
@@ -236,14 +238,14 @@ func (w *writer) laterLocked(op opcode, flags uint16, id uint64, body []byte) er
 		}
 	}
 	if w.err == nil {
-		w.buf = appendFrame(w.buf, op, flags, id, body)
+		w.buf = proto.AppendFrame(w.buf, op, flags, id, body)
 	}
 	return w.err
 }
 
 // along sends a frame together with those that other goroutines are about to send, which may precede it.
 // An error after along has returned ends the stream.
-func (w *writer) along(op opcode, id uint64, body []byte) error {
+func (w *writer) along(op proto.Opcode, id uint64, body []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.track != nil {
@@ -271,7 +273,7 @@ func (w *writer) flushLocked() error {
 	if w.owed > 0 && w.track != nil {
 		w.owed = 0
 		if w.track.wakes() {
-			w.buf = appendFrame(w.buf, opNudge, 0, 0, nil)
+			w.buf = proto.AppendFrame(w.buf, proto.OpNudge, 0, 0, nil)
 		}
 	}
 	if w.writing || w.err != nil || len(w.buf) == 0 {
@@ -297,7 +299,7 @@ func (w *writer) writeLocked(fds []int) error {
 		w.mu.Unlock()
 		err := w.write(frames, fds)
 		w.mu.Lock()
-		if w.err = err; err == nil && cap(frames) <= maxFrame/4 {
+		if w.err = err; err == nil && cap(frames) <= proto.MaxFrame/4 {
 			w.spare = frames
 		}
 		fds = nil

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 )
 
 // streams returns the two ends of a Unix stream socket.
@@ -48,13 +49,13 @@ func TestFramesOfManySenders(t *testing.T) {
 				var err error
 				switch {
 				case s == 0 && n%50 == 0:
-					err = w.send(opShare, 0, uint64(s), body, 0)
+					err = w.send(proto.OpShare, 0, uint64(s), body, 0)
 				case n%3 == 0:
-					if err = w.later(opCredit, 0, uint64(s), body); err == nil {
+					if err = w.later(proto.OpCredit, 0, uint64(s), body); err == nil {
 						err = w.flush()
 					}
 				default:
-					err = w.along(opCredit, uint64(s), body)
+					err = w.along(proto.OpCredit, uint64(s), body)
 				}
 				if err != nil {
 					t.Error(err)
@@ -68,7 +69,7 @@ func TestFramesOfManySenders(t *testing.T) {
 	var next [senders]uint32
 	var buf []byte
 	for range senders * frames {
-		h, body, err := readFrame(in, &buf, maxFrame)
+		h, body, err := proto.ReadFrame(in, &buf, proto.MaxFrame)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +81,7 @@ func TestFramesOfManySenders(t *testing.T) {
 			t.Fatalf("sender %d: frame %d, want %d", s, n, next[s])
 		}
 		next[s]++
-		fds, err := in.take(h.fds())
+		fds, err := in.take(h.FDs())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,8 +98,8 @@ func TestSendingOnAStreamThatEnded(t *testing.T) {
 	a, b := streams(t)
 	b.Close()
 	w := newWriter(a, 0)
-	first := w.along(opCredit, 1, nil)
-	if second := w.along(opCredit, 2, nil); first == nil && second == nil {
+	first := w.along(proto.OpCredit, 1, nil)
+	if second := w.along(proto.OpCredit, 2, nil); first == nil && second == nil {
 		t.Error("two frames were sent on a stream that has ended, without an error")
 	}
 }
@@ -106,7 +107,7 @@ func TestSendingOnAStreamThatEnded(t *testing.T) {
 // TestEventsFitTracks: a frame with the most events fits into a track, because one sent on the stream would overtake
 // others.
 func TestEventsFitTracks(t *testing.T) {
-	if n := headerSize + maxPush*int(unsafe.Sizeof(command.Event{})); n > longFrame {
-		t.Errorf("%d events are a frame of %d bytes: at most %d go by a track", maxPush, n, longFrame)
+	if n := proto.HeaderSize + proto.MaxPush*int(unsafe.Sizeof(command.Event{})); n > longFrame {
+		t.Errorf("%d events are a frame of %d bytes: at most %d go by a track", proto.MaxPush, n, longFrame)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
@@ -98,13 +99,13 @@ func TestBegin(t *testing.T) {
 		h   command.Handle
 		err error
 	}
-	told := make(chan result, 2*maxInFlight)
-	for range maxInFlight {
+	told := make(chan result, 2*proto.MaxInFlight)
+	for range proto.MaxInFlight {
 		if err := c.BeginConnect(t.Context(), command.CMConnect{}, func(h command.Handle, err error) { told <- result{h, err} }); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for range maxInFlight {
+	for range proto.MaxInFlight {
 		if r := <-told; r.err != nil || r.h == 0 {
 			t.Fatal(r)
 		}
@@ -122,7 +123,7 @@ func TestBegin(t *testing.T) {
 	}
 	// A command that has no answer when the driver ends gets an error, and none can be begun after that.
 	waits := make(chan error, 1)
-	if err := c.begin(t.Context(), opCMListen, encode(listenArgs{1, 1}), func(r reply) { waits <- r.err }); err != nil {
+	if err := c.begin(t.Context(), proto.OpCMListen, proto.Encode(proto.ListenArgs{ID: 1, Backlog: 1}), func(r reply) { waits <- r.err }); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {

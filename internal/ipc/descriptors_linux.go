@@ -6,6 +6,8 @@ import (
 	"net"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 )
 
 // fdReader reads a stream and collects the descriptors sent with it.
@@ -30,7 +32,7 @@ func (f *fdReader) Read(b []byte) (int, error) {
 			}
 		}
 		if err == nil && flags&unix.MSG_CTRUNC != 0 {
-			err = fmt.Errorf("%w: too many descriptors", errFrame)
+			err = fmt.Errorf("%w: too many descriptors", proto.ErrFrame)
 		}
 		if err != nil {
 			return 0, err
@@ -48,7 +50,7 @@ func (f *fdReader) Read(b []byte) (int, error) {
 func (f *fdReader) collect(oob []byte) error {
 	msgs, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
-		return fmt.Errorf("%w: control message: %v", errFrame, err)
+		return fmt.Errorf("%w: control message: %v", proto.ErrFrame, err)
 	}
 	for i := range msgs {
 		fds, err := unix.ParseUnixRights(&msgs[i])
@@ -69,7 +71,7 @@ func (f *fdReader) take(n int) ([]int, error) {
 		return nil, nil // even while another goroutine reads
 	}
 	if n > len(f.fds) {
-		return nil, fmt.Errorf("%w: %d descriptors announced, %d arrived", errFrame, n, len(f.fds))
+		return nil, fmt.Errorf("%w: %d descriptors announced, %d arrived", proto.ErrFrame, n, len(f.fds))
 	}
 	fds := f.fds[:n:n]
 	f.fds = f.fds[n:]

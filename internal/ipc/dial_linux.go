@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 	"github.com/softvpi/softvpi/internal/os/paths"
@@ -101,15 +102,15 @@ func (c *Client) hello(o Options, path command.MemoryPath) error {
 	if o.Name == "" {
 		o.Name = filepath.Base(os.Args[0])
 	}
-	features := featureSegments | featureProcessVM | featureCopier | featureTracks
+	features := proto.FeatureSegments | proto.FeatureProcessVM | proto.FeatureCopier | proto.FeatureTracks
 	if o.takesPart() {
-		features |= featureDirect | featureProcess
+		features |= proto.FeatureDirect | proto.FeatureProcess
 	}
-	q := hello{
-		Magic: magic, Major: Major, Minor: Minor, Features: features,
-		Name: fixedName(o.Name), ProbeAddr: uint64(uintptr(unsafe.Pointer(&probe[0]))), Nonce: [16]byte(probe[:16]), Path: path,
+	q := proto.Hello{
+		Magic: proto.Magic, Major: proto.Major, Minor: proto.Minor, Features: features,
+		Name: proto.FixedName(o.Name), ProbeAddr: uint64(uintptr(unsafe.Pointer(&probe[0]))), Nonce: [16]byte(probe[:16]), Path: path,
 	}
-	if err := c.out.send(opHello, 0, 1, encode(q)); err != nil {
+	if err := c.out.send(proto.OpHello, 0, 1, proto.Encode(q)); err != nil {
 		return err
 	}
 	if err := c.welcomed(); err != nil {
@@ -121,39 +122,39 @@ func (c *Client) hello(o Options, path command.MemoryPath) error {
 // welcomed handles the driver's answer to hello.
 func (c *Client) welcomed() error {
 	var buf []byte
-	h, body, err := readFrame(c.in, &buf, maxFrame)
+	h, body, err := proto.ReadFrame(c.in, &buf, proto.MaxFrame)
 	if err != nil {
 		return err
 	}
-	fds, err := c.in.take(h.fds())
+	fds, err := c.in.take(h.FDs())
 	if err != nil {
 		return err
 	}
 	defer closeAll(fds)
 	switch {
-	case h.Op != opHello || h.Flags&flagResponse == 0:
-		return fmt.Errorf("%w: operation %d for hello", errFrame, h.Op)
-	case h.Flags&flagError != 0:
-		return decodeError(body)
+	case h.Op != proto.OpHello || h.Flags&proto.FlagResponse == 0:
+		return fmt.Errorf("%w: operation %d for hello", proto.ErrFrame, h.Op)
+	case h.Flags&proto.FlagError != 0:
+		return proto.DecodeError(body)
 	}
-	if c.about, err = decode[welcome](body); err != nil {
+	if c.about, err = proto.Decode[proto.Welcome](body); err != nil {
 		return err
 	}
 	w := &c.about
-	if w.Magic != magic || w.Major != Major {
-		return command.Errorf(command.Unsupported, "the driver speaks version %d.%d, this program %d.%d", w.Major, w.Minor, Major, Minor)
+	if w.Magic != proto.Magic || w.Major != proto.Major {
+		return command.Errorf(command.Unsupported, "the driver speaks version %d.%d, this program %d.%d", w.Major, w.Minor, proto.Major, proto.Minor)
 	}
 	if w.Credits == 0 || w.Credits > 1<<16 || w.MaxRequests == 0 || w.MaxRequests > 1<<16 {
-		return fmt.Errorf("%w: %d credits, %d requests", errFrame, w.Credits, w.MaxRequests)
+		return fmt.Errorf("%w: %d credits, %d requests", proto.ErrFrame, w.Credits, w.MaxRequests)
 	}
 	if want := map[bool]int{true: 2, false: 1}[w.CopierBytes > 0]; len(fds) != want {
-		return fmt.Errorf("%w: %d descriptors, want %d", errFrame, len(fds), want)
+		return fmt.Errorf("%w: %d descriptors, want %d", proto.ErrFrame, len(fds), want)
 	}
 	c.calls, c.events = newCalls(int(w.MaxRequests)), newEventQueue(int(w.Credits))
 	c.calls.overdue.ask = c.askAlive
 	if w.CopierBytes > 0 {
 		if w.CopierBytes < reach.CopierSize {
-			return fmt.Errorf("%w: copier memory of %d bytes, want %d", errFrame, w.CopierBytes, reach.CopierSize)
+			return fmt.Errorf("%w: copier memory of %d bytes, want %d", proto.ErrFrame, w.CopierBytes, reach.CopierSize)
 		}
 		if c.copier, err = shared.Map(fds[1], w.CopierBytes); err != nil {
 			return err
@@ -178,23 +179,23 @@ func (c *Client) openWake(fds []int) error {
 }
 
 // expect reads the next frame while a program attaches, which must be op or the driver's goodbye.
-func (c *Client) expect(op opcode, what string) (header, []byte, error) {
+func (c *Client) expect(op proto.Opcode, what string) (proto.Header, []byte, error) {
 	var buf []byte
-	h, body, err := readFrame(c.in, &buf, maxFrame)
+	h, body, err := proto.ReadFrame(c.in, &buf, proto.MaxFrame)
 	switch {
 	case err != nil:
 		return h, nil, err
-	case h.Op == opGoodbye:
+	case h.Op == proto.OpGoodbye:
 		return h, nil, farewell(body)
 	case h.Op != op:
-		return h, nil, fmt.Errorf("%w: operation %d before %s", errFrame, h.Op, what)
+		return h, nil, fmt.Errorf("%w: operation %d before %s", proto.ErrFrame, h.Op, what)
 	}
 	return h, body, nil
 }
 
 // firstArena receives arena 0 and opens the doorbell queue in it.
 func (c *Client) firstArena() error {
-	h, body, err := c.expect(opArena, "arena 0")
+	h, body, err := c.expect(proto.OpArena, "arena 0")
 	if err != nil {
 		return err
 	}
@@ -204,7 +205,7 @@ func (c *Client) firstArena() error {
 	if c.doorbells, err = ring.OpenDoorbells(c.Arena(0), ring.DoorbellGeometry(int(c.about.Doorbells))); err != nil {
 		return err
 	}
-	if c.news, err = ring.OpenNews(c.Arena(0)); err != nil || c.about.Features&featureTracks == 0 {
+	if c.news, err = ring.OpenNews(c.Arena(0)); err != nil || c.about.Features&proto.FeatureTracks == 0 {
 		return err
 	}
 	return c.takeTracks()

@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 )
 
 // credits count how many more events the driver may push.
@@ -62,9 +63,9 @@ func (c *credits) wait(ctx context.Context) error {
 // pushEvents sends the program the events that tell could not send at once, within the credit that it
 // granted.
 func (n *session) pushEvents() {
-	out := make([]command.Event, maxPush)
+	out := make([]command.Event, proto.MaxPush)
 	for {
-		have := n.credits.reserve(maxPush)
+		have := n.credits.reserve(proto.MaxPush)
 		if have == 0 {
 			if n.credits.wait(n.ctx) != nil {
 				return
@@ -79,7 +80,7 @@ func (n *session) pushEvents() {
 			}
 			return
 		}
-		if err := n.out.along(opEvents, 0, encodeList(out[:k])); err != nil {
+		if err := n.out.along(proto.OpEvents, 0, proto.EncodeList(out[:k])); err != nil {
 			n.failed(err)
 			return
 		}
@@ -94,14 +95,14 @@ type eventTaker interface {
 // tell implements device.ClientConfig.News: it puts events into the program's track.
 func (n *session) tell() {
 	const size = int(unsafe.Sizeof(command.Event{}))
-	n.out.offerMade(opEvents, size, func(most int) []byte {
+	n.out.offerMade(proto.OpEvents, size, func(most int) []byte {
 		from, ok := n.client.(eventTaker) // it is set before the track is
 		if !ok {
 			return nil
 		}
-		have := n.credits.reserve(int64(min(most/size, maxPush)))
+		have := n.credits.reserve(int64(min(most/size, proto.MaxPush)))
 		k := from.TakeEvents(n.news[:have])
 		n.credits.settle(have, int64(k))
-		return laid(n.news[:k])
+		return proto.Laid(n.news[:k])
 	})
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 )
 
 // takingSession is a session whose events are taken by whoever holds the lock of the loop.
@@ -52,8 +53,8 @@ func TestToldEvents(t *testing.T) {
 	for range all {
 		s.cfg.News()
 	}
-	if len(s.list) > all-maxPush || len(s.list) < all-eventCredits { // some may be reserved, or find no room
-		t.Fatalf("%d events are left of %d, with credit for %d", len(s.list), all, eventCredits)
+	if len(s.list) > all-proto.MaxPush || len(s.list) < all-proto.EventCredits { // some may be reserved, or find no room
+		t.Fatalf("%d events are left of %d, with credit for %d", len(s.list), all, proto.EventCredits)
 	}
 	out := make([]command.Event, 16)
 	for next := command.Handle(0); next < all; {

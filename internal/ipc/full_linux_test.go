@@ -6,6 +6,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
@@ -19,7 +20,7 @@ func TestDepartureWithFullTrack(t *testing.T) {
 	defer c.tracks.mu.Unlock()
 	requests, answers := openTrack(c.tracks.mem), c.tracks.mem[trackSize():]
 	for id := uint64(1); waiting(answers) < trackBytes-trackBytes/16; id++ {
-		if ok, err := requests.put(opQueryQP, 0, id, encode(handleArgs{})); err != nil {
+		if ok, err := requests.put(proto.OpQueryQP, 0, id, proto.Encode(proto.HandleArgs{})); err != nil {
 			t.Fatal(err)
 		} else if !ok {
 			time.Sleep(time.Millisecond)
@@ -27,7 +28,7 @@ func TestDepartureWithFullTrack(t *testing.T) {
 		if !requests.wakes() {
 			continue
 		}
-		if err := c.out.stream(opNudge, 0, 0, nil); err != nil {
+		if err := c.out.stream(proto.OpNudge, 0, 0, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

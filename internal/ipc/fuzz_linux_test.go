@@ -7,17 +7,18 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // FuzzSession: whatever an attached program sends, the driver continues and keeps nothing of it. The input is cut
 // into frames of an operation, an id and a body each, so that most of them get as far as the commands.
 func FuzzSession(f *testing.F) {
-	f.Add([]byte{byte(opAllocPD), 1, 4, 0, 0, 0, 0})
-	f.Add([]byte{byte(opCMListen), 1, 8, 0, 0, 0, 0, 0, 0, 0, 0, byte(opCancel), 1, 0})
-	f.Add(append([]byte{byte(opRegisterMemory), 2, 40}, make([]byte, 40)...))
-	f.Add([]byte{byte(opAllocSegment), 3, 8, 0, 16, 0, 0, 0, 0, 0, 0, byte(opFreeSegment), 4, 4, 1, 0, 0, 0})
-	f.Add([]byte{byte(opCredit), 0, 4, 255, 255, 255, 255})
+	f.Add([]byte{byte(proto.OpAllocPD), 1, 4, 0, 0, 0, 0})
+	f.Add([]byte{byte(proto.OpCMListen), 1, 8, 0, 0, 0, 0, 0, 0, 0, 0, byte(proto.OpCancel), 1, 0})
+	f.Add(append([]byte{byte(proto.OpRegisterMemory), 2, 40}, make([]byte, 40)...))
+	f.Add([]byte{byte(proto.OpAllocSegment), 3, 8, 0, 16, 0, 0, 0, 0, 0, 0, byte(proto.OpFreeSegment), 4, 4, 1, 0, 0, 0})
+	f.Add([]byte{byte(proto.OpCredit), 0, 4, 255, 255, 255, 255})
 	h := &fakeHost{}
 	path := filepath.Join(f.TempDir(), "s")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path})
@@ -35,8 +36,8 @@ func FuzzSession(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := dialRaw(t, path).hello()
 		for len(b) >= 3 {
-			op, id, n := opcode(b[0]), uint64(b[1]), min(int(b[2]), len(b)-3)
-			r.put(appendFrame(nil, op, 0, id, b[3:3+n]))
+			op, id, n := proto.Opcode(b[0]), uint64(b[1]), min(int(b[2]), len(b)-3)
+			r.put(proto.AppendFrame(nil, op, 0, id, b[3:3+n]))
 			b = b[3+n:]
 		}
 		r.put(b)

@@ -12,6 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/device/lease"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
@@ -20,24 +21,24 @@ import (
 func (n *session) hello() error {
 	_ = n.conn.SetReadDeadline(time.Now().Add(n.server.cfg.HelloTimeout))
 	var buf []byte
-	h, body, err := readFrame(n.conn, &buf, maxRequest)
+	h, body, err := proto.ReadFrame(n.conn, &buf, proto.MaxRequest)
 	if err != nil {
 		return err
 	}
-	if h.Op != opHello || h.Flags != 0 {
-		return fmt.Errorf("%w: operation %d before hello", errFrame, h.Op)
+	if h.Op != proto.OpHello || h.Flags != 0 {
+		return fmt.Errorf("%w: operation %d before hello", proto.ErrFrame, h.Op)
 	}
-	q, err := decode[hello](body)
+	q, err := proto.Decode[proto.Hello](body)
 	if err != nil {
 		return err
 	}
 	n.passed = sync.OnceFunc(n.server.open.pass(n.ctx))
 	w, fds, err := n.prepare(q)
 	if err != nil {
-		_ = n.out.send(opHello, flagResponse|flagError, h.ID, encodeError(err))
+		_ = n.out.send(proto.OpHello, proto.FlagResponse|proto.FlagError, h.ID, proto.EncodeError(err))
 		return err
 	}
-	err = n.out.send(opHello, flagResponse, h.ID, encode(w), fds...)
+	err = n.out.send(proto.OpHello, proto.FlagResponse, h.ID, proto.Encode(w), fds...)
 	closeAll(fds)
 	if err != nil {
 		return err
@@ -50,7 +51,7 @@ func (n *session) hello() error {
 }
 
 // prepare creates everything for the answer to the program, which reads its errors.
-func (n *session) prepare(q hello) (*welcome, []int, error) {
+func (n *session) prepare(q proto.Hello) (*proto.Welcome, []int, error) {
 	if err := n.admit(q); err != nil {
 		return nil, nil, err
 	}
@@ -67,13 +68,13 @@ func (n *session) prepare(q hello) (*welcome, []int, error) {
 }
 
 // admit checks the program's hello and creates its client.
-func (n *session) admit(q hello) error {
-	n.name = nameOf(q.Name)
+func (n *session) admit(q proto.Hello) error {
+	n.name = proto.NameOf(q.Name)
 	switch {
-	case q.Magic != magic:
-		return command.Errorf(command.Invalid, "magic %#x: allowed: %#x", q.Magic, magic)
-	case q.Major != Major:
-		return command.Errorf(command.Unsupported, "protocol version %d.%d: the driver speaks %d.%d", q.Major, q.Minor, Major, Minor)
+	case q.Magic != proto.Magic:
+		return command.Errorf(command.Invalid, "magic %#x: allowed: %#x", q.Magic, proto.Magic)
+	case q.Major != proto.Major:
+		return command.Errorf(command.Unsupported, "protocol version %d.%d: the driver speaks %d.%d", q.Major, q.Minor, proto.Major, proto.Minor)
 	case n.refused != nil:
 		return n.refused
 	}
@@ -104,21 +105,21 @@ func (n *session) admit(q hello) error {
 	if err != nil {
 		return err
 	}
-	n.client, n.trackd = client, q.Features&featureTracks != 0
+	n.client, n.trackd = client, q.Features&proto.FeatureTracks != 0
 	return nil
 }
 
 // takePart lets the program take part in the direct path, if it offers to and shares the driver's view of
 // processes and users.
-func (n *session) takePart(q hello) (err error) {
-	if q.Features&featureDirect == 0 || n.path != command.MemoryProcessVM || n.server.cfg.NoDirect {
+func (n *session) takePart(q proto.Hello) (err error) {
+	if q.Features&proto.FeatureDirect == 0 || n.path != command.MemoryProcessVM || n.server.cfg.NoDirect {
 		return nil
 	}
 	if n.direct, err = newNeighbour(n); err != nil {
 		n.server.cfg.Log.Warn("no direct path for a program", "client", n.name, "pid", n.peer.PID, "cause", err)
 		return nil
 	}
-	n.direct.copies = q.Features&featureProcess != 0
+	n.direct.copies = q.Features&proto.FeatureProcess != 0
 	n.direct.inhabit(n.peer.PID, q.ProbeAddr, q.Nonce)
 	n.arenas.keep = func(fd int) *file { return n.keepForNeighbours(fd, "an arena of rings") }
 	n.segments.keep = func(fd int) *file { return n.keepForNeighbours(fd, "a segment") }
@@ -126,7 +127,7 @@ func (n *session) takePart(q hello) (err error) {
 }
 
 // choosePath finds out how to access the program's memory.
-func (n *session) choosePath(q hello) error {
+func (n *session) choosePath(q proto.Hello) error {
 	want := n.server.cfg.Path
 	if q.Path != 0 {
 		if want != 0 && want != q.Path {
@@ -153,7 +154,7 @@ func (n *session) choosePath(q hello) error {
 		}
 		n.server.cfg.Log.Debug("process_vm is refused", "client", n.name, "pid", n.peer.PID, "cause", err)
 	}
-	if q.Features&featureCopier == 0 {
+	if q.Features&proto.FeatureCopier == 0 {
 		return command.Errorf(command.Unsupported, "the driver cannot reach the program's memory, and the program has no copier")
 	}
 	n.path = command.MemoryCopier
@@ -161,16 +162,16 @@ func (n *session) choosePath(q hello) error {
 }
 
 // welcome builds the answer to hello, with the wake descriptor and, if there is one, the copier's memory.
-func (n *session) welcome(q hello) (*welcome, []int, error) {
+func (n *session) welcome(q proto.Hello) (*proto.Welcome, []int, error) {
 	cfg := &n.server.cfg
-	w := &welcome{
-		Magic: magic, Major: Major, Minor: Minor, Features: featureSegments | featureProcessVM | featureCopier,
-		Driver: fixedName(cfg.Driver), PID: uint32(unix.Getpid()), Path: n.path,
-		Doorbells: uint32(n.server.host.Doorbells()), Credits: eventCredits, MaxRequests: maxInFlight,
+	w := &proto.Welcome{
+		Magic: proto.Magic, Major: proto.Major, Minor: proto.Minor, Features: proto.FeatureSegments | proto.FeatureProcessVM | proto.FeatureCopier,
+		Driver: proto.FixedName(cfg.Driver), PID: uint32(unix.Getpid()), Path: n.path,
+		Doorbells: uint32(n.server.host.Doorbells()), Credits: proto.EventCredits, MaxRequests: proto.MaxInFlight,
 		MaxSegments: uint32(cfg.MaxSegments), SegmentBytes: cfg.Memory.Program,
 	}
 	if n.direct != nil {
-		w.Features |= featureDirect | q.Features&featureProcess
+		w.Features |= proto.FeatureDirect | q.Features&proto.FeatureProcess
 	}
 	fds := []int{n.wakeup.pass()}
 	if n.path == command.MemoryCopier {
@@ -187,8 +188,8 @@ func (n *session) welcome(q hello) (*welcome, []int, error) {
 		fds = append(fds, fd)
 	}
 	if n.trackd {
-		w.Features |= featureTracks
+		w.Features |= proto.FeatureTracks
 	}
-	n.credits.grant(eventCredits)
+	n.credits.grant(proto.EventCredits)
 	return w, fds, nil
 }

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 )
@@ -31,15 +32,15 @@ func dialRaw(t *testing.T, path string) raw {
 	return raw{c, t}
 }
 
-func goodHello() hello {
-	return hello{Magic: magic, Major: Major, Features: featureCopier, Path: command.MemoryCopier, Name: fixedName("raw")}
+func goodHello() proto.Hello {
+	return proto.Hello{Magic: proto.Magic, Major: proto.Major, Features: proto.FeatureCopier, Path: command.MemoryCopier, Name: proto.FixedName("raw")}
 }
 
 // hello attaches and returns when arena 0 has come.
 func (r raw) hello() raw {
 	r.t.Helper()
-	r.put(appendFrame(nil, opHello, 0, 1, encode(goodHello())))
-	for op := opcode(0); op != opArena; {
+	r.put(proto.AppendFrame(nil, proto.OpHello, 0, 1, proto.Encode(goodHello())))
+	for op := proto.Opcode(0); op != proto.OpArena; {
 		h, _, err := r.next()
 		if err != nil {
 			r.t.Fatal(err)
@@ -51,10 +52,10 @@ func (r raw) hello() raw {
 
 func (r raw) put(b []byte) { _, _ = r.Write(b) }
 
-func (r raw) next() (header, []byte, error) {
+func (r raw) next() (proto.Header, []byte, error) {
 	_ = r.SetReadDeadline(time.Now().Add(20 * time.Second))
 	var buf []byte
-	return readFrame(r.UnixConn, &buf, maxFrame)
+	return proto.ReadFrame(r.UnixConn, &buf, proto.MaxFrame)
 }
 
 // end reads until the stream ends, and returns the reason given in the goodbye or in the refusal of hello.
@@ -70,12 +71,12 @@ func (r raw) end() string {
 			return reason
 		}
 		switch {
-		case h.Op == opGoodbye:
-			if g, err := decode[goodbye](body); err == nil {
+		case h.Op == proto.OpGoodbye:
+			if g, err := proto.Decode[proto.Goodbye](body); err == nil {
 				reason = string(g.Reason[:g.Length])
 			}
-		case h.Flags&flagError != 0 && reason == "":
-			reason = decodeError(body).Error()
+		case h.Flags&proto.FlagError != 0 && reason == "":
+			reason = proto.DecodeError(body).Error()
 		}
 	}
 }
@@ -86,13 +87,13 @@ func TestHostileFrames(t *testing.T) {
 	h := &fakeHost{}
 	_, path := serve(t, h, ServerConfig{HelloTimeout: 200 * time.Millisecond})
 	good := dial(t, path, Options{})
-	bad := func(op opcode, flags uint16, id uint64, body []byte) []byte {
-		return appendFrame(nil, op, flags, id, body)
+	bad := func(op proto.Opcode, flags uint16, id uint64, body []byte) []byte {
+		return proto.AppendFrame(nil, op, flags, id, body)
 	}
-	withHello := func(f func(*hello)) []byte {
+	withHello := func(f func(*proto.Hello)) []byte {
 		q := goodHello()
 		f(&q)
-		return bad(opHello, 0, 1, encode(q))
+		return bad(proto.OpHello, 0, 1, proto.Encode(q))
 	}
 	tests := []struct {
 		name   string
@@ -103,25 +104,25 @@ func TestHostileFrames(t *testing.T) {
 		{"silence", false, nil, "timeout"},
 		{"half a header", false, []byte{1, 2, 3}, "timeout"},
 		{"rubbish", false, []byte("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), "length"},
-		{"command before hello", false, bad(opAllocPD, 0, 1, encode(adapterArgs{})), "before hello"},
-		{"short hello", false, bad(opHello, 0, 1, []byte{1}), "body of 1 bytes"},
-		{"magic", false, withHello(func(q *hello) { q.Magic++ }), "magic"},
-		{"version", false, withHello(func(q *hello) { q.Major++ }), "version"},
-		{"path", false, withHello(func(q *hello) { q.Path = 9 }), "memory path"},
-		{"no copier, no nonce", false, withHello(func(q *hello) { q.Features, q.Path = 0, 0 }), "cannot reach"},
-		{"nonce elsewhere", false, withHello(func(q *hello) { q.ProbeAddr, q.Path = 0x1000, command.MemoryProcessVM }), "process_vm"},
-		{"second hello", true, bad(opHello, 0, 2, encode(goodHello())), "operation 1"},
+		{"command before hello", false, bad(proto.OpAllocPD, 0, 1, proto.Encode(proto.AdapterArgs{})), "before hello"},
+		{"short hello", false, bad(proto.OpHello, 0, 1, []byte{1}), "body of 1 bytes"},
+		{"magic", false, withHello(func(q *proto.Hello) { q.Magic++ }), "magic"},
+		{"version", false, withHello(func(q *proto.Hello) { q.Major++ }), "version"},
+		{"path", false, withHello(func(q *proto.Hello) { q.Path = 9 }), "memory path"},
+		{"no copier, no nonce", false, withHello(func(q *proto.Hello) { q.Features, q.Path = 0, 0 }), "cannot reach"},
+		{"nonce elsewhere", false, withHello(func(q *proto.Hello) { q.ProbeAddr, q.Path = 0x1000, command.MemoryProcessVM }), "process_vm"},
+		{"second hello", true, bad(proto.OpHello, 0, 2, proto.Encode(goodHello())), "operation 1"},
 		{"length 0", true, make([]byte, 16), "length 0"},
 		{"length 4 GB", true, append([]byte{255, 255, 255, 255}, make([]byte, 12)...), "length 4294967295"},
 		{"unknown operation", true, bad(999, 0, 1, nil), "operation 999"},
-		{"driver's operation", true, bad(opEvents, 0, 1, nil), "operation 5"},
-		{"flags", true, bad(opAllocPD, flagResponse, 1, encode(adapterArgs{})), "flags"},
-		{"request id 0", true, bad(opAllocPD, 0, 0, encode(adapterArgs{})), "request id 0"},
-		{"request id in use", true, append(bad(opCMListen, 0, 7, encode(listenArgs{})), bad(opCMListen, 0, 7, encode(listenArgs{}))...), "request id 7"},
-		{"short body", true, bad(opCreateQP, 0, 1, []byte{1, 2}), "body of 2 bytes"},
-		{"long body", true, bad(opAllocPD, 0, 1, make([]byte, 2000)), "body of 2000 bytes"},
-		{"credit not due", true, bad(opCredit, 0, 0, encode(credit{1})), "credits"},
-		{"huge credit", true, bad(opCredit, 0, 0, encode(credit{^uint32(0)})), "credits"},
+		{"driver's operation", true, bad(proto.OpEvents, 0, 1, nil), "operation 5"},
+		{"flags", true, bad(proto.OpAllocPD, proto.FlagResponse, 1, proto.Encode(proto.AdapterArgs{})), "flags"},
+		{"request id 0", true, bad(proto.OpAllocPD, 0, 0, proto.Encode(proto.AdapterArgs{})), "request id 0"},
+		{"request id in use", true, append(bad(proto.OpCMListen, 0, 7, proto.Encode(proto.ListenArgs{})), bad(proto.OpCMListen, 0, 7, proto.Encode(proto.ListenArgs{}))...), "request id 7"},
+		{"short body", true, bad(proto.OpCreateQP, 0, 1, []byte{1, 2}), "body of 2 bytes"},
+		{"long body", true, bad(proto.OpAllocPD, 0, 1, make([]byte, 2000)), "body of 2000 bytes"},
+		{"credit not due", true, bad(proto.OpCredit, 0, 0, proto.Encode(proto.Credit{Events: 1})), "credits"},
+		{"huge credit", true, bad(proto.OpCredit, 0, 0, proto.Encode(proto.Credit{Events: ^uint32(0)})), "credits"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -171,7 +172,7 @@ func TestHostileDescriptors(t *testing.T) {
 	before := fds(t)
 	rights := unix.UnixRights(make([]int, 100)...) // descriptor 0, a hundred times
 	for i := range 50 {
-		f := appendFrame(nil, opAllocPD, 0, uint64(i+1), encode(adapterArgs{}))
+		f := proto.AppendFrame(nil, proto.OpAllocPD, 0, uint64(i+1), proto.Encode(proto.AdapterArgs{}))
 		if _, _, err := r.WriteMsgUnix(f, rights, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +196,7 @@ func TestHostileNeverReads(t *testing.T) {
 	go func() {
 		defer close(stopped)
 		for i := uint64(1); ; i++ {
-			if _, err := r.Write(appendFrame(nil, opDestroy, 0, i, encode(destroyArgs{Kind: 99}))); err != nil {
+			if _, err := r.Write(proto.AppendFrame(nil, proto.OpDestroy, 0, i, proto.Encode(proto.DestroyArgs{Kind: 99}))); err != nil {
 				return
 			}
 		}
@@ -217,7 +218,7 @@ func TestStopWithAProgramThatDoesNotRead(t *testing.T) {
 	go func() {
 		defer close(stopped)
 		for i := uint64(1); ; i++ {
-			if _, err := r.Write(appendFrame(nil, opDestroy, 0, i, encode(destroyArgs{Kind: 99}))); err != nil {
+			if _, err := r.Write(proto.AppendFrame(nil, proto.OpDestroy, 0, i, proto.Encode(proto.DestroyArgs{Kind: 99}))); err != nil {
 				return
 			}
 			sent.Add(1)
@@ -282,12 +283,12 @@ func TestProbeFallsBackToTheCopier(t *testing.T) {
 		r := dialRaw(t, path)
 		q := goodHello()
 		q.Path, q.ProbeAddr, q.Nonce = 0, addr, [16]byte{1}
-		r.put(appendFrame(nil, opHello, 0, 1, encode(q)))
+		r.put(proto.AppendFrame(nil, proto.OpHello, 0, 1, proto.Encode(q)))
 		_, body, err := r.next()
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := decode[welcome](body)
+		w, err := proto.Decode[proto.Welcome](body)
 		if err != nil || w.Path != command.MemoryCopier || w.CopierBytes != reach.CopierSize {
 			t.Errorf("%s: error %v, welcome %+v; want the copier", name, err, w)
 		}
@@ -312,7 +313,7 @@ func TestHostileNeverTakesEvents(t *testing.T) {
 	if _, err := c.AllocPD(ctx, 0); err != nil { // commands still work
 		t.Error(err)
 	}
-	if left := len(s.events); left < cap(s.events)-eventCredits-maxPush {
+	if left := len(s.events); left < cap(s.events)-proto.EventCredits-proto.MaxPush {
 		t.Errorf("%d events left the driver", cap(s.events)-left)
 	}
 }

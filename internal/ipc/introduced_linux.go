@@ -12,6 +12,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/direct"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
@@ -85,8 +86,8 @@ func (d *introduced) forget(qp command.Handle) {
 }
 
 // shared maps memory that the driver passed.
-func (c *Client) shared(h header, body []byte) error {
-	b, err := decode[shareBody](body)
+func (c *Client) shared(h proto.Header, body []byte) error {
+	b, err := proto.Decode[proto.ShareBody](body)
 	if err != nil {
 		return err
 	}
@@ -100,15 +101,15 @@ func (c *Client) shared(h header, body []byte) error {
 	defer d.mu.Unlock()
 	p := d.program(c, b.Program)
 	switch b.Kind {
-	case shareOwnKeys:
+	case proto.ShareOwnKeys:
 		d.ownMem, d.own, err = mapKeys(fd, b.Size)
-	case shareKeys:
+	case proto.ShareKeys:
 		p.keys, p.table, err = mapKeys(fd, b.Size)
-	case shareArena:
+	case proto.ShareArena:
 		err = p.addArena(fd, b)
-	case shareArea:
+	case proto.ShareArea:
 		if int(b.Number) != len(p.areas) {
-			return fmt.Errorf("%w: area %d of records after %d", errFrame, b.Number, len(p.areas))
+			return fmt.Errorf("%w: area %d of records after %d", proto.ErrFrame, b.Number, len(p.areas))
 		}
 		var mem []byte
 		if mem, err = shared.Map(fd, b.Size); err == nil {
@@ -120,7 +121,7 @@ func (c *Client) shared(h header, body []byte) error {
 
 func mapKeys(fd int, size uint64) ([]byte, direct.Table, error) {
 	if size != uint64(direct.TableSize) {
-		return nil, direct.Table{}, fmt.Errorf("%w: key table of %d bytes, want %d", errFrame, size, direct.TableSize)
+		return nil, direct.Table{}, fmt.Errorf("%w: key table of %d bytes, want %d", proto.ErrFrame, size, direct.TableSize)
 	}
 	mem, err := unix.Mmap(fd, 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
@@ -144,10 +145,10 @@ func (d *introduced) program(c *Client, id uint32) *program {
 	return p
 }
 
-func (p *program) addArena(fd int, b shareBody) error {
+func (p *program) addArena(fd int, b proto.ShareBody) error {
 	old := *p.arenas.Load()
 	if int(b.Number) != len(old) {
-		return fmt.Errorf("%w: arena %d of program %d after %d", errFrame, b.Number, p.id, len(old))
+		return fmt.Errorf("%w: arena %d of program %d after %d", proto.ErrFrame, b.Number, p.id, len(old))
 	}
 	mem, err := shared.Map(fd, b.Size)
 	if err != nil {
@@ -160,7 +161,7 @@ func (p *program) addArena(fd int, b shareBody) error {
 
 // introduce creates the initiator of a QP.
 func (c *Client) introduce(body []byte) error {
-	b, err := decode[introduction](body)
+	b, err := proto.Decode[proto.Introduction](body)
 	if err != nil {
 		return err
 	}
@@ -169,15 +170,15 @@ func (c *Client) introduce(body []byte) error {
 	defer d.mu.Unlock()
 	p := d.programs[b.Program]
 	if p == nil || p.keys == nil || d.ownMem == nil || uint64(b.Area) >= uint64(len(p.areas)) || b.Role > 1 {
-		return fmt.Errorf("%w: introduction of QP %d to program %d", errFrame, b.Number, b.Program)
+		return fmt.Errorf("%w: introduction of QP %d to program %d", proto.ErrFrame, b.Number, b.Program)
 	}
 	mem := p.areas[b.Area]
 	if b.Offset > uint64(len(mem)) || b.Offset%64 != 0 {
-		return fmt.Errorf("%w: record at %d of %d bytes", errFrame, b.Offset, len(mem))
+		return fmt.Errorf("%w: record at %d of %d bytes", proto.ErrFrame, b.Offset, len(mem))
 	}
 	r, err := direct.OpenRecord(mem[b.Offset:])
 	if err != nil {
-		return fmt.Errorf("%w: %v", errFrame, err)
+		return fmt.Errorf("%w: %v", proto.ErrFrame, err)
 	}
 	s := d.slot(b.QP, b.Number)
 	if d.stopped || s.record == r && s.Load() != nil {
@@ -198,7 +199,7 @@ func (c *Client) introduce(body []byte) error {
 // process takes notice of the process that has a neighbour's memory. If this program may not access it, the
 // driver copies to and from it.
 func (c *Client) process(body []byte) error {
-	b, err := decode[processBody](body)
+	b, err := proto.Decode[proto.ProcessBody](body)
 	if err != nil {
 		return err
 	}
@@ -261,14 +262,14 @@ func (p *program) fetch(id uint32) {
 	c := p.client
 	ctx, cancel := context.WithTimeout(context.Background(), segmentTime)
 	defer cancel()
-	r, err := c.call(ctx, opMapSegment, encode(mapSegmentArgs{p.id, id}))
+	r, err := c.call(ctx, proto.OpMapSegment, proto.Encode(proto.MapSegmentArgs{Program: p.id, Segment: id}))
 	for _, fd := range r.fds {
 		defer unix.Close(fd)
 	}
 	var mem []byte
 	if err == nil {
-		var s segmentReply
-		if s, err = decode[segmentReply](r.body); err == nil && len(r.fds) == 1 {
+		var s proto.SegmentReply
+		if s, err = proto.Decode[proto.SegmentReply](r.body); err == nil && len(r.fds) == 1 {
 			if mem, err = shared.Map(r.fds[0], s.Size); err == nil {
 				shared.Populate(mem[:min(s.Size, mapFirst)])
 			}
@@ -302,7 +303,7 @@ func (p *program) setSegment(id uint32, mem []byte) {
 // drop unmaps memory of a neighbour. The driver has ensured that nobody is in the middle of an operation
 // that uses it; the records, which are also read outside operations, stay mapped as zeros.
 func (c *Client) drop(body []byte) error {
-	b, err := decode[dropBody](body)
+	b, err := proto.Decode[proto.DropBody](body)
 	if err != nil {
 		return err
 	}

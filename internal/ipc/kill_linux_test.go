@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
@@ -106,7 +107,7 @@ func TestDepartures(t *testing.T) {
 	if d := <-gone; !errors.Is(d.Cause, io.EOF) || d.PID == os.Getpid() {
 		t.Errorf("after a kill: %+v, want the end of the stream, and another process", d)
 	}
-	dialRaw(t, socket).hello().put(appendFrame(nil, 9999, 0, 1, nil))
+	dialRaw(t, socket).hello().put(proto.AppendFrame(nil, 9999, 0, 1, nil))
 	if d := <-gone; d.Cause == nil || errors.Is(d.Cause, io.EOF) {
 		t.Errorf("after a bad frame: %+v, want its error as cause", d)
 	}
@@ -180,7 +181,7 @@ func TestConnectAndGo(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i%2 == 0 {
-			_, _ = c.Write(appendFrame(nil, opHello, 0, 1, encode(goodHello())))
+			_, _ = c.Write(proto.AppendFrame(nil, proto.OpHello, 0, 1, proto.Encode(goodHello())))
 		}
 		c.Close()
 	}

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
 
@@ -27,12 +28,12 @@ type tracks struct {
 
 // takeTracks receives the tracks, the last thing before the program may continue.
 func (c *Client) takeTracks() error {
-	h, body, err := c.expect(opTracks, "the tracks")
+	h, body, err := c.expect(proto.OpTracks, "the tracks")
 	if err != nil {
 		return err
 	}
-	if b, err := decode[tracksBody](body); err != nil || b.Bytes != trackBytes {
-		return fmt.Errorf("%w: tracks in a frame of %d bytes", errFrame, len(body))
+	if b, err := proto.Decode[proto.TracksBody](body); err != nil || b.Bytes != trackBytes {
+		return fmt.Errorf("%w: tracks in a frame of %d bytes", proto.ErrFrame, len(body))
 	}
 	fd, err := c.descriptor(h, "tracks")
 	if err != nil {
@@ -151,7 +152,7 @@ func (l *tracks) watch(c *Client, enough func() bool) (behind bool, err error) {
 			if l.behind() {
 				return true, nil
 			}
-			h, body, _, err := l.in.take(&l.buf, maxFrame)
+			h, body, _, err := l.in.take(&l.buf, proto.MaxFrame)
 			if err == nil {
 				err = c.frame(h, body)
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
@@ -25,11 +26,11 @@ func TestHostileTrack(t *testing.T) {
 	}{
 		{"producer", func(mem []byte) { binary.NativeEndian.PutUint32(mem[trackProducer:], 1<<30) }, "ahead"},
 		{"operation", func(mem []byte) { put(openTrack(mem), 999, 0, nil) }, "operation 999"},
-		{"flags", func(mem []byte) { put(openTrack(mem), opAllocPD, flagResponse, nil) }, "flags"},
-		{"credit not due", func(mem []byte) { put(openTrack(mem), opCredit, 0, encode(credit{1})) }, "credits"},
+		{"flags", func(mem []byte) { put(openTrack(mem), proto.OpAllocPD, proto.FlagResponse, nil) }, "flags"},
+		{"credit not due", func(mem []byte) { put(openTrack(mem), proto.OpCredit, 0, proto.Encode(proto.Credit{Events: 1})) }, "credits"},
 		{"consumer of the driver's", func(mem []byte) {
 			binary.NativeEndian.PutUint32(mem[trackSize()+trackConsumer:], 1<<20)
-			put(openTrack(mem), opAllocPD, 0, encode(adapterArgs{}))
+			put(openTrack(mem), proto.OpAllocPD, 0, proto.Encode(proto.AdapterArgs{}))
 		}, "consumer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -38,7 +39,7 @@ func TestHostileTrack(t *testing.T) {
 				t.Fatal("the client has no tracks")
 			}
 			tt.write(bad.tracks.mem)
-			if err := bad.out.stream(opNudge, 0, 0, nil); err != nil {
+			if err := bad.out.stream(proto.OpNudge, 0, 0, nil); err != nil {
 				t.Fatal(err)
 			}
 			await.Eventually(t, "disconnected", func() bool { return bad.calls.failure() != nil })
@@ -52,7 +53,7 @@ func TestHostileTrack(t *testing.T) {
 	}
 }
 
-func put(t *track, op opcode, flags uint16, body []byte) {
+func put(t *track, op proto.Opcode, flags uint16, body []byte) {
 	_, _ = t.put(op, flags, 1, body)
 }
 

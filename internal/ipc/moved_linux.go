@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/reach"
 )
 
@@ -56,20 +57,20 @@ func (s *senders) Read(b []byte) (int, error) {
 
 // moved lets a child of the program take over the attachment after fork. The kernel identifies the
 // requester: from.
-func (n *session) moved(h header, body []byte, from unix.Ucred) error {
-	q, err := decode[moved](body)
+func (n *session) moved(h proto.Header, body []byte, from unix.Ucred) error {
+	q, err := proto.Decode[proto.Moved](body)
 	if err != nil {
 		return err
 	}
 	if err := n.moveTo(from, q); err != nil {
-		return n.reply(h, encodeError(err), flagError)
+		return n.reply(h, proto.EncodeError(err), proto.FlagError)
 	}
 	n.server.cfg.Log.Info("program moved", "client", n.name, "pid", n.peer.PID, "to", from.Pid)
 	return n.reply(h, nil, 0)
 }
 
-func (n *session) reply(h header, body []byte, flags uint16) error {
-	if err := n.out.send(h.Op, flagResponse|flags, h.ID, body); err != nil {
+func (n *session) reply(h proto.Header, body []byte, flags uint16) error {
+	if err := n.out.send(h.Op, proto.FlagResponse|flags, h.ID, body); err != nil {
 		return n.unread(err)
 	}
 	return nil
@@ -78,7 +79,7 @@ func (n *session) reply(h header, body []byte, flags uint16) error {
 // resting is a client whose connections can be recalled from the direct path.
 type resting interface{ Rest(context.Context) error }
 
-func (n *session) moveTo(to unix.Ucred, q moved) error {
+func (n *session) moveTo(to unix.Ucred, q proto.Moved) error {
 	switch {
 	case to.Pid <= 0:
 		return command.Errorf(command.Unsupported, "the process that asks is not visible to the driver")

@@ -15,6 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/lease"
 	"github.com/softvpi/softvpi/internal/direct"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 	"github.com/softvpi/softvpi/internal/ring"
 )
@@ -36,8 +37,8 @@ type neighbour struct {
 	mapped atomic.Int32 // other programs' segments that the program maps
 	copies bool         // the program copies to and from processes itself, and lets others do so with its own
 
-	process atomic.Pointer[processBody] // its process; nil: neighbours leave that to the driver
-	moves   uint32                      // how many processes there have been
+	process atomic.Pointer[proto.ProcessBody] // its process; nil: neighbours leave that to the driver
+	moves   uint32                            // how many processes there have been
 
 	// Used only by the goroutine that sends to the program.
 	known map[uint32]*passed
@@ -108,7 +109,7 @@ func (b *neighbour) inhabit(pid int, address uint64, nonce [16]byte) {
 		return
 	}
 	b.moves++
-	b.process.Store(&processBody{Program: b.n.id, Number: b.moves, PID: uint32(pid), Address: address, Nonce: nonce})
+	b.process.Store(&proto.ProcessBody{Program: b.n.id, Number: b.moves, PID: uint32(pid), Address: address, Nonce: nonce})
 }
 
 // errScarce keeps a connection on the driver's path.
@@ -191,11 +192,11 @@ func (b *neighbour) pass(what any) error {
 	switch v := what.(type) {
 	case told:
 		return b.introduce(v)
-	case dropBody:
+	case proto.DropBody:
 		if v.Segment == 0 {
 			delete(b.known, v.Program)
 		}
-		return b.send(opDrop, encode(v))
+		return b.send(proto.OpDrop, proto.Encode(v))
 	}
 	return nil
 }
@@ -205,7 +206,7 @@ func (b *neighbour) introduce(t told) error {
 	p := t.peer
 	if !b.own {
 		b.own = true
-		if err := b.share(shareOwnKeys, b.n.id, 0, b.keysFile.fd, uint64(direct.TableSize)); err != nil {
+		if err := b.share(proto.ShareOwnKeys, b.n.id, 0, b.keysFile.fd, uint64(direct.TableSize)); err != nil {
 			return err
 		}
 	}
@@ -230,18 +231,18 @@ func (b *neighbour) introduce(t told) error {
 	}
 	if v := p.process.Load(); v != nil && b.copies && k.process != v.Number {
 		k.process = v.Number
-		if err := b.send(opProcess, encode(*v)); err != nil {
+		if err := b.send(proto.OpProcess, proto.Encode(*v)); err != nil {
 			return err
 		}
 	}
-	return b.send(opIntroduce, encode(introduction{
+	return b.send(proto.OpIntroduce, proto.Encode(proto.Introduction{
 		QP: command.Handle(t.QP), Number: t.Number, Role: t.Role, Owner: t.Owner,
 		Program: p.n.id, Area: t.Record.Area, Offset: t.Record.Offset, Clock: t.clock,
 	}))
 }
 
 func (b *neighbour) share(kind, program, number uint32, fd int, size uint64) error {
-	return b.send(opShare, encode(shareBody{Kind: kind, Program: program, Number: number, Size: size}), fd)
+	return b.send(proto.OpShare, proto.Encode(proto.ShareBody{Kind: kind, Program: program, Number: number, Size: size}), fd)
 }
 
 const (
@@ -254,7 +255,7 @@ const (
 )
 
 // send sends an unsolicited frame once the program has taken the earlier ones.
-func (b *neighbour) send(op opcode, body []byte, fds ...int) error {
+func (b *neighbour) send(op proto.Opcode, body []byte, fds ...int) error {
 	for pause := firstTake; b.words.Waiting() >= maxUntaken; pause = min(2*pause, lastTake) {
 		select {
 		case <-b.n.ctx.Done():
@@ -286,13 +287,13 @@ func (p *neighbour) files(other *neighbour, k *passed) (list []sharedFile, ok bo
 	}
 	if !k.keys {
 		k.keys = true
-		add(shareKeys, 0, p.keysFile, uint64(direct.TableSize))
+		add(proto.ShareKeys, 0, p.keysFile, uint64(direct.TableSize))
 	}
 	a := &p.n.arenas
 	a.mu.Lock()
 	for ; a.kept(k.arenas) != nil; k.arenas++ {
 		n := a.kept(k.arenas)
-		add(shareArena, n.id, n.file, uint64(len(n.mem)))
+		add(proto.ShareArena, n.id, n.file, uint64(len(n.mem)))
 	}
 	a.mu.Unlock()
 	l := p.n.server.linked(p, other)
@@ -301,7 +302,7 @@ func (p *neighbour) files(other *neighbour, k *passed) (list []sharedFile, ok bo
 	}
 	l.mu.Lock()
 	for ; k.areas < len(l.areas); k.areas++ {
-		add(shareArea, uint32(k.areas), l.areas[k.areas].file, uint64(len(l.areas[k.areas].mem)))
+		add(proto.ShareArea, uint32(k.areas), l.areas[k.areas].file, uint64(len(l.areas[k.areas].mem)))
 	}
 	l.mu.Unlock()
 	return list, true
@@ -309,7 +310,7 @@ func (p *neighbour) files(other *neighbour, k *passed) (list []sharedFile, ok bo
 
 // mapSegment passes the program a segment of a neighbour.
 func (n *session) mapSegment(body []byte) ([]byte, []*file, error) {
-	q, err := decode[mapSegmentArgs](body)
+	q, err := proto.Decode[proto.MapSegmentArgs](body)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -327,7 +328,7 @@ func (n *session) mapSegment(body []byte) ([]byte, []*file, error) {
 		b.mapped.Add(-1)
 		return nil, nil, err
 	}
-	return encode(segmentReply{Number: q.Segment, Size: size}), []*file{f}, nil
+	return proto.Encode(proto.SegmentReply{Number: q.Segment, Size: size}), []*file{f}, nil
 }
 
 // leave ends the part of a program whose objects have been destroyed.
@@ -336,7 +337,7 @@ func (b *neighbour) leave() {
 	b.gone = true
 	b.mu.Unlock()
 	for _, p := range b.n.server.unlink(b) {
-		p.tell(dropBody{Program: b.n.id})
+		p.tell(proto.DropBody{Program: b.n.id})
 		p.n.segments.unlend(b)
 	}
 	b.keysFile.release()

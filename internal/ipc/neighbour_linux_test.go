@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
@@ -30,7 +31,7 @@ func TestNewsWaitForTheProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	send := func() error { return side.send(opDrop, encode(dropBody{Program: 1})) }
+	send := func() error { return side.send(proto.OpDrop, proto.Encode(proto.DropBody{Program: 1})) }
 	for range maxUntaken {
 		if err := send(); err != nil {
 			t.Fatal(err)
@@ -56,7 +57,7 @@ func TestNewsWaitForTheProgram(t *testing.T) {
 	defer in.close()
 	var buf []byte
 	for range maxUntaken + 1 {
-		if h, _, err := readFrame(in, &buf, maxFrame); err != nil || h.Op != opDrop {
+		if h, _, err := proto.ReadFrame(in, &buf, proto.MaxFrame); err != nil || h.Op != proto.OpDrop {
 			t.Fatalf("got frame %+v (%v), want opDrop", h, err)
 		}
 	}

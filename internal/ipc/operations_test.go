@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 )
 
 // TestServedOperationsAreDescribed: docs/ipc.md lists every operation that the driver serves, and the header of the C
@@ -25,7 +27,7 @@ func TestServedOperationsAreDescribed(t *testing.T) {
 		if !strings.Contains(text, fmt.Sprintf("\n| %d | ", op)) {
 			t.Errorf("operation %d is not in the document", op)
 		}
-		if line := fmt.Sprintf("\tSVPI_%v = %d,\n", opcode(op), op); !strings.Contains(header, line) {
+		if line := fmt.Sprintf("\tSVPI_%v = %d,\n", proto.Opcode(op), op); !strings.Contains(header, line) {
 			t.Errorf("the header has no line %q", line)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/direct"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 )
 
 // Client is a program's side of an attachment; it does not exist on this system.
@@ -28,7 +29,7 @@ type (
 	tracks     struct{ turn chan struct{} }
 )
 
-func (words) set(*Client, command.Queue) error { return ErrPlatform }
+func (words) set(*Client, command.Queue) error { return proto.ErrPlatform }
 func (words) drop(command.Handle)              {}
 
 func (introduced) forget(command.Handle) {}
@@ -37,10 +38,10 @@ func (*tracks) enter()                    {}
 func (*tracks) leave(*Client)             {}
 func (*tracks) lead(*Client, func() bool) {}
 
-func (c *Client) send(opcode, uint64, []byte) error { return ErrPlatform }
+func (c *Client) send(proto.Opcode, uint64, []byte) error { return proto.ErrPlatform }
 
-// Dial returns ErrPlatform.
-func Dial(context.Context, string, Options) (*Client, error) { return nil, ErrPlatform }
+// Dial returns proto.ErrPlatform.
+func Dial(context.Context, string, Options) (*Client, error) { return nil, proto.ErrPlatform }
 
 // Doorbell does nothing.
 func (c *Client) Doorbell(command.Handle) {}
@@ -57,17 +58,17 @@ func (c *Client) Spins() int { return 64 }
 // Arena returns nil.
 func (c *Client) Arena(uint32) []byte { return nil }
 
-// SleepCQ returns ErrPlatform.
+// SleepCQ returns proto.ErrPlatform.
 func (c *Client) SleepCQ(context.Context, command.Handle, uint32) (uint32, error) {
-	return 0, ErrPlatform
+	return 0, proto.ErrPlatform
 }
 
 // RouseCQ does nothing.
 func (c *Client) RouseCQ(command.Handle) {}
 
-// WaitCQ returns ErrPlatform.
+// WaitCQ returns proto.ErrPlatform.
 func (c *Client) WaitCQ(context.Context, command.Handle, uint32) (uint32, error) {
-	return 0, ErrPlatform
+	return 0, proto.ErrPlatform
 }
 
 // MemoryPath returns 0.
@@ -76,13 +77,13 @@ func (c *Client) MemoryPath() command.MemoryPath { return 0 }
 // Driver returns zero values.
 func (c *Client) Driver() (string, int) { return "", 0 }
 
-// AllocSegment returns ErrPlatform.
+// AllocSegment returns proto.ErrPlatform.
 func (c *Client) AllocSegment(context.Context, uint64) (uint32, []byte, error) {
-	return 0, nil, ErrPlatform
+	return 0, nil, proto.ErrPlatform
 }
 
-// FreeSegment returns ErrPlatform.
-func (c *Client) FreeSegment(uint32) error { return ErrPlatform }
+// FreeSegment returns proto.ErrPlatform.
+func (c *Client) FreeSegment(uint32) error { return proto.ErrPlatform }
 
 // Close does nothing.
 func (c *Client) Close() error { return nil }
@@ -90,11 +91,11 @@ func (c *Client) Close() error { return nil }
 // Server attaches programs; it does not exist on this system.
 type Server struct{}
 
-// NewServer returns ErrPlatform.
-func NewServer(Host, ServerConfig) (*Server, error) { return nil, ErrPlatform }
+// NewServer returns proto.ErrPlatform.
+func NewServer(Host, ServerConfig) (*Server, error) { return nil, proto.ErrPlatform }
 
-// Serve returns ErrPlatform.
-func (s *Server) Serve(context.Context, *net.UnixListener) error { return ErrPlatform }
+// Serve returns proto.ErrPlatform.
+func (s *Server) Serve(context.Context, *net.UnixListener) error { return proto.ErrPlatform }
 
 // Clients returns 0.
 func (s *Server) Clients() int { return 0 }

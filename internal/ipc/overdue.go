@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 )
 
 // A driver answers at once or, if it waits for the subnet or another program, after some seconds, or as
@@ -74,6 +75,6 @@ func (c *Client) askAlive() {
 	go func() {
 		ctx, end := context.WithTimeout(context.Background(), Patience)
 		defer end()
-		_ = c.begin(ctx, opAdapters, encode(empty{}), func(reply) {})
+		_ = c.begin(ctx, proto.OpAdapters, proto.Encode(proto.Empty{}), func(reply) {})
 	}()
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 )
 
 // Events implements command.Commands. The driver keeps what the program has not taken, up to a limit of
@@ -13,7 +14,7 @@ import (
 func (c *Client) Events(ctx context.Context, out []command.Event) (int, error) {
 	n, free, err := c.events.wait(ctx, out)
 	if free > 0 {
-		_ = c.send(opCredit, 0, encode(credit{uint32(free)}))
+		_ = c.send(proto.OpCredit, 0, proto.Encode(proto.Credit{Events: uint32(free)}))
 	}
 	return n, err
 }
@@ -50,7 +51,7 @@ func (q *eventQueue) push(e []command.Event) (free int, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.list)+len(e)+q.owed > q.total {
-		return 0, fmt.Errorf("%w: the driver pushed more events than it had credit for", errFrame)
+		return 0, fmt.Errorf("%w: the driver pushed more events than it had credit for", proto.ErrFrame)
 	}
 	for len(e) > 0 && q.direct != nil && !q.busy && len(q.list) == 0 && q.direct(&e[0]) {
 		e = e[1:]

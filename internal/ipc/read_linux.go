@@ -7,13 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
 
 // descriptor takes the single descriptor that comes with a frame, which the caller closes. what names it
 // in errors.
-func (c *Client) descriptor(h header, what string) (int, error) {
-	fds, err := c.in.take(h.fds())
+func (c *Client) descriptor(h proto.Header, what string) (int, error) {
+	fds, err := c.in.take(h.FDs())
 	if err != nil {
 		return -1, err
 	}
@@ -21,12 +22,12 @@ func (c *Client) descriptor(h header, what string) (int, error) {
 		return fds[0], nil
 	}
 	closeAll(fds)
-	return -1, fmt.Errorf("%w: %s with %d descriptors", errFrame, what, len(fds))
+	return -1, fmt.Errorf("%w: %s with %d descriptors", proto.ErrFrame, what, len(fds))
 }
 
 // arena maps an arena that the driver passed.
-func (c *Client) arena(h header, body []byte) error {
-	b, err := decode[arenaBody](body)
+func (c *Client) arena(h proto.Header, body []byte) error {
+	b, err := proto.Decode[proto.ArenaBody](body)
 	if err != nil {
 		return err
 	}
@@ -37,7 +38,7 @@ func (c *Client) arena(h header, body []byte) error {
 	defer unix.Close(fd)
 	old := *c.arenas.Load()
 	if int(b.ID) != len(old) {
-		return fmt.Errorf("%w: arena %d after %d arenas", errFrame, b.ID, len(old))
+		return fmt.Errorf("%w: arena %d after %d arenas", proto.ErrFrame, b.ID, len(old))
 	}
 	mem, err := shared.Map(fd, b.Size)
 	if err != nil {
@@ -53,8 +54,8 @@ func (c *Client) read() {
 	defer c.workers.Done()
 	var buf []byte
 	for {
-		h, body, err := readFrame(c.in, &buf, maxFrame)
-		if err == nil && h.Op != opNudge {
+		h, body, err := proto.ReadFrame(c.in, &buf, proto.MaxFrame)
+		if err == nil && h.Op != proto.OpNudge {
 			err = c.frame(h, body)
 			c.tracks.taken.Add(1)
 		}
@@ -68,27 +69,27 @@ func (c *Client) read() {
 	}
 }
 
-func (c *Client) frame(h header, body []byte) error {
+func (c *Client) frame(h proto.Header, body []byte) error {
 	switch {
-	case h.Op == opEvents:
+	case h.Op == proto.OpEvents:
 		return c.pushed(body)
-	case h.Op == opArena:
+	case h.Op == proto.OpArena:
 		return c.arena(h, body)
-	case h.Op == opShare, h.Op == opIntroduce, h.Op == opDrop, h.Op == opProcess:
+	case h.Op == proto.OpShare, h.Op == proto.OpIntroduce, h.Op == proto.OpDrop, h.Op == proto.OpProcess:
 		defer c.news.Take()
 		return c.neighbours(h, body)
-	case h.Op == opGoodbye:
+	case h.Op == proto.OpGoodbye:
 		return farewell(body)
 	}
 	r := reply{body: slices.Clone(body)}
 	var err error
-	if r.fds, err = c.in.take(h.fds()); err != nil {
+	if r.fds, err = c.in.take(h.FDs()); err != nil {
 		return err
 	}
-	if h.Flags&flagError != 0 {
-		r.err = decodeError(r.body)
+	if h.Flags&proto.FlagError != 0 {
+		r.err = proto.DecodeError(r.body)
 	}
-	if h.Flags&flagResponse != 0 {
+	if h.Flags&proto.FlagResponse != 0 {
 		if a, ok := c.calls.answered(h.ID); ok {
 			a.tell(r)
 			return nil
@@ -103,28 +104,28 @@ func (c *Client) frame(h header, body []byte) error {
 // pushed handles events. It must not wait for the driver, which may be waiting for this program to take
 // frames.
 func (c *Client) pushed(body []byte) error {
-	list, err := decodeList[command.Event](body)
+	list, err := proto.DecodeList[command.Event](body)
 	if err != nil {
 		return err
 	}
 	free, err := c.events.push(list)
 	if free > 0 {
-		grant := encode(credit{uint32(free)})
-		if !c.out.offer(opCredit, grant) {
-			go func() { _ = c.send(opCredit, 0, grant) }()
+		grant := proto.Encode(proto.Credit{Events: uint32(free)})
+		if !c.out.offer(proto.OpCredit, grant) {
+			go func() { _ = c.send(proto.OpCredit, 0, grant) }()
 		}
 	}
 	return err
 }
 
 // neighbours handles messages about other programs.
-func (c *Client) neighbours(h header, body []byte) error {
+func (c *Client) neighbours(h proto.Header, body []byte) error {
 	switch h.Op {
-	case opShare:
+	case proto.OpShare:
 		return c.shared(h, body)
-	case opIntroduce:
+	case proto.OpIntroduce:
 		return c.introduce(body)
-	case opProcess:
+	case proto.OpProcess:
 		return c.process(body)
 	default:
 		return c.drop(body)
@@ -133,7 +134,7 @@ func (c *Client) neighbours(h header, body []byte) error {
 
 // farewell returns the error with which the driver ends the stream.
 func farewell(body []byte) error {
-	g, err := decode[goodbye](body)
+	g, err := proto.Decode[proto.Goodbye](body)
 	if err != nil {
 		return err
 	}

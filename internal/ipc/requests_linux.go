@@ -6,38 +6,39 @@ import (
 	"fmt"
 
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 )
 
 // prompt are the commands that rarely wait. They are executed in order, without a goroutine each, and
 // answers to requests that came together are sent together.
-var prompt = [opEnd]bool{
-	opCreateQP: true, opQueryQP: true, opCMCreate: true, opCMConnect: true, opCMAccept: true, opCMEstablish: true, opCMQuery: true,
-	opModifyQP: true, opDestroy: true,
+var prompt = [proto.OpEnd]bool{
+	proto.OpCreateQP: true, proto.OpQueryQP: true, proto.OpCMCreate: true, proto.OpCMConnect: true, proto.OpCMAccept: true, proto.OpCMEstablish: true, proto.OpCMQuery: true,
+	proto.OpModifyQP: true, proto.OpDestroy: true,
 }
 
 // answer executes a prompt request. One that has to wait is started like the others.
-func (n *session) answer(h header, body []byte, f handler) error {
-	if h.ID == unanswered && h.Op == opCMEstablish {
-		if _, err := f(n.ctx, n.client, body); errors.Is(err, errFrame) {
+func (n *session) answer(h proto.Header, body []byte, f handler) error {
+	if h.ID == proto.Unanswered && h.Op == proto.OpCMEstablish {
+		if _, err := f(n.ctx, n.client, body); errors.Is(err, proto.ErrFrame) {
 			return err
 		}
 		return nil // an event reports a failure to establish
 	}
 	n.mu.Lock()
-	used := h.ID == unanswered || n.inFlight[h.ID] != nil
+	used := h.ID == proto.Unanswered || n.inFlight[h.ID] != nil
 	n.mu.Unlock()
 	if used {
-		return fmt.Errorf("%w: request id %d is 0 or in use", errFrame, h.ID)
+		return fmt.Errorf("%w: request id %d is 0 or in use", proto.ErrFrame, h.ID)
 	}
 	reply, err := f(n.promptly, n.client, body)
 	if errors.Is(err, device.ErrWaits) {
 		return n.request(h, body, f)
 	}
-	flags := uint16(flagResponse)
-	if errors.Is(err, errFrame) {
+	flags := uint16(proto.FlagResponse)
+	if errors.Is(err, proto.ErrFrame) {
 		return err
 	} else if err != nil {
-		flags, reply = flagResponse|flagError, encodeError(err)
+		flags, reply = proto.FlagResponse|proto.FlagError, proto.EncodeError(err)
 	} else if err := n.sendArenas(); err != nil {
 		n.failed(err)
 		return nil
@@ -48,16 +49,16 @@ func (n *session) answer(h header, body []byte, f handler) error {
 	return nil
 }
 
-func (n *session) grant(c credit) error {
-	if have := n.credits.grant(c.Events); have > eventCredits {
-		return fmt.Errorf("%w: event credits %d: allowed: up to %d in all", errFrame, have, eventCredits)
+func (n *session) grant(c proto.Credit) error {
+	if have := n.credits.grant(c.Events); have > proto.EventCredits {
+		return fmt.Errorf("%w: event credits %d: allowed: up to %d in all", proto.ErrFrame, have, proto.EventCredits)
 	}
 	return nil
 }
 
 // request starts a request. If the maximum number are unanswered it waits, and the stream is not read
 // meanwhile.
-func (n *session) request(h header, body []byte, f handler) error {
+func (n *session) request(h proto.Header, body []byte, f handler) error {
 	if err := n.slot(); err != nil {
 		return err
 	}
@@ -66,7 +67,7 @@ func (n *session) request(h header, body []byte, f handler) error {
 	if h.ID == 0 || n.inFlight[h.ID] != nil {
 		n.mu.Unlock()
 		cancel()
-		return fmt.Errorf("%w: request id %d is 0 or in use", errFrame, h.ID)
+		return fmt.Errorf("%w: request id %d is 0 or in use", proto.ErrFrame, h.ID)
 	}
 	n.inFlight[h.ID] = cancel
 	n.mu.Unlock()
@@ -102,27 +103,27 @@ func (n *session) slot() error {
 }
 
 // carryOut executes a request and answers it. Its error ends the session.
-func (n *session) carryOut(ctx context.Context, h header, body []byte, f handler) error {
+func (n *session) carryOut(ctx context.Context, h proto.Header, body []byte, f handler) error {
 	var reply []byte
 	var err error
 	var files []*file
-	if h.Op == opAllocSegment || h.Op == opCreateChannel {
+	if h.Op == proto.OpAllocSegment || h.Op == proto.OpCreateChannel {
 		defer n.server.open.pass(ctx)()
 	}
 	switch h.Op {
-	case opAllocSegment:
+	case proto.OpAllocSegment:
 		reply, files, err = n.allocSegment(body)
-	case opFreeSegment:
+	case proto.OpFreeSegment:
 		reply, err = nil, n.freeSegment(body)
-	case opMapSegment:
+	case proto.OpMapSegment:
 		reply, files, err = n.mapSegment(body)
-	case opCreateChannel:
+	case proto.OpCreateChannel:
 		reply, files, err = n.createChannel(ctx, body)
 	default:
 		reply, err = f(ctx, n.client, body)
 	}
 	defer releaseAll(files)
-	if errors.Is(err, errFrame) {
+	if errors.Is(err, proto.ErrFrame) {
 		return err
 	}
 	// Free the id before sending the answer: its reader may reuse it.
@@ -131,16 +132,16 @@ func (n *session) carryOut(ctx context.Context, h header, body []byte, f handler
 	n.mu.Unlock()
 	defer func() { <-n.slots }()
 	if err != nil {
-		return n.out.send(h.Op, flagResponse|flagError, h.ID, encodeError(err))
+		return n.out.send(h.Op, proto.FlagResponse|proto.FlagError, h.ID, proto.EncodeError(err))
 	}
 	if err := n.sendArenas(); err != nil {
 		return err
 	}
-	return n.out.send(h.Op, flagResponse, h.ID, reply, numbersOf(files)...)
+	return n.out.send(h.Op, proto.FlagResponse, h.ID, reply, numbersOf(files)...)
 }
 
 func (n *session) allocSegment(body []byte) ([]byte, []*file, error) {
-	q, err := decode[segmentArgs](body)
+	q, err := proto.Decode[proto.SegmentArgs](body)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -148,11 +149,11 @@ func (n *session) allocSegment(body []byte) ([]byte, []*file, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return encode(segmentReply{Number: id, Size: q.Size}), []*file{f}, nil
+	return proto.Encode(proto.SegmentReply{Number: id, Size: q.Size}), []*file{f}, nil
 }
 
 func (n *session) freeSegment(body []byte) error {
-	q, err := decode[handleArgs](body)
+	q, err := proto.Decode[proto.HandleArgs](body)
 	if err != nil {
 		return err
 	}

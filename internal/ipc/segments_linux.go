@@ -8,6 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
 
@@ -157,7 +158,7 @@ func (s *segments) reap(id uint32, g *segment) {
 	}
 	delete(s.list, id)
 	for b := range g.lent {
-		b.tell(dropBody{Program: s.program, Segment: id})
+		b.tell(proto.DropBody{Program: s.program, Segment: id})
 		b.mapped.Add(-1)
 	}
 	g.file.release()

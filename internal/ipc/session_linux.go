@@ -17,6 +17,7 @@ import (
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/os/peer"
 )
@@ -67,7 +68,7 @@ type session struct {
 	channels sync.WaitGroup // goroutines that write to channels
 
 	credits *credits
-	news    [maxPush]command.Event // protected by the loop lock
+	news    [proto.MaxPush]command.Event // protected by the baton
 }
 
 func newSession(s *Server, c *net.UnixConn) *session {
@@ -77,7 +78,7 @@ func newSession(s *Server, c *net.UnixConn) *session {
 		passed:   func() {},
 		segments: segments{list: map[uint32]*segment{}, maxCount: s.cfg.MaxSegments},
 		inFlight: map[uint64]context.CancelFunc{},
-		slots:    make(chan struct{}, maxInFlight),
+		slots:    make(chan struct{}, proto.MaxInFlight),
 		credits:  newCredits(),
 	}
 	n.segments.ended.L = &n.segments.mu
@@ -172,19 +173,19 @@ func (n *session) read() error {
 		if err := n.serveTrack(in, &buf); err != nil {
 			return err
 		}
-		if in.Buffered() < headerSize {
+		if in.Buffered() < proto.HeaderSize {
 			if err := n.out.flush(); err != nil { // no more requests are buffered whose answers could be sent along
 				n.failed(err)
 			}
 		}
-		h, body, err := readFrame(in, &buf, maxRequest)
+		h, body, err := proto.ReadFrame(in, &buf, proto.MaxRequest)
 		if errors.Is(err, unix.ECONNRESET) || errors.Is(err, os.ErrDeadlineExceeded) { // it ended before reading everything
 			err = io.EOF
 		}
 		if err != nil {
 			return err
 		}
-		if h.Op == opMoved && h.Flags == 0 {
+		if h.Op == proto.OpMoved && h.Flags == 0 {
 			err = n.moved(h, body, n.from.last)
 		} else {
 			err = n.frame(h, body)
@@ -195,33 +196,33 @@ func (n *session) read() error {
 	}
 }
 
-func (n *session) frame(h header, body []byte) error {
+func (n *session) frame(h proto.Header, body []byte) error {
 	if h.Flags != 0 {
-		return fmt.Errorf("%w: flags %#x in a request", errFrame, h.Flags)
+		return fmt.Errorf("%w: flags %#x in a request", proto.ErrFrame, h.Flags)
 	}
 	switch h.Op {
-	case opNudge:
+	case proto.OpNudge:
 		return nil
-	case opCancel:
+	case proto.OpCancel:
 		n.mu.Lock()
 		if cancel := n.inFlight[h.ID]; cancel != nil {
 			cancel()
 		}
 		n.mu.Unlock()
 		return nil
-	case opGoodbye:
+	case proto.OpGoodbye:
 		return errGoodbye
-	case opCredit:
-		c, err := decode[credit](body)
+	case proto.OpCredit:
+		c, err := proto.Decode[proto.Credit](body)
 		if err != nil {
 			return err
 		}
 		return n.grant(c)
-	case opAllocSegment, opFreeSegment, opMapSegment, opCreateChannel:
+	case proto.OpAllocSegment, proto.OpFreeSegment, proto.OpMapSegment, proto.OpCreateChannel:
 		return n.request(h, body, nil)
 	}
-	if h.Op >= opEnd || handlers[h.Op] == nil {
-		return fmt.Errorf("%w: operation %d", errFrame, h.Op)
+	if h.Op >= proto.OpEnd || handlers[h.Op] == nil {
+		return fmt.Errorf("%w: operation %d", proto.ErrFrame, h.Op)
 	}
 	f := handlers[h.Op]
 	if prompt[h.Op] {
@@ -242,7 +243,7 @@ func (n *session) failed(err error) {
 
 // unread returns the cause of a failed write.
 func (n *session) unread(err error) error {
-	if errors.Is(err, errFrame) {
+	if errors.Is(err, proto.ErrFrame) {
 		return err
 	}
 	if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.ECONNRESET) {
@@ -279,7 +280,7 @@ func (n *session) sendArenas() error {
 	n.passing.Lock()
 	defer n.passing.Unlock()
 	for _, a := range n.arenas.unsent() {
-		err := n.out.send(opArena, 0, 0, encode(arenaBody{ID: a.id, Size: uint64(len(a.mem))}), a.file.fd)
+		err := n.out.send(proto.OpArena, 0, 0, proto.Encode(proto.ArenaBody{ID: a.id, Size: uint64(len(a.mem))}), a.file.fd)
 		a.sent()
 		if err != nil {
 			return err
@@ -290,16 +291,16 @@ func (n *session) sendArenas() error {
 
 // sayGoodbye tells the program why it is disconnected, if it still reads.
 func (n *session) sayGoodbye(err error) {
-	g := goodbye{Code: asError(err).Code}
+	g := proto.Goodbye{Code: proto.AsError(err).Code}
 	if errors.Is(err, errStopping) {
 		g.Code = command.Removed
 	}
-	if errors.Is(err, errFrame) {
+	if errors.Is(err, proto.ErrFrame) {
 		g.Code = command.Invalid
 	}
 	g.Length = uint32(copy(g.Reason[:], err.Error()))
 	n.out.hurry()
-	_ = n.out.stream(opGoodbye, 0, 0, encode(g))
+	_ = n.out.stream(proto.OpGoodbye, 0, 0, proto.Encode(g))
 }
 
 // teardown removes everything of the program.
@@ -332,7 +333,7 @@ func (n *session) teardown() {
 
 // sessionBytes is what a program that is attached takes: the requests that it may have unanswered, each
 // with a body, a stack and an answer, its buffers, and its first unread events.
-const sessionBytes = maxInFlight*(maxRequest+8<<10) + 256<<10
+const sessionBytes = proto.MaxInFlight*(proto.MaxRequest+8<<10) + 256<<10
 
 // hold charges the program for memory that it has until its session ends.
 func (n *session) hold(bytes int, what string) error {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
 
@@ -92,7 +93,7 @@ func (p *soaker) quit() error {
 			return err
 		}
 		for range p.r.IntN(40) {
-			_ = c.begin(context.Background(), opAllocPD, encode(adapterArgs{}), func(reply) {})
+			_ = c.begin(context.Background(), proto.OpAllocPD, proto.Encode(proto.AdapterArgs{}), func(reply) {})
 			_ = c.BeginConnect(context.Background(), command.CMConnect{}, func(command.Handle, error) {})
 		}
 		if p.r.IntN(2) == 0 {
@@ -113,7 +114,7 @@ func (p *soaker) gorge() error {
 	c.tracks.mu.Lock()
 	fmt.Println("ready")
 	for id := uint64(1); ; id++ {
-		if err := c.out.send(opAdapters, 0, id, nil); err != nil {
+		if err := c.out.send(proto.OpAdapters, 0, id, nil); err != nil {
 			time.Sleep(time.Second) // disconnected
 		}
 	}
@@ -153,10 +154,10 @@ func (p *soaker) rubbish(c *Client) error {
 				body[i] = byte(r.Uint32())
 			}
 		}
-		_, _ = openTrack(mem).put(opcode(r.IntN(80)), uint16(r.IntN(2)*r.IntN(4)), uint64(r.IntN(100)), body)
+		_, _ = openTrack(mem).put(proto.Opcode(r.IntN(80)), uint16(r.IntN(2)*r.IntN(4)), uint64(r.IntN(100)), body)
 	case 5: // valid bodies with unknown handles
-		id, op := uint64(r.Uint32()), []opcode{opCreateQP, opCMConnect, opCMAccept, opDestroy, opModifyQP, opCMEstablish}[r.IntN(6)]
-		body := make([]byte, map[opcode]int{opCreateQP: 56, opCMConnect: 296, opCMAccept: 248, opDestroy: 8, opModifyQP: 80, opCMEstablish: 4}[op])
+		id, op := uint64(r.Uint32()), []proto.Opcode{proto.OpCreateQP, proto.OpCMConnect, proto.OpCMAccept, proto.OpDestroy, proto.OpModifyQP, proto.OpCMEstablish}[r.IntN(6)]
+		body := make([]byte, map[proto.Opcode]int{proto.OpCreateQP: 56, proto.OpCMConnect: 296, proto.OpCMAccept: 248, proto.OpDestroy: 8, proto.OpModifyQP: 80, proto.OpCMEstablish: 4}[op])
 		for i := 0; i+4 <= len(body); i += 4 {
 			binary.LittleEndian.PutUint32(body[i:], r.Uint32()>>r.IntN(32))
 		}
@@ -166,7 +167,7 @@ func (p *soaker) rubbish(c *Client) error {
 		binary.NativeEndian.PutUint64(a[r.IntN(len(a)/8)*8:], r.Uint64()>>r.IntN(64))
 		c.Doorbell(command.Handle(r.Uint32()))
 	case 7:
-		_ = c.out.stream(opNudge, 0, 0, nil)
+		_ = c.out.stream(proto.OpNudge, 0, 0, nil)
 	case 8:
 		return p.trespass(c)
 	default:
@@ -181,7 +182,7 @@ func (p *soaker) rubbish(c *Client) error {
 func (p *soaker) trespass(c *Client) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
-	r, err := c.call(ctx, opMapSegment, encode(mapSegmentArgs{Program: uint32(p.r.IntN(64)), Segment: uint32(p.r.IntN(8))}))
+	r, err := c.call(ctx, proto.OpMapSegment, proto.Encode(proto.MapSegmentArgs{Program: uint32(p.r.IntN(64)), Segment: uint32(p.r.IntN(8))}))
 	for _, fd := range r.fds {
 		mem, mapErr := shared.Map(fd, 4096)
 		if mapErr == nil && bytes.Contains(mem, Secret) {

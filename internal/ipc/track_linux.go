@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 )
 
 // A track carries frames in one direction through memory that the program and the driver share, without
@@ -52,20 +54,20 @@ func padded(n int) int { return (n + trackUnit - 1) &^ (trackUnit - 1) }
 
 // put publishes a frame. It returns false if there is no room now; an error means that the consumer has
 // written garbage.
-func (l *track) put(op opcode, flags uint16, id uint64, body []byte) (bool, error) {
+func (l *track) put(op proto.Opcode, flags uint16, id uint64, body []byte) (bool, error) {
 	waits := l.at - atomic.LoadUint32(l.consumer)
 	if waits > trackBytes {
-		return false, fmt.Errorf("%w: a track's consumer is %d bytes behind, at most %d were put", errFrame, waits, trackBytes)
+		return false, fmt.Errorf("%w: a track's consumer is %d bytes behind, at most %d were put", proto.ErrFrame, waits, trackBytes)
 	}
-	n := headerSize + len(body)
+	n := proto.HeaderSize + len(body)
 	if padded(n) > int(trackBytes-waits) {
 		return false, nil
 	}
-	var head [headerSize]byte
-	appendFrame(head[:0], op, flags, id, nil)
+	var head [proto.HeaderSize]byte
+	proto.AppendFrame(head[:0], op, flags, id, nil)
 	head[0], head[1], head[2], head[3] = byte(n), byte(n>>8), byte(n>>16), byte(n>>24)
 	l.write(l.at, head[:])
-	l.write(l.at+headerSize, body)
+	l.write(l.at+proto.HeaderSize, body)
 	l.at += uint32(padded(n))
 	atomic.StoreUint32(l.producer, l.at)
 	return true, nil
@@ -100,26 +102,26 @@ func (l *track) empty() bool { return atomic.LoadUint32(l.producer) == l.at }
 
 // take takes the next frame; ok is false if there is none. The body is copied to buf, which grows as
 // needed, and valid until the next call: the producer cannot change it meanwhile.
-func (l *track) take(buf *[]byte, limit int) (h header, body []byte, ok bool, err error) {
+func (l *track) take(buf *[]byte, limit int) (h proto.Header, body []byte, ok bool, err error) {
 	have := atomic.LoadUint32(l.producer) - l.at
 	if have == 0 {
 		return h, nil, false, nil
 	}
-	if have > trackBytes || have%trackUnit != 0 || have < headerSize {
-		return h, nil, false, fmt.Errorf("%w: a track's producer is %d bytes ahead: allowed: %d to %d, multiples of %d", errFrame, have, headerSize, trackBytes, trackUnit)
+	if have > trackBytes || have%trackUnit != 0 || have < proto.HeaderSize {
+		return h, nil, false, fmt.Errorf("%w: a track's producer is %d bytes ahead: allowed: %d to %d, multiples of %d", proto.ErrFrame, have, proto.HeaderSize, trackBytes, trackUnit)
 	}
-	var head [headerSize]byte
+	var head [proto.HeaderSize]byte
 	l.read(head[:], l.at)
-	h = parseHeader(head)
-	if h.Length < headerSize || int64(h.Length) > int64(limit) || h.Length > have || padded(int(h.Length)) > int(have) {
-		return h, nil, false, fmt.Errorf("%w: length %d: allowed: %d to %d", errFrame, h.Length, headerSize, min(limit, int(have)))
+	h = proto.ParseHeader(head)
+	if h.Length < proto.HeaderSize || int64(h.Length) > int64(limit) || h.Length > have || padded(int(h.Length)) > int(have) {
+		return h, nil, false, fmt.Errorf("%w: length %d: allowed: %d to %d", proto.ErrFrame, h.Length, proto.HeaderSize, min(limit, int(have)))
 	}
-	n := int(h.Length) - headerSize
+	n := int(h.Length) - proto.HeaderSize
 	if cap(*buf) < n {
 		*buf = make([]byte, n)
 	}
 	body = (*buf)[:n]
-	l.read(body, l.at+headerSize)
+	l.read(body, l.at+proto.HeaderSize)
 	l.at += uint32(padded(int(h.Length)))
 	atomic.StoreUint32(l.consumer, l.at)
 	return h, body, true, nil

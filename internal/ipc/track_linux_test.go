@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 )
 
 // newTrack returns both ends of a track in memory of this process.
@@ -25,28 +27,28 @@ func TestTrackCarriesFrames(t *testing.T) {
 	var waiting [][]byte
 	wrote, took := 0, 0
 	for wrote < 20*trackBytes {
-		body := make([]byte, r.IntN(longFrame-headerSize))
+		body := make([]byte, r.IntN(longFrame-proto.HeaderSize))
 		for i := range body {
 			body[i] = byte(wrote + i)
 		}
-		ok, err := put.put(opEvents, flagError, uint64(wrote), body)
+		ok, err := put.put(proto.OpEvents, proto.FlagError, uint64(wrote), body)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if ok {
 			waiting = append(waiting, body)
-			wrote += headerSize + len(body)
+			wrote += proto.HeaderSize + len(body)
 			continue
 		}
 		if len(waiting) < 4 {
 			t.Fatalf("no room behind only %d frames", len(waiting))
 		}
 		for _, want := range waiting {
-			h, got, ok, err := take.take(&buf, maxFrame)
-			if err != nil || !ok || h.Op != opEvents || h.Flags != flagError || h.ID != uint64(took) || !bytes.Equal(got, want) {
+			h, got, ok, err := take.take(&buf, proto.MaxFrame)
+			if err != nil || !ok || h.Op != proto.OpEvents || h.Flags != proto.FlagError || h.ID != uint64(took) || !bytes.Equal(got, want) {
 				t.Fatalf("frame at %d: %+v, %d bytes, %v %v", took, h, len(got), ok, err)
 			}
-			took += headerSize + len(want)
+			took += proto.HeaderSize + len(want)
 		}
 		waiting = waiting[:0]
 		if !take.empty() {
@@ -85,18 +87,18 @@ func TestTrackNonsense(t *testing.T) {
 		{"half a header", 8, 16, "ahead"},
 		{"length 0", 64, 0, "length 0"},
 		{"more than is there", 64, 72, "length 72"},
-		{"more than is allowed", trackBytes, maxRequest + 1, "length"},
+		{"more than is allowed", trackBytes, proto.MaxRequest + 1, "length"},
 		{"4 GB", trackBytes, ^uint32(0), "length"},
 	} {
 		put, take, mem := newTrack()
 		binary.NativeEndian.PutUint32(mem[trackProducer:], tt.producer)
 		binary.NativeEndian.PutUint32(mem[trackHeader:], tt.length)
 		var buf []byte
-		if _, _, ok, err := take.take(&buf, maxRequest); ok || err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, _, ok, err := take.take(&buf, proto.MaxRequest); ok || err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: took a frame: %v, error %v; want an error with %q", tt.name, ok, err, tt.want)
 		}
 		binary.NativeEndian.PutUint32(mem[trackConsumer:], 8)
-		if _, err := put.put(opAllocPD, 0, 1, nil); err == nil {
+		if _, err := put.put(proto.OpAllocPD, 0, 1, nil); err == nil {
 			t.Errorf("%s: a consumer ahead of its producer is no error", tt.name)
 		}
 	}
@@ -116,11 +118,11 @@ func FuzzTrack(f *testing.F) {
 		copy(mem[trackHeader:], b)
 		var buf []byte
 		for n := 0; ; n++ {
-			h, body, ok, err := take.take(&buf, maxRequest)
+			h, body, ok, err := take.take(&buf, proto.MaxRequest)
 			if err != nil || !ok {
 				return
 			}
-			if len(body) != int(h.Length)-headerSize || len(body) > maxRequest || n > trackBytes/headerSize {
+			if len(body) != int(h.Length)-proto.HeaderSize || len(body) > proto.MaxRequest || n > trackBytes/proto.HeaderSize {
 				t.Fatalf("frame %d: %+v with %d bytes", n, h, len(body))
 			}
 		}

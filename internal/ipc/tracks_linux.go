@@ -3,8 +3,10 @@ package ipc
 import (
 	"bufio"
 
-	"github.com/softvpi/softvpi/internal/ipc/shared"
 	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/ipc/proto"
+	"github.com/softvpi/softvpi/internal/ipc/shared"
 )
 
 // The driver's side of a program's tracks.
@@ -27,7 +29,7 @@ func (n *session) sendTracks() error {
 	}
 	defer unix.Close(fd)
 	n.tracks, n.track = mem, openTrack(mem)
-	if err := n.out.stream(opTracks, 0, 0, encode(tracksBody{Bytes: trackBytes}), fd); err != nil {
+	if err := n.out.stream(proto.OpTracks, 0, 0, proto.Encode(proto.TracksBody{Bytes: trackBytes}), fd); err != nil {
 		return err
 	}
 	n.out.useTrack(openTrack(mem[trackSize():]))
@@ -56,7 +58,7 @@ func (n *session) serveTrack(in *bufio.Reader, buf *[]byte) error {
 	}
 	for k := 1; ; {
 		for ; ; k++ {
-			h, body, ok, err := n.track.take(buf, maxRequest)
+			h, body, ok, err := n.track.take(buf, proto.MaxRequest)
 			if err != nil {
 				return err
 			}

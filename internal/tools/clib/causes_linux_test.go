@@ -14,7 +14,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/driver/config"
-	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/testbed/driverbed"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
@@ -65,7 +65,7 @@ func shared(t *testing.T, dir, name, version, protocol string, functions ...stri
 func whole(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	shared(t, dir, verbsLibrary, "IBVERBS_1.1", fmt.Sprintf("%d, %d", ipc.Major, ipc.Minor), "ibv_get_device_list")
+	shared(t, dir, verbsLibrary, "IBVERBS_1.1", fmt.Sprintf("%d, %d", proto.Major, proto.Minor), "ibv_get_device_list")
 	shared(t, dir, cmLibrary, "RDMACM_1.0", "", "rdma_create_id")
 	shared(t, dir, Preload, "PRELOAD", "", "nothing")
 	return dir
@@ -101,7 +101,7 @@ func TestDoctorOfLibraries(t *testing.T) {
 		want  Verdict
 		says  string
 	}{
-		{"whole", func(*testing.T, string) {}, "libraries", Fine, fmt.Sprintf("protocol %d.%d", ipc.Major, ipc.Minor)},
+		{"whole", func(*testing.T, string) {}, "libraries", Fine, fmt.Sprintf("protocol %d.%d", proto.Major, proto.Minor)},
 		{"whole", func(*testing.T, string) {}, "glibc", Fine, "the libraries need 2."},
 		{"one is missing", func(t *testing.T, dir string) {
 			if err := os.Remove(filepath.Join(dir, cmLibrary)); err != nil {

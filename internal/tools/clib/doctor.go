@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/api"
-	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/verbs"
 )
@@ -104,9 +104,9 @@ func (d *Doctor) libraries() bool {
 	switch {
 	case !ok:
 		d.say("libraries", Wrong, "%s does not say which protocol it speaks: build it again with make clib", filepath.Join(dir, verbsLibrary))
-	case major != ipc.Major:
+	case major != proto.Major:
 		d.say("libraries", Wrong, "%s speaks protocol %d.%d, this softvpi %d.%d: build both from the same sources (make build clib)",
-			filepath.Join(dir, verbsLibrary), major, minor, ipc.Major, ipc.Minor)
+			filepath.Join(dir, verbsLibrary), major, minor, proto.Major, proto.Minor)
 	default:
 		d.say("libraries", Fine, "%s, protocol %d.%d", dir, major, minor)
 	}

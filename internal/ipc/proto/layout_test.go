@@ -1,4 +1,4 @@
-package ipc
+package proto
 
 import (
 	"bytes"
@@ -11,15 +11,15 @@ import (
 // TestPlainLayout: a body that is copied as a whole has the same encoding as its fields one by one, and a type with
 // gaps, booleans or pointers is not copied.
 func TestPlainLayout(t *testing.T) {
-	samePlain[hello](t)
-	samePlain[welcome](t)
+	samePlain[Hello](t)
+	samePlain[Welcome](t)
 	samePlain[command.CreateQP](t)
 	samePlain[command.CMConnect](t)
 	samePlain[command.CMAccept](t)
 	samePlain[command.Event](t)
 	samePlain[command.AdapterInfo](t)
 	samePlain[command.Handle](t)
-	samePlain[empty](t)
+	samePlain[Empty](t)
 	if plain[struct {
 		A uint8
 		B uint32
@@ -44,7 +44,7 @@ func samePlain[T any](t *testing.T) {
 	if _, err := binary.Decode(wire, binary.LittleEndian, &slow); err != nil {
 		t.Fatal(err)
 	}
-	fast, err := decode[T](wire)
+	fast, err := Decode[T](wire)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func samePlain[T any](t *testing.T) {
 	if err := binary.Write(&want, binary.LittleEndian, &slow); err != nil {
 		t.Fatal(err)
 	}
-	if got := encode(slow); !bytes.Equal(got, want.Bytes()) {
+	if got := Encode(slow); !bytes.Equal(got, want.Bytes()) {
 		t.Errorf("%T:\n% x, want\n% x", slow, got, want.Bytes())
 	}
 	var again bytes.Buffer
@@ -62,8 +62,8 @@ func samePlain[T any](t *testing.T) {
 	if len(wire) == 0 {
 		return
 	}
-	list, err := decodeList[T](append(wire, wire...))
-	if err != nil || len(list) != 2 || !bytes.Equal(encodeList(list[1:]), encodeList(list[:1])) {
+	list, err := DecodeList[T](append(wire, wire...))
+	if err != nil || len(list) != 2 || !bytes.Equal(EncodeList(list[1:]), EncodeList(list[:1])) {
 		t.Errorf("%T: list of %d, %v", slow, len(list), err)
 	}
 }

@@ -1,10 +1,10 @@
-package ipc
+package proto
 
 import "github.com/softvpi/softvpi/internal/command"
 
 // The bodies that are not structs of package command.
 type (
-	hello struct {
+	Hello struct {
 		Magic        uint32
 		Major, Minor uint16
 		Features     uint64
@@ -14,7 +14,7 @@ type (
 		Path         command.MemoryPath // memory path that the client insists on; 0: the driver probes
 		_            uint32
 	}
-	welcome struct {
+	Welcome struct {
 		Magic        uint32
 		Major, Minor uint16
 		Features     uint64
@@ -28,67 +28,67 @@ type (
 		SegmentBytes uint64 // of all segments together
 		CopierBytes  uint64 // size of the copier's memory, 0 for none
 	}
-	moved struct {
+	Moved struct {
 		ProbeAddr uint64 // address of Nonce in the process that takes over, followed by 16 bytes that the driver may write
 		Nonce     [16]byte
 	}
-	goodbye struct {
+	Goodbye struct {
 		Code   command.Code
 		Length uint32
 		Reason [120]byte
 	}
-	arenaBody struct {
+	ArenaBody struct {
 		ID   uint32
 		_    uint32
 		Size uint64
 	}
-	credit      struct{ Events uint32 }
-	adapterArgs struct{ Adapter uint32 }
-	handleArgs  struct{ Handle command.Handle }
-	windowArgs  struct {
+	Credit      struct{ Events uint32 }
+	AdapterArgs struct{ Adapter uint32 }
+	HandleArgs  struct{ Handle command.Handle }
+	WindowArgs  struct {
 		PD   command.Handle
 		Type uint32
 	}
-	resizeArgs struct {
+	ResizeArgs struct {
 		Queue command.Handle
 		Depth uint32
 	}
-	multicastArgs struct {
+	MulticastArgs struct {
 		QP    command.Handle
 		_     uint32
 		Group command.Addr
 	}
-	destroyArgs struct {
+	DestroyArgs struct {
 		Kind   command.Kind
 		Handle command.Handle
 	}
-	bindArgs struct {
+	BindArgs struct {
 		ID    command.Handle
 		_     uint32
 		Local command.Endpoint
 	}
-	listenArgs struct {
+	ListenArgs struct {
 		ID      command.Handle
 		Backlog uint32
 	}
-	attributesArgs struct {
+	AttributesArgs struct {
 		ID    command.Handle
 		State command.QPState
 	}
-	segmentArgs  struct{ Size uint64 }
-	segmentReply struct {
+	SegmentArgs  struct{ Size uint64 }
+	SegmentReply struct {
 		Number uint32
 		_      uint32
 		Size   uint64
 	}
-	shareBody struct {
+	ShareBody struct {
 		Kind    uint32 // 1 the program's own key table, 2 a neighbour's, 3 an arena of a neighbour, 4 records shared with it
 		Program uint32 // the neighbour's number
 		Number  uint32 // of the arena, or of the area of records
 		_       uint32
 		Size    uint64
 	}
-	introduction struct {
+	Introduction struct {
 		QP      command.Handle
 		Number  uint32 // QP number
 		Role    uint32 // direction of the record that the program initiates, 0 or 1
@@ -98,17 +98,17 @@ type (
 		Offset  uint64
 		Clock   uint64 // CLOCK_MONOTONIC, in nanoseconds, at which the clock of completions is 0
 	}
-	tracksBody struct {
+	TracksBody struct {
 		Bytes uint32 // size of each track's data
 		_     uint32
 	}
-	dropBody struct {
+	DropBody struct {
 		Program uint32
 		Segment uint32 // 0: the whole program
 	}
-	mapSegmentArgs struct{ Program, Segment uint32 }
-	// processBody tells of the process of a neighbour.
-	processBody struct {
+	MapSegmentArgs struct{ Program, Segment uint32 }
+	// ProcessBody tells of the process of a neighbour.
+	ProcessBody struct {
 		Program uint32
 		Number  uint32 // of the process, in Terms.PeerProcess
 		PID     uint32 // in the driver's PID namespace
@@ -116,13 +116,13 @@ type (
 		Address uint64 // of Nonce in the process
 		Nonce   [16]byte
 	}
-	empty struct{}
+	Empty struct{}
 )
 
 // Kinds of shared memory passed to a program in addition to its own.
 const (
-	shareOwnKeys uint32 = iota + 1 // the key table of the program itself
-	shareKeys                      // that of a neighbour
-	shareArena                     // a ring arena of a neighbour
-	shareArea                      // records of pairs with a neighbour
+	ShareOwnKeys uint32 = iota + 1 // the key table of the program itself
+	ShareKeys                      // that of a neighbour
+	ShareArena                     // a ring arena of a neighbour
+	ShareArea                      // records of pairs with a neighbour
 )

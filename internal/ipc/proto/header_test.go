@@ -1,4 +1,4 @@
-package ipc
+package proto
 
 import (
 	"encoding/binary"
@@ -12,7 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-const cHeader = "../../clib/ipc/layouts.h"
+const cHeader = "../../../clib/ipc/layouts.h"
 
 // TestHeaderHasTheLayouts: the header of the C libraries has the layouts and numbers of the protocol; -update writes
 // it.
@@ -34,9 +34,9 @@ func TestHeaderHasTheLayouts(t *testing.T) {
 
 func headerText() string {
 	var b strings.Builder
-	b.WriteString("/*\n * The layouts and numbers of docs/spec/ipc.md, made from the Go structures:\n" +
-		" * go test ./internal/ipc -run Header -update\n */\n#ifndef SVPI_LAYOUTS_H\n#define SVPI_LAYOUTS_H\n\n#include <stdint.h>\n\n")
-	fmt.Fprintf(&b, "#define SVPI_MAGIC 0x%08xu\nenum { SVPI_MAJOR = %d, SVPI_MINOR = %d };\n\n", magic, Major, Minor)
+	b.WriteString("/*\n * The layouts and numbers of docs/ipc.md, made from the Go structures:\n" +
+		" * go test ./internal/ipc/proto -run Header -update\n */\n#ifndef SVPI_LAYOUTS_H\n#define SVPI_LAYOUTS_H\n\n#include <stdint.h>\n\n")
+	fmt.Fprintf(&b, "#define SVPI_MAGIC 0x%08xu\nenum { SVPI_MAJOR = %d, SVPI_MINOR = %d };\n\n", Magic, Major, Minor)
 	b.WriteString("enum svpi_op {\n")
 	for op, name := range operationNames {
 		if name != "" {

@@ -1,4 +1,4 @@
-package ipc
+package proto
 
 import (
 	"encoding/binary"
@@ -11,9 +11,9 @@ import (
 
 // bodies holds one value of every struct that is sent between program and driver, or shared.
 var bodies = []any{
-	hello{}, welcome{}, goodbye{}, arenaBody{}, credit{}, adapterArgs{}, handleArgs{}, windowArgs{}, resizeArgs{},
-	multicastArgs{}, destroyArgs{}, bindArgs{}, listenArgs{}, attributesArgs{}, segmentArgs{}, segmentReply{}, empty{},
-	shareBody{}, introduction{}, dropBody{}, tracksBody{}, mapSegmentArgs{}, processBody{}, moved{},
+	Hello{}, Welcome{}, Goodbye{}, ArenaBody{}, Credit{}, AdapterArgs{}, HandleArgs{}, WindowArgs{}, ResizeArgs{},
+	MulticastArgs{}, DestroyArgs{}, BindArgs{}, ListenArgs{}, AttributesArgs{}, SegmentArgs{}, SegmentReply{}, Empty{},
+	ShareBody{}, Introduction{}, DropBody{}, TracksBody{}, MapSegmentArgs{}, ProcessBody{}, Moved{},
 	command.AdapterInfo{}, command.GID{}, command.PortInfo{}, command.Counter{}, command.RegisterMemory{}, command.Memory{},
 	command.CreateCQ{}, command.Queue{}, command.ModerateCQ{}, command.CreateSRQ{}, command.ModifySRQ{},
 	command.SRQInfo{}, command.CreateQP{}, command.QueuePair{}, command.ModifyQP{}, command.QPInfo{},
@@ -66,11 +66,11 @@ func cLayout(t *testing.T, typ reflect.Type, path string) (size, align int) {
 // TestRequestsFitTheirFrame: every body, and the largest push of events, fits into a frame.
 func TestRequestsFitTheirFrame(t *testing.T) {
 	for _, b := range bodies {
-		if n := binary.Size(b); n+headerSize > maxRequest {
-			t.Errorf("%T has %d bytes, more than fit a request of %d", b, n, maxRequest)
+		if n := binary.Size(b); n+HeaderSize > MaxRequest {
+			t.Errorf("%T has %d bytes, more than fit a request of %d", b, n, MaxRequest)
 		}
 	}
-	if n := headerSize + maxPush*binary.Size(command.Event{}); n > maxFrame {
-		t.Errorf("a frame of pushed events has %d bytes, more than %d", n, maxFrame)
+	if n := HeaderSize + MaxPush*binary.Size(command.Event{}); n > MaxFrame {
+		t.Errorf("a frame of pushed events has %d bytes, more than %d", n, MaxFrame)
 	}
 }

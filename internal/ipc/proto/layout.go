@@ -1,4 +1,4 @@
-package ipc
+package proto
 
 import (
 	"bytes"
@@ -13,54 +13,54 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 )
 
-// encode encodes v, or what it points to, for the protocol: fixed-width little-endian fields.
-func encode[T any](v T) []byte {
+// Encode encodes v, or what it points to, for the protocol: fixed-width little-endian fields.
+func Encode[T any](v T) []byte {
 	if plain[T]() {
 		return append([]byte(nil), asBytes(unsafe.Slice(&v, 1))...)
 	}
 	var b bytes.Buffer
 	// Only fixed-size values get here: a test covers every body.
 	if err := binary.Write(&b, binary.LittleEndian, v); err != nil {
-		panic("ipc: " + err.Error())
+		panic("proto: " + err.Error())
 	}
 	return b.Bytes()
 }
 
-// encodeList encodes the elements one after another.
-func encodeList[T any](list []T) []byte {
+// EncodeList encodes the elements one after another.
+func EncodeList[T any](list []T) []byte {
 	if plain[T]() {
 		return append([]byte(nil), asBytes(list)...)
 	}
-	return encode(list)
+	return Encode(list)
 }
 
-// laid is encodeList without a copy if none is needed: the result is valid as long as the list.
-func laid[T any](list []T) []byte {
+// Laid is EncodeList without a copy if none is needed: the result is valid as long as the list.
+func Laid[T any](list []T) []byte {
 	if plain[T]() {
 		return asBytes(list)
 	}
-	return encode(list)
+	return Encode(list)
 }
 
-// decode decodes a T from a body that must have its exact size.
-func decode[T any](b []byte) (v T, err error) {
+// Decode decodes a T from a body that must have its exact size.
+func Decode[T any](b []byte) (v T, err error) {
 	if plain[T]() && len(b) == int(unsafe.Sizeof(v)) {
 		copy(asBytes(unsafe.Slice(&v, 1)), b)
 		return v, nil
 	}
 	if n := binary.Size(v); n != len(b) {
-		return v, fmt.Errorf("%w: body of %d bytes, want %d", errFrame, len(b), n)
+		return v, fmt.Errorf("%w: body of %d bytes, want %d", ErrFrame, len(b), n)
 	}
 	_, err = binary.Decode(b, binary.LittleEndian, &v)
 	return v, err
 }
 
-// decodeList decodes a slice from a body of whole elements.
-func decodeList[T any](b []byte) ([]T, error) {
+// DecodeList decodes a slice from a body of whole elements.
+func DecodeList[T any](b []byte) ([]T, error) {
 	var one T
 	size := binary.Size(one)
 	if len(b)%size != 0 {
-		return nil, fmt.Errorf("%w: body of %d bytes, want a multiple of %d", errFrame, len(b), size)
+		return nil, fmt.Errorf("%w: body of %d bytes, want a multiple of %d", ErrFrame, len(b), size)
 	}
 	list := make([]T, len(b)/size)
 	if plain[T]() {
@@ -110,9 +110,9 @@ func numbers(t reflect.Type) bool {
 	return false
 }
 
-// encodeError encodes an error: its code, four zero bytes, the detail.
-func encodeError(err error) []byte {
-	e := asError(err)
+// EncodeError encodes an error: its code, four zero bytes, the detail.
+func EncodeError(err error) []byte {
+	e := AsError(err)
 	detail := e.Detail
 	if len(detail) > maxDetail {
 		detail = detail[:maxDetail]
@@ -124,16 +124,16 @@ func encodeError(err error) []byte {
 	return append(append(b, 0, 0, 0, 0), detail...)
 }
 
-// decodeError is the reverse of encodeError; a body that is no error gives another error.
-func decodeError(b []byte) error {
+// DecodeError is the reverse of EncodeError; a body that is no error gives another error.
+func DecodeError(b []byte) error {
 	if len(b) < 8 {
-		return fmt.Errorf("%w: error body of %d bytes", errFrame, len(b))
+		return fmt.Errorf("%w: error body of %d bytes", ErrFrame, len(b))
 	}
 	return &command.Error{Code: command.Code(binary.LittleEndian.Uint32(b)), Detail: string(b[8:])}
 }
 
-// asError converts err to a *command.Error.
-func asError(err error) *command.Error {
+// AsError converts err to a *command.Error.
+func AsError(err error) *command.Error {
 	var e *command.Error
 	if errors.As(err, &e) {
 		return e
@@ -141,14 +141,14 @@ func asError(err error) *command.Error {
 	return command.Errorf(command.Internal, "%v", err)
 }
 
-// fixedName pads a name to 64 bytes.
-func fixedName(s string) (b [64]byte) {
+// FixedName pads a name to 64 bytes.
+func FixedName(s string) (b [64]byte) {
 	copy(b[:], s)
 	return b
 }
 
-// nameOf is the reverse of fixedName; it replaces unprintable characters.
-func nameOf(b [64]byte) string {
+// NameOf is the reverse of FixedName; it replaces unprintable characters.
+func NameOf(b [64]byte) string {
 	s := bytes.TrimRight(b[:], "\x00")
 	s = bytes.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r == utf8.RuneError {
