@@ -9,12 +9,13 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/reach"
+	"github.com/softvpi/softvpi/internal/ipc/stream"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // attachedBytes is what a program that takes no part in the direct path takes by attaching with a copier.
-var attachedBytes = uint64(sessionBytes + (ring.DoorbellGeometry(fakeDoorbells).Size()+64<<10)&^(64<<10-1) + 256<<10 + 2*trackSize() + reach.CopierSize)
+var attachedBytes = uint64(sessionBytes + (ring.DoorbellGeometry(fakeDoorbells).Size()+64<<10)&^(64<<10-1) + 256<<10 + 2*stream.TrackSize() + reach.CopierSize)
 
 // memoryFor returns limits with room for about so many bytes beside what programs take by attaching.
 func memoryFor(program, total uint64) budget.Limits {

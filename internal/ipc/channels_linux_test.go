@@ -8,6 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ipc/proto"
+	"github.com/softvpi/softvpi/internal/ipc/stream"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
@@ -32,7 +33,7 @@ func TestChannelsAreLimited(t *testing.T) {
 		if err != nil {
 			return 0, err
 		}
-		closeAll(r.fds)
+		stream.CloseAll(r.fds)
 		h, err := proto.Decode[proto.HandleArgs](r.body)
 		return h.Handle, err
 	}

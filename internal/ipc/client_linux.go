@@ -11,14 +11,15 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
+	"github.com/softvpi/softvpi/internal/ipc/stream"
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
 // Client is the program's side of an attachment. Its methods are safe for concurrent use.
 type Client struct {
 	conn   *net.UnixConn
-	in     *fdReader
-	out    *writer
+	in     *stream.Reader
+	out    *stream.Writer
 	about  proto.Welcome
 	calls  *calls
 	events *eventQueue
@@ -52,12 +53,12 @@ func (c *Client) fail(err error) {
 	c.calls.fail(err)
 	c.events.fail(err)
 	c.stop.Store(true)
-	c.out.hurry()
+	c.out.Hurry()
 	c.words.wakeAll()
 }
 
 func (c *Client) send(op proto.Opcode, id uint64, body []byte) error {
-	return c.out.along(op, id, body)
+	return c.out.Along(op, id, body)
 }
 
 // Doorbell tells the driver that work was posted on a QP or SRQ.
@@ -107,12 +108,12 @@ func (c *Client) Close() error {
 	c.introduced.stop()
 	c.gathering.stop()
 	c.fail(errClosed)
-	c.out.hurry()
-	_ = c.out.stream(proto.OpGoodbye, 0, 0, nil) // without it the driver would assume that the program died
+	c.out.Hurry()
+	_ = c.out.Stream(proto.OpGoodbye, 0, 0, nil) // without it the driver would assume that the program died
 	err := c.conn.Close()
 	c.workers.Wait()
 	c.wake.Close()
-	c.in.close()
+	c.in.Close()
 	for _, mem := range *c.arenas.Load() {
 		shared.Retire(mem)
 	}

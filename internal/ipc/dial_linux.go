@@ -17,6 +17,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
+	"github.com/softvpi/softvpi/internal/ipc/stream"
 	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/os/peer"
 	"github.com/softvpi/softvpi/internal/ring"
@@ -38,9 +39,9 @@ func Dial(ctx context.Context, socket string, o Options) (*Client, error) {
 		return nil, fmt.Errorf("attach to %s: %w", socket, err)
 	}
 	c := &Client{conn: conn.(*net.UnixConn), segments: map[uint32][]byte{}}
-	c.out = newWriter(c.conn, 0)
-	c.out.patience = Patience
-	c.in = newReader(c.conn)
+	c.out = stream.NewWriter(c.conn, 0)
+	c.out.Patience = Patience
+	c.in = stream.NewReader(c.conn)
 	c.arenas.Store(&[][]byte{})
 	c.words.list = map[command.Handle]*uint32{}
 	if err := c.attach(ctx, o, path); err != nil {
@@ -110,7 +111,7 @@ func (c *Client) hello(o Options, path command.MemoryPath) error {
 		Magic: proto.Magic, Major: proto.Major, Minor: proto.Minor, Features: features,
 		Name: proto.FixedName(o.Name), ProbeAddr: uint64(uintptr(unsafe.Pointer(&probe[0]))), Nonce: [16]byte(probe[:16]), Path: path,
 	}
-	if err := c.out.send(proto.OpHello, 0, 1, proto.Encode(q)); err != nil {
+	if err := c.out.Send(proto.OpHello, 0, 1, proto.Encode(q)); err != nil {
 		return err
 	}
 	if err := c.welcomed(); err != nil {
@@ -126,11 +127,11 @@ func (c *Client) welcomed() error {
 	if err != nil {
 		return err
 	}
-	fds, err := c.in.take(h.FDs())
+	fds, err := c.in.Take(h.FDs())
 	if err != nil {
 		return err
 	}
-	defer closeAll(fds)
+	defer stream.CloseAll(fds)
 	switch {
 	case h.Op != proto.OpHello || h.Flags&proto.FlagResponse == 0:
 		return fmt.Errorf("%w: operation %d for hello", proto.ErrFrame, h.Op)
@@ -174,7 +175,7 @@ func (c *Client) openWake(fds []int) error {
 		return err
 	}
 	c.wakeConn = raw
-	c.ring = func(fd uintptr) { writeWake(int(fd)) }
+	c.ring = func(fd uintptr) { stream.WriteWake(int(fd)) }
 	return nil
 }
 
@@ -214,7 +215,7 @@ func (c *Client) firstArena() error {
 // abandon releases the resources of a failed Dial.
 func (c *Client) abandon() {
 	c.conn.Close()
-	c.in.close()
+	c.in.Close()
 	if c.wake != nil {
 		c.wake.Close()
 	}

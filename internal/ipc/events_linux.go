@@ -80,7 +80,7 @@ func (n *session) pushEvents() {
 			}
 			return
 		}
-		if err := n.out.along(proto.OpEvents, 0, proto.EncodeList(out[:k])); err != nil {
+		if err := n.out.Along(proto.OpEvents, 0, proto.EncodeList(out[:k])); err != nil {
 			n.failed(err)
 			return
 		}
@@ -95,7 +95,7 @@ type eventTaker interface {
 // tell implements device.ClientConfig.News: it puts events into the program's track.
 func (n *session) tell() {
 	const size = int(unsafe.Sizeof(command.Event{}))
-	n.out.offerMade(proto.OpEvents, size, func(most int) []byte {
+	n.out.OfferMade(proto.OpEvents, size, func(most int) []byte {
 		from, ok := n.client.(eventTaker) // it is set before the track is
 		if !ok {
 			return nil

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/ipc/proto"
+	"github.com/softvpi/softvpi/internal/ipc/stream"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
@@ -18,17 +19,17 @@ func TestDepartureWithFullTrack(t *testing.T) {
 	c := dial(t, path, Options{})
 	c.tracks.mu.Lock() // answers are not taken
 	defer c.tracks.mu.Unlock()
-	requests, answers := openTrack(c.tracks.mem), c.tracks.mem[trackSize():]
-	for id := uint64(1); waiting(answers) < trackBytes-trackBytes/16; id++ {
-		if ok, err := requests.put(proto.OpQueryQP, 0, id, proto.Encode(proto.HandleArgs{})); err != nil {
+	requests, answers := stream.OpenTrack(c.tracks.mem), c.tracks.mem[stream.TrackSize():]
+	for id := uint64(1); waiting(answers) < stream.TrackBytes-stream.TrackBytes/16; id++ {
+		if ok, err := requests.Put(proto.OpQueryQP, 0, id, proto.Encode(proto.HandleArgs{})); err != nil {
 			t.Fatal(err)
 		} else if !ok {
 			time.Sleep(time.Millisecond)
 		}
-		if !requests.wakes() {
+		if !requests.Wakes() {
 			continue
 		}
-		if err := c.out.stream(proto.OpNudge, 0, 0, nil); err != nil {
+		if err := c.out.Stream(proto.OpNudge, 0, 0, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,5 +40,5 @@ func TestDepartureWithFullTrack(t *testing.T) {
 // waiting returns how many bytes wait to be taken from the track in mem.
 func waiting(mem []byte) int {
 	word := func(at int) uint32 { return atomic.LoadUint32((*uint32)(unsafe.Pointer(&mem[at]))) }
-	return int(word(trackProducer) - word(trackConsumer))
+	return int(word(stream.TrackProducer) - word(stream.TrackConsumer))
 }

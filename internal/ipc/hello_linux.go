@@ -15,6 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
+	"github.com/softvpi/softvpi/internal/ipc/stream"
 )
 
 // hello handles the program's first frame and answers it.
@@ -35,11 +36,11 @@ func (n *session) hello() error {
 	n.passed = sync.OnceFunc(n.server.open.pass(n.ctx))
 	w, fds, err := n.prepare(q)
 	if err != nil {
-		_ = n.out.send(proto.OpHello, proto.FlagResponse|proto.FlagError, h.ID, proto.EncodeError(err))
+		_ = n.out.Send(proto.OpHello, proto.FlagResponse|proto.FlagError, h.ID, proto.EncodeError(err))
 		return err
 	}
-	err = n.out.send(proto.OpHello, proto.FlagResponse, h.ID, proto.Encode(w), fds...)
-	closeAll(fds)
+	err = n.out.Send(proto.OpHello, proto.FlagResponse, h.ID, proto.Encode(w), fds...)
+	stream.CloseAll(fds)
 	if err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func (n *session) prepare(q proto.Hello) (*proto.Welcome, []int, error) {
 	}
 	// Before the program is answered: from now on what it sends identifies the sender.
 	if n.from, err = newSenders(n.conn); err != nil {
-		closeAll(fds)
+		stream.CloseAll(fds)
 		return nil, nil, command.Errorf(command.Exhausted, "%v", err)
 	}
 	return w, fds, nil
@@ -180,7 +181,7 @@ func (n *session) welcome(q proto.Hello) (*proto.Welcome, []int, error) {
 		}
 		fd, mem, err := shared.New("softvpi-copier", reach.CopierSize)
 		if err != nil {
-			closeAll(fds)
+			stream.CloseAll(fds)
 			return nil, nil, command.Errorf(command.Exhausted, "copier: %v", err)
 		}
 		n.copier = reach.NewCopier(mem)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
+	"github.com/softvpi/softvpi/internal/ipc/stream"
 )
 
 // tracks are a program's side of its tracks. One goroutine at a time leads: it handles what the driver
@@ -21,9 +22,9 @@ type tracks struct {
 	taken atomic.Uint32 // frames read from the stream since the tracks were set up
 
 	mu    sync.Mutex // held by the leader
-	in    *track
+	in    *stream.Track
 	buf   []byte
-	vigil vigil
+	vigil stream.Vigil
 }
 
 // takeTracks receives the tracks, the last thing before the program may continue.
@@ -32,7 +33,7 @@ func (c *Client) takeTracks() error {
 	if err != nil {
 		return err
 	}
-	if b, err := proto.Decode[proto.TracksBody](body); err != nil || b.Bytes != trackBytes {
+	if b, err := proto.Decode[proto.TracksBody](body); err != nil || b.Bytes != stream.TrackBytes {
 		return fmt.Errorf("%w: tracks in a frame of %d bytes", proto.ErrFrame, len(body))
 	}
 	fd, err := c.descriptor(h, "tracks")
@@ -41,12 +42,12 @@ func (c *Client) takeTracks() error {
 	}
 	defer unix.Close(fd)
 	l := &c.tracks
-	if l.mem, err = shared.Map(fd, uint64(2*trackSize())); err != nil {
+	if l.mem, err = shared.Map(fd, uint64(2*stream.TrackSize())); err != nil {
 		return err
 	}
-	l.in, l.turn = openTrack(l.mem[trackSize():]), make(chan struct{}, 1)
-	l.in.sleep()
-	c.out.useTrack(openTrack(l.mem))
+	l.in, l.turn = stream.OpenTrack(l.mem[stream.TrackSize():]), make(chan struct{}, 1)
+	l.in.Sleep()
+	c.out.UseTrack(stream.OpenTrack(l.mem))
 	return nil
 }
 
@@ -113,8 +114,8 @@ func (l *tracks) attend(c *Client, enough func() bool) error {
 			}
 			continue
 		}
-		l.in.sleep()
-		empty := l.in.empty()
+		l.in.Sleep()
+		empty := l.in.Empty()
 		l.mu.Unlock()
 		// What is put after the word above is set comes with a nudge. What
 		// must wait for a frame of the stream is taken by the reader.
@@ -143,16 +144,16 @@ func (l *tracks) hand() bool {
 
 // watch handles frames. It reports whether the next one must wait for a frame of the stream.
 func (l *tracks) watch(c *Client, enough func() bool) (behind bool, err error) {
-	l.in.wake()
-	if !l.in.empty() {
-		l.vigil.end()
+	l.in.Wake()
+	if !l.in.Empty() {
+		l.vigil.End()
 	}
 	for {
-		for !l.in.empty() {
+		for !l.in.Empty() {
 			if l.behind() {
 				return true, nil
 			}
-			h, body, _, err := l.in.take(&l.buf, proto.MaxFrame)
+			h, body, _, err := l.in.Take(&l.buf, proto.MaxFrame)
 			if err == nil {
 				err = c.frame(h, body)
 			}
@@ -163,13 +164,13 @@ func (l *tracks) watch(c *Client, enough func() bool) (behind bool, err error) {
 		if enough != nil && enough() || c.stop.Load() {
 			return false, nil
 		}
-		if l.behind() || !l.vigil.keep(func() bool { return !l.in.empty() }) {
+		if l.behind() || !l.vigil.Keep(func() bool { return !l.in.Empty() }) {
 			return false, nil
 		}
-		l.vigil.end()
+		l.vigil.End()
 	}
 }
 
 // behind reports whether the driver has sent frames on the stream that have not been read: they precede
 // what it has put into the track since. (A frame may be read before the driver has counted it.)
-func (l *tracks) behind() bool { return int32(l.in.streamed()-l.taken.Load()) > 0 }
+func (l *tracks) behind() bool { return int32(l.in.Streamed()-l.taken.Load()) > 0 }

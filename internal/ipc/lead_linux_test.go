@@ -10,6 +10,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ipc/proto"
+	"github.com/softvpi/softvpi/internal/ipc/stream"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
@@ -24,13 +25,13 @@ func TestHostileTrack(t *testing.T) {
 		write  func(mem []byte)
 		reason string
 	}{
-		{"producer", func(mem []byte) { binary.NativeEndian.PutUint32(mem[trackProducer:], 1<<30) }, "ahead"},
-		{"operation", func(mem []byte) { put(openTrack(mem), 999, 0, nil) }, "operation 999"},
-		{"flags", func(mem []byte) { put(openTrack(mem), proto.OpAllocPD, proto.FlagResponse, nil) }, "flags"},
-		{"credit not due", func(mem []byte) { put(openTrack(mem), proto.OpCredit, 0, proto.Encode(proto.Credit{Events: 1})) }, "credits"},
+		{"producer", func(mem []byte) { binary.NativeEndian.PutUint32(mem[stream.TrackProducer:], 1<<30) }, "ahead"},
+		{"operation", func(mem []byte) { put(stream.OpenTrack(mem), 999, 0, nil) }, "operation 999"},
+		{"flags", func(mem []byte) { put(stream.OpenTrack(mem), proto.OpAllocPD, proto.FlagResponse, nil) }, "flags"},
+		{"credit not due", func(mem []byte) { put(stream.OpenTrack(mem), proto.OpCredit, 0, proto.Encode(proto.Credit{Events: 1})) }, "credits"},
 		{"consumer of the driver's", func(mem []byte) {
-			binary.NativeEndian.PutUint32(mem[trackSize()+trackConsumer:], 1<<20)
-			put(openTrack(mem), proto.OpAllocPD, 0, proto.Encode(proto.AdapterArgs{}))
+			binary.NativeEndian.PutUint32(mem[stream.TrackSize()+stream.TrackConsumer:], 1<<20)
+			put(stream.OpenTrack(mem), proto.OpAllocPD, 0, proto.Encode(proto.AdapterArgs{}))
 		}, "consumer"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -39,7 +40,7 @@ func TestHostileTrack(t *testing.T) {
 				t.Fatal("the client has no tracks")
 			}
 			tt.write(bad.tracks.mem)
-			if err := bad.out.stream(proto.OpNudge, 0, 0, nil); err != nil {
+			if err := bad.out.Stream(proto.OpNudge, 0, 0, nil); err != nil {
 				t.Fatal(err)
 			}
 			await.Eventually(t, "disconnected", func() bool { return bad.calls.failure() != nil })
@@ -53,8 +54,8 @@ func TestHostileTrack(t *testing.T) {
 	}
 }
 
-func put(t *track, op proto.Opcode, flags uint16, body []byte) {
-	_, _ = t.put(op, flags, 1, body)
+func put(t *stream.Track, op proto.Opcode, flags uint16, body []byte) {
+	_, _ = t.Put(op, flags, 1, body)
 }
 
 // TestCallersLeadInTurn: every call ends with its own answer, however many there are at a time and whichever give up

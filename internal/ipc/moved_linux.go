@@ -11,12 +11,13 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/reach"
+	"github.com/softvpi/softvpi/internal/ipc/stream"
 )
 
 // senders reads a stream that several processes may write to: a program and the children to which it left
 // its attachment. The kernel never mixes bytes of two processes in one read.
 type senders struct {
-	from taker
+	from stream.Receiver
 	last unix.Ucred // writer of what was last read; Pid 0: not visible from here
 	oob  [32]byte   // unix.CmsgSpace(unix.SizeofUcred), and no room for descriptors
 }
@@ -33,12 +34,12 @@ func newSenders(c *net.UnixConn) (*senders, error) {
 	if set != nil {
 		return nil, fmt.Errorf("credentials of the program: %w", set)
 	}
-	return &senders{from: newTaker(c)}, nil
+	return &senders{from: stream.NewReceiver(c)}, nil
 }
 
 // Read implements io.Reader.
 func (s *senders) Read(b []byte) (int, error) {
-	n, oobn, _, err := s.from.read(b, s.oob[:])
+	n, oobn, _, err := s.from.Receive(b, s.oob[:])
 	if err != nil {
 		return 0, err
 	}
@@ -70,7 +71,7 @@ func (n *session) moved(h proto.Header, body []byte, from unix.Ucred) error {
 }
 
 func (n *session) reply(h proto.Header, body []byte, flags uint16) error {
-	if err := n.out.send(h.Op, proto.FlagResponse|flags, h.ID, body); err != nil {
+	if err := n.out.Send(h.Op, proto.FlagResponse|flags, h.ID, body); err != nil {
 		return n.unread(err)
 	}
 	return nil

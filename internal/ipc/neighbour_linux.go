@@ -263,7 +263,7 @@ func (b *neighbour) send(op proto.Opcode, body []byte, fds ...int) error {
 		case <-time.After(pause):
 		}
 	}
-	err := b.n.out.stream(op, 0, 0, body, fds...)
+	err := b.n.out.Stream(op, 0, 0, body, fds...)
 	b.words.Tell()
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/ipc/proto"
+	"github.com/softvpi/softvpi/internal/ipc/stream"
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
@@ -53,8 +54,8 @@ func TestNewsWaitForTheProgram(t *testing.T) {
 	if err := <-done; !errors.Is(err, errStopping) {
 		t.Errorf("the wait in a session that ends: error %v, want stopping", err)
 	}
-	in := newReader(b)
-	defer in.close()
+	in := stream.NewReader(b)
+	defer in.Close()
 	var buf []byte
 	for range maxUntaken + 1 {
 		if h, _, err := proto.ReadFrame(in, &buf, proto.MaxFrame); err != nil || h.Op != proto.OpDrop {

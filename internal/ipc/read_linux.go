@@ -9,19 +9,20 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
+	"github.com/softvpi/softvpi/internal/ipc/stream"
 )
 
 // descriptor takes the single descriptor that comes with a frame, which the caller closes. what names it
 // in errors.
 func (c *Client) descriptor(h proto.Header, what string) (int, error) {
-	fds, err := c.in.take(h.FDs())
+	fds, err := c.in.Take(h.FDs())
 	if err != nil {
 		return -1, err
 	}
 	if len(fds) == 1 {
 		return fds[0], nil
 	}
-	closeAll(fds)
+	stream.CloseAll(fds)
 	return -1, fmt.Errorf("%w: %s with %d descriptors", proto.ErrFrame, what, len(fds))
 }
 
@@ -83,7 +84,7 @@ func (c *Client) frame(h proto.Header, body []byte) error {
 	}
 	r := reply{body: slices.Clone(body)}
 	var err error
-	if r.fds, err = c.in.take(h.FDs()); err != nil {
+	if r.fds, err = c.in.Take(h.FDs()); err != nil {
 		return err
 	}
 	if h.Flags&proto.FlagError != 0 {
@@ -111,7 +112,7 @@ func (c *Client) pushed(body []byte) error {
 	free, err := c.events.push(list)
 	if free > 0 {
 		grant := proto.Encode(proto.Credit{Events: uint32(free)})
-		if !c.out.offer(proto.OpCredit, grant) {
+		if !c.out.Offer(proto.OpCredit, grant) {
 			go func() { _ = c.send(proto.OpCredit, 0, grant) }()
 		}
 	}

@@ -43,7 +43,7 @@ func (n *session) answer(h proto.Header, body []byte, f handler) error {
 		n.failed(err)
 		return nil
 	}
-	if err := n.out.later(h.Op, flags, h.ID, reply); err != nil {
+	if err := n.out.Later(h.Op, flags, h.ID, reply); err != nil {
 		n.failed(err)
 	}
 	return nil
@@ -91,7 +91,7 @@ func (n *session) slot() error {
 		return nil
 	default:
 	}
-	if err := n.out.flush(); err != nil {
+	if err := n.out.Flush(); err != nil {
 		n.failed(err)
 	}
 	select {
@@ -132,12 +132,12 @@ func (n *session) carryOut(ctx context.Context, h proto.Header, body []byte, f h
 	n.mu.Unlock()
 	defer func() { <-n.slots }()
 	if err != nil {
-		return n.out.send(h.Op, proto.FlagResponse|proto.FlagError, h.ID, proto.EncodeError(err))
+		return n.out.Send(h.Op, proto.FlagResponse|proto.FlagError, h.ID, proto.EncodeError(err))
 	}
 	if err := n.sendArenas(); err != nil {
 		return err
 	}
-	return n.out.send(h.Op, proto.FlagResponse, h.ID, reply, numbersOf(files)...)
+	return n.out.Send(h.Op, proto.FlagResponse, h.ID, reply, numbersOf(files)...)
 }
 
 func (n *session) allocSegment(body []byte) ([]byte, []*file, error) {

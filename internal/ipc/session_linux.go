@@ -19,6 +19,7 @@ import (
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/reach"
+	"github.com/softvpi/softvpi/internal/ipc/stream"
 	"github.com/softvpi/softvpi/internal/os/peer"
 )
 
@@ -30,7 +31,7 @@ var (
 type session struct {
 	server  *Server
 	conn    *net.UnixConn
-	out     *writer
+	out     *stream.Writer
 	from    *senders // set once hello was answered
 	refused error    // why the program is turned away; nil: it is not
 
@@ -47,11 +48,11 @@ type session struct {
 	client  Session
 
 	id       uint32
-	direct   *neighbour // nil: the program takes no part in the direct path
-	trackd   bool       // the program requested tracks
-	tracks   []byte     // the memory of the tracks
-	track    *track     // from the program
-	vigil    vigil
+	direct   *neighbour    // nil: the program takes no part in the direct path
+	trackd   bool          // the program requested tracks
+	tracks   []byte        // the memory of the tracks
+	track    *stream.Track // from the program
+	vigil    stream.Vigil
 	closing  sync.Once // for a program that no longer reads
 	segments segments
 	arenas   arenas
@@ -74,7 +75,7 @@ type session struct {
 func newSession(s *Server, c *net.UnixConn) *session {
 	n := &session{
 		server: s, conn: c,
-		out:      newWriter(c, s.cfg.WriteTimeout),
+		out:      stream.NewWriter(c, s.cfg.WriteTimeout),
 		passed:   func() {},
 		segments: segments{list: map[uint32]*segment{}, maxCount: s.cfg.MaxSegments},
 		inFlight: map[uint64]context.CancelFunc{},
@@ -91,7 +92,7 @@ func newSession(s *Server, c *net.UnixConn) *session {
 // end disconnects the program, which is told the first cause.
 func (n *session) end(cause error) {
 	n.cancel(cause)
-	n.out.hurry()
+	n.out.Hurry()
 	_ = n.conn.SetReadDeadline(time.Unix(1, 0))
 }
 
@@ -174,7 +175,7 @@ func (n *session) read() error {
 			return err
 		}
 		if in.Buffered() < proto.HeaderSize {
-			if err := n.out.flush(); err != nil { // no more requests are buffered whose answers could be sent along
+			if err := n.out.Flush(); err != nil { // no more requests are buffered whose answers could be sent along
 				n.failed(err)
 			}
 		}
@@ -238,7 +239,7 @@ func (n *session) failed(err error) {
 		n.end(err)
 		return
 	}
-	n.closing.Do(func() { _ = n.conn.SetReadDeadline(time.Now().Add(endTimeout)) })
+	n.closing.Do(func() { _ = n.conn.SetReadDeadline(time.Now().Add(stream.EndTimeout)) })
 }
 
 // unread returns the cause of a failed write.
@@ -280,7 +281,7 @@ func (n *session) sendArenas() error {
 	n.passing.Lock()
 	defer n.passing.Unlock()
 	for _, a := range n.arenas.unsent() {
-		err := n.out.send(proto.OpArena, 0, 0, proto.Encode(proto.ArenaBody{ID: a.id, Size: uint64(len(a.mem))}), a.file.fd)
+		err := n.out.Send(proto.OpArena, 0, 0, proto.Encode(proto.ArenaBody{ID: a.id, Size: uint64(len(a.mem))}), a.file.fd)
 		a.sent()
 		if err != nil {
 			return err
@@ -299,8 +300,8 @@ func (n *session) sayGoodbye(err error) {
 		g.Code = command.Invalid
 	}
 	g.Length = uint32(copy(g.Reason[:], err.Error()))
-	n.out.hurry()
-	_ = n.out.stream(proto.OpGoodbye, 0, 0, proto.Encode(g))
+	n.out.Hurry()
+	_ = n.out.Stream(proto.OpGoodbye, 0, 0, proto.Encode(g))
 }
 
 // teardown removes everything of the program.

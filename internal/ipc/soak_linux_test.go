@@ -15,6 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
+	"github.com/softvpi/softvpi/internal/ipc/stream"
 )
 
 // SoakVariable makes this test binary a program of TestTracksSoak, with four values between commas: its role, the
@@ -114,7 +115,7 @@ func (p *soaker) gorge() error {
 	c.tracks.mu.Lock()
 	fmt.Println("ready")
 	for id := uint64(1); ; id++ {
-		if err := c.out.send(proto.OpAdapters, 0, id, nil); err != nil {
+		if err := c.out.Send(proto.OpAdapters, 0, id, nil); err != nil {
 			time.Sleep(time.Second) // disconnected
 		}
 	}
@@ -141,12 +142,12 @@ func (p *soaker) vandalize() error {
 func (p *soaker) rubbish(c *Client) error {
 	r, mem := p.r, c.tracks.mem
 	word := func(at int) { binary.NativeEndian.PutUint32(mem[at:], r.Uint32()>>r.IntN(32)) }
-	half := r.IntN(2) * trackSize()
+	half := r.IntN(2) * stream.TrackSize()
 	switch r.IntN(10) {
 	case 0:
-		word(half + []int{trackProducer, trackConsumer, trackAsleep, trackPassed}[r.IntN(4)])
+		word(half + []int{stream.TrackProducer, stream.TrackConsumer, stream.TrackAsleep, stream.TrackPassed}[r.IntN(4)])
 	case 1, 2, 3:
-		word(half + r.IntN(trackSize()/4)*4)
+		word(half + r.IntN(stream.TrackSize()/4)*4)
 	case 4: // a frame that may be valid, of a kind that may exist
 		body := make([]byte, r.IntN(400))
 		for i := range body {
@@ -154,20 +155,20 @@ func (p *soaker) rubbish(c *Client) error {
 				body[i] = byte(r.Uint32())
 			}
 		}
-		_, _ = openTrack(mem).put(proto.Opcode(r.IntN(80)), uint16(r.IntN(2)*r.IntN(4)), uint64(r.IntN(100)), body)
+		_, _ = stream.OpenTrack(mem).Put(proto.Opcode(r.IntN(80)), uint16(r.IntN(2)*r.IntN(4)), uint64(r.IntN(100)), body)
 	case 5: // valid bodies with unknown handles
 		id, op := uint64(r.Uint32()), []proto.Opcode{proto.OpCreateQP, proto.OpCMConnect, proto.OpCMAccept, proto.OpDestroy, proto.OpModifyQP, proto.OpCMEstablish}[r.IntN(6)]
 		body := make([]byte, map[proto.Opcode]int{proto.OpCreateQP: 56, proto.OpCMConnect: 296, proto.OpCMAccept: 248, proto.OpDestroy: 8, proto.OpModifyQP: 80, proto.OpCMEstablish: 4}[op])
 		for i := 0; i+4 <= len(body); i += 4 {
 			binary.LittleEndian.PutUint32(body[i:], r.Uint32()>>r.IntN(32))
 		}
-		_ = c.out.send(op, 0, id, body)
+		_ = c.out.Send(op, 0, id, body)
 	case 6:
 		a := c.Arena(0)
 		binary.NativeEndian.PutUint64(a[r.IntN(len(a)/8)*8:], r.Uint64()>>r.IntN(64))
 		c.Doorbell(command.Handle(r.Uint32()))
 	case 7:
-		_ = c.out.stream(proto.OpNudge, 0, 0, nil)
+		_ = c.out.Stream(proto.OpNudge, 0, 0, nil)
 	case 8:
 		return p.trespass(c)
 	default:

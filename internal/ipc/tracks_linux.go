@@ -7,6 +7,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
+	"github.com/softvpi/softvpi/internal/ipc/stream"
 )
 
 // The driver's side of a program's tracks.
@@ -20,19 +21,19 @@ func (n *session) sendTracks() error {
 	if !n.trackd {
 		return nil
 	}
-	if err := n.hold(2*trackSize(), "a pair of tracks"); err != nil {
+	if err := n.hold(2*stream.TrackSize(), "a pair of tracks"); err != nil {
 		return err
 	}
-	fd, mem, err := shared.New("softvpi-tracks", 2*trackSize())
+	fd, mem, err := shared.New("softvpi-tracks", 2*stream.TrackSize())
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	n.tracks, n.track = mem, openTrack(mem)
-	if err := n.out.stream(proto.OpTracks, 0, 0, proto.Encode(proto.TracksBody{Bytes: trackBytes}), fd); err != nil {
+	n.tracks, n.track = mem, stream.OpenTrack(mem)
+	if err := n.out.Stream(proto.OpTracks, 0, 0, proto.Encode(proto.TracksBody{Bytes: stream.TrackBytes}), fd); err != nil {
 		return err
 	}
-	n.out.useTrack(openTrack(mem[trackSize():]))
+	n.out.UseTrack(stream.OpenTrack(mem[stream.TrackSize():]))
 	return nil
 }
 
@@ -41,7 +42,7 @@ func (n *session) closeTracks() {
 	if n.tracks == nil {
 		return
 	}
-	n.out.useTrack(nil)
+	n.out.UseTrack(nil)
 	_ = unix.Munmap(n.tracks)
 	n.tracks, n.track = nil, nil
 }
@@ -52,13 +53,13 @@ func (n *session) serveTrack(in *bufio.Reader, buf *[]byte) error {
 	if n.track == nil {
 		return nil
 	}
-	n.track.wake()
-	if !n.track.empty() {
-		n.vigil.end() // it came while the driver slept
+	n.track.Wake()
+	if !n.track.Empty() {
+		n.vigil.End() // it came while the driver slept
 	}
 	for k := 1; ; {
 		for ; ; k++ {
-			h, body, ok, err := n.track.take(buf, proto.MaxRequest)
+			h, body, ok, err := n.track.Take(buf, proto.MaxRequest)
 			if err != nil {
 				return err
 			}
@@ -75,22 +76,22 @@ func (n *session) serveTrack(in *bufio.Reader, buf *[]byte) error {
 		if in.Buffered() > 0 {
 			return nil
 		}
-		if err := n.out.flush(); err != nil {
+		if err := n.out.Flush(); err != nil {
 			n.failed(err)
 		}
-		if n.vigil.keep(n.trackHas) {
-			n.vigil.end()
+		if n.vigil.Keep(n.trackHas) {
+			n.vigil.End()
 			continue
 		}
-		n.track.sleep()
-		if n.track.empty() {
+		n.track.Sleep()
+		if n.track.Empty() {
 			return nil
 		}
-		n.track.wake()
+		n.track.Wake()
 	}
 }
 
-func (n *session) trackHas() bool { return !n.track.empty() }
+func (n *session) trackHas() bool { return !n.track.Empty() }
 
 // streamHas reports whether the stream has something to read, or has ended.
 func (n *session) streamHas(in *bufio.Reader) bool {

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/stream"
 )
 
 // wakeup is what one program wakes the loop by: a pipe of its own. Whoever has one end of a pipe can open the
@@ -41,7 +42,7 @@ func (w *wakeup) pass() int {
 }
 
 // wake wakes the loop as the program does.
-func (w *wakeup) wake() { writeWake(w.loop) }
+func (w *wakeup) wake() { stream.WriteWake(w.loop) }
 
 // close closes what was not passed. The loop must no longer sleep on its end.
 func (w *wakeup) close() {

@@ -1,4 +1,4 @@
-package ipc
+package stream
 
 import (
 	"net"
@@ -28,12 +28,12 @@ func hear() {
 	_, _, _ = syscall.Syscall(unix.SYS_GETPID, 0, 0, 0)
 }
 
-// taker receives from a stream, with system calls that do not block and of which the runtime is not told,
+// Receiver receives from a stream, with system calls that do not block and of which the runtime is not told,
 // see heard.
-type taker struct {
+type Receiver struct {
 	conn *net.UnixConn
 	raw  syscall.RawConn       // set at the first read
-	run  func(fd uintptr) bool // receive
+	run  func(fd uintptr) bool // try
 
 	msg unix.Msghdr
 	iov unix.Iovec
@@ -41,17 +41,17 @@ type taker struct {
 	err syscall.Errno
 }
 
-// newTaker returns a receiver of conn.
-func newTaker(conn *net.UnixConn) taker { return taker{conn: conn} }
+// NewReceiver returns a receiver of conn.
+func NewReceiver(conn *net.UnixConn) Receiver { return Receiver{conn: conn} }
 
-// read waits until there is something, and reads what fits into b and oob. The lengths are 0 at the end of
+// Receive waits until there is something, and reads what fits into b and oob. The lengths are 0 at the end of
 // the stream.
-func (t *taker) read(b, oob []byte) (n, oobn, flags int, err error) {
+func (t *Receiver) Receive(b, oob []byte) (n, oobn, flags int, err error) {
 	if t.raw == nil {
 		if t.raw, err = t.conn.SyscallConn(); err != nil {
 			return 0, 0, 0, err
 		}
-		t.run = t.receive
+		t.run = t.try
 	}
 	t.iov.Base = unsafe.SliceData(b)
 	t.iov.SetLen(len(b))
@@ -68,7 +68,7 @@ func (t *taker) read(b, oob []byte) (n, oobn, flags int, err error) {
 	return t.n, int(t.msg.Controllen), int(t.msg.Flags), nil
 }
 
-func (t *taker) receive(fd uintptr) bool {
+func (t *Receiver) try(fd uintptr) bool {
 	for {
 		n, _, err := syscall.RawSyscall(unix.SYS_RECVMSG, fd, uintptr(unsafe.Pointer(&t.msg)), unix.MSG_DONTWAIT|unix.MSG_CMSG_CLOEXEC)
 		if err == unix.EINTR {
@@ -137,8 +137,8 @@ func (p *putter) send(fd uintptr) bool {
 	return true
 }
 
-// writeWake wakes the loop through a descriptor.
-func writeWake(fd int) {
+// WriteWake wakes the loop through a descriptor.
+func WriteWake(fd int) {
 	b := [1]byte{1}
 	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), 1) // if the pipe is full the loop is already awake
 }

@@ -1,4 +1,4 @@
-package ipc
+package stream
 
 import (
 	"bytes"
@@ -12,10 +12,10 @@ import (
 )
 
 // newTrack returns both ends of a track in memory of this process.
-func newTrack() (put, take *track, mem []byte) {
-	words := make([]uint64, trackSize()/8)
-	mem = unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), trackSize())
-	return openTrack(mem), openTrack(mem), mem
+func newTrack() (put, take *Track, mem []byte) {
+	words := make([]uint64, TrackSize()/8)
+	mem = unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), TrackSize())
+	return OpenTrack(mem), OpenTrack(mem), mem
 }
 
 // TestTrackCarriesFrames: frames of any length come out as they went in, also where they wrap, until there is no
@@ -26,12 +26,12 @@ func TestTrackCarriesFrames(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var waiting [][]byte
 	wrote, took := 0, 0
-	for wrote < 20*trackBytes {
+	for wrote < 20*TrackBytes {
 		body := make([]byte, r.IntN(longFrame-proto.HeaderSize))
 		for i := range body {
 			body[i] = byte(wrote + i)
 		}
-		ok, err := put.put(proto.OpEvents, proto.FlagError, uint64(wrote), body)
+		ok, err := put.Put(proto.OpEvents, proto.FlagError, uint64(wrote), body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -44,14 +44,14 @@ func TestTrackCarriesFrames(t *testing.T) {
 			t.Fatalf("no room behind only %d frames", len(waiting))
 		}
 		for _, want := range waiting {
-			h, got, ok, err := take.take(&buf, proto.MaxFrame)
+			h, got, ok, err := take.Take(&buf, proto.MaxFrame)
 			if err != nil || !ok || h.Op != proto.OpEvents || h.Flags != proto.FlagError || h.ID != uint64(took) || !bytes.Equal(got, want) {
 				t.Fatalf("frame at %d: %+v, %d bytes, %v %v", took, h, len(got), ok, err)
 			}
 			took += proto.HeaderSize + len(want)
 		}
 		waiting = waiting[:0]
-		if !take.empty() {
+		if !take.Empty() {
 			t.Fatal("the track is not empty after all frames were taken")
 		}
 	}
@@ -60,16 +60,16 @@ func TestTrackCarriesFrames(t *testing.T) {
 // TestTrackNudgesOnce: a reader that sleeps is nudged once; one that does not sleep is not nudged.
 func TestTrackNudgesOnce(t *testing.T) {
 	put, take, _ := newTrack()
-	if put.wakes() {
+	if put.Wakes() {
 		t.Error("the reader was nudged while it polls")
 	}
-	take.sleep()
-	if !put.wakes() || put.wakes() {
+	take.Sleep()
+	if !put.Wakes() || put.Wakes() {
 		t.Error("the sleeping reader was not nudged exactly once")
 	}
-	take.sleep()
-	take.wake()
-	if put.wakes() {
+	take.Sleep()
+	take.Wake()
+	if put.Wakes() {
 		t.Error("the reader was nudged after it woke")
 	}
 }
@@ -81,24 +81,24 @@ func TestTrackNonsense(t *testing.T) {
 		producer, length uint32
 		want             string
 	}{
-		{"too far ahead", trackBytes + 8, 16, "ahead"},
+		{"too far ahead", TrackBytes + 8, 16, "ahead"},
 		{"behind", ^uint32(7), 16, "ahead"},
 		{"not a multiple", 20, 16, "multiples"},
 		{"half a header", 8, 16, "ahead"},
 		{"length 0", 64, 0, "length 0"},
 		{"more than is there", 64, 72, "length 72"},
-		{"more than is allowed", trackBytes, proto.MaxRequest + 1, "length"},
-		{"4 GB", trackBytes, ^uint32(0), "length"},
+		{"more than is allowed", TrackBytes, proto.MaxRequest + 1, "length"},
+		{"4 GB", TrackBytes, ^uint32(0), "length"},
 	} {
 		put, take, mem := newTrack()
-		binary.NativeEndian.PutUint32(mem[trackProducer:], tt.producer)
+		binary.NativeEndian.PutUint32(mem[TrackProducer:], tt.producer)
 		binary.NativeEndian.PutUint32(mem[trackHeader:], tt.length)
 		var buf []byte
-		if _, _, ok, err := take.take(&buf, proto.MaxRequest); ok || err == nil || !strings.Contains(err.Error(), tt.want) {
+		if _, _, ok, err := take.Take(&buf, proto.MaxRequest); ok || err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: took a frame: %v, error %v; want an error with %q", tt.name, ok, err, tt.want)
 		}
-		binary.NativeEndian.PutUint32(mem[trackConsumer:], 8)
-		if _, err := put.put(proto.OpAllocPD, 0, 1, nil); err == nil {
+		binary.NativeEndian.PutUint32(mem[TrackConsumer:], 8)
+		if _, err := put.Put(proto.OpAllocPD, 0, 1, nil); err == nil {
 			t.Errorf("%s: a consumer ahead of its producer is no error", tt.name)
 		}
 	}
@@ -107,22 +107,22 @@ func TestTrackNonsense(t *testing.T) {
 // FuzzTrack: whatever a track contains, what is taken from it is within the limits, and taking ends.
 func FuzzTrack(f *testing.F) {
 	f.Add(uint32(0), uint32(64), []byte{16, 0, 0, 0, 35})
-	f.Add(uint32(trackBytes-8), uint32(32), bytes.Repeat([]byte{24, 0, 0, 0}, 40))
+	f.Add(uint32(TrackBytes-8), uint32(32), bytes.Repeat([]byte{24, 0, 0, 0}, 40))
 	f.Add(uint32(8), uint32(1<<31), []byte{255, 255, 255, 255})
 	f.Fuzz(func(t *testing.T, at, ahead uint32, b []byte) {
 		_, take, mem := newTrack()
 		at &^= trackUnit - 1
 		take.at = at
-		binary.NativeEndian.PutUint32(mem[trackProducer:], at+ahead)
-		copy(mem[trackHeader+at%trackBytes:], b)
+		binary.NativeEndian.PutUint32(mem[TrackProducer:], at+ahead)
+		copy(mem[trackHeader+at%TrackBytes:], b)
 		copy(mem[trackHeader:], b)
 		var buf []byte
 		for n := 0; ; n++ {
-			h, body, ok, err := take.take(&buf, proto.MaxRequest)
+			h, body, ok, err := take.Take(&buf, proto.MaxRequest)
 			if err != nil || !ok {
 				return
 			}
-			if len(body) != int(h.Length)-proto.HeaderSize || len(body) > proto.MaxRequest || n > trackBytes/proto.HeaderSize {
+			if len(body) != int(h.Length)-proto.HeaderSize || len(body) > proto.MaxRequest || n > TrackBytes/proto.HeaderSize {
 				t.Fatalf("frame %d: %+v with %d bytes", n, h, len(body))
 			}
 		}

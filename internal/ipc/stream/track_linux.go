@@ -1,4 +1,4 @@
-package ipc
+package stream
 
 import (
 	"fmt"
@@ -15,52 +15,52 @@ import (
 //
 // Offsets of the words in a track's header, and its size:
 const (
-	trackProducer = 0   // bytes put so far, modulo 2^32
-	trackConsumer = 64  // bytes taken
-	trackAsleep   = 128 // the consumer wants a nudge on the stream
-	trackPassed   = 132 // driver's track only: frames sent on the stream, except nudges
+	TrackProducer = 0   // bytes put so far, modulo 2^32
+	TrackConsumer = 64  // bytes taken
+	TrackAsleep   = 128 // the consumer wants a nudge on the stream
+	TrackPassed   = 132 // driver's track only: frames sent on the stream, except nudges
 	trackHeader   = 256
 	trackUnit     = 8
 )
 
-// trackBytes is the size of a track's data: it holds as many requests as may be unanswered if none is
+// TrackBytes is the size of a track's data: it holds as many requests as may be unanswered if none is
 // unusually long, and usually as many events as there is credit for.
-const trackBytes = 64 << 10
+const TrackBytes = 64 << 10
 
 // longFrame is the length from which on a frame is sent on the stream instead.
-const longFrame = trackBytes / 4
+const longFrame = TrackBytes / 4
 
-// track is one side's view of a track.
-type track struct {
+// Track is one side's view of a track.
+type Track struct {
 	producer, consumer, asleep, passed *uint32
 	data                               []byte
 	at                                 uint32 // this side's word, which is not read back
 }
 
-// trackSize returns the bytes that a track takes.
-func trackSize() int { return trackHeader + trackBytes }
+// TrackSize returns the bytes that a track takes.
+func TrackSize() int { return trackHeader + TrackBytes }
 
-// openTrack returns a view of mem, which has trackSize bytes and is aligned.
-func openTrack(mem []byte) *track {
+// OpenTrack returns a view of mem, which has TrackSize bytes and is aligned.
+func OpenTrack(mem []byte) *Track {
 	word := func(at int) *uint32 { return (*uint32)(unsafe.Pointer(&mem[at])) }
-	return &track{
-		producer: word(trackProducer), consumer: word(trackConsumer), asleep: word(trackAsleep), passed: word(trackPassed),
-		data: mem[trackHeader : trackHeader+trackBytes],
+	return &Track{
+		producer: word(TrackProducer), consumer: word(TrackConsumer), asleep: word(TrackAsleep), passed: word(TrackPassed),
+		data: mem[trackHeader : trackHeader+TrackBytes],
 	}
 }
 
 // padded returns the space taken by a frame of n bytes.
 func padded(n int) int { return (n + trackUnit - 1) &^ (trackUnit - 1) }
 
-// put publishes a frame. It returns false if there is no room now; an error means that the consumer has
+// Put publishes a frame. It returns false if there is no room now; an error means that the consumer has
 // written garbage.
-func (l *track) put(op proto.Opcode, flags uint16, id uint64, body []byte) (bool, error) {
+func (l *Track) Put(op proto.Opcode, flags uint16, id uint64, body []byte) (bool, error) {
 	waits := l.at - atomic.LoadUint32(l.consumer)
-	if waits > trackBytes {
-		return false, fmt.Errorf("%w: a track's consumer is %d bytes behind, at most %d were put", proto.ErrFrame, waits, trackBytes)
+	if waits > TrackBytes {
+		return false, fmt.Errorf("%w: a track's consumer is %d bytes behind, at most %d were put", proto.ErrFrame, waits, TrackBytes)
 	}
 	n := proto.HeaderSize + len(body)
-	if padded(n) > int(trackBytes-waits) {
+	if padded(n) > int(TrackBytes-waits) {
 		return false, nil
 	}
 	var head [proto.HeaderSize]byte
@@ -74,41 +74,41 @@ func (l *track) put(op proto.Opcode, flags uint16, id uint64, body []byte) (bool
 }
 
 // room returns the maximum length of a frame now; 0 also if the consumer has written garbage.
-func (l *track) room() int {
+func (l *Track) room() int {
 	waits := l.at - atomic.LoadUint32(l.consumer)
-	if waits > trackBytes {
+	if waits > TrackBytes {
 		return 0
 	}
-	return int(trackBytes-waits) &^ (trackUnit - 1)
+	return int(TrackBytes-waits) &^ (trackUnit - 1)
 }
 
-// wakes reports whether the consumer must be nudged, and clears the request.
-func (l *track) wakes() bool {
+// Wakes reports whether the consumer must be nudged, and clears the request.
+func (l *Track) Wakes() bool {
 	return atomic.LoadUint32(l.asleep) != 0 && atomic.SwapUint32(l.asleep, 0) != 0
 }
 
-func (l *track) write(at uint32, b []byte) {
-	n := copy(l.data[at%trackBytes:], b)
+func (l *Track) write(at uint32, b []byte) {
+	n := copy(l.data[at%TrackBytes:], b)
 	copy(l.data, b[n:])
 }
 
-func (l *track) read(b []byte, at uint32) {
-	n := copy(b, l.data[at%trackBytes:])
+func (l *Track) read(b []byte, at uint32) {
+	n := copy(b, l.data[at%TrackBytes:])
 	copy(b[n:], l.data)
 }
 
-// empty reports whether there is nothing to take.
-func (l *track) empty() bool { return atomic.LoadUint32(l.producer) == l.at }
+// Empty reports whether there is nothing to take.
+func (l *Track) Empty() bool { return atomic.LoadUint32(l.producer) == l.at }
 
-// take takes the next frame; ok is false if there is none. The body is copied to buf, which grows as
+// Take takes the next frame; ok is false if there is none. The body is copied to buf, which grows as
 // needed, and valid until the next call: the producer cannot change it meanwhile.
-func (l *track) take(buf *[]byte, limit int) (h proto.Header, body []byte, ok bool, err error) {
+func (l *Track) Take(buf *[]byte, limit int) (h proto.Header, body []byte, ok bool, err error) {
 	have := atomic.LoadUint32(l.producer) - l.at
 	if have == 0 {
 		return h, nil, false, nil
 	}
-	if have > trackBytes || have%trackUnit != 0 || have < proto.HeaderSize {
-		return h, nil, false, fmt.Errorf("%w: a track's producer is %d bytes ahead: allowed: %d to %d, multiples of %d", proto.ErrFrame, have, proto.HeaderSize, trackBytes, trackUnit)
+	if have > TrackBytes || have%trackUnit != 0 || have < proto.HeaderSize {
+		return h, nil, false, fmt.Errorf("%w: a track's producer is %d bytes ahead: allowed: %d to %d, multiples of %d", proto.ErrFrame, have, proto.HeaderSize, TrackBytes, trackUnit)
 	}
 	var head [proto.HeaderSize]byte
 	l.read(head[:], l.at)
@@ -127,15 +127,15 @@ func (l *track) take(buf *[]byte, limit int) (h proto.Header, body []byte, ok bo
 	return h, body, true, nil
 }
 
-// streamed returns how many frames the driver has sent on the stream beside its track, as it says.
-func (l *track) streamed() uint32 { return atomic.LoadUint32(l.passed) }
+// Streamed returns how many frames the driver has sent on the stream beside its track, as it says.
+func (l *Track) Streamed() uint32 { return atomic.LoadUint32(l.passed) }
 
-// sleep tells the producer that this side is about to sleep on the stream. It must check once more after
+// Sleep tells the producer that this side is about to sleep on the stream. It must check once more after
 // that.
-func (l *track) sleep() { atomic.StoreUint32(l.asleep, 1) }
+func (l *Track) Sleep() { atomic.StoreUint32(l.asleep, 1) }
 
-// wake undoes sleep.
-func (l *track) wake() {
+// Wake undoes sleep.
+func (l *Track) Wake() {
 	if atomic.LoadUint32(l.asleep) != 0 {
 		atomic.StoreUint32(l.asleep, 0)
 	}

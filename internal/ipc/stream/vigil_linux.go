@@ -1,4 +1,4 @@
-package ipc
+package stream
 
 import (
 	"runtime"
@@ -15,21 +15,21 @@ const (
 	vigilLooks = 8
 )
 
-// vigil decides whether to poll an empty track for a while before sleeping: if the last frame came within
+// Vigil decides whether to poll an empty track for a while before sleeping: if the last frame came within
 // that time after the track was empty.
-type vigil struct {
+type Vigil struct {
 	worth bool
 	since time.Time // when the track was found empty
 }
 
 // begin records that the track is empty.
-func (v *vigil) begin() { v.since = time.Now() }
+func (v *Vigil) begin() { v.since = time.Now() }
 
-// end records that the track is not empty any more.
-func (v *vigil) end() { v.worth = time.Since(v.since) < vigilTime }
+// End records that the track is not empty any more.
+func (v *Vigil) End() { v.worth = time.Since(v.since) < vigilTime }
 
-// keep polls until there is something, or it has taken too long. It yields between polls.
-func (v *vigil) keep(there func() bool) bool {
+// Keep polls until there is something, or it has taken too long. It yields between polls.
+func (v *Vigil) Keep(there func() bool) bool {
 	v.begin()
 	if !v.worth {
 		return there()

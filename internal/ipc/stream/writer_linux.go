@@ -1,4 +1,4 @@
-package ipc
+package stream
 
 import (
 	"cmp"
@@ -16,18 +16,18 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 )
 
-// writer writes whole frames to a stream. A reader that does not read for longer than timeout makes the
+// Writer writes whole frames to a stream. A reader that does not read for longer than timeout makes the
 // stream fail.
 //
 // One goroutine at a time writes. What others send meanwhile is included in its next write.
-type writer struct {
+type Writer struct {
 	mu      sync.Mutex
 	turn    sync.Cond // with mu: a write has ended
 	conn    *net.UnixConn
 	out     putter
 	timeout time.Duration // 0: none
-	// patience is how long to wait for a full track if there is no timeout; 0: without limit.
-	patience time.Duration
+	// Patience is how long to wait for a full track if there is no timeout; 0: without limit.
+	Patience time.Duration
 	ending   atomic.Bool
 	buf      []byte // frames not written yet
 	spare    []byte // buffer of the previous write
@@ -35,49 +35,49 @@ type writer struct {
 	soon     bool // somebody is about to write
 	err      error
 
-	track  *track // carries frames that are not long and have no descriptors; nil: none
+	track  *Track // carries frames that are not long and have no descriptors; nil: none
 	passed uint32
 	owed   int // frames in the track for which the sleeping consumer is still to be woken
 }
 
-// newWriter returns a writer to conn; timeout 0: none.
-func newWriter(conn *net.UnixConn, timeout time.Duration) *writer {
-	w := &writer{conn: conn, out: putter{conn: conn}, timeout: timeout}
+// NewWriter returns a writer to conn; timeout 0: none.
+func NewWriter(conn *net.UnixConn, timeout time.Duration) *Writer {
+	w := &Writer{conn: conn, out: putter{conn: conn}, timeout: timeout}
 	w.turn.L = &w.mu
 	return w
 }
 
-// endTimeout is how long a stream that is about to be closed may remain unread.
-const endTimeout = 100 * time.Millisecond
+// EndTimeout is how long a stream that is about to be closed may remain unread.
+const EndTimeout = 100 * time.Millisecond
 
-// hurry makes the current and later writes end soon.
-func (w *writer) hurry() {
+// Hurry makes the current and later writes end soon.
+func (w *Writer) Hurry() {
 	w.ending.Store(true)
-	_ = w.conn.SetWriteDeadline(time.Now().Add(endTimeout))
+	_ = w.conn.SetWriteDeadline(time.Now().Add(EndTimeout))
 }
 
-// send writes a frame with descriptors, which the caller keeps.
-func (w *writer) send(op proto.Opcode, flags uint16, id uint64, body []byte, fds ...int) error {
+// Send writes a frame with descriptors, which the caller keeps.
+func (w *Writer) Send(op proto.Opcode, flags uint16, id uint64, body []byte, fds ...int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.sendLocked(op, flags, id, body, fds...)
 }
 
-func (w *writer) sendLocked(op proto.Opcode, flags uint16, id uint64, body []byte, fds ...int) error {
+func (w *Writer) sendLocked(op proto.Opcode, flags uint16, id uint64, body []byte, fds ...int) error {
 	if w.track != nil && len(fds) == 0 && proto.HeaderSize+len(body) <= longFrame {
 		return w.trackLocked(op, flags, id, body)
 	}
 	return w.streamLocked(op, flags, id, body, fds...)
 }
 
-// stream is send for frames that keep their order on the stream even if there is a track.
-func (w *writer) stream(op proto.Opcode, flags uint16, id uint64, body []byte, fds ...int) error {
+// Stream is send for frames that keep their order on the stream even if there is a track.
+func (w *Writer) Stream(op proto.Opcode, flags uint16, id uint64, body []byte, fds ...int) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.streamLocked(op, flags, id, body, fds...)
 }
 
-func (w *writer) streamLocked(op proto.Opcode, flags uint16, id uint64, body []byte, fds ...int) error {
+func (w *Writer) streamLocked(op proto.Opcode, flags uint16, id uint64, body []byte, fds ...int) error {
 	w.await()
 	if w.err != nil {
 		return w.err
@@ -96,7 +96,7 @@ func (w *writer) streamLocked(op proto.Opcode, flags uint16, id uint64, body []b
 const trackWait = 50 * time.Microsecond
 
 // trackLocked puts a frame into the track, and wakes the consumer if it sleeps.
-func (w *writer) trackLocked(op proto.Opcode, flags uint16, id uint64, body []byte) error {
+func (w *Writer) trackLocked(op proto.Opcode, flags uint16, id uint64, body []byte) error {
 	if err := w.putLocked(op, flags, id, body); err != nil {
 		return err
 	}
@@ -105,13 +105,13 @@ func (w *writer) trackLocked(op proto.Opcode, flags uint16, id uint64, body []by
 }
 
 // putLocked puts a frame into the track. While the track is full it releases the lock.
-func (w *writer) putLocked(op proto.Opcode, flags uint16, id uint64, body []byte) error {
+func (w *Writer) putLocked(op proto.Opcode, flags uint16, id uint64, body []byte) error {
 	var since time.Time
 	for {
 		if w.err != nil || w.track == nil {
 			return cmp.Or(w.err, io.EOF)
 		}
-		ok, err := w.track.put(op, flags, id, body)
+		ok, err := w.track.Put(op, flags, id, body)
 		if err != nil {
 			w.track = nil // the stream can still tell the reason
 			return err
@@ -126,8 +126,8 @@ func (w *writer) putLocked(op proto.Opcode, flags uint16, id uint64, body []byte
 			}
 			continue
 		}
-		most := cmp.Or(w.timeout, w.patience)
-		if late := time.Since(since); most > 0 && late > most || w.ending.Load() && late > endTimeout {
+		most := cmp.Or(w.timeout, w.Patience)
+		if late := time.Since(since); most > 0 && late > most || w.ending.Load() && late > EndTimeout {
 			w.err = os.ErrDeadlineExceeded
 			return w.err
 		}
@@ -156,14 +156,14 @@ func hungUp(conn *net.UnixConn) bool {
 	return err != nil || p[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
 }
 
-// offer puts a frame into the track if that is possible without waiting.
-func (w *writer) offer(op proto.Opcode, body []byte) bool {
-	return w.offerMade(op, len(body), func(int) []byte { return body })
+// Offer puts a frame into the track if that is possible without waiting.
+func (w *Writer) Offer(op proto.Opcode, body []byte) bool {
+	return w.OfferMade(op, len(body), func(int) []byte { return body })
 }
 
-// offerMade is offer with a body that is made only then, of at least least bytes and at most what fits. An
+// OfferMade is offer with a body that is made only then, of at least least bytes and at most what fits. An
 // empty body is not sent.
-func (w *writer) offerMade(op proto.Opcode, least int, body func(most int) []byte) bool {
+func (w *Writer) OfferMade(op proto.Opcode, least int, body func(most int) []byte) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.track == nil || w.err != nil {
@@ -177,7 +177,7 @@ func (w *writer) offerMade(op proto.Opcode, least int, body func(most int) []byt
 	if len(b) == 0 {
 		return true
 	}
-	if _, err := w.track.put(op, 0, 0, b); err != nil {
+	if _, err := w.track.Put(op, 0, 0, b); err != nil {
 		return false // the next sender reports it
 	}
 	w.nudge()
@@ -185,8 +185,8 @@ func (w *writer) offerMade(op proto.Opcode, least int, body func(most int) []byt
 }
 
 // nudge wakes a consumer that sleeps over the track, without waiting.
-func (w *writer) nudge() {
-	if !w.track.wakes() {
+func (w *Writer) nudge() {
+	if !w.track.Wakes() {
 		return
 	}
 	w.buf = proto.AppendFrame(w.buf, proto.OpNudge, 0, 0, nil)
@@ -194,12 +194,12 @@ func (w *writer) nudge() {
 		return // it is included in that write
 	}
 	if !w.out.try(&w.buf) {
-		go func() { _ = w.flush() }()
+		go func() { _ = w.Flush() }()
 	}
 }
 
-// useTrack makes frames use a track from now on; nil: only the stream, as before.
-func (w *writer) useTrack(l *track) {
+// UseTrack makes frames use a track from now on; nil: only the stream, as before.
+func (w *Writer) UseTrack(l *Track) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.track = l
@@ -212,14 +212,14 @@ const (
 	maxOwed  = 16
 )
 
-// later sends a frame with the next one, or with flush.
-func (w *writer) later(op proto.Opcode, flags uint16, id uint64, body []byte) error {
+// Later sends a frame with the next one, or with flush.
+func (w *Writer) Later(op proto.Opcode, flags uint16, id uint64, body []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.laterLocked(op, flags, id, body)
 }
 
-func (w *writer) laterLocked(op proto.Opcode, flags uint16, id uint64, body []byte) error {
+func (w *Writer) laterLocked(op proto.Opcode, flags uint16, id uint64, body []byte) error {
 	if w.track != nil {
 		if proto.HeaderSize+len(body) > longFrame {
 			return w.streamLocked(op, flags, id, body)
@@ -243,9 +243,9 @@ func (w *writer) laterLocked(op proto.Opcode, flags uint16, id uint64, body []by
 	return w.err
 }
 
-// along sends a frame together with those that other goroutines are about to send, which may precede it.
+// Along sends a frame together with those that other goroutines are about to send, which may precede it.
 // An error after along has returned ends the stream.
-func (w *writer) along(op proto.Opcode, id uint64, body []byte) error {
+func (w *Writer) Along(op proto.Opcode, id uint64, body []byte) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.track != nil {
@@ -262,17 +262,17 @@ func (w *writer) along(op proto.Opcode, id uint64, body []byte) error {
 	return w.flushLocked()
 }
 
-// flush sends the waiting frames.
-func (w *writer) flush() error {
+// Flush sends the waiting frames.
+func (w *Writer) Flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.flushLocked()
 }
 
-func (w *writer) flushLocked() error {
+func (w *Writer) flushLocked() error {
 	if w.owed > 0 && w.track != nil {
 		w.owed = 0
-		if w.track.wakes() {
+		if w.track.Wakes() {
 			w.buf = proto.AppendFrame(w.buf, proto.OpNudge, 0, 0, nil)
 		}
 	}
@@ -283,7 +283,7 @@ func (w *writer) flushLocked() error {
 }
 
 // await returns when nobody writes.
-func (w *writer) await() {
+func (w *Writer) await() {
 	for w.writing {
 		w.turn.Wait()
 	}
@@ -291,7 +291,7 @@ func (w *writer) await() {
 
 // writeLocked writes the waiting frames, and those that are added meanwhile: it releases the lock while
 // writing. Nobody else may be writing.
-func (w *writer) writeLocked(fds []int) error {
+func (w *Writer) writeLocked(fds []int) error {
 	w.writing = true
 	for len(w.buf) > 0 && w.err == nil {
 		frames := w.buf
@@ -310,12 +310,12 @@ func (w *writer) writeLocked(fds []int) error {
 }
 
 // write writes frames. After an error they may have been sent in part: the stream is unusable.
-func (w *writer) write(frames []byte, fds []int) error {
+func (w *Writer) write(frames []byte, fds []int) error {
 	if w.timeout > 0 && !w.ending.Load() {
 		_ = w.conn.SetWriteDeadline(time.Now().Add(w.timeout))
 	}
 	if w.ending.Load() { // even if it began just before the line above
-		_ = w.conn.SetWriteDeadline(time.Now().Add(endTimeout))
+		_ = w.conn.SetWriteDeadline(time.Now().Add(EndTimeout))
 	}
 	if len(fds) > 0 {
 		n, err := w.pass(frames, fds)
@@ -335,7 +335,7 @@ const passPause = time.Millisecond
 
 // pass sends frames with descriptors. The system limits how many of a user's descriptors are on their way
 // (RLIMIT_NOFILE, ETOOMANYREFS): programs that do not read theirs delay this one, and do not end it.
-func (w *writer) pass(frames []byte, fds []int) (int, error) {
+func (w *Writer) pass(frames []byte, fds []int) (int, error) {
 	rights := unix.UnixRights(fds...)
 	for began := time.Now(); ; time.Sleep(passPause) {
 		n, _, err := w.conn.WriteMsgUnix(frames, rights, nil)

@@ -1,4 +1,4 @@
-package ipc
+package stream
 
 import (
 	"fmt"
@@ -10,22 +10,22 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 )
 
-// fdReader reads a stream and collects the descriptors sent with it.
-type fdReader struct {
-	from taker
+// Reader reads a stream and collects the descriptors sent with it.
+type Reader struct {
+	from Receiver
 	fds  []int
 	oob  [256]byte
 	buf  [32 << 10]byte
 	r, w int
 }
 
-// newReader returns a reader of conn.
-func newReader(conn *net.UnixConn) *fdReader { return &fdReader{from: newTaker(conn)} }
+// NewReader returns a reader of conn.
+func NewReader(conn *net.UnixConn) *Reader { return &Reader{from: NewReceiver(conn)} }
 
 // Read implements io.Reader.
-func (f *fdReader) Read(b []byte) (int, error) {
+func (f *Reader) Read(b []byte) (int, error) {
 	if f.r == f.w {
-		n, oobn, flags, err := f.from.read(f.buf[:], f.oob[:])
+		n, oobn, flags, err := f.from.Receive(f.buf[:], f.oob[:])
 		if oobn > 0 {
 			if e := f.collect(f.oob[:oobn]); e != nil && err == nil {
 				err = e
@@ -47,7 +47,7 @@ func (f *fdReader) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-func (f *fdReader) collect(oob []byte) error {
+func (f *Reader) collect(oob []byte) error {
 	msgs, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {
 		return fmt.Errorf("%w: control message: %v", proto.ErrFrame, err)
@@ -65,8 +65,8 @@ func (f *fdReader) collect(oob []byte) error {
 	return nil
 }
 
-// take returns the next n descriptors; the caller owns them from then on.
-func (f *fdReader) take(n int) ([]int, error) {
+// Take returns the next n descriptors; the caller owns them from then on.
+func (f *Reader) Take(n int) ([]int, error) {
 	if n == 0 {
 		return nil, nil // even while another goroutine reads
 	}
@@ -78,16 +78,16 @@ func (f *fdReader) take(n int) ([]int, error) {
 	return fds, nil
 }
 
-// close closes the descriptors that nobody took.
-func (f *fdReader) close() {
+// Close closes the descriptors that nobody took.
+func (f *Reader) Close() {
 	for _, fd := range f.fds {
 		unix.Close(fd)
 	}
 	f.fds = nil
 }
 
-// closeAll closes descriptors that were received or made to be sent.
-func closeAll(fds []int) {
+// CloseAll closes descriptors that were received or made to be sent.
+func CloseAll(fds []int) {
 	for _, fd := range fds {
 		unix.Close(fd)
 	}

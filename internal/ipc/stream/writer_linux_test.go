@@ -1,4 +1,4 @@
-package ipc
+package stream
 
 import (
 	"encoding/binary"
@@ -40,7 +40,7 @@ func streams(t *testing.T) (a, b *net.UnixConn) {
 func TestFramesOfManySenders(t *testing.T) {
 	const senders, frames = 8, 300
 	a, b := streams(t)
-	w := newWriter(a, 0)
+	w := NewWriter(a, 0)
 	var wg sync.WaitGroup
 	for s := range senders {
 		wg.Go(func() {
@@ -49,13 +49,13 @@ func TestFramesOfManySenders(t *testing.T) {
 				var err error
 				switch {
 				case s == 0 && n%50 == 0:
-					err = w.send(proto.OpShare, 0, uint64(s), body, 0)
+					err = w.Send(proto.OpShare, 0, uint64(s), body, 0)
 				case n%3 == 0:
-					if err = w.later(proto.OpCredit, 0, uint64(s), body); err == nil {
-						err = w.flush()
+					if err = w.Later(proto.OpCredit, 0, uint64(s), body); err == nil {
+						err = w.Flush()
 					}
 				default:
-					err = w.along(proto.OpCredit, uint64(s), body)
+					err = w.Along(proto.OpCredit, uint64(s), body)
 				}
 				if err != nil {
 					t.Error(err)
@@ -64,8 +64,8 @@ func TestFramesOfManySenders(t *testing.T) {
 			}
 		})
 	}
-	in := newReader(b)
-	defer in.close()
+	in := NewReader(b)
+	defer in.Close()
 	var next [senders]uint32
 	var buf []byte
 	for range senders * frames {
@@ -81,7 +81,7 @@ func TestFramesOfManySenders(t *testing.T) {
 			t.Fatalf("sender %d: frame %d, want %d", s, n, next[s])
 		}
 		next[s]++
-		fds, err := in.take(h.FDs())
+		fds, err := in.Take(h.FDs())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,9 +97,9 @@ func TestFramesOfManySenders(t *testing.T) {
 func TestSendingOnAStreamThatEnded(t *testing.T) {
 	a, b := streams(t)
 	b.Close()
-	w := newWriter(a, 0)
-	first := w.along(proto.OpCredit, 1, nil)
-	if second := w.along(proto.OpCredit, 2, nil); first == nil && second == nil {
+	w := NewWriter(a, 0)
+	first := w.Along(proto.OpCredit, 1, nil)
+	if second := w.Along(proto.OpCredit, 2, nil); first == nil && second == nil {
 		t.Error("two frames were sent on a stream that has ended, without an error")
 	}
 }
