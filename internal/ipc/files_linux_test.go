@@ -1,6 +1,7 @@
 package ipc
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/command"
@@ -14,7 +15,7 @@ func TestFewOpenFiles(t *testing.T) {
 		if o.kept != want.kept || o.last != want.last || cap(o.passing) < 1 {
 			t.Errorf("of %d: %d and %d, want %d and %d", limit, o.kept, o.last, want.kept, want.last)
 		}
-		if o.full(o.last-1, o.last, "it") != nil || !isCode(o.full(o.last, o.last, "it"), command.Exhausted) {
+		if o.full(o.last-1, o.last, "it") != nil || !errors.Is(o.full(o.last, o.last, "it"), &command.Error{Code: command.Exhausted}) {
 			t.Errorf("of %d: the limit is not at %d", limit, o.last)
 		}
 	}

@@ -186,7 +186,7 @@ func (c *Client) introduce(body []byte) error {
 	}
 	s.record = r
 	began := time.Now()
-	at := monotonic() - b.Clock
+	at := shared.Now() - b.Clock
 	s.Store(direct.NewInitiator(r, int(b.Role), direct.Surroundings{
 		Own: d.own, Peer: p.table, Owner: b.Owner, OwnArena: c.Arena, PeerArena: p.arena, Segment: p.segment,
 		Process: p.inhabited, Wake: shared.Wake,

@@ -138,7 +138,7 @@ func (b *neighbour) Unshare(peer lease.Neighbour, at lease.Place) {
 
 // Introduce implements lease.Neighbour.
 func (b *neighbour) Introduce(peer lease.Neighbour, i lease.Introduction) {
-	b.tell(told{peer.(*neighbour), i, monotonic() - i.Now})
+	b.tell(told{peer.(*neighbour), i, shared.Now() - i.Now})
 }
 
 // maxNews is how many messages may wait for a program. One that takes none for so long does not take part
@@ -449,11 +449,4 @@ func (s *Server) neighbourOf(id uint32) *neighbour {
 		}
 	}
 	return nil
-}
-
-// monotonic reads CLOCK_MONOTONIC, the same for all processes of a machine.
-func monotonic() uint64 {
-	var ts unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // cannot fail
-	return uint64(ts.Nano())
 }
