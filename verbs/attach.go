@@ -8,29 +8,29 @@ import (
 	"syscall"
 
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/ipc/client"
 )
 
 var (
-	_ backend = (*ipc.Client)(nil)
-	_ sharer  = (*ipc.Client)(nil)
+	_ backend = (*client.Client)(nil)
+	_ sharer  = (*client.Client)(nil)
 
-	_ introducer = (*ipc.Client)(nil)
-	_ carrier    = (*ipc.Client)(nil)
+	_ introducer = (*client.Client)(nil)
+	_ carrier    = (*client.Client)(nil)
 )
 
 // Attach opens a session with the adapters of the driver process that listens on socket; an empty socket
 // means DefaultSocket. If no driver is listening, the error is an fs.ErrNotExist or syscall.ECONNREFUSED;
 // on systems that do not support attaching it is an errors.ErrUnsupported.
 func Attach(ctx context.Context, socket string) (*Host, error) {
-	return attach(ctx, socket, ipc.Options{})
+	return attach(ctx, socket, client.Options{})
 }
 
-func attach(ctx context.Context, socket string, o ipc.Options) (*Host, error) {
+func attach(ctx context.Context, socket string, o client.Options) (*Host, error) {
 	if socket == "" {
 		socket = DefaultSocket()
 	}
-	c, err := ipc.Dial(ctx, socket, o)
+	c, err := client.Dial(ctx, socket, o)
 	if err != nil {
 		var refused *command.Error
 		if errors.As(err, &refused) || ctx.Err() != nil {

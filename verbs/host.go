@@ -13,7 +13,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
-	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/ipc/client"
 	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/link/packet"
 	"github.com/softvpi/softvpi/internal/os/paths"
@@ -136,7 +136,7 @@ func Open(ctx context.Context, o Options) (*Host, error) {
 	return o.embed()
 }
 
-func (o *Options) ipc() ipc.Options { return ipc.Options{Name: o.Name, NoDirect: o.NoDirect} }
+func (o *Options) ipc() client.Options { return client.Options{Name: o.Name, NoDirect: o.NoDirect} }
 
 func (o *Options) embed() (*Host, error) {
 	c := o.Embed

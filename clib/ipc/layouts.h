@@ -1,5 +1,5 @@
 /*
- * The layouts and numbers of docs/ipc.md, made from the Go structures:
+ * The layouts and numbers of docs/spec/ipc.md, made from the Go structures:
  * go test ./internal/ipc/proto -run Header -update
  */
 #ifndef SVPI_LAYOUTS_H

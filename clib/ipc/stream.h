@@ -16,7 +16,7 @@ struct svpi_frame {
 };
 _Static_assert(sizeof(struct svpi_frame) == SVPI_FRAME_HEADER, "layout");
 
-/* How long a driver may stay silent, as in Go (internal/ipc/overdue.go). A waiting thread looks up every
+/* How long a driver may stay silent, as in Go (internal/ipc/client/overdue.go). A waiting thread looks up every
  * svpi_look_ms. When half of the looks have passed in silence it asks the driver for something that is answered at
  * once; when all have passed it gives up. svpi_look_ms is 5 seconds; tests set less. */
 enum { SVPI_PATIENCE_LOOKS = 12 };

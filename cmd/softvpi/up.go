@@ -61,7 +61,7 @@ func (c upCmd) Run(s *session) error {
 }
 
 // limitHeap keeps the garbage of a driver in a control group with a limit from filling it: what programs make
-// the driver hold has half of the limit (ipc.DefaultMemory), and without this the heap could take as much
+// the driver hold has half of the limit (server.DefaultMemory), and without this the heap could take as much
 // again for garbage.
 func limitHeap() {
 	m, err := cgroup.Available(os.DirFS("/"))

@@ -7,21 +7,21 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/counters"
-	"github.com/softvpi/softvpi/internal/ipc"
 	"github.com/softvpi/softvpi/internal/ipc/proto"
+	"github.com/softvpi/softvpi/internal/ipc/server"
 )
 
 // serveAttach lets programs attach if the system supports it.
 func (d *Driver) serveAttach() error {
 	who := d.cfg.ProgramsAudience()
-	set := ipc.ServerConfig{
+	set := server.Config{
 		Driver: "softvpi " + d.version, Log: d.log, Audience: who, Ended: d.programEnded,
-		Memory: d.cfg.ProgramMemory(ipc.DefaultMemory()),
+		Memory: d.cfg.ProgramMemory(server.DefaultMemory()),
 	}
 	if l := d.cfg.Limits; l != nil {
 		set.ProgramDescriptors = uint64(l.DescriptorsPerProgram)
 	}
-	s, err := ipc.NewServer(d.attachHost(), set)
+	s, err := server.New(d.attachHost(), set)
 	if errors.Is(err, proto.ErrPlatform) {
 		d.noAttach = "attaching is built for Linux only; on this system programs embed their adapters"
 		return nil

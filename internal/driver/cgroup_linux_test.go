@@ -14,7 +14,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/driver/config"
-	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/ipc/client"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
@@ -119,7 +119,7 @@ func TestProgramsInASmallGroup(t *testing.T) {
 		t.Fatalf("the driver says %q, want a limit of %d", said, groupBytes/2)
 	}
 	ctx := t.Context()
-	var greedy []*ipc.Client
+	var greedy []*client.Client
 	defer func() {
 		for _, c := range greedy {
 			_ = c.Close()
@@ -127,7 +127,7 @@ func TestProgramsInASmallGroup(t *testing.T) {
 	}()
 	var refused error
 	for range 4 {
-		c, err := ipc.Dial(ctx, filepath.Join(state, "s"), ipc.Options{})
+		c, err := client.Dial(ctx, filepath.Join(state, "s"), client.Options{})
 		if err != nil {
 			refused = err
 			break
@@ -166,7 +166,7 @@ func TestProgramsInASmallGroup(t *testing.T) {
 		_ = c.Close()
 	}
 	await.Eventually(t, "a program is served after those have ended", func() bool {
-		c, err := ipc.Dial(ctx, filepath.Join(state, "s"), ipc.Options{})
+		c, err := client.Dial(ctx, filepath.Join(state, "s"), client.Options{})
 		if err == nil {
 			_ = c.Close()
 		}

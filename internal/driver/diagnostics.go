@@ -6,20 +6,20 @@ import (
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/driver/commandlog"
 	"github.com/softvpi/softvpi/internal/events"
-	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/ipc/server"
 )
 
 var _ api.Diagnostics = (*Driver)(nil)
 
 // loggedHost is the Host to which programs attach; it logs their commands.
 type loggedHost struct {
-	ipc.Host
+	server.Host
 	host *device.Host
 	log  *commandlog.Log
 }
 
-// NewClient implements ipc.Host.
-func (h loggedHost) NewClient(cfg device.ClientConfig) (ipc.Session, error) {
+// NewClient implements server.Host.
+func (h loggedHost) NewClient(cfg device.ClientConfig) (server.Session, error) {
 	c, err := h.host.NewClient(cfg)
 	if err != nil {
 		return nil, err
@@ -28,8 +28,8 @@ func (h loggedHost) NewClient(cfg device.ClientConfig) (ipc.Session, error) {
 }
 
 // attachHost returns the Host to which programs attach.
-func (d *Driver) attachHost() ipc.Host {
-	return loggedHost{ipc.DeviceHost(d.host), d.host, d.commands}
+func (d *Driver) attachHost() server.Host {
+	return loggedHost{server.DeviceHost(d.host), d.host, d.commands}
 }
 
 // ResetAdapter restarts an adapter, with the events of a reset.

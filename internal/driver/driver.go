@@ -19,7 +19,7 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/driver/lock"
 	"github.com/softvpi/softvpi/internal/events"
-	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/ipc/server"
 	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/registry"
 	"github.com/softvpi/softvpi/internal/tuning"
@@ -49,9 +49,9 @@ type Driver struct {
 	counters *counters.Collector
 	api      *api.Server
 	stopTCP  func() error
-	managed  string      // TCP address of the management interface
-	attach   *ipc.Server // nil if programs cannot attach
-	noAttach string      // why not
+	managed  string         // TCP address of the management interface
+	attach   *server.Server // nil if programs cannot attach
+	noAttach string         // why not
 	checks   []Check
 	captures captures
 	pages    pages

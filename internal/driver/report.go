@@ -9,7 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/device/notify"
 	"github.com/softvpi/softvpi/internal/events"
-	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/ipc/server"
 )
 
 // openEvents opens the event log in the state directory, and the system's log if requested.
@@ -118,7 +118,7 @@ func (d *Driver) tellStopped() {
 }
 
 // programEnded raises the events of programs that ended abnormally.
-func (d *Driver) programEnded(p ipc.Departure) {
+func (d *Driver) programEnded(p server.Departure) {
 	switch {
 	case p.Cause == nil || d.stopping.Load():
 	case errors.Is(p.Cause, io.EOF):

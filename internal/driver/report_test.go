@@ -16,7 +16,8 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/events"
-	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/ipc/client"
+	"github.com/softvpi/softvpi/internal/ipc/server"
 )
 
 // logged returns the events of a state directory's log as "symbol adapter".
@@ -124,15 +125,15 @@ func TestDeathsOfProgramsAreLogged(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	c, err := ipc.Dial(ctx, cfg.Socket, ipc.Options{Name: "orderly"})
+	c, err := client.Dial(ctx, cfg.Socket, client.Options{Name: "orderly"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	d.programEnded(ipc.Departure{Name: "killed", PID: 6, Cause: fmt.Errorf("reading: %w", io.EOF)})
-	d.programEnded(ipc.Departure{Name: "wild", PID: 7, Cause: errors.New("nonsense")})
+	d.programEnded(server.Departure{Name: "killed", PID: 6, Cause: fmt.Errorf("reading: %w", io.EOF)})
+	d.programEnded(server.Departure{Name: "wild", PID: 7, Cause: errors.New("nonsense")})
 	stop(t, d)
 	var got []string
 	for _, e := range logged(t, cfg.State) {

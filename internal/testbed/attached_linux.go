@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/device"
-	"github.com/softvpi/softvpi/internal/ipc"
+	"github.com/softvpi/softvpi/internal/ipc/server"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -19,7 +19,7 @@ const attaches = true
 // attach starts a driver with the adapters, listening on a socket of its own, and attaches both programs
 // to it.
 func (b *Bed) attach(t testing.TB) {
-	socket, dh, stop := drive(t, b.Addrs[:], ipc.ServerConfig{})
+	socket, dh, stop := drive(t, b.Addrs[:], server.Config{})
 	b.StopDriver = stop
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -49,24 +49,24 @@ func Socket(t testing.TB, addrs [2]netip.Addr) string {
 // DriverAt starts a driver in this process with an adapter at each address, and returns the path of its
 // socket.
 func DriverAt(t testing.TB, addrs ...netip.Addr) string {
-	socket, _, _ := drive(t, addrs, ipc.ServerConfig{})
+	socket, _, _ := drive(t, addrs, server.Config{})
 	return socket
 }
 
 // Driver starts a driver with two adapters in this process and returns the path
 // of its socket and its host of adapters.
 func Driver(t testing.TB, addrs [2]netip.Addr) (socket string, host *device.Host) {
-	socket, host, _ = drive(t, addrs[:], ipc.ServerConfig{})
+	socket, host, _ = drive(t, addrs[:], server.Config{})
 	return socket, host
 }
 
 // DriverWith is Driver for a driver whose server of programs is configured so.
-func DriverWith(t testing.TB, addrs [2]netip.Addr, cfg ipc.ServerConfig) (socket string, host *device.Host) {
+func DriverWith(t testing.TB, addrs [2]netip.Addr, cfg server.Config) (socket string, host *device.Host) {
 	socket, host, _ = drive(t, addrs[:], cfg)
 	return socket, host
 }
 
-func drive(t testing.TB, addrs []netip.Addr, cfg ipc.ServerConfig) (socket string, host *device.Host, stop func()) {
+func drive(t testing.TB, addrs []netip.Addr, cfg server.Config) (socket string, host *device.Host, stop func()) {
 	t.Helper()
 	dh, err := device.NewHost(device.Config{})
 	if err != nil {
@@ -87,7 +87,7 @@ func drive(t testing.TB, addrs []netip.Addr, cfg ipc.ServerConfig) (socket strin
 		t.Fatal(err)
 	}
 	cfg.Driver = "test"
-	server, err := ipc.NewServer(ipc.DeviceHost(dh), cfg)
+	server, err := server.New(server.DeviceHost(dh), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "write the layouts into docs/spec/ipc.md")
 
-const document = "../../../docs/ipc.md"
+const document = "../../../docs/spec/ipc.md"
 
 // TestDocumentHasTheLayouts: the layouts in docs/spec/ipc.md are those of the structures.
 func TestDocumentHasTheLayouts(t *testing.T) {

@@ -34,7 +34,7 @@ func TestHeaderHasTheLayouts(t *testing.T) {
 
 func headerText() string {
 	var b strings.Builder
-	b.WriteString("/*\n * The layouts and numbers of docs/ipc.md, made from the Go structures:\n" +
+	b.WriteString("/*\n * The layouts and numbers of docs/spec/ipc.md, made from the Go structures:\n" +
 		" * go test ./internal/ipc/proto -run Header -update\n */\n#ifndef SVPI_LAYOUTS_H\n#define SVPI_LAYOUTS_H\n\n#include <stdint.h>\n\n")
 	fmt.Fprintf(&b, "#define SVPI_MAGIC 0x%08xu\nenum { SVPI_MAJOR = %d, SVPI_MINOR = %d };\n\n", Magic, Major, Minor)
 	b.WriteString("enum svpi_op {\n")

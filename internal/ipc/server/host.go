@@ -1,0 +1,20 @@
+package server
+
+import (
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device"
+)
+
+// Host provides the adapters to which a server attaches programs.
+type Host interface {
+	// NewClient adds a program. The session's Close destroys its objects.
+	NewClient(device.ClientConfig) (Session, error)
+	// Doorbells returns the number of entries of the doorbell queue at offset 0 of every client's arena 0.
+	Doorbells() int
+}
+
+// Session is one attached program in the driver.
+type Session interface {
+	command.Commands
+	Close() error
+}
