@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
 )
 
 // Log counts the commands that programs give to the adapters, and keeps the latest of each adapter.
@@ -18,8 +19,8 @@ type Log struct {
 // adapterCommands are the commands of one adapter.
 type adapterCommands struct {
 	mu      sync.Mutex
-	stats   [len(commandNames)]Stats
-	recent  []Record // a ring, once it is full
+	stats   [proto.OpEnd]Stats // by operation
+	recent  []Record           // a ring, once it is full
 	oldest  int
 	maximum int
 }
@@ -61,7 +62,7 @@ func (l *Log) Stats(adapter uint32) []Stats {
 	var out []Stats
 	for i, s := range a.stats {
 		if s.Count > 0 {
-			s.Command = commandNames[i]
+			s.Command = proto.Opcode(i).String()
 			out = append(out, s)
 		}
 	}
@@ -76,10 +77,10 @@ func (l *Log) Recent(adapter uint32) []Record {
 	return append(append([]Record{}, a.recent[a.oldest:]...), a.recent[:a.oldest]...)
 }
 
-func (a *adapterCommands) add(kind int, r Record) {
+func (a *adapterCommands) add(op proto.Opcode, r Record) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	s := &a.stats[kind]
+	s := &a.stats[op]
 	s.Count++
 	s.Total += r.Took
 	s.Longest = max(s.Longest, r.Took)

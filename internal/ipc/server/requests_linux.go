@@ -17,9 +17,9 @@ var prompt = [proto.OpEnd]bool{
 }
 
 // answer executes a prompt request. One that has to wait is started like the others.
-func (n *session) answer(h proto.Header, body []byte, f handler) error {
+func (n *session) answer(h proto.Header, body []byte) error {
 	if h.ID == proto.Unanswered && h.Op == proto.OpCMEstablish {
-		if _, err := f(n.ctx, n.client, body); errors.Is(err, proto.ErrFrame) {
+		if _, err := Execute(n.ctx, n.client, h.Op, body); errors.Is(err, proto.ErrFrame) {
 			return err
 		}
 		return nil // an event reports a failure to establish
@@ -30,9 +30,9 @@ func (n *session) answer(h proto.Header, body []byte, f handler) error {
 	if used {
 		return fmt.Errorf("%w: request id %d is 0 or in use", proto.ErrFrame, h.ID)
 	}
-	reply, err := f(n.promptly, n.client, body)
+	reply, err := Execute(n.promptly, n.client, h.Op, body)
 	if errors.Is(err, device.ErrWaits) {
-		return n.request(h, body, f)
+		return n.request(h, body)
 	}
 	flags := uint16(proto.FlagResponse)
 	if errors.Is(err, proto.ErrFrame) {
@@ -58,7 +58,7 @@ func (n *session) grant(c proto.Credit) error {
 
 // request starts a request. If the maximum number are unanswered it waits, and the stream is not read
 // meanwhile.
-func (n *session) request(h proto.Header, body []byte, f handler) error {
+func (n *session) request(h proto.Header, body []byte) error {
 	if err := n.slot(); err != nil {
 		return err
 	}
@@ -75,7 +75,7 @@ func (n *session) request(h proto.Header, body []byte, f handler) error {
 	n.requests.Add(1)
 	go func() {
 		defer n.requests.Done()
-		err := n.carryOut(ctx, h, body, f)
+		err := n.carryOut(ctx, h, body)
 		cancel()
 		if err != nil {
 			n.failed(err)
@@ -103,25 +103,26 @@ func (n *session) slot() error {
 }
 
 // carryOut executes a request and answers it. Its error ends the session.
-func (n *session) carryOut(ctx context.Context, h proto.Header, body []byte, f handler) error {
-	var reply []byte
-	var err error
+func (n *session) carryOut(ctx context.Context, h proto.Header, body []byte) error {
 	var files []*file
 	if h.Op == proto.OpAllocSegment || h.Op == proto.OpCreateChannel {
 		defer n.server.open.pass(ctx)()
 	}
-	switch h.Op {
-	case proto.OpAllocSegment:
-		reply, files, err = n.allocSegment(body)
-	case proto.OpFreeSegment:
-		reply, err = nil, n.freeSegment(body)
-	case proto.OpMapSegment:
-		reply, files, err = n.mapSegment(body)
-	case proto.OpCreateChannel:
-		reply, files, err = n.createChannel(ctx, body)
-	default:
-		reply, err = f(ctx, n.client, body)
-	}
+	reply, err := recorded(n.client, h.Op, body, func() (reply []byte, err error) {
+		switch h.Op {
+		case proto.OpAllocSegment:
+			reply, files, err = n.allocSegment(body)
+		case proto.OpFreeSegment:
+			err = n.freeSegment(body)
+		case proto.OpMapSegment:
+			reply, files, err = n.mapSegment(body)
+		case proto.OpCreateChannel:
+			reply, files, err = n.createChannel(ctx, body)
+		default:
+			reply, err = handlers[h.Op](ctx, n.client, body)
+		}
+		return reply, err
+	})
 	defer releaseAll(files)
 	if errors.Is(err, proto.ErrFrame) {
 		return err

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -219,17 +220,14 @@ func (n *session) frame(h proto.Header, body []byte) error {
 			return err
 		}
 		return n.grant(c)
-	case proto.OpAllocSegment, proto.OpFreeSegment, proto.OpMapSegment, proto.OpCreateChannel:
-		return n.request(h, body, nil)
 	}
-	if h.Op >= proto.OpEnd || handlers[h.Op] == nil {
+	if h.Op >= proto.OpEnd || handlers[h.Op] == nil && !slices.Contains(Shared, h.Op) {
 		return fmt.Errorf("%w: operation %d", proto.ErrFrame, h.Op)
 	}
-	f := handlers[h.Op]
 	if prompt[h.Op] {
-		return n.answer(h, body, f)
+		return n.answer(h, body)
 	}
-	return n.request(h, body, f)
+	return n.request(h, body)
 }
 
 // failed ends the session after a failed request or write. A program that closed its stream may have said
