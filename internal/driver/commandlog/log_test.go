@@ -98,11 +98,17 @@ func TestCommandLog(t *testing.T) {
 		}
 	}
 	recent := log.Recent(0)
-	if len(recent) != 7 || recent[0].Command != "ALLOC_PD" || recent[4].Failure != command.Busy || recent[4].Program != "program" || recent[4].PID != 7 {
+	if len(recent) != 7 || recent[0].Command != "ALLOC_PD" || recent[4].Failure != command.Busy || recent[4].Program != "program" ||
+		recent[4].PID != 7 {
 		t.Errorf("recent commands %+v; want 7 from ALLOC_PD on, the fifth of them failed as busy", recent)
 	}
 	for range 2 * keptCommands {
-		_, err := do[command.Handle](t.Context(), c, proto.OpCreateAH, command.CreateAH{PD: pds[0]}) // the client's PD or the address is not valid
+		_, err := do[command.Handle](
+			t.Context(),
+			c,
+			proto.OpCreateAH,
+			command.CreateAH{PD: pds[0]},
+		) // the client's PD or the address is not valid
 		if err == nil {
 			t.Fatal("CreateAH without an address gives no error")
 		}

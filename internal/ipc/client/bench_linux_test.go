@@ -45,8 +45,11 @@ func BenchmarkAttachedWrite(b *testing.B) {
 			connect(b, ctx, server, client, addrs[0])
 			post := func(i int) {
 				off := i % blocks * block
-				ok(b, client.qp.PostSend(&verbs.SendWR{Op: verbs.OpWrite, Flags: verbs.Signaled, SGE: []verbs.SGE{client.mr.SGE(off, block)},
-					RemoteAddr: server.mr.RemoteAddr() + uint64(off), RKey: server.mr.RKey()}))
+				ok(
+					b,
+					client.qp.PostSend(&verbs.SendWR{Op: verbs.OpWrite, Flags: verbs.Signaled, SGE: []verbs.SGE{client.mr.SGE(off, block)},
+						RemoteAddr: server.mr.RemoteAddr() + uint64(off), RKey: server.mr.RKey()}),
+				)
 			}
 			for i := range depth {
 				post(i)

@@ -120,7 +120,10 @@ func TestBegin(t *testing.T) {
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if err := c.BeginAccept(ended, command.CMAccept{}, func(error) { t.Error("a command that was not begun had a result") }); !fake.IsCode(err, command.Canceled) {
+	if err := c.BeginAccept(ended, command.CMAccept{}, func(error) { t.Error("a command that was not begun had a result") }); !fake.IsCode(
+		err,
+		command.Canceled,
+	) {
 		t.Errorf("begin with a context that has ended: error %v, want canceled", err)
 	}
 	// A command that has no answer when the driver ends gets an error, and none can be begun after that.
@@ -135,7 +138,10 @@ func TestBegin(t *testing.T) {
 		t.Errorf("the driver ended: error %v, want removed or canceled", err)
 	}
 	await.Eventually(t, "the driver is gone", func() bool { return c.calls.failure() != nil })
-	if err := c.BeginAccept(t.Context(), command.CMAccept{}, func(error) { t.Error("a command that was not begun had a result") }); !fake.IsCode(err, command.Removed) {
+	if err := c.BeginAccept(t.Context(), command.CMAccept{}, func(error) { t.Error("a command that was not begun had a result") }); !fake.IsCode(
+		err,
+		command.Removed,
+	) {
 		t.Errorf("begin after the driver ended: error %v, want removed", err)
 	}
 }

@@ -143,7 +143,14 @@ func (c *Client) welcomed() error {
 	}
 	w := &c.about
 	if w.Magic != proto.Magic || w.Major != proto.Major {
-		return command.Errorf(command.Unsupported, "the driver speaks version %d.%d, this program %d.%d", w.Major, w.Minor, proto.Major, proto.Minor)
+		return command.Errorf(
+			command.Unsupported,
+			"the driver speaks version %d.%d, this program %d.%d",
+			w.Major,
+			w.Minor,
+			proto.Major,
+			proto.Minor,
+		)
 	}
 	if w.Credits == 0 || w.Credits > 1<<16 || w.MaxRequests == 0 || w.MaxRequests > 1<<16 {
 		return fmt.Errorf("%w: %d credits, %d requests", proto.ErrFrame, w.Credits, w.MaxRequests)

@@ -83,7 +83,9 @@ func newEnd(ctx context.Context, socket string, addr netip.Addr, n int, shared b
 	if err != nil {
 		return nil, err
 	}
-	e.qp, err = pd.CreateQP(verbs.QPConfig{Type: verbs.RC, SendCQ: e.cq, RecvCQ: e.cq, SendDepth: 16, RecvDepth: 16, SendSGE: 2, RecvSGE: 2})
+	e.qp, err = pd.CreateQP(
+		verbs.QPConfig{Type: verbs.RC, SendCQ: e.cq, RecvCQ: e.cq, SendDepth: 16, RecvDepth: 16, SendSGE: 2, RecvSGE: 2},
+	)
 	return e, err
 }
 
@@ -263,7 +265,8 @@ func TestKillUnderTraffic(t *testing.T) {
 				killOne(t, dh, socket, addrs, kind.memory, kind.path)
 				await.Eventually(t, "no objects left", func() bool {
 					s := dh.Snapshot()
-					return len(s.Clients) == 0 && s.Adapters[0].Objects == (device.ObjectCounts{}) && s.Adapters[1].Objects == (device.ObjectCounts{})
+					return len(s.Clients) == 0 && s.Adapters[0].Objects == (device.ObjectCounts{}) &&
+						s.Adapters[1].Objects == (device.ObjectCounts{})
 				})
 				if i == 0 {
 					fds = openFDs(t)

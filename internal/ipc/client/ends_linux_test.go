@@ -25,7 +25,11 @@ func TestDriverGoes(t *testing.T) {
 	go func() { _, err := c.WaitCQ(ctx, q.Handle, 0); errs <- err }()
 	go func() { _, err := c.Events(ctx, make([]command.Event, 1)); errs <- err }()
 	go func() { errs <- c.CMListen(ctx, 1, 1) }()
-	await.Eventually(t, "listen is under way", func() bool { c.calls.mu.Lock(); defer c.calls.mu.Unlock(); return len(c.calls.waiting) == 1 })
+	await.Eventually(
+		t,
+		"listen is under way",
+		func() bool { c.calls.mu.Lock(); defer c.calls.mu.Unlock(); return len(c.calls.waiting) == 1 },
+	)
 	srv.Close()
 	for range 3 {
 		if err := <-errs; !fake.IsCode(err, command.Removed) && !fake.IsCode(err, command.Canceled) {
@@ -48,7 +52,11 @@ func TestCancelReachesTheDriver(t *testing.T) {
 	cctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- c.CMListen(cctx, 1, 1) }()
-	await.Eventually(t, "listen is under way", func() bool { c.calls.mu.Lock(); defer c.calls.mu.Unlock(); return len(c.calls.waiting) == 1 })
+	await.Eventually(
+		t,
+		"listen is under way",
+		func() bool { c.calls.mu.Lock(); defer c.calls.mu.Unlock(); return len(c.calls.waiting) == 1 },
+	)
 	if _, err := c.AllocPD(ctx, 0); err != nil { // another request meanwhile
 		t.Error(err)
 	}

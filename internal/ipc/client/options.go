@@ -33,7 +33,13 @@ func (o Options) forcedPath() (command.MemoryPath, error) {
 		return o.Path, nil
 	}
 	if o.Path != 0 {
-		return 0, command.Errorf(command.Invalid, "memory path %d: allowed: %d (process_vm) or %d (copier)", o.Path, command.MemoryProcessVM, command.MemoryCopier)
+		return 0, command.Errorf(
+			command.Invalid,
+			"memory path %d: allowed: %d (process_vm) or %d (copier)",
+			o.Path,
+			command.MemoryProcessVM,
+			command.MemoryCopier,
+		)
 	}
 	switch v := os.Getenv(PathVariable); v {
 	case "", "auto":

@@ -24,7 +24,11 @@ func TestDriverThatHangs(t *testing.T) {
 	_, c := pair(t, server.Config{}, Options{})
 	slow := make(chan error, 1)
 	go func() { slow <- c.CMListen(context.Background(), 1, 1) }()
-	await.Eventually(t, "listen is under way", func() bool { c.calls.mu.Lock(); defer c.calls.mu.Unlock(); return len(c.calls.waiting) == 1 })
+	await.Eventually(
+		t,
+		"listen is under way",
+		func() bool { c.calls.mu.Lock(); defer c.calls.mu.Unlock(); return len(c.calls.waiting) == 1 },
+	)
 	for range 3 * looksOfPatience { // the driver is slow with this request alone
 		c.calls.look()
 		c.calls.mu.Lock()

@@ -25,7 +25,8 @@ func TestHostileArguments(t *testing.T) {
 	if _, _, err := c.AllocSegment(ctx, 0); !fake.IsCode(err, command.Invalid) {
 		t.Errorf("a segment of no bytes: error %v, want invalid", err)
 	}
-	if _, err := c.RegisterMemory(ctx, command.RegisterMemory{Base: ^uint64(0), Length: 10}); err != nil && !fake.IsCode(err, command.Invalid) {
+	if _, err := c.RegisterMemory(ctx, command.RegisterMemory{Base: ^uint64(0), Length: 10}); err != nil &&
+		!fake.IsCode(err, command.Invalid) {
 		t.Errorf("a region that wraps: error %v, want none or invalid", err)
 	}
 }

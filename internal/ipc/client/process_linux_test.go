@@ -198,7 +198,12 @@ func TestInitiatorCopiesInTheProcessOfItsPeer(t *testing.T) {
 		t.Error("other bytes arrived in the receive than were sent")
 	}
 	if n := direct(dh) - was; n < times {
-		t.Errorf("the programs moved %d messages themselves, want at least %d; one was left to the driver because: %s", n, times, returned(dh, os.Getpid()))
+		t.Errorf(
+			"the programs moved %d messages themselves, want at least %d; one was left to the driver because: %s",
+			n,
+			times,
+			returned(dh, os.Getpid()),
+		)
 	}
 }
 

@@ -53,21 +53,31 @@ func TestConnectionsWithoutDescriptors(t *testing.T) {
 			ctx := testbed.Context(t)
 			addrs := testbed.Addrs()
 			log := new(logText)
-			socket, host := testbed.DriverWith(t, addrs, server.Config{ProgramDescriptors: each, Log: slog.New(slog.NewTextHandler(log, nil))})
+			socket, host := testbed.DriverWith(
+				t,
+				addrs,
+				server.Config{ProgramDescriptors: each, Log: slog.New(slog.NewTextHandler(log, nil))},
+			)
 			server := get(newEnd(ctx, socket, addrs[0], 1<<20, true))(t)
 			defer server.host.Close()
 			client := get(newEnd(ctx, socket, addrs[1], 1<<20, true))(t)
 			defer client.host.Close()
 			connect(t, ctx, server, client, addrs[0])
 			exercise(t, ctx, server, client)
-			more := get(server.qp.PD().CreateQP(verbs.QPConfig{Type: verbs.RC, SendCQ: server.cq, RecvCQ: server.cq, SendDepth: 4096, RecvDepth: 4096, SendSGE: 8, RecvSGE: 8}))(t)
+			more := get(
+				server.qp.PD().
+					CreateQP(verbs.QPConfig{Type: verbs.RC, SendCQ: server.cq, RecvCQ: server.cq, SendDepth: 4096, RecvDepth: 4096, SendSGE: 8, RecvSGE: 8}),
+			)(
+				t,
+			)
 			exercise(t, ctx, server, client) // rings in another arena do not matter
 			ok(t, more.Close())
 			scarce := each < 5
 			if n := paths(host)[direct]; scarce && n != 0 {
 				t.Errorf("%d connections are on the direct path", n)
 			}
-			if said := log.String(); scarce && !strings.Contains(said, "direct path") && !strings.Contains(said, "driver's path") || strings.Contains(said, "disconnected") {
+			if said := log.String(); scarce && !strings.Contains(said, "direct path") && !strings.Contains(said, "driver's path") ||
+				strings.Contains(said, "disconnected") {
 				t.Errorf("the log says %q", said)
 			}
 		})

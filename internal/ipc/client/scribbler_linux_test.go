@@ -33,7 +33,16 @@ func scribbler(socket string) error {
 	}
 	var handles []command.Handle
 	for i := range 8 {
-		q := command.CreateQP{PD: pd, Type: command.RC, SendCQ: cq.Handle, RecvCQ: cq.Handle, SendDepth: 16, RecvDepth: 16, SendSGE: 2, RecvSGE: 2}
+		q := command.CreateQP{
+			PD:        pd,
+			Type:      command.RC,
+			SendCQ:    cq.Handle,
+			RecvCQ:    cq.Handle,
+			SendDepth: 16,
+			RecvDepth: 16,
+			SendSGE:   2,
+			RecvSGE:   2,
+		}
 		if i%2 == 0 {
 			q.SRQ, q.RecvDepth, q.RecvSGE = srq.Handle, 0, 0
 		}
@@ -64,7 +73,10 @@ func scribbler(socket string) error {
 		binary.NativeEndian.PutUint64(a[n*8:], word)
 		c.Doorbell(handles[rand.IntN(len(handles))])
 		if i%1000 == 0 {
-			_ = c.ModifyQP(ctx, command.ModifyQP{QP: handles[rand.IntN(len(handles))], Mask: command.MaskState, State: command.QPState(rand.IntN(2))})
+			_ = c.ModifyQP(
+				ctx,
+				command.ModifyQP{QP: handles[rand.IntN(len(handles))], Mask: command.MaskState, State: command.QPState(rand.IntN(2))},
+			)
 			if _, err := c.AllocPD(ctx, 0); err != nil {
 				return nil // the driver may have disconnected it
 			}

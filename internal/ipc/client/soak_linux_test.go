@@ -157,8 +157,13 @@ func (p *soaker) rubbish(c *Client) error {
 		}
 		_, _ = stream.OpenTrack(mem).Put(proto.Opcode(r.IntN(80)), uint16(r.IntN(2)*r.IntN(4)), uint64(r.IntN(100)), body)
 	case 5: // valid bodies with unknown handles
-		id, op := uint64(r.Uint32()), []proto.Opcode{proto.OpCreateQP, proto.OpCMConnect, proto.OpCMAccept, proto.OpDestroy, proto.OpModifyQP, proto.OpCMEstablish}[r.IntN(6)]
-		body := make([]byte, map[proto.Opcode]int{proto.OpCreateQP: 56, proto.OpCMConnect: 296, proto.OpCMAccept: 248, proto.OpDestroy: 8, proto.OpModifyQP: 80, proto.OpCMEstablish: 4}[op])
+		id, op := uint64(
+			r.Uint32(),
+		), []proto.Opcode{proto.OpCreateQP, proto.OpCMConnect, proto.OpCMAccept, proto.OpDestroy, proto.OpModifyQP, proto.OpCMEstablish}[r.IntN(6)]
+		body := make(
+			[]byte,
+			map[proto.Opcode]int{proto.OpCreateQP: 56, proto.OpCMConnect: 296, proto.OpCMAccept: 248, proto.OpDestroy: 8, proto.OpModifyQP: 80, proto.OpCMEstablish: 4}[op],
+		)
 		for i := 0; i+4 <= len(body); i += 4 {
 			binary.LittleEndian.PutUint32(body[i:], r.Uint32()>>r.IntN(32))
 		}
@@ -183,7 +188,11 @@ func (p *soaker) rubbish(c *Client) error {
 func (p *soaker) trespass(c *Client) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
 	defer cancel()
-	r, err := c.call(ctx, proto.OpMapSegment, proto.Encode(proto.MapSegmentArgs{Program: uint32(p.r.IntN(64)), Segment: uint32(p.r.IntN(8))}))
+	r, err := c.call(
+		ctx,
+		proto.OpMapSegment,
+		proto.Encode(proto.MapSegmentArgs{Program: uint32(p.r.IntN(64)), Segment: uint32(p.r.IntN(8))}),
+	)
 	for _, fd := range r.fds {
 		mem, mapErr := shared.Map(fd, 4096)
 		if mapErr == nil && bytes.Contains(mem, Secret) {
@@ -246,7 +255,10 @@ func (w *commander) command(ctx context.Context) (err error) {
 		if len(w.qps) == 0 {
 			return nil
 		}
-		return c.ModifyQP(ctx, command.ModifyQP{QP: w.qps[0].Handle, Mask: command.MaskState | command.MaskAccess | command.MaskPKey, State: command.Init})
+		return c.ModifyQP(
+			ctx,
+			command.ModifyQP{QP: w.qps[0].Handle, Mask: command.MaskState | command.MaskAccess | command.MaskPKey, State: command.Init},
+		)
 	case 4:
 		return w.drop(ctx)
 	case 5:

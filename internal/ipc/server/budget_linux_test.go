@@ -18,7 +18,9 @@ import (
 )
 
 // attachedBytes is what a program that takes no part in the direct path takes by attaching with a copier.
-var attachedBytes = uint64(server.SessionBytes + (ring.DoorbellGeometry(fake.Doorbells).Size()+64<<10)&^(64<<10-1) + 256<<10 + 2*stream.TrackSize() + reach.CopierSize)
+var attachedBytes = uint64(
+	server.SessionBytes + (ring.DoorbellGeometry(fake.Doorbells).Size()+64<<10)&^(64<<10-1) + 256<<10 + 2*stream.TrackSize() + reach.CopierSize,
+)
 
 // memoryFor returns limits with room for about so many bytes beside what programs take by attaching.
 func memoryFor(program, total uint64) budget.Limits {
@@ -54,7 +56,11 @@ func TestEverythingIsGivenBack(t *testing.T) {
 	if !strings.Contains(r.end(), "version") {
 		t.Error("the program was not refused")
 	}
-	await.Eventually(t, "the refused program is gone", func() bool { return used(s, budget.Memory) == 0 && used(s, budget.Descriptors) <= 1 })
+	await.Eventually(
+		t,
+		"the refused program is gone",
+		func() bool { return used(s, budget.Memory) == 0 && used(s, budget.Descriptors) <= 1 },
+	)
 }
 
 // TestMemoryOfAProgram: a program that has all the memory that it may make the driver hold gets an error that names the
@@ -113,7 +119,8 @@ func TestMemoryOfAllPrograms(t *testing.T) {
 // charges nothing for them.
 func TestProgramWithoutDescriptors(t *testing.T) {
 	s, path := fake.Serve(t, &fake.Host{}, server.Config{OpenFiles: 4}) // fewer than this process has open
-	if _, err := client.Dial(ctx, path, client.Options{}); !fake.IsCode(err, command.Exhausted) || !strings.Contains(err.Error(), "ulimit -n") {
+	if _, err := client.Dial(ctx, path, client.Options{}); !fake.IsCode(err, command.Exhausted) ||
+		!strings.Contains(err.Error(), "ulimit -n") {
 		t.Errorf("a program of a driver without descriptors: %v", err)
 	}
 	await.Eventually(t, "it is gone", func() bool { return s.Clients() == 0 && used(s, budget.Descriptors) == 0 })

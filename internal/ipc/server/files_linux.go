@@ -88,7 +88,13 @@ func (o *openFiles) full(fd, from int, what string) error {
 	if fd < from {
 		return nil
 	}
-	return command.Errorf(command.Exhausted, "%s takes a descriptor: the driver has at least %d open, of %d that it may have (ulimit -n)", what, fd+1, o.limit)
+	return command.Errorf(
+		command.Exhausted,
+		"%s takes a descriptor: the driver has at least %d open, of %d that it may have (ulimit -n)",
+		what,
+		fd+1,
+		o.limit,
+	)
 }
 
 // passTime limits how long passing descriptors waits for its turn.

@@ -10,7 +10,9 @@ import (
 // TestFewOpenFiles: how many descriptors are kept for the direct path, and how many are for programs and channels, follows
 // from how many the process may have; a new descriptor's number tells that there are too many.
 func TestFewOpenFiles(t *testing.T) {
-	for limit, want := range map[uint64]openFiles{64: {kept: 48, last: 58}, 1024: {kept: 768, last: 992}, 1 << 20: {kept: 786432, last: 1015808}} {
+	for limit, want := range map[uint64]openFiles{
+		64: {kept: 48, last: 58}, 1024: {kept: 768, last: 992}, 1 << 20: {kept: 786432, last: 1015808},
+	} {
 		o := newOpenFiles(limit)
 		if o.kept != want.kept || o.last != want.last || cap(o.passing) < 1 {
 			t.Errorf("of %d: %d and %d, want %d and %d", limit, o.kept, o.last, want.kept, want.last)

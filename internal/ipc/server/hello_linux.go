@@ -75,7 +75,14 @@ func (n *session) admit(q proto.Hello) error {
 	case q.Magic != proto.Magic:
 		return command.Errorf(command.Invalid, "magic %#x: allowed: %#x", q.Magic, proto.Magic)
 	case q.Major != proto.Major:
-		return command.Errorf(command.Unsupported, "protocol version %d.%d: the driver speaks %d.%d", q.Major, q.Minor, proto.Major, proto.Minor)
+		return command.Errorf(
+			command.Unsupported,
+			"protocol version %d.%d: the driver speaks %d.%d",
+			q.Major,
+			q.Minor,
+			proto.Major,
+			proto.Minor,
+		)
 	case n.refused != nil:
 		return n.refused
 	}
@@ -166,8 +173,9 @@ func (n *session) choosePath(q proto.Hello) error {
 func (n *session) welcome(q proto.Hello) (*proto.Welcome, []int, error) {
 	cfg := &n.server.cfg
 	w := &proto.Welcome{
-		Magic: proto.Magic, Major: proto.Major, Minor: proto.Minor, Features: proto.FeatureSegments | proto.FeatureProcessVM | proto.FeatureCopier,
-		Driver: proto.FixedName(cfg.Driver), PID: uint32(unix.Getpid()), Path: n.path,
+		Magic: proto.Magic, Major: proto.Major, Minor: proto.Minor,
+		Features: proto.FeatureSegments | proto.FeatureProcessVM | proto.FeatureCopier,
+		Driver:   proto.FixedName(cfg.Driver), PID: uint32(unix.Getpid()), Path: n.path,
 		Doorbells: uint32(n.server.host.Doorbells()), Credits: proto.EventCredits, MaxRequests: proto.MaxInFlight,
 		MaxSegments: uint32(cfg.MaxSegments), SegmentBytes: cfg.Memory.Program,
 	}

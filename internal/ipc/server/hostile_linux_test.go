@@ -36,7 +36,13 @@ func dialRaw(t *testing.T, path string) raw {
 }
 
 func goodHello() proto.Hello {
-	return proto.Hello{Magic: proto.Magic, Major: proto.Major, Features: proto.FeatureCopier, Path: command.MemoryCopier, Name: proto.FixedName("raw")}
+	return proto.Hello{
+		Magic:    proto.Magic,
+		Major:    proto.Major,
+		Features: proto.FeatureCopier,
+		Path:     command.MemoryCopier,
+		Name:     proto.FixedName("raw"),
+	}
 }
 
 // hello attaches and returns when arena 0 has come.
@@ -121,7 +127,14 @@ func TestHostileFrames(t *testing.T) {
 		{"driver's operation", true, bad(proto.OpEvents, 0, 1, nil), "operation 5"},
 		{"flags", true, bad(proto.OpAllocPD, proto.FlagResponse, 1, proto.Encode(proto.AdapterArgs{})), "flags"},
 		{"request id 0", true, bad(proto.OpAllocPD, 0, 0, proto.Encode(proto.AdapterArgs{})), "request id 0"},
-		{"request id in use", true, append(bad(proto.OpCMListen, 0, 7, proto.Encode(proto.ListenArgs{})), bad(proto.OpCMListen, 0, 7, proto.Encode(proto.ListenArgs{}))...), "request id 7"},
+		{
+			"request id in use",
+			true,
+			append(
+				bad(proto.OpCMListen, 0, 7, proto.Encode(proto.ListenArgs{})),
+				bad(proto.OpCMListen, 0, 7, proto.Encode(proto.ListenArgs{}))...),
+			"request id 7",
+		},
 		{"short body", true, bad(proto.OpCreateQP, 0, 1, []byte{1, 2}), "body of 2 bytes"},
 		{"long body", true, bad(proto.OpAllocPD, 0, 1, make([]byte, 2000)), "body of 2000 bytes"},
 		{"credit not due", true, bad(proto.OpCredit, 0, 0, proto.Encode(proto.Credit{Events: 1})), "credits"},

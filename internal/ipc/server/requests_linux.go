@@ -12,8 +12,8 @@ import (
 // prompt are the commands that rarely wait. They are executed in order, without a goroutine each, and
 // answers to requests that came together are sent together.
 var prompt = [proto.OpEnd]bool{
-	proto.OpCreateQP: true, proto.OpQueryQP: true, proto.OpCMCreate: true, proto.OpCMConnect: true, proto.OpCMAccept: true, proto.OpCMEstablish: true, proto.OpCMQuery: true,
-	proto.OpModifyQP: true, proto.OpDestroy: true,
+	proto.OpCreateQP: true, proto.OpModifyQP: true, proto.OpQueryQP: true, proto.OpDestroy: true,
+	proto.OpCMCreate: true, proto.OpCMConnect: true, proto.OpCMAccept: true, proto.OpCMEstablish: true, proto.OpCMQuery: true,
 }
 
 // answer executes a prompt request. One that has to wait is started like the others.

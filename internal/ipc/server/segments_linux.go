@@ -195,8 +195,14 @@ func (s *segments) reach(r command.RegisterMemory) (device.Reached, error) {
 	}
 	n := uint64(len(g.mem))
 	if r.SegmentOffset > n || r.Length > n-r.SegmentOffset {
-		return device.Reached{}, command.Errorf(command.Invalid, "SegmentOffset %d with Length %d: allowed: within the %d bytes of segment %d",
-			r.SegmentOffset, r.Length, n, r.Segment)
+		return device.Reached{}, command.Errorf(
+			command.Invalid,
+			"SegmentOffset %d with Length %d: allowed: within the %d bytes of segment %d",
+			r.SegmentOffset,
+			r.Length,
+			n,
+			r.Segment,
+		)
 	}
 	g.users++
 	release := sync.OnceFunc(func() {

@@ -48,7 +48,12 @@ type Server struct {
 func New(host Host, cfg Config) (*Server, error) {
 	cfg.defaults()
 	if cfg.Path != 0 && cfg.Path != command.MemoryProcessVM && cfg.Path != command.MemoryCopier {
-		return nil, fmt.Errorf("ipc: memory path %d: allowed: %d (process_vm) or %d (copier)", cfg.Path, command.MemoryProcessVM, command.MemoryCopier)
+		return nil, fmt.Errorf(
+			"ipc: memory path %d: allowed: %d (process_vm) or %d (copier)",
+			cfg.Path,
+			command.MemoryProcessVM,
+			command.MemoryCopier,
+		)
 	}
 	s := &Server{cfg: cfg, host: host, sessions: map[*session]struct{}{}, links: map[[2]uint32]*link{}}
 	s.open = newOpenFiles(cmp.Or(cfg.OpenFiles, openfiles.Limit()))

@@ -123,7 +123,15 @@ func (p *putter) try(b *[]byte) bool {
 
 func (p *putter) send(fd uintptr) bool {
 	for len(p.left) > 0 {
-		n, _, err := syscall.RawSyscall6(unix.SYS_SENDTO, fd, uintptr(unsafe.Pointer(&p.left[0])), uintptr(len(p.left)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
+		n, _, err := syscall.RawSyscall6(
+			unix.SYS_SENDTO,
+			fd,
+			uintptr(unsafe.Pointer(&p.left[0])),
+			uintptr(len(p.left)),
+			unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL,
+			0,
+			0,
+		)
 		switch err {
 		case 0:
 			p.left = p.left[n:]
@@ -140,5 +148,10 @@ func (p *putter) send(fd uintptr) bool {
 // WriteWake wakes the loop through a descriptor.
 func WriteWake(fd int) {
 	b := [1]byte{1}
-	_, _, _ = syscall.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), 1) // if the pipe is full the loop is already awake
+	_, _, _ = syscall.RawSyscall(
+		unix.SYS_WRITE,
+		uintptr(fd),
+		uintptr(unsafe.Pointer(&b[0])),
+		1,
+	) // if the pipe is full the loop is already awake
 }

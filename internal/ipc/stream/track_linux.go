@@ -108,13 +108,26 @@ func (l *Track) Take(buf *[]byte, limit int) (h proto.Header, body []byte, ok bo
 		return h, nil, false, nil
 	}
 	if have > TrackBytes || have%trackUnit != 0 || have < proto.HeaderSize {
-		return h, nil, false, fmt.Errorf("%w: a track's producer is %d bytes ahead: allowed: %d to %d, multiples of %d", proto.ErrFrame, have, proto.HeaderSize, TrackBytes, trackUnit)
+		return h, nil, false, fmt.Errorf(
+			"%w: a track's producer is %d bytes ahead: allowed: %d to %d, multiples of %d",
+			proto.ErrFrame,
+			have,
+			proto.HeaderSize,
+			TrackBytes,
+			trackUnit,
+		)
 	}
 	var head [proto.HeaderSize]byte
 	l.read(head[:], l.at)
 	h = proto.ParseHeader(head)
 	if h.Length < proto.HeaderSize || int64(h.Length) > int64(limit) || h.Length > have || padded(int(h.Length)) > int(have) {
-		return h, nil, false, fmt.Errorf("%w: length %d: allowed: %d to %d", proto.ErrFrame, h.Length, proto.HeaderSize, min(limit, int(have)))
+		return h, nil, false, fmt.Errorf(
+			"%w: length %d: allowed: %d to %d",
+			proto.ErrFrame,
+			h.Length,
+			proto.HeaderSize,
+			min(limit, int(have)),
+		)
 	}
 	n := int(h.Length) - proto.HeaderSize
 	if cap(*buf) < n {

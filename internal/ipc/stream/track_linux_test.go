@@ -45,7 +45,8 @@ func TestTrackCarriesFrames(t *testing.T) {
 		}
 		for _, want := range waiting {
 			h, got, ok, err := take.Take(&buf, proto.MaxFrame)
-			if err != nil || !ok || h.Op != proto.OpEvents || h.Flags != proto.FlagError || h.ID != uint64(took) || !bytes.Equal(got, want) {
+			if err != nil || !ok || h.Op != proto.OpEvents || h.Flags != proto.FlagError || h.ID != uint64(took) ||
+				!bytes.Equal(got, want) {
 				t.Fatalf("frame at %d: %+v, %d bytes, %v %v", took, h, len(got), ok, err)
 			}
 			took += proto.HeaderSize + len(want)
