@@ -57,7 +57,8 @@ type AdapterRegistration struct {
 // RegisterForAdapterStatus calls fn after every state change of the adapter that has the local address.
 // Calls come one at a time on a goroutine of the provider and must return quickly. The registration lasts
 // until DeregisterForAdapterStatus or Provider.Close.
-func (c *ProviderControl) RegisterForAdapterStatus(addr netip.Addr, fn func(addr netip.Addr, status AdapterStatus)) (*AdapterRegistration, error) {
+func (c *ProviderControl) RegisterForAdapterStatus(addr netip.Addr, fn func(addr netip.Addr, status AdapterStatus)) (*AdapterRegistration,
+	error) {
 	const op = "ProviderControl.RegisterForAdapterStatus"
 	if fn == nil {
 		return nil, refuse(StatusInvalidParameter, op, "fn is nil")

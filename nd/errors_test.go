@@ -127,10 +127,12 @@ func TestCancel(t *testing.T) {
 			call   func(context.Context) error
 			cancel func() error
 		}{
-			"CompletionQueue.Notify":        {func(ctx context.Context) error { return server.cq.Notify(ctx, nd.NotifyAny) }, server.cq.CancelOverlappedRequests},
-			"Listener.GetConnectionRequest": {func(ctx context.Context) error { return l.GetConnectionRequest(ctx, idle) }, l.CancelOverlappedRequests},
-			"Connector.NotifyDisconnect":    {server.connector.NotifyDisconnect, server.connector.CancelOverlappedRequests},
-			"SharedReceiveQueue.Notify":     {srq.Notify, srq.CancelOverlappedRequests},
+			"CompletionQueue.Notify": {func(ctx context.Context) error { return server.cq.Notify(ctx, nd.NotifyAny) },
+				server.cq.CancelOverlappedRequests},
+			"Listener.GetConnectionRequest": {func(ctx context.Context) error { return l.GetConnectionRequest(ctx, idle) },
+				l.CancelOverlappedRequests},
+			"Connector.NotifyDisconnect": {server.connector.NotifyDisconnect, server.connector.CancelOverlappedRequests},
+			"SharedReceiveQueue.Notify":  {srq.Notify, srq.CancelOverlappedRequests},
 		}
 		for name, c := range calls {
 			t.Run(name, func(t *testing.T) {
@@ -199,12 +201,14 @@ func TestInvalidUse(t *testing.T) {
 			{"bind no window", e.qp.Bind(1, e.mr, nil, e.mr.Buffer(), nd.OpFlagAllowRead), nd.ErrInvalidParameter3},
 			{"bind no access", e.qp.Bind(1, e.mr, mw, e.mr.Buffer(), 0), nd.ErrInvalidParameter6},
 			{"bind elsewhere", e.qp.Bind(1, e.mr, mw, make([]byte, 8), nd.OpFlagAllowRead), nd.ErrAccessViolation},
-			{"bind a region of another adapter", e.qp.Bind(1, other.mr, mw, other.mr.Buffer(), nd.OpFlagAllowRead), nd.ErrInvalidParameter2},
+			{"bind a region of another adapter", e.qp.Bind(1, other.mr, mw, other.mr.Buffer(), nd.OpFlagAllowRead),
+				nd.ErrInvalidParameter2},
 			{"invalidate nothing", e.qp.Invalidate(1, nil, 0), nd.ErrInvalidParameter2},
 			{"too many receive entries", e.qp.Receive(1, make([]nd.SGE, 5)), nd.ErrDataOverrun},
 			{"notify type", e.cq.Notify(ctx, 9), nd.ErrInvalidParameter},
 			{"connect without qp", e.connector.Connect(ctx, nil, netip.MustParseAddrPort("127.9.9.9:9"), full), nd.ErrInvalidParameter},
-			{"connect with another adapter's qp", e.connector.Connect(ctx, other.qp, netip.MustParseAddrPort("127.9.9.9:9"), full), nd.ErrInvalidParameter},
+			{"connect with another adapter's qp", e.connector.Connect(ctx, other.qp, netip.MustParseAddrPort("127.9.9.9:9"), full),
+				nd.ErrInvalidParameter},
 			{"accept nothing", e.connector.Accept(ctx, e.qp, full), nd.ErrConnectionInvalid},
 			{"complete nothing", e.connector.CompleteConnect(ctx), nd.ErrConnectionInvalid},
 			{"reject nothing", e.connector.Reject(nil), nd.ErrConnectionInvalid},
@@ -250,7 +254,8 @@ func TestInvalidUse(t *testing.T) {
 		wantErr(t, e.qp.Send(1, make([]nd.SGE, 5), 0), nd.ErrDataOverrun)
 		ok(t, other.qp.Receive(1, []nd.SGE{other.mr.SGE(0, 16)}))
 		five := []byte("abcde")
-		ok(t, e.qp.Send(1, []nd.SGE{{Buffer: five[:1]}, {Buffer: five[1:2]}, {Buffer: five[2:3]}, {Buffer: five[3:4]}, {Buffer: five[4:]}}, nd.OpFlagInline))
+		ok(t, e.qp.Send(1, []nd.SGE{{Buffer: five[:1]}, {Buffer: five[1:2]}, {Buffer: five[2:3]}, {Buffer: five[3:4]}, {Buffer: five[4:]}},
+			nd.OpFlagInline))
 		other.want(t, nd.RequestReceive, nd.StatusSuccess)
 		if got := string(other.mr.Buffer()[:5]); got != "abcde" {
 			t.Errorf("inline entries beyond the limit of entries arrive as %q", got)

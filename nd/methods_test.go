@@ -97,7 +97,8 @@ func TestConnectAgainWithPrivateData(t *testing.T) {
 			return server.connector.Accept(ctx, server.qp, nd.ConnectParams{PrivateData: []byte(answer)})
 		})
 		param := nd.ConnectParams{PrivateData: []byte(ask)}
-		wantErr(t, client.connector.Connect(ctx, client.qp, addr, nd.ConnectParams{PrivateData: make([]byte, nd.MaxCallerData+1)}), nd.ErrInvalidBufferSize)
+		wantErr(t, client.connector.Connect(ctx, client.qp, addr, nd.ConnectParams{PrivateData: make([]byte, nd.MaxCallerData+1)}),
+			nd.ErrInvalidBufferSize)
 		wantErr(t, client.connector.Connect(ctx, client.qp, addr, nd.ConnectParams{InboundReadLimit: -1}), nd.ErrInvalidParameter)
 		ok(t, client.connector.Connect(ctx, client.qp, addr, param))
 		ok(t, client.connector.CompleteConnect(ctx))
@@ -105,7 +106,8 @@ func TestConnectAgainWithPrivateData(t *testing.T) {
 		if string(heard) != ask {
 			t.Errorf("the server heard %q", heard)
 		}
-		if got := must(client.connector.GetPrivateData())(t); strings.TrimRight(string(got), "\x00") != answer || len(got) < nd.MaxCalleeData {
+		if got := must(client.connector.GetPrivateData())(t); strings.TrimRight(string(got), "\x00") != answer ||
+			len(got) < nd.MaxCalleeData {
 			t.Errorf("the client heard %q", got)
 		}
 	})

@@ -122,7 +122,8 @@ func (p *QueuePairsPool) dropStale(changed bool) []pooled {
 // in the background. A low of 0 switches that off.
 func (p *QueuePairsPool) SetLimits(low, high int) error {
 	if low < 0 || high < low || high > p.adapter.dev.Limits().MaxQP {
-		return refuse(StatusInvalidParameter, "QueuePairsPool.SetLimits", "low, high are %d, %d, want 0 <= low <= high <= %d", low, high, p.adapter.dev.Limits().MaxQP)
+		return refuse(StatusInvalidParameter, "QueuePairsPool.SetLimits", "low, high are %d, %d, want 0 <= low <= high <= %d", low, high,
+			p.adapter.dev.Limits().MaxQP)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

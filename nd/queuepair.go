@@ -153,11 +153,12 @@ func (qp *QueuePair) Flush() error { return fail("QueuePair.Flush", qp.qp.Flush(
 
 // The errors of posting are allocated in advance.
 var (
-	errSendFull      = &Error{Status: StatusNoMoreEntries, Op: "QueuePair", Detail: "InitiatorQueueDepth requests are outstanding"}
-	errReceiveFull   = &Error{Status: StatusNoMoreEntries, Op: "QueuePair.Receive", Detail: "ReceiveQueueDepth receives are outstanding"}
-	errSharedFull    = &Error{Status: StatusNoMoreEntries, Op: "SharedReceiveQueue.Receive", Detail: "queueDepth receives are posted"}
-	errNotConnected  = &Error{Status: StatusConnectionInvalid, Op: "QueuePair", Detail: "the queue pair is not connected"}
-	errTooManySGE    = &Error{Status: StatusDataOverrun, Op: "QueuePair", Detail: "more scatter/gather entries than the queue pair was made for"}
+	errSendFull     = &Error{Status: StatusNoMoreEntries, Op: "QueuePair", Detail: "InitiatorQueueDepth requests are outstanding"}
+	errReceiveFull  = &Error{Status: StatusNoMoreEntries, Op: "QueuePair.Receive", Detail: "ReceiveQueueDepth receives are outstanding"}
+	errSharedFull   = &Error{Status: StatusNoMoreEntries, Op: "SharedReceiveQueue.Receive", Detail: "queueDepth receives are posted"}
+	errNotConnected = &Error{Status: StatusConnectionInvalid, Op: "QueuePair", Detail: "the queue pair is not connected"}
+	errTooManySGE   = &Error{Status: StatusDataOverrun, Op: "QueuePair",
+		Detail: "more scatter/gather entries than the queue pair was made for"}
 	errTooLong       = &Error{Status: StatusBufferOverflow, Op: "QueuePair", Detail: "more bytes than MaxTransferLength"}
 	errInlineTooLong = &Error{Status: StatusBufferOverflow, Op: "QueuePair", Detail: "more bytes than InlineDataSize"}
 )
@@ -310,7 +311,8 @@ func (qp *QueuePair) Bind(requestContext uint64, region *MemoryRegion, window *M
 	case window == nil || window.adapter != qp.adapter:
 		return refuse(StatusInvalidParameter3, op, "window is not one of this adapter")
 	case flags&^allowed != 0 || flags&(OpFlagAllowRead|OpFlagAllowWrite) == 0:
-		return refuse(StatusInvalidParameter6, op, "flags is %#x, want AllowRead, AllowWrite or both, with SilentSuccess and ReadFence", uint32(flags))
+		return refuse(StatusInvalidParameter6, op, "flags is %#x, want AllowRead, AllowWrite or both, with SilentSuccess and ReadFence",
+			uint32(flags))
 	case len(buffer) == 0:
 		return refuse(StatusInvalidBufferSize, op, "buffer is empty")
 	case flags&OpFlagAllowWrite != 0 && mr.Access()&verbs.LocalWrite == 0:

@@ -32,7 +32,8 @@ func (m *MemoryRegion) Register(ctx context.Context, buffer []byte, flags MRFlag
 	case len(buffer) == 0:
 		return refuse(StatusInvalidBufferSize, op, "buffer is empty")
 	case uint64(len(buffer)) > m.adapter.dev.Limits().MaxRegion:
-		return refuse(StatusInvalidParameter, op, "buffer has %d bytes, MaxRegistrationSize is %d", len(buffer), m.adapter.dev.Limits().MaxRegion)
+		return refuse(StatusInvalidParameter, op, "buffer has %d bytes, MaxRegistrationSize is %d", len(buffer),
+			m.adapter.dev.Limits().MaxRegion)
 	}
 	return m.register(ctx, op, flags, func(a verbs.Access) (*verbs.MR, error) { return m.adapter.pd.Register(buffer, a) })
 }

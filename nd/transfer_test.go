@@ -19,7 +19,8 @@ func TestAdapterInfo(t *testing.T) {
 		if info.Mode != p.Mode || info.Addr != p.Addrs[0] || !info.Up || info.InfoVersion != 0x20000 {
 			t.Errorf("info is %+v", info)
 		}
-		const flags = nd.AdapterFlagInOrderDMA | nd.AdapterFlagCQInterruptModeration | nd.AdapterFlagCQResize | nd.AdapterFlagLoopbackConnections
+		const flags = nd.AdapterFlagInOrderDMA | nd.AdapterFlagCQInterruptModeration | nd.AdapterFlagCQResize |
+			nd.AdapterFlagLoopbackConnections
 		if info.Flags != flags {
 			t.Errorf("flags are %#x, want %#x", info.Flags, flags)
 		}
@@ -79,7 +80,8 @@ func TestRequests(t *testing.T) {
 		copy(client.mr.Buffer(), "0123456789")
 
 		ok(t, client.qp.Write(1, []nd.SGE{client.mr.SGE(0, 10)}, server.mr.Address(), server.mr.GetRemoteToken(), nd.OpFlagSilentSuccess))
-		ok(t, client.qp.Read(2, []nd.SGE{client.mr.SGE(100, 5), client.mr.SGE(200, 5)}, server.mr.Address(), server.mr.GetRemoteToken(), nd.OpFlagReadFence))
+		ok(t, client.qp.Read(2, []nd.SGE{client.mr.SGE(100, 5), client.mr.SGE(200, 5)}, server.mr.Address(), server.mr.GetRemoteToken(),
+			nd.OpFlagReadFence))
 		if r := client.want(t, nd.RequestRead, nd.StatusSuccess); r.RequestContext != 2 {
 			t.Errorf("the silent write has a result: %+v", r)
 		}
@@ -356,11 +358,13 @@ func TestPostingAllocatesNothing(t *testing.T) {
 func TestContextOfClosedQueuePairs(t *testing.T) {
 	p := newPlace(t, testbed.New(t, verbs.Embedded))
 	e := newEnd(t, p.server, endConfig{})
-	qp := must(p.server.CreateQueuePair(nd.QueuePairConfig{ReceiveCompletionQueue: e.cq, InitiatorCompletionQueue: e.cq, Context: "old", ReceiveQueueDepth: 1}))(t)
+	qp := must(p.server.CreateQueuePair(nd.QueuePairConfig{ReceiveCompletionQueue: e.cq, InitiatorCompletionQueue: e.cq, Context: "old",
+		ReceiveQueueDepth: 1}))(t)
 	ok(t, qp.Receive(1, nil))
 	ok(t, qp.Flush())
 	ok(t, qp.Close())
-	next := must(p.server.CreateQueuePair(nd.QueuePairConfig{ReceiveCompletionQueue: e.cq, InitiatorCompletionQueue: e.cq, Context: "new", ReceiveQueueDepth: 1}))(t)
+	next := must(p.server.CreateQueuePair(nd.QueuePairConfig{ReceiveCompletionQueue: e.cq, InitiatorCompletionQueue: e.cq, Context: "new",
+		ReceiveQueueDepth: 1}))(t)
 	defer next.Close()
 	var r [2]nd.Result
 	n, err := e.cq.GetResults(r[:])

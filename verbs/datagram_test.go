@@ -26,7 +26,8 @@ func TestDatagrams(t *testing.T) {
 		ah := must(client.pd.CreateAH(verbs.AddressVector{Addr: server.dev.Addr()}))(t)
 		defer ah.Close()
 		copy(client.mr.Bytes(), "datagram")
-		send := verbs.SendWR{Op: verbs.OpSendImm, Imm: 5, SGE: []verbs.SGE{client.mr.SGE(0, 8)}, AH: ah, RemoteQPN: server.qp.Number(), RemoteQKey: 0x1234}
+		send := verbs.SendWR{Op: verbs.OpSendImm, Imm: 5, SGE: []verbs.SGE{client.mr.SGE(0, 8)}, AH: ah, RemoteQPN: server.qp.Number(),
+			RemoteQKey: 0x1234}
 
 		server.recv(t, 1, server.mr.SGE(0, 4096+grh))
 		wrong := send
@@ -125,7 +126,8 @@ func joinByHand(t testing.TB, a, b *side) {
 		if rc {
 			mask |= verbs.MaskTimeout | verbs.MaskRetry | verbs.MaskRNRRetry | verbs.MaskInitiatorDepth
 		}
-		ok(t, s.qp.Modify(verbs.QPAttr{State: verbs.StateRTS, SQPSN: 0xfffff0, Timeout: 14, Retry: 7, RNRRetry: 7, InitiatorDepth: 4}, mask))
+		ok(t, s.qp.Modify(verbs.QPAttr{State: verbs.StateRTS, SQPSN: 0xfffff0, Timeout: 14, Retry: 7, RNRRetry: 7, InitiatorDepth: 4},
+			mask))
 	}
 }
 
@@ -143,7 +145,8 @@ func TestConnectionsByHand(t *testing.T) {
 				server.want(t, verbs.CompletedRecv, verbs.Success)
 			}
 			server.recv(t, 30)
-			client.send(t, verbs.SendWR{Op: verbs.OpWriteImm, SGE: []verbs.SGE{client.mr.SGE(0, 5000)}, RemoteAddr: server.mr.RemoteAddr(), RKey: server.mr.RKey()})
+			client.send(t, verbs.SendWR{Op: verbs.OpWriteImm, SGE: []verbs.SGE{client.mr.SGE(0, 5000)}, RemoteAddr: server.mr.RemoteAddr(),
+				RKey: server.mr.RKey()})
 			client.want(t, verbs.CompletedWrite, verbs.Success)
 			server.want(t, verbs.CompletedRecvWrite, verbs.Success)
 			if got := string(server.mr.Bytes()[:7]); got != "by hand" {

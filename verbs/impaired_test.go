@@ -33,7 +33,8 @@ func TestEmbeddedImpairment(t *testing.T) {
 	ok(t, err)
 	server, client := connected(t, b)
 	for range 20 {
-		client.send(t, verbs.SendWR{Op: verbs.OpWrite, SGE: []verbs.SGE{client.mr.SGE(0, memory)}, RemoteAddr: server.mr.RemoteAddr(), RKey: server.mr.RKey()})
+		client.send(t, verbs.SendWR{Op: verbs.OpWrite, SGE: []verbs.SGE{client.mr.SGE(0, memory)}, RemoteAddr: server.mr.RemoteAddr(),
+			RKey: server.mr.RKey()})
 		client.want(t, verbs.CompletedWrite, verbs.Success)
 	}
 	again := uint64(0)

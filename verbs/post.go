@@ -346,7 +346,8 @@ func checkBind(b *Bind) error {
 	case b.MR == nil && b.Length != 0:
 		return newError("post send", ErrInvalid, "Bind.MR is nil")
 	case b.Access&^(RemoteRead|RemoteWrite|RemoteAtomic|ZeroBased) != 0:
-		return newError("post send", ErrInvalid, "Bind.Access is %#x, want some of RemoteRead, RemoteWrite, RemoteAtomic, ZeroBased", uint32(b.Access))
+		return newError("post send", ErrInvalid, "Bind.Access is %#x, want some of RemoteRead, RemoteWrite, RemoteAtomic, ZeroBased",
+			uint32(b.Access))
 	}
 	return nil
 }

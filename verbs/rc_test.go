@@ -69,7 +69,8 @@ func TestRCOperations(t *testing.T) {
 		})
 		t.Run("write with immediate", func(t *testing.T) {
 			server.recv(t, 21)
-			client.send(t, verbs.SendWR{Op: verbs.OpWriteImm, Imm: 7, SGE: []verbs.SGE{client.mr.SGE(0, 300)}, RemoteAddr: remote, RKey: key})
+			client.send(t, verbs.SendWR{Op: verbs.OpWriteImm, Imm: 7, SGE: []verbs.SGE{client.mr.SGE(0, 300)}, RemoteAddr: remote,
+				RKey: key})
 			client.want(t, verbs.CompletedWrite, verbs.Success)
 			wc := server.want(t, verbs.CompletedRecvWrite, verbs.Success)
 			if wc.ID != 21 || wc.Imm != 7 || wc.ByteLen != 300 || wc.Flags&verbs.WithImm == 0 {
@@ -88,13 +89,15 @@ func TestRCOperations(t *testing.T) {
 			word := server.mr.Bytes()[64:72]
 			binary.LittleEndian.PutUint64(word, 41)
 			old := func() uint64 { return binary.LittleEndian.Uint64(data[:8]) }
-			client.send(t, verbs.SendWR{Op: verbs.OpFetchAdd, Add: 1, SGE: []verbs.SGE{client.mr.SGE(0, 8)}, RemoteAddr: remote + 64, RKey: key})
+			client.send(t, verbs.SendWR{Op: verbs.OpFetchAdd, Add: 1, SGE: []verbs.SGE{client.mr.SGE(0, 8)}, RemoteAddr: remote + 64,
+				RKey: key})
 			client.want(t, verbs.CompletedFetchAdd, verbs.Success)
 			if now := binary.LittleEndian.Uint64(word); old() != 41 || now != 42 {
 				t.Errorf("fetch and add: old %d, now %d, want 41, 42", old(), now)
 			}
 			for _, c := range []struct{ compare, now uint64 }{{1, 42}, {42, 99}} {
-				client.send(t, verbs.SendWR{Op: verbs.OpCompareSwap, Compare: c.compare, Swap: 99, SGE: []verbs.SGE{client.mr.SGE(0, 8)}, RemoteAddr: remote + 64, RKey: key})
+				client.send(t, verbs.SendWR{Op: verbs.OpCompareSwap, Compare: c.compare, Swap: 99, SGE: []verbs.SGE{client.mr.SGE(0, 8)},
+					RemoteAddr: remote + 64, RKey: key})
 				client.want(t, verbs.CompletedCompareSwap, verbs.Success)
 				if now := binary.LittleEndian.Uint64(word); old() != 42 || now != c.now {
 					t.Errorf("compare %d: old %d, now %d, want 42, %d", c.compare, old(), now, c.now)
@@ -113,7 +116,8 @@ func TestRCOperations(t *testing.T) {
 		t.Run("many at once", func(t *testing.T) {
 			wrs := make([]verbs.SendWR, 64)
 			for i := range wrs {
-				wrs[i] = verbs.SendWR{ID: uint64(i), Op: verbs.OpWrite, Flags: verbs.Signaled, SGE: []verbs.SGE{client.mr.SGE(0, 100)}, RemoteAddr: remote, RKey: key}
+				wrs[i] = verbs.SendWR{ID: uint64(i), Op: verbs.OpWrite, Flags: verbs.Signaled, SGE: []verbs.SGE{client.mr.SGE(0, 100)},
+					RemoteAddr: remote, RKey: key}
 			}
 			if n, err := client.qp.PostSends(wrs); n != 64 || err != nil {
 				t.Fatalf("posted %d, %v, want 64", n, err)
@@ -178,7 +182,8 @@ func TestMemoryWindows(t *testing.T) {
 			server.want(t, verbs.CompletedBind, verbs.Success)
 			wantErr(t, server.mr.Deregister(), verbs.ErrBusy)
 			copy(server.mr.Bytes()[100:], "window")
-			read := verbs.SendWR{Op: verbs.OpRead, SGE: []verbs.SGE{client.mr.SGE(0, 6)}, RemoteAddr: server.mr.Addr() + 100, RKey: mw.RKey()}
+			read := verbs.SendWR{Op: verbs.OpRead, SGE: []verbs.SGE{client.mr.SGE(0, 6)}, RemoteAddr: server.mr.Addr() + 100,
+				RKey: mw.RKey()}
 			client.send(t, read)
 			client.want(t, verbs.CompletedRead, verbs.Success)
 			if got := string(client.mr.Bytes()[:6]); got != "window" {

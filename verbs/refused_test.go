@@ -84,8 +84,9 @@ func TestWrongArgumentsAreRefused(t *testing.T) {
 func TestNames(t *testing.T) {
 	for got, want := range map[string]string{
 		verbs.RC.String(): "RC", verbs.UC.String(): "UC", verbs.UD.String(): "UD", verbs.QPType(9).String(): "QP type 9",
-		verbs.PathWire.String(): "wire", verbs.PathLocal.String(): "local", verbs.PathDirect.String(): "direct", verbs.QPPath(0).String(): "none",
-		verbs.Embedded.String(): "embedded", verbs.Attached.String(): "attached",
+		verbs.PathWire.String(): "wire", verbs.PathLocal.String(): "local", verbs.PathDirect.String(): "direct",
+		verbs.QPPath(0).String(): "none",
+		verbs.Embedded.String():  "embedded", verbs.Attached.String(): "attached",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -22,7 +22,8 @@ func TestDriverInTheBackground(t *testing.T) {
 	status, out, errs := p.run(t, up...)
 	t.Cleanup(func() { p.run(t, "down") })
 	log := filepath.Join(p.dir, "state", "driver.log")
-	if status != tool.Success || errs != "" || !strings.Contains(out, "listening") || !strings.Contains(out, "log "+log+"; softvpi down stops it") {
+	if status != tool.Success || errs != "" || !strings.Contains(out, "listening") || !strings.Contains(out,
+		"log "+log+"; softvpi down stops it") {
 		t.Fatalf("status %d, %s%s", status, out, errs)
 	}
 	if status, _, errs := p.run(t, "wait", "--active", "--timeout", "0s"); status != tool.Success {
@@ -70,7 +71,8 @@ func TestBackgroundTellsWhy(t *testing.T) {
 	}
 }
 
-// A driver that has no disk space for its log still starts, and the starting command exits and says so, as it does when the driver fails to start.
+// A driver that has no disk space for its log still starts, and the starting command exits and says so, as it does when
+// the driver fails to start.
 func TestBackgroundOnAFullDisk(t *testing.T) {
 	systemtest.Mark(t)
 	p := newPlace(t)
@@ -108,7 +110,8 @@ func TestLoopbackThatIsDown(t *testing.T) {
 	systemtest.Mark(t)
 	p := newPlace(t).within(t, "--net", `"$@"`)
 	status, out, errs := p.run(t, "up", "--adapter", "Ethernet 1="+p.first, "--adapter", "Ethernet 2="+p.second)
-	if status != tool.Failure || out != "" || !strings.Contains(errs, "network unreachable: the loopback interface is down; as root: ip link set lo up\n") {
+	if status != tool.Failure || out != "" || !strings.Contains(errs,
+		"network unreachable: the loopback interface is down; as root: ip link set lo up\n") {
 		t.Errorf("status %d, %q, %q", status, out, errs)
 	}
 }
@@ -130,7 +133,8 @@ func TestWait(t *testing.T) {
 	if status, out, errs := w.wait(t); status != tool.Success || out+errs != "" {
 		t.Errorf("status %d, %q, %q", status, out, errs)
 	}
-	if status, _, errs = p.run(t, "wait", "--active", "--timeout", "50ms"); status != tool.Failure || !strings.Contains(errs, "the port of ib0 is Down") {
+	if status, _, errs = p.run(t, "wait", "--active", "--timeout", "50ms"); status != tool.Failure ||
+		!strings.Contains(errs, "the port of ib0 is Down") {
 		t.Errorf("with a port that is down: status %d, %q", status, errs)
 	}
 	if status, _, errs = p.run(t, "down"); status != tool.Success {

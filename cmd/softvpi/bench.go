@@ -31,7 +31,8 @@ func (c benchCmd) Run(s *session) error {
 	if err := c.check(); err != nil {
 		return err
 	}
-	o := bench.Options{Rounds: c.Rounds, Seconds: c.Seconds, Parts: c.Part, Rows: c.Row, QPs: c.QPs, Connections: c.Connections, SoftRoCE: c.Rxe, LossGuest: c.Guest, GRPC: c.GRPC,
+	o := bench.Options{Rounds: c.Rounds, Seconds: c.Seconds, Parts: c.Part, Rows: c.Row, QPs: c.QPs, Connections: c.Connections,
+		SoftRoCE: c.Rxe, LossGuest: c.Guest, GRPC: c.GRPC,
 		Command: strings.Join(append([]string{s.env.Name}, s.env.Args...), " ")}
 	if s.env.Terminal {
 		o.Progress = s.env.Stderr
@@ -145,7 +146,8 @@ func (c benchPairCmd) Run(s *session) error {
 	if c.Depth < 1 || c.Depth > 128 || c.QPs < 1 || c.QPs > 256 {
 		return tool.Usagef("--depth is %d and --qps %d; allowed: 1 to 128 and 1 to 256", c.Depth, c.QPs)
 	}
-	args := worker.PairArgs{A: c.A, B: c.B, Op: c.Op, MTU: c.MTU, Bytes: c.Size, Seconds: c.Seconds, Depth: c.Depth, QPs: c.QPs, UDPPort: c.Port, Loss: c.Loss / 100}
+	args := worker.PairArgs{A: c.A, B: c.B, Op: c.Op, MTU: c.MTU, Bytes: c.Size, Seconds: c.Seconds, Depth: c.Depth, QPs: c.QPs,
+		UDPPort: c.Port, Loss: c.Loss / 100}
 	measure := worker.Pair
 	if c.Processes {
 		measure = bench.Pair

@@ -40,7 +40,8 @@ func (p place) reaches(t *testing.T, state string) {
 func (p place) cabled(t *testing.T, fabric, node, address string) *process {
 	t.Helper()
 	file := filepath.Join(p.dir, "config")
-	config := fmt.Sprintf(`{"fabric": {"connect": %q}, "adapters": [{"name": "ib", "link": "cable", "node": %q, "address": %q}]}`, fabric, node, address)
+	config := fmt.Sprintf(`{"fabric": {"connect": %q}, "adapters": [{"name": "ib", "link": "cable", "node": %q, "address": %q}]}`, fabric,
+		node, address)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}

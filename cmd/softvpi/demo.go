@@ -64,7 +64,8 @@ func newDemo(ctx context.Context, out, errs io.Writer) (*demo, error) {
 	}
 	d := &demo{ctx: ctx, out: out, errs: errs, dir: dir, exe: exe, attaches: runtime.GOOS == "linux", each: "0.2"}
 	d.first, d.second, err = demoAddresses()
-	d.env = append(os.Environ(), paths.SocketVariable+"="+filepath.Join(dir, "driver.sock"), paths.StateVariable+"="+filepath.Join(dir, "state"))
+	d.env = append(os.Environ(), paths.SocketVariable+"="+filepath.Join(dir, "driver.sock"),
+		paths.StateVariable+"="+filepath.Join(dir, "state"))
 	return d, err
 }
 

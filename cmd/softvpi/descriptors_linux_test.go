@@ -21,7 +21,8 @@ func TestFewDescriptors(t *testing.T) {
 		files, clients int
 		turnsAway      bool
 	}{{64, 4, false}, {128, 7, false}, {64, 12, true}} {
-		t.Run(fmt.Sprintf("%d files, %d clients", c.files, c.clients), func(t *testing.T) { fewDescriptors(t, c.files, c.clients, c.turnsAway) })
+		t.Run(fmt.Sprintf("%d files, %d clients", c.files, c.clients),
+			func(t *testing.T) { fewDescriptors(t, c.files, c.clients, c.turnsAway) })
 	}
 }
 
@@ -57,7 +58,8 @@ func fewDescriptors(t *testing.T, files, clients int, turnsAway bool) {
 	if err := json.Unmarshal([]byte(out), &s); err != nil {
 		t.Fatal(err, errs)
 	}
-	if len(s.Programs) != 1 || s.Held.Descriptors.Used == 0 || s.Held.Descriptors.Used != s.Programs[0].Descriptors || s.Held.Descriptors.PerProgram != uint64(max(16, files/4)) {
+	if len(s.Programs) != 1 || s.Held.Descriptors.Used == 0 || s.Held.Descriptors.Used != s.Programs[0].Descriptors ||
+		s.Held.Descriptors.PerProgram != uint64(max(16, files/4)) {
 		t.Errorf("programs %+v, held %+v", s.Programs, s.Held)
 	}
 	_ = server.cmd.Process.Signal(syscall.SIGTERM)

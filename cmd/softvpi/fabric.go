@@ -115,7 +115,8 @@ func (c fabricRunCmd) Run(s *session) error {
 }
 
 // serve serves the fabric in all ways until ctx ends or one of them fails.
-func (c fabricRunCmd) serve(ctx context.Context, r *live.Rack, t *topology.Topology, sim *ibsim.Server, listener ibsim.Listener, cables sockets, files service.Files) error {
+func (c fabricRunCmd) serve(ctx context.Context, r *live.Rack, t *topology.Topology, sim *ibsim.Server, listener ibsim.Listener,
+	cables sockets, files service.Files) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var work sync.WaitGroup
@@ -162,7 +163,8 @@ func (c fabricRunCmd) overUDP() (at netip.AddrPort, key []byte, err error) {
 		return at, nil, err
 	}
 	if at, err = netip.ParseAddrPort(c.Cables); err != nil {
-		return at, nil, tool.Usagef("--cables is %q; allowed: an address of this machine and a port, such as 192.0.2.1:%d or [::]:%d", c.Cables, cable.DefaultPort, cable.DefaultPort)
+		return at, nil, tool.Usagef("--cables is %q; allowed: an address of this machine and a port, such as 192.0.2.1:%d or [::]:%d",
+			c.Cables, cable.DefaultPort, cable.DefaultPort)
 	}
 	if c.Key != "" {
 		if key, err = cable.ReadKey(c.Key); err != nil {

@@ -33,7 +33,8 @@ func (c fabricEnvCmd) Run(s *session) error {
 	} else if err != nil {
 		return err
 	}
-	return c.print(s, append(settings, clib.Setting{Name: socket.Variable, Value: path}, clib.Setting{Name: socket.NodeVariable, Value: c.Node}))
+	return c.print(s, append(settings, clib.Setting{Name: socket.Variable, Value: path}, clib.Setting{Name: socket.NodeVariable,
+		Value: c.Node}))
 }
 
 // library returns the settings that make unmodified programs use our libibumad.

@@ -72,12 +72,14 @@ func TestFabricRefuses(t *testing.T) {
 		{[]string{"run", bad}, tool.Usage, bad + `: netlist line 2: port is "3", want 1 to 2 of "s"`},
 		{[]string{"run", filepath.Join(dir, "none")}, tool.Usage, "no such file"},
 		{[]string{"run", good, "--udp", "here"}, tool.Usage, `--udp is "here"; allowed: an address and a port`},
-		{[]string{"run", good, "--cables", "here"}, tool.Usage, `--cables is "here"; allowed: an address of this machine and a port, such as 192.0.2.1:7069`},
+		{[]string{"run", good, "--cables", "here"}, tool.Usage,
+			`--cables is "here"; allowed: an address of this machine and a port, such as 192.0.2.1:7069`},
 		{[]string{"run", good, "--cable-key", good}, tool.Usage, "--cable-key without --cables; allowed: both"},
 		{[]string{"run", good, "--cables", "127.0.0.1:7069", "--cable-key", empty}, tool.Usage, "has a key of 0 bytes; allowed: 8 to 1024"},
 		{[]string{"run", good, "--name", "a b"}, tool.Usage, `--name is "a b"; allowed: 1 to 64 characters`},
 		{[]string{"run", "-", "--console"}, tool.Usage, "--console with the netlist on the standard input; allowed:"},
-		{[]string{"do", "--name", "nobody-has-this", "help"}, tool.Failure, "nobody-has-this: no fabric is served under this name; start one with: softvpi fabric run --name nobody-has-this NETLIST"},
+		{[]string{"do", "--name", "nobody-has-this", "help"}, tool.Failure,
+			"nobody-has-this: no fabric is served under this name; start one with: softvpi fabric run --name nobody-has-this NETLIST"},
 		{[]string{"do"}, tool.Usage, "expected \"<command> ...\""},
 		{[]string{"generate", "star", "--hosts", "0"}, tool.Usage, "hosts is 0; allowed: 1 to 254"},
 		{[]string{"generate", "star", "--width", "3x"}, tool.Usage, `--width is "3x"; allowed: 1x`},
@@ -142,7 +144,8 @@ func TestFabricConsole(t *testing.T) {
 	r := live.New(fabric.New(top, rand.Uint64), live.Options{})
 	defer r.Close()
 	var out, errs bytes.Buffer
-	console(&session{context.Background(), tool.Env{Name: "softvpi", Stdin: strings.NewReader("unlink\nunlink node00000[1]\nhelp\n"), Stdout: &out, Stderr: &errs}}, ibsim.NewServer(r))
+	console(&session{context.Background(), tool.Env{Name: "softvpi", Stdin: strings.NewReader("unlink\nunlink node00000[1]\nhelp\n"),
+		Stdout: &out, Stderr: &errs}}, ibsim.NewServer(r))
 	if !strings.Contains(errs.String(), "unlink has 0 arguments") || !strings.Contains(out.String(), "pull a cable") {
 		t.Errorf("%s%s", out.String(), errs.String())
 	}
@@ -166,7 +169,8 @@ func TestTwoFabricsOfOneName(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.spawn(t, "fabric", "run", file, "--name", name).until(t, "listening")
-	if status, _, errs := p.run(t, "fabric", "run", file, "--name", name); status != tool.Failure || !strings.Contains(errs, "another process serves a fabric under the name "+name) {
+	if status, _, errs := p.run(t, "fabric", "run", file, "--name", name); status != tool.Failure ||
+		!strings.Contains(errs, "another process serves a fabric under the name "+name) {
 		t.Errorf("status %d, %s", status, errs)
 	}
 }

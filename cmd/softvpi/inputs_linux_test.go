@@ -122,7 +122,8 @@ func TestInputFiles(t *testing.T) {
 			}()
 			select {
 			case r := <-done:
-				want := map[string]string{"/dev/zero": "/dev/zero is a device", pipe: pipe + " is a pipe", large: large + " has more than "}[file]
+				want := map[string]string{"/dev/zero": "/dev/zero is a device", pipe: pipe + " is a pipe",
+					large: large + " has more than "}[file]
 				if text := r.stdout + r.stderr; r.status == 0 || !strings.Contains(text, want) || !strings.Contains(text, "allowed: ") {
 					t.Errorf("%q with %q: status %d, %q; want another than 0 and %q", args, c.config, r.status, text, want)
 				}

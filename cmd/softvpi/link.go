@@ -49,7 +49,8 @@ func (c linkShowCmd) Run(s *session) error {
 		if r.Impairment == "" {
 			r.Impairment = "none"
 		}
-		fmt.Fprintf(s.env.Stdout, "%s: path %s, impairment %s, %d packets lost on purpose\n", r.Adapter, r.Path, r.Impairment, r.Link.ImpairedLost)
+		fmt.Fprintf(s.env.Stdout, "%s: path %s, impairment %s, %d packets lost on purpose\n", r.Adapter, r.Path, r.Impairment,
+			r.Link.ImpairedLost)
 	}
 	return nil
 }

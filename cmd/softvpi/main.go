@@ -26,7 +26,8 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	env := tool.Env{Name: calledAs(os.Args), Args: os.Args[min(1, len(os.Args)):], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Terminal: isTerminal(os.Stderr)}
+	env := tool.Env{Name: calledAs(os.Args), Args: os.Args[min(1, len(os.Args)):], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Terminal: isTerminal(os.Stderr)}
 	end := profile(env)
 	status := run(ctx, env)
 	stop()
@@ -112,7 +113,8 @@ func command(ctx context.Context, env tool.Env) (status int) {
 	}()
 	parser, err := kong.New(&cli{}, kong.Name("softvpi"),
 		kong.Description("A software RDMA (RoCE) adapter and its driver stack in user space. Every tool runs too: softvpi nd_send_bw -h; softvpi tools list names them."),
-		kong.UsageOnError(), kong.Vars{"ibsimDefault": ibsim.DefaultName, "ibsimName": cmp.Or(os.Getenv("IBSIM_SOCKNAME"), ibsim.DefaultName)}, kong.Writers(env.Stdout, env.Stderr), kong.Exit(func(code int) { panic(exit(code)) }),
+		kong.UsageOnError(), kong.Vars{"ibsimDefault": ibsim.DefaultName, "ibsimName": cmp.Or(os.Getenv("IBSIM_SOCKNAME"),
+			ibsim.DefaultName)}, kong.Writers(env.Stdout, env.Stderr), kong.Exit(func(code int) { panic(exit(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		return env.Fail(err)

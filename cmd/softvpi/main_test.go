@@ -67,11 +67,16 @@ func TestWrongConfigurations(t *testing.T) {
 		args []string
 		want string
 	}{
-		{`{"fabric": {"netlist": "` + none + `"}, "adapters": [{"link": "cable"}]}`, []string{"up", "--config", file}, "fabric.netlist: open " + none},
-		{`{"fabric": {"netlist": "` + file + `"}, "adapters": [{"link": "cable"}]}`, []string{"up", "--config", file}, "fabric.netlist: " + file + ": netlist line 1: "},
-		{`{"fabric": {"connect": "udp://127.0.0.1", "key": "` + none + `"}, "adapters": [{"link": "cable"}]}`, []string{"up", "--config", file}, "fabric.key: open " + none},
-		{`{"subnet_manager": {"partitions": "` + none + `"}, "adapters": [{"link": "cable"}]}`, []string{"up", "--config", file}, "subnet_manager.partitions: open " + none},
-		{`{"subnet_manager": {"dir": "` + none + `"}, "adapters": [{"link": "cable"}]}`, []string{"up", "--config", file}, "subnet_manager.dir: stat " + none},
+		{`{"fabric": {"netlist": "` + none + `"}, "adapters": [{"link": "cable"}]}`, []string{"up", "--config", file},
+			"fabric.netlist: open " + none},
+		{`{"fabric": {"netlist": "` + file + `"}, "adapters": [{"link": "cable"}]}`, []string{"up", "--config", file},
+			"fabric.netlist: " + file + ": netlist line 1: "},
+		{`{"fabric": {"connect": "udp://127.0.0.1", "key": "` + none + `"}, "adapters": [{"link": "cable"}]}`,
+			[]string{"up", "--config", file}, "fabric.key: open " + none},
+		{`{"subnet_manager": {"partitions": "` + none + `"}, "adapters": [{"link": "cable"}]}`, []string{"up", "--config", file},
+			"subnet_manager.partitions: open " + none},
+		{`{"subnet_manager": {"dir": "` + none + `"}, "adapters": [{"link": "cable"}]}`, []string{"up", "--config", file},
+			"subnet_manager.dir: stat " + none},
 		{"", []string{"up", "--config", none}, "configuration file: open " + none},
 		{"", []string{"fabric", "run", none}, "netlist: open " + none},
 		{"", []string{"opensm", "-F", none}, "options file (-F): open " + none},
@@ -92,13 +97,15 @@ func TestWrongConfigurations(t *testing.T) {
 		{"nonsense 1\n", []string{"opensm", "-F", file}, "line 1: nonsense"},
 		{"x=\n", []string{"opensm", "-P", file}, "partition configuration (-P): "},
 		{"timeout=abc\n", []string{"smpquery", "-z", file, "nodeinfo", "1"}, `timeout is "abc"; allowed: `},
-		{"zzz\n", []string{"ibnetdiscover", "--node-name-map", file}, `--node-name-map: ` + file + `, line 1: "zzz" is not a name; allowed: `},
+		{"zzz\n", []string{"ibnetdiscover", "--node-name-map", file}, `--node-name-map: ` + file +
+			`, line 1: "zzz" is not a name; allowed: `},
 	} {
 		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		status, _, stderr := call(t, "softvpi", c.args...)
-		if status != 2 || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.want) || !strings.Contains(stderr, file) && !strings.Contains(stderr, none) && !strings.Contains(stderr, "readers") {
+		if status != 2 || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, c.want) || !strings.Contains(stderr, file) &&
+			!strings.Contains(stderr, none) && !strings.Contains(stderr, "readers") {
 			t.Errorf("%q with %q: status %d, %q; want 2 and one line with %q", c.args, c.text, status, stderr, c.want)
 		}
 	}

@@ -19,10 +19,12 @@ func TestMasterIsKilledUnderTraffic(t *testing.T) {
 	systemtest.Mark(t)
 	one, two := newPlace(t), newPlace(t)
 	file, name := filepath.Join(one.dir, "net"), fmt.Sprintf("test-%d-%x", os.Getpid(), rand.Uint32())
-	shared := []string{"XDG_RUNTIME_DIR=" + one.dir, "IBSIM_SOCKNAME=" + name, "IBSIM_SERVER_NAME=", "IBSIM_SERVER_PORT=", "OSM_CACHE_DIR=" + one.dir}
+	shared := []string{"XDG_RUNTIME_DIR=" + one.dir, "IBSIM_SOCKNAME=" + name, "IBSIM_SERVER_NAME=", "IBSIM_SERVER_PORT=",
+		"OSM_CACHE_DIR=" + one.dir}
 	one.env, two.env = append(one.env, shared...), append(two.env, shared...)
 	_, netlist, _ := call(t, "softvpi", "fabric", "generate", "fat-tree", "--radix", "4", "--hosts", "8")
-	for path, text := range map[string]string{file: netlist, file + ".conf": "sminfo_polling_timeout 200\npolling_retry_number 2\nsweep_interval 1\n"} {
+	for path, text := range map[string]string{file: netlist, file +
+		".conf": "sminfo_polling_timeout 200\npolling_retry_number 2\nsweep_interval 1\n"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

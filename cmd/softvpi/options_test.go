@@ -36,7 +36,8 @@ func takenOptions(help string) map[string]string {
 }
 
 // numeric are the kinds of values that are numbers.
-var numeric = []string{"number", "seconds", "port", "<port>", "<ms>", "<lid>", "<key>", "<mlid>", "<hops>", "<count>", "<num>", "<0-3>", "<0-15>",
+var numeric = []string{"number", "seconds", "port", "<port>", "<ms>", "<lid>", "<key>", "<mlid>", "<hops>", "<count>", "<num>", "<0-3>",
+	"<0-15>",
 	"NUMBER", "N", "S", "MS", "MILLISECONDS", "MB", "LMC", "KEY", "PRIORITY", "SECONDS", "SL", "PREFIX", "GUID", "FLAGS", "<port_guid>"}
 
 // closed are the other kinds of values for which not every word is valid.
@@ -57,7 +58,8 @@ func TestOptionsOfEveryTool(t *testing.T) {
 			if name == "osmtest" { // it prints a heading first, as OpenSM's does
 				stdout = strings.Replace(stdout, "\nCommand Line Arguments\n", "", 1)
 			}
-			if status != tool.Usage || strings.TrimSpace(stdout) != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, name+": ") || !strings.Contains(stderr, named) {
+			if status != tool.Usage || strings.TrimSpace(stdout) != "" || strings.Count(stderr, "\n") != 1 ||
+				!strings.HasPrefix(stderr, name+": ") || !strings.Contains(stderr, named) {
 				t.Errorf("%s %q: status %d, %q, %q", name, args, status, stdout, stderr)
 			}
 		}

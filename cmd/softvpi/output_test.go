@@ -29,14 +29,17 @@ func (full) Write([]byte) (int, error) {
 func TestOutputThatCannotBeWritten(t *testing.T) {
 	beside(t)
 	t.Chdir(t.TempDir())
-	lines := []string{"--help", "version", "status", "status --json", "link show", "web", "tools list", "reg query HKLM /s", "reg query /?", "counters list", "counters -h",
-		"events -h", "fabric generate star --hosts 2", "ndadapterinfo", "ndinstall -l", "vstat", "mst status", "mlxconfig query", "mlx5cmd -Stat", "mlxtool show ports"}
+	lines := []string{"--help", "version", "status", "status --json", "link show", "web", "tools list", "reg query HKLM /s", "reg query /?",
+		"counters list", "counters -h",
+		"events -h", "fabric generate star --hosts 2", "ndadapterinfo", "ndinstall -l", "vstat", "mst status", "mlxconfig query",
+		"mlx5cmd -Stat", "mlxtool show ports"}
 	for _, name := range toolNames() {
 		lines = append(lines, name+" -h")
 	}
 	for _, line := range lines {
 		var errs bytes.Buffer
-		status := run(context.Background(), tool.Env{Name: "softvpi", Args: words(line), Stdin: strings.NewReader(""), Stdout: full{}, Stderr: &errs})
+		status := run(context.Background(), tool.Env{Name: "softvpi", Args: words(line), Stdin: strings.NewReader(""), Stdout: full{},
+			Stderr: &errs})
 		said := errs.String()
 		if line == "web" {
 			_, said, _ = strings.Cut(said, "\n") // how long the link is valid
@@ -52,7 +55,8 @@ func TestReaderThatWantsNoMore(t *testing.T) {
 	r, w := io.Pipe()
 	r.CloseWithError(syscall.EPIPE)
 	var errs bytes.Buffer
-	status := run(context.Background(), tool.Env{Name: "softvpi", Args: []string{"tools", "list"}, Stdin: strings.NewReader(""), Stdout: w, Stderr: &errs})
+	status := run(context.Background(), tool.Env{Name: "softvpi", Args: []string{"tools", "list"}, Stdin: strings.NewReader(""), Stdout: w,
+		Stderr: &errs})
 	if status != tool.Success || errs.Len() > 0 {
 		t.Errorf("status %d, %q", status, errs.String())
 	}

@@ -49,7 +49,8 @@ func newPlace(t *testing.T) place {
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	addrs := loopback.Pair()
 	return place{dir, append(os.Environ(), asProgram+"=1", paths.SocketVariable+"="+filepath.Join(dir, "d.sock"),
-		paths.StateVariable+"="+filepath.Join(dir, "state"), "XDG_CONFIG_HOME="+dir, "XDG_RUNTIME_DIR="+dir), addrs[0].String(), addrs[1].String(), nil}
+		paths.StateVariable+"="+filepath.Join(dir, "state"), "XDG_CONFIG_HOME="+dir, "XDG_RUNTIME_DIR="+dir), addrs[0].String(),
+		addrs[1].String(), nil}
 }
 
 // process is a running softvpi.

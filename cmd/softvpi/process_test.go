@@ -25,7 +25,8 @@ func TestBenchmarksPrintBothSidesResults(t *testing.T) {
 	modes(t, func(t *testing.T, p place) {
 		for _, test := range ndperf.Tests {
 			name := test.Name()
-			server, client := []string{name, "-S", p.first, "-p", "7001", "--json"}, []string{name, "-C", p.first, "-p", "7001", "--json", "-s", "4096", "-n", "50"}
+			server, client := []string{name, "-S", p.first, "-p", "7001", "--json"}, []string{name, "-C", p.first, "-p", "7001", "--json",
+				"-s", "4096", "-n", "50"}
 			s := p.spawn(t, server...)
 			waitListening(t, s)
 			code, out, errs := p.run(t, client...)
@@ -46,7 +47,8 @@ func TestBenchmarksPrintBothSidesResults(t *testing.T) {
 				if _, err := d.Token(); err != io.EOF {
 					t.Errorf("%s: something follows the JSON", name)
 				}
-				if r.Tool != name || len(r.Results) != 1 || r.Results[0].Client.Iterations != 50 || r.Results[0].Server.Iterations != 50 || r.Results[0].Client.Bytes != 4096 {
+				if r.Tool != name || len(r.Results) != 1 || r.Results[0].Client.Iterations != 50 || r.Results[0].Server.Iterations != 50 ||
+					r.Results[0].Client.Bytes != 4096 {
 					t.Errorf("%s: %+v", name, r)
 				}
 				if r.Results[0].Client.Gbps <= 0 || (test.Measure == ndperf.Latency) != (r.Results[0].Client.Latency != nil) {
@@ -69,7 +71,8 @@ func TestBandwidthOptions(t *testing.T) {
 			{"less memory than a message", "-s 5000 --cycle 1 -n 20"},
 		} {
 			for _, name := range []string{"nd_send_bw", "nd_write_bw"} {
-				out, _ := p.pair(t, "#qp", []string{name, "-S", p.first}, append([]string{name, "-C", p.first}, strings.Fields(c.options)...))
+				out, _ := p.pair(t, "#qp", []string{name, "-S", p.first}, append([]string{name, "-C", p.first},
+					strings.Fields(c.options)...))
 				if n, want := strings.Count(out, "%\n"), 1; n < want || c.name == "all sizes" && n != 23 {
 					t.Errorf("%s, %s: %d rows in\n%s", name, c.name, n, out)
 				}
@@ -150,7 +153,8 @@ func TestNobodyListens(t *testing.T) {
 		{"nd_send_bw", "-C", p.first}, {"nd_rping", "-c", "-a", p.first}, {"ndping", "-c", p.first}, {"ndcat", p.first},
 	} {
 		code, _, errs := p.run(t, args...)
-		if code != 1 || !strings.Contains(errs, "ND_CONNECTION_REFUSED") || !strings.Contains(errs, p.first+":") || strings.Count(errs, "\n") != 1 {
+		if code != 1 || !strings.Contains(errs, "ND_CONNECTION_REFUSED") || !strings.Contains(errs, p.first+":") ||
+			strings.Count(errs, "\n") != 1 {
 			t.Errorf("%q: status %d, %q", args, code, errs)
 		}
 	}
@@ -224,7 +228,8 @@ func TestDemonstrationRuns(t *testing.T) {
 	systemtest.Mark(t)
 	p := newPlace(t)
 	code, out, errs := p.run(t, "run-demo")
-	if code != 0 || !strings.Contains(out, "ping data: rdma-ping-2") || !strings.Contains(out, "#qp") || !strings.Contains(out, "stopping") {
+	if code != 0 || !strings.Contains(out, "ping data: rdma-ping-2") || !strings.Contains(out, "#qp") ||
+		!strings.Contains(out, "stopping") {
 		t.Errorf("status %d\n%s%s", code, out, errs)
 	}
 }
@@ -246,7 +251,8 @@ func TestDemonstrationWhereProgramsCannotAttach(t *testing.T) {
 		if err := d.show(); err != nil {
 			t.Errorf("%v: %s%s", err, out.String(), errs.String())
 		}
-		if ran := strings.Contains(out.String(), "(embedded)"); ran != second.IsValid() || ran == strings.Contains(out.String(), "a second address") {
+		if ran := strings.Contains(out.String(), "(embedded)"); ran != second.IsValid() ||
+			ran == strings.Contains(out.String(), "a second address") {
 			t.Errorf("second address %v:\n%s", second, out.String())
 		}
 	}

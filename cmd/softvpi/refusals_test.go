@@ -77,20 +77,28 @@ func TestEveryToolPrintsJSON(t *testing.T) {
 	beside(t)
 	t.Chdir(t.TempDir())
 	lines := []string{
-		"vlan_config showlist", "vstat", "vstat -v", "ibstat", "ibstat -l", "ibstat -p", "ibstat -s", "MlxStat", "mst status", "mst status -v", "mlxconfig query", "mlxconfig show_confs",
-		"mlxconfig -d mt4115_pciconf0 -y set SRIOV_EN=1", "mlxconfig -d mt4115_pciconf0 -y reset", `perf_tuning -s -c1 "Ethernet 1"`, `perf_tuning --undo -c1 "Ethernet 1"`,
-		"MLNX_System_Snapshot", "ibdump --duration 0.05 --silent", "mlx5cmd -Stat", "mlx5cmd -DriverVersion", "mlx5cmd -RegKeys -DynamicKeys", "mlx5cmd -Features",
-		`mlx5cmd -QosConfig -Dcqcn -Name "Ethernet 1" -Get`, `mlx5cmd -QosConfig -Dcqcn -Name "Ethernet 1" -Set -DcqcnCnpDscp 3`, `mlx5cmd -QosConfig -Dcqcn -Name "Ethernet 1" -Enable`,
-		`mlx5cmd -QosConfig -Dcqcn -Name "Ethernet 1" -Defaults`, `mlx5cmd -Dcqcn -Name "Ethernet 1" -Restore`, `mlx5cmd -QosConfig -DefaultUntaggedPriority -Name "Ethernet 1" -Set 3`,
-		`mlx5cmd -Dbg -SwReset -Name "Ethernet 1"`, `mlx5cmd -Dbg -StateDump -Name "Ethernet 1"`, "mlx5cmd -Dbg -Resources", "mlx5cmd -Dbg -CmdStats", "mlx5cmd -Dbg -OidStats",
-		`mlx5cmd -Dmn -Name "Ethernet 1"`, `mlx5cmd -Sniffer -Name "Ethernet 1" -Start -FileName x.pcapng`, `mlx5cmd -Sniffer -Name "Ethernet 1" -Stop`, "mlx5cmd -NdStat", "mlx5cmd -NdStat -Error",
+		"vlan_config showlist", "vstat", "vstat -v", "ibstat", "ibstat -l", "ibstat -p", "ibstat -s", "MlxStat", "mst status",
+		"mst status -v", "mlxconfig query", "mlxconfig show_confs",
+		"mlxconfig -d mt4115_pciconf0 -y set SRIOV_EN=1", "mlxconfig -d mt4115_pciconf0 -y reset", `perf_tuning -s -c1 "Ethernet 1"`,
+		`perf_tuning --undo -c1 "Ethernet 1"`,
+		"MLNX_System_Snapshot", "ibdump --duration 0.05 --silent", "mlx5cmd -Stat", "mlx5cmd -DriverVersion",
+		"mlx5cmd -RegKeys -DynamicKeys", "mlx5cmd -Features",
+		`mlx5cmd -QosConfig -Dcqcn -Name "Ethernet 1" -Get`, `mlx5cmd -QosConfig -Dcqcn -Name "Ethernet 1" -Set -DcqcnCnpDscp 3`,
+		`mlx5cmd -QosConfig -Dcqcn -Name "Ethernet 1" -Enable`,
+		`mlx5cmd -QosConfig -Dcqcn -Name "Ethernet 1" -Defaults`, `mlx5cmd -Dcqcn -Name "Ethernet 1" -Restore`,
+		`mlx5cmd -QosConfig -DefaultUntaggedPriority -Name "Ethernet 1" -Set 3`,
+		`mlx5cmd -Dbg -SwReset -Name "Ethernet 1"`, `mlx5cmd -Dbg -StateDump -Name "Ethernet 1"`, "mlx5cmd -Dbg -Resources",
+		"mlx5cmd -Dbg -CmdStats", "mlx5cmd -Dbg -OidStats",
+		`mlx5cmd -Dmn -Name "Ethernet 1"`, `mlx5cmd -Sniffer -Name "Ethernet 1" -Start -FileName x.pcapng`,
+		`mlx5cmd -Sniffer -Name "Ethernet 1" -Stop`, "mlx5cmd -NdStat", "mlx5cmd -NdStat -Error",
 		`mlx5cmd -LinkSpeed -Name "Ethernet 1" -Query`,
 	}
 	for _, c := range catalogue.CommandsOf("mlxtool") { // as listed in its help
 		if c.Example == "" || c.Status != catalogue.Built || strings.HasPrefix(c.Name, "dbg nonrss") {
 			continue
 		}
-		line := "mlxtool " + strings.ReplaceAll(c.Example, `"Ethernet 1"`, map[bool]string{true: `"Ethernet 2"`, false: `"Ethernet 1"`}[c.Generations == catalogue.MLX4])
+		line := "mlxtool " + strings.ReplaceAll(c.Example, `"Ethernet 1"`, map[bool]string{true: `"Ethernet 2"`,
+			false: `"Ethernet 1"`}[c.Generations == catalogue.MLX4])
 		if c.Name == "show nd connections" {
 			line = "mlxtool show nd connections -e -t 0.01"
 		}

@@ -137,7 +137,8 @@ func TestDriversOnAFabricOfAnotherHost(t *testing.T) {
 		}
 	}
 	run := func() *process {
-		x := middle.spawn(t, "fabric", "run", file, "--name", fmt.Sprintf("udp-%d", os.Getpid()), "--cables", "[::]:7069", "--cable-key", key, "--sm")
+		x := middle.spawn(t, "fabric", "run", file, "--name", fmt.Sprintf("udp-%d", os.Getpid()), "--cables", "[::]:7069", "--cable-key",
+			key, "--sm")
 		x.until(t, "udp://[::]:7069")
 		return x
 	}
@@ -153,7 +154,8 @@ func TestDriversOnAFabricOfAnotherHost(t *testing.T) {
 		t.Helper()
 		for _, c := range [][2][]string{
 			{{"nd_rping", "-s", "-a", "10.99.0.1"}, {"nd_rping", "-c", "-V", "-a", "10.99.0.1", "-C", "20", "-S", "10000"}},
-			{{"nd_write_bw", "-S", "10.99.0.1", "-s", "65536", "-n", "200"}, {"nd_write_bw", "-C", "10.99.0.1", "-s", "65536", "-n", "200"}},
+			{{"nd_write_bw", "-S", "10.99.0.1", "-s", "65536", "-n", "200"}, {"nd_write_bw", "-C", "10.99.0.1", "-s", "65536", "-n",
+				"200"}},
 		} {
 			server := one.spawn(t, c[0]...)
 			server.until(t, map[bool]string{true: "listening", false: "#qp"}[c[0][0] == "nd_rping"])

@@ -21,11 +21,13 @@ func TestCountersAndEvents(t *testing.T) {
 
 	p.pair(t, "#qp", []string{"nd_send_bw", "-S", p.first}, []string{"nd_send_bw", "-C", p.first, "-n", "10"})
 	status, out, errs := p.run(t, "counters", "get", "rdma_activity(Ethernet 1).accepted_connections", "adapter_qos(*0).sent_bytes")
-	if status != 0 || !strings.Contains(out, "RDMA Activity (Ethernet 1)\n") || !accepted.MatchString(out) || !strings.Contains(out, " - bytes\n") {
+	if status != 0 || !strings.Contains(out, "RDMA Activity (Ethernet 1)\n") || !accepted.MatchString(out) ||
+		!strings.Contains(out, " - bytes\n") {
 		t.Errorf("%d %s%s", status, out, errs)
 	}
 	status, out, errs = p.run(t, "counters", "watch", "-si", "0.05", "-sc", "2", `\RDMA Activity(*)\*/sec`)
-	if lines := strings.Split(strings.TrimSpace(out), "\n"); status != 0 || len(lines) != 3 || !strings.HasPrefix(lines[0], `"(PDH-CSV 4.0)","\\`) {
+	if lines := strings.Split(strings.TrimSpace(out), "\n"); status != 0 || len(lines) != 3 ||
+		!strings.HasPrefix(lines[0], `"(PDH-CSV 4.0)","\\`) {
 		t.Errorf("%d %s%s", status, out, errs)
 	}
 	if status, _, errs = p.run(t, "counters", "get", "nonsense"); status != 2 || !strings.Contains(errs, "no such counter set") {

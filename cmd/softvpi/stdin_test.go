@@ -20,7 +20,8 @@ func TestStandardInput(t *testing.T) {
 	var errs bytes.Buffer
 	key := `HKLM\SYSTEM\CurrentControlSet\Services\mlx5\x`
 	text := "REGEDIT4\r\n\r\n[HKEY_LOCAL_MACHINE" + strings.TrimPrefix(key, "HKLM") + "]\r\n\"a\"=dword:1\r\n"
-	env := tool.Env{Name: "softvpi", Args: []string{"reg", "import", "-", "--unchecked"}, Stdin: strings.NewReader(text), Stdout: io.Discard, Stderr: &errs}
+	env := tool.Env{Name: "softvpi", Args: []string{"reg", "import", "-", "--unchecked"}, Stdin: strings.NewReader(text),
+		Stdout: io.Discard, Stderr: &errs}
 	if status := run(t.Context(), env); status != 0 {
 		t.Fatalf("import: status %d, %s", status, &errs)
 	}

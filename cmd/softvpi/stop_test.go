@@ -31,7 +31,8 @@ func TestStoppedServersEndQuietly(t *testing.T) {
 		}
 		s.cmd.Process.Signal(syscall.SIGTERM)
 		code, _, errs := s.wait(t)
-		if errs = strings.TrimPrefix(errs, "ndcat: waiting"); code != 0 || strings.Contains(errs, "ndcat: ") || args[0] != "ndcat" && errs != "" {
+		if errs = strings.TrimPrefix(errs, "ndcat: waiting"); code != 0 || strings.Contains(errs, "ndcat: ") || args[0] != "ndcat" &&
+			errs != "" {
 			t.Errorf("%q: status %d, %q", args, code, errs)
 		}
 	}
@@ -59,7 +60,8 @@ func TestStoppedRunsReportWhatTheyHave(t *testing.T) {
 			c := p.spawn(t, name, "-C", p.first, "-D", "50", "-s", "64")
 			c.until(t, "CPU Util.") // the tools are connected
 			c.cmd.Process.Signal(syscall.SIGTERM)
-			if code, out, errs := c.wait(t); code != 0 || strings.Count(out, "%\n") != 1 || !strings.Contains(errs, "stopped; the results") {
+			if code, out, errs := c.wait(t); code != 0 || strings.Count(out, "%\n") != 1 ||
+				!strings.Contains(errs, "stopped; the results") {
 				t.Errorf("%s: client: status %d, %s%s", name, code, out, errs)
 			}
 			code, out, errs := s.wait(t)
@@ -104,7 +106,8 @@ func TestWrongNamesAreBadArguments(t *testing.T) {
 	p := newPlace(t)
 	p.up(t, "--skip-self-check")
 	for _, args := range [][]string{
-		{"link", "set", "Ethernet 7", "loss=1%"}, {"link", "show", "Ethernet 7"}, {"adapter", "disable", "Ethernet 7"}, {"link", "set", "Ethernet 1", "path=there"},
+		{"link", "set", "Ethernet 7", "loss=1%"}, {"link", "show", "Ethernet 7"}, {"adapter", "disable", "Ethernet 7"},
+		{"link", "set", "Ethernet 1", "path=there"},
 	} {
 		code, _, errs := p.run(t, args...)
 		if code != 2 || strings.Count(errs, "\n") != 1 || !strings.Contains(errs, "allowed: ") {

@@ -176,7 +176,8 @@ func lacks(block string, libraries bool) string {
 				return "the C libraries"
 			}
 		}
-		if name == "" || toolNamed(name) != nil || slices.Contains([]string{"softvpi", "bin/softvpi", "until", "make", "eval", "kill", "export", "cd"}, name) {
+		if name == "" || toolNamed(name) != nil || slices.Contains([]string{"softvpi", "bin/softvpi", "until", "make", "eval", "kill",
+			"export", "cd"}, name) {
 			continue
 		}
 		if _, err := exec.LookPath(name); err != nil {
@@ -206,7 +207,8 @@ func newTourist(t *testing.T, libraries string) place {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.env = []string{asProgram + "=1", "HOME=" + home, "XDG_RUNTIME_DIR=" + p.dir, "PATH=" + filepath.Join(home, "bin") + ":" + os.Getenv("PATH"),
+	p.env = []string{asProgram + "=1", "HOME=" + home, "XDG_RUNTIME_DIR=" + p.dir, "PATH=" + filepath.Join(home, "bin") + ":" +
+		os.Getenv("PATH"),
 		"TOUR_SOURCES=" + sources, "SOFTVPI_CLIB=" + libraries, "TMPDIR=" + p.dir}
 	if out, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE", "GOROOT").Output(); err == nil {
 		dirs := strings.Fields(string(out))

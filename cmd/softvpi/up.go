@@ -161,13 +161,15 @@ func announce(w io.Writer, d *driver.Driver) {
 	for i := range st.Adapters {
 		a := &st.Adapters[i]
 		if p := a.InfiniBand; p != nil {
-			fmt.Fprintf(w, "%-12s %-15s InfiniBand, %s, LID %d, SM LID %d, rate %s, MTU %d\n", a.Name, addressOf(a), p.State, p.LID, p.SMLID, cmp.Or(p.Rate, "none"), p.MTU)
+			fmt.Fprintf(w, "%-12s %-15s InfiniBand, %s, LID %d, SM LID %d, rate %s, MTU %d\n", a.Name, addressOf(a), p.State, p.LID,
+				p.SMLID, cmp.Or(p.Rate, "none"), p.MTU)
 			if f := d.Config().Fabric; f != nil && f.Connect != "" && p.State == "Down" {
 				fmt.Fprintf(w, "waiting      %s comes up when the fabric %s can be reached and has a node for it\n", a.Name, f.Connect)
 			}
 			continue
 		}
-		fmt.Fprintf(w, "%-12s %-15s RoCE %s, UDP port %d, path MTU %d\n", a.Name, d.Config().Adapters[i].Address, a.RoCE, a.UDPPort, a.ActiveMTU)
+		fmt.Fprintf(w, "%-12s %-15s RoCE %s, UDP port %d, path MTU %d\n", a.Name, d.Config().Adapters[i].Address, a.RoCE, a.UDPPort,
+			a.ActiveMTU)
 	}
 	for _, k := range d.Checks() {
 		fmt.Fprintf(w, "checked      %s\n", k)

@@ -23,7 +23,8 @@ var described = []string{
 	"/status", "/adapters", "/adapters/{name}", "/adapters/{name}/state", "/adapters/{name}/restart", "/adapters/{name}/link",
 	"/adapters/{name}/settings", "/adapters/{name}/settings/{key}", "/programs", "/connections", "/catalogue/keys",
 	"/registry/keys", "/registry/value", "/registry/key", "/registry/changes", "/registry/export", "/registry/import",
-	"/counters", "/counters/sets", "/counters/reset", "/metrics", "/events", "/events/follow", "/capture", "/capture/{id}", "/captures", "/links",
+	"/counters", "/counters/sets", "/counters/reset", "/metrics", "/events", "/events/follow", "/capture", "/capture/{id}", "/captures",
+	"/links",
 }
 
 // TestReadersChangeNothing: whoever may open the socket may read; only the driver's user and root may change things.
@@ -158,14 +159,16 @@ func TestTLSAndToken(t *testing.T) {
 	}
 	capture := CaptureRequest{Adapter: "Ethernet 1"}
 	var field *FieldError
-	if _, err := tlsClient(l.Addr().String(), trust, token).CaptureToFile(t.Context(), capture, "/tmp/x"); !errors.As(err, &field) || field.Field != "file" {
+	if _, err := tlsClient(l.Addr().String(), trust, token).CaptureToFile(t.Context(), capture, "/tmp/x"); !errors.As(err, &field) ||
+		field.Field != "file" {
 		t.Errorf("a file of the driver's machine with the token: %v", err)
 	}
 	if _, err := b.client.CaptureToFile(t.Context(), capture, "/tmp/x"); err != nil {
 		t.Errorf("the same on the unix socket: %v", err)
 	}
 	for _, wrong := range []string{"", token[1:], token + "x"} {
-		if _, err := tlsClient(l.Addr().String(), trust, wrong).Status(t.Context()); err == nil || !strings.Contains(err.Error(), "token is missing or wrong") {
+		if _, err := tlsClient(l.Addr().String(), trust, wrong).Status(t.Context()); err == nil ||
+			!strings.Contains(err.Error(), "token is missing or wrong") {
 			t.Errorf("with token %q: %v", wrong, err)
 		}
 	}

@@ -62,7 +62,8 @@ func TestRequestsReachTheDriver(t *testing.T) {
 		t.Errorf("%d keys of %d, %v", len(keys), len(catalogue.Keys()), err)
 	}
 	for _, k := range keys {
-		if k.Name == "roce_mode" && strings.Contains(k.Place, "Class") && k.Place != `HKLM\SYSTEM\CurrentControlSet\Control\Class\{4d36e972-e325-11ce-bfc1-08002be10318}\<nn>` {
+		if k.Name == "roce_mode" && strings.Contains(k.Place, "Class") &&
+			k.Place != `HKLM\SYSTEM\CurrentControlSet\Control\Class\{4d36e972-e325-11ce-bfc1-08002be10318}\<nn>` {
 			t.Errorf("place %s", k.Place)
 		}
 	}
@@ -73,7 +74,8 @@ func TestErrors(t *testing.T) {
 	b, ctx := serve(t, Config{}), context.Background()
 	b.fail = &FieldError{"adapter", `"x"`, `"Ethernet 1"`}
 	var field *FieldError
-	if err := b.client.SetAdapter(ctx, AdapterRequest{Adapter: "x"}); !errors.As(err, &field) || *field != (FieldError{"adapter", `"x"`, `"Ethernet 1"`}) {
+	if err := b.client.SetAdapter(ctx, AdapterRequest{Adapter: "x"}); !errors.As(err, &field) ||
+		*field != (FieldError{"adapter", `"x"`, `"Ethernet 1"`}) {
 		t.Errorf("error %v, want the driver's field error", err)
 	}
 	b.fail = errors.New("the adapter is on fire")
@@ -142,7 +144,8 @@ func TestRegistryThroughTheClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	var here, there bytes.Buffer
-	if err := errors.Join(b.reg.WriteRegFile(&here, registry.Path{}, registry.Version5), copied.WriteRegFile(&there, registry.Path{}, registry.Version5)); err != nil {
+	if err := errors.Join(b.reg.WriteRegFile(&here, registry.Path{}, registry.Version5), copied.WriteRegFile(&there, registry.Path{},
+		registry.Version5)); err != nil {
 		t.Fatal(err)
 	}
 	if here.String() != there.String() {
@@ -165,7 +168,8 @@ func TestConnectionPages(t *testing.T) {
 	b, ctx := serve(t, Config{}), context.Background()
 	for i := range 10000 {
 		b.status.Adapters[i%2].QPs = append(b.status.Adapters[i%2].QPs, QPStatus{
-			Number: uint32(100000 - i), Owner: fmt.Sprint("program ", i%7), PID: i, Type: "RC", State: "RTS", Peer: netip.AddrFrom4([4]byte{127, 1, byte(i >> 8), byte(i)}),
+			Number: uint32(100000 - i), Owner: fmt.Sprint("program ", i%7), PID: i, Type: "RC", State: "RTS",
+			Peer: netip.AddrFrom4([4]byte{127, 1, byte(i >> 8), byte(i)}),
 		})
 	}
 	page, err := b.client.Connections(ctx, ConnectionQuery{})
@@ -180,7 +184,8 @@ func TestConnectionPages(t *testing.T) {
 	if err != nil || page.Total != 715 || page.Items[0].Owner != "program 3" || page.Items[0].Adapter != "Ethernet 2" {
 		t.Errorf("search: %d, %v", page.Total, err)
 	}
-	if page, err = b.client.Connections(ctx, ConnectionQuery{Search: "127.1.3.232"}); err != nil || page.Total != 1 || page.Items[0].PID != 1000 {
+	if page, err = b.client.Connections(ctx, ConnectionQuery{Search: "127.1.3.232"}); err != nil || page.Total != 1 ||
+		page.Items[0].PID != 1000 {
 		t.Errorf("search for a peer: %+v, %v", page, err)
 	}
 	for field := range orders {

@@ -75,10 +75,12 @@ func (s *Server) captureRoutes(d captures) {
 		})
 	register(s, operation("GET", "/captures", "captures", "The captures that run, and those to files until somebody ends them"),
 		func(context.Context, *struct{}) (*one[[]CaptureStatus], error) { return body(d.Captures()), nil })
-	register(s, operation("POST", "/captures", "capture-to-file", "Begin a capture that the driver writes to a file; on the unix socket only"),
+	register(s, operation("POST", "/captures", "capture-to-file",
+		"Begin a capture that the driver writes to a file; on the unix socket only"),
 		func(ctx context.Context, in *struct{ Body captureFileRequest }) (*one[CaptureStatus], error) {
 			if isRemote(ctx) { // a token opens the interface, and not the machine's files to whatever the driver may write
-				return nil, &FieldError{"file", strconv.Quote(in.Body.File), "over TCP none; GET /capture sends the packets, and on the unix socket a file may be named"}
+				return nil, &FieldError{"file", strconv.Quote(in.Body.File),
+					"over TCP none; GET /capture sends the packets, and on the unix socket a file may be named"}
 			}
 			status, err := d.CaptureToFile(in.Body.CaptureRequest, in.Body.File)
 			return body(status), err

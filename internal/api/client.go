@@ -48,7 +48,8 @@ func NewClient(socket string) *Client {
 		}
 		return (&net.Dialer{}).DialContext(ctx, "unix", paths.Management(socket))
 	}
-	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }, DisableKeepAlives: true}
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+		DisableKeepAlives: true}
 	return &Client{where: socket, base: "http://driver", dial: dial, http: &http.Client{Transport: transport, Timeout: callTimeout}}
 }
 
@@ -171,7 +172,8 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 }
 
 // send sends a request and returns the answer unless it is an error.
-func (c *Client) send(ctx context.Context, client *http.Client, method, path string, query url.Values, b io.Reader) (*http.Response, error) {
+func (c *Client) send(ctx context.Context, client *http.Client, method, path string, query url.Values, b io.Reader) (*http.Response,
+	error) {
 	address := c.base + path
 	if len(query) > 0 {
 		address += "?" + query.Encode()

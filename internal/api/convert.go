@@ -28,7 +28,8 @@ func (v RegistryValue) value() (registry.Value, error) {
 	if !ok {
 		n, err := strconv.ParseUint(v.Type, 10, 32)
 		if err != nil {
-			return registry.Value{}, &FieldError{"type", strconv.Quote(v.Type), "REG_SZ, REG_EXPAND_SZ, REG_MULTI_SZ, REG_DWORD, REG_QWORD, REG_BINARY, REG_NONE, or a number"}
+			return registry.Value{}, &FieldError{"type", strconv.Quote(v.Type),
+				"REG_SZ, REG_EXPAND_SZ, REG_MULTI_SZ, REG_DWORD, REG_QWORD, REG_BINARY, REG_NONE, or a number"}
 		}
 		t = registry.Type(n)
 	}
@@ -89,7 +90,8 @@ func EffectName(k catalogue.Key) string {
 
 // StatusName says how far what the key controls is implemented.
 func StatusName(k catalogue.Key) string {
-	return map[catalogue.Status]string{catalogue.Built: "built", catalogue.StoredOnly: "stored only", catalogue.ReadOnly: "read only"}[k.Status]
+	return map[catalogue.Status]string{catalogue.Built: "built", catalogue.StoredOnly: "stored only",
+		catalogue.ReadOnly: "read only"}[k.Status]
 }
 
 // Choices returns the key's choices.
@@ -114,7 +116,8 @@ func DefaultText(k catalogue.Key, g catalogue.Generation) string {
 func fromCatalogue(k catalogue.Key) CatalogueKey {
 	out := CatalogueKey{
 		Name: k.Name, Aliases: k.Aliases, Title: k.Title, Group: string(k.Group), Type: k.Type.String(), Defaults: map[string]string{},
-		Allowed: k.Allowed(), Choices: Choices(k), Unit: k.Unit, Effect: EffectName(k), Status: StatusName(k), UI: k.UI, Description: k.Description,
+		Allowed: k.Allowed(), Choices: Choices(k), Unit: k.Unit, Effect: EffectName(k), Status: StatusName(k), UI: k.UI,
+		Description: k.Description,
 	}
 	g := catalogue.MLX5
 	for _, x := range []catalogue.Generation{catalogue.MLX4, catalogue.MLX5} {

@@ -65,17 +65,20 @@ func (s *Server) diagnosticRoutes(d Diagnostics) {
 	s.api.UseMiddleware(log.watch)
 	register(s, operation("POST", "/adapters/{name}/reset", "reset-adapter", "Reset an adapter: its connections end, and it starts again"),
 		func(_ context.Context, in *AdapterPath) (*struct{}, error) { return nil, d.ResetAdapter(in.Name) })
-	register(s, operation("GET", "/adapters/{name}/resources", "resources", "The objects that an adapter has and may have, and its partition keys"),
+	register(s, operation("GET", "/adapters/{name}/resources", "resources",
+		"The objects that an adapter has and may have, and its partition keys"),
 		func(_ context.Context, in *AdapterPath) (*one[Resources], error) {
 			r, err := d.Resources(in.Name)
 			return body(r), err
 		})
-	register(s, operation("GET", "/adapters/{name}/commands", "commands", "The commands that programs gave to an adapter, with their times"),
+	register(s, operation("GET", "/adapters/{name}/commands", "commands",
+		"The commands that programs gave to an adapter, with their times"),
 		func(_ context.Context, in *AdapterPath) (*one[[]CallStats], error) {
 			list, err := d.Commands(in.Name)
 			return body(list), err
 		})
-	register(s, operation("GET", "/adapters/{name}/requests", "requests", "The requests to this interface about an adapter, with their times"),
+	register(s, operation("GET", "/adapters/{name}/requests", "requests",
+		"The requests to this interface about an adapter, with their times"),
 		func(_ context.Context, in *AdapterPath) (*one[[]CallStats], error) {
 			list, err := log.of(in.Name)
 			return body(list), err

@@ -60,7 +60,8 @@ func problem(err error) error {
 	case errors.As(err, &event):
 		m.Errors = []*huma.ErrorDetail{{Location: event.Field, Value: event.Value, Message: allowedPrefix + event.Allowed}}
 	case errors.As(err, &path):
-		m.Errors = []*huma.ErrorDetail{{Location: "counter path", Value: path.Path, Message: allowedPrefix + strings.Join(path.Allowed, ", ")}}
+		m.Errors = []*huma.ErrorDetail{{Location: "counter path", Value: path.Path, Message: allowedPrefix +
+			strings.Join(path.Allowed, ", ")}}
 	case errors.Is(err, registry.ErrNotFound):
 		m.Status = http.StatusNotFound
 	case errors.Is(err, errBusy):

@@ -179,7 +179,8 @@ func TestConcurrentChanges(t *testing.T) {
 			for range 10 {
 				var c []registry.Change
 				for name := range 5 {
-					c = append(c, registry.Change{Kind: registry.SetValue, Key: roce(t), Value: registry.DWord(fmt.Sprint(name), uint32(i))})
+					c = append(c, registry.Change{Kind: registry.SetValue, Key: roce(t), Value: registry.DWord(fmt.Sprint(name),
+						uint32(i))})
 				}
 				if _, err := b.client.ChangeRegistry(context.Background(), c, false); err != nil {
 					t.Error(err)

@@ -19,7 +19,8 @@ func TestGUIDsInJSON(t *testing.T) {
 		}
 		again, _ := json.Marshal(doubles)
 		var got AdapterStatus
-		if err := json.Unmarshal(again, &got); err != nil || got.GUID != guid || got.InfiniBand.NodeGUID != guid || got.InfiniBand.PortGUID != guid-1 {
+		if err := json.Unmarshal(again, &got); err != nil || got.GUID != guid || got.InfiniBand.NodeGUID != guid ||
+			got.InfiniBand.PortGUID != guid-1 {
 			t.Errorf("%#x came back as %#x, %v", guid, got.GUID, err)
 		}
 	}

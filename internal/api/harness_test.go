@@ -38,7 +38,8 @@ func newFake() *fake {
 	if _, err := f.reg.AddAdapter("Ethernet 1", catalogue.MLX5); err != nil {
 		panic(err)
 	}
-	f.status = Status{Version: "test", Adapters: []AdapterStatus{{Name: "Ethernet 1"}, {Name: "Ethernet 2", Index: 1}}, Programs: []ProgramStatus{}}
+	f.status = Status{Version: "test", Adapters: []AdapterStatus{{Name: "Ethernet 1"}, {Name: "Ethernet 2", Index: 1}},
+		Programs: []ProgramStatus{}}
 	return f
 }
 

@@ -76,8 +76,9 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	for query, want := range map[string]string{
-		"severity=worst": "Information, Warning, Error", "id=x": "a number", "limit=10001": "10000", "limit=0": "limit", "since=yesterday": "since",
-		"wait=2h": "up to 1m", "after=-1": "after",
+		"severity=worst": "Information, Warning, Error", "id=x": "a number", "limit=10001": "10000", "limit=0": "limit",
+		"since=yesterday": "since",
+		"wait=2h":         "up to 1m", "after=-1": "after",
 	} {
 		if status, text := b.request(t, "GET", "/events?"+query, ""); status != 422 || !strings.Contains(text, want) {
 			t.Errorf("%s: status %d, %s; want 422 and %q", query, status, text, want)

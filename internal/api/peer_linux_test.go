@@ -44,7 +44,10 @@ func TestPeersAreKnownByTheirCredentials(t *testing.T) {
 		{nobody, "POST", "/captures", `{"adapter":"Ethernet 1","file":"/tmp/x"}`, 403, "", ErrNotAllowed.Error()},
 	} {
 		conn := connectAs(t, c.uid, b.socket)
-		client := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }, DisableKeepAlives: true}}
+		client := http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+			return conn,
+				nil
+		}, DisableKeepAlives: true}}
 		r, err := http.NewRequestWithContext(t.Context(), c.method, "http://driver"+c.path, strings.NewReader(c.body))
 		if err != nil {
 			t.Fatal(err)
@@ -60,7 +63,8 @@ func TestPeersAreKnownByTheirCredentials(t *testing.T) {
 		var text [4096]byte
 		n, _ := resp.Body.Read(text[:])
 		_ = resp.Body.Close()
-		if status := resp.StatusCode; status/100 != c.status/100 || c.status == 403 && status != 403 || !strings.Contains(string(text[:n]), c.error) {
+		if status := resp.StatusCode; status/100 != c.status/100 || c.status == 403 && status != 403 ||
+			!strings.Contains(string(text[:n]), c.error) {
 			t.Errorf("user %d, %s %s: %d %s, want %d", c.uid, c.method, c.path, status, text[:n], c.status)
 		}
 	}

@@ -8,7 +8,8 @@ import (
 	"github.com/softvpi/softvpi/internal/os/peer"
 )
 
-// errUnknownProcess is a driver of which the system does not tell the process, or that is not among those that this process sees, as in another container.
+// errUnknownProcess is a driver of which the system does not tell the process, or that is not among those that this
+// process sees, as in another container.
 var errUnknownProcess = errors.New("the driver's process is not visible from here")
 
 // Process is the driver's process: the one that serves the socket, by the system's word and not the driver's. Errors are ErrNotRunning,

@@ -16,9 +16,10 @@ func (s *Server) raw(op huma.Operation, content string, h http.HandlerFunc) {
 	if !strings.HasPrefix(content, "text/") {
 		answer.Format = "binary"
 	}
+	problem := doc.Components.Schemas.Schema(reflect.TypeFor[huma.ErrorModel](), true, "")
 	op.Responses = map[string]*huma.Response{
 		"200":     {Description: http.StatusText(http.StatusOK), Content: map[string]*huma.MediaType{content: {Schema: answer}}},
-		"default": {Description: "Error", Content: map[string]*huma.MediaType{"application/problem+json": {Schema: doc.Components.Schemas.Schema(reflect.TypeFor[huma.ErrorModel](), true, "")}}},
+		"default": {Description: "Error", Content: map[string]*huma.MediaType{"application/problem+json": {Schema: problem}}},
 	}
 	doc.AddOperation(&op)
 	s.mux.HandleFunc(op.Method+" "+op.Path, h)

@@ -24,7 +24,8 @@ const maxSmall = 64 << 10
 
 // operation describes a request.
 func operation(method, path, id, summary string) huma.Operation {
-	return huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, MaxBodyBytes: maxSmall, DefaultStatus: http.StatusOK}
+	return huma.Operation{OperationID: id, Method: method, Path: path, Summary: summary, MaxBodyBytes: maxSmall,
+		DefaultStatus: http.StatusOK}
 }
 
 // register adds a route; do computes the answer.
@@ -100,9 +101,11 @@ func (s *Server) adapterRoutes(d Driver) {
 			in.Body.Adapter = in.Name
 			return nil, d.SetAdapter(in.Body)
 		})
-	register(s, operation("POST", "/adapters/{name}/restart", "restart-adapter", "Disable and enable an adapter, with its keys as they are now"),
+	register(s, operation("POST", "/adapters/{name}/restart", "restart-adapter",
+		"Disable and enable an adapter, with its keys as they are now"),
 		func(_ context.Context, in *AdapterPath) (*struct{}, error) { return nil, d.RestartAdapter(in.Name) })
-	register(s, operation("PATCH", "/adapters/{name}/link", "set-link", "Change what the link does to packets, and the path of connections"),
+	register(s, operation("PATCH", "/adapters/{name}/link", "set-link",
+		"Change what the link does to packets, and the path of connections"),
 		func(_ context.Context, in *struct {
 			AdapterPath
 			Body LinkRequest

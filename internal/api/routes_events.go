@@ -27,7 +27,8 @@ const maxEventWait = time.Minute
 // query converts the request to a query of the log.
 func (in *eventQuery) query() (events.Query, error) {
 	q := events.Query{
-		Sources: in.Sources, Severity: in.Severity, Adapters: in.Adapters, Since: in.Since, Until: in.Until, After: in.After, Limit: in.Limit,
+		Sources: in.Sources, Severity: in.Severity, Adapters: in.Adapters, Since: in.Since, Until: in.Until, After: in.After,
+		Limit: in.Limit,
 	}
 	for _, text := range in.IDs {
 		id, err := strconv.ParseUint(text, 0, 32)
@@ -76,7 +77,8 @@ func (s *Server) eventRoutes(log *events.Log) {
 			page, err := waitForEvents(ctx, log, q, d)
 			return body(page), err
 		})
-	follow := operation("GET", "/events/follow", "follow-events", "The event log as server-sent events, from now or behind the event that Last-Event-ID names")
+	follow := operation("GET", "/events/follow", "follow-events",
+		"The event log as server-sent events, from now or behind the event that Last-Event-ID names")
 	follow.Parameters = s.parameters(eventQuery{}, "wait", "limit")
 	s.raw(follow, "text/event-stream", s.followEvents(log))
 }

@@ -29,7 +29,8 @@ func (s *Status) WriteText(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "  name\tprocess\tuser\tmemory\tQPs\tCQs\tregions\theld\tdescriptors")
 	for _, p := range s.Programs {
-		fmt.Fprintf(t, "  %s\t%d\t%d\t%s\t%d\t%d\t%d\t%s\t%d\n", clean(p.Name), p.PID, p.UID, p.MemoryPath, p.Objects["qp"], p.Objects["cq"], p.Objects["mr"], mebibytes(p.MemoryBytes), p.Descriptors)
+		fmt.Fprintf(t, "  %s\t%d\t%d\t%s\t%d\t%d\t%d\t%s\t%d\n", clean(p.Name), p.PID, p.UID, p.MemoryPath, p.Objects["qp"],
+			p.Objects["cq"], p.Objects["mr"], mebibytes(p.MemoryBytes), p.Descriptors)
 	}
 	t.Flush()
 }
@@ -82,7 +83,8 @@ func (a *AdapterStatus) writePort(w io.Writer, state string, addrs []string) {
 	for i, k := range p.PKeys {
 		keys[i] = fmt.Sprintf("0x%04x", k)
 	}
-	fmt.Fprintf(w, "  generation %s, registry number %04d, port GUID 0x%016x, P_Keys %s%s\n", a.Generation, a.Number, p.PortGUID, or(strings.Join(keys, " "), "none"),
+	fmt.Fprintf(w, "  generation %s, registry number %04d, port GUID 0x%016x, P_Keys %s%s\n", a.Generation, a.Number, p.PortGUID,
+		or(strings.Join(keys, " "), "none"),
 		map[bool]string{true: ", keys wait for a restart"}[a.Pending])
 	fmt.Fprintf(w, "  impairment: %s\n", or(a.Impairment, "none"))
 	for i := range a.IPoIB {
@@ -112,14 +114,16 @@ func (x *IPoIBStatus) writeText(w io.Writer) {
 func (a *AdapterStatus) writeEthernet(w io.Writer, state string, addrs []string) {
 	fmt.Fprintf(w, "\n%s: %s, %s, RoCE %s on UDP port %d, path MTU %d of link MTU %d, path %s\n",
 		clean(a.Name), state, strings.Join(addrs, " "), a.RoCE, a.UDPPort, a.ActiveMTU, a.LinkMTU, a.Path)
-	fmt.Fprintf(w, "  generation %s, registry number %04d, MAC address %s%s\n", a.Generation, a.Number, a.MAC, map[bool]string{true: ", keys wait for a restart"}[a.Pending])
+	fmt.Fprintf(w, "  generation %s, registry number %04d, MAC address %s%s\n", a.Generation, a.Number, a.MAC,
+		map[bool]string{true: ", keys wait for a restart"}[a.Pending])
 	fmt.Fprintf(w, "  impairment: %s; source ports: %s; %s\n", or(a.Impairment, "none"), or(a.SourcePorts, "-"), or(a.Frames, "no frames"))
 }
 
 // writeRest prints what both kinds of ports have.
 func (a *AdapterStatus) writeRest(w io.Writer) {
 	fmt.Fprintf(w, "  link: sent %d packets %d bytes, received %d packets %d bytes, %d dropped at the socket (buffer %d bytes), %d retransmitted\n",
-		a.Link.SentPackets, a.Link.SentBytes, a.Link.ReceivedPackets, a.Link.ReceivedBytes, a.Link.ReceiveDrops, a.Link.ReceiveBuffer, a.Retransmits)
+		a.Link.SentPackets, a.Link.SentBytes, a.Link.ReceivedPackets, a.Link.ReceivedBytes, a.Link.ReceiveDrops, a.Link.ReceiveBuffer,
+		a.Retransmits)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, g := range a.GIDs {
 		fmt.Fprintf(t, "  GID %d\t%s\t%s\n", g.Index, g.GID, map[bool]string{true: g.RoCE, false: "InfiniBand"}[a.InfiniBand == nil])
@@ -132,7 +136,8 @@ func (a *AdapterStatus) writeRest(w io.Writer) {
 			fmt.Fprintf(t, "  ... and %d more (all of them with --json)\n", len(a.QPs)-i)
 			break
 		}
-		fmt.Fprintf(t, "  %d\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%d\n", q.Number, q.Type, q.State, clean(q.Owner), q.PID, or(q.PeerName(), "-"), q.RemoteNumber, q.Path, q.MTU)
+		fmt.Fprintf(t, "  %d\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%d\n", q.Number, q.Type, q.State, clean(q.Owner), q.PID, or(q.PeerName(), "-"),
+			q.RemoteNumber, q.Path, q.MTU)
 	}
 	t.Flush()
 }

@@ -58,7 +58,8 @@ func makeCertificate(certificate, key, listen string) error {
 	}
 	t := &x509.Certificate{
 		SerialNumber: serial, Subject: pkix.Name{CommonName: "SoftVPI driver"}, NotBefore: time.Now().Add(-time.Hour),
-		NotAfter: time.Now().Add(certificateLife), KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		NotAfter: time.Now().Add(certificateLife), KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 		BasicConstraintsValid: true, DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
 	}
 	if name, err := os.Hostname(); err == nil && name != "" {

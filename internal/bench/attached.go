@@ -94,8 +94,10 @@ func (r *runner) driven(one bool) (p *path, stop func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p = &path{name: "attached to one driver", server: side{addr: a}, client: side{addr: b}, more: []string{"--mode", "attached"}, socket: filepath.Join(dir, "d.sock"), one: one}
-	p.env = []string{paths.SocketVariable + "=" + p.socket, paths.StateVariable + "=" + filepath.Join(dir, "state"), "XDG_CONFIG_HOME=" + dir}
+	p = &path{name: "attached to one driver", server: side{addr: a}, client: side{addr: b}, more: []string{"--mode", "attached"},
+		socket: filepath.Join(dir, "d.sock"), one: one}
+	p.env = []string{paths.SocketVariable + "=" + p.socket, paths.StateVariable + "=" + filepath.Join(dir, "state"),
+		"XDG_CONFIG_HOME=" + dir}
 	x, err := r.driver(p, side{}, p.server.addr, p.client.addr)
 	if err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(dir))

@@ -63,7 +63,8 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	o.QPs, o.Connections = cmp.Or(o.QPs, 100_000), cmp.Or(o.Connections, 20_000)
 	r := &runner{ctx: ctx, exe: exe, o: o, report: &Report{
-		Machine: machine(), Command: o.Command, Started: time.Now().Format(time.RFC3339), Rounds: o.Rounds, Seconds: o.Seconds, Rows: []Row{}, Skipped: []Skip{},
+		Machine: machine(), Command: o.Command, Started: time.Now().Format(time.RFC3339), Rounds: o.Rounds, Seconds: o.Seconds,
+		Rows: []Row{}, Skipped: []Skip{},
 	}}
 	defer r.progress("")
 	for _, tool := range []string{"iperf3", "sockperf"} {

@@ -63,7 +63,8 @@ func TestChosenRows(t *testing.T) {
 	if got := strings.Join(names, "; "); got != "write of 1 MB; write of 1 MB, 1 MB of memory as iperf3; write of 1 MB, 16 MB of memory; 64 B writes, one queue pair" {
 		t.Error("the chosen rows are ", got)
 	}
-	for sample, want := range map[string]bool{"write64 rate": true, "write1048576": true, "tcp1048576": true, "write one block": true, "iperf3": true, "write64": false, "four rate": false, "tcp64": false, "send polling": false} {
+	for sample, want := range map[string]bool{"write64 rate": true, "write1048576": true, "tcp1048576": true, "write one block": true,
+		"iperf3": true, "write64": false, "four rate": false, "tcp64": false, "send polling": false} {
 		if r.needs(sample) != want {
 			t.Errorf("%s is needed: %v, want %v", sample, !want, want)
 		}
@@ -85,7 +86,8 @@ func TestLargeMessagesBesideTheirLike(t *testing.T) {
 			}
 		}
 	}
-	want := map[string]string{"write one block / iperf3": "≥ 1.50 times", "read one block / iperf3": "≥ 1.20 times", "write1048576 / tcp1048576": "none", "write1048576 / iperf3": "none"}
+	want := map[string]string{"write one block / iperf3": "≥ 1.50 times", "read one block / iperf3": "≥ 1.20 times",
+		"write1048576 / tcp1048576": "none", "write1048576 / iperf3": "none"}
 	if diff := cmp.Diff(want, aims); diff != "" {
 		t.Error("the targets differ (-want +got):\n", diff)
 	}

@@ -93,8 +93,10 @@ func (r *runner) emulated(s samples, accel string, patience time.Duration) (spok
 	if accel == "tcg" {
 		machine = []string{"-accel", "tcg,thread=multi", "-cpu", "max,la57=off,pcid=off"}
 	}
-	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", append(machine, "-M", "pc", "-smp", "2", "-m", "1024", "-nodefaults", "-display", "none", "-no-reboot",
-		"-kernel", filepath.Join(r.o.LossGuest, "kernel"), "-initrd", filepath.Join(r.o.LossGuest, "initrd"), "-device", "virtio-rng-pci", "-serial", "stdio",
+	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", append(machine, "-M", "pc", "-smp", "2", "-m", "1024", "-nodefaults", "-display",
+		"none", "-no-reboot",
+		"-kernel", filepath.Join(r.o.LossGuest, "kernel"), "-initrd", filepath.Join(r.o.LossGuest, "initrd"), "-device", "virtio-rng-pci",
+		"-serial", "stdio",
 		"-append", fmt.Sprintf("console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on tsc=reliable rcupdate.rcu_cpu_stall_suppress=1 seconds=%s rounds=%d", r.seconds(), r.o.Rounds))...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -141,7 +143,8 @@ func Pair(ctx context.Context, a worker.PairArgs) (x worker.PairResult, err erro
 	}
 	// Like in rxebench, the first fifth of the time is warm-up.
 	var w worker.Written
-	if err := client.call("write", worker.WriteArgs{QPs: a.QPs, Size: a.Bytes, Depth: a.Depth, Seconds: 1.25 * a.Seconds, Warm: a.Seconds / 4}, &w); err != nil {
+	if err := client.call("write", worker.WriteArgs{QPs: a.QPs, Size: a.Bytes, Depth: a.Depth, Seconds: 1.25 * a.Seconds,
+		Warm: a.Seconds / 4}, &w); err != nil {
 		return x, err
 	}
 	x.Gbps, x.All, x.Seconds = w.Gbps, w.Messages, w.Seconds

@@ -82,7 +82,8 @@ func (r *runner) netAcross() (*path, func() error, error) {
 	for i, s := range []*side{&p.server, &p.client} {
 		s.socket = filepath.Join(dir, fmt.Sprint(i, ".sock"))
 		here := *p
-		here.env = []string{paths.SocketVariable + "=" + s.socket, paths.StateVariable + "=" + filepath.Join(dir, fmt.Sprint("state", i)), "XDG_CONFIG_HOME=" + dir}
+		here.env = []string{paths.SocketVariable + "=" + s.socket, paths.StateVariable + "=" + filepath.Join(dir, fmt.Sprint("state", i)),
+			"XDG_CONFIG_HOME=" + dir}
 		x, err := r.driver(&here, *s, s.addr)
 		if err != nil {
 			return nil, nil, errors.Join(err, closePath())

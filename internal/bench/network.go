@@ -165,7 +165,8 @@ func bandwidthFigures(aims goals) []figure {
 	var all []figure
 	for _, size := range sizes {
 		for _, verb := range verbs {
-			all = append(all, figure{name: fmt.Sprintf("%s of %s", verb, inBytes(size)), unit: "Gb/s", sample: fmt.Sprint(verb, size), peer: "plain TCP", peerSample: fmt.Sprint("tcp", size)})
+			all = append(all, figure{name: fmt.Sprintf("%s of %s", verb, inBytes(size)), unit: "Gb/s", sample: fmt.Sprint(verb, size),
+				peer: "plain TCP", peerSample: fmt.Sprint("tcp", size)})
 		}
 	}
 	all = append(all, iperf3Figures(aims)...)
@@ -192,7 +193,8 @@ func iperf3Figures(aims goals) []figure {
 		if verb != ndperf.Write {
 			aim *= 0.8
 		}
-		all = append(all, figure{fmt.Sprintf("%s of 1 MB, 1 MB of memory as iperf3", verb), "Gb/s", oneBlock(verb), peer, sample, timesAtLeast(aim)})
+		all = append(all, figure{fmt.Sprintf("%s of 1 MB, 1 MB of memory as iperf3", verb), "Gb/s", oneBlock(verb), peer, sample,
+			timesAtLeast(aim)})
 	}
 	for _, verb := range verbs {
 		all = append(all, figure{fmt.Sprintf("%s of 1 MB, 16 MB of memory", verb), "Gb/s", fmt.Sprint(verb, large), peer, sample, nil})

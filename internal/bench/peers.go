@@ -59,7 +59,8 @@ func (r *runner) opened(p *path, s side, buffer int) (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := x.call("open", worker.OpenArgs{Socket: cmp.Or(s.socket, p.socket), Addr: x.addr, ReceiveBuffer: buffer, UDPPort: p.port}, nil); err != nil {
+	if err := x.call("open", worker.OpenArgs{Socket: cmp.Or(s.socket, p.socket), Addr: x.addr, ReceiveBuffer: buffer, UDPPort: p.port},
+		nil); err != nil {
 		x.end()
 		return nil, err
 	}

@@ -121,7 +121,8 @@ func (r *Report) skip(part, why string) { r.Skipped = append(r.Skipped, Skip{par
 // WriteMarkdown prints a table for each part.
 func (r *Report) WriteMarkdown(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n\n`%s`, %s: medians of %d interleaved rounds of %g s. Gb/s = 2^30 bits of payload a second.\n", r.Machine, r.Command, r.Started, r.Rounds, r.Seconds)
+	fmt.Fprintf(&b, "%s\n\n`%s`, %s: medians of %d interleaved rounds of %g s. Gb/s = 2^30 bits of payload a second.\n", r.Machine,
+		r.Command, r.Started, r.Rounds, r.Seconds)
 	for _, s := range r.Skipped {
 		fmt.Fprintf(&b, "\n%s: not measured, %s.\n", s.Part, s.Why)
 	}
@@ -129,7 +130,8 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 	for _, row := range r.Rows {
 		if row.Part != part {
 			part = row.Part
-			fmt.Fprintf(&b, "\n### %s\n\n| what | | lowest - highest | next to | | ratio | aim | |\n|---|---|---|---|---|---|---|---|\n", part)
+			fmt.Fprintf(&b, "\n### %s\n\n| what | | lowest - highest | next to | | ratio | aim | |\n|---|---|---|---|---|---|---|---|\n",
+				part)
 		}
 		row.write(&b)
 	}

@@ -85,12 +85,14 @@ func rxeFigures() []figure {
 		aim float64
 	}{{4096, 1.1}, {1024, 1.5}} {
 		for _, op := range ops {
-			all = append(all, figure{fmt.Sprintf("%s of 1 MB across veth, path MTU %d", op, x.mtu), "Gb/s", fmt.Sprintf("ours %d %s", x.mtu, op),
+			all = append(all, figure{fmt.Sprintf("%s of 1 MB across veth, path MTU %d", op, x.mtu), "Gb/s",
+				fmt.Sprintf("ours %d %s", x.mtu, op),
 				"rxe across veth", fmt.Sprintf("veth %d %s", x.mtu, op), timesAtLeast(x.aim)})
 		}
 	}
 	for _, op := range ops {
-		all = append(all, figure{op + " of 1 MB between two attached processes", "Gb/s", "attached " + op, "rxe to itself, path MTU 4096", "self 4096 " + op, timesAtLeast(3)})
+		all = append(all, figure{op + " of 1 MB between two attached processes", "Gb/s", "attached " + op, "rxe to itself, path MTU 4096",
+			"self 4096 " + op, timesAtLeast(3)})
 	}
 	for _, op := range ops {
 		all = append(all, figure{fmt.Sprintf("%s of %d B across veth, median", op, latencyBytes), "us", "ours 4096 " + op + "-lat",
@@ -124,7 +126,8 @@ func (r *runner) lossyPair(p *path, s samples, loss string, qps int) error {
 }
 
 func (r *runner) benchPair(p *path, op string, mtu, size, depth int, more ...string) (result worker.PairResult, err error) {
-	x := r.command(p, append(r.own("bench-pair", "--a", pairA, "--b", pairB, "--op", op, "--mtu", strconv.Itoa(mtu), "--size", strconv.Itoa(size),
+	x := r.command(p, append(r.own("bench-pair", "--a", pairA, "--b", pairB, "--op", op, "--mtu", strconv.Itoa(mtu), "--size",
+		strconv.Itoa(size),
 		"--seconds", r.seconds(), "--depth", strconv.Itoa(depth)), more...))
 	if err := p.client.begin(x); err != nil {
 		return result, err

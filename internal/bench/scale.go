@@ -42,10 +42,13 @@ func (r *runner) scale() error {
 	for _, p := range []*path{embedded, attached} {
 		n := func(name string) string { return p.name + " " + name }
 		r.report.add("scale", s,
-			figure{fmt.Sprintf("connections at once, %s: %s", p.name, grouped(float64(r.o.Connections))), "a second", n("rate"), tcp, "tcp", timesAtLeast(0.5)},
-			figure{name: "processor time of a connection, all processes, " + p.name, unit: "us", sample: n("time"), peer: tcp, peerSample: "tcp time"},
+			figure{fmt.Sprintf("connections at once, %s: %s", p.name, grouped(float64(r.o.Connections))), "a second", n("rate"), tcp, "tcp",
+				timesAtLeast(0.5)},
+			figure{name: "processor time of a connection, all processes, " + p.name, unit: "us", sample: n("time"), peer: tcp,
+				peerSample: "tcp time"},
 			figure{name: "memory of an idle connection, both sides, " + p.name, unit: "bytes", sample: n("memory")},
-			figure{name: fmt.Sprintf("queue pairs created, %s: %s", p.name, grouped(float64(r.o.QPs))), unit: "a second", sample: n("create")},
+			figure{name: fmt.Sprintf("queue pairs created, %s: %s", p.name, grouped(float64(r.o.QPs))), unit: "a second",
+				sample: n("create")},
 			figure{name: "queue pairs destroyed, " + p.name, unit: "a second", sample: n("destroy")})
 	}
 	r.report.add("scale", s, figure{name: "memory that the driver keeps of them afterwards", unit: "MB", sample: "kept"})

@@ -41,7 +41,8 @@ func (r *runner) waiting() error {
 	r.report.add(part, s, figure{name: "processor time " + name, unit: "% of a processor", sample: "driver", target: atMost(1)},
 		figure{name: "processor time of its two programs together", unit: "% of a processor", sample: "programs", target: atMost(1)})
 	for _, n := range crowds {
-		f := figure{name: fmt.Sprintf("writes of 64 KB, busy processes: %d, together", n), unit: "Gb/s", sample: fmt.Sprint("write", n), peer: "1 busy process", peerSample: "write1"}
+		f := figure{name: fmt.Sprintf("writes of 64 KB, busy processes: %d, together", n), unit: "Gb/s", sample: fmt.Sprint("write", n),
+			peer: "1 busy process", peerSample: "write1"}
 		if n == 1 {
 			f.peer = ""
 		}

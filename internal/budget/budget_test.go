@@ -18,7 +18,8 @@ func TestLimits(t *testing.T) {
 	take := func(x *Account, n uint64, want string) {
 		t.Helper()
 		err := x.Take(Memory, n, "a queue")
-		if want == "" && err != nil || want != "" && (!errors.Is(err, &command.Error{Code: command.Exhausted}) || !strings.Contains(err.Error(), want)) {
+		if want == "" && err != nil || want != "" && (!errors.Is(err, &command.Error{Code: command.Exhausted}) ||
+			!strings.Contains(err.Error(), want)) {
 			t.Errorf("taking %d: %v, want %q", n, err, want)
 		}
 	}
@@ -58,7 +59,8 @@ func TestLimits(t *testing.T) {
 // left when everything was given back.
 func TestSums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		lim := Limits{Program: rapid.Uint64Range(0, 100).Draw(t, "program"), User: rapid.Uint64Range(0, 200).Draw(t, "user"), Total: rapid.Uint64Range(0, 300).Draw(t, "total")}
+		lim := Limits{Program: rapid.Uint64Range(0, 100).Draw(t, "program"), User: rapid.Uint64Range(0, 200).Draw(t, "user"),
+			Total: rapid.Uint64Range(0, 300).Draw(t, "total")}
 		l := New(lim, lim)
 		accounts := make([]*Account, 6)
 		for i := range accounts {

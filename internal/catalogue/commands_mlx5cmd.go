@@ -4,7 +4,8 @@ package catalogue
 // the names omit the dash.
 func mlx5cmd(manual, section, name, arguments, summary string) Command {
 	return Command{
-		Tool: "mlx5cmd", Name: name, Arguments: arguments, Status: Built, Generations: MLX5, Summary: summary, Sources: []Source{{manual, section}},
+		Tool: "mlx5cmd", Name: name, Arguments: arguments, Status: Built, Generations: MLX5, Summary: summary,
+		Sources: []Source{{manual, section}},
 	}
 }
 
@@ -27,25 +28,35 @@ func without(options []string, c Command) Command {
 
 var mlx5cmdCommands = []Command{
 	mlx5cmd(virtualization, ndkSection, "Stat", anyAdapter, "Show the attributes of adapters, with their RoCE mode."),
-	without([]string{"VF"}, mlx5cmd(management, "Management Utilities", "DriverVersion", anyAdapter+" [-PF | -VF <n>]", "Show the version of the driver.")),
-	mlx5cmd(virtualization, vfSection, "RegKeys", anyAdapter+" [-DynamicKeys]", "Show the registry keys with the values in force; -DynamicKeys: those that take effect while the adapter runs."),
+	without([]string{"VF"}, mlx5cmd(management, "Management Utilities", "DriverVersion", anyAdapter+" [-PF | -VF <n>]",
+		"Show the version of the driver.")),
+	mlx5cmd(virtualization, vfSection, "RegKeys", anyAdapter+" [-DynamicKeys]",
+		"Show the registry keys with the values in force; -DynamicKeys: those that take effect while the adapter runs."),
 	mlx5cmd(virtualization, vfSection, "Features", anyAdapter, "Show which features are enabled."),
 	mlx5cmd(ethernetB, rcmSection, "QosConfig", "", "Show and set quality of service."),
-	mlx5cmd(ethernetB, rcmSection, "QosConfig Dcqcn", namedAdapter+" -Get | -Set -<parameter> <value>... | -Enable [<priority>] | -Disable [<priority>] | -Defaults",
+	mlx5cmd(ethernetB, rcmSection, "QosConfig Dcqcn", namedAdapter+
+		" -Get | -Set -<parameter> <value>... | -Enable [<priority>] | -Disable [<priority>] | -Defaults",
 		"Show or set the parameters of congestion control."),
-	mlx5cmd(ethernetB, prioritySetup, "QosConfig DefaultUntaggedPriority", namedAdapter+" -Get | -Set <priority>", "Show or set the priority of untagged frames."),
+	mlx5cmd(ethernetB, prioritySetup, "QosConfig DefaultUntaggedPriority", namedAdapter+" -Get | -Set <priority>",
+		"Show or set the priority of untagged frames."),
 	mlx5cmd(ethernetB, rcmSection, "Dcqcn", namedAdapter+" -Restore", "Reset the parameters of congestion control to their defaults."),
 	mlx5cmd(management, "Management Utilities", "Dbg", "", "Get information for finding faults, and reset adapters."),
 	mlx5cmd(management, "Management Utilities", "Dbg SwReset", namedAdapter, "Reset an adapter. Its connections end."),
 	mlx5cmd(management, "Management Utilities", "Dbg StateDump", namedAdapter, "Write the state of an adapter to files."),
 	mlx5cmd(management, "Management Utilities", "Dbg Resources", anyAdapter, "Show how many objects exist, and how many there may be."),
 	mlx5cmd(management, "Management Utilities", "Dbg CmdStats", anyAdapter, "Show the commands that programs issued, with their times."),
-	mlx5cmd(management, "Management Utilities", "Dbg OidStats", anyAdapter, "Show the requests to the driver about adapters, with their times."),
-	notBuilt(mlx5cmd(virtualization, vfSection, "Dbg ResourceDump", "-Dump -Segment <n> [-Index1 <n>] [-NumOfObj1 <n>] [-Index2 <n>] [-NumOfObj2 <n>] [-Depth <n>]", "Dump resources of the device.")),
-	mlx5cmd(management, "Resiliency: Dump Me Now (DMN)", "Dmn", namedAdapter, "Write all that is known about an adapter to a folder of its own (dump me now)."),
-	mlx5cmd(virtualization, "Validating NDK", "Sniffer", namedAdapter+" -Start -FileName <file> | -Stop", "Capture RDMA traffic to a pcapng file, which the driver writes from -Start until -Stop."),
+	mlx5cmd(management, "Management Utilities", "Dbg OidStats", anyAdapter,
+		"Show the requests to the driver about adapters, with their times."),
+	notBuilt(mlx5cmd(virtualization, vfSection, "Dbg ResourceDump",
+		"-Dump -Segment <n> [-Index1 <n>] [-NumOfObj1 <n>] [-Index2 <n>] [-NumOfObj2 <n>] [-Depth <n>]", "Dump resources of the device.")),
+	mlx5cmd(management, "Resiliency: Dump Me Now (DMN)", "Dmn", namedAdapter,
+		"Write all that is known about an adapter to a folder of its own (dump me now)."),
+	mlx5cmd(virtualization, "Validating NDK", "Sniffer", namedAdapter+" -Start -FileName <file> | -Stop",
+		"Capture RDMA traffic to a pcapng file, which the driver writes from -Start until -Stop."),
 	notBuilt(mlx5cmd(management, "Management Utilities", "Temperature", anyAdapter, "Show the temperature of the device.")),
-	mlx5cmd(management, "Management Utilities", "NdStat", anyAdapter+" [-Pid <process id>] [-Error]", "List the connections, or the queue pairs in error."),
-	without([]string{"Set"}, mlx5cmd(management, "Management Utilities", "LinkSpeed", namedAdapter+" -Query | -Set <speed>", "Show the speed of the link. It cannot be set here: softvpi link set limits it.")),
+	mlx5cmd(management, "Management Utilities", "NdStat", anyAdapter+" [-Pid <process id>] [-Error]",
+		"List the connections, or the queue pairs in error."),
+	without([]string{"Set"}, mlx5cmd(management, "Management Utilities", "LinkSpeed", namedAdapter+" -Query | -Set <speed>",
+		"Show the speed of the link. It cannot be set here: softvpi link set limits it.")),
 	notBuilt(mlx5cmd(management, "Management Utilities", "Trace", "-Start | -Stop [-FileName <file>]", "Record a trace of the driver.")),
 }

@@ -3,7 +3,8 @@ package catalogue
 // vlanConfig returns a command of vlan_config.
 func vlanConfig(section, name, arguments, summary string) Command {
 	return Command{
-		Tool: "vlan_config", Name: name, Arguments: arguments, Status: Built, Generations: Both, Summary: summary, Sources: []Source{{winof, section}},
+		Tool: "vlan_config", Name: name, Arguments: arguments, Status: Built, Generations: Both, Summary: summary,
+		Sources: []Source{{winof, section}},
 	}
 }
 
@@ -11,8 +12,10 @@ const showHelp = "4.1.6.1 Show Help"
 
 var vlanCommands = []Command{
 	vlanConfig("4.1.6.2 Show all Adapters", "showlist", "[IPoIB]", "List all adapters, and teams."),
-	notBuilt(vlanConfig("4.1.6.3 Create an Empty Team", "create team", "<Type> <Name> [NoFailBackToPrimary] [IPoIB]", "Create a team of type AFT, SFT, SLB, RLB, ALB, 3AD or SLA.")),
-	notBuilt(vlanConfig("4.1.6.4 Attach Members to Team", "attach team", "<TeamName> {<Adapter-GUID>} [primary] [SetTeamMacAddress]", "Add an adapter to a team.")),
+	notBuilt(vlanConfig("4.1.6.3 Create an Empty Team", "create team", "<Type> <Name> [NoFailBackToPrimary] [IPoIB]",
+		"Create a team of type AFT, SFT, SLB, RLB, ALB, 3AD or SLA.")),
+	notBuilt(vlanConfig("4.1.6.4 Attach Members to Team", "attach team", "<TeamName> {<Adapter-GUID>} [primary] [SetTeamMacAddress]",
+		"Add an adapter to a team.")),
 	notBuilt(vlanConfig(showHelp, "detach team", "<TeamName> {<Adapter-GUID>}", "Remove an adapter from a team.")),
 	notBuilt(vlanConfig("4.1.6.12 Remove an Entire Team", "removeteam", "<TeamName>", "Delete a team.")),
 	notBuilt(vlanConfig("4.1.6.9 QueryTeam", "queryteam", "<TeamName>", "Show a team.")),
@@ -20,5 +23,6 @@ var vlanCommands = []Command{
 	notBuilt(vlanConfig("4.1.6.5 Create a VLAN", "addvlan", "<TeamName> <VlanName> <VlanId> <Priority>", "Add a VLAN.")),
 	notBuilt(vlanConfig("4.1.6.11 Remove VLAN", "removevlan", "<TeamName> <VlanName>", "Remove a VLAN.")),
 	notBuilt(vlanConfig("4.1.6.10 QueryVlan", "queryvlan", "<TeamName> <VlanName>", "Show a VLAN.")),
-	notBuilt(vlanConfig("4.1.6.7 Modify a VLAN", "modifyvlan", "<TeamName> <VlanName> <NewVlanName> <NewVlanId> <NewPriority>", "Change a VLAN.")),
+	notBuilt(vlanConfig("4.1.6.7 Modify a VLAN", "modifyvlan", "<TeamName> <VlanName> <NewVlanName> <NewVlanId> <NewPriority>",
+		"Change a VLAN.")),
 }

@@ -15,17 +15,21 @@ var datapathStatistics = CounterSet{
 		),
 		notCounted(
 			level("Average Packets Per DPC", "packets_per_dpc", "packets", "average number of packets passed on at once in interrupt mode"),
-			level("Average Packets Per Thread", "packets_per_thread", "packets", "average number of packets passed on at once in polling mode"),
+			level("Average Packets Per Thread", "packets_per_thread", "packets",
+				"average number of packets passed on at once in polling mode"),
 		),
 		counted(
-			total("ConsumedMaxReceives", "consumed_maximum_receives", "times", "times that the most packets allowed at once were processed"),
+			total("ConsumedMaxReceives", "consumed_maximum_receives", "times",
+				"times that the most packets allowed at once were processed"),
 			total("NumTrafficProfileTransitions", "traffic_profile_transitions", "times", "changes from interrupt mode to polling mode"),
 		),
 		notCounted(
-			total("PacketsLowResources", "low_resource_packets", "times", "times that packets were passed on which the driver needed back at once"),
+			total("PacketsLowResources", "low_resource_packets", "times",
+				"times that packets were passed on which the driver needed back at once"),
 			total("SkipReceiveDueToControlChanges", "skipped_receives", "times", "times that receiving paused for a change of settings"),
 			total("DpcWatchDogSingleDpcStarvation", "dpc_starvations", "times", "times that one run in interrupt mode reached its limit"),
-			total("DpcWatchDogTotalDpcStarvation", "dpc_total_starvations", "times", "times that all runs in interrupt mode reached their limit"),
+			total("DpcWatchDogTotalDpcStarvation", "dpc_total_starvations", "times",
+				"times that all runs in interrupt mode reached their limit"),
 		),
 		counted(
 			rate("Ring Throughput", "ring_bits", "bits/s", "what the ring carries, in bits of frames"),
@@ -51,7 +55,8 @@ var sendStatistics = CounterSet{
 	Description: "What mlxtool show perfstats prints about the send ring, whose counters the manual does not name.",
 	Counters: joined(
 		counted(total("PacketsSent", "ring_sent_packets", "packets", "packets that the link accepted")),
-		notCounted(level("Average Packets Per Send", "sent_packets_per_batch", "packets", "average number of packets passed to the link at once; computed by mlxtool")),
+		notCounted(level("Average Packets Per Send", "sent_packets_per_batch", "packets",
+			"average number of packets passed to the link at once; computed by mlxtool")),
 		counted(
 			total("SendsRefused", "refused_sends", "times", "times that the link was full"),
 			rate("Send Ring Throughput", "sent_ring_bits", "bits/s", "what the ring carries, in bits of frames"),

@@ -8,12 +8,16 @@ var deviceCounters = CounterSet{
 	Description: "How a card spends its cycles. A software adapter has no such cycles and caches; it counts what is meaningful for it.",
 	Sources:     []Source{{winof, "4.9.5 Device Proprietary Counters"}},
 	Counters: joined(
-		notCounted(rate("PCI Back-pressure/sec", "pci_back_pressure_cycles", "cycles/s", "device cycles without credits to read or write over PCI Express")),
+		notCounted(rate("PCI Back-pressure/sec", "pci_back_pressure_cycles", "cycles/s",
+			"device cycles without credits to read or write over PCI Express")),
 		counted(rate("No-WQE drops/sec", "no_wqe_drops", "packets/s", "UD and UC packets dropped because no receive was posted")),
 		notCounted(
-			rate("Scatter Back-pressure/sec", "scatter_back_pressure_cycles", "cycles/s", "device cycles in which scattering held up received packets"+connectX3Pro),
-			rate("WQE fetch/Atomic Back-pressure/sec", "wqe_fetch_back_pressure_cycles", "cycles/s", "device cycles in which fetching a work request or an atomic held up received packets"+connectX3Pro),
-			rate("Steering/QPC Back-pressure/sec", "steering_back_pressure_cycles", "cycles/s", "device cycles in which finding the queue of a packet held up received packets"+connectX3Pro),
+			rate("Scatter Back-pressure/sec", "scatter_back_pressure_cycles", "cycles/s",
+				"device cycles in which scattering held up received packets"+connectX3Pro),
+			rate("WQE fetch/Atomic Back-pressure/sec", "wqe_fetch_back_pressure_cycles", "cycles/s",
+				"device cycles in which fetching a work request or an atomic held up received packets"+connectX3Pro),
+			rate("Steering/QPC Back-pressure/sec", "steering_back_pressure_cycles", "cycles/s",
+				"device cycles in which finding the queue of a packet held up received packets"+connectX3Pro),
 		),
 		cacheMisses, blueFlames, doorbells("External Doorbell push/sec", "External Doorbell drop/sec"),
 	),
@@ -31,13 +35,15 @@ var cacheMisses = notCounted(
 
 var blueFlames = notCounted(
 	rate("External Blueflame hit/sec", "blueflame_hits", "requests/s", "urgent work requests that the device read from its own buffer"),
-	rate("External Blueflame replace/sec", "blueflame_replaces", "requests/s", "urgent work requests displaced by another one in the device's buffer"),
+	rate("External Blueflame replace/sec", "blueflame_replaces", "requests/s",
+		"urgent work requests displaced by another one in the device's buffer"),
 )
 
 func doorbells(push, drop string) []Counter {
 	return joined(
 		counted(rate(push, "doorbells", "doorbells/s", "doorbells that the device received; a program that posts in quick succession rings one for several requests")),
-		counted(rate(drop, "dropped_doorbells", "doorbells/s", "doorbells for queues that do not exist, and doorbell queues with invalid contents; of all adapters of the process")),
+		counted(rate(drop, "dropped_doorbells", "doorbells/s",
+			"doorbells for queues that do not exist, and doorbell queues with invalid contents; of all adapters of the process")),
 	)
 }
 
@@ -50,19 +56,24 @@ var winofBus = CounterSet{
 }
 
 var busPipeline = joined(
-	notCounted(rate("PCI Back-pressure/sec", "pci_back_pressure_cycles", "cycles/s", "device cycles without credits to read or write over PCI Express")),
+	notCounted(rate("PCI Back-pressure/sec", "pci_back_pressure_cycles", "cycles/s",
+		"device cycles without credits to read or write over PCI Express")),
 	counted(rate("No-WQE Drops/sec", "no_wqe_drops", "packets/s", "UD and UC packets dropped because no receive was posted")),
 	notCounted(
-		rate("Scatter Back-pressure/sec", "scatter_back_pressure_cycles", "cycles/s", "device cycles in which scattering held up received packets"+connectX3Pro),
-		rate("WQE fetch/Atomic Back-pressure/sec", "wqe_fetch_back_pressure_cycles", "cycles/s", "device cycles in which fetching a work request or an atomic held up received packets"+connectX3Pro),
-		rate("Steering/QPC Back-pressure/sec", "steering_back_pressure_cycles", "cycles/s", "device cycles in which finding the queue of a packet held up received packets"+connectX3Pro),
+		rate("Scatter Back-pressure/sec", "scatter_back_pressure_cycles", "cycles/s",
+			"device cycles in which scattering held up received packets"+connectX3Pro),
+		rate("WQE fetch/Atomic Back-pressure/sec", "wqe_fetch_back_pressure_cycles", "cycles/s",
+			"device cycles in which fetching a work request or an atomic held up received packets"+connectX3Pro),
+		rate("Steering/QPC Back-pressure/sec", "steering_back_pressure_cycles", "cycles/s",
+			"device cycles in which finding the queue of a packet held up received packets"+connectX3Pro),
 		rate("Receive WQE cache hit/sec", "receive_wqe_cache_hits", "hits/s", "receives that were in the device's cache"),
 		rate("Receive WQE cache lookup/sec", "receive_wqe_cache_lookups", "lookups/s", "receives looked up in the device's cache"),
 	),
 	cacheMisses,
 	notCounted(
 		rate("External Blueflame hit/sec", "blueflame_hits", "requests/s", "urgent work requests that the device read from its own buffer"),
-		rate("External Blueflame Replace/sec", "blueflame_replaces", "requests/s", "urgent work requests displaced by another one in the device's buffer"),
+		rate("External Blueflame Replace/sec", "blueflame_replaces", "requests/s",
+			"urgent work requests displaced by another one in the device's buffer"),
 	),
 	doorbells("External Doorbell Push/sec", "External Doorbell Drop/sec"),
 )
@@ -73,7 +84,8 @@ var busProcessors = joined(notCounted(
 	level("Internal Processor2 Maximum Latency", "processor2_maximum_latency_seconds", "us", "longest cycle of the device's processor 2"),
 	level("Internal Processor3 Maximum Latency", "processor3_maximum_latency_seconds", "us", "longest cycle of the device's processor 3"),
 ), counted(
-	total("Internal processor executed commands", "executed_commands", "commands", "commands of programs that were carried out; of all adapters of the process"),
+	total("Internal processor executed commands", "executed_commands", "commands",
+		"commands of programs that were carried out; of all adapters of the process"),
 	level("Last Retransmitted QP", "last_retransmitted_qp", "", "number of the RC QP that last sent a packet again"),
 	level("Current QPS in error state", "error_qps", "QPs", "QPs that ended with an error"),
 ), notCounted(
@@ -98,7 +110,8 @@ var busResources = joined(
 		level("MTT entries used for CQ", "cq_mtt_entries", "entries", "entries of the address translation table that CQs hold"),
 		level("MTT entries used for EQ", "eq_mtt_entries", "entries", "entries of the address translation table that EQs hold"),
 	),
-	counted(level("MTT entries used for MR", "mr_mtt_entries", "entries", "pages of 4 KB that memory regions touch; a page counts once for each region")),
+	counted(level("MTT entries used for MR", "mr_mtt_entries", "entries",
+		"pages of 4 KB that memory regions touch; a page counts once for each region")),
 	notCounted(
 		level("CPU MEM-pages (4K) mapped by TPT for QP", "qp_mapped_pages", "pages", "pages of 4 KB that are mapped for QPs"),
 		level("CPU MEM-pages (4K) mapped by TPT for CQ", "cq_mapped_pages", "pages", "pages of 4 KB that are mapped for CQs"),

@@ -29,7 +29,8 @@ var congestionControl = CounterSet{
 	Counters: joined(
 		counted(
 			total("CNPs Received", "received_cnps", "packets", "congestion notification packets received"),
-			total("CNPs Ignored", "ignored_cnps", "packets", "congestion notification packets that slowed no flow down: all of them so far"),
+			total("CNPs Ignored", "ignored_cnps", "packets",
+				"congestion notification packets that slowed no flow down: all of them so far"),
 		),
 		notCounted(
 			total("CNPs Handled", "handled_cnps", "packets", "congestion notification packets that slowed a flow down"),

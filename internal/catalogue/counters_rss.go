@@ -14,8 +14,10 @@ var adapterRSS = CounterSet{
 // tunnel, whether it had a hash, and over which headers.
 func rssCounters() []Counter {
 	kinds := []struct{ name, short, what string }{
-		{"IPv4 Only", "ipv4", "IPv4 without TCP or UDP"}, {"IPv4/Tcp", "ipv4_tcp", "TCP over IPv4"}, {"IPv4/Udp", "ipv4_udp", "UDP over IPv4"},
-		{"IPv6 Only", "ipv6", "IPv6 without TCP or UDP"}, {"IPv6/Tcp", "ipv6_tcp", "TCP over IPv6"}, {"IPv6/Udp", "ipv6_udp", "UDP over IPv6"},
+		{"IPv4 Only", "ipv4", "IPv4 without TCP or UDP"}, {"IPv4/Tcp", "ipv4_tcp", "TCP over IPv4"},
+		{"IPv4/Udp", "ipv4_udp", "UDP over IPv4"},
+		{"IPv6 Only", "ipv6", "IPv6 without TCP or UDP"}, {"IPv6/Tcp", "ipv6_tcp", "TCP over IPv6"},
+		{"IPv6/Udp", "ipv6_udp", "UDP over IPv6"},
 		{"Misc", "misc", "any other kind"},
 	}
 	var all []Counter

@@ -51,7 +51,8 @@ func TestCounterSetsAreComplete(t *testing.T) {
 				t.Errorf("%s, %s: only rates and ratios are computed from others", s.Name, c.Name)
 			}
 			for _, of := range c.Of {
-				if at := s.Index(of); at < 0 || s.Counters[at].Short != of || s.Counters[at].Kind != Total || s.Counters[at].Status != c.Status {
+				if at := s.Index(of); at < 0 || s.Counters[at].Short != of || s.Counters[at].Kind != Total ||
+					s.Counters[at].Status != c.Status {
 					t.Errorf("%s, %s: %q is not a total of the set with the same status", s.Name, c.Name, of)
 				}
 			}

@@ -1,7 +1,8 @@
 package catalogue
 
 var adapterTraffic = CounterSet{
-	Name: "Mellanox Adapter Traffic Counters", Aliases: []string{"Proprietary Mellanox Adapter Traffic Counters", "Mellanox Adapter Traffic"},
+	Name: "Mellanox Adapter Traffic Counters", Aliases: []string{"Proprietary Mellanox Adapter Traffic Counters",
+		"Mellanox Adapter Traffic"},
 	Generations: Both, Short: "adapter_traffic", Instances: "adapter",
 	Description: "What an adapter's port carries. Bytes are those of Ethernet frames from the destination address on, without the frame check sequence. Messages on the local path travel without packets, and are not in this set.",
 	Sources:     []Source{{winof, "4.9.4.1 Proprietary Mellanox Adapter Traffic Counters"}},
@@ -20,17 +21,23 @@ var adapterTraffic = CounterSet{
 			total("Packets Total", "packets", "packets", "packets received and sent"),
 			rate("Packets Total/Sec", "packets_per_second", "packets/s", "packets received and sent a second", "packets"),
 		),
-		notCounted(total("Control Packets", "control_packets", "packets", "MAC control frames received, including pause frames; no port's link carries them yet")),
+		notCounted(total("Control Packets", "control_packets", "packets",
+			"MAC control frames received, including pause frames; no port's link carries them yet")),
 		counted(
 			total("Packets Outbound Errors", "outbound_error_packets", "packets", "packets that the system refused to send"),
 			total("Packets Outbound Discarded", "outbound_discarded_packets", "packets", "packets that the port's impairment lost"),
-			total("Packets Received Errors", "received_error_packets", "packets", "received packets dropped because of an error: too long, malformed, or with a wrong invariant CRC"),
-			total("Packets Received with Frame Length Error", "received_frame_length_error_packets", "packets", "received packets dropped because they are longer than any that RoCE sends"),
+			total("Packets Received Errors", "received_error_packets", "packets",
+				"received packets dropped because of an error: too long, malformed, or with a wrong invariant CRC"),
+			total("Packets Received with Frame Length Error", "received_frame_length_error_packets", "packets",
+				"received packets dropped because they are longer than any that RoCE sends"),
 		),
-		notCounted(total("Packets Received with Symbol Error", "received_symbol_error_packets", "packets", "packets with an invalid code block; what the port is connected to has no code blocks")),
+		notCounted(total("Packets Received with Symbol Error", "received_symbol_error_packets", "packets",
+			"packets with an invalid code block; what the port is connected to has no code blocks")),
 		counted(
-			total("Packets Received with Bad CRC Error", "received_bad_crc_packets", "packets", "received packets whose invariant CRC is wrong; the system has already checked the frame check sequence"),
-			total("Packets Received Discarded", "received_discarded_packets", "packets", "packets that the system dropped because the buffer of the port's socket was full; a burst that it had merged counts once"),
+			total("Packets Received with Bad CRC Error", "received_bad_crc_packets", "packets",
+				"received packets whose invariant CRC is wrong; the system has already checked the frame check sequence"),
+			total("Packets Received Discarded", "received_discarded_packets", "packets",
+				"packets that the system dropped because the buffer of the port's socket was full; a burst that it had merged counts once"),
 		),
 	),
 }

@@ -77,7 +77,8 @@ func writeKey(b *strings.Builder, k Key) {
 	if k.UI {
 		name += "<br>shown as " + k.Title
 	}
-	row(b, name, adaptersText(k.Generations, k.Scope), defaultText(k), valuesText(k), takenUp(k.Effect, k.Status), aboutText(k.Description, k.Chosen, k.Sources))
+	row(b, name, adaptersText(k.Generations, k.Scope), defaultText(k), valuesText(k), takenUp(k.Effect, k.Status),
+		aboutText(k.Description, k.Chosen, k.Sources))
 }
 
 func writeParameter(b *strings.Builder, p Parameter) {
@@ -86,7 +87,8 @@ func writeParameter(b *strings.Builder, p Parameter) {
 	if p.MostMLX4 > 0 {
 		values += fmt.Sprintf("<br>mlx4: up to %d", p.MostMLX4)
 	}
-	row(b, code(p.Name), adaptersText(p.Generations, p.Scope), k.number(p.Default.Number), values, takenUp(p.Effect, p.Status), aboutText(p.Description, p.Chosen, p.Sources))
+	row(b, code(p.Name), adaptersText(p.Generations, p.Scope), k.number(p.Default.Number), values, takenUp(p.Effect, p.Status),
+		aboutText(p.Description, p.Chosen, p.Sources))
 }
 
 func row(b *strings.Builder, cells ...string) {

@@ -53,11 +53,15 @@ var mlx5Events = []Event{
 	raised(mlx5(0x8026, "ResetFailed", Error, "{Adapter}: the reset requested by the system failed.")),
 	mlx5(0x8027, "DumpAfterError", Warning, "{Adapter}: dump {File} was written after a fatal error."),
 	raised(mlx5(0x8028, "DumpOnRequest", Informational, "{Adapter}: dump {File} was written on request.")),
-	event(75, "DelayDropTimeout", sourceMLX5, MLX5, Warning, "{Adapter}: no receive was posted to queue {Queue} in time, so dropless mode is now off.", droplessSources...),
+	event(75, "DelayDropTimeout", sourceMLX5, MLX5, Warning,
+		"{Adapter}: no receive was posted to queue {Queue} in time, so dropless mode is now off.", droplessSources...),
 	event(77, "DroplessEntered", sourceMLX5, MLX5, Informational, "{Adapter}: dropless mode is on.", droplessSources...),
 	event(78, "DroplessExited", sourceMLX5, MLX5, Informational, "{Adapter}: dropless mode is off.", droplessSources...),
-	event(0x8029, "VFTooManyResources", sourceMLX5, MLX5, Warning, "{Adapter}: virtual function {VF} used {FwCpuUsage}% of the firmware's time and caused {Errors2Fw} firmware errors in the last {Seconds} seconds.", Source{virtualization, "VF Monitoring"}),
-	event(0x802a, "VFTooManyPages", sourceMLX5, MLX5, Error, "{Adapter}: virtual function {VF} asked for more than the {Limit} pages that MaxFWPagesUsagePerVF allows.", Source{virtualization, "VF Resource Control"}),
+	event(0x8029, "VFTooManyResources", sourceMLX5, MLX5, Warning,
+		"{Adapter}: virtual function {VF} used {FwCpuUsage}% of the firmware's time and caused {Errors2Fw} firmware errors in the last {Seconds} seconds.", Source{virtualization, "VF Monitoring"}),
+	event(0x802a, "VFTooManyPages", sourceMLX5, MLX5, Error,
+		"{Adapter}: virtual function {VF} asked for more than the {Limit} pages that MaxFWPagesUsagePerVF allows.",
+		Source{virtualization, "VF Resource Control"}),
 }
 
 var droplessSources = []Source{{ethernetA, "Dropless Mode"}, {ethernetB, "Dropless Mode"}}

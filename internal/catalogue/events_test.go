@@ -56,7 +56,8 @@ func TestEventsAreComplete(t *testing.T) {
 
 func TestMessage(t *testing.T) {
 	e, _ := EventFor("LinkUp", MLX4)
-	if got := e.Message(map[string]string{"Adapter": "Ethernet {1}", "Port": "1"}); got != "Ethernet {1}: the link of port 1 is up, and the port works." {
+	if got := e.Message(map[string]string{"Adapter": "Ethernet {1}",
+		"Port": "1"}); got != "Ethernet {1}: the link of port 1 is up, and the port works." {
 		t.Error("the message is ", got)
 	}
 }
@@ -64,7 +65,8 @@ func TestMessage(t *testing.T) {
 // mlx5 and mlx4 use different IDs for the events of dropless mode (WinOF 5.50, 4.1.12.6; WinOF-2 Ethernet, Dropless
 // Mode).
 func TestDroplessByGeneration(t *testing.T) {
-	for symbol, ids := range map[string][2]uint32{"DroplessEntered": {77, 0x57}, "DroplessExited": {78, 0x58}, "DelayDropTimeout": {75, 0x59}} {
+	for symbol, ids := range map[string][2]uint32{"DroplessEntered": {77, 0x57}, "DroplessExited": {78, 0x58},
+		"DelayDropTimeout": {75, 0x59}} {
 		five, _ := EventFor(symbol, MLX5)
 		four, _ := EventFor(symbol, MLX4)
 		if five.ID != ids[0] || four.ID != ids[1] || five.Source != sourceMLX5 || four.Source != sourceMLX4Bus {

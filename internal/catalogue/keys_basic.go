@@ -12,14 +12,18 @@ var moderationProfiles = []Choice{
 
 var basicKeys = []Key{
 	{
-		Name: "*JumboPacket", Aliases: []string{"JumboPackets", "MTU", "MaxFramSize"}, Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onEthernet, Type: NumericString, Status: Built,
-		Defaults: automatic("the MTU of the interface and 14 bytes: 1514 where that is 1500"), Min: 614, Max: 9614, Unit: "bytes", UI: true, Title: "Jumbo Packet",
+		Name: "*JumboPacket", Aliases: []string{"JumboPackets", "MTU", "MaxFramSize"}, Base: AdapterClass, Group: groupBasic,
+		Generations: Both, Scope: onEthernet, Type: NumericString, Status: Built,
+		Defaults: automatic("the MTU of the interface and 14 bytes: 1514 where that is 1500"), Min: 614, Max: 9614, Unit: "bytes", UI: true,
+		Title:       "Jumbo Packet",
 		Description: "Largest Ethernet frame, including its 14 bytes of header but not the FCS. RoCE packets are as large as it allows, and never larger than the interface's MTU does. Every device on the path has to accept frames of this size; on a virtual function it cannot exceed the host's.",
 		Chosen:      "The limits of the lists of tunable parameters, where the tables print 600 to 9600. The automatic default: the manuals print 1514, which the interface of an adapter may not have.",
-		Sources:     append(from(winof, "4.9.3 Tunable Performance Parameters", winof2, "3.5.3 Tunable Performance Parameters", winof, "10 Release Notes Change Log History"), basicSources...),
+		Sources: append(from(winof, "4.9.3 Tunable Performance Parameters", winof2, "3.5.3 Tunable Performance Parameters", winof,
+			"10 Release Notes Change Log History"), basicSources...),
 	},
 	{
-		Name: "*JumboPacket", Aliases: []string{"JumboPackets", "MTU", "MaxFramSize"}, Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onIPoIB, Type: NumericString, Status: Built,
+		Name: "*JumboPacket", Aliases: []string{"JumboPackets", "MTU", "MaxFramSize"}, Base: AdapterClass, Group: groupBasic,
+		Generations: Both, Scope: onIPoIB, Type: NumericString, Status: Built,
 		Defaults: always(4092), Min: 1500, Max: 4092, Unit: "bytes", UI: true, Title: "Jumbo Packet",
 		Description: "Largest IP packet over InfiniBand, not counting the 4 bytes of the IPoIB header, for which an InfiniBand MTU of 4096 must have room as well.",
 		Chosen:      "4092, where one table prints 4096. " + alsoWinOF2,
@@ -33,7 +37,8 @@ var basicKeys = []Key{
 		Sources:     basicSources,
 	},
 	{
-		Name: "*ReceiveBuffers", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onIPoIB, Type: NumericString, Status: Built,
+		Name: "*ReceiveBuffers", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onIPoIB, Type: NumericString,
+		Status:   Built,
 		Defaults: always(512), Min: 256, Max: 4096, Unit: "packets", UI: true, Title: "Receive Buffers",
 		Description: "Number of received datagrams for which an IPoIB interface has room until they are handled. More survive longer bursts, and take more memory.",
 		Chosen:      "The defaults of the tables; perf_tuning and the lists of tunable parameters print others.",
@@ -46,7 +51,8 @@ var basicKeys = []Key{
 		Sources:     basicSources,
 	},
 	{
-		Name: "*TransmitBuffers", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onIPoIB, Type: NumericString, Status: Built,
+		Name: "*TransmitBuffers", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onIPoIB, Type: NumericString,
+		Status:   Built,
 		Defaults: always(2048), Min: 256, Max: 4096, Unit: "packets", UI: true, Title: "Send Buffers",
 		Description: "Most datagrams that an IPoIB interface may be sending at once; further ones are dropped and counted.",
 		Sources:     basicSources,
@@ -64,7 +70,8 @@ var basicKeys = []Key{
 		Sources:     from(winof, "4.6.3 Basic Registry Keys"),
 	},
 	{
-		Name: "MaxNumOfMCList", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onIPoIB, Type: NumericString, Status: Built,
+		Name: "MaxNumOfMCList", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onIPoIB, Type: NumericString,
+		Status:   Built,
 		Defaults: always(128), Min: 64, Max: 1024, Unit: "addresses",
 		Description: "Most multicast groups, including the broadcast group, that an IPoIB interface joins. Further groups are not joined, but counted: an InfiniBand port cannot accept all groups.",
 		Chosen:      alsoWinOF2,
@@ -78,14 +85,16 @@ var basicKeys = []Key{
 		Sources:     from(winof, "4.6.3 Basic Registry Keys"),
 	},
 	{
-		Name: "RxIntModerationProfile", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
+		Name: "RxIntModerationProfile", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onBoth, Type: NumericString,
+		Status:   Built,
 		Defaults: always(2), Choices: moderationProfiles, UI: true, Title: "Rx Interrupt Moderation Profile",
 		Description: "How long interrupts for received packets are delayed while moderation is on.",
 		Chosen:      "The effect of the profiles on adaptive moderation: none with low latency, according to count and time with moderate, twice that with aggressive.",
 		Sources:     basicSources,
 	},
 	{
-		Name: "TxIntModerationProfile", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
+		Name: "TxIntModerationProfile", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onBoth, Type: NumericString,
+		Status:   Built,
 		Defaults: always(1), Choices: moderationProfiles, UI: true, Title: "Tx Interrupt Moderation Profile",
 		Description: "How long interrupts for completed sends are delayed while moderation is on.",
 		Chosen:      "The effect of the profiles: no moderation with low latency, according to count and time with moderate, twice that with aggressive.",

@@ -4,7 +4,8 @@ import "fmt"
 
 const groupDCQCN Group = "Congestion control (RCM)"
 
-var dcqcnSources = from(ethernetB, "RoCEv2 Congestion Management (RCM): RCM Parameters", ethernetB, "RoCEv2 Congestion Management (RCM): Congestion Control Behavior when Changing the Parameters")
+var dcqcnSources = from(ethernetB, "RoCEv2 Congestion Management (RCM): RCM Parameters", ethernetB,
+	"RoCEv2 Congestion Management (RCM): Congestion Control Behavior when Changing the Parameters")
 
 // lineRate is the maximum of a rate, which the port's speed limits further.
 const lineRate = 1<<32 - 1

@@ -15,7 +15,8 @@ var (
 
 var dumpMeNowKeys = []Key{
 	{
-		Name: "DumpMeNowDirectory", Base: DriverService, Group: groupDumpMeNow, Generations: Both, Scope: perDriver, Type: String, Status: Built,
+		Name: "DumpMeNowDirectory", Base: DriverService, Group: groupDumpMeNow, Generations: Both, Scope: perDriver, Type: String,
+		Status: Built,
 		Defaults: map[Generation]Default{
 			MLX4: {Text: `\SystemRoot\temp\Mlx4_Dump_Me_Now`},
 			MLX5: {Text: `\SystemRoot\temp\Mlx5_Dump_Me_Now`},
@@ -26,14 +27,16 @@ var dumpMeNowKeys = []Key{
 		Sources:     dumpMeNowSources,
 	},
 	{
-		Name: "DumpMeNowTotalCount", Base: DriverService, Group: groupDumpMeNow, Generations: Both, Scope: perDriver, Type: NumericString, Status: Built,
+		Name: "DumpMeNowTotalCount", Base: DriverService, Group: groupDumpMeNow, Generations: Both, Scope: perDriver, Type: NumericString,
+		Status:   Built,
 		Defaults: always(128), Min: 0, Max: 0xFFFF, Unit: "dumps",
 		Description: "Number of dumps that are kept. A further dump replaces an old one, but never one of the first DumpMeNowPreservedCountMin.",
 		Chosen:      onWinOF2Too,
 		Sources:     append(from(winof, "4.7.3 Cyclic DMN Mechanism"), dumpMeNowSources...),
 	},
 	{
-		Name: "DumpMeNowPreservedCountMin", Base: DriverService, Group: groupDumpMeNow, Generations: Both, Scope: perDriver, Type: NumericString, Status: Built,
+		Name: "DumpMeNowPreservedCountMin", Base: DriverService, Group: groupDumpMeNow, Generations: Both, Scope: perDriver,
+		Type: NumericString, Status: Built,
 		Defaults: always(8), Min: 0, Max: 0xFFFF, Unit: "dumps",
 		Description: "Number of first dumps that later ones never replace.",
 		Chosen:      onWinOF2Too,
@@ -87,38 +90,44 @@ var selfHealingKeys = []Key{
 
 var stateDumpKeys = []Key{
 	{
-		Name: "MstDumpMode", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: perDriver, Type: DWORD, Status: Built,
+		Name: "MstDumpMode", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: perDriver, Type: DWORD,
+		Status:   Built,
 		Defaults: always(1), Choices: disableEnable,
 		Description: "Dumps the state of an adapter into files when certain events happen.",
 		Chosen:      "The default and which value disables: the manual prints the name alone.",
 		Sources:     stateDumpMLX5,
 	},
 	{
-		Name: "EnableDumpOnUnknownLink", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: perDriver, Type: DWORD,
+		Name: "EnableDumpOnUnknownLink", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: perDriver,
+		Type:     DWORD,
 		Defaults: always(0), Choices: disableEnable,
 		Description: "Dumps when the state of a port becomes unknown.",
 		Sources:     stateDumpMLX5,
 	},
 	{
-		Name: "EnableDumpOnPortDown", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: perDriver, Type: DWORD, Status: Built,
+		Name: "EnableDumpOnPortDown", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: perDriver,
+		Type: DWORD, Status: Built,
 		Defaults: always(0), Choices: disableEnable,
 		Description: "Dumps when a port goes down.",
 		Sources:     stateDumpMLX5,
 	},
 	{
-		Name: "DisableDumpOnEqStuck", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: perDriver, Type: DWORD,
+		Name: "DisableDumpOnEqStuck", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: perDriver,
+		Type:     DWORD,
 		Defaults: always(0), Choices: dumpUnless,
 		Description: "Leaves out the dump when an event queue is stuck.",
 		Sources:     stateDumpMLX5,
 	},
 	{
-		Name: "DisableDumpOnTxCqStuck", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: perDriver, Type: DWORD,
+		Name: "DisableDumpOnTxCqStuck", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: perDriver,
+		Type:     DWORD,
 		Defaults: always(0), Choices: dumpUnless,
 		Description: "Leaves out the dump when a completion queue of sends is stuck.",
 		Sources:     stateDumpMLX5,
 	},
 	{
-		Name: "DisableDumpOnRxCqStuck", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: perDriver, Type: DWORD,
+		Name: "DisableDumpOnRxCqStuck", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: perDriver,
+		Type:     DWORD,
 		Defaults: always(0), Choices: dumpUnless,
 		Description: "Leaves out the dump when a completion queue of receives is stuck.",
 		Sources:     stateDumpMLX5,
@@ -131,14 +140,16 @@ var stateDumpKeys = []Key{
 		Sources:     append(stateDumpMLX4, stateDumpMLX5...),
 	},
 	{
-		Name: "DumpModeFlags", Base: Absolute, Path: services + `mlx4eth63\Parameters`, Group: groupStateDump, Generations: MLX4, Scope: perDriver | ofEthernet, Type: DWORD, Status: Built,
+		Name: "DumpModeFlags", Base: Absolute, Path: services + `mlx4eth63\Parameters`, Group: groupStateDump, Generations: MLX4,
+		Scope: perDriver | ofEthernet, Type: DWORD, Status: Built,
 		Defaults: always(0), Min: 0, Max: 0x1C, Step: 4, Hex: true,
 		Description: "Port states of Ethernet ports that cause no dump: 0x4 down, 0x8 none, 0x10 up.",
 		Chosen:      "That other bits are refused.",
 		Sources:     stateDumpMLX4,
 	},
 	{
-		Name: "DumpModeFlags", Base: Absolute, Path: services + `ipoib6\Parameters`, Group: groupStateDump, Generations: MLX4, Scope: perDriver | ofIPoIB, Type: DWORD,
+		Name: "DumpModeFlags", Base: Absolute, Path: services + `ipoib6\Parameters`, Group: groupStateDump, Generations: MLX4,
+		Scope: perDriver | ofIPoIB, Type: DWORD,
 		Defaults: always(0), Min: 0, Max: 0x1C, Step: 4, Hex: true,
 		Description: "Port states of IPoIB ports that cause no dump: 0x4 down, 0x8 none, 0x10 up.",
 		Chosen:      "That other bits are refused.",

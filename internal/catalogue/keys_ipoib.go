@@ -44,21 +44,24 @@ var ipoibKeys = []Key{
 		Sources:     append(tunableSources[:1:1], ipoibSources...),
 	},
 	{
-		Name: "McastIgmpMldGeneralQueryInterval", Base: AdapterClass, Group: groupIPoIB, Generations: Both, Scope: onIPoIB, Type: NumericString, Status: Built,
+		Name: "McastIgmpMldGeneralQueryInterval", Base: AdapterClass, Group: groupIPoIB, Generations: Both, Scope: onIPoIB,
+		Type: NumericString, Status: Built,
 		Defaults: always(3), Min: 1, Max: 10, Unit: "runs of 30 s", UI: true, Title: "Multicast General Query Interval",
 		Description: "Runs of the multicast monitor from one general IGMP or MLD query to the next.",
 		Chosen:      alsoWinOF2,
 		Sources:     ipoibSources,
 	},
 	{
-		Name: "LocalEndpointMaxAge", Base: AdapterClass, Group: groupIPoIB, Generations: Both, Scope: onIPoIB, Type: NumericString, Status: Built,
+		Name: "LocalEndpointMaxAge", Base: AdapterClass, Group: groupIPoIB, Generations: Both, Scope: onIPoIB, Type: NumericString,
+		Status:   Built,
 		Defaults: always(5), Min: 1, Max: 20, Unit: "runs",
 		Description: "Number of runs of the endpoint monitor after which an unused local endpoint is removed. Sending from it or receiving for it starts the count again; endpoints of VMQ do not age.",
 		Chosen:      alsoWinOF2,
 		Sources:     ipoibSources,
 	},
 	{
-		Name: "LocalEndpointMonitorInterval", Base: AdapterClass, Group: groupIPoIB, Generations: Both, Scope: onIPoIB, Type: NumericString, Status: Built,
+		Name: "LocalEndpointMonitorInterval", Base: AdapterClass, Group: groupIPoIB, Generations: Both, Scope: onIPoIB, Type: NumericString,
+		Status:   Built,
 		Defaults: always(60000), Min: 10000, Max: 1200000, Unit: "ms",
 		Description: "Time from one run of the endpoint monitor, which ages unused local endpoints, to the next.",
 		Chosen:      alsoWinOF2,
@@ -72,7 +75,8 @@ var ipoibKeys = []Key{
 		Sources:     ipoibSources,
 	},
 	{
-		Name: "McastQueryResponseInterval", Base: AdapterClass, Group: groupIPoIB, Generations: Both, Scope: onIPoIB, Type: NumericString, Status: Built,
+		Name: "McastQueryResponseInterval", Base: AdapterClass, Group: groupIPoIB, Generations: Both, Scope: onIPoIB, Type: NumericString,
+		Status:   Built,
 		Defaults: always(2), Min: 1, Max: 10, Unit: "runs of 30 s",
 		Description: "Number of runs of the multicast monitor for which an IGMP or MLD query may stay unanswered before the adapter leaves the group.",
 		Chosen:      alsoWinOF2,
@@ -82,14 +86,16 @@ var ipoibKeys = []Key{
 
 var generalKeys = []Key{
 	{
-		Name: "MaxNumRssCpus", Base: Absolute, Path: services + `Ndis\Parameters`, Group: groupGeneral, Generations: MLX4, Scope: perMachine, Type: DWORD,
+		Name: "MaxNumRssCpus", Base: Absolute, Path: services + `Ndis\Parameters`, Group: groupGeneral, Generations: MLX4,
+		Scope: perMachine, Type: DWORD,
 		Defaults: always(4), Min: 1, Max: 1024, Bound: Processors, Unit: "processors",
 		Description: "Number of processors, and therefore receive rings, that take part in RSS. The manual asks for a power of two below the number of processors; any number works here.",
 		Chosen:      "The path, which is NDIS's, and the upper limit in addition to the number of processors.",
 		Sources:     generalSources,
 	},
 	{
-		Name: "RssBaseCpu", Base: Absolute, Path: services + `Ndis\Parameters`, Group: groupGeneral, Generations: Both, Scope: perMachine, Type: DWORD,
+		Name: "RssBaseCpu", Base: Absolute, Path: services + `Ndis\Parameters`, Group: groupGeneral, Generations: Both, Scope: perMachine,
+		Type:     DWORD,
 		Defaults: always(1), Min: 0, Max: 1023, Bound: Processors,
 		Description: "Number of the first processor that RSS uses. The adapter passes it to NDIS when it starts; NDIS itself would begin with 0.",
 		Chosen:      "The upper limit in addition to the number of processors.",

@@ -34,7 +34,8 @@ var dscpKeys = append([]Key{
 		Sources:     dscpSources,
 	},
 	{
-		Name: "RxUntaggedMapToLossless", Aliases: []string{"RxUntaggedMapToLossles"}, Base: AdapterClass, Group: groupDSCP, Generations: Both, Scope: physicalEthernet, Type: DWORD,
+		Name: "RxUntaggedMapToLossless", Aliases: []string{"RxUntaggedMapToLossles"}, Base: AdapterClass, Group: groupDSCP,
+		Generations: Both, Scope: physicalEthernet, Type: DWORD,
 		Defaults: always(0), Choices: disableEnable, Effect: AtOnce,
 		Description: "Receives untagged frames into the lossless buffer. Needed for flow control by DSCP. An invalid value is replaced by the default, not by the previous value.",
 		Sources:     dscpSources,
@@ -120,7 +121,8 @@ var stallKeys = []Key{
 
 var queueLifetimeKeys = []Key{
 	{
-		Name: "TCHeadOfQueueLifeTimeLimitEnable", Base: AdapterClass, Group: groupHoQ, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
+		Name: "TCHeadOfQueueLifeTimeLimitEnable", Base: AdapterClass, Group: groupHoQ, Generations: MLX5, Scope: physicalEthernet,
+		Type:     DWORD,
 		Defaults: always(0), Min: 0, Max: 0xFF, Hex: true,
 		Description: "Traffic classes (one bit each) whose packets are dropped after waiting too long at the head of their queue.",
 		Chosen:      "That the value is a mask of traffic classes, and its default.",

@@ -65,7 +65,8 @@ var roceKeys = []Key{
 		Choices:     []Choice{{256, "256", ""}, {512, "512", ""}, {1024, "1024", ""}, {2048, "2048", ""}, {4096, "4096", ""}},
 		Description: "Largest payload of a RoCE packet. All adapters and switches on the path have to accept it; larger payloads are faster.",
 		Chosen:      "4096, which InfiniBand has and the tables do not list; the automatic default is that of WinOF 4.3 and later.",
-		Sources:     from(winof, "4.6.6 Ethernet Registry Keys", winof2, "3.4.5 Ethernet Registry Keys", winof, "10 Release Notes Change Log History"),
+		Sources: from(winof, "4.6.6 Ethernet Registry Keys", winof2, "3.4.5 Ethernet Registry Keys", winof,
+			"10 Release Notes Change Log History"),
 	},
 }
 

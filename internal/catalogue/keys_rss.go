@@ -73,7 +73,8 @@ var rssMonitoringKeys = []Key{
 			{1, "at startup", "counts from the start of the adapter"},
 		},
 		Description: "When the counters of the Adapter RSS set begin to count.",
-		Sources:     from(winof, "4.9.4.4.1.2 Packet Monitoring through the Performance Monitor", winof, "4.9.4.4.2.1 Controlling the Counters"),
+		Sources: from(winof, "4.9.4.4.1.2 Packet Monitoring through the Performance Monitor", winof,
+			"4.9.4.4.2.1 Controlling the Counters"),
 	},
 }
 

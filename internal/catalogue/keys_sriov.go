@@ -10,7 +10,8 @@ const (
 )
 
 var (
-	sriovSources   = from(winof, "4.6.9.1 SR-IOV Registry Keys", winof, "4.5.3.4.2 Enabling SR-IOV in Mellanox WinOF Package (Ethernet SR-IOV Only)")
+	sriovSources = from(winof, "4.6.9.1 SR-IOV Registry Keys", winof,
+		"4.5.3.4.2 Enabling SR-IOV in Mellanox WinOF Package (Ethernet SR-IOV Only)")
 	vfMonSources   = from(virtualization, "VF Monitoring")
 	spoofMLX4      = from(winof, "4.5.3.5.3.1 Ethertype Spoof Protection Registry Keys")
 	spoofMLX5      = from(virtualization, "VF Spoof Protection")
@@ -33,12 +34,14 @@ var sriovKeys = append(deviceAndMachine(
 		Description: "How the device's virtual functions are divided between its ports. A port never has more than its interface is allowed.",
 	},
 	Key{
-		Name: "MaxVFPort1", Aliases: []string{"SriovPort1NumVFs"}, Defaults: always(16), Min: 0, Max: 126, Bound: VirtualFunctions, Unit: "virtual functions",
+		Name: "MaxVFPort1", Aliases: []string{"SriovPort1NumVFs"}, Defaults: always(16), Min: 0, Max: 126, Bound: VirtualFunctions,
+		Unit:        "virtual functions",
 		Description: "Number of virtual functions of port 1, in manual mode. If both ports together ask for more than the device's configuration allows, each has its share of that.",
 		Chosen:      "The upper limit, which is that of the device.",
 	},
 	Key{
-		Name: "MaxVFPort2", Aliases: []string{"SriovPort2NumVFs"}, Defaults: always(16), Min: 0, Max: 126, Bound: VirtualFunctions, Unit: "virtual functions",
+		Name: "MaxVFPort2", Aliases: []string{"SriovPort2NumVFs"}, Defaults: always(16), Min: 0, Max: 126, Bound: VirtualFunctions,
+		Unit:        "virtual functions",
 		Description: "Number of virtual functions of port 2, in manual mode. If both ports together ask for more than the device's configuration allows, each has its share of that.",
 		Chosen:      "The upper limit, which is that of the device.",
 	},
@@ -90,7 +93,8 @@ var spoofKeys = append(
 
 func spoofKeysOf(g Generation, base Base, path, chosen string, sources []Source) []Key {
 	a := []Key{{
-		Name: "VFAllowedTxEtherTypeListEnable", Base: base, Path: path, Group: groupSpoof, Generations: g, Scope: physicalEthernet, Type: DWORD,
+		Name: "VFAllowedTxEtherTypeListEnable", Base: base, Path: path, Group: groupSpoof, Generations: g, Scope: physicalEthernet,
+		Type:     DWORD,
 		Defaults: always(1), Choices: disableEnable,
 		Description: "Lets virtual functions send only frames of the listed EtherTypes; others are dropped. In any case source addresses are checked, and flow control frames (0x8808) refused.",
 		Chosen:      chosen,
@@ -98,7 +102,8 @@ func spoofKeysOf(g Generation, base Base, path, chosen string, sources []Source)
 	}}
 	for i := range 8 {
 		a = append(a, Key{
-			Name: fmt.Sprintf("VFAllowedTxEtherType%d", i), Base: base, Path: path, Group: groupSpoof, Generations: g, Scope: physicalEthernet, Type: DWORD,
+			Name: fmt.Sprintf("VFAllowedTxEtherType%d", i), Base: base, Path: path, Group: groupSpoof, Generations: g,
+			Scope: physicalEthernet, Type: DWORD,
 			Defaults: automatic("no entry; if none of the eight is set, IPv4, ARP and IPv6 are allowed"), Min: 0, Max: 0xFFFF, Hex: true,
 			Description: fmt.Sprintf("Entry %d of the list of EtherTypes that virtual functions may send; 0 allows LLC frames, which have none. FCoE (0x8906) and its initialization protocol (0x8914) go together.", i+1),
 			Sources:     sources,

@@ -75,7 +75,8 @@ func TestKeysAreComplete(t *testing.T) {
 		checkSources(t, name, k.Sources)
 		if k.Excludes != "" {
 			other := Lookup(k.Excludes)
-			check(len(other) == 1 && other[0].Excludes == k.Name && other[0].Base == k.Base && other[0].Path == k.Path, "excludes %s, which does not exclude it", k.Excludes)
+			check(len(other) == 1 && other[0].Excludes == k.Name && other[0].Base == k.Base && other[0].Path == k.Path,
+				"excludes %s, which does not exclude it", k.Excludes)
 		}
 		for i, a := range k.Aliases {
 			same := func(n string) bool { return strings.EqualFold(n, a) }
@@ -190,7 +191,8 @@ func TestDefaultsOfNote(t *testing.T) {
 		{mlx4, "DelayDropTimeout", "0", "0 to 65535 units of 100 us"},
 		{mlx5IB, "SaTimeout", "1000", "250 to 60000 ms"},
 		{mlx5IB, "GUIDMask", "0xe7", "0x0 to 0xff, 0 or with 6 bits set"},
-		{mlx4, "DumpMeNowDirectory", `\SystemRoot\temp\Mlx4_Dump_Me_Now`, "the absolute path of a directory, such as \\??\\C:\\DMN_DIR, /var/dumps or one below \\SystemRoot\\temp, of up to 1024 bytes"},
+		{mlx4, "DumpMeNowDirectory", `\SystemRoot\temp\Mlx4_Dump_Me_Now`,
+			"the absolute path of a directory, such as \\??\\C:\\DMN_DIR, /var/dumps or one below \\SystemRoot\\temp, of up to 1024 bytes"},
 		{mlx4, "DumpMeNowTotalCount", "128", "0 to 65535 dumps"},
 		{mlx4, "DumpMeNowPreservedCountMin", "8", "0 to 65535 dumps"},
 		{mlx4, "SHCheckForHangTimeInSeconds", "4", "1 to 4294967295 s"},
@@ -312,11 +314,15 @@ func TestParsePath(t *testing.T) {
 	const classes = `HKLM\SYSTEM\CurrentControlSet\Control\Class\`
 	for s, want := range map[string]Place{
 		`hklm\system\CURRENTCONTROLSET\Control\Class\{4D36E972-E325-11CE-BFC1-08002bE10318}\10`: {Base: AdapterClass, Number: 10},
-		classes + `{4d36e97d-e325-11ce-bfc1-08002be10318}\0041\Parameters`:                      {Base: DeviceClass, Number: 41, Path: "Parameters"},
-		`HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\mlx4_bus\Parameters\Roce`:         {Base: DriverService, Generation: MLX4, Path: "Roce"},
-		`HKLM\SYSTEM\CurrentControlSet\Services\MLX5\Parameters`:                                {Base: DriverService, Generation: MLX5},
-		`HKLM\SYSTEM\CurrentControlSet\Services\mlx5\Parameters2`:                               {Base: Absolute, Path: `SYSTEM\CurrentControlSet\Services\mlx5\Parameters2`},
-		classes + `{4d36e972-e325-11ce-bfc1-08002be10318}\zz`:                                   {Base: Absolute, Path: `SYSTEM\CurrentControlSet\Control\Class\{4d36e972-e325-11ce-bfc1-08002be10318}\zz`},
+		classes + `{4d36e97d-e325-11ce-bfc1-08002be10318}\0041\Parameters`: {Base: DeviceClass, Number: 41,
+			Path: "Parameters"},
+		`HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\mlx4_bus\Parameters\Roce`: {Base: DriverService, Generation: MLX4,
+			Path: "Roce"},
+		`HKLM\SYSTEM\CurrentControlSet\Services\MLX5\Parameters`: {Base: DriverService, Generation: MLX5},
+		`HKLM\SYSTEM\CurrentControlSet\Services\mlx5\Parameters2`: {Base: Absolute,
+			Path: `SYSTEM\CurrentControlSet\Services\mlx5\Parameters2`},
+		classes + `{4d36e972-e325-11ce-bfc1-08002be10318}\zz`: {Base: Absolute,
+			Path: `SYSTEM\CurrentControlSet\Control\Class\{4d36e972-e325-11ce-bfc1-08002be10318}\zz`},
 		`HKLM`: {Base: Absolute},
 	} {
 		got, err := ParsePath(s)
@@ -324,7 +330,8 @@ func TestParsePath(t *testing.T) {
 			t.Errorf("%s is read as %+v, %v; want %+v", s, got, err, want)
 		}
 	}
-	for _, s := range []string{"", `HKCU\Software`, `SYSTEM\CurrentControlSet`, `HKLM\\SYSTEM`, "HKLM\\a\x00b", `HKLM\` + strings.Repeat("a", maxPath)} {
+	for _, s := range []string{"", `HKCU\Software`, `SYSTEM\CurrentControlSet`, `HKLM\\SYSTEM`, "HKLM\\a\x00b",
+		`HKLM\` + strings.Repeat("a", maxPath)} {
 		if p, err := ParsePath(s); err == nil {
 			t.Errorf("%.40q is read as %+v, want an error", s, p)
 		}

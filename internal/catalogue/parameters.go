@@ -97,9 +97,10 @@ func (p Parameter) key(g Generation) Key {
 var parameters = slices.Concat(deviceParameters(), driverParameters)
 
 var (
-	sriovFirmware = from(virtualization, "Enabling SR-IOV in Firmware", winof, "4.5.3.4.1 Enabling SR-IOV in Firmware", winof2, "3.3.3.3.1 Enabling SR-IOV in Firmware")
-	dcbxFirmware  = from(ethernetB, "Data Center Bridging Exchange (DCBX)")
-	paramSources  = from(winof, "5.5.3.9 show driverParams")
+	sriovFirmware = from(virtualization, "Enabling SR-IOV in Firmware", winof, "4.5.3.4.1 Enabling SR-IOV in Firmware", winof2,
+		"3.3.3.3.1 Enabling SR-IOV in Firmware")
+	dcbxFirmware = from(ethernetB, "Data Center Bridging Exchange (DCBX)")
+	paramSources = from(winof, "5.5.3.9 show driverParams")
 )
 
 var lldpModes = []Choice{
@@ -118,7 +119,8 @@ func deviceParameters() []Parameter {
 			Sources:     sriovFirmware,
 		},
 		{
-			Name: "NUM_OF_VFS", Generations: Both, Scope: perAdapter, Default: Default{Number: 16}, Max: 127, MostMLX4: 126, Unit: "virtual functions",
+			Name: "NUM_OF_VFS", Generations: Both, Scope: perAdapter, Default: Default{Number: 16}, Max: 127, MostMLX4: 126,
+			Unit:        "virtual functions",
 			Description: "Number of virtual functions for which the device has room: in all (mlx4), or for each port (mlx5).",
 			Chosen:      "The default, which is the number that every server accepts.",
 			Sources:     append(from(virtualization, "Single Root I/O Virtualization (SR-IOV)"), sriovFirmware...),
@@ -138,7 +140,8 @@ func portParameters(port int) []Parameter {
 	name := func(s string) string { return fmt.Sprintf("%s_P%d", s, port) }
 	a := []Parameter{
 		{
-			Name: name("WOL_MAGIC_EN"), Generations: MLX5, Choices: []Choice{{0, "False", ""}, {1, "True", ""}}, Default: Default{Number: 1},
+			Name: name("WOL_MAGIC_EN"), Generations: MLX5, Choices: []Choice{{0, "False", ""}, {1, "True", ""}},
+			Default:     Default{Number: 1},
 			Description: "Wakes the machine when a magic packet reaches port %d.",
 			Chosen:      "The values, and that both ports have it.",
 			Sources:     append(from(ethernetB, "Wake-on-LAN (WoL)"), sriovFirmware...),
@@ -148,10 +151,12 @@ func portParameters(port int) []Parameter {
 			Choices:     []Choice{{1, "IB", "InfiniBand"}, {2, "ETH", "Ethernet"}, {3, "VPI", "senses which"}},
 			Description: "Protocol of port %d; the other end of its cable has to have the same.",
 			Chosen:      "The default, and the value 3.",
-			Sources:     append(from(winof2, "3.1.1 Mode Configuration", virtualization, "Configuring IPoIB in SR-IOV: Firmware Configuration"), sriovFirmware...),
+			Sources: append(from(winof2, "3.1.1 Mode Configuration", virtualization,
+				"Configuring IPoIB in SR-IOV: Firmware Configuration"), sriovFirmware...),
 		},
 		{
-			Name: name("SRIOV_IB_ROUTING_MODE"), Generations: MLX5, Choices: []Choice{{0, "GID", "by GID"}, {1, "LID", "by LID, as virtual functions with IPoIB need it"}},
+			Name: name("SRIOV_IB_ROUTING_MODE"), Generations: MLX5, Choices: []Choice{{0, "GID", "by GID"},
+				{1, "LID", "by LID, as virtual functions with IPoIB need it"}},
 			Description: "How InfiniBand packets find virtual functions of port %d.",
 			Chosen:      "The value 0, and the default.",
 			Sources:     from(virtualization, "Configuring IPoIB in SR-IOV: Firmware Configuration"),
@@ -217,12 +222,14 @@ var driverParameters = []Parameter{
 		Chosen:      paramChosen, Sources: paramSources,
 	},
 	{
-		Name: "UponMaxConsumedReceivesMoveToDPC", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce, Choices: disableEnable,
+		Name: "UponMaxConsumedReceivesMoveToDPC", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce,
+		Choices:     disableEnable,
 		Description: "Leaves polling for interrupts when a receive ring has used up its share of packets.",
 		Chosen:      paramChosen, Sources: paramSources,
 	},
 	{
-		Name: "UponMaxConsumedTransmitsMoveToDPC", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce, Choices: disableEnable,
+		Name: "UponMaxConsumedTransmitsMoveToDPC", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce,
+		Choices:     disableEnable,
 		Description: "Leaves polling for interrupts when a send ring has used up its share of packets.",
 		Chosen:      paramChosen, Sources: paramSources,
 	},

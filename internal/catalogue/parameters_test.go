@@ -20,10 +20,12 @@ func TestParametersAreComplete(t *testing.T) {
 		name := strings.ToLower(p.Name)
 		check(!seen[name], "declared twice")
 		seen[name] = true
-		check(p.Tool == ConfigTool && p.Effect == AtRestart || p.Tool == DriverTool && p.Effect == AtOnce, "tool %q, effect %d", p.Tool, p.Effect)
+		check(p.Tool == ConfigTool && p.Effect == AtRestart || p.Tool == DriverTool && p.Effect == AtOnce, "tool %q, effect %d", p.Tool,
+			p.Effect)
 		check(p.Generations&Both != 0, "no generation")
 		check(p.Scope == perAdapter || p.Scope == perPort, "scope %d", p.Scope)
-		check(len(p.Description) >= 20 && len(p.Description) <= 200 && strings.HasSuffix(p.Description, "."), "description %q", p.Description)
+		check(len(p.Description) >= 20 && len(p.Description) <= 200 && strings.HasSuffix(p.Description, "."), "description %q",
+			p.Description)
 		check((len(p.Choices) > 0) != (p.Max > 0), "choices or limits")
 		check(p.Min <= p.Max && p.MostMLX4 <= p.Max, "limits %d, %d, %d", p.Min, p.MostMLX4, p.Max)
 		checkSources(t, p.Name, p.Sources)

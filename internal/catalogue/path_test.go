@@ -18,7 +18,8 @@ func TestParseSystemPath(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %+v", text, got, ok, want)
 		}
 	}
-	for _, text := range []string{"", "dumps", `\??\`, `C:`, `C:dumps`, `1:\dumps`, `\??\C:\..\x`, "/var/../etc", `\SystemRoot\temp\..\x`, `\SystemRoot\temporary`, `\SystemRoot\system32`, `..\x`, `\var`} {
+	for _, text := range []string{"", "dumps", `\??\`, `C:`, `C:dumps`, `1:\dumps`, `\??\C:\..\x`, "/var/../etc", `\SystemRoot\temp\..\x`,
+		`\SystemRoot\temporary`, `\SystemRoot\system32`, `..\x`, `\var`} {
 		if got, ok := ParseSystemPath(text); ok {
 			t.Errorf("%q: %+v, want a refusal", text, got)
 		}

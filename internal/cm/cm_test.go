@@ -141,7 +141,8 @@ func TestPathOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := req.Primary
-	if p.TrafficClass != 106 || p.SL != 3 || p.HopLimit != 9 || p.AckTimeout != 20 || req.PathMTU != ib.MTU512 || req.TransportType != mad.TransportUC ||
+	if p.TrafficClass != 106 || p.SL != 3 || p.HopLimit != 9 || p.AckTimeout != 20 || req.PathMTU != ib.MTU512 ||
+		req.TransportType != mad.TransportUC ||
 		p.LocalGID.Addr() != gid || p.RemoteGID.Addr() != peer || p.LocalLID != 0xffff || p.RemoteLID != 0xffff {
 		t.Errorf("the request's path differs from the route: %s", describe(out[0].MAD[:]))
 	}
@@ -164,7 +165,8 @@ func TestPathOptions(t *testing.T) {
 	}
 	b.Receive(0, out[0].MAD[:], Peer{Local: peer.WithZone("eth1"), Remote: gid.WithZone("eth1"), QPN: 1})
 	var v [1]Event
-	if b.Events(v[:]) != 1 || v[0].Type != EventConnectRequest || v[0].Remote != local || v[0].Conn.RemoteGID != gid || v[0].Conn.SL != 3 || !v[0].Conn.UC {
+	if b.Events(v[:]) != 1 || v[0].Type != EventConnectRequest || v[0].Remote != local || v[0].Conn.RemoteGID != gid || v[0].Conn.SL != 3 ||
+		!v[0].Conn.UC {
 		t.Errorf("the passive side has the event %v, want a connect request with the path's values", v[0])
 	}
 }
@@ -251,7 +253,8 @@ func TestFullIDs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := p.a.e.Connect(0, id, Connect{QPN: 2 + uint32(i), Local: p.a.addr, Remote: netip.MustParseAddrPort("10.0.0.2:7")}); err != nil {
+		if err := p.a.e.Connect(0, id, Connect{QPN: 2 + uint32(i), Local: p.a.addr,
+			Remote: netip.MustParseAddrPort("10.0.0.2:7")}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -272,7 +275,8 @@ func TestSetMTU(t *testing.T) {
 	e.SetMTU(ib.MTU4096)
 	e.SetMTU(9)
 	id, _ := e.Open(command.TCP, 0)
-	if err := e.Connect(0, id, Connect{QPN: 2, Local: netip.MustParseAddr("10.0.0.1"), Remote: netip.MustParseAddrPort("10.0.0.2:7")}); err != nil {
+	if err := e.Connect(0, id, Connect{QPN: 2, Local: netip.MustParseAddr("10.0.0.1"),
+		Remote: netip.MustParseAddrPort("10.0.0.2:7")}); err != nil {
 		t.Fatal(err)
 	}
 	if a, _ := e.Attributes(id); a.MTU != ib.MTU4096 {
@@ -285,7 +289,8 @@ func TestNames(t *testing.T) {
 	want := map[EventType]command.EventType{
 		EventConnectRequest: command.EventConnectRequest, EventConnectResponse: command.EventConnectResponse,
 		EventEstablished: command.EventEstablished, EventRejected: command.EventRejected, EventUnreachable: command.EventUnreachable,
-		EventConnectError: command.EventConnectError, EventDisconnected: command.EventDisconnected, EventTimewaitExit: command.EventTimewaitExit,
+		EventConnectError: command.EventConnectError, EventDisconnected: command.EventDisconnected,
+		EventTimewaitExit: command.EventTimewaitExit,
 	}
 	for v, c := range want {
 		if v.Command() != c || v.String() == "" {

@@ -33,8 +33,10 @@ func TestEventStatus(t *testing.T) {
 // TestModifyQP: each step of a QP sets what its type needs (IBA 11.2.5.2), and no other.
 func TestModifyQP(t *testing.T) {
 	a := Attributes{
-		RemoteQPN: 18, RQPSN: 5, SQPSN: 6, MTU: ib.MTU1024, AckTimeout: 14, RetryCount: 3, RNRRetry: 7, InitiatorDepth: 2, ResponderResources: 4,
-		FlowControl: true, RemoteGID: netip.MustParseAddr("10.0.0.2"), SL: 9, TrafficClass: 8, HopLimit: 64, FlowLabel: 7, SrcPort: 0xc001,
+		RemoteQPN: 18, RQPSN: 5, SQPSN: 6, MTU: ib.MTU1024, AckTimeout: 14, RetryCount: 3, RNRRetry: 7, InitiatorDepth: 2,
+		ResponderResources: 4,
+		FlowControl:        true, RemoteGID: netip.MustParseAddr("10.0.0.2"), SL: 9, TrafficClass: 8, HopLimit: 64, FlowLabel: 7,
+		SrcPort: 0xc001,
 	}
 	const connected = command.MaskState | command.MaskRoute | command.MaskMTU | command.MaskDestQPN | command.MaskRQPSN
 	for _, c := range []struct {
@@ -60,7 +62,8 @@ func TestModifyQP(t *testing.T) {
 			t.Errorf("%s: state %d, mask %#x, %v; want mask %#x", c.name, m.State, m.Mask, ok, c.mask)
 		}
 		if r := m.Route; m.Mask&command.MaskRoute != 0 {
-			want := command.AddressVector{Addr: command.AddrFrom(a.RemoteGID), TrafficClass: 8, HopLimit: 64, FlowLabel: 7, SrcPort: 0xc001, SL: 1}
+			want := command.AddressVector{Addr: command.AddrFrom(a.RemoteGID), TrafficClass: 8, HopLimit: 64, FlowLabel: 7, SrcPort: 0xc001,
+				SL: 1}
 			if c.lid != 0 {
 				want.LID, want.SL = 7, 9 // Ethernet has eight levels
 			}
@@ -68,7 +71,8 @@ func TestModifyQP(t *testing.T) {
 				t.Errorf("%s: wrong attributes or route %+v", c.name, m)
 			}
 		}
-		if m.Mask&command.MaskFlowControl != 0 && (m.FlowControl != 1 || m.Timeout != 14 || m.Retry != 3 || m.RNRRetry != 7 || m.InitiatorDepth != 2) {
+		if m.Mask&command.MaskFlowControl != 0 && (m.FlowControl != 1 || m.Timeout != 14 || m.Retry != 3 || m.RNRRetry != 7 ||
+			m.InitiatorDepth != 2) {
 			t.Errorf("%s: wrong timeouts, retries or depths %+v", c.name, m)
 		}
 	}
@@ -83,7 +87,8 @@ func TestCommandError(t *testing.T) {
 		err  error
 		want command.Code
 	}{
-		{&stateError{"Accept", "idle"}, command.State}, {ErrNoID, command.State}, {ErrPortInUse, command.InUse}, {ErrNoPorts, command.Exhausted},
+		{&stateError{"Accept", "idle"}, command.State}, {ErrNoID, command.State}, {ErrPortInUse, command.InUse},
+		{ErrNoPorts, command.Exhausted},
 		{ErrTooManyIDs, command.Exhausted}, {fieldError("Timeout", -1, "positive"), command.Invalid},
 		{command.Errorf(command.Busy, "as it is"), command.Busy}, {errors.New("unknown"), command.Internal},
 	} {

@@ -68,7 +68,8 @@ func (f *flooded) deliver(from netip.Addr, m *mad.REQ) {
 
 // request returns a new request.
 func (f *flooded) request(from netip.Addr) *mad.REQ {
-	m := mad.REQ{TransactionID: f.random.Uint64(), LocalCommID: f.random.Uint32() | 1, LocalCAGUID: 0xbad, LocalQPN: ib.QPN(2 + f.random.Uint32N(1<<23)),
+	m := mad.REQ{TransactionID: f.random.Uint64(), LocalCommID: f.random.Uint32() | 1, LocalCAGUID: 0xbad,
+		LocalQPN:  ib.QPN(2 + f.random.Uint32N(1<<23)),
 		ServiceID: mad.ServiceID(mad.PortSpaceTCP, f.at.Port()), TransportType: mad.TransportRC, PathMTU: ib.MTU1024, PKey: ib.PKeyDefault,
 		RemoteCMResponseTimeout: 17, LocalCMResponseTimeout: 17, MaxCMRetries: 15}
 	m.Primary.LocalGID, m.Primary.RemoteGID, m.Primary.AckTimeout = ib.GIDFromAddr(from), ib.GIDFromAddr(f.at.Addr()), 15

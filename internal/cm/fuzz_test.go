@@ -83,7 +83,8 @@ var victim, enemy = netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0
 
 func newHostile(t *testing.T) *hostile {
 	n := uint64(0)
-	e, err := New(Config{GUID: 0xb, Rand: func() uint64 { n++; return n * 0x9e3779b97f4a7c15 }, MTU: ib.MTU4096, MaxHalfOpen: hostileHalfOpen, MaxIDs: hostileIDs})
+	e, err := New(Config{GUID: 0xb, Rand: func() uint64 { n++; return n * 0x9e3779b97f4a7c15 }, MTU: ib.MTU4096,
+		MaxHalfOpen: hostileHalfOpen, MaxIDs: hostileIDs})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,11 +157,13 @@ func (h *hostile) knowing(a [8]byte) []byte {
 	var m mad.Message
 	switch a[0] % 9 {
 	case 0:
-		m = &mad.REP{TransactionID: tid, LocalCommID: theirs, RemoteCommID: ours, LocalQPN: ib.QPN(a[5]), LocalCAGUID: uint64(a[6] % 2), TargetAckDelay: a[7]}
+		m = &mad.REP{TransactionID: tid, LocalCommID: theirs, RemoteCommID: ours, LocalQPN: ib.QPN(a[5]), LocalCAGUID: uint64(a[6] % 2),
+			TargetAckDelay: a[7]}
 	case 1:
 		m = &mad.RTU{TransactionID: tid, LocalCommID: theirs, RemoteCommID: ours}
 	case 2:
-		m = &mad.REJ{TransactionID: tid, LocalCommID: theirs, RemoteCommID: ours * uint32(a[5]&1), Reason: mad.RejectReason(a[6] % 40), InfoLength: a[7] % 73, Info: [72]byte{a[5] % 6, 7: a[7] % 2}}
+		m = &mad.REJ{TransactionID: tid, LocalCommID: theirs, RemoteCommID: ours * uint32(a[5]&1), Reason: mad.RejectReason(a[6] % 40),
+			InfoLength: a[7] % 73, Info: [72]byte{a[5] % 6, 7: a[7] % 2}}
 	case 3:
 		m = &mad.MRA{TransactionID: tid, LocalCommID: theirs, RemoteCommID: ours, Message: a[5] % 4, ServiceTimeout: a[6]}
 	case 4:
@@ -170,7 +173,8 @@ func (h *hostile) knowing(a [8]byte) []byte {
 	case 6:
 		m = &mad.LAP{TransactionID: tid, LocalCommID: theirs, RemoteCommID: ours}
 	case 7:
-		m = &mad.SIDRREP{TransactionID: tid, RequestID: ours, Status: mad.SIDRStatus(a[5] % 7), QPN: ib.QPN(a[6]), ServiceID: mad.ServiceID(mad.PortSpaceUDP, 9)}
+		m = &mad.SIDRREP{TransactionID: tid, RequestID: ours, Status: mad.SIDRStatus(a[5] % 7), QPN: ib.QPN(a[6]),
+			ServiceID: mad.ServiceID(mad.PortSpaceUDP, 9)}
 	case 8:
 		m = &mad.APR{TransactionID: tid, LocalCommID: theirs, RemoteCommID: ours}
 	}
@@ -181,14 +185,16 @@ func (h *hostile) knowing(a [8]byte) []byte {
 func (h *hostile) request(a [8]byte) []byte {
 	ip := mad.IPHeader{Source: netip.AddrPortFrom(enemy, uint16(a[1])+1), Destination: victim}
 	if a[0]&1 == 1 {
-		m := &mad.SIDRREQ{TransactionID: uint64(a[2] % 4), RequestID: uint32(a[3]), PKey: 0xffff, ServiceID: mad.ServiceID(mad.PortSpaceUDP, 7471)}
+		m := &mad.SIDRREQ{TransactionID: uint64(a[2] % 4), RequestID: uint32(a[3]), PKey: 0xffff,
+			ServiceID: mad.ServiceID(mad.PortSpaceUDP, 7471)}
 		ip.Append(m.PrivateData[:0])
 		return encoded(m)[:]
 	}
 	m := &mad.REQ{
 		TransactionID: uint64(a[2] % 4), LocalCommID: uint32(a[3] % 16), LocalCAGUID: uint64(a[4] % 2), LocalQPN: ib.QPN(a[5]),
-		ServiceID: mad.ServiceID(mad.PortSpaceTCP, 7471), PKey: 0xffff, PathMTU: ib.MTU(a[6] % 7), MaxCMRetries: a[6], LocalCMResponseTimeout: a[7],
-		Primary: mad.Path{LocalGID: ib.GIDFromAddr(enemy), RemoteGID: ib.GIDFromAddr(victim), AckTimeout: a[7]},
+		ServiceID: mad.ServiceID(mad.PortSpaceTCP, 7471), PKey: 0xffff, PathMTU: ib.MTU(a[6] % 7), MaxCMRetries: a[6],
+		LocalCMResponseTimeout: a[7],
+		Primary:                mad.Path{LocalGID: ib.GIDFromAddr(enemy), RemoteGID: ib.GIDFromAddr(victim), AckTimeout: a[7]},
 	}
 	ip.Append(m.PrivateData[:0])
 	return encoded(m)[:]
@@ -205,7 +211,8 @@ func (h *hostile) connect(a [8]byte) {
 	}
 	h.own = append(h.own, id)
 	h.qpn++
-	err = h.e.Connect(h.now, id, Connect{Local: victim, Remote: netip.AddrPortFrom(enemy, port), QPN: h.qpn, Timeout: time.Duration(a[1]) * time.Second})
+	err = h.e.Connect(h.now, id, Connect{Local: victim, Remote: netip.AddrPortFrom(enemy, port), QPN: h.qpn,
+		Timeout: time.Duration(a[1]) * time.Second})
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -306,10 +313,12 @@ func (e *Engine) consistent() error {
 				return fmt.Errorf("%d requests wait at %08x", len(c.listen.waiting), id)
 			}
 		}
-		if due := clock.Min(c.retryAt, c.expires); (due == clock.Never) != (c.timer == 0) || c.timer != 0 && (e.timers[c.timer-1] != c || c.due != due) {
+		if due := clock.Min(c.retryAt, c.expires); (due == clock.Never) != (c.timer == 0) || c.timer != 0 &&
+			(e.timers[c.timer-1] != c || c.due != due) {
 			return fmt.Errorf("%08x (%v): timer %d, due %d, retry %d, expires %d", id, c.state, c.timer, c.due, c.retryAt, c.expires)
 		}
-		needsTimer := c.state != stateIdle && c.state != stateListen && c.state != stateEstablished && c.state != stateSidrReplied && c.state != stateDone
+		needsTimer := c.state != stateIdle && c.state != stateListen && c.state != stateEstablished && c.state != stateSidrReplied &&
+			c.state != stateDone
 		if needsTimer && c.timer == 0 {
 			return fmt.Errorf("%08x (%v) waits for ever", id, c.state)
 		}

@@ -115,11 +115,13 @@ func (s *side) events() []Event {
 
 // left describes what an engine still keeps; it is empty if that is nothing.
 func (e *Engine) left() string {
-	if e.ids.Len()+len(e.peers)+len(e.qpns)+len(e.ports)+len(e.listeners)+len(e.timers)+e.halfOpen+e.lingering+e.replies.len()+e.sendq.len() == 0 && e.counters.Active == 0 {
+	if e.ids.Len()+len(e.peers)+len(e.qpns)+len(e.ports)+len(e.listeners)+len(e.timers)+e.halfOpen+e.lingering+e.replies.len()+
+		e.sendq.len() == 0 && e.counters.Active == 0 {
 		return ""
 	}
 	return fmt.Sprintf("ids=%d peers=%d qpns=%d ports=%d listeners=%d timers=%d half-open=%d lingering=%d replies=%d sendq=%d active=%d",
-		e.ids.Len(), len(e.peers), len(e.qpns), len(e.ports), len(e.listeners), len(e.timers), e.halfOpen, e.lingering, e.replies.len(), e.sendq.len(), e.counters.Active)
+		e.ids.Len(), len(e.peers), len(e.qpns), len(e.ports), len(e.listeners), len(e.timers), e.halfOpen, e.lingering, e.replies.len(),
+		e.sendq.len(), e.counters.Active)
 }
 
 // describe returns a MAD as one line of text.
@@ -137,16 +139,20 @@ func describe(b []byte) string {
 			addrs = err.Error()
 		}
 		return fmt.Sprintf("REQ %08x service=%x guid=%x qpn=%#x type=%d psn=%06x resources=%d depth=%d flow=%t srq=%t retry=%d rnr=%d timeouts=%d/%d max=%d pkey=%04x mtu=%v path=%v->%v label=%05x class=%d hops=%d sl=%d ack=%d %s%s",
-			m.LocalCommID, m.ServiceID, m.LocalCAGUID, uint32(m.LocalQPN), m.TransportType, uint32(m.StartingPSN), m.ResponderResources, m.InitiatorDepth, m.FlowControl, m.SRQ,
+			m.LocalCommID, m.ServiceID, m.LocalCAGUID, uint32(m.LocalQPN), m.TransportType, uint32(m.StartingPSN), m.ResponderResources,
+			m.InitiatorDepth, m.FlowControl, m.SRQ,
 			m.RetryCount, m.RNRRetryCount, m.LocalCMResponseTimeout, m.RemoteCMResponseTimeout, m.MaxCMRetries, uint16(m.PKey), m.PathMTU,
-			p.LocalGID.Addr(), p.RemoteGID.Addr(), p.FlowLabel, p.TrafficClass, p.HopLimit, p.SL, p.AckTimeout, addrs, text(m.PrivateData[36:]))
+			p.LocalGID.Addr(), p.RemoteGID.Addr(), p.FlowLabel, p.TrafficClass, p.HopLimit, p.SL, p.AckTimeout, addrs,
+			text(m.PrivateData[36:]))
 	case *mad.REP:
 		return fmt.Sprintf("REP %08x for %08x guid=%x qpn=%#x psn=%06x resources=%d depth=%d delay=%d failover=%d flow=%t rnr=%d srq=%t%s",
-			m.LocalCommID, m.RemoteCommID, m.LocalCAGUID, uint32(m.LocalQPN), uint32(m.StartingPSN), m.ResponderResources, m.InitiatorDepth, m.TargetAckDelay, m.Failover, m.FlowControl, m.RNRRetryCount, m.SRQ, text(m.PrivateData[:]))
+			m.LocalCommID, m.RemoteCommID, m.LocalCAGUID, uint32(m.LocalQPN), uint32(m.StartingPSN), m.ResponderResources, m.InitiatorDepth,
+			m.TargetAckDelay, m.Failover, m.FlowControl, m.RNRRetryCount, m.SRQ, text(m.PrivateData[:]))
 	case *mad.RTU:
 		return fmt.Sprintf("RTU %08x for %08x%s", m.LocalCommID, m.RemoteCommID, text(m.PrivateData[:]))
 	case *mad.REJ:
-		return fmt.Sprintf("REJ %08x for %08x of %d: %d %v%s%s", m.LocalCommID, m.RemoteCommID, m.Message, m.Reason, m.Reason, info(m.Info[:m.InfoLength]), text(m.PrivateData[:]))
+		return fmt.Sprintf("REJ %08x for %08x of %d: %d %v%s%s", m.LocalCommID, m.RemoteCommID, m.Message, m.Reason, m.Reason,
+			info(m.Info[:m.InfoLength]), text(m.PrivateData[:]))
 	case *mad.MRA:
 		return fmt.Sprintf("MRA %08x for %08x of %d: timeout %d", m.LocalCommID, m.RemoteCommID, m.Message, m.ServiceTimeout)
 	case *mad.DREQ:
@@ -156,7 +162,8 @@ func describe(b []byte) string {
 	case *mad.SIDRREQ:
 		return fmt.Sprintf("SIDR_REQ %08x service=%x pkey=%04x%s", m.RequestID, m.ServiceID, uint16(m.PKey), text(m.PrivateData[36:]))
 	case *mad.SIDRREP:
-		return fmt.Sprintf("SIDR_REP for %08x service=%x: %v qpn=%#x qkey=%08x%s", m.RequestID, m.ServiceID, m.Status, uint32(m.QPN), m.QKey, text(m.PrivateData[:]))
+		return fmt.Sprintf("SIDR_REP for %08x service=%x: %v qpn=%#x qkey=%08x%s", m.RequestID, m.ServiceID, m.Status, uint32(m.QPN),
+			m.QKey, text(m.PrivateData[:]))
 	case *mad.LAP:
 		return fmt.Sprintf("LAP %08x for %08x", m.LocalCommID, m.RemoteCommID)
 	case *mad.APR:
@@ -222,7 +229,8 @@ func (v Event) String() string {
 // String returns the QP's settings as one line.
 func (a *Attributes) String() string {
 	return fmt.Sprintf("qpn=%#x/%#x psn=%06x/%06x mtu=%v depth=%d resources=%d retry=%d rnr=%d ack=%d flow=%t label=%05x port=%d",
-		a.LocalQPN, a.RemoteQPN, uint32(a.SQPSN), uint32(a.RQPSN), a.MTU, a.InitiatorDepth, a.ResponderResources, a.RetryCount, a.RNRRetry, a.AckTimeout, a.FlowControl, a.FlowLabel, a.SrcPort)
+		a.LocalQPN, a.RemoteQPN, uint32(a.SQPSN), uint32(a.RQPSN), a.MTU, a.InitiatorDepth, a.ResponderResources, a.RetryCount, a.RNRRetry,
+		a.AckTimeout, a.FlowControl, a.FlowLabel, a.SrcPort)
 }
 
 func encoded(m mad.Message) *[mad.Len]byte {

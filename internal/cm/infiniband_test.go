@@ -66,7 +66,8 @@ func TestConnectionByLIDs(t *testing.T) {
 	}
 	m, err := mad.ParseREQ(f.d.MAD[:])
 	check(t, err)
-	want := mad.Path{LocalLID: 0x11, RemoteLID: 0x22, LocalGID: ib.GIDFromAddr(ibGIDA), RemoteGID: ib.GIDFromAddr(ibGIDB), FlowLabel: m.Primary.FlowLabel,
+	want := mad.Path{LocalLID: 0x11, RemoteLID: 0x22, LocalGID: ib.GIDFromAddr(ibGIDA), RemoteGID: ib.GIDFromAddr(ibGIDB),
+		FlowLabel:  m.Primary.FlowLabel,
 		PacketRate: 3, SL: 9, SubnetLocal: true, AckTimeout: ackTimeout(defaultAckDelay, 10)}
 	if m.Primary != want || m.PKey != 0x8001 || m.PathMTU != ib.MTU2048 {
 		t.Errorf("REQ %+v, P_Key %v, MTU %v, want %+v", m.Primary, m.PKey, m.PathMTU, want)
@@ -74,7 +75,8 @@ func TestConnectionByLIDs(t *testing.T) {
 	send(f.d, p.a)
 	e := p.b.events()[0]
 	c := &e.Conn
-	if c.LocalLID != 0x22 || c.RemoteLID != 0x11 || c.SL != 9 || c.Global || c.LocalGID != ibGIDB || c.RemoteGID != ibGIDA || c.PKey != 0x8001 || c.MTU != ib.MTU2048 {
+	if c.LocalLID != 0x22 || c.RemoteLID != 0x11 || c.SL != 9 || c.Global || c.LocalGID != ibGIDB || c.RemoteGID != ibGIDA ||
+		c.PKey != 0x8001 || c.MTU != ib.MTU2048 {
 		t.Fatalf("the listener's event has %+v", c)
 	}
 	if e.Remote.Addr() != ibLocal || e.Local != netip.AddrPortFrom(ibRemote, 7471) {
@@ -138,13 +140,15 @@ func TestAnswersHaveTheGRHOfTheQuestion(t *testing.T) {
 		name  string
 		space command.PortSpace
 		port  uint16
-	}{{"accepted", command.TCP, 7471}, {"refused", command.TCP, 7}, {"datagrams", command.UDP, 7471}, {"datagrams refused", command.UDP, 7}} {
+	}{{"accepted", command.TCP, 7471}, {"refused", command.TCP, 7}, {"datagrams", command.UDP, 7471},
+		{"datagrams refused", command.UDP, 7}} {
 		for _, global := range []Global{{}, back} {
 			p, _ := ibPair(t)
 			id, err := p.a.e.Open(s.space, 0)
 			check(t, err)
-			check(t, p.a.e.Connect(p.now, id, Connect{Remote: netip.AddrPortFrom(ibRemote, s.port), Local: ibLocal, LocalGID: ibGIDA, RemoteGID: ibGIDB,
-				QPN: 0x100, Path: Path{LocalLID: 0x11, RemoteLID: 0x22, PKey: 0x8001}}))
+			check(t, p.a.e.Connect(p.now, id, Connect{Remote: netip.AddrPortFrom(ibRemote, s.port), Local: ibLocal, LocalGID: ibGIDA,
+				RemoteGID: ibGIDB,
+				QPN:       0x100, Path: Path{LocalLID: 0x11, RemoteLID: 0x22, PKey: 0x8001}}))
 			p.collect()
 			d := p.take(0).d
 			if d.Global != (Global{}) {

@@ -88,7 +88,8 @@ func (w *world) play(connections int) {
 			w.qpn++
 			w.must(nil, s.e.Connect(w.now, p.id, Connect{
 				Remote: netip.AddrPortFrom(w.other(s).addr, 7), Local: s.addr, QPN: uint32(0x1000 + w.qpn), SRQ: w.rand.IntN(3) == 0,
-				InitiatorDepth: uint8(w.rand.IntN(17)), ResponderResources: uint8(w.rand.IntN(17)), RetryCount: 7, RNRRetry: uint8(w.rand.IntN(8)),
+				InitiatorDepth: uint8(w.rand.IntN(17)), ResponderResources: uint8(w.rand.IntN(17)), RetryCount: 7,
+				RNRRetry: uint8(w.rand.IntN(8)),
 			}))
 		})
 	}
@@ -189,7 +190,8 @@ func (w *world) answer(p *program) {
 		_ = p.side.e.Reject(w.now, p.id, 0, []byte("no"))
 	default:
 		w.qpn++
-		_, err := p.side.e.Accept(w.now, p.id, Accept{QPN: uint32(0x1000 + w.qpn), InitiatorDepth: uint8(w.rand.IntN(17)), ResponderResources: uint8(w.rand.IntN(17))})
+		_, err := p.side.e.Accept(w.now, p.id, Accept{QPN: uint32(0x1000 + w.qpn), InitiatorDepth: uint8(w.rand.IntN(17)),
+			ResponderResources: uint8(w.rand.IntN(17))})
 		p.inUse = p.inUse || err == nil && p.space == command.TCP
 	}
 }
@@ -282,7 +284,8 @@ func equal(a, b *Attributes) error {
 	case a.FlowControl != b.FlowControl:
 		return fmt.Errorf("flow control %t and %t", a.FlowControl, b.FlowControl)
 	case a.InitiatorDepth > b.ResponderResources || b.InitiatorDepth > a.ResponderResources:
-		return fmt.Errorf("depths %d and %d, resources %d and %d", a.InitiatorDepth, b.InitiatorDepth, a.ResponderResources, b.ResponderResources)
+		return fmt.Errorf("depths %d and %d, resources %d and %d", a.InitiatorDepth, b.InitiatorDepth, a.ResponderResources,
+			b.ResponderResources)
 	case a.SrcPort != b.SrcPort || a.RetryCount != b.RetryCount || a.PKey != b.PKey:
 		return fmt.Errorf("%v and %v", a, b)
 	}

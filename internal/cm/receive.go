@@ -85,7 +85,8 @@ func (e *Engine) refuseVersion(b []byte, from Peer, err error) {
 	id := uint32(b[24])<<24 | uint32(b[25])<<16 | uint32(b[26])<<8 | uint32(b[27])
 	switch h.AttributeID {
 	case mad.AttrREQ:
-		e.reply(from, &mad.REJ{TransactionID: h.TransactionID, RemoteCommID: id, Message: mad.REJOfREQ, Reason: mad.RejectInvalidClassVersion,
+		e.reply(from, &mad.REJ{TransactionID: h.TransactionID, RemoteCommID: id, Message: mad.REJOfREQ,
+			Reason:     mad.RejectInvalidClassVersion,
 			InfoLength: 1, Info: [mad.REJInfoLen]byte{mad.ClassVersionCM}})
 	case mad.AttrSIDRREQ:
 		e.reply(from, &mad.SIDRREP{TransactionID: h.TransactionID, RequestID: id, Status: mad.SIDRUnsupportedVersion})

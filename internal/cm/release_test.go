@@ -149,7 +149,8 @@ func TestLateRelease(t *testing.T) {
 			t.Fatalf("%s: %d messages, want a DREP", name, n)
 		}
 		got, err := mad.DecodeCM(out[0].MAD[:])
-		if d, is := got.(*mad.DREP); err != nil || !is || d.TransactionID != m.TransactionID || d.LocalCommID != m.RemoteCommID || d.RemoteCommID != m.LocalCommID {
+		if d, is := got.(*mad.DREP); err != nil || !is || d.TransactionID != m.TransactionID || d.LocalCommID != m.RemoteCommID ||
+			d.RemoteCommID != m.LocalCommID {
 			t.Errorf("%s: answered with %s", name, describe(out[0].MAD[:]))
 		}
 	}

@@ -100,7 +100,8 @@ func (a *actor) says(m said) {
 		a.t.Fatalf("%d messages instead of %s", n, describe(m.b))
 	}
 	if out[0].Remote != m.to || out[0].Local != m.from || !bytes.Equal(out[0].MAD[:], m.b) {
-		a.t.Fatalf("%v>%v\nwant %s\ngot  %s\n%s", out[0].Local, out[0].Remote, describe(m.b), describe(out[0].MAD[:]), cmp.Diff(m.b, out[0].MAD[:]))
+		a.t.Fatalf("%v>%v\nwant %s\ngot  %s\n%s", out[0].Local, out[0].Remote, describe(m.b), describe(out[0].MAD[:]),
+			cmp.Diff(m.b, out[0].MAD[:]))
 	}
 }
 
@@ -172,7 +173,8 @@ func (a *actor) answered(m, answer said) {
 	a.must(err)
 	a.hears(m)
 	v := a.sees(EventConnectResponse)
-	if v.Conn.RemoteQPN != uint32(rep.LocalQPN) || v.Conn.SQPSN != rep.StartingPSN || v.Conn.RNRRetry != rep.RNRRetryCount || v.Conn.AckTimeout != 19 {
+	if v.Conn.RemoteQPN != uint32(rep.LocalQPN) || v.Conn.SQPSN != rep.StartingPSN || v.Conn.RNRRetry != rep.RNRRetryCount ||
+		v.Conn.AckTimeout != 19 {
 		a.t.Fatalf("%v from %s", v, describe(m.b))
 	}
 	a.must(a.e.Establish(a.now, a.id, nil))

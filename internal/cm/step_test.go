@@ -155,7 +155,8 @@ func (s *step) connect() error {
 func (s *step) accept() error {
 	s.qpn++
 	_, err := s.who.side.e.Accept(s.now, s.who.id, Accept{QPN: s.qpn, SRQ: s.d.HasArg("srq"),
-		ResponderResources: uint8(s.num("resources", 16)), InitiatorDepth: uint8(s.num("depth", 2)), RNRRetry: uint8(s.num("rnr", 7)), Private: s.private})
+		ResponderResources: uint8(s.num("resources", 16)), InitiatorDepth: uint8(s.num("depth", 2)), RNRRetry: uint8(s.num("rnr", 7)),
+		Private: s.private})
 	return err
 }
 
@@ -239,21 +240,26 @@ func (s *step) message(to *side, from netip.Addr, known *conn) (mad.Message, err
 	case "REQ":
 		return s.request(to, from), nil
 	case "REP":
-		return &mad.REP{TransactionID: uint64(s.num("tid", int(known.tid))), LocalCommID: uint32(s.num("theirs", 0x77)), RemoteCommID: uint32(s.num("comm", int(ours))),
-			LocalCAGUID: 0xb, LocalQPN: ib.QPN(s.num("qpn", 0x900))}, nil
+		return &mad.REP{TransactionID: uint64(s.num("tid", int(known.tid))), LocalCommID: uint32(s.num("theirs", 0x77)),
+			RemoteCommID: uint32(s.num("comm", int(ours))),
+			LocalCAGUID:  0xb, LocalQPN: ib.QPN(s.num("qpn", 0x900))}, nil
 	case "RTU":
 		return &mad.RTU{TransactionID: 9, LocalCommID: theirs, RemoteCommID: ours}, nil
 	case "DREQ":
-		return &mad.DREQ{TransactionID: 9, LocalCommID: uint32(s.num("theirs", int(theirs))), RemoteCommID: uint32(s.num("comm", int(ours))), RemoteQPN: ib.QPN(s.num("qpn", int(known.attr.LocalQPN)))}, nil
+		return &mad.DREQ{TransactionID: 9, LocalCommID: uint32(s.num("theirs", int(theirs))),
+			RemoteCommID: uint32(s.num("comm", int(ours))), RemoteQPN: ib.QPN(s.num("qpn", int(known.attr.LocalQPN)))}, nil
 	case "DREP":
 		return &mad.DREP{TransactionID: uint64(s.num("tid", 9)), LocalCommID: theirs, RemoteCommID: ours}, nil
 	case "MRA":
-		return &mad.MRA{TransactionID: 9, LocalCommID: 0x77, RemoteCommID: ours, Message: uint8(s.num("of", 0)), ServiceTimeout: uint8(s.num("timeout", 20))}, nil
+		return &mad.MRA{TransactionID: 9, LocalCommID: 0x77, RemoteCommID: ours, Message: uint8(s.num("of", 0)),
+			ServiceTimeout: uint8(s.num("timeout", 20))}, nil
 	case "REJ":
-		return &mad.REJ{TransactionID: uint64(s.num("tid", int(known.tid))), LocalCommID: theirs, RemoteCommID: ours, Reason: mad.RejectReason(s.num("reason", 28)),
+		return &mad.REJ{TransactionID: uint64(s.num("tid", int(known.tid))), LocalCommID: theirs, RemoteCommID: ours,
+			Reason:     mad.RejectReason(s.num("reason", 28)),
 			InfoLength: uint8(s.num("info-length", 0)), Info: [mad.REJInfoLen]byte{byte(s.num("info", 0))}}, nil
 	case "SIDR_REP":
-		return &mad.SIDRREP{TransactionID: uint64(s.num("tid", int(known.tid))), RequestID: ours, QPN: ib.QPN(s.num("qpn", 0x900)), ServiceID: mad.ServiceID(mad.PortSpaceUDP, uint16(s.num("port", 7)))}, nil
+		return &mad.SIDRREP{TransactionID: uint64(s.num("tid", int(known.tid))), RequestID: ours, QPN: ib.QPN(s.num("qpn", 0x900)),
+			ServiceID: mad.ServiceID(mad.PortSpaceUDP, uint16(s.num("port", 7)))}, nil
 	case "LAP":
 		return &mad.LAP{TransactionID: 9, LocalCommID: theirs, RemoteCommID: ours}, nil
 	}
@@ -262,11 +268,15 @@ func (s *step) message(to *side, from netip.Addr, known *conn) (mad.Message, err
 
 // request returns a REQ from an address.
 func (s *step) request(to *side, from netip.Addr) *mad.REQ {
-	req := mad.REQ{TransactionID: 9, LocalCommID: uint32(s.num("comm", 0x77)), ServiceID: mad.ServiceID(mad.PortSpaceTCP, uint16(s.num("port", 7))),
-		LocalCAGUID: 0xa, LocalQPN: ib.QPN(s.num("qpn", 0x900)), StartingPSN: 5, PKey: ib.PKey(s.num("pkey", 0xffff)), PathMTU: ib.MTU(s.num("mtu", 3)),
+	req := mad.REQ{TransactionID: 9, LocalCommID: uint32(s.num("comm", 0x77)), ServiceID: mad.ServiceID(mad.PortSpaceTCP,
+		uint16(s.num("port", 7))),
+		LocalCAGUID: 0xa, LocalQPN: ib.QPN(s.num("qpn", 0x900)), StartingPSN: 5, PKey: ib.PKey(s.num("pkey", 0xffff)),
+		PathMTU:       ib.MTU(s.num("mtu", 3)),
 		TransportType: mad.TransportType(s.num("type", 0)), MaxCMRetries: 15, LocalCMResponseTimeout: 17,
-		Primary: mad.Path{LocalGID: ib.GIDFromAddr(netip.MustParseAddr(s.arg("gid", from.String()))), RemoteGID: ib.GIDFromAddr(netip.MustParseAddr(s.arg("to-gid", to.addr.String()))), AckTimeout: uint8(s.num("ack", 15))}}
-	mad.IPHeader{Source: netip.AddrPortFrom(netip.MustParseAddr(s.arg("source", from.String())), uint16(s.num("source-port", 1000))), Destination: to.addr}.Append(req.PrivateData[:0])
+		Primary: mad.Path{LocalGID: ib.GIDFromAddr(netip.MustParseAddr(s.arg("gid", from.String()))),
+			RemoteGID: ib.GIDFromAddr(netip.MustParseAddr(s.arg("to-gid", to.addr.String()))), AckTimeout: uint8(s.num("ack", 15))}}
+	mad.IPHeader{Source: netip.AddrPortFrom(netip.MustParseAddr(s.arg("source", from.String())), uint16(s.num("source-port", 1000))),
+		Destination: to.addr}.Append(req.PrivateData[:0])
 	if s.d.HasArg("alternate") {
 		req.Alternate = req.Primary
 	}

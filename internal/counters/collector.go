@@ -143,7 +143,8 @@ func (c *Collector) Sets() []Set {
 	out := make([]Set, 0, len(catalogue.CounterSets))
 	for i := range catalogue.CounterSets {
 		set := &catalogue.CounterSets[i]
-		s := Set{Name: set.Name, Short: set.Short, Aliases: set.Aliases, Description: set.Description, Resettable: set.Reset == catalogue.ResetOnDemand, Instances: []string{}}
+		s := Set{Name: set.Name, Short: set.Short, Aliases: set.Aliases, Description: set.Description,
+			Resettable: set.Reset == catalogue.ResetOnDemand, Instances: []string{}}
 		for j := range adapters {
 			for _, in := range c.instances(set, adapters, j) {
 				s.Instances = append(s.Instances, in.name)
@@ -152,7 +153,8 @@ func (c *Collector) Sets() []Set {
 		for j := range set.Counters {
 			k := &set.Counters[j]
 			s.Counters = append(s.Counters, Counter{
-				Name: k.Name, Short: k.Short, Kind: kindName(k.Kind), Unit: k.Unit, Description: k.Description, Counted: k.Counted(), Only: k.Only, Generations: generationNames(set, j),
+				Name: k.Name, Short: k.Short, Kind: kindName(k.Kind), Unit: k.Unit, Description: k.Description, Counted: k.Counted(),
+				Only: k.Only, Generations: generationNames(set, j),
 			})
 		}
 		out = append(out, s)

@@ -63,7 +63,8 @@ func newBench(t *testing.T, names ...string) *bench {
 	for i, n := range names {
 		b.adapters = append(b.adapters, Adapter{Counters: device.Counters{Adapter: uint32(i), Name: n, Enabled: true, FrameOverhead: 42}})
 	}
-	b.c = New(Config{Read: func() []Adapter { return append([]Adapter(nil), b.adapters...) }, CPUs: 2, Now: func() time.Time { return b.now }})
+	b.c = New(Config{Read: func() []Adapter { return append([]Adapter(nil), b.adapters...) }, CPUs: 2,
+		Now: func() time.Time { return b.now }})
 	return b
 }
 
@@ -128,7 +129,8 @@ func TestTrafficWithoutAPriority(t *testing.T) {
 	b.now = b.now.Add(time.Second)
 	got := b.values(&r, "adapter_qos")
 	for name, want := range map[string]string{
-		"Untagged: Bytes Received": "1846", "Untagged: Packets Received": "13", "Untagged: Packets Total/Sec": "10.0", "Untagged: Bytes Sent": "0",
+		"Untagged: Bytes Received": "1846", "Untagged: Packets Received": "13", "Untagged: Packets Total/Sec": "10.0",
+		"Untagged: Bytes Sent":            "0",
 		"Untagged: Received Pause Frames": "-", "Priority 0: Bytes Received": "-", "Priority 7: Packets Total/Sec": "-",
 	} {
 		if got["Ethernet 1, "+name] != want {
@@ -221,8 +223,10 @@ func TestPortsOfADeviceAddUp(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]uint64{
-		"device card no_wqe_drops": 11, "device card dropped_doorbells": 9, "device Ethernet 3 no_wqe_drops": 30, "winof_bus card no_wqe_drops": 11,
-		"adapter_diagnostics Ethernet 1 cq_overflows": 1, "adapter_diagnostics Ethernet 2 cq_overflows": 1, "adapter_diagnostics Ethernet 3 cq_overflows": 3,
+		"device card no_wqe_drops": 11, "device card dropped_doorbells": 9, "device Ethernet 3 no_wqe_drops": 30,
+		"winof_bus card no_wqe_drops":                 11,
+		"adapter_diagnostics Ethernet 1 cq_overflows": 1, "adapter_diagnostics Ethernet 2 cq_overflows": 1,
+		"adapter_diagnostics Ethernet 3 cq_overflows":         3,
 		"adapter_diagnostics Ethernet 1 discarded_ud_packets": 10, "adapter_diagnostics Ethernet 2 discarded_ud_packets": 1,
 		"adapter_diagnostics Ethernet 1 eq_overflows": 9,
 	} {
@@ -264,7 +268,8 @@ func TestResetOnDemand(t *testing.T) {
 	if got := b.values(&r, "transport(Ethernet 2).probes")["Ethernet 2: Probes"]; got != "1" {
 		t.Errorf("after a restart and a reset: %s", got)
 	}
-	for _, q := range []ResetRequest{{Set: "Mellanox Adapter Diagnostics Counters"}, {Set: "nonsense"}, {Set: "transport", Adapter: "nonsense"}} {
+	for _, q := range []ResetRequest{{Set: "Mellanox Adapter Diagnostics Counters"}, {Set: "nonsense"},
+		{Set: "transport", Adapter: "nonsense"}} {
 		var e *PathError
 		if err := b.c.Reset(q); !errors.As(err, &e) || len(e.Allowed) == 0 {
 			t.Errorf("%+v: %v, want an error with what is allowed", q, err)

@@ -37,7 +37,8 @@ type metrics struct {
 
 // setLabels are the labels of sets by what they have an instance for.
 var setLabels = map[string][]string{
-	"adapter": {"adapter"}, "device": {"device"}, "port": {"adapter", "port"}, "priority": {"adapter", "priority"}, "cpu": {"adapter", "cpu"},
+	"adapter": {"adapter"}, "device": {"device"}, "port": {"adapter", "port"}, "priority": {"adapter", "priority"},
+	"cpu":   {"adapter", "cpu"},
 	"vport": {"adapter", "vport"}, "function": {"adapter", "function"}, "interface": {"adapter", "interface"},
 }
 

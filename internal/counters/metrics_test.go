@@ -34,7 +34,8 @@ func TestOpenMetrics(t *testing.T) {
 	q, w := httptest.NewRequest("GET", "/metrics", nil), httptest.NewRecorder()
 	q.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
 	b.c.Metrics().ServeHTTP(w, q)
-	if got := w.Header().Get("Content-Type"); !strings.HasPrefix(got, "application/openmetrics-text") || !strings.HasSuffix(w.Body.String(), "# EOF\n") {
+	if got := w.Header().Get("Content-Type"); !strings.HasPrefix(got, "application/openmetrics-text") ||
+		!strings.HasSuffix(w.Body.String(), "# EOF\n") {
 		t.Errorf("content type %s, body %.100s; want OpenMetrics text that ends with EOF", got, w.Body.String())
 	}
 }

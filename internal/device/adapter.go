@@ -112,7 +112,8 @@ func (h *Host) AddAdapter(cfg AdapterConfig) (uint32, error) {
 	}
 	for _, o := range h.adapters {
 		if o.name == cfg.Name || o.cfg.Addr == cfg.Addr && o.cfg.UDPPort == cfg.UDPPort {
-			return 0, command.Errorf(command.InUse, "Addr %v, Name %q: adapter %q at %v has one of them", cfg.Addr, cfg.Name, o.name, o.cfg.Addr)
+			return 0, command.Errorf(command.InUse, "Addr %v, Name %q: adapter %q at %v has one of them", cfg.Addr, cfg.Name, o.name,
+				o.cfg.Addr)
 		}
 	}
 	a, err := newAdapter(h, cfg, more, mac)
@@ -151,7 +152,8 @@ func (h *Host) ReplaceAdapter(index uint32, cfg AdapterConfig) error {
 		}
 		for _, o := range h.adapters {
 			if o != old && (o.name == cfg.Name || o.cfg.Addr == cfg.Addr && o.cfg.UDPPort == cfg.UDPPort) {
-				return command.Errorf(command.InUse, "Addr %v, Name %q: adapter %q at %v has one of them", cfg.Addr, cfg.Name, o.name, o.cfg.Addr)
+				return command.Errorf(command.InUse, "Addr %v, Name %q: adapter %q at %v has one of them", cfg.Addr, cfg.Name, o.name,
+					o.cfg.Addr)
 			}
 		}
 		a, err := newAdapter(h, cfg, more, mac)

@@ -54,7 +54,8 @@ func readCapture(t *testing.T, tap *capture.Tap) (out, in uint64) {
 			in++
 		}
 		if p.Length != len(p.Data) || p.Missed != 0 {
-			t.Fatalf("the capture holds %d of a packet's %d bytes and missed %d packets, want whole packets and none missed", len(p.Data), p.Length, p.Missed)
+			t.Fatalf("the capture holds %d of a packet's %d bytes and missed %d packets, want whole packets and none missed", len(p.Data),
+				p.Length, p.Missed)
 		}
 		data := p.Data
 		if p.Ethernet {

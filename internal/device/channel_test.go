@@ -157,7 +157,8 @@ func TestResolveLocalDestination(t *testing.T) {
 		id, err := x.c.CMCreate(bg, command.CMCreate{Adapter: command.AnyAdapter, Space: command.TCP})
 		x.check(err)
 		x.check(x.c.CMResolveAddr(bg, command.CMResolveAddr{
-			ID: id, Local: command.Endpoint{Addr: command.AddrFrom(c.from)}, Remote: command.Endpoint{Addr: command.AddrFrom(y.addr), Port: 1},
+			ID: id, Local: command.Endpoint{Addr: command.AddrFrom(c.from)}, Remote: command.Endpoint{Addr: command.AddrFrom(y.addr),
+				Port: 1},
 		}))
 		e := x.event(command.EventAddressResolved)
 		if e.Adapter != c.want.adapter || e.Remote.Addr.IP() != c.want.addr {
@@ -171,7 +172,8 @@ func TestRegisterMemoryAt(t *testing.T) {
 	x := newChannelProgram(t)
 	mem := pages(t, 4096)
 	base := uint64(uintptr(unsafe.Pointer(&mem[0])))
-	r := command.RegisterMemoryAt{RegisterMemory: command.RegisterMemory{PD: x.pd, Access: remoteAccess, Base: base, Length: 4096}, IOVA: 1 << 40}
+	r := command.RegisterMemoryAt{RegisterMemory: command.RegisterMemory{PD: x.pd, Access: remoteAccess, Base: base, Length: 4096},
+		IOVA: 1 << 40}
 	m, err := x.c.RegisterMemoryAt(bg, r)
 	x.check(err)
 	region := x.c.mrs.Get(m.Handle).region

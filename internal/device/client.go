@@ -56,8 +56,10 @@ func Doorbells() ring.Geometry { return ring.DoorbellGeometry(doorbellEntries) }
 func (h *Host) NewClient(cfg ClientConfig) (*Client, error) {
 	c := &Client{
 		host: h, cfg: cfg, events: eventqueue.New(cfg.Account), rings: make([]uint32, doorbellBatch),
-		pds: handle.New[pd](command.KindPD, cfg.owner(command.KindPD)), mrs: handle.New[mr](command.KindMemory, cfg.owner(command.KindMemory)),
-		mws: handle.New[mw](command.KindWindow, cfg.owner(command.KindWindow)), cqs: handle.New[cq](command.KindCQ, cfg.owner(command.KindCQ)),
+		pds: handle.New[pd](command.KindPD, cfg.owner(command.KindPD)), mrs: handle.New[mr](command.KindMemory,
+			cfg.owner(command.KindMemory)),
+		mws: handle.New[mw](command.KindWindow, cfg.owner(command.KindWindow)), cqs: handle.New[cq](command.KindCQ,
+			cfg.owner(command.KindCQ)),
 		srqs: handle.New[srq](command.KindSRQ, cfg.owner(command.KindSRQ)), qps: handle.New[qp](command.KindQP, cfg.owner(command.KindQP)),
 		ahs: handle.New[ah](command.KindAH, cfg.owner(command.KindAH)), cms: handle.New[cmid](command.KindCM, cfg.owner(command.KindCM)),
 		channels: handle.New[channel](command.KindChannel, cfg.owner(command.KindChannel)),

@@ -141,7 +141,8 @@ func (o *cmid) choose(q *qp, remote netip.Addr) error {
 func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error {
 	a, now := o.adapter, o.client.host.now()
 	if !a.reaches(remote.Addr()) {
-		return command.Errorf(command.HostUnreachable, "adapter %q is set to the local path, and %v is not of this host", a.name, remote.Addr())
+		return command.Errorf(command.HostUnreachable, "adapter %q is set to the local path, and %v is not of this host", a.name,
+			remote.Addr())
 	}
 	local := a.source(remote.Addr())
 	if o.local.IsValid() && !o.local.Addr().IsUnspecified() {
@@ -200,7 +201,8 @@ func (c *Client) connectable(o *cmid, h command.Handle) (*qp, error) {
 		return nil, command.Errorf(command.State, "the QP belongs to another connection")
 	}
 	if o.space == command.TCP == (q.tq.Type() == command.UD) {
-		return nil, command.Errorf(command.Invalid, "QP is of type %d: the TCP port space connects RC and UC, the UDP port space UD", q.tq.Type())
+		return nil, command.Errorf(command.Invalid, "QP is of type %d: the TCP port space connects RC and UC, the UDP port space UD",
+			q.tq.Type())
 	}
 	if s := q.tq.State(); s != command.Reset && s != command.Init && o.space == command.TCP {
 		return nil, command.Errorf(command.State, "the QP is in state %d, want Reset or Init", s)

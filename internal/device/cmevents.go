@@ -142,8 +142,9 @@ func (a *adapter) request(now clock.Time, e *cm.Event) {
 		_ = a.cm.Destroy(now, e.ID)
 		return
 	}
-	o := &cmid{space: l.space, context: l.context, want: a.index, state: cmRequested, adapter: a, id: e.ID, local: e.Local, listener: l.handle,
-		channel: l.channel.join()}
+	o := &cmid{space: l.space, context: l.context, want: a.index, state: cmRequested, adapter: a, id: e.ID, local: e.Local,
+		listener: l.handle,
+		channel:  l.channel.join()}
 	if uint64(c.live()) >= a.limits.ClientObjects {
 		_ = a.cm.Reject(now, e.ID, mad.RejectNoResources, nil)
 		_ = a.cm.Destroy(now, e.ID)

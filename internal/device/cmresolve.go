@@ -267,7 +267,8 @@ func (o *cmid) settings(t *cm.Attributes) {
 func (c *Client) CMNotify(ctx context.Context, r command.CMNotify) error {
 	return c.cmDo(ctx, r.ID, func(o *cmid) error {
 		if r.Event != command.EventCommunicationEstablished {
-			return command.Errorf(command.Invalid, "Event is %d, want %d (communication established)", r.Event, command.EventCommunicationEstablished)
+			return command.Errorf(command.Invalid, "Event is %d, want %d (communication established)", r.Event,
+				command.EventCommunicationEstablished)
 		}
 		if o.state == cmEstablished {
 			return nil

@@ -72,8 +72,10 @@ func TestConfigureMTUAndMAC(t *testing.T) {
 	if err := h.Configure(index, Settings{MTU: 1500, MAC: mac}); err != nil {
 		t.Fatal(err)
 	}
-	if a := h.Snapshot().Adapters[index]; a.Info.LinkMTU != 1500 || a.Info.ActiveMTU != 1024 || a.MAC != mac || a.Info.GUID != before.Info.GUID {
-		t.Errorf("MTU %d and %d, MAC %x, GUID %x; want 1500 and 1024, the MAC set, the GUID unchanged", a.Info.LinkMTU, a.Info.ActiveMTU, a.MAC, a.Info.GUID)
+	if a := h.Snapshot().Adapters[index]; a.Info.LinkMTU != 1500 || a.Info.ActiveMTU != 1024 || a.MAC != mac ||
+		a.Info.GUID != before.Info.GUID {
+		t.Errorf("MTU %d and %d, MAC %x, GUID %x; want 1500 and 1024, the MAC set, the GUID unchanged", a.Info.LinkMTU, a.Info.ActiveMTU,
+			a.MAC, a.Info.GUID)
 	}
 	if err := h.Configure(index, Settings{}); err != nil {
 		t.Fatal(err)

@@ -42,7 +42,8 @@ func makers(p *program) map[command.Kind]func() (command.Handle, error) {
 			return q.Handle, err
 		},
 		command.KindQP: func() (command.Handle, error) {
-			q, err := p.c.CreateQP(bg, command.CreateQP{PD: p.pd, Type: command.RC, SendCQ: cq.q.Handle, RecvCQ: cq.q.Handle, SendDepth: 1, RecvDepth: 1})
+			q, err := p.c.CreateQP(bg, command.CreateQP{PD: p.pd, Type: command.RC, SendCQ: cq.q.Handle, RecvCQ: cq.q.Handle, SendDepth: 1,
+				RecvDepth: 1})
 			return q.Handle, err
 		},
 		command.KindAH: func() (command.Handle, error) {
@@ -107,7 +108,8 @@ func TestNoMemoryForObjects(t *testing.T) {
 	}
 	live := p.c.live()
 	for kind, create := range all {
-		if _, err := create(); !errors.Is(err, &command.Error{Code: command.Exhausted}) || !strings.Contains(err.Error(), "limits.memory_per_program") {
+		if _, err := create(); !errors.Is(err, &command.Error{Code: command.Exhausted}) ||
+			!strings.Contains(err.Error(), "limits.memory_per_program") {
 			t.Errorf("%s without memory: %v", costs[kind].name, err)
 		}
 	}

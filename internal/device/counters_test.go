@@ -342,7 +342,8 @@ func TestCountersOutliveLinks(t *testing.T) {
 		if now.Enabled != enable || now.Link.SentPackets < before.Link.SentPackets || now.Link.ReceivedBytes < before.Link.ReceivedBytes {
 			t.Errorf("enabled %v: link %+v, was %+v", enable, now.Link, before.Link)
 		}
-		if restarted := now.Before != nil && now.Restarts == 1 && now.Before.Link.SentPackets >= before.Link.SentPackets; restarted != enable {
+		if restarted := now.Before != nil && now.Restarts == 1 &&
+			now.Before.Link.SentPackets >= before.Link.SentPackets; restarted != enable {
 			t.Errorf("enabled %v: %d restarts, the last after %+v", enable, now.Restarts, now.Before)
 		}
 	}
@@ -368,7 +369,8 @@ func TestCountersOfTheBus(t *testing.T) {
 	x.check(q.sendTo(x.addr, q.q.Number, 1, buf.sge(0, 8)))
 	q.cq.next()
 	if now = words(); now.Doorbells == before.Doorbells || now.ErrorQPs != 0 {
-		t.Errorf("a posted send counted %d doorbells, and %d QPs are in error; want some, and none", now.Doorbells-before.Doorbells, now.ErrorQPs)
+		t.Errorf("a posted send counted %d doorbells, and %d QPs are in error; want some, and none", now.Doorbells-before.Doorbells,
+			now.ErrorQPs)
 	}
 	x.check(x.c.ModifyQP(bg, command.ModifyQP{QP: q.q.Handle, Mask: command.MaskState, State: command.Err}))
 	if now = words(); now.ErrorQPs != 1 {

@@ -186,7 +186,8 @@ func TestMemoryOfSlowOwners(t *testing.T) {
 			y := newProgramWith(t, h, h.add(t, AdapterConfig{Addr: loopback.Addr(), Path: path}), ClientConfig{Name: "y", Reach: reach})
 			c := connect(x.idleQP(), y.idleQP())
 			const size = 300_000
-			remote, err := y.c.RegisterMemory(bg, command.RegisterMemory{PD: y.pd, Access: uint32(allRights), Base: owner.base, Length: 1 << 20})
+			remote, err := y.c.RegisterMemory(bg, command.RegisterMemory{PD: y.pd, Access: uint32(allRights), Base: owner.base,
+				Length: 1 << 20})
 			y.check(err)
 			if remote.Path != 3 {
 				t.Errorf("path %d, want 3", remote.Path)

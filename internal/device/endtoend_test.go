@@ -54,8 +54,9 @@ func operations(t *testing.T, c *connected) {
 	}
 
 	b.postRecv(5)
-	a.post(ring.SendWR{ID: 6, Op: ring.OpWriteImm, Flags: ring.Signaled, Imm: 0xabcd, NumSGE: 1, RemoteAddr: dst.addr(8), RKey: dst.mem.RKey,
-		SGE: [ring.MaxSGE]ring.SGE{src.sge(0, 8)}})
+	a.post(ring.SendWR{ID: 6, Op: ring.OpWriteImm, Flags: ring.Signaled, Imm: 0xabcd, NumSGE: 1, RemoteAddr: dst.addr(8),
+		RKey: dst.mem.RKey,
+		SGE:  [ring.MaxSGE]ring.SGE{src.sge(0, 8)}})
 	wantSuccess(t, a.cq.next(), 6, ring.CQWrite)
 	e = b.cq.next()
 	wantSuccess(t, e, 5, ring.CQRecvWrite)
@@ -64,8 +65,9 @@ func operations(t *testing.T, c *connected) {
 	}
 
 	before := dst.b[0]
-	a.post(ring.SendWR{ID: 7, Op: ring.OpFetchAdd, Flags: ring.Signaled, NumSGE: 1, RemoteAddr: dst.addr(0), RKey: dst.mem.RKey, CompareAdd: 1,
-		SGE: [ring.MaxSGE]ring.SGE{src.sge(0, 8)}})
+	a.post(ring.SendWR{ID: 7, Op: ring.OpFetchAdd, Flags: ring.Signaled, NumSGE: 1, RemoteAddr: dst.addr(0), RKey: dst.mem.RKey,
+		CompareAdd: 1,
+		SGE:        [ring.MaxSGE]ring.SGE{src.sge(0, 8)}})
 	wantSuccess(t, a.cq.next(), 7, ring.CQFetchAdd)
 	if dst.b[0] != before+1 || src.b[0] != before {
 		t.Fatalf("fetch and add: %d became %d, %d returned", before, dst.b[0], src.b[0])
@@ -187,7 +189,8 @@ func TestAnotherUDPPort(t *testing.T) {
 	_, usual := overUDP(false)(t, AdapterConfig{})
 	id, err := x.c.CMCreate(bg, command.CMCreate{Adapter: x.adapter, Space: command.TCP})
 	x.check(err)
-	x.dial(command.CMConnect{ID: id, QP: x.idleQP().q.Handle, Remote: command.Endpoint{Addr: command.AddrFrom(usual.addr), Port: 7}, Param: usualParam})
+	x.dial(command.CMConnect{ID: id, QP: x.idleQP().q.Handle, Remote: command.Endpoint{Addr: command.AddrFrom(usual.addr), Port: 7},
+		Param: usualParam})
 	if e := x.event(command.EventUnreachable); e.Status != uint32(command.Refused) {
 		t.Errorf("status %v, want refused", command.Code(e.Status))
 	}

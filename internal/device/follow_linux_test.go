@@ -101,7 +101,8 @@ func TestIPv6AndFurtherAddresses(t *testing.T) {
 	ownNetwork(t, "fd77::1/64", "fd77::2/64", "fd77::3/64")
 	h := newHost(t, Config{Seed: 1, GIDInterval: -1})
 	x := newProgram(t, h, h.add(t, AdapterConfig{Addr: netip.MustParseAddr("fd77::1"), Path: PathWire}))
-	y := newProgram(t, h, h.add(t, AdapterConfig{Addr: netip.MustParseAddr("fd77::2"), Addrs: []netip.Addr{netip.MustParseAddr("fd77::3")}, Path: PathWire}))
+	y := newProgram(t, h, h.add(t, AdapterConfig{Addr: netip.MustParseAddr("fd77::2"), Addrs: []netip.Addr{netip.MustParseAddr("fd77::3")},
+		Path: PathWire}))
 	operations(t, connect(x.idleQP(), y.idleQP()))
 	y.addr = netip.MustParseAddr("fd77::3")
 	operations(t, connect(x.idleQP(), y.idleQP()))
@@ -148,7 +149,8 @@ func TestWildcardListenerFollowsAddresses(t *testing.T) {
 	h := newHost(t, Config{Seed: 1, GIDInterval: -1})
 	x := newProgram(t, h, h.add(t, AdapterConfig{Addr: netip.MustParseAddr("10.77.0.1"), FollowInterface: true, Path: PathWire}))
 	g := newHost(t, Config{Seed: 2, GIDInterval: -1})
-	y := newProgram(t, g, g.add(t, AdapterConfig{Addr: netip.MustParseAddr("10.78.0.2"), Addrs: []netip.Addr{netip.MustParseAddr("fd78::2")}, Path: PathWire}))
+	y := newProgram(t, g, g.add(t, AdapterConfig{Addr: netip.MustParseAddr("10.78.0.2"),
+		Addrs: []netip.Addr{netip.MustParseAddr("fd78::2")}, Path: PathWire}))
 	listen := func(any netip.Addr) command.Endpoint {
 		id, err := x.c.CMCreate(bg, command.CMCreate{Adapter: x.adapter, Space: command.TCP})
 		x.check(err)

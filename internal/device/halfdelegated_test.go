@@ -30,7 +30,8 @@ func (q *pair) toReceive(peer *pair) {
 func (q *pair) toSend() {
 	q.p.t.Helper()
 	q.p.check(q.p.c.ModifyQP(bg, command.ModifyQP{
-		QP: q.q.Handle, Mask: command.MaskState | command.MaskSQPSN | command.MaskTimeout | command.MaskRetry | command.MaskRNRRetry | command.MaskInitiatorDepth,
+		QP: q.q.Handle, Mask: command.MaskState | command.MaskSQPSN | command.MaskTimeout | command.MaskRetry | command.MaskRNRRetry |
+			command.MaskInitiatorDepth,
 		State: command.RTS, SQPSN: 7, Timeout: 14, Retry: 7, RNRRetry: 7, InitiatorDepth: 1,
 	}))
 }

@@ -66,7 +66,8 @@ type Host struct {
 // NewHost creates a Host without adapters and starts its background goroutine.
 func NewHost(cfg Config) (*Host, error) {
 	if cfg.GIDInterval > 10*time.Second {
-		return nil, command.Errorf(command.Invalid, "GIDInterval is %v, want at most 10s (UpdateGIDTimerFrequency 0 to 10000)", cfg.GIDInterval)
+		return nil, command.Errorf(command.Invalid, "GIDInterval is %v, want at most 10s (UpdateGIDTimerFrequency 0 to 10000)",
+			cfg.GIDInterval)
 	}
 	if cfg.GIDInterval == 0 {
 		cfg.GIDInterval = defaultGIDInterval
@@ -75,9 +76,10 @@ func NewHost(cfg Config) (*Host, error) {
 		cfg.Spin = 50 * time.Microsecond
 	}
 	h := &Host{
-		cfg: cfg, log: cfg.Log, start: time.Now(), done: make(chan struct{}), gidInterval: make(chan time.Duration), moderationDue: clock.Never,
-		rand:   rand.New(source(cfg.Seed)),
-		yields: yieldsPerGosched,
+		cfg: cfg, log: cfg.Log, start: time.Now(), done: make(chan struct{}), gidInterval: make(chan time.Duration),
+		moderationDue: clock.Never,
+		rand:          rand.New(source(cfg.Seed)),
+		yields:        yieldsPerGosched,
 	}
 	h.leases = lease.NewBook(h.now)
 	if runtime.GOMAXPROCS(0) == 1 {

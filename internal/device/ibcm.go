@@ -143,7 +143,8 @@ func (o *cmid) connectIB(now clock.Time, n cm.Connect, q *qp) error {
 		if n.TrafficClass == 0 {
 			n.TrafficClass = rec.TrafficClass
 		}
-		n.Path = cm.Path{LocalLID: rec.SLID, RemoteLID: rec.DLID, Global: rec.HopLimit > 1, Rate: rec.Rate, Life: rec.Life, PKey: a.ib.MemberKey(rec.PKey)}
+		n.Path = cm.Path{LocalLID: rec.SLID, RemoteLID: rec.DLID, Global: rec.HopLimit > 1, Rate: rec.Rate, Life: rec.Life,
+			PKey: a.ib.MemberKey(rec.PKey)}
 		if err := a.cm.Connect(now, o.id, n); err != nil {
 			o.unreached(command.EventConnectError, asError(cm.CommandError(err)).(*command.Error))
 		}

@@ -42,7 +42,8 @@ func atCable(t *testing.T) (*Host, *cable, *program) {
 	t.Helper()
 	now := clock.Time(0)
 	h := newHost(t, Config{Seed: 1, NoBackground: true, Now: func() clock.Time { return now }})
-	c := &cable{changes: 1, port: link.Port{State: mad.PortInit, Physical: mad.PhysicalLinkUp, GUIDs: []uint64{0x5f0001}, Prefix: gid.LinkLocal, MaxMTU: ib.MTU4096,
+	c := &cable{changes: 1, port: link.Port{State: mad.PortInit, Physical: mad.PhysicalLinkUp, GUIDs: []uint64{0x5f0001},
+		Prefix: gid.LinkLocal, MaxMTU: ib.MTU4096,
 		Width: mad.Width4x, Speed: mad.SpeedEDR}}
 	return h, c, newProgram(t, h, h.add(t, AdapterConfig{Link: c, Addr: netip.MustParseAddr("10.9.0.1")}))
 }
@@ -100,7 +101,8 @@ func TestChangesOfAPort(t *testing.T) {
 	p.check(err)
 	gids, err := p.c.GIDs(bg, 0)
 	p.check(err)
-	if port.LID != 8 || port.LMC != 1 || port.SMLID != 1 || port.SMSL != 2 || port.PKeyCount != 3 || port.PKeys[1] != 0x8001 || port.State != 1 ||
+	if port.LID != 8 || port.LMC != 1 || port.SMLID != 1 || port.SMSL != 2 || port.PKeyCount != 3 || port.PKeys[1] != 0x8001 ||
+		port.State != 1 ||
 		port.Width != 2 || port.Lane != 25781 || port.Prefix != 0xfec0<<48 || port.MaxMTU != 4096 {
 		t.Errorf("the port is %+v", port)
 	}
@@ -135,8 +137,10 @@ func TestRoutesByLID(t *testing.T) {
 		{"no LID", command.AddressVector{}, "LID is 0x0, want the destination's, 1 to 0xbfff", 0, false},
 		{"no path", command.AddressVector{Addr: dgid}, "LID is 0, and no path to fe80::77 was asked for", 0, false},
 		{"permissive LID", command.AddressVector{LID: 0xffff}, "LID is 0xffff, want the destination's, 1 to 0xbfff", 0, false},
-		{"GRH without GID", command.AddressVector{LID: 5, Path: command.PathGlobal}, "Addr is ::: packets with a GRH need the destination's GID", 0, false},
-		{"group at a port's LID", command.AddressVector{LID: 5, Addr: mgid}, "LID is 0x5, want the multicast LID of group ff12:401b:ffff::1, which was not joined here", 0, false},
+		{"GRH without GID", command.AddressVector{LID: 5, Path: command.PathGlobal},
+			"Addr is ::: packets with a GRH need the destination's GID", 0, false},
+		{"group at a port's LID", command.AddressVector{LID: 5, Addr: mgid},
+			"LID is 0x5, want the multicast LID of group ff12:401b:ffff::1, which was not joined here", 0, false},
 		{"SL", command.AddressVector{LID: 5, SL: 16}, "SL is 16, want 0 to 15", 0, false},
 		{"flow label", command.AddressVector{LID: 5, FlowLabel: 1 << 20}, "FlowLabel is 0x100000, want 20 bits", 0, false},
 		{"row", command.AddressVector{LID: 5, SrcIndex: 1}, "SrcIndex is 1: no such row in the GID table", 0, false},
@@ -162,10 +166,12 @@ func TestConnectionsFollowTheLID(t *testing.T) {
 	h, c, p := atCable(t)
 	c.change(h, func(n *link.Port) { n.State, n.LID, n.SMLID, n.PKeys = mad.PortActive, 8, 1, []ib.PKey{0xffff, 0x8001} })
 	q := p.qp(command.CreateQP{Type: command.RC}, p.cq(16))
-	p.check(p.c.ModifyQP(bg, command.ModifyQP{QP: q.q.Handle, Mask: command.MaskState | command.MaskPKey | command.MaskAccess, State: command.Init, PKeyIndex: 1}))
+	p.check(p.c.ModifyQP(bg, command.ModifyQP{QP: q.q.Handle, Mask: command.MaskState | command.MaskPKey | command.MaskAccess,
+		State: command.Init, PKeyIndex: 1}))
 	p.check(p.c.ModifyQP(bg, command.ModifyQP{
-		QP:    q.q.Handle,
-		Mask:  command.MaskState | command.MaskRoute | command.MaskMTU | command.MaskDestQPN | command.MaskRQPSN | command.MaskResponderResources | command.MaskMinRNRTimer,
+		QP: q.q.Handle,
+		Mask: command.MaskState | command.MaskRoute | command.MaskMTU | command.MaskDestQPN | command.MaskRQPSN |
+			command.MaskResponderResources | command.MaskMinRNRTimer,
 		State: command.RTR, Route: command.AddressVector{LID: 5}, MTU: 1024, DestQPN: 9,
 	}))
 	ah, err := p.c.CreateAH(bg, command.CreateAH{PD: p.pd, AV: command.AddressVector{LID: 5}})
@@ -208,7 +214,8 @@ func TestTheLocalPathIsTheFabrics(t *testing.T) {
 		ports := [2]*cable{}
 		qps := [2]*pair{}
 		for i := range ports {
-			ports[i] = &cable{changes: 1, port: link.Port{State: mad.PortActive, LID: ib.LID(5 + i), SMLID: 1, GUIDs: []uint64{uint64(0x5f0001 + i)}, Prefix: gid.LinkLocal,
+			ports[i] = &cable{changes: 1, port: link.Port{State: mad.PortActive, LID: ib.LID(5 + i), SMLID: 1,
+				GUIDs: []uint64{uint64(0x5f0001 + i)}, Prefix: gid.LinkLocal,
 				MTU: ib.MTU4096, MaxMTU: ib.MTU4096, PKeys: []ib.PKey{0xffff}, Fabric: "one"}}
 			p := newProgram(t, h, h.add(t, AdapterConfig{Link: ports[i]}))
 			qps[i] = p.qp(command.CreateQP{Type: command.UC}, p.cq(16))
@@ -216,7 +223,8 @@ func TestTheLocalPathIsTheFabrics(t *testing.T) {
 		for i, q := range qps {
 			for _, m := range []command.ModifyQP{
 				{Mask: command.MaskState | command.MaskPKey | command.MaskAccess, State: command.Init},
-				{Mask: command.MaskState | command.MaskRoute | command.MaskMTU | command.MaskDestQPN | command.MaskRQPSN, State: command.RTR,
+				{Mask: command.MaskState | command.MaskRoute | command.MaskMTU | command.MaskDestQPN | command.MaskRQPSN,
+					State: command.RTR,
 					Route: command.AddressVector{LID: uint16(6 - i)}, MTU: 1024, DestQPN: qps[1-i].q.Number},
 				{Mask: command.MaskState | command.MaskSQPSN, State: command.RTS},
 			} {

@@ -78,11 +78,13 @@ func TestAddressesThatNobodyHas(t *testing.T) {
 func TestResolveRoute(t *testing.T) {
 	f := newIBFabric(t, 2, subnet.Config{})
 	h, g := newHost(t, Config{Seed: 1}), newHost(t, Config{Seed: 2})
-	i, j := f.add(h, 0, AdapterConfig{Addr: netip.MustParseAddr("10.9.0.1")}), f.add(g, 1, AdapterConfig{Addr: netip.MustParseAddr("10.9.0.2")})
+	i, j := f.add(h, 0, AdapterConfig{Addr: netip.MustParseAddr("10.9.0.1")}), f.add(g, 1,
+		AdapterConfig{Addr: netip.MustParseAddr("10.9.0.2")})
 	a, b := newProgram(t, h, i), newProgram(t, g, j)
 	id, err := a.c.CMCreate(bg, command.CMCreate{Adapter: command.AnyAdapter, Space: command.TCP})
 	a.check(err)
-	a.check(a.c.CMResolveAddr(bg, command.CMResolveAddr{ID: id, Remote: command.Endpoint{Addr: command.AddrFrom(b.addr), Port: 7}, Timeout: 1000}))
+	a.check(a.c.CMResolveAddr(bg, command.CMResolveAddr{ID: id, Remote: command.Endpoint{Addr: command.AddrFrom(b.addr), Port: 7},
+		Timeout: 1000}))
 	if e := a.event(command.EventAddressResolved); e.Remote.Addr.IP() != a.addr {
 		t.Errorf("the source is %v, want %v", e.Remote.Addr.IP(), a.addr)
 	}
@@ -138,7 +140,8 @@ func TestTheAdapterThatReaches(t *testing.T) {
 		} {
 			id, err := p.c.CMCreate(bg, command.CMCreate{Adapter: command.AnyAdapter, Space: command.TCP})
 			p.check(err)
-			p.check(p.c.CMResolveAddr(bg, command.CMResolveAddr{ID: id, Remote: command.Endpoint{Addr: command.AddrFrom(c.to), Port: 7}, Timeout: 5000}))
+			p.check(p.c.CMResolveAddr(bg, command.CMResolveAddr{ID: id, Remote: command.Endpoint{Addr: command.AddrFrom(c.to), Port: 7},
+				Timeout: 5000}))
 			if e := p.event(command.EventAddressResolved); e.Adapter != c.want {
 				t.Errorf("towards %v: adapter %d, want %d", c.to, e.Adapter, c.want)
 			}
@@ -164,7 +167,8 @@ func TestResolver(t *testing.T) {
 	r := &asked{ip: netip.MustParseAddr("10.9.0.77"), gid: gids[0].GID}
 	p.a.check(p.a.host.SetResolver(p.a.adapter, r))
 	for _, s := range []string{"10.9.0.77", "10.9.0.2", "10.9.0.77"} {
-		_, err := p.a.c.CreateAH(bg, command.CreateAH{PD: p.a.pd, AV: command.AddressVector{Addr: command.AddrFrom(netip.MustParseAddr(s))}})
+		_, err := p.a.c.CreateAH(bg, command.CreateAH{PD: p.a.pd,
+			AV: command.AddressVector{Addr: command.AddrFrom(netip.MustParseAddr(s))}})
 		if err != nil {
 			t.Errorf("%s: %v", s, err)
 		}
@@ -295,7 +299,8 @@ func TestJoinGroup(t *testing.T) {
 	own, dst := p.a.buffer(256), p.b.buffer(256)
 	a.postRecv(1, own.sge(0, 256))
 	b.postRecv(1, dst.sge(0, 256))
-	ah, err := p.a.c.CreateAH(bg, command.CreateAH{PD: p.a.pd, AV: command.AddressVector{Addr: a.to.Local.Addr, LID: a.to.LID, SL: a.to.SL, Path: a.to.Path}})
+	ah, err := p.a.c.CreateAH(bg, command.CreateAH{PD: p.a.pd, AV: command.AddressVector{Addr: a.to.Local.Addr, LID: a.to.LID, SL: a.to.SL,
+		Path: a.to.Path}})
 	p.a.check(err)
 	wr := ring.SendWR{Op: ring.OpSend, NumSGE: 1, AH: uint32(ah), RemoteQPN: 0xffffff, QKey: ib.QKeyRDMAUDP}
 	wr.SGE[0] = src.sge(0, 6)
@@ -344,6 +349,7 @@ func TestAnotherSubnetManager(t *testing.T) {
 		wantSuccess(t, x.cq.next(), 0, ring.CQSend)
 		return arrived()
 	})
-	_, err := p.a.c.CreateAH(bg, command.CreateAH{PD: p.a.pd, AV: command.AddressVector{Addr: command.AddrFrom(netip.MustParseAddr("10.9.0.2"))}})
+	_, err := p.a.c.CreateAH(bg, command.CreateAH{PD: p.a.pd,
+		AV: command.AddressVector{Addr: command.AddrFrom(netip.MustParseAddr("10.9.0.2"))}})
 	p.a.check(err)
 }

@@ -58,7 +58,8 @@ func TestServiceLevelsAndPathBits(t *testing.T) {
 	y.postRecv(1, dst.sge(0, 256))
 	for _, sl := range []uint8{4, 3} { // the first is dropped
 		for _, path := range []uint8{1, 1 | command.PathGlobal}[:1+sl%2] {
-			ah, err := a.c.CreateAH(bg, command.CreateAH{PD: a.pd, AV: command.AddressVector{LID: uint16(to + 2), Path: path, SL: sl, Addr: command.AddrFrom(b.addr)}})
+			ah, err := a.c.CreateAH(bg, command.CreateAH{PD: a.pd, AV: command.AddressVector{LID: uint16(to + 2), Path: path, SL: sl,
+				Addr: command.AddrFrom(b.addr)}})
 			a.check(err)
 			wr := ring.SendWR{Op: ring.OpSend, Flags: ring.Signaled, NumSGE: 1, AH: uint32(ah), RemoteQPN: y.q.Number, QKey: qkey}
 			wr.SGE[0] = src.sge(0, 8)

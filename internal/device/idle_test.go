@@ -22,7 +22,8 @@ func TestIdleQueuePairs(t *testing.T) {
 	}
 	p := memoryProgram(t, AdapterConfig{Limits: Limits{QP: n}})
 	cq := p.cq(16)
-	r := command.CreateQP{PD: p.pd, SendCQ: cq.q.Handle, RecvCQ: cq.q.Handle, Type: command.RC, SendDepth: 1, RecvDepth: 1, SendSGE: 1, RecvSGE: 1}
+	r := command.CreateQP{PD: p.pd, SendCQ: cq.q.Handle, RecvCQ: cq.q.Handle, Type: command.RC, SendDepth: 1, RecvDepth: 1, SendSGE: 1,
+		RecvSGE: 1}
 	before := heap()
 	_, arenas := p.c.arena.Used()
 	numbers := make(map[uint32]struct{}, n)

@@ -97,7 +97,8 @@ func (c *Client) Port(ctx context.Context, index uint32) (command.PortInfo, erro
 }
 
 func (a *adapter) portInfo() command.PortInfo {
-	i := command.PortInfo{State: uint8(mad.PortDown), Physical: uint8(mad.PhysicalDisabled), NodeGUID: a.nodeGUID(), MaxMTU: uint16(ib.MTU4096.Bytes())}
+	i := command.PortInfo{State: uint8(mad.PortDown), Physical: uint8(mad.PhysicalDisabled), NodeGUID: a.nodeGUID(),
+		MaxMTU: uint16(ib.MTU4096.Bytes())}
 	if a.up() {
 		i.State, i.Physical = uint8(mad.PortActive), uint8(mad.PhysicalLinkUp)
 	}

@@ -128,15 +128,17 @@ func (s *Inspection) queues(a *adapter, most int) {
 func (q *cq) inspect() CQInspection {
 	n, _ := q.ring.Unpolled() // a ring that its program corrupted counts as full
 	return CQInspection{
-		Number: q.ref, Program: q.client.cfg.Name, PID: q.client.cfg.PID, Users: q.uses, Unpolled: n, Waiters: len(q.waiters), Failed: q.failed,
-		Count: q.chosen.Count, Held: q.held, Interval: q.chosen.Interval,
+		Number: q.ref, Program: q.client.cfg.Name, PID: q.client.cfg.PID, Users: q.uses, Unpolled: n, Waiters: len(q.waiters),
+		Failed: q.failed,
+		Count:  q.chosen.Count, Held: q.held, Interval: q.chosen.Interval,
 	}
 }
 
 func (s *srq) inspect() SRQInspection {
 	n, _ := s.ring.Pending()
 	return SRQInspection{
-		Handle: s.handle, Program: s.client.cfg.Name, PID: s.client.cfg.PID, Depth: s.depth, Posted: uint32(n), Limit: s.limit, Users: s.uses, Failed: s.failed,
+		Handle: s.handle, Program: s.client.cfg.Name, PID: s.client.cfg.PID, Depth: s.depth, Posted: uint32(n), Limit: s.limit,
+		Users: s.uses, Failed: s.failed,
 	}
 }
 

@@ -41,7 +41,8 @@ func TestInspect(t *testing.T) {
 	if q := s.QPs[0]; q.Program != "program" || q.PID != 7 || q.Number >= s.QPs[1].Number || q.Type != command.RC {
 		t.Errorf("the first queue pair is %+v, want an RC one of the program with PID 7, in order of numbers", q)
 	}
-	if s.Counters.Name != "one" || s.Counters.Objects.QP != 3 || s.Limits.QP != defaultLimits().QP || len(s.PKeys) != 1 || s.PKeys[0] != 0xffff || s.CQs[0].Users != 2 {
+	if s.Counters.Name != "one" || s.Counters.Objects.QP != 3 || s.Limits.QP != defaultLimits().QP || len(s.PKeys) != 1 ||
+		s.PKeys[0] != 0xffff || s.CQs[0].Users != 2 {
 		t.Errorf("the inspection is %+v, want the adapter's name, counts, limits and partitions", s)
 	}
 	if _, err := h.Inspect(9, 1); err == nil {

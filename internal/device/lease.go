@@ -95,7 +95,8 @@ func (q *cq) Direct() bool { return !q.failed && q.chosen.Interval == 0 && q.rin
 
 // At implements lease.Queue.
 func (q *cq) At() direct.RingAt {
-	return direct.RingAt{Arena: q.block.Arena, Offset: q.block.Offset, Entries: uint32(q.geometry.Entries), Stride: uint32(q.geometry.Stride)}
+	return direct.RingAt{Arena: q.block.Arena, Offset: q.block.Offset, Entries: uint32(q.geometry.Entries),
+		Stride: uint32(q.geometry.Stride)}
 }
 
 // Produced implements lease.Queue.

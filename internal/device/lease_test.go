@@ -127,7 +127,8 @@ func TestPoliciesRecall(t *testing.T) {
 	}{
 		{"wire", func() error { return l.h.SetPath(x.adapter, PathWire) }, 1, func() error { return l.h.SetPath(x.adapter, PathAuto) }},
 		{"local", func() error { return l.h.SetPath(x.adapter, PathLocal) }, 2, func() error { return l.h.SetPath(x.adapter, PathAuto) }},
-		{"direct, which changes nothing", func() error { return l.h.SetPath(x.adapter, PathDirect) }, 3, func() error { return l.h.SetPath(x.adapter, PathAuto) }},
+		{"direct, which changes nothing", func() error { return l.h.SetPath(x.adapter, PathDirect) }, 3,
+			func() error { return l.h.SetPath(x.adapter, PathAuto) }},
 		{"drained send queue", func() error { return l.state(command.SQD) }, 2, func() error { return l.state(command.RTS) }},
 		{"moderation", func() error {
 			return x.c.ModerateCQ(bg, command.ModerateCQ{CQ: l.cqA.q.Handle, Count: 4, Microseconds: 100})

@@ -104,7 +104,8 @@ func TestObjectsInEveryOrder(t *testing.T) {
 				o, err := c.CreateSRQ(bg, command.CreateSRQ{PD: pick(command.KindPD), Depth: 8, MaxSGE: 1})
 				made(k, o.Handle, err)
 			case command.KindQP:
-				o, err := c.CreateQP(bg, command.CreateQP{PD: pick(command.KindPD), Type: command.QPType(rapid.IntRange(1, 3).Draw(t, "type")),
+				o, err := c.CreateQP(bg, command.CreateQP{PD: pick(command.KindPD),
+					Type:   command.QPType(rapid.IntRange(1, 3).Draw(t, "type")),
 					SendCQ: pick(command.KindCQ), RecvCQ: pick(command.KindCQ), SRQ: pick(command.KindSRQ)})
 				made(k, o.Handle, err)
 			case command.KindCM:

@@ -356,7 +356,8 @@ func asError(err error) error {
 		code = command.Busy
 	case errors.Is(err, memory.ErrKey):
 		code = command.NotFound
-	case errors.Is(err, memory.ErrGone), errors.Is(err, memory.ErrBounds), errors.Is(err, memory.ErrAccess), errors.Is(err, memory.ErrDomain):
+	case errors.Is(err, memory.ErrGone), errors.Is(err, memory.ErrBounds), errors.Is(err, memory.ErrAccess),
+		errors.Is(err, memory.ErrDomain):
 		code = command.Access
 	}
 	return &command.Error{Code: code, Detail: err.Error()}

@@ -19,7 +19,8 @@ func TestPollerGoesOn(t *testing.T) {
 		{"rounds without a packet", Polling{Rounds: 2, Average: 1000, Last: 1000}, []int{0, 0, 1, 0, 0, 0}, "+-++--"},
 		{"the last round", Polling{Average: 1000, Last: 2}, []int{2, 3, 0, 3}, "-+-+"},
 		{"the average, of the last round alone", Polling{Weight: 256, Average: 10, Last: 1000}, []int{10, 11, 0}, "-+-"},
-		{"the average, in which the last round has a weight of half", Polling{Weight: 128, Average: 10, Last: 1000}, []int{40, 0, 0, 30}, "+--+"},
+		{"the average, in which the last round has a weight of half", Polling{Weight: 128, Average: 10, Last: 1000}, []int{40, 0, 0, 30},
+			"+--+"},
 		{"no weight", Polling{Average: 0, Last: 1000}, []int{1000, 0}, "--"},
 		{"nothing", Polling{}, []int{0, 1, 0}, "-+-"},
 	} {

@@ -36,7 +36,8 @@ func TestPortsOfOneDevice(t *testing.T) {
 	f := newIBFabric(t, 2, subnet.Config{})
 	third := f.add(h, 1, AdapterConfig{Device: "d", Port: 3})
 	s = see()
-	if node := h.adapters[third].ib.Settings().NodeGUID; node == 0 || nodes[first] != node || nodes[second] != node || s[third].NodeGUID != node || s[third].Info.GUID == node {
+	if node := h.adapters[third].ib.Settings().NodeGUID; node == 0 || nodes[first] != node || nodes[second] != node ||
+		s[third].NodeGUID != node || s[third].Info.GUID == node {
 		t.Errorf("with an InfiniBand port the node GUIDs are %x, want %x of its node", nodes, node)
 	}
 }

@@ -41,7 +41,8 @@ func (c *Client) reregister(ctx context.Context, r *command.ReregisterMemory, go
 		return command.Memory{}, nil, err
 	}
 	if p.adapter != m.pd.adapter {
-		return command.Memory{}, nil, command.Errorf(command.Invalid, "PD is of adapter %q, want %q, the region's", p.adapter.name, m.pd.adapter.name)
+		return command.Memory{}, nil, command.Errorf(command.Invalid, "PD is of adapter %q, want %q, the region's", p.adapter.name,
+			m.pd.adapter.name)
 	}
 	want, err := p.describe(&r.RegisterMemory, &r.IOVA, got)
 	if err != nil {

@@ -36,7 +36,10 @@ func TestModeOfReceivedPackets(t *testing.T) {
 		polling Polling
 		mode    func(*RingCounters) (in, other uint64)
 	}{
-		{"polling", Polling{On: true, Rounds: math.MaxUint32, Average: 1000, Last: 1000}, func(r *RingCounters) (in, other uint64) { return r.PollingPackets, r.InterruptPackets }},
+		{"polling", Polling{On: true, Rounds: math.MaxUint32, Average: 1000, Last: 1000}, func(r *RingCounters) (in,
+			other uint64) {
+			return r.PollingPackets, r.InterruptPackets
+		}},
 		{"asleep", Polling{}, func(r *RingCounters) (in, other uint64) { return r.InterruptPackets, r.PollingPackets }},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -31,7 +31,8 @@ func (l *lendingLink) Receive(in []frame.In) (int, error) {
 func TestNoSleepOnLentPackets(t *testing.T) {
 	for name, steps := range map[string][]bool{"asked": {false}, "then a command": {false, true}, "then two": {false, true, true}} {
 		t.Run(name, func(t *testing.T) {
-			h, cfg := newHost(t, Config{Seed: 1, NoBackground: true, Now: func() clock.Time { return 0 }}), AdapterConfig{Addr: loopback.Addr()}
+			h, cfg := newHost(t, Config{Seed: 1, NoBackground: true, Now: func() clock.Time { return 0 }}),
+				AdapterConfig{Addr: loopback.Addr()}
 			p, err := memlink.NewSwitch().Port(memlink.PortConfig{Addr: cfg.Addr})
 			if err != nil {
 				t.Fatal(err)
@@ -100,7 +101,8 @@ func TestLinksAreToldOfSleep(t *testing.T) {
 		}
 		l.dozed = false
 		if _, ok := h.prepareSleep(h.now()); ok == l.waits || !l.dozed {
-			t.Errorf("packets wait %t: may sleep %t, the link was told %t; want the former only without packets, the latter always", l.waits, ok, l.dozed)
+			t.Errorf("packets wait %t: may sleep %t, the link was told %t; want the former only without packets, the latter always",
+				l.waits, ok, l.dozed)
 		}
 		h.sleep.asleep.Store(false)
 		h.awake()

@@ -53,7 +53,8 @@ func TestEveryConnectionHasItsSourcePort(t *testing.T) {
 		t.Errorf("source ports after the connections: %s, want %s", got, want)
 	}
 	// What was refused, or only looked at, leaves nothing.
-	_, err = x.c.CreateAH(bg, command.CreateAH{PD: x.pd, AV: command.AddressVector{Addr: command.AddrFrom(netip.MustParseAddr("::1")), SrcPort: 0xc00d}})
+	_, err = x.c.CreateAH(bg, command.CreateAH{PD: x.pd, AV: command.AddressVector{Addr: command.AddrFrom(netip.MustParseAddr("::1")),
+		SrcPort: 0xc00d}})
 	if err == nil {
 		t.Error("an address handle to another family")
 	}

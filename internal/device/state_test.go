@@ -306,7 +306,8 @@ func TestConnectRefused(t *testing.T) {
 		id, err := x.c.CMCreate(bg, command.CMCreate{Adapter: x.adapter, Space: command.TCP})
 		x.check(err)
 		q := x.qp(command.CreateQP{}, x.cq(16))
-		x.dial(command.CMConnect{ID: id, QP: q.q.Handle, Remote: command.Endpoint{Addr: command.AddrFrom(to), Port: 7}, Param: usualParam, Timeout: timeout})
+		x.dial(command.CMConnect{ID: id, QP: q.q.Handle, Remote: command.Endpoint{Addr: command.AddrFrom(to), Port: 7}, Param: usualParam,
+			Timeout: timeout})
 		deadline := time.After(await.Limit)
 		for {
 			select {
@@ -339,7 +340,8 @@ func TestImpairmentWhileTrafficRuns(t *testing.T) {
 			c := pairs(t, n, AdapterConfig{})
 			operations(t, c)
 			for _, p := range []*program{c.a.p, c.b.p} {
-				p.check(p.host.SetImpairment(p.adapter, impair.Impairment{Loss: 0.02, Reorder: 0.02, Duplicate: 0.02, Corrupt: 0.02, Seed: 7}))
+				p.check(p.host.SetImpairment(p.adapter, impair.Impairment{Loss: 0.02, Reorder: 0.02, Duplicate: 0.02, Corrupt: 0.02,
+					Seed: 7}))
 			}
 			if path := c.a.info().Path; path != 1 {
 				t.Errorf("path %d under an impairment, want 1 (wire)", path)

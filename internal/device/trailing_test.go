@@ -29,7 +29,8 @@ func TestTrailingACK_Arrives(t *testing.T) {
 			}
 			// Sends that are not complete yet must complete without another message.
 			for _, q := range []*pair{c.a, c.b} {
-				await.Eventually(t, "all sends complete after their acknowledgements were due", func() bool { return q.info().SendPosted == 0 })
+				await.Eventually(t, "all sends complete after their acknowledgements were due",
+					func() bool { return q.info().SendPosted == 0 })
 			}
 		})
 	}

@@ -59,7 +59,8 @@ func (f *ibFabric) subscribe(host int) *informed {
 	f.t.Helper()
 	s := &informed{f: f, at: fabric.Place{Node: host, Port: 1}, seen: map[uint64]bool{}}
 	f.t.Cleanup(f.Attend(s))
-	inform := mad.InformInfo{LIDBegin: 0xffff, IsGeneric: true, Subscribe: true, Type: 0xffff, TrapNumber: 0xffff, QPN: ib.QPGSI, ProducerType: 0xffffff}
+	inform := mad.InformInfo{LIDBegin: 0xffff, IsGeneric: true, Subscribe: true, Type: 0xffff, TrapNumber: 0xffff, QPN: ib.QPGSI,
+		ProducerType: 0xffffff}
 	await.Eventually(f.t, "the subscription is answered", func() bool {
 		i := f.port(host)
 		if i.MasterSMLID != 0 && i.PortState == mad.PortActive {
@@ -133,7 +134,8 @@ func TestViolationsAreReported(t *testing.T) {
 		n := s.notice(number)
 		from, to := f.port(1), f.port(2)
 		want.LID1, want.LID2 = from.LID, to.LID
-		if got := mad.ParseTrapKey(&n.DataDetails); got != want || n.IssuerLID != to.LID || n.Type != mad.NoticeSecurity || n.ProducerType != uint32(mad.NodeCA) ||
+		if got := mad.ParseTrapKey(&n.DataDetails); got != want || n.IssuerLID != to.LID || n.Type != mad.NoticeSecurity ||
+			n.ProducerType != uint32(mad.NodeCA) ||
 			n.IssuerGID != ib.GID(gid.Of(gid.LinkLocal, b.host.adapters[b.adapter].ib.Settings().GUIDs[0]).As16()) {
 			t.Errorf("%s: the report is %+v of %+v, want %+v", name, got, n, want)
 		}
@@ -148,21 +150,25 @@ func TestViolationsAreReported(t *testing.T) {
 
 	x, y := datagrams(1)
 	a.check(x.sendTo(b.addr, y.q.Number, qkey+1, src.sge(0, 8)))
-	check("Q_Key", mad.TrapBadQKey, 1, func(i *mad.PortInfo) uint16 { return i.QKeyViolations }, mad.TrapKey{Key: qkey + 1, QP1: ib.QPN(x.q.Number), QP2: ib.QPN(y.q.Number)})
+	check("Q_Key", mad.TrapBadQKey, 1, func(i *mad.PortInfo) uint16 { return i.QKeyViolations },
+		mad.TrapKey{Key: qkey + 1, QP1: ib.QPN(x.q.Number), QP2: ib.QPN(y.q.Number)})
 
 	x, y = datagrams(1)
 	to := f.port(2)
-	ah, err := a.c.CreateAH(bg, command.CreateAH{PD: a.pd, AV: command.AddressVector{Addr: command.AddrFrom(b.addr), LID: uint16(to.LID), Path: command.PathGlobal}})
+	ah, err := a.c.CreateAH(bg, command.CreateAH{PD: a.pd, AV: command.AddressVector{Addr: command.AddrFrom(b.addr), LID: uint16(to.LID),
+		Path: command.PathGlobal}})
 	a.check(err)
 	wr := ring.SendWR{Op: ring.OpSend, NumSGE: 1, AH: uint32(ah), RemoteQPN: y.q.Number, QKey: qkey + 2}
 	wr.SGE[0] = src.sge(0, 8)
 	x.post(wr)
-	check("Q_Key with a GRH", mad.TrapBadQKey, 2, func(i *mad.PortInfo) uint16 { return i.QKeyViolations }, mad.TrapKey{Key: qkey + 2, QP1: ib.QPN(x.q.Number), QP2: ib.QPN(y.q.Number),
-		GID1: ib.GIDFromAddr(a.addr), GID2: ib.GIDFromAddr(b.addr)})
+	check("Q_Key with a GRH", mad.TrapBadQKey, 2, func(i *mad.PortInfo) uint16 { return i.QKeyViolations },
+		mad.TrapKey{Key: qkey + 2, QP1: ib.QPN(x.q.Number), QP2: ib.QPN(y.q.Number),
+			GID1: ib.GIDFromAddr(a.addr), GID2: ib.GIDFromAddr(b.addr)})
 
 	x, y = datagrams(0) // in the default partition neither is a full member
 	a.check(x.sendTo(b.addr, y.q.Number, qkey, src.sge(0, 8)))
-	check("P_Key", mad.TrapBadPKey, 1, func(i *mad.PortInfo) uint16 { return i.PKeyViolations }, mad.TrapKey{Key: 0x7fff, QP1: ib.QPN(x.q.Number), QP2: ib.QPN(y.q.Number)})
+	check("P_Key", mad.TrapBadPKey, 1, func(i *mad.PortInfo) uint16 { return i.PKeyViolations },
+		mad.TrapKey{Key: 0x7fff, QP1: ib.QPN(x.q.Number), QP2: ib.QPN(y.q.Number)})
 
 	from := f.port(3)
 	smp := mad.NewSMP(mad.MethodSet, mad.AttrPortInfo, 0, 5)
@@ -171,7 +177,8 @@ func TestViolationsAreReported(t *testing.T) {
 	smp.Append(p.MAD[:0])
 	f.Carry(fabric.Place{Node: 3, Port: 1}, &p)
 	n := s.notice(mad.TrapBadMKey)
-	if k := mad.ParseTrapMKey(&n.DataDetails); k.LID != to.LID || k.MKey != 0x78 || k.Method != mad.MethodSet || k.AttributeID != mad.AttrPortInfo || n.Type != mad.NoticeSecurity {
+	if k := mad.ParseTrapMKey(&n.DataDetails); k.LID != to.LID || k.MKey != 0x78 || k.Method != mad.MethodSet ||
+		k.AttributeID != mad.AttrPortInfo || n.Type != mad.NoticeSecurity {
 		t.Errorf("M_Key: the report is %+v of %+v", k, n)
 	}
 	if i := f.port(2); i.MKeyViolations != 1 {
@@ -182,7 +189,8 @@ func TestViolationsAreReported(t *testing.T) {
 // TestPartitionIsTakenAway: connections in a partition that the subnet manager takes away end. Two programs that
 // moved their data themselves have to stop; what they send then goes to the fabric, and nobody acknowledges it.
 func TestPartitionIsTakenAway(t *testing.T) {
-	for name, enforce := range map[string]subnet.Enforcement{"switches see to it": subnet.EnforceBoth, "adapters see to it": subnet.EnforceOff} {
+	for name, enforce := range map[string]subnet.Enforcement{"switches see to it": subnet.EnforceBoth,
+		"adapters see to it": subnet.EnforceOff} {
 		t.Run(name, func(t *testing.T) {
 			with := "Default=0x7fff : ALL=limited, SELF=full;\nOurs=0x0007 : ALL=full;\n"
 			f := newIBFabric(t, 3, subnet.Config{Partitions: partitions(t, with), Enforce: enforce})
@@ -198,7 +206,8 @@ func TestPartitionIsTakenAway(t *testing.T) {
 			l.a.p.c.Doorbell(l.c.a.q.Handle)
 			l.path(3)
 			f.stop()
-			f.manage(subnet.Config{Partitions: partitions(t, "Default=0x7fff : ALL=limited, SELF=full;\nOurs=0x0007 : SELF=full;\n"), Enforce: enforce})
+			f.manage(subnet.Config{Partitions: partitions(t, "Default=0x7fff : ALL=limited, SELF=full;\nOurs=0x0007 : SELF=full;\n"),
+				Enforce: enforce})
 			l.path(1)
 			write := ring.SendWR{ID: 3, Op: ring.OpWrite, Flags: ring.Signaled, NumSGE: 1, RemoteAddr: l.baseB, RKey: l.mb.RKey}
 			write.SGE[0] = ring.SGE{Addr: l.baseA, Length: 64, LKey: l.ma.LKey}
@@ -233,9 +242,11 @@ func (q *pair) connectBy(to *pair, row uint32, by command.AddressVector) {
 	q.p.t.Helper()
 	for _, m := range []command.ModifyQP{
 		{Mask: command.MaskState | command.MaskPKey | command.MaskAccess, State: command.Init, PKeyIndex: row, Access: 0xf},
-		{Mask: command.MaskState | command.MaskRoute | command.MaskMTU | command.MaskDestQPN | command.MaskRQPSN | command.MaskResponderResources | command.MaskMinRNRTimer,
+		{Mask: command.MaskState | command.MaskRoute | command.MaskMTU | command.MaskDestQPN | command.MaskRQPSN |
+			command.MaskResponderResources | command.MaskMinRNRTimer,
 			State: command.RTR, Route: by, MTU: 1024, DestQPN: to.q.Number, ResponderResources: 1},
-		{Mask: command.MaskState | command.MaskSQPSN | command.MaskTimeout | command.MaskRetry | command.MaskRNRRetry | command.MaskInitiatorDepth,
+		{Mask: command.MaskState | command.MaskSQPSN | command.MaskTimeout | command.MaskRetry | command.MaskRNRRetry |
+			command.MaskInitiatorDepth,
 			State: command.RTS, Timeout: 14, Retry: 2, InitiatorDepth: 1},
 	} {
 		m.QP = q.q.Handle

@@ -10,10 +10,11 @@ func TestCourse(t *testing.T) {
 		at   []uintptr
 		next []uintptr
 	}{
-		"along memory":        {4096, []uintptr{0x10000, 0x11000, 0x12000, 0x13000}, []uintptr{0, 0, 0x13000, 0x14000}},
-		"in a queue":          {256, []uintptr{0x10000, 0x10400, 0x10800}, []uintptr{0, 0, 0x12800}},
-		"downwards":           {4096, []uintptr{0x13000, 0x12000, 0x11000}, []uintptr{0, 0, 0x10000}},
-		"around":              {4096, []uintptr{0x10000, 0x11000, 0x12000, 0x10000, 0x11000, 0x12000}, []uintptr{0, 0, 0x13000, 0, 0, 0x13000}},
+		"along memory": {4096, []uintptr{0x10000, 0x11000, 0x12000, 0x13000}, []uintptr{0, 0, 0x13000, 0x14000}},
+		"in a queue":   {256, []uintptr{0x10000, 0x10400, 0x10800}, []uintptr{0, 0, 0x12800}},
+		"downwards":    {4096, []uintptr{0x13000, 0x12000, 0x11000}, []uintptr{0, 0, 0x10000}},
+		"around": {4096, []uintptr{0x10000, 0x11000, 0x12000, 0x10000, 0x11000, 0x12000},
+			[]uintptr{0, 0, 0x13000, 0, 0, 0x13000}},
 		"to one place":        {4096, []uintptr{0x10000, 0x10000, 0x10000}, []uintptr{0, 0, 0}},
 		"to and fro":          {4096, []uintptr{0x10000, 0x11000, 0x10000, 0x11000}, []uintptr{0, 0, 0, 0}},
 		"wherever they do go": {1024, []uintptr{0x10000, 0x17000, 0x13000, 0x19000}, []uintptr{0, 0, 0, 0}},

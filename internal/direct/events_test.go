@@ -32,7 +32,8 @@ func TestEventsOfChannels(t *testing.T) {
 	for _, c := range []struct {
 		send, recv ring.Arm
 		raised     uint32
-	}{{ring.ArmNone, ring.ArmNone, 0}, {ring.ArmErrors, ring.ArmSolicited, 0}, {ring.ArmAny, ring.ArmNone, RaiseSend}, {ring.ArmNone, ring.ArmAny, RaiseSend | RaiseRecv}} {
+	}{{ring.ArmNone, ring.ArmNone, 0}, {ring.ArmErrors, ring.ArmSolicited, 0}, {ring.ArmAny, ring.ArmNone, RaiseSend},
+		{ring.ArmNone, ring.ArmAny, RaiseSend | RaiseRecv}} {
 		b.rung = 0
 		if c.send != ring.ArmNone {
 			b.sendCQ.Arm(c.send)

@@ -88,7 +88,8 @@ func TestReceiveMemoryIsCheckedWhereBytesLand(t *testing.T) {
 	b.receive(1, bad)
 	b.receive(2, place(0, 100), bad)
 	b.receive(3, bad)
-	for i, wr := range []*ring.SendWR{b.wr(ring.OpSend, b.sge(0, 0)), b.wr(ring.OpSend, b.sge(0, 100)), b.wr(ring.OpWriteImm, b.sge(0, 100))} {
+	for i, wr := range []*ring.SendWR{b.wr(ring.OpSend, b.sge(0, 0)), b.wr(ring.OpSend, b.sge(0, 100)),
+		b.wr(ring.OpWriteImm, b.sge(0, 100))} {
 		if !b.i.Execute(wr) {
 			t.Fatalf("request %d was not carried out", i)
 		}
@@ -159,8 +160,16 @@ func TestRefusals(t *testing.T) {
 		{"end of region", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RemoteAddr += size - 99 }, remoteMemory},
 		{"before region", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RemoteAddr-- }, remoteMemory},
 		{"rights of the region", ring.OpWrite, func(_ *bench, wr *ring.SendWR) { wr.RKey = plainKey }, remoteMemory},
-		{"rights of the QP to write", ring.OpWrite, func(b *bench, _ *ring.SendWR) { b.conf.Access = uint32(memory.RemoteRead); b.delegate() }, remoteMemory},
-		{"rights of the QP to read", ring.OpRead, func(b *bench, _ *ring.SendWR) { b.conf.Access = uint32(memory.RemoteWrite); b.delegate() }, remoteMemory},
+		{"rights of the QP to write", ring.OpWrite, func(b *bench,
+			_ *ring.SendWR) {
+			b.conf.Access = uint32(memory.RemoteRead)
+			b.delegate()
+		}, remoteMemory},
+		{"rights of the QP to read", ring.OpRead, func(b *bench,
+			_ *ring.SendWR) {
+			b.conf.Access = uint32(memory.RemoteWrite)
+			b.delegate()
+		}, remoteMemory},
 		{"remote domain", ring.OpRead, func(_ *bench, wr *ring.SendWR) { wr.RKey = otherKey }, remoteMemory},
 		{"no reads", ring.OpRead, func(b *bench, _ *ring.SendWR) { b.conf.Flags &^= Answers; b.delegate() }, otherRequest},
 		{"misaligned atomic", ring.OpFetchAdd, func(b *bench, wr *ring.SendWR) { wr.RemoteAddr += 4; wr.SGE[0].Length = 8 }, otherRequest},

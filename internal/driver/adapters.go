@@ -18,7 +18,8 @@ func (d *Driver) words() []counters.Adapter {
 	for _, w := range d.host.Counters() {
 		at := d.cfg.Slot(int(w.Adapter))
 		out = append(out, counters.Adapter{
-			Counters: w, Generation: d.running[w.Adapter].Generation, Device: at.Device, Port: at.Port, Interfaces: d.interfaces(int(w.Adapter)),
+			Counters: w, Generation: d.running[w.Adapter].Generation, Device: at.Device, Port: at.Port,
+			Interfaces: d.interfaces(int(w.Adapter)),
 		})
 	}
 	return out
@@ -99,7 +100,8 @@ func (d *Driver) plainConfig(a *config.Adapter) device.AdapterConfig {
 	path, _ := config.ParsePath(a.Path) // Complete has checked it
 	frames, _ := packet.ParseMode(a.Frames)
 	return device.AdapterConfig{
-		Name: a.Name, Addr: a.Address, FollowInterface: a.FollowInterface, Path: path, ReceiveBuffer: a.ReceiveBuffer, Frames: frames, Disabled: true,
+		Name: a.Name, Addr: a.Address, FollowInterface: a.FollowInterface, Path: path, ReceiveBuffer: a.ReceiveBuffer, Frames: frames,
+		Disabled:      true,
 		AnySourcePort: a.AnySourcePort,
 	}
 }
@@ -124,7 +126,8 @@ func (d *Driver) enable(i int, k keys) error {
 	err := d.host.Configure(uint32(i), k.Settings)
 	if isUnsupported(err) && mode != device.RoCEv2 {
 		k.RoCE = device.RoCEv2
-		d.log.Warn("the RoCE mode is refused", "adapter", r.Name, "mode", pick(roceNames[:], wanted), "cause", err, "used", pick(roceNames[:], k.RoCE))
+		d.log.Warn("the RoCE mode is refused", "adapter", r.Name, "mode", pick(roceNames[:], wanted), "cause", err, "used",
+			pick(roceNames[:], k.RoCE))
 		d.events.Raise(r.Generation, events.RoCEModeRefused{
 			Adapter: r.Name, Mode: pick(roceNames[:], wanted), Cause: err, Used: pick(roceNames[:], k.RoCE),
 		})
@@ -134,7 +137,8 @@ func (d *Driver) enable(i int, k keys) error {
 	if k.fromRegistry && errors.As(err, &wrong) {
 		d.log.Warn("RoceMaxFrameSize is refused", "adapter", r.Name, "problem", err)
 		d.events.Raise(r.Generation, events.RegistryValueIgnored{
-			Key: r.Class().String() + `\RoceMaxFrameSize`, Value: fmt.Sprint(wrong.Size), Allowed: fmt.Sprintf("up to %d on this link", wrong.Most), Used: fmt.Sprint(wrong.Most),
+			Key: r.Class().String() + `\RoceMaxFrameSize`, Value: fmt.Sprint(wrong.Size), Allowed: fmt.Sprintf("up to %d on this link",
+				wrong.Most), Used: fmt.Sprint(wrong.Most),
 		})
 		k.RoceMaxFrameSize = 0
 		err = d.host.Configure(uint32(i), k.Settings)

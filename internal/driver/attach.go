@@ -64,11 +64,14 @@ func (d *Driver) heldValues() (list []counters.DriverValue) {
 	for _, r := range [...]struct {
 		unit, what string
 		api.HeldResource
-	}{{"bytes", "memory that programs make the driver hold", h.Memory}, {"descriptors", "descriptors that the driver keeps open for programs", h.Descriptors}} {
+	}{{"bytes", "memory that programs make the driver hold", h.Memory}, {"descriptors",
+		"descriptors that the driver keeps open for programs", h.Descriptors}} {
 		list = append(list,
 			counters.DriverValue{Name: "softvpi_driver_held_" + r.unit, Help: "The " + r.what + ".", Value: float64(r.Used)},
-			counters.DriverValue{Name: "softvpi_driver_held_" + r.unit + "_limit", Help: "Limit of the " + r.what + ", of all programs.", Value: float64(r.Total)},
-			counters.DriverValue{Name: "softvpi_driver_refused_" + r.unit + "_requests_total", Help: "Requests beyond a limit of the " + r.what + ".", Grows: true, Value: float64(r.Refused)})
+			counters.DriverValue{Name: "softvpi_driver_held_" + r.unit + "_limit", Help: "Limit of the " + r.what + ", of all programs.",
+				Value: float64(r.Total)},
+			counters.DriverValue{Name: "softvpi_driver_refused_" + r.unit + "_requests_total",
+				Help: "Requests beyond a limit of the " + r.what + ".", Grows: true, Value: float64(r.Refused)})
 	}
 	return list
 }

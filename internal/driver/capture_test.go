@@ -65,7 +65,8 @@ func TestCaptureOfARunningDriver(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := gopacket.NewPacket(data, r.LinkType(), gopacket.Lazy)
-		if udp, ok := p.Layer(layers.LayerTypeUDP).(*layers.UDP); !ok || uint16(udp.DstPort) != d.Config().Adapters[0].UDPPort || len(data) > 128 {
+		if udp, ok := p.Layer(layers.LayerTypeUDP).(*layers.UDP); !ok || uint16(udp.DstPort) != d.Config().Adapters[0].UDPPort ||
+			len(data) > 128 {
 			t.Fatalf("packet %d: %v", n, p)
 		}
 	}
@@ -73,7 +74,8 @@ func TestCaptureOfARunningDriver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n < 32 || s.Statistics.PacketsReceived != n || s.Statistics.PacketsDropped != 0 { // 64 KiB at path MTU 4096 are 16 packets, written and read back
+	// 64 KiB at path MTU 4096 are 16 packets, written and read back
+	if n < 32 || s.Statistics.PacketsReceived != n || s.Statistics.PacketsDropped != 0 {
 		t.Errorf("%d packets, statistics %+v", n, s.Statistics)
 	}
 	if err := admin.StopCapture(ctx, id); err == nil {
@@ -114,8 +116,10 @@ func TestCaptureToFile(t *testing.T) {
 	admin := NewAdmin(cfg.Socket)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "x.pcapng")
-	for path, want := range map[string]string{"x.pcapng": "an absolute path", dir: "a file", filepath.Join(dir, "none", "x"): "no such file"} {
-		if _, err := admin.CaptureToFile(t.Context(), CaptureRequest{Adapter: "left"}, path); err == nil || !strings.Contains(err.Error(), want) {
+	for path, want := range map[string]string{"x.pcapng": "an absolute path", dir: "a file",
+		filepath.Join(dir, "none", "x"): "no such file"} {
+		if _, err := admin.CaptureToFile(t.Context(), CaptureRequest{Adapter: "left"}, path); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}
 	}

@@ -84,7 +84,8 @@ func TestConcurrentChangesAreSerialised(t *testing.T) {
 	wg.Wait()
 	s := d.Status()
 	if !s.Adapters[1].Enabled || !s.Adapters[1].Up || !strings.HasPrefix(s.Adapters[0].Impairment, "loss=") {
-		t.Errorf("right is enabled: %v, up: %v; left has the impairment %q", s.Adapters[1].Enabled, s.Adapters[1].Up, s.Adapters[0].Impairment)
+		t.Errorf("right is enabled: %v, up: %v; left has the impairment %q", s.Adapters[1].Enabled, s.Adapters[1].Up,
+			s.Adapters[0].Impairment)
 	}
 }
 
@@ -141,8 +142,10 @@ func TestFailedChangesLeaveTheFormerState(t *testing.T) {
 		{"POST", "/registry/changes", `{"changes":[` + good + `,{"kind":"delete key","path":"HKLM\\SYSTEM\\None"}]}`},
 		{"POST", "/registry/changes", `{"changes":[` + good + `,{"kind":"set value","path":"HKCU\\x"}]}`},
 		{"POST", "/registry/changes", `{"changes":[` + good},
-		{"POST", "/registry/import", "REGEDIT4\r\n\r\n[" + roceKey + "]\r\n\"roce_mode\"=dword:00000002\r\n\"roce_udp_dport\"=dword:00100000\r\n"},
-		{"POST", "/registry/import", "REGEDIT4\r\n\r\n[" + roceKey + "]\r\n\"roce_mode\"=dword:00000002\r\n\"roce_udp_dport\"=nonsense\r\n"},
+		{"POST", "/registry/import", "REGEDIT4\r\n\r\n[" + roceKey +
+			"]\r\n\"roce_mode\"=dword:00000002\r\n\"roce_udp_dport\"=dword:00100000\r\n"},
+		{"POST", "/registry/import", "REGEDIT4\r\n\r\n[" + roceKey +
+			"]\r\n\"roce_mode\"=dword:00000002\r\n\"roce_udp_dport\"=nonsense\r\n"},
 		{"PUT", "/adapters/left/settings/roce_udp_dport", `{"value":"65536"}`},
 		{"PUT", "/adapters/left/settings/roce_udp", `{"value":"5"}`},
 		{"DELETE", "/adapters/left/settings/none", ""},
@@ -194,7 +197,8 @@ func everything(t *testing.T, d *Driver) []string {
 // manage makes a request to the management interface of a driver and returns the status and the body.
 func manage(t *testing.T, cfg config.Config, method, path, body string) (int, string) {
 	t.Helper()
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn,
+		error) {
 		return new(net.Dialer).DialContext(ctx, "unix", paths.Management(cfg.Socket))
 	}}}
 	r, err := http.NewRequestWithContext(t.Context(), method, "http://driver"+path, strings.NewReader(body))

@@ -62,8 +62,10 @@ func (d *Driver) Resources(adapter string) (api.Resources, error) {
 	}
 	o, l := s.Counters.Objects, s.Limits
 	return api.Resources{PKeys: s.PKeys, Objects: []api.Resource{
-		{Name: "QP", Used: o.QP, Max: uint64(l.QP)}, {Name: "CQ", Used: o.CQ, Max: uint64(l.CQ)}, {Name: "SRQ", Used: o.SRQ, Max: uint64(l.SRQ)},
-		{Name: "MPT", Used: o.MR + o.MW, Max: uint64(l.MR) + uint64(l.MW)}, {Name: "PD", Used: o.PD, Max: uint64(l.PD)}, {Name: "AH", Used: o.AH, Max: uint64(l.AH)},
+		{Name: "QP", Used: o.QP, Max: uint64(l.QP)}, {Name: "CQ", Used: o.CQ, Max: uint64(l.CQ)},
+		{Name: "SRQ", Used: o.SRQ, Max: uint64(l.SRQ)},
+		{Name: "MPT", Used: o.MR + o.MW, Max: uint64(l.MR) + uint64(l.MW)}, {Name: "PD", Used: o.PD, Max: uint64(l.PD)},
+		{Name: "AH", Used: o.AH, Max: uint64(l.AH)},
 	}}, nil
 }
 

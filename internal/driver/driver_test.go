@@ -102,10 +102,12 @@ func TestProgramsAttachAndStatusNamesThem(t *testing.T) {
 	if len(s.Adapters) != 2 || s.Adapters[0].Name != "left" || !s.Adapters[0].Up || len(s.Adapters[0].GIDs) == 0 || s.PID != os.Getpid() {
 		t.Errorf("the status is %+v", s)
 	}
-	if q := s.Adapters[0].QPs; len(q) != 1 || q[0].Number != side.qp.Number() || q[0].Owner != "tester" || q[0].PID != os.Getpid() || q[0].Type != "RC" {
+	if q := s.Adapters[0].QPs; len(q) != 1 || q[0].Number != side.qp.Number() || q[0].Owner != "tester" || q[0].PID != os.Getpid() ||
+		q[0].Type != "RC" {
 		t.Errorf("the status lists the QPs %+v, want the program's one", q)
 	}
-	if o := d.Overview(); len(o.Adapters) != len(s.Adapters) || len(o.Adapters[0].QPs) != 0 || o.Adapters[0].Objects["qp"] != s.Adapters[0].Objects["qp"] {
+	if o := d.Overview(); len(o.Adapters) != len(s.Adapters) || len(o.Adapters[0].QPs) != 0 ||
+		o.Adapters[0].Objects["qp"] != s.Adapters[0].Objects["qp"] {
 		t.Errorf("the overview has %+v", o.Adapters)
 	}
 	if len(s.Programs) != 1 || s.Programs[0].Name != "tester" || s.Programs[0].MemoryPath == "" || s.Programs[0].Objects["qp"] != 1 {
@@ -175,7 +177,8 @@ func TestSecondDriverIsRefused(t *testing.T) {
 	}
 	other := twoAdapters(t)
 	other.Socket = cfg.Socket
-	if _, err := Start(context.Background(), other, Options{}); err == nil || !strings.Contains(err.Error(), cfg.Socket) && d.NoAttach() == "" {
+	if _, err := Start(context.Background(), other, Options{}); err == nil || !strings.Contains(err.Error(), cfg.Socket) &&
+		d.NoAttach() == "" {
 		t.Errorf("with the same socket: error %v, want one that names it", err)
 	}
 	if _, err := NewAdmin(cfg.Socket).Status(context.Background()); err != nil {
@@ -183,7 +186,8 @@ func TestSecondDriverIsRefused(t *testing.T) {
 	}
 	other = twoAdapters(t)
 	other.Adapters[1].Address = cfg.Adapters[0].Address
-	if _, err := Start(context.Background(), other, Options{}); err == nil || !strings.Contains(err.Error(), cfg.Adapters[0].Address.String()) {
+	if _, err := Start(context.Background(), other, Options{}); err == nil || !strings.Contains(err.Error(),
+		cfg.Adapters[0].Address.String()) {
 		t.Errorf("with the same address: error %v, want one that names it", err)
 	}
 }

@@ -146,7 +146,8 @@ func (d *Driver) dumpFiles(index uint32, registers int) ([]dump.File, error) {
 				return nil, err
 			}
 			now := time.Now()
-			text, queues, waiting = append(text, dump.Registers(now, &s)...), append(queues, dump.Queues(now, &s)...), append(waiting, dump.Events(now, &s)...)
+			text, queues, waiting = append(text, dump.Registers(now, &s)...), append(queues, dump.Queues(now, &s)...),
+				append(waiting, dump.Events(now, &s)...)
 		}
 		out = append(out, dump.File{Type: "crspace", Index: n, Text: text})
 	}

@@ -301,7 +301,8 @@ func (d *Driver) tellCable(adapter, fabric string, err error) {
 	case err == nil:
 		d.log.Info("plugged into the fabric", "adapter", adapter, "fabric", fabric)
 	case errors.As(err, &refused):
-		d.log.Warn("the fabric does not let the adapter in; it is asked again and again", "adapter", adapter, "fabric", fabric, "cause", refused.Why)
+		d.log.Warn("the fabric does not let the adapter in; it is asked again and again", "adapter", adapter, "fabric", fabric, "cause",
+			refused.Why)
 	default:
 		d.log.Info("the fabric cannot be reached; it is looked for again and again", "adapter", adapter, "fabric", fabric, "cause", err)
 	}
@@ -361,7 +362,8 @@ func (d *Driver) active(i int) bool {
 }
 
 // laneMbps are the usual nominal rates of a lane: on the wire up to QDR, of the data above (FDR: neither).
-var laneMbps = [...]uint64{mad.SpeedNone: 0, mad.SpeedSDR: 2500, mad.SpeedDDR: 5000, mad.SpeedQDR: 10000, mad.SpeedFDR10: 10000, mad.SpeedFDR: 14000,
+var laneMbps = [...]uint64{mad.SpeedNone: 0, mad.SpeedSDR: 2500, mad.SpeedDDR: 5000, mad.SpeedQDR: 10000, mad.SpeedFDR10: 10000,
+	mad.SpeedFDR: 14000,
 	mad.SpeedEDR: 25000, mad.SpeedHDR: 50000, mad.SpeedNDR: 100000, mad.SpeedXDR: 200000}
 
 // portStatus returns an InfiniBand port for status output.
@@ -372,9 +374,11 @@ func (d *Driver) portStatus(i int) *InfiniBandStatus {
 	}
 	p := cable.Port()
 	s := &InfiniBandStatus{
-		State: p.State.String(), Physical: p.Physical.String(), LID: uint16(p.LID), LMC: p.LMC, SMLID: uint16(p.SMLID), SMSL: p.SMSL, Prefix: p.Prefix, NodeGUID: p.NodeGUID,
-		Rate: fmt.Sprintf("%dx%v", mad.Lanes(p.Width), p.Speed), Mbps: laneMbps[min(int(p.Speed), len(laneMbps)-1)] * uint64(mad.Lanes(p.Width)),
-		MTU: p.MTU.Bytes(), MaxMTU: p.MaxMTU.Bytes(),
+		State: p.State.String(), Physical: p.Physical.String(), LID: uint16(p.LID), LMC: p.LMC, SMLID: uint16(p.SMLID), SMSL: p.SMSL,
+		Prefix: p.Prefix, NodeGUID: p.NodeGUID,
+		Rate: fmt.Sprintf("%dx%v", mad.Lanes(p.Width), p.Speed),
+		Mbps: laneMbps[min(int(p.Speed), len(laneMbps)-1)] * uint64(mad.Lanes(p.Width)),
+		MTU:  p.MTU.Bytes(), MaxMTU: p.MaxMTU.Bytes(),
 	}
 	if len(p.GUIDs) > 0 {
 		s.PortGUID = p.GUIDs[0]

@@ -14,7 +14,8 @@ import (
 // twoCables returns a configuration with two InfiniBand ports and nothing else.
 func twoCables(t *testing.T) config.Config {
 	cfg := twoAdapters(t)
-	cfg.Adapters = []config.Adapter{{Name: "left", Link: config.LinkCable}, {Name: "right", Link: config.LinkCable, Address: netip.MustParseAddr("10.99.0.2")}}
+	cfg.Adapters = []config.Adapter{{Name: "left", Link: config.LinkCable}, {Name: "right", Link: config.LinkCable,
+		Address: netip.MustParseAddr("10.99.0.2")}}
 	return cfg
 }
 
@@ -31,7 +32,8 @@ func TestTwoCablesComeUp(t *testing.T) {
 	lids := map[uint16]bool{}
 	for i, a := range d.Status().Adapters {
 		p := a.InfiniBand
-		if p == nil || !a.Up || p.State != "Active" || p.LID == 0 || p.SMLID == 0 || p.Rate != "4xEDR" || p.Mbps != 100_000 || p.MTU != 4096 || len(p.PKeys) == 0 || p.PortGUID == 0 {
+		if p == nil || !a.Up || p.State != "Active" || p.LID == 0 || p.SMLID == 0 || p.Rate != "4xEDR" || p.Mbps != 100_000 ||
+			p.MTU != 4096 || len(p.PKeys) == 0 || p.PortGUID == 0 {
 			t.Errorf("adapter %d: %+v", i, p)
 			continue
 		}

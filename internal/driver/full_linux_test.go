@@ -63,7 +63,8 @@ func TestDiskThatFillsUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	large := registry.Value{Name: "large", Type: registry.Binary, Data: make([]byte, 256<<10)}
-	if _, err := d.ChangeRegistry(append(changes, registry.Change{Kind: registry.SetValue, Key: p, Value: large}), false); !errors.Is(err, syscall.ENOSPC) {
+	if _, err := d.ChangeRegistry(append(changes, registry.Change{Kind: registry.SetValue, Key: p, Value: large}), false); !errors.Is(err,
+		syscall.ENOSPC) {
 		t.Errorf("a change that does not fit: error %v, want ENOSPC", err)
 	}
 	restart(t, d, "left")

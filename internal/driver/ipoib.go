@@ -24,10 +24,11 @@ type ipoibPorts struct {
 	d     *Driver
 	tasks sync.WaitGroup
 
-	mu      sync.Mutex
-	systems map[string]*tun.Device // network interfaces of the system, by the name of the connection; they remain while an adapter is disabled
-	want    map[uint32]bool        // whether ports should run
-	over    map[uint32]bool        // ports whose adapter has been disabled since they began, and that must be restarted
+	mu sync.Mutex
+	// network interfaces of the system, by the name of the connection; they remain while an adapter is disabled
+	systems map[string]*tun.Device
+	want    map[uint32]bool // whether ports should run
+	over    map[uint32]bool // ports whose adapter has been disabled since they began, and that must be restarted
 	ports   map[uint32]*ipoibPort
 	busy    bool // somebody is adjusting ports to want
 	closed  bool
@@ -198,10 +199,13 @@ func (p *ipoibPorts) config(i uint32) service.Config {
 	return service.Config{
 		Config: ipoib.Config{
 			MTU:       int(r.value("*JumboPacket")),
-			SATimeout: time.Duration(r.value("SaTimeout")) * time.Millisecond, SARetries: int(r.value("SaRetries")), QueryPaths: r.value("EnableQPR") != 0,
-			GeneralQueryRuns: int(r.value("McastIgmpMldGeneralQueryInterval")), QueryResponseRuns: int(r.value("McastQueryResponseInterval")),
-			LocalMaxAge: int(r.value("LocalEndpointMaxAge")), LocalInterval: time.Duration(r.value("LocalEndpointMonitorInterval")) * time.Millisecond,
-			MaxGroups: int(r.value("MaxNumOfMCList")),
+			SATimeout: time.Duration(r.value("SaTimeout")) * time.Millisecond, SARetries: int(r.value("SaRetries")),
+			QueryPaths:        r.value("EnableQPR") != 0,
+			GeneralQueryRuns:  int(r.value("McastIgmpMldGeneralQueryInterval")),
+			QueryResponseRuns: int(r.value("McastQueryResponseInterval")),
+			LocalMaxAge:       int(r.value("LocalEndpointMaxAge")),
+			LocalInterval:     time.Duration(r.value("LocalEndpointMonitorInterval")) * time.Millisecond,
+			MaxGroups:         int(r.value("MaxNumOfMCList")),
 		},
 		Buffers:    service.Buffers{Send: int(r.value("*TransmitBuffers")), Receive: int(r.value("*ReceiveBuffers"))},
 		Unchecked4: r.value("*TCPUDPChecksumOffloadIPv4")&receives == 0, Unchecked6: r.value("*TCPUDPChecksumOffloadIPv6")&receives == 0,

@@ -17,7 +17,8 @@ func TestIPoIBKeys(t *testing.T) {
 	cfg := twoCables(t)
 	d := start(t, cfg)
 	defer stop(t, d)
-	if c := d.ipoib.config(0); c.MTU != 4092 || c.SATimeout != time.Second || c.SARetries != 10 || c.QueryPaths || c.GeneralQueryRuns != 3 || c.QueryResponseRuns != 2 || c.LocalMaxAge != 5 || c.LocalInterval != time.Minute ||
+	if c := d.ipoib.config(0); c.MTU != 4092 || c.SATimeout != time.Second || c.SARetries != 10 || c.QueryPaths ||
+		c.GeneralQueryRuns != 3 || c.QueryResponseRuns != 2 || c.LocalMaxAge != 5 || c.LocalInterval != time.Minute ||
 		c.MaxGroups != 128 || c.Buffers != (service.Buffers{Send: 2048, Receive: 512}) || c.Unchecked4 || c.Unchecked6 {
 		t.Errorf("the defaults are %+v", c)
 	}
@@ -25,8 +26,10 @@ func TestIPoIBKeys(t *testing.T) {
 		t.Errorf("the offloads by default are %+v", o)
 	}
 	for key, value := range map[string]string{
-		"*JumboPacket": "2000", "SaTimeout": "500", "SaRetries": "4", "EnableQPR": "1", "McastIgmpMldGeneralQueryInterval": "7", "McastQueryResponseInterval": "6",
-		"LocalEndpointMaxAge": "8", "LocalEndpointMonitorInterval": "20000", "MaxNumOfMCList": "64", "*TransmitBuffers": "256", "*ReceiveBuffers": "4096",
+		"*JumboPacket": "2000", "SaTimeout": "500", "SaRetries": "4", "EnableQPR": "1", "McastIgmpMldGeneralQueryInterval": "7",
+		"McastQueryResponseInterval": "6",
+		"LocalEndpointMaxAge":        "8", "LocalEndpointMonitorInterval": "20000", "MaxNumOfMCList": "64", "*TransmitBuffers": "256",
+		"*ReceiveBuffers":            "4096",
 		"*TCPUDPChecksumOffloadIPv4": "1", "*TCPUDPChecksumOffloadIPv6": "3", "*LsoV2IPv6": "0", "LSOSize": "40000", "GUIDMask": "0x3F",
 	} {
 		if _, err := d.Set("left", key, &value); err != nil {
@@ -36,7 +39,8 @@ func TestIPoIBKeys(t *testing.T) {
 	if err := d.RestartAdapter("left"); err != nil {
 		t.Fatal(err)
 	}
-	if c := d.ipoib.config(0); c.MTU != 2000 || c.SATimeout != 500*time.Millisecond || c.SARetries != 4 || !c.QueryPaths || c.GeneralQueryRuns != 7 || c.QueryResponseRuns != 6 || c.LocalMaxAge != 8 || c.LocalInterval != 20*time.Second ||
+	if c := d.ipoib.config(0); c.MTU != 2000 || c.SATimeout != 500*time.Millisecond || c.SARetries != 4 || !c.QueryPaths ||
+		c.GeneralQueryRuns != 7 || c.QueryResponseRuns != 6 || c.LocalMaxAge != 8 || c.LocalInterval != 20*time.Second ||
 		c.MaxGroups != 64 || c.Buffers != (service.Buffers{Send: 256, Receive: 4096}) || !c.Unchecked4 || c.Unchecked6 {
 		t.Errorf("after a restart with keys set the configuration is %+v", c)
 	}

@@ -33,7 +33,8 @@ func (d *Driver) ipoibStatus(i int) []api.IPoIBStatus {
 	var out []api.IPoIBStatus
 	for _, c := range d.connections(i) {
 		s, runs := d.ipoib.look(uint32(i), c.name)
-		x := api.IPoIBStatus{Connection: c.name, IName: c.iname, Interface: d.ipoib.systemName(c.name), State: stateText(s.State, runs), MAC: d.ipoibMAC(i), Counters: map[string]uint64{}}
+		x := api.IPoIBStatus{Connection: c.name, IName: c.iname, Interface: d.ipoib.systemName(c.name), State: stateText(s.State, runs),
+			MAC: d.ipoibMAC(i), Counters: map[string]uint64{}}
 		if runs {
 			x.Connected, x.MTU, x.PKey, x.Address, x.MLID = s.State == ipoib.Up, s.MTU, uint16(s.PKey), s.Address.String(), uint16(s.MLID)
 			x.Local, x.Multicast, x.Remote = s.Census.Local, s.Census.Multicast, s.Census.Remote
@@ -118,15 +119,18 @@ func (d *Driver) Endpoints(name string) ([]api.Endpoints, error) {
 }
 
 func endpoints(name string, e ipoib.Endpoints) api.Endpoints {
-	out := api.Endpoints{Connection: name, Local: []api.LocalEndpoint{}, Multicast: []api.MulticastEndpoint{}, Remote: []api.RemoteEndpoint{}}
+	out := api.Endpoints{Connection: name, Local: []api.LocalEndpoint{}, Multicast: []api.MulticastEndpoint{},
+		Remote: []api.RemoteEndpoint{}}
 	for _, x := range e.Local {
 		out.Local = append(out.Local, api.LocalEndpoint{Address: x.Addr, Configured: x.Configured, Age: x.Age})
 	}
 	for _, x := range e.Multicast {
-		out.Multicast = append(out.Multicast, api.MulticastEndpoint{MGID: netip.AddrFrom16(x.MGID), MLID: uint16(x.MLID), SendOnly: x.SendOnly, State: x.State, QKey: x.QKey, MTU: x.MTU, SL: x.SL})
+		out.Multicast = append(out.Multicast, api.MulticastEndpoint{MGID: netip.AddrFrom16(x.MGID), MLID: uint16(x.MLID),
+			SendOnly: x.SendOnly, State: x.State, QKey: x.QKey, MTU: x.MTU, SL: x.SL})
 	}
 	for _, x := range e.Remote {
-		r := api.RemoteEndpoint{Address: x.Addr, LID: uint16(x.LID), State: x.State, Unused: x.Unused.Seconds(), GID: netip.AddrFrom16(x.Address.GID), QPN: uint32(x.Address.QPN)}
+		r := api.RemoteEndpoint{Address: x.Addr, LID: uint16(x.LID), State: x.State, Unused: x.Unused.Seconds(),
+			GID: netip.AddrFrom16(x.Address.GID), QPN: uint32(x.Address.QPN)}
 		if !x.Address.GID.IsZero() {
 			r.Link = x.Address.String()
 		}

@@ -48,15 +48,19 @@ func TestIPoIBIsShown(t *testing.T) {
 		t.Fatalf("the status has the interfaces %+v, want left's own and its virtual port's", s.IPoIB)
 	}
 	x := s.IPoIB[0]
-	if !x.Connected || x.State != "up" || x.MTU != 2044 || x.PKey != 0xffff || len(x.Address) != 59 || x.MAC == "" || x.MAC != s.MAC || x.Broadcast != "ff12:401b:ffff::ffff:ffff" || x.MLID < 0xc000 || x.Local != 1 || x.Remote != 1 || x.Counters["sent_packets"] < 3 || x.Counters["bandwidth"] != 100e9 {
+	if !x.Connected || x.State != "up" || x.MTU != 2044 || x.PKey != 0xffff || len(x.Address) != 59 || x.MAC == "" || x.MAC != s.MAC ||
+		x.Broadcast != "ff12:401b:ffff::ffff:ffff" || x.MLID < 0xc000 || x.Local != 1 || x.Remote != 1 || x.Counters["sent_packets"] < 3 ||
+		x.Counters["bandwidth"] != 100e9 {
 		t.Errorf("left's interface is %+v", x)
 	}
 	if e := d.Overview().Adapters; len(e[1].IPoIB) != 1 || e[1].IPoIB[0].Counters["received_packets"] < 3 {
 		t.Errorf("the overview of right has %+v, want one interface that has received 3 packets", e[1].IPoIB)
 	}
 	ends, err := d.Endpoints("LEFT")
-	if err != nil || len(ends) != 1 || ends[0].Connection != "left" || len(ends[0].Local) != 1 || !ends[0].Local[0].Configured || len(ends[0].Remote) != 1 || ends[0].Remote[0].Address != netip.MustParseAddr("10.99.0.2") ||
-		ends[0].Remote[0].LID == 0 || ends[0].Remote[0].State != "reachable" || ends[0].Multicast[0].MGID.String() != x.Broadcast || ends[0].Multicast[0].State != "joined" {
+	if err != nil || len(ends) != 1 || ends[0].Connection != "left" || len(ends[0].Local) != 1 || !ends[0].Local[0].Configured ||
+		len(ends[0].Remote) != 1 || ends[0].Remote[0].Address != netip.MustParseAddr("10.99.0.2") ||
+		ends[0].Remote[0].LID == 0 || ends[0].Remote[0].State != "reachable" || ends[0].Multicast[0].MGID.String() != x.Broadcast ||
+		ends[0].Multicast[0].State != "joined" {
 		t.Errorf("left's end points are %+v (%v)", ends, err)
 	}
 	if all, err := d.Endpoints(""); err != nil || len(all) != 3 {
@@ -82,11 +86,16 @@ func TestIPoIBIsShown(t *testing.T) {
 		t.Errorf("the sent packets are %v, want 3 or more for left and none for right", got)
 	}
 	before := read("ipoib.sa_requests")["left"]
-	if err := d.counters.Reset(counters.ResetRequest{Set: "ipoib", Adapter: "left"}); err != nil || before == 0 || read("ipoib.sa_requests")["left"] != 0 || read("ipoib.sa_requests")["right"] == 0 {
+	if err := d.counters.Reset(counters.ResetRequest{Set: "ipoib", Adapter: "left"}); err != nil || before == 0 ||
+		read("ipoib.sa_requests")["left"] != 0 || read("ipoib.sa_requests")["right"] == 0 {
 		t.Errorf("before the reset %v, after it %v; want only left's cleared", before, read("ipoib.sa_requests"))
 	}
 	if err := d.RestartAdapter("left"); err != nil {
 		t.Fatal(err)
 	}
-	await.Eventually(t, "a restart clears the counters", func() bool { n, ok := read("network_interface.sent_packets")["left"]; return ok && n == 0 })
+	await.Eventually(t, "a restart clears the counters", func() bool {
+		n, ok := read("network_interface.sent_packets")["left"]
+		return ok &&
+			n == 0
+	})
 }

@@ -94,7 +94,8 @@ func profile(p device.Pace, of uint64) device.Pace {
 // polling returns how long the loop looks for packets before it sleeps (WinOF 5.50, 4.6.5).
 func (r *running) polling() device.Polling {
 	p := device.Polling{
-		On: true, Weight: uint32(r.value("AverageFactor")), Average: uint32(r.value("AveragePollThreshold")), Last: uint32(r.value("ThisPollThreshold")),
+		On: true, Weight: uint32(r.value("AverageFactor")), Average: uint32(r.value("AveragePollThreshold")),
+		Last: uint32(r.value("ThisPollThreshold")),
 	}
 	if r.value("RecvCompletionMethod") == 0 {
 		p.Rounds = uint32(r.value("ThreadPoll"))

@@ -63,7 +63,8 @@ func TestNetworkAddress(t *testing.T) {
 		t.Error("a group address was accepted")
 	}
 	p := d.running[0].Class()
-	if _, err := d.ChangeRegistry([]registry.Change{{Kind: registry.SetValue, Key: p, Value: registry.String("NetworkAddress", group)}}, true); err != nil {
+	if _, err := d.ChangeRegistry([]registry.Change{{Kind: registry.SetValue, Key: p, Value: registry.String("NetworkAddress", group)}},
+		true); err != nil {
 		t.Fatal(err)
 	}
 	restart(t, d, "left")
@@ -108,7 +109,8 @@ func TestModerationKeys(t *testing.T) {
 		{"mlx5", "", device.Moderation{Receive: pace(10, 20*us), Adaptive: true, Low: 150000, High: 170000}},
 		{"mlx5", "*InterruptModeration=0", device.Moderation{}},
 		{"mlx5", "RxIntModeration=1", device.Moderation{Receive: pace(5, 10*us), Low: 150000, High: 170000}},
-		{"mlx5", "RxIntModeration=1 RxIntModerationPacketCount=7 RxIntModerationPacketTime=0", device.Moderation{Receive: pace(7, 0), Low: 150000, High: 170000}},
+		{"mlx5", "RxIntModeration=1 RxIntModerationPacketCount=7 RxIntModerationPacketTime=0",
+			device.Moderation{Receive: pace(7, 0), Low: 150000, High: 170000}},
 		{"mlx5", "RxIntModerationProfile=0", device.Moderation{Adaptive: true, Low: 150000, High: 170000}},
 		{"mlx5", "RxIntModerationProfile=1", device.Moderation{Receive: pace(5, 10*us), Adaptive: true, Low: 150000, High: 170000}},
 		{"mlx5", "RxIntModeration=1 TxIntModerationPacketCount=3 TxIntModerationPacketTime=4 TxIntModerationProfile=2",
@@ -183,7 +185,8 @@ func writes(t *testing.T, d *Driver, n int) time.Duration {
 	for range n {
 		ticket := a.cq.Arm(verbs.NotifyAny)
 		posted := time.Now()
-		if err := a.qp.PostSend(&verbs.SendWR{Op: verbs.OpWrite, SGE: []verbs.SGE{a.mr.SGE(0, 8)}, RemoteAddr: b.mr.RemoteAddr(), RKey: b.mr.RKey()}); err != nil {
+		if err := a.qp.PostSend(&verbs.SendWR{Op: verbs.OpWrite, SGE: []verbs.SGE{a.mr.SGE(0, 8)}, RemoteAddr: b.mr.RemoteAddr(),
+			RKey: b.mr.RKey()}); err != nil {
 			t.Fatal(err)
 		}
 		if err := a.cq.Wait(ctx, ticket); err != nil {
@@ -234,7 +237,8 @@ func TestPollingKeys(t *testing.T) {
 	if !await.Until(func() bool { looks++; return look() >= min(adaptively+more+looks, rounds) }) {
 		t.Fatalf("the loop made %d rounds of which %d were looks; adaptively %d, want %d more", look(), looks, adaptively, more)
 	}
-	for key, value := range map[string]string{"AverageFactor": "256", "AveragePollThreshold": "1", "ThisPollThreshold": "2", "RecvCompletionMethod": "2"} {
+	for key, value := range map[string]string{"AverageFactor": "256", "AveragePollThreshold": "1", "ThisPollThreshold": "2",
+		"RecvCompletionMethod": "2"} {
 		set(t, d, "left", key, value)
 	}
 	restart(t, d, "left")
@@ -287,7 +291,8 @@ func TestEventsOfARestartAreInOrder(t *testing.T) {
 		cfg.Adapters[0].Generation = generation
 		d := start(t, cfg)
 		p := d.running[0].Class()
-		if _, err := d.ChangeRegistry([]registry.Change{{Kind: registry.SetValue, Key: p, Value: registry.String("RoceMaxFrameSize", "1000")}}, true); err != nil {
+		if _, err := d.ChangeRegistry([]registry.Change{{Kind: registry.SetValue, Key: p, Value: registry.String("RoceMaxFrameSize",
+			"1000")}}, true); err != nil {
 			t.Fatal(err)
 		}
 		for range 5 {
@@ -296,7 +301,8 @@ func TestEventsOfARestartAreInOrder(t *testing.T) {
 		stop(t, d)
 		got := logged(t, cfg.State)
 		got = got[slices.Index(got, "LinkDown left"):]
-		want := []string{"LinkDown left", "AdapterStopped left", "RegistryValueIgnored", "AdapterStarted left", "RoCEMode left", "LinkUp left"}
+		want := []string{"LinkDown left", "AdapterStopped left", "RegistryValueIgnored", "AdapterStarted left", "RoCEMode left",
+			"LinkUp left"}
 		if generation == "mlx5" { // mlx4 has no such event
 			want = slices.Insert(want, 3, "FlowControlOff left")
 		}

@@ -31,7 +31,8 @@ func TestWrongManagementPort(t *testing.T) {
 		{config.Manage{Listen: "127.0.0.1:https"}, `manage.listen is "127.0.0.1:https"; allowed: an address and a port`},
 		{config.Manage{Listen: "127.0.0.1:65536"}, `manage.listen is "127.0.0.1:65536"`},
 		{config.Manage{Listen: "127.0.0.1:0", Certificate: bad}, "manage.certificate is"},
-		{config.Manage{Listen: "127.0.0.1:0", Certificate: bad, Key: filepath.Join(dir, "none")}, "manage.certificate " + bad + ", manage.key " + filepath.Join(dir, "none") + ": "},
+		{config.Manage{Listen: "127.0.0.1:0", Certificate: bad, Key: filepath.Join(dir, "none")},
+			"manage.certificate " + bad + ", manage.key " + filepath.Join(dir, "none") + ": "},
 		{config.Manage{Listen: "127.0.0.1:0", Certificate: bad, Key: bad}, "manage.certificate " + bad},
 		{config.Manage{Listen: "127.0.0.1:0", TokenFile: short}, "manage.token_file: token: " + short + " holds 3 characters"},
 	} {

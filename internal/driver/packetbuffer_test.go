@@ -31,7 +31,8 @@ func TestPacketBufferEndsWithTheDriver(t *testing.T) {
 	if err := d.RestartAdapter(name); err != nil {
 		t.Fatal(err)
 	}
-	if b, err := d.StartPacketBuffer(name, api.PacketBufferRequest{Packets: 3}); err != nil || b != (api.PacketBuffer{Running: true, Packets: 3, Bytes: 128}) {
+	if b, err := d.StartPacketBuffer(name, api.PacketBufferRequest{Packets: 3}); err != nil ||
+		b != (api.PacketBuffer{Running: true, Packets: 3, Bytes: 128}) {
 		t.Fatalf("the buffer is %+v (%v), want it running with 3 packets of 128 bytes", b, err)
 	}
 	pcap, err := NewAdmin(cfg.Socket).CollectPackets(t.Context(), name)

@@ -154,7 +154,8 @@ func TestSignInOverTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status, _ := visit(t, visitor(t, nil), "http://"+at.Host+web.Prefix+"signin", url.Values{"token": {string(token)}}); status != http.StatusForbidden {
+	if status, _ := visit(t, visitor(t, nil), "http://"+at.Host+web.Prefix+"signin",
+		url.Values{"token": {string(token)}}); status != http.StatusForbidden {
 		t.Errorf("the token without TLS: status %d, want forbidden", status)
 	}
 }

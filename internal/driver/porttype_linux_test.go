@@ -108,7 +108,8 @@ func TestPortTypeThatCannotBe(t *testing.T) {
 		t.Error("an mlx4 port at an InfiniBand link changed to Ethernet")
 	}
 	wantEvent(t, d, "PortTypeNotChanged", "left", "ETH")
-	if err := d.registry.Apply(registry.Change{Kind: registry.SetValue, Key: d.running[1].Configuration(), Value: registry.DWord("LINK_TYPE_P1", 2)}); err != nil {
+	if err := d.registry.Apply(registry.Change{Kind: registry.SetValue, Key: d.running[1].Configuration(),
+		Value: registry.DWord("LINK_TYPE_P1", 2)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.RestartAdapter("right"); err == nil {
@@ -192,7 +193,8 @@ func TestPortsOfADeviceRestartAlone(t *testing.T) {
 		t.Errorf("the first port did not stay as it was: %+v", a[0].InfiniBand)
 	}
 	for _, e := range raised(t, d) {
-		if strings.HasPrefix(e, "LinkDown") && strings.Contains(e, "left") || strings.HasPrefix(e, "AdapterStopped") && strings.Contains(e, "left") {
+		if strings.HasPrefix(e, "LinkDown") && strings.Contains(e, "left") || strings.HasPrefix(e, "AdapterStopped") &&
+			strings.Contains(e, "left") {
 			t.Error("unwanted event: ", e)
 		}
 	}

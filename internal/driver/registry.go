@@ -71,7 +71,8 @@ func (d *Driver) openRegistry() error {
 	d.registry = r
 	r.SetLineRate(d.lineRate)
 	r.SetDamaged(func(g registry.Damage) {
-		d.log.Error("the registry's file was damaged while the driver ran; it was written anew, and nothing is lost", "file", g.Path, "cause", g.Cause, "set aside as", g.Aside)
+		d.log.Error("the registry's file was damaged while the driver ran; it was written anew, and nothing is lost", "file", g.Path,
+			"cause", g.Cause, "set aside as", g.Aside)
 	})
 	if why := r.Volatile(); why != "" {
 		d.log.Warn("nothing will be kept", "reason", why)
@@ -217,7 +218,8 @@ func (d *Driver) lost(changes []registry.Change) (notices []registry.Notice) {
 		if c.Kind != registry.SetValue && c.Kind != registry.DeleteValue {
 			name = c.Key.String()
 		}
-		notices = append(notices, registry.Notice{Path: c.Key, Name: name, Text: "is lost when the driver ends: " + why, Effect: "not kept"})
+		notices = append(notices, registry.Notice{Path: c.Key, Name: name, Text: "is lost when the driver ends: " + why,
+			Effect: "not kept"})
 	}
 	return notices
 }
@@ -270,8 +272,9 @@ func (d *Driver) setting(r *running, s registry.Setting) api.Setting {
 		force = s
 	}
 	out := api.Setting{
-		Name: k.Name, Title: k.Title, Group: string(k.Group), Path: s.Path.String(), Type: k.Type.String(), Value: force.Text(), Automatic: force.Auto,
-		Default: api.DefaultText(k, r.Generation), Allowed: k.Allowed(), Choices: api.Choices(k), Unit: k.Unit, Effect: api.EffectName(k),
+		Name: k.Name, Title: k.Title, Group: string(k.Group), Path: s.Path.String(), Type: k.Type.String(), Value: force.Text(),
+		Automatic: force.Auto,
+		Default:   api.DefaultText(k, r.Generation), Allowed: k.Allowed(), Choices: api.Choices(k), Unit: k.Unit, Effect: api.EffectName(k),
 		Status: api.StatusName(k), UI: k.UI, Pending: pending(&s, &force), Description: k.Description,
 	}
 	if v, ok := d.registry.Get(s.Path, s.Name); ok {

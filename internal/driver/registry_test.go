@@ -189,7 +189,8 @@ func TestStoredValueThatIsNotAllowed(t *testing.T) {
 	}
 	bad := registry.Change{Kind: registry.SetValue, Key: p, Value: registry.DWord("roce_udp_dport", 70000)}
 	var refused *catalogue.ValueError
-	if _, err := d.ChangeRegistry([]registry.Change{bad}, false); !errors.As(err, &refused) || !strings.Contains(err.Error(), "allowed: 1 to 65535") {
+	if _, err := d.ChangeRegistry([]registry.Change{bad}, false); !errors.As(err, &refused) ||
+		!strings.Contains(err.Error(), "allowed: 1 to 65535") {
 		t.Errorf("a checked change: error %v, want one with the allowed values", err)
 	}
 	if _, ok := d.registry.Get(p, "roce_udp_dport"); ok {

@@ -58,8 +58,10 @@ func TestTheLifeOfADriverIsLogged(t *testing.T) {
 	stop(t, d)
 	got := logged(t, cfg.State)
 	for _, want := range [][]string{
-		{"Identification left", "AdapterStarted left", "LinkUp left", "LinkDown left", "AdapterStopped left", "LinkUp left", "AdapterStopped left", "DriverStopped"},
-		{"AdapterStarted right", "RoCEMode right", "DriverStarted", "AdapterDisabled left", "AdapterEnabled left", "AdapterStopped right", "DriverStopped"},
+		{"Identification left", "AdapterStarted left", "LinkUp left", "LinkDown left", "AdapterStopped left", "LinkUp left",
+			"AdapterStopped left", "DriverStopped"},
+		{"AdapterStarted right", "RoCEMode right", "DriverStarted", "AdapterDisabled left", "AdapterEnabled left", "AdapterStopped right",
+			"DriverStopped"},
 	} {
 		if !inOrder(got, want) {
 			t.Errorf("%q does not have %q", got, want)
@@ -176,14 +178,16 @@ func TestCountersAndEventsAreServed(t *testing.T) {
 	if err := d.SetAdapter(AdapterRequest{Adapter: "left"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := admin.Get(ctx, "/events", url.Values{"source": {"softvpi"}, "severity": {"Warning"}}, &p); err != nil || len(p.Events) != 1 || p.Events[0].Symbol != "AdapterDisabled" {
+	if err := admin.Get(ctx, "/events", url.Values{"source": {"softvpi"}, "severity": {"Warning"}}, &p); err != nil || len(p.Events) != 1 ||
+		p.Events[0].Symbol != "AdapterDisabled" {
 		t.Errorf("warnings of softvpi: %+v (%v), want one of the disabled adapter", p, err)
 	}
 }
 
 func TestSystemLogThatIsNone(t *testing.T) {
 	var field *api.FieldError
-	if _, err := Start(context.Background(), twoAdapters(t), Options{SystemLog: "paper"}); !errors.As(err, &field) || field.Allowed != "journald, syslog, auto" {
+	if _, err := Start(context.Background(), twoAdapters(t), Options{SystemLog: "paper"}); !errors.As(err, &field) ||
+		field.Allowed != "journald, syslog, auto" {
 		t.Errorf("an unknown system log: error %v, want one with the allowed ones", err)
 	}
 }

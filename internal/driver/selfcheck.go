@@ -49,7 +49,8 @@ func (d *Driver) selfCheck(ctx context.Context) ([]Check, error) {
 		for _, path := range []device.PathPolicy{device.PathWire, device.PathAuto} {
 			c, err := d.checkPair(ctx, session, pair[0], pair[1], path)
 			if err != nil {
-				return checks, fmt.Errorf("%s to %s over the %v path: %w", d.cfg.Adapters[pair[0]].Name, d.cfg.Adapters[pair[1]].Name, path, d.explain(err, pair[1]))
+				return checks, fmt.Errorf("%s to %s over the %v path: %w", d.cfg.Adapters[pair[0]].Name, d.cfg.Adapters[pair[1]].Name, path,
+					d.explain(err, pair[1]))
 			}
 			checks = append(checks, c)
 		}
@@ -216,13 +217,15 @@ func ping(ctx context.Context, session *verbs.Host, from, to netip.Addr) (path v
 
 	sent, back := a.mr.Bytes()[:checkBytes], a.mr.Bytes()[checkBytes:]
 	fill(sent, from, to)
-	if err := a.run(ctx, &verbs.SendWR{Op: verbs.OpWrite, SGE: []verbs.SGE{a.mr.SGE(0, checkBytes)}, RemoteAddr: b.mr.RemoteAddr(), RKey: b.mr.RKey()}); err != nil {
+	if err := a.run(ctx, &verbs.SendWR{Op: verbs.OpWrite, SGE: []verbs.SGE{a.mr.SGE(0, checkBytes)}, RemoteAddr: b.mr.RemoteAddr(),
+		RKey: b.mr.RKey()}); err != nil {
 		return 0, err
 	}
 	if !bytes.Equal(sent, b.mr.Bytes()) {
 		return 0, errors.New("the bytes written are not the bytes that arrived")
 	}
-	if err := a.run(ctx, &verbs.SendWR{Op: verbs.OpRead, SGE: []verbs.SGE{a.mr.SGE(checkBytes, checkBytes)}, RemoteAddr: b.mr.RemoteAddr(), RKey: b.mr.RKey()}); err != nil {
+	if err := a.run(ctx, &verbs.SendWR{Op: verbs.OpRead, SGE: []verbs.SGE{a.mr.SGE(checkBytes, checkBytes)}, RemoteAddr: b.mr.RemoteAddr(),
+		RKey: b.mr.RKey()}); err != nil {
 		return 0, err
 	}
 	if !bytes.Equal(sent, back) {

@@ -41,7 +41,8 @@ func (d *Driver) status(snap device.Snapshot) Status {
 	for _, c := range snap.Clients {
 		s.Programs = append(s.Programs, api.ProgramStatus{
 			Name: c.Name, PID: c.PID, UID: c.UID, MemoryPath: c.MemoryPath.String(), ArenaBytes: c.ArenaBytes,
-			MemoryBytes: c.Memory.Used, Descriptors: c.Descriptors.Used, Refused: c.Memory.Refused + c.Descriptors.Refused, Objects: objects(c.Objects),
+			MemoryBytes: c.Memory.Used, Descriptors: c.Descriptors.Used, Refused: c.Memory.Refused + c.Descriptors.Refused,
+			Objects: objects(c.Objects),
 		})
 	}
 	return s
@@ -50,15 +51,17 @@ func (d *Driver) status(snap device.Snapshot) Status {
 func adapterStatus(a *device.AdapterStatus) AdapterStatus {
 	s := AdapterStatus{
 		Index: a.Info.Index, Name: a.Name, Addresses: a.Addrs, Enabled: a.Enabled, Up: a.Up,
-		MAC: net.HardwareAddr(a.MAC[:]).String(), RoCE: pick(roceNames[:], a.Info.RoCE), ActiveMTU: a.Info.ActiveMTU, LinkMTU: a.Info.LinkMTU, UDPPort: a.Info.UDPPort, GUID: a.Info.GUID, NodeGUID: a.NodeGUID,
+		MAC: net.HardwareAddr(a.MAC[:]).String(), RoCE: pick(roceNames[:], a.Info.RoCE), ActiveMTU: a.Info.ActiveMTU,
+		LinkMTU: a.Info.LinkMTU, UDPPort: a.Info.UDPPort, GUID: a.Info.GUID, NodeGUID: a.NodeGUID,
 		Path: a.Path.String(), Impairment: a.Impairment, SourcePorts: a.SourcePorts, Frames: a.Frames,
 		GIDs: make([]api.GIDStatus, 0, len(a.GIDs)), QPs: make([]api.QPStatus, 0, len(a.QPs)), Objects: objects(a.Objects),
 		Retransmits: a.Retransmits, Counters: make(map[string]uint64, len(a.Counters)),
 		Link: LinkStatus{
 			SentPackets: a.Link.SentPackets, SentBytes: a.Link.SentBytes, SentBursts: a.Link.SentBursts,
 			ReceivedPackets: a.Link.ReceivedPackets, ReceivedBytes: a.Link.ReceivedBytes, SendBlocked: a.Link.SendBlocked,
-			SendErrors: a.Link.SendErrors, ReceiveDrops: a.Link.ReceiveDrops, ReceiveBuffer: a.Link.ReceiveBuffer, ImpairedLost: a.Link.ImpairedLost,
-			SentFrames: a.Link.SentFrames, ReceivedFrames: a.Link.ReceivedFrames,
+			SendErrors: a.Link.SendErrors, ReceiveDrops: a.Link.ReceiveDrops, ReceiveBuffer: a.Link.ReceiveBuffer,
+			ImpairedLost: a.Link.ImpairedLost,
+			SentFrames:   a.Link.SentFrames, ReceivedFrames: a.Link.ReceivedFrames,
 		},
 	}
 	for _, g := range a.GIDs {
@@ -67,7 +70,8 @@ func adapterStatus(a *device.AdapterStatus) AdapterStatus {
 	for _, q := range a.QPs {
 		s.QPs = append(s.QPs, api.QPStatus{
 			Number: q.Number, Type: pick(typeNames[:], q.Type), State: pick(stateNames[:], q.State), Owner: q.Client, PID: q.PID,
-			Peer: q.Peer, PeerLID: q.PeerLID, RemoteNumber: q.RemoteQPN, Path: pick(pathNames[:], q.Path), MTU: q.MTU, SourcePort: q.SrcPort,
+			Peer: q.Peer, PeerLID: q.PeerLID, RemoteNumber: q.RemoteQPN, Path: pick(pathNames[:], q.Path), MTU: q.MTU,
+			SourcePort: q.SrcPort,
 			SendPosted: q.SendPosted, RecvPosted: q.RecvPosted, Returned: q.Returned,
 		})
 	}

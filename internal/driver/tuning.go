@@ -38,7 +38,8 @@ func (d *Driver) Tuning() (api.Tuning, error) {
 		return api.Tuning{}, err
 	}
 	log = log[max(0, len(log)-newestTunings):]
-	return api.Tuning{Processors: processors(), Scenarios: tuning.Scenarios(), Log: d.tunings.File(), Changes: append([]tuning.Entry{}, log...)}, nil
+	return api.Tuning{Processors: processors(), Scenarios: tuning.Scenarios(), Log: d.tunings.File(),
+		Changes: append([]tuning.Entry{}, log...)}, nil
 }
 
 // Tune runs a tuning scenario: its keys are set all or none.

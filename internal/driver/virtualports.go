@@ -101,7 +101,8 @@ func (d *Driver) ipoibPorts() string {
 // newVirtualPort returns the port for a request, given the existing ones.
 func newVirtualPort(q api.VirtualPortRequest, taken []string, existing []registry.VirtualPort) (v registry.VirtualPort, err error) {
 	if len(existing) >= ipoib.MaxVirtualPorts {
-		return v, api.Wrong("virtual ports", fmt.Sprintf("%d on %q", len(existing), q.Connection), fmt.Sprintf("at most %d a port", ipoib.MaxVirtualPorts))
+		return v, api.Wrong("virtual ports", fmt.Sprintf("%d on %q", len(existing), q.Connection),
+			fmt.Sprintf("at most %d a port", ipoib.MaxVirtualPorts))
 	}
 	if q.PKey != "" {
 		key, err := ipoib.ParsePKey(q.PKey)

@@ -20,8 +20,10 @@ func TestNewVirtualPort(t *testing.T) {
 		err  string // the field that is wrong
 	}{
 		{api.VirtualPortRequest{Connection: "Ethernet 2"}, registry.VirtualPort{Name: "Ethernet 4", IName: "ipoib_2_2"}, ""},
-		{api.VirtualPortRequest{Connection: "Ethernet 2", IName: "iother", PKey: "F123"}, registry.VirtualPort{Name: "Ethernet 4", IName: "iother", PKey: 0xf123}, ""},
-		{api.VirtualPortRequest{Connection: "left", PKey: "7123"}, registry.VirtualPort{Name: "Ethernet 4", IName: "ipoib_0_1", PKey: 0x7123}, ""},
+		{api.VirtualPortRequest{Connection: "Ethernet 2", IName: "iother", PKey: "F123"}, registry.VirtualPort{Name: "Ethernet 4",
+			IName: "iother", PKey: 0xf123}, ""},
+		{api.VirtualPortRequest{Connection: "left", PKey: "7123"}, registry.VirtualPort{Name: "Ethernet 4", IName: "ipoib_0_1",
+			PKey: 0x7123}, ""},
 		{api.VirtualPortRequest{Connection: "Ethernet 2", IName: "IPOIB_2_1"}, registry.VirtualPort{}, "iname"},
 		{api.VirtualPortRequest{Connection: "Ethernet 2", IName: "i:x"}, registry.VirtualPort{}, "iname"},
 		{api.VirtualPortRequest{Connection: "Ethernet 2", PKey: "8000"}, registry.VirtualPort{}, "pkey"},

@@ -67,7 +67,8 @@ func TestRecordedFramesComeBack(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			got = append(got, make([]byte, eth.IPv6Len)...)
-			eth.IPv6(got[ipAt:]).Encode(h.TrafficClass(), h.FlowLabel(), h.PayloadLen(), h.NextHeader(), h.HopLimit(), h.Src().As16(), h.Dst().As16())
+			eth.IPv6(got[ipAt:]).Encode(h.TrafficClass(), h.FlowLabel(), h.PayloadLen(), h.NextHeader(), h.HopLimit(), h.Src().As16(),
+				h.Dst().As16())
 			seed = func(ip, udp, bth []byte) uint32 { return ib.ICRCSeedIPv6(&s, ip, udp, bth) }
 		default:
 			t.Fatalf("%s: ethernet type %#x", name, e2.Type)

@@ -92,8 +92,10 @@ func TestSealedPacketsOpen(t *testing.T) {
 		}).Draw(t, "link")
 		routes := make([]frame.Route, 2)
 		for i := range routes {
-			routes[i] = frame.Route{Src: c.src, Dst: c.dst, SrcPort: rapid.Uint16().Draw(t, "port"), TrafficClass: rapid.Byte().Draw(t, "class"),
-				HopLimit: rapid.Byte().Draw(t, "hops"), FlowLabel: rapid.Uint32Range(0, 1<<20-1).Draw(t, "label"), VLAN: rapid.Uint16().Draw(t, "vlan")}
+			routes[i] = frame.Route{Src: c.src, Dst: c.dst, SrcPort: rapid.Uint16().Draw(t, "port"),
+				TrafficClass: rapid.Byte().Draw(t, "class"),
+				HopLimit:     rapid.Byte().Draw(t, "hops"), FlowLabel: rapid.Uint32Range(0, 1<<20-1).Draw(t, "label"),
+				VLAN: rapid.Uint16().Draw(t, "vlan")}
 		}
 		out := make([]frame.Out, rapid.IntRange(1, 20).Draw(t, "packets"))
 		for i := range out {
@@ -167,7 +169,8 @@ func TestBursts(t *testing.T) {
 		{"no more bytes than the link takes", small, []p{{r1, 1400}, {r1, 1400}, {r1, 1400}}, []uint16{0, 1, 0}},
 		{"a longer one leaves alone before half a burst", five, []p{{r1, 1040}, {r1, 1024}, {r1, 1024}, {r1, 1024}}, []uint16{0, 0, 1, 2}},
 		{"and not before less", five, []p{{r1, 1040}, {r1, 1024}, {r1, 1024}}, []uint16{0, 1, 0}},
-		{"nor before more than a burst", five, []p{{r1, 1040}, {r1, 1024}, {r1, 1024}, {r1, 1024}, {r1, 1024}, {r1, 1024}, {r1, 1024}}, []uint16{0, 1, 0, 1, 2, 3, 4}},
+		{"nor before more than a burst", five, []p{{r1, 1040}, {r1, 1024}, {r1, 1024}, {r1, 1024}, {r1, 1024}, {r1, 1024}, {r1, 1024}},
+			[]uint16{0, 1, 0, 1, 2, 3, 4}},
 		{"nor before another route", five, []p{{r1, 1040}, {r1, 1024}, {r2, 1024}, {r2, 1024}, {r2, 1024}}, []uint16{0, 1, 0, 1, 2}},
 		{"links without bursts", link.Capabilities{MaxSegments: 1}, []p{{r1, 8}, {r1, 8}}, []uint16{0, 0}},
 		{"capabilities left zero", link.Capabilities{}, []p{{r1, 8}, {r1, 8}}, []uint16{0, 0}},
@@ -202,8 +205,10 @@ func TestStaged(t *testing.T) {
 		lengths []int
 		staged  []bool
 	}{
-		{"the first packet of a write of 64 KB", append([]int{first}, slices.Repeat([]int{middle}, 15)...), append([]bool{false}, slices.Repeat([]bool{true}, 15)...)},
-		{"the first two of a longer one", append([]int{first}, slices.Repeat([]int{middle}, 31)...), append([]bool{false, false}, slices.Repeat([]bool{true}, 30)...)},
+		{"the first packet of a write of 64 KB", append([]int{first}, slices.Repeat([]int{middle}, 15)...),
+			append([]bool{false}, slices.Repeat([]bool{true}, 15)...)},
+		{"the first two of a longer one", append([]int{first}, slices.Repeat([]int{middle}, 31)...),
+			append([]bool{false, false}, slices.Repeat([]bool{true}, 30)...)},
 		{"packets of one length", slices.Repeat([]int{middle}, 15), slices.Repeat([]bool{true}, 15)},
 	} {
 		caps, s := socket, &stager{}
@@ -241,7 +246,8 @@ func TestIdentifications(t *testing.T) {
 		arrived uint16 // its place on arrival
 		counted uint64
 	}{
-		{"single", 0, 0, 0}, {"in its place", 2, 2, 0}, {"single, joined by the receiver", 0, 7, 0}, {"in another place", 2, 0, 1}, {"between others", 1, 5, 1},
+		{"single", 0, 0, 0}, {"in its place", 2, 2, 0}, {"single, joined by the receiver", 0, 7, 0}, {"in another place", 2, 0, 1},
+		{"between others", 1, 5, 1},
 	} {
 		e := open(t, RoCEv2, socket, v4b)
 		in := []frame.In{datagram(&out[c.sent], c.arrived)}
@@ -338,7 +344,8 @@ func TestOpenDrops(t *testing.T) {
 	}{
 		{"good", good, Counters{}},
 		{"to us without saying so", with(func(p *frame.In) { p.Dst = netip.Addr{} }), Counters{}},
-		{"mapped addresses", with(func(p *frame.In) { p.Src, p.Dst = netip.AddrFrom16(p.Src.As16()), netip.AddrFrom16(p.Dst.As16()) }), Counters{}},
+		{"mapped addresses", with(func(p *frame.In) { p.Src, p.Dst = netip.AddrFrom16(p.Src.As16()), netip.AddrFrom16(p.Dst.As16()) }),
+			Counters{}},
 		{"to another address", foreign, Counters{NotForUs: 1}},
 		{"addresses of two families", with(func(p *frame.In) { p.Src = v6a }), Counters{NotForUs: 1}},
 		{"empty", with(func(p *frame.In) { p.Data = nil }), Counters{Malformed: 1}},

@@ -67,7 +67,8 @@ func TestPacketsOfInfiniBand(t *testing.T) {
 			0410ffff 00000011 80000022 49423100`},
 		{"local, other lane and path bits", frame.Route{IB: frame.InfiniBand{DLID: 9, SL: 7, PathBits: 3}}, `30 72 0009 0007 0007
 			0410ffff 00000011 80000022 49423100`},
-		{"global", frame.Route{TrafficClass: 0x6a, FlowLabel: 0x12345, HopLimit: 3, IB: frame.InfiniBand{DLID: 8, Global: true, SGID: gidA, DGID: gidB}},
+		{"global", frame.Route{TrafficClass: 0x6a, FlowLabel: 0x12345, HopLimit: 3, IB: frame.InfiniBand{DLID: 8, Global: true, SGID: gidA,
+			DGID: gidB}},
 			`00 03 0008 0011 0004
 			66a12345 0014 1b 03 fe80000000000000000000000000000a fe80000000000000000000000000000b
 			0410ffff 00000011 80000022 49423100`},
@@ -121,7 +122,8 @@ func TestTheSpecificationsPacketOpens(t *testing.T) {
 		t.Fatalf("dropped: %+v", e.Counters())
 	}
 	p := in[0]
-	if p.Src != frame.LIDAddr(ib.LRH(b).SLID()) || p.Dst != frame.LIDAddr(ib.LRH(b).DLID()) || p.SLID != ib.LRH(b).SLID() || p.GRH != nil || p.Raw ||
+	if p.Src != frame.LIDAddr(ib.LRH(b).SLID()) || p.Dst != frame.LIDAddr(ib.LRH(b).DLID()) || p.SLID != ib.LRH(b).SLID() || p.GRH != nil ||
+		p.Raw ||
 		!bytes.Equal(p.Data, b[8:len(b)-4]) {
 		t.Errorf("the packet opened as %+v", p)
 	}
@@ -136,7 +138,8 @@ func TestWhatAPacketSays(t *testing.T) {
 		t.Fatalf("dropped: %+v", e.Counters())
 	}
 	p := in[0]
-	if p.SLID != 5 || p.Src != frame.LIDAddr(5) || p.Dst != frame.LIDAddr(10) || p.PathBits != 2 || p.SL != 1 || p.TrafficClass != 5 || p.FlowLabel != 6 ||
+	if p.SLID != 5 || p.Src != frame.LIDAddr(5) || p.Dst != frame.LIDAddr(10) || p.PathBits != 2 || p.SL != 1 || p.TrafficClass != 5 ||
+		p.FlowLabel != 6 ||
 		p.GRH == nil || ib.GRH(p.GRH[:]).SGID() != gidA {
 		t.Errorf("the packet opened as %+v", p)
 	}
@@ -239,7 +242,8 @@ func TestSealedInfiniBandOpens(t *testing.T) {
 		}
 		for i, p := range in {
 			r := out[i].Route
-			if p.SLID != 0x100|ib.LID(r.IB.PathBits)&bits || p.SL != r.IB.SL || ib.LID(p.PathBits) != r.IB.DLID&bits || (p.GRH != nil) != r.IB.Global {
+			if p.SLID != 0x100|ib.LID(r.IB.PathBits)&bits || p.SL != r.IB.SL || ib.LID(p.PathBits) != r.IB.DLID&bits ||
+				(p.GRH != nil) != r.IB.Global {
 				t.Fatalf("packet %d of %+v opened as %+v", i, r.IB, p)
 			}
 		}

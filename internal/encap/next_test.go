@@ -22,7 +22,8 @@ func TestOpenNext(t *testing.T) {
 	} {
 		t.Run(v.name, func(t *testing.T) {
 			placed, payloadBefore := uint64(0), []byte("before")
-			from, to, plain := open(t, RoCEv2, socket, v.route.Src), open(t, RoCEv2, socket, v.route.Dst), open(t, RoCEv2, socket, v.route.Dst)
+			from, to, plain := open(t, RoCEv2, socket, v.route.Src), open(t, RoCEv2, socket, v.route.Dst),
+				open(t, RoCEv2, socket, v.route.Dst)
 			rapid.Check(t, func(t *rapid.T) {
 				size := rapid.SampledFrom([]int{256, 1024, 2048}).Draw(t, "size")
 				first := ib.PSN(rapid.SampledFrom([]uint32{0, 1000, 0xfffffd}).Draw(t, "first PSN"))
@@ -50,7 +51,8 @@ func TestOpenNext(t *testing.T) {
 					payload := a[i].Payload
 					if payload == nil {
 						payload = a[i].Data[ib.BTHLen:]
-					} else if at := int(ib.BTH(a[i].Data[:ib.BTHLen]).PSN().Diff(first)) * size; len(a[i].Data) != ib.BTHLen || &payload[0] != &memory[at] || turn.After(first.Add(uint32(at/size))) {
+					} else if at := int(ib.BTH(a[i].Data[:ib.BTHLen]).PSN().Diff(first)) * size; len(a[i].Data) != ib.BTHLen ||
+						&payload[0] != &memory[at] || turn.After(first.Add(uint32(at/size))) {
 						t.Fatalf("packet %d is not in its place", i)
 					}
 					if !bytes.Equal(a[i].Data[:ib.BTHLen], b[i].Data[:ib.BTHLen]) || !bytes.Equal(payload, b[i].Data[ib.BTHLen:]) {

@@ -81,7 +81,8 @@ func TestFewIdentificationsAreAcceptable(t *testing.T) {
 		got := acceptable(e, r, c.to)
 		places, others := got[:min(segmentsKept, len(got))], got[min(segmentsKept, len(got)):]
 		if want := nearBehind + 1 + c.ahead; len(others) != want || others[0] != c.first || places[len(places)-1] != segmentsKept-1 {
-			t.Errorf("%s %d identifications are acceptable, want %d places and %d others from %d on", c.message, len(got), segmentsKept, want, c.first)
+			t.Errorf("%s %d identifications are acceptable, want %d places and %d others from %d on", c.message, len(got), segmentsKept,
+				want, c.first)
 		}
 	}
 	e.Tick(clock.Time(time.Hour))
@@ -160,7 +161,8 @@ func TestOpenGuessesAreLimited(t *testing.T) {
 	if jump(guessesAll + 1) {
 		t.Error("all senders together have more open guesses than they should")
 	}
-	want := Counters{ICRCErrors: 3, ICRCIDRefused: 3, ICRCIDOpen: guessesEach + 1 + guessesAll, ICRCIDInferred: guessesEach + 2 + guessesAll}
+	want := Counters{ICRCErrors: 3, ICRCIDRefused: 3, ICRCIDOpen: guessesEach + 1 + guessesAll,
+		ICRCIDInferred: guessesEach + 2 + guessesAll}
 	if e.Counters() != want {
 		t.Errorf("counters %+v, want %+v", e.Counters(), want)
 	}

@@ -84,7 +84,8 @@ func (e *Encap) openDatagram(p *frame.In, next *frame.Next) bool {
 // goesOn reports whether a packet, length bytes from the BTH to the ICRC, belongs to the stream, and may
 // therefore be accepted.
 func (s *stream) goesOn(p *frame.In, length int) bool {
-	return s.known && s.length == length && s.head == common(p.Data) && s.flow.srcPort == p.SrcPort && s.flow.src == p.Src && s.flow.dst == p.Dst
+	return s.known && s.length == length && s.head == common(p.Data) && s.flow.srcPort == p.SrcPort && s.flow.src == p.Src &&
+		s.flow.dst == p.Dst
 }
 
 // admit completes the addresses of a packet, and reports whether it is for this port.

@@ -23,7 +23,8 @@ func (e *Encap) outer(f *flow) (at int) {
 		return e.heldAt
 	}
 	// The ICRC masks with ones what may change on the way.
-	d := eth.Datagram{Src: f.src, Dst: f.dst, SrcPort: f.srcPort, DstPort: f.dstPort, TrafficClass: 0xff, HopLimit: 0xff, FlowLabel: 0xfffff}
+	d := eth.Datagram{Src: f.src, Dst: f.dst, SrcPort: f.srcPort, DstPort: f.dstPort, TrafficClass: 0xff, HopLimit: 0xff,
+		FlowLabel: 0xfffff}
 	b := e.scratch[lrhLen:]
 	d.Put(b, 0)
 	at = v6End

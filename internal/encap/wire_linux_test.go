@@ -24,7 +24,8 @@ func TestICRCIsRightOnTheWire(t *testing.T) {
 	tap := wire(t, []string{"192.0.2.1/24", "2001:db8::1/64"}, []netip.Addr{v4, v6})
 	const staged = 20 // packets behind the others that a link may take into its own memory
 	for name, cfg := range socketForms {
-		for _, c := range []struct{ src, dst netip.Addr }{{netip.MustParseAddr("192.0.2.1"), v4}, {netip.MustParseAddr("2001:db8::1"), v6}} {
+		for _, c := range []struct{ src, dst netip.Addr }{{netip.MustParseAddr("192.0.2.1"), v4},
+			{netip.MustParseAddr("2001:db8::1"), v6}} {
 			if cfg.Portable && c.dst.Is4() {
 				continue // net's sockets leave the identification to the kernel, see the package's comment
 			}
@@ -67,7 +68,8 @@ func TestICRCIsRightOnTheWire(t *testing.T) {
 					continue // neighbour discovery and the like
 				}
 				if opened == 0 {
-					t.Fatalf("%s to %v: packet %d of %d bytes on the wire, headers % x: %+v", name, c.dst, i, n, b[:min(n, 54)], strict.Counters())
+					t.Fatalf("%s to %v: packet %d of %d bytes on the wire, headers % x: %+v", name, c.dst, i, n, b[:min(n, 54)],
+						strict.Counters())
 				}
 				if want := uint16(0); c.dst.Is4() {
 					if l.Capabilities().SegmentIDs {
@@ -117,7 +119,8 @@ func wire(t *testing.T, addrs []string, neighbours []netip.Addr) (tap int) {
 		must(netlink.AddrAdd(near, addr))
 	}
 	for _, n := range neighbours {
-		must(netlink.NeighSet(&netlink.Neigh{LinkIndex: near.Attrs().Index, State: netlink.NUD_PERMANENT, IP: n.AsSlice(), HardwareAddr: far.Attrs().HardwareAddr}))
+		must(netlink.NeighSet(&netlink.Neigh{LinkIndex: near.Attrs().Index, State: netlink.NUD_PERMANENT, IP: n.AsSlice(),
+			HardwareAddr: far.Attrs().HardwareAddr}))
 	}
 	all := binary.NativeEndian.Uint16([]byte{unix.ETH_P_ALL >> 8, unix.ETH_P_ALL & 0xff})
 	tap, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW, int(all))

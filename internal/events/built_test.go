@@ -26,7 +26,8 @@ func TestBuiltEventsAreRaised(t *testing.T) {
 func raisedIn(t *testing.T, root string) map[string]bool {
 	var all strings.Builder
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || filepath.Base(path) == "raised.go" {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") ||
+			filepath.Base(path) == "raised.go" {
 			return err
 		}
 		b, err := os.ReadFile(path)
@@ -41,7 +42,8 @@ func raisedIn(t *testing.T, root string) map[string]bool {
 	}
 	raised := map[string]bool{}
 	for _, e := range kinds {
-		raised[symbolOf(e)] = strings.Contains(all.String(), "events."+symbolOf(e)+"{") || strings.Contains(all.String(), "l.Raise(0, "+symbolOf(e)+"{") || strings.Contains(all.String(), "newRecord(0, "+symbolOf(e)+"{")
+		raised[symbolOf(e)] = strings.Contains(all.String(), "events."+symbolOf(e)+"{") ||
+			strings.Contains(all.String(), "l.Raise(0, "+symbolOf(e)+"{") || strings.Contains(all.String(), "newRecord(0, "+symbolOf(e)+"{")
 	}
 	return raised
 }

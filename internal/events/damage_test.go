@@ -157,7 +157,8 @@ func TestFullDisk(t *testing.T) {
 		l.Raise(0, up(1))
 		l.Raise(0, up(2))
 		p := all(t, l, Query{})
-		if d := cmp.Diff([]string{"0", "1", "", "2"}, names(p.Events)); d != "" || p.NotKept != errFull.Error() || !errors.Is(l.Kept(), errFull) {
+		if d := cmp.Diff([]string{"0", "1", "", "2"}, names(p.Events)); d != "" || p.NotKept != errFull.Error() ||
+			!errors.Is(l.Kept(), errFull) {
 			t.Fatalf("events %s, not kept for %q; want all four and %v", d, p.NotKept, errFull)
 		}
 		if s := p.Events[2].Symbol; s != "NothingKept" {

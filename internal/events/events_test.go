@@ -18,8 +18,11 @@ import (
 // kinds holds a value of every type of event.
 var kinds = []Event{
 	LinkUp{}, LinkDown{}, AdapterStarted{}, AdapterStartFailed{}, AdapterStopped{}, AdapterEnabled{}, AdapterDisabled{}, Identification{},
-	PortTypeNotChanged{}, UnsupportedPortType{}, RoCEMode{}, RoCEModeRefused{}, AddressesChanged{}, JumboPacketReduced{}, MTUAboveSubnet{}, UnknownProtocol{}, SameGUID{}, PortsContradict{}, RSSOff{}, FlowControlOff{}, TooManyAddresses{}, RegistryValueIgnored{}, MulticastAddress{}, RegistrySetAside{}, NothingKept{}, DriverStarted{},
-	DriverStopped{}, DriverRecovered{}, SelfCheckFailed{}, ProgramDied{}, ProgramDisconnected{}, ResetByDriver{}, ResetFinished{}, ResetFailed{}, DumpOnRequest{}, DumpMeNow{}, DumpMeNowFailed{}, LogRepaired{}, Repeated{},
+	PortTypeNotChanged{}, UnsupportedPortType{}, RoCEMode{}, RoCEModeRefused{}, AddressesChanged{}, JumboPacketReduced{}, MTUAboveSubnet{},
+	UnknownProtocol{}, SameGUID{}, PortsContradict{}, RSSOff{}, FlowControlOff{}, TooManyAddresses{}, RegistryValueIgnored{},
+	MulticastAddress{}, RegistrySetAside{}, NothingKept{}, DriverStarted{},
+	DriverStopped{}, DriverRecovered{}, SelfCheckFailed{}, ProgramDied{}, ProgramDisconnected{}, ResetByDriver{}, ResetFinished{},
+	ResetFailed{}, DumpOnRequest{}, DumpMeNow{}, DumpMeNowFailed{}, LogRepaired{}, Repeated{},
 }
 
 func symbolOf(e Event) string { return reflect.TypeOf(e).Name() }
@@ -31,7 +34,8 @@ func TestKindsAreAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	ast.Inspect(f, func(n ast.Node) bool {
-		if s, ok := n.(*ast.TypeSpec); ok && s.Name.Name != "Event" && !slices.ContainsFunc(kinds, func(e Event) bool { return symbolOf(e) == s.Name.Name }) {
+		if s, ok := n.(*ast.TypeSpec); ok && s.Name.Name != "Event" && !slices.ContainsFunc(kinds,
+			func(e Event) bool { return symbolOf(e) == s.Name.Name }) {
 			t.Errorf("%s is not in the list of the tests", s.Name.Name)
 		}
 		return true
@@ -74,7 +78,8 @@ func TestRecordOfAGeneration(t *testing.T) {
 		},
 		catalogue.MLX4: {
 			Source: "mlx4eth63", ID: 0x8008, Severity: "Information", Symbol: "LinkUp", Adapter: "Ethernet 1",
-			Fields: map[string]string{"Adapter": "Ethernet 1", "Port": "2"}, Message: "Ethernet 1: the link of port 2 is up, and the port works.",
+			Fields:  map[string]string{"Adapter": "Ethernet 1", "Port": "2"},
+			Message: "Ethernet 1: the link of port 2 is up, and the port works.",
 		},
 	} {
 		got, err := newRecord(g, LinkUp{"Ethernet 1", 2})

@@ -81,7 +81,8 @@ func Open(cfg Config) *Log {
 	if cfg.create == nil {
 		cfg.create = createFile
 	}
-	l := &Log{cfg: cfg, next: 1, news: make(chan struct{}), sync: make(chan struct{}, 1), limit: limiter{burst: cfg.Burst, window: cfg.Window}}
+	l := &Log{cfg: cfg, next: 1, news: make(chan struct{}), sync: make(chan struct{}, 1), limit: limiter{burst: cfg.Burst,
+		window: cfg.Window}}
 	found := l.openStore()
 	l.wg.Add(1)
 	go l.background()

@@ -81,7 +81,8 @@ func TestSystemLog(t *testing.T) {
 	s.Write(r)
 	lines := strings.Split(strings.TrimSuffix(receive(t, at), "\n"), "\n")
 	for _, want := range []string{
-		"MESSAGE=" + r.Message, "PRIORITY=3", "SYSLOG_IDENTIFIER=softvpi", "SOFTVPI_SOURCE=softvpi", "SOFTVPI_ID=4", "SOFTVPI_SYMBOL=SelfCheckFailed", "SOFTVPI_CAUSE=broken",
+		"MESSAGE=" + r.Message, "PRIORITY=3", "SYSLOG_IDENTIFIER=softvpi", "SOFTVPI_SOURCE=softvpi", "SOFTVPI_ID=4",
+		"SOFTVPI_SYMBOL=SelfCheckFailed", "SOFTVPI_CAUSE=broken",
 	} {
 		if !slices.Contains(lines, want) {
 			t.Errorf("no %q in %q", want, lines)

@@ -90,7 +90,8 @@ func TestHand(t *testing.T) {
 	}
 	n := 0
 	for b := received(f, 0, 0); len(b) > 0; b = received(f, 0, 0) {
-		if n++; !sealed(b) || ib.LRH(b).SLID() != 9 || ib.LRH(b).SL() != 3 || ib.BTH(b[ib.LRHLen:]).PKey() != ib.PKeyDefault || madOf(b)[1] != 7 {
+		if n++; !sealed(b) || ib.LRH(b).SLID() != 9 || ib.LRH(b).SL() != 3 || ib.BTH(b[ib.LRHLen:]).PKey() != ib.PKeyDefault ||
+			madOf(b)[1] != 7 {
 			t.Fatalf("handed the packet % x", b)
 		}
 	}
@@ -116,7 +117,8 @@ func TestLoopsEnd(t *testing.T) {
 			sw.info.LinearFDBTop = 40
 			sw.block(0)[40] = 1
 			for p := uint8(1); p <= f.nodes[i].count; p++ { // in one direction round the ring
-				if peer := f.port(Place{i, p}).peer; peer != noPort && f.nodes[f.ports[peer].node].sw != nil && int(f.ports[peer].node) == 3+(i-3+1)%3 {
+				if peer := f.port(Place{i, p}).peer; peer != noPort && f.nodes[f.ports[peer].node].sw != nil &&
+					int(f.ports[peer].node) == 3+(i-3+1)%3 {
 					sw.block(0)[40] = p
 				}
 			}

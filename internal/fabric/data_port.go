@@ -76,7 +76,8 @@ func (f *Fabric) transmit(now clock.Time, p *port) {
 		if o.queue.count > 0 {
 			f.watchHead(now, p, uint8(vl))
 		}
-		if sw := f.nodes[p.node].sw; sw != nil && sw.info.LifeTimeValue <= 19 && now.Sub(q.since) > 4096*time.Nanosecond<<sw.info.LifeTimeValue {
+		if sw := f.nodes[p.node].sw; sw != nil && sw.info.LifeTimeValue <= 19 &&
+			now.Sub(q.since) > 4096*time.Nanosecond<<sw.info.LifeTimeValue {
 			f.discard(now, p, q, ctrLifetimeDiscards)
 			continue
 		}

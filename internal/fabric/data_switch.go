@@ -43,7 +43,8 @@ func (f *Fabric) spread(now clock.Time, n *node, in *port, q *Parcel) {
 	var outs [topology.MaxNodePorts + 1]uint8
 	count := 0
 	for position, masks := range n.sw.cast {
-		if entry >= len(masks) || q.lrh().DLID() > ib.LID(n.sw.info.MulticastFDBTop) && n.sw.info.MulticastFDBTop >= uint16(ib.LIDFirstMulticast) {
+		if entry >= len(masks) || q.lrh().DLID() > ib.LID(n.sw.info.MulticastFDBTop) &&
+			n.sw.info.MulticastFDBTop >= uint16(ib.LIDFirstMulticast) {
 			continue
 		}
 		for bit := range 16 {

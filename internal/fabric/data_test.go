@@ -21,8 +21,10 @@ func TestPacketTakesItsTime(t *testing.T) {
 		rate topology.Rate
 		gbps float64
 	}{
-		{topology.Rate{Width: mad.Width1x, Speed: mad.SpeedSDR}, 2}, {topology.Rate{Width: mad.Width4x, Speed: mad.SpeedQDR}, 32}, {topology.Rate{Width: mad.Width4x, Speed: mad.SpeedFDR10}, 40},
-		{topology.Rate{Width: mad.Width4x, Speed: mad.SpeedEDR}, 100}, {topology.Rate{Width: mad.Width12x, Speed: mad.SpeedHDR}, 618.18}, {topology.Rate{Width: mad.Width2x, Speed: mad.SpeedXDR}, 412.12},
+		{topology.Rate{Width: mad.Width1x, Speed: mad.SpeedSDR}, 2}, {topology.Rate{Width: mad.Width4x, Speed: mad.SpeedQDR}, 32},
+		{topology.Rate{Width: mad.Width4x, Speed: mad.SpeedFDR10}, 40},
+		{topology.Rate{Width: mad.Width4x, Speed: mad.SpeedEDR}, 100}, {topology.Rate{Width: mad.Width12x, Speed: mad.SpeedHDR}, 618.18},
+		{topology.Rate{Width: mad.Width2x, Speed: mad.SpeedXDR}, 412.12},
 	} {
 		f := star(t, 2, c.rate)
 		b := frame(1, 2, 3, ib.PKeyDefault, 4096, 7)
@@ -75,15 +77,21 @@ func TestDataDrops(t *testing.T) {
 		counter []counter
 	}{
 		{"no entry", nil, frame(1, 9, 0, ib.PKeyDefault, 8, 1), Place{2, 1}, []counter{ctrSwitchRelayErrors, ctrDLIDMapping}},
-		{"back by where it came", func(f *Fabric) { f.nodes[2].sw.block(0)[2] = 1 }, frame(1, 2, 0, ib.PKeyDefault, 8, 1), Place{2, 1}, []counter{ctrSwitchRelayErrors, ctrLooping}},
-		{"port that is not active", func(f *Fabric) { port(f, 2, 2).info.PortState = mad.PortInit }, frame(1, 2, 0, ib.PKeyDefault, 8, 1), Place{2, 2},
+		{"back by where it came", func(f *Fabric) { f.nodes[2].sw.block(0)[2] = 1 }, frame(1, 2, 0, ib.PKeyDefault, 8, 1), Place{2, 1},
+			[]counter{ctrSwitchRelayErrors, ctrLooping}},
+		{"port that is not active", func(f *Fabric) { port(f, 2, 2).info.PortState = mad.PortInit }, frame(1, 2, 0, ib.PKeyDefault, 8, 1),
+			Place{2, 2},
 			[]counter{ctrXmitDiscards, ctrInactiveDiscards}},
-		{"sender that is not active", func(f *Fabric) { port(f, 0, 1).info.PortState = mad.PortArmed }, frame(1, 2, 0, ib.PKeyDefault, 8, 1), Place{0, 1},
+		{"sender that is not active", func(f *Fabric) { port(f, 0, 1).info.PortState = mad.PortArmed },
+			frame(1, 2, 0, ib.PKeyDefault, 8, 1), Place{0, 1},
 			[]counter{ctrXmitDiscards, ctrInactiveDiscards}},
-		{"another's LID", func(f *Fabric) { port(f, 1, 1).info.LID = 77 }, frame(1, 2, 0, ib.PKeyDefault, 8, 1), Place{1, 1}, []counter{ctrRcvErrors}},
-		{"too long for the link", func(f *Fabric) { port(f, 2, 2).info.NeighborMTU = ib.MTU256 }, frame(1, 2, 0, ib.PKeyDefault, 2048, 1), Place{2, 2},
+		{"another's LID", func(f *Fabric) { port(f, 1, 1).info.LID = 77 }, frame(1, 2, 0, ib.PKeyDefault, 8, 1), Place{1, 1},
+			[]counter{ctrRcvErrors}},
+		{"too long for the link", func(f *Fabric) { port(f, 2, 2).info.NeighborMTU = ib.MTU256 }, frame(1, 2, 0, ib.PKeyDefault, 2048, 1),
+			Place{2, 2},
 			[]counter{ctrXmitDiscards, ctrMTUDiscards}},
-		{"too long for the sender's", func(f *Fabric) { port(f, 0, 1).info.NeighborMTU = ib.MTU256 }, frame(1, 2, 0, ib.PKeyDefault, 2048, 1), Place{0, 1},
+		{"too long for the sender's", func(f *Fabric) { port(f, 0, 1).info.NeighborMTU = ib.MTU256 },
+			frame(1, 2, 0, ib.PKeyDefault, 2048, 1), Place{0, 1},
 			[]counter{ctrXmitDiscards, ctrMTUDiscards}},
 		{"no lane", func(f *Fabric) { port(f, 2, 2).info.OperationalVLs = 1 }, frame(1, 2, 1, ib.PKeyDefault, 8, 1), Place{2, 1},
 			[]counter{ctrSwitchRelayErrors, ctrVLMapping}},
@@ -92,8 +100,10 @@ func TestDataDrops(t *testing.T) {
 			m[1] = 15
 			port(f, 0, 1).setLanes(&f.nodes[0], 0, m)
 		}, frame(1, 2, 1, ib.PKeyDefault, 8, 1), Place{0, 1}, []counter{ctrXmitDiscards}},
-		{"P_Key on its way in", func(f *Fabric) { port(f, 2, 1).info.PartitionEnforcementInbound = true }, frame(1, 2, 0, key, 8, 1), Place{2, 1}, []counter{ctrRcvConstraint}},
-		{"P_Key on its way out", func(f *Fabric) { port(f, 2, 2).info.PartitionEnforcementOutbound = true }, frame(1, 2, 0, key, 8, 1), Place{2, 2}, []counter{ctrXmitConstraint}},
+		{"P_Key on its way in", func(f *Fabric) { port(f, 2, 1).info.PartitionEnforcementInbound = true }, frame(1, 2, 0, key, 8, 1),
+			Place{2, 1}, []counter{ctrRcvConstraint}},
+		{"P_Key on its way out", func(f *Fabric) { port(f, 2, 2).info.PartitionEnforcementOutbound = true }, frame(1, 2, 0, key, 8, 1),
+			Place{2, 2}, []counter{ctrXmitConstraint}},
 		{"limited to limited", func(f *Fabric) {
 			p := port(f, 2, 2)
 			p.info.PartitionEnforcementOutbound, p.table().pkeys = true, []ib.PKey{key.Base()}
@@ -119,7 +129,8 @@ func TestDataDrops(t *testing.T) {
 		settle(f)
 		conserved(t, f)
 		constraint := c.counter[0] == ctrRcvConstraint || c.counter[0] == ctrXmitConstraint
-		if tr := f.traps.all; constraint != (len(tr) == 1) || constraint && (tr[0].number != mad.TrapBadPKeySwitchPort || tr[0].port != f.index(f.port(sw)) ||
+		if tr := f.traps.all; constraint != (len(tr) == 1) || constraint && (tr[0].number != mad.TrapBadPKeySwitchPort ||
+			tr[0].port != f.index(f.port(sw)) ||
 			mad.ParseTrapSwitchPKey(&tr[0].details).Port != c.at.Port) {
 			t.Errorf("%s: traps %+v", c.name, tr)
 		}
@@ -218,7 +229,8 @@ func TestUnplugged(t *testing.T) {
 // down meanwhile, packets may be lost but nothing else.
 func TestEverythingArrivesInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		top, err := topology.FatTree(topology.FatTreeShape{Radix: 4, Levels: rapid.IntRange(2, 3).Draw(t, "levels"), Hosts: rapid.IntRange(2, 8).Draw(t, "hosts")},
+		top, err := topology.FatTree(topology.FatTreeShape{Radix: 4, Levels: rapid.IntRange(2, 3).Draw(t, "levels"),
+			Hosts: rapid.IntRange(2, 8).Draw(t, "hosts")},
 			topology.Rate{Width: mad.Width1x, Speed: mad.Speed(rapid.Uint8Range(1, 9).Draw(t, "speed"))})
 		if err != nil {
 			t.Fatal(err)

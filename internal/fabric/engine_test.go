@@ -72,7 +72,8 @@ func (r *rig) send(s mad.SMP, p *Packet) (mad.SMP, bool) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	if a.Method != mad.MethodGetResp || a.TransactionID != r.tid || a.AttributeID != s.AttributeID || a.AttributeModifier != s.AttributeModifier || a.HopPointer() != 0 ||
+	if a.Method != mad.MethodGetResp || a.TransactionID != r.tid || a.AttributeID != s.AttributeID ||
+		a.AttributeModifier != s.AttributeModifier || a.HopPointer() != 0 ||
 		a.Directed() != a.Returning() {
 		r.Fatalf("answer %+v to %+v", a.Header, s.Header)
 	}
@@ -89,7 +90,8 @@ func (r *rig) ok(s mad.SMP, path []uint8) []byte {
 	r.Helper()
 	a, ok := r.try(s, path...)
 	if !ok || a.StatusCode() != mad.StatusOK {
-		r.Fatalf("attribute %#x modifier %#x along %v: answered %v, status %#x", s.AttributeID, s.AttributeModifier, path, ok, a.StatusCode())
+		r.Fatalf("attribute %#x modifier %#x along %v: answered %v, status %#x", s.AttributeID, s.AttributeModifier, path, ok,
+			a.StatusCode())
 	}
 	return a.Data[:]
 }

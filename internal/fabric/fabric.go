@@ -42,7 +42,8 @@ type node struct {
 type switchState struct {
 	info    mad.SwitchInfo
 	forward [linearCap / forwardChunk]*[forwardChunk]uint8 // ports by LID; nil: none of the chunk has been set
-	cast    [][]uint16                                     // masks by multicast LID from ib.LIDFirstMulticast on, for each group of 16 ports
+	// masks by multicast LID from ib.LIDFirstMulticast on, for each group of 16 ports
+	cast [][]uint16
 }
 
 // forwardChunk is how many LIDs of a forwarding table are allocated at once: few switches need all 49,152.

@@ -114,11 +114,13 @@ func TestLinksAreConsistent(t *testing.T) {
 			case what == 2:
 				f.Relink(1, at)
 			case what == 3:
-				f.SetRate(1, at, topology.Rate{Width: mad.WidthOf(rapid.SampledFrom([]int{1, 4, 12}).Draw(t, "width")), Speed: mad.Speed(rapid.Uint8Range(1, 9).Draw(t, "speed"))})
+				f.SetRate(1, at, topology.Rate{Width: mad.WidthOf(rapid.SampledFrom([]int{1, 4, 12}).Draw(t, "width")),
+					Speed: mad.Speed(rapid.Uint8Range(1, 9).Draw(t, "speed"))})
 			default:
 				s := mad.NewSMP(mad.MethodSet, mad.AttrPortInfo, uint32(at.Port), 0)
-				i := mad.PortInfo{PortState: mad.PortState(rapid.Uint8Range(0, 5).Draw(t, "state")), PortPhysicalState: mad.PortPhysicalState(rapid.Uint8Range(0, 4).Draw(t, "physical")),
-					LinkWidthEnabled: rapid.Byte().Draw(t, "width"), LinkSpeedEnabled: rapid.Byte().Draw(t, "speed")}
+				i := mad.PortInfo{PortState: mad.PortState(rapid.Uint8Range(0, 5).Draw(t, "state")),
+					PortPhysicalState: mad.PortPhysicalState(rapid.Uint8Range(0, 4).Draw(t, "physical")),
+					LinkWidthEnabled:  rapid.Byte().Draw(t, "width"), LinkSpeedEnabled: rapid.Byte().Draw(t, "speed")}
 				i.Append(s.Data[:0])
 				if err := s.Direct(nil); err != nil {
 					t.Fatal(err)
@@ -135,7 +137,8 @@ func TestLinksAreConsistent(t *testing.T) {
 			}
 			q := &f.ports[p.peer]
 			if f.ports[q.peer].number != p.number || p.up() != q.up() || p.cut != q.cut || p.up() && p.cut {
-				t.Fatalf("the ends of a link are %v and %v, cut %v and %v", p.info.PortPhysicalState, q.info.PortPhysicalState, p.cut, q.cut)
+				t.Fatalf("the ends of a link are %v and %v, cut %v and %v", p.info.PortPhysicalState, q.info.PortPhysicalState, p.cut,
+					q.cut)
 			}
 			if p.up() != (p.info.PortState >= mad.PortInit) {
 				t.Fatalf("a port is in physical state %v but port state %v", p.info.PortPhysicalState, p.info.PortState)

@@ -112,13 +112,15 @@ func (f *Fabric) train(p *port) {
 	a, b := &p.info, &q.info
 	width := mad.Widest(a.LinkWidthEnabled & b.LinkWidthEnabled)
 	base := a.LinkSpeedEnabled & b.LinkSpeedEnabled
-	extended, second, fdr10 := a.LinkSpeedExtEnabled&b.LinkSpeedExtEnabled, a.LinkSpeedExt2Enabled&b.LinkSpeedExt2Enabled, p.ext.LinkSpeedEnabled&q.ext.LinkSpeedEnabled
+	extended, second, fdr10 := a.LinkSpeedExtEnabled&b.LinkSpeedExtEnabled, a.LinkSpeedExt2Enabled&b.LinkSpeedExt2Enabled,
+		p.ext.LinkSpeedEnabled&q.ext.LinkSpeedEnabled
 	if width == 0 || base|extended|second|fdr10 == 0 {
 		return
 	}
 	for _, e := range []*port{p, q} {
 		e.info.LinkWidthActive = width
-		e.info.LinkSpeedActive, e.info.LinkSpeedExtActive, e.info.LinkSpeedExt2Active, e.ext.LinkSpeedActive = top(base), top(extended), top(second), 0
+		e.info.LinkSpeedActive, e.info.LinkSpeedExtActive, e.info.LinkSpeedExt2Active, e.ext.LinkSpeedActive = top(base), top(extended),
+			top(second), 0
 		if second != 0 {
 			e.info.LinkSpeedExtActive = 0
 		}

@@ -66,7 +66,8 @@ type Settings struct {
 // Settings returns the settings of a port of a channel adapter or router.
 func (f *Fabric) Settings(at Place) Settings {
 	p := f.port(at)
-	s := Settings{GUIDs: make([]uint64, p.info.GUIDCap), PKeys: make([]ib.PKey, adapterPKeys), SLtoVL: eachLane, Speed: p.info.ActiveSpeed()}
+	s := Settings{GUIDs: make([]uint64, p.info.GUIDCap), PKeys: make([]ib.PKey, adapterPKeys), SLtoVL: eachLane,
+		Speed: p.info.ActiveSpeed()}
 	s.PKeys[0] = ib.PKeyDefault
 	if t := p.tables; t != nil {
 		copy(s.GUIDs, t.guids)

@@ -25,7 +25,8 @@ func (f *Fabric) pma(now clock.Time, own, in *port, b *[mad.Len]byte) bool {
 		}
 		clear(data)
 		info := mad.ClassPortInfo{BaseVersion: mad.BaseVersion, ClassVersion: mad.ClassVersionPerf, RespTime: 18,
-			CapabilityMask: mad.CapPMAllPortSelect | mad.CapPMExtendedWidth | mad.CapPMXmitWait | mad.CapPMQP1Dropped, CapabilityMask2: mad.Cap2PMAdditionalExtended}
+			CapabilityMask:  mad.CapPMAllPortSelect | mad.CapPMExtendedWidth | mad.CapPMXmitWait | mad.CapPMQP1Dropped,
+			CapabilityMask2: mad.Cap2PMAdditionalExtended}
 		info.Append(data[:0])
 		return answer(b, mad.StatusOK)
 	}

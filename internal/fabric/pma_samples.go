@@ -61,7 +61,8 @@ func (f *Fabric) samplesControl(now clock.Time, n *node, own *port, set bool, da
 		if len(ports) != 1 {
 			return mad.StatusInvalidField
 		}
-		next := &sampler{port: f.index(&ports[0]), status: sampleDelayed, tag: uint16(a.Get(data, "Tag")), start: uint32(a.Get(data, "SampleStart")),
+		next := &sampler{port: f.index(&ports[0]), status: sampleDelayed, tag: uint16(a.Get(data, "Tag")),
+			start:    uint32(a.Get(data, "SampleStart")),
 			interval: uint32(a.Get(data, "SampleInterval"))}
 		for i := range next.selects {
 			next.selects[i] = uint16(a.Get(data, selectName(i)))
@@ -102,8 +103,10 @@ func (f *Fabric) samplesControl(now clock.Time, n *node, own *port, set bool, da
 // selectName returns the name of the field that says what counter i counts.
 func selectName(i int) string { return selectNames[i] }
 
-var selectNames = [sampledCounters]string{"CounterSelect0", "CounterSelect1", "CounterSelect2", "CounterSelect3", "CounterSelect4", "CounterSelect5", "CounterSelect6",
-	"CounterSelect7", "CounterSelect8", "CounterSelect9", "CounterSelect10", "CounterSelect11", "CounterSelect12", "CounterSelect13", "CounterSelect14"}
+var selectNames = [sampledCounters]string{"CounterSelect0", "CounterSelect1", "CounterSelect2", "CounterSelect3", "CounterSelect4",
+	"CounterSelect5", "CounterSelect6",
+	"CounterSelect7", "CounterSelect8", "CounterSelect9", "CounterSelect10", "CounterSelect11", "CounterSelect12", "CounterSelect13",
+	"CounterSelect14"}
 
 func (f *Fabric) sampleAt(now clock.Time, s *sampler, ticks uint32) {
 	f.later(event{at: now.Add(time.Duration(ticks) * sampleTick), kind: sample, port: s.port, epoch: s.number})
@@ -170,5 +173,6 @@ func (f *Fabric) samplesResult(n *node, data []byte) uint16 {
 	return mad.StatusOK
 }
 
-var resultNames = [sampledCounters]string{"Counter0", "Counter1", "Counter2", "Counter3", "Counter4", "Counter5", "Counter6", "Counter7", "Counter8", "Counter9",
+var resultNames = [sampledCounters]string{"Counter0", "Counter1", "Counter2", "Counter3", "Counter4", "Counter5", "Counter6", "Counter7",
+	"Counter8", "Counter9",
 	"Counter10", "Counter11", "Counter12", "Counter13", "Counter14"}

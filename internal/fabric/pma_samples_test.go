@@ -42,7 +42,8 @@ func TestSampling(t *testing.T) {
 	}
 	a.rig.now = 1
 	got := a.perf(mad.MethodSet, mad.AttrPortSamplesControl, 4, set[:]) // of the switch, which has LID 4
-	if got.Status != 0 || sc.Get(got.Data, "SampleStatus") != sampleDelayed || sc.Get(got.Data, "Tick") != tickCode || sc.Get(got.Data, "CounterWidth") != 4 {
+	if got.Status != 0 || sc.Get(got.Data, "SampleStatus") != sampleDelayed || sc.Get(got.Data, "Tick") != tickCode ||
+		sc.Get(got.Data, "CounterWidth") != 4 {
 		t.Fatalf("status %#x: %x", got.Status, got.Data[:80])
 	}
 	send := func() {
@@ -72,7 +73,8 @@ func TestSampling(t *testing.T) {
 	send() // after its end
 	r := a.perf(mad.MethodGet, mad.AttrPortSamplesResult, 4, nil).Data
 	words := uint64(minFrame+64) / 4
-	for name, want := range map[string]uint64{"Tag": 77, "SampleStatus": sampleDone, "Counter0": 5, "Counter1": 5 * words, "Counter2": 0, "Counter3": 0} {
+	for name, want := range map[string]uint64{"Tag": 77, "SampleStatus": sampleDone, "Counter0": 5, "Counter1": 5 * words, "Counter2": 0,
+		"Counter3": 0} {
 		if v := mad.PortSamplesResult.Get(r, name); v != want {
 			t.Errorf("%s is %d, want %d", name, v, want)
 		}
@@ -166,7 +168,8 @@ func TestWaitByLane(t *testing.T) {
 	for received(a.Fabric, a.rig.now, 1) != nil {
 		a.until(a.rig.now.Add(10 * time.Microsecond))
 	}
-	if a.counter(mad.PortVLXmitWaitCounters, 3, 2, "PortVLXmitWait3") == 0 || a.counter(mad.PortVLXmitWaitCounters, 3, 2, "PortVLXmitWait0") != 0 {
+	if a.counter(mad.PortVLXmitWaitCounters, 3, 2, "PortVLXmitWait3") == 0 || a.counter(mad.PortVLXmitWaitCounters, 3, 2,
+		"PortVLXmitWait0") != 0 {
 		t.Error("lane 3 has not waited, or lane 0 has")
 	}
 }

@@ -29,7 +29,8 @@ func TestPMAClassPortInfo(t *testing.T) {
 	r.configure()
 	a := r.perf(mad.MethodGet, mad.AttrClassPortInfo, 1, nil)
 	i, err := mad.ParseClassPortInfo(a.Data)
-	if err != nil || a.Status != 0 || i.CapabilityMask != mad.CapPMAllPortSelect|mad.CapPMExtendedWidth|mad.CapPMXmitWait|mad.CapPMQP1Dropped || i.CapabilityMask2 != mad.Cap2PMAdditionalExtended {
+	if err != nil || a.Status != 0 || i.CapabilityMask != mad.CapPMAllPortSelect|mad.CapPMExtendedWidth|mad.CapPMXmitWait|
+		mad.CapPMQP1Dropped || i.CapabilityMask2 != mad.Cap2PMAdditionalExtended {
 		t.Errorf("the answer %+v has %+v, %v; want the capabilities of the counters", a.Header, i, err)
 	}
 }
@@ -47,7 +48,8 @@ func TestCongestionControl(t *testing.T) {
 			p.MAD[1], p.MAD[2] = 0x21, 2
 			o := r.Send(r.now, r.at, &p)
 			a, err := mad.ParseHeader(p.MAD[:])
-			if answered := o.Result == Answered; err != nil || answered != (method != mad.MethodTrap) || answered && (a.Method != mad.MethodGetResp || a.Status != mad.StatusAttributeUnsupported) {
+			if answered := o.Result == Answered; err != nil || answered != (method != mad.MethodTrap) || answered &&
+				(a.Method != mad.MethodGetResp || a.Status != mad.StatusAttributeUnsupported) {
 				t.Errorf("method %#x, attribute %#x: %v, %+v, %v; want that the attribute is not supported", method, attribute, o, a, err)
 			}
 		}
@@ -95,7 +97,8 @@ func TestCountersAreSet(t *testing.T) {
 	mad.PortCounters.Put(zero[:], "CounterSelect", 1<<0|1<<14)
 	mad.PortCounters.Put(zero[:], "CounterSelect2", 1<<0)
 	r.perf(mad.MethodSet, mad.AttrPortCounters, 2, zero[:])
-	for name, want := range map[string]uint64{"SymbolErrorCounter": 0, "PortXmitPkts": 0, "PortXmitWait": 0, "VL15Dropped": 7, "QP1Dropped": 7} {
+	for name, want := range map[string]uint64{"SymbolErrorCounter": 0, "PortXmitPkts": 0, "PortXmitWait": 0, "VL15Dropped": 7,
+		"QP1Dropped": 7} {
 		if got := r.counter(mad.PortCounters, 2, 1, name); got != want {
 			t.Errorf("%s is %d, want %d", name, got, want)
 		}
@@ -147,7 +150,8 @@ func TestVendorPing(t *testing.T) {
 	h := mad.Header{BaseVersion: 1, Class: classVendorPing, ClassVersion: 1, Method: mad.MethodGet}
 	h.Append(p.MAD[:0])
 	copy(p.MAD[pingOUI:], []byte{0x00, 0x14, 0x05})
-	if o := r.Send(r.now, r.at, &p); o.Result != Answered || p.MAD[3] != mad.MethodGetResp || string(p.MAD[pingData:pingData+11]) != "hca1 HCA-1\x00" {
+	if o := r.Send(r.now, r.at, &p); o.Result != Answered || p.MAD[3] != mad.MethodGetResp ||
+		string(p.MAD[pingData:pingData+11]) != "hca1 HCA-1\x00" {
 		t.Errorf("outcome %+v, answer %q; want the description of hca1", o, p.MAD[pingData:])
 	}
 	p.MAD[pingOUI+2], p.DLID = 6, 1

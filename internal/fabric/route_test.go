@@ -220,7 +220,8 @@ func TestDirectedRouteWithLIDBehind(t *testing.T) {
 		return r.Send(r.now, r.at, &p), p
 	}
 	o, p := ask(mad.AttrNodeDescription, 1, 1)
-	if s, err := mad.ParseSMP(p.MAD[:]); o.Result != Answered || err != nil || !strings.HasPrefix(string(s.Data[:]), "hca1") || s.HopPointer() != 0 {
+	if s, err := mad.ParseSMP(p.MAD[:]); o.Result != Answered || err != nil || !strings.HasPrefix(string(s.Data[:]), "hca1") ||
+		s.HopPointer() != 0 {
 		t.Errorf("outcome %+v, error %v, description %q; want that of hca1", o, err, s.Data[:16])
 	}
 	for name, o := range map[string]Outcome{

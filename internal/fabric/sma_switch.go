@@ -34,7 +34,8 @@ func (f *Fabric) switchInfo(r *smaRequest) uint16 {
 			status = mad.StatusInvalidField
 		default:
 			i.LinearFDBTop, i.LifeTimeValue = want.LinearFDBTop, want.LifeTimeValue
-			i.DefaultPort, i.DefaultMulticastPrimaryPort, i.DefaultMulticastNotPrimaryPort = want.DefaultPort, want.DefaultMulticastPrimaryPort, want.DefaultMulticastNotPrimaryPort
+			i.DefaultPort, i.DefaultMulticastPrimaryPort, i.DefaultMulticastNotPrimaryPort = want.DefaultPort,
+				want.DefaultMulticastPrimaryPort, want.DefaultMulticastNotPrimaryPort
 			if want.MulticastFDBTop != 0 {
 				i.MulticastFDBTop = want.MulticastFDBTop
 			}

@@ -15,7 +15,8 @@ func TestNodeInfo(t *testing.T) {
 	r := small(t)
 	got, err := mad.ParseNodeInfo(r.get(mad.AttrNodeInfo, 0, 1))
 	want := mad.NodeInfo{BaseVersion: 1, ClassVersion: 1, NodeType: mad.NodeSwitch, NumPorts: 8, SystemImageGUID: 0x2c90200002000,
-		NodeGUID: 0x2c90200002000, PortGUID: 0x2c90200002000, PartitionCap: 8, DeviceID: 0xb924, Revision: 0xa1, LocalPortNum: 2, VendorID: 0x2c9}
+		NodeGUID: 0x2c90200002000, PortGUID: 0x2c90200002000, PartitionCap: 8, DeviceID: 0xb924, Revision: 0xa1, LocalPortNum: 2,
+		VendorID: 0x2c9}
 	if d := cmp.Diff(want, got); d != "" || err != nil {
 		t.Errorf("NodeInfo of the switch: %s %v", d, err)
 	}
@@ -106,7 +107,8 @@ func TestStatuses(t *testing.T) {
 		{"P_Keys of no port", mad.MethodGet, mad.AttrPKeyTable, 9 << 16, []uint8{1}, mad.StatusInvalidField},
 		{"GUIDs beyond GUIDCap", mad.MethodGet, mad.AttrGUIDInfo, 4, nil, mad.StatusInvalidField},
 		{"lanes of no port", mad.MethodGet, mad.AttrSLtoVLMappingTable, 9 << 8, []uint8{1}, mad.StatusInvalidField},
-		{"second half of a short arbitration table", mad.MethodGet, mad.AttrVLArbitrationTable, 2<<16 | 1, []uint8{1}, mad.StatusInvalidField},
+		{"second half of a short arbitration table", mad.MethodGet, mad.AttrVLArbitrationTable, 2<<16 | 1, []uint8{1},
+			mad.StatusInvalidField},
 	} {
 		a, ok := r.try(mad.NewSMP(c.method, c.attribute, c.modifier, 0), c.path...)
 		if !ok || a.StatusCode() != c.want {
@@ -243,7 +245,8 @@ func TestEnabledRates(t *testing.T) {
 	// Without a common speed the link stays down.
 	r.mustChange(8, func(i *mad.PortInfo) { i.LinkSpeedEnabled = 1 }, 1)
 	r.mustChange(8, func(i *mad.PortInfo) { i.LinkSpeedEnabled = 4 }, 1, 7)
-	if i = r.mustChange(8, func(i *mad.PortInfo) { i.PortState = mad.PortDown }, 1); i.PortState != mad.PortDown || i.PortPhysicalState != mad.PhysicalPolling {
+	if i = r.mustChange(8, func(i *mad.PortInfo) { i.PortState = mad.PortDown }, 1); i.PortState != mad.PortDown ||
+		i.PortPhysicalState != mad.PhysicalPolling {
 		t.Errorf("without a common speed the port is %v and %v, want down and polling", i.PortState, i.PortPhysicalState)
 	}
 }
@@ -262,7 +265,8 @@ func TestSpeeds(t *testing.T) {
 		if e.LinkSpeedActive == mad.FDR10 {
 			got = mad.SpeedFDR10
 		}
-		if got != speed || i.LinkWidthActive != mad.Width4x || (i.CapabilityMask&mad.CapIsExtendedSpeedsSupported != 0) != (speed >= mad.SpeedFDR) {
+		if got != speed || i.LinkWidthActive != mad.Width4x ||
+			(i.CapabilityMask&mad.CapIsExtendedSpeedsSupported != 0) != (speed >= mad.SpeedFDR) {
 			t.Errorf("%v: %v, mask %#x", speed, got, i.CapabilityMask)
 		}
 		if speed < mad.SpeedFDR || speed == mad.SpeedXDR {
@@ -377,7 +381,8 @@ func TestLanesOfAllPortsAreSetAtOnce(t *testing.T) {
 			t.Errorf("modifier %#x: status %#x", bad, a.StatusCode())
 		}
 	}
-	if a, ok := r.try(mad.NewSMP(mad.MethodGet, mad.AttrSLtoVLMappingTable, allInputs|1, 0), 1); !ok || a.StatusCode() != mad.StatusInvalidField {
+	if a, ok := r.try(mad.NewSMP(mad.MethodGet, mad.AttrSLtoVLMappingTable, allInputs|1, 0), 1); !ok ||
+		a.StatusCode() != mad.StatusInvalidField {
 		t.Errorf("get of all: status %#x", a.StatusCode())
 	}
 }

@@ -99,19 +99,24 @@ func TestTraps(t *testing.T) {
 		do     func(*rig)
 		want   mad.Details
 	}{
-		{mad.TrapLinkIntegrity, func(r *rig) { _ = r.SetCounter(r.now, sw1(r), "LocalLinkIntegrityErrors", 1) }, mad.TrapPort{LID: 2, Port: 3}.Details()},
-		{mad.TrapBufferOverrun, func(r *rig) { _ = r.SetCounter(r.now, sw1(r), "ExcessiveBufferOverrunErrors", 1) }, mad.TrapPort{LID: 2, Port: 3}.Details()},
+		{mad.TrapLinkIntegrity, func(r *rig) { _ = r.SetCounter(r.now, sw1(r), "LocalLinkIntegrityErrors", 1) },
+			mad.TrapPort{LID: 2, Port: 3}.Details()},
+		{mad.TrapBufferOverrun, func(r *rig) { _ = r.SetCounter(r.now, sw1(r), "ExcessiveBufferOverrunErrors", 1) },
+			mad.TrapPort{LID: 2, Port: 3}.Details()},
 		{mad.TrapFlowControl, func(r *rig) { r.FlowControlTimeout(r.now, sw1(r)) }, mad.TrapPort{LID: 2, Port: 3}.Details()},
 		{mad.TrapCapabilityMask, func(r *rig) { r.SetIsSM(hca1(r), true) },
 			mad.TrapCapability{LID: 1, CapabilityMask: portCapabilities | mad.CapIsSM}.Details()},
 		{mad.TrapCapabilityMask, func(r *rig) { r.SetDescription(r.now, hca1(r).Node, "new") },
-			mad.TrapCapability{LID: 1, OtherLocalChanges: true, CapabilityMask: portCapabilities, ChangeFlags: mad.ChangedNodeDescription}.Details()},
-		{mad.TrapSystemImageGUID, func(r *rig) { r.SetSystemImageGUID(r.now, hca1(r).Node, 99) }, mad.TrapSystemImage{LID: 1, SystemImageGUID: 99}.Details()},
+			mad.TrapCapability{LID: 1, OtherLocalChanges: true, CapabilityMask: portCapabilities,
+				ChangeFlags: mad.ChangedNodeDescription}.Details()},
+		{mad.TrapSystemImageGUID, func(r *rig) { r.SetSystemImageGUID(r.now, hca1(r).Node, 99) },
+			mad.TrapSystemImage{LID: 1, SystemImageGUID: 99}.Details()},
 		{mad.TrapBadMKey, func(r *rig) {
 			r.mustChange(1, func(i *mad.PortInfo) { i.MKey = 5 }, 1, 1)
 			r.mkey = 6
 			r.try(mad.NewSMP(mad.MethodSet, mad.AttrPKeyTable, 3, 0), 1, 1)
-		}, mad.TrapMKey{LID: 1, DrSLID: ib.LIDPermissive, Method: mad.MethodSet, AttributeID: mad.AttrPKeyTable, AttributeModifier: 3, MKey: 6,
+		}, mad.TrapMKey{LID: 1, DrSLID: ib.LIDPermissive, Method: mad.MethodSet, AttributeID: mad.AttrPKeyTable, AttributeModifier: 3,
+			MKey:     6,
 			Directed: true, Hops: 2, ReturnPath: [30]uint8{2, 1}}.Details()},
 		{mad.TrapBadPKey, func(r *rig) {
 			r.BadPKey(r.now, hca1(r), KeyViolation{From: 4, To: 1, Key: 7, SL: 3, FromQP: 5, ToQP: 6})

@@ -20,7 +20,8 @@ func TestLIDsAreAddresses(t *testing.T) {
 			t.Fatalf("LID %d has the address %v, which gives %d, %v", l, a, got, ok)
 		}
 	}
-	for _, s := range []string{"192.0.2.1", "::ffff:192.0.2.1", "fe80::1", "::1", "::", "ff12:401b::1", "100::1:0:0:1", "100:0:0:1::5", "2001:db8::1"} {
+	for _, s := range []string{"192.0.2.1", "::ffff:192.0.2.1", "fe80::1", "::1", "::", "ff12:401b::1", "100::1:0:0:1", "100:0:0:1::5",
+		"2001:db8::1"} {
 		if l, ok := AddrLID(netip.MustParseAddr(s)); ok {
 			t.Errorf("%s is taken for LID %d", s, l)
 		}

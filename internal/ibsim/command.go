@@ -31,13 +31,14 @@ var commands map[string]command
 
 func init() {
 	commands = map[string]command{
-		"help":        {"", "list the commands", help},
-		"unlink":      {"NODE[PORT]", "pull a cable", onLink((*fabric.Fabric).Unlink)},
-		"relink":      {"NODE[PORT]", "put it back in", onLink((*fabric.Fabric).Relink)},
-		"rate":        {"NODE[PORT] 4xEDR", "let a link do so much and no more", setRate},
-		"loss":        {"NODE[PORT] 0.1%", "lose so many of the packets on a link", setLoss},
-		"counter":     {"NODE[PORT] NAME VALUE", "set an error counter of a port", setCounter},
-		"watchdog":    {"NODE[PORT]", "tell by trap 131 that a port's link partner sends no flow control packets", onLink((*fabric.Fabric).FlowControlTimeout)},
+		"help":    {"", "list the commands", help},
+		"unlink":  {"NODE[PORT]", "pull a cable", onLink((*fabric.Fabric).Unlink)},
+		"relink":  {"NODE[PORT]", "put it back in", onLink((*fabric.Fabric).Relink)},
+		"rate":    {"NODE[PORT] 4xEDR", "let a link do so much and no more", setRate},
+		"loss":    {"NODE[PORT] 0.1%", "lose so many of the packets on a link", setLoss},
+		"counter": {"NODE[PORT] NAME VALUE", "set an error counter of a port", setCounter},
+		"watchdog": {"NODE[PORT]", "tell by trap 131 that a port's link partner sends no flow control packets",
+			onLink((*fabric.Fabric).FlowControlTimeout)},
 		"reset":       {"NODE", "start a node anew", reset},
 		"description": {"NODE TEXT", "give a node another NodeDescription", describe},
 		"image":       {"NODE GUID", "give a node another SystemImageGUID", setImage},
@@ -133,7 +134,8 @@ func setRate(now clock.Time, s *Server, args []string) (string, error) {
 	}
 	r, ok := topology.ParseRate(args[1])
 	if !ok {
-		return "", refuse("rate %q; allowed: 1x, 2x, 4x, 8x or 12x with SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR, as in 4xEDR", args[1])
+		return "", refuse("rate %q; allowed: 1x, 2x, 4x, 8x or 12x with SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR, as in 4xEDR",
+			args[1])
 	}
 	s.fabric.SetRate(now, at, r)
 	return "", nil

@@ -70,7 +70,8 @@ func (l *localListener) commands(s *Server) {
 			kind, text = commandRefused, err.Error()
 		}
 		if from != nil {
-			_, _ = l.do.WriteToUnix(append([]byte{kind}, text[:min(len(text), 1<<16)]...), &net.UnixAddr{Net: from.Net, Name: from.Name + "\x00"})
+			_, _ = l.do.WriteToUnix(append([]byte{kind}, text[:min(len(text), 1<<16)]...),
+				&net.UnixAddr{Net: from.Net, Name: from.Name + "\x00"})
 		}
 	}
 }

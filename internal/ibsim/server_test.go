@@ -116,7 +116,8 @@ func TestClient(t *testing.T) {
 	w := newWorld(t)
 	p := w.must("hca2 HCA-1", false) // by its description
 	d := p.Device()
-	if d.Node.PortGUID != 0x2c90300001003 || d.Port.PortState != mad.PortInit || d.PKeys[0] != ib.PKeyDefault || d.Hardware != "a1" || d.Firmware != "1" {
+	if d.Node.PortGUID != 0x2c90300001003 || d.Port.PortState != mad.PortInit || d.PKeys[0] != ib.PKeyDefault || d.Hardware != "a1" ||
+		d.Firmware != "1" {
 		t.Errorf("the client's device is %+v, want hca1 with its port in INIT", d)
 	}
 	s, err := w.smp(p, mad.NewSMP(mad.MethodGet, mad.AttrNodeInfo, 0, 0), 1, 7)
@@ -312,7 +313,8 @@ func TestTraps(t *testing.T) {
 	first, second := <-traps, <-traps
 	n, err := mad.ParseNotice(first.Data[:])
 	if err != nil || n.TrapNumber != mad.TrapLinkStateChange || n.IssuerLID != 2 || first.TransactionID != second.TransactionID {
-		t.Fatalf("the trap is %+v %+v, %v; want that the link of LID 2 has changed, and the same transaction when it is repeated", first.Header, n, err)
+		t.Fatalf("the trap is %+v %+v, %v; want that the link of LID 2 has changed, and the same transaction when it is repeated",
+			first.Header, n, err)
 	}
 	repress := mad.NewSMP(mad.MethodTrapRepress, mad.AttrNotice, 0, first.TransactionID)
 	var d umad.Datagram
@@ -339,7 +341,8 @@ func TestCommands(t *testing.T) {
 	if a, err := w.Command("help"); err != nil || !strings.Contains(a, "unlink NODE[PORT]") {
 		t.Errorf("help: %q, %v", a, err)
 	}
-	if a, err := w.Command("clients"); err != nil || !strings.HasPrefix(a, "0 at hca1, id ") || !strings.HasSuffix(a, ", subnet manager\n") {
+	if a, err := w.Command("clients"); err != nil || !strings.HasPrefix(a, "0 at hca1, id ") ||
+		!strings.HasSuffix(a, ", subnet manager\n") {
 		t.Errorf("clients: %q, %v; want the subnet manager at hca1", a, err)
 	}
 	for line, want := range map[string]string{
@@ -406,7 +409,8 @@ func TestClientsAreNotToldOfTheTail(t *testing.T) {
 	i := mad.ClassPortInfo{CapabilityMask: mad.CapPMExtendedWidth, CapabilityMask2: mad.Cap2PMAdditionalExtended | 4, RespTime: 18}
 	i.Append(b[mad.PMADataOffset:mad.PMADataOffset])
 	withoutTail(b[:])
-	if got, err := mad.ParseClassPortInfo(b[mad.PMADataOffset:]); err != nil || got.CapabilityMask2 != 4 || got.CapabilityMask != i.CapabilityMask || got.RespTime != 18 {
+	if got, err := mad.ParseClassPortInfo(b[mad.PMADataOffset:]); err != nil || got.CapabilityMask2 != 4 ||
+		got.CapabilityMask != i.CapabilityMask || got.RespTime != 18 {
 		t.Errorf("the class port info is %+v, %v", got, err)
 	}
 	b[3] = mad.MethodGet

@@ -75,7 +75,8 @@ func TestUnread(t *testing.T) {
 		t.Errorf("another user's program, closed %v, has %d datagrams, want 1000", own.closed, own.queue.count)
 	}
 	answer, err := s.Command("status")
-	if err != nil || s.cut == 0 || !strings.Contains(answer, "cut off because they did not read: ") || strings.Contains(answer, "did not read: 0,") {
+	if err != nil || s.cut == 0 || !strings.Contains(answer, "cut off because they did not read: ") ||
+		strings.Contains(answer, "did not read: 0,") {
 		t.Errorf("status says %q, %v, after %d programs were cut off", answer, err, s.cut)
 	}
 	// One program alone.

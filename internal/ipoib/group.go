@@ -129,14 +129,19 @@ func (i *Interface) join(now clock.Time, g *group) {
 	components := uint64(mad.MemberMGID | mad.MemberPortGID | mad.MemberPKey | mad.MemberJoinState)
 	if g != i.broadcast && g.want == joinFull {
 		b := &i.broadcast.rec
-		rec.QKey, rec.MTU, rec.TrafficClass, rec.Rate, rec.SL, rec.FlowLabel, rec.HopLimit = b.QKey, b.MTU, b.TrafficClass, b.Rate, b.SL, b.FlowLabel, b.HopLimit
+		rec.QKey, rec.MTU, rec.TrafficClass, rec.Rate, rec.SL, rec.FlowLabel, rec.HopLimit = b.QKey, b.MTU, b.TrafficClass, b.Rate, b.SL,
+			b.FlowLabel, b.HopLimit
 		rec.MTUSelector, rec.RateSelector = mad.SelectExactly, mad.SelectExactly
-		components |= mad.MemberQKey | mad.MemberMTUSelector | mad.MemberMTU | mad.MemberTrafficClass | mad.MemberRateSelector | mad.MemberRate |
+		components |= mad.MemberQKey | mad.MemberMTUSelector | mad.MemberMTU | mad.MemberTrafficClass | mad.MemberRateSelector |
+			mad.MemberRate |
 			mad.MemberSL | mad.MemberFlowLabel | mad.MemberHopLimit
 	}
 	want := g.want
 	delete(i.queries, g.request)
-	g.request = i.ask(now, mad.MethodSet, mad.AttrMCMemberRecord, components, &rec, func(now clock.Time, m *mad.SA) { i.joined(now, g, want, m) })
+	g.request = i.ask(now, mad.MethodSet, mad.AttrMCMemberRecord, components, &rec, func(now clock.Time,
+		m *mad.SA) {
+		i.joined(now, g, want, m)
+	})
 }
 
 // joined handles the answer to a join.
@@ -235,11 +240,12 @@ func (i *Interface) leave(now clock.Time, g *group) {
 		return
 	}
 	rec := mad.MCMemberRecord{MGID: g.mgid, PortGID: i.port.GID, JoinState: g.have}
-	i.ask(now, mad.MethodDelete, mad.AttrMCMemberRecord, mad.MemberMGID|mad.MemberPortGID|mad.MemberJoinState, &rec, func(now clock.Time, _ *mad.SA) {
-		if again := i.groups[g.mgid]; again != nil && again.state == groupJoined {
-			i.join(now, again) // joined again while it was being left, and the leave may have arrived last
-		}
-	})
+	i.ask(now, mad.MethodDelete, mad.AttrMCMemberRecord, mad.MemberMGID|mad.MemberPortGID|mad.MemberJoinState, &rec,
+		func(now clock.Time, _ *mad.SA) {
+			if again := i.groups[g.mgid]; again != nil && again.state == groupJoined {
+				i.join(now, again) // joined again while it was being left, and the leave may have arrived last
+			}
+		})
 }
 
 // leaveOnce tells the subnet that the interface leaves a group, without waiting for an answer.

@@ -70,9 +70,12 @@ func TestSnooping(t *testing.T) {
 		group       netip.Addr
 		join, leave []byte
 	}{
-		{"IGMPv2", g4, igmp(eth.IGMP{Type: eth.IGMPv2Report, Group: g4}, v4(0), g4), igmp(eth.IGMP{Type: eth.IGMPv2Leave, Group: g4}, v4(0), netip.MustParseAddr("224.0.0.2"))},
-		{"IGMPv3", g4, igmp3(eth.GroupRecord{Type: eth.ChangeToExclude, Group: g4}), igmp3(eth.GroupRecord{Type: eth.ChangeToInclude, Group: g4})},
-		{"MLDv2", g6, mld2(v6(0), eth.GroupRecord{Type: eth.ChangeToExclude, Group: g6}), mld2(v6(0), eth.GroupRecord{Type: eth.ChangeToInclude, Group: g6})},
+		{"IGMPv2", g4, igmp(eth.IGMP{Type: eth.IGMPv2Report, Group: g4}, v4(0), g4), igmp(eth.IGMP{Type: eth.IGMPv2Leave, Group: g4}, v4(0),
+			netip.MustParseAddr("224.0.0.2"))},
+		{"IGMPv3", g4, igmp3(eth.GroupRecord{Type: eth.ChangeToExclude, Group: g4}),
+			igmp3(eth.GroupRecord{Type: eth.ChangeToInclude, Group: g4})},
+		{"MLDv2", g6, mld2(v6(0), eth.GroupRecord{Type: eth.ChangeToExclude, Group: g6}), mld2(v6(0),
+			eth.GroupRecord{Type: eth.ChangeToInclude, Group: g6})},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newNetwork(t, 3, subnet.Config{}, defaults)
@@ -132,12 +135,14 @@ func TestMonitor(t *testing.T) {
 		t.Fatalf("%d queries, want 2", len(h.delivered))
 	}
 	ip, body, err := eth.ParseIPv4(h.delivered[0])
-	if q, err2 := eth.ParseIGMP(body); err != nil || err2 != nil || q.Type != eth.IGMPQuery || !q.Group.IsUnspecified() || ip.Dst().String() != "224.0.0.1" || ip.TTL() != 1 {
+	if q, err2 := eth.ParseIGMP(body); err != nil || err2 != nil || q.Type != eth.IGMPQuery || !q.Group.IsUnspecified() ||
+		ip.Dst().String() != "224.0.0.1" || ip.TTL() != 1 {
 		t.Errorf("IGMP query %x: %v, %v", h.delivered[0], err, err2)
 	}
 	six, payload, err := eth.ParseIPv6(h.delivered[1])
 	message, _ := behindOptions(payload)
-	if q, err2 := eth.ParseMLD(message, six.Src(), six.Dst()); err != nil || err2 != nil || q.Type != eth.MLDQuery || !six.Src().IsLinkLocalUnicast() || six.HopLimit() != 1 {
+	if q, err2 := eth.ParseMLD(message, six.Src(), six.Dst()); err != nil || err2 != nil || q.Type != eth.MLDQuery ||
+		!six.Src().IsLinkLocalUnicast() || six.HopLimit() != 1 {
 		t.Errorf("MLD query %x: %v, %v", h.delivered[1], err, err2)
 	}
 	report(kept)

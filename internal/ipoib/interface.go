@@ -99,7 +99,8 @@ func New(cfg Config, random func() uint64) (*Interface, error) {
 	}
 	return &Interface{
 		cfg: cfg, random: random, next: clock.Never, mtu: cfg.MTU, monitor: clock.Never, ageing: clock.Never, tid: random(),
-		queries: map[uint64]*query{}, groups: map[ib.GID]*group{}, neighbours: map[netip.Addr]*neighbour{}, local: map[netip.Addr]*endpoint{},
+		queries: map[uint64]*query{}, groups: map[ib.GID]*group{}, neighbours: map[netip.Addr]*neighbour{},
+		local: map[netip.Addr]*endpoint{},
 	}, nil
 }
 

@@ -273,10 +273,12 @@ func TestConfigLimits(t *testing.T) {
 	}{
 		{Config{}, true}, {Config{PKey: 0x8000}, false}, {Config{PKey: 1}, true}, {Config{Scope: 15}, false},
 		{Config{MTU: 1499}, false}, {Config{MTU: 1500}, true}, {Config{MTU: 4092}, true}, {Config{MTU: 4093}, false},
-		{Config{SATimeout: 249 * time.Millisecond}, false}, {Config{SATimeout: 250 * time.Millisecond}, true}, {Config{SATimeout: time.Minute + 1}, false},
+		{Config{SATimeout: 249 * time.Millisecond}, false}, {Config{SATimeout: 250 * time.Millisecond}, true},
+		{Config{SATimeout: time.Minute + 1}, false},
 		{Config{SARetries: -1}, false}, {Config{SARetries: 64}, true}, {Config{SARetries: 65}, false},
 		{Config{GeneralQueryRuns: 11}, false}, {Config{QueryResponseRuns: 11}, false}, {Config{LocalMaxAge: 21}, false},
-		{Config{LocalInterval: 9 * time.Second}, false}, {Config{LocalInterval: 20 * time.Minute}, true}, {Config{MaxGroups: 63}, false}, {Config{MaxGroups: 1025}, false},
+		{Config{LocalInterval: 9 * time.Second}, false}, {Config{LocalInterval: 20 * time.Minute}, true}, {Config{MaxGroups: 63}, false},
+		{Config{MaxGroups: 1025}, false},
 	} {
 		_, err := New(c.c, func() uint64 { return 0 })
 		if (err == nil) != c.ok {
@@ -295,11 +297,15 @@ func TestPartitionOfTheSubnet(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, err := partition.Parse(fmt.Sprintf("Default=0x7fff, ipoib: ALL=full;\nred=0x123, ipoib: %#x=full, %#x=limited;\n", top.Nodes[0].Ports[1].GUID, top.Nodes[1].Ports[1].GUID))
+	parts, err := partition.Parse(fmt.Sprintf("Default=0x7fff, ipoib: ALL=full;\nred=0x123, ipoib: %#x=full, %#x=limited;\n",
+		top.Nodes[0].Ports[1].GUID, top.Nodes[1].Ports[1].GUID))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := newNetwork(t, 3, subnet.Config{Partitions: parts}, func(n int) Config { return Config{PKey: [...]ib.PKey{0x8123, 0x0123, 0x8123}[n]} })
+	w := newNetwork(t, 3, subnet.Config{Partitions: parts}, func(n int) Config {
+		return Config{PKey: [...]ib.PKey{0x8123, 0x0123,
+			0x8123}[n]}
+	})
 	w.run(time.Second)
 	for n, want := range []State{Up, Up, NoPartition} {
 		if s := w.hosts[n].State(); s != want {

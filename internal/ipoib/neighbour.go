@@ -195,7 +195,8 @@ func (i *Interface) learn(now clock.Time, addr netip.Addr, link Address, a *Arri
 	}
 	way, direct := i.wayBack(link, a)
 	moved := n.link.GID != link.GID
-	same := n.ready() && n.link.QPN == link.QPN && n.link.GID == link.GID && (!direct || i.cfg.QueryPaths || n.to.LID == way.LID || n.to.GRH)
+	same := n.ready() && n.link.QPN == link.QPN && n.link.GID == link.GID && (!direct || i.cfg.QueryPaths || n.to.LID == way.LID ||
+		n.to.GRH)
 	n.link = link
 	switch {
 	case same && answer:
@@ -212,7 +213,8 @@ func (i *Interface) learn(now clock.Time, addr netip.Addr, link Address, a *Arri
 // wayBack returns the path by which a datagram arrived, reversed; ok is false if that is unknown, as when
 // it came from another queue pair or through a router.
 func (i *Interface) wayBack(link Address, a *Arrival) (p Path, ok bool) {
-	if a == nil || a.SrcQP != link.QPN || a.SLID == 0 || a.SLID > ib.LIDMaxUnicast || a.HasGRH && a.SGID != link.GID || [8]byte(link.GID[:8]) != [8]byte(i.port.GID[:8]) {
+	if a == nil || a.SrcQP != link.QPN || a.SLID == 0 || a.SLID > ib.LIDMaxUnicast || a.HasGRH && a.SGID != link.GID ||
+		[8]byte(link.GID[:8]) != [8]byte(i.port.GID[:8]) {
 		return p, false
 	}
 	return Path{LID: a.SLID, SL: a.SL, Rate: i.broadcast.rec.Rate, GID: link.GID}, true
@@ -239,8 +241,9 @@ func (i *Interface) query(now clock.Time, n *neighbour) {
 // pathOf converts a path record to a path from a GID. A global route header is needed if the path passes a
 // router (IBA 13.5.4.4).
 func pathOf(p *mad.PathRecord, from ib.GID) Path {
-	return Path{LID: p.DLID, SL: p.SL, Rate: p.Rate, GID: p.DGID, FlowLabel: p.FlowLabel, HopLimit: p.HopLimit, TrafficClass: p.TrafficClass,
-		GRH: p.HopLimit > 1 || [8]byte(p.DGID[:8]) != [8]byte(from[:8])}
+	return Path{LID: p.DLID, SL: p.SL, Rate: p.Rate, GID: p.DGID, FlowLabel: p.FlowLabel, HopLimit: p.HopLimit,
+		TrafficClass: p.TrafficClass,
+		GRH:          p.HopLimit > 1 || [8]byte(p.DGID[:8]) != [8]byte(from[:8])}
 }
 
 // resolved makes a neighbour usable and sends what waited for it.

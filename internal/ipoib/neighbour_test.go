@@ -34,7 +34,8 @@ func TestNobodyAnswers(t *testing.T) {
 			t.Errorf("%v: %d sent, resolved %v", addr, len(h.sent), h.resolved)
 		}
 		w.run(200 * time.Millisecond)
-		if len(h.resolved) != 1 || !errors.Is(h.resolved[0].Err, ErrUnreachable) || len(h.neighbours) != 0 || h.Counters().DroppedNoRoute == 0 {
+		if len(h.resolved) != 1 || !errors.Is(h.resolved[0].Err, ErrUnreachable) || len(h.neighbours) != 0 ||
+			h.Counters().DroppedNoRoute == 0 {
 			t.Errorf("%v: resolved %v, %d neighbours", addr, h.resolved, len(h.neighbours))
 		}
 	}
@@ -54,7 +55,8 @@ func TestResolve(t *testing.T) {
 				}
 				w.run(500 * time.Millisecond)
 				want := w.port(w.hosts[n])
-				if len(h.resolved) != 1 || h.resolved[0].Err != nil || h.resolved[0].Neighbor.Address.GID != want.GID || h.resolved[0].Neighbor.Path.LID != want.LID {
+				if len(h.resolved) != 1 || h.resolved[0].Err != nil || h.resolved[0].Neighbor.Address.GID != want.GID ||
+					h.resolved[0].Neighbor.Path.LID != want.LID {
 					t.Fatalf("%v is resolved as %+v, want the other host's GID and LID", addr, h.resolved)
 				}
 				if got, ok := h.Resolve(w.now, addr); !ok || got != h.resolved[0].Neighbor {
@@ -116,7 +118,8 @@ func TestNeighbourIsProbed(t *testing.T) {
 func TestAddressMoves(t *testing.T) {
 	w := newNetwork(t, 3, subnet.Config{}, defaults)
 	w.run(time.Second)
-	for _, c := range []struct{ from, moving netip.Addr }{{v4(0), netip.MustParseAddr("10.0.0.50")}, {v6(0), netip.MustParseAddr("fd00::50")}} {
+	for _, c := range []struct{ from, moving netip.Addr }{{v4(0), netip.MustParseAddr("10.0.0.50")},
+		{v6(0), netip.MustParseAddr("fd00::50")}} {
 		bits := 24
 		if c.moving.Is6() {
 			bits = 64
@@ -165,7 +168,8 @@ func TestRoutes(t *testing.T) {
 	w := newNetwork(t, 3, subnet.Config{}, defaults)
 	w.run(time.Second)
 	h := w.hosts[0]
-	h.SetRoutes([]Route{{netip.MustParsePrefix("0.0.0.0/0"), v4(1)}, {netip.MustParsePrefix("192.0.2.0/24"), v4(2)}, {netip.MustParsePrefix("::/0"), v6(2)}})
+	h.SetRoutes([]Route{{netip.MustParsePrefix("0.0.0.0/0"), v4(1)}, {netip.MustParsePrefix("192.0.2.0/24"), v4(2)},
+		{netip.MustParsePrefix("::/0"), v6(2)}})
 	for _, c := range []struct {
 		dst string
 		via int
@@ -205,7 +209,8 @@ func TestFloods(t *testing.T) {
 	for n := range 3 * maxNeighbours {
 		now := clock.Time(n)
 		i.Send(now, udp(v4(0), netip.AddrFrom4([4]byte{10, 1, byte(n >> 8), byte(n)}), 1))
-		a := arp{Operation: eth.ARPRequest, Sender: Address{QPN: 5, GID: ib.GID{0xfd, 14: byte(n >> 8), 15: byte(n)}}, SenderIP: netip.AddrFrom4([4]byte{10, 2, byte(n >> 8), byte(n)}), TargetIP: v4(0)}
+		a := arp{Operation: eth.ARPRequest, Sender: Address{QPN: 5, GID: ib.GID{0xfd, 14: byte(n >> 8), 15: byte(n)}},
+			SenderIP: netip.AddrFrom4([4]byte{10, 2, byte(n >> 8), byte(n)}), TargetIP: v4(0)}
 		i.Receive(now, &Arrival{SLID: 9, SrcQP: 5, Data: a.Append(appendHeader(nil, eth.TypeARP))})
 		for _, ok := i.Take(); ok; _, ok = i.Take() {
 		}

@@ -50,7 +50,8 @@ func TestHeader(t *testing.T) {
 // TestARPGolden: ARP has hardware type 32 and 20-byte addresses of a flags byte, the queue pair and the GID (RFC 4391
 // 9.1, 9.1.1).
 func TestARPGolden(t *testing.T) {
-	a := arp{Operation: eth.ARPReply, Sender: one, SenderIP: netip.MustParseAddr("10.0.0.1"), Target: two, TargetIP: netip.MustParseAddr("10.0.0.2")}
+	a := arp{Operation: eth.ARPReply, Sender: one, SenderIP: netip.MustParseAddr("10.0.0.1"), Target: two,
+		TargetIP: netip.MustParseAddr("10.0.0.2")}
 	want := unhex(t, `0020 0800 14 04 0002
 		00000048 fe80000000000000 0002c90300001001 0a000001
 		80abcdef fe80000000000000 0002c90300002002 0a000002`)
@@ -61,7 +62,8 @@ func TestARPGolden(t *testing.T) {
 	if err != nil || back != a {
 		t.Errorf("read %+v, %v", back, err)
 	}
-	for at, field := range map[int]string{1: "arp hardware type", 2: "arp protocol type", 4: "arp hardware address length", 5: "arp protocol address length"} {
+	for at, field := range map[int]string{1: "arp hardware type", 2: "arp protocol type", 4: "arp hardware address length",
+		5: "arp protocol address length"} {
 		bad := bytes.Clone(want)
 		bad[at] ^= 0x40
 		var f *formatError
@@ -170,7 +172,8 @@ func TestRoundTrips(t *testing.T) {
 		if got, err := parseARP(a.Append(nil)); err != nil || got != a {
 			t.Fatalf("the ARP packet comes back as %+v, %v", got, err)
 		}
-		d := discovery{Advertisement: rapid.Bool().Draw(t, "advertisement"), Target: v6(1), Link: a.Sender, HasLink: rapid.Bool().Draw(t, "option")}
+		d := discovery{Advertisement: rapid.Bool().Draw(t, "advertisement"), Target: v6(1), Link: a.Sender,
+			HasLink: rapid.Bool().Draw(t, "option")}
 		if !d.HasLink {
 			d.Link = Address{}
 		}

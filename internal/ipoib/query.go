@@ -24,7 +24,8 @@ type attribute interface{ Append(b []byte) []byte }
 const maxLeaves = 4096
 
 // ask sends a request and returns its number.
-func (i *Interface) ask(now clock.Time, method uint8, id uint16, components uint64, record attribute, answered func(clock.Time, *mad.SA)) uint64 {
+func (i *Interface) ask(now clock.Time, method uint8, id uint16, components uint64, record attribute,
+	answered func(clock.Time, *mad.SA)) uint64 {
 	if i.tid++; i.tid == 0 {
 		i.tid++ // 0 means no request
 	}

@@ -145,7 +145,8 @@ func (p *Packet) joinable(b []byte, at, end int) bool {
 func (p *Packet) append(q *Packet) bool {
 	b, o := q.Parts[0], p.Parts[0]
 	size := len(b) - q.headers
-	p.open = p.open && p.headers == q.headers && p.sequence == q.sequence-uint32(size) && size <= p.Header.Segment && p.length+size <= MaxPacket && sameHeaders(b, o, p.at, p.headers)
+	p.open = p.open && p.headers == q.headers && p.sequence == q.sequence-uint32(size) && size <= p.Header.Segment &&
+		p.length+size <= MaxPacket && sameHeaders(b, o, p.at, p.headers)
 	if !p.open {
 		return false
 	}
@@ -167,7 +168,8 @@ func sameHeaders(b, o []byte, at, headers int) bool {
 	} else if !bytes.Equal(b[:4], o[:4]) || b[7] != o[7] {
 		return false
 	}
-	return bytes.Equal(b[at+tcpAck:at+tcpFlags], o[at+tcpAck:at+tcpFlags]) && bytes.Equal(b[at+tcpFlags+1:at+tcpChecksum], o[at+tcpFlags+1:at+tcpChecksum]) &&
+	return bytes.Equal(b[at+tcpAck:at+tcpFlags], o[at+tcpAck:at+tcpFlags]) && bytes.Equal(b[at+tcpFlags+1:at+tcpChecksum],
+		o[at+tcpFlags+1:at+tcpChecksum]) &&
 		bytes.Equal(b[at+tcpChecksum+2:headers], o[at+tcpChecksum+2:headers])
 }
 
@@ -179,7 +181,8 @@ func (p *Packet) finish() {
 		return
 	}
 	b := p.Parts[0]
-	p.Header = Header{NeedsChecksum: true, Kind: TCPv4, Headers: p.headers, Segment: p.Header.Segment, ChecksumStart: p.at, ChecksumAt: tcpChecksum}
+	p.Header = Header{NeedsChecksum: true, Kind: TCPv4, Headers: p.headers, Segment: p.Header.Segment, ChecksumStart: p.at,
+		ChecksumAt: tcpChecksum}
 	if b[0]>>4 == 6 {
 		p.Header.Kind = TCPv6
 		binary.BigEndian.PutUint16(b[4:], uint16(p.length-eth.IPv6Len))

@@ -29,7 +29,8 @@ func tcpPacket(v6 bool, sequence uint32, flags byte, options, payload []byte) []
 	tcp = append(append(tcp, options...), payload...)
 	p := make([]byte, at)
 	if v6 {
-		eth.IPv6(p).Encode(0, 0x12345, len(tcp), eth.ProtocolTCP, 64, netip.MustParseAddr("fd00::1").As16(), netip.MustParseAddr("fd00::2").As16())
+		eth.IPv6(p).Encode(0, 0x12345, len(tcp), eth.ProtocolTCP, 64, netip.MustParseAddr("fd00::1").As16(),
+			netip.MustParseAddr("fd00::2").As16())
 	} else {
 		eth.IPv4(p).Encode(0, at+len(tcp), 9, 64, eth.ProtocolTCP, [4]byte{10, 0, 0, 1}, [4]byte{10, 0, 0, 2})
 	}
@@ -109,7 +110,8 @@ func TestJoinIsTheReverseOfCut(t *testing.T) {
 		for n := range options {
 			options[n] = 1
 		}
-		h, p := large(v6, rapid.Uint32().Draw(t, "sequence"), flagACK|rapid.SampledFrom([]byte{0, flagPSH}).Draw(t, "flags"), options, payload, segment)
+		h, p := large(v6, rapid.Uint32().Draw(t, "sequence"), flagACK|rapid.SampledFrom([]byte{0, flagPSH}).Draw(t, "flags"), options,
+			payload, segment)
 		list := cut(t, h, bytes.Clone(p))
 		j := Joiner{Join4: true, Join6: true}
 		for round := range 2 { // the second round shows what a batch leaves behind
@@ -156,20 +158,23 @@ func TestNotJoined(t *testing.T) {
 		packets [][]byte
 		want    []int // how many segments each packet is joined from
 	}{
-		"in order":             {[][]byte{at(0, flagACK, nil, a), at(100, flagACK, nil, a), at(200, flagACK, nil, a)}, []int{3}},
-		"a gap":                {[][]byte{at(0, flagACK, nil, a), at(200, flagACK, nil, a), at(300, flagACK, nil, a)}, []int{1, 2}},
-		"turned round":         {[][]byte{at(100, flagACK, nil, a), at(0, flagACK, nil, a), at(200, flagACK, nil, a)}, []int{1, 1, 1}},
-		"pushed":               {[][]byte{at(0, flagACK, nil, a), at(100, flagACK|flagPSH, nil, a), at(200, flagACK, nil, a)}, []int{2, 1}},
-		"shorter":              {[][]byte{at(0, flagACK, nil, a), at(100, flagACK, nil, a[:50]), at(150, flagACK, nil, a)}, []int{2, 1}},
-		"longer":               {[][]byte{at(0, flagACK, nil, a[:50]), at(50, flagACK, nil, a)}, []int{1, 1}},
-		"the end between":      {[][]byte{at(0, flagACK, nil, a), at(100, flagACK|flagFIN, nil, a), at(200, flagACK, nil, a)}, []int{1, 1, 1}},
-		"an ACK between":       {[][]byte{at(0, flagACK, nil, a), at(100, flagACK, nil, nil), at(100, flagACK, nil, a)}, []int{1, 1, 1}},
-		"another window":       {[][]byte{at(0, flagACK, nil, a), at(100, flagACK, func(p []byte) { p[35]++ }, a)}, []int{1, 1}},
-		"another ACK":          {[][]byte{at(0, flagACK, nil, a), at(100, flagACK, func(p []byte) { p[31]++ }, a)}, []int{1, 1}},
-		"a congestion mark":    {[][]byte{at(0, flagACK, nil, a), at(100, flagACK, func(p []byte) { p[1] = 3 }, a)}, []int{1, 1}},
-		"another port":         {[][]byte{at(0, flagACK, nil, a), at(100, flagACK, func(p []byte) { p[21]++ }, a), at(100, flagACK, nil, a)}, []int{2, 1}},
-		"another address":      {[][]byte{at(0, flagACK, nil, a), at(100, flagACK, func(p []byte) { p[15]++ }, a)}, []int{1, 1}},
-		"may be fragmented":    {[][]byte{at(0, flagACK, func(p []byte) { p[6] = 0 }, a), at(100, flagACK, func(p []byte) { p[6] = 0 }, a)}, []int{1, 1}},
+		"in order":     {[][]byte{at(0, flagACK, nil, a), at(100, flagACK, nil, a), at(200, flagACK, nil, a)}, []int{3}},
+		"a gap":        {[][]byte{at(0, flagACK, nil, a), at(200, flagACK, nil, a), at(300, flagACK, nil, a)}, []int{1, 2}},
+		"turned round": {[][]byte{at(100, flagACK, nil, a), at(0, flagACK, nil, a), at(200, flagACK, nil, a)}, []int{1, 1, 1}},
+		"pushed":       {[][]byte{at(0, flagACK, nil, a), at(100, flagACK|flagPSH, nil, a), at(200, flagACK, nil, a)}, []int{2, 1}},
+		"shorter":      {[][]byte{at(0, flagACK, nil, a), at(100, flagACK, nil, a[:50]), at(150, flagACK, nil, a)}, []int{2, 1}},
+		"longer":       {[][]byte{at(0, flagACK, nil, a[:50]), at(50, flagACK, nil, a)}, []int{1, 1}},
+		"the end between": {[][]byte{at(0, flagACK, nil, a), at(100, flagACK|flagFIN, nil, a), at(200, flagACK, nil, a)},
+			[]int{1, 1, 1}},
+		"an ACK between":    {[][]byte{at(0, flagACK, nil, a), at(100, flagACK, nil, nil), at(100, flagACK, nil, a)}, []int{1, 1, 1}},
+		"another window":    {[][]byte{at(0, flagACK, nil, a), at(100, flagACK, func(p []byte) { p[35]++ }, a)}, []int{1, 1}},
+		"another ACK":       {[][]byte{at(0, flagACK, nil, a), at(100, flagACK, func(p []byte) { p[31]++ }, a)}, []int{1, 1}},
+		"a congestion mark": {[][]byte{at(0, flagACK, nil, a), at(100, flagACK, func(p []byte) { p[1] = 3 }, a)}, []int{1, 1}},
+		"another port": {[][]byte{at(0, flagACK, nil, a), at(100, flagACK, func(p []byte) { p[21]++ }, a),
+			at(100, flagACK, nil, a)}, []int{2, 1}},
+		"another address": {[][]byte{at(0, flagACK, nil, a), at(100, flagACK, func(p []byte) { p[15]++ }, a)}, []int{1, 1}},
+		"may be fragmented": {[][]byte{at(0, flagACK, func(p []byte) { p[6] = 0 }, a), at(100, flagACK, func(p []byte) { p[6] = 0 }, a)},
+			[]int{1, 1}},
 		"a wrong checksum":     {[][]byte{at(0, flagACK, nil, a), wrong, at(200, flagACK, nil, a)}, []int{1, 1, 1}},
 		"padding behind":       {[][]byte{append(at(0, flagACK, nil, a), 0, 0), append(at(100, flagACK, nil, a), 0, 0)}, []int{2}},
 		"a header that is cut": {[][]byte{at(0, flagACK, nil, a)[:30], {0x45}, {0x60}, {0}}, []int{1, 1, 1, 1}},
@@ -226,7 +231,8 @@ func TestComplete(t *testing.T) {
 func TestHeader(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(0, 65535)
-		h := Header{rapid.Bool().Draw(t, "needs"), rapid.Bool().Draw(t, "valid"), rapid.SampledFrom([]Kind{Whole, TCPv4, TCPv6}).Draw(t, "kind"), n.Draw(t, "headers"), n.Draw(t, "segment"), n.Draw(t, "start"), n.Draw(t, "at")}
+		h := Header{rapid.Bool().Draw(t, "needs"), rapid.Bool().Draw(t, "valid"), rapid.SampledFrom([]Kind{Whole, TCPv4, TCPv6}).Draw(t,
+			"kind"), n.Draw(t, "headers"), n.Draw(t, "segment"), n.Draw(t, "start"), n.Draw(t, "at")}
 		b := append(make([]byte, HeaderLen), 1, 2, 3)
 		h.Put(b)
 		got, rest, err := ParseHeader(b)

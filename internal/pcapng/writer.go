@@ -51,7 +51,8 @@ func NewWriter(w io.Writer, adapter string, snap int, start time.Time) (*Writer,
 	if err != nil {
 		return nil, err
 	}
-	for _, i := range []pcapgo.NgInterface{about(adapter+" (frames)", layers.LinkTypeEthernet), about(adapter+" (InfiniBand)", linkTypeInfiniBand)} {
+	for _, i := range []pcapgo.NgInterface{about(adapter+" (frames)", layers.LinkTypeEthernet),
+		about(adapter+" (InfiniBand)", linkTypeInfiniBand)} {
 		if _, err := ng.AddInterface(i); err != nil { // they are numbered in this order
 			return nil, err
 		}

@@ -62,7 +62,8 @@ func quoteName(name string) string {
 func (c *Change) check() error {
 	if c.Kind != SetValue && c.Kind != DeleteValue {
 		if c.Kind == DeleteKey && c.Key.names() < protectedDepth {
-			return fmt.Errorf("this key cannot be deleted; allowed: keys below HKLM\\%s\\Services and HKLM\\%s\\Control", ControlSet, ControlSet)
+			return fmt.Errorf("this key cannot be deleted; allowed: keys below HKLM\\%s\\Services and HKLM\\%s\\Control", ControlSet,
+				ControlSet)
 		}
 		if len(c.Key.entry()) > maxEntry {
 			return fmt.Errorf("the path has %d bytes; allowed: %d", len(c.Key.entry()), maxEntry)

@@ -38,7 +38,8 @@ func (r *Registry) Check(changes []Change) ([]Notice, error) {
 		keys := r.known(c.Key, c.Value.Name)
 		if len(keys) == 0 {
 			if !isIdentity(c.Value.Name) {
-				notices = append(notices, Notice{Path: c.Key, Name: c.Value.Name, Text: "is not a key of this driver; it is stored and acts on nothing", Effect: "none"})
+				notices = append(notices, Notice{Path: c.Key, Name: c.Value.Name,
+					Text: "is not a key of this driver; it is stored and acts on nothing", Effect: "none"})
 			}
 			continue
 		}
@@ -74,7 +75,8 @@ func (a Adapter) compare(before, after *node, changes []Change, lineRate func(Ad
 		most, ok := after.soft(a, k, lineRate)
 		if ok && now.Stored && now.Value.Number > most && (!was.Stored || was.Value.Number != now.Value.Number) {
 			notices = append(notices, Notice{
-				Path: now.Path, Name: now.Name, Text: fmt.Sprintf("is more than the %s, and taken as that: %d", k.Bound, most), Effect: "none", Used: &most,
+				Path: now.Path, Name: now.Name, Text: fmt.Sprintf("is more than the %s, and taken as that: %d", k.Bound, most),
+				Effect: "none", Used: &most,
 			})
 		}
 	}
@@ -192,7 +194,9 @@ func notice(c Change, k catalogue.Key) (Notice, bool) {
 	case k.Effect == catalogue.AtOnce:
 		return Notice{}, false
 	case k.Base == catalogue.AdapterClass || k.Base == catalogue.DeviceClass:
-		return Notice{Path: c.Key, Name: c.Value.Name, Text: "takes effect when the adapter restarts: softvpi adapter restart", Effect: "at restart"}, true
+		return Notice{Path: c.Key, Name: c.Value.Name, Text: "takes effect when the adapter restarts: softvpi adapter restart",
+			Effect: "at restart"}, true
 	}
-	return Notice{Path: c.Key, Name: c.Value.Name, Text: "takes effect when the adapters restart: softvpi adapter restart", Effect: "at restart"}, true
+	return Notice{Path: c.Key, Name: c.Value.Name, Text: "takes effect when the adapters restart: softvpi adapter restart",
+		Effect: "at restart"}, true
 }

@@ -25,7 +25,8 @@ func TestConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, v := range []Value{DWord("sriov_en", 1), DWord("LINK_TYPE_P1", 9), String("LINK_TYPE_P2", "2"), DWord("WOL_MAGIC_EN_P1", 1), DWord("more", 1)} {
+	for _, v := range []Value{DWord("sriov_en", 1), DWord("LINK_TYPE_P1", 9), String("LINK_TYPE_P2", "2"), DWord("WOL_MAGIC_EN_P1", 1),
+		DWord("more", 1)} {
 		if err := r.Set(a.Configuration(), v); err != nil {
 			t.Fatal(err)
 		}

@@ -62,7 +62,8 @@ func TestDamageWhileOpen(t *testing.T) {
 				if err := r.Close(); err != nil {
 					t.Fatal(err)
 				}
-				if len(told) != 1 || told[0].Path != file || !errors.Is(told[0].Cause, errDamaged) || (told[0].Aside == "") != (name == "removed") {
+				if len(told) != 1 || told[0].Path != file || !errors.Is(told[0].Cause, errDamaged) ||
+					(told[0].Aside == "") != (name == "removed") {
 					t.Errorf("told of %+v, want one damage of %s", told, file)
 				}
 				again := open2(t, dir)
@@ -94,7 +95,8 @@ func TestDamageThatStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	var e *StoreError
-	if err := r.Set(path(t, roce), String("value", "x")); !errors.As(err, &e) || !strings.Contains(err.Error(), FileName) || dump(r) != before {
+	if err := r.Set(path(t, roce), String("value", "x")); !errors.As(err, &e) || !strings.Contains(err.Error(), FileName) ||
+		dump(r) != before {
 		t.Errorf("a change: %v, want a *StoreError that names the file, and nothing changed", err)
 	}
 	if err := r.Close(); !errors.As(err, &e) || !strings.Contains(err.Error(), "it was removed") {

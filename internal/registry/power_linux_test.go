@@ -73,7 +73,8 @@ func TestPowerLoss(t *testing.T) {
 		}
 		for _, keep := range []func() bool{
 			func() bool { return false }, func() bool { return true },
-			func() bool { return random.Uint64()&1 == 0 }, func() bool { return random.Uint64()&7 == 0 }, func() bool { return random.Uint64()&7 != 0 },
+			func() bool { return random.Uint64()&1 == 0 }, func() bool { return random.Uint64()&7 == 0 },
+			func() bool { return random.Uint64()&7 != 0 },
 		} {
 			got, err := roundOf(t.TempDir(), replay(image, pending, keep))
 			if err != nil || got != acknowledged && got != acknowledged+1 {
@@ -184,7 +185,8 @@ func trace(dir, file string, times int) (ops []diskOp, err error) {
 			}
 		case status.StopSignal() == unix.SIGTRAP|0x80:
 			var info syscallInfo
-			_, _, e := unix.RawSyscall6(unix.SYS_PTRACE, getSyscallInfo, uintptr(at), unsafe.Sizeof(info), uintptr(unsafe.Pointer(&info)), 0, 0)
+			_, _, e := unix.RawSyscall6(unix.SYS_PTRACE, getSyscallInfo, uintptr(at), unsafe.Sizeof(info), uintptr(unsafe.Pointer(&info)),
+				0, 0)
 			if e != 0 {
 				return nil, fmt.Errorf("ptrace: %w", e)
 			}

@@ -80,7 +80,8 @@ func TestRegedit4IsANSI(t *testing.T) {
 	} {
 		r := NewVolatile("test")
 		p := path(t, `HKLM\SYSTEM\CurrentControlSet\Services\x`)
-		if err := r.Apply(Change{Kind: SetValue, Key: p, Value: String("a", text)}, Change{Kind: SetValue, Key: p, Value: expand("b", text)}); err != nil {
+		if err := r.Apply(Change{Kind: SetValue, Key: p, Value: String("a", text)}, Change{Kind: SetValue, Key: p,
+			Value: expand("b", text)}); err != nil {
 			t.Fatal(err)
 		}
 		var got bytes.Buffer
@@ -156,7 +157,8 @@ func TestRegFileAsRegeditWritesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got bytes.Buffer
-	if err := r.WriteRegFile(&got, path(t, `HKLM\SYSTEM\CurrentControlSet\Control\Class\{4D36E972-E325-11CE-BFC1-08002BE10318}\0010`), Regedit4); err != nil {
+	if err := r.WriteRegFile(&got, path(t, `HKLM\SYSTEM\CurrentControlSet\Control\Class\{4D36E972-E325-11CE-BFC1-08002BE10318}\0010`),
+		Regedit4); err != nil {
 		t.Fatal(err)
 	}
 	if d := cmp.Diff(string(want), got.String()); d != "" {
@@ -172,7 +174,8 @@ func TestRegFileRoundTrip(t *testing.T) {
 		r := NewVolatile("before")
 		format := RegFormat(rapid.IntRange(0, 1).Draw(t, "format"))
 		for range rapid.IntRange(1, 10).Draw(t, "values") {
-			v := Value{name.Draw(t, "name"), Type(rapid.IntRange(0, 12).Draw(t, "type")), rapid.SliceOfN(rapid.Byte(), 0, 60).Draw(t, "data")}
+			v := Value{name.Draw(t, "name"), Type(rapid.IntRange(0, 12).Draw(t, "type")), rapid.SliceOfN(rapid.Byte(), 0, 60).Draw(t,
+				"data")}
 			if s := text.Draw(t, "text"); v.Type == SZ || v.Type == ExpandSZ || v.Type == MultiSZ {
 				if format == Regedit4 || rapid.Bool().Draw(t, "text") { // bytes that are not text are for version 5 only
 					v.Data = utf16Bytes(s, rapid.IntRange(0, 2).Draw(t, "zeros"))

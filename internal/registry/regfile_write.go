@@ -108,7 +108,8 @@ func (f *regWriter) value(s *strings.Builder, v Value) error {
 	if v.Name != "" {
 		name = `"` + escape(v.Name) + `"`
 	}
-	if text, ok := v.Text(); ok && v.Type == SZ && String("", text).Equal(Value{Type: SZ, Data: v.Data}) && !strings.ContainsAny(text, "\r\n") {
+	if text, ok := v.Text(); ok && v.Type == SZ && String("", text).Equal(Value{Type: SZ, Data: v.Data}) &&
+		!strings.ContainsAny(text, "\r\n") {
 		fmt.Fprintf(s, "%s=\"%s\"\r\n", name, escape(text))
 		return nil
 	}

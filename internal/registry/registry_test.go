@@ -60,7 +60,8 @@ func TestPaths(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{``, `HKCU\Software`, `SYSTEM\CurrentControlSet`, `HKLM\SOFTWARE\x`, `HKLM\SYSTEM\CurrentControlSet\a\\b`,
-		`HKLM\SYSTEM\CurrentControlSet\` + strings.Repeat("x", 256), `HKLM\SYSTEM\CurrentControlSet\` + strings.Repeat(`x\`, 80), "HKLM\\SYSTEM\\CurrentControlSet\\a\x00b"} {
+		`HKLM\SYSTEM\CurrentControlSet\` + strings.Repeat("x", 256), `HKLM\SYSTEM\CurrentControlSet\` + strings.Repeat(`x\`, 80),
+		"HKLM\\SYSTEM\\CurrentControlSet\\a\x00b"} {
 		var e *pathError
 		if _, err := ParsePath(bad); !errors.As(err, &e) {
 			t.Errorf("%.40q: %v, want a *PathError", bad, err)
@@ -151,7 +152,8 @@ func TestLimits(t *testing.T) {
 	r := NewVolatile("test")
 	var all []Change
 	for i := range maxTotal/maxData + 1 {
-		all = append(all, Change{Kind: SetValue, Key: path(t, roce), Value: Value{Name: fmt.Sprint(i), Type: Binary, Data: make([]byte, maxData)}})
+		all = append(all, Change{Kind: SetValue, Key: path(t, roce), Value: Value{Name: fmt.Sprint(i), Type: Binary,
+			Data: make([]byte, maxData)}})
 	}
 	if err := r.Apply(all...); !errors.Is(err, ErrFull) {
 		t.Errorf("%d values of %d bytes: error %v, want %v", len(all), maxData, err, ErrFull)
@@ -232,7 +234,8 @@ func TestCorruptFileIsKeptAside(t *testing.T) {
 		r := open2(t, dir)
 		var changes []Change
 		for i := range 300 { // several pages
-			changes = append(changes, Change{Kind: SetValue, Key: path(t, roce), Value: String(fmt.Sprint("value ", i), strings.Repeat("x", 40))})
+			changes = append(changes, Change{Kind: SetValue, Key: path(t, roce), Value: String(fmt.Sprint("value ", i),
+				strings.Repeat("x", 40))})
 		}
 		if err := r.Apply(changes...); err != nil {
 			t.Fatal(err)

@@ -165,7 +165,8 @@ func (r *Registry) known(p Path, name string) []catalogue.Key {
 	targets := []catalogue.Target{{Generation: catalogue.MLX5}, {Generation: catalogue.MLX4}}
 	var own []catalogue.Target
 	for _, a := range r.Adapters() {
-		if place.Base == catalogue.AdapterClass && a.Number == place.Number || place.Base == catalogue.DeviceClass && a.DeviceNumber == place.Number {
+		if place.Base == catalogue.AdapterClass && a.Number == place.Number || place.Base == catalogue.DeviceClass &&
+			a.DeviceNumber == place.Number {
 			own = append(own, a.Target())
 		}
 	}

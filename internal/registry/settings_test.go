@@ -78,7 +78,8 @@ func TestPortsShareTheDevicesKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, a := range []Adapter{first, second} {
-		if s := number(t, r, a, "PortType2"); !s.Stored || s.Value.Number != 1 || !strings.HasPrefix(s.Path.String(), first.Device().String()) {
+		if s := number(t, r, a, "PortType2"); !s.Stored || s.Value.Number != 1 || !strings.HasPrefix(s.Path.String(),
+			first.Device().String()) {
 			t.Errorf("%s: PortType2 is %+v", a.Name, s)
 		}
 		bus, _ := r.Get(a.Class(), "ParentBusRegPath")
@@ -148,7 +149,8 @@ func TestAdapterBeatsDriver(t *testing.T) {
 // value near it.
 func TestStoredValueThatIsNotAllowed(t *testing.T) {
 	r, mlx5, _ := twoAdapters(t)
-	for _, v := range []Value{DWord("roce_udp_dport", 0), DWord("roce_udp_dport", 70000), String("roce_udp_dport", "x"), {"roce_udp_dport", DWORD, []byte{1, 2}}, {"roce_udp_dport", Binary, nil}} {
+	for _, v := range []Value{DWord("roce_udp_dport", 0), DWord("roce_udp_dport", 70000), String("roce_udp_dport", "x"),
+		{"roce_udp_dport", DWORD, []byte{1, 2}}, {"roce_udp_dport", Binary, nil}} {
 		r.Set(path(t, roce), v)
 		s := number(t, r, mlx5, "roce_udp_dport")
 		var e *catalogue.ValueError
@@ -165,7 +167,8 @@ func TestStoredValueThatIsNotAllowed(t *testing.T) {
 
 // TestSpellings: numbers count as REG_SZ and REG_DWORD alike, and names in each of the manuals' spellings.
 func TestSpellings(t *testing.T) {
-	for _, v := range []Value{String("RoceMaxFrameSize", "1024"), DWord("RoceMaxFrameSize", 1024), String("rocemaxframesize", "0x400"), String("*RoceMaxFrameSize", "1024")} {
+	for _, v := range []Value{String("RoceMaxFrameSize", "1024"), DWord("RoceMaxFrameSize", 1024), String("rocemaxframesize", "0x400"),
+		String("*RoceMaxFrameSize", "1024")} {
 		r, mlx5, _ := twoAdapters(t)
 		r.Set(path(t, classKey), v)
 		if s := number(t, r, mlx5, "RoceMaxFrameSize"); s.Value.Number != 1024 || s.Name != v.Name {
@@ -204,7 +207,8 @@ func TestCheck(t *testing.T) {
 	if _, err := check(classKey, DWord("roce_mode", 5)); !errors.As(err, &e) {
 		t.Errorf("a value of the other generation: error %v, want a refusal", err)
 	}
-	if n, err := check(roce, DWord("no_such_key", 7)); err != nil || len(n) != 1 || !strings.Contains(n[0].Text, "not a key of this driver") {
+	if n, err := check(roce, DWord("no_such_key", 7)); err != nil || len(n) != 1 || !strings.Contains(n[0].Text,
+		"not a key of this driver") {
 		t.Errorf("an unknown name: notices %v, error %v; want one notice", n, err)
 	}
 	if n, err := check(classKey, String("DriverDesc", "mine")); err != nil || len(n) != 0 {

@@ -69,7 +69,8 @@ func TestAnswer(t *testing.T) {
 	from, to := ib.GID{15: 1}, ib.GID{15: 2}
 	k := ask(t, c, 0, Path(from, to, 0x8001))
 	m, lids := sent(t, c)
-	if len(m) != 1 || lids[0] != 3 || m[0].Class != mad.ClassSubnetAdm || m[0].Method != mad.MethodGet || m[0].AttributeID != mad.AttrPathRecord || m[0].TransactionID>>32 != 7 {
+	if len(m) != 1 || lids[0] != 3 || m[0].Class != mad.ClassSubnetAdm || m[0].Method != mad.MethodGet ||
+		m[0].AttributeID != mad.AttrPathRecord || m[0].TransactionID>>32 != 7 {
 		t.Fatalf("sent %+v to %v", m, lids)
 	}
 	r, err := mad.ParsePathRecord(m[0].Data[:])
@@ -83,7 +84,8 @@ func TestAnswer(t *testing.T) {
 	other.TransactionID++
 	attribute := m[0]
 	attribute.AttributeID = mad.AttrMCMemberRecord
-	for name, b := range map[string][]byte{"nothing": nil, "another's": respond(other, 0, nil), "another attribute": respond(attribute, 0, nil), "a request": m[0].Append(nil)} {
+	for name, b := range map[string][]byte{"nothing": nil, "another's": respond(other, 0, nil),
+		"another attribute": respond(attribute, 0, nil), "a request": m[0].Append(nil)} {
 		if c.Receive(0, b) {
 			t.Errorf("%s is accepted as the answer", name)
 		}

@@ -23,7 +23,8 @@ func Path(from, to ib.GID, key ib.PKey) Request {
 // PortGID and PKey are significant too; MTU and rate are left to the administration.
 func Join(r mad.MCMemberRecord) Request {
 	return Request{Method: mad.MethodSet, Attribute: mad.AttrMCMemberRecord, Data: r.Append(nil),
-		Mask: mad.MemberMGID | mad.MemberPortGID | mad.MemberJoinState | mad.MemberPKey | mad.MemberQKey | mad.MemberSL | mad.MemberFlowLabel | mad.MemberTrafficClass}
+		Mask: mad.MemberMGID | mad.MemberPortGID | mad.MemberJoinState | mad.MemberPKey | mad.MemberQKey | mad.MemberSL |
+			mad.MemberFlowLabel | mad.MemberTrafficClass}
 }
 
 // Leave ends a membership.
@@ -61,7 +62,8 @@ func Offer(ip netip.Addr, n int, port ib.GID, key ib.PKey, lease uint32) Request
 	r := ats(ip)
 	r.ID, r.GID, r.PKey, r.Lease = atsID+uint64(n%MaxATS)*atsNext, port, key, lease
 	return Request{Method: mad.MethodSet, Attribute: mad.AttrServiceRecord, Data: r.Append(nil),
-		Mask: mad.ServiceComponentID | mad.ServiceComponentGID | mad.ServiceComponentPKey | mad.ServiceComponentLease | mad.ServiceComponentName | addressMask}
+		Mask: mad.ServiceComponentID | mad.ServiceComponentGID | mad.ServiceComponentPKey | mad.ServiceComponentLease |
+			mad.ServiceComponentName | addressMask}
 }
 
 // Withdraw ends the registration of address n.
@@ -74,7 +76,8 @@ func Withdraw(n int, port ib.GID, key ib.PKey) Request {
 // Find asks which port has an IP address.
 func Find(ip netip.Addr) Request {
 	r := ats(ip)
-	return Request{Method: mad.MethodGet, Attribute: mad.AttrServiceRecord, Data: r.Append(nil), Mask: mad.ServiceComponentName | addressMask}
+	return Request{Method: mad.MethodGet, Attribute: mad.AttrServiceRecord, Data: r.Append(nil),
+		Mask: mad.ServiceComponentName | addressMask}
 }
 
 // addressMask selects the sixteen components of the first 16 bytes of a service's data.

@@ -115,7 +115,8 @@ func gidOf(guid uint64) (g ib.GID) {
 }
 
 // createMask is the components of requests that make groups (IBA 15.2.5.17.2).
-const createMask = mad.MemberMGID | mad.MemberPortGID | mad.MemberJoinState | mad.MemberQKey | mad.MemberPKey | mad.MemberSL | mad.MemberFlowLabel | mad.MemberTrafficClass
+const createMask = mad.MemberMGID | mad.MemberPortGID | mad.MemberJoinState | mad.MemberQKey | mad.MemberPKey | mad.MemberSL |
+	mad.MemberFlowLabel | mad.MemberTrafficClass
 
 // memberOf returns a request to have a node in a group.
 func memberOf(n *benchNode, group ib.GID, state uint8) mad.MCMemberRecord {

@@ -106,7 +106,8 @@ func (c *Config) check() error {
 		v, most int
 	}{
 		{"priority", int(c.Priority), 15}, {"SL", int(c.SL), 15}, {"LMC", int(c.LMC), 7}, {"M_Key protect bits", int(c.MKeyProtect), 3},
-		{"window", c.Window, MaxWindow}, {"lanes", c.MaxLanes, 15}, {"poll retries", c.PollRetries, 1000}, {"retries", max(0, c.Retries), 100},
+		{"window", c.Window, MaxWindow}, {"lanes", c.MaxLanes, 15}, {"poll retries", c.PollRetries, 1000},
+		{"retries", max(0, c.Retries), 100},
 	} {
 		if err := within(f.name, f.v, 0, f.most); err != nil {
 			return err

@@ -199,7 +199,8 @@ func (s *SM) asBefore(p int32) []ib.PKey {
 	}
 	port := &s.cur.Ports[p]
 	q := s.past.EndPortOfGUID(port.GUID)
-	if q == topology.None || s.past.Ports[q].Info.LID != port.Info.LID || port.Info.LID == 0 || port.Info.PortState != mad.PortActive || s.past.Ports[q].Info.PortState != mad.PortActive {
+	if q == topology.None || s.past.Ports[q].Info.LID != port.Info.LID || port.Info.LID == 0 || port.Info.PortState != mad.PortActive ||
+		s.past.Ports[q].Info.PortState != mad.PortActive {
 		return nil
 	}
 	return s.past.Ports[q].PKeys

@@ -54,15 +54,19 @@ func newBench(t rapid.TB) *bench {
 func (b *bench) node(name string, kind mad.NodeType, ports int) *benchNode {
 	guid := uint64(len(b.nodes)+1) << 8
 	n := &benchNode{name: name, ports: make([]benchPort, ports+1), mft: map[uint32][32]uint16{}}
-	n.info = mad.NodeInfo{BaseVersion: 1, ClassVersion: 1, NodeType: kind, NumPorts: uint8(ports), SystemImageGUID: guid, NodeGUID: guid, PortGUID: guid, PartitionCap: 64}
-	n.sw = mad.SwitchInfo{LinearFDBCap: 0xc000, MulticastFDBCap: 1024, PartitionEnforcementCap: 32, InboundEnforcementCap: true, OutboundEnforcementCap: true}
+	n.info = mad.NodeInfo{BaseVersion: 1, ClassVersion: 1, NodeType: kind, NumPorts: uint8(ports), SystemImageGUID: guid, NodeGUID: guid,
+		PortGUID: guid, PartitionCap: 64}
+	n.sw = mad.SwitchInfo{LinearFDBCap: 0xc000, MulticastFDBCap: 1024, PartitionEnforcementCap: 32, InboundEnforcementCap: true,
+		OutboundEnforcementCap: true}
 	n.lft = make([]byte, 0xc000)
 	for i := range n.lft {
 		n.lft[i] = routing.NoPort
 	}
 	for p := range n.ports {
-		n.ports[p].info = mad.PortInfo{PortState: mad.PortDown, PortPhysicalState: mad.PhysicalPolling, MTUCap: 5, VLCap: 4, LinkWidthActive: 2, LinkSpeedActive: 4,
-			CapabilityMask: mad.CapIsClientReregistrationSupported, LocalPortNum: uint8(p), VLArbitrationHighCap: 8, VLArbitrationLowCap: 8, GUIDCap: 8}
+		n.ports[p].info = mad.PortInfo{PortState: mad.PortDown, PortPhysicalState: mad.PhysicalPolling, MTUCap: 5, VLCap: 4,
+			LinkWidthActive: 2, LinkSpeedActive: 4,
+			CapabilityMask: mad.CapIsClientReregistrationSupported, LocalPortNum: uint8(p), VLArbitrationHighCap: 8, VLArbitrationLowCap: 8,
+			GUIDCap: 8}
 		n.ports[p].keys = map[uint32]mad.PKeyTable{0: {0xffff}}
 		n.ports[p].sl = map[uint32][8]byte{}
 		n.ports[p].arb, n.ports[p].guid = map[uint32]mad.VLArbitrationTable{}, map[uint32]mad.GUIDInfo{}
@@ -322,7 +326,8 @@ func (b *bench) setPort(n *benchNode, port *benchPort, data []byte, smp *mad.SMP
 	i, _ := mad.ParsePortInfo(data)
 	old := port.info
 	switch s := i.PortState; {
-	case s == mad.PortStateNoChange, s == mad.PortArmed && old.PortState == mad.PortInit, s == mad.PortActive && old.PortState == mad.PortArmed:
+	case s == mad.PortStateNoChange, s == mad.PortArmed && old.PortState == mad.PortInit, s == mad.PortActive &&
+		old.PortState == mad.PortArmed:
 	default:
 		smp.SetStatus(mad.StatusInvalidField, true)
 		return

@@ -16,7 +16,8 @@ type Limits struct {
 
 // DefaultLimits are those of OpenSM.
 func DefaultLimits() Limits {
-	return Limits{PacketLife: 18, HOQLife: 18, LeafHOQLife: 16, StallCount: 7, LeafStallCount: 7, MaxVLs: 5, SubnetTimeout: 18, LocalPhyErrors: 8, OverrunErrors: 8}
+	return Limits{PacketLife: 18, HOQLife: 18, LeafHOQLife: 16, StallCount: 7, LeafStallCount: 7, MaxVLs: 5, SubnetTimeout: 18,
+		LocalPhyErrors: 8, OverrunErrors: 8}
 }
 
 // check refuses invalid fields. The error is a *ConfigError.
@@ -26,9 +27,12 @@ func (l *Limits) check() error {
 		v       uint8
 		low, up int
 	}{
-		{"packet life time", l.PacketLife, 0, 31}, {"head of queue life time", l.HOQLife, 0, 31}, {"head of queue life time of leaves", l.LeafHOQLife, 0, 31},
-		{"VL stall count", l.StallCount, 1, 7}, {"VL stall count of leaves", l.LeafStallCount, 1, 7}, {"code of operational VLs", l.MaxVLs, 1, 5},
-		{"subnet timeout", l.SubnetTimeout, 0, 31}, {"local phy errors threshold", l.LocalPhyErrors, 0, 15}, {"overrun errors threshold", l.OverrunErrors, 0, 15},
+		{"packet life time", l.PacketLife, 0, 31}, {"head of queue life time", l.HOQLife, 0, 31},
+		{"head of queue life time of leaves", l.LeafHOQLife, 0, 31},
+		{"VL stall count", l.StallCount, 1, 7}, {"VL stall count of leaves", l.LeafStallCount, 1, 7},
+		{"code of operational VLs", l.MaxVLs, 1, 5},
+		{"subnet timeout", l.SubnetTimeout, 0, 31}, {"local phy errors threshold", l.LocalPhyErrors, 0, 15},
+		{"overrun errors threshold", l.OverrunErrors, 0, 15},
 	} {
 		if err := within(f.name, int(f.v), f.low, f.up); err != nil {
 			return err

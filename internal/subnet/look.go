@@ -25,7 +25,8 @@ func (s *SM) onLook(w work, smp *mad.SMP) {
 			s.heavy = true
 		}
 	case mad.AttrPortInfo:
-		if i, err := mad.ParsePortInfo(smp.Data[:]); err != nil || i.PortState != s.cur.Ports[w.at].Info.PortState || i.LID != s.cur.Ports[w.at].Info.LID {
+		if i, err := mad.ParsePortInfo(smp.Data[:]); err != nil || i.PortState != s.cur.Ports[w.at].Info.PortState ||
+			i.LID != s.cur.Ports[w.at].Info.LID {
 			s.heavy, s.whole = true, true
 		}
 	case mad.AttrNodeInfo:

@@ -91,11 +91,13 @@ func TestWrongTablesAreRefused(t *testing.T) {
 // TestLimits: the life times, stall counts, thresholds and lanes of all ports are those configured.
 func TestLimits(t *testing.T) {
 	b, n := smallBench(t)
-	l := Limits{PacketLife: 15, HOQLife: 14, LeafHOQLife: 13, StallCount: 6, LeafStallCount: 5, MaxVLs: 2, SubnetTimeout: 17, LocalPhyErrors: 4, OverrunErrors: 3}
+	l := Limits{PacketLife: 15, HOQLife: 14, LeafHOQLife: 13, StallCount: 6, LeafStallCount: 5, MaxVLs: 2, SubnetTimeout: 17,
+		LocalPhyErrors: 4, OverrunErrors: 3}
 	b.start(n[0], Config{Limits: &l})
 	b.run(time.Second)
 	b.mustBeUp()
-	if i := n[4].ports[7].info; i.HOQLife != 14 || i.VLStallCount != 6 || i.OperationalVLs != 2 || i.LocalPhyErrors != 4 || i.OverrunErrors != 3 || n[4].sw.LifeTimeValue != 15 {
+	if i := n[4].ports[7].info; i.HOQLife != 14 || i.VLStallCount != 6 || i.OperationalVLs != 2 || i.LocalPhyErrors != 4 ||
+		i.OverrunErrors != 3 || n[4].sw.LifeTimeValue != 15 {
 		t.Errorf("between switches: %+v, %+v", i, n[4].sw)
 	}
 	if i := n[4].ports[2].info; i.HOQLife != 13 || i.VLStallCount != 5 {

@@ -31,6 +31,7 @@ func (s *SM) recall() {
 	s.sa.Recall(s.now, s.cur, s.keysOf, &r)
 	if len(r.GUIDs)+len(r.Groups)+len(r.Subscriptions)+len(r.Services) > 0 {
 		groups, subscriptions, services, ports := s.sa.Counts()
-		s.say(EventRecalled, "registrations of the past: %d multicast groups, %d subscriptions, %d services, GUIDs of %d ports", groups, subscriptions, services, ports)
+		s.say(EventRecalled, "registrations of the past: %d multicast groups, %d subscriptions, %d services, GUIDs of %d ports", groups,
+			subscriptions, services, ports)
 	}
 }

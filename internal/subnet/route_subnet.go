@@ -64,7 +64,8 @@ func (s *SM) route() error {
 		}
 	}
 	if s.routes != nil && g.Equal(s.graph) && o.Equal(&s.routedBy) {
-		s.say(EventRouted, "%d switches, %d end ports, highest LID %d, routed as before by %s, %d lanes", g.Switches(), len(s.wantLID), s.routes.Top, s.routes.Engine, s.routes.Lanes)
+		s.say(EventRouted, "%d switches, %d end ports, highest LID %d, routed as before by %s, %d lanes", g.Switches(), len(s.wantLID),
+			s.routes.Top, s.routes.Engine, s.routes.Lanes)
 		return nil // engines are pure: they would find the same
 	}
 	r, failed, err := routing.Route(g, s.cfg.Engines, o)
@@ -77,12 +78,14 @@ func (s *SM) route() error {
 	if g.Switches() > 0 && r.Top > 0 {
 		for _, node := range s.sws {
 			if info := s.cur.Nodes[node].SwInfo; info != nil && int(info.LinearFDBCap) <= r.Top {
-				s.problem("%s has room for %d LIDs in its forwarding table, the highest LID is %d", s.cur.Name(s.cur.Nodes[node].First), info.LinearFDBCap, r.Top)
+				s.problem("%s has room for %d LIDs in its forwarding table, the highest LID is %d", s.cur.Name(s.cur.Nodes[node].First),
+					info.LinearFDBCap, r.Top)
 			}
 		}
 	}
 	s.graph, s.routes, s.routedBy = g, r, o
-	s.say(EventRouted, "%d switches, %d end ports, highest LID %d, routed by %s, %d lanes", g.Switches(), len(s.wantLID), r.Top, r.Engine, r.Lanes)
+	s.say(EventRouted, "%d switches, %d end ports, highest LID %d, routed by %s, %d lanes", g.Switches(), len(s.wantLID), r.Top, r.Engine,
+		r.Lanes)
 	return nil
 }
 

@@ -133,7 +133,8 @@ func (s *SM) setUpSwitch(node int32) {
 	table := s.routes.Table(s.swOf[node])
 	for b := 0; b*routing.BlockLen < len(table); b++ {
 		block := table[b*routing.BlockLen : (b+1)*routing.BlockLen]
-		if t.lft != nil && (b+1)*routing.BlockLen <= len(t.lft) && string(t.lft[b*routing.BlockLen:(b+1)*routing.BlockLen]) == string(block) {
+		if t.lft != nil && (b+1)*routing.BlockLen <= len(t.lft) &&
+			string(t.lft[b*routing.BlockLen:(b+1)*routing.BlockLen]) == string(block) {
 			continue
 		}
 		if b*routing.BlockLen >= int(nd.SwInfo.LinearFDBCap) {
@@ -142,7 +143,8 @@ func (s *SM) setUpSwitch(node int32) {
 		s.x.push(work{at: nd.First, attr: mad.AttrLinearForwardingTable, mod: uint32(b), set: true})
 	}
 	t.lft = table
-	if int(nd.SwInfo.LinearFDBTop) != s.fdbTop(nd) || nd.SwInfo.LifeTimeValue != s.cfg.Limits.PacketLife || nd.SwInfo.MulticastFDBTop != s.mftTop(nd) || nd.SwInfo.PortStateChange {
+	if int(nd.SwInfo.LinearFDBTop) != s.fdbTop(nd) || nd.SwInfo.LifeTimeValue != s.cfg.Limits.PacketLife ||
+		nd.SwInfo.MulticastFDBTop != s.mftTop(nd) || nd.SwInfo.PortStateChange {
 		s.x.push(work{at: nd.First, attr: mad.AttrSwitchInfo, set: true})
 	}
 }
@@ -153,7 +155,8 @@ func (s *SM) fdbTop(nd *topology.Node) int {
 
 // mftTop returns the highest multicast LID that a switch is to look up: as many as it has room for.
 func (s *SM) mftTop(nd *topology.Node) uint16 {
-	if s.cfg.NoMulticast || nd.SwInfo.MulticastFDBCap == 0 || s.cur.Ports[nd.First].Info.CapabilityMask&mad.CapIsMulticastFDBTopSupported == 0 {
+	if s.cfg.NoMulticast || nd.SwInfo.MulticastFDBCap == 0 ||
+		s.cur.Ports[nd.First].Info.CapabilityMask&mad.CapIsMulticastFDBTopSupported == 0 {
 		return nd.SwInfo.MulticastFDBTop
 	}
 	return uint16(min(int(administration.LastMLID), int(ib.LIDFirstMulticast)+int(nd.SwInfo.MulticastFDBCap)-1))
@@ -170,7 +173,8 @@ func (s *SM) fill(w *work, smp *mad.SMP) bool {
 		d.ClientReregister = s.tellClients(p)
 		if w.kind == kindActivate {
 			d.PortState, changed = mad.PortActive, true
-			d.ClientReregister = s.reregister && !s.cfg.NoReregister && n.Ports[p].Reach && d.CapabilityMask&mad.CapIsClientReregistrationSupported != 0
+			d.ClientReregister = s.reregister && !s.cfg.NoReregister && n.Ports[p].Reach &&
+				d.CapabilityMask&mad.CapIsClientReregistrationSupported != 0
 		}
 		if !changed {
 			return false

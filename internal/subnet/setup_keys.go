@@ -34,7 +34,8 @@ func (s *SM) setUpKeys(p int32) {
 		if port.PKeys == nil {
 			return
 		}
-		first := len(s.cfg.Partitions.List) > 0 && slices.ContainsFunc(s.cfg.Partitions.List, func(x partition.Partition) bool { return x.Index0 })
+		first := len(s.cfg.Partitions.List) > 0 && slices.ContainsFunc(s.cfg.Partitions.List,
+			func(x partition.Partition) bool { return x.Index0 })
 		t, fits := partition.Fit(port.PKeys, s.keysOf(p), first, int(n.Nodes[port.Node].Info.PartitionCap))
 		if !fits {
 			s.problem("%s has room for %d P_Keys, it is a member of more partitions", n.Name(p), n.Nodes[port.Node].Info.PartitionCap)
@@ -44,7 +45,8 @@ func (s *SM) setUpKeys(p int32) {
 		return
 	}
 	d, _ := s.wanted(p)
-	if !n.IsSwitch(p) || !d.PartitionEnforcementInbound && !d.PartitionEnforcementOutbound || !topology.Linked(&port.Info) || port.Peer == topology.None {
+	if !n.IsSwitch(p) || !d.PartitionEnforcementInbound && !d.PartitionEnforcementOutbound || !topology.Linked(&port.Info) ||
+		port.Peer == topology.None {
 		return
 	}
 	have := s.tables[n.Nodes[port.Node].Info.NodeGUID]
@@ -80,7 +82,8 @@ func (s *SM) keyFor(w *work) uint64 {
 func (s *SM) takeKeys() {
 	s.stage = stageKeys
 	for i := range s.cur.Ports {
-		if p := int32(i); s.cur.Ports[p].Reach && s.cur.Ports[p].Known && s.cur.Ports[p].Info.MKey != 0 && s.cur.Ports[p].Info.MKey != s.cfg.MKey {
+		if p := int32(i); s.cur.Ports[p].Reach && s.cur.Ports[p].Known && s.cur.Ports[p].Info.MKey != 0 &&
+			s.cur.Ports[p].Info.MKey != s.cfg.MKey {
 			s.x.push(work{at: s.askAt(p), attr: mad.AttrPortInfo, mod: s.portModifier(p), set: true})
 		}
 	}

@@ -19,7 +19,8 @@ func (s *SM) wanted(p int32) (d mad.PortInfo, changed bool) {
 	d.PortState, d.PortPhysicalState, d.LinkDownDefaultState, d.ClientReregister = 0, 0, 0, false
 	if port.Reach {
 		d.MKey, d.MKeyProtectBits, d.MKeyLeasePeriod = s.cfg.MKey, s.cfg.MKeyProtect, s.cfg.MKeyLease
-		d.GIDPrefix, d.LID, d.MasterSMLID, d.MasterSMSL, d.SubnetTimeOut = s.cfg.Prefix, s.wantLID[p], s.wantLID[n.Self], s.cfg.SL, s.cfg.Limits.SubnetTimeout
+		d.GIDPrefix, d.LID, d.MasterSMLID, d.MasterSMSL, d.SubnetTimeOut = s.cfg.Prefix, s.wantLID[p], s.wantLID[n.Self], s.cfg.SL,
+			s.cfg.Limits.SubnetTimeout
 		if d.LMC = s.cfg.LMC; n.IsSwitch(p) {
 			d.LMC = 0
 		}
@@ -71,7 +72,8 @@ func (s *SM) activate() {
 	for i := range n.Ports {
 		p := int32(i)
 		port := &n.Ports[p]
-		if port.Num != 0 && port.Known && port.Peer != topology.None && port.Info.PortState == mad.PortArmed && n.Ports[port.Peer].Info.PortState >= mad.PortArmed {
+		if port.Num != 0 && port.Known && port.Peer != topology.None && port.Info.PortState == mad.PortArmed &&
+			n.Ports[port.Peer].Info.PortState >= mad.PortArmed {
 			s.x.push(work{at: s.askAt(p), attr: mad.AttrPortInfo, mod: s.portModifier(p), set: true, kind: kindActivate})
 		}
 	}

@@ -115,7 +115,8 @@ func New(cfg Config) (*SM, error) {
 		s.lids[g] = l
 	}
 	s.sa = administration.New(administration.Config{
-		Prefix: cfg.Prefix, Key: cfg.SAKey, PacketLife: cfg.Limits.PacketLife, Partitions: cfg.Partitions, Policy: cfg.Policy, PrefixRoutes: cfg.PrefixRoutes,
+		Prefix: cfg.Prefix, Key: cfg.SAKey, PacketLife: cfg.Limits.PacketLife, Partitions: cfg.Partitions, Policy: cfg.Policy,
+		PrefixRoutes: cfg.PrefixRoutes,
 		AssignedGUID: cfg.AssignedGUID,
 	}, office{s})
 	return s, nil

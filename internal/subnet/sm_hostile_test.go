@@ -16,7 +16,8 @@ func TestHostileNodes(t *testing.T) {
 		plant      func(b *bench, n []*benchNode)
 		whole      bool // all hosts are connected nevertheless
 	}{
-		{"silence", "the link of switch 0x0000000000000500 port 2 (\"s1\") is up, but the node behind it does not answer", func(b *bench, n []*benchNode) { n[1].silent = true }, true},
+		{"silence", "the link of switch 0x0000000000000500 port 2 (\"s1\") is up, but the node behind it does not answer",
+			func(b *bench, n []*benchNode) { n[1].silent = true }, true},
 		{"no ports", "a number of ports that is not 1 to 254", func(b *bench, n []*benchNode) { n[1].info.NumPorts = 0 }, false},
 		{"255 ports", "a number of ports that is not 1 to 254", func(b *bench, n []*benchNode) { n[1].info.NumPorts = 255 }, false},
 		{"no GUID", "its GUID is 0", func(b *bench, n []*benchNode) { n[1].info.NodeGUID = 0 }, false},
@@ -74,7 +75,8 @@ func TestHostileNodes(t *testing.T) {
 				b.mustBeUp()
 				b.check(n[0])
 			}
-			if got, ok := b.send(end{n[0], 1, 0}, n[2].ports[1].info.LID); c.name != "duplicate host" && c.name != "duplicate port GUID" && c.name != "duplicate switch" && (!ok || got.n != n[2]) {
+			if got, ok := b.send(end{n[0], 1, 0}, n[2].ports[1].info.LID); c.name != "duplicate host" && c.name != "duplicate port GUID" &&
+				c.name != "duplicate switch" && (!ok || got.n != n[2]) {
 				t.Errorf("h1 does not reach h3")
 			}
 		})

@@ -135,7 +135,8 @@ func TestTrapCausesSweep(t *testing.T) {
 	b.run(time.Second)
 	b.unlink(n[4], 7)
 	trap := mad.NewSMP(mad.MethodTrap, mad.AttrNotice, 0, 77)
-	notice := mad.Notice{IsGeneric: true, Type: mad.NoticeUrgent, ProducerType: uint32(mad.NodeSwitch), TrapNumber: mad.TrapLinkStateChange, IssuerLID: n[4].ports[0].info.LID}
+	notice := mad.Notice{IsGeneric: true, Type: mad.NoticeUrgent, ProducerType: uint32(mad.NodeSwitch), TrapNumber: mad.TrapLinkStateChange,
+		IssuerLID: n[4].ports[0].info.LID}
 	notice.DataDetails = mad.TrapSwitch{LID: notice.IssuerLID}.Details()
 	notice.Append(trap.Data[:0])
 	p := Packet{LID: notice.IssuerLID}
@@ -219,14 +220,16 @@ func TestTooManyLIDs(t *testing.T) {
 	}
 	_, err := sm.assignLIDs()
 	var e *lidError
-	if !errors.As(err, &e) || e.Need != 51200 || !strings.Contains(err.Error(), "51200 unicast LIDs") || !strings.Contains(err.Error(), "49151") {
+	if !errors.As(err, &e) || e.Need != 51200 || !strings.Contains(err.Error(), "51200 unicast LIDs") ||
+		!strings.Contains(err.Error(), "49151") {
 		t.Errorf("error %v", err)
 	}
 }
 
 func TestWrongConfigurationsAreRefused(t *testing.T) {
 	for field, c := range map[string]Config{
-		"priority": {Priority: 16}, "LMC": {LMC: 8}, "SL": {SL: 16}, "window": {Window: MaxWindow + 1}, "routing engine": {Engines: []string{"best"}}, "time": {Timeout: -1},
+		"priority": {Priority: 16}, "LMC": {LMC: 8}, "SL": {SL: 16}, "window": {Window: MaxWindow + 1},
+		"routing engine": {Engines: []string{"best"}}, "time": {Timeout: -1},
 	} {
 		var e *ConfigError
 		if _, err := New(c); !errors.As(err, &e) || e.Field != field {
@@ -242,7 +245,8 @@ func TestKeysAndPrefix(t *testing.T) {
 	b.run(time.Second)
 	b.check(n[0])
 	for _, e := range b.ends() {
-		if i := e.n.ports[e.p].info; i.MKey != 0xabc || i.MKeyProtectBits != 1 || i.MKeyLeasePeriod != 60 || i.GIDPrefix != 0xfec0000000000000 || i.MasterSMSL != 3 {
+		if i := e.n.ports[e.p].info; i.MKey != 0xabc || i.MKeyProtectBits != 1 || i.MKeyLeasePeriod != 60 ||
+			i.GIDPrefix != 0xfec0000000000000 || i.MasterSMSL != 3 {
 			t.Errorf("%s: the M_Key, prefix or service level is not set in %+v", e.n.name, i)
 		}
 	}
@@ -319,7 +323,8 @@ func TestPartitionsAreWritten(t *testing.T) {
 		}
 	}
 	port := &n[4].ports[2]
-	if !port.info.PartitionEnforcementInbound || !port.info.PartitionEnforcementOutbound || port.keys[0][1] != 0x8001 && port.keys[0][0] != 0x8001 {
+	if !port.info.PartitionEnforcementInbound || !port.info.PartitionEnforcementOutbound || port.keys[0][1] != 0x8001 &&
+		port.keys[0][0] != 0x8001 {
 		t.Errorf("the switch checks %v with %x", port.info.PartitionEnforcementInbound, port.keys[0])
 	}
 }
@@ -424,7 +429,8 @@ func TestSweepAfterATrapReadsLess(t *testing.T) {
 		t.Errorf("a sweep that was asked for made %d requests, the first one %d", again, whole)
 	}
 	trap := func() {
-		notice := mad.Notice{IsGeneric: true, Type: mad.NoticeUrgent, ProducerType: uint32(mad.NodeSwitch), TrapNumber: mad.TrapLinkStateChange, IssuerLID: n[4].ports[0].info.LID}
+		notice := mad.Notice{IsGeneric: true, Type: mad.NoticeUrgent, ProducerType: uint32(mad.NodeSwitch),
+			TrapNumber: mad.TrapLinkStateChange, IssuerLID: n[4].ports[0].info.LID}
 		smp := mad.NewSMP(mad.MethodTrap, mad.AttrNotice, 0, 77)
 		notice.Append(smp.Data[:0])
 		p := Packet{LID: n[4].ports[0].info.LID}

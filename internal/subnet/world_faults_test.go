@@ -28,7 +28,8 @@ func joined(top *topology.Topology, from int, cut map[cable]bool) []bool {
 		}
 		for p := range top.Nodes[n].Ports {
 			q := &top.Nodes[n].Ports[p]
-			if n == from && p != 1 || !q.Linked() || seen[q.Peer] || cut[cable{Node: n, Port: uint8(p)}] || cut[cable{Node: int(q.Peer), Port: q.PeerPort}] {
+			if n == from && p != 1 || !q.Linked() || seen[q.Peer] || cut[cable{Node: n, Port: uint8(p)}] ||
+				cut[cable{Node: int(q.Peer), Port: q.PeerPort}] {
 				continue
 			}
 			seen[q.Peer] = true
@@ -46,9 +47,11 @@ func randomTopology(t *rapid.T) *topology.Topology {
 	case "star":
 		top, err = topology.Star(rapid.IntRange(2, 8).Draw(t, "adapters"), topology.Rate{})
 	case "tree":
-		top, err = topology.FatTree(topology.FatTreeShape{Radix: 6, Levels: 2, Hosts: rapid.IntRange(4, 18).Draw(t, "adapters"), HostPorts: hosts}, topology.Rate{})
+		top, err = topology.FatTree(topology.FatTreeShape{Radix: 6, Levels: 2, Hosts: rapid.IntRange(4, 18).Draw(t, "adapters"),
+			HostPorts: hosts}, topology.Rate{})
 	case "deep tree":
-		top, err = topology.FatTree(topology.FatTreeShape{Radix: 4, Levels: 3, Hosts: rapid.IntRange(4, 16).Draw(t, "adapters"), HostPorts: hosts}, topology.Rate{})
+		top, err = topology.FatTree(topology.FatTreeShape{Radix: 4, Levels: 3, Hosts: rapid.IntRange(4, 16).Draw(t, "adapters"),
+			HostPorts: hosts}, topology.Rate{})
 	case "torus":
 		top, err = topology.Torus([]int{rapid.IntRange(2, 4).Draw(t, "x"), rapid.IntRange(2, 3).Draw(t, "y")}, hosts, topology.Rate{})
 	default:

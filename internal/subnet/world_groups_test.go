@@ -22,7 +22,8 @@ func (w *world) join(node int, gid ib.GID) ib.LID {
 	rec := mad.MCMemberRecord{MGID: gid, PortGID: w.gid(node), PKey: ib.PKeyDefault, JoinState: mad.JoinFull}
 	w.tid++
 	m := mad.NewSA(mad.MethodSet, mad.AttrMCMemberRecord, 0, w.tid)
-	m.ComponentMask = mad.MemberMGID | mad.MemberPortGID | mad.MemberQKey | mad.MemberPKey | mad.MemberSL | mad.MemberFlowLabel | mad.MemberTrafficClass | mad.MemberJoinState
+	m.ComponentMask = mad.MemberMGID | mad.MemberPortGID | mad.MemberQKey | mad.MemberPKey | mad.MemberSL | mad.MemberFlowLabel |
+		mad.MemberTrafficClass | mad.MemberJoinState
 	copy(m.Data[:], rec.Append(nil))
 	got := mad.SA{}
 	got.Status = 0xffff

@@ -54,7 +54,8 @@ func TestPortsOfADevice(t *testing.T) {
 		return fmt.Sprintf("%04x:%04x:%04x:%04x", g>>48, g>>32&0xffff, g>>16&0xffff, g&0xffff)
 	}
 	card, west, ibHCA := s.Adapters[0], s.Adapters[1], s.Adapters[2]
-	if west.NodeGUID != card.GUID || west.GUID == card.GUID || west.Location() != card.Location() || west.Port != 2 || west.Ports != 2 || west.Device != "east" {
+	if west.NodeGUID != card.GUID || west.GUID == card.GUID || west.Location() != card.Location() || west.Port != 2 || west.Ports != 2 ||
+		west.Device != "east" {
 		t.Errorf("the second port is %+v, want port 2 of 2 of the first one's device", west)
 	}
 	for _, c := range []struct {
@@ -63,26 +64,35 @@ func TestPortsOfADevice(t *testing.T) {
 		want []string // regular expressions, in this order
 	}{
 		{ibstat.Vstat, "", []string{
-			`hca_idx=0\n\s+interface=card\n`, `node_guid=` + guid(card.GUID), `num_phys_ports=2`, `port=1\n\s+interface=east\n\s+port_guid=` + guid(card.GUID),
-			`port=2\n\s+interface=west\n\s+port_guid=` + guid(west.GUID), `hca_idx=1\n\s+interface=hca\n`, `node_guid=` + guid(ibHCA.NodeGUID), `num_phys_ports=2`,
-			`port=1\n\s+interface=ib-a`, `port_lid=0x0001`, `port=2\n\s+interface=ib-b`, `port_lid=0x0002`, `hca_idx=2\n\s+interface=solo`, `num_phys_ports=1`,
+			`hca_idx=0\n\s+interface=card\n`, `node_guid=` + guid(card.GUID), `num_phys_ports=2`,
+			`port=1\n\s+interface=east\n\s+port_guid=` + guid(card.GUID),
+			`port=2\n\s+interface=west\n\s+port_guid=` + guid(west.GUID), `hca_idx=1\n\s+interface=hca\n`,
+			`node_guid=` + guid(ibHCA.NodeGUID), `num_phys_ports=2`,
+			`port=1\n\s+interface=ib-a`, `port_lid=0x0001`, `port=2\n\s+interface=ib-b`, `port_lid=0x0002`, `hca_idx=2\n\s+interface=solo`,
+			`num_phys_ports=1`,
 		}},
 		{ibstat.Vstat, "-hca west", []string{`hca_idx=0\n\s+interface=card`, `port=2`}},
-		{ibstat.Ibstat, "", []string{`CA 'card'`, `Number of ports: 2`, `Port 1:`, `Port 2:`, `Link layer: Ethernet`, `CA 'hca'`, `Number of ports: 2`, `Port 2:`, `Link layer: InfiniBand`, `CA 'solo'`, `Number of ports: 1`}},
+		{ibstat.Ibstat, "", []string{`CA 'card'`, `Number of ports: 2`, `Port 1:`, `Port 2:`, `Link layer: Ethernet`, `CA 'hca'`,
+			`Number of ports: 2`, `Port 2:`, `Link layer: InfiniBand`, `CA 'solo'`, `Number of ports: 1`}},
 		{ibstat.Ibstat, "hca 2", []string{`CA: 'hca'\nPort 2:\n`}},
 		{ibstat.Ibstat, "-l", []string{`^card\nhca\nsolo\n$`}},
-		{ibstat.MlxStat, "card", []string{`^card\n`, `Location: +PCI bus 1, device 0, function 0`, `Port: +1\n +Interface: +east`, `Port: +2\n +Interface: +west`}},
-		{mft.MST, "status -v", []string{`mt4103_pci_cr0 +bus:dev\.fn=01:00\.0 +net-east, net-west\n`, `mt4103_pciconf0`, `mt4115_pciconf0 +bus:dev\.fn=03:00\.0 +net-ib-a, net-ib-b\n`, `mt4115_pciconf1 +bus:dev\.fn=05:00\.0 +net-solo\n`}},
+		{ibstat.MlxStat, "card", []string{`^card\n`, `Location: +PCI bus 1, device 0, function 0`, `Port: +1\n +Interface: +east`,
+			`Port: +2\n +Interface: +west`}},
+		{mft.MST, "status -v", []string{`mt4103_pci_cr0 +bus:dev\.fn=01:00\.0 +net-east, net-west\n`, `mt4103_pciconf0`,
+			`mt4115_pciconf0 +bus:dev\.fn=03:00\.0 +net-ib-a, net-ib-b\n`, `mt4115_pciconf1 +bus:dev\.fn=05:00\.0 +net-solo\n`}},
 		{mft.Config, "-d mt4115_pciconf0 -y set LINK_TYPE_P1=1 LINK_TYPE_P2=1", []string{`LINK_TYPE_P1 +N/A +1`, `LINK_TYPE_P2 +N/A +1`}},
-		{mlxtool.Main, "show ports", []string{`east +\| 1 `, `bus 1,`, `west +\| 2 `, `bus 1,`, `ib-a +\| 1 `, `bus 3,`, `ib-b +\| 2 `, `bus 3,`, `solo +\| 1 `}},
-		{mlxtool.Main, "show devices", []string{`card +\| mlx4 +\| 1 +\| 0 +\| 0 +\| 2 `, `hca +\| mlx5 +\| 3 +\| 0 +\| 0 +\| 2 `, `solo +\| mlx5 +\| 5 +\| 0 +\| 0 +\| 1 `}},
+		{mlxtool.Main, "show ports", []string{`east +\| 1 `, `bus 1,`, `west +\| 2 `, `bus 1,`, `ib-a +\| 1 `, `bus 3,`, `ib-b +\| 2 `,
+			`bus 3,`, `solo +\| 1 `}},
+		{mlxtool.Main, "show devices", []string{`card +\| mlx4 +\| 1 +\| 0 +\| 0 +\| 2 `, `hca +\| mlx5 +\| 3 +\| 0 +\| 0 +\| 2 `,
+			`solo +\| mlx5 +\| 5 +\| 0 +\| 0 +\| 1 `}},
 		{mlxtool.Main, "dbg get-state 1 0 0", []string{`card +\| PCI bus 1`}},
 		{mlxtool.Main, "dbg pddrinfo 1 0 0", []string{`Device: card`, `\| 1 +\| Up`, `\| 2 +\| Up`}},
 		{mlxtool.Main, "dbg pddrinfo 1 0 0 2", []string{`\| 2 +\| Up`}},
 		{mlxtool.Main, "dbg resources", []string{`Device: card`, `Device: hca`, `Device: solo`}},
 		{mlxtool.Main, "dbg mstdump 1 0 0", []string{`Device: card`, `SingleFunc_1_0_0_u000_ioctl_crspace_0\.log`}},
 		{mlxtool.Main, "dbg dump-me-now 1 0 0", []string{`Device: card`, `dmn-card-GENERAL-USER-NA--`}},
-		{mlx5cmd.Main, "-stat", []string{`Adapter "ib-a":`, `hca_idx: 1`, `num_phys_ports: 2\n\s+port: 1\n`, `Adapter "ib-b":`, `hca_idx: 1`, `num_phys_ports: 2\n\s+port: 2\n`, `hca_idx: 2`, `num_phys_ports: 1\n\s+port: 1\n`}},
+		{mlx5cmd.Main, "-stat", []string{`Adapter "ib-a":`, `hca_idx: 1`, `num_phys_ports: 2\n\s+port: 1\n`, `Adapter "ib-b":`,
+			`hca_idx: 1`, `num_phys_ports: 2\n\s+port: 2\n`, `hca_idx: 2`, `num_phys_ports: 1\n\s+port: 1\n`}},
 		{vlanconfig.Main, "showlist", []string{`Adapter\n`, `Adapter #2\n`}},
 		{snapshot.Main, "--json", []string{`"Device",\s*"card"`, `"1 of 2"`, `"2 of 2"`}},
 	} {

@@ -32,7 +32,8 @@ func TestReadAhead(t *testing.T) {
 				source, sink = b, a
 			}
 			from := &counted{owner: owner{base: regionAt, bytes: pattern(regionSize, 7)}}
-			if _, err := source.mem.Register(memory.Region{PD: testPD, Base: regionAt, Length: regionSize, Access: allowAll, Remote: from}); err != nil {
+			if _, err := source.mem.Register(memory.Region{PD: testPD, Base: regionAt, Length: regionSize, Access: allowAll,
+				Remote: from}); err != nil {
 				t.Fatal(err)
 			}
 			to := make([]byte, regionSize)

@@ -71,8 +71,10 @@ func TestSoftRoCERequests(t *testing.T) {
 		changed  ib.Syndrome
 	}{
 		{name: "cswap"}, {name: "fadd"}, {name: "loss_send8k", receive: 8192}, {name: "nak_access", keepKeys: true},
-		{name: "nak_atomic", keepKeys: true}, {name: "nak_length", receive: 1, changed: ib.NAKInvalidRequest}, {name: "nak_rdaccess", keepKeys: true},
-		{name: "nak_rnr", receive: 4096, late: 3}, {name: "nak_burst", receive: 4096}, {name: "rcpp", receive: 4096}, {name: "readbw8k"}, {name: "sendbw", receive: 8192}, {name: "writebw64k", cut: true},
+		{name: "nak_atomic", keepKeys: true}, {name: "nak_length", receive: 1, changed: ib.NAKInvalidRequest},
+		{name: "nak_rdaccess", keepKeys: true},
+		{name: "nak_rnr", receive: 4096, late: 3}, {name: "nak_burst", receive: 4096}, {name: "rcpp", receive: 4096}, {name: "readbw8k"},
+		{name: "sendbw", receive: 8192}, {name: "writebw64k", cut: true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			all, err := captures.All()
@@ -140,7 +142,8 @@ func replay(t *testing.T, r recorded, receive, late int, keepKeys bool) (answers
 
 // bringUp takes x to RTR as the responder of p.
 func bringUp(x, p *end, c connection) {
-	x.modify(command.ModifyQP{Mask: command.MaskState | command.MaskPKey | command.MaskAccess, State: command.Init, Access: uint32(c.access)}, nil)
+	x.modify(command.ModifyQP{Mask: command.MaskState | command.MaskPKey | command.MaskAccess, State: command.Init,
+		Access: uint32(c.access)}, nil)
 	x.modify(command.ModifyQP{
 		Mask: command.MaskState | command.MaskRoute | command.MaskMTU | command.MaskDestQPN | command.MaskRQPSN |
 			command.MaskResponderResources | command.MaskMinRNRTimer,

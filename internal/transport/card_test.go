@@ -53,7 +53,8 @@ func (c *card) command(d *datadriven.TestData) string {
 		w.SGE[0] = ring.SGE{Addr: 0x80000, Length: uint32(number(args, "size", 4096)), LKey: c.key}
 		c.us.postRecv(w)
 	case "post":
-		wr := ring.SendWR{ID: c.id(), Op: scriptOps[words[0]], Flags: ring.Signaled, NumSGE: 1, RemoteAddr: 0x5000, RKey: 0x77, CompareAdd: 1}
+		wr := ring.SendWR{ID: c.id(), Op: scriptOps[words[0]], Flags: ring.Signaled, NumSGE: 1, RemoteAddr: 0x5000, RKey: 0x77,
+			CompareAdd: 1}
 		wr.SGE[0] = ring.SGE{Addr: 0x10000, Length: uint32(number(args, "size", 8)), LKey: c.key}
 		c.us.post(wr)
 	case "card":
@@ -85,11 +86,13 @@ func (c *card) connect(args map[string]string) {
 	c.mem = pattern(1<<20, 'a')
 	c.key = h.region(0x10000, c.mem, allowAll).Key
 	rights := memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic
-	c.us.modify(command.ModifyQP{Mask: command.MaskState | command.MaskPKey | command.MaskAccess, State: command.Init, Access: uint32(rights)}, nil)
+	c.us.modify(command.ModifyQP{Mask: command.MaskState | command.MaskPKey | command.MaskAccess, State: command.Init,
+		Access: uint32(rights)}, nil)
 	c.us.modify(command.ModifyQP{
 		Mask: command.MaskState | command.MaskRoute | command.MaskMTU | command.MaskDestQPN | command.MaskRQPSN |
 			command.MaskResponderResources | command.MaskMinRNRTimer | command.MaskFlowControl,
-		State: command.RTR, MTU: 256, DestQPN: cardQPN, RQPSN: 5000, ResponderResources: 4, MinRNRTimer: 1, FlowControl: uint8(number(args, "flow", 0)),
+		State: command.RTR, MTU: 256, DestQPN: cardQPN, RQPSN: 5000, ResponderResources: 4, MinRNRTimer: 1,
+		FlowControl: uint8(number(args, "flow", 0)),
 	}, &frame.Route{Src: h.addr, Dst: c.addr, SrcPort: 0xc000})
 	c.us.modify(command.ModifyQP{
 		Mask: command.MaskState | command.MaskSQPSN | command.MaskTimeout | command.MaskRetry | command.MaskRNRRetry |

@@ -94,7 +94,8 @@ func (e *Engine) Copied(now clock.Time, done []CopyResult) {
 	c := &e.copies
 	for i := range done {
 		slot := uint32(done[i].Tag)
-		if uint64(slot) >= uint64(len(c.ops)) || c.ops[slot].generation != uint32(done[i].Tag>>32) || c.ops[slot].buf == nil && c.ops[slot].kind != copyAtomic {
+		if uint64(slot) >= uint64(len(c.ops)) || c.ops[slot].generation != uint32(done[i].Tag>>32) || c.ops[slot].buf == nil &&
+			c.ops[slot].kind != copyAtomic {
 			continue // not one of ours
 		}
 		op := c.ops[slot]

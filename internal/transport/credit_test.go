@@ -121,7 +121,8 @@ func TestNewsOfReceiveEndsRNRWait(t *testing.T) {
 		}
 		took := time.Duration(n.Now())
 		if a.comps[0].Status != ring.Success || flow == 1 && took > 10*time.Millisecond || flow == 0 && took < 300*time.Millisecond {
-			t.Errorf("flow control %d: %v after %v; want success, within 10 ms with credits and after 300 ms without", flow, a.comps[0].Status, took)
+			t.Errorf("flow control %d: %v after %v; want success, within 10 ms with credits and after 300 ms without", flow,
+				a.comps[0].Status, took)
 		}
 	}
 }

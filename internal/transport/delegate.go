@@ -17,7 +17,8 @@ const maxHeld = 4 << 20
 // must first have delivered the completions of both.
 func (e *Engine) Delegate(a *QP) error {
 	b := a.peer
-	if a.eng != e || b == nil || a.typ != command.RC || !a.receives() || !b.receives() || a.state == command.RTR && b.state == command.RTR ||
+	if a.eng != e || b == nil || a.typ != command.RC || !a.receives() || !b.receives() || a.state == command.RTR &&
+		b.state == command.RTR ||
 		a.delegated || b.delegated || a.parting {
 		return ErrNotPeers
 	}

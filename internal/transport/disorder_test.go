@@ -134,7 +134,8 @@ func disorderProgram(t testing.TB, seed uint64) (whole bool, err error) {
 // responder keeps packets, but for those just ahead.
 func (s *side) forge(n *sim.Network, rng *rand.Rand, to *side) {
 	for range rng.IntN(4) {
-		op := []ib.Opcode{ib.RCSendFirst, ib.RCSendMiddle, ib.RCSendLast, ib.RCSendOnly, ib.RCWriteFirst, ib.RCWriteMiddle, ib.RCWriteLast, ib.RCWriteOnly}[rng.IntN(8)]
+		op := []ib.Opcode{ib.RCSendFirst, ib.RCSendMiddle, ib.RCSendLast, ib.RCSendOnly, ib.RCWriteFirst, ib.RCWriteMiddle, ib.RCWriteLast,
+			ib.RCWriteOnly}[rng.IntN(8)]
 		headers, _ := ib.HeaderLength(op)
 		b := make([]byte, ib.BTHLen+headers+4*rng.IntN(64))
 		psn := s.q.req.max.Add(earlyReach + 1 + rng.Uint32N(reorderSpan))

@@ -261,7 +261,8 @@ func (broken) Next(*SendWR) (bool, error) { return false, errBroken }
 // TestCorruptRing: a corrupt send ring puts its QP into the error state, with one event.
 func TestCorruptRing(t *testing.T) {
 	n := sim.New(1)
-	a, b := newHost(t, n, "10.0.0.1", Config{}).qp(command.RC, QPConfig{Send: broken{}}), newHost(t, n, "10.0.0.2", Config{}).qp(command.RC, QPConfig{})
+	a, b := newHost(t, n, "10.0.0.1", Config{}).qp(command.RC, QPConfig{Send: broken{}}), newHost(t, n, "10.0.0.2", Config{}).qp(command.RC,
+		QPConfig{})
 	connect(a, b, defaultConnection())
 	a.e.Doorbell(a.q)
 	a.port.Wake()

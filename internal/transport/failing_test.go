@@ -166,7 +166,8 @@ func silentPeer(x *side, good int) error {
 	}
 	last := x.comps[len(x.comps)-1].ID
 	if x.comps[i].Status != ring.RetryExceeded || last != x.work[len(x.work)-1].ID {
-		return fmt.Errorf("completion %d: %+v, want retry exceeded; last is request %d, want %d", i, x.comps[i], last, x.work[len(x.work)-1].ID)
+		return fmt.Errorf("completion %d: %+v, want retry exceeded; last is request %d, want %d", i, x.comps[i], last,
+			x.work[len(x.work)-1].ID)
 	}
 	for k := i + 1; k < len(x.comps); k++ {
 		if c := x.comps[k]; c.Status != ring.WRFlush || c.ID != x.comps[k-1].ID+1 {

@@ -88,7 +88,8 @@ type mangle struct {
 	value  byte
 }
 
-var mangles = []string{"drop", "duplicate", "move", "psn", "acknowledge", "queue pair", "partition", "opcode", "solicited", "pad", "cut", "source", "apart"}
+var mangles = []string{"drop", "duplicate", "move", "psn", "acknowledge", "queue pair", "partition", "opcode", "solicited", "pad", "cut",
+	"source", "apart"}
 
 func (m *mangle) apply(in []frame.In) []frame.In {
 	if len(in) == 0 {
@@ -156,7 +157,9 @@ func TestBatchesDoWhatTheirPacketsDo(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 6).Draw(rt, "turns") {
 			for range rapid.IntRange(0, 4).Draw(rt, "posts") {
-				pair, op := rapid.IntRange(0, 1).Draw(rt, "pair"), rapid.SampledFrom([]ring.WROp{ring.OpWrite, ring.OpWriteImm, ring.OpSend, ring.OpRead, ring.OpRead}).Draw(rt, "operation")
+				pair, op := rapid.IntRange(0, 1).Draw(rt, "pair"),
+					rapid.SampledFrom([]ring.WROp{ring.OpWrite, ring.OpWriteImm, ring.OpSend, ring.OpRead, ring.OpRead}).Draw(rt,
+						"operation")
 				size := uint32(rapid.IntRange(0, 8000).Draw(rt, "size"))
 				room := size
 				if rapid.IntRange(0, 9).Draw(rt, "receive is short") == 0 {
@@ -215,8 +218,10 @@ func (c *couple) equal(t *rapid.T, d *couple) {
 	for i := range c.ends {
 		for k := range c.ends[i] {
 			x, y := c.ends[i][k].q, d.ends[i][k].q
-			if x.state != y.state || x.resp.psn != y.resp.psn || x.resp.msn != y.resp.msn || x.resp.off != y.resp.off || x.resp.write != y.resp.write ||
-				x.req.una != y.req.una || x.req.snd != y.req.snd || x.active() != y.active() || x.counted != y.counted || x.deadlines[retryTimer].at != y.deadlines[retryTimer].at {
+			if x.state != y.state || x.resp.psn != y.resp.psn || x.resp.msn != y.resp.msn || x.resp.off != y.resp.off ||
+				x.resp.write != y.resp.write ||
+				x.req.una != y.req.una || x.req.snd != y.req.snd || x.active() != y.active() || x.counted != y.counted ||
+				x.deadlines[retryTimer].at != y.deadlines[retryTimer].at {
 				t.Fatalf("queue pairs differ: %+v %+v and %+v %+v", x.resp, x.req, y.resp, y.req)
 			}
 		}

@@ -28,7 +28,8 @@ const zooGuard = 4096
 func newZoo(t testing.TB) *zoo {
 	z := &zoo{host: newHost(t, nil, "10.0.0.1", Config{}), peer: newHost(t, nil, "10.0.0.2", Config{FirstQPN: 0x100})}
 	z.memory = bytes.Repeat([]byte{0xee}, 2*zooGuard+8192)
-	r, err := z.mem.Register(memory.Region{PD: testPD, Base: 0x10000, Length: 8192, Access: allowAll, Bytes: z.memory[zooGuard : zooGuard+8192]})
+	r, err := z.mem.Register(memory.Region{PD: testPD, Base: 0x10000, Length: 8192, Access: allowAll,
+		Bytes: z.memory[zooGuard : zooGuard+8192]})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -351,7 +351,8 @@ func TestHeldACK_UnderLoss(t *testing.T) {
 		}
 		n.Pass(time.Second)
 		if len(b.comps) != all || a.q.req.outstanding != 0 || a.q.state != command.RTS {
-			t.Fatalf("seed %d: %d messages arrived, %d are not complete, state %s", seed, len(b.comps), a.q.req.outstanding, stateName(a.q.state))
+			t.Fatalf("seed %d: %d messages arrived, %d are not complete, state %s", seed, len(b.comps), a.q.req.outstanding,
+				stateName(a.q.state))
 		}
 		for i, x := range b.comps {
 			if x.ID != uint64(i) {

@@ -38,7 +38,8 @@ func TestHostilePackets(t *testing.T) {
 			}
 			z.e.Destroy(now, x.q)
 		}
-		if len(z.e.windows) != 0 || len(z.e.timers.heap) != 0 || len(z.e.paced.heap) != 0 || z.e.active.head != nil || z.e.flushHead != nil {
+		if len(z.e.windows) != 0 || len(z.e.timers.heap) != 0 || len(z.e.paced.heap) != 0 || z.e.active.head != nil ||
+			z.e.flushHead != nil {
 			t.Fatalf("seed %d: destroyed QPs left something behind", seed)
 		}
 	}

@@ -31,7 +31,8 @@ func TestInfiniBandDatagrams(t *testing.T) {
 		if n := b.e.Completions(out[:]); n != 1 {
 			t.Fatalf("%d completions, want 1", n)
 		}
-		want := ring.CQE{ID: uint64(i), QPN: b.q.num, ByteLen: 48, SrcQP: 0x77, Op: ring.CQRecv, Flags: ring.ReceiveSide, SL: 3, PathBits: 2, SLID: 5}
+		want := ring.CQE{ID: uint64(i), QPN: b.q.num, ByteLen: 48, SrcQP: 0x77, Op: ring.CQRecv, Flags: ring.ReceiveSide, SL: 3,
+			PathBits: 2, SLID: 5}
 		area := [ib.GRHLen]byte{}
 		if g != nil {
 			want.Flags |= ring.HasGRH
@@ -59,7 +60,8 @@ func TestViolationsAreTold(t *testing.T) {
 	var out [maxViolations + 1]link.Violation
 	want := []link.Violation{
 		{Kind: link.PKeyViolation, Key: 0x8001, SLID: 5, DLID: 10, SL: 3, SourceQP: 0x77, DestQP: ib.QPN(b.q.num)},
-		{Kind: link.QKeyViolation, Key: 0x222, SLID: 5, DLID: 10, SL: 3, SourceQP: 0x77, DestQP: ib.QPN(b.q.num), SGID: ib.GID{15: 1}, DGID: ib.GID{15: 2}},
+		{Kind: link.QKeyViolation, Key: 0x222, SLID: 5, DLID: 10, SL: 3, SourceQP: 0x77, DestQP: ib.QPN(b.q.num), SGID: ib.GID{15: 1},
+			DGID: ib.GID{15: 2}},
 	}
 	if n := b.e.Violations(out[:]); n != 2 || out[0] != want[0] || out[1] != want[1] {
 		t.Errorf("%d violations: %+v, want %+v", n, out[:n], want)

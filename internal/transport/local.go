@@ -67,7 +67,8 @@ func (q *QP) unreceived(peer *QP) bool { return q.state != command.RTR && q.req.
 // idle reports whether nothing of q is in progress between the two ends.
 func (q *QP) idle() bool {
 	s, p := &q.req, &q.resp
-	return s.una == s.snd && !q.unsent && (s.head == nil || !s.head.begun) && !s.rnrWait && p.msg == msgNone && p.pending == 0 && !p.nak && !p.ack && q.copying == 0
+	return s.una == s.snd && !q.unsent && (s.head == nil || !s.head.begun) && !s.rnrWait && p.msg == msgNone && p.pending == 0 && !p.nak &&
+		!p.ack && q.copying == 0
 }
 
 // Split returns a QP and its peer to the wire, at a message boundary: half-moved messages are finished first,

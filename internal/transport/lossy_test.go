@@ -94,7 +94,8 @@ func TestGoodput(t *testing.T) {
 		good, again := c.goodput(t, 100*time.Millisecond)
 		t.Logf("%+v: %.3f, sent again %.3f", c.lossyPath, good, again)
 		if good < c.good || again > c.again {
-			t.Errorf("%+v: %.3f of what the receiver can take, want %.2f; sent again %.3f, want at most %.3f", c.lossyPath, good, c.good, again, c.again)
+			t.Errorf("%+v: %.3f of what the receiver can take, want %.2f; sent again %.3f, want at most %.3f", c.lossyPath, good, c.good,
+				again, c.again)
 		}
 	}
 }
@@ -114,7 +115,8 @@ func printLossTable(t *testing.T) {
 		for _, buffer := range []int{90, 400} {
 			line := fmt.Sprintf("forgets %v, buffer of %d:", forgets, buffer)
 			for _, qps := range []int{1, 4, 100, 500} {
-				good, again := lossyPath{qps: qps, delay: 10 * time.Microsecond, buffer: buffer, forgets: forgets}.goodput(t, 400*time.Millisecond)
+				good, again := lossyPath{qps: qps, delay: 10 * time.Microsecond, buffer: buffer, forgets: forgets}.goodput(t,
+					400*time.Millisecond)
 				line += fmt.Sprintf("  %d QPs: %.3f (%.3f)", qps, good, again)
 			}
 			t.Log(line)

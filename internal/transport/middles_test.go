@@ -70,7 +70,8 @@ func (h *host) register(base uint64, b []byte, mapped bool) *memory.Region {
 	if mapped {
 		return h.region(base, b, allowAll)
 	}
-	r, err := h.mem.Register(memory.Region{PD: testPD, Base: base, Length: uint64(len(b)), Access: allowAll, Remote: &owner{base: base, bytes: b}})
+	r, err := h.mem.Register(memory.Region{PD: testPD, Base: base, Length: uint64(len(b)), Access: allowAll,
+		Remote: &owner{base: base, bytes: b}})
 	if err != nil {
 		h.t.Fatal(err)
 	}

@@ -47,7 +47,8 @@ func opcodeOf(p *frame.In) ib.Opcode {
 // sameStream reports whether the packets may be middle packets of one message: their BTHs differ in the
 // last word only.
 func sameStream(p, other *frame.In) bool {
-	return len(p.Data) >= ib.BTHLen && len(other.Data) >= ib.BTHLen && binary.NativeEndian.Uint64(p.Data) == binary.NativeEndian.Uint64(other.Data)
+	return len(p.Data) >= ib.BTHLen && len(other.Data) >= ib.BTHLen &&
+		binary.NativeEndian.Uint64(p.Data) == binary.NativeEndian.Uint64(other.Data)
 }
 
 // destination returns the number of the queue pair that a packet is for, 0 if there is none.

@@ -95,7 +95,8 @@ func TestNext(t *testing.T) {
 			var head [8]byte
 			binary.NativeEndian.PutUint64(head[:], x.Head)
 			first := ib.PSN(defaultConnection().psn[0])
-			if bth := ib.BTH(append(head[:], 0, 0, 0, 0)); bth.Opcode() != c.opcode || uint32(bth.DestQP()) != to.q.num || bth.PadCount() != 0 ||
+			if bth := ib.BTH(append(head[:], 0, 0, 0, 0)); bth.Opcode() != c.opcode || uint32(bth.DestQP()) != to.q.num ||
+				bth.PadCount() != 0 ||
 				x.PSN != first.Add(uint32(c.psn)) || x.Size != kb || x.Src != to.q.route.Dst {
 				t.Errorf("Next describes %+v with head % x", x, head)
 			}
@@ -192,7 +193,8 @@ func TestLeadOfSeveral(t *testing.T) {
 		{"it ends too soon", []ib.Opcode{w, w, w, w, w, w}, []byte{1, 1, 2, 2, 2, 1}, 6},
 		{"behind an acknowledgement", []ib.Opcode{ib.RCAcknowledge, s, s, s, s}, []byte{1, 2, 2, 2, 2}, 1},
 		{"of the same one", []ib.Opcode{ib.RCAcknowledge, s, s, s, s}, []byte{1, 1, 1, 1, 1}, 5},
-		{"another's acknowledgements", []ib.Opcode{w, ib.RCAcknowledge, ib.RCAcknowledge, ib.RCAcknowledge, ib.RCAcknowledge}, []byte{1, 2, 2, 2, 2}, 5},
+		{"another's acknowledgements", []ib.Opcode{w, ib.RCAcknowledge, ib.RCAcknowledge, ib.RCAcknowledge, ib.RCAcknowledge},
+			[]byte{1, 2, 2, 2, 2}, 5},
 	} {
 		in := make([]frame.In, 0, len(c.ops))
 		for i, op := range c.ops {
@@ -220,7 +222,8 @@ func TestLead(t *testing.T) {
 	}{
 		{"none", nil, 0},
 		{"a long write", []ib.Opcode{ib.RCWriteFirst, ib.RCWriteMiddle, ib.RCWriteMiddle, ib.RCWriteMiddle, ib.RCWriteLast}, 1},
-		{"a long send behind the end of another", []ib.Opcode{ib.RCSendMiddle, ib.RCSendLast, ib.RCSendFirst, ib.RCSendMiddle, ib.RCSendMiddle, ib.RCSendMiddle}, 3},
+		{"a long send behind the end of another", []ib.Opcode{ib.RCSendMiddle, ib.RCSendLast, ib.RCSendFirst, ib.RCSendMiddle,
+			ib.RCSendMiddle, ib.RCSendMiddle}, 3},
 		{"an answer", []ib.Opcode{ib.RCReadResponseFirst, ib.RCReadResponseMiddle, ib.RCReadResponseMiddle, ib.RCReadResponseMiddle}, 1},
 		{"a short write", []ib.Opcode{ib.RCWriteFirst, ib.RCWriteMiddle, ib.RCWriteMiddle, ib.RCWriteLast}, 4},
 		{"the middle of one", []ib.Opcode{ib.RCWriteMiddle, ib.RCWriteMiddle, ib.RCWriteMiddle, ib.RCWriteMiddle, ib.RCWriteMiddle}, 5},

@@ -20,7 +20,8 @@ func goodput(t *testing.T, qps int, op ring.WROp) (time.Duration, uint64, uint64
 	ha, hb := newHost(t, n, "10.0.0.1", Config{}), newHost(t, n, "10.0.0.2", Config{FirstQPN: 0x10000})
 	for _, h := range []*host{ha, hb} {
 		h.port.Service, h.port.Buffer = time.Microsecond, 52
-		if _, err := h.mem.Register(memory.Region{PD: testPD, Base: regionAt, Length: regionSize, Access: allowAll, Bytes: make([]byte, regionSize)}); err != nil {
+		if _, err := h.mem.Register(memory.Region{PD: testPD, Base: regionAt, Length: regionSize, Access: allowAll,
+			Bytes: make([]byte, regionSize)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -58,7 +58,8 @@ func TestTurns_PacedByController(t *testing.T) {
 		}
 		due := f.a.e.Deadline()
 		if due <= f.now || due > p.next {
-			t.Fatalf("after %v with %d of %d done the engine has its next turn at %v, want %v", f.now.Sub(start), done, messages, due.Sub(start), p.next.Sub(start))
+			t.Fatalf("after %v with %d of %d done the engine has its next turn at %v, want %v", f.now.Sub(start), done, messages,
+				due.Sub(start), p.next.Sub(start))
 		}
 		f.now = due
 		f.a.e.Advance(f.now)

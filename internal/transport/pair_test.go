@@ -166,7 +166,8 @@ func connect(a, b *end, c connection) {
 	}
 	for i, p := range [][2]*end{{a, b}, {b, a}} {
 		x, y := p[0], p[1]
-		x.modify(command.ModifyQP{Mask: command.MaskState | command.MaskPKey | command.MaskAccess, State: command.Init, Access: uint32(c.access)}, nil)
+		x.modify(command.ModifyQP{Mask: command.MaskState | command.MaskPKey | command.MaskAccess, State: command.Init,
+			Access: uint32(c.access)}, nil)
 		rtr := command.ModifyQP{
 			Mask:  command.MaskState | command.MaskRoute | command.MaskMTU | command.MaskDestQPN | command.MaskRQPSN,
 			State: command.RTR, MTU: c.mtu, DestQPN: y.q.num, RQPSN: c.psn[1-i],

@@ -60,7 +60,8 @@ var scenarios = []scenario{
 		a.do(ring.OpWrite, 16)
 		a.doWith(ring.OpWrite, 16, func(w *ring.SendWR) { w.RKey = 0x12300 })
 		a.do(ring.OpSend, 16)
-	}, []string{"a: wr 2 write: remote access error", "a: wr 3 send: work request flushed", "b: event 6", "b: wr 1 receive: work request flushed"}},
+	}, []string{"a: wr 2 write: remote access error", "a: wr 3 send: work request flushed", "b: event 6",
+		"b: wr 1 receive: work request flushed"}},
 	{"read past the end", command.RC, nil, func(a, b *end, _ *sim.Network) {
 		a.doWith(ring.OpRead, 16, func(w *ring.SendWR) { w.RemoteAddr = regionAt + regionSize - 8 })
 	}, []string{"a: wr 1 read: remote access error"}},
@@ -68,7 +69,8 @@ var scenarios = []scenario{
 		b.give(100, 1)
 		b.give(4096, 1)
 		a.do(ring.OpSend, 101)
-	}, []string{"a: wr 1 send: remote invalid request error", "b: wr 1 receive: local length error", "b: wr 1 receive: work request flushed"}},
+	}, []string{"a: wr 1 send: remote invalid request error", "b: wr 1 receive: local length error",
+		"b: wr 1 receive: work request flushed"}},
 	{"too-short receive, long message", command.RC, nil, func(a, b *end, _ *sim.Network) {
 		b.give(3000, 1)
 		a.do(ring.OpSend, 9000)
@@ -134,7 +136,8 @@ func (x *end) do(op ring.WROp, size int) { x.doWith(op, size, func(*ring.SendWR)
 
 func (x *end) doWith(op ring.WROp, size int, change func(*ring.SendWR)) {
 	x.posted++
-	wr := ring.SendWR{ID: x.posted, Op: op, Flags: ring.Signaled, NumSGE: 1, SGE: x.sges(regionAt, size, x.key()), RemoteAddr: regionAt, RKey: x.key()}
+	wr := ring.SendWR{ID: x.posted, Op: op, Flags: ring.Signaled, NumSGE: 1, SGE: x.sges(regionAt, size, x.key()), RemoteAddr: regionAt,
+		RKey: x.key()}
 	change(&wr)
 	x.post(wr)
 }
@@ -228,7 +231,8 @@ func TestWindows(t *testing.T) {
 		for round := range 2 {
 			key := memory.NextKey(w.Key())
 			b.doWith(ring.OpBind, 0, func(wr *ring.SendWR) {
-				wr.NumSGE, wr.RKey, wr.Imm, wr.RemoteAddr, wr.CompareAdd, wr.Access = 0, key, rb.Key, regionAt+64, 64, uint32(memory.RemoteWrite)
+				wr.NumSGE, wr.RKey, wr.Imm, wr.RemoteAddr, wr.CompareAdd, wr.Access = 0, key, rb.Key, regionAt+64, 64,
+					uint32(memory.RemoteWrite)
 			})
 			if c := last(b); c.Status != ring.Success || c.Op != ring.CQBind {
 				t.Fatalf("bind: %+v", c)

@@ -134,7 +134,8 @@ func runProgram(t testing.TB, seed uint64, local bool) error {
 		if s.q.signalAll {
 			s.wantSend = nil
 			for _, wr := range s.work {
-				s.wantSend = append(s.wantSend, ring.CQE{ID: wr.ID, QPN: s.q.num, Context: s.q.context, Op: wr.Op.CQOp(), ByteLen: lengthOf(&wr)})
+				s.wantSend = append(s.wantSend, ring.CQE{ID: wr.ID, QPN: s.q.num, Context: s.q.context, Op: wr.Op.CQOp(),
+					ByteLen: lengthOf(&wr)})
 			}
 		}
 		s.seal()
@@ -193,8 +194,10 @@ func toggleLocal(rng *rand.Rand, n *sim.Network, x, y *side) {
 func noLeak(sides ...*side) error {
 	for _, s := range sides {
 		w := s.q.win
-		if w.inFlight != 0 || s.q.counted != 0 || s.q.req.outstanding != 0 || s.q.req.reads != 0 || s.q.req.slotCount != 0 || s.q.resp.recv != nil {
-			return fmt.Errorf("left over: %d in flight, %d requests, %d reads, %d slots", w.inFlight, s.q.req.outstanding, s.q.req.reads, s.q.req.slotCount)
+		if w.inFlight != 0 || s.q.counted != 0 || s.q.req.outstanding != 0 || s.q.req.reads != 0 || s.q.req.slotCount != 0 ||
+			s.q.resp.recv != nil {
+			return fmt.Errorf("left over: %d in flight, %d requests, %d reads, %d slots", w.inFlight, s.q.req.outstanding, s.q.req.reads,
+				s.q.req.slotCount)
 		}
 	}
 	return nil

@@ -57,7 +57,8 @@ func operations(t *testing.T, mtu uint32, size int) {
 		if op == ring.OpWrite {
 			want = 0
 		}
-		a.post(ring.SendWR{Op: op, Flags: ring.Signaled, ID: uint64(i), NumSGE: 1, SGE: sge(0x1000, ra.Key, size), Imm: 77, RemoteAddr: 0x5000, RKey: rb.Key})
+		a.post(ring.SendWR{Op: op, Flags: ring.Signaled, ID: uint64(i), NumSGE: 1, SGE: sge(0x1000, ra.Key, size), Imm: 77,
+			RemoteAddr: 0x5000, RKey: rb.Key})
 		n.Run(n.Now()+second, func() bool { return len(a.comps) >= 1 && len(b.comps) >= want })
 		for _, c := range b.comps {
 			if int(c.ByteLen) != size || op.HasImm() != (c.Flags&ring.HasImm != 0) || op.HasImm() && c.Imm != 77 {
@@ -69,15 +70,18 @@ func operations(t *testing.T, mtu uint32, size int) {
 			t.Fatalf("%s: bytes differ", op)
 		}
 	}
-	a.post(ring.SendWR{Op: ring.OpRead, Flags: ring.Signaled, NumSGE: 1, SGE: sge(0x900000, rback.Key, size), RemoteAddr: 0x5000, RKey: rb.Key})
+	a.post(ring.SendWR{Op: ring.OpRead, Flags: ring.Signaled, NumSGE: 1, SGE: sge(0x900000, rback.Key, size), RemoteAddr: 0x5000,
+		RKey: rb.Key})
 	check("read", 1, 0)
 	if !bytes.Equal(back[:size], src[:size]) {
 		t.Fatal("read: bytes differ")
 	}
 	binary.NativeEndian.PutUint64(dst, 40)
-	a.post(ring.SendWR{Op: ring.OpFetchAdd, Flags: ring.Signaled, NumSGE: 1, SGE: sge(0x900000, rback.Key, 8), RemoteAddr: 0x5000, RKey: rb.Key, CompareAdd: 2})
+	a.post(ring.SendWR{Op: ring.OpFetchAdd, Flags: ring.Signaled, NumSGE: 1, SGE: sge(0x900000, rback.Key, 8), RemoteAddr: 0x5000,
+		RKey: rb.Key, CompareAdd: 2})
 	check("fetch and add", 1, 0)
-	a.post(ring.SendWR{Op: ring.OpCompareSwap, Flags: ring.Signaled, NumSGE: 1, SGE: sge(0x900000, rback.Key, 8), RemoteAddr: 0x5000, RKey: rb.Key, CompareAdd: 42, Swap: 99})
+	a.post(ring.SendWR{Op: ring.OpCompareSwap, Flags: ring.Signaled, NumSGE: 1, SGE: sge(0x900000, rback.Key, 8), RemoteAddr: 0x5000,
+		RKey: rb.Key, CompareAdd: 42, Swap: 99})
 	check("compare and swap", 1, 0)
 	if got := binary.NativeEndian.Uint64(back); got != 42 {
 		t.Fatalf("compare and swap returned %d as the original value", got)

@@ -37,7 +37,8 @@ func TestReceiveMemoryIsCheckedWhereBytesLand(t *testing.T) {
 				}
 				good, bad := ring.SGE{Addr: regionAt, Length: 50, LKey: dst.Key}, ring.SGE{Addr: 0x999, Length: 50}
 				b.postRecv(ring.RecvWR{ID: 9, NumSGE: 2, SGE: [ring.MaxSGE]ring.SGE{good, bad}})
-				a.post(ring.SendWR{Op: c.op, Flags: ring.Signaled, NumSGE: 1, SGE: a.sges(regionAt, int(c.size), src.Key), RemoteAddr: regionAt, RKey: dst.Key})
+				a.post(ring.SendWR{Op: c.op, Flags: ring.Signaled, NumSGE: 1, SGE: a.sges(regionAt, int(c.size), src.Key),
+					RemoteAddr: regionAt, RKey: dst.Key})
 				n.Run(n.Now()+second, func() bool { return len(a.comps) > 0 && len(b.comps) > 0 })
 				if len(a.comps) != 1 || a.comps[0].Status != c.status {
 					t.Errorf("sender: completions %+v, want %v", a.comps, c.status)

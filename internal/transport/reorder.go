@@ -91,7 +91,8 @@ func (q *QP) keepEarly(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 	if s.reorder.count == 0 || s.reorder.edge.Before(s.psn) {
 		s.reorder.edge = s.psn
 	}
-	if psn.Diff(s.reorder.edge) > earlyReach || !op.HasPayload() || len(data) > q.mtu || ib.BTHLen+headers > earlyHead || p.used >= maxEarly {
+	if psn.Diff(s.reorder.edge) > earlyReach || !op.HasPayload() || len(data) > q.mtu || ib.BTHLen+headers > earlyHead ||
+		p.used >= maxEarly {
 		return
 	}
 	if s.reorder.slots == nil {

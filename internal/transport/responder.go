@@ -319,7 +319,8 @@ func (q *QP) wrote(op ib.Opcode, bth ib.BTH, rest []byte, n uint64) {
 		if op.HasRETH() {
 			rest = rest[ib.RETHLen:]
 		}
-		q.messageDone(&ring.CQE{Op: ring.CQRecvWrite, ByteLen: s.write.length, Imm: ib.ImmDt(rest).Value(), Flags: ring.HasImm}, bth.Solicited())
+		q.messageDone(&ring.CQE{Op: ring.CQRecvWrite, ByteLen: s.write.length, Imm: ib.ImmDt(rest).Value(), Flags: ring.HasImm},
+			bth.Solicited())
 	default:
 		s.msg = msgNone
 		s.msn = (s.msn + 1) & ib.PSNMask

@@ -40,7 +40,8 @@ func TestHeldCopyIsQuiet(t *testing.T) {
 				connect(a, b, p)
 				a.region(regionAt, make([]byte, regionSize), allowAll)
 				mem := &owner{regionAt, make([]byte, regionSize), false}
-				if _, err := b.mem.Register(memory.Region{PD: testPD, Base: regionAt, Length: regionSize, Access: allowAll, Remote: mem}); err != nil {
+				if _, err := b.mem.Register(memory.Region{PD: testPD, Base: regionAt, Length: regionSize, Access: allowAll,
+					Remote: mem}); err != nil {
 					t.Fatal(err)
 				}
 				b.give(c.size, c.requests)

@@ -18,7 +18,8 @@ func TestSourcePort(t *testing.T) {
 		for _, any := range []bool{false, true} {
 			n := sim.New(1)
 			n.Default.Delay = time.Microsecond
-			ha, hb := newHost(t, n, "10.0.0.1", Config{AnySourcePort: any}), newHost(t, n, "10.0.0.2", Config{FirstQPN: 0x1000, AnySourcePort: any})
+			ha, hb := newHost(t, n, "10.0.0.1", Config{AnySourcePort: any}), newHost(t, n, "10.0.0.2",
+				Config{FirstQPN: 0x1000, AnySourcePort: any})
 			a, b := ha.qp(typ, QPConfig{}), hb.qp(typ, QPConfig{})
 			connect(a, b, defaultConnection())
 			mem := make([]byte, regionSize)
@@ -48,7 +49,8 @@ func TestSourcePort(t *testing.T) {
 				want = 0
 			}
 			if got != want || (mem[3] == 0xee) != any {
-				t.Errorf("%v, any port %v: %d packets count as from a wrong port, want %d; carried out: %v", typ, any, got, want, mem[3] == 0xee)
+				t.Errorf("%v, any port %v: %d packets count as from a wrong port, want %d; carried out: %v", typ, any, got, want,
+					mem[3] == 0xee)
 			}
 		}
 	}

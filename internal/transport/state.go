@@ -26,9 +26,11 @@ var transitions = [...]transition{
 	{command.Init, command.Init, masks{},
 		forService(command.MaskPKey|command.MaskAccess, command.MaskPKey|command.MaskAccess, command.MaskPKey|command.MaskQKey)},
 	{command.Init, command.RTR,
-		forService(command.MaskRoute|command.MaskMTU|command.MaskDestQPN|command.MaskRQPSN|command.MaskResponderResources|command.MaskMinRNRTimer,
+		forService(command.MaskRoute|command.MaskMTU|command.MaskDestQPN|command.MaskRQPSN|command.MaskResponderResources|
+			command.MaskMinRNRTimer,
 			command.MaskRoute|command.MaskMTU|command.MaskDestQPN|command.MaskRQPSN, 0),
-		forService(command.MaskPKey|command.MaskAccess|command.MaskFlowControl, command.MaskPKey|command.MaskAccess, command.MaskPKey|command.MaskQKey)},
+		forService(command.MaskPKey|command.MaskAccess|command.MaskFlowControl, command.MaskPKey|command.MaskAccess,
+			command.MaskPKey|command.MaskQKey)},
 	{command.RTR, command.RTS,
 		forService(command.MaskTimeout|command.MaskRetry|command.MaskRNRRetry|command.MaskSQPSN|command.MaskInitiatorDepth,
 			command.MaskSQPSN, command.MaskSQPSN),

@@ -99,9 +99,11 @@ func checkPair(t *testing.T, h *host, typ command.QPType, from, to command.QPSta
 		var state *StateError
 		switch err := try(required ^ bit); {
 		case required&bit != 0 && (!errors.As(err, &state) || state.Missing != bit || state.Code() != command.Invalid):
-			t.Errorf("type %d, %s to %s without %s: error %v, want one that names it as missing", typ, stateName(from), stateName(to), maskNames(bit), err)
+			t.Errorf("type %d, %s to %s without %s: error %v, want one that names it as missing", typ, stateName(from), stateName(to),
+				maskNames(bit), err)
 		case required&bit == 0 && optional&bit == 0 && (!errors.As(err, &state) || state.Extra != bit):
-			t.Errorf("type %d, %s to %s with %s: error %v, want one that names it as not allowed", typ, stateName(from), stateName(to), maskNames(bit), err)
+			t.Errorf("type %d, %s to %s with %s: error %v, want one that names it as not allowed", typ, stateName(from), stateName(to),
+				maskNames(bit), err)
 		}
 	}
 }

@@ -213,7 +213,8 @@ func (s *script) post(name string, words []string, args map[string]string) {
 			}
 		}
 		wr.Imm = uint32(number(args, "imm", 0))
-		wr.SGE[0] = ring.SGE{Addr: 0x10000, Length: uint32(number(args, "size", 8)), LKey: uint32(number(args, "lkey", uint64(s.keys[name])))}
+		wr.SGE[0] = ring.SGE{Addr: 0x10000, Length: uint32(number(args, "size", 8)),
+			LKey: uint32(number(args, "lkey", uint64(s.keys[name])))}
 		wr.RemoteAddr = number(args, "va", 0x10000)
 		wr.RKey = uint32(number(args, "rkey", uint64(s.keys[peer])))
 		wr.CompareAdd, wr.Swap = number(args, "add", 1), number(args, "swap", 0)
@@ -234,7 +235,8 @@ func (s *script) inject(to string, args map[string]string) {
 func (s *script) modify(name, state string) {
 	for i, n := range stateNames {
 		if strings.EqualFold(n, state) {
-			if err := s.ends[name].e.Modify(s.n.Now(), s.ends[name].q, command.ModifyQP{Mask: command.MaskState, State: command.QPState(i)}, nil); err != nil {
+			if err := s.ends[name].e.Modify(s.n.Now(), s.ends[name].q, command.ModifyQP{Mask: command.MaskState, State: command.QPState(i)},
+				nil); err != nil {
 				fmt.Fprintln(&s.log, err)
 			}
 		}

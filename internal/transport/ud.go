@@ -210,7 +210,8 @@ func fillGRH(area *[GRHArea]byte, in *frame.In, n int) {
 	n += eth.UDPLen + ib.ICRCLen
 	src, dst := in.Src.Unmap(), in.Dst.Unmap()
 	if src.Is4() && dst.Is4() {
-		eth.IPv4(area[GRHArea-eth.IPv4Len:]).Encode(in.TrafficClass, eth.IPv4Len+n, in.ID, in.HopLimit, eth.ProtocolUDP, src.As4(), dst.As4())
+		eth.IPv4(area[GRHArea-eth.IPv4Len:]).Encode(in.TrafficClass, eth.IPv4Len+n, in.ID, in.HopLimit, eth.ProtocolUDP, src.As4(),
+			dst.As4())
 		return
 	}
 	eth.IPv6(area[:]).Encode(in.TrafficClass, in.FlowLabel, n, eth.ProtocolUDP, in.HopLimit, src.As16(), dst.As16())

@@ -51,7 +51,8 @@ type news struct {
 func (d *Device) subscribe() (*news, error) {
 	d.mu.RLock()
 	defer d.mu.RUnlock()
-	n := &news{d.at.index, make(chan netlink.AddrUpdate, 16), make(chan netlink.RouteUpdate, 16), make(chan netlink.LinkUpdate, 16), make(chan struct{}), d.done}
+	n := &news{d.at.index, make(chan netlink.AddrUpdate, 16), make(chan netlink.RouteUpdate, 16), make(chan netlink.LinkUpdate, 16),
+		make(chan struct{}), d.done}
 	err := errors.Join(
 		netlink.AddrSubscribeWithOptions(n.addrs, n.end, netlink.AddrSubscribeOptions{Namespace: &d.at.space}),
 		netlink.RouteSubscribeWithOptions(n.routes, n.end, netlink.RouteSubscribeOptions{Namespace: &d.at.space}),

@@ -200,7 +200,8 @@ func (d *Device) Each(take func(h offload.Header, packet []byte), idle func()) e
 	}
 }
 
-// Write hands the system a packet in pieces, of which there may be maxPieces. The error is of the system, which takes nothing while the interface is down.
+// Write hands the system a packet in pieces, of which there may be maxPieces. The error is of the system, which takes
+// nothing while the interface is down.
 func (d *Device) Write(h offload.Header, pieces [][]byte) error {
 	if len(pieces) > maxPieces {
 		return fmt.Errorf("interface %q: a packet in %d pieces, want at most %d", d.name, len(pieces), maxPieces)

@@ -160,7 +160,8 @@ func (p *Plan) add(r *registry.Registry, a registry.Adapter, list []assignment) 
 			return err
 		}
 		p.Registry = append(p.Registry, changes...)
-		p.Changes = append(p.Changes, Change{a.Name, x.key, before, x.value, s.Key.Status == catalogue.Built, s.Key.Effect == catalogue.AtOnce})
+		p.Changes = append(p.Changes, Change{a.Name, x.key, before, x.value, s.Key.Status == catalogue.Built,
+			s.Key.Effect == catalogue.AtOnce})
 	}
 	return nil
 }

@@ -72,7 +72,8 @@ func of(name, what string, figure func(processorRange) int) Key {
 
 var (
 	base = of("*RssBaseProcNumber", "the adapter's first processor", func(p processorRange) int { return p.Base })
-	most = of("*MaxRSSProcessors", "the number of the adapter's processors", func(p processorRange) int { return min(p.Number, MostProcessor) })
+	most = of("*MaxRSSProcessors", "the number of the adapter's processors",
+		func(p processorRange) int { return min(p.Number, MostProcessor) })
 	// rss are the keys that keep an adapter on its processors: those of NDIS 6.2 and of NDIS 6.3.
 	rss = []Key{
 		base, most,
@@ -80,7 +81,8 @@ var (
 		of("*RssMaxProcNumber", "the adapter's last processor", processorRange.last),
 	}
 	// streams are those of the scenarios in which the machine is the final receiver.
-	streams = []Key{fixed("SendCompletionMethod", 0), fixed("RecvCompletionMethod", 2), fixed("*ReceiveBuffers", 1024), fixed("*RSSProfile", 4)}
+	streams = []Key{fixed("SendCompletionMethod", 0), fixed("RecvCompletionMethod", 2), fixed("*ReceiveBuffers", 1024),
+		fixed("*RSSProfile", 4)}
 )
 
 // keys concatenates lists of keys.
@@ -106,13 +108,15 @@ var scenarios = []Scenario{
 		Text: "Traffic on one port at a time. A second adapter gets the defaults.",
 		// Packets that RSS does not distribute, completions of sends, and forwarding each have a processor
 		// of their own, as far as there are enough.
-		Keys: keys(streams, []Key{own("DefaultRecvRingProcessor", 0), own("TxInterruptProcessor", 1), own("TxForwardingProcessor", 2)}, rss),
+		Keys: keys(streams, []Key{own("DefaultRecvRingProcessor", 0), own("TxInterruptProcessor", 1), own("TxForwardingProcessor", 2)},
+			rss),
 	},
 	{
 		Name: "stream", Option: "-st", Title: "Single stream traffic", Fewest: 1, Most: 2, single: true, Ethernet: true,
 		Text: "Programs with a single connection. A second adapter gets the defaults.",
 		// One connection ends up on one ring, so the default ring's processor does nothing else.
-		Keys: keys(streams, []Key{own("DefaultRecvRingProcessor", -1), own("TxInterruptProcessor", 0), own("TxForwardingProcessor", 1)}, rss),
+		Keys: keys(streams, []Key{own("DefaultRecvRingProcessor", -1), own("TxInterruptProcessor", 0), own("TxForwardingProcessor", 1)},
+			rss),
 	},
 	{
 		Name: "dual", Option: "-d", Title: "Dual port traffic", Fewest: 2, Most: 2,
@@ -124,7 +128,8 @@ var scenarios = []Scenario{
 		Text: "What comes in at one port leaves by the other.",
 		// What a port sends arrived at the other one, whose processors have it in their caches.
 		Keys: keys([]Key{
-			fixed("SendCompletionMethod", 1), fixed("RecvCompletionMethod", 0), fixed("*ReceiveBuffers", 4096), fixed("UseRSSForRawIP", 0), fixed("UseRSSForUDP", 0),
+			fixed("SendCompletionMethod", 1), fixed("RecvCompletionMethod", 0), fixed("*ReceiveBuffers", 4096), fixed("UseRSSForRawIP", 0),
+			fixed("UseRSSForUDP", 0),
 			own("DefaultRecvRingProcessor", 0), own("TxInterruptProcessor", 1), other("TxForwardingProcessor"),
 		}, rss),
 	},

@@ -34,7 +34,8 @@ func TestExchangeEndsEveryRequestOnce(t *testing.T) {
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"ask": func(t *rapid.T) {
-				r := &pending{timeout: time.Duration(rapid.IntRange(1, 50).Draw(t, "timeout")) * time.Millisecond, triesLeft: rapid.IntRange(1, 4).Draw(t, "tries")}
+				r := &pending{timeout: time.Duration(rapid.IntRange(1, 50).Draw(t, "timeout")) * time.Millisecond,
+					triesLeft: rapid.IntRange(1, 4).Draw(t, "tries")}
 				lives[r] = &life{r: r, start: now, sends: 1, want: r.triesLeft}
 				x.add(now, r)
 				if x.waiting[r.id] != r || r.id == 0 {

@@ -153,7 +153,8 @@ func TestIbsimRefuses(t *testing.T) {
 	if _, err := OpenIbsim(b.options()); err == nil || !strings.Contains(err.Error(), "do not follow its protocol") {
 		t.Errorf("%v, want an error about the protocol", err)
 	}
-	if _, err := OpenIbsim(IbsimOptions{Server: "127.0.0.1", Host: strings.Repeat("x", 32)}); err == nil || !strings.Contains(err.Error(), "up to 31") {
+	if _, err := OpenIbsim(IbsimOptions{Server: "127.0.0.1", Host: strings.Repeat("x", 32)}); err == nil ||
+		!strings.Contains(err.Error(), "up to 31") {
 		t.Errorf("%v, want that a name has up to 31 characters", err)
 	}
 }

@@ -20,7 +20,8 @@ const (
 )
 
 // ErrNoFabric says that the environment names no fabric.
-var ErrNoFabric = errors.New("no InfiniBand fabric: set " + socket.Variable + ", " + variableSocket + ", " + variableServer + " or " + variableHost)
+var ErrNoFabric = errors.New("no InfiniBand fabric: set " + socket.Variable + ", " + variableSocket + ", " + variableServer + " or " +
+	variableHost)
 
 // Options say how to reach a port of a fabric.
 type Options struct {

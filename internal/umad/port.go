@@ -40,7 +40,8 @@ type Port struct {
 // newPort opens a port over a transport, which it closes when it ends. first is where transaction IDs
 // begin; it should differ from program to program.
 func newPort(t Transport, d Device, first uint32) *Port {
-	p := &Port{transport: t, device: d, exchange: newExchange(first), servers: map[uint8]Server{}, finished: make(chan struct{}), armed: clock.Never, opened: time.Now()}
+	p := &Port{transport: t, device: d, exchange: newExchange(first), servers: map[uint8]Server{}, finished: make(chan struct{}),
+		armed: clock.Never, opened: time.Now()}
 	p.timer = time.AfterFunc(time.Hour, p.tick)
 	p.timer.Stop()
 	go p.receive()

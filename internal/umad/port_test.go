@@ -138,7 +138,8 @@ func TestCallEnds(t *testing.T) {
 		f := newFar(back)
 		p := newPort(f, Device{}, 1)
 		defer p.Close()
-		if _, err := p.Call(context.Background(), Address{}, nodeInfoRequest(), Timing{time.Hour, 3}); !errors.Is(err, ErrTimeout) || f.count() != 3 {
+		if _, err := p.Call(context.Background(), Address{}, nodeInfoRequest(), Timing{time.Hour, 3}); !errors.Is(err, ErrTimeout) ||
+			f.count() != 3 {
 			t.Errorf("%v after %d sends, want ErrTimeout after 3", err, f.count())
 		}
 	})

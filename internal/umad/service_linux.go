@@ -54,7 +54,8 @@ type service struct {
 // dialService opens a port.
 func dialService(o ServiceOptions) (Transport, Device, error) {
 	if len(o.Node) >= socket.NodeLen || len(o.Adapter) >= socket.NameLen {
-		return nil, Device{}, fmt.Errorf("the node is %q and the adapter %q; allowed: up to %d and %d characters", o.Node, o.Adapter, socket.NodeLen-1, socket.NameLen-1)
+		return nil, Device{}, fmt.Errorf("the node is %q and the adapter %q; allowed: up to %d and %d characters", o.Node, o.Adapter,
+			socket.NodeLen-1, socket.NameLen-1)
 	}
 	r := socket.Request{Node: o.Node, Name: o.Adapter, Port: -1}
 	if o.Port > 0 {
@@ -65,7 +66,8 @@ func dialService(o ServiceOptions) (Transport, Device, error) {
 		return nil, d, err
 	}
 	r.Port = int32(d.PortNum)
-	s := &service{fd: -1, in: make([]byte, socket.MaxMessage), out: make([]byte, socket.SendLen, socket.SendLen+socket.Together*socket.EachLen)}
+	s := &service{fd: -1, in: make([]byte, socket.MaxMessage), out: make([]byte, socket.SendLen,
+		socket.SendLen+socket.Together*socket.EachLen)}
 	if err := s.open(o, r); err != nil {
 		s.Close()
 		return nil, d, err
@@ -281,7 +283,8 @@ func (s *service) Flush() error {
 
 // send passes a MAD to the fabric, or keeps it until there are several; gather: the caller promises to flush.
 func (s *service) send(d *Datagram, gather bool) error {
-	h := agent.Header{Agent: s.agents[d.LocalQP&1], Length: mad.Len, QPN: d.Remote.QP, LID: d.Remote.LID, SL: d.Remote.SL, PKeyIndex: d.Remote.PKeyIndex}
+	h := agent.Header{Agent: s.agents[d.LocalQP&1], Length: mad.Len, QPN: d.Remote.QP, LID: d.Remote.LID, SL: d.Remote.SL,
+		PKeyIndex: d.Remote.PKeyIndex}
 	if d.Remote.QP != SMIQP {
 		h.QKey = uint32(ib.QKeyGSI)
 	}

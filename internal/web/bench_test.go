@@ -32,8 +32,10 @@ type fake struct {
 func newFake() *fake {
 	f := &fake{reg: registry.NewVolatile("test")}
 	f.status = api.Status{Version: "test", Adapters: []api.AdapterStatus{
-		{Name: "Ethernet 1", Generation: "mlx5", Device: "Ethernet 1", Port: 1, Protocols: []string{"eth"}, Enabled: true, Up: true, Objects: map[string]int{"qp": 1}},
-		{Name: hostile, Index: 1, Number: 1, Generation: "mlx4", Device: hostile, Port: 1, Protocols: []string{"eth"}, Enabled: true, Objects: map[string]int{}},
+		{Name: "Ethernet 1", Generation: "mlx5", Device: "Ethernet 1", Port: 1, Protocols: []string{"eth"}, Enabled: true, Up: true,
+			Objects: map[string]int{"qp": 1}},
+		{Name: hostile, Index: 1, Number: 1, Generation: "mlx4", Device: hostile, Port: 1, Protocols: []string{"eth"}, Enabled: true,
+			Objects: map[string]int{}},
 	}, Programs: []api.ProgramStatus{{Name: hostile, PID: 7}}}
 	for _, a := range f.status.Adapters {
 		g := catalogue.MLX5
@@ -74,7 +76,8 @@ func (f *fake) CaptureToFile(q api.CaptureRequest, path string) (api.CaptureStat
 }
 
 func (f *fake) Captures() []api.CaptureStatus {
-	return []api.CaptureStatus{{ID: "1", Adapter: hostile, File: "/" + hostile, Running: true, Packets: 12345, Missed: 6}, {ID: "2", Adapter: hostile, Problem: hostile}}
+	return []api.CaptureStatus{{ID: "1", Adapter: hostile, File: "/" + hostile, Running: true, Packets: 12345, Missed: 6},
+		{ID: "2", Adapter: hostile, Problem: hostile}}
 }
 
 func (f *fake) EndCapture(_ context.Context, id string) (api.CaptureStatus, error) {
@@ -104,8 +107,10 @@ func (f *fake) Settings(adapter string) (out []api.Setting, err error) {
 	for _, s := range f.reg.Settings(a) {
 		k := s.Key
 		out = append(out, api.Setting{
-			Name: k.Name, Title: k.Title, Group: string(k.Group), Path: s.Path.String(), Type: k.Type.String(), Value: s.Text(), Default: api.DefaultText(k, a.Generation),
-			Allowed: k.Allowed(), Choices: api.Choices(k), Effect: api.EffectName(k), Status: api.StatusName(k), UI: k.UI, Description: k.Description,
+			Name: k.Name, Title: k.Title, Group: string(k.Group), Path: s.Path.String(), Type: k.Type.String(), Value: s.Text(),
+			Default: api.DefaultText(k, a.Generation),
+			Allowed: k.Allowed(), Choices: api.Choices(k), Effect: api.EffectName(k), Status: api.StatusName(k), UI: k.UI,
+			Description: k.Description,
 		})
 	}
 	return out, nil

@@ -34,8 +34,10 @@ var connectionColumns = []struct {
 	name, title string
 	number      bool
 }{
-	{"number", "QP", true}, {"adapter", "Adapter", false}, {"type", "Type", false}, {"state", "State", false}, {"owner", "Program", false}, {"pid", "Process", true},
-	{"peer", "Peer", false}, {"remote_number", "Remote QP", true}, {"path", "Path", false}, {"mtu", "MTU", true}, {"send_posted", "Sends", true}, {"recv_posted", "Receives", true},
+	{"number", "QP", true}, {"adapter", "Adapter", false}, {"type", "Type", false}, {"state", "State", false}, {"owner", "Program", false},
+	{"pid", "Process", true},
+	{"peer", "Peer", false}, {"remote_number", "Remote QP", true}, {"path", "Path", false}, {"mtu", "MTU", true},
+	{"send_posted", "Sends", true}, {"recv_posted", "Receives", true},
 }
 
 // connections shows a page of the queue pairs with their owners.
@@ -45,7 +47,8 @@ func (s *Server) connections(q *request) error {
 		return err
 	}
 	in := q.r.URL.Query()
-	ask := api.ConnectionQuery{Adapter: in.Get("adapter"), Search: in.Get("search"), Sort: in.Get("sort"), Order: in.Get("order"), Limit: connectionsPage}
+	ask := api.ConnectionQuery{Adapter: in.Get("adapter"), Search: in.Get("search"), Sort: in.Get("sort"), Order: in.Get("order"),
+		Limit: connectionsPage}
 	if text := in.Get("offset"); text != "" {
 		if ask.Offset, err = strconv.Atoi(text); err != nil || ask.Offset < 0 {
 			return &api.FieldError{Field: "offset", Value: strconv.Quote(text), Allowed: "0 and more"}

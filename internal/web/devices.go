@@ -99,7 +99,8 @@ func (s *Server) factsOf(ctx context.Context, a *api.AdapterStatus) []facts {
 	}
 	out := []facts{
 		{"Adapter", []fact{
-			{"Name", a.Name}, {"Generation", a.Generation + map[string]string{"mlx4": " (ConnectX-3 class)", "mlx5": " (ConnectX-4 class and later)"}[a.Generation]},
+			{"Name", a.Name}, {"Generation", a.Generation + map[string]string{"mlx4": " (ConnectX-3 class)",
+				"mlx5": " (ConnectX-4 class and later)"}[a.Generation]},
 			{"Driver version", s.cfg.Version}, {"Firmware version", "none: the device is software"},
 			{"Bus interface", a.Location().Text()}, {"Device", a.DeviceName}, {"Node GUID", guid(a.NodeGUID)}, {"MAC address", a.MAC},
 			{"Registry key", `HKLM\SYSTEM\CurrentControlSet\Control\Class\{4d36e972-e325-11ce-bfc1-08002be10318}\` + four(a.Number)},
@@ -110,7 +111,8 @@ func (s *Server) factsOf(ctx context.Context, a *api.AdapterStatus) []facts {
 		{"Traffic", []fact{
 			{"Sent", count(a.Link.SentPackets) + " packets, " + count(a.Link.SentBytes) + " bytes"},
 			{"Received", count(a.Link.ReceivedPackets) + " packets, " + count(a.Link.ReceivedBytes) + " bytes"},
-			{"Dropped at the socket", count(a.Link.ReceiveDrops)}, {"Sent again", count(a.Retransmits)}, {"Send errors", count(a.Link.SendErrors)},
+			{"Dropped at the socket", count(a.Link.ReceiveDrops)}, {"Sent again", count(a.Retransmits)},
+			{"Send errors", count(a.Link.SendErrors)},
 		}},
 	}
 	for i := range a.IPoIB {
@@ -131,8 +133,10 @@ func portFacts(a *api.AdapterStatus) []fact {
 	p := a.InfiniBand
 	if p == nil {
 		return []fact{
-			{"State", stateOf(a)}, {"Link type", "Ethernet"}, {"Link speed", speed(a.LineRate())}, {"RoCE mode", a.RoCE}, {"UDP port", number(uint64(a.UDPPort))},
-			{"Source ports", or(a.SourcePorts, "none")}, {"Link MTU", number(uint64(a.LinkMTU)) + " bytes"}, {"Path MTU", number(uint64(a.ActiveMTU)) + " bytes"},
+			{"State", stateOf(a)}, {"Link type", "Ethernet"}, {"Link speed", speed(a.LineRate())}, {"RoCE mode", a.RoCE},
+			{"UDP port", number(uint64(a.UDPPort))},
+			{"Source ports", or(a.SourcePorts, "none")}, {"Link MTU", number(uint64(a.LinkMTU)) + " bytes"},
+			{"Path MTU", number(uint64(a.ActiveMTU)) + " bytes"},
 		}
 	}
 	var keys []string
@@ -140,9 +144,12 @@ func portFacts(a *api.AdapterStatus) []fact {
 		keys = append(keys, fmt.Sprintf("0x%04x", k))
 	}
 	return []fact{
-		{"State", stateOf(a)}, {"Link type", "InfiniBand"}, {"Link state", p.State + " (" + p.Physical + ")"}, {"Link speed", or(p.Rate, "down")},
-		{"LID", number(uint64(p.LID)) + ", LMC " + number(uint64(p.LMC))}, {"Subnet manager", "LID " + number(uint64(p.SMLID)) + ", SL " + number(uint64(p.SMSL))},
-		{"Port GUID", guid(p.PortGUID)}, {"P_Keys", or(strings.Join(keys, ", "), "none")}, {"MTU", fmt.Sprintf("%d bytes of %d", p.MTU, p.MaxMTU)},
+		{"State", stateOf(a)}, {"Link type", "InfiniBand"}, {"Link state", p.State + " (" + p.Physical + ")"},
+		{"Link speed", or(p.Rate, "down")},
+		{"LID", number(uint64(p.LID)) + ", LMC " + number(uint64(p.LMC))}, {"Subnet manager",
+			"LID " + number(uint64(p.SMLID)) + ", SL " + number(uint64(p.SMSL))},
+		{"Port GUID", guid(p.PortGUID)}, {"P_Keys", or(strings.Join(keys, ", "), "none")},
+		{"MTU", fmt.Sprintf("%d bytes of %d", p.MTU, p.MaxMTU)},
 	}
 }
 
@@ -161,7 +168,8 @@ func ipoibFacts(x *api.IPoIBStatus) facts {
 		{"End points", fmt.Sprintf("%d local, %d multicast, %d remote", x.Local, x.Multicast, x.Remote)},
 		{"IP packets sent", count(c["sent_packets"]) + " packets, " + count(c["sent_bytes"]) + " bytes"},
 		{"IP packets received", count(c["received_packets"]) + " packets, " + count(c["received_bytes"]) + " bytes"},
-		{"Dropped", count(c["outbound_discarded_packets"]+c["outbound_error_packets"]) + " to send, " + count(c["received_discarded_packets"]+c["received_error_packets"]) + " received"},
+		{"Dropped", count(c["outbound_discarded_packets"]+c["outbound_error_packets"]) + " to send, " +
+			count(c["received_discarded_packets"]+c["received_error_packets"]) + " received"},
 	}}
 }
 

@@ -125,12 +125,14 @@ func (s *Server) tune(q *request) error {
 		var err error
 		for field, n := range map[string]*int{"base": &ask.Base, "number": &ask.Number} {
 			if *n, err = strconv.Atoi(form.Get(field)); err != nil {
-				return s.showPerformance(q, ask, nil, &api.FieldError{Field: field, Value: strconv.Quote(form.Get(field)), Allowed: "a number"})
+				return s.showPerformance(q, ask, nil, &api.FieldError{Field: field, Value: strconv.Quote(form.Get(field)),
+					Allowed: "a number"})
 			}
 		}
 	}
 	if len(ask.Adapters) < x.Fewest {
-		return s.showPerformance(q, ask, nil, &api.FieldError{Field: "second adapter", Value: "none", Allowed: "one of the other adapters, for " + x.Title})
+		return s.showPerformance(q, ask, nil, &api.FieldError{Field: "second adapter", Value: "none",
+			Allowed: "one of the other adapters, for " + x.Title})
 	}
 	out, err := s.client.Tune(q.r.Context(), ask)
 	if err != nil || ask.DryRun {

@@ -78,7 +78,8 @@ func TestScenariosArePlannedRunAndUndone(t *testing.T) {
 		t.Error("want the scenario and what it changed, without scripts:\n", page)
 	}
 	last := lastField.FindStringSubmatch(page)[1]
-	if w := b.post(path, url.Values{"scenario": {"undo"}, "last": {"2020-01-01T00:00:00Z"}}); w.Code != 422 || b.value("RecvCompletionMethod") != "2" {
+	if w := b.post(path, url.Values{"scenario": {"undo"}, "last": {"2020-01-01T00:00:00Z"}}); w.Code != 422 ||
+		b.value("RecvCompletionMethod") != "2" {
 		t.Errorf("undo of what is not the last: %d", w.Code)
 	}
 	// Both adapters go back, because the change was made to both.
@@ -88,7 +89,8 @@ func TestScenariosArePlannedRunAndUndone(t *testing.T) {
 	if other, _ := tunings[b.fake].Entries(); len(other) != 2 || len(other[1].Adapters()) != 2 {
 		t.Errorf("the log has %+v, want 2 entries, the second of 2 adapters", other)
 	}
-	if w := b.post(path, url.Values{"scenario": {"undo"}, "last": {last}}); w.Code != 422 || !strings.Contains(w.Body.String(), "left to undo") {
+	if w := b.post(path, url.Values{"scenario": {"undo"}, "last": {last}}); w.Code != 422 ||
+		!strings.Contains(w.Body.String(), "left to undo") {
 		t.Errorf("undo again: %d", w.Code)
 	}
 }
@@ -97,7 +99,8 @@ func TestWrongScenariosAreRefusedInPlace(t *testing.T) {
 	b := newBench(t)
 	for form, want := range map[string]string{
 		"scenario=nothing": "allowed: single", "scenario=multicast": "allowed: single", "scenario=dual": "Second adapter",
-		"scenario=manual&base=x&number=1": "Base is", "scenario=manual&base=3&number=2": "allowed: 1 to 1", "scenario=single&second=Ethernet+1": "two that differ", "": "allowed: single",
+		"scenario=manual&base=x&number=1": "Base is", "scenario=manual&base=3&number=2": "allowed: 1 to 1",
+		"scenario=single&second=Ethernet+1": "two that differ", "": "allowed: single",
 	} {
 		v, err := url.ParseQuery(form)
 		if err != nil {

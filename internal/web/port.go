@@ -97,7 +97,8 @@ func (s *Server) showPort(q *request, problem string) error {
 func (s *Server) portOf(q *request, v *view) (portView, error) {
 	a := v.Adapter
 	stored, err := s.storedProtocol(q, deviceOf(v, a), holder(a))
-	d := portView{Port: a.Port, Choice: "hw", Holder: holder(a), IB: slices.Contains(a.Protocols, "ib"), Eth: slices.Contains(a.Protocols, "eth")}
+	d := portView{Port: a.Port, Choice: "hw", Holder: holder(a), IB: slices.Contains(a.Protocols, "ib"),
+		Eth: slices.Contains(a.Protocols, "eth")}
 	d.Sensing = d.IB && d.Eth && a.Class() == catalogue.MLX4
 	for i := range v.Adapters {
 		if o := &v.Adapters[i]; o.Device == a.Device && o.Name != a.Name {
@@ -160,7 +161,8 @@ func (s *Server) setPortProtocol(q *request) error {
 	if err := s.storeProtocol(q, deviceOf(v, v.Adapter), d.Holder, choice); err != nil {
 		return err
 	}
-	return s.done(q, fmt.Sprintf("Port %d %s", d.Port, portSaid[choice])+". A restart of the adapter takes it up.", adapterURL(v.Adapter.Name, "/port"))
+	return s.done(q, fmt.Sprintf("Port %d %s", d.Port, portSaid[choice])+". A restart of the adapter takes it up.",
+		adapterURL(v.Adapter.Name, "/port"))
 }
 
 func (s *Server) storeProtocol(q *request, device *api.AdapterStatus, holder, choice string) error {

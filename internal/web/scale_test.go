@@ -13,7 +13,8 @@ func BenchmarkConnectionsOf10000(b *testing.B) {
 	p := newBench(b)
 	for i := range 10000 {
 		p.status.Adapters[0].QPs = append(p.status.Adapters[0].QPs, api.QPStatus{
-			Number: uint32(i + 1), Type: "RC", State: "RTS", Owner: fmt.Sprintf("program-%d", i%10), PID: i, Peer: netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), Path: "wire",
+			Number: uint32(i + 1), Type: "RC", State: "RTS", Owner: fmt.Sprintf("program-%d", i%10), PID: i,
+			Peer: netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), Path: "wire",
 		})
 	}
 	for b.Loop() {

@@ -55,7 +55,8 @@ func New(cfg Config) *Server {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	s := &Server{cfg: cfg, id: rand.Text()[:8], client: cfg.API.Local(), sessions: newSessions(cfg.Now), open: http.NewServeMux(), inside: http.NewServeMux()}
+	s := &Server{cfg: cfg, id: rand.Text()[:8], client: cfg.API.Local(), sessions: newSessions(cfg.Now), open: http.NewServeMux(),
+		inside: http.NewServeMux()}
 	if c := cfg.Certificate; c != nil {
 		s.names = c.Leaf
 	}

@@ -71,7 +71,8 @@ func (s *Server) signOut(q *request) error {
 	if c, err := q.r.Cookie(s.cookieName()); err == nil {
 		s.sessions.end(c.Value)
 	}
-	http.SetCookie(q.w, &http.Cookie{Name: s.cookieName(), Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: q.r.TLS != nil})
+	http.SetCookie(q.w, &http.Cookie{Name: s.cookieName(), Path: "/", MaxAge: -1, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		Secure: q.r.TLS != nil})
 	http.Redirect(q.w, q.r, Prefix+"signin", http.StatusSeeOther)
 	return nil
 }

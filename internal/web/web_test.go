@@ -24,7 +24,8 @@ var secretField = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
 func TestWithoutASessionNothingIsShown(t *testing.T) {
 	b := newBench(t)
 	for path, want := range map[string]int{
-		"/web/": 303, "/web/adapters/Ethernet%201": 303, "/web/api/counters": 401, "/": 303, "/web/signin": 200, "/web/static/style.css": 200,
+		"/web/": 303, "/web/adapters/Ethernet%201": 303, "/web/api/counters": 401, "/": 303, "/web/signin": 200,
+		"/web/static/style.css": 200,
 	} {
 		w := b.ask(httptest.NewRequest("GET", "http://127.0.0.1:80"+path, nil))
 		if w.Code != want || strings.Contains(w.Body.String(), "Ethernet 1") {
@@ -66,7 +67,8 @@ func TestALinkOpensOneSession(t *testing.T) {
 	b := newBench(t)
 	path, _ := b.pages.Link()
 	for i, want := range []int{200, 403} {
-		if w := b.ask(httptest.NewRequest("GET", "http://127.0.0.1:80"+path, nil)); w.Code != want || (len(w.Result().Cookies()) == 1) != (want == 200) {
+		if w := b.ask(httptest.NewRequest("GET", "http://127.0.0.1:80"+path, nil)); w.Code != want ||
+			(len(w.Result().Cookies()) == 1) != (want == 200) {
 			t.Errorf("use %d: %d; want %d", i+1, w.Code, want)
 		}
 	}
@@ -106,7 +108,8 @@ func TestSessionsEnd(t *testing.T) {
 
 func TestOnlyOurNamesAreServed(t *testing.T) {
 	b := newBench(t)
-	for host, want := range map[string]int{"127.0.0.1:80": 200, "localhost:9": 200, "evil.example": 421, "127.0.0.1.evil.example:80": 421, "": 421, "[::1]:80": 421} {
+	for host, want := range map[string]int{"127.0.0.1:80": 200, "localhost:9": 200, "evil.example": 421, "127.0.0.1.evil.example:80": 421,
+		"": 421, "[::1]:80": 421} {
 		r := httptest.NewRequest("GET", "http://127.0.0.1:80/web/", nil)
 		r.Host = host
 		r.AddCookie(b.cookie)
@@ -118,7 +121,8 @@ func TestOnlyOurNamesAreServed(t *testing.T) {
 
 func TestLargeFormsAreRefused(t *testing.T) {
 	b := newBench(t)
-	if w := b.post("/web/adapters/Ethernet%201/restart", url.Values{"x": {strings.Repeat("x", 2*maxForm)}}); w.Code != http.StatusRequestEntityTooLarge || b.did != nil {
+	if w := b.post("/web/adapters/Ethernet%201/restart", url.Values{"x": {strings.Repeat("x",
+		2*maxForm)}}); w.Code != http.StatusRequestEntityTooLarge || b.did != nil {
 		t.Errorf("status %d, did %v; want 413 and nothing done", w.Code, b.did)
 	}
 }
@@ -128,7 +132,8 @@ var postForm = regexp.MustCompile(`(?s)<form[^>]* method="post".*?</form>`)
 func TestNamesAreShownAsText(t *testing.T) {
 	b := newBench(t)
 	for i := range 300 {
-		b.status.Adapters[0].QPs = append(b.status.Adapters[0].QPs, api.QPStatus{Number: uint32(i), Owner: hostile, Peer: netip.MustParseAddr("127.0.0.9")})
+		b.status.Adapters[0].QPs = append(b.status.Adapters[0].QPs, api.QPStatus{Number: uint32(i), Owner: hostile,
+			Peer: netip.MustParseAddr("127.0.0.9")})
 	}
 	paths := []string{}
 	for _, n := range navigation {
@@ -139,7 +144,8 @@ func TestNamesAreShownAsText(t *testing.T) {
 	}
 	for _, path := range paths {
 		w := b.get(path)
-		if body := w.Body.String(); w.Code != 200 || strings.Contains(body, "<script>") || strings.Contains(body, " style=") || strings.Contains(body, " onclick=") {
+		if body := w.Body.String(); w.Code != 200 || strings.Contains(body, "<script>") || strings.Contains(body, " style=") ||
+			strings.Contains(body, " onclick=") {
 			t.Errorf("GET %s: %d\n%s", path, w.Code, body)
 		}
 		for _, form := range postForm.FindAllString(w.Body.String(), -1) {
@@ -147,7 +153,8 @@ func TestNamesAreShownAsText(t *testing.T) {
 				t.Errorf("GET %s: a form without the secret of the session: %s", path, form)
 			}
 		}
-		if policy := w.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") {
+		if policy := w.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") ||
+			strings.Contains(policy, "unsafe") {
 			t.Errorf("GET %s: policy %q", path, policy)
 		}
 	}
@@ -168,7 +175,8 @@ func TestInformationIsSaved(t *testing.T) {
 func TestKeysAreSetAndRefusedInPlace(t *testing.T) {
 	b := newBench(t)
 	const path = "/web/adapters/Ethernet%201/advanced"
-	if w := b.post(path, url.Values{"key": {"*ReceiveBuffers"}, "value": {"wrong"}}); w.Code != 422 || b.did != nil || !strings.Contains(w.Body.String(), `aria-invalid="true"`) {
+	if w := b.post(path, url.Values{"key": {"*ReceiveBuffers"}, "value": {"wrong"}}); w.Code != 422 || b.did != nil ||
+		!strings.Contains(w.Body.String(), `aria-invalid="true"`) {
 		t.Errorf("status %d, did %v; want 422, nothing done, and the field marked", w.Code, b.did)
 	}
 	b.post(path, url.Values{"key": {"*ReceiveBuffers"}, "value": {"1024"}})
@@ -188,7 +196,8 @@ func TestKeysAreSetAndRefusedInPlace(t *testing.T) {
 func TestConnectionsArePagedBySearchAndOrder(t *testing.T) {
 	b := newBench(t)
 	for i := range 10000 {
-		b.status.Adapters[0].QPs = append(b.status.Adapters[0].QPs, api.QPStatus{Number: uint32(i + 1), Owner: fmt.Sprintf("program-%d", i%10)})
+		b.status.Adapters[0].QPs = append(b.status.Adapters[0].QPs, api.QPStatus{Number: uint32(i + 1),
+			Owner: fmt.Sprintf("program-%d", i%10)})
 	}
 	for query, want := range map[string]string{
 		"":                               "Queue pairs 1 to 100 of 10000",
@@ -246,7 +255,8 @@ func TestPortsAreWhatTheirLinksAllow(t *testing.T) {
 func TestInfiniBandPortsAreShown(t *testing.T) {
 	b := newBench(t)
 	a := &b.status.Adapters[0]
-	a.Protocols, a.InfiniBand = []string{"ib"}, &api.InfiniBandStatus{State: "Active", Physical: "LinkUp", LID: 17, SMLID: 3, Rate: "4xEDR", MTU: 4096, PKeys: []uint16{0xffff}}
+	a.Protocols, a.InfiniBand = []string{"ib"}, &api.InfiniBandStatus{State: "Active", Physical: "LinkUp", LID: 17, SMLID: 3, Rate: "4xEDR",
+		MTU: 4096, PKeys: []uint16{0xffff}}
 	for path, want := range map[string][]string{
 		"/web/": {"InfiniBand, Active, LID 17, SM LID 3, 4xEDR"}, "/web/adapters/Ethernet%201": {"4xEDR", "0xffff", "Active (LinkUp)"},
 		"/web/adapters/Ethernet%201/port": {"<strong>InfiniBand</strong>"},
@@ -307,7 +317,8 @@ func TestPortProtocolIsKept(t *testing.T) {
 	if n := b.reg.Configuration(a)["LINK_TYPE_P2"]; n != 1 {
 		t.Errorf("LINK_TYPE_P2 of the device is %d", n)
 	}
-	if page := b.get(adapterURL(hostile, "/port")).Body.String(); !strings.Contains(page, `value="ib" checked`) || !strings.Contains(page, "Protocol of port 2") ||
+	if page := b.get(adapterURL(hostile, "/port")).Body.String(); !strings.Contains(page, `value="ib" checked`) ||
+		!strings.Contains(page, "Protocol of port 2") ||
 		!strings.Contains(page, ">Ethernet 1</a>") {
 		t.Errorf("the page of the second port is\n%s", page)
 	}
@@ -317,7 +328,8 @@ func TestPortProtocolIsKept(t *testing.T) {
 func TestAllCapturesAreListedAndEnded(t *testing.T) {
 	b := newBench(t)
 	page := b.get("/web/capture").Body.String()
-	for _, want := range []string{"12\u202f345", template.HTMLEscapeString("/" + hostile), "a program or browser", "running", "ended: " + template.HTMLEscapeString(hostile), "/web/capture/2/stop"} {
+	for _, want := range []string{"12\u202f345", template.HTMLEscapeString("/" + hostile), "a program or browser", "running",
+		"ended: " + template.HTMLEscapeString(hostile), "/web/capture/2/stop"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}

@@ -216,9 +216,11 @@ func TestCachesAreInterchangeable(t *testing.T) {
 	do(f.debian, edit+"ours theirs2")
 	do(f.ours, edit+"theirs ours2")
 	for _, line := range []string{
-		"ibnetdiscover --load-cache theirs", "ibnetdiscover --load-cache ours", "ibnetdiscover --load-cache theirs2", "ibnetdiscover --load-cache ours2",
+		"ibnetdiscover --load-cache theirs", "ibnetdiscover --load-cache ours", "ibnetdiscover --load-cache theirs2",
+		"ibnetdiscover --load-cache ours2",
 		"ibnetdiscover --diff theirs2", "ibnetdiscover --diff ours2 --diffcheck sw,ca,port,lid,nodedesc", "ibnetdiscover --diff ours",
-		"iblinkinfo --load-cache ours2 -l", "iblinkinfo --diff theirs2", "iblinkinfo --diff ours2 --diffcheck port,state,lid,nodedesc", "iblinkinfo --filterdownports ours",
+		"iblinkinfo --load-cache ours2 -l", "iblinkinfo --diff theirs2", "iblinkinfo --diff ours2 --diffcheck port,state,lid,nodedesc",
+		"iblinkinfo --filterdownports ours",
 		"ibcacheedit --caguid 1:2 ours none", "ibcacheedit --portguid 1:2:3 ours none",
 	} {
 		f.compare(t, "host-b", line)
@@ -238,12 +240,15 @@ func TestErrorsAreReportedAlike(t *testing.T) {
 	} {
 		f.say("PerformanceSet " + what)
 	}
-	if err := os.WriteFile(filepath.Join(f.dir, "thresholds"), []byte("# some\nLinkDownedCounter=10\nSymbolErrorCounter=16\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(f.dir, "thresholds"), []byte("# some\nLinkDownedCounter=10\nSymbolErrorCounter=16\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{
-		"ibqueryerrors", "ibqueryerrors -r", "ibqueryerrors -s SymbolErrorCounter,LinkDownedCounter", "ibqueryerrors -c", "ibqueryerrors --data",
-		"ibqueryerrors --counters -r", "ibqueryerrors --switch", "ibqueryerrors --ca", "ibqueryerrors -D 0,1", "ibqueryerrors --threshold-file thresholds",
+		"ibqueryerrors", "ibqueryerrors -r", "ibqueryerrors -s SymbolErrorCounter,LinkDownedCounter", "ibqueryerrors -c",
+		"ibqueryerrors --data",
+		"ibqueryerrors --counters -r", "ibqueryerrors --switch", "ibqueryerrors --ca", "ibqueryerrors -D 0,1",
+		"ibqueryerrors --threshold-file thresholds",
 		"perfquery 2 8", "perfquery -a 2", "perfquery -a 3 1-8",
 	} {
 		f.compare(t, "host-b", line)
@@ -290,7 +295,8 @@ func TestNodesAnswerEachOther(t *testing.T) {
 		same(line, want, f.ours("host-b", w[0], w[1:]...))
 		answers = append(answers, want)
 	}
-	if got := f.ours("host-b", "ibping", "-c", "1", "-t", "20", "4"); got.status != 0 || !strings.Contains(got.out, "1 packets transmitted, 0 received, 100% packet loss") {
+	if got := f.ours("host-b", "ibping", "-c", "1", "-t", "20", "4"); got.status != 0 || !strings.Contains(got.out,
+		"1 packets transmitted, 0 received, 100% packet loss") {
 		t.Errorf("a node without a server: %d %s", got.status, got.out)
 	}
 	g := newFabric(t, "testdata/small.net", true, "-o")
@@ -321,20 +327,29 @@ func TestWrongUsage(t *testing.T) {
 	for _, line := range []string{
 		"smpquery", "smpquery nodeinfo", "smpquery what 1", "smpquery nodeinfo 0", "smpquery nodeinfo 49152", "smpquery -D nodeinfo 0,x",
 		"smpquery -D nodeinfo 1,1", "smpquery nodeinfo 1 1", "smpquery portinfo 1 256", "smpquery portinfo 1 1 1", "smpquery -c nodeinfo 1",
-		"smpquery --nothing nodeinfo 1", "smpquery -t 0 nodeinfo 1", "smpquery -t", "smpquery --P nodeinfo=1", "smpquery --help=1", "smpquery -G ni 0",
-		"smpdump 1", "smpdump 1 0x10000", "smpdump 1 0x11 x", "sminfo -s 4", "sminfo 1 2 3", "sminfo 1 x", "ibaddr 1 2 3", "ibaddr 1 x", "ibaddr x",
-		"ibroute", "ibroute 1 x", "ibroute 1 2 3 4", "ibtracert 1", "ibtracert 1 x", "ibtracert -m 1 1 2", "ibportstate 1", "ibportstate 1 x",
-		"ibportstate 1 1 up", "ibportstate 1 1 speed", "ibportstate 1 1 speed 16", "ibportstate 1 1 width 32", "ibportstate 1 1 enable disable",
-		"ibnetdiscover a b", "ibnetdiscover --diffcheck x", "ibnetdiscover -o 0", "iblinkinfo 1", "iblinkinfo -S x", "iblinkinfo -D 0 --load-cache x", "ibcacheedit a",
-		"perfquery 1 x", "perfquery 1 5-2", "perfquery 1 1 x", "perfquery 1 1 1 1", "ibqueryerrors x", "ibqueryerrors -s nothing", "ibclearerrors a b",
+		"smpquery --nothing nodeinfo 1", "smpquery -t 0 nodeinfo 1", "smpquery -t", "smpquery --P nodeinfo=1", "smpquery --help=1",
+		"smpquery -G ni 0",
+		"smpdump 1", "smpdump 1 0x10000", "smpdump 1 0x11 x", "sminfo -s 4", "sminfo 1 2 3", "sminfo 1 x", "ibaddr 1 2 3", "ibaddr 1 x",
+		"ibaddr x",
+		"ibroute", "ibroute 1 x", "ibroute 1 2 3 4", "ibtracert 1", "ibtracert 1 x", "ibtracert -m 1 1 2", "ibportstate 1",
+		"ibportstate 1 x",
+		"ibportstate 1 1 up", "ibportstate 1 1 speed", "ibportstate 1 1 speed 16", "ibportstate 1 1 width 32",
+		"ibportstate 1 1 enable disable",
+		"ibnetdiscover a b", "ibnetdiscover --diffcheck x", "ibnetdiscover -o 0", "iblinkinfo 1", "iblinkinfo -S x",
+		"iblinkinfo -D 0 --load-cache x", "ibcacheedit a",
+		"perfquery 1 x", "perfquery 1 5-2", "perfquery 1 1 x", "perfquery 1 1 1 1", "ibqueryerrors x", "ibqueryerrors -s nothing",
+		"ibclearerrors a b",
 		"ibping", "ibping -c 0 1", "ibping -o 0x1000000 1", "ibsysstat", "ibsysstat 1 what", "ibstat a b c",
-		"saquery NR 0", "saquery NR 1/2", "saquery PIR 1/256", "saquery -L", "saquery -O x", "saquery --src-to-dst 1", "saquery --sgid x", "saquery -Q 4096", "saquery IIR x",
-		"ibdiagnet x", "ibdiagnet -lw 3x", "ibdiagnet -ls 11", "ibdiagnet -P nothing=1", "ibdiagnet -skip x", "ibdiagnet -t none", "ibdiagnet -i 2", "ibdiagnet -p 9",
+		"saquery NR 0", "saquery NR 1/2", "saquery PIR 1/256", "saquery -L", "saquery -O x", "saquery --src-to-dst 1", "saquery --sgid x",
+		"saquery -Q 4096", "saquery IIR x",
+		"ibdiagnet x", "ibdiagnet -lw 3x", "ibdiagnet -ls 11", "ibdiagnet -P nothing=1", "ibdiagnet -skip x", "ibdiagnet -t none",
+		"ibdiagnet -i 2", "ibdiagnet -p 9",
 		"ibdiagpath", "ibdiagpath -l 1 -d 1", "ibdiagpath -d x",
 		"ibcacheedit --caguid 1 a b", "ibcacheedit --portguid 1:2 a b", "ibcacheedit --caguid 1:x a b",
 	} {
 		words := strings.Fields(line)
-		if r := f.ours("host-b", words[0], words[1:]...); r.status != 2 || strings.Count(r.errs, "\n") != 1 || !strings.Contains(r.errs, "allowed") || r.out != "" {
+		if r := f.ours("host-b", words[0], words[1:]...); r.status != 2 || strings.Count(r.errs, "\n") != 1 ||
+			!strings.Contains(r.errs, "allowed") || r.out != "" {
 			t.Errorf("%s: status %d, %q, %q", line, r.status, r.out, r.errs)
 		}
 	}

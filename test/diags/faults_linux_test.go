@@ -172,11 +172,13 @@ func TestIbdiagnetFindsFaults(t *testing.T) {
 		}
 		if name != "pm" { // that file contains traffic counts
 			golden(t, "ibdiagnet-faults."+name, string(text))
-		} else if strings.Count(string(text), "SymbolErrorCounter") != 14 || !strings.Contains(string(text), "SymbolErrorCounter              : 0x11\n") {
+		} else if strings.Count(string(text), "SymbolErrorCounter") != 14 || !strings.Contains(string(text),
+			"SymbolErrorCounter              : 0x11\n") {
 			t.Errorf("the file of all counters:\n%s", text)
 		}
 	}
-	if out := f.report(0, "-t", "found", "-P", "symbol_error_counter=20"); !strings.Contains(out, "-I- The fabric is that of the topology file\n") {
+	if out := f.report(0, "-t", "found", "-P", "symbol_error_counter=20"); !strings.Contains(out,
+		"-I- The fabric is that of the topology file\n") {
 		t.Errorf("the topology that was written is not that of the fabric:\n%s", out)
 	}
 }

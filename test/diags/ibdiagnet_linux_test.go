@@ -39,8 +39,10 @@ func TestIbdiagnet(t *testing.T) {
 		}
 	}
 	out := run(0, "-r")
-	says(out, "-W- Topology file is not specified.\n", "-I- Using port 1 as the local port.\n", "6 nodes (2 Switches & 4 CA-s) discovered.", "-I- No bad Guids were found\n",
-		"-I-    PKey:0x7fff Hosts:5 full:5 limited:0\n", "-I- No bad link were found\n", "  SM - master\n    host-a/P1 lid=0x0001 guid=0x0002c90300001001 dev=23108 priority:0\n",
+	says(out, "-W- Topology file is not specified.\n", "-I- Using port 1 as the local port.\n", "6 nodes (2 Switches & 4 CA-s) discovered.",
+		"-I- No bad Guids were found\n",
+		"-I-    PKey:0x7fff Hosts:5 full:5 limited:0\n", "-I- No bad link were found\n",
+		"  SM - master\n    host-a/P1 lid=0x0001 guid=0x0002c90300001001 dev=23108 priority:0\n",
 		"-I- Followed 14 routes", "-I- Subnet: IPv4 PKey:0x7fff QKey:0x00000b1b MTU:2048Byte rate:10Gbps SL:0x00\n-W- Suboptimal rate for group. Lowest member rate:40Gbps > group-rate:10Gbps\n")
 	if got := stages(t, out)["IPoIB Subnets Check"]; got != [2]string{"0", "1"} {
 		t.Errorf("the IPoIB stage is %v", got)
@@ -111,11 +113,13 @@ func TestIbdiagpath(t *testing.T) {
 		}
 		return strings.Join(list, " ")
 	}
-	if err := os.WriteFile(filepath.Join(f.dir, "topology"), []byte("Ca\t1 \"x\"\t# \"host-c HCA-1\"\n[1]\t\"y\"[1]\n\nSwitch\t1 \"y\"\t# \"z\"\n[1]\t\"x\"[1]\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(f.dir, "topology"),
+		[]byte("Ca\t1 \"x\"\t# \"host-c HCA-1\"\n[1]\t\"y\"[1]\n\nSwitch\t1 \"y\"\t# \"z\"\n[1]\t\"x\"[1]\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	want := hops("ibtracert 4 5")
-	for _, line := range []string{"ibdiagpath -l 5", "ibdiagpath -l 4,5", "ibdiagpath -n host-c", "ibdiagpath -n host-b,host-c/P1", "ibdiagpath -t topology -n x"} {
+	for _, line := range []string{"ibdiagpath -l 5", "ibdiagpath -l 4,5", "ibdiagpath -n host-c", "ibdiagpath -n host-b,host-c/P1",
+		"ibdiagpath -t topology -n x"} {
 		if got := hops(line); got != want || want == "" {
 			t.Errorf("%s goes by %q, want %q", line, got, want)
 		}
@@ -126,7 +130,8 @@ func TestIbdiagpath(t *testing.T) {
 	if got := hops("ibdiagpath -d 1,7,1"); len(strings.Fields(got)) != 3 {
 		t.Errorf("a directed route goes by %q", got)
 	}
-	for line, want := range map[string]int{"ibdiagpath -d 1,5": 1, "ibdiagpath -d 9": 1, "ibdiagpath -l 99": 255, "ibdiagpath -n nobody": 255, "ibdiagpath -t topology -n nobody": 2} {
+	for line, want := range map[string]int{"ibdiagpath -d 1,5": 1, "ibdiagpath -d 9": 1, "ibdiagpath -l 99": 255,
+		"ibdiagpath -n nobody": 255, "ibdiagpath -t topology -n nobody": 2} {
 		w := strings.Fields(line)
 		if r := f.ours("host-b", w[0], w[1:]...); r.status != want {
 			t.Errorf("%s: status %d, want %d: %s %s", line, r.status, want, r.out, r.errs)

@@ -151,20 +151,25 @@ func (d *datagrams) register() {
 		for k := range 8 {
 			own[8+k] = byte(p.Device().Node.PortGUID >> (56 - 8*k))
 		}
-		group := mad.MCMemberRecord{MGID: ib.GID{0xff, 0x12, 0xa0, 0x1c, 0xfe, 0x80, 14: 0x12, 15: 0x34}, PortGID: own, QKey: 0x11, PKey: ib.PKeyDefault, JoinState: 1}
-		d.set(p, mad.AttrMCMemberRecord, mad.MemberMGID|mad.MemberPortGID|mad.MemberJoinState|mad.MemberQKey|mad.MemberPKey|mad.MemberSL|mad.MemberFlowLabel|
+		group := mad.MCMemberRecord{MGID: ib.GID{0xff, 0x12, 0xa0, 0x1c, 0xfe, 0x80, 14: 0x12, 15: 0x34}, PortGID: own, QKey: 0x11,
+			PKey: ib.PKeyDefault, JoinState: 1}
+		d.set(p, mad.AttrMCMemberRecord, mad.MemberMGID|mad.MemberPortGID|mad.MemberJoinState|mad.MemberQKey|mad.MemberPKey|mad.MemberSL|
+			mad.MemberFlowLabel|
 			mad.MemberTrafficClass, group.Append(nil))
 		service := mad.ServiceRecord{ID: uint64(i) + 1, GID: own, PKey: ib.PKeyDefault, Lease: 0xffffffff}
 		copy(service.Name[:], "service of "+node)
-		d.set(p, mad.AttrServiceRecord, mad.ServiceComponentID|mad.ServiceComponentGID|mad.ServiceComponentPKey|mad.ServiceComponentLease|mad.ServiceComponentName, service.Append(nil))
-		info := mad.InformInfo{LIDBegin: 0xffff, IsGeneric: true, Subscribe: true, Type: 0xffff, TrapNumber: 64, RespTime: 18, ProducerType: 0xffffff}
+		d.set(p, mad.AttrServiceRecord, mad.ServiceComponentID|mad.ServiceComponentGID|mad.ServiceComponentPKey|mad.ServiceComponentLease|
+			mad.ServiceComponentName, service.Append(nil))
+		info := mad.InformInfo{LIDBegin: 0xffff, IsGeneric: true, Subscribe: true, Type: 0xffff, TrapNumber: 64, RespTime: 18,
+			ProducerType: 0xffffff}
 		d.set(p, mad.AttrInformInfo, 0, info.Append(nil))
 	}
 }
 
 // Tables of several packets, groups, services and subscriptions are shown with the same text.
 func TestToolsAgree(t *testing.T) {
-	d := newDatagrams(t, "saquery", "ibtracert", "ibroute", "ibaddr", "smpdump", "ibportstate", "perfquery", "iblinkinfo", "ibqueryerrors", "ibsysstat")
+	d := newDatagrams(t, "saquery", "ibtracert", "ibroute", "ibaddr", "smpdump", "ibportstate", "perfquery", "iblinkinfo", "ibqueryerrors",
+		"ibsysstat")
 	d.manage()
 	d.register()
 	n := 0

@@ -47,7 +47,8 @@ func newDatagrams(t *testing.T, programs ...string) *datagrams {
 		}
 	}
 	d := &datagrams{ground: &ground{t: t, dir: t.TempDir()}, library: t.TempDir()}
-	if out, err := exec.Command("make", "-s", "-C", "../../clib", "OUT="+d.library, filepath.Join(d.library, "libibumad.so.3")).CombinedOutput(); err != nil {
+	if out, err := exec.Command("make", "-s", "-C", "../../clib", "OUT="+d.library, filepath.Join(d.library,
+		"libibumad.so.3")).CombinedOutput(); err != nil {
 		t.Fatalf("libibumad: %v\n%s", err, out)
 	}
 	file, err := os.Open(netlist)
@@ -81,7 +82,8 @@ func newDatagrams(t *testing.T, programs ...string) *datagrams {
 func (d *datagrams) at(node, name string, args ...string) *exec.Cmd {
 	c := exec.Command(name, args...)
 	c.Dir = d.dir
-	c.Env = append(os.Environ(), "LD_LIBRARY_PATH="+d.library, "SOFTVPI_FABRIC="+d.path, "SOFTVPI_NODE="+node, "OSM_CACHE_DIR="+d.dir, "OSM_TMP_DIR="+d.dir)
+	c.Env = append(os.Environ(), "LD_LIBRARY_PATH="+d.library, "SOFTVPI_FABRIC="+d.path, "SOFTVPI_NODE="+node, "OSM_CACHE_DIR="+d.dir,
+		"OSM_TMP_DIR="+d.dir)
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	return c
 }
@@ -122,15 +124,16 @@ func (d *datagrams) manage() {
 	done := make(chan error, 1)
 	up := make(chan struct{}, 64)
 	go func() {
-		done <- d.rack.Manage(ctx, fabric.Place{Node: 0, Port: 1}, service.Config{Subnet: subnet.Config{HonorLIDs: true}, Tell: func(e subnet.Event) error {
-			if e.Kind == subnet.EventUp {
-				select {
-				case up <- struct{}{}:
-				default:
+		done <- d.rack.Manage(ctx, fabric.Place{Node: 0, Port: 1}, service.Config{Subnet: subnet.Config{HonorLIDs: true},
+			Tell: func(e subnet.Event) error {
+				if e.Kind == subnet.EventUp {
+					select {
+					case up <- struct{}{}:
+					default:
+					}
 				}
-			}
-			return nil
-		}})
+				return nil
+			}})
 	}()
 	d.t.Cleanup(func() {
 		stop()
@@ -196,7 +199,8 @@ func TestOwnOsmtest(t *testing.T) {
 			}
 		}
 		log := filepath.Join(d.dir, "own.log")
-		status := osmtest.Main(context.Background(), tool.Env{Name: "osmtest", Args: append([]string{"-f", flow, "-i", filepath.Join(d.dir, inventory), "-l", log}, args...),
+		status := osmtest.Main(context.Background(), tool.Env{Name: "osmtest",
+			Args:  append([]string{"-f", flow, "-i", filepath.Join(d.dir, inventory), "-l", log}, args...),
 			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs})
 		if status != tool.Success || !strings.Contains(out.String(), "\" PASS") {
 			b, _ := os.ReadFile(log)
@@ -266,7 +270,8 @@ func TestDiagnosticsOfDebian(t *testing.T) {
 		node, command string
 		want          []string
 	}{
-		{"hca4", "ibstat", []string{"CA 'softvpi0'", "Number of ports: 2", "Port 2:", "State: Active", "Rate: 40", "Node GUID: 0x0002c90300001006"}},
+		{"hca4", "ibstat", []string{"CA 'softvpi0'", "Number of ports: 2", "Port 2:", "State: Active", "Rate: 40",
+			"Node GUID: 0x0002c90300001006"}},
 		{"sw1", "ibstat", []string{"Port 0:", "State: Active"}},
 		{"hca2", "sminfo", []string{"sm guid 0x2c90300001001", "SMINFO_MASTER"}},
 		{"hca2", "saquery NR", []string{"hca1 HCA-1", "hca4 HCA-1", "sw2 switch"}},

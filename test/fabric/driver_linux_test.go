@@ -55,7 +55,8 @@ func TestDriversOwnFabric(t *testing.T) {
 		{"ib1", []string{"saquery", "NR", fmt.Sprint(first.LID)}, fmt.Sprintf("lid.....................%d", first.LID)},
 		{"ib0", []string{"ibping", "-c", "3", fmt.Sprint(second.LID)}, "3 packets transmitted, 3 received, 0% packet loss"},
 	} {
-		if out := d.output(c.node, c.args[0], c.args[1:]...); !strings.Contains(strings.ReplaceAll(out, "0x", ""), c.want) && !strings.Contains(out, c.want) {
+		if out := d.output(c.node, c.args[0], c.args[1:]...); !strings.Contains(strings.ReplaceAll(out, "0x", ""), c.want) &&
+			!strings.Contains(out, c.want) {
 			t.Errorf("%v at %s: no %q in\n%s", c.args, c.node, c.want, out)
 		}
 	}

@@ -54,7 +54,8 @@ func (d *datagrams) ibdiagnet(node string, args ...string) string {
 		}
 	}
 	var out, errs bytes.Buffer
-	if status := ibdiagnet.Main(context.Background(), tool.Env{Name: "ibdiagnet", Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs}); status != tool.Success {
+	if status := ibdiagnet.Main(context.Background(), tool.Env{Name: "ibdiagnet", Args: args, Stdin: strings.NewReader(""), Stdout: &out,
+		Stderr: &errs}); status != tool.Success {
 		d.t.Errorf("ibdiagnet: status %d\n%s%s", status, out.String(), errs.String())
 	}
 	return out.String()

@@ -44,7 +44,8 @@ func TestDiscoversWhatWasBuilt(t *testing.T) {
 				t.Fatal(err)
 			}
 			if missing, extra := difference(links(top), links(seen)); len(missing)+len(extra) != 0 {
-				t.Errorf("%d links are not found, such as %.3q, and %d are found that are not there, such as %.3q", len(missing), missing, len(extra), extra)
+				t.Errorf("%d links are not found, such as %.3q, and %d are found that are not there, such as %.3q", len(missing), missing,
+					len(extra), extra)
 			}
 			if errs := errorsOf(g, "node00000.log"); errs != "" {
 				t.Errorf("OpenSM has errors:\n%s", errs)
@@ -61,7 +62,8 @@ func links(t *topology.Topology) map[string]bool {
 		for j := range n.Ports {
 			if p := &n.Ports[j]; p.Linked() {
 				peer := &t.Nodes[p.Peer]
-				m[fmt.Sprintf("%v %x %q port %d (%x) to %x port %d, %dx%v", n.Type, n.GUID, n.Description, j, p.GUID, peer.GUID, p.PeerPort, mad.Lanes(p.Width), p.Speed)] = true
+				m[fmt.Sprintf("%v %x %q port %d (%x) to %x port %d, %dx%v", n.Type, n.GUID, n.Description, j, p.GUID, peer.GUID, p.PeerPort,
+					mad.Lanes(p.Width), p.Speed)] = true
 			}
 		}
 	}
@@ -182,7 +184,8 @@ func TestOpenSMProtectsByMKey(t *testing.T) {
 	if out, status := g.tool("hca2", "smpquery", "nodeinfo", "5"); status == 0 {
 		t.Errorf("read without the key: %s", out)
 	}
-	if out := g.must("hca2", "smpquery", "-y", "0x1234", "portinfo", "5", "1"); !strings.Contains(out, "MkeyViolations:..................") || strings.Contains(out, "MkeyViolations:..................0\n") {
+	if out := g.must("hca2", "smpquery", "-y", "0x1234", "portinfo", "5", "1"); !strings.Contains(out,
+		"MkeyViolations:..................") || strings.Contains(out, "MkeyViolations:..................0\n") {
 		t.Errorf("no violation is counted: %s", out)
 	}
 	g.log("hca1.log", "num:256")

@@ -37,7 +37,8 @@ func TestRegistrationsGoBetweenManagers(t *testing.T) {
 	}
 	d.opensmWith("one", file("first"))
 	want := d.registered()
-	for _, part := range []string{"ff12:601b:ffff::16", "0xc007", "a name with blanks", "SubscriberGID...........fe80::2:c903:0:1003", "0x00000000000000bb"} {
+	for _, part := range []string{"ff12:601b:ffff::16", "0xc007", "a name with blanks", "SubscriberGID...........fe80::2:c903:0:1003",
+		"0x00000000000000bb"} {
 		if !strings.Contains(want, part) {
 			t.Errorf("OpenSM does not show %q of what ours wrote:\n%s", part, want)
 		}
@@ -95,15 +96,16 @@ func (d *datagrams) ownWith(files service.Files) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done, up := make(chan error, 1), make(chan struct{}, 64)
 	go func() {
-		done <- d.rack.Manage(ctx, fabric.Place{Node: 0, Port: 1}, service.Config{Files: files, Subnet: subnet.Config{HonorLIDs: true}, Tell: func(e subnet.Event) error {
-			if e.Kind == subnet.EventUp {
-				select {
-				case up <- struct{}{}:
-				default:
+		done <- d.rack.Manage(ctx, fabric.Place{Node: 0, Port: 1}, service.Config{Files: files, Subnet: subnet.Config{HonorLIDs: true},
+			Tell: func(e subnet.Event) error {
+				if e.Kind == subnet.EventUp {
+					select {
+					case up <- struct{}{}:
+					default:
+					}
 				}
-			}
-			return nil
-		}})
+				return nil
+			}})
 	}()
 	select {
 	case <-up:

@@ -93,7 +93,8 @@ func TestPartitionsOfTools(t *testing.T) {
 		theirs, other ib.PKey // keys of hca2, and of hca3
 		asks, pings   bool
 	}{
-		{"full members", 0xffff, 0xffff, true, true}, {"limited members", 0x7fff, 0x7fff, true, false}, {"a limited and a full one", 0x7fff, 0xffff, true, true},
+		{"full members", 0xffff, 0xffff, true, true}, {"limited members", 0x7fff, 0x7fff, true, false},
+		{"a limited and a full one", 0x7fff, 0xffff, true, true},
 		{"another partition", 0x8001, 0xffff, false, false}, {"another partition, both in it", 0x8001, 0x8001, false, true},
 	} {
 		d.setPKeys(hca2, c.theirs)

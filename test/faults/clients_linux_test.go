@@ -33,7 +33,8 @@ func TestThousandClients(t *testing.T) {
 	client := api.NewClient(cfg.Socket)
 	large := registry.Value{Name: "large", Type: registry.Binary, Data: make([]byte, 256<<10)}
 	c := changes(t, 1)
-	if _, err := client.ChangeRegistry(t.Context(), append(c, registry.Change{Kind: registry.SetValue, Key: c[0].Key, Value: large}), false); err != nil {
+	if _, err := client.ChangeRegistry(t.Context(), append(c, registry.Change{Kind: registry.SetValue, Key: c[0].Key, Value: large}),
+		false); err != nil {
 		t.Fatal(err)
 	}
 	for range 100 { // more answers than a socket holds, and nobody reads them
@@ -66,7 +67,8 @@ func TestThousandClients(t *testing.T) {
 			const size = 10 << 20
 			body := io.MultiReader(strings.NewReader(`{"changes": [`), io.LimitReader(blanks{}, size))
 			// The driver may close the connection before it has read everything.
-			if status, err := ask(dial(t, cfg.Socket), "POST /registry/changes", body, size+13); err == nil && status != http.StatusRequestEntityTooLarge {
+			if status, err := ask(dial(t, cfg.Socket), "POST /registry/changes", body, size+13); err == nil &&
+				status != http.StatusRequestEntityTooLarge {
 				t.Errorf("10 MB: %d", status)
 			}
 		})

@@ -137,7 +137,8 @@ func TestTwoDrivers(t *testing.T) {
 	other := driverbed.Config(t, config.Adapter{Name: "other"})
 	other.State = cfg.State
 	second, up := run(t, other)
-	if up || !strings.Contains(second.said.String(), fmt.Sprintf("another driver is running: process %d holds %s", p.cmd.Process.Pid, cfg.State)) {
+	if up || !strings.Contains(second.said.String(), fmt.Sprintf("another driver is running: process %d holds %s", p.cmd.Process.Pid,
+		cfg.State)) {
 		t.Errorf("up %v, %q", up, second.said.String())
 	}
 	if second.cmd.ProcessState.ExitCode() != 1 {

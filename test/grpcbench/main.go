@@ -30,7 +30,8 @@ const method = "/bench.Echo/Call"
 
 var description = grpc.ServiceDesc{
 	ServiceName: "bench.Echo", HandlerType: (*any)(nil),
-	Methods: []grpc.MethodDesc{{MethodName: "Call", Handler: func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+	Methods: []grpc.MethodDesc{{MethodName: "Call", Handler: func(_ any, _ context.Context, decode func(any) error,
+		_ grpc.UnaryServerInterceptor) (any, error) {
 		var b []byte
 		err := decode(&b)
 		return &b, err

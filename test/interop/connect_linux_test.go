@@ -244,7 +244,8 @@ func manyConnections(t *testing.T, a *adapter, p *peer, f family,
 	for i, c := range list {
 		c.us.recv(1, a.mr.SGE(i*message, message))
 		p.do("send id=%d op=send mr=%d off=%d len=%d wr=2", c.id, mem.mr, i*message, message)
-		c.us.send(verbs.SendWR{ID: 3, Op: verbs.OpRead, SGE: []verbs.SGE{a.mr.SGE((connections+i)*message, message)}, RemoteAddr: mem.addr + uint64(i*message), RKey: uint32(mem.rkey)})
+		c.us.send(verbs.SendWR{ID: 3, Op: verbs.OpRead, SGE: []verbs.SGE{a.mr.SGE((connections+i)*message, message)},
+			RemoteAddr: mem.addr + uint64(i*message), RKey: uint32(mem.rkey)})
 	}
 	for _, c := range list {
 		c.us.next(verbs.Success)

@@ -54,9 +54,10 @@ type program interface {
 }
 
 func here(g *guest, f family) place {
-	p := place{listens: listensHere, addr: f.ours.String(), v4: ours.v4.String(), dev: "softvpi0", gid: "0", start: func(t testing.TB, words ...string) program {
-		return g.softvpiAs(t, append([]string{"verbs", "run", "--"}, words...)...)
-	}}
+	p := place{listens: listensHere, addr: f.ours.String(), v4: ours.v4.String(), dev: "softvpi0", gid: "0",
+		start: func(t testing.TB, words ...string) program {
+			return g.softvpiAs(t, append([]string{"verbs", "run", "--"}, words...)...)
+		}}
 	if f.ours.Is6() {
 		p.dev = "softvpi1" // the driver's second adapter
 	}
@@ -64,9 +65,10 @@ func here(g *guest, f family) place {
 }
 
 func there(g *guest, f family) place {
-	p := place{listens: g.listensAt, addr: f.theirs.String(), v4: theirs.v4.String(), dev: "rxe0", gid: "1", start: func(t testing.TB, words ...string) program {
-		return g.program(t, words...)
-	}}
+	p := place{listens: g.listensAt, addr: f.theirs.String(), v4: theirs.v4.String(), dev: "rxe0", gid: "1",
+		start: func(t testing.TB, words ...string) program {
+			return g.program(t, words...)
+		}}
 	if f.theirs.Is6() {
 		p.gid = "2" // after the link-local address and that of IPv4
 	}

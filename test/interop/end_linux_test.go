@@ -77,7 +77,8 @@ func (a *adapter) end(typ verbs.QPType) *end {
 	var err error
 	e.cq, err = a.dev.CreateCQ(512)
 	ok(a.t, err)
-	e.qp, err = a.pd.CreateQP(verbs.QPConfig{Type: typ, SRQ: a.srq, SendCQ: e.cq, RecvCQ: e.cq, SendDepth: 128, RecvDepth: 128, SendSGE: 4, RecvSGE: 4, Inline: 64, SignalAll: true})
+	e.qp, err = a.pd.CreateQP(verbs.QPConfig{Type: typ, SRQ: a.srq, SendCQ: e.cq, RecvCQ: e.cq, SendDepth: 128, RecvDepth: 128, SendSGE: 4,
+		RecvSGE: 4, Inline: 64, SignalAll: true})
 	ok(a.t, err)
 	return e
 }

@@ -45,7 +45,8 @@ func testMulticast(t *testing.T, g *guest) {
 		r := g.program(t, mckey...)
 		g.sh(t, `until [[ $(</proc/net/igmp) == *030201EF* ]]; do sleep 0.05; done`)
 		for range 3 {
-			e.send(verbs.SendWR{Op: verbs.OpSendImm, Imm: e.qp.Number(), AH: ah, RemoteQPN: multicastQPN, RemoteQKey: udpQKey, SGE: []verbs.SGE{a.mr.SGE(0, 100)}})
+			e.send(verbs.SendWR{Op: verbs.OpSendImm, Imm: e.qp.Number(), AH: ah, RemoteQPN: multicastQPN, RemoteQKey: udpQKey,
+				SGE: []verbs.SGE{a.mr.SGE(0, 100)}})
 			e.next(verbs.Success)
 		}
 		r.succeeds(t, await.Limit)

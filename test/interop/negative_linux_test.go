@@ -28,7 +28,8 @@ const none = -1
 
 func ourWR(op verbs.Opcode, n int, addr uint64, key uint32) func(*couple, region) {
 	return func(c *couple, mem region) {
-		c.us.send(verbs.SendWR{ID: 1, Op: op, SGE: []verbs.SGE{c.us.mr.SGE(0, n)}, RemoteAddr: mem.addr + addr, RKey: uint32(mem.rkey) ^ key})
+		c.us.send(verbs.SendWR{ID: 1, Op: op, SGE: []verbs.SGE{c.us.mr.SGE(0, n)}, RemoteAddr: mem.addr + addr,
+			RKey: uint32(mem.rkey) ^ key})
 	}
 }
 
@@ -41,16 +42,22 @@ func theirWR(op string, n int, addr uint64, key uint32) func(*couple, region) st
 const badKey = 0x5500
 
 var wrongs = []wrong{
-	{"write with a bad rkey", ourWR(verbs.OpWrite, 3000, 0, badKey), verbs.RemoteAccess, none, theirWR("write", 3000, 0, badKey), wcRemAccess, verbs.Success, none},
-	{"write past the end", ourWR(verbs.OpWrite, 3000, memorySize-2999, 0), verbs.RemoteAccess, none, theirWR("write", 3000, memorySize-2999, 0), wcRemAccess, verbs.Success, none},
-	{"read with a bad rkey", ourWR(verbs.OpRead, 3000, 0, badKey), verbs.RemoteAccess, none, theirWR("read", 3000, 0, badKey), wcRemAccess, verbs.Success, none},
-	{"read past the end", ourWR(verbs.OpRead, 3000, memorySize-2999, 0), verbs.RemoteAccess, none, theirWR("read", 3000, memorySize-2999, 0), wcRemAccess, verbs.Success, none},
-	{"atomic with a bad rkey", ourWR(verbs.OpFetchAdd, 8, 0, badKey), verbs.RemoteAccess, none, theirWR("fadd", 8, 0, badKey), wcRemAccess, verbs.Success, none},
+	{"write with a bad rkey", ourWR(verbs.OpWrite, 3000, 0, badKey), verbs.RemoteAccess, none, theirWR("write", 3000, 0, badKey),
+		wcRemAccess, verbs.Success, none},
+	{"write past the end", ourWR(verbs.OpWrite, 3000, memorySize-2999, 0), verbs.RemoteAccess, none,
+		theirWR("write", 3000, memorySize-2999, 0), wcRemAccess, verbs.Success, none},
+	{"read with a bad rkey", ourWR(verbs.OpRead, 3000, 0, badKey), verbs.RemoteAccess, none, theirWR("read", 3000, 0, badKey), wcRemAccess,
+		verbs.Success, none},
+	{"read past the end", ourWR(verbs.OpRead, 3000, memorySize-2999, 0), verbs.RemoteAccess, none,
+		theirWR("read", 3000, memorySize-2999, 0), wcRemAccess, verbs.Success, none},
+	{"atomic with a bad rkey", ourWR(verbs.OpFetchAdd, 8, 0, badKey), verbs.RemoteAccess, none, theirWR("fadd", 8, 0, badKey), wcRemAccess,
+		verbs.Success, none},
 	// rxe does not let its own programs post this one.
 	{"atomic at an odd address", ourWR(verbs.OpFetchAdd, 8, 4, 0), verbs.RemoteInvalidRequest, none, nil, none, verbs.Success, none},
 	// rxe answers a message longer than its receive with a remote operational NAK and ends the receive with a
 	// local QP operation error. The specification requires an invalid request NAK and a local length error.
-	{"send longer than the receive", ourWR(verbs.OpSend, 3000, 0, 0), verbs.RemoteOperation, wcLocQPOp, theirWR("send", 3000, 0, 0), wcRemInvReq, verbs.LocalLength, 100},
+	{"send longer than the receive", ourWR(verbs.OpSend, 3000, 0, 0), verbs.RemoteOperation, wcLocQPOp, theirWR("send", 3000, 0, 0),
+		wcRemInvReq, verbs.LocalLength, 100},
 }
 
 // testNegative provokes the errors of the specification in both directions.

@@ -48,7 +48,8 @@ func (g *guest) netem(t testing.TB) (sends, receives netemCounts) {
 	for k, n := range []*netemCounts{&sends, &receives} {
 		_, counts, _ := strings.Cut(out[k], "Sent ")
 		var bytes, over int
-		if _, err := fmt.Sscanf(counts, "%d bytes %d pkt (dropped %d, overlimits %d requeues %d)", &bytes, &n.sent, &n.dropped, &over, &n.overtook); err != nil {
+		if _, err := fmt.Sscanf(counts, "%d bytes %d pkt (dropped %d, overlimits %d requeues %d)", &bytes, &n.sent, &n.dropped, &over,
+			&n.overtook); err != nil {
 			t.Fatalf("tc says %q: %v", out[k], err)
 		}
 		_, backlog, _ := strings.Cut(counts, "backlog ")

@@ -135,7 +135,8 @@ func unreliable(t *testing.T, c *couple, mem region, n int) {
 
 	mem.fill(0, n, n+4)
 	us.recv(4)
-	them.do("send id=%d op=writeimm imm=%d mr=%d len=%d wr=4 raddr=%d rkey=%d", c.id, immediate, mem.mr, n, us.mr.RemoteAddr(), us.mr.RKey())
+	them.do("send id=%d op=writeimm imm=%d mr=%d len=%d wr=4 raddr=%d rkey=%d", c.id, immediate, mem.mr, n, us.mr.RemoteAddr(),
+		us.mr.RKey())
 	them.one(c.id, wcSuccess)
 	if w := us.next(verbs.Success); int(w.ByteLen) != n || w.Op != verbs.CompletedRecvWrite {
 		t.Fatalf("UC write of %d bytes arrives as %+v", n, w)
@@ -160,7 +161,8 @@ func datagrams(t *testing.T, a *adapter, p *peer, f family, mem region, largest 
 	for _, n := range []int{0, 1, 100, largest} {
 		fill(a.mr.Bytes()[:n], n+1)
 		p.do("recv id=%d mr=%d len=%d wr=1", id, mem.mr, n+grh)
-		e.send(verbs.SendWR{Op: verbs.OpSendImm, Imm: immediate, AH: ah, RemoteQPN: uint32(q.num(t, "qpn")), RemoteQKey: qkey, SGE: []verbs.SGE{a.mr.SGE(0, n)}})
+		e.send(verbs.SendWR{Op: verbs.OpSendImm, Imm: immediate, AH: ah, RemoteQPN: uint32(q.num(t, "qpn")), RemoteQKey: qkey,
+			SGE: []verbs.SGE{a.mr.SGE(0, n)}})
 		e.next(verbs.Success)
 		if w := p.one(id, wcSuccess); int(w.length) != n+grh || w.srcQP != e.qp.Number() || w.imm != immediate || w.flags&wcFlagGRH == 0 {
 			t.Fatalf("datagram of %d bytes arrives as %+v", n, w)

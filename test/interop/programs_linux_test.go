@@ -28,7 +28,8 @@ const (
 )
 
 func matoseArgs(f family, more ...string) []string {
-	return append([]string{"ucmatose", "-b", f.theirs.String(), "-c", fmt.Sprint(matoseConnections), "-C", fmt.Sprint(matoseMessages), "-S", fmt.Sprint(matoseSize)}, more...)
+	return append([]string{"ucmatose", "-b", f.theirs.String(), "-c", fmt.Sprint(matoseConnections), "-C", fmt.Sprint(matoseMessages), "-S",
+		fmt.Sprint(matoseSize)}, more...)
 }
 
 // matoseEnd returns a connection's end with its receives posted.
@@ -139,7 +140,8 @@ const (
 )
 
 func udaddyArgs(f family, more ...string) []string {
-	return append([]string{"udaddy", "-b", f.theirs.String(), "-c", fmt.Sprint(udaddyQPs), "-C", fmt.Sprint(matoseMessages), "-S", fmt.Sprint(udaddySize)}, more...)
+	return append([]string{"udaddy", "-b", f.theirs.String(), "-c", fmt.Sprint(udaddyQPs), "-C", fmt.Sprint(matoseMessages), "-S",
+		fmt.Sprint(udaddySize)}, more...)
 }
 
 // ready moves a UD QP to ready-to-send.
@@ -154,7 +156,8 @@ func (e *end) ready(qkey uint32) {
 func (e *end) tell(ah *verbs.AH, qpn, qkey uint32) {
 	e.t.Helper()
 	for range matoseMessages {
-		e.send(verbs.SendWR{Op: verbs.OpSendImm, Imm: e.qp.Number(), AH: ah, RemoteQPN: qpn, RemoteQKey: qkey, SGE: []verbs.SGE{e.mr.SGE(0, udaddySize)}})
+		e.send(verbs.SendWR{Op: verbs.OpSendImm, Imm: e.qp.Number(), AH: ah, RemoteQPN: qpn, RemoteQKey: qkey,
+			SGE: []verbs.SGE{e.mr.SGE(0, udaddySize)}})
 	}
 }
 

@@ -45,7 +45,8 @@ func (g *guest) drive(t testing.TB) {
 	dir := t.TempDir()
 	g.driver = filepath.Join(dir, "driver.sock")
 	t.Cleanup(func() { g.driver = "" })
-	p := g.softvpiAs(t, "up", "--state", dir, "--skip-self-check", "--adapter", "Ethernet 1="+ours.v4.String(), "--adapter", "Ethernet 2="+ours.v6.String())
+	p := g.softvpiAs(t, "up", "--state", dir, "--skip-self-check", "--adapter", "Ethernet 1="+ours.v4.String(), "--adapter",
+		"Ethernet 2="+ours.v6.String())
 	p.says(t, "listening")
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM)

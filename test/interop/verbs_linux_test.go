@@ -176,7 +176,8 @@ func theirMessages(t *testing.T, c *couple, mem region, n int) {
 	mem.fill(0, n, n+2)
 	us.recv(2, us.mr.SGE(0, n))
 	post("sendimm", 2, fmt.Sprintf("imm=%d flags=o", immediate))
-	if w := us.next(verbs.Success); int(w.ByteLen) != n || w.Imm != immediate || w.Flags&verbs.WithImm == 0 || w.Flags&verbs.WasSolicited == 0 {
+	if w := us.next(verbs.Success); int(w.ByteLen) != n || w.Imm != immediate || w.Flags&verbs.WithImm == 0 ||
+		w.Flags&verbs.WasSolicited == 0 {
 		t.Fatalf("send with immediate of %d bytes arrives as %+v", n, w)
 	}
 	check(t, local, n+2)
@@ -264,9 +265,12 @@ func ourQueue(t *testing.T, c *couple, mem region) {
 	them.do("poke mr=%d off=%d data=0000000000000000", mem.mr, 7<<20)
 	them.do("recv id=%d mr=%d off=%d len=%d wr=100 n=1", c.id, mem.mr, 6<<20, piece)
 	for i := range half {
-		us.send(verbs.SendWR{ID: uint64(3 * i), Op: verbs.OpWrite, SGE: []verbs.SGE{us.mr.SGE(i*piece, piece)}, RemoteAddr: mem.addr + uint64(i*piece), RKey: uint32(mem.rkey)})
-		us.send(verbs.SendWR{ID: uint64(3*i + 1), Op: verbs.OpRead, SGE: []verbs.SGE{us.mr.SGE(4<<20+i*piece, piece)}, RemoteAddr: mem.addr + 4<<20 + uint64(i*piece), RKey: uint32(mem.rkey)})
-		us.send(verbs.SendWR{ID: uint64(3*i + 2), Op: verbs.OpFetchAdd, Add: 1, SGE: []verbs.SGE{us.mr.SGE(7<<20+8*i, 8)}, RemoteAddr: mem.addr + 7<<20, RKey: uint32(mem.rkey)})
+		us.send(verbs.SendWR{ID: uint64(3 * i), Op: verbs.OpWrite, SGE: []verbs.SGE{us.mr.SGE(i*piece, piece)},
+			RemoteAddr: mem.addr + uint64(i*piece), RKey: uint32(mem.rkey)})
+		us.send(verbs.SendWR{ID: uint64(3*i + 1), Op: verbs.OpRead, SGE: []verbs.SGE{us.mr.SGE(4<<20+i*piece, piece)},
+			RemoteAddr: mem.addr + 4<<20 + uint64(i*piece), RKey: uint32(mem.rkey)})
+		us.send(verbs.SendWR{ID: uint64(3*i + 2), Op: verbs.OpFetchAdd, Add: 1, SGE: []verbs.SGE{us.mr.SGE(7<<20+8*i, 8)},
+			RemoteAddr: mem.addr + 7<<20, RKey: uint32(mem.rkey)})
 	}
 	us.send(verbs.SendWR{ID: 3 * uint64(half), Op: verbs.OpSend, Flags: verbs.Fence, SGE: []verbs.SGE{us.mr.SGE(4<<20, piece)}})
 	for i := range 3*half + 1 {
@@ -295,7 +299,8 @@ func theirQueue(t *testing.T, c *couple, mem region) {
 	mem.fill(0, n*piece, 1)
 	fill(us.mr.Bytes()[4<<20:][:n*piece], 2)
 	them.do("send id=%d op=write mr=%d off=0 len=%d wr=0 n=%d stride=%d raddr=%d rkey=%d", c.id, mem.mr, piece, n, piece, base, rkey)
-	them.do("send id=%d op=read mr=%d off=%d len=%d wr=%d n=%d stride=%d raddr=%d rkey=%d", c.id, mem.mr, 4<<20, piece, n, n, piece, base+4<<20, rkey)
+	them.do("send id=%d op=read mr=%d off=%d len=%d wr=%d n=%d stride=%d raddr=%d rkey=%d", c.id, mem.mr, 4<<20, piece, n, n, piece,
+		base+4<<20, rkey)
 	them.do("poke mr=%d off=%d data=%s", mem.mr, 7<<20, strings.Repeat("ee", 8*n))
 	for i := range n {
 		them.do("send id=%d op=fadd add=1 mr=%d off=%d len=8 wr=%d raddr=%d rkey=%d", c.id, mem.mr, 7<<20+8*i, 2*n+i, base+7<<20, rkey)
@@ -347,7 +352,8 @@ func theirInvalidate(t *testing.T, c *couple, mem region) {
 	us, them := c.in(t)
 	w, err := us.pd.AllocWindow(verbs.WindowType2)
 	ok(t, err)
-	us.send(verbs.SendWR{Op: verbs.OpBind, Bind: verbs.Bind{Window: w, MR: us.mr, Addr: us.mr.Addr() + 4096, Length: 4096, Access: verbs.RemoteWrite}})
+	us.send(verbs.SendWR{Op: verbs.OpBind, Bind: verbs.Bind{Window: w, MR: us.mr, Addr: us.mr.Addr() + 4096, Length: 4096,
+		Access: verbs.RemoteWrite}})
 	us.next(verbs.Success)
 	mem.fill(0, 4096, 3)
 	them.do("send id=%d op=write mr=%d len=4096 wr=1 raddr=%d rkey=%d", c.id, mem.mr, us.mr.Addr()+4096, w.RKey())

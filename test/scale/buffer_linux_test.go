@@ -48,7 +48,8 @@ func TestSmallReceiveBuffer(t *testing.T) {
 	}
 	var c map[string]uint64
 	receiver.call(t, "counters", nil, &c)
-	t.Logf("receiver: %d datagrams dropped for want of buffer, effective receive buffer %d bytes", c["Link receive buffer drops"], c["Link receive buffer"])
+	t.Logf("receiver: %d datagrams dropped for want of buffer, effective receive buffer %d bytes", c["Link receive buffer drops"],
+		c["Link receive buffer"])
 }
 
 // pair connects all connections of two endpoints, and returns the seconds it took.
@@ -68,7 +69,8 @@ func retransmissions(t testing.TB, w *worker) effort {
 	t.Helper()
 	var c map[string]uint64
 	w.call(t, "counters", nil, &c)
-	return effort{c["Retransmitted packets"], c["Requester time out received"], c["Requester out of order sequence NAK"], c["Requester resync"], c["Probes"]}
+	return effort{c["Retransmitted packets"], c["Requester time out received"], c["Requester out of order sequence NAK"],
+		c["Requester resync"], c["Probes"]}
 }
 
 func (e effort) since(b effort) effort {
@@ -76,5 +78,6 @@ func (e effort) since(b effort) effort {
 }
 
 func (e effort) String() string {
-	return fmt.Sprintf("%d packets sent again, %d time-outs, %d sequence NAKs, %d steps back, %d probes", e.packets, e.timeouts, e.naks, e.resync, e.probes)
+	return fmt.Sprintf("%d packets sent again, %d time-outs, %d sequence NAKs, %d steps back, %d probes", e.packets, e.timeouts, e.naks,
+		e.resync, e.probes)
 }

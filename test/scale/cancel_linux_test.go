@@ -74,7 +74,8 @@ func TestCancelAndCloseAtAnyMoment(t *testing.T) {
 			stacks := make([]byte, 1<<20)
 			t.Fatalf("calls do not return:\n%s", stacks[:runtime.Stack(stacks, true)])
 		}
-		t.Logf("%d lives, %d connected, %d messages, %d calls cancelled", did.lives.Load(), did.connected.Load(), did.messages.Load(), did.cancelled.Load())
+		t.Logf("%d lives, %d connected, %d messages, %d calls cancelled", did.lives.Load(), did.connected.Load(), did.messages.Load(),
+			did.cancelled.Load())
 		if did.connected.Load() == 0 || did.messages.Load() == 0 || did.cancelled.Load() == 0 {
 			t.Error("the test did not do what it is for")
 		}

@@ -102,7 +102,8 @@ func (e *endpoint) param(n int) verbs.ConnParam {
 
 func (e *endpoint) add(q *verbs.QP, id *verbs.ID) {
 	p := id.Peer().Private
-	c := &conn{qp: q, id: id, addr: binary.BigEndian.Uint64(p), rkey: binary.BigEndian.Uint32(p[8:]), peer: int(binary.BigEndian.Uint32(p[12:]))}
+	c := &conn{qp: q, id: id, addr: binary.BigEndian.Uint64(p), rkey: binary.BigEndian.Uint32(p[8:]),
+		peer: int(binary.BigEndian.Uint32(p[12:]))}
 	e.mu.Lock()
 	e.conns[q.Config().Context] = c
 	e.mu.Unlock()

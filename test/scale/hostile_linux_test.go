@@ -88,7 +88,8 @@ func underAttack(t *testing.T, target, server, client *worker, addr netip.Addr, 
 	wg.Wait()
 	did := run.end()
 	after := usageOf(target.cmd.Process.Pid)
-	t.Logf("%d hostile packets; %d operations beside them; RSS %.1f MB before, %.1f MB after", a.sent, did.Operations, float64(before.RSS)/1e6, float64(after.RSS)/1e6)
+	t.Logf("%d hostile packets; %d operations beside them; RSS %.1f MB before, %.1f MB after", a.sent, did.Operations,
+		float64(before.RSS)/1e6, float64(after.RSS)/1e6)
 	var c map[string]uint64
 	server.call(t, "counters", nil, &c)
 	for _, name := range []string{"ICRC errors", "Malformed packets", "Packets for an unknown QP", "Packets from the wrong source",
@@ -98,7 +99,8 @@ func underAttack(t *testing.T, target, server, client *worker, addr netip.Addr, 
 			t.Errorf("the attack made none of: %s", name)
 		}
 	}
-	t.Logf("%6d requests refused: backlog, half-open limit", c["CM requests refused, backlog full"]+c["CM requests refused, half-open limit"])
+	t.Logf("%6d requests refused: backlog, half-open limit", c["CM requests refused, backlog full"]+
+		c["CM requests refused, half-open limit"])
 	if after.RSS == 0 {
 		t.Fatal("the target is gone")
 	}
@@ -163,7 +165,8 @@ func (a *attack) run(t *testing.T, decoy netip.Addr, end time.Time) {
 // not a RoCE v2 packet over IPv4.
 func transportOf(f []byte) []byte {
 	const ip, udp, bth = 14, 34, 42
-	if len(f) < bth+ib.BTHLen+4 || f[12] != 8 || f[13] != 0 || f[ip] != 0x45 || f[ip+9] != 17 || binary.BigEndian.Uint16(f[udp+2:]) != 4791 {
+	if len(f) < bth+ib.BTHLen+4 || f[12] != 8 || f[13] != 0 || f[ip] != 0x45 || f[ip+9] != 17 ||
+		binary.BigEndian.Uint16(f[udp+2:]) != 4791 {
 		return nil
 	}
 	n := bth - udp + int(binary.BigEndian.Uint16(f[udp+4:])) - 8
@@ -254,7 +257,8 @@ func (a *attack) management(from netip.Addr) []byte {
 		LocalQPN: ib.QPN(r.Uint32() & 0xffffff), ResponderResources: uint8(r.Uint32()), InitiatorDepth: uint8(r.Uint32()),
 		RemoteCMResponseTimeout: 31, LocalCMResponseTimeout: 31, PathMTU: ib.MTU(1 + r.IntN(5)), MaxCMRetries: 15, PKey: 0xffff,
 		RetryCount: 7, RNRRetryCount: 7,
-		Primary: mad.Path{LocalLID: 0xffff, RemoteLID: 0xffff, LocalGID: from.As16(), RemoteGID: a.target.As16(), HopLimit: 64, AckTimeout: 14},
+		Primary: mad.Path{LocalLID: 0xffff, RemoteLID: 0xffff, LocalGID: from.As16(), RemoteGID: a.target.As16(), HopLimit: 64,
+			AckTimeout: 14},
 	}
 	copy(q.PrivateData[:], mad.IPHeader{Source: netip.AddrPortFrom(from, uint16(1+r.IntN(0xffff))), Destination: a.target}.Append(nil))
 	b := q.Append(nil)

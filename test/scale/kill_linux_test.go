@@ -45,7 +45,8 @@ func TestKilledPrograms(t *testing.T) {
 			for end := time.Now().Add(10 * time.Second); !after.within(before) && time.Now().Before(end); after = measure() {
 				time.Sleep(20 * time.Millisecond)
 			}
-			t.Logf("%d killed in %.1f s, slowest peer told after %v", kills/2, time.Since(started).Seconds(), time.Duration(slowest.Load()).Round(time.Millisecond))
+			t.Logf("%d killed in %.1f s, slowest peer told after %v", kills/2, time.Since(started).Seconds(),
+				time.Duration(slowest.Load()).Round(time.Millisecond))
 			t.Logf("before: %v", before)
 			t.Logf("after:  %v", after)
 			if !after.within(before) {

@@ -39,7 +39,8 @@ func TestManyConnections(t *testing.T) {
 			cost := per(measure().Heap, before.Heap, 2*qps)
 			t.Logf("driver: %.0f bytes of heap a QP, its connection included", cost)
 			if full() && cost > idleQP+idleConnection {
-				t.Errorf("an idle QP with its connection costs the driver %.0f bytes besides its rings, want at most %d", cost, idleQP+idleConnection)
+				t.Errorf("an idle QP with its connection costs the driver %.0f bytes besides its rings, want at most %d", cost,
+					idleQP+idleConnection)
 			}
 			exchangeMany(t, server, client, qps)
 		})
@@ -57,7 +58,8 @@ func connectMany(t *testing.T, server, client *worker, qps int) {
 	seconds := pair(t, server, client)
 	client.call(t, "usage", nil, &after)
 	t.Logf("%d connections in %.2f s, %.0f a second", qps, seconds, float64(qps)/seconds)
-	t.Logf("client: %.0f bytes of heap and %.0f of resident memory a connection", per(after.Heap, before.Heap, qps), per(after.RSS, before.RSS, qps))
+	t.Logf("client: %.0f bytes of heap and %.0f of resident memory a connection", per(after.Heap, before.Heap, qps),
+		per(after.RSS, before.RSS, qps))
 }
 
 // exchangeMany has every connection carry requests and answers, and compares that with fewer connections.

@@ -148,7 +148,8 @@ func (p *program) open(a openArgs) (_ struct{}, err error) {
 		defer cancel()
 		p.host, err = verbs.Attach(ctx, a.Socket)
 	} else {
-		p.host, err = verbs.Embed(verbs.Config{Adapters: []verbs.AdapterConfig{{Addr: a.Addr, Wire: a.Wire, ReceiveBuffer: a.ReceiveBuffer}}})
+		p.host, err = verbs.Embed(verbs.Config{Adapters: []verbs.AdapterConfig{{Addr: a.Addr, Wire: a.Wire,
+			ReceiveBuffer: a.ReceiveBuffer}}})
 	}
 	if err != nil {
 		return struct{}{}, err

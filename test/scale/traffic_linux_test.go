@@ -96,7 +96,8 @@ func (e *endpoint) run(a struct{ Size int }) (struct{}, error) {
 		post := func(n int) error {
 			c := e.conns[n]
 			op := []verbs.Opcode{verbs.OpWrite, verbs.OpRead}[count[n]%2]
-			return c.qp.PostSend(&verbs.SendWR{Op: op, Flags: verbs.Signaled, SGE: []verbs.SGE{e.mr.SGE(0, a.Size)}, RemoteAddr: c.addr, RKey: c.rkey})
+			return c.qp.PostSend(&verbs.SendWR{Op: op, Flags: verbs.Signaled, SGE: []verbs.SGE{e.mr.SGE(0, a.Size)}, RemoteAddr: c.addr,
+				RKey: c.rkey})
 		}
 		fail := func(err error) {
 			if left > 0 {

@@ -36,12 +36,14 @@ func TestDAPL(t *testing.T) {
 			d := &pairs[i]
 			d.server, d.says, d.env, d.endless = "dapltest -T S -D "+p.name+"0 -n PORT", `(?m)^(Total WQE|raw: RW, 200)`, env, true
 		}
-		pairs = append(pairs, pair{name: "dtest", server: "dtest -D -B 50 -b 16384 -P " + p.name + "0", client: "dtest -D -B 50 -b 16384 -P " + p.name + "1 -h " + p.at, env: env,
+		pairs = append(pairs, pair{name: "dtest", server: "dtest -D -B 50 -b 16384 -P " + p.name + "0",
+			client: "dtest -D -B 50 -b 16384 -P " + p.name + "1 -h " + p.at, env: env,
 			says: "DAPL Test Complete. PASSED", server2: "DAPL Test Complete. PASSED"})
 		t.Run(p.name, func(t *testing.T) { b.under(t).talkAll(t, pairs) })
 	}
 	t.Run("limits", func(t *testing.T) {
-		out := b.under(t).run(env, "dapltest", "-T", "L", "-D", "scm0", "-w", "8", "limit_ia", "limit_pz", "limit_evd", "limit_ep", "limit_lmr")
+		out := b.under(t).run(env, "dapltest", "-T", "L", "-D", "scm0", "-w", "8", "limit_ia", "limit_pz", "limit_evd", "limit_ep",
+			"limit_lmr")
 		for _, what := range []string{"IAs opened", "PZs created", "EVDs created", "EPs created", "LMRs created"} {
 			if !strings.Contains(out, what+": 1000") { // as many as it tries
 				t.Errorf("it does not say %q:\n%s", what+": 1000", out)

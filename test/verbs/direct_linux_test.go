@@ -297,7 +297,8 @@ func TestPerftestGoesDirectly(t *testing.T) {
 func TestSocketsGoDirectly(t *testing.T) {
 	b := newBench(t)
 	for _, p := range []pair{
-		{name: "rstream", server: "rstream -p PORT -S 64 -C 1 -I 5000", client: "rstream -s ADDR0 -p PORT -S 64 -C 1 -I 5000", says: `(?m)^\w+ +64 +1 +5k `},
+		{name: "rstream", server: "rstream -p PORT -S 64 -C 1 -I 5000", client: "rstream -s ADDR0 -p PORT -S 64 -C 1 -I 5000",
+			says: `(?m)^\w+ +64 +1 +5k `},
 	} {
 		t.Run(p.name, func(t *testing.T) {
 			before := b.directMessages()

@@ -175,7 +175,8 @@ func (e *goEnd) connect(at string) (err error) {
 	if err = e.qp.Modify(verbs.QPAttr{
 		State: verbs.StateRTR, AV: verbs.AddressVector{Addr: e.peer.addr}, MTU: 1024, DestQPN: e.peer.qpn, RQPSN: e.peer.psn,
 		ResponderResources: 4, MinRNRTimer: 1,
-	}, verbs.MaskState|verbs.MaskAV|verbs.MaskMTU|verbs.MaskDestQPN|verbs.MaskRQPSN|verbs.MaskResponderResources|verbs.MaskMinRNRTimer); err != nil {
+	}, verbs.MaskState|verbs.MaskAV|verbs.MaskMTU|verbs.MaskDestQPN|verbs.MaskRQPSN|verbs.MaskResponderResources|
+		verbs.MaskMinRNRTimer); err != nil {
 		return err
 	}
 	if err = e.qp.Modify(verbs.QPAttr{State: verbs.StateRTS, SQPSN: e.me.psn, Timeout: 14, Retry: 7, RNRRetry: 7, InitiatorDepth: 4},

@@ -188,7 +188,8 @@ func TestTwoHosts(t *testing.T) {
 		name  string
 		pairs []pair
 	}{
-		{"pingpong", pingPongs()}, {"librdmacm", managed()}, {"perftest", append(perftests(), toGroup())}, {"sizes", []pair{sizes()}}, {"qperf", qperfs()}, {"fio", fios()},
+		{"pingpong", pingPongs()}, {"librdmacm", managed()}, {"perftest", append(perftests(), toGroup())}, {"sizes", []pair{sizes()}},
+		{"qperf", qperfs()}, {"fio", fios()},
 		{"UCX", append(ucxs(), demos()...)}, {"libfabric", fabrics()},
 	} {
 		t.Run(group.name, func(t *testing.T) {

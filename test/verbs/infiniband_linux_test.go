@@ -21,7 +21,8 @@ import (
 func newFabricBench(t *testing.T, path string) *bench {
 	t.Helper()
 	needLibraries(t)
-	cfg := driverbed.Config(t, config.Adapter{Name: "left", Link: "cable", Path: path}, config.Adapter{Name: "right", Link: "cable", Path: path})
+	cfg := driverbed.Config(t, config.Adapter{Name: "left", Link: "cable", Path: path}, config.Adapter{Name: "right", Link: "cable",
+		Path: path})
 	if d := driverbed.Start(t, cfg); d.NoAttach() != "" {
 		t.Skip(d.NoAttach())
 	}
@@ -43,7 +44,8 @@ func TestFabricDevices(t *testing.T) {
 	b := newFabricBench(t, "")
 	b.need("ibv_devinfo")
 	out := b.run(nil, "ibv_devinfo", "-v", "-d", "softvpi1")
-	for _, want := range []string{`hca_id:\s+softvpi1`, `state:\s+PORT_ACTIVE`, `link_layer:\s+InfiniBand`, `port_lid:\s+[1-9]`, `sm_lid:\s+[1-9]`,
+	for _, want := range []string{`hca_id:\s+softvpi1`, `state:\s+PORT_ACTIVE`, `link_layer:\s+InfiniBand`, `port_lid:\s+[1-9]`,
+		`sm_lid:\s+[1-9]`,
 		`phys_state:\s+LINK_UP`, `active_width:\s+4X`, `active_speed:\s+25.0 Gbps`, `pkey_tbl_len:\s+[1-9]`, `GID\[ *0\]:\s+fe80:`} {
 		if !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("ibv_devinfo does not print %s:\n%s", want, out)
@@ -61,7 +63,8 @@ func TestIBStat(t *testing.T) {
 	b.need("ibstat")
 	env := []string{"XDG_RUNTIME_DIR=" + t.TempDir()}
 	out := b.run(env, "ibstat")
-	for _, want := range []string{`(?s)CA 'softvpi0'.*CA 'softvpi1'`, `CA type: SoftVPI`, `Number of ports: 1`, `Hardware version: [0-9a-f]`, `Node GUID: 0x0*[1-9a-f]`,
+	for _, want := range []string{`(?s)CA 'softvpi0'.*CA 'softvpi1'`, `CA type: SoftVPI`, `Number of ports: 1`,
+		`Hardware version: [0-9a-f]`, `Node GUID: 0x0*[1-9a-f]`,
 		`State: Active`, `Physical state: LinkUp`, `Rate: 100`, `Base lid: [1-9]`, `SM lid: [1-9]`, `Capability mask: 0x[0-9a-f]*[1-9a-f]`,
 		`Port GUID: 0x0*[1-9a-f]`, `Link layer: InfiniBand`} {
 		if !regexp.MustCompile(want).MatchString(out) {
@@ -151,7 +154,8 @@ func TestFabricTwoDrivers(t *testing.T) {
 func TestFabricServiceLevels(t *testing.T) {
 	left, right := newFabricHosts(t, config.SubnetManager{LMC: 2})
 	for _, p := range []pair{
-		measured("ib_send_lat -n 200 -S 3", 2, 200), measured("ib_write_bw -n 200 -S 5", 65536, 200), measured("ib_send_bw -n 200 -c UD -s 1024 -S 1", 1024, 200),
+		measured("ib_send_lat -n 200 -S 3", 2, 200), measured("ib_write_bw -n 200 -S 5", 65536, 200),
+		measured("ib_send_bw -n 200 -c UD -s 1024 -S 1", 1024, 200),
 	} {
 		t.Run(p.name, func(t *testing.T) { left.under(t).talkTo(right.under(t), p.apart()) })
 	}

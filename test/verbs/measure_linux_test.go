@@ -147,7 +147,8 @@ func qperfs() (pairs []pair) {
 		for _, r := range results[i : i+each] {
 			names, says = append(names, r.name), append(says, fmt.Sprintf(`%s:\s+%s += +[0-9.]+ .*\s+`, r.name, r.says))
 		}
-		pairs = append(pairs, pair{name: "qperf " + names[0], server: "qperf -lp PORT", client: "qperf -lp PORT ADDR0 -t 1 -cm 1 " + strings.Join(names, " "),
+		pairs = append(pairs, pair{name: "qperf " + names[0], server: "qperf -lp PORT", client: "qperf -lp PORT ADDR0 -t 1 -cm 1 " +
+			strings.Join(names, " "),
 			says: strings.Join(says, ""), endless: true})
 	}
 	return pairs

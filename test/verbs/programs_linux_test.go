@@ -40,13 +40,16 @@ func pingPongs() (pairs []pair) {
 		}
 	}
 	return append(pairs,
-		pair{name: "one device", server: "ibv_rc_pingpong -g 0 -n 100 -c -p PORT -d softvpi0", client: "ibv_rc_pingpong -g 0 -n 100 -c -p PORT -d softvpi0 127.0.0.1", says: "100 iters"},
+		pair{name: "one device", server: "ibv_rc_pingpong -g 0 -n 100 -c -p PORT -d softvpi0",
+			client: "ibv_rc_pingpong -g 0 -n 100 -c -p PORT -d softvpi0 127.0.0.1", says: "100 iters"},
 		pair{name: "messages of 1 MB", server: "ibv_rc_pingpong -g 0 -n 20 -c -s 1048576 -m 4096 -p PORT -d softvpi0",
 			client: "ibv_rc_pingpong -g 0 -n 20 -c -s 1048576 -m 4096 -p PORT -d softvpi1 127.0.0.1", says: "20 iters"},
-		pair{name: "time stamps", server: "ibv_rc_pingpong -g 0 -n 100 -t -p PORT -d softvpi0", client: "ibv_rc_pingpong -g 0 -n 100 -t -p PORT -d softvpi1 127.0.0.1", says: "100 iters"},
+		pair{name: "time stamps", server: "ibv_rc_pingpong -g 0 -n 100 -t -p PORT -d softvpi0",
+			client: "ibv_rc_pingpong -g 0 -n 100 -t -p PORT -d softvpi1 127.0.0.1", says: "100 iters"},
 		pair{name: "address space of 64 MB", server: "prlimit --as=64000000 ibv_rc_pingpong -g 0 -n 100 -c -p PORT -d softvpi0",
 			client: "prlimit --as=64000000 ibv_rc_pingpong -g 0 -n 100 -c -p PORT -d softvpi1 127.0.0.1", says: "100 iters"},
-		pair{name: "new send", server: "ibv_rc_pingpong -g 0 -n 100 -c -N -p PORT -d softvpi0", client: "ibv_rc_pingpong -g 0 -n 100 -c -N -p PORT -d softvpi1 127.0.0.1", says: "100 iters"})
+		pair{name: "new send", server: "ibv_rc_pingpong -g 0 -n 100 -c -N -p PORT -d softvpi0",
+			client: "ibv_rc_pingpong -g 0 -n 100 -c -N -p PORT -d softvpi1 127.0.0.1", says: "100 iters"})
 }
 
 // The programs of librdmacm.
@@ -54,18 +57,30 @@ func TestConnectionManager(t *testing.T) { newBench(t).talkAll(t, managed()) }
 
 func managed() []pair {
 	return []pair{
-		{name: "rping", server: "rping -s -a ADDR0 -p PORT -C 20 -V", client: "rping -c -a ADDR0 -p PORT -C 20 -V -v", says: `rdma-ping-19: `},
-		{name: "ucmatose", server: "ucmatose -p PORT -C 10 -S 1000", client: "ucmatose -s ADDR0 -p PORT -C 10 -S 1000", says: "return status 0", server2: "return status 0"},
-		{name: "udaddy", server: "udaddy -C 10 -S 1000", client: "udaddy -s ADDR0 -C 10 -S 1000", says: "return status 0", server2: "return status 0"},
-		{name: "rstream", server: "rstream -p PORT -S 4096 -C 50 -T v", client: "rstream -s ADDR0 -p PORT -S 4096 -C 50 -T v", says: `(?m)^\w+ +4k +50 `},
-		{name: "riostream", server: "riostream -p PORT -S 4096 -C 50 -T v", client: "riostream -s ADDR0 -p PORT -S 4096 -C 50 -T v", says: `(?m)^\w+ +4k +50 `},
-		{name: "riostream there and back", server: "riostream -p PORT -S 64 -C 1 -I 300", client: "riostream -s ADDR0 -p PORT -S 64 -C 1 -I 300", says: `(?m)^\w+ +64 +1 +300 `},
-		{name: "rping with its own queue pair", server: "rping -q -s -a ADDR0 -p PORT -C 5 -V", client: "rping -q -c -a ADDR0 -p PORT -C 5 -V -v", says: `rdma-ping-4: `},
-		{name: "mckey", server: "mckey -m 239.1.2.3 -b ADDR0 -C 5", client: "mckey -s -m 239.1.2.3 -b ADDR1 -C 5", says: "return status 0", server2: "data transfers complete"},
-		{name: "rdma_client", server: "rdma_server -p PORT", client: "rdma_client -s ADDR0 -p PORT", says: "rdma_client: end 0", server2: "rdma_server: end 0"},
-		{name: "rdma_xclient", server: "rdma_xserver -p PORT", client: "rdma_xclient -s ADDR0 -p PORT", says: "rdma_xclient: end 0", server2: "rdma_xserver: end 0"},
-		{name: "cmtime", server: "cmtime -b ADDR0 -p PORT", client: "cmtime -s ADDR0 -p PORT -c 20", says: `(?m)^destroy +: +[0-9.]+`, endless: true},
-		{name: "udpong", server: "udpong -b ADDR0 -p PORT -S 1024 -C 50", client: "udpong -s ADDR0 -p PORT -S 1024 -C 50", says: `(?m)^\w+ +1k +50 `, endless: true},
+		{name: "rping", server: "rping -s -a ADDR0 -p PORT -C 20 -V", client: "rping -c -a ADDR0 -p PORT -C 20 -V -v",
+			says: `rdma-ping-19: `},
+		{name: "ucmatose", server: "ucmatose -p PORT -C 10 -S 1000", client: "ucmatose -s ADDR0 -p PORT -C 10 -S 1000",
+			says: "return status 0", server2: "return status 0"},
+		{name: "udaddy", server: "udaddy -C 10 -S 1000", client: "udaddy -s ADDR0 -C 10 -S 1000", says: "return status 0",
+			server2: "return status 0"},
+		{name: "rstream", server: "rstream -p PORT -S 4096 -C 50 -T v", client: "rstream -s ADDR0 -p PORT -S 4096 -C 50 -T v",
+			says: `(?m)^\w+ +4k +50 `},
+		{name: "riostream", server: "riostream -p PORT -S 4096 -C 50 -T v", client: "riostream -s ADDR0 -p PORT -S 4096 -C 50 -T v",
+			says: `(?m)^\w+ +4k +50 `},
+		{name: "riostream there and back", server: "riostream -p PORT -S 64 -C 1 -I 300",
+			client: "riostream -s ADDR0 -p PORT -S 64 -C 1 -I 300", says: `(?m)^\w+ +64 +1 +300 `},
+		{name: "rping with its own queue pair", server: "rping -q -s -a ADDR0 -p PORT -C 5 -V",
+			client: "rping -q -c -a ADDR0 -p PORT -C 5 -V -v", says: `rdma-ping-4: `},
+		{name: "mckey", server: "mckey -m 239.1.2.3 -b ADDR0 -C 5", client: "mckey -s -m 239.1.2.3 -b ADDR1 -C 5", says: "return status 0",
+			server2: "data transfers complete"},
+		{name: "rdma_client", server: "rdma_server -p PORT", client: "rdma_client -s ADDR0 -p PORT", says: "rdma_client: end 0",
+			server2: "rdma_server: end 0"},
+		{name: "rdma_xclient", server: "rdma_xserver -p PORT", client: "rdma_xclient -s ADDR0 -p PORT", says: "rdma_xclient: end 0",
+			server2: "rdma_xserver: end 0"},
+		{name: "cmtime", server: "cmtime -b ADDR0 -p PORT", client: "cmtime -s ADDR0 -p PORT -c 20", says: `(?m)^destroy +: +[0-9.]+`,
+			endless: true},
+		{name: "udpong", server: "udpong -b ADDR0 -p PORT -S 1024 -C 50", client: "udpong -s ADDR0 -p PORT -S 1024 -C 50",
+			says: `(?m)^\w+ +1k +50 `, endless: true},
 	}
 }
 

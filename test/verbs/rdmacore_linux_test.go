@@ -36,7 +36,8 @@ func TestRdmaCore(t *testing.T) {
 func (b *bench) rdmaCore(expected int) {
 	b.t.Helper()
 	dir := b.suite()
-	p := b.startAs(func(c *exec.Cmd) { c.Dir = dir }, nil, suitePython, "run_tests.py", "--dev", "softvpi0", "--port", "1", "--gid", "0", "-v")
+	p := b.startAs(func(c *exec.Cmd) { c.Dir = dir }, nil, suitePython, "run_tests.py", "--dev", "softvpi0", "--port", "1", "--gid", "0",
+		"-v")
 	<-p.done
 	out := p.out.String()
 	r, err := suiteResult(out)

@@ -24,10 +24,14 @@ func TestUCX(t *testing.T) {
 func ucxs() []pair {
 	final := `(?m)^Final: +200 `
 	return []pair{
-		{name: "UCX rc_verbs", server: "ucx_perftest -p PORT", client: "ucx_perftest -p PORT -x rc_verbs -d softvpi1:1 -t am_lat -n 200 -w 10 127.0.0.1", says: final},
-		{name: "UCX rc_verbs put", server: "ucx_perftest -p PORT", client: "ucx_perftest -p PORT -x rc_verbs -d softvpi1:1 -t put_lat -n 200 -w 10 127.0.0.1", says: final},
-		{name: "UCX ud_verbs", server: "ucx_perftest -p PORT", client: "ucx_perftest -p PORT -x ud_verbs -d softvpi1:1 -t am_lat -n 200 -w 10 127.0.0.1", says: final},
-		{name: "UCX tags", env: []string{"UCX_TLS=rc_verbs,ud_verbs"}, server: "ucx_perftest -p PORT", client: "ucx_perftest -p PORT -t tag_lat -n 200 -w 10 127.0.0.1", says: final},
+		{name: "UCX rc_verbs", server: "ucx_perftest -p PORT",
+			client: "ucx_perftest -p PORT -x rc_verbs -d softvpi1:1 -t am_lat -n 200 -w 10 127.0.0.1", says: final},
+		{name: "UCX rc_verbs put", server: "ucx_perftest -p PORT",
+			client: "ucx_perftest -p PORT -x rc_verbs -d softvpi1:1 -t put_lat -n 200 -w 10 127.0.0.1", says: final},
+		{name: "UCX ud_verbs", server: "ucx_perftest -p PORT",
+			client: "ucx_perftest -p PORT -x ud_verbs -d softvpi1:1 -t am_lat -n 200 -w 10 127.0.0.1", says: final},
+		{name: "UCX tags", env: []string{"UCX_TLS=rc_verbs,ud_verbs"}, server: "ucx_perftest -p PORT",
+			client: "ucx_perftest -p PORT -t tag_lat -n 200 -w 10 127.0.0.1", says: final},
 	}
 }
 
@@ -38,8 +42,10 @@ func demos() []pair {
 	env := []string{"UCX_TLS=rc_verbs,ud_verbs", "UCX_SOCKADDR_TLS_PRIORITY=rdmacm"}
 	server, client := "io_demo -p PORT -q -d 1:100000", "io_demo -i 100 -q -d 1:100000 -o write,read -y 0.1s ADDR0:PORT"
 	return []pair{
-		{name: "io_demo with tags", env: env, server: server, client: client, says: "Client exit with status 'OK'", server2: "got new connection request", endless: true},
-		{name: "io_demo with active messages", env: env, server: server + " -A", client: client + " -A", says: "Client exit with status 'OK'", server2: "got new connection request", endless: true},
+		{name: "io_demo with tags", env: env, server: server, client: client, says: "Client exit with status 'OK'",
+			server2: "got new connection request", endless: true},
+		{name: "io_demo with active messages", env: env, server: server + " -A", client: client + " -A",
+			says: "Client exit with status 'OK'", server2: "got new connection request", endless: true},
 	}
 }
 
@@ -48,7 +54,8 @@ func TestLibfabric(t *testing.T) {
 	b.need("fi_info", "fi_pingpong")
 	out := b.run(nil, "fi_info", "-p", "verbs", "-v")
 	for i, a := range b.addrs {
-		for _, want := range []string{`src_addr: fi_sockaddr_in://` + regexp.QuoteMeta(a.String()) + `:0\n`, fmt.Sprintf(`name: softvpi%d\n`, i), fmt.Sprintf(`name: softvpi%d-dgram\n`, i)} {
+		for _, want := range []string{`src_addr: fi_sockaddr_in://` + regexp.QuoteMeta(a.String()) + `:0\n`,
+			fmt.Sprintf(`name: softvpi%d\n`, i), fmt.Sprintf(`name: softvpi%d-dgram\n`, i)} {
 			if !regexp.MustCompile(want).MatchString(out) {
 				t.Errorf("fi_info does not print %s:\n%s", want, out)
 			}
@@ -94,8 +101,10 @@ func (b *bench) ring(options ...string) {
 	b.need("mpicc", "mpirun")
 	exe := filepath.Join(b.t.TempDir(), "ring")
 	b.run(nil, "mpicc", "-o", exe, "testdata/ring.c")
-	command := append([]string{"mpirun", "-np", "2", "--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any"}, options...)
-	out := b.run([]string{"UCX_TLS=rc_verbs,ud_verbs,self", "UCX_NET_DEVICES=softvpi0:1", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"},
+	command := append([]string{"mpirun", "-np", "2", "--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices",
+		"any"}, options...)
+	out := b.run([]string{"UCX_TLS=rc_verbs,ud_verbs,self", "UCX_NET_DEVICES=softvpi0:1", "OMPI_ALLOW_RUN_AS_ROOT=1",
+		"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"},
 		append(command, exe)...)
 	if !regexp.MustCompile(`(?m)^100 rounds of 2 ranks: token 200, sum 3$`).MatchString(out) {
 		b.t.Errorf("%s", out)

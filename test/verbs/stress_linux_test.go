@@ -22,7 +22,8 @@ const stressFor = 3 * time.Second
 func (b *bench) beside(stop *atomic.Bool) (rounds int) {
 	b.t.Helper()
 	for (!stop.Load() || rounds < 3) && !b.t.Failed() {
-		b.talk(pair{server: "ibv_rc_pingpong -g 0 -n 200 -c -p PORT -d softvpi0", client: "ibv_rc_pingpong -g 0 -n 200 -c -p PORT -d softvpi1 127.0.0.1", says: "200 iters"})
+		b.talk(pair{server: "ibv_rc_pingpong -g 0 -n 200 -c -p PORT -d softvpi0",
+			client: "ibv_rc_pingpong -g 0 -n 200 -c -p PORT -d softvpi1 127.0.0.1", says: "200 iters"})
 		rounds++
 	}
 	return rounds
@@ -60,7 +61,8 @@ func TestKilledPrograms(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	var stop atomic.Bool
 	killed := make(chan int)
-	commands := []string{"ibv_rc_pingpong -g 0 -n 100000000 -p PORT -d softvpi0", "ibv_srq_pingpong -g 0 -n 100000000 -e -p PORT -d softvpi1",
+	commands := []string{"ibv_rc_pingpong -g 0 -n 100000000 -p PORT -d softvpi0",
+		"ibv_srq_pingpong -g 0 -n 100000000 -e -p PORT -d softvpi1",
 		"ib_send_bw -x 0 -F -D 60 -p PORT -d softvpi0", "ib_write_lat -x 0 -F -n 1000000 -p PORT -d softvpi1"}
 	victims := func() (n int) {
 		for end := time.Now().Add(stressFor); time.Now().Before(end); n++ {

@@ -54,14 +54,16 @@ type tab struct {
 func open(t *testing.T, path string) *tab {
 	t.Helper()
 	options := []chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun, chromedp.NoDefaultBrowserCheck,
+		chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
+		chromedp.NoDefaultBrowserCheck,
 		chromedp.WindowSize(1280, 1000), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true),
 	}
 	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
 	// chromedp would complain of protocol events that are newer than itself.
 	ctx, stop := chromedp.NewContext(allocator, chromedp.WithErrorf(func(string, ...any) {}))
-	b := &tab{t: t, ctx: ctx, downloads: t.TempDir(), refusals: map[string]int{}, asked: map[string]int{}, names: map[string]string{}, ended: map[string]string{}}
+	b := &tab{t: t, ctx: ctx, downloads: t.TempDir(), refusals: map[string]int{}, asked: map[string]int{}, names: map[string]string{},
+		ended: map[string]string{}}
 	t.Cleanup(func() {
 		if err := chromedp.Cancel(ctx); err != nil {
 			t.Errorf("end the browser: %v", err)
@@ -116,7 +118,8 @@ func (b *tab) heard(event any) {
 
 func (b *tab) entry(e *cdplog.Entry) {
 	at, err := url.Parse(e.URL)
-	if err == nil && e.Source == cdplog.SourceNetwork && b.refusals[at.Path] > 0 && (strings.Contains(e.Text, "422") || strings.Contains(e.Text, "404")) {
+	if err == nil && e.Source == cdplog.SourceNetwork && b.refusals[at.Path] > 0 && (strings.Contains(e.Text, "422") ||
+		strings.Contains(e.Text, "404")) {
 		b.refusals[at.Path]--
 		return
 	}
@@ -190,7 +193,8 @@ func (b *tab) holds(expression string) {
 // shows waits until an element contains a text.
 func (b *tab) shows(selector, text string) {
 	b.t.Helper()
-	b.holds(fmt.Sprintf("[...document.querySelectorAll(%s)].some((e) => e.textContent.includes(%s))", strconv.Quote(selector), strconv.Quote(text)))
+	b.holds(fmt.Sprintf("[...document.querySelectorAll(%s)].some((e) => e.textContent.includes(%s))", strconv.Quote(selector),
+		strconv.Quote(text)))
 }
 
 // click clicks on an element with the mouse.
@@ -228,7 +232,8 @@ func (b *tab) choose(selector, text string) {
 // texts returns the texts of all elements that a selector finds.
 func (b *tab) texts(selector string) (all []string) {
 	b.t.Helper()
-	b.do(chromedp.Evaluate(fmt.Sprintf("[...document.querySelectorAll(%s)].map((e) => e.textContent.trim())", strconv.Quote(selector)), &all))
+	b.do(chromedp.Evaluate(fmt.Sprintf("[...document.querySelectorAll(%s)].map((e) => e.textContent.trim())", strconv.Quote(selector)),
+		&all))
 	return all
 }
 

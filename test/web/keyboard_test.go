@@ -14,7 +14,8 @@ import (
 
 // everyPage lists the pages and tabs.
 var everyPage = []string{
-	"/web/", "/web/adapters/" + left, "/web/adapters/" + spare + "/advanced", "/web/adapters/" + left + "/performance", "/web/adapters/" + left + "/port",
+	"/web/", "/web/adapters/" + left, "/web/adapters/" + spare + "/advanced", "/web/adapters/" + left + "/performance",
+	"/web/adapters/" + left + "/port",
 	"/web/counters", "/web/connections", "/web/events", "/web/capture", "/web/adapters/nobody",
 }
 

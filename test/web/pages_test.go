@@ -179,7 +179,8 @@ func portProtocol(t *testing.T, b *tab) {
 	b.shows(".notice", "Port 1 is set to ETH.")
 	b.holds(`document.querySelector("input[value=eth]").checked`)
 	b.refused("/web/adapters/" + spare + "/port")
-	b.do(chromedp.Evaluate(`document.querySelector("input[value=ib]").disabled = false`, nil)) // as somebody with the browser's tools might do
+	// as somebody with the browser's tools might do
+	b.do(chromedp.Evaluate(`document.querySelector("input[value=ib]").disabled = false`, nil))
 	b.click("input[value=ib]")
 	b.click("main form.stack button")
 	b.shows(".problem", "allowed: eth, hw")
@@ -187,7 +188,8 @@ func portProtocol(t *testing.T, b *tab) {
 
 // positive returns an expression of the page: whether a line with an instance's counter has a value other than zero.
 func positive(instance, counter string) string {
-	return `[...document.querySelectorAll("#chosen tr")].some((r) => r.cells[2].textContent === "` + instance + `" && r.cells[3].textContent === "` + counter +
+	return `[...document.querySelectorAll("#chosen tr")].some((r) => r.cells[2].textContent === "` + instance +
+		`" && r.cells[3].textContent === "` + counter +
 		`" && Number(r.cells[4].textContent.replace(/[^0-9.]/g, "")) > 0)`
 }
 
@@ -216,7 +218,8 @@ func counters(t *testing.T, b *tab) {
 	if err != nil || len(rows) < 3 {
 		t.Fatalf("CSV: %v %q", err, rows)
 	}
-	want := []string{"time", `\RDMA Activity(here)\RDMA Inbound Bytes/sec`, `\RDMA Activity(here)\RDMA Outbound Bytes/sec`, `\Mellanox Adapter Traffic Counters(left)\Packets Sent/Sec`}
+	want := []string{"time", `\RDMA Activity(here)\RDMA Inbound Bytes/sec`, `\RDMA Activity(here)\RDMA Outbound Bytes/sec`,
+		`\Mellanox Adapter Traffic Counters(left)\Packets Sent/Sec`}
 	last := rows[len(rows)-1]
 	if !slices.Equal(rows[0], want) || len(last) != len(want) {
 		t.Fatalf("CSV: %q", rows)

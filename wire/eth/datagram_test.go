@@ -62,7 +62,8 @@ func TestDatagram_WithoutSource(t *testing.T) {
 			d := Datagram{Src: src, Dst: netip.MustParseAddr(dst)}
 			b := make([]byte, d.HeaderLen())
 			d.Put(b, 0)
-			if d.Dst.Is4() && IPv4(b).Src() != netip.IPv4Unspecified() || d.Dst.Is6() && !src.IsValid() && IPv6(b).Src() != netip.IPv6Unspecified() {
+			if d.Dst.Is4() && IPv4(b).Src() != netip.IPv4Unspecified() || d.Dst.Is6() && !src.IsValid() &&
+				IPv6(b).Src() != netip.IPv6Unspecified() {
 				t.Errorf("from %v to %v: % x", src, dst, b)
 			}
 		}

@@ -42,8 +42,10 @@ func draw6(t *rapid.T, name string) netip.Addr {
 
 func TestEthernetReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		h := Ethernet{Dst: MAC(rapid.SliceOfN(rapid.Byte(), 6, 6).Draw(t, "dst")), Src: MAC(rapid.SliceOfN(rapid.Byte(), 6, 6).Draw(t, "src")),
-			Tagged: rapid.Bool().Draw(t, "tagged"), Type: EtherType(rapid.Uint16().Filter(func(v uint16) bool { return v != uint16(TypeVLAN) }).Draw(t, "type"))}
+		h := Ethernet{Dst: MAC(rapid.SliceOfN(rapid.Byte(), 6, 6).Draw(t, "dst")),
+			Src:    MAC(rapid.SliceOfN(rapid.Byte(), 6, 6).Draw(t, "src")),
+			Tagged: rapid.Bool().Draw(t, "tagged"),
+			Type:   EtherType(rapid.Uint16().Filter(func(v uint16) bool { return v != uint16(TypeVLAN) }).Draw(t, "type"))}
 		if h.Tagged {
 			h.TCI = rapid.Uint16().Draw(t, "tci")
 		}
@@ -100,7 +102,8 @@ func TestARP(t *testing.T) {
 	}
 	_, err := ParseARP(b[:27])
 	wrong(t, "short", err, "arp packet")
-	for at, field := range map[int]string{1: "arp hardware type", 3: "arp protocol type", 4: "arp address lengths", 5: "arp address lengths"} {
+	for at, field := range map[int]string{1: "arp hardware type", 3: "arp protocol type", 4: "arp address lengths",
+		5: "arp address lengths"} {
 		c := bytes.Clone(b)
 		c[at] ^= 0x40
 		_, err := ParseARP(c)

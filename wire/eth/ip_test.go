@@ -64,7 +64,8 @@ func TestIPv4ReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		payload := rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "payload")
 		src, dst := draw4(t, "src"), draw4(t, "dst")
-		tos, ttl, proto, id := rapid.Byte().Draw(t, "tos"), rapid.Byte().Draw(t, "ttl"), rapid.Byte().Draw(t, "protocol"), rapid.Uint16().Draw(t, "id")
+		tos, ttl, proto, id := rapid.Byte().Draw(t, "tos"), rapid.Byte().Draw(t, "ttl"), rapid.Byte().Draw(t, "protocol"),
+			rapid.Uint16().Draw(t, "id")
 		b := bytes.Repeat([]byte{0x5a}, IPv4Len)
 		IPv4(b).Encode(tos, IPv4Len+len(payload), id, ttl, proto, src.As4(), dst.As4())
 		b = append(b, payload...)
@@ -126,7 +127,8 @@ func TestIPv6ReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		payload := rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "payload")
 		src, dst := draw6(t, "src"), draw6(t, "dst")
-		class, hops, next, label := rapid.Byte().Draw(t, "class"), rapid.Byte().Draw(t, "hops"), rapid.Byte().Draw(t, "next"), rapid.Uint32().Draw(t, "label")
+		class, hops, next, label := rapid.Byte().Draw(t, "class"), rapid.Byte().Draw(t, "hops"), rapid.Byte().Draw(t, "next"),
+			rapid.Uint32().Draw(t, "label")
 		b := bytes.Repeat([]byte{0x5a}, IPv6Len)
 		IPv6(b).Encode(class, label, len(payload), next, hops, src.As16(), dst.As16())
 		b = append(b, payload...)

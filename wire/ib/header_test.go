@@ -167,7 +167,8 @@ func TestRouteHeadersReadBack(t *testing.T) {
 		if !bytes.Equal(g, want) {
 			t.Fatalf("setters give % x, Encode % x", []byte(g), []byte(want))
 		}
-		if g.Version() != 6 || g.TrafficClass() != tc || g.FlowLabel() != label || g.PayLen() != n || g.HopLimit() != hops || g.SGID() != src || g.DGID() != dst {
+		if g.Version() != 6 || g.TrafficClass() != tc || g.FlowLabel() != label || g.PayLen() != n || g.HopLimit() != hops ||
+			g.SGID() != src || g.DGID() != dst {
 			t.Fatalf("% x does not read back", []byte(g))
 		}
 		l := LRH(bytes.Clone(old[:LRHLen]))
@@ -179,7 +180,8 @@ func TestRouteHeadersReadBack(t *testing.T) {
 		for _, f := range rapid.Permutation(lset).Draw(t, "lrh order") {
 			f()
 		}
-		if l.VL() != vl || l.Version() != hops&15 || l.SL() != sl || l.NextHeader() != hops&3 || l.DLID() != LID(n) || l.PktLen() != words || l.SLID() != LID(label) {
+		if l.VL() != vl || l.Version() != hops&15 || l.SL() != sl || l.NextHeader() != hops&3 || l.DLID() != LID(n) ||
+			l.PktLen() != words || l.SLID() != LID(label) {
 			t.Fatalf("LRH % x does not read back", []byte(l))
 		}
 	})

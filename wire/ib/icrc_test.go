@@ -10,7 +10,8 @@ import (
 )
 
 // The local packet of IBA 7.8.4 "Sample Packets": an RC write from LID 0x17d2 to 0x375c.
-const samplePacket = "7012375c000e17d2" + "0a2024870087b1b3000dec2a" + "01710a1c015d400238f27a050000000e" + "bb884d85fd5cfba4728bc0690ed40000"
+const samplePacket = "7012375c000e17d2" + "0a2024870087b1b3000dec2a" + "01710a1c015d400238f27a050000000e" +
+	"bb884d85fd5cfba4728bc0690ed40000"
 
 func TestICRCOfTheSpecificationsSample(t *testing.T) {
 	b, err := hex.DecodeString(samplePacket)

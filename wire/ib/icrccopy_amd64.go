@@ -14,7 +14,8 @@ const copyRound = 64
 // copyFactors are powers of x modulo the polynomial of the CRC-32, reflected: for a distance of 512 bits,
 // of 128 and of 64; the factor of the 64-bit reduction, the polynomial and its reciprocal; a mask of the
 // lower half of 64 bits; and the powers for a distance of 2,048 bits.
-var copyFactors = [12]uint64{0x154442bd4, 0x1c6e41596, 0x1751997d0, 0xccaa009e, 0x163cd6124, 0, 0x1db710641, 0x1f7011641, 0xffffffff, 0, 0x11542778a, 0x1322d1430}
+var copyFactors = [12]uint64{0x154442bd4, 0x1c6e41596, 0x1751997d0, 0xccaa009e, 0x163cd6124, 0, 0x1db710641, 0x1f7011641, 0xffffffff, 0,
+	0x11542778a, 0x1322d1430}
 
 // CopiesICRC tells whether ICRCCopy is faster than a copy and a separate ICRC.
 var CopiesICRC = multiplies

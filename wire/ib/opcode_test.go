@@ -9,13 +9,15 @@ func TestOpcodeHeaders(t *testing.T) {
 	)
 	want := map[Opcode]int{
 		RCSendFirst: 0, RCSendMiddle: 0, RCSendLast: 0, RCSendLastImmediate: imm, RCSendOnly: 0, RCSendOnlyImmediate: imm,
-		RCWriteFirst: reth, RCWriteMiddle: 0, RCWriteLast: 0, RCWriteLastImmediate: imm, RCWriteOnly: reth, RCWriteOnlyImmediate: reth + imm,
-		RCReadRequest: reth, RCReadResponseFirst: aeth, RCReadResponseMiddle: 0, RCReadResponseLast: aeth, RCReadResponseOnly: aeth,
+		RCWriteFirst: reth, RCWriteMiddle: 0, RCWriteLast: 0, RCWriteLastImmediate: imm, RCWriteOnly: reth,
+		RCWriteOnlyImmediate: reth + imm,
+		RCReadRequest:        reth, RCReadResponseFirst: aeth, RCReadResponseMiddle: 0, RCReadResponseLast: aeth, RCReadResponseOnly: aeth,
 		RCAcknowledge: aeth, RCAtomicAcknowledge: aeth + ack, RCCompareSwap: atomic, RCFetchAdd: atomic,
 		RCSendLastInvalidate: ieth, RCSendOnlyInvalidate: ieth,
 		UCSendFirst: 0, UCSendMiddle: 0, UCSendLast: 0, UCSendLastImmediate: imm, UCSendOnly: 0, UCSendOnlyImmediate: imm,
-		UCWriteFirst: reth, UCWriteMiddle: 0, UCWriteLast: 0, UCWriteLastImmediate: imm, UCWriteOnly: reth, UCWriteOnlyImmediate: reth + imm,
-		UDSendOnly: deth, UDSendOnlyImmediate: deth + imm, CNP: 0,
+		UCWriteFirst: reth, UCWriteMiddle: 0, UCWriteLast: 0, UCWriteLastImmediate: imm, UCWriteOnly: reth,
+		UCWriteOnlyImmediate: reth + imm,
+		UDSendOnly:           deth, UDSendOnlyImmediate: deth + imm, CNP: 0,
 	}
 	for i := range 256 {
 		op := Opcode(i)
@@ -84,8 +86,10 @@ func TestOpcodeKinds(t *testing.T) {
 
 func TestOpcodeNames(t *testing.T) {
 	for op, want := range map[Opcode]string{
-		0x00: "RC SEND First", 0x0b: "RC RDMA WRITE Only with Immediate", 0x0c: "RC RDMA READ Request", 0x17: "RC SEND Only with Invalidate",
-		0x2a: "UC RDMA WRITE Only", 0x64: "UD SEND Only", 0x81: "CNP", 0x15: "RC opcode 0x15", 0xa4: "XRC opcode 0x04", 0x44: "RD opcode 0x04",
+		0x00: "RC SEND First", 0x0b: "RC RDMA WRITE Only with Immediate", 0x0c: "RC RDMA READ Request",
+		0x17: "RC SEND Only with Invalidate",
+		0x2a: "UC RDMA WRITE Only", 0x64: "UD SEND Only", 0x81: "CNP", 0x15: "RC opcode 0x15", 0xa4: "XRC opcode 0x04",
+		0x44: "RD opcode 0x04",
 	} {
 		if got := op.String(); got != want {
 			t.Errorf("%#x is %q, want %q", uint8(op), got, want)

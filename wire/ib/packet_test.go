@@ -60,7 +60,8 @@ func TestParsePacketFindsEveryHeader(t *testing.T) {
 			continue
 		}
 		if (p.RETH != nil) != op.HasRETH() || (p.AETH != nil) != op.HasAETH() || (p.AtomicETH != nil) != op.HasAtomicETH() ||
-			(p.AtomicAck != nil) != op.HasAtomicAck() || (p.DETH != nil) != op.HasDETH() || (p.ImmDt != nil) != op.HasImm() || (p.IETH != nil) != op.HasIETH() {
+			(p.AtomicAck != nil) != op.HasAtomicAck() || (p.DETH != nil) != op.HasDETH() || (p.ImmDt != nil) != op.HasImm() ||
+			(p.IETH != nil) != op.HasIETH() {
 			t.Errorf("%v: wrong headers", op)
 		}
 		if len(p.Payload) != payload || len(p.Pad) != pad {

@@ -43,7 +43,8 @@ var attributes = []attribute{
 	codec("MulticastForwardingTable", MulticastForwardingTableLen, nil, ParseMulticastForwardingTable),
 	codec("SMInfo", SMInfoLen, nil, ParseSMInfo),
 	codec("Notice", NoticeLen, nil, ParseNotice),
-	codec("ExtendedPortInfo", ExtendedPortInfoLen, with(bytesOf([2]int{0, 3}, [2]int{4, 7}, [2]int{8, 11}), bytesOf([2]int{12, 15})), ParseExtendedPortInfo),
+	codec("ExtendedPortInfo", ExtendedPortInfoLen, with(bytesOf([2]int{0, 3}, [2]int{4, 7}, [2]int{8, 11}), bytesOf([2]int{12, 15})),
+		ParseExtendedPortInfo),
 }
 
 func everySecond(n int, mask byte) map[int]byte {
@@ -142,13 +143,15 @@ func TestAttributesOfIbsim(t *testing.T) {
 	same(t, ParseGUIDInfo, "0002c90300001003", GUIDInfo{0x2c90300001003})
 	same(t, ParsePKeyTable, "ffff", PKeyTable{ib.PKeyDefault})
 	same(t, ParseSLtoVLMappingTable, "0123456789abcde7", SLtoVLMappingTable{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 7})
-	same(t, ParseVLArbitrationTable, "00000104020403040404050406040704", VLArbitrationTable{{0, 0}, {1, 4}, {2, 4}, {3, 4}, {4, 4}, {5, 4}, {6, 4}, {7, 4}})
+	same(t, ParseVLArbitrationTable, "00000104020403040404050406040704", VLArbitrationTable{{0, 0}, {1, 4}, {2, 4}, {3, 4}, {4, 4}, {5, 4},
+		{6, 4}, {7, 4}})
 	forward := LinearForwardingTable{NoPort, 1, 0, 7, 2, 7, 8, 3}
 	for i := 8; i < 64; i++ {
 		forward[i] = NoPort
 	}
 	same(t, ParseLinearForwardingTable, "ff01000702070803"+strings.Repeat("ff", 56), forward)
-	same(t, ParseSMInfo, "0002c9030000100100000000000000010000008203", SMInfo{GUID: 0x2c90300001001, SMKey: 1, ActCount: 130, State: SMMaster})
+	same(t, ParseSMInfo, "0002c9030000100100000000000000010000008203", SMInfo{GUID: 0x2c90300001001, SMKey: 1, ActCount: 130,
+		State: SMMaster})
 	same(t, ParseExtendedPortInfo, "00000000000000010000000100000001", ExtendedPortInfo{0, FDR10, FDR10, FDR10})
 }
 

@@ -33,7 +33,8 @@ func TestClassPortInfoEveryBit(t *testing.T) {
 
 func TestClassPortInfoAnswer(t *testing.T) {
 	request := Header{BaseVersion: 1, Class: ClassCM, ClassVersion: 2, Method: MethodGet, TransactionID: 7, AttributeID: AttrClassPortInfo}
-	info := ClassPortInfo{BaseVersion: 1, ClassVersion: 2, CapabilityMask: CapSIDR, RespTime: 18, Redirect: ClassAddress{GID: ib.GID{0: 0xfe}, QPN: 1, QKey: ib.QKeyGSI}}
+	info := ClassPortInfo{BaseVersion: 1, ClassVersion: 2, CapabilityMask: CapSIDR, RespTime: 18,
+		Redirect: ClassAddress{GID: ib.GID{0: 0xfe}, QPN: 1, QKey: ib.QKeyGSI}}
 	b := AppendClassPortInfo(nil, request, &info)
 	if len(b) != Len {
 		t.Fatalf("%d bytes", len(b))

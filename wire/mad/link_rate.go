@@ -72,7 +72,8 @@ const (
 var speeds = [...]struct {
 	name string
 	mbps float64
-}{{"none", 0}, {"SDR", 2500}, {"DDR", 5000}, {"QDR", 10000}, {"FDR10", 10312.5}, {"FDR", 14062.5}, {"EDR", 25781.25}, {"HDR", 53125}, {"NDR", 106250}, {"XDR", 212500}}
+}{{"none", 0}, {"SDR", 2500}, {"DDR", 5000}, {"QDR", 10000}, {"FDR10", 10312.5}, {"FDR", 14062.5}, {"EDR", 25781.25}, {"HDR", 53125},
+	{"NDR", 106250}, {"XDR", 212500}}
 
 // String returns the usual name, such as QDR.
 func (s Speed) String() string {

@@ -188,7 +188,8 @@ func message[T any, P interface {
 // start appends a zeroed MAD with the header of a CM message to b and returns the extended slice and the
 // MAD in it.
 func start(b []byte, attr uint16, tid uint64) (all, mad []byte) {
-	h := Header{BaseVersion: BaseVersion, Class: ClassCM, ClassVersion: ClassVersionCM, Method: MethodSend, TransactionID: tid, AttributeID: attr}
+	h := Header{BaseVersion: BaseVersion, Class: ClassCM, ClassVersion: ClassVersionCM, Method: MethodSend, TransactionID: tid,
+		AttributeID: attr}
 	b = h.Append(b)
 	b = append(b, make([]byte, Len-HeaderLen)...)
 	return b, b[len(b)-Len:]

@@ -8,6 +8,7 @@ func TestMRAEveryBit(t *testing.T) {
 
 // IBA 12.6.6.
 func TestMRALayout(t *testing.T) {
-	m := MRA{LocalCommID: 0x01020304, RemoteCommID: 0x05060708, Message: MRAForLAP, ServiceTimeout: 21, PrivateData: [222]byte{0: 1, 221: 2}}
+	m := MRA{LocalCommID: 0x01020304, RemoteCommID: 0x05060708, Message: MRAForLAP, ServiceTimeout: 21,
+		PrivateData: [222]byte{0: 1, 221: 2}}
 	checkAt(t, &m, map[int]string{16: "0011", 24: "0102030405060708", 32: "80a801", 255: "02"})
 }

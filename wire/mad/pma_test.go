@@ -15,7 +15,8 @@ func TestPortCountersOnTheWire(t *testing.T) {
 		"PortSelect": 3, "CounterSelect": 0xf0f1, "SymbolErrorCounter": 0x0102, "LinkErrorRecoveryCounter": 0x03, "LinkDownedCounter": 0x04,
 		"PortRcvErrors": 0x0506, "PortRcvRemotePhysicalErrors": 0x0708, "PortRcvSwitchRelayErrors": 0x090a, "PortXmitDiscards": 0x0b0c,
 		"PortXmitConstraintErrors": 0x0d, "PortRcvConstraintErrors": 0x0e, "CounterSelect2": 0x0f, "LocalLinkIntegrityErrors": 1,
-		"ExcessiveBufferOverrunErrors": 2, "QP1Dropped": 0x1314, "VL15Dropped": 0x1516, "PortXmitData": 0x17181920, "PortRcvData": 0x21222324,
+		"ExcessiveBufferOverrunErrors": 2, "QP1Dropped": 0x1314, "VL15Dropped": 0x1516, "PortXmitData": 0x17181920,
+		"PortRcvData":  0x21222324,
 		"PortXmitPkts": 0x25262728, "PortRcvPkts": 0x29303132, "PortXmitWait": 0x33343536,
 	} {
 		if !PortCounters.Put(b, name, v) {

@@ -43,7 +43,8 @@ func (s PortPhysicalState) String() string {
 	return nameOf(uint8(s), "physical state", physicalStates[:])
 }
 
-var physicalStates = [...]string{"NoChange", "Sleep", "Polling", "Disabled", "PortConfigurationTraining", "LinkUp", "LinkErrorRecovery", "PhyTest"}
+var physicalStates = [...]string{"NoChange", "Sleep", "Polling", "Disabled", "PortConfigurationTraining", "LinkUp", "LinkErrorRecovery",
+	"PhyTest"}
 
 func nameOf(v uint8, what string, names []string) string {
 	if int(v) < len(names) {

@@ -239,7 +239,8 @@ func (r *RMPPReceiver) ack(m *SA) SA {
 	a := *m
 	a.Data = [SADataLen]byte{}
 	a.Method ^= 0x80 // the other direction (IBA 13.6.2.2)
-	a.RMPP = RMPP{Version: rmppVersion, Type: RMPPAck, RespTime: rmppNoRespTime, Flags: RMPPActive, Data1: r.expected - 1, Data2: r.expected - 1 + rmppWindow}
+	a.RMPP = RMPP{Version: rmppVersion, Type: RMPPAck, RespTime: rmppNoRespTime, Flags: RMPPActive, Data1: r.expected - 1,
+		Data2: r.expected - 1 + rmppWindow}
 	return a
 }
 

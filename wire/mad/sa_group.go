@@ -79,9 +79,12 @@ func ParseMCMemberRecord(b []byte) (r MCMemberRecord, err error) {
 	}
 	w := get32(b[mcMemberRecordFlow:])
 	return MCMemberRecord{
-		MGID: ib.GID(b[:16]), PortGID: ib.GID(b[16:32]), QKey: get32(b[32:]), MLID: ib.LID(get16(b[36:])), MTUSelector: b[38] >> 6, MTU: ib.MTU(b[38] & 63),
-		TrafficClass: b[39], PKey: ib.PKey(get16(b[40:])), RateSelector: b[42] >> 6, Rate: b[42] & 63, LifeSelector: b[43] >> 6, Life: b[43] & 63,
-		SL: uint8(w >> 28), FlowLabel: w >> 8 & 0xfffff, HopLimit: uint8(w), Scope: b[48] >> 4, JoinState: b[48] & 15, ProxyJoin: b[49]&0x80 != 0,
+		MGID: ib.GID(b[:16]), PortGID: ib.GID(b[16:32]), QKey: get32(b[32:]), MLID: ib.LID(get16(b[36:])), MTUSelector: b[38] >> 6,
+		MTU:          ib.MTU(b[38] & 63),
+		TrafficClass: b[39], PKey: ib.PKey(get16(b[40:])), RateSelector: b[42] >> 6, Rate: b[42] & 63, LifeSelector: b[43] >> 6,
+		Life: b[43] & 63,
+		SL:   uint8(w >> 28), FlowLabel: w >> 8 & 0xfffff, HopLimit: uint8(w), Scope: b[48] >> 4, JoinState: b[48] & 15,
+		ProxyJoin: b[49]&0x80 != 0,
 	}, nil
 }
 
@@ -171,8 +174,9 @@ func ParseInformInfo(b []byte) (r InformInfo, err error) {
 	if b[23] > 1 {
 		return r, &Error{"InformInfo subscribe", uint64(b[23]), "0 or 1"}
 	}
-	return InformInfo{GID: ib.GID(b[:16]), LIDBegin: ib.LID(get16(b[16:])), LIDEnd: ib.LID(get16(b[18:])), IsGeneric: b[22] != 0, Subscribe: b[23] == 1,
-		Type: get16(b[24:]), TrapNumber: get16(b[26:]), QPN: getQPN(b[28:]), RespTime: b[31] & 31, ProducerType: get24(b[33:])}, nil
+	return InformInfo{GID: ib.GID(b[:16]), LIDBegin: ib.LID(get16(b[16:])), LIDEnd: ib.LID(get16(b[18:])), IsGeneric: b[22] != 0,
+		Subscribe: b[23] == 1,
+		Type:      get16(b[24:]), TrapNumber: get16(b[26:]), QPN: getQPN(b[28:]), RespTime: b[31] & 31, ProducerType: get24(b[33:])}, nil
 }
 
 // InformInfoRecordLen is the length of an InformInfoRecord.

@@ -87,8 +87,9 @@ func ParsePathRecord(b []byte) (r PathRecord, err error) {
 	w := get32(b[44:])
 	return PathRecord{
 		ServiceID: get64(b), DGID: ib.GID(b[8:24]), SGID: ib.GID(b[24:40]), DLID: ib.LID(get16(b[40:])), SLID: ib.LID(get16(b[42:])),
-		RawTraffic: w>>31 != 0, FlowLabel: w >> 8 & 0xfffff, HopLimit: uint8(w), TrafficClass: b[48], Reversible: b[49]&0x80 != 0, NumPath: b[49] & 0x7f,
-		PKey: ib.PKey(get16(b[50:])), QoSClass: get16(b[52:]) >> 4, SL: b[53] & 15, MTUSelector: b[54] >> 6, MTU: ib.MTU(b[54] & 63),
+		RawTraffic: w>>31 != 0, FlowLabel: w >> 8 & 0xfffff, HopLimit: uint8(w), TrafficClass: b[48], Reversible: b[49]&0x80 != 0,
+		NumPath: b[49] & 0x7f,
+		PKey:    ib.PKey(get16(b[50:])), QoSClass: get16(b[52:]) >> 4, SL: b[53] & 15, MTUSelector: b[54] >> 6, MTU: ib.MTU(b[54] & 63),
 		RateSelector: b[55] >> 6, Rate: b[55] & 63, LifeSelector: b[56] >> 6, Life: b[56] & 63, Preference: b[57],
 	}, nil
 }
@@ -161,8 +162,10 @@ func ParseMultiPathRecord(b []byte) (r MultiPathRecord, err error) {
 	w := get32(b)
 	r.Path = PathRecord{
 		ServiceID: uint64(b[13])<<56 | get64(b[16:])&(1<<56-1), RawTraffic: w>>31 != 0, FlowLabel: w >> 8 & 0xfffff, HopLimit: uint8(w),
-		TrafficClass: b[4], Reversible: b[5]&0x80 != 0, NumPath: b[5] & 0x7f, PKey: ib.PKey(get16(b[6:])), QoSClass: get16(b[8:]) >> 4, SL: b[9] & 15,
-		MTUSelector: b[10] >> 6, MTU: ib.MTU(b[10] & 63), RateSelector: b[11] >> 6, Rate: b[11] & 63, LifeSelector: b[12] >> 6, Life: b[12] & 63,
+		TrafficClass: b[4], Reversible: b[5]&0x80 != 0, NumPath: b[5] & 0x7f, PKey: ib.PKey(get16(b[6:])), QoSClass: get16(b[8:]) >> 4,
+		SL:          b[9] & 15,
+		MTUSelector: b[10] >> 6, MTU: ib.MTU(b[10] & 63), RateSelector: b[11] >> 6, Rate: b[11] & 63, LifeSelector: b[12] >> 6,
+		Life: b[12] & 63,
 	}
 	r.Independence = b[14] >> 6
 	for i := range n {

@@ -144,7 +144,8 @@ func TestSegmentLengths(t *testing.T) {
 	s.Take(&SA{RMPP: RMPP{Type: RMPPAck, Data1: 1, Data2: 5}}, 1)
 	s.Next(1)
 	last, _ := s.Next(1)
-	if first.RMPP.Data2 != 450+3*20 || first.RMPP.Flags != RMPPActive|RMPPFirst || last.RMPP.Data2 != 50+20 || last.RMPP.Flags != RMPPActive|RMPPLast || last.RMPP.Data1 != 3 {
+	if first.RMPP.Data2 != 450+3*20 || first.RMPP.Flags != RMPPActive|RMPPFirst || last.RMPP.Data2 != 50+20 ||
+		last.RMPP.Flags != RMPPActive|RMPPLast || last.RMPP.Data1 != 3 {
 		t.Errorf("%+v, %+v", first.RMPP, last.RMPP)
 	}
 }
@@ -167,7 +168,8 @@ func TestReceiverAborts(t *testing.T) {
 		change(&m)
 		a, answered, _, err := r.Take(&m)
 		var e *RMPPError
-		if !errors.As(err, &e) || e.Status != status || !answered || a.RMPP.Type != RMPPAbort || a.RMPP.Status != status || a.Method != MethodGetTableResp^0x80 {
+		if !errors.As(err, &e) || e.Status != status || !answered || a.RMPP.Type != RMPPAbort || a.RMPP.Status != status ||
+			a.Method != MethodGetTableResp^0x80 {
 			t.Errorf("status %d: %v, %+v", status, err, a.RMPP)
 		}
 	}

@@ -38,7 +38,8 @@ const (
 
 // String returns the status in words.
 func (s SIDRStatus) String() string {
-	names := [...]string{"QPN valid", "service ID not supported", "rejected by service provider", "no QP available", "redirected", "unsupported version"}
+	names := [...]string{"QPN valid", "service ID not supported", "rejected by service provider", "no QP available", "redirected",
+		"unsupported version"}
 	if int(s) < len(names) {
 		return names[s]
 	}

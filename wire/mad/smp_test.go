@@ -73,7 +73,8 @@ func TestLIDRoutedLayout(t *testing.T) {
 	s := NewSMP(MethodSet, AttrPortInfo, 7, 0x1122334455667788)
 	s.MKey, s.Data[0], s.InitialPath[1] = 0xa1a2a3a4a5a6a7a8, 9, 3
 	s.SetStatus(StatusInvalidField, true)
-	want := fill("01010102" + "001c" + "0000" + "1122334455667788" + "00150000" + "00000007" + "a1a2a3a4a5a6a7a8" + strings.Repeat("00", 32) + "09")
+	want := fill("01010102" + "001c" + "0000" + "1122334455667788" + "00150000" + "00000007" + "a1a2a3a4a5a6a7a8" +
+		strings.Repeat("00", 32) + "09")
 	if got := s.Append(nil); !bytes.Equal(got, want) {
 		t.Errorf("%s, want\n%s", hex.Dump(got), hex.Dump(want))
 	}
@@ -114,7 +115,8 @@ func TestParseSMPRefuses(t *testing.T) {
 		return b
 	}
 	for field, b := range map[string][]byte{
-		"length": good[:255], "base version": change(0, 2), "management class": change(1, ClassPerf), "class version": change(2, 2), "hop count": change(7, 64),
+		"length": good[:255], "base version": change(0, 2), "management class": change(1, ClassPerf), "class version": change(2, 2),
+		"hop count": change(7, 64),
 	} {
 		var e *Error
 		if _, err := ParseSMP(b); !errors.As(err, &e) || e.Field != field {

@@ -18,14 +18,17 @@ func TestTrapLayouts(t *testing.T) {
 		{"64", TrapGID{ib.GID{0: 0xfe, 15: 1}}.Details(), "000000000000" + "fe000000000000000000000000000001"},
 		{"128", TrapSwitch{0x1234}.Details(), "1234"},
 		{"129", TrapPort{0x1234, 7}.Details(), "0000" + "1234" + "07"},
-		{"144", TrapCapability{0x1234, true, 0x01020304, ChangedNodeDescription | ChangedLinkSpeedEnabled, 0x0506}.Details(), "0000" + "1234" + "00" + "01" + "01020304" + "0005" + "0506"},
+		{"144", TrapCapability{0x1234, true, 0x01020304, ChangedNodeDescription | ChangedLinkSpeedEnabled, 0x0506}.Details(),
+			"0000" + "1234" + "00" + "01" + "01020304" + "0005" + "0506"},
 		{"145", TrapSystemImage{0x1234, 0x0102030405060708}.Details(), "0000" + "1234" + "0000" + "0102030405060708"},
-		{"256", TrapMKey{LID: 1, DrSLID: 2, Method: 3, AttributeID: 4, AttributeModifier: 5, MKey: 6, Directed: true, Truncated: true, Hops: 9, ReturnPath: [30]uint8{7, 29: 8}}.Details(),
+		{"256", TrapMKey{LID: 1, DrSLID: 2, Method: 3, AttributeID: 4, AttributeModifier: 5, MKey: 6, Directed: true, Truncated: true,
+			Hops: 9, ReturnPath: [30]uint8{7, 29: 8}}.Details(),
 			"0000" + "0001" + "0002" + "03" + "00" + "0004" + "00000005" + "0000000000000006" + "00" + "c9" + "07"},
 		{"258", TrapKey{LID1: 1, LID2: 2, Key: 3, SL: 4, QP1: 5, QP2: 6, GID1: ib.GID{1}, GID2: ib.GID{2}}.Details(),
 			"0000" + "0001" + "0002" + "00000003" + "40000005" + "00000006" + "01000000000000000000000000000000" + "02"},
 		{"259", TrapSwitchPKey{ValidLID1 | ValidPKey, 1, 2, 3, 4, 5, 6, ib.GID{1}, ib.GID{2}, 7, 8}.Details(),
-			"0005" + "0001" + "0002" + "0003" + "40000005" + "00000006" + "01000000000000000000000000000000" + "02000000000000000000000000000000" + "0007" + "08"},
+			"0005" + "0001" + "0002" + "0003" + "40000005" + "00000006" + "01000000000000000000000000000000" +
+				"02000000000000000000000000000000" + "0007" + "08"},
 	} {
 		if got := hex.EncodeToString(c.d[:]); got[:len(c.want)] != c.want {
 			t.Errorf("trap %s: %s, want it to begin with %s", c.name, got, c.want)

@@ -37,7 +37,8 @@ func (w *worker) write(a WriteArgs) (Written, error) {
 		}
 		sge[0] = e.mr.SGE(at, a.Size)
 		c := e.conns[n]
-		return c.qp.PostSend(&verbs.SendWR{Op: verbs.OpWrite, Flags: verbs.Signaled, SGE: sge[:], RemoteAddr: c.addr + uint64(at), RKey: c.rkey})
+		return c.qp.PostSend(&verbs.SendWR{Op: verbs.OpWrite, Flags: verbs.Signaled, SGE: sge[:], RemoteAddr: c.addr + uint64(at),
+			RKey: c.rkey})
 	}
 	start, outstanding := time.Now(), 0
 	for range a.Depth {

@@ -72,7 +72,8 @@ const pollsPerLook = 4096
 func Pair(ctx context.Context, args PairArgs) (r PairResult, err error) {
 	config := verbs.Config{}
 	for _, addr := range []netip.Addr{args.A, args.B} {
-		config.Adapters = append(config.Adapters, verbs.AdapterConfig{Addr: addr, MaxFrameSize: args.MTU, Wire: true, UDPPort: args.UDPPort})
+		config.Adapters = append(config.Adapters, verbs.AdapterConfig{Addr: addr, MaxFrameSize: args.MTU, Wire: true,
+			UDPPort: args.UDPPort})
 	}
 	host, err := verbs.Embed(config)
 	if err != nil {

@@ -179,7 +179,8 @@ type OpenArgs struct {
 func (w *worker) open(a OpenArgs) (struct{}, error) {
 	var err error
 	if a.Socket == "" {
-		w.host, err = verbs.Embed(verbs.Config{Adapters: []verbs.AdapterConfig{{Addr: a.Addr, ReceiveBuffer: a.ReceiveBuffer, UDPPort: a.UDPPort}}})
+		w.host, err = verbs.Embed(verbs.Config{Adapters: []verbs.AdapterConfig{{Addr: a.Addr, ReceiveBuffer: a.ReceiveBuffer,
+			UDPPort: a.UDPPort}}})
 	} else {
 		ctx, cancel := context.WithTimeout(w.ctx, 10*time.Second)
 		defer cancel()

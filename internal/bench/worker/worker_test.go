@@ -167,7 +167,8 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: error %q, want %q", method, a.Error, want)
 		}
 	}
-	for _, method := range []string{"listen", "write", "ping", "pong", "drop", "churn", "counters", "accepted", "connect", "endpoint", "tcp accepted"} {
+	for _, method := range []string{"listen", "write", "ping", "pong", "drop", "churn", "counters", "accepted", "connect", "endpoint",
+		"tcp accepted"} {
 		if a := w.try(method, nil); a.Error == "" {
 			t.Errorf("%s before anything is open gives no error", method)
 		}

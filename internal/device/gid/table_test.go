@@ -67,7 +67,8 @@ func TestPort(t *testing.T) {
 		t.Error("a change was not reported exactly once")
 	}
 	rows := g.List()
-	if len(rows) != 2 || rows[1].Index != 2 || rows[1].RoCE != uint32(encap.InfiniBand) || netip.AddrFrom16(rows[1].GID) != netip.MustParseAddr("fe80::7") {
+	if len(rows) != 2 || rows[1].Index != 2 || rows[1].RoCE != uint32(encap.InfiniBand) ||
+		netip.AddrFrom16(rows[1].GID) != netip.MustParseAddr("fe80::7") {
 		t.Errorf("rows %+v, want two, the second with index 2", rows)
 	}
 	if at := g.Index(netip.MustParseAddr("fe80::7")); at != 2 || !g.Has(Of(LinkLocal, 5)) || g.Has(Of(LinkLocal, 6)) {

@@ -162,7 +162,8 @@ func (g *QP1) serve(now clock.Time) bool {
 			d := &list[i]
 			to := peer{local: frame.LIDAddr(g.IB.Settings().LID), remote: frame.LIDAddr(d.DLID), sl: d.SL}
 			if r := g.routeIB(to); r != nil {
-				_ = g.Engine.SendDatagram(r, uint32(ib.QPGSI), g.IB.MemberKey(ib.PKeyDefault), d.MAD[:]) // a full queue drops it; it is retransmitted
+				// a full queue drops it; it is retransmitted
+				_ = g.Engine.SendDatagram(r, uint32(ib.QPGSI), g.IB.MemberKey(ib.PKeyDefault), d.MAD[:])
 			}
 		}
 	}

@@ -128,7 +128,8 @@ func TestRoutes(t *testing.T) {
 		}
 	}
 	out := make([]frame.Out, 4)
-	if n := a.qp1.Engine.Transmit(0, out); n != 3 || out[0].Route != out[1].Route || out[0].Route.Dst != to || out[0].Route.SrcPort != 0xc000 {
+	if n := a.qp1.Engine.Transmit(0, out); n != 3 || out[0].Route != out[1].Route || out[0].Route.Dst != to ||
+		out[0].Route.SrcPort != 0xc000 {
 		t.Errorf("%d packets, the first with the route %+v; want 3 with one route", n, out[0].Route)
 	}
 }

@@ -107,8 +107,9 @@ func (p *Port) Take() Changes {
 	p.set = p.link.Port()
 	n := &p.set
 	c := Changes{
-		LID: n.LID != old.LID || n.LMC != old.LMC, Manager: n.SMLID != old.SMLID || n.SMSL != old.SMSL, Reregister: n.Reregister != old.Reregister,
-		PKeys: p.setKeys(n.PKeys), state: old.State,
+		LID: n.LID != old.LID || n.LMC != old.LMC, Manager: n.SMLID != old.SMLID || n.SMSL != old.SMSL,
+		Reregister: n.Reregister != old.Reregister,
+		PKeys:      p.setKeys(n.PKeys), state: old.State,
 	}
 	if c.Routes = c.LID || c.Manager || c.Reregister || n.Prefix != old.Prefix; c.Routes {
 		clear(p.paths)

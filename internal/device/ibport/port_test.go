@@ -38,7 +38,8 @@ func (c *cable) set(p *Port, now clock.Time, change func(*link.Port)) Changes {
 
 func newPort(t *testing.T, ips ...netip.Addr) (*Port, *cable) {
 	t.Helper()
-	c := &cable{changes: 1, port: link.Port{State: mad.PortActive, LID: 4, LMC: 1, SMLID: 1, Prefix: 0xfec0 << 48, GUIDs: []uint64{guid}, PKeys: []ib.PKey{0x7fff, 0x8001}}}
+	c := &cable{changes: 1, port: link.Port{State: mad.PortActive, LID: 4, LMC: 1, SMLID: 1, Prefix: 0xfec0 << 48, GUIDs: []uint64{guid},
+		PKeys: []ib.PKey{0x7fff, 0x8001}}}
 	p, err := New(Config{Link: c, Addresses: ips, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

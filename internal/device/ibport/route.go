@@ -13,8 +13,9 @@ import (
 // is made of what is known: Reach and SendTo ask. Errors are *command.Error.
 func (p *Port) Route(now clock.Time, from netip.Addr, av command.AddressVector) (*frame.Route, error) {
 	r := &frame.Route{TrafficClass: av.TrafficClass, HopLimit: av.HopLimit, FlowLabel: av.FlowLabel}
-	r.IB = frame.InfiniBand{DLID: ib.LID(av.LID), PathBits: av.Path &^ command.PathGlobal, SL: av.SL, Global: av.Path&command.PathGlobal != 0,
-		SGID: ib.GID(from.As16()), DGID: ib.GID(av.Addr)}
+	r.IB = frame.InfiniBand{DLID: ib.LID(av.LID), PathBits: av.Path &^ command.PathGlobal, SL: av.SL,
+		Global: av.Path&command.PathGlobal != 0,
+		SGID:   ib.GID(from.As16()), DGID: ib.GID(av.Addr)}
 	switch {
 	case av.SL > 15:
 		return nil, command.Errorf(command.Invalid, "SL is %d, want 0 to 15", av.SL)
@@ -46,7 +47,8 @@ func (p *Port) destination(now clock.Time, r *frame.Route, ip netip.Addr) error 
 			to.DLID, to.SL, r.FlowLabel, r.TrafficClass, r.HopLimit = g.MLID, g.SL, g.FlowLabel, g.TrafficClass, g.HopLimit
 		}
 		if to.DLID < ib.LIDFirstMulticast || to.DLID == ib.LIDPermissive {
-			return command.Errorf(command.Invalid, "LID is %#x, want the multicast LID of group %v, which was not joined here", uint16(to.DLID), ip)
+			return command.Errorf(command.Invalid, "LID is %#x, want the multicast LID of group %v, which was not joined here",
+				uint16(to.DLID), ip)
 		}
 		return nil
 	}

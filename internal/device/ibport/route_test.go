@@ -71,7 +71,8 @@ func TestRoute(t *testing.T) {
 	}{
 		{"LID", command.AddressVector{LID: 7, SL: 15, Path: 1}, 7, 15, 0},
 		{"address that is known", command.AddressVector{Addr: command.AddrFrom(ip)}, 9, 3, 0},
-		{"address that nobody asked for", command.AddressVector{Addr: command.AddrFrom(netip.MustParseAddr("fec0::8"))}, 0, 0, command.HostUnreachable},
+		{"address that nobody asked for", command.AddressVector{Addr: command.AddrFrom(netip.MustParseAddr("fec0::8"))}, 0, 0,
+			command.HostUnreachable},
 		{"neither", command.AddressVector{}, 0, 0, command.Invalid},
 		{"group that was joined", command.AddressVector{Addr: command.AddrFrom(many)}, 0xc002, 5, 0},
 		{"group that was not", command.AddressVector{Addr: command.AddrFrom(netip.MustParseAddr("239.1.2.4"))}, 0, 0, command.Invalid},

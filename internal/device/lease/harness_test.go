@@ -137,7 +137,8 @@ func (b *bench) connect(e *transport.Engine, i int) {
 	for _, m := range []command.ModifyQP{
 		{Mask: command.MaskPKey | command.MaskAccess, State: command.Init, Access: uint32(memory.RemoteWrite)},
 		{
-			Mask:  command.MaskRoute | command.MaskMTU | command.MaskDestQPN | command.MaskRQPSN | command.MaskResponderResources | command.MaskMinRNRTimer,
+			Mask: command.MaskRoute | command.MaskMTU | command.MaskDestQPN | command.MaskRQPSN | command.MaskResponderResources |
+				command.MaskMinRNRTimer,
 			State: command.RTR, MTU: uint32(ib.MTU1024.Bytes()), DestQPN: peer.Number(), MinRNRTimer: 1,
 		},
 		{

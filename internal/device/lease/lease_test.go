@@ -76,7 +76,8 @@ func TestRecall(t *testing.T) {
 	b.pass(1)
 	b.pass(1)
 	var e *command.Error
-	if len(b.programs[0].ended) != 0 || len(b.programs[1].ended) != 1 || !errors.As(b.programs[1].ended[0], &e) || e.Code != command.TimedOut {
+	if len(b.programs[0].ended) != 0 || len(b.programs[1].ended) != 1 || !errors.As(b.programs[1].ended[0], &e) ||
+		e.Code != command.TimedOut {
 		t.Fatalf("ended: %v, %v", b.programs[0].ended, b.programs[1].ended)
 	}
 	if b.lease.DriverOwned() {

@@ -47,7 +47,8 @@ func (r *Lease) settle(now clock.Time) {
 		}
 		if !r.warned && now.Sub(r.since) > recallTime {
 			r.warned = true
-			p.neighbour.End(command.Errorf(command.TimedOut, "the program stood still for %v inside of an operation on the direct path", recallTime))
+			p.neighbour.End(command.Errorf(command.TimedOut, "the program stood still for %v inside of an operation on the direct path",
+				recallTime))
 		}
 		return
 	}

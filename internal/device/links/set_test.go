@@ -49,7 +49,8 @@ func TestServe(t *testing.T) {
 		t.Log("the links have no descriptors here")
 	}
 	kept := p.For(third)
-	if served, closed = p.Serve([]netip.Addr{first, third}); !closed || len(served) != 2 || p.For(second) != nil || p.For(third) != kept || !kept.Socket() {
+	if served, closed = p.Serve([]netip.Addr{first, third}); !closed || len(served) != 2 || p.For(second) != nil || p.For(third) != kept ||
+		!kept.Socket() {
 		t.Errorf("served %v, closed %v", served, closed)
 	}
 	a, b := &frame.Route{Src: first}, &frame.Route{Src: third}

@@ -44,7 +44,8 @@ func New() (*Poller, error) {
 // Watch sets the descriptors that end a sleep. Bells are pipes or eventfds, each of a program that wakes the
 // loop by it; they are also read empty. Only the sleeper may call it.
 func (b *Poller) Watch(fds, bells []int) {
-	b.polls = append(b.polls[:0], unix.PollFd{Fd: int32(b.event), Events: unix.POLLIN}, unix.PollFd{Fd: int32(b.bells), Events: unix.POLLIN})
+	b.polls = append(b.polls[:0], unix.PollFd{Fd: int32(b.event), Events: unix.POLLIN}, unix.PollFd{Fd: int32(b.bells),
+		Events: unix.POLLIN})
 	for _, fd := range fds {
 		b.polls = append(b.polls, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN | unix.POLLERR})
 	}

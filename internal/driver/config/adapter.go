@@ -111,7 +111,8 @@ func (a *Adapter) complete(i int) error {
 	}
 	a.Address = a.Address.Unmap()
 	if a.Address.IsValid() && a.Address.IsUnspecified() || a.Address.IsMulticast() {
-		return api.Wrong(field("address"), a.Address.String(), map[bool]string{true: "an IPv4 or IPv6 address of one port", false: "an IPv4 or IPv6 address of this machine"}[a.Link == LinkCable])
+		return api.Wrong(field("address"), a.Address.String(), map[bool]string{true: "an IPv4 or IPv6 address of one port",
+			false: "an IPv4 or IPv6 address of this machine"}[a.Link == LinkCable])
 	}
 	if len(a.Name) > maxNameLength {
 		return api.Wrong(field("name"), fmt.Sprintf("%d bytes long", len(a.Name)), fmt.Sprintf("up to %d bytes", maxNameLength))

@@ -141,7 +141,8 @@ func (c Config) Complete() (Config, error) {
 		c.State = paths.State()
 	}
 	if max := paths.MaxSocket - len(paths.Management("")); len(c.Socket) > max {
-		return c, api.Wrong("socket", fmt.Sprintf("%d bytes long (%s)", len(c.Socket), c.Socket), fmt.Sprintf("a path of at most %d bytes", max))
+		return c, api.Wrong("socket", fmt.Sprintf("%d bytes long (%s)", len(c.Socket), c.Socket),
+			fmt.Sprintf("a path of at most %d bytes", max))
 	}
 	if f := c.UpdateGIDTimerFrequency; f != nil && *f > 10000 {
 		return c, api.Wrong("update_gid_timer_frequency", fmt.Sprint(*f), "0 (never) to 10000 milliseconds")
@@ -185,7 +186,8 @@ func (c Config) Complete() (Config, error) {
 			cables++
 		}
 		if places[where] && a.Address.IsValid() {
-			return c, api.Wrong(fmt.Sprintf("adapters[%d].address", i), where.String()+" again", "an address and UDP port that no other adapter has")
+			return c, api.Wrong(fmt.Sprintf("adapters[%d].address", i), where.String()+" again",
+				"an address and UDP port that no other adapter has")
 		}
 		names[a.Name], places[where] = true, true
 	}
@@ -193,7 +195,8 @@ func (c Config) Complete() (Config, error) {
 		return c, err
 	}
 	if cables == 0 && (c.Fabric != nil || c.SubnetManager != nil) {
-		return c, api.Wrong(map[bool]string{true: "fabric", false: "subnet_manager"}[c.Fabric != nil], "given", `nothing without an adapter with "link": "cable"`)
+		return c, api.Wrong(map[bool]string{true: "fabric", false: "subnet_manager"}[c.Fabric != nil], "given",
+			`nothing without an adapter with "link": "cable"`)
 	}
 	if c.SubnetManager != nil && !c.SubnetManager.Off && c.Fabric != nil && c.Fabric.Connect != "" {
 		return c, api.Wrong("subnet_manager", "given", "false or nothing where another process runs the fabric")

@@ -54,7 +54,8 @@ func (c *Config) completeDevices() error {
 		case at.Port > maxPorts:
 			return api.Wrong(field("device"), fmt.Sprintf("%q a third time", a.Device), "two ports of a device")
 		case generationOf(a) != generationOf(first):
-			return api.Wrong(field("generation"), fmt.Sprintf("%q", generationOf(a)), fmt.Sprintf("%s, as port 1 of device %q", generationOf(first), a.Device))
+			return api.Wrong(field("generation"), fmt.Sprintf("%q", generationOf(a)), fmt.Sprintf("%s, as port 1 of device %q",
+				generationOf(first), a.Device))
 		}
 		for j := range c.Adapters {
 			if o := &c.Adapters[j]; o.Name == a.Device && o.Device != a.Device {
@@ -79,7 +80,8 @@ func (c *Config) completeNode(i int, at Slot) error {
 			a.Node = c.Adapters[at.First].Node
 		}
 		if a.Node == "" && at.Ports > 1 {
-			return api.Wrong(field("node"), "missing", fmt.Sprintf("the node of the fabric that device %q is, because it has two ports", a.Device))
+			return api.Wrong(field("node"), "missing", fmt.Sprintf("the node of the fabric that device %q is, because it has two ports",
+				a.Device))
 		}
 	}
 	if a.Node == "" {

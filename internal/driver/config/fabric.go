@@ -98,7 +98,8 @@ func (f *Fabric) LinkRate() (topology.Rate, error) {
 	}
 	r, ok := topology.ParseRate(f.Rate)
 	if !ok {
-		return r, api.Wrong("fabric.rate", fmt.Sprintf("%q", f.Rate), "1x, 2x, 4x, 8x or 12x with SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR, such as 4xEDR")
+		return r, api.Wrong("fabric.rate", fmt.Sprintf("%q", f.Rate),
+			"1x, 2x, 4x, 8x or 12x with SDR, DDR, QDR, FDR10, FDR, EDR, HDR, NDR or XDR, such as 4xEDR")
 	}
 	return r, nil
 }
@@ -110,12 +111,14 @@ func (f *Fabric) complete() error {
 	}
 	remote := strings.HasPrefix(f.Connect, cable.Scheme)
 	if f.Connect != "" && *f != (Fabric{Connect: f.Connect}) && (!remote || *f != (Fabric{Connect: f.Connect, Key: f.Key})) {
-		return api.Wrong("fabric.connect", fmt.Sprintf("%q, with other fields", f.Connect), "no other fields (but a key, over UDP): the process that runs the fabric configures the rest")
+		return api.Wrong("fabric.connect", fmt.Sprintf("%q, with other fields", f.Connect),
+			"no other fields (but a key, over UDP): the process that runs the fabric configures the rest")
 	}
 	if remote {
 		_, _, err := cable.ParseUDP(f.Connect)
 		if err != nil {
-			err = api.Wrong("fabric.connect", fmt.Sprintf("%q", f.Connect), "udp://HOST or udp://HOST:PORT, with an IPv6 address in brackets")
+			err = api.Wrong("fabric.connect", fmt.Sprintf("%q", f.Connect),
+				"udp://HOST or udp://HOST:PORT, with an IPv6 address in brackets")
 		}
 		return err
 	}
@@ -125,7 +128,8 @@ func (f *Fabric) complete() error {
 		}
 	}
 	if _, err := netip.ParseAddrPort(f.Cables); f.Cables != "" && err != nil {
-		return api.Wrong("fabric.cables", fmt.Sprintf("%q", f.Cables), "an address and a port of this machine, such as 192.0.2.1:7069 or [::]:7069")
+		return api.Wrong("fabric.cables", fmt.Sprintf("%q", f.Cables),
+			"an address and a port of this machine, such as 192.0.2.1:7069 or [::]:7069")
 	}
 	if f.Key != "" && f.Cables == "" {
 		return api.Wrong("fabric.key", fmt.Sprintf("%q", f.Key), "nothing without cables over UDP")
@@ -179,14 +183,16 @@ func (a *Adapter) completeCable(field func(string) string) error {
 		return api.Wrong(field("port"), fmt.Sprint(a.Port), "nothing without a node")
 	}
 	if len(a.Interface) > tun.MaxName || strings.ContainsAny(a.Interface, "/ %") || a.Interface == "." || a.Interface == ".." {
-		return api.Wrong(field("interface"), fmt.Sprintf("%q", a.Interface), fmt.Sprintf("the name of a network interface, at most %d bytes without space, / and %%", tun.MaxName))
+		return api.Wrong(field("interface"), fmt.Sprintf("%q", a.Interface),
+			fmt.Sprintf("the name of a network interface, at most %d bytes without space, / and %%", tun.MaxName))
 	}
 	if a.Link == LinkVPI {
 		return nil
 	}
 	for name, given := range map[string]bool{
-		"follow_interface": a.FollowInterface, "any_source_port": a.AnySourcePort, "udp_port": a.UDPPort != 0, "roce_max_frame_size": a.RoceMaxFrameSize != 0,
-		"receive_buffer": a.ReceiveBuffer != 0, "frames": a.Frames != "",
+		"follow_interface": a.FollowInterface, "any_source_port": a.AnySourcePort, "udp_port": a.UDPPort != 0,
+		"roce_max_frame_size": a.RoceMaxFrameSize != 0,
+		"receive_buffer":      a.ReceiveBuffer != 0, "frames": a.Frames != "",
 	} {
 		if given {
 			return api.Wrong(field(name), "given", `nothing with "link": "cable", whose port has no Ethernet`)

@@ -106,7 +106,8 @@ func (l *Limits) complete() error {
 		name  string
 		value Size
 		least Size
-	}{{"limits.memory", l.Memory, 2 * leastMemory}, {"limits.memory_per_user", l.MemoryPerUser, leastMemory}, {"limits.memory_per_program", l.MemoryPerProgram, leastMemory}} {
+	}{{"limits.memory", l.Memory, 2 * leastMemory}, {"limits.memory_per_user", l.MemoryPerUser, leastMemory},
+		{"limits.memory_per_program", l.MemoryPerProgram, leastMemory}} {
 		switch {
 		case f.value == 0:
 			continue

@@ -18,10 +18,14 @@ func TestLimits(t *testing.T) {
 	}{
 		{"", `{}`, budget.Limits{Program: 512 * mib, User: 768 * mib, Total: 1024 * mib}},
 		{"memory=100MiB", `{"limits":{"memory":104857600}}`, budget.Limits{Program: 50 * mib, User: 75 * mib, Total: 100 * mib}},
-		{"memory=1GiB,memory_per_user=256MiB", `{"limits":{"memory":"1GiB","memory_per_user":"262144KiB"}}`, budget.Limits{Program: 256 * mib, User: 256 * mib, Total: 1024 * mib}},
-		{"memory_per_program=8388608", `{"limits":{"memory_per_program":"8MiB"}}`, budget.Limits{Program: 8 * mib, User: 768 * mib, Total: 1024 * mib}},
-		{"memory_per_program=1000MiB", `{"limits":{"memory_per_program":"1000MiB"}}`, budget.Limits{Program: 1000 * mib, User: 1000 * mib, Total: 1024 * mib}},
-		{"memory_per_program=2TiB", `{"limits":{"memory_per_program":"2TiB"}}`, budget.Limits{Program: 1024 * mib, User: 1024 * mib, Total: 1024 * mib}},
+		{"memory=1GiB,memory_per_user=256MiB", `{"limits":{"memory":"1GiB","memory_per_user":"262144KiB"}}`,
+			budget.Limits{Program: 256 * mib, User: 256 * mib, Total: 1024 * mib}},
+		{"memory_per_program=8388608", `{"limits":{"memory_per_program":"8MiB"}}`, budget.Limits{Program: 8 * mib, User: 768 * mib,
+			Total: 1024 * mib}},
+		{"memory_per_program=1000MiB", `{"limits":{"memory_per_program":"1000MiB"}}`, budget.Limits{Program: 1000 * mib, User: 1000 * mib,
+			Total: 1024 * mib}},
+		{"memory_per_program=2TiB", `{"limits":{"memory_per_program":"2TiB"}}`, budget.Limits{Program: 1024 * mib, User: 1024 * mib,
+			Total: 1024 * mib}},
 		{"memory=16GiB,memory_per_user=16GiB,memory_per_program=16GiB,descriptors_per_program=64",
 			`{"limits":{"memory":"16GiB","memory_per_user":"16GiB","memory_per_program":"16GiB","descriptors_per_program":64}}`,
 			budget.Limits{Program: 16384 * mib, User: 16384 * mib, Total: 16384 * mib}},
@@ -49,8 +53,10 @@ func TestLimits(t *testing.T) {
 // TestWrongLimits: a wrong limit is refused with the name of the field and what is allowed.
 func TestWrongLimits(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "--limits", "memory": "--limits", "memory=": "--limits", "memory=-1": "--limits", "memory=1e9": "--limits", "memory=1GB": "--limits",
-		"memory=1Gi": "--limits", "memory=99999999TiB": "--limits", "memory=1GiB,memory=1GiB": "each once", "cpu=3": "memory_per_program=SIZE",
+		"": "--limits", "memory": "--limits", "memory=": "--limits", "memory=-1": "--limits", "memory=1e9": "--limits",
+		"memory=1GB": "--limits",
+		"memory=1Gi": "--limits", "memory=99999999TiB": "--limits", "memory=1GiB,memory=1GiB": "each once",
+		"cpu=3":                              "memory_per_program=SIZE",
 		"descriptors_per_program=4294967296": "--limits", "memory=1GiB,": "--limits", "memory=GiB": "--limits", "memory=1BiG": "--limits",
 	} {
 		if _, err := ParseLimits(text); err == nil || !strings.Contains(err.Error(), want) {

@@ -34,7 +34,8 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-var six = []File{{"crspace", 0, []byte("a")}, {"crspace", 1, nil}, {"crspace", 2, nil}, {"eq_dump", 0, nil}, {"eq_print", 0, nil}, {"fwtrace", 0, nil}}
+var six = []File{{"crspace", 0, []byte("a")}, {"crspace", 1, nil}, {"crspace", 2, nil}, {"eq_dump", 0, nil}, {"eq_print", 0, nil},
+	{"fwtrace", 0, nil}}
 
 // The files are named as in the manual's example: SingleFunc_4_0_0_p000_eth-down-1_eq_dump_0.log.
 func TestSetNames(t *testing.T) {
@@ -150,11 +151,13 @@ func TestText(t *testing.T) {
 		text []byte
 		want []string
 	}{
-		{Registers(at, &s), []string{"1970-01-01T00:00:00", `name "left"`, "Transport.RequesterTimeouts 0x11\n", "0 0xffff\n", `qp 0x000012 program "p" pid 7`, "  SendPosted 0x3\n", "5 objects are left out"}},
+		{Registers(at, &s), []string{"1970-01-01T00:00:00", `name "left"`, "Transport.RequesterTimeouts 0x11\n", "0 0xffff\n",
+			`qp 0x000012 program "p" pid 7`, "  SendPosted 0x3\n", "5 objects are left out"}},
 		{Queues(at, &s), []string{`eq 0 program "p" pid 7 waiting 2`}},
 		{Events(at, &s), []string{"eq 0 pid 7 type 13", "1 more"}},
 		{
-			Trace([]events.Record{{Source: "mlx5", ID: 0x8007, Message: "up"}}, []commandlog.Record{{Command: "CREATE_QP", Failure: command.Busy}, {Command: "MODIFY_QP"}}),
+			Trace([]events.Record{{Source: "mlx5", ID: 0x8007, Message: "up"}},
+				[]commandlog.Record{{Command: "CREATE_QP", Failure: command.Busy}, {Command: "MODIFY_QP"}}),
 			[]string{"mlx5 0x8007", "CREATE_QP", "object in use", "success"},
 		},
 	} {

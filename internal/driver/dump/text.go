@@ -57,7 +57,8 @@ func Queues(at time.Time, s *device.Inspection) []byte {
 	}
 	section(&b, "shared receive queues")
 	for _, q := range s.SRQs {
-		fmt.Fprintf(&b, "srq 0x%x program %q pid %d users %d depth %d posted %d limit %d failed %v\n", uint32(q.Handle), q.Program, q.PID, q.Users, q.Depth, q.Posted, q.Limit, q.Failed)
+		fmt.Fprintf(&b, "srq 0x%x program %q pid %d users %d depth %d posted %d limit %d failed %v\n", uint32(q.Handle), q.Program, q.PID,
+			q.Users, q.Depth, q.Posted, q.Limit, q.Failed)
 	}
 	leftOut(&b, s)
 	return b.Bytes()
@@ -69,7 +70,8 @@ func Events(at time.Time, s *device.Inspection) []byte {
 	fmt.Fprintf(&b, "# events at %s\n", at.Format(timeForm))
 	for i, q := range s.Queues {
 		for _, e := range q.Events {
-			fmt.Fprintf(&b, "eq %d pid %d type %d object 0x%x adapter %d status %d\n", i, q.PID, e.Type, uint32(e.Object), e.Adapter, e.Status)
+			fmt.Fprintf(&b, "eq %d pid %d type %d object 0x%x adapter %d status %d\n", i, q.PID, e.Type, uint32(e.Object), e.Adapter,
+				e.Status)
 		}
 		if n := q.Waiting - len(q.Events); n > 0 {
 			fmt.Fprintf(&b, "eq %d pid %d: %d more\n", i, q.PID, n)

@@ -104,7 +104,8 @@ func farPair(t testing.TB, vcrc bool) (g *ground, a, b *cable.Link) {
 func TestFramesCrossProcesses(t *testing.T) {
 	for _, vcrc := range []bool{false, true} {
 		_, a, b := farPair(t, vcrc)
-		if pa, pb := a.Port(), b.Port(); pa.LID == 0 || pa.LID == pb.LID || pa.Fabric == nil || pa.Fabric != pb.Fabric || pa.Speed != mad.SpeedEDR ||
+		if pa, pb := a.Port(), b.Port(); pa.LID == 0 || pa.LID == pb.LID || pa.Fabric == nil || pa.Fabric != pb.Fabric ||
+			pa.Speed != mad.SpeedEDR ||
 			pa.PKeys[0] != ib.PKeyDefault || pa.GUIDs[0] == 0 || pa.NodeGUID == 0 {
 			t.Errorf("the ports are\n%+v\n%+v", pa, pb)
 		}

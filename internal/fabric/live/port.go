@@ -284,8 +284,9 @@ func view(f *fabric.Fabric, at fabric.Place) link.Port {
 	i, s := f.PortInfo(at), f.Settings(at)
 	return link.Port{
 		State: i.PortState, Physical: i.PortPhysicalState, LID: i.LID, LMC: i.LMC, SMLID: i.MasterSMLID, SMSL: i.MasterSMSL,
-		Prefix: i.GIDPrefix, NodeGUID: f.NodeInfo(at).NodeGUID, GUIDs: s.GUIDs, PKeys: s.PKeys, SLtoVL: s.SLtoVL, MTU: i.NeighborMTU, MaxMTU: i.MTUCap,
-		Width: i.LinkWidthActive, Speed: s.Speed, Capabilities: i.CapabilityMask, SubnetTimeout: i.SubnetTimeOut, Reregister: s.Reregister,
+		Prefix: i.GIDPrefix, NodeGUID: f.NodeInfo(at).NodeGUID, GUIDs: s.GUIDs, PKeys: s.PKeys, SLtoVL: s.SLtoVL, MTU: i.NeighborMTU,
+		MaxMTU: i.MTUCap,
+		Width:  i.LinkWidthActive, Speed: s.Speed, Capabilities: i.CapabilityMask, SubnetTimeout: i.SubnetTimeOut, Reregister: s.Reregister,
 	}
 }
 
@@ -295,7 +296,8 @@ func (p *Port) Violation(v link.Violation) {
 		if p.closed {
 			return
 		}
-		k := fabric.KeyViolation{From: v.SLID, To: v.DLID, Key: v.Key, SL: v.SL, FromQP: v.SourceQP, ToQP: v.DestQP, FromGID: v.SGID, ToGID: v.DGID}
+		k := fabric.KeyViolation{From: v.SLID, To: v.DLID, Key: v.Key, SL: v.SL, FromQP: v.SourceQP, ToQP: v.DestQP, FromGID: v.SGID,
+			ToGID: v.DGID}
 		switch v.Kind {
 		case link.PKeyViolation:
 			f.BadPKey(now, p.at, k)

@@ -62,7 +62,8 @@ func New(f *fabric.Fabric, o Options) *Rack {
 	if !o.Timing {
 		f.Untimed()
 	}
-	r := &Rack{start: time.Now(), wake: make(chan struct{}, 1), done: make(chan struct{}), fabric: f, ports: map[fabric.Place]*Port{}, due: clock.Never}
+	r := &Rack{start: time.Now(), wake: make(chan struct{}, 1), done: make(chan struct{}), fabric: f, ports: map[fabric.Place]*Port{},
+		due: clock.Never}
 	_, _ = rand.Read(r.id[:]) // never fails
 	f.Claim(r.take)
 	r.ended.Go(r.timer)

@@ -30,7 +30,8 @@ func (r *Rack) ListenUDP(at netip.AddrPort, key []byte) (*UDP, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &remotes{rack: r, pump: p, door: cable.NewDoor(key), sessions: map[uint64]*remote{}, greeted: map[greeted]*remote{}, due: clock.Never}
+	s := &remotes{rack: r, pump: p, door: cable.NewDoor(key), sessions: map[uint64]*remote{}, greeted: map[greeted]*remote{},
+		due: clock.Never}
 	s.take = s.taken
 	if s.socket, err = cable.OpenSocket(at, p.arrived); err != nil {
 		p.waiter.close()

@@ -80,7 +80,8 @@ func TestFramesCrossUDP(t *testing.T) {
 				links[i] = l
 			}
 			a, b := links[0], links[1]
-			if pa, pb := a.Port(), b.Port(); pa.LID == 0 || pa.LID == pb.LID || pa.Fabric == nil || pa.Fabric != pb.Fabric || pa.Speed != mad.SpeedEDR ||
+			if pa, pb := a.Port(), b.Port(); pa.LID == 0 || pa.LID == pb.LID || pa.Fabric == nil || pa.Fabric != pb.Fabric ||
+				pa.Speed != mad.SpeedEDR ||
 				pa.PKeys[0] != ib.PKeyDefault || pa.GUIDs[0] == 0 || pa.NodeGUID == 0 {
 				t.Errorf("the ports are\n%+v\n%+v", pa, pb)
 			}

@@ -178,7 +178,8 @@ func (p *netlistReader) assign(name, value string) error {
 	return nil
 }
 
-var guidNames = map[string]mad.NodeType{"switchguid": mad.NodeSwitch, "caguid": mad.NodeCA, "hcaguids": mad.NodeCA, "rtguid": mad.NodeRouter}
+var guidNames = map[string]mad.NodeType{"switchguid": mad.NodeSwitch, "caguid": mad.NodeCA, "hcaguids": mad.NodeCA,
+	"rtguid": mad.NodeRouter}
 
 // newNode reads what follows Switch, Ca or Rt.
 func (p *netlistReader) newNode(t mad.NodeType, text, comment string) error {
@@ -281,7 +282,8 @@ func (p *netlistReader) join() error {
 		}
 		near, far := &t.Nodes[e.node].Ports[e.port], &t.Nodes[peer].Ports[e.peerPort]
 		if near.Linked() != far.Linked() || near.Linked() && (int(near.Peer) != peer || int(near.PeerPort) != e.peerPort) {
-			return p.fail("remote port", "%q[%d] is not joined to %q[%d] alone; want both ends of a link to agree", e.peer, e.peerPort, t.Nodes[e.node].ID, e.port)
+			return p.fail("remote port", "%q[%d] is not joined to %q[%d] alone; want both ends of a link to agree", e.peer, e.peerPort,
+				t.Nodes[e.node].ID, e.port)
 		}
 		if !near.Linked() {
 			t.Link(e.node, e.port, peer, e.peerPort, e.width, e.speed)
@@ -318,7 +320,8 @@ func (t *Topology) uniqueGUIDs(lines []int) error {
 		for j := first; j < len(n.Ports) && (first == 1 || j == 0); j++ {
 			g := n.Ports[j].GUID
 			if other, ok := ports[g]; ok {
-				return &netlistError{lines[i], "port GUID", fmt.Sprintf("%#x of port %d is that of a port of %q too", g, j, t.Nodes[other].ID)}
+				return &netlistError{lines[i], "port GUID", fmt.Sprintf("%#x of port %d is that of a port of %q too", g, j,
+					t.Nodes[other].ID)}
 			}
 			ports[g] = i
 		}

@@ -193,7 +193,8 @@ func TestWritesAsIbnetdiscover(t *testing.T) {
 
 func TestWriteRefuses(t *testing.T) {
 	for _, n := range []Node{
-		NewNode(mad.NodeCA, "", "x", 1, 1), NewNode(mad.NodeCA, `a"b`, "x", 1, 1), NewNode(mad.NodeCA, "a#", "x", 1, 1), NewNode(mad.NodeCA, "a", "x\n", 1, 1),
+		NewNode(mad.NodeCA, "", "x", 1, 1), NewNode(mad.NodeCA, `a"b`, "x", 1, 1), NewNode(mad.NodeCA, "a#", "x", 1, 1),
+		NewNode(mad.NodeCA, "a", "x\n", 1, 1),
 	} {
 		var e *netlistError
 		if err := (&Topology{Nodes: []Node{n}}).WriteNetlist(&bytes.Buffer{}); !errors.As(err, &e) {

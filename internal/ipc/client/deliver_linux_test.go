@@ -103,7 +103,10 @@ func TestBegin(t *testing.T) {
 	}
 	told := make(chan result, 2*proto.MaxInFlight)
 	for range proto.MaxInFlight {
-		if err := c.BeginConnect(t.Context(), command.CMConnect{}, func(h command.Handle, err error) { told <- result{h, err} }); err != nil {
+		if err := c.BeginConnect(t.Context(), command.CMConnect{}, func(h command.Handle, err error) {
+			told <- result{h,
+				err}
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -128,7 +131,8 @@ func TestBegin(t *testing.T) {
 	}
 	// A command that has no answer when the driver ends gets an error, and none can be begun after that.
 	waits := make(chan error, 1)
-	if err := c.begin(t.Context(), proto.OpCMListen, proto.Encode(proto.ListenArgs{ID: 1, Backlog: 1}), func(r reply) { waits <- r.err }); err != nil {
+	if err := c.begin(t.Context(), proto.OpCMListen, proto.Encode(proto.ListenArgs{ID: 1, Backlog: 1}),
+		func(r reply) { waits <- r.err }); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -138,7 +142,8 @@ func TestBegin(t *testing.T) {
 		t.Errorf("the driver ended: error %v, want removed or canceled", err)
 	}
 	await.Eventually(t, "the driver is gone", func() bool { return c.calls.failure() != nil })
-	if err := c.BeginAccept(t.Context(), command.CMAccept{}, func(error) { t.Error("a command that was not begun had a result") }); !fake.IsCode(
+	if err := c.BeginAccept(t.Context(), command.CMAccept{},
+		func(error) { t.Error("a command that was not begun had a result") }); !fake.IsCode(
 		err,
 		command.Removed,
 	) {

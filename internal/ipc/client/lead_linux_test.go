@@ -30,7 +30,8 @@ func TestHostileTrack(t *testing.T) {
 		{"producer", func(mem []byte) { binary.NativeEndian.PutUint32(mem[stream.TrackProducer:], 1<<30) }, "ahead"},
 		{"operation", func(mem []byte) { put(stream.OpenTrack(mem), 999, 0, nil) }, "operation 999"},
 		{"flags", func(mem []byte) { put(stream.OpenTrack(mem), proto.OpAllocPD, proto.FlagResponse, nil) }, "flags"},
-		{"credit not due", func(mem []byte) { put(stream.OpenTrack(mem), proto.OpCredit, 0, proto.Encode(proto.Credit{Events: 1})) }, "credits"},
+		{"credit not due", func(mem []byte) { put(stream.OpenTrack(mem), proto.OpCredit, 0, proto.Encode(proto.Credit{Events: 1})) },
+			"credits"},
 		{"consumer of the driver's", func(mem []byte) {
 			binary.NativeEndian.PutUint32(mem[stream.TrackSize()+stream.TrackConsumer:], 1<<20)
 			put(stream.OpenTrack(mem), proto.OpAllocPD, 0, proto.Encode(proto.AdapterArgs{}))

@@ -66,7 +66,8 @@ func TestConnectionsWithoutDescriptors(t *testing.T) {
 			exercise(t, ctx, server, client)
 			more := get(
 				server.qp.PD().
-					CreateQP(verbs.QPConfig{Type: verbs.RC, SendCQ: server.cq, RecvCQ: server.cq, SendDepth: 4096, RecvDepth: 4096, SendSGE: 8, RecvSGE: 8}),
+					CreateQP(verbs.QPConfig{Type: verbs.RC, SendCQ: server.cq, RecvCQ: server.cq, SendDepth: 4096, RecvDepth: 4096,
+						SendSGE: 8, RecvSGE: 8}),
 			)(
 				t,
 			)

@@ -159,10 +159,12 @@ func (p *soaker) rubbish(c *Client) error {
 	case 5: // valid bodies with unknown handles
 		id, op := uint64(
 			r.Uint32(),
-		), []proto.Opcode{proto.OpCreateQP, proto.OpCMConnect, proto.OpCMAccept, proto.OpDestroy, proto.OpModifyQP, proto.OpCMEstablish}[r.IntN(6)]
+		), []proto.Opcode{proto.OpCreateQP, proto.OpCMConnect, proto.OpCMAccept, proto.OpDestroy, proto.OpModifyQP,
+			proto.OpCMEstablish}[r.IntN(6)]
 		body := make(
 			[]byte,
-			map[proto.Opcode]int{proto.OpCreateQP: 56, proto.OpCMConnect: 296, proto.OpCMAccept: 248, proto.OpDestroy: 8, proto.OpModifyQP: 80, proto.OpCMEstablish: 4}[op],
+			map[proto.Opcode]int{proto.OpCreateQP: 56, proto.OpCMConnect: 296, proto.OpCMAccept: 248, proto.OpDestroy: 8,
+				proto.OpModifyQP: 80, proto.OpCMEstablish: 4}[op],
 		)
 		for i := 0; i+4 <= len(body); i += 4 {
 			binary.LittleEndian.PutUint32(body[i:], r.Uint32()>>r.IntN(32))

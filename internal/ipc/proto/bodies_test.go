@@ -18,7 +18,8 @@ var bodies = []any{
 	command.CreateCQ{}, command.Queue{}, command.ModerateCQ{}, command.CreateSRQ{}, command.ModifySRQ{},
 	command.SRQInfo{}, command.CreateQP{}, command.QueuePair{}, command.ModifyQP{}, command.QPInfo{},
 	command.CreateAH{}, command.CMCreate{}, command.CMConnect{}, command.CMAccept{}, command.CMReject{},
-	command.CreateChannel{}, command.RegisterMemoryAt{}, command.ReregisterMemory{}, command.CMSetChannel{}, command.CMResolveAddr{}, command.CMResolveRoute{},
+	command.CreateChannel{}, command.RegisterMemoryAt{}, command.ReregisterMemory{}, command.CMSetChannel{}, command.CMResolveAddr{},
+	command.CMResolveRoute{},
 	command.CMJoin{}, command.CMLeave{}, command.CMOption{}, command.CMNotify{},
 	command.CMInfo{}, command.Event{}, command.Endpoint{}, command.Ring{}, command.AddressVector{}, command.ConnParam{},
 	direct.Key{}, direct.RingAt{}, direct.Terms{}, direct.Direction{}, // in shared memory

@@ -185,9 +185,11 @@ func (p *ProcessVM) Reach(r command.RegisterMemory) (device.Reached, error) {
 		for _, addr := range []uint64{r.Base, r.Base + r.Length - 1} {
 			switch err := p.within(registerTime, func() error { return p.move(unix.SYS_PROCESS_VM_READV, make([]byte, 1), addr) }); {
 			case errors.Is(err, errSlow):
-				return device.Reached{}, command.Errorf(command.TimedOut, "Base %#x, Length %d: %#x did not answer within %v", r.Base, r.Length, addr, registerTime)
+				return device.Reached{}, command.Errorf(command.TimedOut, "Base %#x, Length %d: %#x did not answer within %v", r.Base,
+					r.Length, addr, registerTime)
 			case err != nil:
-				return device.Reached{}, command.Errorf(command.Invalid, "Base %#x, Length %d: %#x is not memory of the program", r.Base, r.Length, addr)
+				return device.Reached{}, command.Errorf(command.Invalid, "Base %#x, Length %d: %#x is not memory of the program", r.Base,
+					r.Length, addr)
 			}
 		}
 	}

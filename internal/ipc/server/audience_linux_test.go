@@ -93,7 +93,8 @@ func TestWhoMayAttach(t *testing.T) {
 			t.Fatalf("%+v: frame %+v: %v", c, h, err)
 		case c.refused == "" && h.Flags&proto.FlagError != 0:
 			t.Errorf("%+v: refused: %v", c, proto.DecodeError(body))
-		case c.refused != "" && (h.Flags&proto.FlagError == 0 || !strings.Contains(proto.DecodeError(body).Error(), c.refused) || !fake.IsCode(proto.DecodeError(body), command.Access)):
+		case c.refused != "" && (h.Flags&proto.FlagError == 0 || !strings.Contains(proto.DecodeError(body).Error(), c.refused) ||
+			!fake.IsCode(proto.DecodeError(body), command.Access)):
 			t.Errorf("%+v: the answer is %v, want %q", c, proto.DecodeError(body), c.refused)
 		}
 		if c.refused == "" {

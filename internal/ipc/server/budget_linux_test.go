@@ -19,7 +19,8 @@ import (
 
 // attachedBytes is what a program that takes no part in the direct path takes by attaching with a copier.
 var attachedBytes = uint64(
-	server.SessionBytes + (ring.DoorbellGeometry(fake.Doorbells).Size()+64<<10)&^(64<<10-1) + 256<<10 + 2*stream.TrackSize() + reach.CopierSize,
+	server.SessionBytes + (ring.DoorbellGeometry(fake.Doorbells).Size()+64<<10)&^(64<<10-1) + 256<<10 + 2*stream.TrackSize() +
+		reach.CopierSize,
 )
 
 // memoryFor returns limits with room for about so many bytes beside what programs take by attaching.

@@ -79,7 +79,8 @@ func (d *Device) watch(p *Port, w *verbs.Watcher) {
 // Port implements Adapter.
 func (d *Device) Port() ipoib.Port {
 	p := d.link.Port()
-	out := ipoib.Port{Active: p.State == mad.PortActive, LID: p.LID, LMC: p.LMC, SMLID: p.SMLID, SMSL: p.SMSL, PKeys: p.PKeys, MTU: p.MTU, Reregister: p.Reregister}
+	out := ipoib.Port{Active: p.State == mad.PortActive, LID: p.LID, LMC: p.LMC, SMLID: p.SMLID, SMSL: p.SMSL, PKeys: p.PKeys, MTU: p.MTU,
+		Reregister: p.Reregister}
 	if len(p.GUIDs) > 0 {
 		binary.BigEndian.PutUint64(out.GID[:], p.Prefix)
 		binary.BigEndian.PutUint64(out.GID[8:], p.GUIDs[0])
@@ -106,7 +107,8 @@ func (d *Device) Ask(r *ipoib.Request) error {
 }
 
 func (d *Device) ask(m *mad.SA) {
-	data, err := d.host.AskSA(d.ctx, d.index, sa.Request{Method: m.Method, Attribute: m.AttributeID, Mask: m.ComponentMask, Data: m.Data[:]})
+	data, err := d.host.AskSA(d.ctx, d.index, sa.Request{Method: m.Method, Attribute: m.AttributeID, Mask: m.ComponentMask,
+		Data: m.Data[:]})
 	d.mu.Lock()
 	delete(d.asked, m.TransactionID)
 	p := d.port

@@ -28,7 +28,8 @@ type Port struct {
 
 // newPort runs a port, initially without interfaces, until Close. random provides unpredictable numbers.
 func newPort(a Adapter, random func() uint64) *Port {
-	p := &Port{adapter: a, origin: time.Now(), random: random, wake: make(chan struct{}, 1), done: make(chan struct{}), ended: make(chan struct{}), joined: map[ib.GID]uint8{}}
+	p := &Port{adapter: a, origin: time.Now(), random: random, wake: make(chan struct{}, 1), done: make(chan struct{}),
+		ended: make(chan struct{}), joined: map[ib.GID]uint8{}}
 	go p.run()
 	return p
 }

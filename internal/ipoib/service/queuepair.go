@@ -74,7 +74,8 @@ func (q *queuePair) open() (err error) {
 		return err
 	}
 	q.pending, q.places = make([]verbs.SendWR, 0, batch), make([]verbs.SGE, batch)
-	q.qp, err = q.pd.CreateQP(verbs.QPConfig{Type: verbs.UD, SendCQ: q.sendCQ, RecvCQ: q.recvCQ, SendDepth: q.depth.Send, RecvDepth: q.depth.Receive})
+	q.qp, err = q.pd.CreateQP(verbs.QPConfig{Type: verbs.UD, SendCQ: q.sendCQ, RecvCQ: q.recvCQ, SendDepth: q.depth.Send,
+		RecvDepth: q.depth.Receive})
 	return err
 }
 
@@ -151,7 +152,8 @@ func (q *queuePair) start() error {
 		return err
 	}
 	q.forget(true)
-	err := q.qp.Modify(verbs.QPAttr{State: verbs.StateInit, PKeyIndex: q.pkeyIndex, QKey: q.qkey}, verbs.MaskState|verbs.MaskPKeyIndex|verbs.MaskQKey)
+	err := q.qp.Modify(verbs.QPAttr{State: verbs.StateInit, PKeyIndex: q.pkeyIndex, QKey: q.qkey},
+		verbs.MaskState|verbs.MaskPKeyIndex|verbs.MaskQKey)
 	if err != nil {
 		return err
 	}
@@ -235,7 +237,8 @@ func (q *queuePair) Send(to *ipoib.Destination, header, head, body []byte) {
 	n := len(q.pending)
 	q.places[n] = q.out.SGE(at, size)
 	q.posted++
-	q.pending = append(q.pending, verbs.SendWR{ID: q.id(q.posted), Op: verbs.OpSend, SGE: q.places[n : n+1], AH: ah, RemoteQPN: uint32(to.QPN), RemoteQKey: to.QKey})
+	q.pending = append(q.pending, verbs.SendWR{ID: q.id(q.posted), Op: verbs.OpSend, SGE: q.places[n : n+1], AH: ah,
+		RemoteQPN: uint32(to.QPN), RemoteQKey: to.QKey})
 	if len(q.pending) == batch {
 		q.flush()
 	}
@@ -326,7 +329,8 @@ func (q *queuePair) way(p *ipoib.Path) *verbs.AH {
 		q.oldTill = q.posted
 	}
 	ah, err := q.pd.CreateAH(verbs.AddressVector{
-		Addr: netip.AddrFrom16(p.GID), LID: uint16(p.LID), SL: p.SL, Global: p.GRH, FlowLabel: p.FlowLabel, HopLimit: p.HopLimit, TrafficClass: p.TrafficClass,
+		Addr: netip.AddrFrom16(p.GID), LID: uint16(p.LID), SL: p.SL, Global: p.GRH, FlowLabel: p.FlowLabel, HopLimit: p.HopLimit,
+		TrafficClass: p.TrafficClass,
 	})
 	if err != nil {
 		return nil

@@ -55,7 +55,8 @@ func (q *queuePair) arrival(wc *verbs.WC, a *ipoib.Arrival) bool {
 	if wc.ByteLen < ib.GRHLen || wc.ByteLen > place {
 		return false
 	}
-	*a = ipoib.Arrival{SLID: ib.LID(wc.SLID), SL: wc.SL, SrcQP: ib.QPN(wc.SrcQP), HasGRH: wc.Flags&verbs.WithGRH != 0, Data: b[ib.GRHLen:wc.ByteLen]}
+	*a = ipoib.Arrival{SLID: ib.LID(wc.SLID), SL: wc.SL, SrcQP: ib.QPN(wc.SrcQP), HasGRH: wc.Flags&verbs.WithGRH != 0,
+		Data: b[ib.GRHLen:wc.ByteLen]}
 	if a.HasGRH {
 		a.SGID = ib.GRH(b[:ib.GRHLen]).SGID()
 	}

@@ -195,7 +195,8 @@ func TestPacketsPass(t *testing.T) {
 		from     *Interface
 		to       *system
 		src, dst string
-	}{{x, sy, "10.0.0.1", "10.0.0.2"}, {y, sx, "10.0.0.2", "10.0.0.1"}, {x, sy, "fd00::1", "fd00::2"}, {y, sx, "fd00::2", "fd00::1"}, {x, sy, "10.0.0.1", "10.0.0.255"}, {y, sx, "10.0.0.2", "224.0.0.1"}} {
+	}{{x, sy, "10.0.0.1", "10.0.0.2"}, {y, sx, "10.0.0.2", "10.0.0.1"}, {x, sy, "fd00::1", "fd00::2"}, {y, sx, "fd00::2", "fd00::1"},
+		{x, sy, "10.0.0.1", "10.0.0.255"}, {y, sx, "10.0.0.2", "224.0.0.1"}} {
 		for _, size := range []int{0, 1000, 4092 - 48} {
 			p := udp(c.src, c.dst, size)
 			c.from.Send([][]byte{p})
@@ -272,7 +273,8 @@ func TestPartitions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parts, err := partition.Parse(fmt.Sprintf("Default=0x7fff, ipoib: ALL=full;\nred=0x123, ipoib: %#x=full, %#x=limited;\n", top.Nodes[0].Ports[1].GUID, top.Nodes[1].Ports[1].GUID))
+	parts, err := partition.Parse(fmt.Sprintf("Default=0x7fff, ipoib: ALL=full;\nred=0x123, ipoib: %#x=full, %#x=limited;\n",
+		top.Nodes[0].Ports[1].GUID, top.Nodes[1].Ports[1].GUID))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,7 +333,8 @@ func TestOffloads(t *testing.T) {
 	whole := bytes.Clone(q)
 	eth.UDP(whole[20:]).SetChecksum(eth.UDPChecksum(netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), q[20:]))
 	bare := bytes.Clone(q)
-	eth.UDP(bare[20:]).SetChecksum(^eth.PseudoChecksum(netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), eth.ProtocolUDP, make([]byte, 108)))
+	eth.UDP(bare[20:]).SetChecksum(^eth.PseudoChecksum(netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), eth.ProtocolUDP,
+		make([]byte, 108)))
 	x.take(offload.Header{NeedsChecksum: true, ChecksumStart: 20, ChecksumAt: 6}, bare)
 	x.idle()
 	sy.take(t, whole)
@@ -348,7 +351,8 @@ func largeTCP(payload []byte, segment int) (offload.Header, []byte) {
 	eth.IPv4(p).Encode(0, cap(p), 1, 64, eth.ProtocolTCP, [4]byte{10, 0, 0, 1}, [4]byte{10, 0, 0, 2})
 	tcp := p[eth.IPv4Len:]
 	tcp[12], tcp[13] = 5<<4, 0x10
-	return offload.Header{NeedsChecksum: true, Kind: offload.TCPv4, Headers: 40, Segment: segment, ChecksumStart: 20, ChecksumAt: 16}, append(p, payload...)
+	return offload.Header{NeedsChecksum: true, Kind: offload.TCPv4, Headers: 40, Segment: segment, ChecksumStart: 20, ChecksumAt: 16},
+		append(p, payload...)
 }
 
 // TestQueuePairRecovers: a queue pair that enters the error state is restarted with its groups: packets to the

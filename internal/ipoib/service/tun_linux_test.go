@@ -305,7 +305,8 @@ func BenchmarkTCP(b *testing.B) {
 func veth(t testing.TB, spaces []netns.NsHandle) {
 	t.Helper()
 	inNamespace(t, spaces[0], func() error {
-		pair := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "v0", MTU: 4092}, PeerName: "v1", PeerNamespace: netlink.NsFd(int(spaces[1]))}
+		pair := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "v0", MTU: 4092}, PeerName: "v1",
+			PeerNamespace: netlink.NsFd(int(spaces[1]))}
 		return netlink.LinkAdd(pair)
 	})
 	for n, name := range []string{"v0", "v1"} {

@@ -106,7 +106,8 @@ const (
 // Greet returns the datagram of a greeting. cookie is that of the challenge, zero before there is one; key
 // may be empty.
 func (g *Greeting) Greet(cookie [cookieLen]byte, key []byte) []byte {
-	b := encode(kindGreet, wireGreet{Magic: magic, Version: version, Session: g.Session, Cookie: cookie, Size: uint16(g.Size), Window: uint32(g.Window)})
+	b := encode(kindGreet, wireGreet{Magic: magic, Version: version, Session: g.Session, Cookie: cookie, Size: uint16(g.Size),
+		Window: uint32(g.Window)})
 	b = g.Append(b)
 	prove(b, greetProofAt, key)
 	return b
@@ -164,7 +165,8 @@ func (d *Door) Greeted(now clock.Time, from netip.AddrPort, b []byte) (g Greetin
 		return g, nil, false
 	}
 	if w.Version != version {
-		answer = d.Deny(w.Session, &messageError{fmt.Sprintf("the adapter has version %d of the protocol, the fabric %d", w.Version, version)}, false)
+		answer = d.Deny(w.Session, &messageError{fmt.Sprintf("the adapter has version %d of the protocol, the fabric %d", w.Version,
+			version)}, false)
 		return g, answer[:min(len(answer), len(b))], false
 	}
 	turn := int64(now) / int64(cookieTime)

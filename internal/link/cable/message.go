@@ -166,8 +166,10 @@ func (e *RefusedError) Error() string { return "the fabric refuses: " + e.Why }
 // PortMessage returns the message that tells an adapter its port's state.
 func PortMessage(p *link.Port) []byte {
 	w := wirePort{
-		State: uint8(p.State), Physical: uint8(p.Physical), LMC: p.LMC, SMSL: p.SMSL, MTU: uint8(p.MTU), MaxMTU: uint8(p.MaxMTU), Width: uint8(p.Width),
-		Speed: uint8(p.Speed), SubnetTimeout: p.SubnetTimeout, LID: uint16(p.LID), SMLID: uint16(p.SMLID), Prefix: p.Prefix, NodeGUID: p.NodeGUID,
+		State: uint8(p.State), Physical: uint8(p.Physical), LMC: p.LMC, SMSL: p.SMSL, MTU: uint8(p.MTU), MaxMTU: uint8(p.MaxMTU),
+		Width: uint8(p.Width),
+		Speed: uint8(p.Speed), SubnetTimeout: p.SubnetTimeout, LID: uint16(p.LID), SMLID: uint16(p.SMLID), Prefix: p.Prefix,
+		NodeGUID:   p.NodeGUID,
 		Reregister: p.Reregister, Capabilities: p.Capabilities, SLtoVL: p.SLtoVL,
 	}
 	copy(w.GUIDs[:], p.GUIDs)
@@ -184,8 +186,10 @@ func parsePort(b []byte) (link.Port, error) {
 		return link.Port{}, err
 	}
 	p := link.Port{
-		State: mad.PortState(w.State), Physical: mad.PortPhysicalState(w.Physical), LMC: w.LMC & 7, SMSL: w.SMSL & 15, MTU: ib.MTU(w.MTU), MaxMTU: ib.MTU(w.MaxMTU),
-		Width: mad.Width(w.Width), Speed: mad.Speed(w.Speed), SubnetTimeout: w.SubnetTimeout, LID: ib.LID(w.LID), SMLID: ib.LID(w.SMLID), Prefix: w.Prefix, NodeGUID: w.NodeGUID,
+		State: mad.PortState(w.State), Physical: mad.PortPhysicalState(w.Physical), LMC: w.LMC & 7, SMSL: w.SMSL & 15, MTU: ib.MTU(w.MTU),
+		MaxMTU: ib.MTU(w.MaxMTU),
+		Width:  mad.Width(w.Width), Speed: mad.Speed(w.Speed), SubnetTimeout: w.SubnetTimeout, LID: ib.LID(w.LID), SMLID: ib.LID(w.SMLID),
+		Prefix: w.Prefix, NodeGUID: w.NodeGUID,
 		Reregister: w.Reregister, Capabilities: w.Capabilities, SLtoVL: w.SLtoVL, GUIDs: w.GUIDs[:], PKeys: make([]ib.PKey, len(w.PKeys)),
 	}
 	for i, k := range w.PKeys {
@@ -199,7 +203,8 @@ func parsePort(b []byte) (link.Port, error) {
 
 // violationMessage returns the message that tells the fabric of a packet an adapter has refused.
 func violationMessage(v *link.Violation) []byte {
-	return encode(kindViolation, wireViolation{uint8(v.Kind), v.SL, uint16(v.SLID), uint16(v.DLID), v.Key, uint32(v.SourceQP), uint32(v.DestQP), v.SGID, v.DGID})
+	return encode(kindViolation, wireViolation{uint8(v.Kind), v.SL, uint16(v.SLID), uint16(v.DLID), v.Key, uint32(v.SourceQP),
+		uint32(v.DestQP), v.SGID, v.DGID})
 }
 
 // ParseViolation parses what violationMessage returns. The error is a *messageError.

@@ -20,8 +20,10 @@ func TestMessages(t *testing.T) {
 	if got, err := parseWelcome(w.Append(nil)); err != nil || got != w {
 		t.Errorf("welcome: %+v (%v), want %+v", got, err, w)
 	}
-	p := link.Port{State: mad.PortActive, Physical: mad.PhysicalLinkUp, LID: 7, LMC: 2, SMLID: 1, SMSL: 3, Prefix: 0xfe80 << 48, NodeGUID: 5,
-		GUIDs: make([]uint64, 32), PKeys: make([]ib.PKey, 64), SLtoVL: [16]uint8{1, 2, 3}, MTU: ib.MTU2048, MaxMTU: ib.MTU4096, Width: mad.Width4x,
+	p := link.Port{State: mad.PortActive, Physical: mad.PhysicalLinkUp, LID: 7, LMC: 2, SMLID: 1, SMSL: 3, Prefix: 0xfe80 << 48,
+		NodeGUID: 5,
+		GUIDs:    make([]uint64, 32), PKeys: make([]ib.PKey, 64), SLtoVL: [16]uint8{1, 2, 3}, MTU: ib.MTU2048, MaxMTU: ib.MTU4096,
+		Width: mad.Width4x,
 		Speed: mad.SpeedNDR, Capabilities: 0xabc, SubnetTimeout: 18, Reregister: 9}
 	p.GUIDs[31], p.PKeys[63] = 77, 0x8001
 	if got, err := parsePort(PortMessage(&p)); err != nil || !reflect.DeepEqual(got, p) {

@@ -103,7 +103,8 @@ func greet(cfg *Config) (session, link.Port, error) {
 	}
 	local, peer := probe.LocalAddr().(*net.UDPAddr).AddrPort(), probe.RemoteAddr().(*net.UDPAddr).AddrPort()
 	probe.Close()
-	s := &remote{peer: netip.AddrPortFrom(peer.Addr().Unmap(), peer.Port()), start: time.Now(), notify: cfg.Notify, named: newSession(), wake: make(chan struct{}, 1)}
+	s := &remote{peer: netip.AddrPortFrom(peer.Addr().Unmap(), peer.Port()), start: time.Now(), notify: cfg.Notify, named: newSession(),
+		wake: make(chan struct{}, 1)}
 	if s.notify == nil {
 		s.notify = func() {}
 	}
@@ -118,14 +119,16 @@ func greet(cfg *Config) (session, link.Port, error) {
 	if s.socket, err = openSocket(bind, s.arrived, open); err != nil {
 		return nil, link.Port{}, err
 	}
-	g := &greeter{greeting: Greeting{Session: s.named, Size: Datagram(local.Addr().Unmap()), Window: s.socket.Window(), Hello: cfg.Hello}, key: cfg.Key}
+	g := &greeter{greeting: Greeting{Session: s.named, Size: Datagram(local.Addr().Unmap()), Window: s.socket.Window(), Hello: cfg.Hello},
+		key: cfg.Key}
 	a, err := s.admission(g)
 	if err != nil {
 		s.socket.Close()
 		return nil, link.Port{}, err
 	}
 	s.other, s.fabric = a.Session, a.Fabric
-	s.wire = NewWire(WireConfig{Session: a.Session, Size: min(a.Size, g.greeting.Size), Limit: uint64(a.Window), Window: g.greeting.Window}, s.now())
+	s.wire = NewWire(WireConfig{Session: a.Session, Size: min(a.Size, g.greeting.Size), Limit: uint64(a.Window), Window: g.greeting.Window},
+		s.now())
 	return s, a.Port, nil
 }
 

@@ -208,7 +208,8 @@ func (s *rawSocket) receive(take func(netip.AddrPort, []byte)) int {
 			h.SetControllen(controlLen)
 			h.Flags = 0
 		}
-		n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.headers[0])), receiveMessages, unix.MSG_DONTWAIT, 0, 0)
+		n, _, errno := unix.RawSyscall6(unix.SYS_RECVMMSG, uintptr(s.fd), uintptr(unsafe.Pointer(&s.headers[0])), receiveMessages,
+			unix.MSG_DONTWAIT, 0, 0)
 		if errno != 0 {
 			return all
 		}

@@ -77,8 +77,9 @@ type WireConfig struct {
 // NewWire starts a session.
 func NewWire(c WireConfig, now clock.Time) *Wire {
 	w := &Wire{
-		session: c.Session, size: min(max(c.Size, minDatagram), MaxDatagram), limit: c.Limit, window: uint64(c.Window), told: uint64(c.Window),
-		out: make([]byte, 0, outLen+MaxDatagram), ask: clock.Never, spoke: now, listened: now, number: 1, in: newInbox(c.Window),
+		session: c.Session, size: min(max(c.Size, minDatagram), MaxDatagram), limit: c.Limit, window: uint64(c.Window),
+		told: uint64(c.Window),
+		out:  make([]byte, 0, outLen+MaxDatagram), ask: clock.Never, spoke: now, listened: now, number: 1, in: newInbox(c.Window),
 	}
 	return w
 }

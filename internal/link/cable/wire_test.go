@@ -179,7 +179,8 @@ func TestWire(t *testing.T) {
 					held, lacking = 0, 0 // a damaged length: the rest of a frame is waited for until the next one comes
 				}
 				if held != 0 || lacking != 0 || w.Saying() || w.Over(l.now) {
-					t.Fatalf("end %d: %d bytes held, %d to say, over %v, position %d, limit %d", end, w.in.held, len(w.says), w.Over(l.now), w.position, w.limit)
+					t.Fatalf("end %d: %d bytes held, %d to say, over %v, position %d, limit %d", end, w.in.held, len(w.says), w.Over(l.now),
+						w.position, w.limit)
 				}
 			}
 			before := l.put
@@ -328,7 +329,8 @@ func TestDoor(t *testing.T) {
 	}
 	a := Admission{Session: 88, Size: 1400, Window: 1 << 16, Welcome: Welcome{Node: "hca", Port: 1, Fabric: [16]byte{3}}, Port: port}
 	admitted, done, _, err := g.answered(d.Admit(77, &a))
-	if !done || err != nil || admitted.Session != 88 || admitted.Size != 1400 || admitted.Window != 1<<16 || admitted.Port.LID != 9 || admitted.Welcome != a.Welcome {
+	if !done || err != nil || admitted.Session != 88 || admitted.Size != 1400 || admitted.Window != 1<<16 || admitted.Port.LID != 9 ||
+		admitted.Welcome != a.Welcome {
 		t.Errorf("done %v (%v), admitted as %+v", done, err, admitted)
 	}
 	var refused *RefusedError
@@ -344,7 +346,8 @@ func TestDoor(t *testing.T) {
 	}
 	for _, wrong := range [][]byte{nil, []byte("another key")} {
 		_, answer, ok := d.Greeted(0, from, g.greeting.Greet(d.cookie(from, 77, 0), wrong))
-		if _, _, _, err := g.answered(answer); ok || !errors.As(err, &refused) || refused.Why != "cable: the key of the adapter is not that of the fabric" {
+		if _, _, _, err := g.answered(answer); ok || !errors.As(err, &refused) ||
+			refused.Why != "cable: the key of the adapter is not that of the fabric" {
 			t.Errorf("key %q of the adapter: admitted %v, error %v; want a refusal for the key", wrong, ok, err)
 		}
 		var bad *messageError
@@ -376,8 +379,10 @@ func FuzzDoor(f *testing.F) {
 // TestParseUDP: the address of a fabric over UDP is a host with or without a port.
 func TestParseUDP(t *testing.T) {
 	for s, want := range map[string]string{
-		"udp://h": "h 7069", "udp://192.0.2.1:5": "192.0.2.1 5", "udp://[2001:db8::1]": "2001:db8::1 7069", "udp://[fe80::1%eth0]:99": "fe80::1%eth0 99",
-		"": "", "udp://": "", "h:5": "", "udp://h:0": "", "udp://h:x": "", "udp://h:65536": "", "udp://2001:db8::1": "", "udp://[::1": "", "udp://a b": "", "udp://h/x": "", "udp://:5": "",
+		"udp://h": "h 7069", "udp://192.0.2.1:5": "192.0.2.1 5", "udp://[2001:db8::1]": "2001:db8::1 7069",
+		"udp://[fe80::1%eth0]:99": "fe80::1%eth0 99",
+		"":                        "", "udp://": "", "h:5": "", "udp://h:0": "", "udp://h:x": "", "udp://h:65536": "",
+		"udp://2001:db8::1": "", "udp://[::1": "", "udp://a b": "", "udp://h/x": "", "udp://:5": "",
 	} {
 		host, port, err := ParseUDP(s)
 		if got := host + " " + port; err == nil && got != want || (err == nil) != (want != "") {

@@ -77,13 +77,15 @@ func TestPacketsArriveWhole(t *testing.T) {
 		t.Fatal(n, err)
 	}
 	for i, p := range in[:n] {
-		want := frame.In{Src: addrA, Dst: addrB, SrcPort: 4791, TrafficClass: 0x6a, HopLimit: frame.DefaultHopLimit, FlowLabel: 77, Segment: uint16(i % 64)}
+		want := frame.In{Src: addrA, Dst: addrB, SrcPort: 4791, TrafficClass: 0x6a, HopLimit: frame.DefaultHopLimit, FlowLabel: 77,
+			Segment: uint16(i % 64)}
 		want.Data = append(append(append([]byte{}, frames[i].Head[frame.HeadRoom:frames[i].HeadEnd]...), frames[i].Payload...), 0, 0, 0, 0)
 		if d := cmp.Diff(want, p, sameIP); d != "" {
 			t.Fatalf("packet %d: %s", i, d)
 		}
 	}
-	if s, rs := a.Stats(), b.Stats(); s.SentPackets != 100 || s.SentBursts != 2 || rs.ReceivedPackets != 100 || s.SentBytes != rs.ReceivedBytes {
+	if s, rs := a.Stats(), b.Stats(); s.SentPackets != 100 || s.SentBursts != 2 || rs.ReceivedPackets != 100 ||
+		s.SentBytes != rs.ReceivedBytes {
 		t.Errorf("stats %+v, %+v", s, rs)
 	}
 }
@@ -220,7 +222,8 @@ func TestGroups(t *testing.T) {
 
 func TestConfigErrors(t *testing.T) {
 	s := NewSwitch()
-	for _, c := range []PortConfig{{}, {Addr: group}, {Addr: addrA, Queue: -1}, {Addr: addrA, Queue: 1 << 21}, {Addr: addrA, MTU: 100}, {Addr: addrA, MTU: 70000}} {
+	for _, c := range []PortConfig{{}, {Addr: group}, {Addr: addrA, Queue: -1}, {Addr: addrA, Queue: 1 << 21}, {Addr: addrA, MTU: 100},
+		{Addr: addrA, MTU: 70000}} {
 		if _, err := s.Port(c); err == nil {
 			t.Errorf("%+v was accepted", c)
 		}

@@ -41,7 +41,8 @@ func TestWhichChainsAct(t *testing.T) {
 			if err := conn.Flush(); err != nil {
 				t.Skipf("this kernel has no nftables: %v", err)
 			}
-			chain := &nftables.Chain{Name: "c", Hooknum: c.hook, Policy: c.policy, Table: conn.AddTable(&nftables.Table{Name: "t", Family: c.family})}
+			chain := &nftables.Chain{Name: "c", Hooknum: c.hook, Policy: c.policy,
+				Table: conn.AddTable(&nftables.Table{Name: "t", Family: c.family})}
 			if c.hook != nil {
 				chain.Type, chain.Priority = nftables.ChainTypeFilter, nftables.ChainPriorityFilter
 			}

@@ -38,7 +38,8 @@ func TestFrameLayout(t *testing.T) {
 			"020000000001 020000000002 0800" +
 				"4500 0030 0000 4000 1011 e6b9 c0000201 c0000202" +
 				"c001 12b7 001c 0000" + "1100ffff000000110000002a 1f000001 aabbccdd"},
-		{"IPv6, hop limit, flow label and port of its own", frame.Route{Src: v6a, Dst: v6b, SrcPort: 0xc001, DstPort: 53, HopLimit: 3, FlowLabel: 0xabcde},
+		{"IPv6, hop limit, flow label and port of its own", frame.Route{Src: v6a, Dst: v6b, SrcPort: 0xc001, DstPort: 53, HopLimit: 3,
+			FlowLabel: 0xabcde},
 			"020000000001 020000000002 86dd" +
 				"600abcde 001c 11 03 20010db8000000000000000000000001 20010db8000000000000000000000002" +
 				"c001 0035 001c 3c35" + "1100ffff000000110000002a 1f000001 aabbccdd"},
@@ -90,7 +91,8 @@ func TestFramesReadBack(t *testing.T) {
 		}
 		udp := b[eth.EthernetLen+eth.IPv6Len:]
 		if r.Dst.Is4() {
-			if _, _, err := eth.ParseIPv4(b[eth.EthernetLen:]); err != nil || eth.Checksum(b[eth.EthernetLen:eth.EthernetLen+eth.IPv4Len]) != 0 {
+			if _, _, err := eth.ParseIPv4(b[eth.EthernetLen:]); err != nil ||
+				eth.Checksum(b[eth.EthernetLen:eth.EthernetLen+eth.IPv4Len]) != 0 {
 				t.Fatalf("IPv4 header: %v", err)
 			}
 			return
@@ -164,7 +166,8 @@ func FuzzParse(f *testing.F) {
 			if !ok {
 				continue
 			}
-			if d.src.Is4() != addr.Is4() || d.length < 0 || d.data == nil && d.length <= MostPayload || d.data != nil && len(d.data) != d.length {
+			if d.src.Is4() != addr.Is4() || d.length < 0 || d.data == nil && d.length <= MostPayload || d.data != nil &&
+				len(d.data) != d.length {
 				t.Errorf("%x was parsed as %+v", b, d)
 			}
 		}

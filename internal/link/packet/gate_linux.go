@@ -92,7 +92,8 @@ func (g *gate) open(r Rule) error {
 
 // load creates the program and the memory that it shares.
 func (g *gate) load(r Rule) (*ebpf.Program, error) {
-	values, err := ebpf.NewMap(&ebpf.MapSpec{Name: gateName, Type: ebpf.Array, KeySize: 4, ValueSize: gateRoom, MaxEntries: 1, Flags: unix.BPF_F_MMAPABLE})
+	values, err := ebpf.NewMap(&ebpf.MapSpec{Name: gateName, Type: ebpf.Array, KeySize: 4, ValueSize: gateRoom, MaxEntries: 1,
+		Flags: unix.BPF_F_MMAPABLE})
 	if err != nil {
 		return nil, err
 	}

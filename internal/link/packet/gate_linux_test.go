@@ -98,7 +98,8 @@ func TestGatesAreNoFilters(t *testing.T) {
 	first.close()
 	first.close() // the second close does nothing
 	if isGate(first.own()) || !isGate(second.own()) {
-		t.Errorf("after the first gate was closed: first is a gate %v, second %v; want false, true", isGate(first.own()), isGate(second.own()))
+		t.Errorf("after the first gate was closed: first is a gate %v, second %v; want false, true", isGate(first.own()),
+			isGate(second.own()))
 	}
 }
 

@@ -58,7 +58,8 @@ func TestWhatLooksAtTheEntrance(t *testing.T) {
 		t.Error("a query from another namespace says that there is nothing")
 	}
 	clsact := func(of int) netlink.Qdisc {
-		return &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: of, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
+		return &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: of, Handle: netlink.MakeHandle(0xffff, 0),
+			Parent: netlink.HANDLE_CLSACT}}
 	}
 	if err := netlink.QdiscAdd(clsact(other.Attrs().Index)); err != nil {
 		t.Skipf("not run to the end: this system has no clsact: %v", err)

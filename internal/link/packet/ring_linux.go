@@ -103,7 +103,8 @@ func Attach(socket int, program ...bpf.Instruction) error {
 	for i, x := range raw {
 		filter[i] = unix.SockFilter{Code: x.Op, Jt: x.Jt, Jf: x.Jf, K: x.K}
 	}
-	err = unix.SetsockoptSockFprog(socket, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]})
+	err = unix.SetsockoptSockFprog(socket, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(filter)),
+		Filter: &filter[0]})
 	return os.NewSyscallError("setsockopt SO_ATTACH_FILTER", err)
 }
 

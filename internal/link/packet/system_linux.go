@@ -148,7 +148,8 @@ type neighbour struct {
 }
 
 // validStates are those in which the system uses an entry (its NUD_VALID).
-const validStates = netlink.NUD_PERMANENT | netlink.NUD_NOARP | netlink.NUD_REACHABLE | netlink.NUD_PROBE | netlink.NUD_STALE | netlink.NUD_DELAY
+const validStates = netlink.NUD_PERMANENT | netlink.NUD_NOARP | netlink.NUD_REACHABLE | netlink.NUD_PROBE | netlink.NUD_STALE |
+	netlink.NUD_DELAY
 
 // neighbour asks for the entry of an address on an interface.
 func (s *system) neighbour(addr netip.Addr, out int) (neighbour, bool) {

@@ -26,10 +26,12 @@ func TestParseRoute(t *testing.T) {
 		ok   bool
 	}{
 		{"a neighbour", routeMessage(unix.RTN_UNICAST, by7), route{netip.Addr{}, 7, true}, true},
-		{"behind a router", routeMessage(unix.RTN_UNICAST, by7, nl.NewRtAttr(unix.RTA_GATEWAY, gateway.AsSlice())), route{gateway, 7, true}, true},
+		{"behind a router", routeMessage(unix.RTN_UNICAST, by7, nl.NewRtAttr(unix.RTA_GATEWAY, gateway.AsSlice())), route{gateway, 7, true},
+			true},
 		{"behind a router of another family", routeMessage(unix.RTN_UNICAST, via, by7), route{v6a, 7, true}, true},
 		{"this host", routeMessage(unix.RTN_LOCAL, nl.NewRtAttr(unix.RTA_OIF, nl.Uint32Attr(1))), route{netip.Addr{}, 1, false}, true},
-		{"in a tunnel", routeMessage(unix.RTN_UNICAST, by7, nl.NewRtAttr(unix.RTA_ENCAP|unix.NLA_F_NESTED, nil)), route{netip.Addr{}, 7, false}, true},
+		{"in a tunnel", routeMessage(unix.RTN_UNICAST, by7, nl.NewRtAttr(unix.RTA_ENCAP|unix.NLA_F_NESTED, nil)),
+			route{netip.Addr{}, 7, false}, true},
 		{"by no interface", routeMessage(unix.RTN_UNREACHABLE), route{}, false},
 	} {
 		if got, ok := parseRoute(c.body); got != c.want || ok != c.ok {
@@ -92,7 +94,8 @@ func TestSystemAnswers(t *testing.T) {
 	must(err)
 	must(netlink.AddrAdd(a, address))
 	gateway, far := netip.MustParseAddr("192.0.2.254"), netip.MustParseAddr("198.51.100.1")
-	must(netlink.RouteAdd(&netlink.Route{LinkIndex: index[0], Gw: gateway.AsSlice(), Dst: &net.IPNet{IP: far.AsSlice(), Mask: net.CIDRMask(32, 32)}}))
+	must(netlink.RouteAdd(&netlink.Route{LinkIndex: index[0], Gw: gateway.AsSlice(), Dst: &net.IPNet{IP: far.AsSlice(),
+		Mask: net.CIDRMask(32, 32)}}))
 	must(netlink.NeighAdd(&netlink.Neigh{LinkIndex: index[0], IP: v4b.AsSlice(), HardwareAddr: mac, State: netlink.NUD_PERMANENT}))
 	rule := netlink.NewRule()
 	rule.Family, rule.Type, rule.Dport = unix.AF_INET, unix.RTN_UNREACHABLE, netlink.NewRulePortRange(4792, 4792)

@@ -37,7 +37,8 @@ func BenchmarkLoopback(b *testing.B) {
 
 func BenchmarkVeth(b *testing.B) {
 	for _, c := range []struct{ mtu, size int }{{9000, 4096}, {1500, 1024}, {1500, 64}} {
-		for _, v := range []variant{{"bursts/v4", false, Config{}}, {"bursts/v6", true, Config{}}, {"singly/v4", false, Config{NoSegmentation: true, NoCoalescing: true}}} {
+		for _, v := range []variant{{"bursts/v4", false, Config{}}, {"bursts/v6", true, Config{}},
+			{"singly/v4", false, Config{NoSegmentation: true, NoCoalescing: true}}} {
 			b.Run(fmt.Sprintf("%s/mtu %d/%d", v.name, c.mtu, c.size), func(b *testing.B) {
 				n := newNamespaces(b, c.mtu)
 				l := n.pair(v.cfg, v.v6)

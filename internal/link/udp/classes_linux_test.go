@@ -23,7 +23,8 @@ func classify(name string, v6 bool) error {
 	if err := netlink.QdiscAdd(netlink.NewHtb(root)); err != nil {
 		return err
 	}
-	class := netlink.NewHtbClass(netlink.ClassAttrs{LinkIndex: root.LinkIndex, Parent: root.Handle, Handle: theClass}, netlink.HtbClassAttrs{Rate: 10e9})
+	class := netlink.NewHtbClass(netlink.ClassAttrs{LinkIndex: root.LinkIndex, Parent: root.Handle, Handle: theClass},
+		netlink.HtbClassAttrs{Rate: 10e9})
 	if err := netlink.ClassAdd(class); err != nil {
 		return err
 	}
@@ -34,7 +35,8 @@ func classify(name string, v6 bool) error {
 	return netlink.FilterAdd(&netlink.U32{
 		FilterAttrs: netlink.FilterAttrs{LinkIndex: root.LinkIndex, Parent: root.Handle, Priority: 1, Protocol: ip},
 		ClassId:     theClass,
-		Sel:         &netlink.TcU32Sel{Flags: netlink.TC_U32_TERMINAL, Nkeys: 1, Keys: []netlink.TcU32Key{{Mask: 0xffff, Val: 4791, Off: port}}},
+		Sel: &netlink.TcU32Sel{Flags: netlink.TC_U32_TERMINAL, Nkeys: 1,
+			Keys: []netlink.TcU32Key{{Mask: 0xffff, Val: 4791, Off: port}}},
 	})
 }
 

@@ -85,7 +85,8 @@ func TestFramesYieldToAFirewall(t *testing.T) {
 	if s := l[1].Stats(); s.SentFrames != before.SentFrames {
 		t.Errorf("%d frames were sent beside the firewall", s.SentFrames-before.SentFrames)
 	}
-	for mode, want := range map[packet.Mode]string{packet.Auto: "no frames: the system has a firewall, which they would pass by", packet.On: usesFrames} {
+	for mode, want := range map[packet.Mode]string{packet.Auto: "no frames: the system has a firewall, which they would pass by",
+		packet.On: usesFrames} {
 		n.in(1, func() error {
 			other, err := Open(Config{Addr: n.v4[1], Port: 4792, Frames: mode})
 			if err != nil {

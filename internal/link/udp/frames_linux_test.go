@@ -79,7 +79,8 @@ func TestFramesKeepOrder(t *testing.T) {
 				for i, p := range receiveN(t, to, len(lengths)) {
 					psn := binary.BigEndian.Uint32(p.data[8:])
 					if psn != next+uint32(i) || len(p.data) != lengths[i]+16 {
-						t.Fatalf("side %d: packet %d is %d with %d bytes, want %d with %d", side, i, psn, len(p.data), next+uint32(i), lengths[i]+16)
+						t.Fatalf("side %d: packet %d is %d with %d bytes, want %d with %d", side, i, psn, len(p.data), next+uint32(i),
+							lengths[i]+16)
 					}
 					if p.in.Src != r.Src || p.in.Dst != r.Dst || p.in.SrcPort != r.SrcPort || p.in.HopLimit != frame.DefaultHopLimit {
 						t.Fatalf("side %d: packet from %v:%d to %v, hop limit %d", side, p.in.Src, p.in.SrcPort, p.in.Dst, p.in.HopLimit)

@@ -97,7 +97,8 @@ func (h *hop) known() (bool, error) {
 
 // ask makes the system look for a neighbour, by sending an empty datagram that is lost if no one answers.
 func ask(src, dst netip.Addr) {
-	c, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(src, 0)), net.UDPAddrFromAddrPort(netip.AddrPortFrom(dst, nobody)))
+	c, err := net.DialUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(src, 0)),
+		net.UDPAddrFromAddrPort(netip.AddrPortFrom(dst, nobody)))
 	if err != nil {
 		return
 	}

@@ -51,7 +51,8 @@ func TestReceivePace(t *testing.T) {
 			}
 		}
 		if first > step.most || l.receive.most != step.next {
-			t.Errorf("%s: took %d messages and will take %d, want at most %d and %d", step.name, first, l.receive.most, step.most, step.next)
+			t.Errorf("%s: took %d messages and will take %d, want at most %d and %d", step.name, first, l.receive.most, step.most,
+				step.next)
 		}
 	}
 }

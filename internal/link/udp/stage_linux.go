@@ -81,8 +81,9 @@ func (l *socketLink) Stage(o *frame.Out, n int) []byte {
 	return r.memory[from:r.at] // up to the end of the ring, because the rest of the burst follows
 }
 
-// begin finds the place of a burst, whose first packet has n bytes; single says that there are none to its destination. What this loop itself will receive is not staged: the
-// system's copy then stays within the near cache, where the receiver's copy finds it.
+// begin finds the place of a burst, whose first packet has n bytes; single says that there are none to its destination.
+// What this loop itself will receive is not staged: the system's copy then stays within the near cache, where the
+// receiver's copy finds it.
 func (s *stage) begin(to *frame.Route, single bool, n int) {
 	s.now = nil
 	if !s.able || to.Near || single || to.Dst.IsMulticast() {

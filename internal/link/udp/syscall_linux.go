@@ -29,7 +29,8 @@ func receiveMessages(fd int, m []message, flags int) (int, unix.Errno) {
 
 // beginMessage begins a message without data, which is continued by what is sent next.
 func beginMessage(fd int, h *unix.Msghdr) unix.Errno {
-	_, _, errno := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(h)), unix.MSG_MORE|unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	_, _, errno := unix.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(h)),
+		unix.MSG_MORE|unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 	return errno
 }
 

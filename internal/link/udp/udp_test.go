@@ -170,7 +170,8 @@ func TestHostileDatagrams(t *testing.T) {
 		lengths := []int{0, 1, 7, 8, maxPacket, maxPacket + 1, maxPacket + 2, 9000, 65000, 65507}
 		for range 30 {
 			for _, n := range lengths {
-				if _, err := conn.Write(make([]byte, n)); err != nil && !errors.Is(err, syscall.ENOBUFS) && !errors.Is(err, syscall.EMSGSIZE) {
+				if _, err := conn.Write(make([]byte, n)); err != nil && !errors.Is(err, syscall.ENOBUFS) &&
+					!errors.Is(err, syscall.EMSGSIZE) {
 					t.Fatal(n, err)
 				}
 			}

@@ -46,5 +46,6 @@ func check(f *os.File, name string) error {
 			return nil
 		}
 	}
-	return &Error{name, fmt.Sprintf("a file of user %d", s.Uid), fmt.Sprintf("one of user %d, of the directory's owner, or of root", os.Geteuid())}
+	return &Error{name, fmt.Sprintf("a file of user %d", s.Uid), fmt.Sprintf("one of user %d, of the directory's owner, or of root",
+		os.Geteuid())}
 }

@@ -23,7 +23,8 @@ func TestOthersFiles(t *testing.T) {
 		lay  func(at string) error
 		want string
 	}{
-		"link":         {func(at string) error { return os.Symlink(victim, at) }, "is a symbolic link; allowed: a regular file, or nothing"},
+		"link": {func(at string) error { return os.Symlink(victim, at) },
+			"is a symbolic link; allowed: a regular file, or nothing"},
 		"link-nowhere": {func(at string) error { return os.Symlink(victim+"-2", at) }, "is a symbolic link"},
 		"name":         {func(at string) error { return os.Link(victim, at) }, "is a file with 2 names"},
 		"pipe":         {func(at string) error { return syscall.Mkfifo(at, 0o600) }, "is a pipe"},

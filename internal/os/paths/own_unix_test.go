@@ -19,7 +19,8 @@ func TestSocketsOfOthersAreNotTrusted(t *testing.T) {
 	dir := filepath.Dir(socket)
 	expect := func(what string, own bool) {
 		t.Helper()
-		if err := Own(socket); (err == nil) != own || err != nil && !strings.Contains(err.Error(), dir+" is not a directory of this user alone") {
+		if err := Own(socket); (err == nil) != own || err != nil && !strings.Contains(err.Error(),
+			dir+" is not a directory of this user alone") {
 			t.Errorf("%s: %v, want trusted %v", what, err, own)
 		}
 	}

@@ -73,5 +73,6 @@ func (a Audience) Admits(p Process) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("user %d, not in group %d: allowed: user %d, who runs the driver, root, and members of that group", p.UID, own, os.Geteuid())
+	return fmt.Errorf("user %d, not in group %d: allowed: user %d, who runs the driver, root, and members of that group", p.UID, own,
+		os.Geteuid())
 }

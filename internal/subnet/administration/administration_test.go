@@ -14,17 +14,22 @@ func TestRecords(t *testing.T) {
 	lid := b.lid(h[2])
 	by := func(lid ib.LID) []byte { return []byte{byte(lid >> 8), byte(lid)} }
 	head, data := b.Ask(mad.MethodGet, mad.AttrNodeRecord, 1, by(lid))
-	if r, err := mad.ParseNodeRecord(data); head.Status != 0 || err != nil || r.LID != lid || r.Description.String() != "h3" || r.Info.PortGUID != b.n.Ports[h[2]].GUID {
+	if r, err := mad.ParseNodeRecord(data); head.Status != 0 || err != nil || r.LID != lid || r.Description.String() != "h3" ||
+		r.Info.PortGUID != b.n.Ports[h[2]].GUID {
 		t.Errorf("node record: status %#x, %+v; want that of h3", head.Status, r)
 	}
 	for attr, count := range map[uint16]int{
-		mad.AttrNodeRecord: 7, mad.AttrPortInfoRecord: 5 + 2*9, mad.AttrLinkRecord: 14, mad.AttrSwitchInfoRecord: 2, mad.AttrLFTRecord: 2, mad.AttrSMInfoRecord: 1,
-		mad.AttrGUIDInfoRecord: 5 + 2, mad.AttrSLtoVLRecord: 5 + 2*81, mad.AttrVLArbRecord: 4 * (5 + 2*9), mad.AttrPathRecord: 49, mad.AttrMCMemberRecord: 1,
-		mad.AttrServiceRecord: 0, mad.AttrInformInfoRecord: 0, mad.AttrMFTRecord: 0,
+		mad.AttrNodeRecord: 7, mad.AttrPortInfoRecord: 5 + 2*9, mad.AttrLinkRecord: 14, mad.AttrSwitchInfoRecord: 2, mad.AttrLFTRecord: 2,
+		mad.AttrSMInfoRecord:   1,
+		mad.AttrGUIDInfoRecord: 5 + 2, mad.AttrSLtoVLRecord: 5 + 2*81, mad.AttrVLArbRecord: 4 * (5 + 2*9), mad.AttrPathRecord: 49,
+		mad.AttrMCMemberRecord: 1,
+		mad.AttrServiceRecord:  0, mad.AttrInformInfoRecord: 0, mad.AttrMFTRecord: 0,
 	} {
 		head, data := b.Ask(mad.MethodGetTable, attr, 0, nil)
-		if head.Status != 0 || head.Method != mad.MethodGetTableResp || count == 0 && len(data) != 0 || count > 0 && len(data)/8 != count*int(head.AttrOffset) {
-			t.Errorf("attribute %#x: status %#x, %d bytes, offset %d, want %d records", attr, head.Status, len(data), head.AttrOffset, count)
+		if head.Status != 0 || head.Method != mad.MethodGetTableResp || count == 0 && len(data) != 0 || count > 0 &&
+			len(data)/8 != count*int(head.AttrOffset) {
+			t.Errorf("attribute %#x: status %#x, %d bytes, offset %d, want %d records", attr, head.Status, len(data), head.AttrOffset,
+				count)
 		}
 	}
 	for _, c := range []struct {
@@ -53,7 +58,8 @@ func TestRecords(t *testing.T) {
 	// Bit 31 of the modifier makes the capability mask be compared bit by bit (IBA 15.2.5.3).
 	var q mad.PortInfoRecord
 	q.Info.CapabilityMask = mad.CapIsSM
-	if _, data := b.Ask(mad.MethodGetTable, mad.AttrPortInfoRecord, 1<<capabilityMask, q.Append(nil), func(m *mad.SA) { m.AttributeModifier = 1 << 31 }); len(data) != 72 {
+	if _, data := b.Ask(mad.MethodGetTable, mad.AttrPortInfoRecord, 1<<capabilityMask, q.Append(nil),
+		func(m *mad.SA) { m.AttributeModifier = 1 << 31 }); len(data) != 72 {
 		t.Errorf("%d bytes of records of ports with a manager, want one record of 72", len(data))
 	}
 	head, data = b.Ask(mad.MethodGet, mad.AttrClassPortInfo, 0, nil)
@@ -86,13 +92,19 @@ func TestPathRecords(t *testing.T) {
 		check  func(mad.PathRecord) bool
 	}{
 		{"plain", 0, func(*mad.PathRecord) {}, 0, func(r mad.PathRecord) bool { return r.MTU == 5 && r.Life == 18 }},
-		{"MTU exactly", mad.PathMTU | mad.PathMTUSelector, func(r *mad.PathRecord) { r.MTUSelector, r.MTU = 2, 3 }, 0, func(r mad.PathRecord) bool { return r.MTU == 3 }},
+		{"MTU exactly", mad.PathMTU | mad.PathMTUSelector, func(r *mad.PathRecord) { r.MTUSelector, r.MTU = 2, 3 }, 0,
+			func(r mad.PathRecord) bool { return r.MTU == 3 }},
 		{"MTU above", mad.PathMTU | mad.PathMTUSelector, func(r *mad.PathRecord) { r.MTUSelector, r.MTU = 0, 5 }, mad.SANoRecords, nil},
-		{"MTU below", mad.PathMTU | mad.PathMTUSelector, func(r *mad.PathRecord) { r.MTUSelector, r.MTU = 1, 4 }, 0, func(r mad.PathRecord) bool { return r.MTU == 3 }},
-		{"rate exactly", mad.PathRate | mad.PathRateSelector, func(r *mad.PathRecord) { r.RateSelector, r.Rate = 2, 6 }, 0, func(r mad.PathRecord) bool { return r.Rate == 6 }},
-		{"rate below 30", mad.PathRate | mad.PathRateSelector, func(r *mad.PathRecord) { r.RateSelector, r.Rate = 1, 4 }, 0, func(r mad.PathRecord) bool { return mbps[r.Rate] == 28000 }},
-		{"rate above", mad.PathRate | mad.PathRateSelector, func(r *mad.PathRecord) { r.RateSelector, r.Rate = 0, 7 }, mad.SANoRecords, nil},
-		{"short life", mad.PathLife | mad.PathLifeSelector, func(r *mad.PathRecord) { r.LifeSelector, r.Life = 1, 10 }, mad.SANoRecords, nil},
+		{"MTU below", mad.PathMTU | mad.PathMTUSelector, func(r *mad.PathRecord) { r.MTUSelector, r.MTU = 1, 4 }, 0,
+			func(r mad.PathRecord) bool { return r.MTU == 3 }},
+		{"rate exactly", mad.PathRate | mad.PathRateSelector, func(r *mad.PathRecord) { r.RateSelector, r.Rate = 2, 6 }, 0,
+			func(r mad.PathRecord) bool { return r.Rate == 6 }},
+		{"rate below 30", mad.PathRate | mad.PathRateSelector, func(r *mad.PathRecord) { r.RateSelector, r.Rate = 1, 4 }, 0,
+			func(r mad.PathRecord) bool { return mbps[r.Rate] == 28000 }},
+		{"rate above", mad.PathRate | mad.PathRateSelector, func(r *mad.PathRecord) { r.RateSelector, r.Rate = 0, 7 }, mad.SANoRecords,
+			nil},
+		{"short life", mad.PathLife | mad.PathLifeSelector, func(r *mad.PathRecord) { r.LifeSelector, r.Life = 1, 10 }, mad.SANoRecords,
+			nil},
 		{"other P_Key", mad.PathPKey, func(r *mad.PathRecord) { r.PKey = 0x8123 }, mad.SANoRecords, nil},
 		{"other SL", mad.PathSL, func(r *mad.PathRecord) { r.SL = 5 }, mad.SANoRecords, nil},
 		{"unknown GID", 0, func(r *mad.PathRecord) { r.DGID[15] = 99 }, mad.SAInvalidGID, nil},
@@ -119,7 +131,8 @@ func TestMultiPath(t *testing.T) {
 		q.DGIDs = append(q.DGIDs, b.gid(h[2]))
 	}
 	const both = mad.MultiSGIDCount | mad.MultiDGIDCount
-	if head, data := b.Ask(mad.MethodGetMulti, mad.AttrMultiPathRecord, both, q.Append(nil)); head.Status != 0 || len(data) != 64*mad.PathRecordLen {
+	if head, data := b.Ask(mad.MethodGetMulti, mad.AttrMultiPathRecord, both, q.Append(nil)); head.Status != 0 ||
+		len(data) != 64*mad.PathRecordLen {
 		t.Errorf("status %#x, %d bytes of paths, want %d", head.Status, len(data), 64*mad.PathRecordLen)
 	}
 	q.SGIDs, q.DGIDs = q.SGIDs[:1], q.DGIDs[:1]
@@ -132,7 +145,8 @@ func TestMultiPath(t *testing.T) {
 func TestServices(t *testing.T) {
 	b, _ := plug(t, Config{})
 	rec := mad.ServiceRecord{ID: 42, PKey: 0xffff, Lease: 10, Key: [16]byte{1}, Name: [64]byte{'x'}}
-	const mask = mad.ServiceComponentID | mad.ServiceComponentPKey | mad.ServiceComponentLease | mad.ServiceComponentKey | mad.ServiceComponentName
+	const mask = mad.ServiceComponentID | mad.ServiceComponentPKey | mad.ServiceComponentLease | mad.ServiceComponentKey |
+		mad.ServiceComponentName
 	if head, _ := b.Ask(mad.MethodSet, mad.AttrServiceRecord, mask, rec.Append(nil)); head.Status != 0 {
 		t.Fatalf("status %#x", head.Status)
 	}
@@ -163,7 +177,8 @@ func TestServices(t *testing.T) {
 	if head, _ := b.Ask(mad.MethodDelete, mad.AttrServiceRecord, mad.ServiceComponentName, rec.Append(nil)); head.Status != 0 {
 		t.Errorf("withdrawing the service: status %#x, want 0", head.Status)
 	}
-	if head, _ := b.Ask(mad.MethodDelete, mad.AttrServiceRecord, mad.ServiceComponentName, rec.Append(nil)); head.Status != mad.SANoRecords {
+	if head, _ := b.Ask(mad.MethodDelete, mad.AttrServiceRecord, mad.ServiceComponentName,
+		rec.Append(nil)); head.Status != mad.SANoRecords {
 		t.Errorf("withdrawing it again: status %#x, want no records", head.Status)
 	}
 }
@@ -198,7 +213,8 @@ func TestReports(t *testing.T) {
 		notice, _ := mad.ParseNotice(m.Data[:])
 		traps = append(traps, notice.TrapNumber)
 	}
-	if want := []uint16{mad.TrapMulticastCreated, mad.TrapMulticastDeleted, mad.TrapGIDOutOfService, mad.TrapGIDInService}; !slices.Equal(traps, want) {
+	if want := []uint16{mad.TrapMulticastCreated, mad.TrapMulticastDeleted, mad.TrapGIDOutOfService,
+		mad.TrapGIDInService}; !slices.Equal(traps, want) {
 		t.Errorf("traps %v, want %v", traps, want)
 	}
 	info.Subscribe = false

@@ -84,7 +84,8 @@ func (b *bench) run(d time.Duration) { uplink{b}.Run(d) }
 // node adds a node with the next GUID and returns the index of its port 0.
 func (b *bench) node(name string, kind mad.NodeType, ports int) int32 {
 	guid := uint64(len(b.n.Nodes)+1) << 8
-	i := b.n.Add(mad.NodeInfo{BaseVersion: 1, ClassVersion: 1, NodeType: kind, NumPorts: uint8(ports), SystemImageGUID: guid, NodeGUID: guid, PortGUID: guid, PartitionCap: 64})
+	i := b.n.Add(mad.NodeInfo{BaseVersion: 1, ClassVersion: 1, NodeType: kind, NumPorts: uint8(ports), SystemImageGUID: guid,
+		NodeGUID: guid, PortGUID: guid, PartitionCap: 64})
 	node := &b.n.Nodes[i]
 	node.Desc = mad.DescribeNode(name)
 	if kind == mad.NodeSwitch {
@@ -93,7 +94,8 @@ func (b *bench) node(name string, kind mad.NodeType, ports int) int32 {
 	for p := range ports + 1 {
 		port := &b.n.Ports[node.First+int32(p)]
 		port.Known = p > 0 || kind == mad.NodeSwitch
-		port.Info = mad.PortInfo{PortState: mad.PortDown, MTUCap: 5, NeighborMTU: 5, LinkWidthActive: 2, LinkSpeedActive: 4, LocalPortNum: uint8(p), GUIDCap: 8}
+		port.Info = mad.PortInfo{PortState: mad.PortDown, MTUCap: 5, NeighborMTU: 5, LinkWidthActive: 2, LinkSpeedActive: 4,
+			LocalPortNum: uint8(p), GUIDCap: 8}
 		if b.n.EndPort(node.First + int32(p)) {
 			port.GUID, port.PKeys, port.Info.PortState = guid+uint64(p), []ib.PKey{0xffff}, mad.PortActive
 		}

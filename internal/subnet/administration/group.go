@@ -45,7 +45,8 @@ func (a *SA) makeGroups() {
 			if !f.HasQKey {
 				f.QKey = ipoibQKey
 			}
-			a.makeGroup(ib.GID{0xff, 0x12, 0x40, 0x1b, byte(p.Key>>8) | 0x80, byte(p.Key), 12: 0xff, 13: 0xff, 14: 0xff, 15: 0xff}, p.Key, f)
+			a.makeGroup(ib.GID{0xff, 0x12, 0x40, 0x1b, byte(p.Key>>8) | 0x80, byte(p.Key), 12: 0xff, 13: 0xff, 14: 0xff, 15: 0xff}, p.Key,
+				f)
 		}
 		for _, g := range p.Groups {
 			if partition.IsIP(g.MGID) && !g.Flags.HasQKey {
@@ -72,8 +73,10 @@ func (a *SA) makeGroup(gid ib.GID, key ib.PKey, f partition.GroupFlags) {
 			return
 		}
 		a.groups[gid] = &group{stays: true, rec: mad.MCMemberRecord{
-			MGID: gid, QKey: f.QKey, MLID: mlid, MTUSelector: mad.SelectExactly, MTU: ib.MTU(f.MTU), TrafficClass: f.TClass, PKey: key | 0x8000,
-			RateSelector: mad.SelectExactly, Rate: f.Rate, LifeSelector: mad.SelectExactly, Life: a.cfg.PacketLife, SL: f.SL, FlowLabel: f.FlowLabel, Scope: scope,
+			MGID: gid, QKey: f.QKey, MLID: mlid, MTUSelector: mad.SelectExactly, MTU: ib.MTU(f.MTU), TrafficClass: f.TClass,
+			PKey:         key | 0x8000,
+			RateSelector: mad.SelectExactly, Rate: f.Rate, LifeSelector: mad.SelectExactly, Life: a.cfg.PacketLife, SL: f.SL,
+			FlowLabel: f.FlowLabel, Scope: scope,
 		}}
 	}
 }
@@ -176,7 +179,8 @@ func (a *SA) create(r *request, rec *mad.MCMemberRecord, p int32) (*group, uint1
 	if !ok {
 		return nil, mad.SARequestInvalid
 	}
-	life, ok := lifeChosen(&wish{rec: mad.PathRecord{LifeSelector: rec.LifeSelector, Life: rec.Life}, mask: lifeMask(r)}, int(a.cfg.PacketLife))
+	life, ok := lifeChosen(&wish{rec: mad.PathRecord{LifeSelector: rec.LifeSelector, Life: rec.Life}, mask: lifeMask(r)},
+		int(a.cfg.PacketLife))
 	if !ok {
 		return nil, mad.SARequestInvalid
 	}

@@ -55,7 +55,8 @@ func (a *SA) setGUIDs(r *request) {
 			if want = rec.Table[i]; want == 0 {
 				want = a.makeUpGUID()
 			}
-			if owner, given := a.guids.owner[want]; given && (owner != guid || a.guids.byPort[guid][at] != want) || n.EndPortOfGUID(want) != topology.None {
+			if owner, given := a.guids.owner[want]; given && (owner != guid || a.guids.byPort[guid][at] != want) ||
+				n.EndPortOfGUID(want) != topology.None {
 				want = 0 // it belongs to another port
 			}
 		}

@@ -95,7 +95,8 @@ func (a *SA) eachSubscription(_ int32, emit func([]byte)) {
 // 14.2.5.1).
 func (a *SA) notify(trap uint16, gid ib.GID) {
 	self := &a.live.Ports[a.live.Self]
-	n := mad.Notice{IsGeneric: true, Type: mad.NoticeSubnet, ProducerType: mad.ProducerClassManager, TrapNumber: trap, IssuerLID: self.Info.LID,
+	n := mad.Notice{IsGeneric: true, Type: mad.NoticeSubnet, ProducerType: mad.ProducerClassManager, TrapNumber: trap,
+		IssuerLID:   self.Info.LID,
 		DataDetails: mad.TrapGID{GID: gid}.Details(), IssuerGID: a.gid(self.GUID)}
 	a.forward(&n)
 }

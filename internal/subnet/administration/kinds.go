@@ -42,18 +42,22 @@ var kinds []recordKind
 
 func init() {
 	kinds = []recordKind{
-		{mad.AttrNodeRecord, 112, false, fields(bytesAt(0, 2), reserved, bytesAt(4, 1, 1, 1, 1, 8, 8, 8, 2, 2, 4, 1, 3, 64)), (*SA).eachNode},
+		{mad.AttrNodeRecord, 112, false, fields(bytesAt(0, 2), reserved, bytesAt(4, 1, 1, 1, 1, 8, 8, 8, 2, 2, 4, 1, 3, 64)),
+			(*SA).eachNode},
 		{mad.AttrPortInfoRecord, 72, false, fields(bytesAt(0, 2, 1), reserved, portInfoFields(4)), (*SA).eachPort},
 		{mad.AttrSLtoVLRecord, 16, false, bytesAt(0, 2, 1, 1), (*SA).eachSLtoVL},
 		{mad.AttrSwitchInfoRecord, 24, false, fields(bytesAt(0, 2), reserved), (*SA).eachSwitch},
 		{mad.AttrLFTRecord, 72, false, bytesAt(0, 2, 2), (*SA).eachLFT},
 		{mad.AttrMFTRecord, 72, false, fields(bytesAt(0, 2), []field{{16, 4}, {}, {23, 9}}), (*SA).eachMFT},
-		{mad.AttrSMInfoRecord, 32, false, fields(bytesAt(0, 2), reserved, bytesAt(4, 8, 8, 4), []field{{24 * 8, 4}, {24*8 + 4, 4}}), (*SA).eachSMInfo},
+		{mad.AttrSMInfoRecord, 32, false, fields(bytesAt(0, 2), reserved, bytesAt(4, 8, 8, 4), []field{{24 * 8, 4}, {24*8 + 4, 4}}),
+			(*SA).eachSMInfo},
 		{mad.AttrLinkRecord, 8, false, bytesAt(0, 2, 1, 1, 2), (*SA).eachLink},
-		{mad.AttrGUIDInfoRecord, 72, false, fields(bytesAt(0, 2, 1), reserved, reserved, bytesAt(8, 8, 8, 8, 8, 8, 8, 8, 8)), (*SA).eachGUIDInfo},
+		{mad.AttrGUIDInfoRecord, 72, false, fields(bytesAt(0, 2, 1), reserved, reserved, bytesAt(8, 8, 8, 8, 8, 8, 8, 8, 8)),
+			(*SA).eachGUIDInfo},
 		{mad.AttrPKeyTableRecord, 72, true, bytesAt(0, 2, 2, 1), (*SA).eachPKeys},
 		{mad.AttrVLArbRecord, 72, false, bytesAt(0, 2, 1, 1), (*SA).eachVLArb},
-		{mad.AttrInformInfoRecord, 64, false, fields(bytesAt(0, 16, 2), reserved, bytesAt(24, 16, 2, 2), reserved, bytesAt(46, 1, 1, 2, 2, 3), reserved), (*SA).eachSubscription},
+		{mad.AttrInformInfoRecord, 64, false, fields(bytesAt(0, 16, 2), reserved, bytesAt(24, 16, 2, 2), reserved,
+			bytesAt(46, 1, 1, 2, 2, 3), reserved), (*SA).eachSubscription},
 	}
 }
 
@@ -69,9 +73,12 @@ func kindOf(attr uint16) *recordKind {
 // portInfoFields returns the components of a PortInfo (IBA 15.2.5.3): offset in bits and length of each.
 func portInfoFields(at int) (f []field) {
 	for _, x := range [][2]int{
-		{0, 64}, {64, 64}, {128, 16}, {144, 16}, {160, 32}, {192, 16}, {208, 16}, {224, 8}, {232, 8}, {240, 8}, {248, 8}, {256, 4}, {260, 4}, {264, 4}, {268, 4},
-		{272, 2}, {274, 0}, {277, 3}, {280, 4}, {284, 4}, {288, 4}, {292, 4}, {296, 4}, {300, 4}, {304, 8}, {312, 8}, {320, 8}, {328, 4}, {332, 4}, {336, 3}, {339, 5},
-		{344, 4}, {348, 1}, {349, 1}, {350, 1}, {351, 1}, {352, 16}, {368, 16}, {384, 16}, {400, 8}, {408, 0}, {411, 5}, {416, 0}, {419, 5}, {424, 4}, {428, 4},
+		{0, 64}, {64, 64}, {128, 16}, {144, 16}, {160, 32}, {192, 16}, {208, 16}, {224, 8}, {232, 8}, {240, 8}, {248, 8}, {256, 4},
+		{260, 4}, {264, 4}, {268, 4},
+		{272, 2}, {274, 0}, {277, 3}, {280, 4}, {284, 4}, {288, 4}, {292, 4}, {296, 4}, {300, 4}, {304, 8}, {312, 8}, {320, 8}, {328, 4},
+		{332, 4}, {336, 3}, {339, 5},
+		{344, 4}, {348, 1}, {349, 1}, {350, 1}, {351, 1}, {352, 16}, {368, 16}, {384, 16}, {400, 8}, {408, 0}, {411, 5}, {416, 0}, {419, 5},
+		{424, 4}, {428, 4},
 	} {
 		f = append(f, field{8*at + x[0], x[1]})
 	}
@@ -184,7 +191,8 @@ func (a *SA) eachLink(p int32, emit func([]byte)) {
 	n := a.live
 	n.Managed(p, func(q int32) {
 		if o := n.Ports[q].Peer; o != topology.None {
-			r := mad.LinkRecord{FromLID: n.Ports[p].Info.LID, FromPort: n.Ports[q].Num, ToPort: n.Ports[o].Num, ToLID: n.Ports[n.Entry(o)].Info.LID}
+			r := mad.LinkRecord{FromLID: n.Ports[p].Info.LID, FromPort: n.Ports[q].Num, ToPort: n.Ports[o].Num,
+				ToLID: n.Ports[n.Entry(o)].Info.LID}
 			emit(r.Append(nil))
 		}
 	})

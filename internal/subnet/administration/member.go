@@ -62,9 +62,12 @@ func (a *SA) fitsGroup(r *request, want, g *mad.MCMemberRecord) bool {
 		bit  uint64
 		same bool
 	}{
-		{mad.MemberMGID, want.MGID == g.MGID}, {mad.MemberPortGID, want.PortGID == g.PortGID}, {mad.MemberQKey, want.QKey == g.QKey}, {mad.MemberMLID, want.MLID == g.MLID},
-		{mad.MemberTrafficClass, want.TrafficClass == g.TrafficClass}, {mad.MemberPKey, want.PKey&0x7fff == g.PKey&0x7fff}, {mad.MemberSL, want.SL == g.SL},
-		{mad.MemberFlowLabel, want.FlowLabel == g.FlowLabel}, {mad.MemberHopLimit, want.HopLimit == g.HopLimit}, {mad.MemberScope, want.Scope == g.Scope},
+		{mad.MemberMGID, want.MGID == g.MGID}, {mad.MemberPortGID, want.PortGID == g.PortGID}, {mad.MemberQKey, want.QKey == g.QKey},
+		{mad.MemberMLID, want.MLID == g.MLID},
+		{mad.MemberTrafficClass, want.TrafficClass == g.TrafficClass}, {mad.MemberPKey, want.PKey&0x7fff == g.PKey&0x7fff},
+		{mad.MemberSL, want.SL == g.SL},
+		{mad.MemberFlowLabel, want.FlowLabel == g.FlowLabel}, {mad.MemberHopLimit, want.HopLimit == g.HopLimit},
+		{mad.MemberScope, want.Scope == g.Scope},
 		{mad.MemberJoinState, want.JoinState&g.JoinState == want.JoinState}, {mad.MemberProxyJoin, want.ProxyJoin == g.ProxyJoin},
 	} {
 		if r.has(c.bit) && !c.same {
@@ -158,8 +161,10 @@ func (a *SA) mayJoin(r *request, rec *mad.MCMemberRecord, g *group, p int32) boo
 		bit  uint64
 		same bool
 	}{
-		{mad.MemberQKey, rec.QKey == g.rec.QKey}, {mad.MemberPKey, rec.PKey&0x7fff == g.rec.PKey&0x7fff}, {mad.MemberTrafficClass, rec.TrafficClass == g.rec.TrafficClass},
-		{mad.MemberSL, rec.SL == g.rec.SL}, {mad.MemberFlowLabel, rec.FlowLabel == g.rec.FlowLabel}, {mad.MemberHopLimit, rec.HopLimit == g.rec.HopLimit},
+		{mad.MemberQKey, rec.QKey == g.rec.QKey}, {mad.MemberPKey, rec.PKey&0x7fff == g.rec.PKey&0x7fff},
+		{mad.MemberTrafficClass, rec.TrafficClass == g.rec.TrafficClass},
+		{mad.MemberSL, rec.SL == g.rec.SL}, {mad.MemberFlowLabel, rec.FlowLabel == g.rec.FlowLabel},
+		{mad.MemberHopLimit, rec.HopLimit == g.rec.HopLimit},
 		{mad.MemberMLID, rec.MLID == g.rec.MLID}, {mad.MemberScope, rec.Scope == g.rec.Scope},
 	} {
 		if r.has(c.bit) && !c.same {
@@ -192,7 +197,8 @@ func (a *SA) drop(r *request, rec *mad.MCMemberRecord) {
 		return
 	}
 	p, _ := a.portOfGID(rec.PortGID)
-	if p != r.port && !g.members[i].proxy || p != r.port && p != topology.None && partition.Shared(a.live.Ports[p].PKeys, a.live.Ports[r.port].PKeys, 0) == 0 {
+	if p != r.port && !g.members[i].proxy || p != r.port && p != topology.None && partition.Shared(a.live.Ports[p].PKeys,
+		a.live.Ports[r.port].PKeys, 0) == 0 {
 		a.refuse(r, mad.SARequestInvalid)
 		return
 	}

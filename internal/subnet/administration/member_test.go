@@ -28,11 +28,14 @@ func TestMemberRules(t *testing.T) {
 		{"unknown port", mad.MethodSet, joinMask, broadcast, 1, func(r *mad.MCMemberRecord) { r.PortGID[15] = 77 }, mad.SAInvalidGID},
 		{"scope 0", mad.MethodSet, createMask, ib.GID{0xff, 0x10, 15: 1}, 1, nil, mad.SARequestInvalid},
 		{"scope 15", mad.MethodSet, createMask, ib.GID{0xff, 0x1f, 15: 1}, 1, nil, 0},
-		{"the administration's own signature with the scope of the link", mad.MethodSet, createMask, ib.GID{0xff, 0x12, 0xa0, 0x1b, 0xfe, 0x80, 15: 1}, 1, nil, mad.SARequestInvalid},
+		{"the administration's own signature with the scope of the link", mad.MethodSet, createMask,
+			ib.GID{0xff, 0x12, 0xa0, 0x1b, 0xfe, 0x80, 15: 1}, 1, nil, mad.SARequestInvalid},
 		{"reserved flags", mad.MethodSet, createMask, ib.GID{0xff, 0x22, 15: 1}, 1, nil, mad.SARequestInvalid},
 		{"other prefix", mad.MethodSet, createMask, ib.GID{0xff, 0x12, 0xa0, 0x1b, 1, 2, 3}, 1, nil, mad.SARequestInvalid},
-		{"impossible rate", mad.MethodSet, createMask | mad.MemberRate | mad.MemberRateSelector, own, 1, func(r *mad.MCMemberRecord) { r.RateSelector, r.Rate = 0, 7 }, mad.SARequestInvalid},
-		{"impossible MTU", mad.MethodSet, createMask | mad.MemberMTU | mad.MemberMTUSelector, own, 1, func(r *mad.MCMemberRecord) { r.MTUSelector, r.MTU = 0, 5 }, mad.SARequestInvalid},
+		{"impossible rate", mad.MethodSet, createMask | mad.MemberRate | mad.MemberRateSelector, own, 1,
+			func(r *mad.MCMemberRecord) { r.RateSelector, r.Rate = 0, 7 }, mad.SARequestInvalid},
+		{"impossible MTU", mad.MethodSet, createMask | mad.MemberMTU | mad.MemberMTUSelector, own, 1,
+			func(r *mad.MCMemberRecord) { r.MTUSelector, r.MTU = 0, 5 }, mad.SARequestInvalid},
 		{"partition of others", mad.MethodSet, createMask, own, 1, func(r *mad.MCMemberRecord) { r.PKey = 0x8005 }, mad.SARequestInvalid},
 		{"wrong Q_Key", mad.MethodSet, joinMask | mad.MemberQKey, broadcast, 1, nil, mad.SARequestInvalid},
 		{"join", mad.MethodSet, joinMask, broadcast, 1, nil, 0},
@@ -51,7 +54,8 @@ func TestMemberRules(t *testing.T) {
 		if head.Status != c.status {
 			t.Errorf("%s: status %#x, want %#x", c.name, head.Status, c.status)
 		}
-		if r, _ := mad.ParseMCMemberRecord(data); c.name == "without a name" && !bytes.HasPrefix(r.MGID[:], []byte{0xff, 0x12, 0xa0, 0x1b, 0xfe, 0x80}) {
+		if r, _ := mad.ParseMCMemberRecord(data); c.name == "without a name" && !bytes.HasPrefix(r.MGID[:],
+			[]byte{0xff, 0x12, 0xa0, 0x1b, 0xfe, 0x80}) {
 			t.Errorf("the administration gave the group the MGID %v", r.MGID)
 		}
 	}

@@ -46,8 +46,10 @@ func (a *SA) multiPathRecords(r *request) {
 // pathComponents converts the components of a MultiPathRecord to those of a PathRecord.
 func pathComponents(mask uint64) (m uint64) {
 	for _, c := range [][2]uint64{
-		{mad.MultiRawTraffic, mad.PathRawTraffic}, {mad.MultiNumPath, mad.PathNumPath}, {mad.MultiPKey, mad.PathPKey}, {mad.MultiQoSClass, mad.PathQoSClass},
-		{mad.MultiSL, mad.PathSL}, {mad.MultiMTUSelector, mad.PathMTUSelector}, {mad.MultiMTU, mad.PathMTU}, {mad.MultiRateSelector, mad.PathRateSelector},
+		{mad.MultiRawTraffic, mad.PathRawTraffic}, {mad.MultiNumPath, mad.PathNumPath}, {mad.MultiPKey, mad.PathPKey},
+		{mad.MultiQoSClass, mad.PathQoSClass},
+		{mad.MultiSL, mad.PathSL}, {mad.MultiMTUSelector, mad.PathMTUSelector}, {mad.MultiMTU, mad.PathMTU},
+		{mad.MultiRateSelector, mad.PathRateSelector},
 		{mad.MultiRate, mad.PathRate}, {mad.MultiLifeSelector, mad.PathLifeSelector}, {mad.MultiLife, mad.PathLife},
 	} {
 		if mask&c[0] != 0 {

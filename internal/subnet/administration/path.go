@@ -219,7 +219,8 @@ func (a *SA) between(r *request, w *wish, from, to int32) {
 
 // fits fills in the properties of a path; false: it does not match the wish.
 func (w *wish) fits(way *way, rec *mad.PathRecord) bool {
-	if w.has(mad.PathSL) && w.rec.SL != way.sl || w.has(mad.PathQoSClass) && w.rec.QoSClass != 0 || w.has(mad.PathRawTraffic) && w.rec.RawTraffic {
+	if w.has(mad.PathSL) && w.rec.SL != way.sl || w.has(mad.PathQoSClass) && w.rec.QoSClass != 0 || w.has(mad.PathRawTraffic) &&
+		w.rec.RawTraffic {
 		return false
 	}
 	mtu, ok := chosen(w.has(mad.PathMTUSelector|mad.PathMTU), w.rec.MTUSelector, int(w.rec.MTU), int(way.mtu))
@@ -261,7 +262,8 @@ func (a *SA) groupPath(r *request, w *wish, from []int32) {
 			continue
 		}
 		way := way{mtu: g.rec.MTU, rate: g.rec.Rate, life: g.rec.Life, sl: g.rec.SL}
-		rec := mad.PathRecord{DGID: g.rec.MGID, SGID: a.gid(p.GUID), DLID: g.rec.MLID, SLID: p.Info.LID, FlowLabel: g.rec.FlowLabel, HopLimit: g.rec.HopLimit,
+		rec := mad.PathRecord{DGID: g.rec.MGID, SGID: a.gid(p.GUID), DLID: g.rec.MLID, SLID: p.Info.LID, FlowLabel: g.rec.FlowLabel,
+			HopLimit:     g.rec.HopLimit,
 			TrafficClass: g.rec.TrafficClass, PKey: g.rec.PKey}
 		if w.has(mad.PathSLID) {
 			rec.SLID = w.rec.SLID

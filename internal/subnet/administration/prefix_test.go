@@ -14,7 +14,8 @@ import (
 // line and what is wanted.
 func TestParsePrefixRoutes(t *testing.T) {
 	got, err := ParsePrefixRoutes("# routers\n\n0xfec0000000000001 0x2c90200000001 # one\nfec0000000000002 *\n* *\n")
-	want := []PrefixRoute{{Prefix: 0xfec0000000000001, Router: 0x2c90200000001}, {Prefix: 0xfec0000000000002, AnyRouter: true}, {AnyPrefix: true, AnyRouter: true}}
+	want := []PrefixRoute{{Prefix: 0xfec0000000000001, Router: 0x2c90200000001}, {Prefix: 0xfec0000000000002, AnyRouter: true},
+		{AnyPrefix: true, AnyRouter: true}}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("parsed %+v (%v), want %+v", got, err, want)
 	}

@@ -28,14 +28,18 @@ func TestRegistrationsText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Groups) != 2 || !r.Groups[0].WellKnown || r.Groups[1].WellKnown || r.Groups[1].Record.MLID != 0xc007 || len(r.Groups[1].Members) != 2 ||
-		r.Groups[1].Members[1] != (RegisteredMember{ib.GID{0xfe, 0x80, 15: 0xaa}, 4, true}) || r.Groups[1].Record.FlowLabel != 0x123 || r.Groups[1].Record.MTU != 4 {
+	if len(r.Groups) != 2 || !r.Groups[0].WellKnown || r.Groups[1].WellKnown || r.Groups[1].Record.MLID != 0xc007 ||
+		len(r.Groups[1].Members) != 2 ||
+		r.Groups[1].Members[1] != (RegisteredMember{ib.GID{0xfe, 0x80, 15: 0xaa}, 4, true}) || r.Groups[1].Record.FlowLabel != 0x123 ||
+		r.Groups[1].Record.MTU != 4 {
 		t.Errorf("groups %+v", r.Groups)
 	}
-	if len(r.Subscriptions) != 1 || r.Subscriptions[0].QPN != 1 || r.Subscriptions[0].LID != 4 || r.Subscriptions[0].Info.TrapNumber != 64 || r.Subscriptions[0].Info.ProducerType != 4 {
+	if len(r.Subscriptions) != 1 || r.Subscriptions[0].QPN != 1 || r.Subscriptions[0].LID != 4 ||
+		r.Subscriptions[0].Info.TrapNumber != 64 || r.Subscriptions[0].Info.ProducerType != 4 {
 		t.Errorf("subscriptions %+v", r.Subscriptions)
 	}
-	if len(r.Services) != 1 || r.Services[0].Left != 300*time.Second || !strings.HasPrefix(string(r.Services[0].Record.Name[:]), "a name with blanks\x00") ||
+	if len(r.Services) != 1 || r.Services[0].Left != 300*time.Second || !strings.HasPrefix(string(r.Services[0].Record.Name[:]),
+		"a name with blanks\x00") ||
 		r.Services[0].Record.Data[0] != 1 || r.Services[0].Record.Data[63] != 0x78 || r.Services[0].Record.Key[15] != 0x10 {
 		t.Errorf("services %+v", r.Services)
 	}
@@ -88,21 +92,26 @@ func TestRegistrationsRoundTrip(t *testing.T) {
 			rec, _ := mad.ParseMCMemberRecord(w[:])
 			g := RegisteredGroup{Record: rec, WellKnown: rapid.Bool().Draw(t, "known")}
 			for range rapid.IntRange(0, 3).Draw(t, "members") {
-				g.Members = append(g.Members, RegisteredMember{gid(), rapid.Uint8Range(0, 15).Draw(t, "state"), rapid.Bool().Draw(t, "proxy")})
+				g.Members = append(g.Members, RegisteredMember{gid(), rapid.Uint8Range(0, 15).Draw(t, "state"),
+					rapid.Bool().Draw(t, "proxy")})
 			}
 			r.Groups = append(r.Groups, g)
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "subscriptions") {
 			r.Subscriptions = append(r.Subscriptions, Subscription{gid(), ib.LID(u64("LID")), ib.QPN(u64("QPN") & 0xffffff), mad.InformInfo{
-				GID: gid(), LIDBegin: ib.LID(u64("begin")), LIDEnd: ib.LID(u64("end")), IsGeneric: rapid.Bool().Draw(t, "generic"), Subscribe: true, Type: uint16(u64("type")),
-				TrapNumber: uint16(u64("number")), QPN: ib.QPN(u64("QPN") & 0xffffff), RespTime: uint8(u64("time") & 31), ProducerType: uint32(u64("producer") & 0xffffff)}})
+				GID: gid(), LIDBegin: ib.LID(u64("begin")), LIDEnd: ib.LID(u64("end")), IsGeneric: rapid.Bool().Draw(t, "generic"),
+				Subscribe: true, Type: uint16(u64("type")),
+				TrapNumber: uint16(u64("number")), QPN: ib.QPN(u64("QPN") & 0xffffff), RespTime: uint8(u64("time") & 31),
+				ProducerType: uint32(u64("producer") & 0xffffff)}})
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "services") {
-			s := RegisteredService{Record: mad.ServiceRecord{ID: u64("ID"), GID: gid(), PKey: ib.PKey(u64("P_Key")), Lease: uint32(u64("lease"))}, Left: -1}
+			s := RegisteredService{Record: mad.ServiceRecord{ID: u64("ID"), GID: gid(), PKey: ib.PKey(u64("P_Key")),
+				Lease: uint32(u64("lease"))}, Left: -1}
 			if rapid.Bool().Draw(t, "ends") {
 				s.Left = time.Duration(rapid.IntRange(1, 1<<30).Draw(t, "left")) * time.Second
 			}
-			copy(s.Record.Name[:63], rapid.SampledFrom([]string{"", "x", "data8=0x1:0x2 lease_period=0x3", "a  b ", " data8=0x", " name=", strings.Repeat("n", 63)}).Draw(t, "name"))
+			copy(s.Record.Name[:63], rapid.SampledFrom([]string{"", "x", "data8=0x1:0x2 lease_period=0x3", "a  b ", " data8=0x", " name=",
+				strings.Repeat("n", 63)}).Draw(t, "name"))
 			copy(s.Record.Key[:], rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "key"))
 			copy(s.Record.Data[:], rapid.SliceOfN(rapid.Byte(), 64, 64).Draw(t, "data"))
 			r.Services = append(r.Services, s)

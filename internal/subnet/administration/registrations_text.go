@@ -64,11 +64,13 @@ func (g *RegisteredGroup) append(b []byte) []byte {
 	}
 	u64, u32, u16 := binary.BigEndian.Uint64, binary.BigEndian.Uint32, binary.BigEndian.Uint16
 	b = fmt.Appendf(b, "MC Group 0x%04x %s: mgid=0x%016x:0x%016x port_gid=0x%016x:0x%016x qkey=0x%08x mlid=0x%04x mtu=0x%02x tclass=0x%02x pkey=0x%04x rate=0x%02x"+
-		" pkt_life=0x%02x sl_flow_hop=0x%08x scope_state=0x%02x proxy_join=0x%x\n\n", u16(w[36:]), known, u64(w), u64(w[8:]), u64(w[16:]), u64(w[24:]), u32(w[32:]), u16(w[36:]),
+		" pkt_life=0x%02x sl_flow_hop=0x%08x scope_state=0x%02x proxy_join=0x%x\n\n", u16(w[36:]), known, u64(w), u64(w[8:]), u64(w[16:]),
+		u64(w[24:]), u32(w[32:]), u16(w[36:]),
 		w[38], w[39], u16(w[40:]), w[42], w[43], u32(w[44:]), w[48], w[49]>>7)
 	for _, m := range g.Members {
 		hi, lo := halves(m.GID)
-		b = fmt.Appendf(b, "mcm_port: port_gid=0x%016x:0x%016x scope_state=0x%02x proxy_join=0x%x\n\n", hi, lo, w[48]&0xf0|m.State&15, flagOf(m.Proxy))
+		b = fmt.Appendf(b, "mcm_port: port_gid=0x%016x:0x%016x scope_state=0x%02x proxy_join=0x%x\n\n", hi, lo, w[48]&0xf0|m.State&15,
+			flagOf(m.Proxy))
 	}
 	return b
 }
@@ -87,7 +89,8 @@ func (s *Subscription) append(b []byte, n int) []byte {
 	return fmt.Appendf(b, "InformInfo Record: subscriber_gid=0x%016x:0x%016x subscriber_enum=0x%x InformInfo: gid=0x%016x:0x%016x lid_range_begin=0x%x lid_range_end=0x%x"+
 		" is_generic=0x%x subscribe=0x%x trap_type=0x%x trap_num=0x%x qpn_resp_time_val=0x%x node_type=0x%06x"+
 		" rep_addr: lid=0x%04x path_bits=0x00 static_rate=0x00 remote_qp=0x%08x remote_qkey=0x%08x pkey_ix=0x0000 sl=0x00\n\n",
-		hi, lo, uint16(n), ghi, glo, uint16(i.LIDBegin), uint16(i.LIDEnd), flagOf(i.IsGeneric), flagOf(i.Subscribe), i.Type, i.TrapNumber, uint32(i.QPN)<<8|uint32(i.RespTime),
+		hi, lo, uint16(n), ghi, glo, uint16(i.LIDBegin), uint16(i.LIDEnd), flagOf(i.IsGeneric), flagOf(i.Subscribe), i.Type, i.TrapNumber,
+		uint32(i.QPN)<<8|uint32(i.RespTime),
 		i.ProducerType, uint16(s.LID), uint32(s.QPN), uint32(ib.QKeyGSI))
 }
 
@@ -99,7 +102,8 @@ func (s *RegisteredService) append(b []byte, now time.Time) []byte {
 		left = uint32(min(s.Left/time.Second, leaseForEver-1))
 	}
 	d := r.Data[:]
-	b = fmt.Appendf(b, "Service Record: id=0x%016x gid=0x%016x:0x%016x pkey=0x%x lease=0x%x key=0x%x:0x%x name='%s'", r.ID, hi, lo, uint16(r.PKey), r.Lease, r.Key[:8], r.Key[8:], printable(r.Name[:]))
+	b = fmt.Appendf(b, "Service Record: id=0x%016x gid=0x%016x:0x%016x pkey=0x%x lease=0x%x key=0x%x:0x%x name='%s'", r.ID, hi, lo,
+		uint16(r.PKey), r.Lease, r.Key[:8], r.Key[8:], printable(r.Name[:]))
 	return fmt.Appendf(b, " data8=0x%x:0x%x data16=0x%x:0x%x data32=0x%x:0x%x data64=0x%x:0x%x modified_time=0x%x lease_period=0x%x\n\n",
 		d[:8], d[8:16], d[16:24], d[24:32], d[32:40], d[40:48], d[48:56], d[56:64], uint32(now.Unix()), left)
 }

@@ -73,7 +73,8 @@ const defaultKey ib.PKey = 0x7fff
 // Default returns what applies without a configuration: all ports are full members of the default
 // partition, which has an IPoIB broadcast group.
 func Default() *Config {
-	return &Config{List: []Partition{{Name: "Default", Key: defaultKey, IPoIB: true, Flags: defaultFlags(), Members: []Member{{Who: whoAll, How: fullMember}}}}}
+	return &Config{List: []Partition{{Name: "Default", Key: defaultKey, IPoIB: true, Flags: defaultFlags(),
+		Members: []Member{{Who: whoAll, How: fullMember}}}}}
 }
 
 func defaultFlags() GroupFlags { return GroupFlags{Rate: 3, MTU: 4} }

@@ -121,7 +121,8 @@ func TestWrongPartitions(t *testing.T) {
 func TestFitKeys(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.Custom(func(t *rapid.T) ib.PKey {
-			return ib.PKey(rapid.SampledFrom([]uint16{1, 2, 3, 4, 0x7fff}).Draw(t, "base") | rapid.SampledFrom([]uint16{0, 0x8000}).Draw(t, "full"))
+			return ib.PKey(rapid.SampledFrom([]uint16{1, 2, 3, 4, 0x7fff}).Draw(t, "base") |
+				rapid.SampledFrom([]uint16{0, 0x8000}).Draw(t, "full"))
 		})
 		table := make([]ib.PKey, 32)
 		for i := range rapid.IntRange(0, 8).Draw(t, "entries") {

@@ -17,7 +17,8 @@ func TestCreditLoop(t *testing.T) {
 	levels := func(r *Routes) func(int, ib.LID) uint8 {
 		return func(source int, lid ib.LID) uint8 { return r.SL(g.Targets[source].Switch, lid) }
 	}
-	minhop, updn, dfsssp := routeWith(t, g, "minhop", Options{}), routeWith(t, g, "updn", Options{}), routeWith(t, g, "dfsssp", Options{MaxLanes: 8})
+	minhop, updn, dfsssp := routeWith(t, g, "minhop", Options{}), routeWith(t, g, "updn", Options{}),
+		routeWith(t, g, "dfsssp", Options{MaxLanes: 8})
 	if dfsssp.Lanes < 2 {
 		t.Fatalf("dfsssp uses %d lanes, want 2 or more", dfsssp.Lanes)
 	}
@@ -31,7 +32,8 @@ func TestCreditLoop(t *testing.T) {
 		{"up/down", updn, LaneRules{VL: identity}, false},
 		{"DFSSSP", dfsssp, LaneRules{SL: levels(dfsssp), VL: identity}, false},
 		{"DFSSSP without its levels", dfsssp, LaneRules{VL: identity}, true},
-		{"DFSSSP, all levels on lane 0", dfsssp, LaneRules{SL: levels(dfsssp), VL: func(int32, uint8, uint8, uint8) uint8 { return 0 }}, true},
+		{"DFSSSP, all levels on lane 0", dfsssp, LaneRules{SL: levels(dfsssp), VL: func(int32, uint8, uint8, uint8) uint8 { return 0 }},
+			true},
 		{"minhop, and every switch drops what came from another", minhop, LaneRules{VL: func(s int32, in, _, _ uint8) uint8 {
 			if _, _, ok := g.Peer(s, in); ok {
 				return 15

@@ -46,7 +46,8 @@ func levels(g *Graph) ([]uint8, error) {
 	for s := range int32(g.Switches()) {
 		for i := g.adjacent[s]; i < g.adjacent[s+1]; i++ {
 			if t := g.adjPeer[i]; height[s] == height[t] {
-				return nil, unroutable("ftree", "port %d of switch %#016x links it to %#016x at its own level", g.adjPort[i], g.GUID[s], g.GUID[t])
+				return nil, unroutable("ftree", "port %d of switch %#016x links it to %#016x at its own level", g.adjPort[i], g.GUID[s],
+					g.GUID[t])
 			}
 		}
 	}

@@ -16,7 +16,8 @@ func routeUpDown(g *Graph, o Options) (*Routes, error) {
 	if len(o.Roots) > 0 {
 		r, missing := upDownFrom(g, o.Roots)
 		if missing != nil {
-			return nil, unroutable("updn", "switch %#016x has no way up and down to LID %d: choose other roots", g.GUID[missing.from], missing.to)
+			return nil, unroutable("updn", "switch %#016x has no way up and down to LID %d: choose other roots", g.GUID[missing.from],
+				missing.to)
 		}
 		return connected(g, r, o), nil
 	}

@@ -175,7 +175,8 @@ func (s *socket) join(t *testing.T, gid ib.GID) {
 	t.Helper()
 	rec := mad.MCMemberRecord{MGID: gid, PortGID: s.gidOf(t, fabric.Place{Node: 0, Port: 1}), PKey: ib.PKeyDefault, JoinState: mad.JoinFull}
 	ask := mad.NewSA(mad.MethodSet, mad.AttrMCMemberRecord, 0, 1)
-	ask.ComponentMask = mad.MemberMGID | mad.MemberPortGID | mad.MemberQKey | mad.MemberPKey | mad.MemberSL | mad.MemberFlowLabel | mad.MemberTrafficClass | mad.MemberJoinState
+	ask.ComponentMask = mad.MemberMGID | mad.MemberPortGID | mad.MemberQKey | mad.MemberPKey | mad.MemberSL | mad.MemberFlowLabel |
+		mad.MemberTrafficClass | mad.MemberJoinState
 	copy(ask.Data[:], rec.Append(nil))
 	s.deliver(&ask)
 }

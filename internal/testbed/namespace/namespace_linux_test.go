@@ -39,6 +39,7 @@ func TestOwn(t *testing.T) {
 	}
 	defer after.Close()
 	if inside == here || after.UniqueId() != here {
-		t.Errorf("namespace inside the test %s, before %s, after %s; want another inside, and the same before and after", inside, here, after.UniqueId())
+		t.Errorf("namespace inside the test %s, before %s, after %s; want another inside, and the same before and after", inside, here,
+			after.UniqueId())
 	}
 }

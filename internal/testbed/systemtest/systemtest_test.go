@@ -31,7 +31,8 @@ func TestRequired_FailsTestsWithoutAMark(t *testing.T) {
 			t.Errorf("with -short=%s a marked test runs: %v, want %v", value, reached, runs)
 		}
 	}
-	for name, fails := range map[string]bool{"TestX": true, "TestX/sub": true, "BenchmarkX": false, "TestMarked": false, "TestMarked/sub": false} {
+	for name, fails := range map[string]bool{"TestX": true, "TestX/sub": true, "BenchmarkX": false, "TestMarked": false,
+		"TestMarked/sub": false} {
 		tests.Store("TestMarked", true)
 		f := &failed{name: name}
 		Required(f)

@@ -108,7 +108,8 @@ func TestDoctorOfLibraries(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "libraries", Wrong, "there is no"},
-		{"one is for another processor", func(t *testing.T, dir string) { machine(t, filepath.Join(dir, Preload)) }, "libraries", Wrong, "build it here with make clib"},
+		{"one is for another processor", func(t *testing.T, dir string) { machine(t, filepath.Join(dir, Preload)) }, "libraries", Wrong,
+			"build it here with make clib"},
 		{"no protocol", func(t *testing.T, dir string) { shared(t, dir, verbsLibrary, "IBVERBS_1.1", "", "ibv_get_device_list") },
 			"libraries", Wrong, "does not say which protocol"},
 		{"another protocol", func(t *testing.T, dir string) {
@@ -175,10 +176,12 @@ func TestDoctorOfDrivers(t *testing.T) {
 		want   Verdict
 		says   string
 	}{
-		{"that says nothing to this user", answering(t, http.StatusForbidden, map[string]string{"error": "no"}), "driver", Note, "does not answer this user"},
+		{"that says nothing to this user", answering(t, http.StatusForbidden, map[string]string{"error": "no"}), "driver", Note,
+			"does not answer this user"},
 		{"that fails", answering(t, http.StatusInternalServerError, map[string]string{"error": "broken"}), "driver", Wrong, "500"},
 		{"that nobody can attach to", answering(t, http.StatusOK, api.Status{Attach: "no memfd"}), "driver", Wrong, "no memfd"},
-		{"without adapters that are up", answering(t, http.StatusOK, api.Status{Adapters: make([]api.AdapterStatus, 2)}), "adapters", Wrong, "none of 2 is up"},
+		{"without adapters that are up", answering(t, http.StatusOK, api.Status{Adapters: make([]api.AdapterStatus, 2)}), "adapters", Wrong,
+			"none of 2 is up"},
 		{"that does not let in", answering(t, http.StatusOK, api.Status{}), "attach", Wrong, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -235,7 +238,8 @@ func TestDoctorOfCompiledPrograms(t *testing.T) {
 	t.Setenv(directoryVariable, dir)
 	later := t.TempDir() // a libibverbs with functions that the installed one lacks
 	shared(t, later, verbsLibrary, "IBVERBS_9.9", "", "ibv_of_tomorrow")
-	const uses, wants = "int ibv_get_device_list(void);\nint main(void) { return ibv_get_device_list(); }\n", "int ibv_of_tomorrow(void);\nint main(void) { return ibv_of_tomorrow(); }\n"
+	const uses, wants = "int ibv_get_device_list(void);\nint main(void) { return ibv_get_device_list(); }\n",
+		"int ibv_of_tomorrow(void);\nint main(void) { return ibv_of_tomorrow(); }\n"
 	at := func(name string) string { return filepath.Join(t.TempDir(), name) }
 	ours := filepath.Join(dir, verbsLibrary)
 	setUID := compile(t, at("setuid"), uses, ours)
@@ -253,10 +257,13 @@ func TestDoctorOfCompiledPrograms(t *testing.T) {
 		{"fine", compile(t, at("fine"), uses, ours), "symbols", Fine, "all 1 "},
 		{"without verbs", compile(t, at("other"), "int main(void) { return 0; }\n"), "program", Note, "is not linked to"},
 		{"set-uid", setUID, "program", Wrong, "set-uid"},
-		{"with an RPATH", compile(t, at("rpath"), wants, filepath.Join(later, verbsLibrary), "-Wl,--disable-new-dtags,-rpath,"+later), "program", Wrong, "RPATH"},
+		{"with an RPATH", compile(t, at("rpath"), wants, filepath.Join(later, verbsLibrary), "-Wl,--disable-new-dtags,-rpath,"+later),
+			"program", Wrong, "RPATH"},
 		{"with a RUNPATH", compile(t, at("runpath"), uses, ours, "-Wl,--enable-new-dtags,-rpath,"+later), "program", Fine, "from " + dir},
-		{"of later symbols", compile(t, at("later"), wants, filepath.Join(later, verbsLibrary)), "symbols", Wrong, "ibv_of_tomorrow@IBVERBS_9.9"},
-		{"without a library", compile(t, at("lacking"), "int gone(void);\nint main(void) { return gone(); }\n", incomplete), "program", Wrong, "libgone-for-good.so.1, which"},
+		{"of later symbols", compile(t, at("later"), wants, filepath.Join(later, verbsLibrary)), "symbols", Wrong,
+			"ibv_of_tomorrow@IBVERBS_9.9"},
+		{"without a library", compile(t, at("lacking"), "int gone(void);\nint main(void) { return gone(); }\n", incomplete), "program",
+			Wrong, "libgone-for-good.so.1, which"},
 	} {
 		t.Run(c.name+" "+c.check, func(t *testing.T) {
 			found := (&Doctor{Socket: filepath.Join(dir, "none")}).Examine(t.Context(), c.program)

@@ -96,14 +96,16 @@ func (d *Doctor) libraries() bool {
 			d.say("libraries", Wrong, "%s cannot be read: %v; build it again with make clib", path, e)
 			return false
 		case err == nil && b.machine != machine:
-			d.say("libraries", Wrong, "%s is for %v, this machine's programs are for %v: build it here with make clib", path, b.machine, machine)
+			d.say("libraries", Wrong, "%s is for %v, this machine's programs are for %v: build it here with make clib", path, b.machine,
+				machine)
 			return false
 		}
 	}
 	major, minor, ok := protocol(filepath.Join(dir, verbsLibrary))
 	switch {
 	case !ok:
-		d.say("libraries", Wrong, "%s does not say which protocol it speaks: build it again with make clib", filepath.Join(dir, verbsLibrary))
+		d.say("libraries", Wrong, "%s does not say which protocol it speaks: build it again with make clib",
+			filepath.Join(dir, verbsLibrary))
 	case major != proto.Major:
 		d.say("libraries", Wrong, "%s speaks protocol %d.%d, this softvpi %d.%d: build both from the same sources (make build clib)",
 			filepath.Join(dir, verbsLibrary), major, minor, proto.Major, proto.Minor)
@@ -139,7 +141,8 @@ func (d *Doctor) cLibrary() {
 	case err != nil:
 		d.say("glibc", Wrong, "%s cannot be read: %v", path, err)
 	case got.before(most):
-		d.say("glibc", Wrong, "this system has glibc %v, but the libraries need %v: build them here or on an older system (make clib)", got, most)
+		d.say("glibc", Wrong, "this system has glibc %v, but the libraries need %v: build them here or on an older system (make clib)", got,
+			most)
 	default:
 		d.say("glibc", Fine, "%v; the libraries need %v", got, most)
 	}
@@ -154,7 +157,8 @@ func (d *Doctor) driver(ctx context.Context) bool {
 		d.say("driver", Note, "it runs, but does not answer this user: %v", err)
 		return true
 	case errors.Is(err, api.ErrNotRunning):
-		d.say("driver", Wrong, "no driver answers at %s: start one with softvpi up, or set %s to where it listens", socket, paths.SocketVariable)
+		d.say("driver", Wrong, "no driver answers at %s: start one with softvpi up, or set %s to where it listens", socket,
+			paths.SocketVariable)
 		return false
 	case err != nil:
 		d.say("driver", Wrong, "at %s: %v", socket, err)
@@ -163,7 +167,8 @@ func (d *Doctor) driver(ctx context.Context) bool {
 		d.say("driver", Wrong, "it runs, but programs cannot attach: %s", st.Attach)
 		return false
 	case st.Version != d.Version:
-		d.say("driver", Note, "process %d at %s is of version %s, this softvpi of %s: restart it if they do not work together", st.PID, socket, st.Version, d.Version)
+		d.say("driver", Note, "process %d at %s is of version %s, this softvpi of %s: restart it if they do not work together", st.PID,
+			socket, st.Version, d.Version)
 	default:
 		d.say("driver", Fine, "process %d at %s, version %s", st.PID, socket, st.Version)
 	}
@@ -195,7 +200,8 @@ func (d *Doctor) attach(ctx context.Context) {
 	if err != nil {
 		hint := ""
 		if errors.Is(err, os.ErrPermission) {
-			hint = fmt.Sprintf("; the socket is only for the driver's user: run softvpi up and the program as one user (this is user %d)", os.Getuid())
+			hint = fmt.Sprintf("; the socket is only for the driver's user: run softvpi up and the program as one user (this is user %d)",
+				os.Getuid())
 		}
 		d.say("attach", Wrong, "%s%s", strings.ReplaceAll(err.Error(), "\n", " "), hint)
 		return

@@ -37,7 +37,8 @@ const (
 )
 
 // errPlatform says that there are no such programs on this system.
-var errPlatform = fmt.Errorf("unmodified verbs programs are for Linux, this is %s; Go programs use the packages verbs, nd and rdmanet", runtime.GOOS)
+var errPlatform = fmt.Errorf("unmodified verbs programs are for Linux, this is %s; Go programs use the packages verbs, nd and rdmanet",
+	runtime.GOOS)
 
 // Supported returns errPlatform if this system has no such programs.
 func Supported() error {
@@ -72,7 +73,8 @@ func Find() (string, error) {
 			return dir, nil
 		}
 	}
-	return "", fmt.Errorf("%w: there is no %s in %s: make clib builds it, and %s names another directory", ErrNotBuilt, verbsLibrary, strings.Join(places, " or "), directoryVariable)
+	return "", fmt.Errorf("%w: there is no %s in %s: make clib builds it, and %s names another directory", ErrNotBuilt, verbsLibrary,
+		strings.Join(places, " or "), directoryVariable)
 }
 
 // Have returns an error if a file of the libraries was not built.

@@ -35,16 +35,20 @@ func TestSettings(t *testing.T) {
 		libraryPath, preload, variable string
 		want                           []string
 	}{
-		{name: "nothing is set", dir: with, preloaded: []string{Preload}, want: []string{"LD_LIBRARY_PATH=" + with, "LD_PRELOAD=" + filepath.Join(with, Preload)}},
+		{name: "nothing is set", dir: with, preloaded: []string{Preload}, want: []string{"LD_LIBRARY_PATH=" + with,
+			"LD_PRELOAD=" + filepath.Join(with, Preload)}},
 		{name: "without the preloaded library", dir: with, want: []string{"LD_LIBRARY_PATH=" + with}},
 		{name: "where it was not built", dir: without, preloaded: []string{Memory, Preload}, want: []string{"LD_LIBRARY_PATH=" + without}},
 		{name: "behind others", dir: without, libraryPath: "/a:/b", want: []string{"LD_LIBRARY_PATH=" + without + ":/a:/b"}},
 		{name: "two of them", dir: all, preloaded: []string{Memory, Preload},
 			want: []string{"LD_LIBRARY_PATH=" + all, "LD_PRELOAD=" + filepath.Join(all, Preload) + " " + filepath.Join(all, Memory)}},
-		{name: "a second time", dir: with, preloaded: []string{Preload}, libraryPath: with + ":/a", preload: "/x.so:" + filepath.Join(with, Preload),
-			want: []string{"LD_LIBRARY_PATH=" + with + ":/a", "LD_PRELOAD=" + filepath.Join(with, Preload) + " /x.so"}},
-		{name: "a socket", dir: without, socket: "/run/x", variable: "/run/y", want: []string{"LD_LIBRARY_PATH=" + without, "SOFTVPI_SOCKET=/run/x"}},
-		{name: "the socket of the environment", dir: without, variable: "/run/y", want: []string{"LD_LIBRARY_PATH=" + without, "SOFTVPI_SOCKET=/run/y"}},
+		{name: "a second time", dir: with, preloaded: []string{Preload}, libraryPath: with + ":/a",
+			preload: "/x.so:" + filepath.Join(with, Preload),
+			want:    []string{"LD_LIBRARY_PATH=" + with + ":/a", "LD_PRELOAD=" + filepath.Join(with, Preload) + " /x.so"}},
+		{name: "a socket", dir: without, socket: "/run/x", variable: "/run/y", want: []string{"LD_LIBRARY_PATH=" + without,
+			"SOFTVPI_SOCKET=/run/x"}},
+		{name: "the socket of the environment", dir: without, variable: "/run/y", want: []string{"LD_LIBRARY_PATH=" + without,
+			"SOFTVPI_SOCKET=/run/y"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Setenv(libraryPath, c.libraryPath)

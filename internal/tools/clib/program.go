@@ -110,7 +110,8 @@ func (d *Doctor) linked(path string, files []*binaryFile) {
 	case len(ours) > 0:
 		d.say("program", Fine, "%s gets %s from %s", path, strings.Join(ours, " and "), d.dir)
 	case !slices.ContainsFunc(d.found, func(f Finding) bool { return f.Check == "program" }):
-		d.say("program", Note, "%s is not linked to %s or %s: it sees the device only if it loads one later, as UCX and libfabric do", path, verbsLibrary, cmLibrary)
+		d.say("program", Note, "%s is not linked to %s or %s: it sees the device only if it loads one later, as UCX and libfabric do", path,
+			verbsLibrary, cmLibrary)
 	}
 }
 
@@ -136,7 +137,8 @@ func (d *Doctor) symbols(files []*binaryFile) {
 				count++
 				if !has[s.Name+"@"+s.Version] {
 					wrong = true
-					d.say("symbols", Wrong, "%s imports %s@%s, which %s does not have: the program is for a later version of it", f.path, s.Name, s.Version, lib)
+					d.say("symbols", Wrong, "%s imports %s@%s, which %s does not have: the program is for a later version of it", f.path,
+						s.Name, s.Version, lib)
 				}
 			}
 		}

@@ -184,7 +184,8 @@ func (c *command) print(p events.Page) error {
 			b.WriteString("\n")
 			continue
 		}
-		fmt.Fprintf(&b, "%s  %-11s %-10s 0x%04x  %s\n", r.Time.In(c.now().Location()).Format("2006-01-02 15:04:05.000"), r.Severity, r.Source, r.ID, r.Message)
+		fmt.Fprintf(&b, "%s  %-11s %-10s 0x%04x  %s\n", r.Time.In(c.now().Location()).Format("2006-01-02 15:04:05.000"), r.Severity,
+			r.Source, r.ID, r.Message)
 	}
 	_, err := io.WriteString(c.env.Stdout, b.String())
 	return err

@@ -90,7 +90,8 @@ func TestFollow(t *testing.T) {
 	r, w := io.Pipe()
 	done := make(chan int)
 	go func() {
-		done <- Main(ctx, tool.Env{Args: []string{"follow", "-n", "2", "-json"}, Stdout: w, Stderr: io.Discard}, func(string) Driver { return f })
+		done <- Main(ctx, tool.Env{Args: []string{"follow", "-n", "2", "-json"}, Stdout: w, Stderr: io.Discard},
+			func(string) Driver { return f })
 		w.Close()
 	}()
 	d := json.NewDecoder(r)

@@ -29,7 +29,8 @@ func offline(t *testing.T, args ...string) (got []string, status int, out, errs 
 	var o, e bytes.Buffer
 	status = Run(context.Background(), tool.Env{Name: "ibthing", Args: args, Stdout: &o, Stderr: &e}, Tool{
 		Arguments: "<a> <b>", Examples: []string{"1 2"},
-		Options: []Option{Flag(&list, "list", 'l', "list"), Number(&depth, "depth", 'p', "<n>", "how deep", 1, 9), Text(&file, "lift", 0, "<file>", "file"), WithNames},
+		Options: []Option{Flag(&list, "list", 'l', "list"), Number(&depth, "depth", 'p', "<n>", "how deep", 1, 9),
+			Text(&file, "lift", 0, "<file>", "file"), WithNames},
 		Without: "K", Least: 1, Most: 3, Offline: true,
 		Work: func(s *Session, words []string) error {
 			got = append(got, words...)
@@ -89,7 +90,8 @@ func TestOptions(t *testing.T) {
 
 func TestWrongOptions(t *testing.T) {
 	for _, args := range []string{
-		"", "a b c d", "a -x", "a -K", "a --li", "a --nothing", "a --list=1", "a -p", "a -p 0", "a -p 10", "a -p x", "a --depth", "a -t 0", "a -t 9999999999", "a -P 300",
+		"", "a b c d", "a -x", "a -K", "a --li", "a --nothing", "a --list=1", "a -p", "a -p 0", "a -p 10", "a -p x", "a --depth", "a -t 0",
+		"a -t 9999999999", "a -P 300",
 	} {
 		got, status, out, errs := offline(t, strings.Fields(args)...)
 		if status != tool.Usage || !strings.Contains(errs, "allowed: ") || strings.Count(errs, "\n") != 1 || out != "" || got != nil {
@@ -112,7 +114,8 @@ func TestEnds(t *testing.T) {
 			t.Errorf("%s: status %d, %q, %q; want %+v", word, status, out, errs, want)
 		}
 	}
-	if _, status, out, _ := offline(t, "-h"); status != 0 || !strings.Contains(out, "usage: ibthing [options] <a> <b>") || !strings.Contains(out, "--depth, -p <n>") {
+	if _, status, out, _ := offline(t, "-h"); status != 0 || !strings.Contains(out, "usage: ibthing [options] <a> <b>") ||
+		!strings.Contains(out, "--depth, -p <n>") {
 		t.Errorf("help: status %d, want 0 with the usage and the options:\n%s", status, out)
 	}
 	if _, status, out, _ := offline(t, "-V"); status != 0 || !strings.HasPrefix(out, "ibthing BUILD VERSION: ") {
@@ -168,7 +171,8 @@ func TestRoutes(t *testing.T) {
 	}
 	m := mad.NewSMP(mad.MethodGet, mad.AttrNodeInfo, 0, 0)
 	to, err := beyond.Direct(&m)
-	if err != nil || to != (umad.Address{LID: 6}) || m.DrSLID != own || m.DrDLID != ib.LIDPermissive || m.HopCount() != 1 || m.InitialPath[1] != 12 {
+	if err != nil || to != (umad.Address{LID: 6}) || m.DrSLID != own || m.DrDLID != ib.LIDPermissive || m.HopCount() != 1 ||
+		m.InitialPath[1] != 12 {
 		t.Errorf("sent to %v, %v: %+v; want an SMP to LID 6 with a direct path by port 12", to, err, m)
 	}
 }
@@ -198,14 +202,21 @@ func TestNames(t *testing.T) {
 // Every value that a node may answer has a text, even one that the specification does not define.
 func TestValues(t *testing.T) {
 	for _, c := range [][2]string{
-		{widths(3), "1X or 4X"}, {widths(0), "undefined (0)"}, {widths(0x23), "1X or 4X or undefined (35)"}, {widthsSupported(2), "4X (IBA extension)"},
+		{widths(3), "1X or 4X"}, {widths(0), "undefined (0)"}, {widths(0x23), "1X or 4X or undefined (35)"},
+		{widthsSupported(2), "4X (IBA extension)"},
 		{widthsSupported(31), "1X or 4X or 8X or 12X or 2X"}, {widthText(2), "4X"}, {widthText(3), "undefined (3)"},
-		{speeds(7), "2.5 Gbps or 5.0 Gbps or 10.0 Gbps"}, {speeds(6), "5.0 Gbps or 10.0 Gbps (IBA extension)"}, {speeds(15), "2.5 Gbps or 5.0 Gbps or 10.0 Gbps or undefined (15)"},
-		{speedText(0), "Extended speed"}, {speedText(3), "undefined (3)"}, {speedExtText(0), "No Extended Speed"}, {speedExtText(2), "25.78125 Gbps"}, {speedExtText(3), "undefined (3)"},
-		{speedsExt(3), "14.0625 Gbps or 25.78125 Gbps"}, {speedsExtEnabled(30), "Extended link speeds disabled"}, {speedsExt2(1), "212.5 Gbps"},
-		{lanes(4, "?"), "VL0-7"}, {lanes(5, "?"), "VL0-14"}, {lanes(9, "?"), "?(9)"}, {lanes(0, "No change"), "No change"}, {MTU(5), "4096"}, {MTU(6), "?(6)"},
-		{portState(4), "Active"}, {portState(9), "?(9)"}, {physicalState(5), "LinkUp"}, {physicalState(9), "?(9)"}, {downState(2), "Polling"}, {downState(3), "?(3)"},
-		{NodeType(mad.NodeSwitch), "Switch"}, {NodeType(9), "?(9)?"}, {mask(2, capabilities), "0x2\n\t\t\t\tIsSM"}, {mask(0x2000, capabilities), "0x2000"},
+		{speeds(7), "2.5 Gbps or 5.0 Gbps or 10.0 Gbps"}, {speeds(6), "5.0 Gbps or 10.0 Gbps (IBA extension)"},
+		{speeds(15), "2.5 Gbps or 5.0 Gbps or 10.0 Gbps or undefined (15)"},
+		{speedText(0), "Extended speed"}, {speedText(3), "undefined (3)"}, {speedExtText(0), "No Extended Speed"},
+		{speedExtText(2), "25.78125 Gbps"}, {speedExtText(3), "undefined (3)"},
+		{speedsExt(3), "14.0625 Gbps or 25.78125 Gbps"}, {speedsExtEnabled(30), "Extended link speeds disabled"},
+		{speedsExt2(1), "212.5 Gbps"},
+		{lanes(4, "?"), "VL0-7"}, {lanes(5, "?"), "VL0-14"}, {lanes(9, "?"), "?(9)"}, {lanes(0, "No change"), "No change"},
+		{MTU(5), "4096"}, {MTU(6), "?(6)"},
+		{portState(4), "Active"}, {portState(9), "?(9)"}, {physicalState(5), "LinkUp"}, {physicalState(9), "?(9)"},
+		{downState(2), "Polling"}, {downState(3), "?(3)"},
+		{NodeType(mad.NodeSwitch), "Switch"}, {NodeType(9), "?(9)?"}, {mask(2, capabilities), "0x2\n\t\t\t\tIsSM"},
+		{mask(0x2000, capabilities), "0x2000"},
 		{line("Lid", "4"), "Lid:.............................4\n"}, {line(strings.Repeat("x", 40), "4"), strings.Repeat("x", 40) + ":4\n"},
 	} {
 		if c[0] != c[1] {
@@ -213,7 +224,8 @@ func TestValues(t *testing.T) {
 		}
 	}
 	xdr := mad.PortInfo{LinkSpeedExt2Supported: 1, LinkSpeedExt2Active: 1}
-	if text := PortInfoLines("", &xdr, false); !strings.Contains(text, line("LinkSpeedExtActive2", "212.5 Gbps")) || !strings.Contains(text, NotDisplayed) {
+	if text := PortInfoLines("", &xdr, false); !strings.Contains(text, line("LinkSpeedExtActive2", "212.5 Gbps")) ||
+		!strings.Contains(text, NotDisplayed) {
 		t.Error("the speed 212.5 Gbps, or the mark of what is not displayed, is missing in\n", text)
 	}
 }

@@ -68,7 +68,8 @@ func (helpWanted) Error() string { return "help" }
 func (s *Session) common(t Tool) []Option {
 	kind := func(k Kind) func(string) error { return func(string) error { s.Kind = k; return nil } }
 	all := []Option{
-		{Long: "config", Letter: 'z', Argument: "<config>", Help: "also read settings from this file, in the format of " + configPath(), Set: s.configure},
+		{Long: "config", Letter: 'z', Argument: "<config>", Help: "also read settings from this file, in the format of " + configPath(),
+			Set: s.configure},
 		Text(&s.adapter, "Ca", 'C', "<ca>", "adapter to use"),
 		Number(&s.portNum, "Port", 'P', "<port>", "port of the adapter to use", 0, 254),
 		{Long: "Direct", Letter: 'D', Help: "the address is a directed route", Set: kind(ByRoute)},
@@ -138,7 +139,8 @@ func (s *Session) parse(t Tool) (args []string, err error) {
 	options := s.options(t)
 	syntax := commandline.Syntax{Getopt: true, Arguments: true, Hint: "allowed: " + names(options)}
 	for _, o := range options {
-		syntax.Options = append(syntax.Options, commandline.Option{Names: o.names(t.OneDash), Argument: o.Argument, Help: o.Help, Set: o.Set})
+		syntax.Options = append(syntax.Options, commandline.Option{Names: o.names(t.OneDash), Argument: o.Argument, Help: o.Help,
+			Set: o.Set})
 	}
 	line, err := syntax.Parse(s.Env.Args)
 	return line.Arguments, err

@@ -35,14 +35,16 @@ func (c *check) list() string {
 			kind = "CA-SM"
 		}
 		return fmt.Sprintf("{ %s Ports:%02d SystemGUID:%016x NodeGUID:%016x PortGUID:%016x VenID:%08X DevID:%04X Rev:%08X {%s} LID:%04x PN:%02d }",
-			kind, i.NumPorts, i.SystemImageGUID, i.NodeGUID, p.GUID, i.VendorID, i.DeviceID, i.Revision, describe(n), uint16(p.BaseLID()), p.Num)
+			kind, i.NumPorts, i.SystemImageGUID, i.NodeGUID, p.GUID, i.VendorID, i.DeviceID, i.Revision, describe(n), uint16(p.BaseLID()),
+			p.Num)
 	}
 	for _, p := range c.ports(false) {
 		r := p.Remote
 		if r == nil || c.before(r, p) {
 			continue
 		}
-		fmt.Fprintf(&b, "%s %s PHY=%dx LOG=%s SPD=%g\n", node(p), node(r), mad.Lanes(p.Info.LinkWidthActive), logical(p.Info.PortState), p.Info.ActiveSpeed().LaneMbps()/1000)
+		fmt.Fprintf(&b, "%s %s PHY=%dx LOG=%s SPD=%g\n", node(p), node(r), mad.Lanes(p.Info.LinkWidthActive), logical(p.Info.PortState),
+			p.Info.ActiveSpeed().LaneMbps()/1000)
 	}
 	return b.String()
 }
@@ -146,10 +148,14 @@ func (c *check) general() error {
 
 // counterNames are ibutils' names of the error counters.
 var counterNames = map[string]string{
-	"symbol_error_counter": "SymbolErrorCounter", "link_error_recovery_counter": "LinkErrorRecoveryCounter", "link_down_counter": "LinkDownedCounter",
-	"port_rcv_errors": "PortRcvErrors", "port_rcv_remote_physical_errors": "PortRcvRemotePhysicalErrors", "port_rcv_switch_relay_errors": "PortRcvSwitchRelayErrors",
-	"port_xmit_discard": "PortXmitDiscards", "port_xmit_constraint_errors": "PortXmitConstraintErrors", "port_rcv_constraint_errors": "PortRcvConstraintErrors",
-	"local_link_integrity_errors": "LocalLinkIntegrityErrors", "excesive_buffer_errors": "ExcessiveBufferOverrunErrors", "vl15_dropped": "VL15Dropped",
+	"symbol_error_counter": "SymbolErrorCounter", "link_error_recovery_counter": "LinkErrorRecoveryCounter",
+	"link_down_counter": "LinkDownedCounter",
+	"port_rcv_errors":   "PortRcvErrors", "port_rcv_remote_physical_errors": "PortRcvRemotePhysicalErrors",
+	"port_rcv_switch_relay_errors": "PortRcvSwitchRelayErrors",
+	"port_xmit_discard":            "PortXmitDiscards", "port_xmit_constraint_errors": "PortXmitConstraintErrors",
+	"port_rcv_constraint_errors":  "PortRcvConstraintErrors",
+	"local_link_integrity_errors": "LocalLinkIntegrityErrors", "excesive_buffer_errors": "ExcessiveBufferOverrunErrors",
+	"vl15_dropped": "VL15Dropped",
 }
 
 // readCounters returns the counters of a port; ok reports whether it answers.
@@ -197,7 +203,8 @@ func (c *check) counters() error {
 	silent := map[*discovery.Node]bool{} // not asked again, or a node without an agent would hold up the rest
 	var file strings.Builder
 	for _, p := range c.ports(false) {
-		if c.skip["pm"] || c.skip["all"] || p.BaseLID() == 0 || p.Info.PortState < mad.PortArmed || c.Context.Err() != nil || silent[p.Node] {
+		if c.skip["pm"] || c.skip["all"] || p.BaseLID() == 0 || p.Info.PortState < mad.PortArmed || c.Context.Err() != nil ||
+			silent[p.Node] {
 			continue
 		}
 		ok := !c.clear || c.ClearCounters(ibdiag.LIDRoute(p.BaseLID()), mad.PortCounters, p.Num, 0) == nil
@@ -265,7 +272,8 @@ func (c *check) partitions() error {
 		fmt.Fprintf(&file, "GROUP PKey:0x%04x Hosts:%d\n", uint16(k), hosts)
 		for i, list := range [][]*discovery.Port{g.full, g.limited} {
 			for _, p := range list {
-				fmt.Fprintf(&file, "   %s %s/P%d lid=0x%04x guid=0x%016x dev=%d\n", []string{"Full", "Part"}[i], firstWord(describe(p.Node)), p.Num, uint16(p.LID), p.GUID, p.Node.Info.DeviceID)
+				fmt.Fprintf(&file, "   %s %s/P%d lid=0x%04x guid=0x%016x dev=%d\n", []string{"Full", "Part"}[i],
+					firstWord(describe(p.Node)), p.Num, uint16(p.LID), p.GUID, p.Node.Info.DeviceID)
 			}
 		}
 		file.WriteString(strings.Repeat("-", 80) + "\n")
@@ -324,7 +332,8 @@ func (c *check) links() error {
 			warnings++
 		}
 		if c.speed != "" && p.Info.ActiveSpeed() != speedNames[c.speed] {
-			c.printf("-W- link with SPD=%g, and not %s: %s to %s\n", p.Info.ActiveSpeed().LaneMbps()/1000, c.speed, shown(p), shown(p.Remote))
+			c.printf("-W- link with SPD=%g, and not %s: %s to %s\n", p.Info.ActiveSpeed().LaneMbps()/1000, c.speed, shown(p),
+				shown(p.Remote))
 			warnings++
 		}
 	}

@@ -41,8 +41,9 @@ type local struct {
 
 func newLocal(dir string) *local {
 	return &local{
-		topology: os.Getenv(topologyVariable), system: os.Getenv(systemVariable), port: os.Getenv(portVariable), device: os.Getenv(deviceVariable),
-		dir: dir, count: 10,
+		topology: os.Getenv(topologyVariable), system: os.Getenv(systemVariable), port: os.Getenv(portVariable),
+		device: os.Getenv(deviceVariable),
+		dir:    dir, count: 10,
 	}
 }
 
@@ -226,7 +227,8 @@ func (c *check) ready() error {
 }
 
 var speedNames = map[string]mad.Speed{
-	"2.5": mad.SpeedSDR, "5": mad.SpeedDDR, "10": mad.SpeedQDR, "14": mad.SpeedFDR, "25": mad.SpeedEDR, "50": mad.SpeedHDR, "100": mad.SpeedNDR, "200": mad.SpeedXDR,
+	"2.5": mad.SpeedSDR, "5": mad.SpeedDDR, "10": mad.SpeedQDR, "14": mad.SpeedFDR, "25": mad.SpeedEDR, "50": mad.SpeedHDR,
+	"100": mad.SpeedNDR, "200": mad.SpeedXDR,
 }
 
 // printf prints, and records for the log.
@@ -260,7 +262,8 @@ func (c *check) end(took time.Duration) error {
 		c.printf("    %-41s%-7d%-6d\n", s.name, s.errors, s.warnings)
 		bad += s.errors
 	}
-	c.printf("\nPlease see %s for complete log\n%s \n-I- Done. Run time was %d seconds.\n", filepath.Join(c.dir, "ibdiagnet.log"), line, int(took.Seconds()))
+	c.printf("\nPlease see %s for complete log\n%s \n-I- Done. Run time was %d seconds.\n", filepath.Join(c.dir, "ibdiagnet.log"), line,
+		int(took.Seconds()))
 	if err := c.write("log", c.text.String()); err != nil {
 		return err
 	}
@@ -295,7 +298,8 @@ func (c *check) walk() (err error) {
 		c.place[n] = i
 	}
 	switches := len(c.f.Backwards(mad.NodeSwitch))
-	c.printf("-I- Discovering ... %d nodes (%d Switches & %d CA-s) discovered.\n\n", len(c.f.Nodes), switches, len(c.f.Backwards(mad.NodeCA)))
+	c.printf("-I- Discovering ... %d nodes (%d Switches & %d CA-s) discovered.\n\n", len(c.f.Nodes), switches,
+		len(c.f.Backwards(mad.NodeCA)))
 	if err := c.writeTopology(); err != nil {
 		return err
 	}

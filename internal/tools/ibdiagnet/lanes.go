@@ -53,7 +53,8 @@ func (c *check) creditLoop(r *routed) (loop *routing.Cycle, warnings int) {
 	loop = routing.CreditLoop(r.graph, r.table, rules)
 	if l.unknown > 0 {
 		warnings++
-		c.printf("-W- %d tables of service levels are unknown: there each service level is assumed to use the lane of its number\n", l.unknown)
+		c.printf("-W- %d tables of service levels are unknown: there each service level is assumed to use the lane of its number\n",
+			l.unknown)
 	}
 	return loop, warnings
 }

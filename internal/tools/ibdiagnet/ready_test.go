@@ -12,7 +12,8 @@ import (
 // An option value that is wrong on any fabric is refused as wrong usage, with the option's name and what it allows,
 // even where no fabric answers.
 func TestOptionsAreCheckedWithoutAFabric(t *testing.T) {
-	for _, v := range []string{"SOFTVPI_FABRIC", "IBSIM_SOCKNAME", "IBSIM_SERVER_NAME", "SIM_HOST", topologyVariable, systemVariable, portVariable, deviceVariable} {
+	for _, v := range []string{"SOFTVPI_FABRIC", "IBSIM_SOCKNAME", "IBSIM_SERVER_NAME", "SIM_HOST", topologyVariable, systemVariable,
+		portVariable, deviceVariable} {
 		t.Setenv(v, "")
 	}
 	for _, c := range []struct {

@@ -13,7 +13,8 @@ import (
 )
 
 // rates are the rates of groups, by code, in Gb/s (IBA 15.2.5.16).
-var rates = map[uint8]float64{2: 2.5, 3: 10, 4: 30, 5: 5, 6: 20, 7: 40, 8: 60, 9: 80, 10: 120, 11: 14, 12: 56, 13: 112, 14: 168, 15: 25, 16: 100, 17: 200, 18: 300}
+var rates = map[uint8]float64{2: 2.5, 3: 10, 4: 30, 5: 5, 6: 20, 7: 40, 8: 60, 9: 80, 10: 120, 11: 14, 12: 56, 13: 112, 14: 168, 15: 25,
+	16: 100, 17: 200, 18: 300}
 
 // multicast reports the groups of IP over InfiniBand, and where their rate does not suit the ports.
 func (c *check) multicast() error {
@@ -21,7 +22,8 @@ func (c *check) multicast() error {
 	warnings := 0
 	lowest := 0.0
 	for _, p := range c.ports(true) {
-		if r := p.Info.ActiveSpeed().LaneMbps() / 1000 * float64(mad.Lanes(p.Info.LinkWidthActive)); !p.Node.IsSwitch() && p.Remote != nil && (lowest == 0 || r < lowest) {
+		if r := p.Info.ActiveSpeed().LaneMbps() / 1000 * float64(mad.Lanes(p.Info.LinkWidthActive)); !p.Node.IsSwitch() &&
+			p.Remote != nil && (lowest == 0 || r < lowest) {
 			lowest = r
 		}
 	}
@@ -50,7 +52,8 @@ func (c *check) group(b []byte, lowest float64) (warnings int) {
 	if err != nil || family == "" {
 		return 0
 	}
-	c.printf("-I- Subnet: %s PKey:0x%04x QKey:0x%08x MTU:%sByte rate:%gGbps SL:0x%02x\n", family, uint16(g.PKey)&0x7fff, g.QKey, ibdiag.MTU(g.MTU), rates[g.Rate], g.SL)
+	c.printf("-I- Subnet: %s PKey:0x%04x QKey:0x%08x MTU:%sByte rate:%gGbps SL:0x%02x\n", family, uint16(g.PKey)&0x7fff, g.QKey,
+		ibdiag.MTU(g.MTU), rates[g.Rate], g.SL)
 	switch rate := rates[g.Rate]; {
 	case lowest > rate:
 		c.printf("-W- Suboptimal rate for group. Lowest member rate:%gGbps > group-rate:%gGbps\n", lowest, rate)
@@ -130,7 +133,8 @@ func (c *check) wanted(n *topology.Node, num int) string {
 func (c *check) managers() error {
 	var file strings.Builder
 	masters := 0
-	words := map[mad.SMState]string{mad.SMMaster: "master", mad.SMStandby: "standby", mad.SMDiscovering: "discovering", mad.SMNotActive: "not-active"}
+	words := map[mad.SMState]string{mad.SMMaster: "master", mad.SMStandby: "standby", mad.SMDiscovering: "discovering",
+		mad.SMNotActive: "not-active"}
 	for _, p := range c.ports(true) {
 		if p.Info.CapabilityMask&mad.CapIsSM == 0 || p.BaseLID() == 0 {
 			continue
@@ -146,7 +150,8 @@ func (c *check) managers() error {
 		if i.State == mad.SMMaster {
 			masters++
 		}
-		fmt.Fprintf(&file, "  SM - %s\n    %s/P%d lid=0x%04x guid=0x%016x dev=%d priority:%d\n", words[i.State], firstWord(describe(p.Node)), p.Num, uint16(p.BaseLID()), p.GUID, p.Node.Info.DeviceID, i.Priority)
+		fmt.Fprintf(&file, "  SM - %s\n    %s/P%d lid=0x%04x guid=0x%016x dev=%d priority:%d\n", words[i.State],
+			firstWord(describe(p.Node)), p.Num, uint16(p.BaseLID()), p.GUID, p.Node.Info.DeviceID, i.Priority)
 	}
 	if c.routes {
 		c.title("Summary Fabric SM-state-priority")

@@ -37,9 +37,11 @@ func (c *check) foundTopology() *topology.Topology {
 		if letter == "" {
 			letter = "H"
 		}
-		to := topology.Node{ID: fmt.Sprintf("%s-%016x", letter, n.Info.NodeGUID), Description: describe(n), Type: n.Info.NodeType, GUID: n.Info.NodeGUID,
-			SystemImageGUID: n.Info.SystemImageGUID, VendorID: n.Info.VendorID, DeviceID: n.Info.DeviceID, EnhancedPort0: n.Switch.EnhancedPort0,
-			Ports: make([]topology.Port, int(n.Info.NumPorts)+1)}
+		to := topology.Node{ID: fmt.Sprintf("%s-%016x", letter, n.Info.NodeGUID), Description: describe(n), Type: n.Info.NodeType,
+			GUID:            n.Info.NodeGUID,
+			SystemImageGUID: n.Info.SystemImageGUID, VendorID: n.Info.VendorID, DeviceID: n.Info.DeviceID,
+			EnhancedPort0: n.Switch.EnhancedPort0,
+			Ports:         make([]topology.Port, int(n.Info.NumPorts)+1)}
 		for num := range to.Ports {
 			to.Ports[num] = c.foundPort(n, num)
 		}

@@ -128,7 +128,8 @@ func TestEnds(t *testing.T) {
 			if c.exit != nil {
 				go c.exit(&stderr, cancel)
 			}
-			if status := run(ctx, io.Discard, &stderr, append([]string{"-socket", socket, "-d", "right", "-w", file}, c.args...)...); status != tool.Success {
+			if status := run(ctx, io.Discard, &stderr, append([]string{"-socket", socket, "-d", "right", "-w", file},
+				c.args...)...); status != tool.Success {
 				t.Fatalf("status %d: %s", status, stderr.String())
 			}
 			b, err := os.ReadFile(file)
@@ -150,7 +151,8 @@ func TestStandardOutput(t *testing.T) {
 	socket, adapters := running(t)
 	traffic(t, socket, adapters)
 	var out, stderr buffer
-	if status := run(t.Context(), &out, &stderr, "-socket", socket, "-w", "-", "-s", "-snaplen", "60", "-count", "10"); status != tool.Success || stderr.String() != "" {
+	if status := run(t.Context(), &out, &stderr, "-socket", socket, "-w", "-", "-s", "-snaplen", "60", "-count",
+		"10"); status != tool.Success || stderr.String() != "" {
 		t.Fatalf("status %d: %s", status, stderr.String())
 	}
 	if n, _ := count(t, strings.NewReader(out.String())); n != 10 {
@@ -184,7 +186,8 @@ func TestUsage(t *testing.T) {
 		}
 	}
 	var stderr bytes.Buffer
-	if status := run(t.Context(), io.Discard, &stderr, "-socket", filepath.Join(dir, "none")); status != tool.Failure || !strings.Contains(stderr.String(), "softvpi up") {
+	if status := run(t.Context(), io.Discard, &stderr, "-socket", filepath.Join(dir, "none")); status != tool.Failure ||
+		!strings.Contains(stderr.String(), "softvpi up") {
 		t.Errorf("no driver: status %d, %q", status, stderr.String())
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
@@ -195,7 +198,8 @@ func TestUsage(t *testing.T) {
 func TestUnknownAdapter(t *testing.T) {
 	socket, _ := running(t)
 	var stderr bytes.Buffer
-	if status := run(t.Context(), io.Discard, &stderr, "-socket", socket, "-d", "middle"); status != tool.Usage || !strings.Contains(stderr.String(), `"left", "right"`) {
+	if status := run(t.Context(), io.Discard, &stderr, "-socket", socket, "-d", "middle"); status != tool.Usage ||
+		!strings.Contains(stderr.String(), `"left", "right"`) {
 		t.Errorf("status %d, %q; want wrong usage that names left and right", status, stderr.String())
 	}
 }

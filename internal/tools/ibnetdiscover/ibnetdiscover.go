@@ -47,7 +47,8 @@ func Main(ctx context.Context, env tool.Env) int {
 		ibdiag.WithNames,
 		ibdiag.Text(&n.cache, "cache", 0, "<file>", "save what was found to a file"),
 		ibdiag.Text(&n.diff, "diff", 0, "<file>", "show the differences from such a file"),
-		ibdiag.Keys(&n.checks, "diffcheck", "what --diff compares: sw, ca, router, port, lid, nodedesc", "sw", "ca", "router", "port", "lid", "nodedesc"),
+		ibdiag.Keys(&n.checks, "diffcheck", "what --diff compares: sw, ca, router, port, lid, nodedesc", "sw", "ca", "router", "port",
+			"lid", "nodedesc"),
 		ibdiag.Flag(&n.ports, "ports", 'p', "show a line for each port"),
 		ibdiag.Flag(&n.hops, "max_hops", 'm', "also show the length of the longest route"),
 	}, n.scan.Options()...)
@@ -95,7 +96,8 @@ func (n *network) found(s *ibdiag.Session) func([]uint8, *discovery.Port, bool) 
 			num = 0
 		}
 		s.Printf("DR path slid 0; dlid 0; %s -> %s %s {%016x} portnum %d lid %d-%d \"%s\"\n", ibdiag.PathString(path), word,
-			ibdiag.NodeType(p.Node.Info.NodeType), p.Node.Info.NodeGUID, num, p.LID, int(p.LID)+(1<<p.LMC)-1, ibdiag.Printable(p.Node.Description.String()))
+			ibdiag.NodeType(p.Node.Info.NodeType), p.Node.Info.NodeGUID, num, p.LID, int(p.LID)+(1<<p.LMC)-1,
+			ibdiag.Printable(p.Node.Description.String()))
 	}
 }
 

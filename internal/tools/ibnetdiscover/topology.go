@@ -56,14 +56,16 @@ func (n *network) head(node *discovery.Node, idPrefix, prefix string) {
 
 func (n *network) detail(node *discovery.Node, prefix string) {
 	if !node.IsSwitch() {
-		n.printf("%s%s\t%d %s\t\t# \"%s\"", prefix, word(node.Info.NodeType, "Ca", "", "Rt"), node.Info.NumPorts, id(node), ibdiag.Printable(node.Description.String()))
+		n.printf("%s%s\t%d %s\t\t# \"%s\"", prefix, word(node.Info.NodeType, "Ca", "", "Rt"), node.Info.NumPorts, id(node),
+			ibdiag.Printable(node.Description.String()))
 		return
 	}
 	port0 := "base"
 	if node.Switch.EnhancedPort0 {
 		port0 = "enhanced"
 	}
-	n.printf("%sSwitch\t%d %s\t\t# \"%s\" %s port 0 lid %d lmc %d", prefix, node.Info.NumPorts, id(node), n.name(node), port0, node.LID, node.LMC)
+	n.printf("%sSwitch\t%d %s\t\t# \"%s\" %s port 0 lid %d lmc %d", prefix, node.Info.NumPorts, id(node), n.name(node), port0, node.LID,
+		node.LMC)
 }
 
 func (n *network) name(node *discovery.Node) string {

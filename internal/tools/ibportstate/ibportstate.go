@@ -81,8 +81,9 @@ func Main(ctx context.Context, env tool.Env) int {
 		Arguments: "<dest dr_path|lid|guid> <portnum> [<op> ...]\n\nOperations: " + allowed,
 		About: "Shows the state of a port, and of a switch's port its peer's, with a warning where both could be faster; or sets it.\n" +
 			"The speed FDR10 (fdr10) is not supported.",
-		Examples: []string{"-D 0 1               # query by a directed route", "3 1 reset", "3 1 speed 1", "3 1 width 1", "-D 0 1 lid 0x1234 arm"},
-		Least:    2, Most: -1,
+		Examples: []string{"-D 0 1               # query by a directed route", "3 1 reset", "3 1 speed 1", "3 1 width 1",
+			"-D 0 1 lid 0x1234 arm"},
+		Least: 2, Most: -1,
 		Work: func(s *ibdiag.Session, args []string) error {
 			port, err := ibdiag.ParseNumber("the port", args[1], 0, 254)
 			if err != nil {
@@ -109,7 +110,8 @@ func parse(args []string) (change, error) {
 		args = args[1:]
 		if op, ok := operations[word]; ok {
 			if c.opGiven {
-				return c, tool.Usagef("%s is a second operation; allowed: one of query, enable, disable, on, off, reset, down, arm, active", word)
+				return c, tool.Usagef("%s is a second operation; allowed: one of query, enable, disable, on, off, reset, down, arm, active",
+					word)
 			}
 			c.op, c.opGiven = op, true
 			continue

@@ -55,7 +55,8 @@ func readThresholds(file string) (thresholds, error) {
 		}
 		v, err := strconv.ParseUint(text, 0, 64)
 		if !ok || err != nil || !slices.Contains(errorCounters, name) {
-			return t, fmt.Errorf("%s, line %d: %q is not a threshold; allowed: one of %s, =, and a number", file, n, lines.Text(), strings.Join(errorCounters, ", "))
+			return t, fmt.Errorf("%s, line %d: %q is not a threshold; allowed: one of %s, =, and a number", file, n, lines.Text(),
+				strings.Join(errorCounters, ", "))
 		}
 		t.values[name] = v
 		t.text += fmt.Sprintf("[%s = %d]", name, v)
@@ -88,7 +89,8 @@ func Main(ctx context.Context, env tool.Env) int {
 	nothing := func(string) error { return nil }
 	options := append([]ibdiag.Option{
 		{Long: "suppress", Letter: 's', Argument: "<err1,err2,...>", Help: "counters to skip", Set: q.suppress},
-		{Long: "suppress-common", Letter: 'c', Help: "leave out PortRcvSwitchRelayErrors", Set: func(string) error { return q.suppress("PortRcvSwitchRelayErrors") }},
+		{Long: "suppress-common", Letter: 'c', Help: "leave out PortRcvSwitchRelayErrors",
+			Set: func(string) error { return q.suppress("PortRcvSwitchRelayErrors") }},
 		ibdiag.WithNames,
 		ibdiag.Number(&q.guid, "port-guid", 'G', "<port_guid>", "report the node with this port GUID only", 1, 1<<64-1),
 		ibdiag.Number(&q.guid, "switch-guid", 'S', "<port_guid>", "the same", 1, 1<<64-1),
@@ -98,7 +100,8 @@ func Main(ctx context.Context, env tool.Env) int {
 		ibdiag.Text(&q.file, "threshold-file", 0, "<file>", "thresholds in place of "+defaultThresholds),
 		{Long: "GNDN", Letter: 'R', Help: "nothing", Set: nothing},
 		ibdiag.Flag(&q.data, "data", 0, "also show the data counters of ports with errors"),
-		only("switch", "switches only", mad.NodeSwitch), only("ca", "adapters only", mad.NodeCA), only("router", "routers only", mad.NodeRouter),
+		only("switch", "switches only", mad.NodeSwitch), only("ca", "adapters only", mad.NodeCA),
+		only("router", "routers only", mad.NodeRouter),
 		ibdiag.Flag(&q.details, "details", 0, "also show why packets were not sent or were bad"),
 		ibdiag.Flag(&q.only, "counters", 0, "show the data counters of all ports, and no errors"),
 		ibdiag.Flag(&q.clearErrors, "clear-errors", 'k', "reset the error counters after showing"),

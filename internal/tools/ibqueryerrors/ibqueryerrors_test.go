@@ -15,14 +15,16 @@ func TestHuman(t *testing.T) {
 		data bool
 		want string
 	}{
-		{0, false, "[x == 0 (0.000)]"}, {617, false, "[x == 617 (617.000)]"}, {2510, false, "[x == 2510 (2.451K)]"}, {1 << 20, false, "[x == 1048576 (1.000M)]"},
+		{0, false, "[x == 0 (0.000)]"}, {617, false, "[x == 617 (617.000)]"}, {2510, false, "[x == 2510 (2.451K)]"},
+		{1 << 20, false, "[x == 1048576 (1.000M)]"},
 		{1<<64 - 1, false, "[x == 18446744073709551615 (16.000E)]"},
 	} {
 		if got := shown("x", c.v); got != c.want {
 			t.Errorf("%+v is shown as %s, want %s", c.v, got, c.want)
 		}
 	}
-	for v, want := range map[uint64]string{0: "(0.000B)", 3960: "(15.469KB)", 44928: "(175.500KB)", 255: "(1020.000B)", 1<<64 - 1: "(64.000EB)"} {
+	for v, want := range map[uint64]string{0: "(0.000B)", 3960: "(15.469KB)", 44928: "(175.500KB)", 255: "(1020.000B)",
+		1<<64 - 1: "(64.000EB)"} {
 		if got := shown("PortXmitData", v); !strings.HasSuffix(got, want+"]") {
 			t.Errorf("%v bytes are shown as %s, want %s", v, got, want)
 		}

@@ -190,7 +190,8 @@ func (t *tables) destination(lid int, known bool) (string, error) {
 	if p.LMC > 0 {
 		t.baseLID, t.lastLID = int(p.LID), int(p.LID)+(1<<p.LMC)-1
 	}
-	return fmt.Sprintf(": (%s portguid %s: '%s')", ibdiag.NodeType(n.NodeType), ibdiag.Hex64(n.PortGUID), t.Node.Of(n.NodeGUID, d.String())), nil
+	return fmt.Sprintf(": (%s portguid %s: '%s')", ibdiag.NodeType(n.NodeType), ibdiag.Hex64(n.PortGUID),
+		t.Node.Of(n.NodeGUID, d.String())), nil
 }
 
 const (

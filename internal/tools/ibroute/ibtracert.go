@@ -272,7 +272,8 @@ func (t *trace) extend(from ibdiag.Route, port int) (ibdiag.Route, bool) {
 }
 
 func (t *trace) badTable(h *hop, lid ib.LID) bool {
-	t.Warnf("find_route", "Bad forwarding table entry found at: node \"%s\" lid entry %d is %d (top %d)", h.name, lid, h.out, h.sw.LinearFDBTop)
+	t.Warnf("find_route", "Bad forwarding table entry found at: node \"%s\" lid entry %d is %d (top %d)", h.name, lid, h.out,
+		h.sw.LinearFDBTop)
 	return false
 }
 
@@ -302,7 +303,8 @@ func (t *trace) endNode(show bool, prompt string, h *hop) {
 	case t.plain:
 		t.Printf("%s {%s}[%d]\n", prompt, ibdiag.Hex64(h.node.NodeGUID), h.shownPort())
 	default:
-		t.Printf("%s %s {%s} portnum %d lid %d-%d \"%s\"\n", prompt, kind(h.node.NodeType), ibdiag.Hex64(h.node.NodeGUID), h.shownPort(), h.port.LID, h.lastLID(), h.name)
+		t.Printf("%s %s {%s} portnum %d lid %d-%d \"%s\"\n", prompt, kind(h.node.NodeType), ibdiag.Hex64(h.node.NodeGUID), h.shownPort(),
+			h.port.LID, h.lastLID(), h.name)
 	}
 }
 
@@ -312,6 +314,7 @@ func (t *trace) showHop(show bool, h *hop, out int) {
 	case show && t.plain:
 		t.Printf("[%d] -> {%s}[%d]\n", out, ibdiag.Hex64(h.node.PortGUID), h.num)
 	default:
-		t.Printf("[%d] -> %s port {%s}[%d] lid %d-%d \"%s\"\n", out, kind(h.node.NodeType), ibdiag.Hex64(h.node.PortGUID), h.num, h.port.LID, h.lastLID(), h.name)
+		t.Printf("[%d] -> %s port {%s}[%d] lid %d-%d \"%s\"\n", out, kind(h.node.NodeType), ibdiag.Hex64(h.node.PortGUID), h.num,
+			h.port.LID, h.lastLID(), h.name)
 	}
 }

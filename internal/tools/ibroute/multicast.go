@@ -161,7 +161,8 @@ func (t *trace) members(b *branch) ([]uint8, error) {
 // showBranch shows the path from the root to a node.
 func (t *trace) showBranch(b *branch) {
 	end := func(prompt string) {
-		t.Printf("%s %s 0x%x port %d lid %d-%d \"%s\"\n", prompt, kind(b.node.NodeType), b.node.NodeGUID, b.num, b.port.LID, b.lastLID(), b.name)
+		t.Printf("%s %s 0x%x port %d lid %d-%d \"%s\"\n", prompt, kind(b.node.NodeType), b.node.NodeGUID, b.num, b.port.LID, b.lastLID(),
+			b.name)
 	}
 	if b.up == nil {
 		end("From")

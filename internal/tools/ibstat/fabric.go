@@ -58,7 +58,8 @@ func fabricDevice(d umad.Device) device {
 		kind = "Router"
 	}
 	return device{
-		Name: d.Name, Kind: kind, Board: d.Type, Firmware: d.Firmware, Hardware: d.Hardware, VendorID: int(d.Node.VendorID), PartID: int(d.Node.DeviceID),
+		Name: d.Name, Kind: kind, Board: d.Type, Firmware: d.Firmware, Hardware: d.Hardware, VendorID: int(d.Node.VendorID),
+		PartID:   int(d.Node.DeviceID),
 		NodeGUID: d.Node.NodeGUID, ImageGUID: d.Node.SystemImageGUID, Ports: []port{p},
 	}
 }

@@ -92,7 +92,8 @@ func devices(ctx context.Context, socket string) ([]device, error) {
 
 func describe(version string, x api.Device) device {
 	d := device{
-		Index: x.Index, Name: x.Name, Generation: x.First().Generation, Firmware: version, VendorID: vendorID, PartID: x.First().Class().PartID(), Hardware: "0",
+		Index: x.Index, Name: x.Name, Generation: x.First().Generation, Firmware: version, VendorID: vendorID,
+		PartID: x.First().Class().PartID(), Hardware: "0",
 		NodeGUID: x.NodeGUID, ImageGUID: x.NodeGUID, Location: x.Location().Text(),
 	}
 	for _, a := range x.Ports {
@@ -104,8 +105,9 @@ func describe(version string, x api.Device) device {
 // portOf describes the port that an adapter is.
 func portOf(a *api.AdapterStatus) port {
 	p := port{
-		Number: a.Port, Name: a.Name, GUID: a.GUID, Up: a.Enabled && a.Up, Rate: rate(a), Transport: transport(a.RoCE), MaxMTU: maxMTU, ActiveMTU: a.ActiveMTU,
-		State: mad.PortDown, Physical: mad.PhysicalDisabled, Caps: portCapabilities, Layer: "Ethernet", Lanes: 1, status: a,
+		Number: a.Port, Name: a.Name, GUID: a.GUID, Up: a.Enabled && a.Up, Rate: rate(a), Transport: transport(a.RoCE), MaxMTU: maxMTU,
+		ActiveMTU: a.ActiveMTU,
+		State:     mad.PortDown, Physical: mad.PhysicalDisabled, Caps: portCapabilities, Layer: "Ethernet", Lanes: 1, status: a,
 	}
 	if p.Up {
 		p.State, p.Physical = mad.PortActive, mad.PhysicalLinkUp

@@ -26,21 +26,26 @@ var update = flag.Bool("update", false, "write the golden files anew")
 func sample() []device {
 	s := []api.AdapterStatus{
 		{
-			Name: "Ethernet 1", Generation: "mlx5", Enabled: true, Up: true, RoCE: "v2", ActiveMTU: 4096, LinkMTU: 65536, UDPPort: 4791, Path: "auto",
+			Name: "Ethernet 1", Generation: "mlx5", Enabled: true, Up: true, RoCE: "v2", ActiveMTU: 4096, LinkMTU: 65536, UDPPort: 4791,
+			Path: "auto",
 			GUID: 0x0200c0fffe010203, GIDs: []api.GIDStatus{{GID: netip.MustParseAddr("::ffff:127.0.0.2")}}, Impairment: "rate=10G",
 		},
 		{
-			Name: "Ethernet 2", Generation: "mlx4", Enabled: true, RoCE: "v1.25", ActiveMTU: 1024, LinkMTU: 1500, UDPPort: 4791, Number: 1, DeviceNumber: 1, Path: "wire",
+			Name: "Ethernet 2", Generation: "mlx4", Enabled: true, RoCE: "v1.25", ActiveMTU: 1024, LinkMTU: 1500, UDPPort: 4791, Number: 1,
+			DeviceNumber: 1, Path: "wire",
 			GUID: 0x0200c0fffe010204, GIDs: []api.GIDStatus{{GID: netip.MustParseAddr("2001:db8::1")}},
 		},
 		{
-			Name: "ib0", Generation: "mlx5", Enabled: true, Up: true, RoCE: "InfiniBand", ActiveMTU: 2048, LinkMTU: 4096, Path: "auto", GUID: 0x100001,
+			Name: "ib0", Generation: "mlx5", Enabled: true, Up: true, RoCE: "InfiniBand", ActiveMTU: 2048, LinkMTU: 4096, Path: "auto",
+			GUID: 0x100001,
 			GIDs: []api.GIDStatus{{GID: netip.MustParseAddr("fe80::10:1")}},
-			InfiniBand: &api.InfiniBandStatus{State: "Active", Physical: "LinkUp", LID: 5, LMC: 1, SMLID: 3, PortGUID: 0x100001, NodeGUID: 0x100000,
-				Rate: "4xEDR", Mbps: 100000, MTU: 2048, MaxMTU: 4096},
+			InfiniBand: &api.InfiniBandStatus{State: "Active", Physical: "LinkUp", LID: 5, LMC: 1, SMLID: 3, PortGUID: 0x100001,
+				NodeGUID: 0x100000,
+				Rate:     "4xEDR", Mbps: 100000, MTU: 2048, MaxMTU: 4096},
 		},
 		{
-			Name: "ib1", Generation: "mlx5", Enabled: true, RoCE: "InfiniBand", ActiveMTU: 4096, LinkMTU: 4096, Path: "auto", GUID: 0x100002,
+			Name: "ib1", Generation: "mlx5", Enabled: true, RoCE: "InfiniBand", ActiveMTU: 4096, LinkMTU: 4096, Path: "auto",
+			GUID:       0x100002,
 			InfiniBand: &api.InfiniBandStatus{State: "Down", Physical: "Polling", PortGUID: 0x100002, NodeGUID: 0x100000, MaxMTU: 4096},
 		},
 	}
@@ -159,7 +164,8 @@ func TestAgainstARunningDriver(t *testing.T) {
 		var out bytes.Buffer
 		main(context.Background(), tool.Env{Name: "tool", Args: []string{"-socket", cfg.Socket, "-json"}, Stdout: &out, Stderr: &out})
 		var list []device
-		if err := json.Unmarshal(out.Bytes(), &list); err != nil || len(list) != 2 || len(list[0].Ports) != 1 || len(list[0].Ports[0].GIDs) == 0 {
+		if err := json.Unmarshal(out.Bytes(), &list); err != nil || len(list) != 2 || len(list[0].Ports) != 1 ||
+			len(list[0].Ports[0].GIDs) == 0 {
 			t.Errorf("JSON: %v: %s", err, out.String())
 		}
 	}

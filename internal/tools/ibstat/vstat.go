@@ -46,7 +46,8 @@ func Vstat(ctx context.Context, env tool.Env) int {
 
 // The names of states, by number.
 var (
-	portStates     = [8]string{"PORT_NOP", "PORT_DOWN", "PORT_INIT", "PORT_ARMED", "PORT_ACTIVE", "PORT_UNKNOWN", "PORT_UNKNOWN", "PORT_UNKNOWN"}
+	portStates = [8]string{"PORT_NOP", "PORT_DOWN", "PORT_INIT", "PORT_ARMED", "PORT_ACTIVE", "PORT_UNKNOWN", "PORT_UNKNOWN",
+		"PORT_UNKNOWN"}
 	physicalStates = [8]string{"NOP", "SLEEP", "POLLING", "DISABLED", "TRAINING", "LINK_UP", "LINK_ERROR_RECOVERY", "PHY_TEST"}
 )
 

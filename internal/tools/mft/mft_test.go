@@ -44,7 +44,8 @@ func (g *rig) run() {
 // call runs a tool against the rig's driver; typed is what the user types at its prompt.
 func (g *rig) call(main tool.Main, typed string, args ...string) (status int, stdout, stderr string) {
 	var out, errs bytes.Buffer
-	env := tool.Env{Name: "tool", Args: append([]string{"-socket", g.cfg.Socket}, args...), Stdin: strings.NewReader(typed), Stdout: &out, Stderr: &errs}
+	env := tool.Env{Name: "tool", Args: append([]string{"-socket", g.cfg.Socket}, args...), Stdin: strings.NewReader(typed), Stdout: &out,
+		Stderr: &errs}
 	return main(g.t.Context(), env), out.String(), errs.String()
 }
 
@@ -133,14 +134,16 @@ func TestEnablingSRIOV(t *testing.T) {
 func TestNoIsTheDefault(t *testing.T) {
 	g := start(t)
 	for _, typed := range []string{"", "\n", "n\n", "yy\n"} {
-		if out := g.ok(Config, typed, "-d", "mt4103_pciconf0", "set", "LINK_TYPE_P1=1", "set", "LINK_TYPE_P2=1"); !strings.Contains(out, "Nothing was changed") {
+		if out := g.ok(Config, typed, "-d", "mt4103_pciconf0", "set", "LINK_TYPE_P1=1", "set", "LINK_TYPE_P2=1"); !strings.Contains(out,
+			"Nothing was changed") {
 			t.Errorf("answer %q: want \"Nothing was changed\":\n%s", typed, out)
 		}
 		if out := g.ok(Config, "", "-d", "mt4103_pci_cr0", "q"); strings.Contains(out, "New") {
 			t.Errorf("answer %q changed something:\n%s", typed, out)
 		}
 	}
-	if out := g.ok(Config, "y", "-d", "mt4103_pciconf0", "set", "LINK_TYPE_P1=1", "set", "LINK_TYPE_P2=1"); line(t, out, "LINK_TYPE_P2") != "N/A 1" {
+	if out := g.ok(Config, "y", "-d", "mt4103_pciconf0", "set", "LINK_TYPE_P1=1", "set", "LINK_TYPE_P2=1"); line(t, out,
+		"LINK_TYPE_P2") != "N/A 1" {
 		t.Error("answer y: want LINK_TYPE_P2 N/A 1:\n", out)
 	}
 }
@@ -148,7 +151,8 @@ func TestNoIsTheDefault(t *testing.T) {
 func TestJSON(t *testing.T) {
 	g := start(t)
 	var changed configured
-	if err := json.Unmarshal([]byte(g.ok(Config, "", "-d", "mt4115_pciconf0", "-y", "--json", "set", "LLDP_NB_DCBX_P1=1")), &changed); err != nil {
+	if err := json.Unmarshal([]byte(g.ok(Config, "", "-d", "mt4115_pciconf0", "-y", "--json", "set", "LLDP_NB_DCBX_P1=1")),
+		&changed); err != nil {
 		t.Fatal(err)
 	}
 	if changed.Applied == nil || !*changed.Applied || changed.Device != "mt4115_pciconf0" || changed.Adapter != "left" {
@@ -158,15 +162,18 @@ func TestJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(g.ok(Config, "", "--json", "query", "LLDP_NB_DCBX_P1")), &list); err != nil {
 		t.Fatal(err)
 	}
-	if len(list) != 3 || len(list[0].Parameters) != 1 || *list[0].Parameters[0].New != 1 || list[0].Parameters[0].Status != "stored only" || len(list[1].Parameters) != 0 {
+	if len(list) != 3 || len(list[0].Parameters) != 1 || *list[0].Parameters[0].New != 1 || list[0].Parameters[0].Status != "stored only" ||
+		len(list[1].Parameters) != 0 {
 		t.Errorf("query prints %+v, want 3 devices, the first with one parameter, stored only", list)
 	}
 	var known map[string][]described
-	if err := json.Unmarshal([]byte(g.ok(Config, "", "--json", "i")), &known); err != nil || len(known) != 3 || known["mt4103_pciconf0"][0].Name != "SRIOV_EN" {
+	if err := json.Unmarshal([]byte(g.ok(Config, "", "--json", "i")), &known); err != nil || len(known) != 3 ||
+		known["mt4103_pciconf0"][0].Name != "SRIOV_EN" {
 		t.Errorf("i prints %v, %v; want 3 devices that know SRIOV_EN", err, known)
 	}
 	var all []mstDevice
-	if err := json.Unmarshal([]byte(g.ok(MST, "", "status", "-v", "--json")), &all); err != nil || len(all) != 3 || all[1].Other != "mt4103_pci_cr0" {
+	if err := json.Unmarshal([]byte(g.ok(MST, "", "status", "-v", "--json")), &all); err != nil || len(all) != 3 ||
+		all[1].Other != "mt4103_pci_cr0" {
 		t.Errorf("status prints %v, %v; want 3 devices, the second also named mt4103_pci_cr0", err, all)
 	}
 	if out := g.ok(MST, "", "status", "-v"); !regexp.MustCompile(`(?m)^mt4115_pciconf0 +bus:dev\.fn=01:00\.0 +net-left$`).MatchString(out) {

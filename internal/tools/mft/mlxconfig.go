@@ -318,7 +318,8 @@ func (c *config) describe(args []string) error {
 		for _, p := range catalogue.ParametersFor(catalogue.ConfigTool, g) {
 			out[d.name] = append(out[d.name], described{p.Name, p.Default.Number, p.Allowed(g), p.Description})
 			if !c.json {
-				fmt.Fprintf(c.env.Stdout, "   %-26s %s\n   %-26s Default %d; allowed: %s\n", p.Name, p.Description, "", p.Default.Number, p.Allowed(g))
+				fmt.Fprintf(c.env.Stdout, "   %-26s %s\n   %-26s Default %d; allowed: %s\n", p.Name, p.Description, "", p.Default.Number,
+					p.Allowed(g))
 			}
 		}
 	}

@@ -17,7 +17,8 @@ func (r *run) reset() (report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return blocks{list: []block{{title: fmt.Sprintf("Reset of adapter %q", a.Name), adapter: a.Name, fields: []field{{"Action", "reset"}}}}, notes: []string{done}}, nil
+	return blocks{list: []block{{title: fmt.Sprintf("Reset of adapter %q", a.Name), adapter: a.Name, fields: []field{{"Action", "reset"}}}},
+		notes: []string{done}}, nil
 }
 
 func (r *run) stateDump() (report, error) { return r.dump(api.StateDump) }
@@ -78,7 +79,10 @@ func (r *run) commandStats() (report, error) {
 }
 
 func (r *run) requestStats() (report, error) {
-	return r.calls("Requests about adapter", func(a *api.AdapterStatus) ([]api.CallStats, error) { return r.client.Requests(r.ctx, a.Name) })
+	return r.calls("Requests about adapter", func(a *api.AdapterStatus) ([]api.CallStats, error) {
+		return r.client.Requests(r.ctx,
+			a.Name)
+	})
 }
 
 func (r *run) calls(title string, ask func(*api.AdapterStatus) ([]api.CallStats, error)) (report, error) {

@@ -154,7 +154,8 @@ func TestCongestionLimits(t *testing.T) {
 
 func TestUntaggedPriority(t *testing.T) {
 	g := start(t)
-	if text := g.ok("-Qosconfig -DefaultUntaggedPriority -Name Left -Set 3"); !strings.Contains(text, "\tDefaultUntaggedPriority: 3\n") || !strings.Contains(text, "stored only") {
+	if text := g.ok("-Qosconfig -DefaultUntaggedPriority -Name Left -Set 3"); !strings.Contains(text, "\tDefaultUntaggedPriority: 3\n") ||
+		!strings.Contains(text, "stored only") {
 		t.Error("want priority 3, stored only:\n", text)
 	}
 	if x := g.blocks("-QoSConfig -DefaultUntaggedPriority -Name Left -Get")[0].Values["DefaultUntaggedPriority"]; x != 3.0 {
@@ -165,7 +166,8 @@ func TestUntaggedPriority(t *testing.T) {
 func TestShowing(t *testing.T) {
 	g := start(t)
 	text := g.ok("-stat")
-	for _, want := range []string{`Adapter "Left":`, `Adapter "last":`, "\tRoceMode: RoCE v2\n", "\tport_state: PORT_ACTIVE (4)\n", "\tlink_speed: 10.00 Gbps\n", "\tfw_ver: 9.9\n"} {
+	for _, want := range []string{`Adapter "Left":`, `Adapter "last":`, "\tRoceMode: RoCE v2\n", "\tport_state: PORT_ACTIVE (4)\n",
+		"\tlink_speed: 10.00 Gbps\n", "\tfw_ver: 9.9\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in:\n%s", want, text)
 		}
@@ -235,7 +237,8 @@ func TestConnectionAndSniffer(t *testing.T) {
 	if status, _, errs := g.call("-Sniffer -Name Left -Stop"); status != tool.Failure || !strings.Contains(errs, "no sniffer is running") {
 		t.Errorf("-Stop before -Start: status %d, %s; want %d and \"no sniffer runs\"", status, errs, tool.Failure)
 	}
-	if text := g.ok("-sniffer -name left -start -filename " + file); !strings.Contains(text, "\tFile: "+file+"\n") || !strings.HasSuffix(text, done+"\n") {
+	if text := g.ok("-sniffer -name left -start -filename " + file); !strings.Contains(text, "\tFile: "+file+"\n") ||
+		!strings.HasSuffix(text, done+"\n") {
 		t.Error("want the sniffer's file, and that the command is done:\n", text)
 	}
 	if status, _, errs := g.call("-Sniffer -Name Left -Start -FileName x"); status != tool.Failure || !strings.Contains(errs, file) {
@@ -243,7 +246,8 @@ func TestConnectionAndSniffer(t *testing.T) {
 	}
 	g.connect()
 	b := g.blocks("-NdStat")
-	if len(b) != 2 || b[0].Adapter != "Left" || b[1].Adapter != "last" || b[0].Values["State"] != "RTS" || b[0].Values["Remote Address"] != b[1].Values["Local Address"] {
+	if len(b) != 2 || b[0].Adapter != "Left" || b[1].Adapter != "last" || b[0].Values["State"] != "RTS" ||
+		b[0].Values["Remote Address"] != b[1].Values["Local Address"] {
 		t.Errorf("connections %+v, want both ends in RTS", b)
 	}
 	if text := g.ok("-NdStat -Pid 1"); text != "0 connections\n" {
@@ -282,7 +286,8 @@ func packets(t *testing.T, file string) (n int) {
 // connect makes a connection from last to Left between two attached programs, and sends something through it.
 func (g *rig) connect() {
 	g.t.Helper()
-	l, err := (&rdmanet.ListenConfig{Adapter: g.attached(0)}).Listen(g.t.Context(), netip.AddrPortFrom(g.cfg.Adapters[0].Address, 7000).String())
+	l, err := (&rdmanet.ListenConfig{Adapter: g.attached(0)}).Listen(g.t.Context(), netip.AddrPortFrom(g.cfg.Adapters[0].Address,
+		7000).String())
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -325,8 +330,10 @@ func (g *rig) attached(index int) *nd.Adapter {
 func TestHelp(t *testing.T) {
 	g := start(t)
 	for line, want := range map[string]string{
-		"": "-QosConfig", "-hh": "-Temperature", "-h": "-Stat", "-QosConfig -hh": "-DefaultUntaggedPriority", "-qosconfig -dcqcn -h": "-Defaults",
-		"-Temperature -hh": "do not support it yet", "-Dbg -h": "-SwReset", "-Sniffer -hh": "-FileName", "-Dmn -Name Left -hh": "-Name <adapter>",
+		"": "-QosConfig", "-hh": "-Temperature", "-h": "-Stat", "-QosConfig -hh": "-DefaultUntaggedPriority",
+		"-qosconfig -dcqcn -h": "-Defaults",
+		"-Temperature -hh":     "do not support it yet", "-Dbg -h": "-SwReset", "-Sniffer -hh": "-FileName",
+		"-Dmn -Name Left -hh": "-Name <adapter>",
 	} {
 		if text := g.ok(line); !strings.Contains(text, want) {
 			t.Errorf("%s: no %q in:\n%s", line, want, text)

@@ -89,7 +89,8 @@ func find(options []option) (*catalogue.Command, []option, error) {
 		}
 		if i < 0 {
 			if at != nil && len(below) > 0 && len(options) > 0 {
-				return nil, nil, tool.Usagef("-%s is not a command of %s; allowed: %s", options[0].name, dashed(at.Name), strings.Join(words(below), " "))
+				return nil, nil, tool.Usagef("-%s is not a command of %s; allowed: %s", options[0].name, dashed(at.Name),
+					strings.Join(words(below), " "))
 			}
 			return at, options, nil
 		}

@@ -75,7 +75,8 @@ func (r *run) attributes(a *api.AdapterStatus, value func(*api.Setting) string) 
 			section = "NP"
 		}
 		if n := len(out.list); n == 0 || out.list[n-1].section != section {
-			out.list = append(out.list, block{title: fmt.Sprintf("DCQCN %s attributes for adapter %q", section, a.Name), section: section, adapter: a.Name, status: stored})
+			out.list = append(out.list, block{title: fmt.Sprintf("DCQCN %s attributes for adapter %q", section, a.Name), section: section,
+				adapter: a.Name, status: stored})
 		}
 		if s := byName[k.Name]; s != nil {
 			out.list[len(out.list)-1].add(k.Name, number(value(s)))
@@ -228,7 +229,8 @@ func (r *run) untagged() (report, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := blocks{list: []block{{title: fmt.Sprintf("Default priority of untagged frames for adapter %q", a.Name), adapter: a.Name, status: stored}}}
+	out := blocks{list: []block{{title: fmt.Sprintf("Default priority of untagged frames for adapter %q", a.Name), adapter: a.Name,
+		status: stored}}}
 	for i := range list {
 		if list[i].Name == untaggedKey {
 			out.list[0].add(untaggedKey, number(list[i].Value))

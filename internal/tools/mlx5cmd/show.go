@@ -50,7 +50,8 @@ func (r *run) stat() (report, error) {
 		for _, f := range []field{
 			{"hca_idx", r.deviceIndex(a)}, {"uplink", uplink}, {"fw_ver", r.driver.Version}, {"driver_ver", r.driver.Version},
 			{"vendor_id", fmt.Sprintf("0x%04x", vendorID)}, {"vendor_part_id", a.Class().PartID()}, {"hw_ver", "0x0"},
-			{"node_guid", fmt.Sprintf("%016x", a.NodeGUID)}, {"location", a.Location().Text()}, {"num_phys_ports", a.Ports}, {"port", a.Port},
+			{"node_guid", fmt.Sprintf("%016x", a.NodeGUID)}, {"location", a.Location().Text()}, {"num_phys_ports", a.Ports},
+			{"port", a.Port},
 			{"port_guid", fmt.Sprintf("%016x", a.GUID)}, {"port_state", state}, {"link_speed", speed(a)}, {"max_mtu", maxMTU},
 			{"active_mtu", a.ActiveMTU}, {"link_mtu", a.LinkMTU}, {"RoceMode", roceMode(a.RoCE)}, {"roce_udp_dport", a.UDPPort},
 			{"restart_pending", a.Pending},

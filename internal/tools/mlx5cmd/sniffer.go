@@ -66,7 +66,8 @@ func (r *run) startSniffer(a *api.AdapterStatus, file string) (report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return blocks{list: []block{{title: snifferTitle(a), adapter: a.Name, fields: []field{{"State", "started"}, {"File", c.File}}}}, notes: []string{done}}, nil
+	return blocks{list: []block{{title: snifferTitle(a), adapter: a.Name, fields: []field{{"State", "started"}, {"File", c.File}}}},
+		notes: []string{done}}, nil
 }
 
 func (r *run) stopSniffer(a *api.AdapterStatus, list []api.CaptureStatus) (report, error) {
@@ -81,7 +82,8 @@ func (r *run) stopSniffer(a *api.AdapterStatus, list []api.CaptureStatus) (repor
 			err = fmt.Errorf("%s is not complete: %s", c.File, c.Problem)
 		}
 		errs = append(errs, err)
-		out.list = append(out.list, block{title: snifferTitle(a), adapter: a.Name, fields: []field{{"State", "stopped"}, {"File", c.File}, {"Packets", c.Packets}, {"Missed", c.Missed}}})
+		out.list = append(out.list, block{title: snifferTitle(a), adapter: a.Name, fields: []field{{"State", "stopped"}, {"File", c.File},
+			{"Packets", c.Packets}, {"Missed", c.Missed}}})
 	}
 	out.notes = []string{done}
 	return out, errors.Join(errs...)

@@ -101,7 +101,8 @@ func (r *run) requestStats() (report, error) {
 }
 
 func calls(label, name, what, unit string, in time.Duration, list []api.CallStats, empty string) table {
-	t := table{Label: label, Name: name, Fields: []string{what, "Count", "Failed", "Total " + unit, "Average " + unit, "Longest " + unit}, Empty: empty}
+	t := table{Label: label, Name: name, Fields: []string{what, "Count", "Failed", "Total " + unit, "Average " + unit, "Longest " + unit},
+		Empty: empty}
 	times := func(d time.Duration) float64 { return float64(d) / float64(in) }
 	for _, s := range list {
 		t.add(s.Name, s.Count, s.Failed, times(s.Total), times(s.Total)/float64(max(s.Count, 1)), times(s.Longest))
@@ -187,7 +188,8 @@ func (r *run) portDiagnostics() (report, error) {
 			if a.Impairment != "" {
 				impairment = a.Impairment
 			}
-			t.add(a.Port, portState(a), reason(a), a.Counters["Link down events"], a.Counters["ICRC errors"]+a.Counters["Malformed frames"], impairment)
+			t.add(a.Port, portState(a), reason(a), a.Counters["Link down events"], a.Counters["ICRC errors"]+a.Counters["Malformed frames"],
+				impairment)
 		}
 		return t, nil
 	})

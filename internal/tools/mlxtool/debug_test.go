@@ -34,7 +34,8 @@ func (g *rig) raised(adapter string) []string {
 func TestReset(t *testing.T) {
 	g := start(t)
 	_, client := g.connect() // from right
-	if rows := g.tables(append([]string{"dbg", "sw-reset"}, g.where("right")...)...)[0].Rows; rows[0]["state"] != "Operational" || rows[0]["action"] != "reset" {
+	if rows := g.tables(append([]string{"dbg", "sw-reset"}, g.where("right")...)...)[0].Rows; rows[0]["state"] != "Operational" ||
+		rows[0]["action"] != "reset" {
 		t.Errorf("sw-reset prints %v, want the action reset and the state Operational", rows)
 	}
 	if _, err := client.Read(make([]byte, 1)); err == nil {
@@ -42,7 +43,8 @@ func TestReset(t *testing.T) {
 	}
 	g.ok(append([]string{"dbg", "sw-reset"}, g.where("left")...)...)
 	for adapter, want := range map[string]string{
-		"right": "AdapterStopped AdapterStarted RoCEMode ResetFinished", "left": "ResetByDriver AdapterStopped AdapterStarted RoCEMode ResetFinished",
+		"right": "AdapterStopped AdapterStarted RoCEMode ResetFinished",
+		"left":  "ResetByDriver AdapterStopped AdapterStarted RoCEMode ResetFinished",
 	} {
 		all := strings.Join(g.raised(adapter), " ")
 		if !regexp.MustCompile(strings.ReplaceAll(want, " ", " .*")).MatchString(all) {
@@ -63,7 +65,8 @@ func TestStateDump(t *testing.T) {
 				t.Fatalf("%s: %+v; want the six files of dump %d", adapter, out, number)
 			}
 			for i, kind := range []string{"crspace_0", "crspace_1", "crspace_2", "eq_dump_0", "eq_print_0", "fwtrace_0"} {
-				path := filepath.Join(fmt.Sprint(out.Rows[0]["directory"]), "SingleFunc_"+strings.Join(at, "_")+"_"+fmt.Sprintf(scheme, number)+"_"+kind+".log")
+				path := filepath.Join(fmt.Sprint(out.Rows[0]["directory"]), "SingleFunc_"+strings.Join(at, "_")+"_"+
+					fmt.Sprintf(scheme, number)+"_"+kind+".log")
 				if out.Rows[i]["file"] != path {
 					t.Errorf("file %v, want %s", out.Rows[i]["file"], path)
 				}
@@ -71,7 +74,8 @@ func TestStateDump(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if want := map[string]string{"crspace_0": "qp 0x", "eq_dump_0": "cq 0", "fwtrace_0": "CREATE_QP"}[kind]; !strings.Contains(string(b), want) {
+				if want := map[string]string{"crspace_0": "qp 0x", "eq_dump_0": "cq 0",
+					"fwtrace_0": "CREATE_QP"}[kind]; !strings.Contains(string(b), want) {
 					t.Errorf("%s does not have %q:\n%s", path, want, b)
 				}
 			}
@@ -90,7 +94,8 @@ func TestStateDumpOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.ok("dbg", "restart", "left")
-	if status, _, stderr := g.call(append([]string{"dbg", "mstdump"}, g.where("left")...)...); status != tool.Failure || !strings.Contains(stderr, "MstDumpMode is 0") {
+	if status, _, stderr := g.call(append([]string{"dbg", "mstdump"}, g.where("left")...)...); status != tool.Failure ||
+		!strings.Contains(stderr, "MstDumpMode is 0") {
 		t.Errorf("status %d, %s; want %d and \"MstDumpMode is 0\"", status, stderr, tool.Failure)
 	}
 }
@@ -109,7 +114,8 @@ func TestDumpMeNow(t *testing.T) {
 	for range 5 {
 		out := g.tables(append([]string{"dbg", "dump-me-now"}, g.where("right")...)...)[0]
 		folder := fmt.Sprint(out.Rows[0]["folder"])
-		if !regexp.MustCompile(`^dmn-right-GENERAL-USER-NA--\d+\.\d+\.\d{4}-\d\d\.\d\d\.\d\d\.\d{3}$`).MatchString(filepath.Base(folder)) || filepath.Dir(folder) != root {
+		if !regexp.MustCompile(`^dmn-right-GENERAL-USER-NA--\d+\.\d+\.\d{4}-\d\d\.\d\d\.\d\d\.\d{3}$`).MatchString(filepath.Base(folder)) ||
+			filepath.Dir(folder) != root {
 			t.Errorf("folder %s, want one in %s that is named after the adapter, the cause and the time", folder, root)
 		}
 		for _, row := range out.Rows {
@@ -137,7 +143,8 @@ func TestDumpMeNow(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.ok("dbg", "restart", "right")
-	if status, _, stderr := g.call(append([]string{"dbg", "dump-me-now"}, g.where("right")...)...); status != tool.Failure || !strings.Contains(stderr, "DumpMeNowTotalCount is 0") {
+	if status, _, stderr := g.call(append([]string{"dbg", "dump-me-now"}, g.where("right")...)...); status != tool.Failure ||
+		!strings.Contains(stderr, "DumpMeNowTotalCount is 0") {
 		t.Errorf("status %d, %s; want %d and \"DumpMeNowTotalCount is 0\"", status, stderr, tool.Failure)
 	}
 	if all := strings.Join(g.raised("right"), " "); !strings.HasSuffix(all, "DumpMeNowFailed") {
@@ -220,7 +227,8 @@ func TestPortDump(t *testing.T) {
 	client := api.NewClient(g.socket)
 	sets := func(adapter, event string) int {
 		t.Helper()
-		found, err := filepath.Glob(filepath.Join(g.state, "temp", "SingleFunc_"+strings.Join(g.where(adapter), "_")+"_p*_"+event+"_fwtrace_0.log"))
+		found, err := filepath.Glob(filepath.Join(g.state, "temp", "SingleFunc_"+strings.Join(g.where(adapter), "_")+"_p*_"+event+
+			"_fwtrace_0.log"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,8 @@ func (r *run) endpoints() (report, error) {
 		return nil, err
 	}
 	if len(list) == 0 {
-		return report{{Label: "End points", Name: strings.Join(names, ""), Fields: []string{"IP address"}, Empty: "no IPoIB interface"}}, nil
+		return report{{Label: "End points", Name: strings.Join(names, ""), Fields: []string{"IP address"}, Empty: "no IPoIB interface"}},
+			nil
 	}
 	var out report
 	for i := range list {
@@ -50,7 +51,8 @@ func (r *run) endpoints() (report, error) {
 }
 
 func localEndpoints(e *api.Endpoints) table {
-	t := table{Label: "Local end points", Name: e.Connection, Fields: []string{"IP address", "Configured", "Age"}, Empty: "no local end points"}
+	t := table{Label: "Local end points", Name: e.Connection, Fields: []string{"IP address", "Configured", "Age"},
+		Empty: "no local end points"}
 	for _, x := range e.Local {
 		t.add(x.Address, x.Configured, x.Age)
 	}
@@ -58,7 +60,8 @@ func localEndpoints(e *api.Endpoints) table {
 }
 
 func multicastEndpoints(e *api.Endpoints) table {
-	t := table{Label: "Multicast end points", Name: e.Connection, Fields: []string{"MGID", "MLID", "Membership", "State", "Q_Key", "MTU", "SL"}, Empty: "no multicast end points"}
+	t := table{Label: "Multicast end points", Name: e.Connection, Fields: []string{"MGID", "MLID", "Membership", "State", "Q_Key", "MTU",
+		"SL"}, Empty: "no multicast end points"}
 	for _, x := range e.Multicast {
 		member := "full"
 		if x.SendOnly {
@@ -74,7 +77,8 @@ func multicastEndpoints(e *api.Endpoints) table {
 }
 
 func remoteEndpoints(e *api.Endpoints) table {
-	t := table{Label: "Remote end points", Name: e.Connection, Fields: []string{"IP address", "QPN", "GID", "LID", "State", "Unused s"}, Empty: "no remote end points"}
+	t := table{Label: "Remote end points", Name: e.Connection, Fields: []string{"IP address", "QPN", "GID", "LID", "State", "Unused s"},
+		Empty: "no remote end points"}
 	for _, x := range e.Remote {
 		qpn, gid, lid := notKnown, notKnown, notKnown
 		if x.Link != "" {

@@ -16,7 +16,8 @@ import (
 // interface (WinOF 5.50, 5.5.2.8). show ports lists the ports as IPoIB's, the virtual ones too, and dbg pkeys lists
 // their partitions.
 func TestIPoIBEndpoints(t *testing.T) {
-	cfg := driverbed.Config(t, config.Adapter{Name: "left", Link: "cable"}, config.Adapter{Name: "right", Link: "cable", Address: netip.MustParseAddr("10.98.0.2")})
+	cfg := driverbed.Config(t, config.Adapter{Name: "left", Link: "cable"}, config.Adapter{Name: "right", Link: "cable",
+		Address: netip.MustParseAddr("10.98.0.2")})
 	g := &rig{t, cfg.Socket, cfg.State, cfg.Adapters, driverbed.Start(t, cfg)}
 	v, err := api.NewClient(g.socket).AddVirtualPort(t.Context(), api.VirtualPortRequest{Connection: "right"})
 	if err != nil {
@@ -65,8 +66,10 @@ func TestIPoIBEndpoints(t *testing.T) {
 			t.Errorf("dbg pkeys lists index %v, which is not set", row["pkey_index"])
 		}
 	}
-	for args, want := range map[string]string{"-x": "allowed: -l, -m, -r", "left right": "unexpected argument", "nobody": "interface name is \"nobody\""} {
-		if status, _, errs := g.call(append([]string{"dbg", "ipoib-ep"}, strings.Fields(args)...)...); status != tool.Usage || !strings.Contains(errs, want) {
+	for args, want := range map[string]string{"-x": "allowed: -l, -m, -r", "left right": "unexpected argument",
+		"nobody": "interface name is \"nobody\""} {
+		if status, _, errs := g.call(append([]string{"dbg", "ipoib-ep"}, strings.Fields(args)...)...); status != tool.Usage ||
+			!strings.Contains(errs, want) {
 			t.Errorf("%s: status %d, %s; want %d and %q", args, status, errs, tool.Usage, want)
 		}
 	}

@@ -33,36 +33,38 @@ func (r *run) keysInForce() (report, error) {
 }
 
 func (r *run) keysThatDiffer() (report, error) {
-	return r.keys([]string{"Registry Key", "Registry", "Driver", "Differ", "Reason"}, "no keys are set in the registry", func(t *table, _ *api.AdapterStatus, s *api.Setting) {
-		if s.Stored == nil && !s.Pending {
-			return
-		}
-		stored := notKnown
-		if s.Stored != nil {
-			stored = *s.Stored
-		}
-		reason := notKnown
-		switch {
-		case s.Problem != "":
-			reason = s.Problem
-		case s.Pending:
-			reason = "takes effect at the next restart"
-		case s.Status == "stored only":
-			reason = "nothing acts on the key yet"
-		}
-		t.add(s.Name, stored, s.Value, s.Pending || s.Problem != "", reason)
-	})
+	return r.keys([]string{"Registry Key", "Registry", "Driver", "Differ", "Reason"}, "no keys are set in the registry",
+		func(t *table, _ *api.AdapterStatus, s *api.Setting) {
+			if s.Stored == nil && !s.Pending {
+				return
+			}
+			stored := notKnown
+			if s.Stored != nil {
+				stored = *s.Stored
+			}
+			reason := notKnown
+			switch {
+			case s.Problem != "":
+				reason = s.Problem
+			case s.Pending:
+				reason = "takes effect at the next restart"
+			case s.Status == "stored only":
+				reason = "nothing acts on the key yet"
+			}
+			t.add(s.Name, stored, s.Value, s.Pending || s.Problem != "", reason)
+		})
 }
 
 func (r *run) keyLimits() (report, error) {
-	return r.keys([]string{"Registry Key", "Default", "Min", "Max", "Allowed"}, "no keys", func(t *table, a *api.AdapterStatus, s *api.Setting) {
-		least, most := notKnown, notKnown
-		if k, ok := declared(a, s); ok && k.Numeric() {
-			from, to := k.Limits()
-			least, most = number(k, from), number(k, to)
-		}
-		t.add(s.Name, s.Default, least, most, s.Allowed)
-	})
+	return r.keys([]string{"Registry Key", "Default", "Min", "Max", "Allowed"}, "no keys",
+		func(t *table, a *api.AdapterStatus, s *api.Setting) {
+			least, most := notKnown, notKnown
+			if k, ok := declared(a, s); ok && k.Numeric() {
+				from, to := k.Limits()
+				least, most = number(k, from), number(k, to)
+			}
+			t.add(s.Name, s.Default, least, most, s.Allowed)
+		})
 }
 
 // number returns a limit in the notation of the key's values.

@@ -182,5 +182,6 @@ func (r *run) end(err error) int {
 
 // usagef returns the error for a wrong argument of the sub-command, with its usage.
 func (r *run) usagef(format string, args ...any) error {
-	return tool.Usagef("%s: %s; allowed: %s", r.command.Name, fmt.Sprintf(format, args...), strings.TrimSpace(r.command.Name+" "+r.command.Arguments))
+	return tool.Usagef("%s: %s; allowed: %s", r.command.Name, fmt.Sprintf(format, args...),
+		strings.TrimSpace(r.command.Name+" "+r.command.Arguments))
 }

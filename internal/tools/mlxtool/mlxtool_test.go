@@ -106,7 +106,8 @@ func (g *rig) connect() (server, client net.Conn) {
 	if why := g.driver.NoAttach(); why != "" {
 		g.t.Skip(why)
 	}
-	l, err := (&rdmanet.ListenConfig{Adapter: g.attached(0)}).Listen(g.t.Context(), netip.AddrPortFrom(g.adapters[0].Address, 7000).String())
+	l, err := (&rdmanet.ListenConfig{Adapter: g.attached(0)}).Listen(g.t.Context(), netip.AddrPortFrom(g.adapters[0].Address,
+		7000).String())
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -200,7 +201,8 @@ func TestUsage(t *testing.T) {
 		"--socket":                         "", // the second --socket, which has no argument
 	} {
 		status, stdout, stderr := g.call(strings.Fields(line)...)
-		if status != tool.Usage || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "mlxtool: ") || !strings.Contains(stderr, want) {
+		if status != tool.Usage || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "mlxtool: ") ||
+			!strings.Contains(stderr, want) {
 			t.Errorf("%q: status %d, %q, want %q", line, status, stderr, want)
 		}
 	}
@@ -209,7 +211,8 @@ func TestUsage(t *testing.T) {
 func TestNoDriver(t *testing.T) {
 	g := &rig{t: t, socket: filepath.Join(t.TempDir(), "none")}
 	for _, line := range []string{"show ports", "show nd connections", "show regkeys diff", "dbg restart left", "dbg get-state 1 0 0"} {
-		if status, stdout, stderr := g.call(strings.Fields(line)...); status != tool.Failure || stdout != "" || !strings.Contains(stderr, "softvpi up") {
+		if status, stdout, stderr := g.call(strings.Fields(line)...); status != tool.Failure || stdout != "" ||
+			!strings.Contains(stderr, "softvpi up") {
 			t.Errorf("%s: status %d, %q; want a failure and \"softvpi up\"", line, status, stderr)
 		}
 	}
@@ -248,7 +251,8 @@ func TestHelp(t *testing.T) {
 	for i := range commands {
 		c := &commands[i]
 		words := strings.Fields(c.Name)
-		if _, stdout, _ := g.call(slices.Insert(slices.Clone(words), len(words)-1, "help")...); stdout != page(commands, c) || len(children(commands, c)) == 0 && !strings.Contains(stdout, name+" "+c.Example) {
+		if _, stdout, _ := g.call(slices.Insert(slices.Clone(words), len(words)-1, "help")...); stdout != page(commands, c) ||
+			len(children(commands, c)) == 0 && !strings.Contains(stdout, name+" "+c.Example) {
 			t.Errorf("help of %s:\n%s", c.Name, stdout)
 		}
 	}
@@ -258,7 +262,8 @@ func TestPorts(t *testing.T) {
 	g := start(t)
 	rows := g.tables("show", "ports")[0].Rows
 	for i, name := range []string{"left", "right"} {
-		if r := rows[i]; r["interface_name"] != name || r["state"] != "Up" || r["address"] != g.adapters[i].Address.String() || r["roce"] != "v2" || r["type"] != "Ethernet" {
+		if r := rows[i]; r["interface_name"] != name || r["state"] != "Up" || r["address"] != g.adapters[i].Address.String() ||
+			r["roce"] != "v2" || r["type"] != "Ethernet" {
 			t.Errorf("port %v, want one that is up, with the adapter's address and RoCE v2", r)
 		}
 	}
@@ -266,7 +271,8 @@ func TestPorts(t *testing.T) {
 		t.Error("the table's title or the adapter's location is missing in\n", text)
 	}
 	devices := g.tables("SHOW", "Devices")[0].Rows
-	if len(devices) != 2 || devices[0]["generation"] != "mlx5" || devices[1]["generation"] != "mlx4" || devices[0]["bus"] == devices[1]["bus"] {
+	if len(devices) != 2 || devices[0]["generation"] != "mlx5" || devices[1]["generation"] != "mlx4" ||
+		devices[0]["bus"] == devices[1]["bus"] {
 		t.Errorf("devices %v, want mlx5 and mlx4 on buses of their own", devices)
 	}
 }
@@ -302,7 +308,8 @@ func TestConnections(t *testing.T) {
 		t.Fatalf("%d connections, want both ends: %v", len(rows), rows)
 	}
 	for _, r := range rows {
-		if r["process_id"] != float64(os.Getpid()) || r["type"] != "RC" || r["state"] != "RTS" || r["remote_address"] == nil || r["local_address"] == nil {
+		if r["process_id"] != float64(os.Getpid()) || r["type"] != "RC" || r["state"] != "RTS" || r["remote_address"] == nil ||
+			r["local_address"] == nil {
 			t.Errorf("connection %v, want an RC connection of this process in RTS with both addresses", r)
 		}
 	}
@@ -314,7 +321,8 @@ func TestConnections(t *testing.T) {
 		"-a " + left: 1, "--address " + left: 1, "-n 1": 2, "--count 1 -a " + left: 1,
 		"-p " + fmt.Sprint(os.Getpid()): 2, "-p 1": 0, "-e -t 0.001": 0,
 	} {
-		if rows := g.tables(append([]string{"show", "nd", "connections"}, strings.Fields(line)...)...)[0].Rows; len(rows) < want || line != "-a "+left && len(rows) != want {
+		if rows := g.tables(append([]string{"show", "nd", "connections"}, strings.Fields(line)...)...)[0].Rows; len(rows) < want ||
+			line != "-a "+left && len(rows) != want {
 			t.Errorf("%s: %d rows, want %d: %v", line, len(rows), want, rows)
 		}
 	}
@@ -354,7 +362,8 @@ func TestKeys(t *testing.T) {
 	if _, err := client.Set(t.Context(), "left", "LogNumQp", "15"); err != nil {
 		t.Fatal(err)
 	}
-	if r := row("diff", "left", "LogNumQp"); r == nil || r["registry"] != "15" || r["driver"] == "15" || r["differ"] != true || !strings.Contains(fmt.Sprint(r["reason"]), "restart") {
+	if r := row("diff", "left", "LogNumQp"); r == nil || r["registry"] != "15" || r["driver"] == "15" || r["differ"] != true ||
+		!strings.Contains(fmt.Sprint(r["reason"]), "restart") {
 		t.Errorf("LogNumQp before the restart: %v, want that it differs until a restart", r)
 	}
 	g.ok("dbg", "restart", "left")

@@ -44,8 +44,9 @@ func (r *run) connections() (report, error) {
 		q.Search = strconv.Itoa(o.pid)
 	}
 	t := table{
-		Fields: []string{"Process Id", "Process", "Adapter", "Local Address", "QPN", "Remote Address", "Remote QPN", "Type", "State", "Path"},
-		Empty:  "no connections",
+		Fields: []string{"Process Id", "Process", "Adapter", "Local Address", "QPN", "Remote Address", "Remote QPN", "Type", "State",
+			"Path"},
+		Empty: "no connections",
 	}
 	if o.errors {
 		t.Empty = "no queue pairs in error"

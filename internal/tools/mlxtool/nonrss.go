@@ -64,7 +64,8 @@ func (r *run) queryPackets(name string, _ []string) (report, error) {
 }
 
 func packetState(name string, b api.PacketBuffer) report {
-	t := table{Label: "Interface", Name: name, Fields: []string{"State", "Circular Buffer Size", "Bytes Per Packet", "Packets Stored", "Packets Seen", "Packets Missed"}}
+	t := table{Label: "Interface", Name: name, Fields: []string{"State", "Circular Buffer Size", "Bytes Per Packet", "Packets Stored",
+		"Packets Seen", "Packets Missed"}}
 	state := "Stopped"
 	if b.Running {
 		state = "Running"

@@ -22,7 +22,8 @@ func TestNonRSSCapture(t *testing.T) {
 	if got := state("query"); got["state"] != "Stopped" {
 		t.Errorf("before the start: %v, want Stopped", got)
 	}
-	if status, _, stderr := g.call("dbg", "nonrss-capture", "right", "start"); status != tool.Failure || !strings.Contains(stderr, "RssMonitoringEnabled is 0") {
+	if status, _, stderr := g.call("dbg", "nonrss-capture", "right", "start"); status != tool.Failure ||
+		!strings.Contains(stderr, "RssMonitoringEnabled is 0") {
 		t.Errorf("without the key: status %d, %s; want %d and \"RssMonitoringEnabled is 0\"", status, stderr, tool.Failure)
 	}
 	client := api.NewClient(g.socket)
@@ -35,7 +36,8 @@ func TestNonRSSCapture(t *testing.T) {
 	if got := state("Start"); got["state"] != "Running" || got["circular_buffer_size"] != 1024.0 || got["bytes_per_packet"] != 128.0 {
 		t.Errorf("after the start: %v, want Running with a buffer of 1024 and 128 bytes per packet", got)
 	}
-	if status, _, stderr := g.call("dbg", "nonrss-capture", "right", "start"); status != tool.Failure || !strings.Contains(stderr, "already") {
+	if status, _, stderr := g.call("dbg", "nonrss-capture", "right", "start"); status != tool.Failure ||
+		!strings.Contains(stderr, "already") {
 		t.Errorf("a second start: status %d, %s; want %d and \"already\"", status, stderr, tool.Failure)
 	}
 	state("stop")
@@ -73,7 +75,8 @@ func TestNonRSSCapture(t *testing.T) {
 	if got := state("stop"); got["state"] != "Stopped" {
 		t.Errorf("after the stop: %v, want Stopped", got)
 	}
-	if status, _, stderr := g.call("dbg", "nonrss-capture", "right", "collect", file); status != tool.Failure || !strings.Contains(stderr, "no packets are being kept") {
+	if status, _, stderr := g.call("dbg", "nonrss-capture", "right", "collect", file); status != tool.Failure ||
+		!strings.Contains(stderr, "no packets are being kept") {
 		t.Errorf("collect after the stop: status %d, %s; want %d and \"no packets are kept\"", status, stderr, tool.Failure)
 	}
 	for line, want := range map[string]string{
@@ -81,7 +84,8 @@ func TestNonRSSCapture(t *testing.T) {
 		"right start 1 2 3": `"3"`, "right query now": `"now"`, "right start 70000": "packets is 70000; allowed: 1 to 65536",
 		"right start 65536 65536": "at most 67108864", "right collect x 1": "VPort 0", "middle query": `"left", "right"`,
 	} {
-		if status, _, stderr := g.call(append([]string{"dbg", "nonrss-capture"}, strings.Fields(line)...)...); status != tool.Usage || !strings.Contains(stderr, want) {
+		if status, _, stderr := g.call(append([]string{"dbg", "nonrss-capture"}, strings.Fields(line)...)...); status != tool.Usage ||
+			!strings.Contains(stderr, want) {
 			t.Errorf("%s: status %d, %s; want %d and %q", line, status, stderr, tool.Usage, want)
 		}
 	}

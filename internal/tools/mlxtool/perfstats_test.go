@@ -50,7 +50,8 @@ func TestPerfstats(t *testing.T) {
 		t.Errorf("send statistics do not fit the megabyte that was sent: %v", tx)
 	}
 	g.ok("show", "perfstats", "right", "RxReset")
-	if now := values("ShowAll"); now["PacketsReceivedDPC"]+now["PacketsReceivedThread"] >= received || now["PacketsSent"] < tx["PacketsSent"] || now["RDMA Outbound Packets"] == 0 {
+	if now := values("ShowAll"); now["PacketsReceivedDPC"]+now["PacketsReceivedThread"] >= received ||
+		now["PacketsSent"] < tx["PacketsSent"] || now["RDMA Outbound Packets"] == 0 {
 		t.Errorf("after RxReset, want only the receive statistics set back: %v", now)
 	}
 	g.ok("show", "perfstats", "right", "ResetAll")

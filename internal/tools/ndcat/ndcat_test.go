@@ -18,7 +18,8 @@ func TestArguments(t *testing.T) {
 		t.Errorf("-s 127.9.0.1 is read as %+v (%s), want a listener at port 54326", o, stderr)
 	}
 	for line, want := range map[string]string{
-		"": "0 arguments; allowed: one", "a b": "2 arguments", "host": "allowed: an address with an optional port", "-c 127.9.0.1": "not defined: -c; allowed: --mode -L -s",
+		"": "0 arguments; allowed: one", "a b": "2 arguments", "host": "allowed: an address with an optional port",
+		"-c 127.9.0.1": "not defined: -c; allowed: --mode -L -s",
 	} {
 		_, status, done, stderr := call(line)
 		if !done || status != tool.Usage || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, want) {

@@ -163,7 +163,8 @@ func flags(f nd.AdapterFlags) string {
 		name string
 	}{
 		{nd.AdapterFlagInOrderDMA, "IN_ORDER_DMA"}, {nd.AdapterFlagCQInterruptModeration, "CQ_INTERRUPT_MODERATION"},
-		{nd.AdapterFlagMultiEngine, "MULTI_ENGINE"}, {nd.AdapterFlagCQResize, "CQ_RESIZE"}, {nd.AdapterFlagLoopbackConnections, "LOOPBACK_CONNECTIONS"},
+		{nd.AdapterFlagMultiEngine, "MULTI_ENGINE"}, {nd.AdapterFlagCQResize, "CQ_RESIZE"},
+		{nd.AdapterFlagLoopbackConnections, "LOOPBACK_CONNECTIONS"},
 	} {
 		if f&n.bit != 0 {
 			s += " " + n.name

@@ -44,7 +44,8 @@ func TestAdapterInfoShowsAnEmbeddedAdapter(t *testing.T) {
 	if status != tool.Success {
 		t.Fatalf("the adapter's info: status %d, %s", status, stderr)
 	}
-	for _, want := range []string{addr, "embedded", "MaxCallerData               56", "MaxCalleeData               148", "IN_ORDER_DMA", "up"} {
+	for _, want := range []string{addr, "embedded", "MaxCallerData               56", "MaxCalleeData               148", "IN_ORDER_DMA",
+		"up"} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("no %q in:\n%s", want, stdout)
 		}

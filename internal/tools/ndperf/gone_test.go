@@ -29,8 +29,10 @@ func TestServerEndsWhenTheClientFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	start := time.Now()
-	if code := <-server.status; code != tool.Failure || !strings.Contains(server.errs.String(), "ND_CONNECTION_ABORTED") || ctx.Err() != nil {
-		t.Errorf("the server ends with status %d after %v: %s; want 1 and ND_CONNECTION_ABORTED", code, time.Since(start), server.errs.String())
+	if code := <-server.status; code != tool.Failure || !strings.Contains(server.errs.String(), "ND_CONNECTION_ABORTED") ||
+		ctx.Err() != nil {
+		t.Errorf("the server ends with status %d after %v: %s; want 1 and ND_CONNECTION_ABORTED", code, time.Since(start),
+			server.errs.String())
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)

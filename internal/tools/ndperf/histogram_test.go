@@ -41,7 +41,8 @@ func TestSummary(t *testing.T) {
 		h.add(time.Duration(i) * time.Microsecond)
 	}
 	s := h.summary()
-	if s.Min != 1 || s.Max != 1000 || s.Average != 500.5 || math.Abs(s.Typical-500) > 0.5 || math.Abs(s.P99-990) > 1 || math.Abs(s.P999-999) > 1 || math.Abs(s.Stdev-288.675) > 0.001 {
+	if s.Min != 1 || s.Max != 1000 || s.Average != 500.5 || math.Abs(s.Typical-500) > 0.5 || math.Abs(s.P99-990) > 1 ||
+		math.Abs(s.P999-999) > 1 || math.Abs(s.Stdev-288.675) > 0.001 {
 		t.Errorf("summary of 1 to 1000: %+v", s)
 	}
 	var none histogram

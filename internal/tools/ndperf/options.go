@@ -100,24 +100,26 @@ func (t Test) flags(env tool.Env, o *options) *tool.Flags {
 	f.Int(&o.Size, "s", size, 1, maxSize, "of bytes in a message")
 	f.BoolVar(&o.All, "a", false, "all sizes from 1 B to 4 MB in powers of two")
 	o.Iterations = int64(iterations)
-	f.Func("n", fmt.Sprintf("`number` of messages for each size and queue pair (1 to %d, default %d)", maxIterations, iterations), func(s string) error {
-		var n int64
-		if _, err := fmt.Sscanf(s+"\n", "%d\n", &n); err != nil || n < 1 || n > maxIterations {
-			return fmt.Errorf("allowed: a number from 1 to %d", maxIterations)
-		}
-		o.Iterations = n
-		return nil
-	})
+	f.Func("n", fmt.Sprintf("`number` of messages for each size and queue pair (1 to %d, default %d)", maxIterations, iterations),
+		func(s string) error {
+			var n int64
+			if _, err := fmt.Sscanf(s+"\n", "%d\n", &n); err != nil || n < 1 || n > maxIterations {
+				return fmt.Errorf("allowed: a number from 1 to %d", maxIterations)
+			}
+			o.Iterations = n
+			return nil
+		})
 	f.Seconds(&o.Duration, "D", "to run each size for, instead of -n")
 	f.Int(&o.Inline, "i", 0, 0, maxInline, "of bytes up to which messages travel inline in the request")
 	f.BoolVar(&o.JSON, "json", false, "print one JSON object with the results of both sides")
-	f.Func("memory", "`kind` of the data's memory: api (allocated through the API, default) or own (the program's, registered)", func(s string) error {
-		if s != "api" && s != "own" {
-			return errors.New("allowed: api, own")
-		}
-		o.OwnMemory = s == "own"
-		return nil
-	})
+	f.Func("memory", "`kind` of the data's memory: api (allocated through the API, default) or own (the program's, registered)",
+		func(s string) error {
+			if s != "api" && s != "own" {
+				return errors.New("allowed: api, own")
+			}
+			o.OwnMemory = s == "own"
+			return nil
+		})
 	o.mode.Flag(f)
 	o.mode.LocalFlag(f, "L")
 	o.QPs, o.List, o.Depth, o.Moderation = 1, 1, latencyDepth, 1

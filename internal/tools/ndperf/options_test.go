@@ -23,12 +23,16 @@ func TestArguments(t *testing.T) {
 		check func(o options) bool
 	}{
 		{bw, "-S 127.9.0.1", func(o options) bool {
-			return o.Server && o.Addr.String() == "127.9.0.1" && o.Port == 6830 && o.Size == 65536 && o.Iterations == 1000 && o.QPs == 1 && o.Depth == 128
+			return o.Server && o.Addr.String() == "127.9.0.1" && o.Port == 6830 && o.Size == 65536 && o.Iterations == 1000 && o.QPs == 1 &&
+				o.Depth == 128
 		}},
 		{bw, "-C fd00::1 -p 7 -s 64 -n 5 -q 3", func(o options) bool {
 			return !o.Server && o.Addr.String() == "fd00::1" && o.Port == 7 && o.Size == 64 && o.Iterations == 5 && o.QPs == 3
 		}},
-		{bw, "-C 127.9.0.1 -D 1.5 -e", func(o options) bool { return o.Duration == 1500*time.Millisecond && o.Iterations == 0 && o.Events }},
+		{bw, "-C 127.9.0.1 -D 1.5 -e", func(o options) bool {
+			return o.Duration == 1500*time.Millisecond && o.Iterations == 0 &&
+				o.Events
+		}},
 		{bw, "-C 127.9.0.1 -a", func(o options) bool { return len(o.sizes()) == 23 && o.sizes()[22] == 4<<20 }},
 		{bw, "-C 127.9.0.1", func(o options) bool { return o.Cycle == 16<<20 && o.words() == "-s 65536 -n 1000 -q 1" }},
 		{bw, "-C 127.9.0.1 -s 1048576 --cycle 1048576", func(o options) bool {
@@ -102,7 +106,8 @@ func TestHelpIsNoError(t *testing.T) {
 	for _, test := range Tests {
 		for _, line := range []string{"-h", "--help"} {
 			_, status, done, stdout, stderr := parseLine(test, line)
-			if !done || status != tool.Success || stderr != "" || !strings.Contains(stdout, "usage: "+test.Name()) || !strings.Contains(stdout, "-D seconds") {
+			if !done || status != tool.Success || stderr != "" || !strings.Contains(stdout, "usage: "+test.Name()) ||
+				!strings.Contains(stdout, "-D seconds") {
 				t.Errorf("%s %s: status %d, %q, %q; want the usage and no error", test.Name(), line, status, stdout, stderr)
 			}
 		}

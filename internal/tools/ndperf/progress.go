@@ -54,7 +54,8 @@ func (p *progress) latency(bytes int, h *histogram, start time.Time) bool {
 	if !p.due(start) {
 		return false
 	}
-	fmt.Fprintf(p.w, "\r%s: %d bytes, %.0f s, %d messages, typical %.2f us\x1b[K", p.name, bytes, time.Since(start).Seconds(), h.n, h.percentile(50)/1000)
+	fmt.Fprintf(p.w, "\r%s: %d bytes, %.0f s, %d messages, typical %.2f us\x1b[K", p.name, bytes, time.Since(start).Seconds(), h.n,
+		h.percentile(50)/1000)
 	return true
 }
 

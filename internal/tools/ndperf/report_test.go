@@ -39,7 +39,8 @@ func TestTables(t *testing.T) {
 	r := newRow(1, 8, 1000, 10*time.Millisecond, 20*time.Millisecond)
 	r.Latency = &LatencyRow{Min: 2.51, Max: 180.2, Typical: 3.02, Average: 3.4, Stdev: 4.1, P99: 9.7, P999: 60.25}
 	writeRow(&b, r)
-	r.Bytes, r.Iterations, r.Latency = 4<<20, 1_000_000_000, &LatencyRow{Min: 12345.67, Max: 9999999.99, Typical: 99999.5, Average: 100000, Stdev: 1234.5, P99: 200000, P999: 300000}
+	r.Bytes, r.Iterations, r.Latency = 4<<20, 1_000_000_000, &LatencyRow{Min: 12345.67, Max: 9999999.99, Typical: 99999.5, Average: 100000,
+		Stdev: 1234.5, P99: 200000, P999: 300000}
 	writeRow(&b, r)
 	golden(t, "tables.txt", b.Bytes())
 }

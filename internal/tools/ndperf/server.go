@@ -15,7 +15,8 @@ import (
 // server waits for one client and runs the test with it. Listening is called
 // once clients can connect, row with every size's result; it returns the
 // client's address.
-func (t Test) server(ctx context.Context, o *options, s *session.Session, listening func(), note func(string), row func(Result)) (client netip.Addr, err error) {
+func (t Test) server(ctx context.Context, o *options, s *session.Session, listening func(), note func(string),
+	row func(Result)) (client netip.Addr, err error) {
 	l, err := s.Adapter.CreateListener()
 	if err != nil {
 		return client, err
@@ -158,7 +159,8 @@ func (e *endpoint) acceptedLink(c *nd.Connector, depth, inline int) (*link, erro
 }
 
 func (l *link) accept(ctx context.Context, id hello) error {
-	return l.connector.Accept(ctx, l.qp, nd.ConnectParams{InboundReadLimit: readLimit, OutboundReadLimit: readLimit, PrivateData: id.encode()})
+	return l.connector.Accept(ctx, l.qp, nd.ConnectParams{InboundReadLimit: readLimit, OutboundReadLimit: readLimit,
+		PrivateData: id.encode()})
 }
 
 // ready makes what the client's parameters need, says so and accepts the

@@ -86,15 +86,16 @@ func (r *run) run(ctx context.Context) (err error) {
 }
 
 func (r *run) config() session.Config {
-	return session.Config{Depth: r.pipeline + 2, SGE: r.sge, Memory: 2 * maxSize, Hello: r.hello, Prepare: func(c *session.Connection) error {
-		r.conn = c
-		for range r.pipeline + 1 {
-			if err := r.postReceive(); err != nil {
-				return err
+	return session.Config{Depth: r.pipeline + 2, SGE: r.sge, Memory: 2 * maxSize, Hello: r.hello,
+		Prepare: func(c *session.Connection) error {
+			r.conn = c
+			for range r.pipeline + 1 {
+				if err := r.postReceive(); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
-	}}
+			return nil
+		}}
 }
 
 func (r *run) accept(ctx context.Context, s *session.Session) (err error) {

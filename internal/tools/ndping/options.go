@@ -62,7 +62,8 @@ func (p Program) parse(env tool.Env) (o options, status int, done bool) {
 	if p == rping {
 		kind = "-w|-r "
 	}
-	f := tool.NewFlags(env, fmt.Sprintf("usage: %s -s|-c %s[options] ADDRESS[:PORT]    (port %d)\n%s", p.Name(), kind, defaultPort, p.about()))
+	f := tool.NewFlags(env, fmt.Sprintf("usage: %s -s|-c %s[options] ADDRESS[:PORT]    (port %d)\n%s", p.Name(), kind, defaultPort,
+		p.about()))
 	var client, polling, write bool
 	f.BoolVar(&o.server, "s", false, "be the server")
 	f.BoolVar(&client, "c", false, "be the client")

@@ -127,20 +127,24 @@ func lanesOf(infix string, kind int) []setting {
 	key := "qos_" + infix
 	return []setting{
 		count(key+"max_vls", "most virtual lanes, 0 for the default", 15, func(o *options) *int { return &at(o).max }),
-		{key + "high_limit", "limit of the high priority of arbitration, -1 for the default", func(o *options) string { return strconv.Itoa(at(o).highLimit) }, func(o *options, v string) error {
-			n, err := strconv.Atoi(v)
-			if err != nil || n < -1 || n > 255 {
-				return fmt.Errorf("allowed: -1 to 255")
-			}
-			at(o).highLimit = n
-			return nil
-		}},
-		arbitration(key+"vlarb_high", "high priority: lane:weight, separated by commas", func(o *options) *[]mad.VLArbitration { return &at(o).high }),
-		arbitration(key+"vlarb_low", "low priority: lane:weight, separated by commas", func(o *options) *[]mad.VLArbitration { return &at(o).low }),
-		{key + "sl2vl", "lanes of the service levels 0 to 15, separated by commas, 15 to drop", func(o *options) string { return showLanes(at(o).slToVL) }, func(o *options, v string) (err error) {
-			at(o).slToVL, err = parseLanes(v)
-			return err
-		}},
+		{key + "high_limit", "limit of the high priority of arbitration, -1 for the default",
+			func(o *options) string { return strconv.Itoa(at(o).highLimit) }, func(o *options, v string) error {
+				n, err := strconv.Atoi(v)
+				if err != nil || n < -1 || n > 255 {
+					return fmt.Errorf("allowed: -1 to 255")
+				}
+				at(o).highLimit = n
+				return nil
+			}},
+		arbitration(key+"vlarb_high", "high priority: lane:weight, separated by commas",
+			func(o *options) *[]mad.VLArbitration { return &at(o).high }),
+		arbitration(key+"vlarb_low", "low priority: lane:weight, separated by commas",
+			func(o *options) *[]mad.VLArbitration { return &at(o).low }),
+		{key + "sl2vl", "lanes of the service levels 0 to 15, separated by commas, 15 to drop",
+			func(o *options) string { return showLanes(at(o).slToVL) }, func(o *options, v string) (err error) {
+				at(o).slToVL, err = parseLanes(v)
+				return err
+			}},
 	}
 }
 

@@ -83,7 +83,8 @@ func (j *journal) write(under uint8, text string) {
 		_ = j.open(false) // on failure the old one stays in use
 	}
 	t := j.now()
-	n, _ := fmt.Fprintf(j.file, "%s %06d [%d] 0x%02x -> %s%s\n", t.Format("Jan 02 15:04:05"), t.Nanosecond()/1000, os.Getpid(), under, j.prefix, text)
+	n, _ := fmt.Fprintf(j.file, "%s %06d [%d] 0x%02x -> %s%s\n", t.Format("Jan 02 15:04:05"), t.Nanosecond()/1000, os.Getpid(), under,
+		j.prefix, text)
 	if j.written += int64(n); j.limit > 0 && j.written >= j.limit {
 		if f, ok := j.file.(*os.File); ok && j.name != "stdout" && f.Truncate(0) == nil {
 			j.written = 0

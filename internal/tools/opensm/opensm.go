@@ -78,7 +78,8 @@ func serve(ctx context.Context, env tool.Env, o *options) error {
 	}
 	defer t.Close()
 	if o.askGUID {
-		fmt.Fprintf(env.Stdout, "port GUIDs:\n  %#016x  %s port %d, state %v\n", device.Node.PortGUID, device.Name, device.PortNum, device.Port.PortState)
+		fmt.Fprintf(env.Stdout, "port GUIDs:\n  %#016x  %s port %d, state %v\n", device.Node.PortGUID, device.Name, device.PortNum,
+			device.Port.PortState)
 		return tool.Usagef("option -g 0: allowed: one of the port GUIDs above")
 	}
 	if o.guid != 0 && o.guid != device.Node.PortGUID {

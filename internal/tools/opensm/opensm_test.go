@@ -30,7 +30,8 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%s: %v", line, err)
 			continue
 		}
-		if o.guid != 0x2c90300001001 || o.cfg.Priority != 5 || strings.Join(o.cfg.Engines, " ") != "updn minhop" || o.cfg.Sweep != 0 || o.cfg.Window != 64 ||
+		if o.guid != 0x2c90300001001 || o.cfg.Priority != 5 || strings.Join(o.cfg.Engines, " ") != "updn minhop" || o.cfg.Sweep != 0 ||
+			o.cfg.Window != 64 ||
 			!o.erase || !o.once || o.logFile != "stdout" || o.logLimit != 2 || o.partitions != "p.conf" {
 			t.Errorf("%s is read as %+v", line, o)
 		}
@@ -39,7 +40,8 @@ func TestOptions(t *testing.T) {
 		t.Error(err)
 	}
 	o, err := parse([]string{"-vv", "-t", "50", "--retries", "0", "-Z", "in", "-d", "0", "-d3"})
-	if err != nil || o.flags != 0x0f || o.cfg.Timeout != 50*time.Millisecond || o.cfg.Retries != -1 || o.cfg.Enforce != subnet.EnforceIn || !o.cfg.IgnoreOthers || !o.cfg.NoMulticast || o.cfg.Sweep != 10*time.Second {
+	if err != nil || o.flags != 0x0f || o.cfg.Timeout != 50*time.Millisecond || o.cfg.Retries != -1 || o.cfg.Enforce != subnet.EnforceIn ||
+		!o.cfg.IgnoreOthers || !o.cfg.NoMulticast || o.cfg.Sweep != 10*time.Second {
 		t.Errorf("the options are read as %+v, %v", o, err)
 	}
 }
@@ -132,7 +134,8 @@ func TestRealIbsim(t *testing.T) {
 		t.Skip(err)
 	}
 	t.Cleanup(func() { c.Process.Kill(); c.Wait(); keys.Close() })
-	for variable, value := range map[string]string{"IBSIM_SOCKNAME": name, "IBSIM_SERVER_NAME": "", "IBSIM_SERVER_PORT": "", "SIM_HOST": "h1", "OSM_CACHE_DIR": dir} {
+	for variable, value := range map[string]string{"IBSIM_SOCKNAME": name, "IBSIM_SERVER_NAME": "", "IBSIM_SERVER_PORT": "",
+		"SIM_HOST": "h1", "OSM_CACHE_DIR": dir} {
 		t.Setenv(variable, value)
 	}
 	var out, errs bytes.Buffer
@@ -204,10 +207,12 @@ func TestConfigurationLines(t *testing.T) {
 		t.Fatal(err)
 	}
 	q := o.qosOf()
-	if o.guid != 0x2c90300001001 || o.cfg.Sweep != 5*time.Second || !o.cfg.IgnoreTraps || o.limits.MaxVLs != 3 || !o.erase || o.logFile != "" || !o.qos {
+	if o.guid != 0x2c90300001001 || o.cfg.Sweep != 5*time.Second || !o.cfg.IgnoreTraps || o.limits.MaxVLs != 3 || !o.erase ||
+		o.logFile != "" || !o.qos {
 		t.Errorf("the options are %+v", o)
 	}
-	if q.CA.Max != 4 || q.Switch.Max != 8 || len(q.Router.Low) != 2 || q.Router.HighLimit != 0 || q.Switch.SLtoVL != [16]uint8{1, 0, 15} || q.CA.SLtoVL[3] != 3 {
+	if q.CA.Max != 4 || q.Switch.Max != 8 || len(q.Router.Low) != 2 || q.Router.HighLimit != 0 || q.Switch.SLtoVL != [16]uint8{1, 0, 15} ||
+		q.CA.SLtoVL[3] != 3 {
 		t.Errorf("the QoS settings are %+v", q)
 	}
 	for line, want := range map[string]string{
@@ -225,7 +230,8 @@ func TestConfigurationLines(t *testing.T) {
 		"log_flags 0x100":       "allowed: 0 to 0xff",
 	} {
 		o := defaults()
-		if err := o.readConfig(strings.NewReader("\n" + line)); err == nil || !strings.Contains(err.Error(), "line 2: ") || !strings.Contains(err.Error(), want) {
+		if err := o.readConfig(strings.NewReader("\n" + line)); err == nil || !strings.Contains(err.Error(), "line 2: ") ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", line, err, want)
 		}
 	}
@@ -257,7 +263,8 @@ func TestConfigurationOfOpenSM(t *testing.T) {
 	}
 	out, err := exec.CommandContext(ctx, program, "-F", ours, "-c", theirs).CombinedOutput()
 	b, _ := os.ReadFile(theirs)
-	if err != nil || !bytes.Contains(b, []byte("sm_priority 9\n")) || !bytes.Contains(b, []byte("head_of_queue_lifetime 0x0e\n")) || bytes.Contains(out, []byte("nrecognized")) {
+	if err != nil || !bytes.Contains(b, []byte("sm_priority 9\n")) || !bytes.Contains(b, []byte("head_of_queue_lifetime 0x0e\n")) ||
+		bytes.Contains(out, []byte("nrecognized")) {
 		t.Errorf("OpenSM does not take the values of our file: %v: %s\n%s", err, out, b)
 	}
 }

@@ -44,8 +44,10 @@ type options struct {
 
 // defaults returns the default options.
 func defaults() options {
-	o := options{flags: logError | logInfo, limits: subnet.DefaultLimits(), logFile: defaultLog, partitions: defaultPartitions, routes: defaultRoutes, dumps: defaultDumps, policy: defaultPolicy}
-	o.cfg = subnet.Config{Sweep: 10 * time.Second, SMKey: subnet.DefaultSMKey, Prefix: subnet.DefaultPrefix, Window: subnet.DefaultWindow, Timeout: subnet.DefaultTimeout,
+	o := options{flags: logError | logInfo, limits: subnet.DefaultLimits(), logFile: defaultLog, partitions: defaultPartitions,
+		routes: defaultRoutes, dumps: defaultDumps, policy: defaultPolicy}
+	o.cfg = subnet.Config{Sweep: 10 * time.Second, SMKey: subnet.DefaultSMKey, Prefix: subnet.DefaultPrefix, Window: subnet.DefaultWindow,
+		Timeout: subnet.DefaultTimeout,
 		Retries: subnet.DefaultRetries, PollInterval: subnet.DefaultPoll, PollRetries: subnet.DefaultPollRetries}
 	for i := range o.lanes {
 		o.lanes[i].highLimit = -1
@@ -77,7 +79,11 @@ var list = []option{
 		o.config = v
 		return nil
 	}},
-	{'c', "create-config", "FILE", "write the current options to a file, and exit", func(o *options, v string) error { o.create = v; return nil }},
+	{'c', "create-config", "FILE", "write the current options to a file, and exit", func(o *options,
+		v string) error {
+		o.create = v
+		return nil
+	}},
 	{0, "version", "", "print the version and exit", func(o *options, _ string) error { o.version = true; return nil }},
 	{'g', "guid", "GUID", "port GUID to bind to, in hexadecimal; 0 lists the ports", func(o *options, v string) (err error) {
 		o.guid, err = hexadecimal(v)
@@ -85,7 +91,8 @@ var list = []option{
 		return err
 	}},
 	{'l', "lmc", "LMC", "0 to 7: ports have 2 to the LMC LIDs (default 0)", small(7, func(o *options, n int) { o.cfg.LMC = uint8(n) })},
-	{'p', "priority", "PRIORITY", "0 to 15: of two subnet managers the higher is master (default 0)", small(15, func(o *options, n int) { o.cfg.Priority = uint8(n) })},
+	{'p', "priority", "PRIORITY", "0 to 15: of two subnet managers the higher is master (default 0)",
+		small(15, func(o *options, n int) { o.cfg.Priority = uint8(n) })},
 	{0, "subnet_prefix", "PREFIX", "subnet prefix, in hexadecimal (default 0xfe80000000000000)", func(o *options, v string) (err error) {
 		o.cfg.Prefix, err = hexadecimal(v)
 		return err
@@ -94,11 +101,20 @@ var list = []option{
 		o.cfg.SMKey, err = number(v)
 		return err
 	}},
-	{0, "sm_sl", "SL", "0 to 15: service level towards the subnet manager (default 0)", small(15, func(o *options, n int) { o.cfg.SL = uint8(n) })},
+	{0, "sm_sl", "SL", "0 to 15: service level towards the subnet manager (default 0)", small(15,
+		func(o *options, n int) { o.cfg.SL = uint8(n) })},
 	{'r', "reassign_lids", "", "assign all LIDs anew", func(o *options, _ string) error { o.cfg.Reassign = true; return nil }},
 	{'R', "routing_engine", "ENGINES", "engines in order of preference, separated by commas: minhop, updn, ftree, sssp, dfsssp; no_fallback as the last", setEngines},
-	{'z', "connect_roots", "", "updn and ftree: also paths between roots", func(o *options, _ string) error { o.cfg.ConnectRoots = true; return nil }},
-	{'a', "root_guid_file", "FILE", "node GUIDs of the roots for updn, one per line", func(o *options, v string) error { o.roots = v; return nil }},
+	{'z', "connect_roots", "", "updn and ftree: also paths between roots", func(o *options,
+		_ string) error {
+		o.cfg.ConnectRoots = true
+		return nil
+	}},
+	{'a', "root_guid_file", "FILE", "node GUIDs of the roots for updn, one per line", func(o *options,
+		v string) error {
+		o.roots = v
+		return nil
+	}},
 	{'o', "once", "", "bring the subnet up and exit", func(o *options, _ string) error { o.once = true; return nil }},
 	{'s', "sweep", "SECONDS", "between sweeps, 0 for none (default 10)", func(o *options, v string) error {
 		n, err := whole(v, 1<<20)
@@ -118,60 +134,76 @@ var list = []option{
 			o.cfg.Retries = -1
 		}
 	})},
-	{'n', "maxsmps", "NUMBER", "maximum number of subnet management packets in flight, 1 to 4096, or 0 for 4096 (default 32)", small(subnet.MaxWindow, func(o *options, n int) {
-		if o.cfg.Window = n; n == 0 {
-			o.cfg.Window = subnet.MaxWindow
-		}
-	})},
-	{'f', "log_file", "FILE", "of the log, or stdout (default /var/log/opensm.log)", func(o *options, v string) error { o.logFile = v; return nil }},
+	{'n', "maxsmps", "NUMBER", "maximum number of subnet management packets in flight, 1 to 4096, or 0 for 4096 (default 32)",
+		small(subnet.MaxWindow, func(o *options, n int) {
+			if o.cfg.Window = n; n == 0 {
+				o.cfg.Window = subnet.MaxWindow
+			}
+		})},
+	{'f', "log_file", "FILE", "of the log, or stdout (default /var/log/opensm.log)", func(o *options,
+		v string) error {
+		o.logFile = v
+		return nil
+	}},
 	{'L', "log_limit", "MB", "size at which the log starts over (default: none)", func(o *options, v string) (err error) {
 		o.logLimit, err = whole(v, 1<<20)
 		return err
 	}},
 	{'e', "erase_log_file", "", "begin with an empty log", func(o *options, _ string) error { o.erase = true; return nil }},
-	{'P', "Pconfig", "FILE", "partition configuration (default /etc/opensm/partitions.conf, if it exists)", func(o *options, v string) error { o.partitions = v; return nil }},
+	{'P', "Pconfig", "FILE", "partition configuration (default /etc/opensm/partitions.conf, if it exists)",
+		func(o *options, v string) error { o.partitions = v; return nil }},
 	{'Z', "part_enforce", "WAY", "switches check partitions: both, in, out or off (default both)", func(o *options, v string) error {
 		return setEnforcement(o, v)
 	}},
 	{'N', "no_part_enforce", "", "the same as -Z off", func(o *options, _ string) error { o.cfg.Enforce = subnet.EnforceOff; return nil }},
-	{'W', "allow_both_pkeys", "", "ports may be full and limited member of one partition", func(o *options, _ string) error { o.cfg.AllowBothPKeys = true; return nil }},
+	{'W', "allow_both_pkeys", "", "ports may be full and limited member of one partition",
+		func(o *options, _ string) error { o.cfg.AllowBothPKeys = true; return nil }},
 	{'Q', "qos", "", "set the tables of service levels and arbitration", func(o *options, _ string) error { o.qos = true; return nil }},
 	{'Y', "qos_policy_file", "FILE", "service levels of paths with -Q, in the format of OpenSM's simplified policy, qos-ulps (default /etc/opensm/qos-policy.conf, if it exists)", func(o *options, v string) error {
 		o.policy = v
 		return nil
 	}},
-	{0, "prefix_routes_file", "FILE", "routers by subnet prefix (default /etc/opensm/prefix-routes.conf, if it exists)", func(o *options, v string) error { o.routes = v; return nil }},
+	{0, "prefix_routes_file", "FILE", "routers by subnet prefix (default /etc/opensm/prefix-routes.conf, if it exists)",
+		func(o *options, v string) error { o.routes = v; return nil }},
 	{'S', "sadb_file", "FILE", "what ports had registered with subnet administration, in the format of opensm-sa.dump; read when this becomes master for the first time", func(o *options, v string) error {
 		o.saLoad = v
 		return nil
 	}},
-	{0, "dump_files_dir", "DIR", "where opensm-sa.dump is written with sa_db_dump TRUE in the options file (default /var/log/)", func(o *options, v string) error { o.dumps = v; return nil }},
+	{0, "dump_files_dir", "DIR", "where opensm-sa.dump is written with sa_db_dump TRUE in the options file (default /var/log/)",
+		func(o *options, v string) error { o.dumps = v; return nil }},
 	{0, "log_prefix", "TEXT", "prefix of every line of the log", func(o *options, v string) error { o.prefix = v; return nil }},
-	{'x', "honor_guid2lid", "", "honor the guid2lid file when taking over as master", func(o *options, _ string) error { o.cfg.HonorLIDs = true; return nil }},
-	{'y', "stay_on_fatal", "", "continue despite duplicate GUIDs; always on", func(*options, string) error { return nil }},
-	{'B', "daemon", "", "run in the background", func(o *options, _ string) error { o.daemon = true; return nil }},
-	{0, "service", "", "run under the system's service manager, which starts and stops it: in the foreground, as without this option", func(*options, string) error { return nil }},
-	{'J', "pidfile", "FILE", "file for the process ID", func(o *options, v string) error { o.pidFile = v; return nil }},
-	{'d', "debug", "NUMBER", "0: ignore other subnet managers; 1, 2: accepted, always so; 3: no multicast", func(o *options, v string) error {
-		switch v {
-		case "0":
-			o.cfg.IgnoreOthers = true
-		case "1", "2":
-		case "3":
-			o.cfg.NoMulticast = true
-		default:
-			return fmt.Errorf("allowed: 0 to 3")
-		}
+	{'x', "honor_guid2lid", "", "honor the guid2lid file when taking over as master", func(o *options,
+		_ string) error {
+		o.cfg.HonorLIDs = true
 		return nil
 	}},
-	{'D', "", "FLAGS", "what is logged: 0x01 errors, 0x02 infos, 0x04 verbose, 0x40 routing (default 0x03)", func(o *options, v string) error {
-		n, err := number(v)
-		if err == nil && n > 0xff {
-			err = fmt.Errorf("allowed: 0 to 0xff")
-		}
-		o.flags = uint8(n)
-		return err
-	}},
+	{'y', "stay_on_fatal", "", "continue despite duplicate GUIDs; always on", func(*options, string) error { return nil }},
+	{'B', "daemon", "", "run in the background", func(o *options, _ string) error { o.daemon = true; return nil }},
+	{0, "service", "", "run under the system's service manager, which starts and stops it: in the foreground, as without this option",
+		func(*options, string) error { return nil }},
+	{'J', "pidfile", "FILE", "file for the process ID", func(o *options, v string) error { o.pidFile = v; return nil }},
+	{'d', "debug", "NUMBER", "0: ignore other subnet managers; 1, 2: accepted, always so; 3: no multicast",
+		func(o *options, v string) error {
+			switch v {
+			case "0":
+				o.cfg.IgnoreOthers = true
+			case "1", "2":
+			case "3":
+				o.cfg.NoMulticast = true
+			default:
+				return fmt.Errorf("allowed: 0 to 3")
+			}
+			return nil
+		}},
+	{'D', "", "FLAGS", "what is logged: 0x01 errors, 0x02 infos, 0x04 verbose, 0x40 routing (default 0x03)",
+		func(o *options, v string) error {
+			n, err := number(v)
+			if err == nil && n > 0xff {
+				err = fmt.Errorf("allowed: 0 to 0xff")
+			}
+			o.flags = uint8(n)
+			return err
+		}},
 	{'v', "verbose", "", "log more", func(o *options, _ string) error { o.flags = o.flags<<1 | 1; return nil }},
 	{'V', "", "", "log all", func(o *options, _ string) error { o.flags = 0xff; return nil }},
 	{'h', "help", "", "print this and exit", func(o *options, _ string) error { o.help = true; return nil }},
@@ -180,8 +212,10 @@ var list = []option{
 
 // elsewhere lists OpenSM's options that are not implemented.
 var elsewhere = []string{"do_mesh_analysis", "lash_start_vl", "nue_max_num_vls", "A", "ucast_cache", "M", "lid_matrix_file",
-	"U", "lfts_file", "u", "cn_guid_file", "G", "io_guid_file", "port-shifting", "scatter-ports", "H", "max_reverse_hops", "m", "ids_guid_file",
-	"X", "guid_routing_order_file", "console", "console-port", "i", "ignore_guids", "w", "hop_weights_file", "O", "port_search_ordering_file", "dimn_ports_file",
+	"U", "lfts_file", "u", "cn_guid_file", "G", "io_guid_file", "port-shifting", "scatter-ports", "H", "max_reverse_hops", "m",
+	"ids_guid_file",
+	"X", "guid_routing_order_file", "console", "console-port", "i", "ignore_guids", "w", "hop_weights_file", "O",
+	"port_search_ordering_file", "dimn_ports_file",
 	"congestion_control", "congestion-control", "cckey", "cc_key", "I", "inactive", "perfmgr",
 	"perfmgr_sweep_time_s", "consolidate_ipv6_snm_req", "torus_config"}
 
@@ -212,7 +246,8 @@ func (o *options) arguments(args []string) error {
 		if len(name) == 1 {
 			x = option{short: name[0]}
 		}
-		syntax.Options = append(syntax.Options, commandline.Option{Names: x.names(), Refused: "of OpenSM is not supported; -h lists those that are"})
+		syntax.Options = append(syntax.Options, commandline.Option{Names: x.names(),
+			Refused: "of OpenSM is not supported; -h lists those that are"})
 	}
 	_, err := syntax.Parse(args)
 	return err

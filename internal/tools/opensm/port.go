@@ -49,7 +49,8 @@ func (p *port) read(s *service.Service) {
 			s.Break(err)
 			return
 		}
-		m := subnet.Packet{LID: d.Remote.LID, QPN: d.Remote.QP, LocalQPN: d.LocalQP, SL: d.Remote.SL, PKeyIndex: d.Remote.PKeyIndex, MAD: d.MAD}
+		m := subnet.Packet{LID: d.Remote.LID, QPN: d.Remote.QP, LocalQPN: d.LocalQP, SL: d.Remote.SL, PKeyIndex: d.Remote.PKeyIndex,
+			MAD: d.MAD}
 		switch {
 		case d.Failed:
 			s.Failed(&m)

@@ -134,13 +134,15 @@ const (
 
 func (t *test) make(group ib.GID) error {
 	r := t.member(group, 1)
-	_, err := t.check(rule{name: "make a group", method: mad.MethodSet, attr: mad.AttrMCMemberRecord, mask: memberCreate, data: r.Append(nil)})
+	_, err := t.check(rule{name: "make a group", method: mad.MethodSet, attr: mad.AttrMCMemberRecord, mask: memberCreate,
+		data: r.Append(nil)})
 	return err
 }
 
 func (t *test) leave(group ib.GID) error {
 	r := t.member(group, 1)
-	_, err := t.check(rule{name: "leave a group", method: mad.MethodDelete, attr: mad.AttrMCMemberRecord, mask: memberJoin, data: r.Append(nil)})
+	_, err := t.check(rule{name: "leave a group", method: mad.MethodDelete, attr: mad.AttrMCMemberRecord, mask: memberJoin,
+		data: r.Append(nil)})
 	return err
 }
 
@@ -148,11 +150,13 @@ func (t *test) leave(group ib.GID) error {
 func (t *test) trap() error {
 	d := t.port.Device()
 	p := &d.Port
-	n := mad.Notice{IsGeneric: true, Type: mad.NoticeInformational, ProducerType: uint32(d.Node.NodeType), TrapNumber: mad.TrapCapabilityMask,
-		IssuerLID: p.LID, DataDetails: mad.TrapCapability{LID: p.LID, CapabilityMask: p.CapabilityMask}.Details()}
+	n := mad.Notice{IsGeneric: true, Type: mad.NoticeInformational, ProducerType: uint32(d.Node.NodeType),
+		TrapNumber: mad.TrapCapabilityMask,
+		IssuerLID:  p.LID, DataDetails: mad.TrapCapability{LID: p.LID, CapabilityMask: p.CapabilityMask}.Details()}
 	m := mad.NewSMP(mad.MethodTrap, mad.AttrNotice, 0, uint64(time.Now().UnixNano()))
 	n.Append(m.Data[:0])
-	return t.port.Send(&umad.Datagram{Remote: umad.Address{LID: t.to.LID, QP: umad.SMIQP}, LocalQP: umad.SMIQP, MAD: [mad.Len]byte(m.Append(nil))})
+	return t.port.Send(&umad.Datagram{Remote: umad.Address{LID: t.to.LID, QP: umad.SMIQP}, LocalQP: umad.SMIQP,
+		MAD: [mad.Len]byte(m.Append(nil))})
 }
 
 // ports is flow t: meanwhile somebody removes a port from the subnet and brings it back, both of which

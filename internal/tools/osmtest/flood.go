@@ -27,7 +27,8 @@ func (t *test) flood() error {
 		p := mad.PathRecord{SGID: t.ownGID(), DGID: t.ownGID(), NumPath: 1}
 		return f.singles("path_rec queries", mad.AttrPathRecord, mad.PathSGID|mad.PathDGID|mad.PathNumPath, p.Append(nil))
 	case 2:
-		return f.tables("large mixed queries (rmpp)", []question{{mad.AttrNodeRecord, 0, nil}, {mad.AttrPortInfoRecord, 0, nil}, {mad.AttrLinkRecord, 0, nil}})
+		return f.tables("large mixed queries (rmpp)", []question{{mad.AttrNodeRecord, 0, nil}, {mad.AttrPortInfoRecord, 0, nil},
+			{mad.AttrLinkRecord, 0, nil}})
 	}
 	p := mad.PathRecord{SGID: t.ownGID(), NumPath: 1}
 	return f.tables("Path Record queries (rmpp)", []question{{mad.AttrPathRecord, mad.PathSGID | mad.PathNumPath, p.Append(nil)}})
@@ -57,7 +58,8 @@ func (f *flooder) report(what string, last bool) {
 	}
 	took := now.Sub(f.start)
 	fmt.Fprintf(f.env.Stdout, "-I- End time is : %s [sec:usec]\n", clockOf(now))
-	fmt.Fprintf(f.env.Stdout, "-I- Querying %d %s took %04d:%06d [sec:usec]\n", f.queries, what, took/time.Second, took%time.Second/time.Microsecond)
+	fmt.Fprintf(f.env.Stdout, "-I- Querying %d %s took %04d:%06d [sec:usec]\n", f.queries, what, took/time.Second,
+		took%time.Second/time.Microsecond)
 }
 
 // singles sends one query again and again, with a window of them in flight. Each answer triggers the next

@@ -39,9 +39,18 @@ func (t *test) groups() error {
 		{"join a group that is not there (o15.0.1.13)", set, join, first, 1, nil, few},
 		{"make one without a Q_Key (o15.0.1.3)", set, create &^ mad.MemberQKey, first, 1, nil, few},
 		{"make one without an SL (o15.0.1.3)", set, create &^ mad.MemberSL, first, 1, nil, few},
-		{"an impossible rate (o15.0.1.8)", set, create | rate, first, 1, func(r *mad.MCMemberRecord) { r.RateSelector, r.Rate = mad.SelectGreater, 63 }, bad},
-		{"an MTU above all (o15.0.1.8)", set, create | mtu, first, 1, func(r *mad.MCMemberRecord) { r.MTUSelector, r.MTU = mad.SelectGreater, 5 }, bad},
-		{"an invalid MTU (o15.0.1.8)", set, create | mtu, first, 1, func(r *mad.MCMemberRecord) { r.MTUSelector, r.MTU = mad.SelectExactly, 63 }, bad},
+		{"an impossible rate (o15.0.1.8)", set, create | rate, first, 1, func(r *mad.MCMemberRecord) {
+			r.RateSelector,
+				r.Rate = mad.SelectGreater, 63
+		}, bad},
+		{"an MTU above all (o15.0.1.8)", set, create | mtu, first, 1, func(r *mad.MCMemberRecord) {
+			r.MTUSelector,
+				r.MTU = mad.SelectGreater, 5
+		}, bad},
+		{"an invalid MTU (o15.0.1.8)", set, create | mtu, first, 1, func(r *mad.MCMemberRecord) {
+			r.MTUSelector, r.MTU = mad.SelectExactly,
+				63
+		}, bad},
 		{"a prefix that is not a group's (o15.0.1.6)", set, create, named(0xfa, 0x12, 0xa0, 0x1c), 1, nil, bad},
 		{"flags that are reserved (o15.0.1.6)", set, create, named(0xff, 0x22, 0xa0, 0x1c), 1, nil, bad},
 		{"the administration's own signature in the scope of the link (o15.0.1.6)", set, create, local, 1, nil, bad},
@@ -50,8 +59,10 @@ func (t *test) groups() error {
 		{"of a port that is not there", set, create, first, 1, func(r *mad.MCMemberRecord) { r.PortGID[14] ^= 0x5a }, mad.SAInvalidGID},
 		{"make a group (o15.0.1.4)", set, create, first, 1, nil, 0},
 		{"join it again (o15.0.1.11)", set, join, first, 1, nil, 0},
-		{"join it with another Q_Key (o15.0.1.12)", set, join | mad.MemberQKey, first, 1, func(r *mad.MCMemberRecord) { r.QKey = 0x7777 }, bad},
-		{"join it with an MTU that it does not have (o15.0.1.12)", set, join | mtu, first, 1, func(r *mad.MCMemberRecord) { r.MTUSelector, r.MTU = mad.SelectLess, 1 }, bad},
+		{"join it with another Q_Key (o15.0.1.12)", set, join | mad.MemberQKey, first, 1, func(r *mad.MCMemberRecord) { r.QKey = 0x7777 },
+			bad},
+		{"join it with an MTU that it does not have (o15.0.1.12)", set, join | mtu, first, 1,
+			func(r *mad.MCMemberRecord) { r.MTUSelector, r.MTU = mad.SelectLess, 1 }, bad},
 		{"be more than a full member (o15.0.1.11)", set, join, first, 6, nil, 0},
 		{"leave a part (o15.0.1.14)", drop, join, first, 4, nil, 0},
 		{"leave what it is not (o15.0.1.14)", drop, join, first, 4, nil, bad},
@@ -72,7 +83,8 @@ func (t *test) groups() error {
 		if c.status == mad.SAInvalidGID {
 			or = bad // OpenSM says so
 		}
-		if _, err := t.check(rule{name: c.name, or: or, method: c.method, attr: mad.AttrMCMemberRecord, mask: c.mask, data: r.Append(nil), status: c.status}); err != nil {
+		if _, err := t.check(rule{name: c.name, or: or, method: c.method, attr: mad.AttrMCMemberRecord, mask: c.mask, data: r.Append(nil),
+			status: c.status}); err != nil {
 			return err
 		}
 	}
@@ -87,7 +99,8 @@ func (t *test) groups() error {
 
 // member returns a request to be in a group.
 func (t *test) member(gid ib.GID, state uint8) mad.MCMemberRecord {
-	return mad.MCMemberRecord{MGID: gid, PortGID: t.ownGID(), QKey: 0x11, PKey: ib.PKeyDefault, JoinState: state, MTUSelector: mad.SelectLess, MTU: 5}
+	return mad.MCMemberRecord{MGID: gid, PortGID: t.ownGID(), QKey: 0x11, PKey: ib.PKeyDefault, JoinState: state,
+		MTUSelector: mad.SelectLess, MTU: 5}
 }
 
 // namedByAdministration creates groups without a name: each must get a unique one (o15.0.1.5).
@@ -95,7 +108,8 @@ func (t *test) namedByAdministration(create, join uint64) error {
 	seen := map[ib.GID]bool{}
 	for range 8 {
 		r := t.member(ib.GID{}, 1)
-		a, err := t.check(rule{name: "make a group without a name (o15.0.1.5)", method: mad.MethodSet, attr: mad.AttrMCMemberRecord, mask: create, data: r.Append(nil)})
+		a, err := t.check(rule{name: "make a group without a name (o15.0.1.5)", method: mad.MethodSet, attr: mad.AttrMCMemberRecord,
+			mask: create, data: r.Append(nil)})
 		if err != nil {
 			return err
 		}
@@ -114,7 +128,8 @@ func (t *test) namedByAdministration(create, join uint64) error {
 func (t *test) leaveAll(groups map[ib.GID]bool, join uint64) error {
 	for g := range groups {
 		r := t.member(g, 1)
-		if _, err := t.check(rule{name: "leave", method: mad.MethodDelete, attr: mad.AttrMCMemberRecord, mask: join, data: r.Append(nil)}); err != nil {
+		if _, err := t.check(rule{name: "leave", method: mad.MethodDelete, attr: mad.AttrMCMemberRecord, mask: join,
+			data: r.Append(nil)}); err != nil {
 			return err
 		}
 	}

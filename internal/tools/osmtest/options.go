@@ -56,9 +56,11 @@ func init() {
 // defaultTimeout is osmtest's default.
 const defaultTimeout = time.Second
 
-var stressNames = []string{1: "Small SA queries", 2: "Large SA queries", 3: "Large Path Record SA queries", 4: "Small Path Record SA queries"}
+var stressNames = []string{1: "Small SA queries", 2: "Large SA queries", 3: "Large Path Record SA queries",
+	4: "Small Path Record SA queries"}
 
-var multicastNames = []string{1: "Short MC Flow - single mode", 2: "Short MC Flow - multiple mode", 3: "Long MC Flow - single mode", 4: "Long MC Flow - multiple mode"}
+var multicastNames = []string{1: "Short MC Flow - single mode", 2: "Short MC Flow - multiple mode", 3: "Long MC Flow - single mode",
+	4: "Long MC Flow - multiple mode"}
 
 const usage = `
 usage: osmtest [options]
@@ -130,11 +132,13 @@ func (o *options) table(out io.Writer) []commandline.Option {
 		word(&o.inventory, "a file", func(v string) { say("\tFile = %s\n", v) }, "-i", "--inventory"),
 		word(&o.log, "a file", func(v string) { say("\tLog File: %s\n", v) }, "-l", "--log_file"),
 		number(1, 4, func(n uint64) { o.stress = int(n); say("\tStress test enabled: %s\n", stressNames[n]) }, "-s", "--stress"),
-		number(1, 4, func(n uint64) { o.multicast = int(n); say("\tMulticast test enabled: %s\n", multicastNames[n]) }, "-M", "--Multicast_Mode"),
+		number(1, 4, func(n uint64) { o.multicast = int(n); say("\tMulticast test enabled: %s\n", multicastNames[n]) }, "-M",
+			"--Multicast_Mode"),
 		number(1, 4096, func(n uint64) { o.window = int(n) }, "--window"),
 		number(1, 1<<31-1, func(n uint64) { o.count = int(n) }, "--count"),
 		{Names: []string{"-d", "--debug"}, Argument: "0, 1, 2 or 4", Set: func(v string) error { return o.debug(v, say) }},
-		number(1, 1<<31-1, func(n uint64) { o.wait = time.Duration(n) * time.Second; say("\tTrap 64/65 wait time = %d\n", n) }, "-w", "--wait"),
+		number(1, 1<<31-1, func(n uint64) { o.wait = time.Duration(n) * time.Second; say("\tTrap 64/65 wait time = %d\n", n) }, "-w",
+			"--wait"),
 		{Names: []string{"-g", "--guid"}, Argument: "a GUID", Set: func(v string) (err error) {
 			if o.guid, err = parseNumber(v, 1, 1<<64-1); err == nil {
 				say(" Guid <%s>\n", v)

@@ -106,7 +106,8 @@ func (t *test) say(under uint8, format string, args ...any) {
 		return
 	}
 	now := time.Now()
-	fmt.Fprintf(t.log, "%s %06d [%d] 0x%02x -> %s\n", now.Format("Jan 02 15:04:05"), now.Nanosecond()/1000, os.Getpid(), under, fmt.Sprintf(format, args...))
+	fmt.Fprintf(t.log, "%s %06d [%d] 0x%02x -> %s\n", now.Format("Jan 02 15:04:05"), now.Nanosecond()/1000, os.Getpid(), under,
+		fmt.Sprintf(format, args...))
 	if t.o.flushed {
 		flush(t.log)
 	}
@@ -166,7 +167,8 @@ func (t *test) askOften(method uint8, attribute uint16, mask uint64, data []byte
 	copy(m.Data[:], data)
 	if method == mad.MethodGetMulti { // always a transfer, here with one segment
 		const repeated = mad.Len - mad.SADataLen - mad.RMPPHeaderEnd // part of the headers in each segment
-		m.RMPP = mad.RMPP{Version: 1, Type: mad.RMPPData, RespTime: 31, Flags: mad.RMPPActive | mad.RMPPFirst | mad.RMPPLast, Data1: 1, Data2: uint32(repeated + len(data))}
+		m.RMPP = mad.RMPP{Version: 1, Type: mad.RMPPData, RespTime: 31, Flags: mad.RMPPActive | mad.RMPPFirst | mad.RMPPLast, Data1: 1,
+			Data2: uint32(repeated + len(data))}
 	}
 	return t.port.Query(t.ctx, t.to, &m, umad.Timing{Timeout: t.o.timeout, Tries: tries})
 }
@@ -214,7 +216,8 @@ func (t *test) classPortInfo() error {
 		return fmt.Errorf("ClassPortInfo: %s", mad.StatusText(a.Status))
 	}
 	d := a.Data[:]
-	t.say(logInfo, "SA Class Port Info: base_ver:%d class_ver:%d cap_mask:0x%X resp_time_val:0x%X", d[0], d[1], uint16(d[2])<<8|uint16(d[3]), d[7]&31)
+	t.say(logInfo, "SA Class Port Info: base_ver:%d class_ver:%d cap_mask:0x%X resp_time_val:0x%X", d[0], d[1],
+		uint16(d[2])<<8|uint16(d[3]), d[7]&31)
 	return nil
 }
 

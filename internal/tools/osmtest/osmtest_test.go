@@ -19,7 +19,8 @@ func TestOptions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := options{flow: "f", stress: 4, inventory: "inv.dat", log: "x.log", multicast: 3, timeout: 500 * time.Millisecond, window: 64, count: 100000, wait: 7 * time.Second,
+	want := options{flow: "f", stress: 4, inventory: "inv.dat", log: "x.log", multicast: 3, timeout: 500 * time.Millisecond, window: 64,
+		count: 100000, wait: 7 * time.Second,
 		noPaths: true, flags: 7, guid: 0x2c9}
 	if o != want {
 		t.Errorf("options are read as %+v, want %+v", o, want)
@@ -30,8 +31,10 @@ func TestOptions(t *testing.T) {
 		t.Errorf("printed %q, want %q", out.String(), text)
 	}
 	for line, part := range map[string]string{
-		"-f x": "allowed: a, c, v, s, e", "-w 0": "allowed: 1 to", "-m 5": "all LIDs", "-s 5": "allowed: 1 to 4", "-M 0": "allowed: 1 to 4", "-t x": "allowed: 1 to", "-f": "wants a value",
-		"--window 0": "allowed: 1 to 4096", "-G": "not supported", "-q": "unknown option", "--fast": "unknown option", "-d 3": "allowed: 0, 1, 2, 4", "here": "unknown option",
+		"-f x": "allowed: a, c, v, s, e", "-w 0": "allowed: 1 to", "-m 5": "all LIDs", "-s 5": "allowed: 1 to 4", "-M 0": "allowed: 1 to 4",
+		"-t x": "allowed: 1 to", "-f": "wants a value",
+		"--window 0": "allowed: 1 to 4096", "-G": "not supported", "-q": "unknown option", "--fast": "unknown option",
+		"-d 3": "allowed: 0, 1, 2, 4", "here": "unknown option",
 	} {
 		_, err := parse(strings.Fields(line), io.Discard)
 		var usage *tool.UsageError
@@ -43,8 +46,10 @@ func TestOptions(t *testing.T) {
 
 // An inventory is read as it was written, and lines that are not compared are skipped.
 func TestInventory(t *testing.T) {
-	node := mad.NodeRecord{LID: 3, Info: mad.NodeInfo{BaseVersion: 1, ClassVersion: 1, NodeType: mad.NodeSwitch, NumPorts: 8, NodeGUID: 0x2c90200002001}}
-	path := mad.PathRecord{DGID: ib.GID{0xfe, 0x80, 15: 1}, SGID: ib.GID{0xfe, 0x80, 15: 2}, DLID: 1, SLID: 2, PKey: 0xffff, SL: 5, QoSClass: 7}
+	node := mad.NodeRecord{LID: 3, Info: mad.NodeInfo{BaseVersion: 1, ClassVersion: 1, NodeType: mad.NodeSwitch, NumPorts: 8,
+		NodeGUID: 0x2c90200002001}}
+	path := mad.PathRecord{DGID: ib.GID{0xfe, 0x80, 15: 1}, SGID: ib.GID{0xfe, 0x80, 15: 2}, DLID: 1, SLID: 2, PKey: 0xffff, SL: 5,
+		QoSClass: 7}
 	port := mad.PortInfoRecord{EndPortLID: 3, PortNum: 7, Info: mad.PortInfo{PortState: mad.PortActive, LinkSpeedSupported: 7, MTUCap: 5}}
 	link := mad.LinkRecord{FromLID: 1, FromPort: 2, ToPort: 3, ToLID: 4}
 	var b bytes.Buffer
@@ -52,8 +57,10 @@ func TestInventory(t *testing.T) {
 		kinds[i].write(&b, [][]byte{r})
 	}
 	for _, line := range []string{
-		"#\n# Node Records\n#\nDEFINE_NODE\nlid                     0x3\n", "node_type               0x2 # (Switch)\n", "node_guid               0x0002c90200002001\n",
-		"port_state              ACTIVE\n", "link_speed_supported    0x7\n", "mtu_cap                 0x5\n", "# sl                    0x5\n", "# qos_class             0x7\n",
+		"#\n# Node Records\n#\nDEFINE_NODE\nlid                     0x3\n", "node_type               0x2 # (Switch)\n",
+		"node_guid               0x0002c90200002001\n",
+		"port_state              ACTIVE\n", "link_speed_supported    0x7\n", "mtu_cap                 0x5\n",
+		"# sl                    0x5\n", "# qos_class             0x7\n",
 		"dgid                    0xfe80000000000000 0x0000000000000001\n", "to_lid                  0x4\nEND\n\n",
 	} {
 		if !strings.Contains(b.String(), line) {
@@ -80,8 +87,9 @@ func TestInventory(t *testing.T) {
 
 func TestInventoryErrors(t *testing.T) {
 	for text, part := range map[string]string{
-		"lid 0x1\n": "line 1", "DEFINE_HOUSE\n": "allowed: DEFINE_NODE", "DEFINE_NODE\nroof 7\nEND\n": "line 2", "DEFINE_NODE\nlid\nEND\n": "line 2",
-		"DEFINE_NODE\nlid 0x1\n": "no END", "DEFINE_NODE\nDEFINE_PORT\n": "line 2",
+		"lid 0x1\n": "line 1", "DEFINE_HOUSE\n": "allowed: DEFINE_NODE", "DEFINE_NODE\nroof 7\nEND\n": "line 2",
+		"DEFINE_NODE\nlid\nEND\n": "line 2",
+		"DEFINE_NODE\nlid 0x1\n":  "no END", "DEFINE_NODE\nDEFINE_PORT\n": "line 2",
 	} {
 		_, err := readInventory(strings.NewReader(text), "inv.dat")
 		var usage *tool.UsageError
@@ -94,7 +102,8 @@ func TestInventoryErrors(t *testing.T) {
 // compare reports each record that is missing, new or different once.
 func TestCompare(t *testing.T) {
 	k := &kinds[3]
-	a, b, c := mad.LinkRecord{FromLID: 1, FromPort: 2, ToPort: 3, ToLID: 4}, mad.LinkRecord{FromLID: 5, FromPort: 6, ToPort: 7, ToLID: 8}, mad.LinkRecord{FromLID: 9, FromPort: 1, ToPort: 1, ToLID: 1}
+	a, b, c := mad.LinkRecord{FromLID: 1, FromPort: 2, ToPort: 3, ToLID: 4}, mad.LinkRecord{FromLID: 5, FromPort: 6, ToPort: 7, ToLID: 8},
+		mad.LinkRecord{FromLID: 9, FromPort: 1, ToPort: 1, ToLID: 1}
 	x := &test{o: options{}}
 	x.compare(k, []record{k.read(a.Append(nil)), k.read(b.Append(nil))}, [][]byte{a.Append(nil), c.Append(nil)})
 	if x.problem != 2 {

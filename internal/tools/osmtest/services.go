@@ -23,7 +23,8 @@ func (t *test) services() error {
 		whole = id | mad.ServiceComponentGID | mad.ServiceComponentPKey | lease | key | name
 	)
 	service := func(n int, seconds uint32) mad.ServiceRecord {
-		r := mad.ServiceRecord{ID: uint64(os.Getpid())<<32 | uint64(n), GID: t.ownGID(), PKey: ib.PKeyDefault, Lease: seconds, Key: [16]byte{byte(n), 1}}
+		r := mad.ServiceRecord{ID: uint64(os.Getpid())<<32 | uint64(n), GID: t.ownGID(), PKey: ib.PKeyDefault, Lease: seconds,
+			Key: [16]byte{byte(n), 1}}
 		copy(r.Name[:63], fmt.Sprintf("osmt.srvc.%d.%d", n, os.Getpid()))
 		return r
 	}
@@ -38,7 +39,8 @@ func (t *test) services() error {
 		return rule{name: name, method: method, attr: attr, mask: mask, data: r.Append(nil), status: status}
 	}
 	if err := t.checkAll([]rule{
-		do("register", set, whole, a, 0), do("register one with a lease", set, whole, b, 0), do("register without a P_Key", set, whole&^mad.ServiceComponentPKey, c, 0),
+		do("register", set, whole, a, 0), do("register one with a lease", set, whole, b, 0),
+		do("register without a P_Key", set, whole&^mad.ServiceComponentPKey, c, 0),
 		do("register again on other terms", set, whole, changed, 0),
 		do("get by name", get, name, a, 0), do("get by ID", get, id, a, 0), do("get by both", get, id|name, a, 0),
 		do("get by the ID of one and the name of another", get, id|name, mixed, mad.SANoRecords),

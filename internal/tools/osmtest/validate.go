@@ -146,23 +146,30 @@ func (t *test) rules() error {
 	list := []rule{
 		{name: "NodeRecord by LID", method: get, attr: mad.AttrNodeRecord, mask: 1, data: lid16(d.Port.LID)},
 		{name: "NodeRecords by a LID that nobody has", method: table, attr: mad.AttrNodeRecord, mask: 1, data: lid16(0xffff), none: true},
-		{name: "NodeRecord by a LID that nobody has", method: get, attr: mad.AttrNodeRecord, mask: 1, data: lid16(0xffff), status: mad.SANoRecords},
-		{name: "PortInfoRecord by LID and port", method: get, attr: mad.AttrPortInfoRecord, mask: 3, data: append(lid16(d.Port.LID), d.Port.LocalPortNum)},
-		{name: "PortInfoRecords by a LID that nobody has", method: table, attr: mad.AttrPortInfoRecord, mask: 1, data: lid16(0xffff), none: true},
+		{name: "NodeRecord by a LID that nobody has", method: get, attr: mad.AttrNodeRecord, mask: 1, data: lid16(0xffff),
+			status: mad.SANoRecords},
+		{name: "PortInfoRecord by LID and port", method: get, attr: mad.AttrPortInfoRecord, mask: 3,
+			data: append(lid16(d.Port.LID), d.Port.LocalPortNum)},
+		{name: "PortInfoRecords by a LID that nobody has", method: table, attr: mad.AttrPortInfoRecord, mask: 1, data: lid16(0xffff),
+			none: true},
 		{name: "GUIDInfoRecords", method: table, attr: mad.AttrGUIDInfoRecord, some: true},
-		{name: "GUIDInfoRecords by a LID that nobody has", method: table, attr: mad.AttrGUIDInfoRecord, mask: 1, data: lid16(0xffff), none: true},
+		{name: "GUIDInfoRecords by a LID that nobody has", method: table, attr: mad.AttrGUIDInfoRecord, mask: 1, data: lid16(0xffff),
+			none: true},
 		{name: "SwitchInfoRecords", method: table, attr: mad.AttrSwitchInfoRecord},
 		{name: "LinearForwardingTableRecords", method: table, attr: mad.AttrLFTRecord},
 		{name: "MulticastForwardingTableRecords", method: table, attr: mad.AttrMFTRecord},
 		{name: "LinkRecords", method: table, attr: mad.AttrLinkRecord, some: true},
 		{name: "SMInfoRecords", method: table, attr: mad.AttrSMInfoRecord, some: true},
-		{name: "SMInfoRecords by a LID that nobody has", method: table, attr: mad.AttrSMInfoRecord, mask: 1, data: lid16(0xffff), none: true},
+		{name: "SMInfoRecords by a LID that nobody has", method: table, attr: mad.AttrSMInfoRecord, mask: 1, data: lid16(0xffff),
+			none: true},
 		{name: "P_KeyTableRecords with the SM_Key", method: table, attr: mad.AttrPKeyTableRecord, key: 1, some: true},
 		{name: "a wrong SM_Key", method: table, attr: mad.AttrNodeRecord, key: 0x1234, silent: true},
 		{name: "path to itself", method: get, attr: mad.AttrPathRecord, mask: ends, data: path(own)},
 		{name: "path to itself by the link-local prefix", method: get, attr: mad.AttrPathRecord, mask: ends, data: path(link)},
-		{name: "path to a GID that nobody has", method: get, attr: mad.AttrPathRecord, mask: ends, data: path(unknown), status: mad.SAInvalidGID, or: mad.SANoRecords},
-		{name: "path to another subnet", method: get, attr: mad.AttrPathRecord, mask: ends, data: path(foreign), status: mad.SAInvalidGID, or: mad.SANoRecords},
+		{name: "path to a GID that nobody has", method: get, attr: mad.AttrPathRecord, mask: ends, data: path(unknown),
+			status: mad.SAInvalidGID, or: mad.SANoRecords},
+		{name: "path to another subnet", method: get, attr: mad.AttrPathRecord, mask: ends, data: path(foreign), status: mad.SAInvalidGID,
+			or: mad.SANoRecords},
 		{name: "an attribute that is not there", method: get, attr: 0x7777, silent: true},
 	}
 	if err := t.checkAll(list); err != nil {
@@ -193,7 +200,8 @@ func (t *test) multiPaths() error {
 		}
 	}
 	const mask = mad.MultiSGIDCount | mad.MultiDGIDCount | mad.MultiReversible
-	ask := rule{name: "paths to several ports (MultiPathRecord)", method: mad.MethodGetMulti, attr: mad.AttrMultiPathRecord, mask: mask, data: r.Append(nil), some: true}
+	ask := rule{name: "paths to several ports (MultiPathRecord)", method: mad.MethodGetMulti, attr: mad.AttrMultiPathRecord, mask: mask,
+		data: r.Append(nil), some: true}
 	a, err := t.check(ask)
 	if err != nil {
 		return err
@@ -221,7 +229,8 @@ func (t *test) multiPaths() error {
 	t.say(logInfo, "%d paths to %d ports", len(list), len(r.DGIDs))
 	r.SGIDs[0][15] ^= 0x5a
 	r.SGIDs[0][9] ^= 0x5a
-	ask = rule{name: "paths from a port that is not there (MultiPathRecord)", method: mad.MethodGetMulti, attr: mad.AttrMultiPathRecord, mask: mask, data: r.Append(nil),
+	ask = rule{name: "paths from a port that is not there (MultiPathRecord)", method: mad.MethodGetMulti, attr: mad.AttrMultiPathRecord,
+		mask: mask, data: r.Append(nil),
 		status: mad.SAInvalidGID, or: mad.SANoRecords}
 	_, err = t.check(ask)
 	return err
@@ -229,7 +238,8 @@ func (t *test) multiPaths() error {
 
 // subscriptions subscribes to all traps, and unsubscribes again.
 func (t *test) subscriptions() error {
-	info := mad.InformInfo{LIDBegin: 0xffff, IsGeneric: true, Subscribe: true, Type: 0xffff, TrapNumber: 0xffff, RespTime: 18, ProducerType: 0xffffff}
+	info := mad.InformInfo{LIDBegin: 0xffff, IsGeneric: true, Subscribe: true, Type: 0xffff, TrapNumber: 0xffff, RespTime: 18,
+		ProducerType: 0xffffff}
 	count := func() (int, error) {
 		list, err := t.table(mad.AttrInformInfoRecord, 0, nil, 1)
 		return len(list), err

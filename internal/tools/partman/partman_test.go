@@ -51,7 +51,8 @@ func TestUsage(t *testing.T) {
 		}
 	}
 	for _, help := range []string{"-help", "-h"} {
-		if status, out, _ := partMan(t, "none", help); status != tool.Success || !strings.Contains(out, "part_man [-v] <add|rem> <network connection name> [iname] [pkey]") {
+		if status, out, _ := partMan(t, "none", help); status != tool.Success || !strings.Contains(out,
+			"part_man [-v] <add|rem> <network connection name> [iname] [pkey]") {
 			t.Errorf("%s: status %d, %q; want 0 and the usage", help, status, out)
 		}
 	}
@@ -61,7 +62,8 @@ func TestUsage(t *testing.T) {
 func TestManualsExamples(t *testing.T) {
 	cfg := driverbed.Config(t, config.Adapter{Name: "Ethernet 4", Link: "cable"}, config.Adapter{Name: "Ethernet 5", Link: "cable"})
 	partitions := filepath.Join(t.TempDir(), "partitions.conf")
-	if err := os.WriteFile(partitions, []byte("Default=0x7fff, ipoib: ALL=full;\nred=0x7123, ipoib, defmember=full: ALL;\n"), 0o600); err != nil {
+	if err := os.WriteFile(partitions, []byte("Default=0x7fff, ipoib: ALL=full;\nred=0x7123, ipoib, defmember=full: ALL;\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	cfg.SubnetManager = &config.SubnetManager{Partitions: partitions}

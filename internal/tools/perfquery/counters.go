@@ -59,7 +59,8 @@ func (r *run) read(port uint8) ([]byte, error) {
 	if r.extended {
 		what = "perfextquery"
 		if r.caps.CapabilityMask&(mad.CapPMExtendedWidth|mad.CapPMExtendedWidthNoIETF) == 0 {
-			r.Warnf("dump_perfcounters", "PerfMgt ClassPortInfo CapMask 0x%02X; No extended counter support indicated\n", r.caps.CapabilityMask)
+			r.Warnf("dump_perfcounters", "PerfMgt ClassPortInfo CapMask 0x%02X; No extended counter support indicated\n",
+				r.caps.CapabilityMask)
 		}
 	}
 	data, err := r.query(r.counters().ID, port)
@@ -92,7 +93,8 @@ func (r *run) add(sum, data []byte) {
 func (r *run) print(port uint8, data []byte) {
 	title := fmt.Sprintf("# Port counters: %s port %d (CapMask: 0x%02X)", r.to, port, r.caps.CapabilityMask)
 	if r.extended {
-		title = fmt.Sprintf("# Port extended counters: %s port %d (CapMask: 0x%02X CapMask2: 0x%07X)", r.to, port, r.caps.CapabilityMask, r.caps.CapabilityMask2)
+		title = fmt.Sprintf("# Port extended counters: %s port %d (CapMask: 0x%02X CapMask2: 0x%07X)", r.to, port, r.caps.CapabilityMask,
+			r.caps.CapabilityMask2)
 	}
 	r.Printf("%s\n%s", title, ibdiag.PMALines(data, r.fields()))
 }

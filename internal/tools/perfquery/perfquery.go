@@ -66,13 +66,15 @@ func Main(ctx context.Context, env tool.Env) int {
 	}
 	options = append(options,
 		ibdiag.Flag(&r.all, "all_ports", 'a', "all ports together"), ibdiag.Flag(&r.loop, "loop_ports", 'l', "each port by itself"),
-		ibdiag.Flag(&r.reset, "reset_after_read", 'r', "reset after showing"), ibdiag.Flag(&r.resetOnly, "Reset_only", 'R', "reset, show nothing"))
+		ibdiag.Flag(&r.reset, "reset_after_read", 'r', "reset after showing"), ibdiag.Flag(&r.resetOnly, "Reset_only", 'R',
+			"reset, show nothing"))
 	return ibdiag.Run(ctx, env, ibdiag.Tool{
 		Arguments: "[<lid|guid> [[port(s)] [reset_mask]]]",
 		About:     "Shows or resets the counters of a port; without an address, those of this port.",
 		Examples: []string{
 			"                    # this port", "32 1                 # port 1 of LID 32", "-x 32 1              # 64 bits",
-			"-a 32                # all ports together", "-r 32 1              # show and reset", "-R 32 2 0x0fff       # reset the error counters of port 2",
+			"-a 32                # all ports together", "-r 32 1              # show and reset",
+			"-R 32 2 0x0fff       # reset the error counters of port 2",
 			"-l 32 1-10           # ports 1 to 10, one after the other", "-a 32 1,4,8          # ports 1, 4 and 8 together",
 		},
 		Options: options, Without: "DK", Most: 3,

@@ -81,11 +81,14 @@ func TestScenarios(t *testing.T) {
 		{"-s -c1 one", streams, three},
 		{"-st -c1 one", streams, three},
 		{"-d -c1 one -c2 two", streams, "DefaultRecvRingProcessor TxForwardingProcessor " + rss},
-		{"-f -c1 one -c2 two", map[string]string{"SendCompletionMethod": "1", "RecvCompletionMethod": "0", "*ReceiveBuffers": "4096", "UseRSSForRawIP": "0", "UseRSSForUDP": "0"}, three},
-		{"-m -c1 one -b 0 -n 1", map[string]string{"*RssBaseProcNumber": "0", "*MaxRSSProcessors": "1"}, "DefaultRecvRingProcessor TxInterruptProcessor"},
+		{"-f -c1 one -c2 two", map[string]string{"SendCompletionMethod": "1", "RecvCompletionMethod": "0", "*ReceiveBuffers": "4096",
+			"UseRSSForRawIP": "0", "UseRSSForUDP": "0"}, three},
+		{"-m -c1 one -b 0 -n 1", map[string]string{"*RssBaseProcNumber": "0", "*MaxRSSProcessors": "1"},
+			"DefaultRecvRingProcessor TxInterruptProcessor"},
 		{"-r -c1 one", map[string]string{
 			"SendCompletionMethod": "1", "RecvCompletionMethod": "2", "*ReceiveBuffers": "1024", "UseRSSForRawIP": "1", "UseRSSForUDP": "1",
-			"DefaultRecvRingProcessor": "-1", "TxInterruptProcessor": "-1", "TxForwardingProcessor": "-1", "*MaxRSSProcessors": "8", "*NumRSSQueues": "8",
+			"DefaultRecvRingProcessor": "-1", "TxInterruptProcessor": "-1", "TxForwardingProcessor": "-1", "*MaxRSSProcessors": "8",
+			"*NumRSSQueues": "8",
 		}, ""},
 	} {
 		t.Run(c.line, func(t *testing.T) {
@@ -122,7 +125,8 @@ func TestScenarios(t *testing.T) {
 
 // InfiniBand adapters have a default of their own, and -st is for Ethernet adapters alone (WinOF 5.50, 4.9.1.6).
 func TestInfiniBand(t *testing.T) {
-	cfg := driverbed.Config(t, config.Adapter{Name: "eth", Generation: "mlx4"}, config.Adapter{Name: "ib", Generation: "mlx4", Link: "cable"})
+	cfg := driverbed.Config(t, config.Adapter{Name: "eth", Generation: "mlx4"}, config.Adapter{Name: "ib", Generation: "mlx4",
+		Link: "cable"})
 	g := &rig{t, filepath.Dir(cfg.Socket), cfg.Socket, driverbed.Start(t, cfg)}
 	g.ok("-r -c1 ib -c2 eth")
 	for adapter, want := range map[string]string{"ib": "0", "eth": "1"} {
@@ -207,7 +211,8 @@ func TestJSONAndMissingKeys(t *testing.T) {
 	if err := json.Unmarshal([]byte(g.ok("-s -c1 three --json")), &o); err != nil {
 		t.Fatal(err)
 	}
-	if !o.Changed || o.Scenario != "single" || len(o.Missing) != 3 || o.Missing[0] != (tuning.Missing{Adapter: "three", Generation: "mlx5", Key: "DefaultRecvRingProcessor"}) || len(o.Changes) != 8 {
+	if !o.Changed || o.Scenario != "single" || len(o.Missing) != 3 ||
+		o.Missing[0] != (tuning.Missing{Adapter: "three", Generation: "mlx5", Key: "DefaultRecvRingProcessor"}) || len(o.Changes) != 8 {
 		t.Errorf("printed %+v; want 8 changes and 3 missing keys", o)
 	}
 	if g.stored("three")["RecvCompletionMethod"] != "2" {
@@ -229,8 +234,10 @@ func TestNoLogNoChange(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	g := start(t)
 	for line, want := range map[string]string{
-		"": "the scenario is missing", "-s": "-c1 is missing", "-d -c1 one": "-c2", "-f -c1 one": "-c2", "-m -c1 one": "-b", "-m -c1 one -b 0": "-n",
-		"-m -c1 one -c2 two -b 0 -n 1": "-c2", "-s -c1 one -b 0": "only with -m", fmt.Sprintf("-m -c1 one -b %d -n 2", runtime.NumCPU()-1): "allowed: 1 to 1", "-s -d -c1 one": "exclude",
+		"": "the scenario is missing", "-s": "-c1 is missing", "-d -c1 one": "-c2", "-f -c1 one": "-c2", "-m -c1 one": "-b",
+		"-m -c1 one -b 0":              "-n",
+		"-m -c1 one -c2 two -b 0 -n 1": "-c2", "-s -c1 one -b 0": "only with -m", fmt.Sprintf("-m -c1 one -b %d -n 2",
+			runtime.NumCPU()-1): "allowed: 1 to 1", "-s -d -c1 one": "exclude",
 		"-s -c1 four": `"one"`, "-s -c1 one -c2 ONE": "the same", "-s -c1 one more": "more", "-z": "-z", "-m -c1 one -b -1 -n 1": "0 to 63",
 	} {
 		status, out, errs := g.call(line)

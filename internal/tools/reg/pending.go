@@ -51,7 +51,8 @@ func (q *listing) pending() error {
 	for _, adapter := range slices.Sorted(maps.Keys(all)) {
 		for _, s := range all[adapter] {
 			if q.has(&s) {
-				fmt.Fprintf(q.run.env.Stderr, "note: %s: %s is in force until %q restarts: softvpi adapter restart\n", s.Name, s.Value, adapter)
+				fmt.Fprintf(q.run.env.Stderr, "note: %s: %s is in force until %q restarts: softvpi adapter restart\n", s.Name, s.Value,
+					adapter)
 			}
 		}
 	}

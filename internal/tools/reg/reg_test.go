@@ -99,7 +99,8 @@ func runLine(dir, line string) string {
 func TestHelp(t *testing.T) {
 	for _, args := range [][]string{{"/?"}, {"query", "/?"}, {"ADD", "-?"}} {
 		var out strings.Builder
-		if status := Main(context.Background(), tool.Env{Args: args, Stdout: &out, Stderr: &out, Stdin: strings.NewReader("")}); status != 0 || out.String() != synopsis {
+		if status := Main(context.Background(), tool.Env{Args: args, Stdout: &out, Stderr: &out,
+			Stdin: strings.NewReader("")}); status != 0 || out.String() != synopsis {
 			t.Errorf("%v: status %d, %q; want 0 and the synopsis", args, status, out.String())
 		}
 	}

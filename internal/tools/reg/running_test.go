@@ -45,7 +45,8 @@ func TestRunningDriver(t *testing.T) {
 		{`query RoceMaxFrameSize --adapter only`, 0, "note: RoceMaxFrameSize: (the largest that the link's MTU holds) is in force until \"only\" restarts"},
 		{`query HKLM\SYSTEM\CurrentControlSet\Control\Class /s`, 0, "is in force until"},
 		{`add RoceMaxFrameSize --adapter only /d 1000 /f`, 1, "allowed: 256, 512"},
-		{`add HKLM\SYSTEM\CurrentControlSet\Services\mlx5\Parameters /v MaxCMRetries /t REG_DWORD /d 16`, 1, "MaxCMRetries is 16; allowed: 1 to 15"},
+		{`add HKLM\SYSTEM\CurrentControlSet\Services\mlx5\Parameters /v MaxCMRetries /t REG_DWORD /d 16`, 1,
+			"MaxCMRetries is 16; allowed: 1 to 15"},
 		{`add HKLM\SYSTEM\CurrentControlSet\Services\mlx5\x /v y`, 0, "not a key of this driver"},
 		{`export HKLM\SYSTEM\CurrentControlSet\Services\mlx5\x $DIR/x.reg`, 0, "successfully"},
 		{`delete HKLM\SYSTEM\CurrentControlSet\Services\mlx5\x /f`, 0, "successfully"},
@@ -70,7 +71,8 @@ func TestRunningDriver(t *testing.T) {
 	if got := d.Status().Adapters[0].ActiveMTU; got != 1024 {
 		t.Errorf("MTU %d after the restart, want 1024", got)
 	}
-	if status, text := runWith("query RoceMaxFrameSize --adapter only", cfg.State); status != 1 || !strings.Contains(text, "another process") {
+	if status, text := runWith("query RoceMaxFrameSize --adapter only", cfg.State); status != 1 ||
+		!strings.Contains(text, "another process") {
 		t.Errorf("the file of a running driver: status %d, %s; want 1 and \"another process\"", status, text)
 	}
 	if err := d.Close(); err != nil {

@@ -54,7 +54,11 @@ func (p *pathParams) options(r *run) []ibdiag.Option {
 	}
 	const path, group = "path: ", "group: "
 	return []ibdiag.Option{
-		pair("src-to-dst", "<src:dst>", ":", "paths between two nodes, by LIDs or names", func(a, b string) error { p.src, p.dst = a, b; return nil }),
+		pair("src-to-dst", "<src:dst>", ":", "paths between two nodes, by LIDs or names", func(a, b string) error {
+			p.src, p.dst = a,
+				b
+			return nil
+		}),
 		pair("sgid-to-dgid", "<sgid-dgid>", "-", "paths between two GIDs", func(a, b string) error {
 			s, err := ibdiag.ParseGID(a)
 			if err != nil {
@@ -65,14 +69,25 @@ func (p *pathParams) options(r *run) []ibdiag.Option {
 			return err
 		}),
 		ibdiag.WithNames,
-		{Long: "smkey", Argument: "<val>", Help: "SM_Key of the request", Set: func(v string) (err error) { r.saKey, err = ibdiag.ParseNumber("--smkey", v, 0, 1<<64-1); return err }},
-		num(&p.slid, "slid", 0, path+"source LID", 0xffff), num(&p.dlid, "dlid", 0, path+"destination LID", 0xffff), num(&p.mlid, "mlid", 0, group+"multicast LID", 0xffff),
-		gid(&p.sgid, "sgid", path+"source GID"), gid(&p.dgid, "dgid", path+"destination GID"), gid(&p.gid, "gid", group+"port GID"), gid(&p.mgid, "mgid", group+"multicast GID"),
-		num(&p.reversible, "reversible", 'r', path+"reversible", 1), num(&p.number, "numb_path", 'n', path+"how many", 0x7f), num(&p.pkey, "pkey", 0, "P_Key", 0xffff),
-		num(&p.qosClass, "qos_class", 'Q', path+"QoS class", 0xfff), num(&p.sl, "sl", 0, "service level", 15), num(&p.mtu, "mtu", 'M', "MTU, with its selector", 0xff),
-		num(&p.rate, "rate", 'R', "rate, with its selector", 0xff), num(&p.life, "pkt_lifetime", 0, "packet lifetime, with its selector", 0xff),
-		num(&p.qkey, "qkey", 'q', group+"Q_Key", 1<<32-1), num(&p.tclass, "tclass", 'T', "traffic class", 0xff), num(&p.flow, "flow_label", 'F', "flow label", 0xfffff),
-		num(&p.hop, "hop_limit", 'H', "hop limit", 0xff), num(&p.scope, "scope", 0, group+"scope", 15), num(&p.joinState, "join_state", 'J', group+"join state", 15),
+		{Long: "smkey", Argument: "<val>", Help: "SM_Key of the request", Set: func(v string) (err error) {
+			r.saKey,
+				err = ibdiag.ParseNumber("--smkey", v, 0, 1<<64-1)
+			return err
+		}},
+		num(&p.slid, "slid", 0, path+"source LID", 0xffff), num(&p.dlid, "dlid", 0, path+"destination LID", 0xffff),
+		num(&p.mlid, "mlid", 0, group+"multicast LID", 0xffff),
+		gid(&p.sgid, "sgid", path+"source GID"), gid(&p.dgid, "dgid", path+"destination GID"), gid(&p.gid, "gid", group+"port GID"),
+		gid(&p.mgid, "mgid", group+"multicast GID"),
+		num(&p.reversible, "reversible", 'r', path+"reversible", 1), num(&p.number, "numb_path", 'n', path+"how many", 0x7f),
+		num(&p.pkey, "pkey", 0, "P_Key", 0xffff),
+		num(&p.qosClass, "qos_class", 'Q', path+"QoS class", 0xfff), num(&p.sl, "sl", 0, "service level", 15),
+		num(&p.mtu, "mtu", 'M', "MTU, with its selector", 0xff),
+		num(&p.rate, "rate", 'R', "rate, with its selector", 0xff), num(&p.life, "pkt_lifetime", 0, "packet lifetime, with its selector",
+			0xff),
+		num(&p.qkey, "qkey", 'q', group+"Q_Key", 1<<32-1), num(&p.tclass, "tclass", 'T', "traffic class", 0xff),
+		num(&p.flow, "flow_label", 'F', "flow label", 0xfffff),
+		num(&p.hop, "hop_limit", 'H', "hop limit", 0xff), num(&p.scope, "scope", 0, group+"scope", 15),
+		num(&p.joinState, "join_state", 'J', group+"join state", 15),
 		num(&p.proxyJoin, "proxy_join", 'X', group+"proxy join", 1), num(&p.serviceID, "service_id", 0, path+"service ID", 1<<64-1),
 	}
 }
@@ -121,11 +136,14 @@ func (m *masker) selected(g given, bits uint64) (selector, value uint8) {
 func (p *pathParams) pathRecord() ([]byte, uint64, error) {
 	var m masker
 	r := mad.PathRecord{
-		ServiceID: m.take(p.serviceID, mad.PathServiceID8|mad.PathServiceID56), SGID: m.gid(p.sgid, mad.PathSGID), DGID: m.gid(p.dgid, mad.PathDGID),
-		SLID: ib.LID(m.take(p.slid, mad.PathSLID)), DLID: ib.LID(m.take(p.dlid, mad.PathDLID)), HopLimit: uint8(m.take(p.hop, mad.PathHopLimit)),
+		ServiceID: m.take(p.serviceID, mad.PathServiceID8|mad.PathServiceID56), SGID: m.gid(p.sgid, mad.PathSGID),
+		DGID: m.gid(p.dgid, mad.PathDGID),
+		SLID: ib.LID(m.take(p.slid, mad.PathSLID)), DLID: ib.LID(m.take(p.dlid, mad.PathDLID)),
+		HopLimit:  uint8(m.take(p.hop, mad.PathHopLimit)),
 		FlowLabel: uint32(m.take(p.flow, mad.PathFlowLabel)), TrafficClass: uint8(m.take(p.tclass, mad.PathTrafficClass)),
-		Reversible: m.take(p.reversible, mad.PathReversible) != 0, NumPath: uint8(m.take(p.number, mad.PathNumPath)), PKey: ib.PKey(m.take(p.pkey, mad.PathPKey)),
-		SL: uint8(m.take(p.sl, mad.PathSL)), QoSClass: uint16(m.take(p.qosClass, mad.PathQoSClass)),
+		Reversible: m.take(p.reversible, mad.PathReversible) != 0, NumPath: uint8(m.take(p.number, mad.PathNumPath)),
+		PKey: ib.PKey(m.take(p.pkey, mad.PathPKey)),
+		SL:   uint8(m.take(p.sl, mad.PathSL)), QoSClass: uint16(m.take(p.qosClass, mad.PathQoSClass)),
 	}
 	var mtu uint8
 	r.MTUSelector, mtu = m.selected(p.mtu, mad.PathMTUSelector|mad.PathMTU)
@@ -139,9 +157,12 @@ func (p *pathParams) memberRecord() ([]byte, uint64, error) {
 	var m masker
 	r := mad.MCMemberRecord{
 		MGID: m.gid(p.mgid, mad.MemberMGID), PortGID: m.gid(p.gid, mad.MemberPortGID), MLID: ib.LID(m.take(p.mlid, mad.MemberMLID)),
-		QKey: uint32(m.take(p.qkey, mad.MemberQKey)), TrafficClass: uint8(m.take(p.tclass, mad.MemberTrafficClass)), PKey: ib.PKey(m.take(p.pkey, mad.MemberPKey)),
-		SL: uint8(m.take(p.sl, mad.MemberSL)), FlowLabel: uint32(m.take(p.flow, mad.MemberFlowLabel)), HopLimit: uint8(m.take(p.hop, mad.MemberHopLimit)),
-		Scope: uint8(m.take(p.scope, mad.MemberScope)), JoinState: uint8(m.take(p.joinState, mad.MemberJoinState)), ProxyJoin: m.take(p.proxyJoin, mad.MemberProxyJoin) != 0,
+		QKey: uint32(m.take(p.qkey, mad.MemberQKey)), TrafficClass: uint8(m.take(p.tclass, mad.MemberTrafficClass)),
+		PKey: ib.PKey(m.take(p.pkey, mad.MemberPKey)),
+		SL:   uint8(m.take(p.sl, mad.MemberSL)), FlowLabel: uint32(m.take(p.flow, mad.MemberFlowLabel)),
+		HopLimit: uint8(m.take(p.hop, mad.MemberHopLimit)),
+		Scope:    uint8(m.take(p.scope, mad.MemberScope)), JoinState: uint8(m.take(p.joinState, mad.MemberJoinState)),
+		ProxyJoin: m.take(p.proxyJoin, mad.MemberProxyJoin) != 0,
 	}
 	var mtu uint8
 	r.MTUSelector, mtu = m.selected(p.mtu, mad.MemberMTUSelector|mad.MemberMTU)
@@ -176,9 +197,12 @@ func (r *run) commands() []ibdiag.Option {
 		return ibdiag.Option{Long: string(letter), Letter: letter, Help: help, Set: func(string) error { r.attr = attribute; return nil }}
 	}
 	return []ibdiag.Option{
-		kind('p', mad.AttrPathRecord, "paths"), cmd("N", nodeCommand, whole, "nodes"), cmd("L", nodeCommand, lids, "LIDs of the node with this name"),
-		cmd("l", nodeCommand, firstLID, "one LID of the node with this name"), cmd("G", nodeCommand, guids, "GUIDs of the node with this name"),
-		cmd("O", nodeCommand, nameOfLID, "name of the node with this LID"), cmd("U", nodeCommand, nameOfGUID, "name of the node with this GUID"),
+		kind('p', mad.AttrPathRecord, "paths"), cmd("N", nodeCommand, whole, "nodes"), cmd("L", nodeCommand, lids,
+			"LIDs of the node with this name"),
+		cmd("l", nodeCommand, firstLID, "one LID of the node with this name"), cmd("G", nodeCommand, guids,
+			"GUIDs of the node with this name"),
+		cmd("O", nodeCommand, nameOfLID, "name of the node with this LID"), cmd("U", nodeCommand, nameOfGUID,
+			"name of the node with this GUID"),
 		cmd("s", managersCommand, whole, "ports with subnet managers"), cmd("g", groupsCommand, whole, "multicast groups"),
 		cmd("m", membersCommand, whole, "members of multicast groups, or of the one with this LID"), kind('x', mad.AttrLinkRecord, "links"),
 		cmd("c", capsCommand, whole, "what subnet administration can do"), kind('S', mad.AttrServiceRecord, "services"),
@@ -318,7 +342,8 @@ func (r *run) managers() error {
 				return err
 			}
 			r.Printf("PortInfoRecord dump:\n\t\tEndPortLid..............%d\n\t\tPortNum.................%d\n\t\tbase_lid................%d\n"+
-				"\t\tmaster_sm_base_lid......%d\n\t\tcapability_mask.........0x%X\n", p.EndPortLID, p.PortNum, p.Info.LID, p.Info.MasterSMLID, p.Info.CapabilityMask)
+				"\t\tmaster_sm_base_lid......%d\n\t\tcapability_mask.........0x%X\n", p.EndPortLID, p.PortNum, p.Info.LID,
+				p.Info.MasterSMLID, p.Info.CapabilityMask)
 		}
 	}
 	return nil

@@ -37,10 +37,13 @@ func (r *run) classPortInfo() error {
 	word := func(at int) string { return fmt.Sprintf("0x%08X", binary.BigEndian.Uint32(b[at:])) }
 	const w = 25
 	r.lines("SA ClassPortInfo:",
-		dots("Base version", w), c.BaseVersion, dots("Class version", w), c.ClassVersion, dots("Capability mask", w), fmt.Sprintf("0x%04X", c.CapabilityMask),
-		dots("Capability mask 2", w), fmt.Sprintf("0x%08X", c.CapabilityMask2), dots("Response time value", w), fmt.Sprintf("0x%02X", c.RespTime),
+		dots("Base version", w), c.BaseVersion, dots("Class version", w), c.ClassVersion, dots("Capability mask", w),
+		fmt.Sprintf("0x%04X", c.CapabilityMask),
+		dots("Capability mask 2", w), fmt.Sprintf("0x%08X", c.CapabilityMask2), dots("Response time value", w),
+		fmt.Sprintf("0x%02X", c.RespTime),
 		dots("Redirect GID", w), gid(c.Redirect.GID), dots("Redirect TC/SL/FL", w), word(24), dots("Redirect LID", w), c.Redirect.LID,
-		dots("Redirect PKey", w), fmt.Sprintf("0x%04X", uint16(c.Redirect.PKey)), dots("Redirect QP", w), word(32), dots("Redirect QKey", w), word(36),
+		dots("Redirect PKey", w), fmt.Sprintf("0x%04X", uint16(c.Redirect.PKey)), dots("Redirect QP", w), word(32),
+		dots("Redirect QKey", w), word(36),
 		dots("Trap GID", w), gid(c.Trap.GID), dots("Trap TC/SL/FL", w), word(56), dots("Trap LID", w), c.Trap.LID,
 		dots("Trap PKey", w), fmt.Sprintf("0x%04X", uint16(c.Trap.PKey)), dots("Trap HL/QP", w), word(64), dots("Trap QKey", w), word(68))
 	return nil
@@ -63,9 +66,11 @@ func (r *run) node(b []byte) error {
 		kind = "UNKNOWN"
 	}
 	r.lines("NodeRecord dump:",
-		dots("lid", wide), n.LID, dots("reserved", wide), hex(binary.BigEndian.Uint16(b[2:])), dots("base_version", wide), hex(i.BaseVersion),
+		dots("lid", wide), n.LID, dots("reserved", wide), hex(binary.BigEndian.Uint16(b[2:])), dots("base_version", wide),
+		hex(i.BaseVersion),
 		dots("class_version", wide), hex(i.ClassVersion), dots("node_type", wide), kind, dots("num_ports", wide), i.NumPorts,
-		dots("sys_guid", wide), ibdiag.Hex64(i.SystemImageGUID), dots("node_guid", wide), ibdiag.Hex64(i.NodeGUID), dots("port_guid", wide), ibdiag.Hex64(i.PortGUID),
+		dots("sys_guid", wide), ibdiag.Hex64(i.SystemImageGUID), dots("node_guid", wide), ibdiag.Hex64(i.NodeGUID), dots("port_guid", wide),
+		ibdiag.Hex64(i.PortGUID),
 		dots("partition_cap", wide), hex(i.PartitionCap), dots("device_id", wide), hex(i.DeviceID), dots("revision", wide), hex(i.Revision),
 		dots("port_num", wide), i.LocalPortNum, dots("vendor_id", wide), hex(i.VendorID), dots("NodeDescription", wide), r.name(&n))
 	return nil
@@ -120,7 +125,8 @@ func (r *run) pkeys(b []byte) error {
 	if err != nil {
 		return err
 	}
-	r.lines("PKeyTableRecord dump:", dots("LID", table), p.LID, dots("Port", table), p.Port, dots("Block", table), p.Block, "PKey Table:", "")
+	r.lines("PKeyTableRecord dump:", dots("LID", table), p.LID, dots("Port", table), p.Port, dots("Block", table), p.Block, "PKey Table:",
+		"")
 	for i := 0; i < len(p.Table); i += 8 {
 		words := make([]string, 8)
 		for j, k := range p.Table[i : i+8] {
@@ -137,7 +143,8 @@ func (r *run) link(b []byte) error {
 	if err != nil {
 		return err
 	}
-	r.lines("LinkRecord dump:", dots("FromLID", table), l.FromLID, dots("FromPort", table), l.FromPort, dots("ToPort", table), l.ToPort, dots("ToLID", table), l.ToLID)
+	r.lines("LinkRecord dump:", dots("FromLID", table), l.FromLID, dots("FromPort", table), l.FromPort, dots("ToPort", table), l.ToPort,
+		dots("ToLID", table), l.ToLID)
 	return nil
 }
 
@@ -193,9 +200,12 @@ func (r *run) switchInfo(b []byte) error {
 	i := &s.Info
 	const w, raw = 40, 4 // raw: offset of the attribute in the record
 	pairs := []any{
-		"RID", "", dots("LID", w), s.LID, "SwitchInfo dump:", "", dots("LinearFDBCap", w), hex(i.LinearFDBCap), dots("RandomFDBCap", w), hex(i.RandomFDBCap),
-		dots("MulticastFDBCap", w), hex(i.MulticastFDBCap), dots("LinearFDBTop", w), hex(i.LinearFDBTop), dots("DefaultPort", w), i.DefaultPort,
-		dots("DefaultMulticastPrimaryPort", w), i.DefaultMulticastPrimaryPort, dots("DefaultMulticastNotPrimaryPort", w), i.DefaultMulticastNotPrimaryPort,
+		"RID", "", dots("LID", w), s.LID, "SwitchInfo dump:", "", dots("LinearFDBCap", w), hex(i.LinearFDBCap), dots("RandomFDBCap", w),
+		hex(i.RandomFDBCap),
+		dots("MulticastFDBCap", w), hex(i.MulticastFDBCap), dots("LinearFDBTop", w), hex(i.LinearFDBTop), dots("DefaultPort", w),
+		i.DefaultPort,
+		dots("DefaultMulticastPrimaryPort", w), i.DefaultMulticastPrimaryPort, dots("DefaultMulticastNotPrimaryPort", w),
+		i.DefaultMulticastNotPrimaryPort,
 		dots("LifeTimeValue/PortStateChange/OpSL2VL", w), hex(b[raw+11]), dots("LIDsPerPort", w), hex(i.LIDsPerPort),
 		dots("PartitionEnforcementCap", w), hex(i.PartitionEnforcementCap), dots("flags", w), hex(b[raw+16]),
 	}
@@ -212,7 +222,8 @@ func (r *run) smInfo(b []byte) error {
 		return err
 	}
 	const w = 22
-	r.lines("SMInfoRecord dump:", "RID", "", dots("LID", w), s.LID, "SMInfo dump:", "", dots("GUID", w), ibdiag.Hex64(s.Info.GUID), dots("SM_Key", w), ibdiag.Hex64(s.Info.SMKey),
+	r.lines("SMInfoRecord dump:", "RID", "", dots("LID", w), s.LID, "SMInfo dump:", "", dots("GUID", w), ibdiag.Hex64(s.Info.GUID),
+		dots("SM_Key", w), ibdiag.Hex64(s.Info.SMKey),
 		dots("ActCount", w), s.Info.ActCount, dots("Priority", w), s.Info.Priority, dots("SMState", w), uint8(s.Info.State))
 	return nil
 }
@@ -223,10 +234,14 @@ func (r *run) pathShow(b []byte) error {
 		return err
 	}
 	r.lines("PathRecord dump:",
-		dots("service_id", wide), ibdiag.Hex64(p.ServiceID), dots("dgid", wide), gid(p.DGID), dots("sgid", wide), gid(p.SGID), dots("dlid", wide), p.DLID, dots("slid", wide), p.SLID,
-		dots("hop_flow_raw", wide), hex(binary.BigEndian.Uint32(b[44:])), dots("tclass", wide), hex(p.TrafficClass), dots("num_path_revers", wide), hex(b[49]),
-		dots("pkey", wide), hex(uint16(p.PKey)), dots("qos_class", wide), hex(p.QoSClass), dots("sl", wide), hex(p.SL), dots("mtu", wide), hex(b[54]),
-		dots("rate", wide), hex(b[55]), dots("pkt_life", wide), hex(b[56]), dots("preference", wide), hex(p.Preference), dots("resv2", wide), fmt.Sprintf("0x%012X", b[58:64]))
+		dots("service_id", wide), ibdiag.Hex64(p.ServiceID), dots("dgid", wide), gid(p.DGID), dots("sgid", wide), gid(p.SGID),
+		dots("dlid", wide), p.DLID, dots("slid", wide), p.SLID,
+		dots("hop_flow_raw", wide), hex(binary.BigEndian.Uint32(b[44:])), dots("tclass", wide), hex(p.TrafficClass),
+		dots("num_path_revers", wide), hex(b[49]),
+		dots("pkey", wide), hex(uint16(p.PKey)), dots("qos_class", wide), hex(p.QoSClass), dots("sl", wide), hex(p.SL), dots("mtu", wide),
+		hex(b[54]),
+		dots("rate", wide), hex(b[55]), dots("pkt_life", wide), hex(b[56]), dots("preference", wide), hex(p.Preference),
+		dots("resv2", wide), fmt.Sprintf("0x%012X", b[58:64]))
 	return nil
 }
 
@@ -238,9 +253,12 @@ func (r *run) member(b []byte) error {
 	x := func(v uint32) string { return fmt.Sprintf("0x%x", v) }
 	proxy := uint32(b[49])
 	r.lines("MCMember Record dump:",
-		dots("MGID", wide), gid(m.MGID), dots("PortGid", wide), gid(m.PortGID), dots("qkey", wide), x(m.QKey), dots("mlid", wide), x(uint32(m.MLID)), dots("mtu", wide), x(uint32(b[38])),
-		dots("TClass", wide), x(uint32(m.TrafficClass)), dots("pkey", wide), x(uint32(m.PKey)), dots("rate", wide), x(uint32(b[42])), dots("pkt_life", wide), x(uint32(b[43])),
-		dots("SL", wide), x(uint32(m.SL)), dots("FlowLabel", wide), x(m.FlowLabel), dots("HopLimit", wide), x(uint32(m.HopLimit)), dots("Scope", wide), x(uint32(m.Scope)),
+		dots("MGID", wide), gid(m.MGID), dots("PortGid", wide), gid(m.PortGID), dots("qkey", wide), x(m.QKey), dots("mlid", wide),
+		x(uint32(m.MLID)), dots("mtu", wide), x(uint32(b[38])),
+		dots("TClass", wide), x(uint32(m.TrafficClass)), dots("pkey", wide), x(uint32(m.PKey)), dots("rate", wide), x(uint32(b[42])),
+		dots("pkt_life", wide), x(uint32(b[43])),
+		dots("SL", wide), x(uint32(m.SL)), dots("FlowLabel", wide), x(m.FlowLabel), dots("HopLimit", wide), x(uint32(m.HopLimit)),
+		dots("Scope", wide), x(uint32(m.Scope)),
 		dots("JoinState", wide), x(uint32(m.JoinState)), dots("ProxyJoin", wide), x(proxy))
 	return nil
 }
@@ -250,7 +268,8 @@ func (r *run) group(b []byte) error {
 	if err != nil {
 		return err
 	}
-	r.lines("MCMemberRecord group dump:", dots("MGID", wide), gid(m.MGID), dots("Mlid", wide), hex(uint16(m.MLID)), dots("Mtu", wide), hex(b[38]),
+	r.lines("MCMemberRecord group dump:", dots("MGID", wide), gid(m.MGID), dots("Mlid", wide), hex(uint16(m.MLID)), dots("Mtu", wide),
+		hex(b[38]),
 		dots("pkey", wide), hex(uint16(m.PKey)), dots("Rate", wide), hex(b[42]), dots("SL", wide), hex(m.SL))
 	return nil
 }
@@ -283,7 +302,8 @@ func (r *run) members(only string) error {
 			}
 			continue
 		}
-		r.lines("MCMemberRecord member dump:", dots("MGID", wide), gid(m.MGID), dots("Mlid", wide), hex(uint16(m.MLID)), dots("PortGid", wide), gid(m.PortGID),
+		r.lines("MCMemberRecord member dump:", dots("MGID", wide), gid(m.MGID), dots("Mlid", wide), hex(uint16(m.MLID)),
+			dots("PortGid", wide), gid(m.PortGID),
 			dots("ScopeState", wide), hex(b[48]), dots("ProxyJoin", wide), hex(b[49]), dots("NodeDescription", wide), name)
 	}
 	return nil
@@ -300,7 +320,8 @@ func (r *run) service(b []byte) error {
 	}
 	name, _, _ := strings.Cut(string(s.Name[:]), "\x00")
 	pairs := []any{
-		dots("ServiceID", wide), ibdiag.Hex64(s.ID), dots("ServiceGID", wide), gid(s.GID), dots("ServiceP_Key", wide), hex(uint16(s.PKey)), dots("ServiceLease", wide), hex(s.Lease),
+		dots("ServiceID", wide), ibdiag.Hex64(s.ID), dots("ServiceGID", wide), gid(s.GID), dots("ServiceP_Key", wide), hex(uint16(s.PKey)),
+		dots("ServiceLease", wide), hex(s.Lease),
 		dots("ServiceKey", wide), key, dots("ServiceName", wide), ibdiag.Printable(name),
 	}
 	at := 0
@@ -339,8 +360,10 @@ func (r *run) inform(b []byte) error {
 		subscribe = 1
 	}
 	pairs := []any{
-		"RID", "", dots("SubscriberGID", wide), gid(s.SubscriberGID), dots("SubscriberEnum", wide), hex(s.Enum), "InformInfo dump:", "", dots("gid", wide), gid(i.GID),
-		dots("lid_range_begin", wide), i.LIDBegin, dots("lid_range_end", wide), i.LIDEnd, dots("is_generic", wide), hex(generic), dots("subscribe", wide), hex(subscribe),
+		"RID", "", dots("SubscriberGID", wide), gid(s.SubscriberGID), dots("SubscriberEnum", wide), hex(s.Enum), "InformInfo dump:", "",
+		dots("gid", wide), gid(i.GID),
+		dots("lid_range_begin", wide), i.LIDBegin, dots("lid_range_end", wide), i.LIDEnd, dots("is_generic", wide), hex(generic),
+		dots("subscribe", wide), hex(subscribe),
 		dots("trap_type", wide), hex(i.Type),
 	}
 	who := "vendor_id"
@@ -350,6 +373,7 @@ func (r *run) inform(b []byte) error {
 	} else {
 		pairs = append(pairs, dots("dev_id", wide), hex(i.TrapNumber))
 	}
-	r.lines("InformInfoRecord dump:", append(pairs, dots("qpn", wide), qpn, dots("resp_time_val", wide), hex(i.RespTime), dots(who, wide), fmt.Sprintf("0x%06X", i.ProducerType))...)
+	r.lines("InformInfoRecord dump:", append(pairs, dots("qpn", wide), qpn, dots("resp_time_val", wide), hex(i.RespTime), dots(who, wide),
+		fmt.Sprintf("0x%06X", i.ProducerType))...)
 	return nil
 }

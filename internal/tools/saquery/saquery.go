@@ -42,17 +42,22 @@ func lidKey(more ...component) []component { return append([]component{{0, 2, 0,
 var queries = []query{
 	{"ClassPortInfo", "CPI", mad.AttrClassPortInfo, "", nil, nil},
 	{"NodeRecord", "NR", mad.AttrNodeRecord, "[lid]", lidKey(), (*run).node},
-	{"PortInfoRecord", "PIR", mad.AttrPortInfoRecord, "[[lid]/[port]/[options]]", lidKey(component{2, 1, 1, 0}, component{3, 1, 2, 0}), (*run).portInfo},
-	{"SL2VLTableRecord", "SL2VL", mad.AttrSLtoVLRecord, "[[lid]/[in_port]/[out_port]]", lidKey(component{2, 1, 1, 0}, component{3, 1, 2, 0}), (*run).sl2vl},
-	{"PKeyTableRecord", "PKTR", mad.AttrPKeyTableRecord, "[[lid]/[port]/[block]]", lidKey(component{4, 1, 2, 0}, component{2, 2, 1, 0}), (*run).pkeys},
-	{"VLArbitrationTableRecord", "VLAR", mad.AttrVLArbRecord, "[[lid]/[port]/[block]]", lidKey(component{2, 1, 1, 0}, component{3, 1, 2, 0}), (*run).vlarb},
+	{"PortInfoRecord", "PIR", mad.AttrPortInfoRecord, "[[lid]/[port]/[options]]", lidKey(component{2, 1, 1, 0}, component{3, 1, 2, 0}),
+		(*run).portInfo},
+	{"SL2VLTableRecord", "SL2VL", mad.AttrSLtoVLRecord, "[[lid]/[in_port]/[out_port]]", lidKey(component{2, 1, 1, 0},
+		component{3, 1, 2, 0}), (*run).sl2vl},
+	{"PKeyTableRecord", "PKTR", mad.AttrPKeyTableRecord, "[[lid]/[port]/[block]]", lidKey(component{4, 1, 2, 0}, component{2, 2, 1, 0}),
+		(*run).pkeys},
+	{"VLArbitrationTableRecord", "VLAR", mad.AttrVLArbRecord, "[[lid]/[port]/[block]]", lidKey(component{2, 1, 1, 0},
+		component{3, 1, 2, 0}), (*run).vlarb},
 	{"InformInfoRecord", "IIR", mad.AttrInformInfoRecord, "[subscriber_gid]", nil, (*run).inform},
 	{"LinkRecord", "LR", mad.AttrLinkRecord, "[[from_lid]/[from_port]] [[to_lid]/[to_port]]", lidKey(component{2, 1, 1, 0}), (*run).link},
 	{"ServiceRecord", "SR", mad.AttrServiceRecord, "", nil, (*run).service},
 	{"PathRecord", "PR", mad.AttrPathRecord, "", nil, (*run).pathShow},
 	{"MCMemberRecord", "MCMR", mad.AttrMCMemberRecord, "", nil, (*run).member},
 	{"LFTRecord", "LFTR", mad.AttrLFTRecord, "[[lid]/[block]]", lidKey(component{2, 2, 1, 0}), (*run).lft},
-	{"MFTRecord", "MFTR", mad.AttrMFTRecord, "[[lid]/[position]/[block]]", lidKey(component{2, 2, 1, 12}, component{2, 2, 3, 0}), (*run).mft},
+	{"MFTRecord", "MFTR", mad.AttrMFTRecord, "[[lid]/[position]/[block]]", lidKey(component{2, 2, 1, 12}, component{2, 2, 3, 0}),
+		(*run).mft},
 	{"GUIDInfoRecord", "GIR", mad.AttrGUIDInfoRecord, "[[lid]/[block]]", lidKey(component{2, 1, 1, 0}), (*run).guids},
 	{"SwitchInfoRecord", "SWIR", mad.AttrSwitchInfoRecord, "[lid]", lidKey(), (*run).switchInfo},
 	{"SMInfoRecord", "SMIR", mad.AttrSMInfoRecord, "[lid]", lidKey(), (*run).smInfo},
@@ -265,8 +270,10 @@ func (r *run) failed(status int, format string, args ...any) error {
 // statusText returns the meaning of a status, in the words of infiniband-diags.
 func statusText(status uint16) (text string) {
 	if low := status & 0xff; low != 0 {
-		fields := []string{"MAD No invalid fields", "MAD Bad version", "MAD Method specified is not supported", "MAD Method/Attribute combination is not supported",
-			"MAD Reserved", "MAD Reserved", "MAD Reserved", "MAD Invalid value in Attribute field(s) or Attribute Modifier", "MAD UNKNOWN ERROR"}
+		fields := []string{"MAD No invalid fields", "MAD Bad version", "MAD Method specified is not supported",
+			"MAD Method/Attribute combination is not supported",
+			"MAD Reserved", "MAD Reserved", "MAD Reserved", "MAD Invalid value in Attribute field(s) or Attribute Modifier",
+			"MAD UNKNOWN ERROR"}
 		busy, redirect := "", ""
 		if low&1 != 0 {
 			busy = "BUSY"
@@ -277,7 +284,8 @@ func statusText(status uint16) (text string) {
 		text = fmt.Sprintf(" (%s; %s; %s)", busy, redirect, fields[min(int(low>>2), len(fields)-1)])
 	}
 	if high := status >> 8; high != 0 {
-		words := []string{"", "SA_ERR_NO_RESOURCES", "SA_ERR_REQ_INVALID", "SA_ERR_NO_RECORDS", "SA_ERR_TOO_MANY_RECORDS", "SA_ERR_REQ_INVALID_GID",
+		words := []string{"", "SA_ERR_NO_RESOURCES", "SA_ERR_REQ_INVALID", "SA_ERR_NO_RECORDS", "SA_ERR_TOO_MANY_RECORDS",
+			"SA_ERR_REQ_INVALID_GID",
 			"SA_ERR_REQ_INSUFFICIENT_COMPONENTS", "SA_ERR_REQ_DENIED", "SA_ERR_STATUS_PRIO_SUGGESTED", "SA_ERR_UNKNOWN"}
 		text += fmt.Sprintf(" SA(%s)", words[min(int(high), len(words)-1)])
 	}

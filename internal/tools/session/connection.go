@@ -76,7 +76,8 @@ func (s *Session) Accept(ctx context.Context, request *nd.Connector, cfg Config)
 	c := &Connection{Connector: request}
 	err := c.prepare(ctx, s, cfg)
 	if err == nil {
-		err = request.Accept(ctx, c.QP, nd.ConnectParams{InboundReadLimit: readLimit, OutboundReadLimit: readLimit, PrivateData: c.hello(cfg)})
+		err = request.Accept(ctx, c.QP, nd.ConnectParams{InboundReadLimit: readLimit, OutboundReadLimit: readLimit,
+			PrivateData: c.hello(cfg)})
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -136,12 +137,14 @@ func (c *Connection) prepare(ctx context.Context, s *Session, cfg Config) (err e
 	if c.MR, err = s.Adapter.CreateMemoryRegion(); err != nil {
 		return err
 	}
-	if err := c.MR.Allocate(ctx, cfg.Memory, nd.MRFlagAllowLocalWrite|nd.MRFlagAllowRemoteRead|nd.MRFlagAllowRemoteWrite|nd.MRFlagRDMAReadSink); err != nil {
+	if err := c.MR.Allocate(ctx, cfg.Memory, nd.MRFlagAllowLocalWrite|nd.MRFlagAllowRemoteRead|nd.MRFlagAllowRemoteWrite|
+		nd.MRFlagRDMAReadSink); err != nil {
 		return err
 	}
 	c.Memory = c.MR.Buffer()
 	c.QP, err = s.Adapter.CreateQueuePair(nd.QueuePairConfig{
-		ReceiveCompletionQueue: c.CQ, InitiatorCompletionQueue: c.CQ, ReceiveQueueDepth: cfg.Depth, InitiatorQueueDepth: cfg.Depth + 1, // one for the probe
+		// one for the probe
+		ReceiveCompletionQueue: c.CQ, InitiatorCompletionQueue: c.CQ, ReceiveQueueDepth: cfg.Depth, InitiatorQueueDepth: cfg.Depth + 1,
 		MaxReceiveRequestSGE: cfg.SGE, MaxInitiatorRequestSGE: cfg.SGE,
 	})
 	if err != nil || cfg.Prepare == nil {

@@ -34,7 +34,8 @@ type Mode struct {
 // settings do not apply.
 func (m *Mode) alone(why string, a netip.Addr) {
 	if m.say != nil {
-		m.say("the driver has no adapter %s %v: this one is embedded in the tool (--mode embedded does so silently, attached fails)", why, a)
+		m.say("the driver has no adapter %s %v: this one is embedded in the tool (--mode embedded does so silently, attached fails)", why,
+			a)
 	}
 }
 
@@ -73,7 +74,8 @@ func (m *Mode) Check(server bool, remote netip.Addr) error {
 	case server:
 		return tool.Usagef("%s is not for a server; allowed: for a client", m.flag)
 	case m.local.Is4() != remote.Is4():
-		return tool.Usagef("%s %v is not of the family of the server's address %v; allowed: both IPv4 or both IPv6", m.flag, m.local, remote)
+		return tool.Usagef("%s %v is not of the family of the server's address %v; allowed: both IPv4 or both IPv6", m.flag, m.local,
+			remote)
 	}
 	return nil
 }

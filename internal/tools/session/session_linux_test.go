@@ -30,7 +30,8 @@ func ownLoopback(t *testing.T, addrs ...string) {
 	lo, err := netlink.LinkByName("lo")
 	for _, a := range addrs {
 		if err == nil {
-			err = netlink.AddrAdd(lo, &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(a), Mask: net.CIDRMask(128, 128)}, Flags: 2}) // IFA_F_NODAD
+			// IFA_F_NODAD
+			err = netlink.AddrAdd(lo, &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(a), Mask: net.CIDRMask(128, 128)}, Flags: 2})
 		}
 	}
 	if err != nil {
@@ -115,7 +116,8 @@ func TestDialAddressesOfThisMachine(t *testing.T) {
 		{"embedded, by name", Mode{mode: verbs.Embedded, local: own}, one, own, "embedded", nil},
 		{"no route, embedded", Mode{mode: verbs.Embedded}, netip.MustParseAddr("192.0.2.1"), netip.Addr{}, "", nd.ErrNetworkUnreachable},
 		{"no route, attached", Mode{mode: verbs.Attached}, netip.MustParseAddr("192.0.2.1"), netip.Addr{}, "", nd.ErrNetworkUnreachable},
-		{"nobody's", Mode{mode: verbs.Embedded}, own, own, "embedded", nil}, // Dial only chooses the adapter; connecting there would be refused
+		// Dial only chooses the adapter; connecting there would be refused
+		{"nobody's", Mode{mode: verbs.Embedded}, own, own, "embedded", nil},
 	} {
 		s, err := Dial(ctx, c.mode, netip.AddrPortFrom(c.remote, 7))
 		if c.want != nil || err != nil {

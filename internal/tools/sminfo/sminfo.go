@@ -74,7 +74,8 @@ func show(s *ibdiag.Session, to ibdiag.Route, modifier uint32, send *mad.SMInfo)
 	if err != nil {
 		return err
 	}
-	s.Printf("sminfo: sm lid %d sm guid 0x%x, activity count %d priority %d state %d %s\n", to.LID, i.GUID, i.ActCount, i.Priority, i.State, stateName(i.State))
+	s.Printf("sminfo: sm lid %d sm guid 0x%x, activity count %d priority %d state %d %s\n", to.LID, i.GUID, i.ActCount, i.Priority, i.State,
+		stateName(i.State))
 	return nil
 }
 

@@ -226,7 +226,8 @@ func (r *run) hasPortInfoExtended() (bool, error) {
 		return false, nil
 	}
 	if p.CapabilityMask2&mad.Cap2IsPortInfoExtendedSupported == 0 {
-		r.Warnf("is_port_info_extended_supported", "port info capability mask2 = 0x%x doesn't indicate PortInfoExtended support", p.CapabilityMask2)
+		r.Warnf("is_port_info_extended_supported", "port info capability mask2 = 0x%x doesn't indicate PortInfoExtended support",
+			p.CapabilityMask2)
 		return false, nil
 	}
 	return true, nil

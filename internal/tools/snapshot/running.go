@@ -85,9 +85,11 @@ func (r *report) adapter(a *api.AdapterStatus) {
 		gids = append(gids, fmt.Sprintf("%d: %s (RoCE %s)", g.Index, g.GID, g.RoCE))
 	}
 	for _, f := range [][2]any{
-		{"Generation", a.Generation}, {"Device", a.DeviceName}, {"Port", fmt.Sprintf("%d of %d", a.Port, a.Ports)}, {"Location", a.Location().Text()}, {"Addresses", strings.Join(addrs, ", ")}, {"Enabled", yes(a.Enabled)},
+		{"Generation", a.Generation}, {"Device", a.DeviceName}, {"Port", fmt.Sprintf("%d of %d", a.Port, a.Ports)},
+		{"Location", a.Location().Text()}, {"Addresses", strings.Join(addrs, ", ")}, {"Enabled", yes(a.Enabled)},
 		{"Link up", yes(a.Up)}, {"RoCE", a.RoCE}, {"Active MTU", a.ActiveMTU}, {"Link MTU", a.LinkMTU}, {"UDP port", a.UDPPort},
-		{"Node GUID", fmt.Sprintf("%016x", a.NodeGUID)}, {"GUID", fmt.Sprintf("%016x", a.GUID)}, {"Restart pending", yes(a.Pending)}, {"Path", a.Path}, {"Impairment", a.Impairment},
+		{"Node GUID", fmt.Sprintf("%016x", a.NodeGUID)}, {"GUID", fmt.Sprintf("%016x", a.GUID)}, {"Restart pending", yes(a.Pending)},
+		{"Path", a.Path}, {"Impairment", a.Impairment},
 		{"Source ports", a.SourcePorts}, {"GIDs", strings.Join(gids, "\n")}, {"Objects", objects(a.Objects)},
 		{"Packets sent", a.Link.SentPackets}, {"Packets received", a.Link.ReceivedPackets}, {"Retransmits", a.Retransmits},
 	} {
@@ -137,7 +139,8 @@ func (r *report) counters(ctx context.Context, c *api.Client) {
 }
 
 func (r *report) connections(ctx context.Context, c *api.Client) {
-	t := r.section("Queue pairs", "Adapter", "Number", "Type", "State", "Owner", "Process", "Peer", "Remote number", "Path", "MTU", "Send posted", "Receive posted")
+	t := r.section("Queue pairs", "Adapter", "Number", "Type", "State", "Owner", "Process", "Peer", "Remote number", "Path", "MTU",
+		"Send posted", "Receive posted")
 	page, err := c.Connections(ctx, api.ConnectionQuery{Limit: connectionsShown})
 	if err != nil {
 		t.Note = err.Error()
@@ -147,7 +150,8 @@ func (r *report) connections(ctx context.Context, c *api.Client) {
 	}
 	for i := range page.Items {
 		q := &page.Items[i]
-		t.add(q.Adapter, q.Number, q.Type, q.State, q.Owner, q.PID, q.PeerName(), q.RemoteNumber, q.QPStatus.Path, q.MTU, q.SendPosted, q.RecvPosted)
+		t.add(q.Adapter, q.Number, q.Type, q.State, q.Owner, q.PID, q.PeerName(), q.RemoteNumber, q.QPStatus.Path, q.MTU, q.SendPosted,
+			q.RecvPosted)
 	}
 }
 

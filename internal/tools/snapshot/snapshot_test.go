@@ -93,7 +93,8 @@ func TestRunningAndStopped(t *testing.T) {
 			t.Errorf("no %q among %q", want, r.titles())
 		}
 	}
-	if row := r.row("Adapter left", "Objects"); row == nil || !regexp.MustCompile(`^ah: 0, cm: \d+, cq: \d+, .*, srq: 0$`).MatchString(row[1]) {
+	if row := r.row("Adapter left", "Objects"); row == nil ||
+		!regexp.MustCompile(`^ah: 0, cm: \d+, cq: \d+, .*, srq: 0$`).MatchString(row[1]) {
 		t.Errorf("objects of left: %q", row)
 	}
 	if row := r.row("Registry of left", `\*JumboPacket`); row == nil || row[2] != "9000" || !strings.Contains(row[3], "1514") {
@@ -153,7 +154,8 @@ func TestPage(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	page := report{Host: hostile, Sections: []section{{Title: hostile, Note: hostile, Fields: []string{hostile}, Rows: [][]string{{hostile}}}}}
+	page := report{Host: hostile, Sections: []section{{Title: hostile, Note: hostile, Fields: []string{hostile},
+		Rows: [][]string{{hostile}}}}}
 	if err := page.html(&b); err != nil || strings.Contains(b.String(), "<script") || !strings.Contains(b.String(), "&lt;script&gt;") {
 		t.Errorf("%v, or a name is not escaped: %s", err, b.String())
 	}

@@ -62,7 +62,8 @@ func (r *report) storedRegistry(state, work string) error {
 			if s.Problem != nil {
 				problem = s.Problem.Error()
 			}
-			t.add(s.Path.String()+`\`+s.Name, "-", stored, api.DefaultText(s.Key, a.Generation), "-", api.EffectName(s.Key), api.StatusName(s.Key), problem)
+			t.add(s.Path.String()+`\`+s.Name, "-", stored, api.DefaultText(s.Key, a.Generation), "-", api.EffectName(s.Key),
+				api.StatusName(s.Key), problem)
 		}
 		r.storedConfiguration(reg, a)
 	}

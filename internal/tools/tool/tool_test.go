@@ -41,7 +41,8 @@ func parse(line string) (v values, status int, done bool, stdout, stderr string)
 func TestOptions(t *testing.T) {
 	for line, want := range map[string]values{
 		"": {n: 5, port: 77},
-		"-n 10 -limit 2.5 --D 0.25 -a [fd00::1] -p 65535 -v": {10, 2.5, 250 * time.Millisecond, netip.MustParseAddr("fd00::1"), 65535, true},
+		"-n 10 -limit 2.5 --D 0.25 -a [fd00::1] -p 65535 -v": {10, 2.5, 250 * time.Millisecond, netip.MustParseAddr("fd00::1"), 65535,
+			true},
 		"--limit=1 -- ":       {n: 5, port: 77, f: 1},
 		"-a ::ffff:127.9.0.1": {n: 5, port: 77, addr: netip.MustParseAddr("127.9.0.1")},
 	} {
@@ -119,7 +120,8 @@ func TestWrongOptionsNameWhatIsAllowed(t *testing.T) {
 		"something -v": `unexpected argument "something"; allowed: --file --limit -D`,
 	} {
 		_, status, done, stdout, stderr := parse(line)
-		if !done || status != Usage || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "tester: ") || !strings.Contains(stderr, want) {
+		if !done || status != Usage || stdout != "" || strings.Count(stderr, "\n") != 1 || !strings.HasPrefix(stderr, "tester: ") ||
+			!strings.Contains(stderr, want) {
 			t.Errorf("%q: status %d, %q; want %q", line, status, stderr, want)
 		}
 	}
@@ -134,13 +136,15 @@ func TestHelp(t *testing.T) {
 
 func TestEndpoints(t *testing.T) {
 	for in, want := range map[string]string{
-		"127.9.0.1": "127.9.0.1:54325", "127.9.0.1:7": "127.9.0.1:7", "fd00::1": "[fd00::1]:54325", "[fd00::1]": "[fd00::1]:54325", "[fd00::1]:9": "[fd00::1]:9",
+		"127.9.0.1": "127.9.0.1:54325", "127.9.0.1:7": "127.9.0.1:7", "fd00::1": "[fd00::1]:54325", "[fd00::1]": "[fd00::1]:54325",
+		"[fd00::1]:9": "[fd00::1]:9",
 	} {
 		if got, err := ParseEndpoint(in, 54325); err != nil || got.String() != want {
 			t.Errorf("%s: %v, %v; want %s", in, got, err, want)
 		}
 	}
-	for _, bad := range []string{"", "host", "host:7", "127.9.0.1:0", "127.9.0.1:70000", "0.0.0.0", "0.0.0.0:7", "[::]:7", "224.0.0.1:7", "127.9.0.1:"} {
+	for _, bad := range []string{"", "host", "host:7", "127.9.0.1:0", "127.9.0.1:70000", "0.0.0.0", "0.0.0.0:7", "[::]:7", "224.0.0.1:7",
+		"127.9.0.1:"} {
 		if got, err := ParseEndpoint(bad, 54325); err == nil || !strings.Contains(err.Error(), "allowed") {
 			t.Errorf("%q is read as %v, %v; want an error with \"allowed\"", bad, got, err)
 		}

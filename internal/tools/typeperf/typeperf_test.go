@@ -53,7 +53,8 @@ func run(t *testing.T, f *fake, args ...string) (status int, out, errs string) {
 }
 
 func TestWatchWritesTypeperfsCSV(t *testing.T) {
-	_, out, _ := run(t, newFake(), "watch", `\RDMA Activity(*)\RDMA Outbound Frames/sec`, "-si", "0.02", "-sc", "3", `\RDMA Activity(Ethernet 2)\RDMA Active Connections`)
+	_, out, _ := run(t, newFake(), "watch", `\RDMA Activity(*)\RDMA Outbound Frames/sec`, "-si", "0.02", "-sc", "3",
+		`\RDMA Activity(Ethernet 2)\RDMA Active Connections`)
 	rows, err := csv.NewReader(strings.NewReader(out)).ReadAll()
 	if err != nil || len(rows) != 4 {
 		t.Fatalf("%v, want 4 rows:\n%s", err, out)
@@ -61,13 +62,15 @@ func TestWatchWritesTypeperfsCSV(t *testing.T) {
 	host, _ := os.Hostname()
 	want := []string{
 		"(PDH-CSV 4.0)", `\\` + host + `\RDMA Activity(Ethernet 1)\RDMA Outbound Frames/sec`,
-		`\\` + host + `\RDMA Activity(Ethernet 2)\RDMA Active Connections`, `\\` + host + `\RDMA Activity(Ethernet 2)\RDMA Outbound Frames/sec`,
+		`\\` + host + `\RDMA Activity(Ethernet 2)\RDMA Active Connections`, `\\` + host +
+			`\RDMA Activity(Ethernet 2)\RDMA Outbound Frames/sec`,
 	}
 	if strings.Join(rows[0], ",") != strings.Join(want, ",") {
 		t.Errorf("the header is %q, want %q", rows[0], want)
 	}
 	for _, r := range rows[1:] {
-		if !regexp.MustCompile(`^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d\.\d{3},[1-9]\d*\.\d{6},0\.000000,0\.000000$`).MatchString(strings.Join(r, ",")) {
+		if !regexp.MustCompile(`^\d\d/\d\d/\d{4} \d\d:\d\d:\d\d\.\d{3},[1-9]\d*\.\d{6},0\.000000,0\.000000$`).MatchString(strings.Join(r,
+			",")) {
 			t.Errorf("row %q, want a time, a rate above 0 and two zeros", r)
 		}
 	}
@@ -116,7 +119,8 @@ func TestFiles(t *testing.T) {
 func TestListAndReset(t *testing.T) {
 	f := newFake()
 	_, out, _ := run(t, f, "list", "SoftVPI Transport")
-	if !strings.HasPrefix(out, "SoftVPI Transport (transport)\n  instances: Ethernet 1; Ethernet 2\n") || !regexp.MustCompile(`\n  Probes +probes +total, packets\n`).MatchString(out) {
+	if !strings.HasPrefix(out, "SoftVPI Transport (transport)\n  instances: Ethernet 1; Ethernet 2\n") ||
+		!regexp.MustCompile(`\n  Probes +probes +total, packets\n`).MatchString(out) {
 		t.Error("list of a set, want its instances and counters:\n", out)
 	}
 	_, out, _ = run(t, f, "list", "-x", "rdma_activity")
@@ -155,7 +159,8 @@ func TestBadUsage(t *testing.T) {
 }
 
 func TestParseInterval(t *testing.T) {
-	for s, want := range map[string]time.Duration{"5": 5 * time.Second, "90": 90 * time.Second, "2:30": 150 * time.Second, "1:00:01": 3601 * time.Second, "0.5": time.Second / 2} {
+	for s, want := range map[string]time.Duration{"5": 5 * time.Second, "90": 90 * time.Second, "2:30": 150 * time.Second,
+		"1:00:01": 3601 * time.Second, "0.5": time.Second / 2} {
 		if got, err := parseInterval(s); err != nil || got != want {
 			t.Errorf("%s is read as %v, %v; want %v", s, got, err, want)
 		}

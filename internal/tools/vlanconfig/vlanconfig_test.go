@@ -69,16 +69,19 @@ func TestCommands(t *testing.T) {
 	socket := t.TempDir() + "/none"
 	for _, c := range catalogue.CommandsOf(name) {
 		status, out, errs := call(t, socket, c.Name)
-		if built := c.Status == catalogue.Built; out != "" || built != (status == tool.Failure) || !built && (status != tool.Unsupported || errs != "vlan_config: "+c.Name+": not supported by this adapter\n") {
-			t.Errorf("%s: status %d, %q; want a failure without a driver if it is built, and otherwise that it is not supported", c.Name, status, errs)
+		if built := c.Status == catalogue.Built; out != "" || built != (status == tool.Failure) || !built &&
+			(status != tool.Unsupported || errs != "vlan_config: "+c.Name+": not supported by this adapter\n") {
+			t.Errorf("%s: status %d, %q; want a failure without a driver if it is built, and otherwise that it is not supported", c.Name,
+				status, errs)
 		}
 		if _, out, _ := call(t, socket, "--help"); !strings.Contains(out, "  "+c.Name+" "+c.Arguments+"\n") {
 			t.Errorf("help does not name %s", c.Name)
 		}
 	}
 	for line, want := range map[string]string{
-		"": "a command is missing; allowed: showlist, create team", "show": `"show" is not a command`, "create vlan x": `"create vlan" is not a command`,
-		"showlist x": "allowed: showlist [IPoIB]", "showlist IPoIB x": `unexpected argument "x"`,
+		"": "a command is missing; allowed: showlist, create team", "show": `"show" is not a command`,
+		"create vlan x": `"create vlan" is not a command`,
+		"showlist x":    "allowed: showlist [IPoIB]", "showlist IPoIB x": `unexpected argument "x"`,
 	} {
 		if status, _, errs := call(t, socket, line); status != tool.Usage || !strings.Contains(errs, want) {
 			t.Errorf("%s: status %d, %s; want %d and %q", line, status, errs, tool.Usage, want)

@@ -92,7 +92,8 @@ func administration(methods ...uint8) Registration {
 }
 
 func message(agent uint32, class, method uint8, tid uint32, to ib.LID, timeout time.Duration, retries uint32) *Message {
-	m := &Message{Header: Header{Agent: agent, LID: to, QPN: 1, Timeout: uint32(timeout / time.Millisecond), Retries: retries}, Data: make([]byte, mad.Len)}
+	m := &Message{Header: Header{Agent: agent, LID: to, QPN: 1, Timeout: uint32(timeout / time.Millisecond), Retries: retries},
+		Data: make([]byte, mad.Len)}
 	h := mad.Header{BaseVersion: 1, Class: class, ClassVersion: 1, Method: method, TransactionID: uint64(tid), AttributeID: 0x11}
 	if class == mad.ClassSubnetAdm {
 		h.ClassVersion = 2
@@ -200,7 +201,8 @@ func TestTimeOuts(t *testing.T) {
 		t.Fatalf("sent %d times, %d came back; want 3 and 1", w.sent, len(w.got[0]))
 	}
 	m := w.got[0][0]
-	if m.Status != timedOut || m.Length != HeaderLen+mad.HeaderLen || len(m.Data) != mad.HeaderLen || binary.BigEndian.Uint32(m.Data[12:]) != 7 {
+	if m.Status != timedOut || m.Length != HeaderLen+mad.HeaderLen || len(m.Data) != mad.HeaderLen ||
+		binary.BigEndian.Uint32(m.Data[12:]) != 7 {
 		t.Errorf("received %+v, want the request back as timed out", m)
 	}
 	// A MAD that expects no response is forgotten at once.
@@ -352,8 +354,9 @@ func TestRawAgents(t *testing.T) {
 
 // TestHeader: headers have the layout of ib_user_mad.
 func TestHeader(t *testing.T) {
-	h := Header{Agent: 1, Status: 2, Timeout: 3, Retries: 4, Length: 5, QPN: 6, QKey: 0x80010000, LID: 0x1234, SL: 7, PathBits: 1, HasGRH: true,
-		GRH: GRH{GIDIndex: 2, HopLimit: 3, TrafficClass: 4, GID: ib.GID{0xfe, 0x80, 15: 9}, FlowLabel: 0x12345}, PKeyIndex: 8}
+	h := Header{Agent: 1, Status: 2, Timeout: 3, Retries: 4, Length: 5, QPN: 6, QKey: 0x80010000, LID: 0x1234, SL: 7, PathBits: 1,
+		HasGRH: true,
+		GRH:    GRH{GIDIndex: 2, HopLimit: 3, TrafficClass: 4, GID: ib.GID{0xfe, 0x80, 15: 9}, FlowLabel: 0x12345}, PKeyIndex: 8}
 	b := h.Append(nil)
 	if len(b) != HeaderLen || ParseHeader(b) != h || b[28] != 0x12 || b[56] != 8 {
 		t.Errorf("% x", b)
@@ -363,7 +366,8 @@ func TestHeader(t *testing.T) {
 // FuzzReceive: nothing that arrives, and nothing that a program writes, does harm.
 func FuzzReceive(f *testing.F) {
 	f.Add([]byte{1, 3, 2, 0x12}, uint16(2), uint8(1))
-	f.Add(append([]byte{1, 3, 2, 0x92, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0x11, 0, 0, 0, 0, 0, 0, 1, 1, 3, 0, 0, 0, 0, 1, 0, 0, 0, 200}, 9), uint16(2), uint8(3))
+	f.Add(append([]byte{1, 3, 2, 0x92, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 7, 0, 0x11, 0, 0, 0, 0, 0, 0, 1, 1, 3, 0, 0, 0, 0, 1, 0, 0, 0, 200},
+		9), uint16(2), uint8(3))
 	f.Fuzz(func(t *testing.T, b []byte, lid uint16, n uint8) {
 		w := newWire()
 		id := w.register(t, 0, administration(mad.MethodGet, mad.MethodGetTable, mad.MethodGetMulti))

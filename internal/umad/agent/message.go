@@ -67,9 +67,11 @@ func ParseHeader(b []byte) Header {
 	return Header{
 		Agent: binary.LittleEndian.Uint32(b), Status: binary.LittleEndian.Uint32(b[4:]), Timeout: binary.LittleEndian.Uint32(b[8:]),
 		Retries: binary.LittleEndian.Uint32(b[12:]), Length: binary.LittleEndian.Uint32(b[16:]),
-		QPN: ib.QPN(binary.BigEndian.Uint32(b[20:])) & 0xffffff, QKey: binary.BigEndian.Uint32(b[24:]), LID: ib.LID(binary.BigEndian.Uint16(b[28:])),
-		SL: b[30] & 15, PathBits: b[31], HasGRH: b[32] != 0,
-		GRH:       GRH{GIDIndex: b[33], HopLimit: b[34], TrafficClass: b[35], GID: ib.GID(b[36:52]), FlowLabel: binary.BigEndian.Uint32(b[52:])},
+		QPN: ib.QPN(binary.BigEndian.Uint32(b[20:])) & 0xffffff, QKey: binary.BigEndian.Uint32(b[24:]),
+		LID: ib.LID(binary.BigEndian.Uint16(b[28:])),
+		SL:  b[30] & 15, PathBits: b[31], HasGRH: b[32] != 0,
+		GRH: GRH{GIDIndex: b[33], HopLimit: b[34], TrafficClass: b[35], GID: ib.GID(b[36:52]),
+			FlowLabel: binary.BigEndian.Uint32(b[52:])},
 		PKeyIndex: binary.LittleEndian.Uint16(b[56:]),
 	}
 }

@@ -71,7 +71,8 @@ func (f *File) Send(now clock.Time, m *Message) error {
 		copy(a.packet(&m.Header, m.Data[atClass]).MAD[:], m.Data)
 		return nil
 	}
-	s := &send{agent: a, header: m.Header, left: int(min(m.Retries, 1<<16)), timeout: time.Duration(min(m.Timeout, 1<<30)) * time.Millisecond}
+	s := &send{agent: a, header: m.Header, left: int(min(m.Retries, 1<<16)),
+		timeout: time.Duration(min(m.Timeout, 1<<30)) * time.Millisecond}
 	s.key = sendKey{uint64(be32(m.Data[atTID:]))<<32 | uint64(be32(m.Data[atTID+4:])), m.Data[atClass], answers}
 	if a.sends[s.key] != nil {
 		return &sendError{"transaction ID", s.key.tid, "one that is not under way"}

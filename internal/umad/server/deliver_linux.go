@@ -155,7 +155,8 @@ func (c *client) write(m *message) bool {
 		return !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ENOBUFS)
 	}
 	_, err := unix.SendmsgN(c.fd, m.data, unix.UnixRights(m.file), nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
-	return !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ENOBUFS) && !errors.Is(err, unix.ETOOMANYREFS)
+	return !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.ENOBUFS) &&
+		!errors.Is(err, unix.ETOOMANYREFS)
 }
 
 // flush writes what is queued. The caller holds the lock.

@@ -93,11 +93,13 @@ func TestPartitions(t *testing.T) {
 		ok        bool
 	}{
 		{"the default partition", 0, 0, true}, {"another, where the receiver is a limited member", 1, 3, true},
-		{"limited members of both ends", 2, 0, false}, {"one that the receiver is not in", 3, 0, false}, {"no P_Key at the index", 9, 0, false},
+		{"limited members of both ends", 2, 0, false}, {"one that the receiver is not in", 3, 0, false},
+		{"no P_Key at the index", 9, 0, false},
 	} {
 		before := violations()
 		request := vendor()
-		d, err := a.Call(context.Background(), umad.Address{LID: to, QP: umad.GSIQP, SL: 5, PKeyIndex: c.index}, &request, umad.Timing{Timeout: 300 * time.Millisecond, Tries: 1})
+		d, err := a.Call(context.Background(), umad.Address{LID: to, QP: umad.GSIQP, SL: 5, PKeyIndex: c.index}, &request,
+			umad.Timing{Timeout: 300 * time.Millisecond, Tries: 1})
 		if !c.ok {
 			want := before + 1
 			if c.index == 9 {

@@ -106,7 +106,8 @@ func (s *Server) adapter(node int) []byte {
 	s.host.Do(func(_ clock.Time, f *fabric.Fabric) {
 		first := f.Attach(node)
 		n := f.NodeInfo(first)
-		a = socket.AdapterInfo{NodeType: uint32(n.NodeType), First: uint32(first.Port), Ports: uint32(n.NumPorts), Firmware: firmware, Type: board,
+		a = socket.AdapterInfo{NodeType: uint32(n.NodeType), First: uint32(first.Port), Ports: uint32(n.NumPorts), Firmware: firmware,
+			Type:     board,
 			Hardware: hardware, NodeGUID: n.NodeGUID, SystemGUID: n.SystemImageGUID}
 		if first.Port == 0 {
 			a.Ports = 0
@@ -119,7 +120,8 @@ func (s *Server) port(at fabric.Place) []byte {
 	var p socket.PortInfo
 	s.host.Do(func(_ clock.Time, f *fabric.Fabric) {
 		i, n := f.PortInfo(at), f.NodeInfo(at)
-		p = socket.PortInfo{Number: uint32(at.Port), LID: uint32(i.LID), LMC: uint32(i.LMC), SMLID: uint32(i.MasterSMLID), SMSL: uint32(i.MasterSMSL),
+		p = socket.PortInfo{Number: uint32(at.Port), LID: uint32(i.LID), LMC: uint32(i.LMC), SMLID: uint32(i.MasterSMLID),
+			SMSL:  uint32(i.MasterSMSL),
 			State: uint32(i.PortState), Physical: uint32(i.PortPhysicalState), Rate: rate(&i),
 			Capabilities: i.CapabilityMask, Prefix: i.GIDPrefix, GUID: n.PortGUID, LinkLayer: "InfiniBand"}
 		keys := f.PKeys(at)

@@ -62,7 +62,8 @@ type place struct {
 // Listen serves the management datagrams of a fabric at the path of a socket, only for this process's
 // user. A stale socket of an earlier process is replaced.
 func Listen(path string, h Host) (*Server, error) {
-	s := &Server{host: h, path: path, start: time.Now(), done: make(chan struct{}), next: clock.Never, listener: -1, epoll: -1, wake: -1, watch: -1,
+	s := &Server{host: h, path: path, start: time.Now(), done: make(chan struct{}), next: clock.Never, listener: -1, epoll: -1, wake: -1,
+		watch:  -1,
 		places: map[fabric.Place]*place{}, clients: map[int]*client{}, files: map[int]*manager{}}
 	if err := s.listen(); err != nil {
 		s.closeAll()

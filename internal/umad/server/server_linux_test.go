@@ -80,7 +80,8 @@ func smp(p *umad.Port, attribute uint16, path ...uint8) (mad.SMP, error) {
 	if err := m.Direct(path); err != nil {
 		return m, err
 	}
-	d, err := p.Call(context.Background(), umad.Address{LID: ib.LIDPermissive}, (*[mad.Len]byte)(m.Append(nil)), umad.Timing{Timeout: 300 * time.Millisecond, Tries: 1})
+	d, err := p.Call(context.Background(), umad.Address{LID: ib.LIDPermissive}, (*[mad.Len]byte)(m.Append(nil)),
+		umad.Timing{Timeout: 300 * time.Millisecond, Tries: 1})
 	if err != nil {
 		return m, err
 	}

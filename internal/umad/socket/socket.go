@@ -96,7 +96,8 @@ func ParseRequest(b []byte) (Request, bool) {
 	if len(b) != requestLen || binary.LittleEndian.Uint32(b[4:]) != version {
 		return Request{}, false
 	}
-	return Request{Kind: binary.LittleEndian.Uint32(b), Node: text(b[8:80]), Name: text(b[80:100]), Port: int32(binary.LittleEndian.Uint32(b[100:]))}, true
+	return Request{Kind: binary.LittleEndian.Uint32(b), Node: text(b[8:80]), Name: text(b[80:100]),
+		Port: int32(binary.LittleEndian.Uint32(b[100:]))}, true
 }
 
 func text(b []byte) string {
@@ -164,7 +165,8 @@ func ParseAdapter(b []byte) (AdapterInfo, bool) {
 	if len(b) < adapterLen {
 		return AdapterInfo{}, false
 	}
-	return AdapterInfo{NodeType: binary.LittleEndian.Uint32(b), First: binary.LittleEndian.Uint32(b[4:]), Ports: binary.LittleEndian.Uint32(b[8:]),
+	return AdapterInfo{NodeType: binary.LittleEndian.Uint32(b), First: binary.LittleEndian.Uint32(b[4:]),
+		Ports:    binary.LittleEndian.Uint32(b[8:]),
 		Firmware: text(b[12:32]), Type: text(b[32:72]), Hardware: text(b[72:92]),
 		NodeGUID: binary.BigEndian.Uint64(b[96:]), SystemGUID: binary.BigEndian.Uint64(b[104:])}, true
 }
@@ -255,6 +257,7 @@ func ParseRegistration(b []byte) (agent.Registration, bool) {
 	if len(b) != registerLen || binary.LittleEndian.Uint32(b[4:]) != version {
 		return agent.Registration{}, false
 	}
-	return agent.Registration{Class: b[8], Version: b[9], RMPP: b[10], QPN: ib.QPN(b[11]), UserRMPP: b[12]&flagUserRMPP != 0, Raw: b[12]&flagRaw != 0, OUI: binary.LittleEndian.Uint32(b[16:]),
+	return agent.Registration{Class: b[8], Version: b[9], RMPP: b[10], QPN: ib.QPN(b[11]), UserRMPP: b[12]&flagUserRMPP != 0,
+		Raw: b[12]&flagRaw != 0, OUI: binary.LittleEndian.Uint32(b[16:]),
 		Methods: [2]uint64{binary.LittleEndian.Uint64(b[24:]), binary.LittleEndian.Uint64(b[32:])}}, true
 }

@@ -18,16 +18,19 @@ func TestRoundTrips(t *testing.T) {
 			return rapid.StringMatching(`[a-z0-9 _-]*`).Filter(func(s string) bool { return len(s) <= most }).Draw(t, name)
 		}
 		u32, u8 := rapid.Uint32(), rapid.Uint8()
-		r := Request{Kind: u32.Draw(t, "kind"), Node: text("node", NodeLen-1), Name: text("name", NameLen-1), Port: rapid.Int32().Draw(t, "port")}
+		r := Request{Kind: u32.Draw(t, "kind"), Node: text("node", NodeLen-1), Name: text("name", NameLen-1),
+			Port: rapid.Int32().Draw(t, "port")}
 		if got, ok := ParseRequest(r.Append(nil)); !ok || got != r {
 			t.Errorf("%+v, want %+v", got, r)
 		}
-		a := AdapterInfo{NodeType: u32.Draw(t, "type"), First: 1, Ports: u32.Draw(t, "ports"), Firmware: text("firmware", 19), Type: text("board", 39),
+		a := AdapterInfo{NodeType: u32.Draw(t, "type"), First: 1, Ports: u32.Draw(t, "ports"), Firmware: text("firmware", 19),
+			Type:     text("board", 39),
 			Hardware: text("hardware", 19), NodeGUID: rapid.Uint64().Draw(t, "guid"), SystemGUID: 7}
 		if got, ok := ParseAdapter(a.Append(nil)); !ok || got != a {
 			t.Errorf("%+v, want %+v", got, a)
 		}
-		p := PortInfo{Number: u32.Draw(t, "number"), LID: 5, SMLID: 6, Rate: u32.Draw(t, "rate"), Capabilities: u32.Draw(t, "capabilities"), Prefix: 1 << 63,
+		p := PortInfo{Number: u32.Draw(t, "number"), LID: 5, SMLID: 6, Rate: u32.Draw(t, "rate"), Capabilities: u32.Draw(t, "capabilities"),
+			Prefix:    1 << 63,
 			LinkLayer: text("link", 19), Info: [64]byte{1, 63: 2}, Node: [64]byte{3, 63: 4}}
 		for range rapid.IntRange(0, 128).Draw(t, "keys") {
 			p.PKeys = append(p.PKeys, ib.PKey(rapid.Uint16().Draw(t, "key")))
@@ -35,8 +38,10 @@ func TestRoundTrips(t *testing.T) {
 		if got, ok := ParsePort(p.Append(nil)); !ok || !reflect.DeepEqual(got, p) {
 			t.Errorf("%+v, want %+v", got, p)
 		}
-		g := agent.Registration{QPN: ib.QPN(u8.Draw(t, "qpn")), Class: u8.Draw(t, "class"), Version: u8.Draw(t, "version"), RMPP: u8.Draw(t, "rmpp"),
-			UserRMPP: rapid.Bool().Draw(t, "user"), Raw: rapid.Bool().Draw(t, "raw"), OUI: u32.Draw(t, "oui"), Methods: [2]uint64{rapid.Uint64().Draw(t, "methods"), 9}}
+		g := agent.Registration{QPN: ib.QPN(u8.Draw(t, "qpn")), Class: u8.Draw(t, "class"), Version: u8.Draw(t, "version"),
+			RMPP:     u8.Draw(t, "rmpp"),
+			UserRMPP: rapid.Bool().Draw(t, "user"), Raw: rapid.Bool().Draw(t, "raw"), OUI: u32.Draw(t, "oui"),
+			Methods: [2]uint64{rapid.Uint64().Draw(t, "methods"), 9}}
 		if got, ok := ParseRegistration(AppendRegistration(nil, &g)); !ok || got != g {
 			t.Errorf("%+v, want %+v", got, g)
 		}

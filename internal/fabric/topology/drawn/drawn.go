@@ -38,7 +38,8 @@ func Topology(t *rapid.T) *topology.Topology {
 		top.Link(a, pa, b, pb, mad.WidthOf(rapid.SampledFrom([]int{1, 2, 4, 8, 12}).Draw(t, "width")),
 			mad.Speed(rapid.Uint8Range(uint8(mad.SpeedSDR), uint8(mad.SpeedXDR)).Draw(t, "speed")))
 		for _, p := range []*topology.Port{near, far} {
-			if p.GUID != top.Nodes[p.Peer].GUID && top.Nodes[near.Peer].Type != mad.NodeSwitch && top.Nodes[far.Peer].Type != mad.NodeSwitch {
+			if p.GUID != top.Nodes[p.Peer].GUID && top.Nodes[near.Peer].Type != mad.NodeSwitch &&
+				top.Nodes[far.Peer].Type != mad.NodeSwitch {
 				p.LID, p.LMC = ib.LID(rapid.Uint16Range(0, 0xbfff).Draw(t, "lid")), rapid.Uint8Range(0, 7).Draw(t, "lmc")
 			}
 		}

@@ -141,7 +141,8 @@ func marks(dir string, files []string) (names []string, err error) {
 		}
 		for n := range ast.Preorder(parsed) {
 			if isMark(n) && !first[n] {
-				return nil, fmt.Errorf("%v: systemtest.Mark belongs into the first statement of a test, where it is found", set.Position(n.Pos()))
+				return nil, fmt.Errorf("%v: systemtest.Mark belongs into the first statement of a test, where it is found",
+					set.Position(n.Pos()))
 			}
 		}
 	}

@@ -235,7 +235,8 @@ func (f *Fabric) rebuild(nodes []*cachedNode, known map[portKey]*cachedPort) err
 		for _, k := range c.keys {
 			p := known[k]
 			if p == nil || int(k.num) >= len(c.Ports) || p.Node != nil {
-				return fmt.Errorf("the node %#016x has a port %d (%#016x) that is not in the file, or belongs to another node", c.Info.NodeGUID, k.num, k.guid)
+				return fmt.Errorf("the node %#016x has a port %d (%#016x) that is not in the file, or belongs to another node",
+					c.Info.NodeGUID, k.num, k.guid)
 			}
 			p.Node, c.Ports[k.num] = c.Node, p.Port
 		}

@@ -58,7 +58,8 @@ func answer(devices []*device, r *Request) (data [mad.SMPDataLen]byte, ok bool) 
 var errSilent = errors.New("silent")
 
 // walk goes through a fabric with several requests outstanding; choose picks which of them is answered next.
-func walk(t interface{ Fatal(...any) }, o Options, outstanding int, choose func(n int) int, reply func(*Request) ([mad.SMPDataLen]byte, error)) *Walk {
+func walk(t interface{ Fatal(...any) }, o Options, outstanding int, choose func(n int) int,
+	reply func(*Request) ([mad.SMPDataLen]byte, error)) *Walk {
 	type under struct {
 		r      *Request
 		number int
@@ -178,7 +179,8 @@ func TestWalkStopsAtHops(t *testing.T) {
 	delete(chain[89].links, 2)
 	f, faults, err := walk(t, Options{}, 9, inOrder, honest(chain)).Result()
 	if err != nil || len(f.Nodes) != mad.MaxHops+1 || f.MaxHops != mad.MaxHops || len(faults) != 1 {
-		t.Errorf("a chain of 90 nodes: %d nodes, %d hops, %v, %v; want those within the most hops and one fault", len(f.Nodes), f.MaxHops, faults, err)
+		t.Errorf("a chain of 90 nodes: %d nodes, %d hops, %v, %v; want those within the most hops and one fault", len(f.Nodes), f.MaxHops,
+			faults, err)
 	}
 }
 
@@ -187,22 +189,23 @@ func TestWalkStopsAtHops(t *testing.T) {
 func TestWalkEndsAmongHostileNodes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-		w := walk(t, Options{MaxNodes: 50}, rapid.IntRange(1, 64).Draw(t, "outstanding"), func(n int) int { return r.IntN(n) }, func(q *Request) (data [mad.SMPDataLen]byte, err error) {
-			if r.IntN(20) == 0 {
-				return data, errSilent
-			}
-			for i := range data {
-				data[i] = byte(r.Uint32())
-			}
-			switch q.Attribute {
-			case mad.AttrNodeInfo:
-				data[2] = byte(1 + r.IntN(3)) // the node's type
-				clear(data[12:19])            // leave few different GUIDs
-			case mad.AttrPortInfo:
-				data[33] = byte(mad.PhysicalLinkUp)<<4 | 2
-			}
-			return data, nil
-		})
+		w := walk(t, Options{MaxNodes: 50}, rapid.IntRange(1, 64).Draw(t, "outstanding"), func(n int) int { return r.IntN(n) },
+			func(q *Request) (data [mad.SMPDataLen]byte, err error) {
+				if r.IntN(20) == 0 {
+					return data, errSilent
+				}
+				for i := range data {
+					data[i] = byte(r.Uint32())
+				}
+				switch q.Attribute {
+				case mad.AttrNodeInfo:
+					data[2] = byte(1 + r.IntN(3)) // the node's type
+					clear(data[12:19])            // leave few different GUIDs
+				case mad.AttrPortInfo:
+					data[33] = byte(mad.PhysicalLinkUp)<<4 | 2
+				}
+				return data, nil
+			})
 		f, _, _ := w.Result()
 		if len(f.Nodes) > 50 {
 			t.Fatalf("%d nodes, want at most 50", len(f.Nodes))
@@ -272,7 +275,8 @@ func TestCacheRoundTrip(t *testing.T) {
 			lines = append(lines, fmt.Sprintf("%+v %s %d", n.Info, n.Description, len(n.Ports)))
 			for _, p := range n.Ports {
 				if p != nil && p.Remote != nil {
-					lines = append(lines, fmt.Sprintf("  %d %x %+v -> %x %d", p.Num, p.GUID, p.Info, p.Remote.Node.Info.NodeGUID, p.Remote.Num))
+					lines = append(lines, fmt.Sprintf("  %d %x %+v -> %x %d", p.Num, p.GUID, p.Info, p.Remote.Node.Info.NodeGUID,
+						p.Remote.Num))
 				}
 			}
 		}
