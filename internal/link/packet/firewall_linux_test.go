@@ -7,11 +7,13 @@ import (
 	"github.com/google/nftables/expr"
 
 	"github.com/softvpi/softvpi/internal/testbed/namespace"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // TestWhichChainsAct: only what may affect a packet of this host counts as a firewall: chains at a hook other than that
 // of forwarded IP packets, with rules or a policy that drops.
 func TestWhichChainsAct(t *testing.T) {
+	systemtest.Mark(t)
 	namespace.Own(t)
 	input, forward, drop := nftables.ChainHookInput, nftables.ChainHookForward, nftables.ChainPolicyDrop
 	for _, c := range []struct {

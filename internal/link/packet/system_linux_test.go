@@ -9,6 +9,8 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 func routeMessage(typ uint8, attributes ...*nl.RtAttr) []byte {
@@ -70,6 +72,7 @@ func TestParseNeighbour(t *testing.T) {
 // TestSystemAnswers: the kernel's routes, rules by port, neighbours and interfaces come back as they were set, and what
 // it does not have as absent. Changes are told once, and there is no allocation where there are none.
 func TestSystemAnswers(t *testing.T) {
+	systemtest.Mark(t)
 	s, lo := ownSystem(t)
 	mac := net.HardwareAddr{2, 0, 0, 0, 0, 7}
 	must := func(err error) {
