@@ -12,6 +12,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 const page = 4096
@@ -230,11 +231,7 @@ func TestRegisteredMemoryIsMade(t *testing.T) {
 	r.patience = time.Minute
 	made := func(first, pages int) {
 		t.Helper()
-		for end := time.Now().Add(20 * time.Second); r.warming.Load(); time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatal("the pages are not made")
-			}
-		}
+		await.Eventually(t, "the pages are made", func() bool { return !r.warming.Load() })
 		r.looked = time.Time{}
 		if !r.there(at+uint64(first*page), pages*page, false) {
 			t.Errorf("pages %d to %d are not there", first, first+pages)
