@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -97,9 +98,25 @@ func (e *end) recv(id uint64, sge ...verbs.SGE) {
 func (e *end) take() verbs.WC {
 	e.t.Helper()
 	var wc [1]verbs.WC
-	_, err := e.cq.Next(within(e.t, await.Limit), wc[:])
-	ok(e.t, err)
+	if _, err := e.cq.Next(within(e.t, await.Limit), wc[:]); err != nil {
+		e.t.Fatalf("%v; counters other than 0: %s", err, e.counters())
+	}
 	return wc[0]
+}
+
+// counters lists what the adapter has counted: what became of a packet that did not arrive.
+func (a *adapter) counters() string {
+	rows, err := a.dev.Counters()
+	if err != nil {
+		return err.Error()
+	}
+	var list []string
+	for _, c := range rows {
+		if c.Value != 0 {
+			list = append(list, fmt.Sprintf("%s=%d", c.Name, c.Value))
+		}
+	}
+	return strings.Join(list, " ")
 }
 
 // next takes the next completion, which must have this status.
