@@ -25,6 +25,10 @@ const (
 // chooses none: RoCE's (WinOF 5.50 release notes, 1166268).
 const DefaultHopLimit = 16
 
+// Priorities is the number of priorities at which packets leave a port (IEEE 802.1Q, 6.9.3; IBA 7.6.6 has as many
+// levels in common with it as a port has data VLs).
+const Priorities = 8
+
 // Hops returns the hop limit of a packet for one that may be 0, which means DefaultHopLimit.
 func Hops(limit uint8) uint8 {
 	if limit == 0 {
@@ -45,6 +49,7 @@ type Route struct {
 	SrcMAC       [6]byte    // for links that build the frame
 	DstMAC       [6]byte
 	VLAN         uint16 // TCI; 0 means untagged
+	Priority     uint8  // at which packets leave the port, 0 to Priorities-1
 
 	// IB is set if the port is InfiniBand. Src and Dst then are the LIDs of both ends as returned by
 	// LIDAddr, or Dst the GID of a multicast group.
@@ -89,6 +94,8 @@ type Out struct {
 	// Windowed says that the number of such packets in flight to a destination is limited by its window.
 	// Set by the transport.
 	Windowed bool
+	// Inside says that the packet is for another function at the same port and does not reach the link. Set by the port.
+	Inside bool
 	// Staged is the whole packet in the memory of its link (link.Stager), for the next Send; nil: it is
 	// not there.
 	Staged []byte
@@ -99,7 +106,7 @@ func (o *Out) Reset(route *Route) {
 	o.Route = route
 	o.HeadStart, o.HeadEnd = HeadRoom, HeadRoom
 	o.Pad, o.TailLen, o.Segment = 0, 0, 0
-	o.Payload, o.Staged, o.Windowed = nil, nil, false
+	o.Payload, o.Staged, o.Windowed, o.Inside = nil, nil, false, false
 }
 
 // Len returns the current length of the packet in bytes.

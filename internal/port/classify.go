@@ -1,0 +1,89 @@
+package port
+
+import (
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// group is the bit of a MAC that is set in addresses of groups (IEEE 802, 8.2.2).
+const group = 1
+
+// vlanID are the bits of a tag that hold the VLAN's identifier (IEEE 802.1Q, 9.6).
+const vlanID = 0x0fff
+
+// classify returns the place of the station that a packet of a wire with several is for; nil if there is none, or it is
+// for a group.
+func (w *Wire) classify(in *frame.In) *place {
+	if len(w.places) == 0 {
+		return nil
+	}
+	if w.InfiniBand {
+		return w.byGID(in)
+	}
+	e, packet, err := eth.ParseEthernet(in.Data)
+	if err != nil || e.Dst[0]&group != 0 {
+		return nil
+	}
+	vlan := uint16(0)
+	if e.Tagged {
+		vlan = e.TCI & vlanID
+	}
+	if w.mac < len(w.places) {
+		if x := &w.places[w.mac]; x.takes(&e, vlan, packet) {
+			return x
+		}
+	}
+	for i := range w.places {
+		if x := &w.places[i]; x.takes(&e, vlan, packet) {
+			w.mac = i
+			return x
+		}
+	}
+	return nil
+}
+
+// takes reports whether a frame is for a station.
+func (x *place) takes(e *eth.Ethernet, vlan uint16, packet []byte) bool {
+	s := x.station
+	return s.MAC == e.Dst && s.VLAN == vlan && (s.Kind == RDMA) == isRoCE(e.Type, packet)
+}
+
+// isRoCE reports whether a frame carries RoCE: its own EtherType (IBA annex A16), or UDP to its port (annex A17). A
+// fragment is none.
+func isRoCE(t eth.EtherType, packet []byte) bool {
+	var udp []byte
+	switch t {
+	case eth.TypeRoCEv1:
+		return true
+	case eth.TypeIPv4:
+		h, data, err := eth.ParseIPv4(packet)
+		if err != nil || h.Protocol() != eth.ProtocolUDP || h.Fragment() {
+			return false
+		}
+		udp = data
+	case eth.TypeIPv6:
+		h, data, err := eth.ParseIPv6(packet)
+		if err != nil || h.NextHeader() != eth.ProtocolUDP {
+			return false
+		}
+		udp = data
+	}
+	return len(udp) >= eth.UDPLen && eth.UDP(udp).DstPort() == eth.PortRoCEv2
+}
+
+// byGID returns the place of the station with the destination GID of an InfiniBand packet; packets without a global
+// route header are for the first station. Subnet management packets do not come here: QP0 is the link's.
+func (w *Wire) byGID(in *frame.In) *place {
+	const end = ib.LRHLen + ib.GRHLen
+	if len(in.Data) >= end && ib.LRH(in.Data).NextHeader() == ib.LNHGlobal {
+		dst := ib.GRH(in.Data[ib.LRHLen:end]).DGID().Addr()
+		for i := range w.places {
+			if x := &w.places[i]; x.station.GID == dst {
+				return x
+			}
+		}
+		return nil
+	}
+	return &w.places[0]
+}

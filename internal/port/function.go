@@ -1,0 +1,30 @@
+package port
+
+import (
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/frame"
+)
+
+// Function is what is behind a port: what programs or a host's network stack use. Like every engine it is driven.
+type Function interface {
+	// Receive takes packets that the port classified as this function's; they are valid until it returns.
+	Receive(now clock.Time, in []frame.In)
+	// Transmit fills in packets of one priority, at most len(out), and returns how many. They are valid until the
+	// next call.
+	Transmit(now clock.Time, priority uint8, out []frame.Out) int
+	// Pending returns the priorities at which Transmit has something to do, bit p for priority p.
+	Pending() uint8
+	// Advance does what is due.
+	Advance(now clock.Time)
+	// Deadline is when Advance is wanted next.
+	Deadline() clock.Time
+}
+
+// Placer is a Function that knows where the payloads of packets belong before they are opened, so that opening them
+// copies them there.
+type Placer interface {
+	Function
+	// Place returns how many of the packets in, at least 1 and none of them opened, are to be received before the rest.
+	// It fills in next with what these are expected to be; ok is false if it expects nothing in particular.
+	Place(next *frame.Next, in []frame.In) (n int, ok bool)
+}

@@ -1,0 +1,173 @@
+package port
+
+import (
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/frame"
+)
+
+// Counters are those of a port, kept for the life of the port.
+type Counters struct {
+	// SentPackets and SentBytes were handed out at each priority; bytes are those from the BTH on, before the ICRC.
+	SentPackets, SentBytes [frame.Priorities]uint64
+	// Received were delivered to functions.
+	Received uint64
+	// Unclaimed arrived for no station, or for one that is off.
+	Unclaimed uint64
+	// Turned went from one station to another; TurnedLost were lost because too many did at once.
+	Turned, TurnedLost uint64
+}
+
+// Port is a port of a device. The zero value has no stations.
+type Port struct {
+	Scheduler Scheduler
+
+	stations []*Station
+	next8    [frame.Priorities]int // the station that has the next turn, for each priority
+	sender   *Station              // whose packets the last Transmit handed out
+	next     frame.Next
+	turned   turned
+	counters Counters
+}
+
+// Counters returns the port's counters, which keep counting.
+func (p *Port) Counters() *Counters { return &p.counters }
+
+// Advance lets the functions do what is due, and delivers what they have sent each other.
+func (p *Port) Advance(now clock.Time) {
+	if p.turned.waiting() {
+		p.deliverTurned(now)
+	}
+	for _, s := range p.stations {
+		if !s.off {
+			s.function.Advance(now)
+		}
+	}
+}
+
+// Deadline returns when the port wants to be driven next; 0 if now.
+func (p *Port) Deadline() clock.Time {
+	if p.turned.waiting() {
+		return 0
+	}
+	due := p.Scheduler.Deadline(p.pending())
+	for _, s := range p.stations {
+		if !s.off {
+			due = clock.Min(due, s.function.Deadline())
+		}
+	}
+	return due
+}
+
+// pending returns the priorities at which any function has something to send.
+func (p *Port) pending() (priorities uint8) {
+	for _, s := range p.stations {
+		if !s.off {
+			priorities |= s.function.Pending()
+		}
+	}
+	return priorities
+}
+
+// Pending reports whether Transmit has something to do at a priority that is not paused.
+func (p *Port) Pending() bool { return p.pending()&^p.Scheduler.Paused() != 0 }
+
+// Transmit pulls packets of one priority from one function, with their outer headers, and returns their number. A
+// function may have none in spite of Pending; then the others are asked.
+func (p *Port) Transmit(now clock.Time, out []frame.Out) int {
+	p.turned.reuse()
+	pending := p.pending()
+	for pending != 0 {
+		priority, most, ok := p.Scheduler.Next(now, pending)
+		if !ok {
+			return 0
+		}
+		if n := p.pull(now, priority, out[:min(most, len(out))]); n > 0 {
+			p.seal(out[:n])
+			p.count(priority, out[:n])
+			return n
+		}
+		pending &^= 1 << priority
+	}
+	return 0
+}
+
+// pull asks the functions in turn for packets of a priority, until one has some.
+func (p *Port) pull(now clock.Time, priority uint8, out []frame.Out) int {
+	at := p.next8[priority]
+	for range p.stations {
+		if at >= len(p.stations) {
+			at = 0
+		}
+		s := p.stations[at]
+		at++
+		if s.off || s.function.Pending()>>priority&1 == 0 {
+			continue
+		}
+		if n := s.function.Transmit(now, priority, out); n > 0 {
+			p.next8[priority], p.sender = at, s
+			return n
+		}
+	}
+	return 0
+}
+
+// count counts packets that leave.
+func (p *Port) count(priority uint8, out []frame.Out) {
+	bytes := 0
+	for i := range out {
+		bytes += int(out[i].HeadEnd) - frame.HeadRoom + len(out[i].Payload)
+	}
+	p.counters.SentPackets[priority] += uint64(len(out))
+	p.counters.SentBytes[priority] += uint64(bytes)
+	p.Scheduler.Sent(priority, bytes)
+}
+
+// seal writes the outer headers.
+func (p *Port) seal(out []frame.Out) {
+	s := p.sender
+	for len(out) > 0 {
+		n := s.run(out)
+		if w, x := s.wire(out[0].Route.Src); w != nil && x.encap != nil {
+			x.encap.Seal(out[:n])
+			if len(w.places) > 1 {
+				p.turn(w, s, out[:n])
+			}
+		}
+		out = out[n:]
+	}
+}
+
+// run returns how many packets at the front of out leave by one wire.
+func (s *Station) run(out []frame.Out) int {
+	if len(s.wires) == 1 {
+		return len(out)
+	}
+	route := out[0].Route
+	n := 1
+	for ; n < len(out); n++ {
+		if r := out[n].Route; r != route && r.Src != route.Src {
+			break
+		}
+	}
+	return n
+}
+
+// Run returns by which wire the first n of the packets leave that the last Transmit handed out. w is nil for packets
+// that do not leave: their address is gone, or they are for another station here.
+func (p *Port) Run(out []frame.Out) (w *Wire, n int) {
+	n = p.sender.run(out)
+	if w, _ = p.sender.wire(out[0].Route.Src); w == nil || len(w.places) == 1 {
+		return w, n
+	}
+	inside := out[0].Inside
+	for i := range out[:n] {
+		if out[i].Inside != inside {
+			n = i
+			break
+		}
+	}
+	if inside {
+		w = nil
+	}
+	return w, n
+}

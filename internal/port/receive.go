@@ -1,0 +1,76 @@
+package port
+
+import (
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/frame"
+)
+
+// Receive passes on what the link of a wire has received: it opens the packets and hands them to their functions.
+func (p *Port) Receive(now clock.Time, w *Wire, in []frame.In) {
+	if len(w.places) == 1 {
+		p.give(now, &w.places[0], in)
+		return
+	}
+	for len(in) > 0 {
+		x := w.classify(&in[0])
+		n := 1
+		for n < len(in) && w.classify(&in[n]) == x {
+			n++
+		}
+		switch {
+		case x != nil:
+			p.give(now, x, in[:n])
+		case multicast(&in[0]):
+			p.giveAll(now, w, nil, in[:n])
+		default:
+			p.counters.Unclaimed += uint64(n)
+		}
+		in = in[n:]
+	}
+}
+
+// give opens packets for one station and hands them to its function, in parts: after each part the function knows where
+// the payload of the next packets goes, and they are copied there as they are opened.
+func (p *Port) give(now clock.Time, x *place, in []frame.In) {
+	s := x.station
+	if s.off {
+		p.counters.Unclaimed += uint64(len(in))
+		return
+	}
+	if x.encap == nil {
+		p.counters.Received += uint64(len(in))
+		s.function.Receive(now, in)
+		return
+	}
+	x.encap.Tick(now)
+	for len(in) > 0 {
+		n, next := len(in), (*frame.Next)(nil)
+		if s.placer != nil {
+			var ok bool
+			if n, ok = s.placer.Place(&p.next, in); ok {
+				next = &p.next
+			}
+		}
+		if good := x.encap.OpenNext(in[:n], next); good > 0 {
+			p.counters.Received += uint64(good)
+			s.function.Receive(now, in[:good])
+		}
+		in = in[n:]
+	}
+	p.next.Memory = nil
+}
+
+// giveAll hands frames to a group to every station on the wire but one. Opening consumes a frame, so each gets its own.
+func (p *Port) giveAll(now clock.Time, w *Wire, but *Station, in []frame.In) {
+	var copies [16]frame.In
+	for len(in) > 0 {
+		n := min(len(in), len(copies))
+		for i := range w.places {
+			if x := &w.places[i]; x.station != but {
+				copy(copies[:n], in[:n])
+				p.give(now, x, copies[:n])
+			}
+		}
+		in = in[n:]
+	}
+}

@@ -1,0 +1,132 @@
+package port
+
+import (
+	"net/netip"
+
+	"github.com/softvpi/softvpi/internal/encap"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+// Kind is what a station takes of the frames to its MAC.
+type Kind uint8
+
+const (
+	// RDMA stations take RoCE packets, or InfiniBand's.
+	RDMA Kind = iota
+	// Ethernet stations take everything else.
+	Ethernet
+)
+
+// Station is a function's place at a port: what is for it, and how its packets look on the wire.
+type Station struct {
+	// MAC and VLAN tell its frames on a wire of several stations; VLAN is an identifier, 0 for untagged frames.
+	MAC  eth.MAC
+	VLAN uint16
+	// GID tells its packets on an InfiniBand wire of several stations.
+	GID  netip.Addr
+	Kind Kind
+
+	port     *Port
+	function Function
+	placer   Placer // function, if it is one
+	wires    []*Wire
+	off      bool
+}
+
+// Wire is a port's view of one link: the stations that it serves, with the encapsulation of each one's packets.
+type Wire struct {
+	// InfiniBand says that its link carries packets from the LRH on.
+	InfiniBand bool
+
+	places []place
+	mac    int // the place of the station that had the last frame
+}
+
+// place is a station on a wire.
+type place struct {
+	station *Station
+	addr    netip.Addr   // of the wire that carries packets of one address only; else invalid
+	encap   *encap.Encap // nil: packets go without outer headers
+}
+
+// Attach adds a function to the port.
+func (p *Port) Attach(f Function, s Station) *Station {
+	s.port, s.function = p, f
+	s.placer, _ = f.(Placer)
+	o := &s
+	p.stations = append(p.stations, o)
+	return o
+}
+
+// Detach removes a station with its places on all wires.
+func (p *Port) Detach(s *Station) {
+	for len(s.wires) > 0 {
+		s.Unplug(s.wires[0])
+	}
+	for i, o := range p.stations {
+		if o == s {
+			p.stations = append(p.stations[:i], p.stations[i+1:]...)
+		}
+	}
+	p.next8 = [frame.Priorities]int{}
+}
+
+// Plug gives a station a place on a wire. addr is the one source address of the packets that the wire carries for it, as
+// a socket does; if not valid it carries all. A nil e leaves packets without outer headers.
+func (s *Station) Plug(w *Wire, addr netip.Addr, e *encap.Encap) {
+	w.places = append(w.places, place{s, addr, e})
+	s.wires = append(s.wires, w)
+}
+
+// Unplug removes a station from a wire.
+func (s *Station) Unplug(w *Wire) {
+	for i := range w.places {
+		if w.places[i].station == s {
+			w.places = append(w.places[:i], w.places[i+1:]...)
+			break
+		}
+	}
+	w.mac = 0
+	for i, o := range s.wires {
+		if o == w {
+			s.wires = append(s.wires[:i], s.wires[i+1:]...)
+			return
+		}
+	}
+}
+
+// Reframe exchanges the encapsulation of a station's packets on a wire.
+func (s *Station) Reframe(w *Wire, e *encap.Encap) {
+	for i := range w.places {
+		if w.places[i].station == s {
+			w.places[i].encap = e
+		}
+	}
+}
+
+// Switch turns a station on or off. One that is off is not asked for packets, and what arrives for it is dropped.
+func (s *Station) Switch(on bool) { s.off = !on }
+
+// place returns the station's place on the wire.
+func (w *Wire) place(s *Station) *place {
+	for i := range w.places {
+		if w.places[i].station == s {
+			return &w.places[i]
+		}
+	}
+	return nil
+}
+
+// wire returns the wire and the place on it for packets from an address; nil if there is none.
+func (s *Station) wire(src netip.Addr) (*Wire, *place) {
+	if len(s.wires) == 1 {
+		return s.wires[0], s.wires[0].place(s)
+	}
+	for _, w := range s.wires {
+		if x := w.place(s); !x.addr.IsValid() || x.addr == src {
+			return w, x
+		}
+	}
+	return nil, nil
+}

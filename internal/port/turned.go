@@ -1,0 +1,105 @@
+package port
+
+import (
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+// mostTurned is how many frames between stations wait for the next turn of the port; more are lost, as in a switch.
+const mostTurned = 512
+
+// turned are frames from one station to another on the same wire, which the network would not bring back. Their buffers
+// are reused.
+type turned struct {
+	frames []insideFrame
+	n      int
+	given  int // of frames, that were delivered and may still be in use
+	in     [1]frame.In
+}
+
+type insideFrame struct {
+	data []byte
+	wire *Wire
+	from *Station
+}
+
+func (t *turned) waiting() bool { return t.n > t.given }
+
+// reuse is called when nobody uses delivered frames any more.
+func (t *turned) reuse() {
+	if t.given > 0 && t.given == t.n {
+		t.n, t.given = 0, 0
+	}
+}
+
+func (t *turned) add(w *Wire, from *Station, o *frame.Out) bool {
+	if t.n == mostTurned {
+		return false
+	}
+	if t.n == len(t.frames) {
+		t.frames = append(t.frames, insideFrame{})
+	}
+	f := &t.frames[t.n]
+	t.n++
+	f.wire, f.from = w, from
+	f.data = append(f.data[:0], o.Head[o.HeadStart:o.HeadEnd]...)
+	f.data = append(f.data, o.Payload...)
+	f.data = append(f.data, o.Tail[:o.TailLen]...)
+	return true
+}
+
+// turn keeps those of a station's packets, sealed for a wire, that are for other stations there. Those for one of them
+// alone do not leave.
+func (p *Port) turn(w *Wire, from *Station, out []frame.Out) {
+	for i := range out {
+		o := &out[i]
+		if !w.inside(from, o) {
+			continue
+		}
+		if !p.turned.add(w, from, o) {
+			p.counters.TurnedLost++
+			continue
+		}
+		p.counters.Turned++
+	}
+}
+
+// inside reports whether a frame is for another station on the wire, and marks it if it is for nobody else.
+func (w *Wire) inside(from *Station, o *frame.Out) bool {
+	if w.InfiniBand || int(o.HeadStart)+eth.EthernetLen > int(o.HeadEnd) {
+		return false
+	}
+	dst := eth.MAC(o.Head[o.HeadStart:])
+	if dst[0]&group != 0 {
+		return true
+	}
+	for i := range w.places {
+		if s := w.places[i].station; s != from && s.MAC == dst {
+			o.Inside = true
+			return true
+		}
+	}
+	return false
+}
+
+// deliverTurned delivers the frames between stations.
+func (p *Port) deliverTurned(now clock.Time) {
+	t := &p.turned
+	for end := t.n; t.given < end; t.given++ {
+		f := &t.frames[t.given]
+		t.in[0] = frame.In{Data: f.data, Raw: true}
+		if multicast(&t.in[0]) {
+			p.giveAll(now, f.wire, f.from, t.in[:])
+			continue
+		}
+		if x := f.wire.classify(&t.in[0]); x != nil {
+			p.give(now, x, t.in[:])
+			continue
+		}
+		p.counters.Unclaimed++
+	}
+}
+
+// multicast reports whether a frame is for a group, or everybody.
+func multicast(in *frame.In) bool { return in.Raw && len(in.Data) > 0 && in.Data[0]&group != 0 }
