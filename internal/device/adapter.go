@@ -11,12 +11,14 @@ import (
 	"github.com/softvpi/softvpi/internal/cm"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/gid"
-	"github.com/softvpi/softvpi/internal/device/gsi"
 	"github.com/softvpi/softvpi/internal/device/ibport"
 	"github.com/softvpi/softvpi/internal/device/links"
 	"github.com/softvpi/softvpi/internal/device/notify"
+	"github.com/softvpi/softvpi/internal/function/rdma"
+	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/numbers"
+	"github.com/softvpi/softvpi/internal/port"
 	"github.com/softvpi/softvpi/internal/transport"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -43,13 +45,16 @@ type adapter struct {
 	// mac is the one in use; permanent is the adapter's own.
 	mac, permanent [6]byte
 
-	engine *transport.Engine
-	cm     *cm.Engine
-	memory *memory.Table
-	links  *links.Set // what the port is plugged into
-	gids   gid.Table
-	mtu    uint32       // ActiveMTU
-	ib     *ibport.Port // nil: an Ethernet port
+	function *rdma.Function
+	engine   *transport.Engine // function's
+	cm       *cm.Engine        // function's
+	memory   *memory.Table
+	port     *portLoop
+	station  *port.Station // function's place at the port
+	links    *links.Set    // what the port is plugged into
+	gids     gid.Table
+	mtu      uint32       // ActiveMTU
+	ib       *ibport.Port // nil: an Ethernet port
 	// ipMTU is the largest IP packet: linkMTU, that of the link, or less.
 	ipMTU, linkMTU uint32
 
@@ -71,12 +76,12 @@ type adapter struct {
 	joinDue     clock.Time
 
 	cqOverflows, linkDowns uint64
-	rings                  RingCounters
 	restarts               uint64
 	before                 *Counters // at the last restart
 
 	poller poller
-	batch
+	bursts
+	refused [8]link.Violation
 }
 
 func errRemoved() *command.Error {
@@ -121,7 +126,7 @@ func (h *Host) AddAdapter(cfg AdapterConfig) (uint32, error) {
 		return 0, err
 	}
 	a.index = index
-	h.adapters = append(h.adapters, a)
+	h.adapters, h.ports = append(h.adapters, a), append(h.ports, a.port)
 	if a.ib != nil {
 		h.onFabric.Store(true)
 	}
@@ -162,7 +167,7 @@ func (h *Host) ReplaceAdapter(index uint32, cfg AdapterConfig) error {
 		}
 		_ = old.close()
 		a.index = index
-		h.adapters[index] = a
+		h.adapters[index], h.ports[slices.Index(h.ports, old.port)] = a, a.port
 		if a.ib != nil {
 			h.onFabric.Store(true)
 		}
@@ -211,11 +216,10 @@ func newAdapter(h *Host, cfg AdapterConfig, more []netip.Addr, mac [6]byte) (*ad
 	if err := a.open(addrs); err != nil {
 		return nil, err
 	}
-	if err := a.makeEngines(); err != nil {
+	if err := a.makeFunction(); err != nil {
 		_ = a.close()
 		return nil, err
 	}
-	a.batch.init()
 	if cfg.Disabled {
 		a.enabled = false
 		a.unplug()
@@ -223,8 +227,8 @@ func newAdapter(h *Host, cfg AdapterConfig, more []netip.Addr, mac [6]byte) (*ad
 	return a, nil
 }
 
-// makeEngines creates the engines that the links are connected to.
-func (a *adapter) makeEngines() (err error) {
+// makeFunction creates the adapter's function and puts it behind a port.
+func (a *adapter) makeFunction() (err error) {
 	r := a.host.rand
 	tags := rand8(r.Uint64())
 	a.memory = memory.NewTable(int(min(uint64(a.limits.MR)+uint64(a.limits.MW), 1<<24-1)), tags)
@@ -242,7 +246,11 @@ func (a *adapter) makeEngines() (err error) {
 	if err != nil {
 		return command.Errorf(command.Invalid, "%v", err)
 	}
-	a.gsi = gsi.New(gsi.Config{Adapter: services{a}, Engine: a.engine, CM: a.cm, IB: a.ib})
+	a.function = rdma.New(rdma.Config{Engine: a.engine, CM: a.cm, IB: a.ib, Programs: services{a}})
+	a.port = newPortLoop(a.host)
+	a.port.functions = append(a.port.functions, a)
+	a.station = a.port.Attach(a.function, port.Station{MAC: a.mac})
+	a.links.Attach(a.station)
 	return nil
 }
 
@@ -271,9 +279,10 @@ func (a *adapter) disown(mem []byte) {
 	if len(mem) == 0 {
 		return
 	}
-	for i := a.sent; i < a.queued; i++ {
-		if p := a.out[i].Payload; overlaps(p, mem) {
-			a.out[i].Payload = slices.Clone(p)
+	o := a.port
+	for i := o.sent; i < o.queued; i++ {
+		if p := o.out[i].Payload; overlaps(p, mem) {
+			o.out[i].Payload = slices.Clone(p)
 		}
 	}
 }
@@ -326,27 +335,6 @@ func (a *adapter) readdress(addrs []netip.Addr, present bool) {
 		a.broadcast(command.EventGIDChange)
 		a.report(notify.GIDChange)
 	}
-}
-
-// deadline returns when the loop must next run for this adapter.
-func (a *adapter) deadline() clock.Time {
-	if a.engine.Undelivered() {
-		return 0
-	}
-	if a.blocked() || a.owing {
-		return a.retry
-	}
-	if a.engine.Pending() || a.unsettled || a.gsi.Waiting() {
-		return 0
-	}
-	due := clock.Min(a.engine.Deadline(), a.cm.Deadline())
-	if a.ib != nil {
-		due = clock.Min(due, a.ib.Deadline())
-	}
-	if len(a.joining) > 0 {
-		due = clock.Min(due, a.joinDue)
-	}
-	return clock.Min(due, a.links.Deadline())
 }
 
 func itoa(n uint32) string { return strconv.FormatUint(uint64(n), 10) }

@@ -171,7 +171,7 @@ func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error
 		return o.connectIB(now, n, q)
 	}
 	if !beside {
-		a.linkErrors(now) // earlier errors must not affect this attempt
+		a.port.linkErrors(now) // earlier errors must not affect this attempt
 	}
 	if err := a.cm.Connect(now, o.id, n); err != nil {
 		return cm.CommandError(err)

@@ -54,7 +54,7 @@ func (a *adapter) words() Counters {
 	return Counters{
 		Adapter: a.index, Name: a.name, Enabled: a.enabled, Restarts: a.restarts, Before: a.before,
 		Transport: *a.engine.Counters(), CM: *a.cm.Counters(), Encap: a.links.Counters(), Link: a.links.Stats(),
-		Rings: a.rings, FrameOverhead: a.frameOverhead(), CQOverflows: a.cqOverflows, EQOverflows: a.host.eventOverflows,
+		Rings: a.port.rings, FrameOverhead: a.frameOverhead(), CQOverflows: a.cqOverflows, EQOverflows: a.host.eventOverflows,
 		BadDoorbells: a.host.badDoorbells, LinkDowns: a.linkDowns, Doorbells: a.doorbells, Commands: a.host.commands, Objects: a.objects,
 		MRPages:  a.regionPages,
 		ErrorQPs: uint64(a.engine.Failed()), RetransmittedQP: uint64(a.engine.Retransmitted()),

@@ -151,7 +151,7 @@ func (c *Client) ResizeCQ(ctx context.Context, h command.Handle, depth uint32) (
 		return command.Queue{}, err
 	}
 	c.depart() // completions of what was posted before count
-	q.adapter.drainCompletions(c.host.now())
+	q.adapter.function.Drain(c.host.now())
 	if q.failed {
 		return command.Queue{}, command.Errorf(command.State, "the CQ has overflowed")
 	}

@@ -21,14 +21,13 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 	a := q.adapter
 	a.doorbells++
 	work := a.engine.Doorbell(q.tq)
-	if !work && (a.owing || !a.engine.Pending()) {
+	if !work && (a.function.Held() || len(a.gathering) > 0 || a.engine.Pending() == 0) {
 		return // acknowledgements go with the answer that follows a receive, or in due time
 	}
 	now := h.now()
 	if !work && now.Sub(h.drove) < pollingTime {
 		// News of a receive goes with the next poll, since the program may post more.
-		a.owing = true
-		a.retry = now.Add(retryInterval)
+		a.function.Hold(now)
 		return
 	}
 	if now.Sub(h.drove) < pollingTime {
@@ -39,9 +38,9 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 		if a.postpone(now, q) {
 			return
 		}
-		if now.Sub(a.received) > receiveGap {
+		if now.Sub(a.port.received) > receiveGap {
 			h.inline = true
-			a.step(now)
+			a.port.step(now)
 			h.completePeers(now)
 			h.inline = false
 			a.rang = h.now() // sending took time
@@ -58,7 +57,7 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 // because reading the clock takes a considerable part of the time that sending the packet takes.
 func (a *adapter) departed(now clock.Time, q *qp) clock.Time {
 	d := &a.departing
-	single := a.queued == 1 && !q.tq.Local()
+	single := a.port.queued == 1 && !q.tq.Local()
 	if d.looks++; single && d.looks%departureLooks != 0 {
 		return now.Add(d.took)
 	}
@@ -87,8 +86,8 @@ func (a *adapter) postpone(now clock.Time, q *qp) bool {
 			q.sendRing.Quiet(burstPosts)
 		}
 	}
-	a.owing = true
-	a.retry = now.Add(retryInterval)
+	a.function.Hold(now)
+	a.gatherDue = now.Add(retryInterval)
 	return true
 }
 
@@ -104,7 +103,6 @@ func (a *adapter) gathered() (all int) {
 // release ends postponement: everything is sent now. The doorbell rung here shows the engine whatever the
 // program posted without one.
 func (a *adapter) release() {
-	a.owing = false
 	for _, q := range a.gathering {
 		q.row = 0
 		q.sendRing.Loud()

@@ -90,7 +90,7 @@ func TestQuietPostsAreFlushed(t *testing.T) {
 		t.Fatalf("3 more posts rang %d doorbells, want none", rang)
 	}
 	p.a.release()
-	p.a.complete(p.a.rang)
+	p.a.function.Complete(p.a.rang)
 	var cqes [16]ring.CQE
 	n := p.c.a.cq.Poll(cqes[:])
 	for i := range cqes[:n] {

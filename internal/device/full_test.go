@@ -54,11 +54,11 @@ func TestFullLinkIsNoWork(t *testing.T) {
 	h.lock()
 	rested := false
 	for range 1000 { // some turns have time-outs to look after
-		if !h.adapters[0].step(h.now()) {
+		if !h.ports[0].step(h.now()) {
 			rested = true
 		}
 	}
-	blocked := h.adapters[0].blocked()
+	blocked := h.ports[0].blocked()
 	h.unlock()
 	if !blocked || !rested {
 		t.Errorf("frames wait: %t, a turn had nothing to do: %t; want both", blocked, rested)

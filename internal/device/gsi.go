@@ -7,6 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/cm"
 	"github.com/softvpi/softvpi/internal/device/gsi"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/function/rdma"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -14,16 +15,16 @@ import (
 // besideRounds is how often the connection managers of adapters of this host answer each other in one turn.
 const besideRounds = 8
 
-// services is an adapter as its QP1 sees it.
+// services is an adapter as its function sees it.
 type services struct{ a *adapter }
 
-var _ gsi.Adapter = services{}
+var _ rdma.Programs = services{}
 
 // CatchUp implements gsi.Adapter.
 func (s services) CatchUp(now clock.Time) {
-	s.a.linkErrors(now)
+	s.a.port.linkErrors(now)
 	if s.a.engine.Undelivered() {
-		s.a.complete(now)
+		s.a.function.Complete(now)
 	}
 }
 
@@ -39,7 +40,7 @@ func (s services) Prepare(r *frame.Route) error {
 // Beside implements gsi.Adapter.
 func (s services) Beside(local, remote netip.Addr) *gsi.QP1 {
 	if b := s.a.besideOf(local, remote); b != nil {
-		return &b.gsi
+		return &b.function.GSI
 	}
 	return nil
 }
@@ -72,15 +73,15 @@ func (h *Host) manageAll(now clock.Time) {
 	for range besideRounds {
 		worked := false
 		for _, a := range h.adapters {
-			if !a.enabled || !a.gsi.Waiting() {
+			if !a.enabled || !a.function.GSI.Waiting() {
 				continue
 			}
 			worked = true
-			a.complete(now) // what ended a QP came before its peer's DREQ
-			a.gsi.Answer(now)
-			a.complete(now)
+			a.function.Complete(now) // what ended a QP came before its peer's DREQ
+			a.function.GSI.Answer(now)
+			a.function.Complete(now)
 			if a.transmit(now) {
-				a.complete(now)
+				a.function.Complete(now)
 			}
 		}
 		if !worked {

@@ -27,6 +27,7 @@ type Host struct {
 	// The loop lock. Its holder owns everything below.
 	mu        sync.Mutex
 	adapters  []*adapter
+	ports     []*portLoop
 	clients   []*Client
 	closed    bool
 	watched   int        // changes of what the poll owner watches

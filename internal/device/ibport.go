@@ -101,7 +101,7 @@ func (a *adapter) portChanged(now clock.Time) {
 		a.cm.SetMTU(m)
 	}
 	if is.Routes {
-		a.gsi.Forget()
+		a.function.GSI.Forget()
 	}
 	if is.PKeys {
 		a.engine.SetPKeys(p.Keys())

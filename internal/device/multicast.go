@@ -140,10 +140,11 @@ func (c *Client) joinFirst(ctx context.Context, h command.Handle, group netip.Ad
 // attached reports whether the QP receives what is sent to a group.
 func (q *qp) attached(mgid ib.GID) bool { return slices.Contains(q.groups, netip.AddrFrom16(mgid)) }
 
-// echo delivers what the adapter sends to groups to its own QPs that are attached to them, because
+// echo delivers what an InfiniBand port sends to groups to its own QPs that are attached to them, because
 // switches do not send it back to its source (IBA 10.5.3.2).
-func (a *adapter) echo(now clock.Time, frames []frame.Out) {
-	if len(a.groups) == 0 {
+func (p *portLoop) echo(now clock.Time, frames []frame.Out) {
+	a := p.functions[0]
+	if a.ib == nil || len(a.groups) == 0 {
 		return
 	}
 	for i := range frames {

@@ -20,6 +20,17 @@ type poller struct {
 	average uint64 // in 256ths of a packet
 }
 
+// polls records a turn of a port, and reports whether the loop should keep polling.
+func (p *portLoop) polls() bool {
+	polls := false
+	for _, a := range p.functions {
+		if a.enabled && a.cfg.Polling.On && a.poller.round(&a.cfg.Polling, p.arrived) {
+			polls = true
+		}
+	}
+	return polls
+}
+
 // round records a round that brought n packets, and reports whether to keep polling.
 func (p *poller) round(c *Polling, n int) bool {
 	if n > 0 {

@@ -40,7 +40,7 @@ func (a *adapter) open(addrs []netip.Addr) (err error) {
 func (a *adapter) serve(want []netip.Addr) []netip.Addr {
 	served, closed := a.links.Serve(want)
 	if closed {
-		a.gsi.Forget()
+		a.function.GSI.Forget()
 	}
 	a.rewired()
 	return served
@@ -50,8 +50,8 @@ func (a *adapter) serve(want []netip.Addr) []netip.Addr {
 // arrives on it is dropped.
 func (a *adapter) unplug() {
 	a.links.Unplug()
-	a.gsi.Unplug()
-	a.sent, a.queued = 0, 0
+	a.function.GSI.Unplug()
+	a.port.sent, a.port.queued = 0, 0
 	a.rewired()
 }
 

@@ -273,7 +273,7 @@ func (q *qp) fail(why command.EventType) {
 	q.error()
 	if q.cm != nil {
 		q.cm.lost(q.adapter.host.now())
-		q.adapter.unsettled = true
+		q.adapter.function.Unsettle()
 	}
 	q.client.event(command.Event{Type: why, Object: q.handle, Context: q.context, Adapter: q.adapter.index})
 }

@@ -59,7 +59,7 @@ func TestModeOfReceivedPackets(t *testing.T) {
 					return done()
 				}
 				if !await.Until(locked) {
-					t.Fatalf("%s: %+v", what, h.adapters[index].rings)
+					t.Fatalf("%s: %+v", what, h.ports[index].rings)
 				}
 			}
 			for n := range uint64(packets) {
@@ -72,7 +72,7 @@ func TestModeOfReceivedPackets(t *testing.T) {
 					t.Fatal(err)
 				}
 				until("the packet is not counted in its mode", func() bool {
-					in, other := c.mode(&h.adapters[index].rings)
+					in, other := c.mode(&h.ports[index].rings)
 					return in == n+1 && other == 0
 				})
 			}

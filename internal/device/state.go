@@ -64,10 +64,10 @@ func (a *adapter) disable() (releases []func()) {
 	if a.ib != nil {
 		a.ib.Depart(now)
 	}
-	a.gsi.Step(now)
-	a.complete(now) // the flushed requests
-	a.transmit(now) // peers learn of it
-	a.complete(now)
+	a.function.GSI.Step(now)
+	a.function.Complete(now) // the flushed requests
+	a.transmit(now)          // peers learn of it
+	a.function.Complete(now)
 	for _, c := range h.clients {
 		releases = append(releases, a.takeObjects(c)...)
 		c.event(command.Event{Type: command.EventDeviceFatal, Adapter: a.index})

@@ -46,7 +46,7 @@ func cluster(t testing.TB, hosts int) (*sim.Network, *infiniband.Fabric, []*peer
 			t.Fatalf("port %d is in state %v", i, info.PortState)
 		}
 		p := newPeer(t, frame.LIDAddr(info.LID))
-		p.port = f.Plug(at, p.e)
+		p.port = f.Plug(at, sim.Alone(p.e))
 		p.port.Settle = p.settle
 		if p.port.Codec, err = f.NewCodec(at); err != nil {
 			t.Fatal(err)

@@ -110,7 +110,9 @@ func (p *Port) turn(n *Network) {
 	for p.flush(n) && (p.Rate == 0 || p.wire.Last() <= n.now) {
 		k := p.Engine.Transmit(n.now, p.room(n))
 		for i := range n.out[:k] {
-			n.send(p, &n.out[i])
+			if !n.out[i].Inside {
+				n.send(p, &n.out[i])
+			}
 		}
 		if p.Settle != nil {
 			p.Settle(n.now)

@@ -147,7 +147,7 @@ func circle(t testing.TB, ports int) (*sim.Network, []*peer) {
 	all := make([]*peer, ports)
 	for i := range all {
 		all[i] = newPeer(t, netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}))
-		all[i].port = n.Add(all[i].addr, all[i].e)
+		all[i].port = n.Add(all[i].addr, sim.Alone(all[i].e))
 		all[i].port.Settle = all[i].settle
 	}
 	for i, p := range all {

@@ -38,7 +38,7 @@ func TestOnlyAcknowledges(t *testing.T) {
 			}
 			a.e.Doorbell(a.q)
 			var out [8]frame.Out
-			if n := a.e.Transmit(0, out[:]); n < x.packets {
+			if n := a.e.Transmit(0, 0, out[:]); n < x.packets {
 				t.Fatalf("sent %d packets, want all of the message", n)
 			}
 			for i := range x.packets {
@@ -47,7 +47,7 @@ func TestOnlyAcknowledges(t *testing.T) {
 			if got := b.e.onlyAcknowledges(); got != x.only {
 				t.Errorf("only acknowledges: %v, want %v", got, x.only)
 			}
-			b.e.Transmit(0, out[:])
+			b.e.Transmit(0, 0, out[:])
 			if b.e.onlyAcknowledges() {
 				t.Error("after Transmit an acknowledgement is still pending")
 			}

@@ -31,7 +31,7 @@ func newWire() *wire {
 func (w *wire) carry(now clock.Time, from, to *host) int {
 	total := 0
 	for {
-		n := from.e.Transmit(now, w.out)
+		n := from.e.Transmit(now, 0, w.out)
 		if n == 0 {
 			return total
 		}

@@ -129,7 +129,7 @@ func replay(t *testing.T, r recorded, receive, late int, keepKeys bool) (answers
 		}
 		now := clock.Time(i * 1000)
 		h.e.Receive(now, []frame.In{{Data: b, Src: peer.addr, Dst: h.addr}})
-		for n := h.e.Transmit(now, out); n > 0; n = h.e.Transmit(now, out) {
+		for n := h.e.Transmit(now, 0, out); n > 0; n = h.e.Transmit(now, 0, out) {
 			for k := range out[:n] {
 				o := &out[k]
 				a := append([]byte(nil), o.Head[frame.HeadRoom:o.HeadEnd]...)

@@ -155,7 +155,7 @@ func (c *card) wait(at clock.Time) {
 // settle logs what our engine sends, completes and reports.
 func (c *card) settle() {
 	var out [64]frame.Out
-	for n := c.us.e.Transmit(c.now, out[:]); n > 0; n = c.us.e.Transmit(c.now, out[:]) {
+	for n := c.us.e.Transmit(c.now, 0, out[:]); n > 0; n = c.us.e.Transmit(c.now, 0, out[:]) {
 		for i := range out[:n] {
 			o := &out[i]
 			b := append(append([]byte(nil), o.Head[o.HeadStart:o.HeadEnd]...), o.Payload...)

@@ -47,7 +47,7 @@ func TestConnectedPacketsAreChecked(t *testing.T) {
 				t.Errorf("type %d, %s: counted %d times, want once", typ, x.name, *x.count-before)
 			}
 			var out [4]frame.Out
-			if n := b.e.Transmit(0, out[:]); n != 0 || b.q.State() != command.RTS {
+			if n := b.e.Transmit(0, 0, out[:]); n != 0 || b.q.State() != command.RTS {
 				t.Errorf("type %d, %s: %d answers, state %s; want no answer and an unchanged state", typ, x.name, n, stateName(b.q.State()))
 			}
 		}

@@ -32,7 +32,7 @@ func TestReceivePostedBehindRNRNAK(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.e.Doorbell(a.q)
-	if n := a.e.Transmit(0, out[:]); n != 1 {
+	if n := a.e.Transmit(0, 0, out[:]); n != 1 {
 		t.Fatalf("sent %d packets, want 1", n)
 	}
 	b.e.Receive(0, []frame.In{{Data: flat(&out[0]), Src: a.addr, Dst: b.addr}})
@@ -41,8 +41,8 @@ func TestReceivePostedBehindRNRNAK(t *testing.T) {
 	}
 	b.e.Doorbell(b.q)
 	var got []ib.Syndrome
-	for b.e.Pending() {
-		for i := range b.e.Transmit(0, out[:]) {
+	for b.e.Pending() != 0 {
+		for i := range b.e.Transmit(0, 0, out[:]) {
 			p, err := ib.ParsePacket(flat(&out[i]))
 			if err != nil {
 				t.Fatal(err)

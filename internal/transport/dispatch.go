@@ -65,7 +65,7 @@ func (e *Engine) receive(now clock.Time, in *frame.In) (taker *QP) {
 	switch {
 	case op == ib.CNP:
 		c.CongestionNotices++
-		if q.win != nil && in.Src == q.win.dst {
+		if q.win != nil && in.Src == q.win.key.dst {
 			q.win.notified(now)
 		}
 		return nil

@@ -29,7 +29,7 @@ func TestAnswersLeaveEarly(t *testing.T) {
 			}
 			f.pass(f.a.host, f.b.host, c.reads)
 			turns, all := 0, 0
-			for n := f.b.e.Transmit(f.now, f.w.out); n > 0; n = f.b.e.Transmit(f.now, f.w.out) {
+			for n := f.b.e.Transmit(f.now, 0, f.w.out); n > 0; n = f.b.e.Transmit(f.now, 0, f.w.out) {
 				if turns++; turns == 1 && n != c.first {
 					t.Errorf("%d packets at first, want %d", n, c.first)
 				}

@@ -20,8 +20,8 @@ type Engine struct {
 	table    table
 	timers   timers // retryTimer
 	paced    timers // paceTimer
-	active   qpList
-	windows  map[netip.Addr]*window
+	active   turns
+	windows  map[windowKey]*window
 	groups   map[netip.Addr][]*QP
 	attached int
 	failed   int // QPs in Error
@@ -67,7 +67,7 @@ func New(cfg Config) (*Engine, error) {
 		cfg:     cfg,
 		mem:     cfg.Memory,
 		table:   table{Table: numbers.New[QP](), next: cfg.FirstQPN >> cfg.LoopBits},
-		windows: make(map[netip.Addr]*window),
+		windows: make(map[windowKey]*window),
 		groups:  make(map[netip.Addr][]*QP),
 		held:    qpList{kind: heldKind},
 		paced:   timers{kind: paceTimer},
@@ -131,9 +131,20 @@ func (e *Engine) Deadline() clock.Time {
 	return due
 }
 
-// Pending reports whether Transmit has something to do now.
-func (e *Engine) Pending() bool {
-	return e.active.head != nil || len(e.unsent) > 0 || e.Parting() || e.mads.toSend()
+// Pending returns the priorities at which Transmit has something to do now: bit p is set for priority p. For packets
+// that were handed out and whose requests now complete any priority will do.
+func (e *Engine) Pending() uint8 {
+	p := e.active.waiting | e.mads.waiting
+	if len(e.last) > 0 {
+		p |= e.Parting()
+	}
+	if t := &e.trail; t.q != nil && t.due <= e.now {
+		p |= 1 << t.q.priority
+	}
+	if p == 0 && len(e.unsent) > 0 {
+		return ^p
+	}
+	return p
 }
 
 // Undelivered reports whether completions or events wait to be taken. Messages on the local path also add
@@ -146,7 +157,7 @@ func (e *Engine) Undelivered() bool {
 // to be sent, and nothing waits to be taken. While an ACK trails it is not idle: a program that then polls as fast as
 // it can delays the answer that it waits for, by some 0.1 us across veth.
 func (e *Engine) Idle(now clock.Time) bool {
-	return e.trail.q == nil && e.Deadline() > now && !e.Pending() && !e.Undelivered() && e.copies.queue.len() == 0 && e.mads.in.len() == 0
+	return e.trail.q == nil && e.Deadline() > now && e.Pending() == 0 && !e.Undelivered() && e.copies.queue.len() == 0 && e.mads.in.len() == 0
 }
 
 // crowded reports that the driver is far behind in taking completions. Then the local path must not make
@@ -161,10 +172,10 @@ func (e *Engine) Doorbell(q *QP) bool {
 	return q.eng == e && q.workPosted()
 }
 
-// Transmit writes packets for the link to out and returns their number, at most len(out). Consecutive
+// Transmit writes packets of a priority for the link to out and returns their number, at most len(out). Consecutive
 // packets of one QP are adjacent; QPs take turns. It also moves the messages of QPs on the local path.
 // Payloads are valid until the next Transmit.
-func (e *Engine) Transmit(now clock.Time, out []frame.Out) int {
+func (e *Engine) Transmit(now clock.Time, priority uint8, out []frame.Out) int {
 	e.now = now
 	if e.Defers(now) {
 		return 0
@@ -173,20 +184,23 @@ func (e *Engine) Transmit(now clock.Time, out []frame.Out) int {
 	e.scratch.reset()
 	e.early = false
 	e.reuseFetched()
-	n := e.sendLastACKs(out)
-	if e.mads.toSend() {
-		n += e.sendNAKs(now, out[n:])
-		n += e.sendHeldACKs(out[n:])
-		if e.trail.due = now; e.trail.q != nil {
-			n = e.sendTrailing(now, out, n)
-		}
-		n += e.sendDatagrams(out[n:])
+	n := 0
+	if len(e.last) > 0 {
+		n = e.sendLastACKs(priority, out)
 	}
+	if e.mads.toSend(priority) {
+		n += e.sendNAKs(now, priority, out[n:])
+		n += e.sendHeldACKs(priority, out[n:])
+		e.trail.due = now
+		n = e.sendTrailing(now, priority, out, n)
+		n += e.sendDatagrams(priority, out[n:])
+	}
+	active := &e.active.lists[priority]
 	turns := 2*len(out) + 64
 	local := localBudget
 	var both *QP // that made the first two packets
-	for ; turns > 0 && n < len(out) && e.active.head != nil; turns-- {
-		q := e.active.head
+	for ; turns > 0 && n < len(out) && active.head != nil; turns-- {
+		q := active.head
 		e.active.remove(q)
 		if q.peer != nil && (e.crowded() || q.peer.eng.crowded()) {
 			q.activate()
@@ -215,7 +229,7 @@ func (e *Engine) Transmit(now clock.Time, out []frame.Out) int {
 		}
 	}
 	if e.trail.q != nil {
-		n = e.sendTrailing(now, out, n)
+		n = e.sendTrailing(now, priority, out, n)
 	}
 	if n == 2 && e.attended != Unattended {
 		n = e.answerFirst(now, out, both)
@@ -227,10 +241,10 @@ func (e *Engine) Transmit(now clock.Time, out []frame.Out) int {
 	return n
 }
 
-// sendNAKs sends the NAKs that end QPs before the MADs: the CM disconnects at once, and a requester that
+// sendNAKs sends the NAKs of a priority that end QPs before its MADs: the CM disconnects at once, and a requester that
 // learned of that first would flush the refused request instead of completing it with its error.
-func (e *Engine) sendNAKs(now clock.Time, out []frame.Out) (n int) {
-	for q := e.active.head; q != nil && n < len(out); {
+func (e *Engine) sendNAKs(now clock.Time, priority uint8, out []frame.Out) (n int) {
+	for q := e.active.lists[priority].head; q != nil && n < len(out); {
 		next := q.places[activeKind].next
 		if q.resp.nak && q.state == command.Err && q.peer == nil {
 			e.active.remove(q)

@@ -63,8 +63,8 @@ func TestIdleQP(t *testing.T) {
 		qps = append(qps, q)
 	}
 	out := make([]frame.Out, 64)
-	for e.Pending() {
-		e.Transmit(0, out)
+	for e.Pending() != 0 {
+		e.Transmit(0, 0, out)
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)

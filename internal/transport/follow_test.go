@@ -58,7 +58,7 @@ func (c *couple) post(pair int, op ring.WROp, at, size, room uint32) {
 
 // transmit returns copies of the packets that a host sends.
 func (c *couple) transmit(now clock.Time, from *host) (in []frame.In) {
-	for n := from.e.Transmit(now, c.out); n > 0; n = from.e.Transmit(now, c.out) {
+	for n := from.e.Transmit(now, 0, c.out); n > 0; n = from.e.Transmit(now, 0, c.out) {
 		for i := range c.out[:n] {
 			o := &c.out[i]
 			in = append(in, frame.In{Data: flat(o), Src: o.Route.Src, Dst: o.Route.Dst})

@@ -98,7 +98,7 @@ func FuzzReceive(f *testing.F) {
 		z := newZoo(t)
 		out := make([]frame.Out, 64)
 		now := clock.Time(1)
-		z.e.Transmit(now, out)
+		z.e.Transmit(now, 0, out)
 		for k := 0; len(data) > 0 && k < 64; k++ {
 			// A length in front of each packet makes one input a sequence of packets.
 			n := len(data)
@@ -116,7 +116,7 @@ func FuzzReceive(f *testing.F) {
 				z.e.Receive(now, []frame.In{{Data: p, Src: z.peer.addr, Dst: z.addr}})
 			}
 			for range 8 {
-				if z.e.Transmit(now, out) == 0 {
+				if z.e.Transmit(now, 0, out) == 0 {
 					break
 				}
 			}

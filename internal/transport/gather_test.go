@@ -35,7 +35,7 @@ func TestPacketsAreWrittenTogether(t *testing.T) {
 	a.do(ring.OpWrite, 8*4096)
 	var out [16]frame.Out
 	var in []frame.In
-	for i := range a.e.Transmit(0, out[:]) {
+	for i := range a.e.Transmit(0, 0, out[:]) {
 		in = append(in, frame.In{Data: flat(&out[i]), Src: a.addr, Dst: b.addr})
 	}
 	if len(in) != 8 {
@@ -48,7 +48,7 @@ func TestPacketsAreWrittenTogether(t *testing.T) {
 	if !bytes.Equal(g.bytes[:8*4096], from[:8*4096]) {
 		t.Error("the data differs")
 	}
-	if n := b.e.Transmit(0, out[:]); n != 1 {
+	if n := b.e.Transmit(0, 0, out[:]); n != 1 {
 		t.Errorf("%d answers, want one ACK", n)
 	}
 }

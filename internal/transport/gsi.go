@@ -33,16 +33,19 @@ type outgoing struct {
 	mad   [MADLen]byte
 }
 
-// datagrams is QP1: a bounded queue in each direction, and one PSN counter.
+// datagrams is QP1: a bounded queue in, one out for each priority, together bounded too, and one PSN counter.
 type datagrams struct {
-	in  queue[Datagram]
-	out queue[outgoing]
-	psn ib.PSN
+	in      queue[Datagram]
+	out     [frame.Priorities]queue[outgoing]
+	waiting uint8 // bit p: out[p] is not empty
+	queued  int   // in all of out
+	psn     ib.PSN
 	// sending are the MADs whose frames are being sent, kept until the next Transmit.
 	sending [16]outgoing
 }
 
-func (d *datagrams) toSend() bool { return d.out.len() > 0 }
+// toSend reports whether there are MADs to be sent at a priority.
+func (d *datagrams) toSend(priority uint8) bool { return d.waiting>>priority&1 != 0 }
 
 // SendDatagram queues a MAD for QP qpn, usually 1, at the end of route. key is its partition, 0 for that
 // of row 0; mad is copied and zero-padded to MADLen. Errors are ErrFull, and *command.Error for a longer
@@ -54,10 +57,12 @@ func (e *Engine) SendDatagram(route *frame.Route, qpn uint32, key ib.PKey, mad [
 	if len(mad) > MADLen {
 		return fieldError("MAD length", len(mad), "at most 256")
 	}
-	if e.mads.out.len() >= e.cfg.MaxDatagrams {
+	if e.mads.queued >= e.cfg.MaxDatagrams {
 		return ErrFull
 	}
-	d := e.mads.out.push()
+	e.mads.queued++
+	e.mads.waiting |= 1 << route.Priority
+	d := e.mads.out[route.Priority].push()
 	d.route, d.qpn, d.key = route, qpn, key
 	clear(d.mad[copy(d.mad[:], mad):])
 	return nil
@@ -66,13 +71,14 @@ func (e *Engine) SendDatagram(route *frame.Route, qpn uint32, key ib.PKey, mad [
 // Datagrams moves MADs that arrived on QP1 out and returns their number.
 func (e *Engine) Datagrams(out []Datagram) int { return e.mads.in.take(out) }
 
-// sendDatagrams emits queued MADs as UD SEND Only packets from QP1.
-func (e *Engine) sendDatagrams(out []frame.Out) int {
+// sendDatagrams emits queued MADs of a priority as UD SEND Only packets from QP1.
+func (e *Engine) sendDatagrams(priority uint8, out []frame.Out) int {
 	d := &e.mads
-	if d.out.len() == 0 {
-		return 0
+	q := &d.out[priority]
+	n := q.take(d.sending[:min(len(d.sending), len(out))])
+	if d.queued -= n; q.len() == 0 {
+		d.waiting &^= 1 << priority
 	}
-	n := d.out.take(d.sending[:min(len(d.sending), len(out))])
 	for i := range n {
 		m, o := &d.sending[i], &out[i]
 		o.Reset(m.route)

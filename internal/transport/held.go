@@ -74,10 +74,13 @@ func (e *Engine) sendHeld(now clock.Time) {
 	}
 }
 
-// sendHeldACKs emits the held ACKs before the MADs: one of these may end the connection at the peer, which would then
+// sendHeldACKs emits the held ACKs of a priority before its MADs: one of these may end the connection at the peer, which would then
 // flush messages that have arrived.
-func (e *Engine) sendHeldACKs(out []frame.Out) (n int) {
-	for q := e.held.head; q != nil && n < len(out); q = e.held.head {
+func (e *Engine) sendHeldACKs(priority uint8, out []frame.Out) (n int) {
+	for q, next := e.held.head, (*QP)(nil); q != nil && n < len(out); q = next {
+		if next = q.places[heldKind].next; q.priority != priority {
+			continue
+		}
 		e.held.remove(q)
 		if q.resp.ack = true; q.resp.pending > 0 || q.state < command.RTR || q.state > command.SQD || q.peer != nil {
 			q.activate()
@@ -110,22 +113,30 @@ func (q *QP) leaveACK() {
 	q.eng.counters.ACKsSent++
 }
 
-// sendLastACKs emits the ACKs of queue pairs that have ended.
-func (e *Engine) sendLastACKs(out []frame.Out) (n int) {
-	for n < len(out) && n < len(e.last) {
-		l, o := &e.last[n], &out[n]
+// sendLastACKs emits the ACKs of a priority of queue pairs that have ended.
+func (e *Engine) sendLastACKs(priority uint8, out []frame.Out) (n int) {
+	kept := e.last[:0]
+	for i := range e.last {
+		l := &e.last[i]
+		if l.route.Priority != priority || n == len(out) {
+			kept = append(kept, *l)
+			continue
+		}
+		o := &out[n]
 		o.Reset(l.route)
-		o.Pad, o.Payload = 0, nil
 		o.HeadEnd = frame.HeadRoom + uint16(copy(o.Head[frame.HeadRoom:], l.head[:]))
 		n++
 	}
-	if n > 0 {
-		k := copy(e.last, e.last[n:])
-		clear(e.last[k:])
-		e.last = e.last[:k]
-	}
+	clear(e.last[len(kept):])
+	e.last = kept
 	return n
 }
 
-// Parting reports whether Transmit has ACKs of queue pairs that have ended. Their routes must last until then.
-func (e *Engine) Parting() bool { return len(e.last) > 0 }
+// Parting returns the priorities, as Pending does, at which Transmit has ACKs of queue pairs that have ended. Their
+// routes must last until then.
+func (e *Engine) Parting() (priorities uint8) {
+	for i := range e.last {
+		priorities |= 1 << e.last[i].route.Priority
+	}
+	return priorities
+}

@@ -232,7 +232,7 @@ func TestHeldACK_LeavesWithItsQueuePair(t *testing.T) {
 			h.send(h.a, 0)
 			h.n.Pass(5 * time.Microsecond)
 			end(h)
-			if !h.b.e.Pending() || !h.b.e.Parting() {
+			if h.b.e.Pending() == 0 || h.b.e.Parting() == 0 {
 				t.Error("the engine has nothing to send")
 			}
 			h.b.port.Wake()
@@ -243,7 +243,7 @@ func TestHeldACK_LeavesWithItsQueuePair(t *testing.T) {
 			if n := h.a.q.req.outstanding; n != 0 {
 				t.Errorf("%d requests are not complete", n)
 			}
-			if h.b.e.Parting() || h.b.e.held.head != nil {
+			if h.b.e.Parting() != 0 || h.b.e.held.head != nil {
 				t.Error("something is left to be sent")
 			}
 		})

@@ -24,7 +24,7 @@ func TestHostilePackets(t *testing.T) {
 			if now >= z.e.Deadline() {
 				z.e.Advance(now)
 			}
-			z.e.Transmit(now, out)
+			z.e.Transmit(now, 0, out)
 			z.drain(now)
 		}
 		for i, b := range z.memory {
@@ -38,7 +38,7 @@ func TestHostilePackets(t *testing.T) {
 			}
 			z.e.Destroy(now, x.q)
 		}
-		if len(z.e.windows) != 0 || len(z.e.timers.heap) != 0 || len(z.e.paced.heap) != 0 || z.e.active.head != nil ||
+		if len(z.e.windows) != 0 || len(z.e.timers.heap) != 0 || len(z.e.paced.heap) != 0 || z.e.active.waiting != 0 ||
 			z.e.flushHead != nil {
 			t.Fatalf("seed %d: destroyed QPs left something behind", seed)
 		}

@@ -1,8 +1,14 @@
 package transport
 
+import (
+	"math/bits"
+
+	"github.com/softvpi/softvpi/internal/frame"
+)
+
 // A QP is in at most one list of each kind.
 const (
-	activeKind  = iota // of an engine: QPs that have something to transmit, in the order of their turns
+	activeKind  = iota // of an engine and a priority: QPs that have something to transmit, in the order of their turns
 	waitingKind        // of a window: QPs that wait for room in it, the longest waiting first
 	heldKind           // of an engine: QPs that hold an ACK, in the order in which it is due
 	listKinds
@@ -43,6 +49,51 @@ func (l *qpList) remove(q *QP) {
 		at.next.places[l.kind].prev = at.prev
 	}
 	*at = place{}
+}
+
+// turns are the QPs that have something to transmit: a list for each priority, in the order of their turns.
+type turns struct {
+	lists [frame.Priorities]qpList
+	// waiting has bit p set while there are QPs at priority p.
+	waiting uint8
+}
+
+func (t *turns) push(q *QP) {
+	t.lists[q.priority].push(q)
+	t.waiting |= 1 << q.priority
+}
+
+func (t *turns) remove(q *QP) {
+	l := &t.lists[q.priority]
+	if l.remove(q); l.head == nil {
+		t.waiting &^= 1 << q.priority
+	}
+}
+
+// only returns the QP that has a turn if no other one has.
+func (t *turns) only() *QP {
+	if t.waiting == 0 || t.waiting&(t.waiting-1) != 0 {
+		return nil
+	}
+	l := &t.lists[bits.TrailingZeros8(t.waiting)]
+	if l.head != l.tail {
+		return nil
+	}
+	return l.head
+}
+
+// setPriority changes the priority at which q transmits.
+func (q *QP) setPriority(p uint8) {
+	if q.priority == p {
+		return
+	}
+	active := q.active()
+	if active {
+		q.eng.active.remove(q)
+	}
+	if q.priority = p; active {
+		q.eng.active.push(q)
+	}
 }
 
 // active reports whether q waits for its turn in Transmit.

@@ -84,7 +84,7 @@ func exchange(a, b *host, room, lost int) (sent [][]byte) {
 	now, out := clock.Time(1), make([]frame.Out, room)
 	for quiet := 0; quiet < 3 && len(sent) < 1000; quiet++ {
 		for _, way := range [][2]*host{{a, b}, {b, a}} {
-			n := way[0].e.Transmit(now, out)
+			n := way[0].e.Transmit(now, 0, out)
 			var in []frame.In
 			for i := range out[:n] {
 				quiet = 0

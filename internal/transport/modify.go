@@ -46,6 +46,8 @@ func (e *Engine) checkAttributes(q *QP, m *command.ModifyQP, route *frame.Route)
 		return fieldError("PKeyIndex", m.PKeyIndex, "a row of the P_Key table")
 	case has(command.MaskRoute) && route == nil:
 		return fieldError("Route", "nil", "a prepared route")
+	case has(command.MaskRoute) && route.Priority >= frame.Priorities:
+		return fieldError("Route.Priority", route.Priority, "0 to 7")
 	case has(command.MaskMTU) && !validMTU(m.MTU):
 		return fieldError("MTU", m.MTU, "256, 512, 1024, 2048 or 4096")
 	case has(command.MaskTimeout) && m.Timeout > 31:
@@ -103,6 +105,7 @@ func (q *QP) setAttributes(m *command.ModifyQP, route *frame.Route) {
 	set(command.MaskSQDNotify, func() { a.SQDNotify = m.SQDNotify })
 	set(command.MaskRoute, func() {
 		a.Route, q.route, q.srcPort = m.Route, route, 0
+		q.setPriority(route.Priority)
 		if q.win != nil {
 			q.moveWindow()
 		}
@@ -147,6 +150,7 @@ func (q *QP) reset() {
 	q.state = command.Reset
 	q.attr = command.ModifyQP{}
 	q.route, q.mtu, q.pkey, q.srcPort = nil, 0, 0, 0
+	q.setPriority(0)
 	q.req, q.resp = requester{}, responder{}
 	q.eng.mem.ReleaseQP(q.num)
 	q.discardPosted()

@@ -13,6 +13,15 @@ import (
 // none.
 const LeadMost = 3
 
+// Place returns how many of the packets in, at least one, are to be received before the rest, and whether it has set next
+// to what they are expected to be (port.Placer).
+func (e *Engine) Place(next *frame.Next, in []frame.In) (n int, ok bool) {
+	if len(in) <= LeadMost {
+		return len(in), false
+	}
+	return Lead(in), e.Next(next, &in[0])
+}
+
 // Lead returns how many packets at the front of in should be received before the rest, so that Next knows
 // where the rest belongs: up to and including the first packet of a long message, or up to where several
 // packets of another queue pair begin.

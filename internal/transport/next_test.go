@@ -32,7 +32,7 @@ func (f *flow) pass(from, to *host, n int) {
 	if n == 0 {
 		return
 	}
-	k := from.e.Transmit(f.now, f.w.out)
+	k := from.e.Transmit(f.now, 0, f.w.out)
 	in := make([]frame.In, 0, n)
 	for i := range f.w.out[:min(k, n)] {
 		o := &f.w.out[i]

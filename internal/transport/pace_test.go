@@ -49,7 +49,7 @@ func TestTurns_PacedByController(t *testing.T) {
 	}
 	done := 0
 	for start := f.now; done < messages; {
-		for f.a.e.Pending() || f.b.e.Pending() {
+		for f.a.e.Pending() != 0 || f.b.e.Pending() != 0 {
 			f.w.carry(f.now, f.a.host, f.b.host)
 			f.w.carry(f.now, f.b.host, f.a.host)
 		}
@@ -77,7 +77,7 @@ func TestDestroy_WhilePaced(t *testing.T) {
 	f := newFlow(t, 1024, 64, ring.OpWrite)
 	f.a.q.win.control = &pacer{Controller: f.a.q.win.control, next: f.now.Add(time.Second)}
 	f.a.post(f.wr)
-	if n := f.a.e.Transmit(f.now, f.w.out); n != 0 || f.a.e.Deadline() != f.now.Add(time.Second) {
+	if n := f.a.e.Transmit(f.now, 0, f.w.out); n != 0 || f.a.e.Deadline() != f.now.Add(time.Second) {
 		t.Fatalf("%d packets, deadline %v", n, f.a.e.Deadline())
 	}
 	f.a.e.Destroy(f.now, f.a.q)
@@ -92,7 +92,7 @@ func TestNotification_ReachesController(t *testing.T) {
 	p := &pacer{Controller: f.a.q.win.control}
 	f.a.q.win.control = p
 	f.a.post(f.wr)
-	in := arrivals(f.w.out[:f.a.e.Transmit(f.now, f.w.out)])
+	in := arrivals(f.w.out[:f.a.e.Transmit(f.now, 0, f.w.out)])
 	cnp := in[0]
 	cnp.Src, cnp.Dst = cnp.Dst, cnp.Src
 	cnp.Data = make([]byte, ib.BTHLen+16)

@@ -42,7 +42,7 @@ func newHost(t testing.TB, n *sim.Network, addr string, cfg Config) *host {
 	}
 	h.e = e
 	if n != nil {
-		h.port = n.Add(h.addr, placing{e, rand.New(rand.NewPCG(1, 2))})
+		h.port = n.Add(h.addr, sim.Alone(placing{e, rand.New(rand.NewPCG(1, 2))}))
 		h.port.Settle = h.drain
 	}
 	return h
@@ -134,7 +134,7 @@ func (x *end) postRecv(wr ring.RecvWR) {
 		x.t.Fatal(err)
 	}
 	x.e.Doorbell(x.q)
-	if x.e.Pending() && x.port != nil {
+	if x.e.Pending() != 0 && x.port != nil {
 		x.port.Wake()
 	}
 }

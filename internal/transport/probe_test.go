@@ -22,7 +22,7 @@ func TestProbeOfSlowPeer(t *testing.T) {
 			f := newFlow(t, 1024, 64<<10, ring.OpWrite)
 			f.a.q.attr.Timeout = 14
 			f.a.post(f.wr)
-			n := f.a.e.Transmit(f.now, f.w.out)
+			n := f.a.e.Transmit(f.now, 0, f.w.out)
 			window := f.a.q.win.size
 			if n != window || window != 32 {
 				t.Fatalf("%d packets in a window of %d, want 32", n, window)
@@ -32,7 +32,7 @@ func TestProbeOfSlowPeer(t *testing.T) {
 				f.now = f.a.e.Deadline()
 				f.a.e.Advance(f.now)
 			}
-			probe := arrivals(f.w.out[:f.a.e.Transmit(f.now, f.w.out)])
+			probe := arrivals(f.w.out[:f.a.e.Transmit(f.now, 0, f.w.out)])
 			if len(probe) != 1 {
 				t.Fatalf("the probe has %d packets", len(probe))
 			}
@@ -40,8 +40,8 @@ func TestProbeOfSlowPeer(t *testing.T) {
 				in = probe
 			}
 			f.b.e.Receive(f.now, in)
-			f.a.e.Receive(f.now, arrivals(f.w.out[:f.b.e.Transmit(f.now, f.w.out)]))
-			for f.a.e.Transmit(f.now, f.w.out) > 0 {
+			f.a.e.Receive(f.now, arrivals(f.w.out[:f.b.e.Transmit(f.now, 0, f.w.out)]))
+			for f.a.e.Transmit(f.now, 0, f.w.out) > 0 {
 			}
 			if k := int(f.a.e.Counters().RetransmittedPackets); k != c.resent {
 				t.Errorf("%d packets sent again, want %d", k, c.resent)

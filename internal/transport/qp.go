@@ -37,8 +37,10 @@ type QP struct {
 
 	attr  command.ModifyQP // as last set; State, Mask and QP are not kept up to date
 	route *frame.Route
-	pkey  ib.PKey
-	mtu   int
+	// priority is that of route; for UD, that of the next datagram.
+	priority uint8
+	pkey     ib.PKey
+	mtu      int
 	// srcPort is the UDP port from which the peer sends; 0: not known yet, not checked, or not RoCE v2.
 	srcPort uint16
 

@@ -88,8 +88,8 @@ func (e *Engine) Defers(now clock.Time) bool {
 // onlyAcknowledges reports whether the only thing to send is the ACK of whole messages to one QP. Its requester is not
 // waiting for anything else, except perhaps for an answer from the program here.
 func (e *Engine) onlyAcknowledges() bool {
-	q := e.active.head
-	if q == nil || q.places[activeKind].next != nil || len(e.unsent) > 0 || e.Parting() || e.mads.toSend() {
+	q := e.active.only()
+	if q == nil || len(e.unsent) > 0 || len(e.last) > 0 || e.mads.waiting != 0 {
 		return false
 	}
 	if q.peer != nil || e.trail.q != nil && e.trail.q != q {
@@ -160,7 +160,7 @@ func (e *Engine) Quiet(now clock.Time) bool {
 	if t.q == nil || !t.soon {
 		return false
 	}
-	t.due = now
+	e.now, t.due = now, now
 	return true
 }
 
@@ -172,12 +172,12 @@ func (t *trailing) until() clock.Time {
 	return t.due
 }
 
-// sendTrailing adds the trailing ACK, of which there is one, to the n packets of a turn, behind them, or by itself when
-// it is due. It returns the new number of packets.
-func (e *Engine) sendTrailing(now clock.Time, out []frame.Out, n int) int {
+// sendTrailing adds the trailing ACK, if it is of this priority, to the n packets of a turn, behind them, or by itself
+// when it is due. It returns the new number of packets.
+func (e *Engine) sendTrailing(now clock.Time, priority uint8, out []frame.Out, n int) int {
 	t := &e.trail
 	q := t.q
-	if n == len(out) || n == 0 && now < t.due {
+	if q == nil || q.priority != priority || n == len(out) || n == 0 && now < t.due {
 		return n
 	}
 	t.q, t.first = nil, 0

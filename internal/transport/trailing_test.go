@@ -62,7 +62,7 @@ func (a *answering) arrive(i int, op ib.Opcode) {
 // number of the message; those of the second queue pair are in capital letters.
 func (a *answering) leaves(now clock.Time) string {
 	var all []string
-	n := a.x.e.Transmit(now, a.out[:])
+	n := a.x.e.Transmit(now, 0, a.out[:])
 	for j := range a.out[:n] {
 		o := &a.out[j]
 		bth, rest := ib.BTH(o.Head[frame.HeadRoom:]), o.Head[frame.HeadRoom+ib.BTHLen:]
@@ -183,8 +183,8 @@ func TestTrailingACK_Deadline(t *testing.T) {
 	e := a.x.e
 	e.Attend(Polled)
 	a.do(moment{at: 0, what: "Ms"})
-	if due, want := e.Deadline(), e.now.Add(trailTime); due != want || e.Pending() {
-		t.Errorf("deadline %d, want %d; pending: %v", due, want, e.Pending())
+	if due, want := e.Deadline(), e.now.Add(trailTime); due != want || e.Pending() != 0 {
+		t.Errorf("deadline %d, want %d; pending: %v", due, want, e.Pending() != 0)
 	}
 	e.trail.soon = true
 	if due := e.Deadline(); due != e.now {
@@ -219,7 +219,7 @@ func TestTrailingACK_BeforeMADs(t *testing.T) {
 	if err := e.SendDatagram(&frame.Route{Src: a.x.addr, Dst: a.peer[0].addr}, 1, 0, []byte{1}); err != nil {
 		t.Fatal(err)
 	}
-	n := e.Transmit(e.now, a.out[:])
+	n := e.Transmit(e.now, 0, a.out[:])
 	if n != 2 || opcode(&a.out[0]) != ib.RCAcknowledge || opcode(&a.out[1]) != ib.UDSendOnly {
 		t.Errorf("%d packets leave, want the ACK and then the MAD", n)
 	}

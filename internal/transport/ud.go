@@ -22,6 +22,11 @@ func (q *QP) sendUD(_ clock.Time, out []frame.Out) (n int, more bool) {
 		if r == nil {
 			break
 		}
+		if p := r.wr.Route.Priority; p != q.priority { // it and those behind it wait for the turn of that priority
+			q.setPriority(p)
+			more = true
+			break
+		}
 		payload, ok := q.payload(r, 0, r.length)
 		if !ok {
 			break
@@ -36,7 +41,7 @@ func (q *QP) sendUD(_ clock.Time, out []frame.Out) (n int, more bool) {
 	if n > 0 {
 		q.departed()
 	}
-	return n, n > 0 && n == limit
+	return n, more || n > 0 && n == limit
 }
 
 // datagram writes the packet of a request.

@@ -12,8 +12,15 @@ import (
 // fewSenders is how many packets of a window there are at least for each of its senders where these are few.
 const fewSenders = 16
 
-// window is what is in flight to one destination address, and how much may be. All QPs with that destination share it,
-// because they overflow the same receive buffer.
+// windowKey is whose packets share a window: those to a destination at one priority, because priorities may be held up
+// separately.
+type windowKey struct {
+	dst      netip.Addr
+	priority uint8
+}
+
+// window is what is in flight to one destination address at one priority, and how much may be. All QPs with these share
+// it, because they overflow the same receive buffer.
 type window struct {
 	control  congestion.Controller
 	size     int           // packets that may be in flight, as control says
@@ -21,15 +28,15 @@ type window struct {
 	inFlight int           // packets sent that have not arrived, as far as is known
 	rtt      time.Duration // smoothed, from a request to its acknowledgement
 	passed   clock.Time    // when the most recent request that was timed and acknowledged was sent
-	dst      netip.Addr
+	key      windowKey
 	keeper   keeper
 	users    int
 	waiting  qpList
 	reserved int // packets of room for QPs that were woken but have not had their turn
 }
 
-func newWindow(dst netip.Addr, control congestion.Controller) *window {
-	w := &window{control: control, dst: dst, waiting: qpList{kind: waitingKind}}
+func newWindow(of windowKey, control congestion.Controller) *window {
+	w := &window{control: control, key: of, waiting: qpList{kind: waitingKind}}
 	w.size, w.most = control.Limit()
 	return w
 }
@@ -103,12 +110,15 @@ func (q *QP) turnOver() {
 	}
 }
 
-// windowTo returns the window shared by the QPs to a route's destination.
+func keyOf(r *frame.Route) windowKey { return windowKey{r.Dst, r.Priority} }
+
+// windowTo returns the window of a route's packets.
 func (e *Engine) windowTo(to *frame.Route) *window {
-	w := e.windows[to.Dst]
+	k := keyOf(to)
+	w := e.windows[k]
 	if w == nil {
-		w = newWindow(to.Dst, congestion.NewWindow(to.Near, &e.cfg.Window))
-		e.windows[to.Dst] = w
+		w = newWindow(k, congestion.NewWindow(to.Near, &e.cfg.Window))
+		e.windows[k] = w
 	}
 	w.users++
 	return w
@@ -130,15 +140,15 @@ func (e *Engine) leaveWindow(q *QP) {
 	}
 	q.win = nil
 	if w.users--; w.users == 0 {
-		delete(e.windows, w.dst)
+		delete(e.windows, w.key)
 		return
 	}
 	w.wake()
 }
 
-// moveWindow follows a change of the route's destination.
+// moveWindow follows a change of the route's destination or priority.
 func (q *QP) moveWindow() {
-	if q.win.dst == q.route.Dst {
+	if q.win.key == keyOf(q.route) {
 		return
 	}
 	q.eng.leaveWindow(q)

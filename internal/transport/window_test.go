@@ -26,13 +26,13 @@ func TestWindowBoundsReads(t *testing.T) {
 			for range MaxReadAtomic {
 				f.a.post(f.wr)
 			}
-			if n := f.a.e.Transmit(f.now, f.w.out); n != c.first {
+			if n := f.a.e.Transmit(f.now, 0, f.w.out); n != c.first {
 				t.Errorf("asks for %d chunks, want %d", n, c.first)
 			}
 			f.now = f.a.q.req.expires
 			f.a.e.Advance(f.now) // a probe may be due too; the timer's end comes after it
 			f.a.e.Advance(f.now)
-			if n := f.a.e.Transmit(f.now, f.w.out); n != c.then {
+			if n := f.a.e.Transmit(f.now, 0, f.w.out); n != c.then {
 				t.Errorf("asks for %d chunks again, want %d", n, c.then)
 			}
 		})

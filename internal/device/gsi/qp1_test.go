@@ -91,7 +91,7 @@ func TestBeside(t *testing.T) {
 	a.beside, b.beside = b, a
 	b.listen()
 	a.connect(b.addr)
-	if !a.qp1.Step(0) || a.prepared != 0 || a.qp1.Engine.Pending() {
+	if !a.qp1.Step(0) || a.prepared != 0 || a.qp1.Engine.Pending() != 0 {
 		t.Fatal("the request was not handed over")
 	}
 	if !b.qp1.Waiting() || len(b.events) != 0 {
@@ -128,7 +128,7 @@ func TestRoutes(t *testing.T) {
 		}
 	}
 	out := make([]frame.Out, 4)
-	if n := a.qp1.Engine.Transmit(0, out); n != 3 || out[0].Route != out[1].Route || out[0].Route.Dst != to ||
+	if n := a.qp1.Engine.Transmit(0, 0, out); n != 3 || out[0].Route != out[1].Route || out[0].Route.Dst != to ||
 		out[0].Route.SrcPort != 0xc000 {
 		t.Errorf("%d packets, the first with the route %+v; want 3 with one route", n, out[0].Route)
 	}
@@ -156,7 +156,7 @@ func TestReceive(t *testing.T) {
 	a.connect(b.addr)
 	a.qp1.Step(0)
 	out := make([]frame.Out, 1)
-	if n := a.qp1.Engine.Transmit(0, out); n != 1 {
+	if n := a.qp1.Engine.Transmit(0, 0, out); n != 1 {
 		t.Fatalf("%d packets, want 1", n)
 	}
 	o := &out[0]

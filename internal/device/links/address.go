@@ -13,6 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/capture"
 	"github.com/softvpi/softvpi/internal/link/impair"
+	"github.com/softvpi/softvpi/internal/port"
 )
 
 // Address is one address of a port with the link that serves it.
@@ -20,6 +21,7 @@ type Address struct {
 	Addr  netip.Addr
 	Link  link.Link // base with captures and impairments; nil while the port is unplugged
 	Encap *encap.Encap
+	Wire  *port.Wire // of Link
 
 	base   link.Link
 	impair *impair.Link
@@ -40,8 +42,39 @@ func (p *Set) newAddress(addr netip.Addr, l link.Link, own bool) (*Address, erro
 	c.SetTaps(p.taps)
 	i := impair.New(c, p.impairment, p.cfg.Now)
 	o := &Address{Addr: addr, own: own, base: l, Link: i, impair: i, shown: c, Encap: e, log: p.cfg.Log}
+	o.Wire = &port.Wire{InfiniBand: l.Capabilities().InfiniBand}
 	o.shorten()
+	p.plug(o)
 	return o, nil
+}
+
+// plug gives the set's station a place on the wire of an address.
+func (p *Set) plug(o *Address) {
+	if p.station == nil || o.Link == nil {
+		return
+	}
+	only := o.Addr
+	if o.base != nil && o.base.Capabilities().Raw { // it carries packets from any address
+		only = netip.Addr{}
+	}
+	p.station.Plug(o.Wire, only, o.Encap)
+}
+
+// Attach makes the set's links the wires of a station.
+func (p *Set) Attach(s *port.Station) {
+	p.station = s
+	for _, o := range p.addresses {
+		p.plug(o)
+	}
+}
+
+// unplug closes the link of an address.
+func (p *Set) unplug(o *Address) {
+	p.retire(o)
+	if p.station != nil {
+		p.station.Unplug(o.Wire)
+	}
+	_ = o.Link.Close()
 }
 
 // shorten makes packets bypass the impairment and the captures while these have nothing to do.

@@ -13,11 +13,11 @@ import (
 	"github.com/softvpi/softvpi/internal/device/gid"
 	"github.com/softvpi/softvpi/internal/device/ibport"
 	"github.com/softvpi/softvpi/internal/encap"
-	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/capture"
 	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/link/udp"
+	"github.com/softvpi/softvpi/internal/port"
 )
 
 // Framing is the format of a port's packets.
@@ -44,6 +44,7 @@ type Config struct {
 type Set struct {
 	cfg        Config
 	addresses  []*Address
+	station    *port.Station // nil before Attach
 	taps       []*capture.Tap
 	impairment impair.Impairment
 	retired    struct { // counters of closed links
@@ -156,8 +157,7 @@ func (p *Set) Serve(want []netip.Addr) (served []netip.Addr, closed bool) {
 			continue
 		}
 		p.cfg.Log.Info("address is gone", "address", o.Addr)
-		p.retire(o)
-		_ = o.Link.Close()
+		p.unplug(o)
 		closed = true
 	}
 	clear(p.addresses[len(kept):])
@@ -185,8 +185,7 @@ func (p *Set) Serve(want []netip.Addr) (served []netip.Addr, closed bool) {
 func (p *Set) Unplug() {
 	for _, o := range p.addresses {
 		if o.Socket() {
-			p.retire(o)
-			_ = o.Link.Close()
+			p.unplug(o)
 			o.Link, o.base, o.impair, o.shown, o.way = nil, nil, nil, nil, nil
 		}
 	}
@@ -225,7 +224,9 @@ func (p *Set) Reframe(f Framing) error {
 			return err
 		}
 		add(&p.retired.encap, o.Encap.Counters())
-		o.Encap = e
+		if o.Encap = e; p.station != nil {
+			p.station.Reframe(o.Wire, e)
+		}
 	}
 	return nil
 }
@@ -246,34 +247,14 @@ func (p *Set) Addrs() (all []netip.Addr) {
 	return all
 }
 
-// Seal writes the outer headers of frames.
-func (p *Set) Seal(frames []frame.Out) {
-	if len(p.addresses) == 1 {
-		p.addresses[0].Encap.Seal(frames)
-		return
-	}
-	for len(frames) > 0 {
-		o, n := p.Run(frames)
-		if o != nil {
-			o.Encap.Seal(frames[:n])
-		}
-		frames = frames[n:]
-	}
-}
-
-// Run returns the address for the first of frames, nil if none, and how many consecutive frames it is for.
-func (p *Set) Run(frames []frame.Out) (*Address, int) {
-	if len(p.addresses) == 1 {
-		return p.addresses[0], len(frames)
-	}
-	route := frames[0].Route
-	n := 1
-	for ; n < len(frames); n++ {
-		if r := frames[n].Route; r != route && r.Src != route.Src {
-			break
+// By returns the address whose link is a wire, nil if there is none.
+func (p *Set) By(w *port.Wire) *Address {
+	for _, o := range p.addresses {
+		if o.Wire == w && o.Link != nil {
+			return o
 		}
 	}
-	return p.For(route.Src), n
+	return nil
 }
 
 // Deadline returns when a link must next be attended to.

@@ -13,6 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/link/memlink"
+	"github.com/softvpi/softvpi/internal/port"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
@@ -32,6 +33,39 @@ func open(t *testing.T, cfg Config) *Set {
 	}
 	t.Cleanup(func() { _ = p.Close() })
 	return p
+}
+
+// sender is a function that has frames for routes, one each.
+type sender []*frame.Route
+
+func (s *sender) Receive(clock.Time, []frame.In) {}
+func (s *sender) Advance(clock.Time)             {}
+func (s *sender) Deadline() clock.Time           { return clock.Never }
+
+func (s *sender) Pending() uint8 {
+	if len(*s) > 0 {
+		return 1
+	}
+	return 0
+}
+
+func (s *sender) Transmit(_ clock.Time, _ uint8, out []frame.Out) int {
+	n := min(len(*s), len(out))
+	for i, r := range (*s)[:n] {
+		out[i].Reset(r)
+		out[i].HeadEnd += 12
+	}
+	*s = (*s)[n:]
+	return n
+}
+
+// send makes a port of the set that sends a frame by each route.
+func send(p *Set, routes ...*frame.Route) (o *port.Port, out []frame.Out) {
+	s := sender(routes)
+	o, out = new(port.Port), make([]frame.Out, len(routes))
+	p.Attach(o.Attach(&s, port.Station{}))
+	o.Transmit(0, out)
+	return o, out
 }
 
 // TestServe: a port has a socket for each address it serves. Sockets of removed addresses are closed, the others
@@ -54,15 +88,15 @@ func TestServe(t *testing.T) {
 		t.Errorf("served %v, closed %v", served, closed)
 	}
 	a, b := &frame.Route{Src: first}, &frame.Route{Src: third}
-	frames := []frame.Out{{Route: a}, {Route: a}, {Route: &frame.Route{Src: first}}, {Route: b}}
-	if o, n := p.Run(frames); o != p.For(first) || n != 3 {
-		t.Errorf("the run of %v is %d long", o.Addr, n)
+	pull, frames := send(p, a, a, &frame.Route{Src: first}, b, &frame.Route{Src: second})
+	if w, n := pull.Run(frames); p.By(w) != p.For(first) || n != 3 {
+		t.Errorf("the first run is %d long", n)
 	}
-	if o, n := p.Run(frames[3:]); o != kept || n != 1 {
-		t.Errorf("the run of %v is %d long", o.Addr, n)
+	if w, n := pull.Run(frames[3:]); p.By(w) != kept || n != 1 {
+		t.Errorf("the second run is %d long", n)
 	}
-	if o, n := p.Run([]frame.Out{{Route: &frame.Route{Src: second}}}); o != nil || n != 1 {
-		t.Errorf("an address that is gone has %v", o.Addr)
+	if w, n := pull.Run(frames[4:]); w != nil || n != 1 {
+		t.Errorf("an address that is gone has a wire, and a run of %d", n)
 	}
 	if _, err := New(config(first)); !errors.Is(err, &command.Error{Code: command.InUse}) {
 		t.Errorf("opened twice: %v", err)
@@ -75,14 +109,11 @@ func TestServe(t *testing.T) {
 // TestUnplug: what links have counted is kept when they are closed, and they return with the settings made meanwhile.
 func TestUnplug(t *testing.T) {
 	p := open(t, config(loopback.Addr()))
-	out := make([]frame.Out, 1)
 	r := &frame.Route{Src: p.cfg.Addr, Dst: p.cfg.Addr, SrcPort: 50000, DstPort: 4791}
 	if err := p.For(r.Src).Link.Prepare(r); err != nil {
 		t.Fatal(err)
 	}
-	out[0].Reset(r)
-	out[0].HeadEnd += 12
-	p.Seal(out)
+	_, out := send(p, r)
 	await.Eventually(t, "a packet is sent", func() bool {
 		if _, err := p.All()[0].Link.Send(out); err != nil {
 			t.Fatal(err)

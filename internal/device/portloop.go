@@ -1,0 +1,233 @@
+package device
+
+import (
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/device/links"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/port"
+)
+
+// portLoop drives a port: it moves packets between the port and its links, and decides nothing else about them. The
+// arrays are reused by every turn.
+type portLoop struct {
+	port.Port
+	host      *Host
+	functions []*adapter
+	in        []frame.In
+	out       []frame.Out
+	sent      int        // frames of out that the links have accepted
+	queued    int        // frames in out
+	arrived   int        // packets that arrived in this turn
+	left      bool       // packets were sent in this turn
+	received  clock.Time // last look at the links
+	quiet     uint32     // turns since packets were received or sent
+	retry     clock.Time // when a full link is tried again
+	errors    []link.Unreachable
+	errorsDue clock.Time
+	rings     RingCounters
+}
+
+func newPortLoop(h *Host) *portLoop {
+	return &portLoop{
+		host: h, in: make([]frame.In, receiveBatch), out: make([]frame.Out, transmitBatch), errors: make([]link.Unreachable, errorBatch),
+	}
+}
+
+// blocked reports whether a link has not accepted all frames.
+func (p *portLoop) blocked() bool { return p.sent < p.queued }
+
+// enabled reports whether any function is.
+func (p *portLoop) enabled() bool {
+	for _, a := range p.functions {
+		if a.enabled {
+			return true
+		}
+	}
+	return false
+}
+
+// step is one turn of a port.
+func (p *portLoop) step(now clock.Time) bool {
+	p.left = false
+	worked := p.receive(now)
+	if !worked && p.idle(now) {
+		return false
+	}
+	if now >= p.errorsDue {
+		p.linkErrors(now)
+	}
+	for _, a := range p.functions {
+		if a.enabled {
+			worked = a.prepareTurn(now) || worked
+		}
+	}
+	p.Advance(now)
+	for _, a := range p.functions {
+		if a.enabled && !a.function.Held() {
+			a.release()
+		}
+	}
+	worked = p.transmit(now) || worked
+	for _, a := range p.functions {
+		if a.enabled {
+			worked = a.finishTurn(now) || worked
+		}
+	}
+	return worked
+}
+
+// idle reports whether a turn in which nothing arrived has nothing else to do.
+func (p *portLoop) idle(now clock.Time) bool {
+	if p.blocked() || now >= p.errorsDue {
+		return false
+	}
+	for _, a := range p.functions {
+		if a.enabled && !a.idle(now) {
+			return false
+		}
+	}
+	return true
+}
+
+// receive passes what the links have received to the port.
+//
+// Links that have been quiet for many turns are checked only in some turns: it costs a system call, and a
+// sleeping loop is woken by them in any case, as is a program that drives the loop between two commands.
+func (p *portLoop) receive(now clock.Time) bool {
+	p.arrived = 0
+	if p.host.commanded {
+		return false
+	}
+	if p.quiet++; p.quiet > quietTurns && p.quiet%quietSkip != 0 {
+		return false
+	}
+	p.received = now
+	for _, a := range p.functions {
+		for _, o := range a.links.All() {
+			if o.Link != nil {
+				p.receiveFrom(now, o)
+			}
+		}
+	}
+	return p.arrived > 0
+}
+
+// receiveFrom passes on what one link has received.
+func (p *portLoop) receiveFrom(now clock.Time, o *links.Address) {
+	for got := 0; got < receiveMost; {
+		n, err := o.Receive(p.in)
+		if err != nil {
+			o.Failed(err)
+		}
+		if n == 0 {
+			return
+		}
+		p.quiet = 0
+		got += n
+		p.arrived += n
+		full := n == len(p.in)
+		p.rings.received(n, len(p.in), !p.host.woken)
+		p.Receive(now, o.Wire, p.in[:n])
+		if !full {
+			return
+		}
+	}
+}
+
+// transmit passes the port's packets to the links, in order. What a link does not accept waits for the next turn, and so
+// does the port.
+func (p *portLoop) transmit(now clock.Time) bool {
+	worked := false
+	for range transmitRounds {
+		if left := p.sent; p.blocked() && !p.flush(now) {
+			// A link that accepts nothing is no work: whoever makes room may need this processor.
+			return worked || p.sent > left
+		}
+		pending := p.Pending() // messages on the local path move without a frame
+		n := p.Transmit(now, p.out)
+		if n == 0 {
+			return worked || pending
+		}
+		worked, p.left = true, true
+		p.quiet = 0 // there will be answers
+		p.sent, p.queued = 0, n
+		p.echo(now, p.out[:n])
+		if !p.flush(now) || n < transmitBatch && !p.Pending() {
+			return true
+		}
+	}
+	return worked
+}
+
+// flush sends queued frames; false: a link is full.
+func (p *portLoop) flush(now clock.Time) bool {
+	for p.sent < p.queued {
+		w, n := p.Run(p.out[p.sent:p.queued])
+		to := p.sent + n
+		o := p.address(w)
+		if o == nil { // it stays inside, or the address is gone: treat it as lost in the network
+			p.sent = to
+			continue
+		}
+		n, err := o.Send(p.out[p.sent:to])
+		p.sent += n
+		if err != nil {
+			o.Failed(err)
+		}
+		if p.sent < to {
+			p.retry = now.Add(retryInterval)
+			return false
+		}
+	}
+	return true
+}
+
+// address returns the address whose link is a wire; nil if there is none.
+func (p *portLoop) address(w *port.Wire) *links.Address {
+	if w == nil {
+		return nil
+	}
+	for _, a := range p.functions {
+		if o := a.links.By(w); o != nil {
+			return o
+		}
+	}
+	return nil
+}
+
+// linkErrors passes the ICMP errors of destinations to the functions that sent there.
+func (p *portLoop) linkErrors(now clock.Time) {
+	p.errorsDue = now.Add(errorInterval)
+	for _, a := range p.functions {
+		for _, o := range a.links.All() {
+			if o.Link == nil {
+				continue
+			}
+			n := o.Link.Errors(p.errors)
+			for _, e := range p.errors[:n] {
+				a.unreachable(now, e)
+			}
+		}
+	}
+}
+
+// deadline returns when the loop must next run for this port.
+func (p *portLoop) deadline() clock.Time {
+	for _, a := range p.functions {
+		if a.enabled && a.engine.Undelivered() {
+			return 0
+		}
+	}
+	if p.blocked() {
+		return p.retry
+	}
+	due := p.Port.Deadline()
+	for _, a := range p.functions {
+		if a.enabled {
+			due = clock.Min(due, a.deadline())
+		}
+		due = clock.Min(due, a.links.Deadline())
+	}
+	return due
+}
