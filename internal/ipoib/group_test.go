@@ -151,7 +151,7 @@ func TestMonitor(t *testing.T) {
 		t.Fatal("left before the time for answers is over")
 	}
 	w.run(3 * time.Second)
-	if !in(kept) || in(lost) || !in(allNodes[0]) || !in(allNodes[1]) || !in(solicitedNode(v6(0))) {
+	if !in(kept) || in(lost) || !in(allNodes[0]) || !in(allNodes[1]) || !in(eth.SolicitedNode(v6(0))) {
 		t.Errorf("kept %v, lost %v, all nodes %v, %v", in(kept), in(lost), in(allNodes[0]), in(allNodes[1]))
 	}
 }

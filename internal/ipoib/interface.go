@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -231,7 +232,7 @@ func (i *Interface) up(now clock.Time) {
 		i.member(now, a, true)
 	}
 	for _, a := range i.configured() {
-		i.member(now, solicitedNode(a), a.Is6())
+		i.member(now, eth.SolicitedNode(a), a.Is6())
 		i.announce(now, a)
 	}
 	i.generalQueries() // reports before this were lost

@@ -46,7 +46,7 @@ func (i *Interface) SetAddresses(now clock.Time, prefixes []netip.Prefix) {
 		}
 		if i.state == Up {
 			if a.Is6() {
-				i.member(now, solicitedNode(a), true)
+				i.member(now, eth.SolicitedNode(a), true)
 			}
 			i.announce(now, a)
 		}
@@ -55,10 +55,10 @@ func (i *Interface) SetAddresses(now clock.Time, prefixes []netip.Prefix) {
 
 // forgetGroup leaves the solicited-node group of a removed address unless another one needs it.
 func (i *Interface) forgetGroup(now clock.Time, gone netip.Addr, left []netip.Addr) {
-	if !gone.Is6() || slices.ContainsFunc(left, func(a netip.Addr) bool { return a.Is6() && solicitedNode(a) == solicitedNode(gone) }) {
+	if !gone.Is6() || slices.ContainsFunc(left, func(a netip.Addr) bool { return a.Is6() && eth.SolicitedNode(a) == eth.SolicitedNode(gone) }) {
 		return
 	}
-	mgid, ok := groupMGID(solicitedNode(gone), i.cfg.Scope, i.pkey)
+	mgid, ok := groupMGID(eth.SolicitedNode(gone), i.cfg.Scope, i.pkey)
 	if g := i.groups[mgid]; ok && g != nil {
 		i.leave(now, g)
 	}

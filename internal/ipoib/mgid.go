@@ -51,13 +51,6 @@ func mgid(scope uint8, signature uint16, key ib.PKey) (g ib.GID) {
 	return g
 }
 
-// solicitedNode returns the multicast group for neighbour solicitations about an IPv6 address (RFC 4291
-// 2.7.1).
-func solicitedNode(a netip.Addr) netip.Addr {
-	v := a.As16()
-	return netip.AddrFrom16([16]byte{0xff, 2, 11: 1, 12: 0xff, 13: v[13], 14: v[14], 15: v[15]})
-}
-
 // linkLocal returns the IPv6 link-local address derived from a port's GUID: the GUID is an EUI-64, whose
 // universal bit is inverted in an interface identifier (RFC 4391 8).
 func linkLocal(guid uint64) netip.Addr {

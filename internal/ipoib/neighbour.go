@@ -157,7 +157,7 @@ func (i *Interface) solicit6(now clock.Time, n *neighbour, src netip.Addr) {
 		i.do(Datagram{n.to, d.appendPacket(appendHeader(nil, eth.TypeIPv6), from, n.addr)})
 		return
 	}
-	i.groupPacket(now, solicitedNode(n.addr), d.appendPacket(appendHeader(nil, eth.TypeIPv6), from, solicitedNode(n.addr)))
+	i.groupPacket(now, eth.SolicitedNode(n.addr), d.appendPacket(appendHeader(nil, eth.TypeIPv6), from, eth.SolicitedNode(n.addr)))
 }
 
 // groupPacket sends a datagram, including its header, to an IP group.

@@ -137,7 +137,7 @@ func TestMGID(t *testing.T) {
 	if a := linkLocal(0x0002c90300001001); a.String() != "fe80::202:c903:0:1001" {
 		t.Errorf("link-local %v", a)
 	}
-	if a := solicitedNode(netip.MustParseAddr("fd00::12:3456")); a.String() != "ff02::1:ff12:3456" {
+	if a := eth.SolicitedNode(netip.MustParseAddr("fd00::12:3456")); a.String() != "ff02::1:ff12:3456" {
 		t.Errorf("solicited-node %v", a)
 	}
 }

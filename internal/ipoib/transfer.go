@@ -176,7 +176,7 @@ func (i *Interface) receiveIP(now clock.Time, a *Arrival, t eth.EtherType, p []b
 			i.counters.ReceivedInvalid++
 			return nil
 		}
-		if body, is := discoveryIn(h, p[eth.IPv6Len:eth.IPv6Len+h.PayloadLen()]); is {
+		if body := p[eth.IPv6Len : eth.IPv6Len+h.PayloadLen()]; eth.IsDiscovery(h, body) {
 			i.receiveDiscovery(now, a, body, src, dst, h.HopLimit())
 			return nil
 		}
