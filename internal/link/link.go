@@ -1,5 +1,6 @@
-// Package link defines the links of an adapter's port: memory (tests and simulations), UDP sockets, and
-// impairments around any of them.
+// Package link defines the links of an adapter's port: memory (tests and simulations), UDP sockets, whole Ethernet frames
+// (an interface of the system, a TAP, a unix datagram socket), cables to InfiniBand fabrics, and impairments around any of
+// them.
 package link
 
 import (
@@ -34,6 +35,8 @@ type Capabilities struct {
 	Multicaster Multicaster
 	// Resolver finds out whether anybody has an address; nil: not supported.
 	Resolver Resolver
+	// Stations are the ends that a link of whole Ethernet frames serves; nil: not supported.
+	Stations Stations
 	// Fabric is the link itself if it is InfiniBand; nil otherwise.
 	Fabric InfiniBand
 }
@@ -107,6 +110,25 @@ type Resolver interface {
 	// there. The error is ETIMEDOUT if nobody has answered when ctx ends, and the system's error if there is
 	// no route.
 	Resolve(ctx context.Context, dst netip.Addr) error
+}
+
+// Station is an end on an Ethernet: what a function of an adapter is to others there.
+type Station struct {
+	MAC  [6]byte
+	VLAN uint16 // VLAN ID of its frames, 1 to 4094; 0: they are not tagged
+	// Prefixes are its addresses, each with the length of the network that is on the link.
+	Prefixes []netip.Prefix
+	// Gateways are the routers to other networks, the first of a family for all of its addresses.
+	Gateways []netip.Addr
+}
+
+// Stations is a Link that serves stations, which come and go while it is open. Received frames are those to their MACs in
+// their VLANs; whom a frame is for says its header.
+type Stations interface {
+	// SetStation adds a station, or gives the one with its MAC and VLAN other addresses.
+	SetStation(s Station) error
+	// RemoveStation removes a station. What is sent on routes from it is lost.
+	RemoveStation(mac [6]byte, vlan uint16) error
 }
 
 // Stats are counters of a link since it was opened. Bytes are those of UDP payloads (of whole frames if

@@ -1,0 +1,53 @@
+package station
+
+import (
+	"github.com/softvpi/softvpi/internal/frame"
+)
+
+// loopSlots is how many frames between stations of one link may wait for Looped before more are dropped.
+const loopSlots = 256
+
+// loop holds the frames from stations of a link to others of it, which no wire brings back.
+type loop struct {
+	slots [][]byte
+	head  int // next to be handed out
+	out   int // slots before head that are handed out
+	len   int
+	drops uint64
+}
+
+// put copies a frame.
+func (l *loop) put(o *frame.Out) bool {
+	if l.slots == nil {
+		l.slots = make([][]byte, loopSlots)
+	}
+	if l.out+l.len == loopSlots {
+		l.drops++
+		return false
+	}
+	i := (l.head + l.len) % loopSlots
+	l.slots[i] = appendFrame(l.slots[i][:0], o)
+	l.len++
+	return true
+}
+
+// Looped hands out frames that stations of the link have sent to others of it. They are valid until the next call.
+func (s *Set) Looped(in []frame.In) int {
+	l := &s.loop
+	l.out = 0
+	n := 0
+	for ; n < len(in) && l.len > 0; n++ {
+		in[n] = frame.In{Data: l.slots[l.head], Raw: true}
+		l.head = (l.head + 1) % loopSlots
+		l.len--
+	}
+	l.out = n
+	return n
+}
+
+// appendFrame appends the whole frame o to b.
+func appendFrame(b []byte, o *frame.Out) []byte {
+	b = append(b, o.Head[o.HeadStart:o.HeadEnd]...)
+	b = append(b, o.Payload...)
+	return append(b, o.Tail[:o.TailLen]...)
+}

@@ -1,0 +1,62 @@
+package station
+
+import (
+	"github.com/softvpi/softvpi/internal/neighbour"
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+// Wants reports whether a frame is to be handed up: one to a station's MAC in its VLAN, and in a VLAN with a station one
+// to everybody or to a group that was joined. Questions of neighbours, and their answers, are taken here.
+func (s *Set) Wants(b []byte) bool {
+	if len(b) < eth.EthernetLen {
+		return false
+	}
+	vlan := uint16(0)
+	if b[12] == byte(eth.TypeVLAN>>8) && b[13] == byte(eth.TypeVLAN&0xff) && len(b) >= eth.EthernetLen+eth.VLANLen {
+		vlan = (uint16(b[14])<<8 | uint16(b[15])) & eth.VIDMask
+	}
+	if b[0]&1 == 0 {
+		if to := idOf(eth.MAC(b), vlan); to != s.last {
+			if s.index(to) < 0 {
+				return s.cfg.Promiscuous
+			}
+			s.last = to
+		}
+		return !neighbour.Concerns(b) || !s.take(b)
+	}
+	if !s.inVLAN(vlan) {
+		return s.cfg.Promiscuous
+	}
+	if neighbour.Concerns(b) && s.take(b) {
+		return false
+	}
+	return eth.MAC(b) == eth.Broadcast || s.cfg.Promiscuous || s.joined(eth.MAC(b))
+}
+
+// inVLAN reports whether a station is in a VLAN.
+func (s *Set) inVLAN(vlan uint16) bool {
+	for _, i := range s.ids {
+		if uint16(i>>48) == vlan {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Set) joined(m eth.MAC) bool {
+	for i := range s.groups {
+		if s.groups[i].mac == m {
+			return true
+		}
+	}
+	return false
+}
+
+// take gives a frame to the engine.
+func (s *Set) take(b []byte) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	taken := s.engine.Receive(s.now(), b)
+	s.settle()
+	return taken
+}

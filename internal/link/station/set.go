@@ -1,0 +1,386 @@
+// Package station is what links of whole Ethernet frames share: the stations that they serve, which frames are for them,
+// and how routes from them find their neighbours.
+//
+// Where the system's stack has an address of a station (System), it answers for it, and its routes and neighbours are
+// asked; for the others a neighbour.Engine does both. A packet to a neighbour that is not known yet waits a moment
+// for the answer, as in a system's stack (RFC 4861 7.2.2).
+package station
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/neighbour"
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+const (
+	mostStations  = 256
+	mostAddresses = neighbour.MostAddresses / mostStations // of each
+	mostGroups    = 64
+	mostErrors    = 64
+	// sweep is how often it is noted which neighbours are in use.
+	sweep = time.Second
+)
+
+// Wire is how a link sends frames that are not its owner's: whole Ethernet frames, one after the other. Any goroutine may
+// call it, though only one at a time. What cannot be sent at once is lost.
+type Wire func(b []byte)
+
+// System is the system's stack beside a link. The Set calls its methods one at a time, from any goroutine.
+type System interface {
+	// Owns reports whether the system answers for an address of a station.
+	Owns(key neighbour.Key) bool
+	// Route returns the neighbour through which the system reaches dst from an address that it owns. The error is the
+	// system's if there is none by the station's VLAN.
+	Route(src neighbour.Key, dst netip.Addr) (next netip.Addr, err error)
+	// Find returns a neighbour's MAC. If it is not known, or was not heard of for long, the system is asked to look for it;
+	// able is false if it will not.
+	Find(key neighbour.Key) (mac eth.MAC, known, able bool)
+}
+
+// Config describes the link to which a Set belongs.
+type Config struct {
+	Name string // of the kind of link, for errors: "tap link"
+	Wire Wire
+	// System is nil if the link is to no stack of this system.
+	System System
+	// MTU is the largest IP packet in bytes.
+	MTU int
+	// Promiscuous links hand up every frame.
+	Promiscuous bool
+	// Arm is called when Tend is due at another time than said last; Never: at none. Any goroutine may call it, though only
+	// one at a time.
+	Arm func(due clock.Time)
+	// Now returns the time; nil: the system's monotonic clock.
+	Now func() clock.Time
+}
+
+// Set are the stations of one link. Its methods belong to the owner of the link, except Resolve.
+type Set struct {
+	cfg   Config
+	began time.Time
+	stats link.Stats
+
+	mu       sync.Mutex // guards what follows, for Resolve; the owner takes it to change it and to use the engine
+	engine   *neighbour.Engine
+	stations []*station
+	news     chan struct{} // closed when a neighbour becomes known; nil: nobody waits
+	armed    atomic.Int64  // a clock.Time; changed under mu
+	overdue  clock.Time    // when what waits for a neighbour of the system is lost
+
+	// What follows is the owner's alone.
+	ids    []id // of the stations
+	last   id   // of the last frame that was for a station
+	groups []group
+	hops   map[hopKey]*hop
+	held   int // frames that wait for their neighbours
+	swept  clock.Time
+	loop   loop
+	errs   [mostErrors]link.Unreachable
+	nerrs  int
+}
+
+// id is a station's MAC and VLAN in one word: what frames for it begin with.
+type id uint64
+
+func idOf(mac eth.MAC, vlan uint16) id {
+	v := uint64(vlan)
+	for _, b := range mac {
+		v = v<<8 | uint64(b)
+	}
+	return id(v)
+}
+
+// station is one that is served.
+type station struct {
+	link.Station
+	id    id
+	addrs []address
+	gone  bool // it was removed; routes from it may be left
+}
+
+// address is one of a station.
+type address struct {
+	netip.Prefix
+	system bool // the system answers for it
+}
+
+type group struct {
+	addr netip.Addr
+	mac  eth.MAC
+	uses int
+}
+
+// New returns a set without stations.
+func New(cfg Config) *Set {
+	s := &Set{cfg: cfg, began: time.Now(), engine: neighbour.New(neighbour.Config{Random: rand.Int64N}), hops: map[hopKey]*hop{},
+		overdue: clock.Never}
+	s.armed.Store(int64(clock.Never))
+	if s.cfg.Arm == nil {
+		s.cfg.Arm = func(clock.Time) {}
+	}
+	return s
+}
+
+// FieldError says which field of a station or of a link's configuration is invalid, and what it may be.
+type FieldError struct {
+	Link  string // its kind
+	Field string
+	Value any
+	Want  string
+}
+
+// Error implements error.
+func (e *FieldError) Error() string {
+	return fmt.Sprintf("%s: %s %v: want %s", e.Link, e.Field, e.Value, e.Want)
+}
+
+func (s *Set) bad(field string, value any, want string) error {
+	return &FieldError{s.cfg.Name, field, value, want}
+}
+
+func (s *Set) now() clock.Time {
+	if s.cfg.Now != nil {
+		return s.cfg.Now()
+	}
+	return clock.Time(time.Since(s.began))
+}
+
+// check returns what is wrong with a station. The caller holds mu.
+func (s *Set) check(n *link.Station, old *station) error {
+	mac := eth.MAC(n.MAC)
+	switch {
+	case mac == eth.MAC{} || mac[0]&1 != 0:
+		return s.bad("MAC", mac, "a unicast address")
+	case n.VLAN > 4094:
+		return s.bad("VLAN", n.VLAN, "0 (untagged) or 1 to 4094")
+	case old == nil && len(s.stations) == mostStations:
+		return s.bad("stations", len(s.stations)+1, fmt.Sprintf("at most %d", mostStations))
+	}
+	if len(n.Prefixes) > mostAddresses {
+		return s.bad("Prefixes", len(n.Prefixes), fmt.Sprintf("at most %d", mostAddresses))
+	}
+	for _, p := range n.Prefixes {
+		a := p.Addr()
+		if !p.IsValid() || a != a.Unmap().WithZone("") || a.IsUnspecified() || a.IsMulticast() {
+			return s.bad("Prefixes", p, "unicast addresses without zones, each with a prefix length")
+		}
+		for _, o := range s.stations {
+			if o != old && o.VLAN == n.VLAN && o.find(a) != nil {
+				return s.bad("Prefixes", p, "addresses that no other station of the VLAN has")
+			}
+		}
+	}
+	for _, g := range n.Gateways {
+		if !g.IsValid() || g != g.Unmap().WithZone("") || g.IsUnspecified() || g.IsMulticast() {
+			return s.bad("Gateways", g, "unicast addresses without zones")
+		}
+	}
+	return nil
+}
+
+// SetStation implements link.Stations.
+func (s *Set) SetStation(n link.Station) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n.Prefixes, n.Gateways = slices.Clone(n.Prefixes), slices.Clone(n.Gateways)
+	i := s.index(idOf(n.MAC, n.VLAN))
+	var old *station
+	if i >= 0 {
+		old = s.stations[i]
+	}
+	if err := s.check(&n, old); err != nil {
+		return err
+	}
+	t := old
+	if old != nil {
+		for _, a := range old.addrs {
+			if !slices.ContainsFunc(n.Prefixes, func(p netip.Prefix) bool { return p.Addr() == a.Addr() }) {
+				s.engine.Silence(neighbour.Key{VLAN: n.VLAN, Addr: a.Addr()})
+			}
+		}
+		old.Station, old.addrs = n, nil
+	} else {
+		t = &station{Station: n, id: idOf(n.MAC, n.VLAN)}
+		s.stations, s.ids = append(s.stations, t), append(s.ids, t.id)
+	}
+	for _, p := range n.Prefixes {
+		key := neighbour.Key{VLAN: n.VLAN, Addr: p.Addr()}
+		a := address{Prefix: p, system: s.cfg.System != nil && s.cfg.System.Owns(key)}
+		t.addrs = append(t.addrs, a)
+		if a.system {
+			s.engine.Silence(key)
+			continue
+		}
+		if err := s.engine.Answer(key, n.MAC); err != nil {
+			return s.bad("Prefixes", p, err.Error())
+		}
+	}
+	s.settle()
+	return nil
+}
+
+// RemoveStation implements link.Stations.
+func (s *Set) RemoveStation(mac [6]byte, vlan uint16) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := s.index(idOf(mac, vlan))
+	if i < 0 {
+		return s.bad("MAC", fmt.Sprintf("%v in VLAN %d", eth.MAC(mac), vlan), "a station of the link")
+	}
+	for _, a := range s.stations[i].addrs {
+		s.engine.Silence(neighbour.Key{VLAN: vlan, Addr: a.Addr()})
+	}
+	s.engine.Part(vlan, mac)
+	s.stations[i].gone = true
+	s.stations, s.ids = slices.Delete(s.stations, i, i+1), slices.Delete(s.ids, i, i+1)
+	s.last = 0
+	s.settle()
+	return nil
+}
+
+// Refresh asks anew which addresses the system answers for, after these have changed.
+func (s *Set) Refresh() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.stations {
+		for i := range t.addrs {
+			key := neighbour.Key{VLAN: t.VLAN, Addr: t.addrs[i].Addr()}
+			switch owns := s.cfg.System.Owns(key); {
+			case owns == t.addrs[i].system:
+			case owns:
+				s.engine.Silence(key)
+			default:
+				_ = s.engine.Answer(key, t.MAC) // it was accepted before
+			}
+			t.addrs[i].system = s.cfg.System.Owns(key)
+		}
+	}
+	s.settle()
+}
+
+func (s *Set) index(of id) int { return slices.Index(s.ids, of) }
+
+// find returns a station's address, nil if it is not one of its.
+func (t *station) find(a netip.Addr) *address {
+	for i := range t.addrs {
+		if t.addrs[i].Addr() == a {
+			return &t.addrs[i]
+		}
+	}
+	return nil
+}
+
+// owner returns the station that has an address, in a VLAN if vlan is not 0, and the address. The caller holds mu or is
+// the owner of the link.
+func (s *Set) owner(a netip.Addr, vlan uint16) (*station, *address) {
+	for _, t := range s.stations {
+		if vlan == 0 || t.VLAN == vlan {
+			if found := t.find(a); found != nil {
+				return t, found
+			}
+		}
+	}
+	return nil, nil
+}
+
+// source returns the first station with an address of the family of dst, preferably one that has dst on its link.
+func (s *Set) source(dst netip.Addr) (*station, *address) {
+	var t *station
+	var first *address
+	for _, o := range s.stations {
+		for i := range o.addrs {
+			a := &o.addrs[i]
+			if a.Addr().Is4() != dst.Is4() {
+				continue
+			}
+			if a.Contains(dst) {
+				return o, a
+			}
+			if first == nil {
+				t, first = o, a
+			}
+		}
+	}
+	return t, first
+}
+
+// Join implements link.Multicaster. Groups are joined for all stations.
+func (s *Set) Join(addr netip.Addr) error {
+	mac, ok := eth.MulticastMAC(addr)
+	if !ok {
+		return s.bad("group", addr, "a multicast address")
+	}
+	for i := range s.groups {
+		if s.groups[i].addr == addr {
+			s.groups[i].uses++
+			return nil
+		}
+	}
+	if len(s.groups) == mostGroups {
+		return s.bad("groups", len(s.groups)+1, fmt.Sprintf("at most %d", mostGroups))
+	}
+	s.groups = append(s.groups, group{addr, mac, 1})
+	return nil
+}
+
+// Leave implements link.Multicaster.
+func (s *Set) Leave(addr netip.Addr) error {
+	i := slices.IndexFunc(s.groups, func(g group) bool { return g.addr == addr })
+	if i < 0 {
+		return s.bad("group", addr, "one that was joined")
+	}
+	if s.groups[i].uses--; s.groups[i].uses == 0 {
+		s.groups = slices.Delete(s.groups, i, i+1)
+	}
+	return nil
+}
+
+// MACs returns the unicast and multicast addresses to which frames for the stations go, apart from broadcast, without
+// duplicates: what an interface has to let through.
+func (s *Set) MACs() (unicast, multicast []eth.MAC) {
+	nodes := false
+	for _, t := range s.stations {
+		if !slices.Contains(unicast, t.MAC) {
+			unicast = append(unicast, t.MAC)
+		}
+		for _, a := range t.addrs {
+			if a.Addr().Is6() && !a.system {
+				nodes = true
+				multicast = add(multicast, eth.SolicitedNode(a.Addr()))
+			}
+		}
+	}
+	if nodes {
+		multicast = add(multicast, netip.IPv6LinkLocalAllNodes())
+	}
+	for _, g := range s.groups {
+		multicast = add(multicast, g.addr)
+	}
+	return unicast, multicast
+}
+
+func add(to []eth.MAC, group netip.Addr) []eth.MAC {
+	if m, _ := eth.MulticastMAC(group); !slices.Contains(to, m) {
+		to = append(to, m)
+	}
+	return to
+}
+
+// SetMTU says that the link carries packets of another length than before.
+func (s *Set) SetMTU(mtu int) { s.cfg.MTU = mtu }
+
+// Counters returns those of neighbours.
+func (s *Set) Counters() neighbour.Counters {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.engine.Counters()
+}
