@@ -176,13 +176,20 @@ func (s *Set) wake() {
 
 // flush sends the engine's frames and sets the timer. The caller holds mu.
 func (s *Set) flush() {
+	if s.closed.Load() {
+		return
+	}
 	var b [128]byte
 	for f := s.engine.Frame(b[:0]); f != nil; f = s.engine.Frame(b[:0]) {
 		s.cfg.Wire(f)
 	}
 	if due := clock.Min(s.engine.Deadline(), s.overdue); int64(due) != s.armed.Load() {
 		s.armed.Store(int64(due))
-		s.cfg.Arm(due)
+		if due == clock.Never {
+			s.cfg.Arm(-1)
+		} else {
+			s.cfg.Arm(max(due.Sub(s.now()), 0))
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package station
 
 import (
+	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/neighbour"
 	"github.com/softvpi/softvpi/wire/eth"
 )
@@ -59,4 +60,20 @@ func (s *Set) take(b []byte) bool {
 	taken := s.engine.Receive(s.now(), b)
 	s.settle()
 	return taken
+}
+
+// Take hands up a frame that was received, if it is wanted: it fills in the first of in, and returns 1, else 0. whole is
+// false if the link has room for its beginning only.
+func (s *Set) Take(in []frame.In, f []byte, whole bool) int {
+	if !whole {
+		s.stats.ReceiveTruncated++
+		return 0
+	}
+	if !s.Wants(f) {
+		return 0
+	}
+	in[0] = frame.In{Data: f[:len(f):len(f)], Raw: true}
+	s.stats.ReceivedPackets++
+	s.stats.ReceivedBytes += uint64(len(f))
+	return 1
 }

@@ -3,6 +3,7 @@ package station
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/netip"
 	"syscall"
 	"time"
@@ -17,6 +18,9 @@ import (
 // DstMAC as soon as it is known; until then, what is sent waits. A VLAN of the route chooses among stations that have the
 // same address.
 func (s *Set) Prepare(r *frame.Route) error {
+	if s.closed.Load() {
+		return net.ErrClosed
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	dst := r.Dst.Unmap().WithZone("")
@@ -89,11 +93,10 @@ func (s *Set) next(t *station, a *address, dst netip.Addr) (mac eth.MAC, key hop
 	return mac, key, fmt.Errorf("%s: no route from %v to %v: %w", s.cfg.Name, a.Addr(), dst, syscall.ENETUNREACH)
 }
 
-// Admit decides about a frame of Send: true: the link sends it now. Otherwise the frame was dealt with here: it waits for
-// its neighbour, goes to another station of the link, or is lost.
-func (s *Set) Admit(o *frame.Out) bool {
+// Goes reports whether the link may send a frame now, on the way to its neighbour. Deal deals with the others.
+func (s *Set) Goes(o *frame.Out) bool {
 	if o.Len() > s.cfg.MTU+eth.EthernetLen+eth.VLANLen || o.Len() < eth.EthernetLen {
-		return s.tooLong(o)
+		return false
 	}
 	if o.Route == nil {
 		return true
@@ -103,37 +106,52 @@ func (s *Set) Admit(o *frame.Out) bool {
 		return true
 	}
 	h := w.hop
+	if w.station.gone || w.loop || h != nil && !h.known {
+		return false
+	}
+	if h == nil {
+		return true
+	}
+	h.used = true
+	// It may have been sealed before the neighbour was known, or moved.
+	if to := o.Head[o.HeadStart:][:len(h.mac)]; eth.MAC(to) != h.mac {
+		copy(to, h.mac[:])
+	}
+	return true
+}
+
+// Deal deals with a frame that does not go out now: it waits for its neighbour, goes to another station of the link, or is
+// lost. It returns true if the neighbour is known by now, and nothing was done.
+func (s *Set) Deal(o *frame.Out) bool {
+	if o.Len() > s.cfg.MTU+eth.EthernetLen+eth.VLANLen || o.Len() < eth.EthernetLen {
+		s.tooLong(o)
+		return false
+	}
+	w := o.Route.Path.(*path)
 	switch {
 	case w.station.gone:
 		s.stats.SendErrors++
 		return false
 	case w.loop:
-		if s.loop.put(o) {
-			s.sent(o.Len())
+		if n := o.Len(); s.loop.put(o) {
+			s.sent(n)
 		}
 		return false
-	case h == nil:
-		return true
-	case h.known:
-		h.used = true
-		// It may have been sealed before the neighbour was known, or moved.
-		if to := o.Head[o.HeadStart:][:len(h.mac)]; eth.MAC(to) != h.mac {
-			copy(to, h.mac[:])
-		}
-		return true
 	}
 	return s.wait(o, w)
 }
 
+// Admit is for links that send one frame after the other: true: it goes out now. Otherwise it was dealt with.
+func (s *Set) Admit(o *frame.Out) bool { return s.Goes(o) || s.Deal(o) && s.Goes(o) }
+
 // tooLong loses a frame that is longer than the link carries, or shorter than its header.
-func (s *Set) tooLong(o *frame.Out) bool {
+func (s *Set) tooLong(o *frame.Out) {
 	s.stats.SendErrors++
 	if o.Route != nil && o.Len() > s.cfg.MTU {
 		u := link.Unreachable{Dst: o.Route.Dst, Kind: link.PacketTooBig, MTU: s.cfg.MTU}
 		u.Quote(o.Head[frame.HeadRoom:o.HeadEnd], o.Payload)
 		s.report(u)
 	}
-	return false
 }
 
 // wait keeps a frame until its neighbour is known. It returns true if it is known by now.
@@ -143,8 +161,6 @@ func (s *Set) wait(o *frame.Out, w *path) bool {
 	h := w.hop
 	if s.seek(w); h.known {
 		s.settle()
-		h.used = true
-		copy(o.Head[o.HeadStart:], h.mac[:])
 		return true
 	}
 	if len(h.held) < heldEach && s.held < heldAll {
@@ -237,6 +253,9 @@ func (s *Set) Resolve(ctx context.Context, dst netip.Addr) error {
 func (s *Set) resolve(dst netip.Addr) (news <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed.Load() {
+		return nil, net.ErrClosed
+	}
 	t, a := s.source(dst)
 	if t == nil {
 		return nil, fmt.Errorf("%s: no station can reach %v: %w", s.cfg.Name, dst, syscall.ENETUNREACH)

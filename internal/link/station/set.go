@@ -9,6 +9,7 @@ package station
 import (
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -56,9 +57,9 @@ type Config struct {
 	MTU int
 	// Promiscuous links hand up every frame.
 	Promiscuous bool
-	// Arm is called when Tend is due at another time than said last; Never: at none. Any goroutine may call it, though only
-	// one at a time.
-	Arm func(due clock.Time)
+	// Arm is called when Tend is due after another time than said last; negative: it is not due at all. Any goroutine may
+	// call it, though only one at a time.
+	Arm func(after time.Duration)
 	// Now returns the time; nil: the system's monotonic clock.
 	Now func() clock.Time
 }
@@ -75,6 +76,8 @@ type Set struct {
 	news     chan struct{} // closed when a neighbour becomes known; nil: nobody waits
 	armed    atomic.Int64  // a clock.Time; changed under mu
 	overdue  clock.Time    // when what waits for a neighbour of the system is lost
+
+	closed atomic.Bool
 
 	// What follows is the owner's alone.
 	ids    []id // of the stations
@@ -125,7 +128,7 @@ func New(cfg Config) *Set {
 		overdue: clock.Never}
 	s.armed.Store(int64(clock.Never))
 	if s.cfg.Arm == nil {
-		s.cfg.Arm = func(clock.Time) {}
+		s.cfg.Arm = func(time.Duration) {}
 	}
 	return s
 }
@@ -189,6 +192,9 @@ func (s *Set) check(n *link.Station, old *station) error {
 
 // SetStation implements link.Stations.
 func (s *Set) SetStation(n link.Station) error {
+	if s.closed.Load() {
+		return net.ErrClosed
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	n.Prefixes, n.Gateways = slices.Clone(n.Prefixes), slices.Clone(n.Gateways)
@@ -230,6 +236,9 @@ func (s *Set) SetStation(n link.Station) error {
 
 // RemoveStation implements link.Stations.
 func (s *Set) RemoveStation(mac [6]byte, vlan uint16) error {
+	if s.closed.Load() {
+		return net.ErrClosed
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	i := s.index(idOf(mac, vlan))
@@ -315,6 +324,9 @@ func (s *Set) source(dst netip.Addr) (*station, *address) {
 
 // Join implements link.Multicaster. Groups are joined for all stations.
 func (s *Set) Join(addr netip.Addr) error {
+	if s.closed.Load() {
+		return net.ErrClosed
+	}
 	mac, ok := eth.MulticastMAC(addr)
 	if !ok {
 		return s.bad("group", addr, "a multicast address")
@@ -334,6 +346,9 @@ func (s *Set) Join(addr netip.Addr) error {
 
 // Leave implements link.Multicaster.
 func (s *Set) Leave(addr netip.Addr) error {
+	if s.closed.Load() {
+		return net.ErrClosed
+	}
 	i := slices.IndexFunc(s.groups, func(g group) bool { return g.addr == addr })
 	if i < 0 {
 		return s.bad("group", addr, "one that was joined")
@@ -384,3 +399,15 @@ func (s *Set) Counters() neighbour.Counters {
 	defer s.mu.Unlock()
 	return s.engine.Counters()
 }
+
+// End says that the link is closed; it returns false if it was before. From then on nothing is sent for the Set, and nobody
+// waits for a neighbour any more.
+func (s *Set) End() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.wake()
+	return s.closed.CompareAndSwap(false, true)
+}
+
+// Ended reports whether the link is closed.
+func (s *Set) Ended() bool { return s.closed.Load() }

@@ -30,7 +30,11 @@ func newBed(t *testing.T, cfg Config, stations ...link.Station) *bed {
 	b := &bed{t: t, due: clock.Never}
 	cfg.Name, cfg.MTU = "test link", 1500
 	cfg.Wire = func(f []byte) { b.wire = append(b.wire, bytes.Clone(f)) }
-	cfg.Arm = func(due clock.Time) { b.due = due }
+	cfg.Arm = func(after time.Duration) {
+		if b.due = clock.Never; after >= 0 {
+			b.due = b.at.Add(after)
+		}
+	}
 	cfg.Now = func() clock.Time { return b.at }
 	b.Set = New(cfg)
 	for _, s := range stations {
