@@ -1,14 +1,21 @@
 package device
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
 
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/datagram"
+	"github.com/softvpi/softvpi/internal/link/tap"
+	"github.com/softvpi/softvpi/internal/testbed/namespace"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // whole is a kind of link of whole frames: open opens the two ends of one, each with a station.
@@ -74,5 +81,47 @@ func overDatagrams(t *testing.T, stations [2]link.Station) (l [2]link.Link) {
 func TestWholeFrames_Datagrams(t *testing.T) {
 	eachStation(t, func(t *testing.T, stations [2]link.Station) {
 		operations(t, pairs(t, whole{"datagrams", overDatagrams}.on(stations), AdapterConfig{}))
+	})
+}
+
+// must ends a test if something that it needs has failed.
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// bridged makes a bridge in the test's namespace, and TAPs that are its ports.
+func bridged(t *testing.T, stations ...[]link.Station) (l []link.Link) {
+	t.Helper()
+	bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "switch", MTU: 4200}}
+	must(t, netlink.LinkAdd(bridge), netlink.LinkSetUp(bridge))
+	for i, s := range stations {
+		cfg := tap.Config{Name: fmt.Sprintf("port%d", i), MTU: 4200, Up: true, Stations: s}
+		p, err := tap.Open(cfg)
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EPERM) {
+			t.Skip("needs /dev/net/tun")
+		}
+		must(t, err)
+		t.Cleanup(func() { _ = p.Close() })
+		port, err := netlink.LinkByName(cfg.Name)
+		must(t, err, netlink.LinkSetMaster(port, bridge))
+		l = append(l, p)
+	}
+	return l
+}
+
+// overTAPs joins two links by a bridge of the system.
+func overTAPs(t *testing.T, stations [2]link.Station) [2]link.Link {
+	namespace.Own(t)
+	return [2]link.Link(bridged(t, stations[:1], stations[1:]))
+}
+
+// TestWholeFrames_BridgedTAPs: every operation of two adapters over TAPs that a bridge joins.
+func TestWholeFrames_BridgedTAPs(t *testing.T) {
+	systemtest.Mark(t)
+	eachStation(t, func(t *testing.T, stations [2]link.Station) {
+		operations(t, pairs(t, whole{"bridged TAPs", overTAPs}.on(stations), AdapterConfig{}))
 	})
 }

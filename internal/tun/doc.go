@@ -1,5 +1,5 @@
 // Package tun provides network interfaces of the system whose packets a program reads and writes: IP
-// packets, without a link-layer header. Linux only, for programs that may create interfaces
+// packets, without a link-layer header, or Ethernet frames (OpenTAP). Linux only, for programs that may create interfaces
 // (CAP_NET_ADMIN).
 package tun
 

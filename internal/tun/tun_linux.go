@@ -41,19 +41,16 @@ type Device struct {
 // thread, and is removed by Close or at the end of the process. For an empty name the system chooses one
 // that begins with "ib".
 func Open(name string) (*Device, error) {
-	if len(name) > MaxName {
-		return nil, fmt.Errorf("interface name %q is %d bytes, want at most %d", name, len(name), MaxName)
-	}
 	wanted := name
 	if wanted == "" {
 		wanted = "ib%d"
 	}
-	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	fd, name, err := attach(wanted, unix.IFF_TUN|unix.IFF_NO_PI|unix.IFF_VNET_HDR)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: "/dev/net/tun", Err: err}
+		return nil, err
 	}
-	d := &Device{done: make(chan struct{})}
-	if err := d.make(fd, wanted); err != nil {
+	d := &Device{done: make(chan struct{}), name: name}
+	if err := d.locate(); err != nil {
 		unix.Close(fd)
 		return nil, err
 	}
@@ -65,17 +62,30 @@ func Open(name string) (*Device, error) {
 	return d, nil
 }
 
-// make turns an open descriptor into an interface.
-func (d *Device) make(fd int, name string) error {
-	r, err := unix.NewIfreq(name)
+// attach opens an interface, which it makes if there is none of that name.
+func attach(wanted string, flags uint16) (fd int, name string, err error) {
+	if len(wanted) > MaxName {
+		return -1, "", fmt.Errorf("interface name %q is %d bytes, want at most %d", wanted, len(wanted), MaxName)
+	}
+	fd, err = unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return fmt.Errorf("interface name %q: %w", name, err)
+		return -1, "", &os.PathError{Op: "open", Path: "/dev/net/tun", Err: err}
 	}
-	r.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
+	r, err := unix.NewIfreq(wanted)
+	if err != nil {
+		unix.Close(fd)
+		return -1, "", fmt.Errorf("interface name %q: %w", wanted, err)
+	}
+	r.SetUint16(flags)
 	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, r); err != nil {
-		return fmt.Errorf("interface %q: %w", name, os.NewSyscallError("TUNSETIFF", err))
+		unix.Close(fd)
+		return -1, "", fmt.Errorf("interface %q: %w", wanted, os.NewSyscallError("TUNSETIFF", err))
 	}
-	d.name = r.Name()
+	return fd, r.Name(), nil
+}
+
+// locate finds the interface in the namespace of the calling thread.
+func (d *Device) locate() error {
 	space, err := netns.Get()
 	if err != nil {
 		return fmt.Errorf("interface %q: network namespace: %w", d.name, err)

@@ -1,0 +1,192 @@
+package tap
+
+import (
+	"fmt"
+	"net"
+	"unsafe"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/station"
+	"github.com/softvpi/softvpi/internal/tun"
+)
+
+const (
+	// receiveMost is how many frames one Receive takes. Each takes a system call.
+	receiveMost = 64
+	// extra is what a frame has before its IP packet: an Ethernet header with a VLAN tag.
+	extra = 18
+	// pieces are what a frame.Out consists of: its headers, its payload, pad and ICRC.
+	pieces = 3
+)
+
+type tapLink struct {
+	*station.Set
+	caps   link.Capabilities
+	name   string
+	fd     int
+	alarm  *station.Alarm
+	vector [pieces]unix.Iovec
+	memory []byte
+	slot   int // bytes of memory for a frame, one more than the longest has
+}
+
+func open(cfg Config) (Link, error) {
+	l := &tapLink{fd: -1}
+	if err := l.open(&cfg); err != nil {
+		l.release()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *tapLink) open(cfg *Config) (err error) {
+	if l.fd, l.name, err = tun.OpenTAP(cfg.Name); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	mtu, err := configure(l.name, cfg)
+	if err != nil {
+		return fmt.Errorf("%s: interface %q: %w", name, l.name, err)
+	}
+	if l.alarm, err = station.NewAlarm(); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	l.slot = mtu + extra + 1
+	l.memory = make([]byte, receiveMost*l.slot)
+	l.Set = station.New(station.Config{Name: name, Wire: l.write, MTU: mtu, Promiscuous: cfg.Promiscuous, Arm: l.alarm.Arm})
+	l.caps = link.Capabilities{MaxSegments: 1, Raw: true, MTU: mtu, Stations: l, Multicaster: l, Resolver: l}
+	for _, s := range cfg.Stations {
+		if err := l.SetStation(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// configure sets up the interface, and returns its MTU.
+func configure(name string, cfg *Config) (mtu int, err error) {
+	i, err := netlink.LinkByName(name)
+	if err != nil {
+		return 0, err
+	}
+	if cfg.MTU != 0 {
+		if err := netlink.LinkSetMTU(i, cfg.MTU); err != nil {
+			return 0, fmt.Errorf("MTU %d: %w", cfg.MTU, err)
+		}
+	}
+	if cfg.Up {
+		if err := netlink.LinkSetUp(i); err != nil {
+			return 0, err
+		}
+	}
+	if mtu = cfg.MTU; mtu == 0 {
+		mtu = i.Attrs().MTU
+	}
+	return mtu, nil
+}
+
+// write sends a whole frame. What the interface does not take is lost.
+func (l *tapLink) write(f []byte) {
+	_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(l.fd), uintptr(unsafe.Pointer(&f[0])), uintptr(len(f)))
+}
+
+// Name implements Link.
+func (l *tapLink) Name() string { return l.name }
+
+// Capabilities implements link.Link.
+func (l *tapLink) Capabilities() link.Capabilities { return l.caps }
+
+// Send implements link.Link.
+func (l *tapLink) Send(frames []frame.Out) (int, error) {
+	if l.Ended() {
+		return 0, net.ErrClosed
+	}
+	for i := range frames {
+		o := &frames[i]
+		if !l.Admit(o) {
+			continue
+		}
+		switch l.writev(o) {
+		case 0:
+			l.Sent(o)
+		case unix.EAGAIN, unix.ENOBUFS:
+			l.Counted().SendBlocked++
+			return i, nil
+		default:
+			l.Refused(o, 0)
+		}
+	}
+	return len(frames), nil
+}
+
+// writev sends a frame.
+func (l *tapLink) writev(o *frame.Out) unix.Errno {
+	n := 0
+	for _, p := range [pieces][]byte{o.Head[o.HeadStart:o.HeadEnd], o.Payload, o.Tail[:o.TailLen]} {
+		if len(p) > 0 {
+			l.vector[n].Base = &p[0]
+			l.vector[n].SetLen(len(p))
+			n++
+		}
+	}
+	for {
+		_, _, errno := unix.RawSyscall(unix.SYS_WRITEV, uintptr(l.fd), uintptr(unsafe.Pointer(&l.vector)), uintptr(n))
+		if errno != unix.EINTR {
+			clear(l.vector[:])
+			return errno
+		}
+	}
+}
+
+// Receive implements link.Link.
+func (l *tapLink) Receive(in []frame.In) (int, error) {
+	if l.Ended() {
+		return 0, net.ErrClosed
+	}
+	n := l.Looped(in)
+	for i := 0; i < receiveMost && n < len(in); i++ {
+		slot := l.memory[i*l.slot : (i+1)*l.slot : (i+1)*l.slot]
+		got, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(l.fd), uintptr(unsafe.Pointer(&slot[0])), uintptr(len(slot)))
+		if errno == unix.EINTR {
+			continue
+		}
+		if errno != 0 {
+			break // EAGAIN, or the interface is down
+		}
+		n += l.Take(in[n:], slot[:got], int(got) < len(slot))
+	}
+	return n, nil
+}
+
+// Errors implements link.Link.
+func (l *tapLink) Errors(out []link.Unreachable) int {
+	if l.Ended() {
+		return 0
+	}
+	l.alarm.Hush()
+	l.Tend(false)
+	return l.Set.Errors(out)
+}
+
+// Descriptors implements link.Link.
+func (l *tapLink) Descriptors() []int { return []int{l.fd, l.alarm.Descriptor()} }
+
+// Close implements link.Link. It removes an interface that was not made to stay.
+func (l *tapLink) Close() error {
+	if l.End() {
+		l.release()
+	}
+	return nil
+}
+
+func (l *tapLink) release() {
+	if l.fd >= 0 {
+		unix.Close(l.fd)
+	}
+	if l.alarm != nil {
+		l.alarm.Close()
+	}
+}

@@ -1,0 +1,27 @@
+package tun
+
+import (
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// OpenTAP opens an interface whose Ethernet frames are read from and written to a descriptor, one at a time, without a header of
+// its own and with nothing left undone in them. An interface of that name that was made to stay is used, another is made,
+// down and without addresses, and is removed with the descriptor. For an empty name the system chooses one that begins
+// with "tap". The interface is in the network namespace of the calling thread.
+func OpenTAP(name string) (fd int, actual string, err error) {
+	if name == "" {
+		name = "tap%d"
+	}
+	fd, actual, err = attach(name, unix.IFF_TAP|unix.IFF_NO_PI)
+	if err != nil {
+		return -1, "", err
+	}
+	if err := unix.IoctlSetInt(fd, unix.TUNSETOFFLOAD, 0); err != nil { // whoever had it before may have set others
+		unix.Close(fd)
+		return -1, "", fmt.Errorf("interface %q: %w", actual, os.NewSyscallError("TUNSETOFFLOAD", err))
+	}
+	return fd, actual, nil
+}
