@@ -20,6 +20,7 @@ const (
 	Whole Kind = 0 // not at all
 	TCPv4 Kind = 1
 	TCPv6 Kind = 4
+	UDP   Kind = 5 // into datagrams of one size, over either IP version (VIRTIO 1.3, 5.1.6.4)
 )
 
 // Bits of the header's flags.
@@ -64,8 +65,8 @@ func ParseHeader(b []byte) (h Header, packet []byte, err error) {
 		Headers: int(binary.LittleEndian.Uint16(b[2:])), Segment: int(binary.LittleEndian.Uint16(b[4:])),
 		ChecksumStart: int(binary.LittleEndian.Uint16(b[6:])), ChecksumAt: int(binary.LittleEndian.Uint16(b[8:])),
 	}
-	if h.Kind != Whole && h.Kind != TCPv4 && h.Kind != TCPv6 {
-		return h, nil, &formatError{"gso type", int(h.Kind), "0, 1 or 4"}
+	if h.Kind != Whole && h.Kind != TCPv4 && h.Kind != TCPv6 && h.Kind != UDP {
+		return h, nil, &formatError{"gso type", int(h.Kind), "0, 1, 4 or 5"}
 	}
 	return h, b[HeaderLen:], nil
 }
