@@ -7,7 +7,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/cpu/release"
-	"github.com/softvpi/softvpi/internal/device/wait"
+	"github.com/softvpi/softvpi/internal/wait"
 )
 
 const (
