@@ -31,7 +31,7 @@ func TestDepartureWithFullTrack(t *testing.T) {
 		if !requests.Wakes() {
 			continue
 		}
-		if err := c.out.Stream(proto.OpNudge, 0, 0, nil); err != nil {
+		if err := c.out.Stream(proto.OpWakeUp, 0, 0, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -88,8 +88,8 @@ func (l *tracks) serve(c *Client, enough func() bool) {
 	}
 }
 
-// nudged leads for a while; the reader of the stream calls it.
-func (c *Client) nudged() error {
+// wokenUp leads for a while; the reader of the stream calls it.
+func (c *Client) wokenUp() error {
 	l := &c.tracks
 	if l.in == nil {
 		return nil
@@ -102,7 +102,7 @@ func (c *Client) nudged() error {
 // lock; attend has released it when it returns.
 //
 // A leader that has enough while others still wait hands over to one of them, and the driver need not
-// nudge. Each waiter either sees the token, or first leaves the waiters: then whoever put the token sees
+// wake anybody. Each waiter either sees the token, or first leaves the waiters: then whoever put the token sees
 // that nobody waits and takes it back, or the last waiter does.
 func (l *tracks) attend(c *Client, enough func() bool) error {
 	for {
@@ -117,7 +117,7 @@ func (l *tracks) attend(c *Client, enough func() bool) error {
 		l.in.Sleep()
 		empty := l.in.Empty()
 		l.mu.Unlock()
-		// What is put after the word above is set comes with a nudge. What
+		// What is put after the word above is set comes with a wake-up. What
 		// must wait for a frame of the stream is taken by the reader.
 		if err != nil || empty || behind || !l.mu.TryLock() {
 			return err

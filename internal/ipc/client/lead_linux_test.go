@@ -43,7 +43,7 @@ func TestHostileTrack(t *testing.T) {
 				t.Fatal("the client has no tracks")
 			}
 			tt.write(bad.tracks.mem)
-			if err := bad.out.Stream(proto.OpNudge, 0, 0, nil); err != nil {
+			if err := bad.out.Stream(proto.OpWakeUp, 0, 0, nil); err != nil {
 				t.Fatal(err)
 			}
 			await.Eventually(t, "disconnected", func() bool { return bad.calls.failure() != nil })

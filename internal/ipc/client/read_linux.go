@@ -56,12 +56,12 @@ func (c *Client) read() {
 	var buf []byte
 	for {
 		h, body, err := proto.ReadFrame(c.in, &buf, proto.MaxFrame)
-		if err == nil && h.Op != proto.OpNudge {
+		if err == nil && h.Op != proto.OpWakeUp {
 			err = c.frame(h, body)
 			c.tracks.taken.Add(1)
 		}
 		if err == nil {
-			err = c.nudged()
+			err = c.wokenUp()
 		}
 		if err != nil {
 			c.fail(removed(err))

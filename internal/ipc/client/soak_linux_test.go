@@ -175,7 +175,7 @@ func (p *soaker) rubbish(c *Client) error {
 		binary.NativeEndian.PutUint64(a[r.IntN(len(a)/8)*8:], r.Uint64()>>r.IntN(64))
 		c.Doorbell(command.Handle(r.Uint32()))
 	case 7:
-		_ = c.out.Stream(proto.OpNudge, 0, 0, nil)
+		_ = c.out.Stream(proto.OpWakeUp, 0, 0, nil)
 	case 8:
 		return p.trespass(c)
 	default:

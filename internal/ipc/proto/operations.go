@@ -19,7 +19,7 @@ const (
 	OpIntroduce
 	OpDrop
 	OpTracks
-	OpNudge
+	OpWakeUp
 	OpProcess
 )
 
@@ -83,7 +83,7 @@ func (o Opcode) String() string {
 var operationNames = [OpEnd]string{
 	OpHello: "HELLO", OpGoodbye: "GOODBYE", OpCancel: "CANCEL", OpCredit: "CREDIT", OpEvents: "EVENTS",
 	OpArena: "ARENA", OpAllocSegment: "ALLOC_SEGMENT", OpFreeSegment: "FREE_SEGMENT", OpShare: "SHARE",
-	OpIntroduce: "INTRODUCE", OpDrop: "DROP", OpTracks: "TRACKS", OpNudge: "NUDGE", OpProcess: "PROCESS",
+	OpIntroduce: "INTRODUCE", OpDrop: "DROP", OpTracks: "TRACKS", OpWakeUp: "WAKE_UP", OpProcess: "PROCESS",
 	OpAdapters: "ADAPTERS", OpGIDs: "GIDS", OpCounters: "COUNTERS", OpAllocPD: "ALLOC_PD",
 	OpRegisterMemory: "REGISTER_MEMORY", OpAllocWindow: "ALLOC_WINDOW", OpCreateCQ: "CREATE_CQ",
 	OpResizeCQ: "RESIZE_CQ", OpModerateCQ: "MODERATE_CQ", OpCreateSRQ: "CREATE_SRQ", OpModifySRQ: "MODIFY_SRQ",

@@ -203,7 +203,7 @@ func (n *session) frame(h proto.Header, body []byte) error {
 		return fmt.Errorf("%w: flags %#x in a request", proto.ErrFrame, h.Flags)
 	}
 	switch h.Op {
-	case proto.OpNudge:
+	case proto.OpWakeUp:
 		return nil
 	case proto.OpCancel:
 		n.mu.Lock()

@@ -48,7 +48,7 @@ func (n *session) closeTracks() {
 }
 
 // serveTrack handles what the program puts into its track until the stream must be read: because it has
-// something, or because the track is empty and the program knows that it must nudge.
+// something, or because the track is empty and the program knows that it must wake the driver.
 func (n *session) serveTrack(in *bufio.Reader, buf *[]byte) error {
 	if n.track == nil {
 		return nil

@@ -17,8 +17,8 @@ import (
 const (
 	TrackProducer = 0   // bytes put so far, modulo 2^32
 	TrackConsumer = 64  // bytes taken
-	TrackAsleep   = 128 // the consumer wants a nudge on the stream
-	TrackPassed   = 132 // driver's track only: frames sent on the stream, except nudges
+	TrackAsleep   = 128 // the consumer wants to be woken by a frame on the stream
+	TrackPassed   = 132 // driver's track only: frames sent on the stream, except wake-ups
 	trackHeader   = 256
 	trackUnit     = 8
 )
@@ -82,7 +82,7 @@ func (l *Track) room() int {
 	return int(TrackBytes-waits) &^ (trackUnit - 1)
 }
 
-// Wakes reports whether the consumer must be nudged, and clears the request.
+// Wakes reports whether the consumer must be woken, and clears the request.
 func (l *Track) Wakes() bool {
 	return atomic.LoadUint32(l.asleep) != 0 && atomic.SwapUint32(l.asleep, 0) != 0
 }

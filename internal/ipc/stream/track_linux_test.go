@@ -58,20 +58,20 @@ func TestTrackCarriesFrames(t *testing.T) {
 	}
 }
 
-// TestTrackNudgesOnce: a reader that sleeps is nudged once; one that does not sleep is not nudged.
-func TestTrackNudgesOnce(t *testing.T) {
+// TestTrack_WakesASleepingConsumerOnce: a consumer that sleeps is woken once; one that does not sleep is not woken.
+func TestTrack_WakesASleepingConsumerOnce(t *testing.T) {
 	put, take, _ := newTrack()
 	if put.Wakes() {
-		t.Error("the reader was nudged while it polls")
+		t.Error("the consumer was woken while it polls")
 	}
 	take.Sleep()
 	if !put.Wakes() || put.Wakes() {
-		t.Error("the sleeping reader was not nudged exactly once")
+		t.Error("the sleeping consumer was not woken exactly once")
 	}
 	take.Sleep()
 	take.Wake()
 	if put.Wakes() {
-		t.Error("the reader was nudged after it woke")
+		t.Error("the consumer was woken after it had ended its sleep")
 	}
 }
 

@@ -180,16 +180,16 @@ func (w *Writer) OfferMade(op proto.Opcode, least int, body func(most int) []byt
 	if _, err := w.track.Put(op, 0, 0, b); err != nil {
 		return false // the next sender reports it
 	}
-	w.nudge()
+	w.wakeUp()
 	return true
 }
 
-// nudge wakes a consumer that sleeps over the track, without waiting.
-func (w *Writer) nudge() {
+// wakeUp wakes a consumer that sleeps over the track, without waiting.
+func (w *Writer) wakeUp() {
 	if !w.track.Wakes() {
 		return
 	}
-	w.buf = proto.AppendFrame(w.buf, proto.OpNudge, 0, 0, nil)
+	w.buf = proto.AppendFrame(w.buf, proto.OpWakeUp, 0, 0, nil)
 	if w.writing {
 		return // it is included in that write
 	}
@@ -273,7 +273,7 @@ func (w *Writer) flushLocked() error {
 	if w.owed > 0 && w.track != nil {
 		w.owed = 0
 		if w.track.Wakes() {
-			w.buf = proto.AppendFrame(w.buf, proto.OpNudge, 0, 0, nil)
+			w.buf = proto.AppendFrame(w.buf, proto.OpWakeUp, 0, 0, nil)
 		}
 	}
 	if w.writing || w.err != nil || len(w.buf) == 0 {
