@@ -12,8 +12,8 @@ import (
 // idleConnections is the number of connections of an idle driver.
 const idleConnections = 1000
 
-// crowds lists the numbers of processes that poll at once.
-var crowds = []int{1, 2, 4, 8}
+// pollers lists the numbers of processes that poll at once.
+var pollers = []int{1, 2, 4, 8}
 
 // waiting measures the cost of waiting: the processor time of a driver whose connections are idle, and
 // what is left of bandwidth and latency when more processes poll than there are processors.
@@ -30,9 +30,9 @@ func (r *runner) waiting() error {
 		return err
 	}
 	for i := range r.o.Rounds {
-		for _, n := range crowds {
+		for _, n := range pollers {
 			r.progress("%s: round %d of %d, %d busy processes", part, i+1, r.o.Rounds, n)
-			if err := r.crowd(p, s, n); err != nil {
+			if err := r.contend(p, s, n); err != nil {
 				return fmt.Errorf("%d busy processes: %w", n, err)
 			}
 		}
@@ -40,7 +40,7 @@ func (r *runner) waiting() error {
 	name := fmt.Sprintf("of a driver with %d connected idle queue pairs", idleConnections)
 	r.report.add(part, s, figure{name: "processor time " + name, unit: "% of a processor", sample: "driver", target: atMost(1)},
 		figure{name: "processor time of its two programs together", unit: "% of a processor", sample: "programs", target: atMost(1)})
-	for _, n := range crowds {
+	for _, n := range pollers {
 		f := figure{name: fmt.Sprintf("writes of 64 KB, busy processes: %d, together", n), unit: "Gb/s", sample: fmt.Sprint("write", n),
 			peer: "1 busy process", peerSample: "write1"}
 		if n == 1 {
@@ -48,7 +48,7 @@ func (r *runner) waiting() error {
 		}
 		r.report.add(part, s, f)
 	}
-	for _, n := range crowds {
+	for _, n := range pollers {
 		name := fmt.Sprintf("send of %d B, busy processes: %d", latencyBytes, n)
 		if n == 1 {
 			name += " (the other side blocks)"
@@ -103,9 +103,9 @@ func (r *runner) idleRun(p *path, server, client *peer) (driver, programs float6
 	return spent[0].Seconds() * percent, (spent[1] + spent[2]).Seconds() * percent, nil
 }
 
-// crowd makes n processes poll at once: first writers, each to a process that sleeps, then ping-pong
+// contend makes n processes poll at once: first writers, each to a process that sleeps, then ping-pong
 // players.
-func (r *runner) crowd(p *path, s samples, n int) error {
+func (r *runner) contend(p *path, s samples, n int) error {
 	pairs, end, err := r.pairs(p, n)
 	if err != nil {
 		return err

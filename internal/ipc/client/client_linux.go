@@ -27,7 +27,7 @@ type Client struct {
 
 	introduced introduced
 	gathering  gatherer
-	crowd      crowd
+	yields     yieldPolicy
 	tracks     tracks
 
 	arenas    atomic.Pointer[[][]byte]
@@ -74,7 +74,7 @@ func (c *Client) wakeDriver() { _ = c.wakeConn.Control(c.ring) }
 // Poll yields the processor now and then, above all for the driver: a program that polls completion queues
 // calls it after each empty poll; idle is the number of empty polls in a row. It reports whether it
 // yielded, in which case it is worth polling again.
-func (c *Client) Poll(idle uint32) bool { return c.crowd.poll(idle) }
+func (c *Client) Poll(idle uint32) bool { return c.yields.poll(idle) }
 
 // Spins returns how many polls of an empty CQ, each with a call of Poll, take about 50 us.
 func (c *Client) Spins() int { return 512 }

@@ -21,10 +21,10 @@ type tracks struct {
 	waits atomic.Int32  // number of waiters that do not lead
 	taken atomic.Uint32 // frames read from the stream since the tracks were set up
 
-	mu    sync.Mutex // held by the leader
-	in    *stream.Track
-	buf   []byte
-	vigil stream.Vigil
+	mu   sync.Mutex // held by the leader
+	in   *stream.Track
+	buf  []byte
+	spin stream.Spin
 }
 
 // takeTracks receives the tracks, the last thing before the program may continue.
@@ -146,7 +146,7 @@ func (l *tracks) hand() bool {
 func (l *tracks) watch(c *Client, enough func() bool) (behind bool, err error) {
 	l.in.Wake()
 	if !l.in.Empty() {
-		l.vigil.End()
+		l.spin.End()
 	}
 	for {
 		for !l.in.Empty() {
@@ -164,10 +164,10 @@ func (l *tracks) watch(c *Client, enough func() bool) (behind bool, err error) {
 		if enough != nil && enough() || c.stop.Load() {
 			return false, nil
 		}
-		if l.behind() || !l.vigil.Keep(func() bool { return !l.in.Empty() }) {
+		if l.behind() || !l.spin.Keep(func() bool { return !l.in.Empty() }) {
 			return false, nil
 		}
-		l.vigil.End()
+		l.spin.End()
 	}
 }
 

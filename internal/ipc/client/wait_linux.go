@@ -137,7 +137,7 @@ func (c *Client) spin(word *uint32, seq uint32) (uint32, bool) {
 		if s := atomic.LoadUint32(word); s != seq {
 			return s, true
 		}
-		if n%wordLooks == 0 && c.crowd.poll(n/wordLooks) {
+		if n%wordLooks == 0 && c.yields.poll(n/wordLooks) {
 			if time.Since(begin) > spinTime {
 				return 0, false
 			}

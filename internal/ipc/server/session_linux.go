@@ -53,7 +53,7 @@ type session struct {
 	trackd   bool          // the program requested tracks
 	tracks   []byte        // the memory of the tracks
 	track    *stream.Track // from the program
-	vigil    stream.Vigil
+	spin     stream.Spin
 	closing  sync.Once // for a program that no longer reads
 	segments segments
 	arenas   arenas

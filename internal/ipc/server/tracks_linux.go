@@ -55,7 +55,7 @@ func (n *session) serveTrack(in *bufio.Reader, buf *[]byte) error {
 	}
 	n.track.Wake()
 	if !n.track.Empty() {
-		n.vigil.End() // it came while the driver slept
+		n.spin.End() // it came while the driver slept
 	}
 	for k := 1; ; {
 		for ; ; k++ {
@@ -79,8 +79,8 @@ func (n *session) serveTrack(in *bufio.Reader, buf *[]byte) error {
 		if err := n.out.Flush(); err != nil {
 			n.failed(err)
 		}
-		if n.vigil.Keep(n.trackHas) {
-			n.vigil.End()
+		if n.spin.Keep(n.trackHas) {
+			n.spin.End()
 			continue
 		}
 		n.track.Sleep()

@@ -16,8 +16,8 @@ const (
 	patience = 64
 	// takenTime is the minimum duration of a yield that another thread used.
 	takenTime = 1200 * time.Nanosecond
-	// crowdOffers is how many consecutive yields must go unused before patience applies again.
-	crowdOffers = 16
+	// contendedOffers is how many consecutive yields must go unused before patience applies again.
+	contendedOffers = 16
 	// wearyOffers is how many yields must be used before a nap of napTime. The time between naps is at
 	// least firstGap, and doubles each time up to maxGap, until there was none for longRest.
 	wearyOffers = 32
@@ -33,14 +33,14 @@ const (
 	urgentTime = 50 * time.Microsecond
 )
 
-// crowd decides when pollers yield the processor. What they wait for may be produced by somebody who needs
+// yieldPolicy decides when pollers yield the processor. What they wait for may be produced by somebody who needs
 // this very processor: as long as yields are used, there is one after each empty poll. The zero value is
 // for a poller that is alone.
 //
 // Two threads that take turns on one processor may do so for long while another processor is idle: the
 // system moves threads that wake up, and neither of them ever sleeps. So if yields are used there is a nap
 // now and then.
-type crowd struct {
+type yieldPolicy struct {
 	offers atomic.Int32 // still to be made at once
 	taken  atomic.Int32 // used yields since the last time alone, or the last nap
 
@@ -50,7 +50,7 @@ type crowd struct {
 }
 
 // poll is called after poll number idle of a series that found nothing; it reports whether it yielded.
-func (c *crowd) poll(idle uint32) bool {
+func (c *yieldPolicy) poll(idle uint32) bool {
 	if idle%patience != 0 && c.offers.Load() == 0 {
 		return false
 	}
@@ -68,11 +68,11 @@ func (c *crowd) poll(idle uint32) bool {
 }
 
 // offered records how long a yield took. Concurrent pollers may lose updates of the counts.
-func (c *crowd) offered(took time.Duration) {
+func (c *yieldPolicy) offered(took time.Duration) {
 	switch n := c.offers.Load(); {
 	case took >= takenTime:
-		if n != crowdOffers {
-			c.offers.Store(crowdOffers)
+		if n != contendedOffers {
+			c.offers.Store(contendedOffers)
 		}
 		if t := c.taken.Load(); t < wearyOffers {
 			c.taken.Store(t + 1)
@@ -86,7 +86,7 @@ func (c *crowd) offered(took time.Duration) {
 }
 
 // nap sleeps for a moment, unless the last time was too recent.
-func (c *crowd) nap(now time.Time) bool {
+func (c *yieldPolicy) nap(now time.Time) bool {
 	if !c.mu.TryLock() {
 		return false
 	}

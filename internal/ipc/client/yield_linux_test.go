@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCrowdOffersWhatIsTaken: a poller that is alone offers the processor once every patience looks. While others
-// take the offers it offers after each look, until crowdOffers offers in a row were not taken.
-func TestCrowdOffersWhatIsTaken(t *testing.T) {
-	var c crowd
+// TestYieldPolicy_YieldsAfterEachLookWhileYieldsAreUsed: a poller that is alone offers the processor once every
+// patience looks. While others take the offers it offers after each look, until contendedOffers offers in a row were not taken.
+func TestYieldPolicy_YieldsAfterEachLookWhileYieldsAreUsed(t *testing.T) {
+	var c yieldPolicy
 	offers := func(looks uint32) (n int) {
 		for i := uint32(1); i <= looks; i++ {
 			if i%patience == 0 || c.offers.Load() > 0 {
@@ -26,23 +26,23 @@ func TestCrowdOffersWhatIsTaken(t *testing.T) {
 	}
 	c.offered(takenTime)
 	if n := offers(patience); n != patience {
-		t.Errorf("in a crowd: %d offers in %d looks, want all", n, patience)
+		t.Errorf("contended: %d offers in %d looks, want all", n, patience)
 	}
-	for range crowdOffers - 1 {
+	for range contendedOffers - 1 {
 		c.offered(takenTime - 1)
 	}
 	if n := offers(patience); n != patience {
-		t.Errorf("after %d offers that nobody took: %d offers in %d looks, want all", crowdOffers-1, n, patience)
+		t.Errorf("after %d offers that nobody took: %d offers in %d looks, want all", contendedOffers-1, n, patience)
 	}
 	c.offered(takenTime - 1)
 	if n := offers(patience); n != 1 {
-		t.Errorf("after %d offers that nobody took: %d offers in %d looks, want 1", crowdOffers, n, patience)
+		t.Errorf("after %d offers that nobody took: %d offers in %d looks, want 1", contendedOffers, n, patience)
 	}
 }
 
-// TestCrowdPoll: only the last of patience looks offers the processor.
-func TestCrowdPoll(t *testing.T) {
-	var c crowd
+// TestYieldPolicy_YieldsAfterPatienceLooksWhenAlone: only the last of patience looks offers the processor.
+func TestYieldPolicy_YieldsAfterPatienceLooksWhenAlone(t *testing.T) {
+	var c yieldPolicy
 	for i := uint32(1); i < patience; i++ {
 		if c.poll(i) {
 			t.Fatalf("look %d offered the processor", i)
@@ -53,9 +53,9 @@ func TestCrowdPoll(t *testing.T) {
 	}
 }
 
-// TestCrowdNaps: the gap between naps doubles up to maxGap, and starts again at firstGap after a long rest.
-func TestCrowdNaps(t *testing.T) {
-	var c crowd
+// TestYieldPolicy_NapsSeldomer: the gap between naps doubles up to maxGap, and starts again at firstGap after a long rest.
+func TestYieldPolicy_NapsSeldomer(t *testing.T) {
+	var c yieldPolicy
 	now := time.Now()
 	gap := time.Duration(0)
 	for i := range 20 {
@@ -79,9 +79,10 @@ func TestCrowdNaps(t *testing.T) {
 	}
 }
 
-// TestCrowdWeary: only offers that were taken count towards weariness, and crowdOffers that were not clear the count.
-func TestCrowdWeary(t *testing.T) {
-	var c crowd
+// TestYieldPolicy_CountsOnlyUsedYields: only offers that were taken count towards weariness, and
+// contendedOffers that were not clear the count.
+func TestYieldPolicy_CountsOnlyUsedYields(t *testing.T) {
+	var c yieldPolicy
 	for range 2 * wearyOffers {
 		c.offered(0)
 	}
@@ -94,7 +95,7 @@ func TestCrowdWeary(t *testing.T) {
 	if n := c.taken.Load(); n != wearyOffers {
 		t.Errorf("%d offers count as taken, want %d", n, wearyOffers)
 	}
-	for range crowdOffers {
+	for range contendedOffers {
 		c.offered(0)
 	}
 	if n := c.taken.Load(); n != 0 {
@@ -121,7 +122,7 @@ func TestUrgentPollersSleep(t *testing.T) {
 		}
 		return u.Nvcsw
 	}
-	var c crowd
+	var c yieldPolicy
 	before := switches()
 	for n := range uint32(polls) {
 		if !c.poll(urgentLooks + n*patience) {

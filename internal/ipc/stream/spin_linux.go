@@ -8,28 +8,28 @@ import (
 )
 
 const (
-	// vigilTime is how long one side polls an empty track before it sleeps, the same as for the loop and a
+	// spinTime is how long one side polls an empty track before it sleeps, the same as for the loop and a
 	// stream: what the other side needs for the next frame may have to wait that long for a processor.
-	vigilTime = 500 * time.Microsecond
-	// vigilLooks is how many polls lie between two yields.
-	vigilLooks = 8
+	spinTime = 500 * time.Microsecond
+	// spinLooks is how many polls lie between two yields.
+	spinLooks = 8
 )
 
-// Vigil decides whether to poll an empty track for a while before sleeping: if the last frame came within
+// Spin decides whether to poll an empty track for a while before sleeping: if the last frame came within
 // that time after the track was empty.
-type Vigil struct {
+type Spin struct {
 	worth bool
 	since time.Time // when the track was found empty
 }
 
 // begin records that the track is empty.
-func (v *Vigil) begin() { v.since = time.Now() }
+func (v *Spin) begin() { v.since = time.Now() }
 
 // End records that the track is not empty any more.
-func (v *Vigil) End() { v.worth = time.Since(v.since) < vigilTime }
+func (v *Spin) End() { v.worth = time.Since(v.since) < spinTime }
 
 // Keep polls until there is something, or it has taken too long. It yields between polls.
-func (v *Vigil) Keep(there func() bool) bool {
+func (v *Spin) Keep(there func() bool) bool {
 	v.begin()
 	if !v.worth {
 		return there()
@@ -38,10 +38,10 @@ func (v *Vigil) Keep(there func() bool) bool {
 		if there() {
 			return true
 		}
-		if n%vigilLooks == 0 {
+		if n%spinLooks == 0 {
 			runtime.Gosched()
 			shared.Yield()
-			if time.Since(v.since) > vigilTime {
+			if time.Since(v.since) > spinTime {
 				return false
 			}
 		}
