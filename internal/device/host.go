@@ -15,6 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/lease"
 	"github.com/softvpi/softvpi/internal/device/notify"
+	"github.com/softvpi/softvpi/internal/wait"
 )
 
 // Host is the adapters of a process and the loop that drives them.
@@ -56,7 +57,7 @@ type Host struct {
 	sleep   sleepState
 	wg      sync.WaitGroup
 	closing atomic.Bool
-	yields  uint32        // yields to other threads between two yields to other goroutines
+	policy  policy
 	done    chan struct{} // closed with the host: ends the address follower
 
 	gidInterval chan time.Duration // to the address follower
@@ -73,19 +74,13 @@ func NewHost(cfg Config) (*Host, error) {
 	if cfg.GIDInterval == 0 {
 		cfg.GIDInterval = defaultGIDInterval
 	}
-	if cfg.Spin == 0 {
-		cfg.Spin = 50 * time.Microsecond
-	}
 	h := &Host{
 		cfg: cfg, log: cfg.Log, start: time.Now(), done: make(chan struct{}), gidInterval: make(chan time.Duration),
 		moderationDue: clock.Never,
 		rand:          rand.New(source(cfg.Seed)),
-		yields:        yieldsPerGosched,
+		policy:        newPolicy(cfg.Spin, runtime.GOMAXPROCS(0)),
 	}
 	h.leases = lease.NewBook(h.now)
-	if runtime.GOMAXPROCS(0) == 1 {
-		h.yields = 1 // no other thread runs them
-	}
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
@@ -99,6 +94,22 @@ func NewHost(cfg Config) (*Host, error) {
 	h.wg.Add(1)
 	go h.followAddresses()
 	return h, nil
+}
+
+// policy is how those who drive the loop wait.
+type policy struct{ poll, wait, background wait.Policy }
+
+// newPolicy returns the policies of the table for this many processors for goroutines (GOMAXPROCS), with another
+// spin if it is not 0.
+func newPolicy(spin time.Duration, processors int) policy {
+	p := policy{
+		poll: wait.Of(wait.EmbeddedPoll).On(processors), wait: wait.Of(wait.EmbeddedWait).On(processors),
+		background: wait.Of(wait.Background).On(processors),
+	}
+	if spin != 0 {
+		p.wait.Spin, p.background.Spin = spin, spin
+	}
+	return p
 }
 
 // source returns the source of random numbers for a seed: with 0 the system's, which nobody can predict

@@ -7,19 +7,13 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/lease"
-)
-
-const (
-	// A command that must wait for programs to leave their operations checks again after firstPause, then
-	// after twice that, up to maxPause.
-	firstPause = 10 * time.Microsecond
-	maxPause   = time.Millisecond
+	"github.com/softvpi/softvpi/internal/wait"
 )
 
 // enterHome takes the loop lock for a command of c that changes what pairs work with, once all that pick
 // returns are owned by the driver. The loop keeps running meanwhile.
 func (c *Client) enterHome(ctx context.Context, pick func() []*lease.Lease) error {
-	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+	for pause := wait.Ask(wait.Recalled); ; time.Sleep(pause.Next()) {
 		if err := c.attempt(ctx); err != nil {
 			return err
 		}
@@ -31,7 +25,6 @@ func (c *Client) enterHome(ctx context.Context, pick func() []*lease.Lease) erro
 		if ctx.Value(promptly{}) != nil {
 			return ErrWaits
 		}
-		time.Sleep(pause)
 	}
 }
 
@@ -74,13 +67,12 @@ func (h *Host) allHome(list []*lease.Lease) bool {
 
 // lockHome takes the loop lock once all pairs that pick returns are owned by the driver.
 func (h *Host) lockHome(pick func() []*lease.Lease) {
-	for pause := firstPause; ; pause = min(2*pause, maxPause) {
+	for pause := wait.Ask(wait.Recalled); ; time.Sleep(pause.Next()) {
 		h.lock()
 		if h.allHome(pick()) {
 			return
 		}
 		h.finish()
-		time.Sleep(pause)
 	}
 }
 
@@ -120,9 +112,9 @@ func (h *Host) leasesOf(a *adapter) (list []*lease.Lease) {
 func (c *Client) quiesce() {
 	now := c.host.now
 	list := c.delegates.Operations(now())
-	for pause := firstPause; !list.Over(now()); pause = min(2*pause, maxPause) {
+	for pause := wait.Ask(wait.Recalled); !list.Over(now()); {
 		c.host.finish()
-		time.Sleep(pause)
+		time.Sleep(pause.Next())
 		c.host.lock()
 	}
 }

@@ -1,32 +1,12 @@
 package device
 
 import (
-	"runtime"
 	"sync/atomic"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/cpu/release"
 	"github.com/softvpi/softvpi/internal/wait"
-)
-
-const (
-	// watchTime is after what time the background goroutine first checks whether those who drive the
-	// loop inline still do, and again after a command. While they do, the time doubles with each check, up
-	// to watchMost: a check wakes several threads, on processors that may be needed. If they stop, peers
-	// wait for at most twice that time.
-	watchTime = 250 * time.Microsecond
-	watchMost = 8 * time.Millisecond
-	// parkAfter is after how many checks that found the same sleeper the background goroutine sleeps too,
-	// until that sleeper leaves.
-	parkAfter = 16
-	// freshNap is the longest sleep after a command. The next one may well set a deadline, such as for a
-	// message of the CM, and cancel it: for deadlines later than this nobody needs to be woken.
-	freshNap = 250 * time.Millisecond
-	// maxFails is how many consecutive times the background goroutine tries to take the loop lock before it
-	// sleeps for failTime.
-	maxFails = 64
-	failTime = 100 * time.Microsecond
 )
 
 // sleepState says who sleeps, and how they are woken.
@@ -109,7 +89,7 @@ func (h *Host) prepareSleep(now clock.Time) (time.Duration, bool) {
 	due := h.deadline()
 	if h.fresh {
 		h.fresh = false
-		due = clock.Min(due, now.Add(freshNap))
+		due = clock.Min(due, now.Add(wait.CommandSleep))
 	}
 	s.until.Store(int64(due))
 	s.asleep.Store(true)
@@ -153,8 +133,7 @@ func (h *Host) evict() {
 	h.unlock()
 	for s.asleep.Load() && s.seen.Load() < n {
 		s.links.Wake()
-		runtime.Gosched()
-		wait.Yield()
+		wait.Do(wait.YieldAll)
 	}
 }
 
@@ -176,48 +155,36 @@ func (s *sleepState) collect(h *Host) {
 func (h *Host) background() {
 	defer h.wg.Done()
 	s := &h.sleep
-	var drives uint64
-	last := h.now()
-	turn := last
-	var a wait.Attention
-	fails := 0
+	var dog wait.Watchdog
+	spin, lock := wait.Spinner{Policy: h.policy.background}, wait.Spinner{Policy: wait.Of(wait.LoopLock)}
+	spin.Begin(h.now())
 	for !h.closing.Load() {
-		if s.role.Load() || atomic.LoadUint64(&s.drives) != drives && s.beside.Load() == 0 {
-			h.watch(&drives)
-			last = h.now()
-			turn = last
+		if s.role.Load() || dog.Polled(atomic.LoadUint64(&s.drives)) && s.beside.Load() == 0 {
+			h.watch(&dog)
+			spin.Begin(h.now())
 			continue
 		}
 		if !h.mu.TryLock() {
-			// The owner may be waiting for this processor.
-			if fails++; fails > maxFails {
-				s.watchdog.Sleep(failTime)
-			} else {
-				wait.Yield()
+			if !lock.Again(h.now, false) { // its owner may be waiting for this processor
+				s.watchdog.Sleep(wait.LoopLockPause)
 			}
 			continue
 		}
-		fails = 0
+		lock.Begin(0)
 		worked := h.step()
 		arrived := h.arrived
 		h.unlock()
-		now := h.now()
-		took := now.Sub(turn)
-		turn = now
 		if worked {
-			a.Worked(took, arrived)
-			last = now
+			spin.Worked(h.now(), arrived)
 			continue
 		}
-		if now.Sub(last) < h.cfg.Spin || s.polls.Load() || a.Idled(took) {
-			wait.Yield()
+		if spin.Again(h.now, s.polls.Load()) {
 			continue
 		}
 		if s.role.CompareAndSwap(false, true) {
 			h.sleepOnLinks()
 			s.role.Store(false)
-			last = h.now()
-			turn = last
+			spin.Begin(h.now())
 		}
 	}
 }
@@ -240,37 +207,23 @@ func (h *Host) sleepOnLinks() {
 }
 
 // watch sleeps beside those who drive the loop inline until they have stopped.
-func (h *Host) watch(drives *uint64) {
+func (h *Host) watch(dog *wait.Watchdog) {
 	s := &h.sleep
-	var nap uint64
-	same := 0
 	s.stands.Store(true)
 	defer s.stands.Store(false)
-	for look := watchTime; !h.closing.Load(); look = min(2*look, watchMost) {
-		if s.watchdog.Sleep(look) {
-			look = watchTime / 2
-		}
-		d := atomic.LoadUint64(&s.drives)
-		moved := d != *drives
-		*drives = d
-		if s.role.Load() {
-			if n := s.naps.Load(); n != nap || moved {
-				nap, same = n, 0
-				continue
-			}
-			if same++; same < parkAfter {
-				continue
-			}
+	for dog.Begin(); !h.closing.Load(); {
+		woken := s.watchdog.Sleep(dog.Interval())
+		switch dog.Look(wait.Observed{
+			Woken: woken, Turns: atomic.LoadUint64(&s.drives), Owned: s.role.Load(), Owners: s.naps.Load(), Followers: s.beside.Load() > 0,
+		}) {
+		case wait.Poll:
+			return
+		case wait.Park:
 			s.parked.Store(true)
-			if s.role.Load() && s.naps.Load() == nap && !h.closing.Load() {
+			if s.role.Load() && dog.Same(s.naps.Load()) && !h.closing.Load() {
 				s.watchdog.Sleep(-1)
 			}
 			s.parked.Store(false)
-			same = 0
-			continue
-		}
-		if !moved || s.beside.Load() > 0 {
-			return
 		}
 	}
 }

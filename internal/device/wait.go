@@ -4,7 +4,6 @@ import (
 	"context"
 	"runtime"
 	"slices"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
@@ -81,60 +80,43 @@ func (w *waiter) rest() {
 }
 
 // Poll drives the loop once if it is free, and reports whether anything was done. A program that polls its
-// completion queues calls it between polls. With few processors, those who produce the completions need
-// this one, so after a number of calls without work it yields. It does not matter how often a queue was
-// empty: a program may poll several.
-func (c *Client) Poll(uint32) bool {
+// completion queues calls it between polls; empty is how often in a row the queue was empty. With few
+// processors, those who produce the completions need this one, so after a number of calls without work it
+// yields, however often the queue was empty: a program may poll several.
+func (c *Client) Poll(empty uint32) bool {
 	worked, _ := c.host.drive()
-	if worked {
-		if c.idle.Load() != 0 {
-			c.idle.Store(0)
-		}
-	} else if n := c.idle.Add(1); n%idlePolls == 0 {
-		c.host.giveWay(n / idlePolls)
+	p := &c.host.policy.poll
+	if !worked {
+		wait.Do(p.At(c.idle.Add(1)))
+		return false
 	}
-	return worked
+	if c.idle.Load() != 0 {
+		c.idle.Store(0)
+	}
+	if p.At(empty) == wait.YieldAll {
+		runtime.Gosched() // the loop works for others, who may need this goroutine's processor
+	}
+	return true
 }
 
-// Spins returns how many polls of an empty CQ, each with a call of Poll, take about 50 us.
-func (c *Client) Spins() int { return spins }
-
-const spins = 64
-
-// idlePolls is the number of polls without work after which the processor is yielded.
-const idlePolls = 12
-
-// yieldsPerGosched is how many yields to other threads precede a yield to other goroutines. If a P is
-// idle, Gosched wakes a thread to look for goroutines, which takes longer than checking the links, on a
-// processor that the peer may need.
-const yieldsPerGosched = 16
-
-// waitsPerGosched is how many yields to other threads precede a yield to goroutines in a wait. A stream of
-// small messages needs no other goroutines, and the threads that would look for some take processor time
-// from the sender.
-const waitsPerGosched = 4096
-
-// giveWay is called for the nth time in a row that there was nothing to do.
-func (h *Host) giveWay(n uint32) {
-	if n%h.yields == 0 {
-		runtime.Gosched()
-	}
-	wait.Yield()
-}
+// Spins returns how many polls of an empty CQ, each with a call of Poll, are worthwhile before a wait.
+func (c *Client) Spins() int { return int(c.host.policy.poll.Most) }
 
 // WaitCQ waits until the event sequence of the CQ's ring differs from seq, and returns the new value. To
 // lose no event: read the sequence, arm the ring, poll it once more, and only then wait. The error is
 // TimedOut or Canceled by ctx, NotFound when the CQ is destroyed, or Removed when the adapter is disabled.
 func (c *Client) WaitCQ(ctx context.Context, handle command.Handle, seq uint32) (uint32, error) {
-	return c.waitCQ(ctx, handle, seq, c.host.cfg.Spin)
+	return c.waitCQ(ctx, handle, seq, c.host.policy.wait)
 }
 
 // SleepCQ is WaitCQ without polling first, and between sleeps.
 func (c *Client) SleepCQ(ctx context.Context, handle command.Handle, seq uint32) (uint32, error) {
-	return c.waitCQ(ctx, handle, seq, 0)
+	p := c.host.policy.wait
+	p.Spin = 0
+	return c.waitCQ(ctx, handle, seq, p)
 }
 
-func (c *Client) waitCQ(ctx context.Context, handle command.Handle, seq uint32, spin time.Duration) (uint32, error) {
+func (c *Client) waitCQ(ctx context.Context, handle command.Handle, seq uint32, p wait.Policy) (uint32, error) {
 	h := c.host
 	h.lock()
 	q := c.cqs.Get(handle)
@@ -142,12 +124,12 @@ func (c *Client) waitCQ(ctx context.Context, handle command.Handle, seq uint32, 
 		h.unlock()
 		return 0, notFound("CQ", handle)
 	}
-	w := waiter{host: h, cq: q, ring: q.ring, seq: seq, polls: spin > 0}
+	w := waiter{host: h, cq: q, ring: q.ring, seq: seq, polls: p.Spin > 0}
 	h.unlock()
 	h.sleep.waits.Add(1)
 	defer h.sleep.waits.Add(-1)
-	last := h.now()
-	idle := uint32(0)
+	spin := wait.Spinner{Policy: p}
+	spin.Begin(h.now())
 	for {
 		if s, err, ok := w.happened(); ok {
 			return s, err
@@ -159,20 +141,13 @@ func (c *Client) waitCQ(ctx context.Context, handle command.Handle, seq uint32, 
 		if s, err, ok := w.happened(); ok {
 			return s, err
 		}
-		now := h.now()
-		switch {
-		case worked:
-			last = now
-		case now.Sub(last) < spin || h.sleep.polls.Load():
-			if idle++; idle%waitsPerGosched == 0 || h.yields == 1 {
-				h.giveWay(0)
-			} else {
-				wait.Yield()
-			}
-		default:
-			h.sleepFor(ctx, w)
-			last = h.now()
+		if !worked && spin.Again(h.now, h.sleep.polls.Load()) {
+			continue
 		}
+		if !worked {
+			h.sleepFor(ctx, w)
+		}
+		spin.Begin(h.now())
 	}
 }
 
@@ -218,13 +193,12 @@ func (h *Host) sleepFor(ctx context.Context, from waiter) {
 // takeRole makes the caller the poll owner; the background goroutine makes room.
 func (h *Host) takeRole() bool {
 	s := &h.sleep
-	for range 50 {
+	for range wait.OwnerTries {
 		if s.role.CompareAndSwap(false, true) {
 			return true
 		}
 		s.links.Wake()
-		runtime.Gosched()
-		wait.Yield()
+		wait.Do(wait.YieldAll)
 	}
 	return false
 }

@@ -1,5 +1,3 @@
-// Package wait is where the loop of the adapters sleeps: a thread on descriptors, or a goroutine off its
-// thread. It also says how long to look for packets before that.
 package wait
 
 import "time"

@@ -106,11 +106,3 @@ func (b *Poller) Close() error {
 	}
 	return nil
 }
-
-// Yield gives the processor to another thread that wants it. It is not inlined, so that a loop around it
-// has a point at which the runtime can preempt the goroutine: a raw system call has none.
-//
-//go:noinline
-func Yield() {
-	_, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0)
-}

@@ -2,10 +2,7 @@
 
 package wait
 
-import (
-	"runtime"
-	"time"
-)
+import "time"
 
 // Poller is where a goroutine sleeps until somebody wakes it or its time is up. A wake that comes before the
 // sleep is remembered. Descriptors do not end it on this platform: links without them wake it.
@@ -41,6 +38,3 @@ func (b *Poller) Wake() {
 
 // Close does nothing.
 func (b *Poller) Close() error { return nil }
-
-// Yield gives the processor to another goroutine.
-func Yield() { runtime.Gosched() }
