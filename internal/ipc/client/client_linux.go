@@ -3,6 +3,7 @@ package client
 import (
 	"net"
 	"os"
+	"runtime"
 	"sync"
 	"sync/atomic"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 	"github.com/softvpi/softvpi/internal/ipc/stream"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/wait"
 )
 
 // Client is the program's side of an attachment. Its methods are safe for concurrent use.
@@ -27,7 +29,8 @@ type Client struct {
 
 	introduced introduced
 	gathering  gatherer
-	yields     yieldPolicy
+	contention wait.Contention // among pollers and waiters
+	policy     policy
 	tracks     tracks
 
 	arenas    atomic.Pointer[[][]byte]
@@ -45,6 +48,14 @@ type Client struct {
 	copier  []byte
 	probe   []byte // the nonce of hello
 	workers sync.WaitGroup
+}
+
+// policy is how the program's pollers and waiters wait.
+type policy struct{ poll, wait wait.Policy }
+
+func newPolicy() policy {
+	procs := runtime.GOMAXPROCS(0)
+	return policy{poll: wait.Of(wait.AttachedPoll).On(procs), wait: wait.Of(wait.AttachedWait).On(procs)}
 }
 
 // fail ends everything that waits.
@@ -74,10 +85,10 @@ func (c *Client) wakeDriver() { _ = c.wakeConn.Control(c.ring) }
 // Poll yields the processor now and then, above all for the driver: a program that polls completion queues
 // calls it after each empty poll; idle is the number of empty polls in a row. It reports whether it
 // yielded, in which case it is worth polling again.
-func (c *Client) Poll(idle uint32) bool { return c.yields.poll(idle) }
+func (c *Client) Poll(idle uint32) bool { return c.contention.Poll(&c.policy.poll, idle) }
 
-// Spins returns how many polls of an empty CQ, each with a call of Poll, take about 50 us.
-func (c *Client) Spins() int { return 512 }
+// Spins returns how many polls of an empty CQ, each with a call of Poll, are worthwhile before a wait.
+func (c *Client) Spins() int { return int(c.policy.poll.Most) }
 
 // Arena returns the memory of ring arena id, nil if there is none.
 func (c *Client) Arena(id uint32) []byte {

@@ -38,7 +38,7 @@ func Dial(ctx context.Context, socket string, o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("attach to %s: %w", socket, err)
 	}
-	c := &Client{conn: conn.(*net.UnixConn), segments: map[uint32][]byte{}}
+	c := &Client{conn: conn.(*net.UnixConn), segments: map[uint32][]byte{}, policy: newPolicy()}
 	c.out = stream.NewWriter(c.conn, 0)
 	c.out.Patience = Patience
 	c.in = stream.NewReader(c.conn)

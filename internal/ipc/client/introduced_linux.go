@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
+	"github.com/softvpi/softvpi/internal/wait"
 )
 
 // introduced is what a program knows about its neighbours: the programs with which it shares the direct
@@ -382,7 +382,7 @@ func (d *introduced) recall() {
 		r.Way[0].Recall()
 		r.Way[1].Recall()
 		for r.Busy() && time.Since(began) < recallTime {
-			runtime.Gosched()
+			wait.Do(wait.YieldAll)
 		}
 	}
 }

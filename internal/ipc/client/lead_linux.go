@@ -10,6 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 	"github.com/softvpi/softvpi/internal/ipc/stream"
+	"github.com/softvpi/softvpi/internal/wait"
 )
 
 // tracks are a program's side of its tracks. One goroutine at a time leads: it handles what the driver
@@ -24,7 +25,7 @@ type tracks struct {
 	mu   sync.Mutex // held by the leader
 	in   *stream.Track
 	buf  []byte
-	spin stream.Spin
+	spin wait.Spinner
 }
 
 // takeTracks receives the tracks, the last thing before the program may continue.
@@ -46,6 +47,7 @@ func (c *Client) takeTracks() error {
 		return err
 	}
 	l.in, l.turn = stream.OpenTrack(l.mem[stream.TrackSize():]), make(chan struct{}, 1)
+	l.spin.Policy = wait.Of(wait.Track)
 	l.in.Sleep()
 	c.out.UseTrack(stream.OpenTrack(l.mem))
 	return nil
@@ -146,7 +148,7 @@ func (l *tracks) hand() bool {
 func (l *tracks) watch(c *Client, enough func() bool) (behind bool, err error) {
 	l.in.Wake()
 	if !l.in.Empty() {
-		l.spin.End()
+		l.spin.End(wait.Now())
 	}
 	for {
 		for !l.in.Empty() {
@@ -164,10 +166,10 @@ func (l *tracks) watch(c *Client, enough func() bool) (behind bool, err error) {
 		if enough != nil && enough() || c.stop.Load() {
 			return false, nil
 		}
-		if l.behind() || !l.spin.Keep(func() bool { return !l.in.Empty() }) {
+		if l.behind() || !l.in.Waits(&l.spin) {
 			return false, nil
 		}
-		l.spin.End()
+		l.spin.End(wait.Now())
 	}
 }
 

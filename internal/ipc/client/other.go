@@ -51,7 +51,7 @@ func (c *Client) Direct(command.Handle, uint32) *direct.Slot { return nil }
 func (c *Client) Poll(uint32) bool { return false }
 
 // Spins is part of the interface of a program's adapters.
-func (c *Client) Spins() int { return 64 }
+func (c *Client) Spins() int { return 1 }
 
 // Arena returns nil.
 func (c *Client) Arena(uint32) []byte { return nil }

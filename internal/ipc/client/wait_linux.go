@@ -2,24 +2,19 @@ package client
 
 import (
 	"context"
-	"runtime"
 	"sync"
 	"sync/atomic"
-	"time"
 	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/wait"
 )
 
 const (
-	// spinTime is how long a waiter polls before it sleeps.
-	spinTime = 30 * time.Microsecond
 	// wordLooks is how many reads of a word take as long as a poll of a CQ.
 	wordLooks = 16
-	// sleepSlice limits one sleep of a waiter.
-	sleepSlice = 100 * time.Millisecond
 	// sleepersAfterSequence is the distance of the sleepers word from the
 	// sequence word in a CQ's ring.
 	sleepersAfterSequence = 4
@@ -126,22 +121,22 @@ func (c *Client) sleepOn(ctx context.Context, cq command.Handle, word *uint32, s
 			}
 			return atomic.LoadUint32(now), nil // resized: check the new ring
 		}
-		shared.Sleep(word, seq, int64(sleepSlice))
+		shared.Sleep(word, seq, int64(wait.SleepSlice))
 	}
 }
 
 // spin polls for a while, yielding between polls.
 func (c *Client) spin(word *uint32, seq uint32) (uint32, bool) {
-	begin := time.Now()
-	for n := uint32(1); ; n++ {
-		if s := atomic.LoadUint32(word); s != seq {
-			return s, true
-		}
-		if n%wordLooks == 0 && c.yields.poll(n/wordLooks) {
-			if time.Since(begin) > spinTime {
-				return 0, false
+	spin := wait.Spinner{Policy: c.policy.wait}
+	spin.Begin(wait.Now())
+	for {
+		for range wordLooks {
+			if s := atomic.LoadUint32(word); s != seq {
+				return s, true
 			}
-			runtime.Gosched()
+		}
+		if !c.contention.Again(&spin) {
+			return 0, false
 		}
 	}
 }

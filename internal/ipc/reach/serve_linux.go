@@ -3,35 +3,33 @@ package reach
 import (
 	"encoding/binary"
 	"sync/atomic"
-	"time"
 	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/wait"
 )
 
 // Serve is the program's side of a copier over the memory of CopierSize bytes that the driver created: it
-// executes entries until stop is set. finished notifies the loop. Each wait is at most 50 ms, so that stop
-// is noticed.
+// executes entries until stop is set, which it notices within wait.CopierSlice. finished notifies the loop.
 func Serve(mem []byte, stop *atomic.Bool, finished func()) {
 	m := newCopierMem(mem)
 	done := m.h.finished.Load()
-	idle := 0
+	spin := wait.Spinner{Policy: wait.Of(wait.Copier)}
 	for !stop.Load() {
 		issued := m.h.issued.Load()
 		if issued == done {
-			if idle++; idle < 64 {
-				shared.Yield()
+			if spin.Again(wait.Now, false) {
 				continue
 			}
 			m.h.asleep.Store(1)
 			if m.h.issued.Load() == done {
-				shared.Sleep((*uint32)(unsafe.Pointer(&m.h.issued)), done, int64(50*time.Millisecond))
+				shared.Sleep((*uint32)(unsafe.Pointer(&m.h.issued)), done, int64(wait.CopierSlice))
 			}
 			m.h.asleep.Store(0)
 			continue
 		}
-		idle = 0
+		spin.Begin(wait.Now())
 		for ; done != issued; done++ {
 			m.carryOut(done)
 			m.h.finished.Store(done + 1)

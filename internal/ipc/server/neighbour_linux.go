@@ -18,6 +18,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/wait"
 )
 
 // areaLimit limits the records that two programs share, to about 80,000 connections.
@@ -245,22 +246,17 @@ func (b *neighbour) share(kind, program, number uint32, fd int, size uint64) err
 	return b.send(proto.OpShare, proto.Encode(proto.ShareBody{Kind: kind, Program: program, Number: number, Size: size}), fd)
 }
 
-const (
-	// maxUntaken is how many frames a program may leave untaken. It may have no thread that reads: more
-	// would fill the stream, and it would be disconnected for that.
-	maxUntaken = 64
-	// firstTake and lastTake limit the pauses between checks whether it has taken them.
-	firstTake = 50 * time.Microsecond
-	lastTake  = 20 * time.Millisecond
-)
+// maxUntaken is how many frames a program may leave untaken. It may have no thread that reads: more
+// would fill the stream, and it would be disconnected for that.
+const maxUntaken = 64
 
 // send sends an unsolicited frame once the program has taken the earlier ones.
 func (b *neighbour) send(op proto.Opcode, body []byte, fds ...int) error {
-	for pause := firstTake; b.words.Waiting() >= maxUntaken; pause = min(2*pause, lastTake) {
+	for pause := wait.Ask(wait.Taken); b.words.Waiting() >= maxUntaken; {
 		select {
 		case <-b.n.ctx.Done():
 			return context.Cause(b.n.ctx)
-		case <-time.After(pause):
+		case <-time.After(pause.Next()):
 		}
 	}
 	err := b.n.out.Stream(op, 0, 0, body, fds...)

@@ -22,6 +22,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/ipc/stream"
 	"github.com/softvpi/softvpi/internal/os/peer"
+	"github.com/softvpi/softvpi/internal/wait"
 )
 
 var (
@@ -53,8 +54,8 @@ type session struct {
 	trackd   bool          // the program requested tracks
 	tracks   []byte        // the memory of the tracks
 	track    *stream.Track // from the program
-	spin     stream.Spin
-	closing  sync.Once // for a program that no longer reads
+	spin     wait.Spinner  // while it is empty
+	closing  sync.Once     // for a program that no longer reads
 	segments segments
 	arenas   arenas
 	passing  sync.Mutex // for passing arenas: no answer may overtake one

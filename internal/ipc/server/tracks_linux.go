@@ -8,6 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
 	"github.com/softvpi/softvpi/internal/ipc/stream"
+	"github.com/softvpi/softvpi/internal/wait"
 )
 
 // The driver's side of a program's tracks.
@@ -29,7 +30,7 @@ func (n *session) sendTracks() error {
 		return err
 	}
 	defer unix.Close(fd)
-	n.tracks, n.track = mem, stream.OpenTrack(mem)
+	n.tracks, n.track, n.spin = mem, stream.OpenTrack(mem), wait.Spinner{Policy: wait.Of(wait.Track)}
 	if err := n.out.Stream(proto.OpTracks, 0, 0, proto.Encode(proto.TracksBody{Bytes: stream.TrackBytes}), fd); err != nil {
 		return err
 	}
@@ -55,7 +56,7 @@ func (n *session) serveTrack(in *bufio.Reader, buf *[]byte) error {
 	}
 	n.track.Wake()
 	if !n.track.Empty() {
-		n.spin.End() // it came while the driver slept
+		n.spin.End(wait.Now()) // it came while the driver slept
 	}
 	for k := 1; ; {
 		for ; ; k++ {
@@ -79,8 +80,8 @@ func (n *session) serveTrack(in *bufio.Reader, buf *[]byte) error {
 		if err := n.out.Flush(); err != nil {
 			n.failed(err)
 		}
-		if n.spin.Keep(n.trackHas) {
-			n.spin.End()
+		if n.track.Waits(&n.spin) {
+			n.spin.End(wait.Now())
 			continue
 		}
 		n.track.Sleep()
@@ -90,8 +91,6 @@ func (n *session) serveTrack(in *bufio.Reader, buf *[]byte) error {
 		n.track.Wake()
 	}
 }
-
-func (n *session) trackHas() bool { return !n.track.Empty() }
 
 // streamHas reports whether the stream has something to read, or has ended.
 func (n *session) streamHas(in *bufio.Reader) bool {

@@ -22,6 +22,3 @@ func Sleep(word *uint32, value uint32, ns int64) {
 func Wake(word *uint32) {
 	_, _, _ = unix.RawSyscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, 1<<30, 0, 0, 0)
 }
-
-// Yield yields the processor to another thread.
-func Yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }

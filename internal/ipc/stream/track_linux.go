@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/ipc/proto"
+	"github.com/softvpi/softvpi/internal/wait"
 )
 
 // A track carries frames in one direction through memory that the program and the driver share, without
@@ -138,6 +139,20 @@ func (l *Track) Take(buf *[]byte, limit int) (h proto.Header, body []byte, ok bo
 	l.at += uint32(padded(int(h.Length)))
 	atomic.StoreUint32(l.consumer, l.at)
 	return h, body, true, nil
+}
+
+// Waits reports whether there is something to take. While there is not it looks for a while, if s finds that worth it: a
+// track is watched by one goroutine at a time, and s is that side's.
+func (l *Track) Waits(s *wait.Spinner) bool {
+	if s.Begin(wait.Now()) == wait.Arm {
+		return !l.Empty()
+	}
+	for l.Empty() {
+		if !s.Again(wait.Now, false) {
+			return false
+		}
+	}
+	return true
 }
 
 // Streamed returns how many frames the driver has sent on the stream beside its track, as it says.

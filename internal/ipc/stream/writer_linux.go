@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/ipc/proto"
+	"github.com/softvpi/softvpi/internal/wait"
 )
 
 // Writer writes whole frames to a stream. A reader that does not read for longer than timeout makes the
@@ -92,9 +93,6 @@ func (w *Writer) streamLocked(op proto.Opcode, flags uint16, id uint64, body []b
 	return nil
 }
 
-// trackWait is the sleep between attempts while a track is full.
-const trackWait = 50 * time.Microsecond
-
 // trackLocked puts a frame into the track, and wakes the consumer if it sleeps.
 func (w *Writer) trackLocked(op proto.Opcode, flags uint16, id uint64, body []byte) error {
 	if err := w.putLocked(op, flags, id, body); err != nil {
@@ -107,6 +105,7 @@ func (w *Writer) trackLocked(op proto.Opcode, flags uint16, id uint64, body []by
 // putLocked puts a frame into the track. While the track is full it releases the lock.
 func (w *Writer) putLocked(op proto.Opcode, flags uint16, id uint64, body []byte) error {
 	var since time.Time
+	pause := wait.Ask(wait.Room)
 	for {
 		if w.err != nil || w.track == nil {
 			return cmp.Or(w.err, io.EOF)
@@ -132,7 +131,7 @@ func (w *Writer) putLocked(op proto.Opcode, flags uint16, id uint64, body []byte
 			return w.err
 		}
 		w.mu.Unlock()
-		time.Sleep(trackWait)
+		time.Sleep(pause.Next())
 		gone := hungUp(w.conn)
 		w.mu.Lock()
 		if gone {
@@ -330,14 +329,12 @@ func (w *Writer) write(frames []byte, fds []int) error {
 	return w.out.write(frames)
 }
 
-// passPause is the pause before descriptors are sent again that could not be.
-const passPause = time.Millisecond
-
 // pass sends frames with descriptors. The system limits how many of a user's descriptors are on their way
 // (RLIMIT_NOFILE, ETOOMANYREFS): programs that do not read theirs delay this one, and do not end it.
 func (w *Writer) pass(frames []byte, fds []int) (int, error) {
 	rights := unix.UnixRights(fds...)
-	for began := time.Now(); ; time.Sleep(passPause) {
+	pause := wait.Ask(wait.Passed)
+	for began := time.Now(); ; time.Sleep(pause.Next()) {
 		n, _, err := w.conn.WriteMsgUnix(frames, rights, nil)
 		if !errors.Is(err, unix.ETOOMANYREFS) || w.ending.Load() || time.Since(began) > w.timeout {
 			return n, err
