@@ -8,15 +8,13 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/wait"
 )
 
 const (
 	// turnFrames is how many frames an outlet may transfer in each direction before others have their
 	// turn.
 	turnFrames = 64
-	// spin is how long the pump polls for more after the last frame before it sleeps, because waking up
-	// takes longer.
-	spin = 50 * time.Microsecond
 	// lookAbout is after how many busy rounds the pump checks the bells of sleeping outlets.
 	lookAbout = 16
 	// retry is the interval at which an outlet is tried again that the system, or the fabric, had no room
@@ -129,23 +127,23 @@ func (p *pump) news(o *outlet) {
 // run runs until stop, and until all outlets have left.
 func (p *pump) run() {
 	defer p.waiter.close()
-	last, rounds := p.rack.Now(), 0
+	spin, rounds := wait.Spinner{Policy: wait.Of(wait.Cables)}, 0
+	spin.Begin(p.rack.Now())
 	for p.gather() {
 		came := p.remotes.receive(p.ending)
 		if p.round() || came {
-			last = p.rack.Now()
+			spin.Begin(p.rack.Now())
 			if rounds++; rounds%lookAbout == 0 {
 				p.waiter.wait(0, p.rise)
 				p.risen()
 			}
 			continue
 		}
-		if len(p.turns) > 0 && p.rack.Now().Sub(last) < spin {
-			giveWay()
+		if len(p.turns) > 0 && spin.Again(p.rack.Now, false) {
 			continue
 		}
-		if wait, ok := p.rest(); ok {
-			p.waiter.wait(wait, p.rise)
+		if d, ok := p.rest(); ok {
+			p.waiter.wait(d, p.rise)
 			p.risen()
 		}
 	}
@@ -212,10 +210,10 @@ func (p *pump) round() (some bool) {
 	return some
 }
 
-// rest puts outlets without work to sleep; false: one has work. wait is how long the pump may sleep,
+// rest puts outlets without work to sleep; false: one has work. pause is how long the pump may sleep,
 // negative: forever.
-func (p *pump) rest() (wait time.Duration, ok bool) {
-	wait = -1
+func (p *pump) rest() (pause time.Duration, ok bool) {
+	pause = -1
 	p.turns = slices.DeleteFunc(p.turns, func(o *outlet) bool {
 		if !o.broken && !o.blocked && !o.sleep() {
 			return false
@@ -227,11 +225,11 @@ func (p *pump) rest() (wait time.Duration, ok bool) {
 		return 0, false
 	}
 	if p.stuck || p.waits() {
-		wait = retry
+		pause = retry
 	}
 	if due := p.remotes.deadline(); due != clock.Never {
-		if d := max(0, due.Sub(p.rack.Now())); wait < 0 || d < wait {
-			wait = d
+		if d := max(0, due.Sub(p.rack.Now())); pause < 0 || d < pause {
+			pause = d
 		}
 	}
 	p.mu.Lock()
@@ -240,7 +238,7 @@ func (p *pump) rest() (wait time.Duration, ok bool) {
 		return 0, false
 	}
 	p.sleeps = true
-	return wait, true
+	return pause, true
 }
 
 // rise handles a bell that has rung.

@@ -59,6 +59,3 @@ func (w *waiter) close() {
 	unix.Close(w.epoll)
 	unix.Close(w.roused)
 }
-
-// giveWay yields the processor to others.
-func giveWay() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }

@@ -2,10 +2,7 @@
 
 package live
 
-import (
-	"runtime"
-	"time"
-)
+import "time"
 
 // waiter is where a pump sleeps until it is woken: there are no bells.
 type waiter struct{ roused chan struct{} }
@@ -39,6 +36,3 @@ func (w *waiter) wait(d time.Duration, _ func(key int32)) {
 	case <-t.C:
 	}
 }
-
-// giveWay yields the processor to others.
-func giveWay() { runtime.Gosched() }
