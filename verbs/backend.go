@@ -18,10 +18,10 @@ type backend interface {
 	// Doorbell tells the adapter that work was posted to a QP or SRQ.
 	Doorbell(h command.Handle)
 	// Poll runs the adapters' loop once if this process is responsible for it and nobody else is running
-	// it, and yields the processor now and then. A program calls it after each empty poll; idle is the
-	// number of empty polls in a row. The result reports whether it is worth polling again at once.
+	// it, and yields the processor now and then, to goroutines too. A program calls it after each empty poll; idle
+	// is the number of empty polls in a row. The result reports whether it is worth polling again at once.
 	Poll(idle uint32) bool
-	// Spins returns how many empty polls, each with a call of Poll, take about 50 us.
+	// Spins returns how many empty polls, each with a call of Poll, are worthwhile before a wait.
 	Spins() int
 	// WaitCQ waits until the event sequence of the CQ's ring differs from seq and returns the new value.
 	WaitCQ(ctx context.Context, cq command.Handle, seq uint32) (uint32, error)

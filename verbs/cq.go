@@ -23,8 +23,6 @@ const (
 
 const (
 	pollBatch     = 32    // entries converted at a time
-	calmLooks     = 2     // how many empty polls in a row are each followed by a pause
-	calmPauses    = 8     // length of that pause in calls of direct.Pause: about two microseconds
 	maxModeration = 65535 // completions, or microseconds
 )
 
@@ -40,7 +38,6 @@ type CQ struct {
 	next    *ring.CQ // after Resize, until ring is empty
 	depth   int
 	idle    uint32 // empty polls in a row
-	offers  uint32 // empty polls after which the processor is yielded
 	scratch [pollBatch]ring.CQE
 	// driveFirst says that polls drive the adapters' loop before they look.
 	driveFirst atomic.Bool
@@ -132,7 +129,7 @@ func (d *Device) CreateCQ(depth int) (*CQ, error) {
 	if err != nil {
 		return nil, wrap("create cq", err)
 	}
-	cq := &CQ{dev: d, handle: q.Handle, life: life, depth: int(q.Depth), offers: offers(d.host.backend.Spins())}
+	cq := &CQ{dev: d, handle: q.Handle, life: life, depth: int(q.Depth)}
 	if cq.ring, err = d.host.openCQ(&q); err != nil {
 		_ = cq.Close()
 		return nil, err

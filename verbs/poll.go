@@ -1,10 +1,8 @@
 package verbs
 
 import (
-	"runtime"
-
-	"github.com/softvpi/softvpi/internal/direct"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/wait"
 )
 
 // WC is a work completion (IBA 11.4.2.1).
@@ -24,16 +22,6 @@ type WC struct {
 	SLID      uint16 // of a datagram on InfiniBand: the LID that it came from
 	PKeyIndex uint16
 	Timestamp uint64 // nanoseconds of the adapter's clock
-}
-
-// offers returns the number of empty polls after which Poll yields to other goroutines; the adapter yields
-// to other threads by itself. While a P is idle each Gosched wakes a thread for nothing, which costs more
-// than many polls.
-func offers(spins int) uint32 {
-	if runtime.GOMAXPROCS(0) == 1 {
-		return uint32(spins / 4)
-	}
-	return uint32(2 * spins)
 }
 
 // errPollClosed is allocated in advance, as are the errors of posting.
@@ -62,7 +50,6 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 			cq.driveFirst.Store(true)
 		}
 	}
-	cq.offer(n, idle, err)
 	return n, err
 }
 
@@ -71,29 +58,21 @@ func (cq *CQ) Poll(out []WC) (int, error) {
 // several at a time, end this.
 func (cq *CQ) driveAndTake(out []WC) (int, error) {
 	worked := cq.dev.host.backend.Poll(0)
-	n, idle, err := cq.take(out)
+	n, _, err := cq.take(out)
 	if n > 1 || n > 0 && !worked || n == len(out) {
 		cq.driveFirst.Store(false)
 	}
-	cq.offer(n, idle, err)
 	return n, err
-}
-
-// offer yields to other goroutines after many empty polls in a row.
-func (cq *CQ) offer(n int, idle uint32, err error) {
-	if n == 0 && err == nil && idle%cq.offers == 0 {
-		runtime.Gosched()
-	}
 }
 
 // calm pauses before the next look while messages stream in: they arrive faster if the receiver looks less
 // often and takes a few at a time. It reports whether it paused.
 func (cq *CQ) calm(idle uint32) bool {
-	if idle > calmLooks || !cq.streamed.Load() {
+	if idle > wait.StreamLooks || !cq.streamed.Load() {
 		return false
 	}
-	for range calmPauses {
-		direct.Pause()
+	for range wait.StreamPauses {
+		wait.Pause()
 	}
 	return true
 }
@@ -105,7 +84,7 @@ func (cq *CQ) answered() {
 	}
 }
 
-// Spins returns how many empty polls are worthwhile before Arm and Wait; they take about 50 us.
+// Spins returns how many empty polls are worthwhile before Arm and Wait.
 func (cq *CQ) Spins() int { return cq.dev.host.backend.Spins() }
 
 // take is the first look of a poll; idle is the number of consecutive empty polls, including this one if it found nothing.

@@ -7,6 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/direct"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/wait"
 )
 
 // A consumer that receives a stream polls less often for a while; one that answers does not.
@@ -16,10 +17,10 @@ func TestReceiversOfStreamsAreCalm(t *testing.T) {
 		t.Error("calm before anything was received")
 	}
 	cq.streamed.Store(true)
-	if !cq.calm(calmLooks) {
+	if !cq.calm(wait.StreamLooks) {
 		t.Error("not calm while receives complete")
 	}
-	if cq.calm(calmLooks + 1) {
+	if cq.calm(wait.StreamLooks + 1) {
 		t.Error("calm although nothing has come for long")
 	}
 	cq.answered()
@@ -72,7 +73,7 @@ func TestEmptyPollsAreCountedOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := new(offered)
-	cq := CQ{dev: &Device{host: &Host{backend: b}}, ring: r, offers: 1 << 20, life: life{fatals: new(atomic.Uint32)}}
+	cq := CQ{dev: &Device{host: &Host{backend: b}}, ring: r, life: life{fatals: new(atomic.Uint32)}}
 	cq.late.Store(1)
 	const polls = 200
 	for range polls {
@@ -137,7 +138,7 @@ func TestPollsThatWouldFindNothingDriveFirst(t *testing.T) {
 			if c.attached {
 				host.device = nil
 			}
-			cq := CQ{dev: &Device{host: host}, ring: r, offers: 1 << 20, life: life{fatals: new(atomic.Uint32)}}
+			cq := CQ{dev: &Device{host: host}, ring: r, life: life{fatals: new(atomic.Uint32)}}
 			out := make([]WC, c.room)
 			poll := func() {
 				t.Helper()

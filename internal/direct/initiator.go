@@ -3,11 +3,11 @@ package direct
 import (
 	"fmt"
 	"math/bits"
-	"runtime"
 	"sync/atomic"
 
 	"github.com/softvpi/softvpi/internal/cpu/release"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/wait"
 )
 
 const (
@@ -16,11 +16,6 @@ const (
 	maxMessage = 64 << 20
 	// catchUpBytes is how much CatchUp moves before it leaves the rest for later.
 	catchUpBytes = 1 << 20
-	// receiveLooks is how often an initiator that finds no receive looks again before it leaves its
-	// request in the send queue, with pauses of pauseSteps, about three microseconds in all: a responder
-	// that polls is about to post some.
-	receiveLooks = 10
-	pauseSteps   = 1000
 	// shortMessage is the maximum number of bytes that are copied before the responder, which polls the
 	// slot for its completion, has taken that cache line away again.
 	shortMessage = 512
@@ -197,7 +192,7 @@ func (i *Initiator) leave() {
 func (i *Initiator) Stop() {
 	i.stopped.Store(true)
 	for atomic.LoadUint32(&i.dir.Op)&1 != 0 {
-		runtime.Gosched()
+		wait.Do(wait.YieldAll)
 	}
 }
 

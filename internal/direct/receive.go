@@ -5,6 +5,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/wait"
 )
 
 // send moves a message to a receive posted by the peer.
@@ -103,7 +104,7 @@ func (i *Initiator) nextReceive() reason {
 	if i.terms.Flags&Receives == 0 {
 		return otherRequest
 	}
-	looks := receiveLooks
+	looks := wait.ReceiveLooks
 	if i.waited {
 		looks = 1 // it waited in vain: the responder may need this processor
 	}
@@ -116,20 +117,11 @@ func (i *Initiator) nextReceive() reason {
 			break // recalled
 		}
 		if looks > 1 {
-			Pause() // each look takes the cache line from the peer that is about to post
+			wait.Pause() // each look takes the cache line from the peer that is about to post
 		}
 	}
 	i.waited = true
 	return noReceive
-}
-
-// Pause waits some hundred nanoseconds. Polling for what another processor is about to store takes the
-// cache line away from it each time.
-//
-//go:noinline
-func Pause() {
-	for range pauseSteps {
-	}
 }
 
 // deliver takes the receive and completes both sides. The initiator's slot is claimed first, so that an
