@@ -24,9 +24,9 @@ type poller struct {
 	queue   *nd.CompletionQueue
 	uses    int // under the lock of pollers
 
-	taking   sync.Mutex // held while results are taken and handled; before the lock of a Conn
-	results  [64]nd.Result
-	patience patience
+	taking  sync.Mutex // held while results are taken and handled; before the lock of a Conn
+	results [64]nd.Result
+	spin    spin
 
 	mu      sync.Mutex
 	depth   int
@@ -154,7 +154,7 @@ func (p *poller) take() (int, error) {
 	for i := range p.results[:n] {
 		r := &p.results[i]
 		if c, ok := r.QueuePairContext.(*Conn); ok { // nil: its queue pair is closed
-			p.patience.got(c)
+			p.spin.got(c)
 			c.result(r)
 		}
 	}

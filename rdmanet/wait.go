@@ -2,11 +2,10 @@ package rdmanet
 
 import (
 	"context"
-	"runtime"
 	"slices"
 	"sync/atomic"
-	"time"
 
+	"github.com/softvpi/softvpi/internal/wait"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -88,7 +87,7 @@ func (p *poller) lead(w *waiter) {
 		if w.seen() {
 			return
 		}
-		if used := offer(); n > 0 || used && offers < maxOffers {
+		if used := wait.YieldGoroutines(); n > 0 || used && offers < wait.LeaderYields {
 			offers++
 			continue
 		}
@@ -100,24 +99,9 @@ func (p *poller) lead(w *waiter) {
 	}
 }
 
-const (
-	// offerTime is how long it takes to offer the processor if nobody wants it.
-	offerTime = 4 * time.Microsecond
-	// maxOffers is how often in a row it is offered although there are no results.
-	maxOffers = 4
-)
-
-// offer lets other goroutines run, such as those that the caller has just made ready, and reports whether some did:
-// those may have made others ready. Sleeping, and looking for results, would keep a processor from them for a while.
-func offer() (used bool) {
-	began := time.Now()
-	runtime.Gosched()
-	return time.Since(began) > offerTime
-}
-
 // sleep returns when there may be a result, or something has changed for the leader w.
 func (p *poller) sleep(w *waiter, ticket verbs.Ticket) (err error) {
-	for looks := p.patience.begin(); looks; looks = p.patience.waits() {
+	for looks := p.spin.begin(); looks; looks = p.spin.again() {
 		if n, err := p.take(); n > 0 || err != nil || w.changed.Load() {
 			return err
 		}
@@ -127,7 +111,7 @@ func (p *poller) sleep(w *waiter, ticket verbs.Ticket) (err error) {
 		err = p.queue.CQ().Sleep(context.Background(), ticket)
 	}
 	p.asleep.Store(nil)
-	p.patience.end()
+	p.spin.end()
 	return err
 }
 
