@@ -11,8 +11,9 @@
 #include <unistd.h>
 
 #include "attach.h"
+#include "waiting.h"
 
-enum { SLOTS = 64, PIECE = 64 << 10, ENTRIES = 256, STAGING = 8192, SPINS = 64, SLICE_MS = 50 };
+enum { SLOTS = 64, PIECE = 64 << 10, ENTRIES = 256, STAGING = 8192 };
 enum { COPY_READ = 1, COPY_WRITE, COPY_CAS, COPY_FADD };
 enum { RESULT_DONE = 1, RESULT_FAULT = 2 };
 
@@ -100,10 +101,10 @@ static void *serve(void *arg)
 		uint32_t issued = atomic_load(&h->issued);
 
 		if (issued == done) {
-			struct timespec t = { 0, SLICE_MS * 1000000L };
+			struct timespec t = { 0, SVPI_COPIER_SLICE_MS * 1000000L };
 
 			pthread_testcancel();
-			if (++idle < SPINS) {
+			if (++idle < SVPI_COPIER_LOOKS) {
 				sched_yield();
 				continue;
 			}

@@ -212,7 +212,7 @@ static int next_request(struct rs *s, struct rdma_cm_event **e)
 		if (s->ending)
 			return EBADF;
 		pthread_mutex_unlock(&s->lock);
-		poll(&p, 1, RS_LOOK_MS);
+		poll(&p, 1, SVPI_SOCKET_SLICE_MS);
 		pthread_mutex_lock(&s->lock);
 	}
 }

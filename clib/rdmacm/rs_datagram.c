@@ -137,7 +137,7 @@ static int sleep_once(struct rs *s)
 
 	if (!rs_datagram_sleep(s)) {
 		pthread_mutex_unlock(&s->lock);
-		error = poll(&p, 1, RS_LOOK_MS) < 0 ? errno : 0;
+		error = poll(&p, 1, SVPI_SOCKET_SLICE_MS) < 0 ? errno : 0;
 		pthread_mutex_lock(&s->lock);
 	}
 	rs_datagram_wake(s);
@@ -157,7 +157,7 @@ static int wait_until(struct rs *s, bool for_data, bool nonblock)
 			return EBADF;
 		if (nonblock)
 			return EAGAIN;
-		if (looks < RS_LOOKS) {
+		if (looks < SVPI_SOCKET_LOOKS) {
 			pthread_mutex_unlock(&s->lock);
 			sched_yield();
 			pthread_mutex_lock(&s->lock);

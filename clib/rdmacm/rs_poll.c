@@ -137,7 +137,7 @@ static int wait_all(struct pollfd *fds, struct pollfd *sleep_on, nfds_t n, int t
 				return 0;
 			rest = (int)((us + 999) / 1000);
 		}
-		if (looks < RS_LOOKS) {
+		if (looks < SVPI_SOCKET_LOOKS) {
 			sched_yield();
 			continue;
 		}

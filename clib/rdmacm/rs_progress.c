@@ -211,7 +211,7 @@ static int sleep_once(struct rs *s)
 	}
 	s->waiting = true;
 	pthread_mutex_unlock(&s->lock);
-	if (poll(p, 2, RS_LOOK_MS) < 0)
+	if (poll(p, 2, SVPI_SOCKET_SLICE_MS) < 0)
 		error = errno;
 	pthread_mutex_lock(&s->lock);
 	s->waiting = false;
@@ -234,7 +234,7 @@ int rs_await(struct rs *s, bool (*done)(const struct rs *), bool nonblock)
 			return EBADF;
 		if (nonblock)
 			return EAGAIN;
-		if (looks < RS_LOOKS) {
+		if (looks < SVPI_SOCKET_LOOKS) {
 			pthread_mutex_unlock(&s->lock);
 			sched_yield();
 			pthread_mutex_lock(&s->lock);

@@ -8,6 +8,7 @@
 #ifndef SVPI_RSOCKET_H
 #define SVPI_RSOCKET_H
 
+#include "../ipc/waiting.h"
 #include "id.h"
 
 struct rs_sge {
@@ -47,9 +48,6 @@ enum rs_state { RS_NEW, RS_BOUND, RS_LISTENING, RS_CONNECTING, RS_ACCEPTING, RS_
 /* RS_RESERVED: sends kept for the protocol's own messages. */
 enum { RS_RESERVED = 4, RS_MAX_TRANSFER = 65536, RS_LOW_WATER = 2048 };
 
-/* How long it may take until a waiting thread notices that another one closes the socket. */
-enum { RS_LOOK_MS = 500 };
-enum { RS_LOOKS = 32 }; /* before sleeping */
 
 struct rs_mapping {
 	struct rs_mapping *next;

@@ -3,15 +3,12 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 
+#include "../ipc/waiting.h"
 #include "object.h"
 
-/* Number of empty polls after which the processor is offered to others: few at first, because on a machine with few
+/* The processor is yielded after a number of empty polls (waiting.h): few at first, because on a machine with few
  * processors the driver may need this one, and more when nothing arrives for long. */
-enum { PATIENCE = 16, MOST_PATIENCE = 256, PUMP_EVERY = 8 /* offers */ };
-
-/* A stream of messages arrives faster if it is not watched all the time but collected a few messages at a time. So
- * this many empty polls in a row pause, some two microseconds in all. */
-enum { CALM_POLLS = 2, CALM = 8000 };
+enum { PUMP_EVERY = 8 /* yields */ };
 
 static int open_ring(struct svpi *s, const struct svpi_queue *q, struct svpi_consumer *c)
 {
@@ -47,7 +44,7 @@ static struct svpi_cq *create(struct ibv_context *context, uint32_t cqe, void *c
 	c->cq.cq_context = cq_context;
 	c->cq.handle = r.handle;
 	c->cq.cqe = (int)(r.depth - SVPI_CQ_SPARE);
-	c->patience = PATIENCE;
+	c->patience = SVPI_POLL_LOOKS;
 	pthread_mutex_init(&c->cq.mutex, NULL);
 	pthread_cond_init(&c->cq.cond, NULL);
 	if (channel)
@@ -195,7 +192,7 @@ static inline int take(struct svpi_cq *c, int n, void (*each)(void *, int, const
 static __attribute__((noinline)) int offer(struct svpi_cq *c)
 {
 	c->idle = 0;
-	if (c->patience < MOST_PATIENCE)
+	if (c->patience < SVPI_POLL_LOOKS_MOST)
 		c->patience *= 2;
 	if ((atomic_load(&c->ring.h->flags) & SVPI_RING_ERROR && svpi_consumer_empty(&c->ring)) || c->svpi->broken)
 		return -1;
@@ -211,17 +208,18 @@ static __attribute__((noinline)) int offer(struct svpi_cq *c)
 	return 0;
 }
 
-/* calm lets some time pass. */
+/* calm lets some time pass. A stream of messages arrives faster if it is not watched all the time but collected a few
+ * messages at a time. */
 static __attribute__((noinline)) void calm(void)
 {
-	for (int n = 0; n < CALM; n++)
+	for (int n = 0; n < SVPI_STREAM_PAUSE; n++)
 		__asm__ volatile("");
 }
 
 /* empty is called after every empty poll. */
 static inline int empty(struct svpi_cq *c)
 {
-	if (++c->idle <= CALM_POLLS && __atomic_load_n(&c->streamed, __ATOMIC_RELAXED))
+	if (++c->idle <= SVPI_STREAM_LOOKS && __atomic_load_n(&c->streamed, __ATOMIC_RELAXED))
 		calm();
 	return __builtin_expect(c->idle < c->patience, 1) ? 0 : offer(c);
 }
@@ -229,7 +227,7 @@ static inline int empty(struct svpi_cq *c)
 static inline void some(struct svpi_cq *c, bool received)
 {
 	c->idle = 0;
-	c->patience = PATIENCE;
+	c->patience = SVPI_POLL_LOOKS;
 	if (received && c->ring.head != c->taken) {
 		c->taken = c->ring.head;
 		if (!__atomic_load_n(&c->streamed, __ATOMIC_RELAXED))
