@@ -71,7 +71,7 @@ type work struct {
 	locals         int
 	place          [ring.MaxSGE][]byte // memory of the receive
 	far            pieces              // the peer's memory that is in no segment, used instead of place
-	course         course
+	stride         stridePrefetch
 	segment        []byte // the last one used
 	segmentID      uint32
 	wake           [2]*uint32

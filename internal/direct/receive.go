@@ -66,7 +66,7 @@ func (i *Initiator) scatter(n uint64) {
 	for {
 		k := min(len(src), len(dst))
 		if n -= uint64(k); n == 0 {
-			i.course.put(dst[:k], src[:k])
+			i.stride.put(dst[:k], src[:k])
 			return
 		}
 		copy(dst[:k], src[:k])

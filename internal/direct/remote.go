@@ -37,7 +37,7 @@ func (i *Initiator) place1(dst []byte) {
 	for s := range i.locals {
 		src := i.local[s]
 		if s == i.locals-1 {
-			i.course.put(dst, src)
+			i.stride.put(dst, src)
 			return
 		}
 		copy(dst, src)
@@ -70,7 +70,7 @@ func (i *Initiator) fetch(src []byte) {
 	for s := range i.locals {
 		dst := i.local[s]
 		if s == i.locals-1 {
-			i.course.put(dst, src[:len(dst)])
+			i.stride.put(dst, src[:len(dst)])
 			return
 		}
 		copy(dst, src)

@@ -2,9 +2,9 @@ package direct
 
 import "testing"
 
-// TestCourse: the course prefetches where the next messages go if their distances are equal, two thousand bytes
+// TestStridePrefetch: it prefetches where the next messages go if their distances are equal, two thousand bytes
 // ahead, and nothing while the distances differ or all messages go to one place.
-func TestCourse(t *testing.T) {
+func TestStridePrefetch(t *testing.T) {
 	for name, c := range map[string]struct {
 		n    int
 		at   []uintptr
@@ -19,7 +19,7 @@ func TestCourse(t *testing.T) {
 		"to and fro":          {4096, []uintptr{0x10000, 0x11000, 0x10000, 0x11000}, []uintptr{0, 0, 0, 0}},
 		"wherever they do go": {1024, []uintptr{0x10000, 0x17000, 0x13000, 0x19000}, []uintptr{0, 0, 0, 0}},
 	} {
-		var f course
+		var f stridePrefetch
 		for i, at := range c.at {
 			if next := f.next(at, c.n); next != c.next[i] {
 				t.Errorf("%s: after message %d to %#x: %#x, want %#x", name, i, at, next, c.next[i])
