@@ -10,6 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/device/eventqueue"
 	"github.com/softvpi/softvpi/internal/device/handle"
 	"github.com/softvpi/softvpi/internal/device/lease"
+	"github.com/softvpi/softvpi/internal/path"
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
@@ -165,15 +166,14 @@ func (c *Client) rang(h command.Handle) {
 // doorbell tells the engine of the QP that work was posted. A QP whose adapter was disabled has no engine.
 func (q *qp) doorbell() {
 	q.adapter.doorbells++
-	if q.lease != nil && !q.lease.DriverOwned() {
+	switch {
+	case q.tq == nil:
+		return
+	case q.tq.Carrier() == path.ByPrograms:
 		q.lease.Rung(q.tq)
 		return
 	}
-	if q.tq == nil {
-		return
-	}
-	q.adapter.engine.Doorbell(q.tq)
-	if q.delegable {
+	if q.adapter.engine.Doorbell(q.tq); q.delegable {
 		q.delegable = false
 		q.client.host.offer(q)
 	}

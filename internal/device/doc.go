@@ -24,7 +24,7 @@
 //   - their CM ids: cmid (create, accept, query), cmbind, cmresolve, cmconnect, cmevents, and ibcm on
 //     InfiniBand;
 //   - an InfiniBand port among other adapters and programs: ibport, ibroute, ibwait;
-//   - the choice of the path: route, local, join, lease, recall;
+//   - the choice of the path: route, path (what decides), join (when it may change), lease, recall;
 //   - a turn of the loop: loop, doorbell, transmit, complete, gsi; and who drives it: host, wait,
 //     sleep, polling;
 //   - what tools see: info, status, inspect, counters, rings.

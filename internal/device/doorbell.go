@@ -13,7 +13,7 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 		c.rang(handle)
 		return
 	}
-	if q.delegable || q.lease != nil && !q.lease.DriverOwned() {
+	if q.entrusted() {
 		q.doorbell()
 		h.step()
 		return

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/path"
 	"github.com/softvpi/softvpi/internal/transport"
 )
 
@@ -25,7 +26,6 @@ const (
 // messages for short times.
 type joining struct {
 	q, p *qp
-	held bool
 	till clock.Time // end of the hold, or of the rest
 	rest time.Duration
 }
@@ -35,8 +35,8 @@ func (h *Host) join(q *qp) {
 	if q.delegable && q.tq.Local() && !q.tq.Parting() {
 		return // it is already there, and both are ready
 	}
-	p := h.peerOf(q)
-	if p == nil || q.adapter.needsWire() || p.adapter.needsWire() {
+	p, e := q.decide()
+	if p == nil || e == path.Demand {
 		return
 	}
 	err := q.adapter.engine.Join(h.now(), q.tq, p.tq)
@@ -66,7 +66,7 @@ func (a *adapter) joinAgain(now clock.Time) {
 		}
 		keep = append(keep, j)
 		next := j.till
-		if j.held {
+		if j.held() {
 			next = clock.Min(next, now.Add(joinLook))
 		}
 		due = clock.Min(due, next)
@@ -78,48 +78,48 @@ func (a *adapter) joinAgain(now clock.Time) {
 // over tries to move the pair to the local path, and reports whether no further attempt is needed.
 func (j *joining) over(now clock.Time) bool {
 	q, p := j.q, j.p
-	h := q.adapter.host
-	if q.joining != j || p.joining != j || h.peerOf(q) != p || q.tq.Local() || q.adapter.needsWire() || p.adapter.needsWire() {
+	if q.joining != j || p.joining != j || q.tq == nil || q.tq.Local() {
 		return true
 	}
-	if !j.held && now < j.till {
+	if peer, e := q.decide(); peer != p || e == path.Demand {
+		return true
+	}
+	held := j.held()
+	if !held && now < j.till {
 		return false
 	}
 	err := q.adapter.engine.Join(now, q.tq, p.tq)
 	switch {
 	case err == nil:
-		h.mark(q, p)
+		q.adapter.host.mark(q, p)
 		return true
 	case !errors.Is(err, transport.ErrNotIdle):
 		return true
-	case j.held && now < j.till:
+	case held && now < j.till:
 		return false
-	case j.held || !q.adapter.engine.Hold(q.tq, p.tq):
-		j.release()
+	case held || !q.adapter.engine.Hold(q.tq):
+		q.adapter.engine.Unhold(q.tq)
 		j.till = now.Add(j.rest)
 		j.rest = min(2*j.rest, maxJoinRest)
 	default:
-		j.held, j.till = true, now.Add(joinHold)
+		j.till = now.Add(joinHold)
 	}
 	return false
 }
 
-// release allows the two to begin messages.
-func (j *joining) release() {
-	j.held = false
-	for _, q := range [2]*qp{j.q, j.p} {
-		if q.tq != nil && q.joining == j {
-			q.adapter.engine.Unhold(q.tq)
-		}
-	}
+// held reports whether the pair is kept from beginning messages.
+func (j *joining) held() bool {
+	return j.q.tq != nil && j.q.tq.Pair() != nil && j.q.tq.Pair().State() == path.Joining
 }
 
-// drop gives up the attempts.
+// drop gives up the attempts. A pair that has come to the local path stays there.
 func (j *joining) drop() {
-	j.release()
 	for _, q := range [2]*qp{j.q, j.p} {
-		if q.joining == j {
-			q.joining = nil
+		if q.joining != j {
+			continue
+		}
+		if q.joining = nil; q.tq != nil && !q.tq.Local() {
+			q.adapter.engine.Split(q.tq)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/path"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -46,7 +47,7 @@ func (q *QP) creditSyndrome() ib.Syndrome {
 // (IBA 9.7.7.2).
 func (q *QP) announceReceives() {
 	s := &q.resp
-	if !s.dry || q.peer != nil {
+	if !s.dry || q.carrier != path.ByPackets {
 		return
 	}
 	if n, err := q.rq.Pending(); n > 0 && err == nil {

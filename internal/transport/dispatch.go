@@ -5,6 +5,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/path"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -72,7 +73,7 @@ func (e *Engine) receive(now clock.Time, in *frame.In) (taker *QP) {
 	case q.typ == command.UD, (op.Service() == ib.ServiceRC) != (q.typ == command.RC):
 		c.WrongService++
 		return nil
-	case q.state < command.RTR || q.state == command.Err || q.peer != nil:
+	case q.state < command.RTR || q.state == command.Err || q.carrier != path.ByPackets:
 		c.WrongState++
 		return nil
 	case !ib.PKeyMatch(bth.PKey(), q.pkey):

@@ -9,6 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/numbers"
+	"github.com/softvpi/softvpi/internal/path"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -202,11 +203,11 @@ func (e *Engine) Transmit(now clock.Time, priority uint8, out []frame.Out) int {
 	for ; turns > 0 && n < len(out) && active.head != nil; turns-- {
 		q := active.head
 		e.active.remove(q)
-		if q.peer != nil && (e.crowded() || q.peer.eng.crowded()) {
+		if q.carrier == path.ByLoop && (e.crowded() || q.peer().eng.crowded()) {
 			q.activate()
 			break
 		}
-		if q.peer != nil {
+		if q.carrier == path.ByLoop {
 			q.turnOver()
 			used, more := q.moveLocal(now)
 			if local -= used; more {
@@ -246,7 +247,7 @@ func (e *Engine) Transmit(now clock.Time, priority uint8, out []frame.Out) int {
 func (e *Engine) sendNAKs(now clock.Time, priority uint8, out []frame.Out) (n int) {
 	for q := e.active.lists[priority].head; q != nil && n < len(out); {
 		next := q.places[activeKind].next
-		if q.resp.nak && q.state == command.Err && q.peer == nil {
+		if q.resp.nak && q.state == command.Err && q.carrier == path.ByPackets {
 			e.active.remove(q)
 			k, more := q.transmit(now, out[n:])
 			if n += k; more {

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/path"
 	"github.com/softvpi/softvpi/internal/ring"
 )
 
@@ -116,7 +117,7 @@ func (e *Engine) flush(out []Completion) int {
 
 // flush writes the flushed completions of q; done means that none are left.
 func (q *QP) flush(out []Completion) (n int, done bool) {
-	if q.copying > 0 || q.delegated {
+	if q.copying > 0 || q.carrier == path.ByPrograms {
 		return 0, true // the requests' memory is still in use; copyEnded or Reclaim will call again
 	}
 	for n < len(out) {
@@ -195,7 +196,7 @@ func (q *QP) workPosted() bool {
 	case command.RTR, command.SQD:
 		q.announceReceives()
 	case command.RTS:
-		if q.peer != nil {
+		if q.carrier == path.ByLoop {
 			q.endPeersWait()
 			q.activate()
 			return true
@@ -216,11 +217,12 @@ func (q *QP) workPosted() bool {
 // endPeersWait makes a local peer that found no receive try again if there is one now: the RNR timer only
 // matters on the wire, where nothing else tells the requester.
 func (q *QP) endPeersWait() {
-	if !q.peer.req.rnrWait {
+	p := q.peer()
+	if !p.req.rnrWait {
 		return
 	}
 	if n, err := q.rq.Pending(); n > 0 && err == nil {
-		q.peer.eng.timers.arm(q.peer, q.peer.eng.now)
+		p.eng.timers.arm(p, p.eng.now)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/path"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -25,101 +26,33 @@ const (
 	localStep = 256 << 10
 )
 
-// Join puts two connected queue pairs on the local path: from now on whole messages move from region to
-// region, without packets. Both must be RC or both UC, connected to each other, on engines of one loop,
-// and in RTS; one of them may still be in RTR, and then only receives. If a packet or a response is in
-// progress the error is ErrNotIdle; otherwise it is ErrNotPeers. PSNs and MSNs advance as on the wire, so
-// that Split can switch back between messages.
-//
-// The messages of a QP move in Transmit of its own engine, and leave completions in both engines: after a
-// Transmit the driver must look at every engine of the loop.
-func (e *Engine) Join(now clock.Time, a, b *QP) error {
-	switch {
-	case a.peer == b && b.peer == a && a != b:
-		a.stay()
-		return nil
-	case a.eng != e || a == b || a.typ != b.typ || a.typ == command.UD || a.peer != nil || b.peer != nil,
-		!a.receives() || !b.receives() || a.state == command.RTR && b.state == command.RTR,
-		a.attr.DestQPN != b.num || b.attr.DestQPN != a.num,
-		a.route.Dst != b.route.Src || b.route.Dst != a.route.Src,
-		a.mtu != b.mtu || !ib.PKeyMatch(a.pkey, b.pkey):
-		return ErrNotPeers
-	case !a.idle() || !b.idle() || a.unreceived(b) || b.unreceived(a):
-		return ErrNotIdle
-	}
-	a.stopAwaitingCredit()
-	b.stopAwaitingCredit()
-	a.dropAllEarly() // nothing in progress is due, so none belongs to the peer
-	b.dropAllEarly()
-	a.peer, b.peer = b, a
-	a.held, b.held = false, false
-	a.resume()
-	b.resume()
-	return nil
+// join puts q on the local path. Nothing in progress is due, so none of it belongs to the peer.
+func (q *QP) join() {
+	q.stopAwaitingCredit()
+	q.dropAllEarly()
+	q.carrier = path.ByLoop
+	q.resume()
 }
 
-// receives reports whether q accepts messages on the local path.
-func (q *QP) receives() bool { return q.state == command.RTR || q.state == command.RTS }
-
-// unreceived reports whether peer has not received all packets of q. In RTR q has no PSN yet.
-func (q *QP) unreceived(peer *QP) bool { return q.state != command.RTR && q.req.snd != peer.resp.psn }
-
-// idle reports whether nothing of q is in progress between the two ends.
-func (q *QP) idle() bool {
-	s, p := &q.req, &q.resp
-	return s.una == s.snd && !q.unsent && (s.head == nil || !s.head.begun) && !s.rnrWait && p.msg == msgNone && p.pending == 0 && !p.nak &&
-		!p.ack && q.copying == 0
-}
-
-// Split returns a QP and its peer to the wire, at a message boundary: half-moved messages are finished first,
-// in the QPs' turns like any other, and nothing begins meanwhile. Until then Parting is true, and Join takes
-// it back. It does nothing if the QP is not on the local path.
-func (e *Engine) Split(a *QP) {
-	b := a.peer
-	if a.eng != e || b == nil {
-		return
-	}
-	a.parting, b.parting = true, true
-	a.partNow()
-}
-
-// Parting reports whether the QP leaves the local path when its message is finished.
-func (q *QP) Parting() bool { return q.parting }
-
-// stay keeps q and its peer on the local path after a Split that they have not followed yet.
-func (q *QP) stay() {
-	if !q.parting {
-		return
-	}
-	q.parting, q.peer.parting = false, false
+// leave returns q to the wire. A half-moved message starts over there, and gets no answer if the peer has ended.
+func (q *QP) leave() {
+	q.carrier = path.ByPackets
+	q.req.opened = false
+	q.req.credit.granted = false // nothing was granted meanwhile
 	q.activate()
-	q.peer.activate()
 }
 
-// partNow returns q and its peer to the wire if that was requested and neither is within a message. It reports
+// settle returns a pair that leaves the local path to the wire if neither end is within a message. It reports
 // whether it did.
-func (q *QP) partNow() bool {
-	if !q.parting || q.req.opened || q.peer.req.opened {
-		return false
-	}
-	q.leavePeer()
-	return true
+func (p *Pair) settle() bool {
+	return p.State() == path.Leaving && !p.ends[0].req.opened && !p.ends[1].req.opened && p.step(path.Quiet)
 }
 
-// leavePeer returns q and its peer to the wire at once. A half-moved message starts over there, and gets
-// no answer if q has ended.
+// leavePeer returns q and its peer to the wire at once, or as soon as their programs have left them.
 func (q *QP) leavePeer() {
-	p := q.peer
-	if p == nil {
-		return
+	if q.pair != nil {
+		q.pair.step(path.Break)
 	}
-	q.peer, p.peer = nil, nil
-	q.held, p.held = false, false
-	q.parting, p.parting = false, false
-	q.req.opened, p.req.opened = false, false
-	q.req.credit.granted, p.req.credit.granted = false, false // nothing was granted meanwhile
-	q.activate()
-	p.activate()
 }
 
 // moveLocal gives q its turn on the local path. more means that only its turn has ended.
@@ -128,9 +61,9 @@ func (q *QP) moveLocal(now clock.Time) (used int, more bool) {
 	if q.state != command.RTS && q.state != command.SQD || s.rnrWait {
 		return 0, false
 	}
-	q.peer.eng.now = now
+	q.peer().eng.now = now
 	for range localMessages {
-		if q.parting && !s.opened {
+		if q.Parting() && !s.opened {
 			return used, false
 		}
 		r := q.current()
@@ -153,7 +86,7 @@ func (q *QP) moveLocal(now clock.Time) (used int, more bool) {
 			continue
 		}
 		n, again := q.moveMessage(now, r, localTurn-used)
-		if used += n; q.peer == nil || q.partNow() {
+		if used += n; q.carrier != path.ByLoop || q.pair.settle() {
 			return used, true // back on the wire
 		}
 		if !again {
@@ -168,7 +101,7 @@ func (q *QP) moveLocal(now clock.Time) (used int, more bool) {
 
 // moveMessage moves up to budget bytes of r. more is false if q cannot continue.
 func (q *QP) moveMessage(now clock.Time, r *request, budget int) (used int, more bool) {
-	s, p := &q.req, q.peer
+	s, p := &q.req, q.peer()
 	if !s.opened {
 		if !p.open(r) {
 			return 0, q.notTaken(now, r, p)

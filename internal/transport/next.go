@@ -5,6 +5,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/path"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -100,7 +101,7 @@ func (e *Engine) Next(x *frame.Next, first *frame.In) bool {
 		q, op = e.table.Get(uint32(destination(first))), next
 		copy(head[:], first.Data)
 	}
-	if q == nil || q.typ != command.RC || q.peer != nil {
+	if q == nil || q.typ != command.RC || q.carrier != path.ByPackets {
 		return false
 	}
 	op, _ = middleOf(op)

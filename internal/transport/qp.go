@@ -7,6 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/path"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -44,14 +45,12 @@ type QP struct {
 	// srcPort is the UDP port from which the peer sends; 0: not known yet, not checked, or not RoCE v2.
 	srcPort uint16
 
-	win       *window
-	copying   int  // copies in progress
-	counted   int  // packets of this QP in win.inFlight
-	wants     int  // packets of room that it waits for
-	peer      *QP  // the other end while the QP is on the local path
-	delegated bool // its program carries out its requests itself
-	held      bool // no request may begin: the QP is about to change its path
-	parting   bool // it leaves the local path after the message that is being moved
+	win     *window
+	copying int          // copies in progress
+	counted int          // packets of this QP in win.inFlight
+	wants   int          // packets of room that it waits for
+	pair    *Pair        // with the other end, if that is on an engine of the same loop
+	carrier path.Carrier // who carries its messages
 
 	req  requester
 	resp responder
@@ -68,9 +67,6 @@ func (q *QP) State() command.QPState { return q.state }
 
 // Context returns the value that completions and events carry.
 func (q *QP) Context() uint64 { return q.context }
-
-// Local reports whether the QP is on the local path.
-func (q *QP) Local() bool { return q.peer != nil }
 
 // Route returns the route of a connected QP's packets, nil before RTR.
 func (q *QP) Route() *frame.Route { return q.route }
@@ -155,13 +151,7 @@ func (e *Engine) Query(q *QP) command.QPInfo {
 	a := q.attr
 	a.Mask = allAttributes
 	a.State = q.state
-	info := command.QPInfo{Attr: a, Type: q.typ, Number: q.num, Path: 1}
-	if q.peer != nil {
-		info.Path = 2
-	}
-	if q.delegated {
-		info.Path = 3
-	}
+	info := command.QPInfo{Attr: a, Type: q.typ, Number: q.num, Path: 1 + uint32(q.carrier)}
 	if q.state == command.SQD && !q.drained() {
 		info.Draining = 1
 	}

@@ -118,7 +118,7 @@ func (q *QP) current() *request {
 // may begin.
 func (q *QP) take() bool {
 	s := &q.req
-	if q.delegated || q.held || s.stopped || s.outstanding >= maxOutstanding || q.state != command.RTS {
+	if q.holdsBack() || s.stopped || s.outstanding >= maxOutstanding || q.state != command.RTS {
 		return false
 	}
 	r := q.eng.requests.get()

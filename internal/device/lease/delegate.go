@@ -15,22 +15,24 @@ var errNotDirect = errors.New("the pair stays in the driver")
 // delegate delegates a pair that is at rest.
 func (r *Lease) delegate(now clock.Time) error {
 	q, p := &r.ends[0], &r.ends[1]
-	if r.state != driverOwned || r.over {
+	if r.over || !r.DriverOwned() {
 		return errNotDirect
 	}
 	if !r.allowed() || q.premature() || p.premature() {
-		q.Engine.Unhold(q.QP)
-		p.Engine.Unhold(p.QP)
+		q.Engine.Refuse(q.QP)
 		return errNotDirect
 	}
 	if q.Engine.Undelivered() || p.Engine.Undelivered() {
 		return transport.ErrNotIdle
 	}
 	if err := q.Engine.Delegate(q.QP); err != nil {
+		if !errors.Is(err, transport.ErrNotIdle) {
+			q.Engine.Refuse(q.QP)
+		}
 		return err
 	}
 	r.book.leases = r.book.leases%(1<<32-1) + 1
-	r.state, r.begun = delegated, r.moved()
+	r.begun = r.moved()
 	for i := range r.ends {
 		if a := r.acquainted(i); r.known[i] != a {
 			r.known[i] = a

@@ -14,6 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/direct"
+	"github.com/softvpi/softvpi/internal/path"
 	"github.com/softvpi/softvpi/internal/transport"
 )
 
@@ -34,19 +35,12 @@ const (
 	recallTime = 5 * time.Second
 )
 
-type state uint8
-
-const (
-	driverOwned state = iota // in the engine
-	delegated                // delegated to the programs
-	recalled                 // taken back; a program may still be in the middle of an operation
-)
-
 // Lease is two queue pairs of attached programs that are connected to each other and may be delegated to them.
 type Lease struct {
 	book   *Book
 	owner  Owner
-	ends   [2]End // ends[i] initiates direction i
+	path   *transport.Pair // of the ends
+	ends   [2]End          // ends[i] initiates direction i
 	over   bool
 	record *direct.Record
 	place  Place
@@ -60,11 +54,11 @@ type Lease struct {
 	tried   [2]uint32  // their operations at the last check
 	stuck   clock.Time // since when there was no progress
 
-	state  state
-	since  clock.Time // time of the recall
-	warned bool       // a program has been told to leave
-	begun  uint64     // messages moved before this delegation
-	wait   time.Duration
+	recalled bool       // the programs were told that the engine needs the pair
+	since    clock.Time // time of the recall
+	warned   bool       // a program has been told to leave
+	begun    uint64     // messages moved before this delegation
+	wait     time.Duration
 
 	queued bool // in the list of those that wait to be delegated
 	after  clock.Time
@@ -94,7 +88,7 @@ func (b *Book) Make(owner Owner, ends [2]End) (*Lease, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Lease{book: b, owner: owner, ends: ends, record: record, place: at, users: 2, wait: firstWait}
+	r := &Lease{book: b, owner: owner, path: q.QP.Pair(), ends: ends, record: record, place: at, users: 2, wait: firstWait}
 	for i := range r.owners {
 		b.owners = b.owners%(1<<30-1) + 1
 		r.owners[i] = b.owners
@@ -105,7 +99,7 @@ func (b *Book) Make(owner Owner, ends [2]End) (*Lease, error) {
 }
 
 // DriverOwned reports whether the engine has the pair, and not the programs.
-func (r *Lease) DriverOwned() bool { return r.state == driverOwned }
+func (r *Lease) DriverOwned() bool { return r.path.Carrier() != path.ByPrograms }
 
 // End ends a lease that is owned by the driver, because one of its queue pairs ends or is reconnected.
 func (r *Lease) End() {
@@ -130,6 +124,10 @@ func (r *Lease) Drop() {
 
 // Want puts the pair on the list of those to be delegated.
 func (r *Lease) Want(now clock.Time) {
+	if r.over {
+		return
+	}
+	r.ends[0].Engine.Offer(r.ends[0].QP)
 	r.after, r.look = now.Add(r.wait), firstLook
 	r.due = r.after
 	b := r.book

@@ -87,7 +87,7 @@ type operation struct {
 func (p *Program) Operations(now clock.Time) *Operations {
 	o := &Operations{began: now}
 	for r := range p.leases {
-		if r.state == driverOwned {
+		if r.DriverOwned() {
 			continue
 		}
 		for i := range r.record.Way {
@@ -103,7 +103,7 @@ func (p *Program) Operations(now clock.Time) *Operations {
 // recalled, which ends them.
 func (o *Operations) Over(now clock.Time) bool {
 	o.list = slices.DeleteFunc(o.list, func(o operation) bool {
-		if o.lease.state == driverOwned {
+		if o.lease.DriverOwned() {
 			return true
 		}
 		op, in := o.way.Inside()

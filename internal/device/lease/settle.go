@@ -6,23 +6,25 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/direct"
+	"github.com/softvpi/softvpi/internal/path"
 )
 
 // Recall takes a pair back and reports whether it is owned by the driver.
 func (r *Lease) Recall(now clock.Time) bool {
 	b := r.book
-	if r.state == delegated {
+	if r.DriverOwned() {
+		return true
+	}
+	if r.ends[0].Engine.Recall(r.ends[0].QP); !r.recalled {
 		for i := range r.record.Way {
 			r.record.Way[i].Recall()
 		}
-		r.state, r.since, r.warned = recalled, now, false
+		r.recalled, r.since, r.warned = true, now, false
 		b.recalled = append(b.recalled, r)
 		b.check = now.Add(recallLook)
 	}
-	if r.state == recalled {
-		r.settle(now)
-	}
-	return r.state == driverOwned
+	r.settle(now)
+	return r.DriverOwned()
 }
 
 // settleAll checks the pairs that were recalled.
@@ -30,14 +32,14 @@ func (b *Book) settleAll(now clock.Time) (worked bool) {
 	b.check = now.Add(recallLook)
 	for _, r := range slices.Clone(b.recalled) {
 		r.settle(now)
-		worked = worked || r.state == driverOwned
+		worked = worked || r.DriverOwned()
 	}
 	return worked
 }
 
 // settle ends the recall of a pair once no program is in the middle of an operation on it. It never waits.
 func (r *Lease) settle(now clock.Time) {
-	if r.state != recalled {
+	if !r.recalled {
 		return
 	}
 	for i := range r.ends {
@@ -61,7 +63,7 @@ func (r *Lease) settle(now clock.Time) {
 
 // home returns the pair to the engine.
 func (r *Lease) home(now clock.Time) {
-	r.state = driverOwned
+	r.recalled = false
 	var corrupt [2]bool
 	for i := range r.ends {
 		q, p := &r.ends[i], &r.ends[1-i]
@@ -93,21 +95,19 @@ func (r *Lease) home(now clock.Time) {
 	if r.over {
 		return
 	}
+	q := &r.ends[0]
+	if r.owner.Apart() {
+		q.Engine.Split(q.QP)
+	}
+	q.Engine.Reclaim(now, q.QP)
 	for i := range r.ends {
-		r.ends[i].Engine.Reclaim(now, r.ends[i].QP)
 		if corrupt[i] {
 			r.owner.Fail(i)
 		}
 	}
-	q := &r.ends[0]
-	if !q.QP.Local() {
-		return
+	if r.path.State() == path.Local {
+		r.Want(now)
 	}
-	if r.owner.Apart() {
-		q.Engine.Split(q.QP)
-		return
-	}
-	r.Want(now)
 }
 
 // raise raises the events that the initiator of a direction left to the driver. One that died may not have

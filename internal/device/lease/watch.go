@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/path"
 	"github.com/softvpi/softvpi/internal/transport"
 )
 
@@ -29,7 +30,7 @@ func (r *Lease) Rung(q *transport.QP) {
 
 func (r *Lease) rung(end int) {
 	r.raise(end)
-	if n, err := r.ends[end].Send.Pending(); n == 0 && err == nil || r.state != delegated {
+	if n, err := r.ends[end].Send.Pending(); n == 0 && err == nil || r.path.State() != path.Delegated {
 		return
 	}
 	now := r.book.now()
@@ -59,9 +60,9 @@ func (b *Book) watch(now clock.Time) {
 	keep := b.watched[:0]
 	for _, r := range b.watched {
 		switch {
-		case r.state == delegated && now < r.stall:
+		case r.path.State() == path.Delegated && now < r.stall:
 			keep = append(keep, r)
-		case r.state == delegated && r.goesOn(now):
+		case r.path.State() == path.Delegated && r.goesOn(now):
 			keep = append(keep, r)
 		default:
 			r.watched = false

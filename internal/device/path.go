@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/path"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -54,14 +55,24 @@ func (h *Host) peerOf(q *qp) *qp {
 	return nil
 }
 
-// apart reports whether a connection with a peer on this host must use packets: because something needs
-// them, or because the InfiniBand fabric would not let them pass.
-func (q *qp) apart(p *qp) bool {
+// decide returns what the path of q's connection depends on: whether something demands packets, and otherwise the queue
+// pair of this host at its other end, nil if there is none.
+func (q *qp) decide() (p *qp, e path.Event) {
 	a := q.adapter
-	if a.needsWire() || p.adapter.needsWire() {
-		return true
+	p = a.host.peerOf(q)
+	switch {
+	case a.needsWire(), p != nil && p.adapter.needsWire():
+		return p, path.Demand
+	case a.ib != nil && (p == nil || !ib.PKeyMatch(q.key(), p.key())): // the fabric would not let it pass
+		return p, path.Demand
 	}
-	return a.ib != nil && (a.host.peerOf(q) != p || !ib.PKeyMatch(q.key(), p.key()))
+	return p, path.Permit
+}
+
+// apart reports whether the connection of q must use packets, or is no longer one with p.
+func (q *qp) apart(p *qp) bool {
+	now, e := q.decide()
+	return e == path.Demand || q.adapter.ib != nil && now != p
 }
 
 // key returns the current P_Key of the queue pair in its port's table.
@@ -73,15 +84,8 @@ func (q *qp) key() ib.PKey {
 	return keys[i]
 }
 
-// parted reports whether a connection must leave the local path because of what the subnet manager has set
-// since.
-func (q *qp) parted() bool {
-	if q.adapter.ib == nil || !q.tq.Local() {
-		return false
-	}
-	p := q.adapter.host.peerOf(q)
-	return p == nil || q.apart(p)
-}
+// entrusted reports whether doorbells of q concern its lease: the programs have the connection, or may be offered it.
+func (q *qp) entrusted() bool { return q.delegable || q.tq.Carrier() == path.ByPrograms }
 
 // reroute moves the adapter's connections to the path that they should have now.
 func (a *adapter) reroute() {
@@ -90,14 +94,12 @@ func (a *adapter) reroute() {
 		if q.tq == nil {
 			continue
 		}
-		leaves := a.needsWire() || q.parted()
-		if r := q.lease; r != nil && (leaves || a.path == PathLocal) && !r.Recall(now) {
-			continue // the rest is done when it is owned by the driver
+		_, e := q.decide()
+		if q.lease != nil && (e == path.Demand || a.path == PathLocal) {
+			q.lease.Recall(now)
 		}
-		if leaves {
-			if q.tq.Local() {
-				a.engine.Split(q.tq)
-			}
+		if e == path.Demand {
+			a.engine.Split(q.tq)
 			continue
 		}
 		a.host.join(q)
