@@ -25,7 +25,7 @@
 //     InfiniBand;
 //   - an InfiniBand port among other adapters and programs: ibport, ibroute, ibwait;
 //   - the choice of the path: route, path (what decides), join (when it may change), lease, recall;
-//   - a turn of the loop: loop, doorbell, transmit, complete, gsi; and who drives it: host, wait,
+//   - a turn of the loop: loop, doorbell, transmit, exchange (the local path), complete, gsi; and who drives it: host, wait,
 //     sleep, polling;
 //   - what tools see: info, status, inspect, counters, rings.
 //

@@ -41,6 +41,7 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 		if now.Sub(a.port.received) > receiveGap {
 			h.inline = true
 			a.port.step(now)
+			h.exchange(now)
 			h.completePeers(now)
 			h.inline = false
 			a.rang = h.now() // sending took time
@@ -49,6 +50,7 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 	}
 	a.release()
 	a.transmit(now)
+	h.exchange(now)
 	a.rang = a.departed(now, q)
 	h.completePeers(now)
 }

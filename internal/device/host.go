@@ -15,6 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/lease"
 	"github.com/softvpi/softvpi/internal/device/notify"
+	"github.com/softvpi/softvpi/internal/transport"
 	"github.com/softvpi/softvpi/internal/wait"
 )
 
@@ -29,6 +30,8 @@ type Host struct {
 	mu        sync.Mutex
 	adapters  []*adapter
 	ports     []*portLoop
+	engines   []*transport.Engine // of the adapters
+	local     transport.Exchange  // between them
 	clients   []*Client
 	closed    bool
 	watched   int        // changes of what the poll owner watches

@@ -113,6 +113,9 @@ func (h *Host) step() bool {
 		}
 	}
 	h.manageAll(now)
+	if h.exchange(now) {
+		worked = true
+	}
 	h.completePeers(now)
 	if h.fireDue(now) {
 		worked = true
@@ -124,8 +127,7 @@ func (h *Host) step() bool {
 	return worked
 }
 
-// completePeers delivers what messages on the local path left in the engines of adapters that had already
-// had their turn.
+// completePeers delivers what messages on the local path left in the engines after their turns.
 func (h *Host) completePeers(now clock.Time) {
 	for _, a := range h.adapters {
 		if a.enabled && a.engine.Undelivered() {
@@ -147,6 +149,11 @@ func (h *Host) deadline() clock.Time {
 	for _, p := range h.ports {
 		if p.enabled() {
 			due = clock.Min(due, p.deadline())
+		}
+	}
+	for _, e := range h.engines {
+		if e.PendingLocal() {
+			return 0
 		}
 	}
 	return due

@@ -67,6 +67,7 @@ func (a *adapter) disable() (releases []func()) {
 	a.function.GSI.Step(now)
 	a.function.Complete(now) // the flushed requests
 	a.transmit(now)          // peers learn of it
+	h.exchange(now)
 	a.function.Complete(now)
 	for _, c := range h.clients {
 		releases = append(releases, a.takeObjects(c)...)

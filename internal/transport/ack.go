@@ -5,7 +5,6 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/path"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -15,7 +14,7 @@ import (
 func (q *QP) response(now clock.Time, op ib.Opcode, psn ib.PSN, rest, data []byte) {
 	s := &q.req
 	c := &q.eng.counters
-	if q.state != command.RTS && q.state != command.SQD || q.carrier != path.ByPackets {
+	if q.state != command.RTS && q.state != command.SQD {
 		c.WrongState++
 		return
 	}

@@ -31,20 +31,25 @@ func newWire() *wire {
 func (w *wire) carry(now clock.Time, from, to *host) int {
 	total := 0
 	for {
-		n := from.e.Transmit(now, 0, w.out)
+		n := from.turn(now, w.out)
 		if n == 0 {
 			return total
 		}
-		for i := range w.out[:n] {
-			o := &w.out[i]
-			b := append(w.bufs[i][:0], o.Head[frame.HeadRoom:o.HeadEnd]...)
-			b = append(b, o.Payload...)
-			b = b[:len(b)+int(o.Pad)]
-			w.in[i] = frame.In{Data: b, Src: o.Route.Src, Dst: o.Route.Dst}
-		}
-		to.e.Receive(now, w.in[:n])
+		w.deliver(now, n, to)
 		total += n
 	}
+}
+
+// deliver passes the first n packets to a host.
+func (w *wire) deliver(now clock.Time, n int, to *host) {
+	for i := range w.out[:n] {
+		o := &w.out[i]
+		b := append(w.bufs[i][:0], o.Head[frame.HeadRoom:o.HeadEnd]...)
+		b = append(b, o.Payload...)
+		b = b[:len(b)+int(o.Pad)]
+		w.in[i] = frame.In{Data: b, Src: o.Route.Src, Dst: o.Route.Dst}
+	}
+	to.e.Receive(now, w.in[:n])
 }
 
 // flow is a connected pair with registered memory and one request that is posted again and again.

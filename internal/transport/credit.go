@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
-	"github.com/softvpi/softvpi/internal/path"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -47,7 +46,7 @@ func (q *QP) creditSyndrome() ib.Syndrome {
 // (IBA 9.7.7.2).
 func (q *QP) announceReceives() {
 	s := &q.resp
-	if !s.dry || q.carrier != path.ByPackets {
+	if !s.dry {
 		return
 	}
 	if n, err := q.rq.Pending(); n > 0 && err == nil {

@@ -45,7 +45,7 @@ func TestUndeliveredCompletionsAreBounded(t *testing.T) {
 		}
 		a.e.Doorbell(a.q)
 		a.e.Doorbell(b.q)
-		a.e.Transmit(0, 0, out[:])
+		a.turn(0, out[:])
 	}
 	for _, x := range []*end{a, b} {
 		if n := x.e.completions.len(); n > maxUndelivered+2*localMessages {
@@ -59,7 +59,7 @@ func TestUndeliveredCompletionsAreBounded(t *testing.T) {
 		before := len(a.comps)
 		a.drain(0)
 		b.drain(0)
-		a.e.Transmit(0, 0, out[:])
+		a.turn(0, out[:])
 		if a.drain(0); len(a.comps) == before {
 			t.Fatalf("%d of %d requests complete", len(a.comps), posted)
 		}

@@ -18,7 +18,9 @@
 // registered memory, or into the engine's scratch, until the next call of Transmit.
 //
 // A loop may have several engines. Only one goroutine at a time may call the methods of a loop's engines;
-// nothing here takes a lock.
+// nothing here takes a lock. Two connected queue pairs of a loop's engines are a Pair, and their messages may go by the
+// loop itself (package path): TransmitLocal and ReceiveLocal are for them what Transmit and Receive are for packets, and an
+// Exchange carries what passes between engines.
 //
 // The package congestion, which is independent of this one, implements the window of packets in flight to
 // a destination.

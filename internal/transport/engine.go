@@ -9,7 +9,6 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/numbers"
-	"github.com/softvpi/softvpi/internal/path"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -55,7 +54,9 @@ type Engine struct {
 	arrived     int        // packets since the last Transmit
 	deferred    clock.Time // since when Transmit defers ACKs; 0: it does not
 	trail       trailing
-	held        qpList    // QPs that hold an ACK
+	held        qpList // QPs that hold an ACK
+	locals      qpList // QPs on the local path
+	left        queue[Local]
 	last        []lastACK // of QPs that have ended
 }
 
@@ -71,6 +72,7 @@ func New(cfg Config) (*Engine, error) {
 		windows: make(map[windowKey]*window),
 		groups:  make(map[netip.Addr][]*QP),
 		held:    qpList{kind: heldKind},
+		locals:  qpList{kind: localListKind},
 		paced:   timers{kind: paceTimer},
 	}
 	e.scratch.init(cfg.MaxBurst)
@@ -148,8 +150,8 @@ func (e *Engine) Pending() uint8 {
 	return p
 }
 
-// Undelivered reports whether completions or events wait to be taken. Messages on the local path also add
-// them to the peer's engine, which may have had its turn already: the loop must not sleep on them.
+// Undelivered reports whether completions or events wait to be taken. Messages on the local path leave them in both
+// engines, after their turns: the loop must not sleep on them.
 func (e *Engine) Undelivered() bool {
 	return e.completions.len() > 0 || e.flushHead != nil || e.events.len() > 0
 }
@@ -158,24 +160,24 @@ func (e *Engine) Undelivered() bool {
 // to be sent, and nothing waits to be taken. While an ACK trails it is not idle: a program that then polls as fast as
 // it can delays the answer that it waits for, by some 0.1 us across veth.
 func (e *Engine) Idle(now clock.Time) bool {
-	return e.trail.q == nil && e.Deadline() > now && e.Pending() == 0 && !e.Undelivered() && e.copies.queue.len() == 0 && e.mads.in.len() == 0
+	return e.trail.q == nil && e.Deadline() > now && e.Pending() == 0 && !e.PendingLocal() && !e.Undelivered() &&
+		e.copies.queue.len() == 0 && e.mads.in.len() == 0
 }
 
 // crowded reports that the driver is far behind in taking completions. Then the local path must not make
 // more of them: a program that keeps posting must not grow the queue without limit.
 func (e *Engine) crowded() bool { return e.completions.len() >= maxUndelivered }
 
-// Doorbell tells the engine that work was posted to q; it then also notifies a local peer that waits for
-// receives. It reports whether there is something to do now: receives of a QP on the wire wait for
-// messages. A requester without credits is told about them too, which Pending then reports; that is not
-// urgent, since more of them may follow, and one packet announces all.
+// Doorbell tells the engine that work was posted to q. It reports whether there is something to do now: receives wait
+// for messages, except that a peer on the local path is told about them if it waits. A requester without credits is told
+// about them too, which Pending then reports; that is not urgent, since more of them may follow, and one packet announces
+// all.
 func (e *Engine) Doorbell(q *QP) bool {
 	return q.eng == e && q.workPosted()
 }
 
 // Transmit writes packets of a priority for the link to out and returns their number, at most len(out). Consecutive
-// packets of one QP are adjacent; QPs take turns. It also moves the messages of QPs on the local path.
-// Payloads are valid until the next Transmit.
+// packets of one QP are adjacent; QPs take turns. Payloads are valid until the next Transmit.
 func (e *Engine) Transmit(now clock.Time, priority uint8, out []frame.Out) int {
 	e.now = now
 	if e.Defers(now) {
@@ -198,26 +200,10 @@ func (e *Engine) Transmit(now clock.Time, priority uint8, out []frame.Out) int {
 	}
 	active := &e.active.lists[priority]
 	turns := 2*len(out) + 64
-	local := localBudget
 	var both *QP // that made the first two packets
 	for ; turns > 0 && n < len(out) && active.head != nil; turns-- {
 		q := active.head
 		e.active.remove(q)
-		if q.carrier == path.ByLoop && (e.crowded() || q.peer().eng.crowded()) {
-			q.activate()
-			break
-		}
-		if q.carrier == path.ByLoop {
-			q.turnOver()
-			used, more := q.moveLocal(now)
-			if local -= used; more {
-				q.activate()
-			}
-			if local <= 0 {
-				break
-			}
-			continue
-		}
 		k, more := q.transmit(now, out[n:])
 		if n += k; n == 2 && k == 2 {
 			both = q
@@ -247,7 +233,7 @@ func (e *Engine) Transmit(now clock.Time, priority uint8, out []frame.Out) int {
 func (e *Engine) sendNAKs(now clock.Time, priority uint8, out []frame.Out) (n int) {
 	for q := e.active.lists[priority].head; q != nil && n < len(out); {
 		next := q.places[activeKind].next
-		if q.resp.nak && q.state == command.Err && q.carrier == path.ByPackets {
+		if q.resp.nak && q.state == command.Err {
 			e.active.remove(q)
 			k, more := q.transmit(now, out[n:])
 			if n += k; more {

@@ -192,15 +192,13 @@ func (q *QP) flushReceive() (Completion, bool) {
 
 // workPosted handles a doorbell. It reports whether there is something to do.
 func (q *QP) workPosted() bool {
+	if q.carrier == path.ByLoop {
+		return q.postedLocal()
+	}
 	switch q.state {
 	case command.RTR, command.SQD:
 		q.announceReceives()
 	case command.RTS:
-		if q.carrier == path.ByLoop {
-			q.endPeersWait()
-			q.activate()
-			return true
-		}
 		q.announceReceives()
 		if n, err := q.sq.Pending(); n == 0 && err == nil {
 			return false // receives, which are taken when a message arrives
@@ -212,18 +210,6 @@ func (q *QP) workPosted() bool {
 		return true
 	}
 	return false
-}
-
-// endPeersWait makes a local peer that found no receive try again if there is one now: the RNR timer only
-// matters on the wire, where nothing else tells the requester.
-func (q *QP) endPeersWait() {
-	p := q.peer()
-	if !p.req.rnrWait {
-		return
-	}
-	if n, err := q.rq.Pending(); n > 0 && err == nil {
-		p.eng.timers.arm(p, p.eng.now)
-	}
 }
 
 // drained reports whether no request is in progress.

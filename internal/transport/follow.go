@@ -7,6 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/cpu/prefetch"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/path"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -54,7 +55,7 @@ func (q *QP) follow(now clock.Time, before *frame.In, in []frame.In) int {
 // have to wait for a copy or a response.
 func (q *QP) ahead(op ib.Opcode) ([]byte, ib.PSN) {
 	s := &q.resp
-	if q.typ != command.RC || q.copying >= maxCopies {
+	if q.typ != command.RC || q.carrier != path.ByPackets || q.copying >= maxCopies {
 		return nil, 0
 	}
 	if op == ib.RCReadResponseMiddle {

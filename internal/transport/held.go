@@ -6,7 +6,6 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
-	"github.com/softvpi/softvpi/internal/path"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -83,7 +82,7 @@ func (e *Engine) sendHeldACKs(priority uint8, out []frame.Out) (n int) {
 			continue
 		}
 		e.held.remove(q)
-		if q.resp.ack = true; q.resp.pending > 0 || q.state < command.RTR || q.state > command.SQD || q.carrier != path.ByPackets {
+		if q.resp.ack = true; q.resp.pending > 0 || q.state < command.RTR || q.state > command.SQD {
 			q.activate()
 			continue
 		}
@@ -101,7 +100,7 @@ type lastACK struct {
 // leaveACK hands the ACK that q holds to the engine, because q is about to end: to the requester the messages have
 // arrived, and it must not see them fail.
 func (q *QP) leaveACK() {
-	if !q.holding() && q.eng.trail.q != q || q.resp.nak || q.state < command.RTR || q.state > command.SQD || q.carrier != path.ByPackets {
+	if !q.holding() && q.eng.trail.q != q || q.resp.nak || q.state < command.RTR || q.state > command.SQD {
 		return
 	}
 	var o frame.Out

@@ -4,13 +4,15 @@ import (
 	"math/bits"
 
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/path"
 )
 
 // A QP is in at most one list of each kind.
 const (
-	activeKind  = iota // of an engine and a priority: QPs that have something to transmit, in the order of their turns
-	waitingKind        // of a window: QPs that wait for room in it, the longest waiting first
-	heldKind           // of an engine: QPs that hold an ACK, in the order in which it is due
+	activeKind    = iota // of an engine and a priority: QPs that have something to transmit, in the order of their turns
+	waitingKind          // of a window: QPs that wait for room in it, the longest waiting first
+	heldKind             // of an engine: QPs that hold an ACK, in the order in which it is due
+	localListKind        // of an engine: QPs on the local path that have something for their peers, in the order of their turns
 	listKinds
 )
 
@@ -104,6 +106,12 @@ func (q *QP) waiting() bool { return q.places[waitingKind].in }
 
 // activate gives q a turn in Transmit.
 func (q *QP) activate() {
+	if q.carrier == path.ByLoop {
+		if !q.places[localListKind].in {
+			q.eng.locals.push(q)
+		}
+		return
+	}
 	if !q.active() {
 		q.eng.active.push(q)
 	}

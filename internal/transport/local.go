@@ -2,155 +2,122 @@ package transport
 
 import (
 	"encoding/binary"
-	"errors"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/path"
 	"github.com/softvpi/softvpi/internal/ring"
-	"github.com/softvpi/softvpi/wire/ib"
 )
 
-const (
-	// localBudget is how many bytes the local path moves in one Transmit.
-	localBudget = 1 << 20
-	// localTurn is how many bytes a QP moves, and localMessages how many messages it starts, before the
-	// next one has its turn.
-	localTurn     = 256 << 10
-	localMessages = 32
-	// maxUndelivered is how many completions may wait for the driver before the local path pauses.
-	maxUndelivered = 8192
-	// localStep is the maximum copied in one piece: it stays in a near cache, and is large because each
-	// call to another process's memory costs as much as copying 32 KB.
-	localStep = 256 << 10
-)
+// outbox is what a requester has handed over on the local path.
+type outbox struct {
+	oldest *request // the first that is not answered
+	count  int      // how many are not
+	epoch  uint32   // changes with each refusal
+}
 
-// join puts q on the local path. Nothing in progress is due, so none of it belongs to the peer.
+// join puts q on the local path. Nothing in progress is due, so none of it belongs to the peer; and what q still held
+// back for the wire has no meaning there.
 func (q *QP) join() {
 	q.stopAwaitingCredit()
 	q.dropAllEarly()
-	q.carrier = path.ByLoop
+	q.told()
+	if q.waiting() {
+		q.win.waiting.remove(q)
+	}
+	q.turnOver()
+	q.req.outbox, q.resp.inbox = outbox{}, inbox{}
+	q.resp.dry = false // announced otherwise
+	q.carry(path.ByLoop)
 	q.resume()
 }
 
-// leave returns q to the wire. A half-moved message starts over there, and gets no answer if the peer has ended.
+// leave returns q to the wire. What was handed over and not finished starts over there, and gets no answer if the peer
+// has ended.
 func (q *QP) leave() {
-	q.carrier = path.ByPackets
-	q.req.opened = false
+	q.takeBack(q.req.outbox.oldest)
+	q.req.outbox, q.resp.inbox = outbox{}, inbox{}
 	q.req.credit.granted = false // nothing was granted meanwhile
+	q.carry(path.ByPackets)
 	q.activate()
 }
 
-// settle returns a pair that leaves the local path to the wire if neither end is within a message. It reports
-// whether it did.
-func (p *Pair) settle() bool {
-	return p.State() == path.Leaving && !p.ends[0].req.opened && !p.ends[1].req.opened && p.step(path.Quiet)
-}
-
-// leavePeer returns q and its peer to the wire at once, or as soon as their programs have left them.
-func (q *QP) leavePeer() {
-	if q.pair != nil {
-		q.pair.step(path.Break)
+// carry makes c the carrier of q's messages. q has its turns elsewhere from now on.
+func (q *QP) carry(c path.Carrier) {
+	turn := q.active() || q.places[localListKind].in
+	q.dropTurns()
+	if q.carrier = c; turn {
+		q.activate()
 	}
 }
 
-// moveLocal gives q its turn on the local path. more means that only its turn has ended.
-func (q *QP) moveLocal(now clock.Time) (used int, more bool) {
+// dropTurns takes q's turns away.
+func (q *QP) dropTurns() {
+	if q.active() {
+		q.eng.active.remove(q)
+	}
+	if q.places[localListKind].in {
+		q.eng.locals.remove(q)
+	}
+}
+
+// takeBack makes q send everything from r on again: the peer has not begun it.
+func (q *QP) takeBack(r *request) {
+	if r == nil {
+		return
+	}
 	s := &q.req
-	if q.state != command.RTS && q.state != command.SQD || s.rnrWait {
-		return 0, false
+	s.cur, s.idx = r, 0
+	s.snd, s.max = s.una, s.una
+	for ; r != nil; r = r.next {
+		if r.begun && r.kind != kindLocal {
+			r.begun = false
+			if r.answered() {
+				s.reads--
+			}
+		}
 	}
-	q.peer().eng.now = now
-	for range localMessages {
-		if q.Parting() && !s.opened {
-			return used, false
-		}
+	s.outbox.oldest, s.outbox.count = nil, 0
+}
+
+// handOver gives the peer the next messages. more means that only the turn has ended.
+func (q *QP) handOver() (run Local, more bool) {
+	s := &q.req
+	o := &s.outbox
+	if q.state != command.RTS && q.state != command.SQD || s.rnrWait || q.pair.Carrier() != path.ByLoop || q.Parting() {
+		return run, false
+	}
+	for run.count < localMessages && o.count < localUnanswered {
 		r := q.current()
-		if r == nil {
-			return used, false
-		}
 		switch {
-		case r.kind == kindLocal && r.begun:
-			q.pass(r)
-			continue
-		case !r.begun && !s.opened && !q.mayBegin(r):
-			return used, false
+		case r == nil, !r.begun && !q.mayBegin(r):
+			return run, false
 		case r.kind == kindLocal:
-			q.runLocal(r)
-			q.pass(r)
-			q.retire()
-			if s.stopped {
-				return used, false
+			if !r.begun {
+				q.runLocal(r)
+			}
+			if q.pass(r); !q.retired() {
+				return run, false
 			}
 			continue
 		}
-		n, again := q.moveMessage(now, r, localTurn-used)
-		if used += n; q.carrier != path.ByLoop || q.pair.settle() {
-			return used, true // back on the wire
+		q.begin(r)
+		if o.count++; o.count == 1 {
+			o.oldest = r
 		}
-		if !again {
-			return used, false
+		if run.count++; run.count == 1 {
+			run = Local{pair: q.pair, first: r, epoch: o.epoch, count: 1, to: q.other(), kind: localRun}
 		}
-		if used >= localTurn {
-			return used, true
-		}
+		s.cur, s.idx = r.next, 0
+		s.snd, s.max = r.end(), r.end()
 	}
-	return used, true
+	return run, o.count < localUnanswered
 }
 
-// moveMessage moves up to budget bytes of r. more is false if q cannot continue.
-func (q *QP) moveMessage(now clock.Time, r *request, budget int) (used int, more bool) {
-	s, p := &q.req, q.peer()
-	if !s.opened {
-		if !p.open(r) {
-			return 0, q.notTaken(now, r, p)
-		}
-		s.opened, s.moved = true, 0
-	}
-	for s.moved < r.length && r.kind != kindAtomic {
-		if used >= budget {
-			return used, true
-		}
-		n, err := q.moveStep(r, p)
-		if err != nil {
-			return used, q.stepFailed(now, r, p, err)
-		}
-		s.moved += n
-		used += int(n)
-	}
-	s.opened = false
-	if !p.close(r) {
-		return used, q.notTaken(now, r, p)
-	}
-	if r.kind == kindAtomic {
-		binary.NativeEndian.PutUint64(q.eng.word[:], p.resp.original)
-		// The atomic is done and must not be repeated, so
-		// its result is placed here even if that ends later.
-		if err := q.place(&r.mem, 0, q.eng.word[:], true, r); err != nil {
-			return used, q.stepFailed(now, r, p, ownError{err})
-		}
-	}
-	q.countLocal(r, p)
-	p.resp.psn = p.resp.psn.Add(r.packets)
-	q.begin(r)
-	q.finishLocal(now, r)
-	return used, q.state == command.RTS || q.state == command.SQD
-}
-
-// countLocal counts a message that was moved to or from p.
-func (q *QP) countLocal(r *request, p *QP) {
-	c := &q.eng.counters
-	c.LocalMessages++
-	c.LocalBytes += r.length
-	from, to := c, &p.eng.counters
-	if r.answered() {
-		from, to = to, from
-	}
-	from.LocalOutboundPackets += uint64(r.packets)
-	from.LocalOutboundBytes += r.length
-	to.LocalInboundPackets += uint64(r.packets)
-	to.LocalInboundBytes += r.length
+// retired completes what is done, and reports whether q may go on.
+func (q *QP) retired() bool {
+	q.retire()
+	return !q.req.stopped && q.carrier == path.ByLoop
 }
 
 // begin marks r as begun.
@@ -163,142 +130,159 @@ func (q *QP) begin(r *request) {
 	}
 }
 
-// finishLocal advances the PSNs past r and completes it.
-func (q *QP) finishLocal(now clock.Time, r *request) {
-	s := &q.req
-	end := r.end()
-	s.cur, s.idx = r.next, 0
-	s.snd, s.max = end, end
-	if q.typ == command.UC {
-		s.una = end
+// localAnswer handles what the responder says about the messages that q handed over.
+func (q *QP) localAnswer(now clock.Time, l *Local) {
+	o := &q.req.outbox
+	for range l.count {
+		q.countLocal(o.oldest)
+		q.past()
+	}
+	switch l.kind {
+	case localAtomic:
+		q.answeredAtomic(l.value)
+	case localDropped:
+		q.past()
+	case localRefused, localFault:
 		q.retire()
+		q.undone(now, l)
 		return
 	}
-	q.progress(now, end)
+	if q.retired() && (q.req.cur != nil || q.posted()) {
+		q.activate()
+	}
 }
 
-// notTaken handles a message that p did not accept, as if its NAK had come over the wire. It reports
-// whether q can continue.
-func (q *QP) notTaken(now clock.Time, r *request, p *QP) bool {
+// posted reports whether requests wait to be taken.
+func (q *QP) posted() bool {
+	n, err := q.sq.Pending()
+	return n > 0 || err != nil
+}
+
+// past goes past the oldest message handed over, which has come to its end.
+func (q *QP) past() {
 	s := &q.req
-	s.opened = false
-	if q.typ == command.UC {
-		// Dropped silently; the sender does not learn of it.
-		p.resp.psn = p.resp.psn.Add(r.packets)
-		q.begin(r)
-		q.finishLocal(now, r)
-		return true
+	o := &s.outbox
+	r := o.oldest
+	s.una = r.end()
+	s.retries, s.rnrRetries, s.timeouts = q.attr.Retry, q.attr.RNRRetry, 0
+	s.nakSeen = false
+	if q.typ == command.RC {
+		q.mended()
 	}
-	if !p.resp.nak {
-		return false // back on the wire
+	if o.count--; o.count == 0 {
+		o.oldest = nil
+		return
 	}
-	p.resp.nak, p.resp.nakSent = false, false
+	for r = r.next; r.kind == kindLocal; {
+		r = r.next
+	}
+	o.oldest = r
+}
+
+// answeredAtomic takes the result of an atomic. The atomic is done and must not be repeated, so its result is placed here
+// even if that ends later.
+func (q *QP) answeredAtomic(original uint64) {
+	r := q.req.outbox.oldest
+	binary.NativeEndian.PutUint64(q.eng.word[:], original)
+	if err := q.place(&r.mem, 0, q.eng.word[:], true, r); err != nil {
+		q.eng.counters.RequesterProtectionErrors++
+		q.takeBack(r.next)
+		q.failLater(r, ring.LocalProtection)
+		return
+	}
+	q.countLocal(r)
+	q.past()
+}
+
+// undone handles the refusal of the oldest message handed over, as if it had come over the wire, or a fault of its memory
+// here. The peer has forgotten those behind it.
+func (q *QP) undone(now clock.Time, l *Local) {
+	s := &q.req
+	r := s.outbox.oldest
+	s.outbox.epoch = l.epoch
+	q.takeBack(r)
 	q.begin(r)
-	s.cur, s.idx = r, 0
-	s.snd = r.first.Next()
-	s.max = s.snd
-	q.negative(now, r.first, p.resp.syndrome)
-	return false
-}
-
-// ownError is an error of the requester's memory, not the peer's.
-type ownError struct{ error }
-
-// Unwrap makes errors.Is look at the memory's error.
-func (e ownError) Unwrap() error { return e.error }
-
-// stepFailed handles a failure of memory in the middle of a message. Memory that cannot be accessed within
-// a call sends the pair back to the wire, which can wait for it: the message starts over there.
-func (q *QP) stepFailed(now clock.Time, r *request, p *QP, err error) bool {
-	s := &q.req
-	s.opened = false
-	var own ownError
-	switch {
-	case errors.Is(err, memory.ErrBlock):
-		q.leavePeer()
-		return false
-	case errors.As(err, &own):
+	if l.kind == localFault {
 		q.eng.counters.RequesterProtectionErrors++
 		q.failLater(r, ring.LocalProtection)
-		return false
-	case q.typ == command.UC:
-		p.eng.counters.BrokenUC++
-	case r.wr.Op <= ring.OpSendInv:
-		p.eng.counters.ResponderProtectionErrors++
-		p.endReceive(ring.LocalProtection)
-		p.refuse(ib.NAKRemoteOperational)
-	default:
-		p.refuse(ib.NAKRemoteAccess)
+		return
 	}
-	return q.notTaken(now, r, p)
+	s.snd = r.first.Next()
+	s.max = s.snd
+	q.negative(now, r.first, l.syndrome)
 }
 
-// moveStep moves one piece and returns its length.
-func (q *QP) moveStep(r *request, p *QP) (uint64, error) {
-	moved := q.req.moved
-	n := min(r.length-moved, localStep)
-	if r.kind == kindRead {
-		return q.readStep(r, p, n)
+// receiveAvailable ends the wait for a receive: the RNR timer only matters on the wire, where nothing else tells the
+// requester.
+func (q *QP) receiveAvailable() {
+	if s := &q.req; s.rnrWait {
+		s.rnrWait = false
+		q.eng.timers.arm(q, clock.Never)
+		q.activate()
 	}
-	data, err := q.localPiece(r, moved, n)
-	if err != nil {
-		return 0, ownError{err}
-	}
-	n = uint64(len(data))
-	last := moved+n == r.length
-	if r.wr.Op != ring.OpWrite && r.wr.Op != ring.OpWriteImm {
-		return n, p.resp.recv.mem.write(moved, data, last)
-	}
-	span, err := p.writeSpan()
-	if err != nil {
-		return 0, err
-	}
-	p.resp.write.va += n
-	p.resp.write.left -= n
-	if last {
-		return n, span.Region.WriteLast(span.Addr, data)
-	}
-	return n, span.Region.Write(span.Addr, data)
 }
 
-// readStep moves one piece of an RDMA read.
-func (q *QP) readStep(r *request, p *QP, n uint64) (uint64, error) {
-	w := &p.resp.write
-	span, err := p.eng.mem.Remote(p.pd, p.num, w.rkey, w.va, w.left, memory.RemoteRead)
-	if err != nil {
-		return 0, err
+// countLocal counts a message of q that its peer has finished.
+func (q *QP) countLocal(r *request) {
+	c := &q.eng.counters
+	c.LocalMessages++
+	c.LocalBytes += r.length
+	if r.answered() {
+		c.LocalInboundPackets += uint64(r.packets)
+		c.LocalInboundBytes += r.length
+		return
 	}
-	data := span.Region.Slice(span.Addr, n)
-	if data == nil {
-		data = p.eng.bounce()[:n]
-		if err := span.Region.Read(data, span.Addr); err != nil {
-			return 0, err
+	c.LocalOutboundPackets += uint64(r.packets)
+	c.LocalOutboundBytes += r.length
+}
+
+// postedLocal handles a doorbell on the local path. It reports whether there is something to do.
+func (q *QP) postedLocal() bool {
+	work := false
+	if in := &q.resp.inbox; in.refused { // the peer waits for a receive
+		if n, err := q.rq.Pending(); n > 0 && err == nil {
+			in.refused, in.available, work = false, true, true
 		}
 	}
-	w.va += n
-	w.left -= n
-	if err := r.mem.write(q.req.moved, data, q.req.moved+n == r.length); err != nil {
-		return 0, ownError{err}
+	if work = work || q.state == command.RTS && q.posted(); work {
+		q.activate()
 	}
-	return n, nil
+	return work
 }
 
-// localPiece returns source bytes of a send or write, at most n from off.
-func (q *QP) localPiece(r *request, off, n uint64) ([]byte, error) {
-	if r.wr.Inline != nil {
-		return r.wr.Inline[off : off+n], nil
-	}
-	if b := r.mem.piece(off, n); b != nil {
-		return b, nil
-	}
-	b := q.eng.bounce()[:n]
-	return b, r.mem.read(b, off)
+// leavePeer returns q to the wire at once, and its peer when that learns of it; or both as soon as their programs have
+// left them.
+func (q *QP) leavePeer() { q.stepAlone(path.Break) }
+
+// blocked returns q to the wire, which can wait for memory that cannot be accessed within a call.
+func (q *QP) blocked() {
+	q.leavePeer()
+	q.checkDrained()
 }
 
-// bounce returns a buffer for local copies out of memory that is not mapped.
-func (e *Engine) bounce() []byte {
-	if e.bounceBuf == nil {
-		e.bounceBuf = make([]byte, localStep)
+// settle returns a pair that leaves the local path to the wire if neither end is within a message; q is the end that has
+// finished one.
+func (q *QP) settle() {
+	if q.pair.unopened() {
+		q.stepAlone(path.Quiet)
+		q.checkDrained()
 	}
-	return e.bounceBuf
+}
+
+// stepAlone makes a transition in a turn of q's engine. The peer's engine learns of it by the loop.
+func (q *QP) stepAlone(e path.Event) {
+	p := q.pair
+	if p == nil {
+		return
+	}
+	do, ok := p.Step(e)
+	if !ok || do&(path.Leave|path.Release) == 0 {
+		return
+	}
+	*q.eng.left.push() = Local{pair: p, to: q.other(), kind: localLeft}
+	if do&path.Leave != 0 {
+		q.leave()
+	} else {
+		q.activate()
+	}
 }

@@ -86,7 +86,7 @@ func (q *QP) openAtomic(r *request) bool {
 		q.resp.original, err = span.Region.CompareSwap(span.Addr, wr.CompareAdd, wr.Swap)
 	}
 	if errors.Is(err, memory.ErrBlock) {
-		q.leavePeer() // the wire path can wait for the copy
+		q.blocked()
 		return false
 	}
 	if err != nil {

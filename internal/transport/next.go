@@ -5,7 +5,6 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
-	"github.com/softvpi/softvpi/internal/path"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -101,7 +100,7 @@ func (e *Engine) Next(x *frame.Next, first *frame.In) bool {
 		q, op = e.table.Get(uint32(destination(first))), next
 		copy(head[:], first.Data)
 	}
-	if q == nil || q.typ != command.RC || q.carrier != path.ByPackets {
+	if q == nil || q.typ != command.RC {
 		return false
 	}
 	op, _ = middleOf(op)

@@ -41,7 +41,8 @@ func (q *QP) peer() *QP {
 // holdsBack reports whether q must not begin messages because its pair is about to change its path, or is delegated.
 func (q *QP) holdsBack() bool { return q.pair != nil && !q.pair.Begins() }
 
-// step makes a transition and carries out what it asks of the engines. false: the event cannot happen now.
+// step makes a transition for the driver, and carries out what it asks of both engines. false: the event cannot happen
+// now.
 func (p *Pair) step(e path.Event) bool {
 	do, ok := p.Step(e)
 	if !ok {
@@ -53,8 +54,9 @@ func (p *Pair) step(e path.Event) bool {
 			q.join()
 		case do&path.Leave != 0:
 			q.leave()
+			q.checkDrained()
 		case do&(path.Delegate|path.Reclaim) != 0:
-			q.carrier = p.Carrier()
+			q.carry(p.Carrier())
 		}
 	}
 	if do&path.Release != 0 {
@@ -64,6 +66,16 @@ func (p *Pair) step(e path.Event) bool {
 	}
 	return true
 }
+
+// settle returns a pair that leaves the local path to the wire if neither end is within a message.
+func (p *Pair) settle() {
+	if p.State() == path.Leaving && p.unopened() {
+		p.step(path.Quiet)
+	}
+}
+
+// unopened reports whether neither end is within a message.
+func (p *Pair) unopened() bool { return !p.ends[0].resp.inbox.opened && !p.ends[1].resp.inbox.opened }
 
 // quiet reports whether nothing is in progress between the two ends.
 func (p *Pair) quiet() bool {
@@ -90,8 +102,8 @@ func (q *QP) receives() bool { return q.state == command.RTR || q.state == comma
 // progress the error is ErrNotIdle; otherwise it is ErrNotPeers. PSNs and MSNs advance as on the wire, so
 // that Split can switch back between messages.
 //
-// The messages of a QP move in Transmit of its own engine, and leave completions in both engines: after a
-// Transmit the driver must look at every engine of the loop.
+// The driver carries the messages between the engines (TransmitLocal, ReceiveLocal, or an Exchange). Each engine looks at
+// its own queue pairs alone.
 func (e *Engine) Join(now clock.Time, a, b *QP) error {
 	if a.eng != e || a == b {
 		return ErrNotPeers
@@ -99,6 +111,9 @@ func (e *Engine) Join(now clock.Time, a, b *QP) error {
 	if p := a.pair; p != nil && p == b.pair && p.Carrier() != path.ByPackets {
 		p.step(path.Permit)
 		return nil
+	}
+	if a.pair != nil && a.pair == b.pair {
+		a.pair.depart()
 	}
 	if !mayPair(a, b) {
 		return ErrNotPeers
@@ -113,6 +128,15 @@ func (e *Engine) Join(now clock.Time, a, b *QP) error {
 	}
 	a.pair.step(path.Quiet)
 	return nil
+}
+
+// depart lets an end that has not yet learned that the local path has ended leave it.
+func (p *Pair) depart() {
+	for _, q := range p.ends {
+		if q.carrier == path.ByLoop && p.Carrier() == path.ByPackets {
+			q.leave()
+		}
+	}
 }
 
 // mayPair reports whether a and b are connected to each other, on the wire and ready for messages.

@@ -31,6 +31,9 @@ type host struct {
 	events []Event
 	mads   []Datagram
 	settle func(now clock.Time)
+	loop   []*Engine // it and those of its peers
+	peers  []*host
+	local  Exchange
 }
 
 func newHost(t testing.TB, n *sim.Network, addr string, cfg Config) *host {
@@ -42,10 +45,16 @@ func newHost(t testing.TB, n *sim.Network, addr string, cfg Config) *host {
 	}
 	h.e = e
 	if n != nil {
-		h.port = n.Add(h.addr, sim.Alone(placing{e, rand.New(rand.NewPCG(1, 2))}))
+		h.port = n.Add(h.addr, sim.Alone(placing{e, rand.New(rand.NewPCG(1, 2)), h}))
 		h.port.Settle = h.drain
 	}
 	return h
+}
+
+// turn is a turn of a loop: what is for peers on the local path moves, then what is for the link.
+func (h *host) turn(now clock.Time, out []frame.Out) int {
+	h.local.Run(now, h.loop)
+	return h.e.Transmit(now, 0, out)
 }
 
 // drain moves everything that the engine has for its driver into h.
@@ -134,7 +143,7 @@ func (x *end) postRecv(wr ring.RecvWR) {
 		x.t.Fatal(err)
 	}
 	x.e.Doorbell(x.q)
-	if x.e.Pending() != 0 && x.port != nil {
+	if (x.e.Pending() != 0 || x.e.PendingLocal()) && x.port != nil {
 		x.port.Wake()
 	}
 }
@@ -166,6 +175,9 @@ func connect(a, b *end, c connection) {
 	}
 	for i, p := range [][2]*end{{a, b}, {b, a}} {
 		x, y := p[0], p[1]
+		if x.host.loop = append(x.host.loop, x.e); x.e != y.e {
+			x.host.loop, x.host.peers = append(x.host.loop, y.e), append(x.host.peers, y.host)
+		}
 		x.modify(command.ModifyQP{Mask: command.MaskState | command.MaskPKey | command.MaskAccess, State: command.Init,
 			Access: uint32(c.access)}, nil)
 		rtr := command.ModifyQP{

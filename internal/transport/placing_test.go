@@ -15,6 +15,26 @@ import (
 type placing struct {
 	*Engine
 	rng *rand.Rand
+	h   *host
+}
+
+// Transmit gives the host its turn.
+func (p placing) Transmit(now clock.Time, _ uint8, out []frame.Out) int {
+	n := p.h.turn(now, out)
+	for _, h := range p.h.peers {
+		if h.e.Undelivered() {
+			h.drain(now)
+		}
+	}
+	return n
+}
+
+// Pending asks for a turn for what is local, too.
+func (p placing) Pending() uint8 {
+	if p.Engine.PendingLocal() {
+		return p.Engine.Pending() | 1
+	}
+	return p.Engine.Pending()
 }
 
 // placedPackets counts the packets that were copied in place before the engine saw them.

@@ -140,7 +140,7 @@ func (e *Engine) Destroy(now clock.Time, q *QP) {
 	e.table.count--
 	e.dropQueued(q)
 	q.leaveError()
-	q.state = command.Reset
+	q.state, q.pair = command.Reset, nil
 }
 
 // QP returns the QP with this number, nil if there is none.
@@ -186,9 +186,7 @@ func (q *QP) release() {
 	e.timers.drop(q)
 	e.paced.drop(q)
 	e.leaveWindow(q)
-	if q.active() {
-		e.active.remove(q)
-	}
+	q.dropTurns()
 	e.unflush(q)
 	q.unsent = false
 	e.forget(q)

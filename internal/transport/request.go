@@ -85,8 +85,7 @@ type requester struct {
 	draining            bool // SQD, with the event still to come
 	sinceAck            uint8
 
-	opened bool   // local path: the peer has accepted the message cur
-	moved  uint64 // local path: bytes of cur that were moved
+	outbox outbox // on the local path
 
 	ssn    uint32
 	credit credit

@@ -45,8 +45,9 @@ type responder struct {
 	broken      bool // UC: the rest of the message is to be dropped
 	syndrome    ib.Syndrome
 	original    uint64 // local path: original value of an atomic's operand
-	depth       uint8  // maximum number of reads and atomics kept
-	pending     uint8  // those of them whose responses have not all been sent
+	inbox       inbox
+	depth       uint8 // maximum number of reads and atomics kept
+	pending     uint8 // those of them whose responses have not all been sent
 	results     results
 	effects     effects
 	reorder     reorder

@@ -5,7 +5,6 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/path"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -24,7 +23,7 @@ func (q *QP) timeout(now clock.Time) {
 		q.overdue(now)
 		return
 	}
-	if q.carrier != path.ByPackets || q.flight() == 0 || (q.state != command.RTS && q.state != command.SQD) {
+	if q.flight() == 0 || (q.state != command.RTS && q.state != command.SQD) {
 		return
 	}
 	q.eng.counters.RequesterTimeouts++
@@ -78,7 +77,7 @@ func (q *QP) probeAfter() time.Duration {
 // drop some.
 func (q *QP) probe() {
 	s := &q.req
-	if q.carrier != path.ByPackets || q.flight() == 0 || (q.state != command.RTS && q.state != command.SQD) {
+	if q.flight() == 0 || (q.state != command.RTS && q.state != command.SQD) {
 		return
 	}
 	q.eng.counters.Probes++

@@ -33,13 +33,13 @@ func TestSplitTakesTurns(t *testing.T) {
 		write(a, long)
 		write(a, 64)
 		var out [16]frame.Out
-		a.e.Transmit(0, 0, out[:])
+		a.turn(0, out[:])
 		a.e.Split(a.q)
 		if n := a.e.counters.LocalMessages; n != 0 || !a.q.Local() || !a.q.Parting() {
 			t.Fatalf("after Split: %d messages moved, local %v, parting %v; want 0, true, true", n, a.q.Local(), a.q.Parting())
 		}
 		write(c, 64)
-		a.e.Transmit(0, 0, out[:])
+		a.turn(0, out[:])
 		if n := a.e.counters.LocalMessages; n != 1 {
 			t.Fatalf("%d messages moved in the first Transmit, want the other pair's", n)
 		}
@@ -49,8 +49,8 @@ func TestSplitTakesTurns(t *testing.T) {
 			}
 		}
 		packets := 0
-		for turn := 0; a.e.Pending() != 0 && packets == 0; turn++ {
-			if packets += a.e.Transmit(0, 0, out[:]); turn > 2*long/localBudget {
+		for turn := 0; (a.e.Pending() != 0 || a.e.PendingLocal() || b.e.PendingLocal()) && packets == 0; turn++ {
+			if packets += a.turn(0, out[:]); turn > 2*long/localBudget {
 				t.Fatal("the long message does not end")
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
-	"github.com/softvpi/softvpi/internal/path"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -93,7 +92,7 @@ func (e *Engine) onlyAcknowledges() bool {
 	if q == nil || len(e.unsent) > 0 || len(e.last) > 0 || e.mads.waiting != 0 {
 		return false
 	}
-	if q.carrier != path.ByPackets || e.trail.q != nil && e.trail.q != q {
+	if e.trail.q != nil && e.trail.q != q {
 		return false
 	}
 	s := &q.resp

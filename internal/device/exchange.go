@@ -1,0 +1,19 @@
+package device
+
+import "github.com/softvpi/softvpi/internal/clock"
+
+// exchange carries the messages of the local path between the engines of the adapters, disabled ones included: they may
+// still have to tell their peers that they have left. It reports whether there were any; what they leave in the engines
+// is delivered by completePeers.
+func (h *Host) exchange(now clock.Time) (worked bool) {
+	for i := len(h.engines); i < len(h.adapters); i++ {
+		h.engines = append(h.engines, h.adapters[i].engine)
+	}
+	for range transmitRounds {
+		if !h.local.Run(now, h.engines) {
+			break
+		}
+		worked = true
+	}
+	return worked
+}
