@@ -178,8 +178,8 @@ func (s *steps) message(i int) {
 	s.sent[i]++
 	at := uint64(64 * (s.sent[i] % 512))
 	binary.LittleEndian.PutUint32(s.mem[i][at:], s.sent[i])
-	wr := ring.SendWR{ID: uint64(s.sent[i]), Op: ring.OpSendImm, Flags: ring.Signaled, NumSGE: 1, Imm: s.sent[i], RemoteAddr: regionAt + 0x8000,
-		RKey: s.ends[1-i].key()}
+	wr := ring.SendWR{ID: uint64(s.sent[i]), Op: ring.OpSendImm, Flags: ring.Signaled, NumSGE: 1, Imm: s.sent[i],
+		RemoteAddr: regionAt + 0x8000, RKey: s.ends[1-i].key()}
 	wr.SGE[0] = ring.SGE{Addr: regionAt + at, Length: 4 + uint32(s.rng.IntN(3000)), LKey: x.key()}
 	switch s.rng.IntN(4) {
 	case 0:

@@ -227,13 +227,17 @@ func (q *QP) countLocal(r *request) {
 	c := &q.eng.counters
 	c.LocalMessages++
 	c.LocalBytes += r.length
-	if r.answered() {
-		c.LocalInboundPackets += uint64(r.packets)
-		c.LocalInboundBytes += r.length
-		return
+	c.countMoved(r, !r.answered())
+}
+
+// countMoved counts the packets and bytes of r, which went out or came in.
+func (c *Counters) countMoved(r *request, out bool) {
+	packets, bytes := &c.LocalInboundPackets, &c.LocalInboundBytes
+	if out {
+		packets, bytes = &c.LocalOutboundPackets, &c.LocalOutboundBytes
 	}
-	c.LocalOutboundPackets += uint64(r.packets)
-	c.LocalOutboundBytes += r.length
+	*packets += uint64(r.packets)
+	*bytes += r.length
 }
 
 // postedLocal handles a doorbell on the local path. It reports whether there is something to do.

@@ -127,25 +127,13 @@ func (q *QP) moveLocal(r *request, budget int) (kind localKind, moved int) {
 	if !q.close(r) {
 		return q.notTaken(r), moved
 	}
-	q.countTaken(r)
+	q.eng.counters.countMoved(r, r.answered())
 	q.resp.psn = q.resp.psn.Add(r.packets)
 	in.past()
 	if r.kind == kindAtomic {
 		return localAtomic, moved
 	}
 	return localDone, moved
-}
-
-// countTaken counts a message that q has finished for its peer.
-func (q *QP) countTaken(r *request) {
-	c := &q.eng.counters
-	if r.answered() {
-		c.LocalOutboundPackets += uint64(r.packets)
-		c.LocalOutboundBytes += r.length
-		return
-	}
-	c.LocalInboundPackets += uint64(r.packets)
-	c.LocalInboundBytes += r.length
 }
 
 // notTaken handles a message that q did not accept.
