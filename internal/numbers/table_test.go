@@ -13,7 +13,8 @@ func TestTable(t *testing.T) {
 		shift := rapid.Uint8Max(8).Draw(t, "shift")
 		table, want := New[int](), map[uint32]*int{}
 		pattern := rapid.Uint32Max(1<<12).Draw(t, "pattern") << 8
-		number := rapid.Custom(func(t *rapid.T) uint32 { return rapid.Uint32Range(1, 400).Draw(t, "n")<<shift ^ pattern<<shift })
+		number := rapid.Custom(func(t *rapid.T) uint32 { return rapid.Uint32Range(1, 400).Draw(t, "n")<<shift ^ pattern<<shift }).
+			Filter(func(n uint32) bool { return n != 0 })
 		t.Repeat(map[string]func(*rapid.T){
 			"put": func(t *rapid.T) {
 				n, v := number.Draw(t, "number"), new(int)
