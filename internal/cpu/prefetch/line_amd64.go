@@ -11,3 +11,8 @@ func Read(p unsafe.Pointer)
 //
 //go:noescape
 func Write(p unsafe.Pointer)
+
+// Lines prefetches all lines with some of the size bytes at p for reading.
+//
+//go:noescape
+func Lines(p unsafe.Pointer, size uintptr)

@@ -9,3 +9,6 @@ func Read(unsafe.Pointer) {}
 
 // Write does nothing on this processor.
 func Write(unsafe.Pointer) {}
+
+// Lines does nothing on this processor.
+func Lines(unsafe.Pointer, uintptr) {}
