@@ -28,6 +28,7 @@ const (
 type Model struct {
 	set    Impairment
 	random *rand.Rand
+	faulty bool       // something besides delays happens to packets
 	free   clock.Time // when the wire is free, at the limited rate
 	last   clock.Time // when the packet before leaves
 }
@@ -36,6 +37,7 @@ type Model struct {
 // on before stays as it is.
 func (m *Model) Set(set Impairment, random *rand.Rand) {
 	m.set, m.random, m.free = set, random, 0
+	m.faulty = set.Loss > 0 || set.Corrupt > 0 || set.ECN > 0 || set.Duplicate > 0 || set.Reorder > 0
 }
 
 // Setting returns the impairment.
@@ -53,6 +55,9 @@ type Fate struct {
 // Fate decides about the next packet. It draws no random number for a kind of impairment that is off, so
 // that one kind does not change what another does.
 func (m *Model) Fate() Fate {
+	if !m.faulty {
+		return Fate{}
+	}
 	if m.happens(m.set.Loss) {
 		return Fate{Lost: true}
 	}
