@@ -119,8 +119,9 @@ func (o *Out) Len() int {
 // encap fills in the outer fields. After encap.Open, Data extends from the BTH to the end of the payload's
 // pad, without the ICRC. Data is valid until the next Link.Receive.
 //
-// Payload is nil except for a packet whose payload encap.OpenNext copied to its destination: Data then is
-// the packet without its payload, and Payload is in the memory of the Next.
+// Payload is nil unless the payload is somewhere else: Data then is the packet without it, the pad at its
+// end. So are packets whose payload encap.OpenNext copied to its destination, in the memory of the Next, and
+// those whose payload the simulator does not copy. Datagrams are always whole.
 type In struct {
 	Data, Payload []byte
 	Src, Dst      netip.Addr

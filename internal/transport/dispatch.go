@@ -50,7 +50,7 @@ func (e *Engine) receive(now clock.Time, in *frame.In) (taker *QP) {
 	switch {
 	case data == nil:
 		data = rest[headers : len(rest)-pad]
-	case len(rest) != 0 || !op.HasPayload():
+	case len(rest) != headers+pad || !op.HasPayload():
 		c.Malformed++
 		return nil
 	}
