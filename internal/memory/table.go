@@ -1,6 +1,11 @@
 package memory
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/cpu/prefetch"
+)
 
 // maxIndex limits the key index to 24 bits. Index 0 is never used, so that no key is 0.
 const maxIndex = 1<<24 - 1
@@ -206,3 +211,25 @@ func (t *Table) give(key uint32) {
 	t.free = append(t.free, key>>8)
 	t.used--
 }
+
+// Prefetch asks for the memory with which an access by a key is checked: in step 0 for the table itself, in step 1 for
+// the row of the key, and in step 2 for its region. Each looks only at what the one before has asked for.
+func (t *Table) Prefetch(step int, key uint32) {
+	if step == 0 {
+		prefetch.Lines(unsafe.Pointer(t), unsafe.Offsetof(t.none))
+		return
+	}
+	i := key >> 8
+	if uint64(i) >= uint64(len(t.entries)) {
+		return
+	}
+	switch e := &t.entries[i]; step {
+	case 1:
+		prefetch.Read(unsafe.Pointer(e))
+	case 2:
+		e.region.Prefetch()
+	}
+}
+
+// Prefetch asks for the region's attributes. r may be nil.
+func (r *Region) Prefetch() { prefetch.Lines(unsafe.Pointer(r), unsafe.Sizeof(*r)) }

@@ -2,7 +2,12 @@
 // connections, which peers and whoever forges their packets name.
 package numbers
 
-import "iter"
+import (
+	"iter"
+	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/cpu/prefetch"
+)
 
 // Table finds values by their numbers, with one look at a slice: the place of a number is the upper bits
 // of its hash, as many as distinguish it from all others in the table. The table is at least half empty,
@@ -99,3 +104,6 @@ func (t *Table[T]) All() iter.Seq2[uint32, *T] {
 		}
 	}
 }
+
+// Prefetch asks for the memory that Get of this number looks at.
+func (t *Table[T]) Prefetch(number uint32) { prefetch.Read(unsafe.Pointer(t.at(number))) }

@@ -3,6 +3,9 @@ package ring
 import (
 	"encoding/binary"
 	"fmt"
+	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/cpu/prefetch"
 )
 
 const (
@@ -239,5 +242,19 @@ func getSGEs(sges []SGE, b []byte) {
 	for i := range sges {
 		e := b[i*sgeSize : i*sgeSize+sgeSize]
 		sges[i] = SGE{Addr: le.Uint64(e), Length: le.Uint32(e[8:]), LKey: le.Uint32(e[12:])}
+	}
+}
+
+// Prefetch asks for the memory in which the next n requests are posted and taken: in step 0 for what this side keeps
+// itself, and in step 1 for the header and the entries. Consumer side only.
+func (s *Send) Prefetch(step, n int) {
+	switch step {
+	case 0:
+		prefetch.Lines(unsafe.Pointer(s), unsafe.Sizeof(*s))
+	case 1:
+		prefetch.Lines(unsafe.Pointer(s.h), HeaderSize)
+		for i := range min(uint32(n), s.count) {
+			prefetch.Lines(unsafe.Pointer(&s.slot(s.c.next + i)[0]), sendHeader+sgeSize)
+		}
 	}
 }

@@ -35,7 +35,6 @@ type Engine struct {
 
 	completions queue[Completion]
 	events      queue[Event]
-	mads        datagrams
 	requests    pool[request]
 	receives    pool[receive]
 	scratch     scratch
@@ -58,6 +57,7 @@ type Engine struct {
 	locals      qpList // QPs on the local path
 	left        queue[Local]
 	last        []lastACK // of QPs that have ended
+	mads        datagrams // the largest part, which few packets need: Prefetch asks for what precedes it
 }
 
 // New creates an engine. The error is a *command.Error that names the invalid field of cfg.

@@ -1,0 +1,115 @@
+package transport
+
+import (
+	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/cpu/prefetch"
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/transport/congestion"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// handled is how many completions and requests of a turn are prefetched.
+const handled = 4
+
+// Prefetch asks for the memory with which Receive handles a packet, from the BTH on, and Transmit what follows from
+// it. A driver of many engines calls it with step 0 to 6 while others have their turns: each step looks only at what
+// the one before has asked for. A payload need not follow the headers.
+func (e *Engine) Prefetch(step int, packet []byte) {
+	switch {
+	case step == 0:
+		prefetch.Lines(unsafe.Pointer(e), unsafe.Offsetof(e.mads))
+	case len(packet) < ib.BTHLen:
+	case step == 1:
+		e.mem.Prefetch(0, 0)
+		e.prefetchLists(uint32(ib.BTH(packet).DestQP()))
+	default:
+		if q := e.table.Get(uint32(ib.BTH(packet).DestQP())); q != nil {
+			q.prefetch(step, packet)
+		}
+	}
+}
+
+// prefetchLists prefetches what the engine itself refers to.
+func (e *Engine) prefetchLists(qpn uint32) {
+	e.table.Prefetch(qpn)
+	prefetch.Lines(unsafe.Pointer(unsafe.SliceData(e.timers.heap)), unsafe.Sizeof(timer{}))
+	prefetch.Lines(unsafe.Pointer(unsafe.SliceData(e.completions.items)), handled*unsafe.Sizeof(Completion{}))
+	if n := len(e.requests.free); n >= handled {
+		prefetch.Lines(unsafe.Pointer(&e.requests.free[n-handled]), 2*handled*unsafe.Sizeof(uintptr(0)))
+	}
+}
+
+// prefetch prefetches what a queue pair needs for a request, or for an answer and the requests that are posted then.
+func (q *QP) prefetch(step int, packet []byte) {
+	op := ib.BTH(packet).Opcode()
+	switch {
+	case step == 2:
+		prefetch.Lines(unsafe.Pointer(q), unsafe.Offsetof(q.req))
+		if h := q.eng.timers.heap; len(h) > 0 {
+			prefetch.Read(unsafe.Pointer(&h[0].q.deadlines))
+		}
+		if op.IsResponse() {
+			prefetch.Lines(unsafe.Pointer(&q.req), unsafe.Sizeof(q.req))
+		} else {
+			prefetch.Lines(unsafe.Pointer(&q.resp), unsafe.Sizeof(q.resp))
+		}
+	case step == 3:
+		prefetch.Lines(unsafe.Pointer(q.route), unsafe.Sizeof(*q.route))
+	}
+	switch {
+	case op.IsResponse():
+		q.req.prefetch(step)
+		q.prefetchQueue(step)
+	case op.HasRETH() && len(packet) >= ib.BTHLen+ib.RETHLen:
+		q.eng.mem.Prefetch(step-2, ib.RETH(packet[ib.BTHLen:]).RKey())
+	}
+}
+
+// prefetchQueue prefetches the send queue and the window.
+func (q *QP) prefetchQueue(step int) {
+	s, ok := q.sq.(*SendRing)
+	switch {
+	case step == 3:
+		if q.win != nil {
+			prefetch.Lines(unsafe.Pointer(q.win), unsafe.Sizeof(*q.win))
+		}
+		if ok {
+			prefetch.Lines(unsafe.Pointer(s), unsafe.Sizeof(*s))
+		}
+	case step == 4:
+		if q.win == nil {
+			break
+		}
+		if w, ok := q.win.control.(*congestion.Window); ok {
+			prefetch.Lines(unsafe.Pointer(w), unsafe.Sizeof(*w))
+		}
+	}
+	if ok && step > 3 {
+		s.Prefetch(step-4, handled)
+	}
+}
+
+// prefetch prefetches the requests in progress, one after the other, and the memory of the first.
+func (s *requester) prefetch(step int) {
+	if step < 3 || s.head == nil {
+		return
+	}
+	r := s.head
+	for i := 3; i < step && r != nil; i++ {
+		r = r.next
+	}
+	if r != nil {
+		r.prefetch()
+	}
+	if step == 4 && s.head.kind != kindLocal && len(s.head.mem.sges) > 0 {
+		s.head.mem.regions[0].Prefetch()
+	}
+}
+
+// prefetch prefetches what there is of a request with few SGEs.
+func (r *request) prefetch() {
+	const element = unsafe.Sizeof(ring.SGE{})
+	prefetch.Lines(unsafe.Pointer(r), unsafe.Offsetof(r.wr)+unsafe.Offsetof(r.wr.SGE)+element)
+	prefetch.Lines(unsafe.Pointer(&r.mem), unsafe.Offsetof(r.mem.regions)+element)
+}
