@@ -15,16 +15,17 @@ type Link struct {
 	// Queue is how many bytes may wait for a limited rate before packets are dropped; 0: no limit.
 	Queue int
 
-	place
 	network *Network
-	from    *Port
-	to      *Port
-	dst     netip.Addr // of the packets that took it last
-	number  uint64
-	model   impair.Model
-	late    impair.Late[*packet]
 	joined  bool
+	dst     netip.Addr // of the packets that took it last
 	lane    lane
+	ends    *ends // of the packet before
+	model   impair.Model
+
+	place  // what follows few packets need
+	number uint64
+	late   impair.Late[*packet]
+	known  []*ends // all that packets had
 }
 
 // Link returns the way from one port to another, to give it an impairment or a queue of its own.
@@ -32,10 +33,10 @@ func (n *Network) Link(from, to *Port) *Link { return n.link(from, to, to.Addr) 
 
 // link returns the link from a port to another for packets to dst, an address or group of the other.
 func (n *Network) link(from, to *Port, dst netip.Addr) *Link {
-	if l := from.links[to.Addr]; l != nil && l.to == to {
+	if l := from.links[to.Addr]; l != nil && l.lane.to == to {
 		return l
 	}
-	l := &Link{network: n, from: from, to: to, dst: dst, number: uint64(len(n.links))}
+	l := &Link{network: n, lane: lane{from: from, to: to}, dst: dst, number: uint64(len(n.links))}
 	n.links = append(n.links, l)
 	from.links[to.Addr] = l
 	l.Set(n.Default)
@@ -102,15 +103,11 @@ func (p *Port) recent(dst netip.Addr) *Link {
 
 // carry decides what happens to a packet.
 func (l *Link) carry(o *frame.Out, dst netip.Addr) {
-	n := l.network
+	n, from := l.network, l.lane.from
 	p := n.take()
-	p.from, p.to = l.from, l.to
-	p.data = l.from.bytes(p.data, o)
-	p.in = frame.In{
-		Src: o.Route.Src, Dst: dst.Unmap(), SrcPort: o.Route.SrcPort,
-		TrafficClass: o.Route.TrafficClass, HopLimit: frame.DefaultHopLimit, FlowLabel: o.Route.FlowLabel,
-	}
-	if n.Filter != nil && !n.Filter(l.from, l.to, p.data) {
+	p.route(o.Route, l.between(o.Route.Src, dst.Unmap()))
+	p.fill(from, o)
+	if n.Filter != nil && !n.Filter(from, l.lane.to, p.data()) {
 		n.Stats.Lost++
 		n.drop(p)
 		return
@@ -123,14 +120,13 @@ func (l *Link) carry(o *frame.Out, dst netip.Addr) {
 	}
 	if f.Marked {
 		n.Stats.Marked++
-		p.in.TrafficClass = impair.Mark(p.in.TrafficClass)
+		p.class = impair.Mark(p.class)
 	}
 	var again *packet
 	if f.Twice {
 		n.Stats.Duplicated++
 		again = n.take()
-		again.from, again.to, again.in = p.from, p.to, p.in
-		again.data = append(again.data, p.data...)
+		again.copy(p)
 	}
 	l.depart(p, f)
 	if again != nil {
@@ -143,12 +139,12 @@ func (l *Link) depart(p *packet, f impair.Fate) {
 	n := l.network
 	if f.Corrupt {
 		n.Stats.Corrupted++
-		if l.from.Codec == nil {
+		if l.lane.from.Codec == nil {
 			n.drop(p)
 			return
 		}
-		at, bit := l.model.Flip(len(p.data))
-		p.data[at] ^= bit
+		at, bit := l.model.Flip(len(p.buf))
+		p.buf[at] ^= bit
 	}
 	if !f.Late {
 		l.enqueue(p, n.now)
@@ -180,20 +176,25 @@ func (l *Link) enqueue(p *packet, now clock.Time) {
 
 // admit queues a packet; false: there is no room for it.
 func (l *Link) admit(p *packet, now clock.Time) bool {
-	length := len(p.data)
-	if l.from.Codec == nil {
+	length := p.len()
+	if l.lane.from.Codec == nil {
 		length += ib.ICRCLen
 	}
-	rate := l.model.Setting().Rate
-	if l.Queue > 0 && rate > 0 && l.model.Backlog(now).Seconds()*float64(rate)/8+float64(length) > float64(l.Queue) {
+	if l.Queue > 0 && l.overflows(now, length) {
 		return false
 	}
-	at := l.model.Due(l.from.leaves(now, length, p.in.Dst), impair.WireLength(length, p.in.Dst))
-	at, ok := l.to.serve(at)
+	at := l.model.Due(l.lane.from.leaves(now, length, p.ends.dst), impair.WireLength(length, p.ends.dst))
+	at, ok := l.lane.to.serve(at)
 	if ok {
 		l.network.arrives(&l.lane, p, at)
 	}
 	return ok
+}
+
+// overflows reports whether the queue of a limited rate has no room for so many bytes more.
+func (l *Link) overflows(now clock.Time, length int) bool {
+	rate := l.model.Setting().Rate
+	return rate > 0 && l.model.Backlog(now).Seconds()*float64(rate)/8+float64(length) > float64(l.Queue)
 }
 
 // advance lets packets go that have been held back long enough.

@@ -41,7 +41,8 @@ type Network struct {
 	queue   arrivals
 	serial  uint64
 	links   []*Link
-	free    *packet
+	free    []*packet
+	held    []*packet // what ports have received that have not had their turns since
 	out     []frame.Out
 	in      []frame.In
 }
@@ -101,6 +102,8 @@ func (n *Network) Step(limit clock.Time) bool {
 			m.turn(n)
 			n.timers.set(i, m.deadline())
 		}
+		n.free = append(n.free, n.held...)
+		n.held = n.held[:0]
 		return true
 	}
 	next := clock.Min(n.queue.deadline(), n.timers.deadline())
@@ -136,24 +139,23 @@ func (n *Network) Pass(d time.Duration) {
 // deliver passes on the packets that arrive now, in batches per port.
 func (n *Network) deliver() {
 	for n.queue.deadline() <= n.now {
-		to := n.queue[0].lane.first.to
-		batch := packets{}
+		to := n.queue.next[0].lane.to
 		n.in = n.in[:0]
-		for len(n.in) < to.batch() && n.queue.deadline() <= n.now && n.queue[0].lane.first.to == to {
+		for len(n.in) < to.batch() && n.queue.deadline() <= n.now && n.queue.next[0].lane.to == to {
+			from := n.queue.next[0].lane.from
 			p := n.queue.pop()
 			if n.Tap != nil {
-				n.Tap(n.now, p.from, to, p.data)
+				n.Tap(n.now, from, to, p.data())
 			}
-			batch.add(p)
-			n.in = append(n.in, p.in)
-			n.in[len(n.in)-1].Data = p.data
+			n.held = append(n.held, p)
+			n.in = append(n.in, frame.In{})
+			p.in(&n.in[len(n.in)-1])
 		}
 		good := n.in
 		if to.Codec != nil {
 			good = opened(to.Codec, n.in)
 		}
 		n.Stats.Delivered += uint64(len(good))
-		to.held.join(batch)
 		to.Engine.Receive(n.now, good)
 		n.woken.add(to.index)
 	}
@@ -173,10 +175,9 @@ func opened(c Codec, in []frame.In) []frame.In {
 // Inject delivers raw bytes to a port as if they came from address and UDP port src. It keeps a copy.
 func (n *Network) Inject(to *Port, src netip.AddrPort, at clock.Time, data []byte) {
 	p := n.take()
-	p.from, p.to = nil, to
-	p.data = append(p.data, data...)
-	p.in = frame.In{Src: src.Addr(), Dst: to.Addr, SrcPort: src.Port(), HopLimit: frame.DefaultHopLimit}
-	n.arrives(&lane{}, p, at)
+	p.hold(data)
+	p.ends, p.srcPort, p.class, p.flow = &ends{src.Addr(), to.Addr}, src.Port(), 0, 0
+	n.arrives(&lane{to: to}, p, at)
 }
 
 // arrives puts a packet into a lane.

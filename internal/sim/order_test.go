@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"cmp"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -83,6 +85,43 @@ func TestSet_InOrder(t *testing.T) {
 		}
 		if s.count != len(in) {
 			t.Fatalf("%d are left, want %d", s.count, len(in))
+		}
+	})
+}
+
+// TestArrivals_InOrder: packets leave the queue by their times, and among equals in the order in which they came,
+// whatever number of lanes they are in.
+func TestArrivals_InOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var q arrivals
+		lanes := make([]lane, rapid.IntRange(1, 60).Draw(t, "lanes"))
+		last := make([]clock.Time, len(lanes))
+		var waiting []*packet
+		now, serial := clock.Time(0), uint64(0)
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			if rapid.IntRange(0, 2).Draw(t, "step") > 0 {
+				i := rapid.IntRange(0, len(lanes)-1).Draw(t, "lane")
+				last[i] = max(last[i], now+clock.Time(rapid.IntRange(0, 50).Draw(t, "delay")))
+				p := &packet{at: last[i], serial: serial}
+				serial++
+				q.push(&lanes[i], p)
+				waiting = append(waiting, p)
+				continue
+			}
+			first := slices.MinFunc(append(waiting, &packet{at: clock.Never}), func(a, b *packet) int {
+				return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.serial, b.serial))
+			})
+			if q.deadline() != first.at {
+				t.Fatalf("the first packet arrives at %d, want %d", q.deadline(), first.at)
+			}
+			if first.at == clock.Never {
+				continue
+			}
+			if p := q.pop(); p != first {
+				t.Fatalf("packet %d arrives, want %d", p.serial, first.serial)
+			}
+			now = first.at
+			waiting = slices.DeleteFunc(waiting, func(p *packet) bool { return p == first })
 		}
 	})
 }

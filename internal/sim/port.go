@@ -24,6 +24,8 @@ type Engine interface {
 	Deadline() clock.Time
 }
 
+type pending interface{ Pending() bool }
+
 // Codec is the encapsulation of a port, if one is to be in the path. Without it the network carries
 // everything from the BTH to the pad, and drops corrupted packets like a receiver that checks the ICRC.
 type Codec interface {
@@ -32,6 +34,9 @@ type Codec interface {
 	// Open checks and strips what Seal added; false drops the packet.
 	Open(in *frame.In) bool
 }
+
+// batchSize is the default of Port.Batch.
+const batchSize = 64
 
 // Port is an engine's place in the network.
 type Port struct {
@@ -48,31 +53,40 @@ type Port struct {
 	// more are lost, like a socket with its receive buffer. Zero means no time, and no limit.
 	Service time.Duration
 	Buffer  int
+	// Lends says that a payload which the engine hands out, and which is not short, stays as it is until it has
+	// been delivered: the programs leave alone what they send. The network then does not copy it.
+	Lends bool
 	// Batch is the maximum number of packets passed to the engine at once; 0 means 64.
 	Batch int
 
 	place
 	network *Network
-	wire    impair.Model // of Rate
+	pending pending // Engine, if it is one
 	links   map[netip.Addr]*Link
-	last    [2]*Link // the two used last
-	held    packets
+	last    [2]*Link   // the two used last
 	busy    clock.Time // until when it serves what has arrived or will
+	socket  *socket    // of the switch where it is plugged in; nil: none
 
-	socket  *socket // of the switch where it is plugged in; nil: none
-	refused packets // what the switch had no room for
+	wire    impair.Model // of Rate
+	refused packets      // what the switch had no room for
 }
 
 // Add plugs an engine in at addr.
 func (n *Network) Add(addr netip.Addr, e Engine) *Port {
-	p := &Port{Addr: addr, Engine: e, network: n, links: make(map[netip.Addr]*Link)}
+	p := newPort(n, addr, e)
 	n.join(p)
 	if old := n.byAddr[addr]; old != nil {
 		for _, l := range n.links {
-			l.from.last = [2]*Link{}
+			l.lane.from.last = [2]*Link{}
 		}
 	}
 	n.byAddr[addr] = p
+	return p
+}
+
+func newPort(n *Network, addr netip.Addr, e Engine) *Port {
+	p := &Port{Addr: addr, Engine: e, network: n, links: make(map[netip.Addr]*Link)}
+	p.pending, _ = e.(pending)
 	return p
 }
 
@@ -81,7 +95,7 @@ func (p *Port) Wake() { p.network.woken.add(p.index) }
 
 func (p *Port) batch() int {
 	if p.Batch == 0 {
-		return 64
+		return batchSize
 	}
 	return p.Batch
 }
@@ -95,9 +109,13 @@ func (p *Port) advance(now clock.Time) {
 // deadline is the engine's, and when the wire is free. What is overdue because the engine waits for the
 // wire does not count.
 func (p *Port) deadline() clock.Time {
-	at, free := p.Engine.Deadline(), p.wire.Last()
+	at := p.Engine.Deadline()
+	if p.Rate == 0 {
+		return at
+	}
+	free := p.wire.Last()
 	switch {
-	case p.Rate == 0 || free <= p.network.now:
+	case free <= p.network.now:
 		return at
 	case at <= p.network.now:
 		return free
@@ -121,8 +139,7 @@ func (p *Port) turn(n *Network) {
 			break
 		}
 	}
-	n.give(&p.held)
-	if e, ok := p.Engine.(interface{ Pending() bool }); ok && e.Pending() && p.refused.first == nil {
+	if e := p.pending; e != nil && e.Pending() && p.refused.count == 0 {
 		n.woken.add(p.index)
 	}
 }
@@ -156,15 +173,4 @@ func (p *Port) serve(at clock.Time) (clock.Time, bool) {
 	}
 	p.busy = max(at, p.busy).Add(p.Service)
 	return p.busy, true
-}
-
-// bytes appends a packet to b as the network carries it.
-func (p *Port) bytes(b []byte, o *frame.Out) []byte {
-	if p.Codec != nil {
-		return p.Codec.Seal(b, o)
-	}
-	b = append(b, o.Head[frame.HeadRoom:o.HeadEnd]...)
-	b = append(b, o.Payload...)
-	var pad [4]byte
-	return append(b, pad[:o.Pad&3]...)
 }

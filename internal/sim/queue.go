@@ -1,94 +1,29 @@
 package sim
 
 import (
-	"unsafe"
+	"math/bits"
 
 	"github.com/softvpi/softvpi/internal/clock"
-	"github.com/softvpi/softvpi/internal/cpu/prefetch"
-	"github.com/softvpi/softvpi/internal/frame"
 )
 
-// packet is a packet on its way. Its buffer is reused.
-type packet struct {
-	from, to *Port // from is nil if it comes out of a switch or from Inject
-	in       frame.In
-	data     []byte
-	at       clock.Time
-	serial   uint64
-	next     *packet // in the one list that it is in
+// lane is packets that arrive at a port in the order in which they are in it, such as those of one link.
+type lane struct {
+	packets
+	to   *Port
+	from *Port // nil: a switch, or Inject
 }
 
-// prefetch asks for the packet's data, and for the packet behind it: with many ports they have left the near
-// caches since they were sent.
-func (p *packet) prefetch() {
-	const line = 64
-	if n := p.next; n != nil {
-		prefetch.Read(unsafe.Pointer(n))
-		prefetch.Read(unsafe.Add(unsafe.Pointer(n), line))
-		prefetch.Read(unsafe.Add(unsafe.Pointer(n), 2*line))
-	}
-	for at := 0; at < len(p.data); at += line {
-		prefetch.Read(unsafe.Pointer(&p.data[at]))
-	}
+// foresight is how many of the lanes that are next are in order.
+const foresight = 8
+
+// arrivals is the lanes that are not empty, by when their first packets arrive, and among equals by when
+// those were sent. The next ones are in order, all others in a heap. As the packets of a lane are in order
+// too, there are as many as busy links, and not as packets.
+type arrivals struct {
+	next  [foresight]arrival
+	count int // of next; less than foresight only if heap is empty
+	heap  []arrival
 }
-
-// packets is an ordered list.
-type packets struct{ first, last *packet }
-
-func (l *packets) add(p *packet) {
-	if p.next = nil; l.first == nil {
-		l.first = p
-	} else {
-		l.last.next = p
-	}
-	l.last = p
-}
-
-// remove removes the first packet; there must be one.
-func (l *packets) remove() *packet {
-	p := l.first
-	l.first, p.next = p.next, nil
-	return p
-}
-
-// join adds the packets of another list, which is not used any more.
-func (l *packets) join(m packets) {
-	if l.first == nil {
-		*l = m
-		return
-	}
-	l.last.next, l.last = m.first, m.last
-}
-
-// take returns a packet with an empty buffer.
-func (n *Network) take() *packet {
-	p := n.free
-	if p == nil {
-		return &packet{}
-	}
-	n.free, p.next = p.next, nil
-	p.data = p.data[:0]
-	return p
-}
-
-// give returns a list of packets whose buffers may be reused.
-func (n *Network) give(l *packets) {
-	if l.first == nil {
-		return
-	}
-	l.last.next, n.free = n.free, l.first
-	*l = packets{}
-}
-
-func (n *Network) drop(p *packet) { p.next, n.free = n.free, p }
-
-// lane is packets that arrive in the order in which they are in it, such as those of one link.
-type lane struct{ packets }
-
-// arrivals is a heap of lanes that are not empty, by when their first packets arrive, and among equals by
-// when those were sent. As the packets of a lane are in order, it is as long as there are busy links, and
-// not as there are packets.
-type arrivals []arrival
 
 type arrival struct {
 	at     clock.Time
@@ -100,80 +35,131 @@ func (x *arrival) before(y *arrival) bool {
 	return x.at < y.at || x.at == y.at && x.serial < y.serial
 }
 
+// precedes is before as a number, 1 or 0: the subtraction of both together borrows. In a heap a branch on it would be
+// predicted wrong half of the time.
+func (x *arrival) precedes(y *arrival) uint64 {
+	_, borrow := bits.Sub64(x.serial, y.serial, 0)
+	_, borrow = bits.Sub64(uint64(x.at), uint64(y.at), borrow)
+	return borrow
+}
+
 // deadline returns when the first packet arrives.
-func (h arrivals) deadline() clock.Time {
-	if len(h) == 0 {
+func (h *arrivals) deadline() clock.Time {
+	if h.count == 0 {
 		return clock.Never
 	}
-	return h[0].at
+	return h.next[0].at
 }
 
 // push adds a packet to a lane, in which none arrives later.
 func (h *arrivals) push(l *lane, p *packet) {
-	busy := l.first != nil
 	l.add(p)
-	if busy {
+	if l.count > 1 {
 		return
 	}
-	*h = append(*h, arrival{p.at, p.serial, l})
-	h.up(len(*h) - 1)
+	x := arrival{p.at, p.serial, l}
+	switch {
+	case h.count < foresight:
+		h.count++
+	case x.before(&h.next[foresight-1]):
+		h.add(h.next[foresight-1])
+	default:
+		h.add(x)
+		return
+	}
+	i := h.count - 1
+	for ; i > 0 && x.before(&h.next[i-1]); i-- {
+		h.next[i] = h.next[i-1]
+	}
+	h.next[i] = x
 }
 
 // pop removes the packet that arrives first; there must be one.
 func (h *arrivals) pop() *packet {
-	a := *h
-	l := a[0].lane
+	l := h.next[0].lane
 	p := l.remove()
-	if q := l.first; q != nil {
-		a[0].at, a[0].serial = q.at, q.serial
-		q.prefetch()
-	} else {
-		last := len(a) - 1
-		a[0], a[last].lane = a[last], nil
-		*h = a[:last]
+	if l.count == 0 {
+		h.leave()
+		return p
 	}
-	h.down()
+	q := l.first()
+	x := arrival{q.at, q.serial, l}
+	i := 0
+	for ; i+1 < h.count && h.next[i+1].before(&x); i++ {
+		h.next[i] = h.next[i+1]
+	}
+	if i == foresight-1 && len(h.heap) > 0 && h.heap[0].before(&x) {
+		x, h.heap[0] = h.heap[0], x
+		h.down()
+	}
+	h.next[i] = x
 	return p
 }
 
-// children is how many each place of the heap has: it is flatter than a binary one, and the children of a
+// leave removes the first lane.
+func (h *arrivals) leave() {
+	copy(h.next[:], h.next[1:h.count])
+	last := len(h.heap) - 1
+	if last < 0 {
+		h.count--
+		h.next[h.count] = arrival{}
+		return
+	}
+	h.next[foresight-1] = h.heap[0]
+	h.heap[0], h.heap[last] = h.heap[last], arrival{}
+	h.heap = h.heap[:last]
+	h.down()
+}
+
+// children is how many each place of a heap has, which least knows: it is flatter than a binary one, and the children of a
 // place are next to each other.
 const children = 4
 
-func (h arrivals) up(i int) {
-	x := h[i]
+// add adds a lane to the heap.
+func (h *arrivals) add(x arrival) {
+	h.heap = append(h.heap, x)
+	i := len(h.heap) - 1
 	for i > 0 {
 		above := (i - 1) / children
-		if !x.before(&h[above]) {
+		if !x.before(&h.heap[above]) {
 			break
 		}
-		h[i] = h[above]
+		h.heap[i] = h.heap[above]
 		i = above
 	}
-	h[i] = x
+	h.heap[i] = x
 }
 
-// down restores the order after a change of the first place.
-func (h arrivals) down() {
-	if len(h) == 0 {
+// down restores the order of the heap after a change of its first place.
+func (h *arrivals) down() {
+	if len(h.heap) == 0 {
 		return
 	}
-	x, i := h[0], 0
-	for {
-		low := children*i + 1
-		if low >= len(h) {
+	x, i := h.heap[0], 0
+	for low := 1; low < len(h.heap); low = children*i + 1 {
+		low += least(h.heap[low:])
+		if !h.heap[low].before(&x) {
 			break
 		}
-		for c := low + 1; c < min(low+children, len(h)); c++ {
-			if h[c].before(&h[low]) {
-				low = c
-			}
-		}
-		if !h[low].before(&x) {
-			break
-		}
-		h[i] = h[low]
+		h.heap[i] = h.heap[low]
 		i = low
 	}
-	h[i] = x
+	h.heap[i] = x
+}
+
+// least returns which of the first children is the first.
+func least(h []arrival) int {
+	if len(h) < children {
+		low := 0
+		for i := range h {
+			if h[i].before(&h[low]) {
+				low = i
+			}
+		}
+		return low
+	}
+	c := (*[children]arrival)(h)
+	a := c[1].precedes(&c[0])
+	b := 2 + c[3].precedes(&c[2])
+	return int(a + (b-a)*c[b%children].precedes(&c[a%children]))
 }

@@ -37,12 +37,12 @@ type peer struct {
 	posted    uint64
 	most      uint64 // writes to post in all; 0: no limit
 	own, rkey uint32 // of the memory that is written to: its own, and that of the next
-	comps     [64]transport.Completion
 }
 
 var (
 	source = make([]byte, messageSize) // what all peers write from, and to: one in the cache
 	target = make([]byte, messageSize)
+	comps  [64]transport.Completion // what all peers take completions with
 )
 
 func newPeer(t testing.TB, addr netip.Addr) *peer {
@@ -127,9 +127,9 @@ func (p *peer) post() {
 
 // settle takes the completions, and posts as many writes again.
 func (p *peer) settle(clock.Time) {
-	for n := p.e.Completions(p.comps[:]); n > 0; n = p.e.Completions(p.comps[:]) {
-		for i := range p.comps[:n] {
-			if s := p.comps[i].Status; s != ring.Success {
+	for n := p.e.Completions(comps[:]); n > 0; n = p.e.Completions(comps[:]) {
+		for i := range comps[:n] {
+			if s := comps[i].Status; s != ring.Success {
 				p.t.Fatalf("%v: a write ended with %v", p.addr, s)
 			}
 			p.completed++
@@ -161,30 +161,38 @@ func circle(t testing.TB, ports int) (*sim.Network, []*peer) {
 }
 
 // BenchmarkHops reports how many packets a second pass from a real RC engine to another, for numbers of ports each of
-// which keeps writes of 4 KB outstanding to the next.
+// which keeps writes of 4 KB outstanding to the next, with payloads lent to the network, and copied by it.
 func BenchmarkHops(b *testing.B) {
-	for _, ports := range []int{2, 100, 1000} {
-		b.Run(fmt.Sprint(ports, " ports"), func(b *testing.B) {
-			n, all := circle(b, ports)
-			for _, p := range all {
-				for range deep {
-					p.post()
-				}
+	for _, lends := range []bool{true, false} {
+		for _, ports := range []int{2, 100, 1000} {
+			name := fmt.Sprint(ports, " ports")
+			if !lends {
+				name += ", copying"
 			}
-			n.Pass(100 * time.Microsecond)
-			done := n.Stats.Delivered
-			b.ReportAllocs()
-			b.ResetTimer()
-			n.Run(clock.Never-1, func() bool { return n.Stats.Delivered-done >= uint64(b.N) })
-			b.ReportMetric(float64(n.Stats.Delivered-done)/b.Elapsed().Seconds()/1e6, "Mhops/s")
-		})
+			b.Run(name, func(b *testing.B) {
+				n, all := circle(b, ports)
+				for _, p := range all {
+					p.port.Lends = lends
+					for range deep {
+						p.post()
+					}
+				}
+				n.Pass(100 * time.Microsecond)
+				done := n.Stats.Delivered
+				b.ReportAllocs()
+				b.ResetTimer()
+				n.Run(clock.Never-1, func() bool { return n.Stats.Delivered-done >= uint64(b.N) })
+				b.ReportMetric(float64(n.Stats.Delivered-done)/b.Elapsed().Seconds()/1e6, "Mhops/s")
+			})
+		}
 	}
 }
 
 // TestRC_AllocatesNothingPerPacket: with real RC engines, a network in its stride allocates nothing.
 func TestRC_AllocatesNothingPerPacket(t *testing.T) {
 	n, all := circle(t, 10)
-	for _, p := range all {
+	for i, p := range all {
+		p.port.Lends = i%2 == 0
 		for range deep {
 			p.post()
 		}

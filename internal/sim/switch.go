@@ -35,7 +35,6 @@ type Node struct {
 type socket struct {
 	node   *Node
 	number int
-	port   *Port
 	lane   lane
 }
 
@@ -49,9 +48,9 @@ func (n *Network) AddSwitch(s Switch) *Node {
 // Plug plugs an engine in at a socket of the switch. What it sends goes there, and nowhere else; packets
 // are as the switch wants them, by the port's Codec or from the engine.
 func (x *Node) Plug(number int, addr netip.Addr, e Engine) *Port {
-	p := &Port{Addr: addr, Engine: e, network: x.network}
+	p := newPort(x.network, addr, e)
 	x.network.join(p)
-	p.socket = &socket{node: x, number: number, port: p}
+	p.socket = &socket{node: x, number: number, lane: lane{to: p}}
 	x.sockets[number] = p.socket
 	return p
 }
@@ -71,10 +70,9 @@ func (x *Node) turn(n *Network) {
 			continue
 		}
 		p := n.take()
-		p.from, p.to = nil, s.port
-		p.data = append(p.data, b...)
-		p.in = frame.In{Raw: true}
-		at, room := s.port.serve(n.now)
+		p.hold(b)
+		p.ends = nil
+		at, room := s.lane.to.serve(n.now)
 		if !room {
 			n.Stats.Overflowed++
 			n.drop(p)
@@ -84,7 +82,7 @@ func (x *Node) turn(n *Network) {
 	}
 	for number, ok := x.sw.Room(); ok; number, ok = x.sw.Room() {
 		if s := x.sockets[number]; s != nil {
-			s.port.Wake()
+			s.lane.to.Wake()
 		}
 	}
 }
@@ -93,9 +91,8 @@ func (x *Node) turn(n *Network) {
 // at the port.
 func (n *Network) enter(from *Port, o *frame.Out) {
 	p := n.take()
-	p.from, p.to = from, nil
-	p.data = from.bytes(p.data, o)
-	if n.Filter != nil && !n.Filter(from, nil, p.data) {
+	p.fill(from, o)
+	if n.Filter != nil && !n.Filter(from, nil, p.data()) {
 		n.Stats.Lost++
 		n.drop(p)
 		return
@@ -107,12 +104,12 @@ func (n *Network) enter(from *Port, o *frame.Out) {
 // flush sends what the switch had no room for; false: it still has none.
 func (p *Port) flush(n *Network) bool {
 	s := p.socket
-	if s == nil || p.refused.first == nil {
+	if s == nil || p.refused.count == 0 {
 		return true
 	}
 	s.node.Wake()
-	for p.refused.first != nil {
-		if !s.node.sw.Accept(n.now, s.number, p.refused.first.data) {
+	for p.refused.count > 0 {
+		if !s.node.sw.Accept(n.now, s.number, p.refused.first().data()) {
 			return false
 		}
 		n.drop(p.refused.remove())
