@@ -139,6 +139,7 @@ func (n *Network) Pass(d time.Duration) {
 // deliver passes on the packets that arrive now, in batches per port.
 func (n *Network) deliver() {
 	for n.queue.deadline() <= n.now {
+		n.foresee()
 		to := n.queue.next[0].lane.to
 		n.in = n.in[:0]
 		for len(n.in) < to.batch() && n.queue.deadline() <= n.now && n.queue.next[0].lane.to == to {
@@ -150,6 +151,7 @@ func (n *Network) deliver() {
 			n.held = append(n.held, p)
 			n.in = append(n.in, frame.In{})
 			p.in(&n.in[len(n.in)-1])
+			n.approach(p)
 		}
 		good := n.in
 		if to.Codec != nil {

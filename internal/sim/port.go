@@ -60,12 +60,13 @@ type Port struct {
 	Batch int
 
 	place
-	network *Network
-	pending pending // Engine, if it is one
-	links   map[netip.Addr]*Link
-	last    [2]*Link   // the two used last
-	busy    clock.Time // until when it serves what has arrived or will
-	socket  *socket    // of the switch where it is plugged in; nil: none
+	network    *Network
+	pending    pending    // Engine, if it is one
+	prefetcher Prefetcher // Engine, if it is one
+	links      map[netip.Addr]*Link
+	last       [2]*Link   // the two used last
+	busy       clock.Time // until when it serves what has arrived or will
+	socket     *socket    // of the switch where it is plugged in; nil: none
 
 	wire    impair.Model // of Rate
 	refused packets      // what the switch had no room for
@@ -87,6 +88,7 @@ func (n *Network) Add(addr netip.Addr, e Engine) *Port {
 func newPort(n *Network, addr netip.Addr, e Engine) *Port {
 	p := &Port{Addr: addr, Engine: e, network: n, links: make(map[netip.Addr]*Link)}
 	p.pending, _ = e.(pending)
+	p.prefetcher, _ = e.(Prefetcher)
 	return p
 }
 

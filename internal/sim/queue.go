@@ -13,8 +13,9 @@ type lane struct {
 	from *Port // nil: a switch, or Inject
 }
 
-// foresight is how many of the lanes that are next are in order.
-const foresight = 8
+// foresight is how many of the lanes that are next are in order, so that the memory of each can be asked for
+// in steps while those before it have their turns.
+const foresight = PrefetchSteps + 3
 
 // arrivals is the lanes that are not empty, by when their first packets arrive, and among equals by when
 // those were sent. The next ones are in order, all others in a heap. As the packets of a lane are in order

@@ -1,0 +1,67 @@
+package sim
+
+import (
+	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/cpu/prefetch"
+)
+
+// Prefetcher is an Engine that can prefetch the memory with which it will handle a packet. The network tells
+// it about the next packets while other engines have their turns: with many ports, what an engine used last
+// has left the near caches, and it would wait for one line after the other.
+type Prefetcher interface {
+	// Prefetch takes step 0, 1, 2 ... up to the last, PrefetchSteps-1. Between two of them there is time for
+	// what the first asked for to arrive, so that it may be looked into. The first steps are left out for what
+	// arrives soon after it was sent. packet is the one that will be received, from the BTH on; its payload
+	// may be missing, and with a Codec it says nothing.
+	Prefetch(step int, packet []byte)
+}
+
+// PrefetchSteps is how many steps of Prefetch there are.
+const PrefetchSteps = 7
+
+// many is the number of members from which on prefetching gains more than it costs: fewer stay in the caches of one
+// processor (BenchmarkHops).
+const many = 256
+
+// foresee prefetches for the packets that arrive after the first, each time what it takes one step further.
+func (n *Network) foresee() {
+	if len(n.members) < many {
+		return
+	}
+	for i := n.queue.count - 1; i > 0; i-- {
+		n.queue.next[i].lane.foresee(i)
+	}
+}
+
+// foresee prefetches for a lane that is so many turns away.
+func (l *lane) foresee(away int) {
+	switch away {
+	case foresight - 1:
+		prefetch.Lines(unsafe.Pointer(l), unsafe.Sizeof(*l))
+		return
+	case foresight - 2:
+		prefetch.Lines(unsafe.Pointer(unsafe.SliceData(l.ring)), 8*uintptr(len(l.ring)))
+		prefetch.Lines(unsafe.Pointer(l.to), unsafe.Offsetof(l.to.wire))
+		return
+	case foresight - 3:
+		prefetch.Lines(unsafe.Pointer(l.first()), unsafe.Sizeof(packet{}))
+		for _, k := range l.to.last {
+			prefetch.Lines(unsafe.Pointer(k), unsafe.Offsetof(k.place))
+		}
+	case 2:
+		for i := uint32(1); i < min(l.count, batchSize); i++ {
+			prefetch.Lines(unsafe.Pointer(*l.place(i)), unsafe.Sizeof(packet{}))
+		}
+	}
+	if e := l.to.prefetcher; e != nil {
+		e.Prefetch(foresight-3-away, l.first().head[:])
+	}
+}
+
+// approach prefetches the buffer of a packet that is about to be received.
+func (n *Network) approach(p *packet) {
+	if p.short == 0 && len(n.members) >= many {
+		prefetch.Lines(unsafe.Pointer(unsafe.SliceData(p.buf)), uintptr(len(p.buf)))
+	}
+}
