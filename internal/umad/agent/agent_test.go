@@ -14,66 +14,6 @@ import (
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// wire joins two ports with LIDs 1 and 2, and carries packets between them and back to themselves.
-type wire struct {
-	now  clock.Time
-	port [2]*Port
-	got  [2][]Message
-	file [2]*File
-	sent int
-	lose func(n int, k *Packet) bool
-}
-
-func newWire() *wire {
-	w := &wire{}
-	ids := &IDs{}
-	for i := range w.port {
-		w.port[i] = NewPort(ids)
-		w.file[i] = w.port[i].Open(func(m *Message) {
-			c := *m
-			c.Data = bytes.Clone(m.Data)
-			w.got[i] = append(w.got[i], c)
-		})
-	}
-	return w
-}
-
-// flow carries all packets that wait.
-func (w *wire) flow() {
-	var k Packet
-	for again := true; again; {
-		again = false
-		for i, p := range w.port {
-			for p.Transmit(&k) {
-				again = true
-				if w.sent++; w.lose != nil && w.lose(w.sent, &k) {
-					continue
-				}
-				k.SLID = ib.LID(i + 1)
-				if k.DLID == 1 || k.DLID == 2 {
-					w.port[k.DLID-1].Receive(w.now, &k)
-				}
-			}
-		}
-	}
-}
-
-// until lets time pass, timer by timer, for the time d.
-func (w *wire) until(d time.Duration) {
-	end := w.now.Add(d)
-	for {
-		w.flow()
-		next := clock.Min(w.port[0].Deadline(), w.port[1].Deadline())
-		if end.Before(next) {
-			w.now = end
-			return
-		}
-		w.now = next
-		w.port[0].Advance(w.now)
-		w.port[1].Advance(w.now)
-	}
-}
-
 func (w *wire) register(t testing.TB, i int, r Registration) uint32 {
 	t.Helper()
 	id, err := w.file[i].Register(r)
@@ -104,7 +44,7 @@ func message(agent uint32, class, method uint8, tid uint32, to ib.LID, timeout t
 
 func (w *wire) send(t testing.TB, i int, m *Message) {
 	t.Helper()
-	if err := w.file[i].Send(w.now, m); err != nil {
+	if err := w.file[i].Send(w.net.Now(), m); err != nil {
 		t.Fatal(err)
 	}
 	w.flow()
@@ -225,13 +165,13 @@ func TestSendErrors(t *testing.T) {
 			w.send(t, 0, message(id, 3, 1, 1, 9, time.Second, 0))
 		}
 		var e *sendError
-		if err := w.file[0].Send(w.now, m); !errors.As(err, &e) || e.Field != name {
+		if err := w.file[0].Send(w.net.Now(), m); !errors.As(err, &e) || e.Field != name {
 			t.Errorf("%s: %v, want an error about this field", name, err)
 		}
 	}
 	long := &Message{Header: Header{Agent: id}, Data: make([]byte, 300)}
 	long.Data[1] = 3
-	if err := w.file[0].Send(w.now, long); err == nil {
+	if err := w.file[0].Send(w.net.Now(), long); err == nil {
 		t.Error("300 bytes were sent without RMPP")
 	}
 }
@@ -378,10 +318,10 @@ func FuzzReceive(f *testing.F) {
 		for i := range int(n) {
 			k.MAD[31] += byte(i & 1)
 			c := k
-			w.port[0].Receive(w.now, &c)
+			w.port[0].Receive(w.net.Now(), &c)
 		}
 		m := Message{Header: Header{Agent: id, Timeout: 10}, Data: b}
-		_ = w.file[0].Send(w.now, &m)
+		_ = w.file[0].Send(w.net.Now(), &m)
 		w.until(time.Minute)
 		if w.port[0].Deadline() != clock.Never {
 			t.Error("a timer is still running")
@@ -406,7 +346,7 @@ func TestSendingIsLimited(t *testing.T) {
 	long[atClass], long[atMethod], long[atFlags] = mad.ClassSubnetAdm, mad.MethodGetMulti, mad.RMPPActive
 	send := func(port int, n uint32) error {
 		putBE32(long[atTID+4:], n)
-		return w.file[port].Send(w.now, &Message{Header: Header{Agent: ids[port], LID: 2, QPN: 1, Timeout: 1000}, Data: long})
+		return w.file[port].Send(w.net.Now(), &Message{Header: Header{Agent: ids[port], LID: 2, QPN: 1, Timeout: 1000}, Data: long})
 	}
 	for n := range uint32(maxSending / MaxLength) {
 		if err := send(int(n%2), n); err != nil {
