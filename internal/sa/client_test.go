@@ -9,7 +9,6 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
-	"pgregory.net/rapid"
 )
 
 func newClient(t testing.TB, cfg Config) *Client {
@@ -194,63 +193,6 @@ func TestBounds(t *testing.T) {
 	if m, _ = sent(t, c); len(m) != 1 {
 		t.Errorf("%d are sent after an answer, want 1", len(m))
 	}
-}
-
-// Every request is answered exactly once, whatever is lost, late or duplicated.
-func TestEveryRequestIsAnsweredOnce(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		c, err := New(Config{Timeout: time.Second, Retries: rapid.IntRange(1, 3).Draw(t, "retries")})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.SetManager(3, 0)
-		now := clock.Time(0)
-		open := map[Ticket]bool{}
-		var wire [][]byte
-		var out [5]Datagram
-		collect := func() {
-			for n := c.Transmit(out[:]); n > 0; n = c.Transmit(out[:]) {
-				for _, d := range out[:n] {
-					m, _ := mad.ParseSA(d.MAD[:])
-					wire = append(wire, respond(m, 0, nil))
-				}
-			}
-			for _, a := range answers(c) {
-				if !open[a.Ticket] {
-					t.Fatalf("ticket %d is answered twice, or was never given", a.Ticket)
-				}
-				delete(open, a.Ticket)
-			}
-		}
-		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			switch rapid.IntRange(0, 4).Draw(t, "step") {
-			case 0, 1:
-				k, err := c.Ask(now, Path(ib.GID{}, ib.GID{}, 0))
-				if err != nil {
-					t.Fatal(err)
-				}
-				open[k] = true
-			case 2:
-				if len(wire) > 0 {
-					c.Receive(now, wire[rapid.IntRange(0, len(wire)-1).Draw(t, "which")])
-				}
-			case 3:
-				now = now.Add(rapid.SampledFrom([]time.Duration{1, time.Second, 5 * time.Second}).Draw(t, "time"))
-				c.Advance(now)
-			case 4:
-				c.SetManager(ib.LID(rapid.IntRange(0, 2).Draw(t, "manager")), 0)
-			}
-			collect()
-		}
-		for c.Deadline() != clock.Never {
-			now = c.Deadline()
-			c.Advance(now)
-			collect()
-		}
-		if len(open) != 0 || len(c.pending) != 0 {
-			t.Fatalf("%d requests have no answer and %d are kept, want none", len(open), len(c.pending))
-		}
-	})
 }
 
 // Received bytes never make the client panic, and no short MAD is accepted.
