@@ -1,12 +1,15 @@
 package subnet
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/sim"
 	"github.com/softvpi/softvpi/internal/subnet/routing"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -16,8 +19,10 @@ import (
 type bench struct {
 	t     rapid.TB
 	nodes []*benchNode
-	now   clock.Time
+	net   *sim.Network
+	now   clock.Time         // of net
 	sms   map[*benchNode]*SM // nodes with a subnet manager at their port 1
+	ports map[*SM]*sim.Port
 	log   []Event
 	lose  func() bool // reports whether the next MAD is lost
 	count int         // requests that nodes have answered
@@ -47,7 +52,7 @@ type benchPort struct {
 }
 
 func newBench(t rapid.TB) *bench {
-	return &bench{t: t, sms: map[*benchNode]*SM{}, lose: func() bool { return false }}
+	return &bench{t: t, net: sim.New(1), sms: map[*benchNode]*SM{}, ports: map[*SM]*sim.Port{}, lose: func() bool { return false }}
 }
 
 // node adds a node with the next GUID.
@@ -120,7 +125,7 @@ func (b *bench) start(n *benchNode, cfg Config) *SM {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.sms[n] = sm
+	b.sms[n], b.ports[sm] = sm, b.net.Add(netip.Addr{}, &manager{SM: sm, b: b, at: n})
 	n.ports[b.home(n)].info.CapabilityMask |= mad.CapIsSM
 	sm.Start(b.now)
 	return sm
@@ -135,49 +140,82 @@ func (b *bench) home(n *benchNode) uint8 {
 
 // run runs everything for the time d.
 func (b *bench) run(d time.Duration) {
-	end := b.now.Add(d)
-	var out [64]Packet
-	for steps := 0; ; steps++ {
-		if steps > 3_000_000 {
+	for _, p := range b.ports {
+		p.Wake()
+	}
+	steps, end := 0, b.now.Add(d)
+	b.net.Run(end, func() bool {
+		if steps++; steps > 3_000_000 {
 			b.t.Fatal("the managers do not come to rest")
 		}
-		busy := false
-		for _, n := range b.nodes { // in a fixed order
-			sm := b.sms[n]
-			if sm == nil {
-				continue
-			}
-			for _, p := range out[:sm.Transmit(b.now, out[:])] {
-				busy = true
-				if !b.lose() {
-					b.deliver(n, &p)
-				}
-			}
-		}
-		if busy {
-			b.now = b.now.Add(time.Microsecond)
-			continue
-		}
-		next := clock.Never
-		for _, sm := range b.sms {
-			next = clock.Min(next, sm.Deadline())
-		}
-		if next > end {
-			b.now = end
-			break
-		}
-		b.now = max(b.now, next)
-		for _, n := range b.nodes {
-			if sm := b.sms[n]; sm != nil {
-				sm.Advance(b.now)
-			}
-		}
-	}
+		return false
+	})
+	b.net.Pass(end.Sub(b.net.Now()))
+	b.now = end
 	for _, n := range b.nodes {
 		if sm := b.sms[n]; sm != nil {
 			b.log = append(b.log, sm.Events()...)
 		}
 	}
+}
+
+// manager is a subnet manager at a node as an engine of the network. What it sends arrives at once, and it has a turn
+// each microsecond as long as it sends.
+type manager struct {
+	*SM
+	b    *bench
+	at   *benchNode
+	next clock.Time // its next turn; 0: it waits
+	out  [64]Packet
+}
+
+// dead reports whether the node has no manager any more, or another one.
+func (m *manager) dead() bool { return m.b.sms[m.at] != m.SM }
+
+// Receive implements sim.Engine.
+func (m *manager) Receive(clock.Time, []frame.In) {}
+
+// Transmit implements sim.Engine.
+func (m *manager) Transmit(now clock.Time, _ []frame.Out) int {
+	if m.dead() || now < m.next {
+		return 0
+	}
+	m.b.now, m.next = now, 0
+	n := m.SM.Transmit(now, m.out[:])
+	for i := range m.out[:n] {
+		m.next = now.Add(time.Microsecond)
+		if !m.b.lose() {
+			m.b.deliver(m.at, &m.out[i])
+		}
+	}
+	return 0
+}
+
+// Pending hides the manager's: it has its turn when time has gone on.
+func (m *manager) Pending() bool { return false }
+
+// Advance implements sim.Engine.
+func (m *manager) Advance(now clock.Time) {
+	if m.b.now = now; m.SM.Deadline() <= now {
+		m.SM.Advance(now)
+	}
+}
+
+// Deadline implements sim.Engine.
+func (m *manager) Deadline() clock.Time {
+	switch {
+	case m.dead():
+		return clock.Never
+	case m.next != 0:
+		return clock.Min(m.next, m.SM.Deadline())
+	}
+	return m.SM.Deadline()
+}
+
+// receive passes a MAD to a manager.
+func (b *bench) receive(sm *SM, p *Packet) {
+	sm.Receive(b.now, p)
+	b.ports[sm].Wake()
 }
 
 // deliver carries a MAD from the node that sends it.
@@ -210,7 +248,7 @@ func (b *bench) deliver(from *benchNode, p *Packet) {
 		if sm := b.sms[at]; sm != nil {
 			q := Packet{LID: ib.LIDPermissive}
 			smp.Append(q.MAD[:0])
-			sm.Receive(b.now, &q)
+			b.receive(sm, &q)
 		}
 		return
 	}
@@ -225,7 +263,7 @@ func (b *bench) deliver(from *benchNode, p *Packet) {
 	q := Packet{LID: ib.LIDPermissive}
 	smp.Append(q.MAD[:0])
 	if sm := b.sms[from]; sm != nil {
-		sm.Receive(b.now, &q)
+		b.receive(sm, &q)
 	}
 }
 
@@ -241,7 +279,7 @@ func (b *bench) backward(from *benchNode, p *Packet, smp *mad.SMP) {
 	}
 	if sm := b.sms[at]; sm != nil && at != from {
 		q := *p
-		sm.Receive(b.now, &q)
+		b.receive(sm, &q)
 	}
 }
 
