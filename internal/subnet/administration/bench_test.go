@@ -1,10 +1,13 @@
 package administration
 
 import (
+	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/sim"
 	"github.com/softvpi/softvpi/internal/subnet/administration/asker"
 	"github.com/softvpi/softvpi/internal/subnet/partition"
 	"github.com/softvpi/softvpi/internal/subnet/routing"
@@ -16,7 +19,9 @@ import (
 // bench is the administration of a subnet that the test builds; the test plays the manager's part.
 type bench struct {
 	t      testing.TB
-	now    clock.Time
+	net    *sim.Network
+	now    clock.Time // of net
+	port   *sim.Port  // of the administration
 	sa     *SA
 	n      *topology.Subnet
 	lmc    uint8
@@ -63,21 +68,36 @@ func (l uplink) Send(from ib.LID, m *mad.SA) {
 
 func (l uplink) Run(d time.Duration) {
 	b := l.b
-	for end := b.now.Add(d); ; {
-		for len(b.sent) > 0 {
-			x := b.sent[0]
-			b.sent = b.sent[1:]
-			b.Take(x.to.LID, x.m.Append(nil))
-		}
-		next := b.sa.Deadline()
-		if next > end {
-			b.now = end
-			return
-		}
-		b.now = max(b.now, next)
-		b.sa.Advance(b.now)
-	}
+	b.port.Wake()
+	b.net.Pass(d)
+	b.now = b.net.Now()
 }
+
+// answerer is the administration as an engine of the network. What it sends arrives at once.
+type answerer struct{ b *bench }
+
+// Receive implements sim.Engine: requests come by the uplink.
+func (a answerer) Receive(clock.Time, []frame.In) {}
+
+// Transmit implements sim.Engine.
+func (a answerer) Transmit(now clock.Time, _ []frame.Out) int {
+	b := a.b
+	for b.now = now; len(b.sent) > 0; {
+		x := b.sent[0]
+		b.sent = b.sent[1:]
+		b.Take(x.to.LID, x.m.Append(nil))
+	}
+	return 0
+}
+
+// Advance implements sim.Engine.
+func (a answerer) Advance(now clock.Time) {
+	a.b.now = now
+	a.b.sa.Advance(now)
+}
+
+// Deadline implements sim.Engine.
+func (a answerer) Deadline() clock.Time { return a.b.sa.Deadline() }
 
 func (b *bench) run(d time.Duration) { uplink{b}.Run(d) }
 
@@ -172,8 +192,9 @@ func plug(t testing.TB, cfg Config, more ...func(b *bench, s1 int32)) (*bench, h
 	if cfg.Partitions == nil {
 		cfg.Partitions = partition.Default()
 	}
-	b := &bench{t: t}
+	b := &bench{t: t, net: sim.New(1)}
 	b.sa = New(cfg, b)
+	b.port = b.net.Add(netip.Addr{}, answerer{b})
 	h := b.build()
 	for _, f := range more {
 		f(b, b.n.Nodes[4].First)
