@@ -6,7 +6,7 @@ import (
 	"github.com/softvpi/softvpi/internal/cpu/prefetch"
 )
 
-// Prefetcher is an Engine that can prefetch the memory with which it will handle a packet. The network tells
+// Prefetcher can prefetch the memory with which an engine will handle a packet. The network tells
 // it about the next packets while other engines have their turns: with many ports, what an engine used last
 // has left the near caches, and it would wait for one line after the other.
 type Prefetcher interface {
@@ -54,7 +54,7 @@ func (l *lane) foresee(away int) {
 			prefetch.Lines(unsafe.Pointer(*l.place(i)), unsafe.Sizeof(packet{}))
 		}
 	}
-	if e := l.to.prefetcher; e != nil {
+	if e := l.to.Prefetcher; e != nil {
 		e.Prefetch(foresight-3-away, l.first().head[:])
 	}
 }

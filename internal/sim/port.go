@@ -56,17 +56,18 @@ type Port struct {
 	// Lends says that a payload which the engine hands out, and which is not short, stays as it is until it has
 	// been delivered: the programs leave alone what they send. The network then does not copy it.
 	Lends bool
+	// Prefetcher is told what arrives next: the engine, if it can do that; nil: nobody.
+	Prefetcher Prefetcher
 	// Batch is the maximum number of packets passed to the engine at once; 0 means 64.
 	Batch int
 
 	place
-	network    *Network
-	pending    pending    // Engine, if it is one
-	prefetcher Prefetcher // Engine, if it is one
-	links      map[netip.Addr]*Link
-	last       [2]*Link   // the two used last
-	busy       clock.Time // until when it serves what has arrived or will
-	socket     *socket    // of the switch where it is plugged in; nil: none
+	network *Network
+	pending pending // Engine, if it is one
+	links   map[netip.Addr]*Link
+	last    [2]*Link   // the two used last
+	busy    clock.Time // until when it serves what has arrived or will
+	socket  *socket    // of the switch where it is plugged in; nil: none
 
 	wire    impair.Model // of Rate
 	refused packets      // what the switch had no room for
@@ -88,7 +89,7 @@ func (n *Network) Add(addr netip.Addr, e Engine) *Port {
 func newPort(n *Network, addr netip.Addr, e Engine) *Port {
 	p := &Port{Addr: addr, Engine: e, network: n, links: make(map[netip.Addr]*Link)}
 	p.pending, _ = e.(pending)
-	p.prefetcher, _ = e.(Prefetcher)
+	p.Prefetcher, _ = e.(Prefetcher)
 	return p
 }
 
