@@ -36,6 +36,17 @@ func Checksum(p []byte) uint16 { return fold(sum(0, p)) }
 // PseudoChecksum is the checksum of an IP payload with the pseudo header of its addresses (RFC 768, RFC
 // 8200 8.1), as used by UDP and ICMPv6. The addresses must be of the same family.
 func PseudoChecksum(src, dst netip.Addr, protocol uint8, payload []byte) uint16 {
+	return fold(sum(pseudo(src, dst, protocol, len(payload)), payload))
+}
+
+// PseudoSum is the part of the pseudo header of a payload of n bytes in its checksum: what a device that completes the
+// checksum expects in its field (RFC 1624 writes it ~C).
+func PseudoSum(src, dst netip.Addr, protocol uint8, n int) uint16 {
+	return ^fold(pseudo(src, dst, protocol, n))
+}
+
+// pseudo sums a pseudo header. Its fields need not be in their exact positions: the sum only matters modulo 2^16-1.
+func pseudo(src, dst netip.Addr, protocol uint8, n int) uint64 {
 	var s uint64
 	if src.Is4() {
 		a, b := src.As4(), dst.As4()
@@ -44,7 +55,6 @@ func PseudoChecksum(src, dst netip.Addr, protocol uint8, payload []byte) uint16 
 		a, b := src.As16(), dst.As16()
 		s = sum(sum(0, a[:]), b[:])
 	}
-	// The fields need not be in their exact positions: the sum only matters modulo 2^16-1.
-	s, carry := bits.Add64(s, uint64(protocol)+uint64(len(payload)), 0)
-	return fold(sum(s+carry, payload))
+	s, carry := bits.Add64(s, uint64(protocol)+uint64(n), 0)
+	return s + carry
 }

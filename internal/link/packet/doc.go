@@ -17,14 +17,17 @@
 //
 // While a link mostly receives bursts, the ring takes nothing (Pause, Resume).
 //
+// Short packets leave as single frames (Send), longer ones and bursts of up to some kilobytes as one message that the
+// system divides (Begin). What is longer leaves through the UDP socket.
+//
 // A frame leaves through the interface that has the address, and only if the system would send it there
 // too: routes, rules and neighbours are the system's, queried and followed over netlink. Queueing
 // disciplines, taps and the filters of tc see it, as the IP packet that it is; the firewall (netfilter)
 // and IPsec do not, so Open refuses if a firewall has tables.
 //
 // The UDP checksum of received packets is not checked: it may be absent, or left for a device to fill in,
-// and the ICRC covers everything that matters. Packets are sent without one over IPv4, as in Annex A17,
-// and with a correct one over IPv6, which other systems require.
+// and the ICRC covers everything that matters. Single frames are sent without one over IPv4, as in Annex A17,
+// and with a correct one over IPv6, which other systems require; those of bursts have one, as from a socket.
 package packet
 
 import (

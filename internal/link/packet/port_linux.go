@@ -56,7 +56,7 @@ type Port struct {
 // Open makes the frames of a link; what arrives from now on is in the ring. The error is an
 // *unavailableError.
 func Open(cfg Config) (*Port, error) {
-	p := &Port{cfg: cfg, byAddr: map[netip.Addr]uint16{}, outlet: outlet{fd: -1}}
+	p := &Port{cfg: cfg, byAddr: map[netip.Addr]uint16{}, outlet: outlet{fd: -1, burst: -1}}
 	if err := p.open(); err != nil {
 		p.Close()
 		var u *unavailableError

@@ -67,16 +67,11 @@ func (p *Port) meet(h *hop, n *neighbour) {
 // known, the packet is long, or it has a priority, which the system derives from its traffic class. From
 // time to time it does so deliberately, so that the system maintains its neighbour entry.
 func (p *Port) Send(o *frame.Out, hop uint16) bool {
-	r := o.Route
-	if hop == 0 || int(hop) > len(p.hops) || r.TrafficClass != 0 || o.Len() > MostPayload || p.off != "" {
+	if o.Len() > MostPayload {
 		return false
 	}
-	h := &p.hops[hop-1]
-	if !h.usable {
-		return false
-	}
-	if p.ticks-h.sent >= refreshTicks {
-		h.sent = p.ticks
+	h := p.by(hop, o.Route)
+	if h == nil {
 		return false
 	}
 	n := build(p.outlet.out[:], &h.begins, p.cfg.Port, o)
@@ -85,4 +80,20 @@ func (p *Port) Send(o *frame.Out, hop uint16) bool {
 	}
 	p.stats.Sent++
 	return true
+}
+
+// by returns the hop with this number if a packet of a route may be sent by it now, nil if the socket must send it.
+func (p *Port) by(number uint16, r *frame.Route) *hop {
+	if number == 0 || int(number) > len(p.hops) || r.TrafficClass != 0 || p.off != "" {
+		return nil
+	}
+	h := &p.hops[number-1]
+	if !h.usable {
+		return nil
+	}
+	if p.ticks-h.sent >= refreshTicks {
+		h.sent = p.ticks
+		return nil
+	}
+	return h
 }

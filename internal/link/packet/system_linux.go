@@ -179,6 +179,7 @@ type device struct {
 	kind     string // the encapsulation: ethernet, loopback, or another
 	mac      [6]byte
 	enslaved bool
+	mtu      int
 }
 
 // Kinds of interfaces (netlink.LinkAttrs.EncapType).
@@ -199,7 +200,7 @@ func (s *system) device(index int) (d device, ok bool) {
 		return d, false
 	}
 	about := l.Attrs()
-	d.kind, d.enslaved = about.EncapType, about.MasterIndex != 0
+	d.kind, d.enslaved, d.mtu = about.EncapType, about.MasterIndex != 0, about.MTU
 	if len(about.HardwareAddr) == len(d.mac) {
 		copy(d.mac[:], about.HardwareAddr)
 	}

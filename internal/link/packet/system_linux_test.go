@@ -129,7 +129,7 @@ func TestSystemAnswers(t *testing.T) {
 	if n, ok := s.neighbour(gateway, index[0]); ok {
 		t.Errorf("a neighbour that is not there: %+v", n)
 	}
-	for at, want := range map[int]device{index[0]: {ethernet, [6]byte(mac), false}, lo: {kind: loopback}} {
+	for at, want := range map[int]device{index[0]: {ethernet, [6]byte(mac), false, 1500}, lo: {kind: loopback, mtu: 65536}} {
 		if d, ok := s.device(at); !ok || d != want {
 			t.Errorf("interface %d: %+v, %v, want %+v", at, d, ok, want)
 		}

@@ -34,6 +34,8 @@ type frames struct {
 	lost   uint64 // packets that the system dropped for lack of room
 	bulk   bulk
 	ringed int // packets from the ring since the last changeShift
+	// The system did not take a burst as a frame: the socket sends the next one.
+	refused bool
 }
 
 // openFrames opens the ring and makes the socket drop what the ring has, before the socket is bound.
@@ -209,6 +211,34 @@ func joined(frames []frame.Out) bool {
 		return false
 	}
 	return len(frames) > 2 && frames[2].Segment != 0 || ib.BTH(frames[1].Head[frame.HeadRoom:]).Opcode() != ib.RCAcknowledge
+}
+
+// framedMost is the maximum length in bytes of a burst that leaves as a frame. That saves the system's way from a socket to
+// the interface: 1.0 of 3.7 us on an AMD EPYC across veth. Longer ones are spliced, or take so long to copy that it hardly
+// matters.
+const framedMost = stageLeast - 1
+
+// beginFrame writes what precedes a burst that leaves as a frame to b. It returns nil if the socket sends the burst, as it
+// does a short packet that could not be sent alone.
+func (l *socketLink) beginFrame(b []byte, w *path, frames []frame.Out) []byte {
+	f := &l.frames
+	if f.port == nil || w.hop == 0 || len(frames) == 1 && frames[0].Len() <= packet.MostPayload {
+		return nil
+	}
+	if f.refused {
+		f.refused = false
+		return nil
+	}
+	total := length(frames)
+	if total > framedMost {
+		return nil
+	}
+	return b[:f.port.Begin(b, frames, total, w.hop)]
+}
+
+// length returns that of a burst in bytes.
+func length(frames []frame.Out) int {
+	return (len(frames)-1)*frames[0].Len() + frames[len(frames)-1].Len()
 }
 
 // tendFrames makes the Port follow the system. If the Port is switched off, the socket takes everything.

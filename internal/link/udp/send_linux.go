@@ -8,6 +8,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/packet"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 	shortSpace   = 160 << 10
 )
 
-// sender holds what sendmmsg reads: one message per burst.
+// sender holds what sendmmsg reads: one message per burst. All go to one socket.
 type sender struct {
 	messages [sendMessagesMax]message
 	frames   [sendMessagesMax]int    // frames of each message
@@ -36,6 +37,8 @@ type sender struct {
 	copied   int              // bytes of short in use
 	packed   int              // vectors in use when the last vector was one into short
 	socket   uint16
+	heads    [sendMessagesMax][packet.BurstHead]byte
+	head     int // length of what precedes a burst that leaves as a frame; 0: they are no frames
 }
 
 func (s *sender) init() {
@@ -73,10 +76,10 @@ func (l *socketLink) Send(frames []frame.Out) (int, error) {
 	return taken, nil
 }
 
-// build makes messages of the first frames, as long as one socket sends them.
+// build makes messages of the first frames, as long as one socket sends them, or the one for frames.
 func (l *socketLink) build(frames []frame.Out) {
 	s := &l.send
-	s.n, s.used, s.copied, s.packed, s.socket = 0, 0, 0, 0, l.pool.path(frames[0].Route).socket
+	s.n, s.used, s.copied, s.packed, s.socket, s.head = 0, 0, 0, 0, l.pool.path(frames[0].Route).socket, 0
 	for i := 0; i < len(frames); {
 		w := l.pool.path(frames[i].Route)
 		if s.n == len(s.messages) || s.used+burstVectors > len(s.vectors) || w == nil || w.socket != s.socket {
@@ -89,7 +92,13 @@ func (l *socketLink) build(frames []frame.Out) {
 		if !w.single && l.gso {
 			n = burst(frames[i:])
 		}
-		s.add(w, frames[i:i+n], l.v4)
+		head := l.beginFrame(s.heads[s.n][:], w, frames[i:i+n])
+		if s.n == 0 {
+			s.head = len(head)
+		} else if len(head) != s.head {
+			return
+		}
+		s.add(w, frames[i:i+n], l.v4, head)
 		i += n
 	}
 }
@@ -114,11 +123,16 @@ func burst(frames []frame.Out) int {
 	return n
 }
 
-// add appends a message of one burst, which goes by a path.
-func (s *sender) add(w *path, frames []frame.Out, v4 bool) {
+// add appends a message of one burst, which goes by a path. head precedes it if it leaves as a frame.
+func (s *sender) add(w *path, frames []frame.Out, v4 bool, head []byte) {
 	m := &s.messages[s.n]
 	s.frames[s.n] = len(frames)
 	first := s.used
+	if len(head) > 0 {
+		s.vectors[first].Base = &head[0]
+		s.vectors[first].SetLen(len(head))
+		s.used++
+	}
 	if s.staged[s.n] = staged(frames); s.staged[s.n] == nil {
 		for i := range frames {
 			if !s.pack(&frames[i], i > 0) {
@@ -127,10 +141,15 @@ func (s *sender) add(w *path, frames []frame.Out, v4 bool) {
 		}
 	}
 	h := &m.header
-	h.Name, h.Namelen = &w.sockaddr[0], uint32(w.length)
 	h.Iov = &s.vectors[first]
 	h.SetIovlen(s.used - first)
-	h.SetControllen(s.options(frames[0].Route, frames, v4))
+	if len(head) > 0 {
+		h.Name, h.Namelen = nil, 0
+		h.SetControllen(0)
+	} else {
+		h.Name, h.Namelen = &w.sockaddr[0], uint32(w.length)
+		h.SetControllen(s.options(frames[0].Route, frames, v4))
+	}
 	s.n++
 }
 
@@ -220,6 +239,9 @@ func (s *sender) clear() {
 // no more.
 func (l *socketLink) flush(frames []frame.Out) (taken int, full bool) {
 	s := &l.send
+	if s.head > 0 {
+		return l.flushFrames()
+	}
 	fd := l.socketFD(s.socket)
 	for done, retries := 0, 0; done < s.n; {
 		n, errno, again := l.sendNext(fd, done)
@@ -257,6 +279,23 @@ func (l *socketLink) flush(frames []frame.Out) (taken int, full bool) {
 	return taken, false
 }
 
+// flushFrames sends the messages as frames and returns how many packets were accepted. What the system does not take is
+// sent through the socket next, which also finds out why.
+func (l *socketLink) flushFrames() (taken int, full bool) {
+	s, port := &l.send, l.frames.port
+	for done := 0; done < s.n; {
+		n, errno := sendMessages(port.Burst(), s.messages[done:s.n])
+		if errno != 0 {
+			l.frames.refused = true
+			break
+		}
+		taken = l.sent(done, n, taken)
+		done += n
+	}
+	port.BurstSent(taken)
+	return taken, false
+}
+
 // sendNext sends messages from index done on, and returns how many were sent, at least one if there is no
 // error. again means that the first must be rebuilt, to be sent another way.
 func (l *socketLink) sendNext(fd, done int) (n int, errno unix.Errno, again bool) {
@@ -280,7 +319,7 @@ func (l *socketLink) sendNext(fd, done int) (n int, errno unix.Errno, again bool
 func (l *socketLink) sent(first, n, taken int) int {
 	for i := first; i < first+n; i++ {
 		l.stats.SentPackets += uint64(l.send.frames[i])
-		l.stats.SentBytes += uint64(l.send.messages[i].length)
+		l.stats.SentBytes += uint64(int(l.send.messages[i].length) - l.send.head)
 		taken += l.send.frames[i]
 	}
 	l.stats.SentBursts += uint64(n)
