@@ -121,12 +121,18 @@ func (h *Host) AddAdapter(cfg AdapterConfig) (uint32, error) {
 				o.cfg.Addr)
 		}
 	}
-	a, err := newAdapter(h, cfg, more, mac)
+	owner, err := h.sharedPort(&cfg)
+	if err != nil {
+		return 0, err
+	}
+	a, err := newAdapter(h, cfg, owner, more, mac)
 	if err != nil {
 		return 0, err
 	}
 	a.index = index
-	h.adapters, h.ports = append(h.adapters, a), append(h.ports, a.port)
+	if h.adapters = append(h.adapters, a); owner == nil {
+		h.ports = append(h.ports, a.port)
+	}
 	if a.ib != nil {
 		h.onFabric.Store(true)
 	}
@@ -134,6 +140,37 @@ func (h *Host) AddAdapter(cfg AdapterConfig) (uint32, error) {
 	h.watched++
 	h.sleep.wake()
 	return a.index, nil
+}
+
+// sharedPort returns the adapter whose port a new one shares, nil if none, and completes the new one's configuration. Errors
+// are *command.Error.
+func (h *Host) sharedPort(cfg *AdapterConfig) (*adapter, error) {
+	if cfg.ShareWith == nil {
+		return nil, nil
+	}
+	owner, err := h.adapter(*cfg.ShareWith)
+	switch {
+	case err != nil:
+		return nil, err
+	case cfg.Link != nil:
+		return nil, command.Errorf(command.Invalid, "Link: the function shares the port of adapter %q, and has no link of its own", owner.name)
+	case owner.cfg.ShareWith != nil:
+		return nil, command.Errorf(command.Invalid, "ShareWith: adapter %q shares a port itself", owner.name)
+	case owner.ib != nil:
+		return nil, command.Errorf(command.Unsupported, "ShareWith: an InfiniBand port has one function")
+	case owner.cfg.Link == nil:
+		return owner, nil
+	case owner.cfg.Link.Capabilities().Stations == nil:
+		return nil, command.Errorf(command.Unsupported, "ShareWith: the link of adapter %q serves one function", owner.name)
+	}
+	for _, o := range owner.port.functions {
+		if cfg.MAC == o.mac && cfg.VLAN == o.cfg.VLAN || cfg.MAC == ([6]byte{}) {
+			return nil, command.Errorf(command.Invalid, "MAC is %x, want one that no function at the port of adapter %q has in VLAN %d", cfg.MAC, owner.name,
+				cfg.VLAN)
+		}
+	}
+	cfg.Link = owner.cfg.Link
+	return owner, nil
 }
 
 // ReplaceAdapter replaces a disabled adapter by another, for instance when its port has changed between
@@ -161,7 +198,10 @@ func (h *Host) ReplaceAdapter(index uint32, cfg AdapterConfig) error {
 					o.cfg.Addr)
 			}
 		}
-		a, err := newAdapter(h, cfg, more, mac)
+		if len(old.port.functions) > 1 || cfg.ShareWith != nil {
+			return command.Errorf(command.Busy, "adapter %q shares its port with other functions", old.name)
+		}
+		a, err := newAdapter(h, cfg, nil, more, mac)
 		if err != nil {
 			return err
 		}
@@ -180,9 +220,9 @@ func (h *Host) ReplaceAdapter(index uint32, cfg AdapterConfig) error {
 	return err
 }
 
-// newAdapter creates an adapter with its engines and links. more and mac are the other addresses and the
-// MAC of its interface.
-func newAdapter(h *Host, cfg AdapterConfig, more []netip.Addr, mac [6]byte) (*adapter, error) {
+// newAdapter creates an adapter with its engines and links, at the port of owner if that is not nil. more and mac are the
+// other addresses and the MAC of its interface.
+func newAdapter(h *Host, cfg AdapterConfig, owner *adapter, more []netip.Addr, mac [6]byte) (*adapter, error) {
 	a := &adapter{
 		host: h, cfg: cfg, name: cfg.Name, limits: cfg.Limits, enabled: true, present: true, path: cfg.Path,
 		mac: cfg.MAC, guid: cfg.GUID,
@@ -214,10 +254,10 @@ func newAdapter(h *Host, cfg AdapterConfig, more []netip.Addr, mac [6]byte) (*ad
 	if a.guid == 0 {
 		a.guid = gid.GUID(a.mac, netip.AddrPortFrom(cfg.Addr, cfg.UDPPort))
 	}
-	if err := a.open(addrs); err != nil {
+	if err := a.open(addrs, owner); err != nil {
 		return nil, err
 	}
-	if err := a.makeFunction(); err != nil {
+	if err := a.makeFunction(owner); err != nil {
 		_ = a.close()
 		return nil, err
 	}
@@ -228,8 +268,8 @@ func newAdapter(h *Host, cfg AdapterConfig, more []netip.Addr, mac [6]byte) (*ad
 	return a, nil
 }
 
-// makeFunction creates the adapter's function and puts it behind a port.
-func (a *adapter) makeFunction() (err error) {
+// makeFunction creates the adapter's function and puts it behind a port: that of owner, or if nil a new one.
+func (a *adapter) makeFunction(owner *adapter) (err error) {
 	r := a.host.rand
 	tags := rand8(r.Uint64())
 	a.memory = memory.NewTable(int(min(uint64(a.limits.MR)+uint64(a.limits.MW), 1<<24-1)), tags)
@@ -248,9 +288,11 @@ func (a *adapter) makeFunction() (err error) {
 		return command.Errorf(command.Invalid, "%v", err)
 	}
 	a.function = rdma.New(rdma.Config{Engine: a.engine, CM: a.cm, IB: a.ib, Programs: services{a}})
-	a.port = newPortLoop(a.host)
+	if a.port = newPortLoop(a.host); owner != nil {
+		a.port = owner.port
+	}
 	a.port.functions = append(a.port.functions, a)
-	a.station = a.port.Attach(a.function, port.Station{MAC: a.mac})
+	a.station = a.port.Attach(a.function, port.Station{MAC: a.mac, VLAN: a.cfg.VLAN})
 	a.links.Attach(a.station)
 	return nil
 }

@@ -87,6 +87,7 @@ type AdapterConfig struct {
 	// MTU is the largest IP packet in bytes if the link's MTU is larger (*JumboPacket); 0: the link's.
 	MTU  uint32
 	MAC  [6]byte // the permanent one; 0: the interface's, or derived from the address
+	VLAN uint16  // identifier of the VLAN of its frames on a link of whole frames that functions share; 0: none
 	GUID uint64  // of the port; 0: derived from the MAC
 	// Device is the name of the device whose port number Port the adapter is; empty: a device of its own. Port
 	// 0 means 1.
@@ -111,7 +112,11 @@ type AdapterConfig struct {
 	// Link is the link of the port; nil: a UDP link is opened at Addr:UDPPort with SourcePorts and
 	// ReceiveBuffer. The adapter closes it. A link without descriptors must call Host.Wake when packets
 	// arrive.
-	Link          link.Link
+	Link link.Link
+	// ShareWith is the index of an adapter at whose port this one's function is to be, too: a second function behind one
+	// port. With a link of whole frames that has stations they share the link, each with a MAC and addresses of its own;
+	// with UDP sockets each has its own. nil: the adapter has a port of its own, with Link.
+	ShareWith     *uint32
 	SourcePorts   int // sockets to send from at a time; 0: 1024
 	ReceiveBuffer int // bytes; 0: as large as the system allows
 	// Frames says whether short packets are sent as Ethernet frames beside the UDP socket.
@@ -212,6 +217,9 @@ func (c *AdapterConfig) complete() error {
 	}
 	if c.Polling.Weight > 256 {
 		return command.Errorf(command.Invalid, "Polling.Weight is %d, want at most 256", c.Polling.Weight)
+	}
+	if c.VLAN > 4094 {
+		return command.Errorf(command.Invalid, "VLAN is %d, want 1 to 4094, or 0 for none", c.VLAN)
 	}
 	if c.MaxCMRetries < 0 || c.MaxCMRetries > 15 {
 		return command.Errorf(command.Invalid, "MaxCMRetries is %d, want 1 to 15", c.MaxCMRetries)

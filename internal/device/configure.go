@@ -93,6 +93,7 @@ func (a *adapter) configure(cfg AdapterConfig, link int) error {
 	if err := a.links.Reframe(a.framing()); err != nil {
 		return err
 	}
+	a.station.MAC = a.mac
 	a.setGIDs(a.links.Addrs())
 	return nil
 }

@@ -16,12 +16,17 @@ const maxOverhead = 40 + 8 + 12 + 28 + 4
 
 // framing returns the format of the adapter's packets.
 func (a *adapter) framing() links.Framing {
-	return links.Framing{Mode: encap.Mode(a.cfg.RoCE), UDPPort: a.cfg.UDPPort, MAC: a.mac, InfiniBand: a.ib}
+	return links.Framing{Mode: encap.Mode(a.cfg.RoCE), UDPPort: a.cfg.UDPPort, MAC: a.mac, VLAN: a.cfg.VLAN, InfiniBand: a.ib}
 }
 
-// open opens the port's links: the first address must work, the others should.
-func (a *adapter) open(addrs []netip.Addr) (err error) {
+// open opens the port's links, or shares those of owner: the first address must work, the others should.
+func (a *adapter) open(addrs []netip.Addr, owner *adapter) (err error) {
+	var shared *links.Address
+	if owner != nil && a.cfg.Link != nil {
+		shared = owner.links.All()[0]
+	}
 	a.links, err = links.New(links.Config{
+		Shared:  shared,
 		Framing: a.framing(), Addr: a.cfg.Addr, Given: a.cfg.Link, Now: a.host.now, Log: a.host.log.With("adapter", a.name),
 		Sockets: udp.Config{SourcePorts: a.cfg.SourcePorts, ReceiveBuffer: a.cfg.ReceiveBuffer, Notify: a.host.Wake, Frames: a.cfg.Frames},
 	})
@@ -51,7 +56,8 @@ func (a *adapter) serve(want []netip.Addr) []netip.Addr {
 func (a *adapter) unplug() {
 	a.links.Unplug()
 	a.function.GSI.Unplug()
-	a.port.sent, a.port.queued = 0, 0
+	a.station.Switch(false)
+	a.port.forget(a.station)
 	a.rewired()
 }
 
@@ -60,6 +66,7 @@ func (a *adapter) plugAgain() error {
 	if err := a.links.PlugAgain(); err != nil {
 		return err
 	}
+	a.station.Switch(true)
 	if a.ib == nil {
 		a.followMTU(a.links.MTU())
 	}

@@ -105,7 +105,7 @@ func (p *portLoop) receive(now clock.Time) bool {
 	p.received = now
 	for _, a := range p.functions {
 		for _, o := range a.links.All() {
-			if o.Link != nil {
+			if o.Link != nil && !o.Shared() {
 				p.receiveFrom(now, o)
 			}
 		}
@@ -160,6 +160,13 @@ func (p *portLoop) transmit(now clock.Time) bool {
 	return worked
 }
 
+// forget drops frames of a station that wait for a link.
+func (p *portLoop) forget(s *port.Station) {
+	if p.Sender() == s {
+		p.sent, p.queued = 0, 0
+	}
+}
+
 // flush sends queued frames; false: a link is full.
 func (p *portLoop) flush(now clock.Time) bool {
 	for p.sent < p.queued {
@@ -201,13 +208,23 @@ func (p *portLoop) linkErrors(now clock.Time) {
 	p.errorsDue = now.Add(errorInterval)
 	for _, a := range p.functions {
 		for _, o := range a.links.All() {
-			if o.Link == nil {
+			if o.Link == nil || o.Shared() {
 				continue
 			}
 			n := o.Link.Errors(p.errors)
 			for _, e := range p.errors[:n] {
-				a.unreachable(now, e)
+				p.unreachable(now, a, e)
 			}
+		}
+	}
+}
+
+// unreachable passes an ICMP error that the link of an adapter reports to that adapter, and to all those that share it: it
+// does not say whose packet it was.
+func (p *portLoop) unreachable(now clock.Time, by *adapter, e link.Unreachable) {
+	for _, a := range p.functions {
+		if a == by || a.links.All()[0].Shared() {
+			a.unreachable(now, e)
 		}
 	}
 }

@@ -152,6 +152,9 @@ func (s *Station) run(out []frame.Out) int {
 	return n
 }
 
+// Sender returns the station whose packets the last Transmit handed out.
+func (p *Port) Sender() *Station { return p.sender }
+
 // Run returns by which wire the first n of the packets leave that the last Transmit handed out. w is nil for packets
 // that do not leave: their address is gone, or they are for another station here.
 func (p *Port) Run(out []frame.Out) (w *Wire, n int) {

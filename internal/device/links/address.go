@@ -28,6 +28,7 @@ type Address struct {
 	shown  *capture.Link // between base and impair
 	way    link.Link     // where packets enter: impair, shown or base; nil while the port is unplugged
 	own    bool          // the set opened the link
+	shared bool          // another function's set drives the link
 	failed bool
 	log    *slog.Logger
 }
@@ -42,7 +43,9 @@ func (p *Set) newAddress(addr netip.Addr, l link.Link, own bool) (*Address, erro
 	c.SetTaps(p.taps)
 	i := impair.New(c, p.impairment, p.cfg.Now)
 	o := &Address{Addr: addr, own: own, base: l, Link: i, impair: i, shown: c, Encap: e, log: p.cfg.Log}
-	o.Wire = &port.Wire{InfiniBand: l.Capabilities().InfiniBand}
+	if o.Wire = (&port.Wire{InfiniBand: l.Capabilities().InfiniBand}); p.cfg.Shared != nil {
+		o.Wire, o.shared = p.cfg.Shared.Wire, true
+	}
 	o.shorten()
 	p.plug(o)
 	return o, nil
@@ -94,6 +97,9 @@ func (p *Address) Send(frames []frame.Out) (int, error) { return p.way.Send(fram
 
 // Receive receives packets as Link.Receive does.
 func (p *Address) Receive(in []frame.In) (int, error) { return p.way.Receive(in) }
+
+// Shared reports whether another function's set drives the link.
+func (p *Address) Shared() bool { return p.shared }
 
 // Socket reports whether the link is an open socket of this process.
 func (p *Address) Socket() bool { return p.own && p.Link != nil }

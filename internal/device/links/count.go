@@ -18,7 +18,7 @@ func (p *Set) retire(o *Address) {
 func (p *Set) Stats() link.Stats {
 	sum := p.retired.link
 	for _, o := range p.addresses {
-		if o.Link != nil {
+		if o.Link != nil && !o.shared {
 			sum.Add(o.Link.Stats())
 		}
 	}

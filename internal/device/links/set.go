@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"net"
 	"net/netip"
 	"slices"
 	"syscall"
@@ -24,7 +25,8 @@ import (
 type Framing struct {
 	Mode       encap.Mode
 	UDPPort    uint16
-	MAC        [6]byte      // RoCE v1: packets have the GID derived from it
+	MAC        [6]byte      // of frames; RoCE v1: packets have the GID derived from it
+	VLAN       uint16       // of frames on a shared link
 	InfiniBand *ibport.Port // nil: an Ethernet port
 }
 
@@ -34,7 +36,10 @@ type Config struct {
 	Addr netip.Addr // the port's own address
 	// Given is the port's link; nil: a UDP link at UDPPort is opened for each address, configured by
 	// Sockets.
-	Given   link.Link
+	Given link.Link
+	// Shared is the address of another function at the same port, whose link is Given and carries whole frames: this
+	// set's packets leave and arrive by it, and it is not this set's to drive or to close.
+	Shared  *Address
 	Sockets udp.Config
 	Now     func() clock.Time // for impairments
 	Log     *slog.Logger
@@ -45,6 +50,7 @@ type Set struct {
 	cfg        Config
 	addresses  []*Address
 	station    *port.Station // nil before Attach
+	settled    []netip.Addr  // what a link with stations serves for this set
 	taps       []*capture.Tap
 	impairment impair.Impairment
 	retired    struct { // counters of closed links
@@ -72,7 +78,40 @@ func New(cfg Config) (*Set, error) {
 		return nil, err
 	}
 	p.addresses = []*Address{first}
+	if err := p.settle([]netip.Addr{cfg.Addr}); err != nil {
+		if own {
+			_ = l.Close()
+		}
+		return nil, err
+	}
 	return p, nil
+}
+
+// stations returns what makes a shared link serve this set's end, too; nil for any other link, which serves what it was
+// opened for.
+func (p *Set) stations() link.Stations {
+	if p.cfg.Shared == nil {
+		return nil
+	}
+	return p.cfg.Given.Capabilities().Stations
+}
+
+// settle makes a shared link serve addresses for the set's MAC. All others are taken to be on the link.
+func (p *Set) settle(addrs []netip.Addr) error {
+	s := p.stations()
+	if s == nil {
+		return nil
+	}
+	end := link.Station{MAC: p.cfg.MAC, VLAN: p.cfg.VLAN}
+	for _, a := range addrs {
+		end.Prefixes = append(end.Prefixes, netip.PrefixFrom(a, 0))
+	}
+	if err := s.SetStation(end); err != nil {
+		return command.Errorf(command.Invalid, "Link: %v", err)
+	}
+	p.addresses[0].Encap.SetAddrs(addrs)
+	p.settled = addrs
+	return nil
 }
 
 func (p *Set) openUDP(addr netip.Addr) (link.Link, error) {
@@ -114,10 +153,15 @@ func (f *Framing) addrs(addr netip.Addr) []netip.Addr {
 func (p *Set) Close() error {
 	var first error
 	for _, o := range p.addresses {
-		if o.Link == nil {
+		if o.Link == nil || o.shared {
 			continue
 		}
 		if err := o.Link.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	if s := p.stations(); s != nil && len(p.addresses) > 0 {
+		if err := s.RemoveStation(p.cfg.MAC, p.cfg.VLAN); err != nil && first == nil && !errors.Is(err, net.ErrClosed) {
 			first = err
 		}
 	}
@@ -138,13 +182,22 @@ func (p *Set) For(src netip.Addr) *Address {
 			return o
 		}
 	}
+	if slices.Contains(p.settled, src) && len(p.addresses) > 0 {
+		return p.addresses[0]
+	}
 	return nil
 }
 
 // Serve opens links for new addresses of the port and closes those of addresses that are gone. It returns
 // the addresses that are served, and whether links were closed.
 func (p *Set) Serve(want []netip.Addr) (served []netip.Addr, closed bool) {
-	if p.cfg.Given != nil { // a given link serves its own address only
+	if p.stations() != nil {
+		if err := p.settle(want); err != nil {
+			p.cfg.Log.Warn("the link does not serve the addresses", "addresses", want, "cause", err)
+		}
+		return p.settled, false
+	}
+	if p.cfg.Given != nil { // such a link serves its own address only
 		if slices.Contains(want, p.cfg.Addr) {
 			return []netip.Addr{p.cfg.Addr}, false
 		}
@@ -214,6 +267,12 @@ func (p *Set) PlugAgain() error {
 // Reframe changes the format of packets, at once or for closed links when they are reopened. Errors are
 // *command.Error.
 func (p *Set) Reframe(f Framing) error {
+	if s := p.stations(); s != nil && f.MAC != p.cfg.MAC {
+		if err := s.RemoveStation(p.cfg.MAC, p.cfg.VLAN); err != nil {
+			return command.Errorf(command.Internal, "Link: %v", err)
+		}
+		defer func() { _ = p.settle(p.settled) }()
+	}
 	p.cfg.Framing = f
 	for _, o := range p.addresses {
 		if o.Link == nil {
@@ -250,7 +309,7 @@ func (p *Set) Addrs() (all []netip.Addr) {
 // By returns the address whose link is a wire, nil if there is none.
 func (p *Set) By(w *port.Wire) *Address {
 	for _, o := range p.addresses {
-		if o.Wire == w && o.Link != nil {
+		if o.Wire == w && o.Link != nil && !o.shared {
 			return o
 		}
 	}

@@ -1,0 +1,171 @@
+package device
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/datagram"
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/await"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// threeEnds are two functions at one port, with MACs, addresses and P_Keys of their own, and a third party at the other
+// end of its link.
+func threeEnds(t *testing.T) (one, two, third *program) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	path := [2]string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}
+	end := func(last byte) link.Station {
+		return link.Station{MAC: [6]byte{2, 0, 0, 0, 9, last},
+			Prefixes: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 79, 0, last}), 24)}}
+	}
+	var l [2]link.Link
+	for i, s := range []link.Station{end(1), end(3)} {
+		l[i], err = datagram.Open(datagram.Config{Local: path[i], Remote: path[1-i], MTU: 4200, Stations: []link.Station{s}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg := func(s link.Station, l link.Link) AdapterConfig {
+		return AdapterConfig{Addr: s.Prefixes[0].Addr(), MAC: s.MAC, Link: l, Path: PathWire}
+	}
+	h, far := newHost(t, Config{Seed: 1}), newHost(t, Config{Seed: 2})
+	first := h.add(t, cfg(end(1), l[0]))
+	shares := cfg(end(2), nil)
+	shares.ShareWith = &first
+	one, two = newProgram(t, h, first), newProgram(t, h, h.add(t, shares))
+	return one, two, newProgram(t, far, far.add(t, cfg(end(3), l[1])))
+}
+
+// exchange writes to each side from the other and sees the bytes arrive.
+func exchange(t *testing.T, c *connected, n int) {
+	t.Helper()
+	for _, w := range [][2]*pair{{c.a, c.b}, {c.b, c.a}} {
+		from, to := w[0].p.buffer(n), w[1].p.buffer(n)
+		fill(from.b, uint64(n))
+		wr := ring.SendWR{ID: 7, Op: ring.OpWrite, Flags: ring.Signaled, NumSGE: 1, RemoteAddr: to.addr(0), RKey: to.mem.RKey}
+		wr.SGE[0] = from.sge(0, n)
+		w[0].post(wr)
+		wantSuccess(t, w[0].cq.next(), 7, ring.CQWrite)
+		if string(from.b[:n]) != string(to.b[:n]) {
+			t.Errorf("%d bytes arrive changed", n)
+		}
+	}
+}
+
+// packets returns what an adapter's engine has received.
+func packets(p *program) uint64 {
+	p.host.lock()
+	defer p.host.unlock()
+	return p.host.adapters[p.adapter].engine.Counters().InboundPackets
+}
+
+// TestSharedPort: two functions on one port talk to each other and to a third party; neither gets the other's packets;
+// either is disabled without harm to the other.
+func TestSharedPort(t *testing.T) {
+	one, two, third := threeEnds(t)
+	idle := packets(two)
+	exchange(t, connect(one.idleQP(), third.idleQP()), 20000)
+	if got := packets(two); got != idle {
+		t.Errorf("the second function has received %d packets of the first", got-idle)
+	}
+	idle = packets(one)
+	exchange(t, connect(two.idleQP(), third.idleQP()), 20000)
+	if got := packets(one); got != idle {
+		t.Errorf("the first function has received %d packets of the second", got-idle)
+	}
+	inside := connect(one.idleQP(), two.idleQP())
+	exchange(t, inside, 20000)
+	h := one.host
+	h.lock()
+	turned := h.adapters[0].port.Counters().Turned
+	h.unlock()
+	if turned == 0 {
+		t.Error("packets between the functions were not turned around inside")
+	}
+
+	kept := connect(one.idleQP(), third.idleQP())
+	one.check(h.SetAdapterState(two.adapter, false))
+	exchange(t, kept, 3000)
+	one.check(h.SetAdapterState(two.adapter, true))
+	again := newProgram(t, h, two.adapter)
+	kept = connect(again.idleQP(), third.idleQP())
+	one.check(h.SetAdapterState(one.adapter, false))
+	exchange(t, kept, 3000)
+	one.check(h.SetAdapterState(one.adapter, true))
+	exchange(t, connect(newProgram(t, h, one.adapter).idleQP(), again.idleQP()), 3000)
+}
+
+// TestSharedPort_PKeys: functions of one port have partitions of their own.
+func TestSharedPort_PKeys(t *testing.T) {
+	one, two, third := threeEnds(t)
+	for i, p := range []*program{one, two, third} {
+		p.host.lock()
+		p.host.adapters[p.adapter].engine.SetPKeys([]ib.PKey{0x8001, 0x8002, 0x8001}[i : i+1])
+		p.host.unlock()
+	}
+	joined := func(a, b *program) *connected {
+		c := &connected{a: a.idleQP(), b: b.idleQP()}
+		c.a.toReceive(c.b)
+		c.b.toReceive(c.a)
+		c.a.toSend()
+		c.b.toSend()
+		return c
+	}
+	exchange(t, joined(one, third), 100)
+	c := joined(two, third)
+	from := c.a.p.buffer(64)
+	wr := ring.SendWR{ID: 1, Op: ring.OpSend, Flags: ring.Signaled, NumSGE: 1}
+	wr.SGE[0] = from.sge(0, 64)
+	c.a.post(wr)
+	await.Eventually(t, "the third party counts a P_Key violation", func() bool {
+		third.host.lock()
+		defer third.host.unlock()
+		return third.host.adapters[0].engine.Counters().PKeyViolations > 0
+	})
+}
+
+// TestSharedPort_Refused: what cannot share a port is refused with the field that is wrong, and nothing is added.
+func TestSharedPort_Refused(t *testing.T) {
+	one, _, _ := threeEnds(t)
+	h := one.host
+	owner, second, none := uint32(0), uint32(1), uint32(9)
+	good := AdapterConfig{Addr: netip.MustParseAddr("10.79.0.8"), MAC: [6]byte{2, 0, 0, 0, 9, 8}, ShareWith: &owner}
+	for _, x := range []struct {
+		name   string
+		change func(*AdapterConfig)
+		want   command.Code
+	}{
+		{"an adapter that does not exist", func(c *AdapterConfig) { c.ShareWith = &none }, command.NotFound},
+		{"one that shares itself", func(c *AdapterConfig) { c.ShareWith = &second }, command.Invalid},
+		{"no MAC", func(c *AdapterConfig) { c.MAC = [6]byte{} }, command.Invalid},
+		{"another function's MAC", func(c *AdapterConfig) { c.MAC = [6]byte{2, 0, 0, 0, 9, 2} }, command.Invalid},
+		{"another function's address", func(c *AdapterConfig) { c.Addr = one.addr }, command.InUse},
+		{"a VLAN that is none", func(c *AdapterConfig) { c.VLAN = 4095 }, command.Invalid},
+	} {
+		cfg := good
+		x.change(&cfg)
+		if _, err := h.AddAdapter(cfg); !errors.Is(err, &command.Error{Code: x.want}) {
+			t.Errorf("%s: %v", x.name, err)
+		}
+	}
+	if err := h.SetAdapterState(owner, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.ReplaceAdapter(owner, good); !errors.Is(err, &command.Error{Code: command.Busy}) {
+		t.Errorf("replacing an adapter whose port others share: %v", err)
+	}
+	if n := len(h.adapters); n != 2 {
+		t.Errorf("there are %d adapters, want 2", n)
+	}
+}
