@@ -148,8 +148,8 @@ func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error
 	if o.local.IsValid() && !o.local.Addr().IsUnspecified() {
 		local = o.local.Addr()
 	}
-	beside := a.besideOf(local, remote.Addr()) != nil
-	if a.ib == nil && !beside { // the system knows at once if there is no route
+	near := a.sameHostOf(local, remote.Addr()) != nil
+	if a.ib == nil && !near { // the system knows at once if there is no route
 		if err := a.routable(a.gids.Index(local), remote.Addr()); err != nil {
 			return err
 		}
@@ -170,7 +170,7 @@ func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error
 	if a.ib != nil {
 		return o.connectIB(now, n, q)
 	}
-	if !beside {
+	if !near {
 		a.port.linkErrors(now) // earlier errors must not affect this attempt
 	}
 	if err := a.cm.Connect(now, o.id, n); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// besideRounds is how often the connection managers of adapters of this host answer each other in one turn.
-const besideRounds = 8
+// sameHostRounds is how often the connection managers of adapters of this host answer each other in one turn.
+const sameHostRounds = 8
 
 // services is an adapter as its function sees it.
 type services struct{ a *adapter }
@@ -37,9 +37,9 @@ func (s services) Prepare(r *frame.Route) error {
 	return s.a.prepare(r)
 }
 
-// Beside implements gsi.Adapter.
-func (s services) Beside(local, remote netip.Addr) *gsi.QP1 {
-	if b := s.a.besideOf(local, remote); b != nil {
+// SameHost implements gsi.Adapter.
+func (s services) SameHost(local, remote netip.Addr) *gsi.QP1 {
+	if b := s.a.sameHostOf(local, remote); b != nil {
 		return &b.function.GSI
 	}
 	return nil
@@ -48,9 +48,9 @@ func (s services) Beside(local, remote netip.Addr) *gsi.QP1 {
 // Event implements gsi.Adapter.
 func (s services) Event(now clock.Time, e *cm.Event) { s.a.cmEvent(now, e) }
 
-// besideOf returns the adapter of this host to which a MAD may be handed without a packet, nil if none:
+// sameHostOf returns the adapter of this host to which a MAD may be handed without a packet, nil if none:
 // both ports are sockets of this process, so that a packet would arrive, and nothing needs to see it.
-func (a *adapter) besideOf(local, remote netip.Addr) *adapter {
+func (a *adapter) sameHostOf(local, remote netip.Addr) *adapter {
 	if a.needsWire() {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (a *adapter) besideOf(local, remote netip.Addr) *adapter {
 
 // manageAll lets the connection managers of this host's adapters answer each other.
 func (h *Host) manageAll(now clock.Time) {
-	for range besideRounds {
+	for range sameHostRounds {
 		worked := false
 		for _, a := range h.adapters {
 			if !a.enabled || !a.function.GSI.Waiting() {

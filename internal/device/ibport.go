@@ -69,7 +69,7 @@ func (a *adapter) receives(from *adapter, r *frame.Route) bool {
 	if a.ib == nil {
 		return a.cfg.UDPPort == r.DstPort && a.gids.Has(r.Dst)
 	}
-	return r.IB.DLID != 0 && a.ib.Has(r.IB.DLID) && a.ib.Beside(from.ib)
+	return r.IB.DLID != 0 && a.ib.Has(r.IB.DLID) && a.ib.SameFabric(from.ib)
 }
 
 // followPort does what is due at an InfiniBand port: it handles changes made by the subnet manager, and

@@ -92,7 +92,7 @@ func (a *adapter) routeIB(av command.AddressVector) (*frame.Route, error) {
 // near finds an enabled InfiniBand port of this host in the adapter's fabric by an address.
 func (a *adapter) near(ip netip.Addr) (ib.GID, bool) {
 	for _, o := range a.host.adapters {
-		if o.ib != nil && o.enabled && o.owns(ip) && (o == a || o.ib.Beside(a.ib)) {
+		if o.ib != nil && o.enabled && o.owns(ip) && (o == a || o.ib.SameFabric(a.ib)) {
 			return o.ib.GID(), true
 		}
 	}

@@ -101,7 +101,7 @@ func (q *QP) progress(now clock.Time, to ib.PSN) {
 		copy(s.slots[:], s.slots[1:s.slotCount])
 		s.slotCount--
 	}
-	q.mended()
+	q.acknowledgedSome()
 	if s.snd.Before(s.una) {
 		// A response to packets that were sent before going back.
 		q.seek(s.una)

@@ -167,7 +167,7 @@ func (q *QP) past() {
 	s.retries, s.rnrRetries, s.timeouts = q.attr.Retry, q.attr.RNRRetry, 0
 	s.nakSeen = false
 	if q.typ == command.RC {
-		q.mended()
+		q.acknowledgedSome()
 	}
 	if o.count--; o.count == 0 {
 		o.oldest = nil

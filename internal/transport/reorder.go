@@ -37,7 +37,7 @@ const (
 //   - kept packets are carried out only when a packet that is ahead, too, directly follows one that knows
 //     where the stream is: the one expected before them, or its repetition. A requester that has not sent
 //     yet what is kept here does not skip it, and one that repeats a lost packet goes on with something
-//     new, or with the last packet in flight (mend);
+//     new, or with the last packet in flight (see selective);
 //   - a packet that arrived after the one behind it is not carried out but sent again: it may stand in the
 //     place of one that was lost.
 //

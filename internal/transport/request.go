@@ -79,7 +79,7 @@ type requester struct {
 	timedAt             clock.Time
 	expires             clock.Time // of the ACK timer; 0: not running
 	rnrWait             bool       // waiting for the RNR timer
-	mend                mend
+	selective           selective
 	nakSeen             bool // already went back to una for a NAK or a missing response
 	stopped             bool // a failed request ends the queue
 	draining            bool // SQD, with the event still to come
@@ -97,7 +97,7 @@ type requester struct {
 }
 
 func (r *requester) start(psn ib.PSN) {
-	r.una, r.snd, r.max, r.next, r.asked, r.mend = psn, psn, psn, psn, psn, mend{seen: psn, known: psn}
+	r.una, r.snd, r.max, r.next, r.asked, r.selective = psn, psn, psn, psn, psn, selective{seen: psn, known: psn}
 }
 
 // current returns the request to send next, taking one from the ring if none is in progress; nil if there

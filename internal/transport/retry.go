@@ -48,12 +48,12 @@ const (
 // and waits longer.
 func (q *QP) overdue(now clock.Time) {
 	s := &q.req
-	mends := q.win.keeper.shown && q.mends()
-	gap := mends && s.nakSeen && s.probes < mendChecks
+	repairs := q.win.keeping.shown && q.repairs()
+	gap := repairs && s.nakSeen && s.probes < selectiveChecks
 	switch {
 	case !gap && (s.checked || s.asked.After(s.una) && q.win.passed > s.sentAt.Add(q.win.rtt)):
 		q.probe()
-	case mends:
+	case repairs:
 		q.eng.counters.Probes++
 		s.probes++
 		q.sendAgain(q.nextRun())
@@ -83,7 +83,7 @@ func (q *QP) probe() {
 	q.eng.counters.Probes++
 	s.probes++
 	s.unasked = !s.asked.After(s.una)
-	s.probing, s.nakSeen, s.mend = true, false, mend{known: s.mend.known, seen: s.una}
+	s.probing, s.nakSeen, s.selective = true, false, selective{known: s.selective.known, seen: s.una}
 	q.seek(s.una)
 	q.activate()
 }
@@ -169,7 +169,7 @@ func (q *QP) giveUp(now clock.Time, status ring.Status) {
 // goBack makes una the next packet to send.
 func (q *QP) goBack() {
 	q.eng.counters.RequesterResync++
-	q.req.probing, q.req.mend = false, mend{known: q.req.max, seen: q.req.una}
+	q.req.probing, q.req.selective = false, selective{known: q.req.max, seen: q.req.una}
 	q.seek(q.req.una)
 	q.recount(false)
 	q.eng.timers.arm(q, clock.Never)

@@ -13,10 +13,10 @@ func (q *QP) room(want int) int {
 	switch {
 	case q.req.probing:
 		return 1 // already counted
-	case q.req.mend.on:
-		return int(q.req.mend.end.Diff(q.req.snd)) // these too
+	case q.req.selective.on:
+		return int(q.req.selective.end.Diff(q.req.snd)) // these too
 	case q.flight() >= 2*w.size:
-		return 0 // the gap must be mended first; then there will be an acknowledgement
+		return 0 // the gap must be closed first; then there will be an acknowledgement
 	}
 	if q.attr.Timeout == 0 {
 		return w.most - int(q.req.snd.Diff(q.req.una))

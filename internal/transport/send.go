@@ -67,8 +67,8 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 		}
 		limit = 1
 	}
-	if s.mend.on {
-		limit = min(limit, int(s.mend.end.Diff(s.snd)))
+	if s.selective.on {
+		limit = min(limit, int(s.selective.end.Diff(s.snd)))
 	}
 	bytes := q.eng.cfg.MaxBurstBytes
 	for n < limit && bytes > 0 {
@@ -189,7 +189,7 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 		// and at most half of the window should wait for it unacknowledged.
 		turnEnds := shared && (n+1 == limit || *bytes <= int(size)) && 2*q.win.users*int(s.sinceAck) >= q.win.size
 		due := last && (r.packets > 1 || every == 0 || q.asks(r)) || s.sinceAck >= every || n+1 == room || turnEnds
-		ackReq := every > 0 && (probe || s.probing || due && !s.mend.goesOn())
+		ackReq := every > 0 && (probe || s.probing || due && !s.selective.goesOn())
 		if ackReq {
 			s.sinceAck, s.asked = 0, s.snd.Next()
 		}
@@ -200,7 +200,7 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 		if s.snd.Before(s.max) {
 			q.eng.countAgain(q)
 		} else if ackReq {
-			s.mend.marks.add(s.snd)
+			s.selective.points.add(s.snd)
 			if !s.timing {
 				s.timing, s.timedPSN, s.timedAt = true, s.snd, q.eng.now
 			}
@@ -347,7 +347,7 @@ func (q *QP) armAck(now clock.Time) {
 	s.checked = s.probes > 0
 	after := q.probeAfter()
 	switch {
-	case s.nakSeen && s.mend.run > 0:
+	case s.nakSeen && s.selective.run > 0:
 		after = (gapFloor + 2*q.win.rtt) << s.probes
 	case !s.checked:
 		after = checkFloor + 4*q.win.rtt

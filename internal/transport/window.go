@@ -29,7 +29,7 @@ type window struct {
 	rtt      time.Duration // smoothed, from a request to its acknowledgement
 	passed   clock.Time    // when the most recent request that was timed and acknowledged was sent
 	key      windowKey
-	keeper   keeper
+	keeping  keeping
 	users    int
 	waiting  qpList
 	reserved int // packets of room for QPs that were woken but have not had their turn

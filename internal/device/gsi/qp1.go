@@ -19,8 +19,8 @@ const (
 	eventBatch = 16
 	// maxRoutes limits the cached routes to peers' QP1.
 	maxRoutes = 4096
-	// maxBeside limits the waiting MADs from other adapters of this host; the CM retransmits what is lost.
-	maxBeside = 1024
+	// maxHanded limits the waiting MADs from other adapters of this host; the CM retransmits what is lost.
+	maxHanded = 1024
 )
 
 // Adapter is what QP1 needs of the adapter that it belongs to.
@@ -30,8 +30,8 @@ type Adapter interface {
 	CatchUp(now clock.Time)
 	// Prepare completes a route to a peer's QP1. Errors are *command.Error.
 	Prepare(r *frame.Route) error
-	// Beside returns the QP1 of this host to which a message may be handed without a packet, nil if none.
-	Beside(local, remote netip.Addr) *QP1
+	// SameHost returns the QP1 of this host to which a message may be handed without a packet, nil if none.
+	SameHost(local, remote netip.Addr) *QP1
 	// Event handles an event of the connection manager.
 	Event(now clock.Time, e *cm.Event)
 }
@@ -51,8 +51,8 @@ type QP1 struct {
 	out    []cm.Datagram
 	events []cm.Event
 	routes map[peer]*frame.Route
-	// beside are the MADs from other adapters of this host, which bypass the links.
-	beside []cm.Datagram
+	// handed are the MADs from other adapters of this host, which bypass the links.
+	handed []cm.Datagram
 	taken  []cm.Datagram // scratch
 }
 
@@ -72,12 +72,12 @@ func New(cfg Config) QP1 {
 }
 
 // Waiting reports whether messages of other adapters of this host wait for Answer.
-func (g *QP1) Waiting() bool { return len(g.beside) > 0 }
+func (g *QP1) Waiting() bool { return len(g.handed) > 0 }
 
 // Unplug forgets the routes and the messages that wait, because the links are closed.
 func (g *QP1) Unplug() {
 	g.Forget()
-	g.beside = g.beside[:0]
+	g.handed = g.handed[:0]
 }
 
 // Step passes messages and events on, and reports whether there were any.
@@ -112,10 +112,10 @@ func (g *QP1) receive(now clock.Time, d *transport.Datagram) {
 // Answer passes the messages of this host's other adapters to the connection manager, and what it sends
 // on. It reports whether there were any.
 func (g *QP1) Answer(now clock.Time) bool {
-	if len(g.beside) == 0 {
+	if len(g.handed) == 0 {
 		return false
 	}
-	g.taken, g.beside = g.beside, g.taken[:0]
+	g.taken, g.handed = g.handed, g.taken[:0]
 	for i := range g.taken {
 		d := &g.taken[i]
 		g.CM.Receive(now, d.MAD[:], cm.Peer{Local: d.Remote, Remote: d.Local, QPN: uint32(ib.QPGSI)})

@@ -18,7 +18,7 @@ type port struct {
 	t        *testing.T
 	qp1      QP1
 	addr     netip.Addr
-	beside   *port
+	handed   *port
 	refusal  error // the answer to Prepare
 	prepared int
 	events   []cm.EventType
@@ -35,9 +35,9 @@ func (p *port) Prepare(r *frame.Route) error {
 	return p.refusal
 }
 
-func (p *port) Beside(_, remote netip.Addr) *QP1 {
-	if p.beside != nil && p.beside.addr == remote {
-		return &p.beside.qp1
+func (p *port) SameHost(_, remote netip.Addr) *QP1 {
+	if p.handed != nil && p.handed.addr == remote {
+		return &p.handed.qp1
 	}
 	return nil
 }
@@ -84,11 +84,11 @@ func (p *port) connect(to netip.Addr) {
 	p.check(p.qp1.CM.Connect(0, id, cm.Connect{Remote: netip.AddrPortFrom(to, 9), Local: p.addr, QPN: 17, RetryCount: 7, RNRRetry: 7}))
 }
 
-// TestBeside: a message for an adapter of the same host is handed over instead of sent, and waits there for Answer or
+// TestSameHost_HandsOver: a message for an adapter of the same host is handed over instead of sent, and waits there for Answer or
 // Step. Unplug drops what waits.
-func TestBeside(t *testing.T) {
+func TestSameHost_HandsOver(t *testing.T) {
 	a, b := newPort(t, "10.0.0.1"), newPort(t, "10.0.0.2")
-	a.beside, b.beside = b, a
+	a.handed, b.handed = b, a
 	b.listen()
 	a.connect(b.addr)
 	if !a.qp1.Step(0) || a.prepared != 0 || a.qp1.Engine.Pending() != 0 {

@@ -23,9 +23,9 @@ func (g *QP1) sendAll(now clock.Time) bool {
 
 // send passes a MAD to QP1; if there is no route the CM is told as by an ICMP error.
 func (g *QP1) send(now clock.Time, d *cm.Datagram) {
-	if b := g.Adapter.Beside(d.Local, d.Remote); b != nil {
-		if len(b.beside) < maxBeside {
-			b.beside = append(b.beside, *d)
+	if b := g.Adapter.SameHost(d.Local, d.Remote); b != nil {
+		if len(b.handed) < maxHanded {
+			b.handed = append(b.handed, *d)
 		}
 		return
 	}

@@ -149,8 +149,8 @@ func (p *Port) From(r *frame.Route) {
 	r.Src = frame.LIDAddr(p.set.LID | ib.LID(r.IB.PathBits)&p.Mask())
 }
 
-// Beside reports whether both ports are active in the same fabric.
-func (p *Port) Beside(q *Port) bool {
+// SameFabric reports whether both ports are active in the same fabric.
+func (p *Port) SameFabric(q *Port) bool {
 	return p.Active() && q.Active() && p.set.Fabric != nil && p.set.Fabric == q.set.Fabric
 }
 

@@ -6,15 +6,15 @@ import (
 )
 
 const (
-	// mendGrowth is the factor by which more packets are retransmitted if those behind the retransmitted
-	// ones are missing too; mendMost is their maximum number before the requester goes back to the gap.
-	mendGrowth, mendMost = 8, 64
-	// mendGaps is how many gaps in what was in flight are mended one by one, each of which takes a round
+	// selectiveGrowth is the factor by which more packets are retransmitted if those behind the retransmitted
+	// ones are missing too; selectiveMost is their maximum number before the requester goes back to the gap.
+	selectiveGrowth, selectiveMost = 8, 64
+	// selectiveGaps is how many gaps in what was in flight are closed one by one, each of which takes a round
 	// trip, before the requester goes back.
-	mendGaps = 10
-	// mendChecks is how often packets are retransmitted because nothing was heard for some round trips,
+	selectiveGaps = 10
+	// selectiveChecks is how often packets are retransmitted because nothing was heard for some round trips,
 	// before the requester waits longer.
-	mendChecks = 2
+	selectiveChecks = 2
 	// maxEchoes is how often a repeated ACK has a packet retransmitted until there is progress or a timer expires.
 	maxEchoes = 8
 	// firstDoubts is for how many gaps a requester goes back before it tests again whether the responder
@@ -22,32 +22,32 @@ const (
 	firstDoubts, mostDoubts = 16, 1024
 )
 
-// keeper is what is known about whether a responder keeps packets that arrive ahead of a missing one. At
+// keeping is what is known about whether a responder keeps packets that arrive ahead of a missing one. At
 // first it is assumed to.
-type keeper struct {
+type keeping struct {
 	shown  bool // it has been seen to
 	doubts int  // remaining gaps to go back for because it did not
 	next   int  // doubts after the next failed test
 }
 
-func (k *keeper) doubted() {
+func (k *keeping) doubted() {
 	k.next = min(max(2*k.next, firstDoubts), mostDoubts)
 	k.doubts, k.shown = k.next, false
 }
 
 // wentBack records that a requester goes back for a gap.
-func (k *keeper) wentBack() { k.doubts = max(k.doubts-1, 0) }
+func (k *keeping) wentBack() { k.doubts = max(k.doubts-1, 0) }
 
 // kept records that the responder had kept what followed a gap.
-func (k *keeper) kept() { *k = keeper{shown: true} }
+func (k *keeping) kept() { *k = keeping{shown: true} }
 
-// mend is the selective retransmission of packets missing amid those in flight. A responder that keeps
+// selective is the selective retransmission of packets missing amid those in flight. A responder that keeps
 // what arrives ahead of a missing packet (reorder) needs no more than those. One that does not next asks
 // for the packets behind them: then more of them are retransmitted, and soon all.
 //
 // The last packet in flight follows directly behind the retransmitted ones. To a responder that keeps
 // packets it shows that those were sent; one that does not keep any replies with a NAK.
-type mend struct {
+type selective struct {
 	on     bool       // packets up to until are to be retransmitted
 	until  ib.PSN     // after the last packet retransmitted because it is missing
 	end    ib.PSN     // where the retransmission pauses: at until, or at resume behind the last packet
@@ -55,7 +55,7 @@ type mend struct {
 	run    int        // packets retransmitted for this gap; 0: there is none
 	at     clock.Time // when they were retransmitted
 	seen   ib.PSN     // after packets that reached the responder ahead of a missing one; at least una
-	marks  marks
+	points ackPoints
 	known  ib.PSN // gaps before it already existed when the first of them was found
 	gaps   int    // number of those, found one after the other
 	back   bool   // the requester went back and is retransmitting everything before known
@@ -65,8 +65,8 @@ type mend struct {
 // missing handles a gap at una that the responder reported.
 func (q *QP) missing(now clock.Time) {
 	s := &q.req
-	m := &s.mend
-	if m.back && s.una.Before(m.known) && q.mends() {
+	m := &s.selective
+	if m.back && s.una.Before(m.known) && q.repairs() {
 		s.nakSeen = true // it is being retransmitted with all the rest
 		return
 	}
@@ -74,18 +74,18 @@ func (q *QP) missing(now clock.Time) {
 		return
 	}
 	run := q.nextRun()
-	if run > mendMost || run > 1 && !q.win.keeper.shown {
-		q.win.keeper.doubted()
+	if run > selectiveMost || run > 1 && !q.win.keeping.shown {
+		q.win.keeping.doubted()
 		run = 0
 	}
 	if !s.una.Before(m.known) {
 		m.known, m.gaps = s.max, 0
 	}
-	if m.gaps++; m.gaps > mendGaps {
+	if m.gaps++; m.gaps > selectiveGaps {
 		run = 0
 	}
-	if run == 0 || !q.mends() {
-		q.win.keeper.wentBack()
+	if run == 0 || !q.repairs() {
+		q.win.keeping.wentBack()
 		q.win.lost(now, q.flight())
 		q.goBack()
 		m.back = true
@@ -98,14 +98,16 @@ func (q *QP) missing(now clock.Time) {
 	q.sendAgain(run)
 }
 
-// mends reports whether packets may be retransmitted selectively: nothing indicates that the responder
+// repairs reports whether packets may be retransmitted selectively: nothing indicates that the responder
 // does not keep packets, and no responses with data are awaited, which must arrive in order.
-func (q *QP) mends() bool { return q.win.keeper.doubts == 0 && q.req.reads == 0 && q.attr.Timeout != 0 }
+func (q *QP) repairs() bool {
+	return q.win.keeping.doubts == 0 && q.req.reads == 0 && q.attr.Timeout != 0
+}
 
 // nextRun returns how many packets to retransmit for a gap at una.
 func (q *QP) nextRun() int {
-	if m := &q.req.mend; m.run > 0 && m.until == q.req.una {
-		return m.run * mendGrowth
+	if m := &q.req.selective; m.run > 0 && m.until == q.req.una {
+		return m.run * selectiveGrowth
 	}
 	return 1
 }
@@ -117,11 +119,11 @@ func (q *QP) nextRun() int {
 // to the timers.
 func (q *QP) repeated(now clock.Time) bool {
 	s := &q.req
-	m := &s.mend
-	if q.flight() == 0 || s.rnrWait || s.probing || !q.mends() {
+	m := &s.selective
+	if q.flight() == 0 || s.rnrWait || s.probing || !q.repairs() {
 		return false
 	}
-	if mark, ok := m.marks.take(); ok {
+	if mark, ok := m.points.take(); ok {
 		m.seen = mark.Next()
 		q.recount(true)
 	}
@@ -137,21 +139,21 @@ func (q *QP) repeated(now clock.Time) bool {
 	return true
 }
 
-// marks are the PSNs of packets in flight that request an acknowledgement, the oldest first, as far as
+// ackPoints are the PSNs of packets in flight that request an acknowledgement, the oldest first, as far as
 // there is room.
-type marks struct {
+type ackPoints struct {
 	psns  [16]ib.PSN
 	count int
 }
 
-func (m *marks) add(psn ib.PSN) {
+func (m *ackPoints) add(psn ib.PSN) {
 	if m.count < len(m.psns) {
 		m.psns[m.count] = psn
 		m.count++
 	}
 }
 
-func (m *marks) take() (psn ib.PSN, ok bool) {
+func (m *ackPoints) take() (psn ib.PSN, ok bool) {
 	if m.count == 0 {
 		return 0, false
 	}
@@ -162,7 +164,7 @@ func (m *marks) take() (psn ib.PSN, ok bool) {
 }
 
 // drop removes those before psn.
-func (m *marks) drop(psn ib.PSN) {
+func (m *ackPoints) drop(psn ib.PSN) {
 	n := 0
 	for n < m.count && m.psns[n].Before(psn) {
 		n++
@@ -176,7 +178,7 @@ func (m *marks) drop(psn ib.PSN) {
 // sendAgain retransmits the first n packets in flight, and the last one, and then continues where it was.
 func (q *QP) sendAgain(n int) {
 	s := &q.req
-	m := &s.mend
+	m := &s.selective
 	m.on, m.back, m.run, m.resume = true, false, n, s.max
 	if m.until = s.una.Add(uint32(n)); m.until.After(s.max) {
 		m.until = s.max
@@ -189,12 +191,12 @@ func (q *QP) sendAgain(n int) {
 }
 
 // goesOn reports whether more is to be retransmitted directly behind the missing packets.
-func (m *mend) goesOn() bool { return m.on && m.end.Before(m.resume) }
+func (m *selective) goesOn() bool { return m.on && m.end.Before(m.resume) }
 
 // sentAgain retransmits the last packet in flight once the missing ones have been, and resumes sending
 // where it was after that.
 func (q *QP) sentAgain(now clock.Time) {
-	m := &q.req.mend
+	m := &q.req.selective
 	if !m.on || q.req.snd.Before(m.end) {
 		return
 	}
@@ -209,17 +211,17 @@ func (q *QP) sentAgain(now clock.Time) {
 
 // sendLast continues a retransmission with the last packet in flight.
 func (q *QP) sendLast() {
-	m := &q.req.mend
+	m := &q.req.selective
 	m.end = m.resume
 	q.seek(m.resume.Prev())
 }
 
-// mended records that una has moved.
-func (q *QP) mended() {
+// acknowledgedSome records that una has moved.
+func (q *QP) acknowledgedSome() {
 	s := &q.req
-	m := &s.mend
+	m := &s.selective
 	m.echoes = 0
-	m.marks.drop(s.una)
+	m.points.drop(s.una)
 	if m.seen.Before(s.una) {
 		m.seen = s.una
 	}
@@ -228,7 +230,7 @@ func (q *QP) mended() {
 	}
 	if s.una.After(m.until) {
 		m.run = 0
-		q.win.keeper.kept()
+		q.win.keeping.kept()
 	}
 	switch {
 	case !m.on || s.una.Before(m.until):
@@ -248,8 +250,8 @@ func (q *QP) flight() int { return int(q.sentTo().Diff(q.req.una)) }
 // onTheWay is flight without the packets that the responder keeps.
 func (q *QP) onTheWay() int {
 	from := q.req.una
-	if q.req.mend.seen.After(from) {
-		from = q.req.mend.seen
+	if q.req.selective.seen.After(from) {
+		from = q.req.selective.seen
 	}
 	return max(int(q.sentTo().Diff(from)), 0)
 }
@@ -257,8 +259,8 @@ func (q *QP) onTheWay() int {
 // sentTo is the PSN after the last packet in flight.
 func (q *QP) sentTo() ib.PSN {
 	s := &q.req
-	if s.mend.on {
-		return s.mend.resume
+	if s.selective.on {
+		return s.selective.resume
 	}
 	return s.snd
 }
