@@ -1,6 +1,6 @@
-// Package device is the adapter: its ports, GID table and object tables, the
-// loop that drives the protocol engines around the links, and the choice of the
-// path that a connection takes.
+// Package device is the devices of a process as the control plane sees them: adapters, which are functions
+// behind ports, with their GID tables and object tables; the loop that drives ports and moves packets between
+// them and their links; and the choice of the path that a connection takes.
 //
 // A Host holds all adapters of a process and one loop. The loop has one owner at a time, the holder of the
 // loop lock: control commands take it; a program that posts, polls or waits takes it if it is free and drives
@@ -25,20 +25,19 @@
 //     InfiniBand;
 //   - an InfiniBand port among other adapters and programs: ibport, ibroute, ibwait;
 //   - the choice of the path: route, path (what decides), join (when it may change), lease, recall;
-//   - a turn of the loop: loop, doorbell, transmit, exchange (the local path), complete, gsi; and who drives it: host, wait,
-//     sleep, polling;
+//   - a turn of the loop: loop, portloop (a port and its links), turn (an adapter's part of it), doorbell, exchange (the local
+//     path), complete, gsi; and who drives it: host, wait, sleep, polling;
 //   - what tools see: info, status, inspect, counters, rings.
 //
 // Its subpackages, which are independent of this package:
 //
 //   - handle: the tables by which programs refer to their objects;
 //   - eventqueue: the asynchronous events that a program has not read;
-//   - gid: the GID table of a port, and how GIDs and MACs are derived;
+//   - gid: the GID table of a function, and how GIDs and MACs are derived;
 //   - ibport: an InfiniBand port: what the subnet manager has set, requests to its administration, and routes;
 //   - gsi: QP1, with the messages of the connection manager and those to the subnet administration;
-//   - links: the links of a port, one for each of its addresses, and what connects them to the loop;
+//   - links: the links of a function's addresses, and what connects them to its port and the loop;
 //   - lease: connections delegated to the programs at their ends, which then carry out requests themselves;
 //   - notify: changes of an adapter's state, for those who subscribe to them;
-//   - remotecopy: the copies in memory that only its owner can access;
-//   - wait: where the loop sleeps, and how long it looks for packets before.
+//   - remotecopy: the copies in memory that only its owner can access.
 package device
