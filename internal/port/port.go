@@ -68,8 +68,9 @@ func (p *Port) pending() (priorities uint8) {
 	return priorities
 }
 
-// Pending reports whether Transmit has something to do at a priority that is not paused.
-func (p *Port) Pending() bool { return p.pending()&^p.Scheduler.Paused() != 0 }
+// Pending reports whether Transmit has something to do now: at a priority that is not paused, and whose rate had not been
+// used up when Transmit was last called.
+func (p *Port) Pending() bool { return p.Scheduler.Deadline(p.pending()) == 0 }
 
 // Transmit pulls packets of one priority from one function, with their outer headers, and returns their number. A
 // function may have none in spite of Pending; then the others are asked.
