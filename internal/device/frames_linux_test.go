@@ -3,16 +3,21 @@ package device
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/datagram"
+	"github.com/softvpi/softvpi/internal/link/ethernet"
 	"github.com/softvpi/softvpi/internal/link/tap"
 	"github.com/softvpi/softvpi/internal/testbed/namespace"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
@@ -124,4 +129,174 @@ func TestWholeFrames_BridgedTAPs(t *testing.T) {
 	eachStation(t, func(t *testing.T, stations [2]link.Station) {
 		operations(t, pairs(t, whole{"bridged TAPs", overTAPs}.on(stations), AdapterConfig{}))
 	})
+}
+
+// cabled are two network namespaces, joined by a veth pair whose ends are called wire.
+type cabled struct {
+	t    *testing.T
+	side [2]netns.NsHandle
+}
+
+func newCabled(t *testing.T, mtu int) *cabled {
+	t.Helper()
+	systemtest.Required(t)
+	if os.Geteuid() != 0 {
+		t.Skip("needs root for network namespaces")
+	}
+	c := &cabled{t: t}
+	done := make(chan error)
+	// A thread that has changed its namespace must not run other goroutines: this one ends with its goroutine.
+	go func() {
+		runtime.LockOSThread()
+		done <- c.make(mtu)
+	}()
+	if err := <-done; err != nil {
+		t.Skipf("needs network namespaces and veth: %v", err)
+	}
+	t.Cleanup(func() { must(t, c.side[0].Close(), c.side[1].Close()) })
+	return c
+}
+
+func (c *cabled) make(mtu int) (err error) {
+	for i := range c.side {
+		if c.side[i], err = netns.New(); err != nil {
+			return err
+		}
+	}
+	// The thread is in the second namespace now.
+	return netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "wire", MTU: mtu}, PeerName: "wire", PeerMTU: uint32(mtu),
+		PeerNamespace: netlink.NsFd(c.side[0])})
+}
+
+// in runs do in one of the namespaces. Sockets that it opens stay there.
+func (c *cabled) in(side int, do func() error) {
+	c.t.Helper()
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		err := netns.Set(c.side[side])
+		if err == nil {
+			err = do()
+		}
+		done <- err
+	}()
+	if err := <-done; errors.Is(err, errNoVLAN) {
+		c.t.Skip(err)
+	} else if err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// up brings the interface of a side up, and its loopback. If the station is the system's, the interface gets its MAC and
+// addresses, in its VLAN.
+func (c *cabled) up(side int, s *link.Station) {
+	c.t.Helper()
+	c.in(side, func() error {
+		l, err := netlink.LinkByName("wire")
+		if err != nil {
+			return err
+		}
+		lo, err := netlink.LinkByName("lo")
+		if err = errors.Join(err, netlink.LinkSetUp(lo)); err != nil || s == nil {
+			return errors.Join(err, netlink.LinkSetUp(l))
+		}
+		if err := errors.Join(netlink.LinkSetHardwareAddr(l, net.HardwareAddr(s.MAC[:])), netlink.LinkSetUp(l)); err != nil {
+			return err
+		}
+		if s.VLAN != 0 {
+			v := &netlink.Vlan{LinkAttrs: netlink.LinkAttrs{Name: "tagged", ParentIndex: l.Attrs().Index}, VlanId: int(s.VLAN)}
+			if err := netlink.LinkAdd(v); err != nil {
+				return errNoVLAN
+			}
+			if l, err = v, netlink.LinkSetUp(v); err != nil {
+				return err
+			}
+		}
+		for _, p := range s.Prefixes {
+			a, err := netlink.ParseAddr(p.String())
+			if err != nil {
+				return err
+			}
+			a.Flags = unix.IFA_F_NODAD
+			if err := netlink.AddrAdd(l, a); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// errNoVLAN says that the kernel has no interfaces for VLANs.
+var errNoVLAN = errors.New("the kernel has no VLAN interfaces (8021q)")
+
+// opened opens a link on the interface of a side.
+func (c *cabled) opened(side int, stations ...link.Station) (l link.Link) {
+	c.t.Helper()
+	c.in(side, func() (err error) {
+		l, err = ethernet.Open(ethernet.Config{Interface: "wire", Stations: stations})
+		return err
+	})
+	c.t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// TestWholeFrames_Veth: every operation of two adapters over the interfaces of a veth pair, with addresses that the system does
+// not have, and with those that it has.
+func TestWholeFrames_Veth(t *testing.T) {
+	systemtest.Mark(t)
+	for _, system := range []bool{false, true} {
+		t.Run(fmt.Sprintf("the system's addresses %v", system), func(t *testing.T) {
+			eachStation(t, func(t *testing.T, stations [2]link.Station) {
+				n := whole{"veth", func(t *testing.T, stations [2]link.Station) (l [2]link.Link) {
+					c := newCabled(t, 4200)
+					for i := range l {
+						if c.up(i, nil); system {
+							c.up(i, &stations[i])
+						}
+					}
+					for i := range l {
+						l[i] = c.opened(i, stations[i])
+					}
+					return l
+				}}.on(stations)
+				operations(t, pairs(t, n, AdapterConfig{}))
+			})
+		})
+	}
+}
+
+// TestWholeFrames_WithUDP: every operation between an adapter on whole frames and one on UDP sockets of the system, which gives
+// frames their headers its own way, and coalesces them; either of them connects.
+func TestWholeFrames_WithUDP(t *testing.T) {
+	systemtest.Mark(t)
+	for _, mtu := range []int{1500, 9000} {
+		for _, system := range []bool{false, true} {
+			for _, udpConnects := range []bool{false, true} {
+				t.Run(fmt.Sprintf("mtu %d, the system's addresses %v, udp connects %v", mtu, system, udpConnects), func(t *testing.T) {
+					eachStation(t, func(t *testing.T, stations [2]link.Station) { withUDP(t, mtu, system, udpConnects, stations) })
+				})
+			}
+		}
+	}
+}
+
+func withUDP(t *testing.T, mtu int, system, udpConnects bool, stations [2]link.Station) {
+	c := newCabled(t, mtu)
+	if c.up(0, nil); system {
+		c.up(0, &stations[0])
+	}
+	c.up(1, &stations[1])
+	h, g := newHost(t, Config{Seed: 1}), newHost(t, Config{Seed: 2})
+	cfg := AdapterConfig{Link: c.opened(0, stations[0]), Addr: stations[0].Prefixes[0].Addr(), MAC: stations[0].MAC}
+	a := newProgram(t, h, h.add(t, cfg))
+	var index uint32
+	c.in(1, func() (err error) {
+		index, err = g.AddAdapter(AdapterConfig{Addr: stations[1].Prefixes[0].Addr()})
+		return err
+	})
+	b := newProgram(t, g, index)
+	if udpConnects {
+		a, b = b, a
+	}
+	operations(t, connect(a.qp(command.CreateQP{}, a.cq(256)), b.qp(command.CreateQP{}, b.cq(256))))
 }

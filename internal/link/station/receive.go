@@ -72,8 +72,13 @@ func (s *Set) Take(in []frame.In, f []byte, whole bool) int {
 	if !s.Wants(f) {
 		return 0
 	}
+	s.Hand(in, f)
+	return 1
+}
+
+// Hand hands up a frame that is wanted: it fills in the first of in.
+func (s *Set) Hand(in []frame.In, f []byte) {
 	in[0] = frame.In{Data: f[:len(f):len(f)], Raw: true}
 	s.stats.ReceivedPackets++
 	s.stats.ReceivedBytes += uint64(len(f))
-	return 1
 }

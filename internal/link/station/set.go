@@ -276,6 +276,25 @@ func (s *Set) Refresh() {
 	s.settle()
 }
 
+// SystemAddresses returns the stations' addresses for which the system answers.
+func (s *Set) SystemAddresses() (keys []neighbour.Key) {
+	for _, t := range s.stations {
+		for _, a := range t.addrs {
+			if a.system {
+				keys = append(keys, neighbour.Key{VLAN: t.VLAN, Addr: a.Addr()})
+			}
+		}
+	}
+	return keys
+}
+
+// Apart calls do while nobody calls the System.
+func (s *Set) Apart(do func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	do()
+}
+
 func (s *Set) index(of id) int { return slices.Index(s.ids, of) }
 
 // find returns a station's address, nil if it is not one of its.

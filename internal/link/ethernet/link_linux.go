@@ -1,0 +1,340 @@
+package ethernet
+
+import (
+	"encoding/binary"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/batch"
+	"github.com/softvpi/softvpi/internal/link/packet"
+	"github.com/softvpi/softvpi/internal/link/station"
+	"github.com/softvpi/softvpi/internal/neighbour"
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+type etherLink struct {
+	*station.Set
+	cfg      Config
+	caps     link.Capabilities
+	index    int
+	mac      eth.MAC // of the interface
+	fd       int     // receives
+	outlet   int     // sends: the other's frames have a virtio header before them
+	alarm    *station.Alarm
+	stack    *stack
+	receiver *receiver
+	out      batch.Out
+	wire     batch.Out // of the set
+	kept     []*reservation
+	unicast  []eth.MAC // to which the interface listens for the link
+	groups   []eth.MAC
+	drops    uint64
+	buffer   int
+}
+
+func open(cfg Config) (link.Link, error) {
+	l := &etherLink{cfg: cfg, fd: -1, outlet: -1}
+	if err := l.open(); err != nil {
+		l.release()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *etherLink) open() error {
+	i, err := netlink.LinkByName(l.cfg.Interface)
+	if err != nil {
+		return fmt.Errorf("%s: interface %q: %w", name, l.cfg.Interface, err)
+	}
+	a := i.Attrs()
+	if a.EncapType != "ether" {
+		return bad("Interface", fmt.Sprintf("%q, which is %s", a.Name, a.EncapType), "an Ethernet interface")
+	}
+	l.index = a.Index
+	copy(l.mac[:], a.HardwareAddr)
+	if l.stack, err = openStack(a.Index); err != nil {
+		return err
+	}
+	if l.alarm, err = station.NewAlarm(); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	l.Set = station.New(station.Config{Name: name, Wire: func(f []byte) { l.wire.One(l.outlet, f) }, System: l.stack, MTU: a.MTU,
+		Promiscuous: l.cfg.Promiscuous, Arm: l.alarm.Arm})
+	l.caps = link.Capabilities{MaxSegments: 1, Raw: true, MTU: a.MTU, Stations: l, Multicaster: l, Resolver: l}
+	l.receiver = newReceiver(a.MTU)
+	if err := l.openSockets(); err != nil {
+		return fmt.Errorf("%s: interface %q: %w", name, a.Name, err)
+	}
+	for _, s := range l.cfg.Stations {
+		if err := l.SetStation(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nothing is the filter that drops everything.
+var nothing = []bpf.Instruction{bpf.RetConstant{}}
+
+func attach(fd int, program []bpf.Instruction) error { return packet.Attach(fd, program...) }
+
+// openSockets opens the packet sockets. Only the one that receives is bound to a protocol.
+func (l *etherLink) openSockets() (err error) {
+	for _, fd := range []*int{&l.outlet, &l.fd} {
+		if *fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
+			return os.NewSyscallError("socket AF_PACKET", err)
+		}
+	}
+	if err := unix.Bind(l.outlet, &unix.SockaddrLinklayer{Ifindex: l.index}); err != nil {
+		return os.NewSyscallError("bind", err)
+	}
+	for _, o := range []struct {
+		name int
+		text string
+	}{
+		{unix.PACKET_VNET_HDR, "PACKET_VNET_HDR"}, {unix.PACKET_AUXDATA, "PACKET_AUXDATA"},
+		{unix.PACKET_IGNORE_OUTGOING, "PACKET_IGNORE_OUTGOING"},
+	} {
+		if err := unix.SetsockoptInt(l.fd, unix.SOL_PACKET, o.name, 1); err != nil {
+			return os.NewSyscallError("setsockopt "+o.text, err)
+		}
+	}
+	if unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, l.cfg.ReceiveBuffer) != nil {
+		// A refusal leaves the buffer unchanged; the effective size is read below.
+		_ = unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, l.cfg.ReceiveBuffer)
+	}
+	l.buffer, _ = unix.GetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
+	if l.cfg.Promiscuous {
+		if err := l.member(unix.PACKET_ADD_MEMBERSHIP, unix.PACKET_MR_PROMISC, eth.MAC{}); err != nil {
+			return err
+		}
+	}
+	if err := l.listen(); err != nil {
+		return err
+	}
+	var all [2]byte
+	binary.BigEndian.PutUint16(all[:], unix.ETH_P_ALL)
+	to := &unix.SockaddrLinklayer{Protocol: binary.NativeEndian.Uint16(all[:]), Ifindex: l.index}
+	return os.NewSyscallError("bind", unix.Bind(l.fd, to))
+}
+
+// listen makes the interface and the socket accept frames for the stations and groups.
+func (l *etherLink) listen() error {
+	unicast, groups := l.MACs()
+	if l.cfg.Promiscuous {
+		return nil
+	}
+	if err := attach(l.fd, filter(unicast)); err != nil {
+		return err
+	}
+	unicast = slices.DeleteFunc(unicast, func(m eth.MAC) bool { return m == l.mac })
+	if err := l.members(&l.unicast, unicast, unix.PACKET_MR_UNICAST); err != nil {
+		return err
+	}
+	return l.members(&l.groups, groups, unix.PACKET_MR_MULTICAST)
+}
+
+// members makes the interface listen to MACs, and no longer to those that are not among them.
+func (l *etherLink) members(have *[]eth.MAC, want []eth.MAC, kind uint16) error {
+	for _, m := range want {
+		if !slices.Contains(*have, m) {
+			if err := l.member(unix.PACKET_ADD_MEMBERSHIP, kind, m); err != nil {
+				return err
+			}
+			*have = append(*have, m)
+		}
+	}
+	var err error
+	*have = slices.DeleteFunc(*have, func(m eth.MAC) bool {
+		if slices.Contains(want, m) {
+			return false
+		}
+		err = l.member(unix.PACKET_DROP_MEMBERSHIP, kind, m)
+		return true
+	})
+	return err
+}
+
+func (l *etherLink) member(change int, kind uint16, mac eth.MAC) error {
+	m := &unix.PacketMreq{Ifindex: int32(l.index), Type: kind, Alen: uint16(len(mac))}
+	copy(m.Address[:], mac[:])
+	return os.NewSyscallError("setsockopt PACKET_MEMBERSHIP", unix.SetsockoptPacketMreq(l.fd, unix.SOL_PACKET, change, m))
+}
+
+// SetStation implements link.Stations.
+func (l *etherLink) SetStation(s link.Station) error {
+	for _, p := range s.Prefixes {
+		if key := (neighbour.Key{VLAN: s.VLAN, Addr: p.Addr()}); l.stack.Owns(key) && l.stack.ports[s.VLAN].mac != s.MAC {
+			return bad("MAC", eth.MAC(s.MAC), fmt.Sprintf("%v, that of the interface, which has the address %v", l.stack.ports[s.VLAN].mac,
+				p.Addr()))
+		}
+	}
+	if err := l.Set.SetStation(s); err != nil {
+		return err
+	}
+	err := l.keep()
+	if err == nil {
+		err = l.listen()
+	}
+	if err != nil {
+		_ = l.RemoveStation(s.MAC, s.VLAN)
+	}
+	return err
+}
+
+// RemoveStation implements link.Stations.
+func (l *etherLink) RemoveStation(mac [6]byte, vlan uint16) error {
+	if err := l.Set.RemoveStation(mac, vlan); err != nil {
+		return err
+	}
+	_ = l.keep() // it only lets go
+	return l.listen()
+}
+
+// Join implements link.Multicaster.
+func (l *etherLink) Join(group netip.Addr) error {
+	if err := l.Set.Join(group); err != nil {
+		return err
+	}
+	if err := l.listen(); err != nil {
+		_ = l.Leave(group)
+		return fmt.Errorf("%s: join group %v: %w", name, group, err)
+	}
+	return nil
+}
+
+// Leave implements link.Multicaster.
+func (l *etherLink) Leave(group netip.Addr) error {
+	if err := l.Set.Leave(group); err != nil {
+		return err
+	}
+	return l.listen()
+}
+
+// keep reserves the UDP port of the stations' addresses that are the system's, and lets go of others.
+func (l *etherLink) keep() error {
+	want := l.SystemAddresses()
+	l.kept = slices.DeleteFunc(l.kept, func(r *reservation) bool {
+		if slices.Contains(want, r.key) {
+			return false
+		}
+		r.release()
+		return true
+	})
+	for _, key := range want {
+		if slices.ContainsFunc(l.kept, func(r *reservation) bool { return r.key == key }) {
+			continue
+		}
+		r, err := l.stack.reserve(key, l.cfg.UDPPort)
+		if err != nil {
+			return err
+		}
+		l.kept = append(l.kept, r)
+	}
+	return nil
+}
+
+// Capabilities implements link.Link.
+func (l *etherLink) Capabilities() link.Capabilities { return l.caps }
+
+// Send implements link.Link.
+func (l *etherLink) Send(frames []frame.Out) (int, error) {
+	if l.Ended() {
+		return 0, net.ErrClosed
+	}
+	return l.out.Send(l.Set, l.outlet, frames), nil
+}
+
+// Receive implements link.Link.
+func (l *etherLink) Receive(in []frame.In) (int, error) {
+	if l.Ended() {
+		return 0, net.ErrClosed
+	}
+	n := l.Looped(in)
+	return n + l.receiver.receive(l.Set, l.fd, in[n:]), nil
+}
+
+// Errors implements link.Link. It also follows changes of the system.
+func (l *etherLink) Errors(out []link.Unreachable) int {
+	if l.Ended() {
+		return 0
+	}
+	l.alarm.Hush()
+	c := l.stack.follow()
+	if c.addresses || c.interfaces {
+		l.survey()
+	}
+	if c.neighbours {
+		l.Apart(func() { l.stack.doubtful = true })
+	}
+	l.Tend(c.neighbours)
+	return l.Set.Errors(out)
+}
+
+// survey adapts the link to changes of interfaces and addresses.
+func (l *etherLink) survey() {
+	var err error
+	if l.Apart(func() { err = l.stack.survey() }); err != nil {
+		return // the interface is gone, most likely
+	}
+	l.Refresh()
+	_, _ = l.keep(), l.listen() // an address that somebody else uses is served all the same
+	if i, err := l.stack.ask.LinkByIndex(l.index); err == nil && i.Attrs().MTU != l.caps.MTU {
+		l.caps.MTU = i.Attrs().MTU
+		l.receiver.grow(l.caps.MTU)
+		l.SetMTU(l.caps.MTU)
+	}
+}
+
+// Descriptors implements link.Link.
+func (l *etherLink) Descriptors() []int {
+	return []int{l.fd, l.stack.news.GetFd(), l.alarm.Descriptor()}
+}
+
+// Stats implements link.Link.
+func (l *etherLink) Stats() link.Stats {
+	s := l.Set.Stats()
+	if !l.Ended() {
+		// Reading them clears them.
+		if t, err := unix.GetsockoptTpacketStats(l.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS); err == nil {
+			l.drops += uint64(t.Drops)
+		}
+	}
+	s.ReceiveDrops += l.drops
+	s.ReceiveBuffer = l.buffer
+	return s
+}
+
+// Close implements link.Link.
+func (l *etherLink) Close() error {
+	if l.End() {
+		l.release()
+	}
+	return nil
+}
+
+func (l *etherLink) release() {
+	for _, fd := range []int{l.fd, l.outlet} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
+	}
+	for _, r := range l.kept {
+		r.release()
+	}
+	if l.stack != nil {
+		l.stack.close()
+	}
+	if l.alarm != nil {
+		l.alarm.Close()
+	}
+}
