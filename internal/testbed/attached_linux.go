@@ -66,14 +66,30 @@ func DriverWith(t testing.TB, addrs [2]netip.Addr, cfg server.Config) (socket st
 	return socket, host
 }
 
+// DriverOf starts a driver with these adapters in this process, until the test ends, and returns the path of its socket.
+func DriverOf(t testing.TB, adapters ...device.AdapterConfig) (socket string) {
+	t.Helper()
+	socket, _, _ = driveOf(t, adapters, server.Config{})
+	return socket
+}
+
 func drive(t testing.TB, addrs []netip.Addr, cfg server.Config) (socket string, host *device.Host, stop func()) {
+	t.Helper()
+	var adapters []device.AdapterConfig
+	for _, a := range addrs {
+		adapters = append(adapters, device.AdapterConfig{Addr: a})
+	}
+	return driveOf(t, adapters, cfg)
+}
+
+func driveOf(t testing.TB, adapters []device.AdapterConfig, cfg server.Config) (socket string, host *device.Host, stop func()) {
 	t.Helper()
 	dh, err := device.NewHost(device.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, a := range addrs {
-		if _, err := dh.AddAdapter(device.AdapterConfig{Addr: a}); err != nil {
+	for _, a := range adapters {
+		if _, err := dh.AddAdapter(a); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -22,12 +23,15 @@ import (
 type guest struct {
 	dir     string // directory of the image
 	mtu     int
-	capture string // every frame on tap0, as a pcap file
+	wire    string // QEMU's side of the segment
+	capture string // every frame on the segment, as a pcap file
 	qemu    *exec.Cmd
 	ended   chan struct{}
 	console string
 	stderr  bytes.Buffer
 	driver  string // socket of the running driver; empty: there is none
+	// stationsOfOurs are the addresses that SoftVPI had beside those of tap0.
+	stationsOfOurs []netip.Addr
 
 	stopping atomic.Bool // the test ends the machine
 }
@@ -35,8 +39,14 @@ type guest struct {
 // boot starts a guest on a segment of its own, until the test ends.
 func boot(t *testing.T, mtu int) *guest {
 	t.Helper()
+	return bootOn(t, mtu, "tap,id=n0,ifname=tap0,script=no,downscript=no,vnet_hdr=off")
+}
+
+// bootOn is boot with another segment than tap0: what QEMU's -netdev, n0, is to be.
+func bootOn(t *testing.T, mtu int, wire string) *guest {
+	t.Helper()
 	segment(t, mtu)
-	g := &guest{dir: site(t), mtu: mtu, capture: filepath.Join(t.TempDir(), "tap0.pcap"), console: filepath.Join(t.TempDir(), "console")}
+	g := &guest{dir: site(t), mtu: mtu, wire: wire, capture: filepath.Join(t.TempDir(), "tap0.pcap"), console: filepath.Join(t.TempDir(), "console")}
 	g.start(t)
 	t.Cleanup(func() { g.stop() })
 	return g
@@ -88,7 +98,7 @@ func (g *guest) launch(accel string) error {
 		"-append", fmt.Sprintf("console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on tsc=reliable net.ifnames=0 "+
 			"rcupdate.rcu_cpu_stall_suppress=1 interop.mtu=%d interop.addr=%s/24,%s/64", g.mtu, theirs.v4, theirs.v6),
 		"-serial", "file:"+g.console, "-device", "virtio-rng-pci",
-		"-netdev", "tap,id=n0,ifname=tap0,script=no,downscript=no,vnet_hdr=off",
+		"-netdev", g.wire,
 		"-device", "virtio-net-pci,netdev=n0,mac=52:54:00:99:00:02,romfile=",
 		"-netdev", "tap,id=n1,ifname=ctl0,script=no,downscript=no",
 		"-device", "virtio-net-pci,netdev=n1,mac=52:54:00:98:00:02,romfile=",

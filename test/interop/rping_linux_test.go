@@ -22,27 +22,32 @@ func testRping(t *testing.T, g *guest) {
 
 func runRping(t *testing.T, g *guest, pings []struct{ size, count int }) {
 	for _, f := range families {
-		for _, p := range pings {
-			options := []string{"-v", "-V", "-C", strconv.Itoa(p.count), "-S", strconv.Itoa(p.size), "-p", "7174"}
-			limit := 30 * time.Second
-			t.Run(fmt.Sprintf("%s/%dx%d/server", f.name, p.count, p.size), func(t *testing.T) {
-				server := g.softvpi(t, append([]string{"nd_rping", "-s", "-a", f.ours.String()}, options...)...)
-				server.says(t, "listening")
-				client := g.program(t, append([]string{"rping", "-c", "-a", f.ours.String()}, options...)...)
-				client.rpingSucceeds(t, limit)
-				server.succeeds(t, limit)
-				count(t, "rping", client.text(), "ping data: rdma-ping-", p.count)
-				count(t, "nd_rping", server.text(), "server ping data: rdma-ping-", p.count)
-			})
-			t.Run(fmt.Sprintf("%s/%dx%d/client", f.name, p.count, p.size), func(t *testing.T) {
-				server := g.program(t, append([]string{"rping", "-s", "-a", f.theirs.String()}, options...)...)
-				g.listens(t)
-				client := g.softvpi(t, append([]string{"nd_rping", "-c", "-a", f.theirs.String()}, options...)...)
-				client.succeeds(t, limit)
-				server.succeeds(t, limit)
-				count(t, "nd_rping", client.text(), "ping data: rdma-ping-", p.count)
-				count(t, "rping", server.text(), "server ping data: rdma-ping-", p.count)
-			})
-		}
+		t.Run(f.name, func(t *testing.T) { g.pings(t, f, pings) })
+	}
+}
+
+// pings runs nd_rping against rping over an IP version, each as server and as client.
+func (g *guest) pings(t *testing.T, f family, pings []struct{ size, count int }) {
+	for _, p := range pings {
+		options := []string{"-v", "-V", "-C", strconv.Itoa(p.count), "-S", strconv.Itoa(p.size), "-p", "7174"}
+		limit := 30 * time.Second
+		t.Run(fmt.Sprintf("%dx%d/server", p.count, p.size), func(t *testing.T) {
+			server := g.softvpi(t, append([]string{"nd_rping", "-s", "-a", f.ours.String()}, options...)...)
+			server.says(t, "listening")
+			client := g.program(t, append([]string{"rping", "-c", "-a", f.ours.String()}, options...)...)
+			client.rpingSucceeds(t, limit)
+			server.succeeds(t, limit)
+			count(t, "rping", client.text(), "ping data: rdma-ping-", p.count)
+			count(t, "nd_rping", server.text(), "server ping data: rdma-ping-", p.count)
+		})
+		t.Run(fmt.Sprintf("%dx%d/client", p.count, p.size), func(t *testing.T) {
+			server := g.program(t, append([]string{"rping", "-s", "-a", f.theirs.String()}, options...)...)
+			g.listens(t)
+			client := g.softvpi(t, append([]string{"nd_rping", "-c", "-a", f.theirs.String()}, options...)...)
+			client.succeeds(t, limit)
+			server.succeeds(t, limit)
+			count(t, "nd_rping", client.text(), "ping data: rdma-ping-", p.count)
+			count(t, "rping", server.text(), "server ping data: rdma-ping-", p.count)
+		})
 	}
 }

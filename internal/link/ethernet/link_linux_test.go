@@ -485,14 +485,14 @@ func TestTag(t *testing.T) {
 		return c
 	}
 	const both = unix.TP_STATUS_VLAN_VALID | unix.TP_STATUS_VLAN_TPID_VALID
-	if tci, p, ok := tag(control(unix.SOL_PACKET, unix.PACKET_AUXDATA, unix.TP_STATUS_VLAN_VALID)); !ok || tci != 0x2064 || p != eth.TypeVLAN {
+	const level, kind = unix.SOL_PACKET, unix.PACKET_AUXDATA
+	if tci, p, ok := tag(control(level, kind, unix.TP_STATUS_VLAN_VALID)); !ok || tci != 0x2064 || p != eth.TypeVLAN {
 		t.Error(tci, p, ok)
 	}
-	if _, p, ok := tag(control(unix.SOL_PACKET, unix.PACKET_AUXDATA, both)); !ok || p != 0x88a8 {
+	if _, p, ok := tag(control(level, kind, both)); !ok || p != 0x88a8 {
 		t.Error(p, ok)
 	}
-	for _, c := range [][]byte{nil, make([]byte, 35), control(unix.SOL_PACKET, unix.PACKET_AUXDATA, 0), control(1, unix.PACKET_AUXDATA, both),
-		control(unix.SOL_PACKET, 1, both)} {
+	for _, c := range [][]byte{nil, make([]byte, 35), control(level, kind, 0), control(1, kind, both), control(level, 1, both)} {
 		if _, _, ok := tag(c); ok {
 			t.Errorf("% x is a tag", c)
 		}
