@@ -6,8 +6,9 @@ import "github.com/softvpi/softvpi/internal/clock"
 // still have to tell their peers that they have left. It reports whether there were any; what they leave in the engines
 // is delivered by completePeers.
 func (h *Host) exchange(now clock.Time) (worked bool) {
-	for i := len(h.engines); i < len(h.adapters); i++ {
-		h.engines = append(h.engines, h.adapters[i].engine)
+	h.engines = h.engines[:0] // adapters may have been replaced
+	for _, a := range h.adapters {
+		h.engines = append(h.engines, a.engine)
 	}
 	for range transmitRounds {
 		if !h.local.Run(now, h.engines) {
