@@ -97,12 +97,14 @@ func (j *joining) over(now clock.Time) bool {
 		return true
 	case held && now < j.till:
 		return false
-	case held || !q.adapter.engine.Hold(q.tq):
+	case held:
 		q.adapter.engine.Unhold(q.tq)
+	default:
+		q.adapter.engine.Hold(q.tq)
+	}
+	if j.till = now.Add(joinHold); q.tq.Pair().Take(path.Rest) {
 		j.till = now.Add(j.rest)
 		j.rest = min(2*j.rest, maxJoinRest)
-	default:
-		j.till = now.Add(joinHold)
 	}
 	return false
 }

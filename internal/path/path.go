@@ -49,7 +49,7 @@ type Actions uint8
 const (
 	Hold     Actions = 1 << iota // keep both ends from beginning messages
 	Release                      // let them begin messages again
-	Rest                         // look again only after a while, a longer one each time
+	Rest                         // look again only after a while, a longer one each time, and let messages begin meanwhile
 	Join                         // both ends send through the loop
 	Leave                        // both ends send packets; what was handed over and not finished starts over
 	Delegate                     // hand the queues to the programs

@@ -45,7 +45,8 @@ func TestTable_EveryStateAndEvent(t *testing.T) {
 }
 
 // TestTable_ActionsFollowFromStates: what a transition asks for is what differs between the two states: no message
-// begins or begins again (Hold, Release), and another carries them (Join, Leave, Delegate, Reclaim).
+// begins or begins again (Hold, Release), another carries them (Join, Leave, Delegate, Reclaim), programs are to leave
+// (Withdraw); and what waits for the local path rests when a look found no way to it (Rest).
 func TestTable_ActionsFollowFromStates(t *testing.T) {
 	for s := range states {
 		for e := range events {
@@ -63,6 +64,7 @@ func TestTable_ActionsFollowFromStates(t *testing.T) {
 				Delegate: from == ByLoop && to == ByPrograms,
 				Reclaim:  from == ByPrograms && to != ByPrograms,
 				Withdraw: s == Delegated && c.state != Delegated,
+				Rest:     c.state == Waiting && (e == Long || e == Expire),
 			}
 			for a, w := range want {
 				if (do&a != 0) != w {

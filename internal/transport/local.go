@@ -280,7 +280,7 @@ func (q *QP) stepAlone(e path.Event) {
 		return
 	}
 	do, ok := p.Step(e)
-	if !ok || do&(path.Leave|path.Release) == 0 {
+	if p.due |= do & drivers; !ok || do&(path.Leave|path.Release) == 0 {
 		return
 	}
 	*q.eng.left.push() = Local{pair: p, to: q.other(), kind: localLeft}

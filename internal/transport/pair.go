@@ -16,6 +16,17 @@ const maxHeld = 4 << 20
 type Pair struct {
 	path.Connection
 	ends [2]*QP
+	due  path.Actions // asked of the driver, not taken yet
+}
+
+// drivers are the actions that the driver of the engines carries out.
+const drivers = path.Rest | path.Withdraw
+
+// Take reports whether an action is asked of the driver, path.Rest or path.Withdraw, since it was last taken.
+func (p *Pair) Take(a path.Actions) bool {
+	due := p.due&a != 0
+	p.due &^= a
+	return due
 }
 
 // Pair returns the pair that q was last one of, nil if it was never in one.
@@ -48,6 +59,7 @@ func (p *Pair) step(e path.Event) bool {
 	if !ok {
 		return false
 	}
+	p.due |= do & drivers
 	for _, q := range p.ends {
 		switch {
 		case do&path.Join != 0:
@@ -151,7 +163,7 @@ func mayPair(a, b *QP) bool {
 // Split returns a QP and its peer to the wire, at a message boundary: half-moved messages are finished first,
 // in the QPs' turns like any other, and nothing begins meanwhile. Until then Parting is true, and Join takes
 // it back. A pair that waits for a quiet moment to Join does so no longer. A delegated pair goes on to the wire when
-// it has been recalled.
+// it has been recalled, for which the driver is asked for a path.Withdraw.
 func (e *Engine) Split(a *QP) {
 	if a.eng != e || a.pair == nil {
 		return
@@ -161,14 +173,11 @@ func (e *Engine) Split(a *QP) {
 }
 
 // Hold keeps a queue pair that Join found busy, and its peer, from beginning requests until Unhold, so that Join
-// succeeds soon. false: they are not held, because the work in progress may take long.
-func (e *Engine) Hold(a *QP) bool {
-	p := a.pair
-	if a.eng != e || p == nil || p.Carrier() != path.ByPackets {
-		return false
+// succeeds soon. If the work in progress may take long they are not held, and the driver is asked for a path.Rest.
+func (e *Engine) Hold(a *QP) {
+	if p := a.pair; a.eng == e && p != nil && p.Carrier() == path.ByPackets {
+		p.step(p.look())
 	}
-	p.step(p.look())
-	return p.State() == path.Joining
 }
 
 // look returns what a look at a pair in progress finds.
@@ -181,7 +190,7 @@ func (p *Pair) look() path.Event {
 	return path.Busy
 }
 
-// Unhold lets a pair that Hold keeps begin requests again.
+// Unhold lets a pair that Hold keeps begin requests again, for a path.Rest.
 func (e *Engine) Unhold(q *QP) {
 	if q.eng == e && q.pair != nil {
 		q.pair.step(path.Expire)
@@ -233,8 +242,8 @@ func (e *Engine) Delegate(a *QP) error {
 // heard reports whether q no longer waits for a first message to move it out of RTR.
 func (q *QP) heard() bool { return q.state == command.RTS || q.resp.established }
 
-// Recall says that the engine needs a delegated pair. The programs may still be in the middle of an operation: when
-// they are not any more, Reclaim takes it back.
+// Recall says that the engine needs a delegated pair: the driver is asked for a path.Withdraw. The programs may still be in
+// the middle of an operation; when they are not any more, Reclaim takes the pair back.
 func (e *Engine) Recall(q *QP) {
 	if q.eng == e && q.pair != nil {
 		q.pair.step(path.Recall)

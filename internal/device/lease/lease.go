@@ -54,11 +54,10 @@ type Lease struct {
 	tried   [2]uint32  // their operations at the last check
 	stuck   clock.Time // since when there was no progress
 
-	recalled bool       // the programs were told that the engine needs the pair
-	since    clock.Time // time of the recall
-	warned   bool       // a program has been told to leave
-	begun    uint64     // messages moved before this delegation
-	wait     time.Duration
+	since  clock.Time // time of the recall
+	warned bool       // a program has been told to leave
+	begun  uint64     // messages moved before this delegation
+	wait   time.Duration
 
 	queued bool // in the list of those that wait to be delegated
 	after  clock.Time

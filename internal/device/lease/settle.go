@@ -15,11 +15,11 @@ func (r *Lease) Recall(now clock.Time) bool {
 	if r.DriverOwned() {
 		return true
 	}
-	if r.ends[0].Engine.Recall(r.ends[0].QP); !r.recalled {
+	if r.ends[0].Engine.Recall(r.ends[0].QP); r.path.Take(path.Withdraw) {
 		for i := range r.record.Way {
 			r.record.Way[i].Recall()
 		}
-		r.recalled, r.since, r.warned = true, now, false
+		r.since, r.warned = now, false
 		b.recalled = append(b.recalled, r)
 		b.check = now.Add(recallLook)
 	}
@@ -39,7 +39,7 @@ func (b *Book) settleAll(now clock.Time) (worked bool) {
 
 // settle ends the recall of a pair once no program is in the middle of an operation on it. It never waits.
 func (r *Lease) settle(now clock.Time) {
-	if !r.recalled {
+	if r.DriverOwned() {
 		return
 	}
 	for i := range r.ends {
@@ -63,7 +63,6 @@ func (r *Lease) settle(now clock.Time) {
 
 // home returns the pair to the engine.
 func (r *Lease) home(now clock.Time) {
-	r.recalled = false
 	var corrupt [2]bool
 	for i := range r.ends {
 		q, p := &r.ends[i], &r.ends[1-i]
