@@ -246,13 +246,13 @@ func getSGEs(sges []SGE, b []byte) {
 }
 
 // Prefetch asks for the memory in which the next n requests are posted and taken: in step 0 for what this side keeps
-// itself, and in step 1 for the header and the entries. Consumer side only.
+// itself, and in step 1 for both indices and the entries. Consumer side only.
 func (s *Send) Prefetch(step, n int) {
 	switch step {
 	case 0:
 		prefetch.Lines(unsafe.Pointer(s), unsafe.Sizeof(*s))
 	case 1:
-		prefetch.Lines(unsafe.Pointer(s.h), HeaderSize)
+		prefetch.Lines(unsafe.Pointer(s.h), unsafe.Offsetof(s.h.arm))
 		for i := range min(uint32(n), s.count) {
 			prefetch.Lines(unsafe.Pointer(&s.slot(s.c.next + i)[0]), sendHeader+sgeSize)
 		}

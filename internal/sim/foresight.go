@@ -36,22 +36,30 @@ func (n *Network) foresee() {
 
 // foresee prefetches for a lane that is so many turns away.
 func (l *lane) foresee(away int) {
-	switch away {
+	switch to := l.to; away {
 	case foresight - 1:
 		prefetch.Lines(unsafe.Pointer(l), unsafe.Sizeof(*l))
 		return
 	case foresight - 2:
-		prefetch.Lines(unsafe.Pointer(unsafe.SliceData(l.ring)), 8*uintptr(len(l.ring)))
-		prefetch.Lines(unsafe.Pointer(l.to), unsafe.Offsetof(l.to.wire))
+		prefetch.Lines(unsafe.Pointer(unsafe.SliceData(l.ring)), min(uintptr(l.count), batchSize)*unsafe.Sizeof(l.ring[0]))
+		prefetch.Lines(unsafe.Pointer(to), unsafe.Offsetof(to.wire))
 		return
 	case foresight - 3:
 		prefetch.Lines(unsafe.Pointer(l.first()), unsafe.Sizeof(packet{}))
-		for _, k := range l.to.last {
-			prefetch.Lines(unsafe.Pointer(k), unsafe.Offsetof(k.place))
+		prefetch.Lines(unsafe.Pointer(to.towards(l.from)), unsafe.Offsetof(Link{}.place))
+	case foresight - 4:
+		if k := to.towards(l.from); k != nil {
+			prefetch.Lines(unsafe.Pointer(k.ends), unsafe.Sizeof(*k.ends))
 		}
 	case 2:
 		for i := uint32(1); i < min(l.count, batchSize); i++ {
-			prefetch.Lines(unsafe.Pointer(*l.place(i)), unsafe.Sizeof(packet{}))
+			prefetch.Read(unsafe.Pointer(*l.place(i)))
+		}
+	case 1:
+		for i := uint32(1); i < min(l.count, batchSize); i++ {
+			if p := *l.place(i); p.short == 0 || uintptr(p.short) > near {
+				prefetch.Read(unsafe.Add(unsafe.Pointer(p), line))
+			}
 		}
 	}
 	if e := l.to.Prefetcher; e != nil {

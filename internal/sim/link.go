@@ -17,7 +17,6 @@ type Link struct {
 
 	network *Network
 	joined  bool
-	dst     netip.Addr // of the packets that took it last
 	lane    lane
 	ends    *ends // of the packet before
 	model   impair.Model
@@ -29,14 +28,14 @@ type Link struct {
 }
 
 // Link returns the way from one port to another, to give it an impairment or a queue of its own.
-func (n *Network) Link(from, to *Port) *Link { return n.link(from, to, to.Addr) }
+func (n *Network) Link(from, to *Port) *Link { return n.link(from, to) }
 
-// link returns the link from a port to another for packets to dst, an address or group of the other.
-func (n *Network) link(from, to *Port, dst netip.Addr) *Link {
+// link returns the link from a port to another.
+func (n *Network) link(from, to *Port) *Link {
 	if l := from.links[to.Addr]; l != nil && l.lane.to == to {
 		return l
 	}
-	l := &Link{network: n, lane: lane{from: from, to: to}, dst: dst, number: uint64(len(n.links))}
+	l := &Link{network: n, lane: lane{from: from, to: to}, number: uint64(len(n.links))}
 	n.links = append(n.links, l)
 	from.links[to.Addr] = l
 	l.Set(n.Default)
@@ -72,7 +71,7 @@ func (n *Network) send(from *Port, o *frame.Out) {
 	if plain.IsMulticast() {
 		for _, m := range n.members {
 			if to, ok := m.(*Port); ok && to != from && to.socket == nil {
-				n.link(from, to, to.Addr).carry(o, plain)
+				n.link(from, to).carry(o, plain)
 			}
 		}
 		return
@@ -82,21 +81,38 @@ func (n *Network) send(from *Port, o *frame.Out) {
 		n.Stats.Unroutable++
 		return
 	}
-	l := n.link(from, to, dst)
-	l.dst = dst
-	from.last[1], from.last[0] = from.last[0], l
+	l := n.link(from, to)
+	from.used = 1 - from.used
+	from.last[from.used] = way{dst, l, to}
 	l.carry(o, dst)
+}
+
+// way is a link that a port uses for packets to dst.
+type way struct {
+	dst  netip.Addr
+	link *Link // nil: none
+	to   *Port
 }
 
 // recent returns the link for dst if it is one of the two that were used last, as those of a port are that
 // sends to one port and acknowledges to another.
 func (p *Port) recent(dst netip.Addr) *Link {
-	if l := p.last[0]; l != nil && l.dst == dst {
-		return l
+	if x := &p.last[p.used]; x.link != nil && x.dst == dst {
+		return x.link
 	}
-	if l := p.last[1]; l != nil && l.dst == dst {
-		p.last[0], p.last[1] = l, p.last[0]
-		return l
+	if x := &p.last[1-p.used]; x.link != nil && x.dst == dst {
+		p.used = 1 - p.used
+		return x.link
+	}
+	return nil
+}
+
+// towards returns the one of these two that leads to a port, nil if none does.
+func (p *Port) towards(to *Port) *Link {
+	for i := range p.last {
+		if p.last[i].to == to {
+			return p.last[i].link
+		}
 	}
 	return nil
 }

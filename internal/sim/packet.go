@@ -3,25 +3,34 @@ package sim
 import (
 	"net/netip"
 	"slices"
+	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// packet is a packet on its way: two cache lines, and a buffer for a packet that does not fit into them.
+// packet is a packet on its way: two cache lines, of which most need the first only, and a buffer for a packet that does
+// not fit into them.
 type packet struct {
 	at      clock.Time // when it arrives
 	serial  uint64
 	ends    *ends // nil: it is raw
+	payload *byte // lent by the engine, what is in head precedes it; nil: it is there too
+	size    uint32
 	flow    uint32
 	srcPort uint16
 	class   uint8
 	short   uint8    // bytes of head in use; 0: the packet is in buf
-	payload []byte   // lent by the engine, what is in head precedes it; nil: it is there too
+	head    [60]byte // the packet if it is short, else at least its BTH, unless there is a codec
 	buf     []byte   // keeps its memory
-	head    [48]byte // the packet if it is short, else at least its BTH, unless there is a codec
 }
+
+const (
+	line = 64
+	// near is how much of a packet's head is in its first line.
+	near = line - unsafe.Offsetof(packet{}.head)
+)
 
 // ends are the addresses of packets. They do not change, as packets share them.
 type ends struct{ src, dst netip.Addr }
@@ -47,7 +56,7 @@ func (p *packet) route(r *frame.Route, between *ends) {
 
 // fill takes over the bytes of what an engine sends.
 func (p *packet) fill(from *Port, o *frame.Out) {
-	p.payload, p.short = nil, 0
+	p.payload, p.size, p.short = nil, 0, 0
 	if from.Codec != nil {
 		p.buf = from.Codec.Seal(p.buf[:0], o)
 		return
@@ -57,7 +66,7 @@ func (p *packet) fill(from *Port, o *frame.Out) {
 	switch {
 	case len(head)+len(payload)+len(pad) <= len(p.head):
 	case len(head)+len(pad) <= len(p.head) && from.lends(head):
-		p.payload, payload = payload, nil
+		p.payload, p.size, payload = unsafe.SliceData(payload), uint32(len(payload)), nil
 	default:
 		p.buf = append(append(append(p.buf[:0], head...), payload...), pad...)
 		copy(p.head[:], head[:ib.BTHLen])
@@ -71,7 +80,7 @@ func (p *packet) fill(from *Port, o *frame.Out) {
 
 // hold makes p hold a copy of data.
 func (p *packet) hold(data []byte) {
-	p.buf, p.short, p.payload = append(p.buf[:0], data...), 0, nil
+	p.buf, p.short, p.payload, p.size = append(p.buf[:0], data...), 0, nil, 0
 }
 
 // copy makes p the same as another packet.
@@ -89,11 +98,11 @@ func (p *packet) data() []byte {
 	return p.buf
 }
 
-func (p *packet) len() int { return len(p.data()) + len(p.payload) }
+func (p *packet) len() int { return len(p.data()) + int(p.size) }
 
 // in describes the packet to the engine that receives it.
 func (p *packet) in(in *frame.In) {
-	*in = frame.In{Data: p.data(), Payload: p.payload, Raw: p.ends == nil}
+	*in = frame.In{Data: p.data(), Payload: unsafe.Slice(p.payload, p.size), Raw: p.ends == nil}
 	if x := p.ends; x != nil {
 		in.Src, in.Dst, in.SrcPort = x.src, x.dst, p.srcPort
 		in.TrafficClass, in.HopLimit, in.FlowLabel = p.class, frame.DefaultHopLimit, p.flow

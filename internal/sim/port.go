@@ -65,7 +65,8 @@ type Port struct {
 	network *Network
 	pending pending // Engine, if it is one
 	links   map[netip.Addr]*Link
-	last    [2]*Link   // the two used last
+	last    [2]way     // the two used last
+	used    uint8      // which of them was last
 	busy    clock.Time // until when it serves what has arrived or will
 	socket  *socket    // of the switch where it is plugged in; nil: none
 
@@ -79,7 +80,7 @@ func (n *Network) Add(addr netip.Addr, e Engine) *Port {
 	n.join(p)
 	if old := n.byAddr[addr]; old != nil {
 		for _, l := range n.links {
-			l.lane.from.last = [2]*Link{}
+			l.lane.from.last = [2]way{}
 		}
 	}
 	n.byAddr[addr] = p

@@ -41,7 +41,7 @@ type datagrams struct {
 	queued  int   // in all of out
 	psn     ib.PSN
 	// sending are the MADs whose frames are being sent, kept until the next Transmit.
-	sending [16]outgoing
+	sending *[16]outgoing // nil before the first MAD
 }
 
 // toSend reports whether there are MADs to be sent at a priority.
@@ -51,6 +51,9 @@ func (d *datagrams) toSend(priority uint8) bool { return d.waiting>>priority&1 !
 // of row 0; mad is copied and zero-padded to MADLen. Errors are ErrFull, and *command.Error for a longer
 // mad.
 func (e *Engine) SendDatagram(route *frame.Route, qpn uint32, key ib.PKey, mad []byte) error {
+	if e.mads.sending == nil {
+		e.mads.sending = new([16]outgoing)
+	}
 	if key == 0 {
 		key = e.pkeyAt(0)
 	}

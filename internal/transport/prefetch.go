@@ -18,7 +18,7 @@ const handled = 4
 func (e *Engine) Prefetch(step int, packet []byte) {
 	switch {
 	case step == 0:
-		prefetch.Lines(unsafe.Pointer(e), unsafe.Offsetof(e.mads))
+		e.prefetch()
 	case len(packet) < ib.BTHLen:
 	case step == 1:
 		e.mem.Prefetch(0, 0)
@@ -28,6 +28,16 @@ func (e *Engine) Prefetch(step int, packet []byte) {
 			q.prefetch(step, packet)
 		}
 	}
+}
+
+// prefetch prefetches those parts of the engine itself that most packets need.
+func (e *Engine) prefetch() {
+	prefetch.Lines(unsafe.Pointer(&e.cfg.MaxBurst), unsafe.Offsetof(e.events)-unsafe.Offsetof(e.cfg)-unsafe.Offsetof(e.cfg.MaxBurst))
+	prefetch.Lines(unsafe.Pointer(&e.requests), unsafe.Offsetof(e.word)-unsafe.Offsetof(e.requests))
+	prefetch.Lines(unsafe.Pointer(&e.gather), unsafe.Sizeof(e.gather))
+	prefetch.Lines(unsafe.Pointer(&e.counters.OutboundPackets), unsafe.Offsetof(e.counters.LocalOutboundPackets))
+	prefetch.Read(unsafe.Pointer(&e.counters.ACKsSent))
+	prefetch.Lines(unsafe.Pointer(&e.attended), unsafe.Sizeof(*e)-unsafe.Offsetof(e.attended))
 }
 
 // prefetchLists prefetches what the engine itself refers to.
@@ -55,7 +65,7 @@ func (q *QP) prefetch(step int, packet []byte) {
 			prefetch.Lines(unsafe.Pointer(&q.resp), unsafe.Sizeof(q.resp))
 		}
 	case step == 3:
-		prefetch.Lines(unsafe.Pointer(q.route), unsafe.Sizeof(*q.route))
+		prefetch.Lines(unsafe.Pointer(q.route), unsafe.Offsetof(q.route.SrcMAC))
 	}
 	switch {
 	case op.IsResponse():
