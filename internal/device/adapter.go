@@ -208,7 +208,6 @@ func (h *Host) ReplaceAdapter(index uint32, cfg AdapterConfig) error {
 		_ = old.close()
 		a.index = index
 		h.adapters[index], h.ports[slices.Index(h.ports, old.port)] = a, a.port
-		h.engines = nil // exchange lists them again
 		if a.ib != nil {
 			h.onFabric.Store(true)
 		}

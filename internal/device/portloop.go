@@ -144,7 +144,7 @@ func (p *portLoop) transmit(now clock.Time) bool {
 			// A link that accepts nothing is no work: whoever makes room may need this processor.
 			return worked || p.sent > left
 		}
-		pending := p.Pending() // messages on the local path move without a frame
+		pending := p.Pending() // requests may complete without a frame
 		n := p.Transmit(now, p.out)
 		if n == 0 {
 			return worked || pending
