@@ -34,7 +34,7 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 		// The program polls: its doorbells drive the loop as well; otherwise it would
 		// depend on the background goroutine as long as it has enough completions.
 		h.drove = now
-		h.sleep.driven()
+		h.sleep.roles.Driven()
 		if a.postpone(now, q) {
 			return
 		}

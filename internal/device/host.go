@@ -170,7 +170,7 @@ func (h *Host) finish() {
 	h.commanded = false
 	h.fresh = true
 	h.unlockTimed()
-	h.sleep.soon()
+	h.sleep.roles.Soon()
 }
 
 // unlockTimed releases the loop lock, and wakes the poll owner if it would otherwise sleep past a deadline.

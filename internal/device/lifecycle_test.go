@@ -258,7 +258,7 @@ func TestWaitEnds(t *testing.T) {
 		seq := q.Sequence()
 		go func() { _, err := p.c.WaitCQ(bg, q.q.Handle, seq); done <- err }()
 	}
-	await.Eventually(t, "both wait", func() bool { return p.host.sleep.waits.Load() == 2 })
+	await.Eventually(t, "both wait", func() bool { return p.host.sleep.roles.Waiters() == 2 })
 	p.check(p.c.Destroy(bg, command.KindCQ, cq.q.Handle))
 	wantCode(t, <-done, command.NotFound)
 	p.check(p.c.Destroy(bg, command.KindCQ, other.q.Handle))

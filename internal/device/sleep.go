@@ -5,48 +5,33 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
-	"github.com/softvpi/softvpi/internal/cpu/release"
 	"github.com/softvpi/softvpi/internal/wait"
 )
 
-// sleepState says who sleeps, and how they are woken.
-//
-// At most one thread at a time has the role of the poll owner: it sleeps on the links' descriptors. It is the
-// background goroutine, or a waiter of WaitCQ if there is only one. Meanwhile the background goroutine
-// stands by on a bed of its own, so that packets handled by others do not wake it.
+// sleepState says who sleeps, and how they are woken. The poll owner sleeps on the links' descriptors; the background
+// goroutine is the watchdog.
 type sleepState struct {
-	links    *wait.Poller // of the poll owner
-	watchdog *wait.Parker // of the background goroutine
-	bells    []int
-	fds      []int
-	seen     atomic.Int64 // Host.watched when bells and fds were collected
+	links *wait.Poller // of the poll owner
+	bells []int
+	fds   []int
+	seen  atomic.Int64 // Host.watched when bells and fds were collected
 
-	role   atomic.Bool   // somebody is the poll owner
-	asleep atomic.Bool   // the poll owner sleeps or is about to
-	polls  atomic.Bool   // an adapter asks to keep polling, because of its Polling
-	slept  atomic.Bool   // it has slept since the last step: the links may have news
-	until  atomic.Int64  // when its sleep ends by itself
-	parked atomic.Bool   // the background goroutine sleeps until it is roused
-	stands atomic.Bool   // it stands by
-	drives uint64        // iterations driven by pollers and waiters
-	naps   atomic.Uint64 // times that a waiter took the role
-	waits  atomic.Int32  // waiters in WaitCQ
-	beside atomic.Int32  // those of them that sleep on channels beside the poll owner
+	roles  wait.Roles
+	asleep atomic.Bool  // the poll owner sleeps or is about to
+	polls  atomic.Bool  // an adapter asks to keep polling, because of its Polling
+	slept  atomic.Bool  // it has slept since the last step: the links may have news
+	until  atomic.Int64 // when its sleep ends by itself
 }
 
 func (s *sleepState) open() (err error) {
 	if s.links, err = wait.New(); err != nil {
 		return err
 	}
-	s.watchdog = wait.NewParker()
+	s.roles.Init()
 	return nil
 }
 
 func (s *sleepState) close() error { return s.links.Close() }
-
-// driven counts an iteration that a poller or waiter drives. The caller holds the loop lock. The count is read repeatedly, so
-// it need not be visible at once.
-func (s *sleepState) driven() { release.Store64(&s.drives, s.drives+1) }
 
 // wake ends the sleep of the poll owner, if somebody sleeps. Call it after storing what the poll owner should
 // see; the poll owner stores asleep before it looks a last time.
@@ -66,13 +51,13 @@ func (s *sleepState) sooner(due clock.Time) {
 
 // rouse makes the background goroutine check the loop, wherever it sleeps.
 func (s *sleepState) rouse() {
-	s.watchdog.Wake()
+	s.roles.Rouse()
 	s.wake()
 }
 
 // stop wakes everybody for good.
 func (s *sleepState) stop() {
-	s.watchdog.Wake()
+	s.roles.Rouse()
 	s.links.Wake()
 }
 
@@ -159,14 +144,14 @@ func (h *Host) background() {
 	spin, lock := wait.Spinner{Policy: h.policy.background}, wait.Spinner{Policy: wait.Of(wait.LoopLock)}
 	spin.Begin(h.now())
 	for !h.closing.Load() {
-		if s.role.Load() || dog.Polled(atomic.LoadUint64(&s.drives)) && s.beside.Load() == 0 {
-			h.watch(&dog)
+		if s.roles.Others(&dog) {
+			s.roles.Watch(&dog, h.closing.Load)
 			spin.Begin(h.now())
 			continue
 		}
 		if !h.mu.TryLock() {
 			if !lock.Again(h.now, false) { // its owner may be waiting for this processor
-				s.watchdog.Sleep(wait.LoopLockPause)
+				s.roles.LetGo()
 			}
 			continue
 		}
@@ -181,9 +166,9 @@ func (h *Host) background() {
 		if spin.Again(h.now, s.polls.Load()) {
 			continue
 		}
-		if s.role.CompareAndSwap(false, true) {
+		if s.roles.TryOwn() {
 			h.sleepOnLinks()
-			s.role.Store(false)
+			s.roles.Disown()
 			spin.Begin(h.now())
 		}
 	}
@@ -204,43 +189,4 @@ func (h *Host) sleepOnLinks() {
 	h.sleep.links.Sleep(d)
 	h.sleep.slept.Store(true)
 	h.sleep.asleep.Store(false)
-}
-
-// watch sleeps beside those who drive the loop inline until they have stopped.
-func (h *Host) watch(dog *wait.Watchdog) {
-	s := &h.sleep
-	s.stands.Store(true)
-	defer s.stands.Store(false)
-	for dog.Begin(); !h.closing.Load(); {
-		woken := s.watchdog.Sleep(dog.Interval())
-		switch dog.Look(wait.Observed{
-			Woken: woken, Turns: atomic.LoadUint64(&s.drives), Owned: s.role.Load(), Owners: s.naps.Load(), Followers: s.beside.Load() > 0,
-		}) {
-		case wait.Poll:
-			return
-		case wait.Park:
-			s.parked.Store(true)
-			if s.role.Load() && dog.Same(s.naps.Load()) && !h.closing.Load() {
-				s.watchdog.Sleep(-1)
-			}
-			s.parked.Store(false)
-		}
-	}
-}
-
-// soon makes a background goroutine that stands by check again soon, as at first: after a command, a
-// program may no longer poll and yet expect something to happen.
-func (s *sleepState) soon() {
-	if s.stands.Load() && !s.parked.Load() {
-		s.watchdog.Wake()
-	}
-}
-
-// leaveRole ends a waiter's role as the poll owner. If others sleep beside it the background goroutine takes
-// over at once.
-func (s *sleepState) leaveRole() {
-	s.role.Store(false)
-	if s.parked.Load() || s.beside.Load() > 0 {
-		s.watchdog.Wake()
-	}
 }

@@ -49,7 +49,7 @@ func (h *Host) drive() (worked, ran bool) {
 	if !h.mu.TryLock() {
 		return false, false
 	}
-	h.sleep.driven()
+	h.sleep.roles.Driven()
 	h.inline = true
 	worked = h.step()
 	h.inline = false
@@ -62,7 +62,7 @@ func (h *Host) driveFor(w *waiter) (worked bool) {
 	if !h.mu.TryLock() {
 		return false
 	}
-	h.sleep.driven()
+	h.sleep.roles.Driven()
 	h.inline = true
 	worked = h.step()
 	h.inline = false
@@ -126,8 +126,8 @@ func (c *Client) waitCQ(ctx context.Context, handle command.Handle, seq uint32, 
 	}
 	w := waiter{host: h, cq: q, ring: q.ring, seq: seq, polls: p.Spin > 0}
 	h.unlock()
-	h.sleep.waits.Add(1)
-	defer h.sleep.waits.Add(-1)
+	h.sleep.roles.Enter()
+	defer h.sleep.roles.Leave()
 	spin := wait.Spinner{Policy: p}
 	spin.Begin(h.now())
 	for {
@@ -163,23 +163,19 @@ func (c *Client) RouseCQ(handle command.Handle) {
 }
 
 // sleepFor sleeps until there may be news for w: as the poll owner if there is no other waiter, otherwise
-// beside it.
+// as a follower.
 func (h *Host) sleepFor(ctx context.Context, from waiter) {
 	s := &h.sleep
 	w := &from
-	if s.waits.Load() == 1 && h.takeRole() {
-		s.naps.Add(1)
+	if s.roles.Own(s.links.Wake) {
 		w.onLinks = true
 		h.sleepInRole(ctx, w)
-		s.leaveRole()
+		s.roles.Abdicate()
 		return
 	}
 	w.ch = make(chan struct{}, 1)
-	s.beside.Add(1)
-	defer s.beside.Add(-1)
-	if !s.role.Load() {
-		s.watchdog.Wake()
-	}
+	s.roles.Follow()
+	defer s.roles.Unfollow()
 	if !h.enlist(w) {
 		return
 	}
@@ -188,19 +184,6 @@ func (h *Host) sleepFor(ctx context.Context, from waiter) {
 	case <-ctx.Done():
 	}
 	h.delist(w)
-}
-
-// takeRole makes the caller the poll owner; the background goroutine makes room.
-func (h *Host) takeRole() bool {
-	s := &h.sleep
-	for range wait.OwnerTries {
-		if s.role.CompareAndSwap(false, true) {
-			return true
-		}
-		s.links.Wake()
-		wait.Do(wait.YieldAll)
-	}
-	return false
 }
 
 func (h *Host) sleepInRole(ctx context.Context, w *waiter) {

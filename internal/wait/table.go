@@ -111,10 +111,10 @@ var table = [kinds]row{
 // gRPC's writer waited some 60 us for the processor that the sleeping leader kept.
 const LeaderYields = 4
 
-// OwnerTries is how often a waiter wakes the watchdog, and yields to it, to become the poll owner in its place; then it
+// ownerTries is how often a waiter wakes the watchdog, and yields to it, to become the poll owner in its place; then it
 // sleeps as a follower. Measured: BenchmarkWakeUp, BenchmarkStep: it takes the watchdog 3 to 6 us to wake up, and 50 yields
 // 0.2 ms.
-const OwnerTries = 50
+const ownerTries = 50
 
 // The number of looks, and of calls of Pause, of those who look at what another processor is about to store.
 const (
@@ -141,9 +141,9 @@ const (
 	// for a message of the CM, and cancel it: for deadlines later than this nobody needs to be woken. Measured: attached
 	// connections 92 → 89 us, embedded 62 → 60 (with one look-up of the peer, not five).
 	CommandSleep = 250 * time.Millisecond
-	// LoopLockPause is the pause of LoopLock between two looks once it has yielded in vain. Measured: BenchmarkStep: no sleep is
+	// loopLockPause is the pause of LoopLock between two looks once it has yielded in vain. Measured: BenchmarkStep: no sleep is
 	// shorter than some 75 us.
-	LoopLockPause = 100 * time.Microsecond
+	loopLockPause = 100 * time.Microsecond
 )
 
 // The C library's programs poll as AttachedPoll does, but begin with few looks for each yield, and twice as many after each:
