@@ -20,6 +20,7 @@ import (
 	"github.com/softvpi/softvpi/internal/numbers"
 	"github.com/softvpi/softvpi/internal/port"
 	"github.com/softvpi/softvpi/internal/transport"
+	"github.com/softvpi/softvpi/internal/wait"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -79,7 +80,7 @@ type adapter struct {
 	restarts               uint64
 	before                 *Counters // at the last restart
 
-	poller poller
+	poller wait.Rounds
 	bursts
 	refused [8]link.Violation
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/packet"
 	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/wait"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -95,7 +96,7 @@ type AdapterConfig struct {
 	Port       uint32
 	DeviceID   uint32 // as programs see it; 0: that of the ConnectX-4 class
 	Moderation Moderation
-	Polling    Polling
+	Polling    wait.Polling
 	Path       PathPolicy
 	Disabled   bool // disabled when added
 	// NoFlowControl switches end-to-end credits off for new connections (RoceRcE2EFlowControlEnable = 0).

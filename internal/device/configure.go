@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/wait"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -21,7 +22,7 @@ type Settings struct {
 	// MAC replaces the permanent one (NetworkAddress); 0: no replacement.
 	MAC        [6]byte
 	Moderation Moderation
-	Polling    Polling
+	Polling    wait.Polling
 	// Limits that are not zero replace those of the adapter; none may exceed the defaults.
 	Limits Limits
 }

@@ -248,3 +248,14 @@ func (p *portLoop) deadline() clock.Time {
 	}
 	return due
 }
+
+// polls records a turn of the port, and reports whether the loop should keep polling.
+func (p *portLoop) polls() bool {
+	polls := false
+	for _, a := range p.functions {
+		if a.enabled && a.cfg.Polling.On && a.poller.Round(&a.cfg.Polling, p.arrived) {
+			polls = true
+		}
+	}
+	return polls
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
+	"github.com/softvpi/softvpi/internal/wait"
 )
 
 func TestRingCounters(t *testing.T) {
@@ -33,14 +34,14 @@ func TestModeOfReceivedPackets(t *testing.T) {
 	const packets = 20
 	for _, c := range []struct {
 		name    string
-		polling Polling
+		polling wait.Polling
 		mode    func(*RingCounters) (in, other uint64)
 	}{
-		{"polling", Polling{On: true, Rounds: math.MaxUint32, Average: 1000, Last: 1000}, func(r *RingCounters) (in,
+		{"polling", wait.Polling{On: true, Rounds: math.MaxUint32, Average: 1000, Last: 1000}, func(r *RingCounters) (in,
 			other uint64) {
 			return r.PollingPackets, r.InterruptPackets
 		}},
-		{"asleep", Polling{}, func(r *RingCounters) (in, other uint64) { return r.InterruptPackets, r.PollingPackets }},
+		{"asleep", wait.Polling{}, func(r *RingCounters) (in, other uint64) { return r.InterruptPackets, r.PollingPackets }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newHost(t, Config{Seed: 1, GIDInterval: -1, Spin: -1})
@@ -64,7 +65,7 @@ func TestModeOfReceivedPackets(t *testing.T) {
 			}
 			for n := range uint64(packets) {
 				if c.polling.On { // more rounds than commands make: the loop's own thread is awake, and stays so
-					until("the loop does not poll", func() bool { return h.adapters[index].poller.empty > 100 })
+					until("the loop does not poll", func() bool { return h.adapters[index].poller.Empty() > 100 })
 				} else {
 					until("the loop does not sleep", h.sleep.asleep.Load)
 				}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/wait"
 )
 
 // keys are an adapter's settings from the registry or, by default, the configuration.
@@ -92,8 +93,8 @@ func profile(p device.Pace, of uint64) device.Pace {
 }
 
 // polling returns how long the loop looks for packets before it sleeps (WinOF 5.50, 4.6.5).
-func (r *running) polling() device.Polling {
-	p := device.Polling{
+func (r *running) polling() wait.Polling {
+	p := wait.Polling{
 		On: true, Weight: uint32(r.value("AverageFactor")), Average: uint32(r.value("AveragePollThreshold")),
 		Last: uint32(r.value("ThisPollThreshold")),
 	}

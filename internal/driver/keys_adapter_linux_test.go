@@ -11,6 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/registry"
 	"github.com/softvpi/softvpi/internal/testbed/await"
+	"github.com/softvpi/softvpi/internal/wait"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -242,7 +243,7 @@ func TestPollingKeys(t *testing.T) {
 		set(t, d, "left", key, value)
 	}
 	restart(t, d, "left")
-	if got, want := d.running[0].polling(), (device.Polling{On: true, Weight: 256, Average: 1, Last: 2}); got != want {
+	if got, want := d.running[0].polling(), (wait.Polling{On: true, Weight: 256, Average: 1, Last: 2}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }

@@ -1,8 +1,8 @@
-package device
+package wait
 
-// Polling is how long the loop looks for an adapter's packets before it sleeps, beyond the host's Spin
+// Polling is how long the loop looks for an adapter's packets before it sleeps, beyond the spin of Background and EmbeddedWait
 // (WinOF 5.50, 4.6.5: RecvCompletionMethod, ThreadPoll, AverageFactor, AveragePollThreshold,
-// ThisPollThreshold). A round is one turn of the loop. The zero value adds nothing to Spin.
+// ThisPollThreshold). A round is one turn of the loop. The zero value adds nothing.
 type Polling struct {
 	// On activates the fields below.
 	On bool
@@ -14,25 +14,14 @@ type Polling struct {
 	Average, Last uint32
 }
 
-// poller is the state of an adapter's Polling.
-type poller struct {
+// Rounds is the state of an adapter's Polling.
+type Rounds struct {
 	empty   uint32 // consecutive rounds without a packet
 	average uint64 // in 256ths of a packet
 }
 
-// polls records a turn of a port, and reports whether the loop should keep polling.
-func (p *portLoop) polls() bool {
-	polls := false
-	for _, a := range p.functions {
-		if a.enabled && a.cfg.Polling.On && a.poller.round(&a.cfg.Polling, p.arrived) {
-			polls = true
-		}
-	}
-	return polls
-}
-
-// round records a round that brought n packets, and reports whether to keep polling.
-func (p *poller) round(c *Polling, n int) bool {
+// Round records a round that brought n packets, and reports whether to keep polling.
+func (p *Rounds) Round(c *Polling, n int) bool {
 	if n > 0 {
 		p.empty = 0
 	} else if p.empty < ^uint32(0) {
@@ -42,3 +31,6 @@ func (p *poller) round(c *Polling, n int) bool {
 	p.average = (p.average*(256-w) + uint64(n)*256*w) / 256
 	return p.empty < c.Rounds || p.average > uint64(c.Average)*256 || n > int(c.Last)
 }
+
+// Empty returns the number of consecutive rounds without a packet.
+func (p *Rounds) Empty() uint32 { return p.empty }
