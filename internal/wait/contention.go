@@ -23,8 +23,9 @@ type Contention struct {
 	gap  time.Duration
 }
 
-// Due reports whether a yield follows the nth vain look in a row: then Next says which.
-func (c *Contention) Due(p *Policy, n uint32) bool { return p.At(n) != Look || c.owed.Load() != 0 }
+// Due reports whether a yield follows the nth vain look in a row: then Next says which. It is part of every empty poll:
+// the policy's Looks must be a power of two.
+func (c *Contention) Due(p *Policy, n uint32) bool { return n&(p.Looks-1) == 0 || c.owed.Load() != 0 }
 
 // Next returns which yield, or nap, follows the nth vain look in a row. After a yield, call Yielded.
 func (c *Contention) Next(p *Policy, n uint32, now clock.Time) Step {

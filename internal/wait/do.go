@@ -62,12 +62,9 @@ func (s *Spinner) Again(now func() clock.Time, more bool) bool {
 	return step != Arm
 }
 
-// Poll carries out what follows vain look number n in a row of a poller that shares c with others, and reports whether
-// it yielded the processor, in which case it is worth looking again.
-func (c *Contention) Poll(p *Policy, n uint32) bool {
-	if !c.Due(p, n) {
-		return false
-	}
+// Yield carries out what follows the nth vain look in a row of a poller that shares c with others, if it is Due. It returns
+// true: now it is worth looking again.
+func (c *Contention) Yield(p *Policy, n uint32) bool {
 	c.yield(p, n, Now())
 	return true
 }

@@ -266,6 +266,15 @@ func TestContention_YieldsAfterEachLookWhileYieldsAreUsed(t *testing.T) {
 	}
 }
 
+// TestContention_LooksArePowersOfTwo: of the policies that are used with it.
+func TestContention_LooksArePowersOfTwo(t *testing.T) {
+	for _, k := range []Kind{AttachedPoll, AttachedWait} {
+		if n := Of(k).Looks; n == 0 || n&(n-1) != 0 {
+			t.Errorf("kind %d: %d looks", k, n)
+		}
+	}
+}
+
 // TestContention_NapsSeldomerWhileYieldsAreUsed: used yields earn a nap; unused ones clear what was earned. The gap between
 // naps doubles up to its limit, and starts again after a long rest.
 func TestContention_NapsSeldomerWhileYieldsAreUsed(t *testing.T) {

@@ -85,7 +85,10 @@ func (c *Client) wakeDriver() { _ = c.wakeConn.Control(c.ring) }
 // Poll yields the processor now and then, above all for the driver: a program that polls completion queues
 // calls it after each empty poll; idle is the number of empty polls in a row. It reports whether it
 // yielded, in which case it is worth polling again.
-func (c *Client) Poll(idle uint32) bool { return c.contention.Poll(&c.policy.poll, idle) }
+func (c *Client) Poll(idle uint32) bool {
+	p := &c.policy.poll
+	return c.contention.Due(p, idle) && c.contention.Yield(p, idle)
+}
 
 // Spins returns how many polls of an empty CQ, each with a call of Poll, are worthwhile before a wait.
 func (c *Client) Spins() int { return int(c.policy.poll.Most) }
