@@ -202,7 +202,7 @@ func (c *Client) answered(ctx context.Context, ch chan reply) (reply, bool) {
 	defer c.tracks.leave(c)
 	enough := func() bool { return len(ch) > 0 || ctx.Err() != nil }
 	for {
-		c.tracks.lead(c, enough)
+		c.tracks.poll(c, enough)
 		select {
 		case r := <-ch:
 			return r, true
@@ -211,7 +211,7 @@ func (c *Client) answered(ctx context.Context, ch chan reply) (reply, bool) {
 		select {
 		case r := <-ch:
 			return r, true
-		case <-c.tracks.turn:
+		case <-c.tracks.offered():
 		case <-ctx.Done():
 			return reply{}, false
 		}
@@ -235,14 +235,14 @@ func (c *Client) Await(ctx context.Context, done <-chan struct{}) error {
 		return over || ctx.Err() != nil
 	}
 	for !enough() {
-		c.tracks.lead(c, enough)
+		c.tracks.poll(c, enough)
 		if over {
 			break
 		}
 		select {
 		case <-done:
 			over = true
-		case <-c.tracks.turn:
+		case <-c.tracks.offered():
 		case <-ctx.Done():
 		}
 	}

@@ -191,7 +191,7 @@ func TestAwait(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := c.tracks.waits.Load(); n != 0 {
-		t.Errorf("%d goroutines still wait", n)
+	if c.tracks.owner.Followed() {
+		t.Error("goroutines still wait")
 	}
 }

@@ -19,8 +19,8 @@ func TestDepartureWithFullTrack(t *testing.T) {
 	h := &fake.Host{}
 	_, path := fake.Serve(t, h, server.Config{WriteTimeout: time.Hour})
 	c := dial(t, path, Options{})
-	c.tracks.mu.Lock() // answers are not taken
-	defer c.tracks.mu.Unlock()
+	c.tracks.owner.Own() // answers are not taken
+	defer c.tracks.owner.Disown()
 	requests, answers := stream.OpenTrack(c.tracks.mem), c.tracks.mem[stream.TrackSize():]
 	for id := uint64(1); waiting(answers) < stream.TrackBytes-stream.TrackBytes/16; id++ {
 		if ok, err := requests.Put(proto.OpQueryQP, 0, id, proto.Encode(proto.HandleArgs{})); err != nil {

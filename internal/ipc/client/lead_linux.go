@@ -2,7 +2,6 @@ package client
 
 import (
 	"fmt"
-	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sys/unix"
@@ -13,16 +12,14 @@ import (
 	"github.com/softvpi/softvpi/internal/wait"
 )
 
-// tracks are a program's side of its tracks. One goroutine at a time leads: it handles what the driver
-// puts there, for all. The leader is one of those waiting for an answer or, if there are none, the reader
-// of the stream.
+// tracks are a program's side of its tracks. One goroutine at a time is the poll owner: it handles what the driver
+// puts there, for all. It is one of those waiting for an answer or, if there are none, the reader of the stream.
 type tracks struct {
 	mem   []byte
-	turn  chan struct{} // token: a waiter may lead
-	waits atomic.Int32  // number of waiters that do not lead
+	owner wait.Owner
 	taken atomic.Uint32 // frames read from the stream since the tracks were set up
 
-	mu   sync.Mutex // held by the leader
+	// The poll owner's; in is set before there is one.
 	in   *stream.Track
 	buf  []byte
 	spin wait.Spinner
@@ -46,41 +43,36 @@ func (c *Client) takeTracks() error {
 	if l.mem, err = shared.Map(fd, uint64(2*stream.TrackSize())); err != nil {
 		return err
 	}
-	l.in, l.turn = stream.OpenTrack(l.mem[stream.TrackSize():]), make(chan struct{}, 1)
+	l.owner.Init()
+	l.in = stream.OpenTrack(l.mem[stream.TrackSize():])
 	l.spin.Policy = wait.Of(wait.Track)
 	l.in.Sleep()
 	c.out.UseTrack(stream.OpenTrack(l.mem))
 	return nil
 }
 
-// enter registers a waiter until leave; a token may ask it to lead.
-func (l *tracks) enter() { l.waits.Add(1) }
+// enter registers a waiter until leave.
+func (l *tracks) enter() { l.owner.Follow() }
 
-// leave undoes enter. The last waiter may just have been asked to lead.
+// leave undoes enter. The last waiter may just have been asked to poll.
 func (l *tracks) leave(c *Client) {
-	if l.waits.Add(-1) > 0 || l.in == nil {
-		return
-	}
-	select {
-	case <-l.turn:
-	default:
-		return
-	}
-	if l.mu.TryLock() { // otherwise the leader sees that nobody waits
+	if l.owner.Unfollow() && l.owner.TryOwn() { // otherwise the poll owner sees that nobody waits
 		l.serve(c, func() bool { return true })
 	}
 }
 
-// lead leads, unless somebody else does, until enough returns true or it is time to sleep. The caller must
+// poll polls for all, unless somebody else does, until enough returns true or it is time to sleep. The caller must
 // be a waiter.
-func (l *tracks) lead(c *Client, enough func() bool) {
-	if l.in == nil || !l.mu.TryLock() {
+func (l *tracks) poll(c *Client, enough func() bool) {
+	if l.in == nil || !l.owner.Promote() {
 		return
 	}
-	l.waits.Add(-1)
 	l.serve(c, enough)
-	l.waits.Add(1)
+	l.owner.Follow()
 }
+
+// offered holds a token for a waiter that is to poll.
+func (l *tracks) offered() <-chan struct{} { return l.owner.Offered() }
 
 // serve is attend for anyone but the reader of the stream.
 func (l *tracks) serve(c *Client, enough func() bool) {
@@ -90,57 +82,39 @@ func (l *tracks) serve(c *Client, enough func() bool) {
 	}
 }
 
-// wokenUp leads for a while; the reader of the stream calls it.
+// wokenUp polls for a while; the reader of the stream calls it.
 func (c *Client) wokenUp() error {
 	l := &c.tracks
 	if l.in == nil {
 		return nil
 	}
-	l.mu.Lock()
+	l.owner.Own()
 	return l.attend(c, nil)
 }
 
-// attend handles frames until enough returns true, or there are none for a while. The caller holds the
-// lock; attend has released it when it returns.
+// attend handles frames until enough returns true, or there are none for a while. The caller is the poll
+// owner, and no longer so when attend returns.
 //
-// A leader that has enough while others still wait hands over to one of them, and the driver need not
-// wake anybody. Each waiter either sees the token, or first leaves the waiters: then whoever put the token sees
-// that nobody waits and takes it back, or the last waiter does.
+// A poll owner that has enough while others still wait hands over to one of them, and the driver need not
+// wake anybody.
 func (l *tracks) attend(c *Client, enough func() bool) error {
 	for {
 		behind, err := l.watch(c, enough)
-		if err == nil && !behind && enough != nil && enough() && l.waits.Load() > 0 {
-			l.mu.Unlock() // first: whoever takes the token must find that nobody leads
-			if l.hand() || !l.mu.TryLock() {
+		if err == nil && !behind && enough != nil && enough() && l.owner.Followed() {
+			l.owner.Disown()
+			if l.owner.Offer() || !l.owner.TryOwn() {
 				return nil
 			}
 			continue
 		}
 		l.in.Sleep()
 		empty := l.in.Empty()
-		l.mu.Unlock()
+		l.owner.Disown()
 		// What is put after the word above is set comes with a wake-up. What
 		// must wait for a frame of the stream is taken by the reader.
-		if err != nil || empty || behind || !l.mu.TryLock() {
+		if err != nil || empty || behind || !l.owner.TryOwn() {
 			return err
 		}
-	}
-}
-
-// hand asks a waiter to lead; false: nobody waits any more.
-func (l *tracks) hand() bool {
-	select {
-	case l.turn <- struct{}{}:
-	default: // there is one that has not been taken yet
-	}
-	if l.waits.Load() > 0 {
-		return true
-	}
-	select {
-	case <-l.turn:
-		return false
-	default:
-		return true // somebody took it
 	}
 }
 

@@ -24,7 +24,7 @@ type Client struct {
 type (
 	words      struct{}
 	introduced struct{}
-	tracks     struct{ turn chan struct{} }
+	tracks     struct{}
 )
 
 func (words) set(*Client, command.Queue) error { return proto.ErrPlatform }
@@ -34,7 +34,8 @@ func (introduced) forget(command.Handle) {}
 
 func (*tracks) enter()                    {}
 func (*tracks) leave(*Client)             {}
-func (*tracks) lead(*Client, func() bool) {}
+func (*tracks) poll(*Client, func() bool) {}
+func (*tracks) offered() <-chan struct{}  { return nil }
 
 func (c *Client) send(proto.Opcode, uint64, []byte) error { return proto.ErrPlatform }
 

@@ -112,7 +112,7 @@ func (p *soaker) gorge() error {
 	if err != nil {
 		return err
 	}
-	c.tracks.mu.Lock()
+	c.tracks.owner.Own()
 	fmt.Println("ready")
 	for id := uint64(1); ; id++ {
 		if err := c.out.Send(proto.OpAdapters, 0, id, nil); err != nil {
