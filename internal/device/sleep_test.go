@@ -69,7 +69,7 @@ func TestNoSleepOnLentPackets(t *testing.T) {
 // wakefulLink is a link that must be told of each sleep and may have packets that its descriptors do not show.
 type wakefulLink struct {
 	link.Link
-	dozed, waits bool
+	armed, waits bool
 }
 
 func (l *wakefulLink) Capabilities() link.Capabilities {
@@ -78,8 +78,8 @@ func (l *wakefulLink) Capabilities() link.Capabilities {
 	return c
 }
 
-func (l *wakefulLink) Doze() bool {
-	l.dozed = true
+func (l *wakefulLink) ArmWakeUp() bool {
+	l.armed = true
 	return !l.waits
 }
 
@@ -99,10 +99,10 @@ func TestLinksAreToldOfSleep(t *testing.T) {
 	for _, l.waits = range []bool{false, true, false} {
 		for h.step() {
 		}
-		l.dozed = false
-		if _, ok := h.prepareSleep(h.now()); ok == l.waits || !l.dozed {
+		l.armed = false
+		if _, ok := h.prepareSleep(h.now()); ok == l.waits || !l.armed {
 			t.Errorf("packets wait %t: may sleep %t, the link was told %t; want the former only without packets, the latter always",
-				l.waits, ok, l.dozed)
+				l.waits, ok, l.armed)
 		}
 		h.sleep.asleep.Store(false)
 		h.awake()

@@ -88,11 +88,11 @@ type Stager interface {
 	Stage(o *frame.Out, n int) []byte
 }
 
-// Sleeper is a Link whose descriptors become readable for some packets only after Doze.
+// Sleeper is a Link whose descriptors become readable for some packets only after ArmWakeUp.
 type Sleeper interface {
-	// Doze is called before each sleep on the descriptors. It returns false if packets are waiting: the caller
+	// ArmWakeUp is called before each sleep on the descriptors. It returns false if packets are waiting: the caller
 	// must not sleep then.
-	Doze() bool
+	ArmWakeUp() bool
 }
 
 // Multicaster is a Link that can receive multicast packets.

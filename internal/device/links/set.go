@@ -337,13 +337,13 @@ func (p *Set) Descriptors(fds []int) []int {
 	return fds
 }
 
-// Doze tells the links that the loop is about to sleep on their descriptors. It returns false if packets are waiting.
-func (p *Set) Doze() bool {
+// ArmWakeUp tells the links that the loop is about to sleep on their descriptors. It returns false if packets are waiting.
+func (p *Set) ArmWakeUp() bool {
 	for _, o := range p.addresses {
 		if o.Link == nil {
 			continue
 		}
-		if s := o.Link.Capabilities().Sleeper; s != nil && !s.Doze() {
+		if s := o.Link.Capabilities().Sleeper; s != nil && !s.ArmWakeUp() {
 			return false
 		}
 	}

@@ -19,7 +19,7 @@ type able struct {
 }
 
 func (a *able) Resolve(context.Context, netip.Addr) error { return nil }
-func (a *able) Doze() bool                                { return true }
+func (a *able) ArmWakeUp() bool                           { return true }
 
 func (a *able) Capabilities() link.Capabilities {
 	c := a.Link.Capabilities()

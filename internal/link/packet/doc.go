@@ -12,7 +12,7 @@
 // In the first case, and on Ethernet, the packet socket's ring is not used for receiving: a program at the ingress (gate)
 // copies packets and marks into shared memory, and drops those it copied completely, which saves their way to a packet
 // socket and to the UDP socket's filter. Waking a process from there is expensive, so a consumer that is about to sleep
-// says so (Doze); one frame is then sent in again with the Ethernet type 0x88b5 (local experiments), to which the packet
+// says so (ArmWakeUp); one frame is then sent in again with the Ethernet type 0x88b5 (local experiments), to which the packet
 // socket is bound, and that wakes the consumer.
 //
 // While a link mostly receives bursts, the ring takes nothing (Pause, Resume).

@@ -183,7 +183,7 @@ func (p *Port) Close() {
 	}
 }
 
-// Descriptors returns the ring's descriptor, which becomes readable when something is received after Doze, and that of
+// Descriptors returns the ring's descriptor, which becomes readable when something is received after ArmWakeUp, and that of
 // changes, which Tend reads.
 func (p *Port) Descriptors() (ring, changes int) { return p.ring.fd, p.system.socket() }
 

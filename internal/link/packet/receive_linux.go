@@ -120,9 +120,9 @@ func (p *Port) Discard() {
 	}
 }
 
-// Doze prepares for a sleep until the ring's descriptor is readable. It returns false if a packet is waiting that does
+// ArmWakeUp prepares for a sleep until the ring's descriptor is readable. It returns false if a packet is waiting that does
 // not make it readable: the caller must not sleep then.
-func (p *Port) Doze() bool {
+func (p *Port) ArmWakeUp() bool {
 	ring := p.from == source(p.ring)
 	if !p.gated() {
 		return ring || p.Empty()

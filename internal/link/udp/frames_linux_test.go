@@ -194,7 +194,7 @@ func TestFramesWakeTheSleeper(t *testing.T) {
 		await.Eventually(t, "nothing is readable", func() bool {
 			receiveSome(t, l[1])
 			tend()
-			return l[1].Capabilities().Sleeper.Doze() && asleep(20) == 0
+			return l[1].Capabilities().Sleeper.ArmWakeUp() && asleep(20) == 0
 		})
 		sendAll(t, l[0], numbered(routeTo(t, l[0], l[1]), l[0].Capabilities(), 1, 8))
 		ring := []unix.PollFd{{Fd: int32(l[1].Descriptors()[2]), Events: unix.POLLIN}}
@@ -203,7 +203,7 @@ func TestFramesWakeTheSleeper(t *testing.T) {
 		}
 		receiveN(t, l[1], 1)
 		sendAll(t, l[0], numbered(routeTo(t, l[0], l[1]), l[0].Capabilities(), 2, 8))
-		if l[1].Capabilities().Sleeper.Doze() && asleep(0) == 0 {
+		if l[1].Capabilities().Sleeper.ArmWakeUp() && asleep(0) == 0 {
 			t.Error("the link may sleep although a packet waits")
 		}
 		receiveN(t, l[1], 1)

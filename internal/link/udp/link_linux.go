@@ -161,9 +161,9 @@ func (l *socketLink) Descriptors() []int {
 	return []int{l.fd, l.watch, ring}
 }
 
-// Doze implements link.Sleeper.
-func (l *socketLink) Doze() bool {
-	return l.closed || l.frames.port.Doze()
+// ArmWakeUp implements link.Sleeper.
+func (l *socketLink) ArmWakeUp() bool {
+	return l.closed || l.frames.port.ArmWakeUp()
 }
 
 // Prepare implements link.Link.
