@@ -2,11 +2,11 @@ package rdmanet
 
 import (
 	"errors"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/wait"
 	"github.com/softvpi/softvpi/nd"
 )
 
@@ -120,7 +120,7 @@ func (p *poller) fit(n int) error {
 		if _, err := p.take(); err != nil { // results from before the last resize
 			return err
 		}
-		runtime.Gosched()
+		wait.YieldGoroutines()
 	}
 }
 

@@ -26,7 +26,7 @@
 //   - an InfiniBand port among other adapters and programs: ibport, ibroute, ibwait;
 //   - the choice of the path: route, path (what decides), join (when it may change), lease, recall;
 //   - a turn of the loop: loop, portloop (a port and its links), turn (an adapter's part of it), doorbell, exchange (the local
-//     path), complete, gsi; and who drives it: host, wait, sleep, polling;
+//     path), complete, gsi; and who drives it: host, wait, sleep, by the policy of package wait;
 //   - what tools see: info, status, inspect, counters, rings.
 //
 // Its subpackages, which are independent of this package:

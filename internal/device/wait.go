@@ -2,7 +2,6 @@ package device
 
 import (
 	"context"
-	"runtime"
 	"slices"
 
 	"github.com/softvpi/softvpi/internal/clock"
@@ -94,7 +93,7 @@ func (c *Client) Poll(empty uint32) bool {
 		c.idle.Store(0)
 	}
 	if p.At(empty) == wait.YieldAll {
-		runtime.Gosched() // the loop works for others, who may need this goroutine's processor
+		wait.YieldGoroutines() // the loop works for others, who may need this goroutine's processor
 	}
 	return true
 }

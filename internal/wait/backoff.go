@@ -15,6 +15,3 @@ func (b *Backoff) Next() time.Duration {
 	b.last = min(max(2*b.last, b.First), b.Most)
 	return b.last
 }
-
-// Reset makes the next pause the first one again.
-func (b *Backoff) Reset() { b.last = 0 }

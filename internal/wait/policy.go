@@ -112,10 +112,7 @@ func (s *Spinner) Next(now clock.Time, more bool) Step {
 }
 
 // End ends a wait, in which the waiter may have slept: there is something.
-func (s *Spinner) End(now clock.Time) { s.short = s.Within(now) }
-
-// Within reports whether a wait that ended now would have been no longer than its spin.
-func (s *Spinner) Within(now clock.Time) bool { return now.Sub(s.since) < s.Spin }
+func (s *Spinner) End(now clock.Time) { s.short = now.Sub(s.since) < s.Spin }
 
 // Forget makes the next wait begin as if none had been short.
 func (s *Spinner) Forget() { s.short = false }

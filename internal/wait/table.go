@@ -170,6 +170,8 @@ const (
 	Room
 	// Passed asks whether the system takes descriptors again (ETOOMANYREFS).
 	Passed
+	// Settled asks whether a queue pair of IPoIB has drained, or a fabric has answered over UDP.
+	Settled
 	questions
 )
 
@@ -196,6 +198,10 @@ var pauses = [questions]struct {
 	Passed: {
 		time.Millisecond, time.Millisecond,
 		"BenchmarkStep: a pause takes at least 75 us; programs that do not read theirs keep the system from taking any for long.",
+	},
+	Settled: {
+		100 * time.Microsecond, 100 * time.Microsecond,
+		"BenchmarkStep: a pause takes at least 75 us, so that shorter ones would not be; both happen once, as a connection begins or ends.",
 	},
 }
 

@@ -6,7 +6,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -255,7 +254,7 @@ func (w *Writer) Along(op proto.Opcode, id uint64, body []byte) error {
 	}
 	w.soon = true
 	w.mu.Unlock()
-	runtime.Gosched()
+	wait.YieldGoroutines()
 	w.mu.Lock()
 	w.soon = false
 	return w.flushLocked()

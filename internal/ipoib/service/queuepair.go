@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/ipoib"
+	"github.com/softvpi/softvpi/internal/wait"
 	"github.com/softvpi/softvpi/verbs"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -187,6 +188,7 @@ func (q *queuePair) drain() error {
 		return err
 	}
 	var wcs [batch]verbs.WC
+	pause := wait.Ask(wait.Settled)
 	for late := time.Now().Add(drainTime); ; {
 		n, err := q.recvCQ.Poll(wcs[:])
 		if err != nil {
@@ -201,7 +203,7 @@ func (q *queuePair) drain() error {
 		case time.Now().After(late):
 			return fmt.Errorf("%d receives and %d sends have not ended", q.receiving.Load(), q.posted-q.done)
 		default:
-			time.Sleep(100 * time.Microsecond)
+			time.Sleep(pause.Next())
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/wait"
 )
 
 const (
@@ -143,9 +144,10 @@ func (s *remote) admission(g *greeter) (a Admission, err error) {
 		a, done, more, err = g.answered(b)
 		again = again || more
 	}
+	pause := wait.Ask(wait.Settled)
 	for range greetTimes {
 		again = true
-		for late := time.Now().Add(greetEvery); time.Now().Before(late); time.Sleep(100 * time.Microsecond) {
+		for late := time.Now().Add(greetEvery); time.Now().Before(late); time.Sleep(pause.Next()) {
 			if again {
 				again = false
 				b := g.greeting.Greet(g.cookie, g.key)

@@ -1,0 +1,108 @@
+package wait
+
+import (
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+)
+
+// TestContention_YieldsAfterEachLookWhileYieldsAreUsed: a poller that is alone yields after as many looks as its policy
+// says; while its yields are used, after each; and again as seldom once contended yields in a row were not.
+func TestContention_YieldsAfterEachLookWhileYieldsAreUsed(t *testing.T) {
+	var c Contention
+	p := Of(AttachedPoll)
+	yields := func() (n int) {
+		for i := uint32(1); i <= p.Looks; i++ {
+			if c.Due(&p, i) {
+				n++
+			}
+		}
+		return n
+	}
+	for _, s := range []struct {
+		name string
+		took time.Duration
+		n    int
+		want int
+	}{
+		{"alone", 0, 0, 1},
+		{"after a used yield", usedTime, 1, int(p.Looks)},
+		{"after some unused ones", usedTime - 1, contended - 1, int(p.Looks)},
+		{"after enough unused ones", usedTime - 1, 1, 1},
+	} {
+		for range s.n {
+			c.Yielded(s.took)
+		}
+		if n := yields(); n != s.want {
+			t.Errorf("%s: %d yields in %d looks, want %d", s.name, n, p.Looks, s.want)
+		}
+	}
+}
+
+// TestContention_LooksArePowersOfTwo: of the policies that are used with it.
+func TestContention_LooksArePowersOfTwo(t *testing.T) {
+	for _, k := range []Kind{AttachedPoll, AttachedWait} {
+		if n := Of(k).Looks; n == 0 || n&(n-1) != 0 {
+			t.Errorf("kind %d: %d looks", k, n)
+		}
+	}
+}
+
+// TestContention_NapsSeldomerWhileYieldsAreUsed: used yields earn a nap; unused ones clear what was earned. The gap between
+// naps doubles up to its limit, and starts again after a long rest.
+func TestContention_NapsSeldomerWhileYieldsAreUsed(t *testing.T) {
+	var c Contention
+	p := Of(AttachedPoll)
+	tire := func(n int, took time.Duration) {
+		for range n {
+			c.Yielded(took)
+		}
+	}
+	now, gap := clock.Time(time.Hour), time.Duration(0)
+	if tire(2*weary, 0); c.Next(&p, 1, now) == Nap {
+		t.Error("naps though its yields are not used")
+	}
+	for i := range 20 {
+		tire(weary-1, usedTime)
+		if c.Next(&p, 1, now.Add(gap)) == Nap {
+			t.Fatalf("nap %d: before it is weary", i)
+		}
+		tire(1, usedTime)
+		if gap > 0 && c.Next(&p, 1, now.Add(gap-1)) == Nap {
+			t.Fatalf("nap %d: sooner than %v after the one before", i, gap)
+		}
+		now = now.Add(gap)
+		if step := c.Next(&p, 1, now); step != Nap {
+			t.Fatalf("nap %d: %v, %v after the one before", i, step, gap)
+		}
+		gap = min(max(2*gap, napGap), napGapMost)
+	}
+	tire(weary, usedTime)
+	now = now.Add(napRest + 1)
+	if c.Next(&p, 1, now) != Nap {
+		t.Fatal("no nap after a long rest")
+	}
+	tire(weary, usedTime)
+	if c.Next(&p, 1, now.Add(napGap)) != Nap {
+		t.Errorf("the gap after a long rest is longer than %v", napGap)
+	}
+	tire(weary, usedTime)
+	tire(contended, 0)
+	if c.Next(&p, 1, now.Add(time.Hour)) == Nap {
+		t.Error("naps once alone")
+	}
+}
+
+// TestContention_YieldsToLowerPrioritiesAfterLong: only a poller that has looked in vain for long asks.
+func TestContention_YieldsToLowerPrioritiesAfterLong(t *testing.T) {
+	var c Contention
+	p := Of(AttachedPoll)
+	for n, want := range map[uint32]Step{
+		p.Looks: YieldThread, p.Looks * p.Goroutines: YieldAll, lowerLooks - p.Looks: YieldThread, lowerLooks: YieldLower, 1 << 31: YieldLower,
+	} {
+		if got := c.Next(&p, n, 0); got != want {
+			t.Errorf("look %d: %v, want %v", n, got, want)
+		}
+	}
+}
