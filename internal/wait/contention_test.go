@@ -99,7 +99,8 @@ func TestContention_YieldsToLowerPrioritiesAfterLong(t *testing.T) {
 	var c Contention
 	p := Of(AttachedPoll)
 	for n, want := range map[uint32]Step{
-		p.Looks: YieldThread, p.Looks * p.Goroutines: YieldAll, lowerLooks - p.Looks: YieldThread, lowerLooks: YieldLower, 1 << 31: YieldLower,
+		p.Looks: YieldThread, p.Looks * p.Goroutines: YieldAll, lowerLooks - p.Looks: YieldThread, lowerLooks: YieldLower,
+		1 << 31: YieldLower,
 	} {
 		if got := c.Next(&p, n, 0); got != want {
 			t.Errorf("look %d: %v, want %v", n, got, want)
