@@ -61,7 +61,9 @@ type Host struct {
 	wg      sync.WaitGroup
 	closing atomic.Bool
 	policy  policy
-	done    chan struct{} // closed with the host: ends the address follower
+	// contention is among the programs that poll, and those they wait for.
+	contention wait.Contention
+	done       chan struct{} // closed with the host: ends the address follower
 
 	gidInterval chan time.Duration // to the address follower
 

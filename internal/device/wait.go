@@ -81,12 +81,15 @@ func (w *waiter) rest() {
 // Poll drives the loop once if it is free, and reports whether anything was done. A program that polls its
 // completion queues calls it between polls; empty is how often in a row the queue was empty. With few
 // processors, those who produce the completions need this one, so after a number of calls without work it
-// yields, however often the queue was empty: a program may poll several.
+// yields, however often the queue was empty: a program may poll several. As long as others use its yields, one
+// follows each such call; otherwise they are few, because a yield to a stranger lasts as long as he likes.
 func (c *Client) Poll(empty uint32) bool {
 	worked, _ := c.host.drive()
 	p := &c.host.policy.poll
 	if !worked {
-		wait.Do(p.At(c.idle.Add(1)))
+		if n := c.idle.Add(1); c.host.contention.Due(p, n) {
+			c.host.contention.Yield(p, n)
+		}
 		return false
 	}
 	if c.idle.Load() != 0 {
