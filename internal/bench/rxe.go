@@ -32,7 +32,7 @@ func (r *runner) rxe() error {
 		return errors.Join(errSkip{err.Error()}, closeHost())
 	}
 	pair := &path{name: "one processor, next to Soft-RoCE", server: side{start: start}, client: side{start: start}, one: true}
-	// If every packet arrives singly the ring of frames costs a tenth, because each packet is shown to it.
+	// If every packet arrives singly the programs that receive short packets in memory look at each of them.
 	lossy := &path{name: lossRxePart, client: side{start: single}, one: true, env: []string{"SOFTVPI_FRAMES=off"}}
 	return errors.Join(r.besideRxe(pair, lossy), closeSingle(), closeHost())
 }

@@ -140,11 +140,11 @@ type Stats struct {
 	ReceivedPackets, ReceivedBytes uint64
 	SendBlocked                    uint64 // number of times that Send returned short
 	SendErrors                     uint64 // packets that the system refused
-	// drops due to overflow of the socket's buffer or the ring of frames, if the system reports them; a coalesced burst counts once
+	// drops due to overflow of the socket's buffer, if the system reports them; a coalesced burst counts once
 	ReceiveDrops               uint64
 	ReceiveTruncated           uint64 // packets too long for RoCE, dropped
 	ErrorsLost                 uint64 // ICMP errors that Errors could not report because there were too many at once
-	SentFrames, ReceivedFrames uint64 // packets sent and received as frames beside the socket
+	SentFrames, ReceivedFrames uint64 // packets of those sent and received that bypassed the socket
 	OtherSourcePorts           uint64 // routes that send from another source port than computed for them
 	ReceiveBuffer              int    // effective receive buffer in bytes
 	ImpairedLost, ImpairedDuplicated, ImpairedReordered,

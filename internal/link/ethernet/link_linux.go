@@ -15,7 +15,6 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/batch"
-	"github.com/softvpi/softvpi/internal/link/packet"
 	"github.com/softvpi/softvpi/internal/link/station"
 	"github.com/softvpi/softvpi/internal/neighbour"
 	"github.com/softvpi/softvpi/wire/eth"
@@ -85,7 +84,19 @@ func (l *etherLink) open() error {
 // nothing is the filter that drops everything.
 var nothing = []bpf.Instruction{bpf.RetConstant{}}
 
-func attach(fd int, program []bpf.Instruction) error { return packet.Attach(fd, program...) }
+func attach(fd int, program []bpf.Instruction) error {
+	raw, err := bpf.Assemble(program)
+	if err != nil {
+		return err
+	}
+	filter := make([]unix.SockFilter, len(raw))
+	for i, x := range raw {
+		filter[i] = unix.SockFilter{Code: x.Op, Jt: x.Jt, Jf: x.Jf, K: x.K}
+	}
+	err = unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(filter)),
+		Filter: &filter[0]})
+	return os.NewSyscallError("setsockopt SO_ATTACH_FILTER", err)
+}
 
 // openSockets opens the packet sockets. Only the one that receives is bound to a protocol.
 func (l *etherLink) openSockets() (err error) {

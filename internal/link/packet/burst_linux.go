@@ -18,6 +18,7 @@ const (
 	virtioSegment      = 4
 	virtioChecksumFrom = 6
 	virtioChecksumAt   = 8
+	virtioLen          = 10
 
 	needsChecksum = 1 // VIRTIO_NET_HDR_F_NEEDS_CSUM
 	datagrams     = 5 // VIRTIO_NET_HDR_GSO_UDP_L4
@@ -69,4 +70,4 @@ func (p *Port) headers() int {
 }
 
 // BurstSent counts the packets of bursts that were sent.
-func (p *Port) BurstSent(packets int) { p.stats.Sent += uint64(packets) }
+func (p *Port) BurstSent(packets int) { p.sent += uint64(packets) }

@@ -1,21 +1,30 @@
-// Package packet sends and receives whole Ethernet frames through an AF_PACKET socket of Linux, beside the
-// UDP socket of a link. It speeds up small single packets: sending skips the system's UDP and IP output,
-// and received packets are in a ring of shared memory, so that polling takes no system call.
+// Package packet is the fast path of a UDP link for short single packets on Linux, beside the link's socket. A Port sends
+// them as whole Ethernet frames, which skips the system's UDP and IP output; its Intake receives them in memory that
+// programs of the link fill in the kernel, so that polling takes no system call.
 //
-// A Port has a ring in which every packet to the UDP port and address of a link leaves
-// something, in the order of arrival: a short one itself, a longer one (a burst, mostly)
-// a mark, which says that the socket has a message more. The socket's filter (Rule.socket)
-// drops the packets that the ring has whole, so that each comes once. What only the
-// socket sees (packets by other interfaces, and with IP options) leaves no mark.
+// # Receiving
 //
-// If tc has nothing at the interface's ingress, the ring gets a packet before the system's IP input; otherwise after it.
-// In the first case, and on Ethernet, the packet socket's ring is not used for receiving: a program at the ingress (gate)
-// copies packets and marks into shared memory, and drops those it copied completely, which saves their way to a packet
-// socket and to the UDP socket's filter. Waking a process from there is expensive, so a consumer that is about to sleep
-// says so (ArmWakeUp); one frame is then sent in again with the Ethernet type 0x88b5 (local experiments), to which the packet
-// socket is bound, and that wakes the consumer.
+// Each packet arrives in one way, and the kernel decides which at one point of the packet's way. Two programs lie on that
+// way, one behind the other: the gate at the ingress of the interface (tcx), and the filter of the UDP socket. The first
+// of them that takes a packet puts it into memory and drops it there, so that nothing behind sees it; what neither takes
+// is queued at the socket. They take only short packets, and only while nothing that came before is still on its way or
+// unread at the socket, so that order needs no repair: what is in memory is older than what is at the socket. There is
+// nothing to switch from outside that could lose packets or let them come twice (see Intake).
 //
-// While a link mostly receives bursts, the ring takes nothing (Pause, Resume).
+// The gate takes nothing while tc has something at the interface's ingress: qdiscs and programs there may drop, change
+// and redirect packets. The filter lies behind all that, and behind the firewall, IPsec and the filters of control groups.
+// Over the loopback interface there is no gate.
+//
+// Loading programs takes CAP_BPF, and attaching the gate CAP_NET_ADMIN. Without them there is no such point: a packet
+// socket gets copies, so that each packet would have to be dropped at another place by a second decision, at another
+// time, and while either is changed packets come twice or not at all. Everything is then received from the UDP socket.
+//
+// A receiver that is about to sleep says so (Intake.Sleep); what comes then is queued at the socket, and wakes it.
+//
+// The gate does not check UDP checksums: they may be absent, or left for a device to fill in, and the ICRC covers
+// everything that matters.
+//
+// # Sending
 //
 // Short packets leave as single frames (Send), longer ones and bursts of up to some kilobytes as one message that the
 // system divides (Begin). What is longer leaves through the UDP socket.
@@ -25,9 +34,22 @@
 // disciplines, taps and the filters of tc see it, as the IP packet that it is; the firewall (netfilter)
 // and IPsec do not, so Open refuses if a firewall has tables.
 //
-// The UDP checksum of received packets is not checked: it may be absent, or left for a device to fill in,
-// and the ICRC covers everything that matters. Single frames are sent without one over IPv4, as in Annex A17,
-// and with a correct one over IPv6, which other systems require; those of bursts have one, as from a socket.
+// Single frames are sent without a UDP checksum over IPv4, as in Annex A17, and with a correct one over IPv6, which other
+// systems require; those of bursts have one, as from a socket.
+//
+// # Why this is no link of its own
+//
+// A link of whole frames that leaves only bursts to UDP would have the same two ways, but two decisions about them: see
+// above. It would also need privileges to exist at all, and does not reserve its port, learn of ICMP errors, or receive
+// behind the firewall, all of which the UDP socket does. So this stays an addition to the UDP link, whose socket filter is
+// the last point of decision, and it gains what such a link would: half of the latency across veth. Medians of 7, one way,
+// 8 bytes, polling, of "SOFTVPI_FRAMES=off softvpi bench --part veth9000 --part loopback --row 'polling, median'" and the
+// same with auto in turn, on an AMD EPYC beside other work:
+//
+//	send across veth        off 5.03 us   auto 2.45 us
+//	write across veth       off 4.85 us   auto 2.71 us
+//	read across veth        off 9.16 us   auto 5.04 us
+//	send over loopback      off 4.50 us   auto 3.80 us
 package packet
 
 import (
@@ -35,7 +57,7 @@ import (
 	"net/netip"
 )
 
-// MostPayload is the longest UDP payload, in bytes, that the ring takes and Send sends.
+// MostPayload is the longest UDP payload, in bytes, that programs take and Send sends.
 const MostPayload = 256
 
 // Mode says whether links use frames.
@@ -84,11 +106,3 @@ type Config struct {
 type unavailableError struct{ Why string }
 
 func (e *unavailableError) Error() string { return "no frames: " + e.Why }
-
-// Stats are counters of a Port since it was opened.
-type Stats struct {
-	Sent     uint64 // packets sent as frames
-	Received uint64 // packets received from the ring
-	Frames   uint64 // frames completely in the ring, so that the socket dropped them; a burst counts once
-	Bad      uint64 // frames in the ring that are not datagrams for the port, dropped
-}

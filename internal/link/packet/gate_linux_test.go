@@ -1,78 +1,250 @@
 package packet
 
 import (
+	"encoding/binary"
+	"errors"
+	"net/netip"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf"
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
-	"github.com/softvpi/softvpi/internal/testbed/namespace"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
-// verdict runs a gate's program on a frame and returns what it decides.
-func verdict(t *testing.T, program *ebpf.Program, b []byte) int32 {
+// theInterface is the interface of the rules: the loopback interface, by which the system tests programs.
+const theInterface = 1
+
+// intakeOf makes an Intake with an open gate that is attached nowhere.
+func intakeOf(t *testing.T, r Rule) *Intake {
 	t.Helper()
-	v, err := program.Run(&ebpf.RunOptions{Data: b})
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: loads programs")
+	}
+	i, err := openIntake(r, true)
+	if errors.Is(err, ebpf.ErrNotSupported) || errors.Is(err, os.ErrPermission) {
+		t.Skipf("this system permits no programs: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(i.close)
+	i.open(true)
+	return i
+}
+
+// verdict runs an Intake's gate on a frame and returns what it decides.
+func (i *Intake) verdict(t *testing.T, b []byte) int32 {
+	t.Helper()
+	v, err := i.gate.program.Run(&ebpf.RunOptions{Data: b})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return int32(v)
 }
 
-// gateOf loads the program of a rule in the mode in which it copies and drops.
-func gateOf(t *testing.T, r Rule) (*gate, *ebpf.Program) {
-	t.Helper()
-	g := new(gate)
-	t.Cleanup(g.close)
-	program, err := g.load(r)
-	if program == nil && len(g.opened) == 0 {
-		t.Skipf("this system permits no BPF maps: %v", err)
+// flights returns how many packets passed the gate and did not come to the filter.
+func (i *Intake) flights() (n int) {
+	for k := range processors {
+		n += int(i.word(flightsAt + k*lineSize).Load())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	g.set(copyDrops)
-	return g, program
+	return n
 }
 
-// TestGateDropsWhatTheRingHas: the program drops and counts what the ring has whole, and passes everything else on to
-// other programs, also frames that are cut off, and everything while it is shut.
-func TestGateDropsWhatTheRingHas(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: loads programs")
+// land takes all packets for arrived at the filter.
+func (i *Intake) land() {
+	for k := range processors {
+		i.word(flightsAt + k*lineSize).Store(0)
 	}
-	for _, c := range filterCases() {
-		if c.ifi != theInterface {
-			continue // the program is attached to one interface only
+}
+
+// TestGate_TakesShortPacketsOfItsRule: the gate drops what it put into memory; it counts the rule's longer packets, which
+// the filter will see; and it leaves everything else alone, also frames that are cut off.
+func TestGate_TakesShortPacketsOfItsRule(t *testing.T) {
+	put16 := func(at int, v uint16) func(b []byte) {
+		return func(b []byte) { binary.BigEndian.PutUint16(b[at:], v) }
+	}
+	none := func([]byte) {}
+	const takes, counts, leaves = 1, 2, 3
+	for _, c := range []struct {
+		name     string
+		src, dst netip.Addr
+		n        int
+		change   func(b []byte)
+		does     int
+	}{
+		{"IPv4, short", v4a, v4b, 20, none, takes},
+		{"IPv4, the longest short", v4a, v4b, MostPayload, none, takes},
+		{"IPv4, longer", v4a, v4b, MostPayload + 4, none, counts},
+		{"IPv6, short", v6a, v6b, 20, none, takes},
+		{"IPv6, the longest short", v6a, v6b, MostPayload, none, takes},
+		{"IPv6, longer", v6a, v6b, 900, none, counts},
+		{"IPv4, UDP length beyond the frame", v4a, v4b, 20, put16(38, 100), counts},
+		{"IPv4, UDP length below its header", v4a, v4b, 20, put16(38, 7), counts},
+		{"IPv4, to another port", v4a, v4b, 20, put16(36, 4792), leaves},
+		{"IPv6, to another port", v6a, v6b, 20, put16(56, 53), leaves},
+		{"IPv4, to another address", v4a, v4a, 20, none, leaves},
+		{"IPv6, to another address", v6a, v6a, 20, none, leaves},
+		{"IPv4, a fragment", v4a, v4b, 20, put16(20, 0x2000), leaves},
+		{"IPv4, the last fragment", v4a, v4b, 20, put16(20, 0x0010), leaves},
+		{"IPv4 with options", v4a, v4b, 20, func(b []byte) { b[14] = 0x46 }, leaves},
+		{"IPv4, TCP", v4a, v4b, 20, func(b []byte) { b[23] = 6 }, leaves},
+		{"IPv6 with an extension header", v6a, v6b, 20, func(b []byte) { b[20] = 60 }, leaves},
+		{"of another Ethernet type", v4a, v4b, 20, put16(12, 0x0806), leaves},
+		{"to another station", v4a, v4b, 20, func(b []byte) { copy(b, "\x02\x00\x00\x00\x00\x09") }, leaves},
+		{"to all stations", v4a, v4b, 20, func(b []byte) { copy(b, "\xff\xff\xff\xff\xff\xff") }, leaves},
+	} {
+		b := framed(c.src, c.dst, c.n)
+		copy(b, make([]byte, 6)) // the address of the loopback interface
+		c.change(b)
+		r := Rule{Addr: v4b, Port: 4791, Interface: theInterface}
+		if !c.dst.Is4() {
+			r.Addr = v6b
 		}
-		b, r := c.of()
-		switch c.kind { // the system derives it from the address of the loopback interface
-		case 0:
-			copy(b, make([]byte, 6))
-		case 1:
-			copy(b, "\xff\xff\xff\xff\xff\xff")
+		i := intakeOf(t, r)
+		want := int32(tcxNext)
+		if c.does == takes {
+			want = tcxDrop
 		}
-		g, program := gateOf(t, r)
-		want, drops := int32(tcxNext), uint64(0)
-		if c.ring == whole {
-			want, drops = tcxDrop, 1
+		var d Datagram
+		got := i.verdict(t, b)
+		taken, flights := i.Next(&d), i.flights()
+		if got != want || taken != (c.does == takes) || taken && len(d.Data) != c.n || (flights == 1) != (c.does == counts) {
+			t.Errorf("%s: the gate says %d; in memory %v (%d bytes); %d counted", c.name, got, taken, len(d.Data), flights)
 		}
-		b = b[:min(len(b), 1024)] // the system tests programs with at most a page
-		if got := verdict(t, program, b); got != want || g.dropped() != drops {
-			t.Errorf("%s: the program says %d and counts %d, want %d and %d", c.name, got, g.dropped(), want, drops)
-		}
-		for n := r.headers() - eth.UDPLen; n < r.headers(); n++ { // the system refuses to test with less
-			if got := verdict(t, program, b[:n:n]); got != tcxNext {
-				t.Errorf("%s: the program says %d to its first %d bytes", c.name, got, n)
+		for n := r.udpAt(); n < r.udpAt()+eth.UDPLen; n++ { // the system refuses to test with less
+			if got := i.verdict(t, b[:n:n]); got != tcxNext || i.Next(&d) {
+				t.Errorf("%s: the gate says %d to its first %d bytes", c.name, got, n)
 			}
 		}
-		if g.set(shut); verdict(t, program, b) != tcxNext {
-			t.Errorf("%s: the program drops while it is shut", c.name)
+		i.land()
+		if i.open(false); i.verdict(t, b) != tcxNext || i.Next(&d) {
+			t.Errorf("%s: the gate takes it while it is shut", c.name)
 		}
+	}
+}
+
+// TestGate_TakesOnlyWhatNothingPrecedes: a short packet passes the gate while one before it is on its way to the filter,
+// while a message that came before it has not been handed out, while the receiver sleeps, and while the memory is full.
+func TestGate_TakesOnlyWhatNothingPrecedes(t *testing.T) {
+	i := intakeOf(t, Rule{Addr: v4b, Port: 4791, Interface: theInterface})
+	var d Datagram
+	give := func(what string, n int, taken bool) {
+		t.Helper()
+		b := framed(v4a, v4b, n)
+		copy(b, make([]byte, 6))
+		if got := i.verdict(t, b); (got == tcxDrop) != taken {
+			t.Fatalf("%s: the gate says %d to %d bytes", what, got, n)
+		}
+		if !taken {
+			if i.Next(&d) {
+				t.Fatalf("%s: %d bytes are in memory", what, len(d.Data))
+			}
+			return
+		}
+		if !i.Next(&d) || len(d.Data) != n || d.Segment != 0 {
+			t.Fatalf("%s: %d of %d bytes are in memory", what, len(d.Data), n)
+		}
+		i.Free()
+	}
+	for range 3 * slots / 2 { // past the end of the memory
+		give("nothing before it", 20, true)
+	}
+	give("long", 600, false)
+	give("a long packet on its way", 20, false)
+	i.land()
+	give("all have come", 24, true)
+	i.word(queuedAt).Store(2)
+	give("messages at the socket", 20, false)
+	i.land()
+	i.Handed(1)
+	give("a message at the socket", 20, false)
+	i.land()
+	i.Handed(1)
+	give("all messages handed out", 28, true)
+	if !i.Sleep() {
+		t.Error("the receiver may not sleep although nothing is in memory")
+	}
+	give("asleep", 20, false)
+	i.land()
+	i.Woken()
+	give("awake", 20, true)
+	for k := range slots {
+		b := framed(v4a, v4b, 20+k%200)
+		copy(b, make([]byte, 6))
+		if i.verdict(t, b) != tcxDrop {
+			t.Fatalf("packet %d finds no room", k)
+		}
+	}
+	if i.Sleep() {
+		t.Error("the receiver may sleep although packets are in memory")
+	}
+	i.Woken()
+	b := framed(v4a, v4b, 20)
+	copy(b, make([]byte, 6))
+	if i.verdict(t, b) != tcxNext {
+		t.Error("a packet was taken into full memory")
+	}
+	i.land()
+	for k := range slots {
+		if !i.Next(&d) || len(d.Data) != 20+k%200 {
+			t.Fatalf("packet %d has %d bytes", k, len(d.Data))
+		}
+	}
+	if i.verdict(t, b) != tcxNext {
+		t.Error("a packet was taken before memory was given back")
+	}
+	i.land()
+	i.Free()
+	give("memory given back", 20, true)
+	i.Stop()
+	give("stopped", 20, false)
+}
+
+// TestIntake_ForgetsWhatIsLost: after a packet was lost between the gate and the filter, or a message at the socket, Tend
+// finds out, and short packets are taken again.
+func TestIntake_ForgetsWhatIsLost(t *testing.T) {
+	i := intakeOf(t, Rule{Addr: v4b, Port: 4791, Interface: theInterface})
+	b := framed(v4a, v4b, 20)
+	copy(b, make([]byte, 6))
+	now := time.Unix(1, 0)
+	tend := func() {
+		now = now.Add(tendTime)
+		i.Tend(now)
+	}
+	takes := func() bool {
+		var d Datagram
+		return i.verdict(t, b) == tcxDrop && i.Next(&d)
+	}
+	i.word(queuedAt).Store(3)
+	for range driftTimes / 2 {
+		i.Missing(i.Messages())
+		i.Missing(i.Messages() + 1) // one more may be on its way
+	}
+	if tend(); takes() {
+		t.Error("a packet was taken although messages may be on their way")
+	}
+	i.land()
+	if tend(); i.Messages() != 0 || !takes() {
+		t.Errorf("%d messages are missed after they were lost", i.Messages())
+	}
+	for k := range processors { // one was lost at each
+		i.word(flightsAt + k*lineSize).Store(1)
+	}
+	if takes() {
+		t.Error("a packet was taken although another may be on its way")
+	}
+	i.land()
+	for k := range processors {
+		i.word(flightsAt + k*lineSize).Store(uint64(1 - 2*(k%2))) // or counted twice
+	}
+	for range 2 * driftTimes { // the first half saw them come, too
+		tend()
+	}
+	if !takes() || i.flights() != 0 {
+		t.Errorf("%d packets count as on their way after they were lost", i.flights())
 	}
 }
 
@@ -81,147 +253,19 @@ func TestGateDropsWhatTheRingHas(t *testing.T) {
 func TestGatesAreNoFilters(t *testing.T) {
 	systemtest.Mark(t)
 	s, lo := ownSystem(t)
-	r := Rule{Addr: v4b, Port: 4791, Interface: lo}
-	first, err := openGate(r)
-	if err != nil {
-		t.Skipf("this system attaches no programs: %v", err)
+	first, second := intakeOf(t, Rule{Addr: v4b, Port: 4791, Interface: lo}), intakeOf(t, Rule{Addr: v4b, Port: 4792, Interface: lo})
+	for _, i := range []*Intake{first, second} {
+		if err := i.gate.attach(lo); err != nil {
+			t.Skipf("this system attaches no programs: %v", err)
+		}
 	}
-	r.Port++
-	second, err := openGate(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer second.close()
-	if s.filtersIngress(r.Interface, s.socket(), first.own()) || s.filtersIngress(r.Interface, s.socket(), 0) {
+	if s.filtersIngress(lo, s.socket(), first.gate.id) || s.filtersIngress(lo, s.socket(), 0) {
 		t.Error("gates count as filters")
 	}
 	first.close()
 	first.close() // the second close does nothing
-	if isGate(first.own()) || !isGate(second.own()) {
-		t.Errorf("after the first gate was closed: first is a gate %v, second %v; want false, true", isGate(first.own()),
-			isGate(second.own()))
-	}
-}
-
-// TestNoGate: a Port without a gate works: setting it does nothing and no packets count as dropped.
-func TestNoGate(t *testing.T) {
-	var g *gate
-	g.set(copyDrops)
-	if g.dropped() != 0 || g.own() != 0 {
-		t.Error("a missing gate dropped packets or has an id")
-	}
-	g.close()
-}
-
-// TestGateKeepsWhatItTakes: what the program takes waits in order, whole or as a mark, and is lost while there is no
-// room. A receiver that is about to sleep is woken by the next packet.
-func TestGateKeepsWhatItTakes(t *testing.T) {
-	if os.Geteuid() != 0 {
-		t.Skip("needs root: loads programs")
-	}
-	r := Rule{Addr: v4b, Port: 4791, Interface: theInterface}
-	g, program := gateOf(t, r)
-	give := func(n int, want int32) {
-		t.Helper()
-		b := framed(v4a, v4b, n)
-		copy(b, make([]byte, 6))
-		if got := verdict(t, program, b); got != want {
-			t.Fatalf("the program says %d to %d bytes, want %d", got, n, want)
-		}
-	}
-	took := func(n int) {
-		t.Helper()
-		b, segment := g.peek()
-		d, ok := parsed(b, v4b, 4791)
-		if !ok || d.length != n || (d.data == nil) != (n > MostPayload) || segment != 0 {
-			t.Fatalf("%d bytes: %+v, %v, segment %d", n, d, ok, segment)
-		}
-		g.release()
-	}
-	for range 3 * slots / 2 { // past the end of the ring
-		give(20, tcxDrop)
-		give(600, tcxNext)
-		waiting := 0
-		g.waiting(func([]byte) { waiting++ })
-		if waiting != 2 {
-			t.Fatalf("%d packets wait, want 2", waiting)
-		}
-		took(20)
-		took(600)
-	}
-	if b, _ := g.peek(); b != nil {
-		t.Error("a packet waits after all were taken")
-	}
-	if !g.arm() {
-		t.Error("the receiver may not sleep although no packet waits")
-	}
-	give(24, tcxRedirect)
-	give(28, tcxDrop)
-	if g.arm() {
-		t.Error("the receiver may sleep although a packet waits")
-	}
-	took(24)
-	took(28)
-	give(20, tcxRedirect) // still armed
-	took(20)
-	before := g.dropped()
-	for range slots + 5 {
-		give(20, tcxDrop)
-	}
-	if got := g.dropped() - before; got != slots+5 {
-		t.Errorf("%d packets were dropped or kept, of %d given", got, slots+5)
-	}
-	give(600, tcxNext)
-	for range slots {
-		took(20)
-	}
-	if b, _ := g.peek(); b != nil {
-		t.Error("more packets wait than there is room for")
-	}
-	g.set(copies)
-	give(20, tcxNext)
-	took(20)
-	g.set(shut)
-	give(20, tcxNext)
-	if b, _ := g.peek(); b != nil {
-		t.Error("a packet was taken while the gate is shut")
-	}
-}
-
-// TestRingInPlaceOfALostGate: if somebody removes the program, the ring receives in its place, ahead of tc, because
-// the socket's filter would drop packets that nobody else has.
-func TestRingInPlaceOfALostGate(t *testing.T) {
-	systemtest.Mark(t)
-	namespace.Own(t)
-	a := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "a"}, PeerName: "b"}
-	if err := netlink.LinkAdd(a); err != nil {
-		t.Skipf("this system has no veth: %v", err)
-	}
-	l, err := netlink.LinkByName("a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := Open(Config{Addr: v4b, Port: 4791, Interface: l.Attrs().Index, Firewall: true})
-	if err != nil {
-		t.Skip(err)
-	}
-	defer p.Close()
-	if !p.gated() {
-		t.Skip("this system attaches no programs")
-	}
-	if p.ring.protocol != alarmType || p.to != source(p.gate) {
-		t.Error("the ring receives although the gate does")
-	}
-	p.followIngress()
-	if !p.gated() {
-		t.Error("a gate in place counts as lost")
-	}
-	_ = p.gate.opened[len(p.gate.opened)-1].Close() // the link, which holds the program in place
-	p.followIngress()
-	if p.gated() || !p.early || p.ring.protocol != unix.ETH_P_ALL || p.to != source(p.ring) {
-		t.Errorf("without a gate: gated %v, early %v, the ring has protocol %#x", p.gated(), p.early, p.ring.protocol)
-	}
-	if !p.Empty() || p.from != p.to {
-		t.Error("the next packet does not come from the ring")
+	if isGate(first.gate.id) || !isGate(second.gate.id) {
+		t.Errorf("after the first gate was closed: first is a gate %v, second %v; want false, true", isGate(first.gate.id),
+			isGate(second.gate.id))
 	}
 }

@@ -19,14 +19,14 @@ type outlet struct {
 // burstBuffer is how much the socket of bursts may have on the way within the system, in bytes.
 const burstBuffer = 4 << 20
 
-// open opens the sockets on the rule's interface. Because it is bound to no protocol, it receives nothing, and the system
+// open opens the sockets on an interface. Because it is bound to no protocol, it receives nothing, and the system
 // takes each frame's protocol from its header: tc, the choice of a transmit queue, and packet sockets see that it is IP.
 // Bound to an unused protocol it would send some 30 ns faster, but they would take the frames for that protocol.
-func (t *outlet) open(rule Rule) (err error) {
-	if t.fd, err = openOutlet(rule); err != nil {
+func (t *outlet) open(index int) (err error) {
+	if t.fd, err = openOutlet(index); err != nil {
 		return err
 	}
-	if t.burst, err = openOutlet(rule); err != nil {
+	if t.burst, err = openOutlet(index); err != nil {
 		return err
 	}
 	if err := unix.SetsockoptInt(t.burst, unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1); err != nil {
@@ -39,12 +39,12 @@ func (t *outlet) open(rule Rule) (err error) {
 }
 
 // openOutlet opens one of the sockets; -1: there is none.
-func openOutlet(rule Rule) (int, error) {
+func openOutlet(index int) (int, error) {
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return -1, os.NewSyscallError("socket AF_PACKET", err)
 	}
-	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: rule.Interface}); err != nil {
+	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: index}); err != nil {
 		unix.Close(fd)
 		return -1, os.NewSyscallError("bind AF_PACKET", err)
 	}

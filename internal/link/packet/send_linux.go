@@ -78,7 +78,7 @@ func (p *Port) Send(o *frame.Out, hop uint16) bool {
 	if p.outlet.send(n) != 0 {
 		return false
 	}
-	p.stats.Sent++
+	p.sent++
 	return true
 }
 

@@ -29,7 +29,7 @@ func dropAtEntrance(name string) (link.Link, error) {
 	return link.AttachTCX(link.TCXOptions{Interface: l.Attrs().Index, Program: program, Attach: ebpf.AttachTCXIngress})
 }
 
-// TestFramesKeepToTheEntrance: the ring takes packets ahead of tc only while tc has nothing attached. What a program
+// TestFramesKeepToTheEntrance: packets are taken ahead of tc only while tc has nothing attached. What a program
 // at the interface's ingress drops does not arrive, whether it was attached before or after the link was opened, and
 // packets arrive again when it is gone.
 func TestFramesKeepToTheEntrance(t *testing.T) {

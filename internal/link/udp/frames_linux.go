@@ -3,50 +3,29 @@ package udp
 import (
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/packet"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-const (
-	// marksMost limits how many messages of the socket are requested at once.
-	marksMost = 64
-	// A mark is in the ring slightly before its message is at the socket, where the message may be
-	// dropped: what is behind it waits for so many polls.
-	markTries = 16
-	// Without marks the socket is polled in one of blindEvery polls, and in every one for blindLooks after
-	// it had something: what arrives through other interfaces leaves no marks.
-	blindEvery = 16
-	blindLooks = 64
-)
-
 // frames is the part of a link beside the socket.
 type frames struct {
-	port   *packet.Port // nil: none
-	why    string       // why there is none
-	marks  int          // messages of the socket that precede what is in the ring
-	tries  int          // failed attempts to receive the first of them
-	blind  int          // remaining polls in which the socket is polled without marks
-	looks  uint
-	lost   uint64 // packets that the system dropped for lack of room
-	bulk   bulk
-	ringed int // packets from the ring since the last changeShift
+	port *packet.Port // nil: none
+	why  string       // why there is none
+	lost uint64       // packets that the system dropped for lack of room
 	// The system did not take a burst as a frame: the socket sends the next one.
 	refused bool
 }
 
-// openFrames opens the ring and makes the socket drop what the ring has, before the socket is bound.
+// openFrames opens the Port and gives the socket, which is not bound yet, the filter of its Intake.
 func (l *socketLink) openFrames(ifi int) error {
 	f := &l.frames
 	switch {
 	case l.cfg.Frames == packet.Off:
 		f.why = "no frames: switched off"
 	case !l.gro:
-		// The kernel would split bursts before the socket, and the
-		// filter drop their packets, of which the ring only has a mark.
+		// The system would split bursts between the gate and the filter, which both count them.
 		f.why = "no frames: the socket takes no bursts (UDP_GRO)"
 	case ifi == 0:
 		f.why = "no frames: no interface has the address"
@@ -59,15 +38,16 @@ func (l *socketLink) openFrames(ifi int) error {
 		f.why = err.Error()
 		return nil
 	}
-	if err := p.Rule().Attach(l.fd); err != nil {
-		p.Close()
-		f.why = "no frames: " + err.Error()
-		return nil
+	if i := p.Intake(); i != nil {
+		if err := i.Attach(l.fd); err != nil {
+			p.Close()
+			f.why = "no frames: " + err.Error()
+			return nil
+		}
+		l.receive.intake = i
 	}
-	p.Sole()
 	f.port = p
-	_, changes := p.Descriptors()
-	return l.watchSocket(changes)
+	return l.watchSocket(p.Changes())
 }
 
 func (f *frames) status() string {
@@ -77,110 +57,21 @@ func (f *frames) status() string {
 	return f.port.Status()
 }
 
-// count adds what only the Port knows. dropped is how much the socket has dropped, including the filter's
-// drops: what is in the ring was not lost.
-func (f *frames) count(s *link.Stats, dropped uint64) {
-	if f.port == nil {
-		s.ReceiveDrops = dropped
-		return
+// countFrames adds what only the Port knows. dropped is how much the socket has dropped, including what the filter took.
+func (l *socketLink) countFrames(s *link.Stats, dropped uint64) {
+	f := &l.frames
+	if f.port != nil {
+		s.SentFrames = f.port.Sent()
 	}
-	dropped += f.port.Dropped()
-	p := f.port.Stats()
-	s.SentFrames, s.ReceivedFrames = p.Sent, p.Received
-	if dropped > p.Frames {
-		f.lost = max(f.lost, dropped-p.Frames)
+	if i := l.receive.intake; i != nil {
+		dropped -= min(i.Filtered(), dropped)
 	}
+	f.lost = max(f.lost, dropped) // it was read before what the filter took
 	s.ReceiveDrops = f.lost
 }
 
 // is reports whether a descriptor of the epoll belongs to the Port.
-func (f *frames) is(fd int) bool {
-	if f.port == nil {
-		return false
-	}
-	_, changes := f.port.Descriptors()
-	return fd == changes
-}
-
-// receiveOwn receives what arrived for the link's address.
-func (l *socketLink) receiveOwn(in []frame.In) int {
-	if l.frames.port == nil {
-		return l.receiveFrom(l.fd, l.cfg.Addr, in, false)
-	}
-	return l.receiveBeside(in)
-}
-
-// receiveBeside takes packets from the ring, and from the socket those of which the ring has marks, in the
-// order of arrival.
-func (l *socketLink) receiveBeside(in []frame.In) int {
-	f, r := &l.frames, &l.receive
-	if f.bulk.shift == bothTake {
-		f.port.Discard()
-	} else if f.marks == 0 {
-		if n := f.port.Receive(in); n > 0 {
-			for i := range in[:n] {
-				l.stats.ReceivedBytes += uint64(len(in[i].Data))
-			}
-			l.stats.ReceivedPackets += uint64(n)
-			f.ringed += n
-			return f.single(in[:n])
-		}
-	}
-	if f.marks += f.port.Marks(marksMost - f.marks); f.marks > 0 {
-		return l.receiveMarked(in)
-	}
-	if f.looks++; f.blind == 0 && f.bulk.shift == ringTakes && f.looks%blindEvery != 0 {
-		r.came = false
-		return 0
-	}
-	n := l.receiveFrom(l.fd, l.cfg.Addr, in, false)
-	if n > 0 {
-		f.blind = blindLooks
-	} else {
-		f.bulk.dry = true
-		f.blind = max(f.blind-1, 0)
-	}
-	return n
-}
-
-// receiveMarked takes messages of which there are marks, and no later ones.
-func (l *socketLink) receiveMarked(in []frame.In) int {
-	f := &l.frames
-	n := l.receiveFrom(l.fd, l.cfg.Addr, in, true)
-	switch f.tries++; {
-	case n > 0:
-		f.tries = 0
-	case f.tries == markTries:
-		f.marks, f.tries = 0, 0
-	}
-	return n
-}
-
-// receiveMarks fills messages, including those whose marks arrive while it copies earlier ones.
-func (l *socketLink) receiveMarks(messages []message) (n int, errno unix.Errno) {
-	f := &l.frames
-	for {
-		want := min(f.marks, len(messages)-n)
-		if want == 0 { // the mark did not stand for a packet
-			return 0, unix.EAGAIN
-		}
-		k, errno := receiveMessages(l.fd, messages[n:n+want], 0)
-		if errno != 0 {
-			if n > 0 {
-				return n, 0
-			}
-			return 0, errno
-		}
-		n += k
-		f.marks -= k
-		if k < want || n == len(messages) {
-			return n, 0
-		}
-		if f.marks = f.port.Marks(marksMost); f.marks == 0 {
-			return n, 0
-		}
-	}
-}
+func (f *frames) is(fd int) bool { return f.port != nil && fd == f.port.Changes() }
 
 // sendFrame sends the first packet as a frame if it is short and not part of a burst.
 func (l *socketLink) sendFrame(frames []frame.Out) bool {
@@ -241,15 +132,10 @@ func length(frames []frame.Out) int {
 	return (len(frames)-1)*frames[0].Len() + frames[len(frames)-1].Len()
 }
 
-// tendFrames makes the Port follow the system. If the Port is switched off, the socket takes everything.
+// tendFrames makes the Port follow the system.
 func (l *socketLink) tendFrames() {
-	if l.frames.port == nil {
-		return
+	if l.frames.port != nil {
+		l.frames.port.Tend(time.Now())
+		l.receive.look = true
 	}
-	if l.frames.port.Tend() {
-		_ = unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_DETACH_FILTER, 0) // there is none if the socket takes everything anyway
-		l.frames.bulk.shift = socketTakes
-		return
-	}
-	l.changeShift(time.Now())
 }

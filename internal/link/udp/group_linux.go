@@ -7,8 +7,6 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/softvpi/softvpi/internal/frame"
 )
 
 // group is a multicast group with a socket of its own, because a socket bound to the port's address
@@ -138,13 +136,13 @@ func (l *socketLink) Leave(addr netip.Addr) error {
 	return fmt.Errorf("udp link: group %v was not joined", addr)
 }
 
-// receiveGroups receives from the first group that has something, starting with another one each time.
-func (l *socketLink) receiveGroups(in []frame.In) int {
+// fetchGroup receives messages from the first group that has something, starting with another one each time.
+func (l *socketLink) fetchGroup() bool {
 	for k := range l.groups {
 		g := &l.groups[(l.receive.turn+k)%len(l.groups)]
-		if n := l.receiveFrom(g.fd, g.addr, in, false); n > 0 {
-			return n
+		if l.fetchFrom(g.fd, g.addr, l.receive.batch.most) {
+			return true
 		}
 	}
-	return 0
+	return false
 }

@@ -60,10 +60,10 @@ func open(cfg Config) (Link, error) {
 	if l.stage.init(l.gso) {
 		l.caps.Stager = l
 	}
-	if l.frames.port != nil {
+	if l.receive.intake != nil {
 		l.caps.Sleeper = l
 	}
-	l.receive.init(cfg, l.gro)
+	l.receive.batch.init(cfg, l.gro)
 	l.pool = newPool(cfg, l.bindSource, l.unbindSource)
 	return l, nil
 }
@@ -101,11 +101,14 @@ func (l *socketLink) openSockets(ifi int) (err error) {
 	if !l.cfg.NoCoalescing {
 		l.gro = unix.SetsockoptInt(l.fd, unix.SOL_UDP, unix.UDP_GRO, 1) == nil
 	}
-	if err = l.openFrames(ifi); err != nil { // before anything arrives, so that nothing is received twice
+	if err = l.openFrames(ifi); err != nil { // before anything arrives, so that it is counted
 		return err
 	}
 	if err = bind(l.fd, l.cfg.Addr, l.cfg.Port, l.scope); err != nil {
 		return bindError(l.cfg, err)
+	}
+	if l.frames.port != nil {
+		l.frames.port.Start()
 	}
 	return nil
 }
@@ -152,19 +155,8 @@ func (l *socketLink) release() {
 // Capabilities implements link.Link.
 func (l *socketLink) Capabilities() link.Capabilities { return l.caps }
 
-// Descriptors implements link.Link: the receiving socket, an epoll of the others, and the ring.
-func (l *socketLink) Descriptors() []int {
-	if l.frames.port == nil {
-		return []int{l.fd, l.watch}
-	}
-	ring, _ := l.frames.port.Descriptors()
-	return []int{l.fd, l.watch, ring}
-}
-
-// ArmWakeUp implements link.Sleeper.
-func (l *socketLink) ArmWakeUp() bool {
-	return l.closed || l.frames.port.ArmWakeUp()
-}
+// Descriptors implements link.Link: the receiving socket, and an epoll of the others.
+func (l *socketLink) Descriptors() []int { return []int{l.fd, l.watch} }
 
 // Prepare implements link.Link.
 func (l *socketLink) Prepare(r *frame.Route) error {
@@ -208,7 +200,7 @@ func (l *socketLink) Stats() link.Stats {
 	s := l.stats
 	_, s.OtherSourcePorts = l.pool.state()
 	n, _ := socketDrops(l.fd) // 0 if the system does not say
-	l.frames.count(&s, uint64(n))
+	l.countFrames(&s, uint64(n))
 	return s
 }
 

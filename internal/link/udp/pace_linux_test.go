@@ -44,14 +44,14 @@ func TestReceivePace(t *testing.T) {
 				t.Fatal(err)
 			}
 			if n > 0 && first == 0 {
-				first = l.receive.n
+				first = l.receive.batch.n
 			}
 			if got += n; n == 0 && time.Now().After(deadline) {
 				t.Fatalf("%s: %d of %d packets arrived", step.name, got, left)
 			}
 		}
-		if first > step.most || l.receive.most != step.next {
-			t.Errorf("%s: took %d messages and will take %d, want at most %d and %d", step.name, first, l.receive.most, step.most,
+		if first > step.most || l.receive.batch.most != step.next {
+			t.Errorf("%s: took %d messages and will take %d, want at most %d and %d", step.name, first, l.receive.batch.most, step.most,
 				step.next)
 		}
 	}
@@ -59,7 +59,7 @@ func TestReceivePace(t *testing.T) {
 
 // TestReceivePaceOfOne: a Receive never takes more messages than there is room for.
 func TestReceivePaceOfOne(t *testing.T) {
-	r := &receiver{}
+	r := &batch{}
 	r.init(Config{Batch: 1}, true)
 	r.messages[0].length = 60 << 10
 	if r.pace(1); r.most != 1 {
@@ -70,7 +70,7 @@ func TestReceivePaceOfOne(t *testing.T) {
 // TestReceivePaceOfLoneMessages: after enough messages that came alone, a Receive asks for one only, until two come
 // together.
 func TestReceivePaceOfLoneMessages(t *testing.T) {
-	r := &receiver{}
+	r := &batch{}
 	r.init(Config{Batch: defaultBatch}, true)
 	for i := range r.messages {
 		r.messages[i].length = 64
@@ -93,7 +93,7 @@ func TestReceivePaceOfLoneMessages(t *testing.T) {
 // TestReceivePaceOfSizes: a Receive takes as many single packets as there is room for, and fewer bursts the longer
 // they are.
 func TestReceivePaceOfSizes(t *testing.T) {
-	r := &receiver{}
+	r := &batch{}
 	r.init(Config{Batch: defaultBatch}, true)
 	for _, c := range []struct {
 		name         string

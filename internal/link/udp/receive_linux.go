@@ -3,7 +3,6 @@ package udp
 import (
 	"net"
 	"net/netip"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -11,118 +10,37 @@ import (
 	"github.com/softvpi/softvpi/internal/link/packet"
 )
 
-const (
-	receiveControl = 5 * controlSpace
-	groupTurn      = 8 // groups are polled first once in so many calls
-	// Of messages with an average length of longMessage or more, one Receive takes longMost, into the same
-	// few buffers each time: more would not stay in a second-level cache together with the destination of
-	// their payload.
-	longMessage = 16 << 10
-	longMost    = 4
-	// Of messages longer than packets, as bursts are, it takes burstMost.
-	burstMost = 16
-	// After loneMessages single messages the next one is requested alone: looking for another takes as
-	// long as half a poll.
-	loneMessages = 8
-)
+// groupTurn: groups are polled first once in so many calls.
+const groupTurn = 8
 
-// receiver holds what recvmmsg fills, and the position up to which it was handed out.
+// receiver receives a link's packets, orders them and counts them. Short ones come from the intake, if there is one,
+// and all else in messages of the link's socket. Either way a packet comes once, and what is in the intake is older than
+// what is at the socket (packet.Intake), so that one rule keeps the order: the intake comes first. Messages of groups
+// have an order of their own.
 type receiver struct {
-	messages []message
-	vectors  []unix.Iovec
-	names    [][28]byte
-	control  [][receiveControl]byte
-	memory   []byte
-	size     int  // bytes of memory per message
-	most     int  // maximum number of messages to take
-	lone     int  // consecutive messages that arrived alone
-	came     bool // the previous Receive got some
-	all      int  // messages since the last changeShift
-	long     int  // those of them longer than what is sent as a frame
+	intake *packet.Intake // nil: everything comes in messages
+	short  packet.Datagram
+	batch  batch
+	owed   int  // messages of the link's socket in the batch, of which the intake has not been told
+	look   bool // the next fetch looks at the link's socket whatever the intake says
 
-	n    int // messages filled
-	next int // the one being cut into packets
-	off  int // how far into it
-	info burstInfo
-	dst  netip.Addr // of the socket they came from
-	turn int
-
-	zoned    netip.Addr // the last link-local source, because making its zone is slow
-	zonedRaw [16]byte
+	burst arrival // the one being cut into packets
+	off   int     // how far into it
+	turn  int
 }
 
-// burstInfo is common to the packets of one message.
-type burstInfo struct {
+// arrival is a packet, or several of one length except the last, from the intake or a message.
+type arrival struct {
 	data         []byte
-	segment      int
-	index        uint16
-	src          netip.Addr
+	segment      int    // length of its packets
+	index        uint16 // identification of the next one, as far as it is known
+	seen         bool   // index is what the packet had
+	memory       bool   // it came from the intake
+	src, dst     netip.Addr
 	srcPort      uint16
 	trafficClass uint8
 	hopLimit     uint8
 	flowLabel    uint32
-	compared     bool // with what came from the ring
-}
-
-func (r *receiver) init(cfg Config, gro bool) {
-	n := cfg.Batch
-	r.size = maxPacket
-	if gro {
-		r.size = maxDatagram
-	}
-	r.messages = make([]message, n)
-	r.vectors = make([]unix.Iovec, n)
-	r.names = make([][28]byte, n)
-	r.control = make([][receiveControl]byte, n)
-	r.memory = make([]byte, n*r.size)
-	for i := range r.messages {
-		r.vectors[i].Base = &r.memory[i*r.size]
-		r.vectors[i].SetLen(r.size)
-		h := &r.messages[i].header
-		h.Name, h.Iov, h.Control = &r.names[i][0], &r.vectors[i], &r.control[i][0]
-		h.SetIovlen(1)
-	}
-	r.n, r.most = n, n
-	r.reset()
-	r.n = 0
-}
-
-// pace chooses how many messages to take next, from the number n and the lengths of these.
-func (r *receiver) pace(n int) {
-	if n > 1 || r.came {
-		r.lone = 0
-	} else {
-		r.lone++
-	}
-	r.came = true
-	total := 0
-	for i := range r.messages[:n] {
-		total += int(r.messages[i].length)
-		if r.messages[i].length > packet.MostPayload {
-			r.long++
-		}
-	}
-	r.all += n
-	r.most = len(r.messages)
-	switch {
-	case r.lone >= loneMessages:
-		r.most = 1
-	case total >= n*longMessage:
-		r.most = min(r.most, longMost)
-	case total > n*maxPacket:
-		r.most = min(r.most, burstMost)
-	}
-}
-
-// reset makes the full buffers of the filled messages available to the kernel again.
-func (r *receiver) reset() {
-	for i := range r.messages[:r.n] {
-		h := &r.messages[i].header
-		h.Namelen = uint32(len(r.names[i]))
-		h.SetControllen(receiveControl)
-		h.Flags = 0
-	}
-	r.n, r.next, r.off = 0, 0, 0
 }
 
 // Receive implements link.Link.
@@ -130,160 +48,164 @@ func (l *socketLink) Receive(in []frame.In) (int, error) {
 	if l.closed {
 		return 0, net.ErrClosed
 	}
-	n := 0
-	if l.receive.next < l.receive.n {
-		n = l.cut(in) // the rest of the previous batch; the buffers are still in use
+	r := &l.receive
+	if r.intake != nil {
+		r.look = r.intake.Woken() || r.look
+		r.intake.Free()
 	}
-	if n == 0 && len(in) > 0 {
-		l.receive.turn++
-		if len(l.groups) > 0 && l.receive.turn%groupTurn == 0 {
-			n = l.receiveGroups(in)
+	n := 0
+	for n < len(in) {
+		if r.off == len(r.burst.data) && !l.nextBurst(n) {
+			break
 		}
-		if n == 0 {
-			n = l.receiveOwn(in)
-		}
-		if n == 0 && len(l.groups) > 0 {
-			n = l.receiveGroups(in)
-		}
+		n += l.cut(in[n:])
 	}
 	return n, nil
 }
 
-// receiveFrom receives messages from a socket; if marked, only those of which there are marks.
-func (l *socketLink) receiveFrom(fd int, dst netip.Addr, in []frame.In, marked bool) int {
-	r := &l.receive
-	for range maxErrors {
-		r.reset()
-		n, errno := 0, unix.Errno(0)
-		if marked {
-			n, errno = l.receiveMarks(r.messages[:r.most])
-		} else {
-			n, errno = receiveMessages(fd, r.messages[:r.most], 0)
-		}
-		if errno == unix.EINTR {
-			continue
-		}
-		if errno != 0 {
-			if errno != unix.EAGAIN && l.readErrors(fd) > 0 {
-				continue // an ICMP error preceded the packets
-			}
-			r.came = false
-			return 0
-		}
-		r.n, r.dst = n, dst
-		r.pace(n)
-		if got := l.cut(in); got > 0 {
-			return got
-		}
-	}
-	return 0
-}
-
-// cut hands out packets of the messages; it splits a coalesced burst at its segment size.
+// cut hands out packets of the burst.
 func (l *socketLink) cut(in []frame.In) int {
 	r := &l.receive
-	n := 0
-	for r.next < r.n && n < len(in) {
-		b := &r.info
-		if r.off == 0 && !l.open(r.next) {
-			r.next++
-			continue
-		}
+	b := &r.burst
+	n, start := 0, r.off
+	for r.off < len(b.data) && n < len(in) {
 		end := min(r.off+b.segment, len(b.data))
+		// Field by field: copying a struct as a whole would have to wait for the stores of its fields.
 		p := &in[n]
 		p.Data = b.data[r.off:end:end]
-		p.Src, p.Dst, p.SrcPort = b.src, r.dst, b.srcPort
+		p.Src, p.Dst, p.SrcPort = b.src, b.dst, b.srcPort
 		p.TrafficClass, p.HopLimit, p.FlowLabel = b.trafficClass, b.hopLimit, b.flowLabel
-		p.Segment, p.IDSeen, p.Raw, p.IDKnown, p.ID = b.index, false, false, false, 0
-		l.stats.ReceivedBytes += uint64(end - r.off)
-		if n++; b.compared && l.frames.twice(p, false) {
-			n--
-		}
+		p.Segment, p.IDSeen, p.Raw, p.IDKnown, p.ID = b.index, b.seen, false, false, 0
 		b.index++
 		r.off = end
-		if end == len(b.data) {
-			r.next++
-			r.off = 0
-		}
+		n++
 	}
 	l.stats.ReceivedPackets += uint64(n)
+	l.stats.ReceivedBytes += uint64(r.off - start)
+	if b.memory {
+		l.stats.ReceivedFrames += uint64(n)
+	}
 	return n
 }
 
-// open decodes the metadata of a message; it returns false if the message is to be dropped.
-func (l *socketLink) open(i int) bool {
+// nextBurst begins the next burst and returns false if there is none now. handed is how many packets this Receive has
+// handed out: until the next one, their buffers are in use.
+func (l *socketLink) nextBurst(handed int) bool {
 	r := &l.receive
-	m := &r.messages[i]
-	if m.header.Flags&unix.MSG_TRUNC != 0 {
-		l.stats.ReceiveTruncated++
+	for {
+		r.off = 0
+		if r.intake != nil && r.intake.Next(&r.short) {
+			r.burst.take(&r.short, l.cfg.Addr)
+			return true
+		}
+		b := &r.batch
+		if b.next == b.n {
+			r.burst.data = nil
+			r.settle()
+			if handed > 0 || !l.fetch() {
+				return false
+			}
+			continue // what is in the intake by now came before the messages
+		}
+		if b.next == 0 && r.owed > 0 && r.intake.Coming() {
+			r.burst.data = nil
+			return false
+		}
+		ok, truncated := b.open(&r.burst, l.cfg.Addr)
+		if ok {
+			return true
+		}
+		if truncated {
+			l.stats.ReceiveTruncated++
+		}
+	}
+}
+
+// take makes a burst of what the intake had.
+func (b *arrival) take(d *packet.Datagram, to netip.Addr) {
+	b.data, b.segment, b.memory = d.Data, d.Segment, true
+	if b.segment == 0 {
+		b.segment = len(b.data)
+	}
+	// Some senders do not choose the identification and compute the ICRC without it. In the parts of
+	// a burst it is a hint: whoever joined it may not have looked at the identifications.
+	b.index, b.seen = d.ID, d.Segment == 0
+	b.src, b.dst, b.srcPort = d.Src, to, d.SrcPort
+	b.trafficClass, b.hopLimit, b.flowLabel = d.TrafficClass, d.HopLimit, d.FlowLabel
+}
+
+// settle tells the intake that the messages of the batch have been handed out, so that short packets behind them may go
+// there.
+func (r *receiver) settle() {
+	if r.owed > 0 {
+		r.intake.Handed(r.owed)
+		r.owed = 0
+	}
+}
+
+// idle reports whether nothing that was received is left to hand out.
+func (r *receiver) idle() bool { return r.off == len(r.burst.data) && r.batch.next == r.batch.n }
+
+// fetch receives a batch of messages, from the link's socket or a group's.
+func (l *socketLink) fetch() bool {
+	r := &l.receive
+	r.turn++
+	if len(l.groups) == 0 {
+		return l.fetchOwn()
+	}
+	if r.turn%groupTurn == 0 {
+		return l.fetchGroup() || l.fetchOwn()
+	}
+	return l.fetchOwn() || l.fetchGroup()
+}
+
+// fetchOwn receives messages from the link's socket. The intake knows how many are there, which saves most looks; one
+// every few milliseconds finds what it does not know.
+func (l *socketLink) fetchOwn() bool {
+	r := &l.receive
+	if r.intake == nil {
+		return l.fetchFrom(l.fd, l.cfg.Addr, r.batch.most)
+	}
+	there, most := r.intake.Messages(), r.batch.most
+	switch {
+	case r.look:
+		r.look = false
+	case there == 0:
+		r.batch.came = false
+		return false
+	case there == 1:
+		most = 1
+	}
+	if !l.fetchFrom(l.fd, l.cfg.Addr, most) {
+		r.intake.Missing(there)
 		return false
 	}
-	length := min(int(m.length), r.size)
-	if length == 0 {
-		return false
-	}
-	at := i * r.size
-	r.info = burstInfo{data: r.memory[at : at+length : at+length], segment: length}
-	// Of longer ones the ring only has marks.
-	r.info.compared = l.frames.bulk.compare > 0 && length <= packet.MostPayload
-	l.source(i)
-	l.controls(r.control[i][:min(int(m.header.Controllen), receiveControl)])
+	r.owed = r.batch.n
 	return true
 }
 
-// source decodes the sender's address.
-func (l *socketLink) source(i int) {
-	r := &l.receive
-	if l.v4 {
-		sa := (*unix.RawSockaddrInet4)(unsafe.Pointer(&r.names[i]))
-		r.info.src, r.info.srcPort = netip.AddrFrom4(sa.Addr), networkOrder(sa.Port)
-		return
-	}
-	sa := (*unix.RawSockaddrInet6)(unsafe.Pointer(&r.names[i]))
-	r.info.srcPort = networkOrder(sa.Port)
-	if sa.Scope_id == 0 {
-		r.info.src = netip.AddrFrom16(sa.Addr)
-		return
-	}
-	if sa.Addr != r.zonedRaw || !r.zoned.IsValid() {
-		r.zonedRaw = sa.Addr
-		r.zoned = netip.AddrFrom16(sa.Addr).WithZone(l.cfg.Addr.Zone())
-	}
-	r.info.src = r.zoned
-}
-
-func (l *socketLink) controls(b []byte) {
-	r := &l.receive
-	for {
-		level, kind, data, rest := nextControl(b)
-		if data == nil {
-			return
-		}
-		v := controlInt(data)
+// fetchFrom receives at most so many messages from a socket.
+func (l *socketLink) fetchFrom(fd int, dst netip.Addr, most int) bool {
+	b := &l.receive.batch
+	b.reset()
+	for range maxErrors {
+		n, errno := receiveMessages(fd, b.messages[:most], 0)
 		switch {
-		case level == unix.SOL_UDP && kind == unix.UDP_GRO:
-			if v > 0 && v < len(r.info.data) {
-				r.info.segment = v
-			}
-		case level == unix.IPPROTO_IP && kind == unix.IP_TOS && len(data) > 0:
-			r.info.trafficClass = data[0] // one byte
-		case level == unix.IPPROTO_IP && kind == unix.IP_TTL, level == unix.IPPROTO_IPV6 && kind == unix.IPV6_HOPLIMIT:
-			r.info.hopLimit = uint8(v)
-		case level == unix.IPPROTO_IPV6 && kind == unix.IPV6_TCLASS:
-			r.info.trafficClass = uint8(v)
-		case level == unix.IPPROTO_IPV6 && kind == ipv6FlowInfo && len(data) >= 4:
-			r.info.flowLabel = uint32(data[1]&0xf)<<16 | uint32(data[2])<<8 | uint32(data[3])
-		}
-		b = rest
+		case errno == 0:
+			b.n, b.dst = n, dst
+			b.pace(n)
+			return true
+		case errno == unix.EINTR:
+		case errno == unix.EAGAIN, l.readErrors(fd) == 0:
+			b.came = false
+			return false
+		} // otherwise an ICMP error preceded the packets
 	}
+	b.came = false
+	return false
 }
 
-// socketDrops returns how many packets a socket has dropped so far (SK_MEMINFO_DROPS).
-func socketDrops(fd int) (uint32, bool) {
-	const drops = 8
-	var info [9]uint32
-	size := uint32(unsafe.Sizeof(info))
-	_, _, errno := unix.RawSyscall6(unix.SYS_GETSOCKOPT, uintptr(fd), unix.SOL_SOCKET, unix.SO_MEMINFO,
-		uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
-	return info[drops], errno == 0 && size >= 4*(drops+1)
+// ArmWakeUp implements link.Sleeper.
+func (l *socketLink) ArmWakeUp() bool {
+	return l.closed || l.receive.idle() && l.receive.intake.Sleep()
 }

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/frame"
-	"github.com/softvpi/softvpi/internal/link/packet"
 )
 
 // newSocket returns an unbound socket with the options common to a link's sockets.
@@ -106,7 +105,13 @@ func setBuffer(fd, force, name, size int) int {
 
 // dropAll makes the kernel drop whatever arrives at a socket before it is queued.
 func dropAll(fd int) error {
-	return packet.Attach(fd, bpf.RetConstant{})
+	raw, err := bpf.RetConstant{}.Assemble()
+	if err != nil {
+		return err
+	}
+	filter := unix.SockFilter{Code: raw.Op, Jt: raw.Jt, Jf: raw.Jf, K: raw.K}
+	return os.NewSyscallError("setsockopt SO_ATTACH_FILTER",
+		unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: 1, Filter: &filter}))
 }
 
 // scope returns the interface index of a zone.
