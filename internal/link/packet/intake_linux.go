@@ -217,9 +217,6 @@ func (i *Intake) open(may bool) {
 // Filtered returns how many packets the filter has taken, which the system counts as dropped by the socket.
 func (i *Intake) Filtered() uint64 { return i.word(filteredAt).Load() }
 
-// Taken returns how many slots the programs have filled.
-func (i *Intake) Taken() uint64 { return i.word(headAt).Load() }
-
 // Missing says that the socket was empty although Messages had returned n.
 func (i *Intake) Missing(n int) { i.lag.see(n) }
 

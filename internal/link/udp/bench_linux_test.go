@@ -42,7 +42,7 @@ func BenchmarkVeth(b *testing.B) {
 			b.Run(fmt.Sprintf("%s/mtu %d/%d", v.name, c.mtu, c.size), func(b *testing.B) {
 				n := newNamespaces(b, c.mtu)
 				l := n.pair(v.cfg, v.v6)
-				compare(b, l[0], l[1], c.size, n.v4[1], func(f func() error) { n.in(1, f) }, func(f func() error) { n.in(0, f) })
+				compare(b, l[0], l[1], c.size, n.V4[1], func(f func() error) { n.in(1, f) }, func(f func() error) { n.in(0, f) })
 			})
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/frame"
-	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/packet"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
@@ -43,19 +42,6 @@ func framePairs(t *testing.T, test func(t *testing.T, n *namespaces, l [2]Link, 
 	}
 }
 
-// numbered returns packets with payloads of the given lengths, whose PSNs count up from first.
-func numbered(r *frame.Route, caps link.Capabilities, first uint32, lengths ...int) []frame.Out {
-	payloads := make([][]byte, len(lengths))
-	for i, n := range lengths {
-		payloads[i] = make([]byte, n)
-	}
-	frames := packets(r, caps, payloads...)
-	for i := range frames {
-		binary.BigEndian.PutUint32(frames[i].Head[frame.HeadRoom+8:], first+uint32(i))
-	}
-	return frames
-}
-
 // TestFramesKeepOrder: short packets, bursts of them and long ones, in any order, each arrive once and in order,
 // whether the sender or the receiver uses frames or not.
 func TestFramesKeepOrder(t *testing.T) {
@@ -77,13 +63,13 @@ func TestFramesKeepOrder(t *testing.T) {
 				}
 				sendAll(t, from, numbered(r, from.Capabilities(), next, lengths...))
 				for i, p := range receiveN(t, to, len(lengths)) {
-					psn := binary.BigEndian.Uint32(p.data[8:])
-					if psn != next+uint32(i) || len(p.data) != lengths[i]+16 {
-						t.Fatalf("side %d: packet %d is %d with %d bytes, want %d with %d", side, i, psn, len(p.data), next+uint32(i),
+					psn := binary.BigEndian.Uint32(p.Data[8:])
+					if psn != next+uint32(i) || len(p.Data) != lengths[i]+16 {
+						t.Fatalf("side %d: packet %d is %d with %d bytes, want %d with %d", side, i, psn, len(p.Data), next+uint32(i),
 							lengths[i]+16)
 					}
-					if p.in.Src != r.Src || p.in.Dst != r.Dst || p.in.SrcPort != r.SrcPort || p.in.HopLimit != frame.DefaultHopLimit {
-						t.Fatalf("side %d: packet from %v:%d to %v, hop limit %d", side, p.in.Src, p.in.SrcPort, p.in.Dst, p.in.HopLimit)
+					if p.In.Src != r.Src || p.In.Dst != r.Dst || p.In.SrcPort != r.SrcPort || p.In.HopLimit != frame.DefaultHopLimit {
+						t.Fatalf("side %d: packet from %v:%d to %v, hop limit %d", side, p.In.Src, p.In.SrcPort, p.In.Dst, p.In.HopLimit)
 					}
 				}
 				next += uint32(len(lengths))
@@ -128,7 +114,7 @@ func TestFramesOfAMessageAndItsAcknowledgement(t *testing.T) {
 			before := l[0].Stats()
 			sendAll(t, l[0], frames)
 			for i, p := range receiveN(t, l[1], len(frames)) {
-				if got := ib.BTH(p.data).Opcode(); got != c.opcodes[i] {
+				if got := ib.BTH(p.Data).Opcode(); got != c.opcodes[i] {
 					t.Errorf("%v: packet %d is %v", c.opcodes, i, got)
 				}
 			}
@@ -159,7 +145,7 @@ func TestFrames_WaitAtTheSocketWhileMemoryIsFull(t *testing.T) {
 		}
 		before := l[1].Stats()
 		for i, p := range receiveN(t, l[1], sent) {
-			if psn := binary.BigEndian.Uint32(p.data[8:]); psn != uint32(i) {
+			if psn := binary.BigEndian.Uint32(p.Data[8:]); psn != uint32(i) {
 				t.Fatalf("packet %d in place of %d", psn, i)
 			}
 		}
@@ -170,9 +156,6 @@ func TestFrames_WaitAtTheSocketWhileMemoryIsFull(t *testing.T) {
 		}
 	})
 }
-
-// tend does what the owner of a link does every few milliseconds.
-func tend(l Link) { l.Errors(make([]link.Unreachable, 4)) }
 
 // TestFramesWakeTheSleeper: a link sleeps while nothing comes, and wakes for a short packet.
 func TestFramesWakeTheSleeper(t *testing.T) {
@@ -266,8 +249,8 @@ func TestFramesOnLoopback(t *testing.T) {
 		sendAll(t, a, frames[i:i+1])
 	}
 	for i, p := range receiveN(t, b, len(frames)) {
-		if !bytes.Equal(p.data, packetBytes(&frames[i])) {
-			t.Errorf("packet %d arrived with %d bytes, other than it was sent", i, len(p.data))
+		if !bytes.Equal(p.Data, packetBytes(&frames[i])) {
+			t.Errorf("packet %d arrived with %d bytes, other than it was sent", i, len(p.Data))
 		}
 	}
 	if s, rs := a.Stats(), b.Stats(); s.SentFrames != 0 || rs.ReceivedFrames != 1 {

@@ -123,8 +123,8 @@ func TestSegmentationRefused(t *testing.T) {
 			sendAll(t, a, frames)
 			for i, p := range receiveN(t, b, len(frames)) {
 				// Over IPv4 the ICRC of later segments changes, and nothing else.
-				n := len(p.data) - 4
-				if !bytes.Equal(p.data[:n], packetBytes(&frames[i])[:n]) || !bytes.Equal(p.data, packetBytes(&frames[i])) {
+				n := len(p.Data) - 4
+				if !bytes.Equal(p.Data[:n], packetBytes(&frames[i])[:n]) || !bytes.Equal(p.Data, packetBytes(&frames[i])) {
 					t.Fatalf("v6 %v: round %d: packet %d differs", v6, round, i)
 				}
 			}
@@ -158,8 +158,8 @@ func TestZeroChecksumIPv6(t *testing.T) {
 	if err := unix.Sendto(fd, []byte("no checksum"), 0, &unix.SockaddrInet6{Port: int(at.Port()), Addr: at.Addr().As16()}); err != nil {
 		t.Fatal(err)
 	}
-	if p := receiveN(t, b, 1)[0]; string(p.data) != "no checksum" {
-		t.Errorf("got %q", p.data)
+	if p := receiveN(t, b, 1)[0]; string(p.Data) != "no checksum" {
+		t.Errorf("got %q", p.Data)
 	}
 }
 

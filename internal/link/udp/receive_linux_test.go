@@ -11,34 +11,16 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"github.com/google/nftables"
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link/packet"
 	"github.com/softvpi/softvpi/internal/testbed/await"
+	"github.com/softvpi/softvpi/internal/testbed/linktest"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
-
-// passAtEntrance attaches a program to an interface of this thread's network namespace that lets everything pass.
-func passAtEntrance(name string) (link.Link, error) {
-	l, err := netlink.LinkByName(name)
-	if err != nil {
-		return nil, err
-	}
-	const tcxNext = -1 // linux/bpf.h
-	program, err := ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.SchedCLS, License: "GPL",
-		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, tcxNext), asm.Return()}})
-	if err != nil {
-		return nil, err
-	}
-	defer program.Close()
-	return link.AttachTCX(link.TCXOptions{Interface: l.Attrs().Index, Program: program, Attach: ebpf.AttachTCXIngress})
-}
 
 // flowsOf is how many flows a stream has, each with a source port of its own.
 const flowsOf = 3
@@ -207,7 +189,8 @@ func arrivesOnce(t *testing.T, to Link, s *stream, many int64) error {
 				continue // of the warm-up
 			}
 			if psn != next[flow] {
-				return fmt.Errorf("flow %d: packet %d with %d bytes in place of %d, after %d: %+v", flow, psn, len(in[i].Data), next[flow], got, to.Stats())
+				return fmt.Errorf("flow %d: packet %d with %d bytes in place of %d, after %d: %+v", flow, psn, len(in[i].Data), next[flow],
+					got, to.Stats())
 			}
 			next[flow]++
 			got++
@@ -230,11 +213,11 @@ func arrivesOnce(t *testing.T, to Link, s *stream, many int64) error {
 			foreign = nil
 			look(to)
 		case foreign == nil && random.IntN(3) == 0:
-			foreign, _ = passAtEntrance("b")
+			foreign, _ = linktest.Ingress("b", linktest.Pass)
 			look(to)
 		case got > many*9/10 && !walled:
 			walled = true
-			if err := nftChain("guard", nftables.ChainHookInput, true); err != nil {
+			if err := linktest.Chain("guard", nftables.ChainHookInput, true); err != nil {
 				t.Logf("this kernel has no nftables: %v", err)
 			}
 			look(to)
@@ -303,7 +286,7 @@ func TestReceive_FindsWhatIsNotCounted(t *testing.T) {
 	r := routeTo(t, from, to)
 	receive := func(psn uint32) {
 		t.Helper()
-		if got := binary.BigEndian.Uint32(receiveN(t, to, 1)[0].data[8:]); got != psn {
+		if got := binary.BigEndian.Uint32(receiveN(t, to, 1)[0].Data[8:]); got != psn {
 			t.Fatalf("packet %d in place of %d", got, psn)
 		}
 	}

@@ -25,8 +25,8 @@ func prepared(t *testing.T, a, b Link, port uint16) *frame.Route {
 func arrivesFrom(t *testing.T, a, b Link, r *frame.Route) {
 	t.Helper()
 	sendAll(t, a, packets(r, a.Capabilities(), payloadsOf(1, 10)...))
-	if p := receiveN(t, b, 1)[0]; p.in.SrcPort != r.SrcPort {
-		t.Fatalf("packet came from port %d, the route says %d", p.in.SrcPort, r.SrcPort)
+	if p := receiveN(t, b, 1)[0]; p.In.SrcPort != r.SrcPort {
+		t.Fatalf("packet came from port %d, the route says %d", p.In.SrcPort, r.SrcPort)
 	}
 }
 

@@ -46,7 +46,7 @@ func carry(t *testing.T, from, to *socketLink, frames []frame.Out) {
 	}
 	sendAll(t, from, frames)
 	for i, p := range receiveN(t, to, len(frames)) {
-		if !bytes.Equal(p.data, want[i]) {
+		if !bytes.Equal(p.Data, want[i]) {
 			t.Fatalf("packet %d of %d differs", i, len(frames))
 		}
 	}
@@ -275,8 +275,8 @@ func TestStagedOverwritten(t *testing.T) {
 		spoiled := random.IntN(len(frames))
 		frames[spoiled].Staged[100]++ // while it waits in the receiver's buffer
 		for i, p := range receiveN(t, to, len(frames)) {
-			n := len(p.data) - ib.ICRCLen
-			if good := ib.ICRCUpdate(0, p.data[:n]) == ib.ICRC(p.data[n:]); good == (i == spoiled) {
+			n := len(p.Data) - ib.ICRCLen
+			if good := ib.ICRCUpdate(0, p.Data[:n]) == ib.ICRC(p.Data[n:]); good == (i == spoiled) {
 				t.Fatalf("packet %d, of which %d was written over, has an ICRC that fits: %v", i, spoiled, good)
 			}
 		}

@@ -44,14 +44,14 @@ func TestPacketsArrive(t *testing.T) {
 				sendAll(t, a, frames)
 				all := receiveN(t, b, len(frames))
 				for i, p := range all {
-					if !bytes.Equal(p.data, packetBytes(&frames[i])) {
-						t.Fatalf("packet %d of %d differs: %d bytes for %d", i, len(all), len(p.data), frames[i].Len())
+					if !bytes.Equal(p.Data, packetBytes(&frames[i])) {
+						t.Fatalf("packet %d of %d differs: %d bytes for %d", i, len(all), len(p.Data), frames[i].Len())
 					}
-					if p.in.Src != a.Status().Addr.Addr() || p.in.SrcPort != r.SrcPort || p.in.Dst != b.Status().Addr.Addr() {
-						t.Fatalf("packet %d: from %v:%d to %v", i, p.in.Src, p.in.SrcPort, p.in.Dst)
+					if p.In.Src != a.Status().Addr.Addr() || p.In.SrcPort != r.SrcPort || p.In.Dst != b.Status().Addr.Addr() {
+						t.Fatalf("packet %d: from %v:%d to %v", i, p.In.Src, p.In.SrcPort, p.In.Dst)
 					}
-					if b.Status().Coalescing && a.Status().Segmentation && p.in.Segment != frames[i].Segment {
-						t.Fatalf("packet %d is segment %d, was sent as %d", i, p.in.Segment, frames[i].Segment)
+					if b.Status().Coalescing && a.Status().Segmentation && p.In.Segment != frames[i].Segment {
+						t.Fatalf("packet %d is segment %d, was sent as %d", i, p.In.Segment, frames[i].Segment)
 					}
 				}
 			})
@@ -110,8 +110,8 @@ func TestTrafficClassAndHopLimit(t *testing.T) {
 			r.TrafficClass, r.HopLimit = c.class, c.hops
 			sendAll(t, a, packets(r, a.Capabilities(), payloadsOf(5, 64)...))
 			for _, p := range receiveN(t, b, 5) {
-				if p.in.TrafficClass != c.class || p.in.HopLimit != c.wantHops {
-					t.Errorf("sent class %#x hops %d, got %#x and %d", c.class, c.hops, p.in.TrafficClass, p.in.HopLimit)
+				if p.In.TrafficClass != c.class || p.In.HopLimit != c.wantHops {
+					t.Errorf("sent class %#x hops %d, got %#x and %d", c.class, c.hops, p.In.TrafficClass, p.In.HopLimit)
 				}
 			}
 		}
@@ -147,8 +147,8 @@ func TestMixedRoutes(t *testing.T) {
 		}
 		for l, k := range n {
 			for _, p := range receiveN(t, l, k) {
-				at := netip.AddrPortFrom(p.in.Dst, l.Status().Addr.Port()^p.in.SrcPort)
-				if len(want[at]) == 0 || !bytes.Equal(want[at][0], p.data) {
+				at := netip.AddrPortFrom(p.In.Dst, l.Status().Addr.Port()^p.In.SrcPort)
+				if len(want[at]) == 0 || !bytes.Equal(want[at][0], p.Data) {
 					t.Fatalf("on route %v another packet than the next one arrived", at)
 				}
 				want[at] = want[at][1:]
@@ -246,8 +246,8 @@ func TestMulticast(t *testing.T) {
 			sendAll(t, a, frames)
 			for _, m := range members {
 				for i, p := range receiveN(t, m, len(frames)) {
-					if p.in.Dst != group || p.in.Src != a.Status().Addr.Addr() || !bytes.Equal(p.data, packetBytes(&frames[i])) {
-						t.Fatalf("packet %d: from %v to %v", i, p.in.Src, p.in.Dst)
+					if p.In.Dst != group || p.In.Src != a.Status().Addr.Addr() || !bytes.Equal(p.Data, packetBytes(&frames[i])) {
+						t.Fatalf("packet %d: from %v to %v", i, p.In.Src, p.In.Dst)
 					}
 				}
 			}
@@ -311,7 +311,7 @@ func TestSinglyKeepsOrder(t *testing.T) {
 	caps := link.Capabilities{MaxSegments: 64, MaxBurst: 65000} // bursts that this link does not offer
 	sendAll(t, a, packets(r, caps, payloadsOf(20, 100)...))
 	for _, p := range receiveN(t, b, 20) {
-		seen = append(seen, binary.BigEndian.Uint32(p.data[8:]))
+		seen = append(seen, binary.BigEndian.Uint32(p.Data[8:]))
 	}
 	if !slices.IsSorted(seen) {
 		t.Errorf("the packets arrived in the order %v", seen)
@@ -331,7 +331,7 @@ func TestCutBurst(t *testing.T) {
 			t.Errorf("the 7 packets after the cut were sent in %d bursts, want 7", got)
 		}
 		for i, p := range receiveN(t, b, 10) {
-			if !bytes.Equal(p.data, packetBytes(&frames[i])) {
+			if !bytes.Equal(p.Data, packetBytes(&frames[i])) {
 				t.Fatalf("packet %d differs", i)
 			}
 		}

@@ -41,7 +41,7 @@ func TestVethCarriesPackets(t *testing.T) {
 			frames := packets(routeTo(t, l[side], l[1-side]), l[side].Capabilities(), payloadsOf(40, 4096)...)
 			sendAll(t, l[side], frames)
 			for i, p := range receiveN(t, l[1-side], len(frames)) {
-				if !bytes.Equal(p.data, packetBytes(&frames[i])) {
+				if !bytes.Equal(p.Data, packetBytes(&frames[i])) {
 					t.Fatalf("packet %d differs", i)
 				}
 			}
@@ -153,8 +153,8 @@ func TestVethMulticast(t *testing.T) {
 		receiveN(t, l[1], 1)
 		sendAll(t, l[0], frames)
 		for i, p := range receiveN(t, l[1], len(frames)) {
-			if p.in.Dst != group || !bytes.Equal(p.data, packetBytes(&frames[i])) {
-				t.Fatalf("packet %d: to %v", i, p.in.Dst)
+			if p.In.Dst != group || !bytes.Equal(p.Data, packetBytes(&frames[i])) {
+				t.Fatalf("packet %d: to %v", i, p.In.Dst)
 			}
 		}
 	})

@@ -1,11 +1,13 @@
-package udp
+package packet_test
 
 import (
+	"encoding/binary"
 	"testing"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/softvpi/softvpi/internal/testbed/linktest"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
@@ -64,17 +66,17 @@ func TestFramesAreClassified(t *testing.T) {
 	systemtest.Mark(t)
 	for _, v6 := range []bool{false, true} {
 		t.Run(map[bool]string{false: "v4", true: "v6"}[v6], func(t *testing.T) {
-			n := newNamespaces(t, 9000)
-			l := n.pairOf([2]Config{}, v6)
+			n := linktest.NewNamespaces(t, 9000)
+			l := pairOf(n, v6)
 			if s := l[0].Status().Frames; s != usesFrames {
 				t.Skip(s)
 			}
 			made := make(chan error, 1)
-			n.in(0, func() error { made <- classify("a", v6); return nil })
+			n.In(0, func() error { made <- classify("a", v6); return nil })
 			if err := <-made; err != nil {
 				t.Skipf("this kernel has no htb or no u32: %v", err)
 			}
-			n.in(0, func() error { tend(l[0]); return nil }) // where the link may see what tc has
+			n.In(0, func() error { linktest.Tend(l[0]); return nil }) // where the link may see what tc has
 			const short, long = 100, 5
 			r := routeTo(t, l[0], l[1])
 			before := l[0].Stats().SentFrames
@@ -83,13 +85,13 @@ func TestFramesAreClassified(t *testing.T) {
 				if i >= short {
 					length = 1024
 				}
-				sendAll(t, l[0], numbered(r, l[0].Capabilities(), i, length))
-				receiveN(t, l[1], 1)
+				linktest.SendAll(t, l[0], linktest.Numbered(r, l[0].Capabilities(), i, length))
+				linktest.ReceiveN(t, l[1], 1)
 			}
 			if got := l[0].Stats().SentFrames - before; got < short/2 {
 				t.Errorf("%d frames were sent of %d short packets", got, short)
 			}
-			n.in(0, func() error {
+			n.In(0, func() error {
 				got, err := classified("a")
 				if err == nil && got != short+long {
 					t.Errorf("%d of %d packets are in their class", got, short+long)
@@ -100,29 +102,34 @@ func TestFramesAreClassified(t *testing.T) {
 	}
 }
 
+// networkOrder returns a protocol as packet sockets want it.
+func networkOrder(protocol uint16) uint16 {
+	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, protocol))
+}
+
 // TestListenersSeeFramesAsIP: whoever listens to packets without their Ethernet headers (tcpdump -i any) gets from the
 // system, beside what is sent, that it is IP.
 func TestListenersSeeFramesAsIP(t *testing.T) {
 	systemtest.Mark(t)
 	for v6, want := range map[bool]uint16{false: unix.ETH_P_IP, true: unix.ETH_P_IPV6} {
-		n := newNamespaces(t, 9000)
-		l := n.pairOf([2]Config{}, v6)
+		n := linktest.NewNamespaces(t, 9000)
+		l := pairOf(n, v6)
 		if s := l[0].Status().Frames; s != usesFrames {
 			t.Skip(s)
 		}
 		var tap int
-		n.in(0, func() (err error) {
+		n.In(0, func() (err error) {
 			tap, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, int(networkOrder(unix.ETH_P_ALL)))
 			return err
 		})
 		defer unix.Close(tap)
-		n.in(0, func() error { tend(l[0]); return nil })
+		n.In(0, func() error { linktest.Tend(l[0]); return nil })
 		const many = 20
 		r := routeTo(t, l[0], l[1])
 		before := l[0].Stats().SentFrames
 		for i := range uint32(many) {
-			sendAll(t, l[0], numbered(r, l[0].Capabilities(), i, 8))
-			receiveN(t, l[1], 1)
+			linktest.SendAll(t, l[0], linktest.Numbered(r, l[0].Capabilities(), i, 8))
+			linktest.ReceiveN(t, l[1], 1)
 		}
 		if got := l[0].Stats().SentFrames - before; got < many/2 {
 			t.Errorf("%d frames were sent of %d short packets", got, many)
