@@ -34,6 +34,10 @@
 // disciplines, taps and the filters of tc see it, as the IP packet that it is; the firewall (netfilter)
 // and IPsec do not, so Open refuses if a firewall has tables.
 //
+// On its way from there, a frame may only be overtaken, or overtake, where a system coalesces datagrams for the receiving
+// socket (GRO, on network cards): it takes frames and what a socket sent for different flows, because of their checksums
+// and flow labels.
+//
 // Single frames are sent without a UDP checksum over IPv4, as in Annex A17, and with a correct one over IPv6, which other
 // systems require; those of bursts have one, as from a socket.
 //

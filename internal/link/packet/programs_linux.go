@@ -54,7 +54,6 @@ const (
 const (
 	lengthAt = -8  // UDP length
 	flightAt = -16 // where the processor's flights are counted
-	byteAt   = -24
 )
 
 // Labels: the packet is none of the rule's; it goes on; it goes on although a slot was claimed for it.
@@ -106,21 +105,7 @@ func gateProgram(r Rule, values *ebpf.Map) instructions {
 // whatever interface they came, and counts the messages that go on to the socket's queue. If gated, it also counts what
 // must have passed the gate. The packet begins at the UDP header, and is as long as that says.
 func filterProgram(r Rule, values *ebpf.Map, gated bool) instructions {
-	at, want := 0, int32(version4)
-	if !r.Addr.Is4() {
-		at, want = 6, eth.ProtocolUDP
-	}
-	code := append(begin(values),
-		asm.Mov.Reg(asm.R1, packet),
-		asm.Mov.Imm(asm.R2, int32(at)),
-		asm.Mov.Reg(asm.R3, asm.RFP),
-		asm.Add.Imm(asm.R3, byteAt),
-		asm.Mov.Imm(asm.R4, 1),
-		asm.Mov.Imm(asm.R5, fromNetwork),
-		asm.FnSkbLoadBytesRelative.Call(),
-		asm.JNE.Imm(asm.R0, 0, goesOn),
-		asm.LoadMem(asm.R0, asm.RFP, byteAt, asm.Byte),
-		asm.JNE.Imm(asm.R0, want, goesOn)) // its header has another length
+	code := begin(values)
 	if gated {
 		code = append(code,
 			asm.LoadMem(asm.R0, packet, skbInterface, asm.Word),
@@ -132,9 +117,11 @@ func filterProgram(r Rule, values *ebpf.Map, gated bool) instructions {
 			asm.Mov.Imm(asm.R2, -1),
 			asm.AddAtomic.Mem(asm.R1, asm.R2, asm.DWord, 0))
 	}
-	code = append(code,
-		asm.LoadMem(asm.R0, packet, skbLength, asm.Word).WithSymbol("beside"),
-		asm.StoreMem(asm.RFP, lengthAt, asm.R0, asm.DWord))
+	code = append(code, asm.LoadMem(asm.R0, packet, skbLength, asm.Word).WithSymbol("beside"))
+	at, plain := int16(0), int32(version4)
+	if !r.Addr.Is4() {
+		at, plain = 6, eth.ProtocolUDP
+	}
 	code = append(code, take(r,
 		asm.Mov.Reg(asm.R1, packet),
 		asm.Mov.Imm(asm.R2, 0),
@@ -147,7 +134,10 @@ func filterProgram(r Rule, values *ebpf.Map, gated bool) instructions {
 		asm.Add.Imm(asm.R3, slotPacket),
 		asm.Mov.Imm(asm.R4, r.ipLen()),
 		asm.Mov.Imm(asm.R5, fromNetwork),
-		asm.FnSkbLoadBytesRelative.Call())...)
+		asm.FnSkbLoadBytesRelative.Call(),
+		asm.JNE.Imm(asm.R0, 0, void),
+		asm.LoadMem(asm.R0, slotAt, slotPacket+at, asm.Byte),
+		asm.Sub.Imm(asm.R0, plain))...) // otherwise its header has another length
 	code = append(code, add(filteredAt)...)
 	code = append(code, answer(0)...)
 	code = append(code, labelled(void, empty())...)

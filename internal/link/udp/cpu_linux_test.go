@@ -1,12 +1,14 @@
 package udp
 
 import (
+	"fmt"
 	"runtime"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link/packet"
 )
 
 // threadTime returns this thread's processor time in nanoseconds, the only clock that says what a call costs on a
@@ -20,7 +22,7 @@ func threadTime() int64 {
 }
 
 // BenchmarkProcessorTime measures the time that one thread spends to send and to receive packets over loopback, where
-// sending includes the delivery, beside sendto and recvfrom.
+// sending includes the delivery, beside sendto and recvfrom; and across veth with and without what receives frames.
 func BenchmarkProcessorTime(b *testing.B) {
 	measure := func(b *testing.B, packets int, round func()) {
 		runtime.LockOSThread()
@@ -61,6 +63,26 @@ func BenchmarkProcessorTime(b *testing.B) {
 				}
 			})
 		})
+	}
+	for _, size := range []int{1024, 4096} {
+		for _, mode := range []packet.Mode{packet.Off, packet.Auto} {
+			b.Run(fmt.Sprintf("60 of %d, cut on the way, across veth, frames %v", size, mode), func(b *testing.B) {
+				n := newNamespaces(b, 9000)
+				l := n.pairOf([2]Config{{NoSegmentation: true, Frames: packet.Off}, {Frames: mode}}, false)
+				frames := packets(routeTo(b, l[0], l[1]), l[0].Capabilities(), payloadsOf(60, size)...)
+				in := make([]frame.In, 64)
+				measure(b, len(frames), func() {
+					sendAll(b, l[0], frames)
+					for got := 0; got < len(frames); {
+						n, err := l[1].Receive(in)
+						if err != nil || n == 0 {
+							b.Fatal(n, err)
+						}
+						got += n
+					}
+				})
+			})
+		}
 	}
 	b.Run("sendto and recvfrom of 64", func(b *testing.B) {
 		from, to := variant{}.open(b).(*socketLink), variant{}.open(b).(*socketLink)
