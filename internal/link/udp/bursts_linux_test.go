@@ -30,7 +30,7 @@ func TestShortBurstsAreFrames(t *testing.T) {
 			frames := packets(r, l[0].Capabilities(), payloadsOf(c.packets, c.length)...)
 			sendAll(t, l[0], frames)
 			for i, p := range receiveN(t, l[1], len(frames)) {
-				if !bytes.Equal(p.data, packetBytes(&frames[i])) {
+				if !bytes.Equal(p.Data, packetBytes(&frames[i])) {
 					t.Fatalf("packet %d of %d differs", i, len(frames))
 				}
 			}
@@ -69,7 +69,8 @@ func TestFramesOfBurstsAreAsFromASocket(t *testing.T) {
 			n.in(0, func() error { return l[0].Prepare(r) })
 			var tap int
 			n.in(1, func() (err error) {
-				tap, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, int(networkOrder(unix.ETH_P_ALL)))
+				tap, err = unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK,
+					int(networkOrder(unix.ETH_P_ALL)))
 				return err
 			})
 			defer unix.Close(tap)
