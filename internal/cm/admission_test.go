@@ -27,7 +27,7 @@ func TestRefusalsAreLimited(t *testing.T) {
 	if k := f.e.Counters(); k.BacklogOverflow != 3000-4 || k.Unanswered != 3000-4-refusalsMost || k.FailedAttempts != refusalsMost {
 		t.Errorf("counters %+v", *k)
 	}
-	f.now = f.now.Add(refusalsEvery)
+	f.pass(refusalsEvery)
 	f.flood(from)
 	f.exchange(0)
 	if f.sent != refusalsMost+1 {
@@ -169,11 +169,11 @@ func TestPeersThatDoNotAnswerMakeRoom(t *testing.T) {
 		return f.e.half.of[address(12, 1)] == 1
 	}
 	ask()
-	f.now = f.now.Add(silentAfter - 1)
+	f.pass(silentAfter - 1)
 	if ask() || f.e.Counters().Displaced != 0 {
 		t.Error("a connection made room before its peer had time to answer")
 	}
-	f.now = f.now.Add(1)
+	f.pass(1)
 	if !ask() || f.e.Counters().Displaced != 1 {
 		t.Errorf("no connection made room: %+v", *f.e.Counters())
 	}

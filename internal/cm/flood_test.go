@@ -10,6 +10,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/sim"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -18,7 +19,9 @@ import (
 type flooded struct {
 	t        testing.TB
 	e        *Engine
-	now      clock.Time
+	net      *sim.Network
+	port     *sim.Port  // of the listener
+	now      clock.Time // of net
 	random   *rand.Rand
 	at       netip.AddrPort
 	honest   map[netip.Addr]*caller
@@ -38,11 +41,12 @@ type caller struct {
 
 func newFlooded(t testing.TB, backlog, halfOpen int, seed uint64) *flooded {
 	f := &flooded{t: t, random: rand.New(rand.NewPCG(seed, 2)), at: netip.MustParseAddrPort("10.0.0.1:7"),
-		honest: map[netip.Addr]*caller{}, accepted: map[ID]bool{}, qpn: 0x100}
+		net: sim.New(seed), honest: map[netip.Addr]*caller{}, accepted: map[ID]bool{}, qpn: 0x100}
 	var err error
 	if f.e, err = New(Config{GUID: 0xa, Rand: f.random.Uint64, MaxHalfOpen: halfOpen}); err != nil {
 		t.Fatal(err)
 	}
+	f.port = f.net.Add(f.at.Addr(), &carrier{side: &side{addr: f.at.Addr(), e: f.e}})
 	l, err := f.e.Open(command.TCP, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -90,24 +94,44 @@ func (f *flooded) connect(from netip.Addr) {
 	if err := e.Connect(f.now, id, Connect{Remote: f.at, Local: from, QPN: 0x100}); err != nil {
 		f.t.Fatal(err)
 	}
-	f.honest[from] = &caller{e: e}
+	c := &caller{e: e}
+	f.honest[from] = c
 	f.order = append(f.order, from)
+	port := f.net.Add(from, &carrier{side: &side{addr: from, e: e}})
+	port.Settle = func(now clock.Time) { c.settle(f.t, now) }
+	port.Wake()
+}
+
+// settle takes what has happened to a peer.
+func (c *caller) settle(t testing.TB, now clock.Time) {
+	var got [4]Event
+	n := c.e.Events(got[:])
+	for _, v := range got[:n] {
+		switch v.Type {
+		case EventConnectResponse:
+			c.established = true
+			if err := c.e.Establish(now, v.ID, nil); err != nil {
+				t.Fatal(err)
+			}
+		case EventEstablished:
+		default:
+			c.failed = &v
+		}
+	}
+}
+
+// pass lets time pass.
+func (f *flooded) pass(d time.Duration) {
+	f.port.Wake()
+	f.net.Pass(d)
+	f.now = f.net.Now()
+	f.sent = int(f.net.Stats.Unroutable)
 }
 
 // exchange moves the messages between the listener and the honest peers, and takes a number of the listener's events:
 // its program accepts every request.
 func (f *flooded) exchange(events int) {
-	var out [64]Datagram
-	f.e.Advance(f.now)
-	for _, from := range f.order {
-		c := f.honest[from]
-		c.e.Advance(f.now)
-		for n := c.e.Transmit(out[:]); n > 0; n = c.e.Transmit(out[:]) {
-			for _, d := range out[:n] {
-				f.e.Receive(f.now, d.MAD[:], Peer{Local: f.at.Addr(), Remote: from, QPN: 1})
-			}
-		}
-	}
+	f.pass(0)
 	var taken [1]Event
 	for ; events > 0 && f.e.Events(taken[:]) > 0; events-- {
 		switch v := &taken[0]; v.Type {
@@ -120,33 +144,7 @@ func (f *flooded) exchange(events int) {
 		}
 	}
 	f.most = max(f.most, f.e.ids.Len())
-	for n := f.e.Transmit(out[:]); n > 0; n = f.e.Transmit(out[:]) {
-		for _, d := range out[:n] {
-			c := f.honest[d.Remote]
-			if c == nil {
-				f.sent++
-				continue
-			}
-			c.e.Receive(f.now, d.MAD[:], Peer{Local: d.Remote, Remote: f.at.Addr(), QPN: 1})
-		}
-	}
-	for _, from := range f.order {
-		c := f.honest[from]
-		var got [4]Event
-		n := c.e.Events(got[:])
-		for _, v := range got[:n] {
-			switch v.Type {
-			case EventConnectResponse:
-				c.established = true
-				if err := c.e.Establish(f.now, v.ID, nil); err != nil {
-					f.t.Fatal(err)
-				}
-			case EventEstablished:
-			default:
-				c.failed = &v
-			}
-		}
-	}
+	f.pass(0)
 }
 
 // TestHonestPeersConnectInAFlood (IBA 12.9.8.7: a request that is not answered is repeated): while 47,000 requests a second
@@ -193,7 +191,7 @@ func (c *floodCase) test(t *testing.T, seed uint64) {
 	f := newFlooded(t, backlog, halfOpen, seed)
 	n := uint32(0)
 	for ms := range (c.before + seconds) * 1000 {
-		f.now = f.now.Add(time.Millisecond)
+		f.pass(time.Millisecond)
 		for range rate {
 			n++
 			f.flood(c.source(n))
@@ -224,7 +222,7 @@ func (c *floodCase) test(t *testing.T, seed uint64) {
 	if k.BacklogOverflow+k.HalfOpenLimit == 0 || k.Displaced == 0 {
 		t.Errorf("counters %+v: nothing was refused or displaced", *k)
 	}
-	f.now = f.now.Add(time.Hour)
+	f.pass(time.Hour)
 	for range 100 {
 		f.exchange(1 << 20)
 	}
@@ -257,7 +255,7 @@ func BenchmarkFlood(b *testing.B) {
 					f.deliver(from, m)
 				}
 				if n%47 == 0 {
-					f.now = f.now.Add(time.Millisecond)
+					f.pass(time.Millisecond)
 					f.exchange(100)
 				}
 			}
