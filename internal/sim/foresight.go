@@ -18,7 +18,7 @@ type Prefetcher interface {
 }
 
 // PrefetchSteps is how many steps of Prefetch there are.
-const PrefetchSteps = 7
+const PrefetchSteps = 8
 
 // many is the number of members from which on prefetching gains more than it costs: fewer stay in the caches of one
 // processor (BenchmarkHops).

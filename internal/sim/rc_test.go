@@ -148,7 +148,7 @@ func circle(t testing.TB, ports int) (*sim.Network, []*peer) {
 	for i := range all {
 		all[i] = newPeer(t, netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}))
 		all[i].port = n.Add(all[i].addr, sim.Alone(all[i].e))
-		all[i].port.Settle, all[i].port.Prefetcher = all[i].settle, all[i].e
+		all[i].port.Settle = all[i].settle
 	}
 	for i, p := range all {
 		x := all[(i+1)%ports]

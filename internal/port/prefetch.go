@@ -1,0 +1,30 @@
+package port
+
+import (
+	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/cpu/prefetch"
+)
+
+// Prefetch asks for the memory with which Receive passes on packets of a wire, and Transmit what follows from them. A
+// driver of many ports calls it with step 0 to 2 while others have their turns: each step looks only at what the one
+// before has asked for. It knows the first station only, and asks for nothing of the functions.
+func (p *Port) Prefetch(step int, w *Wire) {
+	switch step {
+	case 0:
+		prefetch.Read(unsafe.Pointer(&p.Scheduler.plain))
+		prefetch.Lines(unsafe.Pointer(&p.stations), unsafe.Offsetof(p.next)-unsafe.Offsetof(p.stations))
+		prefetch.Read(unsafe.Pointer(&p.turned.given))
+		prefetch.Read(unsafe.Pointer(&p.counters.SentPackets))
+		prefetch.Read(unsafe.Pointer(&p.counters.SentBytes))
+		prefetch.Read(unsafe.Pointer(&p.counters.Received))
+		prefetch.Lines(unsafe.Pointer(w), unsafe.Sizeof(*w))
+	case 1:
+		prefetch.Read(unsafe.Pointer(unsafe.SliceData(p.stations)))
+		prefetch.Lines(unsafe.Pointer(unsafe.SliceData(w.places)), unsafe.Sizeof(place{}))
+	case 2:
+		if len(p.stations) > 0 {
+			prefetch.Lines(unsafe.Pointer(p.stations[0]), unsafe.Sizeof(*p.stations[0]))
+		}
+	}
+}
