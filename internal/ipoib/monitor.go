@@ -141,24 +141,14 @@ const (
 
 // generalQuery returns an IGMPv3 general query without a source address (RFC 3376 4.1).
 func generalQuery() []byte {
-	const header = eth.IPv4Len + 4
 	body := []byte{eth.IGMPQuery, responseTenths, 0, 0, 0, 0, 0, 0, robustness, queryInterval, 0, 0}
 	binary.BigEndian.PutUint16(body[2:], eth.Checksum(body))
-	p := make([]byte, header, header+len(body))
-	eth.IPv4(p).Encode(0xc0, header+len(body), 0, 1, eth.ProtocolIGMP, [4]byte{}, allNodes[0].As4())
-	p[0] = 0x40 | header/4
-	copy(p[eth.IPv4Len:], []byte{0x94, 4, 0, 0}) // router alert, RFC 2113
-	eth.IPv4(p).SetChecksum()
-	return append(p, body...)
+	return eth.AppendIGMPPacket(nil, netip.Addr{}, allNodes[0], body)
 }
 
 // generalQuery6 returns an MLDv2 general query (RFC 3810 5.1).
 func generalQuery6(src netip.Addr) []byte {
 	body := append(make([]byte, 16), robustness, queryInterval, 0, 0)
 	m := eth.ICMP{Type: eth.MLDQuery, Rest: responseTenths * 100 << 16, Data: body}
-	options := eth.AppendRouterAlert(nil, eth.ProtocolICMPv6)
-	message := m.AppendV6(nil, src, allNodes[1])
-	p := make([]byte, eth.IPv6Len)
-	eth.IPv6(p).Encode(0, 0, len(options)+len(message), eth.ProtocolHopByHop, 1, src.As16(), allNodes[1].As16())
-	return append(append(p, options...), message...)
+	return eth.AppendMLDPacket(nil, src, allNodes[1], m.AppendV6(nil, src, allNodes[1]))
 }

@@ -80,6 +80,20 @@ func AppendIGMPv3Report(b []byte, records []GroupRecord) []byte {
 	return b
 }
 
+// AppendIGMPPacket adds the IPv4 packet of a message to b: TTL 1, precedence of internetwork control, and the router alert
+// option (RFC 3376 4, RFC 2113). A source that is not valid is 0.0.0.0.
+func AppendIGMPPacket(b []byte, src, dst netip.Addr, message []byte) []byte {
+	const header = IPv4Len + 4
+	from := len(b)
+	b = append(b, make([]byte, IPv4Len)...)
+	b = append(b, 0x94, 4, 0, 0) // router alert
+	h := IPv4(b[from:])
+	h.Encode(0xc0, header+len(message), 0, 1, ProtocolIGMP, bytes4(src), bytes4(dst))
+	h[ip4Version] = 4<<4 | header/4
+	h.SetChecksum()
+	return append(b, message...)
+}
+
 // ParseIGMPv3Report decodes b as a version 3 membership report. The error is a *LengthError or a
 // *FieldError.
 func ParseIGMPv3Report(b []byte) ([]GroupRecord, error) {

@@ -72,3 +72,26 @@ func AppendRouterAlert(b []byte, next uint8) []byte {
 	b = binary.BigEndian.AppendUint16(b, 0)
 	return append(b, 1, 0)
 }
+
+// AppendMLDPacket adds the IPv6 packet of a message to b: hop limit 1, and the router alert option (RFC 3810 5). A source
+// that is not valid is ::.
+func AppendMLDPacket(b []byte, src, dst netip.Addr, message []byte) []byte {
+	options := AppendRouterAlert(nil, ProtocolICMPv6)
+	from := len(b)
+	b = append(b, make([]byte, IPv6Len)...)
+	IPv6(b[from:]).Encode(0, 0, len(options)+len(message), ProtocolHopByHop, 1, bytes16(src), bytes16(dst))
+	return append(append(b, options...), message...)
+}
+
+// MLDMessage returns the message of an IPv6 packet that may be one of MLD: what follows its hop-by-hop header. ok is false if
+// there is none.
+func MLDMessage(h IPv6, payload []byte) (message []byte, ok bool) {
+	if h.NextHeader() != ProtocolHopByHop || len(payload) < 8 || payload[0] != ProtocolICMPv6 {
+		return nil, false
+	}
+	n := (int(payload[1]) + 1) * 8
+	if n >= len(payload) {
+		return nil, false
+	}
+	return payload[n:], true
+}

@@ -174,7 +174,7 @@ func (s *Set) wake() {
 	}
 }
 
-// flush sends the engine's frames and sets the timer. The caller holds mu.
+// flush sends the frames of the engine and the reporter, and sets the timer. The caller holds mu.
 func (s *Set) flush() {
 	if s.closed.Load() {
 		return
@@ -183,7 +183,10 @@ func (s *Set) flush() {
 	for f := s.engine.Frame(b[:0]); f != nil; f = s.engine.Frame(b[:0]) {
 		s.cfg.Wire(f)
 	}
-	if due := clock.Min(s.engine.Deadline(), s.overdue); int64(due) != s.armed.Load() {
+	for f := s.reporter.Frame(); f != nil; f = s.reporter.Frame() {
+		s.cfg.Wire(f)
+	}
+	if due := clock.Min(clock.Min(s.engine.Deadline(), s.reporter.Deadline()), s.overdue); int64(due) != s.armed.Load() {
 		s.armed.Store(int64(due))
 		if due == clock.Never {
 			s.cfg.Arm(-1)
@@ -204,6 +207,7 @@ func (s *Set) Tend(changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.engine.Advance(now)
+	s.reporter.Advance(now)
 	if changed || swept || now >= s.overdue {
 		if swept {
 			s.swept = now

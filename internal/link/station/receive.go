@@ -2,6 +2,7 @@ package station
 
 import (
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/membership"
 	"github.com/softvpi/softvpi/internal/neighbour"
 	"github.com/softvpi/softvpi/wire/eth"
 )
@@ -31,6 +32,9 @@ func (s *Set) Wants(b []byte) bool {
 	if neighbour.Concerns(b) && s.take(b) {
 		return false
 	}
+	if len(s.reported) > 0 && membership.Concerns(b) {
+		s.asked(b)
+	}
 	return eth.MAC(b) == eth.Broadcast || s.cfg.Promiscuous || s.joined(eth.MAC(b))
 }
 
@@ -51,6 +55,14 @@ func (s *Set) joined(m eth.MAC) bool {
 		}
 	}
 	return false
+}
+
+// asked gives a frame to the reporter.
+func (s *Set) asked(b []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reporter.Receive(s.now(), b)
+	s.settle()
 }
 
 // take gives a frame to the engine.

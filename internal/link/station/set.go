@@ -2,8 +2,8 @@
 // and how routes from them find their neighbours.
 //
 // Where the system's stack has an address of a station (System), it answers for it, and its routes and neighbours are
-// asked; for the others a neighbour.Engine does both. A packet to a neighbour that is not known yet waits a moment
-// for the answer, as in a system's stack (RFC 4861 7.2.2).
+// asked; for the others a neighbour.Engine does both. A packet to a neighbour that is not known yet waits a moment for the
+// answer, as in a system's stack (RFC 4861 7.2.2). A membership.Reporter tells switches which groups are wanted.
 package station
 
 import (
@@ -18,6 +18,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/membership"
 	"github.com/softvpi/softvpi/internal/neighbour"
 	"github.com/softvpi/softvpi/wire/eth"
 )
@@ -72,6 +73,8 @@ type Set struct {
 
 	mu       sync.Mutex // guards what follows, for Resolve; the owner takes it to change it and to use the engine
 	engine   *neighbour.Engine
+	reporter *membership.Reporter
+	reported map[membership.Port]bool // ports on which groups are wanted
 	stations []*station
 	news     chan struct{} // closed when a neighbour becomes known; nil: nobody waits
 	armed    atomic.Int64  // a clock.Time; changed under mu
@@ -116,16 +119,10 @@ type address struct {
 	system bool // the system answers for it
 }
 
-type group struct {
-	addr netip.Addr
-	mac  eth.MAC
-	uses int
-}
-
 // New returns a set without stations.
 func New(cfg Config) *Set {
 	s := &Set{cfg: cfg, began: time.Now(), engine: neighbour.New(neighbour.Config{Random: rand.Int64N}), hops: map[hopKey]*hop{},
-		overdue: clock.Never}
+		reporter: membership.New(rand.Int64N), reported: map[membership.Port]bool{}, overdue: clock.Never}
 	s.armed.Store(int64(clock.Never))
 	if s.cfg.Arm == nil {
 		s.cfg.Arm = func(time.Duration) {}
@@ -230,6 +227,7 @@ func (s *Set) SetStation(n link.Station) error {
 			return s.bad("Prefixes", p, err.Error())
 		}
 	}
+	s.subscribe()
 	s.settle()
 	return nil
 }
@@ -252,6 +250,7 @@ func (s *Set) RemoveStation(mac [6]byte, vlan uint16) error {
 	s.stations[i].gone = true
 	s.stations, s.ids = slices.Delete(s.stations, i, i+1), slices.Delete(s.ids, i, i+1)
 	s.last = 0
+	s.subscribe()
 	s.settle()
 	return nil
 }
@@ -273,6 +272,7 @@ func (s *Set) Refresh() {
 			t.addrs[i].system = s.cfg.System.Owns(key)
 		}
 	}
+	s.subscribe()
 	s.settle()
 }
 
@@ -339,74 +339,6 @@ func (s *Set) source(dst netip.Addr) (*station, *address) {
 		}
 	}
 	return t, first
-}
-
-// Join implements link.Multicaster. Groups are joined for all stations.
-func (s *Set) Join(addr netip.Addr) error {
-	if s.closed.Load() {
-		return net.ErrClosed
-	}
-	mac, ok := eth.MulticastMAC(addr)
-	if !ok {
-		return s.bad("group", addr, "a multicast address")
-	}
-	for i := range s.groups {
-		if s.groups[i].addr == addr {
-			s.groups[i].uses++
-			return nil
-		}
-	}
-	if len(s.groups) == mostGroups {
-		return s.bad("groups", len(s.groups)+1, fmt.Sprintf("at most %d", mostGroups))
-	}
-	s.groups = append(s.groups, group{addr, mac, 1})
-	return nil
-}
-
-// Leave implements link.Multicaster.
-func (s *Set) Leave(addr netip.Addr) error {
-	if s.closed.Load() {
-		return net.ErrClosed
-	}
-	i := slices.IndexFunc(s.groups, func(g group) bool { return g.addr == addr })
-	if i < 0 {
-		return s.bad("group", addr, "one that was joined")
-	}
-	if s.groups[i].uses--; s.groups[i].uses == 0 {
-		s.groups = slices.Delete(s.groups, i, i+1)
-	}
-	return nil
-}
-
-// MACs returns the unicast and multicast addresses to which frames for the stations go, apart from broadcast, without
-// duplicates: what an interface has to let through.
-func (s *Set) MACs() (unicast, multicast []eth.MAC) {
-	nodes := false
-	for _, t := range s.stations {
-		if !slices.Contains(unicast, t.MAC) {
-			unicast = append(unicast, t.MAC)
-		}
-		for _, a := range t.addrs {
-			if a.Addr().Is6() && !a.system {
-				nodes = true
-				multicast = add(multicast, eth.SolicitedNode(a.Addr()))
-			}
-		}
-	}
-	if nodes {
-		multicast = add(multicast, netip.IPv6LinkLocalAllNodes())
-	}
-	for _, g := range s.groups {
-		multicast = add(multicast, g.addr)
-	}
-	return unicast, multicast
-}
-
-func add(to []eth.MAC, group netip.Addr) []eth.MAC {
-	if m, _ := eth.MulticastMAC(group); !slices.Contains(to, m) {
-		to = append(to, m)
-	}
-	return to
 }
 
 // SetMTU says that the link carries packets of another length than before.

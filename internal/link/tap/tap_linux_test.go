@@ -3,8 +3,11 @@ package tap
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -238,4 +241,86 @@ func TestSendReceive_NoAllocation(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
+}
+
+// TestJoin_ThroughASwitchThatSnoops: a bridge that passes a group's frames only to ports that want them (RFC 4541) passes them to
+// who has joined, and to no other port, over IPv4 and IPv6.
+func TestJoin_ThroughASwitchThatSnoops(t *testing.T) {
+	systemtest.Mark(t)
+	namespace.Own(t)
+	bridge := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "switch"}}
+	if err := netlink.LinkAdd(bridge); err != nil {
+		t.Skipf("no bridge: %v", err)
+	}
+	// It queries from its link-local address, which it is not to check first.
+	if err := errors.Join(os.WriteFile("/proc/sys/net/ipv6/conf/switch/accept_dad", []byte("0"), 0), netlink.LinkSetUp(bridge)); err != nil {
+		t.Fatal(err)
+	}
+	// A bridge that queries itself heeds the answers, once it has waited for them.
+	out, err := exec.Command("ip", "link", "set", "switch", "type", "bridge", "mcast_query_response_interval", "1",
+		"mcast_startup_query_interval", "100", "mcast_startup_query_count", "10", "mcast_snooping", "1", "mcast_querier", "1").CombinedOutput()
+	if err != nil {
+		t.Skipf("no snooping bridge: %v: %s", err, out)
+	}
+	var ports []Link
+	for i := range 3 {
+		l := mustOpen(t, Config{Name: fmt.Sprintf("port%d", i), Up: true, Promiscuous: i == 2, Stations: []link.Station{{
+			MAC: eth.MAC{2, 0, 0, 0, 9, byte(i)}, Prefixes: []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("10.0.0.%d/24", i+1)),
+				netip.MustParsePrefix(fmt.Sprintf("fe80::%d/64", i+1))}}}})
+		port, err := netlink.LinkByName(l.Name())
+		if err := errors.Join(err, netlink.LinkSetMaster(port, bridge)); err != nil {
+			t.Fatal(err)
+		}
+		ports = append(ports, l)
+	}
+	from, to, third := ports[0], ports[1], ports[2]
+	in, none := make([]frame.In, 64), make([]link.Unreachable, 4)
+	for _, a := range []string{"239.1.2.3", "ff15::77"} {
+		group := netip.MustParseAddr(a)
+		r := &frame.Route{Dst: group}
+		if err := errors.Join(to.Capabilities().Multicaster.Join(group), from.Prepare(r)); err != nil {
+			t.Fatal(err)
+		}
+		// arrives sends a frame to the group and says whether who has joined, and the third, have got some.
+		arrives := func() (there, beside bool) {
+			if n, err := from.Send([]frame.Out{*datagram(r)}); n != 1 || err != nil {
+				t.Fatal(n, err)
+			}
+			for _, l := range ports {
+				l.Errors(none)
+				n, err := l.Receive(in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, p := range in[:n] {
+					if eth.MAC(p.Data) == eth.MAC(r.DstMAC) && bytes.HasSuffix(p.Data, []byte("to the group")) {
+						there, beside = there || l == to, beside || l == third
+					}
+				}
+			}
+			return there, beside
+		}
+		await.Eventually(t, "the bridge passes the group's frames to who has joined alone", func() bool {
+			there, beside := arrives()
+			return there && !beside
+		})
+		for range 100 {
+			if there, beside := arrives(); !there || beside {
+				t.Fatalf("%v: who has joined gets the frame: %v, and another: %v", group, there, beside)
+			}
+		}
+	}
+}
+
+// datagram returns a UDP datagram on a route.
+func datagram(r *frame.Route) *frame.Out {
+	o := &frame.Out{}
+	o.Reset(r)
+	d := eth.Datagram{Src: r.Src, Dst: r.Dst, SrcPort: 1, DstPort: 2, HopLimit: 9}
+	h := eth.Ethernet{Dst: r.DstMAC, Src: r.SrcMAC, Type: d.Type()}
+	o.Payload = []byte("to the group")
+	o.HeadStart = uint16(frame.HeadRoom - d.HeaderLen() - h.Len())
+	h.Put(o.Head[o.HeadStart:])
+	d.Put(o.Head[frame.HeadRoom-d.HeaderLen():], len(o.Payload))
+	return o
 }
