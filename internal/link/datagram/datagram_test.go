@@ -313,3 +313,41 @@ func TestSendReceive_NoAllocation(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// TestResolve_BesideTheOwner: others may wait for a neighbour while the owner of the link drives it, and Close ends their wait.
+func TestResolve_BesideTheOwner(t *testing.T) {
+	forms(t, func(t *testing.T, cfg Config) {
+		pa, pb := paths(t)
+		a := mustOpen(t, cfg, pa, pb, stationOf(1, 0, "10.0.0.1/24", "fd00::1/64"))
+		b := mustOpen(t, cfg, pb, pa, stationOf(2, 0, "10.0.0.2/24", "fd00::2/64"))
+		found, ended := make(chan error, 4), make(chan error)
+		for _, dst := range []string{"10.0.0.2", "fd00::2", "10.0.0.2", "fd00::2"} {
+			go func() { found <- a.Capabilities().Resolver.Resolve(t.Context(), netip.MustParseAddr(dst)) }()
+		}
+		go func() { ended <- a.Capabilities().Resolver.Resolve(t.Context(), netip.MustParseAddr("10.0.0.3")) }()
+		in, none := make([]frame.In, 32), make([]link.Unreachable, 4)
+		got := 0
+		await.Eventually(t, "the neighbours are found", func() bool {
+			for _, l := range []link.Link{a, b} {
+				l.Errors(none)
+				if _, err := l.Receive(in); err != nil {
+					t.Fatal(err)
+				}
+			}
+			select {
+			case err := <-found:
+				if got++; err != nil {
+					t.Error(err)
+				}
+			default:
+			}
+			return got == 4
+		})
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; !errors.Is(err, net.ErrClosed) {
+			t.Errorf("%v, want %v", err, net.ErrClosed)
+		}
+	})
+}
