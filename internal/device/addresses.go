@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/device/gid"
 	"github.com/softvpi/softvpi/internal/encap"
+	"github.com/softvpi/softvpi/internal/function/rdma/gid"
 )
 
 // defaultGIDInterval is the default of UpdateGIDTimerFrequency (WinOF manual 4.6.9.3).

@@ -6,7 +6,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/cm"
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/device/ibport"
+	"github.com/softvpi/softvpi/internal/function/rdma/ibport"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/wire/mad"
 )

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/device/gid"
+	"github.com/softvpi/softvpi/internal/function/rdma/gid"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )

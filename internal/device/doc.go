@@ -33,11 +33,10 @@
 //
 //   - handle: the tables by which programs refer to their objects;
 //   - eventqueue: the asynchronous events that a program has not read;
-//   - gid: the GID table of a function, and how GIDs and MACs are derived;
-//   - ibport: an InfiniBand port: what the subnet manager has set, requests to its administration, and routes;
-//   - gsi: QP1, with the messages of the connection manager and those to the subnet administration;
 //   - links: the links of a function's addresses, and what connects them to its port and the loop;
 //   - lease: connections delegated to the programs at their ends, which then carry out requests themselves;
-//   - notify: changes of an adapter's state, for those who subscribe to them;
-//   - remotecopy: the copies in memory that only its owner can access.
+//   - notify: changes of an adapter's state, for those who subscribe to them.
+//
+// The functions themselves, with QP1, the GID table, the client of an InfiniBand fabric's administration and deferred
+// copies, are in internal/function/rdma.
 package device

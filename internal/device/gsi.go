@@ -5,9 +5,9 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/cm"
-	"github.com/softvpi/softvpi/internal/device/gsi"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/function/rdma"
+	"github.com/softvpi/softvpi/internal/function/rdma/gsi"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/wire/ib"
 )

@@ -8,8 +8,8 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/device/gid"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/function/rdma/gid"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"

@@ -6,10 +6,10 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/device/gid"
-	"github.com/softvpi/softvpi/internal/device/ibport"
 	"github.com/softvpi/softvpi/internal/device/notify"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/function/rdma/gid"
+	"github.com/softvpi/softvpi/internal/function/rdma/ibport"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/device/gid"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/function/rdma/gid"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/partition"

@@ -11,10 +11,10 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
-	"github.com/softvpi/softvpi/internal/device/gid"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/driver/lock"
 	"github.com/softvpi/softvpi/internal/events"
+	"github.com/softvpi/softvpi/internal/function/rdma/gid"
 	"github.com/softvpi/softvpi/internal/registry"
 )
 

@@ -11,9 +11,9 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/device/gid"
-	"github.com/softvpi/softvpi/internal/device/ibport"
 	"github.com/softvpi/softvpi/internal/encap"
+	"github.com/softvpi/softvpi/internal/function/rdma/gid"
+	"github.com/softvpi/softvpi/internal/function/rdma/ibport"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/capture"
 	"github.com/softvpi/softvpi/internal/link/impair"

@@ -5,10 +5,10 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/cm"
-	"github.com/softvpi/softvpi/internal/device/gsi"
-	"github.com/softvpi/softvpi/internal/device/ibport"
-	"github.com/softvpi/softvpi/internal/device/remotecopy"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/function/rdma/gsi"
+	"github.com/softvpi/softvpi/internal/function/rdma/ibport"
+	"github.com/softvpi/softvpi/internal/function/rdma/remotecopy"
 	"github.com/softvpi/softvpi/internal/transport"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/cm"
-	"github.com/softvpi/softvpi/internal/device/ibport"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/function/rdma/ibport"
 	"github.com/softvpi/softvpi/internal/transport"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"

@@ -15,8 +15,8 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
-	"github.com/softvpi/softvpi/internal/device/gid"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/function/rdma/gid"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/sa"
 	"github.com/softvpi/softvpi/wire/ib"
