@@ -55,7 +55,8 @@ func (i *Interface) SetAddresses(now clock.Time, prefixes []netip.Prefix) {
 
 // forgetGroup leaves the solicited-node group of a removed address unless another one needs it.
 func (i *Interface) forgetGroup(now clock.Time, gone netip.Addr, left []netip.Addr) {
-	if !gone.Is6() || slices.ContainsFunc(left, func(a netip.Addr) bool { return a.Is6() && eth.SolicitedNode(a) == eth.SolicitedNode(gone) }) {
+	same := func(a netip.Addr) bool { return a.Is6() && eth.SolicitedNode(a) == eth.SolicitedNode(gone) }
+	if !gone.Is6() || slices.ContainsFunc(left, same) {
 		return
 	}
 	mgid, ok := groupMGID(eth.SolicitedNode(gone), i.cfg.Scope, i.pkey)
