@@ -54,6 +54,14 @@
 //	write across veth       off 4.85 us   auto 2.71 us
 //	read across veth        off 9.16 us   auto 5.04 us
 //	send over loopback      off 4.50 us   auto 3.80 us
+//
+// What it costs bursts, which two programs see that do not want them, is the processor time of a packet, sent and received,
+// as "go test ./internal/link/udp -run '^$' -bench 'ProcessorTime/.*across'" says, medians of 9:
+//
+//	4096 bytes, in bursts   off  495 ns   auto  490 ns
+//	1024 bytes, in bursts   off  152 ns   auto  153 ns
+//	4096 bytes, one by one  off 4038 ns   auto 4086 ns
+//	1024 bytes, one by one  off 3847 ns   auto 3928 ns
 package packet
 
 import (

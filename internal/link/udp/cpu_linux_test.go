@@ -64,12 +64,15 @@ func BenchmarkProcessorTime(b *testing.B) {
 			})
 		})
 	}
-	for _, size := range []int{1024, 4096} {
+	for _, c := range []struct {
+		size int
+		cut  bool // into single packets, on their way
+	}{{1024, false}, {1024, true}, {4096, false}, {4096, true}} {
 		for _, mode := range []packet.Mode{packet.Off, packet.Auto} {
-			b.Run(fmt.Sprintf("60 of %d, cut on the way, across veth, frames %v", size, mode), func(b *testing.B) {
+			b.Run(fmt.Sprintf("60 of %d across veth, cut %v, frames %v", c.size, c.cut, mode), func(b *testing.B) {
 				n := newNamespaces(b, 9000)
-				l := n.pairOf([2]Config{{NoSegmentation: true, Frames: packet.Off}, {Frames: mode}}, false)
-				frames := packets(routeTo(b, l[0], l[1]), l[0].Capabilities(), payloadsOf(60, size)...)
+				l := n.pairOf([2]Config{{NoSegmentation: c.cut, Frames: packet.Off}, {Frames: mode}}, false)
+				frames := packets(routeTo(b, l[0], l[1]), l[0].Capabilities(), payloadsOf(60, c.size)...)
 				in := make([]frame.In, 64)
 				measure(b, len(frames), func() {
 					sendAll(b, l[0], frames)
