@@ -27,7 +27,8 @@ import (
 // next at the socket, which wakes it) only change who takes the next packet.
 //
 // Packets that the system drops behind the gate or the filter are missing in these counts; until Tend has found that
-// out, short packets take the socket.
+// out, short packets take the socket. It goes by time: a packet that is on its way for longer, because its processor
+// stands still, may be overtaken, which is the one case left in which order is lost.
 type Intake struct {
 	rule   Rule
 	memory []byte
@@ -35,14 +36,14 @@ type Intake struct {
 	slot   int    // offset in memory of the next one
 	freed  uint64 // slots given back
 	handed uint64 // messages of the socket that were handed out
-	asleep bool   // the programs take nothing until the next Handed
+	asleep bool   // the programs take nothing until Woken
 	off    bool   // the programs take nothing any more
 	lag    drift  // of messages
 	flown  [processors]drift
 	tended time.Time
 
 	filter *ebpf.Program
-	gate   *gate // nil: none yet
+	gate   *gate // nil: there may be none
 }
 
 // Layout of the memory. Each line of the processor's caches is written by one side only; the receiver polls the next
@@ -191,7 +192,7 @@ func (i *Intake) Woken() bool {
 	return true
 }
 
-// Sleep makes everything that comes from now on come to the socket, until Woken or Handed. It returns false if a packet
+// Sleep makes everything that comes from now on come to the socket, until Woken. It returns false if a packet
 // is in memory, or will be in a moment: the receiver must not sleep then.
 func (i *Intake) Sleep() bool {
 	i.asleep = true
