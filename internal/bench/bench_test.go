@@ -93,6 +93,27 @@ func TestLargeMessagesBesideTheirLike(t *testing.T) {
 	}
 }
 
+// Writes and reads of 4 KB stand beside sends, with a target where the path has one; the 99 % latencies of polling have
+// one on every path.
+func TestShortMessagesAndTailsHaveTargets(t *testing.T) {
+	aims := map[string]string{}
+	note := func(path string, figures []figure) {
+		for _, f := range figures {
+			if f.target != nil && (f.peerSample == "send4096" || strings.HasSuffix(f.sample, " 99")) {
+				aims[path+f.sample] = f.target.String()
+			}
+		}
+	}
+	note("few: ", bandwidthFigures(goals{few: 0.8}))
+	note("none: ", bandwidthFigures(goals{}))
+	note("", latencyFigures(0, 0.8))
+	want := map[string]string{"few: write4096": "≥ 0.80 times", "few: read4096": "≥ 0.80 times",
+		"send 99": "≤ 2.00 times", "write 99": "≤ 2.00 times"}
+	if diff := cmp.Diff(want, aims); diff != "" {
+		t.Error("the targets differ (-want +got):\n", diff)
+	}
+}
+
 func TestNoSuchRow(t *testing.T) {
 	_, err := Run(context.Background(), Options{Rounds: 1, Seconds: 0.05, Parts: []string{"loopback"}, Rows: []string{"parsnip"}})
 	if !errors.Is(err, ErrNoRow) || !strings.Contains(err.Error(), "parsnip") {
