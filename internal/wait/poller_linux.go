@@ -69,6 +69,9 @@ func (b *Poller) Sleep(d time.Duration) {
 		ts = &t
 	}
 	n, err := unix.Ppoll(b.polls, ts, nil)
+	for err == unix.EINTR { // the runtime stops threads by signals; the system has left the rest of the time in ts
+		n, err = unix.Ppoll(b.polls, ts, nil)
+	}
 	if err != nil || n == 0 {
 		return
 	}

@@ -1,6 +1,7 @@
 package wait
 
 import (
+	"runtime"
 	"testing"
 	"time"
 
@@ -83,4 +84,39 @@ func TestBrokenBell(t *testing.T) {
 	good[0] = broken[0]
 	b.Watch(nil, []int{good[0]})
 	rings()
+}
+
+// TestPoller_SleepsOnAfterSignals: a signal to the sleeping thread, as the runtime sends to stop it, does not end a sleep.
+func TestPoller_SleepsOnAfterSignals(t *testing.T) {
+	b, err := New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	thread := make(chan int)
+	done := make(chan time.Duration)
+	const d = 50 * time.Millisecond
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		thread <- unix.Gettid()
+		began := time.Now()
+		b.Sleep(d)
+		done <- time.Since(began)
+	}()
+	tid := <-thread
+	for {
+		select {
+		case took := <-done:
+			if took < d {
+				t.Errorf("woken after %v of %v by a signal", took, d)
+			}
+			return
+		default:
+			if err := unix.Tgkill(unix.Getpid(), tid, unix.SIGURG); err != nil {
+				t.Fatal(err)
+			}
+			runtime.Gosched()
+		}
+	}
 }
