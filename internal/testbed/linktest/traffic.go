@@ -5,13 +5,13 @@ package linktest
 import (
 	"encoding/binary"
 	"net/netip"
-	"runtime"
 	"testing"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/testbed/await"
+	"github.com/softvpi/softvpi/internal/wait"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -122,7 +122,7 @@ func ReceiveN(t testing.TB, l link.Link, n int) []Received {
 			all = append(all, Received{append([]byte{}, p.Data...), p})
 		}
 		if k == 0 {
-			runtime.Gosched()
+			wait.YieldGoroutines()
 			if time.Now().After(deadline) {
 				t.Fatalf("%d of %d packets arrived; stats %+v", len(all), n, l.Stats())
 			}
