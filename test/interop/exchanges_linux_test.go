@@ -11,6 +11,8 @@ type exchange struct {
 	serverSays     string // the same for the server's output
 	endless        bool   // the server keeps running after its client has ended
 	joins          bool   // the server joins a multicast group
+	// ordered says that perftest waits for the events of both sides' messages in one order (stuckInOrder).
+	ordered bool
 }
 
 // exchanges returns those of IPv4. perftest has to be told how many reads may be outstanding, because the devices
@@ -53,6 +55,7 @@ func exchanges() []exchange {
 	perftest("ib_send_bw UD", "ib_send_bw", " -c UD -s 1024", "50")
 	perftest("ib_send_lat UD", "ib_send_lat", " -c UD -s 1024", "50")
 	perftest("ib_send_lat events", "ib_send_lat", " -e -n 500", "500")
+	list[len(list)-1].ordered = true
 	perftest("ib_send_bw SRQ", "ib_send_bw", " --use-srq -q 2 -s 4096", "100")
 	for _, test := range []string{"rc_lat", "rc_bw", "rc_bi_bw", "rc_rdma_write_bw", "rc_rdma_read_lat", "ver_rc_fetch_add",
 		"ver_rc_compare_swap"} {
