@@ -292,7 +292,7 @@ func (a *adapter) makeFunction(owner *adapter) (err error) {
 		a.port = owner.port
 	}
 	a.port.functions = append(a.port.functions, a)
-	a.station = a.port.Attach(a.function, port.Station{MAC: a.mac, VLAN: a.cfg.VLAN})
+	a.station = a.port.Attach(a.function, port.Station{MAC: a.mac, VLAN: a.cfg.VLAN, UDPPort: a.cfg.UDPPort})
 	a.links.Attach(a.station)
 	return nil
 }

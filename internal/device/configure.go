@@ -94,7 +94,7 @@ func (a *adapter) configure(cfg AdapterConfig, link int) error {
 	if err := a.links.Reframe(a.framing()); err != nil {
 		return err
 	}
-	a.station.MAC = a.mac
+	a.station.MAC, a.station.UDPPort = a.mac, cfg.UDPPort
 	a.setGIDs(a.links.Addrs())
 	return nil
 }

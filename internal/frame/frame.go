@@ -25,8 +25,7 @@ const (
 // chooses none: RoCE's (WinOF 5.50 release notes, 1166268).
 const DefaultHopLimit = 16
 
-// Priorities is the number of priorities at which packets leave a port (IEEE 802.1Q, 6.9.3; IBA 7.6.6 has as many
-// levels in common with it as a port has data VLs).
+// Priorities is the number of priorities at which packets leave a port (IEEE 802.1Q, 6.9.3).
 const Priorities = 8
 
 // Hops returns the hop limit of a packet for one that may be 0, which means DefaultHopLimit.

@@ -1,6 +1,8 @@
 package port
 
 import (
+	"cmp"
+
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -46,12 +48,12 @@ func (w *Wire) classify(in *frame.In) *place {
 // takes reports whether a frame is for a station.
 func (x *place) takes(e *eth.Ethernet, vlan uint16, packet []byte) bool {
 	s := x.station
-	return s.MAC == e.Dst && s.VLAN == vlan && (s.Kind == RDMA) == isRoCE(e.Type, packet)
+	return s.MAC == e.Dst && s.VLAN == vlan && (s.Kind == RDMA) == isRoCE(e.Type, packet, cmp.Or(s.UDPPort, eth.PortRoCEv2))
 }
 
-// isRoCE reports whether a frame carries RoCE: its own EtherType (IBA annex A16), or UDP to its port (annex A17). A
+// isRoCE reports whether a frame carries RoCE: its own EtherType (IBA annex A16), or UDP to a port (annex A17). A
 // fragment is none.
-func isRoCE(t eth.EtherType, packet []byte) bool {
+func isRoCE(t eth.EtherType, packet []byte, port uint16) bool {
 	var udp []byte
 	switch t {
 	case eth.TypeRoCEv1:
@@ -69,7 +71,7 @@ func isRoCE(t eth.EtherType, packet []byte) bool {
 		}
 		udp = data
 	}
-	return len(udp) >= eth.UDPLen && eth.UDP(udp).DstPort() == eth.PortRoCEv2
+	return len(udp) >= eth.UDPLen && eth.UDP(udp).DstPort() == port
 }
 
 // byGID returns the place of the station with the destination GID of an InfiniBand packet; packets without a global

@@ -22,7 +22,7 @@ type Port struct {
 	Scheduler Scheduler
 
 	stations []*Station
-	next8    [frame.Priorities]int // the station that has the next turn, for each priority
+	turns    [frame.Priorities]int // the station that has the next turn, for each priority
 	sender   *Station              // whose packets the last Transmit handed out
 	next     frame.Next
 	turned   turned
@@ -94,7 +94,7 @@ func (p *Port) Transmit(now clock.Time, out []frame.Out) int {
 
 // pull asks the functions in turn for packets of a priority, until one has some.
 func (p *Port) pull(now clock.Time, priority uint8, out []frame.Out) int {
-	at := p.next8[priority]
+	at := p.turns[priority]
 	for range p.stations {
 		if at >= len(p.stations) {
 			at = 0
@@ -105,7 +105,7 @@ func (p *Port) pull(now clock.Time, priority uint8, out []frame.Out) int {
 			continue
 		}
 		if n := s.function.Transmit(now, priority, out); n > 0 {
-			p.next8[priority], p.sender = at, s
+			p.turns[priority], p.sender = at, s
 			return n
 		}
 	}

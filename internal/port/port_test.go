@@ -217,6 +217,31 @@ func TestReceive_ByTraffic(t *testing.T) {
 	}
 }
 
+// TestReceive_OtherUDPPort: a station whose RoCE v2 has another UDP port takes packets to that one, and those to the usual
+// port go to the Ethernet function.
+func TestReceive_OtherUDPPort(t *testing.T) {
+	var p, far Port
+	w := &Wire{}
+	x := stationOn(t, &far, &Wire{}, 9, 0)
+	rdma := stationOn(t, &p, w, 1, 0)
+	rdma.s.UDPPort = 1021
+	var err error
+	rdma.e, err = encap.New(encap.RoCEv2, []netip.Addr{rdma.addr}, link.Capabilities{Raw: true, MaxSegments: 1, MTU: 1500}, 1021)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rdma.s.Reframe(w, rdma.e)
+	net := &frames{}
+	p.Attach(net, Station{MAC: rdma.s.MAC, Kind: Ethernet, UDPPort: 1021}).Plug(w, netip.Addr{}, nil)
+	r := x.to(rdma)
+	r.DstPort = 1021
+	arrive(&p, w, x.e, r, "1021")
+	arrive(&p, w, x.e, x.to(rdma), "4791")
+	if len(rdma.got) != 1 || rdma.got[0] != "1021" || net.got != 1 {
+		t.Errorf("RDMA has %q, Ethernet %d frames; want that to port 1021, and 1", rdma.got, net.got)
+	}
+}
+
 // frames counts what it receives.
 type frames struct {
 	queues

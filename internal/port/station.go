@@ -26,6 +26,8 @@ type Station struct {
 	// GID tells its packets on an InfiniBand wire of several stations.
 	GID  netip.Addr
 	Kind Kind
+	// UDPPort is the UDP destination port of RoCE v2 at this MAC (roce_udp_dport); 0 means 4791.
+	UDPPort uint16
 
 	port     *Port
 	function Function
@@ -69,7 +71,7 @@ func (p *Port) Detach(s *Station) {
 			p.stations = append(p.stations[:i], p.stations[i+1:]...)
 		}
 	}
-	p.next8 = [frame.Priorities]int{}
+	p.turns = [frame.Priorities]int{}
 }
 
 // Plug gives a station a place on a wire. addr is the one source address of the packets that the wire carries for it, as
