@@ -2,7 +2,8 @@ package wait
 
 import (
 	"testing"
-	"time"
+
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // newRoles returns roles and whether their watchdog has been woken since it was last asked.
@@ -116,9 +117,7 @@ func TestRoles_TheWatchdogParksBesideASleepingPollOwner(t *testing.T) {
 		defer close(ended)
 		r.Watch(&dog, func() bool { return false })
 	}()
-	for !r.parked.Load() {
-		time.Sleep(time.Millisecond) // it parks after parkAfter looks
-	}
+	await.Eventually(t, "it parks, after parkAfter looks", r.parked.Load)
 	if r.Soon(); !r.parked.Load() {
 		t.Error("woken by a command though the poll owner takes care of it")
 	}
