@@ -87,9 +87,9 @@ packages:
 	@test/verbs/packages.sh
 	@test/diags/packages.sh
 
-# The race detector is the one thing here that needs cgo.
+# The race detector is the one thing here that needs cgo. It slows programs down many times, so tests wait for longer.
 race:
-	@if command -v $${CC:-cc} >/dev/null 2>&1; then CGO_ENABLED=1 $(GO) test -race ./...; \
+	@if command -v $${CC:-cc} >/dev/null 2>&1; then CGO_ENABLED=1 SOFTVPI_TEST_PATIENCE=5 $(GO) test -race -timeout 60m $(TESTFLAGS) ./...; \
 	else echo "race: skipped, no C compiler (cc) found"; fi
 
 # gRPC is in a module of its own: nothing else here depends on it, and without it the rest is measured all the same.

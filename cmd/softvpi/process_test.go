@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -241,7 +242,7 @@ func TestDemonstrationWhereProgramsCannotAttach(t *testing.T) {
 	p := newPlace(t)
 	t.Setenv(asProgram, "1")
 	for _, second := range []netip.Addr{netip.MustParseAddr(p.second), {}} {
-		var out, errs bytes.Buffer
+		var out, errs printed
 		d, err := newDemo(t.Context(), &out, &errs)
 		if err != nil {
 			t.Fatal(err)
@@ -256,4 +257,22 @@ func TestDemonstrationWhereProgramsCannotAttach(t *testing.T) {
 			t.Errorf("second address %v:\n%s", second, out.String())
 		}
 	}
+}
+
+// printed collects what several processes print at the same time, as a file does for which it needs no lock.
+type printed struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (p *printed) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.Write(b)
+}
+
+func (p *printed) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.String()
 }
