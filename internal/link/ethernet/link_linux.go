@@ -33,7 +33,6 @@ type etherLink struct {
 	receiver *receiver
 	out      batch.Out
 	wire     batch.Out // of the set
-	kept     []*reservation
 	unicast  []eth.MAC // to which the interface listens for the link
 	groups   []eth.MAC
 	drops    uint64
@@ -232,26 +231,10 @@ func (l *etherLink) Leave(group netip.Addr) error {
 }
 
 // keep reserves the UDP port of the stations' addresses that are the system's, and lets go of others.
-func (l *etherLink) keep() error {
+func (l *etherLink) keep() (err error) {
 	want := l.SystemAddresses()
-	l.kept = slices.DeleteFunc(l.kept, func(r *reservation) bool {
-		if slices.Contains(want, r.key) {
-			return false
-		}
-		r.release()
-		return true
-	})
-	for _, key := range want {
-		if slices.ContainsFunc(l.kept, func(r *reservation) bool { return r.key == key }) {
-			continue
-		}
-		r, err := l.stack.reserve(key, l.cfg.UDPPort)
-		if err != nil {
-			return err
-		}
-		l.kept = append(l.kept, r)
-	}
-	return nil
+	l.Apart(func() { err = l.stack.keep(want, l.cfg.UDPPort) })
+	return err
 }
 
 // Capabilities implements link.Link.
@@ -338,9 +321,6 @@ func (l *etherLink) release() {
 		if fd >= 0 {
 			unix.Close(fd)
 		}
-	}
-	for _, r := range l.kept {
-		r.release()
 	}
 	if l.stack != nil {
 		l.stack.close()

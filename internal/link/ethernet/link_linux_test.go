@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"syscall"
 	"testing"
@@ -393,6 +394,25 @@ func TestSystemAddress(t *testing.T) {
 	}
 }
 
+// TestSystemAddress_WithoutLinkLocal: the system finds a neighbour for a station with an IPv6 address while it has no link-local
+// address to ask from: an interface gets that a few seconds after it has come up (RFC 4862 5.4).
+func TestSystemAddress_WithoutLinkLocal(t *testing.T) {
+	systemtest.Mark(t)
+	_, far := onVeth(t)
+	must(t, netlink.LinkSetDown(far), os.WriteFile("/proc/sys/net/ipv6/conf/far/addr_gen_mode", []byte("1"), 0), netlink.LinkSetUp(far))
+	address(t, far, "fd01::1/64")
+	s := at(1, 0, "fd01::1/64")
+	copy(s.MAC[:], far.Attrs().HardwareAddr)
+	l := mustOpen(t, Config{Interface: "far"}, s)
+	from := mustOpen(t, Config{Interface: "near"}, at(9, 0, "fd01::9/64"))
+	r := &frame.Route{Src: netip.MustParseAddr("fd01::1"), Dst: netip.MustParseAddr("fd01::9")}
+	must(t, l.Prepare(r))
+	known(t, r, l, from)
+	if r.DstMAC != at(9, 0).MAC || l.Counters().Asked != 0 {
+		t.Errorf("%v, %+v: the link has resolved by itself", eth.MAC(r.DstMAC), l.Counters())
+	}
+}
+
 // TestErrors_FollowsTheSystem: an interface's other MTU, and addresses that the system gets and loses, are noticed.
 func TestErrors_FollowsTheSystem(t *testing.T) {
 	systemtest.Mark(t)
@@ -401,20 +421,20 @@ func TestErrors_FollowsTheSystem(t *testing.T) {
 	copy(s.MAC[:], far.Attrs().HardwareAddr)
 	l := mustOpen(t, Config{Interface: "far"}, s)
 	none := make([]link.Unreachable, 4)
-	if len(l.SystemAddresses()) != 0 || len(l.kept) != 0 {
+	if len(l.SystemAddresses()) != 0 || len(l.stack.kept) != 0 {
 		t.Fatal("the system has no address yet")
 	}
 	address(t, far, "10.0.1.1/24")
 	must(t, netlink.LinkSetMTU(far, 4000))
 	await.Eventually(t, "the address is the system's and the MTU another", func() bool {
 		l.Errors(none)
-		return len(l.SystemAddresses()) == 1 && len(l.kept) == 1 && l.Capabilities().MTU == 4000
+		return len(l.SystemAddresses()) == 1 && len(l.stack.kept) == 1 && l.Capabilities().MTU == 4000
 	})
 	a, err := netlink.ParseAddr("10.0.1.1/24")
 	must(t, err, netlink.AddrDel(far, a))
 	await.Eventually(t, "the address is the link's", func() bool {
 		l.Errors(none)
-		return len(l.SystemAddresses()) == 0 && len(l.kept) == 0
+		return len(l.SystemAddresses()) == 0 && len(l.stack.kept) == 0
 	})
 }
 

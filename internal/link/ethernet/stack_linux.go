@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"slices"
 	"syscall"
 
 	"github.com/vishvananda/netlink"
@@ -26,6 +27,7 @@ type stack struct {
 
 	ports      map[uint16]port // by VLAN
 	owned      map[neighbour.Key]bool
+	kept       []*reservation
 	neighbours map[neighbour.Key]netlink.Neigh
 	doubtful   bool // neighbours may have changed
 }
@@ -58,6 +60,9 @@ func openStack(index int) (*stack, error) {
 
 func (s *stack) close() {
 	s.ask.Close()
+	for _, r := range s.kept {
+		r.release()
+	}
 	if s.news != nil {
 		s.news.Close()
 	}
@@ -124,7 +129,7 @@ const (
 )
 
 // Find implements station.System.
-func (s *stack) Find(key neighbour.Key) (mac eth.MAC, known, able bool) {
+func (s *stack) Find(key neighbour.Key, src netip.Addr) (mac eth.MAC, known, able bool) {
 	n := s.neighbours[key]
 	if s.doubtful || n.State&certain == 0 {
 		s.lookUp()
@@ -132,16 +137,30 @@ func (s *stack) Find(key neighbour.Key) (mac eth.MAC, known, able bool) {
 	}
 	able = true
 	if n.State&(certain|netlink.NUD_INCOMPLETE) == 0 {
-		// NTF_USE makes the system look for the neighbour, as if it had sent a packet there.
-		err := s.ask.NeighSet(&netlink.Neigh{LinkIndex: s.ports[key.VLAN].index, State: netlink.NUD_NONE, Flags: netlink.NTF_USE,
-			IP: key.Addr.AsSlice()})
-		able = !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EOPNOTSUPP)
+		able = s.seek(key, src)
 		s.doubtful = true
 	}
 	if n.State&usable == 0 || len(n.HardwareAddr) != len(mac) {
 		return eth.MAC{}, false, able
 	}
 	return eth.MAC(n.HardwareAddr), true, true
+}
+
+// nobody is the port of the discard service (RFC 863).
+const nobody = 9
+
+// seek makes the system look for a neighbour. An empty datagram from the address concerned does: for NTF_USE, which stands for
+// a packet without a source, a system that has no link-local address yet asks nobody in IPv6. That is left for addresses
+// whose port is somebody else's. It returns false if the system will not look.
+func (s *stack) seek(key neighbour.Key, src netip.Addr) bool {
+	for _, r := range s.kept {
+		if r.key == (neighbour.Key{VLAN: key.VLAN, Addr: src}) && unix.Sendto(r.fd, nil, 0, s.sockaddr(key, nobody)) == nil {
+			return true
+		}
+	}
+	err := s.ask.NeighSet(&netlink.Neigh{LinkIndex: s.ports[key.VLAN].index, State: netlink.NUD_NONE, Flags: netlink.NTF_USE,
+		IP: key.Addr.AsSlice()})
+	return !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EOPNOTSUPP)
 }
 
 // lookUp reads the system's neighbours on the interfaces.
@@ -211,19 +230,46 @@ type reservation struct {
 	fd  int
 }
 
+// keep reserves a UDP port of addresses, and lets go of others.
+func (s *stack) keep(want []neighbour.Key, udpPort uint16) error {
+	s.kept = slices.DeleteFunc(s.kept, func(r *reservation) bool {
+		if slices.Contains(want, r.key) {
+			return false
+		}
+		r.release()
+		return true
+	})
+	for _, key := range want {
+		if slices.ContainsFunc(s.kept, func(r *reservation) bool { return r.key == key }) {
+			continue
+		}
+		r, err := s.reserve(key, udpPort)
+		if err != nil {
+			return err
+		}
+		s.kept = append(s.kept, r)
+	}
+	return nil
+}
+
+// sockaddr is a port of an address on the interface of a VLAN.
+func (s *stack) sockaddr(key neighbour.Key, udpPort uint16) unix.Sockaddr {
+	if key.Addr.Is4() {
+		return &unix.SockaddrInet4{Port: int(udpPort), Addr: key.Addr.As4()}
+	}
+	a := &unix.SockaddrInet6{Port: int(udpPort), Addr: key.Addr.As16()}
+	if key.Addr.IsLinkLocalUnicast() {
+		a.ZoneId = uint32(s.ports[key.VLAN].index)
+	}
+	return a
+}
+
 // reserve keeps a port: the system neither answers packets there with an error, nor lets others have it. What arrives is
 // dropped.
 func (s *stack) reserve(key neighbour.Key, udpPort uint16) (*reservation, error) {
 	family := unix.AF_INET6
-	var at unix.Sockaddr
 	if key.Addr.Is4() {
-		family, at = unix.AF_INET, &unix.SockaddrInet4{Port: int(udpPort), Addr: key.Addr.As4()}
-	} else {
-		a := &unix.SockaddrInet6{Port: int(udpPort), Addr: key.Addr.As16()}
-		if key.Addr.IsLinkLocalUnicast() {
-			a.ZoneId = uint32(s.ports[key.VLAN].index)
-		}
-		at = a
+		family = unix.AF_INET
 	}
 	fd, err := unix.Socket(family, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.IPPROTO_UDP)
 	if err != nil {
@@ -237,7 +283,7 @@ func (s *stack) reserve(key neighbour.Key, udpPort uint16) (*reservation, error)
 	if family == unix.AF_INET6 {
 		_ = unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1) // a single address is IPv6 anyway
 	}
-	if err := unix.Bind(fd, at); err != nil {
+	if err := unix.Bind(fd, s.sockaddr(key, udpPort)); err != nil {
 		r.release()
 		return nil, fmt.Errorf("%s: keep UDP port %d of %v: %w", name, udpPort, key.Addr, os.NewSyscallError("bind", err))
 	}

@@ -102,7 +102,7 @@ func (s *Set) seek(w *path) {
 // find asks for a neighbour: the system, if the key says so and the system will. The caller holds mu.
 func (s *Set) find(key hopKey, from neighbour.Source) (mac eth.MAC, known bool) {
 	if key.system {
-		if mac, known, able := s.cfg.System.Find(key.Key); able {
+		if mac, known, able := s.cfg.System.Find(key.Key, from.Addr); able {
 			return mac, known
 		}
 	}

@@ -43,9 +43,9 @@ type System interface {
 	// Route returns the neighbour through which the system reaches dst from an address that it owns. The error is the
 	// system's if there is none by the station's VLAN.
 	Route(src neighbour.Key, dst netip.Addr) (next netip.Addr, err error)
-	// Find returns a neighbour's MAC. If it is not known, or was not heard of for long, the system is asked to look for it;
-	// able is false if it will not.
-	Find(key neighbour.Key) (mac eth.MAC, known, able bool)
+	// Find returns a neighbour's MAC. If it is not known, or was not heard of for long, the system is asked to look for it, for
+	// packets from src, which it owns; able is false if it will not.
+	Find(key neighbour.Key, src netip.Addr) (mac eth.MAC, known, able bool)
 }
 
 // Config describes the link to which a Set belongs.

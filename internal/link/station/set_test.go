@@ -420,7 +420,7 @@ func (s *stack) Owns(key neighbour.Key) bool { return key.Addr == s.owns }
 func (s *stack) Route(_ neighbour.Key, dst netip.Addr) (netip.Addr, error) {
 	return dst, nil
 }
-func (s *stack) Find(key neighbour.Key) (m eth.MAC, known, able bool) {
+func (s *stack) Find(key neighbour.Key, _ netip.Addr) (m eth.MAC, known, able bool) {
 	s.asked++
 	m, known = s.macs[key.Addr]
 	return m, known, s.able
