@@ -111,7 +111,7 @@ func TestWait(t *testing.T) {
 }
 
 // TestRequestsWait: requests that a program leaves in its ring go to the engine after stallTime, or after tryTime
-// while the program tries and fails.
+// while the program tries and fails, or is in the middle of one operation.
 func TestRequestsWait(t *testing.T) {
 	b := newBench(t)
 	b.delegate()
@@ -139,6 +139,21 @@ func TestRequestsWait(t *testing.T) {
 	b.pass(stallTime)
 	if b.delegated() {
 		t.Fatal("still delegated, and nothing moves")
+	}
+
+	b = newBench(t)
+	b.delegate()
+	b.post(0)
+	b.enter(0)
+	for waited := stallTime; waited <= tryTime; waited += stallTime {
+		b.pass(stallTime)
+		if !b.delegated() {
+			t.Fatalf("recalled after %v, in the middle of an operation", waited)
+		}
+	}
+	b.pass(stallTime)
+	if b.delegated() {
+		t.Fatal("still delegated, and the operation does not end")
 	}
 }
 

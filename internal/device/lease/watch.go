@@ -13,7 +13,8 @@ const (
 	// them.
 	stallTime = 50 * time.Microsecond
 	// tryTime is how long they wait if the program tries but fails, mostly for lack of a receive at its
-	// peer. It takes the place of the first RNR timer.
+	// peer, or is in the middle of a copy, which for 1 MB takes longer than stallTime. It takes the place of
+	// the first RNR timer.
 	tryTime = time.Millisecond
 )
 
@@ -84,9 +85,9 @@ func (r *Lease) goesOn(now clock.Time) bool {
 		}
 		waits = true
 		at := q.Consumer()
-		op, _ := r.record.Way[i].Inside()
+		op, inside := r.record.Way[i].Inside()
 		moved = moved || at != r.seen[i]
-		still = still || at == r.seen[i] && op == r.tried[i] || !r.record.Way[i].Delegated()
+		still = still || at == r.seen[i] && op == r.tried[i] && !inside || !r.record.Way[i].Delegated()
 		r.seen[i], r.tried[i] = at, op
 	}
 	if moved {
