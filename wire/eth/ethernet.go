@@ -16,11 +16,13 @@ type EtherType uint16
 
 // Ethernet types.
 const (
-	TypeIPv4   EtherType = 0x0800
-	TypeARP    EtherType = 0x0806
-	TypeVLAN   EtherType = 0x8100 // an 802.1Q tag
-	TypeIPv6   EtherType = 0x86dd
-	TypeRoCEv1 EtherType = 0x8915 // a GRH (IBA annex A16)
+	TypeIPv4 EtherType = 0x0800
+	TypeARP  EtherType = 0x0806
+	TypeVLAN EtherType = 0x8100 // an 802.1Q tag
+	// TypeServiceVLAN is that of a tag of a provider, before others (IEEE 802.1ad).
+	TypeServiceVLAN EtherType = 0x88a8
+	TypeIPv6        EtherType = 0x86dd
+	TypeRoCEv1      EtherType = 0x8915 // a GRH (IBA annex A16)
 )
 
 const (
