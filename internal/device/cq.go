@@ -8,6 +8,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/moderation"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/transport"
 )
@@ -35,7 +36,7 @@ type cq struct {
 	// else as the adapter's Moderation says.
 	own    bool // the program has chosen
 	chosen Pace
-	meter  meter
+	meter  moderation.Meter
 	held   uint32
 	due    clock.Time
 	queued bool // in the host's list of CQs that hold back events
@@ -213,7 +214,7 @@ func (c *Client) ModerateCQ(ctx context.Context, m command.ModerateCQ) error {
 		return err
 	}
 	interval := time.Duration(min(m.Microseconds, maxModeration)) * time.Microsecond
-	q.own, q.chosen = true, Pace{min(m.Count, maxModeration), interval}
+	q.own, q.chosen = true, Pace{Count: min(m.Count, maxModeration), Interval: interval}
 	if q.held > 0 {
 		q.fire()
 	}

@@ -74,22 +74,16 @@ func (r *running) moderation() device.Moderation {
 		return device.Pace{Count: uint32(count), Interval: time.Duration(us) * time.Microsecond}
 	}
 	m := device.Moderation{
-		Receive: pace("Rx"), Send: profile(pace("Tx"), r.value("TxIntModerationProfile")), Adaptive: r.value("RxIntModeration") == 2,
+		Receive: pace("Rx"), Send: pace("Tx").Profile(uint32(r.value("TxIntModerationProfile"))), Adaptive: r.value("RxIntModeration") == 2,
 		Low: lowRate, High: highRate,
 	}
 	if m.Adaptive {
-		m.Receive = profile(m.Receive, r.value("RxIntModerationProfile"))
+		m.Receive = m.Receive.Profile(uint32(r.value("RxIntModerationProfile")))
 	}
 	if n := r.value("pkt_rate_low"); n > 0 {
 		m.Low, m.High = uint32(n), uint32(r.value("pkt_rate_high"))
 	}
 	return m
-}
-
-// profile scales a pace by a profile: none for "low latency", unchanged for "moderate", doubled for
-// "aggressive".
-func profile(p device.Pace, of uint64) device.Pace {
-	return device.Pace{Count: p.Count * uint32(of), Interval: p.Interval * time.Duration(of)}
 }
 
 // polling returns how long the loop looks for packets before it sleeps (WinOF 5.50, 4.6.5).
