@@ -76,56 +76,100 @@ func Complete(h Header, packet []byte) error {
 	return nil
 }
 
-// checked says what is known of the TCP or UDP checksum of a packet.
-type checked uint8
+// Sums say what is known of a packet's checksums, and what remains to be done for them.
+type Sums uint8
 
-// The possible results.
+// The bits. Those of the transport are about TCP and UDP.
 const (
-	unknown checked = iota // it has none, or is in a fragment
-	right
-	wrong
+	// MakeIP and MakeTransport: the checksum is still to be made. The transport's field has the sum of the pseudo header.
+	MakeIP Sums = 1 << iota
+	MakeTransport
+	// GoodIP and GoodTransport: the checksum was found to be right.
+	GoodIP
+	GoodTransport
+	// BadIP and BadTransport: it was found to be wrong.
+	BadIP
+	BadTransport
 )
 
-// check looks at the TCP or UDP checksum of a packet, whose headers it does not trust.
-func check(packet []byte) checked {
-	protocol, at, end, ok := transport(packet)
-	if !ok {
-		return unknown
+// Check looks at the checksums of a packet with these headers. It says nothing of what is not there: UDP packets may have
+// no checksum, and fragments and packets with IPv6 extension headers are not examined.
+func Check(h *eth.Headers, b []byte) (s Sums) {
+	if h.Version == 4 {
+		s = CheckIP(h, b)
 	}
-	body := packet[at:end]
-	switch {
-	case protocol == eth.ProtocolTCP && len(body) >= tcpLen:
-	case protocol == eth.ProtocolUDP && len(body) >= eth.UDPLen:
-		if binary.BigEndian.Uint16(body[6:]) == 0 {
-			return unknown
-		}
-	default:
-		return unknown
-	}
-	if fold(add(pseudo(packet, protocol, len(body)), body)) != 0xffff {
-		return wrong
-	}
-	return right
+	return s | CheckTransport(h, b)
 }
 
-// transport returns the protocol of an IP packet's payload, and where it begins and ends. ok is false for
-// fragments and packets with extension headers, which are not examined.
-func transport(p []byte) (protocol uint8, at, end int, ok bool) {
-	if len(p) < eth.IPv4Len {
-		return 0, 0, 0, false
+// CheckIP looks at the checksum of an IPv4 header.
+func CheckIP(h *eth.Headers, b []byte) Sums {
+	if h.Version != 4 {
+		return 0
 	}
-	switch p[0] >> 4 {
-	case 4:
-		h := eth.IPv4(p)
-		at, end = h.HeaderLen(), h.TotalLen()
-		return h.Protocol(), at, end, at >= eth.IPv4Len && at <= end && end <= len(p) && !h.Fragment()
-	case 6:
-		if len(p) < eth.IPv6Len {
-			return 0, 0, 0, false
+	if fold(add(0, b[h.Network:h.Transport])) != 0xffff {
+		return BadIP
+	}
+	return GoodIP
+}
+
+// CheckTransport looks at the checksum of TCP or UDP.
+func CheckTransport(h *eth.Headers, b []byte) Sums {
+	if h.Data == 0 || h.Version == 6 && h.Options {
+		return 0
+	}
+	body := b[h.Transport:h.End]
+	if h.Protocol == eth.ProtocolUDP {
+		udp := eth.UDP(body)
+		if udp.Checksum() == 0 {
+			return 0
 		}
-		h := eth.IPv6(p)
-		end = eth.IPv6Len + h.PayloadLen()
-		return h.NextHeader(), eth.IPv6Len, end, end <= len(p)
+		body = body[:udp.Length()]
 	}
-	return 0, 0, 0, false
+	if fold(add(pseudo(b[h.Network:], h.Protocol, len(body)), body)) != 0xffff {
+		return BadTransport
+	}
+	return GoodTransport
+}
+
+// Make makes the checksums that a packet still needs, in its memory.
+func Make(s Sums, h *eth.Headers, b []byte) {
+	if h.Data != 0 {
+		MakeApart(s, h, b[:h.Data], b[h.Data:h.End])
+	} else if s&MakeIP != 0 && h.Version == 4 {
+		eth.IPv4(b[h.Network:h.Transport]).SetChecksum()
+	}
+}
+
+// MakeApart is Make for a TCP or UDP packet whose headers are apart from its payload.
+func MakeApart(s Sums, h *eth.Headers, head, body []byte) {
+	if s&MakeIP != 0 && h.Version == 4 {
+		eth.IPv4(head[h.Network:h.Transport]).SetChecksum()
+	}
+	at := checksumAt(h)
+	if s&MakeTransport == 0 || at == 0 {
+		return
+	}
+	p := head[h.Transport:h.Data]
+	if h.Protocol == eth.ProtocolUDP {
+		body = body[:eth.UDP(p).Length()-eth.UDPLen]
+	}
+	// The sum of the pseudo header is in its place, or what somebody has made of it: what counts are the addresses.
+	p[at], p[at+1] = 0, 0
+	sum := pseudo(head[h.Network:], h.Protocol, len(p)+len(body))
+	c := ^fold(add(add(sum, p), body))
+	if c == 0 && h.Protocol == eth.ProtocolUDP { // RFC 768: 0 means no checksum; 0xffff is equivalent
+		c = 0xffff
+	}
+	binary.BigEndian.PutUint16(p[at:], c)
+}
+
+// checksumAt is where a TCP or UDP header has its checksum; 0: it is neither.
+func checksumAt(h *eth.Headers) int {
+	switch h.Protocol {
+	case eth.ProtocolTCP:
+		return tcpChecksum
+	case eth.ProtocolUDP:
+		return udpChecksum
+	}
+	return 0
 }

@@ -7,14 +7,16 @@ import (
 )
 
 const (
-	tcpLen       = 20
-	tcpSequence  = 4
-	tcpAck       = 8
-	tcpOffset    = 12
-	tcpFlags     = 13
-	tcpChecksum  = 16
-	udpChecksum  = 6
-	maxHeaders   = 60 + 60 // of IPv4 and TCP with all options
+	tcpLen      = 20
+	tcpSequence = 4
+	tcpAck      = 8
+	tcpOffset   = 12
+	tcpFlags    = 13
+	tcpChecksum = 16
+	udpChecksum = 6
+	// MaxHeaders is how many bytes of headers a packet to be cut may have: Ethernet with four tags, IPv4 and TCP with all
+	// options.
+	MaxHeaders   = 30 + 60 + 60
 	flagsNotLast = flagFIN | flagPSH
 )
 
@@ -30,35 +32,48 @@ const (
 // 4.9.3: "the adapter re-segments the message into multiple TCP packets"), or a burst of UDP datagrams. The zero value is
 // ready for Begin.
 type Segments struct {
-	packet   []byte // headers of all
-	protocol uint8
-	at       int // of the TCP or UDP header
-	headers  int
-	size     int
-	next     int // offset of the remaining payload
-	number   uint16
-	head     [maxHeaders]byte
+	packet  []byte // headers of all, Ethernet's included if there are any
+	of      eth.Headers
+	headers int
+	size    int
+	next    int // offset of the remaining payload
+	number  uint16
+	head    [MaxHeaders]byte
 }
 
-// Begin begins to cut a packet, which has to stay as it is until the last Next. The error is a *formatError.
+// Begin begins to cut an IP packet, which has to stay as it is until the last Next. The error is a *formatError.
 func (s *Segments) Begin(h Header, packet []byte) error {
-	protocol, at, end, ok := transport(packet)
-	if !ok || !h.Kind.of(protocol, packet[0]>>4) || end-at < eth.UDPLen || protocol == eth.ProtocolTCP && end-at < tcpLen {
-		return &formatError{"packet to cut", len(packet), "a whole TCP or UDP packet of its kind"}
-	}
+	var e eth.Headers
+	e.ParseIP(packet)
 	if h.Segment < 1 {
 		return &formatError{"segment", h.Segment, "1 byte at least"}
 	}
-	headers := at + eth.UDPLen
-	if protocol == eth.ProtocolTCP {
-		headers = at + int(packet[at+tcpOffset]>>4)*4
-		if headers < at+tcpLen || headers > end || headers > maxHeaders {
-			return &formatError{"tcp header", headers - at, "20 to 60 bytes, within the packet"}
-		}
+	return s.BeginFrame(Task{Kind: h.Kind, Segment: uint16(h.Segment)}, &e, packet)
+}
+
+// BeginFrame begins to cut a frame with these headers, which has to stay as it is until the last Next. The error is a
+// *formatError.
+func (s *Segments) BeginFrame(t Task, h *eth.Headers, frame []byte) error {
+	if h.Data == 0 || !t.Kind.of(h.Protocol, h.Version) || h.Version == 6 && h.Options {
+		return &formatError{"packet to cut", len(frame), "a whole TCP or UDP packet of its kind"}
 	}
-	*s = Segments{packet: packet[:end], protocol: protocol, at: at, headers: headers, size: h.Segment, next: headers, head: s.head}
-	copy(s.head[:], packet[:headers])
+	if t.Segment < 1 {
+		return &formatError{"segment", int(t.Segment), "1 byte at least"}
+	}
+	if h.Data > MaxHeaders {
+		return &formatError{"headers", h.Data, "at most 150 bytes"}
+	}
+	s.packet, s.of, s.headers, s.size, s.next, s.number = frame[:h.End], *h, h.Data, int(t.Segment), h.Data, 0
+	copy(s.head[:], frame[:h.Data])
 	return nil
+}
+
+// End stops cutting.
+func (s *Segments) End() { s.packet = nil }
+
+// Cutting reports whether there is another segment.
+func (s *Segments) Cutting() bool {
+	return s.packet != nil && (s.next < len(s.packet) || s.next == s.headers)
 }
 
 // of reports whether packets of a protocol and an IP version may be of the kind.
@@ -80,19 +95,20 @@ func (k Kind) of(protocol, version uint8) bool {
 // checksum get none.
 func (s *Segments) Next() (head, body []byte, ok bool) {
 	first := s.next == s.headers
-	if s.next >= len(s.packet) && !first {
+	if !s.Cutting() {
 		return nil, nil, false
 	}
 	end := min(s.next+s.size, len(s.packet))
 	body = s.packet[s.next:end]
 	head = s.head[:s.headers]
 	s.lengths(head, len(body))
-	if s.protocol == eth.ProtocolTCP {
-		s.tcp(head[s.at:], first, end == len(s.packet))
+	at := s.of.Transport
+	if s.of.Protocol == eth.ProtocolTCP {
+		s.tcp(head[at:], first, end == len(s.packet))
 		s.sum(head, body, tcpChecksum)
 	} else {
-		eth.UDP(head[s.at:]).SetLength(eth.UDPLen + len(body))
-		if eth.UDP(s.packet[s.at:]).Checksum() != 0 {
+		eth.UDP(head[at:]).SetLength(eth.UDPLen + len(body))
+		if eth.UDP(s.packet[at:]).Checksum() != 0 {
 			s.sum(head, body, udpChecksum)
 		}
 	}
@@ -106,9 +122,9 @@ func (s *Segments) Next() (head, body []byte, ok bool) {
 
 // tcp writes what differs in the TCP header of a segment.
 func (s *Segments) tcp(head []byte, first, last bool) {
-	sequence := binary.BigEndian.Uint32(s.packet[s.at+tcpSequence:]) + uint32(s.next-s.headers)
+	sequence := binary.BigEndian.Uint32(s.packet[s.of.Transport+tcpSequence:]) + uint32(s.next-s.headers)
 	binary.BigEndian.PutUint32(head[tcpSequence:], sequence)
-	flags := s.packet[s.at+tcpFlags]
+	flags := s.packet[s.of.Transport+tcpFlags]
 	if !last {
 		flags &^= flagsNotLast
 	}
@@ -120,10 +136,10 @@ func (s *Segments) tcp(head []byte, first, last bool) {
 
 // sum writes the checksum of a segment, at an offset in its TCP or UDP header.
 func (s *Segments) sum(head, body []byte, at int) {
-	h := head[s.at:]
+	h := head[s.of.Transport:]
 	h[at], h[at+1] = 0, 0
-	c := ^fold(add(add(pseudo(head, s.protocol, len(h)+len(body)), h), body))
-	if c == 0 && s.protocol == eth.ProtocolUDP { // which would mean that there is none (RFC 768)
+	c := ^fold(add(add(pseudo(head[s.of.Network:], s.of.Protocol, len(h)+len(body)), h), body))
+	if c == 0 && s.of.Protocol == eth.ProtocolUDP { // which would mean that there is none (RFC 768)
 		c = 0xffff
 	}
 	binary.BigEndian.PutUint16(h[at:], c)
@@ -131,12 +147,14 @@ func (s *Segments) sum(head, body []byte, at int) {
 
 // lengths writes the IP header of a segment with n bytes of payload.
 func (s *Segments) lengths(head []byte, n int) {
-	if head[0]>>4 == 6 {
-		binary.BigEndian.PutUint16(head[4:], uint16(s.headers-eth.IPv6Len+n))
+	ip := head[s.of.Network:s.of.Transport]
+	n += s.headers - s.of.Network
+	if s.of.Version == 6 {
+		eth.IPv6(ip).SetPayloadLen(n - eth.IPv6Len)
 		return
 	}
-	h := eth.IPv4(head[:s.at])
-	h.SetTotalLen(s.headers + n)
-	h.SetID(eth.IPv4(s.packet).ID() + s.number)
+	h := eth.IPv4(ip)
+	h.SetTotalLen(n)
+	h.SetID(eth.IPv4(s.packet[s.of.Network:]).ID() + s.number)
 	h.SetChecksum()
 }
