@@ -6,6 +6,7 @@ package frame
 import (
 	"net/netip"
 
+	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -77,7 +78,8 @@ func (r *Route) Release() {
 }
 
 // Out is a packet to be sent. The transport writes the BTH and extended headers to Head[HeadRoom:HeadEnd],
-// points Payload into registered memory and sets the pad; encap adds ICRC and outer headers.
+// points Payload into registered memory and sets the pad; encap adds ICRC and outer headers. An Ethernet function writes a
+// frame's first bytes, its Ethernet header at least, to the end of Head, and says in Task what is left to do for it.
 //
 // What links that write no outer headers use lies in the last two of its five cache lines.
 type Out struct {
@@ -95,6 +97,8 @@ type Out struct {
 	Windowed bool
 	// Inside says that the packet is for another function at the same port and does not reach the link. Set by the port.
 	Inside bool
+	// Task is what is left to do for a whole Ethernet frame; the zero value for all others.
+	Task offload.Task
 	// Staged is the whole packet in the memory of its link (link.Stager), for the next Send; nil: it is
 	// not there.
 	Staged []byte
@@ -105,7 +109,7 @@ func (o *Out) Reset(route *Route) {
 	o.Route = route
 	o.HeadStart, o.HeadEnd = HeadRoom, HeadRoom
 	o.Pad, o.TailLen, o.Segment = 0, 0, 0
-	o.Payload, o.Staged, o.Windowed, o.Inside = nil, nil, false, false
+	o.Payload, o.Staged, o.Windowed, o.Inside, o.Task = nil, nil, false, false, offload.Task{}
 }
 
 // Len returns the current length of the packet in bytes.
@@ -132,10 +136,13 @@ type In struct {
 	Raw           bool   // Data is a whole Ethernet frame, or InfiniBand packet from the LRH to the ICRC
 	IDSeen        bool   // Segment is the IPv4 identification on the wire, for which the ICRC was made unless for 0
 	IDKnown       bool   // ID is the IPv4 identification on the wire, for which the ICRC was made
+	BadFCS        bool   // the frame check sequence of a whole Ethernet frame is wrong
 	ID            uint16
 	SL            uint8  // InfiniBand
 	PathBits      uint8  // of the DLID of an InfiniBand packet
 	SLID          ib.LID // 0: not an InfiniBand packet
+	// Task is what is known of a whole Ethernet frame, and left to do for it.
+	Task offload.Task
 	// GRH is the global route header of an InfiniBand packet, nil if it has none.
 	GRH *[ib.GRHLen]byte
 }

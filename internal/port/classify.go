@@ -42,13 +42,52 @@ func (w *Wire) classify(in *frame.In) *place {
 			return x
 		}
 	}
-	return nil
+	return w.otherwise(e.Dst)
+}
+
+// otherwise returns the place for a frame that no station takes at once: RoCE to a MAC without an RDMA function, or frames to
+// a MAC of none. RoCE to an RDMA function in another VLAN is for nobody.
+func (w *Wire) otherwise(dst eth.MAC) *place {
+	var owner, curious *place
+	for i := range w.places {
+		x := &w.places[i]
+		switch s := x.station; {
+		case s.MAC == dst && s.Kind == RDMA:
+			return nil
+		case s.MAC == dst:
+			owner = x
+		case s.Promiscuous && curious == nil:
+			curious = x
+		}
+	}
+	if owner != nil {
+		return owner
+	}
+	return curious
 }
 
 // takes reports whether a frame is for a station.
 func (x *place) takes(e *eth.Ethernet, vlan uint16, packet []byte) bool {
 	s := x.station
-	return s.MAC == e.Dst && s.VLAN == vlan && (s.Kind == RDMA) == isRoCE(e.Type, packet, cmp.Or(s.UDPPort, eth.PortRoCEv2))
+	if s.MAC != e.Dst {
+		return false
+	}
+	roce := isRoCE(e.Type, packet, cmp.Or(s.UDPPort, eth.PortRoCEv2))
+	return s.Kind == Ethernet && !roce || s.Kind == RDMA && s.VLAN == vlan && roce
+}
+
+// roce reports whether a frame to a group is RoCE, for an Ethernet station on a wire with RDMA functions.
+func (w *Wire) roce(x *place, in *frame.In) bool {
+	e, packet, err := eth.ParseEthernet(in.Data)
+	if err != nil || !isRoCE(e.Type, packet, cmp.Or(x.station.UDPPort, eth.PortRoCEv2)) {
+		return false
+	}
+	for i := range w.places {
+		if w.places[i].station.Kind == RDMA {
+			return true
+		}
+	}
+	return false
 }
 
 // isRoCE reports whether a frame carries RoCE: its own EtherType (IBA annex A16), or UDP to a port (annex A17). A

@@ -7,7 +7,8 @@ import (
 
 // Counters are those of a port, kept for the life of the port.
 type Counters struct {
-	// SentPackets and SentBytes were handed out at each priority; bytes are those from the BTH on, before the ICRC.
+	// SentPackets and SentBytes were handed out at each priority; bytes are those from the BTH on, before the ICRC, and of
+	// Ethernet functions those of frames.
 	SentPackets, SentBytes [frame.Priorities]uint64
 	// Received were delivered to functions.
 	Received uint64
@@ -83,8 +84,8 @@ func (p *Port) Transmit(now clock.Time, out []frame.Out) int {
 			return 0
 		}
 		if n := p.pull(now, priority, out[:min(most, len(out))]); n > 0 {
-			p.seal(out[:n])
 			p.count(priority, out[:n])
+			p.seal(out[:n])
 			return n
 		}
 		pending &^= 1 << priority
@@ -112,11 +113,11 @@ func (p *Port) pull(now clock.Time, priority uint8, out []frame.Out) int {
 	return 0
 }
 
-// count counts packets that leave.
+// count counts packets that leave, before they have outer headers.
 func (p *Port) count(priority uint8, out []frame.Out) {
 	bytes := 0
 	for i := range out {
-		bytes += int(out[i].HeadEnd) - frame.HeadRoom + len(out[i].Payload)
+		bytes += out[i].Len()
 	}
 	p.counters.SentPackets[priority] += uint64(len(out))
 	p.counters.SentBytes[priority] += uint64(bytes)
@@ -128,8 +129,10 @@ func (p *Port) seal(out []frame.Out) {
 	s := p.sender
 	for len(out) > 0 {
 		n := s.run(out)
-		if w, x := s.wire(out[0].Route.Src); w != nil && x.encap != nil {
-			x.encap.Seal(out[:n])
+		if w, x := s.wire(out[0].Route.Src); w != nil && (x.encap != nil || s.Kind == Ethernet) {
+			if x.encap != nil {
+				x.encap.Seal(out[:n])
+			}
 			if len(w.places) > 1 {
 				p.turn(w, s, out[:n])
 			}

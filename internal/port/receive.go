@@ -13,14 +13,14 @@ func (p *Port) Receive(now clock.Time, w *Wire, in []frame.In) {
 	}
 	for len(in) > 0 {
 		x := w.classify(&in[0])
-		n := 1
-		for n < len(in) && w.classify(&in[n]) == x {
+		n, many := 1, multicast(&in[0])
+		for n < len(in) && w.classify(&in[n]) == x && multicast(&in[n]) == many {
 			n++
 		}
 		switch {
 		case x != nil:
 			p.give(now, x, in[:n])
-		case multicast(&in[0]):
+		case many:
 			p.giveAll(now, w, nil, in[:n])
 		default:
 			p.counters.Unclaimed += uint64(n)
@@ -61,14 +61,25 @@ func (p *Port) give(now clock.Time, x *place, in []frame.In) {
 }
 
 // giveAll hands frames to a group to every station on the wire but one. Opening consumes a frame, so each gets its own.
+// RoCE is for RDMA functions, if there are any.
 func (p *Port) giveAll(now clock.Time, w *Wire, but *Station, in []frame.In) {
 	var copies [16]frame.In
 	for len(in) > 0 {
 		n := min(len(in), len(copies))
 		for i := range w.places {
-			if x := &w.places[i]; x.station != but {
-				copy(copies[:n], in[:n])
-				p.give(now, x, copies[:n])
+			x := &w.places[i]
+			if x.station == but {
+				continue
+			}
+			k := 0
+			for j := range in[:n] {
+				if x.station.Kind == RDMA || !w.roce(x, &in[j]) {
+					copies[k] = in[j]
+					k++
+				}
+			}
+			if k > 0 {
+				p.give(now, x, copies[:k])
 			}
 		}
 		in = in[n:]

@@ -14,7 +14,7 @@ type Kind uint8
 const (
 	// RDMA stations take RoCE packets, or InfiniBand's.
 	RDMA Kind = iota
-	// Ethernet stations take everything else.
+	// Ethernet stations take everything else, in every VLAN: their functions filter.
 	Ethernet
 )
 
@@ -26,6 +26,8 @@ type Station struct {
 	// GID tells its packets on an InfiniBand wire of several stations.
 	GID  netip.Addr
 	Kind Kind
+	// Promiscuous Ethernet stations also take frames to MACs that no station has.
+	Promiscuous bool
 	// UDPPort is the UDP destination port of RoCE v2 at this MAC (roce_udp_dport); 0 means 4791.
 	UDPPort uint16
 
@@ -40,6 +42,9 @@ type Station struct {
 type Wire struct {
 	// InfiniBand says that its link carries packets from the LRH on.
 	InfiniBand bool
+	// Large says that its link takes Ethernet frames of any size, with checksums still to be made (frame.Out's Task), as
+	// interfaces of virtual machines and the memory of a process do.
+	Large bool
 
 	places []place
 	mac    int // the place of the station that had the last frame
@@ -109,6 +114,26 @@ func (s *Station) Reframe(w *Wire, e *encap.Encap) {
 
 // Switch turns a station on or off. One that is off is not asked for packets, and what arrives for it is dropped.
 func (s *Station) Switch(on bool) { s.off = !on }
+
+// TakesLarge reports whether an Ethernet frame to a MAC may be handed out as large as it is, with checksums still to be made:
+// its way is in memory, to a wire that says so or another function of the port. Otherwise the function finishes it.
+func (s *Station) TakesLarge(dst eth.MAC) bool {
+	if len(s.wires) != 1 {
+		return false
+	}
+	w := s.wires[0]
+	return w.Large || dst[0]&group == 0 && w.other(s, dst)
+}
+
+// other reports whether a station other than s has a MAC.
+func (w *Wire) other(s *Station, dst eth.MAC) bool {
+	for i := range w.places {
+		if o := w.places[i].station; o != s && o.MAC == dst {
+			return true
+		}
+	}
+	return false
+}
 
 // place returns the station's place on the wire.
 func (w *Wire) place(s *Station) *place {

@@ -3,6 +3,7 @@ package port
 import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -20,6 +21,7 @@ type turned struct {
 
 type insideFrame struct {
 	data []byte
+	task offload.Task
 	wire *Wire
 	from *Station
 }
@@ -42,7 +44,7 @@ func (t *turned) add(w *Wire, from *Station, o *frame.Out) bool {
 	}
 	f := &t.frames[t.n]
 	t.n++
-	f.wire, f.from = w, from
+	f.wire, f.from, f.task = w, from, o.Task
 	f.data = append(f.data[:0], o.Head[o.HeadStart:o.HeadEnd]...)
 	f.data = append(f.data, o.Payload...)
 	f.data = append(f.data, o.Tail[:o.TailLen]...)
@@ -74,13 +76,8 @@ func (w *Wire) inside(from *Station, o *frame.Out) bool {
 	if dst[0]&group != 0 {
 		return true
 	}
-	for i := range w.places {
-		if s := w.places[i].station; s != from && s.MAC == dst {
-			o.Inside = true
-			return true
-		}
-	}
-	return false
+	o.Inside = w.other(from, dst)
+	return o.Inside
 }
 
 // deliverTurned delivers the frames between stations.
@@ -88,7 +85,7 @@ func (p *Port) deliverTurned(now clock.Time) {
 	t := &p.turned
 	for end := t.n; t.given < end; t.given++ {
 		f := &t.frames[t.given]
-		t.in[0] = frame.In{Data: f.data, Raw: true}
+		t.in[0] = frame.In{Data: f.data, Raw: true, Task: f.task}
 		if multicast(&t.in[0]) {
 			p.giveAll(now, f.wire, f.from, t.in[:])
 			continue
