@@ -1,0 +1,71 @@
+package ethernet
+
+import "github.com/softvpi/softvpi/internal/function/ethernet/filter"
+
+// Traffic counts frames of one direction, and their bytes from the destination address on, without FCS.
+type Traffic struct {
+	Frames, Bytes                  uint64
+	Directed, Multicast, Broadcast uint64
+	DirectedBytes, MulticastBytes  uint64
+	BroadcastBytes                 uint64
+	Large                          uint64 // frames of several segments, which count once
+	ChecksumGood, ChecksumBad      uint64 // received frames whose checksums were checked
+	ChecksumNone, ChecksumMade     uint64 // received frames with none to check; sent ones with checksums made here
+	Segments                       uint64 // made of large sends for a wire
+	Priorities, PriorityBytes      [8]uint64
+}
+
+// Counters are those of a function, kept for its life.
+type Counters struct {
+	Received, Sent Traffic
+	// Filtered are frames that were dropped, by verdict.
+	Filtered [filter.Verdicts]uint64
+	// Malformed are frames without a whole Ethernet header, or that say of themselves what cannot be.
+	Malformed uint64
+	// BadFCS are frames with a wrong frame check sequence; with IgnoreFCS they are passed on.
+	BadFCS uint64
+	// NoBuffer are received frames for which their ring had no room ("Packets Received Discarded").
+	NoBuffer uint64
+	// Asleep are frames dropped because the host sleeps.
+	Asleep uint64
+	// Woken is how often a frame has woken it.
+	Woken uint64
+	// RSC has the four counters of coalescing.
+	RSC RSC
+	// RingFull are sends for which the ring had no room ("TX Ring Is Full Packets"), Refused those that were refused for
+	// another reason ("Packets Outbound Errors").
+	RingFull, Refused uint64
+}
+
+// RSC counts receive segment coalescing (WinOF 5.50, 4.1.8.2).
+type RSC struct {
+	Aborts, Events, Octets, Packets uint64
+}
+
+// ReceiveCounters are those of one receive queue (WinOF 5.50, 5.5.3.10: show perfstats).
+type ReceiveCounters struct {
+	Packets, Bytes uint64
+	// PacketsDPC and PacketsThread were indicated in interrupt mode and in polling mode, in so many Indications.
+	PacketsDPC, PacketsThread         uint64
+	IndicationsDPC, IndicationsThread uint64
+	// ConsumedMaxReceives is how often the most packets allowed at once were indicated.
+	ConsumedMaxReceives uint64
+	// Transitions are changes from interrupt mode to polling mode (NumTrafficProfileTransitions).
+	Transitions uint64
+	// Batches are indications by how many packets they had: 0 to 39, 40 to 79 and so on.
+	Batches [7]uint64
+	// Interrupts are those raised, and Moderated the packets that had to wait for one.
+	Interrupts, Moderated uint64
+	// NoBuffer are packets that were lost for want of room, Burst those that only the reserve had room for.
+	NoBuffer, Burst uint64
+	// LowResources are indications of packets where the wire has them, which the host may not keep.
+	LowResources uint64
+}
+
+// SendCounters are those of one send queue.
+type SendCounters struct {
+	Packets, Bytes uint64
+	// Completions were reported, by so many Interrupts or, with SendCompletionMethod polling, without.
+	Completions, Interrupts uint64
+	RingFull                uint64
+}

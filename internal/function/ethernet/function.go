@@ -1,0 +1,152 @@
+package ethernet
+
+import (
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/function/ethernet/filter"
+	"github.com/softvpi/softvpi/internal/function/ethernet/rss"
+	"github.com/softvpi/softvpi/internal/moderation"
+	"github.com/softvpi/softvpi/internal/offload"
+	"github.com/softvpi/softvpi/internal/wait"
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+// Function is an Ethernet function.
+type Function struct {
+	cfg    Config
+	host   Host
+	wire   Wire
+	filter *filter.Filter
+
+	hash    *rss.Toeplitz
+	types   rss.Types // that are hashed
+	table   rss.Table
+	receive []receiveQueue
+	touched uint64 // bit q: receive queue q has frames of the batch that is being received
+	list    []Packet
+	parts   [][]byte // of the tags taken out of frames in list
+	polling wait.Polling
+	pace    moderation.Setting
+
+	waitingList [maxIndicate]Packet // those of a ring, while they are indicated
+	heads       []byte              // of frames that are split, without their tags
+	pieces      [2][]byte           // of a segment
+	segments    offload.Segments    // of a large frame that the host does not take
+	sleeping
+
+	send   []sendQueue
+	ready  [frame.Priorities]bitmap // send queues with something to send at a priority
+	cuts   [frame.Priorities]cut
+	cursor [frame.Priorities]int // the send queue that had the last turn
+	handed []handed              // the sends whose last frames the last Transmit handed out
+	lent   bool                  // frames of it may be in use
+	last   uint8                 // its priority
+	route  frame.Route
+
+	counters Counters
+}
+
+// New returns a function. The error is a *ConfigError.
+func New(cfg Config, host Host) (*Function, error) {
+	if err := cfg.Check(); err != nil {
+		return nil, err
+	}
+	f := &Function{cfg: cfg, host: host, wire: onWire{}, hash: rss.NewToeplitz(&rss.DefaultKey), types: rss.All}
+	f.route.SrcMAC = cfg.MAC
+	f.filter = filter.New(filter.Config{
+		MAC: cfg.MAC, Groups: cfg.MaxNumOfMCList, MaxFrame: cfg.JumboPacket, Tags: uint8(cfg.PriorityVLANTag),
+		AnyVLAN: cfg.PromiscuousVlan != 0, VLAN: uint16(cfg.VlanID),
+	})
+	f.startReceive()
+	f.startSend()
+	if cfg.RSS == 0 {
+		host.Raised(0, Event{Kind: RSSOff})
+	}
+	return f, nil
+}
+
+// onWire is where nothing is known of the wire.
+type onWire struct{}
+
+func (onWire) TakesLarge(eth.MAC) bool { return false }
+
+// MAC returns the function's address.
+func (f *Function) MAC() eth.MAC { return f.cfg.MAC }
+
+// SetWire tells the function where its frames go; without it every frame is finished here.
+func (f *Function) SetWire(w Wire) { f.wire = w }
+
+// Filter returns the function's filter, to change what it passes.
+func (f *Function) Filter() *filter.Filter { return f.filter }
+
+// Counters returns the function's counters, which keep counting.
+func (f *Function) Counters() *Counters { return &f.counters }
+
+// ReceiveQueues and SendQueues return the number of queues.
+func (f *Function) ReceiveQueues() int { return len(f.receive) }
+
+// SendQueues returns the number of send queues.
+func (f *Function) SendQueues() int { return len(f.send) }
+
+// Advance implements port.Function.
+func (f *Function) Advance(now clock.Time) {
+	for i := range f.receive {
+		f.advanceReceive(now, i)
+	}
+	for i := range f.send {
+		f.advanceSend(now, i)
+	}
+}
+
+// Deadline implements port.Function.
+func (f *Function) Deadline() clock.Time {
+	due := clock.Never
+	for i := range f.receive {
+		due = clock.Min(due, f.receive[i].due)
+	}
+	for i := range f.send {
+		due = clock.Min(due, f.send[i].due)
+	}
+	return due
+}
+
+// traffic counts a frame.
+func (t *Traffic) count(b []byte, n int) {
+	t.Frames++
+	t.Bytes += uint64(n)
+	switch dst := eth.MAC(b); {
+	case dst[0]&1 == 0:
+		t.Directed++
+		t.DirectedBytes += uint64(n)
+	case dst == eth.Broadcast:
+		t.Broadcast++
+		t.BroadcastBytes += uint64(n)
+	default:
+		t.Multicast++
+		t.MulticastBytes += uint64(n)
+	}
+}
+
+// SetGroups replaces the list of multicast addresses of which frames are received.
+func (f *Function) SetGroups(now clock.Time, list []eth.MAC) {
+	was := f.filter.Over()
+	if f.filter.SetGroups(list) && !was {
+		f.host.Raised(now, Event{Kind: ManyGroups, Count: len(f.filter.Groups())})
+	}
+}
+
+// paceOf returns how the interrupts of queues are delayed (WinOF 5.50, 4.6.3 and 4.6.5).
+func paceOf(c *Config) moderation.Setting {
+	if c.InterruptModeration == 0 {
+		return moderation.Setting{}
+	}
+	receive, send := paceFor(c.RxPacketCount, c.RxPacketTime), paceFor(c.TxPacketCount, c.TxPacketTime)
+	m := moderation.Setting{
+		Receive: receive, Send: send.Profile(uint32(c.TxIntModerationProfile)), Adaptive: c.RxIntModeration == adaptive,
+		Low: uint32(c.PktRateLow), High: uint32(c.PktRateHigh),
+	}
+	if m.Adaptive {
+		m.Receive = receive.Profile(uint32(c.RxIntModerationProfile))
+	}
+	return m
+}

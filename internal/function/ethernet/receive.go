@@ -1,0 +1,251 @@
+package ethernet
+
+import (
+	"hash/crc32"
+	"math/bits"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/function/ethernet/filter"
+	"github.com/softvpi/softvpi/internal/function/ethernet/rss"
+	"github.com/softvpi/softvpi/internal/offload"
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+// noteBadFCS is the bit of a packet's note, beside the type of its hash, that says that its FCS was wrong.
+const noteBadFCS = 1 << 31
+
+// Receive implements port.Function.
+func (f *Function) Receive(now clock.Time, in []frame.In) {
+	for i := range in {
+		f.take(now, &in[i])
+	}
+	for set := f.touched; set != 0; set &= set - 1 {
+		f.flush(now, bits.TrailingZeros64(set))
+	}
+	f.touched = 0
+}
+
+// take filters a frame, checks it, and adds it to the batch of its queue.
+func (f *Function) take(now clock.Time, in *frame.In) {
+	var h eth.Headers
+	b := in.Data
+	if !h.Parse(b) || len(in.Payload) > 0 {
+		f.counters.Malformed++
+		return
+	}
+	note := uint32(0)
+	if in.BadFCS {
+		f.counters.BadFCS++
+		if f.cfg.IgnoreFCS == 0 {
+			return
+		}
+		note = noteBadFCS
+	}
+	whole := in.Task.Kind == offload.Whole
+	if v := f.filter.Judge(&h, b, whole); v != filter.Pass {
+		f.counters.Filtered[v]++
+		if v == filter.Own {
+			f.duplicate(now, b)
+		}
+		return
+	}
+	f.arrived(&h, b, whole)
+	if f.asleep && f.sleep(now, b) {
+		return
+	}
+	t := in.Task
+	f.check(&h, b, &t)
+	hash, kind := f.hashOf(&h, b)
+	q := f.queueOf(hash, kind)
+	r := &f.receive[q]
+	if f.touched>>q&1 == 0 {
+		f.touched |= 1 << q
+		r.join.Reset()
+	}
+	if !whole && !f.takesLarge(h.Version) {
+		f.unjoin(now, q, &h, b, t, hash, kind)
+		return
+	}
+	r.join.AddFrame(&h, b, t, hash, note|uint32(kind))
+}
+
+// arrived counts a frame that passes.
+func (f *Function) arrived(h *eth.Headers, b []byte, whole bool) {
+	c := &f.counters.Received
+	c.count(b, len(b))
+	if !whole {
+		c.Large++
+	}
+	priority := h.TCI >> 13
+	c.Priorities[priority]++
+	c.PriorityBytes[priority] += uint64(len(b))
+}
+
+// check looks at the checksums of a frame as far as the keys ask for it, and nobody has.
+func (f *Function) check(h *eth.Headers, b []byte, t *offload.Task) {
+	const transport = offload.MakeTransport | offload.GoodTransport | offload.BadTransport
+	if h.Version == 0 {
+		return
+	}
+	if t.Kind != offload.Whole {
+		t.Sums |= offload.MakeTransport
+	}
+	if h.Version == 4 && f.cfg.IPChecksumIPv4&rx != 0 && t.Sums&(offload.MakeIP|offload.GoodIP|offload.BadIP) == 0 {
+		t.Sums |= offload.CheckIP(h, b)
+	}
+	if t.Sums&transport == 0 && f.transportKey(h.Version)&rx != 0 {
+		t.Sums |= offload.CheckTransport(h, b)
+	}
+	c := &f.counters.Received
+	switch {
+	case t.Sums&(offload.BadIP|offload.BadTransport) != 0:
+		c.ChecksumBad++
+	case t.Sums&(offload.GoodIP|offload.GoodTransport|offload.MakeTransport) != 0:
+		c.ChecksumGood++
+	default:
+		c.ChecksumNone++
+	}
+	if left := t.Sums & (offload.MakeTransport | offload.MakeIP); left != 0 && t.Kind == offload.Whole && !f.cfg.Host.Partial {
+		offload.Make(left, h, b)
+		t.Sums = t.Sums&^left | left<<2 // what was to be made is good now
+	}
+}
+
+// transportKey returns the value of the key for the checksums of TCP and UDP.
+func (f *Function) transportKey(version uint8) int {
+	if version == 6 {
+		return f.cfg.TCPUDPChecksumIPv6
+	}
+	return f.cfg.TCPUDPChecksumIPv4
+}
+
+// takesLarge reports whether the host takes frames of several segments: it can, and has them joined.
+func (f *Function) takesLarge(version uint8) bool {
+	if version == 6 {
+		return f.cfg.Host.Large && f.cfg.RscIPv6 != 0
+	}
+	return f.cfg.Host.Large && f.cfg.RscIPv4 != 0
+}
+
+// hashOf returns the hash of a received frame, of type 0 for one that RSS does not spread.
+func (f *Function) hashOf(h *eth.Headers, b []byte) (uint32, rss.Types) {
+	if !f.spreads(h) {
+		return 0, 0
+	}
+	return f.hash.Of(h, b, f.types)
+}
+
+// spreads reports whether RSS spreads frames like this one (WinOF 5.50, 4.6.6: UseRSSForUDP, UseRSSForRawIP).
+func (f *Function) spreads(h *eth.Headers) bool {
+	switch {
+	case h.Version == 0:
+		return false
+	case h.Data != 0 && h.Protocol == eth.ProtocolTCP:
+		return true
+	case h.Protocol == eth.ProtocolUDP:
+		return f.cfg.UseRSSForUDP != 0
+	}
+	return f.cfg.UseRSSForRawIP != 0
+}
+
+// queueOf returns the receive queue of a hash. Frames without one are for the first.
+func (f *Function) queueOf(hash uint32, kind rss.Types) int {
+	if kind == 0 || f.cfg.RSS == 0 {
+		return 0
+	}
+	f.table.Count(hash)
+	return f.table.Queue(hash)
+}
+
+// unjoin cuts a large frame for a host that does not take it.
+func (f *Function) unjoin(now clock.Time, q int, h *eth.Headers, b []byte, t offload.Task, hash uint32, kind rss.Types) {
+	if f.segments.BeginFrame(t, h, b) != nil {
+		f.counters.Malformed++
+		return
+	}
+	f.flush(now, q) // what came before it
+	f.receive[q].join.Reset()
+	p := offload.Packet{Headers: *h, Hash: hash, Note: uint32(kind), Task: offload.Task{Sums: offload.GoodTransport}}
+	if h.Version == 4 {
+		p.Task.Sums |= offload.GoodIP
+	}
+	p.Header = p.Task.Header(h)
+	for head, body, ok := f.segments.Next(); ok; head, body, ok = f.segments.Next() {
+		f.pieces = [2][]byte{head, body}
+		p.Parts = f.pieces[:]
+		f.list, f.parts, f.heads = append(f.list[:0], Packet{}), f.parts[:0], f.heads[:0]
+		f.describe(&f.list[0], &p)
+		f.deliver(now, q, f.list)
+	}
+}
+
+// flush passes on the batch of a queue.
+func (f *Function) flush(now clock.Time, q int) {
+	r := &f.receive[q]
+	batch := r.join.Packets()
+	f.list, f.parts, f.heads = f.list[:0], f.parts[:0], f.heads[:0]
+	for i := range batch {
+		p := &batch[i]
+		if n := len(p.Parts); n > 1 {
+			f.counters.RSC.Events++
+			f.counters.RSC.Packets += uint64(n)
+			f.counters.RSC.Octets += uint64(p.Len())
+		}
+		f.list = append(f.list, Packet{})
+		f.describe(&f.list[i], p)
+	}
+	f.counters.RSC.Aborts += uint64(r.join.Aborts())
+	f.deliver(now, q, f.list)
+}
+
+// describe makes p what is indicated of a frame: the tag taken out, the headers split off if that is asked for.
+func (f *Function) describe(p *Packet, o *offload.Packet) {
+	*p = Packet{Parts: o.Parts, Header: o.Header, Sums: o.Task.Sums, Hash: o.Hash, HashType: rss.Types(o.Note &^ noteBadFCS)}
+	if f.cfg.IgnoreFCS != 0 && len(o.Parts) == 1 {
+		p.HasFCS, p.FCS = true, crc32.ChecksumIEEE(o.Parts[0])
+		if o.Note&noteBadFCS != 0 {
+			p.FCS = ^p.FCS // which it was not
+		}
+	}
+	tagged := o.Headers.Tags > 0 && f.cfg.PriorityVLANTag != 0 && eth.EtherType(uint16(o.Parts[0][macs])<<8|uint16(o.Parts[0][macs+1])) == eth.TypeVLAN
+	split := f.cfg.HeaderDataSplit != 0
+	if !tagged && !split {
+		return
+	}
+	b, from := o.Parts[0], len(f.parts)
+	end := min(headersEnd(&o.Headers), len(b))
+	if tagged {
+		p.Tagged, p.TCI = true, o.Headers.TCI
+		shift(&p.Header)
+	}
+	switch {
+	case tagged && split: // in one piece, which takes a copy
+		at := len(f.heads)
+		f.heads = append(append(f.heads, b[:macs]...), b[macs+eth.VLANLen:end]...)
+		f.parts = append(f.parts, f.heads[at:len(f.heads):len(f.heads)], b[end:])
+	case tagged:
+		f.parts = append(f.parts, b[:macs], b[macs+eth.VLANLen:])
+	default:
+		f.parts = append(f.parts, b[:end], b[end:])
+	}
+	f.parts = append(f.parts, o.Parts[1:]...)
+	p.Parts = f.parts[from:len(f.parts):len(f.parts)]
+}
+
+// macs is where an Ethernet header has its first tag.
+const macs = 12
+
+// headersEnd is where the headers of a frame end, as header-data split means it: behind the last one that is known.
+func headersEnd(h *eth.Headers) int {
+	return max(h.Network, h.Transport, h.Data)
+}
+
+// shift moves the places of a header to where they are without a tag.
+func shift(h *offload.Header) {
+	for _, at := range []*int{&h.Headers, &h.ChecksumStart} {
+		if *at != 0 {
+			*at -= eth.VLANLen
+		}
+	}
+}
