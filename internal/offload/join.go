@@ -20,7 +20,7 @@ type Packet struct {
 	Headers eth.Headers
 	// Hash and Note are what the packet was added with.
 	Hash, Note uint32
-	Parts [][]byte
+	Parts      [][]byte
 
 	open     bool // another segment may follow
 	sequence uint32

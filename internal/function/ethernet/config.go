@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/function/ethernet/rss"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -31,6 +32,7 @@ type Config struct {
 	RSS, NumRSSQueues, MaxRSSProcessors                                int
 	RssBaseProcNumber, RssBaseProcGroup, RssMaxProcNumber              int
 	NumaNodeID, RSSProfile, UseRSSForUDP, UseRSSForRawIP               int
+	RssMonitoringEnabled                                               int
 	TxHashDistribution                                                 int
 	InterruptModeration, RxIntModeration                               int
 	RxIntModerationProfile, TxIntModerationProfile                     int
@@ -40,6 +42,9 @@ type Config struct {
 	ThreadPoll, AverageFactor, AveragePollThreshold, ThisPollThreshold int
 	AsyncReceiveIndicate, RfdReservationFactor                         int
 
+	// Machine are the machine's processors, of which RSS takes some for its queues; none: as many as the keys ask for, on one
+	// node.
+	Machine []rss.Processor
 	// Host is what the host takes and gives.
 	Host Abilities
 }

@@ -4,7 +4,6 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/function/ethernet/filter"
-	"github.com/softvpi/softvpi/internal/function/ethernet/rss"
 	"github.com/softvpi/softvpi/internal/moderation"
 	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/internal/wait"
@@ -18,9 +17,7 @@ type Function struct {
 	wire   Wire
 	filter *filter.Filter
 
-	hash    *rss.Toeplitz
-	types   rss.Types // that are hashed
-	table   rss.Table
+	spreading
 	receive []receiveQueue
 	touched uint64 // bit q: receive queue q has frames of the batch that is being received
 	list    []Packet
@@ -51,12 +48,13 @@ func New(cfg Config, host Host) (*Function, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	f := &Function{cfg: cfg, host: host, wire: onWire{}, hash: rss.NewToeplitz(&rss.DefaultKey), types: rss.All}
+	f := &Function{cfg: cfg, host: host, wire: onWire{}}
 	f.route.SrcMAC = cfg.MAC
 	f.filter = filter.New(filter.Config{
 		MAC: cfg.MAC, Groups: cfg.MaxNumOfMCList, MaxFrame: cfg.JumboPacket, Tags: uint8(cfg.PriorityVLANTag),
 		AnyVLAN: cfg.PromiscuousVlan != 0, VLAN: uint16(cfg.VlanID),
 	})
+	f.startSpreading()
 	f.startReceive()
 	f.startSend()
 	if cfg.RSS == 0 {
@@ -90,6 +88,7 @@ func (f *Function) SendQueues() int { return len(f.send) }
 
 // Advance implements port.Function.
 func (f *Function) Advance(now clock.Time) {
+	f.balance(now)
 	for i := range f.receive {
 		f.advanceReceive(now, i)
 	}

@@ -51,21 +51,16 @@ func (f *Function) startReceive() {
 	if c.RecvCompletionMethod == pollingMethod {
 		f.polling.Rounds = uint32(c.ThreadPoll)
 	}
-	n := 1
-	if c.RSS != 0 {
-		n = min(c.NumRSSQueues, c.MaxRSSProcessors)
-	}
 	size := c.ReceiveBuffers
 	if c.AsyncReceiveIndicate != 0 {
 		size += c.RfdReservationFactor
 	}
-	f.receive = make([]receiveQueue, n)
+	f.receive = make([]receiveQueue, len(f.processors))
 	for i := range f.receive {
 		r := &f.receive[i]
 		r.ring, r.due = queue.NewRing(size), clock.Never
 		r.join.Join4, r.join.Join6 = f.takesLarge(4), f.takesLarge(6)
 	}
-	f.table.Spread(n)
 }
 
 // ReceiveCounters returns the counters of a receive queue, which keep counting.

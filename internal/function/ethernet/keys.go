@@ -47,6 +47,7 @@ var keys = []key{
 	{"*RSSProfile", func(c *Config) *int { return &c.RSSProfile }},
 	{"UseRSSForUDP", func(c *Config) *int { return &c.UseRSSForUDP }},
 	{"UseRSSForRawIP", func(c *Config) *int { return &c.UseRSSForRawIP }},
+	{"RssMonitoringEnabled", func(c *Config) *int { return &c.RssMonitoringEnabled }},
 	{"TxHashDistribution", func(c *Config) *int { return &c.TxHashDistribution }},
 	{"*InterruptModeration", func(c *Config) *int { return &c.InterruptModeration }},
 	{"RxIntModeration", func(c *Config) *int { return &c.RxIntModeration }},

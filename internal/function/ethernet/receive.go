@@ -1,6 +1,7 @@
 package ethernet
 
 import (
+	"encoding/binary"
 	"hash/crc32"
 	"math/bits"
 
@@ -128,36 +129,6 @@ func (f *Function) takesLarge(version uint8) bool {
 	return f.cfg.Host.Large && f.cfg.RscIPv4 != 0
 }
 
-// hashOf returns the hash of a received frame, of type 0 for one that RSS does not spread.
-func (f *Function) hashOf(h *eth.Headers, b []byte) (uint32, rss.Types) {
-	if !f.spreads(h) {
-		return 0, 0
-	}
-	return f.hash.Of(h, b, f.types)
-}
-
-// spreads reports whether RSS spreads frames like this one (WinOF 5.50, 4.6.6: UseRSSForUDP, UseRSSForRawIP).
-func (f *Function) spreads(h *eth.Headers) bool {
-	switch {
-	case h.Version == 0:
-		return false
-	case h.Data != 0 && h.Protocol == eth.ProtocolTCP:
-		return true
-	case h.Protocol == eth.ProtocolUDP:
-		return f.cfg.UseRSSForUDP != 0
-	}
-	return f.cfg.UseRSSForRawIP != 0
-}
-
-// queueOf returns the receive queue of a hash. Frames without one are for the first.
-func (f *Function) queueOf(hash uint32, kind rss.Types) int {
-	if kind == 0 || f.cfg.RSS == 0 {
-		return 0
-	}
-	f.table.Count(hash)
-	return f.table.Queue(hash)
-}
-
 // unjoin cuts a large frame for a host that does not take it.
 func (f *Function) unjoin(now clock.Time, q int, h *eth.Headers, b []byte, t offload.Task, hash uint32, kind rss.Types) {
 	if f.segments.BeginFrame(t, h, b) != nil {
@@ -208,7 +179,7 @@ func (f *Function) describe(p *Packet, o *offload.Packet) {
 			p.FCS = ^p.FCS // which it was not
 		}
 	}
-	tagged := o.Headers.Tags > 0 && f.cfg.PriorityVLANTag != 0 && eth.EtherType(uint16(o.Parts[0][macs])<<8|uint16(o.Parts[0][macs+1])) == eth.TypeVLAN
+	tagged := o.Headers.Tags > 0 && f.cfg.PriorityVLANTag != 0 && eth.EtherType(binary.BigEndian.Uint16(o.Parts[0][macs:])) == eth.TypeVLAN
 	split := f.cfg.HeaderDataSplit != 0
 	if !tagged && !split {
 		return
