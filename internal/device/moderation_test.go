@@ -45,7 +45,8 @@ func TestModerationOfTheAdapter(t *testing.T) {
 		t.Errorf("event after %d sends, want 1", n)
 	}
 	x.host.lock()
-	x.host.adapters[y.adapter].cfg.Moderation = Moderation{Receive: Pace{Count: 2, Interval: long}, Adaptive: true, Low: 1 << 30, High: 1 << 31}
+	x.host.adapters[y.adapter].cfg.Moderation = Moderation{Receive: Pace{Count: 2, Interval: long}, Adaptive: true, Low: 1 << 30,
+		High: 1 << 31}
 	x.host.unlock()
 	if n := events(cq, receive, 4); n != 1 {
 		t.Errorf("event after %d receives that come slowly, want 1", n)
