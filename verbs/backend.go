@@ -14,6 +14,8 @@ type backend interface {
 	command.Commands
 	// CMResolveAddr is that of command.Extended.
 	CMResolveAddr(ctx context.Context, r command.CMResolveAddr) error
+	// Clock is that of command.Extended.
+	Clock(ctx context.Context) (command.Clock, error)
 
 	// Doorbell tells the adapter that work was posted to a QP or SRQ.
 	Doorbell(h command.Handle)

@@ -41,6 +41,7 @@ type CQ struct {
 	scratch [pollBatch]ring.CQE
 	// driveFirst says that polls drive the adapters' loop before they look.
 	driveFirst atomic.Bool
+	zero       uint64 // the system's clock when that of the timestamps was 0
 	// streamed says that a peer on the direct path has completed receives here since the last request was
 	// posted on a QP that receives here: that peer is not waiting for an answer.
 	streamed atomic.Bool
@@ -117,19 +118,26 @@ func (cq *CQ) vacate(qp *QP, side ring.CQFlags, places *places) {
 	places.keep(int32(n))
 }
 
-// CreateCQ creates a completion queue that holds at least depth completions. A queue that overflows is
-// broken, and so are the QPs that use it. It cannot overflow if depth is at least the sum of the send and
-// receive depths of its QPs: a request keeps its place in its queue until its completion has been polled.
-func (d *Device) CreateCQ(depth int) (*CQ, error) {
-	if depth < 1 || depth > d.limit.MaxCQDepth {
-		return nil, newError("create cq", ErrInvalid, "depth is %d, want 1 to %d", depth, d.limit.MaxCQDepth)
+// CreateCQ creates a completion queue that holds at least depth completions, and is CreateCQEx without anything else.
+func (d *Device) CreateCQ(depth int) (*CQ, error) { return d.CreateCQEx(CQConfig{Depth: depth}) }
+
+// CreateCQEx creates a completion queue. One that overflows is broken, and so are the QPs that use it. It cannot overflow
+// if its depth is at least the sum of the send and receive depths of its QPs: a request keeps its place in its queue
+// until its completion has been polled.
+func (d *Device) CreateCQEx(c CQConfig) (*CQ, error) {
+	if c.Depth < 1 || c.Depth > d.limit.MaxCQDepth {
+		return nil, newError("create cq", ErrInvalid, "depth is %d, want 1 to %d", c.Depth, d.limit.MaxCQDepth)
 	}
 	life := d.live()
-	q, err := d.host.backend.CreateCQ(d.host.ctx, command.CreateCQ{Adapter: d.index, Depth: uint32(depth)})
+	zero, err := d.zero(c)
 	if err != nil {
 		return nil, wrap("create cq", err)
 	}
-	cq := &CQ{dev: d, handle: q.Handle, life: life, depth: int(q.Depth)}
+	q, err := d.host.backend.CreateCQ(d.host.ctx, command.CreateCQ{Adapter: d.index, Depth: uint32(c.Depth), Flags: c.flags()})
+	if err != nil {
+		return nil, wrap("create cq", err)
+	}
+	cq := &CQ{dev: d, handle: q.Handle, life: life, depth: int(q.Depth), zero: zero}
 	if cq.ring, err = d.host.openCQ(&q); err != nil {
 		_ = cq.Close()
 		return nil, err

@@ -21,7 +21,7 @@ type WC struct {
 	PathBits  uint8  // of a datagram on InfiniBand: path bits of the LID that it was sent to
 	SLID      uint16 // of a datagram on InfiniBand: the LID that it came from
 	PKeyIndex uint16
-	Timestamp uint64 // nanoseconds of the adapter's clock
+	Timestamp uint64 // of a queue with CQConfig.Timestamps: nanoseconds of the adapter's clock, see CQ.Time
 }
 
 // errPollClosed is allocated in advance, as are the errors of posting.

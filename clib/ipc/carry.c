@@ -6,7 +6,8 @@
 #include "place.h"
 
 /* Bits of Terms.Flags and of Direction.Raised, and the kinds of operations that a direction counts. */
-enum { SIGNAL_ALL = 1, RECEIVES = 2, ANSWERS = 4, SEND_CHANNEL = 8, RECV_CHANNEL = 16 };
+enum { SIGNAL_ALL = 1, RECEIVES = 2, ANSWERS = 4, SEND_CHANNEL = 8, RECV_CHANNEL = 16, SEND_TIMES = SVPI_SEND_TIMES,
+       RECV_TIMES = SVPI_RECV_TIMES };
 enum { RAISE_SEND = 1, RAISE_RECV = 2 };
 enum { COUNT_SEND, COUNT_WRITE, COUNT_READ, COUNT_ATOMIC };
 
@@ -21,10 +22,13 @@ static const uint8_t completed[] = {
 	[SVPI_WR_READ] = CQ_READ, [SVPI_WR_CAS] = CQ_CAS, [SVPI_WR_FADD] = CQ_FADD,
 };
 
-static uint64_t now(const struct svpi_initiator *i)
+/* now returns the time for completions in queues with one of these flags, 0 if no such queue wants it. */
+static uint64_t now(const struct svpi_initiator *i, uint32_t of)
 {
 	struct timespec t;
 
+	if (!(i->terms.flags & of))
+		return 0;
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec - i->clock;
 }
@@ -86,7 +90,7 @@ static void finish(struct svpi_initiator *i, const struct svpi_send_entry *e, ui
 {
 	count(i, op, n);
 	if (signaled(i, e))
-		finish_at(i, e, slot, n, now(i));
+		finish_at(i, e, slot, n, now(i, SEND_TIMES));
 }
 
 /* target finds the peer's memory that a write or read names. IBA 9.7.4.1 requires no R_Key check for a length of 0.
@@ -222,7 +226,7 @@ static enum svpi_reason deliver(struct svpi_initiator *i, const struct svpi_send
 	c->flags |= SVPI_CQE_RECEIVE | (e->flags & SVPI_WR_SOLICITED ? SVPI_CQE_SOLICITED : 0);
 	c->pkey_index = t->p_key_index;
 	c->sl = (uint8_t)t->service_level;
-	c->time = now(i);
+	c->time = now(i, SEND_TIMES | RECV_TIMES);
 	c->stamp = t->recv_stamp;
 	if (!svpi_claim(&i->recv_cq, i->owner, &theirs)) {
 		if (signaled(i, e)) {

@@ -151,6 +151,8 @@ static bool adopt(struct svpi_initiator *i)
 		i->receive.h = NULL;
 	}
 	i->terms = t;
+	if (i->s->about.minor < SVPI_TIMES_MINOR)
+		i->terms.flags |= SVPI_SEND_TIMES | SVPI_RECV_TIMES;
 	i->shift = (uint8_t)__builtin_ctz(t.mtu | 1u << 31);
 	i->lease = i->current;
 	return true;

@@ -11,6 +11,10 @@
 
 enum { SVPI_TABLE_KEYS = 8192 };
 
+/* Bits of Terms.Flags: completions in the send CQ, and in the receive CQ, say when they were made. Drivers before
+ * version 2.6 do not say it, and want it of all. */
+enum { SVPI_SEND_TIMES = 32, SVPI_RECV_TIMES = 64 };
+
 /* Access rights of regions and queue pairs. */
 enum { SVPI_LOCAL_WRITE = 1, SVPI_REMOTE_WRITE = 2, SVPI_REMOTE_READ = 4, SVPI_REMOTE_ATOMIC = 8 };
 

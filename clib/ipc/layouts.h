@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SVPI_MAGIC 0x49505653u
-enum { SVPI_MAJOR = 2, SVPI_MINOR = 5 };
+enum { SVPI_MAJOR = 2, SVPI_MINOR = 6 };
 
 enum svpi_op {
 	SVPI_HELLO = 1,
@@ -68,6 +68,7 @@ enum svpi_op {
 	SVPI_MOVED = 72,
 	SVPI_PORT = 73,
 	SVPI_REREGISTER_MEMORY = 74,
+	SVPI_CLOCK = 75,
 };
 
 /* Classes of refused commands. */
@@ -395,9 +396,14 @@ struct svpi_create_cq {
 	uint32_t adapter;
 	uint32_t depth;
 	uint32_t channel;
-	uint32_t none3;
+	uint32_t flags;
 };
 _Static_assert(sizeof(struct svpi_create_cq) == 16, "layout");
+
+struct svpi_clock {
+	uint64_t zero;
+};
+_Static_assert(sizeof(struct svpi_clock) == 8, "layout");
 
 struct svpi_ring {
 	uint32_t arena;

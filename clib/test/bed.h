@@ -62,6 +62,7 @@ void test_datagrams(void);
 void test_srq(void);
 void test_windows(void);
 void test_extended(void);
+void test_queues(void);
 void test_events(void);
 void test_states(void);
 void test_memory(void);

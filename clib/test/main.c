@@ -9,7 +9,8 @@
 
 static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "requests", test_requests }, { "errors", test_errors }, { "datagrams", test_datagrams }, { "srq", test_srq },
-	{ "windows", test_windows }, { "extended", test_extended }, { "events", test_events }, { "memory", test_memory },
+	{ "windows", test_windows }, { "extended", test_extended }, { "queues", test_queues },
+	{ "events", test_events }, { "memory", test_memory },
 	{ "limits", test_limits }, { "states", test_states }, { "threads", test_threads }, { "fork", test_fork },
 };
 

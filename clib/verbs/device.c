@@ -217,8 +217,10 @@ int svpi_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 		return EINVAL;
 	memset(&a, 0, sizeof(a));
 	ibv_query_device(context, &a.orig_attr);
-	a.completion_timestamp_mask = UINT64_MAX;
-	a.hca_core_clock = 1000000; /* kHz: timestamps count nanoseconds */
+	if (svpi_has_times(to_svpi(context))) {
+		a.completion_timestamp_mask = UINT64_MAX;
+		a.hca_core_clock = 1000000; /* kHz: timestamps count nanoseconds */
+	}
 	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
 	a.cq_mod_caps.max_cq_count = UINT16_MAX;
 	a.cq_mod_caps.max_cq_period = UINT16_MAX;
@@ -228,12 +230,20 @@ int svpi_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 	return 0;
 }
 
+/* The raw clock is one number, that of completion timestamps, and stands in tv_nsec alone, as programs expect it of
+ * cards. */
 int svpi_query_rt_values(struct ibv_context *context, struct ibv_values_ex *v)
 {
-	(void)context;
+	struct timespec t;
+
 	if (v->comp_mask & ~(uint32_t)IBV_VALUES_MASK_RAW_CLOCK)
 		return EINVAL;
-	if (v->comp_mask & IBV_VALUES_MASK_RAW_CLOCK)
-		clock_gettime(CLOCK_MONOTONIC, &v->raw_clock);
+	if (!svpi_has_times(to_svpi(context)))
+		return EOPNOTSUPP;
+	if (v->comp_mask & IBV_VALUES_MASK_RAW_CLOCK) {
+		clock_gettime(CLOCK_MONOTONIC, &t);
+		v->raw_clock.tv_sec = 0;
+		v->raw_clock.tv_nsec = t.tv_sec * 1000000000L + t.tv_nsec;
+	}
 	return 0;
 }

@@ -100,7 +100,11 @@ struct svpi_cq {
 	bool streamed;	    /* a peer on the direct path has completed receives here since a request was last posted to a queue */
 	uint32_t taken;	    /* pair that receives here; and the position in the second ring at that time */
 	uint32_t got, got_async; /* events given to the program; those acknowledged are in cq */
+	bool single;		 /* the program uses the queue in one thread at a time, so that lock is not needed */
 	struct svpi_cqe current; /* of an extended poll */
+	uint64_t zero;		 /* CLOCK_MONOTONIC when the clock of completions was 0 */
+	uint64_t wall, wall_at;	 /* what the time of day is ahead of that clock, and the time of the completion for which it was read */
+	struct svpi_pd *domain;	 /* parent domain, if it has one */
 };
 
 struct svpi_srq {
@@ -183,6 +187,8 @@ int svpi_req_notify_cq(struct ibv_cq *, int);
 struct ibv_mw *svpi_alloc_mw(struct ibv_pd *, enum ibv_mw_type);
 int svpi_dealloc_mw(struct ibv_mw *);
 int svpi_bind_mw(struct ibv_qp *, struct ibv_mw *, struct ibv_mw_bind *);
+/* svpi_cq_new creates a completion queue with flags of CreateCQ; NULL with errno. */
+struct svpi_cq *svpi_cq_new(struct ibv_context *, uint32_t cqe, void *cq_context, struct ibv_comp_channel *, uint32_t flags);
 /* svpi_cq_forget drops the completions of a queue pair that was reset. */
 void svpi_cq_forget(struct ibv_cq *, uint32_t qpn);
 struct ibv_cq_ex *svpi_create_cq_ex(struct ibv_context *, struct ibv_cq_init_attr_ex *);
@@ -195,6 +201,8 @@ struct ibv_td *svpi_alloc_td(struct ibv_context *, struct ibv_td_init_attr *);
 int svpi_dealloc_td(struct ibv_td *);
 int svpi_query_port(struct ibv_context *, uint8_t, struct ibv_port_attr *, size_t);
 int svpi_query_device_ex(struct ibv_context *, const struct ibv_query_device_ex_input *, struct ibv_device_attr_ex *, size_t);
+/* svpi_has_times tells whether the driver says when completions were made. */
+static inline bool svpi_has_times(const struct svpi *s) { return s->about.minor >= SVPI_TIMES_MINOR; }
 int svpi_query_rt_values(struct ibv_context *, struct ibv_values_ex *);
 
 /* The direct path (direct.c). svpi_direct_begin has to be called before requests are filled in. It returns the

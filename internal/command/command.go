@@ -110,6 +110,7 @@ type Extended interface {
 	CMLeave(ctx context.Context, c CMLeave) error
 	CMOption(ctx context.Context, c CMOption) error
 	CMNotify(ctx context.Context, c CMNotify) error
+	Clock(ctx context.Context) (Clock, error)
 }
 
 // Kind is a kind of object, for Destroy.
@@ -226,7 +227,20 @@ type CreateCQ struct {
 	// Channel is the completion channel for events of the CQ; 0 for none: waiters then wait on the CQ
 	// itself.
 	Channel uint32
-	_       uint32
+	Flags   uint32 // of CQTimestamps and CQIgnoreOverrun
+}
+
+// Flags of CreateCQ.
+const (
+	// CQTimestamps asks for completions that say when they were made: nanoseconds of the clock that Clock places.
+	CQTimestamps uint32 = 1 << iota
+	// CQIgnoreOverrun drops completions that find no room, instead of ending the CQ and its QPs.
+	CQIgnoreOverrun
+)
+
+// Clock places the clock of completions.
+type Clock struct {
+	Zero uint64 // CLOCK_MONOTONIC, in nanoseconds, at which it was 0
 }
 
 // Queue is a created CQ or SRQ with its ring.

@@ -29,6 +29,8 @@ type cq struct {
 	uses     int
 	channel  *channel // nil: none
 	waiters  []*waiter
+	times    bool // completions say when they were made
+	lossy    bool // completions without room are dropped
 	failed   bool
 	ended    atomic.Pointer[command.Error] // why waiters get no more events; nil while the CQ exists
 
@@ -61,11 +63,17 @@ func (c *Client) CreateCQ(ctx context.Context, r command.CreateCQ) (command.Queu
 	if err := within("Depth", r.Depth, 1, a.limits.CQDepth); err != nil {
 		return command.Queue{}, err
 	}
+	if err := flags("Flags", r.Flags, command.CQTimestamps|command.CQIgnoreOverrun); err != nil {
+		return command.Queue{}, err
+	}
 	if err := c.room(a, "CQs", a.objects.CQ, a.limits.CQ); err != nil {
 		return command.Queue{}, err
 	}
 	g := ring.CQGeometry(int(r.Depth))
-	q := &cq{client: c, adapter: a, due: clock.Never, geometry: g, channel: ch}
+	q := &cq{
+		client: c, adapter: a, due: clock.Never, geometry: g, channel: ch,
+		times: r.Flags&command.CQTimestamps != 0, lossy: r.Flags&command.CQIgnoreOverrun != 0,
+	}
 	if q.ring, q.block, err = c.openCQ(g); err != nil {
 		return command.Queue{}, err
 	}
@@ -230,13 +238,13 @@ func (q *cq) push(now clock.Time, all []transport.Completion) {
 	if q.failed {
 		return
 	}
-	var err error
-	for i := range all {
-		if err = q.ring.Fill(&all[i].CQE); err != nil {
-			all = all[:i]
-			break
+	if q.times {
+		made := uint64(q.client.host.now()) // now is when the turn began
+		for i := range all {
+			all[i].Timestamp = made
 		}
 	}
+	all, err := q.fill(all)
 	q.ring.Publish()
 	due := false
 	for i := range all {
@@ -250,6 +258,19 @@ func (q *cq) push(now clock.Time, all []transport.Completion) {
 	if err != nil {
 		q.overflow(err)
 	}
+}
+
+// fill enters completions into the ring, and returns those that are in it.
+func (q *cq) fill(all []transport.Completion) ([]transport.Completion, error) {
+	for i := range all {
+		if q.lossy && q.ring.Full() {
+			return all[:i], nil
+		}
+		if err := q.ring.Fill(&all[i].CQE); err != nil {
+			return all[:i], err
+		}
+	}
+	return all, nil
 }
 
 // hold counts a completion towards the event, which it delays as p says; true: the event is to be raised now.

@@ -15,6 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/lease"
 	"github.com/softvpi/softvpi/internal/device/notify"
+	"github.com/softvpi/softvpi/internal/os/monotonic"
 	"github.com/softvpi/softvpi/internal/transport"
 	"github.com/softvpi/softvpi/internal/wait"
 )
@@ -24,6 +25,7 @@ type Host struct {
 	cfg   Config
 	log   *slog.Logger
 	start time.Time
+	zero  uint64     // see Zero
 	rand  *rand.Rand // under the loop lock
 
 	// The loop lock. Its holder owns everything below.
@@ -85,6 +87,7 @@ func NewHost(cfg Config) (*Host, error) {
 		rand:          rand.New(source(cfg.Seed)),
 		policy:        newPolicy(cfg.Spin, runtime.GOMAXPROCS(0)),
 	}
+	h.zero = monotonic.At(h.start)
 	h.leases = lease.NewBook(h.now)
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
@@ -135,6 +138,9 @@ func (system) Uint64() uint64 {
 	_, _ = crand.Read(b[:]) // never fails
 	return binary.NativeEndian.Uint64(b[:])
 }
+
+// Zero returns the time of package monotonic at which the host's clock, which is that of completions, was 0.
+func (h *Host) Zero() uint64 { return h.zero }
 
 // now reads the clock. The loop does so once per iteration.
 func (h *Host) now() clock.Time {

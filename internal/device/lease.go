@@ -91,7 +91,12 @@ func (l *delegatedPair) Fail(end int) { [2]*qp{l.q, l.p}[end].fail(command.Event
 func (l *delegatedPair) Ended() { l.q.lease, l.p.lease = nil, nil }
 
 // Direct implements lease.Queue.
-func (q *cq) Direct() bool { return !q.failed && q.chosen.Interval == 0 && q.ring.Shared() != nil }
+func (q *cq) Direct() bool {
+	return !q.failed && !q.lossy && q.chosen.Interval == 0 && q.ring.Shared() != nil
+}
+
+// Timestamps implements lease.Queue.
+func (q *cq) Timestamps() bool { return q.times }
 
 // At implements lease.Queue.
 func (q *cq) At() direct.RingAt {

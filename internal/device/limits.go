@@ -67,6 +67,14 @@ func within(field string, v, least, most uint32) error {
 	return nil
 }
 
+// flags checks that a field of bits has no others than those that are known.
+func flags(field string, v, known uint32) error {
+	if v&^known != 0 {
+		return command.Errorf(command.Invalid, "%s is %#x, want a combination of the bits %#x", field, v, known)
+	}
+	return nil
+}
+
 // full returns the error for exceeding a limit on objects.
 func full(what string, most uint32) error {
 	return command.Errorf(command.Exhausted, "%s: all %d of the adapter are in use", what, most)

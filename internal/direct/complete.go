@@ -53,7 +53,15 @@ func (i *Initiator) finish(wr *ring.SendWR, slot uint32, op int, n uint64) {
 	if !i.signaled(wr) {
 		return
 	}
-	i.fillSend(wr, slot, n, i.env.Now())
+	i.fillSend(wr, slot, n, i.now(SendTimes))
+}
+
+// now returns the time for completions in queues with one of these flags, 0 if no such queue wants it.
+func (i *Initiator) now(of uint32) uint64 {
+	if i.terms.Flags&of == 0 {
+		return 0
+	}
+	return i.env.Now()
 }
 
 func (i *Initiator) fillSend(wr *ring.SendWR, slot uint32, n, now uint64) {

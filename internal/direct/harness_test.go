@@ -107,7 +107,7 @@ func newBench(t testing.TB) *bench {
 		SendCQ: RingAt{Entries: entries, Stride: ring.CQESize}, RecvCQ: RingAt{Entries: entries, Stride: ring.CQESize},
 		Receive: RingAt{Entries: uint32(recv.Entries), Stride: uint32(recv.Stride), Offset: at},
 		OwnPD:   ownPD, PeerPD: peerPD, PeerAdapter: 1, OwnQPN: 11, PeerQPN: 22, OwnContext: 111, PeerContext: 222,
-		Access: uint32(allRights), Flags: Receives | Answers, MTU: 1024,
+		Access: uint32(allRights), Flags: Receives | Answers | SendTimes | RecvTimes, MTU: 1024,
 	}
 	b.delegate()
 	return b

@@ -37,8 +37,10 @@ type Surroundings struct {
 	Wake func(word *uint32)
 	// Ring rings the doorbell of the QP, so that the driver raises events.
 	Ring func()
-	// Now returns the time for the timestamps of completions.
-	Now func() uint64
+	// Now returns the time for the timestamps of completions. It is asked for queues that want them; of a driver that
+	// does not say which do (Stamps), for all.
+	Now    func() uint64
+	Stamps bool
 }
 
 // Initiator carries out the requests of one QP while its direction is delegated. Only one goroutine at a time
@@ -249,6 +251,9 @@ func (i *Initiator) adopt() (err error) {
 		i.receive.Resume()
 	}
 	i.terms = c
+	if i.env.Stamps {
+		i.terms.Flags |= SendTimes | RecvTimes
+	}
 	i.shift = uint8(bits.TrailingZeros32(c.MTU|1<<31)) & 31
 	return nil
 }

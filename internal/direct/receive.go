@@ -132,7 +132,7 @@ func (i *Initiator) deliver(wr *ring.SendWR, e *ring.CQE, op int, n uint64) reas
 	if why != noReason {
 		return why
 	}
-	now, c := i.env.Now(), &i.terms
+	now, c := i.now(SendTimes|RecvTimes), &i.terms
 	e.ID, e.Context, e.QPN, e.ByteLen = i.recv.ID, c.PeerContext, c.PeerQPN, uint32(n)
 	e.Flags |= ring.ReceiveSide
 	if wr.Flags&ring.Solicited != 0 {

@@ -46,6 +46,8 @@ const (
 	Answers                        // reads and atomics are allowed
 	SendChannel                    // events of SendCQ go through a channel
 	RecvChannel                    // events of RecvCQ go through a channel
+	SendTimes                      // completions in SendCQ say when they were made
+	RecvTimes                      // completions in RecvCQ say when they were made
 )
 
 // Bits of Direction.Raised.

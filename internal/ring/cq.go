@@ -94,6 +94,9 @@ func (q *CQ) Fill(e *CQE) error {
 	return nil
 }
 
+// Full reports whether there is no room for another completion. Loop side only.
+func (q *CQ) Full() bool { return q.p.room(&q.base) == ErrFull }
+
 // Publish publishes the completions filled so far. Loop side only.
 func (q *CQ) Publish() { q.h.producer.Store(q.p.next) }
 

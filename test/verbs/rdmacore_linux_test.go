@@ -20,7 +20,7 @@ const (
 
 // How many of version 44's 273 tests pass at least: those of libibverbs, and those of librdmacm, which need a network
 // interface. Four more ask for IBV_QP_CREATE_BLOCK_SELF_MCAST_LB at random, which there is not, and are then skipped.
-const suiteVerbs, suiteManager = 90, 10
+const suiteVerbs, suiteManager = 91, 10
 
 // TestRdmaCore runs rdma-core's own tests on a device. None may fail; those of features that the device does not have
 // are skipped.

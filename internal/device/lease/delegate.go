@@ -76,7 +76,6 @@ func (r *Lease) introduce(role int) {
 	q, p := &r.ends[role], &r.ends[1-role]
 	q.Program.neighbour.Introduce(p.Program.neighbour, Introduction{
 		QP: q.Handle, Number: q.Number, Role: uint32(role), Owner: r.owners[role], Record: r.place,
-		Now: uint64(r.book.now()),
 	})
 }
 
@@ -106,6 +105,12 @@ func (r *Lease) config(role int) direct.Terms {
 	}
 	if p.RecvCQ.Channel() {
 		c.Flags |= direct.RecvChannel
+	}
+	if q.SendCQ.Timestamps() {
+		c.Flags |= direct.SendTimes
+	}
+	if p.RecvCQ.Timestamps() {
+		c.Flags |= direct.RecvTimes
 	}
 	if p.Recv != nil {
 		c.Flags |= direct.Receives

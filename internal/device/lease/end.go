@@ -37,6 +37,8 @@ type Queue interface {
 	// At returns its ring, and Produced how many completions that has had.
 	At() direct.RingAt
 	Produced() uint32
+	// Timestamps reports whether its completions say when they were made.
+	Timestamps() bool
 	// Channel reports whether its events go to a channel: then the driver raises them.
 	Channel() bool
 	// Raise raises an event for the channel.

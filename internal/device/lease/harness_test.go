@@ -62,6 +62,7 @@ func (q *queue) Direct() bool      { return !q.closed }
 func (q *queue) At() direct.RingAt { return direct.RingAt{} }
 func (q *queue) Produced() uint32  { return 0 }
 func (q *queue) Channel() bool     { return true }
+func (q *queue) Timestamps() bool  { return false }
 func (q *queue) Raise()            { q.raised++ }
 func (q *queue) Void(uint32) int   { return q.claims }
 

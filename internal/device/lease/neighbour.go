@@ -36,5 +36,4 @@ type Introduction struct {
 	Role   uint32 // the direction that the program initiates
 	Owner  uint32 // its owner number for claiming slots of completion queues
 	Record Place
-	Now    uint64 // on the clock of completions
 }

@@ -84,6 +84,9 @@ func (c *Client) AllocWindow(ctx context.Context, pd command.Handle, typ uint32)
 
 // CreateCQ implements command.Commands.
 func (c *Client) CreateCQ(ctx context.Context, q command.CreateCQ) (command.Queue, error) {
+	if q.Flags != 0 && c.about.Minor < timesMinor {
+		return command.Queue{}, c.older("flags of completion queues")
+	}
 	r, err := ask[command.Queue](ctx, c, proto.OpCreateCQ, q)
 	if err == nil {
 		err = c.words.set(c, r)

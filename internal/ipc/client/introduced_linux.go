@@ -14,6 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/reach"
 	"github.com/softvpi/softvpi/internal/ipc/shared"
+	"github.com/softvpi/softvpi/internal/os/monotonic"
 	"github.com/softvpi/softvpi/internal/wait"
 )
 
@@ -185,13 +186,11 @@ func (c *Client) introduce(body []byte) error {
 		return nil // it only announced more of the neighbour
 	}
 	s.record = r
-	began := time.Now()
-	at := shared.Now() - b.Clock
 	s.Store(direct.NewInitiator(r, int(b.Role), direct.Surroundings{
 		Own: d.own, Peer: p.table, Owner: b.Owner, OwnArena: c.Arena, PeerArena: p.arena, Segment: p.segment,
 		Process: p.inhabited, Wake: shared.Wake,
 		Ring: func() { c.Doorbell(b.QP) },
-		Now:  func() uint64 { return at + uint64(time.Since(began)) },
+		Now:  func() uint64 { return monotonic.Now() - b.Clock }, Stamps: c.about.Minor < timesMinor,
 	}))
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 
 // Client is a program's side of an attachment; it does not exist on this system.
 type Client struct {
+	about  proto.Welcome
 	calls  *calls
 	events *eventQueue
 	words  words

@@ -30,6 +30,9 @@ type Host struct {
 // Doorbells implements server.Host.
 func (h *Host) Doorbells() int { return Doorbells }
 
+// Zero implements server.Host.
+func (h *Host) Zero() uint64 { return 0 }
+
 // NewClient implements server.Host.
 func (h *Host) NewClient(cfg device.ClientConfig) (server.Session, error) {
 	h.mu.Lock()

@@ -15,7 +15,7 @@ var bodies = []any{
 	MulticastArgs{}, DestroyArgs{}, BindArgs{}, ListenArgs{}, AttributesArgs{}, SegmentArgs{}, SegmentReply{}, Empty{},
 	ShareBody{}, Introduction{}, DropBody{}, TracksBody{}, MapSegmentArgs{}, ProcessBody{}, Moved{},
 	command.AdapterInfo{}, command.GID{}, command.PortInfo{}, command.Counter{}, command.RegisterMemory{}, command.Memory{},
-	command.CreateCQ{}, command.Queue{}, command.ModerateCQ{}, command.CreateSRQ{}, command.ModifySRQ{},
+	command.CreateCQ{}, command.Clock{}, command.Queue{}, command.ModerateCQ{}, command.CreateSRQ{}, command.ModifySRQ{},
 	command.SRQInfo{}, command.CreateQP{}, command.QueuePair{}, command.ModifyQP{}, command.QPInfo{},
 	command.CreateAH{}, command.CMCreate{}, command.CMConnect{}, command.CMAccept{}, command.CMReject{},
 	command.CreateChannel{}, command.RegisterMemoryAt{}, command.ReregisterMemory{}, command.CMSetChannel{}, command.CMResolveAddr{},

@@ -157,6 +157,13 @@ var handlers = [proto.OpEnd]handler{
 		}
 		return x.RegisterMemoryAt(ctx, q)
 	}),
+	proto.OpClock: replies(func(ctx context.Context, s Session, _ proto.Empty) (command.Clock, error) {
+		x, err := extended(s)
+		if err != nil {
+			return command.Clock{}, err
+		}
+		return x.Clock(ctx)
+	}),
 	proto.OpReregisterMemory: replies(func(ctx context.Context, s Session, q command.ReregisterMemory) (command.Memory, error) {
 		x, err := extended(s)
 		if err != nil {

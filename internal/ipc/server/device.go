@@ -16,3 +16,5 @@ func (d deviceHost) NewClient(cfg device.ClientConfig) (Session, error) {
 }
 
 func (deviceHost) Doorbells() int { return device.Doorbells().Entries }
+
+func (d deviceHost) Zero() uint64 { return d.host.Zero() }

@@ -11,6 +11,8 @@ type Host interface {
 	NewClient(device.ClientConfig) (Session, error)
 	// Doorbells returns the number of entries of the doorbell queue at offset 0 of every client's arena 0.
 	Doorbells() int
+	// Zero returns CLOCK_MONOTONIC, in nanoseconds, at which the clock of completions was 0.
+	Zero() uint64
 }
 
 // Session is one attached program in the driver.

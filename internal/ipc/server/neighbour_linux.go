@@ -57,7 +57,6 @@ type passed struct {
 type told struct {
 	peer *neighbour
 	lease.Introduction
-	clock uint64
 }
 
 var _ lease.Neighbour = (*neighbour)(nil)
@@ -139,7 +138,7 @@ func (b *neighbour) Unshare(peer lease.Neighbour, at lease.Place) {
 
 // Introduce implements lease.Neighbour.
 func (b *neighbour) Introduce(peer lease.Neighbour, i lease.Introduction) {
-	b.tell(told{peer.(*neighbour), i, shared.Now() - i.Now})
+	b.tell(told{peer.(*neighbour), i})
 }
 
 // maxNews is how many messages may wait for a program. One that takes none for so long does not take part
@@ -238,7 +237,7 @@ func (b *neighbour) introduce(t told) error {
 	}
 	return b.send(proto.OpIntroduce, proto.Encode(proto.Introduction{
 		QP: command.Handle(t.QP), Number: t.Number, Role: t.Role, Owner: t.Owner,
-		Program: p.n.id, Area: t.Record.Area, Offset: t.Record.Offset, Clock: t.clock,
+		Program: p.n.id, Area: t.Record.Area, Offset: t.Record.Offset, Clock: b.n.server.host.Zero(),
 	}))
 }
 

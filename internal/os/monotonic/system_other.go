@@ -1,0 +1,5 @@
+//go:build !linux
+
+package monotonic
+
+func system() uint64 { return 0 }
