@@ -263,14 +263,14 @@ func (l *etherLink) Errors(out []link.Unreachable) int {
 		return 0
 	}
 	l.alarm.Hush()
-	c := l.stack.follow()
-	if c.addresses || c.interfaces {
+	c := l.stack.news.Follow()
+	if c.Addresses || c.Interfaces {
 		l.survey()
 	}
-	if c.neighbours {
+	if c.Neighbours {
 		l.Apart(func() { l.stack.doubtful = true })
 	}
-	l.Tend(c.neighbours)
+	l.Tend(c.Neighbours)
 	return l.Set.Errors(out)
 }
 
@@ -291,7 +291,7 @@ func (l *etherLink) survey() {
 
 // Descriptors implements link.Link.
 func (l *etherLink) Descriptors() []int {
-	return []int{l.fd, l.stack.news.GetFd(), l.alarm.Descriptor()}
+	return []int{l.fd, l.stack.news.Descriptor(), l.alarm.Descriptor()}
 }
 
 // Stats implements link.Link.

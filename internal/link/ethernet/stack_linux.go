@@ -1,7 +1,6 @@
 package ethernet
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -10,9 +9,9 @@ import (
 	"syscall"
 
 	"github.com/vishvananda/netlink"
-	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
+	"github.com/softvpi/softvpi/internal/link/station"
 	"github.com/softvpi/softvpi/internal/neighbour"
 	"github.com/softvpi/softvpi/wire/eth"
 )
@@ -21,9 +20,8 @@ import (
 // methods are called one at a time. Its sockets stay in the network namespace in which they were opened.
 type stack struct {
 	ask   *netlink.Handle
-	news  *nl.NetlinkSocket
+	news  *station.News
 	index int
-	from  [4096]byte // messages of news
 
 	ports      map[uint16]port // by VLAN
 	owned      map[neighbour.Key]bool
@@ -47,7 +45,7 @@ func openStack(index int) (*stack, error) {
 	if s.ask, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
 		return nil, fmt.Errorf("%s: netlink: %w", name, err)
 	}
-	if s.news, err = nl.Subscribe(unix.NETLINK_ROUTE, newsGroups...); err != nil {
+	if s.news, err = station.Subscribe(newsGroups...); err != nil {
 		s.close()
 		return nil, fmt.Errorf("%s: netlink: %w", name, err)
 	}
@@ -177,50 +175,6 @@ func (s *stack) lookUp() {
 				s.neighbours[neighbour.Key{VLAN: vlan, Addr: ip.Unmap()}] = n
 			}
 		}
-	}
-}
-
-// changes are what may have changed.
-type changes struct{ neighbours, addresses, interfaces bool }
-
-// newsTurns limits how many messages one call of follow reads.
-const newsTurns = 64
-
-// follow reads the news. It does not wait.
-func (s *stack) follow() (c changes) {
-	for range newsTurns {
-		n, _, err := unix.Recvfrom(s.news.GetFd(), s.from[:], unix.MSG_DONTWAIT)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if errors.Is(err, unix.EAGAIN) || n == 0 && err == nil {
-			return c
-		}
-		if err != nil { // news were lost
-			return changes{true, true, true}
-		}
-		c.read(s.from[:n])
-	}
-	return c
-}
-
-// read notes the kinds of messages.
-func (c *changes) read(b []byte) {
-	for len(b) >= unix.SizeofNlMsghdr {
-		n, kind := binary.NativeEndian.Uint32(b), binary.NativeEndian.Uint16(b[4:])
-		switch kind {
-		case unix.RTM_NEWNEIGH, unix.RTM_DELNEIGH:
-			c.neighbours = true
-		case unix.RTM_NEWADDR, unix.RTM_DELADDR:
-			c.addresses = true
-		case unix.RTM_NEWLINK, unix.RTM_DELLINK:
-			c.interfaces = true
-		}
-		n = (n + unix.NLMSG_ALIGNTO - 1) &^ (unix.NLMSG_ALIGNTO - 1)
-		if n < unix.SizeofNlMsghdr || int(n) > len(b) {
-			return
-		}
-		b = b[n:]
 	}
 }
 

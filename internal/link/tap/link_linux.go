@@ -27,7 +27,10 @@ type tapLink struct {
 	*station.Set
 	caps   link.Capabilities
 	name   string
+	index  int // of the interface
 	fd     int
+	ask    *netlink.Handle // in the namespace of the interface
+	news   *station.News
 	alarm  *station.Alarm
 	vector [pieces]unix.Iovec
 	memory []byte
@@ -47,15 +50,20 @@ func (l *tapLink) open(cfg *Config) (err error) {
 	if l.fd, l.name, err = tun.OpenTAP(cfg.Name); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	mtu, err := configure(l.name, cfg)
+	if l.ask, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+		return fmt.Errorf("%s: netlink: %w", name, err)
+	}
+	if l.news, err = station.Subscribe(unix.RTNLGRP_LINK); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	mtu, err := l.configure(cfg)
 	if err != nil {
 		return fmt.Errorf("%s: interface %q: %w", name, l.name, err)
 	}
 	if l.alarm, err = station.NewAlarm(); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
-	l.slot = mtu + extra + 1
-	l.memory = make([]byte, receiveMost*l.slot)
+	l.grow(mtu)
 	l.Set = station.New(station.Config{Name: name, Wire: l.write, MTU: mtu, Promiscuous: cfg.Promiscuous, Arm: l.alarm.Arm})
 	l.caps = link.Capabilities{MaxSegments: 1, Raw: true, MTU: mtu, Stations: l, Multicaster: l, Resolver: l}
 	for _, s := range cfg.Stations {
@@ -67,18 +75,19 @@ func (l *tapLink) open(cfg *Config) (err error) {
 }
 
 // configure sets up the interface, and returns its MTU.
-func configure(name string, cfg *Config) (mtu int, err error) {
-	i, err := netlink.LinkByName(name)
+func (l *tapLink) configure(cfg *Config) (mtu int, err error) {
+	i, err := l.ask.LinkByName(l.name)
 	if err != nil {
 		return 0, err
 	}
+	l.index = i.Attrs().Index
 	if cfg.MTU != 0 {
-		if err := netlink.LinkSetMTU(i, cfg.MTU); err != nil {
+		if err := l.ask.LinkSetMTU(i, cfg.MTU); err != nil {
 			return 0, fmt.Errorf("MTU %d: %w", cfg.MTU, err)
 		}
 	}
 	if cfg.Up {
-		if err := netlink.LinkSetUp(i); err != nil {
+		if err := l.ask.LinkSetUp(i); err != nil {
 			return 0, err
 		}
 	}
@@ -86,6 +95,24 @@ func configure(name string, cfg *Config) (mtu int, err error) {
 		mtu = i.Attrs().MTU
 	}
 	return mtu, nil
+}
+
+// grow makes room for frames with packets of up to mtu bytes.
+func (l *tapLink) grow(mtu int) {
+	if slot := mtu + extra + 1; slot > l.slot {
+		l.slot, l.memory = slot, make([]byte, receiveMost*slot)
+	}
+}
+
+// survey adapts the link to another MTU of the interface.
+func (l *tapLink) survey() {
+	i, err := l.ask.LinkByIndex(l.index)
+	if err != nil || i.Attrs().MTU == l.caps.MTU {
+		return // removed, or something else has changed
+	}
+	l.caps.MTU = i.Attrs().MTU
+	l.grow(l.caps.MTU)
+	l.SetMTU(l.caps.MTU)
 }
 
 // write sends a whole frame. What the interface does not take is lost.
@@ -161,18 +188,21 @@ func (l *tapLink) Receive(in []frame.In) (int, error) {
 	return n, nil
 }
 
-// Errors implements link.Link.
+// Errors implements link.Link. It also follows changes of the interface.
 func (l *tapLink) Errors(out []link.Unreachable) int {
 	if l.Ended() {
 		return 0
 	}
 	l.alarm.Hush()
+	if l.news.Follow().Interfaces {
+		l.survey()
+	}
 	l.Tend(false)
 	return l.Set.Errors(out)
 }
 
 // Descriptors implements link.Link.
-func (l *tapLink) Descriptors() []int { return []int{l.fd, l.alarm.Descriptor()} }
+func (l *tapLink) Descriptors() []int { return []int{l.fd, l.news.Descriptor(), l.alarm.Descriptor()} }
 
 // Close implements link.Link. It removes an interface that was not made to stay.
 func (l *tapLink) Close() error {
@@ -185,6 +215,12 @@ func (l *tapLink) Close() error {
 func (l *tapLink) release() {
 	if l.fd >= 0 {
 		unix.Close(l.fd)
+	}
+	if l.ask != nil {
+		l.ask.Close()
+	}
+	if l.news != nil {
+		l.news.Close()
 	}
 	if l.alarm != nil {
 		l.alarm.Close()

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -190,6 +191,45 @@ func TestOpen_MakesAndRemovesInterface(t *testing.T) {
 	}
 	if _, err := netlink.LinkByName("stays"); err != nil {
 		t.Error("an interface that was made to stay is gone")
+	}
+}
+
+// TestErrors_FollowsTheMTU: a longer MTU that the interface gets is the link's, and frames of that length are handed up and sent.
+func TestErrors_FollowsTheMTU(t *testing.T) {
+	systemtest.Mark(t)
+	l, i := withSystem(t)
+	in, none := make([]frame.In, 64), make([]link.Unreachable, 4)
+	if err := netlink.LinkSetMTU(i, 4000); err != nil {
+		t.Fatal(err)
+	}
+	await.Eventually(t, "the MTU is another", func() bool {
+		l.Errors(none)
+		return l.Capabilities().MTU == 4000
+	})
+	r := &frame.Route{Dst: netip.MustParseAddr("239.0.0.1")}
+	if err := l.Prepare(r); err != nil {
+		t.Fatal(err)
+	}
+	o := datagram(r)
+	o.Payload = make([]byte, 3900)
+	if n, err := l.Send([]frame.Out{*o}); n != 1 || err != nil || l.Stats().SentPackets != 1 {
+		t.Errorf("%d sent, %v, %+v", n, err, l.Stats())
+	}
+	c, err := net.DialUDP("udp4", nil, &net.UDPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	long := make([]byte, 3900)
+	copy(long[len(long)-4:], "last")
+	await.Eventually(t, "a long frame arrives", func() bool {
+		_, _ = c.Write(long) // the first waits for its neighbour
+		l.Errors(none)
+		n, err := l.Receive(in)
+		return err == nil && slices.ContainsFunc(in[:n], func(p frame.In) bool { return bytes.HasSuffix(p.Data, []byte("last")) })
+	})
+	if l.Stats().ReceiveTruncated != 0 {
+		t.Errorf("%+v", l.Stats())
 	}
 }
 
