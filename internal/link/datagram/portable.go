@@ -103,27 +103,18 @@ func (l *portableLink) push(f []byte) bool {
 func (l *portableLink) Capabilities() link.Capabilities { return l.caps }
 
 // Send implements link.Link.
-func (l *portableLink) Send(frames []frame.Out) (int, error) {
-	if l.Ended() {
-		return 0, net.ErrClosed
+func (l *portableLink) Send(frames []frame.Out) (int, error) { return l.SendEach(frames, l.one) }
+
+// one sends a frame as one datagram.
+func (l *portableLink) one(o *frame.Out) station.Outcome {
+	l.write = append(append(append(l.write[:0], o.Head[o.HeadStart:o.HeadEnd]...), o.Payload...), o.Tail[:o.TailLen]...)
+	switch _, err := l.send(l.write); {
+	case err == nil:
+		return station.Gone
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return station.Blocked
 	}
-	for i := range frames {
-		o := &frames[i]
-		if !l.Admit(o) {
-			continue
-		}
-		l.write = append(append(append(l.write[:0], o.Head[o.HeadStart:o.HeadEnd]...), o.Payload...), o.Tail[:o.TailLen]...)
-		switch _, err := l.send(l.write); {
-		case err == nil:
-			l.Sent(o)
-		case errors.Is(err, os.ErrDeadlineExceeded):
-			l.Counted().SendBlocked++
-			return i, nil
-		default:
-			l.Refused(o, 0)
-		}
-	}
-	return len(frames), nil
+	return station.Lost
 }
 
 // Receive implements link.Link.

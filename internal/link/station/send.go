@@ -141,8 +141,43 @@ func (s *Set) Deal(o *frame.Out) bool {
 	return s.wait(o, w)
 }
 
-// Admit is for links that send one frame after the other: true: it goes out now. Otherwise it was dealt with.
-func (s *Set) Admit(o *frame.Out) bool { return s.Goes(o) || s.Deal(o) && s.Goes(o) }
+// Outcome is what became of a frame that a link has handed to the system.
+type Outcome uint8
+
+const (
+	// Gone frames are sent.
+	Gone Outcome = iota
+	// Blocked frames have to wait for room.
+	Blocked
+	// Lost frames were refused for good.
+	Lost
+)
+
+// SendEach sends frames as link.Link says, as far as the stations let them out, for links that send one after the other.
+func (s *Set) SendEach(frames []frame.Out, send func(*frame.Out) Outcome) (int, error) {
+	if s.Ended() {
+		return 0, net.ErrClosed
+	}
+	for i := range frames {
+		o := &frames[i]
+		if !s.admit(o) {
+			continue
+		}
+		switch send(o) {
+		case Gone:
+			s.Sent(o)
+		case Blocked:
+			s.stats.SendBlocked++
+			return i, nil
+		case Lost:
+			s.Refused(o, 0)
+		}
+	}
+	return len(frames), nil
+}
+
+// admit is for frames that go one after the other: true: it goes out now. Otherwise it was dealt with.
+func (s *Set) admit(o *frame.Out) bool { return s.Goes(o) || s.Deal(o) && s.Goes(o) }
 
 // tooLong loses a frame that is longer than the link carries, or shorter than its header.
 func (s *Set) tooLong(o *frame.Out) {

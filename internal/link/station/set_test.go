@@ -110,7 +110,7 @@ func TestPrepare_FillsRoute(t *testing.T) {
 				t.Fatalf("%+v", r)
 			}
 			for n := range 2 {
-				if a.Admit(packet(r, 100+n)) {
+				if a.admit(packet(r, 100+n)) {
 					t.Fatal("a frame to an unknown neighbour goes out")
 				}
 			}
@@ -130,7 +130,7 @@ func TestPrepare_FillsRoute(t *testing.T) {
 			}
 			old := packet(r, 64)
 			copy(old.Head[old.HeadStart:], make([]byte, 6)) // sealed before the answer
-			if r.DstMAC != mac(2) || !a.Admit(old) || eth.MAC(old.Head[old.HeadStart:]) != mac(2) {
+			if r.DstMAC != mac(2) || !a.admit(old) || eth.MAC(old.Head[old.HeadStart:]) != mac(2) {
 				t.Errorf("%+v: frames are not for the neighbour", r)
 			}
 			if s := a.Stats(); s.SentPackets != 2 || s.SentBytes != 201 || s.SendErrors != 0 {
@@ -168,7 +168,7 @@ func TestPrepare_Group(t *testing.T) {
 		if err := a.Prepare(r); err != nil || eth.MAC(r.DstMAC).String() != want || r.VLAN != 7 || r.SrcMAC != mac(1) {
 			t.Errorf("%s: %+v, %v", dst, r, err)
 		}
-		if !a.Admit(packet(r, 100)) {
+		if !a.admit(packet(r, 100)) {
 			t.Errorf("%s: is not sent", dst)
 		}
 	}
@@ -261,7 +261,7 @@ func TestAdmit_NobodyAnswers(t *testing.T) {
 	a := newBed(t, Config{}, at(1, 0, "10.0.0.1/24"))
 	r := a.prepared("10.0.0.1", "10.0.0.2")
 	for range 10 {
-		a.Admit(packet(r, 100))
+		a.admit(packet(r, 100))
 	}
 	if s := a.Stats(); s.SendErrors != 10-heldEach {
 		t.Errorf("%d of 10 are lost while there is no answer, want all but %d", s.SendErrors, heldEach)
@@ -280,7 +280,7 @@ func TestAdmit_NobodyAnswers(t *testing.T) {
 	if s := a.Stats(); s.SendErrors != 10 || s.SentPackets != 0 || a.held != 0 {
 		t.Errorf("%+v, %d held", s, a.held)
 	}
-	if a.Admit(packet(r, 100)); len(a.sent()) != 1 {
+	if a.admit(packet(r, 100)); len(a.sent()) != 1 {
 		t.Error("the next frame does not ask again")
 	}
 }
@@ -293,7 +293,7 @@ func TestAdmit_NeighbourInUseIsKept(t *testing.T) {
 	for range 600 {
 		a.at += clock.Time(500 * time.Millisecond)
 		b.at = a.at
-		if !a.Admit(packet(r, 100)) {
+		if !a.admit(packet(r, 100)) {
 			t.Fatalf("after %v frames are not sent", time.Duration(a.at))
 		}
 		a.Tend(false)
@@ -305,11 +305,11 @@ func TestAdmit_NeighbourInUseIsKept(t *testing.T) {
 	// It is gone: frames go nowhere as soon as that is known.
 	for range 200 {
 		a.at += clock.Time(500 * time.Millisecond)
-		a.Admit(packet(r, 100))
+		a.admit(packet(r, 100))
 		a.Tend(false)
 		a.sent()
 	}
-	if a.Admit(packet(r, 100)) {
+	if a.admit(packet(r, 100)) {
 		t.Error("frames still go to a neighbour that is gone")
 	}
 }
@@ -318,7 +318,7 @@ func TestAdmit_NeighbourInUseIsKept(t *testing.T) {
 func TestAdmit_TooLong(t *testing.T) {
 	a := newBed(t, Config{}, at(1, 0, "10.0.0.1/24"))
 	r := a.prepared("10.0.0.1", "239.0.0.1")
-	if !a.Admit(packet(r, 1514)) || a.Admit(packet(r, 1519)) {
+	if !a.admit(packet(r, 1514)) || a.admit(packet(r, 1519)) {
 		t.Error("1514 bytes go and 1519 do not")
 	}
 	out := make([]link.Unreachable, 4)
@@ -334,7 +334,7 @@ func TestLooped_BetweenStations(t *testing.T) {
 	in := make([]frame.In, 300)
 	for range 2 {
 		for n := range loopSlots + 10 {
-			if a.Admit(packet(r, 64+n)) {
+			if a.admit(packet(r, 64+n)) {
 				t.Fatal("the frame goes out")
 			}
 		}
@@ -363,17 +363,17 @@ func TestRemoveStation_RoutesFromItEnd(t *testing.T) {
 	if err := a.RemoveStation(mac(1), 0); err != nil {
 		t.Fatal(err)
 	}
-	if a.Admit(packet(r, 100)) || a.Admit(packet(group, 100)) {
+	if a.admit(packet(r, 100)) || a.admit(packet(group, 100)) {
 		t.Error("a station that is gone sends")
 	}
 	for _, r := range []*frame.Route{r, group, other} {
 		r.DstMAC = mac(2)
 	}
 	for range 2 { // the question was on behalf of the one that is gone, or not
-		a.Admit(packet(other, 100))
+		a.admit(packet(other, 100))
 		carry(a, b)
 	}
-	if !a.Admit(packet(other, 100)) {
+	if !a.admit(packet(other, 100)) {
 		t.Error("the route of another station ends too")
 	}
 	h := eth.Ethernet{Dst: mac(1), Src: mac(2), Type: eth.TypeIPv4}
@@ -440,17 +440,17 @@ func TestSystem_AnswersForItsAddresses(t *testing.T) {
 		t.Errorf("%d answers for an address of the system and one that is not", n)
 	}
 	r := a.prepared("10.0.0.1", "10.0.0.2")
-	if a.Admit(packet(r, 100)) || len(a.sent()) != 0 || sys.asked == 0 {
+	if a.admit(packet(r, 100)) || len(a.sent()) != 0 || sys.asked == 0 {
 		t.Error("the system is not asked")
 	}
 	sys.macs[r.Dst] = mac(2)
 	a.Tend(true)
-	if len(a.sent()) != 1 || r.DstMAC != mac(2) || !a.Admit(packet(r, 100)) {
+	if len(a.sent()) != 1 || r.DstMAC != mac(2) || !a.admit(packet(r, 100)) {
 		t.Error("what the system has found is not used")
 	}
 	delete(sys.macs, r.Dst)
 	a.Tend(true)
-	a.Admit(packet(r, 100))
+	a.admit(packet(r, 100))
 	a.at += clock.Time(patience)
 	a.Tend(false)
 	if s := a.Stats(); s.SendErrors != 1 || len(a.sent()) != 0 {
@@ -464,7 +464,7 @@ func TestSystem_Unable(t *testing.T) {
 	a, b := newBed(t, Config{System: sys}, at(1, 0, "10.0.0.1/24")), newBed(t, Config{}, at(2, 0, "10.0.0.2/24"))
 	r := a.prepared("10.0.0.1", "10.0.0.2")
 	carry(a, b)
-	if r.DstMAC != mac(2) || !a.Admit(packet(r, 100)) {
+	if r.DstMAC != mac(2) || !a.admit(packet(r, 100)) {
 		t.Errorf("%+v", r)
 	}
 }
@@ -476,7 +476,7 @@ func TestAdmit_NoAllocation(t *testing.T) {
 	carry(a, b)
 	o := packet(r, 1000)
 	f := appendFrame(nil, o)
-	if n := testing.AllocsPerRun(100, func() { a.Admit(o); b.Wants(f); a.Tend(false) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { a.admit(o); b.Wants(f); a.Tend(false) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }

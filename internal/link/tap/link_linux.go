@@ -32,6 +32,7 @@ type tapLink struct {
 	ask    *netlink.Handle // in the namespace of the interface
 	news   *station.News
 	alarm  *station.Alarm
+	each   func(*frame.Out) station.Outcome // writev; made once, since making it allocates
 	vector [pieces]unix.Iovec
 	memory []byte
 	slot   int // bytes of memory for a frame, one more than the longest has
@@ -39,6 +40,7 @@ type tapLink struct {
 
 func open(cfg Config) (Link, error) {
 	l := &tapLink{fd: -1}
+	l.each = l.writev
 	if err := l.open(&cfg); err != nil {
 		l.release()
 		return nil, err
@@ -127,30 +129,10 @@ func (l *tapLink) Name() string { return l.name }
 func (l *tapLink) Capabilities() link.Capabilities { return l.caps }
 
 // Send implements link.Link.
-func (l *tapLink) Send(frames []frame.Out) (int, error) {
-	if l.Ended() {
-		return 0, net.ErrClosed
-	}
-	for i := range frames {
-		o := &frames[i]
-		if !l.Admit(o) {
-			continue
-		}
-		switch l.writev(o) {
-		case 0:
-			l.Sent(o)
-		case unix.EAGAIN, unix.ENOBUFS:
-			l.Counted().SendBlocked++
-			return i, nil
-		default:
-			l.Refused(o, 0)
-		}
-	}
-	return len(frames), nil
-}
+func (l *tapLink) Send(frames []frame.Out) (int, error) { return l.SendEach(frames, l.each) }
 
 // writev sends a frame.
-func (l *tapLink) writev(o *frame.Out) unix.Errno {
+func (l *tapLink) writev(o *frame.Out) station.Outcome {
 	n := 0
 	for _, p := range [pieces][]byte{o.Head[o.HeadStart:o.HeadEnd], o.Payload, o.Tail[:o.TailLen]} {
 		if len(p) > 0 {
@@ -159,11 +141,17 @@ func (l *tapLink) writev(o *frame.Out) unix.Errno {
 			n++
 		}
 	}
+	defer clear(l.vector[:])
 	for {
 		_, _, errno := unix.RawSyscall(unix.SYS_WRITEV, uintptr(l.fd), uintptr(unsafe.Pointer(&l.vector)), uintptr(n))
-		if errno != unix.EINTR {
-			clear(l.vector[:])
-			return errno
+		switch errno {
+		case 0:
+			return station.Gone
+		case unix.EINTR:
+		case unix.EAGAIN, unix.ENOBUFS:
+			return station.Blocked
+		default:
+			return station.Lost
 		}
 	}
 }
