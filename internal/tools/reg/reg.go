@@ -79,13 +79,14 @@ type run struct {
 var operations = map[string]struct {
 	options string // as parse takes them
 	names   int    // arguments without an option
+	create  bool   // a registry that is not there
 	do      func(*run, *arguments) (status int, err error)
 }{
-	"query":  {"v? ve s f= k d c e t= z se= reg:32 reg:64", 1, (*run).query},
-	"add":    {"v= ve t= s= d= f reg:32 reg:64", 1, (*run).add},
-	"delete": {"v= ve va f reg:32 reg:64", 1, (*run).delete},
-	"export": {"y a reg:32 reg:64", 2, (*run).export},
-	"import": {"reg:32 reg:64", 1, (*run).importFile},
+	"query":  {"v? ve s f= k d c e t= z se= reg:32 reg:64", 1, false, (*run).query},
+	"add":    {"v= ve t= s= d= f reg:32 reg:64", 1, true, (*run).add},
+	"delete": {"v= ve va f reg:32 reg:64", 1, false, (*run).delete},
+	"export": {"y a reg:32 reg:64", 2, false, (*run).export},
+	"import": {"reg:32 reg:64", 1, true, (*run).importFile},
 }
 
 // Main runs the tool.
@@ -131,7 +132,7 @@ func (r *run) operation(name string, args []string) (int, error) {
 	if len(a.names) != op.names {
 		return 0, &syntaxError{name, fmt.Sprintf("%d names are given; allowed: %d.", len(a.names), op.names)}
 	}
-	if r.store, err = open(r.ctx, a.value("socket"), a.value("state")); err != nil {
+	if r.store, err = open(r.ctx, a.value("socket"), a.value("state"), op.create); err != nil {
 		return 0, err
 	}
 	if f, ok := r.store.(interface{ Aside() string }); ok && f.Aside() != "" {

@@ -2,7 +2,9 @@ package reg
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -94,6 +96,29 @@ func runLine(dir, line string) string {
 	status := Main(context.Background(), env)
 	text := strings.ReplaceAll(out.String(), dir, "$DIR")
 	return fmt.Sprintf("%s[%d]\n", text, status)
+}
+
+// TestReading_MakesNothing: what only reads or deletes leaves a state directory without a registry as it is; add makes both.
+func TestReading_MakesNothing(t *testing.T) {
+	const key = `HKLM\SYSTEM\CurrentControlSet\Services\mlx5`
+	dir := filepath.Join(t.TempDir(), "state")
+	for _, line := range []string{`query ` + key, `delete ` + key + ` /f`, `export ` + key + ` ` + filepath.Join(t.TempDir(), "out.reg")} {
+		if got, want := runLine(dir, line), "ERROR: "+notFound+"\n[1]\n"; got != want {
+			t.Errorf("%s: %q, want %q", line, got, want)
+		}
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Fatalf("%s has made the state directory: %v", line, err)
+		}
+	}
+	if got := runLine(dir, `query HKLM\SYSTEM\CurrentControlSet\Services`); !strings.HasSuffix(got, "[0]\n") {
+		t.Errorf("what every registry has: %q", got)
+	}
+	if got := runLine(dir, `add `+key+` /v MaxNumRssCpus /t REG_SZ /d 4 /f --unchecked`); !strings.HasSuffix(got, "[0]\n") {
+		t.Errorf("add: %q", got)
+	}
+	if got := runLine(dir, `query `+key); !strings.HasSuffix(got, "[0]\n") {
+		t.Errorf("query after add: %q", got)
+	}
 }
 
 func TestHelp(t *testing.T) {

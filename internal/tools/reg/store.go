@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/os/paths"
@@ -23,15 +24,15 @@ type store interface {
 }
 
 // open opens the registry: in the driver if one runs, otherwise in its file. A state directory without a
-// socket selects the file.
-func open(ctx context.Context, socket, state string) (store, error) {
+// socket selects the file, which is made if there is none and create says so.
+func open(ctx context.Context, socket, state string, create bool) (store, error) {
 	if state != "" && socket == "" {
-		return openFile(state)
+		return openFile(state, create)
 	}
 	client := api.NewClient(socket)
 	reg, err := client.LoadRegistry(ctx)
 	if errors.Is(err, api.ErrNotRunning) {
-		return openFile(state)
+		return openFile(state, create)
 	}
 	if err != nil {
 		return nil, err
@@ -56,10 +57,14 @@ func (r *running) Close() error { return nil }
 // file is the registry of a driver that does not run.
 type file struct{ reg *registry.Registry }
 
-// openFile opens the registry in a state directory; empty: the default.
-func openFile(dir string) (store, error) {
+// openFile opens the registry in a state directory; empty: the default. Without create, a registry that is not there is
+// that of a driver that never ran, and stays away.
+func openFile(dir string, create bool) (store, error) {
 	if dir == "" {
 		dir = paths.State()
+	}
+	if _, err := os.Stat(filepath.Join(dir, registry.FileName)); !create && errors.Is(err, fs.ErrNotExist) {
+		return &file{registry.NewVolatile("there is no registry in " + dir)}, nil
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("state directory: %w", err)
