@@ -2,8 +2,10 @@ package ethernet
 
 import (
 	"fmt"
+	"strconv"
 
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/function/ethernet/filter"
 	"github.com/softvpi/softvpi/internal/function/ethernet/rss"
 	"github.com/softvpi/softvpi/wire/eth"
 )
@@ -32,6 +34,7 @@ type Config struct {
 	RSS, NumRSSQueues, MaxRSSProcessors                                int
 	RssBaseProcNumber, RssBaseProcGroup, RssMaxProcNumber              int
 	NumaNodeID, RSSProfile, UseRSSForUDP, UseRSSForRawIP               int
+	DefaultRecvRingProcessor                                           int // Automatic: the first
 	RssMonitoringEnabled                                               int
 	TxHashDistribution                                                 int
 	InterruptModeration, RxIntModeration                               int
@@ -99,7 +102,37 @@ func (c *Config) Check() error {
 			return err
 		}
 	}
+	if c.Host.Large && !c.Host.Partial {
+		return &ConfigError{"Host.Large", "true", "false without Host.Partial: joined segments have a checksum to be made"}
+	}
 	return nil
+}
+
+// changes checks that a configuration can follow c while the function works. The error is a *ConfigError.
+func (c *Config) changes(to *Config) error {
+	if err := to.Check(); err != nil {
+		return err
+	}
+	if c.MAC != to.MAC {
+		return &ConfigError{"MAC", to.MAC.String(), c.MAC.String() + " until the function starts again"}
+	}
+	if c.Generation != to.Generation {
+		return &ConfigError{"Generation", strconv.Itoa(int(to.Generation)), strconv.Itoa(int(c.Generation))}
+	}
+	for i := range keys {
+		if k := &keys[i]; fixed[k.name] && *k.field(c) != *k.field(to) {
+			return &ConfigError{k.name, strconv.Itoa(*k.field(to)), strconv.Itoa(*k.field(c)) + " until the function starts again"}
+		}
+	}
+	return nil
+}
+
+// filter returns how the function filters.
+func (c *Config) filter() filter.Config {
+	return filter.Config{
+		MAC: c.MAC, Groups: c.MaxNumOfMCList, MaxFrame: c.JumboPacket, Tags: uint8(c.PriorityVLANTag), AnyVLAN: c.PromiscuousVlan != 0,
+		VLAN: uint16(c.VlanID),
+	}
 }
 
 // Bits of the checksum keys, *FlowControl and the like.

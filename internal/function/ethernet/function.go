@@ -16,20 +16,19 @@ type Function struct {
 	host   Host
 	wire   Wire
 	filter *filter.Filter
-
 	spreading
-	receive []receiveQueue
-	touched uint64 // bit q: receive queue q has frames of the batch that is being received
-	list    []Packet
-	parts   [][]byte // of the tags taken out of frames in list
-	polling wait.Polling
-	pace    moderation.Setting
-
-	waitingList [maxIndicate]Packet // those of a ring, while they are indicated
-	heads       []byte              // of frames that are split, without their tags
-	pieces      [2][]byte           // of a segment
-	segments    offload.Segments    // of a large frame that the host does not take
 	sleeping
+
+	receive  []receiveQueue
+	touched  uint64 // bit q: receive queue q has frames of the batch that is being received
+	polling  wait.Polling
+	pace     moderation.Setting
+	list     []Packet            // what is indicated of that batch
+	parts    [][]byte            // of those in list that are divided otherwise than they came
+	heads    []byte              // of those that are split, without their tags
+	waiting  [maxIndicate]Packet // those of a ring, while they are indicated
+	segments offload.Segments    // of a large frame that the host does not take
+	pieces   [2][]byte           // of one of them
 
 	send   []sendQueue
 	ready  [frame.Priorities]bitmap // send queues with something to send at a priority
@@ -50,10 +49,7 @@ func New(cfg Config, host Host) (*Function, error) {
 	}
 	f := &Function{cfg: cfg, host: host, wire: onWire{}}
 	f.route.SrcMAC = cfg.MAC
-	f.filter = filter.New(filter.Config{
-		MAC: cfg.MAC, Groups: cfg.MaxNumOfMCList, MaxFrame: cfg.JumboPacket, Tags: uint8(cfg.PriorityVLANTag),
-		AnyVLAN: cfg.PromiscuousVlan != 0, VLAN: uint16(cfg.VlanID),
-	})
+	f.filter = filter.New(cfg.filter())
 	f.startSpreading()
 	f.startReceive()
 	f.startSend()
@@ -62,6 +58,23 @@ func New(cfg Config, host Host) (*Function, error) {
 	}
 	return f, nil
 }
+
+// Change changes the configuration while the function works: offloads, filters, moderation, completion. Sends that were accepted
+// are sent. The error is a *ConfigError; nothing has changed then: a value is not allowed, or can only change when the function
+// starts again, because rings and queues depend on it.
+func (f *Function) Change(cfg Config) error {
+	if err := f.cfg.changes(&cfg); err != nil {
+		return err
+	}
+	cfg.Machine = f.cfg.Machine
+	f.cfg = cfg
+	f.filter.Change(cfg.filter())
+	f.setCompletion()
+	return nil
+}
+
+// Config returns the configuration.
+func (f *Function) Config() Config { return f.cfg }
 
 // onWire is where nothing is known of the wire.
 type onWire struct{}

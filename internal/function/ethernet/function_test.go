@@ -119,6 +119,7 @@ func FuzzReceive(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, kind byte, segment uint16, how byte) {
 		c := alone(t, plain(macB, func(c *Config) {
 			c.HeaderDataSplit, c.PromiscuousVlan, c.Host.Large, c.Host.Partial = int(how&1), int(how>>1&1), how&4 != 0, how&8 != 0
+			c.Host.Large = c.Host.Large && c.Host.Partial
 			c.PriorityVLANTag, c.IgnoreFCS = int(how>>4&3), int(how>>6&1)
 		}))
 		c.Filter().SetMode(0x20)

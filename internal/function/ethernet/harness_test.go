@@ -240,3 +240,7 @@ func (r *rdmaCount) Transmit(clock.Time, uint8, []frame.Out) int { return 0 }
 func (r *rdmaCount) Pending() uint8                              { return 0 }
 func (r *rdmaCount) Advance(clock.Time)                          {}
 func (r *rdmaCount) Deadline() clock.Time                        { return clock.Never }
+
+func netip4(a netip.AddrPort, port uint16) netip.AddrPort { return netip.AddrPortFrom(a.Addr(), port) }
+
+func newOut(n int) []frame.Out { return make([]frame.Out, n) }

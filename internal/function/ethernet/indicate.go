@@ -33,7 +33,8 @@ type receiveQueue struct {
 	waiting uint32     // packets since the last interrupt
 	due     clock.Time // when the next interrupt is
 	meter   moderation.Meter
-	full    bool // the host has no room
+	full    bool          // the host has no room
+	kinds   [kinds]uint64 // frames without a hash, then those with one
 	c       ReceiveCounters
 }
 
@@ -42,8 +43,8 @@ func paceFor(count, us int) moderation.Pace {
 	return moderation.Pace{Count: uint32(count), Interval: time.Duration(us) * time.Microsecond}
 }
 
-// startReceive makes the receive queues.
-func (f *Function) startReceive() {
+// setCompletion sets how packets are indicated and joined.
+func (f *Function) setCompletion() {
 	c := &f.cfg
 	f.pace = paceOf(c)
 	f.polling = wait.Polling{On: true, Weight: uint32(c.AverageFactor), Average: uint32(c.AveragePollThreshold),
@@ -51,6 +52,14 @@ func (f *Function) startReceive() {
 	if c.RecvCompletionMethod == pollingMethod {
 		f.polling.Rounds = uint32(c.ThreadPoll)
 	}
+	for i := range f.receive {
+		f.receive[i].join.Join4, f.receive[i].join.Join6 = f.takesLarge(4), f.takesLarge(6)
+	}
+}
+
+// startReceive makes the receive queues.
+func (f *Function) startReceive() {
+	c := &f.cfg
 	size := c.ReceiveBuffers
 	if c.AsyncReceiveIndicate != 0 {
 		size += c.RfdReservationFactor
@@ -59,8 +68,8 @@ func (f *Function) startReceive() {
 	for i := range f.receive {
 		r := &f.receive[i]
 		r.ring, r.due = queue.NewRing(size), clock.Never
-		r.join.Join4, r.join.Join6 = f.takesLarge(4), f.takesLarge(6)
 	}
+	f.setCompletion()
 }
 
 // ReceiveCounters returns the counters of a receive queue, which keep counting.
@@ -198,8 +207,8 @@ func (f *Function) Ready(now clock.Time, q int) {
 func (f *Function) drain(now clock.Time, q int) {
 	r := &f.receive[q]
 	for r.ring.Len() > 0 && !r.full {
-		n := r.ring.Peek(f.waitingList[:])
-		took := f.indicate(now, q, f.waitingList[:n])
+		n := r.ring.Peek(f.waiting[:])
+		took := f.indicate(now, q, f.waiting[:n])
 		r.ring.Remove(took)
 	}
 }

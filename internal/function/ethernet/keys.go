@@ -47,6 +47,7 @@ var keys = []key{
 	{"*RSSProfile", func(c *Config) *int { return &c.RSSProfile }},
 	{"UseRSSForUDP", func(c *Config) *int { return &c.UseRSSForUDP }},
 	{"UseRSSForRawIP", func(c *Config) *int { return &c.UseRSSForRawIP }},
+	{"DefaultRecvRingProcessor", func(c *Config) *int { return &c.DefaultRecvRingProcessor }},
 	{"RssMonitoringEnabled", func(c *Config) *int { return &c.RssMonitoringEnabled }},
 	{"TxHashDistribution", func(c *Config) *int { return &c.TxHashDistribution }},
 	{"*InterruptModeration", func(c *Config) *int { return &c.InterruptModeration }},
@@ -67,6 +68,13 @@ var keys = []key{
 	{"ThisPollThreshold", func(c *Config) *int { return &c.ThisPollThreshold }},
 	{"AsyncReceiveIndicate", func(c *Config) *int { return &c.AsyncReceiveIndicate }},
 	{"RfdReservationFactor", func(c *Config) *int { return &c.RfdReservationFactor }},
+}
+
+// fixed are the keys that take effect when an adapter starts: its rings, its queues and their processors.
+var fixed = map[string]bool{
+	"*ReceiveBuffers": true, "*TransmitBuffers": true, "*RSS": true, "*NumRSSQueues": true, "*MaxRSSProcessors": true,
+	"*RssBaseProcNumber": true, "*RssBaseProcGroup": true, "*RssMaxProcNumber": true, "*NumaNodeID": true, "*RSSProfile": true,
+	"DefaultRecvRingProcessor": true, "TxHashDistribution": true, "AsyncReceiveIndicate": true, "RfdReservationFactor": true,
 }
 
 // Keys returns the names of the registry keys that a Config has.

@@ -65,7 +65,7 @@ type posted struct {
 
 // sendQueue is a send queue: a ring of sends, which are complete in order, and lists of those that wait, by priority.
 type sendQueue struct {
-	ring        []posted
+	ring        []posted // nil until the first send
 	first, used int
 	heads       [frame.Priorities]int32 // the first that waits, -1: none
 	tails       [frame.Priorities]int32
@@ -116,7 +116,7 @@ func (f *Function) startSend() {
 	f.send = make([]sendQueue, n)
 	for i := range f.send {
 		s := &f.send[i]
-		s.ring, s.due = make([]posted, f.cfg.TransmitBuffers), clock.Never
+		s.due = clock.Never
 		for p := range frame.Priorities {
 			s.heads[p], s.tails[p] = -1, -1
 		}
@@ -162,7 +162,7 @@ func (f *Function) QueueFor(b []byte) int {
 func (f *Function) SendCounters(q int) *SendCounters { return &f.send[q].c }
 
 // SendRoom returns how many more sends a queue has room for.
-func (f *Function) SendRoom(q int) int { return len(f.send[q].ring) - f.send[q].used }
+func (f *Function) SendRoom(q int) int { return f.cfg.TransmitBuffers - f.send[q].used }
 
 // Send posts a send to a queue. The error is a Refusal, or nil; then the port has to have a turn.
 func (f *Function) Send(now clock.Time, q int, s *Send) error {
@@ -171,6 +171,9 @@ func (f *Function) Send(now clock.Time, q int, s *Send) error {
 		return NoQueue
 	}
 	x := &f.send[q]
+	if x.ring == nil {
+		x.ring = make([]posted, f.cfg.TransmitBuffers)
+	}
 	if f.cfg.SendCompletionMethod == pollingMethod {
 		f.report(now, q)
 	}
@@ -257,7 +260,7 @@ func (f *Function) acceptSums(p *posted) Refusal {
 	if p.Task.Sums&offload.MakeIP != 0 && (h.Version != 4 || f.cfg.IPChecksumIPv4&tx == 0) {
 		return NoTask
 	}
-	if p.Task.Sums&offload.MakeTransport != 0 && (h.Data == 0 || f.transportKey(h.Version)&tx == 0) {
+	if p.Task.Sums&offload.MakeTransport != 0 && (h.Data == 0 || h.Data > inHead || f.transportKey(h.Version)&tx == 0) {
 		return NoTask
 	}
 	return 0

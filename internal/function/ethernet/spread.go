@@ -1,6 +1,7 @@
 package ethernet
 
 import (
+	"slices"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
@@ -20,7 +21,7 @@ type spreading struct {
 	used       int             // queues that the table has
 	processors []rss.Processor // of the receive queues
 	balanced   clock.Time      // when the queues' loads are looked at next
-	kinds      [kinds]uint64   // frames without a hash, then those with one
+	first      int             // the queue of frames without a hash
 }
 
 // startSpreading chooses the processors and fills in the table.
@@ -43,6 +44,7 @@ func (f *Function) startSpreading() {
 	}
 	f.processors = at.Choose(machine)
 	f.used = len(f.processors)
+	f.first = max(0, slices.IndexFunc(f.processors, func(p rss.Processor) bool { return p.Number == c.DefaultRecvRingProcessor }))
 	if at.Profile == rss.Conservative {
 		f.used = 1
 	}
@@ -98,9 +100,6 @@ func (f *Function) hashOf(h *eth.Headers, b []byte) (hash uint32, kind rss.Types
 	if f.spreads(h) {
 		hash, kind = f.hash.Of(h, b, f.types)
 	}
-	if f.cfg.RssMonitoringEnabled != 0 {
-		f.kinds[kindOf(h, kind)]++
-	}
 	return hash, kind
 }
 
@@ -117,10 +116,10 @@ func (f *Function) spreads(h *eth.Headers) bool {
 	return f.cfg.UseRSSForRawIP != 0
 }
 
-// queueOf returns the receive queue of a hash. Frames without one are for the first.
+// queueOf returns the receive queue of a hash. Frames without one are for that of DefaultRecvRingProcessor.
 func (f *Function) queueOf(hash uint32, kind rss.Types) int {
 	if kind == 0 {
-		return 0
+		return f.first
 	}
 	f.table.Count(hash)
 	return f.table.Queue(hash)
@@ -182,8 +181,9 @@ func kindWithout(h *eth.Headers) int {
 	return kind
 }
 
-// RSSCounters returns how many frames of each kind had no hash and how many had one, in the order of the counters' set, if
-// RssMonitoringEnabled is 1.
-func (f *Function) RSSCounters() (without, with [hashed]uint64) {
-	return [hashed]uint64(f.kinds[:hashed]), [hashed]uint64(f.kinds[hashed:])
+// RSSCounters returns how many frames of each kind for a receive queue had no hash and how many had one, in the order of the
+// counters' set, if RssMonitoringEnabled is 1.
+func (f *Function) RSSCounters(q int) (without, with [hashed]uint64) {
+	k := &f.receive[q].kinds
+	return [hashed]uint64(k[:hashed]), [hashed]uint64(k[hashed:])
 }

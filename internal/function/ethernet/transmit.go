@@ -108,10 +108,12 @@ func (f *Function) whole(p *posted, o *frame.Out) {
 	h, b := &p.headers, p.Frame
 	large := p.Task != offload.Task{} && f.wire.TakesLarge(eth.MAC(b))
 	split := len(b)
-	if split > inHead {
+	if split > inHead { // the headers are in a piece that can be changed, with everything for which there is a checksum
 		split = h.Network
-		if h.Data != 0 && h.Data <= inHead { // a piece of headers can be changed
-			split = h.Data
+		for _, end := range [...]int{h.Transport, h.Data} {
+			if end > split && end <= inHead {
+				split = end
+			}
 		}
 	}
 	at := f.head(p, o, b[:split])
@@ -139,9 +141,6 @@ func (f *Function) sums(p *posted, head, body []byte) {
 		if h.Data != 0 {
 			h.Data += eth.VLANLen
 		}
-	}
-	if h.Data > len(head) || h.Transport > len(head) {
-		return
 	}
 	if h.Data == 0 {
 		offload.Make(p.Task.Sums&offload.MakeIP, &h, head)

@@ -76,6 +76,18 @@ func New(cfg Config) *Filter {
 	return f
 }
 
+// Change changes how the filter works; mode, groups and VLANs that were added stay.
+func (f *Filter) Change(cfg Config) {
+	old := f.cfg.VLAN
+	f.cfg = cfg
+	if old != 0 {
+		f.RemoveVLAN(old)
+	}
+	if cfg.VLAN != 0 {
+		f.AddVLAN(cfg.VLAN)
+	}
+}
+
 // SetMode changes what is passed on.
 func (f *Filter) SetMode(m Mode) { f.mode = m }
 

@@ -1,6 +1,9 @@
 package rss
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"sync"
+)
 
 // KeyLen is the length of a secret key.
 const KeyLen = 40
@@ -24,8 +27,18 @@ type Toeplitz struct {
 	tables [mostInput][256]uint32
 }
 
+// byDefault is the hash with the default key, which is made once: it does not change.
+var byDefault = sync.OnceValue(func() *Toeplitz { return tabulate(&DefaultKey) })
+
 // NewToeplitz returns the hash with a key.
 func NewToeplitz(k *Key) *Toeplitz {
+	if *k == DefaultKey {
+		return byDefault()
+	}
+	return tabulate(k)
+}
+
+func tabulate(k *Key) *Toeplitz {
 	t := new(Toeplitz)
 	for place := range t.tables {
 		window := binary.BigEndian.Uint64(append(k[place:place+5:place+5], 0, 0, 0))
