@@ -3,8 +3,11 @@ package transport
 import (
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/sim"
+	"github.com/softvpi/softvpi/wire/ib"
 )
 
 // TestProbeOfSlowPeer: before the first round trip has been measured, the acknowledgement of a part of what was sent
@@ -59,4 +62,41 @@ func arrivals(out []frame.Out) (in []frame.In) {
 		in = append(in, frame.In{Data: flat(&out[i]), Src: out[i].Route.Src, Dst: out[i].Route.Dst})
 	}
 	return in
+}
+
+// TestProbe_OutstandingReadsStayOutstanding: the acknowledgement of a probe that shows that a read has arrived too lets
+// nothing begin that would exceed the initiator depth: the responder keeps no more responses than that, and could not give
+// the lost one again (IBA 9.7.5.1.2).
+func TestProbe_OutstandingReadsStayOutstanding(t *testing.T) {
+	n, a, b := newPair(t, 1, command.RC)
+	c := defaultConnection()
+	c.depth, c.timeout = 1, 14
+	connect(a, b, c)
+	a.region(regionAt, make([]byte, regionSize), allowAll)
+	b.region(regionAt, make([]byte, regionSize), allowAll)
+	writes, answered := 0, false
+	n.Filter = func(from, _ *sim.Port, p []byte) bool {
+		switch op := ib.BTH(p).Opcode(); {
+		case from == b.port && writes < 3: // what the responder sends is lost until the probe
+			return false
+		case op.IsWrite():
+			writes++
+		case op == ib.RCReadResponseOnly:
+			answered = true
+		case op.IsAtomic() && !answered:
+			t.Error("an atomic was sent while the only read allowed was outstanding")
+		}
+		return true
+	}
+	a.do(ring.OpWrite, 16)
+	a.do(ring.OpWrite, 16)
+	a.do(ring.OpRead, 16)
+	a.do(ring.OpFetchAdd, 8)
+	n.Run(10*second, nil)
+	if len(a.comps) != 4 || a.comps[3].Status != ring.Success {
+		t.Errorf("completions %+v, want four of success", a.comps)
+	}
+	if a.e.Counters().Probes == 0 {
+		t.Error("the lost response was found without a probe")
+	}
 }

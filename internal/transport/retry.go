@@ -176,13 +176,21 @@ func (q *QP) goBack() {
 	q.activate()
 }
 
-// seek makes psn the next packet to send. It may lie behind snd, or ahead up to max.
+// seek makes psn the next packet to send. It may lie behind snd, or ahead up to max: the reads and atomics before it that
+// have no response yet stay outstanding.
 func (q *QP) seek(psn ib.PSN) {
 	s := &q.req
 	s.snd, s.sinceAck, s.timing = psn, 0, false
 	s.slotCount = 0
 	s.cur, s.idx = nil, 0
 	for r := s.head; r != nil; r = r.next {
+		if r.begun && r.answered() && psn.After(s.una) && psn.After(r.first) && r.end().After(s.una) {
+			s.slots[s.slotCount] = r.end()
+			if psn.Before(r.end()) {
+				s.slots[s.slotCount] = psn
+			}
+			s.slotCount++
+		}
 		if !r.begun || r.packets > 0 && psn.Before(r.end()) {
 			s.cur = r
 			if psn.After(r.first) {
