@@ -25,12 +25,12 @@ const PrefetchSteps = 8
 const many = 256
 
 // foresee prefetches for the packets that arrive after the first, each time what it takes one step further.
-func (n *Network) foresee() {
-	if len(n.members) < many {
+func (p *process) foresee() {
+	if len(p.members) < many {
 		return
 	}
-	for i := n.queue.count - 1; i > 0; i-- {
-		n.queue.next[i].lane.foresee(i)
+	for i := p.queue.count - 1; i > 0; i-- {
+		p.queue.next[i].lane.foresee(i)
 	}
 }
 
@@ -68,8 +68,8 @@ func (l *lane) foresee(away int) {
 }
 
 // approach prefetches the buffer of a packet that is about to be received.
-func (n *Network) approach(p *packet) {
-	if p.short == 0 && len(n.members) >= many {
-		prefetch.Lines(unsafe.Pointer(unsafe.SliceData(p.buf)), uintptr(len(p.buf)))
+func (p *process) approach(x *packet) {
+	if x.short == 0 && len(p.members) >= many {
+		prefetch.Lines(unsafe.Pointer(unsafe.SliceData(x.buf)), uintptr(len(x.buf)))
 	}
 }

@@ -75,8 +75,8 @@ func TestLends_OnlyWhatMayStay(t *testing.T) {
 				}
 			}
 			n.Refresh()
-			for p := range n.members {
-				n.members[p].(*Port).Wake()
+			for _, p := range n.ports {
+				p.Wake()
 			}
 			n.Step(clock.Never - 1)
 			for i := range from.payload {

@@ -21,8 +21,9 @@ type Link struct {
 	ends    *ends // of the packet before
 	model   impair.Model
 
-	place  // what follows few packets need
-	number uint64
+	place             // what follows few packets need
+	feed   int        // its place among those of the process at its end
+	random *rand.Rand // nil: not needed so far
 	late   impair.Late[*packet]
 	known  []*ends // all that packets had
 }
@@ -35,20 +36,27 @@ func (n *Network) link(from, to *Port) *Link {
 	if l := from.links[to.Addr]; l != nil && l.lane.to == to {
 		return l
 	}
-	l := &Link{network: n, lane: lane{from: from, to: to}, number: uint64(len(n.links))}
+	l := &Link{network: n, lane: lane{from: from, to: to, rank: rank(to, lanes+uint64(from.number)+1)}}
 	n.links = append(n.links, l)
 	from.links[to.Addr] = l
+	l.feeds()
 	l.Set(n.Default)
 	return l
 }
 
 // Set replaces the link's impairment. Packets that are on their way arrive as decided before.
 func (l *Link) Set(i impair.Impairment) {
-	random := l.network.rng
-	if i.Seed != 0 {
-		random = rand.New(rand.NewPCG(i.Seed, l.number))
+	number := uint64(l.lane.from.number)<<32 | uint64(l.lane.to.number)
+	random := l.random
+	switch {
+	case i.Seed != 0:
+		random = rand.New(rand.NewPCG(i.Seed, number))
+	case random == nil && i.Draws():
+		random = rand.New(rand.NewPCG(l.network.seed, number))
+		l.random = random
 	}
 	l.model.Set(i, random)
+	l.ahead(i.Shortest())
 }
 
 // Impairment returns the link's impairment.
@@ -69,15 +77,15 @@ func (n *Network) send(from *Port, o *frame.Out) {
 	}
 	plain := dst.Unmap()
 	if plain.IsMulticast() {
-		for _, m := range n.members {
-			if to, ok := m.(*Port); ok && to != from && to.socket == nil {
+		for _, to := range n.ports {
+			if to != from && to.socket == nil && (!n.Closed || from.links[to.Addr] != nil) {
 				n.link(from, to).carry(o, plain)
 			}
 		}
 		return
 	}
 	to := n.byAddr[plain]
-	if to == nil || to.socket != nil {
+	if to == nil || to.socket != nil || n.Closed && from.links[plain] == nil {
 		n.Stats.Unroutable++
 		return
 	}
@@ -171,9 +179,9 @@ func (l *Link) depart(p *packet, f impair.Fate) {
 	l.late.Add(p, overtaken, until)
 	if !l.joined {
 		l.joined = true
-		n.join(l)
+		l.lane.from.process.join(l)
 	}
-	n.timers.set(l.index, l.deadline())
+	l.process.timers.set(l.index, l.deadline())
 }
 
 // enqueue decides when a packet arrives.
@@ -186,7 +194,7 @@ func (l *Link) enqueue(p *packet, now clock.Time) {
 	}
 	if l.joined {
 		l.advance(now)
-		n.timers.set(l.index, l.deadline())
+		l.process.timers.set(l.index, l.deadline())
 	}
 }
 

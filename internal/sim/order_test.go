@@ -89,7 +89,7 @@ func TestSet_InOrder(t *testing.T) {
 	})
 }
 
-// TestArrivals_InOrder: packets leave the queue by their times, and among equals in the order in which they came,
+// TestArrivals_InOrder: packets leave the queue by their times, and among equals in the order of their lanes,
 // whatever number of lanes they are in.
 func TestArrivals_InOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -97,19 +97,21 @@ func TestArrivals_InOrder(t *testing.T) {
 		lanes := make([]lane, rapid.IntRange(1, 60).Draw(t, "lanes"))
 		last := make([]clock.Time, len(lanes))
 		var waiting []*packet
-		now, serial := clock.Time(0), uint64(0)
+		for i := range lanes {
+			lanes[i].rank = uint64(i)
+		}
+		now := clock.Time(0)
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			if rapid.IntRange(0, 2).Draw(t, "step") > 0 {
 				i := rapid.IntRange(0, len(lanes)-1).Draw(t, "lane")
 				last[i] = max(last[i], now+clock.Time(rapid.IntRange(0, 50).Draw(t, "delay")))
-				p := &packet{at: last[i], serial: serial}
-				serial++
+				p := &packet{at: last[i], flow: uint32(i)}
 				q.push(&lanes[i], p)
 				waiting = append(waiting, p)
 				continue
 			}
 			first := slices.MinFunc(append(waiting, &packet{at: clock.Never}), func(a, b *packet) int {
-				return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.serial, b.serial))
+				return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.flow, b.flow))
 			})
 			if q.deadline() != first.at {
 				t.Fatalf("the first packet arrives at %d, want %d", q.deadline(), first.at)
@@ -118,7 +120,7 @@ func TestArrivals_InOrder(t *testing.T) {
 				continue
 			}
 			if p := q.pop(); p != first {
-				t.Fatalf("packet %d arrives, want %d", p.serial, first.serial)
+				t.Fatalf("a packet of lane %d arrives, want lane %d", p.flow, first.flow)
 			}
 			now = first.at
 			waiting = slices.DeleteFunc(waiting, func(p *packet) bool { return p == first })

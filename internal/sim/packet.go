@@ -14,9 +14,8 @@ import (
 // not fit into them.
 type packet struct {
 	at      clock.Time // when it arrives
-	serial  uint64
-	ends    *ends // nil: it is raw
-	payload *byte // lent by the engine, what is in head precedes it; nil: it is there too
+	ends    *ends      // nil: it is raw
+	payload *byte      // lent by the engine, what is in head precedes it; nil: it is there too
 	size    uint32
 	flow    uint32
 	srcPort uint16

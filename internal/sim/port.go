@@ -63,6 +63,7 @@ type Port struct {
 
 	place
 	network *Network
+	number  int
 	pending pending // Engine, if it is one
 	links   map[netip.Addr]*Link
 	last    [2]way     // the two used last
@@ -75,9 +76,15 @@ type Port struct {
 }
 
 // Add plugs an engine in at addr.
-func (n *Network) Add(addr netip.Addr, e Engine) *Port {
-	p := newPort(n, addr, e)
-	n.join(p)
+func (n *Network) Add(addr netip.Addr, e Engine) *Port { return n.add(addr, e, n.processes[0]) }
+
+// AddApart plugs an engine in at addr whose turns, with what Settle does in them, touch nothing that those of other ports
+// or the program touch while the network runs. It gives the same results as Add, and takes less time where there are many
+// ports: each has some turns at once, ahead of others from which nothing can arrive yet.
+func (n *Network) AddApart(addr netip.Addr, e Engine) *Port { return n.add(addr, e, n.process()) }
+
+func (n *Network) add(addr netip.Addr, e Engine, x *process) *Port {
+	p := n.port(addr, e, x)
 	if old := n.byAddr[addr]; old != nil {
 		for _, l := range n.links {
 			l.lane.from.last = [2]way{}
@@ -87,15 +94,17 @@ func (n *Network) Add(addr netip.Addr, e Engine) *Port {
 	return p
 }
 
-func newPort(n *Network, addr netip.Addr, e Engine) *Port {
-	p := &Port{Addr: addr, Engine: e, network: n, links: make(map[netip.Addr]*Link)}
+func (n *Network) port(addr netip.Addr, e Engine, x *process) *Port {
+	p := &Port{Addr: addr, Engine: e, network: n, number: len(n.ports), links: make(map[netip.Addr]*Link)}
+	n.ports = append(n.ports, p)
+	x.join(p)
 	p.pending, _ = e.(pending)
 	p.Prefetcher, _ = e.(Prefetcher)
 	return p
 }
 
 // Wake gives a port a turn in the next step, because its engine has work from elsewhere.
-func (p *Port) Wake() { p.network.woken.add(p.index) }
+func (p *Port) Wake() { p.process.wake(p.index) }
 
 func (p *Port) batch() int {
 	if p.Batch == 0 {
@@ -129,7 +138,7 @@ func (p *Port) deadline() clock.Time {
 
 // turn lets a port transmit everything it has, or all that its wire takes.
 func (p *Port) turn(n *Network) {
-	for p.flush(n) && (p.Rate == 0 || p.wire.Last() <= n.now) {
+	for p.flush(n) && p.free(n.now) {
 		k := p.Engine.Transmit(n.now, p.room(n))
 		for i := range n.out[:k] {
 			if !n.out[i].Inside {
@@ -143,10 +152,13 @@ func (p *Port) turn(n *Network) {
 			break
 		}
 	}
-	if e := p.pending; e != nil && e.Pending() && p.refused.count == 0 {
-		n.woken.add(p.index)
+	if e := p.pending; e != nil && e.Pending() && p.refused.count == 0 && p.free(n.now) {
+		p.process.woken.add(p.index)
 	}
 }
+
+// free reports whether the port's wire takes a packet now.
+func (p *Port) free(now clock.Time) bool { return p.Rate == 0 || p.wire.Last() <= now }
 
 // room returns where the engine puts its packets: where each of them has to wait for its turn, in one.
 func (p *Port) room(n *Network) []frame.Out {

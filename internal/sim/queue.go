@@ -11,14 +11,22 @@ type lane struct {
 	packets
 	to   *Port
 	from *Port // nil: a switch, or Inject
+	rank uint64
 }
+
+// lanes is where the ranks of lanes begin.
+const lanes = 1 << 39
+
+// rank returns the order of a lane among those whose packets arrive at the same instant: by their ports, so that each gets
+// its packets together, and there by where they come from, which does not depend on who sends first.
+func rank(to *Port, from uint64) uint64 { return uint64(to.number)<<40 | from }
 
 // foresight is how many of the lanes that are next are in order, so that the memory of each can be asked for
 // in steps while those before it have their turns.
 const foresight = PrefetchSteps + 3
 
-// arrivals is the lanes that are not empty, by when their first packets arrive, and among equals by when
-// those were sent. The next ones are in order, all others in a heap. As the packets of a lane are in order
+// arrivals is the lanes that are not empty, by when their first packets arrive, and among equals by
+// rank. The next ones are in order, all others in a heap. As the packets of a lane are in order
 // too, there are as many as busy links, and not as packets.
 type arrivals struct {
 	next  [foresight]arrival
@@ -27,19 +35,19 @@ type arrivals struct {
 }
 
 type arrival struct {
-	at     clock.Time
-	serial uint64
-	lane   *lane
+	at   clock.Time
+	rank uint64
+	lane *lane
 }
 
 func (x *arrival) before(y *arrival) bool {
-	return x.at < y.at || x.at == y.at && x.serial < y.serial
+	return x.at < y.at || x.at == y.at && x.rank < y.rank
 }
 
 // precedes is before as a number, 1 or 0: the subtraction of both together borrows. In a heap a branch on it would be
 // predicted wrong half of the time.
 func (x *arrival) precedes(y *arrival) uint64 {
-	_, borrow := bits.Sub64(x.serial, y.serial, 0)
+	_, borrow := bits.Sub64(x.rank, y.rank, 0)
 	_, borrow = bits.Sub64(uint64(x.at), uint64(y.at), borrow)
 	return borrow
 }
@@ -58,7 +66,7 @@ func (h *arrivals) push(l *lane, p *packet) {
 	if l.count > 1 {
 		return
 	}
-	x := arrival{p.at, p.serial, l}
+	x := arrival{p.at, l.rank, l}
 	switch {
 	case h.count < foresight:
 		h.count++
@@ -84,7 +92,7 @@ func (h *arrivals) pop() *packet {
 		return p
 	}
 	q := l.first()
-	x := arrival{q.at, q.serial, l}
+	x := arrival{q.at, l.rank, l}
 	i := 0
 	for ; i+1 < h.count && h.next[i+1].before(&x); i++ {
 		h.next[i] = h.next[i+1]

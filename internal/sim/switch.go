@@ -41,22 +41,21 @@ type socket struct {
 // AddSwitch makes a switch part of the network.
 func (n *Network) AddSwitch(s Switch) *Node {
 	x := &Node{network: n, sw: s, sockets: make(map[int]*socket)}
-	n.join(x)
+	n.processes[0].join(x)
 	return x
 }
 
 // Plug plugs an engine in at a socket of the switch. What it sends goes there, and nowhere else; packets
 // are as the switch wants them, by the port's Codec or from the engine.
 func (x *Node) Plug(number int, addr netip.Addr, e Engine) *Port {
-	p := newPort(x.network, addr, e)
-	x.network.join(p)
-	p.socket = &socket{node: x, number: number, lane: lane{to: p}}
+	p := x.network.port(addr, e, x.network.processes[0])
+	p.socket = &socket{node: x, number: number, lane: lane{to: p, rank: rank(p, lanes)}}
 	x.sockets[number] = p.socket
 	return p
 }
 
 // Wake gives the switch a turn in the next step, because something was done to it from elsewhere.
-func (x *Node) Wake() { x.network.woken.add(x.index) }
+func (x *Node) Wake() { x.process.wake(x.index) }
 
 func (x *Node) advance(now clock.Time) { x.sw.Advance(now) }
 func (x *Node) deadline() clock.Time   { return x.sw.Deadline() }

@@ -58,12 +58,20 @@ func (t *timers) deadline() clock.Time {
 	return clock.Never
 }
 
+// first returns the member whose deadline is the first, and the deadline, or Never.
+func (t *timers) first() (member int, at clock.Time) {
+	if at = t.deadline(); at != clock.Never {
+		member = int(t.heap[0].member)
+	}
+	return member, at
+}
+
 // due removes a member whose deadline has come and returns it, or -1.
 func (t *timers) due(now clock.Time) int {
-	if t.deadline() > now || len(t.heap) == 0 {
+	m, at := t.first()
+	if at == clock.Never || at > now {
 		return -1
 	}
-	m := int(t.heap[0].member)
 	t.want[m] = clock.Never
 	t.pop()
 	return m

@@ -40,6 +40,14 @@ func (i Impairment) Enabled() bool {
 	return i != Impairment{}
 }
 
+// Draws reports whether packets' fates or delays depend on random choices.
+func (i Impairment) Draws() bool {
+	return i.Loss > 0 || i.Reorder > 0 || i.Duplicate > 0 || i.Corrupt > 0 || i.ECN > 0 || i.Jitter > 0
+}
+
+// Shortest returns how long a packet takes at least.
+func (i Impairment) Shortest() time.Duration { return max(0, i.Delay-i.Jitter) }
+
 // FieldError says which setting is wrong, and what is allowed.
 type FieldError struct {
 	Field, Value, Want string
