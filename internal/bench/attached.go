@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/softvpi/softvpi/internal/bench/worker"
 	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/tools/ndperf"
 )
@@ -48,6 +49,13 @@ func (r *runner) attached() error {
 			}
 			s.add("own", row.Gbps)
 		}
+		if r.needs(kernelCopy) {
+			if v, err := r.copied(p); err == nil {
+				s.add(kernelCopy, v)
+			} else if i == 0 {
+				r.report.skip(p.name+", process_vm_writev", err.Error())
+			}
+		}
 		if installed("iperf3") && r.needs("iperf3 4K") {
 			v, err := r.iperf3(p, "4K")
 			if err != nil {
@@ -64,13 +72,39 @@ func (r *runner) attached() error {
 	return nil
 }
 
+// kernelCopy is the sample of what a loop of process_vm_writev copies to the memory of another process: the most that
+// writes to a program's own memory can do.
+const kernelCopy = "process_vm_writev"
+
+// copied measures it with as much memory as the writes cycle through, in large pages, as theirs is moved to.
+func (r *runner) copied(p *path) (gbps float64, err error) {
+	server, err := r.worker(p, p.server)
+	if err != nil {
+		return 0, err
+	}
+	defer server.end()
+	client, err := r.worker(p, p.client)
+	if err != nil {
+		return 0, err
+	}
+	defer client.end()
+	var to worker.FarMemory
+	if err := server.call("lend", setSize, &to); err != nil {
+		return 0, err
+	}
+	err = client.call("copy", worker.CopyArgs{To: to, Bytes: large, Seconds: r.o.Seconds}, &gbps)
+	return gbps, err
+}
+
 func attachedFigures() []figure {
 	const copied = "memcpy of 1 MB blocks"
 	all := []figure{
 		{"write of 1 MB", "Gb/s", "write1048576", copied, "memcpy", timesAtLeast(0.85)},
 		{"send of 1 MB", "Gb/s", "send1048576", copied, "memcpy", nil},
 		{"read of 1 MB", "Gb/s", "read1048576", copied, "memcpy", nil},
-		{"write of 1 MB, the program's own memory", "Gb/s", "own", copied, "memcpy", nil},
+		{"write of 1 MB, the program's own memory", "Gb/s", "own", copied, "memcpy", timesAtLeast(0.4)},
+		{"process_vm_writev of 1 MB blocks", "Gb/s", kernelCopy, copied, "memcpy", nil},
+		{"write of 1 MB, the program's own memory, beside that", "Gb/s", "own", "process_vm_writev of 1 MB blocks", kernelCopy, nil},
 		{"write of 4 KB", "Gb/s", "write4096", "iperf3 -l 4K", "iperf3 4K", timesAtLeast(3)},
 		{"send of 4 KB", "Gb/s", "send4096", "iperf3 -l 4K", "iperf3 4K", timesAtLeast(3)},
 		{"read of 4 KB", "Gb/s", "read4096", "iperf3 -l 4K", "iperf3 4K", nil},

@@ -35,6 +35,7 @@ type worker struct {
 	peer *endpoint
 	tcp  tcpEnd
 	nd   *nd.Adapter // for connections of package rdmanet
+	mem  []byte      // that others copy to, or that is copied from
 
 	serving []net.Listener
 }
@@ -67,6 +68,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 func (w *worker) close() error {
 	var errs []error
 	w.tcp.drop()
+	w.release()
 	for _, l := range w.serving {
 		errs = append(errs, l.Close())
 	}
@@ -130,6 +132,10 @@ func (w *worker) do(c Call) (any, error) {
 		return decode(c, w.serve)
 	case "load":
 		return decode(c, w.load)
+	case "lend":
+		return decode(c, w.lend)
+	case "copy":
+		return decode(c, w.copy)
 	case "awake":
 		return nil, keepAwake(w.ctx)
 	}
