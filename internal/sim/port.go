@@ -79,8 +79,8 @@ type Port struct {
 func (n *Network) Add(addr netip.Addr, e Engine) *Port { return n.add(addr, e, n.processes[0]) }
 
 // AddApart plugs an engine in at addr whose turns, with what Settle does in them, touch nothing that those of other ports
-// or the program touch while the network runs. It gives the same results as Add, and takes less time where there are many
-// ports: each has some turns at once, ahead of others from which nothing can arrive yet.
+// or the program touch while the network runs. It gives the same results as Add. The port has some turns in a row, ahead of
+// others from which nothing can arrive yet, while its memory is in the caches; but nothing is prefetched for it.
 func (n *Network) AddApart(addr netip.Addr, e Engine) *Port { return n.add(addr, e, n.process()) }
 
 func (n *Network) add(addr netip.Addr, e Engine, x *process) *Port {
