@@ -60,6 +60,7 @@ type Account struct {
 	of      *user
 	used    [resources]uint64
 	refused [resources]uint64
+	tell    func(cause error)
 	closed  bool
 }
 
@@ -74,6 +75,14 @@ func (l *Ledger) Open(uid int) *Account {
 	}
 	u.accounts++
 	return &Account{ledger: l, uid: uid, of: u}
+}
+
+// Tell has the first refusal of each resource told, with the error that Take returns. tell must not block, nor call the
+// account.
+func (a *Account) Tell(tell func(cause error)) {
+	a.ledger.mu.Lock()
+	defer a.ledger.mu.Unlock()
+	a.tell = tell
 }
 
 // Take takes n of a resource for what, a noun with its article as messages have it. If that is beyond a
@@ -100,8 +109,12 @@ func (a *Account) Take(r Resource, n uint64, what string) error {
 		}
 		a.refused[r]++
 		l.refused[r]++
-		return command.Errorf(command.Exhausted, "%s takes %d %s: the driver holds %d for %s: allowed: %d (limits.%s)",
+		err := command.Errorf(command.Exhausted, "%s takes %d %s: the driver holds %d for %s: allowed: %d (limits.%s)",
 			what, n, units[r], c.used, c.whose, c.limit, names[r]+c.field)
+		if a.tell != nil && a.refused[r] == 1 {
+			a.tell(err)
+		}
+		return err
 	}
 	a.used[r] += n
 	a.of.used[r] += n

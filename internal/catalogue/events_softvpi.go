@@ -27,6 +27,7 @@ var softEvents = []Event{
 	raised(soft(13, "LogRepaired", Warning, "{Bytes} bytes at the end of {File} were not a complete event and were dropped: a driver ended while writing, or the file is damaged.")),
 	raised(soft(14, "Repeated", Informational, "Event {ID} of {Source} came {Count} more times within {Seconds} seconds and was not written.")),
 	raised(soft(18, "ProgramDisconnected", Warning, "Program {Program}, process {PID}, was disconnected: {Cause}; its resources were freed.")),
+	raised(soft(19, "ProgramRefused", Warning, "Program {Program}, process {PID}, wants more than the driver's limits allow: {Cause}.")),
 	raised(soft5(15, "AdapterStartFailed", Error, "{Adapter}: the adapter could not be started: {Cause}.")),
 	raised(soft5(16, "AdapterStarted", Informational, "{Adapter}: the adapter has started at {Address}.")),
 	raised(soft5(17, "RoCEMode", Informational, "{Adapter}: RoCE {Mode} is in use.")),

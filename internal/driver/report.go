@@ -127,3 +127,8 @@ func (d *Driver) programEnded(p server.Departure) {
 		d.events.Raise(0, events.ProgramDisconnected{Program: p.Name, PID: p.PID, Cause: p.Cause})
 	}
 }
+
+// programRefused raises the event of a program that wanted more than the limits allow.
+func (d *Driver) programRefused(r server.Refusal) {
+	d.events.Raise(0, events.ProgramRefused{Program: r.Name, PID: r.PID, Cause: r.Cause})
+}

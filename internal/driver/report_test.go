@@ -117,7 +117,7 @@ func TestACrashIsLogged(t *testing.T) {
 }
 
 // TestDeathsOfProgramsAreLogged: a program whose stream just ends is logged as died, one that was disconnected as that,
-// and one that detaches as neither.
+// one that detaches as neither; and one that wants too much as that.
 func TestDeathsOfProgramsAreLogged(t *testing.T) {
 	cfg := twoAdapters(t)
 	cfg.SkipSelfCheck = true
@@ -136,6 +136,7 @@ func TestDeathsOfProgramsAreLogged(t *testing.T) {
 	}
 	d.programEnded(server.Departure{Name: "killed", PID: 6, Cause: fmt.Errorf("reading: %w", io.EOF)})
 	d.programEnded(server.Departure{Name: "wild", PID: 7, Cause: errors.New("nonsense")})
+	d.programRefused(server.Refusal{Name: "greedy", PID: 8, Cause: errors.New("a segment takes 9 bytes of memory")})
 	stop(t, d)
 	var got []string
 	for _, e := range logged(t, cfg.State) {
@@ -143,7 +144,7 @@ func TestDeathsOfProgramsAreLogged(t *testing.T) {
 			got = append(got, strings.TrimSpace(e))
 		}
 	}
-	if want := []string{"ProgramDied", "ProgramDisconnected"}; !slices.Equal(got, want) {
+	if want := []string{"ProgramDied", "ProgramDisconnected", "ProgramRefused"}; !slices.Equal(got, want) {
 		t.Errorf("logged of programs: %q, want %q", got, want)
 	}
 }

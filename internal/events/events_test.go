@@ -21,8 +21,8 @@ var kinds = []Event{
 	PortTypeNotChanged{}, UnsupportedPortType{}, RoCEMode{}, RoCEModeRefused{}, AddressesChanged{}, JumboPacketReduced{}, MTUAboveSubnet{},
 	UnknownProtocol{}, SameGUID{}, PortsContradict{}, RSSOff{}, FlowControlOff{}, TooManyAddresses{}, RegistryValueIgnored{},
 	MulticastAddress{}, RegistrySetAside{}, NothingKept{}, DriverStarted{},
-	DriverStopped{}, DriverRecovered{}, SelfCheckFailed{}, ProgramDied{}, ProgramDisconnected{}, ResetByDriver{}, ResetFinished{},
-	ResetFailed{}, DumpOnRequest{}, DumpMeNow{}, DumpMeNowFailed{}, LogRepaired{}, Repeated{},
+	DriverStopped{}, DriverRecovered{}, SelfCheckFailed{}, ProgramDied{}, ProgramDisconnected{}, ProgramRefused{}, ResetByDriver{},
+	ResetFinished{}, ResetFailed{}, DumpOnRequest{}, DumpMeNow{}, DumpMeNowFailed{}, LogRepaired{}, Repeated{},
 }
 
 func symbolOf(e Event) string { return reflect.TypeOf(e).Name() }

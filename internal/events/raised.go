@@ -132,6 +132,12 @@ type (
 		PID     int
 		Cause   error
 	}
+	// ProgramRefused says that a limit kept a program from getting what it wanted, once for memory and once for descriptors.
+	ProgramRefused struct {
+		Program string
+		PID     int
+		Cause   error
+	}
 	// ResetByDriver says that a reset of an adapter begins.
 	ResetByDriver struct{ Adapter string }
 	// ResetFinished says that the reset is done.
@@ -193,6 +199,7 @@ func (DriverRecovered) event()      {}
 func (SelfCheckFailed) event()      {}
 func (ProgramDied) event()          {}
 func (ProgramDisconnected) event()  {}
+func (ProgramRefused) event()       {}
 func (ResetByDriver) event()        {}
 func (ResetFinished) event()        {}
 func (ResetFailed) event()          {}

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 
@@ -68,7 +69,8 @@ func TestEverythingIsGivenBack(t *testing.T) {
 // limit, for rings, segments and another attachment alike; one that does not is served.
 func TestMemoryOfAProgram(t *testing.T) {
 	h := &fake.Host{}
-	s, path := fake.Serve(t, h, server.Config{Memory: memoryFor(8<<20, 16<<20)})
+	told := make(chan server.Refusal, 8)
+	s, path := fake.Serve(t, h, server.Config{Memory: memoryFor(8<<20, 16<<20), Refused: func(r server.Refusal) { told <- r }})
 	a, b := dial(t, path, client.Options{}), dial(t, path, client.Options{})
 	for name, grow := range map[string]func() error{
 		"segments": func() error { _, _, err := a.AllocSegment(ctx, 1<<20); return err },
@@ -87,8 +89,15 @@ func TestMemoryOfAProgram(t *testing.T) {
 	if u := s.Ledger().Usage(budget.Memory); u.Refused < 2 {
 		t.Errorf("%d refusals are counted", u.Refused)
 	}
+	await.Eventually(t, "the refusal is told", func() bool { return len(told) > 0 })
+	if r := <-told; r.PID != os.Getpid() || !fake.IsCode(r.Cause, command.Exhausted) {
+		t.Errorf("told: %+v", r)
+	}
 	if _, _, err := b.AllocSegment(ctx, 1<<20); err != nil {
 		t.Errorf("another program: %v", err)
+	}
+	if len(told) != 0 {
+		t.Errorf("further refusals are told: %+v", <-told)
 	}
 	if _, err := a.AllocPD(ctx, 0); err != nil {
 		t.Errorf("the program itself is served no more: %v", err)

@@ -43,6 +43,16 @@ type Config struct {
 	// Ended is called for every program that was attached, once all its objects are gone; nil: not called.
 	// It runs on a goroutine of that program.
 	Ended func(Departure)
+	// Refused is called when a program is for the first time refused memory, and when it is for the first time refused a
+	// descriptor; nil: not called. It runs on a goroutine of its own.
+	Refused func(Refusal)
+}
+
+// Refusal is something that a program did not get, because of a limit.
+type Refusal struct {
+	Name  string // of the program
+	PID   int
+	Cause error // names what was wanted, and the limit
 }
 
 // Departure is the end of an attachment.

@@ -86,6 +86,11 @@ func (n *session) admit(q proto.Hello) error {
 	case n.refused != nil:
 		return n.refused
 	}
+	if tell := n.server.cfg.Refused; tell != nil {
+		n.account.Tell(func(cause error) {
+			n.server.wg.Go(func() { tell(Refusal{n.name, n.peer.PID, cause}) }) // whoever is refused something is counted there
+		})
+	}
 	if err := n.hold(sessionBytes, "a program"); err != nil {
 		return err
 	}
