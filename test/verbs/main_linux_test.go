@@ -68,6 +68,8 @@ type bench struct {
 	addrs  [2]netip.Addr
 	env    []string
 	side   *netns.NsHandle // where programs run; nil: in this namespace
+	// patience is how many times longer than usual programs may run; 0: once.
+	patience time.Duration
 }
 
 func newBench(t *testing.T) *bench {
@@ -168,7 +170,7 @@ func (b *bench) start(env []string, args ...string) *program {
 // startAs is start with a function that adapts the command first.
 func (b *bench) startAs(adapt func(*exec.Cmd), env []string, args ...string) *program {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 2*await.Limit)
+	ctx, cancel := context.WithTimeout(b.t.Context(), max(b.patience, 1)*2*await.Limit)
 	p := &program{args: args, cmd: exec.CommandContext(ctx, args[0], args[1:]...), done: make(chan struct{})}
 	p.cmd.Env = append(append([]string{}, b.env...), env...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.out
