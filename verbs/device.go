@@ -247,6 +247,32 @@ func (d *Device) GIDs() ([]GID, error) {
 	return gids, nil
 }
 
+// Interface is a network interface of the system.
+type Interface struct {
+	Name  string
+	Index int // in the network namespace of the process that has the adapter
+}
+
+// Interfaces returns the network interfaces of the system to which the port belongs now: port is that of the port (over
+// Ethernet the one that has its address, on an InfiniBand port that of IPoIB), the zero value if it has none, and rows are
+// those that have the addresses of rows of the GID table, by their index.
+func (d *Device) Interfaces() (port Interface, rows map[int]Interface, err error) {
+	list, err := d.host.backend.Interfaces(d.host.ctx, d.index)
+	if err != nil {
+		return port, nil, wrap("query interfaces", err)
+	}
+	rows = map[int]Interface{}
+	for _, i := range list {
+		x := Interface{Name: text(i.Name[:]), Index: int(i.Index)}
+		if i.Row == command.WholePort {
+			port = x
+		} else {
+			rows[int(i.Row)] = x
+		}
+	}
+	return port, rows, nil
+}
+
 // Counters returns the current values of the adapter's diagnostic counters.
 func (d *Device) Counters() ([]Counter, error) {
 	rows, err := d.host.backend.Counters(d.host.ctx, d.index)

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SVPI_MAGIC 0x49505653u
-enum { SVPI_MAJOR = 2, SVPI_MINOR = 6 };
+enum { SVPI_MAJOR = 2, SVPI_MINOR = 7 };
 
 enum svpi_op {
 	SVPI_HELLO = 1,
@@ -69,6 +69,7 @@ enum svpi_op {
 	SVPI_PORT = 73,
 	SVPI_REREGISTER_MEMORY = 74,
 	SVPI_CLOCK = 75,
+	SVPI_INTERFACES = 76,
 };
 
 /* Classes of refused commands. */
@@ -347,6 +348,14 @@ struct svpi_gid {
 	uint8_t gid[16];
 };
 _Static_assert(sizeof(struct svpi_gid) == 24, "layout");
+
+struct svpi_interface {
+	uint32_t row;
+	uint32_t index;
+	uint64_t namespace;
+	uint8_t name[16];
+};
+_Static_assert(sizeof(struct svpi_interface) == 32, "layout");
 
 struct svpi_port_info {
 	uint8_t state;

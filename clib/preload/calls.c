@@ -89,6 +89,7 @@ typedef int order(const struct dirent **, const struct dirent **);
 typedef int filter64(const struct dirent64 *);
 typedef int order64(const struct dirent64 **, const struct dirent64 **);
 
+CALL(int, chdir, (const char *path), (path))
 CALL(DIR *, opendir, (const char *path), (path))
 CALL(int, scandir, (const char *path, struct dirent ***list, filter *f, order *o), (path, list, f, o))
 CALL(int, scandir64, (const char *path, struct dirent64 ***list, filter64 *f, order64 *o), (path, list, f, o))

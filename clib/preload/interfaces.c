@@ -45,16 +45,14 @@ static void take(const union ibv_gid *g, in_addr_t to[MOST_ADDRESSES], int *n)
 static void take_device(struct ibv_device *d, in_addr_t to[MOST_ADDRESSES], int *n)
 {
 	struct ibv_context *c = svpi_verbs.open_device(d);
-	struct ibv_port_attr a;
-	union ibv_gid g;
+	struct ibv_gid_entry rows[SVPI_MOST_GIDS];
+	ssize_t count;
 
 	if (!c)
 		return;
-	memset(&a, 0, sizeof(a));
-	if (!svpi_verbs.query_port(c, 1, &a))
-		for (int i = 0; i < a.gid_tbl_len; i++)
-			if (!svpi_verbs.query_gid(c, 1, i, &g))
-				take(&g, to, n);
+	count = svpi_verbs.query_gid_table(c, rows, SVPI_MOST_GIDS, 0, sizeof(*rows));
+	for (ssize_t i = 0; i < count; i++)
+		take(&rows[i].gid, to, n);
 	svpi_verbs.close_device(c);
 }
 

@@ -20,9 +20,10 @@ bool svpi_library_load(bool anyway)
 	v.query_device = (int (*)(struct ibv_context *, struct ibv_device_attr *))dlsym(l, "ibv_query_device");
 	v.query_port = (int (*)(struct ibv_context *, uint8_t, struct ibv_port_attr *))dlsym(l, "ibv_query_port");
 	v.query_pkey = (int (*)(struct ibv_context *, uint8_t, int, uint16_t *))dlsym(l, "ibv_query_pkey");
-	v.query_gid = (int (*)(struct ibv_context *, uint8_t, int, union ibv_gid *))dlsym(l, "ibv_query_gid");
+	v.query_gid_table = (ssize_t (*)(struct ibv_context *, struct ibv_gid_entry *, size_t, uint32_t, size_t))dlsym(l, "_ibv_query_gid_table");
+	v.port_interface = (bool (*)(struct ibv_context *, char *))dlsym(l, "svpi_port_interface");
 	if (!v.get_device_list || !v.free_device_list || !v.open_device || !v.close_device || !v.query_device || !v.query_port ||
-	    !v.query_gid || !v.query_pkey)
+	    !v.query_gid_table || !v.query_pkey || !v.port_interface)
 		return false;
 	svpi_verbs = v;
 	return true;

@@ -6,6 +6,7 @@
 #define SVPI_LIBRARY_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "../verbs/verbs.h"
 
@@ -16,9 +17,13 @@ extern struct svpi_verbs {
 	int (*close_device)(struct ibv_context *);
 	int (*query_device)(struct ibv_context *, struct ibv_device_attr *);
 	int (*query_port)(struct ibv_context *, uint8_t, struct ibv_port_attr *);
-	int (*query_gid)(struct ibv_context *, uint8_t, int, union ibv_gid *);
+	ssize_t (*query_gid_table)(struct ibv_context *, struct ibv_gid_entry *, size_t, uint32_t, size_t);
+	bool (*port_interface)(struct ibv_context *, char name[16]);
 	int (*query_pkey)(struct ibv_context *, uint8_t, int, uint16_t *);
 } svpi_verbs;
+
+/* The rows of the largest GID table. */
+enum { SVPI_MOST_GIDS = 128 };
 
 /* svpi_library_load fills svpi_verbs. If anyway is false it uses libibverbs only if the program has already loaded
  * it. False: there is none, or it is another implementation, which has devices of its own. */

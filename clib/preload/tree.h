@@ -1,5 +1,6 @@
 /*
- * What a kernel shows of RDMA devices in /dev/infiniband and /sys/class, as ordinary files for one process, because
+ * What a kernel shows of RDMA devices in /dev/infiniband and /sys/class (infiniband, infiniband_verbs, and the devices of
+ * network interfaces), as ordinary files for one process, because
  * some programs look there before they ask libibverbs (UCX: is /dev/infiniband/uverbs0 a character device?).
  */
 #ifndef SVPI_TREE_H
@@ -9,7 +10,7 @@
 #include <stddef.h>
 
 /* svpi_tree_path writes where the file for path is in this process's tree, which is made at the first call that needs
- * it. False: path is not one of those that the tree serves, or it exists, or there is no device. errno is preserved.
+ * it, and follows the devices. False: path is not one of those that the tree serves, or it exists, or there is no device. errno is preserved.
  * */
 bool svpi_tree_path(const char *path, char *to, size_t size);
 

@@ -54,6 +54,8 @@ EXPORT int rdma_connect(struct rdma_cm_id *id, struct rdma_conn_param *param)
 	uint32_t handle;
 	int error = to_endpoint(&id->route.addr.dst_addr, &q.remote);
 
+	if (!endpoint_is_any(&i->itself))
+		q.remote = i->itself;
 	if (!error)
 		error = convert(i, param ? param : &usual, &q.param);
 	if (error)

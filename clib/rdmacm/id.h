@@ -49,6 +49,8 @@ struct id {
 	pthread_mutex_t lock;
 	pthread_cond_t news;
 
+	struct svpi_endpoint itself; /* the address that a loopback address was resolved to; zeros: it was another one */
+
 	uint8_t responder_resources, initiator_depth; /* limits set by the peer's request */
 	struct group *groups;
 

@@ -28,19 +28,43 @@ static int keep(struct id *i, const struct svpi_endpoint *e, sa_family_t family)
 	return error ? error : id_place(i, r.adapter);
 }
 
+/* itself finds the adapter by which a program reaches itself: the id's, else the first one whose port is up and has an
+ * address. False: there is none. */
+static bool itself(struct id *i, struct svpi_adapter_info *out)
+{
+	static const uint8_t none[16];
+	struct svpi_adapter_info *all;
+	bool found = false;
+	size_t n;
+
+	if (svpi_list(i->home->svpi, SVPI_ADAPTERS, NULL, 0, sizeof(*all), (void **)&all, &n))
+		return false;
+	for (size_t k = 0; k < n && !found; k++) {
+		found = all[k].up && memcmp(all[k].addr, none, 16) &&
+			(!i->id.verbs || to_context(i->id.verbs)->adapter == all[k].index);
+		if (found)
+			*out = all[k];
+	}
+	free(all);
+	return found;
+}
+
 /* bind_localhost binds a loopback address as if it were any address. Linux does so too, because none of its devices
- * has one. The id shows the address to which it was bound. */
+ * has one. The id shows the address to which it was bound, and a device: some programs (pyverbs) use that of every bound
+ * id. */
 static int bind_localhost(struct id *i, struct svpi_bind_args *q)
 {
 	struct svpi_endpoint local = q->local, r;
+	struct svpi_adapter_info a;
 	int error;
 
 	endpoint_make_any(&q->local);
 	error = svpi_call(i->home->svpi, SVPI_CM_BIND, q, sizeof(*q), &r, sizeof(r));
+	if (error)
+		return error;
 	local.port = r.port;
-	if (!error)
-		from_endpoint(&local, &i->id.route.addr.src_storage);
-	return error;
+	from_endpoint(&local, &i->id.route.addr.src_storage);
+	return itself(i, &a) ? id_place(i, a.index) : 0;
 }
 
 EXPORT int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
@@ -58,6 +82,45 @@ EXPORT int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)
 	return result(error ? error : keep(i, &r, addr->sa_family));
 }
 
+/* is_own tells whether an adapter has an address. */
+static bool is_own(struct id *i, const struct svpi_endpoint *e)
+{
+	struct svpi *s = i->home->svpi;
+	struct svpi_adapter_info *all;
+	bool found = false;
+	size_t n;
+
+	if (svpi_list(s, SVPI_ADAPTERS, NULL, 0, sizeof(*all), (void **)&all, &n))
+		return false;
+	for (size_t k = 0; k < n && !found; k++) {
+		struct svpi_adapter_args q = { all[k].index };
+		struct svpi_gid *gids;
+		size_t count;
+
+		if (svpi_list(s, SVPI_GIDS, &q, sizeof(q), sizeof(*gids), (void **)&gids, &count))
+			continue;
+		for (size_t g = 0; g < count; g++)
+			found = found || !memcmp(gids[g].gid, e->addr, 16);
+		free(gids);
+	}
+	free(all);
+	return found;
+}
+
+/* resolve_localhost replaces a loopback address that no adapter has by that of the adapter by which a program reaches
+ * itself, as Linux does. */
+static void resolve_localhost(struct id *i, struct svpi_cm_resolve_addr *q)
+{
+	struct svpi_adapter_info a;
+
+	if (is_own(i, &q->remote) || !itself(i, &a))
+		return;
+	if (endpoint_is_localhost(&q->local))
+		endpoint_make_any(&q->local);
+	memcpy(q->remote.addr, a.addr, 16);
+	i->itself = q->remote;
+}
+
 EXPORT int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct sockaddr *dst, int timeout_ms)
 {
 	struct id *i = to_id(id);
@@ -69,6 +132,9 @@ EXPORT int rdma_resolve_addr(struct rdma_cm_id *id, struct sockaddr *src, struct
 	if (error)
 		return result(error);
 	from_endpoint(&q.remote, &i->id.route.addr.dst_storage);
+	memset(&i->itself, 0, sizeof(i->itself));
+	if (endpoint_is_localhost(&q.remote))
+		resolve_localhost(i, &q);
 	error = svpi_ask(i, SVPI_CM_RESOLVE_ADDR, &q, sizeof(q));
 	return result(error ? error : id_complete(i));
 }

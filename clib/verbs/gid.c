@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "object.h"
 
@@ -17,6 +18,34 @@ static uint32_t gid_type(const struct svpi_gid *g)
 	return g->ro_ce == 4 ? IBV_GID_TYPE_IB : g->ro_ce == 3 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;
 }
 
+/* rows returns how many rows the table has, most of them empty. That of an InfiniBand port has the blocks of its
+ * GUIDInfo that are in use, of 8 rows each (IBA 14.2.5.5). */
+static uint32_t rows(struct ibv_context *context, const struct svpi_gid *list, size_t n)
+{
+	uint32_t used = 1;
+
+	if (!on_fabric(context))
+		return SVPI_GID_ROWS;
+	for (size_t i = 0; i < n; i++)
+		if (list[i].index >= used)
+			used = list[i].index + 1;
+	return (used + 7) & ~7u;
+}
+
+int svpi_gid_rows(struct ibv_context *context, uint32_t *count)
+{
+	struct svpi_gid *list;
+	size_t n;
+	int error = gids_of(context, &list, &n);
+
+	if (error)
+		return error;
+	*count = rows(context, list, n);
+	free(list);
+	return 0;
+}
+
+/* gid_at reads a row. ENODATA: it is empty. */
 static int gid_at(struct ibv_context *context, uint32_t port, uint32_t index, struct svpi_gid *out)
 {
 	struct svpi_gid *list;
@@ -25,7 +54,7 @@ static int gid_at(struct ibv_context *context, uint32_t port, uint32_t index, st
 
 	if (error)
 		return error;
-	error = ENODATA;
+	error = index < rows(context, list, n) ? ENODATA : EINVAL;
 	for (size_t i = 0; i < n; i++) {
 		if (list[i].index == index) {
 			*out = list[i];
@@ -36,12 +65,13 @@ static int gid_at(struct ibv_context *context, uint32_t port, uint32_t index, st
 	return error;
 }
 
+/* An empty row is a GID of zeros here. */
 EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
 {
-	struct svpi_gid g;
+	struct svpi_gid g = { 0 };
 	int error = index < 0 ? EINVAL : gid_at(context, port, (uint32_t)index, &g);
 
-	if (error) {
+	if (error && error != ENODATA) {
 		errno = error;
 		return -1;
 	}
@@ -51,10 +81,10 @@ EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, u
 
 EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned index, int *type)
 {
-	struct svpi_gid g;
+	struct svpi_gid g = { 0 };
 	int error = gid_at(context, port, index, &g);
 
-	if (error) {
+	if (error && error != ENODATA) {
 		errno = error;
 		return -1;
 	}
@@ -62,34 +92,89 @@ EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigne
 	return 0;
 }
 
-static void entry_of(const struct svpi_gid *g, struct ibv_gid_entry *e)
+/* here tells whether an interface is one of this process's network namespace: in another one its name and index mean
+ * something else. */
+static bool here(const struct svpi_interface *i)
+{
+	struct stat st;
+
+	return i->namespace && !stat("/proc/self/ns/net", &st) && st.st_ino == i->namespace;
+}
+
+/* interfaces_of lists the network interfaces of an adapter; none if the driver does not tell. */
+static void interfaces_of(struct ibv_context *context, struct svpi_interface **list, size_t *n)
+{
+	struct svpi_adapter_args q = { to_context(context)->adapter };
+
+	if (to_svpi(context)->about.minor < SVPI_SINCE_INTERFACES ||
+	    svpi_list(to_svpi(context), SVPI_INTERFACES, &q, sizeof(q), sizeof(**list), (void **)list, n)) {
+		*list = NULL;
+		*n = 0;
+	}
+}
+
+/* index_of returns the index of the interface that has the address of a row, 0 if none has. */
+static uint32_t index_of(const struct svpi_interface *list, size_t n, uint32_t row)
+{
+	for (size_t i = 0; i < n; i++)
+		if (list[i].row == row && here(&list[i]))
+			return list[i].index;
+	return 0;
+}
+
+EXPORT bool svpi_port_interface(struct ibv_context *context, char name[16])
+{
+	struct svpi_interface *list;
+	bool found = false;
+	size_t n;
+
+	interfaces_of(context, &list, &n);
+	for (size_t i = 0; i < n && !found; i++) {
+		found = list[i].row == UINT32_MAX && here(&list[i]);
+		if (found)
+			memcpy(name, list[i].name, 16);
+	}
+	free(list);
+	name[15] = 0;
+	return found;
+}
+
+static void entry_of(const struct svpi_gid *g, const struct svpi_interface *list, size_t n, struct ibv_gid_entry *e)
 {
 	memcpy(e->gid.raw, g->gid, 16);
 	e->gid_index = g->index;
 	e->port_num = 1;
 	e->gid_type = gid_type(g);
-	e->ndev_ifindex = 0;
+	e->ndev_ifindex = index_of(list, n, g->index);
 }
 
 EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index, struct ibv_gid_entry *entry,
 			     uint32_t flags, size_t size)
 {
+	struct svpi_interface *list;
 	struct ibv_gid_entry e;
 	struct svpi_gid g;
+	size_t n;
 	int error = flags ? EINVAL : gid_at(context, port, index, &g);
 
-	if (error)
+	if (error) {
+		errno = error;
 		return error;
-	entry_of(&g, &e);
+	}
+	interfaces_of(context, &list, &n);
+	entry_of(&g, list, n, &e);
+	free(list);
 	memcpy(entry, &e, size < sizeof(e) ? size : sizeof(e));
 	return 0;
 }
 
+/* The table is that of the present rows. */
 EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max, uint32_t flags,
 				    size_t size)
 {
+	struct svpi_interface *interfaces;
 	struct svpi_gid *list;
-	size_t n;
+	size_t n, count;
 	int error = flags || size < sizeof(*entries) ? EINVAL : gids_of(context, &list, &n);
 
 	if (error)
@@ -98,9 +183,11 @@ EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_
 		free(list);
 		return -EINVAL;
 	}
+	interfaces_of(context, &interfaces, &count);
 	memset(entries, 0, n * size);
 	for (size_t i = 0; i < n; i++)
-		entry_of(&list[i], (struct ibv_gid_entry *)((char *)entries + i * size));
+		entry_of(&list[i], interfaces, count, (struct ibv_gid_entry *)((char *)entries + i * size));
+	free(interfaces);
 	free(list);
 	return (ssize_t)n;
 }

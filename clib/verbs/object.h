@@ -267,6 +267,17 @@ int svpi_qp_attributes(const struct svpi_modify_qp *, struct ibv_qp_attr *);
 /* svpi_route translates an address into the driver's address vector. Returns 0 or an errno. */
 int svpi_route(struct ibv_context *, const struct ibv_ah_attr *, struct svpi_address_vector *);
 
+/* The rows of an Ethernet port's GID table, as docs/spec/ipc.md has it; and the minor version since which the driver tells
+ * network interfaces. */
+enum { SVPI_GID_ROWS = 128, SVPI_SINCE_INTERFACES = 7 };
+
+/* svpi_gid_rows reads how many rows a port's GID table has, with the empty ones. Returns 0 or an errno. */
+int svpi_gid_rows(struct ibv_context *, uint32_t *count);
+
+/* svpi_port_interface writes the name of the network interface to which a port belongs. False: there is none in this
+ * process's network namespace. */
+bool svpi_port_interface(struct ibv_context *, char name[16]);
+
 /* on_fabric tells whether the device's port is an InfiniBand port. */
 static inline bool on_fabric(const struct ibv_context *c) { return to_device(c->device)->info.ro_ce == 4; }
 

@@ -100,21 +100,16 @@ static int of_fabric(struct ibv_context *context, struct ibv_port_attr *a)
 int svpi_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_attr *out, size_t size)
 {
 	struct svpi_adapter_info i;
-	struct svpi_gid *gids;
-	struct svpi_adapter_args q = { to_context(context)->adapter };
 	struct ibv_port_attr a;
-	size_t n;
+	uint32_t gids;
 	int error = port == 1 ? fresh(context, &i) : EINVAL;
 
 	if (!error)
-		error = svpi_list(to_svpi(context), SVPI_GIDS, &q, sizeof(q), sizeof(*gids), (void **)&gids, &n);
+		error = svpi_gid_rows(context, &gids);
 	if (error)
 		return error;
 	memset(&a, 0, sizeof(a));
-	for (size_t g = 0; g < n; g++)
-		if ((int)gids[g].index >= a.gid_tbl_len)
-			a.gid_tbl_len = (int)gids[g].index + 1;
-	free(gids);
+	a.gid_tbl_len = (int)gids;
 	a.state = i.up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
 	a.phys_state = i.up ? 5 : 3; /* LinkUp, Disabled: IBA 14.2.5.6 */
 	a.max_mtu = IBV_MTU_4096;

@@ -49,6 +49,8 @@ type Ring struct {
 type Commands interface {
 	Adapters(ctx context.Context) ([]AdapterInfo, error)
 	GIDs(ctx context.Context, adapter uint32) ([]GID, error)
+	// Interfaces returns the network interfaces of the system to which an adapter belongs now.
+	Interfaces(ctx context.Context, adapter uint32) ([]Interface, error)
 	Counters(ctx context.Context, adapter uint32) ([]Counter, error)
 	Port(ctx context.Context, adapter uint32) (PortInfo, error)
 
@@ -159,6 +161,18 @@ type GID struct {
 	Index uint32
 	RoCE  uint32 // 1 v1, 2 v1.25 (IP-based v1), 3 v2, 4 InfiniBand
 	GID   [16]byte
+}
+
+// WholePort in an Interface says that it is the one of the port, not that of a row of the GID table.
+const WholePort = ^uint32(0)
+
+// Interface is a network interface of the system: the one that has the address of a row of the GID table, or that of the
+// port as a whole. On an InfiniBand port that is its IPoIB interface, and no row has one, as in Linux.
+type Interface struct {
+	Row       uint32 // of the GID table, or WholePort
+	Index     uint32
+	Namespace uint64 // inode of the network namespace in which it has this index; 0: not known
+	Name      [16]byte
 }
 
 // PortInfo holds the attributes that InfiniBand adds to a port. On Ethernet State and Physical are their

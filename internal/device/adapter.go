@@ -56,6 +56,7 @@ type adapter struct {
 	gids     gid.Table
 	mtu      uint32       // ActiveMTU
 	ib       *ibport.Port // nil: an Ethernet port
+	ipoib    func() (command.Interface, bool)
 	// ipMTU is the largest IP packet: linkMTU, that of the link, or less.
 	ipMTU, linkMTU uint32
 

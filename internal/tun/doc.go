@@ -24,6 +24,13 @@ type Offloads struct {
 	LargeSize      int  // maximum size in bytes; 0: the system's default
 }
 
+// Location says where an interface is now: it may be moved to another network namespace, and renamed.
+type Location struct {
+	Name      string
+	Index     int    // in its network namespace
+	Namespace uint64 // inode of that namespace
+}
+
 // Settings are an interface's settings by the system's administrator.
 type Settings struct {
 	Up       bool

@@ -173,6 +173,26 @@ func (d *Device) follow() error {
 // Name returns the interface's original name.
 func (d *Device) Name() string { return d.name }
 
+// Location returns where the interface is; the error is os.ErrClosed, or the system's.
+func (d *Device) Location() (Location, error) {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	select {
+	case <-d.done:
+		return Location{}, os.ErrClosed
+	default:
+	}
+	var space unix.Stat_t
+	if err := unix.Fstat(int(d.at.space), &space); err != nil {
+		return Location{}, fmt.Errorf("interface %q: network namespace: %w", d.name, err)
+	}
+	l, err := d.at.ask.LinkByIndex(d.at.index)
+	if err != nil {
+		return Location{}, fmt.Errorf("interface %q: %w", d.name, err)
+	}
+	return Location{l.Attrs().Name, d.at.index, space.Ino}, nil
+}
+
 // Each passes every packet that the system sends to take, one after the other, until Close. take must not
 // retain the packet. idle is called before waiting. Malformed packets are skipped. The error is
 // os.ErrClosed, or the system's.

@@ -53,6 +53,9 @@ func TestDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	l, err := netlink.LinkByName("ib0")
+	if at, failed := d.Location(); failed != nil || err != nil || at.Name != "ib0" || at.Index != l.Attrs().Index || at.Namespace == 0 {
+		t.Errorf("the device is at %+v (%v), want ib0 as ip(8) shows it", at, failed)
+	}
 	if err != nil || l.Attrs().MTU != 2044 {
 		t.Fatalf("the link is %+v, %v; want the MTU 2044", l, err)
 	}

@@ -13,6 +13,9 @@ func Open(string) (*Device, error) { return nil, ErrUnsupported }
 // Name returns "".
 func (*Device) Name() string { return "" }
 
+// Location returns ErrUnsupported.
+func (*Device) Location() (Location, error) { return Location{}, ErrUnsupported }
+
 // Each returns ErrUnsupported.
 func (*Device) Each(func(offload.Header, []byte), func()) error { return ErrUnsupported }
 

@@ -52,6 +52,11 @@ func (c *Client) GIDs(ctx context.Context, adapter uint32) ([]command.GID, error
 	return askList[command.GID](ctx, c, proto.OpGIDs, proto.AdapterArgs{Adapter: adapter})
 }
 
+// Interfaces implements command.Commands.
+func (c *Client) Interfaces(ctx context.Context, adapter uint32) ([]command.Interface, error) {
+	return askList[command.Interface](ctx, c, proto.OpInterfaces, proto.AdapterArgs{Adapter: adapter})
+}
+
 // Counters implements command.Commands.
 func (c *Client) Counters(ctx context.Context, adapter uint32) ([]command.Counter, error) {
 	return askList[command.Counter](ctx, c, proto.OpCounters, proto.AdapterArgs{Adapter: adapter})

@@ -85,6 +85,11 @@ func (r *Recorder) GIDs(_ context.Context, a uint32) ([]command.GID, error) {
 	return note[[]command.GID](r, a)
 }
 
+// Interfaces implements server.Session.
+func (r *Recorder) Interfaces(_ context.Context, a uint32) ([]command.Interface, error) {
+	return note[[]command.Interface](r, a)
+}
+
 // Counters implements server.Session.
 func (r *Recorder) Counters(_ context.Context, a uint32) ([]command.Counter, error) {
 	return note[[]command.Counter](r, a)

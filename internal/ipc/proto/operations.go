@@ -69,6 +69,7 @@ const (
 	OpPort
 	OpReregisterMemory
 	OpClock
+	OpInterfaces
 	OpEnd // one past the last
 )
 
@@ -97,5 +98,5 @@ var operationNames = [OpEnd]string{
 	OpCMSetChannel: "CM_SET_CHANNEL", OpCMResolveAddr: "CM_RESOLVE_ADDR", OpCMResolveRoute: "CM_RESOLVE_ROUTE",
 	OpCMJoin: "CM_JOIN", OpCMLeave: "CM_LEAVE", OpCMOption: "CM_OPTION", OpCMNotify: "CM_NOTIFY",
 	OpRegisterMemoryAt: "REGISTER_MEMORY_AT", OpMoved: "MOVED", OpPort: "PORT",
-	OpReregisterMemory: "REREGISTER_MEMORY", OpClock: "CLOCK",
+	OpReregisterMemory: "REREGISTER_MEMORY", OpClock: "CLOCK", OpInterfaces: "INTERFACES",
 }

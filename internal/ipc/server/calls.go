@@ -77,6 +77,9 @@ var handlers = [proto.OpEnd]handler{
 	proto.OpGIDs: lists(func(ctx context.Context, s Session, q proto.AdapterArgs) ([]command.GID, error) {
 		return s.GIDs(ctx, q.Adapter)
 	}),
+	proto.OpInterfaces: lists(func(ctx context.Context, s Session, q proto.AdapterArgs) ([]command.Interface, error) {
+		return s.Interfaces(ctx, q.Adapter)
+	}),
 	proto.OpPort: replies(func(ctx context.Context, s Session, q proto.AdapterArgs) (command.PortInfo, error) {
 		return s.Port(ctx, q.Adapter)
 	}),

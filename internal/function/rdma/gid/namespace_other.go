@@ -1,0 +1,5 @@
+//go:build !linux
+
+package gid
+
+func namespace() uint64 { return 0 }
