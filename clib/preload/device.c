@@ -58,7 +58,8 @@ static bool is_empty(const union ibv_gid *g)
 	return !memcmp(g, &none, sizeof(none));
 }
 
-/* put_gid writes a row of the GID table. As with a card, nothing is to be read of the attributes of an empty one. */
+/* put_gid writes a row of the GID table. Of an empty one there are no files: most rows are empty, and svpi_empty_gid finds
+ * its GID. */
 static bool put_gid(const char *device, int row, const struct ibv_gid_entry *e)
 {
 	static const char *const types[] = { "IB/RoCE v1", "IB/RoCE v1", "RoCE v2" }; /* by enum ibv_gid_type */
@@ -70,15 +71,37 @@ static bool put_gid(const char *device, int row, const struct ibv_gid_entry *e)
 	if (!svpi_put(file_of(device, file), "%s\n", text))
 		return false;
 	snprintf(file, sizeof(file), "ports/1/gid_attrs/types/%d", row);
-	if (is_empty(&e->gid))
-		svpi_drop(file_of(device, file));
-	else if (!svpi_put(file_of(device, file), "%s\n", e->gid_type < 3 ? types[e->gid_type] : "?"))
+	if (!svpi_put(file_of(device, file), "%s\n", e->gid_type < 3 ? types[e->gid_type] : "?"))
 		return false;
 	snprintf(file, sizeof(file), "ports/1/gid_attrs/ndevs/%d", row);
 	if (e->ndev_ifindex && if_indextoname(e->ndev_ifindex, name))
 		return svpi_put(file_of(device, file), "%s\n", name);
 	svpi_drop(file_of(device, file));
 	return true;
+}
+
+static void drop_gid(const char *device, int row)
+{
+	static const char *const files[] = { "gids", "gid_attrs/types", "gid_attrs/ndevs" };
+	char file[64];
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		snprintf(file, sizeof(file), "ports/1/%s/%d", files[i], row);
+		svpi_drop(file_of(device, file));
+	}
+}
+
+bool svpi_empty_gid(const char *name)
+{
+	char device[NAME];
+	int row, end = 0;
+
+	if (sscanf(name, "/sys/class/infiniband/%63[^/]/ports/1/gids/%d%n", device, &row, &end) != 2 || name[end])
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(shown[i]->name, device))
+			return row >= 0 && row < shown[i]->port.gid_tbl_len;
+	return false;
 }
 
 /* put_net shows a network interface as the one of a port: what the system shows of it, or where that is of another network
@@ -149,7 +172,7 @@ static bool put_rate(const char *file, const struct ibv_port_attr *a)
 /* name_of returns an entry of a table, or "?" if there is none. */
 static const char *name_of(const char *const *names, size_t n, unsigned i) { return i < n && names[i] ? names[i] : "?"; }
 
-static bool put_port(const char *device, const struct shown *now)
+static bool put_port(const char *device, const struct shown *before, const struct shown *now)
 {
 	static const char *const states[] = { "NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER" };
 	static const char *const physical[] = { NULL, "Sleep", "Polling", "Disabled", "PortConfigurationTraining", "LinkUp",
@@ -162,9 +185,12 @@ static bool put_port(const char *device, const struct shown *now)
 		if (!svpi_put(file_of(device, file), "0x%04x\n", now->pkeys[i]))
 			return false;
 	}
-	for (int i = 0; i < a->gid_tbl_len && i < SVPI_MOST_GIDS; i++)
-		if (!put_gid(device, i, &now->gids[i]))
+	for (int i = 0; i < SVPI_MOST_GIDS; i++) {
+		if (!is_empty(&now->gids[i].gid) && !put_gid(device, i, &now->gids[i]))
 			return false;
+		if (is_empty(&now->gids[i].gid) && !is_empty(&before->gids[i].gid))
+			drop_gid(device, i);
+	}
 	return svpi_put(file_of(device, "ports/1/state"), "%d: %s\n", a->state, name_of(states, sizeof(states) / sizeof(*states), a->state)) &&
 	       svpi_put(file_of(device, "ports/1/phys_state"), "%d: %s\n", a->phys_state,
 			name_of(physical, sizeof(physical) / sizeof(*physical), a->phys_state)) &&
@@ -187,7 +213,7 @@ static bool put_identity(struct ibv_device *d, struct ibv_context *c)
 	if (svpi_verbs.query_device(c, &a))
 		return true; /* the driver has gone meanwhile */
 	snprintf(name, sizeof(name), "/dev/infiniband/%s", d->dev_name);
-	if (!svpi_put_link(name, "/dev/null")) /* a character device that everybody may open */
+	if (!svpi_put(SVPI_EMPTY_GID, "0000:0000:0000:0000:0000:0000:0000:0000\n") || !svpi_put_link(name, "/dev/null")) /* a character device that everybody may open */
 		return false;
 	snprintf(name, sizeof(name), "/sys/class/infiniband_verbs/%s/ibdev", d->dev_name);
 	if (!svpi_put(name, "%s\n", d->name))
@@ -263,7 +289,7 @@ bool svpi_show_device(struct ibv_device *d)
 	else if (first)
 		done = put_identity(d, c);
 	if (done && look(d, c, &now) && memcmp(before, &now, sizeof(now))) {
-		done = put_network(d->name, before->net, now.net) && put_port(d->name, &now);
+		done = put_network(d->name, before->net, now.net) && put_port(d->name, before, &now);
 		*before = now;
 	}
 	svpi_verbs.close_device(c);

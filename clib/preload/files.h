@@ -21,6 +21,9 @@ void svpi_drop(const char *name);
 /* svpi_show_device writes what is to be seen of a device, and what has changed since the last time. A device that cannot
  * be opened is left as it was. False: a file could not be written. */
 bool svpi_show_device(struct ibv_device *);
+/* svpi_empty_gid tells whether a name is that of an empty row of a GID table. The files of all of them are one. */
+#define SVPI_EMPTY_GID "/.empty-gid"
+bool svpi_empty_gid(const char *name);
 /* svpi_show_anew forgets what was written: there is a new directory. */
 void svpi_show_anew(void);
 

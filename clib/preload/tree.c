@@ -173,6 +173,16 @@ static bool have(void)
 	return ready;
 }
 
+static bool is_empty_gid(const char *path)
+{
+	bool is;
+
+	pthread_mutex_lock(&lock);
+	is = svpi_empty_gid(path);
+	pthread_mutex_unlock(&lock);
+	return is;
+}
+
 bool svpi_tree_path(const char *path, char *to, size_t size)
 {
 	int saved = errno;
@@ -181,8 +191,11 @@ bool svpi_tree_path(const char *path, char *to, size_t size)
 	if (svpi_busy || !path || path[0] != '/' || !is_served(path))
 		return false;
 	svpi_busy = true;
-	if (syscall(SYS_faccessat, AT_FDCWD, path, F_OK) != 0 && have())
+	if (syscall(SYS_faccessat, AT_FDCWD, path, F_OK) != 0 && have()) {
 		found = snprintf(to, size, "%s%s", svpi_root, path) < (int)size && syscall(SYS_faccessat, AT_FDCWD, to, F_OK) == 0;
+		if (!found && is_empty_gid(path))
+			found = snprintf(to, size, "%s" SVPI_EMPTY_GID, svpi_root) < (int)size;
+	}
 	svpi_busy = false;
 	errno = saved;
 	return found;

@@ -67,6 +67,8 @@ void test_events(void);
 void test_states(void);
 void test_memory(void);
 void test_limits(void);
+void test_gids(void);
+void test_refused(void);
 void test_fork(void);
 void test_threads(void);
 void test_datagram_sockets(void);

@@ -12,6 +12,7 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "windows", test_windows }, { "extended", test_extended }, { "queues", test_queues },
 	{ "events", test_events }, { "memory", test_memory },
 	{ "limits", test_limits }, { "states", test_states }, { "threads", test_threads }, { "fork", test_fork },
+	{ "gids", test_gids }, { "refused", test_refused },
 };
 
 /* dies kills the driver and checks that every call returns. */

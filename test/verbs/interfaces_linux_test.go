@@ -1,0 +1,112 @@
+package verbs
+
+import (
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+
+	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed/driverbed"
+)
+
+// look prints what programs like ibdev2netdev read: the interface of the first device's port, that of its first GID, and
+// the devices of an interface.
+const look = "cd /sys/class/infiniband/softvpi0 && ls device/net && cat ports/1/gid_attrs/ndevs/0; ls /sys/class/net/IF/device/infiniband"
+
+func (b *bench) looks(name string) string {
+	b.t.Helper()
+	p := b.start([]string{"XDG_RUNTIME_DIR=" + b.t.TempDir()}, "sh", "-c", strings.ReplaceAll(look, "IF", name))
+	<-p.done
+	return p.out.String()
+}
+
+// An adapter at a loopback address belongs to the loopback interface, one over Ethernet to that which has its address, and
+// each of them leads back to the device.
+func TestDeviceInterfaces(t *testing.T) {
+	if got, want := newBench(t).looks("lo"), "lo\nlo\nsoftvpi0\n"; got != want {
+		t.Errorf("at a loopback address programs see %q, want %q", got, want)
+	}
+	left, _ := hosts(t)
+	if got, want := left.looks("v0"), "v0\nv0\nsoftvpi0\n"; got != want {
+		t.Errorf("over Ethernet programs see %q, want %q", got, want)
+	}
+}
+
+// An InfiniBand port belongs to its IPoIB interface, and its GIDs to none, as in Linux.
+func TestFabricInterface(t *testing.T) {
+	needLibraries(t)
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make network interfaces")
+	}
+	if _, err := os.Stat("/dev/net/tun"); err != nil {
+		t.Skip(err)
+	}
+	sides, err := namespaces(t)
+	if err != nil {
+		t.Skipf("no network namespaces: %v", err)
+	}
+	cfg := driverbed.Config(t, config.Adapter{Name: "left", Link: "cable", Interface: "svib0"}, config.Adapter{Name: "right", Link: "cable"})
+	startIn(t, &sides[0], cfg)
+	b := benchOf(t, cfg)
+	b.side = &sides[0]
+	p := b.start(nil, "sh", "-c", "until [ -e /sys/class/infiniband/softvpi0/device/net/svib0 ]; do sleep 0.1; done")
+	b.succeeded(p)
+	out := b.looks("svib0")
+	if !strings.HasPrefix(out, "svib0\n") || !strings.HasSuffix(out, "softvpi0\n") || !strings.Contains(out, "No such file") {
+		t.Errorf("programs see %q, want the interface, no interface of the GID, and the device", out)
+	}
+}
+
+// What a program sees follows the addresses of the interface while it runs.
+func TestFilesFollowAddresses(t *testing.T) {
+	needLibraries(t)
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make network namespaces")
+	}
+	sides, err := namespaces(t)
+	if err != nil {
+		t.Skipf("no network namespaces: %v", err)
+	}
+	cfg := driverbed.Config(t, config.Adapter{Name: "host", Address: address(0), FollowInterface: true})
+	startIn(t, &sides[0], cfg)
+	b := benchOf(t, cfg)
+	b.side = &sides[0]
+	const file = "/sys/class/infiniband/softvpi0/ports/1/gids/1"
+	p := b.start(nil, "sh", "-c", "read a <"+file+"; echo $a; while read b <"+file+" && [ $a = $b ]; do sleep 0.1; done; echo $b")
+	waitFor(t, p, "0000:0000:0000:0000:0000:0000:0000:0000")
+	if err := addAddress(sides[0], "v0", "10.77.3.77/24"); err != nil {
+		t.Fatal(err)
+	}
+	b.succeeded(p)
+	if want := "0000:0000:0000:0000:0000:ffff:0a4d:034d"; !strings.Contains(p.out.String(), want) {
+		t.Errorf("the program sees %q, want the GID %s after zeros", p.out.String(), want)
+	}
+}
+
+// addAddress adds an address in a network namespace.
+func addAddress(side netns.NsHandle, name, addr string) error {
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		done <- func() error {
+			if err := netns.Set(side); err != nil {
+				return err
+			}
+			l, err := netlink.LinkByName(name)
+			if err != nil {
+				return err
+			}
+			ip, n, err := net.ParseCIDR(addr)
+			if err != nil {
+				return err
+			}
+			return netlink.AddrAdd(l, &netlink.Addr{IPNet: &net.IPNet{IP: ip, Mask: n.Mask}})
+		}()
+	}()
+	return <-done
+}
