@@ -214,17 +214,21 @@ static void ports(void)
 	a = create(theirs, RDMA_PS_TCP);
 	at = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	MUST(!rdma_bind_addr(a, plain(&at)) && !rdma_listen(a, 1));
-	CHECK(!a->verbs && rdma_get_src_port(a) && a->route.addr.src_sin.sin_addr.s_addr == htonl(INADDR_LOOPBACK), ".");
-	at = address(1, rdma_get_src_port(a));
-	b = resolved(RDMA_PS_TCP, &at);
-	give_qp(b);
-	MUST(!rdma_connect(b, NULL));
-	struct rdma_cm_event *e = TAKE(theirs, RDMA_CM_EVENT_CONNECT_REQUEST);
-	c = e->id;
-	rdma_ack_cm_event(e);
-	end(c);
-	EXPECT_EVENT(ours, RDMA_CM_EVENT_REJECTED);
-	end(b);
+	CHECK(a->verbs && rdma_get_src_port(a) && a->route.addr.src_sin.sin_addr.s_addr == htonl(INADDR_LOOPBACK), ".");
+	for (int way = 0; way < 2; way++) { /* at any adapter's address, and at the loopback address itself */
+		at = way ? (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) } : address(1, 0);
+		at.sin_port = rdma_get_src_port(a);
+		b = resolved(RDMA_PS_TCP, &at);
+		give_qp(b);
+		MUST(!rdma_connect(b, NULL));
+		struct rdma_cm_event *e = TAKE(theirs, RDMA_CM_EVENT_CONNECT_REQUEST);
+
+		c = e->id;
+		rdma_ack_cm_event(e);
+		end(c);
+		EXPECT_EVENT(ours, RDMA_CM_EVENT_REJECTED);
+		end(b);
+	}
 	end(a);
 	at.sin_addr.s_addr = htonl(INADDR_BROADCAST - 1);
 	a = create(ours, RDMA_PS_TCP);
