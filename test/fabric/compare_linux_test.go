@@ -94,6 +94,7 @@ func compared(out, lines string) string {
 // The real OpenSM configures our fabric, and then the programs of infiniband-diags print what they print on the real
 // ibsim, with the same exit status.
 func TestPrintsWhatItPrintsOnIbsim(t *testing.T) {
+	t.Parallel()
 	a, b := theirs(t, netlist), ours(t, netlist)
 	for _, g := range []*ground{a, b} {
 		g.opensm("hca1")

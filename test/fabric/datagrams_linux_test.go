@@ -19,8 +19,6 @@ import (
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/service"
 	"github.com/softvpi/softvpi/internal/testbed/await"
-	"github.com/softvpi/softvpi/internal/tools/osmtest"
-	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/internal/umad/server"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -41,16 +39,7 @@ func newDatagrams(t *testing.T, programs ...string) *datagrams {
 			t.Skipf("there is no %s (test/diags/packages.sh installs it)", p)
 		}
 	}
-	for _, p := range []string{"make", "cc"} {
-		if _, err := exec.LookPath(p); err != nil {
-			t.Skipf("there is no %s to build libibumad with", p)
-		}
-	}
-	d := &datagrams{ground: &ground{t: t, dir: t.TempDir()}, library: t.TempDir()}
-	if out, err := exec.Command("make", "-s", "-C", "../../clib", "OUT="+d.library, filepath.Join(d.library,
-		"libibumad.so.3")).CombinedOutput(); err != nil {
-		t.Fatalf("libibumad: %v\n%s", err, out)
-	}
+	d := &datagrams{ground: &ground{t: t, dir: t.TempDir()}, library: library(t)}
 	file, err := os.Open(netlist)
 	if err != nil {
 		t.Fatal(err)
@@ -159,6 +148,7 @@ func (d *datagrams) isManaged() (is bool) {
 // Debian's osmtest finds no fault with our subnet manager; and the inventory that it wrote of OpenSM on the same
 // fabric holds for ours.
 func TestOsmtestPasses(t *testing.T) {
+	t.Parallel()
 	d := newDatagrams(t)
 	sm := d.at("hca1", "opensm", "-f", filepath.Join(d.dir, "opensm.log"), "-d", "2")
 	d.start(sm, "opensm.out")
@@ -188,23 +178,15 @@ func TestOsmtestPasses(t *testing.T) {
 // Our osmtest finds no fault with either subnet manager and writes the same inventory as Debian's, byte for byte;
 // each validates the other's.
 func TestOwnOsmtest(t *testing.T) {
+	t.Parallel()
 	d := newDatagrams(t)
 	own := func(flow, inventory string, args ...string) {
 		t.Helper()
-		env := d.at("hca2", "none").Env
-		var out, errs bytes.Buffer
-		for _, v := range env {
-			if name, value, ok := strings.Cut(v, "="); ok && strings.HasPrefix(name, "SOFTVPI_") {
-				t.Setenv(name, value)
-			}
-		}
 		log := filepath.Join(d.dir, "own.log")
-		status := osmtest.Main(context.Background(), tool.Env{Name: "osmtest",
-			Args:  append([]string{"-f", flow, "-i", filepath.Join(d.dir, inventory), "-l", log}, args...),
-			Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs})
-		if status != tool.Success || !strings.Contains(out.String(), "\" PASS") {
+		out, errs, status := d.own(nil, "hca2", "osmtest", append([]string{"-f", flow, "-i", filepath.Join(d.dir, inventory), "-l", log}, args...)...)
+		if status != 0 || !strings.Contains(out, "\" PASS") {
 			b, _ := os.ReadFile(log)
-			t.Errorf("osmtest -f %s: status %d\n%s%s%s", flow, status, out.String(), errs.String(), b[max(0, len(b)-3000):])
+			t.Errorf("osmtest -f %s: status %d\n%s%s%s", flow, status, out, errs, b[max(0, len(b)-3000):])
 		}
 	}
 	both := func(manager string) {
@@ -264,6 +246,7 @@ func TestOwnOsmtest(t *testing.T) {
 
 // Programs of infiniband-diags with our library: their own node, the fabric, tables of several packets.
 func TestDiagnosticsOfDebian(t *testing.T) {
+	t.Parallel()
 	d := newDatagrams(t, "saquery", "ibnetdiscover", "ibstat", "sminfo", "ibping", "perfquery")
 	d.manage()
 	for _, c := range []struct {

@@ -1,17 +1,12 @@
 package fabric
 
 import (
-	"bytes"
-	"context"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/softvpi/softvpi/internal/tools/ibdiagnet"
-	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
 // ibutilsOnly matches the parts of an ibutils report that ours does not have: the files loaded, the running count,
@@ -22,6 +17,7 @@ var ibutilsOnly = regexp.MustCompile(`(?m)^Loading .*\n|^-E- Could not get Gener
 // same text, and the files of links, tables, partitions and managers have the same lines. With -r it crashes in its
 // own code on any fabric, as does ibdiagpath.
 func TestIbdiagnetOfIbutils(t *testing.T) {
+	t.Parallel()
 	d := newDatagrams(t, "ibdiagnet")
 	d.manage()
 	report := func(out string) string {
@@ -48,17 +44,11 @@ func TestIbdiagnetOfIbutils(t *testing.T) {
 // ibdiagnet runs our ibdiagnet at a node.
 func (d *datagrams) ibdiagnet(node string, args ...string) string {
 	d.t.Helper()
-	for _, v := range d.at(node, "none").Env {
-		if name, value, ok := strings.Cut(v, "="); ok && strings.HasPrefix(name, "SOFTVPI_") {
-			d.t.Setenv(name, value)
-		}
+	out, errs, status := d.own(nil, node, "ibdiagnet", args...)
+	if status != 0 {
+		d.t.Errorf("ibdiagnet: status %d\n%s%s", status, out, errs)
 	}
-	var out, errs bytes.Buffer
-	if status := ibdiagnet.Main(context.Background(), tool.Env{Name: "ibdiagnet", Args: args, Stdin: strings.NewReader(""), Stdout: &out,
-		Stderr: &errs}); status != tool.Success {
-		d.t.Errorf("ibdiagnet: status %d\n%s%s", status, out.String(), errs.String())
-	}
-	return out.String()
+	return out
 }
 
 // twoEnds matches the two ends of a link, of which either may come first.

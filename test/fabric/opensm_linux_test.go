@@ -13,6 +13,7 @@ import (
 
 // What ibnetdiscover prints is what was built: every node, link, width and speed.
 func TestDiscoversWhatWasBuilt(t *testing.T) {
+	t.Parallel()
 	tree := func(s topology.FatTreeShape, r topology.Rate) *topology.Topology {
 		top, err := topology.FatTree(s, r)
 		if err != nil {
@@ -101,6 +102,7 @@ func errorsOf(g *ground, log string) string {
 // When a cable is pulled OpenSM is notified by a trap, represses it, and routes around the link. When it is put back
 // the link is brought up again.
 func TestOpenSMRoutesAroundALostLink(t *testing.T) {
+	t.Parallel()
 	g := ours(t, netlist)
 	g.opensm("hca1", "-s", "0") // sweeps only when a trap asks for one
 	g.log("hca1.log", "SUBNET UP")
@@ -132,6 +134,7 @@ func TestOpenSMRoutesAroundALostLink(t *testing.T) {
 
 // A switch that restarts has no LID and no tables; OpenSM gives it both again.
 func TestOpenSMConfiguresARestartedSwitch(t *testing.T) {
+	t.Parallel()
 	g := ours(t, netlist)
 	g.opensm("hca1", "-s", "0")
 	g.log("hca1.log", "SUBNET UP")
@@ -149,6 +152,7 @@ func TestOpenSMConfiguresARestartedSwitch(t *testing.T) {
 
 // Two subnet managers elect a master; when it is killed the other takes over.
 func TestOpenSMFailsOver(t *testing.T) {
+	t.Parallel()
 	g := ours(t, netlist)
 	master := g.opensm("hca1", "-p", "9")
 	g.log("hca1.log", "SUBNET UP")
@@ -174,6 +178,7 @@ func TestOpenSMFailsOver(t *testing.T) {
 // At M_Key protection level 2 a requester without the key can neither read nor set anything, and OpenSM is notified
 // of each attempt.
 func TestOpenSMProtectsByMKey(t *testing.T) {
+	t.Parallel()
 	g := ours(t, netlist)
 	conf := filepath.Join(g.dir, "mkey.conf")
 	if err := os.WriteFile(conf, []byte("m_key 0x1234\nm_key_protection_level 2\nm_key_lease_period 60\n"), 0o600); err != nil {

@@ -22,6 +22,7 @@ import (
 // OpenSM reads the file that ours wrote, and ours the one that OpenSM wrote; each time Debian's saquery sees the same
 // groups with their members and multicast LIDs, subscriptions, services and GUIDs.
 func TestRegistrationsGoBetweenManagers(t *testing.T) {
+	t.Parallel()
 	d := newDatagrams(t, "saquery")
 	text, err := os.ReadFile("../../internal/subnet/administration/testdata/opensm-sa.dump")
 	if err != nil {

@@ -2,7 +2,6 @@ package fabric
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"os/exec"
 	"strconv"
@@ -13,31 +12,14 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
-	"github.com/softvpi/softvpi/internal/tools/ibdiagnet"
-	"github.com/softvpi/softvpi/internal/tools/ibping"
-	"github.com/softvpi/softvpi/internal/tools/ibstat"
-	"github.com/softvpi/softvpi/internal/tools/saquery"
-	"github.com/softvpi/softvpi/internal/tools/smpquery"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// own runs one of our tools at a node.
-func (d *datagrams) own(node string, main func(context.Context, tool.Env) int, name string, args ...string) (out string, status int) {
-	d.t.Helper()
-	for _, v := range d.at(node, "none").Env {
-		if name, value, ok := strings.Cut(v, "="); ok && strings.HasPrefix(name, "SOFTVPI_") {
-			d.t.Setenv(name, value)
-		}
-	}
-	var b, errs bytes.Buffer
-	status = main(context.Background(), tool.Env{Name: name, Args: args, Stdin: strings.NewReader(""), Stdout: &b, Stderr: &errs})
-	return b.String(), status
-}
-
 // Our ibstat prints the same as Debian's for every kind of node, with all of its ports.
 func TestIbstat(t *testing.T) {
+	t.Parallel()
 	d := newDatagrams(t, "ibstat")
 	d.manage()
 	for _, node := range []string{"hca1", "hca4", "sw1"} {
@@ -50,7 +32,7 @@ func TestIbstat(t *testing.T) {
 			if err != nil && !errors.As(err, &failed) {
 				t.Fatal(err)
 			}
-			got, status := d.own(node, ibstat.Ibstat, "ibstat", strings.Fields(args)...)
+			got, _, status := d.own(nil, node, "ibstat", strings.Fields(args)...)
 			if diff := cmp.Diff(want.String(), got); diff != "" || (status != 0) != (err != nil) {
 				t.Errorf("ibstat %s at %s: status %d, Debian's %v (-theirs +ours)\n%s", args, node, status, err, diff)
 			}
@@ -79,6 +61,7 @@ func (d *datagrams) setPKeys(node int, keys ...ib.PKey) {
 // subnet manager, which is a full member, but not each other; and members of different partitions cannot reach each
 // other.
 func TestPartitionsOfTools(t *testing.T) {
+	t.Parallel()
 	d := newDatagrams(t, "saquery", "ibping")
 	d.manage()
 	const hca2, hca3 = 1, 2
@@ -102,12 +85,12 @@ func TestPartitionsOfTools(t *testing.T) {
 		ping := []string{"-c", "1", "-t", "300", "-L", lid(hca3)}
 		ask := []string{"-t", "300", "CPI"}
 		_, err := d.at("hca2", "saquery", ask...).Output()
-		_, status := d.own("hca2", saquery.Main, "saquery", ask...)
+		_, _, status := d.own(nil, "hca2", "saquery", ask...)
 		if (err == nil) != c.asks || (status == 0) != c.asks {
 			t.Errorf("%s: saquery of Debian: %v, ours: status %d", c.name, err, status)
 		}
 		theirs, _ := d.at("hca2", "ibping", ping...).Output()
-		ours, _ := d.own("hca2", ibping.Main, "ibping", ping...)
+		ours, _, _ := d.own(nil, "hca2", "ibping", ping...)
 		for _, out := range []string{string(theirs), ours} {
 			if strings.Contains(out, "Pong from") != c.pings {
 				t.Errorf("%s: %s", c.name, out)
@@ -118,12 +101,13 @@ func TestPartitionsOfTools(t *testing.T) {
 
 // A tool uses the adapter's port that it is told to use: by -P, -p, or IBDIAG_PORT_NUM.
 func TestPortOfTools(t *testing.T) {
+	t.Parallel()
 	d := newDatagrams(t, "smpquery")
 	d.manage()
 	for port, to := range map[string]struct{ name, guid string }{"1": {"sw2", "0x0002c90200002001"}, "2": {"sw1", "0x0002c90200002000"}} {
 		args := []string{"-P", port, "-D", "nodedesc", "0," + port}
 		want, err := d.at("hca4", "smpquery", args...).Output()
-		got, status := d.own("hca4", smpquery.Main, "smpquery", args...)
+		got, _, status := d.own(nil, "hca4", "smpquery", args...)
 		if err != nil || status != 0 || string(want) != got || !strings.Contains(got, to.name) {
 			t.Errorf("smpquery %q: %v %q, ours %d %q", args, err, want, status, got)
 		}
@@ -135,18 +119,16 @@ func TestPortOfTools(t *testing.T) {
 			}
 			return line
 		}
-		byOption, status := d.own("hca4", ibdiagnet.Path, "ibdiagpath", "-p", port, "-d", port, "-o", d.dir)
+		byOption, _, status := d.own(nil, "hca4", "ibdiagpath", "-p", port, "-d", port, "-o", d.dir)
 		if status != 0 || !strings.Contains(byOption, "Using port "+port) || !strings.Contains(byOption, to.guid) {
 			t.Errorf("ibdiagpath -p %s: status %d\n%s", port, status, byOption)
 		}
-		t.Setenv("IBDIAG_PORT_NUM", port)
-		byVariable, status := d.own("hca4", ibdiagnet.Path, "ibdiagpath", "-d", port, "-o", d.dir)
+		byVariable, _, status := d.own([]string{"IBDIAG_PORT_NUM=" + port}, "hca4", "ibdiagpath", "-d", port, "-o", d.dir)
 		if status != 0 || first(byVariable) != first(byOption) {
 			t.Errorf("IBDIAG_PORT_NUM=%s: status %d\n%s", port, status, byVariable)
 		}
-		t.Setenv("IBDIAG_PORT_NUM", "")
 	}
-	if _, status := d.own("hca4", ibdiagnet.Path, "ibdiagpath", "-p", "3", "-d", "1"); status != tool.Usage {
+	if _, _, status := d.own(nil, "hca4", "ibdiagpath", "-p", "3", "-d", "1"); status != tool.Usage {
 		t.Errorf("a port that is not there: status %d", status)
 	}
 }
