@@ -5,10 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/internal/testbed/retry"
 )
@@ -20,6 +22,7 @@ type pair struct {
 	env            []string
 	says           string // a regular expression that the client's output matches; empty: any
 	server2        string // the same for the server
+	ready          string // what the server prints once clients may come; empty: it listens
 	endless        bool   // the server keeps running after the client has ended
 	not            string // why the pair does not run yet
 }
@@ -115,9 +118,7 @@ func (b *bench) meet(other *bench, p pair) (s *program, c meeting) {
 	server, client := b.expand(p.server, at), b.expand(p.client, at)
 	b.need(server[0], client[0])
 	s = b.start(p.env, server...)
-	for i := 0; i < 20 && s.running() && !s.listens(at); i++ {
-		time.Sleep(10 * time.Millisecond)
-	}
+	b.await(s, p.ready, at)
 	for i := range attempts {
 		if i > 0 {
 			retry.Count(b.t, filepath.Base(client[0]), "its server's listener of the connection manager cannot be seen, and did not listen yet")
@@ -133,6 +134,24 @@ func (b *bench) meet(other *bench, p pair) (s *program, c meeting) {
 		}
 	}
 	return s, c
+}
+
+// await waits until a server is ready: it has printed that, or listens at a port, or else has an identifier of the connection
+// manager, with which it will listen at once. What shows none of these is given a fifth of a second.
+func (b *bench) await(s *program, ready, at string) {
+	if ready != "" {
+		waitFor(b.t, s, ready)
+		return
+	}
+	driver := api.NewClient(b.socket)
+	for i := 0; i < 20 && s.running() && !s.listens(at); i++ {
+		if status, err := driver.Status(b.t.Context()); err == nil && slices.ContainsFunc(status.Programs, func(p api.ProgramStatus) bool {
+			return p.PID == s.cmd.Process.Pid && p.Objects["cm"] > 0
+		}) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 func (b *bench) talkAll(t *testing.T, pairs []pair) {
