@@ -4,7 +4,7 @@
 //	systemtest.Mark(t)
 //
 // and go test -short leaves it out. What lies below the directory test needs no mark. make test-unit runs what is
-// neither, two packages at a time; make test-system runs the rest, one package at a time (see package marked), so that
+// neither, several packages at a time; make test-system runs the rest, one package at a time (see package marked), so that
 // what depends on other programs and on the kernel has the machine for itself. go test ./... runs everything.
 package systemtest
 
