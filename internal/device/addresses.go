@@ -19,7 +19,7 @@ func (a *adapter) setGIDs(addrs []netip.Addr) bool {
 	if a.ib != nil {
 		return a.gids.SetPort(a.ib.Settings())
 	}
-	return a.gids.Set(encap.Mode(a.cfg.RoCE), a.mac, addrs)
+	return a.gids.Set(encap.Mode(a.cfg.RoCE), a.mac, a.cfg.VLAN, addrs)
 }
 
 // followAddresses checks the addresses and MTUs of the interfaces every GIDInterval (UpdateGIDTimerFrequency),
@@ -59,14 +59,14 @@ func (h *Host) updateGIDs() {
 	}
 }
 
-// updateMTU checks the MTU of an adapter's interface now.
+// updateMTU checks the MTU of an adapter's interface or link now.
 func (h *Host) updateMTU(a *adapter) {
 	mtu, ok := a.interfaceMTU()
-	if !ok {
-		return
-	}
 	h.lock()
-	if a.enabled {
+	if !ok {
+		mtu, ok = a.framesMTU()
+	}
+	if ok && a.enabled {
 		a.followMTU(mtu)
 	}
 	h.finish()
@@ -80,6 +80,13 @@ func (a *adapter) source(remote netip.Addr) netip.Addr {
 	}
 	if a.cfg.Addr.Is4() == remote.Is4() {
 		return a.cfg.Addr
+	}
+	if a.macBased() {
+		for _, addr := range a.links.Addrs() {
+			if addr.Is4() == remote.Is4() {
+				return addr
+			}
+		}
 	}
 	if addr, ok := a.gids.First(remote.Is4()); ok {
 		return addr

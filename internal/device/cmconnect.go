@@ -148,8 +148,11 @@ func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error
 	if o.local.IsValid() && !o.local.Addr().IsUnspecified() {
 		local = o.local.Addr()
 	}
+	if err := a.agrees(remote.Addr()); err != nil {
+		return err
+	}
 	near := a.sameHostOf(local, remote.Addr()) != nil
-	if a.ib == nil && !near { // the system knows at once if there is no route
+	if a.ib == nil && !near && !a.macBased() { // the system knows at once if there is no route
 		if err := a.routable(a.gids.Index(local), remote.Addr()); err != nil {
 			return err
 		}
@@ -169,6 +172,9 @@ func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error
 	}
 	if a.ib != nil {
 		return o.connectIB(now, n, q)
+	}
+	if a.macBased() {
+		return o.connectByMAC(now, n, q)
 	}
 	if !near {
 		a.port.linkErrors(now) // earlier errors must not affect this attempt

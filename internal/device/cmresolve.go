@@ -58,32 +58,11 @@ func (o *cmid) resolved(err error) {
 func (o *cmid) await(remote netip.Addr, timeout time.Duration) bool {
 	h := o.client.host
 	for _, a := range h.adapters {
-		if a.gids.Has(remote) {
+		if a.owns(remote) {
 			return false
 		}
 	}
-	p := o.adapter.links.For(o.local.Addr())
-	if p == nil {
-		return false
-	}
-	link := p.Resolver()
-	if link == nil {
-		return false
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	o.stop = cancel
-	go func() {
-		err := link.Resolve(ctx, remote)
-		cancel()
-		h.lock()
-		defer h.finish()
-		if o.client.cms.Get(o.handle) != o || o.removed {
-			return // the id was destroyed meanwhile
-		}
-		o.stop = nil
-		o.resolved(unanswered(err))
-	}()
-	return true
+	return o.lookFor(remote, timeout, o.resolved)
 }
 
 // unanswered converts an error of a resolver to one of commands.
@@ -126,6 +105,13 @@ func (o *cmid) resolve(from, to command.Endpoint) error {
 	if a.ib != nil {
 		o.remote = remote
 		return nil // which port has the address is yet to be asked
+	}
+	if err := a.agrees(remote); err != nil {
+		return err
+	}
+	if a.macBased() {
+		_, _, err := a.gidOf(o.local.Addr(), remote)
+		return err
 	}
 	return a.routable(a.gids.Index(o.local.Addr()), remote)
 }

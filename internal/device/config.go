@@ -78,7 +78,11 @@ type AdapterConfig struct {
 	// interface that has Addr.
 	Addrs           []netip.Addr
 	FollowInterface bool
-	UDPPort         uint16 // RoCE v2 destination port (roce_udp_dport); 0: 4791
+	// Networks are those of addresses on a link of whole frames, each with the length of the network that is on the link;
+	// for other addresses everybody is. Gateways are the routers to other networks, the first of a family for all.
+	Networks []netip.Prefix
+	Gateways []netip.Addr
+	UDPPort  uint16 // RoCE v2 destination port (roce_udp_dport); 0: 4791
 	// RoCE is the mode, RoCEv1, RoCEv125 or RoCEv2; 0: v2. UDP links support v2 only; InfiniBand ports
 	// have none: 0 or InfiniBand.
 	RoCE uint32
@@ -88,7 +92,7 @@ type AdapterConfig struct {
 	// MTU is the largest IP packet in bytes if the link's MTU is larger (*JumboPacket); 0: the link's.
 	MTU  uint32
 	MAC  [6]byte // the permanent one; 0: the interface's, or derived from the address
-	VLAN uint16  // identifier of the VLAN of its frames on a link of whole frames that functions share; 0: none
+	VLAN uint16  // identifier of the VLAN of its frames on a link of whole frames; 0: none
 	GUID uint64  // of the port; 0: derived from the MAC
 	// Device is the name of the device whose port number Port the adapter is; empty: a device of its own. Port
 	// 0 means 1.

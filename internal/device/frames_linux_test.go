@@ -37,7 +37,8 @@ func (w whole) on(stations [2]link.Station) network {
 		for i, l := range links {
 			h := newHost(t, Config{Seed: uint64(i + 1)})
 			c := cfg
-			c.Link, c.Addr, c.MAC = l, stations[i].Prefixes[0].Addr(), stations[i].MAC
+			s := &stations[i]
+			c.Link, c.Addr, c.MAC, c.VLAN, c.Networks = l, s.Prefixes[0].Addr(), s.MAC, s.VLAN, s.Prefixes
 			p[i] = newProgram(t, h, h.add(t, c))
 		}
 		return p[0], p[1]
@@ -287,7 +288,7 @@ func withUDP(t *testing.T, mtu int, system, udpConnects bool, stations [2]link.S
 	}
 	c.up(1, &stations[1])
 	h, g := newHost(t, Config{Seed: 1}), newHost(t, Config{Seed: 2})
-	cfg := AdapterConfig{Link: c.opened(0, stations[0]), Addr: stations[0].Prefixes[0].Addr(), MAC: stations[0].MAC}
+	cfg := AdapterConfig{Link: c.opened(0, stations[0]), Addr: stations[0].Prefixes[0].Addr(), MAC: stations[0].MAC, VLAN: stations[0].VLAN}
 	a := newProgram(t, h, h.add(t, cfg))
 	var index uint32
 	c.in(1, func() (err error) {

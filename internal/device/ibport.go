@@ -54,7 +54,7 @@ func (c *AdapterConfig) completeIB() error {
 
 // owns reports whether the adapter has an address.
 func (a *adapter) owns(ip netip.Addr) bool {
-	if a.gids.Has(ip) {
+	if a.gids.Has(ip) || a.named(ip) {
 		return true
 	}
 	return a.ib != nil && a.ib.Owns(ip)
@@ -67,7 +67,7 @@ func (a *adapter) receives(from *adapter, r *frame.Route) bool {
 		return false
 	}
 	if a.ib == nil {
-		return a.cfg.UDPPort == r.DstPort && a.gids.Has(r.Dst)
+		return a.cfg.RoCE == from.cfg.RoCE && a.cfg.UDPPort == r.DstPort && a.gids.Has(r.Dst)
 	}
 	return r.IB.DLID != 0 && a.ib.Has(r.IB.DLID) && a.ib.SameFabric(from.ib)
 }

@@ -27,7 +27,8 @@ func (a *adapter) open(addrs []netip.Addr, owner *adapter) (err error) {
 	}
 	a.links, err = links.New(links.Config{
 		Shared:  shared,
-		Framing: a.framing(), Addr: a.cfg.Addr, Given: a.cfg.Link, Now: a.host.now, Log: a.host.log.With("adapter", a.name),
+		Framing: a.framing(), Addr: a.cfg.Addr, Given: a.cfg.Link,
+		Networks: a.cfg.Networks, Gateways: a.cfg.Gateways, Now: a.host.now, Log: a.host.log.With("adapter", a.name),
 		Sockets: udp.Config{SourcePorts: a.cfg.SourcePorts, ReceiveBuffer: a.cfg.ReceiveBuffer, Notify: a.host.Wake, Frames: a.cfg.Frames},
 	})
 	if err != nil {
@@ -118,6 +119,15 @@ func (a *adapter) interfaceMTU() (mtu int, ok bool) {
 	}
 	ifi, ok := udp.InterfaceOf(a.cfg.Addr)
 	return ifi.MTU, ok
+}
+
+// framesMTU returns the present MTU of a link of whole frames; ok is false if the port has another one. The caller holds the
+// loop lock.
+func (a *adapter) framesMTU() (mtu int, ok bool) {
+	if a.ib != nil || a.cfg.Link == nil {
+		return 0, false
+	}
+	return a.links.MTU(), true
 }
 
 // followMTU adapts the port to a changed MTU of its link: new connections have the new path MTU. The path MTU of a running

@@ -81,7 +81,7 @@ func (e *Encap) openGRH(p *frame.In, b []byte) bool {
 	}
 	p.Src, p.Dst, p.SrcPort = src, dst, 0
 	p.TrafficClass, p.HopLimit, p.FlowLabel = h.TrafficClass(), h.HopLimit(), h.FlowLabel()
-	p.IDKnown, p.ID, p.Segment = false, 0, 0
+	p.IDKnown, p.ID, p.Segment, p.GRH = false, 0, 0, (*[ib.GRHLen]byte)(h)
 	return e.check(p, data, ib.ICRCSeedGRH(&e.icrc, h, data[:ib.BTHLen]))
 }
 
@@ -105,7 +105,7 @@ func (e *Encap) openIPv4(p *frame.In, b []byte) bool {
 	}
 	p.Src, p.Dst, p.SrcPort = h.Src(), h.Dst(), udp.SrcPort()
 	p.TrafficClass, p.HopLimit, p.FlowLabel = h.ToS(), h.TTL(), 0
-	p.IDKnown, p.ID, p.Segment = true, h.ID(), 0
+	p.IDKnown, p.ID, p.Segment, p.GRH = true, h.ID(), 0, nil
 	return e.check(p, data, ib.ICRCSeedIPv4(&e.icrc, h, udp, data[:ib.BTHLen]))
 }
 
@@ -125,7 +125,7 @@ func (e *Encap) openIPv6(p *frame.In, b []byte) bool {
 	}
 	p.Src, p.Dst, p.SrcPort = h.Src(), h.Dst(), udp.SrcPort()
 	p.TrafficClass, p.HopLimit, p.FlowLabel = h.TrafficClass(), h.HopLimit(), h.FlowLabel()
-	p.IDKnown, p.ID, p.Segment = false, 0, 0
+	p.IDKnown, p.ID, p.Segment, p.GRH = false, 0, 0, nil
 	return e.check(p, data, ib.ICRCSeedIPv6(&e.icrc, h, udp, data[:ib.BTHLen]))
 }
 

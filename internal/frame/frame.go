@@ -143,7 +143,7 @@ type In struct {
 	SLID          ib.LID // 0: not an InfiniBand packet
 	// Task is what is known of a whole Ethernet frame, and left to do for it.
 	Task offload.Task
-	// GRH is the global route header of an InfiniBand packet, nil if it has none.
+	// GRH is the global route header of an InfiniBand or RoCE v1 packet, nil if it has none.
 	GRH *[ib.GRHLen]byte
 }
 

@@ -192,8 +192,11 @@ func (q *QP) receiveDatagram(in *frame.In, bth ib.BTH, op ib.Opcode, rest []byte
 
 // packetType is what the adapters that this one imitates report as the SL of a datagram's completion: RoCE
 // has no SL, and programs (UCX) learn from it which header is in the GRH area. Bit 3: UDP follows; the
-// bits below it: 1 is IPv6, 2 IPv4.
+// bits below it: 0 is a GRH, 1 IPv6, 2 IPv4.
 func packetType(in *frame.In) uint8 {
+	if in.GRH != nil { // RoCE v1
+		return 0
+	}
 	if in.Src.Unmap().Is4() && in.Dst.Unmap().Is4() {
 		return 8 | 2
 	}

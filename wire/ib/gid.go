@@ -28,6 +28,17 @@ func GIDFromMAC(mac [6]byte, vlan uint16) GID {
 	return g
 }
 
+// MAC returns the MAC and the VLAN ID (0: none) from which a MAC-based GID of RoCE v1 was made; ok is false for any other GID.
+func (g GID) MAC() (mac [6]byte, vlan uint16, ok bool) {
+	if vlan = uint16(g[11])<<8 | uint16(g[12]); vlan == 0xfffe {
+		vlan = 0
+	} else if vlan == 0 || vlan > 4094 {
+		return mac, 0, false
+	}
+	mac = [6]byte{g[8] ^ 2, g[9], g[10], g[13], g[14], g[15]}
+	return mac, vlan, g == GIDFromMAC(mac, vlan)
+}
+
 // Addr is the GID as an IP address, IPv4 if it is mapped.
 func (g GID) Addr() netip.Addr { return netip.AddrFrom16(g).Unmap() }
 

@@ -33,3 +33,18 @@ func TestGIDs(t *testing.T) {
 		}
 	}
 }
+
+// TestGID_MAC: a MAC-based GID tells MAC and VLAN; no other does (annex A16).
+func TestGID_MAC(t *testing.T) {
+	mac := [6]byte{0x02, 1, 2, 3, 4, 5}
+	for _, vlan := range []uint16{0, 1, 0x123, 4094} {
+		if m, v, ok := GIDFromMAC(mac, vlan).MAC(); !ok || m != mac || v != vlan {
+			t.Errorf("VLAN %d: %x, %d, %v", vlan, m, v, ok)
+		}
+	}
+	for _, a := range []string{"fe80::1", "2001:db8::1:2ff:fe03:405", "::ffff:192.0.2.1", "fe80:0:0:1:1:2ff:fe03:405", "fe80::1:20f:ff03:405"} {
+		if m, v, ok := GIDFromAddr(netip.MustParseAddr(a)).MAC(); ok {
+			t.Errorf("%s is made of %x, %d", a, m, v)
+		}
+	}
+}

@@ -39,10 +39,14 @@ type Config struct {
 	Given link.Link
 	// Shared is the address of another function at the same port, whose link is Given and carries whole frames: this
 	// set's packets leave and arrive by it, and it is not this set's to drive or to close.
-	Shared  *Address
-	Sockets udp.Config
-	Now     func() clock.Time // for impairments
-	Log     *slog.Logger
+	Shared *Address
+	// Networks are those of addresses on a link with stations, each with the length of the network that is on the link; for
+	// other addresses everybody is. Gateways are the routers to other networks, the first of a family for all.
+	Networks []netip.Prefix
+	Gateways []netip.Addr
+	Sockets  udp.Config
+	Now      func() clock.Time // for impairments
+	Log      *slog.Logger
 }
 
 // Set is the set of addresses of a port, one for each address; the first is the port's own.
@@ -51,6 +55,7 @@ type Set struct {
 	addresses  []*Address
 	station    *port.Station // nil before Attach
 	settled    []netip.Addr  // what a link with stations serves for this set
+	stationed  bool          // it does
 	taps       []*capture.Tap
 	impairment impair.Impairment
 	retired    struct { // counters of closed links
@@ -87,31 +92,64 @@ func New(cfg Config) (*Set, error) {
 	return p, nil
 }
 
-// stations returns what makes a shared link serve this set's end, too; nil for any other link, which serves what it was
+// stations returns what makes a link of whole frames serve this set's end; nil for any other link, which serves what it was
 // opened for.
 func (p *Set) stations() link.Stations {
-	if p.cfg.Shared == nil {
+	if p.cfg.Given == nil {
 		return nil
 	}
 	return p.cfg.Given.Capabilities().Stations
 }
 
-// settle makes a shared link serve addresses for the set's MAC. All others are taken to be on the link.
+// settle makes a link with stations serve addresses for the set's MAC.
 func (p *Set) settle(addrs []netip.Addr) error {
 	s := p.stations()
 	if s == nil {
 		return nil
 	}
-	end := link.Station{MAC: p.cfg.MAC, VLAN: p.cfg.VLAN}
+	end := link.Station{MAC: p.cfg.MAC, VLAN: p.cfg.VLAN, Gateways: p.cfg.Gateways}
+	p.settled = addrs
 	for _, a := range addrs {
-		end.Prefixes = append(end.Prefixes, netip.PrefixFrom(a, 0))
+		end.Prefixes = append(end.Prefixes, p.cfg.network(a))
+	}
+	for _, g := range p.ends() {
+		if !slices.Contains(addrs, g) { // a GID of RoCE v1
+			end.Prefixes = append(end.Prefixes, netip.PrefixFrom(g, 64))
+		}
 	}
 	if err := s.SetStation(end); err != nil {
 		return command.Errorf(command.Invalid, "Link: %v", err)
 	}
-	p.addresses[0].Encap.SetAddrs(addrs)
-	p.settled = addrs
+	p.stationed = true
+	p.addresses[0].Encap.SetAddrs(p.ends())
 	return nil
+}
+
+// ends returns the addresses of packets on a link with stations: the GIDs.
+func (p *Set) ends() []netip.Addr {
+	if p.cfg.Mode == encap.RoCEv1 {
+		return p.cfg.addrs(p.cfg.Addr)
+	}
+	return p.settled
+}
+
+// leave makes a link with stations serve the set no longer.
+func (p *Set) leave() error {
+	if !p.stationed {
+		return nil
+	}
+	p.stationed = false
+	return p.stations().RemoveStation(p.cfg.MAC, p.cfg.VLAN)
+}
+
+// network returns an address with the length of its network.
+func (c *Config) network(a netip.Addr) netip.Prefix {
+	for _, n := range c.Networks {
+		if n.Addr() == a {
+			return n
+		}
+	}
+	return netip.PrefixFrom(a, 0)
 }
 
 func (p *Set) openUDP(addr netip.Addr) (link.Link, error) {
@@ -144,7 +182,7 @@ func (f *Framing) addrs(addr netip.Addr) []netip.Addr {
 		return f.InfiniBand.GIDs()
 	}
 	if f.Mode == encap.RoCEv1 {
-		return []netip.Addr{gid.FromMAC(f.MAC)}
+		return []netip.Addr{gid.FromMAC(f.MAC, f.VLAN)}
 	}
 	return []netip.Addr{addr}
 }
@@ -160,10 +198,8 @@ func (p *Set) Close() error {
 			first = err
 		}
 	}
-	if s := p.stations(); s != nil && len(p.addresses) > 0 {
-		if err := s.RemoveStation(p.cfg.MAC, p.cfg.VLAN); err != nil && first == nil && !errors.Is(err, net.ErrClosed) {
-			first = err
-		}
+	if err := p.leave(); err != nil && first == nil && !errors.Is(err, net.ErrClosed) {
+		first = err
 	}
 	p.addresses = nil
 	return first
@@ -182,7 +218,7 @@ func (p *Set) For(src netip.Addr) *Address {
 			return o
 		}
 	}
-	if slices.Contains(p.settled, src) && len(p.addresses) > 0 {
+	if len(p.addresses) > 0 && (slices.Contains(p.settled, src) || p.stations() != nil && slices.Contains(p.ends(), src)) {
 		return p.addresses[0]
 	}
 	return nil
@@ -234,8 +270,9 @@ func (p *Set) Serve(want []netip.Addr) (served []netip.Addr, closed bool) {
 	return served, closed
 }
 
-// Unplug closes the links. A given link stays open.
+// Unplug closes the links. A given link stays open, and serves the set no longer.
 func (p *Set) Unplug() {
+	_ = p.leave() // there is nothing to do about it
 	for _, o := range p.addresses {
 		if o.Socket() {
 			p.unplug(o)
@@ -246,6 +283,9 @@ func (p *Set) Unplug() {
 
 // PlugAgain reopens the links. Errors are *command.Error.
 func (p *Set) PlugAgain() error {
+	if err := p.settle(p.settled); err != nil {
+		return err
+	}
 	for _, o := range p.addresses {
 		if o.Link != nil {
 			continue
@@ -267,11 +307,11 @@ func (p *Set) PlugAgain() error {
 // Reframe changes the format of packets, at once or for closed links when they are reopened. Errors are
 // *command.Error.
 func (p *Set) Reframe(f Framing) error {
-	if s := p.stations(); s != nil && f.MAC != p.cfg.MAC {
-		if err := s.RemoveStation(p.cfg.MAC, p.cfg.VLAN); err != nil {
+	stationed := p.stationed
+	if stationed && f.MAC != p.cfg.MAC {
+		if err := p.leave(); err != nil {
 			return command.Errorf(command.Internal, "Link: %v", err)
 		}
-		defer func() { _ = p.settle(p.settled) }()
 	}
 	p.cfg.Framing = f
 	for _, o := range p.addresses {
@@ -287,6 +327,12 @@ func (p *Set) Reframe(f Framing) error {
 			p.station.Reframe(o.Wire, e)
 		}
 	}
+	switch {
+	case stationed:
+		return p.settle(p.settled)
+	case p.stations() != nil:
+		p.addresses[0].Encap.SetAddrs(p.ends())
+	}
 	return nil
 }
 
@@ -298,8 +344,11 @@ func (p *Set) Follow() {
 	}
 }
 
-// Addrs returns the addresses of the addresses.
+// Addrs returns the addresses.
 func (p *Set) Addrs() (all []netip.Addr) {
+	if p.stations() != nil {
+		return p.settled
+	}
 	for _, o := range p.addresses {
 		all = append(all, o.Addr)
 	}
@@ -400,7 +449,7 @@ func (p *Set) Leave(group netip.Addr) {
 // multicaster returns the first link that can join groups of that family.
 func (p *Set) multicaster(group netip.Addr) link.Multicaster {
 	for _, o := range p.addresses {
-		if o.Link == nil || o.Addr.Is4() != group.Is4() {
+		if o.Link == nil || o.Addr.Is4() != group.Is4() && p.stations() == nil {
 			continue
 		}
 		if m := o.Link.Capabilities().Multicaster; m != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/neighbour"
 	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/wire/ib"
 )
 
 // Prepare completes a route as link.Link says. It fills in SrcMAC and VLAN of the station that has the source address, and
@@ -56,7 +57,7 @@ func (s *Set) Prepare(r *frame.Route) error {
 		s.join(w, key)
 		s.settle()
 	} else {
-		w.loop = !dst.IsMulticast()
+		w.loop = s.index(idOf(to, t.VLAN)) >= 0
 	}
 	return nil
 }
@@ -75,6 +76,11 @@ func (s *Set) next(t *station, a *address, dst netip.Addr) (mac eth.MAC, key hop
 	if a.system {
 		key.Addr, err = s.cfg.System.Route(neighbour.Key{VLAN: t.VLAN, Addr: a.Addr()}, dst)
 		return mac, key, err
+	}
+	if from, _, ok := ib.GIDFromAddr(a.Addr()).MAC(); ok && from == t.MAC {
+		if mac, _, ok := ib.GIDFromAddr(dst).MAC(); ok { // both are GIDs of RoCE v1 (IBA annex A16), which tell whose they are
+			return mac, hopKey{}, nil
+		}
 	}
 	if dst.IsLinkLocalUnicast() {
 		return mac, key, nil

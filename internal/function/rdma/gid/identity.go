@@ -3,15 +3,12 @@ package gid
 import (
 	"encoding/binary"
 	"net/netip"
+
+	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// FromMAC returns the GID that RoCE v1 derives from a MAC: the link-local IPv6 address with the modified
-// EUI-64 (RFC 4291 appendix A, RoCE annex A16).
-func FromMAC(mac [6]byte) netip.Addr {
-	return netip.AddrFrom16([16]byte{
-		0: 0xfe, 1: 0x80, 8: mac[0] ^ 2, 9: mac[1], 10: mac[2], 11: 0xff, 12: 0xfe, 13: mac[3], 14: mac[4], 15: mac[5],
-	})
-}
+// FromMAC returns the GID that RoCE v1 derives from a MAC, in a VLAN if vlan is not 0, as an address.
+func FromMAC(mac [6]byte, vlan uint16) netip.Addr { return netip.AddrFrom16(ib.GIDFromMAC(mac, vlan)) }
 
 // MAC returns a locally administered MAC for a port whose interface has none.
 func MAC(addr netip.Addr) [6]byte {

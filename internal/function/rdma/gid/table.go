@@ -26,15 +26,14 @@ type row struct {
 	mode encap.Mode
 }
 
-// Set makes the rows those of a port with this mode, MAC and addresses, and
+// Set makes the rows those of a port with this mode, MAC, VLAN (0: none) and addresses, and
 // reports whether anything changed.
-func (t *Table) Set(mode encap.Mode, mac [6]byte, addrs []netip.Addr) bool {
+func (t *Table) Set(mode encap.Mode, mac [6]byte, vlan uint16, addrs []netip.Addr) bool {
 	var want []row
 	unused := 0
 	switch mode {
 	case encap.RoCEv1:
-		a := FromMAC(mac)
-		want = append(want, row{a, encap.RoCEv1})
+		want = append(want, row{FromMAC(mac, vlan), encap.RoCEv1})
 	case encap.RoCEv125, encap.RoCEv2:
 		for _, a := range addrs {
 			r := row{a, mode}

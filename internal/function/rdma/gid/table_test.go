@@ -14,27 +14,31 @@ func TestGIDTable(t *testing.T) {
 	a, b, d := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("192.0.2.7")
 	var g Table
 	mac := [6]byte{0x02, 1, 2, 3, 4, 5}
-	if !g.Set(encap.RoCEv2, mac, []netip.Addr{a, b}) || g.Set(encap.RoCEv2, mac, []netip.Addr{a, b}) {
+	if !g.Set(encap.RoCEv2, mac, 0, []netip.Addr{a, b}) || g.Set(encap.RoCEv2, mac, 0, []netip.Addr{a, b}) {
 		t.Error("a change was not reported exactly once")
 	}
 	rows := g.List()
 	if len(rows) != 2 || rows[0].GID != a.As16() || rows[1].GID != b.As16() || rows[0].RoCE != uint32(encap.RoCEv2) {
 		t.Errorf("rows %+v, want the IPv4-mapped and the IPv6 address", rows)
 	}
-	g.Set(encap.RoCEv2, mac, []netip.Addr{b})
+	g.Set(encap.RoCEv2, mac, 0, []netip.Addr{b})
 	if _, err := g.Row(0); err == nil {
 		t.Error("the row of an address that is gone is still there")
 	}
-	g.Set(encap.RoCEv2, mac, []netip.Addr{b, d})
+	g.Set(encap.RoCEv2, mac, 0, []netip.Addr{b, d})
 	if got, err := g.Row(0); err != nil || got != d {
 		t.Errorf("row 0 is %v (%v), want %v", got, err, d)
 	}
 	if got, _ := g.Row(1); got != b {
 		t.Errorf("row 1 moved to %v", got)
 	}
-	g.Set(encap.RoCEv1, mac, []netip.Addr{a})
+	g.Set(encap.RoCEv1, mac, 0, []netip.Addr{a})
 	if want := netip.MustParseAddr("fe80::1:2ff:fe03:405"); g.List()[0].GID != want.As16() {
 		t.Errorf("RoCE v1 GID %v, want %v", g.List()[0].GID, want)
+	}
+	g.Set(encap.RoCEv1, mac, 0x123, []netip.Addr{a})
+	if want := netip.MustParseAddr("fe80::1:201:2303:405"); g.List()[0].GID != want.As16() {
+		t.Errorf("RoCE v1 GID in a VLAN %v, want %v", g.List()[0].GID, want)
 	}
 }
 
@@ -53,7 +57,8 @@ func TestGIDTableIsFull(t *testing.T) {
 	}{
 		{addrs[:Most], true, Most, 0}, {addrs, true, Most, 2}, {addrs, false, Most, 2}, {addrs[1:], true, Most, 1}, {addrs[:1], true, 1, 0},
 	} {
-		if changed := g.Set(encap.RoCEv2, [6]byte{2}, c.addrs); changed != c.changed || len(g.List()) != c.rows || g.Unused() != c.unused {
+		changed := g.Set(encap.RoCEv2, [6]byte{2}, 0, c.addrs)
+		if changed != c.changed || len(g.List()) != c.rows || g.Unused() != c.unused {
 			t.Errorf("%d addresses: changed %v, %d rows, %d unused; want %+v", len(c.addrs), changed, len(g.List()), g.Unused(), c)
 		}
 	}
