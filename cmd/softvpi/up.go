@@ -168,8 +168,7 @@ func announce(w io.Writer, d *driver.Driver) {
 			}
 			continue
 		}
-		fmt.Fprintf(w, "%-12s %-15s RoCE %s, UDP port %d, path MTU %d\n", a.Name, d.Config().Adapters[i].Address, a.RoCE, a.UDPPort,
-			a.ActiveMTU)
+		fmt.Fprintf(w, "%-12s %-15s %s, path MTU %d\n", a.Name, d.Config().Adapters[i].Address, a.Encapsulation(", "), a.ActiveMTU)
 	}
 	for _, k := range d.Checks() {
 		fmt.Fprintf(w, "checked      %s\n", k)

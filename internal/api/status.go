@@ -62,6 +62,7 @@ type AdapterStatus struct {
 	Impairment  string            `json:"impairment"` // empty: none
 	SourcePorts string            `json:"source_ports"`
 	Frames      string            `json:"frames"` // whether short packets are sent as Ethernet frames, or why not
+	Wire        string            `json:"wire"`   // what the port's packets travel on: UDP sockets, interface eth0, TAP tap0, ...
 	GIDs        []GIDStatus       `json:"gids"`
 	QPs         []QPStatus        `json:"qps"`
 	Objects     map[string]int    `json:"objects"`

@@ -110,13 +110,22 @@ func (x *IPoIBStatus) writeText(w io.Writer) {
 		c["outbound_discarded_packets"]+c["outbound_error_packets"], c["received_discarded_packets"]+c["received_error_packets"])
 }
 
+// Encapsulation returns the RoCE mode as text, and where packets have one, with the UDP port behind a separator.
+func (a *AdapterStatus) Encapsulation(separator string) string {
+	if a.RoCE != "v2" {
+		return "RoCE " + a.RoCE
+	}
+	return fmt.Sprintf("RoCE v2%sUDP port %d", separator, a.UDPPort)
+}
+
 // writeEthernet prints an Ethernet port.
 func (a *AdapterStatus) writeEthernet(w io.Writer, state string, addrs []string) {
-	fmt.Fprintf(w, "\n%s: %s, %s, RoCE %s on UDP port %d, path MTU %d of link MTU %d, path %s\n",
-		clean(a.Name), state, strings.Join(addrs, " "), a.RoCE, a.UDPPort, a.ActiveMTU, a.LinkMTU, a.Path)
+	fmt.Fprintf(w, "\n%s: %s, %s, %s, path MTU %d of link MTU %d, path %s\n",
+		clean(a.Name), state, strings.Join(addrs, " "), a.Encapsulation(" on "), a.ActiveMTU, a.LinkMTU, a.Path)
 	fmt.Fprintf(w, "  generation %s, registry number %04d, MAC address %s%s\n", a.Generation, a.Number, a.MAC,
 		map[bool]string{true: ", keys wait for a restart"}[a.Pending])
-	fmt.Fprintf(w, "  impairment: %s; source ports: %s; %s\n", or(a.Impairment, "none"), or(a.SourcePorts, "-"), or(a.Frames, "no frames"))
+	fmt.Fprintf(w, "  wire: %s; impairment: %s; source ports: %s; %s\n",
+		or(clean(a.Wire), "-"), or(a.Impairment, "none"), or(a.SourcePorts, "-"), or(a.Frames, "no frames"))
 }
 
 // writeRest prints what both kinds of ports have.

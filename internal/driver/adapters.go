@@ -63,10 +63,16 @@ func (d *Driver) addAdapter(i int) error {
 		}
 	}
 	k := d.keys(i)
-	index, err := d.host.AddAdapter(d.deviceConfig(i, k))
+	cfg := d.deviceConfig(i, k)
+	if a.WholeFrames() {
+		if err := d.putOnWire(i, &cfg); err != nil {
+			return err
+		}
+	}
+	index, err := d.host.AddAdapter(cfg)
 	if err != nil {
-		if r.cable() != nil {
-			_ = r.cable().Close()
+		if cfg.Link != nil {
+			_ = cfg.Link.Close()
 		}
 		return err
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/driver/lock"
 	"github.com/softvpi/softvpi/internal/events"
-	"github.com/softvpi/softvpi/internal/function/rdma/gid"
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
@@ -334,9 +333,10 @@ func (d *Driver) describe(s *AdapterStatus) {
 	d.changes.Lock()
 	defer d.changes.Unlock()
 	r := d.running[s.Index]
+	s.Wire = d.wireName(int(s.Index))
 	s.Generation, s.Number = api.GenerationName(r.Generation), r.Number
 	if r.off.Load() { // without RDMA the port has no GIDs, but is there
-		_, _, s.Up = gid.Interface(d.cfg.Adapters[s.Index].Address)
+		s.Up = d.wireUp(&d.cfg.Adapters[s.Index])
 		s.Enabled, s.GIDs = true, []api.GIDStatus{}
 	}
 	s.Configuration = d.configuration(int(s.Index))

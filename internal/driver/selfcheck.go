@@ -83,6 +83,9 @@ func (d *Driver) pairs() (pairs [][2]int) {
 			if a.Up == 0 || b.Up == 0 || i == j || d.infiniBand(i) != d.infiniBand(j) {
 				continue
 			}
+			if !d.cfg.Adapters[i].Neighbours(&d.cfg.Adapters[j]) {
+				continue // there may be no way from one to the other
+			}
 			if !d.infiniBand(i) && (a.Addr.IP().Is4() != b.Addr.IP().Is4() || a.UDPPort != b.UDPPort) {
 				continue
 			}

@@ -133,7 +133,7 @@ func portFacts(a *api.AdapterStatus) []fact {
 	p := a.InfiniBand
 	if p == nil {
 		return []fact{
-			{"State", stateOf(a)}, {"Link type", "Ethernet"}, {"Link speed", speed(a.LineRate())}, {"RoCE mode", a.RoCE},
+			{"State", stateOf(a)}, {"Link type", "Ethernet"}, {"Wire", or(a.Wire, "none")}, {"Link speed", speed(a.LineRate())}, {"RoCE mode", a.RoCE},
 			{"UDP port", number(uint64(a.UDPPort))},
 			{"Source ports", or(a.SourcePorts, "none")}, {"Link MTU", number(uint64(a.LinkMTU)) + " bytes"},
 			{"Path MTU", number(uint64(a.ActiveMTU)) + " bytes"},

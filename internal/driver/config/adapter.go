@@ -21,7 +21,8 @@ type Adapter struct {
 	// Generation is "mlx5" (ConnectX-4 class and later) or "mlx4" (ConnectX-3 class): it determines the
 	// adapter's keys, defaults and names; empty: mlx5.
 	Generation string `json:"generation,omitempty"`
-	// Link is "udp", "cable" for a port of an InfiniBand fabric, or "vpi" for one that can be either; empty: udp.
+	// Link is "udp" (sockets, which carry RoCE v2 alone), "interface", "tap" or "datagram" for whole Ethernet frames, "cable"
+	// for a port of an InfiniBand fabric, or "vpi" for one that can be udp or cable; empty: udp.
 	Link string `json:"link,omitempty"`
 	// Device is the device to which this port belongs, as its first or second, in order; empty: one of its
 	// own.
@@ -33,9 +34,10 @@ type Adapter struct {
 	// Address is the port's. A cable needs none; if given, programs can use it for the port in addition to
 	// its GID.
 	Address netip.Addr `json:"address,omitzero"`
-	// Interface is the name of the system's network interface for IPoIB on an InfiniBand port, on Linux
-	// and with the right to create one; empty: none.
+	// Interface is the name of the system's network interface: for IPoIB on an InfiniBand port, on Linux and with the right
+	// to create one, empty: none; or on which, or from whose other side, a link of whole frames is.
 	Interface string `json:"interface,omitempty"`
+	Wire
 	// FollowInterface keeps every address of the interface that has Address in the GID table.
 	FollowInterface bool `json:"follow_interface,omitempty"`
 	// UDPPort is the RoCE v2 destination port (roce_udp_dport); 0 means 4791.
@@ -85,9 +87,9 @@ const (
 func (a *Adapter) complete(i int) error {
 	field := func(name string) string { return fmt.Sprintf("adapters[%d].%s", i, name) }
 	switch a.Link {
-	case "", LinkUDP, LinkCable, LinkVPI:
+	case "", LinkUDP, LinkInterface, LinkTAP, LinkDatagram, LinkCable, LinkVPI:
 	default:
-		return api.Wrong(field("link"), fmt.Sprintf("%q", a.Link), "udp, cable, vpi")
+		return api.Wrong(field("link"), fmt.Sprintf("%q", a.Link), "udp, interface, tap, datagram, cable, vpi")
 	}
 	if a.Name == "" {
 		a.Name = fmt.Sprintf("%s %d", map[bool]string{false: "Ethernet", true: "InfiniBand"}[a.Link == LinkCable], i+1)
@@ -96,7 +98,7 @@ func (a *Adapter) complete(i int) error {
 		if err := a.completeCable(field); err != nil {
 			return err
 		}
-	} else if a.Node != "" || a.Port != 0 {
+	} else if !a.WholeFrames() && (a.Node != "" || a.Port != 0) {
 		return api.Wrong(field("node"), "given", `nothing without "link": "cable" or "vpi"`)
 	}
 	if a.UDPPort == 0 && a.Link != LinkCable {
@@ -112,10 +114,13 @@ func (a *Adapter) complete(i int) error {
 	a.Address = a.Address.Unmap()
 	if a.Address.IsValid() && a.Address.IsUnspecified() || a.Address.IsMulticast() {
 		return api.Wrong(field("address"), a.Address.String(), map[bool]string{true: "an IPv4 or IPv6 address of one port",
-			false: "an IPv4 or IPv6 address of this machine"}[a.Link == LinkCable])
+			false: "an IPv4 or IPv6 address of this machine"}[a.Link == LinkCable || a.WholeFrames()])
 	}
 	if len(a.Name) > maxNameLength {
 		return api.Wrong(field("name"), fmt.Sprintf("%d bytes long", len(a.Name)), fmt.Sprintf("up to %d bytes", maxNameLength))
+	}
+	if err := a.completeWire(field); err != nil {
+		return err
 	}
 	switch a.RoceMaxFrameSize {
 	case 0, 256, 512, 1024, 2048, 4096:
@@ -170,7 +175,7 @@ func ParseGeneration(s string) (catalogue.Generation, *api.FieldError) {
 // ParseAdapter parses an adapter on a command line: name=address, with options after commas: "Ethernet
 // 1=127.0.0.2,port=4791,mtu=1024,path=wire".
 func ParseAdapter(s string) (Adapter, error) {
-	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,device=NAME][,anyport][,follow], or NAME=cable[,node=NODE][,ibport=1-254][,address=ADDRESS][,interface=NAME][,device=NAME]`
+	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,device=NAME][,anyport][,follow], NAME=ADDRESS[/LENGTH],interface=NAME|tap=NAME|datagram=PATH[,peer=PATH][,gateway=ADDRESS][,mac=MAC][,vlan=1-4094][,linkmtu=576-65521][,...], or NAME=cable[,node=NODE][,ibport=1-254][,address=ADDRESS][,interface=NAME][,device=NAME]`
 	var a Adapter
 	parts := strings.Split(s, ",")
 	name, addr, ok := strings.Cut(parts[0], "=")
@@ -181,7 +186,7 @@ func ParseAdapter(s string) (Adapter, error) {
 	var err error
 	if addr == LinkCable {
 		a.Link = LinkCable
-	} else if a.Address, err = netip.ParseAddr(addr); err != nil {
+	} else if a.Address, a.Prefix, err = parseNetwork(addr); err != nil {
 		return a, api.Wrong("--adapter", fmt.Sprintf("%q", s), form)
 	}
 	given := map[string]bool{"address": a.Address.IsValid()}
@@ -214,7 +219,23 @@ func ParseAdapter(s string) (Adapter, error) {
 		case "address":
 			a.Address, err = netip.ParseAddr(value)
 		case "interface":
-			a.Interface = value
+			if a.Interface = value; a.Link == "" {
+				a.Link = LinkInterface
+			}
+		case "tap":
+			a.Interface, err = value, a.choose(LinkTAP)
+		case "datagram":
+			a.Datagram, err = value, a.choose(LinkDatagram)
+		case "peer":
+			a.Peer = value
+		case "gateway":
+			a.Gateway, err = netip.ParseAddr(value)
+		case "mac":
+			a.MAC = value
+		case "vlan":
+			_, err = fmt.Sscanf(value+"\n", "%d\n", &a.VLAN)
+		case "linkmtu":
+			_, err = fmt.Sscanf(value+"\n", "%d\n", &a.LinkMTU)
 		case "anyport":
 			a.AnySourcePort = true
 		case "follow":
@@ -227,4 +248,23 @@ func ParseAdapter(s string) (Adapter, error) {
 		}
 	}
 	return a, a.complete(0)
+}
+
+// choose makes an adapter's link one of a kind, if it is of none yet.
+func (a *Adapter) choose(link string) error {
+	if a.Link != "" {
+		return errors.New("another link")
+	}
+	a.Link = link
+	return nil
+}
+
+// parseNetwork parses an address, or one with the length of its network behind a slash.
+func parseNetwork(s string) (netip.Addr, int, error) {
+	if !strings.Contains(s, "/") {
+		a, err := netip.ParseAddr(s)
+		return a, 0, err
+	}
+	p, err := netip.ParsePrefix(s)
+	return p.Addr(), max(p.Bits(), 0), err
 }

@@ -177,14 +177,22 @@ func (a *Adapter) Protocols() (names []string) {
 	return names
 }
 
+// checkInterface checks the name of a network interface.
+func (a *Adapter) checkInterface(field func(string) string) error {
+	if len(a.Interface) > tun.MaxName || strings.ContainsAny(a.Interface, "/ %") || a.Interface == "." || a.Interface == ".." {
+		return api.Wrong(field("interface"), fmt.Sprintf("%q", a.Interface),
+			fmt.Sprintf("the name of a network interface, at most %d bytes without space, / and %%", tun.MaxName))
+	}
+	return nil
+}
+
 // completeCable checks the configuration of an adapter with a cable.
 func (a *Adapter) completeCable(field func(string) string) error {
 	if a.Port != 0 && a.Node == "" {
 		return api.Wrong(field("port"), fmt.Sprint(a.Port), "nothing without a node")
 	}
-	if len(a.Interface) > tun.MaxName || strings.ContainsAny(a.Interface, "/ %") || a.Interface == "." || a.Interface == ".." {
-		return api.Wrong(field("interface"), fmt.Sprintf("%q", a.Interface),
-			fmt.Sprintf("the name of a network interface, at most %d bytes without space, / and %%", tun.MaxName))
+	if err := a.checkInterface(field); err != nil {
+		return err
 	}
 	if a.Link == LinkVPI {
 		return nil

@@ -32,6 +32,9 @@ func TestUnknownFieldsAreToldTheOthers(t *testing.T) {
 			return
 		}
 		for i := range typ.NumField() {
+			if typ.Field(i).Anonymous {
+				look(typ.Field(i).Type)
+			}
 			name, _, _ := strings.Cut(typ.Field(i).Tag.Get("json"), ",")
 			if name == "" || name == "-" {
 				continue

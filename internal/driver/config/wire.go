@@ -1,0 +1,188 @@
+package config
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/function/rdma/gid"
+	"github.com/softvpi/softvpi/internal/tun"
+)
+
+// The kinds of links of whole Ethernet frames.
+const (
+	LinkInterface = "interface" // an Ethernet interface of Linux, through packet sockets
+	LinkTAP       = "tap"       // the other side of a TAP interface
+	LinkDatagram  = "datagram"  // a pair of unix datagram sockets, as of QEMU's -netdev dgram
+)
+
+// peerSuffix is what the path of the other side's socket has behind the driver's, unless it is given.
+const peerSuffix = ".peer"
+
+const (
+	leastLinkMTU = 576 // RFC 791
+	mostLinkMTU  = 65521
+	// mostSocket is the longest path of a unix socket (sockaddr_un, with the 0 at its end).
+	mostSocket = 107
+)
+
+// Wire describes what carries an adapter's whole Ethernet frames, and the adapter's place on that Ethernet. Its fields are
+// given with such a link only.
+type Wire struct {
+	// Datagram is the path of the socket on which the frames of a datagram link arrive, and Peer that of the other side's;
+	// empty: Datagram with ".peer" behind it.
+	Datagram string `json:"datagram,omitempty"`
+	Peer     string `json:"peer,omitempty"`
+	// Prefix is the length of the network of Address that is on the wire; 0: everybody is. Gateway is the router to others.
+	Prefix  int        `json:"prefix,omitempty"`
+	Gateway netip.Addr `json:"gateway,omitzero"`
+	// MAC is the permanent one, as 02:00:00:00:00:01; empty: the interface's if it has Address, or derived from the address.
+	MAC string `json:"mac,omitempty"`
+	// VLAN tags the adapter's frames, 1 to 4094; 0: they are not tagged.
+	VLAN uint16 `json:"vlan,omitempty"`
+	// LinkMTU is the largest IP packet in bytes, 576 to 65521, that a datagram link carries, 0: 1500; or what is set on a TAP,
+	// 0: it keeps its own.
+	LinkMTU int `json:"link_mtu,omitempty"`
+}
+
+// WholeFrames reports whether the adapter's link carries whole Ethernet frames.
+func (a *Adapter) WholeFrames() bool {
+	return a.Link == LinkInterface || a.Link == LinkTAP || a.Link == LinkDatagram
+}
+
+// SameWire reports whether two adapters are functions at one port.
+func (a *Adapter) SameWire(b *Adapter) bool {
+	return a.WholeFrames() && a.Link == b.Link && a.Interface == b.Interface && a.Datagram == b.Datagram
+}
+
+// Neighbours reports whether what the configuration tells lets two adapters reach each other: both are on one wire and VLAN,
+// or on none of whole frames.
+func (a *Adapter) Neighbours(b *Adapter) bool {
+	return a.WholeFrames() == b.WholeFrames() && (!a.WholeFrames() || a.SameWire(b) && a.VLAN == b.VLAN)
+}
+
+// StationMAC returns the adapter's MAC; 0: the device decides.
+func (a *Adapter) StationMAC() (mac [6]byte) {
+	if b, err := net.ParseMAC(a.MAC); err == nil && len(b) == len(mac) {
+		return [6]byte(b)
+	}
+	if a.Link == LinkTAP || a.Link == LinkDatagram { // whose address is nobody's yet, whatever interface of this machine has it too
+		return gid.MAC(a.Address)
+	}
+	return mac
+}
+
+// Network returns the adapter's address with the length of its network.
+func (a *Adapter) Network() netip.Prefix { return netip.PrefixFrom(a.Address, a.Prefix) }
+
+// completeWire fills in the defaults of a link of whole frames, and checks its configuration.
+func (a *Adapter) completeWire(field func(string) string) error {
+	if !a.WholeFrames() {
+		if a.Wire != (Wire{}) {
+			return api.Wrong(field("datagram, peer, prefix, gateway, mac, vlan, link_mtu"), "given",
+				`nothing without "link": "interface", "tap" or "datagram"`)
+		}
+		return nil
+	}
+	for name, given := range map[string]bool{
+		"frames": a.Frames != "", "node": a.Node != "", "port": a.Port != 0,
+		"follow_interface": a.FollowInterface && a.Link != LinkInterface,
+		"receive_buffer":   a.ReceiveBuffer != 0 && a.Link != LinkInterface,
+		"link_mtu":         a.LinkMTU != 0 && a.Link == LinkInterface,
+		"datagram":         a.Datagram != "" && a.Link != LinkDatagram,
+		"peer":             a.Peer != "" && a.Link != LinkDatagram,
+		"interface":        a.Interface != "" && a.Link == LinkDatagram,
+	} {
+		if given {
+			return api.Wrong(field(name), "given", fmt.Sprintf("nothing with \"link\": %q", a.Link))
+		}
+	}
+	if a.Link == LinkDatagram {
+		if err := a.completeSockets(field); err != nil {
+			return err
+		}
+	} else if a.Interface == "" {
+		return api.Wrong(field("interface"), "missing", fmt.Sprintf("the name of a network interface, of 1 to %d bytes", tun.MaxName))
+	}
+	if err := a.checkInterface(field); err != nil {
+		return err
+	}
+	return a.checkPlace(field)
+}
+
+func (a *Adapter) completeSockets(field func(string) string) error {
+	if a.Peer == "" && a.Datagram != "" {
+		a.Peer = a.Datagram + peerSuffix
+	}
+	for _, p := range []struct{ name, path string }{{"datagram", a.Datagram}, {"peer", a.Peer}} {
+		if !filepath.IsAbs(p.path) || len(p.path) > mostSocket || strings.Contains(p.path, "\x00") {
+			return api.Wrong(field(p.name), fmt.Sprintf("%q", p.path), fmt.Sprintf("the path of a socket from the root, of at most %d bytes", mostSocket))
+		}
+	}
+	if a.Peer == a.Datagram {
+		return api.Wrong(field("peer"), fmt.Sprintf("%q", a.Peer), "another path than that of datagram")
+	}
+	return nil
+}
+
+// checkPlace checks what the adapter is on the Ethernet.
+func (a *Adapter) checkPlace(field func(string) string) error {
+	bits := a.Address.BitLen()
+	if a.Prefix < 0 || a.Prefix > bits {
+		return api.Wrong(field("prefix"), fmt.Sprint(a.Prefix), fmt.Sprintf("0 (everybody is on the wire) to %d", bits))
+	}
+	g := a.Gateway
+	if g.IsValid() && (g.Is4() != a.Address.Is4() || g.Zone() != "" || g.IsUnspecified() || g.IsMulticast() || g == a.Address) {
+		return api.Wrong(field("gateway"), g.String(), "the address of a router, of the family of address")
+	}
+	if b, err := net.ParseMAC(a.MAC); a.MAC != "" && (err != nil || len(b) != 6 || b[0]&1 != 0 || slices.Equal(b, make([]byte, 6))) {
+		return api.Wrong(field("mac"), fmt.Sprintf("%q", a.MAC), "the MAC of one station, such as 02:00:00:00:00:01")
+	}
+	if a.VLAN > 4094 {
+		return api.Wrong(field("vlan"), fmt.Sprint(a.VLAN), "1 to 4094, or 0 for none")
+	}
+	if a.LinkMTU != 0 && (a.LinkMTU < leastLinkMTU || a.LinkMTU > mostLinkMTU) {
+		return api.Wrong(field("link_mtu"), fmt.Sprint(a.LinkMTU), fmt.Sprintf("%d to %d, or 0 for the default", leastLinkMTU, mostLinkMTU))
+	}
+	return nil
+}
+
+// completeWires checks adapters that are functions at one port: they are told apart by MAC and VLAN, and only the first
+// describes the port.
+func (c *Config) completeWires() error {
+	for i := range c.Adapters {
+		a := &c.Adapters[i]
+		first := c.FirstOnWire(i)
+		if first == i {
+			continue
+		}
+		o := &c.Adapters[first]
+		field := func(name string) string { return fmt.Sprintf("adapters[%d].%s", i, name) }
+		switch {
+		case a.MAC == "":
+			return api.Wrong(field("mac"), "missing", fmt.Sprintf("a MAC of its own, beside %q on the same wire", o.Name))
+		case a.Peer != o.Peer, a.LinkMTU != 0 && a.LinkMTU != o.LinkMTU, a.ReceiveBuffer != 0 && a.ReceiveBuffer != o.ReceiveBuffer:
+			return api.Wrong(field("peer, link_mtu, receive_buffer"), "given", fmt.Sprintf("what %q has, which is first on the wire", o.Name))
+		}
+		for j := range i {
+			if b := &c.Adapters[j]; a.SameWire(b) && a.StationMAC() == b.StationMAC() && a.VLAN == b.VLAN {
+				return api.Wrong(field("mac"), fmt.Sprintf("%q again", a.MAC), fmt.Sprintf("another MAC or VLAN than that of %q on the same wire", b.Name))
+			}
+		}
+	}
+	return nil
+}
+
+// FirstOnWire returns the first adapter at the port of adapter i: i itself, unless whole frames of both are on one wire.
+func (c *Config) FirstOnWire(i int) int {
+	for j := range i {
+		if c.Adapters[i].SameWire(&c.Adapters[j]) {
+			return j
+		}
+	}
+	return i
+}

@@ -1,0 +1,100 @@
+package config
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/softvpi/softvpi/internal/api"
+)
+
+// TestParseAdapter_Wires: the command line names whole-frame links, and the adapter's place on them.
+func TestParseAdapter_Wires(t *testing.T) {
+	for text, want := range map[string]Adapter{
+		"e=192.0.2.1/24,interface=eth0": {Link: LinkInterface, Interface: "eth0", Wire: Wire{Prefix: 24}},
+		"e=192.0.2.1,tap=tap0,linkmtu=9000,gateway=192.0.2.254": {Link: LinkTAP, Interface: "tap0",
+			Wire: Wire{LinkMTU: 9000}},
+		"e=192.0.2.1/24,datagram=/run/x,mac=02:00:00:00:00:07,vlan=9": {Link: LinkDatagram,
+			Wire: Wire{Datagram: "/run/x", Peer: "/run/x.peer", Prefix: 24, MAC: "02:00:00:00:00:07", VLAN: 9}},
+		"e=192.0.2.1,datagram=/run/x,peer=/run/y": {Link: LinkDatagram, Wire: Wire{Datagram: "/run/x", Peer: "/run/y"}},
+	} {
+		a, err := ParseAdapter(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		want.Gateway = a.Gateway
+		if strings.Contains(text, "gateway") != a.Gateway.IsValid() || a.Link != want.Link || a.Interface != want.Interface ||
+			!cmp.Equal(a.Wire, want.Wire, cmp.Comparer(func(x, y Wire) bool { return x == y })) {
+			t.Errorf("%s: %+v, want %+v", text, a, want)
+		}
+	}
+}
+
+// TestParseAdapter_WiresRefused: what does not go together with a kind of link, or is out of range, is refused by its field.
+func TestParseAdapter_WiresRefused(t *testing.T) {
+	for text, field := range map[string]string{
+		"e=192.0.2.1,interface=eth0,tap=tap0":        "--adapter option",
+		"e=192.0.2.1,interface=":                     "adapters[0].interface",
+		"e=192.0.2.1,interface=a/b":                  "adapters[0].interface",
+		"e=192.0.2.1,interface=eth0,linkmtu=9000":    "adapters[0].link_mtu",
+		"e=192.0.2.1,tap=tap0,linkmtu=100":           "adapters[0].link_mtu",
+		"e=192.0.2.1,tap=tap0,follow":                "adapters[0].follow_interface",
+		"e=192.0.2.1,tap=tap0,frames=on":             "adapters[0].frames",
+		"e=192.0.2.1,datagram=run":                   "adapters[0].datagram",
+		"e=192.0.2.1,datagram=/run/x,peer=/run/x":    "adapters[0].peer",
+		"e=192.0.2.1,tap=tap0,peer=/run/x":           "adapters[0].peer",
+		"e=192.0.2.1,tap=tap0,mac=01:00:00:00:00:01": "adapters[0].mac",
+		"e=192.0.2.1,tap=tap0,mac=2":                 "adapters[0].mac",
+		"e=192.0.2.1,tap=tap0,vlan=4095":             "adapters[0].vlan",
+		"e=192.0.2.1,tap=tap0,gateway=fd00::1":       "adapters[0].gateway",
+		"e=192.0.2.1/24":                             "adapters[0].datagram, peer, prefix, gateway, mac, vlan, link_mtu",
+		"e=192.0.2.1,vlan=3":                         "adapters[0].datagram, peer, prefix, gateway, mac, vlan, link_mtu",
+		"e=192.0.2.1/33,tap=tap0":                    "--adapter",
+		"ib=cable,tap=tap0":                          "--adapter option",
+	} {
+		_, err := ParseAdapter(text)
+		var wrong *api.FieldError
+		if !errors.As(err, &wrong) || wrong.Field != field {
+			t.Errorf("%s: %v, want %s refused", text, err, field)
+		}
+	}
+}
+
+// TestComplete_OneWire: adapters on one wire are functions at one port, told apart by their MACs and VLANs.
+func TestComplete_OneWire(t *testing.T) {
+	parse := func(texts ...string) (c Config, err error) {
+		for _, s := range texts {
+			a, err := ParseAdapter(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Adapters = append(c.Adapters, a)
+		}
+		return c.Complete()
+	}
+	c, err := parse("a=192.0.2.1,tap=tap0", "b=192.0.2.2,tap=tap0,mac=02:00:00:00:00:02", "c=192.0.2.3,tap=tap1")
+	if err != nil || c.FirstOnWire(0) != 0 || c.FirstOnWire(1) != 0 || c.FirstOnWire(2) != 2 {
+		t.Errorf("%v, first on the wires %d, %d, %d", err, c.FirstOnWire(0), c.FirstOnWire(1), c.FirstOnWire(2))
+	}
+	if c.Adapters[0].StationMAC() == [6]byte{} || c.Adapters[1].StationMAC() != [6]byte{2, 5: 2} {
+		t.Errorf("MACs %x, %x", c.Adapters[0].StationMAC(), c.Adapters[1].StationMAC())
+	}
+	for field, texts := range map[string][]string{
+		"adapters[1].mac": {"a=192.0.2.1,tap=tap0", "b=192.0.2.2,tap=tap0"},
+		"adapters[2].mac": {"a=192.0.2.1,tap=tap0", "b=192.0.2.2,tap=tap0,mac=02:00:00:00:00:02", "c=192.0.2.3,tap=tap0,mac=02:00:00:00:00:02"},
+		"adapters[1].peer, link_mtu, receive_buffer": {"a=192.0.2.1,tap=tap0", "b=192.0.2.2,tap=tap0,mac=02:00:00:00:00:02,linkmtu=1400"},
+	} {
+		_, err := parse(texts...)
+		var wrong *api.FieldError
+		if !errors.As(err, &wrong) || wrong.Field != field {
+			t.Errorf("%q: %v, want %s refused", texts, err, field)
+		}
+	}
+	if _, err := parse("a=192.0.2.1,tap=tap0", "b=192.0.2.2,tap=tap0,mac=02:00:00:00:00:02,vlan=5",
+		"c=192.0.2.3,tap=tap0,mac=02:00:00:00:00:02"); err != nil {
+		t.Errorf("the same MAC in another VLAN: %v", err)
+	}
+}

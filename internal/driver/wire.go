@@ -1,0 +1,71 @@
+package driver
+
+import (
+	"net"
+	"net/netip"
+
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/function/rdma/gid"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/datagram"
+	"github.com/softvpi/softvpi/internal/link/ethernet"
+	"github.com/softvpi/softvpi/internal/link/tap"
+)
+
+// putOnWire makes adapter i a function at the port of whole frames that its configuration names: it opens the port's link,
+// or puts the function beside that of the first adapter there. Whoever gets an error closes nothing.
+func (d *Driver) putOnWire(i int, cfg *device.AdapterConfig) (err error) {
+	a := &d.cfg.Adapters[i]
+	cfg.MAC, cfg.VLAN, cfg.Networks = a.StationMAC(), a.VLAN, []netip.Prefix{a.Network()}
+	if a.Gateway.IsValid() {
+		cfg.Gateways = []netip.Addr{a.Gateway}
+	}
+	if first := uint32(d.cfg.FirstOnWire(i)); first != uint32(i) {
+		cfg.ShareWith = &first
+		return nil
+	}
+	cfg.Link, err = d.openWire(a, cfg.UDPPort)
+	return err
+}
+
+// openWire opens the link of whole frames of an adapter with this RoCE v2 port.
+func (d *Driver) openWire(a *config.Adapter, udpPort uint16) (link.Link, error) {
+	switch a.Link {
+	case config.LinkInterface:
+		return ethernet.Open(ethernet.Config{Interface: a.Interface, UDPPort: udpPort, ReceiveBuffer: a.ReceiveBuffer})
+	case config.LinkTAP:
+		return tap.Open(tap.Config{Name: a.Interface, MTU: a.LinkMTU, Up: true})
+	default:
+		return datagram.Open(datagram.Config{Local: a.Datagram, Remote: a.Peer, MTU: a.LinkMTU, Notify: d.host.Wake})
+	}
+}
+
+// wireName returns what packets of adapter i travel on.
+func (d *Driver) wireName(i int) string {
+	a := &d.cfg.Adapters[i]
+	switch {
+	case d.infiniBand(i):
+		return "cable"
+	case a.Link == config.LinkInterface:
+		return "interface " + a.Interface
+	case a.Link == config.LinkTAP:
+		return "TAP " + a.Interface
+	case a.Link == config.LinkDatagram:
+		return "datagram socket " + a.Datagram
+	}
+	return "UDP sockets"
+}
+
+// wireUp reports whether the Ethernet of an adapter without RDMA is there.
+func (d *Driver) wireUp(a *config.Adapter) bool {
+	switch a.Link {
+	case config.LinkInterface, config.LinkTAP:
+		i, err := net.InterfaceByName(a.Interface)
+		return err == nil && i.Flags&net.FlagUp != 0
+	case config.LinkDatagram:
+		return true
+	}
+	_, _, up := gid.Interface(a.Address)
+	return up
+}
