@@ -21,7 +21,11 @@ const (
 	RemoteAtomic = Access(memory.RemoteAtomic) // peers may do atomics; needs LocalWrite
 	WindowBind   = Access(memory.WindowBind)   // windows may be bound to it
 	ZeroBased    = Access(memory.ZeroBased)    // peers use offsets from the start of the region as addresses
-	allAccess    = LocalWrite | RemoteWrite | RemoteRead | RemoteAtomic | WindowBind | ZeroBased
+	// OnDemand: nothing of the memory is touched before it is used. Its pages may be missing when it is registered; one that
+	// is missing when it is used is an error of the request that uses it. Only of programs attached to a driver: to
+	// embedded adapters, which use the memory as the program does, it is ErrUnsupported.
+	OnDemand  = Access(memory.OnDemand)
+	allAccess = LocalWrite | RemoteWrite | RemoteRead | RemoteAtomic | WindowBind | ZeroBased | OnDemand
 )
 
 // MemoryPath is how the adapter reaches the memory of a region.
@@ -83,6 +87,11 @@ func (pd *PD) Allocate(n int, access Access) (*MR, error) {
 }
 
 func (pd *PD) register(b []byte, access Access, segment uint32, release func()) (*MR, error) {
+	return pd.registerAt(b, access, segment, 0, release)
+}
+
+// registerAt registers b, which lies at an offset of a segment unless segment is 0. If it fails it has called release.
+func (pd *PD) registerAt(b []byte, access Access, segment uint32, offset uint64, release func()) (*MR, error) {
 	mr := &MR{pd: pd, buf: b, access: access, segment: segment, release: release}
 	if err := checkAccess(access); err != nil {
 		mr.free()
@@ -96,6 +105,7 @@ func (pd *PD) register(b []byte, access Access, segment uint32, release func()) 
 	}
 	m, err := h.backend.RegisterMemory(h.ctx, command.RegisterMemory{
 		PD: pd.handle, Access: uint32(access), Base: mr.Addr(), Length: uint64(len(b)), Segment: segment,
+		SegmentOffset: offset,
 	})
 	if err != nil {
 		mr.free()
@@ -133,12 +143,12 @@ func (mr *MR) LKey() uint32 { return mr.mem.LKey }
 // RKey returns the key that peers use.
 func (mr *MR) RKey() uint32 { return mr.mem.RKey }
 
-// Addr returns the address of the first byte, as scatter/gather entries and (without ZeroBased) peers use
-// it.
+// Addr returns the address of the first byte in the program, which scatter/gather entries and peers use too, unless the
+// region is ZeroBased.
 func (mr *MR) Addr() uint64 { return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(mr.buf)))) }
 
-// RemoteAddr returns the address by which peers name the first byte: Addr, or 0
-// with ZeroBased.
+// RemoteAddr returns the address by which peers, and scatter/gather entries, name the first byte: Addr, or 0 with
+// ZeroBased.
 func (mr *MR) RemoteAddr() uint64 {
 	if mr.access&ZeroBased != 0 {
 		return 0
@@ -161,7 +171,7 @@ func (mr *MR) Path() MemoryPath { return MemoryPath(mr.mem.Path) }
 // SGE returns the scatter/gather entry for n bytes from offset. The adapter refuses an entry that is not
 // inside the region with a local protection error.
 func (mr *MR) SGE(offset, n int) SGE {
-	return SGE{Addr: mr.Addr() + uint64(offset), Length: uint32(n), LKey: mr.mem.LKey}
+	return SGE{Addr: mr.RemoteAddr() + uint64(offset), Length: uint32(n), LKey: mr.mem.LKey}
 }
 
 // Deregister takes the memory back from the adapter: once it returns, no packet uses it any more. Later

@@ -147,12 +147,39 @@ static void look(struct svpi *s, struct svpi_call *c)
 		end(s, error);
 }
 
+/* about_adapter tells whether an operation only asks about an adapter. */
+static bool about_adapter(enum svpi_op op)
+{
+	return op == SVPI_ADAPTERS || op == SVPI_GIDS || op == SVPI_COUNTERS || op == SVPI_PORT || op == SVPI_MEMORY_INFO;
+}
+
+static int ask(struct svpi *s, enum svpi_op op, const void *body, size_t len, struct svpi_call *c);
+
+/* ask_in_child asks in a forked child that may not go on with its parent's attachment, which other children and the
+ * parent use too: answers would go to whoever reads first. */
+static int ask_in_child(struct svpi *s, enum svpi_op op, const void *body, size_t len, struct svpi_call *c)
+{
+	struct svpi *own = svpi_get();
+	int error;
+
+	if (!own || own == s) {
+		memset(c, 0, sizeof(*c));
+		c->fd = -1;
+		return own ? ENODEV : errno;
+	}
+	error = ask(own, op, body, len, c);
+	svpi_put(own);
+	return error;
+}
+
 /* ask sends a request and waits for its answer. The thread cannot be cancelled meanwhile, because it may be reading
  * what others need. */
 static int ask(struct svpi *s, enum svpi_op op, const void *body, size_t len, struct svpi_call *c)
 {
 	int error, cancel;
 
+	if (s->moved && about_adapter(op))
+		return ask_in_child(s, op, body, len, c);
 	memset(c, 0, sizeof(*c));
 	c->fd = -1;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SVPI_MAGIC 0x49505653u
-enum { SVPI_MAJOR = 2, SVPI_MINOR = 7 };
+enum { SVPI_MAJOR = 2, SVPI_MINOR = 8 };
 
 enum svpi_op {
 	SVPI_HELLO = 1,
@@ -70,6 +70,10 @@ enum svpi_op {
 	SVPI_REREGISTER_MEMORY = 74,
 	SVPI_CLOCK = 75,
 	SVPI_INTERFACES = 76,
+	SVPI_ALLOC_DM = 77,
+	SVPI_MEMORY_INFO = 78,
+	SVPI_EXPORT = 79,
+	SVPI_IMPORT = 80,
 };
 
 /* Classes of refused commands. */
@@ -306,6 +310,29 @@ struct svpi_moved {
 	uint8_t nonce[16];
 };
 _Static_assert(sizeof(struct svpi_moved) == 24, "layout");
+
+struct svpi_exported {
+	uint8_t token[16];
+};
+_Static_assert(sizeof(struct svpi_exported) == 16, "layout");
+
+struct svpi_import_args {
+	uint8_t token[16];
+	uint32_t kind;
+	uint32_t handle;
+	uint32_t pd;
+	uint32_t none4;
+};
+_Static_assert(sizeof(struct svpi_import_args) == 32, "layout");
+
+struct svpi_imported {
+	uint32_t handle;
+	uint32_t l_key;
+	uint32_t r_key;
+	uint32_t segment;
+	uint64_t size;
+};
+_Static_assert(sizeof(struct svpi_imported) == 24, "layout");
 
 struct svpi_adapter_info {
 	uint32_t index;
@@ -636,6 +663,27 @@ struct svpi_cm_resolve_route {
 	uint32_t timeout;
 };
 _Static_assert(sizeof(struct svpi_cm_resolve_route) == 8, "layout");
+
+struct svpi_alloc_dm {
+	uint32_t adapter;
+	uint32_t none1;
+	uint64_t size;
+};
+_Static_assert(sizeof(struct svpi_alloc_dm) == 16, "layout");
+
+struct svpi_device_memory {
+	uint32_t handle;
+	uint32_t segment;
+	uint64_t size;
+};
+_Static_assert(sizeof(struct svpi_device_memory) == 16, "layout");
+
+struct svpi_memory_info {
+	uint64_t size;
+	uint64_t free;
+	uint64_t none2[6];
+};
+_Static_assert(sizeof(struct svpi_memory_info) == 64, "layout");
 
 struct svpi_cm_join {
 	uint32_t id;

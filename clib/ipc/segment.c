@@ -105,6 +105,23 @@ void *svpi_segment_alloc(size_t size, size_t align)
 	return g->base;
 }
 
+void *svpi_segment_adopt(struct svpi *s, uint32_t number, int fd, size_t size)
+{
+	struct segment *g = calloc(1, sizeof(*g));
+
+	if (g)
+		g->base = place(fd, size, (size_t)sysconf(_SC_PAGESIZE));
+	if (!g || !g->base) {
+		free(g);
+		return NULL;
+	}
+	g->s = s;
+	g->number = number;
+	g->size = size;
+	note(g);
+	return g->base;
+}
+
 /* outside quickly recognizes most addresses that lie in no segment. */
 static bool outside(const void *p) { return (uintptr_t)p < lowest || (uintptr_t)p >= highest; }
 
@@ -122,6 +139,15 @@ static struct segment *take(const void *p)
 	atomic_fetch_add(&generation, g != NULL);
 	pthread_mutex_unlock(&lock);
 	return g;
+}
+
+void svpi_segment_leave(void *p)
+{
+	struct segment *g = take(p);
+
+	if (g)
+		munmap(g->base, g->size);
+	free(g);
 }
 
 uint32_t svpi_segment_generation(void) { return atomic_load_explicit(&generation, memory_order_acquire); }

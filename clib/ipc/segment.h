@@ -28,6 +28,11 @@ size_t svpi_segment_size(void *p);
 bool svpi_segment_held(struct svpi *, uint32_t number);
 uint32_t svpi_segment_generation(void);
 
+/* svpi_segment_adopt maps a segment that the driver has made otherwise, and passed as fd; NULL: there is no memory.
+ * svpi_segment_leave unmaps it. */
+void *svpi_segment_adopt(struct svpi *, uint32_t number, int fd, size_t size);
+void svpi_segment_leave(void *);
+
 /* svpi_segment_find finds the segment of an attachment in which a range lies, and returns its number and the offset
  * within it; 0: none. */
 uint32_t svpi_segment_find(struct svpi *, const void *from, size_t length, uint64_t *offset);

@@ -166,8 +166,6 @@ void test_memory(void)
 	write_through(mr->rkey, (uintptr_t)b.buf + 8192, IBV_WC_REM_ACCESS_ERR, 5);
 	CHECK(ibv_dereg_mr(mr) == 0, ".");
 
-	refused = ibv_reg_mr(a.pd, page, 8192, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
-	CHECK(!refused && errno == EOPNOTSUPP, ": %d", errno);
 	refused = ibv_reg_mr(a.pd, page, 8192, IBV_ACCESS_REMOTE_WRITE);
 	CHECK(!refused && errno == EINVAL, ": %d", errno);
 	refused = ibv_reg_mr(a.pd, page, SIZE_MAX / 2, IBV_ACCESS_LOCAL_WRITE);

@@ -36,13 +36,6 @@ EXPORT enum ibv_fork_status ibv_is_fork_initialized(void) { return IBV_FORK_UNNE
 EXPORT int ibv_dontfork_range(void *base, size_t size) { (void)base, (void)size; return 0; }
 EXPORT int ibv_dofork_range(void *base, size_t size) { (void)base, (void)size; return 0; }
 
-EXPORT void *ibv_import_pd(struct ibv_context *c, uint32_t h) { (void)c, (void)h; errno = EOPNOTSUPP; return NULL; }
-EXPORT void ibv_unimport_pd(struct ibv_pd *p) { (void)p; }
-EXPORT void *ibv_import_mr(struct ibv_pd *p, uint32_t h) { (void)p, (void)h; errno = EOPNOTSUPP; return NULL; }
-EXPORT void ibv_unimport_mr(struct ibv_mr *m) { (void)m; }
-EXPORT void *ibv_import_dm(struct ibv_context *c, uint32_t h) { (void)c, (void)h; errno = EOPNOTSUPP; return NULL; }
-EXPORT void ibv_unimport_dm(struct ibv_dm *d) { (void)d; }
-
 /* Conversions from the kernel's structures, which do not occur here. */
 EXPORT void ibv_copy_ah_attr_from_kern(void *dst, void *src) { (void)dst, (void)src; }
 EXPORT void ibv_copy_qp_attr_from_kern(void *dst, void *src) { (void)dst, (void)src; }

@@ -89,6 +89,10 @@ static void set_ops(struct svpi_context *c)
 	v->sz = sizeof(*v);
 	v->context.abi_compat = VERBS_ABI_IS_EXTENDED;
 	v->query_port = svpi_query_port;
+	v->advise_mr = svpi_advise_mr;
+	v->reg_dm_mr = svpi_reg_dm_mr;
+	v->alloc_dm = svpi_alloc_dm;
+	v->free_dm = svpi_free_dm;
 	v->query_device_ex = svpi_query_device_ex;
 	v->query_rt_values = svpi_query_rt_values;
 	v->create_cq_ex = svpi_create_cq_ex;
@@ -123,12 +127,12 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	c->adapter = to_device(device)->info.index;
 	set_ops(c);
 	c->verbs.context.device = device;
-	c->verbs.context.cmd_fd = c->svpi->fd;
 	c->verbs.context.num_comp_vectors = 1;
 	pthread_mutex_init(&c->verbs.context.mutex, NULL);
 	pthread_mutex_init(&c->cqs.lock, NULL);
 	pthread_mutex_init(&c->qps.lock, NULL);
 	pthread_mutex_init(&c->srqs.lock, NULL);
+	pthread_mutex_init(&c->mrs.lock, NULL);
 	int error = svpi_events_open(c);
 
 	if (error) {
@@ -140,6 +144,7 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	pthread_mutex_lock(&lock);
 	to_device(device)->references++;
 	pthread_mutex_unlock(&lock);
+	svpi_export(c);
 	return &c->verbs.context;
 }
 
@@ -148,20 +153,15 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 	struct svpi_context *c = to_context(context);
 
 	svpi_events_close(c);
+	svpi_export_end(c);
 	free(c->cqs.rows);
 	free(c->qps.rows);
 	free(c->srqs.rows);
+	free(c->mrs.rows);
 	drop(to_device(context->device));
 	svpi_put(c->svpi);
 	free(c);
 	return 0;
-}
-
-EXPORT struct ibv_context *ibv_import_device(int fd)
-{
-	(void)fd;
-	errno = EOPNOTSUPP;
-	return NULL;
 }
 
 EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *a)
@@ -208,6 +208,19 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 	return 0;
 }
 
+/* What is offered on demand: everything, because no memory is ever pinned. */
+static void fill_odp(const struct svpi *s, struct ibv_device_attr_ex *a)
+{
+	const uint32_t both = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_SRQ_RECV;
+
+	if (!svpi_pages_on_demand(s))
+		return;
+	a->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+	a->odp_caps.per_transport_caps.ud_odp_caps = both;
+	a->odp_caps.per_transport_caps.uc_odp_caps = both | IBV_ODP_SUPPORT_WRITE;
+	a->odp_caps.per_transport_caps.rc_odp_caps = both | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
+}
+
 int svpi_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *in,
 			 struct ibv_device_attr_ex *out, size_t size)
 {
@@ -217,6 +230,8 @@ int svpi_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 		return EINVAL;
 	memset(&a, 0, sizeof(a));
 	ibv_query_device(context, &a.orig_attr);
+	fill_odp(to_svpi(context), &a);
+	a.max_dm_size = svpi_dm_size(context);
 	if (svpi_has_times(to_svpi(context))) {
 		a.completion_timestamp_mask = UINT64_MAX;
 		a.hca_core_clock = 1000000; /* kHz: timestamps count nanoseconds */

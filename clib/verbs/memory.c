@@ -99,17 +99,20 @@ static bool there(void *addr, size_t length)
  * */
 static int describe(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access, struct svpi_register_memory_at *q)
 {
+	bool on_demand = access & IBV_ACCESS_ON_DEMAND;
 	int error = svpi_here(to_svpi(pd->context));
 
 	if (error)
 		return error;
-	if (access & IBV_ACCESS_ON_DEMAND)
+	if (on_demand && !svpi_pages_on_demand(to_svpi(pd->context)))
 		return EOPNOTSUPP;
-	if (length && !there(addr, length))
+	if (length && !on_demand && !there(addr, length))
 		return EFAULT;
 	*q = (struct svpi_register_memory_at){ .iova = iova, .register_memory = { .pd = pd->handle, .base = (uintptr_t)addr,
 		.length = length,
 		.access = access & ~(unsigned)(IBV_ACCESS_OPTIONAL_RANGE | IBV_ACCESS_HUGETLB | IBV_ACCESS_ZERO_BASED) } };
+	if (on_demand) /* whatever is at these addresses when they are used, which need not be the segment any more */
+		return 0;
 	q->register_memory.segment = svpi_segment_find(to_svpi(pd->context), addr, length, &q->register_memory.segment_offset);
 	return 0;
 }
@@ -124,7 +127,7 @@ static int enroll(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, u
 	if (!error)
 		error = svpi_call(to_svpi(pd->context), plain ? SVPI_REGISTER_MEMORY : SVPI_REGISTER_MEMORY_AT, &q,
 				  plain ? sizeof(q.register_memory) : sizeof(q), r, sizeof(*r));
-	if (!error && r->path == SVPI_PATH_PROCESS_VM)
+	if (!error && r->path == SVPI_PATH_PROCESS_VM && !(access & IBV_ACCESS_ON_DEMAND))
 		svpi_gather_pages(addr, length);
 	return error;
 }
@@ -138,6 +141,20 @@ static void take(struct svpi_mr *m, struct ibv_pd *pd, void *addr, size_t length
 	m->mr.handle = r->handle;
 	m->mr.lkey = r->l_key;
 	m->mr.rkey = r->r_key;
+}
+
+struct ibv_mr *svpi_mr_made(struct svpi_mr *m, struct ibv_pd *pd, void *addr, size_t length, const struct svpi_memory *r)
+{
+	int error;
+
+	take(m, pd, addr, length, r);
+	error = svpi_table_add(&to_context(pd->context)->mrs, m->mr.lkey, m);
+	if (!error)
+		return &m->mr;
+	svpi_destroy(to_svpi(pd->context), SVPI_KIND_MEMORY, m->mr.handle);
+	free(m);
+	errno = error;
+	return NULL;
 }
 
 EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned access)
@@ -154,10 +171,9 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
 		errno = error;
 		return NULL;
 	}
-	take(m, pd, addr, length, &r);
 	m->iova = iova;
 	m->access = access;
-	return &m->mr;
+	return svpi_mr_made(m, pd, addr, length, &r);
 }
 
 #undef ibv_reg_mr
@@ -189,7 +205,7 @@ static int reenroll(struct ibv_mr *mr, struct ibv_pd *pd, void *addr, size_t len
 
 	if (!error)
 		error = svpi_call(s, SVPI_REREGISTER_MEMORY, &q, sizeof(q), &r, sizeof(r));
-	if (!error && r.path == SVPI_PATH_PROCESS_VM)
+	if (!error && r.path == SVPI_PATH_PROCESS_VM && !(access & IBV_ACCESS_ON_DEMAND))
 		svpi_gather_pages(addr, length);
 	if (!error)
 		take((struct svpi_mr *)mr, pd, addr, length, &r);
@@ -204,7 +220,7 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *a
 	uint64_t iova = m->iova;
 	int error;
 
-	if (!flags || flags & ~known || (flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!addr || !length)) ||
+	if (!flags || flags & ~known || m->stays || (flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!addr || !length)) ||
 	    (flags & IBV_REREG_MR_CHANGE_PD && (!pd || pd->context != mr->context))) {
 		errno = EINVAL;
 		return IBV_REREG_MR_ERR_INPUT;
@@ -229,10 +245,15 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *a
 
 EXPORT int ibv_dereg_mr(struct ibv_mr *m)
 {
-	int error = svpi_destroy(to_svpi(m->context), SVPI_KIND_MEMORY, m->handle);
+	int error;
 
-	if (!error)
+	if (((struct svpi_mr *)m)->imported) /* it ends with the program that has registered it */
+		return EINVAL;
+	error = svpi_destroy(to_svpi(m->context), SVPI_KIND_MEMORY, m->handle);
+	if (!error) {
+		svpi_table_remove(&to_context(m->context)->mrs, m->lkey);
 		free((struct svpi_mr *)m);
+	}
 	return error;
 }
 

@@ -55,8 +55,11 @@ struct svpi_context {
 	struct svpi *svpi;
 	uint32_t adapter;
 	uint32_t events; /* channel of asynchronous events, 0 if the driver has none */
+	int ticket; /* cmd_fd, if others can import from it; else -1 */
+	uint8_t token[16]; /* of the program whose objects can be imported */
 	_Atomic bool ended; /* the program has been told that the driver is gone */
 	struct svpi_table cqs, qps, srqs;
+	struct svpi_table mrs; /* by lkey */
 	struct verbs_context verbs; /* the handle that programs have is &verbs.context */
 };
 
@@ -66,8 +69,18 @@ struct svpi_pd {
 	_Atomic int domains;	/* number of parent domains made from this one */
 };
 
+struct svpi_dm {
+	struct ibv_dm dm;
+	struct svpi *svpi; /* a reference is held */
+	uint8_t *base;
+	size_t length;
+	uint32_t segment;
+};
+
 struct svpi_mr {
 	struct ibv_mr mr;
+	bool stays; /* in device memory, or imported: it cannot be registered anew */
+	bool imported; /* another program's */
 	uint64_t iova;
 	unsigned access;
 };
@@ -189,6 +202,21 @@ int svpi_dealloc_mw(struct ibv_mw *);
 int svpi_bind_mw(struct ibv_qp *, struct ibv_mw *, struct ibv_mw_bind *);
 /* svpi_cq_new creates a completion queue with flags of CreateCQ; NULL with errno. */
 struct svpi_cq *svpi_cq_new(struct ibv_context *, uint32_t cqe, void *cq_context, struct ibv_comp_channel *, uint32_t flags);
+struct ibv_dm *svpi_alloc_dm(struct ibv_context *, struct ibv_alloc_dm_attr *);
+int svpi_free_dm(struct ibv_dm *);
+struct ibv_mr *svpi_reg_dm_mr(struct ibv_pd *, struct ibv_dm *, uint64_t offset, size_t length, unsigned access);
+/* svpi_dm_size returns how much device memory the adapter has, 0 if the driver knows of none. */
+uint64_t svpi_dm_size(struct ibv_context *);
+/* svpi_dm_made maps device memory that the driver has passed as fd. Returns 0 or an errno. */
+int svpi_dm_made(struct svpi_dm *, struct ibv_context *, const struct svpi_imported *, int fd);
+/* svpi_export makes a context one that others can import from (import.c), until svpi_export_end. */
+void svpi_export(struct svpi_context *);
+void svpi_export_end(struct svpi_context *);
+/* svpi_mr_made completes a region that the driver has made. NULL: it was given up, with errno set. */
+struct ibv_mr *svpi_mr_made(struct svpi_mr *, struct ibv_pd *, void *addr, size_t length, const struct svpi_memory *);
+int svpi_advise_mr(struct ibv_pd *, enum ibv_advise_mr_advice, uint32_t flags, struct ibv_sge *, uint32_t);
+/* svpi_pages_on_demand tells whether the driver knows regions on demand. */
+bool svpi_pages_on_demand(const struct svpi *);
 /* svpi_cq_forget drops the completions of a queue pair that was reset. */
 void svpi_cq_forget(struct ibv_cq *, uint32_t qpn);
 struct ibv_cq_ex *svpi_create_cq_ex(struct ibv_context *, struct ibv_cq_init_attr_ex *);

@@ -93,3 +93,12 @@ EXPORT void *svpi_table_count(struct svpi_table *t, uint32_t handle, unsigned co
 	pthread_mutex_unlock(&t->lock);
 	return object;
 }
+
+EXPORT void svpi_table_look(struct svpi_table *t, uint32_t handle, void (*look)(const void *, void *), void *arg)
+{
+	pthread_mutex_lock(&t->lock);
+	struct svpi_row *row = find(t, handle);
+
+	look(row ? row->object : NULL, arg);
+	pthread_mutex_unlock(&t->lock);
+}

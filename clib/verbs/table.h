@@ -19,4 +19,7 @@ void svpi_table_remove(struct svpi_table *, uint32_t handle);
  * before. */
 void *svpi_table_count(struct svpi_table *, uint32_t handle, unsigned counter);
 
+/* svpi_table_look calls look, under the table's lock, with an object, or with NULL if there is none. */
+void svpi_table_look(struct svpi_table *, uint32_t handle, void (*look)(const void *object, void *arg), void *arg);
+
 #endif

@@ -69,6 +69,9 @@ struct ibv_device_attr {
 };
 
 struct ibv_query_device_ex_input { uint32_t comp_mask; };
+enum { IBV_ODP_SUPPORT = 1, IBV_ODP_SUPPORT_IMPLICIT = 2 };
+enum { IBV_ODP_SUPPORT_SEND = 1, IBV_ODP_SUPPORT_RECV = 2, IBV_ODP_SUPPORT_WRITE = 4, IBV_ODP_SUPPORT_READ = 8,
+       IBV_ODP_SUPPORT_ATOMIC = 16, IBV_ODP_SUPPORT_SRQ_RECV = 32 };
 struct ibv_odp_caps {
 	uint64_t general_caps;
 	struct { uint32_t rc_odp_caps, uc_odp_caps, ud_odp_caps; } per_transport_caps;
@@ -201,11 +204,24 @@ struct ibv_pd {
 struct ibv_td { struct ibv_context *context; };
 struct ibv_td_init_attr { uint32_t comp_mask; };
 struct ibv_xrcd { struct ibv_context *context; };
-struct ibv_dm;
+struct ibv_dm {
+	struct ibv_context *context;
+	int (*memcpy_to_dm)(struct ibv_dm *, uint64_t offset, const void *from, size_t length);
+	int (*memcpy_from_dm)(void *to, struct ibv_dm *, uint64_t offset, size_t length);
+	uint32_t comp_mask, handle;
+};
+struct ibv_alloc_dm_attr {
+	size_t length;
+	uint32_t log_align_req, comp_mask;
+};
 struct ibv_xrcd_init_attr {
 	uint32_t comp_mask;
 	int fd, oflags;
 };
+
+enum ibv_advise_mr_advice { IBV_ADVISE_MR_ADVICE_PREFETCH, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+			    IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT };
+enum { IBV_ADVISE_MR_FLAG_FLUSH = 1 };
 
 enum { IBV_REREG_MR_CHANGE_TRANSLATION = 1, IBV_REREG_MR_CHANGE_PD = 2, IBV_REREG_MR_CHANGE_ACCESS = 4 };
 enum { IBV_REREG_MR_ERR_INPUT = -1, IBV_REREG_MR_ERR_DONT_FORK_NEW = -2, IBV_REREG_MR_ERR_DO_FORK_OLD = -3,
@@ -581,12 +597,13 @@ struct ibv_context {
  * */
 struct verbs_context {
 	int (*query_port)(struct ibv_context *, uint8_t port, struct ibv_port_attr *, size_t);
-	int (*advise_mr)(struct ibv_pd *, int advice, uint32_t flags, struct ibv_sge *, uint32_t);
+	int (*advise_mr)(struct ibv_pd *, enum ibv_advise_mr_advice, uint32_t flags, struct ibv_sge *, uint32_t);
 	struct ibv_mr *(*alloc_null_mr)(struct ibv_pd *);
 	void *none0[4];
 	struct ibv_mr *(*reg_dm_mr)(struct ibv_pd *, struct ibv_dm *, uint64_t, size_t, unsigned);
-	struct ibv_dm *(*alloc_dm)(struct ibv_context *, void *);
-	void *none1[5];
+	struct ibv_dm *(*alloc_dm)(struct ibv_context *, struct ibv_alloc_dm_attr *);
+	int (*free_dm)(struct ibv_dm *);
+	void *none1[4];
 	struct ibv_pd *(*alloc_parent_domain)(struct ibv_context *, struct ibv_parent_domain_init_attr *);
 	int (*dealloc_td)(struct ibv_td *);
 	struct ibv_td *(*alloc_td)(struct ibv_context *, struct ibv_td_init_attr *);

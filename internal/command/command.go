@@ -5,6 +5,7 @@ package command
 
 import (
 	"context"
+	"math"
 	"net/netip"
 )
 
@@ -129,6 +130,7 @@ const (
 	KindAH
 	KindCM
 	KindChannel
+	KindDM
 )
 
 // AdapterInfo describes an adapter and its limits.
@@ -210,6 +212,15 @@ type RegisterMemory struct {
 	_             uint32
 	SegmentOffset uint64
 }
+
+// Implicit reports whether the region is all of the program's address space: on demand, from 0, and of the
+// greatest length there is.
+func (r *RegisterMemory) Implicit() bool {
+	return r.Access&onDemand != 0 && r.Base == 0 && r.Length == math.MaxUint64
+}
+
+// onDemand is memory.OnDemand.
+const onDemand = 1 << 6
 
 // RegisterMemoryAt registers a region whose first byte has another address in work requests and packets
 // than in the program.

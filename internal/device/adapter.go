@@ -73,6 +73,7 @@ type adapter struct {
 	nextSRQ     uint32
 	objects     ObjectCounts
 	doorbells   uint64     // of programs, for its queues
+	dmTaken     uint64     // bytes of device memory that programs have
 	regionPages uint64     // of 4 KB, that memory regions touch
 	joining     []*joining // pairs that wait for a quiet moment to move to the local path
 	joinDue     clock.Time

@@ -45,6 +45,7 @@ type Client struct {
 	cms  handle.Table[cmid]
 
 	channels handle.Table[channel]
+	dms      handle.Table[dm]
 	async    map[uint32]*channel // by adapter: channel of its asynchronous events
 }
 
@@ -64,6 +65,7 @@ func (h *Host) NewClient(cfg ClientConfig) (*Client, error) {
 		srqs: handle.New[srq](command.KindSRQ, cfg.owner(command.KindSRQ)), qps: handle.New[qp](command.KindQP, cfg.owner(command.KindQP)),
 		ahs: handle.New[ah](command.KindAH, cfg.owner(command.KindAH)), cms: handle.New[cmid](command.KindCM, cfg.owner(command.KindCM)),
 		channels: handle.New[channel](command.KindChannel, cfg.owner(command.KindChannel)),
+		dms:      handle.New[dm](command.KindDM, cfg.owner(command.KindDM)),
 	}
 	if cfg.Direct != nil {
 		var err error
@@ -270,6 +272,9 @@ func (c *Client) adapterOf(h command.Handle) *adapter {
 	}
 	if o := c.cms.Get(h); o != nil {
 		return o.adapter
+	}
+	if d := c.dms.Get(h); d != nil {
+		return d.adapter
 	}
 	return nil
 }

@@ -139,6 +139,7 @@ type Limits struct {
 	SGE, Inline                      uint32
 	ReadResponder, ReadInitiator     uint32
 	Message, Region                  uint64
+	DM                               uint64 // bytes of device memory
 	ClientObjects, ClientArenaMemory uint64 // of one client on all adapters
 }
 

@@ -77,8 +77,10 @@ func (c *Client) destroy(kind command.Kind, h command.Handle) (release func(), e
 		return nil, c.destroyCM(h)
 	case command.KindChannel:
 		return nil, c.destroyChannel(h)
+	case command.KindDM:
+		return c.destroyDM(h)
 	}
-	return nil, command.Errorf(command.Invalid, "kind is %d, want 1 to 9", kind)
+	return nil, command.Errorf(command.Invalid, "kind is %d, want 1 to %d", kind, command.KindDM)
 }
 
 func (c *Client) destroyPD(h command.Handle) error {
@@ -116,6 +118,7 @@ func (c *Client) destroyMR(h command.Handle) (func(), error) {
 		a.disown(m.region.Bytes)
 	}
 	c.mrs.Remove(h)
+	m.vacate()
 	m.pd.uses--
 	return m.release, nil
 }
@@ -250,6 +253,11 @@ func (c *Client) Close() error {
 	closeAll(h, &c.mws, func(o *mw) { _ = c.destroyMW(o.handle) })
 	closeAll(h, &c.mrs, func(o *mr) {
 		if r, _ := c.destroyMR(o.handle); r != nil {
+			releases = append(releases, r)
+		}
+	})
+	closeAll(h, &c.dms, func(o *dm) {
+		if r, _ := c.destroyDM(o.handle); r != nil {
 			releases = append(releases, r)
 		}
 	})

@@ -15,6 +15,7 @@ func defaultLimits() Limits {
 		SGE: 16, Inline: 512,
 		ReadResponder: 16, ReadInitiator: 16,
 		Message: 1 << 31, Region: 1 << 40,
+		DM:            16 << 20,
 		ClientObjects: 1 << 20, ClientArenaMemory: 8 << 30,
 	}
 }
@@ -39,7 +40,7 @@ func (l *Limits) complete() error {
 		name       string
 		value, max *uint64
 	}{
-		{"Message", &l.Message, &d.Message}, {"Region", &l.Region, &d.Region},
+		{"Message", &l.Message, &d.Message}, {"Region", &l.Region, &d.Region}, {"DM", &l.DM, &d.DM},
 		{"ClientObjects", &l.ClientObjects, &d.ClientObjects}, {"ClientArenaMemory", &l.ClientArenaMemory, &d.ClientArenaMemory},
 	} {
 		if err := limit(f.name, f.value, *f.max); err != nil {

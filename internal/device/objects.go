@@ -29,6 +29,7 @@ type mr struct {
 	segment  uint32
 	offset   uint64
 	exported bool
+	dm       *dm  // that it is in; nil: none
 	ending   bool // a call that destroys it is waiting until nobody uses it
 }
 
@@ -48,7 +49,7 @@ type ah struct {
 
 // allAccess are the memory.Access bits that a program may ask for.
 const allAccess = memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic |
-	memory.WindowBind | memory.ZeroBased
+	memory.WindowBind | memory.ZeroBased | memory.OnDemand
 
 // begin takes the loop lock for a command of c on an adapter.
 func (c *Client) begin(ctx context.Context, index uint32) (*adapter, error) {
@@ -111,7 +112,8 @@ func (c *Client) room(a *adapter, what string, live int, most uint32) error {
 }
 
 func (c *Client) live() int {
-	return c.pds.Live() + c.mrs.Live() + c.mws.Live() + c.cqs.Live() + c.srqs.Live() + c.qps.Live() + c.ahs.Live() + c.cms.Live()
+	return c.pds.Live() + c.mrs.Live() + c.mws.Live() + c.cqs.Live() + c.srqs.Live() + c.qps.Live() + c.ahs.Live() + c.cms.Live() +
+		c.dms.Live()
 }
 
 // AllocPD implements command.Commands.
@@ -185,14 +187,17 @@ func (c *Client) reach(r *command.RegisterMemory) (Reached, error) {
 	if access&(memory.RemoteWrite|memory.RemoteAtomic) != 0 && access&memory.LocalWrite == 0 {
 		return Reached{}, command.Errorf(command.Invalid, "Access is %#x: remote write and atomics need local write", r.Access)
 	}
-	if r.Length == 0 || r.Base+r.Length < r.Base {
+	if r.Length == 0 && r.Segment == 0 || r.Base+r.Length < r.Base { // of device memory nothing may be registered
 		return Reached{}, command.Errorf(command.Invalid, "Length is %d from %#x, want at least 1 and no wrap", r.Length, r.Base)
 	}
-	if most := defaultLimits().Region; r.Length > most {
+	if most := defaultLimits().Region; r.Length > most && !r.Implicit() {
 		return Reached{}, command.Errorf(command.Invalid, "Length is %d, want at most %d", r.Length, most)
 	}
 	reach := c.cfg.Reach
 	if reach == nil {
+		if access&memory.OnDemand != 0 { // a missing page would be a fault of this process
+			return Reached{}, command.Errorf(command.Unsupported, "Access is %#x: no paging on demand in the adapter's own process", r.Access)
+		}
 		reach = ownMemory
 	}
 	got, err := reach(*r)
@@ -221,7 +226,11 @@ func (c *Client) register(ctx context.Context, r command.RegisterMemory, iova *u
 		return command.Memory{}, asError(err)
 	}
 	m := &mr{pd: p, region: region, release: got.Release, segment: r.Segment, offset: r.SegmentOffset}
-	if m.handle, err = c.mrs.Add(m); err != nil {
+	if err = m.occupy(c); err == nil {
+		m.handle, err = c.mrs.Add(m)
+	}
+	if err != nil {
+		m.vacate()
 		_ = a.memory.Deregister(region.Key)
 		return command.Memory{}, err
 	}
@@ -234,7 +243,7 @@ func (c *Client) register(ctx context.Context, r command.RegisterMemory, iova *u
 
 // describe returns the region of p that a program asks for.
 func (p *pd) describe(r *command.RegisterMemory, iova *uint64, got Reached) (memory.Region, error) {
-	if most := p.adapter.limits.Region; r.Length > most {
+	if most := p.adapter.limits.Region; r.Length > most && !r.Implicit() {
 		return memory.Region{}, command.Errorf(command.Invalid, "Length is %d, want at most %d", r.Length, most)
 	}
 	want := memory.Region{

@@ -36,6 +36,9 @@ func (c *Client) reregister(ctx context.Context, r *command.ReregisterMemory, go
 	if m == nil || m.ending {
 		return command.Memory{}, nil, notFound("memory region", r.Memory)
 	}
+	if m.dm != nil || c.dmAt(r.Segment) != nil {
+		return command.Memory{}, nil, command.Errorf(command.Invalid, "a region of device memory stays as it is")
+	}
 	p, err := c.domain(r.PD)
 	if err != nil {
 		return command.Memory{}, nil, err

@@ -44,9 +44,9 @@ type ObjectCounts struct{ PD, MR, MW, CQ, SRQ, QP, AH, CM int }
 // regionPage is the size of the pages that an adapter translates (WinOF 5.50: "CPU MEM-pages (4K)").
 const regionPage = 4096
 
-// pagesOf returns how many pages a memory region touches.
+// pagesOf returns how many pages a memory region touches: none that an adapter would have to keep if it is on demand.
 func pagesOf(r *memory.Region) uint64 {
-	if r.Length == 0 {
+	if r.Length == 0 || r.Access&memory.OnDemand != 0 {
 		return 0
 	}
 	return (r.Base+r.Length-1)/regionPage - r.Base/regionPage + 1

@@ -33,6 +33,9 @@ func (i *Initiator) gather(wr *ring.SendWR, need memory.Access) (n uint64, why r
 		if n += uint64(e.Length); n > maxMessage {
 			return 0, otherRequest
 		}
+		if memory.Access(k.Access)&memory.OnDemand != 0 && k.Segment == 0 {
+			return 0, otherRequest // its pages may be missing, which is no error of this process to the driver
+		}
 		i.local[i.locals] = here(k.Address+off, int(e.Length))
 		i.locals++
 	}

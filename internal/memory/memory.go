@@ -15,6 +15,9 @@ const (
 	RemoteAtomic
 	WindowBind
 	ZeroBased // addresses are offsets from the start of the region
+	// OnDemand: nothing is known of the region's pages before they are used. They may be missing when it is
+	// registered, and move, go and come while it exists.
+	OnDemand
 )
 
 // PD identifies a protection domain of an adapter.

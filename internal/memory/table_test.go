@@ -82,7 +82,7 @@ func TestRegisterRefuses(t *testing.T) {
 		name string
 		r    Region
 	}{
-		{"unknown right", Region{Access: 1 << 6}},
+		{"unknown right", Region{Access: 1 << 7}},
 		{"remote write without local write", Region{Access: RemoteWrite}},
 		{"remote atomic without local write", Region{Access: RemoteAtomic}},
 		{"end past 64 bits", Region{Base: math.MaxUint64, Length: 2, Bytes: make([]byte, 2)}},

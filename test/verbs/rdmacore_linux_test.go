@@ -33,6 +33,7 @@ func (b *bench) rdmaCore(kind string) {
 	b.t.Helper()
 	list := readSkips(b.t)
 	dir := b.suite()
+	b.largePages()
 	runner, err := filepath.Abs("testdata/rdmacore.py")
 	if err != nil {
 		b.t.Fatal(err)
@@ -53,6 +54,24 @@ func (b *bench) rdmaCore(kind string) {
 	if len(ran.failed()) > 0 {
 		b.t.Log(p.out.String())
 	}
+}
+
+// largePagesFile is the number of large pages of 2 MB that the system has set aside.
+const largePagesFile = "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+
+// largePages sets some large pages aside for the time of the test, where it may and there are none: some of the tests use
+// them.
+func (b *bench) largePages() {
+	b.t.Helper()
+	had, err := os.ReadFile(largePagesFile)
+	if err != nil || strings.TrimSpace(string(had)) != "0" || os.WriteFile(largePagesFile, []byte("8\n"), 0o644) != nil {
+		return
+	}
+	b.t.Cleanup(func() {
+		if err := os.WriteFile(largePagesFile, had, 0o644); err != nil {
+			b.t.Errorf("the number of large pages could not be put back: %v", err)
+		}
+	})
 }
 
 // suite unpacks the tests into a directory and returns it; where they are not installed the test is skipped.

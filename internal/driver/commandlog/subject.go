@@ -45,7 +45,8 @@ var subjects = [proto.OpEnd]subject{
 	proto.OpCMAccept:  ofObject, proto.OpCMEstablish: ofObject, proto.OpCMReject: ofObject, proto.OpCMDisconnect: ofObject,
 	proto.OpCMQuery: ofObject, proto.OpCMAttributes: ofObject, proto.OpCMSetChannel: ofObject, proto.OpCMResolveAddr: ofObject,
 	proto.OpCMResolveRoute: ofObject, proto.OpCMJoin: ofObject, proto.OpCMLeave: ofObject, proto.OpCMOption: ofObject,
-	proto.OpCMNotify:     ofObject,
+	proto.OpCMNotify: ofObject,
+	proto.OpExport:   ofNoAdapter, proto.OpImport: ofNoAdapter, proto.OpMemoryInfo: ofAdapter, proto.OpAllocDM: inAdapter,
 	proto.OpAllocSegment: ofNoAdapter, proto.OpFreeSegment: ofNoAdapter, proto.OpMapSegment: ofNoAdapter,
 	proto.OpCreateChannel: {object: nowhere, adapter: int(unsafe.Offsetof(command.CreateChannel{}.Adapter))},
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ipc/proto"
+	"github.com/softvpi/softvpi/internal/memory"
 )
 
 // ask sends a request with one answer.
@@ -67,16 +68,21 @@ func (c *Client) Port(ctx context.Context, adapter uint32) (command.PortInfo, er
 	return ask[command.PortInfo](ctx, c, proto.OpPort, proto.AdapterArgs{Adapter: adapter})
 }
 
+// MemoryInfo returns how much device memory an adapter has.
+func (c *Client) MemoryInfo(ctx context.Context, adapter uint32) (command.MemoryInfo, error) {
+	return ask[command.MemoryInfo](ctx, c, proto.OpMemoryInfo, proto.AdapterArgs{Adapter: adapter})
+}
+
 // AllocPD implements command.Commands.
 func (c *Client) AllocPD(ctx context.Context, adapter uint32) (command.Handle, error) {
 	return ask[command.Handle](ctx, c, proto.OpAllocPD, proto.AdapterArgs{Adapter: adapter})
 }
 
 // RegisterMemory implements command.Commands. Memory outside segments must stay in place until the region
-// is destroyed. If the kernel copies it for the driver, it is moved to large pages.
+// is destroyed. If the kernel copies it for the driver, it is moved to large pages, unless it is on demand.
 func (c *Client) RegisterMemory(ctx context.Context, r command.RegisterMemory) (command.Memory, error) {
 	m, err := ask[command.Memory](ctx, c, proto.OpRegisterMemory, r)
-	if err == nil && m.Path == command.MemoryProcessVM {
+	if err == nil && m.Path == command.MemoryProcessVM && memory.Access(r.Access)&memory.OnDemand == 0 {
 		c.gathering.add(m.Handle, r.Base, r.Length)
 	}
 	return m, err

@@ -116,6 +116,22 @@ type (
 		Address uint64 // of Nonce in the process
 		Nonce   [16]byte
 	}
+	// Exported is what a program passes to those that may import its objects.
+	Exported struct{ Token [16]byte }
+	// ImportArgs names an object of the program with this token.
+	ImportArgs struct {
+		Token  [16]byte
+		Kind   command.Kind // PD, Memory or DM; 0: only asks whether there is such a program
+		Handle command.Handle
+		PD     command.Handle // Memory: the importing program's handle of the region's domain
+		_      uint32
+	}
+	Imported struct {
+		Handle     command.Handle // of a PD or DM
+		LKey, RKey uint32         // of a region
+		Segment    uint32         // of a DM
+		Size       uint64         // of a DM
+	}
 	Empty struct{}
 )
 

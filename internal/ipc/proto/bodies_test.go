@@ -14,6 +14,7 @@ var bodies = []any{
 	Hello{}, Welcome{}, Goodbye{}, ArenaBody{}, Credit{}, AdapterArgs{}, HandleArgs{}, WindowArgs{}, ResizeArgs{},
 	MulticastArgs{}, DestroyArgs{}, BindArgs{}, ListenArgs{}, AttributesArgs{}, SegmentArgs{}, SegmentReply{}, Empty{},
 	ShareBody{}, Introduction{}, DropBody{}, TracksBody{}, MapSegmentArgs{}, ProcessBody{}, Moved{},
+	Exported{}, ImportArgs{}, Imported{},
 	command.AdapterInfo{}, command.GID{}, command.Interface{},
 	command.PortInfo{}, command.Counter{}, command.RegisterMemory{}, command.Memory{},
 	command.CreateCQ{}, command.Clock{}, command.Queue{}, command.ModerateCQ{}, command.CreateSRQ{}, command.ModifySRQ{},
@@ -21,6 +22,7 @@ var bodies = []any{
 	command.CreateAH{}, command.CMCreate{}, command.CMConnect{}, command.CMAccept{}, command.CMReject{},
 	command.CreateChannel{}, command.RegisterMemoryAt{}, command.ReregisterMemory{}, command.CMSetChannel{}, command.CMResolveAddr{},
 	command.CMResolveRoute{},
+	command.AllocDM{}, command.DeviceMemory{}, command.MemoryInfo{},
 	command.CMJoin{}, command.CMLeave{}, command.CMOption{}, command.CMNotify{},
 	command.CMInfo{}, command.Event{}, command.Endpoint{}, command.Ring{}, command.AddressVector{}, command.ConnParam{},
 	direct.Key{}, direct.RingAt{}, direct.Terms{}, direct.Direction{}, // in shared memory

@@ -70,6 +70,10 @@ const (
 	OpReregisterMemory
 	OpClock
 	OpInterfaces
+	OpAllocDM
+	OpMemoryInfo
+	OpExport
+	OpImport
 	OpEnd // one past the last
 )
 
@@ -99,4 +103,5 @@ var operationNames = [OpEnd]string{
 	OpCMJoin: "CM_JOIN", OpCMLeave: "CM_LEAVE", OpCMOption: "CM_OPTION", OpCMNotify: "CM_NOTIFY",
 	OpRegisterMemoryAt: "REGISTER_MEMORY_AT", OpMoved: "MOVED", OpPort: "PORT",
 	OpReregisterMemory: "REREGISTER_MEMORY", OpClock: "CLOCK", OpInterfaces: "INTERFACES",
+	OpAllocDM: "ALLOC_DM", OpMemoryInfo: "MEMORY_INFO", OpExport: "EXPORT", OpImport: "IMPORT",
 }

@@ -179,9 +179,11 @@ func (p *ProcessVM) touch(addr, end uint64) {
 // registerTime is how long the two ends of a region may take to be read when it is registered.
 const registerTime = 2 * time.Second
 
-// Reach implements device.ClientConfig.Reach. It checks that both ends of a region exist.
+// Reach implements device.ClientConfig.Reach. It checks that both ends of a region exist, unless the region is on
+// demand: of that nothing is touched before it is used.
 func (p *ProcessVM) Reach(r command.RegisterMemory) (device.Reached, error) {
-	if r.Length > 0 && r.Base+(r.Length-1) >= r.Base {
+	onDemand := memory.Access(r.Access)&memory.OnDemand != 0
+	if !onDemand && r.Length > 0 && r.Base+(r.Length-1) >= r.Base {
 		for _, addr := range []uint64{r.Base, r.Base + r.Length - 1} {
 			switch err := p.within(registerTime, func() error { return p.move(unix.SYS_PROCESS_VM_READV, make([]byte, 1), addr) }); {
 			case errors.Is(err, errSlow):
@@ -194,7 +196,7 @@ func (p *ProcessVM) Reach(r command.RegisterMemory) (device.Reached, error) {
 		}
 	}
 	v := newVMRegion(p)
-	if v.end = r.Base + r.Length; v.end > r.Base {
+	if v.end = r.Base + r.Length; v.end > r.Base && !onDemand {
 		v.warm(r.Base)
 	}
 	return device.Reached{Remote: v, Path: command.MemoryProcessVM}, nil

@@ -174,6 +174,15 @@ var handlers = [proto.OpEnd]handler{
 		}
 		return x.ReregisterMemory(ctx, q)
 	}),
+	proto.OpMemoryInfo: replies(func(ctx context.Context, s Session, q proto.AdapterArgs) (command.MemoryInfo, error) {
+		m, ok := s.(interface {
+			MemoryInfo(ctx context.Context, adapter uint32) (command.MemoryInfo, error)
+		})
+		if !ok {
+			return command.MemoryInfo{}, command.Errorf(command.Unsupported, "not by this driver")
+		}
+		return m.MemoryInfo(ctx, q.Adapter)
+	}),
 	proto.OpCMSetChannel: extends(func(ctx context.Context, x command.Extended, q command.CMSetChannel) error {
 		return x.CMSetChannel(ctx, q)
 	}),

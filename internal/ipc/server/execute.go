@@ -54,4 +54,5 @@ func Handled() (list []proto.Opcode) {
 }
 
 // Shared are the operations whose answers come with descriptors, or end what came with them.
-var Shared = []proto.Opcode{proto.OpAllocSegment, proto.OpFreeSegment, proto.OpMapSegment, proto.OpCreateChannel}
+var Shared = []proto.Opcode{proto.OpAllocSegment, proto.OpFreeSegment, proto.OpMapSegment, proto.OpCreateChannel,
+	proto.OpAllocDM, proto.OpExport, proto.OpImport}

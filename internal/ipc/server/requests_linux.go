@@ -105,13 +105,19 @@ func (n *session) slot() error {
 // carryOut executes a request and answers it. Its error ends the session.
 func (n *session) carryOut(ctx context.Context, h proto.Header, body []byte) error {
 	var files []*file
-	if h.Op == proto.OpAllocSegment || h.Op == proto.OpCreateChannel {
+	if h.Op == proto.OpAllocSegment || h.Op == proto.OpCreateChannel || h.Op == proto.OpAllocDM || h.Op == proto.OpImport {
 		defer n.server.open.pass(ctx)()
 	}
 	reply, err := recorded(n.client, h.Op, body, func() (reply []byte, err error) {
 		switch h.Op {
 		case proto.OpAllocSegment:
 			reply, files, err = n.allocSegment(body)
+		case proto.OpAllocDM:
+			reply, files, err = n.allocDM(ctx, body)
+		case proto.OpExport:
+			reply, err = n.export(body)
+		case proto.OpImport:
+			reply, files, err = n.importObject(ctx, body)
 		case proto.OpFreeSegment:
 			err = n.freeSegment(body)
 		case proto.OpMapSegment:
@@ -146,7 +152,7 @@ func (n *session) allocSegment(body []byte) ([]byte, []*file, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	id, f, err := n.segments.alloc(q.Size)
+	id, f, err := n.segments.alloc(q.Size, n.segments.keep)
 	if err != nil {
 		return nil, nil, err
 	}

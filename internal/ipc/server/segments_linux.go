@@ -41,8 +41,8 @@ type segment struct {
 const maxSegment = 1 << 46
 
 // alloc allocates a segment and returns its number and a descriptor for the client, which the caller
-// releases.
-func (s *segments) alloc(size uint64) (id uint32, out *file, err error) {
+// releases. keep makes a file of the descriptor for other programs; nil: there is none.
+func (s *segments) alloc(size uint64, keep func(fd int) *file) (id uint32, out *file, err error) {
 	const page = 4096
 	if size == 0 || size > maxSegment {
 		return 0, nil, command.Errorf(command.Invalid, "Size is %d: allowed: 1 to %d", size, uint64(maxSegment))
@@ -79,8 +79,8 @@ func (s *segments) alloc(size uint64) (id uint32, out *file, err error) {
 		return 0, nil, command.Errorf(command.Exhausted, "shared segment of %d bytes: %v", n, err)
 	}
 	g.mem = mem
-	if s.keep != nil {
-		g.file = s.keep(fd)
+	if keep != nil {
+		g.file = keep(fd)
 	}
 	if out = g.file; out != nil {
 		out.hold()

@@ -50,6 +50,7 @@ type session struct {
 	client  Session
 
 	id       uint32
+	token    token         // under server.mu; zero until the program has asked for it
 	direct   *neighbour    // nil: the program takes no part in the direct path
 	trackd   bool          // the program requested tracks
 	tracks   []byte        // the memory of the tracks
