@@ -3,7 +3,6 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/os/paths"
@@ -67,8 +67,7 @@ type process struct {
 // spawn starts softvpi with the arguments.
 func (p place) spawn(t *testing.T, args ...string) *process {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
-	x := &process{cmd: exec.CommandContext(ctx, os.Args[0], args...), ended: make(chan struct{}), line: make(chan string, 10000)}
+	x := &process{cmd: exec.Command(os.Args[0], args...), ended: make(chan struct{}), line: make(chan string, 10000)}
 	x.cmd.Env = p.env
 	pipe, err := x.cmd.StdoutPipe()
 	if err != nil {
@@ -84,7 +83,6 @@ func (p place) spawn(t *testing.T, args ...string) *process {
 	}
 	go func() {
 		defer close(x.ended)
-		defer cancel()
 		s := bufio.NewScanner(pipe)
 		for s.Scan() {
 			x.mu.Lock()
@@ -127,9 +125,14 @@ func (x *process) said() string {
 	return x.out.String()
 }
 
+// mostWait is how long a test waits for what a process does. Nothing limits how long a driver or a server runs meanwhile.
+var mostWait = 4 * await.Limit
+
 // until waits for a line of output that contains the text.
 func (x *process) until(t *testing.T, text string) string {
 	t.Helper()
+	late := time.NewTimer(mostWait)
+	defer late.Stop()
 	for {
 		select {
 		case line := <-x.line:
@@ -138,6 +141,8 @@ func (x *process) until(t *testing.T, text string) string {
 			}
 		case <-x.ended:
 			t.Fatalf("%q ended with status %d and no line with %q\n%s%s", x.cmd.Args[1:], x.status, text, x.out.String(), x.errs.String())
+		case <-late.C:
+			t.Fatalf("%q says no line with %q\n%s%s", x.cmd.Args[1:], text, x.said(), x.errors())
 		}
 	}
 }
@@ -145,7 +150,11 @@ func (x *process) until(t *testing.T, text string) string {
 // wait waits until the process ends, and returns exit status and output.
 func (x *process) wait(t *testing.T) (status int, stdout, stderr string) {
 	t.Helper()
-	<-x.ended
+	select {
+	case <-x.ended:
+	case <-time.After(mostWait):
+		t.Fatalf("%q does not end\n%s%s", x.cmd.Args[1:], x.said(), x.errors())
+	}
 	return x.status, x.out.String(), x.errs.String()
 }
 
