@@ -23,15 +23,12 @@ const (
 
 // receiver takes frames from a packet socket, and makes them what they were on the wire.
 type receiver struct {
-	in      *batch.In
-	got     int // messages received
-	next    int // of them, to be looked at
-	cut     offload.Segments
-	cutting bool
-	header  [eth.EthernetLen + eth.VLANLen]byte // of the frame that is cut
-	length  int                                 // of header
-	memory  []byte                              // for frames that are cut
-	slot    int                                 // bytes of memory for one
+	in     *batch.In
+	got    int // messages received
+	next   int // of them, to be looked at
+	cut    offload.Segments
+	memory []byte // for frames that are cut
+	slot   int    // bytes of memory for one
 }
 
 func newReceiver(mtu int) *receiver {
@@ -50,10 +47,10 @@ func (r *receiver) grow(mtu int) {
 // receive fills in with the frames that the set wants, from at most one batch, and returns their number.
 func (r *receiver) receive(s *station.Set, fd int, in []frame.In) int {
 	n, cut := 0, 0
-	fetched := r.next < r.got || r.cutting // those handed out stay where they are until the next call
+	fetched := r.next < r.got || r.cut.Cutting() // those handed out stay where they are until the next call
 	for n < len(in) {
 		switch {
-		case r.cutting:
+		case r.cut.Cutting():
 			if cut == cutMost {
 				return n
 			}
@@ -170,32 +167,25 @@ func unsum(p []byte) bool {
 
 // begin begins to cut a frame that the system has coalesced.
 func (r *receiver) begin(s *station.Set, h offload.Header, f []byte) {
-	r.length = copy(r.header[:], f[:etherLen(f)])
-	packet := f[r.length:]
 	if h.Kind == offload.UDP {
-		unsum(packet)
+		unsum(f[etherLen(f):])
 	}
-	if r.cut.Begin(h, packet) != nil {
+	var e eth.Headers
+	if !e.Parse(f) || r.cut.BeginFrame(offload.Task{Kind: h.Kind, Segment: uint16(h.Segment)}, &e, f) != nil {
 		s.Counted().ReceiveTruncated++
-		return
 	}
-	r.cutting = true
 }
 
 // segment hands out the next part of the frame that is cut, in memory of its own.
 func (r *receiver) segment(s *station.Set, in []frame.In, memory []byte) int {
-	head, body, ok := r.cut.Next()
-	if r.cutting = ok; !ok {
-		return 0
-	}
-	n := r.length + len(head) + len(body)
+	head, body, _ := r.cut.Next()
+	n := len(head) + len(body)
 	if n > len(memory) {
 		s.Counted().ReceiveTruncated++
 		return 0
 	}
-	copy(memory, r.header[:r.length])
-	copy(memory[r.length:], head)
-	copy(memory[r.length+len(head):], body)
+	copy(memory, head)
+	copy(memory[len(head):], body)
 	s.Hand(in, memory[:n:n])
 	return 1
 }
