@@ -35,6 +35,7 @@ type Config struct {
 	RssBaseProcNumber, RssBaseProcGroup, RssMaxProcNumber              int
 	NumaNodeID, RSSProfile, UseRSSForUDP, UseRSSForRawIP               int
 	DefaultRecvRingProcessor                                           int // Automatic: the first
+	RxSmallPacketBypass                                                int
 	RssMonitoringEnabled                                               int
 	TxHashDistribution                                                 int
 	InterruptModeration, RxIntModeration                               int

@@ -24,6 +24,7 @@ type Function struct {
 	polling  wait.Polling
 	pace     moderation.Setting
 	list     []Packet            // what is indicated of that batch
+	later    []Packet            // of list, while small ones are put before them
 	parts    [][]byte            // of those in list that are divided otherwise than they came
 	heads    []byte              // of those that are split, without their tags
 	waiting  [maxIndicate]Packet // those of a ring, while they are indicated

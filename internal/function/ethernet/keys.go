@@ -47,6 +47,7 @@ var keys = []key{
 	{"*RSSProfile", func(c *Config) *int { return &c.RSSProfile }},
 	{"UseRSSForUDP", func(c *Config) *int { return &c.UseRSSForUDP }},
 	{"UseRSSForRawIP", func(c *Config) *int { return &c.UseRSSForRawIP }},
+	{"RxSmallPacketBypass", func(c *Config) *int { return &c.RxSmallPacketBypass }},
 	{"DefaultRecvRingProcessor", func(c *Config) *int { return &c.DefaultRecvRingProcessor }},
 	{"RssMonitoringEnabled", func(c *Config) *int { return &c.RssMonitoringEnabled }},
 	{"TxHashDistribution", func(c *Config) *int { return &c.TxHashDistribution }},

@@ -314,6 +314,27 @@ func TestReceive_Spread(t *testing.T) {
 	}
 }
 
+// TestReceive_SmallFirst: with RxSmallPacketBypass small packets of a batch go before larger ones (WinOF 5.50, 4.6.5).
+func TestReceive_SmallFirst(t *testing.T) {
+	x := tcpFlow().udp()
+	sizes := []int{500, 10, 400, 20}
+	for bypass, want := range [][]int{{500, 10, 400, 20}, {10, 20, 500, 400}} {
+		c := alone(t, plain(macB, func(c *Config) { c.RxSmallPacketBypass = bypass }))
+		var frames [][]byte
+		for _, n := range sizes {
+			frames = append(frames, x.frame(counting(n)))
+		}
+		c.arrive(0, frames...)
+		var got []int
+		for _, p := range c.host.packets {
+			got = append(got, len(p.frame)-42)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("RxSmallPacketBypass %d: %s", bypass, d)
+		}
+	}
+}
+
 // rssCounters returns the sums over all queues.
 func rssCounters(c *card) (without, with [7]uint64) {
 	for q := range c.ReceiveQueues() {

@@ -131,15 +131,16 @@ func (c *Config) distribution() int {
 	return c.TxHashDistribution
 }
 
-// smallSend is below which length a send is small (WinOF 5.50, 4.6.5: TxHashDistribution).
-const smallSend = 128
+// smallPacket is below which length a frame is small (WinOF 5.50, 4.6.5: TxHashDistribution, and as it does not say otherwise
+// RxSmallPacketBypass).
+const smallPacket = 128
 
 // QueueFor returns the send queue for a frame: that of the hash that the frames of the flow's other direction have, and of its
 // length.
 func (f *Function) QueueFor(b []byte) int {
 	how := f.cfg.distribution()
 	small := 0
-	if len(b) < smallSend {
+	if len(b) < smallPacket {
 		small = 1
 	}
 	if how == bySize {
