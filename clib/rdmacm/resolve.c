@@ -50,21 +50,18 @@ static bool itself(struct id *i, struct svpi_adapter_info *out)
 }
 
 /* bind_localhost binds a loopback address as if it were any address. Linux does so too, because none of its devices
- * has one. The id shows the address to which it was bound, and a device: some programs (pyverbs) use that of every bound
- * id. */
+ * has one. The id shows the address to which it was bound. */
 static int bind_localhost(struct id *i, struct svpi_bind_args *q)
 {
 	struct svpi_endpoint local = q->local, r;
-	struct svpi_adapter_info a;
 	int error;
 
 	endpoint_make_any(&q->local);
 	error = svpi_call(i->home->svpi, SVPI_CM_BIND, q, sizeof(*q), &r, sizeof(r));
-	if (error)
-		return error;
 	local.port = r.port;
-	from_endpoint(&local, &i->id.route.addr.src_storage);
-	return itself(i, &a) ? id_place(i, a.index) : 0;
+	if (!error)
+		from_endpoint(&local, &i->id.route.addr.src_storage);
+	return error;
 }
 
 EXPORT int rdma_bind_addr(struct rdma_cm_id *id, struct sockaddr *addr)

@@ -214,7 +214,7 @@ static void ports(void)
 	a = create(theirs, RDMA_PS_TCP);
 	at = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	MUST(!rdma_bind_addr(a, plain(&at)) && !rdma_listen(a, 1));
-	CHECK(a->verbs && rdma_get_src_port(a) && a->route.addr.src_sin.sin_addr.s_addr == htonl(INADDR_LOOPBACK), ".");
+	CHECK(!a->verbs && rdma_get_src_port(a) && a->route.addr.src_sin.sin_addr.s_addr == htonl(INADDR_LOOPBACK), ".");
 	for (int way = 0; way < 2; way++) { /* at any adapter's address, and at the loopback address itself */
 		at = way ? (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) } : address(1, 0);
 		at.sin_port = rdma_get_src_port(a);

@@ -4,11 +4,15 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed/driverbed"
 )
 
 // rdma-core's own tests, as Debian has them in the package rdma-core; they need python3-pyverbs.
@@ -20,12 +24,31 @@ const (
 // TestRdmaCore runs rdma-core's own tests on adapters of each kind. None may fail, and those that are skipped are those
 // that testdata/rdmacore names.
 func TestRdmaCore(t *testing.T) {
-	t.Run("loopback", func(t *testing.T) { newBench(t).rdmaCore("loopback") })
+	t.Run("loopback", func(t *testing.T) { localhost(t).rdmaCore("loopback") })
 	t.Run("Ethernet", func(t *testing.T) {
 		one, _ := hosts(t)
 		one.rdmaCore("Ethernet")
 	})
 	t.Run("InfiniBand", func(t *testing.T) { newFabricBench(t, "").rdmaCore("InfiniBand") })
+}
+
+// localhost returns a bench with an adapter at 127.0.0.1, the address at which rdma-core's tests look for one on the loopback
+// interface. It has a network namespace of its own, as there is only one such address.
+func localhost(t *testing.T) *bench {
+	t.Helper()
+	needLibraries(t)
+	if os.Geteuid() != 0 {
+		t.Skip("only root can make network namespaces")
+	}
+	sides, err := namespaces(t)
+	if err != nil {
+		t.Skipf("no network namespaces: %v", err)
+	}
+	cfg := driverbed.Config(t, config.Adapter{Name: "host", Address: netip.AddrFrom4([4]byte{127, 0, 0, 1})})
+	startIn(t, &sides[0], cfg)
+	b := benchOf(t, cfg)
+	b.side = &sides[0]
+	return b
 }
 
 // rdmaCore runs rdma-core's tests on the first device, whose adapter is of a kind.
