@@ -2,6 +2,7 @@ package offload
 
 import (
 	"encoding/binary"
+	"fmt"
 
 	"github.com/softvpi/softvpi/wire/eth"
 )
@@ -61,7 +62,7 @@ func (s *Segments) BeginFrame(t Task, h *eth.Headers, frame []byte) error {
 		return &formatError{"segment", int(t.Segment), "1 byte at least"}
 	}
 	if h.Data > MaxHeaders {
-		return &formatError{"headers", h.Data, "at most 150 bytes"}
+		return &formatError{"headers", h.Data, fmt.Sprintf("at most %d bytes", MaxHeaders)}
 	}
 	s.packet, s.of, s.headers, s.size, s.next, s.number = frame[:h.End], *h, h.Data, int(t.Segment), h.Data, 0
 	copy(s.head[:], frame[:h.Data])
