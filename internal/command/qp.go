@@ -8,7 +8,23 @@ const (
 	RC QPType = iota + 1
 	UC
 	UD
+	XRCInitiator // sends and has no receive queue (IBA annex A14)
+	XRCTarget    // receives into the XRC SRQs of its domain
 )
+
+// XRC reports whether it is one of the two halves of the extended reliable connection service.
+func (t QPType) XRC() bool { return t == XRCInitiator || t == XRCTarget }
+
+// Counterpart returns the type of the QP at the other end of a connection.
+func (t QPType) Counterpart() QPType {
+	switch t {
+	case XRCInitiator:
+		return XRCTarget
+	case XRCTarget:
+		return XRCInitiator
+	}
+	return t
+}
 
 // CreateQP creates a QP.
 type CreateQP struct {

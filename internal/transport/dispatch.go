@@ -70,7 +70,7 @@ func (e *Engine) receive(now clock.Time, in *frame.In) (taker *QP) {
 			q.win.notified(now)
 		}
 		return nil
-	case q.typ == command.UD, (op.Service() == ib.ServiceRC) != (q.typ == command.RC):
+	case !q.takes(op):
 		c.WrongService++
 		return nil
 	case q.state < command.RTR || q.state == command.Err || q.carrier != path.ByPackets:
@@ -89,6 +89,13 @@ func (e *Engine) receive(now clock.Time, in *frame.In) (taker *QP) {
 	if !q.resp.established {
 		q.established()
 	}
+	if op.Service() == ib.ServiceXRC { // handled as RC from here on
+		if op.HasXRCETH() {
+			q.resp.named = ib.XRCETH(rest).SRQ()
+			rest = rest[ib.XRCETHLen:]
+		}
+		op = op.Of(ib.ServiceRC)
+	}
 	if op.HasPayload() {
 		e.received, e.receivedOp, taker = q, op, q
 		copy(e.receivedHead[:], d)
@@ -97,7 +104,7 @@ func (e *Engine) receive(now clock.Time, in *frame.In) (taker *QP) {
 	switch {
 	case op.IsResponse():
 		q.response(now, op, bth.PSN(), rest, data)
-	case q.typ == command.RC:
+	case q.reliable():
 		q.incoming(op, bth, rest, data)
 	default:
 		q.incomingUC(op, bth, rest, data)

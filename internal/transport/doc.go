@@ -1,5 +1,5 @@
 // Package transport is the InfiniBand transport layer of an adapter: queue pairs
-// of the RC, UC and UD services, requester and responder, from the BTH onward
+// of the RC, XRC, UC and UD services, requester and responder, from the BTH onward
 // (IBA chapter 9, with the queue pair model of chapter 10).
 //
 // An Engine is pure. It does no I/O, starts no goroutine and reads no clock; it is told the time and

@@ -96,7 +96,7 @@ func (q *QP) effectCopied(serial uint64, err error) {
 	items[i].copies--
 	switch {
 	case err == nil:
-	case q.typ == command.RC && q.state != command.Err:
+	case q.reliable() && q.state != command.Err:
 		q.effectFailed(int(i))
 		return
 	case items[i].completes:
@@ -114,7 +114,7 @@ func (q *QP) effectCopied(serial uint64, err error) {
 		case v[0].answer:
 			q.resp.ack = true
 			q.activate()
-		case v[0].ends && q.typ == command.RC:
+		case v[0].ends && q.reliable():
 			q.holdACK()
 		}
 	}

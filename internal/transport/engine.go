@@ -23,6 +23,7 @@ type Engine struct {
 	active   turns
 	windows  map[windowKey]*window
 	groups   map[netip.Addr][]*QP
+	shared   map[uint32]*SharedQueue
 	attached int
 	failed   int // QPs in Error
 
@@ -71,6 +72,7 @@ func New(cfg Config) (*Engine, error) {
 		table:   table{Table: numbers.New[QP](), next: cfg.FirstQPN >> cfg.LoopBits},
 		windows: make(map[windowKey]*window),
 		groups:  make(map[netip.Addr][]*QP),
+		shared:  make(map[uint32]*SharedQueue),
 		held:    qpList{kind: heldKind},
 		locals:  qpList{kind: localListKind},
 		paced:   timers{kind: paceTimer},

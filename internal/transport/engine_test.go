@@ -26,12 +26,6 @@ func (nothing) Next(*SendWR) (bool, error) { return false, nil }
 func (nothing) Release(int)                {}
 func (nothing) Pending() (int, error)      { return 0, nil }
 
-// noReceives is a receive queue that is always empty.
-type noReceives struct{}
-
-func (noReceives) Next(*ring.RecvWR) (bool, error) { return false, nil }
-func (noReceives) Pending() (int, error)           { return 0, nil }
-
 // TestIdleQP: an idle connected QP takes no more than 2 KB besides its rings, and runs no timer.
 func TestIdleQP(t *testing.T) {
 	const count = 20000

@@ -218,7 +218,7 @@ func TestEncapsulatedPrograms(t *testing.T) {
 				x.port.Codec = newCodec(t, x.addr)
 			}
 		}
-		if err := runProgram(t, seed+1, false); err != nil {
+		if err := runProgram(t, seed+1, command.RC, false); err != nil {
 			t.Fatalf("program %d: %v", seed+1, err)
 		}
 		caught += corruptedSeen

@@ -49,7 +49,7 @@ func (q *QP) requestFailed(status ring.Status) {
 	q.complete(q.req.head, status)
 	q.unlinkHead()
 	q.sq.Release(1)
-	if q.typ == command.RC {
+	if q.reliable() {
 		q.fail()
 		return
 	}

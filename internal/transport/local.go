@@ -166,7 +166,7 @@ func (q *QP) past() {
 	s.una = r.end()
 	s.retries, s.rnrRetries, s.timeouts = q.attr.Retry, q.attr.RNRRetry, 0
 	s.nakSeen = false
-	if q.typ == command.RC {
+	if q.reliable() {
 		q.acknowledgedSome()
 	}
 	if o.count--; o.count == 0 {

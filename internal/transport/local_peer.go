@@ -17,6 +17,9 @@ func (q *QP) open(r *request) bool {
 		q.established()
 	}
 	wr := &r.wr
+	if q.typ == command.XRCTarget && !q.choose(wr.RemoteQPN) {
+		return false
+	}
 	switch {
 	case r.kind == kindRead:
 		return q.openRemote(r, memory.RemoteRead)
@@ -33,7 +36,7 @@ func (q *QP) open(r *request) bool {
 		return true
 	}
 	q.eng.counters.ResponderLengthErrors++
-	if q.typ == command.RC {
+	if q.reliable() {
 		q.endReceive(ring.LocalLength)
 		q.refuse(ib.NAKInvalidRequest)
 	}

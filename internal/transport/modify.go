@@ -122,7 +122,7 @@ func (q *QP) enter(now clock.Time, to command.QPState) {
 		q.fail()
 	case command.RTR:
 		q.state = to
-		if q.typ == command.RC {
+		if q.reliable() {
 			q.win = q.eng.windowTo(q.route)
 		}
 	case command.RTS:

@@ -102,14 +102,16 @@ func (q *QP) idle() bool {
 		!p.ack && q.copying == 0
 }
 
-// unreceived reports whether peer has not received all packets of q. In RTR q has no PSN yet.
-func (q *QP) unreceived(peer *QP) bool { return q.state != command.RTR && q.req.snd != peer.resp.psn }
+// unreceived reports whether peer has not received all packets of q. In RTR q has no PSN yet, and a target needs none.
+func (q *QP) unreceived(peer *QP) bool {
+	return q.state != command.RTR && q.typ != command.XRCTarget && q.req.snd != peer.resp.psn
+}
 
 // receives reports whether q accepts messages on the local path.
 func (q *QP) receives() bool { return q.state == command.RTR || q.state == command.RTS }
 
 // Join puts two connected queue pairs on the local path: from now on whole messages move from region to
-// region, without packets. Both must be RC or both UC, connected to each other, on engines of one loop,
+// region, without packets. Both must be RC, or UC, or an XRC initiator and its target, connected to each other, on engines of one loop,
 // and in RTS; one of them may still be in RTR, and then only receives. If a packet or a response is in
 // progress the error is ErrNotIdle; otherwise it is ErrNotPeers. PSNs and MSNs advance as on the wire, so
 // that Split can switch back between messages.
@@ -153,7 +155,7 @@ func (p *Pair) depart() {
 
 // mayPair reports whether a and b are connected to each other, on the wire and ready for messages.
 func mayPair(a, b *QP) bool {
-	return a.typ == b.typ && a.typ != command.UD && a.carrier == path.ByPackets && b.carrier == path.ByPackets &&
+	return a.typ == b.typ.Counterpart() && a.typ != command.UD && a.carrier == path.ByPackets && b.carrier == path.ByPackets &&
 		a.receives() && b.receives() && (a.state != command.RTR || b.state != command.RTR) &&
 		a.attr.DestQPN == b.num && b.attr.DestQPN == a.num &&
 		a.route.Dst == b.route.Src && b.route.Dst == a.route.Src &&

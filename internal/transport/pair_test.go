@@ -16,6 +16,7 @@ import (
 
 const (
 	testPD   = memory.PD(7)
+	testSRQ  = 0x51   // number of the shared receive queue of an XRC target
 	pairPort = 0xc000 // UDP source port of both ends
 	allowAll = memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic | memory.WindowBind
 )
@@ -116,6 +117,12 @@ func (h *host) qp(typ command.QPType, c QPConfig) *end {
 	if err != nil {
 		h.t.Fatal(err)
 	}
+	if typ == command.XRCTarget && h.e.shared[testSRQ] == nil {
+		shared := &SharedQueue{Number: testSRQ, Domain: c.Domain, PD: testPD, CQ: 9, Queue: r}
+		if err := h.e.AddSharedQueue(shared); err != nil {
+			h.t.Fatal(err)
+		}
+	}
 	return &end{host: h, q: q, send: s, recv: r}
 }
 
@@ -128,6 +135,9 @@ func (x *end) modify(m command.ModifyQP, route *frame.Route) {
 
 func (x *end) post(wr ring.SendWR) {
 	x.t.Helper()
+	if x.q.typ == command.XRCInitiator && wr.RemoteQPN == 0 {
+		wr.RemoteQPN = testSRQ
+	}
 	if err := x.send.Post(&wr); err != nil {
 		x.t.Fatal(err)
 	}
@@ -189,7 +199,13 @@ func connect(a, b *end, c connection) {
 			Mask: command.MaskState | command.MaskSQPSN, State: command.RTS, SQPSN: c.psn[i],
 			Timeout: c.timeout, Retry: c.retry, RNRRetry: c.rnr, InitiatorDepth: c.initiatorDepth,
 		}
-		if x.q.typ == command.RC {
+		switch x.q.typ {
+		case command.XRCInitiator:
+			rts.Mask |= command.MaskTimeout | command.MaskRetry | command.MaskRNRRetry | command.MaskInitiatorDepth
+		case command.XRCTarget:
+			rtr.Mask |= command.MaskResponderResources | command.MaskMinRNRTimer
+			rts.Mask |= command.MaskTimeout
+		case command.RC:
 			rtr.Mask |= command.MaskResponderResources | command.MaskMinRNRTimer | command.MaskFlowControl
 			rts.Mask |= command.MaskTimeout | command.MaskRetry | command.MaskRNRRetry | command.MaskInitiatorDepth
 		}
@@ -202,7 +218,7 @@ func newPair(t testing.TB, seed uint64, typ command.QPType) (*sim.Network, *end,
 	n := sim.New(seed)
 	n.Default.Delay = 2 * time.Microsecond
 	a := newHost(t, n, "10.0.0.1", Config{}).qp(typ, QPConfig{Context: 1})
-	b := newHost(t, n, "10.0.0.2", Config{FirstQPN: 0x100}).qp(typ, QPConfig{Context: 2})
+	b := newHost(t, n, "10.0.0.2", Config{FirstQPN: 0x100}).qp(typ.Counterpart(), QPConfig{Context: 2})
 	return n, a, b
 }
 

@@ -63,7 +63,7 @@ func impairments(rng *rand.Rand) impair.Impairment {
 // specification says (IBA 9.7).
 func TestRCPrograms(t *testing.T) {
 	placedPackets = 0
-	runPrograms(t, func(seed uint64) error { return runProgram(t, seed, false) })
+	runPrograms(t, func(seed uint64) error { return runProgram(t, seed, command.RC, false) })
 	if placedPackets == 0 && *programSeed == 0 {
 		t.Error("no packet was received in place")
 	}
@@ -73,7 +73,7 @@ func TestRCPrograms(t *testing.T) {
 // any time: the results must be the same.
 func TestLocalPrograms(t *testing.T) {
 	movedLocally, movedByWire = 0, 0
-	runPrograms(t, func(seed uint64) error { return runProgram(t, seed, true) })
+	runPrograms(t, func(seed uint64) error { return runProgram(t, seed, command.RC, true) })
 	if movedLocally == 0 || movedByWire == 0 {
 		t.Fatalf("%d local messages, %d packets: want some of both", movedLocally, movedByWire)
 	}
@@ -96,12 +96,12 @@ func runPrograms(t *testing.T, run func(seed uint64) error) {
 	}
 }
 
-func runProgram(t testing.TB, seed uint64, local bool) error {
+func runProgram(t testing.TB, seed uint64, typ command.QPType, local bool) error {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	n := sim.New(seed)
 	n.Default = impairments(rng)
-	a := newHost(t, n, "10.0.0.1", Config{}).qp(command.RC, QPConfig{Context: 1, SignalAll: rng.IntN(4) == 0})
-	b := newHost(t, n, "10.0.0.2", Config{FirstQPN: 0x100}).qp(command.RC, QPConfig{Context: 2})
+	a := newHost(t, n, "10.0.0.1", Config{}).qp(typ, QPConfig{Context: 1, SignalAll: rng.IntN(4) == 0})
+	b := newHost(t, n, "10.0.0.2", Config{FirstQPN: 0x100}).qp(typ.Counterpart(), QPConfig{Context: 2})
 	a.port.Batch, b.port.Batch = 1+rng.IntN(32), 1+rng.IntN(32)
 	c := defaultConnection()
 	c.mtu = 256 << rng.IntN(5)
@@ -128,7 +128,9 @@ func runProgram(t testing.TB, seed uint64, local bool) error {
 		x.generate()
 	}
 	for range rng.IntN(12) {
-		y.generate()
+		if typ == command.RC {
+			y.generate()
+		}
 	}
 	for _, s := range []*side{x, y} {
 		if s.q.signalAll {

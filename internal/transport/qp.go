@@ -30,6 +30,8 @@ type QP struct {
 	deadlines [timerKinds]deadline
 
 	pd             memory.PD
+	domain         uint32    // XRC
+	service        ib.Opcode // what the opcodes of its packets add to those of RC
 	sendCQ, recvCQ CQRef
 	sq             SendQueue
 	rq             RecvQueue
@@ -98,7 +100,7 @@ func (e *Engine) CreateQP(now clock.Time, c QPConfig) (*QP, error) {
 	}
 	q := &QP{
 		eng: e, num: c.Number, typ: c.Type, pd: c.PD, sendCQ: c.SendCQ, recvCQ: c.RecvCQ, sq: c.Send, rq: c.Recv,
-		srq: c.SRQ, signalAll: c.SignalAll, context: c.Context, maxInline: c.MaxInline,
+		domain: c.Domain, service: serviceOf(c.Type), srq: c.SRQ, signalAll: c.SignalAll, context: c.Context, maxInline: c.MaxInline,
 		deadlines: [timerKinds]deadline{{clock.Never, -1}, {clock.Never, -1}},
 	}
 	e.table.Put(c.Number, q)
@@ -107,9 +109,15 @@ func (e *Engine) CreateQP(now clock.Time, c QPConfig) (*QP, error) {
 }
 
 func (c *QPConfig) check() error {
+	if c.Type == command.XRCTarget {
+		c.Send, c.SRQ = noSends{}, true
+	}
+	if c.Type.XRC() {
+		c.Recv = noReceives{}
+	}
 	switch {
-	case c.Type < command.RC || c.Type > command.UD:
-		return fieldError("Type", uint32(c.Type), "RC, UC or UD")
+	case c.Type < command.RC || c.Type > command.XRCTarget:
+		return fieldError("Type", uint32(c.Type), "RC, UC, UD or one of XRC")
 	case c.Send == nil:
 		return fieldError("Send", "nil", "a send queue")
 	case c.Recv == nil:

@@ -63,6 +63,7 @@ type early struct {
 	bth        ib.BTH
 	rest, data []byte
 	memory     []byte
+	named      uint32 // XRC: the SRQ
 	serial     uint64 // order of arrival
 	next       *early // next in the list of those carried out
 }
@@ -102,7 +103,7 @@ func (q *QP) keepEarly(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 	if cap(v.memory) < earlyHead+len(data) {
 		v.memory = make([]byte, earlyHead+q.mtu)
 	}
-	v.op, v.bth = op, v.memory[:ib.BTHLen]
+	v.op, v.named, v.bth = op, s.named, v.memory[:ib.BTHLen]
 	copy(v.bth, bth[:ib.BTHLen])
 	v.rest = v.memory[ib.BTHLen : ib.BTHLen+headers]
 	copy(v.rest, rest)
@@ -139,13 +140,14 @@ func (r *reorder) late(psn ib.PSN) bool {
 
 // same reports whether a packet is the one kept as v. A retransmission may differ in the request for an
 // acknowledgement, and switches mark congestion.
-func (v *early) same(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
-	return v.op == op && v.bth.Solicited() == bth.Solicited() && bytes.Equal(v.rest, rest[:len(v.rest)]) && bytes.Equal(v.data, data)
+func (v *early) same(op ib.Opcode, named uint32, bth ib.BTH, rest, data []byte) bool {
+	return v.op == op && v.named == named && v.bth.Solicited() == bth.Solicited() && bytes.Equal(v.rest, rest[:len(v.rest)]) &&
+		bytes.Equal(v.data, data)
 }
 
 // compareEarly drops what is kept for a PSN if the packet that arrived for it differs.
 func (q *QP) compareEarly(psn ib.PSN, op ib.Opcode, bth ib.BTH, rest, data []byte) {
-	if v := q.resp.reorder.at(psn); v != nil && !v.same(op, bth, rest, data) {
+	if v := q.resp.reorder.at(psn); v != nil && !v.same(op, q.resp.named, bth, rest, data) {
 		q.eng.counters.ConflictingPackets++
 		q.dropEarly(psn, psn.Next())
 	}
@@ -160,7 +162,7 @@ func (q *QP) vouches(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
 		return false
 	}
 	if v := s.reorder.at(psn); v != nil {
-		return v.same(op, bth, rest, data)
+		return v.same(op, s.named, bth, rest, data)
 	}
 	return psn.Diff(s.reorder.edge) <= earlyReach
 }
@@ -204,6 +206,8 @@ func (q *QP) dropAllEarly() { q.dropEarly(0, reorderSpan) }
 // acknowledges them.
 func (q *QP) replay(end ib.PSN) {
 	s, e := &q.resp, q.eng
+	named := s.named
+	defer func() { s.named = named }()
 	var done *early // released once what was gathered of them has been written
 	carriedOut := true
 	for carriedOut && s.reorder.count > 0 && s.psn.Before(end) {
@@ -219,6 +223,7 @@ func (q *QP) replay(end ib.PSN) {
 		if e.gather.full {
 			e.writeGathered()
 		}
+		s.named = v.named
 		carriedOut = q.inTurn(v.op, v.bth, v.rest, v.data)
 		v.next, done = done, v
 	}

@@ -84,6 +84,7 @@ type requester struct {
 	stopped             bool // a failed request ends the queue
 	draining            bool // SQD, with the event still to come
 	sinceAck            uint8
+	srq                 uint32 // XRC: the SRQ that the request being sent names
 
 	outbox outbox // on the local path
 
@@ -242,6 +243,10 @@ func (q *QP) allows(op ring.WROp) bool {
 	switch q.typ {
 	case command.RC:
 		return op.Valid()
+	case command.XRCInitiator:
+		return op.Valid() && op != ring.OpBind && op != ring.OpLocalInvalidate
+	case command.XRCTarget:
+		return false
 	case command.UC:
 		switch op {
 		case ring.OpSend, ring.OpSendImm, ring.OpWrite, ring.OpWriteImm, ring.OpBind, ring.OpLocalInvalidate:

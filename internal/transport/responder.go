@@ -44,7 +44,9 @@ type responder struct {
 	nak         bool // a NAK is to be sent
 	broken      bool // UC: the rest of the message is to be dropped
 	syndrome    ib.Syndrome
-	original    uint64 // local path: original value of an atomic's operand
+	named       uint32       // XRC: the SRQ that the request names
+	shared      *SharedQueue // XRC: the one that the QP uses
+	original    uint64       // local path: original value of an atomic's operand
 	inbox       inbox
 	depth       uint8 // maximum number of reads and atomics kept
 	pending     uint8 // those of them whose responses have not all been sent
@@ -91,7 +93,7 @@ func (q *QP) inTurn(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
 	case bth.AckReq() || s.nak:
 		s.ack = true
 		q.activate()
-	case op.Ends() && q.typ == command.RC:
+	case op.Ends() && q.reliable():
 		q.holdACK()
 	}
 	return true
@@ -162,6 +164,9 @@ func (q *QP) owe(syndrome ib.Syndrome) {
 // was refused, or must be retransmitted.
 func (q *QP) execute(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
 	s := &q.resp
+	if q.typ == command.XRCTarget && !q.choose(s.named) {
+		return false
+	}
 	switch s.msg {
 	case msgNone:
 		if !op.Starts() {

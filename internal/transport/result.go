@@ -186,7 +186,11 @@ func (q *QP) repeatRead(psn ib.PSN, h ib.RETH) {
 	if psn.Add(q.packetsFor(n)).After(r.end) || memory.Access(q.attr.Access)&memory.RemoteRead == 0 {
 		return
 	}
-	span, err := q.eng.mem.Remote(q.pd, q.num, h.RKey(), h.VA(), n, memory.RemoteRead)
+	pd, ok := q.protection()
+	if !ok {
+		return
+	}
+	span, err := q.eng.mem.Remote(pd, q.num, h.RKey(), h.VA(), n, memory.RemoteRead)
 	if err != nil {
 		return
 	}

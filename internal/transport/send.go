@@ -10,7 +10,7 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// sequence holds the opcodes of a message by position; UC adds its service bits.
+// sequence holds the opcodes of a message by position; other services than RC add their bits.
 type sequence struct{ first, middle, last, only ib.Opcode }
 
 var sequences = [...]sequence{
@@ -43,7 +43,7 @@ func (q *QP) transmit(now clock.Time, out []frame.Out) (n int, more bool) {
 	var k int
 	var again bool
 	switch q.typ {
-	case command.RC, command.UC:
+	case command.RC, command.UC, command.XRCInitiator, command.XRCTarget:
 		k, again = q.request(now, out[n:])
 		q.turnOver()
 	case command.UD:
@@ -86,6 +86,7 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 		if n > 0 && r.packets > 1 && !r.begun && q.keepWhole(r, limit-n, bytes) {
 			return q.turned(now, n), true
 		}
+		s.srq = r.wr.RemoteQPN
 		k := 0
 		switch r.kind {
 		case kindData:
@@ -165,14 +166,14 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 		}
 	}
 	seq := &sequences[r.wr.Op]
-	every, service, shared := uint8(0), ucBits, false
-	if q.typ == command.RC {
-		every, service, shared = q.ackEvery(), 0, q.win.users > 1
+	every, shared := uint8(0), false
+	if q.reliable() {
+		every, shared = q.ackEvery(), q.win.users > 1
 	}
 	mtu := uint64(q.mtu)
 	solicited := r.wr.Flags&ring.Solicited != 0
 	for n < limit && *bytes > 0 {
-		if k := q.sendMiddles(r, out[n:limit], *bytes, every, seq.middle|service); k > 0 {
+		if k := q.sendMiddles(r, out[n:limit], *bytes, every, seq.middle); k > 0 {
 			n += k
 			*bytes -= k * q.mtu
 			continue
@@ -195,7 +196,7 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 		}
 		op := seq.at(s.idx == 0, last)
 		o := &out[n]
-		q.start(o, op|service, ackReq, solicited && last, payload, s.snd)
+		q.start(o, op, ackReq, solicited && last, payload, s.snd)
 		q.extend(o, r, op)
 		if s.snd.Before(s.max) {
 			q.eng.countAgain(q)
@@ -263,7 +264,10 @@ func (q *QP) middles(out []frame.Out, op ib.Opcode, mem []byte, psn ib.PSN) int 
 		o := &out[i]
 		o.Reset(q.route)
 		o.Payload = mem[i*q.mtu : (i+1)*q.mtu : (i+1)*q.mtu]
-		o.HeadEnd = frame.HeadRoom + ib.BTHLen
+		o.HeadEnd = out[0].HeadEnd
+		if q.typ == command.XRCInitiator {
+			ib.XRCETH(o.Head[frame.HeadRoom+ib.BTHLen:]).SetSRQ(q.req.srq)
+		}
 		bth := o.Head[frame.HeadRoom : frame.HeadRoom+ib.BTHLen]
 		copy(bth[:sameHead], head)
 		binary.BigEndian.PutUint32(bth[sameHead:], uint32(psn.Add(uint32(i))))
@@ -282,14 +286,19 @@ func (q *QP) sent(r *request) {
 	}
 }
 
-// start writes the BTH of a packet and attaches its payload.
+// start writes the BTH of a packet, and for an XRC initiator the XRCETH, and attaches its payload. op is the opcode of RC.
 func (q *QP) start(o *frame.Out, op ib.Opcode, ackReq, solicited bool, payload []byte, psn ib.PSN) {
 	o.Reset(q.route)
 	pad := -len(payload) & 3
 	o.Pad = uint8(pad)
 	o.Payload = payload
-	ib.BTH(o.Head[frame.HeadRoom:frame.HeadRoom+ib.BTHLen]).Encode(op, solicited, ackReq, pad, q.pkey, ib.QPN(q.attr.DestQPN), psn)
+	bth := ib.BTH(o.Head[frame.HeadRoom : frame.HeadRoom+ib.BTHLen])
+	bth.Encode(op|q.service, solicited, ackReq, pad, q.pkey, ib.QPN(q.attr.DestQPN), psn)
 	o.HeadEnd = frame.HeadRoom + ib.BTHLen
+	if q.typ == command.XRCInitiator {
+		ib.XRCETH(o.Head[frame.HeadRoom+ib.BTHLen:]).SetSRQ(q.req.srq)
+		o.HeadEnd += ib.XRCETHLen
+	}
 }
 
 // extend writes the headers of a send or write that follow the BTH.

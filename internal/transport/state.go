@@ -4,10 +4,12 @@ import "github.com/softvpi/softvpi/internal/command"
 
 const allAttributes = command.MaskSQDNotify<<1 - 1
 
-// masks are the attributes of a transition for RC, UC and UD.
-type masks [3]command.QPMask
+// masks are the attributes of a transition for RC, UC, UD, and for the initiator and the target of XRC.
+type masks [5]command.QPMask
 
-func forService(rc, uc, ud command.QPMask) masks { return masks{rc, uc, ud} }
+func forService(rc, uc, ud, initiator, target command.QPMask) masks {
+	return masks{rc, uc, ud, initiator, target}
+}
 
 // transition is a row of the table of IBA 11.2.5.2: the attributes that a state change requires and those
 // that it also accepts.
@@ -21,34 +23,47 @@ type transition struct {
 // may come with RTR or RTS.
 var transitions = [...]transition{
 	{command.Reset, command.Init,
-		forService(command.MaskPKey|command.MaskAccess, command.MaskPKey|command.MaskAccess, command.MaskPKey|command.MaskQKey),
+		forService(command.MaskPKey|command.MaskAccess, command.MaskPKey|command.MaskAccess, command.MaskPKey|command.MaskQKey,
+			command.MaskPKey|command.MaskAccess, command.MaskPKey|command.MaskAccess),
 		masks{}},
 	{command.Init, command.Init, masks{},
-		forService(command.MaskPKey|command.MaskAccess, command.MaskPKey|command.MaskAccess, command.MaskPKey|command.MaskQKey)},
+		forService(command.MaskPKey|command.MaskAccess, command.MaskPKey|command.MaskAccess, command.MaskPKey|command.MaskQKey,
+			command.MaskPKey|command.MaskAccess, command.MaskPKey|command.MaskAccess)},
 	{command.Init, command.RTR,
-		forService(command.MaskRoute|command.MaskMTU|command.MaskDestQPN|command.MaskRQPSN|command.MaskResponderResources|
-			command.MaskMinRNRTimer,
-			command.MaskRoute|command.MaskMTU|command.MaskDestQPN|command.MaskRQPSN, 0),
+		forService(connects|command.MaskResponderResources|command.MaskMinRNRTimer, connects, 0,
+			connects, connects|command.MaskResponderResources|command.MaskMinRNRTimer),
 		forService(command.MaskPKey|command.MaskAccess|command.MaskFlowControl, command.MaskPKey|command.MaskAccess,
-			command.MaskPKey|command.MaskQKey)},
+			command.MaskPKey|command.MaskQKey, command.MaskPKey|command.MaskAccess, command.MaskPKey|command.MaskAccess)},
 	{command.RTR, command.RTS,
 		forService(command.MaskTimeout|command.MaskRetry|command.MaskRNRRetry|command.MaskSQPSN|command.MaskInitiatorDepth,
-			command.MaskSQPSN, command.MaskSQPSN),
-		forService(command.MaskAccess|command.MaskMinRNRTimer|command.MaskFlowControl, command.MaskAccess, command.MaskQKey)},
-	{command.RTS, command.RTS, masks{},
-		forService(command.MaskAccess|command.MaskMinRNRTimer, command.MaskAccess, command.MaskQKey)},
+			command.MaskSQPSN, command.MaskSQPSN,
+			command.MaskTimeout|command.MaskRetry|command.MaskRNRRetry|command.MaskSQPSN|command.MaskInitiatorDepth,
+			command.MaskTimeout|command.MaskSQPSN),
+		forService(command.MaskAccess|command.MaskMinRNRTimer|command.MaskFlowControl, command.MaskAccess, command.MaskQKey,
+			command.MaskAccess, command.MaskAccess|command.MaskMinRNRTimer)},
+	{command.RTS, command.RTS, masks{}, whileReady},
 	{command.RTS, command.SQD, masks{},
-		forService(command.MaskSQDNotify, command.MaskSQDNotify, command.MaskSQDNotify)},
-	{command.SQD, command.RTS, masks{},
-		forService(command.MaskAccess|command.MaskMinRNRTimer, command.MaskAccess, command.MaskQKey)},
+		forService(command.MaskSQDNotify, command.MaskSQDNotify, command.MaskSQDNotify, command.MaskSQDNotify, command.MaskSQDNotify)},
+	{command.SQD, command.RTS, masks{}, whileReady},
 	{command.SQD, command.SQD, masks{},
 		forService(command.MaskRoute|command.MaskTimeout|command.MaskRetry|command.MaskRNRRetry|command.MaskInitiatorDepth|
 			command.MaskResponderResources|command.MaskAccess|command.MaskPKey|command.MaskMinRNRTimer,
-			command.MaskRoute|command.MaskAccess|command.MaskPKey, command.MaskPKey|command.MaskQKey)},
-	{command.SQE, command.RTS, masks{}, forService(0, command.MaskAccess, command.MaskQKey)},
+			command.MaskRoute|command.MaskAccess|command.MaskPKey, command.MaskPKey|command.MaskQKey,
+			command.MaskRoute|command.MaskTimeout|command.MaskRetry|command.MaskRNRRetry|command.MaskInitiatorDepth|
+				command.MaskAccess|command.MaskPKey,
+			command.MaskRoute|command.MaskTimeout|command.MaskResponderResources|command.MaskAccess|command.MaskPKey|
+				command.MaskMinRNRTimer)},
+	{command.SQE, command.RTS, masks{}, forService(0, command.MaskAccess, command.MaskQKey, 0, 0)},
 }
 
-// checkTransition refuses transitions that are not in the table. RC queue pairs never enter SQE, so they
+// connects are the attributes that name the other end of a connection.
+const connects = command.MaskRoute | command.MaskMTU | command.MaskDestQPN | command.MaskRQPSN
+
+// whileReady are those that may change while requests are carried out.
+var whileReady = forService(command.MaskAccess|command.MaskMinRNRTimer, command.MaskAccess, command.MaskQKey,
+	command.MaskAccess, command.MaskAccess|command.MaskMinRNRTimer)
+
+// checkTransition refuses transitions that are not in the table. RC and XRC queue pairs never enter SQE, so they
 // cannot leave it either.
 func checkTransition(typ command.QPType, from, to command.QPState, m command.QPMask) error {
 	m &^= command.MaskState

@@ -49,9 +49,9 @@ func TestTransitions(t *testing.T) {
 		{command.SQD, command.SQD}: true, {command.SQD, command.RTS}: true, {command.SQE, command.RTS}: true,
 	}
 	h := newHost(t, nil, "10.0.0.1", Config{})
-	for typ := command.RC; typ <= command.UD; typ++ {
+	for typ := command.RC; typ <= command.XRCTarget; typ++ {
 		for from := command.Reset; from <= command.Err; from++ {
-			if typ == command.RC && from == command.SQE {
+			if (typ == command.RC || typ.XRC()) && from == command.SQE {
 				continue
 			}
 			for to := command.Reset; to <= command.Err; to++ {

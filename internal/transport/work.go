@@ -59,11 +59,15 @@ type QPConfig struct {
 	// Number is the QP number, from AllocateNumber. 0 allocates one.
 	Number uint32
 	Type   command.QPType
-	PD     memory.PD
+	// PD is the protection domain; a target has those of its SRQs.
+	PD memory.PD
+	// Domain is the XRC domain of a target.
+	Domain uint32
 	// SendCQ and RecvCQ are copied into the completions.
 	SendCQ, RecvCQ CQRef
-	Send           SendQueue
-	Recv           RecvQueue
+	// Send is nil for a target, Recv for XRC.
+	Send SendQueue
+	Recv RecvQueue
 	// SRQ says that Recv is shared: no end-to-end credits, receives are not flushed, and a last-WQE event
 	// is raised when the QP ends.
 	SRQ bool

@@ -12,6 +12,7 @@ const (
 	ImmDtLen        = 4
 	IETHLen         = 4
 	DETHLen         = 8
+	XRCETHLen       = 4
 	GRHLen          = 40
 	LRHLen          = 8
 	ICRCLen         = 4

@@ -186,3 +186,22 @@ func TestRouteHeadersReadBack(t *testing.T) {
 		}
 	})
 }
+
+// Annex A14.4: eight reserved bits, then the number.
+func TestXRCETH(t *testing.T) {
+	h := XRCETH{0xff, 0xff, 0xff, 0xff}
+	if h.SRQ() != 0xffffff {
+		t.Errorf("number %#x, want 0xffffff: the first byte is reserved", h.SRQ())
+	}
+	if h.SetSRQ(0xaa123456); !bytes.Equal(h, []byte{0, 0x12, 0x34, 0x56}) {
+		t.Errorf("0x123456 is % x", []byte(h))
+	}
+	op := XRCWriteFirst
+	b := make([]byte, BTHLen+XRCETHLen+RETHLen)
+	BTH(b).Encode(op, false, false, 0, PKeyDefault, 2, 3)
+	XRCETH(b[BTHLen:]).SetSRQ(0x123456)
+	RETH(b[BTHLen+XRCETHLen:]).Encode(0x1000, 7, 64)
+	if p, err := ParsePacket(b); err != nil || p.XRCETH.SRQ() != 0x123456 || p.RETH.VA() != 0x1000 || p.RETH.DMALen() != 64 {
+		t.Errorf("%v: parsed as %+v, %v", op, p, err)
+	}
+}

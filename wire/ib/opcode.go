@@ -17,49 +17,72 @@ const (
 	ServiceRD  Service = 2 // reliable datagram: not supported
 	ServiceUD  Service = 3 // unreliable datagram
 	ServiceCNP Service = 4 // congestion notification packet
-	ServiceXRC Service = 5 // extended reliable connection: not supported
+	ServiceXRC Service = 5 // extended reliable connection (IBA annex A14)
 )
 
-// The opcodes of the reliable connection service.
+// The opcodes. Those of the reliable connection service come first.
 const (
-	RCSendFirst          Opcode = 0x00
-	RCSendMiddle         Opcode = 0x01
-	RCSendLast           Opcode = 0x02
-	RCSendLastImmediate  Opcode = 0x03
-	RCSendOnly           Opcode = 0x04
-	RCSendOnlyImmediate  Opcode = 0x05
-	RCWriteFirst         Opcode = 0x06
-	RCWriteMiddle        Opcode = 0x07
-	RCWriteLast          Opcode = 0x08
-	RCWriteLastImmediate Opcode = 0x09
-	RCWriteOnly          Opcode = 0x0a
-	RCWriteOnlyImmediate Opcode = 0x0b
-	RCReadRequest        Opcode = 0x0c
-	RCReadResponseFirst  Opcode = 0x0d
-	RCReadResponseMiddle Opcode = 0x0e
-	RCReadResponseLast   Opcode = 0x0f
-	RCReadResponseOnly   Opcode = 0x10
-	RCAcknowledge        Opcode = 0x11
-	RCAtomicAcknowledge  Opcode = 0x12
-	RCCompareSwap        Opcode = 0x13
-	RCFetchAdd           Opcode = 0x14
-	RCSendLastInvalidate Opcode = 0x16
-	RCSendOnlyInvalidate Opcode = 0x17
-	UCSendFirst          Opcode = 0x20
-	UCSendMiddle         Opcode = 0x21
-	UCSendLast           Opcode = 0x22
-	UCSendLastImmediate  Opcode = 0x23
-	UCSendOnly           Opcode = 0x24
-	UCSendOnlyImmediate  Opcode = 0x25
-	UCWriteFirst         Opcode = 0x26
-	UCWriteMiddle        Opcode = 0x27
-	UCWriteLast          Opcode = 0x28
-	UCWriteLastImmediate Opcode = 0x29
-	UCWriteOnly          Opcode = 0x2a
-	UCWriteOnlyImmediate Opcode = 0x2b
-	UDSendOnly           Opcode = 0x64
-	UDSendOnlyImmediate  Opcode = 0x65
-	CNP                  Opcode = 0x81 // RoCE congestion notification (IBA annex A17.9.3)
+	RCSendFirst           Opcode = 0x00
+	RCSendMiddle          Opcode = 0x01
+	RCSendLast            Opcode = 0x02
+	RCSendLastImmediate   Opcode = 0x03
+	RCSendOnly            Opcode = 0x04
+	RCSendOnlyImmediate   Opcode = 0x05
+	RCWriteFirst          Opcode = 0x06
+	RCWriteMiddle         Opcode = 0x07
+	RCWriteLast           Opcode = 0x08
+	RCWriteLastImmediate  Opcode = 0x09
+	RCWriteOnly           Opcode = 0x0a
+	RCWriteOnlyImmediate  Opcode = 0x0b
+	RCReadRequest         Opcode = 0x0c
+	RCReadResponseFirst   Opcode = 0x0d
+	RCReadResponseMiddle  Opcode = 0x0e
+	RCReadResponseLast    Opcode = 0x0f
+	RCReadResponseOnly    Opcode = 0x10
+	RCAcknowledge         Opcode = 0x11
+	RCAtomicAcknowledge   Opcode = 0x12
+	RCCompareSwap         Opcode = 0x13
+	RCFetchAdd            Opcode = 0x14
+	RCSendLastInvalidate  Opcode = 0x16
+	RCSendOnlyInvalidate  Opcode = 0x17
+	UCSendFirst           Opcode = 0x20
+	UCSendMiddle          Opcode = 0x21
+	UCSendLast            Opcode = 0x22
+	UCSendLastImmediate   Opcode = 0x23
+	UCSendOnly            Opcode = 0x24
+	UCSendOnlyImmediate   Opcode = 0x25
+	UCWriteFirst          Opcode = 0x26
+	UCWriteMiddle         Opcode = 0x27
+	UCWriteLast           Opcode = 0x28
+	UCWriteLastImmediate  Opcode = 0x29
+	UCWriteOnly           Opcode = 0x2a
+	UCWriteOnlyImmediate  Opcode = 0x2b
+	UDSendOnly            Opcode = 0x64
+	UDSendOnlyImmediate   Opcode = 0x65
+	XRCSendFirst          Opcode = 0xa0
+	XRCSendMiddle         Opcode = 0xa1
+	XRCSendLast           Opcode = 0xa2
+	XRCSendLastImmediate  Opcode = 0xa3
+	XRCSendOnly           Opcode = 0xa4
+	XRCSendOnlyImmediate  Opcode = 0xa5
+	XRCWriteFirst         Opcode = 0xa6
+	XRCWriteMiddle        Opcode = 0xa7
+	XRCWriteLast          Opcode = 0xa8
+	XRCWriteLastImmediate Opcode = 0xa9
+	XRCWriteOnly          Opcode = 0xaa
+	XRCWriteOnlyImmediate Opcode = 0xab
+	XRCReadRequest        Opcode = 0xac
+	XRCReadResponseFirst  Opcode = 0xad
+	XRCReadResponseMiddle Opcode = 0xae
+	XRCReadResponseLast   Opcode = 0xaf
+	XRCReadResponseOnly   Opcode = 0xb0
+	XRCAcknowledge        Opcode = 0xb1
+	XRCAtomicAcknowledge  Opcode = 0xb2
+	XRCCompareSwap        Opcode = 0xb3
+	XRCFetchAdd           Opcode = 0xb4
+	XRCSendLastInvalidate Opcode = 0xb6
+	XRCSendOnlyInvalidate Opcode = 0xb7
+	CNP                   Opcode = 0x81 // RoCE congestion notification (IBA annex A17.9.3)
 )
 
 const (
@@ -86,7 +109,9 @@ const (
 	opRequest
 	opResponse
 	opReceive // consumes a receive work request
-	opOnly    = opFirst | opLast
+	opXRC
+	opWrite
+	opOnly = opFirst | opLast
 )
 
 type opcodeInfo struct {
@@ -104,7 +129,7 @@ func describe(t *[256]opcodeInfo, op Opcode, name string, flags uint16) {
 		length uint8
 	}{
 		{opRETH, RETHLen}, {opAETH, AETHLen}, {opAtomicETH, AtomicETHLen}, {opAtomicAck, AtomicAckETHLen},
-		{opImm, ImmDtLen}, {opIETH, IETHLen}, {opDETH, DETHLen},
+		{opImm, ImmDtLen}, {opIETH, IETHLen}, {opDETH, DETHLen}, {opXRC, XRCETHLen},
 	} {
 		if flags&h.flag != 0 {
 			n += h.length
@@ -115,39 +140,45 @@ func describe(t *[256]opcodeInfo, op Opcode, name string, flags uint16) {
 
 var opcodes = func() *[256]opcodeInfo {
 	t := new([256]opcodeInfo)
-	const data = opRequest | opPayload
 	for _, s := range [...]struct {
 		service Service
 		name    string
-	}{{ServiceRC, "RC "}, {ServiceUC, "UC "}} {
-		base := Opcode(s.service) << opcodeServiceShift
-		describe(t, base|RCSendFirst, s.name+"SEND First", opFirst|data|opReceive)
-		describe(t, base|RCSendMiddle, s.name+"SEND Middle", opMiddle|data|opReceive)
-		describe(t, base|RCSendLast, s.name+"SEND Last", opLast|data|opReceive)
-		describe(t, base|RCSendLastImmediate, s.name+"SEND Last with Immediate", opLast|data|opReceive|opImm)
-		describe(t, base|RCSendOnly, s.name+"SEND Only", opOnly|data|opReceive)
-		describe(t, base|RCSendOnlyImmediate, s.name+"SEND Only with Immediate", opOnly|data|opReceive|opImm)
-		describe(t, base|RCWriteFirst, s.name+"RDMA WRITE First", opFirst|data|opRETH)
-		describe(t, base|RCWriteMiddle, s.name+"RDMA WRITE Middle", opMiddle|data)
-		describe(t, base|RCWriteLast, s.name+"RDMA WRITE Last", opLast|data)
-		describe(t, base|RCWriteLastImmediate, s.name+"RDMA WRITE Last with Immediate", opLast|data|opReceive|opImm)
-		describe(t, base|RCWriteOnly, s.name+"RDMA WRITE Only", opOnly|data|opRETH)
-		describe(t, base|RCWriteOnlyImmediate, s.name+"RDMA WRITE Only with Immediate", opOnly|data|opReceive|opRETH|opImm)
+		request uint16 // what every request has
+	}{{ServiceRC, "RC ", opRequest}, {ServiceUC, "UC ", opRequest}, {ServiceXRC, "XRC ", opRequest | opXRC}} {
+		data := s.request | opPayload
+		write := data | opWrite
+		add := func(op Opcode, name string, flags uint16) { describe(t, op.Of(s.service), s.name+name, flags) }
+		add(RCSendFirst, "SEND First", opFirst|data|opReceive)
+		add(RCSendMiddle, "SEND Middle", opMiddle|data|opReceive)
+		add(RCSendLast, "SEND Last", opLast|data|opReceive)
+		add(RCSendLastImmediate, "SEND Last with Immediate", opLast|data|opReceive|opImm)
+		add(RCSendOnly, "SEND Only", opOnly|data|opReceive)
+		add(RCSendOnlyImmediate, "SEND Only with Immediate", opOnly|data|opReceive|opImm)
+		add(RCWriteFirst, "RDMA WRITE First", opFirst|write|opRETH)
+		add(RCWriteMiddle, "RDMA WRITE Middle", opMiddle|write)
+		add(RCWriteLast, "RDMA WRITE Last", opLast|write)
+		add(RCWriteLastImmediate, "RDMA WRITE Last with Immediate", opLast|write|opReceive|opImm)
+		add(RCWriteOnly, "RDMA WRITE Only", opOnly|write|opRETH)
+		add(RCWriteOnlyImmediate, "RDMA WRITE Only with Immediate", opOnly|write|opReceive|opRETH|opImm)
+		if s.service == ServiceUC {
+			continue
+		}
+		const answer = opResponse | opPayload
+		add(RCReadRequest, "RDMA READ Request", opOnly|s.request|opRETH)
+		add(RCReadResponseFirst, "RDMA READ Response First", opFirst|answer|opAETH)
+		add(RCReadResponseMiddle, "RDMA READ Response Middle", opMiddle|answer)
+		add(RCReadResponseLast, "RDMA READ Response Last", opLast|answer|opAETH)
+		add(RCReadResponseOnly, "RDMA READ Response Only", opOnly|answer|opAETH)
+		add(RCAcknowledge, "Acknowledge", opOnly|opResponse|opAETH)
+		add(RCAtomicAcknowledge, "ATOMIC Acknowledge", opOnly|opResponse|opAETH|opAtomicAck)
+		add(RCCompareSwap, "CmpSwap", opOnly|s.request|opAtomicETH)
+		add(RCFetchAdd, "FetchAdd", opOnly|s.request|opAtomicETH)
+		add(RCSendLastInvalidate, "SEND Last with Invalidate", opLast|data|opReceive|opIETH)
+		add(RCSendOnlyInvalidate, "SEND Only with Invalidate", opOnly|data|opReceive|opIETH)
 	}
-	const answer = opResponse | opPayload
-	describe(t, RCReadRequest, "RC RDMA READ Request", opOnly|opRequest|opRETH)
-	describe(t, RCReadResponseFirst, "RC RDMA READ Response First", opFirst|answer|opAETH)
-	describe(t, RCReadResponseMiddle, "RC RDMA READ Response Middle", opMiddle|answer)
-	describe(t, RCReadResponseLast, "RC RDMA READ Response Last", opLast|answer|opAETH)
-	describe(t, RCReadResponseOnly, "RC RDMA READ Response Only", opOnly|answer|opAETH)
-	describe(t, RCAcknowledge, "RC Acknowledge", opOnly|opResponse|opAETH)
-	describe(t, RCAtomicAcknowledge, "RC ATOMIC Acknowledge", opOnly|opResponse|opAETH|opAtomicAck)
-	describe(t, RCCompareSwap, "RC CmpSwap", opOnly|opRequest|opAtomicETH)
-	describe(t, RCFetchAdd, "RC FetchAdd", opOnly|opRequest|opAtomicETH)
-	describe(t, RCSendLastInvalidate, "RC SEND Last with Invalidate", opLast|data|opReceive|opIETH)
-	describe(t, RCSendOnlyInvalidate, "RC SEND Only with Invalidate", opOnly|data|opReceive|opIETH)
-	describe(t, UDSendOnly, "UD SEND Only", opOnly|data|opReceive|opDETH)
-	describe(t, UDSendOnlyImmediate, "UD SEND Only with Immediate", opOnly|data|opReceive|opDETH|opImm)
+	const datagram = opOnly | opRequest | opPayload | opReceive | opDETH
+	describe(t, UDSendOnly, "UD SEND Only", datagram)
+	describe(t, UDSendOnlyImmediate, "UD SEND Only with Immediate", datagram|opImm)
 	describe(t, CNP, "CNP", opOnly)
 	return t
 }()
@@ -164,6 +195,10 @@ func (op Opcode) Known() bool { return opcodes[op].known }
 
 // Service is the transport service.
 func (op Opcode) Service() Service { return Service(op >> opcodeServiceShift) }
+
+// Of returns the opcode of the same operation in another service: RCSendOnly.Of(ServiceXRC) is XRCSendOnly. It need
+// not be a known one.
+func (op Opcode) Of(s Service) Opcode { return op&opcodeOperation | Opcode(s)<<opcodeServiceShift }
 
 // IsFirst reports whether it is the first of several packets of a message.
 func (op Opcode) IsFirst() bool { return opcodes[op].flags&opOnly == opFirst }
@@ -204,6 +239,9 @@ func (op Opcode) HasIETH() bool { return opcodes[op].flags&opIETH != 0 }
 // HasDETH reports whether a DETH follows the BTH.
 func (op Opcode) HasDETH() bool { return opcodes[op].flags&opDETH != 0 }
 
+// HasXRCETH reports whether an XRCETH follows the BTH: in every request of the extended reliable connection service.
+func (op Opcode) HasXRCETH() bool { return opcodes[op].flags&opXRC != 0 }
+
 // HasPayload reports whether the packet may carry payload.
 func (op Opcode) HasPayload() bool { return opcodes[op].flags&opPayload != 0 }
 
@@ -218,9 +256,7 @@ func (op Opcode) IsResponse() bool { return opcodes[op].flags&opResponse != 0 }
 func (op Opcode) TakesReceive() bool { return opcodes[op].flags&opReceive != 0 }
 
 // IsWrite reports whether it is a packet of an RDMA write, with or without immediate.
-func (op Opcode) IsWrite() bool {
-	return op < RCReadRequest && op >= RCWriteFirst || op <= UCWriteOnlyImmediate && op >= UCWriteFirst
-}
+func (op Opcode) IsWrite() bool { return opcodes[op].flags&opWrite != 0 }
 
 // IsSend reports whether it is a packet of a send of any service, including those with immediate or
 // invalidate.
@@ -229,10 +265,12 @@ func (op Opcode) IsSend() bool {
 }
 
 // IsReadResponse reports whether it is a packet of the response to an RDMA read.
-func (op Opcode) IsReadResponse() bool { return op >= RCReadResponseFirst && op <= RCReadResponseOnly }
+func (op Opcode) IsReadResponse() bool {
+	return opcodes[op].flags&(opResponse|opPayload) == opResponse|opPayload
+}
 
 // IsAtomic reports whether it is a Compare & Swap or Fetch & Add request.
-func (op Opcode) IsAtomic() bool { return op == RCCompareSwap || op == RCFetchAdd }
+func (op Opcode) IsAtomic() bool { return opcodes[op].flags&opAtomicETH != 0 }
 
 // String is the opcode's name as in IBA table "OpCode field".
 func (op Opcode) String() string {

@@ -1,6 +1,9 @@
 package ib
 
-import "testing"
+import (
+	"maps"
+	"testing"
+)
 
 // IBA table "OpCode field": the headers that follow the BTH of each opcode.
 func TestOpcodeHeaders(t *testing.T) {
@@ -18,6 +21,15 @@ func TestOpcodeHeaders(t *testing.T) {
 		UCWriteFirst: reth, UCWriteMiddle: 0, UCWriteLast: 0, UCWriteLastImmediate: imm, UCWriteOnly: reth,
 		UCWriteOnlyImmediate: reth + imm,
 		UDSendOnly:           deth, UDSendOnlyImmediate: deth + imm, CNP: 0,
+	}
+	// Annex A14.4: XRC has RC's operations, and an XRCETH in every request but in no response.
+	for op, n := range maps.Clone(want) {
+		if op.Service() == ServiceRC {
+			if op < RCReadResponseFirst || op > RCAtomicAcknowledge {
+				n += 4
+			}
+			want[op|0xa0] = n
+		}
 	}
 	for i := range 256 {
 		op := Opcode(i)
@@ -73,6 +85,12 @@ func TestOpcodeKinds(t *testing.T) {
 		{op: RCFetchAdd, atomic: true},
 		{op: RCCompareSwap, atomic: true},
 		{op: RCAtomicAcknowledge},
+		{op: XRCSendLastInvalidate, send: true, payload: true, rcv: true},
+		{op: XRCWriteLastImmediate, write: true, payload: true, rcv: true},
+		{op: XRCReadRequest},
+		{op: XRCReadResponseMiddle, readResponse: true, payload: true},
+		{op: XRCFetchAdd, atomic: true},
+		{op: XRCAcknowledge},
 		{op: CNP},
 		{op: 0x15},
 	} {
@@ -88,7 +106,7 @@ func TestOpcodeNames(t *testing.T) {
 	for op, want := range map[Opcode]string{
 		0x00: "RC SEND First", 0x0b: "RC RDMA WRITE Only with Immediate", 0x0c: "RC RDMA READ Request",
 		0x17: "RC SEND Only with Invalidate",
-		0x2a: "UC RDMA WRITE Only", 0x64: "UD SEND Only", 0x81: "CNP", 0x15: "RC opcode 0x15", 0xa4: "XRC opcode 0x04",
+		0x2a: "UC RDMA WRITE Only", 0x64: "UD SEND Only", 0x81: "CNP", 0x15: "RC opcode 0x15", 0xa4: "XRC SEND Only", 0xb5: "XRC opcode 0x15",
 		0x44: "RD opcode 0x04",
 	} {
 		if got := op.String(); got != want {

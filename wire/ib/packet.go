@@ -6,6 +6,7 @@ import "fmt"
 // the ICRC. Headers that the opcode does not have are nil.
 type Packet struct {
 	BTH       BTH
+	XRCETH    XRCETH
 	RETH      RETH
 	AETH      AETH
 	AtomicETH AtomicETH
@@ -40,7 +41,7 @@ func ParsePacket(b []byte) (Packet, error) {
 	op := p.BTH.Opcode()
 	n, known := HeaderLength(op)
 	if !known {
-		return Packet{}, &PacketError{"opcode", int(op), "an RC, UC or UD opcode or CNP (129)"}
+		return Packet{}, &PacketError{"opcode", int(op), "an RC, UC, UD or XRC opcode or CNP (129)"}
 	}
 	if v := p.BTH.TVer(); v != 0 {
 		return Packet{}, &PacketError{"transport version", int(v), "0"}
@@ -72,6 +73,9 @@ func (p *Packet) headers(op Opcode, b []byte) {
 		b = b[n:]
 		return h
 	}
+	if op.HasXRCETH() {
+		p.XRCETH = take(XRCETHLen)
+	}
 	if op.HasDETH() {
 		p.DETH = take(DETHLen)
 	}
@@ -97,7 +101,7 @@ func (p *Packet) headers(op Opcode, b []byte) {
 
 // Append adds the packet's bytes, without ICRC, to b.
 func (p *Packet) Append(b []byte) []byte {
-	for _, part := range [...][]byte{p.BTH, p.DETH, p.RETH, p.AtomicETH, p.AETH, p.AtomicAck, p.ImmDt, p.IETH, p.Payload, p.Pad} {
+	for _, part := range [...][]byte{p.BTH, p.XRCETH, p.DETH, p.RETH, p.AtomicETH, p.AETH, p.AtomicAck, p.ImmDt, p.IETH, p.Payload, p.Pad} {
 		b = append(b, part...)
 	}
 	return b

@@ -61,7 +61,7 @@ func TestParsePacketFindsEveryHeader(t *testing.T) {
 		}
 		if (p.RETH != nil) != op.HasRETH() || (p.AETH != nil) != op.HasAETH() || (p.AtomicETH != nil) != op.HasAtomicETH() ||
 			(p.AtomicAck != nil) != op.HasAtomicAck() || (p.DETH != nil) != op.HasDETH() || (p.ImmDt != nil) != op.HasImm() ||
-			(p.IETH != nil) != op.HasIETH() {
+			(p.IETH != nil) != op.HasIETH() || (p.XRCETH != nil) != op.HasXRCETH() {
 			t.Errorf("%v: wrong headers", op)
 		}
 		if len(p.Payload) != payload || len(p.Pad) != pad {
@@ -84,6 +84,9 @@ func reencode(p Packet) []byte {
 	ext := func(n int) []byte {
 		b = append(b, make([]byte, n)...)
 		return b[len(b)-n:]
+	}
+	if x := p.XRCETH; x != nil {
+		XRCETH(ext(XRCETHLen)).SetSRQ(x.SRQ())
 	}
 	if d := p.DETH; d != nil {
 		DETH(ext(DETHLen)).Encode(d.QKey(), d.SrcQP())
@@ -136,6 +139,9 @@ func FuzzParsePacket(f *testing.F) {
 		want[bthAckReq] &= bthAck
 		if p.DETH != nil {
 			want[BTHLen+4] = 0
+		}
+		if p.XRCETH != nil {
+			want[BTHLen] = 0
 		}
 		if got := reencode(p); !bytes.Equal(got, want) {
 			t.Fatalf("% x is encoded as % x", want, got)
