@@ -16,6 +16,10 @@ type backend interface {
 	CMResolveAddr(ctx context.Context, r command.CMResolveAddr) error
 	// Clock is that of command.Extended.
 	Clock(ctx context.Context) (command.Clock, error)
+	// Those of command.Extended for extended reliable connections.
+	OpenXRCD(ctx context.Context, r command.OpenXRCD) (command.Handle, error)
+	CreateXRCSRQ(ctx context.Context, r command.CreateXRCSRQ) (command.Queue, error)
+	OpenQP(ctx context.Context, r command.OpenQP) (command.QueuePair, error)
 
 	// Doorbell tells the adapter that work was posted to a QP or SRQ.
 	Doorbell(h command.Handle)

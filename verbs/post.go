@@ -38,6 +38,7 @@ type SendWR struct {
 	AH         *AH    // UD: the destination
 	RemoteQPN  uint32 // UD
 	RemoteQKey uint32 // UD; if the top bit is set, the QP's own Q_Key is used
+	RemoteSRQ  uint32 // XRC: number of the shared receive queue at the other end (SRQ.Number)
 
 	Bind Bind // OpBind
 }
@@ -101,7 +102,10 @@ func (qp *QP) PostSends(wrs []SendWR) (n int, err error) {
 
 // PostRecv posts a receive. A QP with an SRQ has no receive queue of its own: ErrState.
 func (qp *QP) PostRecv(wr *RecvWR) error {
-	if qp.cfg.SRQ != nil {
+	if !qp.cfg.receives() {
+		if qp.cfg.SRQ == nil {
+			return errNoReceives
+		}
 		return errHasSRQ
 	}
 	if qp.life.over() {
@@ -159,6 +163,8 @@ var (
 	errSendCorrupt = &Error{Op: "post send", Class: ErrCorrupt}
 	errRecvFull    = &Error{Op: "post receive", Class: ErrQueueFull}
 	errRecvCorrupt = &Error{Op: "post receive", Class: ErrCorrupt}
+	errNoReceives  = &Error{Op: "post receive", Class: ErrState, Detail: "a queue pair of XRC has no receive queue"}
+	errNoSends     = &Error{Op: "post send", Class: ErrState, Detail: "an XRC target has no send queue"}
 	errHasSRQ      = &Error{Op: "post receive", Class: ErrState, Detail: "the queue pair receives from an SRQ"}
 )
 
@@ -198,6 +204,9 @@ func (qp *QP) putSend(wr *SendWR) error {
 	if qp.life.over() {
 		return errSendRemoved
 	}
+	if qp.cfg.Type == XRCTarget {
+		return errNoSends
+	}
 	if err := qp.checkSend(wr); err != nil {
 		return err
 	}
@@ -231,7 +240,10 @@ func (qp *QP) putSend(wr *SendWR) error {
 	case OpFetchAdd:
 		out.CompareAdd = wr.Add
 	}
-	if qp.cfg.Type == UD {
+	switch qp.cfg.Type {
+	case XRCInitiator:
+		out.RemoteQPN = wr.RemoteSRQ
+	case UD:
 		out.AH, out.RemoteQPN, out.QKey = uint32(wr.AH.handle), wr.RemoteQPN, wr.RemoteQKey
 	}
 	// Counted first, so that the completion finds its request counted.
@@ -330,6 +342,9 @@ func (qp *QP) checkSend(wr *SendWR) error {
 	if !serves(qp.cfg.Type, wr.Op) {
 		return newError("post send", ErrInvalid, "%v is not an operation of %v", wr.Op, qp.cfg.Type)
 	}
+	if qp.cfg.Type == XRCInitiator && (wr.RemoteSRQ == 0 || wr.RemoteSRQ > 0xffffff) {
+		return newError("post send", ErrInvalid, "RemoteSRQ is %#x, want 1 to 0xffffff", wr.RemoteSRQ)
+	}
 	if qp.cfg.Type == UD && wr.AH == nil {
 		return newError("post send", ErrInvalid, "AH is nil")
 	}
@@ -357,6 +372,8 @@ func serves(t QPType, op Opcode) bool {
 	switch t {
 	case RC:
 		return true
+	case XRCInitiator:
+		return op != OpBind && op != OpLocalInvalidate
 	case UC:
 		switch op {
 		case OpRead, OpCompareSwap, OpFetchAdd, OpSendInvalidate:

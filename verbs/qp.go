@@ -19,9 +19,12 @@ const (
 	RC = QPType(command.RC) // reliable connection
 	UC = QPType(command.UC) // unreliable connection
 	UD = QPType(command.UD) // unreliable datagram
+
+	XRCInitiator = QPType(command.XRCInitiator) // sending end of an extended reliable connection
+	XRCTarget    = QPType(command.XRCTarget)    // its receiving end, see XRCDomain.CreateTarget
 )
 
-// String returns "RC", "UC" or "UD".
+// String returns "RC", "UC", "UD", "XRC initiator" or "XRC target".
 func (t QPType) String() string {
 	switch t {
 	case RC:
@@ -30,6 +33,10 @@ func (t QPType) String() string {
 		return "UC"
 	case UD:
 		return "UD"
+	case XRCInitiator:
+		return "XRC initiator"
+	case XRCTarget:
+		return "XRC target"
 	}
 	return fmt.Sprintf("QP type %d", uint32(t))
 }
@@ -59,9 +66,9 @@ func (s QPState) String() string {
 
 // QPConfig describes a QP.
 type QPConfig struct {
-	Type           QPType // 0: RC
-	SendCQ, RecvCQ *CQ    // may be the same
-	SRQ            *SRQ   // nil: the QP has its own receive queue
+	Type           QPType // 0: RC. XRCTarget has its own constructor, XRCDomain.CreateTarget
+	SendCQ, RecvCQ *CQ    // may be the same; an XRCInitiator has no RecvCQ
+	SRQ            *SRQ   // nil: the QP has its own receive queue, unless it is an XRCInitiator
 	SendDepth      int    // at least so many requests may be outstanding
 	RecvDepth      int
 	SendSGE        int // scatter/gather entries of a request; 0: 1
@@ -106,17 +113,22 @@ type scratch struct {
 	inline []byte
 }
 
+// receives reports whether the QP has a receive queue of its own.
+func (c *QPConfig) receives() bool { return c.SRQ == nil && c.Type <= UD }
+
 func (c *QPConfig) check(l *Attributes) error {
 	bad := func(field string, v, low, high int) error {
 		return newError("create qp", ErrInvalid, "%s is %d, want %d to %d", field, v, low, high)
 	}
-	recv := c.SRQ == nil
+	recv := c.receives()
 	switch {
-	case c.Type < RC || c.Type > UD:
-		return newError("create qp", ErrInvalid, "Type is %d, want RC, UC or UD", uint32(c.Type))
+	case c.Type < RC || c.Type > XRCInitiator:
+		return newError("create qp", ErrInvalid, "Type is %d, want RC, UC, UD or XRCInitiator", uint32(c.Type))
+	case c.Type == XRCInitiator && (c.RecvCQ != nil || c.SRQ != nil):
+		return newError("create qp", ErrInvalid, "RecvCQ or SRQ is not nil, but an XRC initiator receives nothing")
 	case c.SendCQ == nil:
 		return newError("create qp", ErrInvalid, "SendCQ is nil")
-	case c.RecvCQ == nil:
+	case c.RecvCQ == nil && c.Type != XRCInitiator:
 		return newError("create qp", ErrInvalid, "RecvCQ is nil")
 	case c.SendDepth < 0 || c.SendDepth > l.MaxQPDepth:
 		return bad("SendDepth", c.SendDepth, 0, l.MaxQPDepth)
@@ -142,12 +154,15 @@ func (pd *PD) CreateQP(c QPConfig) (*QP, error) {
 	}
 	c.SendDepth, c.SendSGE, c.RecvSGE = max(c.SendDepth, 1), max(c.SendSGE, 1), max(c.RecvSGE, 1)
 	cmd := command.CreateQP{
-		PD: pd.handle, Type: command.QPType(c.Type), SendCQ: c.SendCQ.handle, RecvCQ: c.RecvCQ.handle,
+		PD: pd.handle, Type: command.QPType(c.Type), SendCQ: c.SendCQ.handle,
 		SendDepth: uint32(c.SendDepth), SendSGE: uint32(c.SendSGE), Inline: uint32(c.Inline), Context: c.Context,
+	}
+	if c.RecvCQ != nil {
+		cmd.RecvCQ = c.RecvCQ.handle
 	}
 	if c.SRQ != nil {
 		cmd.SRQ = c.SRQ.handle
-	} else {
+	} else if c.receives() {
 		c.RecvDepth = max(c.RecvDepth, 1)
 		cmd.RecvDepth, cmd.RecvSGE = uint32(c.RecvDepth), uint32(c.RecvSGE)
 	}
@@ -169,7 +184,9 @@ func (pd *PD) CreateQP(c QPConfig) (*QP, error) {
 	}
 	qp.sendPlaces, qp.recvPlaces = int32(q.SendDepth), int32(q.RecvDepth)
 	c.SendCQ.use(qp)
-	c.RecvCQ.use(qp)
+	if c.RecvCQ != nil {
+		c.RecvCQ.use(qp)
+	}
 	return qp, nil
 }
 
@@ -182,7 +199,7 @@ func (qp *QP) open(q *command.QueuePair) error {
 	if err := qp.send.Open(mem, ring.Geometry{Entries: int(q.SendDepth), Stride: int(q.SendStride)}); err != nil {
 		return newError("map ring", ErrInternal, "%v", err)
 	}
-	if qp.cfg.SRQ != nil {
+	if !qp.cfg.receives() {
 		return nil
 	}
 	if mem, err = h.ringMemory(q.Recv); err != nil {
@@ -200,8 +217,13 @@ func (qp *QP) Number() uint32 { return qp.number }
 // Handle returns the number by which events name the QP.
 func (qp *QP) Handle() uint32 { return uint32(qp.handle) }
 
-// PD returns the protection domain.
-func (qp *QP) PD() *PD { return qp.pd }
+// PD returns the protection domain, nil for an XRC target: the SRQ that a request names has one.
+func (qp *QP) PD() *PD {
+	if qp.cfg.Type == XRCTarget {
+		return nil
+	}
+	return qp.pd
+}
 
 // SendSGE returns how many scatter/gather entries a request may have.
 func (qp *QP) SendSGE() int { return qp.cfg.SendSGE }
@@ -238,7 +260,8 @@ func (qp *QP) LeaveMulticast(group netip.Addr) error {
 	return wrap("leave multicast", h.backend.DetachMulticast(h.ctx, qp.handle, command.AddrFrom(group)))
 }
 
-// Close destroys the QP. Its completions may still be polled; outstanding requests no longer complete.
+// Close destroys the QP, an XRC target when nobody else has it open. Its completions may still be polled; outstanding requests
+// no longer complete.
 func (qp *QP) Close() error {
 	// A later post would end up in the rings of the QP that is created next.
 	qp.sendMu.Lock()
@@ -248,9 +271,13 @@ func (qp *QP) Close() error {
 	qp.sendMu.Unlock()
 	h := qp.pd.dev.host
 	err := h.destroyed("destroy qp", h.backend.Destroy(h.ctx, command.KindQP, qp.handle))
-	if err == nil {
-		qp.cfg.SendCQ.leave(qp)
-		qp.cfg.RecvCQ.leave(qp)
+	if err != nil {
+		return err
+	}
+	for _, cq := range [2]*CQ{qp.cfg.SendCQ, qp.cfg.RecvCQ} {
+		if cq != nil {
+			cq.leave(qp)
+		}
 	}
 	return err
 }

@@ -93,8 +93,10 @@ func (qp *QP) Modify(a QPAttr, mask QPMask) error {
 		return wrap("modify qp", err)
 	}
 	if mask&MaskState != 0 && a.State == StateReset { // its requests are dropped without completions (IBA 10.3.1)
-		qp.cfg.SendCQ.vacate(qp, 0, &qp.sends)
-		if qp.cfg.SRQ == nil {
+		if qp.cfg.SendCQ != nil {
+			qp.cfg.SendCQ.vacate(qp, 0, &qp.sends)
+		}
+		if qp.cfg.receives() {
 			qp.cfg.RecvCQ.vacate(qp, ring.ReceiveSide, &qp.receives)
 		}
 	}

@@ -13,6 +13,10 @@ type SRQConfig struct {
 	Depth  int // receives that it holds at least
 	MaxSGE int // scatter/gather entries of a receive; 0: 1
 	Limit  int // raises EventSRQLimit when fewer receives are left; 0: none
+	// XRC is the domain of a queue for extended reliable connections, nil for one that QPs of this program share. CQ is
+	// where its receives complete; only such a queue has one.
+	XRC *XRCDomain
+	CQ  *CQ
 }
 
 // SRQ is a shared receive queue: the QPs that use it take their receives from it.
@@ -20,6 +24,7 @@ type SRQ struct {
 	pd     *PD
 	handle command.Handle
 	life   life
+	number uint32
 
 	mu     sync.Mutex
 	closed bool
@@ -39,17 +44,24 @@ func (pd *PD) CreateSRQ(c SRQConfig) (*SRQ, error) {
 		return nil, newError("create srq", ErrInvalid, "Depth is %d, want 1 to %d", c.Depth, l.MaxSRQDepth)
 	case c.MaxSGE < 1 || c.MaxSGE > l.MaxSGE:
 		return nil, newError("create srq", ErrInvalid, "MaxSGE is %d, want 1 to %d", c.MaxSGE, l.MaxSGE)
+	case (c.XRC == nil) != (c.CQ == nil):
+		return nil, newError("create srq", ErrInvalid, "XRC or CQ is nil, want both or none")
 	case c.Limit < 0 || c.Limit > c.Depth:
 		return nil, newError("create srq", ErrInvalid, "Limit is %d, want 0 to Depth (%d)", c.Limit, c.Depth)
 	}
 	h, life := pd.dev.host, pd.dev.live()
-	q, err := h.backend.CreateSRQ(h.ctx, command.CreateSRQ{
-		PD: pd.handle, Depth: uint32(c.Depth), MaxSGE: uint32(c.MaxSGE), Limit: uint32(c.Limit),
-	})
+	basic := command.CreateSRQ{PD: pd.handle, Depth: uint32(c.Depth), MaxSGE: uint32(c.MaxSGE), Limit: uint32(c.Limit)}
+	var q command.Queue
+	var err error
+	if c.XRC == nil {
+		q, err = h.backend.CreateSRQ(h.ctx, basic)
+	} else {
+		q, err = h.backend.CreateXRCSRQ(h.ctx, command.CreateXRCSRQ{CreateSRQ: basic, XRCD: c.XRC.handle, CQ: c.CQ.handle})
+	}
 	if err != nil {
 		return nil, wrap("create srq", err)
 	}
-	srq := &SRQ{pd: pd, handle: q.Handle, life: life, sges: c.MaxSGE, depth: int(q.Depth)}
+	srq := &SRQ{pd: pd, handle: q.Handle, life: life, number: q.Number, sges: c.MaxSGE, depth: int(q.Depth)}
 	if srq.ring, err = h.openRecv(ring.OpenRecv, q.Ring, q.Depth, q.Stride); err != nil {
 		_ = srq.Close()
 		return nil, err
@@ -73,6 +85,9 @@ func (h *Host) openRecv(open func([]byte, ring.Geometry) (*ring.Recv, error), at
 
 // Handle returns the number by which events name the queue.
 func (srq *SRQ) Handle() uint32 { return uint32(srq.handle) }
+
+// Number returns the number by which peers name a queue in an XRC domain (SendWR.RemoteSRQ).
+func (srq *SRQ) Number() uint32 { return srq.number }
 
 // Depth returns how many receives the queue holds.
 func (srq *SRQ) Depth() int {

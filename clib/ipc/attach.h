@@ -24,7 +24,9 @@ enum { SVPI_TIMES_MINOR = 6 }; /* version of the protocol in which CQs have flag
 enum { SVPI_CQ_TIMESTAMPS = 1, SVPI_CQ_IGNORE_OVERRUN = 2 }; /* flags of CreateCQ */
 enum { SVPI_PATH_PROCESS_VM = 2, SVPI_PATH_COPIER = 3 }; /* how the driver reaches memory that is in no segment */
 enum { SVPI_KIND_PD = 1, SVPI_KIND_MEMORY, SVPI_KIND_WINDOW, SVPI_KIND_CQ, SVPI_KIND_SRQ, SVPI_KIND_QP, SVPI_KIND_AH,
-       SVPI_KIND_CM, SVPI_KIND_DM = 10 };
+       SVPI_KIND_CM, SVPI_KIND_DM = 10, SVPI_KIND_XRCD };
+enum { SVPI_XRC_INITIATOR = 4, SVPI_XRC_TARGET }; /* types of queue pairs */
+enum { SVPI_XRC_MINOR = 9 }; /* version of the protocol that has extended reliable connections */
 
 #pragma GCC visibility push(default)
 

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SVPI_MAGIC 0x49505653u
-enum { SVPI_MAJOR = 2, SVPI_MINOR = 8 };
+enum { SVPI_MAJOR = 2, SVPI_MINOR = 9 };
 
 enum svpi_op {
 	SVPI_HELLO = 1,
@@ -74,6 +74,9 @@ enum svpi_op {
 	SVPI_MEMORY_INFO = 78,
 	SVPI_EXPORT = 79,
 	SVPI_IMPORT = 80,
+	SVPI_OPEN_XRCD = 81,
+	SVPI_CREATE_XRC_SRQ = 82,
+	SVPI_OPEN_QP = 83,
 };
 
 /* Classes of refused commands. */
@@ -500,7 +503,7 @@ struct svpi_create_qp {
 	uint32_t recv_sge;
 	uint32_t inline_bytes;
 	uint32_t signal_all;
-	uint32_t none11;
+	uint32_t xrcd;
 	uint64_t context;
 };
 _Static_assert(sizeof(struct svpi_create_qp) == 56, "layout");
@@ -714,6 +717,28 @@ struct svpi_cm_notify {
 	uint32_t event;
 };
 _Static_assert(sizeof(struct svpi_cm_notify) == 8, "layout");
+
+struct svpi_open_xrcd {
+	uint32_t adapter;
+	uint32_t flags;
+	uint64_t device;
+	uint64_t inode;
+};
+_Static_assert(sizeof(struct svpi_open_xrcd) == 24, "layout");
+
+struct svpi_create_xrcsrq {
+	struct svpi_create_srq create_srq;
+	uint32_t xrcd;
+	uint32_t cq;
+};
+_Static_assert(sizeof(struct svpi_create_xrcsrq) == 24, "layout");
+
+struct svpi_open_qp {
+	uint32_t xrcd;
+	uint32_t number;
+	uint64_t context;
+};
+_Static_assert(sizeof(struct svpi_open_qp) == 16, "layout");
 
 struct svpi_cm_info {
 	struct svpi_endpoint local;

@@ -100,6 +100,9 @@ static void set_ops(struct svpi_context *c)
 	v->create_qp_ex = svpi_create_qp_ex;
 	v->create_srq_ex = svpi_create_srq_ex;
 	v->get_srq_num = svpi_get_srq_num;
+	v->open_xrcd = svpi_open_xrcd;
+	v->close_xrcd = svpi_close_xrcd;
+	v->open_qp = svpi_open_qp;
 	v->alloc_parent_domain = svpi_alloc_parent_domain;
 	v->alloc_td = svpi_alloc_td;
 	v->dealloc_td = svpi_dealloc_td;
@@ -184,6 +187,8 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 			      IBV_DEVICE_PORT_ACTIVE_EVENT | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
 			      IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_N_NOTIFY_CQ | IBV_DEVICE_MEM_WINDOW |
 			      IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+	if (svpi_has_xrc(to_svpi(context)))
+		a->device_cap_flags |= IBV_DEVICE_XRC;
 	a->max_sge = a->max_sge_rd = a->max_srq_sge = (int)i->max_sge;
 	a->max_cq = (int)i->max_cq;
 	a->max_cqe = (int)(i->max_cq_depth - SVPI_CQ_SPARE);

@@ -112,6 +112,8 @@ void svpi_direct_forget(struct svpi_qp *q)
 	for (int k = 0; k < 2; k++) {
 		struct svpi_cq *c = cq_of(q, k);
 
+		if (!c)
+			continue;
 		svpi_spin_lock(&c->late_lock);
 		unfollow(c, q);
 		svpi_spin_unlock(&c->late_lock);

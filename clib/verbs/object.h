@@ -77,6 +77,11 @@ struct svpi_dm {
 	uint32_t segment;
 };
 
+struct svpi_xrcd {
+	struct ibv_xrcd xrcd;
+	uint32_t handle;
+};
+
 struct svpi_mr {
 	struct ibv_mr mr;
 	bool stays; /* in device memory, or imported: it cannot be registered anew */
@@ -127,6 +132,7 @@ struct svpi_srq {
 	struct svpi_producer ring;
 	uint32_t bell;
 	uint32_t max_sge, number;
+	bool xrc;
 	uint32_t got; /* events given to the program */
 };
 
@@ -171,18 +177,20 @@ static inline struct svpi *to_svpi(struct ibv_context *c) { return to_context(c)
 static inline struct svpi_device *to_device(struct ibv_device *d) { return (struct svpi_device *)d; }
 static inline struct svpi_cq *to_cq(struct ibv_cq *c) { return (struct svpi_cq *)c; }
 static inline struct svpi_qp *to_qp(struct ibv_qp *q) { return (struct svpi_qp *)q; }
+static inline struct svpi_xrcd *to_xrcd(struct ibv_xrcd *x) { return (struct svpi_xrcd *)x; }
 static inline struct svpi_srq *to_srq(struct ibv_srq *s) { return (struct svpi_srq *)s; }
 
 /* svpi_may_send and svpi_may_receive tell whether a queue pair is in a state in which requests may be posted (IBA
- * 10.3.1): 0 or an errno. In the error state they may, and are flushed. */
+ * 10.3.1): 0 or an errno. In the error state they may, and are flushed. An XRC initiator has no receive queue, a target
+ * neither. */
 static inline int svpi_may_send(const struct svpi_qp *q)
 {
-	return __builtin_expect(q->qp.state < IBV_QPS_RTS, 0) ? EINVAL : svpi_here(q->svpi);
+	return __builtin_expect(q->qp.state < IBV_QPS_RTS || !q->send.h, 0) ? EINVAL : svpi_here(q->svpi);
 }
 
 static inline int svpi_may_receive(const struct svpi_qp *q)
 {
-	return __builtin_expect(q->qp.state < IBV_QPS_INIT || q->qp.srq, 0) ? EINVAL : svpi_here(q->svpi);
+	return __builtin_expect(q->qp.state < IBV_QPS_INIT || q->qp.srq || !q->recv.h, 0) ? EINVAL : svpi_here(q->svpi);
 }
 
 /* at_least_1 is for sizes: programs may ask for none, the driver's queues hold at least one. */
@@ -224,6 +232,11 @@ int svpi_modify_cq(struct ibv_cq *, struct ibv_modify_cq_attr *);
 struct ibv_qp *svpi_create_qp_ex(struct ibv_context *, struct ibv_qp_init_attr_ex *);
 struct ibv_srq *svpi_create_srq_ex(struct ibv_context *, struct ibv_srq_init_attr_ex *);
 int svpi_get_srq_num(struct ibv_srq *, uint32_t *);
+bool svpi_has_xrc(const struct svpi *);
+struct ibv_xrcd *svpi_open_xrcd(struct ibv_context *, struct ibv_xrcd_init_attr *);
+int svpi_close_xrcd(struct ibv_xrcd *);
+struct ibv_qp *svpi_open_qp(struct ibv_context *, struct ibv_qp_open_attr *);
+struct svpi_qp *svpi_create_target(struct ibv_context *, struct ibv_qp_init_attr_ex *);
 struct ibv_pd *svpi_alloc_parent_domain(struct ibv_context *, struct ibv_parent_domain_init_attr *);
 struct ibv_td *svpi_alloc_td(struct ibv_context *, struct ibv_td_init_attr *);
 int svpi_dealloc_td(struct ibv_td *);
@@ -267,7 +280,7 @@ static inline void svpi_answered(struct svpi_qp *q)
 {
 	struct svpi_cq *c = to_cq(q->qp.recv_cq);
 
-	if (__builtin_expect(__atomic_load_n(&c->streamed, __ATOMIC_RELAXED), 0))
+	if (c && __builtin_expect(__atomic_load_n(&c->streamed, __ATOMIC_RELAXED), 0))
 		__atomic_store_n(&c->streamed, false, __ATOMIC_RELAXED);
 }
 

@@ -117,6 +117,8 @@ static int put(struct svpi_qp *q, struct svpi_send_entry *e, const struct ibv_se
 		e->qpn = wr->wr.ud.remote_qpn;
 		e->qkey = wr->wr.ud.remote_qkey;
 	}
+	else if (q->qp.qp_type == IBV_QPT_XRC_SEND)
+		e->qpn = wr->qp_type.xrc.remote_srqn;
 	if (in_place)
 		return carries(wr->opcode) ? put_inline(q, e, wr->sg_list, wr->num_sge) : EINVAL;
 	put_sges((uint8_t *)(e + 1), wr->sg_list, wr->num_sge);

@@ -103,6 +103,12 @@ static void set_ud_addr(struct ibv_qp_ex *x, struct ibv_ah *ah, uint32_t qpn, ui
 	}
 }
 
+static void set_xrc_srqn(struct ibv_qp_ex *x, uint32_t srqn)
+{
+	if (qp_of(x)->building)
+		qp_of(x)->building->qpn = srqn;
+}
+
 static void set_inline_list(struct ibv_qp_ex *x, size_t n, const struct ibv_data_buf *list)
 {
 	struct svpi_qp *q = qp_of(x);
@@ -208,6 +214,7 @@ void svpi_fill_send_ops(struct svpi_qp *q)
 	x->wr_local_inv = local_inv;
 	x->wr_bind_mw = bind_window;
 	x->wr_set_ud_addr = set_ud_addr;
+	x->wr_set_xrc_srqn = set_xrc_srqn;
 	x->wr_set_inline_data = set_inline;
 	x->wr_set_inline_data_list = set_inline_list;
 	x->wr_set_sge = set_sge;

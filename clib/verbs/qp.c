@@ -35,7 +35,9 @@ static uint32_t operations(enum ibv_qp_type type)
 			    1u << IBV_WR_BIND_MW | 1u << IBV_WR_SEND_WITH_INV;
 	const uint32_t rc = uc | 1u << IBV_WR_RDMA_READ | 1u << IBV_WR_ATOMIC_CMP_AND_SWP | 1u << IBV_WR_ATOMIC_FETCH_AND_ADD;
 
-	return type == IBV_QPT_RC ? rc : type == IBV_QPT_UC ? uc : ud;
+	const uint32_t xrc = rc & ~(1u << IBV_WR_LOCAL_INV | 1u << IBV_WR_BIND_MW);
+
+	return type == IBV_QPT_RC ? rc : type == IBV_QPT_UC ? uc : type == IBV_QPT_XRC_SEND ? xrc : type == IBV_QPT_UD ? ud : 0;
 }
 
 /* possible tells whether a type of queue pair has all of the operations in ops, bits of IBV_QP_EX_WITH_. */
@@ -68,6 +70,7 @@ static struct svpi_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a)
 		.send_depth = at_least_1(a->cap.max_send_wr), .recv_depth = a->srq ? 0 : at_least_1(a->cap.max_recv_wr),
 		.send_sge = at_least_1(a->cap.max_send_sge), .recv_sge = a->srq ? 0 : at_least_1(a->cap.max_recv_sge),
 		.inline_bytes = room(&a->cap), .signal_all = a->sq_sig_all != 0 };
+	bool receives = !a->srq && a->qp_type != IBV_QPT_XRC_SEND;
 	struct svpi_queue_pair r;
 	struct svpi_qp *q;
 	int error = 0;
@@ -76,7 +79,12 @@ static struct svpi_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a)
 	case IBV_QPT_RC: c.type = 1; break;
 	case IBV_QPT_UC: c.type = 2; break;
 	case IBV_QPT_UD: c.type = 3; break;
-	default: error = EOPNOTSUPP;
+	case IBV_QPT_XRC_SEND:
+		c.type = SVPI_XRC_INITIATOR;
+		c.recv_cq = c.srq = c.recv_depth = c.recv_sge = 0;
+		error = svpi_has_xrc(s) ? 0 : EOPNOTSUPP;
+		break;
+	default: error = a->qp_type == IBV_QPT_XRC_RECV ? EINVAL : EOPNOTSUPP;
 	}
 	q = error ? NULL : calloc(1, sizeof(*q));
 	if (!error && !q)
@@ -85,7 +93,7 @@ static struct svpi_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a)
 		c.context = (uintptr_t)q;
 	if (!error)
 		error = svpi_call(s, SVPI_CREATE_QP, &c, sizeof(c), &r, sizeof(r));
-	if (!error && ((error = open_rings(s, q, &r, !a->srq)) ||
+	if (!error && ((error = open_rings(s, q, &r, receives)) ||
 		       (error = svpi_table_add(&to_context(pd->context)->qps, r.handle, q))))
 		svpi_destroy(s, SVPI_KIND_QP, r.handle);
 	if (error) {
@@ -108,8 +116,8 @@ static struct svpi_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a)
 	q->qp.qp_context = a->qp_context;
 	q->qp.pd = pd;
 	q->qp.send_cq = a->send_cq;
-	q->qp.recv_cq = a->recv_cq;
-	q->qp.srq = a->srq;
+	q->qp.recv_cq = a->qp_type == IBV_QPT_XRC_SEND ? NULL : a->recv_cq;
+	q->qp.srq = a->qp_type == IBV_QPT_XRC_SEND ? NULL : a->srq;
 	q->qp.handle = r.handle;
 	q->qp.qp_num = r.number;
 	q->qp.state = IBV_QPS_RESET;
@@ -134,11 +142,16 @@ EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 
 struct ibv_qp *svpi_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *a)
 {
+	uint32_t known = 0;
 	struct svpi_qp *q;
 
-	(void)context;
-	if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd ||
-	    a->comp_mask & ~(uint32_t)(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) ||
+	if (a->comp_mask & IBV_QP_INIT_ATTR_XRCD && a->qp_type == IBV_QPT_XRC_RECV) {
+		q = svpi_create_target(context, a);
+		return q ? &q->qp : NULL;
+	}
+	if (a->qp_type == IBV_QPT_XRC_SEND)
+		known |= IBV_QP_INIT_ATTR_XRCD; /* which only a target needs */
+	if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd || a->comp_mask & ~(uint32_t)(known | IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) ||
 	    (a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && a->create_flags) ||
 	    (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && !possible(a->qp_type, a->send_ops_flags))) {
 		errno = a->comp_mask & IBV_QP_INIT_ATTR_PD ? EOPNOTSUPP : EINVAL;
@@ -191,14 +204,17 @@ enum { ELSEWHERE = IBV_QP_CUR_STATE | IBV_QP_PORT | IBV_QP_PATH_MIG_STATE };
  * more (IBA 10.3.1.1 allows either; programs know adapters that drop it). */
 static void begin_anew(struct svpi_qp *q)
 {
-	q->send.next = atomic_load(&q->send.h->producer);
-	q->send.seen = atomic_load(&q->send.h->consumer);
-	if (!q->qp.srq) {
+	if (q->send.h) {
+		q->send.next = atomic_load(&q->send.h->producer);
+		q->send.seen = atomic_load(&q->send.h->consumer);
+	}
+	if (q->recv.h) {
 		q->recv.next = atomic_load(&q->recv.h->producer);
 		q->recv.seen = atomic_load(&q->recv.h->consumer);
 	}
-	svpi_cq_forget(q->qp.send_cq, q->qp.qp_num);
-	if (q->qp.recv_cq != q->qp.send_cq)
+	if (q->qp.send_cq)
+		svpi_cq_forget(q->qp.send_cq, q->qp.qp_num);
+	if (q->qp.recv_cq && q->qp.recv_cq != q->qp.send_cq)
 		svpi_cq_forget(q->qp.recv_cq, q->qp.qp_num);
 }
 

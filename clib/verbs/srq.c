@@ -4,15 +4,19 @@
 
 #include "object.h"
 
-static struct svpi_srq *create_srq(struct ibv_pd *pd, struct ibv_srq_attr *a, void *srq_context)
+/* create_srq creates a queue, in the domain xrcd and completing in cq if these are not NULL. */
+static struct svpi_srq *create_srq(struct ibv_pd *pd, struct ibv_srq_attr *a, void *srq_context, struct ibv_xrcd *xrcd,
+				   struct ibv_cq *cq)
 {
 	struct svpi *s = to_svpi(pd->context);
 	struct svpi_create_srq c = { .pd = pd->handle, .depth = at_least_1(a->max_wr), .max_sge = at_least_1(a->max_sge),
 				     .limit = a->srq_limit };
+	struct svpi_create_xrcsrq x = { c, xrcd ? to_xrcd(xrcd)->handle : 0, cq ? cq->handle : 0 };
 	struct svpi_srq *q = calloc(1, sizeof(*q));
 	struct svpi_queue r;
 	void *memory = NULL;
-	int error = q ? svpi_call(s, SVPI_CREATE_SRQ, &c, sizeof(c), &r, sizeof(r)) : ENOMEM;
+	int error = !q ? ENOMEM : xrcd ? svpi_call(s, SVPI_CREATE_XRC_SRQ, &x, sizeof(x), &r, sizeof(r)) :
+					 svpi_call(s, SVPI_CREATE_SRQ, &c, sizeof(c), &r, sizeof(r));
 
 	if (!error) {
 		memory = svpi_memory(s, &r.ring);
@@ -41,30 +45,41 @@ static struct svpi_srq *create_srq(struct ibv_pd *pd, struct ibv_srq_attr *a, vo
 
 EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *a)
 {
-	struct svpi_srq *q = create_srq(pd, &a->attr, a->srq_context);
+	struct svpi_srq *q = create_srq(pd, &a->attr, a->srq_context, NULL, NULL);
 
 	return q ? &q->srq : NULL;
 }
 
 struct ibv_srq *svpi_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *a)
 {
+	const uint32_t both = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
 	struct svpi_srq *q;
+	bool xrc;
 
 	(void)context;
 	if (!(a->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !a->pd) {
 		errno = EINVAL;
 		return NULL;
 	}
-	if (a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && a->srq_type != IBV_SRQT_BASIC) {
+	if (a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && a->srq_type != IBV_SRQT_BASIC && a->srq_type != IBV_SRQT_XRC) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	q = create_srq(a->pd, &a->attr, a->srq_context);
+	xrc = a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && a->srq_type == IBV_SRQT_XRC;
+	if (xrc && ((a->comp_mask & both) != both || !a->xrcd || !a->cq)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	q = create_srq(a->pd, &a->attr, a->srq_context, xrc ? a->xrcd : NULL, xrc ? a->cq : NULL);
+	if (q)
+		q->xrc = xrc;
 	return q ? &q->srq : NULL;
 }
 
 int svpi_get_srq_num(struct ibv_srq *srq, uint32_t *number)
 {
+	if (!to_srq(srq)->xrc)
+		return EOPNOTSUPP; /* others have no number that a peer could name */
 	*number = to_srq(srq)->number;
 	return 0;
 }

@@ -106,6 +106,15 @@ type Extended interface {
 
 	RegisterMemoryAt(ctx context.Context, r RegisterMemoryAt) (Memory, error)
 	ReregisterMemory(ctx context.Context, r ReregisterMemory) (Memory, error)
+
+	// OpenXRCD opens an XRC domain; Destroy closes it. NotFound: there is none, and it is not to be created. InUse: there is
+	// one, and it is to be a new one.
+	OpenXRCD(ctx context.Context, r OpenXRCD) (Handle, error)
+	// CreateXRCSRQ creates an SRQ in an XRC domain; Queue.Number is how peers name it.
+	CreateXRCSRQ(ctx context.Context, r CreateXRCSRQ) (Queue, error)
+	// OpenQP returns another handle of a target QP, which has no rings. The QP ends with its last handle.
+	OpenQP(ctx context.Context, r OpenQP) (QueuePair, error)
+
 	CMSetChannel(ctx context.Context, c CMSetChannel) error
 	CMResolveAddr(ctx context.Context, c CMResolveAddr) error
 	CMResolveRoute(ctx context.Context, c CMResolveRoute) error
@@ -131,6 +140,7 @@ const (
 	KindCM
 	KindChannel
 	KindDM
+	KindXRCD
 )
 
 // AdapterInfo describes an adapter and its limits.

@@ -36,7 +36,7 @@ type CreateQP struct {
 	SendSGE, RecvSGE     uint32
 	Inline               uint32 // bytes of inline data a send may carry
 	SignalAll            uint32 // 1: every send completes with a CQE
-	_                    uint32
+	XRCD                 Handle // domain of an XRCTarget, which has none of the other objects
 	Context              uint64 // returned in completions and events
 }
 

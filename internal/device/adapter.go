@@ -71,6 +71,8 @@ type adapter struct {
 	groups      map[netip.Addr]int
 	nextPD      memory.PD
 	nextSRQ     uint32
+	nextDomain  uint32
+	domains     map[fileOfUser]*xrcDomain // those that programs share
 	objects     ObjectCounts
 	doorbells   uint64     // of programs, for its queues
 	dmTaken     uint64     // bytes of device memory that programs have
@@ -228,7 +230,7 @@ func newAdapter(h *Host, cfg AdapterConfig, owner *adapter, more []netip.Addr, m
 	a := &adapter{
 		host: h, cfg: cfg, name: cfg.Name, limits: cfg.Limits, enabled: true, present: true, path: cfg.Path,
 		mac: cfg.MAC, guid: cfg.GUID,
-		byNumber: map[uint32]*qp{}, ids: numbers.New[cmid](), groups: map[netip.Addr]int{},
+		byNumber: map[uint32]*qp{}, ids: numbers.New[cmid](), groups: map[netip.Addr]int{}, domains: map[fileOfUser]*xrcDomain{},
 	}
 	a.cfg.Port, a.cfg.DeviceID = max(cfg.Port, 1), cmp.Or(cfg.DeviceID, deviceID)
 	addrs := append([]netip.Addr{cfg.Addr}, cfg.Addrs...)

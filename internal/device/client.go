@@ -46,6 +46,7 @@ type Client struct {
 
 	channels handle.Table[channel]
 	dms      handle.Table[dm]
+	xrcds    handle.Table[xrcd]
 	async    map[uint32]*channel // by adapter: channel of its asynchronous events
 }
 
@@ -66,6 +67,7 @@ func (h *Host) NewClient(cfg ClientConfig) (*Client, error) {
 		ahs: handle.New[ah](command.KindAH, cfg.owner(command.KindAH)), cms: handle.New[cmid](command.KindCM, cfg.owner(command.KindCM)),
 		channels: handle.New[channel](command.KindChannel, cfg.owner(command.KindChannel)),
 		dms:      handle.New[dm](command.KindDM, cfg.owner(command.KindDM)),
+		xrcds:    handle.New[xrcd](command.KindXRCD, cfg.owner(command.KindXRCD)),
 	}
 	if cfg.Direct != nil {
 		var err error
@@ -275,6 +277,9 @@ func (c *Client) adapterOf(h command.Handle) *adapter {
 	}
 	if d := c.dms.Get(h); d != nil {
 		return d.adapter
+	}
+	if x := c.xrcds.Get(h); x != nil {
+		return x.domain.adapter
 	}
 	return nil
 }

@@ -49,5 +49,5 @@ func (a *adapter) event(now clock.Time, e *transport.Event) {
 			a.function.Unsettle()
 		}
 	}
-	q.client.event(command.Event{Type: e.Type, Object: q.handle, Context: q.context, Adapter: a.index})
+	q.tell(e.Type)
 }

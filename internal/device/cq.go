@@ -318,6 +318,7 @@ func (q *cq) overflow(err error) {
 			p.fail(command.EventQPFatal)
 		}
 	})
+	q.endShared()
 }
 
 // end ends the CQ for its waiters, with err.

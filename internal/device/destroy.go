@@ -69,6 +69,8 @@ func (c *Client) destroy(kind command.Kind, h command.Handle) (release func(), e
 		return nil, c.destroyCQ(h)
 	case command.KindSRQ:
 		return nil, c.destroySRQ(h)
+	case command.KindXRCD:
+		return nil, c.destroyXRCD(h)
 	case command.KindQP:
 		return nil, c.destroyQP(h)
 	case command.KindAH:
@@ -183,6 +185,7 @@ func (c *Client) destroySRQ(h command.Handle) error {
 	if s.uses > 0 {
 		return busy("the SRQ", s.uses)
 	}
+	s.unshare()
 	c.srqs.Remove(h)
 	s.pd.uses--
 	s.pd.adapter.objects.SRQ--
@@ -198,11 +201,18 @@ func (c *Client) destroyQP(h command.Handle) error {
 	if q.cm != nil {
 		q.cm.leave()
 	}
-	q.unmake()
+	if q.target == nil || !q.abandon() {
+		q.unmake()
+	}
 	c.qps.Remove(h)
+	if q.target != nil {
+		return nil
+	}
 	q.pd.uses--
 	q.send.uses--
-	q.recv.uses--
+	if q.recv != nil {
+		q.recv.uses--
+	}
 	if q.srq != nil {
 		q.srq.uses--
 	}
@@ -263,6 +273,7 @@ func (c *Client) Close() error {
 	})
 	closeAll(h, &c.srqs, func(o *srq) { _ = c.destroySRQ(o.handle) })
 	closeAll(h, &c.cqs, func(o *cq) { _ = c.destroyCQ(o.handle) })
+	closeAll(h, &c.xrcds, func(o *xrcd) { _ = c.destroyXRCD(o.handle) })
 	closeAll(h, &c.pds, func(o *pd) { _ = c.destroyPD(o.handle) })
 	closeAll(h, &c.channels, func(o *channel) { _ = c.destroyChannel(o.handle) })
 	c.leave()

@@ -44,7 +44,7 @@ func (h *Host) peerOf(q *qp) *qp {
 			continue
 		}
 		p := a.byNumber[q.tq.DestQPN()]
-		if p == nil || !p.connected() || p.tq.Type() != q.tq.Type() {
+		if p == nil || !p.connected() || p.tq.Type() != q.tq.Type().Counterpart() {
 			return nil
 		}
 		if p.tq.Route().Dst != route.Src || p.tq.DestQPN() != q.number {

@@ -23,6 +23,8 @@ type qp struct {
 	tq           *transport.QP // nil once the adapter was disabled
 	send, recv   *cq
 	srq          *srq
+	xrcd         *xrcd      // of a target
+	target       *xrcTarget // shared by the handles of a target
 	context      uint64
 	sendBlock    ring.Block
 	recvBlock    ring.Block
@@ -46,6 +48,9 @@ func (c *Client) CreateQP(ctx context.Context, r command.CreateQP) (command.Queu
 		return command.QueuePair{}, err
 	}
 	defer c.host.unlock()
+	if r.Type == command.XRCTarget {
+		return c.createTarget(&r)
+	}
 	p, err := c.domain(r.PD)
 	if err != nil {
 		return command.QueuePair{}, err
@@ -69,9 +74,18 @@ func (c *Client) CreateQP(ctx context.Context, r command.CreateQP) (command.Queu
 
 // check resolves the objects that r names and checks its sizes.
 func (q *qp) check(r *command.CreateQP) (err error) {
-	c, l := q.client, &q.adapter.limits
-	if r.Type < command.RC || r.Type > command.UD {
-		return command.Errorf(command.Invalid, "Type is %d, want 1 (RC), 2 (UC) or 3 (UD)", r.Type)
+	c := q.client
+	if r.Type < command.RC || r.Type > command.XRCTarget {
+		return command.Errorf(command.Invalid, "Type is %d, want 1 (RC), 2 (UC), 3 (UD), 4 (XRC initiator) or 5 (XRC target)", r.Type)
+	}
+	if r.XRCD != 0 {
+		return command.Errorf(command.Invalid, "XRCD is %#x, want 0: only a target is in an XRC domain", uint32(r.XRCD))
+	}
+	if r.Type == command.XRCInitiator {
+		if err := q.checkXRC(r); err != nil {
+			return err
+		}
+		return q.checkSizes(r)
 	}
 	if q.send, err = c.completion("SendCQ", r.SendCQ); err != nil {
 		return err
@@ -90,6 +104,11 @@ func (q *qp) check(r *command.CreateQP) (err error) {
 			return command.Errorf(command.Invalid, "SRQ and PD are of different adapters")
 		}
 	}
+	return q.checkSizes(r)
+}
+
+func (q *qp) checkSizes(r *command.CreateQP) error {
+	l := &q.adapter.limits
 	for _, f := range []struct {
 		name           string
 		v, least, most uint32
@@ -121,9 +140,14 @@ func (q *qp) make(r *command.CreateQP) (out command.QueuePair, err error) {
 	}
 	var recv transport.RecvQueue
 	var rg ring.Geometry
-	if q.srq != nil {
+	recvCQ := transport.CQRef(0)
+	if q.recv != nil {
+		recvCQ = transport.CQRef(q.recv.ref)
+	}
+	switch {
+	case q.srq != nil:
 		recv = q.srq
-	} else {
+	case r.Type != command.XRCInitiator:
 		rg = ring.RecvGeometry(int(max(r.RecvDepth, 1)), int(max(r.RecvSGE, 1)))
 		rr, b, err := c.openRecv(rg)
 		if err != nil {
@@ -133,14 +157,11 @@ func (q *qp) make(r *command.CreateQP) (out command.QueuePair, err error) {
 		q.recvRing, q.recvGeometry = rr, rg
 	}
 	q.tq, err = a.engine.CreateQP(c.host.now(), transport.QPConfig{
-		Type: r.Type, PD: q.pd.number, SendCQ: transport.CQRef(q.send.ref), RecvCQ: transport.CQRef(q.recv.ref),
+		Type: r.Type, PD: q.pd.number, SendCQ: transport.CQRef(q.send.ref), RecvCQ: recvCQ,
 		Send: &q.sendRing, Recv: recv, SRQ: q.srq != nil, SignalAll: r.SignalAll != 0, Context: r.Context,
 	})
 	if err != nil {
-		if errors.Is(err, transport.ErrNumbers) {
-			return out, command.Errorf(command.Exhausted, "%v", err)
-		}
-		return out, asError(err)
+		return out, engineError(err)
 	}
 	q.number = q.tq.Number()
 	if q.handle, err = c.qps.AddLarge(q, requestsOf(uint32(sg.Entries))); err != nil {
@@ -151,7 +172,9 @@ func (q *qp) make(r *command.CreateQP) (out command.QueuePair, err error) {
 	a.objects.QP++
 	q.pd.uses++
 	q.send.uses++
-	q.recv.uses++
+	if q.recv != nil {
+		q.recv.uses++
+	}
 	if q.srq != nil {
 		q.srq.uses++
 	}
@@ -160,6 +183,14 @@ func (q *qp) make(r *command.CreateQP) (out command.QueuePair, err error) {
 		SendStride: uint32(sg.Stride), RecvStride: uint32(rg.Stride), Inline: r.Inline,
 		Send: place(q.sendBlock), Recv: place(q.recvBlock),
 	}, nil
+}
+
+// engineError converts an error of the engine for a new QP.
+func engineError(err error) error {
+	if errors.Is(err, transport.ErrNumbers) {
+		return command.Errorf(command.Exhausted, "%v", err)
+	}
+	return asError(err)
 }
 
 // pair returns a QP of the client that accepts commands.
@@ -189,7 +220,7 @@ func (c *Client) ModifyQP(ctx context.Context, m command.ModifyQP) error {
 	if err != nil {
 		return err
 	}
-	return q.modify(m)
+	return q.first().modify(m)
 }
 
 // modify changes a QP and follows up on the change.
@@ -275,7 +306,7 @@ func (q *qp) fail(why command.EventType) {
 		q.cm.lost(q.adapter.host.now())
 		q.adapter.function.Unsettle()
 	}
-	q.client.event(command.Event{Type: why, Object: q.handle, Context: q.context, Adapter: q.adapter.index})
+	q.tell(why)
 }
 
 // error moves a QP to the Error state, in which it flushes.
@@ -314,4 +345,12 @@ func (q *qp) unmake() {
 	q.tq = nil
 	delete(a.byNumber, q.number)
 	a.objects.QP--
+	if q.target != nil {
+		for _, o := range q.target.handles {
+			if o.tq != nil {
+				o.tq = nil
+				a.objects.QP--
+			}
+		}
+	}
 }

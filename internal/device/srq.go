@@ -6,6 +6,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/transport"
 )
 
 // srq is a shared receive queue. The engines take receives from it through Next and Pending.
@@ -21,6 +22,10 @@ type srq struct {
 	limit  uint32 // armed: raise an event when fewer are left (IBA 10.2.9.2)
 	uses   int
 	failed bool
+	// Of an SRQ in an XRC domain: the domain, where it completes, and what the engine knows it by.
+	xrcd   *xrcd
+	cq     *cq
+	shared *transport.SharedQueue
 }
 
 // Next implements transport.RecvQueue.
@@ -61,6 +66,11 @@ func (c *Client) CreateSRQ(ctx context.Context, r command.CreateSRQ) (command.Qu
 		return command.Queue{}, err
 	}
 	defer c.host.unlock()
+	return c.createSRQ(r, nil, nil)
+}
+
+// createSRQ creates an SRQ, in the domain x if that is not nil, completing in q.
+func (c *Client) createSRQ(r command.CreateSRQ, x *xrcd, q *cq) (command.Queue, error) {
 	p, err := c.domain(r.PD)
 	if err != nil {
 		return command.Queue{}, err
@@ -89,8 +99,12 @@ func (c *Client) CreateSRQ(ctx context.Context, r command.CreateSRQ) (command.Qu
 	}
 	p.uses++
 	a.objects.SRQ++
-	a.nextSRQ++
-	s.number = a.nextSRQ
+	if x != nil {
+		s.share(x, q)
+	} else {
+		a.nextSRQ++
+		s.number = a.nextSRQ
+	}
 	return queueOf(s.handle, s.number, g, s.block), nil
 }
 

@@ -39,7 +39,7 @@ type AdapterStatus struct {
 }
 
 // ObjectCounts is how many objects of each kind exist.
-type ObjectCounts struct{ PD, MR, MW, CQ, SRQ, QP, AH, CM int }
+type ObjectCounts struct{ PD, MR, MW, CQ, SRQ, QP, AH, CM, XRCD int }
 
 // regionPage is the size of the pages that an adapter translates (WinOF 5.50: "CPU MEM-pages (4K)").
 const regionPage = 4096

@@ -30,17 +30,16 @@ var transitions = [...]transition{
 		forService(command.MaskPKey|command.MaskAccess, command.MaskPKey|command.MaskAccess, command.MaskPKey|command.MaskQKey,
 			command.MaskPKey|command.MaskAccess, command.MaskPKey|command.MaskAccess)},
 	{command.Init, command.RTR,
-		forService(connects|command.MaskResponderResources|command.MaskMinRNRTimer, connects, 0,
-			connects, connects|command.MaskResponderResources|command.MaskMinRNRTimer),
+		forService(connects|ofResponder, connects, 0, connects, connects|ofResponder),
 		forService(command.MaskPKey|command.MaskAccess|command.MaskFlowControl, command.MaskPKey|command.MaskAccess,
-			command.MaskPKey|command.MaskQKey, command.MaskPKey|command.MaskAccess, command.MaskPKey|command.MaskAccess)},
+			command.MaskPKey|command.MaskQKey, command.MaskPKey|command.MaskAccess|ofResponder, command.MaskPKey|command.MaskAccess)},
 	{command.RTR, command.RTS,
-		forService(command.MaskTimeout|command.MaskRetry|command.MaskRNRRetry|command.MaskSQPSN|command.MaskInitiatorDepth,
+		forService(command.MaskTimeout|command.MaskSQPSN|ofRequester,
 			command.MaskSQPSN, command.MaskSQPSN,
-			command.MaskTimeout|command.MaskRetry|command.MaskRNRRetry|command.MaskSQPSN|command.MaskInitiatorDepth,
+			command.MaskTimeout|command.MaskSQPSN|ofRequester,
 			command.MaskTimeout|command.MaskSQPSN),
 		forService(command.MaskAccess|command.MaskMinRNRTimer|command.MaskFlowControl, command.MaskAccess, command.MaskQKey,
-			command.MaskAccess, command.MaskAccess|command.MaskMinRNRTimer)},
+			command.MaskAccess|command.MaskMinRNRTimer, command.MaskAccess|command.MaskMinRNRTimer|ofRequester)},
 	{command.RTS, command.RTS, masks{}, whileReady},
 	{command.RTS, command.SQD, masks{},
 		forService(command.MaskSQDNotify, command.MaskSQDNotify, command.MaskSQDNotify, command.MaskSQDNotify, command.MaskSQDNotify)},
@@ -58,6 +57,13 @@ var transitions = [...]transition{
 
 // connects are the attributes that name the other end of a connection.
 const connects = command.MaskRoute | command.MaskMTU | command.MaskDestQPN | command.MaskRQPSN
+
+// ofResponder and ofRequester are those of one half of a reliable connection. XRC's other half takes them and has no use for
+// them: programs such as perftest set the attributes of RC for both.
+const (
+	ofResponder = command.MaskResponderResources | command.MaskMinRNRTimer
+	ofRequester = command.MaskRetry | command.MaskRNRRetry | command.MaskInitiatorDepth
+)
 
 // whileReady are those that may change while requests are carried out.
 var whileReady = forService(command.MaskAccess|command.MaskMinRNRTimer, command.MaskAccess, command.MaskQKey,

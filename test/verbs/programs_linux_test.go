@@ -40,6 +40,10 @@ func pingPongs() (pairs []pair) {
 		}
 	}
 	return append(pairs,
+		pair{name: "XRC", server: "ibv_xsrq_pingpong -g 0 -n 100 -p PORT -d softvpi0",
+			client: "ibv_xsrq_pingpong -g 0 -n 100 -p PORT -d softvpi1 127.0.0.1", says: "success"},
+		pair{name: "XRC with events", server: "ibv_xsrq_pingpong -g 0 -n 100 -e -p PORT -d softvpi0",
+			client: "ibv_xsrq_pingpong -g 0 -n 100 -e -p PORT -d softvpi1 127.0.0.1", says: "success"},
 		pair{name: "one device", server: "ibv_rc_pingpong -g 0 -n 100 -c -p PORT -d softvpi0",
 			client: "ibv_rc_pingpong -g 0 -n 100 -c -p PORT -d softvpi0 127.0.0.1", says: "100 iters"},
 		pair{name: "messages of 1 MB", server: "ibv_rc_pingpong -g 0 -n 20 -c -s 1048576 -m 4096 -p PORT -d softvpi0",

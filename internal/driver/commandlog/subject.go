@@ -47,6 +47,8 @@ var subjects = [proto.OpEnd]subject{
 	proto.OpCMResolveRoute: ofObject, proto.OpCMJoin: ofObject, proto.OpCMLeave: ofObject, proto.OpCMOption: ofObject,
 	proto.OpCMNotify: ofObject,
 	proto.OpExport:   ofNoAdapter, proto.OpImport: ofNoAdapter, proto.OpMemoryInfo: ofAdapter, proto.OpAllocDM: inAdapter,
+	proto.OpOpenXRCD: inAdapter, proto.OpOpenQP: inObject,
+	proto.OpCreateXRCSRQ: inObject,
 	proto.OpAllocSegment: ofNoAdapter, proto.OpFreeSegment: ofNoAdapter, proto.OpMapSegment: ofNoAdapter,
 	proto.OpCreateChannel: {object: nowhere, adapter: int(unsafe.Offsetof(command.CreateChannel{}.Adapter))},
 }

@@ -147,3 +147,6 @@ func (c *Client) Close() error {
 	_ = unix.Munmap(c.probe)
 	return err
 }
+
+// minor returns the minor version of the protocol that the driver speaks.
+func (c *Client) minor() uint16 { return c.about.Minor }

@@ -74,6 +74,8 @@ func (c *Client) WaitCQ(context.Context, command.Handle, uint32) (uint32, error)
 // MemoryPath returns 0.
 func (c *Client) MemoryPath() command.MemoryPath { return 0 }
 
+func (c *Client) minor() uint16 { return 0 }
+
 // Driver returns zero values.
 func (c *Client) Driver() (string, int) { return "", 0 }
 

@@ -74,6 +74,9 @@ const (
 	OpMemoryInfo
 	OpExport
 	OpImport
+	OpOpenXRCD
+	OpCreateXRCSRQ
+	OpOpenQP
 	OpEnd // one past the last
 )
 
@@ -104,4 +107,5 @@ var operationNames = [OpEnd]string{
 	OpRegisterMemoryAt: "REGISTER_MEMORY_AT", OpMoved: "MOVED", OpPort: "PORT",
 	OpReregisterMemory: "REREGISTER_MEMORY", OpClock: "CLOCK", OpInterfaces: "INTERFACES",
 	OpAllocDM: "ALLOC_DM", OpMemoryInfo: "MEMORY_INFO", OpExport: "EXPORT", OpImport: "IMPORT",
+	OpOpenXRCD: "OPEN_XRCD", OpCreateXRCSRQ: "CREATE_XRC_SRQ", OpOpenQP: "OPEN_QP",
 }

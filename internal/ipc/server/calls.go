@@ -183,6 +183,27 @@ var handlers = [proto.OpEnd]handler{
 		}
 		return m.MemoryInfo(ctx, q.Adapter)
 	}),
+	proto.OpOpenXRCD: replies(func(ctx context.Context, s Session, q command.OpenXRCD) (command.Handle, error) {
+		x, err := extended(s)
+		if err != nil {
+			return 0, err
+		}
+		return x.OpenXRCD(ctx, q)
+	}),
+	proto.OpCreateXRCSRQ: replies(func(ctx context.Context, s Session, q command.CreateXRCSRQ) (command.Queue, error) {
+		x, err := extended(s)
+		if err != nil {
+			return command.Queue{}, err
+		}
+		return x.CreateXRCSRQ(ctx, q)
+	}),
+	proto.OpOpenQP: replies(func(ctx context.Context, s Session, q command.OpenQP) (command.QueuePair, error) {
+		x, err := extended(s)
+		if err != nil {
+			return command.QueuePair{}, err
+		}
+		return x.OpenQP(ctx, q)
+	}),
 	proto.OpCMSetChannel: extends(func(ctx context.Context, x command.Extended, q command.CMSetChannel) error {
 		return x.CMSetChannel(ctx, q)
 	}),
