@@ -152,6 +152,9 @@ func (q *QP) reset() {
 	q.route, q.mtu, q.pkey, q.srcPort = nil, 0, 0, 0
 	q.setPriority(0)
 	q.req, q.resp = requester{}, responder{}
+	if q.typ == command.XRCTarget {
+		q.rq = noReceives{} // of no SRQ, until a request names one
+	}
 	q.eng.mem.ReleaseQP(q.num)
 	q.discardPosted()
 }

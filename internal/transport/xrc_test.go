@@ -253,3 +253,22 @@ func TestSharedQueueNumbers(t *testing.T) {
 		}
 	}
 }
+
+// TestXRCResetLetsGo: a target that was reset uses no SRQ any more, so that one may go whose memory goes with it.
+func TestXRCResetLetsGo(t *testing.T) {
+	n, a, b := newPair(t, 1, command.XRCInitiator)
+	connect(a, b, defaultConnection())
+	a.region(regionAt, make([]byte, regionSize), allowAll)
+	b.region(regionAt, make([]byte, regionSize), allowAll)
+	s, _ := b.sharedQueue(0x52, 0, testPD, 100, 2)
+	a.doWith(ring.OpSend, 16, func(w *ring.SendWR) { w.RemoteQPN = 0x52 })
+	n.Run(second, nil)
+	if got := b.e.Query(b.q).RecvPosted; got != 1 {
+		t.Errorf("%d receives wait in the SRQ that the target uses, want 1", got)
+	}
+	b.modify(command.ModifyQP{Mask: command.MaskState, State: command.Reset}, nil)
+	b.e.RemoveSharedQueue(s)
+	if got := b.e.Query(b.q).RecvPosted; got != 0 {
+		t.Errorf("%d receives wait after a reset, want none", got)
+	}
+}
