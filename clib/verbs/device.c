@@ -224,6 +224,7 @@ static void fill_odp(const struct svpi *s, struct ibv_device_attr_ex *a)
 	a->odp_caps.per_transport_caps.ud_odp_caps = both;
 	a->odp_caps.per_transport_caps.uc_odp_caps = both | IBV_ODP_SUPPORT_WRITE;
 	a->odp_caps.per_transport_caps.rc_odp_caps = both | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
+	a->xrc_odp_caps = a->odp_caps.per_transport_caps.rc_odp_caps;
 }
 
 int svpi_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *in,
