@@ -88,9 +88,11 @@ func New(cfg Config) *Server {
 	s.mux = http.NewServeMux()
 	h := huma.DefaultConfig("SoftVPI driver", cfg.Version)
 	h.CreateHooks, h.DocsPath, h.SchemasPath = nil, "", "" // no scripts from elsewhere, no $schema in answers
+	h.OpenAPIPath = ""                                     // see describe
 	h.Info.Description = "The management interface of a SoftVPI driver."
 	s.api = humago.New(s.mux, h)
 	s.routes()
+	s.describe()
 	s.answers = newAnswers(s.limits.Answers)
 	s.handler = limitBody(s.limits.Body, s.recover(guard(s.answers.bounded(s.limits.Write, s.mux))))
 	s.server = s.httpServer(s.handler)
@@ -106,9 +108,6 @@ func (s *Server) httpServer(h http.Handler) *http.Server {
 		IdleTimeout: s.limits.Idle, MaxHeaderBytes: maxHeader, ErrorLog: slog.NewLogLogger(s.cfg.Log.Handler(), slog.LevelDebug),
 	}
 }
-
-// OpenAPI returns the description of the interface in JSON.
-func (s *Server) OpenAPI() ([]byte, error) { return json.MarshalIndent(s.api.OpenAPI(), "", "  ") }
 
 // ServeUnix serves on a unix socket until Close.
 func (s *Server) ServeUnix(l net.Listener) error {
