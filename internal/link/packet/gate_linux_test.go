@@ -76,11 +76,11 @@ func TestGate_TakesShortPacketsOfItsRule(t *testing.T) {
 		does     int
 	}{
 		{"IPv4, short", v4a, v4b, 20, none, takes},
-		{"IPv4, the longest short", v4a, v4b, MostPayload, none, takes},
-		{"IPv4, longer", v4a, v4b, MostPayload + 4, none, counts},
+		{"IPv4, the longest short", v4a, v4b, MostTaken, none, takes},
+		{"IPv4, longer", v4a, v4b, MostTaken + 4, none, counts},
 		{"IPv6, short", v6a, v6b, 20, none, takes},
-		{"IPv6, the longest short", v6a, v6b, MostPayload, none, takes},
-		{"IPv6, longer", v6a, v6b, 900, none, counts},
+		{"IPv6, the longest short", v6a, v6b, MostTaken, none, takes},
+		{"IPv6, longer", v6a, v6b, MostTaken + 4, none, counts},
 		{"IPv4, UDP length beyond the frame", v4a, v4b, 20, put16(38, 100), counts},
 		{"IPv4, UDP length below its header", v4a, v4b, 20, put16(38, 7), counts},
 		{"IPv4, to another port", v4a, v4b, 20, put16(36, 4792), leaves},
@@ -152,7 +152,7 @@ func TestGate_TakesOnlyWhatNothingPrecedes(t *testing.T) {
 	for range 3 * slots / 2 { // past the end of the memory
 		give("nothing before it", 20, true)
 	}
-	give("long", 600, false)
+	give("long", MostTaken+4, false)
 	give("a long packet on its way", 20, false)
 	i.land()
 	give("all have come", 24, true)

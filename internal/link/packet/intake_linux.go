@@ -71,7 +71,7 @@ const (
 // so that the programs, which each processor may run at a time, and the receiver need no other coordination (the bounded
 // queue of Vyukov, 1024cores.net).
 const (
-	slotSize    = 320
+	slotSize    = 3392 // the headers and MostTaken, in whole lines
 	slotTurn    = 0
 	slotLength  = 8 // of the packet; 0: the packet went on
 	slotSegment = 12

@@ -155,7 +155,7 @@ func begin(values *ebpf.Map) instructions {
 // adjusts these to; R0 is 0 then. take jumps to goesOn if the packet was not taken, or to void.
 func take(r Rule, fetch ...asm.Instruction) instructions {
 	code := instructions{
-		asm.JGT.Imm(asm.R0, eth.UDPLen+MostPayload, goesOn),
+		asm.JGT.Imm(asm.R0, eth.UDPLen+MostTaken, goesOn),
 		asm.JLT.Imm(asm.R0, eth.UDPLen, goesOn),
 		asm.StoreMem(asm.RFP, lengthAt, asm.R0, asm.DWord),
 		asm.LoadMem(asm.R0, shared, queuedAt, asm.DWord),

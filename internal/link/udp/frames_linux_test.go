@@ -243,7 +243,7 @@ func TestFramesOnLoopback(t *testing.T) {
 		t.Skip(s)
 	}
 	r := routeTo(t, a, b)
-	frames := packets(r, a.Capabilities(), payloadsOf(1, 20)[0], payloadsOf(1, 3000)[0], nil)
+	frames := packets(r, a.Capabilities(), payloadsOf(1, 20)[0], payloadsOf(1, 4096)[0], nil)
 	for i := range frames {
 		frames[i].Segment = 0
 		sendAll(t, a, frames[i:i+1])

@@ -298,7 +298,7 @@ func TestReceive_FindsWhatIsNotCounted(t *testing.T) {
 			t.Fatalf("packet %d in place of %d", got, psn)
 		}
 	}
-	sendAll(t, from, numbered(r, from.Capabilities(), 1, 1024))
+	sendAll(t, from, numbered(r, from.Capabilities(), 1, 4096))
 	i.Handed(1)
 	if n := receiveSome(t, to); n != 0 {
 		t.Fatalf("%d packets without a look at the socket", n)
@@ -306,7 +306,7 @@ func TestReceive_FindsWhatIsNotCounted(t *testing.T) {
 	tend(to)
 	receive(1)
 	for psn := range uint32(10) {
-		sendAll(t, from, numbered(r, from.Capabilities(), psn, 1024))
+		sendAll(t, from, numbered(r, from.Capabilities(), psn, 4096))
 		receive(psn)
 	}
 }
