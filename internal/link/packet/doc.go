@@ -1,5 +1,5 @@
-// Package packet is the fast path of a UDP link for short single packets on Linux, beside the link's socket. A Port sends
-// them as whole Ethernet frames, which skips the system's UDP and IP output; its Intake receives them in memory that
+// Package packet is the fast path of a UDP link for short packets and bursts on Linux, beside the link's socket. A Port
+// sends them as whole Ethernet frames, which skips the system's UDP and IP output; its Intake receives them in memory that
 // programs of the link fill in the kernel, so that polling takes no system call.
 //
 // # Receiving
