@@ -7,7 +7,7 @@
 // Each packet arrives in one way, and the kernel decides which at one point of the packet's way. Two programs lie on that
 // way, one behind the other: the gate at the ingress of the interface (tcx), and the filter of the UDP socket. The first
 // of them that takes a packet puts it into memory and drops it there, so that nothing behind sees it; what neither takes
-// is queued at the socket. They take only short packets, and only while nothing that came before is still on its way or
+// is queued at the socket. They take only short packets and bursts, and only while nothing that came before is still on its way or
 // unread at the socket, so that order needs no repair: what is in memory is older than what is at the socket. There is
 // nothing to switch from outside that could lose packets or let them come twice (see Intake).
 //
