@@ -141,6 +141,9 @@ func (s *Set) Deal(o *frame.Out) bool {
 	case w.loop:
 		if n := o.Len(); s.loop.put(o) {
 			s.sent(n)
+			if s.loop.len == 1 {
+				s.hurry()
+			}
 		}
 		return false
 	}

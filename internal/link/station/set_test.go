@@ -327,6 +327,25 @@ func TestAdmit_TooLong(t *testing.T) {
 	}
 }
 
+// TestLooped_WakesSleepers: a frame between stations sets the timer for now, whose descriptor wakes who sleeps on the link's;
+// once Tend has been called, the timer is set for what is due otherwise, as before.
+func TestLooped_WakesSleepers(t *testing.T) {
+	a := newBed(t, Config{}, at(1, 0, "10.0.0.1/24"), at(2, 0, "10.0.0.2/24"))
+	r := a.prepared("10.0.0.1", "10.0.0.2")
+	before := a.due
+	for n := range 3 {
+		a.due = clock.Never
+		a.admit(packet(r, 64))
+		if woken := a.due == a.at; woken != (n == 0) {
+			t.Errorf("frame %d: the timer is set for %v at %v", n, a.due, a.at)
+		}
+	}
+	a.Tend(false)
+	if a.due != before {
+		t.Errorf("the timer is set for %v, want %v as before", a.due, before)
+	}
+}
+
 // TestLooped_BetweenStations: frames from a station to another of the same link and VLAN reach it, and nobody is asked.
 func TestLooped_BetweenStations(t *testing.T) {
 	a := newBed(t, Config{}, at(1, 0, "10.0.0.1/24"), at(2, 0, "10.0.0.2/24"), at(3, 5, "10.0.0.3/24"))
