@@ -54,7 +54,7 @@ func (o *cmid) connectByMAC(now clock.Time, n cm.Connect, q *qp) error {
 	n.Private = append([]byte(nil), n.Private...)
 	o.state = cmConnecting
 	o.take(q)
-	o.lookFor(remote, n.Timeout, func(err error) {
+	asked := o.lookFor(remote, n.Timeout, func(err error) {
 		now := a.host.now()
 		if err == nil {
 			n.RemoteGID, ok, err = a.gidOf(n.Local, remote)
@@ -73,6 +73,9 @@ func (o *cmid) connectByMAC(now clock.Time, n cm.Connect, q *qp) error {
 			o.unreached(command.EventConnectError, asError(cm.CommandError(err)).(*command.Error))
 		}
 	})
+	if !asked { // nobody would ever tell
+		o.unreached(command.EventUnreachable, command.Errorf(command.HostUnreachable, "the link does not know the MAC of %v", remote))
+	}
 	return nil
 }
 
@@ -103,11 +106,7 @@ func (o *cmid) lookFor(remote netip.Addr, timeout time.Duration, done func(err e
 			return
 		}
 		o.stop = nil
-		if err = unanswered(err); err != nil {
-			done(err)
-			return
-		}
-		done(nil)
+		done(unanswered(err))
 	}()
 	return true
 }
