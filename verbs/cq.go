@@ -42,6 +42,7 @@ type CQ struct {
 	// driveFirst says that polls drive the adapters' loop before they look.
 	driveFirst atomic.Bool
 	zero       uint64 // the system's clock when that of the timestamps was 0
+	made       uint64 // the last timestamp
 	// streamed says that a peer on the direct path has completed receives here since the last request was
 	// posted on a QP that receives here: that peer is not waiting for an answer.
 	streamed atomic.Bool

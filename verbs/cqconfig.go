@@ -31,6 +31,20 @@ func (d *Device) zero(c CQConfig) (uint64, error) {
 	return k.Zero, err
 }
 
+// maxBehind is how much earlier than the one before it a timestamp is taken for that of a peer that read its clock and then
+// came second. A difference that is larger is no such accident, and is left as it is.
+const maxBehind = uint64(time.Second)
+
+// order sees that timestamps do not go back from one completion to the next.
+func (cq *CQ) order(wcs []WC) {
+	for i := range wcs {
+		if cq.made-wcs[i].Timestamp <= maxBehind {
+			wcs[i].Timestamp = cq.made
+		}
+		cq.made = wcs[i].Timestamp
+	}
+}
+
 // Time converts a timestamp of the queue's completions. The result has a reading of the monotonic clock, as those of
 // time.Now have, so that differences to them are exact. It is the zero time if the queue has no timestamps.
 func (cq *CQ) Time(timestamp uint64) time.Time {

@@ -21,7 +21,7 @@ type WC struct {
 	PathBits  uint8  // of a datagram on InfiniBand: path bits of the LID that it was sent to
 	SLID      uint16 // of a datagram on InfiniBand: the LID that it came from
 	PKeyIndex uint16
-	Timestamp uint64 // of a queue with CQConfig.Timestamps: nanoseconds of the adapter's clock, see CQ.Time
+	Timestamp uint64 // of a queue with CQConfig.Timestamps: nanoseconds of the adapter's clock, never less than the one before, see CQ.Time
 }
 
 // errPollClosed is allocated in advance, as are the errors of posting.
@@ -122,6 +122,9 @@ func (cq *CQ) taken(out []WC) (n int, err error) {
 		}
 		for i := range k {
 			out[total+i].from(&cq.scratch[i])
+		}
+		if cq.zero != 0 {
+			cq.order(out[total : total+k])
 		}
 		cq.settle(cq.scratch[:k])
 		total += k

@@ -1,9 +1,7 @@
 /* Carrying out requests on the direct path, as docs/spec/ipc.md describes. */
-#define _GNU_SOURCE
-#include <time.h>
-
 #include "initiator.h"
 #include "place.h"
+#include "ticks.h"
 
 /* Bits of Terms.Flags and of Direction.Raised, and the kinds of operations that a direction counts. */
 enum { SIGNAL_ALL = 1, RECEIVES = 2, ANSWERS = 4, SEND_CHANNEL = 8, RECV_CHANNEL = 16, SEND_TIMES = SVPI_SEND_TIMES,
@@ -25,12 +23,7 @@ static const uint8_t completed[] = {
 /* now returns the time for completions in queues with one of these flags, 0 if no such queue wants it. */
 static uint64_t now(const struct svpi_initiator *i, uint32_t of)
 {
-	struct timespec t;
-
-	if (!(i->terms.flags & of))
-		return 0;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec - i->clock;
+	return i->terms.flags & of ? svpi_now() - i->clock : 0;
 }
 
 static bool signaled(const struct svpi_initiator *i, const struct svpi_send_entry *e)

@@ -1,14 +1,13 @@
-/* What ibv_post_send and an empty ibv_poll_cq cost, in nanoseconds, and what is done with memory: cost. Uses one connection
- * between two adapters; see make -C clib cost. */
-#include "bed.h"
+/* What ibv_post_send and an empty ibv_poll_cq cost, in nanoseconds, time stamps, and what is done with memory: cost. Uses
+ * connections between two adapters; see make -C clib cost. */
+#include "cost.h"
 
 #include <errno.h>
-#include <sys/mman.h>
 #include <time.h>
 
 enum { ROUNDS = 400, BURST = 256, QUEUE = 512, POLLS = 1000, MOST_ROUNDS = ROUNDS * BURST };
 
-static struct end a, b;
+static struct pair p;
 static double samples[MOST_ROUNDS];
 
 /* ticks reads a counter of the processor, which takes less time than reading the clock. */
@@ -29,7 +28,7 @@ static uint64_t ticks(void)
 #endif
 }
 
-static double nanoseconds(void)
+double nanoseconds(void)
 {
 	struct timespec t;
 
@@ -57,9 +56,9 @@ static void calibrate(void)
 
 static int by_size(const void *x, const void *y)
 {
-	double p = *(const double *)x, q = *(const double *)y;
+	double a = *(const double *)x, b = *(const double *)y;
 
-	return p < q ? -1 : p > q;
+	return a < b ? -1 : a > b;
 }
 
 /* tell prints statistics of n samples. The mean of all includes times in which other programs had the processor. */
@@ -83,7 +82,7 @@ static void settle(void)
 	struct ibv_wc wc[16];
 
 	for (bool last = false; !last;) {
-		int n = ibv_poll_cq(a.cq, 16, wc);
+		int n = ibv_poll_cq(p.a.cq, 16, wc);
 
 		MUST(n >= 0);
 		for (int i = 0; i < n; i++) {
@@ -100,7 +99,7 @@ static void posts(const char *what)
 
 	for (int r = 0; r < ROUNDS; r++) {
 		struct ibv_sge s;
-		struct ibv_send_wr *bad, wr = request(&a, &b, IBV_WR_RDMA_WRITE, &s, 0, 0, 8);
+		struct ibv_send_wr *bad, wr = request(&p.a, &p.b, IBV_WR_RDMA_WRITE, &s, 0, 0, 8);
 
 		for (int i = 0; i < BURST; i++) {
 			bool last = i == BURST - 1;
@@ -108,7 +107,7 @@ static void posts(const char *what)
 			wr.wr_id = last;
 			wr.send_flags = last ? IBV_SEND_SIGNALED : 0;
 			uint64_t t = ticks();
-			int error = ibv_post_send(a.qp, &wr, &bad);
+			int error = ibv_post_send(p.a.qp, &wr, &bad);
 
 			t = ticks() - t;
 			MUST(!error);
@@ -128,111 +127,90 @@ static void polls(void)
 		uint64_t t = ticks();
 
 		for (int i = 0; i < POLLS; i++)
-			MUST(ibv_poll_cq(a.cq, 1, &wc) == 0);
+			MUST(ibv_poll_cq(p.a.cq, 1, &wc) == 0);
 		samples[n++] = per_tick * (double)(ticks() - t) / POLLS;
 	}
 	tell("ibv_poll_cq that finds nothing", n);
 }
 
-/* per prints how often a second something was done that took so many nanoseconds n times. */
-static void per(const char *what, int n, double took) { printf("%-40s %9.0f a second, %8.2f us each\n", what, 1e9 * n / took, took / n / 1e3); }
-
-/* binds binds windows of both types, one after the other. */
-static void binds(void)
+double compare(const char *title, struct measure *m, int things, int rounds)
 {
-	struct ibv_mw *one = ibv_alloc_mw(a.pd, IBV_MW_TYPE_1);
+	double *took = calloc((size_t)things * (size_t)rounds, sizeof(*took)), more;
+
+	MUST(took && rounds <= MOST_ROUNDS);
+	for (int r = 0; r < rounds; r++)
+		for (int i = 0; i < things; i++)
+			took[i * rounds + r] = m[i].once();
+	printf("%s\n", title);
+	for (int i = 0; i < things; i++) {
+		memcpy(samples, took + i * rounds, (size_t)rounds * sizeof(*samples));
+		qsort(samples, (size_t)rounds, sizeof(*samples), by_size);
+		m[i].median = samples[rounds / 2];
+		printf("  %-38s %10.1f ns each, %11.0f a second, %6.2f times the first\n", m[i].what, m[i].median,
+		       1e9 / m[i].median, m[i].median / m->median);
+	}
+	for (int r = 0; r < rounds; r++)
+		samples[r] = took[(things - 1) * rounds + r] - took[(things - 2) * rounds + r];
+	qsort(samples, (size_t)rounds, sizeof(*samples), by_size);
+	more = samples[rounds / 2];
+	free(took);
+	return more;
+}
+
+void connect_pair(struct pair *p, struct ibv_cq_init_attr_ex *want, struct ibv_cq_ex **x, uint32_t depth)
+{
+	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { depth, 1, 1, 1, 0 } };
+
+	open_end(&p->a, 0);
+	open_end(&p->b, 1);
+	if (want) {
+		MUST(*x = ibv_create_cq_ex(p->a.ctx, want));
+		MUST(ibv_destroy_cq(p->a.cq) == 0);
+		p->a.cq = ibv_cq_ex_to_cq(*x);
+	}
+	attr.send_cq = attr.recv_cq = p->a.cq;
+	MUST(p->a.qp = ibv_create_qp(p->a.pd, &attr));
+	attr.send_cq = attr.recv_cq = p->b.cq;
+	MUST(p->b.qp = ibv_create_qp(p->b.pd, &attr));
+	join(&p->a, &p->b);
+}
+
+void close_pair(struct pair *p)
+{
+	part(&p->a, &p->b);
+	close_end(&p->a);
+	close_end(&p->b);
+}
+
+void write_one(struct pair *p, uint64_t to, uint32_t rkey, uint32_t n)
+{
+	struct ibv_sge s;
+	struct ibv_send_wr wr = request(&p->a, &p->b, IBV_WR_RDMA_WRITE, &s, 1, 0, n);
 	struct ibv_wc wc;
-	enum { BINDS = 20000 };
+	int k;
 
-	MUST(one);
-	double began = nanoseconds();
-
-	for (int i = 0; i < BINDS; i++) {
-		struct ibv_mw_bind b1 = { .wr_id = 1, .send_flags = IBV_SEND_SIGNALED,
-					  .bind_info = { a.mr, (uintptr_t)a.buf + (size_t)(i % 64) * 64, 64, IBV_ACCESS_REMOTE_WRITE } };
-
-		MUST(ibv_bind_mw(a.qp, one, &b1) == 0 && next(a.cq, &wc) && wc.status == IBV_WC_SUCCESS);
-	}
-	per("bind of a window, completed", BINDS, nanoseconds() - began);
-	MUST(ibv_dealloc_mw(one) == 0);
-}
-
-static void registrations(void)
-{
-	enum { TIMES = 5000 };
-	struct ibv_mr *mr;
-	double began = nanoseconds();
-
-	for (int i = 0; i < TIMES; i++) {
-		MUST(mr = ibv_reg_mr(a.pd, a.buf, 4096, IBV_ACCESS_LOCAL_WRITE));
-		MUST(ibv_dereg_mr(mr) == 0);
-	}
-	per("ibv_reg_mr and ibv_dereg_mr, 4 KB", TIMES, nanoseconds() - began);
-	MUST(mr = ibv_reg_mr(a.pd, a.buf, 4096, IBV_ACCESS_LOCAL_WRITE));
-	began = nanoseconds();
-	for (int i = 0; i < TIMES; i++)
-		MUST(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, a.buf + (size_t)(i % 8) * 4096, 4096, 0) == 0);
-	per("ibv_rereg_mr, another 4 KB", TIMES, nanoseconds() - began);
-	MUST(ibv_dereg_mr(mr) == 0);
-}
-
-/* write_all writes 64 KB at a time to all of a region of the peer. */
-static void write_all(const char *what, uint8_t *to, struct ibv_mr *mr, size_t size)
-{
-	double began = nanoseconds();
-
-	for (size_t at = 0; at < size; at += BYTES) {
-		struct ibv_sge s;
-		struct ibv_send_wr *bad, wr = request(&a, &b, IBV_WR_RDMA_WRITE, &s, 1, 0, BYTES);
-
-		wr.wr.rdma.remote_addr = (uintptr_t)to + at;
-		wr.wr.rdma.rkey = mr->rkey;
-		MUST(ibv_post_send(a.qp, &wr, &bad) == 0);
-		settle();
-	}
-	per(what, (int)(size / BYTES), nanoseconds() - began);
-}
-
-/* touches writes to memory that was never touched, and again when it was, on demand and not. */
-static void touches(unsigned access, const char *kind)
-{
-	size_t size = 64 << 20;
-	uint8_t *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	double began = nanoseconds();
-	struct ibv_mr *mr = ibv_reg_mr(b.pd, p, size, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | access);
-	char what[64];
-
-	MUST(mr);
-	snprintf(what, sizeof(what), "register 64 MB, %s", kind);
-	per(what, 1, nanoseconds() - began);
-	snprintf(what, sizeof(what), "write 64 KB, first time, %s", kind);
-	write_all(what, p, mr, size);
-	snprintf(what, sizeof(what), "write 64 KB, again, %s", kind);
-	write_all(what, p, mr, size);
-	MUST(ibv_dereg_mr(mr) == 0);
-	munmap(p, size);
+	wr.wr.rdma.remote_addr = to;
+	wr.wr.rdma.rkey = rkey;
+	MUST(post(&p->a, &wr) == 0);
+	while ((k = ibv_poll_cq(p->a.cq, 1, &wc)) == 0)
+		;
+	MUST(k == 1 && wc.status == IBV_WC_SUCCESS);
 }
 
 int main(int argc, char **argv)
 {
-	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { QUEUE, 1, 1, 1, 0 } };
+	const char *how = argc > 1 ? argv[1] : "";
+	char what[64];
 
 	calibrate();
-	open_end(&a, 0);
-	open_end(&b, 1);
-	attr.send_cq = attr.recv_cq = a.cq;
-	MUST(a.qp = ibv_create_qp(a.pd, &attr));
-	attr.send_cq = attr.recv_cq = b.cq;
-	MUST(b.qp = ibv_create_qp(b.pd, &attr));
-	join(&a, &b);
-	posts(argc > 1 ? argv[1] : "ibv_post_send");
+	printf("%s\n", how);
+	connect_pair(&p, NULL, NULL, QUEUE);
+	snprintf(what, sizeof(what), "ibv_post_send%s", argc > 2 ? argv[2] : "");
+	posts(what);
 	polls();
-	binds();
-	registrations();
-	touches(0, "not on demand");
-	touches(IBV_ACCESS_ON_DEMAND, "on demand");
-	part(&a, &b);
-	close_end(&a);
-	close_end(&b);
+	close_pair(&p);
+	if (!getenv("SOFTVPI_DIRECT"))
+		cost_stamps();
+	cost_memory();
 	return failures != 0;
 }

@@ -2,6 +2,7 @@
 #include "bed.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -148,6 +149,59 @@ static void times(void)
 	finish();
 }
 
+/* sends_some is a peer of senders. */
+static void *sends_some(void *arg)
+{
+	struct end *e = arg;
+
+	for (uint64_t i = 0; i < DEPTH / 2; i++) {
+		struct ibv_sge s;
+		struct ibv_send_wr wr = request(e, &b, IBV_WR_SEND, &s, i, 0, 8);
+
+		CHECK(post(e, &wr) == 0, ".");
+		EXPECT(e, IBV_WC_SUCCESS, i, NULL);
+	}
+	return NULL;
+}
+
+/* senders has two peers complete receives in one queue at once: no completion says that it was made before the one in front
+ * of it. */
+static void senders(void)
+{
+	struct ibv_cq_init_attr_ex want = { .cqe = 4 * DEPTH, .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP };
+	struct ibv_cq_ex *x, *y;
+	struct end other, b2;
+	pthread_t first, second;
+	uint64_t made = 0, back = 0;
+
+	begin(&want, &x, &y);
+	open_end(&other, 0);
+	make_qp(&other, IBV_QPT_RC, NULL);
+	b2 = b;
+	make_qp(&b2, IBV_QPT_RC, NULL);
+	join(&other, &b2);
+	for (int round = 0; round < 50; round++) {
+		uint64_t from = raw(b.ctx);
+
+		for (uint64_t i = 0; i < DEPTH / 2; i++)
+			CHECK(post_recv(&b, i, 0, 8) == 0 && post_recv(&b2, i, 0, 8) == 0, ".");
+		MUST(pthread_create(&first, NULL, sends_some, &a) == 0 && pthread_create(&second, NULL, sends_some, &other) == 0);
+		for (int i = 0; i < DEPTH && started(y); i++) {
+			uint64_t now = ibv_wc_read_completion_ts(y);
+
+			back += now < made;
+			CHECK(now + 1000 >= from && now <= raw(b.ctx) + 1000, ".");
+			made = now;
+			ibv_end_poll(y);
+		}
+		MUST(pthread_join(first, NULL) == 0 && pthread_join(second, NULL) == 0);
+	}
+	CHECK(back == 0, ": %llu completions", (unsigned long long)back);
+	part(&other, &b2);
+	close_end(&other);
+	finish();
+}
+
 /* single polls a queue that is not locked. */
 static void single(void)
 {
@@ -277,6 +331,7 @@ void test_queues(void)
 {
 	flags();
 	times();
+	senders();
 	single();
 	overrun(true);
 	overrun(false);

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <time.h>
 
+#include "../ipc/ticks.h"
 #include "polling.h"
 
 static struct svpi_cq *cq_of(struct ibv_cq_ex *x) { return to_cq((struct ibv_cq *)x); }
@@ -19,6 +20,8 @@ static int next(struct ibv_cq_ex *x)
 	if (svpi_poll_some(c, 1, to_current, &c->current) == 0)
 		return ENOENT;
 	svpi_found(c, c->current.flags & SVPI_CQE_RECEIVE);
+	if (c->timed)
+		c->current.time = svpi_in_order(&c->made, c->current.time);
 	x->wr_id = c->current.id;
 	x->status = c->current.status;
 	return 0;
@@ -124,7 +127,7 @@ static struct svpi_cq *new(struct ibv_context *context, const struct ibv_cq_init
 	c = svpi_cq_new(context, a->cqe, a->cq_context, a->channel,
 			(times ? SVPI_CQ_TIMESTAMPS : 0) | (lossy ? SVPI_CQ_IGNORE_OVERRUN : 0));
 	if (c)
-		c->zero = clock.zero, c->wall_at = UINT64_MAX / 2; /* no completion is made then */
+		c->timed = times, c->zero = clock.zero, c->wall_at = UINT64_MAX / 2; /* no completion is made then */
 	return c;
 }
 

@@ -120,7 +120,9 @@ struct svpi_cq {
 	uint32_t got, got_async; /* events given to the program; those acknowledged are in cq */
 	bool single;		 /* the program uses the queue in one thread at a time, so that lock is not needed */
 	struct svpi_cqe current; /* of an extended poll */
+	bool timed;		 /* its completions say when they were made */
 	uint64_t zero;		 /* CLOCK_MONOTONIC when the clock of completions was 0 */
+	uint64_t made;		 /* the time of the last completion */
 	uint64_t wall, wall_at;	 /* what the time of day is ahead of that clock, and the time of the completion for which it was read */
 	struct svpi_pd *domain;	 /* parent domain, if it has one */
 };
