@@ -17,6 +17,7 @@ type backend interface {
 	// Clock is that of command.Extended.
 	Clock(ctx context.Context) (command.Clock, error)
 	// Those of command.Extended for extended reliable connections.
+	CMOption(ctx context.Context, r command.CMOption) error
 	OpenXRCD(ctx context.Context, r command.OpenXRCD) (command.Handle, error)
 	CreateXRCSRQ(ctx context.Context, r command.CreateXRCSRQ) (command.Queue, error)
 	OpenQP(ctx context.Context, r command.OpenQP) (command.QueuePair, error)

@@ -39,9 +39,10 @@ func (s cmState) String() string { return cmStateNames[s] }
 
 // cmID is the part of an ID that the event dispatcher knows.
 type cmID struct {
-	host  *Host
-	token uint64 // identifies the id until it has a handle
-	space command.PortSpace
+	host   *Host
+	token  uint64 // identifies the id until it has a handle
+	space  command.PortSpace
+	qpType command.QPType // of its QP, in the IB port space
 
 	mu      sync.Mutex
 	number  command.Handle // 0: not created in the adapter yet
@@ -64,6 +65,19 @@ type cmID struct {
 // NewID creates an idle connection id on the adapter.
 func (d *Device) NewID() (*ID, error) { return d.newID(command.TCP) }
 
+// NewXRCID creates an idle id that connects an XRC initiator. It reaches listeners of ListenXRC, whose ports are others than
+// those of Listen (the IB port space, RDMA_PS_IB); each answers with a target. Where a driver knows no such connections, the
+// first use of the id fails with ErrUnsupported.
+func (d *Device) NewXRCID() (*ID, error) { return d.newXRCID(command.XRCInitiator) }
+
+func (d *Device) newXRCID(t command.QPType) (*ID, error) {
+	id, err := d.newID(command.IB)
+	if err == nil {
+		id.cm.qpType = t
+	}
+	return id, err
+}
+
 // NewServiceID creates an idle id that resolves UD services, see ID.Resolve.
 func (d *Device) NewServiceID() (*ID, error) { return d.newID(command.UDP) }
 
@@ -84,11 +98,24 @@ func (c *cmID) make() (command.Handle, error) {
 		return c.number, c.err
 	}
 	h, err := c.host.backend.CMCreate(c.host.ctx, command.CMCreate{Adapter: c.adapter, Space: c.space, Context: c.token})
+	if err == nil && c.qpType != 0 {
+		err = c.tellType(h)
+	}
 	if err != nil {
 		return 0, wrap("create cm id", err)
 	}
 	c.name(h)
 	return h, nil
+}
+
+// tellType tells the adapter the type of the id's QP, on which it insists from then on.
+func (c *cmID) tellType(h command.Handle) error {
+	b, ctx := c.host.backend, c.host.ctx
+	err := b.CMOption(ctx, command.CMOption{ID: h, Option: command.OptionQPType, Value: uint32(c.qpType)})
+	if err != nil {
+		_ = b.Destroy(ctx, command.KindCM, h)
+	}
+	return err
 }
 
 // name records the handle of the id. The caller holds the lock.

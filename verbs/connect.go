@@ -46,6 +46,11 @@ func (id *ID) request(ctx context.Context, op string, remote netip.AddrPort, qp 
 	if err := ctx.Err(); err != nil {
 		return wrapAddr(op, remote, err)
 	}
+	if c.qpType != 0 { // the adapter learns it first
+		if _, err := c.make(); err != nil {
+			return err
+		}
+	}
 	if err := c.move(op, cmConnecting, cmIdle); err != nil {
 		return err
 	}

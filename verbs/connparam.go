@@ -26,6 +26,9 @@ type ConnParam struct {
 	RNRRetry int
 	// NoFlowControl declines end-to-end credits.
 	NoFlowControl bool
+	// QPN is the number of the local QP if Connect or Accept is not given one, because the program moves it itself (see
+	// ID.Attributes) or it is another program's.
+	QPN uint32
 	// QKey is the Q_Key of a UD service.
 	QKey uint32
 	// Private is private data for the peer, at most MaxConnectPrivate, MaxAcceptPrivate or
@@ -61,7 +64,7 @@ func peerParam(p *command.ConnParam) PeerParam {
 
 // param checks p and converts it to the command's form.
 func (p *ConnParam) param(op string, limit int, qp *QP) (command.ConnParam, error) {
-	out := command.ConnParam{QKey: p.QKey}
+	out := command.ConnParam{QPN: p.QPN, QKey: p.QKey}
 	if len(p.Private) > limit {
 		return out, newError(op, ErrInvalid, "Private has %d bytes, at most %d", len(p.Private), limit)
 	}

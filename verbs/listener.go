@@ -39,8 +39,19 @@ func (d *Device) ListenService(local netip.AddrPort, backlog int) (*Listener, er
 	return d.listen(command.UDP, local, backlog)
 }
 
+// ListenXRC is Listen for extended reliable connections: ID.Accept answers their requests with targets (XRCDomain.CreateTarget).
+// The peer needs the numbers of shared receive queues, too: ConnParam.Private has room for them. See NewXRCID.
+func (d *Device) ListenXRC(local netip.AddrPort, backlog int) (*Listener, error) {
+	id, err := d.newXRCID(command.XRCTarget)
+	return listen(id, err, local, backlog)
+}
+
 func (d *Device) listen(space command.PortSpace, local netip.AddrPort, backlog int) (*Listener, error) {
 	id, err := d.newID(space)
+	return listen(id, err, local, backlog)
+}
+
+func listen(id *ID, err error, local netip.AddrPort, backlog int) (*Listener, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func (e *Engine) Connect(now clock.Time, id ID, p Connect) error {
 		e.ask(now, c, e.sidrReq(c, p.Private))
 		return nil
 	}
-	c.flow = !e.cfg.DisableFlowControl && !p.NoFlowControl && !p.SRQ
+	c.flow = !e.cfg.DisableFlowControl && !p.NoFlowControl && !p.SRQ && !c.attr.Type.XRC()
 	e.enter(c, stateReqSent)
 	e.ask(now, c, e.req(c, &p))
 	return nil
@@ -69,8 +69,11 @@ func (p *Connect) check(space command.PortSpace) error {
 	if err := checkPrivate(p.Private, name, limit); err != nil {
 		return err
 	}
-	if space == command.TCP {
+	if space != command.UDP {
 		if err := checkQPN(p.QPN); err != nil {
+			return err
+		}
+		if err := checkType(p.qpType(space), space); err != nil {
 			return err
 		}
 	}
@@ -96,6 +99,28 @@ func (p *Connect) check(space command.PortSpace) error {
 	return nil
 }
 
+// qpType returns the type of the local QP: RC if nothing else is said.
+func (p *Connect) qpType(space command.PortSpace) command.QPType {
+	switch {
+	case space == command.UDP:
+		return command.UD
+	case p.Type == 0:
+		return command.RC
+	}
+	return p.Type
+}
+
+// checkType checks the type of a QP that asks for a connection. A target only accepts (IBA annex A14).
+func checkType(t command.QPType, space command.PortSpace) error {
+	switch {
+	case t == command.RC || t == command.UC || t == command.XRCInitiator && space == command.IB:
+		return nil
+	case space == command.IB:
+		return fieldError("Type", t, "RC, UC or XRCInitiator")
+	}
+	return fieldError("Type", t, "RC or UC")
+}
+
 func checkQPN(qpn uint32) error {
 	if ib.QPN(qpn) <= ib.QPGSI || ib.QPN(qpn) >= ib.QPMulticast {
 		return fieldError("QPN", qpn, "2 to 0xfffffe")
@@ -108,7 +133,7 @@ func (e *Engine) proposal(c *conn, p *Connect) Attributes {
 	a := Attributes{
 		LocalQPN: p.QPN, RQPSN: e.psn(), MTU: e.cfg.MTU, PKey: e.cfg.pkey(),
 		AckTimeout: p.AckTimeout, RetryCount: p.RetryCount,
-		InitiatorDepth: p.InitiatorDepth, ResponderResources: p.ResponderResources, UC: p.UC,
+		InitiatorDepth: p.InitiatorDepth, ResponderResources: p.ResponderResources, Type: p.qpType(c.space),
 		LocalGID: bare(p.LocalGID), RemoteGID: bare(p.RemoteGID),
 		FlowLabel:    flowLabel(c.local.Port(), c.remote.Port()),
 		TrafficClass: p.TrafficClass, HopLimit: p.HopLimit, SL: p.SL,
@@ -173,11 +198,11 @@ func (e *Engine) receiveREP(now clock.Time, m *mad.REP, from Peer) {
 }
 
 func (e *Engine) consent(now clock.Time, c *conn, m *mad.REP, from Peer) {
-	if m.TransactionID != c.tid || m.LocalCommID == 0 || checkQPN(uint32(m.LocalQPN)) != nil {
+	if m.TransactionID != c.tid || m.LocalCommID == 0 || checkQPN(c.qpnIn(m)) != nil {
 		e.counters.Malformed++
 		return
 	}
-	key := qpnKey{from.Remote, m.LocalCAGUID, uint32(m.LocalQPN)}
+	key := qpnKey{from.Remote, m.LocalCAGUID, c.qpnIn(m)}
 	c.remoteID, c.remoteGUID = m.LocalCommID, m.LocalCAGUID
 	if old := e.qpns[key]; old != nil {
 		// The peer cannot have two connections on one QP: the old one is stale (IBA 12.9.8.3.1).
@@ -189,7 +214,7 @@ func (e *Engine) consent(now clock.Time, c *conn, m *mad.REP, from Peer) {
 		return
 	}
 	a := &c.attr
-	a.RemoteQPN, a.SQPSN = uint32(m.LocalQPN), m.StartingPSN
+	a.RemoteQPN, a.SQPSN = c.qpnIn(m), m.StartingPSN
 	e.rememberQPN(c)
 	a.RNRRetry = m.RNRRetryCount
 	a.AckTimeout = max(a.AckTimeout, min(ackTimeout(m.TargetAckDelay, a.AckTimeout-1), maxAckTimeout))

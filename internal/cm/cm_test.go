@@ -128,7 +128,7 @@ func TestPathOptions(t *testing.T) {
 	// With RoCE v1 and MAC-based GIDs the ports' addresses are not those of the programs.
 	gid, peer := netip.MustParseAddr("fe80::2:3:4:5"), netip.MustParseAddr("fe80::2:3:4:6")
 	err := e.Connect(0, id, Connect{QPN: 2, Local: netip.MustParseAddr("10.0.0.1"), Remote: netip.MustParseAddrPort("10.0.0.2:7"),
-		LocalGID: gid.WithZone("eth0"), RemoteGID: peer, TrafficClass: 106, SL: 3, HopLimit: 9, MTU: ib.MTU512, AckTimeout: 20, UC: true})
+		LocalGID: gid.WithZone("eth0"), RemoteGID: peer, TrafficClass: 106, SL: 3, HopLimit: 9, MTU: ib.MTU512, AckTimeout: 20, Type: command.UC})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,8 @@ func TestPathOptions(t *testing.T) {
 		t.Errorf("the private data name %v and %v, %v; want 10.0.0.1 and 10.0.0.2:7", local, remote, err)
 	}
 	a, _ := e.Attributes(id)
-	if a.SrcPort != udpSourcePort(local.Port(), 7) || a.FlowLabel != (uint32(local.Port())*31+7)&0xfffff || a.MTU != ib.MTU512 || !a.UC {
+	if a.SrcPort != udpSourcePort(local.Port(), 7) || a.FlowLabel != (uint32(local.Port())*31+7)&0xfffff || a.MTU != ib.MTU512 ||
+		a.Type != command.UC {
 		t.Errorf("the route is %+v, want the path's port, flow label, MTU and service", a)
 	}
 	// The passive side of such a port, whose program uses IP addresses.
@@ -166,7 +167,7 @@ func TestPathOptions(t *testing.T) {
 	b.Receive(0, out[0].MAD[:], Peer{Local: peer.WithZone("eth1"), Remote: gid.WithZone("eth1"), QPN: 1})
 	var v [1]Event
 	if b.Events(v[:]) != 1 || v[0].Type != EventConnectRequest || v[0].Remote != local || v[0].Conn.RemoteGID != gid || v[0].Conn.SL != 3 ||
-		!v[0].Conn.UC {
+		v[0].Conn.Type != command.UC {
 		t.Errorf("the passive side has the event %v, want a connect request with the path's values", v[0])
 	}
 }

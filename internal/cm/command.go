@@ -34,11 +34,16 @@ func (t *Attributes) ModifyQP(typ command.QPType, to command.QPState) (m command
 	case command.RTS:
 		m.Mask |= command.MaskSQPSN
 		m.SQPSN = uint32(t.SQPSN)
-		if typ == command.RC {
+		switch typ {
+		case command.XRCInitiator:
+			m.Mask |= command.MaskTimeout | command.MaskRetry | command.MaskRNRRetry | command.MaskInitiatorDepth
+		case command.XRCTarget:
+			m.Mask |= command.MaskTimeout
+		case command.RC:
 			m.Mask |= command.MaskTimeout | command.MaskRetry | command.MaskRNRRetry | command.MaskInitiatorDepth | command.MaskFlowControl
-			m.Timeout, m.Retry, m.RNRRetry, m.InitiatorDepth = t.AckTimeout, t.RetryCount, t.RNRRetry, t.InitiatorDepth
 			m.FlowControl = bit(t.FlowControl)
 		}
+		m.Timeout, m.Retry, m.RNRRetry, m.InitiatorDepth = t.AckTimeout, t.RetryCount, t.RNRRetry, t.InitiatorDepth
 		return m, true
 	}
 	return m, false
@@ -55,7 +60,7 @@ func (t *Attributes) toRTR(m *command.ModifyQP, typ command.QPType) {
 		m.Route.LID, m.Route.SL = uint16(t.RemoteLID), t.SL
 	}
 	m.MTU, m.DestQPN, m.RQPSN = uint32(t.MTU.Bytes()), t.RemoteQPN, uint32(t.RQPSN)
-	if typ == command.RC {
+	if typ == command.RC || typ == command.XRCTarget {
 		m.Mask |= command.MaskResponderResources | command.MaskMinRNRTimer
 		m.ResponderResources, m.MinRNRTimer = t.ResponderResources, minRNRTimer
 	}

@@ -54,6 +54,11 @@ func TestModifyQP(t *testing.T) {
 		{"UD to RTR", command.UD, command.RTR, 7, command.MaskState},
 		{"RC to RTS", command.RC, command.RTS, 0, command.MaskState | command.MaskSQPSN | command.MaskTimeout | command.MaskRetry |
 			command.MaskRNRRetry | command.MaskInitiatorDepth | command.MaskFlowControl},
+		{"XRC initiator to RTR", command.XRCInitiator, command.RTR, 0, connected},
+		{"XRC target to RTR", command.XRCTarget, command.RTR, 0, connected | command.MaskResponderResources | command.MaskMinRNRTimer},
+		{"XRC initiator to RTS", command.XRCInitiator, command.RTS, 0, command.MaskState | command.MaskSQPSN | command.MaskTimeout |
+			command.MaskRetry | command.MaskRNRRetry | command.MaskInitiatorDepth},
+		{"XRC target to RTS", command.XRCTarget, command.RTS, 0, command.MaskState | command.MaskSQPSN | command.MaskTimeout},
 		{"UD to RTS", command.UD, command.RTS, 0, command.MaskState | command.MaskSQPSN},
 	} {
 		a.RemoteLID = c.lid

@@ -99,9 +99,9 @@ type Attributes struct {
 	RNRRetry           uint8 // 0 to 7; 7: without limit
 	InitiatorDepth     uint8
 	ResponderResources uint8
-	FlowControl        bool // end-to-end credits, agreed by both sides
-	UC                 bool // unreliable connection
-	RemoteSRQ          bool // the peer's QP receives from a shared receive queue
+	FlowControl        bool           // end-to-end credits, agreed by both sides
+	Type               command.QPType // of the local QP; see command.QPType.Counterpart
+	RemoteSRQ          bool           // the peer's QP receives from a shared receive queue
 
 	// LocalGID and RemoteGID are the port addresses, between which packets are actually sent.
 	LocalGID, RemoteGID netip.Addr

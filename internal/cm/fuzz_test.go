@@ -89,7 +89,7 @@ func newHostile(t *testing.T) *hostile {
 		t.Fatal(err)
 	}
 	h := &hostile{t: t, e: e, qpn: 0x100}
-	for _, space := range []command.PortSpace{command.TCP, command.UDP} {
+	for _, space := range []command.PortSpace{command.TCP, command.UDP, command.IB} {
 		id, _ := e.Open(space, 0)
 		if _, err := e.Bind(id, netip.MustParseAddrPort("0.0.0.0:7471")); err != nil {
 			t.Fatal(err)
@@ -157,8 +157,8 @@ func (h *hostile) knowing(a [8]byte) []byte {
 	var m mad.Message
 	switch a[0] % 9 {
 	case 0:
-		m = &mad.REP{TransactionID: tid, LocalCommID: theirs, RemoteCommID: ours, LocalQPN: ib.QPN(a[5]), LocalCAGUID: uint64(a[6] % 2),
-			TargetAckDelay: a[7]}
+		m = &mad.REP{TransactionID: tid, LocalCommID: theirs, RemoteCommID: ours, LocalQPN: ib.QPN(a[5]), LocalEECN: uint32(a[5]),
+			LocalCAGUID: uint64(a[6] % 2), TargetAckDelay: a[7]}
 	case 1:
 		m = &mad.RTU{TransactionID: tid, LocalCommID: theirs, RemoteCommID: ours}
 	case 2:
@@ -181,6 +181,8 @@ func (h *hostile) knowing(a [8]byte) []byte {
 	return encoded(m)[:]
 }
 
+var connected = [...]mad.PortSpace{mad.PortSpaceTCP, mad.PortSpaceIB}
+
 // request returns a REQ or SIDR_REQ that may be valid.
 func (h *hostile) request(a [8]byte) []byte {
 	ip := mad.IPHeader{Source: netip.AddrPortFrom(enemy, uint16(a[1])+1), Destination: victim}
@@ -192,18 +194,21 @@ func (h *hostile) request(a [8]byte) []byte {
 	}
 	m := &mad.REQ{
 		TransactionID: uint64(a[2] % 4), LocalCommID: uint32(a[3] % 16), LocalCAGUID: uint64(a[4] % 2), LocalQPN: ib.QPN(a[5]),
-		ServiceID: mad.ServiceID(mad.PortSpaceTCP, 7471), PKey: 0xffff, PathMTU: ib.MTU(a[6] % 7), MaxCMRetries: a[6],
-		LocalCMResponseTimeout: a[7],
-		Primary:                mad.Path{LocalGID: ib.GIDFromAddr(enemy), RemoteGID: ib.GIDFromAddr(victim), AckTimeout: a[7]},
+		ServiceID: mad.ServiceID(connected[a[0]>>1&1], 7471), PKey: 0xffff, PathMTU: ib.MTU(a[6] % 7), MaxCMRetries: a[6],
+		LocalCMResponseTimeout: a[7], TransportType: mad.TransportType(a[0] >> 2 & 3), ExtendedType: a[0] >> 4 & 7,
+		Primary: mad.Path{LocalGID: ib.GIDFromAddr(enemy), RemoteGID: ib.GIDFromAddr(victim), AckTimeout: a[7]},
 	}
 	ip.Append(m.PrivateData[:0])
 	return encoded(m)[:]
 }
 
 func (h *hostile) connect(a [8]byte) {
-	space, port := command.TCP, uint16(7)
-	if a[0]&1 == 1 {
+	space, port, typ := command.TCP, uint16(7), command.QPType(0)
+	switch a[0] & 3 {
+	case 1:
 		space, port = command.UDP, 9
+	case 2:
+		space, typ = command.IB, command.XRCInitiator
 	}
 	id, err := h.e.Open(space, 0)
 	if err != nil {
@@ -211,7 +216,7 @@ func (h *hostile) connect(a [8]byte) {
 	}
 	h.own = append(h.own, id)
 	h.qpn++
-	err = h.e.Connect(h.now, id, Connect{Local: victim, Remote: netip.AddrPortFrom(enemy, port), QPN: h.qpn,
+	err = h.e.Connect(h.now, id, Connect{Local: victim, Remote: netip.AddrPortFrom(enemy, port), QPN: h.qpn, Type: typ,
 		Timeout: time.Duration(a[1]) * time.Second})
 	if err != nil {
 		h.t.Fatal(err)

@@ -138,15 +138,23 @@ func describe(b []byte) string {
 		if err != nil {
 			addrs = err.Error()
 		}
-		return fmt.Sprintf("REQ %08x service=%x guid=%x qpn=%#x type=%d psn=%06x resources=%d depth=%d flow=%t srq=%t retry=%d rnr=%d timeouts=%d/%d max=%d pkey=%04x mtu=%v path=%v->%v label=%05x class=%d hops=%d sl=%d ack=%d %s%s",
-			m.LocalCommID, m.ServiceID, m.LocalCAGUID, uint32(m.LocalQPN), m.TransportType, uint32(m.StartingPSN), m.ResponderResources,
+		typ := fmt.Sprint(m.TransportType)
+		if m.TransportType == mad.TransportExtended {
+			typ = fmt.Sprintf("extended(%d)", m.ExtendedType)
+		}
+		return fmt.Sprintf("REQ %08x service=%x guid=%x qpn=%#x type=%s psn=%06x resources=%d depth=%d flow=%t srq=%t retry=%d rnr=%d timeouts=%d/%d max=%d pkey=%04x mtu=%v path=%v->%v label=%05x class=%d hops=%d sl=%d ack=%d %s%s",
+			m.LocalCommID, m.ServiceID, m.LocalCAGUID, uint32(m.LocalQPN), typ, uint32(m.StartingPSN), m.ResponderResources,
 			m.InitiatorDepth, m.FlowControl, m.SRQ,
 			m.RetryCount, m.RNRRetryCount, m.LocalCMResponseTimeout, m.RemoteCMResponseTimeout, m.MaxCMRetries, uint16(m.PKey), m.PathMTU,
 			p.LocalGID.Addr(), p.RemoteGID.Addr(), p.FlowLabel, p.TrafficClass, p.HopLimit, p.SL, p.AckTimeout, addrs,
 			text(m.PrivateData[36:]))
 	case *mad.REP:
-		return fmt.Sprintf("REP %08x for %08x guid=%x qpn=%#x psn=%06x resources=%d depth=%d delay=%d failover=%d flow=%t rnr=%d srq=%t%s",
-			m.LocalCommID, m.RemoteCommID, m.LocalCAGUID, uint32(m.LocalQPN), uint32(m.StartingPSN), m.ResponderResources, m.InitiatorDepth,
+		qpn := fmt.Sprintf("qpn=%#x", uint32(m.LocalQPN))
+		if m.LocalEECN != 0 {
+			qpn += fmt.Sprintf(" eecn=%#x", m.LocalEECN)
+		}
+		return fmt.Sprintf("REP %08x for %08x guid=%x %s psn=%06x resources=%d depth=%d delay=%d failover=%d flow=%t rnr=%d srq=%t%s",
+			m.LocalCommID, m.RemoteCommID, m.LocalCAGUID, qpn, uint32(m.StartingPSN), m.ResponderResources, m.InitiatorDepth,
 			m.TargetAckDelay, m.Failover, m.FlowControl, m.RNRRetryCount, m.SRQ, text(m.PrivateData[:]))
 	case *mad.RTU:
 		return fmt.Sprintf("RTU %08x for %08x%s", m.LocalCommID, m.RemoteCommID, text(m.PrivateData[:]))
@@ -197,7 +205,7 @@ func (v Event) String() string {
 	switch v.Type {
 	case EventConnectRequest:
 		fmt.Fprintf(&s, " at %08x %v<-%v", uint32(v.Listener), v.Local, v.Remote)
-		if v.Space == command.TCP {
+		if v.Space != command.UDP {
 			fmt.Fprintf(&s, " peer-flow=%t", v.PeerFlowControl)
 		}
 	case EventUnreachable:
@@ -220,7 +228,7 @@ func (v Event) String() string {
 	if v.Space == command.UDP && v.Type == EventConnectResponse {
 		fmt.Fprintf(&s, " qpn=%#x qkey=%08x to %v", a.RemoteQPN, a.QKey, a.RemoteGID)
 	}
-	if v.Space == command.TCP && (v.Type == EventConnectRequest || v.Type == EventConnectResponse) {
+	if v.Space != command.UDP && (v.Type == EventConnectRequest || v.Type == EventConnectResponse) {
 		fmt.Fprintf(&s, " %v", a)
 	}
 	return s.String()

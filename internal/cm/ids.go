@@ -11,8 +11,8 @@ import (
 
 // Open creates an idle id. context is returned in its events.
 func (e *Engine) Open(space command.PortSpace, context uint64) (ID, error) {
-	if space != command.TCP && space != command.UDP {
-		return 0, fieldError("space", uint32(space), "TCP (0x106) or UDP (0x111)")
+	if !space.Valid() {
+		return 0, fieldError("space", uint32(space), command.PortSpaces)
 	}
 	if e.ids.Len() >= e.cfg.MaxIDs {
 		return 0, ErrTooManyIDs

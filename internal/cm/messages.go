@@ -3,6 +3,7 @@ package cm
 import (
 	"net/netip"
 
+	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -52,11 +53,38 @@ func (e *Engine) req(c *conn, p *Connect) *mad.REQ {
 	if a.RemoteLID != 0 { // IBA 12.7.11, 12.7.16: inside the subnet only the LIDs matter
 		m.Primary.LocalLID, m.Primary.RemoteLID, m.Primary.SubnetLocal = a.LocalLID, a.RemoteLID, !a.Global
 	}
-	if p.UC {
+	switch a.Type {
+	case command.UC:
 		m.TransportType = mad.TransportUC
+	case command.XRCInitiator: // what is said of the responder's side does not apply: no peer sends to an initiator
+		m.TransportType, m.ExtendedType = mad.TransportExtended, mad.ExtendedXRC
+		m.ResponderResources, m.RetryCount, m.RNRRetryCount, m.SRQ = 0, 0, 0, false
 	}
 	copy(ipHeader(c).Append(m.PrivateData[:0])[mad.IPHeaderLen:mad.REQPrivateData], p.Private)
 	return m
+}
+
+// accepting returns the type of the QP that a request asks for; 0 for a transport that there is not, or not in this port
+// space.
+func accepting(m *mad.REQ, space command.PortSpace) command.QPType {
+	switch {
+	case m.TransportType == mad.TransportRC:
+		return command.RC
+	case m.TransportType == mad.TransportUC:
+		return command.UC
+	case m.TransportType == mad.TransportExtended && m.ExtendedType == mad.ExtendedXRC && space == command.IB:
+		return command.XRCTarget
+	}
+	return 0
+}
+
+// qpnIn returns the number of the peer's QP in its answer: that of a target is where the number of an end-to-end context
+// would be (IBA annex A14).
+func (c *conn) qpnIn(m *mad.REP) uint32 {
+	if c.attr.Type == command.XRCInitiator {
+		return m.LocalEECN
+	}
+	return uint32(m.LocalQPN)
 }
 
 func (e *Engine) rep(c *conn, p *Accept) *mad.REP {
@@ -65,6 +93,9 @@ func (e *Engine) rep(c *conn, p *Accept) *mad.REP {
 		TransactionID: c.tid, LocalCommID: uint32(c.id), RemoteCommID: c.remoteID, LocalQPN: ib.QPN(c.attr.LocalQPN),
 		StartingPSN: c.attr.RQPSN, ResponderResources: c.attr.ResponderResources, InitiatorDepth: c.attr.InitiatorDepth,
 		TargetAckDelay: e.cfg.AckDelay, FlowControl: c.flow, RNRRetryCount: p.RNRRetry, SRQ: p.SRQ, LocalCAGUID: e.cfg.GUID,
+	}
+	if c.attr.Type == command.XRCTarget {
+		m.LocalQPN, m.LocalEECN, m.SRQ, m.InitiatorDepth = 0, c.attr.LocalQPN, true, 0
 	}
 	if c.failover {
 		m.Failover = mad.FailoverUnsupported

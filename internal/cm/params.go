@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -19,8 +20,8 @@ type Connect struct {
 
 	// QPN is the local QP; it is not sent in the UDP port space.
 	QPN uint32
-	// UC asks for an unreliable connection.
-	UC bool
+	// Type is the local QP's: RC (0 too), UC, and in the IB port space also XRCInitiator. Not in the UDP port space.
+	Type command.QPType
 	// SRQ says that the local QP receives from a shared receive queue.
 	SRQ bool
 	// NoFlowControl disables end-to-end credits for this connection.

@@ -21,7 +21,7 @@ func (e *Engine) receiveREQ(now clock.Time, m *mad.REQ, from Peer) {
 		return
 	}
 	space, port, ok := mad.ParseServiceID(m.ServiceID)
-	if !ok || space != mad.PortSpaceTCP {
+	if !ok || space == mad.PortSpaceUDP {
 		e.refuseREQ(m, from, mad.RejectInvalidServiceID, nil)
 		return
 	}
@@ -31,12 +31,12 @@ func (e *Engine) receiveREQ(now clock.Time, m *mad.REQ, from Peer) {
 		return
 	}
 	at := barePort(addrPort(ip.Destination, port))
-	l := e.listener(command.TCP, at)
+	l := e.listener(command.PortSpace(space), at)
 	if l == nil {
 		e.refuseREQ(m, from, mad.RejectInvalidServiceID, nil)
 		return
 	}
-	if reason, info := e.judge(m, &ip, from); reason != 0 {
+	if reason, info := e.judge(m, l.space, &ip, from); reason != 0 {
 		e.refuseREQ(m, from, reason, info)
 		return
 	}
@@ -63,12 +63,12 @@ func (e *Engine) receiveREQ(now clock.Time, m *mad.REQ, from Peer) {
 }
 
 // judge returns why a request cannot be granted, with the additional reject information; 0 if it can.
-func (e *Engine) judge(m *mad.REQ, ip *mad.IPHeader, from Peer) (mad.RejectReason, []byte) {
+func (e *Engine) judge(m *mad.REQ, space command.PortSpace, ip *mad.IPHeader, from Peer) (mad.RejectReason, []byte) {
 	p := &m.Primary
 	switch {
 	case m.LocalCommID == 0:
 		return mad.RejectInvalidCommID, nil
-	case m.TransportType != mad.TransportRC && m.TransportType != mad.TransportUC:
+	case accepting(m, space) == 0:
 		return mad.RejectInvalidTransportType, nil
 	case checkQPN(uint32(m.LocalQPN)) != nil:
 		return mad.RejectUnsupported, nil
@@ -121,7 +121,7 @@ func (a *Attributes) follow(p *mad.Path, from Peer) {
 // request creates the id of a request and raises the event for the listener's program. again says that it was made room
 // for because it was repeated.
 func (e *Engine) request(now clock.Time, l *conn, m *mad.REQ, ip *mad.IPHeader, from Peer, again bool) {
-	c := e.add(command.TCP, l.context)
+	c := e.add(l.space, l.context)
 	c.at, c.again = from, again
 	e.await(l, c)
 	p := &m.Primary
@@ -142,10 +142,13 @@ func (e *Engine) request(now clock.Time, l *conn, m *mad.REQ, ip *mad.IPHeader, 
 		RemoteQPN: uint32(m.LocalQPN), SQPSN: m.StartingPSN, RQPSN: e.psn(), MTU: m.PathMTU, PKey: key,
 		AckTimeout: ack, RetryCount: m.RetryCount, RNRRetry: m.RNRRetryCount,
 		InitiatorDepth: m.ResponderResources, ResponderResources: m.InitiatorDepth,
-		UC: m.TransportType == mad.TransportUC, RemoteSRQ: m.SRQ,
+		Type: accepting(m, l.space), RemoteSRQ: m.SRQ,
 		LocalGID: from.Local, RemoteGID: from.Remote,
 		FlowLabel: p.FlowLabel, TrafficClass: p.TrafficClass, HopLimit: frame.Hops(p.HopLimit), SL: p.SL & 7,
 		SrcPort: udpSourcePort(c.local.Port(), c.remote.Port()),
+	}
+	if c.attr.Type == command.XRCTarget { // it sends no requests, whatever the peer says
+		c.attr.InitiatorDepth = 0
 	}
 	c.attr.follow(p, from)
 	e.rememberPeer(c)
@@ -208,8 +211,8 @@ func (e *Engine) Accept(now clock.Time, id ID, a Accept) (Attributes, error) {
 		return Attributes{}, err
 	}
 	e.claim(c)
-	c.flow = !e.cfg.DisableFlowControl && !a.NoFlowControl && !a.SRQ
 	t := &c.attr
+	c.flow = !e.cfg.DisableFlowControl && !a.NoFlowControl && !a.SRQ && !t.Type.XRC()
 	t.LocalQPN = a.QPN
 	t.InitiatorDepth = min(t.InitiatorDepth, a.InitiatorDepth)
 	t.ResponderResources = min(t.ResponderResources, a.ResponderResources)

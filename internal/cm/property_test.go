@@ -71,7 +71,7 @@ type program struct {
 
 func (w *world) play(connections int) {
 	for _, s := range w.sides() {
-		for _, space := range []command.PortSpace{command.TCP, command.UDP} {
+		for _, space := range []command.PortSpace{command.TCP, command.UDP, command.IB} {
 			p := w.open(s, space)
 			w.must(s.e.Bind(p.id, netip.MustParseAddrPort("0.0.0.0:7")))
 			w.must(nil, s.e.Listen(p.id, 4))
@@ -80,16 +80,19 @@ func (w *world) play(connections int) {
 	for i := range connections {
 		s := w.sides()[w.rand.IntN(2)]
 		w.later(time.Duration(i)*w.upTo(time.Second), func() {
-			space := command.TCP
-			if w.chance(25) {
+			space, typ := command.TCP, command.QPType(0)
+			switch w.rand.IntN(4) {
+			case 0:
 				space = command.UDP
+			case 1:
+				space, typ = command.IB, command.XRCInitiator
 			}
 			p := w.open(s, space)
 			w.qpn++
 			w.must(nil, s.e.Connect(w.now, p.id, Connect{
 				Remote: netip.AddrPortFrom(w.other(s).addr, 7), Local: s.addr, QPN: uint32(0x1000 + w.qpn), SRQ: w.rand.IntN(3) == 0,
 				InitiatorDepth: uint8(w.rand.IntN(17)), ResponderResources: uint8(w.rand.IntN(17)), RetryCount: 7,
-				RNRRetry: uint8(w.rand.IntN(8)),
+				RNRRetry: uint8(w.rand.IntN(8)), Type: typ,
 			}))
 		})
 	}
@@ -192,7 +195,7 @@ func (w *world) answer(p *program) {
 		w.qpn++
 		_, err := p.side.e.Accept(w.now, p.id, Accept{QPN: uint32(0x1000 + w.qpn), InitiatorDepth: uint8(w.rand.IntN(17)),
 			ResponderResources: uint8(w.rand.IntN(17))})
-		p.inUse = p.inUse || err == nil && p.space == command.TCP
+		p.inUse = p.inUse || err == nil && p.space != command.UDP
 	}
 }
 
@@ -286,7 +289,11 @@ func equal(a, b *Attributes) error {
 	case a.InitiatorDepth > b.ResponderResources || b.InitiatorDepth > a.ResponderResources:
 		return fmt.Errorf("depths %d and %d, resources %d and %d", a.InitiatorDepth, b.InitiatorDepth, a.ResponderResources,
 			b.ResponderResources)
-	case a.SrcPort != b.SrcPort || a.RetryCount != b.RetryCount || a.PKey != b.PKey:
+	case a.Type.Counterpart() != b.Type:
+		return fmt.Errorf("types %d and %d", a.Type, b.Type)
+	case a.Type == command.XRCTarget && a.InitiatorDepth|b.ResponderResources != 0:
+		return fmt.Errorf("a target may have %d requests outstanding, its peer serves %d", a.InitiatorDepth, b.ResponderResources)
+	case a.SrcPort != b.SrcPort || !a.Type.XRC() && a.RetryCount != b.RetryCount || a.PKey != b.PKey: // a target repeats nothing
 		return fmt.Errorf("%v and %v", a, b)
 	}
 	return nil

@@ -54,8 +54,9 @@ func (e *Engine) receiveSIDRREQ(now clock.Time, m *mad.SIDRREQ, from Peer) {
 	c.local, c.remote = at, barePort(ip.Source)
 	c.remoteID, c.tid = m.RequestID, m.TransactionID
 	c.maxRetries, c.interval = e.cfg.MaxRetries, interval(e.cfg.ResponseTimeout, e.cfg.PacketLifetime)
-	c.attr = Attributes{MTU: e.cfg.MTU, PKey: key, LocalGID: from.Local, RemoteGID: from.Remote, HopLimit: frame.DefaultHopLimit,
-		FlowLabel: flowLabel(c.local.Port(), c.remote.Port()), SrcPort: udpSourcePort(c.local.Port(), c.remote.Port())}
+	c.attr = Attributes{Type: command.UD, MTU: e.cfg.MTU, PKey: key, LocalGID: from.Local, RemoteGID: from.Remote,
+		HopLimit: frame.DefaultHopLimit, FlowLabel: flowLabel(c.local.Port(), c.remote.Port()),
+		SrcPort: udpSourcePort(c.local.Port(), c.remote.Port())}
 	if onInfiniBand(from) { // a SIDR_REQ contains no path: the way back is that by which it came
 		c.attr.LocalLID, _ = frame.AddrLID(from.Local)
 		c.attr.RemoteLID, _ = frame.AddrLID(from.Remote)

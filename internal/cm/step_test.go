@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -146,11 +147,13 @@ func (s *step) connect() error {
 	}
 	return side.e.Connect(s.now, id, Connect{
 		Remote: netip.MustParseAddrPort(s.arg("to", netip.AddrPortFrom(s.other(side).addr, 7).String())), Local: side.addr,
-		QPN: uint32(s.num("qpn", int(s.qpn))), UC: s.d.HasArg("uc"), SRQ: s.d.HasArg("srq"),
+		QPN: uint32(s.num("qpn", int(s.qpn))), Type: qpTypes[s.arg("qp", "")], SRQ: s.d.HasArg("srq"),
 		ResponderResources: uint8(s.num("resources", 4)), InitiatorDepth: uint8(s.num("depth", 8)),
 		RetryCount: 7, RNRRetry: uint8(s.num("rnr", 6)), Private: s.private, Timeout: timeout,
 	})
 }
+
+var qpTypes = map[string]command.QPType{"": 0, "uc": command.UC, "initiator": command.XRCInitiator, "target": command.XRCTarget}
 
 func (s *step) accept() error {
 	s.qpn++
@@ -242,7 +245,7 @@ func (s *step) message(to *side, from netip.Addr, known *conn) (mad.Message, err
 	case "REP":
 		return &mad.REP{TransactionID: uint64(s.num("tid", int(known.tid))), LocalCommID: uint32(s.num("theirs", 0x77)),
 			RemoteCommID: uint32(s.num("comm", int(ours))),
-			LocalCAGUID:  0xb, LocalQPN: ib.QPN(s.num("qpn", 0x900))}, nil
+			LocalCAGUID:  0xb, LocalQPN: ib.QPN(s.num("qpn", 0x900)), LocalEECN: uint32(s.num("eecn", 0))}, nil
 	case "RTU":
 		return &mad.RTU{TransactionID: 9, LocalCommID: theirs, RemoteCommID: ours}, nil
 	case "DREQ":
@@ -268,11 +271,11 @@ func (s *step) message(to *side, from netip.Addr, known *conn) (mad.Message, err
 
 // request returns a REQ from an address.
 func (s *step) request(to *side, from netip.Addr) *mad.REQ {
-	req := mad.REQ{TransactionID: 9, LocalCommID: uint32(s.num("comm", 0x77)), ServiceID: mad.ServiceID(mad.PortSpaceTCP,
-		uint16(s.num("port", 7))),
+	req := mad.REQ{TransactionID: 9, LocalCommID: uint32(s.num("comm", 0x77)), ServiceID: mad.ServiceID(
+		mad.PortSpace(space(s.arg("space", "tcp"))), uint16(s.num("port", 7))),
 		LocalCAGUID: 0xa, LocalQPN: ib.QPN(s.num("qpn", 0x900)), StartingPSN: 5, PKey: ib.PKey(s.num("pkey", 0xffff)),
 		PathMTU:       ib.MTU(s.num("mtu", 3)),
-		TransportType: mad.TransportType(s.num("type", 0)), MaxCMRetries: 15, LocalCMResponseTimeout: 17,
+		TransportType: mad.TransportType(s.num("type", 0)), ExtendedType: uint8(s.num("extended", 0)), MaxCMRetries: 15, LocalCMResponseTimeout: 17,
 		Primary: mad.Path{LocalGID: ib.GIDFromAddr(netip.MustParseAddr(s.arg("gid", from.String()))),
 			RemoteGID: ib.GIDFromAddr(netip.MustParseAddr(s.arg("to-gid", to.addr.String()))), AckTimeout: uint8(s.num("ack", 15))}}
 	mad.IPHeader{Source: netip.AddrPortFrom(netip.MustParseAddr(s.arg("source", from.String())), uint16(s.num("source-port", 1000))),

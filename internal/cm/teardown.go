@@ -121,7 +121,7 @@ func (e *Engine) receiveDREQ(now clock.Time, m *mad.DREQ, from Peer) {
 		return
 	}
 	answer := &mad.DREP{TransactionID: m.TransactionID, LocalCommID: m.RemoteCommID, RemoteCommID: m.LocalCommID}
-	if c == nil || c.space != command.TCP {
+	if c == nil || c.space == command.UDP {
 		e.counters.Unknown++
 		e.reply(from, answer)
 		return
@@ -237,7 +237,7 @@ func (e *Engine) lowerMTU(now clock.Time, c *conn, m *mad.REJ) bool {
 
 // failRequest ends a request that was not answered.
 func (e *Engine) failRequest(c *conn, reason mad.RejectReason) {
-	if c.space == command.TCP {
+	if c.space != command.UDP {
 		e.counters.FailedAttempts++
 	}
 	e.event(c, Event{Type: EventConnectError, Reason: reason})

@@ -105,8 +105,5 @@ func (s *script) side(name string) *side {
 }
 
 func space(name string) command.PortSpace {
-	if name == "udp" {
-		return command.UDP
-	}
-	return command.TCP
+	return map[string]command.PortSpace{"tcp": command.TCP, "udp": command.UDP, "ib": command.IB}[name]
 }

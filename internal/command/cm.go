@@ -3,11 +3,18 @@ package command
 // PortSpace is an RDMA IP CM port space.
 type PortSpace uint32
 
-// The port spaces (IBA annex A11).
+// The port spaces (IBA annex A11, and for IB those of Linux).
 const (
-	TCP PortSpace = 0x0106
-	UDP PortSpace = 0x0111
+	TCP PortSpace = 0x0106 // reliable and unreliable connections
+	UDP PortSpace = 0x0111 // datagrams
+	IB  PortSpace = 0x013f // connections, extended reliable ones too
 )
+
+// PortSpaces says which there are, for errors.
+const PortSpaces = "0x106 (TCP), 0x111 (UDP) or 0x13f (IB)"
+
+// Valid reports whether it is one of the port spaces.
+func (s PortSpace) Valid() bool { return s == TCP || s == UDP || s == IB }
 
 // AnyAdapter in CMCreate lets the address determine the adapter.
 const AnyAdapter = 0xffffffff
@@ -124,6 +131,7 @@ const (
 	OptionReuse                              // 1: ids that all set it share one port, until one of them listens
 	OptionIPv6Only                           // 1: :: does not include IPv4 addresses
 	OptionAckTimeout                         // local ACK timeout code, 0 to 31
+	OptionQPType                             // QPType of the local QP, in the IB port space: RC, UC, XRCInitiator or XRCTarget
 )
 
 // CMOption sets an option of a CM id that is not connected yet.

@@ -44,7 +44,7 @@ func (c *Client) connect(r *command.CMConnect) error {
 	if err != nil {
 		return err
 	}
-	if err := checkParam(&r.Param, q == nil && o.space == command.TCP); err != nil {
+	if err := checkParam(&r.Param, q == nil && o.space != command.UDP); err != nil {
 		return err
 	}
 	remote := netip.AddrPortFrom(r.Remote.Addr.IP(), r.Remote.Port)
@@ -164,8 +164,13 @@ func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error
 		RetryCount: p.RetryCount, RNRRetry: p.RNRRetry, Private: p.Private[:p.PrivateLen],
 		Timeout: time.Duration(r.Timeout) * time.Millisecond, TrafficClass: o.traffic, AckTimeout: o.ack,
 	}
+	if n.Type = o.likely(); q != nil {
+		n.QPN, n.SRQ, n.Type = q.number, q.srq != nil, q.tq.Type()
+	}
+	if n.Type == command.XRCTarget {
+		return command.Errorf(command.Invalid, "QP is an XRC target: those accept connections, and request none")
+	}
 	if q != nil {
-		n.QPN, n.SRQ, n.UC = q.number, q.srq != nil, q.tq.Type() == command.UC
 		if err := q.toInit(p.QKey); err != nil {
 			return err
 		}
@@ -203,14 +208,18 @@ func (c *Client) connectable(o *cmid, h command.Handle) (*qp, error) {
 	if err != nil {
 		return nil, err
 	}
-	if q.cm != nil && q.cm != o {
+	if q = q.first(); q.cm != nil && q.cm != o {
 		return nil, command.Errorf(command.State, "the QP belongs to another connection")
 	}
-	if o.space == command.TCP == (q.tq.Type() == command.UD) {
-		return nil, command.Errorf(command.Invalid, "QP is of type %d: the TCP port space connects RC and UC, the UDP port space UD",
-			q.tq.Type())
+	typ := q.tq.Type()
+	if o.space == command.UDP != (typ == command.UD) || typ.XRC() && o.space != command.IB {
+		return nil, command.Errorf(command.Invalid,
+			"QP is of type %d: the TCP port space connects RC and UC, the IB port space also XRC, and the UDP port space UD", typ)
 	}
-	if s := q.tq.State(); s != command.Reset && s != command.Init && o.space == command.TCP {
+	if o.qpType != 0 && !suits(typ, o.qpType) {
+		return nil, command.Errorf(command.Invalid, "QP is of type %d, and the id for those of type %d", typ, o.qpType)
+	}
+	if s := q.tq.State(); s != command.Reset && s != command.Init && o.space != command.UDP {
 		return nil, command.Errorf(command.State, "the QP is in state %d, want Reset or Init", s)
 	}
 	return q, nil

@@ -134,6 +134,9 @@ func (a *adapter) request(now clock.Time, e *cm.Event) {
 	}
 	c := l.client
 	reason := a.judge(&e.Conn)
+	if l.qpType != 0 && !suits(e.Conn.Type, l.qpType) {
+		reason = mad.RejectInvalidTransportType
+	}
 	if reason == 0 && (c.closed || !a.reaches(e.Remote.Addr())) {
 		reason = mad.RejectUnsupported
 	}
@@ -142,9 +145,8 @@ func (a *adapter) request(now clock.Time, e *cm.Event) {
 		_ = a.cm.Destroy(now, e.ID)
 		return
 	}
-	o := &cmid{space: l.space, context: l.context, want: a.index, state: cmRequested, adapter: a, id: e.ID, local: e.Local,
-		listener: l.handle,
-		channel:  l.channel.join()}
+	o := &cmid{space: l.space, qpType: l.qpType, context: l.context, want: a.index, state: cmRequested, adapter: a, id: e.ID,
+		local: e.Local, listener: l.handle, channel: l.channel.join()}
 	if uint64(c.live()) >= a.limits.ClientObjects {
 		_ = a.cm.Reject(now, e.ID, mad.RejectNoResources, nil)
 		_ = a.cm.Destroy(now, e.ID)
@@ -207,7 +209,7 @@ func (o *cmid) lost(now clock.Time) {
 
 // leave handles the destruction of the QP.
 func (o *cmid) leave() {
-	if o.adapter != nil && o.state == cmEstablished && o.space == command.TCP {
+	if o.adapter != nil && o.state == cmEstablished && o.space != command.UDP {
 		_ = o.adapter.cm.Disconnect(o.client.host.now(), o.id, nil)
 	}
 	o.qp.cm, o.qp = nil, nil

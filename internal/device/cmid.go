@@ -29,6 +29,7 @@ type cmid struct {
 	handle  command.Handle
 	client  *Client
 	space   command.PortSpace
+	qpType  command.QPType // of its QPs, which OptionQPType tells; 0: any of the port space
 	context uint64
 	want    uint32 // adapter that it may use, or command.AnyAdapter
 	state   uint32
@@ -68,8 +69,8 @@ func (c *Client) CMCreate(ctx context.Context, r command.CMCreate) (command.Hand
 }
 
 func (c *Client) createCM(r command.CMCreate) (command.Handle, error) {
-	if r.Space != command.TCP && r.Space != command.UDP {
-		return 0, command.Errorf(command.Invalid, "Space is %#x, want 0x106 (TCP) or 0x111 (UDP)", uint32(r.Space))
+	if !r.Space.Valid() {
+		return 0, command.Errorf(command.Invalid, "Space is %#x, want %s", uint32(r.Space), command.PortSpaces)
 	}
 	if r.Adapter != command.AnyAdapter {
 		if _, err := c.usable(r.Adapter); err != nil {
@@ -118,6 +119,9 @@ func (c *Client) CMAccept(ctx context.Context, r command.CMAccept) error {
 	if err != nil {
 		return err
 	}
+	if err := o.answers(q); err != nil {
+		return err
+	}
 	if q != nil && q.adapter != o.adapter {
 		return command.Errorf(command.Invalid, "QP and ID are of different adapters")
 	}
@@ -125,6 +129,32 @@ func (c *Client) CMAccept(ctx context.Context, r command.CMAccept) error {
 		return err
 	}
 	return o.accept(&r.Param, q)
+}
+
+// likely returns the type of the id's QP as far as it is known before there is one.
+func (o *cmid) likely() command.QPType {
+	switch {
+	case o.qpType != 0:
+		return o.qpType
+	case o.space == command.UDP:
+		return command.UD
+	}
+	return command.RC
+}
+
+// suits reports whether a QP of a type may serve where another is expected. RC and UC may stand for each other: librdmacm
+// says RC of connections whose programs then use UC.
+func suits(typ, expected command.QPType) bool {
+	return typ == expected || !typ.XRC() && !expected.XRC()
+}
+
+// answers checks the type of the QP that is to answer a request. q is nil if the program moves it itself.
+func (o *cmid) answers(q *qp) error {
+	attr, err := o.adapter.cm.Attributes(o.id)
+	if err != nil || q == nil || suits(q.tq.Type(), attr.Type) {
+		return cm.CommandError(err)
+	}
+	return command.Errorf(command.Invalid, "QP is of type %d, and the request for one of type %d", q.tq.Type(), attr.Type)
 }
 
 func (o *cmid) accept(p *command.ConnParam, q *qp) error {
@@ -263,14 +293,10 @@ func (c *Client) CMAttributes(ctx context.Context, h command.Handle, state comma
 		return command.ModifyQP{}, cm.CommandError(err)
 	}
 	o.settings(&attr)
-	typ := command.RC
-	switch {
-	case o.space == command.UDP:
-		typ = command.UD
-	case attr.UC:
-		typ = command.UC
+	if attr.Type == 0 { // neither asks for a connection nor is asked
+		attr.Type = o.likely()
 	}
-	m, ok := o.adapter.attributes(&attr, typ, state)
+	m, ok := o.adapter.attributes(&attr, attr.Type, state)
 	if !ok {
 		return m, command.Errorf(command.Invalid, "state is %d, want 1 (Init), 2 (RTR) or 3 (RTS)", state)
 	}

@@ -200,9 +200,10 @@ func (c *Client) CMOption(ctx context.Context, r command.CMOption) error {
 func (o *cmid) set(option command.CMOptionKind, value uint32) error {
 	most := map[command.CMOptionKind]uint32{
 		command.OptionTOS: 255, command.OptionAckTimeout: 31, command.OptionReuse: 1, command.OptionIPv6Only: 1,
+		command.OptionQPType: uint32(command.XRCTarget),
 	}
 	if _, ok := most[option]; !ok {
-		return command.Errorf(command.Invalid, "Option is %d, want 1 to 4", option)
+		return command.Errorf(command.Invalid, "Option is %d, want 1 to 5", option)
 	}
 	if err := within("Value", value, 0, most[option]); err != nil {
 		return err
@@ -219,9 +220,22 @@ func (o *cmid) set(option command.CMOptionKind, value uint32) error {
 	case option == command.OptionIPv6Only && unbound:
 		o.bind.IPv6Only = value == 1
 		return o.setBind()
+	case option == command.OptionQPType && unbound:
+		return o.setType(command.QPType(value))
 	default:
 		return command.Errorf(command.State, "the id listens or connects already")
 	}
+	return nil
+}
+
+func (o *cmid) setType(t command.QPType) error {
+	switch {
+	case o.space != command.IB:
+		return command.Errorf(command.Invalid, "Option is %d, which ids of the IB port space have", command.OptionQPType)
+	case t == 0 || t == command.UD:
+		return command.Errorf(command.Invalid, "Value is %d, want 1 (RC), 2 (UC), 4 (XRC initiator) or 5 (XRC target)", t)
+	}
+	o.qpType = t
 	return nil
 }
 

@@ -198,10 +198,11 @@ func (c *Client) destroyQP(h command.Handle) error {
 	if q == nil {
 		return notFound("QP", h)
 	}
+	kept := q.target != nil && q.abandon()
 	if q.cm != nil {
 		q.cm.leave()
 	}
-	if q.target == nil || !q.abandon() {
+	if !kept {
 		q.unmake()
 	}
 	c.qps.Remove(h)

@@ -248,8 +248,8 @@ func (q *qp) abandon() bool {
 		q.adapter.objects.QP--
 		if q.adapter.byNumber[q.number] == q {
 			q.adapter.byNumber[q.number] = t.handles[0]
+			q.passOn(t.handles[0])
 		}
-		q.passOn(t.handles[0])
 	}
 	q.tq = nil
 	return true
@@ -257,6 +257,9 @@ func (q *qp) abandon() bool {
 
 // passOn leaves to another handle what the host keeps of the QP.
 func (q *qp) passOn(next *qp) {
+	if o := q.cm; o != nil {
+		o.qp, next.cm, q.cm = next, o, nil
+	}
 	next.delegable, next.joining = q.delegable, q.joining
 	if j := q.joining; j != nil {
 		if j.q == q {

@@ -13,16 +13,17 @@ type PortSpace uint16
 const (
 	PortSpaceTCP PortSpace = 0x0106 // connected, reliable
 	PortSpaceUDP PortSpace = 0x0111 // datagrams
+	PortSpaceIB  PortSpace = 0x013f // any transport of InfiniBand, extended reliable connections too
 )
 
 // ServiceID returns the RDMA IP CM service ID of a port (IBA annex A11): 0x0000000001060000 | port for
 // TCP.
 func ServiceID(space PortSpace, port uint16) uint64 { return uint64(space)<<16 | uint64(port) }
 
-// ParseServiceID splits a service ID; ok is false for one outside the two port spaces.
+// ParseServiceID splits a service ID; ok is false for one outside the three port spaces.
 func ParseServiceID(id uint64) (space PortSpace, port uint16, ok bool) {
 	space = PortSpace(id >> 16)
-	return space, uint16(id), id>>32 == 0 && (space == PortSpaceTCP || space == PortSpaceUDP)
+	return space, uint16(id), id>>32 == 0 && (space == PortSpaceTCP || space == PortSpaceUDP || space == PortSpaceIB)
 }
 
 // IPHeader is the RDMA IP CM private data header (IBA annex A11.4): the addresses as the programs at both

@@ -54,7 +54,7 @@ func TestServiceIDs(t *testing.T) {
 		ok    bool
 	}{
 		{0x0000000001061d2f, PortSpaceTCP, 7471, true}, {0x000000000111ffff, PortSpaceUDP, 65535, true},
-		{0x00000000013f0001, 0, 0, false}, {0x0000000101060001, 0, 0, false}, {0, 0, 0, false},
+		{0x00000000013f0001, PortSpaceIB, 1, true}, {0x0000000001020001, 0, 0, false}, {0x0000000101060001, 0, 0, false}, {0, 0, 0, false},
 	} {
 		space, port, ok := ParseServiceID(c.id)
 		if ok != c.ok || ok && (space != c.space || port != c.port) {

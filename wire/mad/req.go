@@ -42,6 +42,9 @@ const (
 	TransportExtended TransportType = 3 // see ExtendedType
 )
 
+// ExtendedXRC is the REQ.ExtendedType of extended reliable connections (IBA annex A14).
+const ExtendedXRC = 1
+
 // REQ is the request for communication (IBA 12.6.5).
 type REQ struct {
 	TransactionID           uint64
@@ -66,7 +69,7 @@ type REQ struct {
 	RNRRetryCount           uint8 // 3 bits; 7: unlimited
 	MaxCMRetries            uint8 // 4 bits
 	SRQ                     bool
-	ExtendedType            uint8 // 3 bits: 1 is XRC
+	ExtendedType            uint8 // 3 bits: ExtendedXRC
 	Primary, Alternate      Path  // an alternate whose GIDs and LIDs are zero means none
 	PrivateData             [REQPrivateData]byte
 }

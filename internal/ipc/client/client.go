@@ -187,12 +187,20 @@ func (c *Client) Destroy(ctx context.Context, kind command.Kind, h command.Handl
 
 // CMCreate implements command.Commands.
 func (c *Client) CMCreate(ctx context.Context, q command.CMCreate) (command.Handle, error) {
+	if q.Space == command.IB && c.minor() < ibSpaceMinor {
+		return 0, command.Errorf(command.Unsupported, "the driver knows no connections of the IB port space")
+	}
 	return ask[command.Handle](ctx, c, proto.OpCMCreate, q)
 }
 
 // CMBind implements command.Commands.
 func (c *Client) CMBind(ctx context.Context, id command.Handle, local command.Endpoint) (command.Endpoint, error) {
 	return ask[command.Endpoint](ctx, c, proto.OpCMBind, proto.BindArgs{ID: id, Local: local})
+}
+
+// CMOption implements command.Extended's.
+func (c *Client) CMOption(ctx context.Context, q command.CMOption) error {
+	return tell(ctx, c, proto.OpCMOption, q)
 }
 
 // CMResolveAddr implements command.Extended's.

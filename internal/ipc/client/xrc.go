@@ -10,6 +10,9 @@ import (
 // xrcMinor is the minor version of the protocol that has extended reliable connections.
 const xrcMinor = 9
 
+// ibSpaceMinor is the one that has the IB port space, in which they are connected.
+const ibSpaceMinor = 10
+
 // askXRC is ask for operations that drivers of earlier versions take for a broken frame.
 func askXRC[R, Q any](ctx context.Context, c *Client, op proto.Opcode, q Q) (r R, err error) {
 	if c.minor() < xrcMinor {
