@@ -27,6 +27,7 @@ enum { SVPI_KIND_PD = 1, SVPI_KIND_MEMORY, SVPI_KIND_WINDOW, SVPI_KIND_CQ, SVPI_
        SVPI_KIND_CM, SVPI_KIND_DM = 10, SVPI_KIND_XRCD };
 enum { SVPI_XRC_INITIATOR = 4, SVPI_XRC_TARGET }; /* types of queue pairs */
 enum { SVPI_XRC_MINOR = 9 }; /* version of the protocol that has extended reliable connections */
+enum { SVPI_IB_SPACE_MINOR = 10 }; /* and the one in which the connection manager connects them */
 
 #pragma GCC visibility push(default)
 

@@ -1,4 +1,5 @@
 /* Devices: each is opened when it is first needed and stays open, so that all its ids share a context. */
+#include <fcntl.h>
 #include <stdlib.h>
 
 #include "id.h"
@@ -7,6 +8,7 @@ struct device {
 	struct device *next;
 	struct ibv_context *context;
 	struct ibv_pd *pd; /* the default PD */
+	struct ibv_xrcd *xrcd; /* the default XRC domain, which no other program shares */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -80,6 +82,23 @@ struct ibv_pd *device_pd(struct ibv_context *context)
 	}
 	pthread_mutex_unlock(&lock);
 	return pd;
+}
+
+struct ibv_xrcd *device_xrcd(struct ibv_context *context)
+{
+	struct ibv_xrcd_init_attr a = { .comp_mask = 3, .fd = -1, .oflags = O_CREAT };
+	struct ibv_xrcd *xrcd = NULL;
+
+	pthread_mutex_lock(&lock);
+	for (struct device *d = devices; d; d = d->next) {
+		if (d->context != context)
+			continue;
+		if (!d->xrcd)
+			d->xrcd = to_context(context)->verbs.open_xrcd(context, &a);
+		xrcd = d->xrcd;
+	}
+	pthread_mutex_unlock(&lock);
+	return xrcd;
 }
 
 EXPORT struct ibv_context **rdma_get_devices(int *num)

@@ -35,6 +35,24 @@ static struct id *prepare(struct home *h, struct rdma_event_channel *channel, vo
 	return i;
 }
 
+/* tell_type tells the driver the type of the queue pair of an id in RDMA_PS_IB, as the kernel is told: a listener hears only
+ * of requests that suit it. In the other port spaces it follows from the port space. */
+static int tell_type(struct id *i)
+{
+	struct svpi_cm_option q = { .id = i->handle, .option = OPTION_QP_TYPE };
+
+	if (i->id.ps != RDMA_PS_IB)
+		return 0;
+	switch (i->id.qp_type) {
+	case IBV_QPT_RC: q.value = 1; break;
+	case IBV_QPT_UC: q.value = 2; break;
+	case IBV_QPT_XRC_SEND: q.value = SVPI_XRC_INITIATOR; break;
+	case IBV_QPT_XRC_RECV: q.value = SVPI_XRC_TARGET; break;
+	default: return EOPNOTSUPP;
+	}
+	return svpi_ask(i, SVPI_CM_OPTION, &q, sizeof(q));
+}
+
 static int create(struct channel *c, void *context, enum rdma_port_space ps, enum ibv_qp_type type, struct rdma_cm_id **out)
 {
 	struct svpi_cm_create q = { .adapter = ANY_ADAPTER, .space = ps };
@@ -44,13 +62,18 @@ static int create(struct channel *c, void *context, enum rdma_port_space ps, enu
 
 	if (!i)
 		return ENOMEM;
-	error = svpi_call(i->home->svpi, SVPI_CM_CREATE, &q, sizeof(q), &i->handle, sizeof(i->handle));
+	if (ps == RDMA_PS_IB && i->home->svpi->about.minor < SVPI_IB_SPACE_MINOR)
+		error = EOPNOTSUPP;
+	else
+		error = svpi_call(i->home->svpi, SVPI_CM_CREATE, &q, sizeof(q), &i->handle, sizeof(i->handle));
 	if (error) {
 		release(i);
 		return error;
 	}
 	s = (struct svpi_cm_set_channel){ i->handle, c->handle };
 	error = svpi_ask(i, SVPI_CM_SET_CHANNEL, &s, sizeof(s));
+	if (!error)
+		error = tell_type(i);
 	if (!error)
 		error = svpi_table_add(&i->home->ids, i->handle, i);
 	if (error) {
@@ -69,8 +92,8 @@ int id_create(struct rdma_event_channel *channel, void *context, enum rdma_port_
 	struct rdma_event_channel *own = NULL;
 	int error;
 
-	if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP)
-		return ps == RDMA_PS_IB || ps == RDMA_PS_IPOIB ? EOPNOTSUPP : EINVAL;
+	if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP && ps != RDMA_PS_IB)
+		return ps == RDMA_PS_IPOIB ? EOPNOTSUPP : EINVAL;
 	if (!channel) {
 		channel = own = rdma_create_event_channel();
 		if (!own)

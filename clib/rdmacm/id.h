@@ -59,6 +59,9 @@ struct id {
 	struct ibv_qp_init_attr *request_attr;
 };
 
+/* The driver's options of an id. */
+enum { OPTION_TOS = 1, OPTION_REUSE, OPTION_IPV6_ONLY, OPTION_ACK_TIMEOUT, OPTION_QP_TYPE };
+
 /* An event that the program holds. */
 struct event {
 	struct rdma_cm_event event;
@@ -93,6 +96,7 @@ struct home *home_join(struct home *);
 /* device.c: each device is opened once and stays open. */
 struct ibv_context *device_context(struct svpi *, uint32_t adapter);
 struct ibv_pd *device_pd(struct ibv_context *);
+struct ibv_xrcd *device_xrcd(struct ibv_context *); /* NULL with errno */
 
 /* address.c */
 int to_endpoint(const struct sockaddr *, struct svpi_endpoint *); /* returns 0 or an errno */

@@ -3,8 +3,6 @@
 
 #include "id.h"
 
-enum { OPTION_TOS = 1, OPTION_REUSE, OPTION_IPV6_ONLY, OPTION_ACK_TIMEOUT };
-
 /* The options of an id: their sizes, and the driver's numbers for them. */
 static const struct { size_t size; uint32_t option; } options[] = {
 	[RDMA_OPTION_ID_TOS] = { sizeof(uint8_t), OPTION_TOS },

@@ -4,8 +4,11 @@
 
 #include "id.h"
 
+/* destroy_cqs destroys the CQs that were created for an id, but not that of its SRQ for extended reliable connections. */
 static int destroy_cqs(struct rdma_cm_id *id)
 {
+	if (id->qp_type == IBV_QPT_XRC_RECV && id->srq)
+		return 0;
 	struct ibv_cq *recv = id->recv_cq_channel ? id->recv_cq : NULL, *send = id->send_cq_channel ? id->send_cq : NULL;
 
 	if (recv) {
@@ -40,11 +43,12 @@ static int create_cq(struct rdma_cm_id *id, uint32_t depth, struct ibv_comp_chan
 
 static int complete_cqs(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *a)
 {
+	bool sends = a->qp_type != IBV_QPT_XRC_RECV, receives = sends && a->qp_type != IBV_QPT_XRC_SEND;
 	int error = 0;
 
-	if (!a->recv_cq && !id->recv_cq)
+	if (receives && !a->recv_cq && !id->recv_cq)
 		error = create_cq(id, a->cap.max_recv_wr, &id->recv_cq_channel, &id->recv_cq);
-	if (!error && !a->send_cq && !id->send_cq)
+	if (!error && sends && !a->send_cq && !id->send_cq)
 		error = create_cq(id, a->cap.max_send_wr, &id->send_cq_channel, &id->send_cq);
 	if (error) {
 		destroy_cqs(id);
@@ -89,7 +93,13 @@ EXPORT int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *
 	error = complete_cqs(id, a);
 	if (error)
 		return result(error);
-	if (!a->srq)
+	if (a->qp_type == IBV_QPT_XRC_RECV && (!(a->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !a->xrcd)) {
+		a->xrcd = device_xrcd(id->verbs);
+		if (!a->xrcd)
+			return -1;
+		a->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
+	}
+	if (!a->srq && a->qp_type != IBV_QPT_XRC_SEND && a->qp_type != IBV_QPT_XRC_RECV)
 		a->srq = id->srq;
 	qp = to_context(id->verbs)->verbs.create_qp_ex(id->verbs, a);
 	error = qp ? ready(qp, a->qp_type == IBV_QPT_UD) : errno;
@@ -128,21 +138,49 @@ EXPORT void rdma_destroy_qp(struct rdma_cm_id *id)
 	destroy_cqs(id);
 }
 
+/* complete_xrc supplies the domain and the CQ of an SRQ for extended reliable connections. Returns 0 or an errno. */
+static int complete_xrc(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *a)
+{
+	int error = 0;
+
+	if (!(a->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !a->xrcd) {
+		a->xrcd = device_xrcd(id->verbs);
+		if (!a->xrcd)
+			return errno;
+		a->comp_mask |= IBV_SRQ_INIT_ATTR_XRCD;
+	}
+	if (!(a->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !a->cq) {
+		if (!id->recv_cq)
+			error = create_cq(id, a->attr.max_wr, &id->recv_cq_channel, &id->recv_cq);
+		a->cq = id->recv_cq;
+		a->comp_mask |= IBV_SRQ_INIT_ATTR_CQ;
+	}
+	return error;
+}
+
 EXPORT int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *a)
 {
 	struct ibv_srq *srq;
+	int error;
 
 	if (id->srq || !id->verbs)
 		return result(EINVAL);
-	if (a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && a->srq_type != IBV_SRQT_BASIC)
-		return result(EOPNOTSUPP);
 	if (!(a->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !a->pd) {
 		a->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
 		a->pd = id->pd;
 	}
+	if (a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && a->srq_type == IBV_SRQT_XRC) {
+		error = complete_xrc(id, a);
+		if (error)
+			return result(error);
+	}
 	srq = to_context(id->verbs)->verbs.create_srq_ex(id->verbs, a);
-	if (!srq)
-		return -1;
+	if (!srq) {
+		error = errno;
+		if (id->qp_type == IBV_QPT_XRC_RECV)
+			destroy_cqs(id);
+		return result(error);
+	}
 	id->srq = srq;
 	return 0;
 }
@@ -150,7 +188,8 @@ EXPORT int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex
 EXPORT int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *a)
 {
 	struct ibv_srq_init_attr_ex x = { .srq_context = a->srq_context, .attr = a->attr,
-		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD, .srq_type = IBV_SRQT_BASIC, .pd = pd };
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD, .pd = pd,
+		.srq_type = id->qp_type == IBV_QPT_XRC_RECV ? IBV_SRQT_XRC : IBV_SRQT_BASIC };
 
 	if (rdma_create_srq_ex(id, &x))
 		return -1;
@@ -163,7 +202,7 @@ EXPORT void rdma_destroy_srq(struct rdma_cm_id *id)
 	if (id->srq)
 		ibv_destroy_srq(id->srq);
 	id->srq = NULL;
-	if (!id->qp)
+	if (!id->qp || id->qp_type == IBV_QPT_XRC_RECV)
 		destroy_cqs(id);
 }
 

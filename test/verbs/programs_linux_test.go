@@ -85,6 +85,8 @@ func managed() []pair {
 			server2: "rdma_server: end 0"},
 		{name: "rdma_xclient", server: "rdma_xserver -p PORT", client: "rdma_xclient -s ADDR0 -p PORT", says: "rdma_xclient: end 0",
 			server2: "rdma_xserver: end 0"},
+		{name: "rdma_xclient of XRC", server: "rdma_xserver -c x -p PORT", client: "rdma_xclient -c x -s ADDR0 -p PORT",
+			says: "rdma_xclient: end 0", server2: "rdma_xserver: end 0"},
 		{name: "cmtime", server: "cmtime -b ADDR0 -p PORT", client: "cmtime -s ADDR0 -p PORT -c 20", says: `(?m)^destroy +: +[0-9.]+`,
 			endless: true},
 		{name: "udpong", server: "udpong -b ADDR0 -p PORT -S 1024 -C 50", client: "udpong -s ADDR0 -p PORT -S 1024 -C 50",
