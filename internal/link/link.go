@@ -37,6 +37,9 @@ type Capabilities struct {
 	Resolver Resolver
 	// Stations are the ends that a link of whole Ethernet frames serves; nil: not supported.
 	Stations Stations
+	// Large says that the link sends frames of several segments and such with checksums to be made (frame.Out's Task), and
+	// hands them up to listeners that take them (Stations).
+	Large bool
 	// Fabric is the link itself if it is InfiniBand; nil otherwise.
 	Fabric InfiniBand
 }
@@ -129,6 +132,12 @@ type Stations interface {
 	SetStation(s Station) error
 	// RemoveStation removes a station. What is sent on routes from it is lost.
 	RemoveStation(mac [6]byte, vlan uint16) error
+	// Listen hands up, beside the stations' frames, every frame to a MAC or to a group, in whatever VLAN and whatever it
+	// carries: what a network card's driver gets. Questions of neighbours are answered all the same. large says whether they
+	// may come as the system has coalesced them, if the link is Large; listening again changes it.
+	Listen(mac [6]byte, large bool) error
+	// Unlisten undoes Listen.
+	Unlisten(mac [6]byte) error
 }
 
 // Stats are counters of a link since it was opened. Bytes are those of UDP payloads (of whole frames if

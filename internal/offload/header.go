@@ -29,6 +29,10 @@ const (
 	flagChecksumValid = 2
 )
 
+// flagECN is the bit of gso_type that says that the first segment alone has the flag CWR (RFC 3168 6.1.2), as Segments cuts
+// every packet.
+const flagECN = 0x80
+
 // Header says what remains to be done for a packet passed between the system and its adapter: struct
 // virtio_net_hdr (VIRTIO 1.1, 5.1.6), in little endian, as used by TUN interfaces with IFF_VNET_HDR on
 // little-endian machines.
@@ -61,7 +65,7 @@ func ParseHeader(b []byte) (h Header, packet []byte, err error) {
 		return h, nil, &formatError{"virtio-net header", len(b), "10 bytes at least"}
 	}
 	h = Header{
-		NeedsChecksum: b[0]&flagNeedsChecksum != 0, ChecksumValid: b[0]&flagChecksumValid != 0, Kind: Kind(b[1]),
+		NeedsChecksum: b[0]&flagNeedsChecksum != 0, ChecksumValid: b[0]&flagChecksumValid != 0, Kind: Kind(b[1] &^ flagECN),
 		Headers: int(binary.LittleEndian.Uint16(b[2:])), Segment: int(binary.LittleEndian.Uint16(b[4:])),
 		ChecksumStart: int(binary.LittleEndian.Uint16(b[6:])), ChecksumAt: int(binary.LittleEndian.Uint16(b[8:])),
 	}

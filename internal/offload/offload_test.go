@@ -283,7 +283,10 @@ func TestHeader(t *testing.T) {
 			t.Fatalf("the header comes back as %+v, %v; want %+v", got, err, h)
 		}
 	})
-	for _, b := range [][]byte{nil, make([]byte, 9), {0, 3, 9: 0}, {0, 0x81, 9: 0}} {
+	if h, _, err := ParseHeader([]byte{0, 0x81, 9: 0}); err != nil || h.Kind != TCPv4 {
+		t.Errorf("a packet with congestion notification is of kind %d, %v", h.Kind, err)
+	}
+	for _, b := range [][]byte{nil, make([]byte, 9), {0, 3, 9: 0}, {0, 0x83, 9: 0}} {
 		if _, _, err := ParseHeader(b); err == nil {
 			t.Errorf("the header %x is accepted", b)
 		}

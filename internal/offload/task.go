@@ -53,6 +53,32 @@ func (t Task) Header(e *eth.Headers) (h Header) {
 	return Header{ChecksumValid: t.Sums&GoodTransport != 0}
 }
 
+// HeaderOf returns the Header of a frame whose first bytes, with all headers up to that of the transport, are b. ok is false
+// if they are not there, or not of TCP or UDP behind the IP header itself.
+func (t Task) HeaderOf(b []byte) (h Header, ok bool) {
+	var e eth.Headers
+	if !e.Parse(b) {
+		return h, false
+	}
+	switch p := b[e.Network:]; {
+	case e.Type == eth.TypeIPv4 && len(p) >= eth.IPv4Len:
+		e.Protocol, e.Transport = eth.IPv4(p).Protocol(), e.Network+eth.IPv4(p).HeaderLen()
+	case e.Type == eth.TypeIPv6 && len(p) >= eth.IPv6Len:
+		e.Protocol, e.Transport = eth.IPv6(p).NextHeader(), e.Network+eth.IPv6Len
+	default:
+		return h, false
+	}
+	switch {
+	case e.Protocol == eth.ProtocolUDP:
+		e.Data = e.Transport + eth.UDPLen
+	case e.Protocol == eth.ProtocolTCP && len(b) >= e.Transport+eth.TCPLen:
+		e.Data = e.Transport + int(b[e.Transport+tcpOffset]>>4)*4
+	default:
+		return h, false
+	}
+	return t.Header(&e), e.Data <= len(b)
+}
+
 // enlarge makes a packet's headers those of a large one, of n bytes from the network header on: lengths, and checksums as
 // far as a Task with MakeTransport has them.
 func enlarge(e *eth.Headers, b []byte, n int) {

@@ -106,12 +106,15 @@ func (f *Function) unqueue(q int, priority uint8, at int32) {
 // whole makes a frame of a send that is not cut.
 func (f *Function) whole(p *posted, o *frame.Out) {
 	h, b := &p.headers, p.Frame
-	large := p.Task != offload.Task{} && f.wire.TakesLarge(eth.MAC(b))
-	split := len(b)
+	large := p.Task != offload.Task{} && !(h.Version == 6 && h.Options) && f.wire.TakesLarge(eth.MAC(b))
+	split, most := len(b), inHead
+	if p.Task.Kind != offload.Whole {
+		most = offload.MaxHeaders
+	}
 	if split > inHead { // the headers are in a piece that can be changed, with everything for which there is a checksum
 		split = h.Network
 		for _, end := range [...]int{h.Transport, h.Data} {
-			if end > split && end <= inHead {
+			if end > split && end <= most {
 				split = end
 			}
 		}

@@ -27,20 +27,22 @@ type etherLink struct {
 	index    int
 	mac      eth.MAC // of the interface
 	fd       int     // receives
-	outlet   int     // sends: the other's frames have a virtio header before them
+	outlet   int     // sends: the others' frames have a virtio header before them
 	alarm    *station.Alarm
 	stack    *stack
 	receiver *receiver
 	out      batch.Out
 	wire     batch.Out // of the set
+	large    largeOut
 	unicast  []eth.MAC // to which the interface listens for the link
 	groups   []eth.MAC
+	all      bool // it listens to all groups
 	drops    uint64
 	buffer   int
 }
 
 func open(cfg Config) (link.Link, error) {
-	l := &etherLink{cfg: cfg, fd: -1, outlet: -1}
+	l := &etherLink{cfg: cfg, fd: -1, outlet: -1, large: largeOut{fd: -1}}
 	if err := l.open(); err != nil {
 		l.release()
 		return nil, err
@@ -67,7 +69,7 @@ func (l *etherLink) open() error {
 	}
 	l.Set = station.New(station.Config{Name: name, Wire: func(f []byte) { l.wire.One(l.outlet, f) }, System: l.stack, MTU: a.MTU,
 		Promiscuous: l.cfg.Promiscuous, Arm: l.alarm.Arm})
-	l.caps = link.Capabilities{MaxSegments: 1, Raw: true, MTU: a.MTU, Stations: l, Multicaster: l, Resolver: l}
+	l.caps = link.Capabilities{MaxSegments: 1, Raw: true, MTU: a.MTU, Stations: l, Multicaster: l, Resolver: l, Large: true}
 	l.receiver = newReceiver(a.MTU)
 	if err := l.openSockets(); err != nil {
 		return fmt.Errorf("%s: interface %q: %w", name, a.Name, err)
@@ -99,13 +101,18 @@ func attach(fd int, program []bpf.Instruction) error {
 
 // openSockets opens the packet sockets. Only the one that receives is bound to a protocol.
 func (l *etherLink) openSockets() (err error) {
-	for _, fd := range []*int{&l.outlet, &l.fd} {
+	for _, fd := range []*int{&l.outlet, &l.fd, &l.large.fd} {
 		if *fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
 			return os.NewSyscallError("socket AF_PACKET", err)
 		}
 	}
-	if err := unix.Bind(l.outlet, &unix.SockaddrLinklayer{Ifindex: l.index}); err != nil {
-		return os.NewSyscallError("bind", err)
+	for _, fd := range []int{l.outlet, l.large.fd} {
+		if err := unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: l.index}); err != nil {
+			return os.NewSyscallError("bind", err)
+		}
+	}
+	if err := unix.SetsockoptInt(l.large.fd, unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1); err != nil {
+		return os.NewSyscallError("setsockopt PACKET_VNET_HDR", err)
 	}
 	for _, o := range []struct {
 		name int
@@ -150,7 +157,15 @@ func (l *etherLink) listen() error {
 	if err := l.members(&l.unicast, unicast, unix.PACKET_MR_UNICAST); err != nil {
 		return err
 	}
-	return l.members(&l.groups, groups, unix.PACKET_MR_MULTICAST)
+	if err := l.members(&l.groups, groups, unix.PACKET_MR_MULTICAST); err != nil || l.all == l.Listened() {
+		return err
+	}
+	change := unix.PACKET_ADD_MEMBERSHIP
+	if l.all {
+		change = unix.PACKET_DROP_MEMBERSHIP
+	}
+	l.all = !l.all
+	return l.member(change, unix.PACKET_MR_ALLMULTI, eth.MAC{})
 }
 
 // members makes the interface listen to MACs, and no longer to those that are not among them.
@@ -210,6 +225,26 @@ func (l *etherLink) RemoveStation(mac [6]byte, vlan uint16) error {
 	return l.listen()
 }
 
+// Listen implements link.Stations.
+func (l *etherLink) Listen(mac [6]byte, large bool) error {
+	if err := l.Set.Listen(mac, large); err != nil {
+		return err
+	}
+	err := l.listen()
+	if err != nil {
+		_ = l.Unlisten(mac)
+	}
+	return err
+}
+
+// Unlisten implements link.Stations.
+func (l *etherLink) Unlisten(mac [6]byte) error {
+	if err := l.Set.Unlisten(mac); err != nil {
+		return err
+	}
+	return l.listen()
+}
+
 // Join implements link.Multicaster.
 func (l *etherLink) Join(group netip.Addr) error {
 	if err := l.Set.Join(group); err != nil {
@@ -245,7 +280,16 @@ func (l *etherLink) Send(frames []frame.Out) (int, error) {
 	if l.Ended() {
 		return 0, net.ErrClosed
 	}
-	return l.out.Send(l.Set, l.outlet, frames), nil
+	for n := 0; ; {
+		k := plain(frames[n:])
+		sent := l.out.Send(l.Set, l.outlet, frames[n:n+k])
+		if n += sent; sent < k || n == len(frames) || !l.large.send(l.Set, &frames[n]) {
+			return n, nil
+		}
+		if n++; n == len(frames) {
+			return n, nil
+		}
+	}
 }
 
 // Receive implements link.Link.
@@ -317,7 +361,7 @@ func (l *etherLink) Close() error {
 }
 
 func (l *etherLink) release() {
-	for _, fd := range []int{l.fd, l.outlet} {
+	for _, fd := range []int{l.fd, l.outlet, l.large.fd} {
 		if fd >= 0 {
 			unix.Close(fd)
 		}

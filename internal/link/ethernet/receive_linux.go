@@ -89,11 +89,13 @@ func (r *receiver) take(s *station.Set, in []frame.In, i int) int {
 		f = retag(b, tci)
 		h.ChecksumStart += eth.VLANLen
 	}
-	if h.Kind == offload.Whole {
-		if h.NeedsChecksum {
-			complete(h, f)
+	if h.Kind == offload.Whole || h.Kind != offload.UDP && s.HearsLarge(f) {
+		t, ok := leave(s, h, f)
+		n := s.Take(in, f, ok)
+		if n > 0 {
+			in[0].Task = t
 		}
-		return s.Take(in, f, true)
+		return n
 	}
 	if s.Wants(f) {
 		r.begin(s, h, f)
@@ -167,7 +169,7 @@ func unsum(p []byte) bool {
 
 // begin begins to cut a frame that the system has coalesced.
 func (r *receiver) begin(s *station.Set, h offload.Header, f []byte) {
-	if h.Kind == offload.UDP {
+	if h.Kind == offload.UDP && !s.HearsLarge(f) {
 		unsum(f[etherLen(f):])
 	}
 	var e eth.Headers

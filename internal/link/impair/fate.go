@@ -89,13 +89,17 @@ func (l *Link) fill(p packet, o *frame.Out, f Fate) {
 	}
 }
 
-// flip inverts one bit from the BTH on.
+// flip inverts one bit from the BTH on, or anywhere in the frame of an Ethernet function.
 func (l *Link) flip(o *frame.Out) {
-	head := int(o.HeadEnd) - frame.HeadRoom
+	from := frame.HeadRoom
+	if l.caps.Raw && !l.caps.InfiniBand && !o.Route.Dst.IsValid() {
+		from = int(o.HeadStart)
+	}
+	head := int(o.HeadEnd) - from
 	at, bit := l.model.Flip(head + len(o.Payload) + int(o.TailLen))
 	switch {
 	case at < head:
-		o.Head[frame.HeadRoom+at] ^= bit
+		o.Head[from+at] ^= bit
 	case at < head+len(o.Payload):
 		o.Payload[at-head] ^= bit
 	default:

@@ -127,6 +127,9 @@ func (w *subscription) add(t *station, v6 bool, joined []group) {
 // MACs returns the unicast and multicast addresses to which frames for the stations go, apart from broadcast, without
 // duplicates: what an interface has to let through.
 func (s *Set) MACs() (unicast, multicast []eth.MAC) {
+	for i := range s.ears {
+		unicast = append(unicast, s.ears[i].mac)
+	}
 	for _, t := range s.stations {
 		if !slices.Contains(unicast, t.MAC) {
 			unicast = append(unicast, t.MAC)

@@ -13,6 +13,12 @@ func (s *Set) Wants(b []byte) bool {
 	if len(b) < eth.EthernetLen {
 		return false
 	}
+	heard := len(s.ears) > 0 && s.Hears(b)
+	return s.concerns(b) || heard
+}
+
+// concerns reports whether a frame is for a station, or the link is promiscuous.
+func (s *Set) concerns(b []byte) bool {
 	vlan := uint16(0)
 	if b[12] == byte(eth.TypeVLAN>>8) && b[13] == byte(eth.TypeVLAN&0xff) && len(b) >= eth.EthernetLen+eth.VLANLen {
 		vlan = (uint16(b[14])<<8 | uint16(b[15])) & eth.VIDMask

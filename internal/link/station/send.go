@@ -11,6 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/neighbour"
+	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -101,7 +102,7 @@ func (s *Set) next(t *station, a *address, dst netip.Addr) (mac eth.MAC, key hop
 
 // Goes reports whether the link may send a frame now, on the way to its neighbour. Deal deals with the others.
 func (s *Set) Goes(o *frame.Out) bool {
-	if o.Len() > s.cfg.MTU+eth.EthernetLen+eth.VLANLen || o.Len() < eth.EthernetLen {
+	if s.unfit(o) {
 		return false
 	}
 	if o.Route == nil {
@@ -129,7 +130,7 @@ func (s *Set) Goes(o *frame.Out) bool {
 // Deal deals with a frame that does not go out now: it waits for its neighbour, goes to another station of the link, or is
 // lost. It returns true if the neighbour is known by now, and nothing was done.
 func (s *Set) Deal(o *frame.Out) bool {
-	if o.Len() > s.cfg.MTU+eth.EthernetLen+eth.VLANLen || o.Len() < eth.EthernetLen {
+	if s.unfit(o) {
 		s.tooLong(o)
 		return false
 	}
@@ -148,6 +149,13 @@ func (s *Set) Deal(o *frame.Out) bool {
 		return false
 	}
 	return s.wait(o, w)
+}
+
+// unfit reports whether a frame is longer than the link carries, or shorter than its header. One that is to be cut may be
+// longer.
+func (s *Set) unfit(o *frame.Out) bool {
+	n := o.Len()
+	return n > s.cfg.MTU+eth.EthernetLen+eth.VLANLen && o.Task.Kind == offload.Whole || n < eth.EthernetLen
 }
 
 // Outcome is what became of a frame that a link has handed to the system.
@@ -191,12 +199,16 @@ func (s *Set) admit(o *frame.Out) bool { return s.Goes(o) || s.Deal(o) && s.Goes
 // tooLong loses a frame that is longer than the link carries, or shorter than its header.
 func (s *Set) tooLong(o *frame.Out) {
 	s.stats.SendErrors++
-	if o.Route != nil && o.Len() > s.cfg.MTU {
+	if routed(o) && o.Len() > s.cfg.MTU {
 		u := link.Unreachable{Dst: o.Route.Dst, Kind: link.PacketTooBig, MTU: s.cfg.MTU}
 		u.Quote(o.Head[frame.HeadRoom:o.HeadEnd], o.Payload)
 		s.report(u)
 	}
 }
+
+// routed reports whether a frame is a packet to an address, whose headers of transport are in their place. Those of Ethernet
+// functions are not.
+func routed(o *frame.Out) bool { return o.Route != nil && o.Route.Dst.IsValid() }
 
 // wait keeps a frame until its neighbour is known. It returns true if it is known by now.
 func (s *Set) wait(o *frame.Out, w *path) bool {
@@ -224,7 +236,7 @@ func (s *Set) Sent(o *frame.Out) { s.sent(o.Len()) }
 // Refused counts a frame that the system did not take, and reports it if its destination is the reason.
 func (s *Set) Refused(o *frame.Out, kind link.UnreachableKind) {
 	s.stats.SendErrors++
-	if kind == 0 || o.Route == nil {
+	if kind == 0 || !routed(o) {
 		return
 	}
 	u := link.Unreachable{Dst: o.Route.Dst, Kind: kind}

@@ -1,0 +1,67 @@
+package station
+
+import (
+	"errors"
+	"net/netip"
+	"testing"
+
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+// TestListen: who listens to a MAC gets every frame to it and to groups, whatever it carries and in every VLAN; the stations
+// of the link answer questions all the same.
+func TestListen(t *testing.T) {
+	b := newBed(t, Config{}, at(1, 0, "10.0.0.1/24"))
+	ask := eth.ARP{Operation: eth.ARPRequest, SenderMAC: mac(9), SenderIP: netip.MustParseAddr("10.0.0.9"),
+		TargetIP: netip.MustParseAddr("10.0.0.1")}
+	question := frameTo(eth.Broadcast, 0, eth.TypeARP, ask.Append(nil))
+	frames := map[string][]byte{
+		"to the MAC":            frameTo(mac(7), 0, eth.TypeIPv4, nil),
+		"to the MAC, in a VLAN": frameTo(mac(7), 77, eth.TypeIPv4, nil),
+		"to a group":            frameTo(eth.MAC{1, 0, 0x5e, 1, 2, 3}, 0, eth.TypeIPv4, nil),
+		"a question":            question,
+	}
+	for name, f := range frames {
+		if b.Wants(f) {
+			t.Errorf("%s: it is handed up to nobody", name)
+		}
+	}
+	if n := len(b.sent()); n != 1 {
+		t.Fatalf("%d answers to a question", n)
+	}
+	if err := errors.Join(b.Listen(mac(7), false), b.Listen(mac(7), true)); err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range frames {
+		if !b.Wants(f) {
+			t.Errorf("%s: it is not handed up", name)
+		}
+	}
+	if n := len(b.sent()); n != 1 {
+		t.Errorf("%d answers to a question that somebody listens to", n)
+	}
+	if b.Wants(frameTo(mac(8), 0, eth.TypeIPv4, nil)) || !b.Wants(frameTo(mac(1), 0, eth.TypeIPv4, nil)) {
+		t.Error("frames to others than who listens")
+	}
+	if !b.HearsLarge(frames["to the MAC"]) || b.HearsLarge(frames["to a group"]) || b.HearsLarge(frameTo(mac(1), 0, eth.TypeIPv4, nil)) {
+		t.Error("large frames are for who takes them alone")
+	}
+	var e *FieldError
+	if err := b.Listen(eth.Broadcast, true); !errors.As(err, &e) || e.Field != "MAC" {
+		t.Errorf("listening to everybody: %v", err)
+	}
+	if err := b.Unlisten(mac(7)); err != nil || b.Wants(frames["to the MAC"]) || b.Listened() {
+		t.Errorf("nobody listens any more: %v", err)
+	}
+	if err := b.Unlisten(mac(7)); !errors.As(err, &e) {
+		t.Errorf("undone twice: %v", err)
+	}
+}
+
+// frameTo returns a frame.
+func frameTo(dst eth.MAC, vlan uint16, kind eth.EtherType, payload []byte) []byte {
+	h := eth.Ethernet{Dst: dst, Src: mac(9), Tagged: vlan != 0, TCI: vlan, Type: kind}
+	b := make([]byte, h.Len())
+	h.Put(b)
+	return append(append(b, payload...), make([]byte, 46)...)
+}
