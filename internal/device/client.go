@@ -12,6 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/device/lease"
 	"github.com/softvpi/softvpi/internal/path"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/transport"
 )
 
 const (
@@ -32,7 +33,8 @@ type Client struct {
 	doorbells *ring.Doorbells // any thread may use its producer side
 	rings     []uint32        // a drained batch of doorbells
 	closed    bool
-	told      bool           // in Host.unnotified
+	told      bool // in Host.unnotified
+	attention transport.Program
 	delegates *lease.Program // nil: it does not take part in the direct path
 
 	pds  handle.Table[pd]

@@ -33,17 +33,17 @@ func (h *Host) ringInline(c *Client, handle command.Handle) {
 	if now.Sub(h.drove) < pollingTime {
 		// The program polls: its doorbells drive the loop as well; otherwise it would
 		// depend on the background goroutine as long as it has enough completions.
-		h.drove = now
+		c.polled(now)
 		h.sleep.roles.Driven()
 		if a.postpone(now, q) {
 			return
 		}
 		if now.Sub(a.port.received) > receiveGap {
-			h.inline = true
+			h.driver = c
 			a.port.step(now)
 			h.exchange(now)
 			h.completePeers(now)
-			h.inline = false
+			h.driver = nil
 			a.rang = h.now() // sending took time
 			return
 		}

@@ -40,7 +40,7 @@ type Host struct {
 	arrived   int        // packets that arrived in this step
 	flagged   bool       // attached programs were told that the loop sleeps
 	drove     clock.Time // when a program that polls or waits last ran a step
-	inline    bool       // a program that polls or waits runs this step
+	driver    *Client    // the one whose program polls or waits and runs this step; nil: the loop's own thread does
 	woken     bool       // this step is the first after a sleep
 	commanded bool       // this step ends a command
 	fresh     bool       // there was a command since the poll owner last slept

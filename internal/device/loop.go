@@ -56,8 +56,8 @@ type departing struct {
 func (h *Host) step() bool {
 	now := h.now()
 	worked := false
-	if h.inline {
-		h.drove = now
+	if h.driver != nil {
+		h.driver.polled(now)
 	}
 	if h.woken = h.sleep.slept.Load(); h.woken {
 		h.sleep.slept.Store(false)

@@ -159,6 +159,7 @@ func (q *qp) make(r *command.CreateQP) (out command.QueuePair, err error) {
 	q.tq, err = a.engine.CreateQP(c.host.now(), transport.QPConfig{
 		Type: r.Type, PD: q.pd.number, SendCQ: transport.CQRef(q.send.ref), RecvCQ: recvCQ,
 		Send: &q.sendRing, Recv: recv, SRQ: q.srq != nil, SignalAll: r.SignalAll != 0, Context: r.Context,
+		Program: &c.attention,
 	})
 	if err != nil {
 		return out, engineError(err)

@@ -1,13 +1,10 @@
 package device
 
-import (
-	"github.com/softvpi/softvpi/internal/clock"
-	"github.com/softvpi/softvpi/internal/transport"
-)
+import "github.com/softvpi/softvpi/internal/clock"
 
 // prepareTurn does what an adapter does in a turn of its port before its function. It reports whether there was anything.
 func (a *adapter) prepareTurn(now clock.Time) bool {
-	a.function.Attend(a.attendance(now))
+	a.function.Drive(a.host.driver.program())
 	return a.ib != nil && a.followPort(now)
 }
 
@@ -43,21 +40,10 @@ func (a *adapter) deadline() clock.Time {
 	return due
 }
 
-// attendance is how the program that takes the engine's completions is doing.
-func (a *adapter) attendance(now clock.Time) transport.Attendance {
-	switch {
-	case a.host.inline:
-		return transport.Driven
-	case now.Sub(a.host.drove) < pollingTime:
-		return transport.Polled
-	}
-	return transport.Unattended
-}
-
 // transmit sends what the function has at once, held or not.
 func (a *adapter) transmit(now clock.Time) bool {
 	a.function.Release()
-	a.function.Attend(a.attendance(now))
+	a.function.Drive(a.host.driver.program())
 	return a.port.transmit(now)
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/transport"
 	"github.com/softvpi/softvpi/internal/wait"
 )
 
@@ -43,17 +44,32 @@ func (w *waiter) wake() {
 	}
 }
 
-// drive runs one iteration of the loop inline if it is free.
-func (h *Host) drive() (worked, ran bool) {
+// drive runs one iteration of the loop inline if it is free, and reports whether there was anything to do.
+func (c *Client) drive() (worked bool) {
+	h := c.host
 	if !h.mu.TryLock() {
-		return false, false
+		return false
 	}
 	h.sleep.roles.Driven()
-	h.inline = true
+	h.driver = c
 	worked = h.step()
-	h.inline = false
+	h.driver = nil
 	h.unlockTimed()
-	return worked, true
+	return worked
+}
+
+// polled records that the program polls.
+func (c *Client) polled(now clock.Time) {
+	c.host.drove = now
+	c.attention.Polls(now.Add(pollingTime))
+}
+
+// program returns what engines know of the client's program; nil for no client.
+func (c *Client) program() *transport.Program {
+	if c == nil {
+		return nil
+	}
+	return &c.attention
 }
 
 // driveFor is drive for a waiter.
@@ -62,9 +78,9 @@ func (h *Host) driveFor(w *waiter) (worked bool) {
 		return false
 	}
 	h.sleep.roles.Driven()
-	h.inline = true
+	h.driver = w.cq.client
 	worked = h.step()
-	h.inline = false
+	h.driver = nil
 	w.rest()
 	h.unlockTimed()
 	return worked
@@ -75,6 +91,7 @@ func (h *Host) driveFor(w *waiter) (worked bool) {
 func (w *waiter) rest() {
 	if !w.polls {
 		w.host.drove = -clock.Time(pollingTime)
+		w.cq.client.attention.Polls(0)
 	}
 }
 
@@ -84,7 +101,7 @@ func (w *waiter) rest() {
 // yields, however often the queue was empty: a program may poll several. As long as others use its yields, one
 // follows each such call; otherwise they are few, because a yield to a stranger lasts as long as he likes.
 func (c *Client) Poll(empty uint32) bool {
-	worked, _ := c.host.drive()
+	worked := c.drive()
 	p := &c.host.policy.poll
 	if !worked {
 		if n := c.idle.Add(1); c.host.contention.Due(p, n) {

@@ -37,6 +37,8 @@ func TestOnlyAcknowledges(t *testing.T) {
 				t.Fatal(err)
 			}
 			a.e.Doorbell(a.q)
+			b.q.program = new(Program)
+			b.e.Drive(b.q.program)
 			var out [8]frame.Out
 			if n := a.e.Transmit(0, 0, out[:]); n < x.packets {
 				t.Fatalf("sent %d packets, want all of the message", n)
@@ -47,7 +49,9 @@ func TestOnlyAcknowledges(t *testing.T) {
 			if got := b.e.onlyAcknowledges(); got != x.only {
 				t.Errorf("only acknowledges: %v, want %v", got, x.only)
 			}
+			b.e.Drive(nil)
 			b.e.Transmit(0, 0, out[:])
+			b.e.Drive(b.q.program)
 			if b.e.onlyAcknowledges() {
 				t.Error("after Transmit an acknowledgement is still pending")
 			}

@@ -50,7 +50,7 @@ type Engine struct {
 	gather      gather
 	violations  []link.Violation
 	counters    Counters
-	attended    Attendance
+	driver      *Program   // whose turn it is; nil: that of no program
 	arrived     int        // packets since the last Transmit
 	deferred    clock.Time // since when Transmit defers ACKs; 0: it does not
 	trail       trailing
@@ -202,14 +202,15 @@ func (e *Engine) Transmit(now clock.Time, priority uint8, out []frame.Out) int {
 	}
 	active := &e.active.lists[priority]
 	turns := 2*len(out) + 64
-	var both *QP // that made the first two packets
+	var makers [2]*QP // of the first two packets
 	for ; turns > 0 && n < len(out) && active.head != nil; turns-- {
 		q := active.head
 		e.active.remove(q)
 		k, more := q.transmit(now, out[n:])
-		if n += k; n == 2 && k == 2 {
-			both = q
+		for at := n; at < min(n+k, len(makers)); at++ {
+			makers[at] = q
 		}
+		n += k
 		if more {
 			q.activate()
 		}
@@ -220,8 +221,8 @@ func (e *Engine) Transmit(now clock.Time, priority uint8, out []frame.Out) int {
 	if e.trail.q != nil {
 		n = e.sendTrailing(now, priority, out, n)
 	}
-	if n == 2 && e.attended != Unattended {
-		n = e.answerFirst(now, out, both)
+	if n == 2 {
+		n = e.answerFirst(now, out, makers)
 	}
 	e.counters.OutboundPackets += uint64(n)
 	for i := range out[:n] {

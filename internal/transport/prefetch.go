@@ -37,7 +37,7 @@ func (e *Engine) prefetch() {
 	prefetch.Lines(unsafe.Pointer(&e.gather), unsafe.Sizeof(e.gather))
 	prefetch.Lines(unsafe.Pointer(&e.counters.OutboundPackets), unsafe.Offsetof(e.counters.LocalOutboundPackets))
 	prefetch.Read(unsafe.Pointer(&e.counters.ACKsSent))
-	prefetch.Lines(unsafe.Pointer(&e.attended), unsafe.Sizeof(*e)-unsafe.Offsetof(e.attended))
+	prefetch.Lines(unsafe.Pointer(&e.driver), unsafe.Sizeof(*e)-unsafe.Offsetof(e.driver))
 }
 
 // prefetchLists prefetches what the engine itself refers to.

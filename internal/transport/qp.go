@@ -36,6 +36,7 @@ type QP struct {
 	sq             SendQueue
 	rq             RecvQueue
 	context        uint64
+	program        *Program
 	maxInline      int
 
 	attr  command.ModifyQP // as last set; State, Mask and QP are not kept up to date
@@ -100,7 +101,8 @@ func (e *Engine) CreateQP(now clock.Time, c QPConfig) (*QP, error) {
 	}
 	q := &QP{
 		eng: e, num: c.Number, typ: c.Type, pd: c.PD, sendCQ: c.SendCQ, recvCQ: c.RecvCQ, sq: c.Send, rq: c.Recv,
-		domain: c.Domain, service: serviceOf(c.Type), srq: c.SRQ, signalAll: c.SignalAll, context: c.Context, maxInline: c.MaxInline,
+		domain: c.Domain, service: serviceOf(c.Type), srq: c.SRQ, signalAll: c.SignalAll, context: c.Context,
+		program: c.Program, maxInline: c.MaxInline,
 		deadlines: [timerKinds]deadline{{clock.Never, -1}, {clock.Never, -1}},
 	}
 	e.table.Put(c.Number, q)

@@ -9,23 +9,6 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// Attendance says how soon the program that takes an engine's completions can be expected to answer a message.
-type Attendance uint8
-
-const (
-	// Unattended: the program sleeps, or has not polled for a while.
-	Unattended Attendance = iota
-	// Polled: it polls its completion queues.
-	Polled
-	// Driven: it polls, and makes this very turn of the engine; it looks for completions directly afterwards.
-	Driven
-)
-
-// Attend tells the engine how its program is doing, for the calls of Transmit that follow. To a program that polls,
-// the time until its peer sees its answer is everything, and the peer's program waits for the answer, while only the
-// peer's QP waits for the acknowledgement.
-func (e *Engine) Attend(a Attendance) { e.attended = a }
-
 const (
 	// answerTime is how long ACKs that are the only thing to send wait for consecutive messages, each of which
 	// the program may answer.
@@ -71,7 +54,7 @@ type trailing struct {
 func (e *Engine) Defers(now clock.Time) bool {
 	few := e.arrived > 0 && e.arrived <= fewPackets
 	e.arrived = 0
-	if !few || e.attended != Driven || !e.onlyAcknowledges() {
+	if !few || e.driver == nil || !e.onlyAcknowledges() {
 		e.deferred = 0
 		return false
 	}
@@ -85,11 +68,11 @@ func (e *Engine) Defers(now clock.Time) bool {
 	return false
 }
 
-// onlyAcknowledges reports whether the only thing to send is the ACK of whole messages to one QP. Its requester is not
-// waiting for anything else, except perhaps for an answer from the program here.
+// onlyAcknowledges reports whether the only thing to send is the ACK of whole messages to one QP, whose program makes this
+// turn. The requester is not waiting for anything else, except perhaps for an answer from the program here.
 func (e *Engine) onlyAcknowledges() bool {
 	q := e.active.only()
-	if q == nil || len(e.unsent) > 0 || len(e.last) > 0 || e.mads.waiting != 0 {
+	if q == nil || q.attendance() != driven || len(e.unsent) > 0 || len(e.last) > 0 || e.mads.waiting != 0 {
 		return false
 	}
 	if e.trail.q != nil && e.trail.q != q {
@@ -103,19 +86,26 @@ func (e *Engine) onlyAcknowledges() bool {
 	return posted == 0 && err == nil
 }
 
-// answerFirst lets the single request of a turn of two packets overtake the ACK before it, if the program polls. Their
+// answerFirst lets the single request of a turn of two packets overtake the ACK before it, if their programs poll. Their
 // PSNs belong to different directions (IBA 9.7.1). Otherwise the order stays as hardware adapters have it: some verbs
 // programs, such as perftest's ib_send_lat -e, rely on the completion of a send coming before that of its answer. If
-// both packets are of the QP both, the ACK may trail. It returns the number of packets that leave.
-func (e *Engine) answerFirst(now clock.Time, out []frame.Out, both *QP) int {
+// both packets are of one QP, the ACK may trail. makers are the QPs that made the packets. It returns the number of packets
+// that leave.
+func (e *Engine) answerFirst(now clock.Time, out []frame.Out, makers [2]*QP) int {
+	for _, q := range makers {
+		if q == nil || q.attendance() == unattended {
+			return 2
+		}
+	}
 	if opcode(&out[0]) != ib.RCAcknowledge || opcode(&out[1]) > ib.RCWriteOnlyImmediate {
 		return 2
 	}
 	out[0], out[1] = out[1], out[0]
-	if both == nil || both.active() || !plainACK(&out[1]) || !e.trail.takes(now) {
+	q := makers[0]
+	if q != makers[1] || q.active() || !plainACK(&out[1]) || !e.trail.takes(now) {
 		return 2
 	}
-	e.trail.q = both
+	e.trail.q = q
 	e.counters.ACKsSent--
 	return 1
 }

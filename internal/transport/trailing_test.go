@@ -16,20 +16,21 @@ import (
 
 // answering is an engine with two connected queue pairs, whose program answers messages that the test makes.
 type answering struct {
-	t     *testing.T
-	x     *host
-	q     [2]*end
-	peer  [2]*end
-	next  [2]ib.PSN // of the next message to each
-	first [2]ib.PSN
-	out   [16]frame.Out
+	t       *testing.T
+	x       *host
+	q       [2]*end
+	peer    [2]*end
+	next    [2]ib.PSN // of the next message to each
+	first   [2]ib.PSN
+	out     [16]frame.Out
+	program Program
 }
 
 func newAnswering(t *testing.T) *answering {
 	a := &answering{t: t, x: newHost(t, nil, "10.0.0.1", Config{})}
 	peer := newHost(t, nil, "10.0.0.2", Config{FirstQPN: 0x100})
 	for i := range a.q {
-		a.q[i], a.peer[i] = a.x.qp(command.RC, QPConfig{}), peer.qp(command.RC, QPConfig{})
+		a.q[i], a.peer[i] = a.x.qp(command.RC, QPConfig{Program: &a.program}), peer.qp(command.RC, QPConfig{})
 		c := defaultConnection()
 		c.timeout = 0
 		connect(a.q[i], a.peer[i], c)
@@ -40,6 +41,18 @@ func newAnswering(t *testing.T) *answering {
 		}
 	}
 	return a
+}
+
+// attend makes the program of both queue pairs what a says.
+func (a *answering) attend(how attendance) {
+	a.program.Polls(0)
+	a.x.e.Drive(nil)
+	switch how {
+	case polled:
+		a.program.Polls(clock.Never)
+	case driven:
+		a.x.e.Drive(&a.program)
+	}
 }
 
 // arrive makes a request arrive.
@@ -167,7 +180,7 @@ func TestTrailingACK_Rules(t *testing.T) {
 			[]moment{{at: 200 + late, want: "a3", quiet: true}, {at: 500, what: "Ms", want: "s a4"}}},
 	} {
 		a := newAnswering(t)
-		a.x.e.Attend(Polled)
+		a.attend(polled)
 		for i, m := range slices.Concat(c.first, c.then) {
 			if got := a.do(m); got != m.want {
 				t.Errorf("%s, moment %d at %d us: %q leaves, want %q", c.name, i, m.at, got, m.want)
@@ -181,7 +194,7 @@ func TestTrailingACK_Rules(t *testing.T) {
 func TestTrailingACK_Deadline(t *testing.T) {
 	a := newAnswering(t)
 	e := a.x.e
-	e.Attend(Polled)
+	a.attend(polled)
 	a.do(moment{at: 0, what: "Ms"})
 	if due, want := e.Deadline(), e.now.Add(trailTime); due != want || e.Pending() != 0 {
 		t.Errorf("deadline %d, want %d; pending: %v", due, want, e.Pending() != 0)
@@ -199,7 +212,7 @@ func TestTrailingACK_Deadline(t *testing.T) {
 // TestTrailingACK_LeavesWithItsQueuePair: a queue pair that ends sends its trailing ACK.
 func TestTrailingACK_LeavesWithItsQueuePair(t *testing.T) {
 	a := newAnswering(t)
-	a.x.e.Attend(Polled)
+	a.attend(polled)
 	a.do(moment{at: 0, what: "Ms"})
 	a.x.e.Destroy(a.x.e.now, a.q[0].q)
 	if got := a.leaves(a.x.e.now); got != "a1" {
@@ -214,7 +227,7 @@ func TestTrailingACK_LeavesWithItsQueuePair(t *testing.T) {
 func TestTrailingACK_BeforeMADs(t *testing.T) {
 	a := newAnswering(t)
 	e := a.x.e
-	e.Attend(Polled)
+	a.attend(polled)
 	a.do(moment{at: 0, what: "Ms"})
 	if err := e.SendDatagram(&frame.Route{Src: a.x.addr, Dst: a.peer[0].addr}, 1, 0, []byte{1}); err != nil {
 		t.Fatal(err)
@@ -229,16 +242,37 @@ func TestTrailingACK_BeforeMADs(t *testing.T) {
 // the peer's send would complete after the answer to it. Only then may the ACK trail.
 func TestAnswerFirst_OnlyForThosePolling(t *testing.T) {
 	for _, c := range []struct {
-		attended   Attendance
+		attended   attendance
 		what, want string
 	}{
-		{Unattended, "Ms", "a1 s"}, {Polled, "Ms", "s"}, {Driven, "Ms", "s"},
-		{Unattended, "MS", "a1 S"}, {Polled, "MS", "S a1"}, {Driven, "MS", "S a1"},
+		{unattended, "Ms", "a1 s"}, {polled, "Ms", "s"}, {driven, "Ms", "s"},
+		{unattended, "MS", "a1 S"}, {polled, "MS", "S a1"}, {driven, "MS", "S a1"},
 	} {
 		a := newAnswering(t)
-		a.x.e.Attend(c.attended)
+		a.attend(c.attended)
 		if got := a.do(moment{what: c.what}); got != c.want {
 			t.Errorf("attendance %d, %s: %q leaves, want %q", c.attended, c.what, got, c.want)
+		}
+	}
+}
+
+// TestAnswerFirst_NotForAnotherProgram: that some program polls, or makes the turn, says nothing of the others, whose peers
+// may rely on the order of completions.
+func TestAnswerFirst_NotForAnotherProgram(t *testing.T) {
+	for _, how := range []attendance{polled, driven} {
+		for _, what := range []string{"Ms", "MS"} {
+			a := newAnswering(t)
+			a.attend(how)
+			a.q[0].q.program = new(Program)
+			if got, want := a.do(moment{what: what}), "a1 "+what[1:]; got != want {
+				t.Errorf("attendance %d of another program, %s: %q leaves, want %q", how, what, got, want)
+			}
+		}
+		a := newAnswering(t)
+		a.attend(how)
+		a.q[0].q.program = new(Program)
+		if got := a.do(moment{what: "M"}); got != "a1" {
+			t.Errorf("attendance %d of another program: %q leaves, want the ACK, which must not wait for an answer", how, got)
 		}
 	}
 }
@@ -249,21 +283,21 @@ func TestDeferredACK_WaitsForTheAnswer(t *testing.T) {
 	end := int(answerTime / time.Microsecond)
 	for _, c := range []struct {
 		name     string
-		attended Attendance
+		attended attendance
 		moments  []moment
 	}{
-		{"until a turn in which nothing arrives", Driven, []moment{{at: 0, what: "M"}, {at: 1, what: "M"}, {at: 2, want: "a2"}}},
-		{"until the answer", Driven, []moment{{at: 0, what: "M"}, {at: 1, what: "s", want: "s"}}},
-		{"for a limited time", Driven,
+		{"until a turn in which nothing arrives", driven, []moment{{at: 0, what: "M"}, {at: 1, what: "M"}, {at: 2, want: "a2"}}},
+		{"until the answer", driven, []moment{{at: 0, what: "M"}, {at: 1, what: "s", want: "s"}}},
+		{"for a limited time", driven,
 			[]moment{{at: 0, what: "M"}, {at: end - 1, what: "M"}, {at: end, what: "M", want: "a3"}, {at: end + 1, what: "M"}}},
-		{"not in a stream", Driven, []moment{{at: 0, what: "MMM", want: "a3"}}},
-		{"not for two queue pairs", Driven, []moment{{at: 0, what: "Mm", want: "a1 A1"}}},
-		{"not a refusal", Driven, []moment{{at: 0, what: "B", want: "n1"}}},
-		{"not where the program only polls", Polled, []moment{{at: 0, what: "M", want: "a1"}}},
-		{"not where it sleeps", Unattended, []moment{{at: 0, what: "M", want: "a1"}}},
+		{"not in a stream", driven, []moment{{at: 0, what: "MMM", want: "a3"}}},
+		{"not for two queue pairs", driven, []moment{{at: 0, what: "Mm", want: "a1 A1"}}},
+		{"not a refusal", driven, []moment{{at: 0, what: "B", want: "n1"}}},
+		{"not where the program only polls", polled, []moment{{at: 0, what: "M", want: "a1"}}},
+		{"not where it sleeps", unattended, []moment{{at: 0, what: "M", want: "a1"}}},
 	} {
 		a := newAnswering(t)
-		a.x.e.Attend(c.attended)
+		a.attend(c.attended)
 		for i, m := range c.moments {
 			if got := a.do(m); got != m.want {
 				t.Errorf("%s, moment %d at %d us: %q leaves, want %q", c.name, i, m.at, got, m.want)

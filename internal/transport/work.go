@@ -73,6 +73,8 @@ type QPConfig struct {
 	SRQ bool
 	// SignalAll makes every send request generate a completion.
 	SignalAll bool
+	// Program takes the completions; nil: one that sleeps.
+	Program *Program
 	// Context is copied into the completions and events.
 	Context uint64
 	// MaxInline limits inline data in bytes; 0 means ring.MaxInline.

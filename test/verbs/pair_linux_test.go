@@ -57,7 +57,7 @@ func (b *bench) talkTo(other *bench, p pair) {
 	}
 	s, c := b.meet(other, p)
 	for range rematches {
-		why := fault(s, c)
+		why := fault(c)
 		if why == "" {
 			break
 		}
@@ -90,17 +90,9 @@ var early = regexp.MustCompile(`Event: RDMA_CM_EVENT_REJECTED; error: 8\.`)
 // because they were interrupted while measuring: their figures are infinite then.
 var untimed = regexp.MustCompile(`Correlation coefficient r\^2: [0-9.]+ <`)
 
-// unordered matches what a program of perftest prints with -e that polled a queue for which no event had come: the status is
-// whatever the memory held. Both queues have one channel, and it takes the next event on it for that of its send, which on a
-// card comes before its answer's. Why the answer's comes first now and then, between two drivers and with the first messages,
-// is not known yet (docs/verbs.md, Limits).
-var unordered = regexp.MustCompile(`Failed status -?[0-9]{3,}: wr_id`)
-
 // fault returns the reason to run a pair again, or an empty text.
-func fault(s *program, c meeting) string {
+func fault(c meeting) string {
 	switch {
-	case unordered.MatchString(s.out.String()) || unordered.MatchString(c.out.String()):
-		return "with -e it takes the first event on its channel for that of its send"
 	case early.MatchString(c.met):
 		return "with -R the client asks for its second connection before the server listens for it"
 	case untimed.MatchString(c.out.String()):

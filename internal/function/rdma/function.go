@@ -49,7 +49,7 @@ type Function struct {
 	remote      remotecopy.Copies
 	unsettled   bool // connections broke since the CM was last asked
 	worked      bool
-	attendance  transport.Attendance
+	driven      bool       // a program makes this turn
 	held        bool       // it sends nothing for now
 	heldUntil   clock.Time // when it must run if held
 }
@@ -73,10 +73,10 @@ func (f *Function) Place(next *frame.Next, in []frame.In) (int, bool) {
 	return f.Engine.Place(next, in)
 }
 
-// Attend tells how the program that takes the completions is doing (transport.Attendance).
-func (f *Function) Attend(a transport.Attendance) {
-	f.attendance = a
-	f.Engine.Attend(a)
+// Drive tells whose turn it is; nil: that of no program.
+func (f *Function) Drive(p *transport.Program) {
+	f.driven = p != nil
+	f.Engine.Drive(p)
 }
 
 // Advance implements port.Function: it does what is due, and passes on what programs are to learn.
@@ -96,7 +96,7 @@ func (f *Function) Advance(now clock.Time) {
 	worked = f.remote.Move(now, f.Engine) || worked
 	worked = f.GSI.Step(now) || worked
 	completed := f.Complete(now)
-	if completed && !f.held && f.attendance == transport.Driven {
+	if completed && !f.held && f.driven {
 		f.Hold(now)
 	} else {
 		f.held = false

@@ -79,15 +79,14 @@ var _ port.Placer = (*Function)(nil)
 // could be sent to the next turn, once; for a program that does not, and when nothing completes, nothing is held.
 func TestAdvance_HoldsForAProgramThatAnswers(t *testing.T) {
 	for _, c := range []struct {
-		name     string
-		attended transport.Attendance
-		posts    bool
-		want     bool
+		name   string
+		driver *transport.Program
+		posts  bool
+		want   bool
 	}{
-		{"driven and completed", transport.Driven, true, true},
-		{"driven, nothing completed", transport.Driven, false, false},
-		{"polled and completed", transport.Polled, true, false},
-		{"unattended and completed", transport.Unattended, true, false},
+		{"driven and completed", new(transport.Program), true, true},
+		{"driven, nothing completed", new(transport.Program), false, false},
+		{"completed in a turn of no program", nil, true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			x := newEnded(t)
@@ -97,7 +96,7 @@ func TestAdvance_HoldsForAProgramThatAnswers(t *testing.T) {
 			if c.posts {
 				x.post(t)
 			}
-			x.Attend(c.attended)
+			x.Drive(c.driver)
 			x.Advance(100)
 			if x.Held() != c.want || (x.Pending() == 0) != c.want {
 				t.Errorf("held %t, priorities %08b; want held: %t", x.Held(), x.Pending(), c.want)
