@@ -75,6 +75,7 @@ type QPConfig struct {
 	RecvSGE        int
 	Inline         int    // bytes of inline data
 	SignalAll      bool   // every send completes, Signaled or not
+	BlockSelf      bool   // UD: what it sends to multicast groups does not come back to it
 	Context        uint64 // returned in completions and events
 }
 
@@ -126,6 +127,8 @@ func (c *QPConfig) check(l *Attributes) error {
 		return newError("create qp", ErrInvalid, "Type is %d, want RC, UC, UD or XRCInitiator", uint32(c.Type))
 	case c.Type == XRCInitiator && (c.RecvCQ != nil || c.SRQ != nil):
 		return newError("create qp", ErrInvalid, "RecvCQ or SRQ is not nil, but an XRC initiator receives nothing")
+	case c.BlockSelf && c.Type != UD:
+		return newError("create qp", ErrInvalid, "BlockSelf is set for %v, want it only for UD", c.Type)
 	case c.SendCQ == nil:
 		return newError("create qp", ErrInvalid, "SendCQ is nil")
 	case c.RecvCQ == nil && c.Type != XRCInitiator:
@@ -167,7 +170,10 @@ func (pd *PD) CreateQP(c QPConfig) (*QP, error) {
 		cmd.RecvDepth, cmd.RecvSGE = uint32(c.RecvDepth), uint32(c.RecvSGE)
 	}
 	if c.SignalAll {
-		cmd.SignalAll = 1
+		cmd.Flags |= command.QPSignalAll
+	}
+	if c.BlockSelf {
+		cmd.Flags |= command.QPBlockSelfMulticast
 	}
 	h, life := pd.dev.host, pd.dev.live()
 	q, err := h.backend.CreateQP(h.ctx, cmd)

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SVPI_MAGIC 0x49505653u
-enum { SVPI_MAJOR = 2, SVPI_MINOR = 10 };
+enum { SVPI_MAJOR = 2, SVPI_MINOR = 11 };
 
 enum svpi_op {
 	SVPI_HELLO = 1,
@@ -502,7 +502,7 @@ struct svpi_create_qp {
 	uint32_t send_sge;
 	uint32_t recv_sge;
 	uint32_t inline_bytes;
-	uint32_t signal_all;
+	uint32_t flags;
 	uint32_t xrcd;
 	uint64_t context;
 };

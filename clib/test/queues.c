@@ -327,8 +327,35 @@ static void moderated(void)
 	close_end(&b);
 }
 
+/* created checks which flags a type of queue pair can be created with. */
+static void created(void)
+{
+	static const struct { enum ibv_qp_type type; uint32_t flags; int error; } cases[] = {
+		{ IBV_QPT_UD, IBV_QP_CREATE_BLOCK_SELF_MCAST_LB, 0 },
+		{ IBV_QPT_RC, IBV_QP_CREATE_BLOCK_SELF_MCAST_LB, EOPNOTSUPP },
+		{ IBV_QPT_UC, IBV_QP_CREATE_BLOCK_SELF_MCAST_LB, EOPNOTSUPP },
+		{ IBV_QPT_UD, IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_SCATTER_FCS, EOPNOTSUPP },
+		{ IBV_QPT_UD, IBV_QP_CREATE_SOURCE_QPN, EOPNOTSUPP }, { IBV_QPT_RC, 0, 0 },
+	};
+
+	open_end(&a, 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct ibv_qp_init_attr_ex x = { .send_cq = a.cq, .recv_cq = a.cq, .qp_type = cases[i].type, .pd = a.pd,
+			.cap = { 1, 1, 1, 1, 0 }, .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS,
+			.create_flags = cases[i].flags };
+		struct ibv_qp *q = ibv_create_qp_ex(a.ctx, &x);
+		int error = q ? 0 : errno;
+
+		CHECK(error == cases[i].error, ": case %zu: %d", i, error);
+		if (q)
+			CHECK(ibv_destroy_qp(q) == 0, ".");
+	}
+	close_end(&a);
+}
+
 void test_queues(void)
 {
+	created();
 	flags();
 	times();
 	senders();

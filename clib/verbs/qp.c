@@ -62,6 +62,21 @@ static uint32_t room(const struct ibv_qp_cap *cap)
 	return cap->max_inline_data > sges ? cap->max_inline_data : sges;
 }
 
+/* blocks_self tells whether a queue pair is not to receive what it sends to its own groups. */
+static bool blocks_self(const struct ibv_qp_init_attr_ex *a)
+{
+	return a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && a->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+}
+
+/* flagged tells whether a type of queue pair can have these flags. */
+static bool flagged(struct ibv_context *context, const struct ibv_qp_init_attr_ex *a)
+{
+	if (!(a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) || !a->create_flags)
+		return true;
+	return a->create_flags == IBV_QP_CREATE_BLOCK_SELF_MCAST_LB && a->qp_type == IBV_QPT_UD &&
+	       to_svpi(context)->about.minor >= SVPI_QP_FLAGS_MINOR;
+}
+
 static struct svpi_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a)
 {
 	struct svpi *s = to_svpi(pd->context);
@@ -69,7 +84,8 @@ static struct svpi_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a)
 		.recv_cq = a->recv_cq ? a->recv_cq->handle : 0, .srq = a->srq ? a->srq->handle : 0,
 		.send_depth = at_least_1(a->cap.max_send_wr), .recv_depth = a->srq ? 0 : at_least_1(a->cap.max_recv_wr),
 		.send_sge = at_least_1(a->cap.max_send_sge), .recv_sge = a->srq ? 0 : at_least_1(a->cap.max_recv_sge),
-		.inline_bytes = room(&a->cap), .signal_all = a->sq_sig_all != 0 };
+		.inline_bytes = room(&a->cap),
+		.flags = (a->sq_sig_all ? SVPI_QP_SIGNAL_ALL : 0) | (blocks_self(a) ? SVPI_QP_BLOCK_SELF : 0) };
 	bool receives = !a->srq && a->qp_type != IBV_QPT_XRC_SEND;
 	struct svpi_queue_pair r;
 	struct svpi_qp *q;
@@ -142,7 +158,7 @@ EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 
 struct ibv_qp *svpi_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *a)
 {
-	uint32_t known = 0;
+	uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	struct svpi_qp *q;
 
 	if (a->comp_mask & IBV_QP_INIT_ATTR_XRCD && a->qp_type == IBV_QPT_XRC_RECV) {
@@ -151,8 +167,7 @@ struct ibv_qp *svpi_create_qp_ex(struct ibv_context *context, struct ibv_qp_init
 	}
 	if (a->qp_type == IBV_QPT_XRC_SEND)
 		known |= IBV_QP_INIT_ATTR_XRCD; /* which only a target needs */
-	if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd || a->comp_mask & ~(uint32_t)(known | IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) ||
-	    (a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && a->create_flags) ||
+	if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd || a->comp_mask & ~known || !flagged(context, a) ||
 	    (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && !possible(a->qp_type, a->send_ops_flags))) {
 		errno = a->comp_mask & IBV_QP_INIT_ATTR_PD ? EOPNOTSUPP : EINVAL;
 		return NULL;

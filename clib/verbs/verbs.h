@@ -318,6 +318,7 @@ enum {
 	IBV_QP_EX_WITH_LOCAL_INV = 1 << 7, IBV_QP_EX_WITH_BIND_MW = 1 << 8, IBV_QP_EX_WITH_SEND_WITH_INV = 1 << 9,
 	IBV_QP_EX_WITH_ALL = (1 << 10) - 1,
 };
+enum { IBV_QP_CREATE_BLOCK_SELF_MCAST_LB = 1 << 1 };
 struct ibv_rx_hash_conf {
 	uint8_t rx_hash_function, rx_hash_key_len, *rx_hash_key;
 	uint64_t rx_hash_fields_mask;

@@ -35,10 +35,18 @@ type CreateQP struct {
 	SendDepth, RecvDepth uint32 // rounded up to powers of two
 	SendSGE, RecvSGE     uint32
 	Inline               uint32 // bytes of inline data a send may carry
-	SignalAll            uint32 // 1: every send completes with a CQE
+	Flags                uint32 // of QPSignalAll and those below
 	XRCD                 Handle // domain of an XRCTarget, which has none of the other objects
 	Context              uint64 // returned in completions and events
 }
+
+// Flags of CreateQP.
+const (
+	// QPSignalAll makes every send complete with a CQE.
+	QPSignalAll uint32 = 1 << iota
+	// QPBlockSelfMulticast keeps datagrams from a UD QP that it sent itself, to a group that it is attached to.
+	QPBlockSelfMulticast
+)
 
 // QueuePair is a created QP with its rings.
 type QueuePair struct {

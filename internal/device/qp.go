@@ -56,7 +56,7 @@ func (c *Client) CreateQP(ctx context.Context, r command.CreateQP) (command.Queu
 		return command.QueuePair{}, err
 	}
 	a := p.adapter
-	q := &qp{client: c, adapter: a, pd: p, context: r.Context, signalAll: r.SignalAll != 0}
+	q := &qp{client: c, adapter: a, pd: p, context: r.Context, signalAll: r.Flags&command.QPSignalAll != 0}
 	if err := q.check(&r); err != nil {
 		return command.QueuePair{}, err
 	}
@@ -115,11 +115,14 @@ func (q *qp) checkSizes(r *command.CreateQP) error {
 	}{
 		{"SendDepth", r.SendDepth, 0, l.QPDepth}, {"RecvDepth", r.RecvDepth, 0, l.QPDepth},
 		{"SendSGE", r.SendSGE, 0, l.SGE}, {"RecvSGE", r.RecvSGE, 0, l.SGE},
-		{"Inline", r.Inline, 0, l.Inline}, {"SignalAll", r.SignalAll, 0, 1},
+		{"Inline", r.Inline, 0, l.Inline}, {"Flags", r.Flags, 0, command.QPSignalAll | command.QPBlockSelfMulticast},
 	} {
 		if err := within(f.name, f.v, f.least, f.most); err != nil {
 			return err
 		}
+	}
+	if r.Flags&command.QPBlockSelfMulticast != 0 && r.Type != command.UD {
+		return command.Errorf(command.Invalid, "Flags is %#x, want 0 or 1: only UD queue pairs have multicast datagrams", r.Flags)
 	}
 	return nil
 }
@@ -158,8 +161,8 @@ func (q *qp) make(r *command.CreateQP) (out command.QueuePair, err error) {
 	}
 	q.tq, err = a.engine.CreateQP(c.host.now(), transport.QPConfig{
 		Type: r.Type, PD: q.pd.number, SendCQ: transport.CQRef(q.send.ref), RecvCQ: recvCQ,
-		Send: &q.sendRing, Recv: recv, SRQ: q.srq != nil, SignalAll: r.SignalAll != 0, Context: r.Context,
-		Program: &c.attention,
+		Send: &q.sendRing, Recv: recv, SRQ: q.srq != nil, SignalAll: r.Flags&command.QPSignalAll != 0, Context: r.Context,
+		BlockSelf: r.Flags&command.QPBlockSelfMulticast != 0, Program: &c.attention,
 	})
 	if err != nil {
 		return out, engineError(err)

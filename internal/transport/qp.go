@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
@@ -23,6 +24,9 @@ type QP struct {
 	unsent         bool // in the engine's list of packets without acknowledgement
 	woken          bool // taken from its window's waiting list for the coming turn
 	flushing       bool // in the engine's flush list
+	blockSelf      bool // gets nothing of what it sends to its own groups
+
+	cast netip.Addr // address from which it last sent to a group
 
 	places    [listKinds]place
 	flushNext *QP
@@ -101,8 +105,8 @@ func (e *Engine) CreateQP(now clock.Time, c QPConfig) (*QP, error) {
 	}
 	q := &QP{
 		eng: e, num: c.Number, typ: c.Type, pd: c.PD, sendCQ: c.SendCQ, recvCQ: c.RecvCQ, sq: c.Send, rq: c.Recv,
-		domain: c.Domain, service: serviceOf(c.Type), srq: c.SRQ, signalAll: c.SignalAll, context: c.Context,
-		program: c.Program, maxInline: c.MaxInline,
+		domain: c.Domain, service: serviceOf(c.Type), srq: c.SRQ, signalAll: c.SignalAll, blockSelf: c.BlockSelf,
+		context: c.Context, program: c.Program, maxInline: c.MaxInline,
 		deadlines: [timerKinds]deadline{{clock.Never, -1}, {clock.Never, -1}},
 	}
 	e.table.Put(c.Number, q)

@@ -50,6 +50,7 @@ func (q *QP) datagram(o *frame.Out, r *request, payload []byte) {
 	dest, qkey, op := ib.QPN(wr.RemoteQPN)&ib.QPNMask, wr.QKey, ib.UDSendOnly
 	if wr.Route.Dst.IsMulticast() {
 		dest = ib.QPMulticast
+		q.cast = wr.Route.Src.Unmap()
 	}
 	// A Q_Key with its top bit set means the QP's own (IBA 10.2.5).
 	if qkey&ib.QKeyPrivileged != 0 {
@@ -89,6 +90,9 @@ func (e *Engine) receiveUD(in *frame.In, bth ib.BTH, op ib.Opcode, rest []byte, 
 		}
 		e.counters.MulticastPackets++
 		for _, q := range qps {
+			if q.blockSelf && q.own(in, rest) {
+				continue
+			}
 			q.receiveDatagram(in, bth, op, rest, pad)
 		}
 	default:
@@ -102,6 +106,11 @@ func (e *Engine) receiveUD(in *frame.In, bth ib.BTH, op ib.Opcode, rest []byte, 
 			q.receiveDatagram(in, bth, op, rest, pad)
 		}
 	}
+}
+
+// own reports whether q itself sent a datagram to a group.
+func (q *QP) own(in *frame.In, rest []byte) bool {
+	return ib.DETH(rest).SrcQP() == ib.QPN(q.num) && in.Src.Unmap() == q.cast
 }
 
 func (e *Engine) anyPKey(k ib.PKey) bool {

@@ -75,6 +75,8 @@ type QPConfig struct {
 	SignalAll bool
 	// Program takes the completions; nil: one that sleeps.
 	Program *Program
+	// BlockSelf keeps from a UD QP what it sends to groups that it is attached to itself.
+	BlockSelf bool
 	// Context is copied into the completions and events.
 	Context uint64
 	// MaxInline limits inline data in bytes; 0 means ring.MaxInline.

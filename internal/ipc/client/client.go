@@ -95,8 +95,8 @@ func (c *Client) AllocWindow(ctx context.Context, pd command.Handle, typ uint32)
 
 // CreateCQ implements command.Commands.
 func (c *Client) CreateCQ(ctx context.Context, q command.CreateCQ) (command.Queue, error) {
-	if q.Flags != 0 && c.about.Minor < timesMinor {
-		return command.Queue{}, c.older("flags of completion queues")
+	if q.Flags&^command.QPSignalAll != 0 && c.about.Minor < timesMinor {
+		return command.Queue{}, c.older("flags of completion queues", timesMinor)
 	}
 	r, err := ask[command.Queue](ctx, c, proto.OpCreateCQ, q)
 	if err == nil {
@@ -142,6 +142,9 @@ func (c *Client) QuerySRQ(ctx context.Context, srq command.Handle) (command.SRQI
 
 // CreateQP implements command.Commands.
 func (c *Client) CreateQP(ctx context.Context, q command.CreateQP) (command.QueuePair, error) {
+	if q.Flags&^command.QPSignalAll != 0 && c.about.Minor < qpFlagsMinor {
+		return command.QueuePair{}, c.older("flags of queue pairs", qpFlagsMinor)
+	}
 	return ask[command.QueuePair](ctx, c, proto.OpCreateQP, q)
 }
 
