@@ -2,6 +2,7 @@ package verbs_test
 
 import (
 	"errors"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
@@ -79,4 +80,65 @@ func TestXRCDomainOfPrograms(t *testing.T) {
 		}
 		return errors.Is(err, verbs.ErrNotFound)
 	})
+}
+
+// A connection that the connection manager has made with a target lasts while any program has the target open, whichever of
+// them accepted, and ends with its id.
+func TestXRCConnectionOfPrograms(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		accepter int // whose handle of the target the answer names: the creator's or the other's
+	}{{"accepted by the creator", 0}, {"accepted by another", 1}} {
+		t.Run(c.name, func(t *testing.T) {
+			addrs := testbed.Addrs()
+			socket := testbed.Socket(t, addrs)
+			ctx := testbed.Context(t)
+			file := must(os.Create(filepath.Join(t.TempDir(), "domain")))(t)
+			defer file.Close()
+			var domains [2]*verbs.XRCDomain
+			var devices [2]*verbs.Device
+			for i := range domains {
+				h := must(verbs.Open(ctx, verbs.Options{Mode: verbs.Attached, Socket: socket}))(t)
+				defer h.Close()
+				devices[i] = must(h.DeviceByAddr(addrs[0]))(t)
+				domains[i] = must(devices[i].OpenXRCDomain(verbs.XRCDomainConfig{File: file}))(t)
+			}
+			client := must(verbs.Open(ctx, verbs.Options{Mode: verbs.Attached, Socket: socket}))(t)
+			defer client.Close()
+			here := must(client.DeviceByAddr(addrs[1]))(t)
+			sender := newXRCReceiver(t, here, must(here.OpenXRCDomain(verbs.XRCDomainConfig{}))(t))
+			receiver := newXRCReceiver(t, devices[1], domains[1])
+
+			created := must(domains[0].CreateTarget(1))(t)
+			handles := [2]*verbs.QP{created, must(domains[1].OpenTarget(created.Number(), 2))(t)}
+			e := xrcEnds{target: created,
+				initiator: must(sender.pd.CreateQP(verbs.QPConfig{Type: verbs.XRCInitiator, SendCQ: sender.cq, SendDepth: 16}))(t)}
+			l := must(devices[c.accepter].ListenXRC(netip.AddrPortFrom(addrs[0], 0), 0))(t)
+			e.active = must(here.NewXRCID())(t)
+			done := make(chan error, 1)
+			go func() {
+				err := e.active.Connect(ctx, l.Addr(), e.initiator, param)
+				if err == nil {
+					err = e.active.Establish()
+				}
+				done <- err
+			}()
+			e.passive = must(l.Request(ctx))(t)
+			ok(t, e.passive.Accept(ctx, handles[c.accepter], param))
+			ok(t, <-done)
+			e.post(t, sender, receiver, "both have it")
+
+			ok(t, handles[0].Close()) // the first handle of the target, by which the driver knew it
+			e.post(t, sender, receiver, "one has it")
+			if err := e.active.Err(); err != nil {
+				t.Fatalf("the connection ended with the first handle: %v", err)
+			}
+			ok(t, e.passive.Close())
+			<-e.active.Disconnected()
+			if info := must(handles[1].Query())(t); info.State != verbs.StateError {
+				t.Errorf("the target of a connection that has ended is in state %v", info.State)
+			}
+			ok(t, handles[1].Close())
+		})
+	}
 }
