@@ -69,6 +69,7 @@ void test_memory(void);
 void test_on_demand(void);
 void test_device_memory(void);
 void test_import(void);
+void test_xrc(void);
 void test_limits(void);
 void test_gids(void);
 void test_refused(void);

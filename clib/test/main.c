@@ -12,7 +12,7 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "windows", test_windows }, { "extended", test_extended }, { "queues", test_queues },
 	{ "events", test_events }, { "memory", test_memory },
 	{ "on demand", test_on_demand }, { "device memory", test_device_memory },
-	{ "import", test_import },
+	{ "import", test_import }, { "xrc", test_xrc },
 	{ "limits", test_limits }, { "states", test_states }, { "threads", test_threads }, { "fork", test_fork },
 	{ "gids", test_gids }, { "refused", test_refused },
 };

@@ -5,11 +5,11 @@
 #include <rdma/rdma_cma.h>
 
 #include "bed.h"
+#include "manager.h"
 
 static struct rdma_event_channel *ours, *theirs;
 
-/* address returns an adapter's address, with a port in network byte order. */
-static struct sockaddr_in address(int device, uint16_t port)
+struct sockaddr_in address(int device, uint16_t port)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = port };
 	struct ibv_context **list;
@@ -391,7 +391,7 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "private data", private_data }, { "ports", ports }, { "nobody", nobody }, { "here", here }, { "options", options },
 	{ "migration", migration }, { "waiting", waiting }, { "groups", groups }, { "datagrams", test_datagram_sockets },
 	{ "streams", test_stream_sockets },
-	{ "kinds", test_kinds_of_sockets },
+	{ "kinds", test_kinds_of_sockets }, { "xrc", test_xrc_endpoints }, { "xrc requests", test_xrc_requests },
 };
 
 int main(void)

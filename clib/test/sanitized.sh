@@ -4,7 +4,7 @@ set -eu
 lib=$1 softvpi=$2
 . "$(dirname "$0")/driver.sh"
 # An attachment is not memory of malloc, so what it alone points to is taken for lost while it is in use.
-printf 'leak:svpi_frame_read\nleak:keep_fds\nleak:ipc/neighbour.c\n' >"$dir/suppressed"
+printf 'leak:svpi_frame_read\nleak:keep_fds\nleak:svpi_events_take\nleak:ipc/neighbour.c\n' >"$dir/suppressed"
 # Threads of the C library end without the stack that the sanitizer gives them for signals.
 export ASAN_OPTIONS=use_sigaltstack=0 UBSAN_OPTIONS=print_stacktrace=1
 export LSAN_OPTIONS="suppressions=$dir/suppressed:print_suppressions=0"
