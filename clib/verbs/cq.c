@@ -19,14 +19,15 @@ static int open_ring(struct svpi *s, const struct svpi_queue *q, struct svpi_con
 	return 0;
 }
 
-struct svpi_cq *svpi_cq_new(struct ibv_context *context, uint32_t cqe, void *cq_context, struct ibv_comp_channel *channel,
-			    uint32_t flags)
+struct svpi_cq *svpi_cq_new(struct ibv_context *context, struct ibv_pd *domain, uint32_t cqe, void *cq_context,
+			    struct ibv_comp_channel *channel, uint32_t flags)
 {
-	struct svpi_cq *c = calloc(1, sizeof(*c));
+	struct svpi_home home;
+	struct svpi_cq *c = svpi_home_new(&home, domain, sizeof(*c), SVPI_RESOURCE_CQ);
 	struct svpi_create_cq q = { .adapter = to_context(context)->adapter, .depth = cqe + SVPI_CQ_SPARE,
 				     .channel = svpi_channel_handle(channel), .flags = flags };
 	struct svpi_queue r;
-	int error = !c ? ENOMEM : cqe == 0 || cqe > INT_MAX ? EINVAL : 0;
+	int error = !c ? errno : cqe == 0 || cqe > INT_MAX ? EINVAL : 0;
 
 	if (!error)
 		error = svpi_call(to_svpi(context), SVPI_CREATE_CQ, &q, sizeof(q), &r, sizeof(r));
@@ -34,10 +35,11 @@ struct svpi_cq *svpi_cq_new(struct ibv_context *context, uint32_t cqe, void *cq_
 		       (error = svpi_table_add(&to_context(context)->cqs, r.handle, c))))
 		svpi_destroy(to_svpi(context), SVPI_KIND_CQ, r.handle);
 	if (error) {
-		free(c);
+		svpi_home_free(home, c);
 		errno = error;
 		return NULL;
 	}
+	c->home = home;
 	c->svpi = to_svpi(context);
 	c->cq.context = context;
 	c->cq.channel = channel;
@@ -61,7 +63,7 @@ EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *
 		errno = EINVAL;
 		return NULL;
 	}
-	c = svpi_cq_new(context, (uint32_t)cqe, cq_context, channel, 0);
+	c = svpi_cq_new(context, NULL, (uint32_t)cqe, cq_context, channel, 0);
 	return c ? &c->cq : NULL;
 }
 
@@ -84,12 +86,10 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
 	svpi_acknowledged(&cq->mutex, &cq->cond, &cq->async_events_completed, &to_cq(cq)->got_async);
 	if (cq->channel)
 		__atomic_sub_fetch(&cq->channel->refcnt, 1, __ATOMIC_SEQ_CST);
-	if (to_cq(cq)->domain)
-		atomic_fetch_sub(&to_cq(cq)->domain->domains, 1);
 	while (to_cq(cq)->later)
 		drop_later(to_cq(cq));
 	free(to_cq(cq)->late);
-	free(to_cq(cq));
+	svpi_home_free(to_cq(cq)->home, cq);
 	return 0;
 }
 

@@ -124,7 +124,7 @@ static struct svpi_cq *new(struct ibv_context *context, const struct ibv_cq_init
 		errno = error;
 		return NULL;
 	}
-	c = svpi_cq_new(context, a->cqe, a->cq_context, a->channel,
+	c = svpi_cq_new(context, a->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ? a->parent_domain : NULL, a->cqe, a->cq_context, a->channel,
 			(times ? SVPI_CQ_TIMESTAMPS : 0) | (lossy ? SVPI_CQ_IGNORE_OVERRUN : 0));
 	if (c)
 		c->timed = times, c->zero = clock.zero, c->wall_at = UINT64_MAX / 2; /* no completion is made then */
@@ -138,10 +138,6 @@ struct ibv_cq_ex *svpi_create_cq_ex(struct ibv_context *context, struct ibv_cq_i
 	if (!c)
 		return NULL;
 	c->single = a->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS && a->flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED;
-	if (a->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
-		c->domain = (struct svpi_pd *)a->parent_domain;
-		atomic_fetch_add(&c->domain->domains, 1);
-	}
 	c->ex.start_poll = start;
 	c->ex.next_poll = next;
 	c->ex.end_poll = end;

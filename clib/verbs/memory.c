@@ -1,4 +1,4 @@
-/* Protection domains, memory regions and windows. */
+/* Memory regions and windows. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -14,74 +14,6 @@ EXPORT int svpi_destroy(struct svpi *s, uint32_t kind, uint32_t handle)
 	int error = svpi_call(s, SVPI_DESTROY, &q, sizeof(q), NULL, 0);
 
 	return error == ENODEV || error == ENOENT ? 0 : error; /* it no longer exists */
-}
-
-EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
-{
-	struct svpi_pd *p = calloc(1, sizeof(*p));
-	struct svpi_adapter_args q = { to_context(context)->adapter };
-	int error = p ? svpi_call(to_svpi(context), SVPI_ALLOC_PD, &q, sizeof(q), &p->pd.handle, 4) : ENOMEM;
-
-	if (error) {
-		free(p);
-		errno = error;
-		return NULL;
-	}
-	p->pd.context = context;
-	return &p->pd;
-}
-
-EXPORT int ibv_dealloc_pd(struct ibv_pd *pd)
-{
-	struct svpi_pd *p = (struct svpi_pd *)pd;
-	int error = 0;
-
-	if (atomic_load(&p->domains))
-		return EBUSY;
-	if (p->parent)
-		atomic_fetch_sub(&p->parent->domains, 1);
-	else
-		error = svpi_destroy(to_svpi(pd->context), SVPI_KIND_PD, pd->handle);
-	if (!error)
-		free(p);
-	return error;
-}
-
-/* A parent domain is its domain under another name: the rings are in the driver's memory, which the program's
- * allocators do not provide, and locks are cheap enough to be taken even if no other thread wants them. */
-struct ibv_pd *svpi_alloc_parent_domain(struct ibv_context *context, struct ibv_parent_domain_init_attr *a)
-{
-	struct svpi_pd *p;
-
-	if (!a->pd || a->comp_mask & ~(uint32_t)(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)) {
-		errno = EINVAL;
-		return NULL;
-	}
-	p = calloc(1, sizeof(*p));
-	if (!p)
-		return NULL;
-	p->pd.context = context;
-	p->pd.handle = a->pd->handle;
-	p->parent = (struct svpi_pd *)a->pd;
-	atomic_fetch_add(&p->parent->domains, 1);
-	return &p->pd;
-}
-
-struct ibv_td *svpi_alloc_td(struct ibv_context *context, struct ibv_td_init_attr *a)
-{
-	struct ibv_td *t = a->comp_mask ? NULL : calloc(1, sizeof(*t));
-
-	if (a->comp_mask)
-		errno = EINVAL;
-	if (t)
-		t->context = context;
-	return t;
-}
-
-int svpi_dealloc_td(struct ibv_td *t)
-{
-	free(t);
-	return 0;
 }
 
 /* there tells whether a range is mapped completely: an error at registration is better than one in a completion. */

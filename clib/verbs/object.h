@@ -66,8 +66,29 @@ struct svpi_context {
 struct svpi_pd {
 	struct ibv_pd pd;
 	struct svpi_pd *parent; /* of a parent domain: the domain that it was made from */
-	_Atomic int domains;	/* number of parent domains made from this one */
+	_Atomic int users;	/* number of parent domains made from this one; of a parent domain of objects, too */
+	/* of a parent domain, if it has allocators */
+	void *(*alloc)(struct ibv_pd *, void *pd_context, size_t size, size_t alignment, uint64_t resource_type);
+	void (*free)(struct ibv_pd *, void *pd_context, void *ptr, uint64_t resource_type);
+	void *pd_context;
 };
+
+/* What a parent domain's allocators are asked for: the lower half of resource_type. The upper half keeps them apart from what
+ * other drivers ask for. docs/verbs.md tells programs. */
+enum svpi_resource { SVPI_RESOURCE_QP = 1, SVPI_RESOURCE_CQ, SVPI_RESOURCE_SRQ };
+#define SVPI_RESOURCES ((uint64_t)0x5f01 << 32)
+
+/* Where an object's state lies. */
+struct svpi_home {
+	struct svpi_pd *domain; /* parent domain, if it has one */
+	uint64_t type;
+	bool placed; /* by the domain's allocator, which has to free it */
+};
+
+/* svpi_home_new returns zeroed memory for an object of a domain, which may be NULL; or NULL with errno. While there is such memory
+ * a parent domain is in use. svpi_home_free takes what it returned, NULL too. */
+void *svpi_home_new(struct svpi_home *, struct ibv_pd *, size_t, enum svpi_resource);
+void svpi_home_free(struct svpi_home, void *);
 
 struct svpi_dm {
 	struct ibv_dm dm;
@@ -124,7 +145,7 @@ struct svpi_cq {
 	uint64_t zero;		 /* CLOCK_MONOTONIC when the clock of completions was 0 */
 	uint64_t made;		 /* the time of the last completion */
 	uint64_t wall, wall_at;	 /* what the time of day is ahead of that clock, and the time of the completion for which it was read */
-	struct svpi_pd *domain;	 /* parent domain, if it has one */
+	struct svpi_home home;
 };
 
 struct svpi_srq {
@@ -136,6 +157,7 @@ struct svpi_srq {
 	uint32_t max_sge, number;
 	bool xrc;
 	uint32_t got; /* events given to the program */
+	struct svpi_home home;
 };
 
 struct svpi_qp {
@@ -159,6 +181,7 @@ struct svpi_qp {
 	struct svpi_send_entry *building;
 	int build_error;
 	struct svpi_initiator *lent; /* the initiator that carries them out; NULL: the driver does */
+	struct svpi_home home;
 };
 
 struct svpi_channel {
@@ -210,8 +233,9 @@ int svpi_req_notify_cq(struct ibv_cq *, int);
 struct ibv_mw *svpi_alloc_mw(struct ibv_pd *, enum ibv_mw_type);
 int svpi_dealloc_mw(struct ibv_mw *);
 int svpi_bind_mw(struct ibv_qp *, struct ibv_mw *, struct ibv_mw_bind *);
-/* svpi_cq_new creates a completion queue with flags of CreateCQ; NULL with errno. */
-struct svpi_cq *svpi_cq_new(struct ibv_context *, uint32_t cqe, void *cq_context, struct ibv_comp_channel *, uint32_t flags);
+/* svpi_cq_new creates a completion queue with flags of CreateCQ, in a parent domain unless it is NULL; NULL with errno. */
+struct svpi_cq *svpi_cq_new(struct ibv_context *, struct ibv_pd *, uint32_t cqe, void *cq_context, struct ibv_comp_channel *,
+			    uint32_t flags);
 struct ibv_dm *svpi_alloc_dm(struct ibv_context *, struct ibv_alloc_dm_attr *);
 int svpi_free_dm(struct ibv_dm *);
 struct ibv_mr *svpi_reg_dm_mr(struct ibv_pd *, struct ibv_dm *, uint64_t offset, size_t length, unsigned access);

@@ -88,6 +88,7 @@ static struct svpi_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a)
 		.flags = (a->sq_sig_all ? SVPI_QP_SIGNAL_ALL : 0) | (blocks_self(a) ? SVPI_QP_BLOCK_SELF : 0) };
 	bool receives = !a->srq && a->qp_type != IBV_QPT_XRC_SEND;
 	struct svpi_queue_pair r;
+	struct svpi_home home;
 	struct svpi_qp *q;
 	int error = 0;
 
@@ -102,9 +103,9 @@ static struct svpi_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a)
 		break;
 	default: error = a->qp_type == IBV_QPT_XRC_RECV ? EINVAL : EOPNOTSUPP;
 	}
-	q = error ? NULL : calloc(1, sizeof(*q));
+	q = error ? NULL : svpi_home_new(&home, pd, sizeof(*q), SVPI_RESOURCE_QP);
 	if (!error && !q)
-		error = ENOMEM;
+		error = errno;
 	if (q)
 		c.context = (uintptr_t)q;
 	if (!error)
@@ -113,10 +114,12 @@ static struct svpi_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a)
 		       (error = svpi_table_add(&to_context(pd->context)->qps, r.handle, q))))
 		svpi_destroy(s, SVPI_KIND_QP, r.handle);
 	if (error) {
-		free(q);
+		if (q)
+			svpi_home_free(home, q);
 		errno = error;
 		return NULL;
 	}
+	q->home = home;
 	q->svpi = s;
 	q->send_sge = c.send_sge;
 	q->recv_sge = c.recv_sge;
@@ -191,7 +194,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 	svpi_table_remove(&to_context(qp->context)->qps, qp->handle);
 	svpi_direct_forget(to_qp(qp));
 	svpi_acknowledged(&qp->mutex, &qp->cond, &qp->events_completed, &to_qp(qp)->got);
-	free(to_qp(qp));
+	svpi_home_free(to_qp(qp)->home, qp);
 	return 0;
 }
 

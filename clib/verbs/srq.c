@@ -12,10 +12,11 @@ static struct svpi_srq *create_srq(struct ibv_pd *pd, struct ibv_srq_attr *a, vo
 	struct svpi_create_srq c = { .pd = pd->handle, .depth = at_least_1(a->max_wr), .max_sge = at_least_1(a->max_sge),
 				     .limit = a->srq_limit };
 	struct svpi_create_xrcsrq x = { c, xrcd ? to_xrcd(xrcd)->handle : 0, cq ? cq->handle : 0 };
-	struct svpi_srq *q = calloc(1, sizeof(*q));
+	struct svpi_home home;
+	struct svpi_srq *q = svpi_home_new(&home, pd, sizeof(*q), SVPI_RESOURCE_SRQ);
 	struct svpi_queue r;
 	void *memory = NULL;
-	int error = !q ? ENOMEM : xrcd ? svpi_call(s, SVPI_CREATE_XRC_SRQ, &x, sizeof(x), &r, sizeof(r)) :
+	int error = !q ? errno : xrcd ? svpi_call(s, SVPI_CREATE_XRC_SRQ, &x, sizeof(x), &r, sizeof(r)) :
 					 svpi_call(s, SVPI_CREATE_SRQ, &c, sizeof(c), &r, sizeof(r));
 
 	if (!error) {
@@ -25,10 +26,11 @@ static struct svpi_srq *create_srq(struct ibv_pd *pd, struct ibv_srq_attr *a, vo
 			svpi_destroy(s, SVPI_KIND_SRQ, r.handle);
 	}
 	if (error) {
-		free(q);
+		svpi_home_free(home, q);
 		errno = error;
 		return NULL;
 	}
+	q->home = home;
 	svpi_producer_open(&q->ring, memory, r.depth, r.stride);
 	q->svpi = s;
 	q->number = r.number;
@@ -131,6 +133,6 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
 		return error;
 	svpi_table_remove(&to_context(srq->context)->srqs, srq->handle);
 	svpi_acknowledged(&srq->mutex, &srq->cond, &srq->events_completed, &to_srq(srq)->got);
-	free(to_srq(srq));
+	svpi_home_free(to_srq(srq)->home, srq);
 	return 0;
 }

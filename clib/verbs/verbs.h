@@ -547,6 +547,7 @@ struct ibv_cq_init_attr_ex {
 };
 
 enum { IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS = 1, IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT = 2 };
+#define IBV_ALLOCATOR_USE_DEFAULT ((void *)-1)
 struct ibv_parent_domain_init_attr {
 	struct ibv_pd *pd;
 	struct ibv_td *td;
