@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SVPI_MAGIC 0x49505653u
-enum { SVPI_MAJOR = 2, SVPI_MINOR = 11 };
+enum { SVPI_MAJOR = 2, SVPI_MINOR = 12 };
 
 enum svpi_op {
 	SVPI_HELLO = 1,
@@ -77,6 +77,7 @@ enum svpi_op {
 	SVPI_OPEN_XRCD = 81,
 	SVPI_CREATE_XRC_SRQ = 82,
 	SVPI_OPEN_QP = 83,
+	SVPI_LINK_ADDRESSES = 94,
 };
 
 /* Classes of refused commands. */
@@ -717,6 +718,16 @@ struct svpi_cm_notify {
 	uint32_t event;
 };
 _Static_assert(sizeof(struct svpi_cm_notify) == 8, "layout");
+
+struct svpi_link_address {
+	uint32_t index;
+	uint16_t hardware;
+	uint16_t none2;
+	uint64_t namespace;
+	uint8_t address[20];
+	uint8_t broadcast[20];
+};
+_Static_assert(sizeof(struct svpi_link_address) == 56, "layout");
 
 struct svpi_open_xrcd {
 	uint32_t adapter;

@@ -2,18 +2,19 @@
  * The list of network interfaces, in which libfabric looks for the addresses of devices. libfabric skips loopback
  * interfaces, since no device of the kernel has one; but the driver's adapters usually have addresses in 127.0.0.0/8,
  * which the list does not contain. So each such address is added to the list as one of an interface that is not the
- * loopback.
+ * loopback. So are link-layer addresses that the system does not know (links.h).
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netpacket/packet.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "library.h"
+#include "links.h"
 
 #define EXPORT __attribute__((visibility("default")))
 enum { MOST_ADDRESSES = 64 };
@@ -21,7 +22,10 @@ enum { MOST_ADDRESSES = 64 };
 /* The added entries, in one block of memory; their netmask tells them from the C library's entries. */
 struct added {
 	struct ifaddrs entry;
-	struct sockaddr_in address;
+	union {
+		struct sockaddr_in ip;
+		struct { struct sockaddr_ll link; uint8_t rest[16]; }; /* addresses of 20 bytes do not fit into sockaddr_ll */
+	};
 	char name[IFNAMSIZ];
 };
 
@@ -72,23 +76,67 @@ static int loopback_addresses(in_addr_t to[MOST_ADDRESSES])
 	return n;
 }
 
-/* add appends entries for addresses to the list, with the interface name of like. */
-static void add(struct ifaddrs **end, const struct ifaddrs *like, const in_addr_t *addresses, int n)
+/* like makes an entry one of the same interface as another. */
+static void like(struct added *a, const struct ifaddrs *other)
 {
-	struct added *a = n ? calloc((size_t)n, sizeof(*a)) : NULL;
+	strncpy(a->name, other->ifa_name, sizeof(a->name) - 1);
+	a->entry.ifa_name = a->name;
+	a->entry.ifa_flags = other->ifa_flags & ~(unsigned)IFF_LOOPBACK;
+	a->entry.ifa_addr = (struct sockaddr *)&a->ip;
+	a->entry.ifa_netmask = (struct sockaddr *)&mask;
+}
 
-	if (!a)
-		return;
+/* add_addresses makes entries for addresses, of the interface of another entry. */
+static void add_addresses(struct added *a, const struct ifaddrs *loopback, const in_addr_t *addresses, int n)
+{
 	mask.sin_family = AF_INET;
 	mask.sin_addr.s_addr = htonl(IN_CLASSA_NET);
 	for (int i = 0; i < n; i++) {
-		a[i].address.sin_family = AF_INET;
-		a[i].address.sin_addr.s_addr = addresses[i];
-		strncpy(a[i].name, like->ifa_name, sizeof(a[i].name) - 1);
-		a[i].entry.ifa_name = a[i].name;
-		a[i].entry.ifa_flags = like->ifa_flags & ~(unsigned)IFF_LOOPBACK;
-		a[i].entry.ifa_addr = (struct sockaddr *)&a[i].address;
-		a[i].entry.ifa_netmask = (struct sockaddr *)&mask;
+		like(&a[i], loopback);
+		a[i].ip = (struct sockaddr_in){ .sin_family = AF_INET, .sin_addr.s_addr = addresses[i] };
+	}
+}
+
+/* bare tells whether an entry is about an interface itself, and the C library knows no link-layer address. */
+static bool bare(const struct ifaddrs *e) { return !e->ifa_addr; }
+
+/* add_links makes entries for the link-layer addresses that the system does not know. Returns their number, at most n. */
+static int add_links(struct added *a, const struct ifaddrs *list, int n)
+{
+	struct svpi_link_address l;
+	int done = 0;
+
+	for (; list && done < n; list = list->ifa_next) {
+		unsigned index = bare(list) ? if_nametoindex(list->ifa_name) : 0;
+
+		if (!index || !svpi_link(index, &l))
+			continue;
+		like(&a[done], list);
+		a[done].link = (struct sockaddr_ll){ .sll_family = AF_PACKET, .sll_ifindex = (int)index, .sll_hatype = l.hardware,
+						     .sll_halen = sizeof(l.address) };
+		memcpy((char *)&a[done].link + offsetof(struct sockaddr_ll, sll_addr), l.address, sizeof(l.address));
+		done++;
+	}
+	return done;
+}
+
+/* add appends entries to a list: n for addresses, and those of links. */
+static void add(struct ifaddrs *list, const struct ifaddrs *loopback, const in_addr_t *addresses, int n)
+{
+	struct ifaddrs **end = &list;
+	int links = 0;
+
+	for (; *end; end = &(*end)->ifa_next)
+		links += bare(*end);
+	struct added *a = n + links ? calloc((size_t)(n + links), sizeof(*a)) : NULL;
+
+	if (!a)
+		return;
+	add_addresses(a, loopback, addresses, n);
+	n += add_links(a + n, list, links);
+	if (n == 0)
+		free(a);
+	for (int i = 0; i < n; i++) {
 		*end = &a[i].entry;
 		end = &a[i].entry.ifa_next;
 	}
@@ -98,23 +146,24 @@ EXPORT int getifaddrs(struct ifaddrs **out)
 {
 	static int (*next)(struct ifaddrs **);
 	const struct ifaddrs *loopback = NULL;
-	struct ifaddrs **end = out;
 	in_addr_t addresses[MOST_ADDRESSES];
 
 	if (!next)
 		next = (int (*)(struct ifaddrs **))dlsym(RTLD_NEXT, "getifaddrs");
-	int failed = next(out);
+	int failed = next(out), n = 0;
 
 	if (failed || svpi_busy)
 		return failed;
-	for (; *end; end = &(*end)->ifa_next)
-		if ((*end)->ifa_flags & IFF_LOOPBACK)
-			loopback = *end;
-	if (!loopback)
-		return 0;
-	svpi_busy = true;
-	add(end, loopback, addresses, loopback_addresses(addresses));
-	svpi_busy = false;
+	for (const struct ifaddrs *e = *out; e; e = e->ifa_next)
+		if (e->ifa_flags & IFF_LOOPBACK)
+			loopback = e;
+	if (loopback) {
+		svpi_busy = true;
+		n = loopback_addresses(addresses);
+		svpi_busy = false;
+	}
+	if (*out)
+		add(*out, loopback, addresses, n);
 	return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "../ipc/layouts.h"
 #include "../verbs/verbs.h"
 
 extern struct svpi_verbs {
@@ -19,6 +20,7 @@ extern struct svpi_verbs {
 	int (*query_port)(struct ibv_context *, uint8_t, struct ibv_port_attr *);
 	ssize_t (*query_gid_table)(struct ibv_context *, struct ibv_gid_entry *, size_t, uint32_t, size_t);
 	bool (*port_interface)(struct ibv_context *, char name[16]);
+	bool (*link_address_of)(struct ibv_context *, uint32_t index, struct svpi_link_address *);
 	int (*query_pkey)(struct ibv_context *, uint8_t, int, uint16_t *);
 } svpi_verbs;
 

@@ -94,12 +94,14 @@ EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigne
 
 /* here tells whether an interface is one of this process's network namespace: in another one its name and index mean
  * something else. */
-static bool here(const struct svpi_interface *i)
+static bool is_here(uint64_t namespace)
 {
 	struct stat st;
 
-	return i->namespace && !stat("/proc/self/ns/net", &st) && st.st_ino == i->namespace;
+	return namespace && !stat("/proc/self/ns/net", &st) && st.st_ino == namespace;
 }
+
+static bool here(const struct svpi_interface *i) { return is_here(i->namespace); }
 
 /* interfaces_of lists the network interfaces of an adapter; none if the driver does not tell. */
 static void interfaces_of(struct ibv_context *context, struct svpi_interface **list, size_t *n)
@@ -120,6 +122,25 @@ static uint32_t index_of(const struct svpi_interface *list, size_t n, uint32_t r
 		if (list[i].row == row && here(&list[i]))
 			return list[i].index;
 	return 0;
+}
+
+EXPORT bool svpi_link_address_of(struct ibv_context *context, uint32_t index, struct svpi_link_address *to)
+{
+	struct svpi_adapter_args q = { to_context(context)->adapter };
+	struct svpi_link_address *list = NULL;
+	bool found = false;
+	size_t n = 0;
+
+	if (to_svpi(context)->about.minor < SVPI_SINCE_LINKS ||
+	    svpi_list(to_svpi(context), SVPI_LINK_ADDRESSES, &q, sizeof(q), sizeof(*list), (void **)&list, &n))
+		return false;
+	for (size_t i = 0; i < n && !found; i++) {
+		found = list[i].index == index && is_here(list[i].namespace);
+		if (found)
+			*to = list[i];
+	}
+	free(list);
+	return found;
 }
 
 EXPORT bool svpi_port_interface(struct ibv_context *context, char name[16])

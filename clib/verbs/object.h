@@ -336,7 +336,7 @@ int svpi_route(struct ibv_context *, const struct ibv_ah_attr *, struct svpi_add
 
 /* The rows of an Ethernet port's GID table, as docs/spec/ipc.md has it; and the minor version since which the driver tells
  * network interfaces. */
-enum { SVPI_GID_ROWS = 128, SVPI_SINCE_INTERFACES = 7 };
+enum { SVPI_GID_ROWS = 128, SVPI_SINCE_INTERFACES = 7, SVPI_SINCE_LINKS = 12 };
 
 /* svpi_gid_rows reads how many rows a port's GID table has, with the empty ones. Returns 0 or an errno. */
 int svpi_gid_rows(struct ibv_context *, uint32_t *count);
@@ -344,6 +344,10 @@ int svpi_gid_rows(struct ibv_context *, uint32_t *count);
 /* svpi_port_interface writes the name of the network interface to which a port belongs. False: there is none in this
  * process's network namespace. */
 bool svpi_port_interface(struct ibv_context *, char name[16]);
+
+/* svpi_link_address_of finds the link-layer address of a network interface of the device's in this process's network namespace.
+ * False: the interface has none that the system does not know. */
+bool svpi_link_address_of(struct ibv_context *, uint32_t index, struct svpi_link_address *);
 
 /* on_fabric tells whether the device's port is an InfiniBand port. */
 static inline bool on_fabric(const struct ibv_context *c) { return to_device(c->device)->info.ro_ce == 4; }

@@ -123,6 +123,8 @@ type Extended interface {
 	CMOption(ctx context.Context, c CMOption) error
 	CMNotify(ctx context.Context, c CMNotify) error
 	Clock(ctx context.Context) (Clock, error)
+	// LinkAddresses returns the link-layer addresses of the adapter's network interfaces that the system does not know.
+	LinkAddresses(ctx context.Context, adapter uint32) ([]LinkAddress, error)
 }
 
 // Kind is a kind of object, for Destroy.
@@ -185,6 +187,17 @@ type Interface struct {
 	Index     uint32
 	Namespace uint64 // inode of the network namespace in which it has this index; 0: not known
 	Name      [16]byte
+}
+
+// LinkAddress is the link-layer address of a network interface of the system's that the system does not know: that of an IPoIB
+// interface (RFC 4391 9.1.1), which the system takes for one without.
+type LinkAddress struct {
+	Index     uint32
+	Hardware  uint16 // type of the addresses, as in ARP: 32 is InfiniBand
+	_         uint16
+	Namespace uint64 // inode of the network namespace in which the interface has this index; 0: not known
+	Address   [20]byte
+	Broadcast [20]byte // of the broadcast group; zeros: it has none now
 }
 
 // PortInfo holds the attributes that InfiniBand adds to a port. On Ethernet State and Physical are their

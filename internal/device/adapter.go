@@ -57,6 +57,7 @@ type adapter struct {
 	mtu      uint32       // ActiveMTU
 	ib       *ibport.Port // nil: an Ethernet port
 	ipoib    func() (command.Interface, bool)
+	hardware func() []command.LinkAddress // of its IPoIB interfaces
 	// ipMTU is the largest IP packet: linkMTU, that of the link, or less.
 	ipMTU, linkMTU uint32
 

@@ -22,6 +22,32 @@ func (h *Host) SetInterface(index uint32, find func() (command.Interface, bool))
 	return nil
 }
 
+// SetLinkAddresses says how to find the link-layer addresses of an adapter's IPoIB interfaces, as SetInterface does.
+func (h *Host) SetLinkAddresses(index uint32, find func() []command.LinkAddress) error {
+	h.lock()
+	defer h.finish()
+	a, err := h.infiniBand(index)
+	if err != nil {
+		return err
+	}
+	a.hardware = find
+	return nil
+}
+
+// LinkAddresses implements command.Extended. Like Interfaces it is without the loop lock.
+func (c *Client) LinkAddresses(ctx context.Context, index uint32) ([]command.LinkAddress, error) {
+	a, err := c.begin(ctx, index)
+	if err != nil {
+		return nil, err
+	}
+	find := a.hardware
+	c.host.unlock()
+	if find == nil {
+		return nil, nil
+	}
+	return find(), nil
+}
+
 // Interfaces implements command.Commands. It asks the system, without the loop lock.
 func (c *Client) Interfaces(ctx context.Context, index uint32) ([]command.Interface, error) {
 	a, err := c.begin(ctx, index)

@@ -3,6 +3,7 @@ package device
 import (
 	"net/netip"
 	"os"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -89,5 +90,28 @@ func TestInterfaceOfFabric(t *testing.T) {
 	}
 	if err := h.SetInterface(99, nil); err == nil {
 		t.Error("an adapter that there is not gets an interface")
+	}
+}
+
+// TestLinkAddresses: an InfiniBand port tells those of its IPoIB interfaces, whichever there are; an Ethernet port has none.
+func TestLinkAddresses(t *testing.T) {
+	f := newIBFabric(t, 1, subnet.Config{})
+	h := newHost(t, Config{Seed: 1})
+	i := f.add(h, 0, AdapterConfig{})
+	p := newProgram(t, h, i)
+	for _, want := range [][]command.LinkAddress{nil, {{Index: 7, Hardware: 32}}, {{Index: 7}, {Index: 9}}, nil} {
+		p.check(h.SetLinkAddresses(i, func() []command.LinkAddress { return want }))
+		got, err := p.c.LinkAddresses(bg, i)
+		p.check(err)
+		if !slices.Equal(got, want) {
+			t.Errorf("link addresses %+v, want %+v", got, want)
+		}
+	}
+	e := h.add(t, AdapterConfig{Addr: netip.MustParseAddr("127.9.0.3")})
+	if err := h.SetLinkAddresses(e, nil); err == nil {
+		t.Error("an Ethernet port is given link-layer addresses of IPoIB")
+	}
+	if got, err := newProgram(t, h, e).c.LinkAddresses(bg, e); err != nil || len(got) > 0 {
+		t.Errorf("link addresses %+v, %v of an Ethernet port", got, err)
 	}
 }

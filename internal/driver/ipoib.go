@@ -148,25 +148,16 @@ func (p *ipoibPorts) start(i uint32) (*ipoibPort, error) {
 			return nil, err
 		}
 	}
+	if err := p.d.host.SetLinkAddresses(i, func() []command.LinkAddress { return p.links(i) }); err != nil {
+		x.close()
+		return nil, err
+	}
 	for _, v := range p.d.registry.VirtualPorts(r.known()) {
 		if err := p.run(i, x, v.Name, ib.PKey(v.PKey), nil); err != nil {
 			p.d.log.Warn("a virtual IPoIB port does not run", "port", v.Name, "cause", err)
 		}
 	}
 	return x, nil
-}
-
-// locate returns a function that tells which interface of the system s is.
-func locate(s *tun.Device) func() (command.Interface, bool) {
-	return func() (i command.Interface, ok bool) {
-		at, err := s.Location()
-		if err != nil {
-			return i, false // the driver ends
-		}
-		i.Index, i.Namespace = uint32(at.Index), at.Namespace
-		copy(i.Name[:], at.Name)
-		return i, true
-	}
 }
 
 // run starts one interface.

@@ -7,9 +7,11 @@ import (
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
+// Hardware is the type of link-layer addresses in ARP (RFC 4391 9.1).
+const Hardware = 32
+
 const (
-	hardwareInfiniBand = 32 // RFC 4391 9.1
-	arpFixed           = 8
+	arpFixed = 8
 	// arpLen is the length of an ARP packet for InfiniBand and IPv4.
 	arpLen = arpFixed + 2*(addressLen+4)
 )
@@ -23,7 +25,7 @@ type arp struct {
 
 // Append appends the packet's arpLen bytes to b.
 func (a *arp) Append(b []byte) []byte {
-	b = append(b, 0, hardwareInfiniBand, byte(eth.TypeIPv4>>8), byte(eth.TypeIPv4&0xff), addressLen, 4)
+	b = append(b, 0, Hardware, byte(eth.TypeIPv4>>8), byte(eth.TypeIPv4&0xff), addressLen, 4)
 	b = binary.BigEndian.AppendUint16(b, a.Operation)
 	b = appendIPv4(a.Sender.Append(b), a.SenderIP)
 	return appendIPv4(a.Target.Append(b), a.TargetIP)
@@ -36,7 +38,7 @@ func parseARP(b []byte) (arp, error) {
 	}
 	hardware, protocol := binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])
 	switch {
-	case hardware != hardwareInfiniBand:
+	case hardware != Hardware:
 		return arp{}, &formatError{"arp hardware type", int(hardware), "32, infiniband"}
 	case eth.EtherType(protocol) != eth.TypeIPv4:
 		return arp{}, &formatError{"arp protocol type", int(protocol), "0x0800, ipv4"}

@@ -3,6 +3,7 @@ package verbs
 import (
 	"net"
 	"os"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -37,8 +38,10 @@ func TestDeviceInterfaces(t *testing.T) {
 	}
 }
 
-// An InfiniBand port belongs to its IPoIB interface, and its GIDs to none, as in Linux.
-func TestFabricInterface(t *testing.T) {
+// newIPoIB starts a driver with two InfiniBand ports in a network namespace of its own; the first has the IPoIB interface svib0,
+// which is up and has an address.
+func newIPoIB(t *testing.T) *bench {
+	t.Helper()
 	needLibraries(t)
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make network interfaces")
@@ -54,11 +57,65 @@ func TestFabricInterface(t *testing.T) {
 	startIn(t, &sides[0], cfg)
 	b := benchOf(t, cfg)
 	b.side = &sides[0]
+	if err := addAddress(sides[0], "svib0", ipoibAddress+"/24"); err != nil {
+		t.Fatal(err)
+	}
+	b.run(nil, "ip", "link", "set", "svib0", "up")
+	return b
+}
+
+const ipoibAddress = "10.77.4.1"
+
+// An InfiniBand port belongs to its IPoIB interface, and its GIDs to none, as in Linux.
+func TestFabricInterface(t *testing.T) {
+	b := newIPoIB(t)
 	p := b.start(nil, "sh", "-c", "until [ -e /sys/class/infiniband/softvpi0/device/net/svib0 ]; do sleep 0.1; done")
 	b.succeeded(p)
 	out := b.looks("svib0")
 	if !strings.HasPrefix(out, "svib0\n") || !strings.HasSuffix(out, "softvpi0\n") || !strings.Contains(out, "No such file") {
 		t.Errorf("programs see %q, want the interface, no interface of the GID, and the device", out)
+	}
+}
+
+// hardware asks for an interface's link-layer address in the three ways that there are, and prints its type and address.
+const hardware = `
+import ctypes, fcntl, json, socket, struct, subprocess
+name = "svib0"
+link = json.loads(subprocess.check_output(["ip", "-j", "link", "show", name]))[0]
+print("netlink", link["link_type"], link["address"], link["broadcast"])
+everyone = json.loads(subprocess.check_output(["ip", "-j", "link"]))
+print("list", *[l["link_type"] for l in everyone if l["ifname"] in (name, "lo")], len(everyone))
+r = fcntl.ioctl(socket.socket(), 0x8927, struct.pack("16sH22x", name.encode(), 0))
+print("ioctl", struct.unpack("H", r[16:18])[0], r[18:32].hex(":"))
+class ifaddrs(ctypes.Structure): pass
+ifaddrs._fields_ = [("next", ctypes.POINTER(ifaddrs)), ("name", ctypes.c_char_p), ("flags", ctypes.c_uint), ("addr", ctypes.POINTER(ctypes.c_ubyte * 32))]
+c, at = ctypes.CDLL(None), ctypes.POINTER(ifaddrs)()
+c.getifaddrs(ctypes.byref(at))
+while at:
+    a = at.contents
+    if a.name.decode() == name and a.addr and bytes(a.addr.contents[:2]) == struct.pack("H", 17):
+        b = bytes(a.addr.contents)
+        print("getifaddrs", struct.unpack("H", b[8:10])[0], b[11], b[12:32].hex(":"))
+    at = a.next
+`
+
+// An IPoIB interface, which the system takes for one without a link-layer address, has the one by which its peers know it.
+func TestFabricLinkAddress(t *testing.T) {
+	b := newIPoIB(t)
+	b.need("ip", "python3")
+	b.run(nil, "sh", "-c", `until ip -j link show svib0 | grep -q '"broadcast":"00:ff:ff:ff:ff:12:40:1b:'; do sleep 0.1; done`)
+	out := b.run(nil, "python3", "-c", hardware)
+	const hex = `((?:[0-9a-f]{2}:){13}[0-9a-f]{2})((?::[0-9a-f]{2}){6})`
+	m := regexp.MustCompile(`^netlink infiniband ` + hex + ` 00:ff:ff:ff:ff:12:40:1b:ff:ff:00:00:00:00:00:00:ff:ff:ff:ff
+list loopback infiniband 3
+ioctl 32 (.*)
+getifaddrs 32 20 (.*)
+$`).FindStringSubmatch(out)
+	if m == nil || m[3] != m[1] || m[4] != m[1]+m[2] || !strings.Contains(m[1], ":fe:80:") {
+		t.Errorf("programs see\n%s, want the same address in each way", out)
+	}
+	if out := b.run([]string{"LD_PRELOAD="}, "ip", "link", "show", "svib0"); !strings.Contains(out, "link/none") {
+		t.Errorf("without the preloaded library ip prints %q: the system knows the address itself", out)
 	}
 }
 

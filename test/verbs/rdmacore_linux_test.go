@@ -29,8 +29,20 @@ func TestRdmaCore(t *testing.T) {
 		one, _ := hosts(t)
 		one.rdmaCore("Ethernet")
 	})
-	t.Run("InfiniBand", func(t *testing.T) { newFabricBench(t, "").rdmaCore("InfiniBand") })
+	t.Run("InfiniBand", func(t *testing.T) {
+		b := newIPoIB(t)
+		b.run(nil, "sh", "-c", "until "+suitePython+" -c \"$0\"; do sleep 0.1; done 2>&1", listens)
+		b.rdmaCore("InfiniBand")
+	})
 }
+
+// listens succeeds once a program can listen at the address of the IPoIB interface.
+const listens = `from pyverbs.cmid import AddrInfo, CMID
+import pyverbs.cm_enums as ce
+import pyverbs.enums as e
+from pyverbs.qp import QPCap, QPInitAttr
+CMID(creator=AddrInfo(src="` + ipoibAddress + `", src_service="7471", port_space=ce.RDMA_PS_TCP, flags=ce.RAI_PASSIVE),
+     qp_init_attr=QPInitAttr(qp_type=e.IBV_QPT_RC, cap=QPCap()))`
 
 // localhost returns a bench with an adapter at 127.0.0.1, the address at which rdma-core's tests look for one on the loopback
 // interface. It has a network namespace of its own, as there is only one such address.

@@ -31,7 +31,7 @@ var (
 // subjects has every operation that carries out a command.
 var subjects = [proto.OpEnd]subject{
 	proto.OpAdapters: ofNoAdapter, proto.OpGIDs: ofAdapter, proto.OpCounters: ofAdapter, proto.OpPort: ofAdapter,
-	proto.OpClock: ofNoAdapter, proto.OpInterfaces: ofAdapter,
+	proto.OpClock: ofNoAdapter, proto.OpInterfaces: ofAdapter, proto.OpLinkAddresses: ofAdapter,
 	proto.OpAllocPD: inAdapter, proto.OpCreateAH: inObject,
 	proto.OpRegisterMemory: inObject, proto.OpRegisterMemoryAt: inObject, proto.OpReregisterMemory: ofObject,
 	proto.OpAllocWindow: inObject,

@@ -22,6 +22,17 @@ func (c *Client) Clock(ctx context.Context) (command.Clock, error) {
 	return ask[command.Clock](ctx, c, proto.OpClock, proto.Empty{})
 }
 
+// linksMinor is the first minor version that tells link-layer addresses.
+const linksMinor = 12
+
+// LinkAddresses implements command.Extended's. An older driver has none to tell.
+func (c *Client) LinkAddresses(ctx context.Context, adapter uint32) ([]command.LinkAddress, error) {
+	if c.about.Minor < linksMinor {
+		return nil, nil
+	}
+	return askList[command.LinkAddress](ctx, c, proto.OpLinkAddresses, proto.AdapterArgs{Adapter: adapter})
+}
+
 // older returns the error for what the driver's version of the protocol does not have.
 func (c *Client) older(what string, minor uint16) error {
 	return command.Errorf(command.Unsupported, "%s: the driver's version of the protocol is %d.%d, want %d.%d", what,

@@ -90,6 +90,11 @@ func (r *Recorder) Interfaces(_ context.Context, a uint32) ([]command.Interface,
 	return note[[]command.Interface](r, a)
 }
 
+// LinkAddresses implements command.Extended.
+func (r *Recorder) LinkAddresses(_ context.Context, a uint32) ([]command.LinkAddress, error) {
+	return note[[]command.LinkAddress](r, a)
+}
+
 // Counters implements server.Session.
 func (r *Recorder) Counters(_ context.Context, a uint32) ([]command.Counter, error) {
 	return note[[]command.Counter](r, a)

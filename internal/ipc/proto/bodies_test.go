@@ -24,7 +24,7 @@ var bodies = []any{
 	command.CMResolveRoute{},
 	command.AllocDM{}, command.DeviceMemory{}, command.MemoryInfo{},
 	command.CMJoin{}, command.CMLeave{}, command.CMOption{}, command.CMNotify{},
-	command.OpenXRCD{}, command.CreateXRCSRQ{}, command.OpenQP{},
+	command.LinkAddress{}, command.OpenXRCD{}, command.CreateXRCSRQ{}, command.OpenQP{},
 	command.CMInfo{}, command.Event{}, command.Endpoint{}, command.Ring{}, command.AddressVector{}, command.ConnParam{},
 	direct.Key{}, direct.RingAt{}, direct.Terms{}, direct.Direction{}, // in shared memory
 }

@@ -80,6 +80,13 @@ var handlers = [proto.OpEnd]handler{
 	proto.OpInterfaces: lists(func(ctx context.Context, s Session, q proto.AdapterArgs) ([]command.Interface, error) {
 		return s.Interfaces(ctx, q.Adapter)
 	}),
+	proto.OpLinkAddresses: lists(func(ctx context.Context, s Session, q proto.AdapterArgs) ([]command.LinkAddress, error) {
+		x, err := extended(s)
+		if err != nil {
+			return nil, err
+		}
+		return x.LinkAddresses(ctx, q.Adapter)
+	}),
 	proto.OpPort: replies(func(ctx context.Context, s Session, q proto.AdapterArgs) (command.PortInfo, error) {
 		return s.Port(ctx, q.Adapter)
 	}),
