@@ -105,6 +105,7 @@ type Host struct {
 	cancel  context.CancelFunc
 	events  *dispatcher
 	pins    pins
+	paging  *paging // embedded only
 
 	closeOnce sync.Once
 	closeErr  error
@@ -167,12 +168,12 @@ func Embed(cfg Config) (*Host, error) {
 	if name == "" {
 		name = programName()
 	}
-	client, err := dh.NewClient(device.ClientConfig{Name: name, PID: os.Getpid(), UID: os.Getuid()})
+	h, err := within(dh, name, dh)
 	if err != nil {
 		dh.Close()
 		return nil, wrap("embed", err)
 	}
-	return newHost(Embedded, client, dh), nil
+	return h, nil
 }
 
 func embedAdapter(dh *device.Host, a *AdapterConfig) error {
@@ -259,6 +260,9 @@ func (h *Host) Close() error {
 			if err := h.device.Close(); h.closeErr == nil {
 				h.closeErr = err
 			}
+		}
+		if h.paging != nil {
+			h.paging.close()
 		}
 		h.cancel()
 		h.events.wait()

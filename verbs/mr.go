@@ -22,8 +22,8 @@ const (
 	WindowBind   = Access(memory.WindowBind)   // windows may be bound to it
 	ZeroBased    = Access(memory.ZeroBased)    // peers use offsets from the start of the region as addresses
 	// OnDemand: nothing of the memory is touched before it is used. Its pages may be missing when it is registered; one that
-	// is missing when it is used is an error of the request that uses it. Only of programs attached to a driver: to
-	// embedded adapters, which use the memory as the program does, it is ErrUnsupported.
+	// is missing when it is used is an error of the request that uses it. Embedded adapters reach such memory by system
+	// calls: ErrUnsupported where there are none (other than Linux), or the process may not use them (seccomp).
 	OnDemand  = Access(memory.OnDemand)
 	allAccess = LocalWrite | RemoteWrite | RemoteRead | RemoteAtomic | WindowBind | ZeroBased | OnDemand
 )

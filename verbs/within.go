@@ -9,9 +9,18 @@ import (
 // Within returns a session with adapters that this process already runs; it is how the driver uses its own
 // adapters. Closing the session leaves the adapters running.
 func Within(dh *device.Host, name string) (*Host, error) {
-	client, err := dh.NewClient(device.ClientConfig{Name: name, PID: os.Getpid(), UID: os.Getuid()})
+	h, err := within(dh, name, nil)
+	return h, wrap("open", err)
+}
+
+// within returns a session with the adapters of dh; own is dh if it ends with the session.
+func within(dh *device.Host, name string, own *device.Host) (*Host, error) {
+	p := newPaging(dh.Wake)
+	client, err := dh.NewClient(device.ClientConfig{Name: name, PID: os.Getpid(), UID: os.Getuid(), OnDemand: p.reach})
 	if err != nil {
-		return nil, wrap("open", err)
+		return nil, err
 	}
-	return newHost(Embedded, client, nil), nil
+	h := newHost(Embedded, client, own)
+	h.paging = p
+	return h, nil
 }

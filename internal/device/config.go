@@ -166,6 +166,9 @@ type ClientConfig struct {
 	// Reach finds the memory that the client registers; nil: the addresses are addresses of this process,
 	// and the client keeps the memory in place until the region is destroyed.
 	Reach func(command.RegisterMemory) (Reached, error)
+	// OnDemand does so for regions on demand if Reach is nil: of their memory nothing is kept in place, and a missing page
+	// must not be a fault of this process; nil: there are no such regions.
+	OnDemand func(command.RegisterMemory) (Reached, error)
 	// Notify is called when an event was raised on a CQ whose program may be sleeping in another process
 	// (futex on the sequence word of the ring in arena at offset). It is called with the loop lock held: it
 	// must not block or call into the Host. Nil for embedded clients.

@@ -193,15 +193,23 @@ func (c *Client) reach(r *command.RegisterMemory) (Reached, error) {
 	if most := defaultLimits().Region; r.Length > most && !r.Implicit() {
 		return Reached{}, command.Errorf(command.Invalid, "Length is %d, want at most %d", r.Length, most)
 	}
-	reach := c.cfg.Reach
-	if reach == nil {
-		if access&memory.OnDemand != 0 { // a missing page would be a fault of this process
-			return Reached{}, command.Errorf(command.Unsupported, "Access is %#x: no paging on demand in the adapter's own process", r.Access)
-		}
-		reach = ownMemory
-	}
-	got, err := reach(*r)
+	got, err := c.reacher(access&memory.OnDemand != 0)(*r)
 	return got, asError(err)
+}
+
+// reacher returns the function that finds memory of the program.
+func (c *Client) reacher(onDemand bool) func(command.RegisterMemory) (Reached, error) {
+	switch {
+	case c.cfg.Reach != nil:
+		return c.cfg.Reach
+	case !onDemand:
+		return ownMemory
+	case c.cfg.OnDemand != nil:
+		return c.cfg.OnDemand
+	}
+	return func(r command.RegisterMemory) (Reached, error) { // a missing page would be a fault of this process
+		return Reached{}, command.Errorf(command.Unsupported, "Access is %#x: no paging on demand in the adapter's own process", r.Access)
+	}
 }
 
 func (c *Client) register(ctx context.Context, r command.RegisterMemory, iova *uint64, got Reached) (command.Memory, error) {

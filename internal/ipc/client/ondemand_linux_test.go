@@ -2,7 +2,6 @@ package client_test
 
 import (
 	"bytes"
-	"errors"
 	"strings"
 	"testing"
 	"unsafe"
@@ -98,14 +97,5 @@ func unmapPage(t *testing.T, mem []byte, at int) {
 	t.Helper()
 	if _, _, e := unix.Syscall(unix.SYS_MUNMAP, uintptr(unsafe.Pointer(&mem[at])), 4096, 0); e != 0 {
 		t.Fatal(e)
-	}
-}
-
-// TestEmbeddedIsNotOnDemand: an adapter in the program's own process would fault where a page is missing, and says so.
-func TestEmbeddedIsNotOnDemand(t *testing.T) {
-	b := testbed.New(t, verbs.Embedded)
-	pd := get(b.Device(t, 0).AllocPD())(t)
-	if _, err := pd.Register(make([]byte, 4096), onDemand); !errors.Is(err, verbs.ErrUnsupported) {
-		t.Errorf("error %v, want verbs.ErrUnsupported", err)
 	}
 }
