@@ -66,6 +66,7 @@ void test_queues(void);
 void test_events(void);
 void test_states(void);
 void test_memory(void);
+void test_access(void);
 void test_domains(void);
 void test_on_demand(void);
 void test_device_memory(void);

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <time.h>
+#include <unistd.h>
 
 static struct end a, b;
 
@@ -14,6 +15,66 @@ static bool readable(int fd, int ms)
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 
 	return poll(&p, 1, ms) == 1;
+}
+
+/* acknowledges waits a little, then acknowledges what destroy waits for. */
+static _Atomic bool acknowledged;
+
+static void *acknowledges(void *cq)
+{
+	usleep(50000);
+	acknowledged = true;
+	ibv_ack_cq_events(cq, 2);
+	return NULL;
+}
+
+/* datagrams: events of a queue of UD, armed anew for each message as programs do, and a queue that is destroyed waits until its
+ * events are acknowledged. */
+static void datagrams(void)
+{
+	struct ibv_ah_attr to = { .is_global = 1, .port_num = 1 };
+	struct ibv_comp_channel *channel;
+	struct ibv_cq *cq, *plain;
+	struct ibv_ah *ah;
+	struct ibv_sge s;
+	pthread_t thread;
+	void *context;
+
+	open_end(&a, 0);
+	open_end(&b, 1);
+	MUST(channel = ibv_create_comp_channel(b.ctx));
+	plain = b.cq;
+	MUST(b.cq = ibv_create_cq(b.ctx, 64, &channel, channel, 0));
+	make_qp(&a, IBV_QPT_UD, NULL);
+	make_qp(&b, IBV_QPT_UD, NULL);
+	join(&a, &b);
+	to.grh.dgid = b.gid;
+	to.grh.sgid_index = (uint8_t)a.gid_index;
+	to.grh.hop_limit = 64;
+	MUST(ah = ibv_create_ah(a.pd, &to));
+	for (uint64_t i = 0; i < 20; i++) {
+		struct ibv_send_wr wr = request(&a, &b, IBV_WR_SEND, &s, i, 0, 100);
+
+		wr.wr.ud.ah = ah;
+		wr.wr.ud.remote_qpn = b.qp->qp_num;
+		wr.wr.ud.remote_qkey = 0x11111111;
+		CHECK(post_recv(&b, i, 0, 1000) == 0 && ibv_req_notify_cq(b.cq, 0) == 0 && post(&a, &wr) == 0, ".");
+		EXPECT(&a, IBV_WC_SUCCESS, i, NULL);
+		CHECK(readable(channel->fd, 5000), ": %d", (int)i);
+		CHECK(ibv_get_cq_event(channel, &cq, &context) == 0 && cq == b.cq, ".");
+		EXPECT(&b, IBV_WC_SUCCESS, i, NULL);
+		if (i >= 2)
+			ibv_ack_cq_events(cq, 1);
+	}
+	CHECK(ibv_destroy_ah(ah) == 0, ".");
+	part(&a, &b);
+	MUST(pthread_create(&thread, NULL, acknowledges, b.cq) == 0);
+	CHECK(ibv_destroy_cq(b.cq) == 0 && acknowledged, ": the queue did not wait for its events");
+	pthread_join(thread, NULL);
+	b.cq = plain;
+	CHECK(ibv_destroy_comp_channel(channel) == 0, ".");
+	close_end(&a);
+	close_end(&b);
 }
 
 void test_events(void)
@@ -72,6 +133,7 @@ void test_events(void)
 	CHECK(ibv_destroy_comp_channel(channel) == 0, ".");
 	close_end(&a);
 	close_end(&b);
+	datagrams();
 }
 
 /* Threads post to one queue pair and poll one queue: there must be as many completions as requests. */

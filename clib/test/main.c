@@ -10,7 +10,7 @@
 static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "requests", test_requests }, { "errors", test_errors }, { "datagrams", test_datagrams }, { "srq", test_srq },
 	{ "windows", test_windows }, { "extended", test_extended }, { "queues", test_queues },
-	{ "events", test_events }, { "memory", test_memory }, { "domains", test_domains },
+	{ "events", test_events }, { "memory", test_memory }, { "access", test_access }, { "domains", test_domains },
 	{ "on demand", test_on_demand }, { "device memory", test_device_memory },
 	{ "import", test_import }, { "xrc", test_xrc },
 	{ "limits", test_limits }, { "states", test_states }, { "threads", test_threads }, { "fork", test_fork },

@@ -283,6 +283,18 @@ static void here(void)
 	}
 }
 
+/* no_ece: this vendor has no options of connection establishment, and no peer has any: rdma_set_local_ece(3). */
+static void no_ece(struct rdma_cm_id *id)
+{
+	struct ibv_ece none = { 0 }, some = { .vendor_id = 0x15b3, .options = 1 };
+
+	CHECK(rdma_set_local_ece(id, &some) == -1 && errno == EOPNOTSUPP, ": %d", errno);
+	CHECK(rdma_set_local_ece(id, &none) == -1 && errno == EINVAL, ": %d", errno);
+	CHECK(rdma_set_local_ece(id, NULL) == -1 && errno == EINVAL, ": %d", errno);
+	CHECK(rdma_get_remote_ece(id, &some) == 0 && some.vendor_id == 0 && some.options == 0, ": vendor %x", some.vendor_id);
+	CHECK(rdma_get_remote_ece(id, NULL) == -1 && errno == EINVAL, ": %d", errno);
+}
+
 /* Options of connections; and a program that moves its queue pairs itself and sees messages before the connection is
  * established: rdma_set_option(3), rdma_init_qp_attr(3), rdma_notify(3). */
 static void options(void)
@@ -297,6 +309,7 @@ static void options(void)
 	CHECK(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &n, sizeof(n)) == -1 && errno == EINVAL, ": %d", errno);
 	CHECK(rdma_set_option(id, RDMA_OPTION_ID, 99, &n, sizeof(n)) == -1 && errno == ENOSYS, ": %d", errno);
 	CHECK(set(id, RDMA_OPTION_ID_ACK_TIMEOUT, 32) == -1 && errno == EINVAL, ": %d", errno);
+	no_ece(id);
 	end(id);
 	id = resolved(RDMA_PS_TCP, &at);
 	MUST(!set(id, RDMA_OPTION_ID_TOS, 96) && !set(id, RDMA_OPTION_ID_ACK_TIMEOUT, 19));
