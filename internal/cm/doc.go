@@ -12,6 +12,9 @@
 //	passive: Open, Bind, Listen -> EventConnectRequest, Accept -> EventEstablished
 //	both:    Disconnect -> EventDisconnected -> EventTimewaitExit, Destroy
 //
+// In the IB port space, that of RDMA_PS_IB in Linux, connections may also be extended reliable ones (annex A14): the
+// active side's QP is the initiator, the passive side's the target.
+//
 // In the UDP port space Connect asks for a datagram QP (SIDR_REQ) and Accept supplies one (SIDR_REP):
 // EventConnectResponse is then the last event.
 //

@@ -3,13 +3,17 @@
 #
 #   speed.sh BIN veth MTU   two hosts with a driver each, connected by virtual Ethernet devices with this MTU; the nd tools for comparison
 #   speed.sh BIN host       two programs of one driver, on the direct path: messages of 64 bytes, latencies with 8
+#   speed.sh BIN xrc [MTU]  extended reliable connections beside RC, in turns, medians of the rounds: two programs of one driver, RC on the
+#                           direct path too; with an MTU two hosts as above
 #   speed.sh BIN one        on one processor: a driver with two adapters connected by such a pair, as in make bench-rxe
 #
 # BIN is where make build clib put softvpi. ROUNDS is the number of rounds. With SEGMENTS= (empty) the programs' memory is not shared with the driver.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "${1:?usage: speed.sh BIN veth MTU | BIN host | BIN one}" && pwd)
-mode=${2:?veth, host or one} mtu=${3:-9000}
+mode=${2:?veth, host, xrc or one} mtu=${3:-9000}
+hosts=$mode
+if [ "$mode" = xrc ]; then hosts=$([ "${3-}" ] && echo veth || echo host); fi
 read -ra segments <<<"${SEGMENTS---segments}"
 dir=$(mktemp -d)
 started=()
@@ -33,7 +37,7 @@ drive() { # side namespace adapter...
 }
 space
 a=$kept b=$kept server=a client=a options=("-d softvpi0" "-d softvpi1 127.0.0.1")
-case $mode in
+case $hosts in
 veth)
   space
   b=$kept client=b options=("" 10.77.3.1)
@@ -53,7 +57,7 @@ one)
   within "$a" sh -e "$here/../rxebench/guest/veth.sh"
   drive a "$a" a=192.0.2.1,path=wire b=192.0.2.2,path=wire
   ;;
-*) echo "speed.sh: $mode, want veth, host or one" >&2; exit 2 ;;
+*) echo "speed.sh: $mode, want veth, host, xrc or one" >&2; exit 2 ;;
 esac
 
 port=21000
@@ -66,8 +70,8 @@ both() { # server client: runs them until they end, the client's output is in $d
 }
 perftest() { # tool with its options, column
   port=$((port + 1))
-  local c="verbs run --no-preload ${segments[*]-} -- $1 -x 0 -F -p $port"
-  both "env SOFTVPI_SOCKET=$dir/$server $bin/softvpi $c ${options[0]}" "env SOFTVPI_SOCKET=$dir/$client $bin/softvpi $c ${options[1]}"
+  local c="verbs run --no-preload ${segments[*]-} -- $1 -x 0 -F -p $port" e="env SOFTVPI_DIRECT=${direct:-on}"
+  both "$e SOFTVPI_SOCKET=$dir/$server $bin/softvpi $c ${options[0]}" "$e SOFTVPI_SOCKET=$dir/$client $bin/softvpi $c ${options[1]}"
   awk -v c="$2" '/^ *[0-9]+ +[0-9]+ +[0-9.]+/ { r = $c } END { print r; exit r == "" }' "$dir/out" || cat "$dir/out" "$dir/server" >&2
 }
 nd() { # tool with its options, name of the figure in its JSON
@@ -90,6 +94,40 @@ small() { # everything of mode host
   for op in write send read; do echo "ib_${op}_lat: $(perftest "ib_${op}_lat -s 8 -n 100000" 5) us"; done
   for op in send read; do echo "ib_${op}_lat -e: $(perftest "ib_${op}_lat -s 8 -n 20000 -e" 5) us"; done
 }
+xrc() { # a round of mode xrc: what, unit, with RC, with XRC, and RC on the direct path
+  local op size
+  for op in send write read; do
+    echo "ib_${op}_lat of 8 bytes;us;$(direct=off perftest "ib_${op}_lat -s 8 -n 20000" 5);$(perftest "ib_${op}_lat -s 8 -n 20000 -c XRC" 5);$(
+      [ "$hosts" = veth ] || perftest "ib_${op}_lat -s 8 -n 20000" 5)"
+  done
+  for op in send write; do
+    for size in 64 65536; do
+      local n=$((size == 64 ? 200000 : 8192)) c=$((size == 64 ? 5 : 4)) unit="million a second"
+      if [ $size != 64 ]; then unit="Gb/s (10^9)"; fi
+      local o="-s $size -n $n $([ $size = 64 ] || echo --report_gbits)"
+      echo "ib_${op}_bw of $size bytes;$unit;$(direct=off perftest "ib_${op}_bw $o" $c);$(perftest "ib_${op}_bw $o -c XRC" $c);$(
+        [ "$hosts" = veth ] || perftest "ib_${op}_bw $o" $c)"
+    done
+  done
+}
+if [ "$mode" = xrc ]; then
+  for _ in $(seq "${ROUNDS:-3}"); do xrc; done >"$dir/rounds"
+  python3 - "$dir/rounds" <<'END'
+import statistics, sys
+
+rows = {}
+for line in open(sys.argv[1]):
+    what, unit, *figures = line.rstrip("\n").split(";")
+    for at, figure in enumerate(figures):
+        if figure:
+            rows.setdefault((what, unit), [[], [], []])[at].append(float(figure))
+for (what, unit), figures in rows.items():
+    rc, xrc, direct = (statistics.median(f) if f else None for f in figures)
+    last = f", RC on the direct path {direct:g}" if direct is not None else ""
+    print(f"{what}: RC {rc:g}, XRC {xrc:g} {unit}, {xrc / rc:.2f}{last}")
+END
+  exit
+fi
 for _ in $(seq "${ROUNDS:-1}"); do
   if [ "$mode" = host ]; then
     small
