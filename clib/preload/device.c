@@ -18,6 +18,7 @@ struct shown {
 	struct ibv_gid_entry gids[SVPI_MOST_GIDS]; /* by their rows; GIDs of zeros are empty rows */
 	uint16_t pkeys[MOST_PKEYS];
 	char net[IF_NAMESIZE]; /* network interface of the port; empty: none */
+	struct svpi_link_address link; /* its link-layer address, if the system does not know it; index 0: it does */
 };
 
 static struct shown **shown;
@@ -118,10 +119,44 @@ static bool put_net(const char *device, const char *net)
 	return svpi_put(file_of(device, file), "%u\n", if_nametoindex(net));
 }
 
+const char *const svpi_link_files[] = { "address", "broadcast", "type", "addr_len", NULL };
+
+/* link_file returns the path of a file about the link-layer address of an interface. It is valid until the next call. */
+static const char *link_file(const char *net, const char *file)
+{
+	static char path[64];
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s/%s", net, file);
+	return path;
+}
+
+static bool put_bytes(const char *file, const uint8_t b[20])
+{
+	char text[64], *p = text;
+
+	for (int i = 0; i < 20; i++)
+		p += sprintf(p, "%s%02x", i ? ":" : "", b[i]);
+	return svpi_put(file, "%s\n", text);
+}
+
+/* put_link writes what the system shows of interfaces that have such addresses. */
+static bool put_link(const char *net, const struct svpi_link_address *l)
+{
+	return put_bytes(link_file(net, "address"), l->address) && put_bytes(link_file(net, "broadcast"), l->broadcast) &&
+	       svpi_put(link_file(net, "type"), "%u\n", l->hardware) && svpi_put(link_file(net, "addr_len"), "20\n");
+}
+
+static void drop_link(const char *net)
+{
+	for (size_t i = 0; svpi_link_files[i]; i++)
+		svpi_drop(link_file(net, svpi_link_files[i]));
+}
+
 static void drop_net(const char *device, const char *net)
 {
 	char file[64];
 
+	drop_link(net);
 	snprintf(file, sizeof(file), "device/net/%s/ifindex", net);
 	svpi_drop(file_of(device, file));
 	snprintf(file, sizeof(file), "device/net/%s", net);
@@ -148,6 +183,16 @@ static bool put_network(const char *device, const char *before, const char *now)
 	snprintf(file, sizeof(file), "/sys/class/net/%s/device", now);
 	snprintf(back, sizeof(back), "../../infiniband/%s/device", device);
 	return svpi_put_link(file, back);
+}
+
+/* put_links writes the link-layer address of a port's interface, or takes it back. */
+static bool put_links(const struct shown *before, const struct shown *now)
+{
+	if (now->link.index)
+		return put_link(now->net, &now->link);
+	if (before->link.index)
+		drop_link(before->net);
+	return true;
 }
 
 /* put_rate writes the speed of a port as Linux does: number of lanes times lane speed. */
@@ -252,6 +297,8 @@ static bool look(struct ibv_device *d, struct ibv_context *c, struct shown *now)
 	}
 	if (!svpi_verbs.port_interface(c, now->net))
 		memset(now->net, 0, sizeof(now->net));
+	else if (!svpi_verbs.link_address_of(c, if_nametoindex(now->net), &now->link))
+		memset(&now->link, 0, sizeof(now->link));
 	return true;
 }
 
@@ -289,7 +336,7 @@ bool svpi_show_device(struct ibv_device *d)
 	else if (first)
 		done = put_identity(d, c);
 	if (done && look(d, c, &now) && memcmp(before, &now, sizeof(now))) {
-		done = put_network(d->name, before->net, now.net) && put_port(d->name, before, &now);
+		done = put_network(d->name, before->net, now.net) && put_links(before, &now) && put_port(d->name, before, &now);
 		*before = now;
 	}
 	svpi_verbs.close_device(c);

@@ -24,6 +24,8 @@ bool svpi_show_device(struct ibv_device *);
 /* svpi_empty_gid tells whether a name is that of an empty row of a GID table. The files of all of them are one. */
 #define SVPI_EMPTY_GID "/.empty-gid"
 bool svpi_empty_gid(const char *name);
+/* The files about the link-layer address of a network interface, in its directory; NULL is after the last. */
+extern const char *const svpi_link_files[];
 /* svpi_show_anew forgets what was written: there is a new directory. */
 void svpi_show_anew(void);
 

@@ -147,6 +147,27 @@ static bool is_interface(const char *path)
 	return rest && !strncmp(rest, device, sizeof(device) - 1) && strchr("/", rest[sizeof(device) - 1]) && !strstr(rest, "/..");
 }
 
+/* is_link tells whether a path is that of a file about the link-layer address of an interface that may be IPoIB's: such
+ * files are shown though the system has them. */
+static bool is_link(const char *path)
+{
+	char name[64], file[16], tun[96];
+	int end = 0;
+
+	if (sscanf(path, "/sys/class/net/%63[^/]/%15[a-z_]%n", name, file, &end) != 2 || path[end] || !strcmp(name, ".."))
+		return false;
+	snprintf(tun, sizeof(tun), "/sys/class/net/%s", name);
+	if (syscall(SYS_faccessat, AT_FDCWD, tun, F_OK) == 0) {
+		strcat(tun, "/tun_flags");
+		if (syscall(SYS_faccessat, AT_FDCWD, tun, F_OK) != 0)
+			return false;
+	}
+	for (size_t i = 0; svpi_link_files[i]; i++)
+		if (!strcmp(file, svpi_link_files[i]))
+			return true;
+	return false;
+}
+
 static bool is_served(const char *path)
 {
 	for (size_t i = 0; i < sizeof(served) / sizeof(*served); i++) {
@@ -186,12 +207,15 @@ static bool is_empty_gid(const char *path)
 bool svpi_tree_path(const char *path, char *to, size_t size)
 {
 	int saved = errno;
-	bool found = false;
+	bool found = false, link;
 
-	if (svpi_busy || !path || path[0] != '/' || !is_served(path))
+	if (svpi_busy || !path || path[0] != '/')
+		return false;
+	link = is_link(path);
+	if (!link && !is_served(path))
 		return false;
 	svpi_busy = true;
-	if (syscall(SYS_faccessat, AT_FDCWD, path, F_OK) != 0 && have()) {
+	if ((link || syscall(SYS_faccessat, AT_FDCWD, path, F_OK) != 0) && have()) {
 		found = snprintf(to, size, "%s%s", svpi_root, path) < (int)size && syscall(SYS_faccessat, AT_FDCWD, to, F_OK) == 0;
 		if (!found && is_empty_gid(path))
 			found = snprintf(to, size, "%s" SVPI_EMPTY_GID, svpi_root) < (int)size;

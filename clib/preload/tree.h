@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* Link-layer addresses of IPoIB interfaces are shown in place of the system's files, which know none (links.h). */
+
 /* svpi_tree_path writes where the file for path is in this process's tree, which is made at the first call that needs
  * it, and follows the devices. False: path is not one of those that the tree serves, or it exists, or there is no device. errno is preserved.
  * */

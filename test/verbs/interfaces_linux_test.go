@@ -77,7 +77,7 @@ func TestFabricInterface(t *testing.T) {
 	}
 }
 
-// hardware asks for an interface's link-layer address in the three ways that there are, and prints its type and address.
+// hardware asks for an interface's link-layer address in all the ways that there are, and prints its type and address.
 const hardware = `
 import ctypes, fcntl, json, socket, struct, subprocess
 name = "svib0"
@@ -97,6 +97,12 @@ while at:
         b = bytes(a.addr.contents)
         print("getifaddrs", struct.unpack("H", b[8:10])[0], b[11], b[12:32].hex(":"))
     at = a.next
+for f in ("type", "addr_len", "address", "broadcast"):
+    print(f, open("/sys/class/net/%s/%s" % (name, f)).read().strip())
+try:
+    print("lo", open("/sys/class/net/lo/address").read().strip())
+except OSError:
+    pass
 `
 
 // An IPoIB interface, which the system takes for one without a link-layer address, has the one by which its peers know it.
@@ -110,9 +116,23 @@ func TestFabricLinkAddress(t *testing.T) {
 list loopback infiniband 3
 ioctl 32 (.*)
 getifaddrs 32 20 (.*)
+type 32
+addr_len 20
+address (.*)
+broadcast 00:ff:ff:ff:ff:12:40:1b:ff:ff:00:00:00:00:00:00:ff:ff:ff:ff
+lo 00:00:00:00:00:00
 $`).FindStringSubmatch(out)
-	if m == nil || m[3] != m[1] || m[4] != m[1]+m[2] || !strings.Contains(m[1], ":fe:80:") {
+	if m == nil || m[3] != m[1] || m[4] != m[1]+m[2] || m[5] != m[4] || !strings.Contains(m[1], ":fe:80:") {
 		t.Errorf("programs see\n%s, want the same address in each way", out)
+	}
+	// With the namespace's own /sys, which has files of the interface that do not say it.
+	p := b.start(nil, "unshare", "-m", "sh", "-c", `mount -t sysfs sysfs /sys && exec python3 -c "$0"`, hardware)
+	<-p.done
+	switch own := p.out.String(); {
+	case p.err != nil && !strings.Contains(own, "netlink"):
+		t.Logf("/sys could not be mounted: %v, %s", p.err, own)
+	case own != out:
+		t.Errorf("with the system's files programs see\n%s, want\n%s", own, out)
 	}
 	if out := b.run([]string{"LD_PRELOAD="}, "ip", "link", "show", "svib0"); !strings.Contains(out, "link/none") {
 		t.Errorf("without the preloaded library ip prints %q: the system knows the address itself", out)
