@@ -64,6 +64,12 @@ type introducer interface {
 	Direct(qp command.Handle, number uint32) *direct.Slot
 }
 
+// placer is a backend that may be too old for atomic writes and flushes.
+type placer interface {
+	// Places reports whether the adapter has them.
+	Places() bool
+}
+
 // sharer is a backend that hands out memory segments shared with the driver.
 type sharer interface {
 	// AllocSegment allocates a shared segment of size bytes and returns its number and mapping.

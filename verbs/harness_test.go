@@ -30,7 +30,8 @@ type side struct {
 
 const (
 	memory     = 64 << 10
-	everything = verbs.LocalWrite | verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic | verbs.WindowBind
+	everything = verbs.LocalWrite | verbs.RemoteRead | verbs.RemoteWrite | verbs.RemoteAtomic | verbs.WindowBind |
+		verbs.FlushGlobal
 )
 
 func newSide(t testing.TB, b *testbed.Bed, n int, typ verbs.QPType) *side {

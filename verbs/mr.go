@@ -24,8 +24,9 @@ const (
 	// OnDemand: nothing of the memory is touched before it is used. Its pages may be missing when it is registered; one that
 	// is missing when it is used is an error of the request that uses it. Embedded adapters reach such memory by system
 	// calls: ErrUnsupported where there are none (other than Linux), or the process may not use them (seccomp).
-	OnDemand  = Access(memory.OnDemand)
-	allAccess = LocalWrite | RemoteWrite | RemoteRead | RemoteAtomic | WindowBind | ZeroBased | OnDemand
+	OnDemand    = Access(memory.OnDemand)
+	FlushGlobal = Access(memory.FlushGlobal) // peers may flush with PlaceGlobal (OpFlush)
+	allAccess   = LocalWrite | RemoteWrite | RemoteRead | RemoteAtomic | WindowBind | ZeroBased | OnDemand | FlushGlobal
 )
 
 // MemoryPath is how the adapter reaches the memory of a region.

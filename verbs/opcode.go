@@ -17,6 +17,8 @@ const (
 	OpFetchAdd        = Opcode(ring.OpFetchAdd)        // 8 bytes; the old value comes back
 	OpBind            = Opcode(ring.OpBind)            // binds a memory window
 	OpLocalInvalidate = Opcode(ring.OpLocalInvalidate) // invalidates the type 2 window InvalidateKey
+	OpAtomicWrite     = Opcode(ring.OpAtomicWrite)     // RC: 8 bytes to RemoteAddr under RKey in one piece (IBA annex A19)
+	OpFlush           = Opcode(ring.OpFlush)           // RC: completes when what was written is in place, see Flush
 )
 
 // String returns the operation in words.
@@ -34,6 +36,8 @@ const (
 	CompletedFetchAdd        = CompletionOp(ring.CQFetchAdd)
 	CompletedBind            = CompletionOp(ring.CQBind)
 	CompletedLocalInvalidate = CompletionOp(ring.CQLocalInvalidate)
+	CompletedAtomicWrite     = CompletionOp(ring.CQAtomicWrite)
+	CompletedFlush           = CompletionOp(ring.CQFlush)
 	CompletedRecv            = CompletionOp(ring.CQRecv)
 	CompletedRecvWrite       = CompletionOp(ring.CQRecvWrite) // a write with immediate consumed the receive
 )

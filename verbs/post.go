@@ -20,7 +20,7 @@ type SendWR struct {
 	ID    uint64 // returned in the completion
 	Op    Opcode
 	Flags SendFlags
-	// SGE is the local memory: the data of sends and writes, or where the results of reads go (8 bytes for
+	// SGE is the local memory: the data of sends and writes, atomic ones (8 bytes) too, or where the results of reads go (8 bytes for
 	// atomics).
 	SGE []SGE
 	// Inline, if not nil, is sent in place of SGE. It is copied when the request is posted and needs no
@@ -29,7 +29,7 @@ type SendWR struct {
 
 	Imm           uint32 // OpSendImm, OpWriteImm
 	InvalidateKey uint32 // OpSendInvalidate, OpLocalInvalidate
-	RemoteAddr    uint64 // writes, reads and atomics
+	RemoteAddr    uint64 // writes, reads, atomics and flushes
 	RKey          uint32
 
 	Compare, Swap uint64 // OpCompareSwap
@@ -40,7 +40,8 @@ type SendWR struct {
 	RemoteQKey uint32 // UD; if the top bit is set, the QP's own Q_Key is used
 	RemoteSRQ  uint32 // XRC: number of the shared receive queue at the other end (SRQ.Number)
 
-	Bind Bind // OpBind
+	Bind  Bind  // OpBind
+	Flush Flush // OpFlush
 }
 
 // Bind describes the binding of a memory window (IBA 10.6.7.2). After the post,
@@ -239,6 +240,8 @@ func (qp *QP) putSend(wr *SendWR) error {
 		out.CompareAdd, out.Swap = wr.Compare, wr.Swap
 	case OpFetchAdd:
 		out.CompareAdd = wr.Add
+	case OpFlush:
+		out.CompareAdd, out.Access = uint64(wr.Flush.Length), wr.Flush.encoded()
 	}
 	switch qp.cfg.Type {
 	case XRCInitiator:
@@ -330,7 +333,7 @@ func (qp *QP) checkSend(wr *SendWR) error {
 		return newError("post send", ErrInvalid, "Flags has unknown bits %#x", uint8(wr.Flags&^allFlags))
 	}
 	if wr.Inline != nil {
-		if wr.Op > OpWriteImm {
+		if wr.Op > OpWriteImm && wr.Op != OpAtomicWrite {
 			return newError("post send", ErrInvalid, "Inline does not go with %v", wr.Op)
 		}
 		if len(wr.Inline) > qp.cfg.Inline {
@@ -348,8 +351,11 @@ func (qp *QP) checkSend(wr *SendWR) error {
 	if qp.cfg.Type == UD && wr.AH == nil {
 		return newError("post send", ErrInvalid, "AH is nil")
 	}
-	if wr.Op == OpBind {
+	switch wr.Op {
+	case OpBind:
 		return checkBind(&wr.Bind)
+	case OpAtomicWrite, OpFlush:
+		return qp.checkPlaced(wr)
 	}
 	return nil
 }
@@ -373,10 +379,10 @@ func serves(t QPType, op Opcode) bool {
 	case RC:
 		return true
 	case XRCInitiator:
-		return op != OpBind && op != OpLocalInvalidate
+		return op < OpBind
 	case UC:
 		switch op {
-		case OpRead, OpCompareSwap, OpFetchAdd, OpSendInvalidate:
+		case OpRead, OpCompareSwap, OpFetchAdd, OpSendInvalidate, OpAtomicWrite, OpFlush:
 			return false
 		}
 		return true

@@ -32,7 +32,7 @@ const (
 // QPAttr are the attributes of a QP (IBA 11.2.5.2).
 type QPAttr struct {
 	State              QPState
-	Access             Access // RemoteWrite, RemoteRead, RemoteAtomic: what peers may do at all
+	Access             Access // RemoteWrite, RemoteRead, RemoteAtomic, FlushGlobal: what peers may do at all
 	PKeyIndex          int
 	QKey               uint32
 	AV                 AddressVector

@@ -3,7 +3,9 @@ package verbs_test
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/testbed"
@@ -101,6 +103,31 @@ func TestRCOperations(t *testing.T) {
 				client.want(t, verbs.CompletedCompareSwap, verbs.Success)
 				if now := binary.LittleEndian.Uint64(word); old() != 42 || now != c.now {
 					t.Errorf("compare %d: old %d, now %d, want 42, %d", c.compare, old(), now, c.now)
+				}
+			}
+		})
+		t.Run("atomic write and flush", func(t *testing.T) {
+			word := server.mr.Bytes()[72:80]
+			for i, wr := range []verbs.SendWR{{Inline: []byte("in place")}, {SGE: []verbs.SGE{client.mr.SGE(0, 3), client.mr.SGE(3, 5)}}} {
+				want := []string{"in place", "by parts"}[i]
+				copy(data, "by parts")
+				wr.Op, wr.RemoteAddr, wr.RKey = verbs.OpAtomicWrite, remote+72, key
+				client.send(t, wr)
+				for _, f := range []verbs.Flush{{Length: 8, Placement: verbs.PlaceGlobal}, {Region: true, Placement: verbs.PlaceGlobal}} {
+					client.send(t, verbs.SendWR{Op: verbs.OpFlush, Flush: f, RemoteAddr: remote + 72, RKey: key})
+				}
+				client.want(t, verbs.CompletedAtomicWrite, verbs.Success)
+				client.want(t, verbs.CompletedFlush, verbs.Success)
+				client.want(t, verbs.CompletedFlush, verbs.Success)
+				if string(word) != want {
+					t.Errorf("the word is %q, want %q", word, want)
+				}
+			}
+			for field, wr := range map[string]verbs.SendWR{
+				"Flush.Placement is 0x0": {Op: verbs.OpFlush}, "Flush.Placement is 0x4": {Op: verbs.OpFlush, Flush: verbs.Flush{Placement: 4}},
+			} {
+				if err := client.qp.PostSend(&wr); !errors.Is(err, verbs.ErrInvalid) || !strings.Contains(err.Error(), field) {
+					t.Errorf("%v, want %q", err, field)
 				}
 			}
 		})

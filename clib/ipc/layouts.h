@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SVPI_MAGIC 0x49505653u
-enum { SVPI_MAJOR = 2, SVPI_MINOR = 12 };
+enum { SVPI_MAJOR = 2, SVPI_MINOR = 13 };
 
 enum svpi_op {
 	SVPI_HELLO = 1,

@@ -89,7 +89,7 @@ struct svpi_send_entry {
 _Static_assert(sizeof(struct svpi_send_entry) == 64, "layout");
 
 enum { SVPI_WR_SEND = 1, SVPI_WR_SEND_IMM, SVPI_WR_SEND_INV, SVPI_WR_WRITE, SVPI_WR_WRITE_IMM, SVPI_WR_READ, SVPI_WR_CAS,
-       SVPI_WR_FADD, SVPI_WR_BIND, SVPI_WR_LOCAL_INV };
+       SVPI_WR_FADD, SVPI_WR_BIND, SVPI_WR_LOCAL_INV, SVPI_WR_ATOMIC_WRITE, SVPI_WR_FLUSH };
 enum { SVPI_WR_SIGNALED = 1, SVPI_WR_SOLICITED = 2, SVPI_WR_FENCE = 4, SVPI_WR_INLINE = 8 };
 
 struct svpi_sge {

@@ -115,6 +115,75 @@ static struct ibv_qp_ex *extended_qp(struct end *e, enum ibv_qp_type type, uint6
 	return e->qp ? ibv_qp_to_qp_ex(e->qp) : NULL;
 }
 
+/* placed does atomic writes (IBA annex A19), by both interfaces, and flushes, which the system's header may not know. */
+static void placed(void)
+{
+	enum { WITH_FLUSH = 1 << 11, WITH_ATOMIC_WRITE = 1 << 12, OP_ATOMIC_WRITE = 15, WC_FLUSH = 8, WC_ATOMIC_WRITE = 9,
+	       ACCESS_FLUSH_GLOBAL = 1 << 8, ACCESS_FLUSH_PERSISTENT = 1 << 9 };
+	typedef void flush_call(struct ibv_qp_ex *, uint32_t rkey, uint64_t addr, size_t length, uint8_t type, uint8_t level);
+	const unsigned rights = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE;
+	static const struct { size_t at; uint8_t type, level; enum ibv_wc_status status; } flushes[] = {
+		{ 0, 1, 0, IBV_WC_SUCCESS }, { 0, 1, 1, IBV_WC_SUCCESS }, { BYTES, 1, 1, IBV_WC_SUCCESS },
+		{ BYTES, 1, 0, IBV_WC_REM_ACCESS_ERR }, { 0, 2, 0, IBV_WC_REM_INV_REQ_ERR }, { 0, 3, 1, IBV_WC_REM_INV_REQ_ERR },
+	};
+	static const struct { size_t at; uint32_t bytes; enum ibv_wc_status status; } writes[] = {
+		{ 8, 8, IBV_WC_SUCCESS }, { 12, 8, IBV_WC_REM_INV_REQ_ERR }, { 8, 4, IBV_WC_LOC_LEN_ERR }, { BYTES, 8, IBV_WC_REM_ACCESS_ERR },
+	};
+	struct ibv_device_attr_ex caps;
+	struct ibv_qp_ex *x;
+	struct ibv_mr *mr;
+	struct ibv_wc wc;
+
+	open_end(&a, 0);
+	open_end(&b, 1);
+	CHECK(ibv_query_device_ex(a.ctx, NULL, &caps) == 0 && caps.device_cap_flags_ex & 1ull << 38 && caps.device_cap_flags_ex & 1ull << 40 &&
+	      !(caps.device_cap_flags_ex & 1ull << 39), ": %llx", (unsigned long long)caps.device_cap_flags_ex);
+	CHECK(!extended_qp(&a, IBV_QPT_UC, WITH_ATOMIC_WRITE) && errno == EOPNOTSUPP, ".");
+	CHECK(!extended_qp(&a, IBV_QPT_UD, WITH_FLUSH) && errno == EOPNOTSUPP, ".");
+	CHECK(!ibv_reg_mr(b.pd, b.buf, BYTES, rights | ACCESS_FLUSH_PERSISTENT) && errno == EINVAL, ".");
+	MUST(mr = ibv_reg_mr(b.pd, b.buf, BYTES, rights | ACCESS_FLUSH_GLOBAL));
+	for (size_t i = 0; i < sizeof(writes) / sizeof(*writes); i++) {
+		struct ibv_sge s;
+
+		MUST(x = extended_qp(&a, IBV_QPT_RC, WITH_FLUSH | WITH_ATOMIC_WRITE));
+		make_qp(&b, IBV_QPT_RC, NULL);
+		join(&a, &b);
+		struct ibv_send_wr wr = request(&a, &b, (enum ibv_wr_opcode)OP_ATOMIC_WRITE, &s, 3, 0, writes[i].bytes);
+
+		memcpy(a.buf, "a  word", 8);
+		memset(b.buf, 0, 32);
+		wr.wr.rdma.remote_addr = (uintptr_t)b.buf + writes[i].at;
+		wr.wr.rdma.rkey = mr->rkey;
+		CHECK(post(&a, &wr) == 0, ".");
+		EXPECT(&a, writes[i].status, 3, &wc);
+		CHECK(writes[i].status != IBV_WC_SUCCESS || ((int)wc.opcode == WC_ATOMIC_WRITE && !memcmp(b.buf + writes[i].at, "a  word", 8)), ".");
+		part(&a, &b);
+	}
+	for (size_t i = 0; i < sizeof(flushes) / sizeof(*flushes); i++) {
+		MUST(x = extended_qp(&a, IBV_QPT_RC, WITH_FLUSH | WITH_ATOMIC_WRITE));
+		make_qp(&b, IBV_QPT_RC, NULL);
+		join(&a, &b);
+		ibv_wr_start(x);
+		x->wr_flags = IBV_SEND_SIGNALED;
+		x->wr_id = 1;
+		ibv_wr_atomic_write(x, mr->rkey, (uintptr_t)b.buf + 16, "another");
+		x->wr_id = 2;
+		(*(flush_call **)(&x->wr_atomic_write + 1))(x, mr->rkey, (uintptr_t)b.buf + flushes[i].at, 64, flushes[i].type, flushes[i].level);
+		CHECK(ibv_wr_complete(x) == 0, ".");
+		EXPECT(&a, IBV_WC_SUCCESS, 1, &wc);
+		CHECK((int)wc.opcode == WC_ATOMIC_WRITE && !memcmp(b.buf + 16, "another", 8), ": %d", wc.opcode);
+		EXPECT(&a, flushes[i].status, 2, &wc);
+		CHECK(flushes[i].status != IBV_WC_SUCCESS || (int)wc.opcode == WC_FLUSH, ": %d", wc.opcode);
+		ibv_wr_start(x);
+		(*(flush_call **)(&x->wr_atomic_write + 1))(x, mr->rkey, 0, 64, 0, 0);
+		CHECK(ibv_wr_complete(x) == EINVAL, ".");
+		part(&a, &b);
+	}
+	CHECK(ibv_dereg_mr(mr) == 0, ".");
+	close_end(&a);
+	close_end(&b);
+}
+
 void test_extended(void)
 {
 	struct ibv_cq_init_attr_ex want = { .cqe = 32, .wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP };
@@ -125,6 +194,7 @@ void test_extended(void)
 	struct ibv_wc wc;
 	int error;
 
+	placed();
 	open_end(&a, 0);
 	open_end(&b, 1);
 	CHECK(!extended_qp(&a, IBV_QPT_UD, IBV_QP_EX_WITH_RDMA_READ) && errno == EOPNOTSUPP, ".");

@@ -225,6 +225,8 @@ static void fill_odp(const struct svpi *s, struct ibv_device_attr_ex *a)
 	a->odp_caps.per_transport_caps.uc_odp_caps = both | IBV_ODP_SUPPORT_WRITE;
 	a->odp_caps.per_transport_caps.rc_odp_caps = both | IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_ATOMIC;
 	a->xrc_odp_caps = a->odp_caps.per_transport_caps.rc_odp_caps;
+	if (svpi_has_placed(s))
+		a->odp_caps.per_transport_caps.rc_odp_caps |= IBV_ODP_SUPPORT_FLUSH | IBV_ODP_SUPPORT_ATOMIC_WRITE;
 }
 
 int svpi_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *in,
@@ -243,6 +245,8 @@ int svpi_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 		a.hca_core_clock = 1000000; /* kHz: timestamps count nanoseconds */
 	}
 	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
+	if (svpi_has_placed(to_svpi(context)))
+		a.device_cap_flags_ex |= IBV_DEVICE_FLUSH_GLOBAL | IBV_DEVICE_ATOMIC_WRITE;
 	a.cq_mod_caps.max_cq_count = UINT16_MAX;
 	a.cq_mod_caps.max_cq_period = UINT16_MAX;
 	a.phys_port_cnt_ex = 1;

@@ -270,6 +270,8 @@ int svpi_query_port(struct ibv_context *, uint8_t, struct ibv_port_attr *, size_
 int svpi_query_device_ex(struct ibv_context *, const struct ibv_query_device_ex_input *, struct ibv_device_attr_ex *, size_t);
 /* svpi_has_times tells whether the driver says when completions were made. */
 static inline bool svpi_has_times(const struct svpi *s) { return s->about.minor >= SVPI_TIMES_MINOR; }
+/* svpi_has_placed tells whether the driver has atomic writes and flushes. */
+static inline bool svpi_has_placed(const struct svpi *s) { return s->about.minor >= SVPI_PLACED_MINOR; }
 int svpi_query_rt_values(struct ibv_context *, struct ibv_values_ex *);
 
 /* The direct path (direct.c). svpi_direct_begin has to be called before requests are filled in. It returns the

@@ -10,6 +10,7 @@ static const uint8_t operation[] = {
 	[IBV_WR_SEND_WITH_IMM] = SVPI_WR_SEND_IMM, [IBV_WR_RDMA_READ] = SVPI_WR_READ,
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = SVPI_WR_CAS, [IBV_WR_ATOMIC_FETCH_AND_ADD] = SVPI_WR_FADD,
 	[IBV_WR_LOCAL_INV] = SVPI_WR_LOCAL_INV, [IBV_WR_BIND_MW] = SVPI_WR_BIND, [IBV_WR_SEND_WITH_INV] = SVPI_WR_SEND_INV,
+	[IBV_WR_ATOMIC_WRITE] = SVPI_WR_ATOMIC_WRITE, /* a flush has no fields in a request: only the extended interface posts it */
 };
 
 static const uint8_t flag[16] = {
@@ -63,7 +64,10 @@ static int put_window(struct svpi_send_entry *e, const struct ibv_send_wr *wr)
 }
 
 /* carries tells whether a request sends data, which may then be inline. */
-static inline bool carries(enum ibv_wr_opcode op) { return op <= IBV_WR_SEND_WITH_IMM || op == IBV_WR_SEND_WITH_INV; }
+static inline bool carries(enum ibv_wr_opcode op)
+{
+	return op <= IBV_WR_SEND_WITH_IMM || op == IBV_WR_SEND_WITH_INV || op == IBV_WR_ATOMIC_WRITE;
+}
 
 /* put fills an entry with a request. Returns 0 or an errno. */
 static int put(struct svpi_qp *q, struct svpi_send_entry *e, const struct ibv_send_wr *wr)
@@ -84,6 +88,7 @@ static int put(struct svpi_qp *q, struct svpi_send_entry *e, const struct ibv_se
 		/* fall through */
 	case IBV_WR_RDMA_WRITE:
 	case IBV_WR_RDMA_READ:
+	case IBV_WR_ATOMIC_WRITE:
 		e->remote = wr->wr.rdma.remote_addr;
 		e->rkey = wr->wr.rdma.rkey;
 		break;

@@ -157,6 +157,32 @@ static void set_sge(struct ibv_qp_ex *x, uint32_t lkey, uint64_t addr, uint32_t 
 	set_sge_list(x, 1, &one);
 }
 
+static void atomic_write(struct ibv_qp_ex *x, uint32_t rkey, uint64_t addr, const void *data)
+{
+	struct svpi_send_entry *e;
+
+	remote(x, SVPI_WR_ATOMIC_WRITE, rkey, addr, 0);
+	e = qp_of(x)->building;
+	if (e) { /* an entry has room for one element at least */
+		memcpy(e + 1, data, 8);
+		e->flags |= SVPI_WR_INLINE;
+		e->inline_bytes = 8;
+	}
+}
+
+static void flush(struct ibv_qp_ex *x, uint32_t rkey, uint64_t addr, size_t length, uint8_t type, uint8_t level)
+{
+	struct svpi_qp *q = qp_of(x);
+
+	remote(x, SVPI_WR_FLUSH, rkey, addr, 0);
+	if (!q->building)
+		return;
+	if (!type || type > 3 || level > 1 || length > UINT32_MAX)
+		q->build_error = EINVAL;
+	q->building->compare_add = length;
+	q->building->access = type | (uint32_t)level << 4;
+}
+
 static void give_up(struct ibv_qp_ex *x)
 {
 	struct svpi_qp *q = qp_of(x);
@@ -211,6 +237,8 @@ void svpi_fill_send_ops(struct svpi_qp *q)
 	x->wr_rdma_read = rdma_read;
 	x->wr_atomic_cmp_swp = cmp_swp;
 	x->wr_atomic_fetch_add = fetch_add;
+	x->wr_atomic_write = atomic_write;
+	x->wr_flush = flush;
 	x->wr_local_inv = local_inv;
 	x->wr_bind_mw = bind_window;
 	x->wr_set_ud_addr = set_ud_addr;

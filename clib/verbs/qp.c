@@ -28,27 +28,28 @@ static int open_rings(struct svpi *s, struct svpi_qp *q, const struct svpi_queue
 }
 
 /* operations returns the operations that a type of queue pair has. */
-static uint32_t operations(enum ibv_qp_type type)
+static uint32_t operations(const struct svpi *s, enum ibv_qp_type type)
 {
 	const uint32_t ud = 1u << IBV_WR_SEND | 1u << IBV_WR_SEND_WITH_IMM;
 	const uint32_t uc = ud | 1u << IBV_WR_RDMA_WRITE | 1u << IBV_WR_RDMA_WRITE_WITH_IMM | 1u << IBV_WR_LOCAL_INV |
 			    1u << IBV_WR_BIND_MW | 1u << IBV_WR_SEND_WITH_INV;
 	const uint32_t rc = uc | 1u << IBV_WR_RDMA_READ | 1u << IBV_WR_ATOMIC_CMP_AND_SWP | 1u << IBV_WR_ATOMIC_FETCH_AND_ADD;
-
+	const uint32_t placed = svpi_has_placed(s) ? 1u << IBV_WR_ATOMIC_WRITE | 1u << IBV_WR_FLUSH : 0;
 	const uint32_t xrc = rc & ~(1u << IBV_WR_LOCAL_INV | 1u << IBV_WR_BIND_MW);
 
-	return type == IBV_QPT_RC ? rc : type == IBV_QPT_UC ? uc : type == IBV_QPT_XRC_SEND ? xrc : type == IBV_QPT_UD ? ud : 0;
+	return type == IBV_QPT_RC ? rc | placed : type == IBV_QPT_UC ? uc : type == IBV_QPT_XRC_SEND ? xrc : type == IBV_QPT_UD ? ud : 0;
 }
 
 /* possible tells whether a type of queue pair has all of the operations in ops, bits of IBV_QP_EX_WITH_. */
-static bool possible(enum ibv_qp_type type, uint64_t ops)
+static bool possible(const struct svpi *s, enum ibv_qp_type type, uint64_t ops)
 {
 	static const uint8_t of[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM,
 				      IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD,
-				      IBV_WR_LOCAL_INV, IBV_WR_BIND_MW, IBV_WR_SEND_WITH_INV };
+				      IBV_WR_LOCAL_INV, IBV_WR_BIND_MW, IBV_WR_SEND_WITH_INV, IBV_WR_TSO, IBV_WR_FLUSH,
+				      IBV_WR_ATOMIC_WRITE };
 
 	for (unsigned i = 0; i < sizeof(of); i++)
-		if (ops & 1u << i && !(operations(type) & 1u << of[i]))
+		if (ops & 1u << i && !(operations(s, type) & 1u << of[i]))
 			return false;
 	return !(ops & ~(uint64_t)IBV_QP_EX_WITH_ALL);
 }
@@ -130,7 +131,7 @@ static struct svpi_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a)
 	a->cap.max_recv_sge = c.recv_sge;
 	a->cap.max_inline_data = r.inline_bytes;
 	q->signal_all = a->sq_sig_all != 0;
-	q->operations = operations(a->qp_type);
+	q->operations = operations(s, a->qp_type);
 	q->qp.context = pd->context;
 	q->qp.qp_context = a->qp_context;
 	q->qp.pd = pd;
@@ -171,7 +172,7 @@ struct ibv_qp *svpi_create_qp_ex(struct ibv_context *context, struct ibv_qp_init
 	if (a->qp_type == IBV_QPT_XRC_SEND)
 		known |= IBV_QP_INIT_ATTR_XRCD; /* which only a target needs */
 	if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd || a->comp_mask & ~known || !flagged(context, a) ||
-	    (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && !possible(a->qp_type, a->send_ops_flags))) {
+	    (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && !possible(to_svpi(context), a->qp_type, a->send_ops_flags))) {
 		errno = a->comp_mask & IBV_QP_INIT_ATTR_PD ? EOPNOTSUPP : EINVAL;
 		return NULL;
 	}
@@ -211,9 +212,10 @@ static const struct { int theirs; uint32_t ours; } bits[] = {
 	{ IBV_QP_DEST_QPN, M_DEST }, { IBV_QP_EN_SQD_ASYNC_NOTIFY, M_SQD_NOTIFY },
 };
 
-/* The rights that a queue pair grants its peer. Programs also give rights of regions here (MW_BIND, RELAXED_ORDERING):
+/* The rights that a queue pair grants its peer: those of atomic writes and flushes only where the driver has these. Programs also give rights of regions here (MW_BIND, RELAXED_ORDERING):
  * the kernel takes them, and no device makes anything of them. */
-enum { QP_RIGHTS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC };
+enum { QP_RIGHTS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+       PLACED_RIGHTS = QP_RIGHTS | IBV_ACCESS_FLUSH_GLOBAL };
 
 /* Attributes that are handled here, or carry no information. */
 enum { ELSEWHERE = IBV_QP_CUR_STATE | IBV_QP_PORT | IBV_QP_PATH_MIG_STATE };
@@ -238,7 +240,7 @@ static void begin_anew(struct svpi_qp *q)
 
 EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask)
 {
-	struct svpi_modify_qp m = { .qp = qp->handle, .state = a->qp_state, .access = a->qp_access_flags & QP_RIGHTS,
+	struct svpi_modify_qp m = { .qp = qp->handle, .state = a->qp_state, .access = a->qp_access_flags & (svpi_has_placed(to_qp(qp)->svpi) ? PLACED_RIGHTS : QP_RIGHTS),
 		.p_key_index = a->pkey_index, .q_key = a->qkey, .mtu = mtu_bytes(a->path_mtu), .timeout = a->timeout,
 		.retry = a->retry_cnt, .rnr_retry = a->rnr_retry, .min_rnr_timer = a->min_rnr_timer,
 		.rqpsn = a->rq_psn & 0xffffff, .sqpsn = a->sq_psn & 0xffffff, .initiator_depth = a->max_rd_atomic,

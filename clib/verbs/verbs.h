@@ -49,6 +49,10 @@ enum {
 	IBV_DEVICE_MEM_WINDOW_TYPE_2B = 1 << 24,
 };
 
+/* Of device_cap_flags_ex only. */
+#define IBV_DEVICE_FLUSH_GLOBAL (1ull << 38)
+#define IBV_DEVICE_ATOMIC_WRITE (1ull << 40)
+
 enum ibv_fork_status { IBV_FORK_DISABLED, IBV_FORK_ENABLED, IBV_FORK_UNNEEDED };
 enum ibv_atomic_cap { IBV_ATOMIC_NONE, IBV_ATOMIC_HCA, IBV_ATOMIC_GLOB };
 
@@ -72,7 +76,8 @@ struct ibv_device_attr {
 struct ibv_query_device_ex_input { uint32_t comp_mask; };
 enum { IBV_ODP_SUPPORT = 1, IBV_ODP_SUPPORT_IMPLICIT = 2 };
 enum { IBV_ODP_SUPPORT_SEND = 1, IBV_ODP_SUPPORT_RECV = 2, IBV_ODP_SUPPORT_WRITE = 4, IBV_ODP_SUPPORT_READ = 8,
-       IBV_ODP_SUPPORT_ATOMIC = 16, IBV_ODP_SUPPORT_SRQ_RECV = 32 };
+       IBV_ODP_SUPPORT_ATOMIC = 16, IBV_ODP_SUPPORT_SRQ_RECV = 32, IBV_ODP_SUPPORT_FLUSH = 64,
+       IBV_ODP_SUPPORT_ATOMIC_WRITE = 128 };
 struct ibv_odp_caps {
 	uint64_t general_caps;
 	struct { uint32_t rc_odp_caps, uc_odp_caps, ud_odp_caps; } per_transport_caps;
@@ -157,7 +162,7 @@ enum ibv_wc_status {
 
 enum ibv_wc_opcode {
 	IBV_WC_SEND, IBV_WC_RDMA_WRITE, IBV_WC_RDMA_READ, IBV_WC_COMP_SWAP, IBV_WC_FETCH_ADD, IBV_WC_BIND_MW,
-	IBV_WC_LOCAL_INV, IBV_WC_RECV = 1 << 7, IBV_WC_RECV_RDMA_WITH_IMM,
+	IBV_WC_LOCAL_INV, IBV_WC_TSO, IBV_WC_FLUSH, IBV_WC_ATOMIC_WRITE, IBV_WC_RECV = 1 << 7, IBV_WC_RECV_RDMA_WITH_IMM,
 };
 
 enum {
@@ -188,7 +193,7 @@ struct ibv_wc {
 enum {
 	IBV_ACCESS_LOCAL_WRITE = 1, IBV_ACCESS_REMOTE_WRITE = 2, IBV_ACCESS_REMOTE_READ = 4,
 	IBV_ACCESS_REMOTE_ATOMIC = 8, IBV_ACCESS_MW_BIND = 16, IBV_ACCESS_ZERO_BASED = 32, IBV_ACCESS_ON_DEMAND = 64,
-	IBV_ACCESS_HUGETLB = 128, IBV_ACCESS_RELAXED_ORDERING = 1 << 20,
+	IBV_ACCESS_HUGETLB = 128, IBV_ACCESS_FLUSH_GLOBAL = 256, IBV_ACCESS_FLUSH_PERSISTENT = 512, IBV_ACCESS_RELAXED_ORDERING = 1 << 20,
 	IBV_ACCESS_OPTIONAL_RANGE = 0x3ff00000,
 };
 
@@ -316,7 +321,8 @@ enum {
 	IBV_QP_EX_WITH_SEND_WITH_IMM = 1 << 3, IBV_QP_EX_WITH_RDMA_READ = 1 << 4,
 	IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP = 1 << 5, IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD = 1 << 6,
 	IBV_QP_EX_WITH_LOCAL_INV = 1 << 7, IBV_QP_EX_WITH_BIND_MW = 1 << 8, IBV_QP_EX_WITH_SEND_WITH_INV = 1 << 9,
-	IBV_QP_EX_WITH_ALL = (1 << 10) - 1,
+	IBV_QP_EX_WITH_TSO = 1 << 10, IBV_QP_EX_WITH_FLUSH = 1 << 11, IBV_QP_EX_WITH_ATOMIC_WRITE = 1 << 12,
+	IBV_QP_EX_WITH_ALL = (1 << 13) - 1,
 };
 enum { IBV_QP_CREATE_BLOCK_SELF_MCAST_LB = 1 << 1 };
 struct ibv_rx_hash_conf {
@@ -377,7 +383,7 @@ struct ibv_qp_attr {
 enum ibv_wr_opcode {
 	IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_READ,
 	IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_LOCAL_INV, IBV_WR_BIND_MW,
-	IBV_WR_SEND_WITH_INV, IBV_WR_TSO,
+	IBV_WR_SEND_WITH_INV, IBV_WR_TSO, IBV_WR_FLUSH = 14, IBV_WR_ATOMIC_WRITE,
 };
 enum { IBV_SEND_FENCE = 1, IBV_SEND_SIGNALED = 2, IBV_SEND_SOLICITED = 4, IBV_SEND_INLINE = 8, IBV_SEND_IP_CSUM = 16 };
 
@@ -472,6 +478,7 @@ struct ibv_qp_ex {
 	int (*wr_complete)(struct ibv_qp_ex *);
 	void (*wr_abort)(struct ibv_qp_ex *);
 	void (*wr_atomic_write)(struct ibv_qp_ex *, uint32_t rkey, uint64_t addr, const void *data);
+	void (*wr_flush)(struct ibv_qp_ex *, uint32_t rkey, uint64_t addr, size_t length, uint8_t type, uint8_t level); /* since 1.16 of the library */
 };
 
 struct ibv_ece { uint32_t vendor_id, options, comp_mask; };

@@ -12,7 +12,8 @@ import (
 )
 
 // remoteAccess is what peers of a QP that a connection moves may do.
-const remoteAccess = uint32(memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic)
+const remoteAccess = uint32(memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic |
+	memory.FlushGlobal)
 
 // attributes returns the attributes for a QP on its way to a state; ok is false for a state that is not on
 // the way.

@@ -49,7 +49,7 @@ type ah struct {
 
 // allAccess are the memory.Access bits that a program may ask for.
 const allAccess = memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic |
-	memory.WindowBind | memory.ZeroBased | memory.OnDemand
+	memory.WindowBind | memory.ZeroBased | memory.OnDemand | memory.FlushGlobal
 
 // begin takes the loop lock for a command of c on an adapter.
 func (c *Client) begin(ctx context.Context, index uint32) (*adapter, error) {
@@ -181,6 +181,9 @@ func (c *Client) registerAs(ctx context.Context, r command.RegisterMemory, iova 
 // memory: the caller does not hold the loop lock.
 func (c *Client) reach(r *command.RegisterMemory) (Reached, error) {
 	access := memory.Access(r.Access)
+	if access&memory.FlushPersistent != 0 {
+		return Reached{}, command.Errorf(command.Invalid, "Access is %#x: flush persistent wants persistent memory, and this is none", r.Access)
+	}
 	if access&^allAccess != 0 {
 		return Reached{}, command.Errorf(command.Invalid, "Access is %#x, want bits of %#x", r.Access, uint32(allAccess))
 	}

@@ -40,6 +40,19 @@ func (r *Region) FetchAdd(addr, add uint64) (old uint64, err error) {
 	return atomic.AddUint64(p, add) - add, nil
 }
 
+// StoreWord stores the 8 bytes of b at addr in one piece (IBA annex A19, atomic write); otherwise like CompareSwap.
+func (r *Region) StoreWord(addr uint64, b []byte) error {
+	off, err := r.operand(addr)
+	if err != nil {
+		return err
+	}
+	if r.Remote != nil {
+		return r.Remote.Write(r.Base+off, b[:8])
+	}
+	atomic.StoreUint64((*uint64)(unsafe.Pointer(&r.Bytes[off])), binary.NativeEndian.Uint64(b))
+	return nil
+}
+
 func (r *Region) operand(addr uint64) (off uint64, err error) {
 	if addr%8 != 0 {
 		return 0, ErrAlign

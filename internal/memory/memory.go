@@ -18,6 +18,11 @@ const (
 	// OnDemand: nothing is known of the region's pages before they are used. They may be missing when it is
 	// registered, and move, go and come while it exists.
 	OnDemand
+	_ // another library's flag
+	// FlushGlobal: peers may ask that what was written be visible to everything on this side (IBA annex A19).
+	FlushGlobal
+	// FlushPersistent: and that it be kept when power fails. No region has this right: none is of persistent memory.
+	FlushPersistent
 )
 
 // PD identifies a protection domain of an adapter.

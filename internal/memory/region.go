@@ -170,10 +170,10 @@ func (r *Region) reach(addr uint64, n int) (uint64, error) {
 
 // check refuses attributes that the specification or this table does not allow.
 func (r *Region) check() error {
-	const all = LocalWrite | RemoteWrite | RemoteRead | RemoteAtomic | WindowBind | ZeroBased | OnDemand
+	const all = LocalWrite | RemoteWrite | RemoteRead | RemoteAtomic | WindowBind | ZeroBased | OnDemand | FlushGlobal
 	switch {
 	case r.Access&^all != 0:
-		return &AttributeError{"access", uint64(r.Access), "bits 0x7f"}
+		return &AttributeError{"access", uint64(r.Access), "bits 0x17f"}
 	case r.Access&(RemoteWrite|RemoteAtomic) != 0 && r.Access&LocalWrite == 0:
 		// IBA 10.6.3.1: remote write and atomic need local write.
 		return &AttributeError{"access", uint64(r.Access), "remote write and remote atomic only with local write"}

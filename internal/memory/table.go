@@ -162,6 +162,24 @@ func (t *Table) Remote(pd PD, qpn, rkey uint32, addr, n uint64, need Access) (Sp
 	return Span{}, ErrKey
 }
 
+// Flush checks a flush by a peer (IBA annex A19): of n bytes from addr, or of everything if whole is set, in the region with
+// this rkey. need is a subset of FlushGlobal and FlushPersistent, which no window grants. Errors are those of Local.
+func (t *Table) Flush(pd PD, rkey uint32, addr, n uint64, whole bool, need Access) error {
+	r := t.region(rkey)
+	switch {
+	case r == nil:
+		return ErrKey
+	case r.PD != pd:
+		return ErrDomain
+	case r.Access&need != need:
+		return ErrAccess
+	}
+	if _, ok := r.offset(addr, n); !ok && !whole {
+		return ErrBounds
+	}
+	return nil
+}
+
 func (t *Table) region(key uint32) *Region {
 	i := key >> 8
 	if uint64(i) >= uint64(len(t.entries)) {

@@ -17,15 +17,17 @@ const (
 	OpFetchAdd
 	OpBind
 	OpLocalInvalidate
+	OpAtomicWrite // IBA annex A19
+	OpFlush       // IBA annex A19
 )
 
 var opNames = [...]string{"", "send", "send with immediate", "send with invalidate", "write", "write with immediate",
-	"read", "compare and swap", "fetch and add", "bind", "local invalidate"}
+	"read", "compare and swap", "fetch and add", "bind", "local invalidate", "atomic write", "flush"}
 
 func (o WROp) String() string { return name(opNames[:], uint8(o), "operation ") }
 
 // Valid reports whether o is an operation.
-func (o WROp) Valid() bool { return o >= OpSend && o <= OpLocalInvalidate }
+func (o WROp) Valid() bool { return o >= OpSend && o <= OpFlush }
 
 // HasImm reports whether the peer gets immediate data.
 func (o WROp) HasImm() bool { return o == OpSendImm || o == OpWriteImm }
@@ -39,7 +41,8 @@ func (o WROp) CQOp() CQOp {
 }
 
 var cqOps = [...]CQOp{OpSend: CQSend, OpSendImm: CQSend, OpSendInv: CQSend, OpWrite: CQWrite, OpWriteImm: CQWrite,
-	OpRead: CQRead, OpCompareSwap: CQCompareSwap, OpFetchAdd: CQFetchAdd, OpBind: CQBind, OpLocalInvalidate: CQLocalInvalidate}
+	OpRead: CQRead, OpCompareSwap: CQCompareSwap, OpFetchAdd: CQFetchAdd, OpBind: CQBind, OpLocalInvalidate: CQLocalInvalidate,
+	OpAtomicWrite: CQAtomicWrite, OpFlush: CQFlush}
 
 // WRFlags are the flags of a send request.
 type WRFlags uint8
@@ -65,11 +68,15 @@ const (
 	CQFetchAdd
 	CQBind
 	CQLocalInvalidate
+	_ // another library's: large send
+	CQFlush
+	CQAtomicWrite
 	CQRecv      CQOp = 128
 	CQRecvWrite CQOp = 129 // an RDMA write with immediate consumed a receive
 )
 
-var cqNames = [...]string{"", "send", "write", "read", "compare and swap", "fetch and add", "bind", "local invalidate"}
+var cqNames = [...]string{"", "send", "write", "read", "compare and swap", "fetch and add", "bind", "local invalidate", "",
+	"flush", "atomic write"}
 
 func (o CQOp) String() string {
 	switch o {
@@ -156,3 +163,7 @@ func name(names []string, v uint8, what string) string {
 	}
 	return what + strconv.Itoa(int(v))
 }
+
+// FlushOf returns what Access of an OpFlush stands for: the placement types in the low four bits (ib.Placement), the
+// selectivity level in those above (ib.Selectivity).
+func FlushOf(access uint32) (placement, selectivity uint32) { return access & 0xf, access >> 4 }

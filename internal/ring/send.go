@@ -38,12 +38,12 @@ type SendWR struct {
 	ID         uint64
 	RemoteAddr uint64 // OpBind: first address of the window
 	RKey       uint32 // OpBind: the window's rkey, see memory.Bind
-	CompareAdd uint64 // OpCompareSwap: compare; OpFetchAdd: add; OpBind: length
+	CompareAdd uint64 // OpCompareSwap: compare; OpFetchAdd: add; OpBind, OpFlush: length
 	Swap       uint64 // OpCompareSwap: swap
 	AH         uint32 // UD: address handle
 	RemoteQPN  uint32 // UD
 	QKey       uint32 // UD
-	Access     uint32 // OpBind: memory.Access bits
+	Access     uint32 // OpBind: memory.Access bits; OpFlush: see FlushOf
 	// Inline is the data of a request with the flag Inline. On the consumer side it points into the entry:
 	// it is valid until the entry is released, and a hostile program may change it meanwhile.
 	Inline []byte

@@ -136,8 +136,8 @@ func (q *QP) awaited() (*request, ib.PSN) {
 }
 
 // expect finds the request to which a response with data belongs. The response acknowledges everything
-// before it. nil: the packet is a ghost, or an earlier one was lost.
-func (q *QP) expect(now clock.Time, psn ib.PSN, k kind) *request {
+// before it. atomic says which of the two kinds of response it is. nil: the packet is a ghost, or an earlier one was lost.
+func (q *QP) expect(now clock.Time, psn ib.PSN, atomic bool) *request {
 	r, want := q.awaited()
 	if r == nil || psn.Before(want) {
 		q.eng.counters.GhostACKs++
@@ -148,7 +148,7 @@ func (q *QP) expect(now clock.Time, psn ib.PSN, k kind) *request {
 		q.impliedNAK(now)
 		return nil
 	}
-	if r.kind != k {
+	if (r.kind == kindAtomic) != atomic {
 		q.badResponse(now, r)
 		return nil
 	}
@@ -157,8 +157,12 @@ func (q *QP) expect(now clock.Time, psn ib.PSN, k kind) *request {
 }
 
 func (q *QP) readResponse(now clock.Time, op ib.Opcode, psn ib.PSN, data []byte) {
-	r := q.expect(now, psn, kindRead)
+	r := q.expect(now, psn, false)
 	if r == nil {
+		return
+	}
+	if r.kind == kindPlaced {
+		q.placedResponse(now, r, len(data))
 		return
 	}
 	off := uint64(psn.Diff(r.first)) * uint64(q.mtu)
@@ -179,8 +183,17 @@ func (q *QP) readResponse(now clock.Time, op ib.Opcode, psn ib.PSN, data []byte)
 	q.progress(now, psn.Next())
 }
 
+// placedResponse handles the response to an atomic write or a flush, n bytes of payload, which must be none.
+func (q *QP) placedResponse(now clock.Time, r *request, n int) {
+	if n > 0 {
+		q.badResponse(now, r)
+		return
+	}
+	q.progress(now, r.end())
+}
+
 func (q *QP) atomicResponse(now clock.Time, psn ib.PSN, original uint64) {
-	r := q.expect(now, psn, kindAtomic)
+	r := q.expect(now, psn, true)
 	if r == nil {
 		return
 	}

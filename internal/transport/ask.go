@@ -53,6 +53,31 @@ func (q *QP) sendAtomic(r *request, o *frame.Out) int {
 	return 1
 }
 
+// sendPlaced emits an atomic write or a flush (IBA annex A19).
+func (q *QP) sendPlaced(r *request, o *frame.Out) int {
+	s := &q.req
+	if int(s.slotCount) >= int(q.attr.InitiatorDepth) || q.room(1) < 1 {
+		return 0
+	}
+	if r.wr.Op == ring.OpFlush {
+		placement, selectivity := ring.FlushOf(r.wr.Access)
+		q.start(o, ib.RCFlush, true, false, nil, s.snd)
+		ib.FETH(o.Head[o.HeadEnd:]).Encode(ib.Placement(placement), ib.Selectivity(selectivity))
+		o.HeadEnd += ib.FETHLen
+		ib.RETH(o.Head[o.HeadEnd:]).Encode(r.wr.RemoteAddr, r.wr.RKey, uint32(r.wr.CompareAdd))
+	} else {
+		data, ok := q.payload(r, 0, 8)
+		if !ok {
+			return 0
+		}
+		q.start(o, ib.RCAtomicWrite, true, false, data, s.snd)
+		ib.RETH(o.Head[o.HeadEnd:]).Encode(r.wr.RemoteAddr, r.wr.RKey, 8)
+	}
+	o.HeadEnd += ib.RETHLen
+	q.sentAnswered(r, 1)
+	return 1
+}
+
 // sentAnswered records that a request with n response packets was sent.
 func (q *QP) sentAnswered(r *request, n uint32) {
 	s := &q.req

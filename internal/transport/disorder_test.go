@@ -319,7 +319,7 @@ func (a *answers) sees(from, to *sim.Port, b []byte) bool {
 	case op == ib.RCReadRequest:
 		mtu := a.t[to].c.mtu
 		a.t[to].ask(psn, psn.Add(max((p.RETH.DMALen()+mtu-1)/mtu, 1)).Prev())
-	case op.IsAtomic():
+	case op.IsAtomic(), op.IsPlaced():
 		a.t[to].ask(psn, psn)
 	case op.IsReadResponse() && op.Ends(), op == ib.RCAtomicAcknowledge:
 		a.t[from].answer(psn)

@@ -88,6 +88,8 @@ func FuzzReceive(f *testing.F) {
 		ib.RETH(reth).Encode(0x10000, 0x101, 64)
 		f.Add(bth(ib.RCWriteOnly, qpn, 5000, append(reth, make([]byte, 64)...)...))
 		f.Add(bth(ib.RCReadRequest, qpn, 5000, reth...))
+		f.Add(bth(ib.RCAtomicWrite, qpn, 5000, append(reth, make([]byte, 8)...)...))
+		f.Add(bth(ib.RCFlush, qpn, 5000, append([]byte{0, 0, 0, 1}, reth...)...))
 		f.Add(bth(ib.RCSendFirst, qpn, 5000, make([]byte, 1024)...))
 		f.Add(bth(ib.RCAcknowledge, qpn, 100, 0x62, 0, 0, 1))
 		f.Add(bth(ib.RCAcknowledge, qpn, 101, 0x20, 0, 0, 1))

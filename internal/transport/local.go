@@ -227,7 +227,7 @@ func (q *QP) countLocal(r *request) {
 	c := &q.eng.counters
 	c.LocalMessages++
 	c.LocalBytes += r.length
-	c.countMoved(r, !r.answered())
+	c.countMoved(r, !r.fetches())
 }
 
 // countMoved counts the packets and bytes of r, which went out or came in.

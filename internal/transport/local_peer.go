@@ -25,6 +25,8 @@ func (q *QP) open(r *request) bool {
 		return q.openRemote(r, memory.RemoteRead)
 	case r.kind == kindAtomic:
 		return q.openAtomic(r)
+	case r.kind == kindPlaced:
+		return q.openPlaced(r)
 	case wr.Op == ring.OpWrite || wr.Op == ring.OpWriteImm:
 		return q.openRemote(r, memory.RemoteWrite) && (wr.Op == ring.OpWrite || q.openReceive())
 	}
@@ -106,7 +108,7 @@ func (q *QP) close(r *request) bool {
 	switch wr.Op {
 	case ring.OpRead, ring.OpWrite:
 		s.msn = (s.msn + messages(r)) & ib.PSNMask
-	case ring.OpCompareSwap, ring.OpFetchAdd:
+	case ring.OpCompareSwap, ring.OpFetchAdd, ring.OpAtomicWrite, ring.OpFlush:
 		s.msn = (s.msn + 1) & ib.PSNMask
 	case ring.OpWriteImm:
 		q.messageDone(&ring.CQE{Op: ring.CQRecvWrite, ByteLen: uint32(r.length), Imm: wr.Imm, Flags: ring.HasImm}, solicited)

@@ -127,7 +127,7 @@ func (q *QP) moveLocal(r *request, budget int) (kind localKind, moved int) {
 	if !q.close(r) {
 		return q.notTaken(r), moved
 	}
-	q.eng.counters.countMoved(r, r.answered())
+	q.eng.counters.countMoved(r, r.fetches())
 	q.resp.psn = q.resp.psn.Add(r.packets)
 	in.past()
 	if r.kind == kindAtomic {
@@ -168,6 +168,8 @@ func (q *QP) stepFailed(r *request, err error) localKind {
 		return localFault
 	case q.typ == command.UC:
 		q.eng.counters.BrokenUC++
+	case errors.Is(err, memory.ErrAlign):
+		q.refuse(ib.NAKInvalidRequest)
 	case r.wr.Op <= ring.OpSendInv:
 		q.eng.counters.ResponderProtectionErrors++
 		q.endReceive(ring.LocalProtection)
@@ -188,8 +190,11 @@ func (e requesterError) Unwrap() error { return e.error }
 func (q *QP) moveStep(r *request) (uint64, error) {
 	moved := q.resp.inbox.moved
 	n := min(r.length-moved, localStep)
-	if r.kind == kindRead {
+	switch r.kind {
+	case kindRead:
 		return q.readStep(r, n)
+	case kindPlaced:
+		return n, q.storeWord(r)
 	}
 	data, err := q.localPiece(r, moved, n)
 	if err != nil {

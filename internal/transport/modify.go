@@ -35,13 +35,13 @@ func (e *Engine) Modify(now clock.Time, q *QP, m command.ModifyQP, route *frame.
 }
 
 func (e *Engine) checkAttributes(q *QP, m *command.ModifyQP, route *frame.Route) error {
-	const rights = uint32(memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic)
+	const rights = uint32(memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic | memory.FlushGlobal)
 	has := func(mask command.QPMask) bool { return m.Mask&mask != 0 }
 	switch {
 	case m.Mask&^allAttributes != 0:
 		return fieldError("Mask", m.Mask, "defined bits")
 	case has(command.MaskAccess) && m.Access&^rights != 0:
-		return fieldError("Access", m.Access, "local write, remote write, read and atomic")
+		return fieldError("Access", m.Access, "local write, remote write, read and atomic, flush global")
 	case has(command.MaskPKey) && m.PKeyIndex >= uint32(len(e.cfg.PKeys)):
 		return fieldError("PKeyIndex", m.PKeyIndex, "a row of the P_Key table")
 	case has(command.MaskRoute) && route == nil:

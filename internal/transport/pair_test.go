@@ -18,7 +18,7 @@ const (
 	testPD   = memory.PD(7)
 	testSRQ  = 0x51   // number of the shared receive queue of an XRC target
 	pairPort = 0xc000 // UDP source port of both ends
-	allowAll = memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic | memory.WindowBind
+	allowAll = memory.LocalWrite | memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic | memory.WindowBind | memory.FlushGlobal
 )
 
 // host is an engine at an address of the simulated network.
@@ -174,7 +174,7 @@ type connection struct {
 func defaultConnection() connection {
 	return connection{
 		mtu: 1024, psn: [2]uint32{100, 5000}, timeout: 8, retry: 7, rnr: 7, rnrTimer: 1, depth: 4,
-		access: memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic,
+		access: memory.RemoteWrite | memory.RemoteRead | memory.RemoteAtomic | memory.FlushGlobal,
 	}
 }
 

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/wire/ib"
 )
 
 // side is one end of a program: its memory, and the memory and completions that a model of the specification expects.
@@ -37,7 +39,7 @@ func newSide(x *end, rng *rand.Rand) *side {
 	s.target, s.wantTarget = make([]byte, targetLen), make([]byte, targetLen)
 	s.words, s.wantWords = make([]byte, 8*wordCount), make([]byte, 8*wordCount)
 	s.sourceMR = s.reach(sourceBase, s.source, memory.LocalWrite|memory.RemoteRead)
-	s.targetMR = s.reach(targetBase, s.target, memory.LocalWrite|memory.RemoteWrite|memory.RemoteRead)
+	s.targetMR = s.reach(targetBase, s.target, memory.LocalWrite|memory.RemoteWrite|memory.RemoteRead|memory.FlushGlobal)
 	s.wordsMR = s.reach(wordBase, s.words, memory.LocalWrite|memory.RemoteAtomic)
 	return s
 }
@@ -138,8 +140,11 @@ func (s *side) expectRecv(c ring.CQE, data []byte, room int) {
 func (s *side) generate() {
 	s.serial++
 	wr := ring.SendWR{ID: s.serial, Op: ring.WROp(1 + s.rng.IntN(8))}
-	if wr.Op == ring.OpSendInv {
+	switch {
+	case wr.Op == ring.OpSendInv:
 		wr.Op = ring.OpSend
+	case s.rng.IntN(5) == 0 && s.q.typ == command.RC:
+		wr.Op = ring.OpAtomicWrite + ring.WROp(s.rng.IntN(2))
 	}
 	if s.rng.IntN(3) > 0 {
 		wr.Flags |= ring.Signaled
@@ -162,6 +167,15 @@ func (s *side) generate() {
 	case ring.OpCompareSwap, ring.OpFetchAdd:
 		n = 8
 		s.generateAtomic(&wr)
+	case ring.OpAtomicWrite:
+		n = 8
+		off := s.rng.IntN(targetLen/8) * 8
+		wr.RemoteAddr, wr.RKey = targetBase+uint64(off), s.peer.targetMR.Key
+		copy(s.peer.wantTarget[off:], s.generateData(&wr, n))
+	case ring.OpFlush:
+		wr.RemoteAddr, wr.RKey, wr.CompareAdd = targetBase, s.peer.targetMR.Key, uint64(min(n, targetLen))
+		wr.Access = uint32(ib.PlaceGlobal) | uint32(s.rng.IntN(2))<<4
+		n = 0
 	default:
 		data := s.generateData(&wr, n)
 		n = len(data)

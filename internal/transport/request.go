@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"math"
+
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/memory"
@@ -27,7 +29,8 @@ const (
 	kindData kind = iota
 	kindRead
 	kindAtomic
-	kindLocal // bind and local invalidate: no packet
+	kindPlaced // atomic write and flush: the response has no payload
+	kindLocal  // bind and local invalidate: no packet
 )
 
 // request is a send request from when it is taken from the ring until it is completed.
@@ -52,7 +55,10 @@ type request struct {
 func (r *request) end() ib.PSN { return r.first.Add(r.packets) }
 
 // answered reports whether the responder answers with more than an ACK.
-func (r *request) answered() bool { return r.kind == kindRead || r.kind == kindAtomic }
+func (r *request) answered() bool { return r.kind == kindPlaced || r.fetches() }
+
+// fetches reports whether the answer brings data.
+func (r *request) fetches() bool { return r.kind == kindRead || r.kind == kindAtomic }
 
 // requester is the sending half of a QP. PSNs satisfy una <= snd <= max: una is the oldest unacknowledged,
 // snd the next to send, max the first never sent.
@@ -194,6 +200,8 @@ func (q *QP) checkRequest(r *request) ring.Status {
 		r.kind, need = kindRead, memory.LocalWrite
 	case ring.OpCompareSwap, ring.OpFetchAdd:
 		r.kind, need = kindAtomic, memory.LocalWrite
+	case ring.OpAtomicWrite, ring.OpFlush:
+		r.kind = kindPlaced
 	case ring.OpBind, ring.OpLocalInvalidate:
 		r.kind = kindLocal
 	}
@@ -205,10 +213,13 @@ func (q *QP) checkRequest(r *request) ring.Status {
 		q.eng.counters.RequesterQPOperationErrors++
 		return ring.LocalQPOperation
 	}
-	if r.kind == kindLocal {
+	switch {
+	case r.kind == kindLocal:
 		return ring.Success
+	case wr.Op == ring.OpFlush:
+		return q.checkFlush(r)
 	}
-	if wr.Flags&ring.Inline != 0 && r.kind == kindData {
+	if wr.Flags&ring.Inline != 0 && (r.kind == kindData || wr.Op == ring.OpAtomicWrite) {
 		r.length = uint64(len(wr.Inline))
 		if len(wr.Inline) > q.maxInline {
 			q.eng.counters.RequesterLengthErrors++
@@ -229,9 +240,25 @@ func (q *QP) checkRequest(r *request) ring.Status {
 
 func (q *QP) checkLength(r *request) ring.Status {
 	switch {
-	case r.kind == kindAtomic && r.length != 8,
+	case (r.kind == kindAtomic || r.kind == kindPlaced) && r.length != 8,
 		r.length > MaxMessage,
 		q.typ == command.UD && r.length > uint64(q.eng.cfg.MTU):
+		q.eng.counters.RequesterLengthErrors++
+		return ring.LocalLength
+	}
+	return ring.Success
+}
+
+// checkFlush checks a flush, which has no data of its own.
+func (q *QP) checkFlush(r *request) ring.Status {
+	wr := &r.wr
+	wr.Inline, wr.NumSGE = nil, 0
+	placement, selectivity := ring.FlushOf(wr.Access)
+	switch {
+	case placement == 0 || placement > uint32(ib.PlaceGlobal|ib.PlacePersistent) || selectivity > uint32(ib.FlushRegion):
+		q.eng.counters.RequesterQPOperationErrors++
+		return ring.LocalQPOperation
+	case wr.CompareAdd > math.MaxUint32:
 		q.eng.counters.RequesterLengthErrors++
 		return ring.LocalLength
 	}
@@ -244,7 +271,7 @@ func (q *QP) allows(op ring.WROp) bool {
 	case command.RC:
 		return op.Valid()
 	case command.XRCInitiator:
-		return op.Valid() && op != ring.OpBind && op != ring.OpLocalInvalidate
+		return op.Valid() && op < ring.OpBind
 	case command.XRCTarget:
 		return false
 	case command.UC:

@@ -20,7 +20,7 @@ func (q *QP) respond(out []frame.Out) (n int, more bool) {
 	bytes := q.eng.cfg.MaxBurstBytes
 	for s.pending > 0 && n < limit && bytes > 0 {
 		r := s.results.pending()
-		if r.atomic {
+		if r.kind == kindAtomic {
 			if !q.sendAtomicAnswer(r, &out[n]) {
 				return n, false
 			}

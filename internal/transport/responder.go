@@ -1,8 +1,6 @@
 package transport
 
 import (
-	"errors"
-
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/memory"
@@ -113,7 +111,9 @@ func (q *QP) outOfTurn(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 	case op == ib.RCReadRequest:
 		q.repeatRead(psn, ib.RETH(rest))
 	case op.IsAtomic():
-		q.repeatAtomic(psn)
+		q.repeatDone(psn, kindAtomic)
+	case op.IsPlaced():
+		q.repeatDone(psn, kindPlaced)
 	case q.copyingFrom(psn):
 		// What an ACK may acknowledge has not moved: to repeat it would
 		// make the requester repeat the packet again, at once.
@@ -191,6 +191,10 @@ func (q *QP) execute(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
 		return q.takeWrite(op, bth, rest, data)
 	case op == ib.RCReadRequest:
 		return q.takeRead(ib.RETH(rest))
+	case op == ib.RCFlush:
+		return q.takeFlush(ib.FETH(rest), ib.RETH(rest[ib.FETHLen:]))
+	case op == ib.RCAtomicWrite:
+		return q.takeAtomicWrite(ib.RETH(rest), data)
 	}
 	return q.takeAtomic(op, ib.AtomicETH(rest))
 }
@@ -367,34 +371,4 @@ func (q *QP) endReceive(status ring.Status) {
 	if q.resp.recv != nil {
 		q.finishReceive(&ring.CQE{Status: status, Op: ring.CQRecv})
 	}
-}
-
-// refuse ends the QP because of a request that cannot be carried out: a NAK to the requester, an error
-// completion of the receive in use, an event (IBA 9.9.3, 11.6.3.2). It returns false for the callers'
-// convenience.
-func (q *QP) refuse(syndrome ib.Syndrome) bool {
-	c := &q.eng.counters
-	event, status := command.EventQPRequestError, ring.RemoteInvalidRequest
-	switch syndrome {
-	case ib.NAKInvalidRequest:
-		c.ResponderInvalidRequestErrors++
-	case ib.NAKRemoteAccess:
-		c.ResponderRemoteAccessErrors++
-		event, status = command.EventQPAccessError, ring.LocalAccess
-	case ib.NAKRemoteOperational:
-		c.ResponderRemoteOperationErrs++
-		event, status = command.EventQPFatal, ring.LocalQPOperation
-	}
-	q.endReceive(status)
-	q.owe(syndrome)
-	q.fatal(event)
-	return false
-}
-
-// refusal returns the NAK for an error of the memory.
-func refusal(err error) ib.Syndrome {
-	if errors.Is(err, memory.ErrAlign) {
-		return ib.NAKInvalidRequest
-	}
-	return ib.NAKRemoteOperational
 }

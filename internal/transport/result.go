@@ -5,10 +5,11 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// result is a read or atomic that the responder keeps, so that it can repeat the response if it is lost
-// (IBA 9.7.5.1.2). Results are in PSN order.
+// result is a read, an atomic, or an atomic write or flush, that the responder keeps, so that it can repeat the response
+// if it is lost (IBA 9.7.5.1.2). Results are in PSN order. Those of atomic writes and flushes are answered as reads of no
+// bytes are.
 type result struct {
-	atomic  bool
+	kind    kind   // kindRead, kindAtomic or kindPlaced
 	pending bool   // responses are to be sent
 	first   ib.PSN // of the request
 	end     ib.PSN // after its last response
@@ -99,7 +100,7 @@ func (s *responder) hasRoom() bool {
 
 // keep makes room for a new result by dropping the oldest. nil: more are outstanding than the requester
 // was allowed.
-func (q *QP) keep() *result {
+func (q *QP) keep(k kind) *result {
 	s := &q.resp
 	if !s.hasRoom() {
 		return nil
@@ -116,7 +117,7 @@ func (q *QP) keep() *result {
 		s.results.from = s.results.n
 	}
 	r := s.results.push(int(s.depth))
-	*r = result{pending: true, fresh: true, first: s.psn, next: s.psn}
+	*r = result{kind: k, pending: true, fresh: true, first: s.psn, next: s.psn}
 	s.pending++
 	q.activate()
 	return r
@@ -133,7 +134,7 @@ func (q *QP) takeRead(h ib.RETH) bool {
 	if err != nil {
 		return q.refuse(ib.NAKRemoteAccess)
 	}
-	r := q.keep()
+	r := q.keep(kindRead)
 	if r == nil {
 		return q.refuse(ib.NAKInvalidRequest)
 	}
@@ -155,11 +156,10 @@ func (q *QP) takeAtomic(op ib.Opcode, h ib.AtomicETH) bool {
 	if err != nil {
 		return q.refuse(ib.NAKRemoteAccess)
 	}
-	r := q.keep()
+	r := q.keep(kindAtomic)
 	if r == nil {
 		return q.refuse(ib.NAKInvalidRequest)
 	}
-	r.atomic = true
 	if err := q.atomic(r, span, op, h); err != nil {
 		s.results.n--
 		s.pending--
@@ -180,7 +180,7 @@ func (q *QP) repeatRead(psn ib.PSN, h ib.RETH) {
 		return
 	}
 	r := s.results.at(i)
-	if r.atomic {
+	if r.kind != kindRead {
 		return
 	}
 	if psn.Add(q.packetsFor(n)).After(r.end) || memory.Access(q.attr.Access)&memory.RemoteRead == 0 {
@@ -200,11 +200,11 @@ func (q *QP) repeatRead(psn ib.PSN, h ib.RETH) {
 	r.next, r.span, r.left, r.fresh = psn, span, n, true
 }
 
-// repeatAtomic answers an atomic again with its saved result, without executing it again.
-func (q *QP) repeatAtomic(psn ib.PSN) {
-	if i := q.keptAt(psn); i >= 0 && q.resp.results.at(i).atomic {
+// repeatDone answers an atomic, atomic write or flush again as it was answered, without executing it again.
+func (q *QP) repeatDone(psn ib.PSN, k kind) {
+	if i := q.keptAt(psn); i >= 0 && q.resp.results.at(i).kind == k {
 		q.answerAgain(i)
-		q.resp.results.at(i).next = psn
+		q.resp.results.at(i).next, q.resp.results.at(i).fresh = psn, true
 	}
 }
 

@@ -95,6 +95,8 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 			k = q.sendRead(r, &out[n])
 		case kindAtomic:
 			k = q.sendAtomic(r, &out[n])
+		case kindPlaced:
+			k = q.sendPlaced(r, &out[n])
 		case kindLocal:
 			q.runLocal(r)
 			q.pass(r)

@@ -161,6 +161,9 @@ func describe(b []byte) string {
 	if p.BTH.Solicited() {
 		s += " solicited"
 	}
+	if p.FETH != nil {
+		s += fmt.Sprintf(" placement=%d selectivity=%d", p.FETH.Placement(), p.FETH.Selectivity())
+	}
 	if p.RETH != nil {
 		s += fmt.Sprintf(" va=%#x dma=%d", p.RETH.VA(), p.RETH.DMALen())
 	}
@@ -193,7 +196,8 @@ func (s *script) recv(name string, args map[string]string) {
 
 var scriptOps = map[string]ring.WROp{
 	"send": ring.OpSend, "send-imm": ring.OpSendImm, "send-inv": ring.OpSendInv, "write": ring.OpWrite, "write-imm": ring.OpWriteImm,
-	"read": ring.OpRead, "compare-swap": ring.OpCompareSwap, "fetch-add": ring.OpFetchAdd,
+	"read": ring.OpRead, "compare-swap": ring.OpCompareSwap, "fetch-add": ring.OpFetchAdd, "atomic-write": ring.OpAtomicWrite,
+	"flush": ring.OpFlush,
 }
 
 func (s *script) post(name string, words []string, args map[string]string) {
@@ -217,6 +221,9 @@ func (s *script) post(name string, words []string, args map[string]string) {
 			LKey: uint32(number(args, "lkey", uint64(s.keys[name])))}
 		wr.RemoteAddr = number(args, "va", 0x10000)
 		wr.RKey = uint32(number(args, "rkey", uint64(s.keys[peer])))
+		if wr.Op == ring.OpFlush {
+			wr.NumSGE, wr.Access = 0, uint32(number(args, "placement", 1)|number(args, "selectivity", 0)<<4)
+		}
 		wr.CompareAdd, wr.Swap = number(args, "add", 1), number(args, "swap", 0)
 		s.ends[name].post(wr)
 	}

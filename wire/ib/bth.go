@@ -13,6 +13,7 @@ const (
 	IETHLen         = 4
 	DETHLen         = 8
 	XRCETHLen       = 4
+	FETHLen         = 4
 	GRHLen          = 40
 	LRHLen          = 8
 	ICRCLen         = 4

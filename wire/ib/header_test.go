@@ -73,6 +73,8 @@ func TestExtendedHeaderLayouts(t *testing.T) {
 		field     string
 		got, want uint64
 	}{
+		{"FETH placement", uint64(FETH(b[0x20-1:]).Placement()), 0x3},
+		{"FETH selectivity", uint64(FETH(b[0x20-4:]).Selectivity()), 0x2},
 		{"RETH VA", RETH(b).VA(), 0x0102030405060708},
 		{"RETH rkey", uint64(RETH(b).RKey()), 0x090a0b0c},
 		{"RETH length", uint64(RETH(b).DMALen()), 0x0d0e0f10},
@@ -122,6 +124,9 @@ func TestExtendedHeadersReadBack(t *testing.T) {
 		}
 		r := RETH(b())
 		r.Encode(u64, u32, v32)
+		f := FETH(b())
+		f.Encode(Placement(u32), Selectivity(v32))
+		same("FETH", f.Placement() == Placement(u32&0xf) && f.Selectivity() == Selectivity(v32&3))
 		same("RETH", r.VA() == u64 && r.RKey() == u32 && r.DMALen() == v32)
 		a := AtomicETH(b())
 		a.Encode(u64, u32, v64, w64)

@@ -45,6 +45,8 @@ const (
 	RCFetchAdd            Opcode = 0x14
 	RCSendLastInvalidate  Opcode = 0x16
 	RCSendOnlyInvalidate  Opcode = 0x17
+	RCFlush               Opcode = 0x1c // IBA annex A19, as the next
+	RCAtomicWrite         Opcode = 0x1d
 	UCSendFirst           Opcode = 0x20
 	UCSendMiddle          Opcode = 0x21
 	UCSendLast            Opcode = 0x22
@@ -95,7 +97,7 @@ const CNPReservedLen = 16
 
 // The properties of an opcode.
 const (
-	opFirst uint16 = 1 << iota
+	opFirst uint32 = 1 << iota
 	opMiddle
 	opLast
 	opRETH
@@ -111,25 +113,27 @@ const (
 	opReceive // consumes a receive work request
 	opXRC
 	opWrite
-	opOnly = opFirst | opLast
+	opFETH
+	opPlaced // of annex A19: answered by a READ response without payload
+	opOnly   = opFirst | opLast
 )
 
 type opcodeInfo struct {
 	name   string
-	flags  uint16
+	flags  uint32
 	length uint8 // of the headers after the BTH
 	known  bool
 }
 
 // describe fills in an opcode's entry in the table.
-func describe(t *[256]opcodeInfo, op Opcode, name string, flags uint16) {
+func describe(t *[256]opcodeInfo, op Opcode, name string, flags uint32) {
 	n := uint8(0)
 	for _, h := range [...]struct {
-		flag   uint16
+		flag   uint32
 		length uint8
 	}{
 		{opRETH, RETHLen}, {opAETH, AETHLen}, {opAtomicETH, AtomicETHLen}, {opAtomicAck, AtomicAckETHLen},
-		{opImm, ImmDtLen}, {opIETH, IETHLen}, {opDETH, DETHLen}, {opXRC, XRCETHLen},
+		{opImm, ImmDtLen}, {opIETH, IETHLen}, {opDETH, DETHLen}, {opXRC, XRCETHLen}, {opFETH, FETHLen},
 	} {
 		if flags&h.flag != 0 {
 			n += h.length
@@ -143,11 +147,11 @@ var opcodes = func() *[256]opcodeInfo {
 	for _, s := range [...]struct {
 		service Service
 		name    string
-		request uint16 // what every request has
+		request uint32 // what every request has
 	}{{ServiceRC, "RC ", opRequest}, {ServiceUC, "UC ", opRequest}, {ServiceXRC, "XRC ", opRequest | opXRC}} {
 		data := s.request | opPayload
 		write := data | opWrite
-		add := func(op Opcode, name string, flags uint16) { describe(t, op.Of(s.service), s.name+name, flags) }
+		add := func(op Opcode, name string, flags uint32) { describe(t, op.Of(s.service), s.name+name, flags) }
 		add(RCSendFirst, "SEND First", opFirst|data|opReceive)
 		add(RCSendMiddle, "SEND Middle", opMiddle|data|opReceive)
 		add(RCSendLast, "SEND Last", opLast|data|opReceive)
@@ -176,6 +180,8 @@ var opcodes = func() *[256]opcodeInfo {
 		add(RCSendLastInvalidate, "SEND Last with Invalidate", opLast|data|opReceive|opIETH)
 		add(RCSendOnlyInvalidate, "SEND Only with Invalidate", opOnly|data|opReceive|opIETH)
 	}
+	describe(t, RCFlush, "RC FLUSH", opOnly|opRequest|opPlaced|opFETH|opRETH)
+	describe(t, RCAtomicWrite, "RC ATOMIC WRITE", opOnly|opRequest|opPlaced|opRETH|opPayload)
 	const datagram = opOnly | opRequest | opPayload | opReceive | opDETH
 	describe(t, UDSendOnly, "UD SEND Only", datagram)
 	describe(t, UDSendOnlyImmediate, "UD SEND Only with Immediate", datagram|opImm)
@@ -220,6 +226,9 @@ func (op Opcode) Ends() bool { return opcodes[op].flags&opLast != 0 }
 
 // HasRETH reports whether a RETH follows the BTH.
 func (op Opcode) HasRETH() bool { return opcodes[op].flags&opRETH != 0 }
+
+// HasFETH reports whether a FETH follows the BTH.
+func (op Opcode) HasFETH() bool { return opcodes[op].flags&opFETH != 0 }
 
 // HasAETH reports whether an AETH follows the BTH.
 func (op Opcode) HasAETH() bool { return opcodes[op].flags&opAETH != 0 }
@@ -271,6 +280,10 @@ func (op Opcode) IsReadResponse() bool {
 
 // IsAtomic reports whether it is a Compare & Swap or Fetch & Add request.
 func (op Opcode) IsAtomic() bool { return opcodes[op].flags&opAtomicETH != 0 }
+
+// IsPlaced reports whether it is a FLUSH or ATOMIC WRITE request, which a RDMA READ Response Only without payload answers
+// once the data is where it is to be (IBA annex A19).
+func (op Opcode) IsPlaced() bool { return opcodes[op].flags&opPlaced != 0 }
 
 // String is the opcode's name as in IBA table "OpCode field".
 func (op Opcode) String() string {

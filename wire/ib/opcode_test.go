@@ -8,7 +8,7 @@ import (
 // IBA table "OpCode field": the headers that follow the BTH of each opcode.
 func TestOpcodeHeaders(t *testing.T) {
 	const (
-		reth, aeth, atomic, ack, imm, ieth, deth = 16, 4, 28, 8, 4, 4, 8
+		reth, aeth, atomic, ack, imm, ieth, deth, feth = 16, 4, 28, 8, 4, 4, 8, 4
 	)
 	want := map[Opcode]int{
 		RCSendFirst: 0, RCSendMiddle: 0, RCSendLast: 0, RCSendLastImmediate: imm, RCSendOnly: 0, RCSendOnlyImmediate: imm,
@@ -16,7 +16,7 @@ func TestOpcodeHeaders(t *testing.T) {
 		RCWriteOnlyImmediate: reth + imm,
 		RCReadRequest:        reth, RCReadResponseFirst: aeth, RCReadResponseMiddle: 0, RCReadResponseLast: aeth, RCReadResponseOnly: aeth,
 		RCAcknowledge: aeth, RCAtomicAcknowledge: aeth + ack, RCCompareSwap: atomic, RCFetchAdd: atomic,
-		RCSendLastInvalidate: ieth, RCSendOnlyInvalidate: ieth,
+		RCSendLastInvalidate: ieth, RCSendOnlyInvalidate: ieth, RCFlush: feth + reth, RCAtomicWrite: reth,
 		UCSendFirst: 0, UCSendMiddle: 0, UCSendLast: 0, UCSendLastImmediate: imm, UCSendOnly: 0, UCSendOnlyImmediate: imm,
 		UCWriteFirst: reth, UCWriteMiddle: 0, UCWriteLast: 0, UCWriteLastImmediate: imm, UCWriteOnly: reth,
 		UCWriteOnlyImmediate: reth + imm,
@@ -24,7 +24,7 @@ func TestOpcodeHeaders(t *testing.T) {
 	}
 	// Annex A14.4: XRC has RC's operations, and an XRCETH in every request but in no response.
 	for op, n := range maps.Clone(want) {
-		if op.Service() == ServiceRC {
+		if op.Service() == ServiceRC && op < RCFlush { // those of annex A19 are RC's alone here
 			if op < RCReadResponseFirst || op > RCAtomicAcknowledge {
 				n += 4
 			}
@@ -85,6 +85,8 @@ func TestOpcodeKinds(t *testing.T) {
 		{op: RCFetchAdd, atomic: true},
 		{op: RCCompareSwap, atomic: true},
 		{op: RCAtomicAcknowledge},
+		{op: RCFlush},
+		{op: RCAtomicWrite, payload: true},
 		{op: XRCSendLastInvalidate, send: true, payload: true, rcv: true},
 		{op: XRCWriteLastImmediate, write: true, payload: true, rcv: true},
 		{op: XRCReadRequest},
@@ -105,7 +107,7 @@ func TestOpcodeKinds(t *testing.T) {
 func TestOpcodeNames(t *testing.T) {
 	for op, want := range map[Opcode]string{
 		0x00: "RC SEND First", 0x0b: "RC RDMA WRITE Only with Immediate", 0x0c: "RC RDMA READ Request",
-		0x17: "RC SEND Only with Invalidate",
+		0x17: "RC SEND Only with Invalidate", 0x1c: "RC FLUSH", 0x1d: "RC ATOMIC WRITE", 0xbc: "XRC opcode 0x1c",
 		0x2a: "UC RDMA WRITE Only", 0x64: "UD SEND Only", 0x81: "CNP", 0x15: "RC opcode 0x15", 0xa4: "XRC SEND Only", 0xb5: "XRC opcode 0x15",
 		0x44: "RD opcode 0x04",
 	} {

@@ -7,6 +7,7 @@ import "fmt"
 type Packet struct {
 	BTH       BTH
 	XRCETH    XRCETH
+	FETH      FETH
 	RETH      RETH
 	AETH      AETH
 	AtomicETH AtomicETH
@@ -79,6 +80,9 @@ func (p *Packet) headers(op Opcode, b []byte) {
 	if op.HasDETH() {
 		p.DETH = take(DETHLen)
 	}
+	if op.HasFETH() {
+		p.FETH = take(FETHLen)
+	}
 	if op.HasRETH() {
 		p.RETH = take(RETHLen)
 	}
@@ -101,7 +105,8 @@ func (p *Packet) headers(op Opcode, b []byte) {
 
 // Append adds the packet's bytes, without ICRC, to b.
 func (p *Packet) Append(b []byte) []byte {
-	for _, part := range [...][]byte{p.BTH, p.XRCETH, p.DETH, p.RETH, p.AtomicETH, p.AETH, p.AtomicAck, p.ImmDt, p.IETH, p.Payload, p.Pad} {
+	for _, part := range [...][]byte{p.BTH, p.XRCETH, p.DETH, p.FETH, p.RETH, p.AtomicETH, p.AETH, p.AtomicAck, p.ImmDt, p.IETH,
+		p.Payload, p.Pad} {
 		b = append(b, part...)
 	}
 	return b

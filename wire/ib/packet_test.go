@@ -61,7 +61,7 @@ func TestParsePacketFindsEveryHeader(t *testing.T) {
 		}
 		if (p.RETH != nil) != op.HasRETH() || (p.AETH != nil) != op.HasAETH() || (p.AtomicETH != nil) != op.HasAtomicETH() ||
 			(p.AtomicAck != nil) != op.HasAtomicAck() || (p.DETH != nil) != op.HasDETH() || (p.ImmDt != nil) != op.HasImm() ||
-			(p.IETH != nil) != op.HasIETH() || (p.XRCETH != nil) != op.HasXRCETH() {
+			(p.IETH != nil) != op.HasIETH() || (p.XRCETH != nil) != op.HasXRCETH() || (p.FETH != nil) != op.HasFETH() {
 			t.Errorf("%v: wrong headers", op)
 		}
 		if len(p.Payload) != payload || len(p.Pad) != pad {
@@ -90,6 +90,9 @@ func reencode(p Packet) []byte {
 	}
 	if d := p.DETH; d != nil {
 		DETH(ext(DETHLen)).Encode(d.QKey(), d.SrcQP())
+	}
+	if f := p.FETH; f != nil {
+		FETH(ext(FETHLen)).Encode(f.Placement(), f.Selectivity())
 	}
 	if r := p.RETH; r != nil {
 		RETH(ext(RETHLen)).Encode(r.VA(), r.RKey(), r.DMALen())

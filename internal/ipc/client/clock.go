@@ -7,11 +7,12 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 )
 
-// The first minor versions in which completion queues have flags and the clock of completions can be placed, and in which
-// queue pairs have other flags than QPSignalAll.
+// The first minor versions in which completion queues have flags and the clock of completions can be placed, in which queue
+// pairs have other flags than QPSignalAll, and in which they have atomic writes and flushes.
 const (
 	timesMinor   = 6
 	qpFlagsMinor = 11
+	placedMinor  = 13
 )
 
 // Clock implements command.Extended's.
@@ -32,6 +33,9 @@ func (c *Client) LinkAddresses(ctx context.Context, adapter uint32) ([]command.L
 	}
 	return askList[command.LinkAddress](ctx, c, proto.OpLinkAddresses, proto.AdapterArgs{Adapter: adapter})
 }
+
+// Places reports whether the driver has atomic writes and flushes.
+func (c *Client) Places() bool { return c.about.Minor >= placedMinor }
 
 // older returns the error for what the driver's version of the protocol does not have.
 func (c *Client) older(what string, minor uint16) error {
