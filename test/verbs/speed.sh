@@ -97,7 +97,7 @@ small() { # everything of mode host
 xrc() { # a round of mode xrc: what, unit, with RC, with XRC, and RC on the direct path
   local op size
   for op in send write read; do
-    echo "ib_${op}_lat of 8 bytes;us;$(direct=off perftest "ib_${op}_lat -s 8 -n 20000" 5);$(perftest "ib_${op}_lat -s 8 -n 20000 -c XRC" 5);$(
+    echo "ib_${op}_lat of 8 bytes;us;$(direct=off perftest "ib_${op}_lat -s 8 -n 20000" 5);$(direct=off perftest "ib_${op}_lat -s 8 -n 20000 -c XRC" 5);$(
       [ "$hosts" = veth ] || perftest "ib_${op}_lat -s 8 -n 20000" 5)"
   done
   for op in send write; do
@@ -105,7 +105,7 @@ xrc() { # a round of mode xrc: what, unit, with RC, with XRC, and RC on the dire
       local n=$((size == 64 ? 200000 : 8192)) c=$((size == 64 ? 5 : 4)) unit="million a second"
       if [ $size != 64 ]; then unit="Gb/s (10^9)"; fi
       local o="-s $size -n $n $([ $size = 64 ] || echo --report_gbits)"
-      echo "ib_${op}_bw of $size bytes;$unit;$(direct=off perftest "ib_${op}_bw $o" $c);$(perftest "ib_${op}_bw $o -c XRC" $c);$(
+      echo "ib_${op}_bw of $size bytes;$unit;$(direct=off perftest "ib_${op}_bw $o" $c);$(direct=off perftest "ib_${op}_bw $o -c XRC" $c);$(
         [ "$hosts" = veth ] || perftest "ib_${op}_bw $o" $c)"
     done
   done
