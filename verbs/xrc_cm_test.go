@@ -46,6 +46,24 @@ func meetXRC(t testing.TB, l *verbs.Listener, here *verbs.Device, sender, receiv
 	return e
 }
 
+// xrcSides returns a sender and a receiver, each in a domain of its own, on the adapter of its side.
+func xrcSides(t testing.TB, b *testbed.Bed) (here, there *verbs.Device, sender, receiver *xrcReceiver) {
+	t.Helper()
+	here, there = b.Device(t, 1), b.Device(t, 0)
+	sender = newXRCReceiver(t, here, must(here.OpenXRCDomain(verbs.XRCDomainConfig{}))(t))
+	receiver = newXRCReceiver(t, there, must(there.OpenXRCDomain(verbs.XRCDomainConfig{}))(t))
+	return here, there, sender, receiver
+}
+
+// closeXRC closes the sides of a test with their domains.
+func closeXRC(t testing.TB, sides ...*xrcReceiver) {
+	t.Helper()
+	for _, r := range sides {
+		r.close(t)
+		ok(t, r.domain.Close())
+	}
+}
+
 // post sends a message to a queue, which arrives.
 func (e *xrcEnds) post(t testing.TB, sender, receiver *xrcReceiver, text string) {
 	t.Helper()
@@ -68,9 +86,7 @@ func (e *xrcEnds) post(t testing.TB, sender, receiver *xrcReceiver, text string)
 // The connection manager connects an initiator with a target, and ends the connection for both (IBA annex A14).
 func TestXRCConnect(t *testing.T) {
 	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
-		here, there := b.Device(t, 1), b.Device(t, 0)
-		receiver := newXRCReceiver(t, there, must(there.OpenXRCDomain(verbs.XRCDomainConfig{}))(t))
-		sender := newXRCReceiver(t, here, must(here.OpenXRCDomain(verbs.XRCDomainConfig{}))(t))
+		here, there, sender, receiver := xrcSides(t, b)
 		l := must(there.ListenXRC(netip.AddrPortFrom(there.Addr(), 0), 0))(t)
 		for range 2 {
 			e := meetXRC(t, l, here, sender, receiver)
@@ -87,10 +103,7 @@ func TestXRCConnect(t *testing.T) {
 			ok(t, e.passive.Close())
 		}
 		ok(t, l.Close())
-		for _, r := range []*xrcReceiver{receiver, sender} {
-			r.close(t)
-			ok(t, r.domain.Close())
-		}
+		closeXRC(t, sender, receiver)
 	})
 }
 
@@ -98,9 +111,7 @@ func TestXRCConnect(t *testing.T) {
 func TestXRCConnectRefused(t *testing.T) {
 	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		ctx := testbed.Context(t)
-		here, there := b.Device(t, 1), b.Device(t, 0)
-		receiver := newXRCReceiver(t, there, must(there.OpenXRCDomain(verbs.XRCDomainConfig{}))(t))
-		sender := newXRCReceiver(t, here, must(here.OpenXRCDomain(verbs.XRCDomainConfig{}))(t))
+		here, there, sender, receiver := xrcSides(t, b)
 		initiator := must(sender.pd.CreateQP(verbs.QPConfig{Type: verbs.XRCInitiator, SendCQ: sender.cq, SendDepth: 16}))(t)
 		target := must(receiver.domain.CreateTarget(5))(t)
 		plain := must(sender.pd.CreateQP(verbs.QPConfig{SendCQ: sender.cq, RecvCQ: sender.cq}))(t)
@@ -150,10 +161,7 @@ func TestXRCConnectRefused(t *testing.T) {
 		for _, c := range []interface{ Close() error }{id, r, l, usual, initiator, target, plain, serving} {
 			ok(t, c.Close())
 		}
-		for _, r := range []*xrcReceiver{receiver, sender} {
-			r.close(t)
-			ok(t, r.domain.Close())
-		}
+		closeXRC(t, sender, receiver)
 	})
 }
 
@@ -161,9 +169,7 @@ func TestXRCConnectRefused(t *testing.T) {
 func TestXRCConnectByHand(t *testing.T) {
 	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		ctx := testbed.Context(t)
-		here, there := b.Device(t, 1), b.Device(t, 0)
-		receiver := newXRCReceiver(t, there, must(there.OpenXRCDomain(verbs.XRCDomainConfig{}))(t))
-		sender := newXRCReceiver(t, here, must(here.OpenXRCDomain(verbs.XRCDomainConfig{}))(t))
+		here, there, sender, receiver := xrcSides(t, b)
 		e := xrcEnds{
 			initiator: must(sender.pd.CreateQP(verbs.QPConfig{Type: verbs.XRCInitiator, SendCQ: sender.cq, SendDepth: 16}))(t),
 			target:    must(receiver.domain.CreateTarget(5))(t),
@@ -193,9 +199,6 @@ func TestXRCConnectByHand(t *testing.T) {
 		for _, c := range []interface{ Close() error }{id, r, l, e.initiator, e.target} {
 			ok(t, c.Close())
 		}
-		for _, r := range []*xrcReceiver{receiver, sender} {
-			r.close(t)
-			ok(t, r.domain.Close())
-		}
+		closeXRC(t, sender, receiver)
 	})
 }
