@@ -122,6 +122,22 @@ void part(struct end *a, struct end *b)
 	a->qp = b->qp = NULL;
 }
 
+void open_joined(struct end *a, struct end *b, enum ibv_qp_type type)
+{
+	open_end(a, 0);
+	open_end(b, 1);
+	make_qp(a, type, NULL);
+	make_qp(b, type, NULL);
+	join(a, b);
+}
+
+void close_joined(struct end *a, struct end *b)
+{
+	part(a, b);
+	close_end(a);
+	close_end(b);
+}
+
 bool next(struct ibv_cq *cq, struct ibv_wc *wc)
 {
 	struct timespec begin, now;

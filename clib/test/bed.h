@@ -40,6 +40,9 @@ void to_rts(struct end *);
 /* join brings two queue pairs to RTS, and connects them unless they are UD. */
 void join(struct end *, struct end *);
 void part(struct end *, struct end *);
+/* open_joined opens both ends with queue pairs of a type, joined; close_joined ends them. */
+void open_joined(struct end *, struct end *, enum ibv_qp_type);
+void close_joined(struct end *, struct end *);
 
 /* next polls up to 5 s for a completion; false: none came. */
 bool next(struct ibv_cq *, struct ibv_wc *);

@@ -1,5 +1,6 @@
 /* What ibv_post_send and an empty ibv_poll_cq cost, in nanoseconds, time stamps, and what is done with memory: cost. Uses
  * connections between two adapters; see make -C clib cost. */
+#include "../ipc/ticks.h"
 #include "cost.h"
 
 #include <errno.h>
@@ -9,24 +10,6 @@ enum { ROUNDS = 400, BURST = 256, QUEUE = 512, POLLS = 1000, MOST_ROUNDS = ROUND
 
 static struct pair p;
 static double samples[MOST_ROUNDS];
-
-/* ticks reads a counter of the processor, which takes less time than reading the clock. */
-static uint64_t ticks(void)
-{
-#if defined(__x86_64__)
-	return __builtin_ia32_rdtsc();
-#elif defined(__aarch64__)
-	uint64_t v;
-
-	__asm__ volatile("isb; mrs %0, cntvct_el0" : "=r"(v));
-	return v;
-#else
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-#endif
-}
 
 double nanoseconds(void)
 {
@@ -43,15 +26,15 @@ static uint64_t own;
 static void calibrate(void)
 {
 	double began = nanoseconds();
-	uint64_t first = ticks(), t;
+	uint64_t first = svpi_ticks(), t;
 
 	own = UINT64_MAX;
 	while (nanoseconds() - began < 2e7) {
-		t = ticks();
-		t = ticks() - t;
+		t = svpi_ticks();
+		t = svpi_ticks() - t;
 		own = t < own ? t : own;
 	}
-	per_tick = (nanoseconds() - began) / (double)(ticks() - first);
+	per_tick = (nanoseconds() - began) / (double)(svpi_ticks() - first);
 }
 
 static int by_size(const void *x, const void *y)
@@ -106,10 +89,10 @@ static void posts(const char *what)
 
 			wr.wr_id = last;
 			wr.send_flags = last ? IBV_SEND_SIGNALED : 0;
-			uint64_t t = ticks();
+			uint64_t t = svpi_ticks();
 			int error = ibv_post_send(p.a.qp, &wr, &bad);
 
-			t = ticks() - t;
+			t = svpi_ticks() - t;
 			MUST(!error);
 			samples[n++] = per_tick * (double)(t > own ? t - own : 0);
 		}
@@ -124,11 +107,11 @@ static void polls(void)
 	int n = 0;
 
 	for (int r = 0; r < ROUNDS; r++) {
-		uint64_t t = ticks();
+		uint64_t t = svpi_ticks();
 
 		for (int i = 0; i < POLLS; i++)
 			MUST(ibv_poll_cq(p.a.cq, 1, &wc) == 0);
-		samples[n++] = per_tick * (double)(ticks() - t) / POLLS;
+		samples[n++] = per_tick * (double)(svpi_ticks() - t) / POLLS;
 	}
 	tell("ibv_poll_cq that finds nothing", n);
 }
@@ -175,12 +158,7 @@ void connect_pair(struct pair *p, struct ibv_cq_init_attr_ex *want, struct ibv_c
 	join(&p->a, &p->b);
 }
 
-void close_pair(struct pair *p)
-{
-	part(&p->a, &p->b);
-	close_end(&p->a);
-	close_end(&p->b);
-}
+void close_pair(struct pair *p) { close_joined(&p->a, &p->b); }
 
 void write_one(struct pair *p, uint64_t to, uint32_t rkey, uint32_t n)
 {

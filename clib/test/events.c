@@ -17,6 +17,24 @@ static bool readable(int fd, int ms)
 	return poll(&p, 1, ms) == 1;
 }
 
+static struct ibv_cq *plain; /* the queue that b had */
+
+/* watch opens both ends; the completions of b raise events in the channel that it returns. */
+static struct ibv_comp_channel *watch(enum ibv_qp_type type)
+{
+	struct ibv_comp_channel *channel;
+
+	open_end(&a, 0);
+	open_end(&b, 1);
+	MUST(channel = ibv_create_comp_channel(b.ctx));
+	plain = b.cq;
+	MUST(b.cq = ibv_create_cq(b.ctx, 64, &b, channel, 0));
+	make_qp(&a, type, NULL);
+	make_qp(&b, type, NULL);
+	join(&a, &b);
+	return channel;
+}
+
 /* acknowledges waits a little, then acknowledges what destroy waits for. */
 static _Atomic bool acknowledged;
 
@@ -34,20 +52,13 @@ static void datagrams(void)
 {
 	struct ibv_ah_attr to = { .is_global = 1, .port_num = 1 };
 	struct ibv_comp_channel *channel;
-	struct ibv_cq *cq, *plain;
+	struct ibv_cq *cq;
 	struct ibv_ah *ah;
 	struct ibv_sge s;
 	pthread_t thread;
 	void *context;
 
-	open_end(&a, 0);
-	open_end(&b, 1);
-	MUST(channel = ibv_create_comp_channel(b.ctx));
-	plain = b.cq;
-	MUST(b.cq = ibv_create_cq(b.ctx, 64, &channel, channel, 0));
-	make_qp(&a, IBV_QPT_UD, NULL);
-	make_qp(&b, IBV_QPT_UD, NULL);
-	join(&a, &b);
+	channel = watch(IBV_QPT_UD);
 	to.grh.dgid = b.gid;
 	to.grh.sgid_index = (uint8_t)a.gid_index;
 	to.grh.hop_limit = 64;
@@ -80,19 +91,12 @@ static void datagrams(void)
 void test_events(void)
 {
 	struct ibv_comp_channel *channel;
-	struct ibv_cq *cq, *plain;
+	struct ibv_cq *cq;
 	struct ibv_sge s;
 	struct ibv_async_event e;
 	void *context;
 
-	open_end(&a, 0);
-	open_end(&b, 1);
-	MUST(channel = ibv_create_comp_channel(b.ctx));
-	plain = b.cq;
-	MUST(b.cq = ibv_create_cq(b.ctx, 64, &channel, channel, 0));
-	make_qp(&a, IBV_QPT_RC, NULL);
-	make_qp(&b, IBV_QPT_RC, NULL);
-	join(&a, &b);
+	channel = watch(IBV_QPT_RC);
 	CHECK(ibv_destroy_comp_channel(channel) == EBUSY, ".");
 	for (uint64_t i = 0; i < 4; i++) {
 		bool solicited = i == 3;
@@ -108,7 +112,7 @@ void test_events(void)
 			CHECK(!readable(channel->fd, 50), ".");
 		} else {
 			CHECK(readable(channel->fd, 5000), ": %d", (int)i);
-			CHECK(ibv_get_cq_event(channel, &cq, &context) == 0 && cq == b.cq && context == &channel, ".");
+			CHECK(ibv_get_cq_event(channel, &cq, &context) == 0 && cq == b.cq && context == &b, ".");
 			ibv_ack_cq_events(cq, 1);
 		}
 		EXPECT(&b, IBV_WC_SUCCESS, i, NULL);

@@ -59,12 +59,7 @@ static void begin(struct ibv_cq_init_attr_ex *want, struct ibv_cq_ex **x, struct
 	join(&a, &b);
 }
 
-static void finish(void)
-{
-	part(&a, &b);
-	close_end(&a);
-	close_end(&b);
-}
+static void finish(void) { close_joined(&a, &b); }
 
 /* flags tries every flag alone, and what no queue can be. */
 static void flags(void)

@@ -7,21 +7,8 @@
 
 static struct end a, b;
 
-static void begin(enum ibv_qp_type type)
-{
-	open_end(&a, 0);
-	open_end(&b, 1);
-	make_qp(&a, type, NULL);
-	make_qp(&b, type, NULL);
-	join(&a, &b);
-}
-
-static void finish(void)
-{
-	part(&a, &b);
-	close_end(&a);
-	close_end(&b);
-}
+static void begin(enum ibv_qp_type type) { open_joined(&a, &b, type); }
+static void finish(void) { close_joined(&a, &b); }
 
 static void write_read_send(enum ibv_qp_type type)
 {
