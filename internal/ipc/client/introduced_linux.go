@@ -186,11 +186,12 @@ func (c *Client) introduce(body []byte) error {
 		return nil // it only announced more of the neighbour
 	}
 	s.record = r
+	watch := new(monotonic.Watch)
 	s.Store(direct.NewInitiator(r, int(b.Role), direct.Surroundings{
 		Own: d.own, Peer: p.table, Owner: b.Owner, OwnArena: c.Arena, PeerArena: p.arena, Segment: p.segment,
 		Process: p.inhabited, Wake: shared.Wake,
 		Ring: func() { c.Doorbell(b.QP) },
-		Now:  func() uint64 { return monotonic.Now() - b.Clock }, Stamps: c.about.Minor < timesMinor,
+		Now:  func() uint64 { return watch.Now() - b.Clock }, Stamps: c.about.Minor < timesMinor,
 	}))
 	return nil
 }
