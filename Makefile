@@ -86,6 +86,7 @@ packages:
 	@test/web/packages.sh
 	@test/verbs/packages.sh
 	@test/diags/packages.sh
+	@test/ethernet/packages.sh
 
 # The race detector is the one thing here that needs cgo. It slows programs down many times, so tests wait for longer.
 race:

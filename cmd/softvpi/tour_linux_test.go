@@ -27,6 +27,7 @@ var tours = []struct{ document, before string }{
 	{"docs/fabric.md", ""},
 	{"docs/subnet.md", ""},
 	{"docs/driver.md", ""},
+	{"docs/ethernet.md", ""},
 	{"docs/diagnostics.md", ""},
 	{"docs/api.md", "softvpi up &"},
 	{"docs/counters.md", "softvpi up &"},

@@ -93,6 +93,19 @@ type AdapterStatus struct {
 
 	// IPoIB lists the port's IPoIB interfaces, its own one first.
 	IPoIB []IPoIBStatus `json:"ipoib,omitempty"`
+
+	// Ethernet is the adapter's Ethernet function; nil: it has none.
+	Ethernet *EthernetStatus `json:"ethernet,omitempty"`
+}
+
+// EthernetStatus is the Ethernet function of an adapter, beside its RDMA function.
+type EthernetStatus struct {
+	Host     string            `json:"host"` // who uses it: TAP nic0, datagram socket PATH, ...
+	Up       bool              `json:"up"`
+	MAC      string            `json:"mac"`
+	MTU      int               `json:"mtu"`      // bytes of an IP packet
+	Queues   int               `json:"queues"`   // receive queues
+	Counters map[string]uint64 `json:"counters"` // by the short names of the sets network_interface and ethernet
 }
 
 // IPoIBStatus is an IPoIB interface.

@@ -110,6 +110,17 @@ func (x *IPoIBStatus) writeText(w io.Writer) {
 		c["outbound_discarded_packets"]+c["outbound_error_packets"], c["received_discarded_packets"]+c["received_error_packets"])
 }
 
+// writeText prints an Ethernet function.
+func (e *EthernetStatus) writeText(w io.Writer) {
+	c := e.Counters
+	fmt.Fprintf(w, "  Ethernet: %s, host %s, MTU %d, receive queues: %d\n", map[bool]string{true: "up", false: "down"}[e.Up], clean(e.Host), e.MTU,
+		e.Queues)
+	fmt.Fprintf(w, "    sent %d frames %d bytes, received %d frames %d bytes, %d dropped to send, %d dropped received\n", c["sent_packets"],
+		c["sent_bytes"], c["received_packets"], c["received_bytes"], c["outbound_discarded_packets"]+c["outbound_error_packets"],
+		c["received_discarded_packets"]+c["dropped_malformed_frames"]+c["dropped_address_frames"]+c["dropped_vlan_frames"]+
+			c["dropped_long_frames"]+c["dropped_own_frames"])
+}
+
 // Encapsulation returns the RoCE mode as text, and where packets have one, with the UDP port behind a separator.
 func (a *AdapterStatus) Encapsulation(separator string) string {
 	if a.RoCE != "v2" {
@@ -126,6 +137,9 @@ func (a *AdapterStatus) writeEthernet(w io.Writer, state string, addrs []string)
 		map[bool]string{true: ", keys wait for a restart"}[a.Pending])
 	fmt.Fprintf(w, "  wire: %s; impairment: %s; source ports: %s; %s\n",
 		or(clean(a.Wire), "-"), or(a.Impairment, "none"), or(a.SourcePorts, "-"), or(a.Frames, "no frames"))
+	if a.Ethernet != nil {
+		a.Ethernet.writeText(w)
+	}
 }
 
 // writeRest prints what both kinds of ports have.

@@ -21,6 +21,7 @@ var CounterSets = []CounterSet{
 	softConnections,
 	softLink,
 	softIPoIB,
+	softEthernet,
 }
 
 // CounterSetNamed returns the set with that printed name, alias or short name, in any letter case.

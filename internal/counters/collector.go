@@ -25,7 +25,7 @@ type Adapter struct {
 	// means 1.
 	Device string
 	Port   int
-	// Interfaces are its IPoIB network interfaces.
+	// Interfaces are its network interfaces: IPoIB's, or that of its Ethernet function.
 	Interfaces []Interface
 }
 
@@ -37,6 +37,8 @@ type Interface struct {
 	Speed uint64 // bit/s
 	ipoib.Counters
 	ipoib.Census
+	// Ethernet are those of an Ethernet function; nil: it is IPoIB's.
+	Ethernet *device.EthernetStatus
 }
 
 // Config says what a Collector reads.
@@ -216,6 +218,9 @@ func (c *Collector) instances(set *catalogue.CounterSet, adapters []Adapter, n i
 	case "interface":
 		for n := range a.Interfaces {
 			x := &a.Interfaces[n]
+			if x.words(set.Short) == nil {
+				continue
+			}
 			all = append(all, instance{x.Name, map[string]string{"adapter": a.Name, "interface": x.Name}, x, device})
 		}
 	case "port":
@@ -304,14 +309,14 @@ func readAdapter(set string, a *Adapter, b *base) readTotal {
 
 // readInterface reads an interface's totals since it was created or its set was reset.
 func readInterface(set string, x *Interface, b *base) readTotal {
-	from := &Interface{}
+	from := &Interface{Ethernet: &device.EthernetStatus{}}
 	if b != nil {
 		if n := slices.IndexFunc(b.interfaces, func(o Interface) bool { return o.Made == x.Made }); n >= 0 {
 			from = &b.interfaces[n]
 		}
 	}
 	return func(short string) (uint64, uint64) {
-		at := interfaceWords[set][short]
+		at := x.words(set)[short]
 		return at(x), at(from)
 	}
 }

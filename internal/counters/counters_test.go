@@ -22,7 +22,7 @@ func TestWordsAreThoseOfTheCatalogue(t *testing.T) {
 			for _, short := range totals(c) {
 				has := words[set.Short][short] != nil
 				if set.Instances == "interface" {
-					has = interfaceWords[set.Short][short] != nil
+					has = interfaceWords[set.Short][short] != nil || set.Short == "ethernet" && ethernetWords[set.Short][short] != nil
 				}
 				if has != c.Counted() {
 					t.Errorf("%s.%s: counted %v, read from a word %v", set.Short, short, c.Counted(), has)
@@ -39,6 +39,18 @@ func TestWordsAreThoseOfTheCatalogue(t *testing.T) {
 			if !read[set][short] {
 				t.Errorf("%s.%s is no counter", set, short)
 			}
+		}
+	}
+	for set, of := range ethernetWords {
+		for short := range of {
+			if !read[set][short] || set != "ethernet" && interfaceWords[set][short] == nil {
+				t.Errorf("%s.%s is no counter of Ethernet functions", set, short)
+			}
+		}
+	}
+	for short := range interfaceWords["network_interface"] {
+		if ethernetWords["network_interface"][short] == nil {
+			t.Errorf("network_interface.%s: Ethernet functions do not have it", short)
 		}
 	}
 	for set, of := range interfaceWords {

@@ -47,10 +47,22 @@ var interfaceWords = map[string]map[string]func(*Interface) uint64{
 	},
 }
 
+// words says where the counters of a set are read; nil: the interface does not have the set.
+func (i *Interface) words(set string) map[string]func(*Interface) uint64 {
+	if i.Ethernet != nil {
+		return ethernetWords[set]
+	}
+	return interfaceWords[set]
+}
+
 // Values returns the counters of the interface's sets by their short names, since it was created.
 func (i *Interface) Values() map[string]uint64 {
 	out := map[string]uint64{}
-	for _, of := range interfaceWords {
+	sets := interfaceWords
+	if i.Ethernet != nil {
+		sets = ethernetWords
+	}
+	for _, of := range sets {
 		for short, at := range of {
 			out[short] = at(i)
 		}

@@ -65,11 +65,11 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 		"completion_queue_errors":    func(*device.Counters) uint64 { return 0 }, // "always is set to zero"
 		"connection_errors":          func(c *device.Counters) uint64 { return c.CM.ConnectionErrors },
 		"failed_connection_attempts": func(c *device.Counters) uint64 { return c.CM.FailedAttempts },
-		"inbound_bytes":              func(c *device.Counters) uint64 { return receivedBytes(c) + c.Transport.LocalInboundBytes },
-		"inbound_frames":             func(c *device.Counters) uint64 { return c.Link.ReceivedPackets + c.Transport.LocalInboundPackets },
+		"inbound_bytes":              func(c *device.Counters) uint64 { return rdmaBytes(c, false) + c.Transport.LocalInboundBytes },
+		"inbound_frames":             func(c *device.Counters) uint64 { return c.RDMA().ReceivedPackets + c.Transport.LocalInboundPackets },
 		"initiated_connections":      func(c *device.Counters) uint64 { return c.CM.Initiated },
-		"outbound_bytes":             func(c *device.Counters) uint64 { return sentBytes(c) + c.Transport.LocalOutboundBytes },
-		"outbound_frames":            func(c *device.Counters) uint64 { return c.Link.SentPackets + c.Transport.LocalOutboundPackets },
+		"outbound_bytes":             func(c *device.Counters) uint64 { return rdmaBytes(c, true) + c.Transport.LocalOutboundBytes },
+		"outbound_frames":            func(c *device.Counters) uint64 { return c.RDMA().SentPackets + c.Transport.LocalOutboundPackets },
 	},
 	"congestion_control": {
 		"received_cnps": cnps,
@@ -194,6 +194,15 @@ func receivedBytes(c *device.Counters) uint64 {
 
 func sentBytes(c *device.Counters) uint64 {
 	return c.Link.SentBytes + c.Link.SentPackets*c.FrameOverhead
+}
+
+// rdmaBytes returns the bytes that RDMA functions have sent, or received.
+func rdmaBytes(c *device.Counters, sent bool) uint64 {
+	s := c.RDMA()
+	if sent {
+		return s.SentBytes + s.SentPackets*c.FrameOverhead
+	}
+	return s.ReceivedBytes + s.ReceivedPackets*c.FrameOverhead
 }
 
 func receivedErrors(c *device.Counters) uint64 {

@@ -2,6 +2,7 @@ package device
 
 import (
 	"cmp"
+	"errors"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -53,6 +54,7 @@ type adapter struct {
 	port     *portLoop
 	station  *port.Station // function's place at the port
 	links    *links.Set    // what the port is plugged into
+	nic      *nic          // its Ethernet function; nil: it has none
 	gids     gid.Table
 	mtu      uint32       // ActiveMTU
 	ib       *ibport.Port // nil: an Ethernet port
@@ -299,11 +301,17 @@ func (a *adapter) makeFunction(owner *adapter) (err error) {
 	a.port.functions = append(a.port.functions, a)
 	a.station = a.port.Attach(a.function, port.Station{MAC: a.mac, VLAN: a.cfg.VLAN, UDPPort: a.cfg.UDPPort})
 	a.links.Attach(a.station)
+	if a.cfg.Ethernet != nil {
+		a.nic = newNIC(a, a.cfg.Ethernet)
+		if !a.cfg.Disabled {
+			return a.nic.start()
+		}
+	}
 	return nil
 }
 
-// close closes the links.
-func (a *adapter) close() error { return a.links.Close() }
+// close closes the links, and what its Ethernet function's host has of it.
+func (a *adapter) close() error { return errors.Join(a.nic.close(), a.links.Close()) }
 
 func (a *adapter) addCQ(q *cq) {
 	if n := len(a.freeCQs); n > 0 {

@@ -121,7 +121,9 @@ type AdapterConfig struct {
 	// ShareWith is the index of an adapter at whose port this one's function is to be, too: a second function behind one
 	// port. With a link of whole frames that has stations they share the link, each with a MAC and addresses of its own;
 	// with UDP sockets each has its own. nil: the adapter has a port of its own, with Link.
-	ShareWith     *uint32
+	ShareWith *uint32
+	// Ethernet is the adapter's Ethernet function, on a link of whole frames with stations; nil: none.
+	Ethernet      *EthernetConfig
 	SourcePorts   int // sockets to send from at a time; 0: 1024
 	ReceiveBuffer int // bytes; 0: as large as the system allows
 	// Frames says whether short packets are sent as Ethernet frames beside the UDP socket.
@@ -226,6 +228,9 @@ func (c *AdapterConfig) complete() error {
 	}
 	if c.Polling.Weight > 256 {
 		return command.Errorf(command.Invalid, "Polling.Weight is %d, want at most 256", c.Polling.Weight)
+	}
+	if c.Ethernet != nil && (c.Link == nil && c.ShareWith == nil || c.Link != nil && c.Link.Capabilities().Stations == nil) {
+		return command.Errorf(command.Unsupported, "Ethernet: an Ethernet function needs a link of whole Ethernet frames that serves stations")
 	}
 	if c.VLAN > 4094 {
 		return command.Errorf(command.Invalid, "VLAN is %d, want 1 to 4094, or 0 for none", c.VLAN)

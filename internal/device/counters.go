@@ -7,6 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/encap"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/port"
 	"github.com/softvpi/softvpi/internal/transport"
 )
 
@@ -35,6 +36,10 @@ type Counters struct {
 	MRPages                  uint64 // of 4 KB, that memory regions touch
 	RetransmittedQP          uint64 // number of the queue pair that last sent a packet again; 0: none did
 	Objects                  ObjectCounts
+	// EthernetFrames are those of all Ethernet functions among what Link counts.
+	EthernetFrames port.FrameCounters
+	// Ethernet is the adapter's Ethernet function; nil: it has none.
+	Ethernet *EthernetStatus
 }
 
 // Counters returns the counters of all adapters. It holds the loop lock while copying them; apart from that,
@@ -56,9 +61,27 @@ func (a *adapter) words() Counters {
 		Transport: *a.engine.Counters(), CM: *a.cm.Counters(), Encap: a.links.Counters(), Link: a.links.Stats(),
 		Rings: a.port.rings, FrameOverhead: a.frameOverhead(), CQOverflows: a.cqOverflows, EQOverflows: a.host.eventOverflows,
 		BadDoorbells: a.host.badDoorbells, LinkDowns: a.linkDowns, Doorbells: a.doorbells, Commands: a.host.commands, Objects: a.objects,
-		MRPages:  a.regionPages,
+		MRPages: a.regionPages, Ethernet: a.nic.status(), EthernetFrames: a.ethernetFrames(),
 		ErrorQPs: uint64(a.engine.Failed()), RetransmittedQP: uint64(a.engine.Retransmitted()),
 	}
+}
+
+// ethernetFrames returns the frames of Ethernet functions on the adapter's link, if it drives that.
+func (a *adapter) ethernetFrames() (c port.FrameCounters) {
+	if all := a.links.All(); len(all) > 0 && !all[0].Shared() {
+		c = a.port.Counters().Ethernet
+	}
+	return c
+}
+
+// RDMA returns what of the link's packets RDMA functions have sent and received.
+func (c *Counters) RDMA() link.Stats {
+	s, e := c.Link, &c.EthernetFrames
+	s.SentPackets -= min(s.SentPackets, e.SentFrames)
+	s.SentBytes -= min(s.SentBytes, e.SentBytes)
+	s.ReceivedPackets -= min(s.ReceivedPackets, e.ReceivedFrames)
+	s.ReceivedBytes -= min(s.ReceivedBytes, e.ReceivedBytes)
+	return s
 }
 
 // restarting records what a disabled adapter has counted before it is enabled again.
@@ -123,10 +146,12 @@ func (a *adapter) counters() []command.Counter {
 	add("RDMA Initiated Connections", m.Initiated)
 	frame := a.frameOverhead()
 	t := a.engine.Counters()
-	add("RDMA Inbound Bytes/sec", links.ReceivedBytes+links.ReceivedPackets*frame+t.LocalInboundBytes)
-	add("RDMA Inbound Frames/sec", links.ReceivedPackets+t.LocalInboundPackets)
-	add("RDMA Outbound Bytes/sec", links.SentBytes+links.SentPackets*frame+t.LocalOutboundBytes)
-	add("RDMA Outbound Frames/sec", links.SentPackets+t.LocalOutboundPackets)
+	words := Counters{Link: links, EthernetFrames: a.ethernetFrames()}
+	rdma := words.RDMA()
+	add("RDMA Inbound Bytes/sec", rdma.ReceivedBytes+rdma.ReceivedPackets*frame+t.LocalInboundBytes)
+	add("RDMA Inbound Frames/sec", rdma.ReceivedPackets+t.LocalInboundPackets)
+	add("RDMA Outbound Bytes/sec", rdma.SentBytes+rdma.SentPackets*frame+t.LocalOutboundBytes)
+	add("RDMA Outbound Frames/sec", rdma.SentPackets+t.LocalOutboundPackets)
 	add("CM MADs received", m.Received)
 	add("CM MADs sent", m.Sent)
 	add("CM MADs sent again", m.Retransmitted)

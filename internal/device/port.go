@@ -145,6 +145,7 @@ func (a *adapter) followMTU(of int) {
 		a.host.log.Warn("the interface's MTU is too small", "adapter", a.name, "cause", err)
 	}
 	a.links.SetMTU(of)
+	a.nic.resize()
 	mtu, _ := ib.MTUFor(int(a.mtu))
 	a.cm.SetMTU(mtu)
 	a.host.log.Info("the interface's MTU has changed", "adapter", a.name, "mtu", of, "path_mtu_before", before, "path_mtu", a.mtu)

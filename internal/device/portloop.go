@@ -14,6 +14,7 @@ type portLoop struct {
 	port.Port
 	host      *Host
 	functions []*adapter
+	nics      []*nic // Ethernet functions, with their hosts
 	in        []frame.In
 	out       []frame.Out
 	sent      int        // frames of out that the links have accepted
@@ -44,7 +45,7 @@ func (p *portLoop) enabled() bool {
 			return true
 		}
 	}
-	return false
+	return p.nicsOn()
 }
 
 // step is one turn of a port.
@@ -87,7 +88,7 @@ func (p *portLoop) idle(now clock.Time) bool {
 			return false
 		}
 	}
-	return true
+	return len(p.nics) == 0 || p.Port.Deadline() > now
 }
 
 // receive passes what the links have received to the port.
@@ -110,7 +111,17 @@ func (p *portLoop) receive(now clock.Time) bool {
 			}
 		}
 	}
-	return p.arrived > 0
+	return p.pull(now) || p.arrived > 0
+}
+
+// pull takes what the hosts of Ethernet functions send.
+func (p *portLoop) pull(now clock.Time) (pulled bool) {
+	for _, n := range p.nics {
+		if n.side.Pull(now) > 0 {
+			p.quiet, pulled = 0, true
+		}
+	}
+	return pulled
 }
 
 // receiveFrom passes on what one link has received.
@@ -246,6 +257,9 @@ func (p *portLoop) deadline() clock.Time {
 		}
 		due = clock.Min(due, a.links.Deadline())
 	}
+	for _, n := range p.nics {
+		due = clock.Min(due, n.side.Deadline())
+	}
 	return due
 }
 
@@ -256,6 +270,9 @@ func (p *portLoop) polls() bool {
 		if a.enabled && a.cfg.Polling.On && a.poller.Round(&a.cfg.Polling, p.arrived) {
 			polls = true
 		}
+	}
+	for _, n := range p.nics {
+		polls = polls || n.on() && n.f.Polls()
 	}
 	return polls
 }

@@ -132,6 +132,9 @@ func (s *sleepState) collect(h *Host) {
 	}
 	for _, a := range h.adapters {
 		s.fds = a.links.Descriptors(s.fds)
+		if a.nic.on() {
+			s.fds = append(s.fds, a.nic.side.End().Descriptors()...)
+		}
 	}
 	s.links.Watch(s.fds, s.bells)
 }

@@ -21,6 +21,9 @@ func (h *Host) SetAdapterState(index uint32, enabled bool) error {
 		return nil
 	})
 	a, err := h.adapter(index)
+	if err == nil && !enabled {
+		a.nic.stop()
+	}
 	if err != nil || a.enabled == enabled {
 		h.unlock()
 		return err
@@ -28,6 +31,11 @@ func (h *Host) SetAdapterState(index uint32, enabled bool) error {
 	var releases []func()
 	if enabled {
 		if err = a.plugAgain(); err == nil {
+			if err = a.nic.start(); err != nil {
+				a.unplug()
+			}
+		}
+		if err == nil {
 			a.restarting()
 			a.enabled = true
 			if a.ib != nil {

@@ -19,7 +19,7 @@ func (d *Driver) words() []counters.Adapter {
 		at := d.cfg.Slot(int(w.Adapter))
 		out = append(out, counters.Adapter{
 			Counters: w, Generation: d.running[w.Adapter].Generation, Device: at.Device, Port: at.Port,
-			Interfaces: d.interfaces(int(w.Adapter)),
+			Interfaces: d.interfaces(int(w.Adapter), w.Ethernet),
 		})
 	}
 	return out
@@ -65,15 +65,18 @@ func (d *Driver) addAdapter(i int) error {
 	k := d.keys(i)
 	cfg := d.deviceConfig(i, k)
 	if a.WholeFrames() {
-		if err := d.putOnWire(i, &cfg); err != nil {
+		err := d.putOnWire(i, &cfg)
+		if err == nil {
+			err = d.putHost(i, &cfg)
+		}
+		if err != nil {
+			closeParts(&cfg)
 			return err
 		}
 	}
 	index, err := d.host.AddAdapter(cfg)
 	if err != nil {
-		if cfg.Link != nil {
-			_ = cfg.Link.Close()
-		}
+		closeParts(&cfg)
 		return err
 	}
 	d.tellIdentity(index)
@@ -99,6 +102,16 @@ func (d *Driver) addAdapter(i int) error {
 		return nil
 	}
 	return refused
+}
+
+// closeParts closes what an adapter that does not come to be would have had.
+func closeParts(cfg *device.AdapterConfig) {
+	if cfg.Link != nil {
+		_ = cfg.Link.Close()
+	}
+	if cfg.Ethernet != nil {
+		_ = cfg.Ethernet.Host.Close()
+	}
 }
 
 // plainConfig returns the part of the device's configuration that does not depend on the port's protocol.
@@ -127,7 +140,16 @@ func (d *Driver) enable(i int, k keys) error {
 	if !k.rdma {
 		d.events.Raise(r.Generation, events.RoCEMode{Adapter: r.Name, Mode: "none"})
 		r.off.Store(true) // the device stays disabled
-		return nil
+		if d.cfg.Adapters[i].Host == "" {
+			return nil
+		}
+		k.RoCE = device.RoCEv2 // nobody sees it
+		return errors.Join(d.host.Configure(uint32(i), k.Settings), d.startEthernet(i))
+	}
+	if d.cfg.Adapters[i].Host != "" {
+		if err := d.host.ConfigureEthernet(uint32(i), d.ethernetConfig(i)); err != nil {
+			return err
+		}
 	}
 	err := d.host.Configure(uint32(i), k.Settings)
 	if isUnsupported(err) && mode != device.RoCEv2 {

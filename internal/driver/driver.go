@@ -69,7 +69,8 @@ type Driver struct {
 	running  []*running // by the adapters' index
 	// settings is held, with changes, to change what adapters have read, and to read it without changes.
 	settings sync.RWMutex
-	starting sync.Map // RoCE modes by the index of adapters being enabled, whose start is to be reported
+	raised   chan raisedEvent // events of Ethernet functions; nil: there are none
+	starting sync.Map         // RoCE modes by the index of adapters being enabled, whose start is to be reported
 	tunings  *tuning.Log
 }
 
@@ -172,6 +173,9 @@ func (d *Driver) Close() error {
 	d.ipoib.close()
 	if d.host != nil {
 		errs = append(errs, d.host.Close())
+	}
+	if d.raised != nil {
+		close(d.raised)
 	}
 	errs = append(errs, d.wiring.close())
 	if d.registry != nil {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ipoib"
 	"github.com/softvpi/softvpi/internal/ipoib/service"
 )
@@ -58,9 +59,12 @@ func (d *Driver) interfaceWords(i int, name string, s *service.Status) counters.
 	return w
 }
 
-// interfaces returns the IPoIB interfaces of an adapter with their counters.
-func (d *Driver) interfaces(i int) []counters.Interface {
+// interfaces returns the network interfaces of an adapter, IPoIB's and that of its Ethernet function, with their counters.
+func (d *Driver) interfaces(i int, e *device.EthernetStatus) []counters.Interface {
 	var out []counters.Interface
+	if e != nil {
+		out = append(out, d.ethernetWords(i, e))
+	}
 	for _, c := range d.connections(i) {
 		if s, runs := d.ipoib.look(uint32(i), c.name); runs {
 			out = append(out, d.interfaceWords(i, c.name, &s))

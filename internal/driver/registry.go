@@ -342,6 +342,9 @@ func (d *Driver) describe(s *AdapterStatus) {
 	s.Configuration = d.configuration(int(s.Index))
 	s.InfiniBand, s.Protocols = d.portStatus(int(s.Index)), d.cfg.Adapters[s.Index].Protocols()
 	s.IPoIB = d.ipoibStatus(int(s.Index))
+	if d.cfg.Adapters[s.Index].Host != "" {
+		s.Ethernet = d.ethernetStatus(int(s.Index), d.host.Ethernet(s.Index))
+	}
 	if len(s.IPoIB) > 0 {
 		s.MAC = s.IPoIB[0].MAC
 	}

@@ -76,18 +76,18 @@ func (x *place) takes(e *eth.Ethernet, vlan uint16, packet []byte) bool {
 	return s.Kind == Ethernet && !roce || s.Kind == RDMA && s.VLAN == vlan && roce
 }
 
-// roce reports whether a frame to a group is RoCE, for an Ethernet station on a wire with RDMA functions.
-func (w *Wire) roce(x *place, in *frame.In) bool {
-	e, packet, err := eth.ParseEthernet(in.Data)
-	if err != nil || !isRoCE(e.Type, packet, cmp.Or(x.station.UDPPort, eth.PortRoCEv2)) {
-		return false
-	}
+// joins reports whether a station takes a frame to a group: one of its kind, or of any if the wire has stations of one only.
+func (w *Wire) joins(x *place, in *frame.In) bool {
+	only := true
 	for i := range w.places {
-		if w.places[i].station.Kind == RDMA {
-			return true
-		}
+		only = only && w.places[i].station.Kind == x.station.Kind
 	}
-	return false
+	if only {
+		return true
+	}
+	e, packet, err := eth.ParseEthernet(in.Data)
+	roce := err == nil && isRoCE(e.Type, packet, cmp.Or(x.station.UDPPort, eth.PortRoCEv2))
+	return roce == (x.station.Kind == RDMA)
 }
 
 // isRoCE reports whether a frame carries RoCE: its own EtherType (IBA annex A16), or UDP to a port (annex A17). A

@@ -14,8 +14,16 @@ type Counters struct {
 	Received uint64
 	// Unclaimed arrived for no station, or for one that is off.
 	Unclaimed uint64
+	// Ethernet are the frames of Ethernet functions among those that links carried.
+	Ethernet FrameCounters
 	// Turned went from one station to another; TurnedLost were lost because too many did at once.
 	Turned, TurnedLost uint64
+}
+
+// FrameCounters count frames, and their bytes.
+type FrameCounters struct {
+	SentFrames, SentBytes         uint64
+	ReceivedFrames, ReceivedBytes uint64
 }
 
 // Port is a port of a device. The zero value has no stations.
@@ -136,6 +144,9 @@ func (p *Port) seal(out []frame.Out) {
 			if len(w.places) > 1 {
 				p.turn(w, s, out[:n])
 			}
+			if s.Kind == Ethernet {
+				p.counters.Ethernet.sent(out[:n])
+			}
 		}
 		out = out[n:]
 	}
@@ -177,4 +188,21 @@ func (p *Port) Run(out []frame.Out) (w *Wire, n int) {
 		w = nil
 	}
 	return w, n
+}
+
+// sent counts frames that do not stay inside.
+func (c *FrameCounters) sent(out []frame.Out) {
+	for i := range out {
+		if !out[i].Inside {
+			c.SentFrames++
+			c.SentBytes += uint64(out[i].Len())
+		}
+	}
+}
+
+func (c *FrameCounters) received(in []frame.In) {
+	for i := range in {
+		c.ReceivedFrames++
+		c.ReceivedBytes += uint64(len(in[i].Data))
+	}
 }

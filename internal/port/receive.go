@@ -8,6 +8,9 @@ import (
 // Receive passes on what the link of a wire has received: it opens the packets and hands them to their functions.
 func (p *Port) Receive(now clock.Time, w *Wire, in []frame.In) {
 	if len(w.places) == 1 {
+		if w.places[0].station.Kind == Ethernet {
+			p.counters.Ethernet.received(in)
+		}
 		p.give(now, &w.places[0], in)
 		return
 	}
@@ -19,8 +22,12 @@ func (p *Port) Receive(now clock.Time, w *Wire, in []frame.In) {
 		}
 		switch {
 		case x != nil:
+			if x.station.Kind == Ethernet {
+				p.counters.Ethernet.received(in[:n])
+			}
 			p.give(now, x, in[:n])
 		case many:
+			p.countGroups(w, in[:n])
 			p.giveAll(now, w, nil, in[:n])
 		default:
 			p.counters.Unclaimed += uint64(n)
@@ -61,7 +68,7 @@ func (p *Port) give(now clock.Time, x *place, in []frame.In) {
 }
 
 // giveAll hands frames to a group to every station on the wire but one. Opening consumes a frame, so each gets its own.
-// RoCE is for RDMA functions, if there are any.
+// RoCE is for RDMA functions, if there are any, and everything else for Ethernet functions, if there are any.
 func (p *Port) giveAll(now clock.Time, w *Wire, but *Station, in []frame.In) {
 	var copies [16]frame.In
 	for len(in) > 0 {
@@ -73,7 +80,7 @@ func (p *Port) giveAll(now clock.Time, w *Wire, but *Station, in []frame.In) {
 			}
 			k := 0
 			for j := range in[:n] {
-				if x.station.Kind == RDMA || !w.roce(x, &in[j]) {
+				if w.joins(x, &in[j]) {
 					copies[k] = in[j]
 					k++
 				}
@@ -83,5 +90,19 @@ func (p *Port) giveAll(now clock.Time, w *Wire, but *Station, in []frame.In) {
 			}
 		}
 		in = in[n:]
+	}
+}
+
+// countGroups counts those of frames to groups that are for Ethernet functions.
+func (p *Port) countGroups(w *Wire, in []frame.In) {
+	for i := range w.places {
+		if x := &w.places[i]; x.station.Kind == Ethernet {
+			for j := range in {
+				if w.joins(x, &in[j]) {
+					p.counters.Ethernet.received(in[j : j+1])
+				}
+			}
+			return
+		}
 	}
 }

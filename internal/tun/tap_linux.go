@@ -5,6 +5,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/offload"
 )
 
 // OpenTAP opens an interface whose Ethernet frames are read from and written to a descriptor, one at a time, without a header of
@@ -24,4 +26,23 @@ func OpenTAP(name string) (fd int, actual string, err error) {
 		return -1, "", fmt.Errorf("interface %q: %w", actual, os.NewSyscallError("TUNSETOFFLOAD", err))
 	}
 	return fd, actual, nil
+}
+
+// OpenQueue opens a queue of a TAP whose frames have a virtio header before them (offload.Header), and which the system may
+// have left undone as far as TUNSETOFFLOAD says: nothing at first. An interface of that name that was made to stay is used,
+// else one is made; multi interfaces have as many queues as are opened, and the others one.
+func OpenQueue(name string, multi bool) (fd int, err error) {
+	flags := uint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
+	if multi {
+		flags |= unix.IFF_MULTI_QUEUE
+	}
+	if fd, _, err = attach(name, flags); err != nil {
+		return -1, err
+	}
+	// Whoever had it before may have set another header.
+	if err := unix.IoctlSetPointerInt(fd, unix.TUNSETVNETHDRSZ, offload.HeaderLen); err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("interface %q: %w", name, os.NewSyscallError("TUNSETVNETHDRSZ", err))
+	}
+	return fd, nil
 }

@@ -118,6 +118,9 @@ func (s *Server) factsOf(ctx context.Context, a *api.AdapterStatus) []facts {
 	for i := range a.IPoIB {
 		out = append(out, ipoibFacts(&a.IPoIB[i]))
 	}
+	if a.Ethernet != nil {
+		out = append(out, ethernetFacts(a.Ethernet))
+	}
 	if r, err := s.client.Resources(ctx, a.Name); err == nil {
 		objects := facts{Title: "Objects"}
 		for _, x := range r.Objects {
@@ -170,6 +173,19 @@ func ipoibFacts(x *api.IPoIBStatus) facts {
 		{"IP packets received", count(c["received_packets"]) + " packets, " + count(c["received_bytes"]) + " bytes"},
 		{"Dropped", count(c["outbound_discarded_packets"]+c["outbound_error_packets"]) + " to send, " +
 			count(c["received_discarded_packets"]+c["received_error_packets"]) + " received"},
+	}}
+}
+
+// ethernetFacts returns the facts about an Ethernet function.
+func ethernetFacts(e *api.EthernetStatus) facts {
+	c := e.Counters
+	return facts{"Ethernet", []fact{
+		{"State", map[bool]string{true: "up", false: "down"}[e.Up]}, {"Host", e.Host}, {"MTU", number(uint64(e.MTU)) + " bytes"},
+		{"Physical address", e.MAC}, {"Receive queues", strconv.Itoa(e.Queues)},
+		{"Frames sent", count(c["sent_packets"]) + " frames, " + count(c["sent_bytes"]) + " bytes"},
+		{"Frames received", count(c["received_packets"]) + " frames, " + count(c["received_bytes"]) + " bytes"},
+		{"Dropped", count(c["outbound_discarded_packets"]+c["outbound_error_packets"]) + " to send, " +
+			count(c["received_discarded_packets"]) + " received"},
 	}}
 }
 

@@ -5,6 +5,7 @@ package links
 import (
 	"log/slog"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
@@ -30,6 +31,8 @@ type Address struct {
 	own    bool          // the set opened the link
 	shared bool          // another function's set drives the link
 	failed bool
+	owner  *Address  // of the link, if it is shared
+	ears   [][6]byte // MACs of Ethernet functions, if the link is its own
 	log    *slog.Logger
 }
 
@@ -44,7 +47,7 @@ func (p *Set) newAddress(addr netip.Addr, l link.Link, own bool) (*Address, erro
 	i := impair.New(c, p.impairment, p.cfg.Now)
 	o := &Address{Addr: addr, own: own, base: l, Link: i, impair: i, shown: c, Encap: e, log: p.cfg.Log}
 	if o.Wire = (&port.Wire{InfiniBand: l.Capabilities().InfiniBand}); p.cfg.Shared != nil {
-		o.Wire, o.shared = p.cfg.Shared.Wire, true
+		o.Wire, o.shared, o.owner = p.cfg.Shared.Wire, true, p.cfg.Shared
 	}
 	o.shorten()
 	p.plug(o)
@@ -89,6 +92,45 @@ func (p *Address) shorten() {
 		p.way = p.shown
 	default:
 		p.way = p.base
+	}
+	if p.owner == nil {
+		p.listen()
+	}
+}
+
+// listen says how the frames of Ethernet functions come and go: as large as the link can, unless a capture shows them or an
+// impairment takes them one by one.
+func (p *Address) listen() {
+	c := p.base.Capabilities()
+	large := c.Large && p.way == p.base
+	p.Wire.Large = large
+	for _, mac := range p.ears {
+		_ = c.Stations.Listen(mac, large) // it has listened before
+	}
+}
+
+// Listen makes a link of whole frames hand up everything to a MAC, for an Ethernet function at the wire. The error is the
+// link's.
+func (p *Address) Listen(mac [6]byte) error {
+	if p.owner != nil {
+		return p.owner.Listen(mac)
+	}
+	err := p.base.Capabilities().Stations.Listen(mac, p.Wire.Large)
+	if err == nil {
+		p.ears = append(p.ears, mac)
+	}
+	return err
+}
+
+// Unlisten undoes Listen.
+func (p *Address) Unlisten(mac [6]byte) {
+	if p.owner != nil {
+		p.owner.Unlisten(mac)
+		return
+	}
+	if i := slices.Index(p.ears, mac); i >= 0 {
+		p.ears = slices.Delete(p.ears, i, i+1)
+		_ = p.base.Capabilities().Stations.Unlisten(mac)
 	}
 }
 

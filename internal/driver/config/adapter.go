@@ -38,6 +38,7 @@ type Adapter struct {
 	// to create one, empty: none; or on which, or from whose other side, a link of whole frames is.
 	Interface string `json:"interface,omitempty"`
 	Wire
+	HostSide
 	// FollowInterface keeps every address of the interface that has Address in the GID table.
 	FollowInterface bool `json:"follow_interface,omitempty"`
 	// UDPPort is the RoCE v2 destination port (roce_udp_dport); 0 means 4791.
@@ -122,6 +123,9 @@ func (a *Adapter) complete(i int) error {
 	if err := a.completeWire(field); err != nil {
 		return err
 	}
+	if err := a.completeHost(field); err != nil {
+		return err
+	}
 	switch a.RoceMaxFrameSize {
 	case 0, 256, 512, 1024, 2048, 4096:
 	default:
@@ -175,7 +179,7 @@ func ParseGeneration(s string) (catalogue.Generation, *api.FieldError) {
 // ParseAdapter parses an adapter on a command line: name=address, with options after commas: "Ethernet
 // 1=127.0.0.2,port=4791,mtu=1024,path=wire".
 func ParseAdapter(s string) (Adapter, error) {
-	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,device=NAME][,anyport][,follow], NAME=ADDRESS[/LENGTH],interface=NAME|tap=NAME|datagram=PATH[,peer=PATH][,gateway=ADDRESS][,mac=MAC][,vlan=1-4094][,linkmtu=576-65521][,...], or NAME=cable[,node=NODE][,ibport=1-254][,address=ADDRESS][,interface=NAME][,device=NAME]`
+	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,device=NAME][,anyport][,follow], NAME=ADDRESS[/LENGTH],interface=NAME|tap=NAME|datagram=PATH[,peer=PATH][,gateway=ADDRESS][,mac=MAC][,vlan=1-4094][,linkmtu=576-65521][,host=tap:NAME|datagram:PATH|stream:PATH][,hostpeer=PATH][,...], or NAME=cable[,node=NODE][,ibport=1-254][,address=ADDRESS][,interface=NAME][,device=NAME]`
 	var a Adapter
 	parts := strings.Split(s, ",")
 	name, addr, ok := strings.Cut(parts[0], "=")
@@ -236,6 +240,10 @@ func ParseAdapter(s string) (Adapter, error) {
 			_, err = fmt.Sscanf(value+"\n", "%d\n", &a.VLAN)
 		case "linkmtu":
 			_, err = fmt.Sscanf(value+"\n", "%d\n", &a.LinkMTU)
+		case "host":
+			a.Host = value
+		case "hostpeer":
+			a.HostPeer = value
 		case "anyport":
 			a.AnySourcePort = true
 		case "follow":

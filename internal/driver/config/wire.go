@@ -70,7 +70,8 @@ func (a *Adapter) StationMAC() (mac [6]byte) {
 	if b, err := net.ParseMAC(a.MAC); err == nil && len(b) == len(mac) {
 		return [6]byte(b)
 	}
-	if a.Link == LinkTAP || a.Link == LinkDatagram { // whose address is nobody's yet, whatever interface of this machine has it too
+	// Such an address is nobody's yet, whatever interface of this machine has it too.
+	if a.Link == LinkTAP || a.Link == LinkDatagram || a.Host != "" {
 		return gid.MAC(a.Address)
 	}
 	return mac

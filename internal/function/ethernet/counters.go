@@ -69,3 +69,73 @@ type SendCounters struct {
 	Completions, Interrupts uint64
 	RingFull                uint64
 }
+
+// Add adds those of another function.
+func (c *Counters) Add(o *Counters) {
+	c.Received.add(&o.Received)
+	c.Sent.add(&o.Sent)
+	for i := range c.Filtered {
+		c.Filtered[i] += o.Filtered[i]
+	}
+	c.Malformed += o.Malformed
+	c.BadFCS += o.BadFCS
+	c.NoBuffer += o.NoBuffer
+	c.Asleep += o.Asleep
+	c.Woken += o.Woken
+	c.RSC.Aborts += o.RSC.Aborts
+	c.RSC.Events += o.RSC.Events
+	c.RSC.Octets += o.RSC.Octets
+	c.RSC.Packets += o.RSC.Packets
+	c.RingFull += o.RingFull
+	c.Refused += o.Refused
+}
+
+func (t *Traffic) add(o *Traffic) {
+	t.Frames += o.Frames
+	t.Bytes += o.Bytes
+	t.Directed += o.Directed
+	t.Multicast += o.Multicast
+	t.Broadcast += o.Broadcast
+	t.DirectedBytes += o.DirectedBytes
+	t.MulticastBytes += o.MulticastBytes
+	t.BroadcastBytes += o.BroadcastBytes
+	t.Large += o.Large
+	t.ChecksumGood += o.ChecksumGood
+	t.ChecksumBad += o.ChecksumBad
+	t.ChecksumNone += o.ChecksumNone
+	t.ChecksumMade += o.ChecksumMade
+	t.Segments += o.Segments
+	for p := range t.Priorities {
+		t.Priorities[p] += o.Priorities[p]
+		t.PriorityBytes[p] += o.PriorityBytes[p]
+	}
+}
+
+// Add adds those of another queue.
+func (c *ReceiveCounters) Add(o *ReceiveCounters) {
+	c.Packets += o.Packets
+	c.Bytes += o.Bytes
+	c.PacketsDPC += o.PacketsDPC
+	c.PacketsThread += o.PacketsThread
+	c.IndicationsDPC += o.IndicationsDPC
+	c.IndicationsThread += o.IndicationsThread
+	c.ConsumedMaxReceives += o.ConsumedMaxReceives
+	c.Transitions += o.Transitions
+	for i := range c.Batches {
+		c.Batches[i] += o.Batches[i]
+	}
+	c.Interrupts += o.Interrupts
+	c.Moderated += o.Moderated
+	c.NoBuffer += o.NoBuffer
+	c.Burst += o.Burst
+	c.LowResources += o.LowResources
+}
+
+// Add adds those of another queue.
+func (c *SendCounters) Add(o *SendCounters) {
+	c.Packets += o.Packets
+	c.Bytes += o.Bytes
+	c.Completions += o.Completions
+	c.Interrupts += o.Interrupts
+	c.RingFull += o.RingFull
+}

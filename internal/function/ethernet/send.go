@@ -199,6 +199,15 @@ func (f *Function) Send(now clock.Time, q int, s *Send) error {
 	return nil
 }
 
+// Takes returns why Send would refuse a send if there is room for it; 0: it would not.
+func (f *Function) Takes(s *Send) Refusal {
+	p := posted{Send: *s}
+	return f.accept(&p)
+}
+
+// LargeSend returns the most bytes of a large send's IP packet; 0: there are none.
+func (f *Function) LargeSend() int { return f.cfg.lso() }
+
 // queue adds a send to those that wait at its priority.
 func (f *Function) queue(q int, at int32, priority uint8) {
 	x := &f.send[q]

@@ -1,0 +1,236 @@
+package device
+
+import (
+	"net/netip"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/function/ethernet"
+	"github.com/softvpi/softvpi/internal/function/ethernet/filter"
+	"github.com/softvpi/softvpi/internal/function/ethernet/rss"
+	"github.com/softvpi/softvpi/internal/hostside"
+	"github.com/softvpi/softvpi/internal/port"
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+// mostJumbo is the largest *JumboPacket.
+const mostJumbo = 9614
+
+// EthernetConfig describes the Ethernet function of an adapter, which is beside its RDMA function at the port and has its MAC:
+// RoCE is for the one, everything else for the other.
+type EthernetConfig struct {
+	// Host is who uses it. The adapter closes it.
+	Host hostside.End
+	// Config is how it works, as far as keys say; its MAC is the adapter's, and *JumboPacket at most what the link carries: with
+	// 0 as much as that. Machine are the machine's processors.
+	Config ethernet.Config
+	// Raised takes its events; it is called with the loop lock held, and must neither block nor call into the Host.
+	Raised func(ethernet.Event)
+}
+
+// nic is an adapter's Ethernet function with its host. It is driven by the loop of its port.
+type nic struct {
+	a       *adapter
+	side    *hostside.Side
+	cfg     ethernet.Config // to start with
+	f       *ethernet.Function
+	station *port.Station // nil: it does not work
+	before  ethernetTotals
+}
+
+// newNIC gives an adapter an Ethernet function, which does not work yet.
+func newNIC(a *adapter, c *EthernetConfig) *nic {
+	n := &nic{a: a, side: hostside.New(c.Host, c.Raised), cfg: c.Config}
+	a.port.nics = append(a.port.nics, n)
+	return n
+}
+
+// on reports whether it works.
+func (n *nic) on() bool { return n != nil && n.station != nil }
+
+// start makes the function work: it is at the port, and its host's link is up. Errors are *command.Error.
+func (n *nic) start() error {
+	if n == nil || n.on() {
+		return nil
+	}
+	a, cfg := n.a, n.cfg
+	cfg.MAC, cfg.Host, cfg.JumboPacket = a.mac, n.side.Abilities(), n.jumbo()
+	f, err := ethernet.New(cfg, n.side)
+	if err != nil {
+		return command.Errorf(command.Invalid, "Ethernet: %v", err)
+	}
+	f.Filter().SetMode(filter.Usual | filter.AllMulticast) // its host filters groups itself
+	if err := n.side.Attach(f); err != nil {
+		n.side.Detach()
+		return command.Errorf(command.Unsupported, "Ethernet: %v", err)
+	}
+	address := a.links.All()[0]
+	if err := address.Listen(a.mac); err != nil {
+		n.side.Detach()
+		return command.Errorf(command.Invalid, "Ethernet: %v", err)
+	}
+	n.f = f
+	n.station = a.port.Attach(f, port.Station{MAC: a.mac, Kind: port.Ethernet, UDPPort: a.cfg.UDPPort})
+	n.station.Plug(address.Wire, netip.Addr{}, nil)
+	f.SetWire(n.station)
+	a.rewired()
+	return nil
+}
+
+// jumbo returns the length of the largest frame: what the keys say, but no more than the link carries.
+func (n *nic) jumbo() int {
+	most := min(n.a.links.MTU()+eth.EthernetLen, mostJumbo)
+	if want := n.cfg.JumboPacket; want != 0 {
+		return min(want, most)
+	}
+	return most
+}
+
+// resize adapts the function and its host to another MTU of the link.
+func (n *nic) resize() {
+	if !n.on() {
+		return
+	}
+	cfg := n.f.Config()
+	cfg.JumboPacket = n.jumbo()
+	err := n.f.Change(cfg)
+	if err == nil {
+		err = n.side.Follow()
+	}
+	if err != nil {
+		n.a.host.log.Warn("the Ethernet function does not follow the MTU", "adapter", n.a.name, "cause", err)
+	}
+}
+
+// stop takes the function from the port, and its host's link down.
+func (n *nic) stop() {
+	if !n.on() {
+		return
+	}
+	a := n.a
+	n.before.add(n.f)
+	a.port.forget(n.station)
+	a.port.Detach(n.station)
+	n.side.Detach()
+	a.links.All()[0].Unlisten(n.f.MAC())
+	n.station = nil
+	a.rewired()
+}
+
+// close gives the host its end back.
+func (n *nic) close() error {
+	if n == nil {
+		return nil
+	}
+	if n.on() {
+		n.station = nil
+		n.side.Detach()
+	}
+	return n.side.End().Close()
+}
+
+// nicsOn reports whether any Ethernet function of the port works.
+func (p *portLoop) nicsOn() bool {
+	for _, n := range p.nics {
+		if n.on() {
+			return true
+		}
+	}
+	return false
+}
+
+// SetEthernet makes the Ethernet function of an adapter work, whether its RDMA function does or not, or takes it away. An
+// adapter without one has nothing to do. Errors are *command.Error.
+func (h *Host) SetEthernet(index uint32, on bool) error {
+	h.lock()
+	defer h.finish()
+	a, err := h.adapter(index)
+	if err != nil {
+		return err
+	}
+	if !on {
+		a.nic.stop()
+		return nil
+	}
+	return a.nic.start()
+}
+
+// ConfigureEthernet changes how the Ethernet function of an adapter works when it works again. Errors are *command.Error: Busy
+// while it does.
+func (h *Host) ConfigureEthernet(index uint32, cfg ethernet.Config) error {
+	h.lock()
+	defer h.finish()
+	a, err := h.adapter(index)
+	if err != nil || a.nic == nil {
+		return err
+	}
+	if a.nic.on() {
+		return command.Errorf(command.Busy, "adapter %q is enabled; its Ethernet function changes while it is disabled", a.name)
+	}
+	a.nic.cfg = cfg
+	return nil
+}
+
+// ethernetTotals are counters of functions that are gone, with those of the one that works.
+type ethernetTotals struct {
+	Counters ethernet.Counters
+	Receive  ethernet.ReceiveCounters
+	Send     ethernet.SendCounters
+}
+
+// EthernetStatus is what an adapter's Ethernet function is and has counted since the host began.
+type EthernetStatus struct {
+	Host       string // what its host is
+	On         bool
+	MAC        [6]byte
+	MTU        int // the largest IP packet
+	Queues     int // receive queues
+	Processors []rss.Processor
+	Counters   ethernet.Counters
+	Receive    ethernet.ReceiveCounters // sums over queues
+	Send       ethernet.SendCounters
+	Side       hostside.Counters
+	// Waiting is how many bytes received frames hold that wait for the host.
+	Waiting int
+	// Sending are frames of the host that have not left.
+	Sending int
+}
+
+// status returns the state of an adapter's Ethernet function; nil: there is none.
+func (n *nic) status() *EthernetStatus {
+	if n == nil {
+		return nil
+	}
+	s := &EthernetStatus{Host: n.side.End().Kind(), On: n.on(), MAC: n.a.mac, Side: *n.side.Counters()}
+	t := n.before
+	if n.on() {
+		t.add(n.f)
+		c := n.f.Config()
+		s.MTU, s.Queues, s.Waiting = c.JumboPacket-eth.EthernetLen, n.f.ReceiveQueues(), n.f.Memory()
+		s.Processors = append(s.Processors, n.f.Processors()...)
+	}
+	s.Sending = n.side.Sending()
+	s.Counters, s.Receive, s.Send = t.Counters, t.Receive, t.Send
+	return s
+}
+
+// Ethernet returns the state of an adapter's Ethernet function; nil: it has none.
+func (h *Host) Ethernet(index uint32) *EthernetStatus {
+	h.lock()
+	defer h.unlock()
+	a, err := h.adapter(index)
+	if err != nil {
+		return nil
+	}
+	return a.nic.status()
+}
+
+// add adds what a function has counted.
+func (t *ethernetTotals) add(f *ethernet.Function) {
+	t.Counters.Add(f.Counters())
+	for q := range f.ReceiveQueues() {
+		t.Receive.Add(f.ReceiveCounters(q))
+	}
+	for q := range f.SendQueues() {
+		t.Send.Add(f.SendCounters(q))
+	}
+}

@@ -1,0 +1,114 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/tun"
+)
+
+// The kinds of hosts of an Ethernet function.
+const (
+	HostTAP      = "tap"      // the system's own network stack, by a TAP interface
+	HostDatagram = "datagram" // a virtual machine, by a pair of unix datagram sockets
+	HostStream   = "stream"   // a virtual machine, by a unix stream socket
+)
+
+// HostSide describes who uses the Ethernet function of an adapter on a link of whole frames.
+type HostSide struct {
+	// Host is tap:NAME, datagram:PATH or stream:PATH; empty: the adapter has no Ethernet function.
+	Host string `json:"host,omitempty"`
+	// HostPeer is the path of the virtual machine's datagram socket; empty: that of the driver's with ".peer" behind it.
+	HostPeer string `json:"host_peer,omitempty"`
+}
+
+// HostKind returns the kind of the adapter's host and its name or path; empty: it has none.
+func (h *HostSide) HostKind() (kind, at string) {
+	kind, at, _ = strings.Cut(h.Host, ":")
+	return kind, at
+}
+
+// completeHost fills in the defaults of an adapter's host, and checks it.
+func (a *Adapter) completeHost(field func(string) string) error {
+	if a.HostSide == (HostSide{}) {
+		return nil
+	}
+	if !a.WholeFrames() {
+		return api.Wrong(field("host, host_peer"), "given", `nothing without "link": "interface", "tap" or "datagram"`)
+	}
+	const allowed = "tap:NAME, datagram:PATH or stream:PATH"
+	kind, at := a.HostKind()
+	switch kind {
+	case HostTAP:
+		if at == "" || len(at) > tun.MaxName || strings.ContainsAny(at, "/ %\x00") {
+			return api.Wrong(field("host"), fmt.Sprintf("%q", a.Host), fmt.Sprintf("tap: and the name of an interface, of 1 to %d bytes", tun.MaxName))
+		}
+		if a.Interface == at {
+			return api.Wrong(field("host"), fmt.Sprintf("%q", a.Host), "another interface than that of the adapter's link")
+		}
+	case HostDatagram, HostStream:
+		if !filepath.IsAbs(at) || len(at) > mostSocket || strings.Contains(at, "\x00") {
+			return api.Wrong(field("host"), fmt.Sprintf("%q", a.Host),
+				fmt.Sprintf("%s: and the path of a socket from the root, of at most %d bytes", kind, mostSocket))
+		}
+	default:
+		return api.Wrong(field("host"), fmt.Sprintf("%q", a.Host), allowed)
+	}
+	if a.FollowInterface {
+		return api.Wrong(field("follow_interface"), "given", "nothing with a host: the addresses are the host's")
+	}
+	return a.completeHostPeer(field, kind, at)
+}
+
+func (a *Adapter) completeHostPeer(field func(string) string, kind, at string) error {
+	if kind != HostDatagram {
+		if a.HostPeer != "" {
+			return api.Wrong(field("host_peer"), "given", `nothing without "host": "datagram:PATH"`)
+		}
+		return nil
+	}
+	if a.HostPeer == "" {
+		a.HostPeer = at + peerSuffix
+	}
+	if p := a.HostPeer; !filepath.IsAbs(p) || len(p) > mostSocket || strings.Contains(p, "\x00") || p == at {
+		return api.Wrong(field("host_peer"), fmt.Sprintf("%q", p),
+			fmt.Sprintf("the path of another socket than the driver's, from the root, of at most %d bytes", mostSocket))
+	}
+	return nil
+}
+
+// completeHosts checks that no two adapters have one host, and that no socket or interface is both a host's and a wire's.
+func (c *Config) completeHosts() error {
+	used := map[string]string{}
+	for i := range c.Adapters {
+		a := &c.Adapters[i]
+		if a.Link == LinkDatagram {
+			used[a.Datagram], used[a.Peer] = a.Name, a.Name
+		} else if a.WholeFrames() {
+			used["interface "+a.Interface] = a.Name
+		}
+	}
+	for i := range c.Adapters {
+		a := &c.Adapters[i]
+		kind, at := a.HostKind()
+		if kind == "" {
+			continue
+		}
+		names := []string{at}
+		switch kind {
+		case HostTAP:
+			names[0] = "interface " + at
+		case HostDatagram:
+			names = append(names, a.HostPeer)
+		}
+		for _, n := range names {
+			if who, taken := used[n]; taken {
+				return api.Wrong(fmt.Sprintf("adapters[%d].host", i), fmt.Sprintf("%q", a.Host), fmt.Sprintf("another than what %q has", who))
+			}
+			used[n] = a.Name
+		}
+	}
+	return nil
+}

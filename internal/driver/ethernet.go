@@ -1,0 +1,122 @@
+package driver
+
+import (
+	"errors"
+	"net"
+	"runtime"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/function/ethernet"
+	"github.com/softvpi/softvpi/internal/function/ethernet/rss"
+	"github.com/softvpi/softvpi/internal/hostside"
+)
+
+// mostEvents is how many events of an Ethernet function wait to be written; more are lost.
+const mostEvents = 64
+
+// putHost gives adapter i an Ethernet function, if its configuration names a host for one. Whoever gets an error closes nothing.
+func (d *Driver) putHost(i int, cfg *device.AdapterConfig) error {
+	a := &d.cfg.Adapters[i]
+	kind, at := a.HostKind()
+	var end hostside.End
+	var err error
+	switch kind {
+	case "":
+		return nil
+	case config.HostTAP:
+		end, err = hostside.OpenTAP(at)
+	case config.HostDatagram:
+		end, err = hostside.OpenDatagram(at, a.HostPeer)
+	case config.HostStream:
+		end, err = hostside.OpenStream(at)
+	}
+	if err != nil {
+		return err
+	}
+	cfg.Ethernet = &device.EthernetConfig{Host: end, Config: d.ethernetConfig(i), Raised: d.ethernetEvents(i)}
+	return nil
+}
+
+// ethernetConfig returns how the Ethernet function of adapter i works, by its keys: *JumboPacket is 0, as much as the link
+// carries, unless it is stored.
+func (d *Driver) ethernetConfig(i int) ethernet.Config {
+	r := d.running[i]
+	c := ethernet.Defaults(r.Generation)
+	c.JumboPacket = 0
+	for _, name := range ethernet.Keys() {
+		if n, stored := r.number(name); stored {
+			c.Set(name, int(n))
+		}
+	}
+	for n := range runtime.NumCPU() {
+		c.Machine = append(c.Machine, rss.Processor{Number: n})
+	}
+	return c
+}
+
+// startEthernet makes the Ethernet function of adapter i work, with its current keys.
+func (d *Driver) startEthernet(i int) error {
+	if d.cfg.Adapters[i].Host == "" {
+		return nil
+	}
+	index := uint32(i)
+	return errors.Join(d.host.SetEthernet(index, false), d.host.ConfigureEthernet(index, d.ethernetConfig(i)),
+		d.host.SetEthernet(index, true))
+}
+
+// raisedEvent is an event of the Ethernet function of an adapter.
+type raisedEvent struct {
+	adapter int
+	ethernet.Event
+}
+
+// ethernetEvents returns what takes the events of adapter i's Ethernet function: they are written by a goroutine, since whoever
+// raises them drives the loop.
+func (d *Driver) ethernetEvents(i int) func(ethernet.Event) {
+	if d.raised == nil {
+		d.raised = make(chan raisedEvent, mostEvents)
+		go func() {
+			for e := range d.raised {
+				d.tellEthernet(e.adapter, e.Event)
+			}
+		}()
+	}
+	return func(e ethernet.Event) {
+		select {
+		case d.raised <- raisedEvent{i, e}:
+		default:
+		}
+	}
+}
+
+// tellEthernet writes an event of an Ethernet function to the log. RSSOff is told with the adapter's start.
+func (d *Driver) tellEthernet(i int, e ethernet.Event) {
+	if e.Kind == ethernet.RSSOff {
+		return
+	}
+	d.log.Warn("Ethernet function", "adapter", d.running[i].Name, "event", strings.ToLower(e.Kind.String()), "mac", e.MAC.String(),
+		"count", e.Count, "pattern", e.Pattern)
+}
+
+// ethernetWords returns the counters of the interface of adapter i's Ethernet function.
+func (d *Driver) ethernetWords(i int, e *device.EthernetStatus) counters.Interface {
+	w := counters.Interface{Name: d.running[i].Name, Ethernet: e}
+	if set, err := d.host.Impairment(uint32(i)); err == nil && e.On {
+		w.Speed = set.Rate
+	}
+	return w
+}
+
+// ethernetStatus returns the status of adapter i's Ethernet function, nil if it has none.
+func (d *Driver) ethernetStatus(i int, e *device.EthernetStatus) *api.EthernetStatus {
+	if e == nil {
+		return nil
+	}
+	w := d.ethernetWords(i, e)
+	return &api.EthernetStatus{Host: e.Host, Up: e.On, MAC: net.HardwareAddr(e.MAC[:]).String(), MTU: e.MTU, Queues: e.Queues,
+		Counters: w.Values()}
+}

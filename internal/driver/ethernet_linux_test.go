@@ -1,0 +1,125 @@
+package driver
+
+import (
+	"bytes"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed/await"
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+// guest is a virtual machine's card: a unix datagram socket.
+type guest struct {
+	*net.UnixConn
+	mac  eth.MAC
+	path string // the driver's socket
+}
+
+// withGuest gives the adapter of a configuration a guest as its host.
+func withGuest(t *testing.T, c *config.Config, mac string) *guest {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "vm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	a := &c.Adapters[0]
+	g := &guest{path: filepath.Join(dir, "x")}
+	a.MAC, a.Host = mac, "datagram:"+g.path
+	m, _ := net.ParseMAC(mac)
+	g.mac = eth.MAC(m)
+	if g.UnixConn, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Name: g.path + ".peer", Net: "unixgram"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { g.Close() })
+	return g
+}
+
+// frame is one of the guest's, with a payload of a type that nobody else sends.
+func (g *guest) frame(to eth.MAC, payload string) []byte {
+	h := eth.Ethernet{Dst: to, Src: g.mac, Type: 0x88b5}
+	b := make([]byte, h.Len(), 200)
+	h.Put(b)
+	b = append(b, payload...)
+	return append(b, make([]byte, max(0, 60-len(b)))...)
+}
+
+func (g *guest) send(t *testing.T, f []byte) {
+	t.Helper()
+	if _, err := g.WriteToUnix(f, &net.UnixAddr{Name: g.path, Net: "unixgram"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// gets reports whether a frame arrives, while others are sent.
+func (g *guest) gets(t *testing.T, payload string, send func()) {
+	t.Helper()
+	b := make([]byte, 70000)
+	await.Eventually(t, payload+" arrives", func() bool {
+		send()
+		_ = g.SetReadDeadline(time.Now().Add(20 * time.Millisecond))
+		for {
+			n, err := g.Read(b)
+			if err != nil {
+				return false
+			}
+			if bytes.Contains(b[:n], []byte(payload)) {
+				return true
+			}
+		}
+	})
+}
+
+// TestEthernet_Guests: the guests of two drivers reach each other through the Ethernet functions of their adapters, beside RDMA
+// with the same MACs, with RoCE disabled too, and while an adapter is disabled nothing passes. What they send is counted.
+func TestEthernet_Guests(t *testing.T) {
+	cfg := overSockets(t)
+	a, b := withGuest(t, &cfg[0], "02:00:00:00:00:01"), withGuest(t, &cfg[1], "02:00:00:00:00:02")
+	d, far := start(t, cfg[0]), start(t, cfg[1])
+	defer stop(t, d)
+	defer stop(t, far)
+	b.gets(t, "to the MAC", func() { a.send(t, a.frame(b.mac, "to the MAC")) })
+	a.gets(t, "to everybody", func() { b.send(t, b.frame(eth.Broadcast, "to everybody")) })
+	across(t, end{d, 0}, end{far, 0})
+	a.gets(t, "to the host, beside RDMA", func() { b.send(t, b.frame(a.mac, "to the host, beside RDMA")) })
+
+	a.send(t, a.frame(b.mac, "short")[:10])
+	s := d.Status().Adapters[0].Ethernet
+	if s == nil || !s.Up || s.MTU != 9000 || s.MAC != "02:00:00:00:00:01" || s.Host != "datagram socket "+a.path {
+		t.Fatalf("%+v", s)
+	}
+	await.Eventually(t, "a frame that is too short is counted", func() bool {
+		return d.Status().Adapters[0].Ethernet.Counters["refused_sends"] == 1
+	})
+	if c := d.Status().Adapters[0].Ethernet.Counters; c["sent_packets"] < 1 || c["received_packets"] < 2 || c["sent_multicast_packets"] != 0 {
+		t.Errorf("%v", c)
+	}
+
+	set(t, d, "port", "roce_mode", "4")
+	restart(t, d, "port")
+	if s := d.Status().Adapters[0]; s.RoCE != "none" && len(s.GIDs) != 0 || !s.Ethernet.Up || !s.Up {
+		t.Errorf("without RoCE: %+v", s.Ethernet)
+	}
+	b.gets(t, "without RoCE", func() { a.send(t, a.frame(b.mac, "without RoCE")) })
+
+	if err := far.SetAdapter(AdapterRequest{Adapter: "port", Enable: false}); err != nil {
+		t.Fatal(err)
+	}
+	if far.Status().Adapters[0].Ethernet.Up {
+		t.Error("the function of a disabled adapter is up")
+	}
+	a.send(t, a.frame(b.mac, "to nobody"))
+	if err := far.SetAdapter(AdapterRequest{Adapter: "port", Enable: true}); err != nil {
+		t.Fatal(err)
+	}
+	b.gets(t, "enabled again", func() { a.send(t, a.frame(b.mac, "enabled again")) })
+	set(t, far, "port", "NetworkAddress", "020000000009")
+	restart(t, far, "port")
+	to := eth.MAC{2, 5: 9}
+	b.gets(t, "to another address", func() { a.send(t, a.frame(to, "to another address")) })
+}

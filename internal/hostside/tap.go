@@ -1,0 +1,22 @@
+package hostside
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/softvpi/softvpi/internal/tun"
+)
+
+// OpenTAP opens a TAP interface in the network namespace of the calling thread, which is made if there is none of that name.
+// One that is made stays when the process is killed, with its addresses, and is taken over by the next; Close removes it.
+// One that somebody else has made to stay is used as it is, as far as the right to change it is missing. The error is
+// errors.ErrUnsupported on other systems than Linux, or the system's.
+func OpenTAP(name string) (End, error) {
+	if name == "" || len(name) > tun.MaxName {
+		return nil, fmt.Errorf("host: interface name %q: want 1 to %d bytes", name, tun.MaxName)
+	}
+	return openTAP(name)
+}
+
+// errSystem is what opening an end returns on other systems than Linux.
+var errSystem = fmt.Errorf("host: Ethernet functions for hosts of other systems than Linux: %w", errors.ErrUnsupported)

@@ -1,0 +1,327 @@
+package hostside
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"unsafe"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/softvpi/softvpi/internal/tun"
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+const (
+	// mostPieces is how many pieces of a frame are written without joining them.
+	mostPieces = 96
+	mostQueues = 64
+	// mark is the alias of interfaces that were made here and are removed with the driver: ip link shows it.
+	mark = "softvpi: the host side of an adapter"
+)
+
+// tapEnd is the host's end at a TAP interface: a descriptor for each queue.
+type tapEnd struct {
+	name  string
+	fds   []int
+	ep    int // epoll set of them
+	ask   *netlink.Handle
+	made  bool // it is removed by Close
+	multi bool // it may have several queues
+	gone  bool // somebody has deleted it
+
+	events [mostQueues]unix.EpollEvent
+	vector [mostPieces]unix.Iovec
+	joined []byte // a frame of more pieces
+}
+
+func openTAP(name string) (_ End, err error) {
+	e := &tapEnd{name: name, ep: -1, multi: true}
+	defer func() {
+		if err != nil {
+			e.release()
+		}
+	}()
+	if e.ep, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, os.NewSyscallError("epoll_create", err)
+	}
+	if e.ask, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
+		return nil, fmt.Errorf("host: netlink: %w", err)
+	}
+	before, missing := e.ask.LinkByName(name)
+	if err := e.addQueue(); errors.Is(err, unix.EINVAL) && missing == nil { // it was made for one queue
+		e.multi = false
+		if err := e.addQueue(); err != nil {
+			return nil, err
+		}
+	} else if err != nil {
+		return nil, err
+	}
+	if missing == nil {
+		e.made = before.Attrs().Alias == mark
+		return e, nil
+	}
+	return e, e.mark()
+}
+
+// mark makes an interface that was made here stay, with a mark for the next driver.
+func (e *tapEnd) mark() error {
+	if len(e.fds) == 0 {
+		return nil // which was said
+	}
+	e.made = true
+	i, err := e.ask.LinkByName(e.name)
+	if err == nil {
+		err = e.ask.LinkSetAlias(i, mark)
+	}
+	if err == nil {
+		err = unix.IoctlSetInt(e.fds[0], unix.TUNSETPERSIST, 1)
+	}
+	if err != nil {
+		return fmt.Errorf("host: interface %q: %w", e.name, err)
+	}
+	return nil
+}
+
+// addQueue attaches another queue.
+func (e *tapEnd) addQueue() error {
+	fd, err := tun.OpenQueue(e.name, e.multi)
+	if err != nil {
+		return fmt.Errorf("host: %w", err)
+	}
+	q := len(e.fds)
+	e.fds = append(e.fds, fd)
+	if err := unix.EpollCtl(e.ep, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(q)}); err != nil {
+		return os.NewSyscallError("epoll_ctl", err)
+	}
+	return nil
+}
+
+// Kind implements End.
+func (e *tapEnd) Kind() string {
+	if e.gone {
+		return "TAP " + e.name + ", which was deleted"
+	}
+	return "TAP " + e.name
+}
+
+// Virtio implements End.
+func (e *tapEnd) Virtio() bool { return true }
+
+// Queues implements End.
+func (e *tapEnd) Queues() int { return len(e.fds) }
+
+// SetQueues implements End. An interface that was made for one queue keeps it.
+func (e *tapEnd) SetQueues(n int) error {
+	if e.gone {
+		for _, fd := range e.fds {
+			unix.Close(fd)
+		}
+		e.fds, e.gone, e.multi = nil, false, true
+		if err := errors.Join(e.addQueue(), e.mark()); err != nil {
+			return err
+		}
+	}
+	if !e.multi {
+		n = 1
+	}
+	n = min(max(n, 1), mostQueues)
+	for len(e.fds) > n {
+		last := len(e.fds) - 1
+		unix.Close(e.fds[last])
+		e.fds = e.fds[:last]
+	}
+	for len(e.fds) < n {
+		if err := e.addQueue(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Set implements End.
+func (e *tapEnd) Set(mac eth.MAC, mtu int) error {
+	i, err := e.ask.LinkByName(e.name)
+	if err != nil {
+		return fmt.Errorf("host: interface %q: %w", e.name, err)
+	}
+	a := i.Attrs()
+	if string(a.HardwareAddr) != string(mac[:]) {
+		if err := e.ask.LinkSetHardwareAddr(i, mac[:]); err != nil {
+			return fmt.Errorf("host: interface %q has the address %v, and cannot have that of the adapter, %v: %w", e.name, a.HardwareAddr, mac, err)
+		}
+	}
+	if a.MTU != mtu {
+		if err := e.ask.LinkSetMTU(i, mtu); err != nil && !errors.Is(err, unix.EPERM) {
+			return fmt.Errorf("host: interface %q: MTU %d: %w", e.name, mtu, err)
+		}
+	}
+	if err := e.ask.LinkSetUp(i); err != nil && !errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("host: interface %q: %w", e.name, err)
+	}
+	return nil
+}
+
+// Offer implements End.
+func (e *tapEnd) Offer(o Offloads) error {
+	flags := 0
+	if o.Checksums {
+		flags |= unix.TUN_F_CSUM
+		if o.Large4 {
+			flags |= unix.TUN_F_TSO4
+		}
+		if o.Large6 {
+			flags |= unix.TUN_F_TSO6
+		}
+	}
+	if err := unix.IoctlSetInt(e.fds[0], unix.TUNSETOFFLOAD, flags); err != nil {
+		return fmt.Errorf("host: interface %q: %w", e.name, os.NewSyscallError("TUNSETOFFLOAD", err))
+	}
+	if flags&(unix.TUN_F_TSO4|unix.TUN_F_TSO6) == 0 || o.LargeSize == 0 {
+		return nil
+	}
+	i, err := e.ask.LinkByName(e.name)
+	if err == nil {
+		err = e.ask.LinkSetGSOMaxSize(i, o.LargeSize)
+	}
+	if err != nil && !errors.Is(err, unix.EPERM) { // larger ones are cut here
+		return fmt.Errorf("host: interface %q: large packets of %d bytes: %w", e.name, o.LargeSize, err)
+	}
+	return nil
+}
+
+// SetLink implements End.
+func (e *tapEnd) SetLink(up bool) {
+	if len(e.fds) == 0 {
+		return
+	}
+	v := 0
+	if up {
+		v = 1
+	}
+	_ = unix.IoctlSetPointerInt(e.fds[0], unix.TUNSETCARRIER, v) // of systems without it the carrier is always there
+}
+
+// Ready implements End.
+func (e *tapEnd) Ready() (set uint64) {
+	if e.gone {
+		return 0
+	}
+	if len(e.fds) == 1 {
+		return 1
+	}
+	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(e.ep), uintptr(unsafe.Pointer(&e.events[0])), uintptr(len(e.events)),
+		0, 0, 0)
+	if errno != 0 {
+		return 0
+	}
+	for i := range n {
+		set |= 1 << (e.events[i].Fd & (mostQueues - 1))
+	}
+	return set
+}
+
+// Read implements End.
+func (e *tapEnd) Read(q int, b []byte) int {
+	for {
+		n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(e.fds[q]), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+		switch errno {
+		case 0:
+			return int(n)
+		case unix.EINTR:
+		case unix.EBADFD:
+			e.deleted()
+			return 0
+		default:
+			return 0 // EAGAIN, or the interface is down
+		}
+	}
+}
+
+// deleted notes that somebody has deleted the interface: its descriptors signal that for ever.
+func (e *tapEnd) deleted() {
+	e.gone = true
+	for _, fd := range e.fds {
+		_ = unix.EpollCtl(e.ep, unix.EPOLL_CTL_DEL, fd, nil)
+	}
+}
+
+// Write implements End.
+func (e *tapEnd) Write(q int, pieces [][]byte) Outcome {
+	n := vectorOf(e.vector[:], pieces, &e.joined)
+	fd := e.fds[q%len(e.fds)]
+	defer clear(e.vector[:n])
+	for {
+		_, _, errno := unix.RawSyscall(unix.SYS_WRITEV, uintptr(fd), uintptr(unsafe.Pointer(&e.vector)), uintptr(n))
+		switch errno {
+		case 0:
+			return Taken
+		case unix.EINTR:
+		case unix.EAGAIN:
+			return Full
+		default:
+			return Lost
+		}
+	}
+}
+
+// vectorOf fills in a vector with pieces, joined into one if there are too many, and returns how many it has.
+func vectorOf(v []unix.Iovec, pieces [][]byte, joined *[]byte) (n int) {
+	if len(pieces) > len(v) {
+		*joined = (*joined)[:0]
+		for _, p := range pieces {
+			*joined = append(*joined, p...)
+		}
+		v[0].Base = &(*joined)[0]
+		v[0].SetLen(len(*joined))
+		return 1
+	}
+	for _, p := range pieces {
+		if len(p) > 0 {
+			v[n].Base = &p[0]
+			v[n].SetLen(len(p))
+			n++
+		}
+	}
+	return n
+}
+
+// Pause implements End.
+func (e *tapEnd) Pause(on bool) {
+	what := uint32(unix.EPOLLIN)
+	if on {
+		what = 0
+	}
+	for q, fd := range e.fds {
+		_ = unix.EpollCtl(e.ep, unix.EPOLL_CTL_MOD, fd, &unix.EpollEvent{Events: what, Fd: int32(q)})
+	}
+}
+
+// Descriptors implements End.
+func (e *tapEnd) Descriptors() []int { return []int{e.ep} }
+
+// Close implements End.
+func (e *tapEnd) Close() error {
+	var err error
+	if e.made && len(e.fds) > 0 {
+		err = os.NewSyscallError("TUNSETPERSIST", unix.IoctlSetInt(e.fds[0], unix.TUNSETPERSIST, 0))
+	}
+	e.release()
+	return err
+}
+
+func (e *tapEnd) release() {
+	for _, fd := range e.fds {
+		unix.Close(fd)
+	}
+	e.fds = nil
+	if e.ep >= 0 {
+		unix.Close(e.ep)
+		e.ep = -1
+	}
+	if e.ask != nil {
+		e.ask.Close()
+		e.ask = nil
+	}
+}
