@@ -9,6 +9,7 @@
 
 #include "copier.h"
 #include "stream.h"
+#include "ticks.h"
 
 static void release(struct svpi *s)
 {
@@ -62,6 +63,7 @@ static struct svpi *attach(void)
 		return NULL;
 	}
 	svpi_stream_set_limits(s->fd);
+	svpi_counted(); /* reads a file, which the program may not be able to do later */
 	error = svpi_say_hello(s);
 	if (!error && s->copier)
 		error = svpi_copier_start(s);

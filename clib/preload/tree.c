@@ -147,24 +147,35 @@ static bool is_interface(const char *path)
 	return rest && !strncmp(rest, device, sizeof(device) - 1) && strchr("/", rest[sizeof(device) - 1]) && !strstr(rest, "/..");
 }
 
+/* may_be_ipoib tells whether the system shows an interface as a TUN device, or not at all. errno is preserved. */
+static bool may_be_ipoib(const char *name)
+{
+	char file[96];
+	int saved = errno, n = snprintf(file, sizeof(file), "/sys/class/net/%s/tun_flags", name);
+	bool may = n < (int)sizeof(file) && syscall(SYS_faccessat, AT_FDCWD, file, F_OK) == 0;
+
+	if (!may) {
+		file[n - (int)strlen("/tun_flags")] = 0;
+		may = syscall(SYS_faccessat, AT_FDCWD, file, F_OK) != 0;
+	}
+	errno = saved;
+	return may;
+}
+
 /* is_link tells whether a path is that of a file about the link-layer address of an interface that may be IPoIB's: such
  * files are shown though the system has them. */
 static bool is_link(const char *path)
 {
-	char name[64], file[16], tun[96];
+	static const char dir[] = "/sys/class/net/";
+	char name[64], file[16];
 	int end = 0;
 
-	if (sscanf(path, "/sys/class/net/%63[^/]/%15[a-z_]%n", name, file, &end) != 2 || path[end] || !strcmp(name, ".."))
+	if (strncmp(path, dir, sizeof(dir) - 1) || sscanf(path + sizeof(dir) - 1, "%63[^/]/%15[a-z_]%n", name, file, &end) != 2 ||
+	    path[sizeof(dir) - 1 + (size_t)end] || !strcmp(name, ".."))
 		return false;
-	snprintf(tun, sizeof(tun), "/sys/class/net/%s", name);
-	if (syscall(SYS_faccessat, AT_FDCWD, tun, F_OK) == 0) {
-		strcat(tun, "/tun_flags");
-		if (syscall(SYS_faccessat, AT_FDCWD, tun, F_OK) != 0)
-			return false;
-	}
 	for (size_t i = 0; svpi_link_files[i]; i++)
 		if (!strcmp(file, svpi_link_files[i]))
-			return true;
+			return may_be_ipoib(name);
 	return false;
 }
 

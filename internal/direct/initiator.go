@@ -38,7 +38,7 @@ type Surroundings struct {
 	// Ring rings the doorbell of the QP, so that the driver raises events.
 	Ring func()
 	// Now returns the time for the timestamps of completions. It is asked for queues that want them; of a driver that
-	// does not say which do (Stamps), for all.
+	// does not say which do (Stamps), for all. The goroutine that uses the initiator asks.
 	Now    func() uint64
 	Stamps bool
 }
