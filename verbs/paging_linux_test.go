@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	page  = 4096
+	page  = testbed.Page
 	pages = 64
 )
 
@@ -25,27 +25,7 @@ func mapped(t *testing.T) []byte {
 	return mem
 }
 
-func resident(t *testing.T, mem []byte) (n int) {
-	t.Helper()
-	in := make([]byte, len(mem)/page)
-	at, out := uintptr(unsafe.Pointer(&mem[0])), uintptr(unsafe.Pointer(&in[0]))
-	if _, _, e := unix.Syscall(unix.SYS_MINCORE, at, uintptr(len(mem)), out); e != 0 {
-		t.Fatal(e)
-	}
-	for _, b := range in {
-		n += int(b & 1)
-	}
-	return n
-}
-
-// unmap takes a page away, move puts one page of memory in the place of another.
-func unmap(t *testing.T, mem []byte, n int) {
-	t.Helper()
-	if _, _, e := unix.Syscall(unix.SYS_MUNMAP, uintptr(unsafe.Pointer(&mem[n*page])), page, 0); e != 0 {
-		t.Fatal(e)
-	}
-}
-
+// move puts one page of memory in the place of another.
 func move(t *testing.T, to []byte, n int, from []byte) {
 	t.Helper()
 	if _, _, e := unix.Syscall6(unix.SYS_MREMAP, uintptr(unsafe.Pointer(&from[0])), page, page,
@@ -77,7 +57,7 @@ func testOnDemand(t *testing.T, b *testbed.Bed) {
 	server, client := connected(t, b)
 	far, near := mapped(t), mapped(t)
 	theirs, own := must(server.pd.Register(far, access))(t), must(client.pd.Register(near, access))(t)
-	if n := resident(t, far) + resident(t, near); n != 0 {
+	if n := testbed.Resident(t, far) + testbed.Resident(t, near); n != 0 {
 		t.Errorf("registering touched %d pages", n)
 	}
 	if theirs.Path() != verbs.PathProcessVM {
@@ -121,7 +101,7 @@ func testOnDemand(t *testing.T, b *testbed.Bed) {
 		t.Error("the read did not find what was moved there, and emptied")
 	}
 	ok(t, own.Prefetch(50*page, 4*page, true))
-	if n := resident(t, near[50*page:54*page]); n != 4 {
+	if n := testbed.Resident(t, near[50*page:54*page]); n != 4 {
 		t.Errorf("%d of 4 pages prefetched", n)
 	}
 	missing(t, b, theirs, own)
@@ -135,7 +115,7 @@ func missing(t *testing.T, b *testbed.Bed, theirs, own *verbs.MR) {
 	far, near := theirs.Bytes(), own.Bytes()
 	server, client := connected(t, b)
 	peers, mine := must(server.pd.Register(far, theirs.Access()))(t), must(client.pd.Register(near, own.Access()))(t)
-	unmap(t, far, 33)
+	testbed.Unmap(t, far, 33*page)
 	client.send(t, verbs.SendWR{Op: verbs.OpWrite, SGE: []verbs.SGE{mine.SGE(2*page, 100)}, RemoteAddr: peers.RemoteAddr() + 33*page,
 		RKey: peers.RKey()})
 	if wc := client.next(t); wc.Status != verbs.RemoteAccess && wc.Status != verbs.RemoteOperation {
@@ -145,7 +125,7 @@ func missing(t *testing.T, b *testbed.Bed, theirs, own *verbs.MR) {
 	ok(t, mine.Deregister())
 	server, client = connected(t, b)
 	mine = must(client.pd.Register(near, own.Access()))(t)
-	unmap(t, near, 34)
+	testbed.Unmap(t, near, 34*page)
 	client.send(t, verbs.SendWR{Op: verbs.OpWrite, SGE: []verbs.SGE{mine.SGE(34*page, 100)}, RemoteAddr: server.mr.RemoteAddr(),
 		RKey: server.mr.RKey()})
 	client.want(t, verbs.CompletedWrite, verbs.LocalProtection)

@@ -135,6 +135,28 @@ EXPORT ssize_t recv(int fd, void *to, size_t n, int flags)
 	return is_route(fd) ? recvfrom(fd, to, n, flags, NULL, NULL) : next(fd, to, n, flags);
 }
 
+/* Programs compiled with -D_FORTIFY_SOURCE call these. */
+ssize_t __recv_chk(int, void *, size_t, size_t, int);
+ssize_t __recvfrom_chk(int, void *, size_t, size_t, int, struct sockaddr *, socklen_t *);
+
+EXPORT ssize_t __recv_chk(int fd, void *to, size_t n, size_t room, int flags)
+{
+	static ssize_t (*next)(int, void *, size_t, size_t, int);
+
+	if (!next)
+		next = (ssize_t(*)(int, void *, size_t, size_t, int))dlsym(RTLD_NEXT, "__recv_chk");
+	return n <= room && is_route(fd) ? recvfrom(fd, to, n, flags, NULL, NULL) : next(fd, to, n, room, flags);
+}
+
+EXPORT ssize_t __recvfrom_chk(int fd, void *to, size_t n, size_t room, int flags, struct sockaddr *from, socklen_t *len)
+{
+	static ssize_t (*next)(int, void *, size_t, size_t, int, struct sockaddr *, socklen_t *);
+
+	if (!next)
+		next = (ssize_t(*)(int, void *, size_t, size_t, int, struct sockaddr *, socklen_t *))dlsym(RTLD_NEXT, "__recvfrom_chk");
+	return n <= room && is_route(fd) ? recvfrom(fd, to, n, flags, from, len) : next(fd, to, n, room, flags, from, len);
+}
+
 /* Of 20 bytes the system shows the first 14 here, as it does of InfiniBand's own interfaces. */
 EXPORT int ioctl(int fd, unsigned long request, ...)
 {

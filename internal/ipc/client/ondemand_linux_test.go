@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -14,20 +13,6 @@ import (
 )
 
 const onDemand = verbs.LocalWrite | verbs.RemoteWrite | verbs.RemoteRead | verbs.OnDemand
-
-// resident returns how many pages of mem are in memory.
-func resident(t *testing.T, mem []byte) (n int) {
-	t.Helper()
-	in := make([]byte, len(mem)/4096)
-	at, out := uintptr(unsafe.Pointer(&mem[0])), uintptr(unsafe.Pointer(&in[0]))
-	if _, _, e := unix.Syscall(unix.SYS_MINCORE, at, uintptr(len(mem)), out); e != 0 {
-		t.Fatal(e)
-	}
-	for _, b := range in {
-		n += int(b & 1)
-	}
-	return n
-}
 
 // TestOnDemand: registering a region on demand touches no page. What is at its addresses is used, whatever that is, by the
 // driver and by the program's own initiator; what is missing is an error of the queue pair that asked for it alone.
@@ -56,7 +41,7 @@ func testOnDemand(t *testing.T, direct, path string) {
 	mem := get(unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS))(t)
 	_ = unix.Madvise(mem, unix.MADV_NOHUGEPAGE)
 	mr := get(server[0].qp.PD().Register(mem, onDemand))(t)
-	if n := resident(t, mem); n != 0 {
+	if n := testbed.Resident(t, mem); n != 0 {
 		t.Errorf("registering touched %d pages", n)
 	}
 	own := get(unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS))(t)
@@ -71,12 +56,12 @@ func testOnDemand(t *testing.T, direct, path string) {
 		t.Error("the write did not arrive in a page that was missing")
 	}
 	ok(t, ownMR.Prefetch(0, 4*4096, true))
-	if n := resident(t, own[:4*4096]); n != 4 {
+	if n := testbed.Resident(t, own[:4*4096]); n != 4 {
 		t.Errorf("%d of 4 pages prefetched", n)
 	}
 	testbed.WantErr(t, ownMR.Prefetch(size-10, 11, false), verbs.ErrInvalid)
 	// A hole in what the peer has: munmap of part of a mapping, as free does it.
-	unmapPage(t, mem, 2*4096)
+	testbed.Unmap(t, mem, 2*4096)
 	if err := write(0, 8192, 2*4096); err == nil || !strings.Contains(err.Error(), "remote") {
 		t.Errorf("write to a page that was unmapped: %v, want a remote error", err)
 	}
@@ -85,17 +70,10 @@ func testOnDemand(t *testing.T, direct, path string) {
 		RemoteAddr: server[1].mr.RemoteAddr(), RKey: server[1].mr.RKey()}))
 	// And in what the program sends itself: no fault of the program.
 	hole := get(program[1].qp.PD().Register(own, onDemand))(t)
-	unmapPage(t, own, 3*4096)
+	testbed.Unmap(t, own, 3*4096)
 	err := program[1].do(ctx, verbs.SendWR{Op: verbs.OpWrite, SGE: []verbs.SGE{hole.SGE(3*4096, 100)},
 		RemoteAddr: server[1].mr.RemoteAddr(), RKey: server[1].mr.RKey()})
 	if err == nil || !strings.Contains(err.Error(), "local protection") {
 		t.Errorf("write from a page that was unmapped: %v, want a local protection error", err)
-	}
-}
-
-func unmapPage(t *testing.T, mem []byte, at int) {
-	t.Helper()
-	if _, _, e := unix.Syscall(unix.SYS_MUNMAP, uintptr(unsafe.Pointer(&mem[at])), 4096, 0); e != 0 {
-		t.Fatal(e)
 	}
 }
