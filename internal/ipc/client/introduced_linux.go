@@ -186,7 +186,7 @@ func (c *Client) introduce(body []byte) error {
 		return nil // it only announced more of the neighbour
 	}
 	s.record = r
-	watch := new(monotonic.Watch)
+	watch := monotonic.NewWatch()
 	s.Store(direct.NewInitiator(r, int(b.Role), direct.Surroundings{
 		Own: d.own, Peer: p.table, Owner: b.Owner, OwnArena: c.Arena, PeerArena: p.arena, Segment: p.segment,
 		Process: p.inhabited, Wake: shared.Wake,

@@ -6,8 +6,8 @@ package monotonic
 // measurements in a row agree, and on machines whose counter is not what the kernel keeps its time by, each reading is one of
 // the clock. clib/ipc/ticks.h does the same for programs in C.
 //
-// What it says is off by at most a microsecond, usually by less than a tenth of one, in either direction. The zero value is
-// ready to use, by one goroutine at a time.
+// What it says is off by at most a microsecond, usually by less than a tenth of one, in either direction. It is for one
+// goroutine at a time.
 type Watch struct {
 	at       moment
 	rate     uint64 // nanoseconds a tick takes, in 2^-32
@@ -28,6 +28,12 @@ const (
 	// agree: measurements agree if they differ by less than this part.
 	agree = 1000
 )
+
+// NewWatch finds out about the counter, if nobody has: that takes files, which the program may not be able to read later.
+func NewWatch() *Watch {
+	counted()
+	return new(Watch)
+}
 
 // Now returns the clock in nanoseconds.
 func (w *Watch) Now() uint64 {

@@ -98,7 +98,7 @@ func TestWatchAfterSleep(t *testing.T) {
 
 // TestWatchHere: a reading lies between two of this machine's clock before and after it, but for the bound.
 func TestWatchHere(t *testing.T) {
-	var w Watch
+	w := NewWatch()
 	for began := time.Now(); time.Since(began) < 100*time.Millisecond; {
 		before := Now()
 		now := w.Now()
@@ -112,7 +112,7 @@ func TestWatchHere(t *testing.T) {
 }
 
 func TestWatchAllocatesNothing(t *testing.T) {
-	var w Watch
+	w := NewWatch()
 	if n := testing.AllocsPerRun(1000, func() { _ = w.Now() }); n != 0 {
 		t.Errorf("%v allocations a reading", n)
 	}
