@@ -157,12 +157,14 @@ func (e *datagramEnd) SetLink(up bool) { e.down = !up }
 // Pause implements End.
 func (e *datagramEnd) Pause(on bool) { pause(e.ep, e.fd, on) }
 
+// pause takes a descriptor out of its epoll set, or puts it back: in the set it would go on signalling that the other end has
+// hung up, which nobody takes note of meanwhile.
 func pause(ep, fd int, on bool) {
-	what := uint32(unix.EPOLLIN)
+	what := unix.EPOLL_CTL_ADD
 	if on {
-		what = 0
+		what = unix.EPOLL_CTL_DEL
 	}
-	_ = unix.EpollCtl(ep, unix.EPOLL_CTL_MOD, fd, &unix.EpollEvent{Events: what, Fd: int32(fd)})
+	_ = unix.EpollCtl(ep, what, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fd)})
 }
 
 // Descriptors implements End.

@@ -289,12 +289,15 @@ func vectorOf(v []unix.Iovec, pieces [][]byte, joined *[]byte) (n int) {
 
 // Pause implements End.
 func (e *tapEnd) Pause(on bool) {
-	what := uint32(unix.EPOLLIN)
+	if e.gone {
+		return
+	}
+	what := unix.EPOLL_CTL_ADD
 	if on {
-		what = 0
+		what = unix.EPOLL_CTL_DEL // that the interface is gone would be signalled for ever
 	}
 	for q, fd := range e.fds {
-		_ = unix.EpollCtl(e.ep, unix.EPOLL_CTL_MOD, fd, &unix.EpollEvent{Events: what, Fd: int32(q)})
+		_ = unix.EpollCtl(e.ep, what, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(q)})
 	}
 }
 
