@@ -132,7 +132,8 @@ static void hostile(void)
 		size_t n = 0, room;
 
 		for (int k = rand() % 4; k >= 0; k--)
-			n = put(b, n, RTM_NEWLINK, rand() % 3 ? ARPHRD_NONE : ARPHRD_ETHER, rand() % 2 ? OURS : 1, (unsigned short)(rand() % 12), rand() % 4 == 0);
+			n = put(b, n, RTM_NEWLINK, rand() % 3 ? ARPHRD_NONE : ARPHRD_ETHER, rand() % 2 ? OURS : 1,
+				(unsigned short)(rand() % 12), rand() % 4 == 0);
 		for (int k = rand() % 4; k > 0; k--)
 			b[(size_t)rand() % n] = (uint8_t)(rand() % 3 ? rand() % 64 : rand());
 		n -= (size_t)(rand() % 8);
