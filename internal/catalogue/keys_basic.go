@@ -30,7 +30,7 @@ var basicKeys = []Key{
 		Sources:     from(winof, "4.6.3 Basic Registry Keys", winof, "4.9.3 Tunable Performance Parameters"),
 	},
 	{
-		Name: "*ReceiveBuffers", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onEthernet, Type: NumericString,
+		Name: "*ReceiveBuffers", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onEthernet, Type: NumericString, Status: Built,
 		Defaults: each(512, 4096), Min: 256, Max: 4096, Unit: "packets", UI: true, Title: "Receive Buffers",
 		Description: "Number of packets for which each receive ring has room. More survive longer bursts, and take more memory.",
 		Chosen:      "The defaults of the tables; perf_tuning and the lists of tunable parameters print others.",
@@ -45,7 +45,7 @@ var basicKeys = []Key{
 		Sources:     basicSources,
 	},
 	{
-		Name: "*TransmitBuffers", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onEthernet, Type: NumericString,
+		Name: "*TransmitBuffers", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: onEthernet, Type: NumericString, Status: Built,
 		Defaults: always(2048), Min: 256, Max: 4096, Unit: "packets", UI: true, Title: "Send Buffers",
 		Description: "Number of packets for which each send ring has room. More may improve sending, and take more memory.",
 		Sources:     basicSources,

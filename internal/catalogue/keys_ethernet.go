@@ -16,7 +16,7 @@ var (
 
 var ethernetKeys = []Key{
 	{
-		Name: "*PriorityVLANTag", Base: AdapterClass, Group: groupEthernet, Generations: Both, Scope: physicalEthernet, Type: NumericString,
+		Name: "*PriorityVLANTag", Base: AdapterClass, Group: groupEthernet, Generations: Both, Scope: physicalEthernet, Type: NumericString, Status: Built,
 		Defaults: always(3), UI: true, Title: "Priority & VLAN Tag",
 		Choices: []Choice{
 			{0, "priority & VLAN disabled", "frames are sent without a tag"},
@@ -29,21 +29,21 @@ var ethernetKeys = []Key{
 		Sources:     ethernetSources,
 	},
 	{
-		Name: "PromiscuousVlan", Base: AdapterClass, Group: groupEthernet, Generations: Both, Scope: onEthernet, Type: NumericString,
+		Name: "PromiscuousVlan", Base: AdapterClass, Group: groupEthernet, Generations: Both, Scope: onEthernet, Type: NumericString, Status: Built,
 		Defaults: always(0), Choices: disableEnable,
 		Description: "Passes packets of every VLAN to the system, without filtering them.",
 		Sources:     ethernetSources,
 	},
 	{
-		Name: "UseRSSForRawIP", Base: AdapterClass, Group: groupEthernet, Generations: MLX4, Scope: physical, Type: NumericString,
+		Name: "UseRSSForRawIP", Base: AdapterClass, Group: groupEthernet, Generations: MLX4, Scope: physical, Type: NumericString, Status: Built,
 		Defaults: always(1), Choices: disableEnable,
-		Description: "Spreads IP packets that are neither TCP nor UDP by RSS. Otherwise DefaultRecvRingProcessor handles them all, which suits forwarding. Physical functions only.",
+		Description: "Spreads IP packets that are neither TCP nor UDP by RSS. Otherwise DefaultRecvRingProcessor handles them all, which suits forwarding. Physical functions only. Of InfiniBand ports it is only stored.",
 		Sources:     append(tuningSources, ethernetMLX4...),
 	},
 	{
-		Name: "UseRSSForUDP", Base: AdapterClass, Group: groupEthernet, Generations: MLX4, Scope: physical, Type: NumericString,
+		Name: "UseRSSForUDP", Base: AdapterClass, Group: groupEthernet, Generations: MLX4, Scope: physical, Type: NumericString, Status: Built,
 		Defaults: always(1), Choices: disableEnable,
-		Description: "Spreads UDP packets by RSS. Otherwise DefaultRecvRingProcessor handles them all, which suits forwarding. Physical functions only.",
+		Description: "Spreads UDP packets by RSS. Otherwise DefaultRecvRingProcessor handles them all, which suits forwarding. Physical functions only. Of InfiniBand ports it is only stored.",
 		Sources:     append(tuningSources, ethernetMLX4...),
 	},
 	{

@@ -26,13 +26,13 @@ var performanceKeys = []Key{
 		Sources:     append(tuningSources, performanceSources...),
 	},
 	{
-		Name: "SendCompletionMethod", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
+		Name: "SendCompletionMethod", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
 		Defaults: always(1), IPoIB: onIB(0), UI: true, Title: "Send Completion Method",
 		Choices: []Choice{
 			{0, "polling", "completions of sends are looked for when the next packets are sent"},
 			{1, "interrupt", "completions of sends raise an interrupt"},
 		},
-		Description: "How the completion of sends is noticed.",
+		Description: "How the completion of sends is noticed. Of InfiniBand ports it is only stored.",
 		Chosen:      "What the two numbers mean: perf_tuning's table prints only the numbers.",
 		Sources:     append(tunableSources, tuningSources...),
 	},
@@ -103,28 +103,28 @@ var performanceKeys = []Key{
 		Sources:     performanceMLX4,
 	},
 	{
-		Name: "*RSS", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
+		Name: "*RSS", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
 		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Receive Side Scaling",
-		Description: "Spreads received packets over several processors by a hash of their addresses and ports. Disabled, the Toeplitz hash is set up once and its indirection table stays.",
+		Description: "Spreads received packets over several processors by a hash of their addresses and ports. Disabled, the Toeplitz hash is set up once and its indirection table stays. Of InfiniBand ports it is only stored.",
 		Sources:     performanceSources,
 	},
 	{
 		Name: "TxHashDistribution", Aliases: []string{"TxHashDisrtibution"}, Base: AdapterClass, Group: groupPerformance, Generations: MLX4,
-		Scope: onBoth, Type: NumericString,
+		Scope: onBoth, Type: NumericString, Status: Built,
 		Defaults: always(3),
 		Choices: []Choice{
 			{1, "size", "two send rings: packets below 128 bytes in one, the others in the other"},
 			{2, "hash", "a hash of destination address and TCP ports; packets other than IP go to ring 0"},
 			{3, "hash and size", "two rings for each hash value, one for small packets"},
 		},
-		Description: "How packets to send are spread over the send rings.",
+		Description: "How packets to send are spread over the send rings. Of InfiniBand ports it is only stored.",
 		Chosen:      "The spelling: the manual swaps two letters.",
 		Sources:     performanceMLX4,
 	},
 	{
-		Name: "RxSmallPacketBypass", Base: AdapterClass, Group: groupPerformance, Generations: MLX4, Scope: onBoth, Type: NumericString,
+		Name: "RxSmallPacketBypass", Base: AdapterClass, Group: groupPerformance, Generations: MLX4, Scope: onBoth, Type: NumericString, Status: Built,
 		Defaults: always(0), Choices: disableEnable,
-		Description: "Passes small received packets to the system before large ones, so that acknowledgements overtake data if there is traffic both ways.",
+		Description: "Passes small received packets to the system before large ones, so that acknowledgements overtake data if there is traffic both ways. Of InfiniBand ports it is only stored.",
 		Sources:     performanceMLX4,
 	},
 	{
@@ -175,9 +175,9 @@ var performanceKeys = []Key{
 		Sources:     append(from(winof, "4.1.7 Header Data Split"), performanceMLX4...),
 	},
 	{
-		Name: "VlanId", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: physical, Type: NumericString,
+		Name: "VlanId", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: physical, Type: NumericString, Status: Built,
 		Defaults: always(0), Min: 0, Max: 4095, UI: true, Title: "VLAN ID",
-		Description: "VLAN of every packet of the adapter, if no teaming driver sets one; 0 means no VLAN. Not to be set on a virtual function.",
+		Description: "VLAN of every packet of the adapter, if no teaming driver sets one; 0 means no VLAN. Not to be set on a virtual function. Of InfiniBand ports it is only stored.",
 		Sources:     performanceSources,
 	},
 	{
@@ -189,9 +189,9 @@ var performanceKeys = []Key{
 	},
 	{
 		Name: "DefaultRecvRingProcessor", Base: AdapterClass, Group: groupPerformance, Generations: MLX4, Scope: onBoth,
-		Type:     NumericString,
+		Type: NumericString, Status: Built,
 		Defaults: automatic(rssChoice), Min: 0, Max: 1023, Bound: Processors, AutoText: "-1",
-		Description: "Processor of the default receive ring, which receives the packets that RSS does not spread.",
+		Description: "Processor of the default receive ring, which receives the packets that RSS does not spread. Of InfiniBand ports it is only stored.",
 		Chosen:      "The limits.",
 		Sources:     append(tuningSources, performanceMLX4...),
 	},
@@ -203,9 +203,9 @@ var performanceKeys = []Key{
 		Sources:     append(tuningSources, performanceMLX4...),
 	},
 	{
-		Name: "*NumRSSQueues", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
+		Name: "*NumRSSQueues", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
 		Defaults: always(8), Min: 1, Max: 64, Unit: "queues", UI: true, Title: "Maximum Number of RSS Queues",
-		Description: "Most receive queues over which RSS spreads packets.",
+		Description: "Most receive queues over which RSS spreads packets. Of InfiniBand ports it is only stored.",
 		Sources:     performanceSources,
 	},
 	{
@@ -215,9 +215,9 @@ var performanceKeys = []Key{
 		Sources:     performanceSources,
 	},
 	{
-		Name: "*MaxRSSProcessors", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
+		Name: "*MaxRSSProcessors", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
 		Defaults: always(8), Min: 1, Max: 64, Bound: Processors, Unit: "processors", UI: true, Title: "Maximum Number of RSS Processors",
-		Description: "Most processors that take part in RSS; adapters may have different numbers.",
+		Description: "Most processors that take part in RSS; adapters may have different numbers. Of InfiniBand ports it is only stored.",
 		Chosen:      "The limits, which are those of the RSS queues.",
 		Sources:     append(from(winof, "4.1.13.2 Using RSS", winof2, "3.1.7 Receive Side Scaling (RSS)"), performanceSources...),
 	},

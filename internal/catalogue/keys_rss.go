@@ -43,7 +43,7 @@ var rssKeys = []Key{
 		Sources:     rssSources,
 	},
 	{
-		Name: "*RSSProfile", Base: AdapterClass, Group: groupRSS, Generations: Both, Scope: onBoth, Type: NumericString,
+		Name: "*RSSProfile", Base: AdapterClass, Group: groupRSS, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
 		Defaults: always(1), UI: true, Title: "RSS Profile",
 		Choices: []Choice{
 			{1, "closest processor", "those next to the adapter, as the load requires"},
@@ -52,7 +52,7 @@ var rssKeys = []Key{
 			{4, "NUMA scaling static", "spread over the NUMA nodes, fixed; perf_tuning's choice"},
 			{5, "conservative scaling", "as few as are sufficient"},
 		},
-		Description: "How processors are chosen for RSS.",
+		Description: "How processors are chosen for RSS. Of InfiniBand ports it is only stored.",
 		Chosen:      "The meaning of the numbers and the default, which are NDIS's; the manual prints perf_tuning's 4. " + alsoWinOF2,
 		Sources:     append(tuningSources, from(winof, "10 Release Notes Change Log History")...),
 	},
@@ -96,7 +96,7 @@ var losslessKeys = []Key{
 
 var burstKeys = []Key{
 	{
-		Name: "AsyncReceiveIndicate", Base: AdapterClass, Group: groupBurst, Generations: MLX5, Scope: onEthernet, Type: NumericString,
+		Name: "AsyncReceiveIndicate", Base: AdapterClass, Group: groupBurst, Generations: MLX5, Scope: onEthernet, Type: NumericString, Status: Built,
 		Defaults: always(0),
 		Choices: []Choice{
 			{0, "disabled", ""},
@@ -107,7 +107,7 @@ var burstKeys = []Key{
 		Sources:     burstSource,
 	},
 	{
-		Name: "RfdReservationFactor", Base: AdapterClass, Group: groupBurst, Generations: MLX5, Scope: onEthernet, Type: NumericString,
+		Name: "RfdReservationFactor", Base: AdapterClass, Group: groupBurst, Generations: MLX5, Scope: onEthernet, Type: NumericString, Status: Built,
 		Defaults: always(150), Min: 0, Max: 5000000, Unit: "packets",
 		Description: "Receive packets held in reserve for bursts; 10,000 is recommended, and memory grows with it.",
 		Chosen:      "The lower limit.",

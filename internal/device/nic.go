@@ -183,6 +183,7 @@ type EthernetStatus struct {
 	On         bool
 	MAC        [6]byte
 	MTU        int // the largest IP packet
+	Config     ethernet.Config
 	Queues     int // receive queues
 	Processors []rss.Processor
 	Counters   ethernet.Counters
@@ -205,6 +206,7 @@ func (n *nic) status() *EthernetStatus {
 	if n.on() {
 		t.add(n.f)
 		c := n.f.Config()
+		s.Config = c
 		s.MTU, s.Queues, s.Waiting = c.JumboPacket-eth.EthernetLen, n.f.ReceiveQueues(), n.f.Memory()
 		s.Processors = append(s.Processors, n.f.Processors()...)
 	}

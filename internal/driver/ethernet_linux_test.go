@@ -5,10 +5,15 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/function/ethernet"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/wire/eth"
 )
@@ -122,4 +127,43 @@ func TestEthernet_Guests(t *testing.T) {
 	restart(t, far, "port")
 	to := eth.MAC{2, 5: 9}
 	b.gets(t, "to another address", func() { a.send(t, a.frame(to, "to another address")) })
+}
+
+// TestEthernetKeys: the keys of Ethernet functions take effect at the next start of their adapter, in a function that works with
+// them; what its host may leave to it follows.
+func TestEthernetKeys(t *testing.T) {
+	for generation, values := range map[string]map[string]string{
+		"mlx5": {"*JumboPacket": "4014", "*ReceiveBuffers": "1024", "*TransmitBuffers": "512", "*LsoV2IPv4": "0", "*LsoV2IPv6": "0", "LSOSize": "40000",
+			"LSOMinSegment": "5", "LSOTcpOptions": "0", "LSOIpOptions": "0", "*IPChecksumOffloadIPv4": "1", "*TCPUDPChecksumOffloadIPv4": "2",
+			"*TCPUDPChecksumOffloadIPv6": "2", "*RscIPv4": "0", "*RscIPv6": "0", "*PriorityVLANTag": "0", "PromiscuousVlan": "1",
+			"*NumRSSQueues": "1", "*RSSProfile": "2", "*MaxRSSProcessors": "1", "SendCompletionMethod": "0", "AsyncReceiveIndicate": "2",
+			"RfdReservationFactor": "300", "RecvCompletionMethod": "0", "*InterruptModeration": "0", "VlanID": "7"},
+		"mlx4": {"UseRSSForUDP": "0", "UseRSSForRawIP": "0", "DefaultRecvRingProcessor": "1", "TxHashDistribution": "1",
+			"RxSmallPacketBypass": "1", "*RSS": "0"},
+	} {
+		t.Run(generation, func(t *testing.T) {
+			cfg := overSockets(t)[0]
+			withGuest(t, &cfg, "02:00:00:00:00:01")
+			cfg.Adapters[0].Generation = generation
+			d := start(t, cfg)
+			defer stop(t, d)
+			for key, value := range values {
+				set(t, d, "port", key, value)
+			}
+			restart(t, d, "port")
+			s := d.host.Ethernet(0)
+			want, _ := config.ParseGeneration(generation)
+			c := ethernet.Defaults(want)
+			c.MAC, c.JumboPacket, c.Host, c.Machine = s.Config.MAC, s.Config.JumboPacket, s.Config.Host, s.Config.Machine
+			for key, value := range values {
+				n, err := strconv.Atoi(value)
+				if err != nil || !c.Set(strings.Replace(key, "VlanID", "VlanId", 1), n) {
+					t.Errorf("%s is no key of the function, %v", key, err)
+				}
+			}
+			if diff := cmp.Diff(c, s.Config); !s.On || diff != "" {
+				t.Errorf("it works: %v, with other values than wanted (-) \n%s", s.On, diff)
+			}
+		})
+	}
 }

@@ -66,6 +66,28 @@ var acting = map[string]func(*testing.T){
 	"*TCPUDPChecksumOffloadIPv4":       TestIPoIBKeys,
 	"*TCPUDPChecksumOffloadIPv6":       TestIPoIBKeys,
 	"GUIDMask":                         TestIPoIBKeys,
+	// The effect of their values is tested in package ethernet, with a scripted clock.
+	"LSOMinSegment":            TestEthernetKeys,
+	"LSOTcpOptions":            TestEthernetKeys,
+	"LSOIpOptions":             TestEthernetKeys,
+	"*IPChecksumOffloadIPv4":   TestEthernetKeys,
+	"*RscIPv4":                 TestEthernetKeys,
+	"*RscIPv6":                 TestEthernetKeys,
+	"*PriorityVLANTag":         TestEthernetKeys,
+	"PromiscuousVlan":          TestEthernetKeys,
+	"VlanId":                   TestEthernetKeys,
+	"UseRSSForUDP":             TestEthernetKeys,
+	"UseRSSForRawIP":           TestEthernetKeys,
+	"*RSS":                     TestEthernetKeys,
+	"*NumRSSQueues":            TestEthernetKeys,
+	"*MaxRSSProcessors":        TestEthernetKeys,
+	"*RSSProfile":              TestEthernetKeys,
+	"DefaultRecvRingProcessor": TestEthernetKeys,
+	"SendCompletionMethod":     TestEthernetKeys,
+	"TxHashDistribution":       TestEthernetKeys,
+	"RxSmallPacketBypass":      TestEthernetKeys,
+	"AsyncReceiveIndicate":     TestEthernetKeys,
+	"RfdReservationFactor":     TestEthernetKeys,
 }
 
 // actingOf holds the files with the tests of keys that a tool's feature uses.
