@@ -76,6 +76,17 @@ static size_t place(const struct msghdr *m, const char *from, size_t n)
 	return done;
 }
 
+/* room_for returns how long a datagram may become: not longer than what the caller has room for, if it has room for it as it is;
+ * if it has not, it is to learn how much it needs. */
+static size_t room_for(const struct msghdr *m, size_t n, size_t most)
+{
+	size_t has = 0;
+
+	for (size_t i = 0; i < m->msg_iovlen; i++)
+		has += m->msg_iov[i].iov_len;
+	return has < n || has > most ? most : has;
+}
+
 /* receive takes a datagram whole, tells what it leaves out, and gives the caller what it asked for. */
 static ssize_t receive(int fd, struct msghdr *m, int flags)
 {
@@ -92,7 +103,7 @@ static ssize_t receive(int fd, struct msghdr *m, int flags)
 	if (n < 0 || (size_t)n > v.iov_len) { /* another thread took the one that was seen: this one is larger, and cut off */
 		placed = n < 0 ? 0 : place(m, v.iov_base, v.iov_len);
 	} else {
-		n = (ssize_t)svpi_links_told(v.iov_base, (size_t)n, room);
+		n = (ssize_t)svpi_links_told(v.iov_base, (size_t)n, room_for(m, (size_t)n, room));
 		placed = place(m, v.iov_base, (size_t)n);
 	}
 	free(v.iov_base);

@@ -105,11 +105,39 @@ except OSError:
     pass
 `
 
+// rooms asks netlink for an interface with buffers of several sizes, and prints how much came and of which type it is.
+const rooms = `
+import socket, struct
+s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+def ask(room):
+    s.send(struct.pack("IHHIIBxHiII", 32, 18, 1, 1, 0, 0, 0, socket.if_nametoindex("svib0"), 0, 0))
+    b = s.recv(room)
+    return len(b), struct.unpack("H", b[18:20])[0]
+whole, _ = ask(1 << 16)
+for room in (whole - 49, whole - 48, whole - 1, whole):
+    n, kind = ask(room)
+    print(n - whole, kind)
+`
+
+// TestFabricLinkAddressRoom: what a program has room for as the system tells it does not become longer than that: the program
+// would take it for cut off. One whose buffer is too small in any case learns how much it needs.
+func TestFabricLinkAddressRoom(t *testing.T) {
+	b := newIPoIB(t)
+	b.need("ip", "python3")
+	b.run(nil, "sh", "-c", connectedIPoIB)
+	if out, want := b.run(nil, "python3", "-c", rooms), "-49 32\n-48 65534\n-48 65534\n0 32\n"; out != want {
+		t.Errorf("with buffers of several sizes programs see %q, want %q", out, want)
+	}
+}
+
+// connectedIPoIB waits until the interface is connected, and so has a broadcast address.
+const connectedIPoIB = `until ip -j link show svib0 | grep -q '"broadcast":"00:ff:ff:ff:ff:12:40:1b:'; do sleep 0.1; done`
+
 // An IPoIB interface, which the system takes for one without a link-layer address, has the one by which its peers know it.
 func TestFabricLinkAddress(t *testing.T) {
 	b := newIPoIB(t)
 	b.need("ip", "python3")
-	b.run(nil, "sh", "-c", `until ip -j link show svib0 | grep -q '"broadcast":"00:ff:ff:ff:ff:12:40:1b:'; do sleep 0.1; done`)
+	b.run(nil, "sh", "-c", connectedIPoIB)
 	out := b.run(nil, "python3", "-c", hardware)
 	const hex = `((?:[0-9a-f]{2}:){13}[0-9a-f]{2})((?::[0-9a-f]{2}){6})`
 	m := regexp.MustCompile(`^netlink infiniband ` + hex + ` 00:ff:ff:ff:ff:12:40:1b:ff:ff:00:00:00:00:00:00:ff:ff:ff:ff
