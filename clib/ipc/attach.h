@@ -20,8 +20,9 @@
 enum { SVPI_FEATURE_SEGMENTS = 1, SVPI_FEATURE_PROCESS_VM = 2, SVPI_FEATURE_COPIER = 4, SVPI_FEATURE_DIRECT = 16,
        SVPI_FEATURE_PROCESS = 64 };
 enum { SVPI_MAX_ARENAS = 65536 };
-enum { SVPI_TIMES_MINOR = 6, SVPI_QP_FLAGS_MINOR = 11, SVPI_PLACED_MINOR = 13 };
-/* Those are the versions with flags of CQs, with all of queue pairs, and with atomic writes and flushes. */
+enum { SVPI_TIMES_MINOR = 6, SVPI_QP_FLAGS_MINOR = 11, SVPI_PLACED_MINOR = 13, SVPI_TAGS_MINOR = 14 };
+/* Those are the versions with flags of CQs, with all of queue pairs, with atomic writes and flushes, and with tag
+ * matching. */
 enum { SVPI_QP_SIGNAL_ALL = 1, SVPI_QP_BLOCK_SELF = 2 }; /* flags of CreateQP */
 enum { SVPI_CQ_TIMESTAMPS = 1, SVPI_CQ_IGNORE_OVERRUN = 2 }; /* flags of CreateCQ */
 enum { SVPI_PATH_PROCESS_VM = 2, SVPI_PATH_COPIER = 3 }; /* how the driver reaches memory that is in no segment */

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SVPI_MAGIC 0x49505653u
-enum { SVPI_MAJOR = 2, SVPI_MINOR = 13 };
+enum { SVPI_MAJOR = 2, SVPI_MINOR = 14 };
 
 enum svpi_op {
 	SVPI_HELLO = 1,
@@ -77,6 +77,8 @@ enum svpi_op {
 	SVPI_OPEN_XRCD = 81,
 	SVPI_CREATE_XRC_SRQ = 82,
 	SVPI_OPEN_QP = 83,
+	SVPI_CREATE_TAG_SRQ = 88,
+	SVPI_TAG = 89,
 	SVPI_LINK_ADDRESSES = 94,
 };
 
@@ -750,6 +752,28 @@ struct svpi_open_qp {
 	uint64_t context;
 };
 _Static_assert(sizeof(struct svpi_open_qp) == 16, "layout");
+
+struct svpi_create_tag_srq {
+	struct svpi_create_srq create_srq;
+	uint32_t cq;
+	uint32_t tags;
+};
+_Static_assert(sizeof(struct svpi_create_tag_srq) == 24, "layout");
+
+struct svpi_tag_op {
+	uint32_t srq;
+	uint32_t kind;
+	uint32_t flags;
+	uint32_t unexpected;
+	uint64_t id;
+	uint32_t entry;
+	uint32_t num_sge;
+	uint64_t recv_id;
+	uint64_t tag;
+	uint64_t mask;
+	uint64_t sge[8];
+};
+_Static_assert(sizeof(struct svpi_tag_op) == 120, "layout");
 
 struct svpi_cm_info {
 	struct svpi_endpoint local;

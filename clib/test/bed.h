@@ -78,6 +78,7 @@ void test_xrc(void);
 void test_limits(void);
 void test_gids(void);
 void test_refused(void);
+void test_tags(void);
 void test_fork(void);
 void test_threads(void);
 void test_datagram_sockets(void);

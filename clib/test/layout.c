@@ -46,6 +46,8 @@ int main(void)
 	SIZE(ibv_context); AT(ibv_context, cmd_fd); AT(ibv_context, async_fd); AT(ibv_context, abi_compat);
 	SIZE(verbs_context); AT(verbs_context, query_port); AT(verbs_context, alloc_dm); AT(verbs_context, reg_dm_mr);
 	AT(verbs_context, alloc_parent_domain); AT(verbs_context, alloc_td); AT(verbs_context, modify_cq);
+	AT(verbs_context, post_srq_ops); SIZE(ibv_ops_wr); AT(ibv_ops_wr, tm); AT(ibv_ops_wr, tm.handle); AT(ibv_ops_wr, tm.add.tag);
+	IS(IBV_WC_TM_NO_TAG); IS(IBV_WC_TM_DATA_VALID); IS(IBV_WR_TAG_SYNC); IS(IBV_OPS_TM_SYNC);
 	AT(verbs_context, query_rt_values); AT(verbs_context, create_cq_ex); AT(verbs_context, query_device_ex);
 	AT(verbs_context, open_qp); AT(verbs_context, create_qp_ex); AT(verbs_context, create_srq_ex);
 	AT(verbs_context, get_srq_num); AT(verbs_context, open_xrcd); AT(verbs_context, sz); AT(verbs_context, context);

@@ -14,7 +14,7 @@ static const struct { const char *name; void (*run)(void); } tests[] = {
 	{ "on demand", test_on_demand }, { "device memory", test_device_memory },
 	{ "import", test_import }, { "xrc", test_xrc },
 	{ "limits", test_limits }, { "states", test_states }, { "threads", test_threads }, { "fork", test_fork },
-	{ "gids", test_gids }, { "refused", test_refused },
+	{ "gids", test_gids }, { "tags", test_tags }, { "refused", test_refused },
 };
 
 /* dies kills the driver and checks that every call returns. */

@@ -47,14 +47,11 @@ static void flows(struct end *a)
 
 static void memory(struct end *a)
 {
-	struct ibv_srq_init_attr_ex s = { .attr = { 1, 1, 0 }, .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_CQ |
-					  IBV_SRQ_INIT_ATTR_TM, .srq_type = IBV_SRQT_TM, .pd = a->pd, .cq = a->cq };
 	void *gone = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	REFUSED(ibv_reg_dmabuf_mr(a->pd, 0, 4096, 0, 0, IBV_ACCESS_LOCAL_WRITE), EOPNOTSUPP);
 	MUST(gone != MAP_FAILED && munmap(gone, 4096) == 0);
 	REFUSED(ibv_reg_mr(a->pd, gone, 4096, IBV_ACCESS_LOCAL_WRITE), EFAULT); /* as is that of a GPU */
-	REFUSED(ibv_create_srq_ex(a->ctx, &s), EOPNOTSUPP);
 }
 
 /* vendors asks the distribution's libraries for other vendors' devices, where they are installed. */

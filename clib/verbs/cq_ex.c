@@ -11,6 +11,7 @@ static void to_current(void *arg, int i, const struct svpi_cqe *e)
 {
 	(void)i;
 	memcpy(arg, e, offsetof(struct svpi_cqe, stamp));
+	((struct svpi_cqe *)arg)->slid = e->slid;
 }
 
 static int next(struct ibv_cq_ex *x)
@@ -60,10 +61,16 @@ static uint8_t read_sl(struct ibv_cq_ex *x) { return CURRENT(x)->sl; }
 static uint8_t read_path_bits(struct ibv_cq_ex *x) { return CURRENT(x)->path_bits; }
 static uint64_t read_time(struct ibv_cq_ex *x) { return CURRENT(x)->time + cq_of(x)->zero; }
 
-/* No VLAN is taken off what these queue pairs receive, no flow tags it, and no tag is matched. */
+/* No VLAN is taken off what these queue pairs receive, and no flow tags it. */
 static uint16_t read_vlan(struct ibv_cq_ex *x) { return (void)x, 0; }
 static uint32_t read_flow_tag(struct ibv_cq_ex *x) { return (void)x, 0; }
-static void read_tag(struct ibv_cq_ex *x, struct ibv_wc_tm_info *info) { (void)x, *info = (struct ibv_wc_tm_info){ 0 }; }
+
+static void read_tag(struct ibv_cq_ex *x, struct ibv_wc_tm_info *info)
+{
+	const struct svpi_cqe *e = CURRENT(x);
+
+	*info = e->op == IBV_WC_TM_RECV ? (struct ibv_wc_tm_info){ e->context, e->src_qp } : (struct ibv_wc_tm_info){ 0 };
+}
 
 /* WALL_FRESH: for how many nanoseconds of completions the reading of the time of day holds. */
 enum { WALL_FRESH = 1000000 };

@@ -99,6 +99,7 @@ static void set_ops(struct svpi_context *c)
 	v->modify_cq = svpi_modify_cq;
 	v->create_qp_ex = svpi_create_qp_ex;
 	v->create_srq_ex = svpi_create_srq_ex;
+	v->post_srq_ops = svpi_post_srq_ops;
 	v->get_srq_num = svpi_get_srq_num;
 	v->open_xrcd = svpi_open_xrcd;
 	v->close_xrcd = svpi_close_xrcd;
@@ -239,6 +240,7 @@ int svpi_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 	memset(&a, 0, sizeof(a));
 	ibv_query_device(context, &a.orig_attr);
 	fill_odp(to_svpi(context), &a);
+	svpi_fill_tag_caps(to_svpi(context), &a);
 	a.max_dm_size = svpi_dm_size(context);
 	if (svpi_has_times(to_svpi(context))) {
 		a.completion_timestamp_mask = UINT64_MAX;

@@ -156,6 +156,7 @@ struct svpi_srq {
 	uint32_t bell;
 	uint32_t max_sge, number;
 	bool xrc;
+	struct ibv_cq *tag_cq; /* of a queue that matches tags; else NULL */
 	uint32_t got; /* events given to the program */
 	struct svpi_home home;
 };
@@ -257,6 +258,10 @@ struct ibv_cq_ex *svpi_create_cq_ex(struct ibv_context *, struct ibv_cq_init_att
 int svpi_modify_cq(struct ibv_cq *, struct ibv_modify_cq_attr *);
 struct ibv_qp *svpi_create_qp_ex(struct ibv_context *, struct ibv_qp_init_attr_ex *);
 struct ibv_srq *svpi_create_srq_ex(struct ibv_context *, struct ibv_srq_init_attr_ex *);
+/* svpi_check_tags tells whether a queue that matches tags can be like that: 0 or an errno. */
+int svpi_check_tags(const struct svpi *, const struct ibv_srq_init_attr_ex *);
+int svpi_post_srq_ops(struct ibv_srq *, struct ibv_ops_wr *, struct ibv_ops_wr **);
+void svpi_fill_tag_caps(const struct svpi *, struct ibv_device_attr_ex *);
 int svpi_get_srq_num(struct ibv_srq *, uint32_t *);
 bool svpi_has_xrc(const struct svpi *);
 struct ibv_xrcd *svpi_open_xrcd(struct ibv_context *, struct ibv_xrcd_init_attr *);

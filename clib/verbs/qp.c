@@ -236,6 +236,8 @@ static void begin_anew(struct svpi_qp *q)
 		svpi_cq_forget(q->qp.send_cq, q->qp.qp_num);
 	if (q->qp.recv_cq && q->qp.recv_cq != q->qp.send_cq)
 		svpi_cq_forget(q->qp.recv_cq, q->qp.qp_num);
+	if (q->qp.srq && to_srq(q->qp.srq)->tag_cq)
+		svpi_cq_forget(to_srq(q->qp.srq)->tag_cq, q->qp.qp_num);
 }
 
 EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask)

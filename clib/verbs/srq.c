@@ -4,19 +4,22 @@
 
 #include "object.h"
 
-/* create_srq creates a queue, in the domain xrcd and completing in cq if these are not NULL. */
+/* create_srq creates a queue, in the domain xrcd or with a list of so many tags, completing in cq, if these are not NULL
+ * or 0. */
 static struct svpi_srq *create_srq(struct ibv_pd *pd, struct ibv_srq_attr *a, void *srq_context, struct ibv_xrcd *xrcd,
-				   struct ibv_cq *cq)
+				   uint32_t tags, struct ibv_cq *cq)
 {
 	struct svpi *s = to_svpi(pd->context);
 	struct svpi_create_srq c = { .pd = pd->handle, .depth = at_least_1(a->max_wr), .max_sge = at_least_1(a->max_sge),
 				     .limit = a->srq_limit };
 	struct svpi_create_xrcsrq x = { c, xrcd ? to_xrcd(xrcd)->handle : 0, cq ? cq->handle : 0 };
+	struct svpi_create_tag_srq t = { c, cq ? cq->handle : 0, tags };
 	struct svpi_home home;
 	struct svpi_srq *q = svpi_home_new(&home, pd, sizeof(*q), SVPI_RESOURCE_SRQ);
 	struct svpi_queue r;
 	void *memory = NULL;
 	int error = !q ? errno : xrcd ? svpi_call(s, SVPI_CREATE_XRC_SRQ, &x, sizeof(x), &r, sizeof(r)) :
+				  tags ? svpi_call(s, SVPI_CREATE_TAG_SRQ, &t, sizeof(t), &r, sizeof(r)) :
 					 svpi_call(s, SVPI_CREATE_SRQ, &c, sizeof(c), &r, sizeof(r));
 
 	if (!error) {
@@ -34,6 +37,7 @@ static struct svpi_srq *create_srq(struct ibv_pd *pd, struct ibv_srq_attr *a, vo
 	svpi_producer_open(&q->ring, memory, r.depth, r.stride);
 	q->svpi = s;
 	q->number = r.number;
+	q->tag_cq = tags ? cq : NULL;
 	q->max_sge = a->max_sge = c.max_sge;
 	a->max_wr = r.depth;
 	q->srq.context = pd->context;
@@ -47,7 +51,7 @@ static struct svpi_srq *create_srq(struct ibv_pd *pd, struct ibv_srq_attr *a, vo
 
 EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *a)
 {
-	struct svpi_srq *q = create_srq(pd, &a->attr, a->srq_context, NULL, NULL);
+	struct svpi_srq *q = create_srq(pd, &a->attr, a->srq_context, NULL, 0, NULL);
 
 	return q ? &q->srq : NULL;
 }
@@ -56,23 +60,27 @@ struct ibv_srq *svpi_create_srq_ex(struct ibv_context *context, struct ibv_srq_i
 {
 	const uint32_t both = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
 	struct svpi_srq *q;
-	bool xrc;
+	bool xrc, tags;
+	int error = 0;
 
-	(void)context;
 	if (!(a->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !a->pd) {
 		errno = EINVAL;
 		return NULL;
 	}
-	if (a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && a->srq_type != IBV_SRQT_BASIC && a->srq_type != IBV_SRQT_XRC) {
-		errno = EOPNOTSUPP;
-		return NULL;
-	}
 	xrc = a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && a->srq_type == IBV_SRQT_XRC;
-	if (xrc && ((a->comp_mask & both) != both || !a->xrcd || !a->cq)) {
-		errno = EINVAL;
+	tags = a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && a->srq_type == IBV_SRQT_TM;
+	if (a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE && a->srq_type > IBV_SRQT_TM)
+		error = EOPNOTSUPP;
+	else if (xrc && ((a->comp_mask & both) != both || !a->xrcd || !a->cq))
+		error = EINVAL;
+	else if (tags)
+		error = svpi_check_tags(to_svpi(context), a);
+	if (error) {
+		errno = error;
 		return NULL;
 	}
-	q = create_srq(a->pd, &a->attr, a->srq_context, xrc ? a->xrcd : NULL, xrc ? a->cq : NULL);
+	q = create_srq(a->pd, &a->attr, a->srq_context, xrc ? a->xrcd : NULL, tags ? a->tm_cap.max_num_tags : 0,
+		       xrc || tags ? a->cq : NULL);
 	if (q)
 		q->xrc = xrc;
 	return q ? &q->srq : NULL;

@@ -89,6 +89,7 @@ struct ibv_rss_caps {
 	uint8_t rx_hash_function;
 };
 struct ibv_packet_pacing_caps { uint32_t qp_rate_limit_min, qp_rate_limit_max, supported_qpts; };
+enum { IBV_TM_CAP_RC = 1 };
 struct ibv_tm_caps { uint32_t max_rndv_hdr_size, max_num_tags, flags, max_ops, max_sge; };
 struct ibv_cq_moderation_caps { uint16_t max_cq_count, max_cq_period; };
 struct ibv_pci_atomic_caps { uint16_t fetch_add, swap, compare_swap; };
@@ -163,6 +164,7 @@ enum ibv_wc_status {
 enum ibv_wc_opcode {
 	IBV_WC_SEND, IBV_WC_RDMA_WRITE, IBV_WC_RDMA_READ, IBV_WC_COMP_SWAP, IBV_WC_FETCH_ADD, IBV_WC_BIND_MW,
 	IBV_WC_LOCAL_INV, IBV_WC_TSO, IBV_WC_FLUSH, IBV_WC_ATOMIC_WRITE, IBV_WC_RECV = 1 << 7, IBV_WC_RECV_RDMA_WITH_IMM,
+	IBV_WC_TM_ADD, IBV_WC_TM_DEL, IBV_WC_TM_SYNC, IBV_WC_TM_RECV, IBV_WC_TM_NO_TAG,
 };
 
 enum {
@@ -173,7 +175,8 @@ enum {
 	IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK = 1 << 11,
 };
 
-enum { IBV_WC_GRH = 1, IBV_WC_WITH_IMM = 2, IBV_WC_WITH_INV = 8 };
+enum { IBV_WC_GRH = 1, IBV_WC_WITH_IMM = 2, IBV_WC_WITH_INV = 8, IBV_WC_TM_SYNC_REQ = 16, IBV_WC_TM_MATCH = 32,
+       IBV_WC_TM_DATA_VALID = 64 };
 
 struct ibv_wc {
 	uint64_t wr_id;
@@ -423,6 +426,23 @@ struct ibv_recv_wr {
 	struct ibv_sge *sg_list;
 	int num_sge;
 };
+enum ibv_ops_wr_opcode { IBV_WR_TAG_ADD, IBV_WR_TAG_DEL, IBV_WR_TAG_SYNC };
+enum { IBV_OPS_SIGNALED = 1, IBV_OPS_TM_SYNC = 2 };
+struct ibv_ops_wr {
+	uint64_t wr_id;
+	struct ibv_ops_wr *next;
+	enum ibv_ops_wr_opcode opcode;
+	int flags;
+	struct {
+		uint32_t unexpected_cnt, handle;
+		struct {
+			uint64_t recv_wr_id;
+			struct ibv_sge *sg_list;
+			int num_sge;
+			uint64_t tag, mask;
+		} add;
+	} tm;
+};
 struct ibv_mw_bind {
 	uint64_t wr_id;
 	unsigned send_flags;
@@ -618,7 +638,8 @@ struct verbs_context {
 	int (*dealloc_td)(struct ibv_td *);
 	struct ibv_td *(*alloc_td)(struct ibv_context *, struct ibv_td_init_attr *);
 	int (*modify_cq)(struct ibv_cq *, struct ibv_modify_cq_attr *);
-	void *none2[6];
+	int (*post_srq_ops)(struct ibv_srq *, struct ibv_ops_wr *, struct ibv_ops_wr **);
+	void *none2[5];
 	int (*query_rt_values)(struct ibv_context *, struct ibv_values_ex *);
 	struct ibv_cq_ex *(*create_cq_ex)(struct ibv_context *, struct ibv_cq_init_attr_ex *);
 	void *priv;

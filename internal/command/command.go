@@ -112,6 +112,10 @@ type Extended interface {
 	OpenXRCD(ctx context.Context, r OpenXRCD) (Handle, error)
 	// CreateXRCSRQ creates an SRQ in an XRC domain; Queue.Number is how peers name it.
 	CreateXRCSRQ(ctx context.Context, r CreateXRCSRQ) (Queue, error)
+	// CreateTagSRQ creates an SRQ that matches tags.
+	CreateTagSRQ(ctx context.Context, r CreateTagSRQ) (Queue, error)
+	// TagOp changes the matching list of such an SRQ. TagAdd returns the entry, and Exhausted if the list is full.
+	TagOp(ctx context.Context, r TagOp) (entry Handle, err error)
 	// OpenQP returns another handle of a target QP, which has no rings. The QP ends with its last handle.
 	OpenQP(ctx context.Context, r OpenQP) (QueuePair, error)
 

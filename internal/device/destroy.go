@@ -185,7 +185,9 @@ func (c *Client) destroySRQ(h command.Handle) error {
 	if s.uses > 0 {
 		return busy("the SRQ", s.uses)
 	}
-	s.unshare()
+	if s.unshare(); s.tags != nil {
+		s.cq.uses--
+	}
 	c.srqs.Remove(h)
 	s.pd.uses--
 	s.pd.adapter.objects.SRQ--

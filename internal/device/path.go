@@ -61,7 +61,7 @@ func (q *qp) decide() (p *qp, e path.Event) {
 	a := q.adapter
 	p = a.host.peerOf(q)
 	switch {
-	case a.needsWire(), p != nil && p.adapter.needsWire():
+	case q.matchesTags(), p != nil && p.matchesTags(), a.needsWire(), p != nil && p.adapter.needsWire():
 		return p, path.Demand
 	case a.ib != nil && (p == nil || !ib.PKeyMatch(q.key(), p.key())): // the fabric would not let it pass
 		return p, path.Demand

@@ -103,6 +103,9 @@ func (q *qp) check(r *command.CreateQP) (err error) {
 		if q.srq.pd.adapter != q.adapter {
 			return command.Errorf(command.Invalid, "SRQ and PD are of different adapters")
 		}
+		if err := q.checkTags(r); err != nil {
+			return err
+		}
 	}
 	return q.checkSizes(r)
 }
@@ -161,7 +164,8 @@ func (q *qp) make(r *command.CreateQP) (out command.QueuePair, err error) {
 	}
 	q.tq, err = a.engine.CreateQP(c.host.now(), transport.QPConfig{
 		Type: r.Type, PD: q.pd.number, SendCQ: transport.CQRef(q.send.ref), RecvCQ: recvCQ,
-		Send: &q.sendRing, Recv: recv, SRQ: q.srq != nil, SignalAll: r.Flags&command.QPSignalAll != 0, Context: r.Context,
+		Send: &q.sendRing, Recv: recv, SRQ: q.srq != nil, Tags: q.tagList(),
+		SignalAll: r.Flags&command.QPSignalAll != 0, Context: r.Context,
 		BlockSelf: r.Flags&command.QPBlockSelfMulticast != 0, Program: &c.attention,
 	})
 	if err != nil {

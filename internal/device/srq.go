@@ -6,6 +6,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/tagmatch"
 	"github.com/softvpi/softvpi/internal/transport"
 )
 
@@ -26,6 +27,7 @@ type srq struct {
 	xrcd   *xrcd
 	cq     *cq
 	shared *transport.SharedQueue
+	tags   *tagmatch.List // if it matches tags; it then completes in cq
 }
 
 // Next implements transport.RecvQueue.

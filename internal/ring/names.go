@@ -73,6 +73,12 @@ const (
 	CQAtomicWrite
 	CQRecv      CQOp = 128
 	CQRecvWrite CQOp = 129 // an RDMA write with immediate consumed a receive
+	// Of shared receive queues with tag matching.
+	CQTagAdd    CQOp = 130
+	CQTagRemove CQOp = 131
+	CQTagSync   CQOp = 132
+	CQTagRecv   CQOp = 133 // a message with a tag; Context is the tag, SrcQP the program's data, if it matched
+	CQNoTag     CQOp = 134 // a message without one
 )
 
 var cqNames = [...]string{"", "send", "write", "read", "compare and swap", "fetch and add", "bind", "local invalidate", "",
@@ -85,8 +91,13 @@ func (o CQOp) String() string {
 	case CQRecvWrite:
 		return "receive of write with immediate"
 	}
+	if o >= CQTagAdd {
+		return name(tagNames[:], uint8(o-CQTagAdd), "operation ")
+	}
 	return name(cqNames[:], uint8(o), "operation ")
 }
+
+var tagNames = [...]string{"tag add", "tag remove", "tag sync", "tag receive", "receive without tag"}
 
 // Status is how a request ended (IBA 11.6.2).
 type Status uint8
@@ -115,13 +126,16 @@ const (
 	Fatal
 	ResponseTimeout
 	General
+	TagError      // a tagged buffer was not found
+	TagIncomplete // a tagged buffer has no room for the data of a rendezvous
 )
 
 var statusNames = [...]string{"success", "local length error", "local QP operation error", "local EE context error",
 	"local protection error", "work request flushed", "memory window bind error", "bad response", "local access error",
 	"remote invalid request error", "remote access error", "remote operation error", "transport retry counter exceeded",
 	"RNR retry counter exceeded", "local RDD violation", "remote invalid RD request", "remote aborted",
-	"invalid EE context number", "invalid EE context state", "fatal error", "response timeout", "general error"}
+	"invalid EE context number", "invalid EE context state", "fatal error", "response timeout", "general error", "tag matching error",
+	"rendezvous incomplete"}
 
 func (s Status) String() string { return name(statusNames[:], uint8(s), "status ") }
 
@@ -130,11 +144,14 @@ type CQFlags uint8
 
 // The flags of a completion.
 const (
-	HasImm      CQFlags = 1 << iota // Imm is immediate data
-	Invalidated                     // Imm is the rkey that the peer's send invalidated
-	HasGRH                          // UD: the first 40 bytes received are the GRH
-	IsSolicited                     // the peer requested a solicited event
-	ReceiveSide                     // completion of a receive
+	HasImm        CQFlags = 1 << iota // Imm is immediate data
+	Invalidated                       // Imm is the rkey that the peer's send invalidated
+	HasGRH                            // UD: the first 40 bytes received are the GRH
+	IsSolicited                       // the peer requested a solicited event
+	ReceiveSide                       // completion of a receive
+	TagSyncNeeded                     // the program has not dealt with all unexpected messages
+	TagMatched                        // a tagged buffer was found
+	TagData                           // the data is there
 )
 
 // Arm selects the completions that raise an event.

@@ -150,20 +150,34 @@ func (q *QP) flushOne() (Completion, bool) {
 
 func (q *QP) flushSend() (Completion, bool) {
 	s := &q.req
-	if r := s.head; r != nil {
-		c := Completion{CQ: q.sendCQ, CQE: ring.CQE{ID: r.wr.ID, Op: r.wr.Op.CQOp()}}
+	for r := s.head; r != nil; r = s.head {
+		c, told := q.flushed(&r.wr)
 		q.unlinkHead()
-		q.sq.Release(1)
-		return c, true
+		if q.sq.Release(1); told {
+			return c, true
+		}
 	}
 	r := q.eng.requests.get()
 	defer q.eng.requests.put(r)
-	ok, err := q.sq.Next(&r.wr)
-	if !ok || err != nil {
-		return Completion{}, false
+	for {
+		r.wr.As = nil
+		ok, err := q.sq.Next(&r.wr)
+		if !ok || err != nil {
+			return Completion{}, false
+		}
+		c, told := q.flushed(&r.wr)
+		if q.sq.Release(1); told {
+			return c, true
+		}
 	}
-	q.sq.Release(1)
-	return Completion{CQ: q.sendCQ, CQE: ring.CQE{ID: r.wr.ID, Op: r.wr.Op.CQOp()}}, true
+}
+
+// flushed returns the completion of a request that is flushed; told is false if it has none.
+func (q *QP) flushed(wr *SendWR) (c Completion, told bool) {
+	if wr.As != nil {
+		return q.ended(wr.As, ring.WRFlush), wr.As != untold
+	}
+	return Completion{CQ: q.sendCQ, CQE: ring.CQE{ID: wr.ID, Op: wr.Op.CQOp()}}, true
 }
 
 // flushReceive flushes the receive in use and then those in the QP's own queue. Receives of an SRQ are

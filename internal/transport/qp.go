@@ -59,6 +59,8 @@ type QP struct {
 	pair    *Pair        // with the other end, if that is on an engine of the same loop
 	carrier path.Carrier // who carries its messages
 
+	tags *tagging // with an SRQ that matches tags
+
 	req  requester
 	resp responder
 }
@@ -109,6 +111,10 @@ func (e *Engine) CreateQP(now clock.Time, c QPConfig) (*QP, error) {
 		context: c.Context, program: c.Program, maxInline: c.MaxInline,
 		deadlines: [timerKinds]deadline{{clock.Never, -1}, {clock.Never, -1}},
 	}
+	if c.Tags != nil {
+		q.tags = &tagging{list: c.Tags, moves: rendezvous{SendQueue: c.Send}}
+		q.sq = &q.tags.moves
+	}
 	e.table.Put(c.Number, q)
 	e.table.count++
 	return q, nil
@@ -128,6 +134,8 @@ func (c *QPConfig) check() error {
 		return fieldError("Send", "nil", "a send queue")
 	case c.Recv == nil:
 		return fieldError("Recv", "nil", "a receive queue")
+	case c.Tags != nil && (c.Type != command.RC || !c.SRQ):
+		return fieldError("Tags", "set", "a list only for RC with an SRQ")
 	case c.MaxInline < 0 || c.MaxInline > ring.MaxInline:
 		return fieldError("MaxInline", c.MaxInline, "0 to 1024")
 	}

@@ -128,6 +128,7 @@ func (q *QP) take() bool {
 		return false
 	}
 	r := q.eng.requests.get()
+	r.wr.As = nil
 	ok, err := q.sq.Next(&r.wr)
 	if err != nil {
 		q.eng.requests.put(r)
@@ -359,6 +360,10 @@ func (q *QP) unlinkHead() {
 
 // complete writes the completion of a request if one was requested or the request failed.
 func (q *QP) complete(r *request, status ring.Status) {
+	if r.wr.As != nil {
+		q.completeAs(r.wr.As, status)
+		return
+	}
 	if status == ring.Success && !q.signalAll && r.wr.Flags&ring.Signaled == 0 {
 		return
 	}

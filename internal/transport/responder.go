@@ -215,8 +215,17 @@ func (q *QP) lengthFits(op ib.Opcode, n int) bool {
 // takeSend places a packet of a send.
 func (q *QP) takeSend(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
 	s := &q.resp
-	if op.Starts() && !q.beginReceive() {
-		return false
+	switch {
+	case !op.Starts():
+	case q.tags == nil:
+		if !q.beginReceive() {
+			return false
+		}
+	default:
+		var step tagStep
+		if data, step = q.beginTagged(op, data, bth.Solicited()); step != tagGoes {
+			return step == tagDone
+		}
 	}
 	w := s.recv
 	if s.off+uint64(len(data)) > w.mem.length {
@@ -353,6 +362,9 @@ func (q *QP) finishReceive(c *ring.CQE) {
 	e, w := q.eng, q.resp.recv
 	q.resp.recv = nil
 	c.ID, c.Context, c.QPN = w.wr.ID, q.context, q.num
+	if q.tags != nil {
+		q.tags.stamp(c)
+	}
 	c.Flags |= ring.ReceiveSide
 	c.PKeyIndex = uint16(q.attr.PKeyIndex)
 	if q.typ != command.UD {

@@ -5,6 +5,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/tagmatch"
 )
 
 // CQRef identifies a completion queue to the engine's driver; the engine only passes it on.
@@ -15,6 +16,8 @@ type SendWR struct {
 	// Route is the destination of a datagram (UD), from its address handle. nil means that the handle is
 	// invalid, and the request fails with a local QP operation error.
 	Route *frame.Route
+	// As is the completion of a request that the engine makes itself (see rendezvous); nil: its own.
+	As *Completion
 	ring.SendWR
 }
 
@@ -71,6 +74,8 @@ type QPConfig struct {
 	// SRQ says that Recv is shared: no end-to-end credits, receives are not flushed, and a last-WQE event
 	// is raised when the QP ends.
 	SRQ bool
+	// Tags is the matching list of an SRQ that has one; RC only.
+	Tags *tagmatch.List
 	// SignalAll makes every send request generate a completion.
 	SignalAll bool
 	// Program takes the completions; nil: one that sleeps.

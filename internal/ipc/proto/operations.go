@@ -79,6 +79,12 @@ const (
 	OpOpenQP
 )
 
+// Those of tag matching.
+const (
+	OpCreateTagSRQ = OpOpenQP + 5 + iota
+	OpTag
+)
+
 // Those of version 2.12 on begin where numbers were left for others.
 const (
 	OpLinkAddresses = OpOpenQP + 11 + iota
@@ -113,5 +119,5 @@ var operationNames = [OpEnd]string{
 	OpReregisterMemory: "REREGISTER_MEMORY", OpClock: "CLOCK", OpInterfaces: "INTERFACES",
 	OpAllocDM: "ALLOC_DM", OpMemoryInfo: "MEMORY_INFO", OpExport: "EXPORT", OpImport: "IMPORT",
 	OpOpenXRCD: "OPEN_XRCD", OpCreateXRCSRQ: "CREATE_XRC_SRQ", OpOpenQP: "OPEN_QP",
-	OpLinkAddresses: "LINK_ADDRESSES",
+	OpLinkAddresses: "LINK_ADDRESSES", OpCreateTagSRQ: "CREATE_TAG_SRQ", OpTag: "TAG",
 }

@@ -204,6 +204,20 @@ var handlers = [proto.OpEnd]handler{
 		}
 		return x.CreateXRCSRQ(ctx, q)
 	}),
+	proto.OpCreateTagSRQ: replies(func(ctx context.Context, s Session, q command.CreateTagSRQ) (command.Queue, error) {
+		x, err := extended(s)
+		if err != nil {
+			return command.Queue{}, err
+		}
+		return x.CreateTagSRQ(ctx, q)
+	}),
+	proto.OpTag: replies(func(ctx context.Context, s Session, q command.TagOp) (command.Handle, error) {
+		x, err := extended(s)
+		if err != nil {
+			return 0, err
+		}
+		return x.TagOp(ctx, q)
+	}),
 	proto.OpOpenQP: replies(func(ctx context.Context, s Session, q command.OpenQP) (command.QueuePair, error) {
 		x, err := extended(s)
 		if err != nil {

@@ -138,6 +138,8 @@ func TestHostileFrames(t *testing.T) {
 		{"short body", true, bad(proto.OpCreateQP, 0, 1, []byte{1, 2}), "body of 2 bytes"},
 		{"short domain", true, bad(proto.OpOpenXRCD, 0, 1, make([]byte, 23)), "body of 23 bytes"},
 		{"long shared receive queue", true, bad(proto.OpCreateXRCSRQ, 0, 1, make([]byte, 25)), "body of 25 bytes"},
+		{"queue that matches tags, cut", true, bad(proto.OpCreateTagSRQ, 0, 1, make([]byte, 23)), "body of 23 bytes"},
+		{"long tag operation", true, bad(proto.OpTag, 0, 1, make([]byte, 121)), "body of 121 bytes"},
 		{"target without a number", true, bad(proto.OpOpenQP, 0, 1, make([]byte, 4)), "body of 4 bytes"},
 		{"long body", true, bad(proto.OpAllocPD, 0, 1, make([]byte, 2000)), "body of 2000 bytes"},
 		{"credit not due", true, bad(proto.OpCredit, 0, 0, proto.Encode(proto.Credit{Events: 1})), "credits"},
