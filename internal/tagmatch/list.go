@@ -34,11 +34,11 @@ func (e *Entry) Room() (n uint64) {
 	return n
 }
 
-// node is an entry in the list, or a place for one.
+// node is what of an entry in the list, or of a place for one, the search looks at: two of them are a cache line.
 type node struct {
-	Entry
-	handle     uint32 // of the entry; 0: free
+	tag, mask  uint64
 	prev, next uint32 // indices in nodes
+	handle     uint32 // of the entry; 0: free
 }
 
 // List is the tagged buffers of a shared receive queue, oldest first. Index 0 of nodes is the ring's head.
@@ -48,6 +48,7 @@ type node struct {
 // buffers match nothing before: otherwise a later message would overtake the earlier one.
 type List struct {
 	nodes      []node
+	entries    []Entry // of the nodes
 	free       []uint32
 	max, count int
 	held       uint32 // the oldest entry that matches nothing yet; 0: none
@@ -57,7 +58,7 @@ type List struct {
 }
 
 // New returns a list of at most max entries, 1 to MaxTags.
-func New(max int) *List { return &List{nodes: make([]node, 1), max: max} }
+func New(max int) *List { return &List{nodes: make([]node, 1), entries: make([]Entry, 1), max: max} }
 
 // Len returns the number of entries.
 func (l *List) Len() int { return l.count }
@@ -87,11 +88,12 @@ func (l *List) Add(e *Entry) (handle uint32, err error) {
 	if n := len(l.free); n > 0 {
 		i, l.free = l.free[n-1], l.free[:n-1]
 	} else {
-		l.nodes = append(l.nodes, node{})
+		l.nodes, l.entries = append(l.nodes, node{}), append(l.entries, Entry{})
 	}
 	l.serial++
 	last := l.nodes[0].prev
-	l.nodes[i] = node{Entry: *e, handle: l.serial<<indexBits | i, prev: last}
+	l.nodes[i] = node{tag: e.Tag, mask: e.Mask, handle: l.serial<<indexBits | i, prev: last}
+	l.entries[i] = *e
 	l.nodes[last].next, l.nodes[0].prev = i, i
 	if l.count++; l.held == 0 && !l.InSync() {
 		l.held = i
@@ -113,9 +115,9 @@ func (l *List) Remove(handle uint32) bool {
 // list changes.
 func (l *List) Match(tag uint64) *Entry {
 	for i := l.nodes[0].next; i != 0 && i != l.held; i = l.nodes[i].next {
-		if n := &l.nodes[i]; tag&n.Mask == n.Tag {
+		if n := &l.nodes[i]; tag&n.mask == n.tag {
 			l.unlink(i)
-			return &n.Entry
+			return &l.entries[i]
 		}
 	}
 	return nil
