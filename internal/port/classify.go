@@ -45,13 +45,14 @@ func (w *Wire) classify(in *frame.In) *place {
 	return w.otherwise(e.Dst)
 }
 
-// otherwise returns the place for a frame that no station takes at once: RoCE to a MAC without an RDMA function, or frames to
-// a MAC of none. RoCE to an RDMA function in another VLAN is for nobody.
+// otherwise returns the place for a frame that no station takes at once: RoCE to a MAC without an RDMA function that is on, or
+// frames to a MAC of none. RoCE to an RDMA function in another VLAN is for nobody.
 func (w *Wire) otherwise(dst eth.MAC) *place {
 	var owner, curious *place
 	for i := range w.places {
 		x := &w.places[i]
 		switch s := x.station; {
+		case s.off:
 		case s.MAC == dst && s.Kind == RDMA:
 			return nil
 		case s.MAC == dst:
@@ -69,18 +70,19 @@ func (w *Wire) otherwise(dst eth.MAC) *place {
 // takes reports whether a frame is for a station.
 func (x *place) takes(e *eth.Ethernet, vlan uint16, packet []byte) bool {
 	s := x.station
-	if s.MAC != e.Dst {
+	if s.MAC != e.Dst || s.off {
 		return false
 	}
 	roce := isRoCE(e.Type, packet, cmp.Or(s.UDPPort, eth.PortRoCEv2))
 	return s.Kind == Ethernet && !roce || s.Kind == RDMA && s.VLAN == vlan && roce
 }
 
-// joins reports whether a station takes a frame to a group: one of its kind, or of any if the wire has stations of one only.
+// joins reports whether a station takes a frame to a group: one of its kind, or any if the wire has stations of one kind that are on.
 func (w *Wire) joins(x *place, in *frame.In) bool {
 	only := true
 	for i := range w.places {
-		only = only && w.places[i].station.Kind == x.station.Kind
+		s := w.places[i].station
+		only = only && (s.Kind == x.station.Kind || s.off)
 	}
 	if only {
 		return true

@@ -76,6 +76,13 @@ func TestReceive_EthernetStations(t *testing.T) {
 	if len(a.in) != 3 || len(rdma.got) != 1 {
 		t.Errorf("RoCE to everybody: %d frames for the Ethernet function, %q for RDMA", len(a.in)-3, rdma.got)
 	}
+	rdma.s.Switch(false)
+	arrive(&p, w, x.e, group, "all.")
+	if a.in = a.in[:min(3, len(a.in))]; len(b.in) != 2 || len(rdma.got) != 1 {
+		t.Errorf("RoCE to everybody while the RDMA function is off: %d frames for the Ethernet functions, %q for RDMA", len(b.in)-1, rdma.got)
+	}
+	b.in = b.in[:1]
+	rdma.s.Switch(true)
 	at.Promiscuous = false
 	stray := []frame.In{
 		{Data: ethernetTo(eth.Broadcast, 0, 46), Raw: true}, {Data: ethernetTo(eth.MAC{2, 0, 0, 0, 0, 7}, 0, 46), Raw: true}}

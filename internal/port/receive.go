@@ -75,7 +75,7 @@ func (p *Port) giveAll(now clock.Time, w *Wire, but *Station, in []frame.In) {
 		n := min(len(in), len(copies))
 		for i := range w.places {
 			x := &w.places[i]
-			if x.station == but {
+			if x.station == but || x.station.off {
 				continue
 			}
 			k := 0
