@@ -21,6 +21,8 @@ type backend interface {
 	OpenXRCD(ctx context.Context, r command.OpenXRCD) (command.Handle, error)
 	CreateXRCSRQ(ctx context.Context, r command.CreateXRCSRQ) (command.Queue, error)
 	OpenQP(ctx context.Context, r command.OpenQP) (command.QueuePair, error)
+	// CreateFlow is that of command.Extended.
+	CreateFlow(ctx context.Context, r command.CreateFlow) (command.Handle, error)
 
 	// Doorbell tells the adapter that work was posted to a QP or SRQ.
 	Doorbell(h command.Handle)

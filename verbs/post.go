@@ -386,6 +386,8 @@ func serves(t QPType, op Opcode) bool {
 			return false
 		}
 		return true
+	case RawPacket:
+		return op == OpSend
 	default:
 		return op == OpSend || op == OpSendImm
 	}

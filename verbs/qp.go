@@ -22,9 +22,11 @@ const (
 
 	XRCInitiator = QPType(command.XRCInitiator) // sending end of an extended reliable connection
 	XRCTarget    = QPType(command.XRCTarget)    // its receiving end, see XRCDomain.CreateTarget
+
+	RawPacket = QPType(command.RawPacket) // whole Ethernet frames, see QP.CreateFlow
 )
 
-// String returns "RC", "UC", "UD", "XRC initiator" or "XRC target".
+// String returns "RC", "UC", "UD", "XRC initiator", "XRC target" or "raw packet".
 func (t QPType) String() string {
 	switch t {
 	case RC:
@@ -37,6 +39,8 @@ func (t QPType) String() string {
 		return "XRC initiator"
 	case XRCTarget:
 		return "XRC target"
+	case RawPacket:
+		return "raw packet"
 	}
 	return fmt.Sprintf("QP type %d", uint32(t))
 }
@@ -115,7 +119,7 @@ type scratch struct {
 }
 
 // receives reports whether the QP has a receive queue of its own.
-func (c *QPConfig) receives() bool { return c.SRQ == nil && c.Type <= UD }
+func (c *QPConfig) receives() bool { return c.SRQ == nil && (c.Type <= UD || c.Type == RawPacket) }
 
 func (c *QPConfig) check(l *Attributes) error {
 	bad := func(field string, v, low, high int) error {
@@ -123,8 +127,8 @@ func (c *QPConfig) check(l *Attributes) error {
 	}
 	recv := c.receives()
 	switch {
-	case c.Type < RC || c.Type > XRCInitiator:
-		return newError("create qp", ErrInvalid, "Type is %d, want RC, UC, UD or XRCInitiator", uint32(c.Type))
+	case c.Type < RC || c.Type > RawPacket || c.Type == XRCTarget:
+		return newError("create qp", ErrInvalid, "Type is %d, want RC, UC, UD, XRCInitiator or RawPacket", uint32(c.Type))
 	case c.Type == XRCInitiator && (c.RecvCQ != nil || c.SRQ != nil):
 		return newError("create qp", ErrInvalid, "RecvCQ or SRQ is not nil, but an XRC initiator receives nothing")
 	case c.BlockSelf && c.Type != UD:

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SVPI_MAGIC 0x49505653u
-enum { SVPI_MAJOR = 2, SVPI_MINOR = 14 };
+enum { SVPI_MAJOR = 2, SVPI_MINOR = 15 };
 
 enum svpi_op {
 	SVPI_HELLO = 1,
@@ -80,6 +80,7 @@ enum svpi_op {
 	SVPI_CREATE_TAG_SRQ = 88,
 	SVPI_TAG = 89,
 	SVPI_LINK_ADDRESSES = 94,
+	SVPI_CREATE_FLOW = 115,
 };
 
 /* Classes of refused commands. */
@@ -774,6 +775,35 @@ struct svpi_tag_op {
 	uint64_t sge[8];
 };
 _Static_assert(sizeof(struct svpi_tag_op) == 120, "layout");
+
+struct svpi_flow_key {
+	uint8_t dst[6];
+	uint8_t src[6];
+	uint16_t ether_type;
+	uint16_t vlan;
+	uint8_t src_addr[16];
+	uint8_t dst_addr[16];
+	uint32_t flow_label;
+	uint16_t src_port;
+	uint16_t dst_port;
+	uint8_t protocol;
+	uint8_t class;
+	uint8_t hops;
+	uint8_t ip_flags;
+};
+_Static_assert(sizeof(struct svpi_flow_key) == 60, "layout");
+
+struct svpi_create_flow {
+	uint32_t qp;
+	uint32_t type;
+	uint16_t priority;
+	uint8_t layers;
+	uint8_t none4;
+	uint32_t none5;
+	struct svpi_flow_key value;
+	struct svpi_flow_key mask;
+};
+_Static_assert(sizeof(struct svpi_create_flow) == 136, "layout");
 
 struct svpi_cm_info {
 	struct svpi_endpoint local;

@@ -119,6 +119,9 @@ type Extended interface {
 	// OpenQP returns another handle of a target QP, which has no rings. The QP ends with its last handle.
 	OpenQP(ctx context.Context, r OpenQP) (QueuePair, error)
 
+	// CreateFlow steers frames of the port to a raw packet QP; Destroy ends it. A QP with flows is refused with Busy.
+	CreateFlow(ctx context.Context, r CreateFlow) (Handle, error)
+
 	CMSetChannel(ctx context.Context, c CMSetChannel) error
 	CMResolveAddr(ctx context.Context, c CMResolveAddr) error
 	CMResolveRoute(ctx context.Context, c CMResolveRoute) error
@@ -147,6 +150,7 @@ const (
 	KindChannel
 	KindDM
 	KindXRCD
+	KindFlow
 )
 
 // AdapterInfo describes an adapter and its limits.

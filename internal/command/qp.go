@@ -10,6 +10,7 @@ const (
 	UD
 	XRCInitiator // sends and has no receive queue (IBA annex A14)
 	XRCTarget    // receives into the XRC SRQs of its domain
+	RawPacket    // whole Ethernet frames, and no transport
 )
 
 // XRC reports whether it is one of the two halves of the extended reliable connection service.

@@ -55,6 +55,7 @@ type adapter struct {
 	station  *port.Station // function's place at the port
 	links    *links.Set    // what the port is plugged into
 	nic      *nic          // its Ethernet function; nil: it has none
+	raw      rawPackets    // of its raw packet QPs
 	gids     gid.Table
 	mtu      uint32       // ActiveMTU
 	ib       *ibport.Port // nil: an Ethernet port

@@ -49,6 +49,7 @@ type Client struct {
 	channels handle.Table[channel]
 	dms      handle.Table[dm]
 	xrcds    handle.Table[xrcd]
+	flows    handle.Table[flow]
 	async    map[uint32]*channel // by adapter: channel of its asynchronous events
 }
 
@@ -70,6 +71,7 @@ func (h *Host) NewClient(cfg ClientConfig) (*Client, error) {
 		channels: handle.New[channel](command.KindChannel, cfg.owner(command.KindChannel)),
 		dms:      handle.New[dm](command.KindDM, cfg.owner(command.KindDM)),
 		xrcds:    handle.New[xrcd](command.KindXRCD, cfg.owner(command.KindXRCD)),
+		flows:    handle.New[flow](command.KindFlow, cfg.owner(command.KindFlow)),
 	}
 	if cfg.Direct != nil {
 		var err error
@@ -282,6 +284,9 @@ func (c *Client) adapterOf(h command.Handle) *adapter {
 	}
 	if x := c.xrcds.Get(h); x != nil {
 		return x.domain.adapter
+	}
+	if o := c.flows.Get(h); o != nil {
+		return o.q.adapter
 	}
 	return nil
 }

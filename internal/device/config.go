@@ -189,6 +189,8 @@ type ClientConfig struct {
 	Direct lease.Neighbour
 	// Attached marks a program in another process: every iteration of the loop checks its doorbell queue.
 	Attached bool
+	// NoRawPackets refuses the program raw packet queue pairs: its user may not send and see whatever he likes.
+	NoRawPackets bool
 	// MemoryPath is how memory of the program is accessed; 0: mapped.
 	MemoryPath command.MemoryPath
 }

@@ -35,7 +35,7 @@ func (q *qp) connected() bool {
 // peerOf returns the QP of this host that q is connected to, nil if it is elsewhere or not connected back.
 // One of the two may still be in RTR: many programs leave the end that only receives there.
 func (h *Host) peerOf(q *qp) *qp {
-	if !q.connected() || q.tq.Type() == command.UD {
+	if !q.connected() || q.tq.Type() == command.UD || q.tq.Type() == command.RawPacket {
 		return nil
 	}
 	route := q.tq.Route()

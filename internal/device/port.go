@@ -146,6 +146,7 @@ func (a *adapter) followMTU(of int) {
 	}
 	a.links.SetMTU(of)
 	a.nic.resize()
+	a.resizeRaw()
 	mtu, _ := ib.MTUFor(int(a.mtu))
 	a.cm.SetMTU(mtu)
 	a.host.log.Info("the interface's MTU has changed", "adapter", a.name, "mtu", of, "path_mtu_before", before, "path_mtu", a.mtu)

@@ -39,6 +39,7 @@ type qp struct {
 	recvGeometry ring.Geometry
 	signalAll    bool
 	row          int      // doorbells since its posts began to wait for more
+	flows        []*flow  // of a raw packet QP
 	joining      *joining // waits for a quiet moment to move to the local path
 }
 
@@ -75,11 +76,17 @@ func (c *Client) CreateQP(ctx context.Context, r command.CreateQP) (command.Queu
 // check resolves the objects that r names and checks its sizes.
 func (q *qp) check(r *command.CreateQP) (err error) {
 	c := q.client
-	if r.Type < command.RC || r.Type > command.XRCTarget {
-		return command.Errorf(command.Invalid, "Type is %d, want 1 (RC), 2 (UC), 3 (UD), 4 (XRC initiator) or 5 (XRC target)", r.Type)
+	if r.Type < command.RC || r.Type > command.RawPacket {
+		return command.Errorf(command.Invalid,
+			"Type is %d, want 1 (RC), 2 (UC), 3 (UD), 4 (XRC initiator), 5 (XRC target) or 6 (raw packet)", r.Type)
 	}
 	if r.XRCD != 0 {
 		return command.Errorf(command.Invalid, "XRCD is %#x, want 0: only a target is in an XRC domain", uint32(r.XRCD))
+	}
+	if r.Type == command.RawPacket {
+		if err := c.checkRaw(q.adapter); err != nil {
+			return err
+		}
 	}
 	if r.Type == command.XRCInitiator {
 		if err := q.checkXRC(r); err != nil {
@@ -175,6 +182,9 @@ func (q *qp) make(r *command.CreateQP) (out command.QueuePair, err error) {
 	if q.handle, err = c.qps.AddLarge(q, requestsOf(uint32(sg.Entries))); err != nil {
 		a.engine.Destroy(c.host.now(), q.tq)
 		return out, err
+	}
+	if r.Type == command.RawPacket {
+		a.joinRaw()
 	}
 	a.byNumber[q.number] = q
 	a.objects.QP++
@@ -346,8 +356,14 @@ func (q *qp) unmake() {
 		q.lease.End() // it is owned by the driver
 	}
 	a.release() // q may be one of those whose posts wait
-	route := q.tq.Route()
+	for len(q.flows) > 0 {
+		q.flows[0].end()
+	}
+	route, framed := q.tq.Route(), q.tq.Type() == command.RawPacket
 	a.engine.Destroy(a.host.now(), q.tq)
+	if framed {
+		a.leaveRaw()
+	}
 	a.part()
 	route.Release()
 	q.tq = nil

@@ -12,7 +12,7 @@ import (
 
 var roceNames = [...]string{"none", "v1", "v1.25", "v2", "none"} // the last is InfiniBand's
 var pathNames = [...]string{"none", "wire", "local", "direct"}
-var typeNames = [...]string{"?", "RC", "UC", "UD"}
+var typeNames = [...]string{"?", "RC", "UC", "UD", "XRC initiator", "XRC target", "raw packet"}
 var stateNames = [...]string{"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"}
 
 func pick[N ~uint32](names []string, i N) string {

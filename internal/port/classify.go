@@ -31,6 +31,11 @@ func (w *Wire) classify(in *frame.In) *place {
 	if e.Tagged {
 		vlan = e.TCI & vlanID
 	}
+	if w.steered > 0 {
+		if x, ok := w.before(&e, vlan, packet, in.Data); ok {
+			return x
+		}
+	}
 	if w.mac < len(w.places) {
 		if x := &w.places[w.mac]; x.takes(&e, vlan, packet) {
 			return x
@@ -48,23 +53,30 @@ func (w *Wire) classify(in *frame.In) *place {
 // otherwise returns the place for a frame that no station takes at once: RoCE to a MAC without an RDMA function that is on, or
 // frames to a MAC of none. RoCE to an RDMA function in another VLAN is for nobody.
 func (w *Wire) otherwise(dst eth.MAC) *place {
-	var owner, curious *place
+	var owner, curious, rest *place
 	for i := range w.places {
 		x := &w.places[i]
 		switch s := x.station; {
 		case s.off:
+		case s.Kind == Steered:
+			if rest == nil && s.steerer.TakesRest() {
+				rest = x
+			}
 		case s.MAC == dst && s.Kind == RDMA:
-			return nil
+			return w.rest(dst)
 		case s.MAC == dst:
 			owner = x
 		case s.Promiscuous && curious == nil:
 			curious = x
 		}
 	}
-	if owner != nil {
+	switch {
+	case owner != nil:
 		return owner
+	case curious != nil:
+		return curious
 	}
-	return curious
+	return rest
 }
 
 // takes reports whether a frame is for a station.

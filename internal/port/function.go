@@ -20,6 +20,19 @@ type Function interface {
 	Deadline() clock.Time
 }
 
+// Steerer is the Function of a Steered station: it takes frames by rules of its own, whatever their MAC.
+type Steerer interface {
+	Function
+	// Steers reports whether a rule takes a frame that begins with head: with its headers at least.
+	Steers(head []byte) bool
+	// TakesRest reports whether it takes frames to its MAC, or to nobody's, that nothing else takes.
+	TakesRest() bool
+	// Sniffs reports whether it is to be shown every frame that comes and goes, by Sniff, beside those that it takes.
+	Sniffs() bool
+	// Sniff shows it a frame, which is valid until it returns.
+	Sniff(now clock.Time, b []byte)
+}
+
 // Placer is a Function that knows where the payloads of packets belong before they are opened, so that opening them
 // copies them there.
 type Placer interface {

@@ -35,6 +35,7 @@ type Port struct {
 	sender   *Station              // whose packets the last Transmit handed out
 	next     frame.Next
 	turned   turned
+	shown    []byte // a frame that is sent, for those who see all
 	counters Counters
 }
 
@@ -93,7 +94,7 @@ func (p *Port) Transmit(now clock.Time, out []frame.Out) int {
 		}
 		if n := p.pull(now, priority, out[:min(most, len(out))]); n > 0 {
 			p.count(priority, out[:n])
-			p.seal(out[:n])
+			p.seal(now, out[:n])
 			return n
 		}
 		pending &^= 1 << priority
@@ -133,18 +134,21 @@ func (p *Port) count(priority uint8, out []frame.Out) {
 }
 
 // seal writes the outer headers.
-func (p *Port) seal(out []frame.Out) {
+func (p *Port) seal(now clock.Time, out []frame.Out) {
 	s := p.sender
 	for len(out) > 0 {
 		n := s.run(out)
-		if w, x := s.wire(out[0].Route.Src); w != nil && (x.encap != nil || s.Kind == Ethernet) {
+		if w, x := s.wire(out[0].Route.Src); w != nil && (x.encap != nil || s.Kind != RDMA) {
 			if x.encap != nil {
 				x.encap.Seal(out[:n])
 			}
-			if len(w.places) > 1 {
+			if w.steered > 0 {
+				p.sniffSent(now, w, out[:n])
+			}
+			if len(w.places) > 1 || w.steered > 0 {
 				p.turn(w, s, out[:n])
 			}
-			if s.Kind == Ethernet {
+			if s.Kind != RDMA {
 				p.counters.Ethernet.sent(out[:n])
 			}
 		}
@@ -174,7 +178,7 @@ func (p *Port) Sender() *Station { return p.sender }
 // that do not leave: their address is gone, or they are for another station here.
 func (p *Port) Run(out []frame.Out) (w *Wire, n int) {
 	n = p.sender.run(out)
-	if w, _ = p.sender.wire(out[0].Route.Src); w == nil || len(w.places) == 1 {
+	if w, _ = p.sender.wire(out[0].Route.Src); w == nil || len(w.places) == 1 && w.steered == 0 {
 		return w, n
 	}
 	inside := out[0].Inside

@@ -7,7 +7,9 @@ import (
 
 // Receive passes on what the link of a wire has received: it opens the packets and hands them to their functions.
 func (p *Port) Receive(now clock.Time, w *Wire, in []frame.In) {
-	if len(w.places) == 1 {
+	if w.steered > 0 {
+		w.sniff(now, in)
+	} else if len(w.places) == 1 {
 		if w.places[0].station.Kind == Ethernet {
 			p.counters.Ethernet.received(in)
 		}
@@ -22,7 +24,7 @@ func (p *Port) Receive(now clock.Time, w *Wire, in []frame.In) {
 		}
 		switch {
 		case x != nil:
-			if x.station.Kind == Ethernet {
+			if x.station.Kind != RDMA {
 				p.counters.Ethernet.received(in[:n])
 			}
 			p.give(now, x, in[:n])
@@ -96,7 +98,7 @@ func (p *Port) giveAll(now clock.Time, w *Wire, but *Station, in []frame.In) {
 // countGroups counts those of frames to groups that are for Ethernet functions.
 func (p *Port) countGroups(w *Wire, in []frame.In) {
 	for i := range w.places {
-		if x := &w.places[i]; x.station.Kind == Ethernet {
+		if x := &w.places[i]; x.station.Kind != RDMA {
 			for j := range in {
 				if w.joins(x, &in[j]) {
 					p.counters.Ethernet.received(in[j : j+1])

@@ -16,6 +16,9 @@ const (
 	RDMA Kind = iota
 	// Ethernet stations take everything else, in every VLAN: their functions filter.
 	Ethernet
+	// Steered stations, whose functions are Steerers, take what their rules match but RoCE to an RDMA function, before
+	// Ethernet stations do.
+	Steered
 )
 
 // Station is a function's place at a port: what is for it, and how its packets look on the wire.
@@ -33,7 +36,8 @@ type Station struct {
 
 	port     *Port
 	function Function
-	placer   Placer // function, if it is one
+	placer   Placer  // function, if it is one
+	steerer  Steerer // function of a Steered station
 	wires    []*Wire
 	off      bool
 }
@@ -46,8 +50,9 @@ type Wire struct {
 	// interfaces of virtual machines and the memory of a process do.
 	Large bool
 
-	places []place
-	mac    int // the place of the station that had the last frame
+	places  []place
+	steered int // Steered stations among them
+	mac     int // the place of the station that had the last frame
 }
 
 // place is a station on a wire.
@@ -61,6 +66,9 @@ type place struct {
 func (p *Port) Attach(f Function, s Station) *Station {
 	s.port, s.function = p, f
 	s.placer, _ = f.(Placer)
+	if s.Kind == Steered {
+		s.steerer = f.(Steerer)
+	}
 	o := &s
 	p.stations = append(p.stations, o)
 	return o
@@ -83,6 +91,9 @@ func (p *Port) Detach(s *Station) {
 // a socket does; if not valid it carries all. A nil e leaves packets without outer headers.
 func (s *Station) Plug(w *Wire, addr netip.Addr, e *encap.Encap) {
 	w.places = append(w.places, place{s, addr, e})
+	if s.Kind == Steered {
+		w.steered++
+	}
 	s.wires = append(s.wires, w)
 }
 
@@ -91,6 +102,9 @@ func (s *Station) Unplug(w *Wire) {
 	for i := range w.places {
 		if w.places[i].station == s {
 			w.places = append(w.places[:i], w.places[i+1:]...)
+			if s.Kind == Steered {
+				w.steered--
+			}
 			break
 		}
 	}
@@ -118,7 +132,7 @@ func (s *Station) Switch(on bool) { s.off = !on }
 // TakesLarge reports whether an Ethernet frame to a MAC may be handed out as large as it is, with checksums still to be made:
 // its way is in memory, to a wire that says so or another function of the port. Otherwise the function finishes it.
 func (s *Station) TakesLarge(dst eth.MAC) bool {
-	if len(s.wires) != 1 {
+	if len(s.wires) != 1 || s.wires[0].steered > 0 { // rules are for frames as they are on a wire
 		return false
 	}
 	w := s.wires[0]

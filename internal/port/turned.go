@@ -76,7 +76,7 @@ func (w *Wire) inside(from *Station, o *frame.Out) bool {
 	if dst[0]&group != 0 {
 		return true
 	}
-	o.Inside = w.other(from, dst)
+	o.Inside = w.other(from, dst) || from.Kind != RDMA && w.steeredBy(o.Head[o.HeadStart:o.HeadEnd]) != nil
 	return o.Inside
 }
 
@@ -87,7 +87,11 @@ func (p *Port) deliverTurned(now clock.Time) {
 		f := &t.frames[t.given]
 		t.in[0] = frame.In{Data: f.data, Raw: true, Task: f.task}
 		if multicast(&t.in[0]) {
-			p.giveAll(now, f.wire, f.from, t.in[:])
+			but := f.from
+			if but.Kind == Steered { // it may take what it sends to groups itself
+				but = nil
+			}
+			p.giveAll(now, f.wire, but, t.in[:])
 			continue
 		}
 		if x := f.wire.classify(&t.in[0]); x != nil {

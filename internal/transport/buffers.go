@@ -128,6 +128,9 @@ func (s *scratch) reset() { s.used = 0 }
 // full reports whether there is no room for another packet of the largest MTU.
 func (s *scratch) full() bool { return len(s.buf)-s.used < MaxMTU }
 
+// has reports whether there is room for a packet of n bytes.
+func (s *scratch) has(n uint64) bool { return !s.full() && uint64(len(s.buf)-s.used) >= n }
+
 func (s *scratch) take(n int) []byte {
 	b := s.buf[s.used : s.used+n : s.used+n]
 	s.used += n

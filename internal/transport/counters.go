@@ -29,6 +29,8 @@ type Counters struct {
 	RequesterRNRRetriesExceeded   uint64
 	BadMulticast                  uint64
 	DiscardedUD                   uint64 // no receive was posted
+	RawSent, RawReceived          uint64 // whole frames of raw packet QPs
+	RawDiscarded                  uint64 // those that found no receive
 	DiscardedUC                   uint64
 	ResponderDuplicateRequests    uint64
 	RequesterTimeouts             uint64
@@ -103,6 +105,9 @@ var counterNames = []struct {
 	{"Requester RNR NAK retries exceeded errors", func(c *Counters) *uint64 { return &c.RequesterRNRRetriesExceeded }},
 	{"Bad multicast received", func(c *Counters) *uint64 { return &c.BadMulticast }},
 	{"Discarded UD packets", func(c *Counters) *uint64 { return &c.DiscardedUD }},
+	{"Raw frames sent", func(c *Counters) *uint64 { return &c.RawSent }},
+	{"Raw frames received", func(c *Counters) *uint64 { return &c.RawReceived }},
+	{"Discarded raw frames", func(c *Counters) *uint64 { return &c.RawDiscarded }},
 	{"Discarded UC packets", func(c *Counters) *uint64 { return &c.DiscardedUC }},
 	{"Responder duplicate request received", func(c *Counters) *uint64 { return &c.ResponderDuplicateRequests }},
 	{"Requester time out received", func(c *Counters) *uint64 { return &c.RequesterTimeouts }},

@@ -56,6 +56,9 @@ type Engine struct {
 	trail       trailing
 	held        qpList // QPs that hold an ACK
 	locals      qpList // QPs on the local path
+	raw         qpList // raw packet QPs with something to transmit
+	wire        Wire   // what they send to
+	rawRoute    frame.Route
 	left        queue[Local]
 	last        []lastACK // of QPs that have ended
 	mads        datagrams // the largest part, which few packets need: Prefetch asks for what precedes it
@@ -75,6 +78,7 @@ func New(cfg Config) (*Engine, error) {
 		shared:  make(map[uint32]*SharedQueue),
 		held:    qpList{kind: heldKind},
 		locals:  qpList{kind: localListKind},
+		raw:     qpList{kind: rawKind},
 		paced:   timers{kind: paceTimer},
 	}
 	e.scratch.init(cfg.MaxBurst)
@@ -163,7 +167,7 @@ func (e *Engine) Undelivered() bool {
 // it can delays the answer that it waits for, by some 0.1 us across veth.
 func (e *Engine) Idle(now clock.Time) bool {
 	return e.trail.q == nil && e.Deadline() > now && e.Pending() == 0 && !e.PendingLocal() && !e.Undelivered() &&
-		e.copies.queue.len() == 0 && e.mads.in.len() == 0
+		e.copies.queue.len() == 0 && e.mads.in.len() == 0 && e.raw.head == nil
 }
 
 // crowded reports that the driver is far behind in taking completions. Then the local path must not make

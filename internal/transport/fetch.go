@@ -135,7 +135,7 @@ func (q *QP) fetched(f *fetch, b *buffers, off, n uint64) ([]byte, error) {
 	if data, err := q.readAhead(f, b, off, n); data != nil || err != nil {
 		return data, err
 	}
-	if q.eng.scratch.full() {
+	if !q.eng.scratch.has(n) {
 		return nil, nil
 	}
 	buf := q.eng.scratch.take(int(n))

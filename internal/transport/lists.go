@@ -3,6 +3,7 @@ package transport
 import (
 	"math/bits"
 
+	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/path"
 )
@@ -12,6 +13,7 @@ const (
 	activeKind    = iota // of an engine and a priority: QPs that have something to transmit, in the order of their turns
 	waitingKind          // of a window: QPs that wait for room in it, the longest waiting first
 	heldKind             // of an engine: QPs that hold an ACK, in the order in which it is due
+	rawKind              // of an engine: raw packet QPs that have something to transmit, in the order of their turns
 	localListKind        // of an engine: QPs on the local path that have something for their peers, in the order of their turns
 	listKinds
 )
@@ -109,6 +111,12 @@ func (q *QP) activate() {
 	if q.carrier == path.ByLoop {
 		if !q.places[localListKind].in {
 			q.eng.locals.push(q)
+		}
+		return
+	}
+	if q.typ == command.RawPacket {
+		if !q.places[rawKind].in {
+			q.eng.raw.push(q)
 		}
 		return
 	}

@@ -59,6 +59,9 @@ func (q *QP) dropTurns() {
 	if q.places[localListKind].in {
 		q.eng.locals.remove(q)
 	}
+	if q.places[rawKind].in {
+		q.eng.raw.remove(q)
+	}
 }
 
 // takeBack makes q send everything from r on again: the peer has not begun it.

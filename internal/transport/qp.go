@@ -128,8 +128,8 @@ func (c *QPConfig) check() error {
 		c.Recv = noReceives{}
 	}
 	switch {
-	case c.Type < command.RC || c.Type > command.XRCTarget:
-		return fieldError("Type", uint32(c.Type), "RC, UC, UD or one of XRC")
+	case c.Type < command.RC || c.Type > command.RawPacket:
+		return fieldError("Type", uint32(c.Type), "RC, UC, UD, one of XRC or raw packet")
 	case c.Send == nil:
 		return fieldError("Send", "nil", "a send queue")
 	case c.Recv == nil:
@@ -151,7 +151,7 @@ func (e *Engine) Destroy(now clock.Time, q *QP) {
 	if q.eng != e || e.table.Get(q.num) != q {
 		return
 	}
-	connected := q.typ != command.UD && q.state >= command.RTR
+	connected := q.typ != command.UD && q.typ != command.RawPacket && q.state >= command.RTR
 	q.leavePeer()
 	q.release()
 	e.detachAll(q)

@@ -166,7 +166,7 @@ func (q *QP) prepare(r *request) {
 		return
 	}
 	r.packets = 1
-	if q.typ != command.UD && r.kind != kindAtomic {
+	if q.typ != command.UD && q.typ != command.RawPacket && r.kind != kindAtomic {
 		r.packets = q.packetsFor(r.length)
 	}
 	s.next = s.next.Add(r.packets)
@@ -243,7 +243,8 @@ func (q *QP) checkLength(r *request) ring.Status {
 	switch {
 	case (r.kind == kindAtomic || r.kind == kindPlaced) && r.length != 8,
 		r.length > MaxMessage,
-		q.typ == command.UD && r.length > uint64(q.eng.cfg.MTU):
+		q.typ == command.UD && r.length > uint64(q.eng.cfg.MTU),
+		q.typ == command.RawPacket && !q.eng.fits(r.length):
 		q.eng.counters.RequesterLengthErrors++
 		return ring.LocalLength
 	}
@@ -281,6 +282,8 @@ func (q *QP) allows(op ring.WROp) bool {
 			return true
 		}
 		return false
+	case command.RawPacket:
+		return op == ring.OpSend
 	}
 	return op == ring.OpSend || op == ring.OpSendImm
 }

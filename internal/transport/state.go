@@ -4,11 +4,12 @@ import "github.com/softvpi/softvpi/internal/command"
 
 const allAttributes = command.MaskSQDNotify<<1 - 1
 
-// masks are the attributes of a transition for RC, UC, UD, and for the initiator and the target of XRC.
-type masks [5]command.QPMask
+// masks are the attributes of a transition for RC, UC, UD, for the initiator and the target of XRC, and for raw packets, which
+// have none.
+type masks [6]command.QPMask
 
 func forService(rc, uc, ud, initiator, target command.QPMask) masks {
-	return masks{rc, uc, ud, initiator, target}
+	return masks{rc, uc, ud, initiator, target, 0}
 }
 
 // transition is a row of the table of IBA 11.2.5.2: the attributes that a state change requires and those

@@ -81,7 +81,9 @@ type noReceives struct{ nothingPosted }
 func (noReceives) Next(*ring.RecvWR) (bool, error) { return false, nil }
 
 // reliable reports whether q acknowledges, or is acknowledged.
-func (q *QP) reliable() bool { return q.typ != command.UC && q.typ != command.UD }
+func (q *QP) reliable() bool {
+	return q.typ != command.UC && q.typ != command.UD && q.typ != command.RawPacket
+}
 
 // serviceOf returns the bits that the opcodes of a type's packets add to those of RC.
 func serviceOf(t command.QPType) ib.Opcode {

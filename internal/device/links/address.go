@@ -109,6 +109,14 @@ func (p *Address) listen() {
 	}
 }
 
+// Whole reports whether the link is of whole Ethernet frames, and serves several functions.
+func (p *Address) Whole() bool {
+	if p.owner != nil {
+		return p.owner.Whole()
+	}
+	return p.base != nil && p.base.Capabilities().Stations != nil
+}
+
 // Listen makes a link of whole frames hand up everything to a MAC, for an Ethernet function at the wire. The error is the
 // link's.
 func (p *Address) Listen(mac [6]byte) error {
@@ -129,7 +137,9 @@ func (p *Address) Unlisten(mac [6]byte) {
 		return
 	}
 	if i := slices.Index(p.ears, mac); i >= 0 {
-		p.ears = slices.Delete(p.ears, i, i+1)
+		if p.ears = slices.Delete(p.ears, i, i+1); slices.Contains(p.ears, mac) {
+			return // another function listens to it, too
+		}
 		_ = p.base.Capabilities().Stations.Unlisten(mac)
 	}
 }

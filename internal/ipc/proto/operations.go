@@ -88,7 +88,12 @@ const (
 // Those of version 2.12 on begin where numbers were left for others.
 const (
 	OpLinkAddresses = OpOpenQP + 11 + iota
-	OpEnd           // one past the last
+)
+
+// As do those of version 2.15.
+const (
+	OpCreateFlow = OpLinkAddresses + 21 + iota
+	OpEnd        // one past the last
 )
 
 // String returns the name of an operation as the C libraries and the logs have it, like CREATE_QP.
@@ -119,5 +124,5 @@ var operationNames = [OpEnd]string{
 	OpReregisterMemory: "REREGISTER_MEMORY", OpClock: "CLOCK", OpInterfaces: "INTERFACES",
 	OpAllocDM: "ALLOC_DM", OpMemoryInfo: "MEMORY_INFO", OpExport: "EXPORT", OpImport: "IMPORT",
 	OpOpenXRCD: "OPEN_XRCD", OpCreateXRCSRQ: "CREATE_XRC_SRQ", OpOpenQP: "OPEN_QP",
-	OpLinkAddresses: "LINK_ADDRESSES", OpCreateTagSRQ: "CREATE_TAG_SRQ", OpTag: "TAG",
+	OpLinkAddresses: "LINK_ADDRESSES", OpCreateTagSRQ: "CREATE_TAG_SRQ", OpTag: "TAG", OpCreateFlow: "CREATE_FLOW",
 }

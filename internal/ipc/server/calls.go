@@ -197,6 +197,13 @@ var handlers = [proto.OpEnd]handler{
 		}
 		return x.OpenXRCD(ctx, q)
 	}),
+	proto.OpCreateFlow: replies(func(ctx context.Context, s Session, q command.CreateFlow) (command.Handle, error) {
+		x, err := extended(s)
+		if err != nil {
+			return 0, err
+		}
+		return x.CreateFlow(ctx, q)
+	}),
 	proto.OpCreateXRCSRQ: replies(func(ctx context.Context, s Session, q command.CreateXRCSRQ) (command.Queue, error) {
 		x, err := extended(s)
 		if err != nil {

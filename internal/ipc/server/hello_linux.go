@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -114,6 +115,7 @@ func (n *session) admit(q proto.Hello) error {
 		NewArena: n.arenas.make, FreeArena: n.arenas.free,
 		Reach: n.reach, Notify: n.arenas.notify, News: n.tell,
 		Account: n.account, WakeFD: n.wakeup.loop, Attached: true, MemoryPath: n.path,
+		NoRawPackets: n.peer.UID != 0 && n.peer.UID != os.Geteuid(),
 	})
 	if err != nil {
 		return err

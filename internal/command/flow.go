@@ -1,0 +1,53 @@
+package command
+
+// FlowType is what a flow of a raw packet QP takes, as ibv_create_flow numbers it.
+type FlowType uint32
+
+// The types of flows.
+const (
+	// FlowNormal takes frames that its rule matches.
+	FlowNormal FlowType = iota
+	// FlowAllDefault takes frames that nothing else takes, FlowMulticastDefault those of them that are to groups.
+	FlowAllDefault
+	FlowMulticastDefault
+	// FlowSniffer is given a copy of every frame that the port receives or sends, and takes none.
+	FlowSniffer
+)
+
+// FlowLayers are the protocols that a rule asks for.
+type FlowLayers uint8
+
+// The layers. TCP and UDP exclude each other, as do IPv4 and IPv6.
+const (
+	FlowEthernet FlowLayers = 1 << iota
+	FlowIPv4
+	FlowIPv6
+	FlowTCP
+	FlowUDP
+)
+
+// FlowKey are the fields of a frame that rules look at. Numbers are in the processor's order.
+type FlowKey struct {
+	Dst, Src         [6]byte // MACs
+	EtherType        uint16  // behind tags
+	VLAN             uint16  // control information of the first tag; 0: there is none
+	SrcAddr, DstAddr [16]byte
+	FlowLabel        uint32 // IPv6
+	SrcPort, DstPort uint16 // TCP or UDP
+	Protocol         uint8  // IPv4 protocol, or IPv6 next header
+	Class            uint8  // IPv4 type of service, or IPv6 traffic class
+	Hops             uint8  // IPv4 time to live, or IPv6 hop limit
+	IPFlags          uint8  // the three flags of IPv4
+}
+
+// CreateFlow steers frames of a port to a raw packet QP. A rule is for the bits of its Value that are set in its Mask, in frames
+// that have its layers. IPv4 addresses are the first four bytes of SrcAddr and DstAddr.
+type CreateFlow struct {
+	QP          Handle
+	Type        FlowType
+	Priority    uint16 // smaller ones come first; those of one priority all take a frame that they match
+	Layers      FlowLayers
+	_           uint8
+	_           uint32
+	Value, Mask FlowKey // zero unless Type is FlowNormal, as Layers and Priority are
+}

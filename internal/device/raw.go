@@ -1,0 +1,174 @@
+package device
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/function/raw"
+	"github.com/softvpi/softvpi/internal/port"
+	"github.com/softvpi/softvpi/internal/transport"
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+// mostFlows is how many flows the raw packet queue pairs of an adapter have at most: every frame is compared with their rules.
+const mostFlows = 256
+
+// rawPackets is what the raw packet queue pairs of an adapter share. Its function is at the port while there are any.
+type rawPackets struct {
+	f       *raw.Function
+	station *port.Station
+	qps     int
+	flows   int
+	before  raw.Counters // of functions that are gone
+}
+
+// flow is a flow of a raw packet queue pair.
+type flow struct {
+	handle command.Handle
+	q      *qp
+	o      *raw.Flow // nil once the adapter was disabled
+	ears   [][6]byte // what the link hands up for it
+}
+
+// checkRaw reports why a client may have no raw packet queue pair on an adapter.
+func (c *Client) checkRaw(a *adapter) error {
+	switch {
+	case c.cfg.NoRawPackets:
+		return command.Errorf(command.Access, "raw packet queue pairs are for programs of the driver's user and of root")
+	case a.ib != nil || !a.links.All()[0].Whole():
+		return command.Errorf(command.Unsupported, "adapter %q has no wire of whole Ethernet frames, which raw packet queue pairs need", a.name)
+	}
+	return nil
+}
+
+// joinRaw puts the function at the port, for one more queue pair.
+func (a *adapter) joinRaw() {
+	r := &a.raw
+	if r.qps++; r.qps > 1 {
+		return
+	}
+	r.f = raw.New(a.engine)
+	r.station = a.port.Attach(r.f, port.Station{MAC: a.mac, Kind: port.Steered, UDPPort: a.cfg.UDPPort})
+	r.station.Plug(a.links.All()[0].Wire, netip.Addr{}, nil)
+	a.resizeRaw()
+	a.rewired()
+}
+
+// leaveRaw takes it away with the last queue pair.
+func (a *adapter) leaveRaw() {
+	r := &a.raw
+	if r.qps--; r.qps > 0 {
+		return
+	}
+	r.before = r.counters()
+	a.port.forget(r.station)
+	a.port.Detach(r.station)
+	r.f, r.station = nil, nil
+	a.rewired()
+}
+
+// resizeRaw tells the queue pairs how long frames may be now, tagged ones too.
+func (a *adapter) resizeRaw() {
+	if a.raw.f != nil {
+		a.engine.SetWire(transport.Wire{MAC: a.mac, Longest: a.links.MTU() + eth.EthernetLen + eth.VLANLen})
+	}
+}
+
+// counters returns what was counted since the adapter was added.
+func (r *rawPackets) counters() raw.Counters {
+	t := r.before
+	if r.f != nil {
+		c := r.f.Counters()
+		t.Steered += c.Steered
+		t.Leftover += c.Leftover
+		t.Malformed += c.Malformed
+	}
+	return t
+}
+
+// CreateFlow implements command.Extended.
+func (c *Client) CreateFlow(ctx context.Context, r command.CreateFlow) (command.Handle, error) {
+	if err := raw.Check(&r); err != nil {
+		return 0, err
+	}
+	if err := c.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer c.host.finish()
+	q, err := c.pair(r.QP)
+	if err != nil {
+		return 0, err
+	}
+	a := q.adapter
+	if q.tq.Type() != command.RawPacket {
+		return 0, command.Errorf(command.Invalid, "QP is of type %d, want %d (raw packet)", q.tq.Type(), command.RawPacket)
+	}
+	if err := c.room(a, "flows", a.raw.flows, mostFlows); err != nil {
+		return 0, err
+	}
+	o := &flow{q: q, o: &raw.Flow{Rule: r, QP: q.tq}}
+	if err := o.listen(); err != nil {
+		return 0, err
+	}
+	if o.handle, err = c.flows.Add(o); err != nil {
+		o.unlisten()
+		return 0, err
+	}
+	q.flows = append(q.flows, o)
+	a.raw.f.Add(o.o)
+	a.raw.flows++
+	return o.handle, nil
+}
+
+// listen makes the link hand up what the flow is for: everything to the adapter's MAC and to groups, and to the one MAC that its
+// rule names.
+func (o *flow) listen() error {
+	a, r := o.q.adapter, &o.o.Rule
+	want := [][6]byte{a.mac}
+	all := [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	if dst := r.Value.Dst; r.Mask.Dst == all && dst != a.mac && dst[0]&1 == 0 && dst != [6]byte{} {
+		want = append(want, dst)
+	}
+	address := a.links.All()[0]
+	for _, mac := range want {
+		if err := address.Listen(mac); err != nil {
+			o.unlisten()
+			return command.Errorf(command.Exhausted, "flow: %v", err)
+		}
+		o.ears = append(o.ears, mac)
+	}
+	return nil
+}
+
+func (o *flow) unlisten() {
+	address := o.q.adapter.links.All()[0]
+	for _, mac := range o.ears {
+		address.Unlisten(mac)
+	}
+	o.ears = nil
+}
+
+// end ends the flow; its handle remains.
+func (o *flow) end() {
+	if o.o == nil {
+		return
+	}
+	a := o.q.adapter
+	a.raw.f.Remove(o.o)
+	a.raw.flows--
+	o.unlisten()
+	o.o = nil
+	o.q.flows = slices.DeleteFunc(o.q.flows, func(f *flow) bool { return f == o })
+}
+
+func (c *Client) destroyFlow(h command.Handle) error {
+	o := c.flows.Get(h)
+	if o == nil {
+		return notFound("flow", h)
+	}
+	o.end()
+	c.flows.Remove(h)
+	return nil
+}

@@ -1,0 +1,191 @@
+package raw
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/offload"
+	"github.com/softvpi/softvpi/internal/transport"
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+// group is the bit of a MAC that is set in addresses of groups.
+const group = 1
+
+// Flow is a flow of a queue pair.
+type Flow struct {
+	Rule command.CreateFlow // as checked by Check
+	QP   *transport.QP
+}
+
+// Counters count what a Function has done with frames.
+type Counters struct {
+	Steered   uint64 // frames that a rule or a default took
+	Leftover  uint64 // frames that came here and no flow took
+	Malformed uint64 // frames without a whole header, with a wrong FCS, or large ones that cannot be cut
+}
+
+// Function steers frames to raw packet queue pairs.
+type Function struct {
+	engine   *transport.Engine
+	rules    []*Flow // normal ones, by priority
+	defaults []*Flow
+	sniffers []*Flow
+	counters Counters
+
+	segments offload.Segments
+	finished []byte // a frame whose checksums, or segments, are made here
+}
+
+// New returns a function without flows, for the raw packet queue pairs of an engine.
+func New(e *transport.Engine) *Function { return &Function{engine: e} }
+
+// Counters returns the function's counters, which keep counting.
+func (f *Function) Counters() *Counters { return &f.counters }
+
+// Add adds a flow.
+func (f *Function) Add(o *Flow) {
+	switch o.Rule.Type {
+	case command.FlowNormal:
+		f.rules = append(f.rules, o) // behind those of its priority
+		slices.SortStableFunc(f.rules, func(a, b *Flow) int { return cmp.Compare(a.Rule.Priority, b.Rule.Priority) })
+	case command.FlowSniffer:
+		f.sniffers = append(f.sniffers, o)
+	default:
+		f.defaults = append(f.defaults, o)
+	}
+}
+
+// Remove removes a flow.
+func (f *Function) Remove(o *Flow) {
+	for _, list := range [...]*[]*Flow{&f.rules, &f.defaults, &f.sniffers} {
+		if i := slices.Index(*list, o); i >= 0 {
+			*list = slices.Delete(*list, i, i+1)
+		}
+	}
+}
+
+// Steers implements port.Steerer.
+func (f *Function) Steers(head []byte) bool {
+	var x fields
+	return len(f.rules) > 0 && x.parse(head) && f.first(&x) < len(f.rules)
+}
+
+// first returns the index of the first rule that a frame matches.
+func (f *Function) first(x *fields) int {
+	for i, o := range f.rules {
+		if x.matches(&o.Rule) {
+			return i
+		}
+	}
+	return len(f.rules)
+}
+
+// TakesRest implements port.Steerer.
+func (f *Function) TakesRest() bool {
+	return slices.ContainsFunc(f.defaults, func(o *Flow) bool { return o.Rule.Type == command.FlowAllDefault })
+}
+
+// Sniffs implements port.Steerer.
+func (f *Function) Sniffs() bool { return len(f.sniffers) > 0 }
+
+// Sniff implements port.Steerer.
+func (f *Function) Sniff(now clock.Time, b []byte) {
+	for _, o := range f.sniffers {
+		f.engine.ReceiveRaw(now, o.QP, b)
+	}
+	f.engine.FlushRaw()
+}
+
+// Receive implements port.Function.
+func (f *Function) Receive(now clock.Time, in []frame.In) {
+	for i := range in {
+		f.take(now, &in[i])
+	}
+	f.engine.FlushRaw()
+}
+
+func (f *Function) take(now clock.Time, in *frame.In) {
+	var x fields
+	b := in.Data
+	if in.BadFCS || len(in.Payload) > 0 || !x.parse(b) {
+		f.counters.Malformed++
+		return
+	}
+	if in.Task == (offload.Task{}) {
+		f.steer(now, &x, b)
+		return
+	}
+	var h eth.Headers
+	h.Parse(b)
+	if in.Task.Kind != offload.Whole {
+		f.cut(now, &x, &h, in)
+		return
+	}
+	if left := in.Task.Sums & (offload.MakeIP | offload.MakeTransport); left != 0 {
+		f.finished = append(f.finished[:0], b...) // others look at the frame, too
+		b = f.finished
+		offload.Make(left, &h, b)
+	}
+	f.steer(now, &x, b)
+}
+
+// cut gives out a large frame of the system as the frames that it stands for.
+func (f *Function) cut(now clock.Time, x *fields, h *eth.Headers, in *frame.In) {
+	if f.segments.BeginFrame(in.Task, h, in.Data) != nil {
+		f.counters.Malformed++
+		return
+	}
+	for head, body, ok := f.segments.Next(); ok; head, body, ok = f.segments.Next() {
+		f.finished = append(append(f.finished[:0], head...), body...)
+		f.steer(now, x, f.finished)
+	}
+}
+
+// steer gives a frame to the queue pairs of all rules of the first priority at which any matches, else to those of defaults.
+func (f *Function) steer(now clock.Time, x *fields, b []byte) {
+	i := f.first(x)
+	if i < len(f.rules) {
+		f.counters.Steered++
+		for priority := f.rules[i].Rule.Priority; i < len(f.rules) && f.rules[i].Rule.Priority == priority; i++ {
+			if o := f.rules[i]; x.matches(&o.Rule) {
+				f.engine.ReceiveRaw(now, o.QP, b)
+			}
+		}
+		return
+	}
+	taken := false
+	for _, o := range f.defaults {
+		if o.Rule.Type == command.FlowAllDefault || x.Dst[0]&group != 0 {
+			taken = true
+			f.engine.ReceiveRaw(now, o.QP, b)
+		}
+	}
+	if taken {
+		f.counters.Steered++
+	} else {
+		f.counters.Leftover++
+	}
+}
+
+// Transmit implements port.Function.
+func (f *Function) Transmit(now clock.Time, _ uint8, out []frame.Out) int {
+	return f.engine.TransmitRaw(now, out)
+}
+
+// Pending implements port.Function. All frames leave at priority 0.
+func (f *Function) Pending() uint8 {
+	if f.engine.RawPending() {
+		return 1
+	}
+	return 0
+}
+
+// Advance implements port.Function.
+func (f *Function) Advance(clock.Time) {}
+
+// Deadline implements port.Function.
+func (f *Function) Deadline() clock.Time { return clock.Never }

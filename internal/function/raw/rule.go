@@ -1,0 +1,154 @@
+package raw
+
+import (
+	"encoding/binary"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+// fields are what rules look at in a frame.
+type fields struct {
+	command.FlowKey
+	layers command.FlowLayers
+}
+
+// parse looks at a frame as a card does: it does not ask whether lengths and checksums are right. It returns false for a frame
+// without a whole Ethernet header.
+func (f *fields) parse(b []byte) bool {
+	*f = fields{}
+	at := eth.EthernetLen - 2
+	for tags := 0; ; tags++ {
+		if len(b) < at+2 {
+			return false
+		}
+		f.EtherType = binary.BigEndian.Uint16(b[at:])
+		t := eth.EtherType(f.EtherType)
+		if t != eth.TypeVLAN && t != eth.TypeServiceVLAN || tags == eth.MaxTags || len(b) < at+eth.VLANLen+2 {
+			break
+		}
+		if tags == 0 {
+			f.VLAN = binary.BigEndian.Uint16(b[at+2:])
+		}
+		at += eth.VLANLen
+	}
+	copy(f.Dst[:], b)
+	copy(f.Src[:], b[6:])
+	f.layers = command.FlowEthernet
+	switch b = b[at+2:]; eth.EtherType(f.EtherType) {
+	case eth.TypeIPv4:
+		f.ipv4(b)
+	case eth.TypeIPv6:
+		f.ipv6(b)
+	}
+	return true
+}
+
+func (f *fields) ipv4(b []byte) {
+	if len(b) < eth.IPv4Len || b[0]>>4 != 4 {
+		return
+	}
+	f.layers |= command.FlowIPv4
+	f.Class, f.Hops, f.Protocol, f.IPFlags = b[1], b[8], b[9], b[6]>>5
+	copy(f.SrcAddr[:4], b[12:])
+	copy(f.DstAddr[:4], b[16:])
+	n := int(b[0]&0xf) * 4
+	if rest := binary.BigEndian.Uint16(b[6:]) & 0x1fff; rest == 0 && n >= eth.IPv4Len && len(b) >= n {
+		f.ports(b[n:])
+	}
+}
+
+// ipv6 looks at no extension headers.
+func (f *fields) ipv6(b []byte) {
+	if len(b) < eth.IPv6Len || b[0]>>4 != 6 {
+		return
+	}
+	f.layers |= command.FlowIPv6
+	first := binary.BigEndian.Uint32(b)
+	f.Class, f.FlowLabel, f.Protocol, f.Hops = uint8(first>>20), first&0xfffff, b[6], b[7]
+	copy(f.SrcAddr[:], b[8:])
+	copy(f.DstAddr[:], b[24:])
+	f.ports(b[eth.IPv6Len:])
+}
+
+func (f *fields) ports(b []byte) {
+	if len(b) < 4 {
+		return
+	}
+	switch f.Protocol {
+	case eth.ProtocolTCP:
+		f.layers |= command.FlowTCP
+	case eth.ProtocolUDP:
+		f.layers |= command.FlowUDP
+	default:
+		return
+	}
+	f.SrcPort, f.DstPort = binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])
+}
+
+// matches reports whether a rule is for a frame.
+func (f *fields) matches(r *command.CreateFlow) bool {
+	v, m := &r.Value, &r.Mask
+	return r.Layers&^f.layers == 0 && same(f.Dst[:], v.Dst[:], m.Dst[:]) && same(f.Src[:], v.Src[:], m.Src[:]) &&
+		(f.EtherType^v.EtherType)&m.EtherType == 0 && (f.VLAN^v.VLAN)&m.VLAN == 0 &&
+		(f.SrcPort^v.SrcPort)&m.SrcPort == 0 && (f.DstPort^v.DstPort)&m.DstPort == 0 &&
+		(f.Protocol^v.Protocol)&m.Protocol == 0 && (f.Class^v.Class)&m.Class == 0 && (f.Hops^v.Hops)&m.Hops == 0 &&
+		(f.IPFlags^v.IPFlags)&m.IPFlags == 0 && (f.FlowLabel^v.FlowLabel)&m.FlowLabel == 0 &&
+		same(f.SrcAddr[:], v.SrcAddr[:], m.SrcAddr[:]) && same(f.DstAddr[:], v.DstAddr[:], m.DstAddr[:])
+}
+
+func same(a, b, mask []byte) bool {
+	for i := range mask {
+		if (a[i]^b[i])&mask[i] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Check returns an error unless a rule can be: a *command.Error that names the field.
+func Check(r *command.CreateFlow) error {
+	const known = command.FlowEthernet | command.FlowIPv4 | command.FlowIPv6 | command.FlowTCP | command.FlowUDP
+	l := r.Layers
+	switch {
+	case r.Type > command.FlowSniffer:
+		return command.Errorf(command.Invalid, "Type is %d, want 0 (normal), 1 (all default), 2 (multicast default) or 3 (sniffer)", r.Type)
+	case r.Type != command.FlowNormal && (l != 0 || r.Priority != 0 || r.Value != command.FlowKey{} || r.Mask != command.FlowKey{}):
+		return command.Errorf(command.Invalid, "Layers, Priority, Value or Mask is not 0: only a normal flow has a rule")
+	case r.Type != command.FlowNormal:
+		return nil
+	case l == 0 || l&^known != 0:
+		return command.Errorf(command.Invalid, "Layers is %#x, want at least one bit of %#x", uint8(l), uint8(known))
+	case l&command.FlowIPv4 != 0 && l&command.FlowIPv6 != 0:
+		return command.Errorf(command.Invalid, "Layers is %#x: a frame is not of both IPv4 and IPv6", uint8(l))
+	case l&command.FlowTCP != 0 && l&command.FlowUDP != 0:
+		return command.Errorf(command.Invalid, "Layers is %#x: a frame is not of both TCP and UDP", uint8(l))
+	}
+	return checkFields(r)
+}
+
+// checkFields refuses masks of fields whose layer the rule does not ask for.
+func checkFields(r *command.CreateFlow) error {
+	m := r.Mask
+	if r.Layers&command.FlowEthernet == 0 && (m.Dst != [6]byte{} || m.Src != [6]byte{} || m.EtherType != 0 || m.VLAN != 0) {
+		return missing(r, "Ethernet", "Dst, Src, EtherType or VLAN")
+	}
+	ip := r.Layers & (command.FlowIPv4 | command.FlowIPv6)
+	if ip == 0 && (m.SrcAddr != [16]byte{} || m.DstAddr != [16]byte{} || m.Protocol|m.Class|m.Hops != 0) {
+		return missing(r, "IPv4 or IPv6", "SrcAddr, DstAddr, Protocol, Class or Hops")
+	}
+	if ip != command.FlowIPv4 && m.IPFlags != 0 {
+		return missing(r, "IPv4", "IPFlags")
+	}
+	if ip != command.FlowIPv6 && m.FlowLabel != 0 {
+		return missing(r, "IPv6", "FlowLabel")
+	}
+	if r.Layers&(command.FlowTCP|command.FlowUDP) == 0 && m.SrcPort|m.DstPort != 0 {
+		return missing(r, "TCP or UDP", "SrcPort or DstPort")
+	}
+	return nil
+}
+
+func missing(r *command.CreateFlow, layer, what string) error {
+	return command.Errorf(command.Invalid, "Layers is %#x without %s, but Mask has bits of %s", uint8(r.Layers), layer, what)
+}

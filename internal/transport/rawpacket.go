@@ -1,0 +1,153 @@
+package transport
+
+import (
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+// Raw packet queue pairs have no transport: each send request is a whole Ethernet frame, without FCS, and each frame that a rule
+// of the port steers to the queue pair takes one receive. They do not use Receive and Transmit, which are for RDMA, but
+// ReceiveRaw and TransmitRaw, which an Ethernet function of the port calls.
+
+const (
+	// rawHeadAt is where in an Out's Head the first bytes of a frame are.
+	rawHeadAt = 64
+	// rawInHead is how much of a frame is there: all headers that are looked at on its way. What is not longer is there as a
+	// whole.
+	rawInHead = frame.HeadRoom - rawHeadAt
+	// leastFrame is the length to which shorter frames are filled up (IEEE 802.3, 4.2.3.3), without FCS.
+	leastFrame = 60
+)
+
+// Wire is where raw packet queue pairs send to.
+type Wire struct {
+	// MAC is the port's own.
+	MAC eth.MAC
+	// Longest is the length of the longest frame, without FCS; 0: the port carries none.
+	Longest int
+}
+
+// SetWire says where raw packet queue pairs send to from now on.
+func (e *Engine) SetWire(w Wire) { e.wire, e.rawRoute.SrcMAC = w, w.MAC }
+
+// fits reports whether a frame may be sent, by its length.
+func (e *Engine) fits(n uint64) bool { return n >= eth.EthernetLen && n <= uint64(e.wire.Longest) }
+
+// RawPending reports whether TransmitRaw has something to do.
+func (e *Engine) RawPending() bool { return e.raw.head != nil }
+
+// TransmitRaw writes frames of raw packet queue pairs to out, and returns their number. Queue pairs take turns. Payloads are
+// valid until the next TransmitRaw or Transmit; by then none of those that were handed out before may be in use.
+func (e *Engine) TransmitRaw(now clock.Time, out []frame.Out) (n int) {
+	e.now = now
+	e.completeSent()
+	e.scratch.reset()
+	e.reuseFetched()
+	for turns := 2*len(out) + 64; turns > 0 && n < len(out) && e.raw.head != nil; turns-- {
+		q := e.raw.head
+		e.raw.remove(q)
+		k, more := q.sendRaw(out[n:])
+		if n += k; more {
+			q.activate()
+		}
+		if e.scratch.full() || more && k == 0 {
+			break
+		}
+	}
+	e.counters.RawSent += uint64(n)
+	return n
+}
+
+// sendRaw makes frames of requests. more means that q wants another turn.
+func (q *QP) sendRaw(out []frame.Out) (n int, more bool) {
+	s := &q.req
+	if q.state != command.RTS {
+		return 0, false
+	}
+	limit := min(len(out), q.eng.cfg.MaxBurst)
+	for n < limit {
+		r := q.current()
+		if r == nil {
+			break
+		}
+		payload, ok := q.payload(r, 0, r.length)
+		if !ok {
+			more = !q.eng.scratch.has(r.length) && r.status == ring.Success
+			break
+		}
+		q.rawFrame(&out[n], payload)
+		r.begun = true
+		s.snd = s.snd.Next()
+		s.idx = 1
+		q.sent(r)
+		n++
+	}
+	if n > 0 {
+		q.departed()
+	}
+	return n, more || n > 0 && n == limit
+}
+
+// rawFrame makes a frame of the bytes of a request.
+func (q *QP) rawFrame(o *frame.Out, b []byte) {
+	o.Reset(&q.eng.rawRoute)
+	n := copy(o.Head[rawHeadAt:frame.HeadRoom], b)
+	end := rawHeadAt + n
+	if n < leastFrame {
+		clear(o.Head[end : rawHeadAt+leastFrame])
+		end = rawHeadAt + leastFrame
+	}
+	o.HeadStart, o.HeadEnd, o.Payload = rawHeadAt, uint16(end), b[n:]
+}
+
+// ReceiveRaw gives a frame to a raw packet queue pair. One that finds no receive is lost; one that its receive has no room for
+// ends that receive with an error, and not the queue pair: anybody can send a frame. Flush makes what was given complete.
+func (e *Engine) ReceiveRaw(now clock.Time, q *QP, b []byte) {
+	e.now = now
+	c := &e.counters
+	switch {
+	case q.typ != command.RawPacket || q.state < command.RTR || q.state == command.Err:
+		c.WrongState++
+		return
+	case q.copying >= maxCopies:
+		c.RawDiscarded++
+		return
+	}
+	w, bad, err := q.takeReceive()
+	switch {
+	case err != nil:
+		q.fatal(command.EventQPFatal)
+		return
+	case w == nil:
+		c.RawDiscarded++
+		return
+	}
+	q.resp.recv = w
+	c.RawReceived++
+	switch {
+	case bad:
+		c.ResponderProtectionErrors++
+		q.endReceive(ring.LocalProtection)
+		return
+	case uint64(len(b)) > w.mem.length:
+		c.ResponderLengthErrors++
+		q.endReceive(ring.LocalLength)
+		return
+	}
+	if err := q.placeIn(&w.mem, 0, b, true); err != nil {
+		c.ResponderProtectionErrors++
+		q.endReceive(ring.LocalProtection)
+	} else {
+		q.finishReceive(&ring.CQE{Op: ring.CQRecv, ByteLen: uint32(len(b))})
+	}
+	q.settleEffect(0, 0, false, false)
+	if e.gather.full {
+		e.writeGathered()
+	}
+}
+
+// FlushRaw ends a batch of ReceiveRaw.
+func (e *Engine) FlushRaw() { e.writeGathered() }

@@ -1,0 +1,67 @@
+package verbs
+
+import (
+	"github.com/softvpi/softvpi/internal/command"
+)
+
+// FlowType is what a flow takes.
+type FlowType = command.FlowType
+
+// The types of flows.
+const (
+	FlowNormal           = command.FlowNormal           // frames that its rule matches
+	FlowAllDefault       = command.FlowAllDefault       // frames that nothing else takes
+	FlowMulticastDefault = command.FlowMulticastDefault // those of them that are to groups
+	FlowSniffer          = command.FlowSniffer          // a copy of every frame that the port receives or sends
+)
+
+// FlowLayers are the protocols that frames must have for a rule.
+type FlowLayers = command.FlowLayers
+
+// The layers.
+const (
+	FlowEthernet = command.FlowEthernet
+	FlowIPv4     = command.FlowIPv4
+	FlowIPv6     = command.FlowIPv6
+	FlowTCP      = command.FlowTCP
+	FlowUDP      = command.FlowUDP
+)
+
+// FlowKey are the fields of a frame at which rules look.
+type FlowKey = command.FlowKey
+
+// FlowConfig describes a flow. A rule is for the bits of Value that are set in Mask, in frames with all of Layers; those of a
+// flow of another type than FlowNormal are zero, as its Priority is.
+type FlowConfig struct {
+	Type        FlowType
+	Priority    uint16 // smaller ones come first; those of one priority all take a frame that they match
+	Layers      FlowLayers
+	Value, Mask FlowKey
+}
+
+// Flow steers frames of the port to a raw packet QP.
+type Flow struct {
+	qp     *QP
+	handle command.Handle
+}
+
+// CreateFlow makes a raw packet QP receive frames that arrive at the port: each takes a receive. RoCE for the adapter itself is
+// for no rule but a sniffer's. A QP of type RawPacket, which sends and receives whole Ethernet frames without FCS, needs an
+// adapter on a wire of whole frames, else CreateQP fails with ErrUnsupported, and a program of the driver's user or of root,
+// else with ErrAccess. Its states need no attributes. Errors are ErrInvalid and ErrExhausted.
+func (qp *QP) CreateFlow(c FlowConfig) (*Flow, error) {
+	h := qp.pd.dev.host
+	handle, err := h.backend.CreateFlow(h.ctx, command.CreateFlow{
+		QP: qp.handle, Type: c.Type, Priority: c.Priority, Layers: c.Layers, Value: c.Value, Mask: c.Mask,
+	})
+	if err != nil {
+		return nil, wrap("create flow", err)
+	}
+	return &Flow{qp: qp, handle: handle}, nil
+}
+
+// Close ends the flow. A QP cannot be closed before its flows.
+func (f *Flow) Close() error {
+	h := f.qp.pd.dev.host
+	return h.destroyed("destroy flow", h.backend.Destroy(h.ctx, command.KindFlow, f.handle))
+}
