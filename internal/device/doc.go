@@ -19,7 +19,8 @@
 //
 // Its files, by what they are about:
 //
-//   - an adapter and its port: adapter, port, addresses, config, limits, configure, state, capture;
+//   - an adapter and its port: adapter, port, addresses, config, limits, configure, state, capture, and nic, its Ethernet
+//     function;
 //   - programs and their objects: client, objects, qp, cq, moderation, srq, multicast, destroy, channel, notify;
 //   - their CM ids: cmid (create, accept, query), cmbind, cmresolve, cmconnect, cmevents, and ibcm on
 //     InfiniBand;
