@@ -6,7 +6,6 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/function/ethernet"
 	"github.com/softvpi/softvpi/internal/function/ethernet/filter"
-	"github.com/softvpi/softvpi/internal/function/ethernet/rss"
 	"github.com/softvpi/softvpi/internal/hostside"
 	"github.com/softvpi/softvpi/internal/port"
 	"github.com/softvpi/softvpi/wire/eth"
@@ -179,19 +178,16 @@ type ethernetTotals struct {
 
 // EthernetStatus is what an adapter's Ethernet function is and has counted since the host began.
 type EthernetStatus struct {
-	Host       string // what its host is
-	On         bool
-	MAC        [6]byte
-	MTU        int // the largest IP packet
-	Config     ethernet.Config
-	Queues     int // receive queues
-	Processors []rss.Processor
-	Counters   ethernet.Counters
-	Receive    ethernet.ReceiveCounters // sums over queues
-	Send       ethernet.SendCounters
-	Side       hostside.Counters
-	// Waiting is how many bytes received frames hold that wait for the host.
-	Waiting int
+	Host     string // what its host is
+	On       bool
+	MAC      [6]byte
+	MTU      int // the largest IP packet
+	Config   ethernet.Config
+	Queues   int // receive queues
+	Counters ethernet.Counters
+	Receive  ethernet.ReceiveCounters // sums over queues
+	Send     ethernet.SendCounters
+	Side     hostside.Counters
 	// Sending are frames of the host that have not left.
 	Sending int
 }
@@ -207,8 +203,7 @@ func (n *nic) status() *EthernetStatus {
 		t.add(n.f)
 		c := n.f.Config()
 		s.Config = c
-		s.MTU, s.Queues, s.Waiting = c.JumboPacket-eth.EthernetLen, n.f.ReceiveQueues(), n.f.Memory()
-		s.Processors = append(s.Processors, n.f.Processors()...)
+		s.MTU, s.Queues = c.JumboPacket-eth.EthernetLen, n.f.ReceiveQueues()
 	}
 	s.Sending = n.side.Sending()
 	s.Counters, s.Receive, s.Send = t.Counters, t.Receive, t.Send

@@ -87,6 +87,9 @@ func (e *tapEnd) mark() error {
 // addQueue attaches another queue.
 func (e *tapEnd) addQueue() error {
 	fd, err := tun.OpenQueue(e.name, e.multi)
+	if errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("host: %w; it takes CAP_NET_ADMIN (root, or unshare --user --map-root-user --net), or a TAP made for this user", err)
+	}
 	if err != nil {
 		return fmt.Errorf("host: %w", err)
 	}
