@@ -18,6 +18,7 @@ type Status struct {
 	Held     *HeldStatus     `json:"held,omitempty"`     // what programs make the driver hold; absent: none can attach
 	Volatile string          `json:"volatile,omitempty"` // why nothing is kept on disk; empty: everything is
 	Adapters []AdapterStatus `json:"adapters"`
+	Switches []SwitchStatus  `json:"switches,omitempty"`
 	Programs []ProgramStatus `json:"programs"`
 }
 

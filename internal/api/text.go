@@ -22,6 +22,9 @@ func (s *Status) WriteText(w io.Writer) {
 	for i := range s.Adapters {
 		s.Adapters[i].writeText(w)
 	}
+	for i := range s.Switches {
+		s.Switches[i].writeText(w)
+	}
 	if len(s.Programs) == 0 {
 		return
 	}

@@ -43,6 +43,7 @@ type Driver struct {
 	lock     *lock.Lock
 	host     *device.Host
 	wiring   *wiring // nil: no adapter has a cable, or another process runs their fabric
+	switches []namedSwitch
 	events   *events.Log
 	system   *events.SystemLog // nil: it does not receive events
 	stopping atomic.Bool       // programs that end now do so because of the driver

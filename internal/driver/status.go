@@ -38,6 +38,7 @@ func (d *Driver) status(snap device.Snapshot) Status {
 		s.Adapters = append(s.Adapters, adapterStatus(&snap.Adapters[i]))
 		d.describe(&s.Adapters[i])
 	}
+	s.Switches = d.switchStatus()
 	for _, c := range snap.Clients {
 		s.Programs = append(s.Programs, api.ProgramStatus{
 			Name: c.Name, PID: c.PID, UID: c.UID, MemoryPath: c.MemoryPath.String(), ArenaBytes: c.ArenaBytes,

@@ -36,6 +36,8 @@ func (d *Driver) openWire(a *config.Adapter, udpPort uint16) (link.Link, error) 
 		return ethernet.Open(ethernet.Config{Interface: a.Interface, UDPPort: udpPort, ReceiveBuffer: a.ReceiveBuffer})
 	case config.LinkTAP:
 		return tap.Open(tap.Config{Name: a.Interface, MTU: a.LinkMTU, Up: true})
+	case config.LinkSwitch:
+		return d.openSwitch(a)
 	default:
 		return datagram.Open(datagram.Config{Local: a.Datagram, Remote: a.Peer, MTU: a.LinkMTU, Notify: d.host.Wake})
 	}
@@ -53,6 +55,8 @@ func (d *Driver) wireName(i int) string {
 		return "TAP " + a.Interface
 	case a.Link == config.LinkDatagram:
 		return "datagram socket " + a.Datagram
+	case a.Link == config.LinkSwitch:
+		return "switch " + a.Switch
 	}
 	return "UDP sockets"
 }
@@ -63,7 +67,7 @@ func (d *Driver) wireUp(a *config.Adapter) bool {
 	case config.LinkInterface, config.LinkTAP:
 		i, err := net.InterfaceByName(a.Interface)
 		return err == nil && i.Flags&net.FlagUp != 0
-	case config.LinkDatagram:
+	case config.LinkDatagram, config.LinkSwitch:
 		return true
 	}
 	_, _, up := gid.Interface(a.Address)

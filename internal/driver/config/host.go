@@ -36,7 +36,7 @@ func (a *Adapter) completeHost(field func(string) string) error {
 		return nil
 	}
 	if !a.WholeFrames() {
-		return api.Wrong(field("host, host_peer"), "given", `nothing without "link": "interface", "tap" or "datagram"`)
+		return api.Wrong(field("host, host_peer"), "given", `nothing without "link": "interface", "tap", "datagram" or "switch"`)
 	}
 	const allowed = "tap:NAME, datagram:PATH or stream:PATH"
 	kind, at := a.HostKind()
@@ -86,7 +86,7 @@ func (c *Config) completeHosts() error {
 		a := &c.Adapters[i]
 		if a.Link == LinkDatagram {
 			used[a.Datagram], used[a.Peer] = a.Name, a.Name
-		} else if a.WholeFrames() {
+		} else if a.WholeFrames() && a.Link != LinkSwitch {
 			used["interface "+a.Interface] = a.Name
 		}
 	}

@@ -18,6 +18,7 @@ const (
 	LinkInterface = "interface" // an Ethernet interface of Linux, through packet sockets
 	LinkTAP       = "tap"       // the other side of a TAP interface
 	LinkDatagram  = "datagram"  // a pair of unix datagram sockets, as of QEMU's -netdev dgram
+	LinkSwitch    = "switch"    // a port of a virtual Ethernet switch in the driver
 )
 
 // peerSuffix is what the path of the other side's socket has behind the driver's, unless it is given.
@@ -37,6 +38,13 @@ type Wire struct {
 	// empty: Datagram with ".peer" behind it.
 	Datagram string `json:"datagram,omitempty"`
 	Peer     string `json:"peer,omitempty"`
+	// Switch is the name of the virtual switch of the driver of which the adapter has a port of its own. PVID is the VLAN of
+	// the port's frames without a tag, 1 to 4094, and Trunk are those of its frames with one, as 10+20-29 or all. With
+	// neither the port has VLAN 1 without a tag and all others with one; with PVID alone it has no other, and with Trunk
+	// alone it drops frames without a tag.
+	Switch string `json:"switch,omitempty"`
+	PVID   uint16 `json:"pvid,omitempty"`
+	Trunk  string `json:"trunk,omitempty"`
 	// Prefix is the length of the network of Address that is on the wire; 0: everybody is. Gateway is the router to others.
 	Prefix  int        `json:"prefix,omitempty"`
 	Gateway netip.Addr `json:"gateway,omitzero"`
@@ -44,24 +52,27 @@ type Wire struct {
 	MAC string `json:"mac,omitempty"`
 	// VLAN tags the adapter's frames, 1 to 4094; 0: they are not tagged.
 	VLAN uint16 `json:"vlan,omitempty"`
-	// LinkMTU is the largest IP packet in bytes, 576 to 65521, that a datagram link carries, 0: 1500; or what is set on a TAP,
+	// LinkMTU is the largest IP packet in bytes, 576 to 65521, that a datagram link or a switch carries, 0: 1500; or what is set on a TAP,
 	// 0: it keeps its own.
 	LinkMTU int `json:"link_mtu,omitempty"`
 }
 
 // WholeFrames reports whether the adapter's link carries whole Ethernet frames.
 func (a *Adapter) WholeFrames() bool {
-	return a.Link == LinkInterface || a.Link == LinkTAP || a.Link == LinkDatagram
+	return a.Link == LinkInterface || a.Link == LinkTAP || a.Link == LinkDatagram || a.Link == LinkSwitch
 }
 
-// SameWire reports whether two adapters are functions at one port.
+// SameWire reports whether two adapters are functions at one port. Each has a port of its own at a switch.
 func (a *Adapter) SameWire(b *Adapter) bool {
-	return a.WholeFrames() && a.Link == b.Link && a.Interface == b.Interface && a.Datagram == b.Datagram
+	return a.WholeFrames() && a.Link != LinkSwitch && a.Link == b.Link && a.Interface == b.Interface && a.Datagram == b.Datagram
 }
 
-// Neighbours reports whether what the configuration tells lets two adapters reach each other: both are on one wire and VLAN,
+// Neighbours reports whether what the configuration tells lets two adapters reach each other: both are on one wire or switch, and VLAN,
 // or on none of whole frames.
 func (a *Adapter) Neighbours(b *Adapter) bool {
+	if a.Link == LinkSwitch && b.Link == LinkSwitch {
+		return a.Switch == b.Switch && a.switchVLAN() == b.switchVLAN()
+	}
 	return a.WholeFrames() == b.WholeFrames() && (!a.WholeFrames() || a.SameWire(b) && a.VLAN == b.VLAN)
 }
 
@@ -71,7 +82,7 @@ func (a *Adapter) StationMAC() (mac [6]byte) {
 		return [6]byte(b)
 	}
 	// Such an address is nobody's yet, whatever interface of this machine has it too.
-	if a.Link == LinkTAP || a.Link == LinkDatagram || a.Host != "" {
+	if a.Link == LinkTAP || a.Link == LinkDatagram || a.Link == LinkSwitch || a.Host != "" {
 		return gid.MAC(a.Address)
 	}
 	return mac
@@ -84,8 +95,8 @@ func (a *Adapter) Network() netip.Prefix { return netip.PrefixFrom(a.Address, a.
 func (a *Adapter) completeWire(field func(string) string) error {
 	if !a.WholeFrames() {
 		if a.Wire != (Wire{}) {
-			return api.Wrong(field("datagram, peer, prefix, gateway, mac, vlan, link_mtu"), "given",
-				`nothing without "link": "interface", "tap" or "datagram"`)
+			return api.Wrong(field("datagram, peer, switch, pvid, trunk, prefix, gateway, mac, vlan, link_mtu"), "given",
+				`nothing without "link": "interface", "tap", "datagram" or "switch"`)
 		}
 		return nil
 	}
@@ -96,17 +107,25 @@ func (a *Adapter) completeWire(field func(string) string) error {
 		"link_mtu":         a.LinkMTU != 0 && a.Link == LinkInterface,
 		"datagram":         a.Datagram != "" && a.Link != LinkDatagram,
 		"peer":             a.Peer != "" && a.Link != LinkDatagram,
-		"interface":        a.Interface != "" && a.Link == LinkDatagram,
+		"interface":        a.Interface != "" && (a.Link == LinkDatagram || a.Link == LinkSwitch),
+		"switch":           a.Switch != "" && a.Link != LinkSwitch,
+		"pvid":             a.PVID != 0 && a.Link != LinkSwitch,
+		"trunk":            a.Trunk != "" && a.Link != LinkSwitch,
 	} {
 		if given {
 			return api.Wrong(field(name), "given", fmt.Sprintf("nothing with \"link\": %q", a.Link))
 		}
 	}
-	if a.Link == LinkDatagram {
+	switch {
+	case a.Link == LinkDatagram:
 		if err := a.completeSockets(field); err != nil {
 			return err
 		}
-	} else if a.Interface == "" {
+	case a.Link == LinkSwitch:
+		if err := a.checkSwitch(field); err != nil {
+			return err
+		}
+	case a.Interface == "":
 		return api.Wrong(field("interface"), "missing", fmt.Sprintf("the name of a network interface, of 1 to %d bytes", tun.MaxName))
 	}
 	if err := a.checkInterface(field); err != nil {

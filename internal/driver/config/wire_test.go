@@ -18,6 +18,8 @@ func TestParseAdapter_Wires(t *testing.T) {
 			Wire: Wire{LinkMTU: 9000}},
 		"e=192.0.2.1/24,datagram=/run/x,mac=02:00:00:00:00:07,vlan=9": {Link: LinkDatagram,
 			Wire: Wire{Datagram: "/run/x", Peer: "/run/x.peer", Prefix: 24, MAC: "02:00:00:00:00:07", VLAN: 9}},
+		"e=192.0.2.1,switch=s,pvid=10,trunk=20+30-39,vlan=31,linkmtu=9000": {Link: LinkSwitch,
+			Wire: Wire{Switch: "s", PVID: 10, Trunk: "20+30-39", VLAN: 31, LinkMTU: 9000}},
 		"e=192.0.2.1,datagram=/run/x,peer=/run/y": {Link: LinkDatagram, Wire: Wire{Datagram: "/run/x", Peer: "/run/y"}},
 	} {
 		a, err := ParseAdapter(text)
@@ -50,10 +52,23 @@ func TestParseAdapter_WiresRefused(t *testing.T) {
 		"e=192.0.2.1,tap=tap0,mac=2":                 "adapters[0].mac",
 		"e=192.0.2.1,tap=tap0,vlan=4095":             "adapters[0].vlan",
 		"e=192.0.2.1,tap=tap0,gateway=fd00::1":       "adapters[0].gateway",
-		"e=192.0.2.1/24":                             "adapters[0].datagram, peer, prefix, gateway, mac, vlan, link_mtu",
-		"e=192.0.2.1,vlan=3":                         "adapters[0].datagram, peer, prefix, gateway, mac, vlan, link_mtu",
+		"e=192.0.2.1/24":                             "adapters[0].datagram, peer, switch, pvid, trunk, prefix, gateway, mac, vlan, link_mtu",
+		"e=192.0.2.1,vlan=3":                         "adapters[0].datagram, peer, switch, pvid, trunk, prefix, gateway, mac, vlan, link_mtu",
 		"e=192.0.2.1/33,tap=tap0":                    "--adapter",
 		"ib=cable,tap=tap0":                          "--adapter option",
+		"e=192.0.2.1,switch=":                        "adapters[0].switch",
+		"e=192.0.2.1,switch=s,tap=tap0":              "--adapter option",
+		"e=192.0.2.1,switch=s,pvid=0":                "--adapter option",
+		"e=192.0.2.1,switch=s,pvid=4095":             "adapters[0].pvid",
+		"e=192.0.2.1,switch=s,trunk=20-10":           "adapters[0].trunk",
+		"e=192.0.2.1,switch=s,trunk=10":              "adapters[0].vlan", // frames without a tag are dropped
+		"e=192.0.2.1,switch=s,trunk=10,vlan=11":      "adapters[0].vlan",
+		"e=192.0.2.1,switch=s,pvid=10,vlan=10":       "adapters[0].vlan", // its frames leave without a tag
+		"e=192.0.2.1,switch=s,vlan=4095":             "adapters[0].vlan",
+		"e=192.0.2.1,switch=s,peer=/run/x":           "adapters[0].peer",
+		"e=192.0.2.1,switch=s,interface=eth0":        "adapters[0].interface",
+		"e=192.0.2.1,tap=tap0,pvid=10":               "adapters[0].pvid",
+		"e=192.0.2.1,tap=tap0,trunk=all":             "adapters[0].trunk",
 	} {
 		_, err := ParseAdapter(text)
 		var wrong *api.FieldError

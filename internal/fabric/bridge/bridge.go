@@ -20,8 +20,9 @@ const (
 	// DefaultEntries is how many sources are known at one port.
 	DefaultEntries = 512
 	mostEntries    = 1 << 16
-	// DefaultQueue is how many bytes wait at a port, and QueueFrames how many frames.
-	DefaultQueue = 2 << 20
+	// DefaultQueue is how many bytes wait at a port, twice what an Ethernet function has of large buffers, and QueueFrames how
+	// many frames.
+	DefaultQueue = 8 << 20
 	QueueFrames  = 1024
 	mostQueue    = 64 << 20
 	leastMTU     = 576
