@@ -20,7 +20,7 @@ static void queue_pairs(struct end *a)
 	REFUSED(ibv_create_qp(a->pd, &q), EOPNOTSUPP);
 	x.qp_type = IBV_QPT_DRIVER;
 	REFUSED(ibv_create_qp_ex(a->ctx, &x), EOPNOTSUPP);
-	q.qp_type = IBV_QPT_RAW_PACKET;
+	q.qp_type = IBV_QPT_RAW_PACKET; /* the wire carries no Ethernet frames */
 	REFUSED(ibv_create_qp(a->pd, &q), EOPNOTSUPP);
 	x.qp_type = IBV_QPT_RAW_PACKET;
 	REFUSED(ibv_create_qp_ex(a->ctx, &x), EOPNOTSUPP);

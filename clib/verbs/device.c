@@ -104,6 +104,8 @@ static void set_ops(struct svpi_context *c)
 	v->open_xrcd = svpi_open_xrcd;
 	v->close_xrcd = svpi_close_xrcd;
 	v->open_qp = svpi_open_qp;
+	v->create_flow = svpi_create_flow;
+	v->destroy_flow = svpi_destroy_flow;
 	v->alloc_parent_domain = svpi_alloc_parent_domain;
 	v->alloc_td = svpi_alloc_td;
 	v->dealloc_td = svpi_dealloc_td;

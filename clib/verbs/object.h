@@ -277,6 +277,10 @@ int svpi_query_device_ex(struct ibv_context *, const struct ibv_query_device_ex_
 static inline bool svpi_has_times(const struct svpi *s) { return s->about.minor >= SVPI_TIMES_MINOR; }
 /* svpi_has_placed tells whether the driver has atomic writes and flushes. */
 static inline bool svpi_has_placed(const struct svpi *s) { return s->about.minor >= SVPI_PLACED_MINOR; }
+/* svpi_has_flows tells whether the driver has raw packet queue pairs with flows. */
+static inline bool svpi_has_flows(const struct svpi *s) { return s->about.minor >= SVPI_FLOW_MINOR; }
+struct ibv_flow *svpi_create_flow(struct ibv_qp *, struct ibv_flow_attr *);
+int svpi_destroy_flow(struct ibv_flow *);
 int svpi_query_rt_values(struct ibv_context *, struct ibv_values_ex *);
 
 /* The direct path (direct.c). svpi_direct_begin has to be called before requests are filled in. It returns the

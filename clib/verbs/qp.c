@@ -37,6 +37,8 @@ static uint32_t operations(const struct svpi *s, enum ibv_qp_type type)
 	const uint32_t placed = svpi_has_placed(s) ? 1u << IBV_WR_ATOMIC_WRITE | 1u << IBV_WR_FLUSH : 0;
 	const uint32_t xrc = rc & ~(1u << IBV_WR_LOCAL_INV | 1u << IBV_WR_BIND_MW);
 
+	if (type == IBV_QPT_RAW_PACKET)
+		return 1u << IBV_WR_SEND;
 	return type == IBV_QPT_RC ? rc | placed : type == IBV_QPT_UC ? uc : type == IBV_QPT_XRC_SEND ? xrc : type == IBV_QPT_UD ? ud : 0;
 }
 
@@ -101,6 +103,10 @@ static struct svpi_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a)
 		c.type = SVPI_XRC_INITIATOR;
 		c.recv_cq = c.srq = c.recv_depth = c.recv_sge = 0;
 		error = svpi_has_xrc(s) ? 0 : EOPNOTSUPP;
+		break;
+	case IBV_QPT_RAW_PACKET:
+		c.type = SVPI_RAW_PACKET;
+		error = svpi_has_flows(s) ? 0 : EOPNOTSUPP;
 		break;
 	default: error = a->qp_type == IBV_QPT_XRC_RECV ? EINVAL : EOPNOTSUPP;
 	}

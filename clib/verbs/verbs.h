@@ -625,6 +625,19 @@ struct ibv_context {
 
 /* The slots that precede a context, found through its abi_compat and sz. Those named none are not implemented here.
  * */
+struct ibv_flow_attr {
+	uint32_t comp_mask, type;
+	uint16_t size, priority;
+	uint8_t num_of_specs, port;
+	uint32_t flags; /* specifications follow */
+};
+
+struct ibv_flow {
+	uint32_t comp_mask;
+	struct ibv_context *context;
+	uint32_t handle;
+};
+
 struct verbs_context {
 	int (*query_port)(struct ibv_context *, uint8_t port, struct ibv_port_attr *, size_t);
 	int (*advise_mr)(struct ibv_pd *, enum ibv_advise_mr_advice, uint32_t flags, struct ibv_sge *, uint32_t);
@@ -645,7 +658,10 @@ struct verbs_context {
 	void *priv;
 	int (*query_device_ex)(struct ibv_context *, const struct ibv_query_device_ex_input *,
 			       struct ibv_device_attr_ex *, size_t);
-	void *none3[4];
+	int (*destroy_flow)(struct ibv_flow *);
+	void *none3;
+	struct ibv_flow *(*create_flow)(struct ibv_qp *, struct ibv_flow_attr *);
+	void *none5;
 	struct ibv_qp *(*open_qp)(struct ibv_context *, struct ibv_qp_open_attr *);
 	struct ibv_qp *(*create_qp_ex)(struct ibv_context *, struct ibv_qp_init_attr_ex *);
 	int (*get_srq_num)(struct ibv_srq *, uint32_t *);

@@ -15,6 +15,7 @@ type portLoop struct {
 	host      *Host
 	functions []*adapter
 	nics      []*nic // Ethernet functions, with their hosts
+	raw       int    // adapters with raw packet QPs
 	in        []frame.In
 	out       []frame.Out
 	sent      int        // frames of out that the links have accepted
@@ -88,7 +89,7 @@ func (p *portLoop) idle(now clock.Time) bool {
 			return false
 		}
 	}
-	return len(p.nics) == 0 || p.Port.Deadline() > now
+	return len(p.nics) == 0 && p.raw == 0 || p.Port.Deadline() > now
 }
 
 // receive passes what the links have received to the port.

@@ -49,6 +49,7 @@ func (a *adapter) joinRaw() {
 	if r.qps++; r.qps > 1 {
 		return
 	}
+	a.port.raw++
 	r.f = raw.New(a.engine)
 	r.station = a.port.Attach(r.f, port.Station{MAC: a.mac, Kind: port.Steered, UDPPort: a.cfg.UDPPort})
 	r.station.Plug(a.links.All()[0].Wire, netip.Addr{}, nil)
@@ -62,6 +63,7 @@ func (a *adapter) leaveRaw() {
 	if r.qps--; r.qps > 0 {
 		return
 	}
+	a.port.raw--
 	r.before = r.counters()
 	a.port.forget(r.station)
 	a.port.Detach(r.station)

@@ -67,6 +67,16 @@ func localhost(t *testing.T) *bench {
 func (b *bench) rdmaCore(kind string) {
 	b.t.Helper()
 	list := readSkips(b.t)
+	ran := b.runSuite()
+	b.figures("%s", list.summary(kind, ran))
+	for _, complaint := range list.judge(kind, ran) {
+		b.t.Error(complaint)
+	}
+}
+
+// runSuite runs rdma-core's tests on the first device, with these options, and returns what became of each.
+func (b *bench) runSuite(options ...string) outcomes {
+	b.t.Helper()
 	dir := b.suite()
 	b.largePages()
 	runner, err := filepath.Abs("testdata/rdmacore.py")
@@ -75,20 +85,17 @@ func (b *bench) rdmaCore(kind string) {
 	}
 	report := filepath.Join(b.t.TempDir(), "report")
 	b.patience = 5
-	p := b.startAs(func(c *exec.Cmd) { c.Dir = dir }, nil, suitePython, runner, report, "--dev", "softvpi0", "--port", "1", "--gid", "0",
-		"-v")
+	words := append([]string{suitePython, runner, report, "--dev", "softvpi0", "--port", "1", "--gid", "0", "-v"}, options...)
+	p := b.startAs(func(c *exec.Cmd) { c.Dir = dir }, nil, words...)
 	<-p.done
 	ran, err := readReport(report)
 	if err != nil || len(ran) == 0 || (p.err != nil && len(ran.failed()) == 0) {
 		b.t.Fatalf("%v, %v, %d results:\n%s", err, p.err, len(ran), p.out.String())
 	}
-	b.figures("%s", list.summary(kind, ran))
-	for _, complaint := range list.judge(kind, ran) {
-		b.t.Error(complaint)
-	}
 	if len(ran.failed()) > 0 {
 		b.t.Log(p.out.String())
 	}
+	return ran
 }
 
 // largePagesFile is the number of large pages of 2 MB that the system has set aside.
