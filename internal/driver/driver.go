@@ -42,8 +42,8 @@ type Driver struct {
 
 	lock     *lock.Lock
 	host     *device.Host
-	wiring   *wiring // nil: no adapter has a cable, or another process runs their fabric
-	switches []namedSwitch
+	wiring   *wiring       // nil: no adapter has a cable, or another process runs their fabric
+	switches []namedSwitch // complete once the adapters are
 	events   *events.Log
 	system   *events.SystemLog // nil: it does not receive events
 	stopping atomic.Bool       // programs that end now do so because of the driver

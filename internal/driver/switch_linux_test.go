@@ -9,7 +9,6 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/testbed/await"
-	"github.com/softvpi/softvpi/verbs"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -75,20 +74,8 @@ func apart(t *testing.T, from, to end) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	var sides [2]*checkSide
-	var addrs [2]netip.Addr
-	for i, d := range []end{from, to} {
-		session, err := verbs.Within(d.host, "ping")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer session.Close()
-		addrs[i] = d.cfg.Adapters[d.adapter].Address
-		if sides[i], err = newCheckSide(session, addrs[i], checkBytes, verbs.LocalWrite|verbs.RemoteWrite); err != nil {
-			t.Fatal(err)
-		}
-		defer sides[i].close()
-	}
+	sides, addrs, leave := programs(t, from, to)
+	defer leave()
 	if disconnect, err := connect(ctx, sides[0], sides[1], addrs[0], addrs[1]); err == nil {
 		_ = disconnect()
 		t.Errorf("%v reaches %v", addrs[0], addrs[1])

@@ -44,25 +44,39 @@ type end struct {
 	adapter int
 }
 
-// across writes from a program at one end to a program at the other.
-func across(t *testing.T, from, to end) {
+// programs returns what a program at each end has for the other, until leave is called.
+func programs(t *testing.T, from, to end) (sides [2]*checkSide, addrs [2]netip.Addr, leave func()) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	var sides [2]*checkSide
-	var addrs [2]netip.Addr
+	var closing []func()
 	for i, d := range []end{from, to} {
 		session, err := verbs.Within(d.host, "ping")
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer session.Close()
 		addrs[i] = d.cfg.Adapters[d.adapter].Address
 		if sides[i], err = newCheckSide(session, addrs[i], checkBytes, verbs.LocalWrite|verbs.RemoteWrite); err != nil {
+			session.Close()
 			t.Fatal(err)
 		}
-		defer sides[i].close()
+		closing = append(closing, func() {
+			sides[i].close()
+			session.Close()
+		})
 	}
+	return sides, addrs, func() {
+		for _, c := range closing {
+			c()
+		}
+	}
+}
+
+// across writes from a program at one end to a program at the other.
+func across(t *testing.T, from, to end) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	sides, addrs, leave := programs(t, from, to)
+	defer leave()
 	a, b := sides[0], sides[1]
 	disconnect, err := connect(ctx, a, b, addrs[0], addrs[1])
 	if err != nil {

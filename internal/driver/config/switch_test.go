@@ -10,16 +10,7 @@ import (
 // TestComplete_Switch: each adapter has a port of its own at a switch; those in one VLAN of it are neighbours, whether their
 // frames have the tag or their ports put it there.
 func TestComplete_Switch(t *testing.T) {
-	parse := func(texts ...string) (c Config, err error) {
-		for _, s := range texts {
-			a, err := ParseAdapter(s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.Adapters = append(c.Adapters, a)
-		}
-		return c.Complete()
-	}
+	parse := func(texts ...string) (Config, error) { return parseAll(t, texts) }
 	c, err := parse("a=192.0.2.1,switch=s,pvid=10", "b=192.0.2.2,switch=s,vlan=10", "c=192.0.2.3,switch=s", "d=192.0.2.4,switch=t,pvid=10",
 		"e=192.0.2.5,switch=s,pvid=1,trunk=10")
 	if err != nil {

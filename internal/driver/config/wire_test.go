@@ -78,18 +78,22 @@ func TestParseAdapter_WiresRefused(t *testing.T) {
 	}
 }
 
+// parseAll parses and completes adapters.
+func parseAll(t *testing.T, texts []string) (c Config, err error) {
+	t.Helper()
+	for _, s := range texts {
+		a, err := ParseAdapter(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Adapters = append(c.Adapters, a)
+	}
+	return c.Complete()
+}
+
 // TestComplete_OneWire: adapters on one wire are functions at one port, told apart by their MACs and VLANs.
 func TestComplete_OneWire(t *testing.T) {
-	parse := func(texts ...string) (c Config, err error) {
-		for _, s := range texts {
-			a, err := ParseAdapter(s)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c.Adapters = append(c.Adapters, a)
-		}
-		return c.Complete()
-	}
+	parse := func(texts ...string) (Config, error) { return parseAll(t, texts) }
 	c, err := parse("a=192.0.2.1,tap=tap0", "b=192.0.2.2,tap=tap0,mac=02:00:00:00:00:02", "c=192.0.2.3,tap=tap1")
 	if err != nil || c.FirstOnWire(0) != 0 || c.FirstOnWire(1) != 0 || c.FirstOnWire(2) != 2 {
 		t.Errorf("%v, first on the wires %d, %d, %d", err, c.FirstOnWire(0), c.FirstOnWire(1), c.FirstOnWire(2))
