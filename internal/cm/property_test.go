@@ -144,8 +144,6 @@ func (w *world) upTo(d time.Duration) time.Duration {
 	return time.Duration(w.rand.Int64N(int64(d)))
 }
 
-func (w *world) chance(percent int) bool { return w.rand.IntN(100) < percent }
-
 func (w *world) happened(s *side, v Event) {
 	n := named{s, v.ID}
 	if v.Type == EventConnectRequest {

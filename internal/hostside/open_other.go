@@ -2,6 +2,14 @@
 
 package hostside
 
+import (
+	"errors"
+	"fmt"
+)
+
+// errSystem is what opening an end returns here.
+var errSystem = fmt.Errorf("host: Ethernet functions for hosts of other systems than Linux: %w", errors.ErrUnsupported)
+
 func openTAP(string) (End, error) { return nil, errSystem }
 
 func openSocket(string, string) (End, error) { return nil, errSystem }

@@ -1,7 +1,6 @@
 package hostside
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/softvpi/softvpi/internal/tun"
@@ -17,6 +16,3 @@ func OpenTAP(name string) (End, error) {
 	}
 	return openTAP(name)
 }
-
-// errSystem is what opening an end returns on other systems than Linux.
-var errSystem = fmt.Errorf("host: Ethernet functions for hosts of other systems than Linux: %w", errors.ErrUnsupported)

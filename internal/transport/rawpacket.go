@@ -13,11 +13,9 @@ import (
 // ReceiveRaw and TransmitRaw, which an Ethernet function of the port calls.
 
 const (
-	// rawHeadAt is where in an Out's Head the first bytes of a frame are.
+	// rawHeadAt is where in an Out's Head the first bytes of a frame are, up to HeadRoom: all headers that are looked at on its
+	// way. What is not longer is there as a whole.
 	rawHeadAt = 64
-	// rawInHead is how much of a frame is there: all headers that are looked at on its way. What is not longer is there as a
-	// whole.
-	rawInHead = frame.HeadRoom - rawHeadAt
 	// leastFrame is the length to which shorter frames are filled up (IEEE 802.3, 4.2.3.3), without FCS.
 	leastFrame = 60
 )
