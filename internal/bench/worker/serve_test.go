@@ -19,7 +19,9 @@ func TestServices(t *testing.T) {
 				args := LoadArgs{Service: name, Network: network, Local: addrs[1], Connections: connections, Bytes: 100, Seconds: 0.05}
 				server.call("serve", ServeArgs{Service: name, Network: network, Addr: addrs[0]}, &args.Remote)
 				var x Loaded
-				client.call("load", args, &x)
+				for ; x.Rate == 0 && args.Seconds < 10; args.Seconds *= 2 { // only calls that end in that time count
+					client.call("load", args, &x)
+				}
 				if !(x.Rate > 0 && x.P50 > 0 && x.P99 >= x.P50 && x.Connect > 0) {
 					t.Errorf("%s over %s, %d connections: %+v", name, network, connections, x)
 				}
