@@ -65,6 +65,11 @@ func TestDisabledAdapterTakesItsPortDown(t *testing.T) {
 	stop(t, d)
 	d = start(t, cfg)
 	defer stop(t, d)
+	defer func() {
+		if t.Failed() {
+			t.Logf("adapters %+v, ports %+v and %+v", d.Status().Adapters, d.portOf(0), d.portOf(1))
+		}
+	}()
 	if p := d.portOf(1); p.State != "Down" {
 		t.Errorf("after a restart the port is %+v, want it down", p)
 	}
