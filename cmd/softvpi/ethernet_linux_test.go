@@ -172,13 +172,13 @@ func checkedOnTheWire(t *testing.T, a, b *linuxHost) {
 	t.Helper()
 	a.shell(t, "ethtool -K wire tx off tso off gso off")
 	file := filepath.Join(b.dir, "wire.pcapng")
-	sniffer := b.begin(t, "tshark", "-q", "-s", "0", "-i", "wire", "-f", "ether src "+a.mac, "-w", file)
+	sniffer := b.begin(t, "tshark", "-q", "-s", "0", "-B", "64", "-i", "wire", "-f", "ether src "+a.mac, "-w", file)
 	await.Eventually(t, "tshark captures", func() bool {
 		a.shell(t, "ping -c 1 "+b.ip)
 		s, err := os.Stat(file)
 		return err == nil && s.Size() > 1000
 	})
-	a.shell(t, "iperf3 -c "+b.ip+" -n 2M; iperf3 -6 -c "+b.ip6+" -n 2M; iperf3 -u -b 5M -l 1000 -t 1 -c "+b.ip)
+	a.shell(t, "iperf3 -c "+b.ip+" -n 2M && iperf3 -6 -c "+b.ip6+" -n 2M && iperf3 -u -b 5M -l 1000 -t 1 -c "+b.ip)
 	_ = sniffer.Process.Signal(syscall.SIGINT)
 	_ = sniffer.Wait()
 	read := "tshark -r " + file + " -o tcp.check_checksum:TRUE -o udp.check_checksum:TRUE -o ip.check_checksum:TRUE -Y "
