@@ -263,14 +263,14 @@ static void overrun(bool ignore)
 	if (ignore) {
 		completed();
 		CHECK(b.buf[8 * DEPTH] == DEPTH, ".");
-		while ((k = ibv_poll_cq(a.cq, 1, &wc)) > 0)
+		k = next(a.cq, &wc); /* a request's slot is free a moment before its completion can be polled */
+		for (; k > 0; k = ibv_poll_cq(a.cq, 1, &wc))
 			n += CHECK(wc.status == IBV_WC_SUCCESS, ".");
 		CHECK(k == 0 && n > 0 && n < DEPTH, ": %d of %d", n, DEPTH);
 		struct ibv_send_wr wr = request(&a, &b, IBV_WR_RDMA_WRITE, &s, 99, 0, 8);
 		uint64_t limit = clock_ns(CLOCK_MONOTONIC) + 5000000000u;
 
-		/* Again and again: a request's slot is free a moment before its completion is in the queue, where it may take the
-		 * place of this one's. */
+		/* Again and again, since that of an earlier request may come only now, and take the place of this one's. */
 		for (wc.wr_id = 0; wc.wr_id != 99 && clock_ns(CLOCK_MONOTONIC) < limit;) {
 			post(&a, &wr);
 			if (ibv_poll_cq(a.cq, 1, &wc) > 0)
