@@ -145,6 +145,19 @@ func (c *Client) completion(field string, h command.Handle) (*cq, error) {
 	return q, q.adapter.usable()
 }
 
+// completionOf returns the CQ for an SRQ that has one, in a PD of the same adapter.
+func (c *Client) completionOf(h, pd command.Handle) (*cq, error) {
+	q, err := c.completion("CQ", h)
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.domain(pd)
+	if err == nil && q.adapter != p.adapter {
+		err = command.Errorf(command.Invalid, "CQ and PD are of different adapters")
+	}
+	return q, err
+}
+
 // ResizeCQ implements command.Commands. The CQ continues in a new ring; the program first empties the old
 // one.
 func (c *Client) ResizeCQ(ctx context.Context, h command.Handle, depth uint32) (command.Queue, error) {

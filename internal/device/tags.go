@@ -18,16 +18,9 @@ func (c *Client) CreateTagSRQ(ctx context.Context, r command.CreateTagSRQ) (comm
 	if err := within("Tags", r.Tags, 1, tagmatch.MaxTags); err != nil {
 		return command.Queue{}, err
 	}
-	q, err := c.completion("CQ", r.CQ)
+	q, err := c.completionOf(r.CQ, r.CreateSRQ.PD)
 	if err != nil {
 		return command.Queue{}, err
-	}
-	p, err := c.domain(r.CreateSRQ.PD)
-	if err != nil {
-		return command.Queue{}, err
-	}
-	if q.adapter != p.adapter {
-		return command.Queue{}, command.Errorf(command.Invalid, "CQ and PD are of different adapters")
 	}
 	out, err := c.createSRQ(r.CreateSRQ, nil, nil)
 	if err != nil {

@@ -117,16 +117,12 @@ func (c *Client) CreateXRCSRQ(ctx context.Context, r command.CreateXRCSRQ) (comm
 	if err != nil {
 		return command.Queue{}, err
 	}
-	q, err := c.completion("CQ", r.CQ)
+	q, err := c.completionOf(r.CQ, r.CreateSRQ.PD)
 	if err != nil {
 		return command.Queue{}, err
 	}
-	p, err := c.domain(r.CreateSRQ.PD)
-	if err != nil {
-		return command.Queue{}, err
-	}
-	if q.adapter != x.domain.adapter || p.adapter != x.domain.adapter {
-		return command.Queue{}, command.Errorf(command.Invalid, "XRCD, CQ and PD are of different adapters")
+	if q.adapter != x.domain.adapter {
+		return command.Queue{}, command.Errorf(command.Invalid, "XRCD and CQ are of different adapters")
 	}
 	return c.createSRQ(r.CreateSRQ, x, q)
 }

@@ -106,33 +106,15 @@ func (q *QP) rawFrame(o *frame.Out, b []byte) {
 func (e *Engine) ReceiveRaw(now clock.Time, q *QP, b []byte) {
 	e.now = now
 	c := &e.counters
-	switch {
-	case q.typ != command.RawPacket || q.state < command.RTR || q.state == command.Err:
+	if q.typ != command.RawPacket || q.state < command.RTR || q.state == command.Err {
 		c.WrongState++
 		return
-	case q.copying >= maxCopies:
-		c.RawDiscarded++
-		return
 	}
-	w, bad, err := q.takeReceive()
-	switch {
-	case err != nil:
-		q.fatal(command.EventQPFatal)
-		return
-	case w == nil:
-		c.RawDiscarded++
-		return
+	w, fits := q.takeFor(len(b), &c.RawDiscarded)
+	if w != nil {
+		c.RawReceived++
 	}
-	q.resp.recv = w
-	c.RawReceived++
-	switch {
-	case bad:
-		c.ResponderProtectionErrors++
-		q.endReceive(ring.LocalProtection)
-		return
-	case uint64(len(b)) > w.mem.length:
-		c.ResponderLengthErrors++
-		q.endReceive(ring.LocalLength)
+	if !fits {
 		return
 	}
 	if err := q.placeIn(&w.mem, 0, b, true); err != nil {

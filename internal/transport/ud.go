@@ -122,6 +122,38 @@ func (e *Engine) anyPKey(k ib.PKey) bool {
 	return false
 }
 
+// takeFor takes the receive for a datagram of n bytes; nil: there is none, which counts as lost. If it has no room for them, or
+// its memory is not the program's, the receive ends with that error, and fits is false. The sender must not be able to end
+// the QP, so only the receive fails.
+func (q *QP) takeFor(n int, lost *uint64) (w *receive, fits bool) {
+	if q.copying >= maxCopies {
+		*lost++
+		return nil, false
+	}
+	w, bad, err := q.takeReceive()
+	switch {
+	case err != nil:
+		q.fatal(command.EventQPFatal)
+		return nil, false
+	case w == nil:
+		*lost++
+		return nil, false
+	}
+	q.resp.recv = w
+	c := &q.eng.counters
+	switch {
+	case bad:
+		c.ResponderProtectionErrors++
+		q.endReceive(ring.LocalProtection)
+	case uint64(n) > w.mem.length:
+		c.ResponderLengthErrors++
+		q.endReceive(ring.LocalLength)
+	default:
+		return w, true
+	}
+	return w, false
+}
+
 // receiveDatagram delivers a datagram to q, after the GRH area. An invalid datagram is just dropped.
 func (q *QP) receiveDatagram(in *frame.In, bth ib.BTH, op ib.Opcode, rest []byte, pad int) {
 	c := &q.eng.counters
@@ -144,35 +176,15 @@ func (q *QP) receiveDatagram(in *frame.In, bth ib.BTH, op ib.Opcode, rest []byte
 	case len(data) > MaxMTU:
 		c.Malformed++
 		return
-	case q.copying >= maxCopies:
-		c.DiscardedUD++
-		return
 	}
-	w, bad, err := q.takeReceive()
-	switch {
-	case err != nil:
-		q.fatal(command.EventQPFatal)
-		return
-	case w == nil:
-		c.DiscardedUD++
-		return
-	}
-	q.resp.recv = w
 	n := GRHArea + len(data)
-	switch {
-	case bad:
-		c.ResponderProtectionErrors++
-		q.endReceive(ring.LocalProtection)
-		return
-	case uint64(n) > w.mem.length:
-		// The sender must not be able to end the QP, so only the receive fails.
-		c.ResponderLengthErrors++
-		q.endReceive(ring.LocalLength)
+	w, fits := q.takeFor(n, &c.DiscardedUD)
+	if !fits {
 		return
 	}
 	area := &q.eng.grh
 	fillGRH(area, in, len(rest)+ib.BTHLen)
-	err = q.placeIn(&w.mem, 0, area[:], len(data) == 0)
+	err := q.placeIn(&w.mem, 0, area[:], len(data) == 0)
 	if err == nil {
 		err = q.placeIn(&w.mem, GRHArea, data, true)
 	}
