@@ -173,12 +173,10 @@ func (s *SM) soon() {
 // neighbours send one.
 const settle = 10 * time.Millisecond
 
-// trapped requests a thorough sweep in a moment, or after the current one.
+// trapped requests a thorough sweep in a moment, or after what is being done.
 func (s *SM) trapped() {
 	s.heavy = true
-	if at := s.now.Add(settle); s.stage == stageIdle && at.Before(s.sweepAt) {
-		s.sweepAt = at
-	}
+	s.sweepAt = clock.Min(s.sweepAt, s.now.Add(settle))
 }
 
 // Advance does what is due.

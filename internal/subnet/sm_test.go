@@ -128,28 +128,61 @@ func TestSweepsFindChanges(t *testing.T) {
 	}
 }
 
+// linkTrap hands a manager the trap of a switch that a link of it came up or went down.
+func (b *bench) linkTrap(sm *SM, at *benchNode) {
+	trap := mad.NewSMP(mad.MethodTrap, mad.AttrNotice, 0, 77)
+	notice := mad.Notice{IsGeneric: true, Type: mad.NoticeUrgent, ProducerType: uint32(mad.NodeSwitch), TrapNumber: mad.TrapLinkStateChange,
+		IssuerLID: at.ports[0].info.LID}
+	notice.DataDetails = mad.TrapSwitch{LID: notice.IssuerLID}.Details()
+	notice.Append(trap.Data[:0])
+	p := Packet{LID: notice.IssuerLID}
+	trap.Append(p.MAD[:0])
+	sm.Receive(b.now, &p)
+}
+
 // TestTrapCausesSweep: a trap about a changed link starts a sweep at once and is repressed (IBA 14.3.1, 13.4.9).
 func TestTrapCausesSweep(t *testing.T) {
 	b, n := smallBench(t)
 	sm := b.start(n[0], Config{})
 	b.run(time.Second)
 	b.unlink(n[4], 7)
-	trap := mad.NewSMP(mad.MethodTrap, mad.AttrNotice, 0, 77)
-	notice := mad.Notice{IsGeneric: true, Type: mad.NoticeUrgent, ProducerType: uint32(mad.NodeSwitch), TrapNumber: mad.TrapLinkStateChange,
-		IssuerLID: n[4].ports[0].info.LID}
-	notice.DataDetails = mad.TrapSwitch{LID: notice.IssuerLID}.Details()
-	notice.Append(trap.Data[:0])
-	p := Packet{LID: notice.IssuerLID}
-	trap.Append(p.MAD[:0])
-	sm.Receive(b.now, &p)
+	b.linkTrap(sm, n[4])
 	var out [1]Packet
-	if sm.Transmit(b.now, out[:]); out[0].MAD[3] != mad.MethodTrapRepress || out[0].LID != notice.IssuerLID || out[0].transaction() != 77 {
+	sm.Transmit(b.now, out[:])
+	if out[0].MAD[3] != mad.MethodTrapRepress || out[0].LID != n[4].ports[0].info.LID || out[0].transaction() != 77 {
 		t.Errorf("answered %x to LID %d", out[0].MAD[:24], out[0].LID)
 	}
 	b.run(time.Second)
 	b.check(n[0])
 	if got := b.texts(EventTrap); len(got) != 1 || !strings.HasPrefix(got[0], "trap 128") {
 		t.Errorf("traps: %v", got)
+	}
+}
+
+// TestTrapWhileGroupsAreSetUp: a manager that sweeps upon traps alone follows one that arrives while it writes multicast
+// tables, and serves groups as before afterwards.
+func TestTrapWhileGroupsAreSetUp(t *testing.T) {
+	b, n := smallBench(t)
+	sm := b.start(n[0], Config{})
+	b.run(time.Second)
+	join := func(i int) {
+		m := mad.NewSA(mad.MethodSet, mad.AttrMCMemberRecord, 0, uint64(i))
+		m.ComponentMask = createMask
+		rec := memberOf(n[i], ib.GID{0xff, 0x12, 15: 7}, mad.JoinFull)
+		rec.Append(m.Data[:0])
+		seat{b, sm}.Send(n[i].ports[1].info.LID, &m)
+	}
+	join(1)
+	if sm.stage != stageGroups {
+		t.Fatalf("the manager is at stage %d, want the tables of the group being written", sm.stage)
+	}
+	b.unlink(n[4], 7)
+	b.linkTrap(sm, n[4])
+	b.run(time.Second)
+	b.check(n[0])
+	join(2)
+	if b.run(time.Second); sm.sa.GroupsDue() {
+		t.Error("the group's tables are still due")
 	}
 }
 
