@@ -214,15 +214,15 @@ func (r *Rack) timer() {
 		r.mu.Lock()
 		r.due = clock.Never
 		r.settle()
+		select {
+		case <-r.wake: // what settle asked for is already done; others ask under the lock
+		default:
+		}
 		wait := time.Hour
 		if r.due != clock.Never {
 			wait = max(0, min(wait, r.due.Sub(r.Now())))
 		}
 		r.mu.Unlock()
-		select {
-		case <-r.wake: // what settle asked for is already done
-		default:
-		}
 		t.Reset(wait)
 	}
 }
