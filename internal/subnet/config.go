@@ -74,12 +74,14 @@ type Config struct {
 	PrefixRoutes []administration.PrefixRoute // to other subnets; the first match counts
 }
 
-// Defaults of Config, which are those of OpenSM's manual page except the window, which is 4 there.
+// Defaults of Config, which are those of OpenSM's manual page except the window, which is 4 there. DefaultSweep is for
+// whoever runs a manager: without it Config sweeps upon traps only.
 const (
 	DefaultWindow      = 32
 	MaxWindow          = 4096
 	DefaultTimeout     = 200 * time.Millisecond
 	DefaultRetries     = 3
+	DefaultSweep       = 10 * time.Second
 	DefaultPoll        = 10 * time.Second
 	DefaultPollRetries = 4
 )

@@ -21,9 +21,13 @@ type manager struct {
 	packet  fabric.Packet // being sent
 }
 
-// Manage runs a subnet manager at a port until the context ends. The error is that of service.New, or the
-// one that the configuration's Tell returned.
+// Manage runs a subnet manager at a port until the context ends. It looks every subnet.DefaultSweep, unless the
+// configuration says how often: a switch sends no trap about what happens before it knows its manager (IBA 14.3.1). The
+// error is that of service.New, or the one that the configuration's Tell returned.
 func (r *Rack) Manage(ctx context.Context, at fabric.Place, cfg service.Config) error {
+	if cfg.Subnet.Sweep == 0 {
+		cfg.Subnet.Sweep = subnet.DefaultSweep
+	}
 	m := &manager{rack: r, at: at}
 	var err error
 	if m.service, err = service.New(m, cfg); err != nil {

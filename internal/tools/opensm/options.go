@@ -46,9 +46,9 @@ type options struct {
 func defaults() options {
 	o := options{flags: logError | logInfo, limits: subnet.DefaultLimits(), logFile: defaultLog, partitions: defaultPartitions,
 		routes: defaultRoutes, dumps: defaultDumps, policy: defaultPolicy}
-	o.cfg = subnet.Config{Sweep: 10 * time.Second, SMKey: subnet.DefaultSMKey, Prefix: subnet.DefaultPrefix, Window: subnet.DefaultWindow,
-		Timeout: subnet.DefaultTimeout,
-		Retries: subnet.DefaultRetries, PollInterval: subnet.DefaultPoll, PollRetries: subnet.DefaultPollRetries}
+	o.cfg = subnet.Config{Sweep: subnet.DefaultSweep, SMKey: subnet.DefaultSMKey, Prefix: subnet.DefaultPrefix,
+		Window: subnet.DefaultWindow, Timeout: subnet.DefaultTimeout, Retries: subnet.DefaultRetries,
+		PollInterval: subnet.DefaultPoll, PollRetries: subnet.DefaultPollRetries}
 	for i := range o.lanes {
 		o.lanes[i].highLimit = -1
 	}
