@@ -65,7 +65,7 @@ var basicKeys = []Key{
 	},
 	{
 		Name: "MaxNumOfMCList", Base: AdapterClass, Group: groupBasic, Generations: MLX4, Scope: onEthernet, Type: NumericString,
-		Defaults: always(128), Min: 64, Max: 1024, Unit: "addresses",
+		Effect: AtOnce, Defaults: always(128), Min: 64, Max: 1024, Unit: "addresses",
 		Description: "Number of multicast addresses that the adapter filters itself. If more are in use the port accepts every multicast frame, and the host filters.",
 		Sources:     from(winof, "4.6.3 Basic Registry Keys"),
 	},

@@ -17,7 +17,7 @@ var (
 var ethernetKeys = []Key{
 	{
 		Name: "*PriorityVLANTag", Base: AdapterClass, Group: groupEthernet, Generations: Both, Scope: physicalEthernet, Type: NumericString, Status: Built,
-		Defaults: always(3), UI: true, Title: "Priority & VLAN Tag",
+		Effect: AtOnce, Defaults: always(3), UI: true, Title: "Priority & VLAN Tag",
 		Choices: []Choice{
 			{0, "priority & VLAN disabled", "frames are sent without a tag"},
 			{1, "priority enabled", "tags carry priorities"},
@@ -30,19 +30,19 @@ var ethernetKeys = []Key{
 	},
 	{
 		Name: "PromiscuousVlan", Base: AdapterClass, Group: groupEthernet, Generations: Both, Scope: onEthernet, Type: NumericString, Status: Built,
-		Defaults: always(0), Choices: disableEnable,
+		Effect: AtOnce, Defaults: always(0), Choices: disableEnable,
 		Description: "Passes packets of every VLAN to the system, without filtering them.",
 		Sources:     ethernetSources,
 	},
 	{
 		Name: "UseRSSForRawIP", Base: AdapterClass, Group: groupEthernet, Generations: MLX4, Scope: physical, Type: NumericString, Status: Built,
-		Defaults: always(1), Choices: disableEnable,
+		Effect: AtOnce, Defaults: always(1), Choices: disableEnable,
 		Description: "Spreads IP packets that are neither TCP nor UDP by RSS. Otherwise DefaultRecvRingProcessor handles them all, which suits forwarding. Physical functions only. Of InfiniBand ports it is only stored.",
 		Sources:     append(tuningSources, ethernetMLX4...),
 	},
 	{
 		Name: "UseRSSForUDP", Base: AdapterClass, Group: groupEthernet, Generations: MLX4, Scope: physical, Type: NumericString, Status: Built,
-		Defaults: always(1), Choices: disableEnable,
+		Effect: AtOnce, Defaults: always(1), Choices: disableEnable,
 		Description: "Spreads UDP packets by RSS. Otherwise DefaultRecvRingProcessor handles them all, which suits forwarding. Physical functions only. Of InfiniBand ports it is only stored.",
 		Sources:     append(tuningSources, ethernetMLX4...),
 	},
@@ -54,8 +54,8 @@ var ethernetKeys = []Key{
 	},
 	{
 		Name: "IgnoreFCS", Base: AdapterClass, Group: groupEthernet, Generations: MLX4, Scope: onEthernet, Type: NumericString,
-		Defaults: always(0), Choices: disableEnable,
-		Description: "Accepts frames with a wrong FCS, and passes the FCS to the system with every frame. The content of frames is then unprotected.",
+		Effect: AtOnce, Defaults: always(0), Choices: disableEnable,
+		Description: "Accepts frames with a wrong FCS, and passes the FCS to the system with every frame. The content of frames is then unprotected. No wire here hands up the FCS: what is below it, a card or the system, has checked it, and no such frame ever arrives.",
 		Sources:     append(from(winof, "4.1.14 Ignore Frame Check Sequence (FCS) Errors"), ethernetMLX4...),
 	},
 }

@@ -14,7 +14,7 @@ var checksums = []Choice{
 var offloadKeys = []Key{
 	{
 		Name: "*LsoV1IPv4", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onEthernet, Type: NumericString, Status: Built,
-		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Large Send Offload Version 1 (IPv4)",
+		Effect: AtOnce, Defaults: always(1), Choices: disableEnable, UI: true, Title: "Large Send Offload Version 1 (IPv4)",
 		Description: "Cuts large TCP sends over IPv4 into segments in the adapter, in NDIS's first form of the offload.",
 		Sources:     offloadSources,
 	},
@@ -26,7 +26,7 @@ var offloadKeys = []Key{
 	},
 	{
 		Name: "*LsoV2IPv4", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onEthernet, Type: NumericString, Status: Built,
-		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Large Send Offload Version 2 (IPv4)",
+		Effect: AtOnce, Defaults: always(1), Choices: disableEnable, UI: true, Title: "Large Send Offload Version 2 (IPv4)",
 		Description: "Cuts large TCP sends over IPv4 into segments in the adapter, in NDIS's second form of the offload.",
 		Sources:     offloadSources,
 	},
@@ -38,7 +38,7 @@ var offloadKeys = []Key{
 	},
 	{
 		Name: "*LsoV2IPv6", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onEthernet, Type: NumericString, Status: Built,
-		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Large Send Offload Version 2 (IPv6)",
+		Effect: AtOnce, Defaults: always(1), Choices: disableEnable, UI: true, Title: "Large Send Offload Version 2 (IPv6)",
 		Description: "Cuts large TCP sends over IPv6 into segments in the adapter.",
 		Sources:     offloadSources,
 	},
@@ -50,7 +50,7 @@ var offloadKeys = []Key{
 	},
 	{
 		Name: "LSOSize", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onEthernet, Type: NumericString, Status: Built,
-		Defaults: always(64000), Min: 614 + 1024, Max: 64000, Unit: "bytes",
+		Effect: AtOnce, Defaults: always(64000), Min: 614 + 1024, Max: 64000, Unit: "bytes",
 		Description: "Most bytes that TCP may pass on as one large send. A value below the MTU plus 1024 switches the large-send offload off.",
 		Chosen:      "The fixed lower limit, which is that of the smallest MTU.",
 		Sources:     offloadSources,
@@ -64,32 +64,32 @@ var offloadKeys = []Key{
 	},
 	{
 		Name: "LSOMinSegment", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
-		Defaults: always(2), Min: 2, Max: 32, Unit: "segments",
+		Effect: AtOnce, Defaults: always(2), Min: 2, Max: 32, Unit: "segments",
 		Description: "Fewest segments into which a send must be cut for TCP to leave that to the adapter. Of InfiniBand ports it is only stored.",
 		Sources:     offloadSources,
 	},
 	{
 		Name: "LSOTcpOptions", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
-		Defaults: always(1), Choices: disableEnable,
+		Effect: AtOnce, Defaults: always(1), Choices: disableEnable,
 		Description: "Accepts large sends whose TCP header has options. Of InfiniBand ports it is only stored.",
 		Sources:     offloadSources,
 	},
 	{
 		Name: "LSOIpOptions", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
-		Defaults: always(1), Choices: disableEnable,
+		Effect: AtOnce, Defaults: always(1), Choices: disableEnable,
 		Description: "Accepts large sends whose IP header has options. Of InfiniBand ports it is only stored.",
 		Sources:     offloadSources,
 	},
 	{
 		Name: "*IPChecksumOffloadIPv4", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
-		Defaults: always(3), Choices: checksums, UI: true, Title: "IPv4 Checksum Offload",
+		Effect: AtOnce, Defaults: always(3), Choices: checksums, UI: true, Title: "IPv4 Checksum Offload",
 		Description: "For which direction the adapter handles the IPv4 header checksums. Of InfiniBand ports it is only stored.",
 		Sources:     offloadSources,
 	},
 	{
 		Name: "*TCPUDPChecksumOffloadIPv4", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onEthernet,
 		Type: NumericString, Status: Built,
-		Defaults: always(3), Choices: checksums, UI: true, Title: "TCP/UDP Checksum Offload (IPv4)",
+		Effect: AtOnce, Defaults: always(3), Choices: checksums, UI: true, Title: "TCP/UDP Checksum Offload (IPv4)",
 		Description: "For which direction the adapter handles TCP and UDP checksums over IPv4.",
 		Sources:     offloadSources,
 	},
@@ -103,7 +103,7 @@ var offloadKeys = []Key{
 	{
 		Name: "*TCPUDPChecksumOffloadIPv6", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onEthernet,
 		Type: NumericString, Status: Built,
-		Defaults: always(3), Choices: checksums, UI: true, Title: "TCP/UDP Checksum Offload (IPv6)",
+		Effect: AtOnce, Defaults: always(3), Choices: checksums, UI: true, Title: "TCP/UDP Checksum Offload (IPv6)",
 		Description: "For which direction the adapter handles TCP and UDP checksums over IPv6.",
 		Sources:     offloadSources,
 	},
@@ -130,14 +130,14 @@ var offloadKeys = []Key{
 	},
 	{
 		Name: "*RscIPv4", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onEthernet, Type: NumericString, Status: Built,
-		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Recv Segment Coalescing (IPv4)",
+		Effect: AtOnce, Defaults: always(1), Choices: disableEnable, UI: true, Title: "Recv Segment Coalescing (IPv4)",
 		Description: "Joins received TCP segments over IPv4 into larger packets before the host sees them.",
 		Chosen:      "The name, which is NDIS's standardized keyword; the manual only describes the setting.",
 		Sources:     from(winof, "4.1.8 Receive Segment Coalescing (RSC)", ethernetB, "Receive Segment Coalescing (RSC)"),
 	},
 	{
 		Name: "*RscIPv6", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onEthernet, Type: NumericString, Status: Built,
-		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Recv Segment Coalescing (IPv6)",
+		Effect: AtOnce, Defaults: always(1), Choices: disableEnable, UI: true, Title: "Recv Segment Coalescing (IPv6)",
 		Description: "Joins received TCP segments over IPv6 into larger packets before the host sees them.",
 		Chosen:      "The name, which is NDIS's standardized keyword; the manual only describes the setting.",
 		Sources:     from(winof, "4.1.8 Receive Segment Coalescing (RSC)", ethernetB, "Receive Segment Coalescing (RSC)"),

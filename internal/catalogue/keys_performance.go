@@ -123,7 +123,7 @@ var performanceKeys = []Key{
 	},
 	{
 		Name: "RxSmallPacketBypass", Base: AdapterClass, Group: groupPerformance, Generations: MLX4, Scope: onBoth, Type: NumericString, Status: Built,
-		Defaults: always(0), Choices: disableEnable,
+		Effect: AtOnce, Defaults: always(0), Choices: disableEnable,
 		Description: "Passes small received packets to the system before large ones, so that acknowledgements overtake data if there is traffic both ways. Of InfiniBand ports it is only stored.",
 		Sources:     performanceMLX4,
 	},
@@ -170,13 +170,14 @@ var performanceKeys = []Key{
 	},
 	{
 		Name: "*HeaderDataSplit", Base: AdapterClass, Group: groupPerformance, Generations: MLX4, Scope: onBoth, Type: NumericString,
-		Defaults: always(0), Choices: disableEnable,
-		Description: "Receives headers and data into separate buffers, which keeps the headers together in the caches.",
+		Status: Built,
+		Effect: AtOnce, Defaults: always(0), Choices: disableEnable,
+		Description: "Receives headers and data into separate buffers, which keeps the headers together in the caches. Of InfiniBand ports it is only stored.",
 		Sources:     append(from(winof, "4.1.7 Header Data Split"), performanceMLX4...),
 	},
 	{
 		Name: "VlanId", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: physical, Type: NumericString, Status: Built,
-		Defaults: always(0), Min: 0, Max: 4095, UI: true, Title: "VLAN ID",
+		Effect: AtOnce, Defaults: always(0), Min: 0, Max: 4095, UI: true, Title: "VLAN ID",
 		Description: "VLAN of every packet of the adapter, if no teaming driver sets one; 0 means no VLAN. Not to be set on a virtual function. Of InfiniBand ports it is only stored.",
 		Sources:     performanceSources,
 	},

@@ -89,15 +89,21 @@ func (n *nic) resize() {
 	if !n.on() {
 		return
 	}
-	cfg := n.f.Config()
-	cfg.JumboPacket = n.jumbo()
-	err := n.f.Change(cfg)
-	if err == nil {
-		err = n.side.Follow()
-	}
-	if err != nil {
+	if err := n.follow(n.f.Config()); err != nil {
 		n.a.host.log.Warn("the Ethernet function does not follow the MTU", "adapter", n.a.name, "cause", err)
 	}
+}
+
+// follow changes the function that works, and adapts its host.
+func (n *nic) follow(cfg ethernet.Config) error {
+	cfg.MAC, cfg.Host, cfg.JumboPacket = n.a.mac, n.side.Abilities(), n.jumbo()
+	if err := n.f.Change(cfg); err != nil {
+		return command.Errorf(command.Invalid, "Ethernet: %v", err)
+	}
+	if err := n.side.Follow(); err != nil {
+		return command.Errorf(command.Unsupported, "Ethernet: %v", err)
+	}
+	return nil
 }
 
 // stop takes the function from the port, and its host's link down.
@@ -167,6 +173,25 @@ func (h *Host) ConfigureEthernet(index uint32, cfg ethernet.Config) error {
 	}
 	a.nic.cfg = cfg
 	return nil
+}
+
+// ChangeEthernet changes how the Ethernet function of an adapter works while it does, and its host with it; one that does not
+// work has it when it does again. Errors are *command.Error: Invalid for what is only read at its start, which changes nothing;
+// Unsupported if the host's end does not follow.
+func (h *Host) ChangeEthernet(index uint32, cfg ethernet.Config) error {
+	h.lock()
+	defer h.finish()
+	a, err := h.adapter(index)
+	if err != nil || a.nic == nil {
+		return err
+	}
+	if a.nic.on() {
+		err = a.nic.follow(cfg)
+	}
+	if err == nil {
+		a.nic.cfg = cfg
+	}
+	return err
 }
 
 // ethernetTotals are counters of functions that are gone, with those of the one that works.

@@ -68,6 +68,17 @@ func (d *Driver) startEthernet(i int) error {
 		d.host.SetEthernet(index, true))
 }
 
+// changeEthernet changes the Ethernet function of adapter i while it works, to its current keys: those that are read only at its
+// start are still as they were then.
+func (d *Driver) changeEthernet(i int) {
+	if d.cfg.Adapters[i].Host == "" {
+		return
+	}
+	if err := d.host.ChangeEthernet(uint32(i), d.ethernetConfig(i)); err != nil {
+		d.log.Warn("the Ethernet function does not follow its keys", "adapter", d.running[i].Name, "cause", err)
+	}
+}
+
 // raisedEvent is an event of the Ethernet function of an adapter.
 type raisedEvent struct {
 	adapter int

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/function/ethernet"
 	"github.com/softvpi/softvpi/internal/testbed/await"
@@ -129,8 +130,8 @@ func TestEthernet_Guests(t *testing.T) {
 	b.gets(t, "to another address", func() { a.send(t, a.frame(to, "to another address")) })
 }
 
-// TestEthernetKeys: the keys of Ethernet functions take effect at the next start of their adapter, in a function that works with
-// them; what its host may leave to it follows.
+// TestEthernetKeys: the keys of Ethernet functions take effect in a function that works with them, those of rings and queues at
+// the next start of their adapter, all others at once; back at their defaults as well.
 func TestEthernetKeys(t *testing.T) {
 	for generation, values := range map[string]map[string]string{
 		"mlx5": {"*JumboPacket": "4014", "*ReceiveBuffers": "1024", "*TransmitBuffers": "512", "*LsoV2IPv4": "0", "*LsoV2IPv6": "0", "LSOSize": "40000",
@@ -139,7 +140,7 @@ func TestEthernetKeys(t *testing.T) {
 			"*NumRSSQueues": "1", "*RSSProfile": "2", "*MaxRSSProcessors": "1", "SendCompletionMethod": "0", "AsyncReceiveIndicate": "2",
 			"RfdReservationFactor": "300", "RecvCompletionMethod": "0", "*InterruptModeration": "0", "VlanID": "7"},
 		"mlx4": {"UseRSSForUDP": "0", "UseRSSForRawIP": "0", "DefaultRecvRingProcessor": "1", "TxHashDistribution": "1",
-			"RxSmallPacketBypass": "1", "*RSS": "0"},
+			"RxSmallPacketBypass": "1", "*RSS": "0", "MaxNumOfMCList": "64", "*HeaderDataSplit": "1", "IgnoreFCS": "1", "*LsoV1IPv4": "0"},
 	} {
 		t.Run(generation, func(t *testing.T) {
 			cfg := overSockets(t)[0]
@@ -150,20 +151,51 @@ func TestEthernetKeys(t *testing.T) {
 			for key, value := range values {
 				set(t, d, "port", key, value)
 			}
+			g, _ := config.ParseGeneration(generation)
+			worksWith(t, d, g, values, catalogue.AtOnce)
 			restart(t, d, "port")
-			s := d.host.Ethernet(0)
-			want, _ := config.ParseGeneration(generation)
-			c := ethernet.Defaults(want)
-			c.MAC, c.JumboPacket, c.Host, c.Machine = s.Config.MAC, s.Config.JumboPacket, s.Config.Host, s.Config.Machine
-			for key, value := range values {
-				n, err := strconv.Atoi(value)
-				if err != nil || !c.Set(strings.Replace(key, "VlanID", "VlanId", 1), n) {
-					t.Errorf("%s is no key of the function, %v", key, err)
+			worksWith(t, d, g, values, catalogue.AtRestart)
+			for key := range values {
+				if _, err := d.Set("port", key, nil); err != nil {
+					t.Error(err)
 				}
 			}
-			if diff := cmp.Diff(c, s.Config); !s.On || diff != "" {
-				t.Errorf("it works: %v, with other values than wanted (-) \n%s", s.On, diff)
+			for key := range values {
+				if effect(t, g, key) == catalogue.AtOnce {
+					delete(values, key)
+				}
 			}
+			worksWith(t, d, g, values, catalogue.AtRestart)
 		})
+	}
+}
+
+// effect returns when a key of Ethernet functions takes effect.
+func effect(t *testing.T, g catalogue.Generation, key string) catalogue.Effect {
+	t.Helper()
+	for _, k := range catalogue.LookupFor(key, catalogue.Target{Generation: g}) {
+		return k.Effect
+	}
+	t.Fatalf("%s is no key", key)
+	return 0
+}
+
+// worksWith checks that the function works with those of the values that take effect at most as late, and defaults for the others.
+func worksWith(t *testing.T, d *Driver, g catalogue.Generation, values map[string]string, latest catalogue.Effect) {
+	t.Helper()
+	s := d.host.Ethernet(0)
+	c := ethernet.Defaults(g)
+	c.MAC, c.JumboPacket, c.Host, c.Machine = s.Config.MAC, s.Config.JumboPacket, s.Config.Host, s.Config.Machine
+	for key, value := range values {
+		n, err := strconv.Atoi(value)
+		if latest == catalogue.AtOnce && effect(t, g, key) != catalogue.AtOnce {
+			continue
+		}
+		if err != nil || !c.Set(strings.Replace(key, "VlanID", "VlanId", 1), n) {
+			t.Errorf("%s is no key of the function, %v", key, err)
+		}
+	}
+	if diff := cmp.Diff(c, s.Config); !s.On || diff != "" {
+		t.Errorf("it works: %v, with other values than wanted (-) \n%s", s.On, diff)
 	}
 }

@@ -86,6 +86,7 @@ var acting = map[string]func(*testing.T){
 	"SendCompletionMethod":     TestEthernetKeys,
 	"TxHashDistribution":       TestEthernetKeys,
 	"RxSmallPacketBypass":      TestEthernetKeys,
+	"*HeaderDataSplit":         TestEthernetKeys,
 	"AsyncReceiveIndicate":     TestEthernetKeys,
 	"RfdReservationFactor":     TestEthernetKeys,
 }

@@ -237,13 +237,18 @@ func (d *Driver) dynamic(i int) map[string]registry.Setting {
 // follow applies changed settings of adapter i that take effect at once.
 func (d *Driver) follow(i int, before map[string]registry.Setting) {
 	r := d.running[i]
+	changed := false
 	for id, now := range d.dynamic(i) {
 		if was := before[id]; now.Text() != was.Text() || (now.Problem == nil) != (was.Problem == nil) {
 			d.complain(r, &now)
 			d.settings.Lock()
 			r.taken[id] = now
 			d.settings.Unlock()
+			changed = true
 		}
+	}
+	if changed {
+		d.changeEthernet(i)
 	}
 }
 

@@ -143,9 +143,26 @@ func (e *tapEnd) SetQueues(n int) error {
 	return nil
 }
 
+// locate finds the interface where it is now: it may have been moved to another network namespace, and renamed. Where the system
+// does not say, or not to everybody, that is where it was.
+func (e *tapEnd) locate() (netlink.Link, error) {
+	space, name, err := tun.Whereabouts(e.fds[0])
+	if err != nil {
+		return e.ask.LinkByName(e.name)
+	}
+	defer space.Close()
+	ask, err := netlink.NewHandleAt(space, unix.NETLINK_ROUTE)
+	if err != nil {
+		return e.ask.LinkByName(e.name)
+	}
+	e.ask.Close()
+	e.ask = ask
+	return ask.LinkByName(name)
+}
+
 // Set implements End.
 func (e *tapEnd) Set(mac eth.MAC, mtu int) error {
-	i, err := e.ask.LinkByName(e.name)
+	i, err := e.locate()
 	if err != nil {
 		return fmt.Errorf("host: interface %q: %w", e.name, err)
 	}
@@ -184,7 +201,7 @@ func (e *tapEnd) Offer(o Offloads) error {
 	if flags&(unix.TUN_F_TSO4|unix.TUN_F_TSO6) == 0 || o.LargeSize == 0 {
 		return nil
 	}
-	i, err := e.ask.LinkByName(e.name)
+	i, err := e.locate()
 	if err == nil {
 		err = e.ask.LinkSetGSOMaxSize(i, o.LargeSize)
 	}

@@ -130,30 +130,33 @@ func (s *site) link() netlink.Link {
 	return &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: s.index, Name: s.name}}
 }
 
+// Whereabouts returns where the interface of a descriptor is now, which may have been moved to another network namespace and
+// renamed. The caller closes the namespace. The error is the system's.
+func Whereabouts(fd int) (space netns.NsHandle, name string, err error) {
+	r, err := unix.NewIfreq("")
+	if err == nil {
+		err = unix.IoctlIfreq(fd, unix.TUNGETIFF, r)
+	}
+	if err != nil {
+		return -1, "", os.NewSyscallError("TUNGETIFF", err)
+	}
+	n, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TUNGETDEVNETNS, 0)
+	if errno != 0 {
+		return -1, "", os.NewSyscallError("TUNGETDEVNETNS", errno)
+	}
+	return netns.NsHandle(n), r.Name(), nil
+}
+
 // follow updates the location of the interface.
 func (d *Device) follow() error {
-	space, name, failed := -1, "", error(nil)
-	err := d.raw.Control(func(fd uintptr) {
-		r, err := unix.NewIfreq("")
-		if err == nil {
-			err = unix.IoctlIfreq(int(fd), unix.TUNGETIFF, r)
-		}
-		if err != nil {
-			failed = os.NewSyscallError("TUNGETIFF", err)
-			return
-		}
-		name = r.Name()
-		n, _, e := unix.Syscall(unix.SYS_IOCTL, fd, unix.TUNGETDEVNETNS, 0)
-		if e != 0 {
-			failed = os.NewSyscallError("TUNGETDEVNETNS", e)
-			return
-		}
-		space = int(n)
-	})
+	var space netns.NsHandle
+	var name string
+	var failed error
+	err := d.raw.Control(func(fd uintptr) { space, name, failed = Whereabouts(int(fd)) })
 	if err := errors.Join(err, failed); err != nil {
 		return err
 	}
-	at, err := newSite(netns.NsHandle(space), name)
+	at, err := newSite(space, name)
 	if err != nil {
 		return err
 	}
