@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/bits"
-	"slices"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
@@ -78,39 +77,26 @@ type Counters struct {
 
 // Bridge is a switch.
 type Bridge struct {
-	cfg     Config
-	table   table
-	ports   [MostPorts]*Port
-	members [LastVLAN + 1]uint64 // the ports of each VLAN
+	relay *Relay
+	ports [MostPorts]*Port
 }
 
 // Port is one of a switch.
 type Port struct {
 	bridge   *Bridge
-	number   uint8
+	relay    *RelayPort
 	cfg      PortConfig
 	queue    queue
-	known    int // entries of the table
 	counters Counters
 }
 
 // New returns a switch without ports. The error is a *FieldError.
 func New(cfg Config) (*Bridge, error) {
-	if cfg.Ageing == 0 {
-		cfg.Ageing = DefaultAgeing
+	r, err := NewRelay(cfg)
+	if err != nil {
+		return nil, err
 	}
-	if cfg.Entries == 0 {
-		cfg.Entries = DefaultEntries
-	}
-	if cfg.Ageing < time.Second {
-		return nil, &FieldError{"Ageing", cfg.Ageing, "0 or 1 s or more"}
-	}
-	if cfg.Entries < 1 || cfg.Entries > mostEntries {
-		return nil, &FieldError{"Entries", cfg.Entries, fmt.Sprintf("0 to %d", mostEntries)}
-	}
-	b := &Bridge{cfg: cfg, table: table{ageing: cfg.Ageing, oldest: clock.Never}}
-	b.table.resize(1)
-	return b, nil
+	return &Bridge{relay: r}, nil
 }
 
 // Add adds a port. The error is a *FieldError.
@@ -118,63 +104,36 @@ func (b *Bridge) Add(cfg PortConfig) (*Port, error) {
 	if cfg.Queue == 0 {
 		cfg.Queue = DefaultQueue
 	}
-	number := slices.Index(b.ports[:], nil)
 	switch {
-	case number < 0:
-		return nil, &FieldError{"ports", MostPorts + 1, fmt.Sprintf("at most %d", MostPorts)}
-	case cfg.PVID > LastVLAN:
-		return nil, &FieldError{"PVID", cfg.PVID, fmt.Sprintf("0 to %d", LastVLAN)}
-	case cfg.PVID == 0 && cfg.Tagged == VLANs{}:
-		return nil, &FieldError{"PVID", cfg.PVID, "a VLAN, or some in Tagged"}
 	case cfg.MTU < leastMTU || cfg.MTU > mostMTU:
 		return nil, &FieldError{"MTU", cfg.MTU, fmt.Sprintf("%d to %d", leastMTU, mostMTU)}
 	case cfg.Queue < cfg.MTU+eth.EthernetLen+eth.VLANLen || cfg.Queue > mostQueue:
 		return nil, &FieldError{"Queue", cfg.Queue, fmt.Sprintf("the longest frame to %d bytes", mostQueue)}
 	}
-	p := &Port{bridge: b, number: uint8(number), cfg: cfg, queue: newQueue(cfg.Queue, QueueFrames)}
-	b.ports[number] = p
-	b.rebuild()
+	r, err := b.relay.Add(cfg.PVID, cfg.Tagged)
+	if err != nil {
+		return nil, err
+	}
+	p := &Port{bridge: b, relay: r, cfg: cfg, queue: newQueue(cfg.Queue, QueueFrames)}
+	b.ports[r.Number()] = p
 	return p, nil
 }
 
 // Remove removes the port, what waits there, and what is known of it. The port must not be used any more.
 func (p *Port) Remove() {
-	b := p.bridge
-	b.table.sweep(func(e *entry) bool { return e.port == p.number }, func(*entry) {})
-	b.ports[p.number] = nil
-	b.rebuild()
-}
-
-// rebuild adapts the switch to its ports.
-func (b *Bridge) rebuild() {
-	n := 0
-	for id := range b.members {
-		b.members[id] = 0
-	}
-	for _, p := range b.ports {
-		if p == nil {
-			continue
-		}
-		n++
-		for id := range b.members {
-			if p.member(uint16(id)) {
-				b.members[id] |= 1 << p.number
-			}
-		}
-	}
-	b.table.resize(max(n, 1) * b.cfg.Entries)
-}
-
-// member reports whether the port is in a VLAN.
-func (p *Port) member(vlan uint16) bool {
-	return vlan != 0 && (vlan == p.cfg.PVID || p.cfg.Tagged.Has(vlan))
+	p.bridge.ports[p.Number()] = nil
+	p.relay.Remove()
 }
 
 // Number returns the port's number, from 0.
-func (p *Port) Number() int { return int(p.number) }
+func (p *Port) Number() int { return p.relay.Number() }
 
 // Counters returns the port's.
-func (p *Port) Counters() Counters { return p.counters }
+func (p *Port) Counters() Counters {
+	c := p.counters
+	c.NotLearned = p.relay.NotLearned()
+	return c
+}
 
 // Waiting returns how many frames wait to be taken.
 func (p *Port) Waiting() int { return p.queue.len }
@@ -191,91 +150,38 @@ func (p *Port) Receive(now clock.Time, f *Frame) (woken uint64) {
 		p.counters.Malformed++
 		return 0
 	}
-	dst, src := eth.MAC(f.Pieces[0]), eth.MAC(f.Pieces[0][6:])
 	tci, hasTag, whole := f.tci()
-	if !whole || src[0]&1 != 0 || src == (eth.MAC{}) {
+	if !whole {
 		p.counters.Malformed++
 		return 0
 	}
-	vlan := tci & eth.VIDMask
-	if vlan == 0 { // no tag, or one of a priority alone
-		vlan = p.cfg.PVID
-	}
-	if !p.member(vlan) {
-		p.counters.UnknownVLAN++
-		return 0
-	}
-	p.learn(now, keyOf(src, vlan))
-	if reserved(dst) {
-		p.counters.Reserved++
-		return 0
-	}
-	to := p.bridge.members[vlan] &^ (1 << p.number)
-	if e := p.bridge.destination(now, dst, vlan); e == nil {
-		p.counters.Flooded++
-	} else if to &= 1 << e.port; to == 0 {
-		p.counters.Filtered++
-		return 0
-	}
+	vlan := p.relay.VLAN(tci & eth.VIDMask)
+	to, verdict := p.relay.Decide(now, eth.MAC(f.Pieces[0]), eth.MAC(f.Pieces[0][6:]), vlan)
+	p.count(verdict)
 	tag := tci&^uint16(eth.VIDMask) | vlan
 	for ; to != 0; to &= to - 1 {
-		if o := p.bridge.ports[bits.TrailingZeros64(to)]; o.send(f, hasTag, vlan, tag) {
-			woken |= 1 << o.number
+		n := bits.TrailingZeros64(to)
+		if p.bridge.ports[n].send(f, hasTag, vlan, tag) {
+			woken |= 1 << n
 		}
 	}
 	return woken
 }
 
-// reserved reports whether a MAC is one of those that no bridge forwards, 01:80:c2:00:00:00 to 0f.
-func reserved(m eth.MAC) bool {
-	return [5]byte(m[:5]) == [5]byte{0x01, 0x80, 0xc2, 0, 0} && m[5] < 0x10
-}
-
-// destination returns where a MAC was heard; nil: everywhere.
-func (b *Bridge) destination(now clock.Time, mac eth.MAC, vlan uint16) *entry {
-	if mac[0]&1 != 0 {
-		return nil
-	}
-	return b.table.find(now, keyOf(mac, vlan))
-}
-
-// learn notes that a source was heard at the port.
-func (p *Port) learn(now clock.Time, k key) {
-	b := p.bridge
-	e := b.table.place(k)
-	if e.key == k && e.port == p.number {
-		e.seen = now
-		return
-	}
-	if p.known >= b.cfg.Entries && now.Sub(b.table.oldest) >= b.cfg.Ageing {
-		b.table.sweep(func(e *entry) bool { return b.table.expired(now, e) }, func(e *entry) { b.ports[e.port].known-- })
-		e = b.table.place(k)
-	}
-	full := p.known >= b.cfg.Entries
-	if full {
-		p.counters.NotLearned++
-	}
-	switch {
-	case e.key == k: // it has moved
-		b.ports[e.port].known--
-		if full { // better known nowhere than at the wrong port
-			b.forget(k)
-			return
-		}
-	case full:
-		return
-	}
-	*e = entry{key: k, seen: now, port: p.number}
-	b.table.oldest = clock.Min(b.table.oldest, now)
-	p.known++
-}
-
-func (b *Bridge) forget(k key) {
-	for i := b.table.home(k); ; i = (i + 1) & (len(b.table.slots) - 1) {
-		if b.table.slots[i].key == k {
-			b.table.remove(i)
-			return
-		}
+// count counts what became of a frame.
+func (p *Port) count(v Verdict) {
+	c := &p.counters
+	switch v {
+	case Flooded:
+		c.Flooded++
+	case UnknownVLAN:
+		c.UnknownVLAN++
+	case Malformed:
+		c.Malformed++
+	case Reserved:
+		c.Reserved++
+	case Filtered:
+		c.Filtered++
 	}
 }
 
@@ -291,7 +197,7 @@ func (p *Port) send(f *Frame, hasTag bool, vlan, tci uint16) bool {
 	}
 	var b [eth.VLANLen]byte
 	tag := b[:0]
-	if vlan != p.cfg.PVID {
+	if p.relay.Tags(vlan) {
 		tag = b[:]
 		binary.BigEndian.PutUint16(tag, uint16(eth.TypeVLAN))
 		binary.BigEndian.PutUint16(tag[2:], tci)
@@ -305,30 +211,5 @@ func (p *Port) send(f *Frame, hasTag bool, vlan, tci uint16) bool {
 	return p.queue.len == 1
 }
 
-// Entry is a source that is known.
-type Entry struct {
-	VLAN uint16
-	MAC  eth.MAC
-	Port int
-	Age  time.Duration // since it was heard last
-}
-
 // Table returns the sources that are known, by VLAN and MAC.
-func (b *Bridge) Table(now clock.Time) (all []Entry) {
-	for i := range b.table.slots {
-		if e := &b.table.slots[i]; e.key != 0 && !b.table.expired(now, e) {
-			all = append(all, Entry{e.key.vlan(), e.key.mac(), int(e.port), now.Sub(e.seen)})
-		}
-	}
-	slices.SortFunc(all, func(x, y Entry) int {
-		a, b := keyOf(x.MAC, x.VLAN), keyOf(y.MAC, y.VLAN)
-		switch {
-		case a < b:
-			return -1
-		case a > b:
-			return 1
-		}
-		return 0
-	})
-	return all
-}
+func (b *Bridge) Table(now clock.Time) []Entry { return b.relay.Table(now) }
