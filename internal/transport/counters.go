@@ -65,6 +65,9 @@ type Counters struct {
 	ACKsReceived       uint64
 	BrokenUC           uint64 // UC messages dropped because a packet was missing
 	CongestionNotices  uint64 // CNPs received
+	IgnoredNotices     uint64 // of these, those for a QP whose priority does not react, or not from its peer
+	MarkedPackets      uint64 // packets that a switch has marked, of priorities for which any are answered
+	NoticesSent        uint64 // CNPs sent
 	Unreachable        uint64 // ICMP errors from destinations
 	MulticastPackets   uint64
 	DatagramDrops      uint64 // MADs dropped because the queue was full
@@ -142,6 +145,9 @@ var counterNames = []struct {
 	{"ACKs received", func(c *Counters) *uint64 { return &c.ACKsReceived }},
 	{"Broken UC messages", func(c *Counters) *uint64 { return &c.BrokenUC }},
 	{"Congestion notifications received", func(c *Counters) *uint64 { return &c.CongestionNotices }},
+	{"Congestion notifications ignored", func(c *Counters) *uint64 { return &c.IgnoredNotices }},
+	{"Packets marked by switches", func(c *Counters) *uint64 { return &c.MarkedPackets }},
+	{"Congestion notifications sent", func(c *Counters) *uint64 { return &c.NoticesSent }},
 	{"Unreachable destinations", func(c *Counters) *uint64 { return &c.Unreachable }},
 	{"Multicast packets", func(c *Counters) *uint64 { return &c.MulticastPackets }},
 	{"MADs dropped", func(c *Counters) *uint64 { return &c.DatagramDrops }},

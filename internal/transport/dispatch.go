@@ -19,9 +19,17 @@ func (e *Engine) Receive(now clock.Time, in []frame.In) {
 		if e.gather.full {
 			e.writeGathered()
 		}
-		if q != nil && i+1 < len(in) {
-			i += q.follow(now, &in[i], in[i+1:])
+		if q == nil {
+			continue
 		}
+		n := 1
+		if i+1 < len(in) {
+			n += q.follow(now, &in[i], in[i+1:])
+		}
+		if e.congestion.Notify != 0 {
+			e.answerMarks(now, q, in[i:i+n])
+		}
+		i += n - 1
 	}
 	e.writeGathered()
 }
@@ -65,10 +73,7 @@ func (e *Engine) receive(now clock.Time, in *frame.In) (taker *QP) {
 	}
 	switch {
 	case op == ib.CNP:
-		c.CongestionNotices++
-		if q.win != nil && in.Src == q.win.key.dst {
-			q.win.notified(now)
-		}
+		e.notified(now, q, in)
 		return nil
 	case !q.takes(op):
 		c.WrongService++

@@ -9,23 +9,27 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/numbers"
+	"github.com/softvpi/softvpi/internal/transport/congestion"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
 // Engine is the transport of one adapter: its QPs and what they share.
 type Engine struct {
-	cfg      Config
-	mem      *memory.Table
-	now      clock.Time // the time last passed in
-	table    table
-	timers   timers // retryTimer
-	paced    timers // paceTimer
-	active   turns
-	windows  map[windowKey]*window
-	groups   map[netip.Addr][]*QP
-	shared   map[uint32]*SharedQueue
-	attached int
-	failed   int // QPs in Error
+	cfg     Config
+	mem     *memory.Table
+	now     clock.Time // the time last passed in
+	table   table
+	timers  timers // retryTimer
+	paced   timers // paceTimer
+	active  turns
+	notices notices
+	// congestion is what the engine does about marks and notifications; it is off unless SetCongestion is called.
+	congestion congestion.Settings
+	windows    map[windowKey]*window
+	groups     map[netip.Addr][]*QP
+	shared     map[uint32]*SharedQueue
+	attached   int
+	failed     int // QPs in Error
 
 	retransmitted uint32 // number of the QP that last sent a packet again
 
@@ -81,6 +85,7 @@ func New(cfg Config) (*Engine, error) {
 		raw:     qpList{kind: rawKind},
 		paced:   timers{kind: paceTimer},
 	}
+	e.notices.init()
 	e.scratch.init(cfg.MaxBurst)
 	return e, nil
 }
@@ -143,7 +148,7 @@ func (e *Engine) Deadline() clock.Time {
 // Pending returns the priorities at which Transmit has something to do now: bit p is set for priority p. For packets
 // that were handed out and whose requests now complete any priority will do.
 func (e *Engine) Pending() uint8 {
-	p := e.active.waiting | e.mads.waiting
+	p := e.active.waiting | e.mads.waiting | e.notices.waiting
 	if len(e.last) > 0 {
 		p |= e.Parting()
 	}
@@ -196,6 +201,9 @@ func (e *Engine) Transmit(now clock.Time, priority uint8, out []frame.Out) int {
 	n := 0
 	if len(e.last) > 0 {
 		n = e.sendLastACKs(priority, out)
+	}
+	if e.notices.waiting>>priority&1 != 0 {
+		n += e.sendNotices(priority, out[n:])
 	}
 	if e.mads.toSend(priority) {
 		n += e.sendNAKs(now, priority, out[n:])

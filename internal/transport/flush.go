@@ -28,6 +28,7 @@ func (q *QP) fail() {
 	e.failed++
 	e.timers.remove(q)
 	e.paced.drop(q)
+	q.unanswered()
 	e.leaveWindow(q)
 	q.req.rnrWait, q.req.draining, q.req.credit.waiting = false, false, false
 	q.req.cur = nil

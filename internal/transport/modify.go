@@ -109,6 +109,10 @@ func (q *QP) setAttributes(m *command.ModifyQP, route *frame.Route) {
 		if q.win != nil {
 			q.moveWindow()
 		}
+		q.capable = false
+		if q.connected() {
+			q.follows()
+		}
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/path"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/transport/congestion"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -53,11 +54,15 @@ type QP struct {
 	srcPort uint16
 
 	win     *window
-	copying int          // copies in progress
-	counted int          // packets of this QP in win.inFlight
-	wants   int          // packets of room that it waits for
-	pair    *Pair        // with the other end, if that is on an engine of the same loop
-	carrier path.Carrier // who carries its messages
+	react   *congestion.ReactionPoint // nil: nothing has limited its rate
+	answer  *answer                   // nil: no packet for it was marked
+	capable bool                      // its packets say that switches may mark them
+	ecn     uint8                     // what they would say else
+	copying int                       // copies in progress
+	counted int                       // packets of this QP in win.inFlight
+	wants   int                       // packets of room that it waits for
+	pair    *Pair                     // with the other end, if that is on an engine of the same loop
+	carrier path.Carrier              // who carries its messages
 
 	tags *tagging // with an SRQ that matches tags
 
@@ -207,6 +212,8 @@ func (q *QP) release() {
 	}
 	e.timers.drop(q)
 	e.paced.drop(q)
+	q.unanswered()
+	q.react, q.capable = nil, false
 	e.leaveWindow(q)
 	q.dropTurns()
 	e.unflush(q)

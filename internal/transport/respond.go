@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -8,7 +9,7 @@ import (
 
 // respond emits what the responder has to send, in PSN order: responses to reads and atomics, then one ACK
 // or NAK for everything received. In Error only a NAK that ended the QP is still sent.
-func (q *QP) respond(out []frame.Out) (n int, more bool) {
+func (q *QP) respond(now clock.Time, out []frame.Out) (n int, more bool) {
 	s := &q.resp
 	if s.pending == 0 && !s.ack && !s.nak {
 		return 0, false
@@ -16,8 +17,11 @@ func (q *QP) respond(out []frame.Out) (n int, more bool) {
 	if q.state < command.RTR || q.state == command.Err && !s.nak {
 		return 0, false
 	}
+	if s.pending > 0 && q.paced(now) {
+		return 0, false // the acknowledgement, too, has its turn behind the responses
+	}
 	limit := min(len(out), q.eng.cfg.MaxBurst)
-	bytes := q.eng.cfg.MaxBurstBytes
+	bytes := q.turnBytes(now)
 	for s.pending > 0 && n < limit && bytes > 0 {
 		r := s.results.pending()
 		if r.kind == kindAtomic {

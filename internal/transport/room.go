@@ -1,7 +1,5 @@
 package transport
 
-import "github.com/softvpi/softvpi/internal/clock"
-
 // room returns how many packets the congestion window allows, if that is at least want or nothing is in
 // flight. Otherwise it is 0, and q queues behind those already waiting. A QP without an ACK timer can
 // never remove lost packets from the shared window, so it only has a limit of its own.
@@ -35,19 +33,6 @@ func (q *QP) room(want int) int {
 		w.waiting.push(q)
 	}
 	return 0
-}
-
-// paced reports whether q may not send yet because the rate to its destination is limited. It has a turn when it may.
-func (q *QP) paced(now clock.Time) bool {
-	if q.win == nil {
-		return false
-	}
-	at := q.win.control.NextSend(now)
-	if at <= now {
-		return false
-	}
-	q.eng.paced.arm(q, at)
-	return true
 }
 
 // share returns how much room r wants for its packets of this turn: a burst, but no more than leaves room

@@ -36,7 +36,10 @@ func (s *sequence) at(first, last bool) ib.Opcode {
 // transmit gives q its turn: responses first, in PSN order, then requests. more means that it wants
 // another turn at once.
 func (q *QP) transmit(now clock.Time, out []frame.Out) (n int, more bool) {
-	n, more = q.respond(out)
+	n, more = q.respond(now, out)
+	if q.react != nil {
+		q.spent(now, out[:n])
+	}
 	if n == len(out) {
 		return n, true
 	}
@@ -70,7 +73,7 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 	if s.selective.on {
 		limit = min(limit, int(s.selective.end.Diff(s.snd)))
 	}
-	bytes := q.eng.cfg.MaxBurstBytes
+	bytes := q.turnBytes(now)
 	for n < limit && bytes > 0 {
 		r := q.current()
 		if r == nil {
@@ -84,7 +87,7 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 			break
 		}
 		if n > 0 && r.packets > 1 && !r.begun && q.keepWhole(r, limit-n, bytes) {
-			return q.turned(now, n), true
+			return q.turned(now, out[:n]), true
 		}
 		s.srq = r.wr.RemoteQPN
 		k := 0
@@ -111,7 +114,7 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 		}
 		n += k
 	}
-	return q.turned(now, n), n > 0 && (n == limit || bytes <= 0) && !s.probing
+	return q.turned(now, out[:n]), n > 0 && (n == limit || bytes <= 0) && !s.probing
 }
 
 // keepWhole reports whether a message is left for the next turn because it fits into one turn, but not
@@ -122,15 +125,18 @@ func (q *QP) keepWhole(r *request, packets, bytes int) bool {
 	return (int(r.packets) > packets || r.length > uint64(bytes)) && int(r.packets) <= c.MaxBurst && r.length <= uint64(c.MaxBurstBytes)
 }
 
-// turned records that n packets were made in a turn, and returns n.
-func (q *QP) turned(now clock.Time, n int) int {
+// turned records that packets were made in a turn, and returns their number.
+func (q *QP) turned(now clock.Time, out []frame.Out) int {
+	n := len(out)
+	if q.react != nil {
+		q.spent(now, out)
+	}
 	switch {
 	case n == 0:
 	case q.typ == command.UC:
 		q.departed()
 	case q.state == command.Err: // the memory of a later packet is gone
 	default:
-		q.win.control.Sent(now, n)
 		q.sentAgain(now)
 		q.recount(false)
 		q.req.sentAt = now
@@ -168,7 +174,7 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 		}
 	}
 	seq := &sequences[r.wr.Op]
-	every, shared := uint8(0), false
+	every, shared, limited := uint8(0), false, q.limited()
 	if q.reliable() {
 		every, shared = q.ackEvery(), q.win.users > 1
 	}
@@ -188,9 +194,9 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 			break
 		}
 		s.sinceAck++
-		// If others use the window too, the next turn may be long in coming,
-		// and at most half of the window should wait for it unacknowledged.
-		turnEnds := shared && (n+1 == limit || *bytes <= int(size)) && 2*q.win.users*int(s.sinceAck) >= q.win.size
+		// If others use the window too, or the rate is limited, the next turn may be long in coming,
+		// and at most half of the window should wait for it unacknowledged; with a limited rate nothing.
+		turnEnds := (n+1 == limit || *bytes <= int(size)) && (limited || shared && 2*q.win.users*int(s.sinceAck) >= q.win.size)
 		due := last && (r.packets > 1 || every == 0 || q.asks(r)) || s.sinceAck >= every || n+1 == room || turnEnds
 		ackReq := every > 0 && (probe || s.probing || due && !s.selective.goesOn())
 		if ackReq {

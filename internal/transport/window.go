@@ -56,9 +56,6 @@ func (w *window) lost(now clock.Time, n int) { w.size = w.control.Lost(now, n) }
 // crowded says that a QP found another gap in its packets in flight.
 func (w *window) crowded() { w.size = w.control.Crowded() }
 
-// notified says that a congestion notification has arrived.
-func (w *window) notified(now clock.Time) { w.size = w.control.Notified(now) }
-
 // measured records the times at which a request was sent and acknowledged.
 func (w *window) measured(sent, acked clock.Time) {
 	w.passed = max(w.passed, sent)

@@ -1,5 +1,7 @@
-// Package congestion decides how many packets may be in flight to one destination, and from when on the next may leave:
-// Controller is what transport asks and tells, Window its implementation.
+// Package congestion decides how many packets may be in flight to one destination, and from when on the next may leave.
+// Controller is what transport asks and tells about the first, and Window its implementation: it goes by losses. The second is
+// DCQCN: a ReactionPoint limits the rate of a queue pair by the notifications that its peer's NotificationPoint sends for
+// packets that a switch has marked.
 package congestion
 
 import (
@@ -49,15 +51,6 @@ func NewWindow(near bool, cfg *Config) *Window {
 
 // Limit implements Controller.
 func (w *Window) Limit() (now, most int) { return w.size, w.most }
-
-// NextSend implements Controller: packets leave as soon as there is room.
-func (w *Window) NextSend(now clock.Time) clock.Time { return now }
-
-// Sent implements Controller. A window is not paced, so what has left does not matter to it.
-func (w *Window) Sent(clock.Time, int) {}
-
-// Notified implements Controller. A window goes by losses alone.
-func (w *Window) Notified(clock.Time) int { return w.size }
 
 // Acked implements Controller: the window grows while the senders make full use of it.
 func (w *Window) Acked(_ clock.Time, n, inFlight int) int {

@@ -126,19 +126,3 @@ func TestNearWindow(t *testing.T) {
 		}
 	}
 }
-
-// A window goes by what arrives and what is lost alone: it is not paced, and what has left and congestion notifications do
-// not change it.
-func TestWindow_NotPaced(t *testing.T) {
-	cfg := Config{}
-	if err := cfg.Complete(); err != nil {
-		t.Fatal(err)
-	}
-	w := NewWindow(false, &cfg)
-	before, now := *w, clock.Time(7)
-	w.Sent(now, 1000)
-	w.Notified(now)
-	if at := w.NextSend(now); at != now || *w != before {
-		t.Errorf("next at %v, window %+v; want at %v, %+v", at, *w, now, before)
-	}
-}

@@ -1,0 +1,223 @@
+package transport
+
+import (
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/transport/congestion"
+	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+const (
+	// outerLen is what packets of a limited rate have around what the transport makes of them: Ethernet, IPv4 and UDP headers,
+	// the ICRC and the frame check sequence.
+	outerLen = eth.EthernetLen + eth.IPv4Len + eth.UDPLen + ib.ICRCLen + 4
+	// ecnField are the bits of a traffic class that say whether a switch may mark the packet, and has (RFC 3168).
+	ecnField = 3
+)
+
+// notices are the congestion notifications of an engine: the queue pairs that owe one, by its priority.
+type notices struct {
+	lists   [frame.Priorities]qpList
+	waiting uint8 // bit p: lists[p] is not empty
+}
+
+func (n *notices) init() {
+	for i := range n.lists {
+		n.lists[i].kind = noticeKind
+	}
+}
+
+func (n *notices) push(q *QP) {
+	p := q.answer.route.Priority
+	n.lists[p].push(q)
+	n.waiting |= 1 << p
+}
+
+func (n *notices) remove(q *QP) {
+	p := q.answer.route.Priority
+	if n.lists[p].remove(q); n.lists[p].head == nil {
+		n.waiting &^= 1 << p
+	}
+}
+
+// answer is the notification point of a queue pair that has got a marked packet.
+type answer struct {
+	point congestion.NotificationPoint
+	// route is that of its notifications: the queue pair's, with their traffic class and priority.
+	route frame.Route
+}
+
+// SetCongestion changes congestion control, at once: rates that are limited follow the new parameters, and end with their
+// priority's reaction point. The error is a *command.Error that names the invalid field.
+func (e *Engine) SetCongestion(s congestion.Settings) error {
+	if err := s.Complete(); err != nil {
+		return err
+	}
+	e.congestion = s
+	for _, q := range e.table.All() {
+		q.follows()
+	}
+	return nil
+}
+
+// Congestion returns the settings of congestion control.
+func (e *Engine) Congestion() congestion.Settings { return e.congestion }
+
+// Rate returns how congestion limits the rate of a queue pair; false: it does not.
+func (e *Engine) Rate(now clock.Time, q *QP) (congestion.Rate, bool) {
+	if q.react == nil {
+		return congestion.Rate{}, false
+	}
+	return q.react.Rate(now)
+}
+
+// follows makes q follow the settings for the priority that it sends at.
+func (q *QP) follows() {
+	if q.route == nil {
+		return
+	}
+	e, bit := q.eng, uint8(1)<<q.priority
+	switch reacts := e.congestion.React&bit != 0; {
+	case reacts && !q.capable:
+		q.ecn = q.route.TrafficClass & ecnField
+		q.route.TrafficClass = q.route.TrafficClass&^ecnField | congestion.Capable
+		q.capable = true
+	case !reacts:
+		q.unlimited()
+	}
+	q.unanswered() // its next notification has the new traffic class
+}
+
+// unlimited ends the reaction point of q: what it sends is as its program says.
+func (q *QP) unlimited() {
+	if q.capable {
+		q.route.TrafficClass = q.route.TrafficClass&^ecnField | q.ecn
+		q.capable = false
+	}
+	if q.react == nil {
+		return
+	}
+	q.react = nil
+	if q.deadlines[paceTimer].at != clock.Never {
+		q.eng.paced.drop(q)
+		q.activate()
+	}
+}
+
+// unanswered ends the notification point of q.
+func (q *QP) unanswered() {
+	if q.places[noticeKind].in {
+		q.eng.notices.remove(q)
+	}
+	q.answer = nil
+}
+
+// notified handles a congestion notification for q.
+func (e *Engine) notified(now clock.Time, q *QP, in *frame.In) {
+	e.counters.CongestionNotices++
+	if q.route == nil || in.Src != q.route.Dst || e.congestion.React>>q.priority&1 == 0 {
+		e.counters.IgnoredNotices++
+		return
+	}
+	if q.react == nil {
+		q.react = congestion.NewReactionPoint(&e.congestion.Reaction)
+	}
+	q.react.Notified(now)
+}
+
+// answerMarks looks for marks of switches in packets with payloads for q, which is connected with their sender, and answers
+// them. Those without are not answered: they fill no queues.
+func (e *Engine) answerMarks(now clock.Time, q *QP, in []frame.In) {
+	for i := range in {
+		if congestion.Marked(in[i].TrafficClass) {
+			e.counters.MarkedPackets++
+			q.answerMark(now)
+		}
+	}
+}
+
+// answerMark answers a marked packet, unless q has answered one just before.
+func (q *QP) answerMark(now clock.Time) {
+	e := q.eng
+	s := &e.congestion
+	if s.Notify>>q.priority&1 == 0 {
+		return
+	}
+	if q.answer == nil {
+		q.answer = &answer{route: *q.route}
+		r := &q.answer.route
+		r.TrafficClass = s.CNPDSCP << 2
+		if !s.FollowPriority {
+			r.Priority = s.CNPPriority
+		}
+		if r.VLAN != 0 {
+			r.VLAN = r.VLAN&0x1fff | uint16(r.Priority)<<13
+		}
+	}
+	if !q.places[noticeKind].in && q.answer.point.Answer(now, s.CNPInterval) {
+		e.notices.push(q)
+	}
+}
+
+// sendNotices emits the congestion notifications of a priority (IBA annex A17.9.3).
+func (e *Engine) sendNotices(priority uint8, out []frame.Out) (n int) {
+	for q := e.notices.lists[priority].head; q != nil && n < len(out); q = e.notices.lists[priority].head {
+		e.notices.remove(q)
+		o := &out[n]
+		o.Reset(&q.answer.route)
+		head := o.Head[frame.HeadRoom:]
+		bth := ib.BTH(head[:ib.BTHLen])
+		bth.Encode(ib.CNP, false, false, 0, q.pkey, ib.QPN(q.attr.DestQPN), 0)
+		bth.SetMigReq(true)
+		bth.SetBECN(true)
+		clear(head[ib.BTHLen : ib.BTHLen+ib.CNPReservedLen])
+		o.HeadEnd = frame.HeadRoom + ib.BTHLen + ib.CNPReservedLen
+		e.counters.NoticesSent++
+		n++
+	}
+	return n
+}
+
+// paced reports whether q may not send yet because its rate is limited. It has a turn when it may.
+func (q *QP) paced(now clock.Time) bool {
+	if q.react == nil {
+		return false
+	}
+	at := q.react.NextSend(now)
+	if at <= now {
+		return false
+	}
+	q.eng.paced.arm(q, at)
+	return true
+}
+
+// turnBytes returns how many bytes of payload q may send in this turn.
+func (q *QP) turnBytes(now clock.Time) int {
+	bytes := q.eng.cfg.MaxBurstBytes
+	if q.react != nil {
+		bytes = min(bytes, q.react.Burst(now, q.eng.congestion.Slack))
+	}
+	return bytes
+}
+
+// limited reports whether the rate of q is.
+func (q *QP) limited() bool { return q.react != nil && q.react.Limited() }
+
+// spent counts packets that q has made against its rate.
+func (q *QP) spent(now clock.Time, out []frame.Out) {
+	if !q.limited() {
+		return
+	}
+	bytes := 0
+	for i := range out {
+		bytes += out[i].Len() + int(out[i].Pad) + outerLen
+	}
+	q.react.Sent(now, bytes, q.eng.congestion.Slack)
+}
+
+// connected reports whether q has one peer, to which congestion notifications go and from which they come.
+func (q *QP) connected() bool {
+	return q.typ != command.UD && q.typ != command.RawPacket && q.route != nil
+}
