@@ -106,7 +106,18 @@ type EthernetStatus struct {
 	MAC      string            `json:"mac"`
 	MTU      int               `json:"mtu"`      // bytes of an IP packet
 	Queues   int               `json:"queues"`   // receive queues
+	Rings    []RingStatus      `json:"rings"`    // of these queues, in order
 	Counters map[string]uint64 `json:"counters"` // by the short names of the sets network_interface and ethernet
+}
+
+// RingStatus is a receive queue of an Ethernet function, with the send queues of the same flows.
+type RingStatus struct {
+	Processor       int    `json:"processor"` // that RSS has chosen for it
+	ReceivedPackets uint64 `json:"received_packets"`
+	ReceivedBytes   uint64 `json:"received_bytes"`
+	Dropped         uint64 `json:"dropped_packets"` // received ones for which there was no room
+	SentPackets     uint64 `json:"sent_packets"`
+	SentBytes       uint64 `json:"sent_bytes"`
 }
 
 // IPoIBStatus is an IPoIB interface.

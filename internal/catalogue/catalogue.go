@@ -115,7 +115,7 @@ type CounterSet struct {
 	Generations Generation
 	// Short is the set's name on command lines and in metric names: lower case, words joined by "_".
 	Short string
-	// Instances says what the set has an instance for: "adapter", "device", "port", "priority", "cpu",
+	// Instances says what the set has an instance for: "adapter", "device", "port", "priority", "cpu", "queue",
 	// "vport", "function", "interface".
 	Instances string
 	// Reset says what resets the set's counters to 0.

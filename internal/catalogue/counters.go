@@ -22,6 +22,8 @@ var CounterSets = []CounterSet{
 	softLink,
 	softIPoIB,
 	softEthernet,
+	softReceiveQueues,
+	softSendQueues,
 }
 
 // CounterSetNamed returns the set with that printed name, alias or short name, in any letter case.

@@ -6,7 +6,7 @@ import "fmt"
 var datapathStatistics = CounterSet{
 	Name: "Ethernet Driver Data Path Statistics", Aliases: []string{"perfstats"},
 	Generations: MLX4, Short: "datapath", Instances: "adapter", Reset: ResetOnDemand,
-	Description: "What mlxtool show perfstats prints about the receive ring. There is no Ethernet interface yet: the ring is the link of the RDMA port. In interrupt mode the driver is woken for packets; in polling mode a program that polls or waits fetches them itself.",
+	Description: "What mlxtool show perfstats prints about the receive rings: those of the adapter's Ethernet function, or the link if it has none. In interrupt mode something was woken for packets; in polling mode somebody looked for them: the adapter's loop, as RecvCompletionMethod has it, or of a link a program that polls. A threaded DPC (AsyncReceiveIndicate 1) is interrupt mode.",
 	Sources:     []Source{{winof, "5.5.3.10 show perfstats"}},
 	Counters: joined(
 		counted(
@@ -23,9 +23,9 @@ var datapathStatistics = CounterSet{
 				"times that the most packets allowed at once were processed"),
 			total("NumTrafficProfileTransitions", "traffic_profile_transitions", "times", "changes from interrupt mode to polling mode"),
 		),
+		counted(total("PacketsLowResources", "low_resource_packets", "times",
+			"times that packets were passed on which the driver needed back at once: those that never waited in a ring")),
 		notCounted(
-			total("PacketsLowResources", "low_resource_packets", "times",
-				"times that packets were passed on which the driver needed back at once"),
 			total("SkipReceiveDueToControlChanges", "skipped_receives", "times", "times that receiving paused for a change of settings"),
 			total("DpcWatchDogSingleDpcStarvation", "dpc_starvations", "times", "times that one run in interrupt mode reached its limit"),
 			total("DpcWatchDogTotalDpcStarvation", "dpc_total_starvations", "times",
@@ -52,7 +52,7 @@ func batchSizes() []Counter {
 
 var sendStatistics = CounterSet{
 	Name: "SoftVPI Send Path", Generations: MLX4, Short: "send_path", Instances: "adapter", Reset: ResetOnDemand,
-	Description: "What mlxtool show perfstats prints about the send ring, whose counters the manual does not name.",
+	Description: "What mlxtool show perfstats prints about the send rings, whose counters the manual does not name: those of the adapter's Ethernet function, or the link if it has none.",
 	Counters: joined(
 		counted(total("PacketsSent", "ring_sent_packets", "packets", "packets that the link accepted")),
 		notCounted(level("Average Packets Per Send", "sent_packets_per_batch", "packets",

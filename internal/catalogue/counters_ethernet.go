@@ -27,3 +27,33 @@ var softEthernet = CounterSet{
 		total("Reading paused", "reading_paused", "times", "times that nothing was read from the host because all buffers were in use"),
 	),
 }
+
+var softReceiveQueues = CounterSet{
+	Name: "SoftVPI Ethernet Receive Queues", Generations: Both, Short: "receive_queues", Instances: "queue", Reset: ResetOnDemand,
+	Description: "The receive queues of Ethernet functions. In interrupt mode (DPC) something was woken for packets, in polling mode (thread) the adapter looked for them.",
+	Counters: counted(
+		total("Received packets", "received_packets", "packets", "packets for the queue, joined ones counted once"),
+		total("Received bytes", "received_bytes", "bytes", "bytes of these packets"),
+		total("Packets in interrupt mode", "dpc_received_packets", "packets", "packets passed to the host in interrupt mode"),
+		total("Packets in polling mode", "thread_packets", "packets", "packets passed to the host in polling mode"),
+		total("Indications in interrupt mode", "dpc_indications", "times", "times that packets were passed to the host in interrupt mode"),
+		total("Indications in polling mode", "thread_indications", "times", "times that packets were passed to the host in polling mode"),
+		total("Receive interrupts", "receive_interrupts", "interrupts", "interrupts for received packets, as moderation lets them through"),
+		total("Polling began", "polling_starts", "times", "changes from interrupt mode to polling mode"),
+		total("Packets that waited", "moderated_packets", "packets", "packets that waited in the ring: for an interrupt, a thread or the host"),
+		total("Packets in the reserve", "burst_packets", "packets", "packets that only the reserve for bursts (RfdReservationFactor) had room for"),
+		total("Dropped, no buffer", "dropped_buffer_packets", "packets", "packets for which the ring had no room"),
+	),
+}
+
+var softSendQueues = CounterSet{
+	Name: "SoftVPI Ethernet Send Queues", Generations: Both, Short: "send_queues", Instances: "queue", Reset: ResetOnDemand,
+	Description: "The send queues of Ethernet functions, by the receive queue of the same flows.",
+	Counters: counted(
+		total("Sent packets", "sent_packets", "packets", "sends that are complete"),
+		total("Sent bytes", "sent_bytes", "bytes", "bytes of these sends"),
+		total("Reported sends", "reported_sends", "packets", "complete sends that the host was told of"),
+		total("Send interrupts", "send_interrupts", "interrupts", "interrupts for complete sends; none with SendCompletionMethod polling"),
+		total("Full send ring", "full_ring_sends", "times", "sends for which the ring had no room"),
+	),
+}

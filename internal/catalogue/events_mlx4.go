@@ -32,7 +32,7 @@ var mlx4Events = []Event{
 		"WinOF 5.50.53000"),
 	raised(mlx4(0x8008, "LinkUp", sourceMLX4Eth, Informational, "{Adapter}: the link of port {Port} is up, and the port works.")),
 	raised(mlx4(0x8009, "LinkDown", sourceMLX4Eth, Warning, "{Adapter}: the link of port {Port} is down. The cable or the interface may be gone, or the other end may be down.")),
-	mlx4(0x800a, "RSSModesDiffer", sourceMLX4Eth, Warning, "{Adapter}: its two ports do not use the same RSS mode, which costs speed with MSI-X. Set both to the same mode."),
+	raised(mlx4(0x800a, "RSSModesDiffer", sourceMLX4Eth, Warning, "{Adapter}: its two ports do not use the same RSS mode, which costs speed with MSI-X. Set both to the same mode.")),
 	mlx4(0x800b, "FewInterrupts", sourceMLX4Eth, Warning, "{Adapter}: there are too few MSI-X vectors, so the adapter uses none. Allow at least {Required} in the registry."),
 	mlx4(0x800c, "CommandFailed", sourceMLX4Bus, Error, "{Device}: firmware command {Op} failed ({Stage}): status {Status}, error {Error}, token {Token}, input modifier {InModifier}, operation modifier {OpModifier}, parameter {InParam}."),
 	mlx4(0x800d, "SRIOVEnabled", sourceMLX4Bus, Informational, "{Device}: SR-IOV is on, and this is the physical function."),

@@ -62,17 +62,18 @@ var rssMonitoringKeys = []Key{
 	{
 		Name: "RssMonitoringEnabled", Base: AdapterClass, Group: groupRSSMonitoring, Generations: MLX4, Scope: onBoth, Type: DWORD,
 		Status: Built, Defaults: always(0), Choices: disableEnable,
-		Description: "Allows capturing the packets that RSS does not spread, and the counters of the Adapter RSS set, which are not built.",
+		Description: "Allows capturing the packets that RSS does not spread, and the counters of the Adapter RSS set, which an adapter with an Ethernet function has.",
 		Sources:     from(winof, "4.9.4.4 RSS Monitoring", winof, "4.9.4.4.2.1 Controlling the Counters"),
 	},
 	{
 		Name: "RssCountersActivatedAtStartup", Base: AdapterClass, Group: groupRSSMonitoring, Generations: MLX4, Scope: onBoth, Type: DWORD,
-		Defaults: always(0),
+		Status: Built, Defaults: always(0),
 		Choices: []Choice{
 			{0, "when watched", "counts from the first reading of the counter"},
 			{1, "at startup", "counts from the start of the adapter"},
 		},
-		Description: "When the counters of the Adapter RSS set begin to count.",
+		Description: "When the counters of the Adapter RSS set begin to count. Of InfiniBand ports it is only stored.",
+		Chosen:      "That whoever reads the set by its name watches, and whoever reads all sets does not.",
 		Sources: from(winof, "4.9.4.4.1.2 Packet Monitoring through the Performance Monitor", winof,
 			"4.9.4.4.2.1 Controlling the Counters"),
 	},

@@ -47,6 +47,8 @@ type Config struct {
 	Read func() []Adapter
 	// CPUs is how many processors the per-processor sets have; 0: one.
 	CPUs int
+	// Watched is told of adapters of which a set that counts only while somebody looks is read by its name; it may be nil.
+	Watched func(adapter uint32)
 	// Driver returns values that belong to no adapter, for metrics; nil: there are none.
 	Driver func() []DriverValue
 	// Now is the clock, monotonic; nil: time.Now.
@@ -172,6 +174,11 @@ func (c *Collector) Snapshot(paths ...string) (Snapshot, error) {
 		return Snapshot{}, err
 	}
 	adapters := c.cfg.Read()
+	if c.cfg.Watched != nil && sel.names("adapter_rss") {
+		for i := range adapters {
+			c.cfg.Watched(adapters[i].Adapter)
+		}
+	}
 	now := c.cfg.Now()
 	s := Snapshot{Time: now, Uptime: now.Sub(c.start), Instances: []Instance{}}
 	c.mu.Lock()
@@ -194,6 +201,7 @@ type instance struct {
 	name   string
 	labels map[string]string
 	of     *Interface // for instances that are interfaces
+	part   int        // of the Ethernet function, for instances that are parts of it
 	device []*Adapter // the ports of the adapter's device, itself included
 }
 
@@ -221,7 +229,7 @@ func (c *Collector) instances(set *catalogue.CounterSet, adapters []Adapter, n i
 			if x.words(set.Short) == nil {
 				continue
 			}
-			all = append(all, instance{x.Name, map[string]string{"adapter": a.Name, "interface": x.Name}, x, device})
+			all = append(all, instance{name: x.Name, labels: map[string]string{"adapter": a.Name, "interface": x.Name}, of: x, device: device})
 		}
 	case "port":
 		all = append(all, one("", "port", strconv.Itoa(max(a.Port, 1))))
@@ -230,11 +238,24 @@ func (c *Collector) instances(set *catalogue.CounterSet, adapters []Adapter, n i
 			all = append(all, one(", Priority "+strconv.Itoa(p), "priority", strconv.Itoa(p)))
 		}
 		all = append(all, one(", Untagged", "priority", "untagged"))
-	case "cpu":
+	case "cpu": // those of RSS monitoring
+		if a.Ethernet == nil || a.Ethernet.Config.RssMonitoringEnabled == 0 {
+			return nil
+		}
 		for n := range c.cfg.CPUs {
 			all = append(all, one(", CPU "+strconv.Itoa(n), "cpu", strconv.Itoa(n)))
+			all[n].part = n
 		}
 		all = append(all, one(", Total", "cpu", "total"))
+		all[c.cfg.CPUs].part = total
+	case "queue":
+		if a.Ethernet == nil {
+			return nil
+		}
+		for n := range a.Ethernet.Processors {
+			all = append(all, one(", Queue "+strconv.Itoa(n), "queue", strconv.Itoa(n)))
+			all[n].part = n
+		}
 	}
 	return all // adapters do not have vPorts and virtual functions yet
 }
@@ -251,6 +272,9 @@ func (c *Collector) read(set *catalogue.CounterSet, a *Adapter, in instance, sel
 	case in.of != nil:
 		x.Epoch += in.of.Made
 		read = readInterface(set.Short, in.of, b)
+	case partWords[set.Short] != nil:
+		x.Epoch += a.Restarts
+		read = readPart(set.Short, a, b, in.part)
 	case set.Instances == "device":
 		read = whole
 		for _, port := range in.device {

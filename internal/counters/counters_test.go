@@ -9,6 +9,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/function/ethernet"
 )
 
 // TestWordsAreThoseOfTheCatalogue: every counter that the catalogue calls counted is read from somewhere, and no
@@ -21,6 +22,9 @@ func TestWordsAreThoseOfTheCatalogue(t *testing.T) {
 			c := &set.Counters[j]
 			for _, short := range totals(c) {
 				has := words[set.Short][short] != nil
+				if partWords[set.Short] != nil {
+					has = partWords[set.Short][short] != nil
+				}
 				if set.Instances == "interface" {
 					has = interfaceWords[set.Short][short] != nil || set.Short == "ethernet" && ethernetWords[set.Short][short] != nil
 				}
@@ -35,6 +39,13 @@ func TestWordsAreThoseOfTheCatalogue(t *testing.T) {
 		}
 	}
 	for set, of := range words {
+		for short := range of {
+			if !read[set][short] {
+				t.Errorf("%s.%s is no counter", set, short)
+			}
+		}
+	}
+	for set, of := range partWords {
 		for short := range of {
 			if !read[set][short] {
 				t.Errorf("%s.%s is no counter", set, short)
@@ -172,11 +183,15 @@ func TestUncountedCountersHaveNoValue(t *testing.T) {
 func TestSetsOfAGeneration(t *testing.T) {
 	b := newBench(t, "Ethernet 1", "Ethernet 2")
 	b.adapters[1].Generation = catalogue.MLX4
+	for i := range b.adapters {
+		b.adapters[i].Ethernet = &device.EthernetStatus{Config: ethernet.Config{RssMonitoringEnabled: 1}, Processors: []int{1}}
+	}
 	for path, want := range map[string][]string{
 		"rdma_activity":      {"Ethernet 1", "Ethernet 2"},
 		"winof_bus":          {"Ethernet 2"},
 		"congestion_control": {"Ethernet 1"},
 		"adapter_rss":        {"Ethernet 2, CPU 0", "Ethernet 2, CPU 1", "Ethernet 2, Total"},
+		"send_queues":        {"Ethernet 1, Queue 0", "Ethernet 2, Queue 0"},
 		"adapter_diagnostics.minor_stall_watermarks": {"Ethernet 1"},
 	} {
 		var got []string

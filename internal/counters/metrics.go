@@ -38,7 +38,7 @@ type metrics struct {
 // setLabels are the labels of sets by what they have an instance for.
 var setLabels = map[string][]string{
 	"adapter": {"adapter"}, "device": {"device"}, "port": {"adapter", "port"}, "priority": {"adapter", "priority"},
-	"cpu":   {"adapter", "cpu"},
+	"cpu": {"adapter", "cpu"}, "queue": {"adapter", "queue"},
 	"vport": {"adapter", "vport"}, "function": {"adapter", "function"}, "interface": {"adapter", "interface"},
 }
 

@@ -185,6 +185,17 @@ func (s selection) selects(set *catalogue.CounterSet, instance string, i int) bo
 	return found
 }
 
+// names reports whether a path selects counters of the set with that short name, and not of every set.
+func (s selection) names(short string) bool {
+	set, _ := catalogue.CounterSetNamed(short)
+	for _, p := range s {
+		if p.Set != "*" && p.isSet(set) {
+			return true
+		}
+	}
+	return false
+}
+
 // unused returns the error for a path that selects no counter of the existing adapters.
 func (s selection) unused() error {
 	for _, p := range s {

@@ -1,9 +1,8 @@
 package counters
 
 import (
-	"strconv"
-
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/function/ethernet"
 )
 
 // ofProcess are the totals that every adapter of a process has alike: the ports of a device do not add up.
@@ -97,10 +96,10 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 	},
 	"datapath": datapathWords(),
 	"send_path": {
-		"ring_sent_packets": func(c *device.Counters) uint64 { return c.Link.SentPackets },
-		"sent_batches":      func(c *device.Counters) uint64 { return c.Link.SentBursts },
-		"refused_sends":     func(c *device.Counters) uint64 { return c.Link.SendBlocked },
-		"sent_ring_bits":    func(c *device.Counters) uint64 { return 8 * sentBytes(c) },
+		"ring_sent_packets": ofSends(func(s *ethernet.SendCounters) uint64 { return s.Packets }),
+		"sent_batches":      ofSends(func(s *ethernet.SendCounters) uint64 { return s.Bursts }),
+		"refused_sends":     ofSends(func(s *ethernet.SendCounters) uint64 { return s.RingFull }),
+		"sent_ring_bits":    ofSends(func(s *ethernet.SendCounters) uint64 { return 8 * s.Bytes }),
 	},
 	"transport": {
 		"outbound_packets":       func(c *device.Counters) uint64 { return c.Transport.OutboundPackets },
@@ -221,19 +220,3 @@ func noReceive(c *device.Counters) uint64 { return c.Transport.DiscardedUD + c.T
 func cnps(c *device.Counters) uint64 { return c.Transport.CongestionNotices }
 
 func unknownQP(c *device.Counters) uint64 { return c.Transport.UnknownQP }
-
-func datapathWords() map[string]func(*device.Counters) uint64 {
-	m := map[string]func(*device.Counters) uint64{
-		"dpc_received_packets":        func(c *device.Counters) uint64 { return c.Rings.InterruptPackets },
-		"dpc_batches":                 func(c *device.Counters) uint64 { return c.Rings.InterruptBatches },
-		"thread_received_packets":     func(c *device.Counters) uint64 { return c.Rings.PollingPackets },
-		"thread_batches":              func(c *device.Counters) uint64 { return c.Rings.PollingBatches },
-		"consumed_maximum_receives":   func(c *device.Counters) uint64 { return c.Rings.FullBatches },
-		"traffic_profile_transitions": func(c *device.Counters) uint64 { return c.Rings.Transitions },
-		"ring_bits":                   func(c *device.Counters) uint64 { return 8 * receivedBytes(c) },
-	}
-	for i := range device.RingSizes {
-		m["batches_of_"+strconv.Itoa(i*device.RingStep)] = func(c *device.Counters) uint64 { return c.Rings.Sizes[i] }
-	}
-	return m
-}

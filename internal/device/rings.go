@@ -1,6 +1,7 @@
 package device
 
-// RingCounters count the work of the port's rings; here the link is the ring of each direction. Interrupt
+// RingCounters count the work of the port's rings; here the link is the ring of each direction. An Ethernet function has rings
+// of its own (EthernetStatus.Queues). Interrupt
 // mode means that the packets ended the loop's sleep, whoever slept; polling mode that somebody, the loop's own
 // goroutine or a program, was awake and looked for them (WinOF 5.50, 5.5.3.10: PacketsReceivedDPC and
 // PacketsReceivedThread).

@@ -179,6 +179,7 @@ func (d *Driver) enable(i int, k keys) error {
 	} else {
 		d.tellFrame(uint32(i), k.MTU)
 		d.tellSwitchedOff(r)
+		d.tellDifference(i)
 	}
 	d.starting.Store(uint32(i), pick(roceNames[:], k.RoCE))
 	defer d.starting.Delete(uint32(i))

@@ -3,7 +3,6 @@ package driver
 import (
 	"errors"
 	"net"
-	"runtime"
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/api"
@@ -13,6 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/function/ethernet"
 	"github.com/softvpi/softvpi/internal/function/ethernet/rss"
 	"github.com/softvpi/softvpi/internal/hostside"
+	machine "github.com/softvpi/softvpi/internal/os/processors"
 )
 
 // mostEvents is how many events of an Ethernet function wait to be written; more are lost.
@@ -52,10 +52,16 @@ func (d *Driver) ethernetConfig(i int) ethernet.Config {
 			c.Set(name, int(n))
 		}
 	}
-	for n := range runtime.NumCPU() {
-		c.Machine = append(c.Machine, rss.Processor{Number: n})
+	for _, p := range machine.List() {
+		c.Machine = append(c.Machine, rss.Processor{Group: p.Number / rss.GroupSize, Number: p.Number % rss.GroupSize, Node: p.Node})
 	}
 	return c
+}
+
+// lastProcessor returns the highest number of a processor.
+func lastProcessor() int {
+	list := machine.List()
+	return list[len(list)-1].Number
 }
 
 // startEthernet makes the Ethernet function of adapter i work, with its current keys.
@@ -128,6 +134,18 @@ func (d *Driver) ethernetStatus(i int, e *device.EthernetStatus) *api.EthernetSt
 		return nil
 	}
 	w := d.ethernetWords(i, e)
-	return &api.EthernetStatus{Host: e.Host, Up: e.On, MAC: net.HardwareAddr(e.MAC[:]).String(), MTU: e.MTU, Queues: e.Queues,
-		Counters: w.Values()}
+	return &api.EthernetStatus{Host: e.Host, Up: e.On, MAC: net.HardwareAddr(e.MAC[:]).String(), MTU: e.MTU,
+		Queues: len(e.Processors), Rings: rings(e), Counters: w.Values()}
+}
+
+// rings returns the status of the receive queues of an Ethernet function.
+func rings(e *device.EthernetStatus) (list []api.RingStatus) {
+	for q, p := range e.Processors {
+		c := &e.Queues[q]
+		list = append(list, api.RingStatus{
+			Processor: p, ReceivedPackets: c.Receive.Packets, ReceivedBytes: c.Receive.Bytes, Dropped: c.Receive.NoBuffer,
+			SentPackets: c.Send.Packets, SentBytes: c.Send.Bytes,
+		})
+	}
+	return list
 }

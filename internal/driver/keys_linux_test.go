@@ -93,13 +93,14 @@ var acting = map[string]func(*testing.T){
 
 // actingOf holds the files with the tests of keys that a tool's feature uses.
 var actingOf = map[string]string{
-	"DumpMeNowDirectory":         "../tools/mlxtool/debug_test.go",
-	"DumpMeNowTotalCount":        "../tools/mlxtool/debug_test.go",
-	"DumpMeNowPreservedCountMin": "../tools/mlxtool/debug_test.go",
-	"DumpModeFlags":              "../tools/mlxtool/debug_test.go",
-	"EnableDumpOnPortDown":       "../tools/mlxtool/debug_test.go",
-	"MstDumpMode":                "../tools/mlxtool/debug_test.go",
-	"RssMonitoringEnabled":       "../tools/mlxtool/nonrss_test.go",
+	"DumpMeNowDirectory":            "../tools/mlxtool/debug_test.go",
+	"DumpMeNowTotalCount":           "../tools/mlxtool/debug_test.go",
+	"DumpMeNowPreservedCountMin":    "../tools/mlxtool/debug_test.go",
+	"DumpModeFlags":                 "../tools/mlxtool/debug_test.go",
+	"EnableDumpOnPortDown":          "../tools/mlxtool/debug_test.go",
+	"MstDumpMode":                   "../tools/mlxtool/debug_test.go",
+	"RssMonitoringEnabled":          "../tools/mlxtool/nonrss_test.go",
+	"RssCountersActivatedAtStartup": "ethernet_counters_linux_test.go",
 }
 
 // TestKeysThatAct: every key that the catalogue calls built has a test that shows its effect, and no other key has

@@ -70,6 +70,18 @@ func (d *Driver) tellSwitchedOff(r *running) {
 	}
 }
 
+// tellDifference raises the event for a port that starts beside one of the same device with the other RSS mode.
+func (d *Driver) tellDifference(i int) {
+	r, at := d.running[i], d.cfg.Slot(i)
+	for _, o := range d.host.Counters() {
+		other := d.running[o.Adapter]
+		if int(o.Adapter) != i && o.Enabled && other.cable() == nil && d.cfg.Slot(int(o.Adapter)).Device == at.Device &&
+			(other.value("*RSS") == 0) != (r.value("*RSS") == 0) && r.Generation == catalogue.MLX4 {
+			d.events.Raise(r.Generation, events.RSSModesDiffer{Adapter: r.Name})
+		}
+	}
+}
+
 // adapterChanged raises the events for an adapter's change of state, whoever caused it. When the driver is
 // the cause it waits for them, so that they are in the log in order. Therefore adapterChanged must not
 // take a lock that is held while changing adapters.

@@ -104,6 +104,41 @@ func TestSwitchedOffIsLogged(t *testing.T) {
 	stop(t, d)
 }
 
+// TestRSSModesDifferIsLogged: of two ports of a device of WinOF, the one that starts when the other works with another RSS mode
+// says so (WinOF 5.50, 6.7); ports of two devices, and of WinOF-2, do not.
+func TestRSSModesDifferIsLogged(t *testing.T) {
+	for _, c := range []struct {
+		generation, device string
+		want               int
+	}{{"mlx4", "hca", 1}, {"mlx4", "", 0}, {"mlx5", "hca", 0}} {
+		cfg := twoAdapters(t)
+		for i := range cfg.Adapters {
+			cfg.Adapters[i].Generation, cfg.Adapters[i].Device = c.generation, c.device
+		}
+		d := start(t, cfg)
+		count := func() (n int) {
+			for _, e := range raised(t, d) {
+				n += strings.Count(e, "RSSModesDiffer: right")
+			}
+			return n
+		}
+		if n := count(); n != 0 {
+			t.Errorf("%+v: raised %d times with the same modes", c, n)
+		}
+		set(t, d, "right", "*RSS", "0")
+		restart(t, d, "right")
+		if n := count(); n != c.want {
+			t.Errorf("%+v: raised %d times, want %d", c, n, c.want)
+		}
+		set(t, d, "left", "*RSS", "0")
+		restart(t, d, "left")
+		if n := count(); n != c.want {
+			t.Errorf("%+v: raised again, though both are without RSS", c)
+		}
+		stop(t, d)
+	}
+}
+
 func TestACrashIsLogged(t *testing.T) {
 	cfg := twoAdapters(t)
 	stop(t, start(t, cfg))

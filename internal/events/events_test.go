@@ -19,7 +19,8 @@ import (
 var kinds = []Event{
 	LinkUp{}, LinkDown{}, AdapterStarted{}, AdapterStartFailed{}, AdapterStopped{}, AdapterEnabled{}, AdapterDisabled{}, Identification{},
 	PortTypeNotChanged{}, UnsupportedPortType{}, RoCEMode{}, RoCEModeRefused{}, AddressesChanged{}, JumboPacketReduced{}, MTUAboveSubnet{},
-	UnknownProtocol{}, SameGUID{}, PortsContradict{}, RSSOff{}, FlowControlOff{}, TooManyAddresses{}, RegistryValueIgnored{},
+	UnknownProtocol{}, SameGUID{}, PortsContradict{}, RSSOff{}, RSSModesDiffer{},
+	FlowControlOff{}, TooManyAddresses{}, RegistryValueIgnored{},
 	MulticastAddress{}, RegistrySetAside{}, NothingKept{}, DriverStarted{},
 	DriverStopped{}, DriverRecovered{}, SelfCheckFailed{}, ProgramDied{}, ProgramDisconnected{}, ProgramRefused{}, ResetByDriver{},
 	ResetFinished{}, ResetFailed{}, DumpOnRequest{}, DumpMeNow{}, DumpMeNowFailed{}, LogRepaired{}, Repeated{},

@@ -78,6 +78,9 @@ type (
 	}
 	// RSSOff says that an adapter started with receive side scaling switched off.
 	RSSOff struct{ Adapter string }
+	// RSSModesDiffer says that an adapter started while the other port of its device works with receive side scaling and it
+	// does not, or the other way round.
+	RSSModesDiffer struct{ Adapter string }
 	// FlowControlOff says that an adapter started RoCE without flow control.
 	FlowControlOff struct{ Adapter string }
 	// SameGUID says that a device does not start because another one has its GUID.
@@ -187,6 +190,7 @@ func (UnknownProtocol) event()      {}
 func (SameGUID) event()             {}
 func (PortsContradict) event()      {}
 func (RSSOff) event()               {}
+func (RSSModesDiffer) event()       {}
 func (FlowControlOff) event()       {}
 func (TooManyAddresses) event()     {}
 func (RegistryValueIgnored) event() {}

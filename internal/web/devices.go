@@ -179,7 +179,7 @@ func ipoibFacts(x *api.IPoIBStatus) facts {
 // ethernetFacts returns the facts about an Ethernet function.
 func ethernetFacts(e *api.EthernetStatus) facts {
 	c := e.Counters
-	return facts{"Ethernet", []fact{
+	f := facts{"Ethernet", []fact{
 		{"State", map[bool]string{true: "up", false: "down"}[e.Up]}, {"Host", e.Host}, {"MTU", number(uint64(e.MTU)) + " bytes"},
 		{"Physical address", e.MAC}, {"Receive queues", strconv.Itoa(e.Queues)},
 		{"Frames sent", count(c["sent_packets"]) + " frames, " + count(c["sent_bytes"]) + " bytes"},
@@ -187,6 +187,11 @@ func ethernetFacts(e *api.EthernetStatus) facts {
 		{"Dropped", count(c["outbound_discarded_packets"]+c["outbound_error_packets"]) + " to send, " +
 			count(c["received_discarded_packets"]) + " received"},
 	}}
+	for q, r := range e.Rings {
+		f.Facts = append(f.Facts, fact{fmt.Sprintf("Queue %d, processor %d", q, r.Processor),
+			count(r.SentPackets) + " packets sent, " + count(r.ReceivedPackets) + " received"})
+	}
+	return f
 }
 
 // number returns n in decimal.

@@ -36,7 +36,7 @@ type Config struct {
 	NumaNodeID, RSSProfile, UseRSSForUDP, UseRSSForRawIP               int
 	DefaultRecvRingProcessor                                           int // Automatic: the first
 	RxSmallPacketBypass                                                int
-	RssMonitoringEnabled                                               int
+	RssMonitoringEnabled, RssCountersActivatedAtStartup                int
 	TxHashDistribution                                                 int
 	InterruptModeration, RxIntModeration                               int
 	RxIntModerationProfile, TxIntModerationProfile                     int

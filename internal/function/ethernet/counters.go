@@ -62,12 +62,20 @@ type ReceiveCounters struct {
 	LowResources uint64
 }
 
+// QueueCounters are those of a receive queue and of the send queues of its flows.
+type QueueCounters struct {
+	Receive ReceiveCounters
+	Send    SendCounters
+}
+
 // SendCounters are those of one send queue.
 type SendCounters struct {
 	Packets, Bytes uint64
 	// Completions were reported, by so many Interrupts or, with SendCompletionMethod polling, without.
 	Completions, Interrupts uint64
-	RingFull                uint64
+	// Bursts are how often frames of the queue were passed on at once.
+	Bursts   uint64
+	RingFull uint64
 }
 
 // Add adds those of another function.
@@ -132,10 +140,17 @@ func (c *ReceiveCounters) Add(o *ReceiveCounters) {
 }
 
 // Add adds those of another queue.
+func (c *QueueCounters) Add(o *QueueCounters) {
+	c.Receive.Add(&o.Receive)
+	c.Send.Add(&o.Send)
+}
+
+// Add adds those of another queue.
 func (c *SendCounters) Add(o *SendCounters) {
 	c.Packets += o.Packets
 	c.Bytes += o.Bytes
 	c.Completions += o.Completions
 	c.Interrupts += o.Interrupts
+	c.Bursts += o.Bursts
 	c.RingFull += o.RingFull
 }

@@ -33,8 +33,8 @@ type receiveQueue struct {
 	waiting uint32     // packets since the last interrupt
 	due     clock.Time // when the next interrupt is
 	meter   moderation.Meter
-	full    bool          // the host has no room
-	kinds   [kinds]uint64 // frames without a hash, then those with one
+	full    bool // the host has no room
+	kinds   RSSCounters
 	c       ReceiveCounters
 }
 
@@ -111,6 +111,7 @@ func (f *Function) at(now clock.Time, r *receiveQueue, n int) bool {
 		return true
 	}
 	if f.cfg.RecvCompletionMethod == pollingMethod { // the first packet starts polling
+		f.interrupt(r)
 		r.polling = true
 		r.c.Transitions++
 		return true

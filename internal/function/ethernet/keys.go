@@ -50,6 +50,7 @@ var keys = []key{
 	{"RxSmallPacketBypass", func(c *Config) *int { return &c.RxSmallPacketBypass }},
 	{"DefaultRecvRingProcessor", func(c *Config) *int { return &c.DefaultRecvRingProcessor }},
 	{"RssMonitoringEnabled", func(c *Config) *int { return &c.RssMonitoringEnabled }},
+	{"RssCountersActivatedAtStartup", func(c *Config) *int { return &c.RssCountersActivatedAtStartup }},
 	{"TxHashDistribution", func(c *Config) *int { return &c.TxHashDistribution }},
 	{"*InterruptModeration", func(c *Config) *int { return &c.InterruptModeration }},
 	{"RxIntModeration", func(c *Config) *int { return &c.RxIntModeration }},
@@ -76,6 +77,7 @@ var fixed = map[string]bool{
 	"*ReceiveBuffers": true, "*TransmitBuffers": true, "*RSS": true, "*NumRSSQueues": true, "*MaxRSSProcessors": true,
 	"*RssBaseProcNumber": true, "*RssBaseProcGroup": true, "*RssMaxProcNumber": true, "*NumaNodeID": true, "*RSSProfile": true,
 	"DefaultRecvRingProcessor": true, "TxHashDistribution": true, "AsyncReceiveIndicate": true, "RfdReservationFactor": true,
+	"RssMonitoringEnabled": true, "RssCountersActivatedAtStartup": true,
 }
 
 // Keys returns the names of the registry keys that a Config has.

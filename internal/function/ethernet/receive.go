@@ -60,8 +60,8 @@ func (f *Function) take(now clock.Time, in *frame.In) {
 	hash, kind := f.hashOf(&h, b)
 	q := f.queueOf(hash, kind)
 	r := &f.receive[q]
-	if f.cfg.RssMonitoringEnabled != 0 {
-		r.kinds[kindOf(&h, kind)]++
+	if f.counting {
+		r.kinds[kindOf(&h, b, kind)]++
 	}
 	if f.touched>>q&1 == 0 {
 		f.touched |= 1 << q

@@ -258,7 +258,7 @@ func TestReceive_FCS(t *testing.T) {
 // TestReceive_Spread: flows go to all queues, each flow to one; without RSS, and for frames that are not hashed, to the first.
 func TestReceive_Spread(t *testing.T) {
 	queues := func(x flow, change func(c *Config)) (used map[int]bool, c *card) {
-		c = alone(t, plain(macB, change, func(c *Config) { c.RssMonitoringEnabled = 1 }))
+		c = alone(t, plain(macB, change, func(c *Config) { c.RssMonitoringEnabled, c.RssCountersActivatedAtStartup = 1, 1 }))
 		used = map[int]bool{}
 		for port := range uint16(200) {
 			x.src = netip4(x.src, 4000+port)
@@ -274,21 +274,20 @@ func TestReceive_Spread(t *testing.T) {
 		return used, c
 	}
 	all, c := queues(tcpFlow(), func(*Config) {})
-	if without, with := rssCounters(c); len(all) != 8 || with[kindIPv4TCP] != 400 || without != [7]uint64{} {
-		t.Errorf("TCP: %d queues, %v without and %v with a hash", len(all), without, with)
+	if n := rssCounters(c); len(all) != 8 || n != (RSSCounters{bare + hashed + kindIPv4TCP: 400}) {
+		t.Errorf("TCP: %d queues, kinds %v", len(all), n)
 	}
 	for name, x := range map[string]struct {
 		flow   flow
 		change func(c *Config)
 		kind   int
 	}{
-		"*RSS 0":          {tcpFlow(), func(c *Config) { c.RSS = 0 }, kindIPv4TCP},
-		"UseRSSForUDP 0":  {tcpFlow().v6().udp(), func(c *Config) { c.UseRSSForUDP = 0 }, kindIPv6UDP},
-		"*NumRSSQueues 1": {tcpFlow(), func(c *Config) { c.NumRSSQueues = 1 }, hashed + kindIPv4TCP},
+		"*RSS 0":          {tcpFlow(), func(c *Config) { c.RSS = 0 }, bare + kindIPv4TCP},
+		"UseRSSForUDP 0":  {tcpFlow().v6().udp(), func(c *Config) { c.UseRSSForUDP = 0 }, bare + kindIPv6UDP},
+		"*NumRSSQueues 1": {tcpFlow(), func(c *Config) { c.NumRSSQueues = 1 }, bare + hashed + kindIPv4TCP},
 	} {
 		used, c := queues(x.flow, x.change)
-		without, with := rssCounters(c)
-		if kinds := slices.Concat(without[:], with[:]); len(used) != 1 || !used[0] || kinds[x.kind] != 400 {
+		if kinds := rssCounters(c); len(used) != 1 || !used[0] || kinds[x.kind] != 400 {
 			t.Errorf("%s: queues %v, kinds %v", name, used, kinds)
 		}
 		if off := slices.Contains(c.host.events, Event{Kind: RSSOff}); off != (name == "*RSS 0") {
@@ -336,15 +335,11 @@ func TestReceive_SmallFirst(t *testing.T) {
 }
 
 // rssCounters returns the sums over all queues.
-func rssCounters(c *card) (without, with [7]uint64) {
+func rssCounters(c *card) (sum RSSCounters) {
 	for q := range c.ReceiveQueues() {
-		a, b := c.RSSCounters(q)
-		for i := range a {
-			without[i] += a[i]
-			with[i] += b[i]
-		}
+		sum.Add(c.RSSCounters(q))
 	}
-	return without, with
+	return sum
 }
 
 // TestReceive_Wake: a host that sleeps is given nothing, until a frame wakes it, which it gets.

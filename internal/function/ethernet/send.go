@@ -162,6 +162,23 @@ func (f *Function) QueueFor(b []byte) int {
 // SendCounters returns the counters of a send queue, which keep counting.
 func (f *Function) SendCounters(q int) *SendCounters { return &f.send[q].c }
 
+// QueueCounters returns those of a receive queue, with those of the send queues that its flows take. Two send queues that
+// are told apart by size alone are queue 0's.
+func (f *Function) QueueCounters(q int) QueueCounters {
+	c := QueueCounters{Receive: f.receive[q].c}
+	first, n := q, 1
+	switch f.cfg.distribution() {
+	case bySize:
+		first, n = 0, 2*max(0, 1-q)
+	case byHashAndSize:
+		first, n = 2*q, 2
+	}
+	for i := range n {
+		c.Send.Add(&f.send[first+i].c)
+	}
+	return c
+}
+
 // SendRoom returns how many more sends a queue has room for.
 func (f *Function) SendRoom(q int) int { return f.cfg.TransmitBuffers - f.send[q].used }
 

@@ -22,6 +22,7 @@ type spreading struct {
 	processors []rss.Processor // of the receive queues
 	balanced   clock.Time      // when the queues' loads are looked at next
 	first      int             // the queue of frames without a hash
+	counting   bool            // RSS monitoring counts
 }
 
 // startSpreading chooses the processors and fills in the table.
@@ -49,6 +50,7 @@ func (f *Function) startSpreading() {
 		f.used = 1
 	}
 	f.table.Spread(f.used)
+	f.counting = c.RssMonitoringEnabled != 0 && c.RssCountersActivatedAtStartup != 0
 	if c.RSS != 0 && !at.Profile.Static() {
 		f.balanced = 0
 	}
@@ -123,67 +125,4 @@ func (f *Function) queueOf(hash uint32, kind rss.Types) int {
 	}
 	f.table.Count(hash)
 	return f.table.Queue(hash)
-}
-
-// The kinds of frames that RSS monitoring tells apart, in the order of the counters of "Mellanox Adapter Rss Counters"
-// (WinOF 5.50, 4.9.4.4.2): without a hash, then with one. Frames in tunnels are not looked into.
-const (
-	kindIPv4 = iota
-	kindIPv4TCP
-	kindIPv4UDP
-	kindIPv6
-	kindIPv6TCP
-	kindIPv6UDP
-	kindMisc
-	hashed // the same kinds, with a hash
-	kinds  = 2 * hashed
-)
-
-// kindOf returns the kind of a frame: by its headers if it has no hash, else by what was hashed.
-func kindOf(h *eth.Headers, t rss.Types) int {
-	switch t {
-	case 0:
-		return kindWithout(h)
-	case rss.IPv4:
-		return hashed + kindIPv4
-	case rss.TCPIPv4:
-		return hashed + kindIPv4TCP
-	case rss.UDPIPv4:
-		return hashed + kindIPv4UDP
-	case rss.IPv6, rss.IPv6Ex:
-		return hashed + kindIPv6
-	case rss.TCPIPv6, rss.TCPIPv6Ex:
-		return hashed + kindIPv6TCP
-	case rss.UDPIPv6, rss.UDPIPv6Ex:
-		return hashed + kindIPv6UDP
-	}
-	return hashed + kindMisc
-}
-
-func kindWithout(h *eth.Headers) int {
-	kind := kindMisc
-	switch h.Version {
-	case 4:
-		kind = kindIPv4
-	case 6:
-		kind = kindIPv6
-	default:
-		return kind
-	}
-	if h.Data != 0 {
-		switch h.Protocol {
-		case eth.ProtocolTCP:
-			kind += kindIPv4TCP - kindIPv4
-		case eth.ProtocolUDP:
-			kind += kindIPv4UDP - kindIPv4
-		}
-	}
-	return kind
-}
-
-// RSSCounters returns how many frames of each kind for a receive queue had no hash and how many had one, in the order of the
-// counters' set, if RssMonitoringEnabled is 1.
-func (f *Function) RSSCounters(q int) (without, with [hashed]uint64) {
-	k := &f.receive[q].kinds
-	return [hashed]uint64(k[:hashed]), [hashed]uint64(k[hashed:])
 }

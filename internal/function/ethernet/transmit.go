@@ -58,6 +58,7 @@ func (f *Function) Transmit(now clock.Time, priority uint8, out []frame.Out) int
 		}
 		f.cursor[priority] = q
 		n += f.transmit(q, priority, out[n:min(len(out), n+turnFrames)])
+		f.send[q].c.Bursts++
 	}
 	f.lent, f.last = n > 0, priority
 	return n

@@ -19,12 +19,15 @@ const (
 	maxPerfSeconds = 3600
 )
 
-// The sets that perfstats shows and resets.
+// The sets that perfstats shows and resets; those of rings go with the ones of a direction if the adapter has an Ethernet
+// function.
 const (
 	receiveSet = "datapath"
 	sendSet    = "send_path"
 	globalSet  = "transport"
 )
+
+var ringSets = map[string]string{receiveSet: "receive_queues", sendSet: "send_queues"}
 
 // perfstatForms are the words that may follow the interface's name: which sets to show or reset.
 var perfstatForms = map[string]struct {
@@ -82,7 +85,7 @@ func (r *run) perfstats() (report, error) {
 
 func (r *run) resetStats(a *api.AdapterStatus, sets []string) (report, error) {
 	t := table{Label: "Interface", Name: a.Name, Fields: []string{"Statistics", "Action"}}
-	for _, set := range sets {
+	for _, set := range withRings(a, sets) {
 		if err := r.client.Post(r.ctx, "/counters/reset", counters.ResetRequest{Set: set, Adapter: a.Name}, nil); err != nil {
 			return nil, err
 		}
@@ -126,6 +129,9 @@ func (r *run) stats(a *api.AdapterStatus, sets []string, over time.Duration, wit
 		out = append(out, t)
 		if set == receiveSet {
 			out = append(out, now.histogram(a.Name))
+		}
+		if rings := ringSets[set]; rings != "" && a.Ethernet != nil {
+			out = append(out, ringTable(a, rings, before, after, within))
 		}
 	}
 	return out, nil
@@ -183,6 +189,9 @@ func (r *run) snapshot(a *api.AdapterStatus, sets []string) (map[string]ringValu
 	q := url.Values{}
 	for _, set := range sets {
 		q.Add("path", `\`+set+"("+a.Name+`)\*`)
+		if rings := ringSets[set]; rings != "" && a.Ethernet != nil && a.Ethernet.Queues > 0 {
+			q.Add("path", `\`+rings+"("+a.Name+`, *)\*`)
+		}
 	}
 	var s counters.Snapshot
 	if err := r.client.Get(r.ctx, "/counters", q, &s); err != nil {
@@ -196,7 +205,39 @@ func (r *run) snapshot(a *api.AdapterStatus, sets []string) (map[string]ringValu
 				values[v.Counter] = *v.Raw
 			}
 		}
-		out[in.Set] = values
+		out[in.Set+in.Labels["queue"]] = values
 	}
 	return out, s.Uptime, nil
+}
+
+// withRings returns sets, with those of the rings of an adapter's Ethernet function.
+func withRings(a *api.AdapterStatus, sets []string) (list []string) {
+	for _, set := range sets {
+		list = append(list, set)
+		if rings := ringSets[set]; rings != "" && a.Ethernet != nil {
+			list = append(list, rings)
+		}
+	}
+	return list
+}
+
+// ringTable returns what each ring of an Ethernet function has counted, with its processor.
+func ringTable(a *api.AdapterStatus, set string, before, after map[string]ringValues, within bool) table {
+	s, _ := catalogue.CounterSetNamed(set)
+	t := table{Label: s.Name, Name: a.Name, Fields: []string{"Ring", "Processor"}, Empty: "none"}
+	for i := range s.Counters {
+		t.Fields = append(t.Fields, s.Counters[i].Name)
+	}
+	for q, ring := range a.Ethernet.Rings {
+		now := after[set+strconv.Itoa(q)]
+		if within {
+			now = now.since(before[set+strconv.Itoa(q)])
+		}
+		row := []any{q, ring.Processor}
+		for i := range s.Counters {
+			row = append(row, now[s.Counters[i].Short])
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
 }

@@ -11,6 +11,12 @@ type Processor struct {
 	Node          int // its NUMA node
 }
 
+// GroupSize is how many processors a group has at most.
+const GroupSize = 64
+
+// Of returns the processor's number in the whole machine.
+func (p Processor) Of() int { return p.Group*GroupSize + p.Number }
+
 // Profile is how processors are chosen (*RSSProfile, with the numbers of NDIS).
 type Profile int
 
