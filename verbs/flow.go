@@ -60,6 +60,28 @@ func (qp *QP) CreateFlow(c FlowConfig) (*Flow, error) {
 	return &Flow{qp: qp, handle: handle}, nil
 }
 
+// FlowCounters count the frames of a flow: Frames and Bytes are those that its QP has got, Lost frames found no receive, or one
+// that was too short.
+type FlowCounters = command.FlowCounters
+
+// Counters returns what the flow has counted so far.
+func (f *Flow) Counters() (FlowCounters, error) {
+	h := f.qp.pd.dev.host
+	c, err := h.backend.FlowCounters(h.ctx, f.handle)
+	return c, wrap("flow counters", err)
+}
+
+// FramePort describes a port of whole Ethernet frames: its MAC, and the length of the longest frame in bytes, without FCS, at
+// the MTU that the wire has now.
+type FramePort = command.FramePort
+
+// FramePort returns what programs need to know for raw packet QPs. The errors are those of making one: ErrUnsupported on
+// other wires, ErrAccess.
+func (d *Device) FramePort() (FramePort, error) {
+	p, err := d.host.backend.FramePort(d.host.ctx, d.index)
+	return p, wrap("query port", err)
+}
+
 // Close ends the flow. A QP cannot be closed before its flows.
 func (f *Flow) Close() error {
 	h := f.qp.pd.dev.host

@@ -93,6 +93,8 @@ type AdapterConfig struct {
 	// they must come from the port that the first of them came from, as with every adapter that uses one
 	// port for a queue pair; the environment variable SOFTVPI_ANY_SOURCE_PORT=1 sets it too.
 	AnySourcePort bool
+	// Ethernet carries whole Ethernet frames in place of UDP sockets; Addr has no default then. nil: sockets.
+	Ethernet *Ethernet
 }
 
 // Host is a session with the adapters of this machine.
@@ -178,6 +180,9 @@ func Embed(cfg Config) (*Host, error) {
 
 func embedAdapter(dh *device.Host, a *AdapterConfig) error {
 	addr := a.Addr
+	if a.Ethernet != nil && !addr.IsValid() {
+		return newError("embed", ErrInvalid, "Addr is missing, want the address of the adapter on its Ethernet")
+	}
 	if !addr.IsValid() {
 		addr = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
@@ -204,11 +209,20 @@ func embedAdapter(dh *device.Host, a *AdapterConfig) error {
 	if err != nil {
 		return newError("embed", ErrInvalid, "Impairment: %v", err)
 	}
-	index, err := dh.AddAdapter(device.AdapterConfig{
+	cfg := device.AdapterConfig{
 		Frames: frames, AnySourcePort: anyPort,
 		Name: a.Name, Addr: addr, Addrs: a.Addrs, UDPPort: a.UDPPort,
 		RoceMaxFrameSize: uint32(a.MaxFrameSize), Path: path, ReceiveBuffer: a.ReceiveBuffer,
-	})
+	}
+	if a.Ethernet != nil {
+		if err := a.Ethernet.put(&cfg, dh.Wake); err != nil {
+			return err
+		}
+	}
+	index, err := dh.AddAdapter(cfg)
+	if err != nil && cfg.Link != nil {
+		cfg.Link.Close()
+	}
 	if err == nil && a.Impairment != "" {
 		err = dh.SetImpairment(index, impairment)
 	}

@@ -103,26 +103,59 @@ func (qp *QP) PostSends(wrs []SendWR) (n int, err error) {
 
 // PostRecv posts a receive. A QP with an SRQ has no receive queue of its own: ErrState.
 func (qp *QP) PostRecv(wr *RecvWR) error {
-	if !qp.cfg.receives() {
-		if qp.cfg.SRQ == nil {
-			return errNoReceives
+	if err := qp.takesReceives(); err != nil {
+		return err
+	}
+	qp.recvMu.Lock()
+	err := qp.putRecv(wr)
+	qp.recvMu.Unlock()
+	if err == nil {
+		qp.ringReceive()
+	}
+	return err
+}
+
+// PostRecvs posts receives in order with one doorbell and returns how many were posted before the first refusal.
+func (qp *QP) PostRecvs(wrs []RecvWR) (n int, err error) {
+	if err := qp.takesReceives(); err != nil {
+		return 0, err
+	}
+	qp.recvMu.Lock()
+	for n < len(wrs) {
+		if err = qp.putRecv(&wrs[n]); err != nil {
+			break
 		}
+		n++
+	}
+	qp.recvMu.Unlock()
+	if n > 0 {
+		qp.ringReceive()
+	}
+	return n, err
+}
+
+// takesReceives reports why receives cannot be posted.
+func (qp *QP) takesReceives() error {
+	switch {
+	case qp.cfg.receives():
+	case qp.cfg.SRQ == nil:
+		return errNoReceives
+	default:
 		return errHasSRQ
 	}
 	if qp.life.over() {
 		return errRecvRemoved
 	}
-	qp.recvMu.Lock()
-	err := qp.putRecv(wr)
-	qp.recvMu.Unlock()
-	// Until the queue pair is ready to receive nobody needs a doorbell: the command
-	// that makes it ready finds what is in the ring. (That command is sent after
-	// inUse is set, and inUse is read after the receive was put into the ring.)
-	if err != nil || !qp.inUse.Load() || qp.taken() {
-		return err
-	}
-	qp.backend.Doorbell(qp.handle)
 	return nil
+}
+
+// ringReceive tells the adapter of receives that were posted. Until the queue pair is ready to receive nobody needs a
+// doorbell: the command that makes it ready finds what is in the ring. (That command is sent after inUse is set, and inUse is
+// read after the receive was put into the ring.) The receives of raw packets are looked for when a frame arrives.
+func (qp *QP) ringReceive() {
+	if qp.cfg.Type != RawPacket && qp.inUse.Load() && !qp.taken() {
+		qp.backend.Doorbell(qp.handle)
+	}
 }
 
 // initiator returns what carries out requests in the peer's memory, nil if the QP has no such path.

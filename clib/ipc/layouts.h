@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SVPI_MAGIC 0x49505653u
-enum { SVPI_MAJOR = 2, SVPI_MINOR = 15 };
+enum { SVPI_MAJOR = 2, SVPI_MINOR = 17 };
 
 enum svpi_op {
 	SVPI_HELLO = 1,
@@ -80,6 +80,8 @@ enum svpi_op {
 	SVPI_CREATE_TAG_SRQ = 88,
 	SVPI_TAG = 89,
 	SVPI_LINK_ADDRESSES = 94,
+	SVPI_FRAME_PORT = 100,
+	SVPI_FLOW_COUNTERS = 101,
 	SVPI_CREATE_FLOW = 115,
 };
 
@@ -804,6 +806,20 @@ struct svpi_create_flow {
 	struct svpi_flow_key mask;
 };
 _Static_assert(sizeof(struct svpi_create_flow) == 136, "layout");
+
+struct svpi_flow_counters {
+	uint64_t frames;
+	uint64_t bytes;
+	uint64_t lost;
+};
+_Static_assert(sizeof(struct svpi_flow_counters) == 24, "layout");
+
+struct svpi_frame_port {
+	uint8_t mac[6];
+	uint16_t none1;
+	uint32_t longest;
+};
+_Static_assert(sizeof(struct svpi_frame_port) == 12, "layout");
 
 struct svpi_cm_info {
 	struct svpi_endpoint local;

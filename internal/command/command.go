@@ -121,6 +121,10 @@ type Extended interface {
 
 	// CreateFlow steers frames of the port to a raw packet QP; Destroy ends it. A QP with flows is refused with Busy.
 	CreateFlow(ctx context.Context, r CreateFlow) (Handle, error)
+	// FlowCounters returns what a flow has taken so far.
+	FlowCounters(ctx context.Context, flow Handle) (FlowCounters, error)
+	// FramePort tells of the port of an adapter what programs need for whole frames. Unsupported: its wire carries none.
+	FramePort(ctx context.Context, adapter uint32) (FramePort, error)
 
 	CMSetChannel(ctx context.Context, c CMSetChannel) error
 	CMResolveAddr(ctx context.Context, c CMResolveAddr) error

@@ -51,3 +51,16 @@ type CreateFlow struct {
 	_           uint32
 	Value, Mask FlowKey // zero unless Type is FlowNormal, as Layers and Priority are
 }
+
+// FlowCounters count the frames of a flow.
+type FlowCounters struct {
+	Frames, Bytes uint64 // that its QP has got
+	Lost          uint64 // that found no receive, or one that was too short
+}
+
+// FramePort describes a port of whole Ethernet frames.
+type FramePort struct {
+	MAC     [6]byte
+	_       uint16
+	Longest uint32 // longest frame in bytes without FCS, at the MTU that the wire has now
+}

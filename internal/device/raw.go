@@ -74,7 +74,7 @@ func (a *adapter) leaveRaw() {
 // resizeRaw tells the queue pairs how long frames may be now, tagged ones too.
 func (a *adapter) resizeRaw() {
 	if a.raw.f != nil {
-		a.engine.SetWire(transport.Wire{MAC: a.mac, Longest: a.links.MTU() + eth.EthernetLen + eth.VLANLen})
+		a.engine.SetWire(transport.Wire{MAC: a.mac, Longest: a.longestFrame()})
 	}
 }
 
@@ -123,6 +123,38 @@ func (c *Client) CreateFlow(ctx context.Context, r command.CreateFlow) (command.
 	a.raw.flows++
 	return o.handle, nil
 }
+
+// FlowCounters implements command.Extended.
+func (c *Client) FlowCounters(ctx context.Context, h command.Handle) (command.FlowCounters, error) {
+	if err := c.enter(ctx); err != nil {
+		return command.FlowCounters{}, err
+	}
+	defer c.host.unlock()
+	o := c.flows.Get(h)
+	switch {
+	case o == nil:
+		return command.FlowCounters{}, notFound("flow", h)
+	case o.o == nil:
+		return command.FlowCounters{}, command.Errorf(command.Removed, "the adapter was disabled")
+	}
+	return o.o.Counters, nil
+}
+
+// FramePort implements command.Extended.
+func (c *Client) FramePort(ctx context.Context, index uint32) (command.FramePort, error) {
+	a, err := c.begin(ctx, index)
+	if err != nil {
+		return command.FramePort{}, err
+	}
+	defer c.host.unlock()
+	if err := c.checkRaw(a); err != nil {
+		return command.FramePort{}, err
+	}
+	return command.FramePort{MAC: a.mac, Longest: uint32(a.longestFrame())}, nil
+}
+
+// longestFrame returns the length of the longest frame that the wire carries, without FCS: with a tag.
+func (a *adapter) longestFrame() int { return a.links.MTU() + eth.EthernetLen + eth.VLANLen }
 
 // listen makes the link hand up what the flow is for: everything to the adapter's MAC and to groups, and to the one MAC that its
 // rule names.

@@ -102,20 +102,21 @@ func (q *QP) rawFrame(o *frame.Out, b []byte) {
 }
 
 // ReceiveRaw gives a frame to a raw packet queue pair. One that finds no receive is lost; one that its receive has no room for
-// ends that receive with an error, and not the queue pair: anybody can send a frame. Flush makes what was given complete.
-func (e *Engine) ReceiveRaw(now clock.Time, q *QP, b []byte) {
+// ends that receive with an error, and not the queue pair: anybody can send a frame. FlushRaw makes what was given complete. It
+// reports whether the queue pair has got the frame.
+func (e *Engine) ReceiveRaw(now clock.Time, q *QP, b []byte) bool {
 	e.now = now
 	c := &e.counters
 	if q.typ != command.RawPacket || q.state < command.RTR || q.state == command.Err {
 		c.WrongState++
-		return
+		return false
 	}
 	w, fits := q.takeFor(len(b), &c.RawDiscarded)
 	if w != nil {
 		c.RawReceived++
 	}
 	if !fits {
-		return
+		return false
 	}
 	if err := q.placeIn(&w.mem, 0, b, true); err != nil {
 		c.ResponderProtectionErrors++
@@ -127,6 +128,7 @@ func (e *Engine) ReceiveRaw(now clock.Time, q *QP, b []byte) {
 	if e.gather.full {
 		e.writeGathered()
 	}
+	return true
 }
 
 // FlushRaw ends a batch of ReceiveRaw.

@@ -17,8 +17,9 @@ const group = 1
 
 // Flow is a flow of a queue pair.
 type Flow struct {
-	Rule command.CreateFlow // as checked by Check
-	QP   *transport.QP
+	Rule     command.CreateFlow // as checked by Check
+	QP       *transport.QP
+	Counters command.FlowCounters
 }
 
 // Counters count what a Function has done with frames.
@@ -95,7 +96,7 @@ func (f *Function) Sniffs() bool { return len(f.sniffers) > 0 }
 // Sniff implements port.Steerer.
 func (f *Function) Sniff(now clock.Time, b []byte) {
 	for _, o := range f.sniffers {
-		f.engine.ReceiveRaw(now, o.QP, b)
+		f.give(now, o, b)
 	}
 	f.engine.FlushRaw()
 }
@@ -152,7 +153,7 @@ func (f *Function) steer(now clock.Time, x *fields, b []byte) {
 		f.counters.Steered++
 		for priority := f.rules[i].Rule.Priority; i < len(f.rules) && f.rules[i].Rule.Priority == priority; i++ {
 			if o := f.rules[i]; x.matches(&o.Rule) {
-				f.engine.ReceiveRaw(now, o.QP, b)
+				f.give(now, o, b)
 			}
 		}
 		return
@@ -161,7 +162,7 @@ func (f *Function) steer(now clock.Time, x *fields, b []byte) {
 	for _, o := range f.defaults {
 		if o.Rule.Type == command.FlowAllDefault || x.Dst[0]&group != 0 {
 			taken = true
-			f.engine.ReceiveRaw(now, o.QP, b)
+			f.give(now, o, b)
 		}
 	}
 	if taken {
@@ -169,6 +170,16 @@ func (f *Function) steer(now clock.Time, x *fields, b []byte) {
 	} else {
 		f.counters.Leftover++
 	}
+}
+
+// give gives a frame to the queue pair of a flow.
+func (f *Function) give(now clock.Time, o *Flow, b []byte) {
+	if !f.engine.ReceiveRaw(now, o.QP, b) {
+		o.Counters.Lost++
+		return
+	}
+	o.Counters.Frames++
+	o.Counters.Bytes += uint64(len(b))
 }
 
 // Transmit implements port.Function.

@@ -7,8 +7,11 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 )
 
-// flowMinor is the minor version of the protocol that has raw packet queue pairs and their flows.
-const flowMinor = 15
+// The minor versions of the protocol that have raw packet queue pairs and their flows, and that tell of ports and flows.
+const (
+	flowMinor      = 15
+	framePortMinor = 17
+)
 
 // CreateFlow implements command.Extended's.
 func (c *Client) CreateFlow(ctx context.Context, q command.CreateFlow) (command.Handle, error) {
@@ -16,4 +19,20 @@ func (c *Client) CreateFlow(ctx context.Context, q command.CreateFlow) (command.
 		return 0, command.Errorf(command.Unsupported, "the driver knows no flows")
 	}
 	return ask[command.Handle](ctx, c, proto.OpCreateFlow, q)
+}
+
+// FlowCounters implements command.Extended's.
+func (c *Client) FlowCounters(ctx context.Context, flow command.Handle) (command.FlowCounters, error) {
+	if c.minor() < framePortMinor {
+		return command.FlowCounters{}, c.older("counters of flows", framePortMinor)
+	}
+	return ask[command.FlowCounters](ctx, c, proto.OpFlowCounters, proto.HandleArgs{Handle: flow})
+}
+
+// FramePort implements command.Extended's.
+func (c *Client) FramePort(ctx context.Context, adapter uint32) (command.FramePort, error) {
+	if c.minor() < framePortMinor {
+		return command.FramePort{}, c.older("ports of whole frames", framePortMinor)
+	}
+	return ask[command.FramePort](ctx, c, proto.OpFramePort, proto.AdapterArgs{Adapter: adapter})
 }

@@ -100,6 +100,16 @@ func (r *Recorder) CreateFlow(_ context.Context, q command.CreateFlow) (command.
 	return note[command.Handle](r, q)
 }
 
+// FlowCounters implements command.Extended.
+func (r *Recorder) FlowCounters(_ context.Context, flow command.Handle) (command.FlowCounters, error) {
+	return note[command.FlowCounters](r, flow)
+}
+
+// FramePort implements command.Extended.
+func (r *Recorder) FramePort(_ context.Context, a uint32) (command.FramePort, error) {
+	return note[command.FramePort](r, a)
+}
+
 // Counters implements server.Session.
 func (r *Recorder) Counters(_ context.Context, a uint32) ([]command.Counter, error) {
 	return note[[]command.Counter](r, a)

@@ -90,7 +90,13 @@ const (
 	OpLinkAddresses = OpOpenQP + 11 + iota
 )
 
-// As do those of version 2.15.
+// Those of version 2.17.
+const (
+	OpFramePort = OpLinkAddresses + 6 + iota
+	OpFlowCounters
+)
+
+// Those of version 2.15.
 const (
 	OpCreateFlow = OpLinkAddresses + 21 + iota
 	OpEnd        // one past the last
@@ -125,4 +131,5 @@ var operationNames = [OpEnd]string{
 	OpAllocDM: "ALLOC_DM", OpMemoryInfo: "MEMORY_INFO", OpExport: "EXPORT", OpImport: "IMPORT",
 	OpOpenXRCD: "OPEN_XRCD", OpCreateXRCSRQ: "CREATE_XRC_SRQ", OpOpenQP: "OPEN_QP",
 	OpLinkAddresses: "LINK_ADDRESSES", OpCreateTagSRQ: "CREATE_TAG_SRQ", OpTag: "TAG", OpCreateFlow: "CREATE_FLOW",
+	OpFramePort: "FRAME_PORT", OpFlowCounters: "FLOW_COUNTERS",
 }

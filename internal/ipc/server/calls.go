@@ -204,6 +204,20 @@ var handlers = [proto.OpEnd]handler{
 		}
 		return x.CreateFlow(ctx, q)
 	}),
+	proto.OpFlowCounters: replies(func(ctx context.Context, s Session, q proto.HandleArgs) (command.FlowCounters, error) {
+		x, err := extended(s)
+		if err != nil {
+			return command.FlowCounters{}, err
+		}
+		return x.FlowCounters(ctx, q.Handle)
+	}),
+	proto.OpFramePort: replies(func(ctx context.Context, s Session, q proto.AdapterArgs) (command.FramePort, error) {
+		x, err := extended(s)
+		if err != nil {
+			return command.FramePort{}, err
+		}
+		return x.FramePort(ctx, q.Adapter)
+	}),
 	proto.OpCreateXRCSRQ: replies(func(ctx context.Context, s Session, q command.CreateXRCSRQ) (command.Queue, error) {
 		x, err := extended(s)
 		if err != nil {
