@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"slices"
@@ -10,8 +11,10 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/bench"
+	"github.com/softvpi/softvpi/internal/bench/frames"
 	"github.com/softvpi/softvpi/internal/bench/worker"
 	"github.com/softvpi/softvpi/internal/tools/tool"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 type benchCmd struct {
@@ -101,6 +104,48 @@ func (c benchTCPCmd) Run(s *session) error {
 		return tool.Usagef("--seconds is %g; allowed: 0.01 to 3600", c.Seconds)
 	}
 	r, err := bench.DialTCP(s.ctx, c.Client, c.Size, time.Duration(c.Seconds*float64(time.Second)))
+	if err != nil {
+		return err
+	}
+	return writeJSON(s.env.Stdout, r)
+}
+
+// benchFramesCmd is one end of bench's frames.
+type benchFramesCmd struct {
+	Receive   bool    `help:"Receive; otherwise send."`
+	Adapter   string  `help:"Adapter of the driver."`
+	Interface string  `help:"Use the rings of a packet socket on this interface instead."`
+	To        string  `help:"MAC to send to."`
+	Size      int     `default:"64" help:"Bytes of a frame, 60 to 1514."`
+	Burst     int     `default:"32" help:"Frames of a burst, 1 to 512."`
+	Seconds   float64 `default:"1" help:"How long to run."`
+}
+
+func (c benchFramesCmd) Run(s *session) error {
+	if c.Size < 60 || c.Size > 1514 {
+		return tool.Usagef("--size is %d; allowed: 60 to 1514", c.Size)
+	}
+	if c.Burst < 1 || c.Burst > 512 {
+		return tool.Usagef("--burst is %d; allowed: 1 to 512", c.Burst)
+	}
+	if !(c.Seconds >= 0.01 && c.Seconds <= 3600) {
+		return tool.Usagef("--seconds is %g; allowed: 0.01 to 3600", c.Seconds)
+	}
+	f := frames.Config{Adapter: c.Adapter, Interface: c.Interface, Size: c.Size, Burst: c.Burst,
+		For: time.Duration(c.Seconds * float64(time.Second))}
+	if c.Receive {
+		r, err := frames.Receive(s.ctx, f, func(mac [6]byte) { fmt.Fprintln(s.env.Stdout, "serving at", eth.MAC(mac)) })
+		if err != nil {
+			return err
+		}
+		return writeJSON(s.env.Stdout, r)
+	}
+	to, err := net.ParseMAC(c.To)
+	if err != nil || len(to) != len(f.To) {
+		return tool.Usagef("--to is %q; allowed: a MAC", c.To)
+	}
+	copy(f.To[:], to)
+	r, err := frames.Send(s.ctx, f)
 	if err != nil {
 		return err
 	}

@@ -89,6 +89,7 @@ type cli struct {
 
 	BenchTCP    benchTCPCmd    `cmd:"" name:"bench-tcp" hidden:"" help:"Be one side of bench's plain TCP sender."`
 	BenchWorker benchWorkerCmd `cmd:"" name:"bench-worker" hidden:"" help:"Be a program that bench tells what to do."`
+	BenchFrames benchFramesCmd `cmd:"" name:"bench-frames" hidden:"" help:"Be a program that sends or receives Ethernet frames for bench."`
 	BenchPair   benchPairCmd   `cmd:"" name:"bench-pair" hidden:"" help:"Measure two adapters of one process with one thread."`
 }
 
