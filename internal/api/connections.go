@@ -12,7 +12,7 @@ import (
 type ConnectionQuery struct {
 	Adapter string `query:"adapter" doc:"Of this adapter only."`
 	Search  string `query:"search" maxLength:"200" doc:"Only those with a field that holds this text, in any letter case."`
-	Sort    string `query:"sort" enum:"adapter,number,type,state,owner,pid,peer,remote_number,path,mtu,send_posted,recv_posted" default:"number" doc:"The field to sort by."`
+	Sort    string `query:"sort" enum:"adapter,number,type,state,owner,pid,peer,remote_number,path,mtu,rate,send_posted,recv_posted" default:"number" doc:"The field to sort by."`
 	Order   string `query:"order" enum:"up,down" default:"up"`
 	Offset  int    `query:"offset" minimum:"0"`
 	Limit   int    `query:"limit" minimum:"1" maximum:"10000" default:"100"`
@@ -30,6 +30,7 @@ var orders = map[string]func(a, b *Connection) int{
 	"remote_number": func(a, b *Connection) int { return cmp.Compare(a.RemoteNumber, b.RemoteNumber) },
 	"path":          func(a, b *Connection) int { return cmp.Compare(a.QPStatus.Path, b.QPStatus.Path) },
 	"mtu":           func(a, b *Connection) int { return cmp.Compare(a.MTU, b.MTU) },
+	"rate":          func(a, b *Connection) int { return cmp.Compare(a.Rate.sortKey(), b.Rate.sortKey()) },
 	"send_posted":   func(a, b *Connection) int { return cmp.Compare(a.SendPosted, b.SendPosted) },
 	"recv_posted":   func(a, b *Connection) int { return cmp.Compare(a.RecvPosted, b.RecvPosted) },
 }

@@ -2,6 +2,7 @@ package api
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -180,6 +181,34 @@ type QPStatus struct {
 	SendPosted   uint32     `json:"send_posted"`
 	RecvPosted   uint32     `json:"recv_posted"`
 	Returned     string     `json:"returned,omitempty"` // why the program last left a request of the direct path to the driver
+	// Rate is how congestion limits what it sends; absent: it does not.
+	Rate *RateStatus `json:"rate,omitempty"`
+}
+
+// RateStatus is the reaction point of a queue pair (WinOF-2 Ethernet b, RoCEv2 Congestion Management).
+type RateStatus struct {
+	Current float64 `json:"current" doc:"Rate at which it sends, in Mbit/s."`
+	Target  float64 `json:"target" doc:"Rate to which that grows, in Mbit/s."`
+	Alpha   float64 `json:"alpha" doc:"How congested its way is, from 0 to 1."`
+}
+
+// sortKey orders rates: no limit is the highest.
+func (r *RateStatus) sortKey() float64 {
+	if r == nil {
+		return math.Inf(1)
+	}
+	return r.Current
+}
+
+// Text returns the current rate with a unit, "-" if there is no limit.
+func (r *RateStatus) Text() string {
+	switch {
+	case r == nil:
+		return "-"
+	case r.Current >= 1000:
+		return fmt.Sprintf("%.2f Gb/s", r.Current/1000)
+	}
+	return fmt.Sprintf("%.1f Mb/s", r.Current)
 }
 
 // LinkStatus counts the link's traffic since it was opened.

@@ -159,15 +159,15 @@ func (a *AdapterStatus) writeRest(w io.Writer) {
 		fmt.Fprintf(t, "  GID %d\t%s\t%s\n", g.Index, g.GID, map[bool]string{true: g.RoCE, false: "InfiniBand"}[a.InfiniBand == nil])
 	}
 	if len(a.QPs) > 0 {
-		fmt.Fprintln(t, "  QP\ttype\tstate\towner\tprocess\tpeer\tremote QP\tpath\tMTU")
+		fmt.Fprintln(t, "  QP\ttype\tstate\towner\tprocess\tpeer\tremote QP\tpath\tMTU\trate")
 	}
 	for i, q := range a.QPs {
 		if i == maxListedQPs {
 			fmt.Fprintf(t, "  ... and %d more (all of them with --json)\n", len(a.QPs)-i)
 			break
 		}
-		fmt.Fprintf(t, "  %d\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%d\n", q.Number, q.Type, q.State, clean(q.Owner), q.PID, or(q.PeerName(), "-"),
-			q.RemoteNumber, q.Path, q.MTU)
+		fmt.Fprintf(t, "  %d\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%d\t%s\n", q.Number, q.Type, q.State, clean(q.Owner), q.PID, or(q.PeerName(), "-"),
+			q.RemoteNumber, q.Path, q.MTU, q.Rate.Text())
 	}
 	t.Flush()
 }

@@ -24,19 +24,16 @@ var rdmaActivity = CounterSet{
 var congestionControl = CounterSet{
 	Name: "Mellanox WinOF-2 Congestion Control", Aliases: []string{"RCM counters"},
 	Generations: MLX5, Short: "congestion_control", Instances: "adapter",
-	Description: "RoCE congestion management. The available manuals name the set but not its counters; these names are SoftVPI's. A port does not answer congestion marks yet, and only counts notifications.",
+	Description: "RoCE congestion management. The available manuals name the set but not its counters; these names are SoftVPI's.",
 	Sources:     []Source{{ethernetA, "RCM counters"}, {ethernetB, "RCM counters"}},
-	Counters: joined(
-		counted(
-			total("CNPs Received", "received_cnps", "packets", "congestion notification packets received"),
-			total("CNPs Ignored", "ignored_cnps", "packets",
-				"congestion notification packets that slowed no flow down: all of them so far"),
-		),
-		notCounted(
-			total("CNPs Handled", "handled_cnps", "packets", "congestion notification packets that slowed a flow down"),
-			total("CNPs Sent", "sent_cnps", "packets", "congestion notification packets sent"),
-			total("Marked Packets Received", "received_marked_packets", "packets", "RoCE packets received with a congestion mark"),
-			level("Limited Flows", "limited_flows", "flows", "flows that are slowed down now"),
-		),
+	Counters: counted(
+		total("CNPs Received", "received_cnps", "packets", "congestion notification packets received"),
+		total("CNPs Ignored", "ignored_cnps", "packets",
+			"congestion notification packets that slowed no flow down: its priority has no reaction point, or they were not from its peer"),
+		total("CNPs Handled", "handled_cnps", "packets", "congestion notification packets that slowed a flow down"),
+		total("CNPs Sent", "sent_cnps", "packets", "congestion notification packets sent"),
+		total("Marked Packets Received", "received_marked_packets", "packets",
+			"RoCE packets with payloads received with a congestion mark, while any priority has a notification point"),
+		level("Limited Flows", "limited_flows", "flows", "flows that are slowed down now"),
 	),
 }

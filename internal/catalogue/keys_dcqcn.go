@@ -23,15 +23,18 @@ var dcqcnKeys = dcqcn(append(append(dcqcnEnable("RP", "Slows the adapter's sende
 	},
 	{
 		Name: "DcqcnRpgTimeReset", Defaults: always(100), Min: 0, Max: 131071, Unit: "us",
-		Description: "Time from one rate increase by the timer to the next.",
+		Description: "Time from one rate increase by the timer to the next; 0: there are none.",
+		Chosen:      "What 0 means.",
 	},
 	{
 		Name: "DcqcnRpgByteReset", Defaults: always(400), Min: 0, Max: 32767, Unit: "units of 64 bytes",
-		Description: "Bytes sent from one rate increase by the byte counter to the next, in units of 64.",
+		Description: "Bytes sent from one rate increase by the byte counter to the next, in units of 64; 0: there are none.",
+		Chosen:      "What 0 means.",
 	},
 	{
 		Name: "DcqcnRpgThreshold", Defaults: always(5), Min: 1, Max: 31, Unit: "raises",
-		Description: "Number of increases by the timer and by the byte counter after which fast recovery ends and the target rate grows.",
+		Description: "Number of increases by the timer or by the byte counter after which fast recovery ends and the target rate grows; with more of both, hyper additive increase begins.",
+		Chosen:      "What happens where a number is equal to it, which the manual leaves open: additive increase.",
 	},
 	{
 		Name: "DcqcnRpgAiRate", Defaults: always(10), Min: 1, Max: lineRate, Bound: LineRate, Unit: "Mbit/s",
@@ -43,7 +46,7 @@ var dcqcnKeys = dcqcn(append(append(dcqcnEnable("RP", "Slows the adapter's sende
 	},
 	{
 		Name: "DcqcnAlphaToRateShift", Defaults: always(11), Min: 0, Max: 11,
-		Description: "How strongly alpha lowers the rate: each step reduces it by the fraction alpha divided by 2 to the power of this value.",
+		Description: "How strongly alpha lowers the rate: each step reduces it by the fraction alpha, in 1024ths, divided by 2 to the power of this value.",
 	},
 	{
 		Name: "DcqcnRpgMinDecFac", Defaults: always(50), Min: 1, Max: 100, Unit: "%",
@@ -52,7 +55,8 @@ var dcqcnKeys = dcqcn(append(append(dcqcnEnable("RP", "Slows the adapter's sende
 	},
 	{
 		Name: "DcqcnRpgMinRate", Defaults: always(1), Min: 0, Max: lineRate, Bound: LineRate, Unit: "Mbit/s",
-		Description: "Rate below which a flow never goes. The line rate switches congestion control off.",
+		Description: "Rate below which a flow never goes; 0 means 0.1 Mbit/s. The line rate switches congestion control off.",
+		Chosen:      "What 0 means.",
 	},
 	{
 		Name: "DcqcnRateToSetOnFirstCnp", Defaults: always(3000), Min: 0, Max: lineRate, Bound: LineRate, Unit: "Mbit/s",
@@ -65,11 +69,13 @@ var dcqcnKeys = dcqcn(append(append(dcqcnEnable("RP", "Slows the adapter's sende
 	},
 	{
 		Name: "DcqcnDceTcpRtt", Defaults: always(4), Min: 0, Max: 131071, Unit: "us",
-		Description: "Time from one update of alpha to the next.",
+		Description: "Time from one update of alpha to the next; 0: alpha stays what it is.",
+		Chosen:      "What 0 means.",
 	},
 	{
 		Name: "DcqcnRateReduceMonitorPeriod", Defaults: always(32), Min: 0, Max: 1<<32 - 2, Unit: "us",
-		Description: "Time in which the rate is lowered at most once, however many notifications arrive.",
+		Description: "Time in which the rate is lowered at most once, however many notifications arrive; 0: each lowers it.",
+		Chosen:      "What 0 means.",
 	},
 	{
 		Name: "DcqcnInitialAlphaValue", Defaults: always(0), Min: 0, Max: 1023, Unit: "1024ths",
@@ -111,7 +117,7 @@ func dcqcn(keys ...Key) []Key {
 	for i := range keys {
 		k := &keys[i]
 		k.Base, k.Group, k.Generations, k.Scope, k.Type = AdapterClass, groupDCQCN, MLX5, physicalEthernet, DWORD
-		k.Effect, k.Sources = AtOnce, dcqcnSources
+		k.Effect, k.Sources, k.Status = AtOnce, dcqcnSources, Built
 	}
 	return keys
 }

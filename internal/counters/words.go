@@ -71,8 +71,12 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 		"outbound_frames":            func(c *device.Counters) uint64 { return c.RDMA().SentPackets + c.Transport.LocalOutboundPackets },
 	},
 	"congestion_control": {
-		"received_cnps": cnps,
-		"ignored_cnps":  cnps,
+		"received_cnps":           cnps,
+		"ignored_cnps":            func(c *device.Counters) uint64 { return c.Transport.IgnoredNotices },
+		"handled_cnps":            func(c *device.Counters) uint64 { return cnps(c) - c.Transport.IgnoredNotices },
+		"sent_cnps":               func(c *device.Counters) uint64 { return c.Transport.NoticesSent },
+		"received_marked_packets": func(c *device.Counters) uint64 { return c.Transport.MarkedPackets },
+		"limited_flows":           func(c *device.Counters) uint64 { return c.LimitedFlows },
 	},
 	"adapter_qos": qosWords(),
 	"device": {

@@ -21,6 +21,7 @@ import (
 	"github.com/softvpi/softvpi/internal/numbers"
 	"github.com/softvpi/softvpi/internal/port"
 	"github.com/softvpi/softvpi/internal/transport"
+	"github.com/softvpi/softvpi/internal/transport/congestion"
 	"github.com/softvpi/softvpi/internal/wait"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -83,6 +84,8 @@ type adapter struct {
 	regionPages uint64     // of 4 KB, that memory regions touch
 	joining     []*joining // pairs that wait for a quiet moment to move to the local path
 	joinDue     clock.Time
+
+	congestion congestion.Settings // with LineRate 0: the link's
 
 	cqOverflows, linkDowns uint64
 	restarts               uint64

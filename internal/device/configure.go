@@ -98,7 +98,7 @@ func (a *adapter) configure(cfg AdapterConfig, link int) error {
 	}
 	a.station.MAC, a.station.UDPPort = a.mac, cfg.UDPPort
 	a.setGIDs(a.links.Addrs())
-	return nil
+	return a.controlCongestion()
 }
 
 // SetGIDInterval changes how often the addresses of the interfaces are checked, up to 10 s; a negative

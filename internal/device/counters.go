@@ -34,6 +34,7 @@ type Counters struct {
 	Doorbells, Commands      uint64 // of programs
 	ErrorQPs                 uint64 // queue pairs that are in the error state now
 	MRPages                  uint64 // of 4 KB, that memory regions touch
+	LimitedFlows             uint64 // queue pairs whose rate congestion limits now
 	RetransmittedQP          uint64 // number of the queue pair that last sent a packet again; 0: none did
 	Objects                  ObjectCounts
 	// EthernetFrames are those of all Ethernet functions among what Link counts.
@@ -62,7 +63,8 @@ func (a *adapter) words() Counters {
 		Rings: a.port.rings, FrameOverhead: a.frameOverhead(), CQOverflows: a.cqOverflows, EQOverflows: a.host.eventOverflows,
 		BadDoorbells: a.host.badDoorbells, LinkDowns: a.linkDowns, Doorbells: a.doorbells, Commands: a.host.commands, Objects: a.objects,
 		MRPages: a.regionPages, Ethernet: a.nic.status(), EthernetFrames: a.ethernetFrames(),
-		ErrorQPs: uint64(a.engine.Failed()), RetransmittedQP: uint64(a.engine.Retransmitted()),
+		LimitedFlows: uint64(a.engine.Limited(a.host.now())),
+		ErrorQPs:     uint64(a.engine.Failed()), RetransmittedQP: uint64(a.engine.Retransmitted()),
 	}
 }
 

@@ -189,6 +189,7 @@ func (q *qp) status() QPStatus {
 	if q.lease != nil {
 		s.Returned = q.lease.Returned(q.tq)
 	}
+	s.Rate, s.Limited = q.adapter.engine.Rate(q.adapter.host.now(), q.tq)
 	if r := q.tq.Route(); r != nil {
 		s.Peer, s.SrcPort = r.Dst, r.SrcPort
 		if r.IB.DLID != 0 {

@@ -166,7 +166,7 @@ func (h *Host) SetImpairment(index uint32, set impair.Impairment) error {
 	}
 	a.links.SetImpairment(set)
 	a.reroute()
-	return nil
+	return a.controlCongestion() // the line rate may be another one
 }
 
 // Impairment returns the setting of the adapter's port.

@@ -7,6 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/transport/congestion"
 )
 
 // Snapshot is the state of a Host at one moment, for status output.
@@ -68,6 +69,9 @@ type QPStatus struct {
 	SendPosted uint32
 	RecvPosted uint32
 	Returned   string // why the program last left a request of the direct path to the driver
+	// Rate is how congestion limits its rate; Limited is false if it does not.
+	Rate    congestion.Rate
+	Limited bool
 }
 
 // ClientStatus is one program.

@@ -171,6 +171,9 @@ func (d *Driver) enable(i int, k keys) error {
 		k.RoceMaxFrameSize = 0
 		err = d.host.Configure(uint32(i), k.Settings)
 	}
+	if err == nil {
+		err = d.changeCongestion(i)
+	}
 	if err != nil {
 		return err
 	}

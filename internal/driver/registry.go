@@ -247,8 +247,12 @@ func (d *Driver) follow(i int, before map[string]registry.Setting) {
 			changed = true
 		}
 	}
-	if changed {
-		d.changeEthernet(i)
+	if !changed {
+		return
+	}
+	d.changeEthernet(i)
+	if err := d.changeCongestion(i); err != nil {
+		d.log.Warn("congestion control does not follow its keys", "adapter", r.Name, "cause", err)
 	}
 }
 

@@ -70,6 +70,7 @@ func adapterStatus(a *device.AdapterStatus) AdapterStatus {
 	}
 	for _, q := range a.QPs {
 		s.QPs = append(s.QPs, api.QPStatus{
+			Rate:   rateStatus(&q),
 			Number: q.Number, Type: pick(typeNames[:], q.Type), State: pick(stateNames[:], q.State), Owner: q.Client, PID: q.PID,
 			Peer: q.Peer, PeerLID: q.PeerLID, RemoteNumber: q.RemoteQPN, Path: pick(pathNames[:], q.Path), MTU: q.MTU,
 			SourcePort: q.SrcPort,
@@ -80,6 +81,14 @@ func adapterStatus(a *device.AdapterStatus) AdapterStatus {
 		s.Counters[counterName(c)] = c.Value
 	}
 	return s
+}
+
+// rateStatus returns how congestion limits a queue pair; nil: it does not.
+func rateStatus(q *device.QPStatus) *api.RateStatus {
+	if !q.Limited {
+		return nil
+	}
+	return &api.RateStatus{Current: q.Rate.Current, Target: q.Rate.Target, Alpha: q.Rate.Alpha}
 }
 
 func counterName(c command.Counter) string {

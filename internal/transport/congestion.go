@@ -73,6 +73,19 @@ func (e *Engine) Rate(now clock.Time, q *QP) (congestion.Rate, bool) {
 	return q.react.Rate(now)
 }
 
+// Limited returns how many queue pairs have a rate that congestion limits.
+func (e *Engine) Limited(now clock.Time) (n int) {
+	if e.congestion.React == 0 {
+		return 0
+	}
+	for _, q := range e.table.All() {
+		if _, limited := e.Rate(now, q); limited {
+			n++
+		}
+	}
+	return n
+}
+
 // follows makes q follow the settings for the priority that it sends at.
 func (q *QP) follows() {
 	if q.route == nil {

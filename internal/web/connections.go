@@ -37,6 +37,7 @@ var connectionColumns = []struct {
 	{"number", "QP", true}, {"adapter", "Adapter", false}, {"type", "Type", false}, {"state", "State", false}, {"owner", "Program", false},
 	{"pid", "Process", true},
 	{"peer", "Peer", false}, {"remote_number", "Remote QP", true}, {"path", "Path", false}, {"mtu", "MTU", true},
+	{"rate", "Rate", true},
 	{"send_posted", "Sends", true}, {"recv_posted", "Receives", true},
 }
 

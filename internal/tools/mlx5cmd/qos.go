@@ -12,7 +12,6 @@ import (
 
 const (
 	done        = "The command was executed successfully"
-	storedOnly  = "Note: stored only. Congestion control is not built, and nothing acts on these values yet."
 	stored      = "stored only"
 	untaggedKey = "DefaultUntaggedPriority"
 	// notification is the first key of the notification point; those before it belong to the reaction
@@ -75,14 +74,13 @@ func (r *run) attributes(a *api.AdapterStatus, value func(*api.Setting) string) 
 			section = "NP"
 		}
 		if n := len(out.list); n == 0 || out.list[n-1].section != section {
-			out.list = append(out.list, block{title: fmt.Sprintf("DCQCN %s attributes for adapter %q", section, a.Name), section: section,
-				adapter: a.Name, status: stored})
+			out.list = append(out.list, block{title: fmt.Sprintf("DCQCN %s attributes for adapter %q", section, a.Name), section: section, adapter: a.Name})
 		}
 		if s := byName[k.Name]; s != nil {
 			out.list[len(out.list)-1].add(k.Name, number(value(s)))
 		}
 	}
-	out.notes = []string{storedOnly, done}
+	out.notes = []string{done}
 	return out, nil
 }
 
@@ -97,7 +95,7 @@ func number(text string) any {
 // setCongestion sets the parameters given as options, all or none.
 func (r *run) setCongestion(a *api.AdapterStatus) (report, error) {
 	var changes []registry.Change
-	out := blocks{list: []block{{title: fmt.Sprintf("Set for adapter %q", a.Name), section: "set", adapter: a.Name, status: stored}}}
+	out := blocks{list: []block{{title: fmt.Sprintf("Set for adapter %q", a.Name), section: "set", adapter: a.Name}}}
 	seen := map[string]bool{}
 	for _, o := range r.options {
 		switch strings.ToLower(o.name) {
@@ -145,7 +143,7 @@ func (r *run) enable(a *api.AdapterStatus, action, value string) (report, error)
 		}
 		from, to = p, p
 	}
-	out := blocks{list: []block{{title: fmt.Sprintf("Set for adapter %q", a.Name), section: "set", adapter: a.Name, status: stored}}}
+	out := blocks{list: []block{{title: fmt.Sprintf("Set for adapter %q", a.Name), section: "set", adapter: a.Name}}}
 	var changes []registry.Change
 	for _, role := range []string{"RP", "NP"} {
 		for p := from; p <= to; p++ {
@@ -161,7 +159,7 @@ func (r *run) enable(a *api.AdapterStatus, action, value string) (report, error)
 	return r.store(out, changes)
 }
 
-// store changes keys that have no effect.
+// store changes keys.
 func (r *run) store(out blocks, changes []registry.Change) (report, error) {
 	notices, err := r.client.ChangeRegistry(r.ctx, changes, false)
 	if err != nil {
@@ -172,7 +170,7 @@ func (r *run) store(out blocks, changes []registry.Change) (report, error) {
 			out.notes = append(out.notes, fmt.Sprintf("Warning: %s %s.", n.Name, n.Text))
 		}
 	}
-	out.notes = append(out.notes, storedOnly, done)
+	out.notes = append(out.notes, done)
 	return out, nil
 }
 
