@@ -221,6 +221,8 @@ type adapterCmd struct {
 	Enable  enableCmd  `cmd:"" help:"Enable an adapter."`
 	Disable disableCmd `cmd:"" help:"Disable an adapter: its connections end, waiting calls are canceled."`
 	Restart restartCmd `cmd:"" help:"Disable and enable an adapter, so that changed registry keys take effect."`
+	Sleep   sleepCmd   `cmd:"" help:"Put the host of an adapter's Ethernet function to sleep, until a magic packet or a pattern wakes it."`
+	Wake    wakeCmd    `cmd:"" help:"Wake the host of an adapter's Ethernet function."`
 }
 
 type adapterRef struct {
@@ -242,6 +244,23 @@ type disableCmd struct {
 
 func (c disableCmd) Run(s *session) error {
 	return c.admin().SetAdapter(s.ctx, driver.AdapterRequest{Adapter: c.Name})
+}
+
+type sleepCmd struct {
+	adapterRef `embed:""`
+	Pattern    []string `placeholder:"OFFSET:HEX[+...]" help:"Frames that wake the host too, such as 12:0806+38:c0000201 for ARP requests about 192.0.2.1."`
+}
+
+func (c sleepCmd) Run(s *session) error {
+	return c.admin().SleepAdapter(s.ctx, driver.SleepRequest{Adapter: c.Name, Sleep: true, Patterns: c.Pattern})
+}
+
+type wakeCmd struct {
+	adapterRef `embed:""`
+}
+
+func (c wakeCmd) Run(s *session) error {
+	return c.admin().SleepAdapter(s.ctx, driver.SleepRequest{Adapter: c.Name})
 }
 
 type restartCmd struct {

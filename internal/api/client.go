@@ -72,6 +72,11 @@ func (c *Client) RestartAdapter(ctx context.Context, name string) error {
 	return c.call(ctx, "POST", adapterURL(name, "/restart"), nil, nil, nil)
 }
 
+// SleepAdapter puts the host of an adapter's Ethernet function to sleep, or wakes it.
+func (c *Client) SleepAdapter(ctx context.Context, q SleepRequest) error {
+	return c.call(ctx, "PUT", adapterURL(q.Adapter, "/sleep"), nil, q, nil)
+}
+
 // SetLink changes the link of an adapter.
 func (c *Client) SetLink(ctx context.Context, q LinkRequest) error {
 	return c.call(ctx, "PATCH", adapterURL(q.Adapter, "/link"), nil, q, nil)

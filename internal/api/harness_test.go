@@ -66,6 +66,7 @@ func (f *fake) Overview() Status {
 }
 func (f *fake) SetAdapter(q AdapterRequest) error { return f.did(q) }
 func (f *fake) RestartAdapter(name string) error  { return f.did(name) }
+func (f *fake) SleepAdapter(q SleepRequest) error { return f.did(q.Adapter) }
 func (f *fake) SetLink(q LinkRequest) error       { return f.did(q) }
 func (f *fake) Registry() *registry.Registry      { return f.reg }
 func (f *fake) Settings(string) ([]Setting, error) {

@@ -104,6 +104,15 @@ func (s *Server) adapterRoutes(d Driver) {
 	register(s, operation("POST", "/adapters/{name}/restart", "restart-adapter",
 		"Disable and enable an adapter, with its keys as they are now"),
 		func(_ context.Context, in *AdapterPath) (*struct{}, error) { return nil, d.RestartAdapter(in.Name) })
+	register(s, operation("PUT", "/adapters/{name}/sleep", "sleep-adapter",
+		"Put the host of an adapter's Ethernet function to sleep until a frame wakes it, or wake it"),
+		func(_ context.Context, in *struct {
+			AdapterPath
+			Body SleepRequest
+		}) (*struct{}, error) {
+			in.Body.Adapter = in.Name
+			return nil, d.SleepAdapter(in.Body)
+		})
 	register(s, operation("PATCH", "/adapters/{name}/link", "set-link",
 		"Change what the link does to packets, and the path of connections"),
 		func(_ context.Context, in *struct {

@@ -104,6 +104,7 @@ type AdapterStatus struct {
 type EthernetStatus struct {
 	Host     string            `json:"host"` // who uses it: TAP nic0, datagram socket PATH, ...
 	Up       bool              `json:"up"`
+	Asleep   bool              `json:"asleep"` // until a frame wakes its host
 	MAC      string            `json:"mac"`
 	MTU      int               `json:"mtu"`      // bytes of an IP packet
 	Queues   int               `json:"queues"`   // receive queues

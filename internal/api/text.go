@@ -116,7 +116,8 @@ func (x *IPoIBStatus) writeText(w io.Writer) {
 // writeText prints an Ethernet function.
 func (e *EthernetStatus) writeText(w io.Writer) {
 	c := e.Counters
-	fmt.Fprintf(w, "  Ethernet: %s, host %s, MTU %d, receive queues: %d\n", map[bool]string{true: "up", false: "down"}[e.Up], clean(e.Host), e.MTU,
+	fmt.Fprintf(w, "  Ethernet: %s, host %s, MTU %d, receive queues: %d\n", map[bool]string{true: "up", false: "down"}[e.Up]+
+		map[bool]string{true: ", asleep"}[e.Asleep], clean(e.Host), e.MTU,
 		e.Queues)
 	fmt.Fprintf(w, "    sent %d frames %d bytes, received %d frames %d bytes, %d dropped to send, %d dropped received\n", c["sent_packets"],
 		c["sent_bytes"], c["received_packets"], c["received_bytes"], c["outbound_discarded_packets"]+c["outbound_error_packets"],

@@ -15,6 +15,8 @@ type Driver interface {
 	SetAdapter(AdapterRequest) error
 	// RestartAdapter disables and enables an adapter, which applies its current keys.
 	RestartAdapter(name string) error
+	// SleepAdapter puts the host of an adapter's Ethernet function to sleep, or wakes it.
+	SleepAdapter(SleepRequest) error
 	// SetLink changes the link of an adapter.
 	SetLink(LinkRequest) error
 	// Registry returns the driver's registry, for reading.
@@ -31,6 +33,13 @@ type Driver interface {
 type AdapterRequest struct {
 	Adapter string `json:"-"` // by name
 	Enable  bool   `json:"enable" doc:"Whether programs can use the adapter. Disabling ends its connections."`
+}
+
+// SleepRequest puts the host of an adapter's Ethernet function to sleep, or wakes it.
+type SleepRequest struct {
+	Adapter  string   `json:"-"` // by name
+	Sleep    bool     `json:"sleep" doc:"Whether the host sleeps: nothing is read from it, and frames for it are lost until one wakes it."`
+	Patterns []string `json:"patterns,omitempty" doc:"Frames that wake it beside magic packets, such as 12:0806+38:c0000201: parts of OFFSET:HEX, all of which match."`
 }
 
 // LinkRequest sets what the link of an adapter does to packets, and the path that connections take. Nil

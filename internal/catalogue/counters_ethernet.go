@@ -11,6 +11,8 @@ var softEthernet = CounterSet{
 		total("Dropped, malformed", "dropped_malformed_frames", "frames", "received frames without a whole Ethernet header"),
 		total("Dropped, no buffer", "dropped_buffer_frames", "frames", "received frames for which the ring (*ReceiveBuffers) had no room"),
 		total("Dropped, host", "dropped_host_frames", "frames", "received frames that the host did not take: nobody is there, or its interface is down"),
+		total("Dropped, asleep", "dropped_asleep_frames", "frames", "received frames that did not wake the host, which slept"),
+		total("Wake-ups", "wakes", "times", "times that a frame woke the host"),
 		total("Received large", "received_large_frames", "frames", "frames of several segments that came unsplit"),
 		total("Received checksums right", "received_good_checksums", "frames", "received frames whose checksums are right, or were never on a wire"),
 		total("Received checksum errors", "received_checksum_errors", "frames", "received frames with a wrong checksum; the host gets them nevertheless"),

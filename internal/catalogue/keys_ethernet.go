@@ -14,6 +14,10 @@ var (
 	vmqMLX4         = from(winof, "4.6.6.2 VMQ Options")
 )
 
+const wakeChosen = "The name, which is NDIS's standardized keyword; the manuals only say that Wake-on-LAN is enabled by default. That WinOF has it too."
+
+var wakeSources = from(ethernetA, "Wake-on-LAN (WoL)", ethernetB, "Wake-on-LAN (WoL)")
+
 var ethernetKeys = []Key{
 	{
 		Name: "*PriorityVLANTag", Base: AdapterClass, Group: groupEthernet, Generations: Both, Scope: physicalEthernet, Type: NumericString, Status: Built,
@@ -51,6 +55,22 @@ var ethernetKeys = []Key{
 		Defaults: always(0), Choices: disableEnable, UI: true, Title: "Single Stream",
 		Description: "Passes packets to send on to another processor, so that a single stream can go faster.",
 		Sources:     ethernetMLX4,
+	},
+	{
+		Name: "*WakeOnMagicPacket", Base: AdapterClass, Group: groupEthernet, Generations: Both, Scope: physicalEthernet, Type: NumericString,
+		Status: Built,
+		Effect: AtOnce, Defaults: always(1), Choices: disableEnable, UI: true, Title: "Wake on Magic Packet",
+		Description: "Lets magic packets wake a host that sleeps.",
+		Chosen:      wakeChosen,
+		Sources:     wakeSources,
+	},
+	{
+		Name: "*WakeOnPattern", Base: AdapterClass, Group: groupEthernet, Generations: Both, Scope: physicalEthernet, Type: NumericString,
+		Status: Built,
+		Effect: AtOnce, Defaults: always(1), Choices: disableEnable, UI: true, Title: "Wake on Pattern Match",
+		Description: "Lets frames wake a host that sleeps, if they match one of the patterns with which it was put to sleep.",
+		Chosen:      wakeChosen,
+		Sources:     wakeSources,
 	},
 	{
 		Name: "IgnoreFCS", Base: AdapterClass, Group: groupEthernet, Generations: MLX4, Scope: onEthernet, Type: NumericString,

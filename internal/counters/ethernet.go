@@ -37,6 +37,8 @@ var ethernetWords = map[string]map[string]func(*Interface) uint64{
 		"dropped_malformed_frames": function(func(e *device.EthernetStatus) uint64 { return e.Counters.Malformed }),
 		"dropped_buffer_frames":    function(func(e *device.EthernetStatus) uint64 { return e.Counters.NoBuffer }),
 		"dropped_host_frames":      function(func(e *device.EthernetStatus) uint64 { return e.Side.Lost }),
+		"dropped_asleep_frames":    function(func(e *device.EthernetStatus) uint64 { return e.Counters.Asleep }),
+		"wakes":                    function(func(e *device.EthernetStatus) uint64 { return e.Counters.Woken }),
 		"received_large_frames":    function(func(e *device.EthernetStatus) uint64 { return e.Counters.Received.Large }),
 		"received_good_checksums":  function(func(e *device.EthernetStatus) uint64 { return e.Counters.Received.ChecksumGood }),
 		"received_checksum_errors": function(func(e *device.EthernetStatus) uint64 { return e.Counters.Received.ChecksumBad }),

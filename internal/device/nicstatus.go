@@ -19,6 +19,7 @@ type ethernetTotals struct {
 type EthernetStatus struct {
 	Host   string // what its host is
 	On     bool
+	Asleep bool // the host sleeps
 	MAC    [6]byte
 	MTU    int // the largest IP packet
 	Config ethernet.Config
@@ -42,7 +43,7 @@ func (n *nic) status() *EthernetStatus {
 	t := n.before.clone()
 	if n.on() {
 		t.add(n.f)
-		s.Config = n.f.Config()
+		s.Config, s.Asleep = n.f.Config(), n.side.Asleep()
 		s.MTU = s.Config.JumboPacket - eth.EthernetLen
 		for _, p := range n.f.Processors() {
 			s.Processors = append(s.Processors, p.Of())

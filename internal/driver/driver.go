@@ -71,7 +71,9 @@ type Driver struct {
 	// settings is held, with changes, to change what adapters have read, and to read it without changes.
 	settings sync.RWMutex
 	raised   chan raisedEvent // events of Ethernet functions; nil: there are none
-	starting sync.Map         // RoCE modes by the index of adapters being enabled, whose start is to be reported
+	told     chan struct{}    // closed when all of them are written
+	waking   waking
+	starting sync.Map // RoCE modes by the index of adapters being enabled, whose start is to be reported
 	tunings  *tuning.Log
 }
 
@@ -177,7 +179,9 @@ func (d *Driver) Close() error {
 	}
 	if d.raised != nil {
 		close(d.raised)
+		<-d.told
 	}
+	d.waking.close()
 	errs = append(errs, d.wiring.close())
 	if d.registry != nil {
 		errs = append(errs, d.registry.Close())

@@ -95,8 +95,9 @@ type raisedEvent struct {
 // raises them drives the loop.
 func (d *Driver) ethernetEvents(i int) func(ethernet.Event) {
 	if d.raised == nil {
-		d.raised = make(chan raisedEvent, mostEvents)
+		d.raised, d.told = make(chan raisedEvent, mostEvents), make(chan struct{})
 		go func() {
+			defer close(d.told)
 			for e := range d.raised {
 				d.tellEthernet(e.adapter, e.Event)
 			}
@@ -112,11 +113,15 @@ func (d *Driver) ethernetEvents(i int) func(ethernet.Event) {
 
 // tellEthernet writes an event of an Ethernet function to the log. RSSOff is told with the adapter's start.
 func (d *Driver) tellEthernet(i int, e ethernet.Event) {
-	if e.Kind == ethernet.RSSOff {
+	switch e.Kind {
+	case ethernet.RSSOff:
+		return
+	case ethernet.Woken:
+		d.tellWoken(i, e)
 		return
 	}
 	d.log.Warn("Ethernet function", "adapter", d.running[i].Name, "event", strings.ToLower(e.Kind.String()), "mac", e.MAC.String(),
-		"count", e.Count, "pattern", e.Pattern)
+		"count", e.Count)
 }
 
 // ethernetWords returns the counters of the interface of adapter i's Ethernet function.
@@ -134,8 +139,8 @@ func (d *Driver) ethernetStatus(i int, e *device.EthernetStatus) *api.EthernetSt
 		return nil
 	}
 	w := d.ethernetWords(i, e)
-	return &api.EthernetStatus{Host: e.Host, Up: e.On, MAC: net.HardwareAddr(e.MAC[:]).String(), MTU: e.MTU,
-		Queues: len(e.Processors), Rings: rings(e), Counters: w.Values()}
+	return &api.EthernetStatus{Host: e.Host, Up: e.On, Asleep: e.Asleep, MAC: net.HardwareAddr(e.MAC[:]).String(),
+		MTU: e.MTU, Queues: len(e.Processors), Rings: rings(e), Counters: w.Values()}
 }
 
 // rings returns the status of the receive queues of an Ethernet function.

@@ -89,6 +89,8 @@ var acting = map[string]func(*testing.T){
 	"*HeaderDataSplit":         TestEthernetKeys,
 	"AsyncReceiveIndicate":     TestEthernetKeys,
 	"RfdReservationFactor":     TestEthernetKeys,
+	"*WakeOnMagicPacket":       TestWake,
+	"*WakeOnPattern":           TestWake,
 }
 
 // actingOf holds the files with the tests of keys that a tool's feature uses.

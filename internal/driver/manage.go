@@ -73,6 +73,7 @@ func NewAdmin(socket string) *Admin { return api.NewClient(socket) }
 type (
 	AdapterRequest   = api.AdapterRequest
 	LinkRequest      = api.LinkRequest
+	SleepRequest     = api.SleepRequest
 	Status           = api.Status
 	AdapterStatus    = api.AdapterStatus
 	InfiniBandStatus = api.InfiniBandStatus

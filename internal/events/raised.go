@@ -35,6 +35,18 @@ type (
 	AdapterStopped struct{ Adapter string }
 	// AdapterEnabled says that somebody enabled an adapter.
 	AdapterEnabled struct{ Adapter string }
+	// AdapterAsleep says that the host of an adapter's Ethernet function sleeps, and by how many patterns frames wake it.
+	AdapterAsleep struct {
+		Adapter  string
+		Patterns uint32
+	}
+	// AdapterWoken says what has woken it.
+	AdapterWoken struct{ Adapter, Cause string }
+	// WakeCommandFailed says why the command of a wake-up failed.
+	WakeCommandFailed struct {
+		Adapter, Command string
+		Cause            error
+	}
 	// AdapterDisabled says that somebody disabled an adapter.
 	AdapterDisabled struct{ Adapter string }
 	// Identification identifies an adapter, in the form of PCI IDs.
@@ -177,6 +189,9 @@ func (AdapterStarted) event()       {}
 func (AdapterStartFailed) event()   {}
 func (AdapterStopped) event()       {}
 func (AdapterEnabled) event()       {}
+func (AdapterAsleep) event()        {}
+func (AdapterWoken) event()         {}
+func (WakeCommandFailed) event()    {}
 func (AdapterDisabled) event()      {}
 func (Identification) event()       {}
 func (RoCEMode) event()             {}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/function/ethernet"
+	"github.com/softvpi/softvpi/internal/function/ethernet/wake"
 	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/wire/eth"
 )
@@ -45,6 +46,7 @@ type Side struct {
 	scratch      *buffer // into which the next frame is read; nil: there is none left
 	sends        []sends // by send queue
 	paused       bool
+	asleep       bool // nothing is read from the host, which sleeps
 
 	full     uint64 // queues of which the host takes no more
 	retry    clock.Time
@@ -76,7 +78,8 @@ func (s *Side) Attach(f *ethernet.Function) error {
 		s.small.left = max(room, 0)
 	}
 	s.sends, s.scratch, s.full, s.retry, s.pause = make([]sends, f.SendQueues()), s.large.get(), 0, clock.Never, 0
-	s.resume()
+	s.paused, s.asleep = false, false
+	s.end.Pause(false)
 	if err := s.end.SetQueues(f.ReceiveQueues()); err != nil {
 		return err
 	}
@@ -118,7 +121,7 @@ func (s *Side) Counters() *Counters { return &s.counters }
 
 // Deadline returns when Pull has something to do in any case.
 func (s *Side) Deadline() clock.Time {
-	if s.paused && len(s.large.free) > 0 {
+	if s.paused && !s.asleep && len(s.large.free) > 0 {
 		return 0
 	}
 	return s.retry
@@ -135,9 +138,38 @@ func (s *Side) Sending() (n int) {
 func (s *Side) resume() {
 	if s.paused {
 		s.paused = false
-		s.end.Pause(false)
+		s.end.Pause(s.asleep)
 	}
 }
+
+// Sleep puts the host to sleep: nothing is read from it, and what arrives for it is lost, until a frame wakes it, or Wake. The
+// error is a *wake.PatternError.
+func (s *Side) Sleep(patterns []wake.Pattern) error {
+	if err := s.f.Sleep(patterns); err != nil {
+		return err
+	}
+	s.asleep = true
+	s.end.Pause(true)
+	return nil
+}
+
+// Wake wakes the host, and reports whether it slept.
+func (s *Side) Wake() bool {
+	s.f.Wake()
+	return s.awake()
+}
+
+// awake reads from a host again that has slept.
+func (s *Side) awake() (slept bool) {
+	slept, s.asleep = s.asleep, false
+	if slept {
+		s.end.Pause(s.paused)
+	}
+	return slept
+}
+
+// Asleep reports whether the host sleeps.
+func (s *Side) Asleep() bool { return s.asleep }
 
 // Pull hands frames of the host to the function, and asks a host that had no room again. It returns how many frames it has
 // read; then the port is to have a turn.
@@ -147,6 +179,9 @@ func (s *Side) Pull(now clock.Time) (n int) {
 	}
 	if now >= s.retry {
 		s.again(now)
+	}
+	if s.asleep {
+		return 0
 	}
 	if s.scratch == nil {
 		if s.scratch = s.large.get(); s.scratch == nil {
@@ -305,6 +340,9 @@ func (s *Side) Sent(_ clock.Time, q, n int) {
 
 // Raised implements ethernet.Host.
 func (s *Side) Raised(_ clock.Time, e ethernet.Event) {
+	if e.Kind == ethernet.Woken {
+		s.awake()
+	}
 	if s.raised != nil {
 		s.raised(e)
 	}

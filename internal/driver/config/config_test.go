@@ -151,8 +151,8 @@ func TestAdapterOption(t *testing.T) {
 	a, err := ParseAdapter("Ethernet 7=127.9.0.1,port=1021,mtu=1024,path=wire,anyport,follow")
 	want := Adapter{Name: "Ethernet 7", Address: netip.MustParseAddr("127.9.0.1"), UDPPort: 1021, RoceMaxFrameSize: 1024, Path: "wire",
 		FollowInterface: true, AnySourcePort: true}
-	if err != nil || a != want {
-		t.Errorf("got %+v (%v), want %+v", a, err, want)
+	if diff := cmp.Diff(want, a, cmp.Comparer(func(x, y netip.Addr) bool { return x == y })); err != nil || diff != "" {
+		t.Errorf("%v, other than wanted (-):\n%s", err, diff)
 	}
 	for _, bad := range []string{"127.9.0.1", "a=b", "a=127.9.0.1,port=0", "a=127.9.0.1,port=x", "a=127.9.0.1,mtu=9",
 		"a=127.9.0.1,path=air", "a=127.9.0.1,speed=1", "a="} {

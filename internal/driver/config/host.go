@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/api"
@@ -22,6 +23,9 @@ type HostSide struct {
 	Host string `json:"host,omitempty"`
 	// HostPeer is the path of the virtual machine's datagram socket; empty: that of the driver's with ".peer" behind it.
 	HostPeer string `json:"host_peer,omitempty"`
+	// Wake is a program with its arguments, run without a shell, when a frame wakes the host, which slept; empty: none. Its
+	// environment has SOFTVPI_ADAPTER, SOFTVPI_WAKE_REASON (magic or pattern) and SOFTVPI_WAKE_PATTERN.
+	Wake []string `json:"wake,omitempty"`
 }
 
 // HostKind returns the kind of the adapter's host and its name or path; empty: it has none.
@@ -32,11 +36,11 @@ func (h *HostSide) HostKind() (kind, at string) {
 
 // completeHost fills in the defaults of an adapter's host, and checks it.
 func (a *Adapter) completeHost(field func(string) string) error {
-	if a.HostSide == (HostSide{}) {
+	if a.Host == "" && a.HostPeer == "" && len(a.Wake) == 0 {
 		return nil
 	}
 	if !a.WholeFrames() {
-		return api.Wrong(field("host, host_peer"), "given", `nothing without "link": "interface", "tap", "datagram" or "switch"`)
+		return api.Wrong(field("host, host_peer, wake"), "given", `nothing without "link": "interface", "tap", "datagram" or "switch"`)
 	}
 	const allowed = "tap:NAME, datagram:PATH or stream:PATH"
 	kind, at := a.HostKind()
@@ -59,8 +63,17 @@ func (a *Adapter) completeHost(field func(string) string) error {
 	if a.FollowInterface {
 		return api.Wrong(field("follow_interface"), "given", "nothing with a host: the addresses are the host's")
 	}
+	if len(a.Wake) > mostWords || len(a.Wake) > 0 && !filepath.IsAbs(a.Wake[0]) || slices.ContainsFunc(a.Wake, unprintable) {
+		return api.Wrong(field("wake"), fmt.Sprintf("%q", a.Wake), fmt.Sprintf("the path of a program from the root, and its arguments: at most %d words",
+			mostWords))
+	}
 	return a.completeHostPeer(field, kind, at)
 }
+
+// mostWords is how many words a command has at most.
+const mostWords = 64
+
+func unprintable(word string) bool { return strings.Contains(word, "\x00") }
 
 func (a *Adapter) completeHostPeer(field func(string) string, kind, at string) error {
 	if kind != HostDatagram {

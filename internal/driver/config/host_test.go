@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/softvpi/softvpi/internal/api"
 )
 
@@ -16,18 +18,21 @@ func TestParseAdapter_Hosts(t *testing.T) {
 		"host=stream:/run/vm":                    {Host: "stream:/run/vm"},
 		"host=datagram:/run/vm":                  {Host: "datagram:/run/vm", HostPeer: "/run/vm.peer"},
 		"host=datagram:/run/vm,hostpeer=/run/vp": {Host: "datagram:/run/vm", HostPeer: "/run/vp"},
+		"host=tap:nic0,wake=/bin/true":           {Host: "tap:nic0", Wake: []string{"/bin/true"}},
 	} {
 		if text == "" {
 			text = "vlan=3"
 		}
-		if a, err := ParseAdapter(wire + text); err != nil || a.HostSide != want {
+		if a, err := ParseAdapter(wire + text); err != nil || !cmp.Equal(a.HostSide, want) {
 			t.Errorf("%s: %+v, %v", text, a.HostSide, err)
 		}
 	}
 	for text, field := range map[string]string{
-		"e=192.0.2.1,host=tap:nic0":                                        "adapters[0].host, host_peer",
-		"e=cable,host=tap:nic0":                                            "adapters[0].host, host_peer",
+		"e=192.0.2.1,host=tap:nic0":                                        "adapters[0].host, host_peer, wake",
+		"e=cable,host=tap:nic0":                                            "adapters[0].host, host_peer, wake",
 		wire + "host=nic0":                                                 "adapters[0].host",
+		wire + "host=tap:nic0,wake=true":                                   "adapters[0].wake",
+		wire + "host=tap:nic0,wake=":                                       "adapters[0].wake",
 		wire + "host=tap:":                                                 "adapters[0].host",
 		wire + "host=tap:a-name-of-16-bytes":                               "adapters[0].host",
 		wire + "host=tap:a/b":                                              "adapters[0].host",

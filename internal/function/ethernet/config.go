@@ -45,6 +45,7 @@ type Config struct {
 	RecvCompletionMethod, SendCompletionMethod                         int
 	ThreadPoll, AverageFactor, AveragePollThreshold, ThisPollThreshold int
 	AsyncReceiveIndicate, RfdReservationFactor                         int
+	WakeOnMagicPacket, WakeOnPattern                                   int // *WakeOnMagicPacket...
 
 	// Machine are the machine's processors, of which RSS takes some for its queues; none: as many as the keys ask for, on one
 	// node.

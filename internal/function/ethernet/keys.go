@@ -70,6 +70,8 @@ var keys = []key{
 	{"ThisPollThreshold", func(c *Config) *int { return &c.ThisPollThreshold }},
 	{"AsyncReceiveIndicate", func(c *Config) *int { return &c.AsyncReceiveIndicate }},
 	{"RfdReservationFactor", func(c *Config) *int { return &c.RfdReservationFactor }},
+	{"*WakeOnMagicPacket", func(c *Config) *int { return &c.WakeOnMagicPacket }},
+	{"*WakeOnPattern", func(c *Config) *int { return &c.WakeOnPattern }},
 }
 
 // fixed are the keys that take effect when an adapter starts: its rings, its queues and their processors.

@@ -19,7 +19,8 @@ type sleeping struct {
 }
 
 // Sleep says that the host sleeps: frames are dropped, until one wakes it, which is a magic packet for the function's address or
-// matches a pattern. The error is a *wake.PatternError; the host does not sleep then.
+// matches a pattern, as far as *WakeOnMagicPacket and *WakeOnPattern allow it. The error is a *wake.PatternError; the host does
+// not sleep then.
 func (f *Function) Sleep(patterns []wake.Pattern) error {
 	for i := range patterns {
 		if err := patterns[i].Check(); err != nil {
@@ -38,8 +39,11 @@ func (f *Function) Asleep() bool { return f.asleep }
 
 // sleep deals with a frame for a host that sleeps. It reports whether the host still does: a frame that wakes it is passed on.
 func (f *Function) sleep(now clock.Time, b []byte) bool {
-	pattern := wake.Matches(f.patterns, b)
-	if pattern < 0 && !wake.Magic(b, f.cfg.MAC) {
+	pattern := -1
+	if f.cfg.WakeOnPattern != 0 {
+		pattern = wake.Matches(f.patterns, b)
+	}
+	if pattern < 0 && (f.cfg.WakeOnMagicPacket == 0 || !wake.Magic(b, f.cfg.MAC)) {
 		f.counters.Asleep++
 		return true
 	}

@@ -98,7 +98,7 @@ func (p *Pattern) matches(frame []byte) bool {
 		return false
 	}
 	for i, b := range p.Bytes {
-		if p.Mask[i/8]>>(i%8)&1 != 0 && frame[i] != b {
+		if p.counts(i) && frame[i] != b {
 			return false
 		}
 	}
