@@ -1,0 +1,93 @@
+package ethernet
+
+import (
+	"github.com/softvpi/softvpi/internal/clock"
+)
+
+// alphaUnit is what a share of the free buffer is counted in.
+const alphaUnit = 1 << 10
+
+// buffer is what the ports of a switch share: all but the headroom.
+type buffer struct{ size, used, peak int }
+
+// threshold is a number of bytes, or a share of the free buffer.
+type threshold struct{ bytes, alpha int }
+
+func thresholdOf(bytes int, alpha float64) threshold {
+	if bytes > 0 {
+		return threshold{bytes: bytes}
+	}
+	return threshold{alpha: int(alpha * alphaUnit)}
+}
+
+// of returns the threshold while that much is free.
+func (t threshold) of(free int) int {
+	if t.bytes > 0 {
+		return t.bytes
+	}
+	return free * t.alpha / alphaUnit
+}
+
+// group is what frames use of the buffer that came in at a port with one priority.
+type group struct {
+	xoff     threshold
+	xon      int // by how much it must be below that
+	room     int // its own, behind the threshold: headroom, and a frame
+	shared   int // bytes in the shared buffer
+	headroom int // bytes in its own room
+}
+
+// groupOf returns the group of frames of a priority.
+func (p *Port) groupOf(priority uint8) uint8 {
+	if p.cfg.FlowControl == GlobalPause {
+		return 0
+	}
+	return priority
+}
+
+// admit finds room for n bytes in a group, and pauses the other end when it reaches its threshold; false: there is none.
+func (p *Port) admit(now clock.Time, index uint8, n int) bool {
+	b, g := &p.sw.buffer, &p.groups[index]
+	fits := b.used+n <= b.size
+	if p.pausing>>index&1 == 0 {
+		if fits {
+			p.share(g, n)
+		}
+		return fits
+	}
+	switch {
+	case fits && g.shared < g.xoff.of(b.size-b.used):
+		p.share(g, n)
+	case g.headroom+n <= g.room:
+		g.headroom += n
+		c := &p.counters.Priority[index]
+		c.PeakHeadroom = max(c.PeakHeadroom, g.headroom)
+	default:
+		return false
+	}
+	if p.xoff>>index&1 == 0 && (g.headroom > 0 || g.shared >= g.xoff.of(b.size-b.used)) {
+		p.xoff |= 1 << index
+		p.wake(now)
+	}
+	return true
+}
+
+func (p *Port) share(g *group, n int) {
+	b := &p.sw.buffer
+	g.shared += n
+	b.used += n
+	b.peak = max(b.peak, b.used)
+}
+
+// leave gives back n bytes of a group, its own room first, and lets the other end go on when it is far enough below the threshold.
+func (p *Port) leave(now clock.Time, index uint8, n int) {
+	b, g := &p.sw.buffer, &p.groups[index]
+	own := min(g.headroom, n)
+	g.headroom -= own
+	g.shared -= n - own
+	b.used -= n - own
+	if p.xoff>>index&1 != 0 && g.headroom == 0 && g.shared <= max(g.xoff.of(b.size-b.used)-g.xon, 0) {
+		p.xoff &^= 1 << index
+		p.wake(now)
+	}
+}

@@ -1,0 +1,56 @@
+package ethernet
+
+import "time"
+
+// Counters are those of a port.
+type Counters struct {
+	Priority [Priorities]PriorityCounters
+	// Global are the pauses of the whole link.
+	Global PauseCounters
+	// Ignored are pauses received of a kind or priority that the port does not obey.
+	Ignored uint64
+	// Flooded are frames received that went to every port of their VLAN.
+	Flooded uint64
+	// Dropped are frames received that went nowhere, by cause.
+	Dropped Drops
+	// NotLearned are frames received from new sources of which there were too many.
+	NotLearned uint64
+}
+
+// Drops are frames that a port has received and that went nowhere, before they had a queue.
+type Drops struct {
+	Malformed   uint64 // too short, or from a group
+	UnknownVLAN uint64 // the port is not in their VLAN
+	Reserved    uint64 // to an address that no bridge forwards (IEEE 802.1Q, 8.6.3), or a MAC control frame that is no pause
+	Filtered    uint64 // their destination is at the port
+	TooLong     uint64 // longer than the MTU
+	HopLimit    uint64 // routed too often
+	NoRoute     uint64 // to the switch's MAC, and no route leads on; at a routed port also to any other
+	Down        uint64 // the port is down
+}
+
+// PriorityCounters are those of a priority at a port.
+type PriorityCounters struct {
+	InFrames, InBytes   uint64 // received, with the priority that they were given
+	OutFrames, OutBytes uint64 // sent
+	Marked              uint64 // sent with a mark that was made here
+	// QueueDrops were not queued here: more waited than the threshold of the queue, or the port is down. BufferDrops were received
+	// here, and the shared buffer was full. HeadroomDrops were received here at a lossless priority, and its headroom was full.
+	QueueDrops, BufferDrops, HeadroomDrops uint64
+	PeakQueue                              int // bytes that waited here at most
+	PeakHeadroom                           int // bytes received here that were in the headroom at most
+	Storms                                 uint64
+	Pause                                  PauseCounters
+}
+
+// PauseCounters are pauses of a priority, or of a link.
+type PauseCounters struct {
+	Sent, Received         uint64        // frames that pause; those that resume are not counted
+	SentTime, ReceivedTime time.Duration // for how long the other end, and this one, were paused
+}
+
+// Usage is what is used of a switch's buffer, in bytes.
+type Usage struct {
+	Size, Used, Peak int // of what the ports share
+	Headroom         int // what is used of all headroom
+}

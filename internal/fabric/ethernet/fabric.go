@@ -1,0 +1,142 @@
+package ethernet
+
+import (
+	"fmt"
+
+	"github.com/softvpi/softvpi/internal/clock"
+)
+
+// End is a port of a node of a fabric.
+type End struct{ Node, Port int }
+
+// Fabric is switches and stations with the links between them, and what is on these. Its zero value is empty.
+type Fabric struct {
+	// Deliver takes a frame that has arrived at a station, or at a port to which no link leads. It is the caller's then.
+	Deliver func(now clock.Time, at End, f Ref)
+	// Store has the frames of all nodes.
+	Store Store
+
+	nodes    []node
+	due      due
+	arrivals arrivals
+	watch    watch
+	out      [16]Departure
+}
+
+// node is a switch or a station.
+type node struct {
+	sw      *Switch
+	station *Station // nil: it is a switch
+	peers   []End    // by port; the node -1: none
+}
+
+// AddSwitch adds a switch, whose store must be the fabric's, and returns its number.
+func (f *Fabric) AddSwitch(s *Switch) int { return f.add(node{sw: s}) }
+
+// AddStation adds a station, whose store must be the fabric's, and returns its number.
+func (f *Fabric) AddStation(s *Station) int { return f.add(node{sw: s.Switch, station: s}) }
+
+func (f *Fabric) add(n node) int {
+	for range n.sw.ports {
+		n.peers = append(n.peers, End{Node: -1})
+	}
+	f.nodes = append(f.nodes, n)
+	f.due = newDue(len(f.nodes))
+	for i := range f.nodes {
+		f.due.set(i, f.nodes[i].sw.Deadline())
+	}
+	return len(f.nodes) - 1
+}
+
+// Switch returns a node's switch.
+func (f *Fabric) Switch(n int) *Switch { return f.nodes[n].sw }
+
+// Station returns a node that is a station, or nil.
+func (f *Fabric) Station(n int) *Station { return f.nodes[n].station }
+
+// Connect connects two ports. Their rates must be the same. The error is a *FieldError.
+func (f *Fabric) Connect(a, b End) error {
+	for _, e := range []End{a, b} {
+		switch {
+		case e.Node < 0 || e.Node >= len(f.nodes):
+			return bad("Node", e.Node, fmt.Sprintf("0 to %d", len(f.nodes)-1))
+		case e.Port < 0 || e.Port >= len(f.nodes[e.Node].peers) || f.nodes[e.Node].station != nil && e.Port != wire:
+			return bad("Port", e.Port, fmt.Sprintf("a port of node %d", e.Node))
+		case f.nodes[e.Node].peers[e.Port].Node >= 0 || a == b:
+			return bad("Port", e.Port, fmt.Sprintf("one of node %d that is not connected", e.Node))
+		}
+	}
+	x, y := f.port(a), f.port(b)
+	if x.cfg.Rate != y.cfg.Rate {
+		return bad("Rate", y.cfg.Rate, fmt.Sprintf("%d as at the other end of the link", x.cfg.Rate))
+	}
+	f.nodes[a.Node].peers[a.Port], f.nodes[b.Node].peers[b.Port] = b, a
+	return nil
+}
+
+func (f *Fabric) port(e End) *Port { return &f.nodes[e.Node].sw.ports[e.Port] }
+
+// Send hands a frame to a station, which it is from now on; false: it has no room.
+func (f *Fabric) Send(now clock.Time, station int, r Ref) bool {
+	x := &f.nodes[station]
+	ok := x.station.Send(now, r)
+	f.due.set(station, x.sw.Deadline())
+	return ok
+}
+
+// Wake notes that something was done to a node directly.
+func (f *Fabric) Wake(node int) { f.due.set(node, f.nodes[node].sw.Deadline()) }
+
+// Deadline returns when Advance is wanted next.
+func (f *Fabric) Deadline() clock.Time {
+	return clock.Min(clock.Min(f.due.first(), f.arrivals.first()), f.watch.at())
+}
+
+// Advance lets happen what is due, in the order of time; what is due at once in the order in which it was sent, then nodes by number.
+func (f *Fabric) Advance(now clock.Time) {
+	for {
+		at := f.Deadline()
+		if at > now {
+			return
+		}
+		switch {
+		case f.arrivals.first() == at:
+			f.arrive(f.arrivals.pop())
+		case f.due.first() == at:
+			f.turn(at, f.due.next())
+		default:
+			f.look(at)
+		}
+	}
+}
+
+// arrive brings a frame to the end of a link.
+func (f *Fabric) arrive(a arrival) {
+	x := &f.nodes[a.node]
+	x.sw.Receive(a.at, int(a.port), a.frame)
+	f.due.set(int(a.node), x.sw.Deadline())
+}
+
+// turn lets a node send.
+func (f *Fabric) turn(now clock.Time, i int) {
+	x := &f.nodes[i]
+	x.sw.Advance(now)
+	for n := x.sw.Take(f.out[:]); n > 0; n = x.sw.Take(f.out[:]) {
+		for _, d := range f.out[:n] {
+			f.depart(x, i, d)
+		}
+	}
+	f.due.set(i, x.sw.Deadline())
+}
+
+func (f *Fabric) depart(x *node, i int, d Departure) {
+	to := x.peers[d.Port]
+	switch {
+	case to.Node >= 0:
+		f.arrivals.push(arrival{at: d.At, node: uint32(to.Node), port: uint8(to.Port), frame: d.Frame})
+	case x.station == nil || d.Port == wire, f.Deliver == nil: // it goes nowhere
+		f.Store.Drop(d.Frame)
+	default:
+		f.Deliver(d.At, End{i, d.Port}, d.Frame)
+	}
+}

@@ -1,0 +1,241 @@
+package ethernet
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric/bridge"
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+// Port is one of a switch.
+type Port struct {
+	sw     *Switch
+	number uint8
+	down   bool
+
+	pauses
+	backlog   uint8 // priorities at which frames wait
+	queues    [Priorities]queue
+	groups    [Priorities]group
+	scheduler scheduler
+
+	relay    *bridge.RelayPort // nil: it is routed
+	dscp     [64]uint8
+	pcp      [8]uint8
+	perByte  uint64     // time of a byte on the wire, ns << 32
+	end      clock.Time // when the line is free, with rest, which is ns << 32
+	rest     uint32
+	sending  charge // of the frame on the line
+	cfg      PortConfig
+	counters Counters
+}
+
+// newPort returns a port for a configuration that is settled.
+func newPort(s *Switch, number int, cfg PortConfig) Port {
+	p := Port{sw: s, number: uint8(number), cfg: cfg}
+	p.perByte = uint64(8 * float64(time.Second) / float64(cfg.Rate) * (1 << 32))
+	p.pausing, p.again = cfg.groups(), clock.Never
+	for i := range Priorities {
+		g, q := &cfg.Groups[i], &cfg.Queues[i]
+		p.groups[i] = group{xoff: thresholdOf(g.Xoff, g.Alpha), xon: g.Xon}
+		if g.Headroom > 0 {
+			p.groups[i].room = g.Headroom + cfg.longest()
+		}
+		p.queues[i] = queue{most: thresholdOf(q.Most, q.Alpha), ecn: q.ECN, slope: slopeOf(q.ECN)}
+		p.scheduler.quantum[i] = quantum * int(q.Weight)
+		if q.Strict {
+			p.scheduler.strict |= 1 << i
+		}
+		p.pcp[i] = uint8(i)
+	}
+	for i := range p.dscp {
+		p.dscp[i] = uint8(i >> 3)
+	}
+	if cfg.PCP != nil {
+		p.pcp = *cfg.PCP
+	}
+	if cfg.DSCP != nil {
+		p.dscp = *cfg.DSCP
+	}
+	return p
+}
+
+// priority returns that of a frame that the port receives.
+func (p *Port) priority(h *header) uint8 {
+	switch {
+	case p.cfg.Trust == TrustNone:
+	case p.cfg.Trust == TrustDSCP && h.version != 0:
+		return p.dscp[h.class>>2]
+	case h.tagged:
+		return p.pcp[h.tci>>13]
+	}
+	return p.cfg.Default
+}
+
+// wake gives the port a turn, as soon as its line is free.
+func (p *Port) wake(now clock.Time) {
+	if d := &p.sw.due; d.get(int(p.number)) > now {
+		d.set(int(p.number), max(now, p.free()))
+	}
+}
+
+// free returns when the line is.
+func (p *Port) free() clock.Time {
+	if p.rest > 0 {
+		return p.end + 1
+	}
+	return p.end
+}
+
+// turn sends what comes next, if the line is free.
+func (p *Port) turn(now clock.Time) {
+	if free := p.free(); free > now {
+		p.sw.due.set(int(p.number), free)
+		return
+	}
+	p.sent(now)
+	if p.down {
+		p.sw.due.set(int(p.number), clock.Never)
+		return
+	}
+	if p.paused != 0 {
+		p.expire(now)
+	}
+	open := p.backlog &^ p.paused
+	switch {
+	case p.signals(now):
+		p.signal(now)
+	case open != 0:
+		p.send(now, p.scheduler.choose(open))
+	default:
+		p.sw.due.set(int(p.number), clock.Min(p.again, p.stall(now)))
+		return
+	}
+	if p.paused&p.backlog != 0 {
+		p.stall(now)
+	}
+	p.sw.due.set(int(p.number), p.free())
+}
+
+// sent gives back the room of the frame that has left.
+func (p *Port) sent(now clock.Time) {
+	if p.sending.size > 0 {
+		p.sw.leave(now, p.sending)
+		p.sending = charge{}
+	}
+}
+
+// send puts the first frame of a queue on the line.
+func (p *Port) send(now clock.Time, priority uint8) {
+	s := p.sw
+	f, n, marked := p.pop(priority)
+	p.scheduler.sent(priority, n)
+	c := &p.counters.Priority[priority]
+	c.OutFrames++
+	c.OutBytes += uint64(n)
+	if h := &s.store.frames[f]; h.refs > 1 { // it waits at other ports too
+		h.refs--
+		f = s.store.again(f)
+	} else {
+		p.sending = h.charge
+	}
+	if marked {
+		c.Marked++
+		mark(s.store.Head(f))
+	}
+	if !s.crossed {
+		p.dress(f)
+	}
+	p.transmit(now, f, s.store.Len(f))
+}
+
+// lose drops the first frame of a queue.
+func (p *Port) lose(now clock.Time, priority uint8) {
+	s := p.sw
+	f, _, _ := p.pop(priority)
+	p.counters.Priority[priority].QueueDrops++
+	if h := &s.store.frames[f]; h.refs > 1 {
+		h.refs--
+		return
+	}
+	s.leave(now, s.store.frames[f].charge)
+	s.store.Drop(f)
+}
+
+// dress gives a frame the tag with which it leaves the port, or takes it off.
+func (p *Port) dress(f Ref) {
+	s := p.sw.store
+	h, b := &s.frames[f], s.Head(f)
+	tagged := b[macs] == byte(eth.TypeVLAN>>8) && b[macs+1] == byte(eth.TypeVLAN&0xff)
+	tags := p.relay != nil && p.relay.Tags(h.vlan)
+	switch {
+	case tags && tagged:
+		b[macs+2], b[macs+3] = b[macs+2]&0xf0|byte(h.vlan>>8), byte(h.vlan)
+	case tags:
+		s.tag(f, uint16(h.class)<<13|h.vlan)
+	case tagged:
+		s.untag(f)
+	}
+}
+
+// transmit puts a frame of n bytes on the line, which is free.
+func (p *Port) transmit(now clock.Time, f Ref, n int) {
+	if p.free() < now { // it has been idle
+		p.end, p.rest = now, 0
+	}
+	total := uint64(p.rest) + uint64(max(n, shortest)+onWire)*p.perByte
+	p.end += clock.Time(total >> 32)
+	p.rest = uint32(total)
+	p.sw.out = append(p.sw.out, Departure{Frame: f, Port: int(p.number), At: p.free().Add(p.cfg.Delay)})
+}
+
+// Counters returns the port's.
+func (p *Port) Counters(now clock.Time) Counters {
+	p.pauseTimes(now)
+	if p.relay != nil {
+		p.counters.NotLearned = p.relay.NotLearned()
+	}
+	return p.counters
+}
+
+// Queued returns how many frames and bytes wait at a priority to leave by the port.
+func (p *Port) Queued(priority uint8) (frames, bytes int) {
+	q := &p.queues[priority]
+	return q.frames, q.bytes
+}
+
+// Buffered returns how many bytes that came in at a priority are in the shared buffer, and in the headroom.
+func (p *Port) Buffered(priority uint8) (shared, headroom int) {
+	g := &p.groups[p.groupOf(priority)]
+	return g.shared, g.headroom
+}
+
+// Up reports whether the port carries frames.
+func (p *Port) Up() bool { return !p.down }
+
+// SetUp lets the port carry frames or not. What waits there is lost when it goes down, with what both ends asked for, and what was
+// heard there is forgotten.
+func (p *Port) SetUp(now clock.Time, up bool) {
+	if p.down != up {
+		return
+	}
+	p.down = !up
+	if up {
+		p.wake(now)
+		return
+	}
+	for set := p.backlog; set != 0; set &= set - 1 {
+		i := uint8(bits.TrailingZeros8(set))
+		for p.queues[i].frames > 0 {
+			p.lose(now, i)
+		}
+	}
+	p.pauseTimes(now)
+	p.paused, p.stormy, p.told, p.again = 0, 0, 0, clock.Never
+	if p.relay != nil && p.sw.isolated(p) {
+		p.relay.Forget()
+	}
+	p.wake(now)
+}

@@ -1,0 +1,206 @@
+package ethernet
+
+import (
+	"fmt"
+	"math/bits"
+	"net/netip"
+	"slices"
+
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+// Route says where IP packets go that come to the switch's MAC.
+type Route struct {
+	// Prefix is which ones; the longest that fits applies.
+	Prefix netip.Prefix
+	// Ports are where they may leave. Those that are up share the flows (ECMP).
+	Ports []int
+	// MAC is whose frames they become; zero: that of PortConfig.Peer.
+	MAC eth.MAC
+}
+
+// routes are those of a switch.
+type routes struct {
+	lengths [2][]int // of prefixes of IPv4 and IPv6, the longest first
+	to      map[netip.Prefix]hop
+}
+
+// hop is the next of a route.
+type hop struct {
+	ports uint64
+	mac   eth.MAC
+}
+
+// SetRoutes replaces the routes. Nothing changes if there is an error, a *FieldError.
+func (s *Switch) SetRoutes(all []Route) error {
+	r := routes{to: make(map[netip.Prefix]hop, len(all))}
+	for i, x := range all {
+		field := func(name string) string { return fmt.Sprintf("routes[%d].%s", i, name) }
+		prefix := x.Prefix.Masked()
+		if !prefix.IsValid() || prefix.Addr().Is4In6() {
+			return bad(field("Prefix"), x.Prefix, "a prefix of IPv4 or IPv6 addresses")
+		}
+		if _, there := r.to[prefix]; there {
+			return bad(field("Prefix"), x.Prefix, "one that no other route has")
+		}
+		h := hop{mac: x.MAC}
+		for _, n := range x.Ports {
+			if n < 0 || n >= len(s.ports) {
+				return bad(field("Ports"), n, fmt.Sprintf("0 to %d", len(s.ports)-1))
+			}
+			if c := &s.ports[n].cfg; x.MAC == (eth.MAC{}) && c.Peer == (eth.MAC{}) {
+				return bad(field("MAC"), x.MAC, fmt.Sprintf("an address, as port %d has no Peer", n))
+			}
+			h.ports |= 1 << n
+		}
+		if h.ports == 0 || x.MAC[0]&1 != 0 {
+			return bad(field("Ports"), x.Ports, "a port at least, and a MAC of a station")
+		}
+		r.to[prefix] = h
+		family := prefix.Addr().BitLen() / 128
+		if l := &r.lengths[family]; !slices.Contains(*l, prefix.Bits()) {
+			*l = append(*l, prefix.Bits())
+		}
+	}
+	for i := range r.lengths {
+		slices.Sort(r.lengths[i])
+		slices.Reverse(r.lengths[i])
+	}
+	s.routes = r
+	return nil
+}
+
+// find returns the next hop of packets to an address.
+func (r *routes) find(a netip.Addr) (hop, bool) {
+	for _, n := range r.lengths[a.BitLen()/128] {
+		prefix, err := a.Prefix(n)
+		if err != nil {
+			continue
+		}
+		if h, ok := r.to[prefix]; ok {
+			return h, true
+		}
+	}
+	return hop{}, false
+}
+
+// route changes a frame to the switch as a router does, and returns the port where it leaves, as a bit. None: it is counted why.
+func (s *Switch) route(p *Port, h *header, f Ref) uint64 {
+	b := s.store.Head(f)
+	if h.version == 0 {
+		p.counters.Dropped.NoRoute++
+		return 0
+	}
+	next, ok := s.routes.find(h.to(b))
+	if !ok {
+		p.counters.Dropped.NoRoute++
+		return 0
+	}
+	if h.hops <= 1 {
+		p.counters.Dropped.HopLimit++
+		return 0
+	}
+	n := s.spread(next.ports, h, b)
+	if n < 0 {
+		p.counters.Dropped.NoRoute++
+		return 0
+	}
+	o := &s.ports[n]
+	if next.mac == (eth.MAC{}) {
+		next.mac = o.cfg.Peer
+	}
+	h.hop(b)
+	copy(b, next.mac[:])
+	copy(b[len(next.mac):], s.cfg.MAC[:])
+	s.store.frames[f].vlan = o.cfg.PVID
+	return 1 << n
+}
+
+// spread chooses one of several ports for a flow, of those that are up; -1: none is. Flows of a port that goes down move, and with
+// them some others.
+func (s *Switch) spread(ports uint64, h *header, b []byte) int {
+	up := uint64(0)
+	for set := ports; set != 0; set &= set - 1 {
+		if n := bits.TrailingZeros64(set); !s.ports[n].down {
+			up |= 1 << n
+		}
+	}
+	switch {
+	case up == 0:
+		return -1
+	case up&(up-1) == 0:
+		return bits.TrailingZeros64(up)
+	}
+	hash := h.flow(b, s.cfg.Seed)
+	skip, _ := bits.Mul64(hash, uint64(bits.OnesCount64(up)))
+	for ; skip > 0; skip-- {
+		up &= up - 1
+	}
+	return bits.TrailingZeros64(up)
+}
+
+// bundle is ports that lead to the same neighbour.
+type bundle struct {
+	ports []int
+	set   uint64
+}
+
+// bundle makes bundles of the ports, and adds those that are not routed to the relay.
+func (s *Switch) bundle(sets [][]int) error {
+	in := uint64(0)
+	for i, set := range sets {
+		field := fmt.Sprintf("bundles[%d]", i)
+		b := bundle{ports: slices.Clone(set)}
+		for _, n := range set {
+			if n < 0 || n >= len(s.ports) || in>>n&1 != 0 {
+				return bad(field, n, fmt.Sprintf("ports from 0 to %d, each in one bundle", len(s.ports)-1))
+			}
+			if c, first := &s.ports[n].cfg, &s.ports[set[0]].cfg; c.PVID != first.PVID || c.Tagged != first.Tagged || c.Routed {
+				return bad(field, n, "ports with the same PVID and Tagged, none of which is routed")
+			}
+			in |= 1 << n
+			b.set |= 1 << n
+		}
+		if b.set != 0 {
+			s.bundles = append(s.bundles, b)
+		}
+	}
+	for n := range s.ports {
+		if in>>n&1 == 0 {
+			s.bundles = append(s.bundles, bundle{[]int{n}, 1 << n})
+		}
+	}
+	for i, b := range s.bundles {
+		c := &s.ports[b.ports[0]].cfg
+		if c.Routed {
+			continue
+		}
+		r, err := s.relay.Add(c.PVID, c.Tagged)
+		if err != nil {
+			return err
+		}
+		s.bridged[r.Number()] = uint8(i)
+		for _, n := range b.ports {
+			s.ports[n].relay = r
+		}
+	}
+	return nil
+}
+
+// member returns the port of a bundle for a frame; -1: none is up.
+func (b *bundle) member(s *Switch, h *header, f Ref) int {
+	if len(b.ports) == 1 && !s.ports[b.ports[0]].down {
+		return b.ports[0]
+	}
+	return s.spread(b.set, h, s.store.Head(f))
+}
+
+// isolated reports whether no port of a port's bundle is up.
+func (s *Switch) isolated(p *Port) bool {
+	for _, n := range s.bundles[s.bridged[p.relay.Number()]].ports {
+		if !s.ports[n].down {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,86 @@
+package ethernet
+
+import (
+	"github.com/softvpi/softvpi/internal/clock"
+)
+
+// wire and host are the two ports of a station.
+const (
+	wire = iota
+	host
+)
+
+// StationConfig describes a station. The zero value is the default.
+type StationConfig struct {
+	// Wire is the port at the link: its rate, its pauses, the priorities of what is sent. VLANs do not matter.
+	Wire PortConfig
+	// Take is how fast the host takes what arrives, in bits per second; 0: 1 Tb/s.
+	Take uint64
+	// Waiting is how many bytes the host may hand over at each priority before it must wait; 0: two of the longest frames.
+	Waiting int
+	// Buffer is how many bytes of frames may wait in both directions; 0: DefaultBuffer.
+	Buffer int
+}
+
+// Station is a host's end of a link: it sends what it is handed, obeys and sends pauses as a switch's port does, and hands on what
+// arrives. It is a switch of two ports, one of which is at the host.
+type Station struct {
+	*Switch
+	refused uint8 // priorities at which Send had no room
+}
+
+// NewStation returns a station whose frames are in a store. The error is a *FieldError.
+func NewStation(store *Store, cfg StationConfig) (*Station, error) {
+	if cfg.Take == 0 {
+		cfg.Take = mostRate
+	}
+	w := cfg.Wire
+	if err := w.settle(); err != nil {
+		return nil, err
+	}
+	if cfg.Waiting == 0 {
+		cfg.Waiting = 2 * w.longest()
+	}
+	h := PortConfig{Rate: cfg.Take, MTU: w.MTU, FlowControl: PriorityPause, Lossless: 0xff, Trust: w.Trust, PCP: w.PCP, DSCP: w.DSCP,
+		Default: w.Default}
+	for i := range h.Groups {
+		h.Groups[i] = Group{Xoff: cfg.Waiting, Xon: w.longest(), Headroom: -1}
+	}
+	s, err := build(store, Config{Buffer: cfg.Buffer}, []PortConfig{wire: cfg.Wire, host: h})
+	if err != nil {
+		return nil, err
+	}
+	s.crossed, s.ports[host].silent = true, true
+	return &Station{Switch: s}, nil
+}
+
+// Wire returns the port at the link.
+func (s *Station) Wire() *Port { return s.Port(wire) }
+
+// Send hands over a frame to be sent, which is the station's then; false: it has no room at its priority, and it is the caller's.
+// What follows from it happens at the next Advance.
+func (s *Station) Send(now clock.Time, f Ref) bool {
+	p := s.Port(host)
+	var h header
+	if !h.parse(s.store.Head(f)) {
+		p.counters.Dropped.Malformed++
+		s.store.Drop(f)
+		return true
+	}
+	priority := p.priority(&h)
+	if p.xoff>>priority&1 != 0 {
+		s.refused |= 1 << priority
+		return false
+	}
+	if !s.enqueue(now, p, &h, f, priority, 1<<wire) {
+		s.store.Drop(f)
+	}
+	return true
+}
+
+// Room returns the priorities at which there is room again after Send had none, each once.
+func (s *Station) Room() uint8 {
+	room := s.refused &^ s.Port(host).xoff
+	s.refused &^= room
+	return room
+}

@@ -1,0 +1,258 @@
+package ethernet
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric/bridge"
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+// Switch is an Ethernet switch.
+type Switch struct {
+	cfg    Config
+	store  *Store
+	ports  []Port
+	buffer buffer
+	relay  *bridge.Relay
+	due    due
+
+	entries []entry // of queues; the first is none
+	free    uint32  // the first that is in no queue
+	out     []Departure
+	taken   int
+
+	bundles []bundle
+	bridged [MostPorts]uint8 // the bundle of each port of the relay
+	routes  routes
+	storms  []Storm
+	crossed bool // it has two ports, and what arrives at one leaves by the other as it is
+}
+
+// Departure is a frame that leaves a switch.
+type Departure struct {
+	Frame Ref
+	Port  int
+	At    clock.Time // when its last bit arrives at the other end
+}
+
+// mostStorms is how many reports of storms are kept until they are asked for.
+const mostStorms = 64
+
+// New returns a switch with ports, whose frames are in a store. Bundles are sets of ports that lead to the same host (link
+// aggregation, chosen by flow), each with at most one of them. The error is a *FieldError.
+func New(store *Store, cfg Config, ports []PortConfig, bundles ...[]int) (*Switch, error) {
+	s, err := build(store, cfg, ports)
+	if err != nil {
+		return nil, err
+	}
+	if s.relay, err = bridge.NewRelay(bridge.Config{Ageing: s.cfg.Ageing, Entries: s.cfg.Entries}); err != nil {
+		return nil, err
+	}
+	if err := s.bundle(bundles); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// build returns a switch that knows nothing of where frames go.
+func build(store *Store, cfg Config, ports []PortConfig) (*Switch, error) {
+	if err := cfg.settle(); err != nil {
+		return nil, err
+	}
+	if len(ports) == 0 || len(ports) > MostPorts {
+		return nil, bad("ports", len(ports), fmt.Sprintf("1 to %d", MostPorts))
+	}
+	s := &Switch{cfg: cfg, store: store, due: newDue(len(ports)), entries: make([]entry, 1),
+		storms: make([]Storm, 0, mostStorms), ports: make([]Port, len(ports))}
+	s.buffer.size = cfg.Buffer
+	for i, c := range ports {
+		if err := c.settle(); err != nil {
+			return nil, fmt.Errorf("port %d: %w", i, err)
+		}
+		s.ports[i] = newPort(s, i, c)
+		for _, g := range s.ports[i].groups {
+			s.buffer.size -= g.room
+		}
+	}
+	if s.buffer.size < leastShared {
+		return nil, bad("Buffer", cfg.Buffer, fmt.Sprintf("%d or more, for the headroom of all ports and %d to share",
+			cfg.Buffer-s.buffer.size+leastShared, leastShared))
+	}
+	return s, nil
+}
+
+// Ports returns the number of ports.
+func (s *Switch) Ports() int { return len(s.ports) }
+
+// Port returns a port by its number, from 0.
+func (s *Switch) Port(i int) *Port { return &s.ports[i] }
+
+// Table returns the sources that are known; their ports are bundles.
+func (s *Switch) Table(now clock.Time) []bridge.Entry {
+	all := s.relay.Table(now)
+	for i := range all {
+		all[i].Port = s.bundles[s.bridged[all[i].Port]].ports[0]
+	}
+	return all
+}
+
+// Usage returns what is used of the buffer.
+func (s *Switch) Usage() Usage {
+	u := Usage{Size: s.buffer.size, Used: s.buffer.used, Peak: s.buffer.peak}
+	for i := range s.ports {
+		for _, g := range s.ports[i].groups {
+			u.Headroom += g.headroom
+		}
+	}
+	return u
+}
+
+// Storm returns a storm that has begun, each once; false: there is none. At most 64 are kept.
+func (s *Switch) Storm() (Storm, bool) {
+	if len(s.storms) == 0 {
+		return Storm{}, false
+	}
+	first := s.storms[0]
+	s.storms = s.storms[:copy(s.storms, s.storms[1:])]
+	return first, true
+}
+
+// Deadline returns when Advance is wanted next.
+func (s *Switch) Deadline() clock.Time { return s.due.first() }
+
+// Advance does what is due: frames leave, pauses end or are sent.
+func (s *Switch) Advance(now clock.Time) {
+	for s.due.first() <= now {
+		s.ports[s.due.next()].turn(now)
+	}
+}
+
+// Take returns frames that leave, at most len(out). They are the caller's.
+func (s *Switch) Take(out []Departure) int {
+	n := copy(out, s.out[s.taken:])
+	if s.taken += n; s.taken == len(s.out) {
+		s.out, s.taken = s.out[:0], 0
+	}
+	return n
+}
+
+// leave gives back the room of a frame.
+func (s *Switch) leave(now clock.Time, c charge) { s.ports[c.port].leave(now, c.group, int(c.size)) }
+
+// Receive takes a frame whose last bit has arrived at a port. What follows from it happens at the next Advance.
+func (s *Switch) Receive(now clock.Time, port int, f Ref) {
+	p := &s.ports[port]
+	var h header
+	b := s.store.Head(f)
+	n := s.store.Len(f)
+	d := &p.counters.Dropped
+	switch {
+	case p.down:
+		d.Down++
+	case !h.parse(b):
+		d.Malformed++
+	case h.kind == eth.TypeMACControl && !h.tagged:
+		p.control(now, b)
+	case n > p.cfg.MTU+h.network:
+		d.TooLong++
+	default:
+		priority := p.priority(&h)
+		c := &p.counters.Priority[priority]
+		c.InFrames++
+		c.InBytes += uint64(n)
+		if to := s.forward(now, p, &h, f); to != 0 && s.enqueue(now, p, &h, f, priority, to) {
+			return
+		}
+	}
+	s.store.Drop(f)
+}
+
+// forward returns the ports where a frame leaves, bit n for port n. None: it is counted why.
+func (s *Switch) forward(now clock.Time, p *Port, h *header, f Ref) uint64 {
+	d := &p.counters.Dropped
+	switch {
+	case s.crossed:
+		return 2 >> p.number
+	case p.relay == nil:
+		if h.dst != s.cfg.MAC {
+			d.NoRoute++
+			return 0
+		}
+		return s.route(p, h, f)
+	}
+	vlan := p.relay.VLAN(h.tci & eth.VIDMask)
+	s.store.frames[f].vlan = vlan
+	to, verdict := p.relay.Decide(now, h.dst, h.src, vlan)
+	switch verdict {
+	case bridge.UnknownVLAN:
+		d.UnknownVLAN++
+		return 0
+	case bridge.Malformed:
+		d.Malformed++
+		return 0
+	case bridge.Reserved:
+		d.Reserved++
+		return 0
+	}
+	if h.dst == s.cfg.MAC {
+		return s.route(p, h, f)
+	}
+	switch verdict {
+	case bridge.Filtered:
+		d.Filtered++
+	case bridge.Flooded:
+		p.counters.Flooded++
+	}
+	return s.members(to, h, f)
+}
+
+// members returns a port of each bundle of the relay, the one for the flow.
+func (s *Switch) members(to uint64, h *header, f Ref) (ports uint64) {
+	for ; to != 0; to &= to - 1 {
+		b := &s.bundles[s.bridged[bits.TrailingZeros64(to)]]
+		if n := b.member(s, h, f); n >= 0 {
+			ports |= 1 << n
+		}
+	}
+	return ports
+}
+
+// enqueue puts a frame into the queues of ports; false: it has no room in any.
+func (s *Switch) enqueue(now clock.Time, p *Port, h *header, f Ref, priority uint8, to uint64) bool {
+	n := s.store.Len(f)
+	group := p.groupOf(priority)
+	lossless := p.pausing>>group&1 != 0
+	refs := 0
+	for set := to; set != 0; set &= set - 1 {
+		o := &s.ports[bits.TrailingZeros64(set)]
+		q := &o.queues[priority]
+		if o.down || !lossless && q.bytes+n > q.most.of(s.buffer.size-s.buffer.used) {
+			o.counters.Priority[priority].QueueDrops++
+			to &^= set & -set
+			continue
+		}
+		refs++
+	}
+	if refs == 0 {
+		return false
+	}
+	if !p.admit(now, group, n) {
+		c := &p.counters.Priority[priority]
+		if lossless {
+			c.HeadroomDrops++
+		} else {
+			c.BufferDrops++
+		}
+		return false
+	}
+	x := &s.store.frames[f]
+	x.charge, x.class, x.refs = charge{uint32(n), p.number, group}, priority, uint8(refs)
+	for ; to != 0; to &= to - 1 {
+		o := &s.ports[bits.TrailingZeros64(to)]
+		o.push(priority, f, n, h.capable() && o.queues[priority].congested(s.cfg.Random))
+		o.wake(now)
+	}
+	return true
+}
