@@ -91,7 +91,7 @@ func EffectName(k catalogue.Key) string {
 // StatusName says how far what the key controls is implemented.
 func StatusName(k catalogue.Key) string {
 	return map[catalogue.Status]string{catalogue.Built: "built", catalogue.StoredOnly: "stored only",
-		catalogue.ReadOnly: "read only"}[k.Status]
+		catalogue.ReadOnly: "read only", catalogue.Inherent: "switches nothing"}[k.Status]
 }
 
 // Choices returns the key's choices.

@@ -102,13 +102,15 @@ type AdapterStatus struct {
 
 // EthernetStatus is the Ethernet function of an adapter, beside its RDMA function.
 type EthernetStatus struct {
-	Host     string            `json:"host"` // who uses it: TAP nic0, datagram socket PATH, ...
-	Up       bool              `json:"up"`
-	Asleep   bool              `json:"asleep"` // until a frame wakes its host
-	MAC      string            `json:"mac"`
-	MTU      int               `json:"mtu"`      // bytes of an IP packet
-	Queues   int               `json:"queues"`   // receive queues
-	Rings    []RingStatus      `json:"rings"`    // of these queues, in order
+	Host   string       `json:"host"` // who uses it: TAP nic0, datagram socket PATH, ...
+	Up     bool         `json:"up"`
+	Asleep bool         `json:"asleep"` // until a frame wakes its host
+	MAC    string       `json:"mac"`
+	MTU    int          `json:"mtu"`    // bytes of an IP packet
+	Queues int          `json:"queues"` // receive queues
+	Rings  []RingStatus `json:"rings"`  // of these queues, in order
+	// Loop are the processors on which the thread runs that serves the queues; none: all on which the driver may.
+	Loop     []int             `json:"loop_processors,omitempty"`
 	Counters map[string]uint64 `json:"counters"` // by the short names of the sets network_interface and ethernet
 }
 

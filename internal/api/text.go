@@ -123,6 +123,9 @@ func (e *EthernetStatus) writeText(w io.Writer) {
 		c["sent_bytes"], c["received_packets"], c["received_bytes"], c["outbound_discarded_packets"]+c["outbound_error_packets"],
 		c["received_discarded_packets"]+c["dropped_malformed_frames"]+c["dropped_address_frames"]+c["dropped_vlan_frames"]+
 			c["dropped_long_frames"]+c["dropped_own_frames"])
+	if len(e.Loop) > 0 {
+		fmt.Fprintf(w, "    served on processors %v only\n", strings.Trim(fmt.Sprint(e.Loop), "[]"))
+	}
 	for q, r := range e.Rings {
 		fmt.Fprintf(w, "    queue %d on processor %d: sent %d packets %d bytes, received %d packets %d bytes, %d dropped received\n", q,
 			r.Processor, r.SentPackets, r.SentBytes, r.ReceivedPackets, r.ReceivedBytes, r.Dropped)

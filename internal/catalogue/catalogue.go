@@ -85,6 +85,9 @@ const (
 	Built
 	// ReadOnly means shown, but not settable.
 	ReadOnly
+	// Inherent means validated and stored; what it switches is always so in a software adapter, or there is nothing to switch.
+	// The description says which.
+	Inherent
 )
 
 // Source is where a fact comes from: a manual and its section.

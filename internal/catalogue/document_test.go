@@ -203,6 +203,8 @@ func takenUp(e Effect, s Status) string {
 		return "read only"
 	case StoredOnly:
 		return when + ", **stored only**"
+	case Inherent:
+		return "switches nothing"
 	default:
 		return when
 	}

@@ -52,8 +52,8 @@ var ethernetKeys = []Key{
 	},
 	{
 		Name: "SingleStream", Base: AdapterClass, Group: groupEthernet, Generations: MLX4, Scope: onBoth, Type: NumericString,
-		Defaults: always(0), Choices: disableEnable, UI: true, Title: "Single Stream",
-		Description: "Passes packets to send on to another processor, so that a single stream can go faster.",
+		Status: Inherent, Defaults: always(0), Choices: disableEnable, UI: true, Title: "Single Stream",
+		Description: "Passes packets to send on to another processor, so that a single stream can go faster. Here it is always so: whoever sends is done when its packet is in the queue of its TAP or socket, and the driver's thread takes it from there, on a processor of TxForwardingProcessor. The key is kept and switches nothing.",
 		Sources:     ethernetMLX4,
 	},
 	{

@@ -129,14 +129,17 @@ var performanceKeys = []Key{
 	},
 	{
 		Name: "ReturnPacketThreshold", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
+		Status:   Built,
 		Defaults: always(341), Min: 0, Max: 4096, Unit: "packets",
-		Description: "Number of free received packets that may gather before they are returned to the receive ring; 0 means two thirds of the ring.",
+		Description: "Number of free received packets that a receive ring keeps; the memory of any more is given back at once. 0 means two thirds of the ring." + stored,
+		Chosen:      "That a packet is given back as memory: a ring here has memory only for what has waited in it.",
 		Sources:     performanceSources,
 	},
 	{
-		Name: "NumTcb", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
+		Name: "NumTcb", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
 		Defaults: always(16), Min: 1, Max: 64, Unit: "buffers",
-		Description: "Number of send buffers that are allocated, each as large as a large send, or as the MTU without that offload.",
+		Description: "Number of buffers for large frames of the host that have not left; while all are in use nothing more is read from it. Frames of up to 2 KB have 1,024 buffers of their own." + stored,
+		Chosen:      "That each has room for the largest of all frames, with that offload or without: memory that is not touched costs nothing.",
 		Sources:     performanceSources,
 	},
 	{
@@ -182,10 +185,10 @@ var performanceKeys = []Key{
 		Sources:     performanceSources,
 	},
 	{
-		Name: "TxForwardingProcessor", Base: AdapterClass, Group: groupPerformance, Generations: MLX4, Scope: onBoth, Type: NumericString,
+		Name: "TxForwardingProcessor", Base: AdapterClass, Group: groupPerformance, Generations: MLX4, Scope: onBoth, Type: NumericString, Status: Built,
 		Defaults: automatic(rssChoice), Min: 0, Max: 1023, Bound: Processors, AutoText: "-1",
-		Description: "Processor that runs the thread that forwards packets to send.",
-		Chosen:      "The limits.",
+		Description: "Processor that runs the thread that forwards packets to send: the driver's loop, which serves everything else of its adapters too." + stored,
+		Chosen:      "The limits. That the loop runs on all that are named, if its adapters name different ones.",
 		Sources:     append(tuningSources, performanceMLX4...),
 	},
 	{
@@ -197,9 +200,9 @@ var performanceKeys = []Key{
 		Sources:     append(tuningSources, performanceMLX4...),
 	},
 	{
-		Name: "TxInterruptProcessor", Base: AdapterClass, Group: groupPerformance, Generations: MLX4, Scope: onBoth, Type: NumericString,
+		Name: "TxInterruptProcessor", Base: AdapterClass, Group: groupPerformance, Generations: MLX4, Scope: onBoth, Type: NumericString, Status: Built,
 		Defaults: automatic(rssChoice), Min: 0, Max: 1023, Bound: Processors, AutoText: "-1",
-		Description: "Processor that handles the completions of sends.",
+		Description: "Processor that handles the completions of sends: as TxForwardingProcessor, it is for the driver's loop." + stored,
 		Chosen:      "The limits.",
 		Sources:     append(tuningSources, performanceMLX4...),
 	},
@@ -210,9 +213,9 @@ var performanceKeys = []Key{
 		Sources:     performanceSources,
 	},
 	{
-		Name: "BlueFlame", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString,
+		Name: "BlueFlame", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString, Status: Inherent,
 		Defaults: always(1), Choices: disableEnable,
-		Description: "Passes small work requests to the device together with the doorbell, so that it need not fetch them: lower latency on a lightly loaded adapter.",
+		Description: "Passes small work requests to the device together with the doorbell, so that it need not fetch them over its bus. A software adapter has no bus: it reads a request where the program has written it. Whether the data is in the request is the program's choice (inline sends).",
 		Sources:     performanceSources,
 	},
 	{

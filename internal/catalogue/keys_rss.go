@@ -12,33 +12,36 @@ var (
 	burstSource = from(ethernetB, "Packet Burst Handling")
 )
 
+// stored says what Ethernet functions alone do.
+const stored = " Of InfiniBand ports it is only stored."
+
 // rssKeys are NDIS's standardized keywords.
 var rssKeys = []Key{
 	{
-		Name: "*RssBaseProcNumber", Base: AdapterClass, Group: groupRSS, Generations: Both, Scope: onBoth, Type: NumericString,
+		Name: "*RssBaseProcNumber", Base: AdapterClass, Group: groupRSS, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
 		Defaults: always(0), Min: 0, Max: 63, Bound: Processors, UI: true, Title: "RSS Base Processor Number",
-		Description: "First processor, within its group, that RSS uses. Different numbers keep adapters apart from each other.",
+		Description: "First processor, within its group, that RSS uses. Different numbers keep adapters apart from each other." + stored,
 		Chosen:      "Default and limits, which are NDIS's.",
 		Sources:     append(tuningSources, rssSources...),
 	},
 	{
-		Name: "*RssBaseProcGroup", Base: AdapterClass, Group: groupRSS, Generations: Both, Scope: onBoth, Type: NumericString,
+		Name: "*RssBaseProcGroup", Base: AdapterClass, Group: groupRSS, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
 		Defaults: always(0), Min: 0, Max: 63, UI: true, Title: "RSS Base Processor Group",
-		Description: "Processor group of that first processor, on machines with more than 64.",
+		Description: "Processor group of that first processor, on machines with more than 64. Processors 0 to 63 are group 0, and so on." + stored,
 		Chosen:      "Default and limits.",
 		Sources:     rssSources,
 	},
 	{
-		Name: "*RssMaxProcNumber", Base: AdapterClass, Group: groupRSS, Generations: Both, Scope: onBoth, Type: NumericString,
+		Name: "*RssMaxProcNumber", Base: AdapterClass, Group: groupRSS, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
 		Defaults: always(63), Min: 0, Max: 63, UI: true, Title: "RSS Max Processor Number",
-		Description: "Last processor, within its group, that RSS uses.",
+		Description: "Last processor, within its group, that RSS uses." + stored,
 		Chosen:      "Default and limits, which are NDIS's. " + alsoWinOF2,
 		Sources:     append(tuningSources, from(winof, "10 Release Notes Change Log History")...),
 	},
 	{
-		Name: "*NumaNodeID", Base: AdapterClass, Group: groupRSS, Generations: Both, Scope: onBoth, Type: NumericString,
+		Name: "*NumaNodeID", Base: AdapterClass, Group: groupRSS, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
 		Defaults: always(65535), Min: 0, Max: 65535, UI: true, Title: "Preferred NUMA node",
-		Description: "NUMA node whose processors and memory the adapter should use; 65535 means no preference.",
+		Description: "NUMA node whose processors the adapter should use; 65535 means no preference. Memory is where the system puts it: with the processors that touch it first." + stored,
 		Chosen:      "Default and limits, which are NDIS's.",
 		Sources:     rssSources,
 	},

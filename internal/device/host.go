@@ -59,10 +59,11 @@ type Host struct {
 
 	rung atomic.Bool // a doorbell was rung, or Wake called, since the last step began
 
-	sleep   sleepState
-	wg      sync.WaitGroup
-	closing atomic.Bool
-	policy  policy
+	sleep     sleepState
+	placement placement
+	wg        sync.WaitGroup
+	closing   atomic.Bool
+	policy    policy
 	// contention is among the programs that poll, and those they wait for.
 	contention wait.Contention
 	done       chan struct{} // closed with the host: ends the address follower

@@ -72,6 +72,7 @@ func (n *nic) start() error {
 	n.station.Plug(address.Wire, netip.Addr{}, nil)
 	f.SetWire(n.station)
 	a.rewired()
+	a.host.place()
 	return nil
 }
 
@@ -119,6 +120,7 @@ func (n *nic) stop() {
 	a.links.All()[0].Unlisten(n.f.MAC())
 	n.station = nil
 	a.rewired()
+	a.host.place()
 }
 
 // close gives the host its end back.

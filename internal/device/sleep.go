@@ -146,7 +146,9 @@ func (h *Host) background() {
 	var dog wait.Watchdog
 	spin, lock := wait.Spinner{Policy: h.policy.background}, wait.Spinner{Policy: wait.Of(wait.LoopLock)}
 	spin.Begin(h.now())
+	var bound binding
 	for !h.closing.Load() {
+		bound.follow(h)
 		if s.roles.Others(&dog) {
 			s.roles.Watch(&dog, h.closing.Load)
 			spin.Begin(h.now())

@@ -139,8 +139,9 @@ func (d *Driver) ethernetStatus(i int, e *device.EthernetStatus) *api.EthernetSt
 		return nil
 	}
 	w := d.ethernetWords(i, e)
+	loop, _ := d.host.LoopProcessors()
 	return &api.EthernetStatus{Host: e.Host, Up: e.On, Asleep: e.Asleep, MAC: net.HardwareAddr(e.MAC[:]).String(),
-		MTU: e.MTU, Queues: len(e.Processors), Rings: rings(e), Counters: w.Values()}
+		MTU: e.MTU, Queues: len(e.Processors), Rings: rings(e), Loop: loop, Counters: w.Values()}
 }
 
 // rings returns the status of the receive queues of an Ethernet function.

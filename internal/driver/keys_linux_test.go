@@ -91,6 +91,14 @@ var acting = map[string]func(*testing.T){
 	"RfdReservationFactor":     TestEthernetKeys,
 	"*WakeOnMagicPacket":       TestWake,
 	"*WakeOnPattern":           TestWake,
+	"ReturnPacketThreshold":    TestEthernetKeys,
+	"NumTcb":                   TestEthernetKeys,
+	"*RssBaseProcNumber":       TestPlacementKeys,
+	"*RssBaseProcGroup":        TestPlacementKeys,
+	"*RssMaxProcNumber":        TestPlacementKeys,
+	"*NumaNodeID":              TestPlacementKeys,
+	"TxForwardingProcessor":    TestPlacementKeys,
+	"TxInterruptProcessor":     TestPlacementKeys,
 }
 
 // actingOf holds the files with the tests of keys that a tool's feature uses.

@@ -3,8 +3,7 @@ package hostside
 import "github.com/softvpi/softvpi/internal/offload"
 
 const (
-	// largeBuffers and smallBuffers bound what a host has handed over and the function still needs.
-	largeBuffers = 64
+	// smallBuffers bounds what a host has handed over and the function still needs, beside NumTcb large buffers.
 	smallBuffers = 1024
 	smallSize    = 2048
 	// largeSize has room for the largest frame of a host, with its virtio header and one byte to see that it is too long.

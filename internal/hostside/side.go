@@ -72,9 +72,10 @@ func (s *Side) Abilities() ethernet.Abilities {
 // the system's.
 func (s *Side) Attach(f *ethernet.Function) error {
 	s.f = f
-	s.large, s.small = pool{left: largeBuffers, size: largeSize}, pool{left: smallBuffers, size: smallSize}
+	large := f.Config().NumTcb + 1 // and one into which is read
+	s.large, s.small = pool{left: large, size: largeSize}, pool{left: smallBuffers, size: smallSize}
 	// No send queue is ever full: that is what the buffers are counted for.
-	if room := f.Config().TransmitBuffers - largeBuffers; room < smallBuffers {
+	if room := f.Config().TransmitBuffers - large; room < smallBuffers {
 		s.small.left = max(room, 0)
 	}
 	s.sends, s.scratch, s.full, s.retry, s.pause = make([]sends, f.SendQueues()), s.large.get(), 0, clock.Never, 0
@@ -135,6 +136,15 @@ func (s *Side) Sending() (n int) {
 	return n
 }
 
+// hold makes the host's end silent while all buffers are in use.
+func (s *Side) hold() {
+	if !s.paused {
+		s.counters.Paused++
+		s.paused = true
+		s.end.Pause(true)
+	}
+}
+
 func (s *Side) resume() {
 	if s.paused {
 		s.paused = false
@@ -184,8 +194,9 @@ func (s *Side) Pull(now clock.Time) (n int) {
 		return 0
 	}
 	if s.scratch == nil {
+		s.f.Collect(now) // who completes sends with the next ones waits for these
 		if s.scratch = s.large.get(); s.scratch == nil {
-			s.f.Collect(now) // who completes sends with the next ones waits for these
+			s.hold()
 			return 0
 		}
 		s.resume()
@@ -210,10 +221,7 @@ func (s *Side) pull(now clock.Time, q int) int {
 		s.take(now, s.scratch.b[:got])
 		if s.scratch == nil {
 			if s.scratch = s.large.get(); s.scratch == nil {
-				s.counters.Paused++
-				s.paused = true
-				s.end.Pause(true)
-				return n + 1
+				return n + 1 // until the port has sent some, or else hold
 			}
 		}
 	}

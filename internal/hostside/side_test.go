@@ -297,9 +297,16 @@ func TestSide_HostTakesNothing(t *testing.T) {
 	}
 }
 
-// TestSide_Flood: a host whose frames do not leave is not read any more once its buffers are in use, and goes on when they do.
+// TestSide_Flood: a host whose frames do not leave is not read any more once its buffers (NumTcb for large frames, and one into
+// which is read) are in use, and goes on when they do.
 func TestSide_Flood(t *testing.T) {
-	b := newBed(t, true, nil)
+	for _, n := range []int{1, 16, 64} {
+		flood(t, n)
+	}
+}
+
+func flood(t *testing.T, buffers int) {
+	b := newBed(t, true, func(c *ethernet.Config) { c.NumTcb = buffers })
 	whole, _ := tcp(30000, 1460)
 	for range 500 {
 		b.ends[0].send = append(b.ends[0].send, whole)
@@ -308,8 +315,8 @@ func TestSide_Flood(t *testing.T) {
 		b.side[0].Pull(b.now) // the port has no turn
 	}
 	c := b.side[0].Counters()
-	if len(b.ends[0].send) != 500-largeBuffers || c.Paused != 1 || !b.ends[0].paused || c.Read != largeBuffers {
-		t.Fatalf("%d are not read, %+v", len(b.ends[0].send), c)
+	if len(b.ends[0].send) != 500-buffers-1 || c.Paused != 1 || !b.ends[0].paused || c.Read != uint64(buffers)+1 {
+		t.Fatalf("NumTcb %d: %d are not read, %+v", buffers, len(b.ends[0].send), c)
 	}
 	b.run()
 	if len(b.ends[1].got) != 500 || b.ends[0].paused || b.side[0].Sending() != 0 {

@@ -189,6 +189,9 @@ func notice(c Change, k catalogue.Key) (Notice, bool) {
 	switch {
 	case k.Status == catalogue.StoredOnly:
 		return Notice{Path: c.Key, Name: c.Value.Name, Text: "is stored only: what it controls is not built yet", Effect: "none"}, true
+	case k.Status == catalogue.Inherent:
+		return Notice{Path: c.Key, Name: c.Value.Name, Text: "switches nothing: a software adapter has nothing else, docs/registry.md says what",
+			Effect: "none"}, true
 	case k.Status == catalogue.ReadOnly:
 		return Notice{Path: c.Key, Name: c.Value.Name, Text: "is for reading: setting it acts on nothing", Effect: "none"}, true
 	case k.Effect == catalogue.AtOnce:

@@ -1,49 +1,16 @@
 #!/usr/bin/env bash
 # TCP between two namespaces of Linux: over a veth pair, through two Ethernet functions of one driver (hosts on TAPs), and
-# through those of two drivers joined by a veth, in turn. Prints Gb/s, and Gb/s for each core of processor time of both iperf3 and
+# through those of two drivers joined by a veth, in turn; then frame by frame, without offloads. Prints Gb/s, and Gb/s for each core of processor time of both iperf3 and
 # what is between them, which other load disturbs little.
 #
 #   bench.sh [SECONDS=3] [ROUNDS=3] [TAPFWD]     needs root, iperf3, python3; SOFTVPI is the program (bin/softvpi)
 #
 # TAPFWD is a program for the ceiling: "TAPFWD -vnet -mtu N NAMESPACE NAMESPACE" makes a TAP with 10.55.0.1 in the one and one
-# with 10.55.0.2 in the other, and does nothing but pass frames with their virtio headers between them.
+# with 10.55.0.2 in the other, and does nothing but pass frames with their virtio headers between them; without -vnet there are
+# no headers, and so no offloads.
 set -u
 secs=${1:-3} rounds=${2:-3} fwd=${3:-}
-softvpi=${SOFTVPI:-$(cd "$(dirname "$0")/../.." && pwd)/bin/softvpi}
-dir=$(mktemp -d)
-a=eba$$ b=ebb$$ pids=()
-end() {
-  for p in "${pids[@]}"; do kill "$p" 2>/dev/null && wait "$p" 2>/dev/null; done
-  pids=()
-  ip netns del $a 2>/dev/null
-  ip netns del $b 2>/dev/null
-}
-trap 'end; rm -rf "$dir"' EXIT
-begin() {
-  for n in $a $b; do
-    ip netns add $n
-    ip -n $n link set lo up
-  done
-}
-address() { # interface in a, interface in b
-  ip -n $a addr add 10.55.1.1/24 dev "$1"
-  ip -n $b addr add 10.55.1.2/24 dev "$2"
-  ip -n $a link set "$1" up
-  ip -n $b link set "$2" up
-}
-drive() { # namespace, arguments of up
-  local n=$1
-  shift
-  rm -f "$dir/$n.log"
-  ip netns exec "$n" "$softvpi" up --socket "$dir/$n.sock" --state "$dir/$n" --skip-self-check "$@" >"$dir/$n.log" 2>&1 &
-  pids+=($!)
-  for _ in $(seq 100); do
-    grep -qs '^listening' "$dir/$n.log" && return
-    sleep 0.1
-  done
-  cat "$dir/$n.log"
-  exit 1
-}
+. "$(dirname "$0")/namespaces.sh"
 ticks() {
   local sum=0
   for p in "${pids[@]}"; do sum=$((sum + $(awk '{print $14+$15}' "/proc/$p/stat"))); done
@@ -70,6 +37,22 @@ print('%-34s %6.2f Gb/s  %5.2f for each core  (between them %.2f cores, %d sent 
 P
   end
 }
+pair() { # MTU, keys to set: one driver with two adapters on a wire in memory
+  drive $a --adapter "a=10.55.2.1,datagram=$dir/w,linkmtu=$1,mac=02:00:00:00:00:0a,host=tap:n$$a" \
+    --adapter "b=10.55.2.2,datagram=$dir/w,linkmtu=$1,mac=02:00:00:00:00:0b,host=tap:n$$b"
+  shift
+  if [ $# -gt 0 ]; then
+    for adapter in a b; do
+      for key; do in_driver reg add "${key%=*}" --adapter $adapter /d "${key#*=}"; done
+      in_driver adapter restart $adapter
+    done
+  fi
+  ip -n $a link set n$$b netns $b
+  address n$$a n$$b
+}
+in_driver() { "$softvpi" "$@" --socket "$dir/$a.sock" >>"$dir/log" || exit 1; }
+plain=('*LsoV2IPv4=0' '*LsoV2IPv6=0' '*TCPUDPChecksumOffloadIPv4=0' '*TCPUDPChecksumOffloadIPv6=0' '*IPChecksumOffloadIPv4=0'
+  '*RscIPv4=0' '*RscIPv6=0')
 for mtu in 1500 9000; do
   for _ in $(seq "$rounds"); do
     begin
@@ -78,10 +61,7 @@ for mtu in 1500 9000; do
     run "veth, MTU $mtu"
 
     begin
-    drive $a --adapter "a=10.55.2.1,datagram=$dir/w,linkmtu=$mtu,mac=02:00:00:00:00:0a,host=tap:n$$a" \
-      --adapter "b=10.55.2.2,datagram=$dir/w,linkmtu=$mtu,mac=02:00:00:00:00:0b,host=tap:n$$b"
-    ip -n $a link set n$$b netns $b
-    address n$$a n$$b
+    pair $mtu
     run "one driver, MTU $mtu"
 
     begin
@@ -98,5 +78,14 @@ for mtu in 1500 9000; do
     "$fwd" -vnet -mtu $mtu $a $b >/dev/null 2>&1 &
     pids+=($!)
     run "tapfwd, MTU $mtu" 10.55.0.2
+
+    begin
+    pair $mtu "${plain[@]}"
+    run "frames: one driver, MTU $mtu"
+
+    begin
+    "$fwd" -mtu $mtu $a $b >/dev/null 2>&1 &
+    pids+=($!)
+    run "frames: tapfwd, MTU $mtu" 10.55.0.2
   done
 done

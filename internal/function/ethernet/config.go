@@ -46,6 +46,9 @@ type Config struct {
 	ThreadPoll, AverageFactor, AveragePollThreshold, ThisPollThreshold int
 	AsyncReceiveIndicate, RfdReservationFactor                         int
 	WakeOnMagicPacket, WakeOnPattern                                   int // *WakeOnMagicPacket...
+	ReturnPacketThreshold                                              int // 0: two thirds of *ReceiveBuffers
+	NumTcb                                                             int // for the host, which has the buffers
+	TxForwardingProcessor, TxInterruptProcessor                        int // for who drives the function; Automatic: any of RSS
 
 	// Machine are the machine's processors, of which RSS takes some for its queues; none: as many as the keys ask for, on one
 	// node.

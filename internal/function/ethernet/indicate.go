@@ -64,10 +64,14 @@ func (f *Function) startReceive() {
 	if c.AsyncReceiveIndicate != 0 {
 		size += c.RfdReservationFactor
 	}
+	keep := c.ReturnPacketThreshold
+	if keep == 0 {
+		keep = c.ReceiveBuffers * 2 / 3 // WinOF 5.50, 4.6.5
+	}
 	f.receive = make([]receiveQueue, len(f.processors))
 	for i := range f.receive {
 		r := &f.receive[i]
-		r.ring, r.due = queue.NewRing(size), clock.Never
+		r.ring, r.due = queue.NewRing(size, keep), clock.Never
 	}
 	f.setCompletion()
 }

@@ -161,6 +161,21 @@ func TestBurst(t *testing.T) {
 	}
 }
 
+// TestReturnPacketThreshold: the memory of so many packets that are gone is kept, and that of others given back at once; with 0 of
+// two thirds of the ring (WinOF 5.50, 4.6.5).
+func TestReturnPacketThreshold(t *testing.T) {
+	for threshold, kept := range map[int]int{1: 1, 100: 100, 0: 400, 4096: 600} {
+		x := alone(t, plain(macB, func(c *Config) {
+			c.NumRSSQueues, c.ReceiveBuffers, c.AsyncReceiveIndicate, c.ReturnPacketThreshold = 1, 600, asyncThread, threshold
+		}))
+		x.many(0, 600)
+		each := x.Memory() / 600
+		if x.Advance(0); len(x.host.packets) != 600 || x.Memory()/each != kept {
+			t.Errorf("ReturnPacketThreshold %d: memory of %d packets is kept, want %d", threshold, x.Memory()/each, kept)
+		}
+	}
+}
+
 // TestBalance: the closest-processor profile moves flows from a busy queue to idle ones after 100 ms, the static one does not.
 func TestBalance(t *testing.T) {
 	for profile, want := range map[int]bool{1: true, 2: false} {

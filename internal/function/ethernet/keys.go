@@ -72,6 +72,10 @@ var keys = []key{
 	{"RfdReservationFactor", func(c *Config) *int { return &c.RfdReservationFactor }},
 	{"*WakeOnMagicPacket", func(c *Config) *int { return &c.WakeOnMagicPacket }},
 	{"*WakeOnPattern", func(c *Config) *int { return &c.WakeOnPattern }},
+	{"ReturnPacketThreshold", func(c *Config) *int { return &c.ReturnPacketThreshold }},
+	{"NumTcb", func(c *Config) *int { return &c.NumTcb }},
+	{"TxForwardingProcessor", func(c *Config) *int { return &c.TxForwardingProcessor }},
+	{"TxInterruptProcessor", func(c *Config) *int { return &c.TxInterruptProcessor }},
 }
 
 // fixed are the keys that take effect when an adapter starts: its rings, its queues and their processors.
@@ -79,6 +83,7 @@ var fixed = map[string]bool{
 	"*ReceiveBuffers": true, "*TransmitBuffers": true, "*RSS": true, "*NumRSSQueues": true, "*MaxRSSProcessors": true,
 	"*RssBaseProcNumber": true, "*RssBaseProcGroup": true, "*RssMaxProcNumber": true, "*NumaNodeID": true, "*RSSProfile": true,
 	"DefaultRecvRingProcessor": true, "TxHashDistribution": true, "AsyncReceiveIndicate": true, "RfdReservationFactor": true,
+	"ReturnPacketThreshold": true, "NumTcb": true, "TxForwardingProcessor": true, "TxInterruptProcessor": true,
 	"RssMonitoringEnabled": true, "RssCountersActivatedAtStartup": true,
 }
 

@@ -43,17 +43,20 @@ type slot struct {
 	parts  [2][]byte
 }
 
-// Ring keeps copies of packets. Its memory grows with what it has had to keep at a time, up to its size, and is used again.
+// Ring keeps copies of packets. Its memory grows with what it has had to keep at a time, up to its size, and is used again, as far
+// as it is for no more packets than are to be kept.
 type Ring struct {
 	slots []slot
 	size  int
 	first int
 	count int
 	bytes int // of memory
+	keep  int // slots without a packet that may have memory
+	spare int // those that have
 }
 
-// NewRing returns a ring for so many packets.
-func NewRing(size int) *Ring { return &Ring{size: size} }
+// NewRing returns a ring for so many packets, which keeps the memory of so many that are gone.
+func NewRing(size, keep int) *Ring { return &Ring{size: size, keep: keep} }
 
 // Len returns how many packets wait.
 func (r *Ring) Len() int { return r.count }
@@ -75,6 +78,9 @@ func (r *Ring) Put(p *Packet, split bool) bool {
 	s := r.at(r.count)
 	r.count++
 	before := cap(s.head) + cap(s.data)
+	if before > 0 {
+		r.spare--
+	}
 	s.head, s.data = s.head[:0], s.data[:0]
 	for i, b := range p.Parts {
 		if split && i == 0 {
@@ -122,13 +128,29 @@ func (r *Ring) Peek(list []Packet) int {
 	return n
 }
 
-// Remove removes n packets from the front. Their memory may be used by the next Put.
+// Remove removes n packets from the front. Their memory may be used by the next Put, or is given back.
 func (r *Ring) Remove(n int) {
+	for i := range n {
+		r.empty(r.at(i))
+	}
 	r.count -= n
 	if r.first += n; r.first >= len(r.slots) && len(r.slots) > 0 {
 		r.first -= len(r.slots)
 	}
 	if r.count == 0 {
 		r.first = 0 // short queues use the beginning of their memory only
+	}
+}
+
+// empty takes a slot's packet, and gives its memory back if there is enough without it.
+func (r *Ring) empty(s *slot) {
+	n := cap(s.head) + cap(s.data)
+	switch {
+	case n == 0:
+	case r.spare < r.keep:
+		r.spare++
+	default:
+		r.bytes -= n
+		*s = slot{}
 	}
 }

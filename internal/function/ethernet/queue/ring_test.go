@@ -12,7 +12,8 @@ import (
 func TestRing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 40).Draw(t, "size")
-		r := NewRing(size)
+		keep := rapid.IntRange(0, 40).Draw(t, "keep")
+		r := NewRing(size, keep)
 		var model [][]byte
 		next := byte(0)
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
@@ -49,7 +50,7 @@ func TestRing(t *testing.T) {
 			t.Fatalf("%d packets and room for %d, want %d", r.Len(), r.Room(), len(model))
 		}
 	})
-	r := NewRing(1000)
+	r := NewRing(1000, 1)
 	for range 5000 {
 		r.Put(&Packet{Parts: [][]byte{make([]byte, 1000)}}, false)
 		r.Remove(1)
@@ -59,8 +60,27 @@ func TestRing(t *testing.T) {
 	}
 }
 
+// TestRing_Keep: the memory of packets that are gone is kept for so many as are to be, and that of others given back.
+func TestRing_Keep(t *testing.T) {
+	for keep, want := range map[int]int{0: 0, 10: 10, 100: 50} {
+		r := NewRing(50, keep)
+		for round := range 3 {
+			for range 50 {
+				r.Put(&Packet{Parts: [][]byte{make([]byte, 1000)}}, false)
+			}
+			full := r.Memory()
+			for range 5 {
+				r.Remove(10)
+			}
+			if m := r.Memory(); full < 50*1000 || m != full/50*want {
+				t.Errorf("round %d: %d of %d bytes are kept, want those of %d packets", round, m, full, want)
+			}
+		}
+	}
+}
+
 func BenchmarkPut(b *testing.B) {
-	r := NewRing(4096)
+	r := NewRing(4096, 1)
 	p := Packet{Parts: [][]byte{make([]byte, 1500)}}
 	b.ReportAllocs()
 	b.SetBytes(1500)
