@@ -20,6 +20,7 @@ type Fabric struct {
 	due      due
 	arrivals arrivals
 	watch    watch
+	rooms    []int // stations that have room again
 	out      [16]Departure
 }
 
@@ -28,6 +29,7 @@ type node struct {
 	sw      *Switch
 	station *Station // nil: it is a switch
 	peers   []End    // by port; the node -1: none
+	told    bool     // it is among those with room again
 }
 
 // AddSwitch adds a switch, whose store must be the fabric's, and returns its number.
@@ -84,6 +86,19 @@ func (f *Fabric) Send(now clock.Time, station int, r Ref) bool {
 	return ok
 }
 
+// Room returns a station that has room again after Send had none, with the priorities; false: there is none.
+func (f *Fabric) Room() (station int, priorities uint8, ok bool) {
+	for len(f.rooms) > 0 {
+		station = f.rooms[len(f.rooms)-1]
+		f.rooms = f.rooms[:len(f.rooms)-1]
+		f.nodes[station].told = false
+		if priorities = f.nodes[station].station.Room(); priorities != 0 {
+			return station, priorities, true
+		}
+	}
+	return 0, 0, false
+}
+
 // Wake notes that something was done to a node directly.
 func (f *Fabric) Wake(node int) { f.due.set(node, f.nodes[node].sw.Deadline()) }
 
@@ -127,6 +142,10 @@ func (f *Fabric) turn(now clock.Time, i int) {
 		}
 	}
 	f.due.set(i, x.sw.Deadline())
+	if x.station != nil && x.station.refused != 0 && !x.told {
+		x.told = true
+		f.rooms = append(f.rooms, i)
+	}
 }
 
 func (f *Fabric) depart(x *node, i int, d Departure) {

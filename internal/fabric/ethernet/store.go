@@ -46,7 +46,7 @@ type Store struct {
 	free   uint32 // the first of those that are none; 0: there is no such
 	used   int
 	pages  []*[cellsPerPage * cellSize]byte
-	next   []uint32 // by cell: that of the frame behind it, or the next free
+	next   []uint32 // by cell: that of the frame behind it, or the next free one, plus one
 	spare  uint32   // the first free cell plus one
 }
 
@@ -63,7 +63,7 @@ func (s *Store) Put(b []byte, more int) Ref {
 	n := copy(s.bytes(h.cell)[tagRoom:], b)
 	for last := h.cell; n < len(b); {
 		c := s.cell()
-		s.next[last], last = c, c
+		s.next[last], last = c+1, c
 		n += copy(s.bytes(c), b[n:])
 	}
 	return r
@@ -128,7 +128,7 @@ func (s *Store) Append(b []byte, r Ref) []byte {
 	b = append(b, head...)
 	c := h.cell
 	for left := int(h.kept) - len(head); left > 0; left -= cellSize {
-		c = s.next[c]
+		c = s.next[c] - 1
 		b = append(b, s.bytes(c)[:min(left, cellSize)]...)
 	}
 	return b
@@ -139,7 +139,7 @@ func (s *Store) Drop(r Ref) {
 	h := &s.frames[r]
 	c := h.cell
 	for left := int(h.start) + int(h.kept) - cellSize; left > 0; left -= cellSize {
-		c = s.next[c]
+		c = s.next[c] - 1
 	}
 	s.next[c], s.spare = s.spare, h.cell+1
 	h.next, s.free = s.free, uint32(r)
@@ -155,10 +155,10 @@ func (s *Store) again(r Ref) Ref {
 	copy(s.bytes(to.cell), s.bytes(from.cell))
 	c, last := from.cell, to.cell
 	for left := int(from.start) + int(from.kept) - cellSize; left > 0; left -= cellSize {
-		c = s.next[c]
+		c = s.next[c] - 1
 		k := s.cell()
 		copy(s.bytes(k), s.bytes(c))
-		s.next[last], last = k, k
+		s.next[last], last = k+1, k
 	}
 	return n
 }

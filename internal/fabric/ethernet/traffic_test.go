@@ -49,8 +49,8 @@ func (x packet) bytes() []byte {
 
 func (x packet) put(s *Store) Ref { return s.Put(x.bytes(), max(x.length-headers, 0)) }
 
-// serial returns that of a frame, and the station from which it comes.
-func serial(b []byte) (from byte, n uint32) { return b[11], binary.BigEndian.Uint32(b[len(b)-4:]) }
+// serial returns that of a frame without tag, and the station from which it comes.
+func serial(b []byte) (from byte, n uint32) { return b[29], binary.BigEndian.Uint32(b[len(b)-4:]) }
 
 // rig is one switch whose ports nobody drives but the test.
 type rig struct {
