@@ -10,13 +10,16 @@ import (
 // mostTurned is how many frames between stations wait for the next turn of the port; more are lost, as in a switch.
 const mostTurned = 512
 
+// turnedBatch is how many of them are delivered together.
+const turnedBatch = 32
+
 // turned are frames from one station to another on the same wire, which the network would not bring back. Their buffers
 // are reused.
 type turned struct {
 	frames []insideFrame
 	n      int
 	given  int // of frames, that were delivered and may still be in use
-	in     [1]frame.In
+	in     [turnedBatch]frame.In
 }
 
 type insideFrame struct {
@@ -80,25 +83,35 @@ func (w *Wire) inside(from *Station, o *frame.Out) bool {
 	return o.Inside
 }
 
-// deliverTurned delivers the frames between stations.
+// deliverTurned delivers the frames between stations, those that follow each other to one of them together.
 func (p *Port) deliverTurned(now clock.Time) {
 	t := &p.turned
-	for end := t.n; t.given < end; t.given++ {
+	for end := t.n; t.given < end; {
 		f := &t.frames[t.given]
 		t.in[0] = frame.In{Data: f.data, Raw: true, Task: f.task}
+		t.given++
 		if multicast(&t.in[0]) {
 			but := f.from
 			if but.Kind == Steered { // it may take what it sends to groups itself
 				but = nil
 			}
-			p.giveAll(now, f.wire, but, t.in[:])
+			p.giveAll(now, f.wire, but, t.in[:1])
 			continue
 		}
-		if x := f.wire.classify(&t.in[0]); x != nil {
-			p.give(now, x, t.in[:])
+		x, n := f.wire.classify(&t.in[0]), 1
+		for ; n < len(t.in) && t.given < end && t.frames[t.given].wire == f.wire; n++ {
+			next := &t.frames[t.given]
+			t.in[n] = frame.In{Data: next.data, Raw: true, Task: next.task}
+			if multicast(&t.in[n]) || f.wire.classify(&t.in[n]) != x {
+				break
+			}
+			t.given++
+		}
+		if x == nil {
+			p.counters.Unclaimed += uint64(n)
 			continue
 		}
-		p.counters.Unclaimed++
+		p.give(now, x, t.in[:n])
 	}
 }
 

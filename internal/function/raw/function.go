@@ -20,6 +20,7 @@ type Flow struct {
 	Rule     command.CreateFlow // as checked by Check
 	QP       *transport.QP
 	Counters command.FlowCounters
+	terms    []term // of Rule
 }
 
 // Counters count what a Function has done with frames.
@@ -51,6 +52,7 @@ func (f *Function) Counters() *Counters { return &f.counters }
 func (f *Function) Add(o *Flow) {
 	switch o.Rule.Type {
 	case command.FlowNormal:
+		o.terms = terms(&o.Rule)
 		f.rules = append(f.rules, o) // behind those of its priority
 		slices.SortStableFunc(f.rules, func(a, b *Flow) int { return cmp.Compare(a.Rule.Priority, b.Rule.Priority) })
 	case command.FlowSniffer:
@@ -78,7 +80,7 @@ func (f *Function) Steers(head []byte) bool {
 // first returns the index of the first rule that a frame matches.
 func (f *Function) first(x *fields) int {
 	for i, o := range f.rules {
-		if x.matches(&o.Rule) {
+		if x.match(o.terms) {
 			return i
 		}
 	}
@@ -152,7 +154,7 @@ func (f *Function) steer(now clock.Time, x *fields, b []byte) {
 	if i < len(f.rules) {
 		f.counters.Steered++
 		for priority := f.rules[i].Rule.Priority; i < len(f.rules) && f.rules[i].Rule.Priority == priority; i++ {
-			if o := f.rules[i]; x.matches(&o.Rule) {
+			if o := f.rules[i]; x.match(o.terms) {
 				f.give(now, o, b)
 			}
 		}

@@ -2,15 +2,54 @@ package raw
 
 import (
 	"encoding/binary"
+	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
-// fields are what rules look at in a frame.
+// fields are what rules look at in a frame. They are compared as words.
 type fields struct {
+	_ [0]uint64
 	command.FlowKey
 	layers command.FlowLayers
+	pad    [3]uint8
+}
+
+// words is how many words fields are. This does not compile unless they fill them.
+const (
+	words = 8
+	_     = -(unsafe.Sizeof(fields{}) ^ 8*words)
+)
+
+func (f *fields) words() *[words]uint64 { return (*[words]uint64)(unsafe.Pointer(f)) }
+
+// term is a word of a rule.
+type term struct {
+	at          uint8
+	value, mask uint64
+}
+
+// terms returns a rule as the words that it looks at.
+func terms(r *command.CreateFlow) (list []term) {
+	value, mask := fields{FlowKey: r.Value, layers: r.Layers}, fields{FlowKey: r.Mask, layers: r.Layers}
+	for i, m := range mask.words() {
+		if m != 0 {
+			list = append(list, term{uint8(i), value.words()[i] & m, m})
+		}
+	}
+	return list
+}
+
+// match reports whether a frame has what a rule asks for.
+func (f *fields) match(list []term) bool {
+	w := f.words()
+	for i := range list {
+		if t := &list[i]; w[t.at&(words-1)]&t.mask != t.value {
+			return false
+		}
+	}
+	return true
 }
 
 // parse looks at a frame as a card does: it does not ask whether lengths and checksums are right. It returns false for a frame
@@ -84,26 +123,6 @@ func (f *fields) ports(b []byte) {
 		return
 	}
 	f.SrcPort, f.DstPort = binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])
-}
-
-// matches reports whether a rule is for a frame.
-func (f *fields) matches(r *command.CreateFlow) bool {
-	v, m := &r.Value, &r.Mask
-	return r.Layers&^f.layers == 0 && same(f.Dst[:], v.Dst[:], m.Dst[:]) && same(f.Src[:], v.Src[:], m.Src[:]) &&
-		(f.EtherType^v.EtherType)&m.EtherType == 0 && (f.VLAN^v.VLAN)&m.VLAN == 0 &&
-		(f.SrcPort^v.SrcPort)&m.SrcPort == 0 && (f.DstPort^v.DstPort)&m.DstPort == 0 &&
-		(f.Protocol^v.Protocol)&m.Protocol == 0 && (f.Class^v.Class)&m.Class == 0 && (f.Hops^v.Hops)&m.Hops == 0 &&
-		(f.IPFlags^v.IPFlags)&m.IPFlags == 0 && (f.FlowLabel^v.FlowLabel)&m.FlowLabel == 0 &&
-		same(f.SrcAddr[:], v.SrcAddr[:], m.SrcAddr[:]) && same(f.DstAddr[:], v.DstAddr[:], m.DstAddr[:])
-}
-
-func same(a, b, mask []byte) bool {
-	for i := range mask {
-		if (a[i]^b[i])&mask[i] != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // Check returns an error unless a rule can be: a *command.Error that names the field.

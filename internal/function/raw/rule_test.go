@@ -77,18 +77,18 @@ func TestMatches(t *testing.T) {
 	} {
 		r := whole
 		mask(&r.Mask)
-		if !f.matches(&r) {
+		if !f.match(terms(&r)) {
 			t.Errorf("mask %+v: the frame does not match its own fields", r.Mask)
 		}
 		zero, ones := fields{layers: f.layers}, fields{layers: f.layers, FlowKey: filled()}
-		if zero.matches(&r) == ones.matches(&r) {
+		if zero.match(terms(&r)) == ones.match(terms(&r)) {
 			t.Errorf("mask %+v: it does not matter what a frame has there", r.Mask)
 		}
-		if r.Mask = (command.FlowKey{}); !ones.matches(&r) {
+		if r.Mask = (command.FlowKey{}); !ones.match(terms(&r)) {
 			t.Errorf("without a mask a frame of the layers does not match")
 		}
 	}
-	if r := (command.CreateFlow{Layers: command.FlowIPv4}); f.matches(&r) {
+	if r := (command.CreateFlow{Layers: command.FlowIPv4}); f.match(terms(&r)) {
 		t.Error("a rule for IPv4 matches IPv6")
 	}
 }
@@ -108,7 +108,7 @@ func FuzzRules(f *testing.F) {
 			return
 		}
 		var x fields
-		if x.parse(frame) && x.matches(&r) && r.Layers&^x.layers != 0 {
+		if x.parse(frame) && x.match(terms(&r)) && r.Layers&^x.layers != 0 {
 			t.Error("a frame without the layers of a rule matches it")
 		}
 	})
