@@ -14,7 +14,6 @@ import (
 	"github.com/softvpi/softvpi/internal/bench/frames"
 	"github.com/softvpi/softvpi/internal/bench/worker"
 	"github.com/softvpi/softvpi/internal/tools/tool"
-	"github.com/softvpi/softvpi/wire/eth"
 )
 
 type benchCmd struct {
@@ -134,7 +133,7 @@ func (c benchFramesCmd) Run(s *session) error {
 	f := frames.Config{Adapter: c.Adapter, Interface: c.Interface, Size: c.Size, Burst: c.Burst,
 		For: time.Duration(c.Seconds * float64(time.Second))}
 	if c.Receive {
-		r, err := frames.Receive(s.ctx, f, func(mac [6]byte) { fmt.Fprintln(s.env.Stdout, "serving at", eth.MAC(mac)) })
+		r, err := frames.Receive(s.ctx, f)
 		if err != nil {
 			return err
 		}
@@ -145,7 +144,7 @@ func (c benchFramesCmd) Run(s *session) error {
 		return tool.Usagef("--to is %q; allowed: a MAC", c.To)
 	}
 	copy(f.To[:], to)
-	r, err := frames.Send(s.ctx, f)
+	r, err := frames.Send(s.ctx, f, func() { fmt.Fprintln(s.env.Stdout, "sending") })
 	if err != nil {
 		return err
 	}

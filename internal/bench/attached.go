@@ -146,9 +146,18 @@ func (r *runner) driven(one bool) (p *path, stop func(), err error) {
 
 // driver starts a driver with adapters at these addresses where the side is.
 func (r *runner) driver(p *path, s side, addrs ...string) (*process, error) {
-	args := r.own("up")
+	var adapters []string
 	for i, addr := range addrs {
-		args = append(args, "--adapter", fmt.Sprintf("Ethernet %d=%s", i+1, addr))
+		adapters = append(adapters, fmt.Sprintf("Ethernet %d=%s", i+1, addr))
+	}
+	return r.driverOf(p, s, adapters...)
+}
+
+// driverOf starts a driver with adapters as its option --adapter describes them.
+func (r *runner) driverOf(p *path, s side, adapters ...string) (*process, error) {
+	args := r.own("up")
+	for _, a := range adapters {
+		args = append(args, "--adapter", a)
 	}
 	x := r.command(p, args)
 	x.cmd.Stdout = nil

@@ -73,14 +73,15 @@ func (c *Config) run(ctx context.Context, e end, waits bool) (r Result, err erro
 	}
 }
 
-// Send sends for a time, as fast as it can.
-func Send(ctx context.Context, c Config) (Result, error) {
+// Send sends for a time, as fast as it can. ready is called when it begins.
+func Send(ctx context.Context, c Config, ready func()) (Result, error) {
 	if c.Interface != "" {
 		e, done, err := c.ringSender()
 		if err != nil {
 			return Result{}, err
 		}
 		defer done()
+		ready()
 		return c.run(ctx, e, false)
 	}
 	a, err := packetdirect.Open(ctx, packetdirect.Options{Adapter: c.Adapter})
@@ -101,6 +102,7 @@ func Send(ctx context.Context, c Config) (Result, error) {
 		b.SetLen(c.Size)
 		c.frame(b.Bytes(), a.MAC())
 	}
+	ready()
 	free, some := pool.Buffers(), make([]*packetdirect.Buffer, c.Burst)
 	return c.run(ctx, func() (int, error) {
 		n := min(c.Burst, len(free))
@@ -110,15 +112,14 @@ func Send(ctx context.Context, c Config) (Result, error) {
 	}, false)
 }
 
-// Receive receives for a time, from the first frame on. ready is called when frames may come.
-func Receive(ctx context.Context, c Config, ready func(mac [6]byte)) (Result, error) {
+// Receive receives for a time, from the first frame on.
+func Receive(ctx context.Context, c Config) (Result, error) {
 	if c.Interface != "" {
-		e, mac, done, err := c.ringReceiver()
+		e, done, err := c.ringReceiver()
 		if err != nil {
 			return Result{}, err
 		}
 		defer done()
-		ready(mac)
 		return c.run(ctx, e, true)
 	}
 	a, err := packetdirect.Open(ctx, packetdirect.Options{Adapter: c.Adapter})
@@ -141,7 +142,6 @@ func Receive(ctx context.Context, c Config, ready func(mac [6]byte)) (Result, er
 	if _, err := q.AddFilter(packetdirect.Filter{Dst: a.MAC(), EtherType: EtherType}); err != nil {
 		return Result{}, err
 	}
-	ready(a.MAC())
 	some, n := make([]*packetdirect.Buffer, c.Burst), 0
 	return c.run(ctx, func() (int, error) {
 		if _, n, err = q.PostAndDrain(some[:n], some); n > 0 && len(some[0].Bytes()) != c.Size {

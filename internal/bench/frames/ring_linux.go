@@ -114,12 +114,12 @@ func (c *Config) ringSender() (end, func(), error) {
 }
 
 // ringReceiver takes blocks as they are handed over, without a call.
-func (c *Config) ringReceiver() (e end, mac [6]byte, done func(), err error) {
-	r, mac, err := c.openRing(unix.PACKET_RX_RING, EtherType)
+func (c *Config) ringReceiver() (e end, done func(), err error) {
+	r, _, err := c.openRing(unix.PACKET_RX_RING, EtherType)
 	if err != nil {
-		return nil, mac, nil, err
+		return nil, nil, err
 	}
-	next, sum := 0, byte(0)
+	next, seen := 0, uint64(0)
 	return func() (int, error) {
 		at := next * blockSize
 		if atomic.LoadUint32(r.word(at+statusAt))&unix.TP_STATUS_USER == 0 {
@@ -130,7 +130,7 @@ func (c *Config) ringReceiver() (e end, mac [6]byte, done func(), err error) {
 		n, h := int(*r.word(at + countAt)), at+int(*r.word(at + firstAt))
 		for range n {
 			b := r.mem[h+int(binary.NativeEndian.Uint16(r.mem[h+macAt:])):]
-			sum += b[0] // the frame is looked at, as one that was drained
+			seen += uint64(b[0]) // the frame is looked at, as one that was drained
 			if got := int(*r.word(h + snapLenAt)); got != c.Size {
 				return n, fmt.Errorf("a frame of %d bytes has arrived, want %d", got, c.Size)
 			}
@@ -139,5 +139,5 @@ func (c *Config) ringReceiver() (e end, mac [6]byte, done func(), err error) {
 		atomic.StoreUint32(r.word(at+statusAt), unix.TP_STATUS_KERNEL)
 		next = (next + 1) % blocks
 		return n, nil
-	}, mac, r.close, nil
+	}, r.close, nil
 }
