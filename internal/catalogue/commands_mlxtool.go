@@ -105,7 +105,7 @@ ResetAll                  set all back`, `show perfstats "Ethernet 1" RXD 5`)),
 query    shows whether packets are kept, and how many are
 collect  moves what is kept to a pcap file (default nonrss.pcap); of vPort 0, the only one
 stop     ends it; what was not collected is gone
-RSS is not built: every packet that the port receives is one without a hash. Connections go over the wire meanwhile.`, `dbg nonrss-capture "Ethernet 1" start 1024 128`)),
+What RDMA receives has no hash; of the Ethernet function's frames those are kept that RSS does not spread. Connections go over the wire meanwhile.`, `dbg nonrss-capture "Ethernet 1" start 1024 128`)),
 
 	mlxtool("5.5.4 modify Tool", "modify", "", "Change parameters of the driver.", "", ""),
 	notBuilt(mlxtool("5.5.4.1 Modify Traffic Classes Bandwidth (BW) Limit Configuration Tool", "modify tc-bw",

@@ -6,7 +6,7 @@ var adapterDiagnostics = CounterSet{
 	Generations: Both, Short: "adapter_diagnostics", Instances: "adapter",
 	Description: "What went wrong, or almost did. \"Requester\" is what happened to requests that this adapter sent, \"Responder\" to those that it received.",
 	Sources:     []Source{{winof, "4.9.4.2 Proprietary Mellanox Adapter Diagnostics Counters"}},
-	Counters:    joined(diagnostics, stalls, ringFull, coalescing),
+	Counters:    joined(diagnostics, stalls, counted(ringFull...), counted(coalescing...)),
 }
 
 var diagnostics = counted(

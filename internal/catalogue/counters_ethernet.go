@@ -9,6 +9,7 @@ var softEthernet = CounterSet{
 		total("Dropped, too long", "dropped_long_frames", "frames", "received frames longer than *JumboPacket"),
 		total("Dropped, own address", "dropped_own_frames", "frames", "received frames that somebody else sent with the function's address"),
 		total("Dropped, malformed", "dropped_malformed_frames", "frames", "received frames without a whole Ethernet header"),
+		total("MAC control frames", "control_frames", "frames", "received MAC control frames, such as pause, which end at the adapter"),
 		total("Dropped, no buffer", "dropped_buffer_frames", "frames", "received frames for which the ring (*ReceiveBuffers) had no room"),
 		total("Dropped, host", "dropped_host_frames", "frames", "received frames that the host did not take: nobody is there, or its interface is down"),
 		total("Dropped, asleep", "dropped_asleep_frames", "frames", "received frames that did not wake the host, which slept"),

@@ -43,14 +43,14 @@ var networkInterface = CounterSet{
 			total("TCP RSC Coalesced Packets", "coalesced_packets", "packets", "received segments that were joined with others"),
 			rate("TCP RSC Coalesced Packets/sec", "coalesced_packets_per_second", "packets/s", "segments joined a second",
 				"coalesced_packets"),
+			rate("TCP RSC Exceptions/sec", "rsc_exceptions", "exceptions/s", "times that joining segments ended for another reason than the length"),
+			level("TCP RSC Average Packet Size", "rsc_packet_bytes", "bytes", "average size of the packets made of joined segments"),
 		),
 		notCounted(
 			level("Offloaded Connections", "offloaded_connections", "connections",
 				"TCP connections that the adapter handles itself; there is no such offload"),
 			level("TCP Active RSC Connections", "active_rsc_connections", "connections",
 				"connections whose segments are joined; segments are joined in batches, without a record of connections"),
-			rate("TCP RSC Exceptions/sec", "rsc_exceptions", "exceptions/s", "segments that could not be joined"),
-			level("TCP RSC Average Packet Size", "rsc_packet_bytes", "bytes", "average size of joined packets"),
 		),
 	),
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/function/ethernet"
+	"github.com/softvpi/softvpi/internal/function/ethernet/filter"
 )
 
 // TestWordsAreThoseOfTheCatalogue: every counter that the catalogue calls counted is read from somewhere, and no
@@ -336,5 +337,31 @@ func TestBytesAreThoseOfFrames(t *testing.T) {
 	want := map[string]string{"Ethernet 1: Bytes Sent": "184", "Ethernet 1: Bytes Received": "1126", "Ethernet 1: Bytes Total": "1310"}
 	if d := cmp.Diff(want, b.values(&r, "adapter_traffic.sent_bytes", "adapter_traffic.received_bytes", "adapter_traffic.bytes")); d != "" {
 		t.Error("(-want +got):\n", d)
+	}
+}
+
+// TestEthernetFunctionsCount: what an Ethernet function counts is in the sets of its adapter (WinOF 5.50, 4.1.8.2: RSC Counters;
+// 4.9.4.1), and without one nothing is.
+func TestEthernetFunctionsCount(t *testing.T) {
+	b := newBench(t, "with", "without")
+	e := &device.EthernetStatus{}
+	e.Counters.RSC = ethernet.RSC{Aborts: 1, Events: 2, Octets: 5001, Packets: 4}
+	e.Counters.RingFull, e.Counters.Refused, e.Counters.NoBuffer, e.Counters.Malformed, e.Counters.Control = 5, 6, 7, 8, 9
+	e.Counters.Filtered[filter.TooLong], e.Side.BadHeaders = 10, 11
+	b.adapters[0].Ethernet = e
+	b.adapters[0].Interfaces = []Interface{{Name: "with", Ethernet: e}}
+	var r Reader
+	got := b.values(&r, "adapter_diagnostics", "adapter_traffic")
+	for name, want := range map[string]string{
+		"RSC Aborts": "1", "RSC Coalesce Events": "2", "RSC Coalesce Octets": "5001", "RSC Coalesce Packets": "4",
+		"TX Ring Is Full Packets": "5", "Packets Outbound Errors": "17", "Packets Received Discarded": "7",
+		"Packets Received Errors": "18", "Packets Received with Frame Length Error": "10", "Control Packets": "9",
+	} {
+		if got["with: "+name] != want || got["without: "+name] != "0" {
+			t.Errorf("%s is %s and %s without an Ethernet function, want %s and 0", name, got["with: "+name], got["without: "+name], want)
+		}
+	}
+	if size := b.values(&r, "network_interface")["with: TCP RSC Average Packet Size"]; size != "2500" {
+		t.Errorf("the average size of joined packets is %s, want 2500", size)
 	}
 }

@@ -24,10 +24,14 @@ var ethernetWords = map[string]map[string]func(*Interface) uint64{
 		"sent_unicast_packets":       function(func(e *device.EthernetStatus) uint64 { return e.Counters.Sent.Directed }),
 		"sent_multicast_packets":     function(func(e *device.EthernetStatus) uint64 { return e.Counters.Sent.Multicast + e.Counters.Sent.Broadcast }),
 		"outbound_discarded_packets": function(func(e *device.EthernetStatus) uint64 { return e.Counters.RingFull }),
-		"outbound_error_packets":     function(func(e *device.EthernetStatus) uint64 { return e.Counters.Refused + e.Side.BadHeaders }),
+		"outbound_error_packets":     function(refusedSends),
 		"bandwidth":                  func(i *Interface) uint64 { return i.Speed },
 		"output_queue_packets":       function(func(e *device.EthernetStatus) uint64 { return uint64(e.Sending) }),
 		"coalesced_packets":          function(func(e *device.EthernetStatus) uint64 { return e.Counters.RSC.Packets }),
+		"rsc_exceptions":             function(func(e *device.EthernetStatus) uint64 { return e.Counters.RSC.Aborts }),
+		"rsc_packet_bytes": function(func(e *device.EthernetStatus) uint64 {
+			return average(e.Counters.RSC.Octets, e.Counters.RSC.Events)
+		}),
 	},
 	"ethernet": {
 		"dropped_address_frames":   filtered(filter.OtherMAC),
@@ -35,6 +39,7 @@ var ethernetWords = map[string]map[string]func(*Interface) uint64{
 		"dropped_long_frames":      filtered(filter.TooLong),
 		"dropped_own_frames":       filtered(filter.Own),
 		"dropped_malformed_frames": function(func(e *device.EthernetStatus) uint64 { return e.Counters.Malformed }),
+		"control_frames":           function(func(e *device.EthernetStatus) uint64 { return e.Counters.Control }),
 		"dropped_buffer_frames":    function(func(e *device.EthernetStatus) uint64 { return e.Counters.NoBuffer }),
 		"dropped_host_frames":      function(func(e *device.EthernetStatus) uint64 { return e.Side.Lost }),
 		"dropped_asleep_frames":    function(func(e *device.EthernetStatus) uint64 { return e.Counters.Asleep }),
@@ -60,6 +65,9 @@ var ethernetWords = map[string]map[string]func(*Interface) uint64{
 func function(at func(*device.EthernetStatus) uint64) func(*Interface) uint64 {
 	return func(i *Interface) uint64 { return at(i.Ethernet) }
 }
+
+// average returns the average of so many; 0 of none.
+func average(sum, n uint64) uint64 { return sum / max(n, 1) }
 
 // filtered reads how many frames the filter dropped for a reason.
 func filtered(v filter.Verdict) func(*Interface) uint64 {

@@ -21,6 +21,8 @@ var interfaceWords = map[string]map[string]func(*Interface) uint64{
 		"bandwidth":              func(i *Interface) uint64 { return i.Speed },
 		"output_queue_packets":   func(i *Interface) uint64 { return i.Queued },
 		"coalesced_packets":      func(i *Interface) uint64 { return i.Coalesced },
+		"rsc_exceptions":         func(i *Interface) uint64 { return i.JoinAborts },
+		"rsc_packet_bytes":       func(i *Interface) uint64 { return average(i.JoinedBytes, i.Joined) },
 	},
 	"ipoib": {
 		"dropped_disconnected_packets": func(i *Interface) uint64 { return i.DroppedDown },

@@ -3,6 +3,7 @@ package counters
 import (
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/function/ethernet"
+	"github.com/softvpi/softvpi/internal/function/ethernet/filter"
 )
 
 // ofProcess are the totals that every adapter of a process has alike: the ports of a device do not add up.
@@ -18,12 +19,13 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 		"sent_packets":                        func(c *device.Counters) uint64 { return c.Link.SentPackets },
 		"bytes":                               func(c *device.Counters) uint64 { return receivedBytes(c) + sentBytes(c) },
 		"packets":                             func(c *device.Counters) uint64 { return c.Link.ReceivedPackets + c.Link.SentPackets },
-		"outbound_error_packets":              func(c *device.Counters) uint64 { return c.Link.SendErrors },
+		"outbound_error_packets":              func(c *device.Counters) uint64 { return c.Link.SendErrors + refusedSends(ethernetOf(c)) },
 		"outbound_discarded_packets":          func(c *device.Counters) uint64 { return c.Link.ImpairedLost },
 		"received_error_packets":              receivedErrors,
-		"received_frame_length_error_packets": func(c *device.Counters) uint64 { return c.Link.ReceiveTruncated },
+		"received_frame_length_error_packets": func(c *device.Counters) uint64 { return c.Link.ReceiveTruncated + tooLong(ethernetOf(c)) },
 		"received_bad_crc_packets":            func(c *device.Counters) uint64 { return c.Encap.ICRCErrors },
-		"received_discarded_packets":          func(c *device.Counters) uint64 { return c.Link.ReceiveDrops },
+		"received_discarded_packets":          func(c *device.Counters) uint64 { return c.Link.ReceiveDrops + ethernetOf(c).Counters.NoBuffer },
+		"control_packets":                     func(c *device.Counters) uint64 { return ethernetOf(c).Counters.Control },
 	},
 	"adapter_diagnostics": {
 		"requester_length_errors":               func(c *device.Counters) uint64 { return c.Transport.RequesterLengthErrors },
@@ -57,6 +59,11 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 		"requester_timeouts":                    func(c *device.Counters) uint64 { return c.Transport.RequesterTimeouts },
 		"link_downs":                            func(c *device.Counters) uint64 { return c.LinkDowns },
 		"tx_copied_packets":                     func(c *device.Counters) uint64 { return c.Transport.CopiedPackets },
+		"tx_ring_full_packets":                  func(c *device.Counters) uint64 { return ethernetOf(c).Counters.RingFull },
+		"rsc_aborts":                            func(c *device.Counters) uint64 { return ethernetOf(c).Counters.RSC.Aborts },
+		"rsc_events":                            func(c *device.Counters) uint64 { return ethernetOf(c).Counters.RSC.Events },
+		"rsc_bytes":                             func(c *device.Counters) uint64 { return ethernetOf(c).Counters.RSC.Octets },
+		"rsc_packets":                           func(c *device.Counters) uint64 { return ethernetOf(c).Counters.RSC.Packets },
 	},
 	"rdma_activity": {
 		"accepted_connections":       func(c *device.Counters) uint64 { return c.CM.Accepted },
@@ -212,8 +219,24 @@ func rdmaBytes(c *device.Counters, sent bool) uint64 {
 }
 
 func receivedErrors(c *device.Counters) uint64 {
-	return c.Link.ReceiveTruncated + c.Encap.Malformed + c.Encap.ICRCErrors
+	e := ethernetOf(c)
+	return c.Link.ReceiveTruncated + c.Encap.Malformed + c.Encap.ICRCErrors + e.Counters.Malformed + e.Counters.BadFCS + tooLong(e)
 }
+
+// noEthernet is what an adapter without an Ethernet function has counted.
+var noEthernet device.EthernetStatus
+
+func ethernetOf(c *device.Counters) *device.EthernetStatus {
+	if c.Ethernet == nil {
+		return &noEthernet
+	}
+	return c.Ethernet
+}
+
+func tooLong(e *device.EthernetStatus) uint64 { return e.Counters.Filtered[filter.TooLong] }
+
+// refusedSends are frames of a host that cannot be sent as they are.
+func refusedSends(e *device.EthernetStatus) uint64 { return e.Counters.Refused + e.Side.BadHeaders }
 
 func doorbells(c *device.Counters) uint64 { return c.Doorbells }
 

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/link/capture"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 // Sizes of a packet buffer (WinOF 5.50, 4.9.4.4.1.1); the manual specifies no limits.
@@ -32,13 +34,14 @@ type packetBuffers struct {
 	all map[uint32]*packetBuffer
 }
 
-// packetBuffer keeps the last packets received by a port. Since RSS is not built, all of them are without
-// a hash.
+// packetBuffer keeps the last packets received by a port that have no RSS hash: those for the RDMA function, and of those for an
+// Ethernet function what RSS does not spread.
 type packetBuffer struct {
-	tap   *capture.Tap
-	bytes int
-	stop  chan struct{}
-	done  chan struct{}
+	hashed func(b []byte) bool // a frame for the Ethernet function has a hash; nil: there is none
+	tap    *capture.Tap
+	bytes  int
+	stop   chan struct{}
+	done   chan struct{}
 
 	mu   sync.Mutex
 	ring []keptPacket
@@ -63,14 +66,17 @@ var errNoBuffer = errors.New("no packets are being kept; start begins that")
 
 // StartPacketBuffer makes an adapter keep packets if its registry keys allow it.
 func (d *Driver) StartPacketBuffer(adapter string, q api.PacketBufferRequest) (api.PacketBuffer, error) {
-	b, err := newPacketBuffer(q)
-	if err != nil {
+	if err := checkPacketBuffer(&q); err != nil {
 		return api.PacketBuffer{}, err
 	}
 	index, err := d.find(adapter)
 	if err == nil {
 		err = d.monitored(adapter)
 	}
+	if err != nil {
+		return api.PacketBuffer{}, err
+	}
+	b, err := newPacketBuffer(q, d.hashed(index))
 	if err != nil {
 		return api.PacketBuffer{}, err
 	}
@@ -168,8 +174,30 @@ func (s *packetBuffers) close() {
 	s.all = nil
 }
 
-// newPacketBuffer creates a buffer of the requested size.
-func newPacketBuffer(q api.PacketBufferRequest) (*packetBuffer, error) {
+// hashed returns what tells which frames for an adapter's Ethernet function RSS spreads; nil: it has none.
+func (d *Driver) hashed(index uint32) func(b []byte) bool {
+	e := d.host.Ethernet(index)
+	if e == nil {
+		return nil
+	}
+	d.settings.RLock()
+	port := d.keys(int(index)).UDPPort
+	d.settings.RUnlock()
+	mac := eth.MAC(e.MAC)
+	return func(b []byte) bool {
+		var h eth.Headers
+		if !h.Parse(b) || b[0]&1 == 0 && eth.MAC(b) != mac {
+			return false
+		}
+		if h.Protocol == eth.ProtocolUDP && h.Data != 0 && binary.BigEndian.Uint16(b[h.Transport+2:]) == port { // RoCE v2
+			return false
+		}
+		return e.Config.Spreads(&h)
+	}
+}
+
+// checkPacketBuffer checks the size of a buffer, and fills in what is not requested.
+func checkPacketBuffer(q *api.PacketBufferRequest) error {
 	if q.Packets == 0 {
 		q.Packets = bufferPackets
 	}
@@ -178,18 +206,27 @@ func newPacketBuffer(q api.PacketBufferRequest) (*packetBuffer, error) {
 	}
 	switch {
 	case q.Packets < 1 || q.Packets > maxBufferPackets:
-		return nil, api.Wrong("packets", strconv.Itoa(q.Packets), fmt.Sprintf("1 to %d", maxBufferPackets))
+		return api.Wrong("packets", strconv.Itoa(q.Packets), fmt.Sprintf("1 to %d", maxBufferPackets))
 	case q.Bytes < 1 || q.Bytes > maxBufferBytes:
-		return nil, api.Wrong("bytes", strconv.Itoa(q.Bytes), fmt.Sprintf("1 to %d", maxBufferBytes))
+		return api.Wrong("bytes", strconv.Itoa(q.Bytes), fmt.Sprintf("1 to %d", maxBufferBytes))
 	case q.Packets*q.Bytes > maxBufferMemory:
-		return nil, api.Wrong("packets times bytes", strconv.Itoa(q.Packets*q.Bytes), fmt.Sprintf("at most %d", maxBufferMemory))
+		return api.Wrong("packets times bytes", strconv.Itoa(q.Packets*q.Bytes), fmt.Sprintf("at most %d", maxBufferMemory))
 	}
-	tap, err := capture.NewTap(min(q.Bytes, capture.MaxSnap), 0)
+	return nil
+}
+
+// newPacketBuffer creates a buffer. To tell what has a hash it looks at whole frames.
+func newPacketBuffer(q api.PacketBufferRequest, hashed func(b []byte) bool) (*packetBuffer, error) {
+	snap := min(q.Bytes, capture.MaxSnap)
+	if hashed != nil {
+		snap = capture.MaxSnap
+	}
+	tap, err := capture.NewTap(snap, 0)
 	if err != nil {
 		return nil, err
 	}
 	return &packetBuffer{
-		tap: tap, bytes: q.Bytes, stop: make(chan struct{}), done: make(chan struct{}), ring: make([]keptPacket, q.Packets),
+		hashed: hashed, tap: tap, bytes: q.Bytes, stop: make(chan struct{}), done: make(chan struct{}), ring: make([]keptPacket, q.Packets),
 	}, nil
 }
 
@@ -212,11 +249,11 @@ func (b *packetBuffer) keep() {
 func (b *packetBuffer) take() {
 	for p := (capture.Packet{}); b.tap.Next(&p); {
 		b.lost += p.Missed
-		if p.Outbound {
+		if p.Outbound || b.hashed != nil && p.Ethernet && b.hashed(p.Data) {
 			continue
 		}
 		k := &b.ring[b.next]
-		*k = keptPacket{p.Time, p.Length, p.Ethernet, append(k.data[:0], p.Data...)}
+		*k = keptPacket{p.Time, p.Length, p.Ethernet, append(k.data[:0], p.Data[:min(len(p.Data), b.bytes)]...)}
 		b.next = (b.next + 1) % len(b.ring)
 		b.used = min(b.used+1, len(b.ring))
 		b.seen++

@@ -29,5 +29,7 @@ type Carried struct {
 	Segments       uint64 // the segments
 	ChecksumsMade  uint64 // packets of the system that only lacked a checksum
 	Joined         uint64 // packets for the system that were coalesced
+	JoinedBytes    uint64 // in them
+	JoinAborts     uint64 // times that coalescing ended for another reason than the length
 	Coalesced      uint64 // from these segments
 }

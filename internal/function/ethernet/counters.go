@@ -22,6 +22,8 @@ type Counters struct {
 	Filtered [filter.Verdicts]uint64
 	// Malformed are frames without a whole Ethernet header, or that say of themselves what cannot be.
 	Malformed uint64
+	// Control are MAC control frames, which no host gets.
+	Control uint64
 	// BadFCS are frames with a wrong frame check sequence; with IgnoreFCS they are passed on.
 	BadFCS uint64
 	// NoBuffer are received frames for which their ring had no room ("Packets Received Discarded").
@@ -86,6 +88,7 @@ func (c *Counters) Add(o *Counters) {
 		c.Filtered[i] += o.Filtered[i]
 	}
 	c.Malformed += o.Malformed
+	c.Control += o.Control
 	c.BadFCS += o.BadFCS
 	c.NoBuffer += o.NoBuffer
 	c.Asleep += o.Asleep

@@ -43,6 +43,10 @@ func (f *Function) take(now clock.Time, in *frame.In) {
 		}
 		note = noteBadFCS
 	}
+	if h.Type == eth.TypeMACControl && h.Tags == 0 { // it ends at the MAC (IEEE 802.3, 31.3)
+		f.counters.Control++
+		return
+	}
 	whole := in.Task.Kind == offload.Whole
 	if v := f.filter.Judge(&h, b, whole); v != filter.Pass {
 		f.counters.Filtered[v]++

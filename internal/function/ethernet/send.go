@@ -148,7 +148,7 @@ func (f *Function) QueueFor(b []byte) int {
 	}
 	q := 0
 	var h eth.Headers
-	if len(f.receive) > 1 && h.Parse(b) && f.spreads(&h) {
+	if len(f.receive) > 1 && h.Parse(b) && f.cfg.Spreads(&h) {
 		if hash, kind := f.hash.OfSent(&h, b, f.types); kind != 0 {
 			q = f.table.Queue(hash)
 		}

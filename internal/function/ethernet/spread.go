@@ -99,23 +99,23 @@ func (f *Function) balance(now clock.Time) {
 
 // hashOf returns the hash of a received frame, of type 0 for one that RSS does not spread.
 func (f *Function) hashOf(h *eth.Headers, b []byte) (hash uint32, kind rss.Types) {
-	if f.spreads(h) {
+	if f.cfg.Spreads(h) {
 		hash, kind = f.hash.Of(h, b, f.types)
 	}
 	return hash, kind
 }
 
-// spreads reports whether RSS spreads frames like this one (WinOF 5.50, 4.6.6: UseRSSForUDP, UseRSSForRawIP).
-func (f *Function) spreads(h *eth.Headers) bool {
+// Spreads reports whether RSS spreads frames like this one (WinOF 5.50, 4.6.6: UseRSSForUDP, UseRSSForRawIP).
+func (c *Config) Spreads(h *eth.Headers) bool {
 	switch {
-	case h.Version == 0 || f.cfg.RSS == 0:
+	case h.Version == 0 || c.RSS == 0:
 		return false
 	case h.Data != 0 && h.Protocol == eth.ProtocolTCP:
 		return true
 	case h.Protocol == eth.ProtocolUDP:
-		return f.cfg.UseRSSForUDP != 0
+		return c.UseRSSForUDP != 0
 	}
-	return f.cfg.UseRSSForRawIP != 0
+	return c.UseRSSForRawIP != 0
 }
 
 // queueOf returns the receive queue of a hash. Frames without one are for that of DefaultRecvRingProcessor.

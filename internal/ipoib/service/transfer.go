@@ -30,6 +30,8 @@ func (i *Interface) receive(batch []ipoib.Arrival) {
 	i.carried.SystemRefused += c.SystemRefused
 	i.carried.ChecksumErrors += c.ChecksumErrors
 	i.carried.Joined += c.Joined
+	i.carried.JoinedBytes += c.JoinedBytes
+	i.carried.JoinAborts += c.JoinAborts
 	i.carried.Coalesced += c.Coalesced
 	p.mu.Unlock()
 }
@@ -40,12 +42,13 @@ func (i *Interface) deliver(packets [][]byte) (c ipoib.Carried) {
 	for _, b := range packets {
 		i.join.Add(b)
 	}
-	c.ChecksumErrors = uint64(i.join.Wrong())
+	c.ChecksumErrors, c.JoinAborts = uint64(i.join.Wrong()), uint64(i.join.Aborts())
 	list := i.join.Packets()
 	for n := range list {
 		x := &list[n]
 		if len(x.Parts) > 1 {
 			c.Joined++
+			c.JoinedBytes += uint64(x.Len())
 			c.Coalesced += uint64(len(x.Parts))
 		}
 		if i.system.Write(x.Header, x.Parts) != nil {
