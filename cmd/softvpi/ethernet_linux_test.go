@@ -54,7 +54,10 @@ func linuxHosts(t *testing.T, mtu int) (h [2]*linuxHost) {
 }
 
 // within starts a command in the host's namespace.
-func (h *linuxHost) within(c *exec.Cmd) error {
+func (h *linuxHost) within(c *exec.Cmd) error { return h.inside(c.Start) }
+
+// inside calls f on a thread in the host's namespace.
+func (h *linuxHost) inside(f func() error) error {
 	failed := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
@@ -62,7 +65,7 @@ func (h *linuxHost) within(c *exec.Cmd) error {
 		if err == nil {
 			defer n.Close()
 			if err = netns.Set(n); err == nil {
-				err = c.Start()
+				err = f()
 			}
 		}
 		failed <- err
@@ -236,23 +239,6 @@ func hostileFrames(t *testing.T, a, b *linuxHost) {
 	if c := a.status(t).Adapters[0].Ethernet.Counters; c["received_checksum_errors"] == 0 {
 		t.Errorf("%v", c)
 	}
-}
-
-// inside calls a function on a thread in the host's namespace.
-func (h *linuxHost) inside(do func() error) error {
-	failed := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked
-		n, err := netns.GetFromName(h.ns)
-		if err == nil {
-			defer n.Close()
-			if err = netns.Set(n); err == nil {
-				err = do()
-			}
-		}
-		failed <- err
-	}()
-	return <-failed
 }
 
 func interfaceNumber(name string) (int, error) {

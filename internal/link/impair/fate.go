@@ -4,6 +4,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -78,9 +79,13 @@ func (l *Link) fill(p packet, o *frame.Out, f Fate) {
 	link.Single(p.out, l.caps.SegmentIDs)
 	if f.Marked {
 		l.stats.ImpairedMarked++
-		p.route.TrafficClass = Mark(p.route.TrafficClass)
-		if l.caps.InfiniBand { // whose switches mark it in the BTH
+		switch {
+		case l.caps.InfiniBand: // whose switches mark it in the BTH
 			ib.BTH(p.out.Head[frame.HeadRoom:]).SetFECN(true)
+		case l.caps.Raw: // its headers are complete
+			eth.MarkCongestion(p.out.Head[p.out.HeadStart:p.out.HeadEnd])
+		default:
+			p.route.TrafficClass = Mark(p.route.TrafficClass)
 		}
 	}
 	if f.Corrupt {

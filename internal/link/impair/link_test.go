@@ -12,7 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/memlink"
+	"github.com/softvpi/softvpi/wire/eth"
 	"pgregory.net/rapid"
 )
 
@@ -318,6 +320,28 @@ func TestCorruptFlipsOneBit(t *testing.T) {
 	}
 	if places[bthCongestion] || len(places) != 12+20+4-1 {
 		t.Errorf("bits were flipped in %d different bytes, want every byte that the ICRC covers: %d", len(places), 12+20+4-1)
+	}
+}
+
+// On a link of whole frames the mark is in the frame, whose IP header is complete.
+func TestECNMarks_Frames(t *testing.T) {
+	var out frame.Out
+	route := frame.Route{TrafficClass: 2}
+	out.Reset(&route)
+	h := eth.Ethernet{Type: eth.TypeIPv4}
+	out.HeadStart -= uint16(h.Len() + eth.IPv4Len)
+	h.Put(out.Head[out.HeadStart:])
+	ip := eth.IPv4(out.Head[frame.HeadRoom-eth.IPv4Len:])
+	ip.Encode(26<<2|2, eth.IPv4Len, 0, 9, eth.ProtocolUDP, [4]byte{}, [4]byte{})
+	l := &Link{caps: link.Capabilities{Raw: true}}
+	var payload []byte
+	p := packet{&frame.Out{}, &frame.Route{}, &payload}
+	l.fill(p, &out, Fate{Marked: true})
+	if got := eth.IPv4(p.out.Head[frame.HeadRoom-eth.IPv4Len:]); got.ToS() != 26<<2|3 || !got.ChecksumOK() || l.stats.ImpairedMarked != 1 {
+		t.Errorf("type of service %#x, checksum right: %v", got.ToS(), got.ChecksumOK())
+	}
+	if ip.ToS() != 26<<2|2 {
+		t.Error("the sender's packet changed")
 	}
 }
 
