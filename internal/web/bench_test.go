@@ -90,6 +90,8 @@ func (f *fake) SetAdapter(q api.AdapterRequest) error {
 
 func (f *fake) RestartAdapter(name string) error { return f.do("restart %s", name) }
 
+func (f *fake) SleepAdapter(q api.SleepRequest) error { return f.do("sleep %s", q.Adapter) }
+
 func (f *fake) SetLink(q api.LinkRequest) error { return f.do("link %s", q.Adapter) }
 
 func (f *fake) Registry() *registry.Registry { return f.reg }

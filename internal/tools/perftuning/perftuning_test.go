@@ -97,8 +97,8 @@ func TestScenarios(t *testing.T) {
 				t.Errorf("--dry-run changed something, or does not say \"Nothing was changed\":\n%s", out)
 			}
 			out := g.ok(c.line)
-			if !strings.Contains(out, "stored only") {
-				t.Error("want \"stored only\":\n", out)
+			if !strings.Contains(out, "at restart") || strings.Contains(out, "stored only") {
+				t.Error("want all keys to act at a restart:\n", out)
 			}
 			got := g.stored("one")
 			for _, k := range strings.Fields(c.chosen) {
