@@ -57,6 +57,7 @@ var ethernetWords = map[string]map[string]func(*Interface) uint64{
 		"bad_header_frames":        function(func(e *device.EthernetStatus) uint64 { return e.Side.BadHeaders }),
 		"finished_frames":          function(func(e *device.EthernetStatus) uint64 { return e.Side.Finished }),
 		"host_blocked":             function(func(e *device.EthernetStatus) uint64 { return e.Side.Blocked }),
+		"threaded_frames":          function(func(e *device.EthernetStatus) uint64 { return e.Side.Threaded }),
 		"reading_paused":           function(func(e *device.EthernetStatus) uint64 { return e.Side.Paused }),
 	},
 }

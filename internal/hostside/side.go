@@ -34,6 +34,8 @@ type Counters struct {
 	Lost, Blocked uint64
 	// Paused is how often nothing was read because all buffers were in use.
 	Paused uint64
+	// Threaded were handed to the threads of their queues to be written.
+	Threaded uint64
 }
 
 // Side is the host of an Ethernet function. It implements ethernet.Host. It has one owner, that of the function.
@@ -55,6 +57,7 @@ type Side struct {
 	header   [offload.HeaderLen]byte
 	tag      [eth.VLANLen]byte
 	segments offload.Segments
+	lanes    lanes
 	counters Counters
 }
 
@@ -71,6 +74,7 @@ func (s *Side) Abilities() ethernet.Abilities {
 // Attach connects a function whose host the side is, in place of any that it had, and brings the host's link up. The error is
 // the system's.
 func (s *Side) Attach(f *ethernet.Function) error {
+	s.endLanes()
 	s.f = f
 	large := f.Config().NumTcb + 1 // and one into which is read
 	s.large, s.small = pool{left: large, size: largeSize}, pool{left: smallBuffers, size: smallSize}
@@ -87,6 +91,7 @@ func (s *Side) Attach(f *ethernet.Function) error {
 	if err := s.Follow(); err != nil {
 		return err
 	}
+	s.startLanes()
 	s.end.SetLink(true)
 	return nil
 }
@@ -107,6 +112,7 @@ func (s *Side) Follow() error {
 
 // Detach takes the function away: the host's link is down, and what it sends is lost.
 func (s *Side) Detach() {
+	s.endLanes()
 	s.f = nil
 	s.sends, s.scratch = nil, nil
 	s.end.SetLink(false)
@@ -117,8 +123,16 @@ func (s *Side) Detach() {
 // End returns the host's end.
 func (s *Side) End() End { return s.end }
 
-// Counters returns the counters, which keep counting.
-func (s *Side) Counters() *Counters { return &s.counters }
+// Counters returns the counters as they are now.
+func (s *Side) Counters() *Counters {
+	c := &s.counters
+	for _, l := range s.lanes.of {
+		c.Written += l.written.Swap(0)
+		c.Lost += l.lost.Swap(0)
+		c.Blocked += l.blocked.Swap(0)
+	}
+	return c
+}
 
 // Deadline returns when Pull has something to do in any case.
 func (s *Side) Deadline() clock.Time {
@@ -358,6 +372,11 @@ func (s *Side) Raised(_ clock.Time, e ethernet.Event) {
 
 // Indicate implements ethernet.Host.
 func (s *Side) Indicate(now clock.Time, q int, list []ethernet.Packet) int {
+	if l := s.lane(now, q, len(list)); l != nil {
+		n := s.hand(now, l, q, list)
+		s.counters.Threaded += uint64(n)
+		return n
+	}
 	for i := range list {
 		switch s.end.Write(q, s.frame(&list[i])) {
 		case Taken:

@@ -286,6 +286,24 @@ func (e *tapEnd) Write(q int, pieces [][]byte) Outcome {
 	}
 }
 
+// Writer implements Apart.
+func (e *tapEnd) Writer(q int) func([]byte) Outcome {
+	fd := e.fds[q]
+	return func(frame []byte) Outcome {
+		for {
+			switch _, err := unix.Write(fd, frame); err {
+			case nil:
+				return Taken
+			case unix.EINTR:
+			case unix.EAGAIN:
+				return Full
+			default:
+				return Lost
+			}
+		}
+	}
+}
+
 // vectorOf fills in a vector with pieces, joined into one if there are too many, and returns how many it has.
 func vectorOf(v []unix.Iovec, pieces [][]byte, joined *[]byte) (n int) {
 	if len(pieces) > len(v) {

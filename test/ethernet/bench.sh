@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # TCP between two namespaces of Linux: over a veth pair, through two Ethernet functions of one driver (hosts on TAPs), and
-# through those of two drivers joined by a veth, in turn; then frame by frame, without offloads. Prints Gb/s, and Gb/s for each core of processor time of both iperf3 and
-# what is between them, which other load disturbs little.
+# through those of two drivers joined by a veth, in turn; then four streams, without threads for queues and with them, and frame
+# by frame, without offloads. Prints Gb/s, and Gb/s for each core of processor time of both iperf3 and what is between them, which
+# other load disturbs little.
 #
 #   bench.sh [SECONDS=3] [ROUNDS=3] [TAPFWD]     needs root, iperf3, python3; SOFTVPI is the program (bin/softvpi)
 #
@@ -16,14 +17,14 @@ ticks() {
   for p in "${pids[@]}"; do sum=$((sum + $(awk '{print $14+$15}' "/proc/$p/stat"))); done
   echo $sum
 }
-run() { # label, address
+run() { # label, address, streams
   local before after to=${2:-10.55.1.2}
   for _ in $(seq 50); do ip netns exec $a ping -c 1 -W 1 "$to" >/dev/null 2>&1 && break; done
   ip netns exec $b iperf3 -s -1 >/dev/null 2>&1 &
   local server=$!
   sleep 0.4
   before=$(ticks)
-  ip netns exec $a iperf3 -c "$to" -t "$secs" -J >"$dir/result" 2>/dev/null
+  ip netns exec $a iperf3 -c "$to" -t "$secs" -P "${3:-1}" -J >"$dir/result" 2>/dev/null
   after=$(ticks)
   wait $server
   python3 - "$1" $((after - before)) "$secs" "$dir/result" <<'P'
@@ -78,6 +79,14 @@ for mtu in 1500 9000; do
     "$fwd" -vnet -mtu $mtu $a $b >/dev/null 2>&1 &
     pids+=($!)
     run "tapfwd, MTU $mtu" 10.55.0.2
+
+    begin
+    pair $mtu
+    run "four streams: one driver, MTU $mtu" 10.55.1.2 4
+
+    begin
+    pair $mtu '*RSSProfile=4'
+    run "four streams: threads, MTU $mtu" 10.55.1.2 4
 
     begin
     pair $mtu "${plain[@]}"
