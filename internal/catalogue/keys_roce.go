@@ -108,8 +108,8 @@ var busKeys = []Key{
 	},
 	{
 		Name: "ThreadDpcEnable", Base: DriverService, Group: groupBus, Generations: MLX4, Scope: perDriver, Type: DWORD,
-		Defaults: always(0), Choices: disableEnable,
-		Description: "Runs the driver's deferred work in threads, which can be interrupted by other work.",
+		Status: Inherent, Defaults: always(0), Choices: disableEnable,
+		Description: "Runs the driver's deferred work in threads, which can be interrupted by other work. All work of a software adapter is done so. perfstats counts it as DPC whenever it was woken for packets, threaded or not.",
 		Chosen:      "The default, which the manual gives only for Azure packages (enabled).",
 		Sources:     from(winof, "4.1.16 Threaded DPC"),
 	},

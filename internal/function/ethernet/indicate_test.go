@@ -86,7 +86,8 @@ func TestPolling(t *testing.T) {
 	if x.Polls() {
 		t.Error("it is polled after 3 turns without a packet")
 	}
-	if c := x.ReceiveCounters(0); c.PacketsThread != 2 || c.PacketsDPC != 0 || c.Transitions != 1 || c.IndicationsThread != 2 {
+	if c := x.ReceiveCounters(0); c.PacketsThread != 2 || c.PacketsDPC != 0 || c.Transitions != 1 || c.IndicationsThread != 2 ||
+		c.Interrupts != 1 { // which begins the polling
 		t.Errorf("%+v", *c)
 	}
 }

@@ -2,9 +2,11 @@ package mlxtool
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/driver"
 )
 
@@ -60,5 +62,25 @@ func TestPerfstats(t *testing.T) {
 	}
 	if text := g.ok("show", "perfstats", "right", "RXD", "1"); !strings.Contains(text, "Gb/s") || !strings.Contains(text, "0 - 39") {
 		t.Error("want a rate in Gb/s and the first range of the histogram:\n", text)
+	}
+}
+
+// TestRingTable: perfstats has a row for each ring of an Ethernet function, with its processor and what it has counted, since the
+// rings were reset or within the time.
+func TestRingTable(t *testing.T) {
+	a := &api.AdapterStatus{Name: "port", Ethernet: &api.EthernetStatus{Queues: 2, Rings: []api.RingStatus{{Processor: 1}, {Processor: 0}}}}
+	before := map[string]ringValues{"receive_queues0": {"thread_packets": 3}, "receive_queues1": {"thread_packets": 4}}
+	after := map[string]ringValues{"receive_queues0": {"thread_packets": 10, "received_packets": 5}, "receive_queues1": {"thread_packets": 40}}
+	for within, want := range map[bool][]uint64{false: {10, 40}, true: {7, 36}} {
+		r := ringTable(a, "receive_queues", before, after, within)
+		at := slices.Index(r.Fields, "Packets in polling mode")
+		if at < 0 || len(r.Rows) != 2 || len(r.Rows[0]) != len(r.Fields) {
+			t.Fatalf("fields %q, %d rows", r.Fields, len(r.Rows))
+		}
+		for q, row := range r.Rows {
+			if row[0] != q || row[1] != 1-q || row[at] != want[q] {
+				t.Errorf("within %v: ring %d is %v, want processor %d and %d packets", within, q, row, 1-q, want[q])
+			}
+		}
 	}
 }
