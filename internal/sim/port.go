@@ -120,9 +120,12 @@ func (p *Port) advance(now clock.Time) {
 }
 
 // deadline is the engine's, and when the wire is free. What is overdue because the engine waits for the
-// wire does not count.
+// wire, or for room at the switch, does not count.
 func (p *Port) deadline() clock.Time {
 	at := p.Engine.Deadline()
+	if p.refused.count > 0 && at <= p.network.now {
+		return clock.Never
+	}
 	if p.Rate == 0 {
 		return at
 	}

@@ -48,9 +48,12 @@ const (
 	shortest = 60
 )
 
+// DefaultMAC is that of a switch which is not configured: local, and of no station.
+var DefaultMAC = eth.MAC{0x02, 0x73, 0x77, 0, 0, 1}
+
 // Config describes a switch. The zero value is the default.
 type Config struct {
-	// MAC is the switch's own: frames to it are routed, and its pauses come from it; zero: 02:00:00:00:00:01.
+	// MAC is the switch's own: frames to it are routed, and its pauses come from it; zero: DefaultMAC.
 	MAC eth.MAC
 	// Buffer is how many bytes of frames the ports have in common, headroom included, 64 KB to 1 GB; 0: DefaultBuffer.
 	Buffer int
@@ -176,7 +179,7 @@ func Headroom(rate uint64, delay time.Duration, mtu int) int {
 
 func (c *Config) settle() error {
 	if c.MAC == (eth.MAC{}) {
-		c.MAC = eth.MAC{2, 0, 0, 0, 0, 1}
+		c.MAC = DefaultMAC
 	}
 	if c.Buffer == 0 {
 		c.Buffer = DefaultBuffer

@@ -11,7 +11,7 @@ type End struct{ Node, Port int }
 
 // Fabric is switches and stations with the links between them, and what is on these. Its zero value is empty.
 type Fabric struct {
-	// Deliver takes a frame that has arrived at a station, or at a port to which no link leads. It is the caller's then.
+	// Deliver takes a frame that the host of a station has taken: it is whoever's that has it then.
 	Deliver func(now clock.Time, at End, f Ref)
 	// Store has the frames of all nodes.
 	Store Store
@@ -128,6 +128,10 @@ func (f *Fabric) Advance(now clock.Time) {
 // arrive brings a frame to the end of a link.
 func (f *Fabric) arrive(a arrival) {
 	x := &f.nodes[a.node]
+	if x.station != nil && a.port == host {
+		f.Deliver(a.at, End{int(a.node), host}, a.frame)
+		return
+	}
 	x.sw.Receive(a.at, int(a.port), a.frame)
 	f.due.set(int(a.node), x.sw.Deadline())
 }
@@ -138,7 +142,7 @@ func (f *Fabric) turn(now clock.Time, i int) {
 	x.sw.Advance(now)
 	for n := x.sw.Take(f.out[:]); n > 0; n = x.sw.Take(f.out[:]) {
 		for _, d := range f.out[:n] {
-			f.depart(x, i, d)
+			f.depart(now, x, i, d)
 		}
 	}
 	f.due.set(i, x.sw.Deadline())
@@ -148,14 +152,17 @@ func (f *Fabric) turn(now clock.Time, i int) {
 	}
 }
 
-func (f *Fabric) depart(x *node, i int, d Departure) {
+func (f *Fabric) depart(now clock.Time, x *node, i int, d Departure) {
 	to := x.peers[d.Port]
-	switch {
-	case to.Node >= 0:
-		f.arrivals.push(arrival{at: d.At, node: uint32(to.Node), port: uint8(to.Port), frame: d.Frame})
-	case x.station == nil || d.Port == wire, f.Deliver == nil: // it goes nowhere
-		f.Store.Drop(d.Frame)
-	default:
-		f.Deliver(d.At, End{i, d.Port}, d.Frame)
+	if x.station != nil && d.Port == host && f.Deliver != nil {
+		if to = (End{i, host}); d.At <= now {
+			f.Deliver(now, to, d.Frame)
+			return
+		}
 	}
+	if to.Node < 0 { // nobody is there
+		f.Store.Drop(d.Frame)
+		return
+	}
+	f.arrivals.push(arrival{at: d.At, node: uint32(to.Node), port: uint8(to.Port), frame: d.Frame})
 }

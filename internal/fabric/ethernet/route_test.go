@@ -122,7 +122,7 @@ func TestSwitch_ECMP(t *testing.T) {
 // TestSwitch_HopLimit: a packet that has been routed often enough ends, and a loop of routes with it.
 func TestSwitch_HopLimit(t *testing.T) {
 	r := newRig(t, Config{}, PortConfig{Routed: true, Peer: stationMAC(8)}, PortConfig{Routed: true, Peer: stationMAC(9)})
-	gateway := eth.MAC{2, 0, 0, 0, 0, 1}
+	gateway := DefaultMAC
 	if err := r.sw.SetRoutes([]Route{{Prefix: netip.MustParsePrefix("10.0.0.0/24"), Ports: []int{1}}}); err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ const (
 type StationConfig struct {
 	// Wire is the port at the link: its rate, its pauses, the priorities of what is sent. VLANs do not matter.
 	Wire PortConfig
-	// Take is how fast the host takes what arrives, in bits per second; 0: 1 Tb/s.
+	// Take is how fast the host takes what arrives, in bits per second, 1 Mb/s to 1 Tb/s; 0: at once.
 	Take uint64
 	// Waiting is how many bytes the host may hand over at each priority before it must wait; 0: two of the longest frames.
 	Waiting int
@@ -31,9 +31,6 @@ type Station struct {
 
 // NewStation returns a station whose frames are in a store. The error is a *FieldError.
 func NewStation(store *Store, cfg StationConfig) (*Station, error) {
-	if cfg.Take == 0 {
-		cfg.Take = mostRate
-	}
 	w := cfg.Wire
 	if err := w.settle(); err != nil {
 		return nil, err
@@ -51,6 +48,9 @@ func NewStation(store *Store, cfg StationConfig) (*Station, error) {
 		return nil, err
 	}
 	s.crossed, s.ports[host].silent = true, true
+	if cfg.Take == 0 {
+		s.ports[host].perByte = 0
+	}
 	return &Station{Switch: s}, nil
 }
 

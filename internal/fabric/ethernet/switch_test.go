@@ -138,8 +138,8 @@ func TestSwitch_Drops(t *testing.T) {
 		"another control frame":   {frame(eth.PauseMAC, stationMAC(2), eth.TypeMACControl, 46), Drops{Reserved: 1}},
 		"to the port":             {packet{from: 1, to: 1}.bytes(), Drops{Filtered: 1}},
 		"longer than the MTU":     {frame(stationMAC(1), stationMAC(2), eth.TypeIPv4, 1501), Drops{TooLong: 1}},
-		"to the switch":           {frame(eth.MAC{2, 0, 0, 0, 0, 1}, stationMAC(2), eth.TypeARP, 46), Drops{NoRoute: 1}},
-		"a packet for the switch": {packet{from: 1, to: 2, gateway: eth.MAC{2, 0, 0, 0, 0, 1}}.bytes(), Drops{NoRoute: 1}},
+		"to the switch":           {frame(DefaultMAC, stationMAC(2), eth.TypeARP, 46), Drops{NoRoute: 1}},
+		"a packet for the switch": {packet{from: 1, to: 2, gateway: DefaultMAC}.bytes(), Drops{NoRoute: 1}},
 	} {
 		if got := drop(c.b); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
