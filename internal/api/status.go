@@ -112,6 +112,24 @@ type EthernetStatus struct {
 	// Loop are the processors on which the thread runs that serves the queues; none: all on which the driver may.
 	Loop     []int             `json:"loop_processors,omitempty"`
 	Counters map[string]uint64 `json:"counters"` // by the short names of the sets network_interface and ethernet
+	Filter   FilterStatus      `json:"filter"`
+}
+
+// FilterStatus is which frames an Ethernet function passes to its host.
+type FilterStatus struct {
+	PacketFilter uint32   `json:"packet_filter"` // as NDIS numbers it; 0 while the adapter is disabled
+	Directed     bool     `json:"directed"`
+	Multicast    bool     `json:"multicast"` // to groups on the list
+	AllMulticast bool     `json:"all_multicast"`
+	Broadcast    bool     `json:"broadcast"`
+	Promiscuous  bool     `json:"promiscuous"`
+	Groups       []string `json:"groups"`        // the list
+	MostGroups   int      `json:"most_groups"`   // MaxNumOfMCList
+	VLANs        []uint16 `json:"vlans"`         // whose frames pass
+	AnyVLAN      bool     `json:"any_vlan"`      // PromiscuousVlan
+	Untagged     bool     `json:"untagged"`      // frames in no VLAN pass
+	Flows        int      `json:"flows"`         // of programs' raw packet queue pairs, which come first
+	LongestFrame int      `json:"longest_frame"` // bytes without FCS and tags
 }
 
 // RingStatus is a receive queue of an Ethernet function, with the send queues of the same flows.

@@ -46,8 +46,10 @@ var mlxtoolCommands = []Command{
 -n | --count <count>          how many are fetched from the driver at a time (default 1000, at most 10000)
 -t | --time <seconds>         pause between two fetches; with -e alone (default 2)`,
 		"show nd connections -a 127.0.0.2 -e -n 500 -t 1"),
-	notBuilt(mlxtool("5.5.3.1 show packet-filter", "show packet-filter", optionalInterface,
-		"Show the packet filters of Ethernet interfaces.", "", `show packet-filter "Ethernet 1"`)),
+	mlxtool("5.5.3.1 show packet-filter", "show packet-filter", optionalInterface,
+		"Show the packet filters of Ethernet interfaces.",
+		"Packet Filter is NDIS's number of what passes. Flows are those of programs' raw packet queue pairs, which come\nbefore the filter. An adapter without a host has no filter.",
+		`show packet-filter "Ethernet 1"`),
 	notBuilt(mlxtool("5.5.3.2 show qos", "show qos", optionalDevice, "Show the settings of quality of service.", "", "show qos 1 0 0")),
 	notBuilt(mlxtool("5.5.3.6 Show vxlan", "show vxlan", optionalInterface, "Show the off-loads for VXLAN.", "",
 		`show vxlan "Ethernet 1"`)),

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/softvpi/softvpi/internal/function/ethernet"
+	"github.com/softvpi/softvpi/internal/function/ethernet/filter"
 	"github.com/softvpi/softvpi/internal/hostside"
 	"github.com/softvpi/softvpi/wire/eth"
 )
@@ -30,8 +31,17 @@ type EthernetStatus struct {
 	Queues []ethernet.QueueCounters
 	RSS    []ethernet.RSSCounters
 	Side   hostside.Counters
+	Filter FilterStatus
 	// Sending are frames of the host that have not left.
 	Sending int
+}
+
+// FilterStatus is which frames a function passes on.
+type FilterStatus struct {
+	Mode   filter.Mode
+	Groups []eth.MAC // on its list
+	VLANs  []uint16
+	Flows  int // of programs' raw packet queue pairs, which come before the filter
 }
 
 // status returns the state of an adapter's Ethernet function; nil: there is none.
@@ -44,6 +54,8 @@ func (n *nic) status() *EthernetStatus {
 	if n.on() {
 		t.add(n.f)
 		s.Config, s.Asleep = n.f.Config(), n.side.Asleep()
+		f := n.f.Filter()
+		s.Filter = FilterStatus{f.Mode(), slices.Clone(f.Groups()), f.VLANs(), n.a.raw.flows}
 		s.MTU = s.Config.JumboPacket - eth.EthernetLen
 		for _, p := range n.f.Processors() {
 			s.Processors = append(s.Processors, p.Of())

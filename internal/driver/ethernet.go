@@ -10,6 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/function/ethernet"
+	"github.com/softvpi/softvpi/internal/function/ethernet/filter"
 	"github.com/softvpi/softvpi/internal/function/ethernet/rss"
 	"github.com/softvpi/softvpi/internal/hostside"
 	machine "github.com/softvpi/softvpi/internal/os/processors"
@@ -141,7 +142,21 @@ func (d *Driver) ethernetStatus(i int, e *device.EthernetStatus) *api.EthernetSt
 	w := d.ethernetWords(i, e)
 	loop, _ := d.host.LoopProcessors()
 	return &api.EthernetStatus{Host: e.Host, Up: e.On, Asleep: e.Asleep, MAC: net.HardwareAddr(e.MAC[:]).String(),
-		MTU: e.MTU, Queues: len(e.Processors), Rings: rings(e), Loop: loop, Counters: w.Values()}
+		MTU: e.MTU, Queues: len(e.Processors), Rings: rings(e), Loop: loop, Counters: w.Values(),
+		Filter: filterStatus(e)}
+}
+
+// filterStatus returns which frames an Ethernet function passes on.
+func filterStatus(e *device.EthernetStatus) api.FilterStatus {
+	f, c := &e.Filter, &e.Config
+	s := api.FilterStatus{PacketFilter: uint32(f.Mode), Directed: f.Mode&filter.Directed != 0, Multicast: f.Mode&filter.Multicast != 0,
+		AllMulticast: f.Mode&filter.AllMulticast != 0, Broadcast: f.Mode&filter.Broadcast != 0, Promiscuous: f.Mode&filter.Promiscuous != 0,
+		Groups: []string{}, MostGroups: c.MaxNumOfMCList, VLANs: f.VLANs, AnyVLAN: c.PromiscuousVlan != 0, Untagged: e.On && c.VlanID == 0,
+		Flows: f.Flows, LongestFrame: c.JumboPacket}
+	for _, g := range f.Groups {
+		s.Groups = append(s.Groups, g.String())
+	}
+	return s
 }
 
 // rings returns the status of the receive queues of an Ethernet function.

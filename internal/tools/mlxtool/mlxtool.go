@@ -37,6 +37,7 @@ type work func(*run) (report, error)
 var works = map[string]work{
 	"show ports":          (*run).ports,
 	"show devices":        (*run).devices,
+	"show packet-filter":  (*run).packetFilter,
 	"show nd connections": (*run).connections,
 	"show regkeys config": (*run).keysInForce,
 	"show regkeys diff":   (*run).keysThatDiffer,

@@ -3,6 +3,7 @@
 package filter
 
 import (
+	"math/bits"
 	"slices"
 
 	"github.com/softvpi/softvpi/wire/eth"
@@ -117,6 +118,16 @@ func (f *Filter) RemoveVLAN(id uint16) {
 	if id != f.cfg.VLAN {
 		f.vlans[id>>6&63] &^= 1 << (id & 63)
 	}
+}
+
+// VLANs returns those whose frames pass.
+func (f *Filter) VLANs() (list []uint16) {
+	for i, word := range f.vlans {
+		for ; word != 0; word &= word - 1 {
+			list = append(list, uint16(i<<6+bits.TrailingZeros64(word)))
+		}
+	}
+	return list
 }
 
 // Judge says whether a frame passes. whole is false for a frame that only memory carries, larger than those of a wire.

@@ -1,6 +1,7 @@
 package filter
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/softvpi/softvpi/wire/eth"
@@ -92,6 +93,10 @@ func TestGroups(t *testing.T) {
 		t.Error("three groups are not too many for two, or others do not pass")
 	}
 	f.AddVLAN(5)
+	f.AddVLAN(4095)
+	if got := f.VLANs(); !slices.Equal(got, []uint16{5, 4095}) {
+		t.Errorf("the VLANs are %d, want 5 and 4095", got)
+	}
 	f.RemoveVLAN(5)
 	tagged := frame(own, other, 60, 5)
 	h.Parse(tagged)

@@ -1,0 +1,64 @@
+package mlxtool
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed/driverbed"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// TestPacketFilter: the filter of an Ethernet interface, as its keys make it while it works (WinOF 5.50, 5.5.3.1).
+func TestPacketFilter(t *testing.T) {
+	dir, err := os.MkdirTemp("", "filter")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	nic, err := config.ParseAdapter("nic=192.0.2.1/24,mac=02:00:00:00:00:01,linkmtu=9000,datagram=" + filepath.Join(dir, "wire") +
+		",host=stream:" + filepath.Join(dir, "host"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := driverbed.Config(t, config.Adapter{Name: "left"})
+	cfg.Adapters = append(cfg.Adapters, nic)
+	g := &rig{t, cfg.Socket, cfg.State, cfg.Adapters, driverbed.Start(t, cfg)}
+	filter := func() map[string]any {
+		t.Helper()
+		out := map[string]any{}
+		for _, row := range g.tables("show", "packet-filter", "nic")[0].Rows {
+			out[row["filter"].(string)] = row["value"]
+		}
+		return out
+	}
+	want := map[string]any{"Packet Filter": "0x0f", "Directed": true, "Multicast": true, "All Multicast": true, "Broadcast": true,
+		"Promiscuous": false, "MAC Address": "02:00:00:00:00:01", "Multicast List": nil, "Multicast List Limit": 128.0,
+		"VLANs": "untagged", "Largest Frame": 9014.0, "Flows": 0.0}
+	if diff := cmp.Diff(want, filter()); diff != "" {
+		t.Error(diff)
+	}
+	client := api.NewClient(g.socket)
+	for _, c := range []struct{ key, value, vlans string }{{"VlanID", "7", "7"}, {"PromiscuousVlan", "1", "all"}} {
+		if _, err := client.Set(t.Context(), "nic", c.key, c.value); err != nil {
+			t.Fatal(err)
+		}
+		if got := filter()["VLANs"]; got != c.vlans {
+			t.Errorf("with %s %s the VLANs are %v, want %s", c.key, c.value, got, c.vlans)
+		}
+	}
+	if text := g.ok("show", "packet-filter"); !strings.Contains(text, "Interface: nic") || strings.Contains(text, "left") {
+		t.Errorf("all interfaces:\n%s", text)
+	}
+	if status, _, errs := g.call("show", "packet-filter", "left"); status != tool.Failure || !strings.Contains(errs, "no Ethernet interface") {
+		t.Errorf("without a host: status %d, %s", status, errs)
+	}
+	if status, _, _ := g.call("show", "packet-filter", "nic", "x"); status != tool.Usage {
+		t.Errorf("with another argument: status %d, want %d", status, tool.Usage)
+	}
+}
