@@ -124,6 +124,27 @@ func TestRawPackets(t *testing.T) {
 	}
 }
 
+// TestRawPackets_OwnRule: a rule that names no MAC is for what arrives. What its own adapter, or another at its port, sends to
+// somebody else leaves; what it sends to an adapter of the port arrives there.
+func TestRawPackets_OwnRule(t *testing.T) {
+	one, two, third := threeEnds(t)
+	rx, tx, own := third.rawEnd(), two.rawEnd(), one.rawEnd()
+	all := command.CreateFlow{Layers: command.FlowEthernet | command.FlowIPv4 | command.FlowUDP}
+	for _, q := range []*rawEnd{rx, own} {
+		q.receive(2)
+		q.flow(all)
+	}
+	f := udpFrame([6]byte{2, 0, 0, 0, 9, 3}, [6]byte{2, 0, 0, 0, 9, 2}, 7, 100)
+	for _, q := range []*rawEnd{tx, own} {
+		q.sends(f)
+		rx.gets("the other end of the wire", f)
+		rx.receive(1)
+	}
+	inside := udpFrame([6]byte{2, 0, 0, 0, 9, 1}, [6]byte{2, 0, 0, 0, 9, 2}, 7, 101)
+	tx.sends(inside)
+	own.gets("the adapter at the same port", inside)
+}
+
 // TestFlows: the rule with the smallest priority takes a frame, all QPs of that priority get it, defaults get what is left, and
 // a sniffer everything, RoCE included.
 func TestFlows(t *testing.T) {

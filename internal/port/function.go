@@ -25,6 +25,8 @@ type Steerer interface {
 	Function
 	// Steers reports whether a rule takes a frame that begins with head: with its headers at least.
 	Steers(head []byte) bool
+	// Names is Steers of rules that name the frame's destination in full.
+	Names(head []byte) bool
 	// TakesRest reports whether it takes frames to its MAC, or to nobody's, that nothing else takes.
 	TakesRest() bool
 	// Sniffs reports whether it is to be shown every frame that comes and goes, by Sniff, beside those that it takes.

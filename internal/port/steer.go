@@ -34,6 +34,20 @@ func (w *Wire) steeredBy(head []byte) *place {
 	return nil
 }
 
+// named reports whether a rule that names the destination of a frame takes it. Rules that do not are for what arrives: what is sent
+// to somebody else leaves.
+func (w *Wire) named(head []byte) bool {
+	if w.steered == 0 {
+		return false
+	}
+	for i := range w.places {
+		if s := w.places[i].station; s.Kind == Steered && !s.off && s.steerer.Names(head) {
+			return true
+		}
+	}
+	return false
+}
+
 // rest returns the place for a frame to the MAC of an RDMA function that is not for it.
 func (w *Wire) rest(dst eth.MAC) *place {
 	for i := range w.places {

@@ -79,7 +79,7 @@ func (w *Wire) inside(from *Station, o *frame.Out) bool {
 	if dst[0]&group != 0 {
 		return true
 	}
-	o.Inside = w.other(from, dst) || from.Kind != RDMA && w.steeredBy(o.Head[o.HeadStart:o.HeadEnd]) != nil
+	o.Inside = w.other(from, dst) || from.Kind != RDMA && w.named(o.Head[o.HeadStart:o.HeadEnd])
 	return o.Inside
 }
 

@@ -15,6 +15,9 @@ import (
 // group is the bit of a MAC that is set in addresses of groups.
 const group = 1
 
+// everyBit is the mask of a rule that names a MAC.
+var everyBit = [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+
 // Flow is a flow of a queue pair.
 type Flow struct {
 	Rule     command.CreateFlow // as checked by Check
@@ -75,6 +78,20 @@ func (f *Function) Remove(o *Flow) {
 func (f *Function) Steers(head []byte) bool {
 	var x fields
 	return len(f.rules) > 0 && x.parse(head) && f.first(&x) < len(f.rules)
+}
+
+// Names implements port.Steerer.
+func (f *Function) Names(head []byte) bool {
+	var x fields
+	if len(f.rules) == 0 || !x.parse(head) {
+		return false
+	}
+	for _, o := range f.rules {
+		if o.Rule.Mask.Dst == everyBit && x.match(o.terms) {
+			return true
+		}
+	}
+	return false
 }
 
 // first returns the index of the first rule that a frame matches.
