@@ -140,7 +140,10 @@ func (d *Driver) ethernetStatus(i int, e *device.EthernetStatus) *api.EthernetSt
 		return nil
 	}
 	w := d.ethernetWords(i, e)
-	loop, _ := d.host.LoopProcessors()
+	loop, refused := d.host.LoopProcessors()
+	if refused != nil { // which is in the log
+		loop = nil
+	}
 	return &api.EthernetStatus{Host: e.Host, Up: e.On, Asleep: e.Asleep, MAC: net.HardwareAddr(e.MAC[:]).String(),
 		MTU: e.MTU, Queues: len(e.Processors), Rings: rings(e), Loop: loop, Counters: w.Values(),
 		Filter: filterStatus(e)}
@@ -160,7 +163,8 @@ func filterStatus(e *device.EthernetStatus) api.FilterStatus {
 }
 
 // rings returns the status of the receive queues of an Ethernet function.
-func rings(e *device.EthernetStatus) (list []api.RingStatus) {
+func rings(e *device.EthernetStatus) []api.RingStatus {
+	list := []api.RingStatus{}
 	for q, p := range e.Processors {
 		c := &e.Queues[q]
 		list = append(list, api.RingStatus{

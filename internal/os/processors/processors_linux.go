@@ -21,8 +21,10 @@ var allowed = sync.OnceValue(func() (set unix.CPUSet) {
 	return set
 })
 
-// List returns the processors, in the order of their numbers, one at least.
-func List() []Processor {
+// List returns the processors, in the order of their numbers, one at least. It must not be modified.
+func List() []Processor { return list() }
+
+var list = sync.OnceValue(func() []Processor {
 	set := allowed()
 	var numbers []int
 	for n := range len(set) * 64 {
@@ -31,7 +33,7 @@ func List() []Processor {
 		}
 	}
 	return onNodes(numbers, nodes("/sys/devices/system/node"))
-}
+})
 
 // nodes returns the processors of each NUMA node.
 func nodes(root string) map[int][]int {
