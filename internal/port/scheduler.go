@@ -187,8 +187,10 @@ func (s *Scheduler) choose(able uint8) int {
 	if strict := able & s.traffic.Strict; strict != 0 {
 		return 7 - bits.LeadingZeros8(strict)
 	}
-	if able&(able-1) == 0 {
-		return bits.TrailingZeros8(able)
+	if able&(able-1) == 0 { // it takes nothing from others
+		c := bits.TrailingZeros8(able)
+		s.credit[c] = max(s.credit[c], 0)
+		return c
 	}
 	for able>>s.class&1 == 0 || s.credit[s.class] <= 0 {
 		s.class = (s.class + 1) % classes

@@ -124,3 +124,24 @@ func TestTraffic_Invalid(t *testing.T) {
 		}
 	}
 }
+
+// TestScheduler_Alone: what a class sends while no other has anything is not held against it later.
+func TestScheduler_Alone(t *testing.T) {
+	var s Scheduler
+	if err := s.SetTraffic(0, Traffic{Class: [8]uint8{0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	for range 10_000 {
+		p, _, _ := s.Next(0, 1)
+		s.Sent(p, 1500)
+	}
+	var n [2]int
+	for range 1000 {
+		p, _, _ := s.Next(0, 3)
+		s.Sent(p, 1500)
+		n[p]++
+	}
+	if n[0] < 495 || n[0] > 505 {
+		t.Errorf("of 1000 packets %v are of each class, want the half", n)
+	}
+}
