@@ -51,7 +51,11 @@ pair() { # MTU, keys to set: one driver with two adapters on a wire in memory
   ip -n $a link set n$$b netns $b
   address n$$a n$$b
 }
-in_driver() { "$softvpi" "$@" --socket "$dir/$a.sock" >>"$dir/log" || exit 1; }
+in_driver() {
+  "$softvpi" "$@" --socket "$dir/$a.sock" >"$dir/log" 2>&1 && return
+  cat "$dir/log"
+  exit 1
+}
 plain=('*LsoV2IPv4=0' '*LsoV2IPv6=0' '*TCPUDPChecksumOffloadIPv4=0' '*TCPUDPChecksumOffloadIPv6=0' '*IPChecksumOffloadIPv4=0'
   '*RscIPv4=0' '*RscIPv6=0')
 for mtu in 1500 9000; do
