@@ -11,6 +11,9 @@
 // the pauses that it receives. A frame is handed out when its first bit leaves, with the time at which its last bit arrives at
 // the other end.
 //
+// There is no spanning tree: links between bridged ports must not be circles. A router answers nothing, neither ARP nor a packet
+// whose hop limit is used up: routes name the MACs of the next hops.
+//
 // Every queue, group and pause has counters; what is lost is counted by cause. A Fabric connects switches and stations, finds
 // cycles of queues that wait for each other, and runs in virtual time.
 package ethernet

@@ -56,7 +56,7 @@ func (f *Fabric) Switch(n int) *Switch { return f.nodes[n].sw }
 // Station returns a node that is a station, or nil.
 func (f *Fabric) Station(n int) *Station { return f.nodes[n].station }
 
-// Connect connects two ports. Their rates must be the same. The error is a *FieldError.
+// Connect connects two ports. Their rates and delays must be the same. The error is a *FieldError.
 func (f *Fabric) Connect(a, b End) error {
 	for _, e := range []End{a, b} {
 		switch {
@@ -71,6 +71,9 @@ func (f *Fabric) Connect(a, b End) error {
 	x, y := f.port(a), f.port(b)
 	if x.cfg.Rate != y.cfg.Rate {
 		return bad("Rate", y.cfg.Rate, fmt.Sprintf("%d as at the other end of the link", x.cfg.Rate))
+	}
+	if x.cfg.Delay != y.cfg.Delay {
+		return bad("Delay", y.cfg.Delay, fmt.Sprintf("%v as at the other end of the link", x.cfg.Delay))
 	}
 	f.nodes[a.Node].peers[a.Port], f.nodes[b.Node].peers[b.Port] = b, a
 	return nil

@@ -148,7 +148,7 @@ func (l *load) drops() (n uint64, how string) {
 		for j := range l.nodes[i].sw.ports {
 			c := l.nodes[i].sw.Port(j).Counters(l.now)
 			d := c.Dropped
-			n += d.Malformed + d.UnknownVLAN + d.Reserved - d.Reserved + d.Filtered + d.TooLong + d.HopLimit + d.NoRoute + d.Down
+			n += d.Malformed + d.UnknownVLAN + d.Reserved + d.Filtered + d.TooLong + d.HopLimit + d.NoRoute + d.Down
 			for k, p := range c.Priority {
 				lost := p.QueueDrops + p.BufferDrops + p.HeadroomDrops
 				if n += lost; lost > 0 {

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/softvpi/softvpi/internal/clock"
 )
 
@@ -81,6 +83,42 @@ func TestPort_Strict(t *testing.T) {
 	if r := got[0] / got[1]; r < 2.94 || r > 3.06 {
 		t.Errorf("strict queues are empty: %v", got)
 	}
+}
+
+// TestScheduler_NoneStarves: whatever weights and lengths queues have, each that is not strict sends in proportion to its weight, and
+// none waits longer than the others may take for a frame and their share.
+func TestScheduler_NoneStarves(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		s := scheduler{}
+		open, weights := uint8(0), 0
+		var lengths, sent [8]int
+		for i := range 8 {
+			w := rapid.IntRange(0, 100).Draw(t, "weight")
+			s.quantum[i], lengths[i] = quantum*max(w, 1), rapid.IntRange(64, 9000).Draw(t, "length")
+			if rapid.Bool().Draw(t, "open") {
+				open |= 1 << i
+				weights += max(w, 1)
+			}
+		}
+		if open == 0 {
+			t.Skip("nothing waits")
+		}
+		all := 0
+		for all < 40*weights*quantum {
+			i := s.choose(open)
+			s.sent(i, lengths[i])
+			sent[i] += lengths[i]
+			all += lengths[i]
+		}
+		for i, n := range sent {
+			want := all / weights * (s.quantum[i] / quantum)
+			near := s.quantum[i] + 9000
+			waits, alone := open>>i&1 != 0, open&(open-1) == 0
+			if !waits && n > 0 || waits && !alone && (n < want-near || n > want+near) {
+				t.Fatalf("queue %d of %08b has sent %d bytes, want about %d", i, open, n, want)
+			}
+		}
+	})
 }
 
 // TestScheduler_Alone: what a queue sends while no other has anything is not held against it later.
