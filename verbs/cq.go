@@ -282,7 +282,7 @@ func (cq *CQ) broken(op string) error {
 	removed := cq.life.over()
 	if !removed { // the event may still be on its way
 		a, err := cq.dev.Query()
-		removed = err != nil || !a.Up
+		removed = err != nil || a.RoCE == RoCENone
 	}
 	if removed {
 		return newError(op, ErrRemoved, "")

@@ -64,6 +64,8 @@ type Attributes struct {
 	UDPPort   uint16
 	VendorID  uint32
 	DeviceID  uint32
+	// Speed of an Ethernet port's link in bit/s; 0: it is down, or not known.
+	Speed uint64
 
 	MaxQP, MaxCQ, MaxSRQ, MaxMR, MaxMW, MaxPD, MaxAH int
 	MaxQPDepth, MaxCQDepth, MaxSRQDepth              int
@@ -94,7 +96,7 @@ func attributesFrom(i *command.AdapterInfo) Attributes {
 	return Attributes{
 		Name: text(i.Name[:]), GUID: i.GUID, Addr: i.Addr.IP(), Up: i.Up != 0,
 		RoCE: RoCE(i.RoCE), ActiveMTU: int(i.ActiveMTU), LinkMTU: int(i.LinkMTU),
-		UDPPort: uint16(i.UDPPort), VendorID: i.VendorID, DeviceID: i.DeviceID,
+		UDPPort: uint16(i.UDPPort), VendorID: i.VendorID, DeviceID: i.DeviceID, Speed: uint64(i.LineRate) * 1e6,
 		MaxQP: int(i.MaxQP), MaxCQ: int(i.MaxCQ), MaxSRQ: int(i.MaxSRQ), MaxMR: int(i.MaxMR),
 		MaxMW: int(i.MaxMW), MaxPD: int(i.MaxPD), MaxAH: int(i.MaxAH),
 		MaxQPDepth: int(i.MaxQPDepth), MaxCQDepth: int(i.MaxCQDepth), MaxSRQDepth: int(i.MaxSRQDepth),

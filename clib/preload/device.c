@@ -206,6 +206,8 @@ static bool put_rate(const char *file, const struct ibv_port_attr *a)
 	int lanes = a->active_width < sizeof(widths) && widths[a->active_width] ? widths[a->active_width] : 1;
 	size_t i = 0;
 
+	if (!a->active_speed) /* the port is down */
+		return svpi_put(file, "0 Gb/sec (%dX)\n", lanes);
 	while (i + 1 < sizeof(speeds) / sizeof(*speeds) && speeds[i].code != a->active_speed)
 		i++;
 	int rate = lanes * speeds[i].rate;

@@ -35,13 +35,13 @@ static enum ibv_mtu mtu_of(uint32_t bytes)
 }
 
 /* speed expresses a link's rate, given in Mb/s, as lanes and lane speed: the slowest combination that carries it, as
- * Linux does for Ethernet. A link without a rate gets one lane of SDR, as in Linux. */
+ * Linux does for Ethernet. A link without a rate gets one lane of SDR, as in Linux, and one that is down no speed. */
 static void speed(uint32_t rate, struct ibv_port_attr *a)
 {
-	enum { W1 = 1, W2 = 16, W4 = 2, SDR = 1, FDR10 = 8, EDR = 32, HDR = 64, NDR = 128 };
+	enum { W1 = 1, W2 = 16, W4 = 2, SDR = 1, FDR10 = 8, FDR = 16, EDR = 32, HDR = 64, NDR = 128 };
 	static const struct { uint32_t rate; uint8_t width, speed; } rates[] = {
 		{ 1000, W1, SDR }, { 10000, W1, FDR10 }, { 20000, W2, FDR10 }, { 25000, W1, EDR }, { 40000, W4, FDR10 },
-		{ 50000, W2, EDR }, { 100000, W4, EDR }, { 200000, W4, HDR }, { 400000, W4, NDR },
+		{ 50000, W2, EDR }, { 56000, W4, FDR }, { 100000, W4, EDR }, { 200000, W4, HDR }, { 400000, W4, NDR },
 	};
 	size_t i = 0;
 
@@ -119,6 +119,8 @@ int svpi_query_port(struct ibv_context *context, uint8_t port, struct ibv_port_a
 	a.pkey_tbl_len = 1;
 	a.max_vl_num = 1;
 	speed(i.line_rate, &a);
+	if (!i.up)
+		a.active_speed = 0;
 	a.link_layer = IBV_LINK_LAYER_ETHERNET;
 	a.flags = IBV_QPF_GRH_REQUIRED;
 	if (on_fabric(context) && (error = of_fabric(context, &a)))

@@ -53,6 +53,8 @@ type AdapterStatus struct {
 	Addresses   []netip.Addr      `json:"addresses"`
 	Enabled     bool              `json:"enabled"`
 	Up          bool              `json:"up"`
+	Speed       uint64            `json:"speed"`  // of an Ethernet port's link in bit/s; 0: it is down, or the speed is not known
+	Duplex      string            `json:"duplex"` // full, half; empty: it is down, or InfiniBand
 	RoCE        string            `json:"roce"`
 	ActiveMTU   uint32            `json:"active_mtu"` // payload bytes of a packet
 	LinkMTU     uint32            `json:"link_mtu"`   // bytes of an IP packet

@@ -146,11 +146,22 @@ func (a *AdapterStatus) writeEthernet(w io.Writer, state string, addrs []string)
 		clean(a.Name), state, strings.Join(addrs, " "), a.Encapsulation(" on "), a.ActiveMTU, a.LinkMTU, a.Path)
 	fmt.Fprintf(w, "  generation %s, registry number %04d, MAC address %s%s\n", a.Generation, a.Number, a.MAC,
 		map[bool]string{true: ", keys wait for a restart"}[a.Pending])
-	fmt.Fprintf(w, "  wire: %s; impairment: %s; source ports: %s; %s\n",
-		or(clean(a.Wire), "-"), or(a.Impairment, "none"), or(a.SourcePorts, "-"), or(a.Frames, "no frames"))
+	fmt.Fprintf(w, "  wire: %s, %s; impairment: %s; source ports: %s; %s\n",
+		or(clean(a.Wire), "-"), a.speed(), or(a.Impairment, "none"), or(a.SourcePorts, "-"), or(a.Frames, "no frames"))
 	if a.Ethernet != nil {
 		a.Ethernet.writeText(w)
 	}
+}
+
+// speed describes the speed of an Ethernet port's link.
+func (a *AdapterStatus) speed() string {
+	switch {
+	case a.Speed != 0:
+		return fmt.Sprintf("%g Gb/s %s duplex", float64(a.Speed)/1e9, a.Duplex)
+	case a.Enabled && a.Up:
+		return "speed not known"
+	}
+	return "0 Gb/s"
 }
 
 // writeRest prints what both kinds of ports have.

@@ -66,7 +66,8 @@ type adapter struct {
 	ipMTU, linkMTU uint32
 
 	enabled bool
-	present bool // the port's address exists on its interface
+	present bool       // the port's address exists on its interface
+	wire    link.State // of the port, as it was followed last
 	path    PathPolicy
 
 	cqs         []*cq // by their number
@@ -115,6 +116,7 @@ func (h *Host) AddAdapter(cfg AdapterConfig) (uint32, error) {
 		return 0, err
 	}
 	more, mac, _ := gid.Interface(cfg.Addr) // slow: not while holding the loop lock
+	wire, known := cfg.interfaceWire()
 	h.lock()
 	defer h.finish()
 	if h.closed {
@@ -142,6 +144,9 @@ func (h *Host) AddAdapter(cfg AdapterConfig) (uint32, error) {
 		return 0, err
 	}
 	a.index = index
+	if known {
+		a.wire = wire.State
+	}
 	if h.adapters = append(h.adapters, a); owner == nil {
 		h.ports = append(h.ports, a.port)
 	}
@@ -194,6 +199,7 @@ func (h *Host) ReplaceAdapter(index uint32, cfg AdapterConfig) error {
 		return err
 	}
 	more, mac, _ := gid.Interface(cfg.Addr)
+	wire, known := cfg.interfaceWire()
 	err := func() error {
 		h.lock()
 		defer h.finish()
@@ -219,6 +225,9 @@ func (h *Host) ReplaceAdapter(index uint32, cfg AdapterConfig) error {
 		}
 		_ = old.close()
 		a.index = index
+		if known {
+			a.wire = wire.State
+		}
 		h.adapters[index], h.ports[slices.Index(h.ports, old.port)] = a, a.port
 		if a.ib != nil {
 			h.onFabric.Store(true)
@@ -235,7 +244,7 @@ func (h *Host) ReplaceAdapter(index uint32, cfg AdapterConfig) error {
 // other addresses and the MAC of its interface.
 func newAdapter(h *Host, cfg AdapterConfig, owner *adapter, more []netip.Addr, mac [6]byte) (*adapter, error) {
 	a := &adapter{
-		host: h, cfg: cfg, name: cfg.Name, limits: cfg.Limits, enabled: true, present: true, path: cfg.Path,
+		host: h, cfg: cfg, name: cfg.Name, limits: cfg.Limits, enabled: true, present: true, wire: link.State{Up: true}, path: cfg.Path,
 		mac: cfg.MAC, guid: cfg.GUID,
 		byNumber: map[uint32]*qp{}, ids: numbers.New[cmid](), groups: map[netip.Addr]int{}, domains: map[fileOfUser]*xrcDomain{},
 	}
@@ -268,6 +277,7 @@ func newAdapter(h *Host, cfg AdapterConfig, owner *adapter, more []netip.Addr, m
 	if err := a.open(addrs, owner); err != nil {
 		return nil, err
 	}
+	a.look()
 	if err := a.makeFunction(owner); err != nil {
 		_ = a.close()
 		return nil, err
@@ -356,9 +366,6 @@ func overlaps(p, mem []byte) bool {
 	return at >= from && at < from+uintptr(len(mem))
 }
 
-// up reports whether the port passes packets.
-func (a *adapter) up() bool { return a.enabled && a.present }
-
 // broadcast queues an asynchronous event of the adapter for every program.
 func (a *adapter) broadcast(typ command.EventType) {
 	for _, c := range a.host.clients {
@@ -371,17 +378,9 @@ func (a *adapter) readdress(addrs []netip.Addr, present bool) {
 	if !a.enabled || a.ib != nil {
 		return
 	}
-	if present != a.present {
-		a.present = present
-		if present {
-			a.broadcast(command.EventPortActive)
-			a.report(notify.Up)
-		} else {
-			a.linkDowns++
-			a.broadcast(command.EventPortDown)
-			a.report(notify.Down)
-		}
-	}
+	was := a.linked()
+	a.present = present
+	a.moved(was)
 	want := []netip.Addr{}
 	if present {
 		want = append(want, a.cfg.Addr)

@@ -22,7 +22,7 @@ func (a *adapter) setGIDs(addrs []netip.Addr) bool {
 	return a.gids.Set(encap.Mode(a.cfg.RoCE), a.mac, a.cfg.VLAN, addrs)
 }
 
-// followAddresses checks the addresses and MTUs of the interfaces every GIDInterval (UpdateGIDTimerFrequency),
+// followAddresses checks the addresses, MTUs and states of the interfaces every GIDInterval (UpdateGIDTimerFrequency),
 // without holding the loop lock, and updates the GID tables.
 func (h *Host) followAddresses() {
 	defer h.wg.Done()
@@ -48,7 +48,7 @@ func (h *Host) updateGIDs() {
 	adapters := slices.Clone(h.adapters)
 	h.unlock()
 	for _, a := range adapters {
-		h.updateMTU(a)
+		h.updateWire(a)
 		if !a.cfg.FollowInterface {
 			continue
 		}
@@ -59,17 +59,22 @@ func (h *Host) updateGIDs() {
 	}
 }
 
-// updateMTU checks the MTU of an adapter's interface or link now.
-func (h *Host) updateMTU(a *adapter) {
-	mtu, ok := a.interfaceMTU()
+// updateWire checks the state and MTU of an adapter's interface or link now. The loop follows those of links of whole frames
+// while it drives their ports.
+func (h *Host) updateWire(a *adapter) {
+	w, ok := a.cfg.interfaceWire()
 	h.lock()
-	if !ok {
-		mtu, ok = a.framesMTU()
+	defer h.finish()
+	switch {
+	case !ok:
+		a.port.hear()
+		a.followWire()
+	case a.enabled:
+		a.setWire(w.State)
+		a.followMTU(w.mtu)
+	default:
+		a.wire = w.State
 	}
-	if ok && a.enabled {
-		a.followMTU(mtu)
-	}
-	h.finish()
 }
 
 // source returns the port's source address for packets to remote: the first of remote's family, else the

@@ -96,8 +96,12 @@ type AdapterConfig struct {
 	GUID uint64  // of the port; 0: derived from the MAC
 	// Device is the name of the device whose port number Port the adapter is; empty: a device of its own. Port
 	// 0 means 1.
-	Device     string
-	Port       uint32
+	Device string
+	Port   uint32
+	// Speed is what the port's wire is said to carry, in bit/s; 0: the wire's own speed, and if a wire of whole frames has none,
+	// 10 Gb/s, as Linux says of a TAP or veth. Limited: it is slowed down to that.
+	Speed      uint64
+	Limited    bool
 	DeviceID   uint32 // as programs see it; 0: that of the ConnectX-4 class
 	Moderation Moderation
 	Polling    wait.Polling

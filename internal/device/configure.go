@@ -65,8 +65,8 @@ func (h *Host) Configure(index uint32, s Settings) error {
 		}
 	}
 	link := int(a.linkMTU)
-	if mtu, ok := a.interfaceMTU(); ok {
-		link = mtu // as it will be when the adapter is enabled
+	if w, ok := a.cfg.interfaceWire(); ok {
+		link = w.mtu // as it will be when the adapter is enabled
 	} else if mtu, ok := a.framesMTU(); ok {
 		link = mtu
 	}

@@ -40,14 +40,14 @@ func (a *adapter) info() command.AdapterInfo {
 		MaxQP: l.QP, MaxCQ: l.CQ, MaxSRQ: l.SRQ, MaxMR: l.MR, MaxMW: l.MW, MaxPD: l.PD, MaxAH: l.AH,
 		MaxQPDepth: l.QPDepth, MaxCQDepth: l.CQDepth, MaxSRQDepth: l.SRQDepth, MaxSGE: l.SGE, MaxInline: l.Inline,
 		MaxReadResponder: l.ReadResponder, MaxReadInitiator: l.ReadInitiator, MaxMessage: l.Message, MaxRegion: l.Region,
-		ProcessorAtomics: 1, MaxMulticast: transport.DefaultMulticast, LineRate: uint32(min(a.links.Impairment().Rate/1e6, math.MaxUint32)),
+		ProcessorAtomics: 1, MaxMulticast: transport.DefaultMulticast,
 	}
 	if a.ib != nil && len(a.ib.Addresses()) > 0 {
 		i.Addr = command.AddrFrom(a.ib.Addresses()[0])
 	}
 	copy(i.Name[:], a.name)
 	if a.up() {
-		i.Up = 1
+		i.Up, i.LineRate = 1, uint32(min(a.speed()/1e6, math.MaxUint32))
 	}
 	if !a.enabled {
 		i.RoCE = roceDisabled
@@ -158,7 +158,8 @@ func (a *adapter) snapshot() AdapterStatus {
 	status := a.links.Status()
 	s := AdapterStatus{
 		Addrs: a.links.Addrs(), SourcePorts: status.SourcePorts, Frames: status.Frames,
-		Info: a.info(), Name: a.name, NodeGUID: a.nodeGUID(), MAC: a.mac, Enabled: a.enabled, Up: a.up(), Path: a.path, GIDs: a.gids.List(),
+		Info: a.info(), Name: a.name, NodeGUID: a.nodeGUID(), MAC: a.mac, Enabled: a.enabled, Up: a.up(), Wire: a.wireStatus(),
+		Path: a.path, GIDs: a.gids.List(),
 		Link: a.links.Stats(), Retransmits: a.engine.Counters().RetransmittedPackets, Counters: a.counters(), Objects: a.objects,
 	}
 	if set := a.links.Impairment(); set.Enabled() {

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/notify"
 	"github.com/softvpi/softvpi/internal/function/ethernet"
 	"github.com/softvpi/softvpi/internal/function/ethernet/filter"
 	"github.com/softvpi/softvpi/internal/hostside"
@@ -71,9 +72,17 @@ func (n *nic) start() error {
 	n.station = a.port.Attach(f, port.Station{MAC: a.mac, Kind: port.Ethernet, UDPPort: a.cfg.UDPPort})
 	n.station.Plug(address.Wire, netip.Addr{}, nil)
 	f.SetWire(n.station)
+	n.carrier()
 	a.rewired()
 	a.host.place()
 	return nil
+}
+
+// carrier tells the host whether the function has a wire.
+func (n *nic) carrier() {
+	if n.on() {
+		n.side.SetCarrier(n.a.wire.Up)
+	}
 }
 
 // jumbo returns the length of the largest frame: what the keys say, but no more than the link carries.
@@ -154,11 +163,17 @@ func (h *Host) SetEthernet(index uint32, on bool) error {
 	if err != nil {
 		return err
 	}
-	if !on {
+	was := a.linked()
+	if on {
+		a.look()
+		err = a.nic.start()
+	} else {
 		a.nic.stop()
-		return nil
 	}
-	return a.nic.start()
+	if a.moved(was); err == nil && on && !a.linked() && !a.enabled && a.nic != nil {
+		a.report(notify.Down)
+	}
+	return err
 }
 
 // ConfigureEthernet changes how the Ethernet function of an adapter works when it works again. Errors are *command.Error: Busy

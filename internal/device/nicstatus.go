@@ -20,6 +20,7 @@ type ethernetTotals struct {
 type EthernetStatus struct {
 	Host   string // what its host is
 	On     bool
+	Up     bool // and its wire is there
 	Asleep bool // the host sleeps
 	MAC    [6]byte
 	MTU    int // the largest IP packet
@@ -49,7 +50,7 @@ func (n *nic) status() *EthernetStatus {
 	if n == nil {
 		return nil
 	}
-	s := &EthernetStatus{Host: n.side.End().Kind(), On: n.on(), MAC: n.a.mac, Side: *n.side.Counters()}
+	s := &EthernetStatus{Host: n.side.End().Kind(), On: n.on(), Up: n.on() && n.a.wire.Up, MAC: n.a.mac, Side: *n.side.Counters()}
 	t := n.before.clone()
 	if n.on() {
 		t.add(n.f)

@@ -11,7 +11,7 @@ import (
 // needsWire reports whether the port's data must travel as packets: because of a policy, or because
 // something captures or impairs them.
 func (a *adapter) needsWire() bool {
-	return a.path == PathWire || a.links.Impairment().Enabled() || len(a.links.Taps()) != 0 || a.ib != nil && !a.ib.Active()
+	return a.path == PathWire || a.links.Slowed() || len(a.links.Taps()) != 0 || a.ib != nil && !a.ib.Active()
 }
 
 // reaches reports whether the adapter's policy allows a connection to an address.

@@ -28,7 +28,7 @@ func (a *adapter) open(addrs []netip.Addr, owner *adapter) (err error) {
 	a.links, err = links.New(links.Config{
 		Shared:  shared,
 		Framing: a.framing(), Addr: a.cfg.Addr, Given: a.cfg.Link,
-		Networks: a.cfg.Networks, Gateways: a.cfg.Gateways, Now: a.host.now, Log: a.host.log.With("adapter", a.name),
+		Limit: a.cfg.limit(), Networks: a.cfg.Networks, Gateways: a.cfg.Gateways, Now: a.host.now, Log: a.host.log.With("adapter", a.name),
 		Sockets: udp.Config{SourcePorts: a.cfg.SourcePorts, ReceiveBuffer: a.cfg.ReceiveBuffer, Notify: a.host.Wake, Frames: a.cfg.Frames},
 	})
 	if err != nil {
@@ -68,6 +68,7 @@ func (a *adapter) plugAgain() error {
 		return err
 	}
 	a.station.Switch(true)
+	a.look()
 	if a.ib == nil {
 		a.followMTU(a.links.MTU())
 	}
@@ -109,16 +110,6 @@ func (a *adapter) setMTU(of int) error {
 // errTooSmall reports an MTU of a link that carries no RoCE packet.
 func errTooSmall(mtu int) error {
 	return command.Errorf(command.Invalid, "Link: an MTU of %d carries no payload of 256 bytes", mtu)
-}
-
-// interfaceMTU returns the present MTU of the interface with the port's address; ok is false if there is none, or the
-// port has another link.
-func (a *adapter) interfaceMTU() (mtu int, ok bool) {
-	if a.cfg.Link != nil {
-		return 0, false
-	}
-	ifi, ok := udp.InterfaceOf(a.cfg.Addr)
-	return ifi.MTU, ok
 }
 
 // framesMTU returns the present MTU of a link of whole frames; ok is false if the port has another one. The caller holds the

@@ -135,6 +135,9 @@ func (p *portLoop) receiveFrom(now clock.Time, o *links.Address) {
 		if n == 0 {
 			return
 		}
+		if o.Moved() { // what arrives is from somebody: hosts that answer must have a carrier
+			p.followWires()
+		}
 		p.quiet = 0
 		got += n
 		p.arrived += n
@@ -226,6 +229,28 @@ func (p *portLoop) linkErrors(now clock.Time) {
 			n := o.Link.Errors(p.errors)
 			for _, e := range p.errors[:n] {
 				p.unreachable(now, a, e)
+			}
+		}
+	}
+	p.followWires()
+}
+
+// followWires adapts the functions to the present state of their wires.
+func (p *portLoop) followWires() {
+	for _, a := range p.functions {
+		a.followWire()
+	}
+}
+
+// hear lets the links of a port that is not driven follow changes of their wires.
+func (p *portLoop) hear() {
+	if p.enabled() {
+		return
+	}
+	for _, a := range p.functions {
+		for _, o := range a.links.All() {
+			if o.Link != nil && !o.Shared() {
+				_ = o.Link.Errors(p.errors) // nobody has sent anything
 			}
 		}
 	}

@@ -131,6 +131,9 @@ func (s *sleepState) collect(h *Host) {
 		}
 	}
 	for _, a := range h.adapters {
+		if !a.port.enabled() { // nobody would read what they signal
+			continue
+		}
 		s.fds = a.links.Descriptors(s.fds)
 		if a.nic.on() {
 			s.fds = append(s.fds, a.nic.side.End().Descriptors()...)

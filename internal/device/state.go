@@ -22,7 +22,10 @@ func (h *Host) SetAdapterState(index uint32, enabled bool) error {
 	})
 	a, err := h.adapter(index)
 	if err == nil && !enabled {
-		a.nic.stop()
+		was := a.linked()
+		if a.nic.stop(); !a.enabled {
+			a.moved(was)
+		}
 	}
 	if err != nil || a.enabled == enabled {
 		h.unlock()
@@ -42,8 +45,10 @@ func (h *Host) SetAdapterState(index uint32, enabled bool) error {
 				a.ib.Renew() // its addresses are offered again
 			}
 			h.extendWildcards(a)
-			a.broadcast(command.EventPortActive)
-			a.report(notify.Up)
+			if a.started()&notify.Up != 0 {
+				a.broadcast(command.EventPortActive)
+			}
+			a.report(a.started())
 		}
 	} else {
 		releases = a.disable()

@@ -78,7 +78,7 @@ func TestDisableWhileProgramsRun(t *testing.T) {
 			<-told
 			<-told
 			cancel()
-			if want := []notify.Flags{notify.Down | notify.RDMADisabled, notify.Up}; !slices.Equal(flags, want) {
+			if want := []notify.Flags{notify.Down | notify.RDMADisabled, notify.RDMAEnabled | notify.Up}; !slices.Equal(flags, want) {
 				t.Errorf("subscribers saw %v, want %v", flags, want)
 			}
 			p.pd, err = p.c.AllocPD(bg, p.adapter)

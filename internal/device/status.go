@@ -25,6 +25,7 @@ type AdapterStatus struct {
 	MAC        [6]byte
 	Enabled    bool
 	Up         bool
+	Wire       link.State // of the port, with what its configuration says
 	Path       PathPolicy
 	Impairment string // empty: none
 	// SourcePorts describes the rule by which UDP source ports are chosen.

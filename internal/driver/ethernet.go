@@ -128,8 +128,8 @@ func (d *Driver) tellEthernet(i int, e ethernet.Event) {
 // ethernetWords returns the counters of the interface of adapter i's Ethernet function.
 func (d *Driver) ethernetWords(i int, e *device.EthernetStatus) counters.Interface {
 	w := counters.Interface{Name: d.running[i].Name, Ethernet: e}
-	if set, err := d.host.Impairment(uint32(i)); err == nil && e.On {
-		w.Speed = set.Rate
+	if e.Up {
+		w.Speed = d.host.Speed(uint32(i))
 	}
 	return w
 }
@@ -144,7 +144,7 @@ func (d *Driver) ethernetStatus(i int, e *device.EthernetStatus) *api.EthernetSt
 	if refused != nil { // which is in the log
 		loop = nil
 	}
-	return &api.EthernetStatus{Host: e.Host, Up: e.On, Asleep: e.Asleep, MAC: net.HardwareAddr(e.MAC[:]).String(),
+	return &api.EthernetStatus{Host: e.Host, Up: e.Up, Asleep: e.Asleep, MAC: net.HardwareAddr(e.MAC[:]).String(),
 		MTU: e.MTU, Queues: len(e.Processors), Rings: rings(e), Loop: loop, Counters: w.Values(),
 		Filter: filterStatus(e)}
 }

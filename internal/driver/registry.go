@@ -14,6 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/driver/lock"
 	"github.com/softvpi/softvpi/internal/events"
+	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
@@ -105,14 +106,13 @@ func (d *Driver) addKeys(i int) (registry.Adapter, error) {
 	return d.registry.AddAdapter(a.Name, g)
 }
 
-// lineRate returns the speed of an adapter's link in Mbit/s; 0 if nothing limits it.
+// lineRate returns the speed of an adapter's link in Mbit/s; 0 if it is not known.
 func (d *Driver) lineRate(a registry.Adapter) uint64 {
 	index, err := d.find(a.Name)
 	if err != nil || d.host == nil {
 		return 0
 	}
-	set, _ := d.host.Impairment(index)
-	return set.Rate / 1e6
+	return d.host.Speed(index) / 1e6
 }
 
 // forget continues without a file that cannot be written, with its contents in memory.
@@ -338,15 +338,20 @@ func (d *Driver) configuration(i int) map[string]uint64 {
 }
 
 // describe adds the registry's information to an adapter's status.
-func (d *Driver) describe(s *AdapterStatus) {
+func (d *Driver) describe(s *AdapterStatus, wire link.State) {
 	d.changes.Lock()
 	defer d.changes.Unlock()
 	r := d.running[s.Index]
 	s.Wire = d.wireName(int(s.Index))
 	s.Generation, s.Number = api.GenerationName(r.Generation), r.Number
 	if r.off.Load() { // without RDMA the port has no GIDs, but is there
-		s.Up = d.wireUp(&d.cfg.Adapters[s.Index])
+		s.Up = wire.Up
 		s.Enabled, s.GIDs = true, []api.GIDStatus{}
+	}
+	if s.Up && d.portStatus(int(s.Index)) == nil {
+		if s.Speed, s.Duplex = wire.Speed, "full"; wire.HalfDuplex {
+			s.Duplex = "half"
+		}
 	}
 	s.Configuration = d.configuration(int(s.Index))
 	s.InfiniBand, s.Protocols = d.portStatus(int(s.Index)), d.cfg.Adapters[s.Index].Protocols()

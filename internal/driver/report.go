@@ -92,14 +92,7 @@ func (d *Driver) adapterChanged(c notify.Change) {
 		cable.SetPlugged(c.Flags&notify.Up != 0)
 		d.ipoib.set(c.Adapter, c.Flags&notify.Up != 0)
 	}
-	if c.Flags&notify.Down != 0 {
-		d.events.Raise(r.Generation, events.LinkDown{Adapter: r.Name, Port: uint32(d.cfg.Slot(int(c.Adapter)).Port)})
-		d.dumpPort(c.Adapter, false)
-	}
-	if c.Flags&notify.RDMADisabled != 0 {
-		d.events.Raise(r.Generation, events.AdapterStopped{Adapter: r.Name})
-	}
-	if c.Flags&notify.Up != 0 {
+	if c.Flags&notify.RDMAEnabled != 0 {
 		if mode, ok := d.starting.LoadAndDelete(c.Adapter); ok {
 			d.events.Raise(r.Generation, events.AdapterStarted{
 				Adapter: r.Name, MAC: d.host.Addresses(c.Adapter).MAC, Address: c.Addr,
@@ -108,6 +101,15 @@ func (d *Driver) adapterChanged(c notify.Change) {
 				d.events.Raise(r.Generation, events.RoCEMode{Adapter: r.Name, Mode: mode.(string)})
 			}
 		}
+	}
+	if c.Flags&notify.Down != 0 {
+		d.events.Raise(r.Generation, events.LinkDown{Adapter: r.Name, Port: uint32(d.cfg.Slot(int(c.Adapter)).Port)})
+		d.dumpPort(c.Adapter, false)
+	}
+	if c.Flags&notify.RDMADisabled != 0 {
+		d.events.Raise(r.Generation, events.AdapterStopped{Adapter: r.Name})
+	}
+	if c.Flags&notify.Up != 0 {
 		d.events.Raise(r.Generation, events.LinkUp{Adapter: r.Name, Port: uint32(d.cfg.Slot(int(c.Adapter)).Port)})
 		d.dumpPort(c.Adapter, true)
 	}

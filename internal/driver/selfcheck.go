@@ -73,14 +73,23 @@ func (d *Driver) explain(err error, j int) error {
 	return err
 }
 
-// pairs returns the pairs of adapters that are up and can reach each other, by index.
+// checkable reports whether adapter i takes part in checks: it is up, or its packets come back although nobody is at the other
+// end of its wire.
+func (d *Driver) checkable(i int, a *device.AdapterStatus) bool {
+	return a.Up || a.Enabled && !d.infiniBand(i) && d.cfg.Adapters[i].Link != config.LinkInterface
+}
+
+// pairs returns the pairs of adapters that can be checked and can reach each other, by index.
 func (d *Driver) pairs() (pairs [][2]int) {
 	all := d.host.Snapshot().Adapters
 	for i := range all {
+		if !d.checkable(i, &all[i]) {
+			continue
+		}
 		a, alone := &all[i].Info, true
 		for j := range all {
 			b := &all[j].Info
-			if a.Up == 0 || b.Up == 0 || i == j || d.infiniBand(i) != d.infiniBand(j) {
+			if !d.checkable(j, &all[j]) || i == j || d.infiniBand(i) != d.infiniBand(j) {
 				continue
 			}
 			if !d.cfg.Adapters[i].Neighbours(&d.cfg.Adapters[j]) {
@@ -94,7 +103,7 @@ func (d *Driver) pairs() (pairs [][2]int) {
 				pairs = append(pairs, [2]int{i, j})
 			}
 		}
-		if alone && a.Up != 0 {
+		if alone {
 			pairs = append(pairs, [2]int{i, i})
 		}
 	}

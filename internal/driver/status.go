@@ -36,7 +36,7 @@ func (d *Driver) status(snap device.Snapshot) Status {
 	}
 	for i := range snap.Adapters {
 		s.Adapters = append(s.Adapters, adapterStatus(&snap.Adapters[i]))
-		d.describe(&s.Adapters[i])
+		d.describe(&s.Adapters[i], snap.Adapters[i].Wire)
 	}
 	s.Switches = d.switchStatus()
 	for _, c := range snap.Clients {

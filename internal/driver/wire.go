@@ -1,12 +1,10 @@
 package driver
 
 import (
-	"net"
 	"net/netip"
 
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/driver/config"
-	"github.com/softvpi/softvpi/internal/function/rdma/gid"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/datagram"
 	"github.com/softvpi/softvpi/internal/link/ethernet"
@@ -59,17 +57,4 @@ func (d *Driver) wireName(i int) string {
 		return "switch " + a.Switch
 	}
 	return "UDP sockets"
-}
-
-// wireUp reports whether the Ethernet of an adapter without RDMA is there.
-func (d *Driver) wireUp(a *config.Adapter) bool {
-	switch a.Link {
-	case config.LinkInterface, config.LinkTAP:
-		i, err := net.InterfaceByName(a.Interface)
-		return err == nil && i.Flags&net.FlagUp != 0
-	case config.LinkDatagram, config.LinkSwitch:
-		return true
-	}
-	_, _, up := gid.Interface(a.Address)
-	return up
 }

@@ -71,8 +71,8 @@ func (s *Side) Abilities() ethernet.Abilities {
 	return ethernet.Abilities{Large: s.end.Virtio(), Partial: s.end.Virtio()}
 }
 
-// Attach connects a function whose host the side is, in place of any that it had, and brings the host's link up. The error is
-// the system's.
+// Attach connects a function whose host the side is, in place of any that it had. The host's link stays down until SetCarrier.
+// The error is the system's.
 func (s *Side) Attach(f *ethernet.Function) error {
 	s.endLanes()
 	s.f = f
@@ -92,9 +92,11 @@ func (s *Side) Attach(f *ethernet.Function) error {
 		return err
 	}
 	s.startLanes()
-	s.end.SetLink(true)
 	return nil
 }
+
+// SetCarrier says whether the function that is attached has a wire: without one the host's link is down.
+func (s *Side) SetCarrier(up bool) { s.end.SetLink(up) }
 
 // Follow adapts the host's end to the function's configuration: its address and MTU, and what may be left to the function.
 func (s *Side) Follow() error {

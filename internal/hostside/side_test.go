@@ -93,6 +93,7 @@ func newBed(t testing.TB, virtio bool, change func(*ethernet.Config), second ...
 		if err != nil {
 			t.Fatal(err)
 		}
+		b.side[i].SetCarrier(true)
 		s := b.Attach(f, port.Station{MAC: mac, Kind: port.Ethernet})
 		s.Plug(w, netip.Addr{}, nil)
 		f.SetWire(s)

@@ -37,6 +37,8 @@ type Capabilities struct {
 	Resolver Resolver
 	// Stations are the ends that a link of whole Ethernet frames serves; nil: not supported.
 	Stations Stations
+	// Carrier knows whether the wire is there; nil: it always is, and has no speed of its own.
+	Carrier Carrier
 	// Large says that the link sends frames of several segments and such with checksums to be made (frame.Out's Task), and
 	// hands them up to listeners that take them (Stations).
 	Large bool

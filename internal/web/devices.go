@@ -136,7 +136,7 @@ func portFacts(a *api.AdapterStatus) []fact {
 	p := a.InfiniBand
 	if p == nil {
 		return []fact{
-			{"State", stateOf(a)}, {"Link type", "Ethernet"}, {"Wire", or(a.Wire, "none")}, {"Link speed", speed(a.LineRate())}, {"RoCE mode", a.RoCE},
+			{"State", stateOf(a)}, {"Link type", "Ethernet"}, {"Wire", or(a.Wire, "none")}, {"Link speed", speed(a)}, {"RoCE mode", a.RoCE},
 			{"UDP port", number(uint64(a.UDPPort))},
 			{"Source ports", or(a.SourcePorts, "none")}, {"Link MTU", number(uint64(a.LinkMTU)) + " bytes"},
 			{"Path MTU", number(uint64(a.ActiveMTU)) + " bytes"},
@@ -204,12 +204,16 @@ func or(text, none string) string {
 	return text
 }
 
-// speed formats a link's rate in bit/s; 0: it is not limited.
-func speed(rate uint64) string {
-	if rate == 0 {
+// speed describes the speed of an Ethernet port's link.
+func speed(a *api.AdapterStatus) string {
+	if a.Speed == 0 && a.Up && a.Enabled {
 		return "not limited: as fast as the machine"
 	}
-	return strconv.FormatFloat(float64(rate)/1e9, 'f', -1, 64) + " Gbit/s"
+	text := strconv.FormatFloat(float64(a.Speed)/1e9, 'f', -1, 64) + " Gbit/s"
+	if a.Duplex != "" {
+		text += ", " + a.Duplex + " duplex"
+	}
+	return text
 }
 
 func four(n int) string {

@@ -39,8 +39,8 @@ P
   end
 }
 pair() { # MTU, keys to set: one driver with two adapters on a wire in memory
-  drive $a --adapter "a=10.55.2.1,datagram=$dir/w,linkmtu=$1,mac=02:00:00:00:00:0a,host=tap:n$$a" \
-    --adapter "b=10.55.2.2,datagram=$dir/w,linkmtu=$1,mac=02:00:00:00:00:0b,host=tap:n$$b"
+  drive $a --adapter "a=10.55.2.1,tap=u$$a,linkmtu=$1,mac=02:00:00:00:00:0a,host=tap:n$$a" \
+    --adapter "b=10.55.2.2,tap=u$$a,linkmtu=$1,mac=02:00:00:00:00:0b,host=tap:n$$b"
   shift
   if [ $# -gt 0 ]; then
     for adapter in a b; do

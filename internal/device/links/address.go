@@ -34,6 +34,9 @@ type Address struct {
 	owner  *Address  // of the link, if it is shared
 	ears   [][6]byte // MACs of Ethernet functions, if the link is its own
 	log    *slog.Logger
+
+	carrier link.Carrier // of base; nil: it does not know its wire
+	known   link.State   // of the wire, as WireState returned it last
 }
 
 // newAddress adds an encapsulation and the port's taps and impairment to a link.
@@ -44,8 +47,9 @@ func (p *Set) newAddress(addr netip.Addr, l link.Link, own bool) (*Address, erro
 	}
 	c := capture.New(l, addr, p.cfg.UDPPort, time.Now)
 	c.SetTaps(p.taps)
-	i := impair.New(c, p.impairment, p.cfg.Now)
-	o := &Address{Addr: addr, own: own, base: l, Link: i, impair: i, shown: c, Encap: e, log: p.cfg.Log}
+	i := impair.New(c, p.cfg.limited(p.impairment), p.cfg.Now)
+	o := &Address{Addr: addr, own: own, base: l, Link: i, impair: i, shown: c, Encap: e, log: p.cfg.Log,
+		carrier: l.Capabilities().Carrier}
 	if o.Wire = (&port.Wire{InfiniBand: l.Capabilities().InfiniBand}); p.cfg.Shared != nil {
 		o.Wire, o.shared, o.owner = p.cfg.Shared.Wire, true, p.cfg.Shared
 	}
@@ -149,6 +153,9 @@ func (p *Address) Send(frames []frame.Out) (int, error) { return p.way.Send(fram
 
 // Receive receives packets as Link.Receive does.
 func (p *Address) Receive(in []frame.In) (int, error) { return p.way.Receive(in) }
+
+// Moved reports whether the state of the wire is another than that which Set.WireState returned last.
+func (p *Address) Moved() bool { return p.carrier != nil && p.carrier.WireState() != p.known }
 
 // Shared reports whether another function's set drives the link.
 func (p *Address) Shared() bool { return p.shared }

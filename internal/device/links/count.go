@@ -54,6 +54,16 @@ func (p *Set) Raw() bool {
 // MTU returns the MTU of the port's own link, as in its Capabilities. The link must be open.
 func (p *Set) MTU() int { return p.addresses[0].base.Capabilities().MTU }
 
+// WireState returns the state of the port's own wire; ok is false if its link does not know it.
+func (p *Set) WireState() (s link.State, ok bool) {
+	if len(p.addresses) == 0 || p.addresses[0].carrier == nil {
+		return s, false
+	}
+	o := p.addresses[0]
+	o.known = o.carrier.WireState()
+	return o.known, true
+}
+
 // SetMTU tells the port's own sockets that their interface has another MTU.
 func (p *Set) SetMTU(mtu int) {
 	for _, o := range p.addresses {

@@ -44,9 +44,11 @@ type Config struct {
 	// other addresses everybody is. Gateways are the routers to other networks, the first of a family for all.
 	Networks []netip.Prefix
 	Gateways []netip.Addr
-	Sockets  udp.Config
-	Now      func() clock.Time // for impairments
-	Log      *slog.Logger
+	// Limit is what the port's wire takes in bit/s; 0: all that it can.
+	Limit   uint64
+	Sockets udp.Config
+	Now     func() clock.Time // for impairments
+	Log     *slog.Logger
 }
 
 // Set is the set of addresses of a port, one for each address; the first is the port's own.
@@ -276,7 +278,7 @@ func (p *Set) Unplug() {
 	for _, o := range p.addresses {
 		if o.Socket() {
 			p.unplug(o)
-			o.Link, o.base, o.impair, o.shown, o.way = nil, nil, nil, nil, nil
+			o.Link, o.base, o.impair, o.shown, o.way, o.carrier = nil, nil, nil, nil, nil, nil
 		}
 	}
 }
@@ -421,11 +423,22 @@ func (p *Set) SetImpairment(set impair.Impairment) {
 	p.impairment = set
 	for _, o := range p.addresses {
 		if o.impair != nil {
-			o.impair.Set(set)
+			o.impair.Set(p.cfg.limited(set))
 			o.shorten()
 		}
 	}
 }
+
+// limited returns an impairment with the rate of the port's wire, unless its own is less.
+func (c *Config) limited(set impair.Impairment) impair.Impairment {
+	if c.Limit != 0 && (set.Rate == 0 || set.Rate > c.Limit) {
+		set.Rate = c.Limit
+	}
+	return set
+}
+
+// Slowed reports whether the wire is impaired or limited, so that packets must go by it.
+func (p *Set) Slowed() bool { return p.impairment.Enabled() || p.cfg.Limit != 0 }
 
 // Join joins a group on the network (IGMP, MLD). Errors are *command.Error.
 func (p *Set) Join(group netip.Addr) error {

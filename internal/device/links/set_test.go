@@ -164,3 +164,19 @@ func TestGiven(t *testing.T) {
 		}
 	}
 }
+
+// TestLimit: a wire that is limited carries no more than that, whatever impairment is set, and packets must go by it.
+func TestLimit(t *testing.T) {
+	cfg := config(loopback.Addr())
+	cfg.Limit = 1e9
+	p := open(t, cfg)
+	if !p.Slowed() || p.Impairment().Enabled() || p.All()[0].impair.Idle() {
+		t.Error("the limit does not hold")
+	}
+	for rate, want := range map[uint64]uint64{0: 1e9, 5e8: 5e8, 2e9: 1e9} {
+		p.SetImpairment(impair.Impairment{Rate: rate})
+		if got := p.cfg.limited(*p.Impairment()).Rate; got != want || p.All()[0].impair.Idle() {
+			t.Errorf("with a rate of %d it is %d, want %d", rate, got, want)
+		}
+	}
+}

@@ -12,7 +12,8 @@ const (
 	Up Flags = 1 << iota
 	Down
 	RDMADisabled
-	GIDChange // the GID table has changed
+	GIDChange   // the GID table has changed
+	RDMAEnabled // the adapter begins to work
 )
 
 // Change is reported to subscribers when the state of an adapter changes.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/api"
@@ -64,7 +65,10 @@ type Adapter struct {
 	Frames string `json:"frames,omitempty"`
 	// AnySourcePort accepts packets of a connection from any UDP port of its peer's address.
 	AnySourcePort bool `json:"any_source_port,omitempty"`
-	Disabled      bool `json:"disabled,omitempty"`
+	// Speed of the link in Gb/s, 10, 25, 40, 50, 56 or 100; 0: the wire's own. With LimitSpeed the link carries no more.
+	Speed      uint32 `json:"speed,omitempty"`
+	LimitSpeed bool   `json:"limit_speed,omitempty"`
+	Disabled   bool   `json:"disabled,omitempty"`
 }
 
 // defaultAdapters are the adapters of a driver that is given none. macOS has
@@ -78,6 +82,9 @@ func defaultAdapters() []Adapter {
 		{Name: "Ethernet 2", Address: netip.MustParseAddr("127.0.0.3")},
 	}
 }
+
+// speeds are those of the manuals' cards on Ethernet, in Gb/s.
+var speeds = []uint32{10, 25, 40, 50, 56, 100}
 
 const (
 	maxAdapters   = 64
@@ -131,6 +138,12 @@ func (a *Adapter) complete(i int) error {
 	default:
 		return api.Wrong(field("roce_max_frame_size"), fmt.Sprint(a.RoceMaxFrameSize), "256, 512, 1024, 2048, 4096, or 0 for automatic")
 	}
+	if a.Speed != 0 && !slices.Contains(speeds, a.Speed) {
+		return api.Wrong(field("speed"), fmt.Sprint(a.Speed), "10, 25, 40, 50, 56, 100 (Gb/s), or 0 for the wire's own")
+	}
+	if a.LimitSpeed && a.Speed == 0 {
+		return api.Wrong(field("limit_speed"), "given", "nothing without speed")
+	}
 	if a.MaxCMRetries < 0 || a.MaxCMRetries > 15 {
 		return api.Wrong(field("max_cm_retries"), fmt.Sprint(a.MaxCMRetries), "1 to 15, or 0 for 15")
 	}
@@ -179,7 +192,7 @@ func ParseGeneration(s string) (catalogue.Generation, *api.FieldError) {
 // ParseAdapter parses an adapter on a command line: name=address, with options after commas: "Ethernet
 // 1=127.0.0.2,port=4791,mtu=1024,path=wire".
 func ParseAdapter(s string) (Adapter, error) {
-	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,device=NAME][,anyport][,follow], NAME=ADDRESS[/LENGTH],interface=NAME|tap=NAME|datagram=PATH|switch=NAME[,peer=PATH][,pvid=1-4094][,trunk=VLANS][,gateway=ADDRESS][,mac=MAC][,vlan=1-4094][,linkmtu=576-65521][,host=tap:NAME|datagram:PATH|stream:PATH][,hostpeer=PATH][,wake=PROGRAM][,...], or NAME=cable[,node=NODE][,ibport=1-254][,address=ADDRESS][,interface=NAME][,device=NAME]`
+	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,device=NAME][,anyport][,follow][,speed=10|25|40|50|56|100[,limit]], NAME=ADDRESS[/LENGTH],interface=NAME|tap=NAME|datagram=PATH|switch=NAME[,peer=PATH][,pvid=1-4094][,trunk=VLANS][,gateway=ADDRESS][,mac=MAC][,vlan=1-4094][,linkmtu=576-65521][,host=tap:NAME|datagram:PATH|stream:PATH][,hostpeer=PATH][,wake=PROGRAM][,...], or NAME=cable[,node=NODE][,ibport=1-254][,address=ADDRESS][,interface=NAME][,device=NAME]`
 	var a Adapter
 	parts := strings.Split(s, ",")
 	name, addr, ok := strings.Cut(parts[0], "=")
@@ -255,6 +268,13 @@ func ParseAdapter(s string) (Adapter, error) {
 			a.HostPeer = value
 		case "wake":
 			a.Wake = []string{value}
+		case "speed":
+			_, err = fmt.Sscanf(value+"\n", "%d\n", &a.Speed)
+			if a.Speed == 0 {
+				err = errors.New("zero")
+			}
+		case "limit":
+			a.LimitSpeed = true
 		case "anyport":
 			a.AnySourcePort = true
 		case "follow":

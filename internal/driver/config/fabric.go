@@ -200,6 +200,7 @@ func (a *Adapter) completeCable(field func(string) string) error {
 	for name, given := range map[string]bool{
 		"follow_interface": a.FollowInterface, "any_source_port": a.AnySourcePort, "udp_port": a.UDPPort != 0,
 		"roce_max_frame_size": a.RoceMaxFrameSize != 0,
+		"speed":               a.Speed != 0,
 		"receive_buffer":      a.ReceiveBuffer != 0, "frames": a.Frames != "",
 	} {
 		if given {

@@ -185,8 +185,9 @@ func (c *Config) completeWires() error {
 		switch {
 		case a.MAC == "":
 			return api.Wrong(field("mac"), "missing", fmt.Sprintf("a MAC of its own, beside %q on the same wire", o.Name))
-		case a.Peer != o.Peer, a.LinkMTU != 0 && a.LinkMTU != o.LinkMTU, a.ReceiveBuffer != 0 && a.ReceiveBuffer != o.ReceiveBuffer:
-			return api.Wrong(field("peer, link_mtu, receive_buffer"), "given", fmt.Sprintf("what %q has, which is first on the wire", o.Name))
+		case a.Peer != o.Peer, a.LinkMTU != 0 && a.LinkMTU != o.LinkMTU, a.ReceiveBuffer != 0 && a.ReceiveBuffer != o.ReceiveBuffer,
+			a.Speed != 0 && a.Speed != o.Speed, a.LimitSpeed && !o.LimitSpeed:
+			return api.Wrong(field("peer, link_mtu, receive_buffer, speed, limit_speed"), "given", fmt.Sprintf("what %q has, which is first on the wire", o.Name))
 		}
 		for j := range i {
 			if b := &c.Adapters[j]; a.SameWire(b) && a.StationMAC() == b.StationMAC() && a.VLAN == b.VLAN {

@@ -104,7 +104,7 @@ func TestComplete_OneWire(t *testing.T) {
 	for field, texts := range map[string][]string{
 		"adapters[1].mac": {"a=192.0.2.1,tap=tap0", "b=192.0.2.2,tap=tap0"},
 		"adapters[2].mac": {"a=192.0.2.1,tap=tap0", "b=192.0.2.2,tap=tap0,mac=02:00:00:00:00:02", "c=192.0.2.3,tap=tap0,mac=02:00:00:00:00:02"},
-		"adapters[1].peer, link_mtu, receive_buffer": {"a=192.0.2.1,tap=tap0", "b=192.0.2.2,tap=tap0,mac=02:00:00:00:00:02,linkmtu=1400"},
+		"adapters[1].peer, link_mtu, receive_buffer, speed, limit_speed": {"a=192.0.2.1,tap=tap0", "b=192.0.2.2,tap=tap0,mac=02:00:00:00:00:02,linkmtu=1400"},
 	} {
 		_, err := parse(texts...)
 		var wrong *api.FieldError
@@ -115,5 +115,26 @@ func TestComplete_OneWire(t *testing.T) {
 	if _, err := parse("a=192.0.2.1,tap=tap0", "b=192.0.2.2,tap=tap0,mac=02:00:00:00:00:02,vlan=5",
 		"c=192.0.2.3,tap=tap0,mac=02:00:00:00:00:02"); err != nil {
 		t.Errorf("the same MAC in another VLAN: %v", err)
+	}
+}
+
+// TestParseAdapter_Speed: a port has a speed of the manuals' cards, and may be limited to it, whatever carries its packets.
+func TestParseAdapter_Speed(t *testing.T) {
+	for text, want := range map[string]uint32{"a=192.0.2.1,tap=t,speed=25,limit": 25, "a=192.0.2.1,speed=100": 100, "a=192.0.2.1,switch=s": 0} {
+		if a, err := ParseAdapter(text); err != nil || a.Speed != want || a.LimitSpeed != (want == 25) {
+			t.Errorf("%s: %+v, %v", text, a, err)
+		}
+	}
+	for text, field := range map[string]string{
+		"a=192.0.2.1,tap=t,speed=1": "adapters[0].speed",
+		"a=192.0.2.1,tap=t,speed=0": "--adapter option",
+		"a=192.0.2.1,tap=t,speed=x": "--adapter option",
+		"a=192.0.2.1,tap=t,limit":   "adapters[0].limit_speed",
+		"a=cable,speed=10":          "adapters[0].speed",
+	} {
+		var wrong *api.FieldError
+		if _, err := ParseAdapter(text); !errors.As(err, &wrong) || wrong.Field != field {
+			t.Errorf("%s: %v, want %s refused", text, err, field)
+		}
 	}
 }

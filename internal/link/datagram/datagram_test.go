@@ -351,3 +351,32 @@ func TestResolve_BesideTheOwner(t *testing.T) {
 		}
 	})
 }
+
+// TestWireState: a link has a carrier while somebody has the other side's socket.
+func TestWireState(t *testing.T) {
+	forms(t, func(t *testing.T, cfg Config) {
+		a, b := paths(t)
+		l := mustOpen(t, cfg, a, b)
+		carrier := l.Capabilities().Carrier
+		if carrier.WireState().Up {
+			t.Error("there is a carrier, and nobody at the other side")
+		}
+		for range 2 {
+			far := mustOpen(t, cfg, b, a)
+			follow := func(up bool) func() bool {
+				return func() bool {
+					l.Errors(nil)
+					return carrier.WireState() == link.State{Up: up}
+				}
+			}
+			await.Eventually(t, "the other side is noticed", follow(true))
+			if !far.Capabilities().Carrier.WireState().Up {
+				t.Error("the other side has no carrier")
+			}
+			if err := far.Close(); err != nil {
+				t.Fatal(err)
+			}
+			await.Eventually(t, "its end is noticed", follow(false))
+		}
+	})
+}

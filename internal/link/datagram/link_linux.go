@@ -1,6 +1,7 @@
 package datagram
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -24,6 +25,7 @@ const receiveRounds = 4
 // socketLink is the link that uses raw system calls.
 type socketLink struct {
 	*station.Set
+	peer
 	cfg   Config
 	caps  link.Capabilities
 	fd    int
@@ -33,10 +35,12 @@ type socketLink struct {
 	in    *batch.In
 	name  unix.RawSockaddrUnix
 	stuck time.Time // since when the other side takes nothing; zero: it does
+	probe int       // connects to the other side's socket, to know that somebody has it
+	timer *station.Alarm
 }
 
 func open(cfg Config) (link.Link, error) {
-	l := &socketLink{cfg: cfg, fd: -1, in: batch.NewIn(cfg.MTU+extra, 0)}
+	l := &socketLink{cfg: cfg, fd: -1, probe: -1, in: batch.NewIn(cfg.MTU+extra, 0)}
 	if err := l.open(); err != nil {
 		_ = l.release()
 		return nil, err
@@ -50,7 +54,14 @@ func (l *socketLink) open() (err error) {
 	}
 	l.Set = station.New(station.Config{Name: name, Wire: func(f []byte) { l.wire.One(l.fd, f) }, MTU: l.cfg.MTU,
 		Promiscuous: l.cfg.Promiscuous, Arm: l.alarm.Arm})
-	l.caps = link.Capabilities{MaxSegments: 1, Raw: true, MTU: l.cfg.MTU, Stations: l, Multicaster: l, Resolver: l}
+	l.caps = link.Capabilities{MaxSegments: 1, Raw: true, MTU: l.cfg.MTU, Stations: l, Multicaster: l, Resolver: l, Carrier: l}
+	if l.timer, err = station.NewAlarm(); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if l.probe, err = unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
+		return fmt.Errorf("%s: %w", name, os.NewSyscallError("socket", err))
+	}
+	l.find()
 	l.name.Family = unix.AF_UNIX
 	for i := range len(l.cfg.Remote) {
 		l.name.Path[i] = int8(l.cfg.Remote[i])
@@ -67,6 +78,17 @@ func (l *socketLink) open() (err error) {
 		return fmt.Errorf("%s: Local %q: %w", name, l.cfg.Local, os.NewSyscallError("bind", err))
 	}
 	return populate(l.Set, l.cfg.Stations)
+}
+
+// find looks whether anybody has the other side's socket, if it is time to. One that is connected to another refuses the probe.
+func (l *socketLink) find() {
+	if !l.due() {
+		return
+	}
+	l.timer.Hush()
+	err := unix.Connect(l.probe, &unix.SockaddrUnix{Name: l.cfg.Remote})
+	l.there = err == nil || errors.Is(err, unix.EPERM)
+	l.timer.Arm(peerInterval)
 }
 
 // Capabilities implements link.Link.
@@ -101,6 +123,7 @@ func (l *socketLink) Receive(in []frame.In) (int, error) {
 	n := l.Looped(in)
 	for range receiveRounds {
 		got, _ := l.in.Receive(l.fd, len(in)-n)
+		l.there = l.there || got > 0
 		before := n
 		for i := range got {
 			f, whole := l.in.Frame(i)
@@ -121,12 +144,15 @@ func (l *socketLink) Errors(out []link.Unreachable) int {
 		return 0
 	}
 	l.alarm.Hush()
+	l.find()
 	l.Tend(false)
 	return l.Set.Errors(out)
 }
 
 // Descriptors implements link.Link.
-func (l *socketLink) Descriptors() []int { return []int{l.fd, l.alarm.Descriptor()} }
+func (l *socketLink) Descriptors() []int {
+	return []int{l.fd, l.alarm.Descriptor(), l.timer.Descriptor()}
+}
 
 // Stats implements link.Link.
 func (l *socketLink) Stats() link.Stats {
@@ -152,8 +178,14 @@ func (l *socketLink) release() (err error) {
 		l.fd = -1
 		err = os.Remove(l.cfg.Local)
 	}
-	if l.alarm != nil {
-		l.alarm.Close()
+	if l.probe >= 0 {
+		unix.Close(l.probe)
+		l.probe = -1
+	}
+	for _, a := range []*station.Alarm{l.alarm, l.timer} {
+		if a != nil {
+			a.Close()
+		}
 	}
 	return err
 }

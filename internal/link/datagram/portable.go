@@ -20,12 +20,14 @@ const waitingFrames = 256
 // portableLink is the link over package net: one frame per call, and a goroutine that reads them into a bounded queue.
 type portableLink struct {
 	*station.Set
+	peer
 	cfg    Config
 	caps   link.Capabilities
 	conn   *net.UnixConn
 	remote *net.UnixAddr
 	write  []byte
 	timer  *time.Timer
+	probe  *time.Timer // when it is time to look for the other side
 	reader sync.WaitGroup
 	drops  atomic.Uint64
 
@@ -47,13 +49,15 @@ func openPortable(cfg Config) (link.Link, error) {
 	}
 	l.timer = time.AfterFunc(time.Hour, l.cfg.Notify)
 	l.timer.Stop()
+	l.probe = time.AfterFunc(peerInterval, l.cfg.Notify)
+	l.find()
 	l.Set = station.New(station.Config{Name: name, Wire: func(f []byte) { _, _ = l.send(f) }, MTU: cfg.MTU, Promiscuous: cfg.Promiscuous,
 		Arm: func(after time.Duration) {
 			if l.timer.Stop(); after >= 0 {
 				l.timer.Reset(after)
 			}
 		}})
-	l.caps = link.Capabilities{MaxSegments: 1, Raw: true, MTU: cfg.MTU, Stations: l, Multicaster: l, Resolver: l}
+	l.caps = link.Capabilities{MaxSegments: 1, Raw: true, MTU: cfg.MTU, Stations: l, Multicaster: l, Resolver: l, Carrier: l}
 	for i := range l.slots {
 		l.slots[i] = make([]byte, 0, cfg.MTU+extra+1)
 	}
@@ -63,6 +67,18 @@ func openPortable(cfg Config) (link.Link, error) {
 	}
 	l.reader.Go(l.read)
 	return l, nil
+}
+
+// find looks whether anybody has the other side's socket, if it is time to.
+func (l *portableLink) find() {
+	if !l.due() {
+		return
+	}
+	c, err := net.DialUnix("unixgram", nil, l.remote)
+	if l.there = err == nil; l.there {
+		_ = c.Close()
+	}
+	l.probe.Reset(peerInterval)
 }
 
 // send sends a frame. It waits for room for a moment, and not longer.
@@ -125,6 +141,7 @@ func (l *portableLink) Receive(in []frame.In) (int, error) {
 	n := l.Looped(in)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.there = l.there || l.len > 0
 	for l.out = 0; n < len(in) && l.len > 0; l.out++ {
 		f := l.slots[l.head]
 		n += l.Take(in[n:], f, len(f) <= l.cfg.MTU+extra)
@@ -139,6 +156,7 @@ func (l *portableLink) Errors(out []link.Unreachable) int {
 	if l.Ended() {
 		return 0
 	}
+	l.find()
 	l.Tend(false)
 	return l.Set.Errors(out)
 }
@@ -160,6 +178,7 @@ func (l *portableLink) Close() error {
 		return nil
 	}
 	l.timer.Stop()
+	l.probe.Stop()
 	err := errors.Join(l.conn.Close(), os.Remove(l.cfg.Local))
 	l.reader.Wait()
 	return err

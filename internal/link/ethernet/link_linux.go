@@ -15,6 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/batch"
+	"github.com/softvpi/softvpi/internal/link/ethtool"
 	"github.com/softvpi/softvpi/internal/link/station"
 	"github.com/softvpi/softvpi/internal/neighbour"
 	"github.com/softvpi/softvpi/wire/eth"
@@ -39,6 +40,7 @@ type etherLink struct {
 	all      bool // it listens to all groups
 	drops    uint64
 	buffer   int
+	state    link.State // of the interface
 }
 
 func open(cfg Config) (link.Link, error) {
@@ -69,11 +71,12 @@ func (l *etherLink) open() error {
 	}
 	l.Set = station.New(station.Config{Name: name, Wire: func(f []byte) { l.wire.One(l.outlet, f) }, System: l.stack, MTU: a.MTU,
 		Promiscuous: l.cfg.Promiscuous, Arm: l.alarm.Arm})
-	l.caps = link.Capabilities{MaxSegments: 1, Raw: true, MTU: a.MTU, Stations: l, Multicaster: l, Resolver: l, Large: true}
+	l.caps = link.Capabilities{MaxSegments: 1, Raw: true, MTU: a.MTU, Stations: l, Multicaster: l, Resolver: l, Large: true, Carrier: l}
 	l.receiver = newReceiver(a.MTU)
 	if err := l.openSockets(); err != nil {
 		return fmt.Errorf("%s: interface %q: %w", name, a.Name, err)
 	}
+	l.state = l.stateOf(a)
 	for _, s := range l.cfg.Stations {
 		if err := l.SetStation(s); err != nil {
 			return err
@@ -81,6 +84,16 @@ func (l *etherLink) open() error {
 	}
 	return nil
 }
+
+// stateOf returns the state of the interface.
+func (l *etherLink) stateOf(a *netlink.LinkAttrs) (s link.State) {
+	s.Up = a.RawFlags&unix.IFF_UP != 0 && a.RawFlags&unix.IFF_LOWER_UP != 0
+	s.Speed, s.HalfDuplex = ethtool.Speed(l.fd, a.Name)
+	return s
+}
+
+// WireState implements link.Carrier.
+func (l *etherLink) WireState() link.State { return l.state }
 
 // nothing is the filter that drops everything.
 var nothing = []bpf.Instruction{bpf.RetConstant{}}
@@ -321,12 +334,16 @@ func (l *etherLink) Errors(out []link.Unreachable) int {
 // survey adapts the link to changes of interfaces and addresses.
 func (l *etherLink) survey() {
 	var err error
+	i, missing := l.stack.ask.LinkByIndex(l.index)
+	if l.state = (link.State{}); missing == nil {
+		l.state = l.stateOf(i.Attrs())
+	}
 	if l.Apart(func() { err = l.stack.survey() }); err != nil {
 		return // the interface is gone, most likely
 	}
 	l.Refresh()
 	_, _ = l.keep(), l.listen() // an address that somebody else uses is served all the same
-	if i, err := l.stack.ask.LinkByIndex(l.index); err == nil && i.Attrs().MTU != l.caps.MTU {
+	if missing == nil && i.Attrs().MTU != l.caps.MTU {
 		l.caps.MTU = i.Attrs().MTU
 		l.receiver.grow(l.caps.MTU)
 		l.SetMTU(l.caps.MTU)

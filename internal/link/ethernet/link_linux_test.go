@@ -524,3 +524,30 @@ func TestTag(t *testing.T) {
 		t.Errorf("% x, want % x", got, want)
 	}
 }
+
+// TestWireState: the wire is what the interface is, while it is open: up with its carrier, and as fast and in as many
+// directions as ethtool shows.
+func TestWireState(t *testing.T) {
+	systemtest.Mark(t)
+	near, far := onVeth(t)
+	l := mustOpen(t, Config{Interface: "far"})
+	up := link.State{Up: true, Speed: 10e9} // of a veth
+	if s := l.WireState(); s != up {
+		t.Errorf("%+v, want %+v", s, up)
+	}
+	follow := func(what string, up bool) {
+		t.Helper()
+		await.Eventually(t, what, func() bool {
+			l.Errors(nil)
+			return l.WireState().Up == up
+		})
+	}
+	for _, x := range []netlink.Link{near, far} {
+		must(t, netlink.LinkSetDown(x))
+		follow(x.Attrs().Name+" goes down", false)
+		must(t, netlink.LinkSetUp(x))
+		follow(x.Attrs().Name+" comes up", true)
+	}
+	must(t, netlink.LinkDel(near))
+	follow("it is deleted", false)
+}

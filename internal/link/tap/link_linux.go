@@ -36,6 +36,7 @@ type tapLink struct {
 	vector [pieces]unix.Iovec
 	memory []byte
 	slot   int // bytes of memory for a frame, one more than the longest has
+	state  link.State
 }
 
 func open(cfg Config) (Link, error) {
@@ -67,7 +68,7 @@ func (l *tapLink) open(cfg *Config) (err error) {
 	}
 	l.grow(mtu)
 	l.Set = station.New(station.Config{Name: name, Wire: l.write, MTU: mtu, Promiscuous: cfg.Promiscuous, Arm: l.alarm.Arm})
-	l.caps = link.Capabilities{MaxSegments: 1, Raw: true, MTU: mtu, Stations: l, Multicaster: l, Resolver: l}
+	l.caps = link.Capabilities{MaxSegments: 1, Raw: true, MTU: mtu, Stations: l, Multicaster: l, Resolver: l, Carrier: l}
 	for _, s := range cfg.Stations {
 		if err := l.SetStation(s); err != nil {
 			return err
@@ -96,8 +97,18 @@ func (l *tapLink) configure(cfg *Config) (mtu int, err error) {
 	if mtu = cfg.MTU; mtu == 0 {
 		mtu = i.Attrs().MTU
 	}
+	if i, err = l.ask.LinkByIndex(l.index); err != nil { // it may be up now
+		return 0, err
+	}
+	l.state = stateOf(i.Attrs())
 	return mtu, nil
 }
+
+// stateOf returns the state of the interface, whose carrier this side is. What it says of its speed is a constant.
+func stateOf(a *netlink.LinkAttrs) link.State { return link.State{Up: a.RawFlags&unix.IFF_UP != 0} }
+
+// WireState implements link.Carrier.
+func (l *tapLink) WireState() link.State { return l.state }
 
 // grow makes room for frames with packets of up to mtu bytes.
 func (l *tapLink) grow(mtu int) {
@@ -106,11 +117,15 @@ func (l *tapLink) grow(mtu int) {
 	}
 }
 
-// survey adapts the link to another MTU of the interface.
+// survey adapts the link to changes of the interface.
 func (l *tapLink) survey() {
 	i, err := l.ask.LinkByIndex(l.index)
-	if err != nil || i.Attrs().MTU == l.caps.MTU {
-		return // removed, or something else has changed
+	if err != nil { // removed, or in another namespace
+		l.state = link.State{}
+		return
+	}
+	if l.state = stateOf(i.Attrs()); i.Attrs().MTU == l.caps.MTU {
+		return
 	}
 	l.caps.MTU = i.Attrs().MTU
 	l.grow(l.caps.MTU)

@@ -147,7 +147,7 @@ func (p *port) onFabric(n *api.InfiniBandStatus) {
 
 // rate returns the rate of a link in Gb/s.
 func rate(a *api.AdapterStatus) float64 {
-	if n := a.LineRate(); n != 0 {
+	if n := a.Speed; n != 0 {
 		return float64(n) / 1e9
 	}
 	return unknownSpeed

@@ -28,7 +28,7 @@ func sample() []device {
 		{
 			Name: "Ethernet 1", Generation: "mlx5", Enabled: true, Up: true, RoCE: "v2", ActiveMTU: 4096, LinkMTU: 65536, UDPPort: 4791,
 			Path: "auto",
-			GUID: 0x0200c0fffe010203, GIDs: []api.GIDStatus{{GID: netip.MustParseAddr("::ffff:127.0.0.2")}}, Impairment: "rate=10G",
+			GUID: 0x0200c0fffe010203, GIDs: []api.GIDStatus{{GID: netip.MustParseAddr("::ffff:127.0.0.2")}}, Impairment: "rate=10G", Speed: 10e9,
 		},
 		{
 			Name: "Ethernet 2", Generation: "mlx4", Enabled: true, RoCE: "v1.25", ActiveMTU: 1024, LinkMTU: 1500, UDPPort: 4791, Number: 1,

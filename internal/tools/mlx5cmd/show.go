@@ -78,19 +78,19 @@ func roceMode(mode string) string {
 	return "RoCE " + mode
 }
 
-// speed returns the speed of a link, if it is known: that of InfiniBand, or a limit.
+// speed returns the speed of a link, if it is known.
 func speed(a *api.AdapterStatus) string {
 	if !a.Enabled || !a.Up {
 		return "0.00 Gbps"
 	}
-	n := a.LineRate()
+	n := a.Speed
 	if a.InfiniBand != nil {
 		n = a.InfiniBand.Mbps * 1e6
 	}
 	if n > 0 {
 		return strconv.FormatFloat(float64(n)/1e9, 'f', 2, 64) + " Gbps"
 	}
-	return "not limited"
+	return "unknown"
 }
 
 func (r *run) version() (report, error) {

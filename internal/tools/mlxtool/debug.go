@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
@@ -210,8 +211,10 @@ func reason(a *api.AdapterStatus) string {
 		return "The adapter is disabled"
 	case a.RoCE == "none":
 		return "RDMA is off (roce_mode 4)"
+	case !a.Up && (a.Wire == "" || strings.HasPrefix(a.Wire, "UDP")):
+		return "No interface has the address of the port, or it is down"
 	case !a.Up:
-		return "No interface has the address of the port"
+		return "The wire is down: " + a.Wire
 	}
 	return "No issue was found"
 }

@@ -3,6 +3,7 @@ package mlxtool
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/api"
@@ -15,10 +16,10 @@ func (r *run) ports() (report, error) {
 	if err := r.status(); err != nil {
 		return nil, err
 	}
-	t := table{Fields: []string{"Interface Name", "Port", "Type", "State", "RoCE", "Address", "MTU", "Location"}, Empty: "no ports"}
+	t := table{Fields: []string{"Interface Name", "Port", "Type", "State", "Speed", "RoCE", "Address", "MTU", "Location"}, Empty: "no ports"}
 	for _, a := range r.all() {
 		if a.InfiniBand == nil {
-			t.add(a.Name, a.Port, "Ethernet", portState(a), a.RoCE, address(a), a.LinkMTU, a.Location().Text())
+			t.add(a.Name, a.Port, "Ethernet", portState(a), portSpeed(a), a.RoCE, address(a), a.LinkMTU, a.Location().Text())
 			continue
 		}
 		for i := range a.IPoIB {
@@ -27,10 +28,11 @@ func (r *run) ports() (report, error) {
 			if x.IName == "" {
 				ip = address(a)
 			}
+			rate := gigabits(0)
 			if x.Connected {
-				state = "Up"
+				state, rate = "Up", gigabits(a.InfiniBand.Mbps*1e6)
 			}
-			t.add(x.Connection, a.Port, "IPoIB", state, notKnown, ip, x.MTU, a.Location().Text())
+			t.add(x.Connection, a.Port, "IPoIB", state, rate, notKnown, ip, x.MTU, a.Location().Text())
 		}
 	}
 	return report{t}, nil
@@ -126,6 +128,19 @@ func portState(a *api.AdapterStatus) string {
 		return "Up"
 	}
 	return "Down"
+}
+
+// portSpeed returns the speed of an Ethernet port's link.
+func portSpeed(a *api.AdapterStatus) any {
+	if a.Up && a.Enabled && a.Speed == 0 {
+		return notKnown
+	}
+	return gigabits(a.Speed)
+}
+
+// gigabits formats a speed in bit/s.
+func gigabits(speed uint64) string {
+	return strconv.FormatFloat(float64(speed)/1e9, 'f', -1, 64) + " Gb/s"
 }
 
 func address(a *api.AdapterStatus) any {

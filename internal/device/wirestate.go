@@ -1,0 +1,128 @@
+package device
+
+import (
+	"cmp"
+	"net"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/notify"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/ethtool"
+	"github.com/softvpi/softvpi/internal/link/udp"
+)
+
+// defaultSpeed is that of a wire of whole frames that has none of its own, in bit/s: what Linux says of a TAP or veth, and
+// the default of *SpeedDuplex.
+const defaultSpeed = 10e9
+
+// limit returns what the wire is slowed down to, in bit/s; 0: it is not.
+func (c *AdapterConfig) limit() uint64 {
+	if c.Limited {
+		return c.Speed
+	}
+	return 0
+}
+
+// up reports whether the port passes RDMA packets.
+func (a *adapter) up() bool { return a.enabled && a.present && a.wire.Up }
+
+// linked reports whether any function of the adapter has a wire.
+func (a *adapter) linked() bool { return (a.enabled || a.nic.on()) && a.present && a.wire.Up }
+
+// speed returns that of the port's wire in bit/s, whether it is up or not; 0: it is not known.
+func (a *adapter) speed() uint64 {
+	s := cmp.Or(a.cfg.Speed, a.wire.Speed)
+	if s == 0 && a.links.Raw() && a.ib == nil {
+		s = defaultSpeed
+	}
+	if r := a.links.Impairment().Rate; r != 0 && (s == 0 || r < s) {
+		return r
+	}
+	return s
+}
+
+// Speed returns that of the wire of an adapter's port in bit/s, whether it is up or not; 0: it is not known.
+func (h *Host) Speed(index uint32) uint64 {
+	h.lock()
+	defer h.unlock()
+	a, err := h.adapter(index)
+	if err != nil {
+		return 0
+	}
+	return a.speed()
+}
+
+// wireStatus returns the state of the port's wire with what the configuration says about it.
+func (a *adapter) wireStatus() link.State {
+	return link.State{Up: a.present && a.wire.Up, Speed: a.speed(), HalfDuplex: a.wire.HalfDuplex && a.cfg.Speed == 0}
+}
+
+// look notes the present state of the port's wire, as far as its link knows it.
+func (a *adapter) look() {
+	if s, ok := a.links.WireState(); ok {
+		a.wire = s
+	}
+}
+
+// followWire adapts the port to the present state of its wire, and to its MTU.
+func (a *adapter) followWire() {
+	if s, ok := a.links.WireState(); ok {
+		a.setWire(s)
+	}
+	if mtu, ok := a.framesMTU(); ok && a.enabled {
+		a.followMTU(mtu)
+	}
+}
+
+// setWire notes a state of the port's wire, and tells of its coming and going.
+func (a *adapter) setWire(s link.State) {
+	if s == a.wire {
+		return
+	}
+	was := a.linked()
+	a.wire = s
+	a.nic.carrier()
+	a.moved(was)
+}
+
+// moved tells programs and subscribers that the port has come up or gone down, if it has; was says what it was before.
+func (a *adapter) moved(was bool) {
+	switch now := a.linked(); {
+	case now == was:
+	case now:
+		a.broadcast(command.EventPortActive)
+		a.report(notify.Up)
+	default:
+		a.linkDowns++
+		a.broadcast(command.EventPortDown)
+		a.report(notify.Down)
+	}
+}
+
+// started returns what subscribers are told of an adapter that begins to work.
+func (a *adapter) started() notify.Flags {
+	if a.ib != nil || a.linked() { // InfiniBand's link comes later, with an event of its own
+		return notify.RDMAEnabled | notify.Up
+	}
+	return notify.RDMAEnabled | notify.Down
+}
+
+// systemWire is what the interface of a port of sockets is like.
+type systemWire struct {
+	link.State
+	mtu int
+}
+
+// interfaceWire returns the present state of the interface with an address. ok is false if there is none.
+func (c *AdapterConfig) interfaceWire() (w systemWire, ok bool) {
+	if c.Link != nil || c.ShareWith != nil {
+		return w, false
+	}
+	i, ok := udp.InterfaceOf(c.Addr)
+	if !ok {
+		return w, false
+	}
+	w.mtu, w.Up = i.MTU, i.Flags&net.FlagRunning != 0
+	w.Speed, w.HalfDuplex = ethtool.Interface(i.Name)
+	return w, true
+}
