@@ -61,13 +61,13 @@ func newPeer(t testing.TB, addr netip.Addr) *peer {
 		}
 		p.key, p.own = p.own, r.Key
 	}
-	p.out, p.work = p.qp()
-	p.in, _ = p.qp()
+	p.out, p.work = p.qp(16)
+	p.in, _ = p.qp(16)
 	return p
 }
 
-func (p *peer) qp() (*transport.QP, *ring.Send) {
-	g := ring.SendGeometry(16, 1, 0)
+func (p *peer) qp(sends int) (*transport.QP, *ring.Send) {
+	g := ring.SendGeometry(sends, 1, 0)
 	s, err := ring.OpenSend(make([]byte, g.Size()), g)
 	if err != nil {
 		p.t.Fatal(err)

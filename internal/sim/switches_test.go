@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/netip"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/port"
 	"github.com/softvpi/softvpi/internal/sim"
 	"github.com/softvpi/softvpi/internal/sim/ethernet"
+	"github.com/softvpi/softvpi/internal/transport/congestion"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -24,7 +26,7 @@ func funnel(t testing.TB, senders int, wire fabric.PortConfig) (*sim.Network, *e
 	for i := range ports {
 		ports[i] = wire
 	}
-	sw, err := fabric.New(&f.Store, fabric.Config{}, ports)
+	sw, err := fabric.New(&f.Store, fabric.Config{Buffer: 32 << 20, Random: rand.New(rand.NewPCG(1, 2)).Uint64}, ports)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,14 +52,21 @@ func funnel(t testing.TB, senders int, wire fabric.PortConfig) (*sim.Network, *e
 		x.port.Settle, x.port.Rate = x.settle, wire.Rate
 	}
 	target := newPeer(t, netip.AddrFrom4([4]byte{10, 0, 1, 0}))
+	// There is no time between notifications, as in the simulator with which DCQCN is compared.
+	notify := congestion.Settings{Notify: 0xff, CNPPriority: 6, CNPDSCP: 48, CNPInterval: 1}
+	if err := target.e.SetCongestion(notify); err != nil {
+		t.Fatal(err)
+	}
 	plug(senders, target)
 	for i := range all {
 		all[i] = newPeer(t, netip.AddrFrom4([4]byte{10, 0, 0, byte(1 + i)}))
+		all[i].out, all[i].work = all[i].qp(128)
 		plug(i, all[i])
-		in, _ := target.qp()
+		in, _ := target.qp(16)
 		there := frame.Route{Src: all[i].addr, Dst: target.addr, SrcPort: 0xc000 + uint16(i), SrcMAC: mac(i), DstMAC: mac(senders),
-			TrafficClass: 3 << 5}
-		back := frame.Route{Src: target.addr, Dst: all[i].addr, SrcPort: 0xc000, SrcMAC: mac(senders), DstMAC: mac(i), TrafficClass: 6 << 5}
+			TrafficClass: 3 << 5, Priority: 3}
+		back := frame.Route{Src: target.addr, Dst: all[i].addr, SrcPort: 0xc000, SrcMAC: mac(senders), DstMAC: mac(i), TrafficClass: 6 << 5,
+			Priority: 6}
 		all[i].ready(all[i].out, target.e.Query(in).Number, there)
 		target.ready(in, all[i].e.Query(all[i].out).Number, back)
 		all[i].rkey = target.own
