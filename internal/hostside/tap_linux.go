@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"unsafe"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/tun"
@@ -84,9 +86,41 @@ func (e *tapEnd) mark() error {
 	return nil
 }
 
+// open opens a queue: of the interface where it is now, which may be another network namespace, or if there is none yet, here.
+func (e *tapEnd) open() (fd int, err error) {
+	if len(e.fds) == 0 {
+		return tun.OpenQueue(e.name, e.multi)
+	}
+	space, name, err := tun.Whereabouts(e.fds[0])
+	if err != nil { // the system does not say, or not to everybody
+		return tun.OpenQueue(e.name, e.multi)
+	}
+	defer space.Close()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	here, err := netns.Get()
+	if err != nil {
+		return -1, err
+	}
+	defer here.Close()
+	if here.Equal(space) {
+		return tun.OpenQueue(name, e.multi)
+	}
+	if err := netns.Set(space); err != nil {
+		return -1, fmt.Errorf("interface %q is in another network namespace: %w", e.name, err)
+	}
+	defer func() {
+		if back := netns.Set(here); back != nil {
+			runtime.LockOSThread() // a thread that cannot go back ends with its goroutine
+			err = errors.Join(err, back)
+		}
+	}()
+	return tun.OpenQueue(name, e.multi)
+}
+
 // addQueue attaches another queue.
 func (e *tapEnd) addQueue() error {
-	fd, err := tun.OpenQueue(e.name, e.multi)
+	fd, err := e.open()
 	if errors.Is(err, unix.EPERM) {
 		return fmt.Errorf("host: %w; it takes CAP_NET_ADMIN (root, or unshare --user --map-root-user --net), or a TAP made for this user", err)
 	}
@@ -117,6 +151,9 @@ func (e *tapEnd) Queues() int { return len(e.fds) }
 
 // SetQueues implements End. An interface that was made for one queue keeps it.
 func (e *tapEnd) SetQueues(n int) error {
+	if len(e.fds) > 0 && tun.Deleted(e.fds[0]) { // it was deleted while nobody read from it
+		e.deleted()
+	}
 	if e.gone {
 		for _, fd := range e.fds {
 			unix.Close(fd)

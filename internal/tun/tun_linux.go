@@ -130,6 +130,12 @@ func (s *site) link() netlink.Link {
 	return &netlink.GenericLink{LinkAttrs: netlink.LinkAttrs{Index: s.index, Name: s.name}}
 }
 
+// Deleted reports whether the interface of a descriptor was deleted.
+func Deleted(fd int) bool {
+	r, err := unix.NewIfreq("")
+	return err == nil && unix.IoctlIfreq(fd, unix.TUNGETIFF, r) == unix.EBADFD
+}
+
 // Whereabouts returns where the interface of a descriptor is now, which may have been moved to another network namespace and
 // renamed. The caller closes the namespace. The error is the system's.
 func Whereabouts(fd int) (space netns.NsHandle, name string, err error) {
