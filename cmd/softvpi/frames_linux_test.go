@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"path/filepath"
 	"testing"
 
@@ -210,4 +211,27 @@ func (e *frameEnd) full() bool {
 	s, err := e.filter.Counters()
 	testbed.OK(e.t, err)
 	return s.Lost > 0
+}
+
+// TestFrames_SmallerMTU: a frame that is too long for what the wire carries by now is an error of its own, and the queue goes on.
+func TestFrames_SmallerMTU(t *testing.T) {
+	systemtest.Mark(t)
+	h := linuxHosts(t, 1500)
+	var end [2]*frameEnd
+	for i, x := range h {
+		x.spawn(t, adapters([]string{fmt.Sprintf("port=%s/24,interface=wire,mac=%s", x.ip, x.mac)})...).until(t, "listening")
+		end[i] = x.frameEnd(t, "port", packetdirect.Filter{EtherType: 0x88b5})
+	}
+	one, two := end[0], end[1]
+	long, short := experimental(two.a.MAC(), one.a.MAC(), 0x88b5, 1514), experimental(two.a.MAC(), one.a.MAC(), 0x88b5, 900)
+	one.reaches(two, long)
+	h[0].shell(t, "ip link set wire mtu 1000")
+	await.Eventually(t, "a long frame is refused", func() bool {
+		one.sends(long)
+		return one.tx.Counters().Errors > 0
+	})
+	one.reaches(two, short)
+	if n := one.tx.Depth(); n != 0 {
+		t.Errorf("%d frames are still posted", n)
+	}
 }
