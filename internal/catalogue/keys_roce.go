@@ -156,8 +156,8 @@ var rdmaKeys = []Key{
 	},
 	{
 		Name: "*PacketDirect", Base: AdapterClass, Group: groupRDMA, Generations: Both, Scope: physicalEthernet, Type: NumericString,
-		Defaults: always(0), Choices: disableEnable, UI: true, Title: "PacketDirect",
-		Description: "Offers NDIS's PacketDirect interface on the adapter.",
+		Status: Built, Defaults: always(1), Choices: disableEnable, UI: true, Title: "PacketDirect",
+		Description: "Offers queues of Ethernet frames to programs (packetdirect, raw packet queue pairs) on the adapter.",
 		Chosen:      "Name (NDIS's standardized keyword) and default.",
 		Sources:     from(winof, "4.5.5 PacketDirect Provider Interface", virtualization, "Using PacketDirect for VM"),
 	},

@@ -109,6 +109,8 @@ type AdapterConfig struct {
 	Disabled   bool // disabled when added
 	// NoFlowControl switches end-to-end credits off for new connections (RoceRcE2EFlowControlEnable = 0).
 	NoFlowControl bool
+	// NoRawPackets refuses raw packet queue pairs (*PacketDirect = 0).
+	NoRawPackets bool
 	// MaxCMRetries is how often a CM message is retransmitted, 1 to 15; 0: 15.
 	MaxCMRetries int
 	Limits       Limits

@@ -37,6 +37,8 @@ func (c *Client) checkRaw(a *adapter) error {
 	switch {
 	case c.cfg.NoRawPackets:
 		return command.Errorf(command.Access, "raw packet queue pairs are for programs of the driver's user and of root")
+	case a.cfg.NoRawPackets:
+		return command.Errorf(command.Unsupported, "adapter %q: queues of frames are switched off by the registry key *PacketDirect", a.name)
 	case a.ib != nil || !a.links.All()[0].Whole():
 		return command.Errorf(command.Unsupported, "adapter %q has no wire of whole Ethernet frames, which raw packet queue pairs need", a.name)
 	}

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -374,5 +375,30 @@ func TestDynamicKeys(t *testing.T) {
 	}
 	if v := inForce("DcqcnRpgAiRate"); v != "10" {
 		t.Errorf("DcqcnRpgAiRate is %s on a link of 10 Mbit/s", v)
+	}
+}
+
+// TestPacketDirectKey: *PacketDirect 0 takes queues of frames away, from the adapter's next start on (WinOF-2 24.4, PacketDirect).
+func TestPacketDirectKey(t *testing.T) {
+	d := start(t, overSockets(t)[0])
+	defer stop(t, d)
+	h, err := verbs.Within(d.host, "frames")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	for _, c := range []struct {
+		value string
+		want  error
+	}{{"1", nil}, {"0", verbs.ErrUnsupported}, {"1", nil}} {
+		set(t, d, "port", "*PacketDirect", c.value)
+		restart(t, d, "port")
+		adapter, err := h.Device("port")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := adapter.FramePort(); !errors.Is(err, c.want) {
+			t.Errorf("*PacketDirect %s: %v, want %v", c.value, err, c.want)
+		}
 	}
 }

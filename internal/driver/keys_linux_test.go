@@ -29,6 +29,7 @@ var acting = map[string]func(*testing.T){
 	"LogNumQp":                   TestLogNumQp,
 	"LogNumRdmaRc":               TestLogNumRdmaRc,
 	"*JumboPacket":               TestJumboPacket,
+	"*PacketDirect":              TestPacketDirectKey,
 	"NetworkAddress":             TestNetworkAddress,
 	"RecvCompletionMethod":       TestPollingKeys,
 	"ThreadPoll":                 TestPollingKeys,
