@@ -94,7 +94,7 @@ func TestEveryToolPrintsJSON(t *testing.T) {
 		`mlx5cmd -LinkSpeed -Name "Ethernet 1" -Query`,
 	}
 	for _, c := range catalogue.CommandsOf("mlxtool") { // as listed in its help
-		if c.Example == "" || c.Status != catalogue.Built || strings.HasPrefix(c.Name, "dbg nonrss") {
+		if c.Example == "" || c.Status != catalogue.Built || strings.HasPrefix(c.Name, "dbg nonrss") || c.Name == "show packet-filter" { // the last needs a host
 			continue
 		}
 		line := "mlxtool " + strings.ReplaceAll(c.Example, `"Ethernet 1"`, map[bool]string{true: `"Ethernet 2"`,
