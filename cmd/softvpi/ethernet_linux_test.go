@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -142,6 +143,7 @@ func TestEthernet_LinuxOnBothSides(t *testing.T) {
 			if c["sent_large_frames"] == 0 || c["sent_segments"] != 0 || c["received_large_frames"] == 0 || c["bad_header_frames"] != 0 {
 				t.Errorf("%v", c)
 			}
+			datagramBursts(t, a, b)
 			besideRDMA(t, a, b)
 			checkedOnTheWire(t, a, b)
 			hostileFrames(t, a, b)
@@ -167,6 +169,64 @@ func besideRDMA(t *testing.T, a, b *linuxHost) {
 	all := a.status(t).Adapters[0]
 	if all.Ethernet.Counters["sent_bytes"] < 1e8 || all.Link.SentBytes < all.Ethernet.Counters["sent_bytes"] {
 		t.Errorf("%+v", all.Link)
+	}
+}
+
+// datagramBursts sends bursts of UDP datagrams (UDP_SEGMENT), which leave their host unsplit where the system can do that, and
+// arrive as the datagrams that they are.
+func datagramBursts(t *testing.T, a, b *linuxHost) {
+	t.Helper()
+	const size, datagrams, rounds = 1000, 20, 10
+	before := a.status(t).Adapters[0].Ethernet.Counters
+	var in int
+	err := b.inside(func() (err error) {
+		in, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err == nil {
+			err = unix.Bind(in, &unix.SockaddrInet4{Port: 5301})
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(in)
+	_ = unix.SetsockoptTimeval(in, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 5})
+	burst := make([]byte, size*datagrams-300)
+	for i := range burst {
+		burst[i] = byte(i / 7)
+	}
+	err = a.inside(func() error {
+		fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		if err := unix.SetsockoptInt(fd, unix.SOL_UDP, unix.UDP_SEGMENT, size); err != nil {
+			return err
+		}
+		for range rounds {
+			if err := unix.Sendto(fd, burst, 0, &unix.SockaddrInet4{Port: 5301, Addr: [4]byte{192, 0, 2, 2}}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b2 := make([]byte, 65536)
+	for i := range rounds * datagrams {
+		n, err := unix.Read(in, b2)
+		at := i % datagrams * size
+		if err != nil || !bytes.Equal(b2[:n], burst[at:min(at+size, len(burst))]) {
+			t.Fatalf("datagram %d has %d bytes, or others than were sent: %v", i, n, err)
+		}
+	}
+	c := a.status(t).Adapters[0].Ethernet.Counters
+	large := c["sent_large_frames"] - before["sent_large_frames"]
+	if features := a.shell(t, "ethtool -k nic"); strings.Contains(features, "tx-udp-segmentation: on") != (large == rounds) ||
+		c["bad_header_frames"] != 0 || c["refused_sends"] != before["refused_sends"] {
+		t.Errorf("%d bursts sent unsplit, of %d; %v\n%s", large, rounds, c, features)
 	}
 }
 

@@ -23,6 +23,9 @@ func (*guest) Queues() int { return 1 }
 // SetQueues implements End.
 func (*guest) SetQueues(int) error { return nil }
 
+// Datagrams implements End.
+func (*guest) Datagrams() bool { return false }
+
 // Virtio implements End.
 func (*guest) Virtio() bool { return false }
 

@@ -28,6 +28,7 @@ const (
 type Offloads struct {
 	Checksums      bool // of TCP and UDP
 	Large4, Large6 bool // large packets of TCP
+	Datagrams      bool // bursts of UDP datagrams, of one size but for the last
 	LargeSize      int  // bytes of an IP packet
 }
 
@@ -40,6 +41,8 @@ type End interface {
 	SetQueues(n int) error
 	// Virtio reports whether frames have a virtio header before them.
 	Virtio() bool
+	// Datagrams reports whether the host takes, and may hand over, bursts of UDP datagrams as one frame.
+	Datagrams() bool
 	// Ready returns the queues that may have frames, bit q for queue q.
 	Ready() uint64
 	// Read reads the next frame of a queue, and returns its length; 0: none waits.

@@ -68,7 +68,7 @@ func New(end End, raised func(ethernet.Event)) *Side {
 
 // Abilities are what the host of an end can do.
 func (s *Side) Abilities() ethernet.Abilities {
-	return ethernet.Abilities{Large: s.end.Virtio(), Partial: s.end.Virtio()}
+	return ethernet.Abilities{Large: s.end.Virtio(), Datagrams: s.end.Datagrams(), Partial: s.end.Virtio()}
 }
 
 // Attach connects a function whose host the side is, in place of any that it had. The host's link stays down until SetCarrier.
@@ -108,6 +108,7 @@ func (s *Side) Follow() error {
 	o := Offloads{Checksums: c.TCPUDPChecksumIPv4&tx != 0 && c.TCPUDPChecksumIPv6&tx != 0}
 	if size := s.f.LargeSend(); size > 0 && o.Checksums {
 		o.Large4, o.Large6, o.LargeSize = c.LsoV2IPv4 != 0, c.LsoV2IPv6 != 0, size
+		o.Datagrams = c.Host.Datagrams && o.Large4 && o.Large6 // the system has one switch for both
 	}
 	return s.end.Offer(o)
 }
@@ -271,7 +272,7 @@ func (s *Side) left(h offload.Header, f []byte, t *offload.Task) bool {
 		return true
 	}
 	var e eth.Headers
-	if h.Kind == offload.UDP || !e.Parse(f) { // nobody has said that it may be
+	if h.Kind == offload.UDP && !s.end.Datagrams() || !e.Parse(f) { // nobody has said that it may be
 		return false
 	}
 	var err error

@@ -18,6 +18,7 @@ import (
 // end is a host's end in memory.
 type end struct {
 	virtio, paused, up bool
+	bursts             bool // it takes bursts of datagrams
 	send, got          [][]byte
 	room               int // how many more frames it takes; -1: any
 	gone               bool
@@ -29,6 +30,7 @@ func (e *end) Kind() string               { return "test" }
 func (e *end) Queues() int                { return 1 }
 func (e *end) SetQueues(int) error        { return nil }
 func (e *end) Virtio() bool               { return e.virtio }
+func (e *end) Datagrams() bool            { return e.bursts }
 func (e *end) Ready() uint64              { return 1 }
 func (e *end) Pause(on bool)              { e.paused = on }
 func (e *end) Set(_ eth.MAC, n int) error { e.mtu = n; return nil }

@@ -31,6 +31,7 @@ type tapEnd struct {
 	ask   *netlink.Handle
 	made  bool // it is removed by Close
 	multi bool // it may have several queues
+	burst bool // the system knows bursts of UDP datagrams (Linux 6.2)
 	gone  bool // somebody has deleted it
 
 	events [mostQueues]unix.EpollEvent
@@ -59,6 +60,10 @@ func openTAP(name string) (_ End, err error) {
 		}
 	} else if err != nil {
 		return nil, err
+	}
+	e.burst = unix.IoctlSetInt(e.fds[0], unix.TUNSETOFFLOAD, unix.TUN_F_CSUM|bursts) == nil
+	if err := unix.IoctlSetInt(e.fds[0], unix.TUNSETOFFLOAD, 0); err != nil {
+		return nil, fmt.Errorf("host: interface %q: %w", name, os.NewSyscallError("TUNSETOFFLOAD", err))
 	}
 	if missing == nil {
 		e.made = before.Attrs().Alias == mark
@@ -146,6 +151,9 @@ func (e *tapEnd) Kind() string {
 // Virtio implements End.
 func (e *tapEnd) Virtio() bool { return true }
 
+// Datagrams implements End.
+func (e *tapEnd) Datagrams() bool { return e.burst }
+
 // Queues implements End.
 func (e *tapEnd) Queues() int { return len(e.fds) }
 
@@ -220,6 +228,9 @@ func (e *tapEnd) Set(mac eth.MAC, mtu int) error {
 	return nil
 }
 
+// bursts are the flags of TUNSETOFFLOAD for bursts of UDP datagrams, which the system has together only.
+const bursts = unix.TUN_F_USO4 | unix.TUN_F_USO6
+
 // Offer implements End.
 func (e *tapEnd) Offer(o Offloads) error {
 	flags := 0
@@ -230,6 +241,9 @@ func (e *tapEnd) Offer(o Offloads) error {
 		}
 		if o.Large6 {
 			flags |= unix.TUN_F_TSO6
+		}
+		if o.Datagrams {
+			flags |= bursts
 		}
 	}
 	if err := unix.IoctlSetInt(e.fds[0], unix.TUNSETOFFLOAD, flags); err != nil {

@@ -61,6 +61,8 @@ type Config struct {
 type Abilities struct {
 	// Large hosts take frames of joined segments and whole large sends, and hand in large sends.
 	Large bool
+	// Datagrams says that Large includes bursts of UDP datagrams.
+	Datagrams bool
 	// Partial hosts take frames whose transport checksum is still to be made, because they never were on a wire.
 	Partial bool
 }

@@ -71,7 +71,7 @@ func (f *Function) take(now clock.Time, in *frame.In) {
 		f.touched |= 1 << q
 		r.join.Reset()
 	}
-	if !whole && !f.takesLarge(h.Version) {
+	if !whole && (!f.takesLarge(h.Version) || t.Kind == offload.UDP && !f.cfg.Host.Datagrams) {
 		f.unjoin(now, q, &h, b, t, hash, kind)
 		return
 	}

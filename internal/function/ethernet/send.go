@@ -328,6 +328,9 @@ func (f *Function) offersLarge(p *posted) bool {
 		return h.Version == 4 && h.Protocol == eth.ProtocolTCP && (p.V1 && c.LsoV1IPv4 != 0 || !p.V1 && c.LsoV2IPv4 != 0)
 	case offload.TCPv6:
 		return h.Version == 6 && h.Protocol == eth.ProtocolTCP && !p.V1 && c.LsoV2IPv6 != 0
+	case offload.UDP: // by the same keys: the manuals have none of their own
+		return h.Protocol == eth.ProtocolUDP && !p.V1 && c.Host.Datagrams &&
+			(h.Version == 4 && c.LsoV2IPv4 != 0 || h.Version == 6 && c.LsoV2IPv6 != 0)
 	}
-	return false // NDIS 6.30 has none for UDP
+	return false
 }

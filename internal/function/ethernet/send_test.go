@@ -12,6 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/offload"
+	"github.com/softvpi/softvpi/internal/port"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -228,6 +229,51 @@ func TestSend_SplitThenJoined(t *testing.T) {
 		}
 		if p := b.host.packets[0].Header; p.Segment != size || !p.NeedsChecksum {
 			rt.Fatalf("%+v", p)
+		}
+	})
+}
+
+// TestSend_Datagrams: a burst of datagrams cut for a wire is what the host's own datagrams would have been, with right checksums
+// and together all of its payload; joined where nobody cuts, it is the same burst.
+func TestSend_Datagrams(t *testing.T) {
+	bursts := func(c *Config) { c.Host.Datagrams = true }
+	rapid.Check(t, func(rt *rapid.T) {
+		x := tcpFlow().udp()
+		if rapid.Bool().Draw(rt, "v6") {
+			x = x.v6()
+		}
+		x.unfinished = true
+		size := rapid.IntRange(1, 1400).Draw(rt, "segment")
+		payload := counting(rapid.IntRange(size+1, min(60000, 60*size)).Draw(rt, "payload"))
+		want := x.frame(payload)
+		a, b := alone(t, plain(macA, bursts)), alone(t, plain(macB, bursts))
+		a.post(t, Send{Frame: bytes.Clone(want), Task: offload.Task{Kind: offload.UDP, Segment: uint16(size)}})
+		on := leave(0, a.port)
+		b.port.Receive(0, b.wire, on)
+		var together []byte
+		for i, p := range b.host.packets {
+			var h eth.Headers
+			const good = offload.GoodTransport
+			if !h.Parse(p.frame) || p.Header.Kind != offload.Whole || offload.Check(&h, p.frame)&(good|offload.BadIP) != good {
+				rt.Fatalf("datagram %d has wrong checksums: %x", i, p.frame[:h.Data])
+			}
+			if n := h.End - h.Data; n != min(size, len(payload)-i*size) {
+				rt.Fatalf("datagram %d has %d bytes", i, n)
+			}
+			together = append(together, p.frame[h.Data:h.End]...)
+		}
+		if !bytes.Equal(together, payload) {
+			rt.Fatalf("%d bytes in %d datagrams, want %d", len(together), len(on), len(payload))
+		}
+
+		p, w := &port.Port{}, &port.Wire{}
+		near, far := newCard(t, p, w, plain(macA, bursts)), newCard(t, p, w, plain(macB, bursts))
+		near.post(t, Send{Frame: bytes.Clone(want), Task: offload.Task{Kind: offload.UDP, Segment: uint16(size)}})
+		leave(0, p)
+		p.Advance(0)
+		got := far.host.packets
+		if len(got) != 1 || !bytes.HasPrefix(got[0].frame, want) || got[0].Header.Kind != offload.UDP || got[0].Header.Segment != size {
+			rt.Fatalf("beside it %d packets arrive", len(got))
 		}
 	})
 }
