@@ -16,16 +16,13 @@ func (r *run) packetFilter() (report, error) {
 	}
 	var out report
 	for _, a := range list {
-		if a.Ethernet == nil {
-			if len(r.args) > 0 {
-				return nil, fmt.Errorf("%q has no Ethernet interface: its configuration names no host", a.Name)
-			}
-			continue
+		if a.Ethernet != nil {
+			out = append(out, filterOf(a.Name, a.Ethernet))
 		}
-		out = append(out, filterOf(a.Name, a.Ethernet))
 	}
 	if len(out) == 0 {
-		out = report{{Fields: []string{"Filter", "Value"}, Empty: "no Ethernet interfaces"}}
+		out = report{{Label: "Interface", Name: strings.Join(r.args, ""), Fields: []string{"Filter", "Value"},
+			Empty: "no Ethernet function: the configuration names no host"}}
 	}
 	return out, nil
 }
