@@ -31,9 +31,16 @@ func (a *adapter) controlCongestion() error {
 		s.React, s.Notify = 0, 0
 	}
 	if p := &s.Reaction; p.LineRate == 0 {
-		if p.LineRate = float64(a.info().LineRate); p.LineRate == 0 {
+		if p.LineRate = float64(a.speed()) / 1e6; p.LineRate == 0 {
 			p.LineRate = freeRate
 		}
 	}
 	return a.engine.SetCongestion(s)
+}
+
+// followSpeed adapts congestion control to the speed of the port's wire, which may have changed.
+func (a *adapter) followSpeed() {
+	if err := a.controlCongestion(); err != nil { // which they were before, with another speed
+		a.host.log.Warn("congestion control does not follow the speed of the wire", "adapter", a.name, "cause", err)
+	}
 }

@@ -81,6 +81,7 @@ func (a *adapter) setWire(s link.State) {
 	}
 	was := a.linked()
 	a.wire = s
+	a.followSpeed()
 	a.nic.carrier()
 	a.moved(was)
 }

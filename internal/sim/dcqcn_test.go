@@ -32,10 +32,13 @@ func TestSwitches_DCQCN(t *testing.T) {
 		AlphaShift: 11, MinDecrease: 0.5, MinRate: 100, G: 1.0 / 256, AlphaPeriod: 55 * us, ReducePeriod: 50 * us, InitialAlpha: 1}
 	vendor := congestion.Parameters{LineRate: 40000, ClampTargetAfterTime: true, TimeReset: 300 * us, Threshold: 1, AIRate: 8, HAIRate: 80,
 		AlphaShift: 11, MinDecrease: 0.5, MinRate: 100, G: 1.0 / 256, AlphaPeriod: us, ReducePeriod: 4 * us, InitialAlpha: 1}
-	early, late := fabric.ECN{Kmin: 5000, Kmax: 200_000, Pmax: 0.01}, fabric.ECN{Kmin: 160_000, Kmax: 640_000, Pmax: 0.2}
+	// There packets are marked when they leave.
+	early := fabric.ECN{Kmin: 5000, Kmax: 200_000, Pmax: 0.01, Leaving: true}
+	late := fabric.ECN{Kmin: 160_000, Kmax: 640_000, Pmax: 0.2, Leaving: true}
 	for _, c := range []dcqcn{
 		{"paper, 2 to 1", 2, paper, early, 38.1 / 38.17, 0.987, 30},
-		{"vendor, 2 to 1", 2, vendor, late, 37.99 / 38.17, 0.9975, 0}, // there 84 KB
+		{"vendor, 2 to 1", 2, vendor, late, 37.99 / 38.17, 0.9975, 84},
+		{"vendor, 4 to 1", 4, vendor, late, 1, 1, 0}, // not recorded: fair and full
 		{"vendor, 16 to 1", 16, vendor, late, 38.02 / 38.17, 0.9972, 199},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.run(t) })

@@ -72,7 +72,7 @@ func (e *Engine) Defers(now clock.Time) bool {
 // turn. The requester is not waiting for anything else, except perhaps for an answer from the program here.
 func (e *Engine) onlyAcknowledges() bool {
 	q := e.active.only()
-	if q == nil || q.attendance() != driven || len(e.unsent) > 0 || len(e.last) > 0 || e.mads.waiting != 0 {
+	if q == nil || q.attendance() != driven || len(e.unsent) > 0 || len(e.last) > 0 || e.mads.waiting|e.notices.waiting != 0 {
 		return false
 	}
 	if e.trail.q != nil && e.trail.q != q {

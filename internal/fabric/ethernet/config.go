@@ -160,6 +160,9 @@ type Queue struct {
 type ECN struct {
 	Kmin, Kmax int     // bytes
 	Pmax       float64 // 0 to 1
+	// Leaving decides about a packet when it leaves, by what waits behind it; false: when it comes, by what waits before it. The
+	// first tells its end sooner, by the time that the packet waits.
+	Leaving bool
 }
 
 // FieldError says which field of a configuration is invalid, and what it may be.

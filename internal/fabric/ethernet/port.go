@@ -141,7 +141,7 @@ func (p *Port) send(now clock.Time, priority uint8) {
 	} else {
 		p.sending = h.charge
 	}
-	if marked {
+	if q := &p.queues[priority]; marked && (!q.ecn.Leaving || q.congested(s.cfg.Random)) {
 		c.Marked++
 		mark(s.store.Head(f))
 	}

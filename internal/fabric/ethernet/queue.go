@@ -6,7 +6,7 @@ import "math/bits"
 type entry struct {
 	frame  Ref
 	next   uint32 // the one behind it, or the next that is free
-	marked bool   // it has met congestion
+	marked bool   // it has met congestion; with ECN.Leaving: it may be marked
 }
 
 // queue is what waits at a port with one priority.
@@ -59,6 +59,9 @@ func (p *Port) pop(priority uint8) (f Ref, n int, marked bool) {
 	}
 	return f, n, marked
 }
+
+// coming reports whether a packet that comes gets a mark, or may get one when it leaves.
+func (q *queue) coming(random func() uint64) bool { return q.ecn.Leaving || q.congested(random) }
 
 // congested reports whether a packet that finds the queue as it is gets a mark.
 func (q *queue) congested(random func() uint64) bool {

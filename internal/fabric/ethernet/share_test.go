@@ -142,7 +142,8 @@ func TestScheduler_Alone(t *testing.T) {
 // the probability grows evenly to Pmax. Only packets whose ends take part are marked, and only IP packets.
 func TestQueue_Congested(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)).Uint64
-	for _, e := range []ECN{{5000, 200_000, 0.01}, {160_000, 640_000, 0.2}, {0, 1 << 20, 1}, {5000, 5000, 0.5}, {0, 100, 0}} {
+	for _, e := range []ECN{{Kmin: 5000, Kmax: 200_000, Pmax: 0.01}, {Kmin: 160_000, Kmax: 640_000, Pmax: 0.2}, {Kmax: 1 << 20, Pmax: 1},
+		{Kmin: 5000, Kmax: 5000, Pmax: 0.5}, {Kmax: 100}} {
 		q := queue{ecn: e, slope: slopeOf(e)}
 		for _, at := range []float64{0, 0.25, 0.5, 1} {
 			const n = 200_000

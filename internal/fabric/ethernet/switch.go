@@ -251,7 +251,7 @@ func (s *Switch) enqueue(now clock.Time, p *Port, h *header, f Ref, priority uin
 	x.charge, x.class, x.refs = charge{uint32(n), p.number, group}, priority, uint8(refs)
 	for ; to != 0; to &= to - 1 {
 		o := &s.ports[bits.TrailingZeros64(to)]
-		o.push(priority, f, n, h.capable() && o.queues[priority].congested(s.cfg.Random))
+		o.push(priority, f, n, h.capable() && o.queues[priority].coming(s.cfg.Random))
 		o.wake(now)
 	}
 	return true

@@ -38,6 +38,7 @@ type ReactionPoint struct {
 	timeStage int64      // increases since the last decrease
 	byteStage int64
 	next      clock.Time // from when on the next packet may leave
+	charged   int        // bytes for which it has to wait until then
 }
 
 // Rate is how a reaction point limits a queue pair. Rates are in Mbit/s, Alpha is a fraction.
@@ -149,7 +150,7 @@ func (r *ReactionPoint) reduce(now clock.Time) {
 		r.rate.Target = r.rate.Current
 	}
 	keep := 1 - r.rate.Alpha*1024/float64(uint(1)<<p.AlphaShift)
-	r.rate.Current = r.bounded(r.rate.Current * max(keep, p.MinDecrease))
+	r.change(now, r.bounded(r.rate.Current*max(keep, p.MinDecrease)))
 	r.restart(now)
 	r.release()
 }
@@ -164,13 +165,15 @@ func (r *ReactionPoint) raiseByTime(until clock.Time) {
 	for n := 0; r.on && r.raiseAt <= until; n++ {
 		if n == settled {
 			times := int64(until.Sub(r.raiseAt)/period) + 1
+			at := r.raiseAt
 			r.raiseAt = r.raiseAt.Add(time.Duration(times) * period)
-			r.raiseOften(float64(times))
+			r.raiseOften(at, float64(times))
 			r.timeStage += times
 			return
 		}
+		at := r.raiseAt
 		r.raiseAt = r.raiseAt.Add(period)
-		r.raise()
+		r.raise(at)
 		r.timeStage++
 	}
 }
@@ -193,28 +196,40 @@ func (r *ReactionPoint) step() float64 {
 }
 
 // raise moves the current rate half of the way to the target rate.
-func (r *ReactionPoint) raise() {
+func (r *ReactionPoint) raise(now clock.Time) {
 	r.rate.Target = min(r.rate.Target+r.step(), r.par.LineRate)
-	r.rate.Current = (r.rate.Current + r.rate.Target) / 2
+	r.change(now, (r.rate.Current+r.rate.Target)/2)
 	r.release()
 }
 
 // raiseOften does many increases behind so many that the stage does not change any more and the current rate follows the
 // target rate one step behind.
-func (r *ReactionPoint) raiseOften(times float64) {
+func (r *ReactionPoint) raiseOften(now clock.Time, times float64) {
 	step := r.step()
 	r.rate.Target += step * times
-	r.rate.Current = r.rate.Target - step
+	current := r.rate.Target - step
 	if line := r.par.LineRate; r.rate.Target >= line {
 		beyond := r.rate.Target - line
 		r.rate.Target = line
-		r.rate.Current = line
+		current = line
 		if step > 0 {
-			r.rate.Current -= step * math.Exp2(-beyond/step)
+			current -= step * math.Exp2(-beyond/step)
 		}
 	}
+	r.change(now, current)
 	r.release()
 }
+
+// change changes the current rate. What has left just before is as if it had left at the new one.
+func (r *ReactionPoint) change(now clock.Time, rate float64) {
+	if r.next > now {
+		r.next = max(now, r.next.Add(takes(r.charged, rate)-takes(r.charged, r.rate.Current)))
+	}
+	r.rate.Current = rate
+}
+
+// takes returns how long so many bytes take at a rate.
+func takes(bytes int, rate float64) time.Duration { return time.Duration(float64(bytes) * 8000 / rate) }
 
 // release ends the limit if the current rate is back.
 func (r *ReactionPoint) release() {
@@ -223,15 +238,16 @@ func (r *ReactionPoint) release() {
 	}
 }
 
-// NextSend returns from when on packets may leave: now, or later if the rate is limited.
+// NextSend returns from when on packets may leave: now, or later if the rate is limited. What is later may be the time of an
+// increase, after which they may leave earlier: it is to be asked again then.
 func (r *ReactionPoint) NextSend(now clock.Time) clock.Time {
 	if !r.on {
 		return now
 	}
-	if r.advance(now); !r.on {
+	if r.advance(now); !r.on || r.next <= now {
 		return now
 	}
-	return max(now, r.next)
+	return clock.Min(r.next, r.raiseAt)
 }
 
 // Burst returns how many bytes may leave in a turn now, in which NextSend allows some: what the rate has for slack, and for
@@ -250,12 +266,16 @@ func (r *ReactionPoint) Sent(now clock.Time, bytes int, slack time.Duration) {
 	if !r.on {
 		return
 	}
-	r.next = max(r.next, now.Add(-slack)).Add(time.Duration(float64(bytes) * 8000 / r.rate.Current))
+	if r.next <= now {
+		r.charged = 0
+	}
+	r.charged += bytes
+	r.next = max(r.next, now.Add(-slack)).Add(takes(bytes, r.rate.Current))
 	if r.par.ByteReset == 0 {
 		return
 	}
 	for r.bytesLeft -= int64(bytes); r.bytesLeft <= 0 && r.on; r.bytesLeft += r.par.ByteReset {
-		r.raise()
+		r.raise(now)
 		r.byteStage++
 	}
 }

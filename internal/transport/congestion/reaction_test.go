@@ -346,6 +346,27 @@ func TestReactionPoint_Pace(t *testing.T) {
 	}
 }
 
+// TestReactionPoint_FollowsTheRate: who waits at a low rate does not wait at it any longer when the rate has risen.
+func TestReactionPoint_FollowsTheRate(t *testing.T) {
+	p := recorded()
+	p.TimeReset, p.ReducePeriod, p.AlphaPeriod, p.FirstCNPRate, p.AIRate, p.Threshold = 300*us, 0, 0, 100, 20000, 1
+	p.ClampTarget, p.HAIRate = true, 20000
+	r := NewReactionPoint(&p)
+	r.Notified(0)              // and then a decrease, to the least rate
+	r.Sent(us0(290), 10000, 1) // which takes 800 us
+	r.NextSend(us0(290))       //
+	if at := r.NextSend(us0(290)); at != us0(300) {
+		t.Fatalf("asked again at %v, want the time of the increase", at)
+	}
+	if at := r.NextSend(us0(300)); at != us0(600) { // fast recovery: the target is the rate
+		t.Fatalf("asked again at %v, want the next increase", at)
+	}
+	// Then it is raised by half of 20000: what left at 290 us has long had the time that it takes.
+	if at := r.NextSend(us0(600)); at != us0(600) {
+		t.Fatalf("may send at %v, want at once", at)
+	}
+}
+
 // TestNotificationPoint_Interval: at most one notification leaves in an interval.
 func TestNotificationPoint_Interval(t *testing.T) {
 	var p NotificationPoint
