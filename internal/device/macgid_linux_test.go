@@ -63,6 +63,24 @@ func TestRoCEv1_Datagrams(t *testing.T) {
 				grh.NextHeader() != ib.GRHNextHeader || string(dst.b[40:48]) != "datagram" {
 				t.Errorf("flags %#x, GRH %x, %q", e.Flags, dst.b[:40], dst.b[40:48])
 			}
+			for group, mgid := range map[string]string{"239.1.2.3": "::ffff:239.1.2.3", "ff0e::77": "ff0e::77"} {
+				if mode == RoCEv1 && group == "239.1.2.3" {
+					mgid = "ff0e::ffff:239.1.2.3" // in bytes 10 and 11 ones, as in a mapped address
+				} else if mode == RoCEv125 && group == "ff0e::77" {
+					continue // the stations have IPv4 addresses
+				}
+				to := netip.MustParseAddr(group)
+				y.check(y.c.AttachMulticast(bg, b.q.Handle, command.AddrFrom(to)))
+				b.postRecv(2, dst.sge(0, 256))
+				clear(dst.b)
+				x.check(a.sendTo(to, 0xffffff, qkey, src.sge(0, 8)))
+				wantSuccess(t, a.cq.next(), 0, ring.CQSend)
+				wantSuccess(t, b.cq.next(), 2, ring.CQRecv)
+				if grh := ib.GRH(dst.b[:ib.GRHLen]); grh.DGID().Addr() != netip.MustParseAddr(mgid).Unmap() || string(dst.b[40:48]) != "datagram" {
+					t.Errorf("group %s: GRH %x, %q", group, dst.b[:40], dst.b[40:48])
+				}
+				y.check(y.c.DetachMulticast(bg, b.q.Handle, command.AddrFrom(to)))
+			}
 		})
 	}
 }

@@ -56,11 +56,23 @@ func (c *Client) multicast(ctx context.Context, h command.Handle, group command.
 	return do(q.adapter, q, ip)
 }
 
+// groupOf returns the address by which packets name a group: on InfiniBand its MGID. In RoCE v1 packets have GIDs, and an IPv4
+// group is ff0e::ffff:a.b.c.d, as it is to Linux (rdma_cm, cma_iboe_set_mgid) and thus to its peers.
+func (a *adapter) groupOf(group netip.Addr) netip.Addr {
+	switch {
+	case a.ib != nil:
+		return netip.AddrFrom16(a.ib.MGID(group))
+	case a.macBased() && group.Is4():
+		mgid := group.As16()
+		mgid[0], mgid[1] = 0xff, 0x0e
+		return netip.AddrFrom16(mgid)
+	}
+	return group
+}
+
 // attach makes a UD QP receive what is sent to a group.
 func (a *adapter) attach(q *qp, group netip.Addr) error {
-	if a.ib != nil {
-		group = netip.AddrFrom16(a.ib.MGID(group))
-	}
+	group = a.groupOf(group)
 	if slices.Contains(q.groups, group) {
 		return nil
 	}
@@ -87,9 +99,7 @@ func (a *adapter) joinGroup(group netip.Addr) error {
 }
 
 func (a *adapter) detach(q *qp, group netip.Addr) error {
-	if a.ib != nil {
-		group = netip.AddrFrom16(a.ib.MGID(group))
-	}
+	group = a.groupOf(group)
 	if !slices.Contains(q.groups, group) {
 		return command.Errorf(command.NotFound, "the QP is not attached to %v", group)
 	}

@@ -23,6 +23,9 @@ func (a *adapter) route(av command.AddressVector) (*frame.Route, error) {
 		Src: src, Dst: av.Addr.IP(), SrcPort: av.SrcPort, DstPort: a.cfg.UDPPort,
 		TrafficClass: av.TrafficClass, HopLimit: av.HopLimit, FlowLabel: av.FlowLabel,
 	}
+	if r.Dst.IsMulticast() {
+		r.Dst = a.groupOf(r.Dst)
+	}
 	if !r.Dst.IsValid() || r.Dst.IsUnspecified() {
 		return nil, command.Errorf(command.Invalid, "Addr is %v, want an address", r.Dst)
 	}
