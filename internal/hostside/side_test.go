@@ -81,7 +81,7 @@ func newBed(t testing.TB, virtio bool, change func(*ethernet.Config), second ...
 		if i == 1 && len(second) > 0 {
 			virtio = second[0]
 		}
-		b.ends[i] = &end{virtio: virtio, room: -1}
+		b.ends[i] = &end{virtio: virtio, bursts: virtio, room: -1}
 		b.side[i] = New(b.ends[i], nil)
 		c := ethernet.Defaults(catalogue.MLX5)
 		c.MAC, c.Host, c.InterruptModeration = mac, b.side[i].Abilities(), 0
@@ -368,12 +368,23 @@ func TestSide_NoAllocation(t *testing.T) {
 func FuzzSide(f *testing.F) {
 	large, _ := tcp(3000, 1000)
 	short, _ := tcp(30, 0)
-	f.Add(large, true)
-	f.Add(short, true)
-	f.Add(short[offload.HeaderLen:], false)
-	f.Add([]byte{}, true)
-	f.Fuzz(func(t *testing.T, b []byte, virtio bool) {
-		bed := newBed(t, virtio, nil)
+	f.Add(large, byte(3))
+	f.Add(large, byte(1))
+	f.Add(large, byte(7))
+	f.Add(append([]byte{1, byte(offload.UDP)}, large[2:]...), byte(3))
+	f.Add(short, byte(11))
+	f.Add(short[offload.HeaderLen:], byte(0))
+	f.Add([]byte{}, byte(1))
+	f.Fuzz(func(t *testing.T, b []byte, how byte) {
+		virtio := how&1 != 0
+		bed := newBed(t, virtio, func(c *ethernet.Config) {
+			if how&4 != 0 {
+				c.LsoV2IPv4, c.LsoV2IPv6 = 0, 0
+			}
+			if how&8 != 0 {
+				c.TCPUDPChecksumIPv4, c.TCPUDPChecksumIPv6 = 0, 0
+			}
+		}, how&2 != 0)
 		good, _ := tcp(100, 0)
 		if !virtio {
 			good = good[offload.HeaderLen:]

@@ -116,10 +116,17 @@ func FuzzReceive(f *testing.F) {
 	f.Add(tcpFlow().frame(counting(100)), byte(0), uint16(0), byte(0))
 	f.Add(tcpFlow().v6().udp().frame(counting(100)), byte(offload.TCPv4), uint16(9), byte(1))
 	f.Add(tcpFlow().frame(counting(3000)), byte(offload.TCPv4), uint16(1000), byte(2))
+	f.Add(tcpFlow().udp().frame(counting(3000)), byte(offload.UDP), uint16(1000), byte(13))
+	f.Add(tcpFlow().frame(counting(9000)), byte(0), uint16(0), byte(2)) // beyond *JumboPacket
+	stack, short := tcpFlow(), tcpFlow()
+	stack.tags, short.options = []uint16{1, 2, 3, 4, 5}, []byte{8, 10, 0, 0} // a stack of VLANs; a timestamp that is cut off
+	f.Add(stack.frame(counting(100)), byte(0), uint16(0), byte(0x30))
+	f.Add(short.frame(nil), byte(offload.TCPv4), uint16(1), byte(12))
 	f.Fuzz(func(t *testing.T, b []byte, kind byte, segment uint16, how byte) {
 		c := alone(t, plain(macB, func(c *Config) {
 			c.HeaderDataSplit, c.PromiscuousVlan, c.Host.Large, c.Host.Partial = int(how&1), int(how>>1&1), how&4 != 0, how&8 != 0
 			c.Host.Large = c.Host.Large && c.Host.Partial
+			c.Host.Datagrams = c.Host.Large && how&1 != 0
 			c.PriorityVLANTag, c.IgnoreFCS = int(how>>4&3), int(how>>6&1)
 		}))
 		c.Filter().SetMode(0x20)
