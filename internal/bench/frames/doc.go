@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/tools/ndperf"
 	"github.com/softvpi/softvpi/packetdirect"
 )
 
@@ -50,14 +51,14 @@ const checkEvery = 64
 
 // run drives an end for a time; the time of one that receives begins with its first frame.
 func (c *Config) run(ctx context.Context, e end, waits bool) (r Result, err error) {
-	begin, busy := time.Now(), processorTime()
+	begin, busy := time.Now(), ndperf.ProcessorTime()
 	for turn := 0; ; turn++ {
 		n, err := e()
 		if err != nil {
 			return r, err
 		}
 		if waits && n > 0 {
-			waits, begin, busy = false, time.Now(), processorTime()
+			waits, begin, busy = false, time.Now(), ndperf.ProcessorTime()
 			continue
 		}
 		r.Frames += uint64(n)
@@ -66,7 +67,7 @@ func (c *Config) run(ctx context.Context, e end, waits bool) (r Result, err erro
 				return r, err
 			}
 			if d := time.Since(begin); !waits && d >= c.For {
-				r.Seconds, r.Busy = d.Seconds(), (processorTime() - busy).Seconds()
+				r.Seconds, r.Busy = d.Seconds(), (ndperf.ProcessorTime() - busy).Seconds()
 				return r, nil
 			}
 		}

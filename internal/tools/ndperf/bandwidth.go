@@ -58,7 +58,7 @@ func (e *endpoint) bandwidthClient(ctx context.Context, o *options, bytes int, r
 	for i, l := range e.data {
 		r.flows[i] = flow{link: l, remaining: o.Iterations}
 	}
-	cpu, start := processorTime(), time.Now()
+	cpu, start := ProcessorTime(), time.Now()
 	for {
 		if !r.stopping && (o.Duration > 0 && time.Since(start) >= o.Duration || e.stop.Err() != nil) {
 			r.stopping = true
@@ -74,7 +74,7 @@ func (e *endpoint) bandwidthClient(ctx context.Context, o *options, bytes int, r
 		}
 		p.bandwidth(bytes, r.done, start)
 	}
-	return newRow(len(e.data), bytes, r.done, time.Since(start), processorTime()-cpu), nil
+	return newRow(len(e.data), bytes, r.done, time.Since(start), ProcessorTime()-cpu), nil
 }
 
 // collect takes results: at once, or after an event.
@@ -238,13 +238,13 @@ func (r *receiver) received(x *nd.Result) error {
 // bandwidthServer counts the messages of one size until the client says how many there were. It returns
 // this side's measurements and the client's message.
 func (e *endpoint) bandwidthServer(ctx context.Context, bytes int, r *receiver) (Row, *message, error) {
-	cpu, start := processorTime(), time.Now()
+	cpu, start := ProcessorTime(), time.Now()
 	if e.test.Verb != Send {
 		m, err := e.hear(ctx, "end")
 		if err != nil {
 			return Row{}, nil, err
 		}
-		return newRow(len(e.data), bytes, m.Round.Iterations, time.Since(start), processorTime()-cpu), m, nil
+		return newRow(len(e.data), bytes, m.Round.Iterations, time.Since(start), ProcessorTime()-cpu), m, nil
 	}
 	var end *message
 	for end == nil || r.count < end.Round.Iterations {
@@ -262,5 +262,5 @@ func (e *endpoint) bandwidthServer(ctx context.Context, bytes int, r *receiver) 
 			}
 		}
 	}
-	return newRow(len(e.data), bytes, r.count, r.last.Sub(r.first), processorTime()-cpu), end, nil
+	return newRow(len(e.data), bytes, r.count, r.last.Sub(r.first), ProcessorTime()-cpu), end, nil
 }

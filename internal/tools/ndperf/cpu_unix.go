@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processorTime returns the processor time, user and system, of this process.
-func processorTime() time.Duration {
+// ProcessorTime returns the processor time, user and system, of this process.
+func ProcessorTime() time.Duration {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
 		return 0

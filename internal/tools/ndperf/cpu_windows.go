@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// processorTime returns the processor time, user and system, of this process.
-func processorTime() time.Duration {
+// ProcessorTime returns the processor time, user and system, of this process.
+func ProcessorTime() time.Duration {
 	var created, exited, kernel, user windows.Filetime
 	if windows.GetProcessTimes(windows.CurrentProcess(), &created, &exited, &kernel, &user) != nil {
 		return 0

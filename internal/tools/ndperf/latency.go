@@ -15,7 +15,7 @@ import (
 func (e *endpoint) latencyClient(ctx context.Context, o *options, bytes int, remote *buffer, r *receiver, p *progress) (Row, error) {
 	var h histogram
 	t := newPinger(e, o.Inline, bytes, remote, r)
-	cpu, start := processorTime(), time.Now()
+	cpu, start := ProcessorTime(), time.Now()
 	before := start
 	for i := int64(1); o.Duration > 0 || i <= o.Iterations; i++ {
 		if err := t.send(i); err != nil {
@@ -38,14 +38,14 @@ func (e *endpoint) latencyClient(ctx context.Context, o *options, bytes int, rem
 			before = time.Now() // do not count the time for the progress line
 		}
 	}
-	row := newRow(1, bytes, int64(h.n), time.Since(start), processorTime()-cpu)
+	row := newRow(1, bytes, int64(h.n), time.Since(start), ProcessorTime()-cpu)
 	row.Latency = h.summary()
 	return row, nil
 }
 
 // latencyServer answers every ping of one message size until the client says that it is done.
 func (e *endpoint) latencyServer(ctx context.Context, inline, bytes int, remote *buffer, r *receiver) (Row, *message, error) {
-	cpu, start := processorTime(), time.Now()
+	cpu, start := ProcessorTime(), time.Now()
 	var pings int64
 	if e.test.Verb != Read {
 		t := newPinger(e, inline, bytes, remote, r)
@@ -70,7 +70,7 @@ func (e *endpoint) latencyServer(ctx context.Context, inline, bytes int, remote 
 	if e.test.Verb == Read {
 		pings = m.Round.Iterations
 	}
-	return newRow(1, bytes, pings, time.Since(start), processorTime()-cpu), m, nil
+	return newRow(1, bytes, pings, time.Since(start), ProcessorTime()-cpu), m, nil
 }
 
 // pinger sends and awaits the pings of a latency test.

@@ -1,8 +1,0 @@
-//go:build !unix
-
-package frames
-
-import "time"
-
-// processorTime is not known here.
-func processorTime() time.Duration { return 0 }
