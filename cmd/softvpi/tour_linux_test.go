@@ -28,6 +28,7 @@ var tours = []struct{ document, before string }{
 	{"docs/subnet.md", ""},
 	{"docs/driver.md", ""},
 	{"docs/ethernet.md", ""},
+	{"docs/qos.md", ""},
 	{"docs/diagnostics.md", ""},
 	{"docs/api.md", "softvpi up &"},
 	{"docs/counters.md", "softvpi up &"},
