@@ -30,6 +30,7 @@ var softEvents = []Event{
 	raised(soft(19, "ProgramRefused", Warning, "Program {Program}, process {PID}, wants more than the driver's limits allow: {Cause}.")),
 	raised(soft(30, "AdapterAsleep", Informational, "{Adapter}: the host sleeps until a magic packet or one of {Patterns} patterns wakes it.")),
 	raised(soft(31, "AdapterWoken", Informational, "{Adapter}: the host was woken by {Cause}.")),
+	raised(soft(33, "DuplicateMAC", Warning, "{Adapter}: somebody else on the wire sends with the adapter's address, {MAC}.")),
 	raised(soft(32, "WakeCommandFailed", Warning, "{Adapter}: the command {Command} for a wake-up failed: {Cause}.")),
 	raised(soft5(15, "AdapterStartFailed", Error, "{Adapter}: the adapter could not be started: {Cause}.")),
 	raised(soft5(16, "AdapterStarted", Informational, "{Adapter}: the adapter has started at {Address}.")),

@@ -9,6 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/function/ethernet"
 	"github.com/softvpi/softvpi/internal/function/ethernet/filter"
 	"github.com/softvpi/softvpi/internal/function/ethernet/rss"
@@ -116,6 +117,10 @@ func (d *Driver) ethernetEvents(i int) func(ethernet.Event) {
 func (d *Driver) tellEthernet(i int, e ethernet.Event) {
 	switch e.Kind {
 	case ethernet.RSSOff:
+		return
+	case ethernet.DuplicateMAC:
+		r := d.running[i]
+		d.events.Raise(r.Generation, events.DuplicateMAC{Adapter: r.Name, MAC: e.MAC.String()})
 		return
 	case ethernet.Woken:
 		d.tellWoken(i, e)

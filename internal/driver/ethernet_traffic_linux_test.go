@@ -2,6 +2,7 @@ package driver
 
 import (
 	"encoding/binary"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,6 +64,8 @@ func TestEthernetCounters(t *testing.T) {
 	near.gets(t, "before", func() { far.send(t, far.frame(near.mac, "before")) })
 	group := eth.MAC{1, 0, 0x5e, 1, 2, 3}
 	plain := func(to eth.MAC, n int) []byte { return long(far.frame(to, "x"), n) }
+	own := plain(near.mac, 64)
+	copy(own[6:], near.mac[:])
 	pause := plain(eth.MAC{1, 0x80, 0xc2, 0, 0, 1}, 60)
 	binary.BigEndian.PutUint16(pause[12:], uint16(eth.TypeMACControl))
 	received := func(n, bytes uint64, kind string) map[string]uint64 {
@@ -89,6 +92,7 @@ func TestEthernetCounters(t *testing.T) {
 		{"to a group", far, plain(group, 1000), 2, received(2, 2000, "multicast")},
 		{"to everybody", far, plain(eth.Broadcast, 9014), 1, received(1, 9014, "multicast")},
 		{"with a priority", far, tagged(plain(near.mac, 100), 5<<13), 1, received(1, 104, "unicast")},
+		{"with its own address", far, own, 1, dropped(64, "ethernet.dropped_own_frames")},
 		{"in another VLAN", far, tagged(plain(near.mac, 100), 7), 1, dropped(104, "ethernet.dropped_vlan_frames")},
 		{"a pause frame", far, pause, 1, dropped(60, "ethernet.control_frames", "adapter_traffic.control_packets")},
 		{"too short to send", near, []byte("short"), 1, map[string]uint64{"ethernet.refused_sends": 1, "adapter_traffic.outbound_error_packets": 1,
@@ -108,4 +112,6 @@ func TestEthernetCounters(t *testing.T) {
 			}
 		})
 	}
+	const want = "DuplicateMAC: port: somebody else on the wire sends with the adapter's address, 02:00:00:00:00:01."
+	await.Eventually(t, "an event of the duplicate address", func() bool { return slices.Contains(raised(t, d), want) })
 }

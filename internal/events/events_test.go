@@ -18,7 +18,7 @@ import (
 // kinds holds a value of every type of event.
 var kinds = []Event{
 	LinkUp{}, LinkDown{}, AdapterStarted{}, AdapterStartFailed{}, AdapterStopped{}, AdapterEnabled{}, AdapterDisabled{}, Identification{},
-	AdapterAsleep{}, AdapterWoken{}, WakeCommandFailed{},
+	AdapterAsleep{}, AdapterWoken{}, DuplicateMAC{}, WakeCommandFailed{},
 	PortTypeNotChanged{}, UnsupportedPortType{}, RoCEMode{}, RoCEModeRefused{}, AddressesChanged{}, JumboPacketReduced{}, MTUAboveSubnet{},
 	UnknownProtocol{}, SameGUID{}, PortsContradict{}, RSSOff{}, RSSModesDiffer{},
 	FlowControlOff{}, TooManyAddresses{}, RegistryValueIgnored{},

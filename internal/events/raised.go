@@ -42,6 +42,8 @@ type (
 	}
 	// AdapterWoken says what has woken it.
 	AdapterWoken struct{ Adapter, Cause string }
+	// DuplicateMAC says that somebody else sends with the address of an adapter's Ethernet function.
+	DuplicateMAC struct{ Adapter, MAC string }
 	// WakeCommandFailed says why the command of a wake-up failed.
 	WakeCommandFailed struct {
 		Adapter, Command string
@@ -190,6 +192,7 @@ func (AdapterStartFailed) event()   {}
 func (AdapterStopped) event()       {}
 func (AdapterEnabled) event()       {}
 func (AdapterAsleep) event()        {}
+func (DuplicateMAC) event()         {}
 func (AdapterWoken) event()         {}
 func (WakeCommandFailed) event()    {}
 func (AdapterDisabled) event()      {}
