@@ -359,3 +359,26 @@ func TestSetCongestion_Invalid(t *testing.T) {
 		t.Errorf("the rate is %v", got)
 	}
 }
+
+// BenchmarkCongestion compares writes of 64 KB with congestion control off, on where nothing is limited or marked, and limited.
+func BenchmarkCongestion(b *testing.B) {
+	on := everything(3e8)
+	on.Reaction.LineRate = 4e8
+	for _, c := range []struct {
+		name    string
+		s       congestion.Settings
+		limited bool
+	}{{"off", congestion.Settings{}, false}, {"on", on, false}, {"limited", on, true}} {
+		b.Run(c.name, func(b *testing.B) {
+			f := controlled(b, 64<<10, ring.OpWrite, c.s)
+			if c.limited {
+				f.a.e.Receive(f.now, []frame.In{notice(f.a)})
+			}
+			b.ReportAllocs()
+			packets := 0
+			for packets < b.N {
+				packets += f.run(b, 4)
+			}
+		})
+	}
+}

@@ -270,3 +270,23 @@ func TestSwitch_Thresholds(t *testing.T) {
 	r.drive(clock.Never - 1)
 	r.idle()
 }
+
+// TestSwitch_MarksWhatLeaves: with ECN.Leaving those packets are marked behind which more than Kmax bytes wait, and not those that
+// have found as many before them.
+func TestSwitch_MarksWhatLeaves(t *testing.T) {
+	out := PortConfig{Rate: 1e9, Queues: [8]Queue{3: {ECN: ECN{Kmin: 3500, Kmax: 3500, Leaving: true}}}}
+	r := newRig(t, Config{}, PortConfig{Trust: TrustDSCP}, out)
+	for i := range uint8(20) {
+		r.receive(0, packet{from: 1, to: 2, class: 3<<5 | 2, length: 1000, serial: uint32(i)})
+	}
+	r.drive(1000 * microsecond)
+	left := r.left(1)
+	for i, b := range left {
+		if marked := b[15]&3 == 3; marked != (i > 0 && len(left)-1-i > 3) { // the first leaves at once
+			t.Errorf("packet %d of %d is marked: %v", i, len(left), marked)
+		}
+	}
+	if len(left) != 20 {
+		t.Errorf("%d packets left", len(left))
+	}
+}
