@@ -51,8 +51,9 @@ func (h *Host) SetAdapterState(index uint32, enabled bool) error {
 			a.report(a.started())
 		}
 	} else {
+		flags := a.stopping()
 		releases = a.disable()
-		a.report(notify.Down | notify.RDMADisabled)
+		a.report(flags)
 	}
 	h.finish()
 	if !enabled {
@@ -86,8 +87,10 @@ func (a *adapter) disable() (releases []func()) {
 		releases = append(releases, a.takeObjects(c)...)
 		c.event(command.Event{Type: command.EventDeviceFatal, Adapter: a.index})
 	}
+	if a.stopping()&notify.Down != 0 {
+		a.linkDowns++
+	}
 	a.enabled = false
-	a.linkDowns++
 	a.unplug()
 	for _, j := range a.joining {
 		j.drop()

@@ -108,6 +108,14 @@ func (a *adapter) started() notify.Flags {
 	return notify.RDMAEnabled | notify.Down
 }
 
+// stopping returns what subscribers are told of an adapter that ends to work: a link that is down already does not go down again.
+func (a *adapter) stopping() notify.Flags {
+	if a.ib != nil || a.linked() {
+		return notify.RDMADisabled | notify.Down
+	}
+	return notify.RDMADisabled
+}
+
 // systemWire is what the interface of a port of sockets is like.
 type systemWire struct {
 	link.State

@@ -74,6 +74,9 @@ func TestLinkState_Datagram(t *testing.T) {
 			t.Errorf("a program is told of %v, %v", e.Type, err)
 		}
 	}
+	if err := d.SetAdapter(AdapterRequest{Adapter: "port", Enable: false}); err != nil { // which is no news of the link
+		t.Fatal(err)
+	}
 	d.host.Settle()
 	if up, down := times(t, d, "LinkUp"), times(t, d, "LinkDown"); up != 2 || down != 3 {
 		t.Errorf("the log has %d times up and %d times down", up, down)

@@ -38,7 +38,7 @@ print('%-34s %6.2f Gb/s  %5.2f for each core  (between them %.2f cores, %d sent 
 P
   end
 }
-pair() { # MTU, keys to set: one driver with two adapters on a wire in memory
+pair() { # MTU, keys to set: one driver with two adapters at one port
   drive $a --adapter "a=10.55.2.1,tap=u$$a,linkmtu=$1,mac=02:00:00:00:00:0a,host=tap:n$$a" \
     --adapter "b=10.55.2.2,tap=u$$a,linkmtu=$1,mac=02:00:00:00:00:0b,host=tap:n$$b"
   shift
