@@ -238,6 +238,12 @@ func checkedOnTheWire(t *testing.T, a, b *linuxHost) {
 		return err == nil && s.Size() > 1000
 	})
 	a.shell(t, "iperf3 -c "+b.ip+" -n 2M && iperf3 -6 -c "+b.ip6+" -n 2M && iperf3 -u -b 5M -l 1000 -t 1 -c "+b.ip)
+	// It has all of it when it has what was sent after it: what it has not read when it ends it leaves out.
+	await.Eventually(t, "tshark has captured everything", func() bool {
+		a.shell(t, "ping -c 1 -p e7d15a4e7d15a4ff "+b.ip)
+		got, err := os.ReadFile(file)
+		return err == nil && bytes.Contains(got, []byte("\xe7\xd1\x5a\x4e\x7d\x15\xa4\xff"))
+	})
 	_ = sniffer.Process.Signal(syscall.SIGINT)
 	_ = sniffer.Wait()
 	read := "tshark -r " + file + " -o tcp.check_checksum:TRUE -o udp.check_checksum:TRUE -o ip.check_checksum:TRUE -Y "
