@@ -18,7 +18,6 @@ import (
 	"github.com/softvpi/softvpi/internal/function/rdma/ibport"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/memory"
-	"github.com/softvpi/softvpi/internal/numbers"
 	"github.com/softvpi/softvpi/internal/port"
 	"github.com/softvpi/softvpi/internal/transport"
 	"github.com/softvpi/softvpi/internal/transport/congestion"
@@ -72,8 +71,8 @@ type adapter struct {
 
 	cqs         []*cq // by their number
 	freeCQs     []uint32
-	byNumber    map[uint32]*qp // for events and CM, not packets
-	ids         numbers.Table[cmid]
+	byNumber    map[uint32]*qp  // for events and CM, not packets
+	ids         map[cm.ID]*cmid // by their numbers in the CM, those too that the CM has ended
 	groups      map[netip.Addr]int
 	nextPD      memory.PD
 	nextSRQ     uint32
@@ -246,7 +245,7 @@ func newAdapter(h *Host, cfg AdapterConfig, owner *adapter, more []netip.Addr, m
 	a := &adapter{
 		host: h, cfg: cfg, name: cfg.Name, limits: cfg.Limits, enabled: true, present: true, wire: link.State{Up: true}, path: cfg.Path,
 		mac: cfg.MAC, guid: cfg.GUID,
-		byNumber: map[uint32]*qp{}, ids: numbers.New[cmid](), groups: map[netip.Addr]int{}, domains: map[fileOfUser]*xrcDomain{},
+		byNumber: map[uint32]*qp{}, ids: map[cm.ID]*cmid{}, groups: map[netip.Addr]int{}, domains: map[fileOfUser]*xrcDomain{},
 	}
 	a.cfg.Port, a.cfg.DeviceID = max(cfg.Port, 1), cmp.Or(cfg.DeviceID, deviceID)
 	addrs := append([]netip.Addr{cfg.Addr}, cfg.Addrs...)

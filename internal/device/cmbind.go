@@ -74,7 +74,7 @@ func (o *cmid) openOn(a *adapter, local netip.AddrPort) (cm.ID, netip.AddrPort, 
 			return 0, local, cm.CommandError(err)
 		}
 	}
-	a.ids.Put(uint32(id), o)
+	a.ids[id] = o
 	a.objects.CM++
 	return id, local, nil
 }
@@ -167,11 +167,11 @@ func (o *cmid) unplace() {
 }
 
 func (a *adapter) dropID(id cm.ID) {
-	if a.ids.Get(uint32(id)) == nil {
+	if a.ids[id] == nil {
 		return
 	}
 	_ = a.cm.Destroy(a.host.now(), id)
-	a.ids.Remove(uint32(id))
+	delete(a.ids, id)
 	a.objects.CM--
 }
 

@@ -72,7 +72,7 @@ func (a *adapter) cmEvent(now clock.Time, e *cm.Event) {
 		a.request(now, e)
 		return
 	}
-	o := a.ids.Get(uint32(e.ID))
+	o := a.ids[e.ID]
 	if o == nil || o.adapter != a || o.id != e.ID {
 		return
 	}
@@ -128,7 +128,7 @@ func (o *cmid) event(e *cm.Event) command.Event {
 
 // request creates an id for a peer's request.
 func (a *adapter) request(now clock.Time, e *cm.Event) {
-	l := a.ids.Get(uint32(e.Listener))
+	l := a.ids[e.Listener]
 	if l == nil {
 		_ = a.cm.Destroy(now, e.ID)
 		return
@@ -160,7 +160,7 @@ func (a *adapter) request(now clock.Time, e *cm.Event) {
 		o.channel.leave()
 		return
 	}
-	a.ids.Put(uint32(e.ID), o)
+	a.ids[e.ID] = o
 	a.objects.CM++
 	out := o.event(e)
 	out.Object, out.Context, out.NewID = l.handle, l.context, h

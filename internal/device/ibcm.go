@@ -50,7 +50,7 @@ func (o *cmid) waiting(until clock.Time, late func(now clock.Time, err error)) (
 		a.ib.End(w)
 	}
 	still = func() bool {
-		if over || o.removed || o.adapter != a || a.ids.Get(uint32(id)) != o || o.client.cms.Get(o.handle) != o {
+		if over || o.removed || o.adapter != a || a.ids[id] != o || o.client.cms.Get(o.handle) != o {
 			return false
 		}
 		o.stop()

@@ -29,9 +29,9 @@ func TestUnpredictable(t *testing.T) {
 		ids := func(p *program) (id uint32) {
 			p.host.lock()
 			defer p.host.unlock()
-			for n := range p.host.adapters[p.adapter].ids.All() {
-				if !seen["id of "+p.addr.String()][n] {
-					id = n
+			for n := range p.host.adapters[p.adapter].ids {
+				if !seen["id of "+p.addr.String()][uint32(n)] {
+					id = uint32(n)
 				}
 			}
 			return id

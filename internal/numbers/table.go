@@ -55,8 +55,9 @@ func (t *Table[T]) Free(number uint32) bool { return number != 0 && t.at(number)
 // Len returns how many numbers are in the table.
 func (t *Table[T]) Len() int { return t.used }
 
-// Put sets the value of a number, which must not be 0; nil only reserves the number. If another number has
-// its place the table grows until both have one of their own.
+// Put sets the value of a number, which must not be 0; nil only reserves the number. If another number has its place the
+// table grows until both have one of their own, which takes gigabytes for two whose hashes are nearly the same: so numbers
+// are to be Free, or in the table already.
 func (t *Table[T]) Put(number uint32, value *T) {
 	p := t.at(number)
 	for p.number != number && p.number != 0 {
