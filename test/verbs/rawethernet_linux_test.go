@@ -2,21 +2,19 @@ package verbs
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/testbed/driverbed"
 )
 
-// framesBench returns a bench with two adapters on one wire of whole Ethernet frames.
+// framesBench returns a bench with two adapters at one Ethernet switch.
 func framesBench(t *testing.T) *bench {
 	t.Helper()
 	needLibraries(t)
-	wire := filepath.Join(t.TempDir(), "wire")
 	station := func(n int) config.Adapter {
-		return config.Adapter{Name: fmt.Sprint("station", n), Address: address(n), Link: config.LinkDatagram,
-			Wire: config.Wire{Datagram: wire, Prefix: 24, MAC: fmt.Sprintf("02:00:00:00:00:0%d", n+1), LinkMTU: 9000}}
+		return config.Adapter{Name: fmt.Sprint("station", n), Address: address(n), Link: config.LinkSwitch,
+			Wire: config.Wire{Switch: "frames", Prefix: 24, MAC: fmt.Sprintf("02:00:00:00:00:0%d", n+1), LinkMTU: 9000}}
 	}
 	cfg := driverbed.Config(t, station(0), station(1))
 	if d := driverbed.Start(t, cfg); d.NoAttach() != "" {
