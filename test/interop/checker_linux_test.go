@@ -59,6 +59,24 @@ func TestCheckerFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
+// TestTrim: a capture whose last packet is cut anywhere ends with the one before it, and a whole one stays as it is.
+func TestTrim(t *testing.T) {
+	frames := [][]byte{[]byte("first frame"), []byte("second"), []byte("the last")}
+	all, before := pcap(frames), pcap(frames[:2])
+	for n := len(before); n <= len(all); n++ {
+		file := filepath.Join(t.TempDir(), "x.pcap")
+		ok(t, os.WriteFile(file, all[:n], 0o644))
+		ok(t, trim(file))
+		want := before
+		if n == len(all) {
+			want = all
+		}
+		if got, err := os.ReadFile(file); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("of %d bytes %d are left (%v), want %d", n, len(got), err, len(want))
+		}
+	}
+}
+
 // pcap returns a capture file with these frames.
 func pcap(frames [][]byte) []byte {
 	le := binary.LittleEndian
