@@ -128,7 +128,7 @@ func (o *cmid) placeToo(a *adapter) error {
 	}
 	if o.state == cmListening {
 		if err := a.cm.Listen(id, o.backlog); err != nil {
-			a.dropID(id)
+			a.dropID(o, id)
 			return cm.CommandError(err)
 		}
 	}
@@ -158,21 +158,22 @@ func (h *Host) extendWildcards(a *adapter) {
 // unplace removes the id from its adapters; peers are notified.
 func (o *cmid) unplace() {
 	if o.adapter != nil {
-		o.adapter.dropID(o.id)
+		o.adapter.dropID(o, o.id)
 	}
 	for _, p := range o.others {
-		p.adapter.dropID(p.id)
+		p.adapter.dropID(o, p.id)
 	}
 	o.adapter, o.id, o.others = nil, 0, nil
 }
 
-func (a *adapter) dropID(id cm.ID) {
-	if a.ids[id] == nil {
+// dropID ends an id of the CM that o has. One that the CM has ended by itself may be another's by now: it draws its ids anew.
+func (a *adapter) dropID(o *cmid, id cm.ID) {
+	a.objects.CM--
+	if a.ids[id] != o {
 		return
 	}
 	_ = a.cm.Destroy(a.host.now(), id)
 	delete(a.ids, id)
-	a.objects.CM--
 }
 
 // settle restricts a wildcard id to one adapter.
@@ -187,7 +188,7 @@ func (o *cmid) settle(a *adapter) {
 		}
 	}
 	for _, p := range o.others {
-		p.adapter.dropID(p.id)
+		p.adapter.dropID(o, p.id)
 	}
 	o.others = nil
 }

@@ -105,13 +105,13 @@ func (a *adapter) takeConnections(c *Client) {
 		if o.adapter != a {
 			o.others = slices.DeleteFunc(o.others, func(p placed) bool {
 				if p.adapter == a {
-					a.dropID(p.id)
+					a.dropID(o, p.id)
 				}
 				return p.adapter == a
 			})
 			return
 		}
-		a.dropID(o.id)
+		a.dropID(o, o.id)
 		o.part()
 		if len(o.others) > 0 { // a wildcard continues on other adapters
 			o.adapter, o.id, o.others = o.others[0].adapter, o.others[0].id, o.others[1:]
