@@ -148,6 +148,7 @@ func runWake(ctx context.Context, command, environment []string) error {
 	c := exec.CommandContext(ctx, command[0], command[1:]...)
 	var out tail
 	c.Env, c.Stdout, c.Stderr, c.WaitDelay = environment, &out, &out, time.Second
+	alone(c)
 	err := c.Run()
 	switch {
 	case err == nil:

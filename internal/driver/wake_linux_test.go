@@ -2,6 +2,9 @@ package driver
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +13,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/testbed/await"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -169,4 +173,29 @@ func TestWake_Command(t *testing.T) {
 	fails(`exit status 3: "`+strings.Repeat("x", 50), "/bin/sh", "-c", "yes x | head -5000 | tr -d '\\n'; exit 3")
 	d.startWake(0, []string{"/bin/sleep", "1000"}, nil)
 	fails("the one of an earlier wake-up still runs", "/bin/true")
+}
+
+// TestWake_CommandsChildren: what a command has started ends with it.
+func TestWake_CommandsChildren(t *testing.T) {
+	systemtest.Mark(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	file := filepath.Join(t.TempDir(), "pid")
+	var child int
+	done := make(chan error)
+	go func() {
+		done <- runWake(ctx, []string{"/bin/sh", "-c", "sleep 1000 & echo $! > " + file + "; wait"}, nil)
+	}()
+	await.Eventually(t, "the command has a child", func() bool {
+		b, _ := os.ReadFile(file)
+		n, err := fmt.Sscanln(string(b), &child)
+		return n == 1 && err == nil
+	})
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, want that it was ended", err)
+	}
+	await.Eventually(t, "the child is gone", func() bool {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", child))
+		return err != nil || strings.Contains(string(b), ") Z ") // ended, and perhaps nobody here collects it
+	})
 }
