@@ -24,9 +24,6 @@ type dcqcn struct {
 // TestSwitches_DCQCN: RC engines with DCQCN behind a switch that marks share a port as those of a simulator written elsewhere do: the
 // sum of their rates within 3 %, Jain's index within 0.05, and the queue within 30 %. Nothing is lost.
 func TestSwitches_DCQCN(t *testing.T) {
-	if testing.Short() {
-		t.Skip("simulates 150 ms")
-	}
 	const us = time.Microsecond
 	paper := congestion.Parameters{LineRate: 40000, ClampTargetAfterTime: true, TimeReset: 55 * us, Threshold: 5, AIRate: 40, HAIRate: 200,
 		AlphaShift: 11, MinDecrease: 0.5, MinRate: 100, G: 1.0 / 256, AlphaPeriod: 55 * us, ReducePeriod: 50 * us, InitialAlpha: 1}
