@@ -7,6 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link/impair"
+	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -144,7 +145,7 @@ func (l *Link) carry(o *frame.Out, dst netip.Addr) {
 	}
 	if f.Marked {
 		n.Stats.Marked++
-		p.class = impair.Mark(p.class)
+		p.class = eth.Mark(p.class)
 	}
 	var again *packet
 	if f.Twice {

@@ -9,13 +9,9 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-const (
-	// outerLen is what packets of a limited rate have around what the transport makes of them: Ethernet, IPv4 and UDP headers,
-	// the ICRC and the frame check sequence.
-	outerLen = eth.EthernetLen + eth.IPv4Len + eth.UDPLen + ib.ICRCLen + 4
-	// ecnField are the bits of a traffic class that say whether a switch may mark the packet, and has (RFC 3168).
-	ecnField = 3
-)
+// outerLen is what packets of a limited rate have around what the transport makes of them: Ethernet, IPv4 and UDP headers,
+// the ICRC and the frame check sequence.
+const outerLen = eth.EthernetLen + eth.IPv4Len + eth.UDPLen + ib.ICRCLen + 4
 
 // notices are the congestion notifications of an engine: the queue pairs that owe one, by its priority.
 type notices struct {
@@ -94,8 +90,8 @@ func (q *QP) follows() {
 	e, bit := q.eng, uint8(1)<<q.priority
 	switch reacts := e.congestion.React&bit != 0; {
 	case reacts && !q.capable:
-		q.ecn = q.route.TrafficClass & ecnField
-		q.route.TrafficClass = q.route.TrafficClass&^ecnField | congestion.Capable
+		q.ecn = q.route.TrafficClass & eth.ECNMask
+		q.route.TrafficClass = q.route.TrafficClass&^eth.ECNMask | eth.ECNCapable
 		q.capable = true
 	case !reacts:
 		q.unlimited()
@@ -106,7 +102,7 @@ func (q *QP) follows() {
 // unlimited ends the reaction point of q: what it sends is as its program says.
 func (q *QP) unlimited() {
 	if q.capable {
-		q.route.TrafficClass = q.route.TrafficClass&^ecnField | q.ecn
+		q.route.TrafficClass = q.route.TrafficClass&^eth.ECNMask | q.ecn
 		q.capable = false
 	}
 	if q.react == nil {
@@ -144,7 +140,7 @@ func (e *Engine) notified(now clock.Time, q *QP, in *frame.In) {
 // them. Those without are not answered: they fill no queues.
 func (e *Engine) answerMarks(now clock.Time, q *QP, in []frame.In) {
 	for i := range in {
-		if congestion.Marked(in[i].TrafficClass) {
+		if eth.Marked(in[i].TrafficClass) {
 			e.counters.MarkedPackets++
 			q.answerMark(now)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/transport/congestion"
+	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -223,7 +224,7 @@ func TestNotice_Sent(t *testing.T) {
 		n := f.a.turn(f.now, f.w.out)
 		in := arrivals(f.w.out[:n])
 		for i := range in {
-			if got := f.w.out[i].Route.TrafficClass; got != congestion.Capable {
+			if got := f.w.out[i].Route.TrafficClass; got != eth.ECNCapable {
 				t.Fatalf("a packet leaves with traffic class %#x, want ECT(0)", got)
 			}
 			in[i].TrafficClass = class

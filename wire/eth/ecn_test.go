@@ -50,3 +50,14 @@ func TestMarkCongestion(t *testing.T) {
 		t.Error("three bytes were marked")
 	}
 }
+
+func TestMarked(t *testing.T) {
+	for class, want := range map[uint8]bool{0: false, 1: false, 2: false, 3: true, 26<<2 | 3: true, 26<<2 | 2: false} {
+		if Marked(class) != want {
+			t.Errorf("traffic class %#x is marked: %v", class, !want)
+		}
+		if !Marked(Mark(class)) || Mark(class)&^ECNMask != class&^ECNMask {
+			t.Errorf("traffic class %#x becomes %#x", class, Mark(class))
+		}
+	}
+}

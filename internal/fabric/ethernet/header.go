@@ -84,15 +84,9 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// ECN, the low two bits of the traffic class (RFC 3168 5).
-const (
-	ecnMask = 3
-	ecnCE   = 3
-)
-
 // capable reports whether a packet's ends understand marks, and it has none yet.
 func (h *header) capable() bool {
-	return h.version != 0 && h.class&ecnMask != 0 && h.class&ecnMask != ecnCE
+	return h.version != 0 && h.class&eth.ECNMask != 0 && !eth.Marked(h.class)
 }
 
 // mark marks an IP packet of a frame as having met congestion.
@@ -104,10 +98,10 @@ func mark(b []byte) {
 	switch p := b[h.network:]; h.version {
 	case 4:
 		word := binary.BigEndian.Uint16(p)
-		eth.IPv4(p).SetToS(h.class | ecnCE)
+		eth.IPv4(p).SetToS(eth.Mark(h.class))
 		patch(p, word, binary.BigEndian.Uint16(p))
 	case 6:
-		p[1] |= ecnCE << 4
+		p[1] |= eth.ECNMarked << 4
 	}
 }
 

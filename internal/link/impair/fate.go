@@ -85,7 +85,7 @@ func (l *Link) fill(p packet, o *frame.Out, f Fate) {
 		case l.caps.Raw: // its headers are complete
 			eth.MarkCongestion(p.out.Head[p.out.HeadStart:p.out.HeadEnd])
 		default:
-			p.route.TrafficClass = Mark(p.route.TrafficClass)
+			p.route.TrafficClass = eth.Mark(p.route.TrafficClass)
 		}
 	}
 	if f.Corrupt {

@@ -18,8 +18,7 @@ const (
 	wireOverheadV6  = wireOverhead + 20
 	wireOverheadRaw = 4 + 20
 
-	congestionExperienced = 3 // the ECN field (RFC 3168)
-	bthCongestion         = 4 // the one byte of a BTH that the ICRC does not cover
+	bthCongestion = 4 // the one byte of a BTH that the ICRC does not cover
 )
 
 // Model decides what an impairment does to the packets of one direction, one after the other. It holds no
@@ -108,9 +107,6 @@ func (m *Model) Flip(n int) (at int, bit byte) {
 	}
 	return at, 1 << m.random.IntN(8)
 }
-
-// Mark returns a traffic class that says that the packet met congestion, whatever it said before.
-func Mark(class uint8) uint8 { return class | congestionExperienced }
 
 // WireLength returns how many bytes a UDP payload takes on an Ethernet link, to dst.
 func WireLength(payload int, dst netip.Addr) int {

@@ -57,9 +57,6 @@ func (p *Port) resolve(h *hop) {
 	}
 }
 
-// ecnField are the bits of a traffic class from which the system derives no priority (RFC 3168).
-const ecnField = 3
-
 // meet takes over the system's knowledge of the next hop.
 func (p *Port) meet(h *hop, n *neighbour) {
 	h.begins.Set(n.mac, p.device.mac, p.cfg.Addr, h.dst)
@@ -87,7 +84,7 @@ func (p *Port) Send(o *frame.Out, hop uint16) bool {
 
 // by returns the hop with this number if a packet of a route may be sent by it now, nil if the socket must send it.
 func (p *Port) by(number uint16, r *frame.Route) *hop {
-	if number == 0 || int(number) > len(p.hops) || r.TrafficClass&^ecnField != 0 || p.off != "" {
+	if number == 0 || int(number) > len(p.hops) || r.TrafficClass&^eth.ECNMask != 0 || p.off != "" {
 		return nil
 	}
 	h := &p.hops[number-1]

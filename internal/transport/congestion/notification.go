@@ -6,15 +6,6 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 )
 
-// congestionExperienced is the ECN field of a packet that a switch has marked (RFC 3168).
-const congestionExperienced = 3
-
-// Capable is the ECN field of packets that switches may mark, ECT(0) (RFC 3168).
-const Capable = 2
-
-// Marked reports whether a switch has marked a packet with this traffic class.
-func Marked(class uint8) bool { return class&congestionExperienced == congestionExperienced }
-
 // NotificationPoint says when a queue pair answers marked packets (DCQCN). The zero value is one that has answered none.
 type NotificationPoint struct {
 	next clock.Time
