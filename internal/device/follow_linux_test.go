@@ -9,6 +9,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/internal/testbed/namespace"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
@@ -34,6 +35,12 @@ func ownNetwork(t *testing.T, addrs ...string) netlink.Link {
 		address(t, l, a, true)
 	}
 	must(netlink.LinkSetUp(l))
+	// The kernel tells of the carrier a moment after it has come.
+	await.Eventually(t, "roce0 has a carrier", func() bool {
+		now, err := netlink.LinkByName("roce0")
+		must(err)
+		return now.Attrs().OperState == netlink.OperUp
+	})
 	return l
 }
 
