@@ -4,13 +4,16 @@
 # by frame, without offloads. Prints Gb/s, and Gb/s for each core of processor time of both iperf3 and what is between them, which
 # other load disturbs little.
 #
-#   bench.sh [SECONDS=3] [ROUNDS=3] [TAPFWD]     needs root, iperf3, python3; SOFTVPI is the program (bin/softvpi)
+#   bench.sh [SECONDS=3] [ROUNDS=3] [TAPFWD] [TEXT]     needs root, iperf3, python3; SOFTVPI is the program (bin/softvpi), MTUS
+#                                                        those to measure (1500 9000)
+#
+# TEXT chooses the cases whose names have it.
 #
 # TAPFWD is a program for the ceiling: "TAPFWD -vnet -mtu N NAMESPACE NAMESPACE" makes a TAP with 10.55.0.1 in the one and one
 # with 10.55.0.2 in the other, and does nothing but pass frames with their virtio headers between them; without -vnet there are
 # no headers, and so no offloads.
 set -u
-secs=${1:-3} rounds=${2:-3} fwd=${3:-}
+secs=${1:-3} rounds=${2:-3} fwd=${3:-} only=${4:-}
 . "$(dirname "$0")/namespaces.sh"
 ticks() {
   local sum=0
@@ -58,47 +61,45 @@ in_driver() {
 }
 plain=('*LsoV2IPv4=0' '*LsoV2IPv6=0' '*TCPUDPChecksumOffloadIPv4=0' '*TCPUDPChecksumOffloadIPv6=0' '*IPChecksumOffloadIPv4=0'
   '*RscIPv4=0' '*RscIPv6=0')
-for mtu in 1500 9000; do
+# Each of the cases begins with nothing, and ends in run.
+veth() { # label, MTU
+  ip link add v$$a mtu "$2" netns $a type veth peer name v$$b mtu "$2" netns $b
+  address v$$a v$$b
+  run "$1" 10.55.1.2
+}
+one() { # label, MTU, streams, keys
+  pair "$2" "${@:4}"
+  run "$1" 10.55.1.2 "$3"
+}
+two() { # label, MTU
+  ip link add w$$a mtu "$2" netns $a type veth peer name w$$b mtu "$2" netns $b
+  ip -n $a link set w$$a up
+  ip -n $b link set w$$b up
+  drive $a --adapter "a=10.55.2.1,interface=w$$a,mac=02:00:00:00:00:0a,host=tap:n$$a"
+  drive $b --adapter "b=10.55.2.2,interface=w$$b,mac=02:00:00:00:00:0b,host=tap:n$$b"
+  address n$$a n$$b
+  run "$1"
+}
+ceiling() { # label, MTU, flag of TAPFWD
+  [ -n "$fwd" ] || return
+  "$fwd" ${3:+"$3"} -mtu "$2" $a $b >/dev/null 2>&1 &
+  pids+=($!)
+  run "$1" 10.55.0.2
+}
+case_() { # label, function, its other arguments: if the label has the text that was asked for
+  [[ $1 == *"$only"* ]] || return
+  begin
+  "$2" "$1" "${@:3}"
+}
+for mtu in ${MTUS:-1500 9000}; do
   for _ in $(seq "$rounds"); do
-    begin
-    ip link add v$$a mtu $mtu netns $a type veth peer name v$$b mtu $mtu netns $b
-    address v$$a v$$b
-    run "veth, MTU $mtu"
-
-    begin
-    pair $mtu
-    run "one driver, MTU $mtu"
-
-    begin
-    ip link add w$$a mtu $mtu netns $a type veth peer name w$$b mtu $mtu netns $b
-    ip -n $a link set w$$a up
-    ip -n $b link set w$$b up
-    drive $a --adapter "a=10.55.2.1,interface=w$$a,mac=02:00:00:00:00:0a,host=tap:n$$a"
-    drive $b --adapter "b=10.55.2.2,interface=w$$b,mac=02:00:00:00:00:0b,host=tap:n$$b"
-    address n$$a n$$b
-    run "two drivers over veth, MTU $mtu"
-
-    [ -n "$fwd" ] || continue
-    begin
-    "$fwd" -vnet -mtu $mtu $a $b >/dev/null 2>&1 &
-    pids+=($!)
-    run "tapfwd, MTU $mtu" 10.55.0.2
-
-    begin
-    pair $mtu
-    run "four streams: one driver, MTU $mtu" 10.55.1.2 4
-
-    begin
-    pair $mtu '*RSSProfile=4'
-    run "four streams: threads, MTU $mtu" 10.55.1.2 4
-
-    begin
-    pair $mtu "${plain[@]}"
-    run "frames: one driver, MTU $mtu"
-
-    begin
-    "$fwd" -mtu $mtu $a $b >/dev/null 2>&1 &
-    pids+=($!)
-    run "frames: tapfwd, MTU $mtu" 10.55.0.2
+    case_ "veth, MTU $mtu" veth $mtu
+    case_ "one driver, MTU $mtu" one $mtu 1
+    case_ "two drivers over veth, MTU $mtu" two $mtu
+    case_ "tapfwd, MTU $mtu" ceiling $mtu -vnet
+    case_ "four streams: one driver, MTU $mtu" one $mtu 4
+    case_ "four streams: threads, MTU $mtu" one $mtu 4 '*RSSProfile=4'
+    case_ "frames: one driver, MTU $mtu" one $mtu 1 "${plain[@]}"
+    case_ "frames: tapfwd, MTU $mtu" ceiling $mtu
   done
 done
