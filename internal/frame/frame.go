@@ -99,8 +99,9 @@ type Out struct {
 	Inside bool
 	// Task is what is left to do for a whole Ethernet frame; the zero value for all others.
 	Task offload.Task
-	// Staged is the whole packet in the memory of its link (link.Stager), for the next Send; nil: it is
-	// not there.
+	// Staged is the whole packet in one piece, valid as long as its Payload: in the memory of its link (link.Stager), for the
+	// next Send, or, of a frame that an Ethernet function hands out as its host has made it, where that has it. nil: it is
+	// nowhere in one piece.
 	Staged []byte
 }
 

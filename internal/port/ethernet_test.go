@@ -2,6 +2,7 @@ package port
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/clock"
@@ -15,6 +16,9 @@ type card struct {
 	queues
 	send []frame.In // Data and Task are used
 	in   []frame.In
+	// whole says that frames are handed out in one piece, whose memory is used again by the next Transmit.
+	whole  bool
+	handed [][]byte
 }
 
 func (c *card) Receive(_ clock.Time, in []frame.In) { c.in = append(c.in, in...) }
@@ -27,12 +31,19 @@ func (c *card) Pending() uint8 {
 }
 
 func (c *card) Transmit(_ clock.Time, _ uint8, out []frame.Out) (n int) {
+	for _, b := range c.handed {
+		clear(b)
+	}
+	c.handed = nil
 	for ; n < len(out) && len(c.send) > 0; n++ {
 		o, b := &out[n], c.send[0]
 		o.Reset(&frame.Route{})
 		o.HeadStart, o.HeadEnd = 64, 64+eth.EthernetLen
 		copy(o.Head[64:], b.Data[:eth.EthernetLen])
 		o.Payload, o.Task = b.Data[eth.EthernetLen:], b.Task
+		if c.whole {
+			o.Staged, c.handed = b.Data, append(c.handed, b.Data)
+		}
 		c.send = c.send[1:]
 	}
 	return n
@@ -116,5 +127,60 @@ func TestTransmit_LargeInside(t *testing.T) {
 	}
 	if w.Large = true; !at.TakesLarge(away) || !at.TakesLarge(eth.Broadcast) {
 		t.Error("the wire takes large frames, the station does not")
+	}
+}
+
+// sight is a card that keeps the bytes of what it receives, as they were then.
+type sight struct {
+	card
+	seen  []string
+	where []*byte
+}
+
+func (s *sight) Receive(_ clock.Time, in []frame.In) {
+	for i := range in {
+		s.seen = append(s.seen, string(in[i].Data[eth.EthernetLen:]))
+		s.where = append(s.where, &in[i].Data[0])
+	}
+}
+
+// TestTransmit_InsideInOnePiece: a frame that its function has in one piece goes to another function of the port as it is there,
+// before its function is asked for more and uses the memory again, and behind what was sent before it, however that was.
+func TestTransmit_InsideInOnePiece(t *testing.T) {
+	var p Port
+	w := &Wire{}
+	from, _ := cardOn(&p, w, Station{MAC: eth.MAC{2, 0, 0, 0, 0, 1}})
+	to := &sight{card: card{queues: queues{due: clock.Never}}}
+	p.Attach(to, Station{MAC: eth.MAC{2, 0, 0, 0, 0, 2}, Kind: Ethernet}).Plug(w, netip.Addr{}, nil)
+	var want []string
+	var mine []*byte
+	send := func(whole bool, text ...string) {
+		from.whole = whole
+		for _, x := range text {
+			b := append(ethernetTo(eth.MAC{2, 0, 0, 0, 0, 2}, 0, 0), x...)
+			from.send = append(from.send, frame.In{Data: b})
+			want, mine = append(want, x), append(mine, &b[0])
+		}
+	}
+	var out [2]frame.Out
+	send(false, "copied", "too")
+	p.Transmit(0, out[:])
+	send(true, "in one piece", "another", "of the next turn")
+	p.Transmit(0, out[:])
+	if len(to.seen) != 0 {
+		t.Errorf("%q were delivered while their memory was nobody else's", to.seen)
+	}
+	p.Transmit(0, out[:]) // takes the memory of the first two
+	if len(to.seen) != 4 {
+		t.Errorf("%q were delivered before their function was asked for more", to.seen)
+	}
+	p.Advance(0)
+	if !slices.Equal(to.seen, want) {
+		t.Errorf("%q are delivered, want %q", to.seen, want)
+	}
+	for i := range to.where {
+		if same := to.where[i] == mine[i]; same != (i >= 2) {
+			t.Errorf("%q: delivered where its function has it: %v", want[i], same)
+		}
 	}
 }

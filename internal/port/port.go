@@ -85,6 +85,9 @@ func (p *Port) Pending() bool { return p.Scheduler.Deadline(p.pending()) == 0 }
 // Transmit pulls packets of one priority from one function, with their outer headers, and returns their number. A
 // function may have none in spite of Pending; then the others are asked.
 func (p *Port) Transmit(now clock.Time, out []frame.Out) int {
+	if p.turned.hurry() { // their functions are about to get their memory back
+		p.deliverTurned(now)
+	}
 	p.turned.reuse()
 	pending := p.pending()
 	for pending != 0 {

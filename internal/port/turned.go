@@ -13,28 +13,37 @@ const mostTurned = 512
 // turnedBatch is how many of them are delivered together.
 const turnedBatch = 32
 
-// turned are frames from one station to another on the same wire, which the network would not bring back. Their buffers
-// are reused.
+// turned are frames from one station to another on the same wire, which the network would not bring back. One that its function
+// has in one piece stays there: it is delivered before the function is asked for more packets, which gives it its memory back. The
+// others are joined in buffers, which are reused, and wait for the port's next turn.
 type turned struct {
 	frames []insideFrame
 	n      int
 	given  int // of frames, that were delivered and may still be in use
+	lent   int // of frames, up to the last one that is its function's
 	in     [turnedBatch]frame.In
 }
 
 type insideFrame struct {
-	data []byte
-	task offload.Task
-	wire *Wire
-	from *Station
+	data   []byte // the frame: the function's, or in memory
+	memory []byte
+	task   offload.Task
+	wire   *Wire
+	from   *Station
 }
 
 func (t *turned) waiting() bool { return t.n > t.given }
 
+// hurry reports whether frames wait that are their functions'.
+func (t *turned) hurry() bool { return t.lent > t.given }
+
 // reuse is called when nobody uses delivered frames any more.
 func (t *turned) reuse() {
 	if t.given > 0 && t.given == t.n {
-		t.n, t.given = 0, 0
+		for i := range t.frames[:t.lent] {
+			t.frames[i].data = nil
+		}
+		t.n, t.given, t.lent = 0, 0, 0
 	}
 }
 
@@ -48,9 +57,14 @@ func (t *turned) add(w *Wire, from *Station, o *frame.Out) bool {
 	f := &t.frames[t.n]
 	t.n++
 	f.wire, f.from, f.task = w, from, o.Task
-	f.data = append(f.data[:0], o.Head[o.HeadStart:o.HeadEnd]...)
-	f.data = append(f.data, o.Payload...)
-	f.data = append(f.data, o.Tail[:o.TailLen]...)
+	if o.Staged != nil {
+		f.data, t.lent = o.Staged, t.n
+		return true
+	}
+	f.memory = append(f.memory[:0], o.Head[o.HeadStart:o.HeadEnd]...)
+	f.memory = append(f.memory, o.Payload...)
+	f.memory = append(f.memory, o.Tail[:o.TailLen]...)
+	f.data = f.memory
 	return true
 }
 

@@ -122,6 +122,9 @@ func (f *Function) whole(p *posted, o *frame.Out) {
 	}
 	at := f.head(p, o, b[:split])
 	o.Payload = b[split:]
+	if !p.Tagged && len(b) >= minFrame && (large || p.Task.Sums == 0) {
+		o.Staged = b // another function of the port has it without a copy
+	}
 	if large {
 		o.Task = p.Task
 		if p.Task.Kind != offload.Whole {
