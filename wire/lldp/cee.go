@@ -76,8 +76,8 @@ type CEEApplications struct {
 	Table []CEEApplication
 }
 
-// mostCEEApplications is how many entries have room beside the other features.
-const mostCEEApplications = (mostLen - organized - 4*headerLen - ceeControlLen - ceeGroupsLen - ceePFCLen - ceeFeatureLen) / ceeEntryLen
+// MostCEEApplications is how many entries have room beside the other features.
+const MostCEEApplications = (mostLen - organized - 4*headerLen - ceeControlLen - ceeGroupsLen - ceePFCLen - ceeFeatureLen) / ceeEntryLen
 
 func (c *CEE) value() []byte {
 	v := binary.BigEndian.AppendUint32([]byte{c.Operating, c.Latest}, c.Sequence)
@@ -94,7 +94,7 @@ func (c *CEE) value() []byte {
 	}
 	if a := c.Applications; a != nil {
 		v := a.Feature.value()
-		for _, x := range a.Table[:min(len(a.Table), mostCEEApplications)] {
+		for _, x := range a.Table[:min(len(a.Table), MostCEEApplications)] {
 			v = binary.BigEndian.AppendUint16(v, x.Protocol)
 			v = append(v, x.OUI[0]&^ceeSelector|byte(x.Selector)&ceeSelector, x.OUI[1], x.OUI[2], x.Priorities)
 		}

@@ -78,8 +78,9 @@ var units = []struct {
 		with(func(p *PDU) {
 			oui := OUICEE
 			p.CEE = &CEE{Sequence: 1, Acknowledged: 2,
-				Groups: &CEEGroups{Feature{Enable: true, Willing: true}, [8]uint8{0, 1, 2, 3, 4, 5, 6, 7}, [8]uint8{13, 13, 13, 13, 12, 12, 12, 12}, 8},
-				PFC:    &CEEPFC{Feature{Enable: true, Error: true}, 8, 8},
+				Groups: &CEEGroups{Feature{Enable: true, Willing: true}, [8]uint8{0, 1, 2, 3, 4, 5, 6, 7},
+					[8]uint8{13, 13, 13, 13, 12, 12, 12, 12}, 8},
+				PFC: &CEEPFC{Feature{Enable: true, Error: true}, 8, 8},
 				Applications: &CEEApplications{Feature{Enable: true}, []CEEApplication{
 					{0x8906, 0, oui, 8}, {3260, 1, oui, 16}, {0x8914, 0, oui, 8},
 				}}}

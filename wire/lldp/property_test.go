@@ -63,7 +63,7 @@ func anyPDU(t *rapid.T) PDU {
 		p.CEE.Groups = &CEEGroups{feature.Draw(t, "feature"), nibbles.Draw(t, "groups"), table.Draw(t, "percent"), rapid.Byte().Draw(t, "classes")}
 		p.CEE.PFC = &CEEPFC{feature.Draw(t, "feature"), rapid.Byte().Draw(t, "enabled"), rapid.Byte().Draw(t, "classes")}
 		a := &CEEApplications{Feature: feature.Draw(t, "feature")}
-		for range rapid.IntRange(0, mostCEEApplications).Draw(t, "applications") {
+		for range rapid.IntRange(0, MostCEEApplications).Draw(t, "applications") {
 			a.Table = append(a.Table, CEEApplication{rapid.Uint16().Draw(t, "protocol"), Selector(rapid.IntRange(0, 3).Draw(t, "selector")),
 				OUI{rapid.Byte().Draw(t, "OUI") &^ 3, 0x1b, 0x21}, rapid.Byte().Draw(t, "priorities")})
 		}
