@@ -4,7 +4,7 @@ var adapterTraffic = CounterSet{
 	Name: "Mellanox Adapter Traffic Counters", Aliases: []string{"Proprietary Mellanox Adapter Traffic Counters",
 		"Mellanox Adapter Traffic"},
 	Generations: Both, Short: "adapter_traffic", Instances: "adapter",
-	Description: "What an adapter's port carries. Bytes are those of Ethernet frames from the destination address on, without the frame check sequence. Messages on the local path travel without packets, and are not in this set.",
+	Description: "What an adapter's port carries. Bytes are those of Ethernet frames from the destination address on, without the frame check sequence. A large frame that passes unsplit counts as the frames that it would be on a wire. Of adapters at one wire each counts its own, without what they send to each other. Messages on the local path travel without packets, and are not in this set.",
 	Sources:     []Source{{winof, "4.9.4.1 Proprietary Mellanox Adapter Traffic Counters"}},
 	Counters: joined(
 		counted(

@@ -308,19 +308,19 @@ func TestResetOnDemand(t *testing.T) {
 // TestNoRateOverAReset: no reader sees a rate over an interval with a reset in it.
 func TestNoRateOverAReset(t *testing.T) {
 	b := newBench(t, "Ethernet 1")
-	b.adapters[0].Link.SentPackets = 1000
+	b.adapters[0].RDMA.SentFrames = 1000
 	var r Reader
 	rate := func() string {
 		b.now = b.now.Add(time.Second)
 		return b.values(&r, "rdma_activity.outbound_frames")["Ethernet 1: RDMA Outbound Frames/sec"]
 	}
 	rate()
-	b.adapters[0].Link.SentPackets = 3000
+	b.adapters[0].RDMA.SentFrames = 3000
 	if got := rate(); got != "2000.0" {
 		t.Errorf("before: %s", got)
 	}
 	b.restart(0)
-	b.adapters[0].Link.SentPackets = 9000
+	b.adapters[0].RDMA.SentFrames = 9000
 	if got := rate(); got != "-" {
 		t.Errorf("over the reset: %s", got)
 	}

@@ -17,6 +17,7 @@ import (
 func TestMetrics(t *testing.T) {
 	b := newBench(t, "Ethernet 1", "Ethernet 2")
 	b.adapters[0].Link.SentPackets, b.adapters[0].Link.ReceiveBuffer = 12, 1<<20
+	b.adapters[0].RDMA.SentFrames = 12
 	b.adapters[0].CM.Active = 3
 	w := httptest.NewRecorder()
 	b.c.Metrics().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))

@@ -72,10 +72,10 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 		"connection_errors":          func(c *device.Counters) uint64 { return c.CM.ConnectionErrors },
 		"failed_connection_attempts": func(c *device.Counters) uint64 { return c.CM.FailedAttempts },
 		"inbound_bytes":              func(c *device.Counters) uint64 { return rdmaBytes(c, false) + c.Transport.LocalInboundBytes },
-		"inbound_frames":             func(c *device.Counters) uint64 { return c.RDMA().ReceivedPackets + c.Transport.LocalInboundPackets },
+		"inbound_frames":             func(c *device.Counters) uint64 { return c.RDMA.ReceivedFrames + c.Transport.LocalInboundPackets },
 		"initiated_connections":      func(c *device.Counters) uint64 { return c.CM.Initiated },
 		"outbound_bytes":             func(c *device.Counters) uint64 { return rdmaBytes(c, true) + c.Transport.LocalOutboundBytes },
-		"outbound_frames":            func(c *device.Counters) uint64 { return c.RDMA().SentPackets + c.Transport.LocalOutboundPackets },
+		"outbound_frames":            func(c *device.Counters) uint64 { return c.RDMA.SentFrames + c.Transport.LocalOutboundPackets },
 	},
 	"congestion_control": {
 		"received_cnps":           cnps,
@@ -211,11 +211,11 @@ func sentBytes(c *device.Counters) uint64 {
 
 // rdmaBytes returns the bytes that RDMA functions have sent, or received.
 func rdmaBytes(c *device.Counters, sent bool) uint64 {
-	s := c.RDMA()
+	s := &c.RDMA
 	if sent {
-		return s.SentBytes + s.SentPackets*c.FrameOverhead
+		return s.SentBytes + s.SentFrames*c.FrameOverhead
 	}
-	return s.ReceivedBytes + s.ReceivedPackets*c.FrameOverhead
+	return s.ReceivedBytes + s.ReceivedFrames*c.FrameOverhead
 }
 
 func receivedErrors(c *device.Counters) uint64 {

@@ -87,6 +87,7 @@ type adapter struct {
 
 	congestion congestion.Settings // with LineRate 0: the link's
 
+	carried                carried
 	cqOverflows, linkDowns uint64
 	restarts               uint64
 	before                 *Counters // at the last restart
@@ -312,7 +313,8 @@ func (a *adapter) makeFunction(owner *adapter) (err error) {
 		a.port = owner.port
 	}
 	a.port.functions = append(a.port.functions, a)
-	a.station = a.port.Attach(a.function, port.Station{MAC: a.mac, VLAN: a.cfg.VLAN, UDPPort: a.cfg.UDPPort})
+	a.station = a.port.Attach(a.function, port.Station{MAC: a.mac, VLAN: a.cfg.VLAN, UDPPort: a.cfg.UDPPort,
+		Carried: a.counted(&a.carried.rdma)})
 	a.links.Attach(a.station)
 	if a.cfg.Ethernet != nil {
 		a.nic = newNIC(a, a.cfg.Ethernet)

@@ -24,8 +24,11 @@ type Counters struct {
 	Transport transport.Counters
 	CM        cm.Counters
 	Encap     encap.Counters
-	Link      link.Stats // of all links of the port, closed ones included
-	Rings     RingCounters
+	// Link are those of all links of the port, closed ones included. If the port has other adapters, the packets are this one's.
+	Link link.Stats
+	// RDMA are the packets of the RDMA function among them, with those for other adapters of the port, which no link carries.
+	RDMA  port.FrameCounters
+	Rings RingCounters
 	// FrameOverhead is the number of bytes per packet that Link does not count, from the Ethernet header
 	// on.
 	FrameOverhead            uint64
@@ -37,8 +40,6 @@ type Counters struct {
 	LimitedFlows             uint64 // queue pairs whose rate congestion limits now
 	RetransmittedQP          uint64 // number of the queue pair that last sent a packet again; 0: none did
 	Objects                  ObjectCounts
-	// EthernetFrames are those of all Ethernet functions among what Link counts.
-	EthernetFrames port.FrameCounters
 	// Ethernet is the adapter's Ethernet function; nil: it has none.
 	Ethernet *EthernetStatus
 }
@@ -57,33 +58,55 @@ func (h *Host) Counters() []Counters {
 }
 
 func (a *adapter) words() Counters {
+	s := a.linkStats()
 	return Counters{
 		Adapter: a.index, Name: a.name, Enabled: a.enabled, Restarts: a.restarts, Before: a.before,
-		Transport: *a.engine.Counters(), CM: *a.cm.Counters(), Encap: a.links.Counters(), Link: a.links.Stats(),
+		Transport: *a.engine.Counters(), CM: *a.cm.Counters(), Encap: a.links.Counters(), Link: s,
 		Rings: a.port.rings, FrameOverhead: a.frameOverhead(), CQOverflows: a.cqOverflows, EQOverflows: a.host.eventOverflows,
 		BadDoorbells: a.host.badDoorbells, LinkDowns: a.linkDowns, Doorbells: a.doorbells, Commands: a.host.commands, Objects: a.objects,
-		MRPages: a.regionPages, Ethernet: a.nic.status(), EthernetFrames: a.ethernetFrames(),
+		MRPages: a.regionPages, Ethernet: a.nic.status(), RDMA: a.rdmaFrames(&s),
 		LimitedFlows: uint64(a.engine.Limited(a.host.now())),
 		ErrorQPs:     uint64(a.engine.Failed()), RetransmittedQP: uint64(a.engine.Retransmitted()),
 	}
 }
 
-// ethernetFrames returns the frames of Ethernet functions on the adapter's link, if it drives that.
-func (a *adapter) ethernetFrames() (c port.FrameCounters) {
-	if all := a.links.All(); len(all) > 0 && !all[0].Shared() {
-		c = a.port.Counters().Ethernet
-	}
-	return c
+// carried counts the frames of an adapter on a wire of whole frames, where several functions may be.
+type carried struct {
+	rdma  port.Carried
+	other port.Carried // Ethernet function and raw packet queue pairs
 }
 
-// RDMA returns what of the link's packets RDMA functions have sent and received.
-func (c *Counters) RDMA() link.Stats {
-	s, e := c.Link, &c.EthernetFrames
-	s.SentPackets -= min(s.SentPackets, e.SentFrames)
-	s.SentBytes -= min(s.SentBytes, e.SentBytes)
-	s.ReceivedPackets -= min(s.ReceivedPackets, e.ReceivedFrames)
-	s.ReceivedBytes -= min(s.ReceivedBytes, e.ReceivedBytes)
+// counted returns c if the adapter is on such a wire.
+func (a *adapter) counted(c *port.Carried) *port.Carried {
+	if a.wholeFrames() {
+		return c
+	}
+	return nil
+}
+
+// wholeFrames reports whether the adapter's wire is one of whole frames.
+func (a *adapter) wholeFrames() bool {
+	return a.cfg.Link != nil && a.cfg.Link.Capabilities().Stations != nil
+}
+
+// linkStats returns the counters of the port's links. Where several adapters share a link, each has its own frames.
+func (a *adapter) linkStats() link.Stats {
+	s := a.links.Stats()
+	if len(a.port.functions) == 1 || !a.wholeFrames() {
+		return s
+	}
+	own := a.carried.rdma.Wire.Plus(a.carried.other.Wire)
+	s.SentPackets, s.SentBytes, s.ReceivedPackets, s.ReceivedBytes = own.SentFrames, own.SentBytes, own.ReceivedFrames, own.ReceivedBytes
 	return s
+}
+
+// rdmaFrames returns the packets that the RDMA function has sent and received by the links, or to other adapters of the port.
+func (a *adapter) rdmaFrames(s *link.Stats) port.FrameCounters {
+	if c := a.counted(&a.carried.rdma); c != nil {
+		return c.Wire.Plus(c.Inside)
+	}
+	return port.FrameCounters{SentFrames: s.SentPackets, SentBytes: s.SentBytes, ReceivedFrames: s.ReceivedPackets,
+		ReceivedBytes: s.ReceivedBytes}
 }
 
 // restarting records what a disabled adapter has counted before it is enabled again.
@@ -129,7 +152,7 @@ func (a *adapter) counters() []command.Counter {
 		c.Value = v
 		out = append(out, c)
 	}
-	h, links := a.host, a.links.Stats()
+	h, links := a.host, a.linkStats()
 	a.engine.Counters().Each(add)
 	add("CQ overflows", a.cqOverflows)
 	add("EQ overflows", h.eventOverflows)
@@ -148,12 +171,11 @@ func (a *adapter) counters() []command.Counter {
 	add("RDMA Initiated Connections", m.Initiated)
 	frame := a.frameOverhead()
 	t := a.engine.Counters()
-	words := Counters{Link: links, EthernetFrames: a.ethernetFrames()}
-	rdma := words.RDMA()
-	add("RDMA Inbound Bytes/sec", rdma.ReceivedBytes+rdma.ReceivedPackets*frame+t.LocalInboundBytes)
-	add("RDMA Inbound Frames/sec", rdma.ReceivedPackets+t.LocalInboundPackets)
-	add("RDMA Outbound Bytes/sec", rdma.SentBytes+rdma.SentPackets*frame+t.LocalOutboundBytes)
-	add("RDMA Outbound Frames/sec", rdma.SentPackets+t.LocalOutboundPackets)
+	rdma := a.rdmaFrames(&links)
+	add("RDMA Inbound Bytes/sec", rdma.ReceivedBytes+rdma.ReceivedFrames*frame+t.LocalInboundBytes)
+	add("RDMA Inbound Frames/sec", rdma.ReceivedFrames+t.LocalInboundPackets)
+	add("RDMA Outbound Bytes/sec", rdma.SentBytes+rdma.SentFrames*frame+t.LocalOutboundBytes)
+	add("RDMA Outbound Frames/sec", rdma.SentFrames+t.LocalOutboundPackets)
 	add("CM MADs received", m.Received)
 	add("CM MADs sent", m.Sent)
 	add("CM MADs sent again", m.Retransmitted)

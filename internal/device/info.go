@@ -160,7 +160,7 @@ func (a *adapter) snapshot() AdapterStatus {
 		Addrs: a.links.Addrs(), SourcePorts: status.SourcePorts, Frames: status.Frames,
 		Info: a.info(), Name: a.name, NodeGUID: a.nodeGUID(), MAC: a.mac, Enabled: a.enabled, Up: a.up(), Wire: a.wireStatus(),
 		Path: a.path, GIDs: a.gids.List(),
-		Link: a.links.Stats(), Retransmits: a.engine.Counters().RetransmittedPackets, Counters: a.counters(), Objects: a.objects,
+		Link: a.linkStats(), Retransmits: a.engine.Counters().RetransmittedPackets, Counters: a.counters(), Objects: a.objects,
 	}
 	if set := a.links.Impairment(); set.Enabled() {
 		s.Impairment = set.String()

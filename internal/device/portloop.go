@@ -188,7 +188,12 @@ func (p *portLoop) flush(now clock.Time) bool {
 		w, n := p.Run(p.out[p.sent:p.queued])
 		to := p.sent + n
 		o := p.address(w)
-		if o == nil { // it stays inside, or the address is gone: treat it as lost in the network
+		if o == nil { // the address is gone: treat it as lost in the network
+			p.sent = to
+			continue
+		}
+		if p.out[p.sent].Inside {
+			o.Show(p.out[p.sent:to])
 			p.sent = to
 			continue
 		}

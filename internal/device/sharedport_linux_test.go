@@ -9,6 +9,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/capture"
 	"github.com/softvpi/softvpi/internal/link/datagram"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/testbed/await"
@@ -174,5 +175,61 @@ func TestSharedPort_Refused(t *testing.T) {
 	}
 	if n := len(h.adapters); n != 2 {
 		t.Errorf("there are %d adapters, want 2", n)
+	}
+}
+
+// TestSharedPort_CountedAndShown: each function of a port counts its own frames, those between functions as RDMA's alone, and a
+// capture of either shows everything on the wire, those too, with right ICRCs.
+func TestSharedPort_CountedAndShown(t *testing.T) {
+	one, two, third := threeEnds(t)
+	for _, p := range []*program{one, two} {
+		exchange(t, connect(p.idleQP(), third.idleQP()), 100) // neighbours know each other now
+	}
+	h := one.host
+	words := func(p *program) Counters { return h.Counters()[p.adapter] }
+	before := [2]Counters{words(one), words(two)}
+	taps := [2]*capture.Tap{}
+	for i, p := range []*program{one, two} {
+		var err error
+		if taps[i], err = capture.NewTap(0, 64<<20); err != nil {
+			t.Fatal(err)
+		}
+		p.check(h.StartCapture(p.adapter, taps[i]))
+	}
+	exchange(t, connect(two.idleQP(), third.idleQP()), 20000)
+	first, second := words(one), words(two)
+	if n := first.Link.SentPackets + first.Link.ReceivedPackets - before[0].Link.SentPackets - before[0].Link.ReceivedPackets; n != 0 {
+		t.Errorf("the first function counts %d frames of the second", n)
+	}
+	sent, received := second.Link.SentPackets-before[1].Link.SentPackets, second.Link.ReceivedPackets-before[1].Link.ReceivedPackets
+	if sent < 6 || received < 6 || second.Link.SentBytes-before[1].Link.SentBytes < 20000 ||
+		second.RDMA.SentFrames != second.Link.SentPackets ||
+		second.RDMA.ReceivedBytes != second.Link.ReceivedBytes {
+		t.Errorf("of 20000 bytes each way the second counts %+v, its RDMA %+v", second.Link, second.RDMA)
+	}
+	for i, tap := range taps {
+		if out, in := readCapture(t, tap); out != sent || in != received {
+			t.Errorf("capture %d shows %d frames out and %d in, want %d and %d", i, out, in, sent, received)
+		}
+	}
+	before = [2]Counters{words(one), words(two)}
+	exchange(t, connect(one.idleQP(), two.idleQP()), 20000)
+	var rdma uint64
+	for i, p := range []*program{one, two} {
+		c := words(p)
+		if c.Link.SentPackets != before[i].Link.SentPackets || c.RDMA.ReceivedBytes-before[i].RDMA.ReceivedBytes < 20000 {
+			t.Errorf("of frames inside the function counts %+v on the wire, and %+v of RDMA", c.Link, c.RDMA)
+		}
+		rdma += c.RDMA.SentFrames - before[i].RDMA.SentFrames
+	}
+	for i, tap := range taps {
+		if out, in := readCapture(t, tap); out != rdma || in != 0 {
+			t.Errorf("capture %d shows %d frames between functions, and %d received, want %d", i, out, in, rdma)
+		}
+		one.check(h.StopCapture([]*program{one, two}[i].adapter, tap))
+	}
+	exchange(t, connect(one.idleQP(), two.idleQP()), 20000)
+	if out, in := readCapture(t, taps[1]); out+in != 0 {
+		t.Errorf("an ended capture shows %d frames", out+in)
 	}
 }

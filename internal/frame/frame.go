@@ -118,6 +118,15 @@ func (o *Out) Len() int {
 	return int(o.HeadEnd-o.HeadStart) + len(o.Payload) + int(o.TailLen)
 }
 
+// OnWire returns as how many frames, of how many bytes together, a whole Ethernet frame goes by a wire that takes none of several
+// segments.
+func (o *Out) OnWire() (frames, bytes int) {
+	if o.Task.Kind == offload.Whole {
+		return 1, o.Len()
+	}
+	return o.Task.OnWire(o.Head[o.HeadStart:o.HeadEnd], o.Len())
+}
+
 // In is a received packet. A UDP socket's link delivers the UDP payload in Data (BTH to ICRC) and the
 // outer fields separately; a link that sees the frame delivers the whole frame in Data with Raw set, and
 // encap fills in the outer fields. After encap.Open, Data extends from the BTH to the end of the payload's
@@ -150,6 +159,15 @@ type In struct {
 
 // Len returns the current length of the packet in bytes.
 func (p *In) Len() int { return len(p.Data) + len(p.Payload) }
+
+// OnWire returns as how many frames, of how many bytes together, a whole Ethernet frame comes by a wire that takes none of
+// several segments.
+func (p *In) OnWire() (frames, bytes int) {
+	if p.Task.Kind == offload.Whole {
+		return 1, len(p.Data)
+	}
+	return p.Task.OnWire(p.Data, len(p.Data))
+}
 
 // Next predicts the next packets of a sender: middle packets of a message, which differ only in the last
 // word of their BTHs and in their payloads, in the order of their PSNs, with payloads of equal size that

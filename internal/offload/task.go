@@ -79,6 +79,24 @@ func (t Task) HeaderOf(b []byte) (h Header, ok bool) {
 	return t.Header(&e), e.Data <= len(b)
 }
 
+// OnWire returns as how many frames, of how many bytes together, a frame of n bytes goes by a wire that takes none of several
+// segments. Its first bytes, with all headers, are b.
+func (t Task) OnWire(b []byte, n int) (frames, bytes int) {
+	if t.Kind == Whole || t.Segment == 0 {
+		return 1, n
+	}
+	h, ok := t.HeaderOf(b)
+	if !ok || n <= h.Headers {
+		return 1, n
+	}
+	full := (n - h.Headers - 1) / int(t.Segment) // all but the last
+	last := n - full*int(t.Segment)
+	return full + 1, full*max(h.Headers+int(t.Segment), minFrame) + max(last, minFrame)
+}
+
+// minFrame is the length to which shorter frames are filled up on a wire, without FCS (IEEE 802.3, 4.2.3.3).
+const minFrame = 60
+
 // enlarge makes a packet's headers those of a large one, of n bytes from the network header on: lengths, and checksums as
 // far as a Task with MakeTransport has them.
 func enlarge(e *eth.Headers, b []byte, n int) {

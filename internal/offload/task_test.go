@@ -50,6 +50,38 @@ func TestTask(t *testing.T) {
 	}
 }
 
+// TestOnWire: a frame of several segments counts as the frames that it is cut into, with headers of their own and filled up; one
+// that is not to be cut, or cannot be, as itself.
+func TestOnWire(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v6 := rapid.Bool().Draw(t, "v6")
+		b := framed(tcpPacket(v6, 1, flagACK, nil, make([]byte, rapid.IntRange(1, 5000).Draw(t, "payload"))))
+		task := Task{Kind: TCPv4, Segment: uint16(rapid.IntRange(1, 1460).Draw(t, "segment")), Sums: MakeTransport}
+		if v6 {
+			task.Kind = TCPv6
+		}
+		var h eth.Headers
+		h.Parse(b)
+		var s Segments
+		if err := s.BeginFrame(task, &h, b); err != nil {
+			t.Fatal(err)
+		}
+		var frames, bytes int
+		for head, body, ok := s.Next(); ok; head, body, ok = s.Next() {
+			frames, bytes = frames+1, bytes+max(60, len(head)+len(body))
+		}
+		if f, n := task.OnWire(b[:h.Data], len(b)); f != frames || n != bytes {
+			t.Fatalf("%d frames of %d bytes, want %d of %d", f, n, frames, bytes)
+		}
+		if f, n := (Task{Sums: MakeTransport}).OnWire(b, len(b)); f != 1 || n != len(b) {
+			t.Fatalf("whole: %d frames of %d bytes", f, n)
+		}
+		if f, n := task.OnWire(b[:14], len(b)); f != 1 || n != len(b) {
+			t.Fatalf("without headers: %d frames of %d bytes", f, n)
+		}
+	})
+}
+
 // TestMake: the checksums that are left to be made are those that a check finds right, twice as well as once, in one piece and
 // in two.
 func TestMake(t *testing.T) {

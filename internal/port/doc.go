@@ -6,7 +6,7 @@
 //	p.Receive(now, w, packets)     // what the link of a wire has received, for each wire
 //	p.Advance(now)                 // when now has reached Deadline
 //	n := p.Transmit(now, out)      // while there are any and the links accept them:
-//	w, k := p.Run(out[:n])         //   the wire for the first k of them
+//	w, k := p.Run(out[:n])         //   the wire for the first k of them, which leave unless they are Inside
 //
 // What arrives is classified: by the link where it arrived if that belongs to one station, else by MAC, VLAN, EtherType
 // and UDP port, or by the GID on InfiniBand. What is sent is pulled: a Scheduler chooses a priority, and a function that

@@ -108,7 +108,7 @@ func TestReceive_EthernetStations(t *testing.T) {
 func TestTransmit_LargeInside(t *testing.T) {
 	var p Port
 	w := &Wire{}
-	a, at := cardOn(&p, w, Station{MAC: eth.MAC{2, 0, 0, 0, 0, 1}})
+	a, at := cardOn(&p, w, Station{MAC: eth.MAC{2, 0, 0, 0, 0, 1}, Carried: &Carried{}})
 	b, _ := cardOn(&p, w, Station{MAC: eth.MAC{2, 0, 0, 0, 0, 2}})
 	there, away := eth.MAC{2, 0, 0, 0, 0, 2}, eth.MAC{2, 0, 0, 0, 0, 3}
 	if !at.TakesLarge(there) || at.TakesLarge(away) || at.TakesLarge(eth.Broadcast) || at.TakesLarge(eth.MAC{2, 0, 0, 0, 0, 1}) {
@@ -124,6 +124,12 @@ func TestTransmit_LargeInside(t *testing.T) {
 	}
 	if c := p.Counters(); c.SentBytes[0] != 60014+60 {
 		t.Errorf("%d bytes are counted", c.SentBytes[0])
+	}
+	if c := at.Carried; c.Wire.SentFrames != 1 || c.Wire.SentBytes != 60 || c.Inside.SentFrames != 1 { // its data is no TCP: one frame
+		t.Errorf("carried %+v", *c)
+	}
+	if w.Shown = true; at.TakesLarge(there) {
+		t.Error("a large frame that somebody is shown is not one as on a wire")
 	}
 	if w.Large = true; !at.TakesLarge(away) || !at.TakesLarge(eth.Broadcast) {
 		t.Error("the wire takes large frames, the station does not")

@@ -14,16 +14,8 @@ type Counters struct {
 	Received uint64
 	// Unclaimed arrived for no station, or for one that is off.
 	Unclaimed uint64
-	// Ethernet are the frames of Ethernet functions among those that links carried.
-	Ethernet FrameCounters
 	// Turned went from one station to another; TurnedLost were lost because too many did at once.
 	Turned, TurnedLost uint64
-}
-
-// FrameCounters count frames, and their bytes.
-type FrameCounters struct {
-	SentFrames, SentBytes         uint64
-	ReceivedFrames, ReceivedBytes uint64
 }
 
 // Port is a port of a device. The zero value has no stations.
@@ -151,9 +143,7 @@ func (p *Port) seal(now clock.Time, out []frame.Out) {
 			if len(w.places) > 1 || w.steered > 0 {
 				p.turn(w, s, out[:n])
 			}
-			if s.Kind != RDMA {
-				p.counters.Ethernet.sent(out[:n])
-			}
+			s.Carried.sent(out[:n])
 		}
 		out = out[n:]
 	}
@@ -178,7 +168,7 @@ func (s *Station) run(out []frame.Out) int {
 func (p *Port) Sender() *Station { return p.sender }
 
 // Run returns by which wire the first n of the packets leave that the last Transmit handed out. w is nil for packets
-// that do not leave: their address is gone, or they are for another station here.
+// whose address is gone; those that are for another station of the wire do not leave (frame.Out's Inside).
 func (p *Port) Run(out []frame.Out) (w *Wire, n int) {
 	n = p.sender.run(out)
 	if w, _ = p.sender.wire(out[0].Route.Src); w == nil || len(w.places) == 1 && w.steered == 0 {
@@ -191,25 +181,5 @@ func (p *Port) Run(out []frame.Out) (w *Wire, n int) {
 			break
 		}
 	}
-	if inside {
-		w = nil
-	}
 	return w, n
-}
-
-// sent counts frames that do not stay inside.
-func (c *FrameCounters) sent(out []frame.Out) {
-	for i := range out {
-		if !out[i].Inside {
-			c.SentFrames++
-			c.SentBytes += uint64(out[i].Len())
-		}
-	}
-}
-
-func (c *FrameCounters) received(in []frame.In) {
-	for i := range in {
-		c.ReceivedFrames++
-		c.ReceivedBytes += uint64(len(in[i].Data))
-	}
 }

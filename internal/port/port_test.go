@@ -257,13 +257,14 @@ func TestTransmit_StationsOfOnePort(t *testing.T) {
 	w := &Wire{}
 	a, b := stationOn(t, &p, w, 1, 0), stationOn(t, &p, w, 2, 0)
 	x := stationOn(t, &far, &Wire{}, 9, 0)
+	a.s.Carried, b.s.Carried = &Carried{}, &Carried{}
 	a.out[0] = []*frame.Route{a.to(b), a.to(x), a.to(b)}
 	var out [8]frame.Out
 	n := p.Transmit(0, out[:])
 	left := 0
 	for rest := out[:n]; len(rest) > 0; {
 		on, k := p.Run(rest)
-		if on != nil {
+		if on != nil && !rest[0].Inside {
 			left += k
 		}
 		rest = rest[k:]
@@ -282,10 +283,17 @@ func TestTransmit_StationsOfOnePort(t *testing.T) {
 	all.DstMAC = eth.MAC{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 	a.out[0] = []*frame.Route{all}
 	n = p.Transmit(0, out[:])
-	if on, _ := p.Run(out[:n]); n != 1 || on == nil {
+	if on, _ := p.Run(out[:n]); n != 1 || on == nil || out[0].Inside {
 		t.Error("a broadcast does not leave")
 	}
 	p.Advance(0)
+	long := uint64(out[0].Len())
+	if c := a.s.Carried; c.Inside.SentFrames != 2 || c.Wire.SentFrames != 2 || c.Wire.SentBytes <= long || c.Inside.ReceivedFrames != 0 {
+		t.Errorf("the sender has carried %+v", *c)
+	}
+	if c := b.s.Carried; c.Inside.ReceivedFrames != 3 || c.Inside.ReceivedBytes <= long || c.Wire != (FrameCounters{}) {
+		t.Errorf("the receiver has carried %+v", *c)
+	}
 	if len(b.got) != 3 {
 		t.Errorf("a broadcast is not delivered inside: %q", b.got)
 	}

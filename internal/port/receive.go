@@ -3,6 +3,7 @@ package port
 import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 // Receive passes on what the link of a wire has received: it opens the packets and hands them to their functions.
@@ -10,9 +11,7 @@ func (p *Port) Receive(now clock.Time, w *Wire, in []frame.In) {
 	if w.steered > 0 {
 		w.sniff(now, in)
 	} else if len(w.places) == 1 {
-		if w.places[0].station.Kind == Ethernet {
-			p.counters.Ethernet.received(in)
-		}
+		w.places[0].station.Carried.received(in, false)
 		p.give(now, &w.places[0], in)
 		return
 	}
@@ -24,13 +23,10 @@ func (p *Port) Receive(now clock.Time, w *Wire, in []frame.In) {
 		}
 		switch {
 		case x != nil:
-			if x.station.Kind != RDMA {
-				p.counters.Ethernet.received(in[:n])
-			}
+			x.station.Carried.received(in[:n], false)
 			p.give(now, x, in[:n])
 		case many:
-			p.countGroups(w, in[:n])
-			p.giveAll(now, w, nil, in[:n])
+			p.giveAll(now, w, nil, in[:n], false)
 		default:
 			p.counters.Unclaimed += uint64(n)
 		}
@@ -71,7 +67,7 @@ func (p *Port) give(now clock.Time, x *place, in []frame.In) {
 
 // giveAll hands frames to a group to every station on the wire but one. Opening consumes a frame, so each gets its own.
 // RoCE is for RDMA functions, if there are any, and everything else for Ethernet functions, if there are any.
-func (p *Port) giveAll(now clock.Time, w *Wire, but *Station, in []frame.In) {
+func (p *Port) giveAll(now clock.Time, w *Wire, but *Station, in []frame.In, inside bool) {
 	var copies [16]frame.In
 	for len(in) > 0 {
 		n := min(len(in), len(copies))
@@ -88,6 +84,9 @@ func (p *Port) giveAll(now clock.Time, w *Wire, but *Station, in []frame.In) {
 				}
 			}
 			if k > 0 {
+				if x.station.Kind != Steered || !w.hasCard(x.station.MAC) { // an adapter counts it once
+					x.station.Carried.received(copies[:k], inside)
+				}
 				p.give(now, x, copies[:k])
 			}
 		}
@@ -95,16 +94,12 @@ func (p *Port) giveAll(now clock.Time, w *Wire, but *Station, in []frame.In) {
 	}
 }
 
-// countGroups counts those of frames to groups that are for Ethernet functions.
-func (p *Port) countGroups(w *Wire, in []frame.In) {
+// hasCard reports whether an Ethernet station that is on has a MAC.
+func (w *Wire) hasCard(mac eth.MAC) bool {
 	for i := range w.places {
-		if x := &w.places[i]; x.station.Kind != RDMA {
-			for j := range in {
-				if w.joins(x, &in[j]) {
-					p.counters.Ethernet.received(in[j : j+1])
-				}
-			}
-			return
+		if s := w.places[i].station; s.Kind == Ethernet && !s.off && s.MAC == mac {
+			return true
 		}
 	}
+	return false
 }

@@ -33,6 +33,8 @@ type Station struct {
 	Promiscuous bool
 	// UDPPort is the UDP destination port of RoCE v2 at this MAC (roce_udp_dport); 0 means 4791.
 	UDPPort uint16
+	// Carried counts its frames on wires of whole frames; nil: nobody asks.
+	Carried *Carried
 
 	port     *Port
 	function Function
@@ -49,6 +51,8 @@ type Wire struct {
 	// Large says that its link takes Ethernet frames of any size, with checksums still to be made (frame.Out's Task), as
 	// interfaces of virtual machines and the memory of a process do.
 	Large bool
+	// Shown says that somebody is shown all its frames, as they are on a wire that takes none of several segments.
+	Shown bool
 
 	places  []place
 	steered int // Steered stations among them
@@ -136,7 +140,7 @@ func (s *Station) TakesLarge(dst eth.MAC) bool {
 		return false
 	}
 	w := s.wires[0]
-	return w.Large || dst[0]&group == 0 && w.other(s, dst)
+	return w.Large || dst[0]&group == 0 && !w.Shown && w.other(s, dst)
 }
 
 // other reports whether a station other than s has a MAC.

@@ -109,7 +109,7 @@ func (p *Port) deliverTurned(now clock.Time) {
 			if but.Kind == Steered { // it may take what it sends to groups itself
 				but = nil
 			}
-			p.giveAll(now, f.wire, but, t.in[:1])
+			p.giveAll(now, f.wire, but, t.in[:1], true)
 			continue
 		}
 		x, n := f.wire.classify(&t.in[0]), 1
@@ -125,6 +125,7 @@ func (p *Port) deliverTurned(now clock.Time) {
 			p.counters.Unclaimed += uint64(n)
 			continue
 		}
+		x.station.Carried.received(t.in[:n], true)
 		p.give(now, x, t.in[:n])
 	}
 }

@@ -31,8 +31,10 @@ type Address struct {
 	own    bool          // the set opened the link
 	shared bool          // another function's set drives the link
 	failed bool
-	owner  *Address  // of the link, if it is shared
-	ears   [][6]byte // MACs of Ethernet functions, if the link is its own
+	owner  *Address       // of the link, if it is shared
+	taps   []*capture.Tap // of the set
+	guests []guest        // other sets that share the link and capture
+	ears   [][6]byte      // MACs of Ethernet functions, if the link is its own
 	log    *slog.Logger
 
 	carrier link.Carrier // of base; nil: it does not know its wire
@@ -48,7 +50,7 @@ func (p *Set) newAddress(addr netip.Addr, l link.Link, own bool) (*Address, erro
 	c := capture.New(l, addr, p.cfg.UDPPort, time.Now)
 	c.SetTaps(p.taps)
 	i := impair.New(c, p.cfg.limited(p.impairment), p.cfg.Now)
-	o := &Address{Addr: addr, own: own, base: l, Link: i, impair: i, shown: c, Encap: e, log: p.cfg.Log,
+	o := &Address{Addr: addr, own: own, base: l, Link: i, impair: i, shown: c, taps: p.taps, Encap: e, log: p.cfg.Log,
 		carrier: l.Capabilities().Carrier}
 	if o.Wire = (&port.Wire{InfiniBand: l.Capabilities().InfiniBand}); p.cfg.Shared != nil {
 		o.Wire, o.shared, o.owner = p.cfg.Shared.Wire, true, p.cfg.Shared
@@ -102,12 +104,42 @@ func (p *Address) shorten() {
 	}
 }
 
+// guest is a set that shares a link, with its captures.
+type guest struct {
+	set  *Set
+	taps []*capture.Tap
+}
+
+// tap makes the captures of a set see what passes, the address's own or one that shares its link.
+func (p *Address) tap(set *Set, taps []*capture.Tap) {
+	if p.owner != nil {
+		p.owner.guests = slices.DeleteFunc(p.owner.guests, func(g guest) bool { return g.set == set })
+		p.owner.guests = append(p.owner.guests, guest{set, taps})
+		p = p.owner
+	} else {
+		p.taps = taps
+	}
+	all := slices.Clone(p.taps)
+	for _, g := range p.guests {
+		all = append(all, g.taps...)
+	}
+	p.shown.SetTaps(all)
+	p.shorten()
+}
+
+// Show shows the captures packets that do not leave, because they are for another station of the wire.
+func (p *Address) Show(frames []frame.Out) {
+	if !p.shown.Idle() {
+		p.shown.Show(frames)
+	}
+}
+
 // listen says how the frames of Ethernet functions come and go: as large as the link can, unless a capture shows them or an
 // impairment takes them one by one.
 func (p *Address) listen() {
 	c := p.base.Capabilities()
 	large := c.Large && p.way == p.base
-	p.Wire.Large = large
+	p.Wire.Large, p.Wire.Shown = large, !p.shown.Idle()
 	for _, mac := range p.ears {
 		_ = c.Stations.Listen(mac, large) // it has listened before
 	}

@@ -409,8 +409,7 @@ func (p *Set) SetTaps(taps []*capture.Tap) {
 	p.taps = taps
 	for _, o := range p.addresses {
 		if o.shown != nil {
-			o.shown.SetTaps(taps)
-			o.shorten()
+			o.tap(p, taps)
 		}
 	}
 }

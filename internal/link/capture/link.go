@@ -12,6 +12,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -25,14 +26,15 @@ const (
 // who also calls SetTaps; without taps it costs one comparison a batch.
 type Link struct {
 	link.Link
-	caps link.Capabilities
-	addr netip.Addr
-	port uint16
-	wall func() time.Time
-	taps []*Tap
-	icrc ib.ICRCScratch
-	head [headersOfIPUDP]byte
-	vcrc []byte // where the pieces of a packet are joined
+	caps   link.Capabilities
+	addr   netip.Addr
+	port   uint16
+	wall   func() time.Time
+	taps   []*Tap
+	icrc   ib.ICRCScratch
+	head   [headersOfIPUDP]byte
+	joined []byte // where the pieces of a packet are joined
+	cut    offload.Segments
 }
 
 // New wraps the link of an address, on which packets arrive at the UDP port. wall returns the time of day.
@@ -72,6 +74,15 @@ func (l *Link) Receive(in []frame.In) (int, error) {
 	return n, err
 }
 
+// Show shows the taps packets that do not go by the link.
+func (l *Link) Show(frames []frame.Out) {
+	at := l.wall()
+	for i := range frames {
+		l.sent(at, &frames[i])
+	}
+	l.signal()
+}
+
 func (l *Link) signal() {
 	for _, t := range l.taps {
 		t.signal()
@@ -91,6 +102,10 @@ func (l *Link) sent(at time.Time, o *frame.Out) {
 		return
 	}
 	if l.caps.Raw {
+		if o.Task != (offload.Task{}) {
+			l.finished(at, o)
+			return
+		}
 		l.put(at, flagOutbound|flagEthernet, nil, transport, o.Payload, tail)
 		return
 	}
@@ -129,16 +144,36 @@ func (l *Link) received(at time.Time, p *frame.In) {
 	l.put(at, 0, l.headers(&d, len(p.Data)), p.Data, nil, nil)
 }
 
+// finished shows a frame of which something is left to do as if that had been done: one that was handed out before the first tap
+// was there.
+func (l *Link) finished(at time.Time, o *frame.Out) {
+	b := append(append(append(l.joined[:0], o.Head[o.HeadStart:o.HeadEnd]...), o.Payload...), o.Tail[:o.TailLen]...)
+	l.joined = b
+	var h eth.Headers
+	if !h.Parse(b) {
+		l.put(at, flagOutbound|flagEthernet, nil, b, nil, nil)
+		return
+	}
+	if o.Task.Kind == offload.Whole || l.cut.BeginFrame(o.Task, &h, b) != nil {
+		offload.Make(o.Task.Sums, &h, b)
+		l.put(at, flagOutbound|flagEthernet, nil, b, nil, nil)
+		return
+	}
+	for head, body, ok := l.cut.Next(); ok; head, body, ok = l.cut.Next() {
+		l.put(at, flagOutbound|flagEthernet, nil, head, body, nil)
+	}
+}
+
 // whole shows an InfiniBand packet with the VCRC of its first hop, as captures of such packets have one.
 func (l *Link) whole(at time.Time, flags uint64, pieces ...[]byte) {
-	l.vcrc = l.vcrc[:0]
+	l.joined = l.joined[:0]
 	for _, p := range pieces {
-		l.vcrc = append(l.vcrc, p...)
+		l.joined = append(l.joined, p...)
 	}
-	n := len(l.vcrc)
-	l.vcrc = append(l.vcrc, 0, 0)
-	ib.PutVCRC(l.vcrc[n:], ib.VCRC(l.vcrc[:n]))
-	l.put(at, flags|flagIB, l.vcrc, nil, nil, nil)
+	n := len(l.joined)
+	l.joined = append(l.joined, 0, 0)
+	ib.PutVCRC(l.joined[n:], ib.VCRC(l.joined[:n]))
+	l.put(at, flags|flagIB, l.joined, nil, nil, nil)
 }
 
 // headers returns the IP and UDP headers of a packet with n bytes after them. The UDP checksum is given as

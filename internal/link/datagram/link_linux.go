@@ -14,6 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/batch"
 	"github.com/softvpi/softvpi/internal/link/station"
+	"github.com/softvpi/softvpi/internal/offload"
 )
 
 // stuckTime is how long the other side may take nothing before what is sent is lost.
@@ -127,7 +128,7 @@ func (l *socketLink) Receive(in []frame.In) (int, error) {
 		before := n
 		for i := range got {
 			f, whole := l.in.Frame(i)
-			if n += l.Take(in[n:], f, whole); n == len(in) {
+			if n += l.Take(in[n:], f, offload.Task{}, whole); n == len(in) {
 				break
 			}
 		}

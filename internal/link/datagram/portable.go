@@ -12,6 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/station"
+	"github.com/softvpi/softvpi/internal/offload"
 )
 
 // waitingFrames is how many frames may wait for Receive before more are dropped.
@@ -144,7 +145,7 @@ func (l *portableLink) Receive(in []frame.In) (int, error) {
 	l.there = l.there || l.len > 0
 	for l.out = 0; n < len(in) && l.len > 0; l.out++ {
 		f := l.slots[l.head]
-		n += l.Take(in[n:], f, len(f) <= l.cfg.MTU+extra)
+		n += l.Take(in[n:], f, offload.Task{}, len(f) <= l.cfg.MTU+extra)
 		l.head = (l.head + 1) % waitingFrames
 		l.len--
 	}

@@ -91,11 +91,7 @@ func (r *receiver) take(s *station.Set, in []frame.In, i int) int {
 	}
 	if h.Kind == offload.Whole || h.Kind != offload.UDP && s.HearsLarge(f) {
 		t, ok := leave(s, h, f)
-		n := s.Take(in, f, ok)
-		if n > 0 {
-			in[0].Task = t
-		}
-		return n
+		return s.Take(in, f, t, ok)
 	}
 	if s.Wants(f) {
 		r.begin(s, h, f)
@@ -188,6 +184,6 @@ func (r *receiver) segment(s *station.Set, in []frame.In, memory []byte) int {
 	}
 	copy(memory, head)
 	copy(memory[len(head):], body)
-	s.Hand(in, memory[:n:n])
+	s.Hand(in, memory[:n:n], offload.Task{})
 	return 1
 }

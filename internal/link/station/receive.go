@@ -4,6 +4,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/membership"
 	"github.com/softvpi/softvpi/internal/neighbour"
+	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -81,8 +82,8 @@ func (s *Set) take(b []byte) bool {
 }
 
 // Take hands up a frame that was received, if it is wanted: it fills in the first of in, and returns 1, else 0. whole is
-// false if the link has room for its beginning only.
-func (s *Set) Take(in []frame.In, f []byte, whole bool) int {
+// false if the link has room for its beginning only. t is what is left to do for it.
+func (s *Set) Take(in []frame.In, f []byte, t offload.Task, whole bool) int {
 	if !whole {
 		s.stats.ReceiveTruncated++
 		return 0
@@ -90,13 +91,15 @@ func (s *Set) Take(in []frame.In, f []byte, whole bool) int {
 	if !s.Wants(f) {
 		return 0
 	}
-	s.Hand(in, f)
+	s.Hand(in, f, t)
 	return 1
 }
 
-// Hand hands up a frame that is wanted: it fills in the first of in.
-func (s *Set) Hand(in []frame.In, f []byte) {
-	in[0] = frame.In{Data: f[:len(f):len(f)], Raw: true}
-	s.stats.ReceivedPackets++
-	s.stats.ReceivedBytes += uint64(len(f))
+// Hand hands up a frame that is wanted: it fills in the first of in. One of several segments counts as the frames that it stands
+// for.
+func (s *Set) Hand(in []frame.In, f []byte, t offload.Task) {
+	in[0] = frame.In{Data: f[:len(f):len(f)], Raw: true, Task: t}
+	frames, bytes := in[0].OnWire()
+	s.stats.ReceivedPackets += uint64(frames)
+	s.stats.ReceivedBytes += uint64(bytes)
 }

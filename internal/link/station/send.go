@@ -230,8 +230,13 @@ func (s *Set) wait(o *frame.Out, w *path) bool {
 	return false
 }
 
-// Sent counts a frame that the link has sent.
-func (s *Set) Sent(o *frame.Out) { s.sent(o.Len()) }
+// Sent counts a frame that the link has sent, one of several segments as the frames that it stands for.
+func (s *Set) Sent(o *frame.Out) {
+	frames, bytes := o.OnWire()
+	s.stats.SentPackets += uint64(frames)
+	s.stats.SentBytes += uint64(bytes)
+	s.stats.SentBursts++
+}
 
 // Refused counts a frame that the system did not take, and reports it if its destination is the reason.
 func (s *Set) Refused(o *frame.Out, kind link.UnreachableKind) {

@@ -11,6 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/station"
+	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/internal/tun"
 )
 
@@ -186,7 +187,7 @@ func (l *tapLink) Receive(in []frame.In) (int, error) {
 		if errno != 0 {
 			break // EAGAIN, or the interface is down
 		}
-		n += l.Take(in[n:], slot[:got], int(got) < len(slot))
+		n += l.Take(in[n:], slot[:got], offload.Task{}, int(got) < len(slot))
 	}
 	return n, nil
 }

@@ -115,14 +115,13 @@ func (p *Port) hand(in []frame.In) (n int) {
 func (p *Port) give(in []frame.In, t *bridge.Frame) int {
 	f := t.Pieces[0]
 	if t.Task == (offload.Task{}) {
-		return p.Take(in, f, true)
+		return p.Take(in, f, offload.Task{}, true)
 	}
 	if !p.Wants(f) {
 		return 0
 	}
 	if t.Task.Kind != offload.UDP && p.HearsLarge(f) {
-		p.Hand(in, f)
-		in[0].Task = t.Task
+		p.Hand(in, f, t.Task)
 		return 1
 	}
 	var e eth.Headers
@@ -131,7 +130,7 @@ func (p *Port) give(in []frame.In, t *bridge.Frame) int {
 		p.Counted().ReceiveTruncated++
 	case t.Task.Kind == offload.Whole:
 		offload.Make(t.Task.Sums, &e, f)
-		p.Hand(in, f)
+		p.Hand(in, f, offload.Task{})
 		return 1
 	case p.cut.BeginFrame(t.Task, &e, f) != nil:
 		p.Counted().ReceiveTruncated++
@@ -151,7 +150,7 @@ func (p *Port) segment(in []frame.In) int {
 	p.used += n
 	copy(b, head)
 	copy(b[len(head):], body)
-	p.Hand(in, b)
+	p.Hand(in, b, offload.Task{})
 	return 1
 }
 
