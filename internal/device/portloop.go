@@ -165,7 +165,6 @@ func (p *portLoop) transmit(now clock.Time) bool {
 			return worked || pending
 		}
 		worked, p.left = true, true
-		p.quiet = 0 // there will be answers
 		p.sent, p.queued = 0, n
 		p.echo(now, p.out[:n])
 		if !p.flush(now) || n < transmitBatch && !p.Pending() {
@@ -197,6 +196,7 @@ func (p *portLoop) flush(now clock.Time) bool {
 			p.sent = to
 			continue
 		}
+		p.quiet = 0 // there will be answers
 		n, err := o.Send(p.out[p.sent:to])
 		p.sent += n
 		if err != nil {

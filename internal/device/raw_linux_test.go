@@ -19,7 +19,14 @@ type rawEnd struct {
 
 func (p *program) rawEnd() *rawEnd {
 	p.t.Helper()
-	q := &rawEnd{pair: p.qp(command.CreateQP{Type: command.RawPacket}, p.cq(256)), b: p.buffer(1 << 16)}
+	return p.rawEndOf(0)
+}
+
+// rawEndOf is rawEnd with this many places for sends, and for receives; 0: the usual ones.
+func (p *program) rawEndOf(depth uint32) *rawEnd {
+	p.t.Helper()
+	r := command.CreateQP{Type: command.RawPacket, SendDepth: depth, RecvDepth: depth, SendSGE: 1, RecvSGE: 1}
+	q := &rawEnd{pair: p.qp(r, p.cq(max(2*depth, 256))), b: p.buffer(1 << 16)}
 	for _, s := range []command.QPState{command.Init, command.RTR, command.RTS} {
 		p.check(p.c.ModifyQP(bg, command.ModifyQP{QP: q.q.Handle, Mask: command.MaskState, State: s}))
 	}

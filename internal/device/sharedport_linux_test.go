@@ -18,7 +18,7 @@ import (
 
 // threeEnds are two functions at one port, with MACs, addresses and P_Keys of their own, and a third party at the other
 // end of its link.
-func threeEnds(t *testing.T) (one, two, third *program) {
+func threeEnds(t testing.TB) (one, two, third *program) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sp")
 	if err != nil {

@@ -1,6 +1,7 @@
 package port
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"testing"
@@ -15,6 +16,7 @@ import (
 type card struct {
 	queues
 	send []frame.In // Data and Task are used
+	head int        // bytes of a frame that go to an Out's Head; 0: the Ethernet header
 	in   []frame.In
 	// whole says that frames are handed out in one piece, whose memory is used again by the next Transmit.
 	whole  bool
@@ -38,9 +40,10 @@ func (c *card) Transmit(_ clock.Time, _ uint8, out []frame.Out) (n int) {
 	for ; n < len(out) && len(c.send) > 0; n++ {
 		o, b := &out[n], c.send[0]
 		o.Reset(&frame.Route{})
-		o.HeadStart, o.HeadEnd = 64, 64+eth.EthernetLen
-		copy(o.Head[64:], b.Data[:eth.EthernetLen])
-		o.Payload, o.Task = b.Data[eth.EthernetLen:], b.Task
+		k := min(cmp.Or(c.head, eth.EthernetLen), len(b.Data))
+		o.HeadStart, o.HeadEnd = 64, 64+uint16(k)
+		copy(o.Head[64:], b.Data[:k])
+		o.Payload, o.Task = b.Data[k:], b.Task
 		if c.whole {
 			o.Staged, c.handed = b.Data, append(c.handed, b.Data)
 		}

@@ -92,7 +92,7 @@ func (p *Port) Transmit(now clock.Time, out []frame.Out) int {
 			p.seal(now, out[:n])
 			return n
 		}
-		pending &^= 1 << priority
+		pending &= p.pending() &^ (1 << priority) // asking may have been all that there was to do
 	}
 	return 0
 }
@@ -141,7 +141,7 @@ func (p *Port) seal(now clock.Time, out []frame.Out) {
 				p.sniffSent(now, w, out[:n])
 			}
 			if len(w.places) > 1 || w.steered > 0 {
-				p.turn(w, s, out[:n])
+				p.turn(now, w, s, out[:n])
 			}
 			s.Carried.sent(out[:n])
 		}

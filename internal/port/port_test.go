@@ -140,15 +140,19 @@ func (x *station) to(o *station) *frame.Route {
 	return &frame.Route{Src: x.addr, Dst: o.addr, SrcPort: 50000, SrcMAC: x.s.MAC, DstMAC: o.s.MAC, VLAN: o.s.VLAN}
 }
 
-// arrive passes a frame to a port as its link would.
-func arrive(p *Port, w *Wire, e *encap.Encap, r *frame.Route, payload string) {
+// sealed returns a packet as a whole frame.
+func sealed(e *encap.Encap, r *frame.Route, payload string) []byte {
 	var out [1]frame.Out
 	write(&out[0], r, payload)
 	e.Seal(out[:])
 	o := &out[0]
 	b := append([]byte(nil), o.Head[o.HeadStart:o.HeadEnd]...)
-	b = append(append(b, o.Payload...), o.Tail[:o.TailLen]...)
-	p.Receive(0, w, []frame.In{{Data: b, Raw: true}})
+	return append(append(b, o.Payload...), o.Tail[:o.TailLen]...)
+}
+
+// arrive passes a frame to a port as its link would.
+func arrive(p *Port, w *Wire, e *encap.Encap, r *frame.Route, payload string) {
+	p.Receive(0, w, []frame.In{{Data: sealed(e, r, payload), Raw: true}})
 }
 
 // TestReceive_ByStation: a frame is delivered to the station with its MAC and VLAN, and to no other, also if it has

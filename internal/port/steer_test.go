@@ -2,6 +2,7 @@ package port
 
 import (
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/clock"
@@ -15,6 +16,7 @@ type steerer struct {
 	dst        eth.MAC
 	rest, sees bool
 	seen       int
+	straight   int // frames that came straight from who sent them
 }
 
 func (s *steerer) Steers(head []byte) bool      { return eth.MAC(head) == s.dst }
@@ -22,6 +24,72 @@ func (s *steerer) Names(head []byte) bool       { return s.Steers(head) }
 func (s *steerer) TakesRest() bool              { return s.rest }
 func (s *steerer) Sniffs() bool                 { return s.sees }
 func (s *steerer) Sniff(_ clock.Time, _ []byte) { s.seen++ }
+
+func (s *steerer) Turn(_ clock.Time, out []frame.Out) (n int) {
+	for ; n < len(out) && s.Steers(out[n].Head[out[n].HeadStart:]); n++ {
+		o := &out[n]
+		b := append([]byte(nil), o.Head[o.HeadStart:o.HeadEnd]...)
+		s.in = append(s.in, frame.In{Data: append(b, o.Payload...)})
+	}
+	s.straight += n
+	return n
+}
+
+// TestStraight: frames from one Steered station to the MAC of another go to its rules without waiting, in the order in which they
+// were sent, but those behind one that waits; RoCE, groups, what no rule takes and MACs of nobody take the usual way.
+func TestStraight(t *testing.T) {
+	var p, far Port
+	w := &Wire{}
+	mac, own, away := eth.MAC{2, 0, 0, 0, 0, 3}, eth.MAC{2, 0, 0, 0, 0, 5}, eth.MAC{2, 0, 0, 0, 0, 9}
+	rdma := stationOn(t, &p, w, 3, 0)
+	x := stationOn(t, &far, &Wire{}, 9, 0)
+	steer := func(mac, dst eth.MAC) *steerer {
+		s := &steerer{card: card{queues: queues{due: clock.Never}, head: 128}, dst: dst}
+		p.Attach(s, Station{MAC: mac, Kind: Steered}).Plug(w, netip.Addr{}, nil)
+		return s
+	}
+	to, from := steer(mac, mac), steer(own, eth.MAC{})
+	frames := func(dst eth.MAC, sizes ...int) (list []frame.In) {
+		for _, n := range sizes {
+			list = append(list, frame.In{Data: ethernetTo(dst, 0, n)})
+		}
+		return list
+	}
+	var out [16]frame.Out
+	sends := func(what string, list []frame.In, straight, waiting, leave int) {
+		t.Helper()
+		before, turned := to.straight, p.Counters().Turned
+		from.send = list
+		n := p.Transmit(0, out[:])
+		for i := range out[:n] {
+			if !out[i].Inside {
+				leave--
+			}
+		}
+		got := to.straight - before
+		if n != len(list) || got != straight || int(p.Counters().Turned-turned)-got != waiting || leave != 0 {
+			t.Errorf("%s: of %d frames %d go straight and %d wait, want %d and %d; %d too few leave", what, n, got,
+				int(p.Counters().Turned-turned)-got, straight, waiting, leave)
+		}
+		p.Advance(0)
+		p.Transmit(0, out[:])
+	}
+	sends("to the rule", frames(mac, 46, 200, 50), 3, 0, 0)
+	roce := frame.In{Data: sealed(x.e, x.to(rdma), "roce")}
+	mixed := append(append(frames(mac, 51), roce), frames(mac, 52, 53)...)
+	sends("RoCE between", mixed, 1, 3, 0)
+	sends("a group", frames(eth.Broadcast, 46), 0, 1, 1)
+	sends("nobody's", frames(away, 46), 0, 0, 1)
+	var got []int
+	for _, f := range to.in {
+		got = append(got, len(f.Data)-eth.EthernetLen)
+	}
+	if want := []int{46, 200, 50, 51, 52, 53, 46}; !slices.Equal(got, want) || len(rdma.got) != 1 {
+		t.Errorf("the rule gets frames of %v bytes, want %v; %d packets for RDMA, want 1", got, want, len(rdma.got))
+	}
+	to.dst = eth.MAC{}
+	sends("no rule", frames(mac, 46), 0, 1, 0)
+}
 
 // TestSteered: what a rule takes is not for the Ethernet function of the MAC, except frames to groups; RoCE to an RDMA function is
 // for that alone; what nobody takes is for a default; a sniffer sees all, and frames are not sent large any more.

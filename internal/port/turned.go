@@ -70,8 +70,12 @@ func (t *turned) add(w *Wire, from *Station, o *frame.Out) bool {
 
 // turn keeps those of a station's packets, sealed for a wire, that are for other stations there. Those for one of them
 // alone do not leave.
-func (p *Port) turn(w *Wire, from *Station, out []frame.Out) {
-	for i := range out {
+func (p *Port) turn(now clock.Time, w *Wire, from *Station, out []frame.Out) {
+	for i := 0; i < len(out); i++ {
+		if n := p.straight(now, w, from, out[i:]); n > 0 {
+			i += n - 1
+			continue
+		}
 		o := &out[i]
 		if !w.inside(from, o) {
 			continue

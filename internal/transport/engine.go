@@ -63,6 +63,7 @@ type Engine struct {
 	raw         qpList // raw packet QPs with something to transmit
 	wire        Wire   // what they send to
 	rawRoute    frame.Route
+	inPlace     inPlace // their frames that were handed out
 	left        queue[Local]
 	last        []lastACK // of QPs that have ended
 	mads        datagrams // the largest part, which few packets need: Prefetch asks for what precedes it
@@ -155,7 +156,7 @@ func (e *Engine) Pending() uint8 {
 	if t := &e.trail; t.q != nil && t.due <= e.now {
 		p |= 1 << t.q.priority
 	}
-	if p == 0 && len(e.unsent) > 0 {
+	if p == 0 && (len(e.unsent) > 0 || len(e.inPlace.runs) > 0) {
 		return ^p
 	}
 	return p

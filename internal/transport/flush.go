@@ -32,6 +32,7 @@ func (q *QP) fail() {
 	e.leaveWindow(q)
 	q.req.rnrWait, q.req.draining, q.req.credit.waiting = false, false, false
 	q.req.cur = nil
+	q.endInPlace(true)
 	q.settleEffect(q.resp.psn, q.resp.msn, false, false) // of a packet that was refused half-way
 	q.dropAllEarly()
 	q.startFlush()
@@ -228,7 +229,7 @@ func (q *QP) workPosted() bool {
 }
 
 // drained reports whether no request is in progress.
-func (q *QP) drained() bool { return q.req.head == nil || !q.req.head.begun }
+func (q *QP) drained() bool { return q.req.inPlace == 0 && (q.req.head == nil || !q.req.head.begun) }
 
 // checkDrained raises the event of a drained send queue if it was requested.
 func (q *QP) checkDrained() {

@@ -183,7 +183,7 @@ func (e *Engine) Query(q *QP) command.QPInfo {
 		info.Draining = 1
 	}
 	if n, err := q.sq.Pending(); err == nil {
-		info.SendPosted = uint32(n + q.req.outstanding)
+		info.SendPosted = uint32(n + q.req.outstanding + q.req.inPlace)
 	}
 	if n, err := q.rq.Pending(); err == nil {
 		info.RecvPosted = uint32(n)

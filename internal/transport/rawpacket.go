@@ -35,7 +35,7 @@ func (e *Engine) SetWire(w Wire) { e.wire, e.rawRoute.SrcMAC = w, w.MAC }
 func (e *Engine) fits(n uint64) bool { return n >= eth.EthernetLen && n <= uint64(e.wire.Longest) }
 
 // RawPending reports whether TransmitRaw has something to do.
-func (e *Engine) RawPending() bool { return e.raw.head != nil }
+func (e *Engine) RawPending() bool { return e.raw.head != nil || len(e.inPlace.runs) > 0 }
 
 // TransmitRaw writes frames of raw packet queue pairs to out, and returns their number. Queue pairs take turns. Payloads are
 // valid until the next TransmitRaw or Transmit; by then none of those that were handed out before may be in use.
@@ -59,14 +59,27 @@ func (e *Engine) TransmitRaw(now clock.Time, out []frame.Out) (n int) {
 	return n
 }
 
-// sendRaw makes frames of requests. more means that q wants another turn.
+// sendRaw makes frames of requests: first those whose bytes are at hand (inplace.go), then others. more means that q wants another
+// turn.
 func (q *QP) sendRaw(out []frame.Out) (n int, more bool) {
-	s := &q.req
 	if q.state != command.RTS {
 		return 0, false
 	}
 	limit := min(len(out), q.eng.cfg.MaxBurst)
-	for n < limit {
+	if q.req.head == nil {
+		n = q.sendInPlace(out[:limit])
+	}
+	if q.req.head != nil {
+		k, again := q.sendRequests(out[n:limit])
+		n, more = n+k, again
+	}
+	return n, more || n > 0 && n == limit
+}
+
+// sendRequests makes frames of requests that are kept until they are complete.
+func (q *QP) sendRequests(out []frame.Out) (n int, more bool) {
+	s := &q.req
+	for n < len(out) {
 		r := q.current()
 		if r == nil {
 			break
@@ -86,7 +99,7 @@ func (q *QP) sendRaw(out []frame.Out) (n int, more bool) {
 	if n > 0 {
 		q.departed()
 	}
-	return n, more || n > 0 && n == limit
+	return n, more
 }
 
 // rawFrame makes a frame of the bytes of a request.
@@ -101,28 +114,36 @@ func (q *QP) rawFrame(o *frame.Out, b []byte) {
 	o.HeadStart, o.HeadEnd, o.Payload = rawHeadAt, uint16(end), b[n:]
 }
 
-// ReceiveRaw gives a frame to a raw packet queue pair. One that finds no receive is lost; one that its receive has no room for
-// ends that receive with an error, and not the queue pair: anybody can send a frame. FlushRaw makes what was given complete. It
-// reports whether the queue pair has got the frame.
-func (e *Engine) ReceiveRaw(now clock.Time, q *QP, b []byte) bool {
+// ReceiveRaw gives a frame, which may be in two parts, to a raw packet queue pair. One that finds no receive is lost; one that its
+// receive has no room for ends that receive with an error, and not the queue pair: anybody can send a frame. FlushRaw makes what
+// was given complete; until then the parts must stay as they are. It reports whether the queue pair has got the frame.
+func (e *Engine) ReceiveRaw(now clock.Time, q *QP, head, rest []byte) bool {
 	e.now = now
 	c := &e.counters
 	if q.typ != command.RawPacket || q.state < command.RTR || q.state == command.Err {
 		c.WrongState++
 		return false
 	}
-	w, fits := q.takeFor(len(b), &c.RawDiscarded)
+	n := len(head) + len(rest)
+	w, fits := q.takeFor(n, &c.RawDiscarded)
 	if w != nil {
 		c.RawReceived++
 	}
 	if !fits {
 		return false
 	}
-	if err := q.placeIn(&w.mem, 0, b, true); err != nil {
+	if q.receiveInPlace(w, head, rest) {
+		return true
+	}
+	err := q.placeIn(&w.mem, 0, head, len(rest) == 0)
+	if err == nil && len(rest) > 0 {
+		err = q.placeIn(&w.mem, uint64(len(head)), rest, true)
+	}
+	if err != nil {
 		c.ResponderProtectionErrors++
 		q.endReceive(ring.LocalProtection)
 	} else {
-		q.finishReceive(&ring.CQE{Op: ring.CQRecv, ByteLen: uint32(len(b))})
+		q.finishReceive(&ring.CQE{Op: ring.CQRecv, ByteLen: uint32(n)})
 	}
 	q.settleEffect(0, 0, false, false)
 	if e.gather.full {

@@ -70,6 +70,7 @@ type requester struct {
 	max, next  ib.PSN // next: first PSN of the next request taken
 
 	outstanding int // requests between head and tail
+	inPlace     int // frames that were handed out before them, see inplace.go
 	reads       int // reads and atomics begun and not completed
 	slots       [MaxReadAtomic]ib.PSN
 	slotCount   uint8 // reads and atomics outstanding on the wire; slots holds their ends
@@ -139,6 +140,13 @@ func (q *QP) take() bool {
 		q.eng.requests.put(r)
 		return false
 	}
+	return q.accept(r)
+}
+
+// accept makes a request that was taken from the ring the last of those in progress, and cur. It returns false if that must not
+// begin.
+func (q *QP) accept(r *request) bool {
+	s := &q.req
 	q.prepare(r)
 	if s.tail == nil {
 		s.head = r
@@ -315,6 +323,9 @@ func (q *QP) runLocal(r *request) {
 // sending once those before it are complete.
 func (q *QP) retire() {
 	s := &q.req
+	if s.inPlace > 0 {
+		return
+	}
 	done := 0
 	for r := s.head; r != nil; r = s.head {
 		if r.status != ring.Success {
@@ -387,6 +398,7 @@ func (q *QP) complete(r *request, status ring.Status) {
 // dropRequests drops all requests without completing them.
 func (q *QP) dropRequests() {
 	s := &q.req
+	q.endInPlace(false)
 	n := 0
 	for r := s.head; r != nil; n++ {
 		next := r.next

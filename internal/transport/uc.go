@@ -22,6 +22,9 @@ func (q *QP) departed() {
 
 // completeSent completes the requests whose packets have been sent.
 func (e *Engine) completeSent() {
+	if len(e.inPlace.runs) > 0 {
+		e.completeInPlace()
+	}
 	for i, q := range e.unsent {
 		e.unsent[i] = nil
 		if !q.unsent {

@@ -41,6 +41,11 @@ type Function struct {
 	sniffers []*Flow
 	counters Counters
 
+	// seen is what the last frame had, and found the index of its first rule: frames come in runs.
+	seen   fields
+	found  int
+	looked bool // seen and found are of the present rules
+
 	segments offload.Segments
 	finished []byte // a frame whose checksums, or segments, are made here
 }
@@ -53,6 +58,7 @@ func (f *Function) Counters() *Counters { return &f.counters }
 
 // Add adds a flow.
 func (f *Function) Add(o *Flow) {
+	f.looked = false
 	switch o.Rule.Type {
 	case command.FlowNormal:
 		o.terms = terms(&o.Rule)
@@ -67,6 +73,7 @@ func (f *Function) Add(o *Flow) {
 
 // Remove removes a flow.
 func (f *Function) Remove(o *Flow) {
+	f.looked = false
 	for _, list := range [...]*[]*Flow{&f.rules, &f.defaults, &f.sniffers} {
 		if i := slices.Index(*list, o); i >= 0 {
 			*list = slices.Delete(*list, i, i+1)
@@ -96,12 +103,17 @@ func (f *Function) Names(head []byte) bool {
 
 // first returns the index of the first rule that a frame matches.
 func (f *Function) first(x *fields) int {
+	if f.looked && x.same(&f.seen) {
+		return f.found
+	}
+	f.seen, f.found, f.looked = *x, len(f.rules), true
 	for i, o := range f.rules {
 		if x.match(o.terms) {
-			return i
+			f.found = i
+			break
 		}
 	}
-	return len(f.rules)
+	return f.found
 }
 
 // TakesRest implements port.Steerer.
@@ -115,7 +127,7 @@ func (f *Function) Sniffs() bool { return len(f.sniffers) > 0 }
 // Sniff implements port.Steerer.
 func (f *Function) Sniff(now clock.Time, b []byte) {
 	for _, o := range f.sniffers {
-		f.give(now, o, b)
+		f.give(now, o, b, nil)
 	}
 	f.engine.FlushRaw()
 }
@@ -165,23 +177,41 @@ func (f *Function) cut(now clock.Time, x *fields, h *eth.Headers, in *frame.In) 
 	}
 }
 
-// steer gives a frame to the queue pairs of all rules of the first priority at which any matches, else to those of defaults.
-func (f *Function) steer(now clock.Time, x *fields, b []byte) {
-	i := f.first(x)
-	if i < len(f.rules) {
-		f.counters.Steered++
-		for priority := f.rules[i].Rule.Priority; i < len(f.rules) && f.rules[i].Rule.Priority == priority; i++ {
-			if o := f.rules[i]; x.match(o.terms) {
-				f.give(now, o, b)
-			}
+// Turn implements port.Steerer.
+func (f *Function) Turn(now clock.Time, out []frame.Out) (n int) {
+	if len(f.rules) == 0 {
+		return 0
+	}
+	var x fields
+	for ; n < len(out); n++ {
+		o := &out[n]
+		head := o.Head[o.HeadStart:o.HeadEnd]
+		if o.TailLen > 0 || !x.parse(head) {
+			break
 		}
+		i := f.first(&x)
+		if i == len(f.rules) {
+			break
+		}
+		f.deal(now, &x, i, head, o.Payload)
+	}
+	if n > 0 {
+		f.engine.FlushRaw()
+	}
+	return n
+}
+
+// steer gives a frame to the queue pairs of rules, else to those of defaults.
+func (f *Function) steer(now clock.Time, x *fields, b []byte) {
+	if i := f.first(x); i < len(f.rules) {
+		f.deal(now, x, i, b, nil)
 		return
 	}
 	taken := false
 	for _, o := range f.defaults {
 		if o.Rule.Type == command.FlowAllDefault || x.Dst[0]&group != 0 {
 			taken = true
-			f.give(now, o, b)
+			f.give(now, o, b, nil)
 		}
 	}
 	if taken {
@@ -191,14 +221,25 @@ func (f *Function) steer(now clock.Time, x *fields, b []byte) {
 	}
 }
 
+// deal gives a frame, which may be in two parts, to the queue pairs of all rules that match it at the priority of rule i, the first.
+func (f *Function) deal(now clock.Time, x *fields, i int, head, rest []byte) {
+	f.counters.Steered++
+	f.give(now, f.rules[i], head, rest)
+	for priority := f.rules[i].Rule.Priority; i+1 < len(f.rules) && f.rules[i+1].Rule.Priority == priority; i++ {
+		if o := f.rules[i+1]; x.match(o.terms) {
+			f.give(now, o, head, rest)
+		}
+	}
+}
+
 // give gives a frame to the queue pair of a flow.
-func (f *Function) give(now clock.Time, o *Flow, b []byte) {
-	if !f.engine.ReceiveRaw(now, o.QP, b) {
+func (f *Function) give(now clock.Time, o *Flow, head, rest []byte) {
+	if !f.engine.ReceiveRaw(now, o.QP, head, rest) {
 		o.Counters.Lost++
 		return
 	}
 	o.Counters.Frames++
-	o.Counters.Bytes += uint64(len(b))
+	o.Counters.Bytes += uint64(len(head) + len(rest))
 }
 
 // Transmit implements port.Function.

@@ -93,6 +93,23 @@ func TestMatches(t *testing.T) {
 	}
 }
 
+// TestSame: two frames have the same exactly if all words that rules look at are equal.
+func TestSame(t *testing.T) {
+	base := frameOf("\x81\x00\x00\x05\x86\xdd", ipv6...)
+	for _, base := range [][]byte{base, frameOf("\x08\x00", ipv4...), frameOf("\x88\xb5 some")} {
+		var a, b fields
+		a.parse(base)
+		for bit := range 8 * len(base) {
+			other := bytes.Clone(base)
+			other[bit/8] ^= 1 << (bit % 8)
+			b.parse(other)
+			if got, want := a.same(&b), *a.words() == *b.words(); got != want {
+				t.Errorf("bit %d of %x: same is %t, want %t", bit, base, got, want)
+			}
+		}
+	}
+}
+
 // FuzzRules: whatever a program and a peer say, a rule that is accepted can be compared with every frame.
 func FuzzRules(f *testing.F) {
 	f.Add(uint32(0), uint8(3), uint16(80), frameOf("\x08\x00", ipv4...))
