@@ -74,9 +74,16 @@ type missingError struct{ what string }
 
 func (e *missingError) Error() string { return "there is no " + e.what }
 
+// renewHeader is in the requests of a page that fetches a part of itself again (static/page.js). Such a request may be under way
+// when a form is sent, and must not take the notice that is for the next page.
+const renewHeader = "X-Renew"
+
 // view creates the view of a page.
 func (s *Server) view(q *request, title, page string) (*view, error) {
-	v := &view{Title: title, Page: page, Machine: s.cfg.Machine, Version: s.cfg.Version, Secret: q.session.secret, Notice: q.session.told()}
+	v := &view{Title: title, Page: page, Machine: s.cfg.Machine, Version: s.cfg.Version, Secret: q.session.secret}
+	if q.r.Header.Get(renewHeader) == "" {
+		v.Notice = q.session.told()
+	}
 	err := s.client.Get(q.r.Context(), "/adapters", nil, &v.Adapters)
 	return v, err
 }

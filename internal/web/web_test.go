@@ -63,6 +63,23 @@ func TestFormsCarryTheSecretOfTheirSession(t *testing.T) {
 	}
 }
 
+// TestNoticeIsForTheNextPage: what a change did is told once, on the page that the browser goes to next. A page that fetches a part of
+// itself again meanwhile does not take it.
+func TestNoticeIsForTheNextPage(t *testing.T) {
+	b := newBench(t)
+	b.post("/web/adapters/Ethernet%201/restart", url.Values{})
+	for i, want := range []bool{false, true, false} {
+		r := httptest.NewRequest("GET", "http://127.0.0.1:80/web/adapters/Ethernet%201", nil)
+		r.AddCookie(b.cookie)
+		if i == 0 {
+			r.Header.Set(renewHeader, "information")
+		}
+		if got := strings.Contains(b.ask(r).Body.String(), "was restarted."); got != want {
+			t.Errorf("request %d: told %v, want %v", i+1, got, want)
+		}
+	}
+}
+
 func TestALinkOpensOneSession(t *testing.T) {
 	b := newBench(t)
 	path, _ := b.pages.Link()

@@ -3,7 +3,7 @@
 
 async function renew(part) {
   if (document.hidden || part.contains(document.activeElement) || part.closest("[data-held]") || !getSelection().isCollapsed) return;
-  const answer = await fetch(location.href, { headers: { Accept: "text/html" }, redirect: "error" });
+  const answer = await fetch(location.href, { headers: { Accept: "text/html", "X-Renew": part.id }, redirect: "error" });
   if (!answer.ok) throw new Error(answer.statusText);
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
   if (fresh && part.innerHTML !== fresh.innerHTML) part.replaceChildren(...fresh.childNodes);
