@@ -48,16 +48,16 @@ func TestRSSCountersBegin(t *testing.T) {
 	if n, there := value(t, far, misc); n != 0 || !there {
 		t.Errorf("%d frames before anybody looked", n)
 	}
-	send()
-	if n, _ := value(t, far, misc); n == 0 {
-		t.Error("it does not count, though somebody looks")
+	counts := func() bool { // a frame is counted once it has been handed over
+		n, _ := value(t, far, misc)
+		return n > 0
 	}
+	send()
+	await.Eventually(t, "it counts, since somebody looks", counts)
 	set(t, far, "port", "RssCountersActivatedAtStartup", "1")
 	restart(t, far, "port")
 	send()
-	if n, _ := value(t, far, misc); n == 0 {
-		t.Error("RssCountersActivatedAtStartup 1: it does not count from the start")
-	}
+	await.Eventually(t, "RssCountersActivatedAtStartup 1: it counts from the start", counts)
 	if cpu, _ := value(t, far, `\adapter_rss(port, CPU 0)\nonrss_misc_packets`); cpu == 0 {
 		t.Error("the processor of the first queue has none of them")
 	}
@@ -90,9 +90,12 @@ func TestPerfstatsOfMethods(t *testing.T) {
 		for range 3 {
 			b.gets(t, "a frame", func() { a.send(t, a.frame(b.mac, "a frame")) })
 		}
-		in, _ := value(t, far, `\datapath(port)\`+c.mode+`_received_packets`)
-		other, _ := value(t, far, `\datapath(port)\`+c.other+`_received_packets`)
-		if in < 3 || other != 0 {
+		var in uint64
+		await.Eventually(t, "three packets in "+c.mode+" mode", func() bool { // a frame is counted once it has been handed over
+			in, _ = value(t, far, `\datapath(port)\`+c.mode+`_received_packets`)
+			return in >= 3
+		})
+		if other, _ := value(t, far, `\datapath(port)\`+c.other+`_received_packets`); other != 0 {
 			t.Errorf("RecvCompletionMethod %s: %d packets in %s mode, %d in the other", c.method, in, c.mode, other)
 		}
 		if n, _ := value(t, far, `\datapath(port)\traffic_profile_transitions`); (n > 0) != (c.mode == "thread") {
