@@ -219,6 +219,9 @@ func (h *Host) Close() error {
 	h.wg.Wait()
 	h.lock()
 	defer h.mu.Unlock()
+	for _, p := range h.ports {
+		p.stopAgent()
+	}
 	var first error
 	for _, a := range h.adapters {
 		if err := a.close(); err != nil && first == nil {

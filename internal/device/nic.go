@@ -171,6 +171,7 @@ func (h *Host) SetEthernet(index uint32, on bool) error {
 	} else {
 		a.nic.stop()
 	}
+	a.port.followAgent()
 	if a.moved(was); err == nil && on && !a.linked() && !a.enabled && a.nic != nil {
 		a.report(notify.Down)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/port"
+	"github.com/softvpi/softvpi/internal/qos"
 )
 
 // portLoop drives a port: it moves packets between the port and its links, and decides nothing else about them. The
@@ -14,8 +15,10 @@ type portLoop struct {
 	port.Port
 	host      *Host
 	functions []*adapter
-	nics      []*nic // Ethernet functions, with their hosts
-	raw       int    // adapters with raw packet QPs
+	nics      []*nic        // Ethernet functions, with their hosts
+	raw       int           // adapters with raw packet QPs
+	agent     *agent        // of LLDP; nil: none
+	operative qos.Operative // what it has agreed; nothing in the port acts on it yet
 	in        []frame.In
 	out       []frame.Out
 	sent      int        // frames of out that the links have accepted
@@ -89,7 +92,7 @@ func (p *portLoop) idle(now clock.Time) bool {
 			return false
 		}
 	}
-	return len(p.nics) == 0 && p.raw == 0 || p.Port.Deadline() > now
+	return len(p.nics) == 0 && p.raw == 0 && !p.agent.on() || p.Port.Deadline() > now
 }
 
 // receive passes what the links have received to the port.

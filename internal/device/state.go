@@ -28,6 +28,9 @@ func (h *Host) SetAdapterState(index uint32, enabled bool) error {
 		}
 	}
 	if err != nil || a.enabled == enabled {
+		if err == nil {
+			a.port.followAgent()
+		}
 		h.unlock()
 		return err
 	}
@@ -55,6 +58,7 @@ func (h *Host) SetAdapterState(index uint32, enabled bool) error {
 		releases = a.disable()
 		a.report(flags)
 	}
+	a.port.followAgent()
 	h.finish()
 	if !enabled {
 		h.evict() // a closed socket keeps its address while somebody sleeps on it

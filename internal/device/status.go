@@ -38,6 +38,7 @@ type AdapterStatus struct {
 	Retransmits uint64
 	Counters    []command.Counter
 	Objects     ObjectCounts
+	LLDP        *LLDPStatus // of its port's agent; nil: it has none of its own
 }
 
 // ObjectCounts is how many objects of each kind exist.

@@ -83,6 +83,7 @@ func (a *adapter) setWire(s link.State) {
 	a.wire = s
 	a.followSpeed()
 	a.nic.carrier()
+	a.agentCarrier()
 	a.moved(was)
 }
 

@@ -140,6 +140,8 @@ type Stations interface {
 	Listen(mac [6]byte, large bool) error
 	// Unlisten undoes Listen.
 	Unlisten(mac [6]byte) error
+	// Hear hands up the frames to one group, such as that of LLDP, whoever listens; hear false undoes it.
+	Hear(group [6]byte, hear bool) error
 }
 
 // Stats are counters of a link since it was opened. Bytes are those of UDP payloads (of whole frames if

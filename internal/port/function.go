@@ -38,6 +38,13 @@ type Steerer interface {
 	Sniff(now clock.Time, b []byte)
 }
 
+// Taker is the Function of an Agent station.
+type Taker interface {
+	Function
+	// Takes reports whether a frame that begins with head, its Ethernet header at least, is for it.
+	Takes(head []byte) bool
+}
+
 // Placer is a Function that knows where the payloads of packets belong before they are opened, so that opening them
 // copies them there.
 type Placer interface {

@@ -140,7 +140,7 @@ func (p *Port) seal(now clock.Time, out []frame.Out) {
 			if w.steered > 0 {
 				p.sniffSent(now, w, out[:n])
 			}
-			if len(w.places) > 1 || w.steered > 0 {
+			if s.Kind != Agent && (len(w.places) > 1 || w.steered > 0) {
 				p.turn(now, w, s, out[:n])
 			}
 			s.Carried.sent(out[:n])

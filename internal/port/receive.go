@@ -10,7 +10,13 @@ import (
 func (p *Port) Receive(now clock.Time, w *Wire, in []frame.In) {
 	if w.steered > 0 {
 		w.sniff(now, in)
-	} else if len(w.places) == 1 {
+	}
+	if w.agent != nil {
+		if in = p.toAgent(now, w, in); len(in) == 0 {
+			return
+		}
+	}
+	if w.steered == 0 && len(w.places) == 1 {
 		w.places[0].station.Carried.received(in, false)
 		p.give(now, &w.places[0], in)
 		return
@@ -32,6 +38,22 @@ func (p *Port) Receive(now clock.Time, w *Wire, in []frame.In) {
 		}
 		in = in[n:]
 	}
+}
+
+// toAgent gives the wire's Agent its frames, and returns the others. They are rare: a frame to a group is the first sign of one.
+func (p *Port) toAgent(now clock.Time, w *Wire, in []frame.In) []frame.In {
+	s, kept := w.agent.station, 0
+	for i := range in {
+		if b := in[i].Data; len(b) >= eth.EthernetLen && b[0]&group != 0 && s.taker.Takes(b) && !in[i].BadFCS {
+			p.give(now, w.agent, in[i:i+1])
+			continue
+		}
+		if kept < i {
+			in[kept] = in[i]
+		}
+		kept++
+	}
+	return in[:kept]
 }
 
 // give opens packets for one station and hands them to its function, in parts: after each part the function knows where

@@ -19,6 +19,9 @@ const (
 	// Steered stations, whose functions are Steerers, take what their rules match but RoCE to an RDMA function, before
 	// Ethernet stations do.
 	Steered
+	// Agent stations are the port's own end of the protocols between it and the other end of a wire, one for each wire. Their
+	// functions, which are Takers, take their frames before anybody else does; nobody else at the port gets what they send.
+	Agent
 )
 
 // Station is a function's place at a port: what is for it, and how its packets look on the wire.
@@ -40,6 +43,7 @@ type Station struct {
 	function Function
 	placer   Placer  // function, if it is one
 	steerer  Steerer // function of a Steered station
+	taker    Taker   // function of an Agent station
 	wires    []*Wire
 	off      bool
 }
@@ -55,8 +59,9 @@ type Wire struct {
 	Shown bool
 
 	places  []place
-	steered int // Steered stations among them
-	mac     int // the place of the station that had the last frame
+	agent   *place // its Agent station; nil: none
+	steered int    // Steered stations among places
+	mac     int    // the place of the station that had the last frame
 }
 
 // place is a station on a wire.
@@ -70,8 +75,11 @@ type place struct {
 func (p *Port) Attach(f Function, s Station) *Station {
 	s.port, s.function = p, f
 	s.placer, _ = f.(Placer)
-	if s.Kind == Steered {
+	switch s.Kind {
+	case Steered:
 		s.steerer = f.(Steerer)
+	case Agent:
+		s.taker = f.(Taker)
 	}
 	o := &s
 	p.stations = append(p.stations, o)
@@ -94,15 +102,22 @@ func (p *Port) Detach(s *Station) {
 // Plug gives a station a place on a wire. addr is the one source address of the packets that the wire carries for it, as
 // a socket does; if not valid it carries all. A nil e leaves packets without outer headers.
 func (s *Station) Plug(w *Wire, addr netip.Addr, e *encap.Encap) {
+	s.wires = append(s.wires, w)
+	if s.Kind == Agent {
+		w.agent = &place{station: s}
+		return
+	}
 	w.places = append(w.places, place{s, addr, e})
 	if s.Kind == Steered {
 		w.steered++
 	}
-	s.wires = append(s.wires, w)
 }
 
 // Unplug removes a station from a wire.
 func (s *Station) Unplug(w *Wire) {
+	if s.Kind == Agent {
+		w.agent = nil
+	}
 	for i := range w.places {
 		if w.places[i].station == s {
 			w.places = append(w.places[:i], w.places[i+1:]...)
@@ -155,6 +170,9 @@ func (w *Wire) other(s *Station, dst eth.MAC) bool {
 
 // place returns the station's place on the wire.
 func (w *Wire) place(s *Station) *place {
+	if s.Kind == Agent {
+		return w.agent
+	}
 	for i := range w.places {
 		if w.places[i].station == s {
 			return &w.places[i]

@@ -180,6 +180,14 @@ func (p *Address) Unlisten(mac [6]byte) {
 	}
 }
 
+// Hear makes a link of whole frames hand up the frames to a group, or no longer. The error is the link's.
+func (p *Address) Hear(group [6]byte, hear bool) error {
+	if p.owner != nil {
+		return p.owner.Hear(group, hear)
+	}
+	return p.base.Capabilities().Stations.Hear(group, hear)
+}
+
 // Send sends packets as Link.Send does.
 func (p *Address) Send(frames []frame.Out) (int, error) { return p.way.Send(frames) }
 

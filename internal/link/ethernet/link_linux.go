@@ -258,6 +258,18 @@ func (l *etherLink) Unlisten(mac [6]byte) error {
 	return l.listen()
 }
 
+// Hear implements link.Stations.
+func (l *etherLink) Hear(group [6]byte, hear bool) error {
+	if err := l.Set.Hear(group, hear); err != nil {
+		return err
+	}
+	err := l.listen()
+	if err != nil && hear {
+		_ = l.Set.Hear(group, false)
+	}
+	return err
+}
+
 // Join implements link.Multicaster.
 func (l *etherLink) Join(group netip.Addr) error {
 	if err := l.Set.Join(group); err != nil {

@@ -148,6 +148,7 @@ func (s *Set) MACs() (unicast, multicast []eth.MAC) {
 			multicast = add(multicast, g)
 		}
 	}
+	multicast = append(multicast, s.heard...)
 	return unicast, multicast
 }
 

@@ -1,11 +1,15 @@
 package station
 
 import (
+	"fmt"
 	"net"
 	"slices"
 
 	"github.com/softvpi/softvpi/wire/eth"
 )
+
+// mostHeard is how many groups can be heard.
+const mostHeard = 8
 
 // mostEars is how many MACs can be listened to.
 const mostEars = mostStations
@@ -54,11 +58,34 @@ func (s *Set) ear(mac eth.MAC) int {
 	return -1
 }
 
+// Hear implements link.Stations.
+func (s *Set) Hear(group [6]byte, hear bool) error {
+	switch i := slices.Index(s.heard, eth.MAC(group)); {
+	case s.closed.Load():
+		return net.ErrClosed
+	case group[0]&1 == 0:
+		return s.bad("group", eth.MAC(group), "the address of a group")
+	case hear && i < 0:
+		if len(s.heard) == mostHeard {
+			return s.bad("groups that are heard", len(s.heard)+1, fmt.Sprintf("at most %d", mostHeard))
+		}
+		s.heard = append(s.heard, group)
+	case !hear && i >= 0:
+		s.heard = slices.Delete(s.heard, i, i+1)
+	}
+	return nil
+}
+
 // Listened reports whether anybody listens: then the link hears every group.
 func (s *Set) Listened() bool { return len(s.ears) > 0 }
 
-// Hears reports whether a whole Ethernet frame is for somebody who listens: to his MAC, or to a group.
-func (s *Set) Hears(b []byte) bool { return b[0]&1 != 0 && len(s.ears) > 0 || s.ear(eth.MAC(b)) >= 0 }
+// Hears reports whether a whole Ethernet frame is for somebody who listens, to his MAC or to a group, or to a group that is heard.
+func (s *Set) Hears(b []byte) bool {
+	if b[0]&1 != 0 {
+		return len(s.ears) > 0 || slices.Contains(s.heard, eth.MAC(b))
+	}
+	return s.ear(eth.MAC(b)) >= 0
+}
 
 // HearsLarge reports whether a frame may be handed up as the system has coalesced it: who listens to its MAC takes such.
 func (s *Set) HearsLarge(b []byte) bool {

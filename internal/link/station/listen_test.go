@@ -65,3 +65,32 @@ func frameTo(dst eth.MAC, vlan uint16, kind eth.EtherType, payload []byte) []byt
 	h.Put(b)
 	return append(append(b, payload...), make([]byte, 46)...)
 }
+
+// TestHear: frames to a group that is heard are handed up, whoever listens.
+func TestHear(t *testing.T) {
+	b := newBed(t, Config{}, at(1, 0, "10.0.0.1/24"))
+	group := eth.MAC{0x01, 0x80, 0xc2, 0, 0, 0x0e}
+	f, other := frameTo(group, 0, 0x88cc, nil), frameTo(eth.PauseMAC, 0, 0x8808, nil)
+	if b.Wants(f) {
+		t.Error("it is handed up to nobody")
+	}
+	if err := errors.Join(b.Hear(group, true), b.Hear(group, true)); err != nil || !b.Wants(f) || b.Wants(other) {
+		t.Errorf("%v: %v, another %v", err, b.Wants(f), b.Wants(other))
+	}
+	if _, groups := b.MACs(); len(groups) == 0 || groups[len(groups)-1] != group {
+		t.Errorf("the interface listens to %v", groups)
+	}
+	if err := b.Hear(group, false); err != nil || b.Wants(f) {
+		t.Errorf("%v: no longer %v", err, b.Wants(f))
+	}
+	var e *FieldError
+	if err := b.Hear(mac(7), true); !errors.As(err, &e) || e.Field != "group" {
+		t.Errorf("one that is no group: %v", err)
+	}
+	for i := range mostHeard + 1 {
+		err := b.Hear(eth.MAC{1, byte(i)}, true)
+		if (err != nil) != (i == mostHeard) {
+			t.Errorf("group %d: %v", i, err)
+		}
+	}
+}

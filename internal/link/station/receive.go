@@ -14,7 +14,7 @@ func (s *Set) Wants(b []byte) bool {
 	if len(b) < eth.EthernetLen {
 		return false
 	}
-	heard := len(s.ears) > 0 && s.Hears(b)
+	heard := len(s.ears)+len(s.heard) > 0 && s.Hears(b)
 	return s.concerns(b) || heard
 }
 

@@ -86,7 +86,8 @@ type Set struct {
 	ids    []id // of the stations
 	last   id   // of the last frame that was for a station
 	groups []group
-	ears   []ear // of those who listen
+	ears   []ear     // of those who listen
+	heard  []eth.MAC // groups
 	hops   map[hopKey]*hop
 	held   int // frames that wait for their neighbours
 	swept  clock.Time
