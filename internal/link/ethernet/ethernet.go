@@ -9,9 +9,23 @@
 //
 // Frames arrive as they were on the wire, in spite of what the system has done to them or left undone: a VLAN tag that it took
 // out is put back, what it coalesced is cut again, and of a frame whose checksum an interface would have filled in, a UDP
-// checksum is left out (RoCE has none) and any other one filled in. Received frames take a system call for up to 64: a
-// ring of shared memory either delays frames (version 3, which passes on blocks) or has a place for the longest frame for
-// each (version 2); what leaves through the link's own interface is not received.
+// checksum is left out (RoCE has none) and any other one filled in. What leaves through the link's own interface is not received.
+//
+// Frames take a system call for up to 64, in both directions. A ring of shared memory to receive in (packet_mmap) either delays
+// frames, as it passes on blocks (version 3), or has a place for the longest frame for each (version 2). What the ways take for a
+// frame of 64 bytes across veth, where whoever sends also does what the system does to receive, by "chrt -r 1 go test
+// ./internal/link/ethernet -run '^$' -bench . -benchtime 0.3s" on an AMD EPYC:
+//
+//	                         send      receive
+//	this link                1340 ns   556 ns
+//	sendmmsg, recvmmsg       1262 ns   520 ns
+//	sendmmsg, ring           1515 ns     7 ns
+//	past the qdisc, recvmmsg 1262 ns   512 ns
+//	ring, recvmmsg           1209 ns   677 ns
+//	ring, ring               1826 ns     8 ns
+//
+// So a ring to send from gains nothing. One to receive in would save 15 % of the whole, and cost the sender, who is the slower end
+// on veth, 20 % of its frames.
 package ethernet
 
 import (

@@ -25,7 +25,7 @@ import (
 
 // onVeth makes a veth pair in a namespace of the test's own: on "near" the system has 10.0.0.254 and fd00::fe, "far" is for
 // links.
-func onVeth(t *testing.T) (near, far netlink.Link) {
+func onVeth(t testing.TB) (near, far netlink.Link) {
 	t.Helper()
 	systemtest.Required(t)
 	namespace.Own(t)
@@ -41,7 +41,7 @@ func onVeth(t *testing.T) (near, far netlink.Link) {
 	return near, far
 }
 
-func address(t *testing.T, l netlink.Link, prefix string) {
+func address(t testing.TB, l netlink.Link, prefix string) {
 	t.Helper()
 	a, err := netlink.ParseAddr(prefix)
 	must(t, err)
@@ -49,14 +49,14 @@ func address(t *testing.T, l netlink.Link, prefix string) {
 	must(t, netlink.AddrAdd(l, a))
 }
 
-func must(t *testing.T, errs ...error) {
+func must(t testing.TB, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func mustOpen(t *testing.T, cfg Config, stations ...link.Station) *etherLink {
+func mustOpen(t testing.TB, cfg Config, stations ...link.Station) *etherLink {
 	t.Helper()
 	cfg.Stations = stations
 	l, err := Open(cfg)
