@@ -82,6 +82,7 @@ type cli struct {
 	Web      webCmd      `cmd:"" help:"Print a link to the device manager pages of the running driver."`
 	Verbs    verbsCmd    `cmd:"" help:"Run unmodified verbs programs on the adapters, or find out why one does not see them."`
 	Fabric   fabricCmd   `cmd:"" help:"Run an InfiniBand fabric of virtual nodes, or print the netlist of one."`
+	Simulate simulateCmd `cmd:"" help:"Run a scenario of Ethernet switches and RDMA hosts in virtual time, with PFC, ECN and DCQCN."`
 	Tools    toolsCmd    `cmd:"" help:"List the tools, or create links to call them by name."`
 	RunDemo  demoCmd     `cmd:"" name:"run-demo" help:"Bring up two adapters and show them at work, as make run does."`
 	Bench    benchCmd    `cmd:"" help:"Measure bandwidth, latency, waiting and scale compared with TCP, as make bench does."`

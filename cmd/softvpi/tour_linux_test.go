@@ -29,6 +29,7 @@ var tours = []struct{ document, before string }{
 	{"docs/driver.md", ""},
 	{"docs/ethernet.md", ""},
 	{"docs/qos.md", ""},
+	{"docs/simulate.md", ""},
 	{"docs/diagnostics.md", ""},
 	{"docs/api.md", "softvpi up &"},
 	{"docs/counters.md", "softvpi up &"},

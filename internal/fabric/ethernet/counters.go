@@ -54,3 +54,13 @@ type Usage struct {
 	Size, Used, Peak int // of what the ports share
 	Headroom         int // what is used of all headroom
 }
+
+// Events returns how many packets the port has marked and how many pauses it has sent, of all priorities.
+func (p *Port) Events() (marks, pauses uint64) {
+	for i := range p.counters.Priority {
+		c := &p.counters.Priority[i]
+		marks += c.Marked
+		pauses += c.Pause.Sent
+	}
+	return marks, pauses + p.counters.Global.Sent
+}

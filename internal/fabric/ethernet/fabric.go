@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/clock/due"
 )
 
 // End is a port of a node of a fabric.
@@ -17,7 +18,7 @@ type Fabric struct {
 	Store Store
 
 	nodes    []node
-	due      due
+	due      due.Times
 	arrivals arrivals
 	watch    watch
 	rooms    []int // stations that have room again
@@ -43,9 +44,9 @@ func (f *Fabric) add(n node) int {
 		n.peers = append(n.peers, End{Node: -1})
 	}
 	f.nodes = append(f.nodes, n)
-	f.due = newDue(len(f.nodes))
+	f.due = due.New(len(f.nodes))
 	for i := range f.nodes {
-		f.due.set(i, f.nodes[i].sw.Deadline())
+		f.due.Set(i, f.nodes[i].sw.Deadline())
 	}
 	return len(f.nodes) - 1
 }
@@ -85,7 +86,7 @@ func (f *Fabric) port(e End) *Port { return &f.nodes[e.Node].sw.ports[e.Port] }
 func (f *Fabric) Send(now clock.Time, station int, r Ref) bool {
 	x := &f.nodes[station]
 	ok := x.station.Send(now, r)
-	f.due.set(station, x.sw.Deadline())
+	f.due.Set(station, x.sw.Deadline())
 	return ok
 }
 
@@ -103,11 +104,11 @@ func (f *Fabric) Room() (station int, priorities uint8, ok bool) {
 }
 
 // Wake notes that something was done to a node directly.
-func (f *Fabric) Wake(node int) { f.due.set(node, f.nodes[node].sw.Deadline()) }
+func (f *Fabric) Wake(node int) { f.due.Set(node, f.nodes[node].sw.Deadline()) }
 
 // Deadline returns when Advance is wanted next.
 func (f *Fabric) Deadline() clock.Time {
-	return clock.Min(clock.Min(f.due.first(), f.arrivals.first()), f.watch.at())
+	return clock.Min(clock.Min(f.due.First(), f.arrivals.first()), f.watch.at())
 }
 
 // Advance lets happen what is due, in the order of time; what is due at once in the order in which it was sent, then nodes by number.
@@ -120,8 +121,8 @@ func (f *Fabric) Advance(now clock.Time) {
 		switch {
 		case f.arrivals.first() == at:
 			f.arrive(f.arrivals.pop())
-		case f.due.first() == at:
-			f.turn(at, f.due.next())
+		case f.due.First() == at:
+			f.turn(at, f.due.Next())
 		default:
 			f.look(at)
 		}
@@ -136,7 +137,7 @@ func (f *Fabric) arrive(a arrival) {
 		return
 	}
 	x.sw.Receive(a.at, int(a.port), a.frame)
-	f.due.set(int(a.node), x.sw.Deadline())
+	f.due.Set(int(a.node), x.sw.Deadline())
 }
 
 // turn lets a node send.
@@ -148,7 +149,7 @@ func (f *Fabric) turn(now clock.Time, i int) {
 			f.depart(now, x, i, d)
 		}
 	}
-	f.due.set(i, x.sw.Deadline())
+	f.due.Set(i, x.sw.Deadline())
 	if x.station != nil && x.station.refused != 0 && !x.told {
 		x.told = true
 		f.rooms = append(f.rooms, i)

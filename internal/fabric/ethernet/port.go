@@ -76,8 +76,8 @@ func (p *Port) priority(h *header) uint8 {
 
 // wake gives the port a turn, as soon as its line is free.
 func (p *Port) wake(now clock.Time) {
-	if d := &p.sw.due; d.get(int(p.number)) > now {
-		d.set(int(p.number), max(now, p.free()))
+	if d := &p.sw.due; d.Get(int(p.number)) > now {
+		d.Set(int(p.number), max(now, p.free()))
 	}
 }
 
@@ -92,12 +92,12 @@ func (p *Port) free() clock.Time {
 // turn sends what comes next, if the line is free.
 func (p *Port) turn(now clock.Time) {
 	if free := p.free(); free > now {
-		p.sw.due.set(int(p.number), free)
+		p.sw.due.Set(int(p.number), free)
 		return
 	}
 	p.sent(now)
 	if p.down {
-		p.sw.due.set(int(p.number), clock.Never)
+		p.sw.due.Set(int(p.number), clock.Never)
 		return
 	}
 	if p.paused != 0 {
@@ -110,13 +110,13 @@ func (p *Port) turn(now clock.Time) {
 	case open != 0:
 		p.send(now, p.scheduler.choose(open))
 	default:
-		p.sw.due.set(int(p.number), clock.Min(p.again, p.stall(now)))
+		p.sw.due.Set(int(p.number), clock.Min(p.again, p.stall(now)))
 		return
 	}
 	if p.paused&p.backlog != 0 {
 		p.stall(now)
 	}
-	p.sw.due.set(int(p.number), p.free())
+	p.sw.due.Set(int(p.number), p.free())
 }
 
 // sent gives back the room of the frame that has left.

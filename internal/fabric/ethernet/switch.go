@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/clock/due"
 	"github.com/softvpi/softvpi/internal/fabric/bridge"
 	"github.com/softvpi/softvpi/wire/eth"
 )
@@ -16,7 +17,7 @@ type Switch struct {
 	ports  []Port
 	buffer buffer
 	relay  *bridge.Relay
-	due    due
+	due    due.Times
 
 	entries []entry // of queues; the first is none
 	free    uint32  // the first that is in no queue
@@ -64,7 +65,7 @@ func build(store *Store, cfg Config, ports []PortConfig) (*Switch, error) {
 	if len(ports) == 0 || len(ports) > MostPorts {
 		return nil, bad("ports", len(ports), fmt.Sprintf("1 to %d", MostPorts))
 	}
-	s := &Switch{cfg: cfg, store: store, due: newDue(len(ports)), entries: make([]entry, 1),
+	s := &Switch{cfg: cfg, store: store, due: due.New(len(ports)), entries: make([]entry, 1),
 		storms: make([]Storm, 0, mostStorms), ports: make([]Port, len(ports))}
 	s.buffer.size = cfg.Buffer
 	for i, c := range ports {
@@ -120,12 +121,12 @@ func (s *Switch) Storm() (Storm, bool) {
 }
 
 // Deadline returns when Advance is wanted next.
-func (s *Switch) Deadline() clock.Time { return s.due.first() }
+func (s *Switch) Deadline() clock.Time { return s.due.First() }
 
 // Advance does what is due: frames leave, pauses end or are sent.
 func (s *Switch) Advance(now clock.Time) {
-	for s.due.first() <= now {
-		s.ports[s.due.next()].turn(now)
+	for s.due.First() <= now {
+		s.ports[s.due.Next()].turn(now)
 	}
 }
 

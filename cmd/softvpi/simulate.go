@@ -1,0 +1,144 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/simulate"
+	"github.com/softvpi/softvpi/internal/simulate/report"
+	"github.com/softvpi/softvpi/internal/simulate/scenario"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// simulateCmd runs a scenario in virtual time.
+type simulateCmd struct {
+	File       string   `arg:"" help:"Scenario (JSON, described in docs/simulate.md)."`
+	Set        []string `sep:"none" placeholder:"FIELD=VALUE" help:"Put a value in the place of a field's, such as lean=true or switch.kmin=5KB; several are possible."`
+	Sweep      []string `sep:"none" placeholder:"FIELD=VALUE,..." help:"Run the scenario once for each value of a field, such as kmin=5,40,160, and compare; with several, for each combination."`
+	JSON       string   `name:"json" placeholder:"FILE" help:"Write the result to this file, as JSON."`
+	CSV        string   `name:"csv" placeholder:"DIR" help:"Write flows, time series, queues and ports to this directory, as CSV."`
+	Processors int      `help:"Processors that the runs of --sweep use at once (default: all; the results do not depend on it)."`
+	Quiet      bool     `help:"Show no progress."`
+}
+
+func (c simulateCmd) Run(s *session) error {
+	if c.Processors < 0 || c.Processors > 1024 {
+		return tool.Usagef("--processors is %d; allowed: 1 to 1024, or 0 for all", c.Processors)
+	}
+	if c.Processors == 0 {
+		c.Processors = runtime.GOMAXPROCS(0)
+	}
+	base, values, err := c.values()
+	if err != nil {
+		return asUsage(err)
+	}
+	runs, err := scenario.Combine(base, values, c.Sweep)
+	if err != nil {
+		return asUsage(err)
+	}
+	progress := newProgress(s, c.Quiet, len(runs))
+	results, err := simulate.All(s.ctx, runs, c.Processors, progress.report)
+	progress.end()
+	if err != nil {
+		return asUsage(err)
+	}
+	return c.write(s, results)
+}
+
+// values reads the scenario with the values of --set.
+func (c simulateCmd) values() (base *scenario.Scenario, values []scenario.Set, err error) {
+	if base, err = scenario.Load(c.File); err != nil || len(c.Set) == 0 {
+		return base, nil, err
+	}
+	for _, text := range c.Set {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" || value == "" {
+			return nil, nil, tool.Usagef("--set is %q; allowed: FIELD=VALUE, such as switch.kmin=5KB", text)
+		}
+		v, err := base.Assign("--set "+text, name, value)
+		if err != nil {
+			return nil, nil, err
+		}
+		values = append(values, v)
+	}
+	base, err = scenario.Load(c.File, values...)
+	return base, values, err
+}
+
+// asUsage makes the errors of scenarios those of usage.
+func asUsage(err error) error {
+	var bad *scenario.Error
+	if errors.As(err, &bad) {
+		return tool.Usagef("%s", bad)
+	}
+	return err
+}
+
+func (c simulateCmd) write(s *session, results []simulate.Labelled) error {
+	if err := report.Text(s.env.Stdout, results); err != nil {
+		return err
+	}
+	var errs []error
+	file := func(name string, write func(io.Writer) error) {
+		f, err := os.Create(name)
+		if err == nil {
+			err = errors.Join(write(f), f.Close())
+		}
+		errs = append(errs, err)
+	}
+	if c.JSON != "" {
+		file(c.JSON, func(w io.Writer) error { return report.JSON(w, results) })
+	}
+	if c.CSV != "" {
+		errs = append(errs, os.MkdirAll(c.CSV, 0o777))
+		for _, t := range report.Tables {
+			file(filepath.Join(c.CSV, t.Name+".csv"), func(w io.Writer) error { return t.Write(w, results) })
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// progress shows how far runs are, on a terminal.
+type progress struct {
+	to    io.Writer // nil: nowhere
+	start time.Time
+	shown time.Time
+	runs  int
+}
+
+func newProgress(s *session, quiet bool, runs int) *progress {
+	p := &progress{start: time.Now(), runs: runs}
+	if s.env.Terminal && !quiet {
+		p.to = s.env.Stderr
+	}
+	return p
+}
+
+// report shows how far all runs are together.
+func (p *progress) report(x simulate.Progress) {
+	now := time.Now()
+	if p.to == nil || now.Sub(p.shown) < 200*time.Millisecond {
+		return
+	}
+	p.shown = now
+	took := now.Sub(p.start)
+	share := float64(x.Now) / float64(x.Of)
+	left := "?"
+	if share > 0.005 {
+		left = time.Duration(float64(took) * (1 - share) / share).Round(time.Second / 10).String()
+	}
+	fmt.Fprintf(p.to, "\r\x1b[K%5.1f %%  %v of %v  %.2f M packets/s  %s left", 100*share, x.Now.Round(time.Microsecond), x.Of,
+		float64(x.Packets)/took.Seconds()/1e6, left)
+}
+
+func (p *progress) end() {
+	if p.to != nil && !p.shown.IsZero() {
+		fmt.Fprint(p.to, "\r\x1b[K")
+	}
+}

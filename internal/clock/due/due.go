@@ -1,0 +1,52 @@
+// Package due says which of many wants its turn next.
+package due
+
+import (
+	"math/bits"
+
+	"github.com/softvpi/softvpi/internal/clock"
+)
+
+// Times are when each of some members wants its turn: a tree whose nodes are the earlier of the two below them. The zero value has
+// no members.
+type Times struct{ at []clock.Time }
+
+// New returns the times of n members, who want none so far.
+func New(n int) Times {
+	d := Times{make([]clock.Time, 2<<bits.Len(uint(max(n, 1)-1)))}
+	for i := range d.at {
+		d.at[i] = clock.Never
+	}
+	return d
+}
+
+// Set sets that of member i.
+func (d *Times) Set(i int, at clock.Time) {
+	i += len(d.at) / 2
+	for d.at[i] != at {
+		d.at[i] = at
+		if i == 1 {
+			return
+		}
+		at = clock.Min(at, d.at[i^1])
+		i /= 2
+	}
+}
+
+// Get returns that of member i.
+func (d *Times) Get(i int) clock.Time { return d.at[i+len(d.at)/2] }
+
+// First returns the earliest.
+func (d *Times) First() clock.Time { return d.at[1] }
+
+// Next returns the member with the earliest, the one with the lowest number of several.
+func (d *Times) Next() int {
+	i := 1
+	for i < len(d.at)/2 {
+		i *= 2
+		if d.at[i] > d.at[i/2] {
+			i++
+		}
+	}
+	return i - len(d.at)/2
+}

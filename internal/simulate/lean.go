@@ -1,0 +1,373 @@
+package simulate
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric/ethernet"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/simulate/scenario"
+	"github.com/softvpi/softvpi/internal/transport/congestion"
+	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// Where the headers of a frame are.
+const (
+	ipAt   = eth.EthernetLen
+	udpAt  = ipAt + eth.IPv4Len
+	bthAt  = udpAt + eth.UDPLen
+	afterB = bthAt + ib.BTHLen
+
+	roceDPort = 4791
+	// firstPort is the least source port of RoCE v2 (IBA annex A17).
+	firstPort = 0xc000
+	pkey      = 0xffff
+)
+
+// lean is the state of a flow between lean hosts, the sender's and the receiver's.
+type lean struct {
+	total  int64 // packets; MaxInt64: without end
+	next   int64 // the first that has not been sent, or must be again
+	acked  int64 // the first that has not been acknowledged
+	most   int64 // the first that has never been sent
+	moved  clock.Time
+	behind *flow // the next in the queue of those that may send
+	react  *congestion.ReactionPoint
+
+	expected int64 // the next that the receiver takes
+	refused  bool  // it has refused the one behind a gap
+	answer   congestion.NotificationPoint
+}
+
+// notice is a short packet that a lean host owes.
+type notice struct {
+	flow   *flow
+	opcode ib.Opcode
+	refuse bool
+	psn    int64
+}
+
+// pace is when a flow may send.
+type pace struct {
+	at   clock.Time
+	flow *flow
+}
+
+func (p pace) Before(o pace) bool {
+	return p.at < o.at || p.at == o.at && p.flow.number < o.flow.number
+}
+
+// leanHost is a host without verbs: its flows have packets, acknowledgements for some of them, go back to a packet that was lost, and
+// have the reaction points of DCQCN.
+type leanHost struct {
+	r       *Run
+	node    int
+	nic     *scenario.NIC
+	timeout time.Duration
+
+	ready   [frame.Priorities]fifo // flows that may send
+	sends   uint8                  // priorities with such
+	full    uint8                  // priorities at which the station has no room
+	held    [frame.Priorities]ethernet.Ref
+	notices []notice
+	told    int // of notices
+	paced   heap[pace]
+	active  []*flow // that wait for acknowledgements
+	check   clock.Time
+	buf     [afterB + ib.CNPReservedLen]byte
+}
+
+// fifo is a queue of flows.
+type fifo struct{ first, last *flow }
+
+func newLeanHost(r *Run, node int) *leanHost {
+	nic := r.s.NICs[node]
+	h := &leanHost{r: r, node: node, nic: nic, timeout: ib.AckTimeout(nic.Timeout), check: clock.Never}
+	(&eth.Ethernet{Src: mac(node), Type: eth.TypeIPv4}).Put(h.buf[:])
+	src := r.n.addrs[node].As4()
+	eth.IPv4(h.buf[ipAt:]).Encode(0, 0, 0, 64, eth.ProtocolUDP, src, [4]byte{})
+	return h
+}
+
+func (h *leanHost) begin(now clock.Time, f *flow) {
+	x := &f.lean
+	x.total = math.MaxInt64
+	if f.Bytes > 0 {
+		x.total = (f.Bytes + int64(h.nic.MTU) - 1) / int64(h.nic.MTU)
+	}
+	x.moved = now
+	h.active = append(h.active, f)
+	h.check = clock.Min(h.check, now.Add(h.timeout))
+	h.enqueue(f)
+}
+
+func (h *leanHost) enqueue(f *flow) {
+	q := &h.ready[f.Priority]
+	if q.first == nil {
+		q.first = f
+		h.sends |= 1 << f.Priority
+	} else {
+		q.last.lean.behind = f
+	}
+	q.last = f
+}
+
+func (h *leanHost) dequeue(priority uint8) *flow {
+	q := &h.ready[priority]
+	f := q.first
+	if q.first = f.lean.behind; q.first == nil {
+		q.last = nil
+		h.sends &^= 1 << priority
+	}
+	f.lean.behind = nil
+	return f
+}
+
+func (h *leanHost) room(priorities uint8) { h.full &^= priorities }
+
+func (h *leanHost) deadline() clock.Time {
+	if len(h.paced) > 0 {
+		return clock.Min(h.check, h.paced[0].at)
+	}
+	return h.check
+}
+
+func (h *leanHost) take(now clock.Time, r ethernet.Ref) {
+	b := h.r.n.Store.Head(r)
+	bth := ib.BTH(b[bthAt:])
+	f := &h.r.flows[bth.DestQP()]
+	switch bth.Opcode() {
+	case ib.RCAcknowledge:
+		h.acknowledged(now, f, follow(f.lean.acked, bth.PSN()), ib.AETH(b[afterB:]).Syndrome() != 0)
+	case ib.CNP:
+		h.notified(now, f)
+	default:
+		h.data(now, f, b, h.r.n.Store.Len(r)-headers)
+	}
+	h.r.n.Store.Drop(r)
+}
+
+// follow returns the number of a packet from its 24 bits, near another.
+func follow(near int64, psn ib.PSN) int64 {
+	return near + int64(int32((uint32(psn)-uint32(near))<<8)>>8)
+}
+
+// data takes a packet with a payload.
+func (h *leanHost) data(now clock.Time, f *flow, b []byte, bytes int) {
+	x := &f.lean
+	bth := ib.BTH(b[bthAt:])
+	if eth.Marked(eth.IPv4(b[ipAt:]).ToS()) {
+		f.marked++
+		if h.nic.Congestion.Notify>>f.Priority&1 != 0 && x.answer.Answer(now, h.nic.Congestion.CNPInterval) {
+			h.notices = append(h.notices, notice{flow: f, opcode: ib.CNP})
+		}
+	}
+	psn := follow(x.expected, bth.PSN())
+	switch {
+	case psn > x.expected: // some were lost
+		if !x.refused {
+			x.refused = true
+			h.notices = append(h.notices, notice{f, ib.RCAcknowledge, true, x.expected})
+		}
+		return
+	case psn == x.expected:
+		x.expected++
+		x.refused = false
+		h.r.arrived(now, f, bytes)
+	}
+	if bth.AckReq() {
+		h.notices = append(h.notices, notice{f, ib.RCAcknowledge, false, x.expected})
+	}
+}
+
+// acknowledged takes an acknowledgement of all packets before one, which must be sent again if it is refused.
+func (h *leanHost) acknowledged(now clock.Time, f *flow, psn int64, refused bool) {
+	x := &f.lean
+	if psn < x.acked || psn > x.most {
+		return
+	}
+	if psn > x.acked {
+		x.acked, x.moved = psn, now
+		x.next = max(x.next, psn)
+	}
+	if refused {
+		h.back(f)
+	}
+}
+
+// back makes a flow send again from the first packet that is not acknowledged.
+func (h *leanHost) back(f *flow) {
+	idle := f.lean.next == f.lean.total
+	f.lean.next = f.lean.acked
+	if idle && f.lean.next < f.lean.total {
+		h.enqueue(f)
+	}
+}
+
+func (h *leanHost) notified(now clock.Time, f *flow) {
+	f.cnps++
+	c := &h.nic.Congestion
+	if c.React>>f.Priority&1 == 0 {
+		return
+	}
+	if f.lean.react == nil {
+		f.lean.react = congestion.NewReactionPoint(&c.Reaction)
+	}
+	f.lean.react.Notified(now)
+}
+
+func (h *leanHost) turn(now clock.Time) {
+	if h.check <= now {
+		h.expire(now)
+	}
+	for len(h.paced) > 0 && h.paced[0].at <= now {
+		f := h.paced.pop().flow
+		if at := f.lean.react.NextSend(now); at > now {
+			h.paced.push(pace{at, f})
+			continue
+		}
+		h.enqueue(f)
+	}
+	for p := range h.held {
+		if h.held[p] != 0 && h.full>>p&1 == 0 {
+			r := h.held[p]
+			h.held[p] = 0
+			h.hand(now, uint8(p), r)
+		}
+	}
+	for h.told < len(h.notices) && h.tell(now, &h.notices[h.told]) {
+		h.told++
+	}
+	if h.told == len(h.notices) {
+		h.notices, h.told = h.notices[:0], 0
+	}
+	for open := h.sends &^ h.full; open != 0; open = h.sends &^ h.full {
+		h.send(now, uint8(bits.Len8(open)-1))
+	}
+}
+
+// expire sends again what has not been acknowledged for long, and forgets flows that are complete.
+func (h *leanHost) expire(now clock.Time) {
+	h.check = clock.Never
+	kept := h.active[:0]
+	for _, f := range h.active {
+		x := &f.lean
+		if x.acked == x.total {
+			continue
+		}
+		kept = append(kept, f)
+		if x.next > x.acked && now >= x.moved.Add(h.timeout) {
+			x.moved = now
+			h.back(f)
+		}
+		h.check = clock.Min(h.check, max(x.moved.Add(h.timeout), now+1))
+	}
+	h.active = kept
+}
+
+// hand gives a frame to the station, or keeps it until that has room.
+func (h *leanHost) hand(now clock.Time, priority uint8, r ethernet.Ref) {
+	if !h.r.n.Send(now, h.node, r) {
+		h.held[priority] = r
+		h.full |= 1 << priority
+	}
+}
+
+// tell sends an acknowledgement or a notification; false: there is no room.
+func (h *leanHost) tell(now clock.Time, n *notice) bool {
+	c := &h.nic.Congestion
+	class := n.flow.Priority << 5
+	length := afterB + ib.AETHLen
+	if n.opcode == ib.CNP {
+		class, length = c.CNPDSCP<<2, afterB+ib.CNPReservedLen
+	}
+	priority := class >> 5
+	if h.full>>priority&1 != 0 {
+		return false
+	}
+	b := h.buf[:length]
+	clear(b[afterB:])
+	h.address(b, n.flow, int(n.flow.From), class)
+	bth := ib.BTH(b[bthAt:])
+	bth.Encode(n.opcode, false, false, 0, pkey, ib.QPN(n.flow.number), ib.PSN(n.psn)&ib.PSNMask)
+	if n.opcode == ib.CNP {
+		bth.SetBECN(true)
+	} else if n.refuse {
+		ib.AETH(b[afterB:]).SetSyndrome(ib.NAKSequence)
+	}
+	h.hand(now, priority, h.r.n.Store.Put(b, ib.ICRCLen))
+	return true
+}
+
+// address completes the headers before the BTH of a frame to a host. What no switch looks at is left out.
+func (h *leanHost) address(b []byte, f *flow, to int, class uint8) {
+	node := h.r.s.Graph.Hosts[to]
+	leaf := mac(h.r.n.leaf[h.node])
+	copy(b, leaf[:])
+	ip := eth.IPv4(b[ipAt:])
+	ip.SetToS(class)
+	dst := h.r.n.addrs[node].As4()
+	copy(ip[16:], dst[:])
+	eth.UDP(b[udpAt:]).Encode(sourcePort(f), roceDPort, 0)
+	binary.BigEndian.PutUint16(b[udpAt+4:], uint16(len(b)-udpAt+ib.ICRCLen))
+}
+
+// sourcePort is that of a flow's packets, by which switches spread them.
+func sourcePort(f *flow) uint16 { return firstPort | uint16(uint32(f.number)*2654435761>>18) }
+
+// send sends a packet of the flow that comes next at a priority.
+func (h *leanHost) send(now clock.Time, priority uint8) {
+	f := h.dequeue(priority)
+	x := &f.lean
+	if x.next == x.total { // what had to be sent again has been acknowledged meanwhile
+		return
+	}
+	if x.react != nil {
+		if at := x.react.NextSend(now); at > now {
+			h.paced.push(pace{at, f})
+			return
+		}
+	}
+	bytes := h.nic.MTU
+	if f.Bytes > 0 {
+		bytes = int(min(int64(bytes), f.Bytes-x.next*int64(bytes)))
+	}
+	class := priority << 5
+	if h.nic.Congestion.React>>priority&1 != 0 {
+		class |= eth.ECNCapable
+	}
+	b := h.buf[:afterB]
+	h.address(b, f, int(f.To), class)
+	ask := x.next == x.total-1 || x.next%int64(h.nic.AckEvery) == int64(h.nic.AckEvery)-1
+	ib.BTH(b[bthAt:]).Encode(ib.RCWriteMiddle, false, ask, 0, pkey, ib.QPN(f.number), ib.PSN(x.next)&ib.PSNMask)
+	h.hand(now, priority, h.r.n.Store.Put(b, bytes+ib.ICRCLen))
+	f.packets++
+	if x.next < x.most {
+		f.again++
+	}
+	x.next++
+	x.most = max(x.most, x.next)
+	h.sent(now, f, bytes)
+}
+
+// sent counts what a flow has sent against its rate, and says when it sends next.
+func (h *leanHost) sent(now clock.Time, f *flow, bytes int) {
+	x := &f.lean
+	if x.react != nil {
+		x.react.Sent(now, bytes+headers+4, h.nic.Congestion.Slack)
+	}
+	if x.next == x.total {
+		return
+	}
+	if x.react != nil {
+		if at := x.react.NextSend(now); at > now {
+			h.paced.push(pace{at, f})
+			return
+		}
+	}
+	h.enqueue(f)
+}

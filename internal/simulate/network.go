@@ -1,0 +1,225 @@
+package simulate
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/fabric/ethernet"
+	"github.com/softvpi/softvpi/internal/simulate/scenario"
+	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+const (
+	// headers are what a packet has around its payload: Ethernet, IPv4, UDP, BTH and ICRC.
+	headers = eth.EthernetLen + eth.IPv4Len + eth.UDPLen + ib.BTHLen + ib.ICRCLen
+	// onWire is what a frame takes on the wire besides its bytes: preamble, frame check sequence and the gap to the next.
+	onWire = 24
+	// waiting is how many of the longest frames a host hands to its station in advance.
+	waiting = 4
+	// stationBuffer is what a station has for frames besides headroom.
+	stationBuffer = 2 << 20
+	stationMTU    = 1500
+	mtuSlack      = 100 // for the headers of packets in IP packets
+)
+
+// network is the switches and stations of a scenario. Its nodes have the numbers of the graph's.
+type network struct {
+	ethernet.Fabric
+	s       *scenario.Scenario
+	addrs   []netip.Addr // of hosts, by node
+	leaf    []int        // of each host, by node
+	towards [][]int      // by node that is a leaf: how far each node is from it
+	numbers [][]int32    // of hosts, by the leaf and the host of their address
+}
+
+// newNetwork builds the network of a scenario. The error is a *scenario.Error.
+func newNetwork(s *scenario.Scenario) (*network, error) {
+	g := s.Graph
+	n := &network{s: s, addrs: make([]netip.Addr, len(g.Nodes)), leaf: make([]int, len(g.Nodes)), towards: make([][]int, len(g.Nodes))}
+	for i := range g.Nodes {
+		if err := n.add(i); err != nil {
+			return nil, n.refused(i, err)
+		}
+	}
+	for i := range g.Links {
+		l := &g.Links[i]
+		if err := n.Connect(ethernet.End{Node: l.A, Port: l.PortA}, ethernet.End{Node: l.B, Port: l.PortB}); err != nil {
+			return nil, n.refused(l.A, err)
+		}
+	}
+	n.number()
+	for i := range g.Nodes {
+		if g.Nodes[i].Host {
+			continue
+		}
+		if err := n.Switch(i).SetRoutes(n.routes(i)); err != nil {
+			return nil, n.refused(i, err)
+		}
+	}
+	return n, nil
+}
+
+// refused says which node cannot be as it is set.
+func (n *network) refused(node int, err error) error {
+	x := &scenario.Error{File: n.s.File, Field: n.s.Graph.Nodes[node].Name, Value: err.Error()}
+	var field *ethernet.FieldError
+	if errors.As(err, &field) {
+		x.Field, x.Value, x.Allowed = x.Field+"'s "+field.Field, fmt.Sprint(field.Value), field.Want
+	}
+	return x
+}
+
+// mac is the address of a node.
+func mac(node int) eth.MAC {
+	return eth.MAC{2, 0x73, 0x76, byte(node >> 16), byte(node >> 8), byte(node)}
+}
+
+// mtu is the longest IP packet that hosts send.
+func (n *network) mtu() int {
+	most := stationMTU
+	for _, h := range n.s.Graph.Hosts {
+		most = max(most, n.s.NICs[h].MTU+mtuSlack)
+	}
+	return most
+}
+
+func (n *network) add(i int) error {
+	x := &n.s.Graph.Nodes[i]
+	if x.Host {
+		return n.addHost(i)
+	}
+	c := n.s.Switches[i]
+	ports := make([]ethernet.PortConfig, len(x.Links))
+	for p, l := range x.Links {
+		link := &n.s.Graph.Links[l]
+		peer, _ := link.Other(i)
+		ports[p] = ethernet.PortConfig{Rate: link.Rate, Delay: link.Delay, MTU: n.mtu(), Routed: true, Peer: mac(peer),
+			Trust: ethernet.TrustDSCP, FlowControl: c.Flow, Lossless: c.Lossless, Quanta: c.Quanta, Groups: c.Groups, Queues: c.Queues}
+	}
+	random := rand.New(rand.NewPCG(n.s.Seed, uint64(i)<<1|1))
+	sw, err := ethernet.New(&n.Store, ethernet.Config{MAC: mac(i), Buffer: c.Buffer, Storm: c.Storm, Entries: 1,
+		Seed: n.s.Seed<<20 ^ uint64(i), Random: random.Uint64}, ports)
+	if err != nil {
+		return err
+	}
+	n.AddSwitch(sw)
+	return nil
+}
+
+func (n *network) addHost(i int) error {
+	c := n.s.NICs[i]
+	link := &n.s.Graph.Links[n.s.Graph.Nodes[i].Links[0]]
+	wire := ethernet.PortConfig{Rate: link.Rate, Delay: link.Delay, MTU: n.mtu(), Trust: ethernet.TrustDSCP, Lossless: c.Lossless}
+	switch {
+	case c.Pause:
+		wire.FlowControl = ethernet.GlobalPause
+	case c.Lossless != 0:
+		wire.FlowControl = ethernet.PriorityPause
+	}
+	room := ethernet.Headroom(link.Rate, link.Delay, n.mtu()) + n.mtu()
+	st, err := ethernet.NewStation(&n.Store, ethernet.StationConfig{Wire: wire, Take: c.Take,
+		Waiting: waiting * (n.mtu() + eth.EthernetLen + eth.VLANLen), Buffer: stationBuffer + ethernet.Priorities*room})
+	if err != nil {
+		return err
+	}
+	n.AddStation(st)
+	return nil
+}
+
+// number gives hosts their addresses: those at one switch have a prefix of 24 bits in common.
+func (n *network) number() {
+	g, leaves := n.s.Graph, 0
+	for i := range g.Nodes {
+		if g.Nodes[i].Tier != 1 {
+			continue
+		}
+		host, numbers := 0, []int32{}
+		for _, l := range g.Nodes[i].Links {
+			if h, _ := g.Links[l].Other(i); g.Nodes[h].Host {
+				host++
+				numbers = append(numbers, int32(g.Nodes[h].Number))
+				n.addrs[h] = netip.AddrFrom4([4]byte{10, byte(leaves >> 8), byte(leaves), byte(host)})
+				n.leaf[h] = i
+			}
+		}
+		n.towards[i] = g.Distances(i)
+		n.numbers = append(n.numbers, numbers)
+		leaves++
+	}
+}
+
+// host returns the number of the host with an address.
+func (n *network) host(a [4]byte) int32 { return n.numbers[int(a[1])<<8|int(a[2])][a[3]-1] }
+
+// routes are those of a switch: over all ports that lead to a host by as few links as possible.
+func (n *network) routes(at int) (all []ethernet.Route) {
+	g := n.s.Graph
+	for leaf, far := range n.towards {
+		if far == nil || far[at] < 0 {
+			continue
+		}
+		if leaf == at {
+			for p, l := range g.Nodes[at].Links {
+				if h, _ := g.Links[l].Other(at); g.Nodes[h].Host {
+					all = append(all, ethernet.Route{Prefix: netip.PrefixFrom(n.addrs[h], 32), Ports: []int{p}})
+				}
+			}
+			continue
+		}
+		var prefix netip.Prefix
+		for _, l := range g.Nodes[leaf].Links {
+			if h, _ := g.Links[l].Other(leaf); g.Nodes[h].Host {
+				prefix, _ = n.addrs[h].Prefix(24)
+			}
+		}
+		all = append(all, ethernet.Route{Prefix: prefix, Ports: n.closer(at, far)})
+	}
+	return all
+}
+
+// closer returns the ports of a node that lead closer.
+func (n *network) closer(at int, far []int) (ports []int) {
+	g := n.s.Graph
+	for p, l := range g.Nodes[at].Links {
+		if m, _ := g.Links[l].Other(at); !g.Nodes[m].Host && far[m] >= 0 && far[m] < far[at] {
+			ports = append(ports, p)
+		}
+	}
+	return ports
+}
+
+// ideal returns how long a flow takes in an idle network, from its start until its last byte has arrived.
+func (n *network) ideal(from, to int, bytes int64, mtu int) time.Duration {
+	g := n.s.Graph
+	links := []int{g.Nodes[from].Links[0]}
+	for at := n.leaf[from]; at != n.leaf[to]; {
+		l := g.Nodes[at].Links[n.closer(at, n.towards[n.leaf[to]])[0]]
+		links = append(links, l)
+		at, _ = g.Links[l].Other(at)
+	}
+	links = append(links, g.Nodes[to].Links[0])
+	packets := (bytes + int64(mtu) - 1) / int64(mtu)
+	full := float64(mtu + headers + onWire)
+	last := float64(bytes-(packets-1)*int64(mtu)) + headers + onWire
+	if packets == 1 {
+		last += ib.RETHLen
+	}
+	// When the last packet has left each link, and the one before it, which is as long as all before it.
+	end, before, passed, slowest := 0., 0., 0., 0. // in ns
+	for _, l := range links {
+		byteTime := 8e9 / float64(g.Links[l].Rate)
+		slowest = max(slowest, byteTime)
+		passed += full * byteTime
+		if packets > 1 {
+			before = passed + float64(packets-2)*full*slowest + ib.RETHLen*slowest
+		}
+		end = max(end, before) + last*byteTime
+		passed += float64(g.Links[l].Delay)
+		end += float64(g.Links[l].Delay)
+	}
+	return time.Duration(end)
+}

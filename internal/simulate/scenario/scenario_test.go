@@ -1,0 +1,195 @@
+package scenario
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/fabric/ethernet"
+)
+
+const small = `{
+ "topology": {"kind": "incast", "senders": 2},
+ "workload": {"kind": "incast", "size": "1MB"}
+}`
+
+// TestRead_Errors: what is wrong is named by file, line and field, with what it is and what is allowed.
+func TestRead_Errors(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"{\n\"lean\": 1}", `f:2: lean is 1; allowed: true or false`},
+		{"[]", `f:1: an array; allowed: one JSON object`},
+		{"{", `f:1: it ends too soon; allowed: one JSON object`},
+		{"{\n\n\"a\" 1}", `f:3: not JSON: `},
+		{"{} {}", `f:1: something follows the object; allowed: one JSON object`},
+		{"{\n\"seed\": 1,\n\"seed\": 2}", `f:3: seed is there twice; allowed: each field once`},
+		{"{\n\"sedd\": 1}", `f:2: sedd is no field of a scenario; allowed: name, description, seed, lean, duration, sample, topology`},
+		{`{"topology": {"kind": "tree"}}`, `f:1: topology.kind is "tree"; allowed: incast, star, leaf-spine, fat-tree, ring, links, netlist`},
+		{`{"topology": {"rate": "40"}}`, ``},
+		{`{"topology": {"rate": "40Gbit"}}`,
+			`f:1: topology.rate is "40Gbit"; allowed: 1 Mb/s to 1 Tb/s, a number of Gb/s or a text such as 40Gb/s`},
+		{`{"topology": {"senders": 64}}`, `f:1: topology.senders is 64; allowed: 1 to 63`},
+		{`{"topology": {"senders": 1.5}}`, `f:1: topology.senders is 1.5; allowed: 1 to 63`},
+		{`{"topology": {"kind": "fat-tree", "radix": 5}}`, `f:1: topology.radix is 5; allowed: even numbers`},
+		{`{"topology": {"kind": "links", "hosts": ["a", "a"]}}`, `f:1: topology.hosts.1 is "a" again; allowed: a name that no other node has`},
+		{`{"topology": {"kind": "links", "hosts": ["a", "b"], "switches": ["s"], "links": [{"from": "a", "to": "x"}]}}`,
+			`f:1: topology.links.0.to is "x"; allowed: the name of a host or switch of the topology`},
+		{`{"topology": {"kind": "links", "hosts": ["a", "b"], "switches": ["s"], "links": [{"from": "a", "to": "s"}]}}`,
+			`f:1: topology is with 0 links at the host b; allowed: one link at each host`},
+		{`{"topology": {"kind": "links", "hosts": ["a", "b"], "links": [{"from": "a", "to": "b"}]}}`,
+			`f:1: topology is with a link of the hosts a and b; allowed: links of hosts to switches`},
+		{`{"topology": {"kind": "links", "hosts": ["a", "b"], "switches": ["s", "t"],
+			"links": [{"from": "a", "to": "s"}, {"from": "b", "to": "t"}]}}`,
+			`f:1: topology is without a way from a to b; allowed: one network`},
+		{`{"topology": {"kind": "netlist", "file": "nowhere"}}`,
+			`f:1: topology.file is open nowhere: no such file or directory; allowed: a netlist`},
+		{"{\n\"switch\": {\n\"kmin\": 6,\n\"kmax\": \"5KB\"}}", `f:3: switch.kmin is 6 KB; allowed: 0 to kmax, which is 5 KB`},
+		{`{"switch": {"pfc": [8]}}`, `f:1: switch.pfc is 8; allowed: an array of priorities, 0 to 7`},
+		{`{"switch": {"pfc": [3], "pause": true}}`, `f:1: switch.pause is true; allowed: false where pfc has priorities`},
+		{`{"switch": {"weights": [1, 2]}}`,
+			`f:1: switch.weights is an array; allowed: an array of eight weights, 0 to 100, one for each priority`},
+		{`{"switch": {"weights": [1, 2, 3, 4, 5, 6, 7, 101]}}`, `f:1: switch.weights.7 is 101; allowed: 0 to 100`},
+		{`{"switch": {"xoff": "1MB", "xoff_alpha": 1}}`, `f:1: switch.xoff_alpha is 1; allowed: nothing where xoff is given`},
+		{`{"switch": {"priorities": {"8": {}}}}`, `f:1: switch.priorities.8 is no field of a scenario; allowed: 0, 1, 2, 3, 4, 5, 6, 7`},
+		{`{"switches": {"leaf": {}}}`, `f:1: switches.leaf is no switch of the topology; allowed: switch`},
+		{`{"nic": {"DcqcnRpgThreshold": 32}}`, `f:1: nic.DcqcnRpgThreshold is 32; allowed: 1 to 31 raises`},
+		{`{"nic": {"mtu": 1000}}`, `f:1: nic.mtu is 1000; allowed: 256, 512, 1024, 2048 or 4096 bytes of payload`},
+		{`{"nics": {"switch": {}}}`, `f:1: nics.switch is no host of the topology; allowed: sender0, sender1, receiver`},
+		{`{"workload": {"kind": "incast", "to": "x"}}`, `f:1: workload.to is "x"; allowed: a host of the topology: sender0, sender1, receiver`},
+		{`{"workload": [{"hosts": ["sender0"]}]}`, `f:1: workload.0.hosts is 1 hosts; allowed: 2 or more`},
+		{`{"workload": {"kind": "poisson"}}`, `f:1: workload is with both or neither of size and sizes; allowed: a size, or a file of sizes`},
+		{`{"workload": {"kind": "poisson", "size": 1e-3, "load": 2}, "duration": "100s"}`,
+			`f:1: workload is more than 1048576 flows; allowed: 1048576 flows`},
+		{`{"duration": "1s", "sample": "1us"}`, `f:1: sample is 1µs; allowed: longer: there are too many samples of too many ports`},
+	} {
+		_, err := Read("f", []byte(c.text))
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if !strings.HasPrefix(got, c.want) || c.want == "" && got != "" {
+			t.Errorf("%s\n%s\nwant %s", c.text, got, c.want)
+		}
+	}
+}
+
+// TestRead_Files: errors in files that a scenario names have their lines.
+func TestRead_Files(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"sizes": "1 0\n10 50\n5 100\n",
+		"flows.csv": "from,to,size,start\nsender0,receiver,10KB,0\nsender0,x,1,1\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ text, want string }{
+		{`{"workload": {"kind": "poisson", "sizes": "sizes"}}`, `sizes:3: the line is "5 100"; allowed: a size in bytes and the share`},
+		{`{"workload": {"kind": "csv", "file": "flows.csv"}}`, `flows.csv:3: the line is "sender0,x,1,1" (not two hosts); allowed: from,to,size`},
+		{`{"workload": {"kind": "csv", "file": "none"}}`, `:1: workload.file is open `},
+	} {
+		_, err := Read(filepath.Join(dir, "f"), []byte(c.text))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", c.text, err, c.want)
+		}
+	}
+}
+
+// TestRead: what a scenario says, and the defaults of what it does not say.
+func TestRead(t *testing.T) {
+	s, err := Read("dir/f.json", []byte(`{
+		"topology": {"kind": "leaf-spine", "leaves": 2, "spines": 2, "hosts": 3, "rate": 25, "uplink_rate": "100Gb/s", "delay": "500ns"},
+		"switch": {"buffer": "2MB", "pfc": [3, 4], "kmin": 5, "kmax": "200KB", "pmax": "1%", "mark": "coming", "strict": [6],
+			"weights": [1, 1, 1, 50, 20, 1, 1, 1], "xoff": "30KB", "priorities": {"4": {"kmax": 0, "kmin": 0, "headroom": "none", "weight": 7}}},
+		"switches": {"spine1": {"pfc": []}},
+		"nic": {"dcqcn": "authors", "DcqcnEnablePrio3": 1, "DcqcnNPEnablePrio3": 0, "mtu": 4096, "pfc": 3, "cnp_interval": 4},
+		"nics": {"host5": {"take": "1Gb/s", "DcqcnRpgAiRate": 7}},
+		"workload": {"kind": "all-to-all", "size": "10KB"}, "duration": "1ms", "lean": true}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := s.Graph
+	if len(g.Hosts) != 6 || len(g.Nodes) != 10 || len(g.Links) != 10 || len(s.Flows.All) != 30 {
+		t.Errorf("%d hosts, %d nodes, %d links, %d flows", len(g.Hosts), len(g.Nodes), len(g.Links), len(s.Flows.All))
+	}
+	if g.Links[0].Rate != 25e9 || g.Links[9].Rate != 100e9 || g.Links[9].Delay != 500*time.Nanosecond {
+		t.Errorf("links %+v and %+v", g.Links[0], g.Links[9])
+	}
+	if s.Name != "f" || s.Seed != 1 || s.Sample != 5*time.Microsecond || !s.Lean {
+		t.Errorf("%q, seed %d, sample %v", s.Name, s.Seed, s.Sample)
+	}
+	leaf, spine := s.Switches[g.Find("leaf0")], s.Switches[g.Find("spine1")]
+	if leaf.Lossless != 1<<3|1<<4 || leaf.Flow != ethernet.PriorityPause || spine.Lossless != 0 || spine.Flow != ethernet.NoFlowControl {
+		t.Errorf("pauses of %08b and %08b", leaf.Lossless, spine.Lossless)
+	}
+	q := leaf.Queues
+	if e := q[3].ECN; e.Kmin != 5000 || e.Kmax != 200_000 || e.Pmax != 0.01 || e.Leaving || q[4].ECN.Kmax != 0 {
+		t.Errorf("marks %+v and %+v", e, q[4].ECN)
+	}
+	if q[3].Weight != 50 || q[4].Weight != 7 || !q[6].Strict || q[3].Strict || leaf.Groups[4].Headroom != -1 ||
+		leaf.Groups[3].Xoff != 30_000 {
+		t.Errorf("queues %+v, groups %+v", q, leaf.Groups)
+	}
+	a, b := s.NICs[g.Find("host0")], s.NICs[g.Find("host5")]
+	if c := a.Congestion; c.React != 1<<3 || c.Notify != 0 || c.Reaction.AIRate != 40 || c.Reaction.LineRate != 25_000 ||
+		c.CNPInterval != 4*time.Microsecond {
+		t.Errorf("congestion %+v", c)
+	}
+	if a.MTU != 4096 || a.Lossless != 1<<3 || a.Take != 0 || b.Take != 1e9 ||
+		b.Congestion.Reaction.AIRate != 7 || b.Congestion.Reaction.HAIRate != 200 {
+		t.Errorf("adapters %+v and %+v", a, b)
+	}
+}
+
+// TestCombine: a sweep has a run for each combination, and fields by their last names where they are clear.
+func TestCombine(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "f.json")
+	if err := os.WriteFile(name, []byte(small), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	base, err := Load(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, err := Combine(base, []Set{{Path: "switch.kmax", Text: "200KB"}}, []string{"kmin=5,40", "seed=1,2,3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := runs[4]; len(runs) != 6 || r.Label != "kmin=40 seed=2" || r.Seed != 2 || r.Switches[3].Queues[0].ECN.Kmin != 40_000 {
+		t.Errorf("%d runs, the fifth %q", len(runs), runs[4].Label)
+	}
+	for _, c := range []struct{ sweep, want string }{
+		{"kmin", "--sweep kmin: not understood; allowed: FIELD=VALUE,VALUE..., such as kmin=5,40,160"},
+		{"pfc=3", "--sweep pfc=3: pfc is the name of several fields; allowed: nic.pfc, switch.pfc"},
+		{"nothing=1", "--sweep nothing=1: nothing is no field of the scenario; allowed: the path of one"},
+		{"seed=1,x", `--sweep seed=1,x: seed is "x"; allowed: a whole number`},
+		{"kmin=300", "--sweep kmin=300: switch.kmin is 300 KB; allowed: 0 to kmax, which is 200 KB"},
+	} {
+		_, err := Combine(base, []Set{{Path: "switch.kmax", Text: "200KB"}}, []string{c.sweep})
+		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", c.sweep, err, c.want)
+		}
+	}
+}
+
+// FuzzRead: no text of a scenario makes its reader panic, and errors name the file.
+func FuzzRead(f *testing.F) {
+	files, _ := filepath.Glob("../../../examples/simulate/*.json")
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(text)
+	}
+	f.Add([]byte(small))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if len(text) > 1000 {
+			return
+		}
+		_, err := Read("f", text)
+		if err != nil && !strings.Contains(err.Error(), ":") {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,235 @@
+package simulate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/simulate/scenario"
+)
+
+// run runs a scenario.
+func run(t testing.TB, text string) *Result {
+	t.Helper()
+	s, err := scenario.Read("f", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := r.Run(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// both runs a test with lean senders and with RC queue pairs.
+func both(t *testing.T, f func(t *testing.T, lean bool)) {
+	for _, lean := range []bool{true, false} {
+		t.Run(map[bool]string{true: "lean", false: "RC"}[lean], func(t *testing.T) { f(t, lean) })
+	}
+}
+
+// TestAgreement: incasts share the port as those of a simulator written elsewhere do (dcqcn/incast.json of the oracles): the sum from
+// 20 to 50 ms within 3 % of its share of what the port can carry, Jain's index from 10 to 20 ms within 0.05, and the median of the
+// queue within 30 %. Nothing is lost.
+func TestAgreement(t *testing.T) {
+	const (
+		limit = 40. * 1024 / (1024 + headers + onWire)
+		nic   = `"DcqcnEnablePrio3": 1, "DcqcnDceTcpG": 4, "DcqcnRpgByteReset": 0,
+			"DcqcnRpgMinRate": 100, "DcqcnCnpDscp": 48, "cnp_interval": 0, "pfc": [3]`
+		early = `"kmin": "5KB", "kmax": "200KB", "pmax": 0.01`
+		late  = `"kmin": "160KB", "kmax": "640KB", "pmax": 0.2`
+	)
+	for _, c := range []struct {
+		name               string
+		senders            int
+		nic, ecn           string
+		share, jain, queue float64
+	}{
+		{"authors", 2, `"dcqcn": "authors",` + nic, early, 38.1 / 38.17, 0.9874, 30},
+		{"HPCC", 2, `"dcqcn": "firmware", "DcqcnRpgAiRate": 8, "DcqcnRpgHaiRate": 80,` + nic, late, 37.99 / 38.17, 0.9975, 84},
+		{"HPCC", 16, `"dcqcn": "firmware", "DcqcnRpgAiRate": 8, "DcqcnRpgHaiRate": 80,` + nic, late, 38.02 / 38.17, 0.9972, 199},
+	} {
+		t.Run(fmt.Sprintf("%s, %d to 1", c.name, c.senders), func(t *testing.T) {
+			both(t, func(t *testing.T, lean bool) {
+				x := run(t, fmt.Sprintf(`{"topology": {"senders": %d, "rate": "40Gb/s", "delay": "1us"}, "nic": {%s},
+					"switch": {"buffer": "32MB", "pfc": [3], %s}, "workload": {"kind": "incast"},
+					"duration": "50ms", "sample": "10us", "lean": %v}`,
+					c.senders, c.nic, c.ecn, lean))
+				mean := func(v []float64, from, to time.Duration) (m float64) {
+					first, last := int(from/(10*time.Microsecond)), int(to/(10*time.Microsecond))
+					for _, r := range v[first:last] {
+						m += r / float64(last-first)
+					}
+					return m
+				}
+				sum := mean(x.Series.Sum, 20*time.Millisecond, 50*time.Millisecond)
+				rates, squares := 0., 0.
+				for _, f := range x.Series.Flows {
+					r := mean(f.Rate, 10*time.Millisecond, 20*time.Millisecond)
+					rates += r
+					squares += r * r
+				}
+				index := rates * rates / squares / float64(c.senders)
+				t.Logf("%.4f of %.2f Gb/s (%.4f), Jain %.4f (%.4f), queue %.0f KB (%.0f)",
+					sum/limit, limit, c.share, index, c.jain, x.Summary.Queue.P50, c.queue)
+				if got := sum / limit; got < c.share-0.03 || got > c.share+0.03 {
+					t.Errorf("%.4f of the port are used, want %.4f", got, c.share)
+				}
+				if index < c.jain-0.05 {
+					t.Errorf("Jain's index is %.4f, want %.4f", index, c.jain)
+				}
+				if q := x.Summary.Queue.P50; q < 0.7*c.queue || q > 1.3*c.queue {
+					t.Errorf("%.0f KB are in the queue, want %.0f", q, c.queue)
+				}
+				if x.Summary.Drops+x.Summary.Again > 0 || x.Summary.Marks == 0 {
+					t.Errorf("summary %+v", x.Summary)
+				}
+			})
+		})
+	}
+}
+
+// TestIdeal: a flow that is alone takes as long as it must, over one switch and over five, with links of different rates.
+func TestIdeal(t *testing.T) {
+	both(t, func(t *testing.T, lean bool) {
+		for _, topology := range []string{`"kind": "incast", "senders": 1`, `"kind": "fat-tree", "radix": 4`,
+			`"kind": "leaf-spine", "leaves": 2, "spines": 1, "hosts": 1, "rate": "10Gb/s", "uplink_rate": "100Gb/s", "delay": "3us"`} {
+			most := 1.01
+			if !lean {
+				most = 1.1 // windows grow
+			}
+			for _, size := range []string{"1B", "1024B", "1025B", "10KB", "1MB"} {
+				s, err := scenario.Read("f", []byte(fmt.Sprintf(`{"topology": {%s}, "lean": %v}`, topology, lean)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				first, last := s.Graph.Nodes[s.Graph.Hosts[0]].Name, s.Graph.Nodes[s.Graph.Hosts[len(s.Graph.Hosts)-1]].Name
+				x := run(t, fmt.Sprintf(`{"topology": {%s}, "workload": {"size": %q, "hosts": [%q, %q]}, "lean": %v}`,
+					topology, size, first, last, lean))
+				if x.Summary.Complete != 1 || x.Summary.Slowdown.Max < 0.99 || x.Summary.Slowdown.Max > most {
+					t.Errorf("%s, %s: %d complete, slowdown %+v", topology, size, x.Summary.Complete, x.Summary.Slowdown)
+				}
+			}
+		}
+	})
+}
+
+// TestLossy: without pauses packets are lost and sent again, and all flows end all the same.
+func TestLossy(t *testing.T) {
+	both(t, func(t *testing.T, lean bool) {
+		x := run(t, fmt.Sprintf(`{"topology": {"senders": 8}, "switch": {"most": "30KB"}, "nic": {"timeout": 8},
+			"workload": {"kind": "incast", "size": "200KB"}, "duration": "1s", "sample": "1ms", "lean": %v}`, lean))
+		if s := x.Summary; s.Complete != 8 || s.Drops == 0 || s.Again == 0 || s.Failed > 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// TestLossless: with PFC nothing is lost without DCQCN either, and all flows end; a NIC that obeys no pauses loses packets.
+func TestLossless(t *testing.T) {
+	both(t, func(t *testing.T, lean bool) {
+		for _, wrong := range []bool{false, true} {
+			nics := ""
+			if wrong {
+				nics = `"nics": {"sender3": {"pfc": []}},`
+			}
+			x := run(t, fmt.Sprintf(`{"topology": {"senders": 8}, "switch": {"buffer": "1MB", "pfc": [3], "xoff": "20KB"}, "nic": {"pfc": [3]}, %s
+				"workload": {"kind": "incast", "size": "1MB"}, "duration": "1s", "sample": "1ms", "lean": %v}`, nics, lean))
+			s := x.Summary
+			if s.Complete != 8 || s.Pauses == 0 || wrong != (s.Drops > 0) || wrong != (s.Again > 0) {
+				t.Errorf("wrong %v: %+v", wrong, s)
+			}
+			for _, p := range x.Ports {
+				for _, q := range p.Priorities {
+					if q.Drops > 0 && p.Peer != "sender3" {
+						t.Errorf("%d frames are lost at %s>%s", q.Drops, p.Node, p.Peer)
+					}
+				}
+			}
+		}
+	})
+}
+
+// TestAll_Repeats: the same scenarios give the same bytes, however many processors run them.
+func TestAll_Repeats(t *testing.T) {
+	base, err := scenario.Load(filepath.FromSlash("../../examples/simulate/leaf-spine-alltoall.json"),
+		scenario.Set{Path: "workload.size", Text: "30KB"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs, err := scenario.Combine(base, []scenario.Set{{Path: "workload.size", Text: "30KB"}},
+		[]string{"kmin=5,40", "lean=true,false", "seed=1,2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first []byte
+	for _, processors := range []int{1, 3, 8} {
+		all, err := All(context.Background(), runs, processors, func(Progress) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := json.Marshal(all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = b
+		}
+		if !bytes.Equal(b, first) {
+			t.Errorf("with %d processors the result is another", processors)
+		}
+	}
+}
+
+// TestExamples: each example that is delivered runs, and shows what it is about.
+func TestExamples(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		set  []scenario.Set
+		ok   func(s *Summary) bool
+	}{
+		{"incast-2", nil, func(s *Summary) bool { return s.Late > 36 && s.Jain > 0.95 && s.Pauses == 0 }},
+		{"incast-16", nil, func(s *Summary) bool { return s.Late > 36 && s.Jain > 0.95 && s.Drops == 0 }},
+		{"manual-defaults", nil, func(s *Summary) bool { return s.CNPs > 0 && s.Drops == 0 }},
+		{"leaf-spine-alltoall", nil, func(s *Summary) bool { return s.Complete == 240 && s.Drops == 0 }},
+		{"ring-allreduce", nil, func(s *Summary) bool { return s.Complete == 480 && s.Slowdown.Max < 1.5 }},
+		{"tree-allreduce", nil, func(s *Summary) bool { return s.Complete == 30 }},
+		{"websearch", nil, func(s *Summary) bool { return s.Complete == s.Flows && s.Slowdown.P99 > s.Slowdown.P50 }},
+		{"pause-storm", nil, func(s *Summary) bool { return s.Storms > 1 && s.Late < 0.1 }},
+		{"deadlock", nil, func(s *Summary) bool { return s.Deadlocks == 1 && s.Late == 0 }},
+		{"victim-flow", nil, func(s *Summary) bool { return s.Late > 55 }},
+		{"victim-flow", []scenario.Set{{Path: "nic.DcqcnEnablePrio3", Text: "0"}},
+			func(s *Summary) bool { return s.Late < 55 && s.Pauses > 100 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, err := scenario.Load(filepath.Join("../../examples/simulate", c.name+".json"), c.set...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := New(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x, err := r.Run(context.Background(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !c.ok(&x.Summary) {
+				t.Errorf("%+v", x.Summary)
+			}
+		})
+	}
+	files, err := filepath.Glob("../../examples/simulate/*.json")
+	if err != nil || len(files) != 10 {
+		t.Errorf("%d examples, want those above: %v", len(files), err)
+	}
+}
