@@ -122,7 +122,7 @@ func leave(now clock.Time, p *port.Port) (list []frame.In) {
 		for rest := out[:n]; len(rest) > 0; {
 			w, k := p.Run(rest)
 			for i := range rest[:k] {
-				if w == nil {
+				if w == nil || rest[i].Inside { // links leave the latter out
 					continue
 				}
 				o := &rest[i]

@@ -32,7 +32,7 @@ func newFake() *fake {
 		for i, name := range []string{"Ethernet 1", "Ethernet 2"} {
 			out[i].Counters = device.Counters{Adapter: uint32(i), Name: name, Enabled: true}
 		}
-		out[0].Link.SentPackets = f.packets.Add(10)
+		out[0].RDMA.SentFrames = f.packets.Add(10)
 		out[0].Transport.Probes = 7
 		return out
 	}})}).Local()
