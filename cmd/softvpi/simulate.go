@@ -23,6 +23,7 @@ type simulateCmd struct {
 	Sweep      []string `sep:"none" placeholder:"FIELD=VALUE,..." help:"Run the scenario once for each value of a field, such as kmin=5,40,160, and compare; with several, for each combination."`
 	JSON       string   `name:"json" placeholder:"FILE" help:"Write the result to this file, as JSON."`
 	CSV        string   `name:"csv" placeholder:"DIR" help:"Write flows, time series, queues and ports to this directory, as CSV."`
+	HTML       string   `name:"html" placeholder:"FILE" help:"Write a report with plots to this file, which needs no network."`
 	Processors int      `help:"Processors that the runs of --sweep use at once (default: all; the results do not depend on it)."`
 	Quiet      bool     `help:"Show no progress."`
 }
@@ -100,6 +101,9 @@ func (c simulateCmd) write(s *session, results []simulate.Labelled) error {
 		for _, t := range report.Tables {
 			file(filepath.Join(c.CSV, t.Name+".csv"), func(w io.Writer) error { return t.Write(w, results) })
 		}
+	}
+	if c.HTML != "" {
+		file(c.HTML, func(w io.Writer) error { return report.HTML(w, results) })
 	}
 	return errors.Join(errs...)
 }

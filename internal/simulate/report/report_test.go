@@ -1,0 +1,144 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/os/wholefile"
+	"github.com/softvpi/softvpi/internal/simulate"
+	"github.com/softvpi/softvpi/internal/simulate/scenario"
+)
+
+// results are those of runs with a seed of each.
+func results(t *testing.T, text string, seeds ...string) (all []simulate.Labelled) {
+	t.Helper()
+	for _, seed := range seeds {
+		s, err := scenario.Read("f", []byte(text), scenario.Set{Path: "seed", Text: seed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, simulate.Labelled{Label: "seed=" + seed, Result: outcome(t, s)})
+	}
+	if len(all) == 1 {
+		all[0].Label = ""
+	}
+	return all
+}
+
+func outcome(t *testing.T, s *scenario.Scenario) *simulate.Result {
+	r, err := simulate.New(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := r.Run(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+const text = `{"name": "a </script> & <b>", "topology": {"senders": 3}, "switch": {"kmin": 5, "kmax": 50, "pmax": 1, "pfc": [3], "xoff": "20KB"},
+	"nic": {"pfc": [3], "DcqcnEnablePrio3": 1}, "workload": {"size": "100KB"}, "lean": true}`
+
+func write(t *testing.T, all []simulate.Labelled) string {
+	var b bytes.Buffer
+	if err := HTML(&b, all); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestHTML: the page needs nothing from elsewhere, and what is in a scenario does not end its elements.
+func TestHTML(t *testing.T) {
+	page := write(t, results(t, text, "1", "2"))
+	if m := regexp.MustCompile(`(?i)(src|href)\s*=\s*"[^#"]|@import|url\(`).FindString(page); m != "" {
+		t.Errorf("the page needs %q", m)
+	}
+	for _, m := range regexp.MustCompile(`https?://[^"]*`).FindAllString(page, -1) {
+		if m != "http://www.w3.org/2000/svg" {
+			t.Errorf("the page names %s", m)
+		}
+	}
+	if n := strings.Count(page, "</script>"); n != 2 {
+		t.Errorf("%d scripts end, want 2", n)
+	}
+	data := regexp.MustCompile(`(?s)id="data">(.*?)</script>`).FindStringSubmatch(page)
+	var all []simulate.Labelled
+	if len(data) != 2 {
+		t.Fatal("no data")
+	}
+	if err := json.Unmarshal([]byte(data[1]), &all); err != nil || len(all) != 2 || all[1].Result.Name != "a </script> & <b>" {
+		t.Errorf("%d runs, %v", len(all), err)
+	}
+}
+
+// TestHTML_Browser: a browser draws the page without an error.
+func TestHTML_Browser(t *testing.T) {
+	browser, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("needs chromium")
+	}
+	for name, seeds := range map[string][]string{"one": {"1"}, "several": {"1", "2"}} {
+		file := filepath.Join(t.TempDir(), name+".html")
+		page := strings.Replace(write(t, results(t, text, seeds...)), "<script>",
+			`<script>window.onerror = m => document.body.append("page failed: " + m);`, 1)
+		if err := wholefile.Write(file, []byte(page)); err != nil {
+			t.Fatal(err)
+		}
+		out, err := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(), "--dump-dom",
+			"file://"+file).Output()
+		if err != nil {
+			t.Skip("chromium does not run: ", err)
+		}
+		dom := string(out)
+		for _, want := range []string{"<h2>Topology</h2>", "<h2>Queues</h2>", "<h2>Slowdown</h2>", "<h2>Pauses</h2>", "sender2 → receiver", "3 / 3"} {
+			if !strings.Contains(dom, want) {
+				t.Errorf("%s: no %s", name, want)
+			}
+		}
+		if strings.Contains(dom, "page failed: Uncaught") || strings.Contains(dom, "NaN") || strings.Contains(dom, "undefined<") {
+			t.Errorf("%s: errors in the page", name)
+		}
+		if strings.Contains(dom, "<h2>2 runs</h2>") != (len(seeds) == 2) {
+			t.Errorf("%s: the comparison of runs", name)
+		}
+	}
+}
+
+// TestTables: each table has its head, and as many cells in each row; text and JSON say the same as the result.
+func TestTables(t *testing.T) {
+	all := results(t, text, "1", "2")
+	for _, table := range Tables {
+		var b bytes.Buffer
+		if err := table.Write(&b, all); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+		if len(lines) < 3 || lines[0] != "run,"+strings.Join(table.Head, ",") {
+			t.Errorf("%s: %d lines, %s", table.Name, len(lines), lines[0])
+		}
+		for _, l := range lines[1:] {
+			if strings.Count(l, ",") != len(table.Head) || !strings.HasPrefix(l, "seed=") {
+				t.Errorf("%s: %s", table.Name, l)
+			}
+		}
+	}
+	var b bytes.Buffer
+	if err := JSON(&b, all[:1]); err != nil {
+		t.Fatal(err)
+	}
+	var x []simulate.Labelled
+	if err := json.Unmarshal(b.Bytes(), &x); err != nil || len(x) != 1 || x[0].Result.Summary != all[0].Result.Summary {
+		t.Errorf("%v", err)
+	}
+	b.Reset()
+	if err := Text(&b, all); err != nil || strings.Count(b.String(), "seed=") != 2 {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+}
