@@ -26,6 +26,7 @@ type Buffer struct {
 	sge    verbs.SGE // of all of room
 	pd     *verbs.PD
 	posted bool
+	good   bool
 }
 
 // NewPool allocates n buffers of size bytes each; 0: the longest frame. The errors are verbs.ErrInvalid and
@@ -82,6 +83,9 @@ func (p *Pool) Close() error {
 
 // Bytes returns the frame: what was received, or what will be sent.
 func (b *Buffer) Bytes() []byte { return b.room[:b.n] }
+
+// GoodChecksums reports whether the frame that was received carries TCP or UDP, and its checksum and that of IPv4 are right.
+func (b *Buffer) GoodChecksums() bool { return b.good }
 
 // Room returns all bytes of the buffer, for making a frame.
 func (b *Buffer) Room() []byte { return b.room }

@@ -202,6 +202,30 @@ func TestFrames(t *testing.T) {
 	})
 }
 
+// TestChecksums: a queue with Checksums fills in those of a datagram in what leaves, and the receiver is told that they are right.
+func TestChecksums(t *testing.T) {
+	each(t, func(t *testing.T, from, to *packetdirect.Adapter) {
+		rx := receives(t, to, 8, packetdirect.Filter{Dst: to.MAC()})
+		f := frame(to.MAC(), from.MAC(), 200)
+		copy(f[12:], []byte{8, 0, 0x45, 0, 0, 186, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2, 0, 7, 0, 7, 0, 166})
+		pool := must(from.NewPool(1, 0))(t).Buffers()
+		pool[0].Set(f)
+		for _, with := range []bool{false, true} {
+			transmit(t, must(from.NewTransmitQueue(packetdirect.QueueConfig{Checksums: with}))(t), pool)
+			ok(t, rx.Wait(testbed.Context(t)))
+			some := make([]*packetdirect.Buffer, 1)
+			_, n, err := rx.PostAndDrain(nil, some)
+			ok(t, err)
+			if got := some[0]; n != 1 || got.GoodChecksums() != with || bytes.Equal(got.Bytes(), f) == with {
+				t.Errorf("Checksums is %t: good is %t, %x", with, got.GoodChecksums(), got.Bytes()[:42])
+			}
+		}
+		if !bytes.Equal(pool[0].Bytes(), f) {
+			t.Error("the buffer has changed")
+		}
+	})
+}
+
 // TestForward: a buffer that was received is sent as it is from another queue of the adapter, and comes back to the first queue.
 func TestForward(t *testing.T) {
 	each(t, func(t *testing.T, from, to *packetdirect.Adapter) {

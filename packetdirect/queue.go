@@ -32,6 +32,10 @@ var (
 type QueueConfig struct {
 	// Depth is how many buffers may be posted, 1 to 32768; 0: 512.
 	Depth int
+	// Checksums makes a transmit queue fill in the checksums of IPv4, TCP and UDP in its frames, in what leaves and not in the
+	// buffers. Receive queues always look at those of their frames (Buffer.GoodChecksums); for one it only asks whether the adapter
+	// does so. Where that is an older driver's, which does not, the queue is refused with verbs.ErrUnsupported.
+	Checksums bool
 }
 
 // Counters count what a queue has done.
@@ -76,6 +80,9 @@ func (q *queue) init(a *Adapter, c QueueConfig, sends, receives bool) (err error
 	}
 	if c.Depth < 1 || c.Depth > mostDepth {
 		return failed("new queue", verbs.ErrInvalid, "Depth is %d, want 1 to %d, or 0 for %d", c.Depth, mostDepth, defaultDepth)
+	}
+	if c.Checksums && a.port.Offloads&verbs.FrameChecksums == 0 {
+		return failed("new queue", verbs.ErrUnsupported, "Checksums is set, and the driver makes none")
 	}
 	places := 1
 	for places < c.Depth {

@@ -62,12 +62,12 @@ func received(q *queue, wc *verbs.WC) {
 	b := q.place(q.ended)
 	q.ended++
 	if wc.Status != verbs.Success || int(wc.ByteLen) > len(b.room) {
-		b.n = 0
+		b.n, b.good = 0, false
 		q.counters.Errors++
 		q.broken = q.broken || wc.Status == verbs.WRFlush
 		return
 	}
-	b.n = int(wc.ByteLen)
+	b.n, b.good = int(wc.ByteLen), wc.Flags&verbs.GoodChecksums != 0
 	q.counters.Frames++
 	q.counters.Bytes += uint64(wc.ByteLen)
 }

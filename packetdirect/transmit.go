@@ -17,6 +17,9 @@ func (a *Adapter) NewTransmitQueue(c QueueConfig) (*TransmitQueue, error) {
 	q := &TransmitQueue{wrs: make([]verbs.SendWR, burst), sges: make([]verbs.SGE, burst)}
 	for i := range q.wrs {
 		q.wrs[i] = verbs.SendWR{Op: verbs.OpSend, SGE: q.sges[i : i+1 : i+1]}
+		if c.Checksums {
+			q.wrs[i].Flags = verbs.Checksums
+		}
 	}
 	q.post, q.completed = q.postBurst, sent
 	if err := q.init(a, c, true, false); err != nil {
@@ -54,9 +57,9 @@ func (q *TransmitQueue) postBurst(list []*Buffer) (n int, err error) {
 		return 0, err
 	}
 	last := &q.wrs[n-1]
-	last.Flags = verbs.Signaled
+	last.Flags |= verbs.Signaled
 	k, refused := q.qp.PostSends(q.wrs[:n])
-	last.Flags = 0
+	last.Flags &^= verbs.Signaled
 	if refused != nil {
 		q.unput(n - k)
 		return k, refused

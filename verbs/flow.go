@@ -75,6 +75,9 @@ func (f *Flow) Counters() (FlowCounters, error) {
 // the MTU that the wire has now.
 type FramePort = command.FramePort
 
+// FrameChecksums is set in FramePort.Offloads if sends may have the flag Checksums and completions have GoodChecksums.
+const FrameChecksums = command.FrameChecksums
+
 // FramePort returns what programs need to know for raw packet QPs. The errors are those of making one: ErrUnsupported on
 // other wires, ErrAccess.
 func (d *Device) FramePort() (FramePort, error) {

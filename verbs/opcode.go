@@ -53,7 +53,10 @@ const (
 	Signaled  = SendFlags(ring.Signaled)  // completes on success too, even if the QP does not signal all requests
 	Solicited = SendFlags(ring.Solicited) // raises a solicited event at the peer
 	Fence     = SendFlags(ring.Fence)     // waits for the reads and atomics before it
-	allFlags  = Signaled | Solicited | Fence
+	// Checksums makes the checksums of IPv4, TCP and UDP of the frame that a RawPacket QP sends, as far as it has places for them;
+	// only where FramePort has FrameChecksums.
+	Checksums = SendFlags(ring.Checksums)
+	allFlags  = Signaled | Solicited | Fence | Checksums
 )
 
 // Status is how a request ended (IBA 11.6.2), numbered as in other verbs libraries. Err converts it to an
@@ -108,4 +111,6 @@ const (
 	WithGRH         = CompletionFlags(ring.HasGRH)      // the first 40 bytes received are a GRH
 	WasSolicited    = CompletionFlags(ring.IsSolicited) // the peer requested a solicited event
 	ReceiveSide     = CompletionFlags(ring.ReceiveSide) // completion of a receive
+	// GoodChecksums: a frame that a RawPacket QP has received carries TCP or UDP, whose checksum and that of IPv4 are right.
+	GoodChecksums = CompletionFlags(ring.GoodChecksums)
 )

@@ -375,6 +375,12 @@ func (qp *QP) checkSend(wr *SendWR) error {
 	} else if len(wr.SGE) > qp.cfg.SendSGE {
 		return newError("post send", ErrInvalid, "SGE has %d entries, at most %d", len(wr.SGE), qp.cfg.SendSGE)
 	}
+	if wr.Flags&Checksums != 0 && !qp.sums {
+		if qp.cfg.Type != RawPacket {
+			return newError("post send", ErrInvalid, "Checksums does not go with %v", qp.cfg.Type)
+		}
+		return newError("post send", ErrUnsupported, "the driver makes no checksums")
+	}
 	if !serves(qp.cfg.Type, wr.Op) {
 		return newError("post send", ErrInvalid, "%v is not an operation of %v", wr.Op, qp.cfg.Type)
 	}

@@ -91,6 +91,7 @@ type QP struct {
 	number  uint32
 	cfg     QPConfig
 	life    life
+	sums    bool // sends may ask for Checksums
 	closed  bool // protected by sendMu and recvMu; both are held to change it
 
 	// Occupied places of the queues: signaled requests and receives whose completions have not been
@@ -191,6 +192,10 @@ func (pd *PD) CreateQP(c QPConfig) (*QP, error) {
 	}
 	if d, ok := h.backend.(introducer); ok && c.Type == RC {
 		qp.direct = d.Direct(q.Handle, q.Number)
+	}
+	if c.Type == RawPacket {
+		p, err := pd.dev.FramePort()
+		qp.sums = err == nil && p.Offloads&FrameChecksums != 0 // older drivers do not tell
 	}
 	qp.sendPlaces, qp.recvPlaces = int32(q.SendDepth), int32(q.RecvDepth)
 	c.SendCQ.use(qp)

@@ -816,7 +816,7 @@ _Static_assert(sizeof(struct svpi_flow_counters) == 24, "layout");
 
 struct svpi_frame_port {
 	uint8_t mac[6];
-	uint16_t none1;
+	uint16_t offloads;
 	uint32_t longest;
 };
 _Static_assert(sizeof(struct svpi_frame_port) == 12, "layout");

@@ -60,7 +60,14 @@ type FlowCounters struct {
 
 // FramePort describes a port of whole Ethernet frames.
 type FramePort struct {
-	MAC     [6]byte
-	_       uint16
-	Longest uint32 // longest frame in bytes without FCS, at the MTU that the wire has now
+	MAC      [6]byte
+	Offloads FrameOffloads // older drivers have none
+	Longest  uint32        // longest frame in bytes without FCS, at the MTU that the wire has now
 }
+
+// FrameOffloads are what raw packet QPs of a port do for their programs.
+type FrameOffloads uint16
+
+// FrameChecksums: sends with the flag Checksums leave with the checksums of IPv4, TCP and UDP, and completions of receives say if
+// those were found to be right.
+const FrameChecksums FrameOffloads = 1

@@ -153,7 +153,7 @@ func (c *Client) FramePort(ctx context.Context, index uint32) (command.FramePort
 	if err := c.checkRaw(a); err != nil {
 		return command.FramePort{}, err
 	}
-	return command.FramePort{MAC: a.mac, Longest: uint32(a.longestFrame())}, nil
+	return command.FramePort{MAC: a.mac, Offloads: command.FrameChecksums, Longest: uint32(a.longestFrame())}, nil
 }
 
 // longestFrame returns the length of the longest frame that the wire carries, without FCS: with a tag.

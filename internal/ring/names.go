@@ -53,7 +53,8 @@ const (
 	Solicited                     // the peer's completion is a solicited event
 	Fence                         // wait for the reads and atomics before (IBA 10.8.3.3)
 	Inline                        // the data is in the entry
-	_                             // 16: reserved
+	// Checksums: make the checksums of IPv4, TCP and UDP of the frame that a raw packet QP sends.
+	Checksums
 )
 
 // CQOp is the operation that a completion is for.
@@ -153,6 +154,10 @@ const (
 	TagMatched                        // a tagged buffer was found
 	TagData                           // the data is there
 )
+
+// GoodChecksums is the flag of a frame that a raw packet QP has received: the checksums of its IP packet, and of TCP or UDP in it,
+// were found to be right. The bit is another one's in completions of tag matching.
+const GoodChecksums = TagSyncNeeded
 
 // Arm selects the completions that raise an event.
 type Arm uint32

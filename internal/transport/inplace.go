@@ -45,6 +45,9 @@ func (q *QP) sendInPlace(out []frame.Out) (n int) {
 			break
 		}
 		b := q.atHand(&r.wr)
+		if b != nil && r.wr.Flags&ring.Checksums != 0 {
+			b = e.summed(b)
+		}
 		if b == nil {
 			defer q.accept(r)
 			r = nil
@@ -148,7 +151,7 @@ func (q *QP) endInPlace(flushed bool) {
 
 // receiveInPlace copies a frame into a receive whose memory is at hand and completes it. It returns false if it cannot, and has
 // done nothing then.
-func (q *QP) receiveInPlace(w *receive, head, rest []byte) bool {
+func (q *QP) receiveInPlace(w *receive, head, rest []byte, flags ring.CQFlags) bool {
 	n := len(head) + len(rest)
 	if w.mem.at != 0 || w.wr.NumSGE != 1 || !q.settled() || w.mem.regions[0].Remote != nil {
 		return false
@@ -161,7 +164,7 @@ func (q *QP) receiveInPlace(w *receive, head, rest []byte) bool {
 	e := q.eng
 	c := e.completions.push()
 	c.CQ, c.ID, c.Context, c.QPN, c.Timestamp = q.recvCQ, w.wr.ID, q.context, q.num, uint64(e.now)
-	c.Op, c.Flags, c.ByteLen = ring.CQRecv, ring.ReceiveSide, uint32(n)
+	c.Op, c.Flags, c.ByteLen = ring.CQRecv, flags|ring.ReceiveSide, uint32(n)
 	q.resp.recv = nil
 	e.receives.put(w)
 	return true

@@ -4,6 +4,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/wire/eth"
 )
@@ -85,6 +86,10 @@ func (q *QP) sendRequests(out []frame.Out) (n int, more bool) {
 			break
 		}
 		payload, ok := q.payload(r, 0, r.length)
+		if ok && r.wr.Flags&ring.Checksums != 0 {
+			payload = q.eng.summed(payload)
+			ok = payload != nil
+		}
 		if !ok {
 			more = !q.eng.scratch.has(r.length) && r.status == ring.Success
 			break
@@ -102,6 +107,21 @@ func (q *QP) sendRequests(out []frame.Out) (n int, more bool) {
 	return n, more
 }
 
+// summed returns a frame with the checksums of IPv4, TCP and UDP, as far as it has places for them, in scratch: its program may
+// still write to the memory where it is. nil: there is no room.
+func (e *Engine) summed(b []byte) []byte {
+	if !e.scratch.has(uint64(len(b))) {
+		return nil
+	}
+	f := e.scratch.take(len(b))
+	copy(f, b)
+	var h eth.Headers
+	if h.Parse(f) {
+		offload.Make(offload.MakeIP|offload.MakeTransport, &h, f)
+	}
+	return f
+}
+
 // rawFrame makes a frame of the bytes of a request.
 func (q *QP) rawFrame(o *frame.Out, b []byte) {
 	o.Reset(&q.eng.rawRoute)
@@ -116,8 +136,9 @@ func (q *QP) rawFrame(o *frame.Out, b []byte) {
 
 // ReceiveRaw gives a frame, which may be in two parts, to a raw packet queue pair. One that finds no receive is lost; one that its
 // receive has no room for ends that receive with an error, and not the queue pair: anybody can send a frame. FlushRaw makes what
-// was given complete; until then the parts must stay as they are. It reports whether the queue pair has got the frame.
-func (e *Engine) ReceiveRaw(now clock.Time, q *QP, head, rest []byte) bool {
+// was given complete; until then the parts must stay as they are. good says that its checksums were found to be right. It reports
+// whether the queue pair has got the frame.
+func (e *Engine) ReceiveRaw(now clock.Time, q *QP, head, rest []byte, good bool) bool {
 	e.now = now
 	c := &e.counters
 	if q.typ != command.RawPacket || q.state < command.RTR || q.state == command.Err {
@@ -132,7 +153,11 @@ func (e *Engine) ReceiveRaw(now clock.Time, q *QP, head, rest []byte) bool {
 	if !fits {
 		return false
 	}
-	if q.receiveInPlace(w, head, rest) {
+	flags := ring.CQFlags(0)
+	if good {
+		flags = ring.GoodChecksums
+	}
+	if q.receiveInPlace(w, head, rest, flags) {
 		return true
 	}
 	err := q.placeIn(&w.mem, 0, head, len(rest) == 0)
@@ -143,7 +168,7 @@ func (e *Engine) ReceiveRaw(now clock.Time, q *QP, head, rest []byte) bool {
 		c.ResponderProtectionErrors++
 		q.endReceive(ring.LocalProtection)
 	} else {
-		q.finishReceive(&ring.CQE{Op: ring.CQRecv, ByteLen: uint32(n)})
+		q.finishReceive(&ring.CQE{Op: ring.CQRecv, ByteLen: uint32(n), Flags: flags})
 	}
 	q.settleEffect(0, 0, false, false)
 	if e.gather.full {

@@ -126,8 +126,10 @@ func (f *Function) Sniffs() bool { return len(f.sniffers) > 0 }
 
 // Sniff implements port.Steerer.
 func (f *Function) Sniff(now clock.Time, b []byte) {
+	var x fields
+	good := x.parse(b) && x.good(0, b)
 	for _, o := range f.sniffers {
-		f.give(now, o, b, nil)
+		f.give(now, o, b, nil, good)
 	}
 	f.engine.FlushRaw()
 }
@@ -148,7 +150,7 @@ func (f *Function) take(now clock.Time, in *frame.In) {
 		return
 	}
 	if in.Task == (offload.Task{}) {
-		f.steer(now, &x, b)
+		f.steer(now, &x, b, 0)
 		return
 	}
 	var h eth.Headers
@@ -162,7 +164,7 @@ func (f *Function) take(now clock.Time, in *frame.In) {
 		b = f.finished
 		offload.Make(left, &h, b)
 	}
-	f.steer(now, &x, b)
+	f.steer(now, &x, b, in.Task.Sums)
 }
 
 // cut gives out a large frame of the system as the frames that it stands for.
@@ -173,7 +175,7 @@ func (f *Function) cut(now clock.Time, x *fields, h *eth.Headers, in *frame.In) 
 	}
 	for head, body, ok := f.segments.Next(); ok; head, body, ok = f.segments.Next() {
 		f.finished = append(append(f.finished[:0], head...), body...)
-		f.steer(now, x, f.finished)
+		f.steer(now, x, f.finished, 0)
 	}
 }
 
@@ -193,7 +195,13 @@ func (f *Function) Turn(now clock.Time, out []frame.Out) (n int) {
 		if i == len(f.rules) {
 			break
 		}
-		f.deal(now, &x, i, head, o.Payload)
+		rest, good := o.Payload, false
+		if x.packet() { // its program may write to the rest while it is summed
+			f.finished = append(append(f.finished[:0], head...), rest...)
+			head, rest = f.finished, nil
+			good = x.good(0, head)
+		}
+		f.deal(now, &x, i, head, rest, good)
 	}
 	if n > 0 {
 		f.engine.FlushRaw()
@@ -201,17 +209,22 @@ func (f *Function) Turn(now clock.Time, out []frame.Out) (n int) {
 	return n
 }
 
-// steer gives a frame to the queue pairs of rules, else to those of defaults.
-func (f *Function) steer(now clock.Time, x *fields, b []byte) {
+// steer gives a frame, of whose checksums so much is known, to the queue pairs of rules, else to those of defaults.
+func (f *Function) steer(now clock.Time, x *fields, b []byte, known offload.Sums) {
 	if i := f.first(x); i < len(f.rules) {
-		f.deal(now, x, i, b, nil)
+		f.deal(now, x, i, b, nil, x.good(known, b))
 		return
 	}
+	if len(f.defaults) == 0 {
+		f.counters.Leftover++
+		return
+	}
+	good := x.good(known, b)
 	taken := false
 	for _, o := range f.defaults {
 		if o.Rule.Type == command.FlowAllDefault || x.Dst[0]&group != 0 {
 			taken = true
-			f.give(now, o, b, nil)
+			f.give(now, o, b, nil, good)
 		}
 	}
 	if taken {
@@ -222,19 +235,19 @@ func (f *Function) steer(now clock.Time, x *fields, b []byte) {
 }
 
 // deal gives a frame, which may be in two parts, to the queue pairs of all rules that match it at the priority of rule i, the first.
-func (f *Function) deal(now clock.Time, x *fields, i int, head, rest []byte) {
+func (f *Function) deal(now clock.Time, x *fields, i int, head, rest []byte, good bool) {
 	f.counters.Steered++
-	f.give(now, f.rules[i], head, rest)
+	f.give(now, f.rules[i], head, rest, good)
 	for priority := f.rules[i].Rule.Priority; i+1 < len(f.rules) && f.rules[i+1].Rule.Priority == priority; i++ {
 		if o := f.rules[i+1]; x.match(o.terms) {
-			f.give(now, o, head, rest)
+			f.give(now, o, head, rest, good)
 		}
 	}
 }
 
-// give gives a frame to the queue pair of a flow.
-func (f *Function) give(now clock.Time, o *Flow, head, rest []byte) {
-	if !f.engine.ReceiveRaw(now, o.QP, head, rest) {
+// give gives a frame, whose checksums are good or not, to the queue pair of a flow.
+func (f *Function) give(now clock.Time, o *Flow, head, rest []byte, good bool) {
+	if !f.engine.ReceiveRaw(now, o.QP, head, rest, good) {
 		o.Counters.Lost++
 		return
 	}

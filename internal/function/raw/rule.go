@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -94,6 +95,25 @@ func (f *fields) parse(b []byte) bool {
 		f.ipv6(b)
 	}
 	return true
+}
+
+// packet reports whether a frame carries an IP packet.
+func (f *fields) packet() bool { return f.layers&(command.FlowIPv4|command.FlowIPv6) != 0 }
+
+// good reports whether a frame carries TCP or UDP whose checksum, and that of IPv4, are right, as known already or found now.
+func (f *fields) good(known offload.Sums, b []byte) bool {
+	if f.layers&(command.FlowTCP|command.FlowUDP) == 0 || known&(offload.BadIP|offload.BadTransport) != 0 {
+		return false
+	}
+	want := offload.GoodTransport
+	if f.layers&command.FlowIPv4 != 0 {
+		want |= offload.GoodIP
+	}
+	if known&want == want {
+		return true
+	}
+	var h eth.Headers
+	return h.Parse(b) && offload.Check(&h, b)&want == want
 }
 
 func (f *fields) ipv4(b []byte) {
