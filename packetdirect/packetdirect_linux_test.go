@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -45,6 +46,15 @@ func wires(t testing.TB) (w [2]string) {
 	return [2]string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}
 }
 
+// plugged returns the paths of a wire with somebody at its other end, who neither listens nor answers.
+func plugged(t testing.TB) [2]string {
+	t.Helper()
+	w := wires(t)
+	far := must(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: w[1], Net: "unixgram"}))(t)
+	t.Cleanup(func() { _ = far.Close() })
+	return w
+}
+
 // driver starts a driver with an adapter of this MAC and address at an end of a wire, and returns its socket.
 func driver(t testing.TB, w [2]string, last byte) string {
 	t.Helper()
@@ -73,7 +83,7 @@ func embedded(t testing.TB, w [2]string, last byte) *packetdirect.Adapter {
 // each runs a test between two programs of one driver, of two, and between embedded adapters at two ends of a wire.
 func each(t *testing.T, test func(t *testing.T, from, to *packetdirect.Adapter)) {
 	t.Run("one driver", func(t *testing.T) {
-		socket := driver(t, wires(t), 1)
+		socket := driver(t, plugged(t), 1)
 		test(t, attached(t, socket), attached(t, socket))
 	})
 	t.Run("two drivers", func(t *testing.T) {
@@ -255,7 +265,7 @@ func TestForward(t *testing.T) {
 // TestLost: frames for which there is no buffer are lost and counted by their filter, those that come later arrive; one that is
 // too long for its buffer comes as an empty one.
 func TestLost(t *testing.T) {
-	socket := driver(t, wires(t), 1)
+	socket := driver(t, plugged(t), 1)
 	from, to := attached(t, socket), attached(t, socket)
 	q := must(to.NewReceiveQueue(packetdirect.QueueConfig{}))(t)
 	filter := must(q.AddFilter(packetdirect.Filter{Dst: to.MAC(), EtherType: etherType}))(t)
@@ -284,7 +294,7 @@ func TestLost(t *testing.T) {
 
 // TestRefused: what cannot be is an error that names the field, and changes nothing.
 func TestRefused(t *testing.T) {
-	socket := driver(t, wires(t), 1)
+	socket := driver(t, plugged(t), 1)
 	a, other := attached(t, socket), attached(t, socket)
 	for _, c := range []struct {
 		f    packetdirect.Filter

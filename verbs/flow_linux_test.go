@@ -2,6 +2,7 @@ package verbs_test
 
 import (
 	"bytes"
+	"net"
 	"net/netip"
 	"path/filepath"
 	"testing"
@@ -19,6 +20,8 @@ func TestRawPackets(t *testing.T) {
 	mac, addr := [6]byte{2, 0, 0, 0, 8, 1}, netip.MustParseAddr("10.80.0.1")
 	station := link.Station{MAC: mac, Prefixes: []netip.Prefix{netip.PrefixFrom(addr, 24)}}
 	wire := filepath.Join(t.TempDir(), "w")
+	far := must(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: wire + ".peer", Net: "unixgram"}))(t) // it makes the port active
+	defer far.Close()
 	l := must(datagram.Open(datagram.Config{Local: wire, Remote: wire + ".peer", MTU: 1500, Stations: []link.Station{station}}))(t)
 	socket := testbed.DriverOf(t, device.AdapterConfig{Addr: addr, MAC: mac, Link: l})
 	h := must(verbs.Open(testbed.Context(t), verbs.Options{Mode: verbs.Attached, Socket: socket}))(t)

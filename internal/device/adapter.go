@@ -116,7 +116,7 @@ func (h *Host) AddAdapter(cfg AdapterConfig) (uint32, error) {
 		return 0, err
 	}
 	more, mac, _ := gid.Interface(cfg.Addr) // slow: not while holding the loop lock
-	wire, known := cfg.interfaceWire()
+	wire, known := h.wireOf(&cfg)
 	h.lock()
 	defer h.finish()
 	if h.closed {
@@ -144,8 +144,9 @@ func (h *Host) AddAdapter(cfg AdapterConfig) (uint32, error) {
 		return 0, err
 	}
 	a.index = index
-	if known {
+	if known && h.follows(wire) {
 		a.wire = wire.State
+		a.cut()
 	}
 	if h.adapters = append(h.adapters, a); owner == nil {
 		h.ports = append(h.ports, a.port)
@@ -199,7 +200,7 @@ func (h *Host) ReplaceAdapter(index uint32, cfg AdapterConfig) error {
 		return err
 	}
 	more, mac, _ := gid.Interface(cfg.Addr)
-	wire, known := cfg.interfaceWire()
+	wire, known := h.wireOf(&cfg)
 	err := func() error {
 		h.lock()
 		defer h.finish()
@@ -225,8 +226,9 @@ func (h *Host) ReplaceAdapter(index uint32, cfg AdapterConfig) error {
 		}
 		_ = old.close()
 		a.index = index
-		if known {
+		if known && h.follows(wire) {
 			a.wire = wire.State
+			a.cut()
 		}
 		h.adapters[index], h.ports[slices.Index(h.ports, old.port)] = a, a.port
 		if a.ib != nil {
@@ -316,6 +318,7 @@ func (a *adapter) makeFunction(owner *adapter) (err error) {
 	a.station = a.port.Attach(a.function, port.Station{MAC: a.mac, VLAN: a.cfg.VLAN, UDPPort: a.cfg.UDPPort,
 		Carried: a.counted(&a.carried.rdma)})
 	a.links.Attach(a.station)
+	a.cut()
 	if a.cfg.Ethernet != nil {
 		a.nic = newNIC(a, a.cfg.Ethernet)
 		if !a.cfg.Disabled {
@@ -380,6 +383,7 @@ func (a *adapter) readdress(addrs []netip.Addr, present bool) {
 		return
 	}
 	was := a.linked()
+	changed := a.present != present
 	a.present = present
 	a.moved(was)
 	want := []netip.Addr{}
@@ -394,6 +398,9 @@ func (a *adapter) readdress(addrs []netip.Addr, present bool) {
 	if a.setGIDs(a.serve(want)) {
 		a.broadcast(command.EventGIDChange)
 		a.report(notify.GIDChange)
+	}
+	if changed {
+		a.reroute()
 	}
 }
 

@@ -62,7 +62,7 @@ func (h *Host) updateGIDs() {
 // updateWire checks the state and MTU of an adapter's interface or link now. The loop follows those of links of whole frames
 // while it drives their ports.
 func (h *Host) updateWire(a *adapter) {
-	w, ok := a.cfg.interfaceWire()
+	w, ok := h.wireOf(&a.cfg)
 	h.lock()
 	defer h.finish()
 	switch {
@@ -74,6 +74,7 @@ func (h *Host) updateWire(a *adapter) {
 		a.followMTU(w.mtu)
 	default:
 		a.wire = w.State
+		a.cut()
 	}
 }
 

@@ -144,6 +144,9 @@ func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error
 		return command.Errorf(command.HostUnreachable, "adapter %q is set to the local path, and %v is not of this host", a.name,
 			remote.Addr())
 	}
+	if err := a.lit(); err != nil {
+		return err
+	}
 	local := a.source(remote.Addr())
 	if o.local.IsValid() && !o.local.Addr().IsUnspecified() {
 		local = o.local.Addr()

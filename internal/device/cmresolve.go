@@ -92,6 +92,9 @@ func (o *cmid) resolve(from, to command.Endpoint) error {
 	if !a.reaches(remote) {
 		return command.Errorf(command.HostUnreachable, "adapter %q is set to the local path, and %v is not of this host", a.name, remote)
 	}
+	if err := a.lit(); err != nil {
+		return err
+	}
 	local := a.source(remote)
 	if o.state == cmIdle {
 		bound, err := a.cm.Bind(o.id, netip.AddrPortFrom(local, from.Port))

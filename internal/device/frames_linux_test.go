@@ -19,6 +19,8 @@ import (
 	"github.com/softvpi/softvpi/internal/link/datagram"
 	"github.com/softvpi/softvpi/internal/link/ethernet"
 	"github.com/softvpi/softvpi/internal/link/tap"
+	"github.com/softvpi/softvpi/internal/link/udp"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/namespace"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
@@ -287,6 +289,15 @@ func withUDP(t *testing.T, mtu int, system, udpConnects bool, stations [2]link.S
 		c.up(0, &stations[0])
 	}
 	c.up(1, &stations[1])
+	c.in(1, func() error { // the kernel tells of the carrier a moment after it has come
+		if !await.Until(func() bool {
+			i, ok := udp.InterfaceOf(stations[1].Prefixes[0].Addr())
+			return ok && i.Flags&net.FlagRunning != 0
+		}) {
+			return errors.New("the interface has no carrier")
+		}
+		return nil
+	})
 	h, g := newHost(t, Config{Seed: 1}), newHost(t, Config{Seed: 2})
 	cfg := AdapterConfig{Link: c.opened(0, stations[0]), Addr: stations[0].Prefixes[0].Addr(), MAC: stations[0].MAC, VLAN: stations[0].VLAN}
 	a := newProgram(t, h, h.add(t, cfg))

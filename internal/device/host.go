@@ -69,6 +69,8 @@ type Host struct {
 	done       chan struct{} // closed with the host: ends the address follower
 
 	gidInterval chan time.Duration // to the address follower
+	// wireOf asks the system for the state of the interface of a port of sockets; it takes long.
+	wireOf func(*AdapterConfig) (systemWire, bool)
 
 	subscribers notify.Subscribers
 }
@@ -84,6 +86,7 @@ func NewHost(cfg Config) (*Host, error) {
 	}
 	h := &Host{
 		cfg: cfg, log: cfg.Log, start: time.Now(), done: make(chan struct{}), gidInterval: make(chan time.Duration),
+		wireOf:        (*AdapterConfig).interfaceWire,
 		moderationDue: clock.Never,
 		rand:          rand.New(source(cfg.Seed)),
 		policy:        newPolicy(cfg.Spin, runtime.GOMAXPROCS(0)),

@@ -8,10 +8,10 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// needsWire reports whether the port's data must travel as packets: because of a policy, or because
-// something captures or impairs them.
+// needsWire reports whether the port's data must travel as packets: because of a policy, because something captures or impairs
+// them, or because the port is down, so that they are lost.
 func (a *adapter) needsWire() bool {
-	return a.path == PathWire || a.links.Slowed() || len(a.links.Taps()) != 0 || a.ib != nil && !a.ib.Active()
+	return a.path == PathWire || a.links.Slowed() || len(a.links.Taps()) != 0 || !a.carries()
 }
 
 // reaches reports whether the adapter's policy allows a connection to an address.

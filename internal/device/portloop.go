@@ -25,6 +25,8 @@ type portLoop struct {
 	queued    int        // frames in out
 	arrived   int        // packets that arrived in this turn
 	left      bool       // packets were sent in this turn
+	dark      bool       // a function's wire is down
+	lightDue  clock.Time // when the system may be asked again whether it still is
 	received  clock.Time // last look at the links
 	quiet     uint32     // turns since packets were received or sent
 	retry     clock.Time // when a full link is tried again
@@ -141,6 +143,9 @@ func (p *portLoop) receiveFrom(now clock.Time, o *links.Address) {
 		if o.Moved() { // what arrives is from somebody: hosts that answer must have a carrier
 			p.followWires()
 		}
+		if p.dark {
+			p.relight(now)
+		}
 		p.quiet = 0
 		got += n
 		p.arrived += n
@@ -163,6 +168,9 @@ func (p *portLoop) transmit(now clock.Time) bool {
 			return worked || p.sent > left
 		}
 		pending := p.Pending() // requests may complete without a frame
+		if p.dark && pending {
+			p.relight(now)
+		}
 		n := p.Transmit(now, p.out)
 		if n == 0 {
 			return worked || pending
@@ -247,6 +255,21 @@ func (p *portLoop) linkErrors(now clock.Time) {
 func (p *portLoop) followWires() {
 	for _, a := range p.functions {
 		a.followWire()
+	}
+}
+
+// relight looks whether wires that are down have come back, because something is to be sent or has arrived. The system is not
+// asked about interfaces all the time: that takes long.
+func (p *portLoop) relight(now clock.Time) {
+	p.linkErrors(now)
+	if now < p.lightDue {
+		return
+	}
+	p.lightDue = now.Add(lightInterval)
+	for _, a := range p.functions {
+		if w, ok := p.host.wireOf(&a.cfg); ok && a.enabled {
+			a.setWire(w.State)
+		}
 	}
 }
 

@@ -56,6 +56,7 @@ func (a *adapter) joinRaw() {
 	r.station = a.port.Attach(r.f, port.Station{MAC: a.mac, Kind: port.Steered, UDPPort: a.cfg.UDPPort,
 		Carried: &a.carried.other})
 	r.station.Plug(a.links.All()[0].Wire, netip.Addr{}, nil)
+	a.cut()
 	a.resizeRaw()
 	a.rewired()
 }

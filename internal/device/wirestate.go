@@ -3,6 +3,7 @@ package device
 import (
 	"cmp"
 	"net"
+	"slices"
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/notify"
@@ -62,6 +63,49 @@ func (a *adapter) look() {
 	if s, ok := a.links.WireState(); ok {
 		a.wire = s
 	}
+	a.cut()
+}
+
+// carries reports whether the port would pass RDMA packets if it were enabled.
+func (a *adapter) carries() bool {
+	if a.ib != nil {
+		return a.ib.Active()
+	}
+	return a.present && a.wire.Up
+}
+
+// lit returns an error if no packet leaves by the port: a connection would only be found unreachable after all its retries. What
+// an InfiniBand port reaches its subnet manager knows.
+func (a *adapter) lit() error {
+	if a.ib != nil || a.carries() {
+		return nil
+	}
+	a.port.lightDue = 0
+	a.port.relight(a.host.now()) // it may have come back this moment
+	if !a.carries() {
+		return command.Errorf(command.NetworkUnreachable, "the port of adapter %q is down", a.name)
+	}
+	return nil
+}
+
+// cut makes the functions' stations follow the state of the port: one that is down carries nothing, not even from one function
+// to another. An InfiniBand port's link sees to that itself.
+func (a *adapter) cut() {
+	if a.ib != nil {
+		return
+	}
+	if a.station != nil {
+		a.station.Cut(!a.carries())
+	}
+	if a.raw.station != nil {
+		a.raw.station.Cut(!a.carries())
+	}
+	if a.nic.on() {
+		a.nic.station.Cut(!a.wire.Up)
+	}
+	if p := a.port; p != nil {
+		p.dark = slices.ContainsFunc(p.functions, func(a *adapter) bool { return a.ib == nil && !a.carries() })
+	}
 }
 
 // followWire adapts the port to the present state of its wire, and to its MTU.
@@ -85,10 +129,13 @@ func (a *adapter) setWire(s link.State) {
 	a.nic.carrier()
 	a.agentCarrier()
 	a.moved(was)
+	a.reroute()
 }
 
-// moved tells programs and subscribers that the port has come up or gone down, if it has; was says what it was before.
+// moved makes the port carry what its new state allows, and tells programs and subscribers that it has come up or gone down, if it
+// has; was says what it was before.
 func (a *adapter) moved(was bool) {
+	a.cut()
 	switch now := a.linked(); {
 	case now == was:
 	case now:
@@ -122,6 +169,10 @@ type systemWire struct {
 	link.State
 	mtu int
 }
+
+// follows reports whether a port of sockets begins with the state of its interface: one that is down would stay so if nobody looked
+// again.
+func (h *Host) follows(w systemWire) bool { return w.Up || h.cfg.GIDInterval > 0 }
 
 // interfaceWire returns the present state of the interface with an address. ok is false if there is none.
 func (c *AdapterConfig) interfaceWire() (w systemWire, ok bool) {

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/counters"
@@ -87,8 +88,9 @@ func TestPerfstatsOfMethods(t *testing.T) {
 		set(t, far, "port", "RecvCompletionMethod", c.method)
 		set(t, far, "port", "*InterruptModeration", c.moderation)
 		restart(t, far, "port")
-		for range 3 {
-			b.gets(t, "a frame", func() { a.send(t, a.frame(b.mac, "a frame")) })
+		for i := range 3 { // each has its own, since one that was sent again comes twice
+			text := fmt.Sprintf("frame %d with method %s, moderation %s", i, c.method, c.moderation)
+			b.gets(t, text, func() { a.send(t, a.frame(b.mac, text)) })
 		}
 		var in uint64
 		await.Eventually(t, "three packets in "+c.mode+" mode", func() bool { // a frame is counted once it has been handed over

@@ -35,7 +35,7 @@ const (
 	checkTimeout = 10 * time.Second
 )
 
-// selfCheck pings between all pairs of enabled adapters of one address family, or from an adapter to
+// selfCheck pings between all pairs of adapters of one address family whose ports are up, or from an adapter to
 // itself if it is the only one: over the wire path, then over the local one, as far as the adapters' path
 // setting allows.
 func (d *Driver) selfCheck(ctx context.Context) ([]Check, error) {
@@ -73,23 +73,17 @@ func (d *Driver) explain(err error, j int) error {
 	return err
 }
 
-// checkable reports whether adapter i takes part in checks: it is up, or its packets come back although nobody is at the other
-// end of its wire.
-func (d *Driver) checkable(i int, a *device.AdapterStatus) bool {
-	return a.Up || a.Enabled && !d.infiniBand(i) && d.cfg.Adapters[i].Link != config.LinkInterface
-}
-
-// pairs returns the pairs of adapters that can be checked and can reach each other, by index.
+// pairs returns the pairs of adapters whose ports are up and that can reach each other, by index.
 func (d *Driver) pairs() (pairs [][2]int) {
 	all := d.host.Snapshot().Adapters
 	for i := range all {
-		if !d.checkable(i, &all[i]) {
+		if !all[i].Up {
 			continue
 		}
 		a, alone := &all[i].Info, true
 		for j := range all {
 			b := &all[j].Info
-			if !d.checkable(j, &all[j]) || i == j || d.infiniBand(i) != d.infiniBand(j) {
+			if !all[j].Up || i == j || d.infiniBand(i) != d.infiniBand(j) {
 				continue
 			}
 			if !d.cfg.Adapters[i].Neighbours(&d.cfg.Adapters[j]) {

@@ -125,9 +125,10 @@ func TestWire_Functions(t *testing.T) {
 	second := cfgs[0].Adapters[0]
 	second.Name, second.Address, second.MAC = "second", netip.MustParseAddr("192.0.2.3"), "02:00:00:00:00:03"
 	cfgs[0].Adapters = append(cfgs[0].Adapters, second)
-	d, far := start(t, cfgs[0]), start(t, cfgs[1])
-	defer stop(t, d)
+	far := start(t, cfgs[1]) // it makes the ports active
 	defer stop(t, far)
+	d := start(t, cfgs[0])
+	defer stop(t, d)
 	if n := len(d.Checks()); n != 2 {
 		t.Errorf("%d checks at the start, want those of the pair", n)
 	}

@@ -16,6 +16,8 @@ type Counters struct {
 	Unclaimed uint64
 	// Turned went from one station to another; TurnedLost were lost because too many did at once.
 	Turned, TurnedLost uint64
+	// Dark were sent by a station that is cut off from its wires, or arrived for one.
+	Dark uint64
 }
 
 // Port is a port of a device. The zero value has no stations.
@@ -131,6 +133,10 @@ func (p *Port) count(priority uint8, out []frame.Out) {
 // seal writes the outer headers.
 func (p *Port) seal(now clock.Time, out []frame.Out) {
 	s := p.sender
+	if s.cut {
+		p.counters.Dark += uint64(len(out))
+		return
+	}
 	for len(out) > 0 {
 		n := s.run(out)
 		if w, x := s.wire(out[0].Route.Src); w != nil && (x.encap != nil || s.Kind != RDMA) {
@@ -168,8 +174,12 @@ func (s *Station) run(out []frame.Out) int {
 func (p *Port) Sender() *Station { return p.sender }
 
 // Run returns by which wire the first n of the packets leave that the last Transmit handed out. w is nil for packets
-// whose address is gone; those that are for another station of the wire do not leave (frame.Out's Inside).
+// whose address is gone, or whose station is cut off; those that are for another station of the wire do not leave (frame.Out's
+// Inside).
 func (p *Port) Run(out []frame.Out) (w *Wire, n int) {
+	if p.sender.cut {
+		return nil, len(out)
+	}
 	n = p.sender.run(out)
 	if w, _ = p.sender.wire(out[0].Route.Src); w == nil || len(w.places) == 1 && w.steered == 0 {
 		return w, n

@@ -64,6 +64,10 @@ func (p *Port) give(now clock.Time, x *place, in []frame.In) {
 		p.counters.Unclaimed += uint64(len(in))
 		return
 	}
+	if s.cut {
+		p.counters.Dark += uint64(len(in))
+		return
+	}
 	if x.encap == nil {
 		p.counters.Received += uint64(len(in))
 		s.function.Receive(now, in)

@@ -46,6 +46,7 @@ type Station struct {
 	taker    Taker   // function of an Agent station
 	wires    []*Wire
 	off      bool
+	cut      bool
 }
 
 // Wire is a port's view of one link: the stations that it serves, with the encapsulation of each one's packets.
@@ -147,6 +148,10 @@ func (s *Station) Reframe(w *Wire, e *encap.Encap) {
 
 // Switch turns a station on or off. One that is off is not asked for packets, and what arrives for it is dropped.
 func (s *Station) Switch(on bool) { s.off = !on }
+
+// Cut says whether the station is cut off from its wires, as one whose link is down: it is asked for packets as always, but
+// they are lost, as is what arrives for it from a link or another station.
+func (s *Station) Cut(off bool) { s.cut = off }
 
 // TakesLarge reports whether an Ethernet frame to a MAC may be handed out as large as it is, with checksums still to be made:
 // its way is in memory, to a wire that says so or another function of the port. Otherwise the function finishes it.

@@ -62,7 +62,7 @@ func (w *Wire) rest(dst eth.MAC) *place {
 func (w *Wire) sniff(now clock.Time, in []frame.In) {
 	for i := range w.places {
 		s := w.places[i].station
-		if s.Kind != Steered || s.off || !s.steerer.Sniffs() {
+		if s.Kind != Steered || s.off || s.cut || !s.steerer.Sniffs() {
 			continue
 		}
 		for j := range in {
@@ -77,7 +77,7 @@ func (w *Wire) sniff(now clock.Time, in []frame.In) {
 func (p *Port) sniffSent(now clock.Time, w *Wire, out []frame.Out) {
 	for i := range w.places {
 		s := w.places[i].station
-		if s.Kind != Steered || s.off || !s.steerer.Sniffs() {
+		if s.Kind != Steered || s.off || s.cut || !s.steerer.Sniffs() {
 			continue
 		}
 		for j := range out {

@@ -23,7 +23,7 @@ func (p *Port) straight(now clock.Time, w *Wire, from *Station, out []frame.Out)
 	}
 	for i := range w.places {
 		s := w.places[i].station
-		if s.Kind != Steered || s.off {
+		if s.Kind != Steered || s.off || s.cut {
 			continue
 		}
 		if n := s.steerer.Turn(now, out[:n]); n > 0 {

@@ -136,6 +136,13 @@ func Deleted(fd int) bool {
 	return err == nil && unix.IoctlIfreq(fd, unix.TUNGETIFF, r) == unix.EBADFD
 }
 
+// Up reports whether the interface of a descriptor is up, in whatever network namespace it is: it takes frames only then.
+func Up(fd int) bool {
+	p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+	n, err := unix.Poll(p, 0)
+	return err == nil && n > 0 && p[0].Revents&(unix.POLLOUT|unix.POLLERR) == unix.POLLOUT
+}
+
 // Whereabouts returns where the interface of a descriptor is now, which may have been moved to another network namespace and
 // renamed. The caller closes the namespace. The error is the system's.
 func Whereabouts(fd int) (space netns.NsHandle, name string, err error) {

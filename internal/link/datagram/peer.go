@@ -6,7 +6,8 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 )
 
-// peerInterval is how often it is looked whether anybody has the other side's socket: nothing tells that it comes or goes.
+// peerInterval is how often it is looked whether anybody has the other side's socket: nothing tells that it comes or goes. While
+// nobody has, every call of Errors looks: somebody wants to send.
 const peerInterval = 500 * time.Millisecond
 
 // peer knows whether anybody has the other side's socket.
@@ -18,7 +19,7 @@ type peer struct {
 // due reports whether it is time to look, and if so takes it as done.
 func (p *peer) due() bool {
 	now := time.Now()
-	if now.Sub(p.seen) < peerInterval {
+	if p.there && now.Sub(p.seen) < peerInterval {
 		return false
 	}
 	p.seen = now

@@ -38,6 +38,7 @@ type tapLink struct {
 	memory []byte
 	slot   int // bytes of memory for a frame, one more than the longest has
 	state  link.State
+	away   bool // the interface is not where news of it come from
 }
 
 func open(cfg Config) (Link, error) {
@@ -121,8 +122,8 @@ func (l *tapLink) grow(mtu int) {
 // survey adapts the link to changes of the interface.
 func (l *tapLink) survey() {
 	i, err := l.ask.LinkByIndex(l.index)
-	if err != nil { // removed, or in another namespace
-		l.state = link.State{}
+	if l.away = err != nil; l.away {
+		l.state = link.State{Up: tun.Up(l.fd)}
 		return
 	}
 	if l.state = stateOf(i.Attrs()); i.Attrs().MTU == l.caps.MTU {
@@ -198,7 +199,7 @@ func (l *tapLink) Errors(out []link.Unreachable) int {
 		return 0
 	}
 	l.alarm.Hush()
-	if l.news.Follow().Interfaces {
+	if l.news.Follow().Interfaces || l.away {
 		l.survey()
 	}
 	l.Tend(false)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/frame"
@@ -363,4 +364,52 @@ func datagram(r *frame.Route) *frame.Out {
 	h.Put(o.Head[o.HeadStart:])
 	d.Put(o.Head[frame.HeadRoom-d.HeaderLen():], len(o.Payload))
 	return o
+}
+
+// TestWireState_InAnotherNamespace: the wire is there while the interface is up, also in a network namespace from which no news come.
+func TestWireState_InAnotherNamespace(t *testing.T) {
+	systemtest.Mark(t)
+	l, i := withSystem(t) // on a thread of the test's own
+	here, err := netns.Get()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer here.Close()
+	there, err := netns.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer there.Close()
+	if err := netns.Set(here); err != nil {
+		t.Fatal(err)
+	}
+	if err := netlink.LinkSetNsFd(i, int(there)); err != nil {
+		t.Fatal(err)
+	}
+	h, err := netlink.NewHandleAt(there)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	none := make([]link.Unreachable, 4)
+	state := func(up bool) func() bool {
+		return func() bool {
+			l.Errors(none)
+			return l.Capabilities().Carrier.WireState().Up == up
+		}
+	}
+	await.Eventually(t, "moving takes the interface down", state(false))
+	if i, err = h.LinkByName("nic"); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := h.LinkSetUp(i); err != nil {
+			t.Fatal(err)
+		}
+		await.Eventually(t, "the interface is up", state(true))
+		if err := h.LinkSetDown(i); err != nil {
+			t.Fatal(err)
+		}
+		await.Eventually(t, "the interface is down", state(false))
+	}
 }
