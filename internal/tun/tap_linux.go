@@ -9,15 +9,15 @@ import (
 	"github.com/softvpi/softvpi/internal/offload"
 )
 
-// OpenTAP opens an interface whose Ethernet frames are read from and written to a descriptor, one at a time, without a header of
-// its own and with nothing left undone in them. An interface of that name that was made to stay is used, another is made,
-// down and without addresses, and is removed with the descriptor. For an empty name the system chooses one that begins
-// with "tap". The interface is in the network namespace of the calling thread.
+// OpenTAP opens an interface whose Ethernet frames are read from and written to a descriptor, one at a time, each with a virtio
+// header before it (offload.Header); the system leaves nothing undone in them until TUNSETOFFLOAD. An interface of that name that
+// was made to stay is used, another is made, down and without addresses, and is removed with the descriptor. For an empty name
+// the system chooses one that begins with "tap". The interface is in the network namespace of the calling thread.
 func OpenTAP(name string) (fd int, actual string, err error) {
 	if name == "" {
 		name = "tap%d"
 	}
-	fd, actual, err = attach(name, unix.IFF_TAP|unix.IFF_NO_PI)
+	fd, actual, err = attachFrames(name, 0)
 	if err != nil {
 		return -1, "", err
 	}
@@ -32,17 +32,23 @@ func OpenTAP(name string) (fd int, actual string, err error) {
 // have left undone as far as TUNSETOFFLOAD says: nothing at first. An interface of that name that was made to stay is used,
 // else one is made; multi interfaces have as many queues as are opened, and the others one.
 func OpenQueue(name string, multi bool) (fd int, err error) {
-	flags := uint16(unix.IFF_TAP | unix.IFF_NO_PI | unix.IFF_VNET_HDR)
+	flags := uint16(0)
 	if multi {
-		flags |= unix.IFF_MULTI_QUEUE
+		flags = unix.IFF_MULTI_QUEUE
 	}
-	if fd, _, err = attach(name, flags); err != nil {
-		return -1, err
+	fd, _, err = attachFrames(name, flags)
+	return fd, err
+}
+
+// attachFrames attaches to a TAP, with virtio headers.
+func attachFrames(name string, flags uint16) (fd int, actual string, err error) {
+	if fd, actual, err = attach(name, unix.IFF_TAP|unix.IFF_NO_PI|unix.IFF_VNET_HDR|flags); err != nil {
+		return -1, "", err
 	}
 	// Whoever had it before may have set another header.
 	if err := unix.IoctlSetPointerInt(fd, unix.TUNSETVNETHDRSZ, offload.HeaderLen); err != nil {
 		unix.Close(fd)
-		return -1, fmt.Errorf("interface %q: %w", name, os.NewSyscallError("TUNSETVNETHDRSZ", err))
+		return -1, "", fmt.Errorf("interface %q: %w", actual, os.NewSyscallError("TUNSETVNETHDRSZ", err))
 	}
-	return fd, nil
+	return fd, actual, nil
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # TCP between two namespaces of Linux: over a veth pair, through two Ethernet functions of one driver (hosts on TAPs), and
-# through those of two drivers joined by a veth, in turn; then four streams, without threads for queues and with them, and frame
+# through those of two drivers joined by a veth, and through one whose wire is a TAP of the system's, in turn; then four streams, without threads for queues and with them, and frame
 # by frame, without offloads. Prints Gb/s, and Gb/s for each core of processor time of both iperf3 and what is between them, which
 # other load disturbs little.
 #
@@ -80,6 +80,12 @@ two() { # label, MTU
   address n$$a n$$b
   run "$1"
 }
+wire() { # label, MTU: to the system at the other side of a TAP that is the wire
+  drive $a --adapter "a=10.55.2.1,tap=w$$a,linkmtu=$2,mac=02:00:00:00:00:0a,host=tap:n$$b"
+  ip -n $a link set n$$b netns $b
+  address w$$a n$$b
+  run "$1"
+}
 ceiling() { # label, MTU, flag of TAPFWD
   [ -n "$fwd" ] || return
   "$fwd" ${3:+"$3"} -mtu "$2" $a $b >/dev/null 2>&1 &
@@ -96,6 +102,7 @@ for mtu in ${MTUS:-1500 9000}; do
     case_ "veth, MTU $mtu" veth $mtu
     case_ "one driver, MTU $mtu" one $mtu 1
     case_ "two drivers over veth, MTU $mtu" two $mtu
+    case_ "one driver to a TAP wire, MTU $mtu" wire $mtu
     case_ "tapfwd, MTU $mtu" ceiling $mtu -vnet
     case_ "four streams: one driver, MTU $mtu" one $mtu 4
     case_ "four streams: threads, MTU $mtu" one $mtu 4 '*RSSProfile=4'

@@ -8,7 +8,6 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link/station"
 	"github.com/softvpi/softvpi/internal/offload"
-	"github.com/softvpi/softvpi/wire/eth"
 )
 
 // largePieces are a virtio header, and what a frame.Out consists of.
@@ -71,38 +70,4 @@ func (l *largeOut) send(s *station.Set, o *frame.Out) bool {
 			return true
 		}
 	}
-}
-
-// leave returns what is left to do for a frame that the system has handed over with a virtio header. What cannot be left,
-// because nobody takes it so, is done here; ok is false if it cannot be.
-func leave(s *station.Set, h offload.Header, f []byte) (t offload.Task, ok bool) {
-	if !s.Listened() {
-		if h.NeedsChecksum {
-			complete(h, f)
-		}
-		return t, true
-	}
-	if !s.HearsLarge(f) && f[0]&1 == 0 {
-		if h.NeedsChecksum {
-			sum(h, f)
-		}
-		return t, true
-	}
-	var e eth.Headers
-	if !e.Parse(f) {
-		return t, false
-	}
-	t, err := h.Task(&e)
-	if err == nil {
-		return t, true
-	}
-	sum(h, f)
-	return offload.Task{}, h.Kind == offload.Whole
-}
-
-// sum makes the checksum of a frame, whatever it is of; where there is no place for it there is none.
-func sum(h offload.Header, f []byte) {
-	n := etherLen(f)
-	h.ChecksumStart -= n
-	_ = offload.Complete(h, f[n:])
 }

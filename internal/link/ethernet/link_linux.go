@@ -357,7 +357,7 @@ func (l *etherLink) survey() {
 	_, _ = l.keep(), l.listen() // an address that somebody else uses is served all the same
 	if missing == nil && i.Attrs().MTU != l.caps.MTU {
 		l.caps.MTU = i.Attrs().MTU
-		l.receiver.grow(l.caps.MTU)
+		l.receiver.cut.Grow(l.caps.MTU)
 		l.SetMTU(l.caps.MTU)
 	}
 }

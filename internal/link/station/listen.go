@@ -79,6 +79,16 @@ func (s *Set) Hear(group [6]byte, hear bool) error {
 // Listened reports whether anybody listens: then the link hears every group.
 func (s *Set) Listened() bool { return len(s.ears) > 0 }
 
+// ListenedLarge reports whether anybody listens who takes large frames.
+func (s *Set) ListenedLarge() bool {
+	for i := range s.ears {
+		if s.ears[i].large {
+			return true
+		}
+	}
+	return false
+}
+
 // Hears reports whether a whole Ethernet frame is for somebody who listens, to his MAC or to a group, or to a group that is heard.
 func (s *Set) Hears(b []byte) bool {
 	if b[0]&1 != 0 {

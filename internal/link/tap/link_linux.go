@@ -13,15 +13,20 @@ import (
 	"github.com/softvpi/softvpi/internal/link/station"
 	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/internal/tun"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 const (
 	// receiveMost is how many frames one Receive takes. Each takes a system call.
 	receiveMost = 64
-	// extra is what a frame has before its IP packet: an Ethernet header with a VLAN tag.
-	extra = 18
-	// pieces are what a frame.Out consists of: its headers, its payload, pad and ICRC.
-	pieces = 3
+	// extra is what is before an IP packet: a virtio header, and an Ethernet header with a VLAN tag.
+	extra = offload.HeaderLen + eth.EthernetLen + eth.VLANLen
+	// pieces are a virtio header, and what a frame.Out consists of: its headers, its payload, pad and ICRC.
+	pieces = 4
+	// largest is what the largest frame of the system takes, and one byte to see that it is too long; largeMost of them have room.
+	largest, largeMost = extra + offload.MaxPacket + 1, 4
+	// undone are the flags of TUNSETOFFLOAD for what the system may leave undone: checksums, and segments of TCP. UDP may be RoCE.
+	undone = unix.TUN_F_CSUM | unix.TUN_F_TSO4 | unix.TUN_F_TSO6
 )
 
 type tapLink struct {
@@ -35,8 +40,11 @@ type tapLink struct {
 	alarm  *station.Alarm
 	each   func(*frame.Out) station.Outcome // writev; made once, since making it allocates
 	vector [pieces]unix.Iovec
-	memory []byte
-	slot   int // bytes of memory for a frame, one more than the longest has
+	header [offload.HeaderLen]byte // of the frame that is sent
+	memory []byte                  // of the frames of a Receive, one behind the other
+	slot   int                     // bytes that a frame may have, one more than the longest has
+	large  bool                    // somebody takes large frames
+	cut    station.Cutter          // for those who do not
 	state  link.State
 	away   bool // the interface is not where news of it come from
 }
@@ -70,7 +78,7 @@ func (l *tapLink) open(cfg *Config) (err error) {
 	}
 	l.grow(mtu)
 	l.Set = station.New(station.Config{Name: name, Wire: l.write, MTU: mtu, Promiscuous: cfg.Promiscuous, Arm: l.alarm.Arm})
-	l.caps = link.Capabilities{MaxSegments: 1, Raw: true, MTU: mtu, Stations: l, Multicaster: l, Resolver: l, Carrier: l}
+	l.caps = link.Capabilities{MaxSegments: 1, Raw: true, MTU: mtu, Stations: l, Multicaster: l, Resolver: l, Large: true, Carrier: l}
 	for _, s := range cfg.Stations {
 		if err := l.SetStation(s); err != nil {
 			return err
@@ -112,10 +120,48 @@ func stateOf(a *netlink.LinkAttrs) link.State { return link.State{Up: a.RawFlags
 // WireState implements link.Carrier.
 func (l *tapLink) WireState() link.State { return l.state }
 
-// grow makes room for frames with packets of up to mtu bytes.
+// grow makes room for frames with packets of up to mtu bytes, and for large ones once there may be any.
 func (l *tapLink) grow(mtu int) {
-	if slot := mtu + extra + 1; slot > l.slot {
-		l.slot, l.memory = slot, make([]byte, receiveMost*slot)
+	l.cut.Grow(mtu)
+	slot := mtu + extra + 1
+	room := receiveMost * slot
+	if l.large {
+		slot = largest
+		room = max(room, largeMost*largest)
+	}
+	l.slot = max(l.slot, slot)
+	if room > len(l.memory) {
+		l.memory = make([]byte, room)
+	}
+}
+
+// Listen implements link.Stations.
+func (l *tapLink) Listen(mac [6]byte, large bool) error {
+	err := l.Set.Listen(mac, large)
+	l.offer()
+	return err
+}
+
+// Unlisten implements link.Stations.
+func (l *tapLink) Unlisten(mac [6]byte) error {
+	err := l.Set.Unlisten(mac)
+	l.offer()
+	return err
+}
+
+// offer lets the system leave frames undone while somebody takes them so. What it has left undone before is done here.
+func (l *tapLink) offer() {
+	large := l.ListenedLarge()
+	if large == l.large || l.Ended() {
+		return
+	}
+	flags := 0
+	if large {
+		flags = undone
+	}
+	if unix.IoctlSetInt(l.fd, unix.TUNSETOFFLOAD, flags) == nil || !large { // else it finishes all frames itself, as before
+		l.large = large
+		l.grow(l.caps.MTU)
 	}
 }
 
@@ -134,9 +180,17 @@ func (l *tapLink) survey() {
 	l.SetMTU(l.caps.MTU)
 }
 
+// nothing is the virtio header of a complete frame.
+var nothing [offload.HeaderLen]byte
+
 // write sends a whole frame. What the interface does not take is lost.
 func (l *tapLink) write(f []byte) {
-	_, _, _ = unix.RawSyscall(unix.SYS_WRITE, uintptr(l.fd), uintptr(unsafe.Pointer(&f[0])), uintptr(len(f)))
+	var v [2]unix.Iovec
+	for i, p := range [...][]byte{nothing[:], f} {
+		v[i].Base = &p[0]
+		v[i].SetLen(len(p))
+	}
+	_, _, _ = unix.RawSyscall(unix.SYS_WRITEV, uintptr(l.fd), uintptr(unsafe.Pointer(&v)), uintptr(len(v)))
 }
 
 // Name implements Link.
@@ -150,8 +204,17 @@ func (l *tapLink) Send(frames []frame.Out) (int, error) { return l.SendEach(fram
 
 // writev sends a frame.
 func (l *tapLink) writev(o *frame.Out) station.Outcome {
+	head := o.Head[o.HeadStart:o.HeadEnd]
+	l.header = nothing
+	if o.Task != (offload.Task{}) {
+		h, ok := o.Task.HeaderOf(head)
+		if !ok {
+			return station.Lost
+		}
+		h.Put(l.header[:])
+	}
 	n := 0
-	for _, p := range [pieces][]byte{o.Head[o.HeadStart:o.HeadEnd], o.Payload, o.Tail[:o.TailLen]} {
+	for _, p := range [pieces][]byte{l.header[:], head, o.Payload, o.Tail[:o.TailLen]} {
 		if len(p) > 0 {
 			l.vector[n].Base = &p[0]
 			l.vector[n].SetLen(len(p))
@@ -179,18 +242,46 @@ func (l *tapLink) Receive(in []frame.In) (int, error) {
 		return 0, net.ErrClosed
 	}
 	n := l.Looped(in)
-	for i := 0; i < receiveMost && n < len(in); i++ {
-		slot := l.memory[i*l.slot : (i+1)*l.slot : (i+1)*l.slot]
-		got, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(l.fd), uintptr(unsafe.Pointer(&slot[0])), uintptr(len(slot)))
+	l.cut.Reuse()
+	if l.cut.Cutting() { // the frame is in memory
+		return n + l.cut.Hand(l.Set, in[n:]), nil
+	}
+	for i, used := 0, 0; i < receiveMost && n < len(in) && len(l.memory)-used >= l.slot; i++ {
+		room := l.memory[used : used+l.slot]
+		got, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(l.fd), uintptr(unsafe.Pointer(&room[0])), uintptr(len(room)))
 		if errno == unix.EINTR {
 			continue
 		}
 		if errno != 0 {
 			break // EAGAIN, or the interface is down
 		}
-		n += l.Take(in[n:], slot[:got], offload.Task{}, int(got) < len(slot))
+		used += int(got)
+		if n += l.take(in[n:], room[:got:got], int(got) < len(room)); l.cut.Cutting() {
+			break
+		}
 	}
 	return n, nil
+}
+
+// take hands up a frame that was read. whole is false if there was room for its beginning only.
+func (l *tapLink) take(in []frame.In, b []byte, whole bool) int {
+	h, f, err := offload.ParseHeader(b)
+	if err != nil || !whole || len(f) < eth.EthernetLen {
+		l.Counted().ReceiveTruncated++
+		return 0
+	}
+	if h.Kind == offload.Whole || h.Kind != offload.UDP && l.HearsLarge(f) {
+		t, ok := offload.Task{}, len(f) <= l.caps.MTU+extra-offload.HeaderLen || h.Kind != offload.Whole
+		if ok && (h != offload.Header{}) {
+			t, ok = l.Undone(h, f)
+		}
+		return l.Take(in, f, t, ok)
+	}
+	if !l.Wants(f) {
+		return 0
+	}
+	l.cut.Begin(l.Set, h, f)
+	return l.cut.Hand(l.Set, in)
 }
 
 // Errors implements link.Link. It also follows changes of the interface.
