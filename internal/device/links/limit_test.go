@@ -36,7 +36,8 @@ func (m *meter) Send(frames []frame.Out) (int, error) {
 	return len(frames), nil
 }
 
-// TestLimit_Carries: a limited wire carries no more than its speed, and nearly that, of RDMA and Ethernet frames of all lengths together, with
+// TestLimit_Carries: a limited wire carries no more than its speed, and nearly that, of RDMA and Ethernet frames of all lengths
+// together, with
 // preamble, FCS and gap (IEEE 802.3: 24 bytes a frame); an impairment with a smaller rate limits further, one with a larger not.
 func TestLimit_Carries(t *testing.T) {
 	const gap = 24
