@@ -90,7 +90,7 @@ _Static_assert(sizeof(struct svpi_send_entry) == 64, "layout");
 
 enum { SVPI_WR_SEND = 1, SVPI_WR_SEND_IMM, SVPI_WR_SEND_INV, SVPI_WR_WRITE, SVPI_WR_WRITE_IMM, SVPI_WR_READ, SVPI_WR_CAS,
        SVPI_WR_FADD, SVPI_WR_BIND, SVPI_WR_LOCAL_INV, SVPI_WR_ATOMIC_WRITE, SVPI_WR_FLUSH };
-enum { SVPI_WR_SIGNALED = 1, SVPI_WR_SOLICITED = 2, SVPI_WR_FENCE = 4, SVPI_WR_INLINE = 8 };
+enum { SVPI_WR_SIGNALED = 1, SVPI_WR_SOLICITED = 2, SVPI_WR_FENCE = 4, SVPI_WR_INLINE = 8, SVPI_WR_CHECKSUMS = 16 };
 
 struct svpi_sge {
 	uint64_t addr;
@@ -118,7 +118,8 @@ struct svpi_cqe {
 _Static_assert(sizeof(struct svpi_cqe) == 64, "layout");
 
 enum { SVPI_CQE_VOID = 0 /* op: of a queue pair that was reset; only this side writes it */ };
-enum { SVPI_CQE_IMM = 1, SVPI_CQE_INVALIDATED = 2, SVPI_CQE_GRH = 4, SVPI_CQE_SOLICITED = 8, SVPI_CQE_RECEIVE = 16 };
+enum { SVPI_CQE_IMM = 1, SVPI_CQE_INVALIDATED = 2, SVPI_CQE_GRH = 4, SVPI_CQE_SOLICITED = 8, SVPI_CQE_RECEIVE = 16,
+       SVPI_CQE_CHECKSUMS = 32 /* of a receive of a raw packet queue pair: they are right */ };
 
 /* The second ring of a CQ: completions made by programs of the direct path. */
 enum { SVPI_SHARED_HEADER = 64, SVPI_MAX_SHARED = 4096 };

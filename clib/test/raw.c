@@ -105,13 +105,54 @@ static void test_frames(void)
 	CHECK(passes(5678), ".");
 	CHECK(post_recv(&b, 1, AT, FRAME) == 0, ".");
 	CHECK(ibv_post_send(a.qp, &wr, &bad) == EINVAL, ".");
-	wr.opcode = IBV_WR_SEND;
-	wr.send_flags = IBV_SEND_IP_CSUM;
-	CHECK(ibv_post_send(a.qp, &wr, &bad) == EINVAL, ".");
 	CHECK(ibv_destroy_flow(f) == 0, ".");
 	r.udp.val.dst_port = htobe16(7);
 	MUST((f = flow(&r)));
 	CHECK(passes(7), ".");
+	CHECK(ibv_destroy_flow(f) == 0, ".");
+}
+
+/* sum is that of RFC 1071. */
+static uint16_t sum(uint32_t s, const uint8_t *p, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		s += i & 1 ? p[i] : (uint32_t)p[i] << 8;
+	s = (s >> 16) + (s & 0xffff);
+	return (uint16_t)(s + (s >> 16));
+}
+
+/* sent_with sends a datagram with these flags, and returns those of its completion at b, where it arrives in AT. */
+static unsigned sent_with(unsigned flags)
+{
+	struct ibv_sge s = { .addr = (uintptr_t)a.buf, .length = FRAME, .lkey = a.mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = 2, .sg_list = &s, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = flags };
+	struct ibv_wc wc = { 0 };
+	const uint8_t head[] = "\2\0\0\0\0\1\2\0\0\0\0\2\x08\0\x45\0\0\x56\0\0\0\0\x40\x11\0\0\x0a\0\0\1\x0a\0\0\2\0\7\0\7\0\x42";
+
+	pattern(a.buf, FRAME, 5);
+	memcpy(a.buf, head, sizeof(head) - 1);
+	CHECK(post_recv(&b, 1, AT, FRAME) == 0, ".");
+	CHECK(post(&a, &wr) == 0, ".");
+	EXPECT(&a, IBV_WC_SUCCESS, 2, &wc);
+	EXPECT(&b, IBV_WC_SUCCESS, 1, &wc);
+	return wc.wc_flags;
+}
+
+static void test_checksums(void)
+{
+	struct ibv_device_attr_ex attr;
+	struct rule r = usual(1);
+	const uint8_t *ip = b.buf + AT + 14;
+	struct ibv_flow *f;
+
+	CHECK(ibv_query_device_ex(a.ctx, NULL, &attr) == 0, ".");
+	CHECK(attr.raw_packet_caps == IBV_RAW_PACKET_CAP_IP_CSUM && attr.orig_attr.device_cap_flags & IBV_DEVICE_RAW_IP_CSUM, ".");
+	MUST((f = flow(&r)));
+	CHECK(!(sent_with(IBV_SEND_SIGNALED) & IBV_WC_IP_CSUM_OK), ".");
+	CHECK(!memcmp(a.buf, b.buf + AT, FRAME), ": a frame has changed");
+	CHECK(sent_with(IBV_SEND_SIGNALED | IBV_SEND_IP_CSUM) & IBV_WC_IP_CSUM_OK, ".");
+	CHECK(sum(0, ip, 20) == 0xffff, ": of IPv4");
+	CHECK(sum(17 + 0x42, ip + 12, 8 + 0x42) == 0xffff, ": of UDP");
 	CHECK(ibv_destroy_flow(f) == 0, ".");
 }
 
@@ -123,6 +164,7 @@ int main(void)
 	open_raw(&b);
 	test_refusals();
 	test_frames();
+	test_checksums();
 	CHECK(ibv_destroy_qp(a.qp) == 0 && ibv_destroy_qp(b.qp) == 0, ".");
 	a.qp = b.qp = NULL;
 	close_end(&a);

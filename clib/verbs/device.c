@@ -192,6 +192,8 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 			      IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 	if (svpi_has_xrc(to_svpi(context)))
 		a->device_cap_flags |= IBV_DEVICE_XRC;
+	if (svpi_makes_checksums(context))
+		a->device_cap_flags |= IBV_DEVICE_RAW_IP_CSUM;
 	a->max_sge = a->max_sge_rd = a->max_srq_sge = (int)i->max_sge;
 	a->max_cq = (int)i->max_cq;
 	a->max_cqe = (int)(i->max_cq_depth - SVPI_CQ_SPARE);
@@ -249,6 +251,7 @@ int svpi_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 		a.hca_core_clock = 1000000; /* kHz: timestamps count nanoseconds */
 	}
 	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
+	a.raw_packet_caps = a.orig_attr.device_cap_flags & IBV_DEVICE_RAW_IP_CSUM ? IBV_RAW_PACKET_CAP_IP_CSUM : 0;
 	if (svpi_has_placed(to_svpi(context)))
 		a.device_cap_flags_ex |= IBV_DEVICE_FLUSH_GLOBAL | IBV_DEVICE_ATOMIC_WRITE;
 	a.cq_mod_caps.max_cq_count = UINT16_MAX;

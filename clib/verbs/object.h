@@ -174,6 +174,7 @@ struct svpi_qp {
 	uint32_t send_depth, recv_depth;
 	uint32_t operations; /* operations of this type of queue pair, as bits 1 << ibv_wr_opcode */
 	bool signal_all;
+	bool checksums; /* sends may ask for them: a raw packet queue pair of a driver that makes them */
 	uint32_t got; /* events given to the program */
 	struct svpi_slot direct;
 	bool followed[2]; /* listed in late of its send and its receive CQ; written under the lock of the send queue */
@@ -277,6 +278,10 @@ int svpi_query_device_ex(struct ibv_context *, const struct ibv_query_device_ex_
 static inline bool svpi_has_times(const struct svpi *s) { return s->about.minor >= SVPI_TIMES_MINOR; }
 /* svpi_has_placed tells whether the driver has atomic writes and flushes. */
 static inline bool svpi_has_placed(const struct svpi *s) { return s->about.minor >= SVPI_PLACED_MINOR; }
+/* svpi_makes_checksums tells whether the driver makes and checks those of raw packet queue pairs' frames, which this program may
+ * have on the adapter (flow.c). */
+bool svpi_makes_checksums(struct ibv_context *);
+
 /* svpi_has_flows tells whether the driver has raw packet queue pairs with flows. */
 static inline bool svpi_has_flows(const struct svpi *s) { return s->about.minor >= SVPI_FLOW_MINOR; }
 struct ibv_flow *svpi_create_flow(struct ibv_qp *, struct ibv_flow_attr *);

@@ -28,8 +28,12 @@ static inline enum ibv_wc_opcode svpi_opcode_of(const struct svpi_cqe *e) { retu
 
 static inline unsigned svpi_flags_of(const struct svpi_cqe *e)
 {
-	return (e->flags & SVPI_CQE_IMM ? IBV_WC_WITH_IMM : 0) | (e->flags & SVPI_CQE_INVALIDATED ? IBV_WC_WITH_INV : 0) |
-	       (e->flags & SVPI_CQE_GRH ? IBV_WC_GRH : 0) | (unsigned)(e->flags >> 1 & (IBV_WC_TM_SYNC_REQ | IBV_WC_TM_MATCH | IBV_WC_TM_DATA_VALID));
+	unsigned f = (e->flags & SVPI_CQE_IMM ? IBV_WC_WITH_IMM : 0) | (e->flags & SVPI_CQE_INVALIDATED ? IBV_WC_WITH_INV : 0) |
+		     (e->flags & SVPI_CQE_GRH ? IBV_WC_GRH : 0);
+
+	if (e->op == IBV_WC_RECV)
+		return f | (e->flags & SVPI_CQE_CHECKSUMS ? IBV_WC_IP_CSUM_OK : 0);
+	return f | (unsigned)(e->flags >> 1 & (IBV_WC_TM_SYNC_REQ | IBV_WC_TM_MATCH | IBV_WC_TM_DATA_VALID));
 }
 
 static inline uint32_t svpi_imm_of(const struct svpi_cqe *e) { return e->flags & SVPI_CQE_INVALIDATED ? e->imm : htonl(e->imm); }

@@ -13,8 +13,6 @@ static const uint8_t operation[] = {
 	[IBV_WR_ATOMIC_WRITE] = SVPI_WR_ATOMIC_WRITE, /* a flush has no fields in a request: only the extended interface posts it */
 };
 
-enum { SEND_IP_CSUM = 1 << 4 };
-
 static const uint8_t flag[16] = {
 	[IBV_SEND_FENCE] = SVPI_WR_FENCE, [IBV_SEND_SIGNALED] = SVPI_WR_SIGNALED, [IBV_SEND_SOLICITED] = SVPI_WR_SOLICITED,
 	[IBV_SEND_FENCE | IBV_SEND_SIGNALED] = SVPI_WR_FENCE | SVPI_WR_SIGNALED,
@@ -126,8 +124,11 @@ static int put(struct svpi_qp *q, struct svpi_send_entry *e, const struct ibv_se
 	}
 	else if (q->qp.qp_type == IBV_QPT_XRC_SEND)
 		e->qpn = wr->qp_type.xrc.remote_srqn;
-	else if (q->qp.qp_type == IBV_QPT_RAW_PACKET && wr->send_flags & SEND_IP_CSUM)
-		return EINVAL; /* checksums are the program's */
+	else if (q->qp.qp_type == IBV_QPT_RAW_PACKET && wr->send_flags & IBV_SEND_IP_CSUM) {
+		if (!q->checksums)
+			return EINVAL;
+		e->flags |= SVPI_WR_CHECKSUMS;
+	}
 	if (in_place)
 		return carries(wr->opcode) ? put_inline(q, e, wr->sg_list, wr->num_sge) : EINVAL;
 	put_sges((uint8_t *)(e + 1), wr->sg_list, wr->num_sge);

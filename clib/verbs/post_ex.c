@@ -38,6 +38,11 @@ static struct svpi_send_entry *begin(struct ibv_qp_ex *x, uint8_t op)
 	e->id = x->wr_id;
 	e->flags = (x->wr_flags & IBV_SEND_FENCE ? SVPI_WR_FENCE : 0) | (x->wr_flags & IBV_SEND_SIGNALED ? SVPI_WR_SIGNALED : 0) |
 		   (x->wr_flags & IBV_SEND_SOLICITED ? SVPI_WR_SOLICITED : 0);
+	if (x->wr_flags & IBV_SEND_IP_CSUM && q->qp.qp_type == IBV_QPT_RAW_PACKET) {
+		if (!q->checksums)
+			q->build_error = EINVAL;
+		e->flags |= SVPI_WR_CHECKSUMS;
+	}
 	return e;
 }
 

@@ -138,6 +138,7 @@ static struct svpi_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a)
 	a->cap.max_inline_data = r.inline_bytes;
 	q->signal_all = a->sq_sig_all != 0;
 	q->operations = operations(s, a->qp_type);
+	q->checksums = a->qp_type == IBV_QPT_RAW_PACKET && svpi_makes_checksums(pd->context);
 	q->qp.context = pd->context;
 	q->qp.qp_context = a->qp_context;
 	q->qp.pd = pd;

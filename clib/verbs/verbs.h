@@ -45,6 +45,7 @@ enum {
 	IBV_DEVICE_N_NOTIFY_CQ = 1 << 14,
 	IBV_DEVICE_MEM_WINDOW = 1 << 17,
 	IBV_DEVICE_XRC = 1 << 20,
+	IBV_DEVICE_RAW_IP_CSUM = 1 << 26,
 	IBV_DEVICE_MEM_MGT_EXTENSIONS = 1 << 21,
 	IBV_DEVICE_MEM_WINDOW_TYPE_2B = 1 << 24,
 };
@@ -82,6 +83,7 @@ struct ibv_odp_caps {
 	uint64_t general_caps;
 	struct { uint32_t rc_odp_caps, uc_odp_caps, ud_odp_caps; } per_transport_caps;
 };
+enum { IBV_RAW_PACKET_CAP_IP_CSUM = 1 << 2 };
 struct ibv_tso_caps { uint32_t max_tso, supported_qpts; };
 struct ibv_rss_caps {
 	uint32_t supported_qpts, max_rwq_indirection_tables, max_rwq_indirection_table_size;
@@ -175,7 +177,7 @@ enum {
 	IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK = 1 << 11,
 };
 
-enum { IBV_WC_GRH = 1, IBV_WC_WITH_IMM = 2, IBV_WC_WITH_INV = 8, IBV_WC_TM_SYNC_REQ = 16, IBV_WC_TM_MATCH = 32,
+enum { IBV_WC_GRH = 1, IBV_WC_WITH_IMM = 2, IBV_WC_IP_CSUM_OK = 4, IBV_WC_WITH_INV = 8, IBV_WC_TM_SYNC_REQ = 16, IBV_WC_TM_MATCH = 32,
        IBV_WC_TM_DATA_VALID = 64 };
 
 struct ibv_wc {
