@@ -6,6 +6,7 @@ import "strings"
 // be modified.
 var CounterSets = []CounterSet{
 	adapterTraffic,
+	portTraffic,
 	adapterDiagnostics,
 	adapterQoS,
 	adapterRSS,
@@ -65,6 +66,17 @@ func (s *CounterSet) Has(i int, g Generation) bool {
 		return of&g != 0
 	}
 	return s.Generations&g != 0
+}
+
+// KilobytesPerSecond is the unit of rates that are computed from totals in bytes.
+const KilobytesPerSecond = "KB/s"
+
+// Scale is by what a rate of the totals is multiplied to be in the counter's unit.
+func (c *Counter) Scale() float64 {
+	if c.Unit == KilobytesPerSecond {
+		return 1e-3
+	}
+	return 1
 }
 
 // Counted reports whether the counter has a value.

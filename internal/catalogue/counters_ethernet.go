@@ -33,7 +33,8 @@ var softEthernet = CounterSet{
 }
 
 var softReceiveQueues = CounterSet{
-	Name: "SoftVPI Ethernet Receive Queues", Generations: Both, Short: "receive_queues", Instances: "queue", Reset: ResetOnDemand,
+	Name: "SoftVPI Ethernet Receive Queues", Aliases: []string{"Mellanox WinOF-2 Receive Datapath Counters",
+		"Mellanox WinOF-2 Receive Datapath"}, Generations: Both, Short: "receive_queues", Instances: "queue", Reset: ResetOnDemand,
 	Description: "The receive queues of Ethernet functions. In interrupt mode (DPC) something was woken for packets, in polling mode (thread) the adapter looked for them.",
 	Counters: counted(
 		total("Received packets", "received_packets", "packets", "packets for the queue, joined ones counted once"),

@@ -108,7 +108,7 @@ func (r *Reader) value(k *catalogue.Counter, id string, now reading, interval ti
 	if !ok || was.epoch != now.epoch || now.raw < was.raw || interval <= 0 {
 		return Number{}
 	}
-	return Number{Known: true, Real: float64(now.raw-was.raw) / interval.Seconds()}
+	return Number{Known: true, Real: float64(now.raw-was.raw) * k.Scale() / interval.Seconds()}
 }
 
 // HasRates reports whether a snapshot holds rates, which take two readings.

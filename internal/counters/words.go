@@ -1,6 +1,8 @@
 package counters
 
 import (
+	"maps"
+
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/function/ethernet"
 	"github.com/softvpi/softvpi/internal/function/ethernet/filter"
@@ -12,21 +14,11 @@ var ofProcess = map[string]bool{"eq_overflows": true, "bad_doorbells": true, "dr
 // words says where each counter of the catalogue is read, by the short names of set and counter. Every
 // function is a sum of words, so that the value since a reset is a difference of two results.
 var words = map[string]map[string]func(*device.Counters) uint64{
-	"adapter_traffic": {
-		"received_bytes":                      receivedBytes,
-		"received_packets":                    func(c *device.Counters) uint64 { return c.Link.ReceivedPackets },
-		"sent_bytes":                          sentBytes,
-		"sent_packets":                        func(c *device.Counters) uint64 { return c.Link.SentPackets },
-		"bytes":                               func(c *device.Counters) uint64 { return receivedBytes(c) + sentBytes(c) },
-		"packets":                             func(c *device.Counters) uint64 { return c.Link.ReceivedPackets + c.Link.SentPackets },
-		"outbound_error_packets":              func(c *device.Counters) uint64 { return c.Link.SendErrors + refusedSends(ethernetOf(c)) },
-		"outbound_discarded_packets":          func(c *device.Counters) uint64 { return c.Link.ImpairedLost },
-		"received_error_packets":              receivedErrors,
-		"received_frame_length_error_packets": func(c *device.Counters) uint64 { return c.Link.ReceiveTruncated + tooLong(ethernetOf(c)) },
-		"received_bad_crc_packets":            func(c *device.Counters) uint64 { return c.Encap.ICRCErrors },
-		"received_discarded_packets":          func(c *device.Counters) uint64 { return c.Link.ReceiveDrops + ethernetOf(c).Counters.NoBuffer },
-		"control_packets":                     func(c *device.Counters) uint64 { return ethernetOf(c).Counters.Control },
-	},
+	"adapter_traffic": trafficWords(),
+	"port_traffic": with(trafficWords(), map[string]func(*device.Counters) uint64{
+		"received_too_long_packets":           tooLongPackets,
+		"received_unsupported_opcode_packets": func(c *device.Counters) uint64 { return ethernetOf(c).Counters.ControlUnknown },
+	}),
 	"adapter_diagnostics": {
 		"requester_length_errors":               func(c *device.Counters) uint64 { return c.Transport.RequesterLengthErrors },
 		"responder_length_errors":               func(c *device.Counters) uint64 { return c.Transport.ResponderLengthErrors },
@@ -188,6 +180,31 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 	},
 }
 
+// trafficWords are those of the sets about what a port carries.
+func trafficWords() map[string]func(*device.Counters) uint64 {
+	return map[string]func(*device.Counters) uint64{
+		"received_bytes":                      receivedBytes,
+		"received_packets":                    func(c *device.Counters) uint64 { return c.Link.ReceivedPackets },
+		"sent_bytes":                          sentBytes,
+		"sent_packets":                        func(c *device.Counters) uint64 { return c.Link.SentPackets },
+		"bytes":                               func(c *device.Counters) uint64 { return receivedBytes(c) + sentBytes(c) },
+		"packets":                             func(c *device.Counters) uint64 { return c.Link.ReceivedPackets + c.Link.SentPackets },
+		"outbound_error_packets":              func(c *device.Counters) uint64 { return c.Link.SendErrors + refusedSends(ethernetOf(c)) },
+		"outbound_discarded_packets":          func(c *device.Counters) uint64 { return c.Link.ImpairedLost },
+		"received_error_packets":              receivedErrors,
+		"received_frame_length_error_packets": tooLongPackets,
+		"received_bad_crc_packets":            func(c *device.Counters) uint64 { return c.Encap.ICRCErrors },
+		"received_discarded_packets":          func(c *device.Counters) uint64 { return c.Link.ReceiveDrops + ethernetOf(c).Counters.NoBuffer },
+		"control_packets":                     func(c *device.Counters) uint64 { return ethernetOf(c).Counters.Control },
+	}
+}
+
+// with adds more words.
+func with(m, more map[string]func(*device.Counters) uint64) map[string]func(*device.Counters) uint64 {
+	maps.Copy(m, more)
+	return m
+}
+
 // qosWords are those of the instance without a priority, which covers everything that a port carries.
 func qosWords() map[string]func(*device.Counters) uint64 {
 	return map[string]func(*device.Counters) uint64{
@@ -231,6 +248,11 @@ func ethernetOf(c *device.Counters) *device.EthernetStatus {
 		return &noEthernet
 	}
 	return c.Ethernet
+}
+
+// tooLongPackets are received ones dropped for their length.
+func tooLongPackets(c *device.Counters) uint64 {
+	return c.Link.ReceiveTruncated + tooLong(ethernetOf(c))
 }
 
 func tooLong(e *device.EthernetStatus) uint64 { return e.Counters.Filtered[filter.TooLong] }

@@ -24,6 +24,8 @@ type Counters struct {
 	Malformed uint64
 	// Control are MAC control frames, which no host gets.
 	Control uint64
+	// ControlUnknown are those of them that are not pause frames of any kind.
+	ControlUnknown uint64
 	// BadFCS are frames with a wrong frame check sequence; with IgnoreFCS they are passed on.
 	BadFCS uint64
 	// NoBuffer are received frames for which their ring had no room ("Packets Received Discarded").
@@ -89,6 +91,7 @@ func (c *Counters) Add(o *Counters) {
 	}
 	c.Malformed += o.Malformed
 	c.Control += o.Control
+	c.ControlUnknown += o.ControlUnknown
 	c.BadFCS += o.BadFCS
 	c.NoBuffer += o.NoBuffer
 	c.Asleep += o.Asleep

@@ -45,6 +45,9 @@ func (f *Function) take(now clock.Time, in *frame.In) {
 	}
 	if h.Type == eth.TypeMACControl && h.Tags == 0 { // it ends at the MAC (IEEE 802.3, 31.3)
 		f.counters.Control++
+		if !pauses(b) {
+			f.counters.ControlUnknown++
+		}
 		return
 	}
 	whole := in.Task.Kind == offload.Whole
@@ -76,6 +79,16 @@ func (f *Function) take(now clock.Time, in *frame.In) {
 		return
 	}
 	r.join.AddFrame(&h, b, t, hash, note|uint32(kind))
+}
+
+// pauses reports whether a MAC control frame pauses all priorities or some (IEEE 802.3 annex 31A: opcodes 1 and 0x101).
+func pauses(b []byte) bool {
+	const pause, priorityPause = 1, 0x101
+	if len(b) < eth.EthernetLen+2 {
+		return false
+	}
+	op := binary.BigEndian.Uint16(b[eth.EthernetLen:])
+	return op == pause || op == priorityPause
 }
 
 // arrived counts a frame that passes.
