@@ -49,7 +49,9 @@ type rcHost struct {
 	engine    *transport.Engine
 	port      port.Port
 	wire      port.Wire
-	key       uint32 // of its memory
+	key       uint32     // of its memory
+	nothing   *ring.Send // of queue pairs that send nothing
+	receives  *ring.Recv // of all queue pairs, which receive no messages
 	flows     []*flow
 	first     uint32 // queue pair number of flows[0]
 	completed [64]transport.Completion
@@ -74,6 +76,13 @@ func newRCHost(r *Run, node int) (*rcHost, error) {
 		return nil, err
 	}
 	h.key = region.Key
+	send, recv := ring.SendGeometry(1, 1, 0), ring.RecvGeometry(1, 1)
+	if h.nothing, err = ring.OpenSend(make([]byte, send.Size()), send); err != nil {
+		return nil, err
+	}
+	if h.receives, err = ring.OpenRecv(make([]byte, recv.Size()), recv); err != nil {
+		return nil, err
+	}
 	if h.engine, err = transport.New(transport.Config{Memory: mem}); err != nil {
 		return nil, err
 	}
@@ -92,7 +101,7 @@ func (h *rcHost) begin(now clock.Time, f *flow) {
 	x := &rc{}
 	f.rc = x
 	x.qp, x.work = h.create(now, f, deep)
-	x.peer, _ = to.create(now, f, 1)
+	x.peer, _ = to.create(now, f, 0)
 	class := f.Priority << 5
 	there := frame.Route{Src: h.r.n.addrs[h.node], Dst: h.r.n.addrs[to.node], SrcPort: sourcePort(f), TrafficClass: class,
 		Priority: f.Priority}
@@ -106,13 +115,14 @@ func (h *rcHost) begin(now clock.Time, f *flow) {
 
 // create creates a queue pair for a flow.
 func (h *rcHost) create(now clock.Time, f *flow, sends int) (*transport.QP, *ring.Send) {
-	g := ring.SendGeometry(sends, 1, 0)
-	s, err := ring.OpenSend(make([]byte, g.Size()), g)
-	h.must(err)
-	g = ring.RecvGeometry(1, 1)
-	r, err := ring.OpenRecv(make([]byte, g.Size()), g)
-	h.must(err)
-	q, err := h.engine.CreateQP(now, transport.QPConfig{Type: command.RC, PD: pd, Send: &transport.SendRing{Send: s}, Recv: r,
+	s := h.nothing
+	if sends > 0 {
+		g := ring.SendGeometry(sends, 1, 0)
+		var err error
+		s, err = ring.OpenSend(make([]byte, g.Size()), g)
+		h.must(err)
+	}
+	q, err := h.engine.CreateQP(now, transport.QPConfig{Type: command.RC, PD: pd, Send: &transport.SendRing{Send: s}, Recv: h.receives,
 		Context: uint64(f.number)})
 	h.must(err)
 	number := h.engine.Query(q).Number

@@ -117,21 +117,25 @@ func (b *buffers) write(off uint64, src []byte, last bool) error {
 // scratch is where payload is gathered if it does not lie in one piece of mapped memory. It fills up
 // during a Transmit and is empty at the next.
 type scratch struct {
-	buf  []byte
+	buf  []byte // nil: nothing was gathered yet
+	size int
 	used int
 }
 
-func (s *scratch) init(packets int) { s.buf = make([]byte, max(packets, 64)*MaxMTU) }
+func (s *scratch) init(packets int) { s.size = max(packets, 64) * MaxMTU }
 
 func (s *scratch) reset() { s.used = 0 }
 
 // full reports whether there is no room for another packet of the largest MTU.
-func (s *scratch) full() bool { return len(s.buf)-s.used < MaxMTU }
+func (s *scratch) full() bool { return s.size-s.used < MaxMTU }
 
 // has reports whether there is room for a packet of n bytes.
-func (s *scratch) has(n uint64) bool { return !s.full() && uint64(len(s.buf)-s.used) >= n }
+func (s *scratch) has(n uint64) bool { return !s.full() && uint64(s.size-s.used) >= n }
 
 func (s *scratch) take(n int) []byte {
+	if s.buf == nil {
+		s.buf = make([]byte, s.size)
+	}
 	b := s.buf[s.used : s.used+n : s.used+n]
 	s.used += n
 	return b

@@ -120,7 +120,11 @@ func (f *Fabric) Advance(now clock.Time) {
 		}
 		switch {
 		case f.arrivals.first() == at:
-			f.arrive(f.arrivals.pop())
+			a := f.arrivals.pop()
+			if len(f.arrivals.heap) > 0 {
+				f.Store.prefetch(f.arrivals.heap[0].frame)
+			}
+			f.arrive(a)
 		case f.due.First() == at:
 			f.turn(at, f.due.Next())
 		default:
@@ -133,6 +137,10 @@ func (f *Fabric) Advance(now clock.Time) {
 func (f *Fabric) arrive(a arrival) {
 	x := &f.nodes[a.node]
 	if x.station != nil && a.port == host {
+		f.Deliver(a.at, End{int(a.node), host}, a.frame)
+		return
+	}
+	if x.station != nil && f.Deliver != nil && x.station.pass(a.at, a.frame) {
 		f.Deliver(a.at, End{int(a.node), host}, a.frame)
 		return
 	}

@@ -2,6 +2,7 @@ package ethernet
 
 import (
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 // wire and host are the two ports of a station.
@@ -27,6 +28,7 @@ type StationConfig struct {
 type Station struct {
 	*Switch
 	refused uint8 // priorities at which Send had no room
+	atOnce  bool  // the host takes what arrives at once
 }
 
 // NewStation returns a station whose frames are in a store. The error is a *FieldError.
@@ -51,7 +53,7 @@ func NewStation(store *Store, cfg StationConfig) (*Station, error) {
 	if cfg.Take == 0 {
 		s.ports[host].perByte = 0
 	}
-	return &Station{Switch: s}, nil
+	return &Station{Switch: s, atOnce: cfg.Take == 0}, nil
 }
 
 // Wire returns the port at the link.
@@ -75,6 +77,26 @@ func (s *Station) Send(now clock.Time, f Ref) bool {
 	if !s.enqueue(now, p, &h, f, priority, 1<<wire) {
 		s.store.Drop(f)
 	}
+	return true
+}
+
+// pass counts a frame that has arrived and that the host takes at once; false: it has to go through the station's queues.
+func (s *Station) pass(now clock.Time, f Ref) bool {
+	p, o := &s.ports[wire], &s.ports[host]
+	if !s.atOnce || p.down || o.backlog != 0 {
+		return false
+	}
+	var h header
+	n := s.store.Len(f)
+	if !h.parse(s.store.Head(f)) || h.kind == eth.TypeMACControl || n > p.cfg.MTU+h.network {
+		return false
+	}
+	priority := p.priority(&h)
+	in, out := &p.counters.Priority[priority], &o.counters.Priority[priority]
+	in.InFrames++
+	in.InBytes += uint64(n)
+	out.OutFrames++
+	out.OutBytes += uint64(n)
 	return true
 }
 

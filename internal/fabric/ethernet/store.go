@@ -2,7 +2,9 @@ package ethernet
 
 import (
 	"encoding/binary"
+	"unsafe"
 
+	"github.com/softvpi/softvpi/internal/cpu/prefetch"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -20,14 +22,13 @@ const (
 // Ref names a frame of a Store; 0: none.
 type Ref uint32
 
-// held is a frame of a store.
+// held is a frame of a store, or a cell behind the first of one.
 type held struct {
-	cell  uint32 // the first
-	start uint16 // where the frame begins there
+	start uint16 // where the frame begins in its first cell
 	kept  uint16 // bytes
 	more  uint16 // bytes that it has besides, which nobody keeps
 	vlan  uint16 // to which it belongs while it is in a switch
-	next  uint32 // free frame, while it is none
+	next  uint32 // the cell behind this one; what is free after this, while it is
 	charge
 	class uint8 // its priority
 	refs  uint8 // ports where it waits
@@ -39,15 +40,13 @@ type charge struct {
 	port, group uint8
 }
 
-// Store keeps frames, in cells of 256 bytes. It grows with the frames that are in it at once, and never by others. The zero value
-// is empty.
+// Store keeps frames, in cells of 256 bytes. The first cell of a frame has its number, so that both are found at once. It grows with
+// the frames that are in it at once, and never by others. The zero value is empty.
 type Store struct {
-	frames []held
-	free   uint32 // the first of those that are none; 0: there is no such
+	frames []held // by cell; the first is none
+	free   uint32 // the first that is none; 0: there is no such
 	used   int
 	pages  []*[cellsPerPage * cellSize]byte
-	next   []uint32 // by cell: that of the frame behind it, or the next free one, plus one
-	spare  uint32   // the first free cell plus one
 }
 
 // Put keeps a copy of a frame, without frame check sequence, of which the first bytes are given, at least an Ethernet header, and
@@ -56,57 +55,48 @@ func (s *Store) Put(b []byte, more int) Ref {
 	if len(b) < eth.EthernetLen || more < 0 || len(b)+more > mostBytes {
 		return 0
 	}
-	r := s.place()
+	s.used++
+	r := s.cell()
 	h := &s.frames[r]
 	h.start, h.kept, h.more, h.vlan, h.refs = tagRoom, uint16(len(b)), uint16(more), 0, 0
-	h.cell = s.cell()
-	n := copy(s.bytes(h.cell)[tagRoom:], b)
-	for last := h.cell; n < len(b); {
+	n := copy(s.bytes(r)[tagRoom:], b)
+	for last := r; n < len(b); {
 		c := s.cell()
-		s.next[last], last = c+1, c
+		s.frames[last].next, last = c, c
 		n += copy(s.bytes(c), b[n:])
 	}
-	return r
-}
-
-// place returns a frame that is not in use.
-func (s *Store) place() Ref {
-	s.used++
-	if s.free == 0 {
-		if len(s.frames) == 0 {
-			s.frames = append(s.frames, held{}) // 0 is none
-		}
-		s.frames = append(s.frames, held{})
-		return Ref(len(s.frames) - 1)
-	}
-	r := s.free
-	s.free = s.frames[r].next
 	return Ref(r)
 }
 
 // cell returns one that is not in use.
 func (s *Store) cell() uint32 {
-	if s.spare == 0 {
+	if s.free == 0 {
 		s.grow()
 	}
-	c := s.spare - 1
-	s.spare = s.next[c]
+	c := s.free
+	s.free = s.frames[c].next
 	return c
 }
 
 func (s *Store) grow() {
-	first := uint32(len(s.next))
+	first := uint32(len(s.frames))
 	s.pages = append(s.pages, new([cellsPerPage * cellSize]byte))
 	for i := range uint32(cellsPerPage) {
-		s.next = append(s.next, first+i+2)
+		s.frames = append(s.frames, held{next: first + i + 1})
 	}
-	s.next[len(s.next)-1] = 0
-	s.spare = first + 1
+	s.frames[len(s.frames)-1].next = 0
+	s.free = max(first, 1) // 0 is none
 }
 
 func (s *Store) bytes(cell uint32) []byte {
 	at := cell % cellsPerPage * cellSize
 	return s.pages[cell/cellsPerPage][at : at+cellSize : at+cellSize]
+}
+
+// prefetch fetches what is looked at first of a frame into the caches.
+func (s *Store) prefetch(r Ref) {
+	prefetch.Read(unsafe.Pointer(&s.frames[r]))
+	prefetch.Read(unsafe.Pointer(&s.pages[r/cellsPerPage][r%cellsPerPage*cellSize]))
 }
 
 // Len returns a frame's length in bytes, without frame check sequence.
@@ -118,7 +108,7 @@ func (s *Store) Frames() int { return s.used }
 // Head returns a frame's first bytes, its headers among them, in the store's own memory.
 func (s *Store) Head(r Ref) []byte {
 	h := &s.frames[r]
-	return s.bytes(h.cell)[h.start:min(int(h.start)+int(h.kept), cellSize)]
+	return s.bytes(uint32(r))[h.start:min(int(h.start)+int(h.kept), cellSize)]
 }
 
 // Append adds the bytes of a frame that the store keeps to b.
@@ -126,10 +116,10 @@ func (s *Store) Append(b []byte, r Ref) []byte {
 	h := &s.frames[r]
 	head := s.Head(r)
 	b = append(b, head...)
-	c := h.cell
+	c := h.next
 	for left := int(h.kept) - len(head); left > 0; left -= cellSize {
-		c = s.next[c] - 1
 		b = append(b, s.bytes(c)[:min(left, cellSize)]...)
+		c = s.frames[c].next
 	}
 	return b
 }
@@ -137,36 +127,34 @@ func (s *Store) Append(b []byte, r Ref) []byte {
 // Drop gives back a frame's memory.
 func (s *Store) Drop(r Ref) {
 	h := &s.frames[r]
-	c := h.cell
+	c := uint32(r)
 	for left := int(h.start) + int(h.kept) - cellSize; left > 0; left -= cellSize {
-		c = s.next[c] - 1
+		c = s.frames[c].next
 	}
-	s.next[c], s.spare = s.spare, h.cell+1
-	h.next, s.free = s.free, uint32(r)
+	s.frames[c].next, s.free = s.free, uint32(r)
 	s.used--
 }
 
 // again returns a second copy of a frame.
 func (s *Store) again(r Ref) Ref {
-	n := s.place()
-	from, to := s.frames[r], &s.frames[n]
-	*to = from
-	to.cell = s.cell()
-	copy(s.bytes(to.cell), s.bytes(from.cell))
-	c, last := from.cell, to.cell
-	for left := int(from.start) + int(from.kept) - cellSize; left > 0; left -= cellSize {
-		c = s.next[c] - 1
+	s.used++
+	n := s.cell()
+	s.frames[n] = s.frames[r]
+	copy(s.bytes(n), s.bytes(uint32(r)))
+	c, last := s.frames[r].next, n
+	for left := int(s.frames[r].start) + int(s.frames[r].kept) - cellSize; left > 0; left -= cellSize {
 		k := s.cell()
 		copy(s.bytes(k), s.bytes(c))
-		s.next[last], last = k+1, k
+		s.frames[last].next, last = k, k
+		c = s.frames[c].next
 	}
-	return n
+	return Ref(n)
 }
 
 // tag puts a VLAN tag into a frame that has none.
 func (s *Store) tag(r Ref, tci uint16) {
 	h := &s.frames[r]
-	b := s.bytes(h.cell)[h.start-4:]
+	b := s.bytes(uint32(r))[h.start-4:]
 	copy(b, b[4:4+macs])
 	binary.BigEndian.PutUint16(b[macs:], uint16(eth.TypeVLAN))
 	binary.BigEndian.PutUint16(b[macs+2:], tci)
@@ -177,7 +165,7 @@ func (s *Store) tag(r Ref, tci uint16) {
 // untag takes the VLAN tag out of a frame that has one.
 func (s *Store) untag(r Ref) {
 	h := &s.frames[r]
-	b := s.bytes(h.cell)[h.start:]
+	b := s.bytes(uint32(r))[h.start:]
 	copy(b[4:], b[:macs])
 	h.start += 4
 	h.kept -= 4

@@ -78,11 +78,11 @@ func TestStore(t *testing.T) {
 				for r := range frames {
 					cells += (int(s.frames[r].start) + int(s.frames[r].kept) + cellSize - 1) / cellSize
 				}
-				for c := s.spare; c != 0; c = s.next[c-1] {
+				for c := s.free; c != 0; c = s.frames[c].next {
 					cells++
 				}
-				if s.Frames() != len(frames) || cells != len(s.next) {
-					t.Fatalf("%d frames, want %d; %d cells are in use or free, of %d", s.Frames(), len(frames), cells, len(s.next))
+				if s.Frames() != len(frames) || cells != max(len(s.frames), 1)-1 {
+					t.Fatalf("%d frames, want %d; %d cells are in use or free, of %d", s.Frames(), len(frames), cells, len(s.frames))
 				}
 			},
 		})
