@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -66,6 +67,12 @@ func (r *runner) framesInside(s samples) error {
 	}
 	defer os.RemoveAll(dir)
 	wire := filepath.Join(dir, "wire")
+	// A wire is up while somebody has its other side.
+	other, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: wire + ".peer", Net: "unixgram"})
+	if err != nil {
+		return err
+	}
+	defer other.Close()
 	p := &path{}
 	p.server.addr, p.client.addr = "a", "b"
 	d, err := r.frameDriver(p, dir, &p.client, "a=192.0.2.1/24,datagram="+wire+",mac=02:00:00:00:00:0a",
