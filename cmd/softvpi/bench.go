@@ -19,7 +19,7 @@ import (
 type benchCmd struct {
 	Rounds      int      `default:"3" help:"Number of interleaved runs; the median counts (1 to 101, default 3)."`
 	Seconds     float64  `default:"0.3" help:"Length of each run in seconds (0.05 to 60, default 0.3)."`
-	Part        []string `help:"What to measure: loopback, veth9000, veth1500 (both root only), attached, net, buffer, waiting, scale, packetdirect (root), rxe (with --rxe), loss (with --guest); default: all."`
+	Part        []string `help:"What to measure: loopback, veth9000, veth1500 (both root only), attached, net, buffer, waiting, scale, hosts, packetdirect (both root), rxe (with --rxe), loss (with --guest); default: all."`
 	Row         []string `placeholder:"TEXT" help:"Measure only rows whose names contain this text, and their peers, e.g. \"64 B writes\"; for parts loopback, veth9000, veth1500, attached and net."`
 	Rxe         string   `name:"rxe" type:"existingdir" placeholder:"DIR" help:"Also measure Soft-RoCE, with the user-mode kernel in this directory, as make bench-rxe does."`
 	Guest       string   `type:"existingdir" placeholder:"DIR" help:"Measure with loss in the virtual machine in this directory, as make bench-loss does."`
@@ -90,11 +90,19 @@ type benchTCPCmd struct {
 	Client  string  `xor:"side" required:"" help:"Address of the server."`
 	Size    int     `default:"65536" help:"Bytes of a message."`
 	Seconds float64 `default:"1" help:"How long to run."`
+	Streams int     `help:"Count the processor time of so many streams instead."`
 }
 
 func (c benchTCPCmd) Run(s *session) error {
+	if c.Streams < 0 || c.Streams > bench.MostStreams {
+		return tool.Usagef("--streams is %d; allowed: 0 to %d", c.Streams, bench.MostStreams)
+	}
 	if c.Server != "" {
-		return bench.ServeTCP(s.ctx, c.Server, func() { fmt.Fprintln(s.env.Stdout, "serving at", c.Server) })
+		ready := func() { fmt.Fprintln(s.env.Stdout, "serving at", c.Server) }
+		if c.Streams > 0 {
+			return bench.ServeStreams(s.ctx, c.Server, c.Streams, ready)
+		}
+		return bench.ServeTCP(s.ctx, c.Server, ready)
 	}
 	if c.Size < 1 || c.Size > 16<<20 {
 		return tool.Usagef("--size is %d; allowed: 1 to %d", c.Size, 16<<20)
@@ -102,11 +110,27 @@ func (c benchTCPCmd) Run(s *session) error {
 	if !(c.Seconds >= 0.01 && c.Seconds <= 3600) {
 		return tool.Usagef("--seconds is %g; allowed: 0.01 to 3600", c.Seconds)
 	}
+	if c.Streams > 0 {
+		r, err := bench.DialStreams(s.ctx, c.Client, c.Streams, time.Duration(c.Seconds*float64(time.Second)))
+		if err != nil {
+			return err
+		}
+		return writeJSON(s.env.Stdout, r)
+	}
 	r, err := bench.DialTCP(s.ctx, c.Client, c.Size, time.Duration(c.Seconds*float64(time.Second)))
 	if err != nil {
 		return err
 	}
 	return writeJSON(s.env.Stdout, r)
+}
+
+// benchForwardCmd is what bench compares Ethernet functions with.
+type benchForwardCmd struct {
+	Virtio bool `help:"Have virtio headers before the frames, and offloads."`
+}
+
+func (c benchForwardCmd) Run(s *session) error {
+	return bench.Forward(s.ctx, [2]string{"vpi0", "vpi1"}, c.Virtio, func() { fmt.Fprintln(s.env.Stdout, "ready") })
 }
 
 // benchFramesCmd is one end of bench's frames.

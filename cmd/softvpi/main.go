@@ -88,10 +88,11 @@ type cli struct {
 	Bench    benchCmd    `cmd:"" help:"Measure bandwidth, latency, waiting and scale compared with TCP, as make bench does."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
 
-	BenchTCP    benchTCPCmd    `cmd:"" name:"bench-tcp" hidden:"" help:"Be one side of bench's plain TCP sender."`
-	BenchWorker benchWorkerCmd `cmd:"" name:"bench-worker" hidden:"" help:"Be a program that bench tells what to do."`
-	BenchFrames benchFramesCmd `cmd:"" name:"bench-frames" hidden:"" help:"Be a program that sends or receives Ethernet frames for bench."`
-	BenchPair   benchPairCmd   `cmd:"" name:"bench-pair" hidden:"" help:"Measure two adapters of one process with one thread."`
+	BenchTCP     benchTCPCmd     `cmd:"" name:"bench-tcp" hidden:"" help:"Be one side of bench's plain TCP sender."`
+	BenchWorker  benchWorkerCmd  `cmd:"" name:"bench-worker" hidden:"" help:"Be a program that bench tells what to do."`
+	BenchFrames  benchFramesCmd  `cmd:"" name:"bench-frames" hidden:"" help:"Be a program that sends or receives Ethernet frames for bench."`
+	BenchForward benchForwardCmd `cmd:"" name:"bench-forward" hidden:"" help:"Pass frames between two TAPs, vpi0 and vpi1, for bench."`
+	BenchPair    benchPairCmd    `cmd:"" name:"bench-pair" hidden:"" help:"Measure two adapters of one process with one thread."`
 }
 
 // session is passed to every command.

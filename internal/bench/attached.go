@@ -159,7 +159,11 @@ func (r *runner) driverOf(p *path, s side, adapters ...string) (*process, error)
 	for _, a := range adapters {
 		args = append(args, "--adapter", a)
 	}
-	x := r.command(p, args)
+	return r.until(r.command(p, args), s, "listening")
+}
+
+// until starts a process that serves, and waits until it says so.
+func (r *runner) until(x *process, s side, serving string) (*process, error) {
 	x.cmd.Stdout = nil
 	out, err := x.cmd.StdoutPipe()
 	if err != nil {
@@ -175,10 +179,10 @@ func (r *runner) driverOf(p *path, s side, adapters ...string) (*process, error)
 			_ = x.cmd.Wait()
 			return nil, errSkip{text}
 		}
-		if strings.HasPrefix(lines.Text(), "listening") {
+		if strings.HasPrefix(lines.Text(), serving) {
 			go io.Copy(io.Discard, out)
 			return x, nil
 		}
 	}
-	return nil, fmt.Errorf("the driver did not come up: %w", cmp.Or(x.wait(), errors.New("it ended")))
+	return nil, fmt.Errorf("%s did not come up: %w", x.cmd.Args[1], cmp.Or(x.wait(), errors.New("it ended")))
 }

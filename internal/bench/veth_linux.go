@@ -24,9 +24,19 @@ var vethAddrs = [2]net.IPNet{
 	{IP: net.IPv4(192, 0, 2, 2), Mask: net.CIDRMask(24, 32)},
 }
 
-// newVeth creates the namespaces and the devices; root only. The namespaces have no name: they vanish with
-// the last handle and process.
+// newVeth creates the namespaces and the devices; root only.
 func newVeth(mtu int) (v *veth, err error) {
+	if v, err = newSpaces(); err != nil {
+		return nil, err
+	}
+	if err := v.plug(mtu); err != nil {
+		return nil, errors.Join(err, v.close())
+	}
+	return v, nil
+}
+
+// newSpaces creates the namespaces; root only. They have no name: they vanish with the last handle and process.
+func newSpaces() (v *veth, err error) {
 	if os.Geteuid() != 0 {
 		return nil, errors.New("not root")
 	}
@@ -43,9 +53,6 @@ func newVeth(mtu int) (v *veth, err error) {
 		return nil, err
 	}
 	if v.b, err = netns.New(); err != nil {
-		return nil, errors.Join(err, v.close())
-	}
-	if err := v.plug(mtu); err != nil {
 		return nil, errors.Join(err, v.close())
 	}
 	return v, nil
@@ -69,6 +76,33 @@ func (v *veth) plug(mtu int) error {
 	pair.PeerName, pair.PeerMTU, pair.PeerNamespace = "vpi1", uint32(mtu), netlink.NsFd(v.b)
 	if err := a.LinkAdd(pair); err != nil {
 		return fmt.Errorf("veth: %w", err)
+	}
+	return errors.Join(configure(a, "vpi0", &vethAddrs[0]), configure(b, "vpi1", &vethAddrs[1]))
+}
+
+// adopt makes the interfaces vpi0 and vpi1, which a process has made in the first namespace, those of both.
+func (v *veth) adopt(mtu int) error {
+	a, err := netlink.NewHandleAt(v.a)
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	b, err := netlink.NewHandleAt(v.b)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	for _, name := range []string{"vpi0", "vpi1"} {
+		l, err := a.LinkByName(name)
+		if err == nil {
+			err = a.LinkSetMTU(l, mtu)
+		}
+		if err == nil && name == "vpi1" {
+			err = a.LinkSetNsFd(l, int(v.b))
+		}
+		if err != nil {
+			return fmt.Errorf("interface %q: %w", name, err)
+		}
 	}
 	return errors.Join(configure(a, "vpi0", &vethAddrs[0]), configure(b, "vpi1", &vethAddrs[1]))
 }
@@ -117,12 +151,26 @@ func vethPath(mtu int) (*path, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	return v.path(fmt.Sprintf("veth MTU %d", mtu)), v.close, nil
+}
+
+func (v *veth) path(name string) *path {
 	return &path{
-		name:   fmt.Sprintf("veth MTU %d", mtu),
+		name:   name,
 		server: side{addr: vethAddrs[0].IP.String(), start: startIn(v.a)},
 		client: side{addr: vethAddrs[1].IP.String(), start: startIn(v.b)},
 		more:   []string{"--mode", "embedded"},
-	}, v.close, nil
+	}
+}
+
+// hostPath returns a path between two namespaces that are not joined yet: adopt does that with the interfaces vpi0 and vpi1, which
+// a process has made at the server's side.
+func hostPath() (p *path, adopt func(mtu int) error, done func() error, err error) {
+	v, err := newSpaces()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return v.path("hosts"), v.adopt, v.close, nil
 }
 
 // hostOf runs a shell script in a network namespace of its own, with additional environment variables, and

@@ -11,6 +11,10 @@ func vethPath(int) (*path, func() error, error) {
 	return nil, nil, errors.New("network namespaces are Linux only")
 }
 
+func hostPath() (*path, func(int) error, func() error, error) {
+	return nil, nil, nil, errors.New("network namespaces are Linux only")
+}
+
 func hostOf(string, ...string) (func(*exec.Cmd) error, func() error, error) {
 	return nil, nil, errors.New("network namespaces are Linux only")
 }

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/bench"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
+)
+
+// TestBench_Hosts: the parts that measure Ethernet functions have a figure in every row, beside its peer where there is one.
+func TestBench_Hosts(t *testing.T) {
+	systemtest.Mark(t)
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	p := newPlace(t)
+	for part, want := range map[string]struct {
+		row         string
+		rows, peers int
+	}{"hosts": {"MTU 1500", 5, 5}, "packetdirect": {"programs of one driver", 1, 0}} {
+		file := filepath.Join(p.dir, part)
+		status, out, errs := p.run(t, "bench", "--part", part, "--row", want.row, "--rounds", "1", "--seconds", "0.05", "--json", file)
+		if status != 0 {
+			t.Errorf("%s: status %d\n%s%s", part, status, out, errs)
+			continue
+		}
+		var r bench.Report
+		b, err := os.ReadFile(file)
+		if err == nil {
+			err = json.Unmarshal(b, &r)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		peers := 0
+		for _, x := range r.Rows {
+			if x.Part != part || x.Value <= 0 {
+				t.Errorf("%+v", x)
+			}
+			if x.PeerValue > 0 {
+				peers++
+			}
+		}
+		if len(r.Rows) != want.rows || peers != want.peers {
+			t.Errorf("%s: %d rows, %d with a peer, want %d and %d: %s", part, len(r.Rows), peers, want.rows, want.peers, b)
+		}
+	}
+}

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package bench
+
+import (
+	"context"
+	"errors"
+)
+
+// Forward is for Linux only.
+func Forward(context.Context, [2]string, bool, func()) error { return errors.ErrUnsupported }

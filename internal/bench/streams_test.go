@@ -1,0 +1,29 @@
+package bench
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// TestStreams: the ends agree on what was sent, and both count their processor time.
+func TestStreams(t *testing.T) {
+	const addr, streams = "127.0.0.77:7006", 3
+	ready, served := make(chan struct{}), make(chan error, 1)
+	go func() { served <- ServeStreams(context.Background(), addr, streams, func() { close(ready) }) }()
+	select {
+	case <-ready:
+	case err := <-served:
+		t.Fatal(err)
+	}
+	x, err := DialStreams(context.Background(), addr, streams, 50*time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	if x.Bytes < streams*streamBlock || x.Bytes%streamBlock != 0 || x.Seconds < 0.05 || x.Busy <= 0 {
+		t.Errorf("%+v", x)
+	}
+}
