@@ -75,6 +75,7 @@ type cli struct {
 	Wait     waitCmd     `cmd:"" help:"Wait until a driver runs and programs can attach."`
 	Down     downCmd     `cmd:"" help:"Stop the running driver, and wait until it has ended."`
 	Link     linkCmd     `cmd:"" help:"Show or set what a link does to packets: loss, delay and so on."`
+	QoS      qosCmd      `cmd:"" name:"qos" help:"Show or set what ports do about priorities, and what DCBX has agreed."`
 	Adapter  adapterCmd  `cmd:"" help:"Enable or disable an adapter while programs use it."`
 	Reg      regCmd      `cmd:"" passthrough:"" help:"Read and change the driver's registry, with the syntax of Windows' reg.exe."`
 	Counters countersCmd `cmd:"" passthrough:"" help:"List, read, watch and reset the counters of the adapters."`

@@ -82,6 +82,9 @@ func (s *Server) routes() {
 	if x, ok := d.(Tuner); ok {
 		s.tuningRoutes(x)
 	}
+	if x, ok := d.(QoSSource); ok {
+		s.qosRoutes(x)
+	}
 	s.adapterRoutes(d)
 	s.settingRoutes(d)
 	s.registryRoutes(d)

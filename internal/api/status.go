@@ -100,6 +100,9 @@ type AdapterStatus struct {
 
 	// Ethernet is the adapter's Ethernet function; nil: it has none.
 	Ethernet *EthernetStatus `json:"ethernet,omitempty"`
+
+	// QoS is what an Ethernet port of the generation that has such keys is to do about priorities; nil for others.
+	QoS *QoSStatus `json:"qos,omitempty"`
 }
 
 // EthernetStatus is the Ethernet function of an adapter, beside its RDMA function.

@@ -151,6 +151,7 @@ func (a *AdapterStatus) writeEthernet(w io.Writer, state string, addrs []string)
 	if a.Ethernet != nil {
 		a.Ethernet.writeText(w)
 	}
+	a.QoS.writeStatus(w)
 }
 
 // speed describes the speed of an Ethernet port's link.

@@ -23,6 +23,7 @@ var CounterSets = []CounterSet{
 	softLink,
 	softIPoIB,
 	softEthernet,
+	softLLDP,
 	softReceiveQueues,
 	softSendQueues,
 }

@@ -91,7 +91,7 @@ func priorityToDscp() []Key {
 var dcbxKeys = []Key{
 	{
 		Name: "DcbxMode", Base: AdapterClass, Group: groupDCBX, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
-		Defaults: always(0),
+		Defaults: always(0), Status: Built,
 		Choices: []Choice{
 			{0, "disabled", "no DCBX"},
 			{2, "host", "the driver speaks DCBX with its peer, willing unless a script says otherwise"},

@@ -162,19 +162,19 @@ func portParameters(port int) []Parameter {
 			Sources:     from(virtualization, "Configuring IPoIB in SR-IOV: Firmware Configuration"),
 		},
 		{
-			Name: name("LLDP_NB_DCBX"), Generations: MLX5, Choices: []Choice{{0, "False", ""}, {1, "True", ""}},
+			Name: name("LLDP_NB_DCBX"), Generations: MLX5, Status: Built, Choices: []Choice{{0, "False", ""}, {1, "True", ""}},
 			Description: "Allows DCBX on port %d.",
 			Chosen:      "The default.",
 			Sources:     dcbxFirmware,
 		},
 		{
-			Name: name("LLDP_NB_RX_MODE"), Generations: MLX5, Choices: lldpModes,
+			Name: name("LLDP_NB_RX_MODE"), Generations: MLX5, Status: Built, Choices: lldpModes,
 			Description: "Which LLDP frames port %d accepts; DCBX needs all.",
 			Chosen:      "The values other than 2, and the default.",
 			Sources:     dcbxFirmware,
 		},
 		{
-			Name: name("LLDP_NB_TX_MODE"), Generations: MLX5, Choices: lldpModes,
+			Name: name("LLDP_NB_TX_MODE"), Generations: MLX5, Status: Built, Choices: lldpModes,
 			Description: "Which LLDP frames port %d sends; DCBX needs all.",
 			Chosen:      "The values other than 2, and the default.",
 			Sources:     dcbxFirmware,

@@ -14,6 +14,7 @@ var ofProcess = map[string]bool{"eq_overflows": true, "bad_doorbells": true, "dr
 // words says where each counter of the catalogue is read, by the short names of set and counter. Every
 // function is a sum of words, so that the value since a reset is a difference of two results.
 var words = map[string]map[string]func(*device.Counters) uint64{
+	"lldp":            ofAgent(),
 	"adapter_traffic": trafficWords(),
 	"port_traffic": with(trafficWords(), map[string]func(*device.Counters) uint64{
 		"received_too_long_packets":           tooLongPackets,

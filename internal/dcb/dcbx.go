@@ -148,5 +148,6 @@ func (a *Agent) DCBX() DCBXStatus {
 		s.PFC = Feature{Peer: true, PeerWilling: n.PFC.Willing}
 	}
 	s.Applications.Peer = n.Applications != nil
+	s.Applications.PeerWilling = s.Applications.Peer && s.ETS.PeerWilling // the table says nothing of its own
 	return s
 }

@@ -67,12 +67,23 @@ func (h *Host) SetLLDP(index uint32, cfg dcb.Config) error {
 	p, now := a.port, h.now()
 	if p.agent == nil {
 		g := &agent{a: a}
-		g.f = lldp.New(dcb.New(cfg), func(o qos.Operative) { p.agree(o) })
+		g.f = lldp.New(dcb.New(cfg), p.agree)
 		p.agent = g
 	}
 	p.agent.f.Follow(func(x *dcb.Agent) { x.Configure(now, cfg) })
 	p.followAgent()
 	return nil
+}
+
+// CheckLLDP reports why the port of an adapter has no LLDP agent of its own. Errors are a *command.Error.
+func (h *Host) CheckLLDP(index uint32) error {
+	h.lock()
+	defer h.unlock()
+	a, err := h.adapter(index)
+	if err != nil {
+		return err
+	}
+	return a.checkAgent()
 }
 
 // checkAgent reports why the adapter's port has no LLDP agent of its own.
@@ -102,10 +113,10 @@ func (a *adapter) chassis() [6]byte {
 }
 
 // agree notes what the port is to work by, for those who act on it, and tells the driver.
-func (p *portLoop) agree(o qos.Operative) {
-	p.operative = o
+func (p *portLoop) agree(x lldp.Agreement) {
+	p.operative = x.Operative
 	if told := p.host.cfg.Agreed; told != nil && p.agent != nil {
-		told(p.agent.a.index, o, p.agent.f.DCBX())
+		told(p.agent.a.index, x)
 	}
 }
 
@@ -160,6 +171,14 @@ func (a *adapter) agentCarrier() {
 		now := a.host.now()
 		g.f.Follow(func(x *dcb.Agent) { x.SetWire(now, a.wire.Up) })
 	}
+}
+
+// lldpCounters returns those of the agent of an adapter's port.
+func (a *adapter) lldpCounters() dcb.Counters {
+	if g := a.port.agent; g != nil && g.a == a {
+		return g.f.Counters()
+	}
+	return dcb.Counters{}
 }
 
 // lldpStatus returns what the agent of an adapter's port knows; nil if it has none.

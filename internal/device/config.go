@@ -8,12 +8,11 @@ import (
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/dcb"
 	"github.com/softvpi/softvpi/internal/device/lease"
+	"github.com/softvpi/softvpi/internal/function/lldp"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/packet"
 	"github.com/softvpi/softvpi/internal/memory"
-	"github.com/softvpi/softvpi/internal/qos"
 	"github.com/softvpi/softvpi/internal/wait"
 	"github.com/softvpi/softvpi/wire/eth"
 )
@@ -68,7 +67,7 @@ type Config struct {
 	NoBackground bool
 	// Agreed is told what an LLDP agent has agreed for the port of an adapter, whenever that changes; nil: nobody is. It is called
 	// with the loop lock held: it must not block or call into the Host.
-	Agreed func(adapter uint32, o qos.Operative, with dcb.DCBXStatus)
+	Agreed func(adapter uint32, x lldp.Agreement)
 	// Now returns the time; nil: the system's monotonic clock.
 	Now func() clock.Time
 	// Log receives messages for an administrator; nil: none.

@@ -29,7 +29,8 @@ func (d *Driver) addAdapters() (err error) {
 	for i := range d.running {
 		d.take(i)
 	}
-	if d.host, err = device.NewHost(device.Config{Log: d.log, GIDInterval: d.gidInterval()}); err != nil {
+	if d.host, err = device.NewHost(device.Config{Log: d.log, GIDInterval: d.gidInterval(),
+		Agreed: d.followAgreements()}); err != nil {
 		return err
 	}
 	d.unsubscribe = d.host.Subscribe(d.adapterChanged)
@@ -144,7 +145,7 @@ func (d *Driver) enable(i int, k keys) error {
 			return nil
 		}
 		k.RoCE = device.RoCEv2 // nobody sees it
-		return errors.Join(d.host.Configure(uint32(i), k.Settings), d.startEthernet(i))
+		return errors.Join(d.host.Configure(uint32(i), k.Settings), d.changeLLDP(i), d.startEthernet(i))
 	}
 	if d.cfg.Adapters[i].Host != "" {
 		if err := d.host.ConfigureEthernet(uint32(i), d.ethernetConfig(i)); err != nil {
@@ -172,7 +173,7 @@ func (d *Driver) enable(i int, k keys) error {
 		err = d.host.Configure(uint32(i), k.Settings)
 	}
 	if err == nil {
-		err = d.changeCongestion(i)
+		err = errors.Join(d.changeCongestion(i), d.changeLLDP(i))
 	}
 	if err != nil {
 		return err

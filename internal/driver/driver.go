@@ -69,12 +69,13 @@ type Driver struct {
 	registry *registry.Registry
 	running  []*running // by the adapters' index
 	// settings is held, with changes, to change what adapters have read, and to read it without changes.
-	settings sync.RWMutex
-	raised   chan raisedEvent // events of Ethernet functions; nil: there are none
-	told     chan struct{}    // closed when all of them are written
-	waking   waking
-	starting sync.Map // RoCE modes by the index of adapters being enabled, whose start is to be reported
-	tunings  *tuning.Log
+	settings   sync.RWMutex
+	raised     chan raisedEvent // events of Ethernet functions; nil: there are none
+	told       chan struct{}    // closed when all of them are written
+	waking     waking
+	agreements *agreements // of LLDP agents; nil: none yet
+	starting   sync.Map    // RoCE modes by the index of adapters being enabled, whose start is to be reported
+	tunings    *tuning.Log
 }
 
 // Start starts a driver: the lock, the adapters, the self-check, the sockets. When it returns, programs
@@ -181,6 +182,7 @@ func (d *Driver) Close() error {
 		close(d.raised)
 		<-d.told
 	}
+	d.agreements.close()
 	d.waking.close()
 	errs = append(errs, d.wiring.close())
 	if d.registry != nil {

@@ -18,7 +18,8 @@ import (
 // kinds holds a value of every type of event.
 var kinds = []Event{
 	LinkUp{}, LinkDown{}, AdapterStarted{}, AdapterStartFailed{}, AdapterStopped{}, AdapterEnabled{}, AdapterDisabled{}, Identification{},
-	AdapterAsleep{}, AdapterWoken{}, DuplicateMAC{}, WakeCommandFailed{},
+	AdapterAsleep{}, AdapterWoken{}, DuplicateMAC{}, DCBXAgreed{}, DCBXEnded{}, DCBXConflict{}, DCBXMultiplePeers{}, LLDPRefused{},
+	WakeCommandFailed{},
 	PortTypeNotChanged{}, UnsupportedPortType{}, RoCEMode{}, RoCEModeRefused{}, AddressesChanged{}, JumboPacketReduced{}, MTUAboveSubnet{},
 	UnknownProtocol{}, SameGUID{}, PortsContradict{}, RSSOff{}, RSSModesDiffer{},
 	FlowControlOff{}, TooManyAddresses{}, RegistryValueIgnored{},

@@ -42,6 +42,16 @@ type (
 	}
 	// AdapterWoken says what has woken it.
 	AdapterWoken struct{ Adapter, Cause string }
+	// DCBXAgreed says what was agreed with a peer about priorities.
+	DCBXAgreed struct{ Adapter, Peer, Protocol, PFC, PFCFrom, Classes, Bandwidths, ETSFrom, Applications, ApplicationsFrom string }
+	// DCBXEnded says that a peer is gone, or no longer speaks DCBX.
+	DCBXEnded struct{ Adapter, Peer string }
+	// DCBXConflict says that features of CEE do not work because both ends are configured differently.
+	DCBXConflict struct{ Adapter, Peer, Features string }
+	// DCBXMultiplePeers says that more than one neighbour speaks DCBX.
+	DCBXMultiplePeers struct{ Adapter string }
+	// LLDPRefused says why a port has no LLDP although it is switched on.
+	LLDPRefused struct{ Adapter, Cause string }
 	// DuplicateMAC says that somebody else sends with the address of an adapter's Ethernet function.
 	DuplicateMAC struct{ Adapter, MAC string }
 	// WakeCommandFailed says why the command of a wake-up failed.
@@ -193,6 +203,11 @@ func (AdapterStopped) event()       {}
 func (AdapterEnabled) event()       {}
 func (AdapterAsleep) event()        {}
 func (DuplicateMAC) event()         {}
+func (DCBXAgreed) event()           {}
+func (DCBXEnded) event()            {}
+func (DCBXConflict) event()         {}
+func (DCBXMultiplePeers) event()    {}
+func (LLDPRefused) event()          {}
 func (AdapterWoken) event()         {}
 func (WakeCommandFailed) event()    {}
 func (AdapterDisabled) event()      {}

@@ -209,7 +209,7 @@ func bad(field string, value any, want string) error { return &FieldError{field,
 // FormatPriorities returns priorities as they are written, "3,5", or "none".
 func FormatPriorities(set uint8) string {
 	if set == 0 {
-		return "none"
+		return None
 	}
 	var b []string
 	for ; set != 0; set &= set - 1 {

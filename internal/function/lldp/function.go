@@ -19,21 +19,25 @@ const (
 	inHead = 60
 )
 
+// Agreement is by what a port is to work, and with whom that was agreed.
+type Agreement struct {
+	qos.Operative
+	dcb.DCBXStatus
+}
+
 // Function is an agent at a port. It implements port.Taker.
 type Function struct {
 	*dcb.Agent
 	route   frame.Route
-	changed func(qos.Operative)
-	before  qos.Operative
+	changed func(Agreement)
+	before  Agreement
 }
 
-// New returns the function of an agent. changed, which may be nil, is called with the operative settings whenever they are others,
-// and once at first.
-func New(a *dcb.Agent, changed func(qos.Operative)) *Function {
-	f := &Function{Agent: a, changed: changed, before: a.Operative()}
-	if changed != nil {
-		changed(f.before)
-	}
+// New returns the function of an agent. changed is called whenever the settings are others, or the peer, or where DCBX stands; and
+// once at first.
+func New(a *dcb.Agent, changed func(Agreement)) *Function {
+	f := &Function{Agent: a, changed: changed, before: Agreement{a.Operative(), a.DCBX()}}
+	changed(f.before)
 	return f
 }
 
@@ -83,10 +87,10 @@ func (f *Function) Advance(now clock.Time) {
 	}
 }
 
-// tell tells of settings that have changed.
+// tell tells of what has changed.
 func (f *Function) tell() {
-	now := f.Operative()
-	if f.changed == nil || now.Equal(&f.before) {
+	now, was := Agreement{f.Operative(), f.DCBX()}, &f.before
+	if now.Equal(&was.Operative) && now.State == was.State && now.Protocol == was.Protocol && now.DCBXStatus.Peer == was.DCBXStatus.Peer {
 		return
 	}
 	f.before = now

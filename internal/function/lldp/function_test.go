@@ -2,6 +2,7 @@ package lldp
 
 import (
 	"bytes"
+	"slices"
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/dcb"
@@ -20,11 +21,11 @@ var (
 // TestFunction: the agent's data units leave whole at the priority of network control, it takes those of the other end while it
 // receives, and tells of what was agreed.
 func TestFunction(t *testing.T) {
-	var told []qos.Operative
+	var told []Agreement
 	c := dcb.Config{MAC: mac, Local: wire.PDU{ChassisID: wire.ChassisOf(mac), PortID: wire.PortOf(mac), SystemName: "host",
 		SystemDescription: string(bytes.Repeat([]byte("x"), 200))}, Transmit: dcb.All, Receive: dcb.All, DCBX: true,
 		Local8021Q: dcb.Local8021Q{Willing: true, Settings: qos.Defaults()}}
-	f := New(dcb.New(c), func(o qos.Operative) { told = append(told, o) })
+	f := New(dcb.New(c), func(o Agreement) { told = append(told, o) })
 	peer := (&wire.PDU{ChassisID: wire.ID{Subtype: 7, Value: "p"}, PortID: wire.ID{Subtype: 7, Value: "1"}, TTL: 120,
 		PFC: &wire.PFC{Enabled: 8}}).Frame(eth.MAC{2, 0, 0, 0, 0, 2})
 	if f.Takes(peer) || f.Pending() != 0 {
@@ -48,7 +49,14 @@ func TestFunction(t *testing.T) {
 	f.Receive(0, []frame.In{{Data: peer, Raw: true}})
 	f.Receive(0, []frame.In{{Data: peer, Raw: true}})
 	f.Follow(func(a *dcb.Agent) { a.Stop(1) })
-	if len(told) != 3 || told[0].PFC != 0 || told[1].PFC != 8 || told[1].PFCFrom != qos.FromPeer || told[2].PFC != 0 {
+	var states []dcb.State
+	for _, x := range told {
+		states = append(states, x.State)
+	}
+	if !slices.Equal(states, []dcb.State{dcb.Silent, dcb.Alone, dcb.Agreed, dcb.Silent}) {
+		t.Fatalf("told %v", states)
+	}
+	if o := told[2]; told[1].Operative.PFC != 0 || o.Operative.PFC != 8 || o.PFCFrom != qos.FromPeer || told[3].Operative.PFC != 0 {
 		t.Errorf("told %+v", told)
 	}
 	if f.Takes(peer) || f.Transmit(1, 7, out) != 1 {

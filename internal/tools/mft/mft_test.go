@@ -151,7 +151,7 @@ func TestNoIsTheDefault(t *testing.T) {
 func TestJSON(t *testing.T) {
 	g := start(t)
 	var changed configured
-	if err := json.Unmarshal([]byte(g.ok(Config, "", "-d", "mt4115_pciconf0", "-y", "--json", "set", "LLDP_NB_DCBX_P1=1")),
+	if err := json.Unmarshal([]byte(g.ok(Config, "", "-d", "mt4115_pciconf0", "-y", "--json", "set", "SRIOV_IB_ROUTING_MODE_P1=1")),
 		&changed); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestJSON(t *testing.T) {
 		t.Errorf("set prints %+v, want it applied to mt4115_pciconf0 of left", changed)
 	}
 	var list []configured
-	if err := json.Unmarshal([]byte(g.ok(Config, "", "--json", "query", "LLDP_NB_DCBX_P1")), &list); err != nil {
+	if err := json.Unmarshal([]byte(g.ok(Config, "", "--json", "query", "SRIOV_IB_ROUTING_MODE_P1")), &list); err != nil {
 		t.Fatal(err)
 	}
 	if len(list) != 3 || len(list[0].Parameters) != 1 || *list[0].Parameters[0].New != 1 || list[0].Parameters[0].Status != "stored only" ||
@@ -217,10 +217,11 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What mlxconfig prints of all parameters in storedOnly holds for each: only those of the link's type act.
+// What mlxconfig prints of all parameters in storedOnly holds for each: only those of the link's type, and of LLDP, act.
 func TestStoredOnlyIsTrue(t *testing.T) {
 	for _, p := range catalogue.Parameters() {
-		if acts := strings.HasPrefix(p.Name, "LINK_TYPE_"); p.Tool == catalogue.ConfigTool && acts != (p.Status == catalogue.Built) {
+		acts := strings.HasPrefix(p.Name, "LINK_TYPE_") || strings.HasPrefix(p.Name, "LLDP_NB_")
+		if p.Tool == catalogue.ConfigTool && acts != (p.Status == catalogue.Built) {
 			t.Errorf("%s acts: %v, but storedOnly says %v", p.Name, !acts, acts)
 		}
 	}

@@ -1,0 +1,114 @@
+package api
+
+import "context"
+
+// QoSRequest changes what an adapter does about priorities without a peer, and how it speaks DCBX.
+type QoSRequest struct {
+	Adapter  string   `json:"-"` // by name
+	Settings []string `json:"settings" doc:"Words such as willing=off pfc=3 prio-tc=3:1 tc-bw=0:40,1:60 app=port:4791=3 dcbx=ieee; NAME=default goes back to the default."`
+}
+
+// QoSSource is implemented by a driver whose adapters agree about priorities with their peers, and is then served.
+type QoSSource interface {
+	// SetQoS changes what an adapter does about priorities: all or, if anything is invalid, nothing.
+	SetQoS(QoSRequest) error
+}
+
+// QoSStatus is what the port of an adapter is to do about priorities, and what it has heard of its peers.
+type QoSStatus struct {
+	// Refused is why the port has no LLDP: it has no wire of whole frames, or no keys.
+	Refused string `json:"refused,omitempty"`
+	// Enforced says whether the port works by the operative settings. It does not yet.
+	Enforced  bool              `json:"enforced"`
+	Operative OperativeQoS      `json:"operative"`
+	Own       OwnQoS            `json:"own"`
+	DCBX      DCBXStatus        `json:"dcbx"`
+	LLDP      LLDPStatus        `json:"lldp"`
+	Peers     []LLDPPeer        `json:"neighbours"`
+	Counters  map[string]uint64 `json:"counters"`
+}
+
+// OperativeQoS are the settings by which a port is to work, in the words in which they are set. Each part has its origin: default,
+// local or peer.
+type OperativeQoS struct {
+	PFC              string `json:"pfc"` // priorities
+	PFCFrom          string `json:"pfc_from"`
+	PrioTC           string `json:"prio_tc"` // priority:class
+	TCBandwidth      string `json:"tc_bw"`   // class:percent; the others are strict
+	ETSFrom          string `json:"ets_from"`
+	Applications     string `json:"app"`
+	ApplicationsFrom string `json:"app_from"`
+}
+
+// OwnQoS is what the port does without a peer, in the same words.
+type OwnQoS struct {
+	Willing      bool   `json:"willing"`
+	Protocol     string `json:"dcbx"` // auto, ieee, cee
+	PFC          string `json:"pfc"`
+	PrioTC       string `json:"prio_tc"`
+	TCBandwidth  string `json:"tc_bw"`
+	Applications string `json:"app"`
+}
+
+// DCBXStatus is how the exchange with the peer stands.
+type DCBXStatus struct {
+	State    string `json:"state"`              // off, no peer, multiple peers, agreed, conflict
+	Protocol string `json:"protocol,omitempty"` // ieee, cee
+	Peer     string `json:"peer,omitempty"`     // MAC
+	// Off is why DCBX is off: the key or the parameter that keeps it so.
+	Off string      `json:"off,omitempty"`
+	ETS DCBXFeature `json:"ets"`
+	PFC DCBXFeature `json:"pfc"`
+	App DCBXFeature `json:"app"`
+}
+
+// DCBXFeature is how a feature stands.
+type DCBXFeature struct {
+	Peer         bool `json:"peer"` // the peer speaks of it
+	PeerWilling  bool `json:"peer_willing"`
+	Error        bool `json:"error,omitempty"`        // CEE: both ends are configured differently
+	Synchronized bool `json:"synchronized,omitempty"` // CEE: the peer has heard what was said last
+}
+
+// LLDPStatus is how the port's agent works.
+type LLDPStatus struct {
+	Running  bool   `json:"running"`
+	Transmit string `json:"transmit"` // off, mandatory, all
+	Receive  string `json:"receive"`
+	// Deaf is why the wire does not hear the others.
+	Deaf    string `json:"deaf,omitempty"`
+	Crowded bool   `json:"crowded,omitempty"` // there are more neighbours than are known
+}
+
+// LLDPPeer is a neighbour.
+type LLDPPeer struct {
+	MAC          string   `json:"mac"`
+	Chassis      string   `json:"chassis"`
+	Port         string   `json:"port"`
+	Name         string   `json:"name,omitempty"`
+	Description  string   `json:"description,omitempty"`
+	PortName     string   `json:"port_description,omitempty"`
+	Management   []string `json:"management,omitempty"`
+	Capabilities []string `json:"capabilities,omitempty"` // that it uses
+	DCBX         string   `json:"dcbx,omitempty"`         // ieee, cee, or both
+	TTL          uint16   `json:"ttl"`                    // seconds
+	Left         float64  `json:"left"`                   // seconds until it is forgotten
+	Known        float64  `json:"known"`                  // seconds
+	Others       []string `json:"others,omitempty"`       // TLVs that are not known
+}
+
+func (s *Server) qosRoutes(d QoSSource) {
+	register(s, operation("PATCH", "/adapters/{name}/qos", "set-qos", "Change what an adapter does about priorities, and how it speaks DCBX"),
+		func(_ context.Context, in *struct {
+			AdapterPath
+			Body QoSRequest
+		}) (*struct{}, error) {
+			in.Body.Adapter = in.Name
+			return nil, d.SetQoS(in.Body)
+		})
+}
+
+// SetQoS changes what an adapter does about priorities.
+func (c *Client) SetQoS(ctx context.Context, q QoSRequest) error {
+	return c.call(ctx, "PATCH", adapterURL(q.Adapter, "/qos"), nil, q, nil)
+}
