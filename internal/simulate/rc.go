@@ -46,19 +46,17 @@ type rcHost struct {
 	node int
 	nic  *scenario.NIC
 
-	engine    *transport.Engine
-	port      port.Port
-	wire      port.Wire
-	key       uint32     // of its memory
-	nothing   *ring.Send // of queue pairs that send nothing
-	receives  *ring.Recv // of all queue pairs, which receive no messages
-	flows     []*flow
-	first     uint32 // queue pair number of flows[0]
-	completed [64]transport.Completion
+	engine   *transport.Engine
+	port     port.Port
+	wire     port.Wire
+	key      uint32     // of its memory
+	nothing  *ring.Send // of queue pairs that send nothing
+	receives *ring.Recv // of all queue pairs, which receive no messages
+	flows    []*flow
+	first    uint32 // queue pair number of flows[0]
 
 	in   []frame.In
 	refs []ethernet.Ref // of in
-	out  [waiting]frame.Out
 	held [frame.Priorities][]ethernet.Ref
 	full uint8
 	buf  [256]byte
@@ -186,9 +184,10 @@ func (h *rcHost) post(f *flow) {
 
 // settle takes completions.
 func (h *rcHost) settle(now clock.Time) {
-	for n := h.engine.Completions(h.completed[:]); n > 0; n = h.engine.Completions(h.completed[:]) {
-		for i := range h.completed[:n] {
-			c := &h.completed[i]
+	completed := h.r.completed[:]
+	for n := h.engine.Completions(completed); n > 0; n = h.engine.Completions(completed) {
+		for i := range completed[:n] {
+			c := &completed[i]
 			f := &h.r.flows[c.Context]
 			x := f.rc
 			x.unfinished--
@@ -300,9 +299,9 @@ func (h *rcHost) turn(now clock.Time) {
 	h.retry(now)
 	for {
 		h.port.Scheduler.Pause(h.full)
-		k := h.port.Transmit(now, h.out[:])
-		for i := range h.out[:k] {
-			h.send(now, &h.out[i])
+		k := h.port.Transmit(now, h.r.out[:])
+		for i := range h.r.out[:k] {
+			h.send(now, &h.r.out[i])
 		}
 		h.settle(now)
 		if k == 0 {

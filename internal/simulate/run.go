@@ -7,7 +7,9 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/clock/due"
 	"github.com/softvpi/softvpi/internal/fabric/ethernet"
+	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/simulate/scenario"
+	"github.com/softvpi/softvpi/internal/transport"
 )
 
 // host is what is at a station.
@@ -38,7 +40,9 @@ type Run struct {
 	touched []int32
 	waiting []bool // by number: it is among those that were touched
 
-	lent      [][]byte // payloads of frames, by their Ref
+	lent      [][]byte           // payloads of frames, by their Ref
+	out       [waiting]frame.Out // what all engines send with, so that it stays in the caches
+	completed [16]transport.Completion
 	samples   samples
 	deadlocks []Deadlock
 }

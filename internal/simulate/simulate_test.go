@@ -60,6 +60,9 @@ func TestAgreement(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%s, %d to 1", c.name, c.senders), func(t *testing.T) {
 			both(t, func(t *testing.T, lean bool) {
+				if testing.Short() && c.senders > 2 {
+					t.Skip("takes seconds")
+				}
 				x := run(t, fmt.Sprintf(`{"topology": {"senders": %d, "rate": "40Gb/s", "delay": "1us"}, "nic": {%s},
 					"switch": {"buffer": "32MB", "pfc": [3], %s}, "workload": {"kind": "incast"},
 					"duration": "50ms", "sample": "10us", "lean": %v}`,

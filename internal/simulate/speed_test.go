@@ -42,7 +42,7 @@ func (r *Run) traversals() (n uint64) {
 
 // measure runs a simulation in its stride.
 func measure(b *testing.B, r *Run, step time.Duration) {
-	r.pass(clock.Time(2 * time.Millisecond))
+	r.pass(clock.Time(20 * step))
 	packets, links := r.packets(), r.traversals()
 	b.ReportAllocs()
 	b.ResetTimer()

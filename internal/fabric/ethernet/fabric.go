@@ -86,6 +86,7 @@ func (f *Fabric) port(e End) *Port { return &f.nodes[e.Node].sw.ports[e.Port] }
 func (f *Fabric) Send(now clock.Time, station int, r Ref) bool {
 	x := &f.nodes[station]
 	ok := x.station.Send(now, r)
+	f.departs(now, x, station)
 	f.due.Set(station, x.sw.Deadline())
 	return ok
 }
@@ -152,15 +153,20 @@ func (f *Fabric) arrive(a arrival) {
 func (f *Fabric) turn(now clock.Time, i int) {
 	x := &f.nodes[i]
 	x.sw.Advance(now)
-	for n := x.sw.Take(f.out[:]); n > 0; n = x.sw.Take(f.out[:]) {
-		for _, d := range f.out[:n] {
-			f.depart(now, x, i, d)
-		}
-	}
+	f.departs(now, x, i)
 	f.due.Set(i, x.sw.Deadline())
 	if x.station != nil && x.station.refused != 0 && !x.told {
 		x.told = true
 		f.rooms = append(f.rooms, i)
+	}
+}
+
+// departs takes what leaves a node.
+func (f *Fabric) departs(now clock.Time, x *node, i int) {
+	for n := x.sw.Take(f.out[:]); n > 0; n = x.sw.Take(f.out[:]) {
+		for _, d := range f.out[:n] {
+			f.depart(now, x, i, d)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package ethernet
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math/bits"
 	"net/netip"
@@ -23,6 +24,16 @@ type Route struct {
 type routes struct {
 	lengths [2][]int // of prefixes of IPv4 and IPv6, the longest first
 	to      map[netip.Prefix]hop
+	recent  [recentHops]recent
+}
+
+// recentHops is of how many IPv4 destinations the next hop is known without a search; a power of two.
+const recentHops = 64
+
+// recent is the next hop to an IPv4 destination.
+type recent struct {
+	to  uint32 // 0: none
+	hop hop
 }
 
 // hop is the next of a route.
@@ -70,6 +81,23 @@ func (s *Switch) SetRoutes(all []Route) error {
 	return nil
 }
 
+// next returns the next hop of a packet.
+func (r *routes) next(h *header, b []byte) (hop, bool) {
+	if h.version != 4 {
+		return r.find(h.to(b))
+	}
+	to := binary.BigEndian.Uint32(b[h.network+16:])
+	x := &r.recent[to*0x9e3779b1>>26]
+	if x.to == to && to != 0 {
+		return x.hop, true
+	}
+	next, ok := r.find(h.to(b))
+	if ok {
+		*x = recent{to, next}
+	}
+	return next, ok
+}
+
 // find returns the next hop of packets to an address.
 func (r *routes) find(a netip.Addr) (hop, bool) {
 	for _, n := range r.lengths[a.BitLen()/128] {
@@ -91,7 +119,7 @@ func (s *Switch) route(p *Port, h *header, f Ref) uint64 {
 		p.counters.Dropped.NoRoute++
 		return 0
 	}
-	next, ok := s.routes.find(h.to(b))
+	next, ok := s.routes.next(h, b)
 	if !ok {
 		p.counters.Dropped.NoRoute++
 		return 0
