@@ -47,6 +47,18 @@ func (c *Carried) sent(out []frame.Out) {
 	}
 }
 
+// handed counts what a station is given straight by another of the wire. A nil c counts nothing.
+func (c *Carried) handed(out []frame.Out) {
+	if c == nil {
+		return
+	}
+	for i := range out {
+		frames, bytes := out[i].OnWire()
+		c.Inside.ReceivedFrames += uint64(frames)
+		c.Inside.ReceivedBytes += uint64(bytes)
+	}
+}
+
 // received counts what a station is given. A nil c counts nothing.
 func (c *Carried) received(in []frame.In, inside bool) {
 	switch {

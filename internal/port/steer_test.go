@@ -17,6 +17,7 @@ type steerer struct {
 	rest, sees bool
 	seen       int
 	straight   int // frames that came straight from who sent them
+	carried    *Carried
 }
 
 func (s *steerer) Steers(head []byte) bool      { return eth.MAC(head) == s.dst }
@@ -45,7 +46,8 @@ func TestStraight(t *testing.T) {
 	x := stationOn(t, &far, &Wire{}, 9, 0)
 	steer := func(mac, dst eth.MAC) *steerer {
 		s := &steerer{card: card{queues: queues{due: clock.Never}, head: 128}, dst: dst}
-		p.Attach(s, Station{MAC: mac, Kind: Steered}).Plug(w, netip.Addr{}, nil)
+		s.carried = &Carried{}
+		p.Attach(s, Station{MAC: mac, Kind: Steered, Carried: s.carried}).Plug(w, netip.Addr{}, nil)
 		return s
 	}
 	to, from := steer(mac, mac), steer(own, eth.MAC{})
@@ -86,6 +88,14 @@ func TestStraight(t *testing.T) {
 	}
 	if want := []int{46, 200, 50, 51, 52, 53, 46}; !slices.Equal(got, want) || len(rdma.got) != 1 {
 		t.Errorf("the rule gets frames of %v bytes, want %v; %d packets for RDMA, want 1", got, want, len(rdma.got))
+	}
+	// Each is 14 bytes longer; a datagram of RoCE, and a frame to everybody, which leaves too, are among those sent.
+	roceBytes := uint64(len(roce.Data))
+	if c := from.carried.Inside; c.SentFrames != 7 || c.SentBytes != 46+200+50+51+52+53+6*14+roceBytes {
+		t.Errorf("the sender counts %+v", c)
+	}
+	if c := to.carried.Inside; c.ReceivedFrames != 7 || c.ReceivedBytes != 46+200+50+51+52+53+46+7*14 {
+		t.Errorf("the receiver counts %+v", c)
 	}
 	to.dst = eth.MAC{}
 	sends("no rule", frames(mac, 46), 0, 1, 0)

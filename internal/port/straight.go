@@ -30,6 +30,7 @@ func (p *Port) straight(now clock.Time, w *Wire, from *Station, out []frame.Out)
 			for j := range out[:n] {
 				out[j].Inside = true
 			}
+			s.Carried.handed(out[:n])
 			p.counters.Turned += uint64(n)
 			p.counters.Received += uint64(n)
 			return n
