@@ -63,7 +63,7 @@ func newMetric(set *catalogue.CounterSet, k *catalogue.Counter) *metric {
 	case "us":
 		factor = 1e-6
 	case "bits/s":
-		name, factor = strings.TrimSuffix(name, "bits")+"bytes", 1.0/8
+		name, factor = strings.TrimSuffix(name, "_bits")+"_bytes", 1.0/8
 	}
 	if k.Kind == catalogue.Level || k.Kind == catalogue.Ratio {
 		kind = prometheus.GaugeValue

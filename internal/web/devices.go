@@ -180,18 +180,62 @@ func ipoibFacts(x *api.IPoIBStatus) facts {
 func ethernetFacts(e *api.EthernetStatus) facts {
 	c := e.Counters
 	f := facts{"Ethernet", []fact{
-		{"State", map[bool]string{true: "up", false: "down"}[e.Up]}, {"Host", e.Host}, {"MTU", number(uint64(e.MTU)) + " bytes"},
+		{"State", hostState(e)}, {"Host", e.Host}, {"MTU", number(uint64(e.MTU)) + " bytes"},
 		{"Physical address", e.MAC}, {"Receive queues", strconv.Itoa(e.Queues)},
 		{"Frames sent", count(c["sent_packets"]) + " frames, " + count(c["sent_bytes"]) + " bytes"},
 		{"Frames received", count(c["received_packets"]) + " frames, " + count(c["received_bytes"]) + " bytes"},
 		{"Dropped", count(c["outbound_discarded_packets"]+c["outbound_error_packets"]) + " to send, " +
 			count(c["received_discarded_packets"]) + " received"},
+		{"Passes", passes(&e.Filter)},
+		{"Not for the host", count(c["dropped_address_frames"]+c["dropped_vlan_frames"]+c["dropped_own_frames"]) + " frames, " +
+			count(c["dropped_long_frames"]) + " too long"},
+		{"Large sends", count(c["sent_large_frames"]) + ", cut into " + count(c["sent_segments"]) + " segments"},
+		{"Coalesced", count(c["coalesced_segments"]) + " segments to " + count(c["coalescing_events"]) + " frames"},
+		{"Checksum errors", count(c["received_checksum_errors"])},
 	}}
 	for q, r := range e.Rings {
 		f.Facts = append(f.Facts, fact{fmt.Sprintf("Queue %d, processor %d", q, r.Processor),
 			count(r.SentPackets) + " packets sent, " + count(r.ReceivedPackets) + " received"})
 	}
 	return f
+}
+
+// hostState returns the state of an Ethernet function for its host.
+func hostState(e *api.EthernetStatus) string {
+	switch {
+	case !e.Up:
+		return "down"
+	case e.Asleep:
+		return "up, its host asleep"
+	}
+	return "up"
+}
+
+// passes says which frames go to the host of an Ethernet function.
+func passes(f *api.FilterStatus) string {
+	var all []string
+	for _, x := range []struct {
+		on   bool
+		name string
+	}{
+		{f.Directed, "directed"}, {f.Multicast && !f.AllMulticast, "multicast"}, {f.AllMulticast, "all multicast"},
+		{f.Broadcast, "broadcast"}, {f.Promiscuous, "promiscuous"},
+	} {
+		if x.on {
+			all = append(all, x.name)
+		}
+	}
+	if f.PacketFilter == 0 {
+		return "nothing"
+	}
+	vlans := "untagged"
+	switch {
+	case f.AnyVLAN:
+		vlans = "every VLAN"
+	case !f.Untagged && len(f.VLANs) > 0:
+		vlans = "VLAN " + number(uint64(f.VLANs[0])) + " alone"
+	}
+	return strings.Join(all, ", ") + "; " + vlans + "; up to " + number(uint64(f.LongestFrame)) + " bytes"
 }
 
 // number returns n in decimal.

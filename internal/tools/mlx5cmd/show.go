@@ -61,6 +61,20 @@ func (r *run) stat() (report, error) {
 		for i, g := range a.GIDs {
 			b.add(fmt.Sprintf("GID[%d]", i), g.GID.String()+", RoCE "+g.RoCE)
 		}
+		if e := a.Ethernet; e != nil {
+			state := "down"
+			if e.Up {
+				state = "up"
+			}
+			if e.Up && e.Asleep {
+				state = "asleep"
+			}
+			b.add("mac_address", e.MAC)
+			b.add("host", e.Host)
+			b.add("host_state", state)
+			b.add("host_mtu", e.MTU)
+			b.add("receive_queues", e.Queues)
+		}
 		return nil
 	})
 }

@@ -49,7 +49,7 @@ function add(s, instance, c) {
   cell(row, "Instance", instance);
   cell(row, "Counter", c.name, "wide");
   one.cell = cell(row, "Value", "", "number");
-  cell(row, "Unit", c.unit);
+  one.unit = cell(row, "Unit", c.unit);
   const remove = document.createElement("button");
   remove.type = "button";
   remove.textContent = "Remove";
@@ -67,7 +67,8 @@ function value(one, reading, uptime) {
   one.last = { raw: reading.raw, epoch: reading.epoch, uptime };
   if (one.counter.kind !== "rate") return reading.raw;
   if (!before || before.epoch !== reading.epoch || reading.raw < before.raw || uptime <= before.uptime) return null;
-  return (reading.raw - before.raw) / ((uptime - before.uptime) / 1e9);
+  const each = one.counter.unit === "KB/s" ? 1e-3 : 1; // such rates are of totals in bytes
+  return each * (reading.raw - before.raw) / ((uptime - before.uptime) / 1e9);
 }
 
 async function understood(answer) {
@@ -87,7 +88,8 @@ async function read() {
   for (const s of series) {
     s.value = value(s, found.get(`${s.set.short}\n${s.instance}\n${s.counter.short}`), snapshot.uptime_ns);
     sample.values.set(s, s.value);
-    s.cell.textContent = s.value === null ? "-" : s.value.toLocaleString(undefined, { maximumFractionDigits: 1 });
+    [s.cell.textContent, s.unit.textContent] = readable(s.value, s.counter.unit);
+    s.cell.title = s.value === null ? "" : `${s.value.toLocaleString(undefined, { maximumFractionDigits: 1 })} ${s.counter.unit}`;
   }
   samples.push(sample);
   if (samples.length > kept) samples.shift();
@@ -116,7 +118,30 @@ function draw() {
   chart.replaceChildren(...units.map((unit) => panel(unit, width, height)));
 }
 
-const compact = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 2 });
+// What a person reads: bytes and bits with a prefix, as GB/s, and large numbers of other things in thousands and millions.
+const short = { bytes: "B", "bytes/s": "B/s", "bits/s": "bit/s" };
+const prefixes = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
+
+// scale returns by what values up to the largest are divided in a unit, and the unit's name then.
+function scale(largest, unit) {
+  const at = unit === "KB/s" ? 1e3 : 1; // of a unit that has a prefix already
+  const name = unit === "KB/s" ? "B/s" : short[unit] ?? unit;
+  const [by, prefix] = prefixes.find(([n]) => largest * at >= n) ?? [1, ""];
+  if (prefix && !(unit in short) && unit !== "KB/s") {
+    const words = { k: "thousand", M: "million", G: "billion", T: "trillion" };
+    return largest < 1e6 ? [1, unit] : [by, `${words[prefix]} ${unit}`.trim()];
+  }
+  return [by / at, prefix === "k" && name.startsWith("B") ? "KB" + name.slice(1) : prefix + name];
+}
+
+// readable returns a value and its unit.
+function readable(v, unit) {
+  if (v === null) return ["-", unit];
+  const [by, name] = scale(Math.abs(v), unit);
+  return [(v / by).toLocaleString(undefined, { maximumFractionDigits: by === 1 ? 1 : 2 }), name];
+}
+
+const plain = new Intl.NumberFormat(undefined, { maximumFractionDigits: 2 });
 
 // ceiling is the least of 1, 2, 2.5 and 5 times a power of ten that is not below a value.
 function ceiling(value) {
@@ -133,11 +158,12 @@ function panel(unit, width, height) {
   const newest = samples.at(-1)?.at ?? 0;
   const seen = samples.filter((x) => x.at >= newest - span);
   const limit = ceiling(Math.max(1, ...seen.flatMap((x) => lines.map((s) => x.values.get(s) ?? 0))));
-  part(svg, "text", { x: 4, y: 14, class: "tick" }, unit);
+  const [by, name] = scale(limit, unit);
+  part(svg, "text", { x: 4, y: 14, class: "tick" }, name);
   for (let i = 0; i <= 4; i++) {
     const y = bottom - (bottom - top) * i / 4;
     part(svg, "line", { x1: left, x2: right, y1: y, y2: y, class: "grid" });
-    part(svg, "text", { x: left - 6, y: y + 4, class: "tick end" }, compact.format(limit * i / 4));
+    part(svg, "text", { x: left - 6, y: y + 4, class: "tick end" }, plain.format(limit * i / 4 / by));
   }
   part(svg, "text", { x: left, y: height - 6, class: "tick" }, `${span / 60000} minutes ago`);
   part(svg, "text", { x: right, y: height - 6, class: "tick end" }, "now");
