@@ -2,6 +2,7 @@ package frames
 
 import (
 	"context"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -43,6 +44,8 @@ func TestPacketDirect(t *testing.T) {
 	defer os.RemoveAll(dir)
 	mac, addr := [6]byte{2, 0, 0, 0, 8, 9}, netip.MustParseAddr("10.82.0.1")
 	wire := filepath.Join(dir, "w")
+	end := testbed.Must(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: wire + ".peer", Net: "unixgram"}))(t) // else the port is down
+	defer end.Close()
 	l := testbed.Must(datagram.Open(datagram.Config{Local: wire, Remote: wire + ".peer", MTU: 1500,
 		Stations: []link.Station{{MAC: mac, Prefixes: []netip.Prefix{netip.PrefixFrom(addr, 24)}}}}))(t)
 	t.Setenv(paths.SocketVariable, testbed.DriverOf(t, device.AdapterConfig{Name: "port", Addr: addr, MAC: mac, Link: l}))
