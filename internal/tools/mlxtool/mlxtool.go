@@ -38,6 +38,7 @@ var works = map[string]work{
 	"show ports":          (*run).ports,
 	"show devices":        (*run).devices,
 	"show packet-filter":  (*run).packetFilter,
+	"show qos":            (*run).qos,
 	"show nd connections": (*run).connections,
 	"show regkeys config": (*run).keysInForce,
 	"show regkeys diff":   (*run).keysThatDiffer,
