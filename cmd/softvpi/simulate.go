@@ -43,6 +43,9 @@ func (c simulateCmd) Run(s *session) error {
 	if err != nil {
 		return asUsage(err)
 	}
+	if err := c.places(); err != nil {
+		return err
+	}
 	progress := newProgress(s, c.Quiet, len(runs))
 	results, err := simulate.All(s.ctx, runs, c.Processors, progress.report)
 	progress.end()
@@ -50,6 +53,25 @@ func (c simulateCmd) Run(s *session) error {
 		return asUsage(err)
 	}
 	return c.write(s, results)
+}
+
+// places refuses files that could not be written after a long run.
+func (c simulateCmd) places() error {
+	for _, f := range []struct{ option, name string }{{"json", c.JSON}, {"html", c.HTML}} {
+		if f.name == "" {
+			continue
+		}
+		if info, err := os.Stat(filepath.Dir(f.name)); err != nil || !info.IsDir() {
+			return tool.Usagef("--%s is %q; allowed: a file in a directory that there is", f.option, f.name)
+		}
+	}
+	if c.CSV == "" {
+		return nil
+	}
+	if err := os.MkdirAll(c.CSV, 0o777); err != nil {
+		return tool.Usagef("--csv: %v; allowed: a directory", err)
+	}
+	return nil
 }
 
 // values reads the scenario with the values of --set.
@@ -97,7 +119,6 @@ func (c simulateCmd) write(s *session, results []simulate.Labelled) error {
 		file(c.JSON, func(w io.Writer) error { return report.JSON(w, results) })
 	}
 	if c.CSV != "" {
-		errs = append(errs, os.MkdirAll(c.CSV, 0o777))
 		for _, t := range report.Tables {
 			file(filepath.Join(c.CSV, t.Name+".csv"), func(w io.Writer) error { return t.Write(w, results) })
 		}

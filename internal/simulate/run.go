@@ -102,19 +102,24 @@ type Progress struct {
 	Packets uint64        // with a payload that have been sent
 }
 
-// Run lets the scenario happen. It asks progress, if that is not nil, after each sample. The error is the context's.
+// slice is how much virtual time passes before somebody who waits is asked.
+const slice = time.Millisecond
+
+// Run lets the scenario happen. It asks progress, if that is not nil, again and again. The error is the context's.
 func (r *Run) Run(ctx context.Context, progress func(Progress)) (*Result, error) {
 	end := clock.Time(r.s.Duration)
 	for next := clock.Time(r.s.Sample); r.now < end; next = next.Add(r.s.Sample) {
 		next = clock.Min(next, end)
-		r.pass(next)
+		for r.now < next {
+			r.pass(clock.Min(next, r.now.Add(slice)))
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			if progress != nil {
+				progress(Progress{time.Duration(r.now), r.s.Duration, r.packets()})
+			}
+		}
 		r.samples.take(r)
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		if progress != nil {
-			progress(Progress{time.Duration(r.now), r.s.Duration, r.packets()})
-		}
 		if r.open == 0 && !r.endless {
 			break
 		}
