@@ -266,6 +266,7 @@ function show(x) {
     `${x.hosts} hosts, ${x.switches} switches, ${x.links} links; ${x.lean ? "lean senders" : "RC queue pairs"}; ${time(x.duration_us)} of virtual time; seed ${x.seed}.`;
   alarms(x);
   tiles(x);
+  const part = x.flows.length < x.summary.flows ? `, of ${x.flows.length} of ${x.summary.flows} flows` : "";
   const s = x.series, out = [drawTopology(x)], name = i => `${x.flows[i].from} → ${x.flows[i].to}`;
   const flows = [...s.flows].sort((a, b) => x.flows[b.flow].received_bytes - x.flows[a.flow].received_bytes || a.flow - b.flow);
   out.push(plot({ title: "Throughput of flows", note: flows.length > most.lines ? `The ${most.lines} with the most bytes of ${x.summary.flows}` : "What arrives at the receivers", yunit: "Gb/s", time: true,
@@ -279,7 +280,7 @@ function show(x) {
   if (x.summary.pauses) out.push(plot({ title: "Pauses", note: "Sent by all switches, in each sample of " + time(x.sample_us), time: true, lines: [{ name: "pauses", x: s.time_us, y: s.pauses, color: "var(--s5)" }] }));
   if (x.summary.complete > 1) {
     const fct = distribution(x.flows.map(f => f.fct_us)), slow = distribution(x.flows.map(f => f.slowdown));
-    out.push(plot({ title: "Flow completion times", note: "Share of flows that took no longer", yunit: "%", y1: 100, log: true, time: true, whole: true, steps: true, lines: [{ name: "flows", ...fct }] }));
+    out.push(plot({ title: "Flow completion times", note: "Share of flows that took no longer" + part, yunit: "%", y1: 100, log: true, time: true, whole: true, steps: true, lines: [{ name: "flows", ...fct }] }));
     out.push(plot({ title: "Slowdown", note: "Completion time by that in an idle network; share of flows up to it", yunit: "%", y1: 100, log: true, whole: true, steps: true, lines: [{ name: "flows", ...slow }] }));
   }
   const busy = x.ports.flatMap(p => p.priorities.map(q => ({ p, q }))).filter(({ q }) => q.frames + q.pauses_sent + q.pauses_received > 0)
@@ -289,7 +290,7 @@ function show(x) {
     busy.slice(0, 100).map(({ p, q }) => [p.node, p.peer, q.priority, number(p.used * 100) + " %", number(q.frames), number(q.marked), number(q.drops), number(q.peak_kb) + " KB",
       number(q.pauses_sent), time(q.pause_sent_us || 0), number(q.pauses_received), time(q.paused_us || 0)]), 2));
   const slowest = [...x.flows].sort((a, b) => (b.slowdown || 0) - (a.slowdown || 0) || a.goodput_gbps - b.goodput_gbps || a.flow - b.flow);
-  out.push(table("Flows", "The slowest first" + (slowest.length > 100 ? `; 100 of ${slowest.length}` : ""),
+  out.push(table("Flows", "The slowest first" + part + (slowest.length > 100 ? `; 100 of ${slowest.length}` : ""),
     ["from", "to", "bytes", "start", "time", "slowdown", "Gb/s", "packets", "sent again", "marked", "CNPs"],
     slowest.slice(0, 100).map(f => [f.from, f.to, f.bytes ? number(f.bytes) : "no end", time(f.start_us), time(f.fct_us), f.slowdown ? "× " + number(f.slowdown) : "–", number(f.goodput_gbps),
       number(f.packets), number(f.sent_again), number(f.marked), number(f.cnps)]), 2));

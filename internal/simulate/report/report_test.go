@@ -78,6 +78,21 @@ func TestHTML(t *testing.T) {
 	}
 }
 
+// TestFewer: of many flows a page has the first as they are, and others from all over.
+func TestFewer(t *testing.T) {
+	all := make([]simulate.Flow, 100_000)
+	for i := range all {
+		all[i].Number = i
+	}
+	few := fewer(all, 1000)
+	if len(few) != 1000 || few[255].Number != 255 || few[256].Number != 256 || few[999].Number < 99_000 {
+		t.Errorf("%d flows, the last %d", len(few), few[len(few)-1].Number)
+	}
+	if len(fewer(all[:600], 10)) != 512 || len(fewer(all[:500], 10)) != 500 {
+		t.Error("too few or too many are left")
+	}
+}
+
 // TestHTML_Browser: a browser draws the page without an error.
 func TestHTML_Browser(t *testing.T) {
 	browser, err := exec.LookPath("chromium")
