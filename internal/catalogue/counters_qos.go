@@ -3,7 +3,7 @@ package catalogue
 var adapterQoS = CounterSet{
 	Name: "Mellanox Adapter QoS Counters", Aliases: []string{"Proprietary Mellanox QoS Counters", "Mellanox QoS Counters"},
 	Generations: Both, Short: "adapter_qos", Instances: "priority",
-	Description: "What each priority of a port carries, and how it is paused. The instance \"Untagged\" counts frames without a priority, and its pause frames are the global ones. Sent: what this side asked of its peer. Received: what the peer asked of this side. No link of a port carries VLAN tags yet, so all traffic is untagged.",
+	Description: "What each priority of a port carries, and how it is paused. The instance \"Untagged\" counts frames without a priority, and its pause frames are the global ones. Sent: what this side asked of its peer. Received: what the peer asked of this side. What has a priority in a tag is not told apart yet: the instance \"Untagged\" has everything.",
 	Sources:     []Source{{winof, "4.9.4.3 Proprietary Mellanox QoS Counters"}, {winof2, "Appendix: Windows MPI, PFC Example"}},
 	Counters: joined(
 		only("untagged", counted(qosTraffic()...)...),

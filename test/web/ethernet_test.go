@@ -111,7 +111,7 @@ func TestEthernetPages(t *testing.T) {
 	send(host, guest, 1, 100) // the driver finds nobody there
 	says("State", "down")
 	says("Link speed", "0 Gbit/s")
-	wire = socketAt(t, frames+".peer")
+	socketAt(t, frames+".peer")
 	says("State", "up")
 	says("Link speed", "10 Gbit/s")
 	for _, fault := range b.faults() {

@@ -46,6 +46,27 @@ func TestModeration_Static(t *testing.T) {
 	}
 }
 
+// TestModeration_CountAndTime: the interrupt comes after as many packets, or as much time, as the keys say (WinOF 5.50, 4.6.5:
+// RxIntModerationPacketCount, RxIntModerationPacketTime).
+func TestModeration_CountAndTime(t *testing.T) {
+	for _, c := range []struct{ count, time int }{{3, 10}, {5, 25}, {20, 40}} {
+		x := alone(t, static(func(k *Config) { k.RxPacketCount, k.RxPacketTime = c.count, c.time }))
+		if x.many(us(100), c.count-1); len(x.host.packets) != 0 || x.Deadline() != us(100+c.time) {
+			t.Errorf("%+v: %d packets of %d indicated, the others due at %v", c, len(x.host.packets), c.count-1, x.Deadline())
+		}
+		if x.many(us(100), 1); len(x.host.packets) != c.count {
+			t.Errorf("%+v: %d packets indicated", c, len(x.host.packets))
+		}
+		x.many(us(200), 1)
+		if x.Advance(us(200 + c.time - 1)); len(x.host.packets) != c.count {
+			t.Errorf("%+v: an interrupt before its time", c)
+		}
+		if x.Advance(us(200 + c.time)); len(x.host.packets) != c.count+1 {
+			t.Errorf("%+v: no interrupt at its time", c)
+		}
+	}
+}
+
 // TestModeration_Adaptive: slow traffic is not moderated, fast traffic is, twice as much with the aggressive profile
 // (WinOF 5.50, 4.6.3: RxIntModerationProfile; 4.6.5: RxIntModeration, pkt_rate_low, pkt_rate_high).
 func TestModeration_Adaptive(t *testing.T) {
@@ -113,6 +134,22 @@ func TestPolling_Adaptive(t *testing.T) {
 	}
 	if x.Polls() {
 		t.Error("it is polled after 100 turns without a packet")
+	}
+}
+
+// TestPolling_Average: how long polling goes on without packets follows from the weight of the last turn in their average
+// (WinOF 5.50, 4.6.5: AverageFactor, AveragePollThreshold).
+func TestPolling_Average(t *testing.T) {
+	for factor, want := range map[int]int{256: 0, 128: 2} { // an average of 80, then 0; or 40, 20 and 10
+		x := alone(t, static(func(c *Config) { c.ThisPollThreshold, c.AveragePollThreshold, c.AverageFactor = 1000, 10, factor }))
+		x.many(0, 160*128/factor)
+		turns := 0
+		for x.Advance(0); x.Polls(); x.Advance(0) {
+			turns++
+		}
+		if x.ReceiveCounters(0).Transitions != 1 || turns != want+1 {
+			t.Errorf("AverageFactor %d: it is polled for %d turns after the first, want %d", factor, turns-1, want)
+		}
 	}
 }
 
