@@ -138,8 +138,8 @@ var performanceKeys = []Key{
 	{
 		Name: "NumTcb", Base: AdapterClass, Group: groupPerformance, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
 		Defaults: always(16), Min: 1, Max: 64, Unit: "buffers",
-		Description: "Number of buffers for large frames of the host that have not left; while all are in use nothing more is read from it. Frames of up to 2 KB have 1,024 buffers of their own." + stored,
-		Chosen:      "That each has room for the largest of all frames, with that offload or without: memory that is not touched costs nothing.",
+		Description: "Number of buffers for large frames of the host that have not left; while they are full nothing more is read from it. Frames of up to 2 KB have 1,024 buffers of their own." + stored,
+		Chosen:      "That each has room for the largest of all frames, with that offload or without, and that up to four frames of one packet count as one.",
 		Sources:     performanceSources,
 	},
 	{

@@ -3,9 +3,12 @@ package hostside
 import "github.com/softvpi/softvpi/internal/offload"
 
 const (
-	// smallBuffers bounds what a host has handed over and the function still needs, beside NumTcb large buffers.
+	// smallBuffers bounds what a host has handed over and the function still needs, beside the large buffers: these may be
+	// largeBuffers times NumTcb, but what is in them no more than NumTcb of the largest frames. So many frames of one packet
+	// each can be on their way that batches of them pay.
 	smallBuffers = 1024
 	smallSize    = 2048
+	largeBuffers = 4
 	// largeSize has room for the largest frame of a host, with its virtio header and one byte to see that it is too long.
 	largeSize = offload.HeaderLen + offload.MaxPacket + 64
 )
@@ -13,17 +16,25 @@ const (
 // buffer is memory for a frame.
 type buffer struct {
 	b    []byte
+	used int // bytes of the frame that the function has
 	pool *pool
 }
 
-// pool is a bounded number of buffers, made when they are first needed.
+// pool is a bounded number of buffers, made when they are first needed, for a bounded number of bytes.
 type pool struct {
 	free []*buffer
 	left int // that may still be made
 	size int
+	room int // bytes that the function may still have in them, before the next is the last
 }
 
+// some reports whether get returns a buffer.
+func (p *pool) some() bool { return p.room > 0 && (len(p.free) > 0 || p.left > 0) }
+
 func (p *pool) get() *buffer {
+	if p.room <= 0 {
+		return nil
+	}
 	if n := len(p.free); n > 0 {
 		b := p.free[n-1]
 		p.free = p.free[:n-1]
@@ -33,10 +44,18 @@ func (p *pool) get() *buffer {
 		return nil
 	}
 	p.left--
-	return &buffer{make([]byte, p.size), p}
+	return &buffer{b: make([]byte, p.size), pool: p}
 }
 
-func (b *buffer) put() { b.pool.free = append(b.pool.free, b) }
+// give notes that the function has a frame of n bytes in the buffer, until put.
+func (b *buffer) give(n int) { b.used, b.pool.room = n, b.pool.room-n }
+
+func (b *buffer) put() {
+	p := b.pool
+	p.room += b.used
+	b.used = 0
+	p.free = append(p.free, b)
+}
 
 // sends are the buffers of a send queue, in the order in which they were posted.
 type sends struct {

@@ -2,6 +2,7 @@ package hostside
 
 import (
 	"encoding/binary"
+	"math"
 	"math/bits"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 
 const (
 	// pullMost is how many frames of a queue are read in one turn.
-	pullMost = 64
+	pullMost = 128
 	// firstRetry and lastRetry are after what times a host without room is asked again: the pause doubles while it takes
 	// nothing. A socket of a virtual machine has room for a dozen frames only.
 	firstRetry = 50 * time.Microsecond
@@ -76,10 +77,11 @@ func (s *Side) Abilities() ethernet.Abilities {
 func (s *Side) Attach(f *ethernet.Function) error {
 	s.endLanes()
 	s.f = f
-	large := f.Config().NumTcb + 1 // and one into which is read
-	s.large, s.small = pool{left: large, size: largeSize}, pool{left: smallBuffers, size: smallSize}
+	n, most := f.Config().NumTcb, f.Config().TransmitBuffers
+	large := max(n, min(largeBuffers*n, most/2)) + 1 // and one into which is read
+	s.large, s.small = pool{left: large, size: largeSize, room: n * largeSize}, pool{left: smallBuffers, size: smallSize, room: math.MaxInt}
 	// No send queue is ever full: that is what the buffers are counted for.
-	if room := f.Config().TransmitBuffers - large; room < smallBuffers {
+	if room := most - large; room < smallBuffers {
 		s.small.left = max(room, 0)
 	}
 	s.sends, s.scratch, s.full, s.retry, s.pause = make([]sends, f.SendQueues()), s.large.get(), 0, clock.Never, 0
@@ -139,7 +141,7 @@ func (s *Side) Counters() *Counters {
 
 // Deadline returns when Pull has something to do in any case.
 func (s *Side) Deadline() clock.Time {
-	if s.paused && !s.asleep && len(s.large.free) > 0 {
+	if s.paused && !s.asleep && s.large.some() {
 		return 0
 	}
 	return s.retry
@@ -350,6 +352,7 @@ func (s *Side) post(now clock.Time, f []byte, t offload.Task) {
 		}
 		return
 	}
+	b.give(len(f))
 	s.sends[q].push(b)
 	if b == s.scratch {
 		s.scratch = nil

@@ -300,17 +300,20 @@ func TestSide_HostTakesNothing(t *testing.T) {
 	}
 }
 
-// TestSide_Flood: a host whose frames do not leave is not read any more once its buffers (NumTcb for large frames, and one into
-// which is read) are in use, and goes on when they do.
+// TestSide_Flood: a host whose frames do not leave is not read any more once they take as much as NumTcb of the largest, or four
+// times as many buffers (and one into which is read), and goes on when they do.
 func TestSide_Flood(t *testing.T) {
 	for _, n := range []int{1, 16, 64} {
-		flood(t, n)
+		for _, size := range []int{60000, 30000, 8000} {
+			flood(t, n, size)
+		}
 	}
 }
 
-func flood(t *testing.T, buffers int) {
-	b := newBed(t, true, func(c *ethernet.Config) { c.NumTcb = buffers })
-	whole, _ := tcp(30000, 1460)
+func flood(t *testing.T, n, size int) {
+	b := newBed(t, true, func(c *ethernet.Config) { c.NumTcb = n })
+	whole, f := tcp(size, 1460)
+	read := min((n*largeSize+len(f)-1)/len(f), largeBuffers*n+1)
 	for range 500 {
 		b.ends[0].send = append(b.ends[0].send, whole)
 	}
@@ -318,8 +321,8 @@ func flood(t *testing.T, buffers int) {
 		b.side[0].Pull(b.now) // the port has no turn
 	}
 	c := b.side[0].Counters()
-	if len(b.ends[0].send) != 500-buffers-1 || c.Paused != 1 || !b.ends[0].paused || c.Read != uint64(buffers)+1 {
-		t.Fatalf("NumTcb %d: %d are not read, %+v", buffers, len(b.ends[0].send), c)
+	if len(b.ends[0].send) != 500-read || c.Paused != 1 || !b.ends[0].paused || c.Read != uint64(read) {
+		t.Fatalf("NumTcb %d, frames of %d: %d are not read, %+v", n, size, len(b.ends[0].send), c)
 	}
 	b.run()
 	if len(b.ends[1].got) != 500 || b.ends[0].paused || b.side[0].Sending() != 0 {
