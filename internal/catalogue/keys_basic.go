@@ -65,8 +65,8 @@ var basicKeys = []Key{
 	},
 	{
 		Name: "MaxNumOfMCList", Base: AdapterClass, Group: groupBasic, Generations: MLX4, Scope: onEthernet, Type: NumericString,
-		Effect: AtOnce, Defaults: always(128), Min: 64, Max: 1024, Unit: "addresses",
-		Description: "Number of multicast addresses that the adapter filters itself. If more are in use the port accepts every multicast frame, and the host filters.",
+		Effect: AtOnce, Status: Built, Defaults: always(128), Min: 64, Max: 1024, Unit: "addresses",
+		Description: "Number of multicast addresses that the adapter filters itself. If more are in use the port accepts every multicast frame, and the host filters (event ManyGroups). The addresses are those of the host's TAP; those of a virtual machine are not known, so that it gets every multicast frame.",
 		Sources:     from(winof, "4.6.3 Basic Registry Keys"),
 	},
 	{

@@ -74,8 +74,8 @@ var ethernetKeys = []Key{
 	},
 	{
 		Name: "IgnoreFCS", Base: AdapterClass, Group: groupEthernet, Generations: MLX4, Scope: onEthernet, Type: NumericString,
-		Effect: AtOnce, Defaults: always(0), Choices: disableEnable,
-		Description: "Accepts frames with a wrong FCS, and passes the FCS to the system with every frame. The content of frames is then unprotected. No wire here hands up the FCS: what is below it, a card or the system, has checked it, and no such frame ever arrives.",
+		Effect: AtOnce, Status: Built, Defaults: always(0), Choices: disableEnable,
+		Description: "Accepts frames with a wrong FCS, and passes the FCS on with every frame, which a TAP and a virtual machine do not take. Frames are then unprotected. Over virtual switches those arrive with a wrong FCS that an impairment has corrupted. Other wires hand up no FCS: what is below has checked it.",
 		Sources:     append(from(winof, "4.1.14 Ignore Frame Check Sequence (FCS) Errors"), ethernetMLX4...),
 	},
 }

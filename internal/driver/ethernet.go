@@ -122,6 +122,10 @@ func (d *Driver) tellEthernet(i int, e ethernet.Event) {
 		r := d.running[i]
 		d.events.Raise(r.Generation, events.DuplicateMAC{Adapter: r.Name, MAC: e.MAC.String()})
 		return
+	case ethernet.ManyGroups:
+		r := d.running[i]
+		d.events.Raise(r.Generation, events.ManyGroups{Adapter: r.Name, Groups: e.Count, Limit: e.Limit})
+		return
 	case ethernet.Woken:
 		d.tellWoken(i, e)
 		return

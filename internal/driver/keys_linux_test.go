@@ -94,6 +94,7 @@ var acting = map[string]func(*testing.T){
 	"*WakeOnPattern":           TestWake,
 	"ReturnPacketThreshold":    TestEthernetKeys,
 	"NumTcb":                   TestEthernetKeys,
+	"IgnoreFCS":                TestIgnoreFCS,
 	"*RssBaseProcNumber":       TestPlacementKeys,
 	"*RssBaseProcGroup":        TestPlacementKeys,
 	"*RssMaxProcNumber":        TestPlacementKeys,

@@ -100,6 +100,11 @@ type (
 		Adapter  string
 		Protocol Hex
 	}
+	// ManyGroups says that the host of an adapter uses more multicast addresses than are filtered.
+	ManyGroups struct {
+		Adapter       string
+		Groups, Limit int
+	}
 	// RSSOff says that an adapter started with receive side scaling switched off.
 	RSSOff struct{ Adapter string }
 	// RSSModesDiffer says that an adapter started while the other port of its device works with receive side scaling and it
@@ -208,6 +213,7 @@ func (DCBXEnded) event()            {}
 func (DCBXConflict) event()         {}
 func (DCBXMultiplePeers) event()    {}
 func (LLDPRefused) event()          {}
+func (ManyGroups) event()           {}
 func (AdapterWoken) event()         {}
 func (WakeCommandFailed) event()    {}
 func (AdapterDisabled) event()      {}

@@ -97,6 +97,8 @@ type Out struct {
 	Windowed bool
 	// Inside says that the packet is for another function at the same port and does not reach the link. Set by the port.
 	Inside bool
+	// BadFCS says that the frame check sequence of a whole Ethernet frame does not fit it any more: its link has damaged it.
+	BadFCS bool
 	// Task is what is left to do for a whole Ethernet frame; the zero value for all others.
 	Task offload.Task
 	// Staged is the whole packet in one piece, valid as long as its Payload: in the memory of its link (link.Stager), for the
@@ -110,7 +112,7 @@ func (o *Out) Reset(route *Route) {
 	o.Route = route
 	o.HeadStart, o.HeadEnd = HeadRoom, HeadRoom
 	o.Pad, o.TailLen, o.Segment = 0, 0, 0
-	o.Payload, o.Staged, o.Windowed, o.Inside, o.Task = nil, nil, false, false, offload.Task{}
+	o.Payload, o.Staged, o.Windowed, o.Inside, o.BadFCS, o.Task = nil, nil, false, false, false, offload.Task{}
 }
 
 // Len returns the current length of the packet in bytes.

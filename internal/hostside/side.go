@@ -50,6 +50,7 @@ type Side struct {
 	sends        []sends // by send queue
 	paused       bool
 	asleep       bool // nothing is read from the host, which sleeps
+	groups       listening
 
 	full     uint64 // queues of which the host takes no more
 	retry    clock.Time
@@ -76,6 +77,7 @@ func (s *Side) Abilities() ethernet.Abilities {
 // The error is the system's.
 func (s *Side) Attach(f *ethernet.Function) error {
 	s.endLanes()
+	s.unlisten()
 	s.f = f
 	n, most := f.Config().NumTcb, f.Config().TransmitBuffers
 	large := max(n, min(largeBuffers*n, most/2)) + 1 // and one into which is read
@@ -94,6 +96,7 @@ func (s *Side) Attach(f *ethernet.Function) error {
 		return err
 	}
 	s.startLanes()
+	s.listen()
 	return nil
 }
 
@@ -118,6 +121,7 @@ func (s *Side) Follow() error {
 // Detach takes the function away: the host's link is down, and what it sends is lost.
 func (s *Side) Detach() {
 	s.endLanes()
+	s.unlisten()
 	s.f = nil
 	s.sends, s.scratch = nil, nil
 	s.end.SetLink(false)
@@ -209,6 +213,9 @@ func (s *Side) Pull(now clock.Time) (n int) {
 	if now >= s.retry {
 		s.again(now)
 	}
+	if s.groups.to != nil {
+		s.hear(now)
+	}
 	if s.asleep {
 		return 0
 	}
@@ -262,6 +269,7 @@ func (s *Side) take(now clock.Time, b []byte) {
 		}
 		b = f
 	}
+	s.overhear(b)
 	if t != (offload.Task{}) && s.finish(now, b, t) {
 		return
 	}

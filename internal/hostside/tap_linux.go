@@ -34,13 +34,15 @@ type tapEnd struct {
 	burst bool // the system knows bursts of UDP datagrams (Linux 6.2)
 	gone  bool // somebody has deleted it
 
+	list groupList
+
 	events [mostQueues]unix.EpollEvent
 	vector [mostPieces]unix.Iovec
 	joined []byte // a frame of more pieces
 }
 
 func openTAP(name string) (_ End, err error) {
-	e := &tapEnd{name: name, ep: -1, multi: true}
+	e := &tapEnd{name: name, ep: -1, multi: true, list: groupList{bell: -1}}
 	defer func() {
 		if err != nil {
 			e.release()
@@ -48,6 +50,9 @@ func openTAP(name string) (_ End, err error) {
 	}()
 	if e.ep, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, os.NewSyscallError("epoll_create", err)
+	}
+	if e.list.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
+		return nil, os.NewSyscallError("eventfd", err)
 	}
 	if e.ask, err = netlink.NewHandle(unix.NETLINK_ROUTE); err != nil {
 		return nil, fmt.Errorf("host: netlink: %w", err)
@@ -391,7 +396,7 @@ func (e *tapEnd) Pause(on bool) {
 }
 
 // Descriptors implements End.
-func (e *tapEnd) Descriptors() []int { return []int{e.ep} }
+func (e *tapEnd) Descriptors() []int { return []int{e.ep, e.list.bell} }
 
 // Close implements End.
 func (e *tapEnd) Close() error {
@@ -404,6 +409,11 @@ func (e *tapEnd) Close() error {
 }
 
 func (e *tapEnd) release() {
+	e.list.end()
+	if e.list.bell >= 0 {
+		unix.Close(e.list.bell)
+		e.list.bell = -1
+	}
 	for _, fd := range e.fds {
 		unix.Close(fd)
 	}

@@ -1,13 +1,17 @@
 package hostside
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/namespace"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 // opened opens a TAP in a namespace of the test's own.
@@ -98,5 +102,58 @@ func TestTAP_DeletedUnread(t *testing.T) {
 	}
 	if i, err := netlink.LinkByName("nic"); err != nil || i.Attrs().MTU != 1400 || i.Attrs().Alias != mark {
 		t.Errorf("%+v, %v", i, err)
+	}
+}
+
+// TestTAP_Groups: the multicast addresses of the interface are followed, at once when somebody asks, in whatever network namespace
+// it is; one that is promiscuous wants frames to all.
+func TestTAP_Groups(t *testing.T) {
+	systemtest.Mark(t)
+	e := opened(t)
+	if err := e.Set([6]byte{2, 0, 0, 0, 0, 7}, 1400); err != nil {
+		t.Fatal(err)
+	}
+	i, err := netlink.LinkByName("nic")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	member := func(change int, kind uint16) {
+		t.Helper()
+		m := &unix.PacketMreq{Ifindex: int32(i.Attrs().Index), Type: kind, Alen: 6, Address: [8]byte{0x01, 0, 0x5e, 1, 2, 3}}
+		if err := unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, change, m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e.Follow()
+	last := &Groups{}
+	expect := func(what string, in, all bool) {
+		t.Helper()
+		asked := e.Look()
+		await.Eventually(t, what, func() bool {
+			if g := e.News(); g != nil {
+				last = g
+			}
+			return last.Asked >= asked && last.All == all && slices.Contains(last.List, eth.MAC{0x01, 0, 0x5e, 1, 2, 3}) == in
+		})
+	}
+	expect("the first list", false, false)
+	member(unix.PACKET_ADD_MEMBERSHIP, unix.PACKET_MR_MULTICAST)
+	expect("a group more", true, false)
+	member(unix.PACKET_ADD_MEMBERSHIP, unix.PACKET_MR_PROMISC)
+	expect("promiscuous", true, true)
+	member(unix.PACKET_DROP_MEMBERSHIP, unix.PACKET_MR_PROMISC)
+	member(unix.PACKET_ADD_MEMBERSHIP, unix.PACKET_MR_ALLMULTI)
+	expect("all groups", true, true)
+	member(unix.PACKET_DROP_MEMBERSHIP, unix.PACKET_MR_ALLMULTI)
+	member(unix.PACKET_DROP_MEMBERSHIP, unix.PACKET_MR_MULTICAST)
+	expect("without it again", false, false)
+	e.Unfollow()
+	if e.News() != nil {
+		t.Error("there are news of a list that is not followed")
 	}
 }

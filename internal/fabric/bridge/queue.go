@@ -14,6 +14,9 @@ type Frame struct {
 	Pieces [3][]byte
 	// Task is what is left to do for the frame; zero: nothing.
 	Task offload.Task
+	// BadFCS says that the frame check sequence is wrong. A bridge that begins to send a frame before it has all of it, as this one,
+	// passes it on (cut-through).
+	BadFCS bool
 }
 
 // Len returns the frame's length in bytes.
@@ -44,6 +47,7 @@ func (f *Frame) tci() (tci uint16, ok, whole bool) {
 type place struct {
 	from, to int
 	task     offload.Task
+	bad      bool
 }
 
 // queue holds the frames that a port sends, copied into a ring of bytes that it owns, each in one part.
@@ -103,7 +107,7 @@ func (q *queue) put(f *Frame, skip int, tag []byte) int {
 		at += copy(b[at:], p[k:])
 		skip -= k
 	}
-	q.places[(q.head+q.len)%len(q.places)] = place{from, from + n, f.Task}
+	q.places[(q.head+q.len)%len(q.places)] = place{from, from + n, f.Task, f.BadFCS}
 	q.len++
 	return n
 }
@@ -113,7 +117,7 @@ func (q *queue) take(out []Frame) int {
 	n := min(len(out), q.len)
 	for i := range out[:n] {
 		p := &q.places[(q.head+i)%len(q.places)]
-		out[i] = Frame{Pieces: [3][]byte{q.memory[p.from:p.to:p.to]}, Task: p.task}
+		out[i] = Frame{Pieces: [3][]byte{q.memory[p.from:p.to:p.to]}, Task: p.task, BadFCS: p.bad}
 	}
 	q.head = (q.head + n) % len(q.places)
 	q.len -= n

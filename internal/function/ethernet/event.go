@@ -27,8 +27,8 @@ type Event struct {
 	Kind EventKind
 	// MAC is the address that a DuplicateMAC event is about.
 	MAC eth.MAC
-	// Count is how many addresses there are, of a ManyGroups event.
-	Count int
+	// Count is how many addresses there are, of a ManyGroups event, and Limit is MaxNumOfMCList.
+	Count, Limit int
 	// Pattern is the number of the pattern that has woken the host; -1: a magic packet.
 	Pattern int
 }

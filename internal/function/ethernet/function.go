@@ -69,7 +69,9 @@ func (f *Function) Change(cfg Config) error {
 	}
 	cfg.Machine = f.cfg.Machine
 	f.cfg = cfg
+	was := f.filter.Over()
 	f.filter.Change(cfg.filter())
+	f.tellGroups(0, was)
 	f.setCompletion()
 	return nil
 }
@@ -143,8 +145,14 @@ func (t *Traffic) count(b []byte, n int) {
 // SetGroups replaces the list of multicast addresses of which frames are received.
 func (f *Function) SetGroups(now clock.Time, list []eth.MAC) {
 	was := f.filter.Over()
-	if f.filter.SetGroups(list) && !was {
-		f.host.Raised(now, Event{Kind: ManyGroups, Count: len(f.filter.Groups())})
+	f.filter.SetGroups(list)
+	f.tellGroups(now, was)
+}
+
+// tellGroups raises an event if there are now more multicast addresses than are filtered, and were not before.
+func (f *Function) tellGroups(now clock.Time, was bool) {
+	if f.filter.Over() && !was {
+		f.host.Raised(now, Event{Kind: ManyGroups, Count: len(f.filter.Groups()), Limit: f.cfg.MaxNumOfMCList})
 	}
 }
 

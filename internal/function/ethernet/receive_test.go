@@ -380,7 +380,7 @@ func TestSetGroups(t *testing.T) {
 	}
 	x.SetGroups(0, list)
 	x.SetGroups(0, list)
-	if d := cmp.Diff([]Event{{Kind: ManyGroups, Count: 65}}, x.host.events); d != "" {
+	if d := cmp.Diff([]Event{{Kind: ManyGroups, Count: 65, Limit: 64}}, x.host.events); d != "" {
 		t.Error(d)
 	}
 }

@@ -94,11 +94,11 @@ func (l *Link) fill(p packet, o *frame.Out, f Fate) {
 	}
 }
 
-// flip inverts one bit from the BTH on, or anywhere in the frame of an Ethernet function.
+// flip inverts one bit from the BTH on, where the ICRC shows it, or anywhere in the frame of an Ethernet function, whose FCS does.
 func (l *Link) flip(o *frame.Out) {
 	from := frame.HeadRoom
 	if l.caps.Raw && !l.caps.InfiniBand && !o.Route.Dst.IsValid() {
-		from = int(o.HeadStart)
+		from, o.BadFCS = int(o.HeadStart), true
 	}
 	head := int(o.HeadEnd) - from
 	at, bit := l.model.Flip(head + len(o.Payload) + int(o.TailLen))

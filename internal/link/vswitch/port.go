@@ -59,7 +59,7 @@ func (p *Port) Send(frames []frame.Out) (int, error) { return p.SendEach(frames,
 
 func (p *Port) one(o *frame.Out) station.Outcome {
 	p.sent.Pieces = [3][]byte{o.Head[o.HeadStart:o.HeadEnd], o.Payload, o.Tail[:o.TailLen]}
-	p.sent.Task = o.Task
+	p.sent.Task, p.sent.BadFCS = o.Task, o.BadFCS
 	p.net.forward(p, &p.sent)
 	p.sent.Pieces = [3][]byte{} // the payload is not the link's
 	return station.Gone
@@ -115,7 +115,11 @@ func (p *Port) hand(in []frame.In) (n int) {
 func (p *Port) give(in []frame.In, t *bridge.Frame) int {
 	f := t.Pieces[0]
 	if t.Task == (offload.Task{}) {
-		return p.Take(in, f, offload.Task{}, true)
+		n := p.Take(in, f, offload.Task{}, true)
+		if n > 0 {
+			in[0].BadFCS = t.BadFCS
+		}
+		return n
 	}
 	if !p.Wants(f) {
 		return 0
