@@ -53,5 +53,18 @@ type qosSetCmd struct {
 }
 
 func (c qosSetCmd) Run(s *session) error {
+	st, err := c.admin().Status(s.ctx)
+	if err != nil {
+		return err
+	}
+	for _, a := range st.Adapters {
+		switch {
+		case a.Name != c.Name:
+		case a.QoS == nil:
+			return fmt.Errorf("%w: adapter %q is an InfiniBand port, or of the mlx4 generation", tool.ErrUnsupported, a.Name)
+		case a.QoS.Refused != "":
+			return fmt.Errorf("%w: %s", tool.ErrUnsupported, a.QoS.Refused)
+		}
+	}
 	return c.admin().SetQoS(s.ctx, api.QoSRequest{Adapter: c.Name, Settings: c.Settings})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/dcb"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/qos"
@@ -125,10 +126,15 @@ func (d *Driver) noLLDP(i int) string {
 	if d.running[i].Generation != catalogue.MLX5 {
 		return "adapters of the mlx4 generation have no DCBX"
 	}
-	if err := d.host.CheckLLDP(uint32(i)); err != nil {
-		return err.Error()
+	err := d.host.CheckLLDP(uint32(i))
+	var why *command.Error
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &why):
+		return why.Detail
 	}
-	return ""
+	return err.Error()
 }
 
 // lldpParameters are those of mlxconfig for adapter i's port, as it has read them at its start.

@@ -29,6 +29,7 @@ type Agreement struct {
 type Function struct {
 	*dcb.Agent
 	route   frame.Route
+	due     clock.Time // the agent's deadline, which a port asks for in every turn
 	changed func(Agreement)
 	before  Agreement
 }
@@ -36,7 +37,7 @@ type Function struct {
 // New returns the function of an agent. changed is called whenever the settings are others, or the peer, or where DCBX stands; and
 // once at first.
 func New(a *dcb.Agent, changed func(Agreement)) *Function {
-	f := &Function{Agent: a, changed: changed, before: Agreement{a.Operative(), a.DCBX()}}
+	f := &Function{Agent: a, due: a.Deadline(), changed: changed, before: Agreement{a.Operative(), a.DCBX()}}
 	changed(f.before)
 	return f
 }
@@ -61,6 +62,7 @@ func (f *Function) Transmit(now clock.Time, at uint8, out []frame.Out) int {
 		return 0
 	}
 	b := f.Agent.Transmit(now)
+	f.due = f.Agent.Deadline()
 	if b == nil {
 		return 0
 	}
@@ -79,16 +81,20 @@ func (f *Function) Pending() uint8 {
 	return 0
 }
 
+// Deadline implements port.Function.
+func (f *Function) Deadline() clock.Time { return f.due }
+
 // Advance implements port.Function.
 func (f *Function) Advance(now clock.Time) {
-	if now >= f.Deadline() {
+	if now >= f.due {
 		f.Agent.Advance(now)
 		f.tell()
 	}
 }
 
-// tell tells of what has changed.
+// tell notes when the agent wants to be driven next, and tells of what has changed.
 func (f *Function) tell() {
+	f.due = f.Agent.Deadline()
 	now, was := Agreement{f.Operative(), f.DCBX()}, &f.before
 	if now.Equal(&was.Operative) && now.State == was.State && now.Protocol == was.Protocol && now.DCBXStatus.Peer == was.DCBXStatus.Peer {
 		return
