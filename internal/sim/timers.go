@@ -113,7 +113,7 @@ func (t *timers) down() {
 		if low >= len(t.heap) {
 			break
 		}
-		for c := low + 1; c < min(low+children, len(t.heap)); c++ {
+		for c, end := low+1, min(low+children, len(t.heap)); c < end; c++ {
 			if t.heap[c].at < t.heap[low].at {
 				low = c
 			}

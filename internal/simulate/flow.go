@@ -66,7 +66,7 @@ func (h *heap[T]) pop() T {
 		if low >= last {
 			break
 		}
-		for c := low + 1; c < min(low+4, last); c++ {
+		for c, end := low+1, min(low+4, last); c < end; c++ {
 			if a[c].Before(a[low]) {
 				low = c
 			}

@@ -236,3 +236,14 @@ func TestExamples(t *testing.T) {
 		t.Errorf("%d examples, want those above: %v", len(files), err)
 	}
 }
+
+// TestOrder: in a network of many hosts no packet overtakes another of its flow, so that nothing is sent again where nothing is lost.
+func TestOrder(t *testing.T) {
+	both(t, func(t *testing.T, lean bool) {
+		x := run(t, fmt.Sprintf(`{"topology": {"kind": "fat-tree", "radix": 8, "rate": "100Gb/s"}, "switch": {"pfc": [3]}, "nic": {"pfc": [3]},
+			"workload": {"kind": "permutation", "size": "100KB"}, "lean": %v}`, lean))
+		if s := x.Summary; s.Complete != 128 || s.Again > 0 || s.Drops > 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}

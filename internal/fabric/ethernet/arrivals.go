@@ -61,7 +61,7 @@ func (a *arrivals) pop() arrival {
 		if low >= last {
 			break
 		}
-		for c := low + 1; c < min(low+below, last); c++ {
+		for c, end := low+1, min(low+below, last); c < end; c++ {
 			if a.heap[c].before(&a.heap[low]) {
 				low = c
 			}
