@@ -20,6 +20,7 @@ var softEvents = []Event{
 	raised(soft(6, "AdapterDisabled", Warning, "{Adapter}: the adapter was disabled; the connections of its programs have ended.")),
 	raised(soft(7, "AddressesChanged", Informational, "{Adapter}: the addresses of the port have changed; the GID table now has {Addresses}.")),
 	raised(soft(8, "RoCEModeRefused", Warning, "{Adapter}: RoCE mode {Mode} is refused, because {Cause}; {Used} is used.")),
+	raised(soft(35, "RoCEModesDiffer", Warning, "{Adapter}: RoCE packets of another mode arrive for the adapter, which uses RoCE {Mode}; both ends of a connection need the same mode.")),
 	raised(soft(9, "RegistryValueIgnored", Warning, "{Key} is {Value}, but the allowed values are {Allowed}; the default, {Used}, is used.")),
 	raised(soft(10, "RegistrySetAside", Error, "The registry could not be read ({Cause}). It was kept as {File}, and every key has its default.")),
 	raised(soft(11, "NothingKept", Warning, "{What} cannot be written to {Directory} ({Cause}). The driver runs without keeping it.")),

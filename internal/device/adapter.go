@@ -87,7 +87,10 @@ type adapter struct {
 
 	congestion congestion.Settings // with LineRate 0: the link's
 
-	carried                carried
+	carried   carried
+	otherMode uint64     // RoCE packets of another mode, when subscribers were told last
+	modeDue   clock.Time // when they may be told again
+
 	cqOverflows, linkDowns uint64
 	restarts               uint64
 	before                 *Counters // at the last restart

@@ -9,6 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/cm"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/notify"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/function/rdma/gid"
 )
@@ -119,6 +120,21 @@ func (a *adapter) agrees(remote netip.Addr) error {
 	}
 	return command.Errorf(command.HostUnreachable, "adapter %q is set to RoCE %s, and adapter %q, which has %v, to %s", a.name, roceVersion(a.cfg.RoCE),
 		b.name, remote, roceVersion(b.cfg.RoCE))
+}
+
+// modeInterval is how often subscribers are told that RoCE packets of another mode arrive, at most.
+const modeInterval = time.Minute
+
+// hearModes tells subscribers that RoCE packets of another mode have arrived for the adapter: whoever sends them waits in vain for an
+// answer, since this end knows no packets that the other would understand.
+func (a *adapter) hearModes(now clock.Time) {
+	if a.ib != nil || !a.enabled || now < a.modeDue {
+		return
+	}
+	if n := a.links.Counters().OtherMode; n != a.otherMode {
+		a.otherMode, a.modeDue = n, now.Add(modeInterval)
+		a.report(notify.OtherMode)
+	}
 }
 
 // roceVersion returns a RoCE mode as written in the manuals.

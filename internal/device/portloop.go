@@ -248,6 +248,9 @@ func (p *portLoop) linkErrors(now clock.Time) {
 			}
 		}
 	}
+	for _, a := range p.functions {
+		a.hearModes(now)
+	}
 	p.followWires()
 }
 

@@ -113,6 +113,15 @@ func (d *Driver) adapterChanged(c notify.Change) {
 		d.events.Raise(r.Generation, events.LinkUp{Adapter: r.Name, Port: uint32(d.cfg.Slot(int(c.Adapter)).Port)})
 		d.dumpPort(c.Adapter, true)
 	}
+	if c.Flags&notify.OtherMode != 0 {
+		mode := "v2"
+		for _, a := range d.host.Snapshot().Adapters {
+			if a.Info.Index == c.Adapter {
+				mode = pick(roceNames[:], a.Info.RoCE)
+			}
+		}
+		d.events.Raise(r.Generation, events.RoCEModesDiffer{Adapter: r.Name, Mode: mode})
+	}
 	if c.Flags&notify.GIDChange != 0 {
 		d.events.Raise(r.Generation, events.AddressesChanged{Adapter: r.Name, Addresses: d.host.Addresses(c.Adapter).Served})
 	}

@@ -5,11 +5,13 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/verbs"
 )
@@ -116,6 +118,25 @@ func TestWire_Datagram(t *testing.T) {
 			across(t, end{d[0], 0}, end{d[1], 0})
 			across(t, end{d[1], 0}, end{d[0], 0})
 		})
+	}
+}
+
+// TestWire_ModesDiffer: adapters of two drivers that are set to different RoCE modes do not reach each other, and each driver's log
+// says why once somebody tries (WinOF-2 24.4: the mode has to be the same on both ends).
+func TestWire_ModesDiffer(t *testing.T) {
+	var d [2]*Driver
+	for i, cfg := range overSockets(t) {
+		d[i] = start(t, cfg)
+		defer stop(t, d[i])
+	}
+	set(t, d[0], "port", "roce_mode", "0")
+	restart(t, d[0], "port")
+	await.Eventually(t, "the port is up", func() bool { return d[0].Status().Adapters[0].Up })
+	for i, mode := range []string{"v1", "v2"} {
+		apart(t, end{d[1-i], 0}, end{d[i], 0})
+		want := "RoCEModesDiffer: port: RoCE packets of another mode arrive for the adapter, which uses RoCE " + mode +
+			"; both ends of a connection need the same mode."
+		await.Eventually(t, want, func() bool { return slices.Contains(raised(t, d[i]), want) })
 	}
 }
 

@@ -71,6 +71,8 @@ type Counters struct {
 	Malformed uint64
 	// NotForUs are packets to another address, and frames of another RoCE mode.
 	NotForUs uint64
+	// OtherMode are those of them that are RoCE packets of another mode.
+	OtherMode uint64
 }
 
 // maxHeader is the maximum length of the IP and UDP headers written here.

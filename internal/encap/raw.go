@@ -58,9 +58,29 @@ func (e *Encap) openRaw(p *frame.In) bool {
 		return e.openIPv4(p, packet)
 	case e.mode == RoCEv2 && e2.Type == eth.TypeIPv6:
 		return e.openIPv6(p, packet)
+	case e.otherMode(e2.Type, packet):
+		e.counters.OtherMode++
 	}
 	e.counters.NotForUs++
 	return false
+}
+
+// otherMode reports whether a packet that is not of the port's mode is RoCE all the same.
+func (e *Encap) otherMode(t eth.EtherType, b []byte) bool {
+	var udp []byte
+	switch t {
+	case eth.TypeRoCEv1:
+		return true
+	case eth.TypeIPv4:
+		if h, payload, err := eth.ParseIPv4(b); err == nil && h.Protocol() == eth.ProtocolUDP && !h.Fragment() {
+			udp = payload
+		}
+	case eth.TypeIPv6:
+		if h, payload, err := eth.ParseIPv6(b); err == nil && h.NextHeader() == eth.ProtocolUDP {
+			udp = payload
+		}
+	}
+	return len(udp) >= eth.UDPLen && eth.UDP(udp).DstPort() == e.port
 }
 
 func (e *Encap) openGRH(p *frame.In, b []byte) bool {

@@ -105,6 +105,8 @@ type (
 		Adapter       string
 		Groups, Limit int
 	}
+	// RoCEModesDiffer says that somebody sends an adapter RoCE packets of another mode than its own.
+	RoCEModesDiffer struct{ Adapter, Mode string }
 	// RSSOff says that an adapter started with receive side scaling switched off.
 	RSSOff struct{ Adapter string }
 	// RSSModesDiffer says that an adapter started while the other port of its device works with receive side scaling and it
@@ -214,6 +216,7 @@ func (DCBXConflict) event()         {}
 func (DCBXMultiplePeers) event()    {}
 func (LLDPRefused) event()          {}
 func (ManyGroups) event()           {}
+func (RoCEModesDiffer) event()      {}
 func (AdapterWoken) event()         {}
 func (WakeCommandFailed) event()    {}
 func (AdapterDisabled) event()      {}

@@ -44,6 +44,7 @@ func add(sum *encap.Counters, c encap.Counters) {
 	sum.Placed += c.Placed
 	sum.Malformed += c.Malformed
 	sum.NotForUs += c.NotForUs
+	sum.OtherMode += c.OtherMode
 }
 
 // Raw reports whether the port's own link is open and carries whole frames.

@@ -14,6 +14,7 @@ const (
 	RDMADisabled
 	GIDChange   // the GID table has changed
 	RDMAEnabled // the adapter begins to work
+	OtherMode   // RoCE packets of another mode than the adapter's have arrived for it
 )
 
 // Change is reported to subscribers when the state of an adapter changes.
