@@ -22,7 +22,7 @@ func TestArrivals(t *testing.T) {
 			last = x
 			continue
 		}
-		a.push(arrival{at: last.at + clock.Time(random.IntN(1_000_000))})
+		a.push(arrival{at: last.at + clock.Time([]int{88, 177, 1088, 1176, 0}[random.IntN(5)])})
 	}
 	for len(a.heap) > 0 {
 		x := a.pop()
