@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -41,6 +42,13 @@ func (c counts) since(before counts) counts {
 		d[name] = v - before[name]
 	}
 	return d
+}
+
+// moved returns those that are not 0.
+func (c counts) moved() counts {
+	m := maps.Clone(c)
+	maps.DeleteFunc(m, func(_ string, v uint64) bool { return v == 0 })
+	return m
 }
 
 // nicStats are the kernel's counters of a host's interface.
@@ -117,6 +125,9 @@ func TestEthernet_CountersAgree(t *testing.T) {
 				return problem == ""
 			}) {
 				t.Errorf("the counters do not agree:%s", problem)
+				for i, x := range h {
+					t.Logf("%s: %v\nbefore %+v, now %+v", x.ip, x.counts(t).since(before[i]).moved(), nics[i], x.nic(t))
+				}
 			}
 			d := a.counts(t).since(before[0])
 			if d["adapter_traffic_sent_bytes"] < 1<<20+50*65536 || d["rdma_activity_outbound_bytes"] < 50*65536 ||
