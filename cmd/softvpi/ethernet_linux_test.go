@@ -49,7 +49,8 @@ func linuxHosts(t *testing.T, mtu int) (h [2]*linuxHost) {
 	}
 	h[0].shell(t, fmt.Sprintf("ip link add wire mtu %d type veth peer name wire mtu %[1]d netns %s", mtu, h[1].ns))
 	for _, x := range h {
-		x.shell(t, "ip link set lo up; ip link set wire up")
+		// The system itself must not answer for the host's address on the wire: frames would go past the adapter.
+		x.shell(t, "sysctl -q net.ipv4.conf.wire.arp_ignore=1; ip link set lo up; ip link set wire up")
 	}
 	return h
 }
