@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/driver/config"
-	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // wired are two adapters at the ends of a wire, "near" and "far", whose drivers are one if the wire is a switch of it.
@@ -51,9 +50,8 @@ func (w *wired) stop(t *testing.T) {
 	}
 }
 
-// eachWire runs a test over each kind of wire of whole frames, with an MTU of 9000, in a network namespace of its own.
+// eachWire runs a test of a system over each kind of wire of whole frames, with an MTU of 9000, in a network namespace of its own.
 func eachWire(t *testing.T, test func(t *testing.T, w *wired)) {
-	systemtest.Mark(t)
 	never := uint32(0) // another thread would look in another namespace
 	for _, c := range []struct {
 		wire, commands string

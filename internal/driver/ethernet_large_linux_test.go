@@ -20,6 +20,7 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/internal/testbed/await"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -119,6 +120,7 @@ func (s *stack) gets(t *testing.T, sequence uint32) (pieces int) {
 // not. While a capture runs it is cut, and the captures of both ends show its segments with right checksums, and RDMA beside
 // them; the capture of what has no RSS hash shows RDMA alone. When they have ended it goes unsplit again, where it did before.
 func TestEthernetCapture_EachWire(t *testing.T) {
+	systemtest.Mark(t)
 	eachWire(t, func(t *testing.T, w *wired) {
 		names := [2]string{w.withStack(0), w.withStack(1)}
 		for i := range w.cfg {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/testbed/await"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -89,6 +90,7 @@ func also(m map[string]uint64, n uint64, names ...string) map[string]uint64 {
 // TestEthernetCounters: frames of known kinds and lengths count where the manuals say (WinOF 5.50, 4.9.4.1: Adapter Traffic,
 // Network Interface; 4.9.4.2), and nowhere else, over every wire.
 func TestEthernetCounters(t *testing.T) {
+	systemtest.Mark(t)
 	eachWire(t, func(t *testing.T, w *wired) {
 		near, far := withGuest(t, &w.cfg[0], w.cfg[0].Adapters[0].MAC), withGuest(t, &w.cfg[1], w.cfg[1].Adapters[0].MAC)
 		w.start(t)

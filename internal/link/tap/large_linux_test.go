@@ -55,7 +55,6 @@ type largeBed struct {
 
 func newLargeBed(t *testing.T) *largeBed {
 	t.Helper()
-	systemtest.Mark(t)
 	b := &largeBed{t: t}
 	b.near, _ = withSystem(t)
 	var err error
@@ -113,6 +112,7 @@ func (b *largeBed) receive(at link.Link, n int) (payload []byte, frames int) {
 // TestLarge: a large frame passes as it is in both directions, and one without its checksum so, to who takes such. Who does not
 // gets the segments with right checksums, even if it has said so only after the system had handed it over.
 func TestLarge(t *testing.T) {
+	systemtest.Mark(t)
 	b := newLargeBed(t)
 	const n = 20000
 	whole := tcp(farMAC, stationMAC, n, cut)
@@ -157,6 +157,7 @@ func TestLarge(t *testing.T) {
 
 // TestLarge_NoAllocation: a large frame allocates nothing on its way.
 func TestLarge_NoAllocation(t *testing.T) {
+	systemtest.Mark(t)
 	b := newLargeBed(t)
 	b.listen(b.near, stationMAC, true)
 	b.listen(b.far, farMAC, true)
