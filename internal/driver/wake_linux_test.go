@@ -110,12 +110,14 @@ func TestWake(t *testing.T) {
 	}
 }
 
-// wrote waits for a line that the command writes.
+// wrote waits for a line that the command writes, and for its end: while it runs another wake-up starts none.
 func (s *sleeper) wrote(t *testing.T, want string) {
 	t.Helper()
 	await.Eventually(t, want, func() bool {
 		b, _ := os.ReadFile(s.notes)
-		return slices.Contains(strings.Split(string(b), "\n"), want)
+		s.waking.Lock()
+		defer s.waking.Unlock()
+		return len(s.waking.running) == 0 && slices.Contains(strings.Split(string(b), "\n"), want)
 	})
 }
 
