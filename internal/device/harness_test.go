@@ -108,7 +108,7 @@ func newProgramWith(t testing.TB, h *Host, adapter uint32, cfg ClientConfig) *pr
 		t.Fatal(err)
 	}
 	p := &program{t: t, host: h, c: c, adapter: adapter, events: make(chan command.Event, 1024), spare: pages(t, 64<<20)}
-	done := make(chan struct{})
+	ended, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		out := make([]command.Event, 8)
@@ -118,11 +118,16 @@ func newProgramWith(t testing.TB, h *Host, adapter uint32, cfg ClientConfig) *pr
 				return
 			}
 			for _, e := range out[:n] {
-				p.events <- e
+				select {
+				case p.events <- e:
+				case <-ended: // of a test that failed before it took them all
+					return
+				}
 			}
 		}
 	}()
 	t.Cleanup(func() {
+		close(ended)
 		if err := c.Close(); err != nil {
 			t.Errorf("close client: %v", err)
 		}
