@@ -7,7 +7,7 @@ dir=$(mktemp -d)
 driver=
 trap '[ -z "$driver" ] || { kill "$driver" 2>/dev/null; wait "$driver" 2>/dev/null || :; }; rm -rf "$dir"' EXIT
 export SOFTVPI_SOCKET="$dir/driver.sock" SOFTVPI_STATE="$dir/state"
-"$softvpi" up --adapter "one=192.0.2.1/24,datagram=$dir/wire,mac=02:00:00:00:00:01" --skip-self-check >"$dir/log" 2>&1 &
+"$softvpi" up --adapter "one=192.0.2.1/24,switch=wire,mac=02:00:00:00:00:01" --skip-self-check >"$dir/log" 2>&1 &
 driver=$!
 tries=0
 until [ -S "$SOFTVPI_SOCKET" ]; do
