@@ -33,14 +33,13 @@ func (c linkShowCmd) Run(s *session) error {
 		Impairment string            `json:"impairment"`
 		Link       driver.LinkStatus `json:"link"`
 	}
-	rows := []row{}
-	for _, a := range st.Adapters {
-		if c.Name == "" || c.Name == a.Name {
-			rows = append(rows, row{a.Name, a.Path, a.Impairment, a.Link})
-		}
+	chosen, err := adaptersNamed(st, c.Name)
+	if err != nil {
+		return err
 	}
-	if c.Name != "" && len(rows) == 0 {
-		return tool.Usagef("adapter is %q; allowed: %s", c.Name, adapterNames(st))
+	rows := []row{}
+	for _, a := range chosen {
+		rows = append(rows, row{a.Name, a.Path, a.Impairment, a.Link})
 	}
 	if c.JSON {
 		return writeJSON(s.env.Stdout, rows)
@@ -78,6 +77,19 @@ func (c linkSetCmd) Run(s *session) error {
 		q.Impairment = &words
 	}
 	return c.admin().SetLink(s.ctx, q)
+}
+
+// adaptersNamed returns the adapter with a name, or all where name is empty.
+func adaptersNamed(st *driver.Status, name string) (list []driver.AdapterStatus, err error) {
+	for _, a := range st.Adapters {
+		if name == "" || name == a.Name {
+			list = append(list, a)
+		}
+	}
+	if name != "" && len(list) == 0 {
+		return nil, tool.Usagef("adapter is %q; allowed: %s", name, adapterNames(st))
+	}
+	return list, nil
 }
 
 func adapterNames(st *driver.Status) string {

@@ -27,14 +27,13 @@ func (c qosShowCmd) Run(s *session) error {
 		Adapter string         `json:"adapter"`
 		QoS     *api.QoSStatus `json:"qos"`
 	}
-	rows := []row{}
-	for _, a := range st.Adapters {
-		if c.Name == "" || c.Name == a.Name {
-			rows = append(rows, row{a.Name, a.QoS})
-		}
+	chosen, err := adaptersNamed(st, c.Name)
+	if err != nil {
+		return err
 	}
-	if c.Name != "" && len(rows) == 0 {
-		return tool.Usagef("adapter is %q; allowed: %s", c.Name, adapterNames(st))
+	rows := []row{}
+	for _, a := range chosen {
+		rows = append(rows, row{a.Name, a.QoS})
 	}
 	if c.JSON {
 		return writeJSON(s.env.Stdout, rows)
