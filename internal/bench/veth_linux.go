@@ -58,17 +58,25 @@ func newSpaces() (v *veth, err error) {
 	return v, nil
 }
 
+// handles returns the ends of netlink in both namespaces.
+func (v *veth) handles() (a, b *netlink.Handle, err error) {
+	if a, err = netlink.NewHandleAt(v.a); err != nil {
+		return nil, nil, err
+	}
+	if b, err = netlink.NewHandleAt(v.b); err != nil {
+		a.Close()
+		return nil, nil, err
+	}
+	return a, b, nil
+}
+
 // plug creates the pair of devices and brings it up.
 func (v *veth) plug(mtu int) error {
-	a, err := netlink.NewHandleAt(v.a)
+	a, b, err := v.handles()
 	if err != nil {
 		return err
 	}
 	defer a.Close()
-	b, err := netlink.NewHandleAt(v.b)
-	if err != nil {
-		return err
-	}
 	defer b.Close()
 	link := netlink.NewLinkAttrs()
 	link.Name, link.MTU = "vpi0", mtu
@@ -82,15 +90,11 @@ func (v *veth) plug(mtu int) error {
 
 // adopt makes the interfaces vpi0 and vpi1, which a process has made in the first namespace, those of both.
 func (v *veth) adopt(mtu int) error {
-	a, err := netlink.NewHandleAt(v.a)
+	a, b, err := v.handles()
 	if err != nil {
 		return err
 	}
 	defer a.Close()
-	b, err := netlink.NewHandleAt(v.b)
-	if err != nil {
-		return err
-	}
 	defer b.Close()
 	for _, name := range []string{"vpi0", "vpi1"} {
 		l, err := a.LinkByName(name)

@@ -183,13 +183,7 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 
 // trafficWords are those of the sets about what a port carries.
 func trafficWords() map[string]func(*device.Counters) uint64 {
-	return map[string]func(*device.Counters) uint64{
-		"received_bytes":                      receivedBytes,
-		"received_packets":                    func(c *device.Counters) uint64 { return c.Link.ReceivedPackets },
-		"sent_bytes":                          sentBytes,
-		"sent_packets":                        func(c *device.Counters) uint64 { return c.Link.SentPackets },
-		"bytes":                               func(c *device.Counters) uint64 { return receivedBytes(c) + sentBytes(c) },
-		"packets":                             func(c *device.Counters) uint64 { return c.Link.ReceivedPackets + c.Link.SentPackets },
+	return with(qosWords(), map[string]func(*device.Counters) uint64{
 		"outbound_error_packets":              func(c *device.Counters) uint64 { return c.Link.SendErrors + refusedSends(ethernetOf(c)) },
 		"outbound_discarded_packets":          func(c *device.Counters) uint64 { return c.Link.ImpairedLost },
 		"received_error_packets":              receivedErrors,
@@ -197,7 +191,7 @@ func trafficWords() map[string]func(*device.Counters) uint64 {
 		"received_bad_crc_packets":            func(c *device.Counters) uint64 { return c.Encap.ICRCErrors },
 		"received_discarded_packets":          func(c *device.Counters) uint64 { return c.Link.ReceiveDrops + ethernetOf(c).Counters.NoBuffer },
 		"control_packets":                     func(c *device.Counters) uint64 { return ethernetOf(c).Counters.Control },
-	}
+	})
 }
 
 // with adds more words.
