@@ -67,6 +67,7 @@ type adapter struct {
 	enabled bool
 	present bool       // the port's address exists on its interface
 	wire    link.State // of the port, as it was followed last
+	held    bool       // an interface has had the port's address
 	path    PathPolicy
 
 	cqs         []*cq // by their number
@@ -147,9 +148,8 @@ func (h *Host) AddAdapter(cfg AdapterConfig) (uint32, error) {
 		return 0, err
 	}
 	a.index = index
-	if known && h.follows(wire) {
-		a.wire = wire.State
-		a.cut()
+	if known {
+		a.begins(wire)
 	}
 	if h.adapters = append(h.adapters, a); owner == nil {
 		h.ports = append(h.ports, a.port)
@@ -229,9 +229,8 @@ func (h *Host) ReplaceAdapter(index uint32, cfg AdapterConfig) error {
 		}
 		_ = old.close()
 		a.index = index
-		if known && h.follows(wire) {
-			a.wire = wire.State
-			a.cut()
+		if known {
+			a.begins(wire)
 		}
 		h.adapters[index], h.ports[slices.Index(h.ports, old.port)] = a, a.port
 		if a.ib != nil {

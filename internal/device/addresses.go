@@ -65,17 +65,12 @@ func (h *Host) updateWire(a *adapter) {
 	w, ok := h.wireOf(&a.cfg)
 	h.lock()
 	defer h.finish()
-	switch {
-	case !ok:
-		a.port.hear()
-		a.followWire()
-	case a.enabled:
-		a.setWire(w.State)
-		a.followMTU(w.mtu)
-	default:
-		a.wire = w.State
-		a.cut()
+	if ok {
+		a.heed(w)
+		return
 	}
+	a.port.hear()
+	a.followWire()
 }
 
 // source returns the port's source address for packets to remote: the first of remote's family, else the

@@ -142,6 +142,62 @@ func TestPortGoesDown(t *testing.T) {
 	}
 }
 
+// TestAddressVanishes: a port of sockets is down while no interface has its address, though it does not follow the others of its
+// interface: IPv6 addresses go when the interface goes down, and are back before the port is up.
+func TestAddressVanishes(t *testing.T) {
+	systemtest.Mark(t)
+	l := ownNetwork(t, "fd77::1/64", "10.77.0.1/24")
+	h := newHost(t, Config{Seed: 1, GIDInterval: -1})
+	for _, addr := range []string{"fd77::1", "10.77.0.1"} {
+		h.add(t, AdapterConfig{Addr: netip.MustParseAddr(addr)})
+	}
+	want := func(when string, six, four bool) {
+		t.Helper()
+		h.updateGIDs()
+		s := h.Snapshot().Adapters
+		if s[0].Up != six || s[1].Up != four {
+			t.Errorf("%s: the port at IPv6 is up: %v, want %v; at IPv4: %v, want %v", when, s[0].Up, six, s[1].Up, four)
+		}
+	}
+	want("at first", true, true)
+	if err := netlink.LinkSetDown(l); err != nil {
+		t.Fatal(err)
+	}
+	want("the interface is down", false, false)
+	if err := netlink.LinkSetUp(l); err != nil {
+		t.Fatal(err)
+	}
+	await.Eventually(t, "the port at IPv4 is up", func() bool {
+		h.updateGIDs()
+		return h.Snapshot().Adapters[1].Up
+	})
+	want("the interface is up without its address of IPv6", false, true)
+	address(t, l, "fd77::1/64", true)
+	want("the address is back", true, true)
+	address(t, l, "10.77.0.1/24", false)
+	want("the address of IPv4 is gone", true, false)
+}
+
+// TestAnyAddress: a port at an address that no interface ever had, but a local route (AnyIP), is up.
+func TestAnyAddress(t *testing.T) {
+	systemtest.Mark(t)
+	ownNetwork(t)
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := net.IPNet{IP: net.IPv4(198, 51, 100, 0), Mask: net.CIDRMask(24, 32)}
+	if err := netlink.RouteAdd(&netlink.Route{LinkIndex: lo.Attrs().Index, Dst: &to, Table: 255, Type: 2, Scope: netlink.SCOPE_HOST}); err != nil { // local
+		t.Fatal(err)
+	}
+	h := newHost(t, Config{Seed: 1, GIDInterval: -1})
+	h.add(t, AdapterConfig{Addr: netip.MustParseAddr("198.51.100.7")})
+	h.updateGIDs()
+	if !h.Snapshot().Adapters[0].Up {
+		t.Error("the port is down")
+	}
+}
+
 // TestWildcardListenerFollowsAddresses: a listener at :: takes requests for addresses of either family that the port
 // gets later; one at 0.0.0.0 takes those for IPv4 addresses only.
 func TestWildcardListenerFollowsAddresses(t *testing.T) {

@@ -270,8 +270,8 @@ func (p *portLoop) relight(now clock.Time) {
 	}
 	p.lightDue = now.Add(lightInterval)
 	for _, a := range p.functions {
-		if w, ok := p.host.wireOf(&a.cfg); ok && a.enabled {
-			a.setWire(w.State)
+		if w, ok := p.host.wireOf(&a.cfg); ok {
+			a.heed(w)
 		}
 	}
 }

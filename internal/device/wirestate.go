@@ -167,21 +167,53 @@ func (a *adapter) stopping() notify.Flags {
 // systemWire is what the interface of a port of sockets is like.
 type systemWire struct {
 	link.State
-	mtu int
+	mtu  int
+	gone bool // no interface has the address
 }
 
 // follows reports whether a port of sockets begins with the state of its interface: one that is down would stay so if nobody looked
 // again.
 func (h *Host) follows(w systemWire) bool { return w.Up || h.cfg.GIDInterval > 0 }
 
-// interfaceWire returns the present state of the interface with an address. ok is false if there is none.
+// begins makes the wire of a new port of sockets what the system says of its interface.
+func (a *adapter) begins(w systemWire) {
+	if a.held = !w.gone; a.held && a.host.follows(w) {
+		a.wire = w.State
+		a.cut()
+	}
+}
+
+// heed adapts a port of sockets to what the system says of its interface. An address that an interface has had and none has any more
+// is a port that is down: IPv6's vanish with their interface's link. One that no interface has ever had is a route's (AnyIP).
+func (a *adapter) heed(w systemWire) {
+	if a.held = a.held || !w.gone; !a.held {
+		return
+	}
+	if w.gone {
+		w.State = a.wire
+		w.Up = false
+	}
+	if !a.enabled {
+		a.wire = w.State
+		a.cut()
+		return
+	}
+	a.setWire(w.State)
+	if !w.gone {
+		a.followMTU(w.mtu)
+	}
+}
+
+// interfaceWire returns the present state of the interface with an address. ok is false if the port has no sockets, or the system
+// does not say.
 func (c *AdapterConfig) interfaceWire() (w systemWire, ok bool) {
 	if c.Link != nil || c.ShareWith != nil {
 		return w, false
 	}
-	i, ok := udp.InterfaceOf(c.Addr)
+	i, ok, err := udp.FindInterface(c.Addr)
 	if !ok {
-		return w, false
+		w.gone = true
+		return w, err == nil
 	}
 	w.mtu, w.Up = i.MTU, i.Flags&net.FlagRunning != 0
 	w.Speed, w.HalfDuplex = ethtool.Interface(i.Name)

@@ -156,7 +156,13 @@ func (p *Port) Receive(now clock.Time, f *Frame) (woken uint64) {
 		return 0
 	}
 	vlan := p.relay.VLAN(tci & eth.VIDMask)
-	to, verdict := p.relay.Decide(now, eth.MAC(f.Pieces[0]), eth.MAC(f.Pieces[0][6:]), vlan)
+	dst, src := eth.MAC(f.Pieces[0]), eth.MAC(f.Pieces[0][6:])
+	to, verdict := uint64(0), Forwarded
+	if f.BadFCS {
+		to, verdict = p.relay.Pass(now, dst, src, vlan)
+	} else {
+		to, verdict = p.relay.Decide(now, dst, src, vlan)
+	}
 	p.count(verdict)
 	tag := tci&^uint16(eth.VIDMask) | vlan
 	for ; to != 0; to &= to - 1 {

@@ -33,6 +33,26 @@ func TestBridge_Ageing(t *testing.T) {
 	}
 }
 
+// TestBridge_BadFCS: a frame with a wrong FCS passes as such, and its source, which may be what is damaged, is not learned
+// (IEEE 802.1Q, 8.7): it moves no station and makes up none.
+func TestBridge_BadFCS(t *testing.T) {
+	access := PortConfig{PVID: 1, MTU: 1500}
+	b, p := pair(t, access, access, access)
+	p[0].Receive(0, ethernet(9, 1, 60))
+	for _, src := range []byte{1, 7} {
+		bad := ethernet(1, src, 60)
+		bad.BadFCS = true
+		p[1].Receive(0, bad)
+	}
+	if table := b.Table(0); len(table) != 1 || table[0].Port != 0 {
+		t.Errorf("known are %+v, want the station of port 0 alone", table)
+	}
+	var out [4]Frame
+	if n := p[0].Take(out[:]); n != 2 || !out[0].BadFCS {
+		t.Errorf("port 0 sends %d frames, the first of them bad: %v; want 2, true", n, out[0].BadFCS)
+	}
+}
+
 // TestBridge_Entries: a port that makes up sources takes no other port's place in the table.
 func TestBridge_Entries(t *testing.T) {
 	access := PortConfig{PVID: 1, MTU: 1500}

@@ -135,13 +135,25 @@ func (p *RelayPort) Tags(vlan uint16) bool { return vlan != p.pvid }
 
 // Decide learns the source of a frame of a VLAN that the port has received, and returns where it goes: bit n for port n.
 func (p *RelayPort) Decide(now clock.Time, dst, src eth.MAC, vlan uint16) (to uint64, v Verdict) {
+	return p.decide(now, dst, src, vlan, true)
+}
+
+// Pass is Decide for a frame whose frame check sequence is wrong, which a bridge that does not wait for the whole frame has begun to
+// send when it sees that: it learns nothing from it (IEEE 802.1Q, 8.7).
+func (p *RelayPort) Pass(now clock.Time, dst, src eth.MAC, vlan uint16) (to uint64, v Verdict) {
+	return p.decide(now, dst, src, vlan, false)
+}
+
+func (p *RelayPort) decide(now clock.Time, dst, src eth.MAC, vlan uint16, learn bool) (to uint64, v Verdict) {
 	switch {
 	case src[0]&1 != 0 || src == (eth.MAC{}):
 		return 0, Malformed
 	case !p.member(vlan):
 		return 0, UnknownVLAN
 	}
-	p.learn(now, keyOf(src, vlan))
+	if learn {
+		p.learn(now, keyOf(src, vlan))
+	}
 	if reserved(dst) {
 		return 0, Reserved
 	}
