@@ -98,6 +98,7 @@ func (a *adapter) source(remote netip.Addr) netip.Addr {
 // PortAddresses are the addresses of an adapter's port.
 type PortAddresses struct {
 	MAC    net.HardwareAddr
+	Others [][6]byte    // MACs of the other functions at the port, if they are not the same
 	Served []netip.Addr // those in its GID table
 	// Most is how many fit into the table, and Unused how many did not.
 	Most, Unused int
@@ -112,6 +113,11 @@ func (h *Host) Addresses(index uint32) PortAddresses {
 		return PortAddresses{}
 	}
 	out := PortAddresses{MAC: slices.Clone(a.mac[:]), Most: gid.Most, Unused: a.gids.Unused()}
+	for _, o := range a.port.functions {
+		if o.mac != a.mac {
+			out.Others = append(out.Others, o.mac)
+		}
+	}
 	for _, g := range a.gids.List() {
 		out.Served = append(out.Served, netip.AddrFrom16(g.GID).Unmap())
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ring"
@@ -187,7 +188,9 @@ func TestAnyAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := net.IPNet{IP: net.IPv4(198, 51, 100, 0), Mask: net.CIDRMask(24, 32)}
-	if err := netlink.RouteAdd(&netlink.Route{LinkIndex: lo.Attrs().Index, Dst: &to, Table: 255, Type: 2, Scope: netlink.SCOPE_HOST}); err != nil { // local
+	local := &netlink.Route{LinkIndex: lo.Attrs().Index, Dst: &to, Table: unix.RT_TABLE_LOCAL, Type: unix.RTN_LOCAL,
+		Scope: netlink.SCOPE_HOST}
+	if err := netlink.RouteAdd(local); err != nil {
 		t.Fatal(err)
 	}
 	h := newHost(t, Config{Seed: 1, GIDInterval: -1})

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/netip"
 	"strings"
 	"testing"
 
 	"github.com/gopacket/gopacket/pcapgo"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/wire/eth"
 )
@@ -136,5 +138,60 @@ func TestEthernetCapture(t *testing.T) {
 		if strings.HasPrefix(kind, "out ") {
 			t.Errorf("without a hash: %v, want none that was sent", n)
 		}
+	}
+}
+
+// TestEthernetCapture_SharedWire: the capture of what an adapter receives without a hash shows no frames of the other adapter at its
+// port, but those that come from it.
+func TestEthernetCapture_SharedWire(t *testing.T) {
+	cfg := overSockets(t)
+	near, far := withGuest(t, &cfg[0], "02:00:00:00:00:01"), withGuest(t, &cfg[1], "02:00:00:00:00:02")
+	cfg[0].Adapters[0].Generation = "mlx4"
+	more := config.Config{Adapters: []config.Adapter{cfg[0].Adapters[0]}}
+	beside := withGuest(t, &more, "02:00:00:00:00:03")
+	more.Adapters[0].Name, more.Adapters[0].Address = "beside", netip.MustParseAddr("192.0.2.3")
+	cfg[0].Adapters = append(cfg[0].Adapters, more.Adapters[0])
+	d, other := start(t, cfg[0]), start(t, cfg[1])
+	defer stop(t, d)
+	defer stop(t, other)
+	set(t, d, "port", rssMonitoring, "1")
+	restart(t, d, "port")
+	near.gets(t, "before", func() { far.send(t, far.frame(near.mac, "before")) })
+	beside.gets(t, "before", func() { far.send(t, far.frame(beside.mac, "before")) })
+	if _, err := d.StartPacketBuffer("port", api.PacketBufferRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	beside.gets(t, "to beside", func() { far.send(t, far.frame(beside.mac, "to beside")) })
+	far.gets(t, "sent", func() { near.send(t, near.frame(far.mac, "sent")) })
+	beside.gets(t, "sent inside", func() { near.send(t, near.frame(beside.mac, "sent inside")) })
+	far.gets(t, "all, from near", func() { near.send(t, near.frame(eth.Broadcast, "all, from near")) })
+	for name, from := range map[string]*guest{"far": far, "beside": beside} {
+		near.gets(t, "from "+name, func() { from.send(t, from.frame(near.mac, "from "+name)) })
+		near.gets(t, "all, from "+name, func() { from.send(t, from.frame(eth.Broadcast, "all, from "+name)) })
+	}
+	pcap, err := d.CollectPackets("port")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := pcapgo.NewReader(bytes.NewReader(pcap))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for b, _, err := r.ReadPacketData(); err == nil; b, _, err = r.ReadPacketData() {
+		if [2]byte(b[12:14]) == [2]byte{0x88, 0xb5} {
+			if text := string(bytes.TrimRight(b[eth.EthernetLen:], "\x00")); text != "before" { // one may come late
+				seen[text] = true
+			}
+		}
+	}
+	want := map[string]bool{"from far": true, "all, from far": true, "from beside": true, "all, from beside": true}
+	for text := range seen {
+		if !want[text] {
+			t.Errorf("%q is kept", text)
+		}
+	}
+	if len(seen) != len(want) {
+		t.Errorf("kept are %v, want %v", seen, want)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -38,6 +39,8 @@ type packetBuffers struct {
 // Ethernet function what RSS does not spread.
 type packetBuffer struct {
 	hashed func(b []byte) bool // a frame for the Ethernet function has a hash; nil: there is none
+	mac    eth.MAC             // the adapter's
+	others []eth.MAC           // those of the adapters at the same port
 	tap    *capture.Tap
 	bytes  int
 	stop   chan struct{}
@@ -85,6 +88,13 @@ func (d *Driver) StartPacketBuffer(adapter string, q api.PacketBufferRequest) (a
 	defer s.mu.Unlock()
 	if s.all[index] != nil {
 		return api.PacketBuffer{}, errors.New("packets are already being kept; stop ends that")
+	}
+	at := d.host.Addresses(index)
+	if len(at.MAC) == len(b.mac) {
+		b.mac = eth.MAC(at.MAC)
+	}
+	for _, mac := range at.Others {
+		b.others = append(b.others, mac)
 	}
 	if err := d.host.StartCapture(index, b.tap); err != nil {
 		return api.PacketBuffer{}, err
@@ -245,11 +255,27 @@ func (b *packetBuffer) keep() {
 	}
 }
 
-// take takes the packets of the tap, except those sent by the port. The caller holds the lock.
+// received reports whether a packet that passes the port is for the adapter. The tap shows what all adapters at the port send and
+// receive, and what one of them sends to another as sent.
+func (b *packetBuffer) received(p *capture.Packet) bool {
+	if !p.Ethernet || len(p.Data) < eth.EthernetLen {
+		return !p.Outbound
+	}
+	switch dst := eth.MAC(p.Data); {
+	case dst == b.mac:
+		return true
+	case dst[0]&1 != 0:
+		return !p.Outbound || eth.MAC(p.Data[6:]) != b.mac
+	default: // to nobody here: a promiscuous function's
+		return !p.Outbound && !slices.Contains(b.others, dst)
+	}
+}
+
+// take takes the packets of the tap that the adapter has received. The caller holds the lock.
 func (b *packetBuffer) take() {
 	for p := (capture.Packet{}); b.tap.Next(&p); {
 		b.lost += p.Missed
-		if p.Outbound || b.hashed != nil && p.Ethernet && b.hashed(p.Data) {
+		if !b.received(&p) || b.hashed != nil && p.Ethernet && b.hashed(p.Data) {
 			continue
 		}
 		k := &b.ring[b.next]
