@@ -46,7 +46,7 @@ func (c simulateCmd) Run(s *session) error {
 	if err := c.places(); err != nil {
 		return err
 	}
-	progress := newProgress(s, c.Quiet, len(runs))
+	progress := newProgress(s, c.Quiet)
 	results, err := simulate.All(s.ctx, runs, c.Processors, progress.report)
 	progress.end()
 	if err != nil {
@@ -129,18 +129,30 @@ func (c simulateCmd) write(s *session, results []simulate.Labelled) error {
 	return errors.Join(errs...)
 }
 
-// progress shows how far runs are, on a terminal.
+// progress shows how far runs are: on a terminal in a line that changes, elsewhere in a line now and then.
 type progress struct {
-	to    io.Writer // nil: nowhere
-	start time.Time
-	shown time.Time
-	runs  int
+	to       io.Writer // nil: nowhere
+	terminal bool
+	every    time.Duration
+	start    time.Time
+	shown    time.Time
 }
 
-func newProgress(s *session, quiet bool, runs int) *progress {
-	p := &progress{start: time.Now(), runs: runs}
-	if s.env.Terminal && !quiet {
+const (
+	// onTerminals is how often what a terminal shows changes, and elsewhere how often there is a line.
+	onTerminals = 200 * time.Millisecond
+	elsewhere   = 10 * time.Second
+)
+
+func newProgress(s *session, quiet bool) *progress {
+	p := &progress{terminal: s.env.Terminal, every: elsewhere, start: time.Now()}
+	if !quiet {
 		p.to = s.env.Stderr
+	}
+	if p.terminal {
+		p.every = onTerminals
+	} else {
+		p.shown = p.start
 	}
 	return p
 }
@@ -148,22 +160,32 @@ func newProgress(s *session, quiet bool, runs int) *progress {
 // report shows how far all runs are together.
 func (p *progress) report(x simulate.Progress) {
 	now := time.Now()
-	if p.to == nil || now.Sub(p.shown) < 200*time.Millisecond {
+	if p.to == nil || now.Sub(p.shown) < p.every {
 		return
 	}
 	p.shown = now
-	took := now.Sub(p.start)
+	text := progressText(x, now.Sub(p.start))
+	if p.terminal {
+		text = "\r\x1b[K" + text
+	} else {
+		text += "\n"
+	}
+	io.WriteString(p.to, text)
+}
+
+// progressText says how far all runs are after a time, and how long they will still take.
+func progressText(x simulate.Progress, took time.Duration) string {
 	share := float64(x.Now) / float64(x.Of)
 	left := "?"
 	if share > 0.005 {
 		left = time.Duration(float64(took) * (1 - share) / share).Round(time.Second / 10).String()
 	}
-	fmt.Fprintf(p.to, "\r\x1b[K%5.1f %%  %v of %v  %.2f M packets/s  %s left", 100*share, x.Now.Round(time.Microsecond), x.Of,
+	return fmt.Sprintf("%5.1f %%  %v of %v  %.2f M packets/s  %s left", 100*share, x.Now.Round(time.Microsecond), x.Of,
 		float64(x.Packets)/took.Seconds()/1e6, left)
 }
 
 func (p *progress) end() {
-	if p.to != nil && !p.shown.IsZero() {
+	if p.to != nil && p.terminal && !p.shown.IsZero() {
 		fmt.Fprint(p.to, "\r\x1b[K")
 	}
 }

@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/softvpi/softvpi/internal/simulate"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -36,7 +38,7 @@ func TestSimulate(t *testing.T) {
 		{file + " --json " + dir + "/none/x", "allowed: a file in a directory that there is"},
 		{file + " --csv " + file, "allowed: a directory"},
 		{file + " --set buffer=70KB --set pfc=3", "several fields; allowed: nic.pfc, switch.pfc"},
-		{file + " --set buffer=70KB --set switch.pfc=3", "switch's Buffer is 70000; allowed: "},
+		{file + " --set buffer=70KB --set switch.pfc=3", "switch.buffer is 70000; allowed: "},
 	} {
 		if status, out, said := simulate(strings.Fields(c.args)...); status != tool.Usage || out != "" || !strings.Contains(said, c.want) {
 			t.Errorf("%s: status %d, %s%s", c.args, status, out, said)
@@ -65,5 +67,32 @@ func TestSimulate(t *testing.T) {
 		if !bytes.Equal(all, first) {
 			t.Error("with two processors the files are others")
 		}
+	}
+}
+
+// Progress is a line that changes on a terminal, and elsewhere a line now and then; it says how long a run will still take.
+func TestSimulate_Progress(t *testing.T) {
+	x := simulate.Progress{Now: 250 * time.Microsecond, Of: time.Millisecond, Packets: 3e6}
+	const want = " 25.0 %  250µs of 1ms  0.75 M packets/s  12s left"
+	if got := progressText(x, 4*time.Second); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for _, terminal := range []bool{true, false} {
+		var out bytes.Buffer
+		p := newProgress(&session{env: tool.Env{Stderr: &out, Terminal: terminal}}, false)
+		p.report(x)
+		if first := out.String(); terminal != (first != "") || terminal != strings.HasPrefix(first, "\r") {
+			t.Errorf("terminal %v: %q at once", terminal, first)
+		}
+		p.shown = p.shown.Add(-elsewhere)
+		p.report(x)
+		if later := out.String(); terminal == strings.HasSuffix(later, "\n") || !strings.Contains(later, "25.0 %") {
+			t.Errorf("terminal %v: %q later", terminal, later)
+		}
+	}
+	var out bytes.Buffer
+	p := newProgress(&session{env: tool.Env{Stderr: &out, Terminal: true}}, true)
+	if p.report(x); out.Len() > 0 {
+		t.Errorf("quiet: %q", out.String())
 	}
 }

@@ -35,6 +35,7 @@ type lean struct {
 	acked  int64 // the first that has not been acknowledged
 	most   int64 // the first that has never been sent
 	moved  clock.Time
+	mtu    int
 	behind *flow // the next in the queue of those that may send
 	react  *congestion.ReactionPoint
 
@@ -95,9 +96,10 @@ func newLeanHost(r *Run, node int) *leanHost {
 
 func (h *leanHost) begin(now clock.Time, f *flow) {
 	x := &f.lean
+	x.mtu = h.r.s.MTU(f.Flow)
 	x.total = math.MaxInt64
 	if f.Bytes > 0 {
-		x.total = (f.Bytes + int64(h.nic.MTU) - 1) / int64(h.nic.MTU)
+		x.total = (f.Bytes + int64(x.mtu) - 1) / int64(x.mtu)
 	}
 	x.moved = now
 	h.active = append(h.active, f)
@@ -332,7 +334,7 @@ func (h *leanHost) send(now clock.Time, priority uint8) {
 			return
 		}
 	}
-	bytes := h.nic.MTU
+	bytes := x.mtu
 	if f.Bytes > 0 {
 		bytes = int(min(int64(bytes), f.Bytes-x.next*int64(bytes)))
 	}

@@ -3,8 +3,10 @@ package simulate
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/fabric/ethernet"
@@ -63,14 +65,29 @@ func newNetwork(s *scenario.Scenario) (*network, error) {
 	return n, nil
 }
 
-// refused says which node cannot be as it is set.
+// refused says which field makes a node impossible.
 func (n *network) refused(node int, err error) error {
-	x := &scenario.Error{File: n.s.File, Field: n.s.Graph.Nodes[node].Name, Value: err.Error()}
+	x := &n.s.Graph.Nodes[node]
+	bad := &scenario.Error{File: n.s.File, Field: "topology", Value: x.Name + ": " + err.Error(), Allowed: "nodes that can be"}
 	var field *ethernet.FieldError
-	if errors.As(err, &field) {
-		x.Field, x.Value, x.Allowed = x.Field+"'s "+field.Field, fmt.Sprint(field.Value), field.Want
+	if !errors.As(err, &field) {
+		return bad
 	}
-	return x
+	bad.Value, bad.Allowed = fmt.Sprint(field.Value), field.Want
+	switch {
+	case x.Host && field.Field == "Buffer":
+		l := &n.s.Graph.Links[x.Links[0]]
+		bad.Field, bad.Value = "topology.delay", fmt.Sprintf("%v at %g Gb/s", l.Delay, float64(l.Rate)/1e9)
+		bad.Allowed = fmt.Sprintf("less, where pauses are obeyed: the headroom at %s would be %v bytes", x.Name, field.Value)
+	case x.Host:
+		bad.Field = n.s.NICs[node].Path
+	case field.Field == "Buffer" || field.Field == "Quanta":
+		bad.Field = n.s.Switches[node].Path + "." + strings.ToLower(field.Field)
+	default:
+		bad.Field = n.s.Switches[node].Path
+		bad.Value = field.Field + " of " + bad.Value
+	}
+	return bad
 }
 
 // mac is the address of a node.
@@ -120,9 +137,12 @@ func (n *network) addHost(i int) error {
 	case c.Lossless != 0:
 		wire.FlowControl = ethernet.PriorityPause
 	}
-	room := ethernet.Headroom(link.Rate, link.Delay, n.mtu()) + n.mtu()
+	room := bits.OnesCount8(c.Lossless) * (ethernet.Headroom(link.Rate, link.Delay, n.mtu()) + 2*n.mtu())
+	if c.Pause {
+		room = ethernet.Headroom(link.Rate, link.Delay, n.mtu()) + 2*n.mtu()
+	}
 	st, err := ethernet.NewStation(&n.Store, ethernet.StationConfig{Wire: wire, Take: c.Take,
-		Waiting: waiting * (n.mtu() + eth.EthernetLen + eth.VLANLen), Buffer: stationBuffer + ethernet.Priorities*room})
+		Waiting: waiting * (n.mtu() + eth.EthernetLen + eth.VLANLen), Buffer: stationBuffer + room})
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/port"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/simulate/scenario"
+	"github.com/softvpi/softvpi/internal/simulate/workload"
 	"github.com/softvpi/softvpi/internal/transport"
 	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -81,7 +82,7 @@ func newRCHost(r *Run, node int) (*rcHost, error) {
 	if h.receives, err = ring.OpenRecv(make([]byte, recv.Size()), recv); err != nil {
 		return nil, err
 	}
-	if h.engine, err = transport.New(transport.Config{Memory: mem}); err != nil {
+	if h.engine, err = transport.New(transport.Config{Memory: mem, MaxQPs: workload.Most}); err != nil {
 		return nil, err
 	}
 	if err = h.engine.SetCongestion(h.nic.Congestion); err != nil {
@@ -96,53 +97,61 @@ func newRCHost(r *Run, node int) (*rcHost, error) {
 // begin connects a queue pair of the host with one of the other, and posts the first writes.
 func (h *rcHost) begin(now clock.Time, f *flow) {
 	to := h.r.hosts[f.To].(*rcHost)
-	x := &rc{}
-	f.rc = x
-	x.qp, x.work = h.create(now, f, deep)
-	x.peer, _ = to.create(now, f, 0)
-	class := f.Priority << 5
-	there := frame.Route{Src: h.r.n.addrs[h.node], Dst: h.r.n.addrs[to.node], SrcPort: sourcePort(f), TrafficClass: class,
-		Priority: f.Priority}
-	back := frame.Route{Src: there.Dst, Dst: there.Src, SrcPort: there.SrcPort, TrafficClass: class, Priority: f.Priority}
-	h.ready(now, x.qp, to.engine.Query(x.peer).Number, there)
-	to.ready(now, x.peer, h.engine.Query(x.qp).Number, back)
+	f.rc = &rc{}
+	if err := h.connect(now, f, to); err != nil {
+		h.r.refused(err)
+		return
+	}
 	for range deep {
 		h.post(f)
 	}
 }
 
-// create creates a queue pair for a flow.
-func (h *rcHost) create(now clock.Time, f *flow, sends int) (*transport.QP, *ring.Send) {
-	s := h.nothing
-	if sends > 0 {
-		g := ring.SendGeometry(sends, 1, 0)
-		var err error
-		s, err = ring.OpenSend(make([]byte, g.Size()), g)
-		h.must(err)
+func (h *rcHost) connect(now clock.Time, f *flow, to *rcHost) (err error) {
+	x := f.rc
+	if x.qp, x.work, err = h.create(now, f, deep); err != nil {
+		return err
 	}
-	q, err := h.engine.CreateQP(now, transport.QPConfig{Type: command.RC, PD: pd, Send: &transport.SendRing{Send: s}, Recv: h.receives,
-		Context: uint64(f.number)})
-	h.must(err)
-	number := h.engine.Query(q).Number
-	if len(h.flows) == 0 {
-		h.first = number
+	if x.peer, _, err = to.create(now, f, 0); err != nil {
+		return err
 	}
-	for int(number-h.first) >= len(h.flows) {
-		h.flows = append(h.flows, nil)
+	class := f.Priority << 5
+	there := frame.Route{Src: h.r.n.addrs[h.node], Dst: h.r.n.addrs[to.node], SrcPort: sourcePort(f), TrafficClass: class,
+		Priority: f.Priority}
+	back := frame.Route{Src: there.Dst, Dst: there.Src, SrcPort: there.SrcPort, TrafficClass: class, Priority: f.Priority}
+	mtu := h.r.s.MTU(f.Flow)
+	if err = h.ready(now, x.qp, x.peer.Number(), mtu, there); err != nil {
+		return err
 	}
-	h.flows[number-h.first] = f
-	return q, s
+	return to.ready(now, x.peer, x.qp.Number(), mtu, back)
 }
 
-// must is for what cannot fail: the scenario was checked, and its limits are below those of the engines.
-func (h *rcHost) must(err error) {
-	if err != nil {
-		panic(err)
+// create creates a queue pair for a flow.
+func (h *rcHost) create(now clock.Time, f *flow, sends int) (q *transport.QP, s *ring.Send, err error) {
+	s = h.nothing
+	if sends > 0 {
+		g := ring.SendGeometry(sends, 1, 0)
+		if s, err = ring.OpenSend(make([]byte, g.Size()), g); err != nil {
+			return nil, nil, err
+		}
 	}
+	q, err = h.engine.CreateQP(now, transport.QPConfig{Type: command.RC, PD: pd, Send: &transport.SendRing{Send: s}, Recv: h.receives,
+		Context: uint64(f.number)})
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(h.flows) == 0 {
+		h.first = q.Number()
+	}
+	for int(q.Number()-h.first) >= len(h.flows) {
+		h.flows = append(h.flows, nil)
+	}
+	h.flows[q.Number()-h.first] = f
+	return q, s, nil
 }
 
 // ready brings a queue pair to where it sends.
-func (h *rcHost) ready(now clock.Time, q *transport.QP, dest uint32, route frame.Route) {
+func (h *rcHost) ready(now clock.Time, q *transport.QP, dest uint32, mtu int, route frame.Route) error {
 	const (
 		toInit = command.MaskState | command.MaskPKey | command.MaskAccess
 		toRTR  = command.MaskState | command.MaskRoute | command.MaskMTU | command.MaskDestQPN | command.MaskRQPSN |
@@ -152,15 +161,18 @@ func (h *rcHost) ready(now clock.Time, q *transport.QP, dest uint32, route frame
 	)
 	for _, m := range []command.ModifyQP{
 		{Mask: toInit, State: command.Init, Access: uint32(memory.RemoteWrite)},
-		{Mask: toRTR, State: command.RTR, MTU: uint32(h.nic.MTU), DestQPN: dest, ResponderResources: 1, MinRNRTimer: 1},
+		{Mask: toRTR, State: command.RTR, MTU: uint32(mtu), DestQPN: dest, ResponderResources: 1, MinRNRTimer: 1},
 		{Mask: toRTS, State: command.RTS, Timeout: h.nic.Timeout, Retry: 7, RNRRetry: 7, InitiatorDepth: 1},
 	} {
 		var r *frame.Route
 		if m.State == command.RTR {
 			r = &route
 		}
-		h.must(h.engine.Modify(now, q, m, r))
+		if err := h.engine.Modify(now, q, m, r); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // post posts the next write of a flow, if there is one.
@@ -176,7 +188,10 @@ func (h *rcHost) post(f *flow) {
 	to := h.r.hosts[f.To].(*rcHost)
 	wr := ring.SendWR{Op: ring.OpWrite, Flags: ring.Signaled, NumSGE: 1, RemoteAddr: memoryAt, RKey: to.key}
 	wr.SGE[0] = ring.SGE{Addr: memoryAt, Length: uint32(n), LKey: h.key}
-	h.must(x.work.Post(&wr))
+	if err := x.work.Post(&wr); err != nil {
+		h.r.refused(err)
+		return
+	}
 	x.posted += n
 	x.unfinished++
 	h.engine.Doorbell(x.qp)
@@ -206,8 +221,8 @@ func (h *rcHost) settle(now clock.Time) {
 // end destroys the queue pairs of a flow.
 func (h *rcHost) end(now clock.Time, f *flow) {
 	to := h.r.hosts[f.To].(*rcHost)
-	h.flows[h.engine.Query(f.rc.qp).Number-h.first] = nil
-	to.flows[to.engine.Query(f.rc.peer).Number-to.first] = nil
+	h.flows[f.rc.qp.Number()-h.first] = nil
+	to.flows[f.rc.peer.Number()-to.first] = nil
 	h.engine.Destroy(now, f.rc.qp)
 	to.engine.Destroy(now, f.rc.peer)
 	f.rc = nil

@@ -235,7 +235,7 @@ func (r *Run) resultFlows(x *Result) {
 		}
 		if f.ended != clock.Never {
 			x.Summary.Complete++
-			ideal := r.n.ideal(from, to, f.Bytes, s.NICs[from].MTU)
+			ideal := r.n.ideal(from, to, f.Bytes, s.MTU(f.Flow))
 			took := f.ended.Sub(f.began)
 			o.End, o.FCT, o.Ideal, o.Slowdown = ptr(us(f.ended)), ptr(us(took)), ptr(us(ideal)), ptr(float64(took)/float64(ideal))
 			fct, slowdown = append(fct, *o.FCT), append(slowdown, *o.Slowdown)

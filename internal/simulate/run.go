@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
@@ -45,6 +46,10 @@ type Run struct {
 	completed [16]transport.Completion
 	samples   samples
 	deadlocks []Deadlock
+
+	ask   func() error // whether to go on; it shows progress
+	beats int          // turns since it was asked last
+	err   error        // the run cannot go on
 }
 
 // New prepares the run of a scenario. The error is a *scenario.Error.
@@ -102,21 +107,28 @@ type Progress struct {
 	Packets uint64        // with a payload that have been sent
 }
 
-// slice is how much virtual time passes before somebody who waits is asked.
-const slice = time.Millisecond
+const (
+	// slice is how much virtual time passes before somebody who waits is asked, and beat how many starts and turns of hosts.
+	slice = time.Millisecond
+	beat  = 4096
+)
 
 // Run lets the scenario happen. It asks progress, if that is not nil, again and again. The error is the context's.
 func (r *Run) Run(ctx context.Context, progress func(Progress)) (*Result, error) {
+	r.ask = func() error {
+		if progress != nil {
+			progress(Progress{time.Duration(r.now), r.s.Duration, r.packets()})
+		}
+		return ctx.Err()
+	}
 	end := clock.Time(r.s.Duration)
 	for next := clock.Time(r.s.Sample); r.now < end; next = next.Add(r.s.Sample) {
 		next = clock.Min(next, end)
 		for r.now < next {
 			r.pass(clock.Min(next, r.now.Add(slice)))
-			if err := ctx.Err(); err != nil {
-				return nil, err
-			}
-			if progress != nil {
-				progress(Progress{time.Duration(r.now), r.s.Duration, r.packets()})
+			r.breathe(beat)
+			if r.err != nil {
+				return nil, r.err
 			}
 		}
 		r.samples.take(r)
@@ -125,6 +137,22 @@ func (r *Run) Run(ctx context.Context, progress func(Progress)) (*Result, error)
 		}
 	}
 	return r.result(), nil
+}
+
+// breathe asks now and then whether to go on.
+func (r *Run) breathe(turns int) {
+	if r.beats += turns; r.beats < beat || r.ask == nil || r.err != nil {
+		return
+	}
+	r.beats = 0
+	r.err = r.ask()
+}
+
+// refused ends the run: an engine has not taken what a host asked of it, which no scenario should make happen.
+func (r *Run) refused(err error) {
+	if r.err == nil {
+		r.err = fmt.Errorf("simulate: at %v: %w", time.Duration(r.now), err)
+	}
 }
 
 func (r *Run) packets() (n uint64) {
@@ -136,24 +164,25 @@ func (r *Run) packets() (n uint64) {
 
 // pass lets everything happen until a time.
 func (r *Run) pass(until clock.Time) {
-	for {
+	for r.err == nil {
 		at := clock.Min(r.n.Deadline(), r.due.First())
 		if len(r.starts) > 0 {
 			at = clock.Min(at, r.starts[0].at)
 		}
 		if at > until {
-			break
+			r.now = until
+			return
 		}
 		r.now = max(r.now, at)
 		r.step()
 	}
-	r.now = until
 }
 
 // step does what is due now.
 func (r *Run) step() {
 	now := r.now
-	for len(r.starts) > 0 && r.starts[0].at <= now {
+	for len(r.starts) > 0 && r.starts[0].at <= now && r.err == nil {
+		r.breathe(1)
 		f := &r.flows[r.starts.pop().flow]
 		f.began = now
 		r.hosts[f.From].begin(now, f)
@@ -171,6 +200,7 @@ func (r *Run) step() {
 		r.touch(int32(h))
 	}
 	for i := 0; i < len(r.touched); i++ { // turns touch others
+		r.breathe(1)
 		h := r.touched[i]
 		r.waiting[h] = false
 		r.hosts[h].turn(now)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -244,6 +245,36 @@ func TestOrder(t *testing.T) {
 			"workload": {"kind": "permutation", "size": "100KB"}, "lean": %v}`, lean))
 		if s := x.Summary; s.Complete != 128 || s.Again > 0 || s.Drops > 0 {
 			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// TestMTU: packets of a flow are as long as both of its hosts can send them.
+func TestMTU(t *testing.T) {
+	both(t, func(t *testing.T, lean bool) {
+		x := run(t, fmt.Sprintf(`{"nic": {"mtu": 4096}, "nics": {"sender1": {"mtu": 512}}, "workload": {"size": "1MB"}, "lean": %v}`, lean))
+		for i, want := range []uint64{245, 1954} { // of 1,000,000 bytes; a message of 262,144 at a time
+			if f := x.Flows[i]; f.Packets != want || f.FCT == nil || f.Failed {
+				t.Errorf("flow %d has %d packets, want %d: %+v", i, f.Packets, want, f)
+			}
+		}
+	})
+}
+
+// TestRun_Stops: a run of which many flows begin at once says how far it is, and stops when it shall.
+func TestRun_Stops(t *testing.T) {
+	both(t, func(t *testing.T, lean bool) {
+		r := prepare(t, fmt.Sprintf(`{"topology": {"kind": "fat-tree", "radix": 8}, "workload": {"kind": "all-to-all"}, "lean": %v,
+			"duration": "10us"}`, lean))
+		ctx, stop := context.WithCancel(context.Background())
+		asked := 0
+		_, err := r.Run(ctx, func(p Progress) {
+			if asked++; asked == 2 {
+				stop()
+			}
+		})
+		if !errors.Is(err, context.Canceled) || asked != 2 || r.now != 0 {
+			t.Errorf("asked %d times, at %v: %v", asked, r.now, err)
 		}
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 // NIC is how an adapter is set, with its end of the link.
 type NIC struct {
+	Path       string // of the object that says so
 	Congestion congestion.Settings
 	// MTU is the payload of a packet at most.
 	MTU int
@@ -63,7 +64,7 @@ type setting struct {
 
 // nics reads the settings of all adapters, and those of some that differ.
 func (s *Scenario) nics(o *object) {
-	base := &setting{NIC: NIC{MTU: 1024, Timeout: defaultTimeout, AckEvery: defaultAckEvery}, keys: keys{}}
+	base := &setting{NIC: NIC{Path: "nic", MTU: 1024, Timeout: defaultTimeout, AckEvery: defaultAckEvery}, keys: keys{}}
 	base.Congestion.CNPInterval = defaultCNPInterval
 	for _, k := range rcm {
 		base.keys[k.Name] = k.Default(catalogue.MLX5, false).Number
@@ -90,6 +91,7 @@ func (s *Scenario) nics(o *object) {
 		for k, v := range base.keys {
 			own.keys[k] = v
 		}
+		own.Path = x.path
 		own.read(x)
 		x.end()
 		s.NICs[i] = s.nic(x, i, own)

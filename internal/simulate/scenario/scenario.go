@@ -45,6 +45,11 @@ type Scenario struct {
 	Known []string
 }
 
+// MTU returns the payload of a flow's packets at most: what both of its hosts can do.
+func (s *Scenario) MTU(f *workload.Flow) int {
+	return min(s.NICs[s.Graph.Hosts[f.From]].MTU, s.NICs[s.Graph.Hosts[f.To]].MTU)
+}
+
 // Set is a value that takes the place of that of a field.
 type Set struct {
 	Path string // of the field, with dots
@@ -103,7 +108,7 @@ func (r *reading) scenario(o *object) *Scenario {
 	s := &Scenario{File: r.file}
 	s.Name = o.text("name", strings.TrimSuffix(filepath.Base(r.file), filepath.Ext(r.file)))
 	s.Description = o.text("description", "")
-	s.Seed = uint64(o.quantity("seed", noUnits, 1, 1, 0, 1<<53, "a whole number, 0 to 2^53"))
+	s.Seed = uint64(o.int("seed", 1, 0, 1<<53))
 	s.Lean = o.bool("lean")
 	s.Duration = o.time("duration", defaultDuration, time.Microsecond, longest)
 	s.Sample = o.time("sample", max(s.Duration/defaultSamples, 1), 100*time.Nanosecond, longest)

@@ -162,7 +162,7 @@ func TestCombine(t *testing.T) {
 		{"kmin", "--sweep kmin: not understood; allowed: FIELD=VALUE,VALUE..., such as kmin=5,40,160"},
 		{"pfc=3", "--sweep pfc=3: pfc is the name of several fields; allowed: nic.pfc, switch.pfc"},
 		{"nothing=1", "--sweep nothing=1: nothing is no field of the scenario; allowed: the path of one"},
-		{"seed=1,x", `--sweep seed=1,x: seed is "x"; allowed: a whole number`},
+		{"seed=1,x", `--sweep seed=1,x: seed is "x"; allowed: 0 to 9007199254740992`},
 		{"kmin=300", "--sweep kmin=300: switch.kmin is 300 KB; allowed: 0 to kmax, which is 200 KB"},
 	} {
 		_, err := Combine(base, []Set{{Path: "switch.kmax", Text: "200KB"}}, []string{c.sweep})

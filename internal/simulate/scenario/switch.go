@@ -9,6 +9,7 @@ import (
 
 // Switch is how a switch is set: its own settings, and those of all its ports.
 type Switch struct {
+	Path     string // of the object that says so
 	Buffer   int
 	Storm    time.Duration
 	Flow     ethernet.FlowControl
@@ -30,7 +31,7 @@ const (
 // switches reads the settings of all switches, and those of some that differ.
 func (s *Scenario) switches(o *object) {
 	n := o.r
-	base := &Switch{Buffer: ethernet.DefaultBuffer, Storm: ethernet.DefaultStorm}
+	base := &Switch{Path: "switch", Buffer: ethernet.DefaultBuffer, Storm: ethernet.DefaultStorm}
 	for i := range base.Queues {
 		base.Queues[i].ECN.Leaving = true
 	}
@@ -55,6 +56,7 @@ func (s *Scenario) switches(o *object) {
 			return
 		}
 		own := *base
+		own.Path = x.path
 		own.read(x)
 		x.end()
 		s.Switches[i] = &own
@@ -163,7 +165,9 @@ func readGroup(g *ethernet.Group, o *object) {
 			g.Headroom = 0
 			return
 		}
-		g.Headroom = int(o.bytes("headroom", 0, 0, mostBuffer))
+		if g.Headroom = int(o.bytes("headroom", 0, 0, mostBuffer)); g.Headroom == 0 {
+			g.Headroom = -1
+		}
 	}
 }
 

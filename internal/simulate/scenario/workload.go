@@ -26,10 +26,10 @@ const (
 func (r *reading) workload(o *object, s *Scenario) *workload.Flows {
 	f := new(workload.Flows)
 	parts := o.objects("workload")
-	if len(parts) == 0 {
+	if len(parts) == 0 && !o.has("workload") {
 		parts = []*object{{r: r, path: "workload", at: o.at}}
 	}
-	if len(parts) > mostParts {
+	if r.err == nil && (len(parts) == 0 || len(parts) > mostParts) {
 		r.fail(o.where("workload"), "workload", fmt.Sprintf("%d patterns", len(parts)), fmt.Sprintf("1 to %d", mostParts))
 		return f
 	}
