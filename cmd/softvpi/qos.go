@@ -4,11 +4,10 @@ import (
 	"fmt"
 
 	"github.com/softvpi/softvpi/internal/api"
-	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
 type qosCmd struct {
-	Show qosShowCmd `cmd:"" help:"Show what ports are to do about priorities, who decided that, and the neighbours that LLDP has heard."`
+	Show qosShowCmd `cmd:"" help:"Show what ports do about priorities, who decided that, and the neighbours that LLDP has heard."`
 	Set  qosSetCmd  `cmd:"" help:"Set what an adapter does about priorities without a peer, and how it speaks DCBX."`
 }
 
@@ -52,18 +51,5 @@ type qosSetCmd struct {
 }
 
 func (c qosSetCmd) Run(s *session) error {
-	st, err := c.admin().Status(s.ctx)
-	if err != nil {
-		return err
-	}
-	for _, a := range st.Adapters {
-		switch {
-		case a.Name != c.Name:
-		case a.QoS == nil:
-			return fmt.Errorf("%w: adapter %q is an InfiniBand port, or of the mlx4 generation", tool.ErrUnsupported, a.Name)
-		case a.QoS.Refused != "":
-			return fmt.Errorf("%w: %s", tool.ErrUnsupported, a.QoS.Refused)
-		}
-	}
 	return c.admin().SetQoS(s.ctx, api.QoSRequest{Adapter: c.Name, Settings: c.Settings})
 }

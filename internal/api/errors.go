@@ -20,6 +20,9 @@ var ErrNotRunning = errors.New("no driver is running")
 // ErrNotAllowed says that a client that may only read requested a change.
 var ErrNotAllowed = errors.New("only the driver's user and root may change things")
 
+// ErrUnsupported says that an adapter does not support what was asked for.
+var ErrUnsupported = errors.New("not supported by this adapter")
+
 // errBusy says that there is no room for a large answer because readers have not taken others yet.
 var errBusy = errors.New("too many large answers are under way; ask again in a second")
 
@@ -64,6 +67,8 @@ func problem(err error) error {
 			strings.Join(path.Allowed, ", ")}}
 	case errors.Is(err, registry.ErrNotFound):
 		m.Status = http.StatusNotFound
+	case errors.Is(err, ErrUnsupported):
+		m.Status = http.StatusNotImplemented
 	case errors.Is(err, errBusy):
 		m.Status = http.StatusServiceUnavailable
 	case errors.As(err, &file), errors.Is(err, registry.ErrFull):
@@ -78,6 +83,8 @@ func understand(status int, m *huma.ErrorModel) error {
 	switch {
 	case status == http.StatusForbidden:
 		return ErrNotAllowed
+	case status == http.StatusNotImplemented && m.Detail != "":
+		return &answerError{m.Detail, ErrUnsupported}
 	case status == http.StatusNotFound && m.Detail != "":
 		return &answerError{m.Detail, registry.ErrNotFound}
 	}

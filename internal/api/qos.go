@@ -1,6 +1,9 @@
 package api
 
-import "context"
+import (
+	"context"
+	"strings"
+)
 
 // QoSRequest changes what an adapter does about priorities without a peer, and how it speaks DCBX.
 type QoSRequest struct {
@@ -14,12 +17,14 @@ type QoSSource interface {
 	SetQoS(QoSRequest) error
 }
 
-// QoSStatus is what the port of an adapter is to do about priorities, and what it has heard of its peers.
+// QoSStatus is what the port of an adapter does about priorities, and what it has heard of its peers.
 type QoSStatus struct {
 	// Refused is why the port has no LLDP: it has no wire of whole frames, or no keys.
 	Refused string `json:"refused,omitempty"`
-	// Enforced says whether the port works by the operative settings. It does not yet.
-	Enforced  bool              `json:"enforced"`
+	// Off is why the port makes no difference between priorities: the key that says so.
+	Off string `json:"off,omitempty"`
+	// Enforced says by which of the operative settings the port works.
+	Enforced  EnforcedQoS       `json:"enforced"`
 	Operative OperativeQoS      `json:"operative"`
 	Own       OwnQoS            `json:"own"`
 	DCBX      DCBXStatus        `json:"dcbx"`
@@ -38,6 +43,27 @@ type OperativeQoS struct {
 	ETSFrom          string `json:"ets_from"`
 	Applications     string `json:"app"`
 	ApplicationsFrom string `json:"app_from"`
+}
+
+// EnforcedQoS says by which settings a port works.
+type EnforcedQoS struct {
+	ETS          bool `json:"ets"` // classes with their bandwidths
+	PFC          bool `json:"pfc"`
+	Applications bool `json:"app"`
+}
+
+// Missing returns the names of those by which it does not, "PFC, applications", or "".
+func (e EnforcedQoS) Missing() string {
+	var names []string
+	for _, x := range []struct {
+		name string
+		done bool
+	}{{"ETS", e.ETS}, {"PFC", e.PFC}, {"applications", e.Applications}} {
+		if !x.done {
+			names = append(names, x.name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // OwnQoS is what the port does without a peer, in the same words.

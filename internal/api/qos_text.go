@@ -16,13 +16,19 @@ func (q *QoSStatus) summary() string {
 	case q.DCBX.Peer != "":
 		with = fmt.Sprintf("%s with %s by %s", with, q.DCBX.Peer, q.DCBX.Protocol)
 	}
-	return fmt.Sprintf("DCBX %s; PFC %s (%s), classes %s, bandwidths %s (%s), applications %s (%s)%s", with, o.PFC, o.PFCFrom, o.PrioTC,
-		o.TCBandwidth, o.ETSFrom, o.Applications, o.ApplicationsFrom, map[bool]string{false: "; not enforced"}[q.Enforced])
+	return fmt.Sprintf("DCBX %s; PFC %s (%s), classes %s, bandwidths %s (%s), applications %s (%s)%s%s", with, o.PFC, o.PFCFrom, o.PrioTC,
+		o.TCBandwidth, o.ETSFrom, o.Applications, o.ApplicationsFrom, sub("; not enforced: ", q.Enforced.Missing()),
+		sub("; all priorities are one: ", q.Off))
 }
 
-// writeStatus prints the line of softvpi status; nothing if the port does not speak LLDP.
+// byDefault reports whether nobody has chosen anything.
+func (o *OperativeQoS) byDefault() bool {
+	return o.PFCFrom == "default" && o.ETSFrom == "default" && o.ApplicationsFrom == "default"
+}
+
+// writeStatus prints the line of softvpi status; nothing if the port does not speak LLDP, and has no settings.
 func (q *QoSStatus) writeStatus(w io.Writer) {
-	if q == nil || !q.LLDP.Running {
+	if q == nil || !q.LLDP.Running && q.Operative.byDefault() {
 		return
 	}
 	fmt.Fprintf(w, "  priorities: %s\n", q.summary())
@@ -44,17 +50,17 @@ func (p *LLDPPeer) line() string {
 // WriteText prints all of it; q may be nil.
 func (q *QoSStatus) WriteText(w io.Writer) {
 	if q == nil {
-		fmt.Fprintln(w, "  no priorities: an InfiniBand port, or of the mlx4 generation")
-		return
-	}
-	if q.Refused != "" {
-		fmt.Fprintf(w, "  no LLDP: %s\n", q.Refused)
+		fmt.Fprintln(w, "  no priorities: an InfiniBand port")
 		return
 	}
 	o := &q.Own
 	fmt.Fprintf(w, "  own:        willing %s, DCBX %s; PFC %s, classes %s, bandwidths %s, applications %s\n",
 		map[bool]string{true: "on", false: "off"}[o.Willing], o.Protocol, o.PFC, o.PrioTC, o.TCBandwidth, o.Applications)
 	fmt.Fprintf(w, "  operative:  %s\n", q.summary())
+	if q.Refused != "" {
+		fmt.Fprintf(w, "  no LLDP:    %s\n", q.Refused)
+		return
+	}
 	l := &q.LLDP
 	state := map[bool]string{true: "runs", false: "does not run"}[l.Running]
 	fmt.Fprintf(w, "  LLDP:       %s, transmit %s, receive %s%s%s\n", state, l.Transmit, l.Receive, sub(", the wire does not hear: ", l.Deaf),

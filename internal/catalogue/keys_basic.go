@@ -79,6 +79,7 @@ var basicKeys = []Key{
 	},
 	{
 		Name: "*QOS", Base: AdapterClass, Group: groupBasic, Generations: Both, Scope: physicalEthernet, Type: NumericString,
+		Status:   Built,
 		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Quality of Service",
 		Description: "Offers NDIS quality of service: traffic classes, priority flow control and ETS. Not to be set on a virtual function.",
 		Chosen:      alsoWinOF2,

@@ -48,7 +48,7 @@ type Agent struct {
 // New returns an agent.
 func New(cfg Config) *Agent {
 	a := &Agent{cfg: cfg, wire: true, credit: mostCredit, creditAt: clock.Never, due: clock.Never}
-	a.dcbx.operative = cfg.own()
+	a.dcbx.operative = cfg.Own()
 	return a
 }
 

@@ -72,8 +72,8 @@ type Local8021Q struct {
 // speaks reports whether DCBX is spoken.
 func (c *Config) speaks() bool { return c.DCBX && c.Transmit == All && c.Receive == All }
 
-// own returns the port's own settings with their origins.
-func (c *Local8021Q) own() qos.Operative {
+// Own returns the port's own settings with their origins.
+func (c *Local8021Q) Own() qos.Operative {
 	from := func(chosen bool) qos.Origin {
 		if chosen {
 			return qos.FromLocal

@@ -62,7 +62,7 @@ func (d *dcbx) settle(c *Config, counters *Counters, speaks bool, peers []*Neigh
 	if d.state != Silent {
 		d.choose(c, peer)
 	}
-	d.operative = c.own()
+	d.operative = c.Own()
 	switch {
 	case d.state == Silent:
 	case d.protocol == CEE:

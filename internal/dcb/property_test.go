@@ -97,7 +97,7 @@ func spoken(a, b Protocol) Protocol {
 
 // outcome is what the standards say that port a has in the end, with a peer b; lower says that its MAC is.
 func outcome(a, b *Config, lower bool) (o qos.Operative, conflict bool) {
-	o = a.own()
+	o = a.Own()
 	switch spoken(a.Protocol, b.Protocol) {
 	case IEEE: // 802.1Q, 38.4.1 and 38.4.2
 		if !a.Willing {

@@ -8,7 +8,6 @@ import (
 	"github.com/softvpi/softvpi/internal/dcb"
 	"github.com/softvpi/softvpi/internal/function/lldp"
 	"github.com/softvpi/softvpi/internal/port"
-	"github.com/softvpi/softvpi/internal/qos"
 	wire "github.com/softvpi/softvpi/wire/lldp"
 )
 
@@ -31,8 +30,6 @@ type LLDPStatus struct {
 	Crowded    bool // there are more neighbours than are known
 	// Deaf is why the wire does not hear the others; nil: it does.
 	Deaf error
-	// Operative are the settings by which the port is to work, with who decided them.
-	Operative qos.Operative
 }
 
 // NeighbourStatus is a neighbour with how long it is known, and for how much longer.
@@ -112,9 +109,9 @@ func (a *adapter) chassis() [6]byte {
 	return first.mac
 }
 
-// agree notes what the port is to work by, for those who act on it, and tells the driver.
+// agree lets the port work by what was agreed, and tells the driver.
 func (p *portLoop) agree(x lldp.Agreement) {
-	p.operative = x.Operative
+	p.work(x.Operative)
 	if told := p.host.cfg.Agreed; told != nil && p.agent != nil {
 		told(p.agent.a.index, x)
 	}
@@ -189,7 +186,7 @@ func (a *adapter) lldpStatus() *LLDPStatus {
 	}
 	now := a.host.now()
 	s := &LLDPStatus{Running: g.on(), Config: g.f.Configuration(), Counters: g.f.Counters(), DCBX: g.f.DCBX(), Crowded: g.f.Crowded(now),
-		Deaf: g.deaf, Operative: a.port.operative}
+		Deaf: g.deaf}
 	for _, n := range g.f.Neighbours() {
 		s.Neighbours = append(s.Neighbours, NeighbourStatus{n, now.Sub(n.Since), n.Expires.Sub(now)})
 	}

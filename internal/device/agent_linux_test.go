@@ -25,20 +25,32 @@ func speaks(willing bool, change func(*dcb.Local8021Q)) dcb.Config {
 // lldpOf returns what the agent of an adapter's port knows.
 func (p *program) lldpOf() *LLDPStatus { return p.host.Overview().Adapters[p.adapter].LLDP }
 
-// agreeOn checks that two ports agree, that one that stops says so to the other, and that they agree again.
+// priorities returns how an adapter's port treats priorities.
+func (p *program) priorities() *PriorityStatus {
+	return p.host.Overview().Adapters[p.adapter].Priorities
+}
+
+// agreeOn checks that two ports agree and work by it, that one that stops says so to the other, and that they agree again.
 func agreeOn(t *testing.T, a, b *program) {
 	t.Helper()
 	pfc := func(p *program, want uint8, from qos.Origin) {
 		t.Helper()
 		await.Eventually(t, fmt.Sprintf("PFC of %s is %#x from the %v", p.addr, want, from), func() bool {
-			s := p.lldpOf()
-			return s != nil && s.Operative.PFC == want && s.Operative.PFCFrom == from
+			o := p.priorities().Operative
+			return o.PFC == want && o.PFCFrom == from
 		})
 	}
-	a.check(a.host.SetLLDP(a.adapter, speaks(false, func(l *dcb.Local8021Q) { l.Settings.PFC, l.ChosenPFC = 8, true })))
+	a.check(a.host.SetLLDP(a.adapter, speaks(false, func(l *dcb.Local8021Q) {
+		l.Settings.PFC, l.ChosenPFC, l.ChosenETS = 8, true, true
+		shares := [8]qos.Algorithm{qos.Enhanced, qos.Enhanced}
+		l.Settings.ETS = qos.ETS{Class: [8]uint8{3: 1}, Algorithm: shares, Bandwidth: [8]uint8{40, 60}}
+	})))
 	b.check(b.host.SetLLDP(b.adapter, speaks(true, nil)))
 	pfc(b, 8, qos.FromPeer)
 	pfc(a, 8, qos.FromLocal)
+	if x := b.priorities().Traffic; x.Class[3] != 1 || x.Weight != [8]uint8{40, 60} || x.Strict != 0xfc || x != a.priorities().Traffic {
+		t.Errorf("the port divides its wire by %+v", x)
+	}
 	s := b.lldpOf()
 	if len(s.Neighbours) != 1 || s.DCBX.State != dcb.Agreed || !s.Running || s.Deaf != nil || s.Counters.FramesIn == 0 {
 		t.Errorf("%+v", s)
@@ -47,6 +59,9 @@ func agreeOn(t *testing.T, a, b *program) {
 	pfc(b, 0x28, qos.FromPeer)
 	a.check(a.host.SetAdapterState(a.adapter, false))
 	pfc(b, 0, qos.FromDefault)
+	if x := b.priorities().Traffic; x.Class != [8]uint8{} || x.Weight != [8]uint8{100} {
+		t.Errorf("after a shutdown the port divides its wire by %+v", x)
+	}
 	if s := b.lldpOf(); len(s.Neighbours) != 0 || s.Counters.Shutdowns != 1 {
 		t.Errorf("after a shutdown: %+v", s)
 	}

@@ -18,7 +18,8 @@ type portLoop struct {
 	nics      []*nic        // Ethernet functions, with their hosts
 	raw       int           // adapters with raw packet QPs
 	agent     *agent        // of LLDP; nil: none
-	operative qos.Operative // what it has agreed; nothing in the port acts on it yet
+	own       qos.Operative // how the port treats priorities without a peer
+	operative qos.Operative // how it does: what its agent has agreed, or its own
 	in        []frame.In
 	out       []frame.Out
 	sent      int        // frames of out that the links have accepted
@@ -36,8 +37,10 @@ type portLoop struct {
 }
 
 func newPortLoop(h *Host) *portLoop {
+	byDefault := qos.Operative{Settings: qos.Defaults()}
 	return &portLoop{
 		host: h, in: make([]frame.In, receiveBatch), out: make([]frame.Out, transmitBatch), errors: make([]link.Unreachable, errorBatch),
+		own: byDefault, operative: byDefault,
 	}
 }
 

@@ -38,7 +38,8 @@ type AdapterStatus struct {
 	Retransmits uint64
 	Counters    []command.Counter
 	Objects     ObjectCounts
-	LLDP        *LLDPStatus // of its port's agent; nil: it has none of its own
+	LLDP        *LLDPStatus     // of its port's agent; nil: it has none of its own
+	Priorities  *PriorityStatus // of its port; nil: it has none
 }
 
 // ObjectCounts is how many objects of each kind exist.

@@ -90,8 +90,8 @@ func (d *Driver) SetQoS(q api.QoSRequest) error {
 	d.changes.Lock()
 	defer d.changes.Unlock()
 	r := d.running[index]
-	if why := d.noLLDP(int(index)); why != "" {
-		return api.Wrong("adapter", fmt.Sprintf("%q", q.Adapter), "one whose port speaks LLDP: "+why)
+	if why := d.noPriorities(int(index)); why != "" {
+		return fmt.Errorf("%w: %s", api.ErrUnsupported, why)
 	}
 	set := d.registry.DCB(r.known())
 	var changes []registry.Change
@@ -99,6 +99,9 @@ func (d *Driver) SetQoS(q api.QoSRequest) error {
 		name, text, _ := strings.Cut(w, "=")
 		if _, known := qosDefaults[name]; !known {
 			return api.Wrong("setting", fmt.Sprintf("%q", w), strings.Join(slices.Sorted(maps.Keys(qosDefaults)), ", ")+", each with = and its value")
+		}
+		if why := d.noWord(int(index), name); why != "" && text != byDefault {
+			return fmt.Errorf("%w: %s: %s", api.ErrUnsupported, name, why)
 		}
 		if text == byDefault {
 			delete(set, name)
@@ -118,15 +121,40 @@ func (d *Driver) SetQoS(q api.QoSRequest) error {
 	if err := d.registry.Apply(changes...); err != nil {
 		return err
 	}
-	return d.host.SetLLDP(index, d.lldpConfig(int(index)))
+	if err := d.host.SetPriorities(index, d.priorities(int(index))); err != nil {
+		return err
+	}
+	return ignoreUnsupported(d.host.SetLLDP(index, d.lldpConfig(int(index))))
 }
 
-// noLLDP returns why the port of adapter i has no LLDP; empty: it has.
-func (d *Driver) noLLDP(i int) string {
-	if d.running[i].Generation != catalogue.MLX5 {
-		return "adapters of the mlx4 generation have no DCBX"
+// noPriorities returns why the port of adapter i has no settings of priorities of its own; empty: it has.
+func (d *Driver) noPriorities(i int) string { return detail(d.host.CheckPriorities(uint32(i))) }
+
+// noWord returns why the port of adapter i cannot have a setting of its own; empty: it can.
+func (d *Driver) noWord(i int, name string) string {
+	switch name {
+	case wordWilling, wordDCBX:
+		return d.noLLDP(i)
+	case wordPFC:
+		return detail(d.host.CheckLLDP(uint32(i))) // a wire for LLDP is one for pause frames
 	}
-	err := d.host.CheckLLDP(uint32(i))
+	return ""
+}
+
+// priorities returns how adapter i's port treats priorities without a peer: as it was set, unless its key switches that off.
+func (d *Driver) priorities(i int) qos.Operative {
+	if d.running[i].value(keyQoS) == 0 {
+		return qos.Operative{Settings: qos.Defaults()}
+	}
+	l := d.ownQoS(i)
+	return l.Own()
+}
+
+// keyQoS is the key that switches the treatment of priorities off (NDIS quality of service).
+const keyQoS = "*QOS"
+
+// detail returns what an error of a command says; empty: nothing.
+func detail(err error) string {
 	var why *command.Error
 	switch {
 	case err == nil:
@@ -135,6 +163,14 @@ func (d *Driver) noLLDP(i int) string {
 		return why.Detail
 	}
 	return err.Error()
+}
+
+// noLLDP returns why the port of adapter i has no LLDP; empty: it has.
+func (d *Driver) noLLDP(i int) string {
+	if d.running[i].Generation != catalogue.MLX5 {
+		return "adapters of the mlx4 generation have no DCBX"
+	}
+	return detail(d.host.CheckLLDP(uint32(i)))
 }
 
 // lldpParameters are those of mlxconfig for adapter i's port, as it has read them at its start.
@@ -152,6 +188,8 @@ func (d *Driver) dcbxOff(i int) string {
 	switch {
 	case d.running[i].value("DcbxMode") != 2:
 		return "DcbxMode is not 2"
+	case d.running[i].value(keyQoS) == 0:
+		return keyQoS + " is 0"
 	case !allowed:
 		return fmt.Sprintf("LLDP_NB_DCBX_P%d is 0", port)
 	case transmit != dcb.All:
@@ -166,6 +204,9 @@ func (d *Driver) dcbxOff(i int) string {
 func (d *Driver) lldpConfig(i int) dcb.Config {
 	r, a := d.running[i], &d.cfg.Adapters[i]
 	c := dcb.Config{DCBX: d.dcbxOff(i) == "", Local8021Q: d.ownQoS(i)}
+	if r.value(keyQoS) == 0 {
+		c.Local8021Q = dcb.Local8021Q{Settings: qos.Defaults()}
+	}
 	c.Transmit, c.Receive, _ = d.lldpParameters(i)
 	name, _ := os.Hostname()
 	c.Local = lldp.PDU{
@@ -177,6 +218,11 @@ func (d *Driver) lldpConfig(i int) dcb.Config {
 		c.Local.Management = []lldp.ManagementAddress{{Addr: a.Address.Unmap().WithZone(""), Numbering: unknown}}
 	}
 	return c
+}
+
+// changePriorities makes the port of adapter i treat priorities by its settings, and its LLDP agent follow its keys and parameters.
+func (d *Driver) changePriorities(i int) error {
+	return errors.Join(ignoreUnsupported(d.host.SetPriorities(uint32(i), d.priorities(i))), d.changeLLDP(i))
 }
 
 // changeLLDP makes the LLDP agent of adapter i's port follow its keys and parameters. Where there can be none, it says so.

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -10,7 +11,9 @@ import (
 	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
-func init() { acting["DcbxMode"] = TestDcbxMode }
+func init() {
+	acting["DcbxMode"], acting["*QOS"] = TestDcbxMode, TestQoSKey
+}
 
 // configure sets parameters of an adapter's device, as mlxconfig does, and restarts it.
 func configure(t *testing.T, d *Driver, adapter string, values map[string]uint64) {
@@ -79,7 +82,7 @@ func TestDcbxMode(t *testing.T) {
 	want := api.OperativeQoS{PFC: "3,5", PFCFrom: "peer", PrioTC: "3:1", TCBandwidth: "0:40,1:60", ETSFrom: "peer", Applications: "port:4791=3",
 		ApplicationsFrom: "peer"}
 	await.Eventually(t, "what was agreed", func() bool { return qosOf(b).Operative == want })
-	if s := qosOf(b); s.Enforced || s.DCBX.State != "agreed" || s.DCBX.Peer != qosPeer(a) || s.Peers[0].Description != "SoftVPI test" ||
+	if s := qosOf(b); !s.Enforced.ETS || s.DCBX.State != "agreed" || s.DCBX.Peer != qosPeer(a) || s.Peers[0].Description != "SoftVPI test" ||
 		s.Counters["dcbx_configurations"] != 1 || s.DCBX.PFC.PeerWilling {
 		t.Errorf("%+v", s)
 	}
@@ -132,17 +135,47 @@ func TestSetQoS_Survives(t *testing.T) {
 	}
 }
 
-// TestDcbxMode_Refused: a port of UDP sockets has no LLDP: status and an event say why, and its settings cannot be changed.
+// TestDcbxMode_Refused: a port of UDP sockets has no LLDP: status and an event say why. It has classes all the same, but nothing that
+// needs frames beside its packets.
 func TestDcbxMode_Refused(t *testing.T) {
 	d := start(t, quiet(t))
 	defer stop(t, d)
 	if s := qosOf(d); !strings.Contains(s.Refused, "UDP sockets, which carry no LLDP") {
 		t.Errorf("%+v", s)
 	}
-	if err := d.SetQoS(api.QoSRequest{Adapter: "left", Settings: []string{"pfc=3"}}); err == nil || !strings.Contains(err.Error(), "UDP sockets") {
+	for _, setting := range []string{"pfc=3", "willing=off", "dcbx=cee"} {
+		err := d.SetQoS(api.QoSRequest{Adapter: "left", Settings: []string{setting}})
+		if !errors.Is(err, api.ErrUnsupported) || !strings.Contains(err.Error(), "UDP sockets") {
+			t.Errorf("%s: %v", setting, err)
+		}
+	}
+	if err := d.SetQoS(api.QoSRequest{Adapter: "left", Settings: strings.Fields("prio-tc=3:1 tc-bw=0:40,1:60 pfc=default")}); err != nil {
 		t.Error(err)
+	}
+	if o := qosOf(d).Operative; o.PrioTC != "3:1" || o.TCBandwidth != "0:40,1:60" || o.ETSFrom != "local" || !qosOf(d).Enforced.ETS {
+		t.Errorf("%+v", o)
 	}
 	set(t, d, "left", "DcbxMode", "2")
 	configure(t, d, "left", all)
 	wantEvent(t, d, "LLDPRefused", "left", "UDP sockets, which carry no LLDP frames")
+}
+
+// TestQoSKey: with *QOS 0 an adapter makes no difference between priorities, whatever is set, and speaks no DCBX, from the next restart
+// on (WinOF 5.50, 4.6.3 Basic Registry Keys).
+func TestQoSKey(t *testing.T) {
+	d := start(t, quiet(t))
+	defer stop(t, d)
+	if err := d.SetQoS(api.QoSRequest{Adapter: "left", Settings: strings.Fields("prio-tc=3:1 tc-bw=0:40,1:60")}); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct{ value, classes, own, off string }{{"0", "none", "3:1", "*QOS is 0"}, {"1", "3:1", "3:1", ""}} {
+		set(t, d, "left", "*QOS", x.value)
+		restart(t, d, "left")
+		if s := qosOf(d); s.Operative.PrioTC != x.classes || s.Own.PrioTC != x.own || s.Off != x.off {
+			t.Errorf("%s: %+v", x.value, s)
+		}
+		if traffic := d.host.Overview().Adapters[0].Priorities.Traffic; traffic.Class[3] != map[string]uint8{"0": 0, "1": 1}[x.value] {
+			t.Errorf("%s: %+v", x.value, traffic)
+		}
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"net"
 
 	"github.com/softvpi/softvpi/internal/api"
-	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/dcb"
 	"github.com/softvpi/softvpi/internal/device"
@@ -12,23 +11,25 @@ import (
 	"github.com/softvpi/softvpi/wire/lldp"
 )
 
-// qosStatus returns what the port of adapter i is to do about priorities; nil if it is InfiniBand's, or of a generation without
-// such keys.
-func (d *Driver) qosStatus(i int, s *device.LLDPStatus) *api.QoSStatus {
+// qosStatus returns what the port of adapter i does about priorities; nil if it is InfiniBand's.
+func (d *Driver) qosStatus(i int, a *device.AdapterStatus) *api.QoSStatus {
 	d.changes.Lock()
 	defer d.changes.Unlock()
 	r := d.running[i]
-	if r.Generation != catalogue.MLX5 || r.cable() != nil {
+	if a.Priorities == nil {
 		return nil
 	}
-	own := d.ownQoS(i)
+	own, s := d.ownQoS(i), a.LLDP
 	q := &api.QoSStatus{Refused: d.noLLDP(i), Own: ownStatus(&own), Peers: []api.LLDPPeer{},
 		DCBX: api.DCBXStatus{State: dcb.Silent.String()}, LLDP: api.LLDPStatus{Transmit: dcb.Off.String(), Receive: dcb.Off.String()}}
+	q.Operative = operativeStatus(&a.Priorities.Operative)
+	q.Enforced = api.EnforcedQoS{ETS: true}
+	if r.value(keyQoS) == 0 {
+		q.Off = keyQoS + " is 0"
+	}
 	if s == nil {
-		q.Operative = operativeStatus(&qos.Operative{Settings: qos.Defaults()})
 		return q
 	}
-	q.Operative = operativeStatus(&s.Operative)
 	q.DCBX = dcbxStatus(&s.DCBX)
 	if s.DCBX.State == dcb.Silent {
 		q.DCBX.Off = d.dcbxOff(i)

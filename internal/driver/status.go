@@ -37,7 +37,7 @@ func (d *Driver) status(snap device.Snapshot) Status {
 	for i := range snap.Adapters {
 		s.Adapters = append(s.Adapters, adapterStatus(&snap.Adapters[i]))
 		d.describe(&s.Adapters[i], snap.Adapters[i].Wire)
-		s.Adapters[i].QoS = d.qosStatus(i, snap.Adapters[i].LLDP)
+		s.Adapters[i].QoS = d.qosStatus(i, &snap.Adapters[i])
 	}
 	s.Switches = d.switchStatus()
 	for _, c := range snap.Clients {

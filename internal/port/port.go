@@ -3,6 +3,7 @@ package port
 import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 // Counters are those of a port, kept for the life of the port.
@@ -92,6 +93,9 @@ func (p *Port) Transmit(now clock.Time, out []frame.Out) int {
 		if n := p.pull(now, priority, out[:min(most, len(out))]); n > 0 {
 			p.count(priority, out[:n])
 			p.seal(now, out[:n])
+			if !p.Scheduler.plain {
+				p.Scheduler.Sent(priority, p.sender.onWire(out[:n]))
+			}
 			return n
 		}
 		pending &= p.pending() &^ (1 << priority) // asking may have been all that there was to do
@@ -127,7 +131,23 @@ func (p *Port) count(priority uint8, out []frame.Out) {
 	}
 	p.counters.SentPackets[priority] += uint64(len(out))
 	p.counters.SentBytes[priority] += uint64(bytes)
-	p.Scheduler.Sent(priority, bytes)
+}
+
+// onWire returns how many bytes sealed packets have on the wire, as frames without their FCS, those headers too that a socket writes.
+func (s *Station) onWire(out []frame.Out) (sum int) {
+	for i := range out {
+		o := &out[i]
+		_, bytes := o.OnWire()
+		sum += bytes
+		if s.Kind != RDMA || o.HeadStart != frame.HeadRoom || o.Route == nil {
+			continue
+		}
+		sum += eth.EthernetLen + eth.UDPLen + eth.IPv4Len
+		if o.Route.Dst.Is6() {
+			sum += eth.IPv6Len - eth.IPv4Len
+		}
+	}
+	return sum
 }
 
 // seal writes the outer headers.

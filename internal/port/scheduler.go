@@ -17,9 +17,9 @@ const (
 	// fewPackets is how many packets one of several competing priorities sends at a time: few beside the packets of
 	// the time in which somebody would notice, and enough for a burst that costs the system little more than a packet.
 	fewPackets = 16
-	// quantum is how many bytes a class of weight 1 sends before the next has its turn. What it sends too much is made
-	// up for in the next round, so that shares hold exactly over time.
-	quantum = 4096
+	// round is how many bytes all classes that share send together before the first has its turn again. What one sends too
+	// much is made up for in the next rounds, so that shares hold exactly over time.
+	round = 64 * 1024
 	// maxWeight limits how long the others wait.
 	maxWeight = 100
 	// rateBurst is how much of a limited rate may be used at once after a pause.
@@ -37,7 +37,7 @@ type Traffic struct {
 	// Weight is the share of each class that is not strict, relative to the others that have something to send; 0 to
 	// 100, where 0 means 1.
 	Weight [classes]uint8
-	// Rate is the most that each class sends, in bytes of packets in a second; 0: no limit.
+	// Rate is the most that each class sends, in bytes of frames in a second; 0: no limit.
 	Rate [classes]uint64
 }
 
@@ -73,6 +73,7 @@ type Scheduler struct {
 	checked bool                // plain is valid
 	paused  uint8               // bit p: priority p may not send
 	members [classes]uint8      // bits of the priorities of each class
+	quantum [classes]int        // bytes that each class may send in a round
 	credit  [classes]int        // bytes that each class may still send in this round; less than 0: too many were sent
 	last    [classes]uint8      // priority of each class that had the last turn
 	class   int                 // the one in whose turn we are
@@ -100,6 +101,17 @@ func (s *Scheduler) settle() {
 	s.members = [classes]uint8{}
 	for p, c := range s.traffic.Class {
 		s.members[c] |= 1 << p
+	}
+	sum := 0
+	for c := range s.quantum {
+		s.quantum[c] = 0
+		if s.members[c] != 0 && s.traffic.Strict>>c&1 == 0 {
+			s.quantum[c] = int(max(s.traffic.Weight[c], 1))
+			sum += s.quantum[c]
+		}
+	}
+	for c := range s.quantum {
+		s.quantum[c] = s.quantum[c] * round / max(sum, 1)
 	}
 	s.checked = true
 	s.plain = s.members[s.traffic.Class[0]] == ^uint8(0) && s.traffic.Rate == [classes]uint64{}
@@ -195,7 +207,7 @@ func (s *Scheduler) choose(able uint8) int {
 	for able>>s.class&1 == 0 || s.credit[s.class] <= 0 {
 		s.class = (s.class + 1) % classes
 		if able>>s.class&1 != 0 {
-			s.credit[s.class] += quantum * int(max(s.traffic.Weight[s.class], 1))
+			s.credit[s.class] += s.quantum[s.class]
 		}
 	}
 	return s.class

@@ -1,8 +1,12 @@
 package mlxtool
 
-import "github.com/softvpi/softvpi/internal/api"
+import (
+	"cmp"
 
-// qos shows what ports are to do about priorities, with who decided that (WinOF 5.50, 5.5.3.2; the manual does not print the output).
+	"github.com/softvpi/softvpi/internal/api"
+)
+
+// qos shows what ports do about priorities, with who decided that (WinOF 5.50, 5.5.3.2; the manual does not print the output).
 func (r *run) qos() (report, error) {
 	list, rest, err := r.locations(true)
 	if err != nil {
@@ -43,5 +47,5 @@ func (t *table) addQoS(port int, q *api.QoSStatus) {
 	t.add(port, "Traffic Classes", o.PrioTC, o.ETSFrom)
 	t.add(port, "ETS Bandwidths", o.TCBandwidth, o.ETSFrom)
 	t.add(port, "Applications", o.Applications, o.ApplicationsFrom)
-	t.add(port, "Enforced", q.Enforced, notKnown)
+	t.add(port, "Not Enforced", cmp.Or(q.Enforced.Missing(), "nothing"), notKnown)
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// TestShowQoS: show qos has the settings of every port with their origins, and says why a port has no DCBX and that nothing enforces
-// the settings.
+// TestShowQoS: show qos has the settings of every port with their origins, and says why a port has no DCBX and which of the
+// settings it does not work by.
 func TestShowQoS(t *testing.T) {
 	g := start(t)
 	rows := map[string]string{}
@@ -19,7 +19,7 @@ func TestShowQoS(t *testing.T) {
 		}
 	}
 	for setting, want := range map[string]string{"Priority Flow Control": "none default", "Traffic Classes": "none default",
-		"ETS Bandwidths": "0:100 default", "Applications": "none default", "Enforced": "false", "Willing": "true"} {
+		"ETS Bandwidths": "0:100 default", "Applications": "none default", "Not Enforced": "PFC, applications", "Willing": "true"} {
 		if !strings.HasPrefix(rows[setting], want) {
 			t.Errorf("%s is %q, want %q", setting, rows[setting], want)
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrUnsupported says that adapters, or this one, do not support something.
-var ErrUnsupported = errors.New("not supported by this adapter")
+var ErrUnsupported = api.ErrUnsupported
 
 // ErrIdle says that the user stopped a server while it waited for a client, which is the normal way to end
 // a server.

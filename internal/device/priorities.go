@@ -1,0 +1,84 @@
+package device
+
+import (
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/port"
+	"github.com/softvpi/softvpi/internal/qos"
+)
+
+// PriorityStatus is how a port treats priorities.
+type PriorityStatus struct {
+	// Operative are the settings by which the port works, with who decided them.
+	Operative qos.Operative
+	// Traffic is how it divides its wire by them.
+	Traffic port.Traffic
+}
+
+// SetPriorities changes how the port of an adapter treats priorities without a peer, at once. Errors are a *command.Error:
+// Unsupported on an adapter whose port has other settings.
+func (h *Host) SetPriorities(index uint32, own qos.Operative) error {
+	h.lock()
+	defer h.finish()
+	a, err := h.adapter(index)
+	if err != nil {
+		return err
+	}
+	if err := a.checkPriorities(); err != nil {
+		return err
+	}
+	if err := own.ETS.Check(); err != nil {
+		return command.Errorf(command.Invalid, "%v", err)
+	}
+	a.port.own = own
+	if a.port.agent == nil {
+		a.port.work(own)
+	}
+	return nil
+}
+
+// CheckPriorities reports why the port of an adapter has no settings of priorities of its own. Errors are a *command.Error.
+func (h *Host) CheckPriorities(index uint32) error {
+	h.lock()
+	defer h.unlock()
+	a, err := h.adapter(index)
+	if err != nil {
+		return err
+	}
+	return a.checkPriorities()
+}
+
+func (a *adapter) checkPriorities() error {
+	switch {
+	case a.ib != nil:
+		return command.Errorf(command.Unsupported, "adapter %q is an InfiniBand port, which has virtual lanes in place of priorities", a.name)
+	case a.port.functions[0] != a:
+		return command.Errorf(command.Unsupported, "adapter %q is a function at the port of %q, whose settings of priorities count", a.name,
+			a.port.functions[0].name)
+	}
+	return nil
+}
+
+// work makes the port work by these settings from now on: whatever acts on operative settings begins here.
+func (p *portLoop) work(o qos.Operative) {
+	p.operative = o
+	p.divide()
+}
+
+// divide lets the scheduler divide the wire by the operative classes.
+func (p *portLoop) divide() {
+	t := port.TrafficOf(&p.operative.ETS, [qos.Classes]uint64{})
+	if t == p.Scheduler.Traffic() {
+		return // what classes have sent in this round counts
+	}
+	if err := p.Scheduler.SetTraffic(p.host.now(), t); err != nil {
+		p.host.log.Warn("the port does not follow its settings of priorities", "cause", err) // they have been checked
+	}
+}
+
+// priorities returns how the adapter's port treats priorities; nil if the port is InfiniBand's.
+func (a *adapter) priorities() *PriorityStatus {
+	if a.ib != nil {
+		return nil
+	}
+	return &PriorityStatus{Operative: a.port.operative, Traffic: a.port.Scheduler.Traffic()}
+}
