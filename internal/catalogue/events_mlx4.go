@@ -84,9 +84,9 @@ var mlx4Events = []Event{
 // sensorEvents are the reports of the sensors of self-healing. For the first one the manual prints 3009 in
 // one place, and 30009 in the other, which is right.
 var sensorEvents = []Event{
-	sensor(30009, "SendHardwareStuck", "no hardware progress in an Ethernet send queue"),
+	raised(sensor(30009, "SendHardwareStuck", "no hardware progress in an Ethernet send queue")),
 	sensor(30029, "SendSoftwareStuck", "no driver progress in an Ethernet send queue"),
-	sensor(30011, "ReceiveSoftwareStuck", "no driver progress in an Ethernet receive queue"),
+	raised(sensor(30011, "ReceiveSoftwareStuck", "no driver progress in an Ethernet receive queue")),
 	sensor(30021, "ReceiveCompletionError", "a receive that completed with an error"),
 	sensor(30022, "SendCompletionError", "a send that completed with an error"),
 	sensor(30013, "VFChannelError", "an error on the channel to a virtual function"),

@@ -60,8 +60,9 @@ var dumpMeNowKeys = []Key{
 var selfHealingKeys = []Key{
 	{
 		Name: "SHCheckForHangTimeInSeconds", Base: AdapterClass, Group: groupSelfHealing, Generations: Both, Scope: onBoth, Type: DWORD,
+		Status:   Built,
 		Defaults: always(4), Min: 1, Max: 1<<32 - 1, Unit: "s", Effect: AtOnce,
-		Description: "Time from one check of the adapter's health to the next.",
+		Description: "Time from one check of the adapter's health to the next. Checked are the queues of an Ethernet function, which InfiniBand ports have none of.",
 		Chosen:      onWinOF2Too,
 		Sources:     from(winof, "4.10.1.1 Health-Checker Mechanism"),
 	},
@@ -81,8 +82,9 @@ var selfHealingKeys = []Key{
 	},
 	{
 		Name: "CheckForHangCQMaxNoProgress", Base: AdapterClass, Group: groupSelfHealing, Generations: Both, Scope: onBoth, Type: DWORD,
+		Status:   Built,
 		Defaults: always(4), Min: 1, Max: 1000, Unit: "checks", Effect: AtOnce,
-		Description: "Number of consecutive checks without progress after which a queue counts as stuck; twice as many for send queues in software.",
+		Description: "Number of consecutive checks without progress after which a queue of an Ethernet function counts as stuck: of WinOF-2 the events SendTimeout and ReceiveTimeout, of WinOF SendHardwareStuck and ReceiveSoftwareStuck. It is twice as many for send queues in software, of which there are none here.",
 		Chosen:      onWinOF2Too,
 		Sources:     append(from(winof, "4.10.1.1.1 Sensors"), selfHealingSources...),
 	},

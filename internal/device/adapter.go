@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	// leastMTU is the minimum IP packet size that a link must carry: a payload of 256 bytes.
-	leastMTU = 256 + maxOverhead
+	// LeastMTU is the minimum IP packet size that a link must carry: a payload of 256 bytes.
+	LeastMTU = 256 + maxOverhead
 	// vendorID is that of the adapters whose driver this emulates. No device of theirs has the ids of the
 	// following, so that programs do not treat them like one.
 	vendorID = 0x02c9

@@ -235,8 +235,8 @@ func (c *AdapterConfig) complete() error {
 	if m := c.RoceMaxFrameSize; m != 0 && (m < 256 || m > 4096 || m&(m-1) != 0) {
 		return command.Errorf(command.Invalid, "RoceMaxFrameSize is %d, want 256, 512, 1024, 2048 or 4096", m)
 	}
-	if c.MTU != 0 && c.MTU < leastMTU {
-		return command.Errorf(command.Invalid, "MTU is %d, want at least %d", c.MTU, leastMTU)
+	if c.MTU != 0 && c.MTU < LeastMTU {
+		return command.Errorf(command.Invalid, "MTU is %d, want at least %d", c.MTU, LeastMTU)
 	}
 	if c.Polling.Weight > 256 {
 		return command.Errorf(command.Invalid, "Polling.Weight is %d, want at most 256", c.Polling.Weight)

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/notify"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
@@ -317,8 +318,16 @@ func TestMTUFollowsTheInterface(t *testing.T) {
 			t.Errorf("after a restart the path MTU is %d, want 1024", i.ActiveMTU)
 		}
 	}
+	small := make(chan struct{}, 1)
+	defer h.Subscribe(func(c notify.Change) {
+		if c.Flags&notify.SmallMTU != 0 {
+			small <- struct{}{}
+		}
+	})()
 	set(200)
 	h.updateGIDs()
+	h.updateGIDs() // which is no change
+	<-small
 	if i := h.Snapshot().Adapters[0].Info; i.ActiveMTU != 256 {
 		t.Errorf("on an interface that carries nothing the path MTU is %d, want the least, 256", i.ActiveMTU)
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/links"
+	"github.com/softvpi/softvpi/internal/device/notify"
 	"github.com/softvpi/softvpi/internal/encap"
 	"github.com/softvpi/softvpi/internal/link/udp"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -130,8 +131,9 @@ func (a *adapter) followMTU(of int) {
 	}
 	before := a.mtu
 	if err := a.setMTU(of); err != nil {
-		if of < leastMTU {
+		if of < LeastMTU {
 			a.mtu = uint32(ib.MTU256.Bytes())
+			a.report(notify.SmallMTU)
 		}
 		a.host.log.Warn("the interface's MTU is too small", "adapter", a.name, "cause", err)
 	}

@@ -126,12 +126,28 @@ func (d *Driver) tellEthernet(i int, e ethernet.Event) {
 		r := d.running[i]
 		d.events.Raise(r.Generation, events.ManyGroups{Adapter: r.Name, Groups: e.Count, Limit: e.Limit})
 		return
+	case ethernet.SendTimeout, ethernet.ReceiveTimeout:
+		d.tellStuck(i, e)
+		return
 	case ethernet.Woken:
 		d.tellWoken(i, e)
 		return
 	}
 	d.log.Warn("Ethernet function", "adapter", d.running[i].Name, "event", strings.ToLower(e.Kind.String()), "mac", e.MAC.String(),
 		"count", e.Count)
+}
+
+// tellStuck writes the event of a queue that does not get on: those of WinOF are its sensors'. The function that WinOF-2's name is the
+// device's for the port.
+func (d *Driver) tellStuck(i int, e ethernet.Event) {
+	r, at := d.running[i], d.cfg.Slot(i)
+	if e.Kind == ethernet.SendTimeout {
+		d.events.Raise(r.Generation, events.SendTimeout{Adapter: r.Name, Queue: e.Queue, Function: at.Port - 1})
+		d.events.Raise(r.Generation, events.SendHardwareStuck{Device: at.Device})
+		return
+	}
+	d.events.Raise(r.Generation, events.ReceiveTimeout{Adapter: r.Name, Queue: e.Queue, Function: at.Port - 1})
+	d.events.Raise(r.Generation, events.ReceiveSoftwareStuck{Device: at.Device})
 }
 
 // ethernetWords returns the counters of the interface of adapter i's Ethernet function.

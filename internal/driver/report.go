@@ -7,6 +7,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/device/notify"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/ipc/server"
@@ -121,6 +122,12 @@ func (d *Driver) adapterChanged(c notify.Change) {
 			}
 		}
 		d.events.Raise(r.Generation, events.RoCEModesDiffer{Adapter: r.Name, Mode: mode})
+	}
+	if c.Flags&notify.SmallMTU != 0 {
+		if info, err := d.host.AdapterInfo(c.Adapter); err == nil {
+			d.events.Raise(r.Generation, events.MTUTooSmall{Adapter: r.Name, Firmware: d.version, Maximum: int(info.LinkMTU),
+				Minimum: device.LeastMTU})
+		}
 	}
 	if c.Flags&notify.GIDChange != 0 {
 		d.events.Raise(r.Generation, events.AddressesChanged{Adapter: r.Name, Addresses: d.host.Addresses(c.Adapter).Served})

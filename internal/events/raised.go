@@ -123,6 +123,25 @@ type (
 		Adapter                string
 		Value, Supported, Used uint32
 	}
+	// MTUTooSmall says that the MTU of a port's wire has become too small for RoCE, in bytes.
+	MTUTooSmall struct {
+		Adapter, Firmware string
+		Maximum, Minimum  int
+	}
+	// SendTimeout says that the port takes nothing of a send queue of an Ethernet function, in which frames wait.
+	SendTimeout struct {
+		Adapter         string
+		Queue, Function int
+	}
+	// ReceiveTimeout says that the host takes nothing of a receive queue of an Ethernet function, in which frames wait.
+	ReceiveTimeout struct {
+		Adapter         string
+		Queue, Function int
+	}
+	// SendHardwareStuck is SendTimeout of WinOF's sensors.
+	SendHardwareStuck struct{ Device string }
+	// ReceiveSoftwareStuck is ReceiveTimeout of WinOF's sensors.
+	ReceiveSoftwareStuck struct{ Device string }
 	// TooManyAddresses says that a port has more addresses than its GID table has room for.
 	TooManyAddresses struct {
 		Adapter string
@@ -235,6 +254,11 @@ func (RSSOff) event()               {}
 func (RSSModesDiffer) event()       {}
 func (FlowControlOff) event()       {}
 func (TooManyAddresses) event()     {}
+func (MTUTooSmall) event()          {}
+func (SendTimeout) event()          {}
+func (ReceiveTimeout) event()       {}
+func (SendHardwareStuck) event()    {}
+func (ReceiveSoftwareStuck) event() {}
 func (RegistryValueIgnored) event() {}
 func (MulticastAddress) event()     {}
 func (RegistrySetAside) event()     {}

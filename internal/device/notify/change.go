@@ -15,6 +15,7 @@ const (
 	GIDChange   // the GID table has changed
 	RDMAEnabled // the adapter begins to work
 	OtherMode   // RoCE packets of another mode than the adapter's have arrived for it
+	SmallMTU    // the MTU of its wire has become too small for RoCE
 )
 
 // Change is reported to subscribers when the state of an adapter changes.

@@ -48,6 +48,7 @@ type Config struct {
 	WakeOnMagicPacket, WakeOnPattern                                   int // *WakeOnMagicPacket...
 	ReturnPacketThreshold                                              int // 0: two thirds of *ReceiveBuffers
 	NumTcb                                                             int // for the host, which has the buffers
+	CheckForHang, MaxNoProgress                                        int // SHCheckForHangTimeInSeconds, CheckForHangCQMaxNoProgress
 	TxForwardingProcessor, TxInterruptProcessor                        int // for who drives the function; Automatic: any of RSS
 
 	// Machine are the machine's processors, of which RSS takes some for its queues; none: as many as the keys ask for, on one

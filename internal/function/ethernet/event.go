@@ -15,11 +15,15 @@ const (
 	DuplicateMAC
 	// Woken says that a frame arrived that wakes the host.
 	Woken
+	// ReceiveTimeout says that the host has taken no frames of a receive queue for some time, though some wait.
+	ReceiveTimeout
+	// SendTimeout says that the port has taken no frames of a send queue for some time, though some wait.
+	SendTimeout
 )
 
 // String returns the event's name.
 func (k EventKind) String() string {
-	return [...]string{"RSSOff", "ManyGroups", "DuplicateMAC", "Woken"}[k]
+	return [...]string{"RSSOff", "ManyGroups", "DuplicateMAC", "Woken", "ReceiveTimeout", "SendTimeout"}[k]
 }
 
 // Event is something that a function's owner is to know.
@@ -31,4 +35,6 @@ type Event struct {
 	Count, Limit int
 	// Pattern is the number of the pattern that has woken the host; -1: a magic packet.
 	Pattern int
+	// Queue is the number of the queue that a ReceiveTimeout or SendTimeout event is about.
+	Queue int
 }

@@ -40,6 +40,8 @@ type Function struct {
 	last   uint8                 // its priority
 	route  frame.Route
 
+	checkDue clock.Time // when queues are looked at
+
 	counters Counters
 }
 
@@ -48,7 +50,7 @@ func New(cfg Config, host Host) (*Function, error) {
 	if err := cfg.Check(); err != nil {
 		return nil, err
 	}
-	f := &Function{cfg: cfg, host: host, wire: onWire{}}
+	f := &Function{cfg: cfg, host: host, wire: onWire{}, checkDue: clock.Never}
 	f.route.SrcMAC = cfg.MAC
 	f.filter = filter.New(cfg.filter())
 	f.startSpreading()
@@ -111,11 +113,14 @@ func (f *Function) Advance(now clock.Time) {
 	for i := range f.send {
 		f.advanceSend(now, i)
 	}
+	if f.checkDue <= now {
+		f.lookAtQueues(now)
+	}
 }
 
 // Deadline implements port.Function.
 func (f *Function) Deadline() clock.Time {
-	due := clock.Never
+	due := f.checkDue
 	for i := range f.receive {
 		due = clock.Min(due, f.receive[i].due)
 	}

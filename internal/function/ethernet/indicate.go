@@ -34,8 +34,9 @@ type receiveQueue struct {
 	due     clock.Time // when the next interrupt is
 	meter   moderation.Meter
 	full    bool // the host has no room
-	kinds   RSSCounters
-	c       ReceiveCounters
+	progress
+	kinds RSSCounters
+	c     ReceiveCounters
 }
 
 // paceFor returns a pace of packets and microseconds.
@@ -228,6 +229,7 @@ func (f *Function) indicate(now clock.Time, q int, list []Packet) (took int) {
 		f.indicated(r, n)
 		if n < len(part) {
 			r.full = true
+			f.watch(now)
 			break
 		}
 	}

@@ -162,7 +162,7 @@ func TestHostWithoutRoom(t *testing.T) {
 		x.arrive(0, tcpFlow().udp().frame(counting(i)))
 	}
 	if c := x.ReceiveCounters(0); len(x.host.packets) != 3 || c.NoBuffer != 300-3-256 || x.Counters().NoBuffer != c.NoBuffer ||
-		x.Deadline() != clock.Never {
+		x.Deadline() != x.checkDue {
 		t.Fatalf("%d packets, %+v", len(x.host.packets), *c)
 	}
 	x.host.room = 100

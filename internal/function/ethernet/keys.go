@@ -74,6 +74,8 @@ var keys = []key{
 	{"*WakeOnPattern", func(c *Config) *int { return &c.WakeOnPattern }},
 	{"ReturnPacketThreshold", func(c *Config) *int { return &c.ReturnPacketThreshold }},
 	{"NumTcb", func(c *Config) *int { return &c.NumTcb }},
+	{"SHCheckForHangTimeInSeconds", func(c *Config) *int { return &c.CheckForHang }},
+	{"CheckForHangCQMaxNoProgress", func(c *Config) *int { return &c.MaxNoProgress }},
 	{"TxForwardingProcessor", func(c *Config) *int { return &c.TxForwardingProcessor }},
 	{"TxInterruptProcessor", func(c *Config) *int { return &c.TxInterruptProcessor }},
 }

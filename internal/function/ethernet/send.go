@@ -69,6 +69,8 @@ type sendQueue struct {
 	first, used int
 	heads       [frame.Priorities]int32 // the first that waits, -1: none
 	tails       [frame.Priorities]int32
+	handed      uint64 // frames handed out
+	progress    progress
 	completed   uint32     // sends complete and not reported
 	due         clock.Time // when they are
 	c           SendCounters
@@ -80,9 +82,10 @@ const mostRings = 2 * 64
 // bitmap is a set of send queues.
 type bitmap [mostRings / 64]uint64
 
-func (b *bitmap) set(i int)   { b[i>>6] |= 1 << (i & 63) }
-func (b *bitmap) clear(i int) { b[i>>6] &^= 1 << (i & 63) }
-func (b *bitmap) any() bool   { return b[0]|b[1] != 0 }
+func (b *bitmap) set(i int)      { b[i>>6] |= 1 << (i & 63) }
+func (b *bitmap) clear(i int)    { b[i>>6] &^= 1 << (i & 63) }
+func (b *bitmap) any() bool      { return b[0]|b[1] != 0 }
+func (b *bitmap) has(i int) bool { return b[i>>6]>>(i&63)&1 != 0 }
 
 // next returns the first of the set from i on, around its end; there must be one.
 func (b *bitmap) next(i int) int {
@@ -213,6 +216,7 @@ func (f *Function) Send(now clock.Time, q int, s *Send) error {
 	}
 	x.used++
 	f.queue(q, int32(at), p.priority)
+	f.watch(now)
 	return nil
 }
 

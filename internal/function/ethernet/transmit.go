@@ -57,8 +57,10 @@ func (f *Function) Transmit(now clock.Time, priority uint8, out []frame.Out) int
 			q = c.queue
 		}
 		f.cursor[priority] = q
-		n += f.transmit(q, priority, out[n:min(len(out), n+turnFrames)])
+		k := f.transmit(q, priority, out[n:min(len(out), n+turnFrames)])
+		f.send[q].handed += uint64(k)
 		f.send[q].c.Bursts++
+		n += k
 	}
 	f.lent, f.last = n > 0, priority
 	return n
