@@ -229,7 +229,8 @@ static bool put_port(const char *device, const struct shown *before, const struc
 
 	for (int i = 0; i < a->pkey_tbl_len && i < MOST_PKEYS; i++) {
 		snprintf(file, sizeof(file), "ports/1/pkeys/%d", i);
-		if (!svpi_put(file_of(device, file), "0x%04x\n", now->pkeys[i]))
+		if (!(now->pkeys[i] ? svpi_put(file_of(device, file), "0x%04x\n", now->pkeys[i]) :
+				      svpi_put_name(file_of(device, file), SVPI_EMPTY_PKEY)))
 			return false;
 	}
 	for (int i = 0; i < SVPI_MOST_GIDS; i++) {
@@ -260,7 +261,8 @@ static bool put_identity(struct ibv_device *d, struct ibv_context *c)
 	if (svpi_verbs.query_device(c, &a))
 		return true; /* the driver has gone meanwhile */
 	snprintf(name, sizeof(name), "/dev/infiniband/%s", d->dev_name);
-	if (!svpi_put(SVPI_EMPTY_GID, "0000:0000:0000:0000:0000:0000:0000:0000\n") || !svpi_put_link(name, "/dev/null")) /* a character device that everybody may open */
+	if (!svpi_put(SVPI_EMPTY_GID, "0000:0000:0000:0000:0000:0000:0000:0000\n") || !svpi_put(SVPI_EMPTY_PKEY, "0x0000\n") ||
+	    !svpi_put_link(name, "/dev/null")) /* a character device that everybody may open */
 		return false;
 	snprintf(name, sizeof(name), "/sys/class/infiniband_verbs/%s/ibdev", d->dev_name);
 	if (!svpi_put(name, "%s\n", d->name))

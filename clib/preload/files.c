@@ -91,6 +91,30 @@ bool svpi_put_link(const char *name, const char *to)
 	return unlink(path) == 0 && symlink(to, path) == 0;
 }
 
+/* same tells whether two paths are names of one file. */
+static bool same(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return lstat(a, &x) == 0 && lstat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+bool svpi_put_name(const char *name, const char *of)
+{
+	char path[PATH_MAX], file[PATH_MAX], other[PATH_MAX];
+
+	if (!path_of(name, path) || !path_of(of, file) || !path_of("/.new", other))
+		return false;
+	if (link(file, path) == 0 || (errno == ENOENT && make_dirs(path) && link(file, path) == 0))
+		return true;
+	if (errno != EEXIST)
+		return false;
+	if (same(path, file))
+		return true;
+	unlink(other);
+	return link(file, other) == 0 && rename(other, path) == 0;
+}
+
 void svpi_drop(const char *name)
 {
 	char path[PATH_MAX];

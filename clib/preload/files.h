@@ -15,6 +15,8 @@ extern char svpi_root[PATH_MAX];
 /* svpi_put writes a file, svpi_put_link a link, unless they are so already. False: it could not be done. */
 __attribute__((format(printf, 2, 3))) bool svpi_put(const char *name, const char *format, ...);
 bool svpi_put_link(const char *name, const char *to);
+/* svpi_put_name makes a file another name of one that is there: names cost the system less than files. */
+bool svpi_put_name(const char *name, const char *of);
 /* svpi_drop removes a file, a link or an empty directory, if it is there. */
 void svpi_drop(const char *name);
 
@@ -24,6 +26,8 @@ bool svpi_show_device(struct ibv_device *);
 /* svpi_empty_gid tells whether a name is that of an empty row of a GID table. The files of all of them are one. */
 #define SVPI_EMPTY_GID "/.empty-gid"
 bool svpi_empty_gid(const char *name);
+/* The empty rows of P_Key tables, most of them, are names of this file. */
+#define SVPI_EMPTY_PKEY "/.empty-pkey"
 /* The files about the link-layer address of a network interface, in its directory; NULL is after the last. */
 extern const char *const svpi_link_files[];
 /* svpi_show_anew forgets what was written: there is a new directory. */
