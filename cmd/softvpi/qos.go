@@ -23,8 +23,9 @@ func (c qosShowCmd) Run(s *session) error {
 		return err
 	}
 	type row struct {
-		Adapter string         `json:"adapter"`
-		QoS     *api.QoSStatus `json:"qos"`
+		Adapter     string                 `json:"adapter"`
+		QoS         *api.QoSStatus         `json:"qos"`
+		FlowControl *api.FlowControlStatus `json:"flow_control"`
 	}
 	chosen, err := adaptersNamed(st, c.Name)
 	if err != nil {
@@ -32,7 +33,7 @@ func (c qosShowCmd) Run(s *session) error {
 	}
 	rows := []row{}
 	for _, a := range chosen {
-		rows = append(rows, row{a.Name, a.QoS})
+		rows = append(rows, row{a.Name, a.QoS, a.FlowControl})
 	}
 	if c.JSON {
 		return writeJSON(s.env.Stdout, rows)
@@ -40,6 +41,7 @@ func (c qosShowCmd) Run(s *session) error {
 	for _, r := range rows {
 		fmt.Fprintf(s.env.Stdout, "%s\n", r.Adapter)
 		r.QoS.WriteText(s.env.Stdout)
+		r.FlowControl.WriteText(s.env.Stdout)
 	}
 	return nil
 }

@@ -103,6 +103,9 @@ type AdapterStatus struct {
 
 	// QoS is what an Ethernet port of the generation that has such keys is to do about priorities; nil for others.
 	QoS *QoSStatus `json:"qos,omitempty"`
+
+	// FlowControl is which pauses an Ethernet port obeys and sends; nil for others.
+	FlowControl *FlowControlStatus `json:"flow_control,omitempty"`
 }
 
 // EthernetStatus is the Ethernet function of an adapter, beside its RDMA function.

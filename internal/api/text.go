@@ -152,6 +152,7 @@ func (a *AdapterStatus) writeEthernet(w io.Writer, state string, addrs []string)
 		a.Ethernet.writeText(w)
 	}
 	a.QoS.writeStatus(w)
+	a.FlowControl.writeStatus(w)
 }
 
 // speed describes the speed of an Ethernet port's link.

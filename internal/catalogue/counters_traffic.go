@@ -23,7 +23,7 @@ var adapterTraffic = CounterSet{
 		),
 		counted(
 			total("Control Packets", "control_packets", "packets",
-				"MAC control frames that the Ethernet function received, including pause frames, which are not obeyed yet"),
+				"MAC control frames received, pause frames among them, which end at the port"),
 			total("Packets Outbound Errors", "outbound_error_packets", "packets",
 				"packets that the system refused to send, and frames of a host that cannot be"),
 			total("Packets Outbound Discarded", "outbound_discarded_packets", "packets", "packets that the port's impairment lost"),

@@ -201,7 +201,7 @@ type instance struct {
 	name   string
 	labels map[string]string
 	of     *Interface // for instances that are interfaces
-	part   int        // of the Ethernet function, for instances that are parts of it
+	part   int        // of the Ethernet function or the port, for instances that are parts of it
 	device []*Adapter // the ports of the adapter's device, itself included
 }
 
@@ -236,8 +236,10 @@ func (c *Collector) instances(set *catalogue.CounterSet, adapters []Adapter, n i
 	case "priority":
 		for p := range 8 {
 			all = append(all, one(", Priority "+strconv.Itoa(p), "priority", strconv.Itoa(p)))
+			all[p].part = p
 		}
 		all = append(all, one(", Untagged", "priority", "untagged"))
+		all[8].part = untagged
 	case "cpu": // those of RSS monitoring
 		if a.Ethernet == nil || a.Ethernet.Config.RssMonitoringEnabled == 0 {
 			return nil
@@ -275,6 +277,9 @@ func (c *Collector) read(set *catalogue.CounterSet, a *Adapter, in instance, sel
 	case partWords[set.Short] != nil:
 		x.Epoch += a.Restarts
 		read = readPart(set.Short, a, b, in.part)
+	case set.Instances == "priority" && in.part != untagged:
+		x.Epoch += a.Restarts
+		read = readPriority(set.Short, a, b, in.part)
 	case set.Instances == "device":
 		read = whole
 		for _, port := range in.device {

@@ -155,7 +155,7 @@ func TestTrafficWithoutAPriority(t *testing.T) {
 	for name, want := range map[string]string{
 		"Untagged: Bytes Received": "1846", "Untagged: Packets Received": "13", "Untagged: Packets Total/Sec": "10.0",
 		"Untagged: Bytes Sent":            "0",
-		"Untagged: Received Pause Frames": "-", "Priority 0: Bytes Received": "-", "Priority 7: Packets Total/Sec": "-",
+		"Untagged: Received Pause Frames": "0", "Priority 0: Bytes Received": "-", "Priority 7: Packets Total/Sec": "-",
 	} {
 		if got["Ethernet 1, "+name] != want {
 			t.Errorf("%s is %s, want %s", name, got["Ethernet 1, "+name], want)
@@ -165,16 +165,16 @@ func TestTrafficWithoutAPriority(t *testing.T) {
 
 func TestUncountedCountersHaveNoValue(t *testing.T) {
 	b := newBench(t, "Ethernet 1")
-	s := b.snapshot("adapter_qos.sent_pause_frames", "adapter_traffic.sent_packets")
+	s := b.snapshot("adapter_qos.sent_discarded_frames", "adapter_traffic.sent_packets")
 	got := map[string]bool{}
 	for _, in := range s.Instances {
 		for _, v := range in.Values {
 			got[in.Name+" "+v.Counter] = v.Raw != nil
 		}
 	}
-	want := map[string]bool{"Ethernet 1 sent_packets": true, "Ethernet 1, Untagged sent_pause_frames": false}
+	want := map[string]bool{"Ethernet 1 sent_packets": true, "Ethernet 1, Untagged sent_discarded_frames": false}
 	for _, p := range "01234567" {
-		want["Ethernet 1, Priority "+string(p)+" sent_pause_frames"] = false
+		want["Ethernet 1, Priority "+string(p)+" sent_discarded_frames"] = false
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error("(-want +got):\n", d)

@@ -18,7 +18,7 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 	"adapter_traffic": trafficWords(),
 	"port_traffic": with(trafficWords(), map[string]func(*device.Counters) uint64{
 		"received_too_long_packets":           tooLongPackets,
-		"received_unsupported_opcode_packets": func(c *device.Counters) uint64 { return ethernetOf(c).Counters.ControlUnknown },
+		"received_unsupported_opcode_packets": unknownControls,
 	}),
 	"adapter_diagnostics": {
 		"requester_length_errors":               func(c *device.Counters) uint64 { return c.Transport.RequesterLengthErrors },
@@ -78,7 +78,7 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 		"received_marked_packets": func(c *device.Counters) uint64 { return c.Transport.MarkedPackets },
 		"limited_flows":           func(c *device.Counters) uint64 { return c.LimitedFlows },
 	},
-	"adapter_qos": qosWords(),
+	"adapter_qos": with(qosWords(), pauseWords(untagged)),
 	"device": {
 		"no_wqe_drops":      noReceive,
 		"doorbells":         doorbells,
@@ -190,7 +190,7 @@ func trafficWords() map[string]func(*device.Counters) uint64 {
 		"received_frame_length_error_packets": tooLongPackets,
 		"received_bad_crc_packets":            func(c *device.Counters) uint64 { return c.Encap.ICRCErrors },
 		"received_discarded_packets":          func(c *device.Counters) uint64 { return c.Link.ReceiveDrops + ethernetOf(c).Counters.NoBuffer },
-		"control_packets":                     func(c *device.Counters) uint64 { return ethernetOf(c).Counters.Control },
+		"control_packets":                     controls,
 	})
 }
 

@@ -87,6 +87,7 @@ type adapter struct {
 	joinDue     clock.Time
 
 	congestion congestion.Settings // with LineRate 0: the link's
+	flow       FlowControl         // by keys
 
 	carried   carried
 	otherMode uint64     // RoCE packets of another mode, when subscribers were told last
@@ -157,6 +158,7 @@ func (h *Host) AddAdapter(cfg AdapterConfig) (uint32, error) {
 	if a.ib != nil {
 		h.onFabric.Store(true)
 	}
+	a.port.followFlow()
 	h.extendWildcards(a)
 	h.watched++
 	h.sleep.wake()

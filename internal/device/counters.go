@@ -45,6 +45,8 @@ type Counters struct {
 	Ethernet *EthernetStatus
 	// LLDP are those of the agent of its port, if that is its own.
 	LLDP dcb.Counters
+	// Flow are those of the flow control of its port, if that is its own.
+	Flow FlowCounters
 }
 
 // Counters returns the counters of all adapters. It holds the loop lock while copying them; apart from that,
@@ -67,7 +69,7 @@ func (a *adapter) words() Counters {
 		Transport: *a.engine.Counters(), CM: *a.cm.Counters(), Encap: a.links.Counters(), Link: s,
 		Rings: a.port.rings, FrameOverhead: a.frameOverhead(), CQOverflows: a.cqOverflows, EQOverflows: a.host.eventOverflows,
 		BadDoorbells: a.host.badDoorbells, LinkDowns: a.linkDowns, Doorbells: a.doorbells, Commands: a.host.commands, Objects: a.objects,
-		MRPages: a.regionPages, Ethernet: a.nic.status(), LLDP: a.lldpCounters(), RDMA: a.rdmaFrames(&s),
+		MRPages: a.regionPages, Ethernet: a.nic.status(), LLDP: a.lldpCounters(), Flow: a.flowCounters(), RDMA: a.rdmaFrames(&s),
 		LimitedFlows: uint64(a.engine.Limited(a.host.now())),
 		ErrorQPs:     uint64(a.engine.Failed()), RetransmittedQP: uint64(a.engine.Retransmitted()),
 	}

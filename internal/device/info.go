@@ -161,7 +161,7 @@ func (a *adapter) snapshot() AdapterStatus {
 		Info: a.info(), Name: a.name, NodeGUID: a.nodeGUID(), MAC: a.mac, Enabled: a.enabled, Up: a.up(), Wire: a.wireStatus(),
 		Path: a.path, GIDs: a.gids.List(),
 		Link: a.linkStats(), Retransmits: a.engine.Counters().RetransmittedPackets, Counters: a.counters(), Objects: a.objects,
-		LLDP: a.lldpStatus(), Priorities: a.priorities(),
+		LLDP: a.lldpStatus(), Priorities: a.priorities(), Flow: a.flowStatus(),
 	}
 	if set := a.links.Impairment(); set.Enabled() {
 		s.Impairment = set.String()

@@ -173,6 +173,7 @@ func (h *Host) SetEthernet(index uint32, on bool) error {
 		a.nic.stop()
 	}
 	a.port.followAgent()
+	a.port.followFlow()
 	if a.moved(was); err == nil && on && !a.linked() && !a.enabled && a.nic != nil {
 		a.report(notify.Down)
 	}

@@ -64,6 +64,9 @@ func (n *nic) status() *EthernetStatus {
 	}
 	s.Sending = n.side.Sending()
 	s.Counters, s.Queues, s.RSS = t.counters, t.queues, t.processors
+	flow := n.a.flowCounters() // what ends at the port counts as its card's
+	s.Counters.Control += flow.Control
+	s.Counters.ControlUnknown += flow.Unknown
 	return s
 }
 

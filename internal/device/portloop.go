@@ -20,6 +20,8 @@ type portLoop struct {
 	agent     *agent        // of LLDP; nil: none
 	own       qos.Operative // how the port treats priorities without a peer
 	operative qos.Operative // how it does: what its agent has agreed, or its own
+	deaf      error         // why the wire does not hear pauses, if it is to
+	heard     bool          // it was asked to
 	in        []frame.In
 	out       []frame.Out
 	sent      int        // frames of out that the links have accepted
@@ -97,7 +99,7 @@ func (p *portLoop) idle(now clock.Time) bool {
 			return false
 		}
 	}
-	return len(p.nics) == 0 && p.raw == 0 && !p.agent.on() || p.Port.Deadline() > now
+	return len(p.nics) == 0 && p.raw == 0 && !p.agent.on() && !p.flows() || p.Port.Deadline() > now
 }
 
 // receive passes what the links have received to the port.

@@ -62,6 +62,7 @@ func (a *adapter) checkPriorities() error {
 func (p *portLoop) work(o qos.Operative) {
 	p.operative = o
 	p.divide()
+	p.followFlow()
 }
 
 // divide lets the scheduler divide the wire by the operative classes.

@@ -30,6 +30,7 @@ func (h *Host) SetAdapterState(index uint32, enabled bool) error {
 	if err != nil || a.enabled == enabled {
 		if err == nil {
 			a.port.followAgent()
+			a.port.followFlow()
 		}
 		h.unlock()
 		return err
@@ -59,6 +60,7 @@ func (h *Host) SetAdapterState(index uint32, enabled bool) error {
 		a.report(flags)
 	}
 	a.port.followAgent()
+	a.port.followFlow()
 	h.finish()
 	if !enabled {
 		h.evict() // a closed socket keeps its address while somebody sleeps on it

@@ -40,6 +40,7 @@ type AdapterStatus struct {
 	Objects     ObjectCounts
 	LLDP        *LLDPStatus     // of its port's agent; nil: it has none of its own
 	Priorities  *PriorityStatus // of its port; nil: it has none
+	Flow        FlowStatus
 }
 
 // ObjectCounts is how many objects of each kind exist.

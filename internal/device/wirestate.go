@@ -128,6 +128,7 @@ func (a *adapter) setWire(s link.State) {
 	a.followSpeed()
 	a.nic.carrier()
 	a.agentCarrier()
+	a.port.followFlow()
 	a.moved(was)
 	a.reroute()
 }

@@ -145,7 +145,7 @@ func (d *Driver) enable(i int, k keys) error {
 			return nil
 		}
 		k.RoCE = device.RoCEv2 // nobody sees it
-		return errors.Join(d.host.Configure(uint32(i), k.Settings), d.changePriorities(i), d.startEthernet(i))
+		return errors.Join(d.host.Configure(uint32(i), k.Settings), d.changePriorities(i), d.changeFlowControl(i), d.startEthernet(i))
 	}
 	if d.cfg.Adapters[i].Host != "" {
 		if err := d.host.ConfigureEthernet(uint32(i), d.ethernetConfig(i)); err != nil {
@@ -173,7 +173,7 @@ func (d *Driver) enable(i int, k keys) error {
 		err = d.host.Configure(uint32(i), k.Settings)
 	}
 	if err == nil {
-		err = errors.Join(d.changeCongestion(i), d.changePriorities(i))
+		err = errors.Join(d.changeCongestion(i), d.changePriorities(i), d.changeFlowControl(i))
 	}
 	if err != nil {
 		return err

@@ -52,6 +52,8 @@ type (
 	DCBXMultiplePeers struct{ Adapter string }
 	// LLDPRefused says why a port has no LLDP although it is switched on.
 	LLDPRefused struct{ Adapter, Cause string }
+	// FlowControlRefused says why a port has no flow control although keys ask for it.
+	FlowControlRefused struct{ Adapter, Cause string }
 	// DuplicateMAC says that somebody else sends with the address of an adapter's Ethernet function.
 	DuplicateMAC struct{ Adapter, MAC string }
 	// WakeCommandFailed says why the command of a wake-up failed.
@@ -234,6 +236,7 @@ func (DCBXEnded) event()            {}
 func (DCBXConflict) event()         {}
 func (DCBXMultiplePeers) event()    {}
 func (LLDPRefused) event()          {}
+func (FlowControlRefused) event()   {}
 func (ManyGroups) event()           {}
 func (RoCEModesDiffer) event()      {}
 func (AdapterWoken) event()         {}

@@ -45,6 +45,14 @@ type Taker interface {
 	Takes(head []byte) bool
 }
 
+// Lender is a Function that has something to do when packets that it has handed out are its own again: at the next Transmit. While all
+// that it has to send is paused, the port calls that for no packet.
+type Lender interface {
+	Function
+	// Lent reports whether packets are handed out.
+	Lent() bool
+}
+
 // Placer is a Function that knows where the payloads of packets belong before they are opened, so that opening them
 // copies them there.
 type Placer interface {

@@ -30,6 +30,7 @@ type Port struct {
 	sender   *Station              // whose packets the last Transmit handed out
 	next     frame.Next
 	turned   turned
+	flow     *flow  // nil: no wire is one of whole Ethernet frames
 	shown    []byte // a frame that is sent, for those who see all
 	counters Counters
 }
@@ -42,6 +43,7 @@ func (p *Port) Advance(now clock.Time) {
 	if p.turned.waiting() {
 		p.deliverTurned(now)
 	}
+	p.followFlow(now)
 	for _, s := range p.stations {
 		if !s.off {
 			s.function.Advance(now)
@@ -55,6 +57,12 @@ func (p *Port) Deadline() clock.Time {
 		return 0
 	}
 	due := p.Scheduler.Deadline(p.pending())
+	if p.flow != nil {
+		if p.lends() {
+			return 0
+		}
+		due = clock.Min(due, p.flow.Deadline())
+	}
 	for _, s := range p.stations {
 		if !s.off {
 			due = clock.Min(due, s.function.Deadline())
@@ -75,7 +83,9 @@ func (p *Port) pending() (priorities uint8) {
 
 // Pending reports whether Transmit has something to do now: at a priority that is not paused, and whose rate had not been
 // used up when Transmit was last called.
-func (p *Port) Pending() bool { return p.Scheduler.Deadline(p.pending()) == 0 }
+func (p *Port) Pending() bool {
+	return p.Scheduler.Deadline(p.pending()) == 0 || p.signals() || p.lends()
+}
 
 // Transmit pulls packets of one priority from one function, with their outer headers, and returns their number. A
 // function may have none in spite of Pending; then the others are asked.
@@ -84,10 +94,14 @@ func (p *Port) Transmit(now clock.Time, out []frame.Out) int {
 		p.deliverTurned(now)
 	}
 	p.turned.reuse()
+	if p.signal(now, out) {
+		return 1
+	}
 	pending := p.pending()
 	for pending != 0 {
 		priority, most, ok := p.Scheduler.Next(now, pending)
 		if !ok {
+			p.reclaim(now, out)
 			return 0
 		}
 		if n := p.pull(now, priority, out[:min(most, len(out))]); n > 0 {

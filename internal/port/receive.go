@@ -8,6 +8,11 @@ import (
 
 // Receive passes on what the link of a wire has received: it opens the packets and hands them to their functions.
 func (p *Port) Receive(now clock.Time, w *Wire, in []frame.In) {
+	if w.flow != nil {
+		if in = p.toFlow(now, w, in); len(in) == 0 {
+			return
+		}
+	}
 	if w.steered > 0 {
 		w.sniff(now, in)
 	}

@@ -42,6 +42,7 @@ type Station struct {
 	port     *Port
 	function Function
 	placer   Placer  // function, if it is one
+	lender   Lender  // likewise
 	steerer  Steerer // function of a Steered station
 	taker    Taker   // function of an Agent station
 	wires    []*Wire
@@ -61,6 +62,7 @@ type Wire struct {
 
 	places  []place
 	agent   *place // its Agent station; nil: none
+	flow    *flow  // what takes its MAC control frames; nil: it is none of whole Ethernet frames
 	steered int    // Steered stations among places
 	mac     int    // the place of the station that had the last frame
 }
@@ -76,6 +78,7 @@ type place struct {
 func (p *Port) Attach(f Function, s Station) *Station {
 	s.port, s.function = p, f
 	s.placer, _ = f.(Placer)
+	s.lender, _ = f.(Lender)
 	switch s.Kind {
 	case Steered:
 		s.steerer = f.(Steerer)

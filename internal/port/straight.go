@@ -47,7 +47,7 @@ func (w *Wire) plain(from *Station, out []frame.Out) int {
 		o := &out[i]
 		b := o.Head[o.HeadStart:o.HeadEnd]
 		switch {
-		case len(b) < eth.EthernetLen || o.Task != (offload.Task{}):
+		case len(b) < eth.EthernetLen || o.Task != (offload.Task{}) || isControl(b):
 			return i
 		case i == 0:
 			if dst = eth.MAC(b); dst[0]&group != 0 || !w.other(from, dst) {

@@ -90,7 +90,7 @@ func (p *Port) turn(now clock.Time, w *Wire, from *Station, out []frame.Out) {
 
 // inside reports whether a frame is for another station on the wire, and marks it if it is for nobody else.
 func (w *Wire) inside(from *Station, o *frame.Out) bool {
-	if w.InfiniBand || int(o.HeadStart)+eth.EthernetLen > int(o.HeadEnd) {
+	if w.InfiniBand || int(o.HeadStart)+eth.EthernetLen > int(o.HeadEnd) || isControl(o.Head[o.HeadStart:o.HeadEnd]) {
 		return false
 	}
 	dst := eth.MAC(o.Head[o.HeadStart:])

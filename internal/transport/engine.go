@@ -156,11 +156,14 @@ func (e *Engine) Pending() uint8 {
 	if t := &e.trail; t.q != nil && t.due <= e.now {
 		p |= 1 << t.q.priority
 	}
-	if p == 0 && (len(e.unsent) > 0 || len(e.inPlace.runs) > 0) {
+	if p == 0 && e.Lent() {
 		return ^p
 	}
 	return p
 }
+
+// Lent reports whether packets were handed out whose requests complete at the next Transmit.
+func (e *Engine) Lent() bool { return len(e.unsent) > 0 || len(e.inPlace.runs) > 0 }
 
 // Undelivered reports whether completions or events wait to be taken. Messages on the local path leave them in both
 // engines, after their turns: the loop must not sleep on them.

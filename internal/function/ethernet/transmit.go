@@ -47,6 +47,9 @@ func (f *Function) Pending() (priorities uint8) {
 	return priorities
 }
 
+// Lent implements port.Lender.
+func (f *Function) Lent() bool { return f.lent }
+
 // Transmit implements port.Function.
 func (f *Function) Transmit(now clock.Time, priority uint8, out []frame.Out) int {
 	f.reclaim(now)

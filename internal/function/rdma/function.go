@@ -133,6 +133,9 @@ func (f *Function) Transmit(now clock.Time, priority uint8, out []frame.Out) int
 	return f.Engine.Transmit(now, priority, out)
 }
 
+// Lent implements port.Lender.
+func (f *Function) Lent() bool { return f.Engine.Lent() }
+
 // Deadline implements port.Function.
 func (f *Function) Deadline() clock.Time {
 	if f.Engine.Undelivered() {
