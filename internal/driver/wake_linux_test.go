@@ -62,7 +62,7 @@ func (s *sleeper) lost(t *testing.T, f []byte) {
 	t.Helper()
 	before := s.count("dropped_asleep_frames")
 	s.other.send(t, f)
-	await.Eventually(t, "a frame for a host that sleeps is dropped", func() bool { return s.count("dropped_asleep_frames") == before+1 })
+	await.Eventually(t, "a frame for a host that sleeps is dropped", func() bool { return s.count("dropped_asleep_frames") > before })
 	if !s.Status().Adapters[0].Ethernet.Asleep {
 		t.Error("it has woken the host")
 	}
