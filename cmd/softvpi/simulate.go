@@ -24,7 +24,7 @@ type simulateCmd struct {
 	JSON       string   `name:"json" placeholder:"FILE" help:"Write the result to this file, as JSON."`
 	CSV        string   `name:"csv" placeholder:"DIR" help:"Write flows, time series, queues and ports to this directory, as CSV."`
 	HTML       string   `name:"html" placeholder:"FILE" help:"Write a report with plots to this file, which needs no network."`
-	Processors int      `help:"Processors that the runs of --sweep use at once (default: all; the results do not depend on it)."`
+	Processors int      `help:"Processors that the runs of --sweep, or the parts of one run, use at once (default: all; the results do not depend on it)."`
 	Quiet      bool     `help:"Show no progress."`
 }
 

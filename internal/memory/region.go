@@ -130,7 +130,9 @@ func (r *Region) WriteLast(addr uint64, src []byte) error {
 		return err
 	}
 	if r.Remote == nil {
-		placeFar(r.Bytes[off:off+uint64(len(src))], src)
+		if dst := r.Bytes[off : off+uint64(len(src))]; &dst[0] != &src[0] { // otherwise it is there, all of it
+			placeFar(dst, src)
+		}
 		return nil
 	}
 	return writeLastRemote(r.Remote, r.Base+off, src)

@@ -14,8 +14,9 @@ type Labelled struct {
 	Result *Result `json:"result"`
 }
 
-// All runs scenarios, as many at a time as there are processors for, and returns their results in the same order. It asks progress
-// for all together, one call at a time. The error is a *scenario.Error or the context's.
+// All runs scenarios, as many at a time as there are processors for, and returns their results in the same order. Where there are more
+// processors than scenarios, each run has several. It asks progress for all together, one call at a time. The error is a
+// *scenario.Error or the context's.
 func All(ctx context.Context, runs []scenario.Labelled, processors int, progress func(Progress)) ([]Labelled, error) {
 	results, errs := make([]Labelled, len(runs)), make([]error, len(runs))
 	var mu sync.Mutex
@@ -40,7 +41,7 @@ func All(ctx context.Context, runs []scenario.Labelled, processors int, progress
 	for range min(processors, len(runs)) {
 		work.Go(func() {
 			for i := range next {
-				results[i], errs[i] = one(ctx, runs[i], func(p Progress) { note(i, p) })
+				results[i], errs[i] = one(ctx, runs[i], processors/len(runs), func(p Progress) { note(i, p) })
 			}
 		})
 	}
@@ -59,7 +60,7 @@ func All(ctx context.Context, runs []scenario.Labelled, processors int, progress
 	return results, nil
 }
 
-func one(ctx context.Context, s scenario.Labelled, progress func(Progress)) (Labelled, error) {
+func one(ctx context.Context, s scenario.Labelled, processors int, progress func(Progress)) (Labelled, error) {
 	if err := ctx.Err(); err != nil {
 		return Labelled{}, err
 	}
@@ -67,7 +68,7 @@ func one(ctx context.Context, s scenario.Labelled, progress func(Progress)) (Lab
 	if err != nil {
 		return Labelled{}, err
 	}
-	x, err := r.Run(ctx, progress)
+	x, err := r.Run(ctx, processors, progress)
 	if err == nil {
 		progress(Progress{Now: s.Duration, Of: s.Duration, Packets: x.Summary.Packets})
 	}

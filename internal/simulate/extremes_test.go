@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,13 +68,32 @@ func TestExtremes(t *testing.T) {
 		}
 		ctx, stop := context.WithTimeout(context.Background(), 20*time.Second)
 		defer stop()
-		if _, err := r.Run(ctx, nil); err != nil {
+		if _, err := r.Run(ctx, 1, nil); err != nil {
 			t.Fatal(err)
 		}
 		ran++
 	})
 	t.Logf("%d ran; refused: %v", ran, refused)
-	if ran == 0 || len(refused) == 0 {
-		t.Error("all is refused, or nothing")
+	if ran == 0 {
+		t.Error("all is refused")
+	}
+}
+
+// TestNew_Refuses: what no switch or station can be is named by the scenario's field.
+func TestNew_Refuses(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{`{"switch": {"pfc": [3], "buffer": "70KB"}}`, "f: switch.buffer is 70000; allowed: "},
+		{`{"switch": {"pfc": [3]}, "switches": {"switch": {"buffer": "70KB"}}}`, "f: switches.switch.buffer is 70000; allowed: "},
+		{`{"switch": {"pfc": [3], "quanta": 1}}`, "f: switch.quanta is 1; allowed: 0, or at least "},
+		{`{"switch": {"pfc": [3]}, "topology": {"rate": "1Tb/s", "delay": "1ms"}}`, "f: switch.buffer is 12582912; allowed: "},
+		{`{"nic": {"pfc": [3]}, "topology": {"rate": "1Tb/s", "delay": "1s"}}`, "f: topology.delay is 1s at 1000 Gb/s; allowed: less, where"},
+	} {
+		s, err := scenario.Read("f", []byte(c.text))
+		if err == nil {
+			_, err = New(s)
+		}
+		if err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", c.text, err, c.want)
+		}
 	}
 }

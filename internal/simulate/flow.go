@@ -3,25 +3,101 @@ package simulate
 import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/simulate/workload"
+	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// flow is a flow of a run: what both kinds of hosts count of it, and their own state.
+// flow is a flow of a run, whose two halves are in the shards of its hosts.
 type flow struct {
+	*sending
+	*receiving
+}
+
+// sending is a flow as its sender has it: what both kinds of hosts count, and their own state.
+type sending struct {
 	*workload.Flow
 	number  int32
-	waits   int32
+	host    int32   // of the sender, by its number in the shard
+	there   uint32  // number of the other half in its shard
+	peer    [4]byte // address of the receiver
+	waits   int32   // how many flows must end before
+	mtu     int32
+	failed  bool       // a write has ended with an error
 	began   clock.Time // Never: not yet
-	ended   clock.Time // when its last byte had arrived; Never: not yet
-	got     int64      // bytes that have arrived in order
 	packets uint64     // with a payload that have been sent
 	again   uint64     // of them more than once
-	marked  uint64     // that have arrived with a mark
-	cnps    uint64     // that have arrived at the sender
+	cnps    uint64     // that have arrived
 
-	failed bool // a write has ended with an error
+	lean leanSending
+	rc   *rcSending
+}
 
-	lean lean
-	rc   *rc
+// receiving is a flow as its receiver has it.
+type receiving struct {
+	*workload.Flow
+	number int32
+	host   int32   // of the receiver, by its number in the shard
+	back   uint32  // number of the other half in its shard
+	peer   [4]byte // address of the sender
+	shard  *shard
+	ended  clock.Time // when its last byte had arrived; Never: not yet
+	got    int64      // bytes that have arrived in order
+	marked uint64     // packets that have arrived with a mark
+
+	lean leanReceiving
+	rc   *rcReceiving
+}
+
+// Halves of flows have numbers as queue pairs have, which frames carry: those that send have the highest bit.
+const (
+	firstHalf  = 16
+	senderHalf = 1 << 23
+)
+
+func receivingNumber(i uint32) ib.QPN { return ib.QPN(firstHalf + i) }
+func sendingNumber(i uint32) ib.QPN   { return ib.QPN(senderHalf | firstHalf + i) }
+
+// sender returns the sender's half that a frame is for; nil: it is for the receiver's.
+func (h *shard) sender(n ib.QPN) *sending {
+	if n&senderHalf == 0 {
+		return nil
+	}
+	return &h.sends[n&^senderHalf-firstHalf]
+}
+
+// receiver returns the receiver's half that a frame is for, which is for none of a sender.
+func (h *shard) receiver(n ib.QPN) *receiving { return &h.receives[n-firstHalf] }
+
+// halve makes the flows of a scenario, those of a host beside each other in its shard.
+func (r *Run) halve() {
+	all, hosts := r.s.Flows.All, r.s.Graph.Hosts
+	sends, receives := make([]int, len(hosts)), make([]int, len(hosts)) // of each host: how many, and then the number of the next
+	for i := range all {
+		sends[all[i].From]++
+		receives[all[i].To]++
+	}
+	for i, node := range hosts {
+		h := &r.n.shards[r.n.at[node].shard]
+		n, m := len(h.sends), len(h.receives)
+		h.sends, h.receives = append(h.sends, make([]sending, sends[i])...), append(h.receives, make([]receiving, receives[i])...)
+		sends[i], receives[i] = n, m
+	}
+	r.flows = make([]flow, len(all))
+	for i := range all {
+		f := &all[i]
+		from, to := r.n.at[hosts[f.From]], r.n.at[hosts[f.To]]
+		a, b := &r.n.shards[from.shard], &r.n.shards[to.shard]
+		n, m := sends[f.From], receives[f.To]
+		sends[f.From]++
+		receives[f.To]++
+		a.sends[n] = sending{Flow: f, number: int32(i), host: from.node, there: uint32(m), waits: f.Waits, mtu: int32(r.s.MTU(f)),
+			peer: r.n.addrs[hosts[f.To]].As4(), began: clock.Never}
+		b.receives[m] = receiving{Flow: f, number: int32(i), host: to.node, back: uint32(n), shard: b,
+			peer: r.n.addrs[hosts[f.From]].As4(), ended: clock.Never}
+		r.flows[i] = flow{&a.sends[n], &b.receives[m]}
+		if f.Waits == 0 {
+			a.starts.push(start{f.Start, int32(i)})
+		}
+	}
 }
 
 // start is when a flow starts.

@@ -28,17 +28,19 @@ const (
 	pkey      = 0xffff
 )
 
-// lean is the state of a flow between lean hosts, the sender's and the receiver's.
-type lean struct {
+// leanSending is the state of a flow at a lean sender.
+type leanSending struct {
 	total  int64 // packets; MaxInt64: without end
 	next   int64 // the first that has not been sent, or must be again
 	acked  int64 // the first that has not been acknowledged
 	most   int64 // the first that has never been sent
 	moved  clock.Time
-	mtu    int
-	behind *flow // the next in the queue of those that may send
+	behind *sending // the next in the queue of those that may send
 	react  *congestion.ReactionPoint
+}
 
+// leanReceiving is its state at the receiver.
+type leanReceiving struct {
 	expected int64 // the next that the receiver takes
 	refused  bool  // it has refused the one behind a gap
 	answer   congestion.NotificationPoint
@@ -46,7 +48,7 @@ type lean struct {
 
 // notice is a short packet that a lean host owes.
 type notice struct {
-	flow   *flow
+	flow   *receiving
 	opcode ib.Opcode
 	refuse bool
 	psn    int64
@@ -55,7 +57,7 @@ type notice struct {
 // pace is when a flow may send.
 type pace struct {
 	at   clock.Time
-	flow *flow
+	flow *sending
 }
 
 func (p pace) Before(o pace) bool {
@@ -65,8 +67,8 @@ func (p pace) Before(o pace) bool {
 // leanHost is a host without verbs: its flows have packets, acknowledgements for some of them, go back to a packet that was lost, and
 // have the reaction points of DCQCN.
 type leanHost struct {
-	r       *Run
-	node    int
+	*shard
+	node    int // in the shard
 	nic     *scenario.NIC
 	timeout time.Duration
 
@@ -77,29 +79,26 @@ type leanHost struct {
 	notices []notice
 	told    int // of notices
 	paced   heap[pace]
-	active  []*flow // that wait for acknowledgements
+	active  []*sending // that wait for acknowledgements
 	check   clock.Time
 	buf     [afterB + ib.CNPReservedLen]byte
 }
 
 // fifo is a queue of flows.
-type fifo struct{ first, last *flow }
+type fifo struct{ first, last *sending }
 
-func newLeanHost(r *Run, node int) *leanHost {
-	nic := r.s.NICs[node]
-	h := &leanHost{r: r, node: node, nic: nic, timeout: ib.AckTimeout(nic.Timeout), check: clock.Never}
-	(&eth.Ethernet{Src: mac(node), Type: eth.TypeIPv4}).Put(h.buf[:])
-	src := r.n.addrs[node].As4()
-	eth.IPv4(h.buf[ipAt:]).Encode(0, 0, 0, 64, eth.ProtocolUDP, src, [4]byte{})
+func newLeanHost(sh *shard, node int) *leanHost {
+	nic := sh.r.s.NICs[node]
+	h := &leanHost{shard: sh, node: int(sh.r.n.at[node].node), nic: nic, timeout: ib.AckTimeout(nic.Timeout), check: clock.Never}
+	sh.r.n.head(h.buf[:], node)
 	return h
 }
 
-func (h *leanHost) begin(now clock.Time, f *flow) {
-	x := &f.lean
-	x.mtu = h.r.s.MTU(f.Flow)
+func (h *leanHost) begin(now clock.Time, f *sending) {
+	x, mtu := &f.lean, int64(f.mtu)
 	x.total = math.MaxInt64
 	if f.Bytes > 0 {
-		x.total = (f.Bytes + int64(x.mtu) - 1) / int64(x.mtu)
+		x.total = (f.Bytes + mtu - 1) / mtu
 	}
 	x.moved = now
 	h.active = append(h.active, f)
@@ -107,7 +106,7 @@ func (h *leanHost) begin(now clock.Time, f *flow) {
 	h.enqueue(f)
 }
 
-func (h *leanHost) enqueue(f *flow) {
+func (h *leanHost) enqueue(f *sending) {
 	q := &h.ready[f.Priority]
 	if q.first == nil {
 		q.first = f
@@ -118,7 +117,7 @@ func (h *leanHost) enqueue(f *flow) {
 	q.last = f
 }
 
-func (h *leanHost) dequeue(priority uint8) *flow {
+func (h *leanHost) dequeue(priority uint8) *sending {
 	q := &h.ready[priority]
 	f := q.first
 	if q.first = f.lean.behind; q.first == nil {
@@ -128,6 +127,10 @@ func (h *leanHost) dequeue(priority uint8) *flow {
 	f.lean.behind = nil
 	return f
 }
+
+// expect and over implement host: there is nothing to do.
+func (h *leanHost) expect(clock.Time, *receiving) {}
+func (h *leanHost) over(clock.Time, *receiving)   {}
 
 func (h *leanHost) room(priorities uint8) { h.full &^= priorities }
 
@@ -139,18 +142,17 @@ func (h *leanHost) deadline() clock.Time {
 }
 
 func (h *leanHost) take(now clock.Time, r ethernet.Ref) {
-	b := h.r.n.Store.Head(r)
+	b := h.Store.Head(r)
 	bth := ib.BTH(b[bthAt:])
-	f := &h.r.flows[bth.DestQP()]
-	switch bth.Opcode() {
-	case ib.RCAcknowledge:
-		h.acknowledged(now, f, follow(f.lean.acked, bth.PSN()), ib.AETH(b[afterB:]).Syndrome() != 0)
-	case ib.CNP:
+	switch f := h.sender(bth.DestQP()); {
+	case f == nil:
+		h.data(now, h.receiver(bth.DestQP()), b, h.Store.Len(r)-headers)
+	case bth.Opcode() == ib.CNP:
 		h.notified(now, f)
 	default:
-		h.data(now, f, b, h.r.n.Store.Len(r)-headers)
+		h.acknowledged(now, f, follow(f.lean.acked, bth.PSN()), ib.AETH(b[afterB:]).Syndrome() != 0)
 	}
-	h.r.n.Store.Drop(r)
+	h.Store.Drop(r)
 }
 
 // follow returns the number of a packet from its 24 bits, near another.
@@ -159,7 +161,7 @@ func follow(near int64, psn ib.PSN) int64 {
 }
 
 // data takes a packet with a payload.
-func (h *leanHost) data(now clock.Time, f *flow, b []byte, bytes int) {
+func (h *leanHost) data(now clock.Time, f *receiving, b []byte, bytes int) {
 	x := &f.lean
 	bth := ib.BTH(b[bthAt:])
 	if eth.Marked(eth.IPv4(b[ipAt:]).ToS()) {
@@ -179,7 +181,7 @@ func (h *leanHost) data(now clock.Time, f *flow, b []byte, bytes int) {
 	case psn == x.expected:
 		x.expected++
 		x.refused = false
-		h.r.arrived(now, f, bytes)
+		h.arrived(now, f, bytes)
 	}
 	if bth.AckReq() {
 		h.notices = append(h.notices, notice{f, ib.RCAcknowledge, false, x.expected})
@@ -187,7 +189,7 @@ func (h *leanHost) data(now clock.Time, f *flow, b []byte, bytes int) {
 }
 
 // acknowledged takes an acknowledgement of all packets before one, which must be sent again if it is refused.
-func (h *leanHost) acknowledged(now clock.Time, f *flow, psn int64, refused bool) {
+func (h *leanHost) acknowledged(now clock.Time, f *sending, psn int64, refused bool) {
 	x := &f.lean
 	if psn < x.acked || psn > x.most {
 		return
@@ -202,7 +204,7 @@ func (h *leanHost) acknowledged(now clock.Time, f *flow, psn int64, refused bool
 }
 
 // back makes a flow send again from the first packet that is not acknowledged.
-func (h *leanHost) back(f *flow) {
+func (h *leanHost) back(f *sending) {
 	idle := f.lean.next == f.lean.total
 	f.lean.next = f.lean.acked
 	if idle && f.lean.next < f.lean.total {
@@ -210,7 +212,7 @@ func (h *leanHost) back(f *flow) {
 	}
 }
 
-func (h *leanHost) notified(now clock.Time, f *flow) {
+func (h *leanHost) notified(now clock.Time, f *sending) {
 	f.cnps++
 	c := &h.nic.Congestion
 	if c.React>>f.Priority&1 == 0 {
@@ -273,7 +275,7 @@ func (h *leanHost) expire(now clock.Time) {
 
 // hand gives a frame to the station, or keeps it until that has room.
 func (h *leanHost) hand(now clock.Time, priority uint8, r ethernet.Ref) {
-	if !h.r.n.Send(now, h.node, r) {
+	if !h.Send(now, h.node, r) {
 		h.held[priority] = r
 		h.full |= 1 << priority
 	}
@@ -293,33 +295,29 @@ func (h *leanHost) tell(now clock.Time, n *notice) bool {
 	}
 	b := h.buf[:length]
 	clear(b[afterB:])
-	h.address(b, n.flow, int(n.flow.From), class)
+	h.address(b, n.flow.number, n.flow.peer, class)
 	bth := ib.BTH(b[bthAt:])
-	bth.Encode(n.opcode, false, false, 0, pkey, ib.QPN(n.flow.number), ib.PSN(n.psn)&ib.PSNMask)
+	bth.Encode(n.opcode, false, false, 0, pkey, sendingNumber(n.flow.back), ib.PSN(n.psn)&ib.PSNMask)
 	if n.opcode == ib.CNP {
 		bth.SetBECN(true)
 	} else if n.refuse {
 		ib.AETH(b[afterB:]).SetSyndrome(ib.NAKSequence)
 	}
-	h.hand(now, priority, h.r.n.Store.Put(b, ib.ICRCLen))
+	h.hand(now, priority, h.Store.Put(b, ib.ICRCLen))
 	return true
 }
 
-// address completes the headers before the BTH of a frame to a host. What no switch looks at is left out.
-func (h *leanHost) address(b []byte, f *flow, to int, class uint8) {
-	node := h.r.s.Graph.Hosts[to]
-	leaf := mac(h.r.n.leaf[h.node])
-	copy(b, leaf[:])
+// address completes the headers before the BTH of a frame of a flow to a host. What no switch looks at is left out.
+func (h *leanHost) address(b []byte, number int32, to [4]byte, class uint8) {
 	ip := eth.IPv4(b[ipAt:])
 	ip.SetToS(class)
-	dst := h.r.n.addrs[node].As4()
-	copy(ip[16:], dst[:])
-	eth.UDP(b[udpAt:]).Encode(sourcePort(f), roceDPort, 0)
+	copy(ip[16:], to[:])
+	eth.UDP(b[udpAt:]).Encode(sourcePort(number), roceDPort, 0)
 	binary.BigEndian.PutUint16(b[udpAt+4:], uint16(len(b)-udpAt+ib.ICRCLen))
 }
 
 // sourcePort is that of a flow's packets, by which switches spread them.
-func sourcePort(f *flow) uint16 { return firstPort | uint16(uint32(f.number)*2654435761>>18) }
+func sourcePort(flow int32) uint16 { return firstPort | uint16(uint32(flow)*2654435761>>18) }
 
 // send sends a packet of the flow that comes next at a priority.
 func (h *leanHost) send(now clock.Time, priority uint8) {
@@ -334,7 +332,7 @@ func (h *leanHost) send(now clock.Time, priority uint8) {
 			return
 		}
 	}
-	bytes := x.mtu
+	bytes := int(f.mtu)
 	if f.Bytes > 0 {
 		bytes = int(min(int64(bytes), f.Bytes-x.next*int64(bytes)))
 	}
@@ -343,11 +341,12 @@ func (h *leanHost) send(now clock.Time, priority uint8) {
 		class |= eth.ECNCapable
 	}
 	b := h.buf[:afterB]
-	h.address(b, f, int(f.To), class)
+	h.address(b, f.number, f.peer, class)
 	ask := x.next == x.total-1 || x.next%int64(h.nic.AckEvery) == int64(h.nic.AckEvery)-1
-	ib.BTH(b[bthAt:]).Encode(ib.RCWriteMiddle, false, ask, 0, pkey, ib.QPN(f.number), ib.PSN(x.next)&ib.PSNMask)
-	h.hand(now, priority, h.r.n.Store.Put(b, bytes+ib.ICRCLen))
+	ib.BTH(b[bthAt:]).Encode(ib.RCWriteMiddle, false, ask, 0, pkey, receivingNumber(f.there), ib.PSN(x.next)&ib.PSNMask)
+	h.hand(now, priority, h.Store.Put(b, bytes+ib.ICRCLen))
 	f.packets++
+	h.packets++
 	if x.next < x.most {
 		f.again++
 	}
@@ -357,7 +356,7 @@ func (h *leanHost) send(now clock.Time, priority uint8) {
 }
 
 // sent counts what a flow has sent against its rate, and says when it sends next.
-func (h *leanHost) sent(now clock.Time, f *flow, bytes int) {
+func (h *leanHost) sent(now clock.Time, f *sending, bytes int) {
 	x := &f.lean
 	if x.react != nil {
 		x.react.Sent(now, bytes+headers+4, h.nic.Congestion.Slack)

@@ -6,9 +6,11 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric/ethernet"
 	"github.com/softvpi/softvpi/internal/simulate/scenario"
 	"github.com/softvpi/softvpi/wire/eth"
@@ -28,30 +30,41 @@ const (
 	mtuSlack      = 100 // for the headers of packets in IP packets
 )
 
-// network is the switches and stations of a scenario. Its nodes have the numbers of the graph's.
+// network is the switches and stations of a scenario, in shards.
 type network struct {
-	ethernet.Fabric
-	s       *scenario.Scenario
-	addrs   []netip.Addr // of hosts, by node
-	leaf    []int        // of each host, by node
-	towards [][]int      // by node that is a leaf: how far each node is from it
-	numbers [][]int32    // of hosts, by the leaf and the host of their address
+	s         *scenario.Scenario
+	shards    []shard
+	at        []place // by node
+	lookahead time.Duration
+	watch     ethernet.Watch
+	addrs     []netip.Addr // of hosts, by node
+	leaf      []int        // of each host, by node
+	towards   [][]int      // by node that is a leaf: how far each node is from it
 }
+
+// place is a node's: its shard, and its number there.
+type place struct{ shard, node int32 }
 
 // newNetwork builds the network of a scenario. The error is a *scenario.Error.
 func newNetwork(s *scenario.Scenario) (*network, error) {
-	g := s.Graph
-	n := &network{s: s, addrs: make([]netip.Addr, len(g.Nodes)), leaf: make([]int, len(g.Nodes)), towards: make([][]int, len(g.Nodes))}
-	for i := range g.Nodes {
-		if err := n.add(i); err != nil {
-			return nil, n.refused(i, err)
+	g, p := s.Graph, divide(s.Graph)
+	n := &network{s: s, shards: make([]shard, p.count), at: make([]place, len(g.Nodes)), lookahead: p.lookahead,
+		addrs: make([]netip.Addr, len(g.Nodes)), leaf: make([]int, len(g.Nodes)), towards: make([][]int, len(g.Nodes))}
+	for i := range n.shards {
+		n.shards[i].number = i
+	}
+	for _, hosts := range []bool{true, false} { // so that hosts have the lowest numbers
+		for i := range g.Nodes {
+			if g.Nodes[i].Host != hosts {
+				continue
+			}
+			if err := n.add(i, &n.shards[p.of[i]]); err != nil {
+				return nil, n.refused(i, err)
+			}
 		}
 	}
-	for i := range g.Links {
-		l := &g.Links[i]
-		if err := n.Connect(ethernet.End{Node: l.A, Port: l.PortA}, ethernet.End{Node: l.B, Port: l.PortB}); err != nil {
-			return nil, n.refused(l.A, err)
-		}
+	if err := n.connect(); err != nil {
+		return nil, err
 	}
 	n.number()
 	for i := range g.Nodes {
@@ -63,6 +76,65 @@ func newNetwork(s *scenario.Scenario) (*network, error) {
 		}
 	}
 	return n, nil
+}
+
+// shardOf returns the shard of a node.
+func (n *network) shardOf(node int) *shard { return &n.shards[n.at[node].shard] }
+
+// Switch returns the switch of a node.
+func (n *network) Switch(node int) *ethernet.Switch {
+	return n.shardOf(node).Switch(int(n.at[node].node))
+}
+
+// connect connects the nodes, those of one shard in its fabric, and others by boxes.
+func (n *network) connect() error {
+	g := n.s.Graph
+	for i := range n.shards {
+		h := &n.shards[i]
+		h.exits = make([][]exit, h.nodes)
+	}
+	for i := range g.Links {
+		l := &g.Links[i]
+		a, b := n.at[l.A], n.at[l.B]
+		if a.shard != b.shard {
+			n.leads(l.A, l.PortA, b, l.PortB)
+			n.leads(l.B, l.PortB, a, l.PortA)
+			continue
+		}
+		x, y := ethernet.End{Node: int(a.node), Port: l.PortA}, ethernet.End{Node: int(b.node), Port: l.PortB}
+		if err := n.shards[a.shard].Connect(x, y); err != nil {
+			return n.refused(l.A, err)
+		}
+	}
+	for i := range g.Nodes {
+		site := ethernet.Site{Switch: n.Switch(i)}
+		for _, l := range g.Nodes[i].Links {
+			node, port := g.Links[l].Other(i)
+			site.Peers = append(site.Peers, ethernet.End{Node: node, Port: port})
+		}
+		for len(site.Peers) < site.Ports() { // the host's end of a station
+			site.Peers = append(site.Peers, ethernet.End{Node: -1})
+		}
+		n.watch.Sites = append(n.watch.Sites, site)
+	}
+	return nil
+}
+
+// leads notes that a port of a node leads to a node in another shard.
+func (n *network) leads(node, port int, to place, toPort int) {
+	h, other := n.shardOf(node), &n.shards[to.shard]
+	i := slices.IndexFunc(h.boxes, func(x *box) bool { return x.to == other })
+	if i < 0 {
+		i = len(h.boxes)
+		x := &box{to: other}
+		x.sent.first, x.before.first = clock.Never, clock.Never
+		h.boxes, other.feeds = append(h.boxes, x), append(other.feeds, x)
+	}
+	exits := &h.exits[n.at[node].node]
+	for len(*exits) <= port {
+		*exits = append(*exits, exit{})
+	}
+	(*exits)[port] = exit{h.boxes[i], to.node, uint8(toPort)}
 }
 
 // refused says which field makes a node impossible.
@@ -95,6 +167,12 @@ func mac(node int) eth.MAC {
 	return eth.MAC{2, 0x73, 0x76, byte(node >> 16), byte(node >> 8), byte(node)}
 }
 
+// head writes what all frames of a host begin with: Ethernet and IPv4 headers.
+func (n *network) head(b []byte, node int) {
+	(&eth.Ethernet{Dst: mac(n.leaf[node]), Src: mac(node), Type: eth.TypeIPv4}).Put(b)
+	eth.IPv4(b[ipAt:]).Encode(0, 0, 0, 64, eth.ProtocolUDP, n.addrs[node].As4(), [4]byte{})
+}
+
 // mtu is the longest IP packet that hosts send.
 func (n *network) mtu() int {
 	most := stationMTU
@@ -104,10 +182,10 @@ func (n *network) mtu() int {
 	return most
 }
 
-func (n *network) add(i int) error {
+func (n *network) add(i int, h *shard) error {
 	x := &n.s.Graph.Nodes[i]
 	if x.Host {
-		return n.addHost(i)
+		return n.addHost(i, h)
 	}
 	c := n.s.Switches[i]
 	ports := make([]ethernet.PortConfig, len(x.Links))
@@ -118,16 +196,17 @@ func (n *network) add(i int) error {
 			Trust: ethernet.TrustDSCP, FlowControl: c.Flow, Lossless: c.Lossless, Quanta: c.Quanta, Groups: c.Groups, Queues: c.Queues}
 	}
 	random := rand.New(rand.NewPCG(n.s.Seed, uint64(i)<<1|1))
-	sw, err := ethernet.New(&n.Store, ethernet.Config{MAC: mac(i), Buffer: c.Buffer, Storm: c.Storm, Entries: 1,
+	sw, err := ethernet.New(&h.Store, ethernet.Config{MAC: mac(i), Buffer: c.Buffer, Storm: c.Storm, Entries: 1,
 		Seed: n.s.Seed<<20 ^ uint64(i), Random: random.Uint64}, ports)
 	if err != nil {
 		return err
 	}
-	n.AddSwitch(sw)
+	n.at[i] = place{int32(h.number), int32(h.AddSwitch(sw))}
+	h.nodes++
 	return nil
 }
 
-func (n *network) addHost(i int) error {
+func (n *network) addHost(i int, h *shard) error {
 	c := n.s.NICs[i]
 	link := &n.s.Graph.Links[n.s.Graph.Nodes[i].Links[0]]
 	wire := ethernet.PortConfig{Rate: link.Rate, Delay: link.Delay, MTU: n.mtu(), Trust: ethernet.TrustDSCP, Lossless: c.Lossless}
@@ -141,12 +220,13 @@ func (n *network) addHost(i int) error {
 	if c.Pause {
 		room = ethernet.Headroom(link.Rate, link.Delay, n.mtu()) + 2*n.mtu()
 	}
-	st, err := ethernet.NewStation(&n.Store, ethernet.StationConfig{Wire: wire, Take: c.Take,
+	st, err := ethernet.NewStation(&h.Store, ethernet.StationConfig{Wire: wire, Take: c.Take,
 		Waiting: waiting * (n.mtu() + eth.EthernetLen + eth.VLANLen), Buffer: stationBuffer + room})
 	if err != nil {
 		return err
 	}
-	n.AddStation(st)
+	n.at[i] = place{int32(h.number), int32(h.AddStation(st))}
+	h.nodes++
 	return nil
 }
 
@@ -157,23 +237,18 @@ func (n *network) number() {
 		if g.Nodes[i].Tier != 1 {
 			continue
 		}
-		host, numbers := 0, []int32{}
+		host := 0
 		for _, l := range g.Nodes[i].Links {
 			if h, _ := g.Links[l].Other(i); g.Nodes[h].Host {
 				host++
-				numbers = append(numbers, int32(g.Nodes[h].Number))
 				n.addrs[h] = netip.AddrFrom4([4]byte{10, byte(leaves >> 8), byte(leaves), byte(host)})
 				n.leaf[h] = i
 			}
 		}
 		n.towards[i] = g.Distances(i)
-		n.numbers = append(n.numbers, numbers)
 		leaves++
 	}
 }
-
-// host returns the number of the host with an address.
-func (n *network) host(a [4]byte) int32 { return n.numbers[int(a[1])<<8|int(a[2])][a[3]-1] }
 
 // routes are those of a switch: over all ports that lead to a host by as few links as possible.
 func (n *network) routes(at int) (all []ethernet.Route) {

@@ -211,9 +211,10 @@ func (r *Run) resultFlows(x *Result) {
 	half := len(r.samples.at) / 2
 	all := int64(0)
 	for i := range r.flows {
-		f := &r.flows[i]
-		from, to := g.Hosts[f.From], g.Hosts[f.To]
-		o := Flow{Number: i, From: g.Nodes[from].Name, To: g.Nodes[to].Name, Priority: f.Priority, Bytes: f.Bytes, Got: f.got,
+		f := r.flows[i]
+		w := f.sending.Flow
+		from, to := g.Hosts[w.From], g.Hosts[w.To]
+		o := Flow{Number: i, From: g.Nodes[from].Name, To: g.Nodes[to].Name, Priority: w.Priority, Bytes: w.Bytes, Got: f.got,
 			Packets: f.packets, Again: f.again, Marked: f.marked, CNPs: f.cnps, Failed: f.failed}
 		all += f.got
 		x.Summary.Packets += f.packets
@@ -226,7 +227,7 @@ func (r *Run) resultFlows(x *Result) {
 			o.Start = ptr(us(f.began))
 			o.Goodput = rate(f.got, clock.Min(f.ended, r.now).Sub(f.began))
 			share := o.Goodput
-			if f.Bytes == 0 && i < r.samples.flows && half > 0 {
+			if w.Bytes == 0 && i < r.samples.flows && half > 0 {
 				share = rate(f.got-r.samples.got[i][half-1], r.now.Sub(r.samples.at[half-1]))
 			}
 			sum += share
@@ -235,7 +236,7 @@ func (r *Run) resultFlows(x *Result) {
 		}
 		if f.ended != clock.Never {
 			x.Summary.Complete++
-			ideal := r.n.ideal(from, to, f.Bytes, s.MTU(f.Flow))
+			ideal := r.n.ideal(from, to, w.Bytes, s.MTU(w))
 			took := f.ended.Sub(f.began)
 			o.End, o.FCT, o.Ideal, o.Slowdown = ptr(us(f.ended)), ptr(us(took)), ptr(us(ideal)), ptr(float64(took)/float64(ideal))
 			fct, slowdown = append(fct, *o.FCT), append(slowdown, *o.Slowdown)

@@ -3,29 +3,15 @@ package simulate
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
-	"github.com/softvpi/softvpi/internal/clock/due"
 	"github.com/softvpi/softvpi/internal/fabric/ethernet"
-	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/simulate/scenario"
-	"github.com/softvpi/softvpi/internal/transport"
 )
-
-// host is what is at a station.
-type host interface {
-	// begin starts a flow of the host, which has a turn then.
-	begin(now clock.Time, f *flow)
-	// take takes a frame that has arrived, which is the host's from now on. It has a turn then.
-	take(now clock.Time, r ethernet.Ref)
-	// room says that the station has room again at some priorities. The host has a turn then.
-	room(priorities uint8)
-	// turn does what is due and sends what may be sent.
-	turn(now clock.Time)
-	// deadline is when the host wants its next turn.
-	deadline() clock.Time
-}
 
 // Run is a simulation that runs.
 type Run struct {
@@ -33,23 +19,22 @@ type Run struct {
 	n       *network
 	now     clock.Time
 	flows   []flow
-	starts  heap[start]
-	open    int // flows with an end that are not complete
-	endless bool
-	hosts   []host // by number
-	due     due.Times
-	touched []int32
-	waiting []bool // by number: it is among those that were touched
+	ends    int          // flows that have an end
+	endless bool         // there are others
+	next    []clock.Time // by shard: when something happens there next
+	fed     []bool       // by shard: it has to collect what others have sent
+	active  []*shard     // in this window
+	turns   int          // of hosts in the window before
+	crew    *crew        // nil: there is one processor
 
-	lent      [][]byte           // payloads of frames, by their Ref
-	out       [waiting]frame.Out // what all engines send with, so that it stays in the caches
-	completed [16]transport.Completion
 	samples   samples
 	deadlocks []Deadlock
 
-	ask   func() error // whether to go on; it shows progress
-	beats int          // turns since it was asked last
-	err   error        // the run cannot go on
+	mu      sync.Mutex // of ask
+	ask     func(Progress) error
+	packets atomic.Uint64
+	reached atomic.Int64 // the time before which everything has happened
+	broken  atomic.Pointer[error]
 }
 
 // New prepares the run of a scenario. The error is a *scenario.Error.
@@ -58,47 +43,38 @@ func New(s *scenario.Scenario) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Run{s: s, n: n, flows: make([]flow, len(s.Flows.All)), due: due.New(len(s.Graph.Hosts)),
-		waiting: make([]bool, len(s.Graph.Hosts)), touched: make([]int32, 0, len(s.Graph.Hosts))}
-	for i := range r.flows {
-		f := &r.flows[i]
-		f.Flow, f.number, f.waits = &s.Flows.All[i], int32(i), s.Flows.All[i].Waits
-		f.began, f.ended = clock.Never, clock.Never
-		if f.Bytes == 0 {
+	r := &Run{s: s, n: n, next: make([]clock.Time, len(n.shards)), fed: make([]bool, len(n.shards)),
+		active: make([]*shard, 0, len(n.shards))}
+	for i := range s.Flows.All {
+		if s.Flows.All[i].Bytes == 0 {
 			r.endless = true
 		} else {
-			r.open++
+			r.ends++
 		}
-		if f.waits == 0 {
-			r.starts.push(start{f.Start, int32(i)})
-		}
-	}
-	n.Deliver = func(now clock.Time, at ethernet.End, f ethernet.Ref) {
-		h := s.Graph.Nodes[at.Node].Number
-		r.hosts[h].take(now, f)
-		r.touch(int32(h))
 	}
 	for _, node := range s.Graph.Hosts {
-		if s.Lean {
-			r.hosts = append(r.hosts, newLeanHost(r, node))
-			continue
-		}
-		h, err := newRCHost(r, node)
+		h := n.shardOf(node)
+		h.r = r
+		x, err := newHost(h, node)
 		if err != nil {
-			return nil, &scenario.Error{File: s.File, Field: s.Graph.Nodes[node].Name, Value: err.Error()}
+			return nil, &scenario.Error{File: s.File, Field: s.NICs[node].Path, Value: err.Error(), Allowed: "what an adapter can do"}
 		}
-		r.hosts = append(r.hosts, h)
+		h.hosts = append(h.hosts, x)
 	}
-	n.Watch(0, max(s.Sample, 100*time.Microsecond), r.deadlock)
+	for i := range n.shards {
+		n.shards[i].r = r
+		n.shards[i].settle()
+	}
+	r.halve()
 	r.samples.init(r)
 	return r, nil
 }
 
-func (r *Run) touch(h int32) {
-	if !r.waiting[h] {
-		r.waiting[h] = true
-		r.touched = append(r.touched, h)
+func newHost(h *shard, node int) (host, error) {
+	if h.r.s.Lean {
+		return newLeanHost(h, node), nil
 	}
+	return newRCHost(h, node)
 }
 
 // Progress is how far a run is.
@@ -111,125 +87,145 @@ const (
 	// slice is how much virtual time passes before somebody who waits is asked, and beat how many starts and turns of hosts.
 	slice = time.Millisecond
 	beat  = 4096
+	// leastWatch is the time from one look for deadlocks to the next, at least.
+	leastWatch = 100 * time.Microsecond
 )
 
-// Run lets the scenario happen. It asks progress, if that is not nil, again and again. The error is the context's.
-func (r *Run) Run(ctx context.Context, progress func(Progress)) (*Result, error) {
-	r.ask = func() error {
+// Run lets the scenario happen, on so many processors, of which the result does not depend. It asks progress, if that is not nil, again
+// and again, one call at a time. The error is the context's.
+func (r *Run) Run(ctx context.Context, processors int, progress func(Progress)) (*Result, error) {
+	r.ask = func(p Progress) error {
 		if progress != nil {
-			progress(Progress{time.Duration(r.now), r.s.Duration, r.packets()})
+			progress(p)
 		}
 		return ctx.Err()
 	}
-	end := clock.Time(r.s.Duration)
-	for next := clock.Time(r.s.Sample); r.now < end; next = next.Add(r.s.Sample) {
-		next = clock.Min(next, end)
-		for r.now < next {
-			r.pass(clock.Min(next, r.now.Add(slice)))
-			r.breathe(beat)
-			if r.err != nil {
-				return nil, r.err
-			}
+	if n := min(processors, len(r.n.shards)); n > 1 {
+		c := newCrew(n)
+		defer c.dismiss()
+		r.crew = c
+	}
+	end, every := clock.Time(r.s.Duration), max(r.s.Sample, leastWatch)
+	sample, look := clock.Time(0).Add(r.s.Sample), clock.Time(0).Add(every)
+	for r.now < end {
+		r.pass(clock.Min(clock.Min(sample, look), clock.Min(end, r.now.Add(slice))))
+		if !r.breathe() {
+			return nil, *r.broken.Load()
 		}
-		r.samples.take(r)
-		if r.open == 0 && !r.endless {
-			break
+		if r.now >= look {
+			r.look()
+			look = look.Add(every)
+		}
+		if r.now >= clock.Min(sample, end) {
+			sample = sample.Add(r.s.Sample)
+			r.samples.take(r)
+			if r.complete() == r.ends && !r.endless {
+				break
+			}
 		}
 	}
 	return r.result(), nil
 }
 
-// breathe asks now and then whether to go on.
-func (r *Run) breathe(turns int) {
-	if r.beats += turns; r.beats < beat || r.ask == nil || r.err != nil {
-		return
-	}
-	r.beats = 0
-	r.err = r.ask()
-}
-
-// refused ends the run: an engine has not taken what a host asked of it, which no scenario should make happen.
-func (r *Run) refused(err error) {
-	if r.err == nil {
-		r.err = fmt.Errorf("simulate: at %v: %w", time.Duration(r.now), err)
-	}
-}
-
-func (r *Run) packets() (n uint64) {
-	for i := range r.flows {
-		n += r.flows[i].packets
+// complete returns how many flows are.
+func (r *Run) complete() (n int) {
+	for i := range r.n.shards {
+		n += r.n.shards[i].complete
 	}
 	return n
 }
 
-// pass lets everything happen until a time.
+// breathe asks whether to go on, of whichever goroutine.
+func (r *Run) breathe() bool {
+	if r.ask != nil && r.broken.Load() == nil && r.mu.TryLock() { // otherwise another is at it
+		if err := r.ask(Progress{time.Duration(r.reached.Load()), r.s.Duration, r.packets.Load()}); err != nil {
+			r.stop(err)
+		}
+		r.mu.Unlock()
+	}
+	return r.broken.Load() == nil
+}
+
+// stop ends the run with an error.
+func (r *Run) stop(err error) { r.broken.CompareAndSwap(nil, &err) }
+
+// refused ends the run: an engine has not taken what a host asked of it, which no scenario should make happen.
+func (r *Run) refused(now clock.Time, err error) {
+	r.stop(fmt.Errorf("simulate: at %v: %w", time.Duration(now), err))
+}
+
+// pass lets everything happen until a time, window by window: no shard gets further ahead of another than a frame takes from one to the
+// other.
 func (r *Run) pass(until clock.Time) {
-	for r.err == nil {
-		at := clock.Min(r.n.Deadline(), r.due.First())
-		if len(r.starts) > 0 {
-			at = clock.Min(at, r.starts[0].at)
+	for i := range r.n.shards {
+		if !r.fed[i] {
+			r.next[i] = r.n.shards[i].first()
 		}
-		if at > until {
-			r.now = until
-			return
+	}
+	for r.broken.Load() == nil {
+		first := slices.Min(r.next)
+		if first > until {
+			break
 		}
-		r.now = max(r.now, at)
-		r.step()
+		end := clock.Min(max(first, r.now).Add(r.n.lookahead-1), until)
+		r.active = r.active[:0]
+		for i := range r.next {
+			if r.next[i] <= end || r.fed[i] {
+				r.active = append(r.active, &r.n.shards[i])
+				r.fed[i] = false
+			}
+		}
+		r.window(end)
+	}
+	r.now = until
+	r.reached.Store(int64(until))
+}
+
+// window lets the active shards pass a window, and hands on what they have for each other.
+func (r *Run) window(end clock.Time) {
+	if r.crew != nil && len(r.active) > 1 && r.turns >= worth {
+		r.crew.run(r.active, end)
+	} else {
+		for _, h := range r.active {
+			h.pass(end)
+		}
+	}
+	r.now, r.turns = end, 0
+	packets := uint64(0)
+	for _, h := range r.active {
+		r.next[h.number] = h.first()
+		r.turns += h.turns
+		packets += h.packets
+		h.packets = 0
+	}
+	r.packets.Add(packets)
+	r.reached.Store(int64(end))
+	for _, h := range r.active {
+		r.exchange(h)
 	}
 }
 
-// step does what is due now.
-func (r *Run) step() {
-	now := r.now
-	for len(r.starts) > 0 && r.starts[0].at <= now && r.err == nil {
-		r.breathe(1)
-		f := &r.flows[r.starts.pop().flow]
-		f.began = now
-		r.hosts[f.From].begin(now, f)
-		r.touch(f.From)
-	}
-	r.n.Advance(now)
-	for r.due.First() <= now {
-		h := r.due.Next()
-		r.due.Set(h, clock.Never)
-		r.touch(int32(h))
-	}
-	for node, priorities, ok := r.n.Room(); ok; node, priorities, ok = r.n.Room() {
-		h := r.s.Graph.Nodes[node].Number
-		r.hosts[h].room(priorities)
-		r.touch(int32(h))
-	}
-	for i := 0; i < len(r.touched); i++ { // turns touch others
-		r.breathe(1)
-		h := r.touched[i]
-		r.waiting[h] = false
-		r.hosts[h].turn(now)
-		r.due.Set(int(h), r.hosts[h].deadline())
-	}
-	r.touched = r.touched[:0]
-}
-
-// arrived counts bytes of a flow that have arrived in order.
-func (r *Run) arrived(now clock.Time, f *flow, bytes int) {
-	f.got += int64(bytes)
-	if f.Bytes == 0 || f.got < f.Bytes || f.ended != clock.Never {
-		return
-	}
-	f.ended = now
-	r.open--
-	for _, i := range r.s.Flows.After(int(f.number)) {
-		x := &r.flows[i]
-		if x.waits--; x.waits == 0 {
-			r.starts.push(start{max(x.Start, now), i})
+// exchange hands on what a shard has for others.
+func (r *Run) exchange(h *shard) {
+	for _, x := range h.boxes {
+		if x.post() {
+			r.next[x.to.number] = clock.Min(r.next[x.to.number], x.before.first)
+			r.fed[x.to.number] = true
 		}
 	}
+	for _, x := range h.notes {
+		f := r.flows[x.flow].receiving
+		f.shard.tell(r.now, f, x.over)
+		r.next[f.shard.number] = clock.Min(r.next[f.shard.number], f.shard.first())
+	}
+	h.notes = h.notes[:0]
 }
 
-// deadlock notes queues that wait for each other.
-func (r *Run) deadlock(now clock.Time, cycle []ethernet.Waiting) {
+// look notes queues that wait for each other.
+func (r *Run) look() {
 	const most = 64
-	if len(r.deadlocks) < most {
-		r.deadlocks = append(r.deadlocks, Deadlock{now, append([]ethernet.Waiting(nil), cycle...)})
+	if cycle := r.n.watch.Look(r.now); cycle != nil && len(r.deadlocks) < most {
+		r.deadlocks = append(r.deadlocks, Deadlock{r.now, cycle})
 	}
 }
 

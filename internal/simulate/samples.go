@@ -41,7 +41,7 @@ func (s *samples) init(r *Run) {
 	s.got = make([][]int64, s.flows)
 	s.before = make([]int64, len(r.flows))
 	for i := range r.flows {
-		s.data |= 1 << r.flows[i].Priority
+		s.data |= 1 << r.s.Flows.All[i].Priority
 	}
 }
 
@@ -51,7 +51,7 @@ func (s *samples) take(r *Run) {
 	sum, cnps := int64(0), uint64(0)
 	rates, squares, n := 0., 0., 0
 	for i := range r.flows {
-		f := &r.flows[i]
+		f := r.flows[i]
 		sum += f.got
 		cnps += f.cnps
 		if i < s.flows {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ func run(t testing.TB, text string) *Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := r.Run(context.Background(), nil)
+	x, err := r.Run(context.Background(), 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +224,7 @@ func TestExamples(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x, err := r.Run(context.Background(), nil)
+			x, err := r.Run(context.Background(), 1, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -264,17 +265,53 @@ func TestMTU(t *testing.T) {
 // TestRun_Stops: a run of which many flows begin at once says how far it is, and stops when it shall.
 func TestRun_Stops(t *testing.T) {
 	both(t, func(t *testing.T, lean bool) {
-		r := prepare(t, fmt.Sprintf(`{"topology": {"kind": "fat-tree", "radix": 8}, "workload": {"kind": "all-to-all"}, "lean": %v,
-			"duration": "10us"}`, lean))
+		pattern := `{"kind": "all-to-all"}`
+		r := prepare(t, fmt.Sprintf(`{"topology": {"kind": "star", "hosts": 16}, "workload": [%s%s], "lean": %v, "duration": "10us"}`, pattern,
+			strings.Repeat(", "+pattern, 63), lean))
 		ctx, stop := context.WithCancel(context.Background())
 		asked := 0
-		_, err := r.Run(ctx, func(p Progress) {
+		_, err := r.Run(ctx, 1, func(Progress) {
 			if asked++; asked == 2 {
 				stop()
 			}
 		})
-		if !errors.Is(err, context.Canceled) || asked != 2 || r.now != 0 {
+		if !errors.Is(err, context.Canceled) || asked != 2 || r.samples.at != nil {
 			t.Errorf("asked %d times, at %v: %v", asked, r.now, err)
+		}
+	})
+}
+
+// TestRun_Processors: a run gives the same bytes on any number of processors, with flows that begin and end all the time, ECMP, losses,
+// pauses and marks.
+func TestRun_Processors(t *testing.T) {
+	both(t, func(t *testing.T, lean bool) {
+		for _, c := range []string{
+			`"topology": {"kind": "fat-tree", "radix": 4}, "switch": {"pfc": [3], "kmin": "5KB", "kmax": "50KB", "pmax": 0.1},
+				"nic": {"pfc": [3], "dcqcn": "authors", "DcqcnEnablePrio3": 1}, "workload": {"kind": "poisson", "load": 0.8, "size": "20KB"}`,
+			`"topology": {"kind": "leaf-spine", "leaves": 3, "hosts": 20}, "switch": {"most": "20KB"}, "nic": {"timeout": 5},
+				"workload": [{"kind": "incast", "size": "30KB", "to": "host7"}, {"kind": "ring-allreduce", "size": "200KB"}]`,
+			`"topology": {"kind": "star", "hosts": 40}, "workload": [{"kind": "permutation", "size": "100KB"},
+				{"kind": "tree-allreduce", "size": "50KB"}]`,
+		} {
+			var first []byte
+			for _, processors := range []int{1, 2, 3, 8} {
+				r := prepare(t, fmt.Sprintf(`{%s, "lean": %v, "duration": "300us"}`, c, lean))
+				x, err := r.Run(context.Background(), processors, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b, err := json.Marshal(x)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if first == nil {
+					first = b
+					t.Logf("%d shards: %+v", len(r.n.shards), x.Summary)
+				}
+				if !bytes.Equal(b, first) {
+					t.Errorf("with %d processors the result is another: %+v", processors, x.Summary)
+				}
+			}
 		}
 	})
 }

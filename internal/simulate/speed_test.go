@@ -8,6 +8,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/simulate/scenario"
+	"github.com/softvpi/softvpi/internal/tools/ndperf"
 )
 
 func prepare(t testing.TB, text string) *Run {
@@ -40,49 +41,100 @@ func (r *Run) traversals() (n uint64) {
 	return n
 }
 
-// measure runs a simulation in its stride.
-func measure(b *testing.B, r *Run, step time.Duration) {
-	r.pass(clock.Time(20 * step))
-	packets, links := r.packets(), r.traversals()
-	b.ReportAllocs()
-	b.ResetTimer()
-	for b.Loop() {
-		r.pass(r.now.Add(step))
-	}
-	seconds := b.Elapsed().Seconds()
-	n := float64(r.packets() - packets)
-	b.ReportMetric(n/seconds/1e6, "Mpackets/s")
-	b.ReportMetric(float64(r.traversals()-links)/seconds/1e6, "Mtraversals/s")
-	b.ReportMetric(seconds*1e9/n, "ns/packet")
+// stride is a simulation that is measured in its stride, by the time of processors, so that what else the machine does counts little.
+type stride struct {
+	r       *Run
+	step    time.Duration
+	took    time.Duration
+	packets uint64
+	links   uint64
 }
 
-// BenchmarkIncast is incasts at 40 Gb/s with DCQCN and PFC, with RC queue pairs and with lean senders.
+// begin lets a simulation get into its stride.
+func begin(b *testing.B, step time.Duration, format string, args ...any) *stride {
+	x := &stride{r: prepare(b, fmt.Sprintf(format, args...)), step: step}
+	x.r.pass(clock.Time(20 * step))
+	x.links = x.r.traversals()
+	return x
+}
+
+// run measures a step.
+func (x *stride) run() {
+	packets, before := x.r.packets.Load(), ndperf.ProcessorTime()
+	x.r.pass(x.r.now.Add(x.step))
+	x.took += ndperf.ProcessorTime() - before
+	x.packets += x.r.packets.Load() - packets
+}
+
+// each is how long a packet takes, in ns.
+func (x *stride) each() float64 { return float64(x.took) / float64(x.packets) }
+
+// report says how fast it was.
+func (x *stride) report(b *testing.B) {
+	b.ReportMetric(float64(x.packets)/x.took.Seconds()/1e6, "Mpackets/s")
+	b.ReportMetric(float64(x.r.traversals()-x.links)/x.took.Seconds()/1e6, "Mtraversals/s")
+	b.ReportMetric(x.each(), "ns/packet")
+}
+
+// BenchmarkIncast is incasts at 40 Gb/s with DCQCN and PFC, with RC queue pairs and with lean senders, on one processor.
 func BenchmarkIncast(b *testing.B) {
 	for _, lean := range []bool{false, true} {
 		for _, senders := range []int{2, 16} {
 			b.Run(fmt.Sprintf("%d to 1, lean %v", senders, lean), func(b *testing.B) {
-				measure(b, prepare(b, fmt.Sprintf(`{"topology": {"senders": %d}, "workload": {"kind": "incast"}, "lean": %v, %s}`, senders, lean,
-					settings)), 100*time.Microsecond)
+				x := begin(b, 100*time.Microsecond, `{"topology": {"senders": %d}, "workload": {"kind": "incast"}, "lean": %v, %s}`, senders, lean,
+					settings)
+				b.ReportAllocs()
+				for b.Loop() {
+					x.run()
+				}
+				x.report(b)
 			})
 		}
 	}
 }
 
-// BenchmarkPorts is pairs of hosts at switches, each of which sends to the other: what a packet takes in a network of 2 and of 1,000
-// of them.
+// BenchmarkPorts is pairs of hosts at switches, each of which sends to the other: what a packet takes in a network of 1,008 of them, of
+// what it takes in one of 2 and of 16 that runs by turns with it, on one processor.
 func BenchmarkPorts(b *testing.B) {
 	for _, lean := range []bool{false, true} {
-		for _, leaves := range []int{1, 63} {
-			hosts := 2
-			if leaves > 1 {
-				hosts = 16
+		b.Run(fmt.Sprintf("lean %v", lean), func(b *testing.B) {
+			network := func(leaves, hosts int, step time.Duration) *stride {
+				return begin(b, step, `{"topology": {"kind": "leaf-spine", "leaves": %d, "spines": 1, "hosts": %d},
+					"workload": {"kind": "shift", "by": 1}, "lean": %v, %s}`, leaves, hosts, lean, settings)
 			}
-			b.Run(fmt.Sprintf("%d hosts, lean %v", leaves*hosts, lean), func(b *testing.B) {
-				// Both ways have one switch: a host sends to its neighbour at the same leaf.
-				measure(b, prepare(b, fmt.Sprintf(`{"topology": {"kind": "leaf-spine", "leaves": %d, "spines": 1, "hosts": %d},
-					"workload": {"kind": "shift", "by": 1}, "lean": %v, %s}`, leaves, hosts, lean, settings)), 20*time.Microsecond)
-			})
-		}
+			two, sixteen := network(1, 2, 500*time.Microsecond), network(1, 16, 100*time.Microsecond)
+			all := network(63, 16, 5*time.Microsecond)
+			for b.Loop() {
+				for _, x := range []*stride{two, all, sixteen} {
+					x.run()
+				}
+			}
+			all.report(b)
+			b.ReportMetric(two.each(), "ns/packet-of-2")
+			b.ReportMetric(sixteen.each(), "ns/packet-of-16")
+			b.ReportMetric(all.each()/two.each(), "times-2-hosts")
+		})
+	}
+}
+
+// BenchmarkProcessors is an all-to-all of 256 hosts over leaves and spines on one processor and on all of them.
+func BenchmarkProcessors(b *testing.B) {
+	for _, lean := range []bool{false, true} {
+		b.Run(fmt.Sprintf("lean %v", lean), func(b *testing.B) {
+			var took [2]time.Duration
+			for b.Loop() {
+				for i, processors := range []int{1, runtime.GOMAXPROCS(0)} {
+					r := prepare(b, fmt.Sprintf(`{"topology": {"kind": "leaf-spine", "leaves": 16, "spines": 8, "hosts": 16, "delay": "1us"},
+						"workload": {"kind": "permutation"}, "lean": %v, "duration": "200us"}`, lean))
+					before := time.Now()
+					if _, err := r.Run(b.Context(), processors, nil); err != nil {
+						b.Fatal(err)
+					}
+					took[i] += time.Since(before)
+				}
+			}
+			b.ReportMetric(took[0].Seconds()/took[1].Seconds(), "times-1-processor")
+		})
 	}
 }
 
@@ -105,8 +157,8 @@ func TestMemory(t *testing.T) {
 		r := prepare(t, fmt.Sprintf(`{"topology": {"senders": %d}, "workload": [%s], "lean": %v, %s}`, senders, text[1:], lean, settings))
 		r.pass(1) // all have started
 		after := heap()
-		if r.open != flows*senders {
-			t.Fatalf("%d flows", r.open)
+		if r.ends != flows*senders {
+			t.Fatalf("%d flows", r.ends)
 		}
 		runtime.KeepAlive(r)
 		return after - before

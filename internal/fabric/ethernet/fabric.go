@@ -14,45 +14,51 @@ type End struct{ Node, Port int }
 type Fabric struct {
 	// Deliver takes a frame that the host of a station has taken: it is whoever's that has it then.
 	Deliver func(now clock.Time, at End, f Ref)
+	// Away takes a frame that leaves by a port at which nothing is connected, and that arrives at a time at the other end of the link,
+	// wherever that is: it is its taker's then. nil: such frames are lost.
+	Away func(at clock.Time, from End, f Ref)
 	// Store has the frames of all nodes.
 	Store Store
 
 	nodes    []node
 	due      due.Times
 	arrivals arrivals
-	watch    watch
 	rooms    []int // stations that have room again
 	out      [16]Departure
 }
 
 // node is a switch or a station.
 type node struct {
-	sw      *Switch
+	Site
 	station *Station // nil: it is a switch
-	peers   []End    // by port; the node -1: none
 	told    bool     // it is among those with room again
 }
 
 // AddSwitch adds a switch, whose store must be the fabric's, and returns its number.
-func (f *Fabric) AddSwitch(s *Switch) int { return f.add(node{sw: s}) }
+func (f *Fabric) AddSwitch(s *Switch) int { return f.add(node{Site: Site{Switch: s}}) }
 
 // AddStation adds a station, whose store must be the fabric's, and returns its number.
-func (f *Fabric) AddStation(s *Station) int { return f.add(node{sw: s.Switch, station: s}) }
+func (f *Fabric) AddStation(s *Station) int {
+	return f.add(node{Site: Site{Switch: s.Switch}, station: s})
+}
 
 func (f *Fabric) add(n node) int {
-	for range n.sw.ports {
-		n.peers = append(n.peers, End{Node: -1})
+	for range n.ports {
+		n.Peers = append(n.Peers, End{Node: -1})
 	}
 	f.nodes = append(f.nodes, n)
 	f.due = due.New(len(f.nodes))
 	for i := range f.nodes {
-		f.due.Set(i, f.nodes[i].sw.Deadline())
+		f.due.Set(i, f.nodes[i].Switch.Deadline())
 	}
 	return len(f.nodes) - 1
 }
 
+// Site returns a node as a watch sees it.
+func (f *Fabric) Site(n int) Site { return f.nodes[n].Site }
+
 // Switch returns a node's switch.
-func (f *Fabric) Switch(n int) *Switch { return f.nodes[n].sw }
+func (f *Fabric) Switch(n int) *Switch { return f.nodes[n].Switch }
 
 // Station returns a node that is a station, or nil.
 func (f *Fabric) Station(n int) *Station { return f.nodes[n].station }
@@ -63,9 +69,9 @@ func (f *Fabric) Connect(a, b End) error {
 		switch {
 		case e.Node < 0 || e.Node >= len(f.nodes):
 			return bad("Node", e.Node, fmt.Sprintf("0 to %d", len(f.nodes)-1))
-		case e.Port < 0 || e.Port >= len(f.nodes[e.Node].peers) || f.nodes[e.Node].station != nil && e.Port != wire:
+		case e.Port < 0 || e.Port >= len(f.nodes[e.Node].Peers) || f.nodes[e.Node].station != nil && e.Port != wire:
 			return bad("Port", e.Port, fmt.Sprintf("a port of node %d", e.Node))
-		case f.nodes[e.Node].peers[e.Port].Node >= 0 || a == b:
+		case f.nodes[e.Node].Peers[e.Port].Node >= 0 || a == b:
 			return bad("Port", e.Port, fmt.Sprintf("one of node %d that is not connected", e.Node))
 		}
 	}
@@ -76,19 +82,25 @@ func (f *Fabric) Connect(a, b End) error {
 	if x.cfg.Delay != y.cfg.Delay {
 		return bad("Delay", y.cfg.Delay, fmt.Sprintf("%v as at the other end of the link", x.cfg.Delay))
 	}
-	f.nodes[a.Node].peers[a.Port], f.nodes[b.Node].peers[b.Port] = b, a
+	f.nodes[a.Node].Peers[a.Port], f.nodes[b.Node].Peers[b.Port] = b, a
 	return nil
 }
 
-func (f *Fabric) port(e End) *Port { return &f.nodes[e.Node].sw.ports[e.Port] }
+func (f *Fabric) port(e End) *Port { return &f.nodes[e.Node].Switch.ports[e.Port] }
 
 // Send hands a frame to a station, which it is from now on; false: it has no room.
 func (f *Fabric) Send(now clock.Time, station int, r Ref) bool {
 	x := &f.nodes[station]
 	ok := x.station.Send(now, r)
 	f.departs(now, x, station)
-	f.due.Set(station, x.sw.Deadline())
+	f.due.Set(station, x.Switch.Deadline())
 	return ok
+}
+
+// Arrive lets a frame arrive at a port at a time that is not over: from the other end of a link that is elsewhere. It is the fabric's
+// then.
+func (f *Fabric) Arrive(at clock.Time, to End, r Ref) {
+	f.arrivals.push(arrival{at: at, node: uint32(to.Node), port: uint8(to.Port), frame: r})
 }
 
 // Room returns a station that has room again after Send had none, with the priorities; false: there is none.
@@ -105,11 +117,11 @@ func (f *Fabric) Room() (station int, priorities uint8, ok bool) {
 }
 
 // Wake notes that something was done to a node directly.
-func (f *Fabric) Wake(node int) { f.due.Set(node, f.nodes[node].sw.Deadline()) }
+func (f *Fabric) Wake(node int) { f.due.Set(node, f.nodes[node].Switch.Deadline()) }
 
 // Deadline returns when Advance is wanted next.
 func (f *Fabric) Deadline() clock.Time {
-	return clock.Min(clock.Min(f.due.First(), f.arrivals.first()), f.watch.at())
+	return clock.Min(f.due.First(), f.arrivals.first())
 }
 
 // Advance lets happen what is due, in the order of time; what is due at once in the order in which it was sent, then nodes by number.
@@ -119,18 +131,15 @@ func (f *Fabric) Advance(now clock.Time) {
 		if at > now {
 			return
 		}
-		switch {
-		case f.arrivals.first() == at:
-			a := f.arrivals.pop()
-			if len(f.arrivals.heap) > 0 {
-				f.Store.prefetch(f.arrivals.heap[0].frame)
-			}
-			f.arrive(a)
-		case f.due.First() == at:
+		if f.arrivals.first() > at {
 			f.turn(at, f.due.Next())
-		default:
-			f.look(at)
+			continue
 		}
+		a := f.arrivals.pop()
+		if len(f.arrivals.heap) > 0 {
+			f.Store.prefetch(f.arrivals.heap[0].frame)
+		}
+		f.arrive(a)
 	}
 }
 
@@ -145,16 +154,16 @@ func (f *Fabric) arrive(a arrival) {
 		f.Deliver(a.at, End{int(a.node), host}, a.frame)
 		return
 	}
-	x.sw.Receive(a.at, int(a.port), a.frame)
-	f.due.Set(int(a.node), x.sw.Deadline())
+	x.Switch.Receive(a.at, int(a.port), a.frame)
+	f.due.Set(int(a.node), x.Switch.Deadline())
 }
 
 // turn lets a node send.
 func (f *Fabric) turn(now clock.Time, i int) {
 	x := &f.nodes[i]
-	x.sw.Advance(now)
+	x.Switch.Advance(now)
 	f.departs(now, x, i)
-	f.due.Set(i, x.sw.Deadline())
+	f.due.Set(i, x.Switch.Deadline())
 	if x.station != nil && x.station.refused != 0 && !x.told {
 		x.told = true
 		f.rooms = append(f.rooms, i)
@@ -163,7 +172,7 @@ func (f *Fabric) turn(now clock.Time, i int) {
 
 // departs takes what leaves a node.
 func (f *Fabric) departs(now clock.Time, x *node, i int) {
-	for n := x.sw.Take(f.out[:]); n > 0; n = x.sw.Take(f.out[:]) {
+	for n := x.Switch.Take(f.out[:]); n > 0; n = x.Switch.Take(f.out[:]) {
 		for _, d := range f.out[:n] {
 			f.depart(now, x, i, d)
 		}
@@ -171,15 +180,19 @@ func (f *Fabric) departs(now clock.Time, x *node, i int) {
 }
 
 func (f *Fabric) depart(now clock.Time, x *node, i int, d Departure) {
-	to := x.peers[d.Port]
+	to := x.Peers[d.Port]
 	if x.station != nil && d.Port == host && f.Deliver != nil {
 		if to = (End{i, host}); d.At <= now {
 			f.Deliver(now, to, d.Frame)
 			return
 		}
 	}
-	if to.Node < 0 { // nobody is there
-		f.Store.Drop(d.Frame)
+	if to.Node < 0 {
+		if f.Away == nil { // nobody is there
+			f.Store.Drop(d.Frame)
+			return
+		}
+		f.Away(d.At, End{i, d.Port}, d.Frame)
 		return
 	}
 	f.arrivals.push(arrival{at: d.At, node: uint32(to.Node), port: uint8(to.Port), frame: d.Frame})

@@ -145,8 +145,8 @@ func (l *load) sorted() (all []*flow) {
 // drops returns what was lost in all switches and stations.
 func (l *load) drops() (n uint64, how string) {
 	for i := range l.nodes {
-		for j := range l.nodes[i].sw.ports {
-			c := l.nodes[i].sw.Port(j).Counters(l.now)
+		for j := range l.nodes[i].Switch.ports {
+			c := l.nodes[i].Switch.Port(j).Counters(l.now)
 			d := c.Dropped
 			n += d.Malformed + d.UnknownVLAN + d.Reserved + d.Filtered + d.TooLong + d.HopLimit + d.NoRoute + d.Down
 			for k, p := range c.Priority {
@@ -179,7 +179,7 @@ func (l *load) complete() {
 func (l *load) empty() {
 	l.t.Helper()
 	for i := range l.nodes {
-		if u := l.nodes[i].sw.Usage(); u.Used != 0 || u.Headroom != 0 {
+		if u := l.nodes[i].Switch.Usage(); u.Used != 0 || u.Headroom != 0 {
 			l.t.Errorf("node %d still uses %+v", i, u)
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"math/bits"
 	"slices"
 
-	"time"
-
 	"github.com/softvpi/softvpi/internal/clock"
 )
 
@@ -15,53 +13,45 @@ type Waiting struct {
 	Priority uint8
 }
 
-// watch looks for queues that wait for each other and do not move.
-type watch struct {
-	every time.Duration
-	next  clock.Time
+// Site is a switch, or the switch of a station, with what is at the other ends of its links.
+type Site struct {
+	*Switch
+	Peers []End // by port; the node -1: nothing
+}
+
+// Watch looks for queues that wait for each other and do not move, at sites by their numbers.
+type Watch struct {
+	Sites []Site
+
 	cycle []Waiting // as it was found the last time
 	sent  []uint64  // what its queues had sent then
-	found func(now clock.Time, cycle []Waiting)
 	told  bool
 }
 
-func (w *watch) at() clock.Time {
-	if w.every == 0 {
-		return clock.Never
-	}
-	return w.next
-}
-
-// Watch calls found for each cycle of paused queues that wait for each other, when none of them has sent anything for a period: a
-// deadlock. It is looked for as often; 0: not at all.
-func (f *Fabric) Watch(now clock.Time, every time.Duration, found func(now clock.Time, cycle []Waiting)) {
-	f.watch = watch{every: every, next: now.Add(every), found: found}
-}
-
-// look looks whether there is a cycle that was there the last time too and has not moved.
-func (f *Fabric) look(now clock.Time) {
-	w := &f.watch
-	w.next = now.Add(w.every)
-	cycle := f.Cycle(now)
+// Look returns a cycle of paused queues that wait for each other if it was there the last time too and none of them has sent anything
+// since: a deadlock. It is returned once; nil: there is none.
+func (w *Watch) Look(now clock.Time) []Waiting {
+	cycle := w.Cycle(now)
 	sent := make([]uint64, len(cycle))
 	for i, q := range cycle {
-		sent[i] = f.port(q.End).counters.Priority[q.Priority].OutFrames
+		sent[i] = w.Sites[q.Node].ports[q.Port].counters.Priority[q.Priority].OutFrames
 	}
 	same := len(cycle) > 0 && slices.Equal(cycle, w.cycle) && slices.Equal(sent, w.sent)
-	w.cycle, w.sent = cycle, sent
-	if same && !w.told {
-		w.found(now, cycle)
+	again := w.told
+	w.cycle, w.sent, w.told = cycle, sent, same
+	if !same || again {
+		return nil
 	}
-	w.told = same
+	return cycle
 }
 
 // Cycle returns queues each of which waits for the next, and the last for the first: it is paused by a group that has frames in
 // that; nil: there are none. It begins with the lowest node, port and priority. Such a cycle may still come to an end if frames
 // of the groups wait elsewhere too.
-func (f *Fabric) Cycle(now clock.Time) []Waiting {
-	s := search{fabric: f, state: map[Waiting]int8{}, after: map[Waiting][]Waiting{}}
+func (w *Watch) Cycle(now clock.Time) []Waiting {
+	s := search{sites: w.Sites, state: map[Waiting]int8{}, after: map[Waiting][]Waiting{}}
 	var all []Waiting
-	for n := range f.nodes {
+	for n := range w.Sites {
 		all = s.stalled(now, n, all)
 	}
 	for _, q := range all {
@@ -74,17 +64,17 @@ func (f *Fabric) Cycle(now clock.Time) []Waiting {
 
 // search is one for a cycle, in depth.
 type search struct {
-	fabric *Fabric
-	after  map[Waiting][]Waiting // by a queue: those for which it waits
-	state  map[Waiting]int8      // 1: on the path, 2: no cycle leads through it
-	path   []Waiting
+	sites []Site
+	after map[Waiting][]Waiting // by a queue: those for which it waits
+	state map[Waiting]int8      // 1: on the path, 2: no cycle leads through it
+	path  []Waiting
 }
 
 // stalled adds a node's paused queues to all, and whose queues at other nodes wait for them.
 func (s *search) stalled(now clock.Time, n int, all []Waiting) []Waiting {
-	x := &s.fabric.nodes[n]
-	for i := range x.sw.ports {
-		p := &x.sw.ports[i]
+	x := &s.sites[n]
+	for i := range x.ports {
+		p := &x.ports[i]
 		here, _ := p.Paused(now)
 		for set := here & p.backlog; set != 0; set &= set - 1 {
 			priority := uint8(bits.TrailingZeros8(set))
@@ -115,12 +105,14 @@ func (s *search) hold(at End, groups uint8, q Waiting) {
 	if groups == 0 {
 		return
 	}
-	peer := s.fabric.nodes[at.Node].peers[at.Port]
+	site := &s.sites[at.Node]
+	peer := site.Peers[at.Port]
 	if peer.Node < 0 {
 		return
 	}
-	groups &= s.fabric.port(at).told
-	if s.fabric.port(at).cfg.FlowControl == GlobalPause && groups != 0 {
+	p := &site.ports[at.Port]
+	groups &= p.told
+	if p.cfg.FlowControl == GlobalPause && groups != 0 {
 		groups = 0xff
 	}
 	for ; groups != 0; groups &= groups - 1 {

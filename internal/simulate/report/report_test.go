@@ -36,7 +36,7 @@ func outcome(t *testing.T, s *scenario.Scenario) *simulate.Result {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x, err := r.Run(context.Background(), nil)
+	x, err := r.Run(context.Background(), 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

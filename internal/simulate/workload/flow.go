@@ -19,7 +19,7 @@ type Flow struct {
 	Bytes    int64 // 0: without end
 	Start    clock.Time
 	Priority uint8
-	// Waits is how many flows must be complete before it starts, besides the time.
+	// Waits is how many flows must be complete before it starts, besides the time. All of them go to the host from which it goes.
 	Waits int32
 }
 

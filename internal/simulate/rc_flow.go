@@ -1,0 +1,171 @@
+package simulate
+
+import (
+	"net/netip"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/simulate/workload"
+	"github.com/softvpi/softvpi/internal/transport"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// rcSending is the state of a flow at the host of the queue pair that sends.
+type rcSending struct {
+	qp         *transport.QP
+	work       *ring.Send
+	posted     int64 // bytes
+	unfinished int   // writes
+	most       int64 // the first packet that has not been sent
+}
+
+// rcReceiving is its state at the other host.
+type rcReceiving struct {
+	qp       *transport.QP
+	expected int64         // the next packet that arrives in order
+	ahead    map[int64]int // bytes of packets that have arrived behind a gap; nil: there was none
+}
+
+// route is the route of a flow's packets, with the half of the flow that sends them.
+type route struct {
+	frame.Route
+	sending *sending // nil: the receiver's half does
+	peer    [4]byte
+}
+
+// Release implements frame.Path.
+func (*route) Release() {}
+
+// begin connects a queue pair with one of the other host, and posts the first writes.
+func (h *rcHost) begin(now clock.Time, f *sending) {
+	x := &rcSending{}
+	f.rc = x
+	var err error
+	g := ring.SendGeometry(deep, 1, 0)
+	if x.work, err = ring.OpenSend(make([]byte, g.Size()), g); err == nil {
+		x.qp, err = h.create(now, x.work, uint64(f.number), receivingNumber(f.there), f.mtu,
+			&route{Route: h.towards(f.Flow, f.number, f.peer), sending: f, peer: f.peer})
+	}
+	if err != nil {
+		f.rc = nil
+		h.r.refused(now, err)
+		return
+	}
+	for range deep {
+		h.post(now, f)
+	}
+	h.connect(now, f, false)
+}
+
+// expect implements host: it connects a queue pair with one that sends.
+func (h *rcHost) expect(now clock.Time, f *receiving) {
+	q, err := h.create(now, h.nothing, uint64(f.number), sendingNumber(f.back), int32(h.r.s.MTU(f.Flow)),
+		&route{Route: h.towards(f.Flow, f.number, f.peer), peer: f.peer})
+	if err != nil {
+		h.r.refused(now, err)
+		return
+	}
+	f.rc = &rcReceiving{qp: q}
+}
+
+// towards returns the route of packets of a flow to the other host.
+func (h *rcHost) towards(f *workload.Flow, number int32, peer [4]byte) frame.Route {
+	return frame.Route{Src: h.addr, Dst: netip.AddrFrom4(peer), SrcPort: sourcePort(number), TrafficClass: f.Priority << 5,
+		Priority: f.Priority}
+}
+
+// create creates a queue pair that is connected with half of a flow, and sends by a route.
+func (h *rcHost) create(now clock.Time, s *ring.Send, flow uint64, dest ib.QPN, mtu int32, x *route) (*transport.QP, error) {
+	q, err := h.engine.CreateQP(now, transport.QPConfig{Type: command.RC, PD: pd, Send: &transport.SendRing{Send: s}, Recv: h.receives,
+		Context: flow})
+	if err != nil {
+		return nil, err
+	}
+	x.Path = x
+	return q, h.ready(now, q, uint32(dest), mtu, &x.Route)
+}
+
+// ready brings a queue pair to where it sends.
+func (h *rcHost) ready(now clock.Time, q *transport.QP, dest uint32, mtu int32, to *frame.Route) error {
+	const (
+		toInit = command.MaskState | command.MaskPKey | command.MaskAccess
+		toRTR  = command.MaskState | command.MaskRoute | command.MaskMTU | command.MaskDestQPN | command.MaskRQPSN |
+			command.MaskResponderResources | command.MaskMinRNRTimer
+		toRTS = command.MaskState | command.MaskSQPSN | command.MaskTimeout | command.MaskRetry | command.MaskRNRRetry |
+			command.MaskInitiatorDepth
+	)
+	for _, m := range []command.ModifyQP{
+		{Mask: toInit, State: command.Init, Access: uint32(memory.RemoteWrite)},
+		{Mask: toRTR, State: command.RTR, MTU: uint32(mtu), DestQPN: dest, ResponderResources: 1, MinRNRTimer: 1},
+		{Mask: toRTS, State: command.RTS, Timeout: h.nic.Timeout, Retry: 7, RNRRetry: 7, InitiatorDepth: 1},
+	} {
+		var r *frame.Route
+		if m.State == command.RTR {
+			r = to
+		}
+		if err := h.engine.Modify(now, q, m, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// post posts the next write of a flow, if there is one.
+func (h *rcHost) post(now clock.Time, f *sending) {
+	x := f.rc
+	n := int64(message)
+	if f.Bytes > 0 {
+		n = min(n, f.Bytes-x.posted)
+	}
+	if n == 0 {
+		return
+	}
+	wr := ring.SendWR{Op: ring.OpWrite, Flags: ring.Signaled, NumSGE: 1, RemoteAddr: memoryAt, RKey: h.key}
+	wr.SGE[0] = ring.SGE{Addr: memoryAt, Length: uint32(n), LKey: h.key}
+	if err := x.work.Post(&wr); err != nil {
+		h.r.refused(now, err)
+		return
+	}
+	x.posted += n
+	x.unfinished++
+	h.engine.Doorbell(x.qp)
+}
+
+// settle takes completions.
+func (h *rcHost) settle(now clock.Time) {
+	completed := h.completed[:]
+	for n := h.engine.Completions(completed); n > 0; n = h.engine.Completions(completed) {
+		for i := range completed[:n] {
+			c := &completed[i]
+			f := h.r.flows[c.Context].sending
+			x := f.rc
+			x.unfinished--
+			if c.Status != ring.Success {
+				f.failed = true
+			} else {
+				h.post(now, f)
+			}
+			if x.unfinished == 0 {
+				h.end(now, f)
+			}
+		}
+	}
+}
+
+// end destroys the queue pairs of a flow.
+func (h *rcHost) end(now clock.Time, f *sending) {
+	h.engine.Destroy(now, f.rc.qp)
+	f.rc = nil
+	h.connect(now, f, true)
+}
+
+// over implements host.
+func (h *rcHost) over(now clock.Time, f *receiving) {
+	if f.rc != nil {
+		h.engine.Destroy(now, f.rc.qp)
+		f.rc = nil
+	}
+}

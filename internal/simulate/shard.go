@@ -1,0 +1,206 @@
+package simulate
+
+import (
+	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/clock/due"
+	"github.com/softvpi/softvpi/internal/fabric/ethernet"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/transport"
+)
+
+// host is what is at a station.
+type host interface {
+	// begin starts a flow of the host, which has a turn then.
+	begin(now clock.Time, f *sending)
+	// expect prepares the host for a flow that begins at another, and over says that it has ended there.
+	expect(now clock.Time, f *receiving)
+	over(now clock.Time, f *receiving)
+	// take takes a frame that has arrived, which is the host's from now on. It has a turn then.
+	take(now clock.Time, r ethernet.Ref)
+	// room says that the station has room again at some priorities. The host has a turn then.
+	room(priorities uint8)
+	// turn does what is due and sends what may be sent.
+	turn(now clock.Time)
+	// deadline is when the host wants its next turn.
+	deadline() clock.Time
+}
+
+// shard is a part of the network, with its own time: it goes on without the others as long as nothing can arrive that they have not
+// sent yet.
+type shard struct {
+	ethernet.Fabric
+	r      *Run
+	number int
+	nodes  int
+	now    clock.Time
+	hosts  []host // by node: hosts come first
+	exits  [][]exit
+	boxes  []*box // of what leaves
+	feeds  []*box // of what comes
+
+	starts  heap[start]
+	due     due.Times // of hosts
+	touched []int32
+	waiting []bool // by host: it is among those that were touched
+
+	sends    []sending // halves of flows
+	receives []receiving
+	notes    []note   // for other shards
+	payloads []uint32 // where those of frames are in the shared memory, by their Ref
+
+	out       [waiting]frame.Out // what all engines send with, so that it stays in the caches
+	completed [16]transport.Completion
+
+	packets   uint64 // with a payload that were sent
+	complete  int    // flows that have ended here
+	turns     int    // in the last window
+	unwatched int    // turns since somebody was asked whether to go on
+}
+
+// note tells another shard that a flow begins or has ended.
+type note struct {
+	flow int32
+	over bool
+}
+
+// settle makes room for hosts, which are there now.
+func (h *shard) settle() {
+	h.due, h.waiting, h.touched = due.New(len(h.hosts)), make([]bool, len(h.hosts)), make([]int32, 0, len(h.hosts))
+	h.Deliver = func(now clock.Time, at ethernet.End, f ethernet.Ref) {
+		h.hosts[at.Node].take(now, f)
+		h.touch(int32(at.Node))
+	}
+	h.Away = h.away
+}
+
+func (h *shard) touch(host int32) {
+	if !h.waiting[host] {
+		h.waiting[host] = true
+		h.touched = append(h.touched, host)
+	}
+}
+
+// first returns when something happens next.
+func (h *shard) first() clock.Time {
+	at := clock.Min(h.Deadline(), h.due.First())
+	if len(h.starts) > 0 {
+		at = clock.Min(at, h.starts[0].at)
+	}
+	return at
+}
+
+// pass lets everything happen until a time.
+func (h *shard) pass(until clock.Time) {
+	h.turns = 0
+	h.collect()
+	for at := h.first(); at <= until; at = h.first() {
+		h.now = max(h.now, at)
+		if h.step(); !h.breathe() {
+			return
+		}
+	}
+	h.now = until
+}
+
+// breathe asks now and then whether to go on.
+func (h *shard) breathe() bool {
+	if h.unwatched < beat {
+		return true
+	}
+	h.unwatched = 0
+	return h.r.breathe()
+}
+
+// step does what is due now.
+func (h *shard) step() {
+	now := h.now
+	for len(h.starts) > 0 && h.starts[0].at <= now {
+		f := h.r.flows[h.starts.pop().flow].sending
+		f.began = now
+		h.hosts[f.host].begin(now, f)
+		h.touch(f.host)
+		if h.unwatched++; !h.breathe() {
+			return
+		}
+	}
+	h.Advance(now)
+	for h.due.First() <= now {
+		i := h.due.Next()
+		h.due.Set(i, clock.Never)
+		h.touch(int32(i))
+	}
+	for node, priorities, ok := h.Room(); ok; node, priorities, ok = h.Room() {
+		h.hosts[node].room(priorities)
+		h.touch(int32(node))
+	}
+	for i := 0; i < len(h.touched); i++ { // turns touch others
+		k := h.touched[i]
+		h.waiting[k] = false
+		h.hosts[k].turn(now)
+		h.due.Set(int(k), h.hosts[k].deadline())
+	}
+	h.turns += len(h.touched)
+	h.unwatched += len(h.touched)
+	h.touched = h.touched[:0]
+}
+
+// connect lets the host at the other end of a flow know of it before the first packet can arrive; over: that it has ended.
+func (h *shard) connect(now clock.Time, f *sending, over bool) {
+	to := h.r.flows[f.number].receiving
+	if to.shard != h {
+		h.notes = append(h.notes, note{f.number, over})
+		return
+	}
+	h.tell(now, to, over)
+}
+
+// tell tells a host of the shard what connect says.
+func (h *shard) tell(now clock.Time, f *receiving, over bool) {
+	if over {
+		h.hosts[f.host].over(now, f)
+	} else {
+		h.hosts[f.host].expect(now, f)
+	}
+}
+
+// arrived counts bytes of a flow that have arrived in order.
+func (h *shard) arrived(now clock.Time, f *receiving, bytes int) {
+	f.got += int64(bytes)
+	if f.Bytes == 0 || f.got < f.Bytes || f.ended != clock.Never {
+		return
+	}
+	f.ended = now
+	h.complete++
+	for _, i := range h.r.s.Flows.After(int(f.number)) { // which begin at this host (workload.Flow)
+		x := h.r.flows[i].sending
+		if x.waits--; x.waits == 0 {
+			h.starts.push(start{max(x.Start, now), i})
+		}
+	}
+}
+
+// shared is what all hosts of all runs write from and to. Nobody changes it: a payload is where it belongs before it is sent.
+var shared = make([]byte, message)
+
+// lend keeps where the payload of a frame is until it has arrived.
+func (h *shard) lend(f ethernet.Ref, at uint32) {
+	for int(f) >= len(h.payloads) {
+		h.payloads = append(h.payloads, 0)
+	}
+	h.payloads[f] = at
+}
+
+// payload returns where the payload of a frame is.
+func (h *shard) payload(f ethernet.Ref) uint32 {
+	if int(f) >= len(h.payloads) {
+		return 0
+	}
+	return h.payloads[f]
+}
+
+// offset returns where a payload is in the shared memory.
+func offset(payload []byte) uint32 {
+	return uint32(uintptr(unsafe.Pointer(unsafe.SliceData(payload))) - uintptr(unsafe.Pointer(unsafe.SliceData(shared))))
+}
