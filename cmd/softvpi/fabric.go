@@ -23,6 +23,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link/cable"
 	"github.com/softvpi/softvpi/internal/os/inputfile"
 	"github.com/softvpi/softvpi/internal/os/paths"
+	"github.com/softvpi/softvpi/internal/simulate/scenario"
 	"github.com/softvpi/softvpi/internal/subnet/service"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 	"github.com/softvpi/softvpi/internal/umad/server"
@@ -38,7 +39,7 @@ type fabricCmd struct {
 }
 
 type fabricRunCmd struct {
-	Netlist string `arg:"" help:"Netlist as printed by ibnetdiscover or read by ibsim; - is standard input."`
+	Netlist string `arg:"" help:"Netlist as printed by ibnetdiscover or read by ibsim, or a JSON object that describes an Ethernet and an InfiniBand fabric; - is standard input."`
 	Name    string `default:"${ibsimName}" help:"Base of the socket names, which programs set as IBSIM_SOCKNAME (default: $$IBSIM_SOCKNAME, else ${ibsimDefault})."`
 	UDP     string `name:"udp" placeholder:"ADDR:PORT" help:"Serve over UDP instead of local sockets; programs set IBSIM_SERVER_NAME and IBSIM_SERVER_PORT. Anyone who can reach the address may attach."`
 	Cables  string `placeholder:"ADDR:PORT" help:"Let adapters of other hosts plug in over UDP at this address of the machine (in the configuration of their driver: \"fabric\": {\"connect\": \"udp://ADDR:PORT\"}). Without --cable-key anyone who can reach the address may."`
@@ -67,7 +68,14 @@ func (c fabricRunCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	t, err := readNetlist(s, c.Netlist)
+	t, file, err := c.read(s)
+	if err != nil {
+		return err
+	}
+	if c.Seed == 0 {
+		c.Seed = rand.Uint64()
+	}
+	network, err := c.network(file)
 	if err != nil {
 		return err
 	}
@@ -75,10 +83,7 @@ func (c fabricRunCmd) Run(s *session) error {
 	if err != nil {
 		return err
 	}
-	if c.Seed == 0 {
-		c.Seed = rand.Uint64()
-	}
-	r := live.New(fabric.New(t, rand.New(rand.NewPCG(c.Seed, 0)).Uint64), live.Options{Timing: c.Timing})
+	r := live.New(fabric.New(t, rand.New(rand.NewPCG(c.Seed, 0)).Uint64), live.Options{Timing: c.Timing, Ethernet: network})
 	defer r.Close()
 	var udp *live.UDP
 	if at.IsValid() {
@@ -93,6 +98,7 @@ func (c fabricRunCmd) Run(s *session) error {
 	defer datagrams.Close()
 	adapters, switches, routers, links := t.Counts()
 	fmt.Fprintf(s.env.Stdout, "fabric       %d channel adapters, %d switches, %d routers, %d links\n", adapters, switches, routers, links)
+	c.describe(s, network)
 	cables, err := c.cables()
 	if err != nil {
 		return err
@@ -255,27 +261,48 @@ func (c fabricRunCmd) listen() (ibsim.Listener, string, error) {
 	return l, "IBSIM_SOCKNAME=" + c.Name, err
 }
 
-func readNetlist(s *session, file string) (*topology.Topology, error) {
-	var in io.Reader
-	if file == "-" {
+// read reads what is to run: InfiniBand nodes, and what the file says if it is no netlist.
+func (c fabricRunCmd) read(s *session) (*topology.Topology, *scenario.Fabric, error) {
+	text, name, err := c.text(s)
+	if err != nil {
+		return nil, nil, err
+	}
+	if b := bytes.TrimLeft(text, " \t\r\n"); len(b) > 0 && b[0] == '{' {
+		f, err := scenario.ReadFabric(name, text)
+		if err != nil {
+			return nil, nil, tool.Usagef("%v", err)
+		}
+		if f.InfiniBand == nil {
+			return new(topology.Topology), f, nil
+		}
+		return f.InfiniBand, f, nil
+	}
+	t, err := topology.ReadNetlist(bytes.NewReader(text))
+	if err != nil {
+		return nil, nil, tool.Usagef("%s: %v", name, err)
+	}
+	return t, nil, nil
+}
+
+// text returns what the file contains, and its name.
+func (c fabricRunCmd) text(s *session) ([]byte, string, error) {
+	if c.Netlist == "-" {
 		b, err := inputfile.ReadFrom(s.ctx, s.env.Stdin, "the standard input", inputfile.Net)
 		if err != nil {
-			return nil, notRead(s.ctx, err)
+			return nil, "-", notRead(s.ctx, err)
 		}
-		in = bytes.NewReader(b)
-	} else {
-		f, err := inputfile.Open(file, inputfile.Net)
-		if err != nil {
-			return nil, tool.Usagef("netlist: %v", err)
-		}
-		defer f.Close()
-		in = f
+		return b, "-", nil
 	}
-	t, err := topology.ReadNetlist(in)
+	f, err := inputfile.Open(c.Netlist, inputfile.Net)
 	if err != nil {
-		return nil, tool.Usagef("%s: %v", file, err)
+		return nil, c.Netlist, tool.Usagef("netlist: %v", err)
 	}
-	return t, nil
+	defer f.Close()
+	b, err := io.ReadAll(f)
+	if err != nil {
+		return nil, c.Netlist, tool.Usagef("%s: %v", c.Netlist, err)
+	}
+	return b, c.Netlist, nil
 }
 
 // notRead returns why the standard input could not be read: because the user ended the command, or because of what is in it.

@@ -30,6 +30,7 @@ var tours = []struct{ document, before string }{
 	{"docs/ethernet.md", ""},
 	{"docs/qos.md", ""},
 	{"docs/simulate.md", ""},
+	{"docs/switches.md", ""},
 	{"docs/diagnostics.md", ""},
 	{"docs/api.md", "softvpi up &"},
 	{"docs/counters.md", "softvpi up &"},

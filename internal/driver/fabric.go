@@ -273,6 +273,24 @@ func (d *Driver) plugIn(i int) (cabled, error) {
 
 // plugInElsewhere opens an adapter's cable to a fabric that another process runs.
 func (d *Driver) plugInElsewhere(a *config.Adapter) (cabled, error) {
+	cfg, err := d.cableOf(a)
+	if err != nil {
+		return nil, err
+	}
+	return cable.Open(cfg)
+}
+
+// plugInEthernet opens an Ethernet adapter's cable to a fabric that another process runs.
+func (d *Driver) plugInEthernet(a *config.Adapter) (link.Link, error) {
+	cfg, err := d.cableOf(a)
+	if err != nil {
+		return nil, err
+	}
+	return cable.OpenEthernet(cable.EthernetConfig{Config: cfg, MTU: a.LinkMTU})
+}
+
+// cableOf returns where an adapter is plugged in to a fabric that another process runs.
+func (d *Driver) cableOf(a *config.Adapter) (cable.Config, error) {
 	f := d.cfg.Fabric
 	cfg := cable.Config{
 		Hello:  cable.Hello{Node: a.Node, Port: a.Port, VCRC: true, Program: fmt.Sprintf("softvpi, process %d, %q", os.Getpid(), a.Name)},
@@ -283,7 +301,7 @@ func (d *Driver) plugInElsewhere(a *config.Adapter) (cabled, error) {
 	case strings.HasPrefix(f.Connect, cable.Scheme):
 		var err error
 		if cfg.Key, err = keyOf(f); err != nil {
-			return nil, err
+			return cfg, err
 		}
 		cfg.UDP = f.Connect
 	case filepath.IsAbs(f.Connect):
@@ -291,7 +309,7 @@ func (d *Driver) plugInElsewhere(a *config.Adapter) (cabled, error) {
 	default:
 		cfg.Socket = paths.Cables(f.Connect)
 	}
-	return cable.Open(cfg)
+	return cfg, nil
 }
 
 // tellCable logs the state of an adapter's connection to the fabric of another process.

@@ -36,6 +36,8 @@ func (d *Driver) openWire(a *config.Adapter, udpPort uint16) (link.Link, error) 
 		return tap.Open(tap.Config{Name: a.Interface, MTU: a.LinkMTU, Up: true})
 	case config.LinkSwitch:
 		return d.openSwitch(a)
+	case config.LinkFabric:
+		return d.plugInEthernet(a)
 	default:
 		return datagram.Open(datagram.Config{Local: a.Datagram, Remote: a.Peer, MTU: a.LinkMTU, Notify: d.host.Wake})
 	}
@@ -53,6 +55,8 @@ func (d *Driver) wireName(i int) string {
 		return "TAP " + a.Interface
 	case a.Link == config.LinkDatagram:
 		return "datagram socket " + a.Datagram
+	case a.Link == config.LinkFabric:
+		return "fabric " + d.cfg.Fabric.Connect
 	case a.Link == config.LinkSwitch:
 		return "switch " + a.Switch
 	}

@@ -1,6 +1,7 @@
 package ibsim
 
 import (
+	"errors"
 	"fmt"
 	"sort"
 	"strconv"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/ethernet"
+	"github.com/softvpi/softvpi/internal/fabric/lan"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -54,6 +57,9 @@ func (s *Server) Command(line string) (answer string, err error) {
 	if err != nil || len(words) == 0 {
 		return "", err
 	}
+	if answer, mine, err := s.commandEthernet(words); mine {
+		return answer, err
+	}
 	c, ok := commands[strings.ToLower(words[0])]
 	if !ok {
 		return "", refuse("command %q is not known; allowed: %s", words[0], strings.Join(commandNames(), ", "))
@@ -63,6 +69,17 @@ func (s *Server) Command(line string) (answer string, err error) {
 	}
 	s.Do(func(now clock.Time, _ *fabric.Fabric) { answer, err = c.run(now, s, words[1:]) })
 	return answer, err
+}
+
+// commandEthernet executes a command for the Ethernet; mine is false if it is not for it.
+func (s *Server) commandEthernet(words []string) (answer string, mine bool, err error) {
+	s.Do(func(clock.Time, *fabric.Fabric) { answer, mine, err = s.rack.Command(words) })
+	var wrong *lan.CommandError
+	var field *ethernet.FieldError
+	if errors.As(err, &wrong) || errors.As(err, &field) {
+		err = refuse("%v", err)
+	}
+	return answer, mine, err
 }
 
 func commandNames() []string {
@@ -203,10 +220,16 @@ func setImage(now clock.Time, s *Server, args []string) (string, error) {
 	return "", nil
 }
 
-func help(clock.Time, *Server, []string) (string, error) {
+func help(_ clock.Time, s *Server, _ []string) (string, error) {
 	var b strings.Builder
 	for _, n := range commandNames() {
 		fmt.Fprintf(&b, "%-36s %s\n", strings.TrimSpace(n+" "+commands[n].usage), commands[n].help)
+	}
+	if s.rack.HasEthernet() {
+		b.WriteString("of the Ethernet, where PORT is a host, or a port of a switch as NODE[PORT]:\n")
+		for _, line := range lan.Help() {
+			b.WriteString(line + "\n")
+		}
 	}
 	return b.String(), nil
 }
@@ -236,6 +259,9 @@ func listClients(_ clock.Time, s *Server, _ []string) (string, error) {
 	sort.Strings(lines)
 	for _, a := range s.rack.Adapters() {
 		lines = append(lines, fmt.Sprintf("adapter at %s[%d], LID %d, %v, of %s\n", a.Node, a.Port, a.LID, a.State, a.Program))
+	}
+	for _, a := range s.rack.EthernetAdapters() {
+		lines = append(lines, fmt.Sprintf("adapter at %s, %s, of %s\n", a.Host, map[bool]string{true: "up", false: "down"}[a.Up], a.Program))
 	}
 	return strings.Join(lines, ""), nil
 }

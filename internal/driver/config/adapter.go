@@ -22,14 +22,14 @@ type Adapter struct {
 	// Generation is "mlx5" (ConnectX-4 class and later) or "mlx4" (ConnectX-3 class): it determines the
 	// adapter's keys, defaults and names; empty: mlx5.
 	Generation string `json:"generation,omitempty"`
-	// Link is "udp" (sockets, which carry RoCE v2 alone), "interface", "tap", "datagram" or "switch" for whole Ethernet frames,
+	// Link is "udp" (sockets, which carry RoCE v2 alone), "interface", "tap", "datagram", "switch" or "fabric" for whole Ethernet frames,
 	// "cable" for a port of an InfiniBand fabric, or "vpi" for one that can be udp or cable; empty: udp.
 	Link string `json:"link,omitempty"`
 	// Device is the device to which this port belongs, as its first or second, in order; empty: one of its
 	// own.
 	Device string `json:"device,omitempty"`
 	// Node is the node of the fabric, by its id or description, to whose port Port (0: the first) the
-	// cable is connected; empty: the first free channel adapter.
+	// cable is connected, or the host of an Ethernet fabric; empty: the first that is free.
 	Node string `json:"node,omitempty"`
 	Port uint8  `json:"port,omitempty"`
 	// Address is the port's. A cable needs none; if given, programs can use it for the port in addition to
@@ -95,9 +95,9 @@ const (
 func (a *Adapter) complete(i int) error {
 	field := func(name string) string { return fmt.Sprintf("adapters[%d].%s", i, name) }
 	switch a.Link {
-	case "", LinkUDP, LinkInterface, LinkTAP, LinkDatagram, LinkSwitch, LinkCable, LinkVPI:
+	case "", LinkUDP, LinkInterface, LinkTAP, LinkDatagram, LinkSwitch, LinkFabric, LinkCable, LinkVPI:
 	default:
-		return api.Wrong(field("link"), fmt.Sprintf("%q", a.Link), "udp, interface, tap, datagram, switch, cable, vpi")
+		return api.Wrong(field("link"), fmt.Sprintf("%q", a.Link), "udp, interface, tap, datagram, switch, fabric, cable, vpi")
 	}
 	if a.Name == "" {
 		a.Name = fmt.Sprintf("%s %d", map[bool]string{false: "Ethernet", true: "InfiniBand"}[a.Link == LinkCable], i+1)
@@ -192,7 +192,7 @@ func ParseGeneration(s string) (catalogue.Generation, *api.FieldError) {
 // ParseAdapter parses an adapter on a command line: name=address, with options after commas: "Ethernet
 // 1=127.0.0.2,port=4791,mtu=1024,path=wire".
 func ParseAdapter(s string) (Adapter, error) {
-	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,device=NAME][,anyport][,follow][,speed=10|25|40|50|56|100[,limit]], NAME=ADDRESS[/LENGTH],interface=NAME|tap=NAME|datagram=PATH|switch=NAME[,peer=PATH][,pvid=1-4094][,trunk=VLANS][,gateway=ADDRESS][,mac=MAC][,vlan=1-4094][,linkmtu=576-65521][,host=tap:NAME|datagram:PATH|stream:PATH][,hostpeer=PATH][,wake=PROGRAM][,...], or NAME=cable[,node=NODE][,ibport=1-254][,address=ADDRESS][,interface=NAME][,device=NAME]`
+	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,device=NAME][,anyport][,follow][,speed=10|25|40|50|56|100[,limit]], NAME=ADDRESS[/LENGTH],interface=NAME|tap=NAME|datagram=PATH|switch=NAME|fabric[=HOST][,peer=PATH][,pvid=1-4094][,trunk=VLANS][,gateway=ADDRESS][,mac=MAC][,vlan=1-4094][,linkmtu=576-65521][,host=tap:NAME|datagram:PATH|stream:PATH][,hostpeer=PATH][,wake=PROGRAM][,...], or NAME=cable[,node=NODE][,ibport=1-254][,address=ADDRESS][,interface=NAME][,device=NAME]`
 	var a Adapter
 	parts := strings.Split(s, ",")
 	name, addr, ok := strings.Cut(parts[0], "=")
@@ -247,6 +247,8 @@ func ParseAdapter(s string) (Adapter, error) {
 			a.Peer = value
 		case "switch":
 			a.Switch, err = value, a.choose(LinkSwitch)
+		case "fabric":
+			a.Node, err = value, a.choose(LinkFabric)
 		case "pvid":
 			_, err = fmt.Sscanf(value+"\n", "%d\n", &a.PVID)
 			if a.PVID == 0 {

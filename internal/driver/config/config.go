@@ -42,7 +42,7 @@ type Config struct {
 	// Web is 127.0.0.1 and the port of the device manager pages; empty: a free port, from the time
 	// `softvpi web` asks for them.
 	Web string `json:"web,omitempty"`
-	// Fabric is the InfiniBand fabric of the adapters with a cable; nil: the zero value.
+	// Fabric is the fabric of the adapters with a cable, InfiniBand or Ethernet; nil: the zero value.
 	Fabric *Fabric `json:"fabric,omitempty"`
 	// SubnetManager is that of a fabric in the driver; nil: the zero value.
 	SubnetManager *SubnetManager `json:"subnet_manager,omitempty"`
@@ -182,8 +182,11 @@ func (c Config) Complete() (Config, error) {
 		if names[a.Name] {
 			return c, api.Wrong(fmt.Sprintf("adapters[%d].name", i), fmt.Sprintf("%q again", a.Name), "a name that no other adapter has")
 		}
-		if a.Cable() {
+		if a.Cable() || a.Link == LinkFabric {
 			cables++
+		}
+		if a.Link == LinkFabric && (c.Fabric == nil || c.Fabric.Connect == "") {
+			return c, api.Wrong("fabric.connect", "missing", fmt.Sprintf("the fabric of %q: its name, the path of its socket, or udp://HOST[:PORT]", a.Name))
 		}
 		if places[where] && a.Address.IsValid() {
 			return c, api.Wrong(fmt.Sprintf("adapters[%d].address", i), where.String()+" again",
@@ -196,7 +199,7 @@ func (c Config) Complete() (Config, error) {
 	}
 	if cables == 0 && (c.Fabric != nil || c.SubnetManager != nil) {
 		return c, api.Wrong(map[bool]string{true: "fabric", false: "subnet_manager"}[c.Fabric != nil], "given",
-			`nothing without an adapter with "link": "cable"`)
+			`nothing without an adapter with "link": "cable" or "fabric"`)
 	}
 	if c.SubnetManager != nil && !c.SubnetManager.Off && c.Fabric != nil && c.Fabric.Connect != "" {
 		return c, api.Wrong("subnet_manager", "given", "false or nothing where another process runs the fabric")

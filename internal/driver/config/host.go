@@ -99,7 +99,7 @@ func (c *Config) completeHosts() error {
 		a := &c.Adapters[i]
 		if a.Link == LinkDatagram {
 			used[a.Datagram], used[a.Peer] = a.Name, a.Name
-		} else if a.WholeFrames() && a.Link != LinkSwitch {
+		} else if a.WholeFrames() && a.Link != LinkSwitch && a.Link != LinkFabric {
 			used["interface "+a.Interface] = a.Name
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/function/rdma/gid"
+	"github.com/softvpi/softvpi/internal/link/cable"
 	"github.com/softvpi/softvpi/internal/tun"
 )
 
@@ -19,6 +20,7 @@ const (
 	LinkTAP       = "tap"       // the other side of a TAP interface
 	LinkDatagram  = "datagram"  // a pair of unix datagram sockets, as of QEMU's -netdev dgram
 	LinkSwitch    = "switch"    // a port of a virtual Ethernet switch in the driver
+	LinkFabric    = "fabric"    // a host of the Ethernet fabric that another process runs
 )
 
 // peerSuffix is what the path of the other side's socket has behind the driver's, unless it is given.
@@ -52,19 +54,20 @@ type Wire struct {
 	MAC string `json:"mac,omitempty"`
 	// VLAN tags the adapter's frames, 1 to 4094; 0: they are not tagged.
 	VLAN uint16 `json:"vlan,omitempty"`
-	// LinkMTU is the largest IP packet in bytes, 576 to 65521, that a datagram link or a switch carries, 0: 1500; or what is set on a TAP,
-	// 0: it keeps its own.
+	// LinkMTU is the largest IP packet in bytes, 576 to 65521, that a datagram link or a switch carries (a fabric: to 4206), 0: 1500;
+	// or what is set on a TAP, 0: it keeps its own.
 	LinkMTU int `json:"link_mtu,omitempty"`
 }
 
 // WholeFrames reports whether the adapter's link carries whole Ethernet frames.
 func (a *Adapter) WholeFrames() bool {
-	return a.Link == LinkInterface || a.Link == LinkTAP || a.Link == LinkDatagram || a.Link == LinkSwitch
+	return slices.Contains([]string{LinkInterface, LinkTAP, LinkDatagram, LinkSwitch, LinkFabric}, a.Link)
 }
 
-// SameWire reports whether two adapters are functions at one port. Each has a port of its own at a switch.
+// SameWire reports whether two adapters are functions at one port. Each has a port of its own at a switch and on a fabric.
 func (a *Adapter) SameWire(b *Adapter) bool {
-	return a.WholeFrames() && a.Link != LinkSwitch && a.Link == b.Link && a.Interface == b.Interface && a.Datagram == b.Datagram
+	return a.WholeFrames() && a.Link != LinkSwitch && a.Link != LinkFabric && a.Link == b.Link && a.Interface == b.Interface &&
+		a.Datagram == b.Datagram
 }
 
 // Neighbours reports whether what the configuration tells lets two adapters reach each other: both are on one wire or switch, and VLAN,
@@ -72,6 +75,9 @@ func (a *Adapter) SameWire(b *Adapter) bool {
 func (a *Adapter) Neighbours(b *Adapter) bool {
 	if a.Link == LinkSwitch && b.Link == LinkSwitch {
 		return a.Switch == b.Switch && a.switchVLAN() == b.switchVLAN()
+	}
+	if a.Link == LinkFabric && b.Link == LinkFabric {
+		return a.VLAN == b.VLAN
 	}
 	return a.WholeFrames() == b.WholeFrames() && (!a.WholeFrames() || a.SameWire(b) && a.VLAN == b.VLAN)
 }
@@ -82,7 +88,7 @@ func (a *Adapter) StationMAC() (mac [6]byte) {
 		return [6]byte(b)
 	}
 	// Such an address is nobody's yet, whatever interface of this machine has it too.
-	if a.Link == LinkTAP || a.Link == LinkDatagram || a.Link == LinkSwitch || a.Host != "" {
+	if a.Link == LinkTAP || a.Link == LinkDatagram || a.Link == LinkSwitch || a.Link == LinkFabric || a.Host != "" {
 		return gid.MAC(a.Address)
 	}
 	return mac
@@ -96,18 +102,18 @@ func (a *Adapter) completeWire(field func(string) string) error {
 	if !a.WholeFrames() {
 		if a.Wire != (Wire{}) {
 			return api.Wrong(field("datagram, peer, switch, pvid, trunk, prefix, gateway, mac, vlan, link_mtu"), "given",
-				`nothing without "link": "interface", "tap", "datagram" or "switch"`)
+				`nothing without "link": "interface", "tap", "datagram", "switch" or "fabric"`)
 		}
 		return nil
 	}
 	for name, given := range map[string]bool{
-		"frames": a.Frames != "", "node": a.Node != "", "port": a.Port != 0,
+		"frames": a.Frames != "", "node": a.Node != "" && a.Link != LinkFabric, "port": a.Port != 0,
 		"follow_interface": a.FollowInterface && a.Link != LinkInterface,
 		"receive_buffer":   a.ReceiveBuffer != 0 && a.Link != LinkInterface,
 		"link_mtu":         a.LinkMTU != 0 && a.Link == LinkInterface,
 		"datagram":         a.Datagram != "" && a.Link != LinkDatagram,
 		"peer":             a.Peer != "" && a.Link != LinkDatagram,
-		"interface":        a.Interface != "" && (a.Link == LinkDatagram || a.Link == LinkSwitch),
+		"interface":        a.Interface != "" && (a.Link == LinkDatagram || a.Link == LinkSwitch || a.Link == LinkFabric),
 		"switch":           a.Switch != "" && a.Link != LinkSwitch,
 		"pvid":             a.PVID != 0 && a.Link != LinkSwitch,
 		"trunk":            a.Trunk != "" && a.Link != LinkSwitch,
@@ -124,6 +130,11 @@ func (a *Adapter) completeWire(field func(string) string) error {
 	case a.Link == LinkSwitch:
 		if err := a.checkSwitch(field); err != nil {
 			return err
+		}
+	case a.Link == LinkFabric:
+		if a.LinkMTU > cable.MostMTU {
+			return api.Wrong(field("link_mtu"), fmt.Sprint(a.LinkMTU),
+				fmt.Sprintf("%d to %d on a fabric, or 0 for 1500", leastLinkMTU, cable.MostMTU))
 		}
 	case a.Interface == "":
 		return api.Wrong(field("interface"), "missing", fmt.Sprintf("the name of a network interface, of 1 to %d bytes", tun.MaxName))

@@ -310,7 +310,7 @@ func (g *Group) settle(c *PortConfig, i int) error {
 		return bad(field("Headroom"), g.Headroom, fmt.Sprintf("-1 to %d", mostBuffer))
 	}
 	switch {
-	case c.groups()>>i&1 == 0 || g.Headroom == -1:
+	case g.Headroom == -1:
 		g.Headroom = 0
 	case g.Headroom == 0:
 		g.Headroom = Headroom(c.Rate, c.Delay, c.MTU)

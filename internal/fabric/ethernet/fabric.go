@@ -17,6 +17,8 @@ type Fabric struct {
 	// Away takes a frame that leaves by a port at which nothing is connected, and that arrives at a time at the other end of the link,
 	// wherever that is: it is its taker's then. nil: such frames are lost.
 	Away func(at clock.Time, from End, f Ref)
+	// Random is the source of which frames links lose; nil: none is lost.
+	Random func() uint64
 	// Store has the frames of all nodes.
 	Store Store
 
@@ -31,6 +33,7 @@ type Fabric struct {
 type node struct {
 	Site
 	station *Station // nil: it is a switch
+	loss    []uint64 // by port, 2^64 of the share of frames that its link loses; nil: none
 	told    bool     // it is among those with room again
 }
 
@@ -150,6 +153,9 @@ func (f *Fabric) arrive(a arrival) {
 		f.Deliver(a.at, End{int(a.node), host}, a.frame)
 		return
 	}
+	if x.station != nil && x.station.passes && f.Deliver != nil {
+		f.passPause(&a, x)
+	}
 	if x.station != nil && f.Deliver != nil && x.station.pass(a.at, a.frame) {
 		f.Deliver(a.at, End{int(a.node), host}, a.frame)
 		return
@@ -193,6 +199,11 @@ func (f *Fabric) depart(now clock.Time, x *node, i int, d Departure) {
 			return
 		}
 		f.Away(d.At, End{i, d.Port}, d.Frame)
+		return
+	}
+	if x.loss != nil && f.lose(x, d.Port) {
+		f.port(to).counters.Dropped.Lost++
+		f.Store.Drop(d.Frame)
 		return
 	}
 	f.arrivals.push(arrival{at: d.At, node: uint32(to.Node), port: uint8(to.Port), frame: d.Frame})

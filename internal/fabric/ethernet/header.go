@@ -39,6 +39,9 @@ func (h *header) parse(b []byte) bool {
 	return true
 }
 
+// pause reports whether a frame is one of MAC control, as pauses are.
+func (h *header) pause() bool { return h.kind == eth.TypeMACControl && !h.tagged }
+
 // to returns where an IP packet goes.
 func (h *header) to(b []byte) netip.Addr {
 	if h.version == 4 {

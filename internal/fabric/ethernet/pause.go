@@ -12,6 +12,7 @@ type pauses struct {
 	pausing uint8                  // groups that may pause the other end
 	silent  bool                   // the other end is no link's, and is not told
 	xoff    uint8                  // groups that want it paused
+	forced  uint8                  // priorities that it is told to pause for no reason
 	told    uint8                  // groups that it was told to pause
 	again   clock.Time             // when it must be told again
 	asked   [Priorities]clock.Time // until when it is counted for how long
@@ -128,15 +129,19 @@ type Storm struct {
 	Since    clock.Time
 }
 
+// wanted returns the groups that the other end should pause.
+func (p *Port) wanted() uint8 { return p.xoff | p.forced }
+
 // signals reports whether the other end must be told something now.
 func (p *Port) signals(now clock.Time) bool {
-	return !p.silent && (p.xoff != p.told || p.xoff != 0 && now >= p.again)
+	return !p.silent && (p.wanted() != p.told || p.told != 0 && now >= p.again)
 }
 
 // signal tells the other end what it must pause.
 func (p *Port) signal(now clock.Time) {
-	f := eth.Pause{Src: p.sw.cfg.MAC, PerPriority: p.cfg.FlowControl == PriorityPause}
-	for set := p.xoff | p.told; set != 0; set &= set - 1 {
+	f := eth.Pause{Src: p.sw.cfg.MAC, PerPriority: p.cfg.FlowControl != GlobalPause}
+	wanted := p.wanted()
+	for set := wanted | p.told; set != 0; set &= set - 1 {
 		i := uint8(bits.TrailingZeros8(set))
 		c := &p.counters.Global
 		if f.PerPriority {
@@ -147,7 +152,7 @@ func (p *Port) signal(now clock.Time) {
 			c.SentTime += now.Sub(p.asked[i])
 		}
 		p.asked[i] = now
-		if p.xoff>>i&1 != 0 {
+		if wanted>>i&1 != 0 {
 			f.Quanta[i] = p.cfg.Quanta
 			c.Sent++
 		}
@@ -155,8 +160,8 @@ func (p *Port) signal(now clock.Time) {
 	if !f.PerPriority {
 		f.Enabled = 0
 	}
-	p.told, p.again = p.xoff, clock.Never
-	if p.xoff != 0 {
+	p.told, p.again = wanted, clock.Never
+	if wanted != 0 {
 		p.again = now.Add(eth.PauseTime(p.cfg.Quanta, p.cfg.Rate) / 2)
 	}
 	var b [eth.PauseLen]byte

@@ -2,7 +2,6 @@ package ethernet
 
 import (
 	"math/bits"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric/bridge"
@@ -28,6 +27,7 @@ type Port struct {
 	end      clock.Time // when the line is free, with rest, which is ns << 32
 	rest     uint32
 	sending  charge // of the frame on the line
+	urgent   []Ref  // pauses of the host of a station, which go first
 	cfg      PortConfig
 	counters Counters
 }
@@ -35,14 +35,12 @@ type Port struct {
 // newPort returns a port for a configuration that is settled.
 func newPort(s *Switch, number int, cfg PortConfig) Port {
 	p := Port{sw: s, number: uint8(number), cfg: cfg}
-	p.perByte = uint64(8 * float64(time.Second) / float64(cfg.Rate) * (1 << 32))
+	p.perByte = perByteOf(cfg.Rate)
 	p.pausing, p.again = cfg.groups(), clock.Never
 	for i := range Priorities {
 		g, q := &cfg.Groups[i], &cfg.Queues[i]
 		p.groups[i] = group{xoff: thresholdOf(g.Xoff, g.Alpha), xon: g.Xon}
-		if g.Headroom > 0 {
-			p.groups[i].room = g.Headroom + cfg.longest()
-		}
+		p.groups[i].room = p.roomOf(i)
 		p.queues[i] = queue{most: thresholdOf(q.Most, q.Alpha), ecn: q.ECN, slope: slopeOf(q.ECN)}
 		p.scheduler.quantum[i] = quantum * int(q.Weight)
 		if q.Strict {
@@ -105,6 +103,8 @@ func (p *Port) turn(now clock.Time) {
 	}
 	open := p.backlog &^ p.paused
 	switch {
+	case len(p.urgent) > 0:
+		p.relayPause(now)
 	case p.signals(now):
 		p.signal(now)
 	case open != 0:

@@ -2,7 +2,6 @@ package ethernet
 
 import (
 	"github.com/softvpi/softvpi/internal/clock"
-	"github.com/softvpi/softvpi/wire/eth"
 )
 
 // wire and host are the two ports of a station.
@@ -21,14 +20,18 @@ type StationConfig struct {
 	Waiting int
 	// Buffer is how many bytes of frames may wait in both directions; 0: DefaultBuffer.
 	Buffer int
+	// PassPauses hands the pauses that arrive to the host too, and sends its own before all else: it obeys and sends pauses itself.
+	PassPauses bool
 }
 
 // Station is a host's end of a link: it sends what it is handed, obeys and sends pauses as a switch's port does, and hands on what
 // arrives. It is a switch of two ports, one of which is at the host.
 type Station struct {
 	*Switch
-	refused uint8 // priorities at which Send had no room
-	atOnce  bool  // the host takes what arrives at once
+	refused uint8  // priorities at which Send had no room
+	atOnce  bool   // the host takes what arrives at once
+	taking  uint64 // how fast it does otherwise
+	passes  bool   // pauses go to the host and come from it
 }
 
 // NewStation returns a station whose frames are in a store. The error is a *FieldError.
@@ -53,7 +56,7 @@ func NewStation(store *Store, cfg StationConfig) (*Station, error) {
 	if cfg.Take == 0 {
 		s.ports[host].perByte = 0
 	}
-	return &Station{Switch: s, atOnce: cfg.Take == 0}, nil
+	return &Station{Switch: s, atOnce: cfg.Take == 0, taking: cfg.Take, passes: cfg.PassPauses}, nil
 }
 
 // Wire returns the port at the link.
@@ -67,6 +70,10 @@ func (s *Station) Send(now clock.Time, f Ref) bool {
 	if !h.parse(s.store.Head(f)) {
 		p.counters.Dropped.Malformed++
 		s.store.Drop(f)
+		return true
+	}
+	if h.pause() && s.passes {
+		s.Wire().express(now, f)
 		return true
 	}
 	priority := p.priority(&h)
@@ -86,7 +93,7 @@ func (s *Station) Send(now clock.Time, f Ref) bool {
 // leaves puts a frame on the line at once, if that is free and nothing waits for it; it needs no room then.
 func (s *Station) leaves(now clock.Time, priority uint8, f Ref) bool {
 	w := &s.ports[wire]
-	if w.backlog|w.paused != 0 || w.down || w.free() > now || w.signals(now) {
+	if w.backlog|w.paused != 0 || w.down || len(w.urgent) > 0 || w.free() > now || w.signals(now) {
 		return false
 	}
 	w.sent(now)
@@ -101,12 +108,12 @@ func (s *Station) leaves(now clock.Time, priority uint8, f Ref) bool {
 // pass counts a frame that has arrived and that the host takes at once; false: it has to go through the station's queues.
 func (s *Station) pass(now clock.Time, f Ref) bool {
 	p, o := &s.ports[wire], &s.ports[host]
-	if !s.atOnce || p.down || o.backlog != 0 {
+	if !s.atOnce || p.down || o.backlog|o.paused != 0 {
 		return false
 	}
 	var h header
 	n := s.store.Len(f)
-	if !h.parse(s.store.Head(f)) || h.kind == eth.TypeMACControl || n > p.cfg.MTU+h.network {
+	if !h.parse(s.store.Head(f)) || h.pause() || n > p.cfg.MTU+h.network {
 		return false
 	}
 	priority := p.priority(&h)

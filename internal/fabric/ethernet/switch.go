@@ -154,7 +154,7 @@ func (s *Switch) Receive(now clock.Time, port int, f Ref) {
 		d.Down++
 	case !h.parse(b):
 		d.Malformed++
-	case h.kind == eth.TypeMACControl && !h.tagged:
+	case h.pause():
 		p.control(now, b)
 	case n > p.cfg.MTU+h.network:
 		d.TooLong++

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
-	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/wait"
 )
 
@@ -26,7 +25,7 @@ const (
 // outlet is the fabric's end of a cable to an adapter in another process.
 type outlet struct {
 	end
-	port *Port
+	port inlet
 	told bool // it is in pump.told
 
 	// Only the pump uses the following fields.
@@ -41,7 +40,7 @@ type outlet struct {
 type end interface {
 	// turn transfers frames in both directions, only so many that others have their turn; some: there were
 	// any. The rack is locked.
-	turn(now clock.Time, f *fabric.Fabric) (some bool)
+	turn(now clock.Time) (some bool)
 	// finish does what turn has left for when the rack is unlocked; false: it could not do everything.
 	finish(now clock.Time) bool
 	// sleep asks the other side to ring the bell for the next frame; false: there are frames already.
@@ -193,10 +192,10 @@ func (p *pump) round() (some bool) {
 	if len(p.turns) == 0 {
 		return false
 	}
-	now, f := p.rack.Lock()
+	now, _ := p.rack.Lock()
 	for _, o := range p.turns {
 		o.blocked = false
-		if !o.broken && !o.port.closed && o.turn(now, f) {
+		if !o.broken && !o.port.ended() && o.turn(now) {
 			some = true
 		}
 	}

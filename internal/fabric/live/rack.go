@@ -14,6 +14,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/lan"
 )
 
 // Options configure a rack.
@@ -21,6 +22,8 @@ type Options struct {
 	// Timing makes packets take the time of their links. Without it they travel as fast as the machine
 	// permits; credits and queues are the same.
 	Timing bool
+	// Ethernet is the fabric's Ethernet network, which it takes over; nil: it has none.
+	Ethernet *lan.Network
 }
 
 // Taker is a program that takes management datagrams, or several programs.
@@ -47,6 +50,8 @@ type Rack struct {
 
 	mu     sync.Mutex
 	fabric *fabric.Fabric
+	lan    *lan.Network // nil: there is no Ethernet
+	jacks  map[*lan.Jack]*jack
 	takers []Taker
 	// managers run in the rack; turning: whoever holds the lock works for them afterwards.
 	managers []*manager
@@ -63,7 +68,7 @@ func New(f *fabric.Fabric, o Options) *Rack {
 		f.Untimed()
 	}
 	r := &Rack{start: time.Now(), wake: make(chan struct{}, 1), done: make(chan struct{}), fabric: f, ports: map[fabric.Place]*Port{},
-		due: clock.Never}
+		due: clock.Never, lan: o.Ethernet, jacks: map[*lan.Jack]*jack{}}
 	_, _ = rand.Read(r.id[:]) // never fails
 	f.Claim(r.take)
 	r.ended.Go(r.timer)
@@ -77,6 +82,9 @@ func (r *Rack) Close() error {
 	r.closed = true
 	for _, p := range r.ports {
 		p.fall()
+	}
+	for _, j := range r.jacks {
+		j.fall()
 	}
 	r.mu.Unlock()
 	if !was {
@@ -177,7 +185,7 @@ func (r *Rack) settle() {
 		}
 	}
 	r.tell()
-	next := clock.Min(r.fabric.Deadline(), r.fabric.TrapDeadline())
+	next := clock.Min(clock.Min(r.fabric.Deadline(), r.fabric.TrapDeadline()), r.advanceLAN())
 	if next.Before(r.due) {
 		r.due = next
 		select {
@@ -223,6 +231,6 @@ func (r *Rack) timer() {
 			wait = max(0, min(wait, r.due.Sub(r.Now())))
 		}
 		r.mu.Unlock()
-		t.Reset(wait)
+		pause(t, wait)
 	}
 }

@@ -142,12 +142,12 @@ type local struct {
 	changed chan struct{} // the port's state is to be sent
 
 	// Only the pump uses the following fields.
-	mem     []byte
-	ring    int // the bell
-	in      *cable.Consumer
-	out     *cable.Producer
-	parcels [turnFrames]*fabric.Parcel
-	rings   bool // the bell is to be rung
+	mem   []byte
+	ring  int // the bell
+	in    *cable.Consumer
+	out   *cable.Producer
+	room  int  // of out
+	rings bool // the bell is to be rung
 }
 
 // serve runs from the Hello until the adapter has gone.
@@ -193,10 +193,6 @@ func (o *local) plugIn(s *outlets) (peer int, err error) {
 	if o.hello, err = cable.ParseHello(b[:n]); err != nil {
 		return -1, err
 	}
-	at, err := o.rack.Find(o.hello.Node, o.hello.Port)
-	if err != nil {
-		return -1, err
-	}
 	memory, mem, err := cable.NewMemory()
 	if err != nil {
 		return -1, err
@@ -209,7 +205,7 @@ func (o *local) plugIn(s *outlets) (peer int, err error) {
 	}
 	o.mem, o.ring = mem, bells[0]
 	o.in, o.out = cable.NewConsumer(mem, true), cable.NewProducer(mem, false, o.hello.VCRC)
-	if o.port, err = o.rack.plug(at, o.hello.Program, func() { o.news(s.pump) }); err == nil {
+	if o.port, err = o.rack.join(&o.hello, o.hello.Program, func() { o.news(s.pump) }); err == nil {
 		err = o.welcome(s, memory, bells[1])
 	}
 	if err != nil {
@@ -224,12 +220,13 @@ func (o *local) plugIn(s *outlets) (peer int, err error) {
 }
 
 func (o *local) welcome(s *outlets, memory, bell int) error {
-	w := cable.Welcome{Fabric: s.fabric, Node: o.rack.name(o.port.at), Port: o.port.at.Port}
+	node, port := o.port.where()
+	w := cable.Welcome{Fabric: s.fabric, Node: node, Port: port}
 	if _, _, err := o.conn.WriteMsgUnix(w.Append(nil), unix.UnixRights(memory, bell), nil); err != nil {
 		return err
 	}
-	p := o.port.Port()
-	if _, err := o.conn.Write(cable.PortMessage(&p)); err != nil {
+	p := o.rack.stateOf(o.port)
+	if _, err := o.conn.Write(p.Message()); err != nil {
 		return err
 	}
 	return o.conn.SetDeadline(time.Time{})
@@ -270,10 +267,10 @@ func (o *local) tellPort() {
 			continue
 		}
 		seen = now
-		p := o.port.Port()
+		p := o.rack.stateOf(o.port)
 		err := o.conn.SetWriteDeadline(time.Now().Add(tellTime))
 		if err == nil {
-			_, err = o.conn.Write(cable.PortMessage(&p))
+			_, err = o.conn.Write(p.Message())
 		}
 		if err != nil && !errors.Is(err, io.EOF) {
 			o.conn.Close()
@@ -287,11 +284,11 @@ func (o *local) cut() {
 	o.conn.Close()
 }
 
-func (o *local) turn(now clock.Time, f *fabric.Fabric) (some bool) {
-	if o.fromFabric(now, f) {
+func (o *local) turn(now clock.Time) (some bool) {
+	if o.fromFabric(now) {
 		some = true
 	}
-	if o.toFabric(now, f) {
+	if o.toFabric(now) {
 		some = true
 	}
 	if o.out.Publish() {
@@ -313,30 +310,32 @@ func (o *local) finish(clock.Time) bool {
 
 func (o *local) bell() int { return o.ring }
 
-func (o *local) fromFabric(now clock.Time, f *fabric.Fabric) bool {
+// fits implements sink.
+func (o *local) fits(clock.Time) bool { return o.room > 0 }
+
+// put implements sink.
+func (o *local) put(b []byte) {
+	o.out.Put(b, nil, nil)
+	o.room--
+}
+
+func (o *local) fromFabric(now clock.Time) bool {
 	room, err := o.out.Room()
 	if err != nil {
 		o.cut()
 		return false
 	}
-	if room == 0 && f.Waiting(o.port.at) > 0 {
+	if room == 0 && o.port.waiting() > 0 {
 		if o.out.Wait() {
 			return false // the adapter rings when it has taken some
 		}
 		return true
 	}
-	n := f.Collect(now, o.port.at, o.parcels[:min(room, len(o.parcels))])
-	for _, q := range o.parcels[:n] {
-		o.out.Put(q.Bytes(), nil, nil)
-		o.port.stats.ReceivedBytes += uint64(len(q.Bytes()))
-	}
-	f.Release(now, o.parcels[:n])
-	o.port.stats.ReceivedPackets += uint64(n)
-	o.port.waits = true
-	return n > 0
+	o.room = room
+	return o.port.deliver(now, o) > 0
 }
 
-func (o *local) toFabric(now clock.Time, f *fabric.Fabric) bool {
+func (o *local) toFabric(now clock.Time) bool {
 	n, err := o.in.Waiting()
 	if err != nil {
 		o.cut()
@@ -350,24 +349,13 @@ func (o *local) toFabric(now clock.Time, f *fabric.Fabric) bool {
 			return false
 		}
 		if len(vcrc) > 0 && !cable.Right(b, vcrc) {
-			f.Corrupt(o.port.at)
+			o.port.corrupt()
 			o.in.Take()
 			continue
 		}
-		ok, err := f.Transmit(now, o.port.at, b, nil, nil)
-		if !ok && err == nil {
-			f.Advance(now)
-			ok, err = f.Transmit(now, o.port.at, b, nil, nil)
-		}
-		switch {
-		case err != nil:
-			o.port.stats.SendErrors++
-		case !ok:
+		if !o.port.transmit(now, b) {
 			o.blocked = true
 			return i > 0
-		default:
-			o.port.stats.SentPackets++
-			o.port.stats.SentBytes += uint64(len(b))
 		}
 		o.in.Take()
 	}

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/softvpi/softvpi/internal/clock"
-	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/link/cable"
 )
 
@@ -94,7 +93,6 @@ type remote struct {
 	wire    *cable.Wire
 	admits  []byte // the datagram that admitted it
 	seen    uint64 // changes of the port that were sent
-	parcel  [1]*fabric.Parcel
 }
 
 // receive handles the datagrams that have arrived, and does what is due; some: there were any. ending: all
@@ -127,7 +125,7 @@ func (s *remotes) look(o *remote, ending bool) {
 func (s *remotes) closed(o *remote) bool {
 	s.rack.mu.Lock()
 	defer s.rack.mu.Unlock()
-	return o.port.closed
+	return o.port.ended()
 }
 
 // deadline returns when receive has something to do by itself.
@@ -175,18 +173,17 @@ func (s *remotes) admit(from greeted, g *cable.Greeting) []byte {
 	}
 	o := &remote{all: s, from: from, session: s.name()}
 	o.outlet = outlet{end: o, gone: make(chan struct{})}
-	at, err := s.rack.Find(g.Node, g.Hello.Port)
-	if err == nil {
-		o.port, err = s.rack.plug(at, fmt.Sprintf("%s, at %v", g.Program, from.from), func() { s.pump.news(&o.outlet) })
-	}
+	var err error
+	o.port, err = s.rack.join(&g.Hello, fmt.Sprintf("%s, at %v", g.Program, from.from), func() { s.pump.news(&o.outlet) })
 	if err != nil {
 		return s.door.Deny(g.Session, err, errors.Is(err, errTaken))
 	}
 	size, window := min(g.Size, s.size), s.socket.Window()
 	o.wire = cable.NewWire(cable.WireConfig{Session: g.Session, Size: size, Limit: uint64(g.Window), Window: window}, s.now)
 	o.seen = o.port.Changes()
-	a := cable.Admission{Session: o.session, Size: size, Window: window, Port: o.port.Port()}
-	a.Welcome = cable.Welcome{Fabric: s.rack.id, Node: s.rack.name(at), Port: at.Port}
+	a := cable.Admission{Session: o.session, Size: size, Window: window, State: s.rack.stateOf(o.port)}
+	node, port := o.port.where()
+	a.Welcome = cable.Welcome{Fabric: s.rack.id, Node: node, Port: port}
 	o.admits = s.door.Admit(g.Session, &a)
 	s.sessions[o.session], s.greeted[from] = o, o
 	s.due = clock.Min(s.due, o.wire.Deadline())
@@ -232,55 +229,35 @@ func (o *remote) take(b []byte) {
 	o.all.pump.ready(&o.outlet)
 }
 
-func (o *remote) turn(now clock.Time, f *fabric.Fabric) (some bool) {
+func (o *remote) turn(now clock.Time) (some bool) {
 	if n := o.port.Changes(); n != o.seen && !o.wire.Saying() {
 		o.seen = n
-		p := o.port.current()
-		o.wire.Say(cable.PortMessage(&p))
+		p := o.port.status()
+		o.wire.Say(p.Message())
 	}
 	for range min(o.wire.Lost(), turnFrames) {
-		f.Corrupt(o.port.at)
+		o.port.corrupt()
 	}
-	to, from := o.toFabric(now, f), o.fromFabric(now, f)
+	to, from := o.toFabric(now), o.port.deliver(now, o) > 0
 	return to || from
 }
 
-func (o *remote) fromFabric(now clock.Time, f *fabric.Fabric) bool {
-	n := 0
-	for n < turnFrames && f.Waiting(o.port.at) > 0 && o.wire.Fits(now, cable.MaxFrame) {
-		f.Collect(now, o.port.at, o.parcel[:])
-		b := o.parcel[0].Bytes()
-		o.wire.Put(b, nil, nil)
-		o.port.stats.ReceivedPackets++
-		o.port.stats.ReceivedBytes += uint64(len(b))
-		f.Release(now, o.parcel[:])
-		n++
-	}
-	o.port.waits = true
-	return n > 0
-}
+// fits implements sink.
+func (o *remote) fits(now clock.Time) bool { return o.wire.Fits(now, cable.MaxFrame) }
 
-func (o *remote) toFabric(now clock.Time, f *fabric.Fabric) bool {
+// put implements sink.
+func (o *remote) put(b []byte) { o.wire.Put(b, nil, nil) }
+
+func (o *remote) toFabric(now clock.Time) bool {
 	n := 0
 	for ; n < turnFrames; n++ {
 		b := o.wire.Next()
 		if b == nil {
 			break
 		}
-		ok, err := f.Transmit(now, o.port.at, b, nil, nil)
-		if !ok && err == nil {
-			f.Advance(now)
-			ok, err = f.Transmit(now, o.port.at, b, nil, nil)
-		}
-		if !ok && err == nil {
+		if !o.port.transmit(now, b) {
 			o.blocked = true
 			break
-		}
-		if err != nil {
-			o.port.stats.SendErrors++
-		} else {
-			o.port.stats.SentPackets++
-			o.port.stats.SentBytes += uint64(len(b))
 		}
 		o.wire.Drop()
 	}

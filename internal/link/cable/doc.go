@@ -1,5 +1,5 @@
-// Package cable connects an InfiniBand port to a fabric that runs in another process. It implements the
-// adapter's end of the cable and the protocol between the two ends.
+// Package cable connects the port of an adapter, InfiniBand (Link) or Ethernet (Ethernet), to a fabric that runs in another
+// process. It implements the adapter's end of the cable and the protocol between the two ends.
 //
 // On one host, frames pass through two rings of shared memory that the fabric creates; a socket serves as
 // the bell that wakes a sleeping side. Neither side trusts memory that the other can write: it copies a

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
-	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/os/inputfile"
 )
 
@@ -68,7 +67,7 @@ type Admission struct {
 	Size    int
 	Window  int
 	Welcome
-	Port link.Port
+	State State
 }
 
 type wireGreet struct {
@@ -198,7 +197,7 @@ func (d *Door) Deny(session uint64, why error, taken bool) []byte {
 func (d *Door) Admit(session uint64, a *Admission) []byte {
 	b := encode(kindAdmit, wireAdmit{To: session, Session: a.Session, Size: uint16(a.Size), Window: uint32(a.Window)})
 	b = a.Append(b)
-	b = append(b, PortMessage(&a.Port)...)
+	b = append(b, a.State.Message()...)
 	prove(b, admitProofAt, d.key)
 	return b
 }
@@ -263,8 +262,8 @@ func (g *greeter) admitted(b []byte) (a Admission, err error) {
 	if a.Welcome, err = parseWelcome(b[admitLen : admitLen+welcomeLen]); err != nil {
 		return a, err
 	}
-	a.Port, err = parsePort(b[admitLen+welcomeLen:])
-	a.Port.Fabric = a.Welcome.Fabric
+	a.State, err = parseState(b[admitLen+welcomeLen:])
+	a.State.Port.Fabric = a.Welcome.Fabric
 	return a, err
 }
 

@@ -23,7 +23,7 @@ func (b *inbox) coming() int {
 		return 0
 	}
 	n := int(binary.LittleEndian.Uint16(b.buf[b.tail:]))
-	if n < minFrame || n > MaxFrame || n%4 != 0 {
+	if n < minFrame || n > MaxFrame {
 		return -1
 	}
 	return n + recordMore

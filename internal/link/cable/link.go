@@ -32,8 +32,8 @@ type Config struct {
 	Portable bool
 }
 
-// dial plugs an adapter in. The link.Port is the port's initial state.
-func dial(cfg *Config) (session, link.Port, error) {
+// dial plugs an adapter in. The State is the first.
+func dial(cfg *Config) (session, State, error) {
 	if cfg.UDP != "" {
 		return dialUDP(cfg)
 	}
@@ -53,7 +53,7 @@ type Link struct {
 	cfg     Config
 	gather  gather
 	changes atomic.Uint64
-	port    atomic.Pointer[link.Port]
+	state   atomic.Pointer[State]
 	done    chan struct{}
 	ended   sync.WaitGroup
 
@@ -77,9 +77,8 @@ type session interface {
 	receive(in []frame.In) (int, error)
 	// wrong returns how many frames were damaged since the last call.
 	wrong() uint64
-	// control reads the other messages until the session ends, without the lock, and passes the port's
-	// state to port.
-	control(port func(link.Port)) error
+	// control reads the other messages until the session ends, without the lock, and passes states on.
+	control(state func(State)) error
 	// tell sends a message; nil ends the session.
 	tell(b []byte)
 	// descriptor becomes readable when there is something to receive; -1: the link's Notify is called
@@ -99,7 +98,8 @@ func Open(cfg Config) (*Link, error) {
 		cfg.Tell = func(error) {}
 	}
 	l := &Link{cfg: cfg, done: make(chan struct{}), poke: make(chan struct{}, 1)}
-	l.port.Store(&link.Port{State: mad.PortDown, Physical: mad.PhysicalPolling, MTU: ib.MTU4096, MaxMTU: ib.MTU4096})
+	l.state.Store(&State{Ethernet: cfg.Ethernet,
+		Port: link.Port{State: mad.PortDown, Physical: mad.PhysicalPolling, MTU: ib.MTU4096, MaxMTU: ib.MTU4096}})
 	l.changes.Store(1)
 	if err := l.gather.open(); err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (l *Link) run(s session) {
 			_ = s.control(l.changed)
 			l.pullOut(s)
 		}
-		var first link.Port
+		var first State
 		for s = nil; s == nil; {
 			select {
 			case <-l.done:
@@ -151,7 +151,7 @@ func (l *Link) run(s session) {
 }
 
 // plugIn makes s the link's session; false: the link is closed.
-func (l *Link) plugIn(s session, port link.Port) bool {
+func (l *Link) plugIn(s session, first State) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -165,7 +165,7 @@ func (l *Link) plugIn(s session, port link.Port) bool {
 	l.gather.add(s.descriptor())
 	l.told = ""
 	l.cfg.Tell(nil)
-	l.changed(port)
+	l.changed(first)
 	return true
 }
 
@@ -212,13 +212,14 @@ func (l *Link) pullOut(s session) {
 	}
 	s.close()
 	l.mu.Unlock()
-	p := *l.port.Load()
-	p.State, p.Physical = mad.PortDown, mad.PhysicalPolling
+	p := *l.state.Load()
+	p.Port.State, p.Port.Physical = mad.PortDown, mad.PhysicalPolling
+	p.Wire.Up = false
 	l.changed(p)
 }
 
-func (l *Link) changed(p link.Port) {
-	l.port.Store(&p)
+func (l *Link) changed(p State) {
+	l.state.Store(&p)
 	l.changes.Add(1)
 	l.cfg.Notify()
 }
@@ -329,7 +330,7 @@ func (l *Link) Stats() link.Stats {
 func (l *Link) Changes() uint64 { return l.changes.Load() }
 
 // Port implements link.InfiniBand.
-func (l *Link) Port() link.Port { return *l.port.Load() }
+func (l *Link) Port() link.Port { return l.state.Load().Port }
 
 // Violation implements link.InfiniBand.
 func (l *Link) Violation(v link.Violation) {

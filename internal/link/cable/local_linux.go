@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/frame"
-	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/os/seqpacket"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -39,41 +38,41 @@ type local struct {
 const maxReceived = 128
 
 // dialLocal plugs in at the fabric's socket.
-func dialLocal(cfg *Config) (session, link.Port, error) {
+func dialLocal(cfg *Config) (session, State, error) {
 	if err := paths.Own(cfg.Socket); err != nil {
-		return nil, link.Port{}, err
+		return nil, State{}, err
 	}
 	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Net: "unixpacket", Name: cfg.Socket})
 	if err != nil {
-		return nil, link.Port{}, err
+		return nil, State{}, err
 	}
 	s := &local{conn: conn, bell: -1}
-	port, err := s.plugIn(cfg)
+	first, err := s.plugIn(cfg)
 	if err != nil {
 		s.close()
-		return nil, link.Port{}, err
+		return nil, State{}, err
 	}
-	return s, port, nil
+	return s, first, nil
 }
 
-func (s *local) plugIn(cfg *Config) (port link.Port, err error) {
+func (s *local) plugIn(cfg *Config) (first State, err error) {
 	if err := s.conn.SetDeadline(time.Now().Add(helloTime)); err != nil {
-		return port, err
+		return first, err
 	}
 	if _, err := s.conn.Write(cfg.Hello.Append(nil)); err != nil {
-		return port, err
+		return first, err
 	}
 	b, oob := make([]byte, MaxMessage+1), make([]byte, 128)
 	n, oobn, err := seqpacket.ReadMsg(s.conn, b, oob)
 	if err != nil {
-		return port, err
+		return first, err
 	}
 	if n == 0 {
-		return port, io.ErrUnexpectedEOF
+		return first, io.ErrUnexpectedEOF
 	}
 	fds, err := rights(oob[:oobn])
 	if err != nil {
-		return port, err
+		return first, err
 	}
 	defer func() {
 		for _, fd := range fds {
@@ -82,27 +81,27 @@ func (s *local) plugIn(cfg *Config) (port link.Port, err error) {
 	}()
 	w, err := parseWelcome(b[:n])
 	if err != nil {
-		return port, err
+		return first, err
 	}
 	if len(fds) != 2 {
-		return port, &messageError{fmt.Sprintf("welcome has %d descriptors, want 2", len(fds))}
+		return first, &messageError{fmt.Sprintf("welcome has %d descriptors, want 2", len(fds))}
 	}
 	s.fabric = w.Fabric
 	if s.mem, err = mapMemory(fds[0]); err != nil {
-		return port, err
+		return first, err
 	}
 	s.bell, fds = fds[1], fds[:1]
 	s.out, s.in = NewProducer(s.mem, true, cfg.VCRC), NewConsumer(s.mem, false)
 	if n, err = seqpacket.Read(s.conn, b); err != nil {
-		return port, err
+		return first, err
 	}
-	if port, err = parsePort(b[:n]); err != nil {
-		return port, err
+	if first, err = parseState(b[:n]); err != nil {
+		return first, err
 	}
-	port.Fabric = s.fabric
+	first.Port.Fabric = s.fabric
 	s.in.Sleep()
 	s.armed = true
-	return port, s.conn.SetDeadline(time.Time{})
+	return first, s.conn.SetDeadline(time.Time{})
 }
 
 // rights returns the descriptors that came with a message.
@@ -281,7 +280,7 @@ func (s *local) next(b []byte) (int, error) {
 	return n, nil
 }
 
-func (s *local) control(port func(link.Port)) error {
+func (s *local) control(state func(State)) error {
 	b := make([]byte, MaxMessage+1)
 	for {
 		n, err := seqpacket.Read(s.conn, b)
@@ -291,12 +290,12 @@ func (s *local) control(port func(link.Port)) error {
 		if n == 0 {
 			return io.EOF
 		}
-		p, err := parsePort(b[:n])
+		p, err := parseState(b[:n])
 		if err != nil {
 			return err
 		}
-		p.Fabric = s.fabric
-		port(p)
+		p.Port.Fabric = s.fabric
+		state(p)
 	}
 }
 

@@ -2,14 +2,10 @@
 
 package cable
 
-import (
-	"fmt"
+import "fmt"
 
-	"github.com/softvpi/softvpi/internal/link"
-)
-
-func dialLocal(*Config) (session, link.Port, error) {
-	return nil, link.Port{}, fmt.Errorf("cables over a socket of the host: %w", ErrNotHere)
+func dialLocal(*Config) (session, State, error) {
+	return nil, State{}, fmt.Errorf("cables over a socket of the host: %w", ErrNotHere)
 }
 
 // gather exists on Linux only.

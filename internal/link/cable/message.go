@@ -18,6 +18,8 @@ const (
 	kindWelcome   = 3 // of the fabric: Welcome, with the descriptors of the memory and of the bell
 	kindPort      = 4 // of the fabric: the port's state
 	kindViolation = 5 // of the adapter
+	kindEthernet  = 6 // of the adapter: Hello of one whose port is Ethernet
+	kindWire      = 7 // of the fabric: the state of an Ethernet wire
 
 	// version is the version of the protocol: both ends must have the same.
 	version = 1
@@ -36,10 +38,12 @@ func (e *messageError) Error() string { return "cable: " + e.Problem }
 
 // Hello is an adapter's first message.
 type Hello struct {
-	Node    string // id or description of the fabric's node; empty: the first whose port is free
-	Port    uint8  // 0: the first
-	VCRC    bool   // frames in shared memory carry a variant CRC
-	Program string // name of the program, for display
+	Node string // id or description of the fabric's node; empty: the first whose port is free
+	Port uint8  // 0: the first
+	VCRC bool   // frames in shared memory carry a variant CRC
+	// Ethernet says that frames are whole Ethernet frames, without frame check sequence, and that the node is a host.
+	Ethernet bool
+	Program  string // name of the program, for display
 }
 
 // Welcome is the answer to a Hello that is accepted.
@@ -70,6 +74,12 @@ type wirePort struct {
 	SLtoVL                                                               [16]uint8
 	GUIDs                                                                [32]uint64
 	PKeys                                                                [64]uint16
+}
+
+// wireWire is link.State.
+type wireWire struct {
+	Up    uint8
+	Speed uint64
 }
 
 type wireViolation struct {
@@ -120,19 +130,27 @@ func flag(b bool) uint8 {
 
 // Append appends the message to b.
 func (h *Hello) Append(b []byte) []byte {
-	return append(b, encode(kindHello, wireHello{magic, version, h.Port, flag(h.VCRC), put(h.Node), put(h.Program)})...)
+	kind := uint8(kindHello)
+	if h.Ethernet {
+		kind = kindEthernet
+	}
+	return append(b, encode(kind, wireHello{magic, version, h.Port, flag(h.VCRC), put(h.Node), put(h.Program)})...)
 }
 
 // ParseHello reads the first message of an adapter. The error is a *messageError.
 func ParseHello(b []byte) (Hello, error) {
 	var w wireHello
-	if err := decode(b, kindHello, "hello", &w); err != nil {
+	kind := uint8(kindHello)
+	if len(b) > 0 && b[0] == kindEthernet {
+		kind = kindEthernet
+	}
+	if err := decode(b, kind, "hello", &w); err != nil {
 		return Hello{}, err
 	}
 	if w.Magic != magic || w.Version != version {
 		return Hello{}, &messageError{fmt.Sprintf("the adapter has version %d of the protocol, the fabric %d", w.Version, version)}
 	}
-	return Hello{Node: text(w.Node[:]), Port: w.Port, VCRC: w.VCRC != 0, Program: text(w.Program[:])}, nil
+	return Hello{Node: text(w.Node[:]), Port: w.Port, VCRC: w.VCRC != 0, Program: text(w.Program[:]), Ethernet: kind == kindEthernet}, nil
 }
 
 // Refuse is the message that refuses a Hello.
@@ -162,6 +180,32 @@ type RefusedError struct{ Why string }
 
 // Error implements error.
 func (e *RefusedError) Error() string { return "the fabric refuses: " + e.Why }
+
+// State is what a fabric tells an adapter: the state of its InfiniBand port or, if the adapter is Ethernet, of its wire.
+type State struct {
+	Ethernet bool
+	Port     link.Port
+	Wire     link.State
+}
+
+// Message returns the message that tells an adapter the state.
+func (s *State) Message() []byte {
+	if s.Ethernet {
+		return encode(kindWire, wireWire{flag(s.Wire.Up), s.Wire.Speed})
+	}
+	return PortMessage(&s.Port)
+}
+
+// parseState reads what a fabric tells an adapter. The error is a *messageError.
+func parseState(b []byte) (s State, err error) {
+	if len(b) == 0 || b[0] != kindWire {
+		s.Port, err = parsePort(b)
+		return s, err
+	}
+	var w wireWire
+	err = decode(b, kindWire, "wire", &w)
+	return State{Ethernet: true, Wire: link.State{Up: w.Up != 0, Speed: w.Speed}}, err
+}
 
 // PortMessage returns the message that tells an adapter its port's state.
 func PortMessage(p *link.Port) []byte {

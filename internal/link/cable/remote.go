@@ -12,7 +12,6 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/frame"
-	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/wait"
 )
 
@@ -70,37 +69,37 @@ type remote struct {
 	closed  bool
 	bye     bool
 	failed  error
-	port    func(link.Port) // nil: control does not run yet
-	latest  *link.Port      // the port's state to pass to port then
+	state   func(State) // nil: control does not run yet
+	latest  *State      // what to pass to it then
 	damaged uint64
 	took    time.Time // when the owner last received
 	wake    chan struct{}
 }
 
-// dialUDP plugs in at a fabric over UDP. The link.Port is the port's initial state.
-func dialUDP(cfg *Config) (session, link.Port, error) {
+// dialUDP plugs in at a fabric over UDP. The State is the port's initial one.
+func dialUDP(cfg *Config) (session, State, error) {
 	for late := time.Now().Add(silence + time.Second); ; time.Sleep(again) {
-		s, port, err := greet(cfg)
+		s, first, err := greet(cfg)
 		var taken *takenError
 		if !errors.As(err, &taken) {
-			return s, port, err
+			return s, first, err
 		}
 		if time.Now().After(late) { // not just an old session of this adapter that the fabric has not missed yet
-			return nil, port, taken.RefusedError
+			return nil, first, taken.RefusedError
 		}
 	}
 }
 
 // greet asks a fabric once to be let in.
-func greet(cfg *Config) (session, link.Port, error) {
+func greet(cfg *Config) (session, State, error) {
 	host, port, err := ParseUDP(cfg.UDP)
 	if err != nil {
-		return nil, link.Port{}, err
+		return nil, State{}, err
 	}
 	// Connecting tells from which address of this machine datagrams leave for there.
 	probe, err := (&net.Dialer{Timeout: greetTimes * greetEvery}).Dial("udp", net.JoinHostPort(host, port))
 	if err != nil {
-		return nil, link.Port{}, err
+		return nil, State{}, err
 	}
 	local, peer := probe.LocalAddr().(*net.UDPAddr).AddrPort(), probe.RemoteAddr().(*net.UDPAddr).AddrPort()
 	probe.Close()
@@ -118,19 +117,19 @@ func greet(cfg *Config) (session, link.Port, error) {
 		open = openPortable
 	}
 	if s.socket, err = openSocket(bind, s.arrived, open); err != nil {
-		return nil, link.Port{}, err
+		return nil, State{}, err
 	}
 	g := &greeter{greeting: Greeting{Session: s.named, Size: Datagram(local.Addr().Unmap()), Window: s.socket.Window(), Hello: cfg.Hello},
 		key: cfg.Key}
 	a, err := s.admission(g)
 	if err != nil {
 		s.socket.Close()
-		return nil, link.Port{}, err
+		return nil, State{}, err
 	}
 	s.other, s.fabric = a.Session, a.Fabric
 	s.wire = NewWire(WireConfig{Session: a.Session, Size: min(a.Size, g.greeting.Size), Limit: uint64(a.Window), Window: g.greeting.Window},
 		s.now())
-	return s, a.Port, nil
+	return s, a.State, nil
 }
 
 // admission greets until the fabric answers.
@@ -177,9 +176,9 @@ func (s *remote) take(_ netip.AddrPort, b []byte) {
 	}
 	m, err := s.wire.Take(s.now(), b)
 	if err == nil && m != nil {
-		var p link.Port
-		if p, err = parsePort(m); err == nil {
-			p.Fabric = s.fabric
+		var p State
+		if p, err = parseState(m); err == nil {
+			p.Port.Fabric = s.fabric
 			s.changed(p)
 		}
 	}
@@ -189,12 +188,12 @@ func (s *remote) take(_ netip.AddrPort, b []byte) {
 }
 
 // changed passes the port's new state on.
-func (s *remote) changed(p link.Port) {
-	if s.port == nil {
+func (s *remote) changed(p State) {
+	if s.state == nil {
 		s.latest = &p
 		return
 	}
-	s.port(p)
+	s.state(p)
 }
 
 // fail ends the session. The caller holds the lock.
@@ -281,11 +280,11 @@ func (s *remote) wrong() uint64 {
 }
 
 // control looks after the session until it ends, whenever its owner does not.
-func (s *remote) control(port func(link.Port)) error {
+func (s *remote) control(state func(State)) error {
 	s.mu.Lock()
-	s.port = port
+	s.state = state
 	if s.latest != nil {
-		port(*s.latest)
+		state(*s.latest)
 		s.latest = nil
 	}
 	s.mu.Unlock()

@@ -327,9 +327,10 @@ func TestDoor(t *testing.T) {
 	if !ok || got != g.greeting {
 		t.Fatalf("admitted %v with %+v, want %+v", ok, got, g.greeting)
 	}
-	a := Admission{Session: 88, Size: 1400, Window: 1 << 16, Welcome: Welcome{Node: "hca", Port: 1, Fabric: [16]byte{3}}, Port: port}
+	a := Admission{Session: 88, Size: 1400, Window: 1 << 16, Welcome: Welcome{Node: "hca", Port: 1, Fabric: [16]byte{3}},
+		State: State{Port: port}}
 	admitted, done, _, err := g.answered(d.Admit(77, &a))
-	if !done || err != nil || admitted.Session != 88 || admitted.Size != 1400 || admitted.Window != 1<<16 || admitted.Port.LID != 9 ||
+	if !done || err != nil || admitted.Session != 88 || admitted.Size != 1400 || admitted.Window != 1<<16 || admitted.State.Port.LID != 9 ||
 		admitted.Welcome != a.Welcome {
 		t.Errorf("done %v (%v), admitted as %+v", done, err, admitted)
 	}
@@ -364,7 +365,7 @@ func FuzzDoor(f *testing.F) {
 	g := greeter{greeting: Greeting{Session: 7, Size: 1472, Window: 1 << 17}}
 	f.Add(g.greeting.Greet([cookieLen]byte{}, nil))
 	f.Add(g.greeting.Greet(d.cookie(from, 7, 0), nil))
-	f.Add(d.Admit(7, &Admission{Port: link.Port{MTU: 1, MaxMTU: 5}}))
+	f.Add(d.Admit(7, &Admission{State: State{Port: link.Port{MTU: 1, MaxMTU: 5}}}))
 	f.Add(d.Deny(7, errors.New("why"), true))
 	f.Add(Gone(7))
 	f.Fuzz(func(t *testing.T, b []byte) {

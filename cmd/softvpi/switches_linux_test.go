@@ -1,0 +1,165 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/fabric/lan"
+	"github.com/softvpi/softvpi/internal/testbed/await"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
+)
+
+// switches is a fabric that runs, with a driver at each of its Ethernet hosts.
+type switches struct {
+	t     *testing.T
+	name  string
+	file  string
+	place place
+	run   *process
+}
+
+// runSwitches runs a fabric.
+func runSwitches(t *testing.T, file string, options ...string) *switches {
+	t.Helper()
+	s := &switches{t: t, place: newPlace(t), name: fmt.Sprintf("test-%d-%x", os.Getpid(), rand.Uint32())}
+	s.file = filepath.Join(s.place.dir, "fabric.json")
+	if err := os.WriteFile(s.file, []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.run = s.place.spawn(t, append([]string{"fabric", "run", s.file, "--name", s.name}, options...)...)
+	s.run.until(t, "cables")
+	return s
+}
+
+// driver starts a driver with one adapter at a host: adapter is what follows the name.
+func (s *switches) driver(name, adapter string) place {
+	s.t.Helper()
+	p := newPlace(s.t)
+	p.env = append(p.env, "XDG_RUNTIME_DIR="+s.place.dir)
+	p.spawn(s.t, "up", "--skip-self-check", "--fabric", s.name, "--adapter", name+"="+adapter).until(s.t, "listening")
+	return p
+}
+
+// do executes a command.
+func (s *switches) do(command ...string) string {
+	s.t.Helper()
+	status, out, errs := s.place.run(s.t, append([]string{"fabric", "do", "--name", s.name}, command...)...)
+	if status != 0 {
+		s.t.Fatalf("%v: %d, %s", command, status, errs)
+	}
+	return out
+}
+
+// port returns the state of a port.
+func (s *switches) port(name string) lan.PortState {
+	s.t.Helper()
+	var part lan.Part
+	if err := json.Unmarshal([]byte(s.do("state", "0")), &part); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, p := range part.Ports {
+		if p.Host && p.Node == name || fmt.Sprintf("%s[%d]", p.Node, p.Port) == name {
+			return p
+		}
+	}
+	s.t.Fatalf("no port %s", name)
+	return lan.PortState{}
+}
+
+// ok runs a tool of the place's driver.
+func (p place) ok(t *testing.T, args ...string) string {
+	t.Helper()
+	status, out, errs := p.run(t, args...)
+	if status != 0 {
+		t.Fatalf("%q: %d, %s%s", args, status, out, errs)
+	}
+	return out
+}
+
+// authors are the parameters of DCQCN's authors.
+var authors = strings.Fields("-DcqcnInitialAlphaValue 1023 -DcqcnDceTcpRtt 55 -DcqcnDceTcpG 4 -DcqcnRateReduceMonitorPeriod 50 " +
+	"-DcqcnRpgTimeReset 55 -DcqcnRpgByteReset 0 -DcqcnRpgThreshold 5 -DcqcnRpgAiRate 40 -DcqcnRpgHaiRate 200 -DcqcnRateToSetOnFirstCnp 0")
+
+// dcqcn turns congestion control on.
+func (p place) dcqcn(t *testing.T, adapter string) {
+	t.Helper()
+	p.ok(t, "mlx5cmd", "-QosConfig", "-Dcqcn", "-Name", adapter, "-Enable")
+	p.ok(t, append([]string{"mlx5cmd", "-QosConfig", "-Dcqcn", "-Name", adapter, "-Set"}, authors...)...)
+}
+
+// Two drivers of an unprivileged user on an Ethernet switch of a third process: RDMA crosses it, the rate of a link is kept,
+// and a sender that is faster is slowed down by the switch's marks. InfiniBand nodes are in the same file.
+func TestDriversOnAnEthernetSwitch(t *testing.T) {
+	systemtest.Mark(t)
+	s := runSwitches(t, `{"topology": {"kind": "links", "hosts": ["a", "b"], "switches": ["s"], "links": [
+		{"from": "a", "to": "s", "rate": "500Mb/s"}, {"from": "b", "to": "s", "rate": "4Gb/s"}]},
+		"switch": {"kmin": "20KB", "kmax": "200KB", "pmax": "10%"}, "infiniband": {"hosts": 2}}`, "--timing", "--sm")
+	if out := s.run.said(); !strings.Contains(out, "2 channel adapters, 1 switches") || !strings.Contains(out, "2 hosts, 1 switches, 2 links") {
+		t.Errorf("said %s", out)
+	}
+	a, b := s.driver("a", "10.98.0.1/24,fabric=a,linkmtu=4200"), s.driver("b", "10.98.0.2/24,fabric=b,linkmtu=4200")
+	server := a.spawn(t, "nd_rping", "-s", "-a", "10.98.0.1")
+	server.until(t, "listening")
+	b.ok(t, "nd_rping", "-c", "-V", "-a", "10.98.0.1", "-C", "20")
+	if out := s.do("macs", "s"); strings.Count(out, "VLAN 1 at s[") != 2 {
+		t.Errorf("macs: %s", out)
+	}
+	if out := s.do("clients"); !strings.Contains(out, "adapter at a, up, of softvpi") {
+		t.Errorf("clients: %s", out)
+	}
+	a.dcqcn(t, "a")
+	b.dcqcn(t, "b")
+	write := func() float64 {
+		t.Helper()
+		served := a.spawn(t, "nd_write_bw", "-S", "10.98.0.1")
+		served.until(t, "serving at")
+		out := b.ok(t, "nd_write_bw", "-C", "10.98.0.1", "-L", "10.98.0.2", "-D", "2")
+		f := strings.Fields(out[strings.LastIndex(strings.TrimSpace(out), "\n"):])
+		rate, err := strconv.ParseFloat(f[4], 64)
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return rate
+	}
+	if rate := write(); rate > 0.5 {
+		t.Errorf("%.2f Gb/s over a link of 0.5 Gb/s", rate)
+	} else {
+		t.Logf("%.2f Gb/s over a link of 0.5 Gb/s", rate)
+	}
+	p := s.port("s[1]")
+	if p.Marked == 0 || p.QueueDrops > 0 {
+		t.Errorf("%d frames marked and %d dropped of %d", p.Marked, p.QueueDrops, p.OutFrames)
+	}
+	counters := b.ok(t, "counters", "get", "congestion_control")
+	if handled := countOf(t, counters, "CNPs Handled"); handled == 0 {
+		t.Errorf("the sender was not slowed down: %s", counters)
+	}
+	s.do("unlink", "a")
+	await.Eventually(t, "the adapter knows that its cable is out", func() bool {
+		return !strings.Contains(a.ok(t, "status"), "a: up")
+	})
+	s.do("relink", "s[1]")
+	await.Eventually(t, "the adapter is up again", func() bool { return strings.Contains(a.ok(t, "status"), "a: up") })
+}
+
+// countOf returns a counter of what a tool has printed.
+func countOf(t *testing.T, out, name string) int {
+	t.Helper()
+	for line := range strings.Lines(out) {
+		if _, rest, ok := strings.Cut(line, name); ok {
+			n, err := strconv.Atoi(strings.Fields(rest)[0])
+			if err != nil {
+				t.Fatalf("%v: %s", err, line)
+			}
+			return n
+		}
+	}
+	t.Fatalf("no %s in %s", name, out)
+	return 0
+}

@@ -1,0 +1,174 @@
+package ethernet
+
+import (
+	"math"
+	"math/bits"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+)
+
+// mostUrgent is how many pauses of a host wait for the line; of more the oldest is lost.
+const mostUrgent = 16
+
+// express puts a pause of the host before all that waits.
+func (p *Port) express(now clock.Time, f Ref) {
+	if len(p.urgent) == mostUrgent {
+		p.sw.store.Drop(p.urgent[0])
+		p.urgent = p.urgent[:copy(p.urgent, p.urgent[1:])]
+	}
+	p.urgent = append(p.urgent, f)
+	p.wake(now)
+}
+
+// relayPause sends the first pause of the host.
+func (p *Port) relayPause(now clock.Time) {
+	f := p.urgent[0]
+	p.urgent = p.urgent[:copy(p.urgent, p.urgent[1:])]
+	p.transmit(now, f, p.sw.store.Len(f))
+}
+
+// passPause hands a pause that arrives at a station to its host too.
+func (f *Fabric) passPause(a *arrival, x *node) {
+	var h header
+	if h.parse(f.Store.Head(a.frame)) && h.pause() && x.station.Wire().Up() {
+		f.Deliver(a.at, End{int(a.node), host}, f.Store.again(a.frame))
+	}
+}
+
+// Hold stops the host from taking what arrives, or lets it go on: what it does not take waits at the station, and then at the switch,
+// if the station pauses that, or is lost.
+func (s *Station) Hold(now clock.Time, hold bool) {
+	o := &s.ports[host]
+	o.paused, o.stormy = 0, 0
+	if hold {
+		o.paused = math.MaxUint8
+		for i := range o.until {
+			o.until[i], o.since[i], o.counted[i] = clock.Never, now, now
+		}
+	}
+	o.wake(now)
+}
+
+// SetTake says how fast the host takes what arrives, in bits per second; 0: at once.
+func (s *Station) SetTake(now clock.Time, rate uint64) {
+	o := &s.ports[host]
+	s.taking = rate
+	if s.atOnce = rate == 0; s.atOnce {
+		o.perByte = 0
+	} else {
+		o.perByte = perByteOf(rate)
+	}
+	o.wake(now)
+}
+
+// Take returns what SetTake has set.
+func (s *Station) Take() uint64 {
+	if s.atOnce {
+		return 0
+	}
+	return s.taking
+}
+
+// perByteOf returns the time of a byte, ns << 32.
+func perByteOf(rate uint64) uint64 {
+	return uint64(8 * float64(time.Second) / float64(rate) * (1 << 32))
+}
+
+// SetRate changes the rate of a port; that of the other end of its link has to be changed too. The error is a *FieldError.
+func (p *Port) SetRate(now clock.Time, rate uint64) error {
+	if rate < leastRate || rate > mostRate {
+		return bad("Rate", rate, "1 Mb/s to 1 Tb/s")
+	}
+	p.cfg.Rate, p.perByte = rate, perByteOf(rate)
+	p.wake(now)
+	return nil
+}
+
+// Config returns how the port is configured, with all defaults.
+func (p *Port) Config() PortConfig { return p.cfg }
+
+// Storm makes the port pause priorities of the other end for no reason, until it is called with none.
+func (p *Port) Storm(now clock.Time, priorities uint8) {
+	p.forced = priorities
+	p.wake(now)
+}
+
+// Storming returns the priorities of Storm.
+func (p *Port) Storming() uint8 { return p.forced }
+
+// roomOf returns what a group has of its own beside the shared buffer.
+func (p *Port) roomOf(i int) int {
+	if p.pausing>>i&1 == 0 || p.cfg.Groups[i].Headroom <= 0 {
+		return 0
+	}
+	return p.cfg.Groups[i].Headroom + p.cfg.longest()
+}
+
+// SetPFC changes the priorities that are lossless at the port. What waits stays where it is. The error is a *FieldError: there must be
+// room in the buffer for their headroom.
+func (p *Port) SetPFC(now clock.Time, lossless uint8) error {
+	old, s := *p, p.sw
+	size := s.buffer.size
+	p.cfg.FlowControl, p.cfg.Lossless, p.pausing = PriorityPause, lossless, lossless
+	for i := range p.groups {
+		size += p.groups[i].room
+		p.groups[i].room = p.roomOf(i)
+		size -= p.groups[i].room
+	}
+	if size < leastShared {
+		*p = old
+		return bad("Lossless", lossless, "fewer priorities: their headroom is more than the buffer has")
+	}
+	s.buffer.size = size
+	p.xoff &= lossless
+	for set := p.paused &^ lossless; set != 0; set &= set - 1 {
+		i := uint8(bits.TrailingZeros8(set))
+		p.account(now, i)
+		p.release(i)
+	}
+	p.wake(now)
+	return nil
+}
+
+// SetLoss makes links lose a share of the frames that leave a port, 0 to 1. It needs Random.
+func (f *Fabric) SetLoss(at End, share float64) {
+	x := &f.nodes[at.Node]
+	if x.loss == nil {
+		x.loss = make([]uint64, len(x.Peers))
+	}
+	x.loss[at.Port] = uint64(min(share*(1<<63), 1<<63-1)) << 1
+	if share >= 1 {
+		x.loss[at.Port] = math.MaxUint64
+	}
+}
+
+// Loss returns the share of frames that links lose which leave a port.
+func (f *Fabric) Loss(at End) float64 {
+	if l := f.nodes[at.Node].loss; l != nil {
+		return float64(l[at.Port]) / (1 << 64)
+	}
+	return 0
+}
+
+func (f *Fabric) lose(x *node, port int) bool {
+	l := x.loss[port]
+	return l != 0 && f.Random != nil && (l == math.MaxUint64 || f.Random() < l)
+}
+
+// SetUp lets both ends of a link carry frames or not.
+func (f *Fabric) SetUp(now clock.Time, at End, up bool) {
+	ends := []End{at, f.nodes[at.Node].Peers[at.Port]}
+	for _, e := range ends {
+		if e.Node >= 0 {
+			f.port(e).SetUp(now, up)
+			f.Wake(e.Node)
+		}
+	}
+}
+
+// Peer returns the other end of a port's link; the node -1: there is none.
+func (f *Fabric) Peer(at End) End { return f.nodes[at.Node].Peers[at.Port] }
+
+// Port returns a port of a node. After it was changed, Wake has to be called.
+func (f *Fabric) Port(at End) *Port { return f.port(at) }

@@ -1,0 +1,258 @@
+package lan
+
+import (
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric/bridge"
+	"github.com/softvpi/softvpi/internal/fabric/ethernet"
+)
+
+// PortState is what a port of a switch, or the end of a host's link, is like now, and what it has counted since the network began.
+type PortState struct {
+	Node string `json:"node"`
+	Port int    `json:"port"` // from 1
+	Peer string `json:"peer"` // the other end, as leaf0[1]; empty: none
+	Host bool   `json:"host,omitempty"`
+	// Program is whose adapter is plugged in at a host; empty: nobody's.
+	Program string `json:"program,omitempty"`
+	Up      bool   `json:"up"`
+	// Rate is in bits per second; 0: it is not kept.
+	Rate     uint64 `json:"rate,omitempty"`
+	Lossless []int  `json:"pfc,omitempty"`
+	PVID     uint16 `json:"pvid,omitempty"`
+	Trunk    string `json:"trunk,omitempty"`
+	// Loss is the share of frames that are lost which leave the port, Storming are the priorities that it pauses for no reason,
+	// Take is how fast a host takes what arrives, in bits per second; 0: at once.
+	Loss     float64 `json:"loss,omitempty"`
+	Storming []int   `json:"storm,omitempty"`
+	Take     uint64  `json:"take,omitempty"`
+	// Paused are the priorities that the other end has paused, Pausing those of the other end that this one has.
+	Paused  []int `json:"paused,omitempty"`
+	Pausing []int `json:"pausing,omitempty"`
+
+	InFrames  uint64 `json:"in_frames"`
+	InBytes   uint64 `json:"in_bytes"`
+	OutFrames uint64 `json:"out_frames"`
+	OutBytes  uint64 `json:"out_bytes"`
+	Marked    uint64 `json:"marked"`
+	Flooded   uint64 `json:"flooded"`
+	// Queued is how many bytes wait to leave by the port, Peak how many did at most at one priority.
+	Queued int `json:"queued"`
+	Peak   int `json:"peak"`
+	// Drops are frames that found no room: at queues that leave by the port, in the buffer and in headroom when they came in there.
+	QueueDrops    uint64 `json:"queue_drops"`
+	BufferDrops   uint64 `json:"buffer_drops"`
+	HeadroomDrops uint64 `json:"headroom_drops"`
+	// Lost frames were damaged on the link to the port, Refused were received and went nowhere for other reasons.
+	Lost    uint64 `json:"lost"`
+	Refused uint64 `json:"refused"`
+	// Pauses of all priorities and of the link; times in nanoseconds.
+	PausesSent     uint64        `json:"pauses_sent"`
+	PausesReceived uint64        `json:"pauses_received"`
+	PausedTime     time.Duration `json:"paused_time"`
+	PausingTime    time.Duration `json:"pausing_time"`
+	Ignored        uint64        `json:"pauses_ignored"`
+	Storms         uint64        `json:"storms"`
+
+	Priorities []PriorityState `json:"priorities,omitempty"`
+}
+
+// PriorityState is what a port has counted at a priority at which it has seen frames or pauses.
+type PriorityState struct {
+	Priority  int    `json:"priority"`
+	InFrames  uint64 `json:"in_frames"`
+	InBytes   uint64 `json:"in_bytes"`
+	OutFrames uint64 `json:"out_frames"`
+	OutBytes  uint64 `json:"out_bytes"`
+	Queued    int    `json:"queued"`
+	Peak      int    `json:"peak"`
+	Marked    uint64 `json:"marked"`
+	Drops     uint64 `json:"drops"`
+	Sent      uint64 `json:"pauses_sent"`
+	Received  uint64 `json:"pauses_received"`
+}
+
+// set returns the priorities of a set.
+func set(s uint8) (all []int) {
+	for ; s != 0; s &= s - 1 {
+		all = append(all, bits.TrailingZeros8(s))
+	}
+	return all
+}
+
+// endName names a port as commands do.
+func (n *Network) endName(e ethernet.End) string {
+	if e.Node < 0 {
+		return ""
+	}
+	if n.Host(e.Node) {
+		return n.Name(e.Node)
+	}
+	return fmt.Sprintf("%s[%d]", n.Name(e.Node), e.Port+1)
+}
+
+// ports returns how many ports of a node others see: a host has one.
+func (n *Network) ports(node int) int {
+	if n.Host(node) {
+		return 1
+	}
+	return n.fabric.Switch(node).Ports()
+}
+
+// State returns what a port is like.
+func (n *Network) State(now clock.Time, at ethernet.End) PortState {
+	p := n.fabric.Port(at)
+	cfg, c := p.Config(), p.Counters(now)
+	s := PortState{Node: n.Name(at.Node), Port: at.Port + 1, Peer: n.endName(n.fabric.Peer(at)), Host: n.Host(at.Node), Up: p.Up(),
+		Lossless: set(cfg.Lossless), Loss: n.fabric.Loss(at), Storming: set(p.Storming()), Flooded: c.Flooded, Lost: c.Dropped.Lost,
+		Ignored: c.Ignored, PausesSent: c.Global.Sent, PausesReceived: c.Global.Received, PausedTime: c.Global.ReceivedTime,
+		PausingTime: c.Global.SentTime}
+	if n.timing {
+		s.Rate = cfg.Rate
+	}
+	if j := n.jacks[at.Node]; j != nil {
+		s.Program, s.Refused = j.Program, j.Refused
+	}
+	if s.Host {
+		s.Take = n.fabric.Station(at.Node).Take()
+	} else {
+		s.PVID = cfg.PVID
+		if cfg.Tagged != (bridge.VLANs{}) {
+			s.Trunk = cfg.Tagged.String()
+		}
+	}
+	paused, pausing := p.Paused(now)
+	s.Paused, s.Pausing = set(paused), set(pausing)
+	d := &c.Dropped
+	s.Refused += d.Malformed + d.UnknownVLAN + d.Reserved + d.Filtered + d.TooLong + d.HopLimit + d.NoRoute + d.Down
+	for i := range c.Priority {
+		s.add(&c.Priority[i], i, p)
+	}
+	return s
+}
+
+// add adds the counters of a priority.
+func (s *PortState) add(c *ethernet.PriorityCounters, i int, p *ethernet.Port) {
+	_, queued := p.Queued(uint8(i))
+	s.InFrames += c.InFrames
+	s.InBytes += c.InBytes
+	s.OutFrames += c.OutFrames
+	s.OutBytes += c.OutBytes
+	s.Marked += c.Marked
+	s.Queued += queued
+	s.Peak = max(s.Peak, c.PeakQueue)
+	s.QueueDrops += c.QueueDrops
+	s.BufferDrops += c.BufferDrops
+	s.HeadroomDrops += c.HeadroomDrops
+	s.PausesSent += c.Pause.Sent
+	s.PausesReceived += c.Pause.Received
+	s.PausedTime += c.Pause.ReceivedTime
+	s.PausingTime += c.Pause.SentTime
+	s.Storms += c.Storms
+	x := PriorityState{i, c.InFrames, c.InBytes, c.OutFrames, c.OutBytes, queued, c.PeakQueue, c.Marked,
+		c.QueueDrops + c.BufferDrops + c.HeadroomDrops, c.Pause.Sent, c.Pause.Received}
+	if x != (PriorityState{Priority: i}) {
+		s.Priorities = append(s.Priorities, x)
+	}
+}
+
+// Each calls do for every port: those of switches, and the ends of hosts' links.
+func (n *Network) Each(do func(ethernet.End)) {
+	for i := range n.cfg.Nodes {
+		for p := range n.ports(i) {
+			do(ethernet.End{Node: i, Port: p})
+		}
+	}
+}
+
+// counterLines are a port's counters, for people.
+func (s *PortState) counterLines() string {
+	var b strings.Builder
+	line := func(name string, v any) { fmt.Fprintf(&b, "  %-22s %v\n", name, v) }
+	state := "down"
+	if s.Up {
+		state = "up"
+	}
+	fmt.Fprintf(&b, "%s to %s: %s%s\n", endOf(s.Node, s.Port, s.Host), s.Peer, state, s.settings())
+	line("frames received", s.InFrames)
+	line("bytes received", s.InBytes)
+	line("frames sent", s.OutFrames)
+	line("bytes sent", s.OutBytes)
+	line("frames flooded", s.Flooded)
+	line("marked", s.Marked)
+	line("queue", fmt.Sprintf("%d bytes, %d at most", s.Queued, s.Peak))
+	line("dropped", fmt.Sprintf("%d at queues, %d in the buffer, %d in headroom", s.QueueDrops, s.BufferDrops, s.HeadroomDrops))
+	line("lost on the link", s.Lost)
+	line("refused", s.Refused)
+	line("pauses", fmt.Sprintf("%d sent, %d received, %d ignored", s.PausesSent, s.PausesReceived, s.Ignored))
+	line("paused", fmt.Sprintf("%v, the other end %v", s.PausedTime.Round(time.Microsecond), s.PausingTime.Round(time.Microsecond)))
+	line("storms", s.Storms)
+	for _, p := range s.Priorities {
+		line(fmt.Sprintf("priority %d", p.Priority), fmt.Sprintf("%d in, %d out, %d bytes queued, %d marked, %d dropped, pauses %d sent, %d received",
+			p.InFrames, p.OutFrames, p.Queued, p.Marked, p.Drops, p.Sent, p.Received))
+	}
+	return b.String()
+}
+
+func endOf(node string, port int, host bool) string {
+	if host {
+		return node
+	}
+	return fmt.Sprintf("%s[%d]", node, port)
+}
+
+// settings says what is not usual about a port.
+func (s *PortState) settings() string {
+	var all []string
+	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	if s.Rate > 0 {
+		add("%s", rateText(s.Rate))
+	}
+	if len(s.Lossless) > 0 {
+		add("PFC %s", list(s.Lossless))
+	}
+	if s.Loss > 0 {
+		add("loses %.3g%%", 100*s.Loss)
+	}
+	if len(s.Storming) > 0 {
+		add("pauses %s for no reason", list(s.Storming))
+	}
+	if s.Take > 0 {
+		add("takes %s", rateText(s.Take))
+	}
+	if s.Program != "" {
+		add("%s", s.Program)
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return ", " + strings.Join(all, ", ")
+}
+
+func list(all []int) string {
+	var texts []string
+	for _, i := range all {
+		texts = append(texts, strconv.Itoa(i))
+	}
+	return strings.Join(texts, ",")
+}
+
+// rateText returns a rate as people write it.
+func rateText(r uint64) string {
+	for _, u := range rates {
+		if r >= u.size {
+			return fmt.Sprintf("%.4g %s", float64(r)/float64(u.size), u.name)
+		}
+	}
+	return fmt.Sprintf("%d b/s", r)
+}
+
+var rates = []struct {
+	name string
+	size uint64
+}{{"Tb/s", 1e12}, {"Gb/s", 1e9}, {"Mb/s", 1e6}, {"Kb/s", 1e3}}

@@ -1,0 +1,204 @@
+package live
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/fabric"
+	"github.com/softvpi/softvpi/internal/fabric/ethernet"
+	"github.com/softvpi/softvpi/internal/fabric/lan"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/cable"
+	"github.com/softvpi/softvpi/internal/testbed/await"
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+// newSwitch returns a ground with an Ethernet switch and hosts h0, h1... of 10 Gb/s.
+func newSwitch(t testing.TB, hosts int, timing bool) *ground {
+	t.Helper()
+	cfg := lan.Config{Timing: timing}
+	s := lan.Node{Name: "s"}
+	for i := range hosts {
+		cfg.Nodes = append(cfg.Nodes, lan.Node{Name: fmt.Sprintf("h%d", i), Station: &ethernet.StationConfig{
+			Wire: ethernet.PortConfig{Rate: 10e9}, Buffer: 16 << 20}})
+		s.Ports = append(s.Ports, ethernet.PortConfig{Rate: 10e9})
+		cfg.Links = append(cfg.Links, lan.Link{A: ethernet.End{Node: i}, B: ethernet.End{Node: hosts, Port: i}})
+	}
+	cfg.Nodes = append(cfg.Nodes, s)
+	n, err := lan.New(0, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &ground{t, New(fabric.New(new(topology.Topology), func() uint64 { return 1 << 63 }), Options{Timing: timing, Ethernet: n})}
+	t.Cleanup(func() { g.Close() })
+	return g
+}
+
+// stationOf returns the station of a host's adapter.
+func stationOf(i int) link.Station {
+	return link.Station{MAC: [6]byte{2, 0, 0, 0, 0, byte(i)},
+		Prefixes: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 0, 0, byte(i)}), 24)}}
+}
+
+// ethernetAt returns an Ethernet adapter's link as in another process, and the channel of its news.
+func ethernetAt(t testing.TB, cfg cable.Config, i int) (*cable.Ethernet, chan struct{}) {
+	t.Helper()
+	news := make(chan struct{}, 1)
+	cfg.Node, cfg.Program = fmt.Sprintf("h%d", i), "test"
+	cfg.Notify = func() {
+		select {
+		case news <- struct{}{}:
+		default:
+		}
+	}
+	l, err := cable.OpenEthernet(cable.EthernetConfig{Config: cfg, Stations: []link.Station{stationOf(i)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l, news
+}
+
+func wired(l *cable.Ethernet) func() bool { return func() bool { return l.WireState().Up } }
+
+// numbered returns a frame of a length with a number, from one host to another.
+func numbered(from, to, n int, number uint32) frame.Out {
+	b := make([]byte, n)
+	b[0], b[5], b[6], b[11] = 2, byte(to), 2, byte(from)
+	binary.BigEndian.PutUint16(b[12:], 0x88b5)
+	binary.BigEndian.PutUint32(b[14:], number)
+	var o frame.Out
+	o.Reset(nil)
+	o.Payload = b
+	return o
+}
+
+// passes sends frames of many lengths from one adapter to another, no more at a time than the port's queue takes, and checks that all
+// arrive unchanged and in order. Each waits for the other.
+func passes(t *testing.T, a, b *cable.Ethernet, from, to, count int) {
+	t.Helper()
+	in := make([]frame.In, 64)
+	sent, got := 0, 0
+	await.Eventually(t, fmt.Sprintf("%d frames", count), func() bool {
+		for range 64 {
+			if sent < count && sent-got < 200 {
+				o := numbered(from, to, 60+sent*97%1400, uint32(sent))
+				n, err := a.Send([]frame.Out{o})
+				if err != nil {
+					t.Fatal(err)
+				}
+				sent += n
+			}
+		}
+		a.Receive(in)
+		n, err := b.Receive(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range in[:n] {
+			if binary.BigEndian.Uint16(f.Data[12:]) != 0x88b5 {
+				continue // ARP
+			}
+			if k := binary.BigEndian.Uint32(f.Data[14:]); int(k) != got || len(f.Data) != 60+got*97%1400 {
+				t.Fatalf("frame %d of %d bytes, want number %d", k, len(f.Data), got)
+			}
+			got++
+		}
+		return got == count
+	})
+}
+
+// Frames cross an Ethernet switch between processes, over memory and over UDP. Stations find each other, and know when the fabric goes.
+func TestEthernetCrossesProcesses(t *testing.T) {
+	for _, timing := range []bool{false, true} {
+		for _, over := range []string{"memory", "UDP"} {
+			t.Run(fmt.Sprintf("%s, timing %v", over, timing), func(t *testing.T) {
+				g := newSwitch(t, 2, timing)
+				var cfg cable.Config
+				var stop func()
+				if over == "UDP" {
+					var at netip.AddrPort
+					at, stop = g.overUDP(anyPort(), nil)
+					cfg.UDP = cable.Scheme + at.String()
+				} else {
+					cfg.Socket, stop = g.outside("")
+				}
+				a, newsA := ethernetAt(t, cfg, 0)
+				b, newsB := ethernetAt(t, cfg, 1)
+				until(t, newsA, wired(a))
+				until(t, newsB, wired(b))
+				if s := a.WireState().Speed; timing && s != 10e9 || !timing && s != 0 {
+					t.Errorf("the wire's speed is %d", s)
+				}
+				// Each is heard once, so that nothing is flooded.
+				for i, l := range []*cable.Ethernet{a, b} {
+					l.Send([]frame.Out{numbered(i, 99, 60, 0)})
+				}
+				passes(t, a, b, 0, 1, 3000)
+				passes(t, b, a, 1, 0, 3000)
+				resolves(t, a, b)
+				stop()
+				until(t, newsA, func() bool { return !wired(a)() })
+			})
+		}
+	}
+}
+
+// resolves sends a packet to an address whose MAC is not known: ARP finds it through the switch.
+func resolves(t *testing.T, a, b *cable.Ethernet) {
+	t.Helper()
+	r := frame.Route{Src: netip.AddrFrom4([4]byte{10, 0, 0, 0}), Dst: netip.AddrFrom4([4]byte{10, 0, 0, 1})}
+	if err := a.Prepare(&r); err != nil {
+		t.Fatal(err)
+	}
+	defer r.Release()
+	in := make([]frame.In, 8)
+	var outs [8]link.Unreachable
+	o := numbered(0, 77, 60, 7)
+	o.Route = &r
+	copy(o.Head[frame.HeadRoom-14:], o.Payload[:14])
+	o.HeadStart, o.HeadEnd, o.Payload = frame.HeadRoom-14, frame.HeadRoom, o.Payload[14:]
+	a.Send([]frame.Out{o})
+	await.Eventually(t, "the packet arrives", func() bool {
+		for _, l := range []*cable.Ethernet{a, b} {
+			l.Errors(outs[:])
+		}
+		a.Receive(in)
+		n, _ := b.Receive(in)
+		return n == 1 && eth.MAC(in[0].Data) == stationOf(1).MAC && in[0].Data[17] == 7
+	})
+}
+
+// A host takes one adapter; nodes of the other kind are refused, and said why.
+func TestEthernetRefuses(t *testing.T) {
+	g := newSwitch(t, 1, false)
+	socket, _ := g.outside("")
+	a, news := ethernetAt(t, cable.Config{Socket: socket}, 0)
+	until(t, news, wired(a))
+	for node, want := range map[string]string{
+		"h0": `host "h0": an adapter is already plugged in there`,
+		"":   "all hosts of the fabric are plugged in: an adapter is already plugged in there",
+		"s":  `node "s": no host of the fabric`,
+	} {
+		_, err := cable.OpenEthernet(cable.EthernetConfig{Config: cable.Config{Socket: socket, Hello: cable.Hello{Node: node}}})
+		var refused *cable.RefusedError
+		if !errors.As(err, &refused) || refused.Why != want {
+			t.Errorf("%q: %v, want %s", node, err, want)
+		}
+	}
+	if _, err := cable.Open(cable.Config{Socket: socket}); err == nil {
+		t.Error("an InfiniBand adapter is let in")
+	}
+	ib := newGround(t, 1, Options{})
+	socket, _ = ib.outside("")
+	var refused *cable.RefusedError
+	if _, err := cable.OpenEthernet(cable.EthernetConfig{Config: cable.Config{Socket: socket}}); !errors.As(err, &refused) ||
+		refused.Why != "the fabric has no Ethernet nodes" {
+		t.Errorf("on a fabric without Ethernet: %v", err)
+	}
+}

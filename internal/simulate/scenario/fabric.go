@@ -1,0 +1,192 @@
+package scenario
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/fabric/bridge"
+	"github.com/softvpi/softvpi/internal/fabric/ethernet"
+	"github.com/softvpi/softvpi/internal/fabric/topology"
+	"github.com/softvpi/softvpi/internal/os/inputfile"
+)
+
+// Fabric is what runs live of a scenario: its Ethernet, and an InfiniBand fabric beside it. Workload, duration, samples and lean are of
+// simulations, and are not looked at.
+type Fabric struct {
+	File string
+	Seed uint64
+	// Graph is the Ethernet; nil: there is none. Switches and NICs are as of Scenario.
+	Graph    *Graph
+	Switches []*Switch
+	NICs     []*NIC
+	Ports    []Port
+	// InfiniBand is the InfiniBand fabric; nil: there is none.
+	InfiniBand *topology.Topology
+}
+
+// Port is how a port of a switch differs from the others.
+type Port struct {
+	Node, Port int // of the graph, from 0
+	// PVID and Tagged are its VLANs, as of ethernet.PortConfig.
+	PVID   uint16
+	Tagged bridge.VLANs
+	// Trust gives frames their priorities.
+	Trust ethernet.Trust
+	// Lossless are its lossless priorities, if OwnPFC.
+	Lossless uint8
+	OwnPFC   bool
+}
+
+// LoadFabric reads what is to run live from a file. The error is an *Error.
+func LoadFabric(file string) (*Fabric, error) {
+	f, err := inputfile.Open(file, mostText)
+	if err != nil {
+		return nil, unreadable(file, err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return nil, unreadable(file, err)
+	}
+	return ReadFabric(file, text)
+}
+
+// ReadFabric reads what is to run live from the text of a file, as Read.
+func ReadFabric(file string, text []byte) (*Fabric, error) {
+	root, err := parse(file, text)
+	if err != nil {
+		return nil, err
+	}
+	r := &reading{file: file, known: map[string]bool{}}
+	f := r.fabric(r.root(root))
+	if r.err != nil {
+		return nil, r.err
+	}
+	return f, nil
+}
+
+func (r *reading) fabric(o *object) *Fabric {
+	for _, name := range []string{"name", "description", "workload", "duration", "sample", "lean"} {
+		o.get(name)
+	}
+	s := &Scenario{File: r.file, Seed: uint64(o.quantity("seed", noUnits, 1, 1, 0, 1<<53, "a whole number, 0 to 2^53"))}
+	f := &Fabric{File: r.file, Seed: s.Seed, InfiniBand: r.infiniBand(o.object("infiniband"))}
+	if t := o.object("topology"); f.InfiniBand == nil || t.n != nil {
+		s.Graph = r.topology(t)
+	}
+	if r.err != nil {
+		return f
+	}
+	if s.Graph != nil {
+		s.switches(o)
+		s.nics(o)
+		f.Graph, f.Switches, f.NICs = s.Graph, s.Switches, s.NICs
+		f.ports(o)
+		f.distinct(r, o)
+	}
+	o.end()
+	return f
+}
+
+// distinct refuses names that a node of each kind has.
+func (f *Fabric) distinct(r *reading, o *object) {
+	if f.InfiniBand == nil {
+		return
+	}
+	for i := range f.InfiniBand.Nodes {
+		if name := f.InfiniBand.Nodes[i].ID; f.Graph.Find(name) >= 0 {
+			r.fail(o.where("infiniband"), "infiniband", fmt.Sprintf("with a node %s", name), "names that no Ethernet node has")
+		}
+	}
+}
+
+// infiniBand reads the InfiniBand nodes; nil: there are none.
+func (r *reading) infiniBand(o *object) *topology.Topology {
+	if o.n == nil {
+		return nil
+	}
+	kind := o.choice("kind", "star", "fat-tree", "torus", "netlist")
+	rate, ok := topology.ParseRate(o.text("rate", "4xQDR"))
+	if !ok {
+		r.wrong(o.where("rate"), o.field("rate"), "a width and a speed, such as 4xEDR")
+	}
+	var t *topology.Topology
+	var err error
+	switch kind {
+	case "star":
+		t, err = topology.Star(o.int("hosts", 4, 1, 254), rate)
+	case "fat-tree":
+		t, err = topology.FatTree(topology.FatTreeShape{Radix: o.int("radix", 4, 2, 254), Levels: o.int("levels", 2, 2, 3),
+			Hosts: o.int("hosts", 0, 0, mostHosts)}, rate)
+	case "torus":
+		t, err = topology.Torus([]int{o.int("switches", 5, 3, 64)}, o.int("hosts", 1, 1, 32), rate)
+	case "netlist":
+		t, err = r.readNetlist(o.text("file", ""))
+	}
+	if err != nil {
+		r.fail(o.at, o.path, err.Error(), "nodes of InfiniBand")
+	}
+	o.end()
+	return t
+}
+
+func (r *reading) readNetlist(name string) (*topology.Topology, error) {
+	f, err := inputfile.Open(r.path(name), inputfile.Net)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return topology.ReadNetlist(f)
+}
+
+// ports reads how ports of switches differ: by the host at their other end, or as switch[port].
+func (f *Fabric) ports(o *object) {
+	all := o.object("ports")
+	if all.n == nil {
+		return
+	}
+	for _, name := range all.n.fields.names {
+		x := all.object(name)
+		p, ok := f.port(name)
+		if !ok {
+			o.r.fail(x.at, x.path, "no port of a switch", "a host, for the port at its link, or a switch with a port, such as leaf0[1]")
+			return
+		}
+		p.PVID = uint16(x.int("pvid", 0, 1, bridge.LastVLAN))
+		if trunk := x.text("trunk", ""); trunk != "" {
+			var err error
+			if p.Tagged, err = bridge.ParseVLANs(trunk); err != nil {
+				o.r.wrong(x.where("trunk"), x.field("trunk"), "VLAN IDs as 10+20-29, or all")
+			}
+		}
+		p.OwnPFC, p.Lossless = x.has("pfc"), x.priorities("pfc", 0)
+		switch x.choice("trust", "dscp", "pcp", "none") {
+		case "dscp":
+			p.Trust = ethernet.TrustDSCP
+		case "pcp":
+			p.Trust = ethernet.TrustPCP
+		default:
+			p.Trust = ethernet.TrustNone
+		}
+		x.end()
+		f.Ports = append(f.Ports, p)
+	}
+}
+
+// port finds a port of a switch by a name.
+func (f *Fabric) port(name string) (p Port, ok bool) {
+	if n := f.Graph.Find(name); n >= 0 && f.Graph.Nodes[n].Host {
+		p.Node, p.Port = f.Graph.Links[f.Graph.Nodes[n].Links[0]].Other(n)
+		return p, true
+	}
+	node, rest, _ := strings.Cut(name, "[")
+	number, err := strconv.Atoi(strings.TrimSuffix(rest, "]"))
+	n := f.Graph.Find(node)
+	if err != nil || !strings.HasSuffix(rest, "]") || n < 0 || f.Graph.Nodes[n].Host || number < 1 || number > len(f.Graph.Nodes[n].Links) {
+		return p, false
+	}
+	p.Node, p.Port = n, number-1
+	return p, true
+}
