@@ -159,8 +159,6 @@ type Counter struct {
 	Keeps bool
 	// Whole says that the counter is of the whole device: its value is that of all ports together, at each.
 	Whole bool
-	// Only is the label of the only instance that has a value ("untagged"), "" if all have.
-	Only string
 }
 
 // Severity of an event.

@@ -112,14 +112,6 @@ func whole(c Counter) Counter {
 	return c
 }
 
-// only marks counters for which only one instance has values.
-func only(instance string, all ...Counter) []Counter {
-	for i := range all {
-		all[i].Only = instance
-	}
-	return all
-}
-
 // notCounted are counters of what is not implemented yet.
 func notCounted(all ...Counter) []Counter { return all }
 

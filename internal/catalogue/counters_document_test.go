@@ -67,9 +67,6 @@ func writeCounter(b *strings.Builder, c *Counter) {
 	case MLX4:
 		about += "; mlx4 only"
 	}
-	if c.Only != "" {
-		about += "; of the instance " + c.Only + " alone"
-	}
 	if !c.Counted() {
 		about = "**not counted:** " + about
 	}

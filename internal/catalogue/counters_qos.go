@@ -3,10 +3,10 @@ package catalogue
 var adapterQoS = CounterSet{
 	Name: "Mellanox Adapter QoS Counters", Aliases: []string{"Proprietary Mellanox QoS Counters", "Mellanox QoS Counters"},
 	Generations: Both, Short: "adapter_qos", Instances: "priority",
-	Description: "What each priority of a port carries, and how it is paused. The instance \"Untagged\" counts frames without a priority, and its pause frames are the global ones. Sent: what this side asked of its peer. Received: what the peer asked of this side. What has a priority in a tag is not told apart yet, but for pauses: the instance \"Untagged\" has everything.",
+	Description: "What each priority of a port carries, and how it is paused. A frame counts at the priority of its tag or, with RxTrustedState 2, of its DSCP, sent ones at that at which they leave. The instance \"Untagged\" counts frames without a priority, and its pause frames are the global ones. Sent: what this side asked of its peer. Received: what the peer asked of this side. Adapters at one port have the same counts, and frames between them are on no wire.",
 	Sources:     []Source{{winof, "4.9.4.3 Proprietary Mellanox QoS Counters"}, {winof2, "Appendix: Windows MPI, PFC Example"}},
 	Counters: joined(
-		only("untagged", counted(qosTraffic()...)...),
+		counted(qosTraffic()...),
 		counted(
 			total("Sent Pause Frames", "sent_pause_frames", "frames", "pause frames sent for the priority"),
 			total("Sent Pause Duration", "sent_pause_seconds", "us", "time for which the peer was asked to pause the priority"),

@@ -56,9 +56,6 @@ func TestCounterSetsAreComplete(t *testing.T) {
 					t.Errorf("%s, %s: %q is not a total of the set with the same status", s.Name, c.Name, of)
 				}
 			}
-			if c.Only != "" && (!c.Counted() || s.Instances == "adapter") {
-				t.Errorf("%s, %s: %q cannot be the only instance with a value", s.Name, c.Name, c.Only)
-			}
 			if c.Keeps != (c.Kind == Level) {
 				t.Errorf("%s, %s: a reset must keep levels and nothing else", s.Name, c.Name)
 			}

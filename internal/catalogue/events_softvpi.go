@@ -34,7 +34,7 @@ var softEvents = []Event{
 	raised(soft(33, "DuplicateMAC", Warning, "{Adapter}: somebody else on the wire sends with the adapter's address, {MAC}.")),
 	raised(soft(34, "ManyGroups", Warning, "{Adapter}: its host uses {Groups} multicast addresses, more than the {Limit} that MaxNumOfMCList says are filtered; frames to all groups are received.")),
 	raised(soft(32, "WakeCommandFailed", Warning, "{Adapter}: the command {Command} for a wake-up failed: {Cause}.")),
-	raised(soft(40, "DCBXAgreed", Informational, "{Adapter}: priorities were agreed with {Peer} by {Protocol}: PFC {PFC} ({PFCFrom}), classes {Classes} with {Bandwidths} ({ETSFrom}), applications {Applications} ({ApplicationsFrom}). Nothing enforces them yet.")),
+	raised(soft(40, "DCBXAgreed", Informational, "{Adapter}: priorities were agreed with {Peer} by {Protocol}: PFC {PFC} ({PFCFrom}), classes {Classes} with {Bandwidths} ({ETSFrom}), applications {Applications} ({ApplicationsFrom}).")),
 	raised(soft(41, "DCBXEnded", Warning, "{Adapter}: the peer {Peer} no longer speaks DCBX; the adapter's own settings of priorities are back.")),
 	raised(soft(42, "DCBXConflict", Warning, "{Adapter}: the peer {Peer} is configured differently, and neither or both of the two are willing; not in operation: {Features}.")),
 	raised(soft(43, "DCBXMultiplePeers", Warning, "{Adapter}: more than one neighbour speaks DCBX; the adapter's own settings of priorities are used.")),

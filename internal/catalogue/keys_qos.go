@@ -20,6 +20,7 @@ var (
 var qosKeys = []Key{
 	{
 		Name: "DefaultUntaggedPriority", Base: AdapterClass, Group: groupQoS, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
+		Status:   Built,
 		Defaults: always(0), Min: 0, Max: 7, Effect: AtOnce,
 		Description: "Priority that untagged frames are assumed to have, for congestion control among others. An invalid value is replaced by the default, not by the previous value.",
 		Sources:     from(ethernetB, "RCM with Untagged Traffic"),
@@ -63,6 +64,7 @@ var dscpKeys = append([]Key{
 	},
 	{
 		Name: "RxTrustedState", Base: AdapterClass, Group: groupDSCP, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
+		Status:   Built,
 		Defaults: always(1),
 		Choices: []Choice{
 			{1, "host priority (PCP)", "by the priority in the 802.1Q tag"},

@@ -14,6 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ipoib"
+	"github.com/softvpi/softvpi/internal/port"
 )
 
 // Adapter is an adapter with its words.
@@ -158,7 +159,7 @@ func (c *Collector) Sets() []Set {
 			k := &set.Counters[j]
 			s.Counters = append(s.Counters, Counter{
 				Name: k.Name, Short: k.Short, Kind: kindName(k.Kind), Unit: k.Unit, Description: k.Description, Counted: k.Counted(),
-				Only: k.Only, Generations: generationNames(set, j),
+				Generations: generationNames(set, j),
 			})
 		}
 		out = append(out, s)
@@ -201,7 +202,7 @@ type instance struct {
 	name   string
 	labels map[string]string
 	of     *Interface // for instances that are interfaces
-	part   int        // of the Ethernet function or the port, for instances that are parts of it
+	part   int        // of the Ethernet function or the port (port.Untagged: no priority), for instances that are parts of it
 	device []*Adapter // the ports of the adapter's device, itself included
 }
 
@@ -234,12 +235,12 @@ func (c *Collector) instances(set *catalogue.CounterSet, adapters []Adapter, n i
 	case "port":
 		all = append(all, one("", "port", strconv.Itoa(max(a.Port, 1))))
 	case "priority":
-		for p := range 8 {
+		for p := range port.Untagged {
 			all = append(all, one(", Priority "+strconv.Itoa(p), "priority", strconv.Itoa(p)))
 			all[p].part = p
 		}
 		all = append(all, one(", Untagged", "priority", "untagged"))
-		all[8].part = untagged
+		all[port.Untagged].part = port.Untagged
 	case "cpu": // those of RSS monitoring
 		if a.Ethernet == nil || a.Ethernet.Config.RssMonitoringEnabled == 0 {
 			return nil
@@ -274,12 +275,12 @@ func (c *Collector) read(set *catalogue.CounterSet, a *Adapter, in instance, sel
 	case in.of != nil:
 		x.Epoch += in.of.Made
 		read = readInterface(set.Short, in.of, b)
+	case set.Instances == "priority":
+		x.Epoch += a.Restarts
+		read = readPriority(a, b, in.part)
 	case partWords[set.Short] != nil:
 		x.Epoch += a.Restarts
 		read = readPart(set.Short, a, b, in.part)
-	case set.Instances == "priority" && in.part != untagged:
-		x.Epoch += a.Restarts
-		read = readPriority(set.Short, a, b, in.part)
 	case set.Instances == "device":
 		read = whole
 		for _, port := range in.device {
@@ -295,9 +296,7 @@ func (c *Collector) read(set *catalogue.CounterSet, a *Adapter, in instance, sel
 			if set.Counters[i].Whole {
 				from = whole
 			}
-			if one := set.Counters[i].Only; one == "" || one == in.labels[set.Instances] {
-				v.Raw = raw(&set.Counters[i], from)
-			}
+			v.Raw = raw(&set.Counters[i], from)
 			x.Values = append(x.Values, v)
 		}
 	}

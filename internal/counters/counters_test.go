@@ -11,6 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/function/ethernet"
 	"github.com/softvpi/softvpi/internal/function/ethernet/filter"
+	"github.com/softvpi/softvpi/internal/port"
 )
 
 // TestWordsAreThoseOfTheCatalogue: every counter that the catalogue calls counted is read from somewhere, and no
@@ -25,6 +26,9 @@ func TestWordsAreThoseOfTheCatalogue(t *testing.T) {
 				has := words[set.Short][short] != nil
 				if partWords[set.Short] != nil {
 					has = partWords[set.Short][short] != nil
+				}
+				if set.Instances == "priority" {
+					has = priorityWords[short] != nil
 				}
 				if set.Instances == "interface" {
 					has = interfaceWords[set.Short][short] != nil || set.Short == "ethernet" && ethernetWords[set.Short][short] != nil
@@ -44,6 +48,11 @@ func TestWordsAreThoseOfTheCatalogue(t *testing.T) {
 			if !read[set][short] {
 				t.Errorf("%s.%s is no counter", set, short)
 			}
+		}
+	}
+	for short := range priorityWords {
+		if !read["adapter_qos"][short] {
+			t.Errorf("%s is no counter of priorities", short)
 		}
 	}
 	for set, of := range partWords {
@@ -142,20 +151,22 @@ func TestRatesAreOverTheReadersInterval(t *testing.T) {
 	want(&late, "100", "25.0")
 }
 
-// TestTrafficWithoutAPriority: the instances of the QoS set are priorities (WinOF 5.50, 4.9.4.3). Without VLAN tags
-// all traffic is untagged, and traffic with a priority is not counted, which differs from 0.
-func TestTrafficWithoutAPriority(t *testing.T) {
+// TestPriorities: the instances of the QoS set are the port's priorities, and frames without one (WinOF 5.50, 4.9.4.3). What
+// nothing counts has no value, which differs from 0.
+func TestPriorities(t *testing.T) {
 	b := newBench(t, "Ethernet 1")
-	b.adapters[0].Link.ReceivedPackets, b.adapters[0].Link.ReceivedBytes = 3, 300
+	b.adapters[0].Arrived = [9]port.Tally{port.Untagged: {Packets: 3, Bytes: 300}}
 	var r Reader
 	b.values(&r, "adapter_qos")
-	b.adapters[0].Link.ReceivedPackets, b.adapters[0].Link.ReceivedBytes = 13, 1300
+	b.adapters[0].Arrived = [9]port.Tally{port.Untagged: {Packets: 13, Bytes: 1846}, 3: {Packets: 5, Bytes: 500}}
+	b.adapters[0].Sent[3] = port.Tally{Packets: 15, Bytes: 1500}
 	b.now = b.now.Add(time.Second)
 	got := b.values(&r, "adapter_qos")
 	for name, want := range map[string]string{
 		"Untagged: Bytes Received": "1846", "Untagged: Packets Received": "13", "Untagged: Packets Total/Sec": "10.0",
 		"Untagged: Bytes Sent":            "0",
-		"Untagged: Received Pause Frames": "0", "Priority 0: Bytes Received": "-", "Priority 7: Packets Total/Sec": "-",
+		"Untagged: Received Pause Frames": "0", "Priority 0: Bytes Received": "0", "Priority 3: Packets Total/Sec": "20.0",
+		"Priority 3: Bytes Sent": "1500", "Priority 3: Bytes Total": "2000",
 	} {
 		if got["Ethernet 1, "+name] != want {
 			t.Errorf("%s is %s, want %s", name, got["Ethernet 1, "+name], want)

@@ -1,57 +1,48 @@
 package counters
 
 import (
-	"time"
-
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/pause"
+	"github.com/softvpi/softvpi/internal/port"
 )
 
-// untagged is the part of a port's traffic that has no priority.
-const untagged = pause.Priorities
-
-// priorityWords says where the counters of sets are read that have an instance for each priority, by priority.
-var priorityWords = map[string][pause.Priorities]map[string]func(*device.Counters) uint64{"adapter_qos": eachPriority()}
-
-func eachPriority() (all [pause.Priorities]map[string]func(*device.Counters) uint64) {
-	for p := range all {
-		all[p] = pauseWords(p)
-	}
-	return all
+// priorityWords says where the counters of a priority of an adapter's port are read: those of frames without one at port.Untagged.
+var priorityWords = map[string]func(c *device.Counters, part int) uint64{
+	"received_bytes":         func(c *device.Counters, p int) uint64 { return c.Arrived[p].Bytes },
+	"received_packets":       func(c *device.Counters, p int) uint64 { return c.Arrived[p].Packets },
+	"sent_bytes":             func(c *device.Counters, p int) uint64 { return c.Sent[p].Bytes },
+	"sent_packets":           func(c *device.Counters, p int) uint64 { return c.Sent[p].Packets },
+	"bytes":                  func(c *device.Counters, p int) uint64 { return c.Arrived[p].Bytes + c.Sent[p].Bytes },
+	"packets":                func(c *device.Counters, p int) uint64 { return c.Arrived[p].Packets + c.Sent[p].Packets },
+	"sent_pause_frames":      func(c *device.Counters, p int) uint64 { return pauses(c, p).Sent },
+	"sent_pause_seconds":     func(c *device.Counters, p int) uint64 { return uint64(pauses(c, p).SentTime.Microseconds()) },
+	"received_pause_frames":  func(c *device.Counters, p int) uint64 { return pauses(c, p).Received },
+	"received_pause_seconds": func(c *device.Counters, p int) uint64 { return uint64(pauses(c, p).ReceivedTime.Microseconds()) },
 }
 
-// pauseWords are those of the pauses of a priority; of the whole link if it is untagged.
-func pauseWords(priority int) map[string]func(*device.Counters) uint64 {
-	of := func(c *device.Counters) *pause.Counts {
-		if priority == untagged {
-			return &c.Flow.Global
-		}
-		return &c.Flow.Priority[priority]
+// pauses returns the pauses of a priority, or of the whole link.
+func pauses(c *device.Counters, part int) *pause.Counts {
+	if part == port.Untagged {
+		return &c.Flow.Global
 	}
-	us := func(d time.Duration) uint64 { return uint64(d.Microseconds()) }
-	return map[string]func(*device.Counters) uint64{
-		"sent_pause_frames":      func(c *device.Counters) uint64 { return of(c).Sent },
-		"sent_pause_seconds":     func(c *device.Counters) uint64 { return us(of(c).SentTime) },
-		"received_pause_frames":  func(c *device.Counters) uint64 { return of(c).Received },
-		"received_pause_seconds": func(c *device.Counters) uint64 { return us(of(c).ReceivedTime) },
-	}
+	return &c.Flow.Priority[part]
 }
 
-// readPriority is readAdapter for a priority; what is not counted by priority is 0.
-func readPriority(set string, a *Adapter, b *base, priority int) readTotal {
+// readPriority reads the totals of a priority since the adapter was restarted or the set was reset.
+func readPriority(a *Adapter, b *base, part int) readTotal {
 	from := a.Before
 	if b != nil && b.restarts == a.Restarts {
 		from = &b.words
 	}
 	return func(short string) (now, before uint64) {
-		at := priorityWords[set][priority][short]
+		at := priorityWords[short]
 		if at == nil {
 			return 0, 0
 		}
 		if from != nil {
-			before = at(from)
+			before = at(from, part)
 		}
-		return at(&a.Counters), before
+		return at(&a.Counters, part), before
 	}
 }
 

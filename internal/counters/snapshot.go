@@ -50,9 +50,8 @@ type Counter struct {
 	Kind        string   `json:"kind"` // total, rate, level, ratio
 	Unit        string   `json:"unit"`
 	Description string   `json:"description"`
-	Counted     bool     `json:"counted"`        // false: it has no value, because what it counts is not implemented
-	Only        string   `json:"only,omitempty"` // the only instance that has a value, given by its label
-	Generations []string `json:"generations"`    // mlx5, mlx4
+	Counted     bool     `json:"counted"`     // false: it has no value, because what it counts is not implemented
+	Generations []string `json:"generations"` // mlx5, mlx4
 }
 
 func kindName(k catalogue.CounterKind) string {

@@ -78,7 +78,6 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 		"received_marked_packets": func(c *device.Counters) uint64 { return c.Transport.MarkedPackets },
 		"limited_flows":           func(c *device.Counters) uint64 { return c.LimitedFlows },
 	},
-	"adapter_qos": with(qosWords(), pauseWords(untagged)),
 	"device": {
 		"no_wqe_drops":      noReceive,
 		"doorbells":         doorbells,
@@ -183,7 +182,7 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 
 // trafficWords are those of the sets about what a port carries.
 func trafficWords() map[string]func(*device.Counters) uint64 {
-	return with(qosWords(), map[string]func(*device.Counters) uint64{
+	return with(carriedWords(), map[string]func(*device.Counters) uint64{
 		"outbound_error_packets":              func(c *device.Counters) uint64 { return c.Link.SendErrors + refusedSends(ethernetOf(c)) },
 		"outbound_discarded_packets":          func(c *device.Counters) uint64 { return c.Link.ImpairedLost },
 		"received_error_packets":              receivedErrors,
@@ -200,8 +199,8 @@ func with(m, more map[string]func(*device.Counters) uint64) map[string]func(*dev
 	return m
 }
 
-// qosWords are those of the instance without a priority, which covers everything that a port carries.
-func qosWords() map[string]func(*device.Counters) uint64 {
+// carriedWords are those of everything that an adapter carries.
+func carriedWords() map[string]func(*device.Counters) uint64 {
 	return map[string]func(*device.Counters) uint64{
 		"received_bytes":   receivedBytes,
 		"received_packets": func(c *device.Counters) uint64 { return c.Link.ReceivedPackets },

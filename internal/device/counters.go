@@ -43,6 +43,9 @@ type Counters struct {
 	Objects                  ObjectCounts
 	// Ethernet is the adapter's Ethernet function; nil: it has none.
 	Ethernet *EthernetStatus
+	// Sent and Arrived are the frames of each priority, and of none (port.Untagged), that the adapter's port has sent and received by
+	// its wires. If the port has other adapters, theirs are among them.
+	Sent, Arrived [port.Untagged + 1]port.Tally
 	// LLDP are those of the agent of its port, if that is its own.
 	LLDP dcb.Counters
 	// Flow are those of the flow control of its port, if that is its own.
@@ -63,8 +66,9 @@ func (h *Host) Counters() []Counters {
 }
 
 func (a *adapter) words() Counters {
-	s := a.linkStats()
+	s, p := a.linkStats(), a.port.Counters()
 	return Counters{
+		Sent: p.Sent, Arrived: p.Arrived,
 		Adapter: a.index, Name: a.name, Enabled: a.enabled, Restarts: a.restarts, Before: a.before,
 		Transport: *a.engine.Counters(), CM: *a.cm.Counters(), Encap: a.links.Counters(), Link: s,
 		Rings: a.port.rings, FrameOverhead: a.frameOverhead(), CQOverflows: a.cqOverflows, EQOverflows: a.host.eventOverflows,

@@ -18,8 +18,7 @@ type portLoop struct {
 	nics      []*nic        // Ethernet functions, with their hosts
 	raw       int           // adapters with raw packet QPs
 	agent     *agent        // of LLDP; nil: none
-	own       qos.Operative // how the port treats priorities without a peer
-	operative qos.Operative // how it does: what its agent has agreed, or its own
+	operative qos.Operative // by which the port works: what its agent has agreed, or its own
 	deaf      error         // why the wire does not hear pauses, if it is to
 	heard     bool          // it was asked to
 	in        []frame.In
@@ -42,7 +41,7 @@ func newPortLoop(h *Host) *portLoop {
 	byDefault := qos.Operative{Settings: qos.Defaults()}
 	return &portLoop{
 		host: h, in: make([]frame.In, receiveBatch), out: make([]frame.Out, transmitBatch), errors: make([]link.Unreachable, errorBatch),
-		own: byDefault, operative: byDefault,
+		operative: byDefault,
 	}
 }
 

@@ -6,17 +6,27 @@ import (
 	"github.com/softvpi/softvpi/internal/qos"
 )
 
+// Priorities is how a port treats priorities on its own.
+type Priorities struct {
+	// Own are the settings by which the port works without a peer.
+	Own qos.Operative
+	// Received says which priority received frames have.
+	Received qos.Classifier
+}
+
 // PriorityStatus is how a port treats priorities.
 type PriorityStatus struct {
 	// Operative are the settings by which the port works, with who decided them.
 	Operative qos.Operative
 	// Traffic is how it divides its wire by them.
 	Traffic port.Traffic
+	// Received says which priority received frames have.
+	Received qos.Classifier
 }
 
-// SetPriorities changes how the port of an adapter treats priorities without a peer, at once. Errors are a *command.Error:
+// SetPriorities changes how the port of an adapter treats priorities, at once. Errors are a *command.Error:
 // Unsupported on an adapter whose port has other settings.
-func (h *Host) SetPriorities(index uint32, own qos.Operative) error {
+func (h *Host) SetPriorities(index uint32, s Priorities) error {
 	h.lock()
 	defer h.finish()
 	a, err := h.adapter(index)
@@ -26,12 +36,15 @@ func (h *Host) SetPriorities(index uint32, own qos.Operative) error {
 	if err := a.checkPriorities(); err != nil {
 		return err
 	}
-	if err := own.ETS.Check(); err != nil {
+	if err := s.Own.ETS.Check(); err != nil {
 		return command.Errorf(command.Invalid, "%v", err)
 	}
-	a.port.own = own
-	if a.port.agent == nil {
-		a.port.work(own)
+	if s.Received.Untagged >= qos.Priorities {
+		return command.Errorf(command.Invalid, "Received.Untagged is %d, want 0 to 7", s.Received.Untagged)
+	}
+	a.port.Classifier = s.Received
+	if a.port.agent == nil { // who knows them, too
+		a.port.work(s.Own)
 	}
 	return nil
 }
@@ -81,5 +94,5 @@ func (a *adapter) priorities() *PriorityStatus {
 	if a.ib != nil {
 		return nil
 	}
-	return &PriorityStatus{Operative: a.port.operative, Traffic: a.port.Scheduler.Traffic()}
+	return &PriorityStatus{Operative: a.port.operative, Traffic: a.port.Scheduler.Traffic(), Received: a.port.Classifier}
 }

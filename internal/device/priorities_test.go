@@ -19,17 +19,23 @@ func TestSetPriorities(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	trust := qos.Classifier{ByDSCP: true, Untagged: 2}
 	own := qos.Operative{Settings: qos.Settings{ETS: e, PFC: 8}, ETSFrom: qos.FromLocal}
-	if err := h.SetPriorities(i, own); err != nil {
+	if err := h.SetPriorities(i, Priorities{Own: own, Received: trust}); err != nil {
 		t.Fatal(err)
 	}
 	s := h.Overview().Adapters[i].Priorities
-	if x := s.Traffic; x.Class != e.Class || x.Weight != [8]uint8{40, 60} || x.Strict != 0xfc || !s.Operative.Equal(&own) {
+	if x := s.Traffic; x.Class != e.Class || x.Weight != [8]uint8{40, 60} || x.Strict != 0xfc || s.Received != trust {
 		t.Errorf("%+v", s)
 	}
-	own.ETS.Bandwidth[0] = 50
-	wantCode(t, h.SetPriorities(i, own), command.Invalid)
-	wantCode(t, h.SetPriorities(second, own), command.Unsupported)
+	if !s.Operative.Equal(&own) {
+		t.Errorf("%+v", s.Operative)
+	}
+	trust.Untagged = 8
+	wantCode(t, h.SetPriorities(i, Priorities{Own: own, Received: trust}), command.Invalid)
+	own.ETS.Bandwidth[0], trust.Untagged = 50, 0
+	wantCode(t, h.SetPriorities(i, Priorities{Own: own, Received: trust}), command.Invalid)
+	wantCode(t, h.SetPriorities(second, Priorities{Own: own}), command.Unsupported)
 	wantCode(t, h.CheckPriorities(second), command.Unsupported)
 	if x := h.Overview().Adapters[second].Priorities.Traffic; x.Weight != [8]uint8{40, 60} {
 		t.Errorf("%+v", x)

@@ -12,6 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/dcb"
+	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/qos"
 	"github.com/softvpi/softvpi/internal/registry"
@@ -121,7 +122,7 @@ func (d *Driver) SetQoS(q api.QoSRequest) error {
 	if err := d.registry.Apply(changes...); err != nil {
 		return err
 	}
-	if err := d.host.SetPriorities(index, d.priorities(int(index))); err != nil {
+	if err := d.followPriorities(int(index)); err != nil {
 		return err
 	}
 	return ignoreUnsupported(d.host.SetLLDP(index, d.lldpConfig(int(index))))
@@ -141,13 +142,19 @@ func (d *Driver) noWord(i int, name string) string {
 	return ""
 }
 
-// priorities returns how adapter i's port treats priorities without a peer: as it was set, unless its key switches that off.
-func (d *Driver) priorities(i int) qos.Operative {
-	if d.running[i].value(keyQoS) == 0 {
-		return qos.Operative{Settings: qos.Defaults()}
+// followPriorities makes adapter i's port treat priorities as it was set, unless its key switches that off.
+func (d *Driver) followPriorities(i int) error {
+	r := d.running[i]
+	const byDSCP = 2
+	p := device.Priorities{
+		Own:      qos.Operative{Settings: qos.Defaults()},
+		Received: qos.Classifier{ByDSCP: r.value("RxTrustedState") == byDSCP, Untagged: uint8(r.value("DefaultUntaggedPriority"))},
 	}
-	l := d.ownQoS(i)
-	return l.Own()
+	if r.value(keyQoS) != 0 {
+		l := d.ownQoS(i)
+		p.Own = l.Own()
+	}
+	return d.host.SetPriorities(uint32(i), p)
 }
 
 // keyQoS is the key that switches the treatment of priorities off (NDIS quality of service).
@@ -222,7 +229,7 @@ func (d *Driver) lldpConfig(i int) dcb.Config {
 
 // changePriorities makes the port of adapter i treat priorities by its settings, and its LLDP agent follow its keys and parameters.
 func (d *Driver) changePriorities(i int) error {
-	return errors.Join(ignoreUnsupported(d.host.SetPriorities(uint32(i), d.priorities(i))), d.changeLLDP(i))
+	return errors.Join(ignoreUnsupported(d.followPriorities(i)), d.changeLLDP(i))
 }
 
 // changeLLDP makes the LLDP agent of adapter i's port follow its keys and parameters. Where there can be none, it says so.

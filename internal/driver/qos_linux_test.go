@@ -7,12 +7,14 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/qos"
 	"github.com/softvpi/softvpi/internal/registry"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 func init() {
 	acting["DcbxMode"], acting["*QOS"] = TestDcbxMode, TestQoSKey
+	acting["RxTrustedState"], acting["DefaultUntaggedPriority"] = TestTrustKeys, TestTrustKeys
 }
 
 // configure sets parameters of an adapter's device, as mlxconfig does, and restarts it.
@@ -178,4 +180,28 @@ func TestQoSKey(t *testing.T) {
 			t.Errorf("%s: %+v", x.value, traffic)
 		}
 	}
+}
+
+// TestTrustKeys: RxTrustedState says from the next restart on whether received frames have the priority of their tag or DSCP, and
+// DefaultUntaggedPriority at once that of frames without one (WinOF-2 Ethernet b, Receive Trust State, RCM with Untagged Traffic).
+func TestTrustKeys(t *testing.T) {
+	d := start(t, quiet(t))
+	defer stop(t, d)
+	check := func(when string, want qos.Classifier) {
+		t.Helper()
+		if got := d.host.Overview().Adapters[0].Priorities.Received; got != want {
+			t.Errorf("%s: %+v, want %+v", when, got, want)
+		}
+	}
+	check("by default", qos.Classifier{})
+	set(t, d, "left", "DefaultUntaggedPriority", "3")
+	check("at once", qos.Classifier{Untagged: 3})
+	set(t, d, "left", "RxTrustedState", "2")
+	check("before a restart", qos.Classifier{Untagged: 3})
+	restart(t, d, "left")
+	check("after a restart", qos.Classifier{ByDSCP: true, Untagged: 3})
+	if err := d.SetQoS(api.QoSRequest{Adapter: "left", Settings: []string{"prio-tc=3:1"}}); err != nil {
+		t.Fatal(err)
+	}
+	check("with other settings", qos.Classifier{ByDSCP: true, Untagged: 3})
 }

@@ -254,6 +254,9 @@ func (d *Driver) follow(i int, before map[string]registry.Setting) {
 	if err := d.changeCongestion(i); err != nil {
 		d.log.Warn("congestion control does not follow its keys", "adapter", r.Name, "cause", err)
 	}
+	if err := ignoreUnsupported(d.followPriorities(i)); err != nil {
+		d.log.Warn("the port does not follow its keys of priorities", "adapter", r.Name, "cause", err)
+	}
 }
 
 // Settings returns the keys of an adapter with their values.

@@ -125,8 +125,8 @@ func TestTransmit_LargeInside(t *testing.T) {
 	if n != 2 || !out[0].Inside || out[1].Inside || len(b.in) != 1 || len(b.in[0].Data) != 60014 || b.in[0].Task != task {
 		t.Errorf("%d frames, %d of them inside: %d", n, len(b.in), len(b.in[0].Data))
 	}
-	if c := p.Counters(); c.SentBytes[0] != 60014+60 {
-		t.Errorf("%d bytes are counted", c.SentBytes[0])
+	if c := p.Counters(); c.Sent[Untagged] != (Tally{1, 60}) { // what stays inside is on no wire
+		t.Errorf("%+v is counted", c.Sent[Untagged])
 	}
 	if c := at.Carried; c.Wire.SentFrames != 1 || c.Wire.SentBytes != 60 || c.Inside.SentFrames != 1 { // its data is no TCP: one frame
 		t.Errorf("carried %+v", *c)

@@ -3,14 +3,14 @@ package port
 import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/frame"
-	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/internal/qos"
 )
 
 // Counters are those of a port, kept for the life of the port.
 type Counters struct {
-	// SentPackets and SentBytes were handed out at each priority; bytes are those from the BTH on, before the ICRC, and of
-	// Ethernet functions those of frames.
-	SentPackets, SentBytes [frame.Priorities]uint64
+	// Sent are the frames of each priority that have left by a wire, and Arrived those that a wire has brought, whoever they are for.
+	// Those that name no priority are apart, as Untagged.
+	Sent, Arrived [frame.Priorities + 1]Tally
 	// Received were delivered to functions.
 	Received uint64
 	// Unclaimed arrived for no station, or for one that is off.
@@ -24,6 +24,8 @@ type Counters struct {
 // Port is a port of a device. The zero value has no stations.
 type Port struct {
 	Scheduler Scheduler
+	// Classifier says which priority frames have that a wire brings.
+	Classifier qos.Classifier
 
 	stations []*Station
 	turns    [frame.Priorities]int // the station that has the next turn, for each priority
@@ -105,11 +107,8 @@ func (p *Port) Transmit(now clock.Time, out []frame.Out) int {
 			return 0
 		}
 		if n := p.pull(now, priority, out[:min(most, len(out))]); n > 0 {
-			p.count(priority, out[:n])
 			p.seal(now, out[:n])
-			if !p.Scheduler.plain {
-				p.Scheduler.Sent(priority, p.sender.onWire(out[:n]))
-			}
+			p.Scheduler.Sent(priority, p.count(priority, out[:n]))
 			return n
 		}
 		pending &= p.pending() &^ (1 << priority) // asking may have been all that there was to do
@@ -135,33 +134,6 @@ func (p *Port) pull(now clock.Time, priority uint8, out []frame.Out) int {
 		}
 	}
 	return 0
-}
-
-// count counts packets that leave, before they have outer headers.
-func (p *Port) count(priority uint8, out []frame.Out) {
-	bytes := 0
-	for i := range out {
-		bytes += out[i].Len()
-	}
-	p.counters.SentPackets[priority] += uint64(len(out))
-	p.counters.SentBytes[priority] += uint64(bytes)
-}
-
-// onWire returns how many bytes sealed packets have on the wire, as frames without their FCS, those headers too that a socket writes.
-func (s *Station) onWire(out []frame.Out) (sum int) {
-	for i := range out {
-		o := &out[i]
-		_, bytes := o.OnWire()
-		sum += bytes
-		if s.Kind != RDMA || o.HeadStart != frame.HeadRoom || o.Route == nil {
-			continue
-		}
-		sum += eth.EthernetLen + eth.UDPLen + eth.IPv4Len
-		if o.Route.Dst.Is6() {
-			sum += eth.IPv6Len - eth.IPv4Len
-		}
-	}
-	return sum
 }
 
 // seal writes the outer headers.

@@ -15,8 +15,7 @@ func (p *Port) Prefetch(step int, w *Wire) {
 		prefetch.Read(unsafe.Pointer(&p.Scheduler.plain))
 		prefetch.Lines(unsafe.Pointer(&p.stations), unsafe.Offsetof(p.next)-unsafe.Offsetof(p.stations))
 		prefetch.Read(unsafe.Pointer(&p.turned.given))
-		prefetch.Read(unsafe.Pointer(&p.counters.SentPackets))
-		prefetch.Read(unsafe.Pointer(&p.counters.SentBytes))
+		prefetch.Read(unsafe.Pointer(&p.counters.Sent[Untagged]))
 		prefetch.Read(unsafe.Pointer(&p.counters.Received))
 		prefetch.Lines(unsafe.Pointer(w), unsafe.Sizeof(*w))
 	case 1:

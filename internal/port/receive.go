@@ -13,6 +13,7 @@ func (p *Port) Receive(now clock.Time, w *Wire, in []frame.In) {
 			return
 		}
 	}
+	p.arrived(w, in)
 	if w.steered > 0 {
 		w.sniff(now, in)
 	}

@@ -75,7 +75,7 @@ func TestPort_Rate(t *testing.T) {
 		a.post()
 	}
 	n.Pass(2 * time.Second)
-	sent := float64(limited.Counters().SentBytes[0]) / 2
+	sent := float64(limited.Counters().Sent[port.Untagged].Bytes) / 2
 	if sent < 0.98*rate || sent > 1.02*rate {
 		t.Errorf("%.0f bytes in a second, want %.0f", sent, rate)
 	}

@@ -12,7 +12,6 @@ import (
 
 const (
 	done        = "The command was executed successfully"
-	stored      = "stored only"
 	untaggedKey = "DefaultUntaggedPriority"
 	// notification is the first key of the notification point; those before it belong to the reaction
 	// point.
@@ -227,13 +226,12 @@ func (r *run) untagged() (report, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := blocks{list: []block{{title: fmt.Sprintf("Default priority of untagged frames for adapter %q", a.Name), adapter: a.Name,
-		status: stored}}}
+	out := blocks{list: []block{{title: fmt.Sprintf("Default priority of untagged frames for adapter %q", a.Name), adapter: a.Name}}}
 	for i := range list {
 		if list[i].Name == untaggedKey {
 			out.list[0].add(untaggedKey, number(list[i].Value))
 		}
 	}
-	out.notes = []string{"Note: stored only. Priorities are not built, and nothing acts on this value yet.", done}
+	out.notes = []string{done}
 	return out, nil
 }

@@ -25,7 +25,6 @@ type block struct {
 	title   string
 	section string // in JSON, if a report has several per adapter
 	adapter string
-	status  string // "stored only" if the values have no effect, otherwise ""
 	fields  []field
 }
 
@@ -68,7 +67,7 @@ func shown(v any) string {
 	}, fmt.Sprint(v))
 }
 
-// json writes an array of {"adapter", "section", "status", "values": {...}}, with the fields in order and
+// json writes an array of {"adapter", "section", "values": {...}}, with the fields in order and
 // with their printed names.
 func (r blocks) json(w io.Writer) error {
 	b := bytes.NewBufferString("[")
@@ -76,7 +75,7 @@ func (r blocks) json(w io.Writer) error {
 		if i > 0 {
 			b.WriteString(",")
 		}
-		head, err := json.Marshal(map[string]string{"adapter": x.adapter, "section": x.section, "status": x.status})
+		head, err := json.Marshal(map[string]string{"adapter": x.adapter, "section": x.section})
 		if err != nil {
 			return err
 		}

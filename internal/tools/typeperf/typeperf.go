@@ -231,8 +231,6 @@ func (c *command) listSet(b *strings.Builder, s counters.Set) {
 		state := ""
 		if !k.Counted {
 			state = ", not counted"
-		} else if k.Only != "" {
-			state = ", of " + k.Only + " alone"
 		}
 		unit := k.Unit
 		if unit == "" {

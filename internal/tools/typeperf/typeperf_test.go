@@ -77,13 +77,13 @@ func TestWatchWritesTypeperfsCSV(t *testing.T) {
 }
 
 func TestGet(t *testing.T) {
-	_, out, _ := run(t, newFake(), "get", "transport(Ethernet 1).probes", "adapter_qos(*Untagged).sent_pause_frames")
+	_, out, _ := run(t, newFake(), "get", "transport(Ethernet 1).probes", "adapter_qos(*Untagged).sent_discarded_frames")
 	want := "Mellanox Adapter QoS Counters (Ethernet 1, Untagged)\n" +
-		"  Sent Pause Frames                - frames\n" +
+		"  Sent Discard Frames                - frames\n" +
 		"Mellanox Adapter QoS Counters (Ethernet 2, Untagged)\n" +
-		"  Sent Pause Frames                - frames\n" +
+		"  Sent Discard Frames                - frames\n" +
 		"SoftVPI Transport (Ethernet 1)\n" +
-		"  Probes                           7 packets\n"
+		"  Probes                             7 packets\n"
 	if out != want {
 		t.Errorf("printed\n%s\nwant\n%s", out, want)
 	}
