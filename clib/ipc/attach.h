@@ -28,7 +28,7 @@ enum { SVPI_QP_SIGNAL_ALL = 1, SVPI_QP_BLOCK_SELF = 2 }; /* flags of CreateQP */
 enum { SVPI_CQ_TIMESTAMPS = 1, SVPI_CQ_IGNORE_OVERRUN = 2 }; /* flags of CreateCQ */
 enum { SVPI_PATH_PROCESS_VM = 2, SVPI_PATH_COPIER = 3 }; /* how the driver reaches memory that is in no segment */
 enum { SVPI_KIND_PD = 1, SVPI_KIND_MEMORY, SVPI_KIND_WINDOW, SVPI_KIND_CQ, SVPI_KIND_SRQ, SVPI_KIND_QP, SVPI_KIND_AH,
-       SVPI_KIND_CM, SVPI_KIND_DM = 10, SVPI_KIND_XRCD, SVPI_KIND_FLOW };
+       SVPI_KIND_CM, SVPI_KIND_DM = 10, SVPI_KIND_XRCD, SVPI_KIND_FLOW, SVPI_KIND_RSS };
 enum { SVPI_XRC_INITIATOR = 4, SVPI_XRC_TARGET, SVPI_RAW_PACKET }; /* types of queue pairs */
 enum { SVPI_XRC_MINOR = 9 }; /* version of the protocol that has extended reliable connections */
 enum { SVPI_IB_SPACE_MINOR = 10 }; /* and the one in which the connection manager connects them */

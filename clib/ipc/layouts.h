@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SVPI_MAGIC 0x49505653u
-enum { SVPI_MAJOR = 2, SVPI_MINOR = 17 };
+enum { SVPI_MAJOR = 2, SVPI_MINOR = 18 };
 
 enum svpi_op {
 	SVPI_HELLO = 1,
@@ -83,6 +83,7 @@ enum svpi_op {
 	SVPI_FRAME_PORT = 100,
 	SVPI_FLOW_COUNTERS = 101,
 	SVPI_CREATE_FLOW = 115,
+	SVPI_CREATE_RSS = 116,
 };
 
 /* Classes of refused commands. */
@@ -820,6 +821,14 @@ struct svpi_frame_port {
 	uint32_t longest;
 };
 _Static_assert(sizeof(struct svpi_frame_port) == 12, "layout");
+
+struct svpi_create_rss {
+	uint32_t entries;
+	uint32_t fields;
+	uint8_t key[40];
+	uint32_t table[128];
+};
+_Static_assert(sizeof(struct svpi_create_rss) == 560, "layout");
 
 struct svpi_cm_info {
 	struct svpi_endpoint local;

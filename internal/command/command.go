@@ -121,6 +121,9 @@ type Extended interface {
 
 	// CreateFlow steers frames of the port to a raw packet QP; Destroy ends it. A QP with flows is refused with Busy.
 	CreateFlow(ctx context.Context, r CreateFlow) (Handle, error)
+	// CreateRSS makes what flows can steer to in place of a QP; Destroy ends it. QPs that it spreads to are refused with Busy, as it
+	// is itself while it has flows.
+	CreateRSS(ctx context.Context, r CreateRSS) (Handle, error)
 	// FlowCounters returns what a flow has taken so far.
 	FlowCounters(ctx context.Context, flow Handle) (FlowCounters, error)
 	// FramePort tells of the port of an adapter what programs need for whole frames. Unsupported: its wire carries none.
@@ -155,6 +158,7 @@ const (
 	KindDM
 	KindXRCD
 	KindFlow
+	KindRSS
 )
 
 // AdapterInfo describes an adapter and its limits.

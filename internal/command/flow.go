@@ -43,13 +43,43 @@ type FlowKey struct {
 // CreateFlow steers frames of a port to a raw packet QP. A rule is for the bits of its Value that are set in its Mask, in frames
 // that have its layers. IPv4 addresses are the first four bytes of SrcAddr and DstAddr.
 type CreateFlow struct {
-	QP          Handle
+	QP          Handle // of a raw packet QP, or of what CreateRSS makes
 	Type        FlowType
 	Priority    uint16 // smaller ones come first; those of one priority all take a frame that they match
 	Layers      FlowLayers
 	_           uint8
 	_           uint32
 	Value, Mask FlowKey // zero unless Type is FlowNormal, as Layers and Priority are
+}
+
+// MostRSSEntries is how many entries a table of CreateRSS has at most, and RSSKeyLen the length of its key.
+const (
+	MostRSSEntries = 128
+	RSSKeyLen      = 40
+)
+
+// RSSFields are the fields of a frame that a hash is made over, as ibv_rx_hash_fields numbers them.
+type RSSFields uint32
+
+// The fields. Those of TCP and UDP, and those of IPv4 and IPv6, exclude each other.
+const (
+	RSSSrcIPv4 RSSFields = 1 << iota
+	RSSDstIPv4
+	RSSSrcIPv6
+	RSSDstIPv6
+	RSSSrcTCP
+	RSSDstTCP
+	RSSSrcUDP
+	RSSDstUDP
+)
+
+// CreateRSS spreads the frames of flows over raw packet QPs of one adapter: the hash of a frame chooses an entry. A frame without the
+// fields is for the first.
+type CreateRSS struct {
+	Entries uint32 // of Table, a power of two up to MostRSSEntries
+	Fields  RSSFields
+	Key     [RSSKeyLen]byte        // of the Toeplitz hash
+	Table   [MostRSSEntries]Handle // raw packet QPs
 }
 
 // FlowCounters count the frames of a flow.
@@ -68,6 +98,13 @@ type FramePort struct {
 // FrameOffloads are what raw packet QPs of a port do for their programs.
 type FrameOffloads uint16
 
-// FrameChecksums: sends with the flag Checksums leave with the checksums of IPv4, TCP and UDP, and completions of receives say if
-// those were found to be right.
-const FrameChecksums FrameOffloads = 1
+// The offloads.
+const (
+	// FrameChecksums: sends with the flag Checksums leave with the checksums of IPv4, TCP and UDP, and completions of receives say if
+	// those were found to be right.
+	FrameChecksums FrameOffloads = 1 << iota
+	// FrameLargeSends: large packets of TCP are cut (ring.OpLargeSend).
+	FrameLargeSends
+	// FrameRSS: CreateRSS spreads frames.
+	FrameRSS
+)

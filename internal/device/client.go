@@ -50,6 +50,7 @@ type Client struct {
 	dms      handle.Table[dm]
 	xrcds    handle.Table[xrcd]
 	flows    handle.Table[flow]
+	spreads  handle.Table[spread]
 	async    map[uint32]*channel // by adapter: channel of its asynchronous events
 }
 
@@ -72,6 +73,7 @@ func (h *Host) NewClient(cfg ClientConfig) (*Client, error) {
 		dms:      handle.New[dm](command.KindDM, cfg.owner(command.KindDM)),
 		xrcds:    handle.New[xrcd](command.KindXRCD, cfg.owner(command.KindXRCD)),
 		flows:    handle.New[flow](command.KindFlow, cfg.owner(command.KindFlow)),
+		spreads:  handle.New[spread](command.KindRSS, cfg.owner(command.KindRSS)),
 	}
 	if cfg.Direct != nil {
 		var err error
@@ -286,7 +288,10 @@ func (c *Client) adapterOf(h command.Handle) *adapter {
 		return x.domain.adapter
 	}
 	if o := c.flows.Get(h); o != nil {
-		return o.q.adapter
+		return o.a
+	}
+	if o := c.spreads.Get(h); o != nil {
+		return o.a
 	}
 	return nil
 }

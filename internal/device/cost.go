@@ -8,7 +8,7 @@ import (
 // What an object of each kind takes of this process's memory, with the tables and maps that it is in, in
 // bytes; of a queue pair and a CM id also what they take once they are connected. A test measures that they
 // do not take more. Rings and segments count where they are created.
-var costs = [command.KindFlow + 1]struct {
+var costs = [command.KindRSS + 1]struct {
 	bytes uint64
 	name  string
 }{
@@ -24,6 +24,7 @@ var costs = [command.KindFlow + 1]struct {
 	command.KindDM:      {512, "device memory"},
 	command.KindXRCD:    {512, "an XRC domain"},
 	command.KindFlow:    {1024, "a flow"},
+	command.KindRSS:     {40 << 10, "a spreading of frames"}, // the tables of its hash
 }
 
 // channelBytes is what a channel takes of its descriptor (the 64 KB of a pipe), the stack and the buffer

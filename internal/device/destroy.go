@@ -73,6 +73,8 @@ func (c *Client) destroy(kind command.Kind, h command.Handle) (release func(), e
 		return nil, c.destroyXRCD(h)
 	case command.KindFlow:
 		return nil, c.destroyFlow(h)
+	case command.KindRSS:
+		return nil, c.destroySpread(h)
 	case command.KindQP:
 		return nil, c.destroyQP(h)
 	case command.KindAH:
@@ -84,7 +86,7 @@ func (c *Client) destroy(kind command.Kind, h command.Handle) (release func(), e
 	case command.KindDM:
 		return c.destroyDM(h)
 	}
-	return nil, command.Errorf(command.Invalid, "kind is %d, want 1 to %d", kind, command.KindFlow)
+	return nil, command.Errorf(command.Invalid, "kind is %d, want 1 to %d", kind, command.KindRSS)
 }
 
 func (c *Client) destroyPD(h command.Handle) error {
@@ -202,8 +204,8 @@ func (c *Client) destroyQP(h command.Handle) error {
 	if q == nil {
 		return notFound("QP", h)
 	}
-	if len(q.flows) > 0 && !c.closed {
-		return busy("the QP", len(q.flows))
+	if n := len(q.flows) + len(q.spreads); n > 0 && !c.closed {
+		return busy("the QP", n)
 	}
 	kept := q.target != nil && q.abandon()
 	if q.cm != nil {
@@ -267,6 +269,7 @@ func (c *Client) Close() error {
 	var releases []func()
 	closeAll(h, &c.cms, func(o *cmid) { _ = c.destroyCM(o.handle) })
 	closeAll(h, &c.flows, func(o *flow) { _ = c.destroyFlow(o.handle) })
+	closeAll(h, &c.spreads, func(o *spread) { _ = c.destroySpread(o.handle) })
 	closeAll(h, &c.qps, func(o *qp) { _ = c.destroyQP(o.handle) })
 	closeAll(h, &c.ahs, func(o *ah) { _ = c.destroyAH(o.handle) })
 	closeAll(h, &c.mws, func(o *mw) { _ = c.destroyMW(o.handle) })

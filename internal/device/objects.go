@@ -113,7 +113,7 @@ func (c *Client) room(a *adapter, what string, live int, most uint32) error {
 
 func (c *Client) live() int {
 	return c.pds.Live() + c.mrs.Live() + c.mws.Live() + c.cqs.Live() + c.srqs.Live() + c.qps.Live() + c.ahs.Live() + c.cms.Live() +
-		c.dms.Live() + c.xrcds.Live() + c.flows.Live()
+		c.dms.Live() + c.xrcds.Live() + c.flows.Live() + c.spreads.Live()
 }
 
 // AllocPD implements command.Commands.

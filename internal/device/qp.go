@@ -38,9 +38,10 @@ type qp struct {
 	recvRing     *ring.Recv     // nil with an SRQ
 	recvGeometry ring.Geometry
 	signalAll    bool
-	row          int      // doorbells since its posts began to wait for more
-	flows        []*flow  // of a raw packet QP
-	joining      *joining // waits for a quiet moment to move to the local path
+	row          int       // doorbells since its posts began to wait for more
+	flows        []*flow   // of a raw packet QP
+	spreads      []*spread // that have a raw packet QP
+	joining      *joining  // waits for a quiet moment to move to the local path
 }
 
 // CreateQP implements command.Commands.
@@ -358,6 +359,9 @@ func (q *qp) unmake() {
 	a.release() // q may be one of those whose posts wait
 	for len(q.flows) > 0 {
 		q.flows[0].end()
+	}
+	for len(q.spreads) > 0 {
+		q.spreads[0].end()
 	}
 	route, framed := q.tq.Route(), q.tq.Type() == command.RawPacket
 	a.engine.Destroy(a.host.now(), q.tq)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/handle"
 	"github.com/softvpi/softvpi/internal/function/raw"
 	"github.com/softvpi/softvpi/internal/port"
 	"github.com/softvpi/softvpi/internal/transport"
@@ -24,10 +25,11 @@ type rawPackets struct {
 	before  raw.Counters // of functions that are gone
 }
 
-// flow is a flow of a raw packet queue pair.
+// flow is a flow of a raw packet queue pair, or of a spread.
 type flow struct {
 	handle command.Handle
-	q      *qp
+	a      *adapter
+	of     *[]*flow  // the list that it is in: its owner's
 	o      *raw.Flow // nil once the adapter was disabled
 	ears   [][6]byte // what the link hands up for it
 }
@@ -103,18 +105,14 @@ func (c *Client) CreateFlow(ctx context.Context, r command.CreateFlow) (command.
 		return 0, err
 	}
 	defer c.host.finish()
-	q, err := c.pair(r.QP)
+	o, err := c.steer(r)
 	if err != nil {
 		return 0, err
 	}
-	a := q.adapter
-	if q.tq.Type() != command.RawPacket {
-		return 0, command.Errorf(command.Invalid, "QP is of type %d, want %d (raw packet)", q.tq.Type(), command.RawPacket)
-	}
+	a := o.a
 	if err := c.room(a, "flows", a.raw.flows, mostFlows); err != nil {
 		return 0, err
 	}
-	o := &flow{q: q, o: &raw.Flow{Rule: r, QP: q.tq}}
 	if err := o.listen(); err != nil {
 		return 0, err
 	}
@@ -122,10 +120,38 @@ func (c *Client) CreateFlow(ctx context.Context, r command.CreateFlow) (command.
 		o.unlisten()
 		return 0, err
 	}
-	q.flows = append(q.flows, o)
+	*o.of = append(*o.of, o)
 	a.raw.f.Add(o.o)
 	a.raw.flows++
 	return o.handle, nil
+}
+
+// steer returns a flow to the queue pair or the spread that it names.
+func (c *Client) steer(r command.CreateFlow) (*flow, error) {
+	if handle.Kind(r.QP) == command.KindRSS {
+		s := c.spreads.Get(r.QP)
+		switch {
+		case s == nil:
+			return nil, notFound("RSS", r.QP)
+		case s.s == nil:
+			return nil, command.Errorf(command.Removed, "the adapter was disabled")
+		}
+		return &flow{a: s.a, of: &s.flows, o: &raw.Flow{Rule: r, Spread: s.s}}, nil
+	}
+	q, err := c.rawPair(r.QP)
+	if err != nil {
+		return nil, err
+	}
+	return &flow{a: q.adapter, of: &q.flows, o: &raw.Flow{Rule: r, QP: q.tq}}, nil
+}
+
+// rawPair returns a raw packet queue pair that works.
+func (c *Client) rawPair(h command.Handle) (*qp, error) {
+	q, err := c.pair(h)
+	if err == nil && q.tq.Type() != command.RawPacket {
+		err = command.Errorf(command.Invalid, "QP is of type %d, want %d (raw packet)", q.tq.Type(), command.RawPacket)
+	}
+	return q, err
 }
 
 // FlowCounters implements command.Extended.
@@ -154,7 +180,8 @@ func (c *Client) FramePort(ctx context.Context, index uint32) (command.FramePort
 	if err := c.checkRaw(a); err != nil {
 		return command.FramePort{}, err
 	}
-	return command.FramePort{MAC: a.mac, Offloads: command.FrameChecksums, Longest: uint32(a.longestFrame())}, nil
+	return command.FramePort{MAC: a.mac, Offloads: command.FrameChecksums | command.FrameLargeSends | command.FrameRSS,
+		Longest: uint32(a.longestFrame())}, nil
 }
 
 // longestFrame returns the length of the longest frame that the wire carries, without FCS: with a tag.
@@ -163,7 +190,7 @@ func (a *adapter) longestFrame() int { return a.links.MTU() + eth.EthernetLen + 
 // listen makes the link hand up what the flow is for: everything to the adapter's MAC and to groups, and to the one MAC that its
 // rule names.
 func (o *flow) listen() error {
-	a, r := o.q.adapter, &o.o.Rule
+	a, r := o.a, &o.o.Rule
 	want := [][6]byte{a.mac}
 	all := [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 	if dst := r.Value.Dst; r.Mask.Dst == all && dst != a.mac && dst[0]&1 == 0 && dst != [6]byte{} {
@@ -181,7 +208,7 @@ func (o *flow) listen() error {
 }
 
 func (o *flow) unlisten() {
-	address := o.q.adapter.links.All()[0]
+	address := o.a.links.All()[0]
 	for _, mac := range o.ears {
 		address.Unlisten(mac)
 	}
@@ -193,12 +220,12 @@ func (o *flow) end() {
 	if o.o == nil {
 		return
 	}
-	a := o.q.adapter
+	a := o.a
 	a.raw.f.Remove(o.o)
 	a.raw.flows--
 	o.unlisten()
 	o.o = nil
-	o.q.flows = slices.DeleteFunc(o.q.flows, func(f *flow) bool { return f == o })
+	*o.of = slices.DeleteFunc(*o.of, func(f *flow) bool { return f == o })
 }
 
 func (c *Client) destroyFlow(h command.Handle) error {

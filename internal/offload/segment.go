@@ -102,15 +102,15 @@ func (s *Segments) Next() (head, body []byte, ok bool) {
 	end := min(s.next+s.size, len(s.packet))
 	body = s.packet[s.next:end]
 	head = s.head[:s.headers]
-	s.lengths(head, len(body))
 	at := s.of.Transport
+	lengths(&s.of, head, len(body), s.number, s.packet)
 	if s.of.Protocol == eth.ProtocolTCP {
-		s.tcp(head[at:], first, end == len(s.packet))
-		s.sum(head, body, tcpChecksum)
+		tcp(head[at:], s.packet[at:], uint32(s.next-s.headers), first, end == len(s.packet))
+		sum(&s.of, head, body, tcpChecksum)
 	} else {
 		eth.UDP(head[at:]).SetLength(eth.UDPLen + len(body))
 		if eth.UDP(s.packet[at:]).Checksum() != 0 {
-			s.sum(head, body, udpChecksum)
+			sum(&s.of, head, body, udpChecksum)
 		}
 	}
 	s.number++
@@ -121,11 +121,10 @@ func (s *Segments) Next() (head, body []byte, ok bool) {
 	return head, body, true
 }
 
-// tcp writes what differs in the TCP header of a segment.
-func (s *Segments) tcp(head []byte, first, last bool) {
-	sequence := binary.BigEndian.Uint32(s.packet[s.of.Transport+tcpSequence:]) + uint32(s.next-s.headers)
-	binary.BigEndian.PutUint32(head[tcpSequence:], sequence)
-	flags := s.packet[s.of.Transport+tcpFlags]
+// tcp writes what differs in the TCP header of a segment, which begins at an offset of the packet's payload. packet is the packet's.
+func tcp(head, packet []byte, offset uint32, first, last bool) {
+	binary.BigEndian.PutUint32(head[tcpSequence:], binary.BigEndian.Uint32(packet[tcpSequence:])+offset)
+	flags := packet[tcpFlags]
 	if !last {
 		flags &^= flagsNotLast
 	}
@@ -136,26 +135,51 @@ func (s *Segments) tcp(head []byte, first, last bool) {
 }
 
 // sum writes the checksum of a segment, at an offset in its TCP or UDP header.
-func (s *Segments) sum(head, body []byte, at int) {
-	h := head[s.of.Transport:]
+func sum(of *eth.Headers, head, body []byte, at int) {
+	h := head[of.Transport:]
 	h[at], h[at+1] = 0, 0
-	c := ^fold(add(add(pseudo(head[s.of.Network:], s.of.Protocol, len(h)+len(body)), h), body))
-	if c == 0 && s.of.Protocol == eth.ProtocolUDP { // which would mean that there is none (RFC 768)
+	c := ^fold(add(add(pseudo(head[of.Network:], of.Protocol, len(h)+len(body)), h), body))
+	if c == 0 && of.Protocol == eth.ProtocolUDP { // which would mean that there is none (RFC 768)
 		c = 0xffff
 	}
 	binary.BigEndian.PutUint16(h[at:], c)
 }
 
-// lengths writes the IP header of a segment with n bytes of payload.
-func (s *Segments) lengths(head []byte, n int) {
-	ip := head[s.of.Network:s.of.Transport]
-	n += s.headers - s.of.Network
-	if s.of.Version == 6 {
+// lengths writes the IP header of segment number with n bytes of payload. packet is the one that is cut.
+func lengths(of *eth.Headers, head []byte, n int, number uint16, packet []byte) {
+	ip := head[of.Network:of.Transport]
+	n += len(head) - of.Network
+	if of.Version == 6 {
 		eth.IPv6(ip).SetPayloadLen(n - eth.IPv6Len)
 		return
 	}
 	h := eth.IPv4(ip)
 	h.SetTotalLen(n)
-	h.SetID(eth.IPv4(s.packet[s.of.Network:]).ID() + s.number)
+	h.SetID(eth.IPv4(packet[of.Network:]).ID() + number)
 	h.SetChecksum()
+}
+
+// Segment makes the headers of one segment of a large TCP packet of those of the packet in head, whatever lengths and checksums these
+// have: of segment number, from 0, whose payload is body and begins at an offset in the packet's. It returns false for headers
+// that are not those of TCP alone. Unlike Segments it needs nothing but the segment's own payload.
+func Segment(head, body []byte, number, offset uint32, last bool) bool {
+	var h eth.Headers
+	if !h.Parse(head) || len(head) < h.Network+eth.IPv4Len {
+		return false
+	}
+	switch ip := head[h.Network:]; {
+	case h.Type == eth.TypeIPv4:
+		eth.IPv4(ip).SetTotalLen(len(ip))
+	case h.Type == eth.TypeIPv6 && len(ip) >= eth.IPv6Len:
+		eth.IPv6(ip).SetPayloadLen(len(ip) - eth.IPv6Len)
+	default:
+		return false
+	}
+	if h.Parse(head); h.Protocol != eth.ProtocolTCP || h.Data != len(head) || h.Version == 6 && h.Options {
+		return false
+	}
+	lengths(&h, head, len(body), uint16(number), head)
+	tcp(head[h.Transport:], head[h.Transport:], offset, number == 0, last)
+	sum(&h, head, body, tcpChecksum)
+	return true
 }

@@ -19,15 +19,16 @@ const (
 	OpLocalInvalidate
 	OpAtomicWrite // IBA annex A19
 	OpFlush       // IBA annex A19
+	OpLargeSend   // of raw packet QPs: a large packet of TCP, to be cut
 )
 
 var opNames = [...]string{"", "send", "send with immediate", "send with invalidate", "write", "write with immediate",
-	"read", "compare and swap", "fetch and add", "bind", "local invalidate", "atomic write", "flush"}
+	"read", "compare and swap", "fetch and add", "bind", "local invalidate", "atomic write", "flush", "large send"}
 
 func (o WROp) String() string { return name(opNames[:], uint8(o), "operation ") }
 
 // Valid reports whether o is an operation.
-func (o WROp) Valid() bool { return o >= OpSend && o <= OpFlush }
+func (o WROp) Valid() bool { return o >= OpSend && o <= OpLargeSend }
 
 // HasImm reports whether the peer gets immediate data.
 func (o WROp) HasImm() bool { return o == OpSendImm || o == OpWriteImm }
@@ -42,7 +43,7 @@ func (o WROp) CQOp() CQOp {
 
 var cqOps = [...]CQOp{OpSend: CQSend, OpSendImm: CQSend, OpSendInv: CQSend, OpWrite: CQWrite, OpWriteImm: CQWrite,
 	OpRead: CQRead, OpCompareSwap: CQCompareSwap, OpFetchAdd: CQFetchAdd, OpBind: CQBind, OpLocalInvalidate: CQLocalInvalidate,
-	OpAtomicWrite: CQAtomicWrite, OpFlush: CQFlush}
+	OpAtomicWrite: CQAtomicWrite, OpFlush: CQFlush, OpLargeSend: CQLargeSend}
 
 // WRFlags are the flags of a send request.
 type WRFlags uint8
@@ -69,7 +70,7 @@ const (
 	CQFetchAdd
 	CQBind
 	CQLocalInvalidate
-	_ // another library's: large send
+	CQLargeSend
 	CQFlush
 	CQAtomicWrite
 	CQRecv      CQOp = 128
@@ -82,7 +83,7 @@ const (
 	CQNoTag     CQOp = 134 // a message without one
 )
 
-var cqNames = [...]string{"", "send", "write", "read", "compare and swap", "fetch and add", "bind", "local invalidate", "",
+var cqNames = [...]string{"", "send", "write", "read", "compare and swap", "fetch and add", "bind", "local invalidate", "large send",
 	"flush", "atomic write"}
 
 func (o CQOp) String() string {

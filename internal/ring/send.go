@@ -33,7 +33,7 @@ type SendWR struct {
 	Flags  WRFlags
 	NumSGE uint8
 	// Imm is the immediate data, the rkey to invalidate (OpSendInv,
-	// OpLocalInvalidate), or the lkey of the region to bind to (OpBind).
+	// OpLocalInvalidate), the lkey of the region to bind to (OpBind), or the bytes of data in a frame (OpLargeSend).
 	Imm        uint32
 	ID         uint64
 	RemoteAddr uint64 // OpBind: first address of the window
@@ -44,7 +44,8 @@ type SendWR struct {
 	RemoteQPN  uint32 // UD
 	QKey       uint32 // UD
 	Access     uint32 // OpBind: memory.Access bits; OpFlush: see FlushOf
-	// Inline is the data of a request with the flag Inline. On the consumer side it points into the entry:
+	// Inline is the data of a request with the flag Inline, or the headers of an OpLargeSend, whose data is in its elements.
+	// On the consumer side it points into the entry:
 	// it is valid until the entry is released, and a hostile program may change it meanwhile.
 	Inline []byte
 	SGE    [MaxSGE]SGE // last, because most requests only use the first element
@@ -56,6 +57,9 @@ func SendGeometry(depth, sge, inline int) Geometry {
 	n := max(sge*sgeSize, inline)
 	return Geometry{Entries: entries(depth), Stride: sendHeader + (n+63)&^63}
 }
+
+// HeaderRoom returns the space in an entry that n bytes of headers of an OpLargeSend take, in front of its elements.
+func HeaderRoom(n int) int { return (n + sgeSize - 1) &^ (sgeSize - 1) }
 
 // Send is a send ring. A program fills it with Post; the loop empties it with
 // Next and gives entries back with Release when their requests have completed.
@@ -109,7 +113,14 @@ func (s *Send) Put(wr *SendWR) error {
 	b := s.slot(s.p.next)
 	le := binary.LittleEndian
 	inline := uint32(0)
-	if wr.Flags&Inline != 0 {
+	if wr.Op == OpLargeSend {
+		at := HeaderRoom(len(wr.Inline))
+		if int(wr.NumSGE) > MaxSGE || at+int(wr.NumSGE)*sgeSize > len(b)-sendHeader {
+			return fmt.Errorf("%w: %d bytes of headers and %d SGEs: allowed: %d bytes in all", errLayout, len(wr.Inline), wr.NumSGE, len(b)-sendHeader)
+		}
+		inline = uint32(copy(b[sendHeader:], wr.Inline))
+		putSGEs(b[sendHeader+at:], wr.SGE[:wr.NumSGE])
+	} else if wr.Flags&Inline != 0 {
 		if len(wr.Inline) > len(b)-sendHeader {
 			return fmt.Errorf("%w: %d bytes inline: allowed: up to %d", errLayout, len(wr.Inline), len(b)-sendHeader)
 		}
@@ -121,7 +132,7 @@ func (s *Send) Put(wr *SendWR) error {
 		putSGEs(b[sendHeader:], wr.SGE[:wr.NumSGE])
 	}
 	b[0], b[1], b[2], b[3] = uint8(wr.Op), uint8(wr.Flags), wr.NumSGE, 0
-	if inline > 0 {
+	if inline > 0 && wr.Op != OpLargeSend {
 		b[2] = 0
 	}
 	le.PutUint32(b[4:], wr.Imm)
@@ -186,6 +197,17 @@ func (wr *SendWR) get(b []byte) (field string, v uint64) {
 	switch {
 	case !wr.Op.Valid():
 		return "operation", uint64(wr.Op)
+	case wr.Op == OpLargeSend:
+		if uint64(inline) > uint64(room) {
+			return "length of headers", uint64(inline)
+		}
+		at := HeaderRoom(int(inline))
+		if int(wr.NumSGE) > MaxSGE || at+int(wr.NumSGE)*sgeSize > room {
+			return "number of SGEs", uint64(wr.NumSGE)
+		}
+		wr.Flags &^= Inline
+		wr.Inline = b[sendHeader : sendHeader+inline : sendHeader+inline]
+		getSGEs(wr.SGE[:wr.NumSGE], b[sendHeader+at:])
 	case wr.Flags&Inline != 0:
 		if uint64(inline) > uint64(room) {
 			return "inline length", uint64(inline)

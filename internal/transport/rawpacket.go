@@ -85,19 +85,13 @@ func (q *QP) sendRequests(out []frame.Out) (n int, more bool) {
 		if r == nil {
 			break
 		}
-		payload, ok := q.payload(r, 0, r.length)
-		if ok && r.wr.Flags&ring.Checksums != 0 {
-			payload = q.eng.summed(payload)
-			ok = payload != nil
-		}
-		if !ok {
-			more = !q.eng.scratch.has(r.length) && r.status == ring.Success
+		if !q.rawRequest(r, &out[n]) {
+			more = r.status == ring.Success && !q.eng.scratch.has(uint64(q.eng.wire.Longest))
 			break
 		}
-		q.rawFrame(&out[n], payload)
 		r.begun = true
 		s.snd = s.snd.Next()
-		s.idx = 1
+		s.idx++
 		q.sent(r)
 		n++
 	}
@@ -105,6 +99,23 @@ func (q *QP) sendRequests(out []frame.Out) (n int, more bool) {
 		q.departed()
 	}
 	return n, more
+}
+
+// rawRequest makes the frame of a request, or the next of them. It returns false if its data is not at hand yet, or cannot be read, or
+// there is no room for it.
+func (q *QP) rawRequest(r *request, o *frame.Out) bool {
+	if r.wr.Op == ring.OpLargeSend {
+		return q.segment(r, o)
+	}
+	payload, ok := q.payload(r, 0, r.length)
+	if ok && r.wr.Flags&ring.Checksums != 0 {
+		payload = q.eng.summed(payload)
+		ok = payload != nil
+	}
+	if ok {
+		q.rawFrame(o, payload)
+	}
+	return ok
 }
 
 // summed returns a frame with the checksums of IPv4, TCP and UDP, as far as it has places for them, in scratch: its program may

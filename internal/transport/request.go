@@ -174,8 +174,12 @@ func (q *QP) prepare(r *request) {
 		return
 	}
 	r.packets = 1
-	if q.typ != command.UD && q.typ != command.RawPacket && r.kind != kindAtomic {
+	switch {
+	case q.typ == command.UD || r.kind == kindAtomic:
+	case q.typ != command.RawPacket:
 		r.packets = q.packetsFor(r.length)
+	case r.wr.Op == ring.OpLargeSend:
+		r.packets = segmentsOf(r)
 	}
 	s.next = s.next.Add(r.packets)
 	s.ssn += messages(r)
@@ -203,7 +207,7 @@ func (q *QP) checkRequest(r *request) ring.Status {
 	wr := &r.wr
 	need := memory.Access(0)
 	switch wr.Op {
-	case ring.OpSend, ring.OpSendImm, ring.OpSendInv, ring.OpWrite, ring.OpWriteImm:
+	case ring.OpSend, ring.OpSendImm, ring.OpSendInv, ring.OpWrite, ring.OpWriteImm, ring.OpLargeSend:
 		r.kind = kindData
 	case ring.OpRead:
 		r.kind, need = kindRead, memory.LocalWrite
@@ -236,7 +240,9 @@ func (q *QP) checkRequest(r *request) ring.Status {
 		}
 		return q.checkLength(r)
 	}
-	wr.Inline = nil
+	if wr.Op != ring.OpLargeSend { // whose headers these are
+		wr.Inline = nil
+	}
 	if !r.mem.check(q.eng.mem, q.pd, wr.SGE[:wr.NumSGE], need) {
 		q.eng.counters.RequesterProtectionErrors++
 		return ring.LocalProtection
@@ -244,6 +250,9 @@ func (q *QP) checkRequest(r *request) ring.Status {
 	r.length = r.mem.length
 	q.eng.messages++
 	r.mem.id = q.eng.messages
+	if wr.Op == ring.OpLargeSend {
+		return q.checkLarge(r)
+	}
 	return q.checkLength(r)
 }
 
@@ -279,7 +288,7 @@ func (q *QP) checkFlush(r *request) ring.Status {
 func (q *QP) allows(op ring.WROp) bool {
 	switch q.typ {
 	case command.RC:
-		return op.Valid()
+		return op.Valid() && op != ring.OpLargeSend
 	case command.XRCInitiator:
 		return op.Valid() && op < ring.OpBind
 	case command.XRCTarget:
@@ -291,7 +300,7 @@ func (q *QP) allows(op ring.WROp) bool {
 		}
 		return false
 	case command.RawPacket:
-		return op == ring.OpSend
+		return op == ring.OpSend || op == ring.OpLargeSend
 	}
 	return op == ring.OpSend || op == ring.OpSendImm
 }

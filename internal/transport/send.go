@@ -332,7 +332,7 @@ func (q *QP) payload(r *request, off, n uint64) ([]byte, bool) {
 	if n == 0 {
 		return nil, true
 	}
-	if r.wr.Inline != nil {
+	if r.wr.Inline != nil && r.wr.Op != ring.OpLargeSend {
 		return r.wr.Inline[off : off+n], true
 	}
 	b, err := q.fetched(&q.req.fetch, &r.mem, off, n)

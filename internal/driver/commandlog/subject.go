@@ -50,6 +50,7 @@ var subjects = [proto.OpEnd]subject{
 	proto.OpOpenXRCD: inAdapter, proto.OpOpenQP: inObject,
 	proto.OpCreateXRCSRQ: inObject, proto.OpCreateTagSRQ: inObject, proto.OpTag: ofObject, proto.OpCreateFlow: inObject,
 	proto.OpFramePort: ofAdapter, proto.OpFlowCounters: ofObject,
+	proto.OpCreateRSS:    {object: int(unsafe.Offsetof(command.CreateRSS{}.Table)), adapter: nowhere, makes: true},
 	proto.OpAllocSegment: ofNoAdapter, proto.OpFreeSegment: ofNoAdapter, proto.OpMapSegment: ofNoAdapter,
 	proto.OpCreateChannel: {object: nowhere, adapter: int(unsafe.Offsetof(command.CreateChannel{}.Adapter))},
 }

@@ -22,6 +22,7 @@ var everyBit = [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
 type Flow struct {
 	Rule     command.CreateFlow // as checked by Check
 	QP       *transport.QP
+	Spread   *Spread // in place of QP; nil: there is none
 	Counters command.FlowCounters
 	terms    []term // of Rule
 }
@@ -129,7 +130,7 @@ func (f *Function) Sniff(now clock.Time, b []byte) {
 	var x fields
 	good := x.parse(b) && x.good(0, b)
 	for _, o := range f.sniffers {
-		f.give(now, o, b, nil, good)
+		f.give(now, &x, o, b, nil, good)
 	}
 	f.engine.FlushRaw()
 }
@@ -224,7 +225,7 @@ func (f *Function) steer(now clock.Time, x *fields, b []byte, known offload.Sums
 	for _, o := range f.defaults {
 		if o.Rule.Type == command.FlowAllDefault || x.Dst[0]&group != 0 {
 			taken = true
-			f.give(now, o, b, nil, good)
+			f.give(now, x, o, b, nil, good)
 		}
 	}
 	if taken {
@@ -237,17 +238,21 @@ func (f *Function) steer(now clock.Time, x *fields, b []byte, known offload.Sums
 // deal gives a frame, which may be in two parts, to the queue pairs of all rules that match it at the priority of rule i, the first.
 func (f *Function) deal(now clock.Time, x *fields, i int, head, rest []byte, good bool) {
 	f.counters.Steered++
-	f.give(now, f.rules[i], head, rest, good)
+	f.give(now, x, f.rules[i], head, rest, good)
 	for priority := f.rules[i].Rule.Priority; i+1 < len(f.rules) && f.rules[i+1].Rule.Priority == priority; i++ {
 		if o := f.rules[i+1]; x.match(o.terms) {
-			f.give(now, o, head, rest, good)
+			f.give(now, x, o, head, rest, good)
 		}
 	}
 }
 
-// give gives a frame, whose checksums are good or not, to the queue pair of a flow.
-func (f *Function) give(now clock.Time, o *Flow, head, rest []byte, good bool) {
-	if !f.engine.ReceiveRaw(now, o.QP, head, rest, good) {
+// give gives a frame, whose checksums are good or not, to the queue pair of a flow, or to one of those that its hash chooses.
+func (f *Function) give(now clock.Time, x *fields, o *Flow, head, rest []byte, good bool) {
+	q := o.QP
+	if o.Spread != nil {
+		q = o.Spread.choose(x)
+	}
+	if !f.engine.ReceiveRaw(now, q, head, rest, good) {
 		o.Counters.Lost++
 		return
 	}

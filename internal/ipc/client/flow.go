@@ -7,11 +7,21 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 )
 
-// The minor versions of the protocol that have raw packet queue pairs and their flows, and that tell of ports and flows.
+// The minor versions of the protocol that have raw packet queue pairs and their flows, that tell of ports and flows, and
+// that spread frames.
 const (
 	flowMinor      = 15
 	framePortMinor = 17
+	rssMinor       = 18
 )
+
+// CreateRSS implements command.Extended's.
+func (c *Client) CreateRSS(ctx context.Context, q command.CreateRSS) (command.Handle, error) {
+	if c.minor() < rssMinor {
+		return 0, c.older("receive-side scaling", rssMinor)
+	}
+	return ask[command.Handle](ctx, c, proto.OpCreateRSS, q)
+}
 
 // CreateFlow implements command.Extended's.
 func (c *Client) CreateFlow(ctx context.Context, q command.CreateFlow) (command.Handle, error) {

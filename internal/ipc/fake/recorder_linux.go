@@ -100,6 +100,11 @@ func (r *Recorder) CreateFlow(_ context.Context, q command.CreateFlow) (command.
 	return note[command.Handle](r, q)
 }
 
+// CreateRSS implements command.Extended.
+func (r *Recorder) CreateRSS(_ context.Context, q command.CreateRSS) (command.Handle, error) {
+	return note[command.Handle](r, q)
+}
+
 // FlowCounters implements command.Extended.
 func (r *Recorder) FlowCounters(_ context.Context, flow command.Handle) (command.FlowCounters, error) {
 	return note[command.FlowCounters](r, flow)

@@ -99,6 +99,7 @@ const (
 // Those of version 2.15.
 const (
 	OpCreateFlow = OpLinkAddresses + 21 + iota
+	OpCreateRSS  // of version 2.18
 	OpEnd        // one past the last
 )
 
@@ -131,5 +132,5 @@ var operationNames = [OpEnd]string{
 	OpAllocDM: "ALLOC_DM", OpMemoryInfo: "MEMORY_INFO", OpExport: "EXPORT", OpImport: "IMPORT",
 	OpOpenXRCD: "OPEN_XRCD", OpCreateXRCSRQ: "CREATE_XRC_SRQ", OpOpenQP: "OPEN_QP",
 	OpLinkAddresses: "LINK_ADDRESSES", OpCreateTagSRQ: "CREATE_TAG_SRQ", OpTag: "TAG", OpCreateFlow: "CREATE_FLOW",
-	OpFramePort: "FRAME_PORT", OpFlowCounters: "FLOW_COUNTERS",
+	OpFramePort: "FRAME_PORT", OpFlowCounters: "FLOW_COUNTERS", OpCreateRSS: "CREATE_RSS",
 }

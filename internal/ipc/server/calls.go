@@ -204,6 +204,13 @@ var handlers = [proto.OpEnd]handler{
 		}
 		return x.CreateFlow(ctx, q)
 	}),
+	proto.OpCreateRSS: replies(func(ctx context.Context, s Session, q command.CreateRSS) (command.Handle, error) {
+		x, err := extended(s)
+		if err != nil {
+			return 0, err
+		}
+		return x.CreateRSS(ctx, q)
+	}),
 	proto.OpFlowCounters: replies(func(ctx context.Context, s Session, q proto.HandleArgs) (command.FlowCounters, error) {
 		x, err := extended(s)
 		if err != nil {

@@ -70,6 +70,14 @@ func (t *Toeplitz) IPv6(src, dst *[16]byte) (h uint32) {
 	return h
 }
 
+// Sum returns the hash of any input, of at most 36 bytes.
+func (t *Toeplitz) Sum(input []byte) (h uint32) {
+	for i, b := range input {
+		h ^= t.tables[i][b]
+	}
+	return h
+}
+
 // ports returns what two ports, as they are in a packet, add to the hash of addresses that take n bytes.
 func (t *Toeplitz) ports(n int, src, dst *[2]byte) uint32 {
 	a := t.tables[n : n+4 : n+4]
