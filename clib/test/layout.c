@@ -30,6 +30,11 @@ int main(void)
 	SIZE(ibv_srq_attr); SIZE(ibv_srq_init_attr); SIZE(ibv_srq_init_attr_ex); AT(ibv_srq_init_attr_ex, tm_cap);
 	SIZE(ibv_qp_cap); SIZE(ibv_qp_init_attr); AT(ibv_qp_init_attr, sq_sig_all);
 	SIZE(ibv_qp_init_attr_ex); AT(ibv_qp_init_attr_ex, pd); AT(ibv_qp_init_attr_ex, send_ops_flags);
+	SIZE(ibv_wq); AT(ibv_wq, wq_num); AT(ibv_wq, post_recv); AT(ibv_wq, comp_mask); SIZE(ibv_wq_init_attr);
+	AT(ibv_wq_init_attr, create_flags); SIZE(ibv_wq_attr); SIZE(ibv_rwq_ind_table); AT(ibv_rwq_ind_table, ind_tbl_num);
+	SIZE(ibv_rwq_ind_table_init_attr); AT(ibv_rwq_ind_table_init_attr, ind_tbl); AT(ibv_qp_init_attr_ex, max_tso_header);
+	AT(ibv_qp_init_attr_ex, rwq_ind_tbl); AT(ibv_qp_init_attr_ex, rx_hash_conf); SIZE(ibv_rx_hash_conf); IS(IBV_WQS_UNKNOWN);
+	AT(ibv_send_wr, tso); AT(verbs_context, destroy_rwq_ind_table); AT(verbs_context, create_wq); AT(verbs_context, modify_wq);
 	SIZE(ibv_qp_open_attr); SIZE(ibv_qp_attr); AT(ibv_qp_attr, ah_attr); AT(ibv_qp_attr, alt_timeout);
 	AT(ibv_qp_attr, rate_limit);
 	SIZE(ibv_sge); SIZE(ibv_send_wr); AT(ibv_send_wr, wr); AT(ibv_send_wr, bind_mw); AT(ibv_send_wr, imm_data);

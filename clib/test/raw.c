@@ -156,6 +156,156 @@ static void test_checksums(void)
 	CHECK(ibv_destroy_flow(f) == 0, ".");
 }
 
+enum { HEAD = 54, DATA = 3000, SEGMENT = 1000 };
+
+/* The headers of a large send: its lengths and checksums are nonsense. */
+static const uint8_t large_head[HEAD + 1] =
+	"\2\0\0\0\0\1\2\0\0\0\0\2\x08\0\x45\0\xff\xff\0\7\0\0\x40\6\1\2\x0a\0\0\1\x0a\0\0\2\0\7\0\7\0\0\0\0\0\0\0\0\x50\x19\1\0";
+
+/* send_large posts a large send by the plain interface or the extended one. Returns 0 or an errno. */
+static int send_large(struct ibv_qp *qp, bool extended, uint16_t head, uint16_t mss)
+{
+	struct ibv_sge s[] = { { (uintptr_t)a.buf, DATA / 3, a.mr->lkey }, { (uintptr_t)a.buf + DATA / 3, DATA - DATA / 3, a.mr->lkey } };
+	struct ibv_send_wr *bad, wr = { .wr_id = 3, .sg_list = s, .num_sge = 2, .opcode = IBV_WR_TSO, .send_flags = IBV_SEND_SIGNALED,
+					.tso = { (void *)large_head, head, mss } };
+	struct ibv_qp_ex *x = ibv_qp_to_qp_ex(qp);
+
+	if (!extended)
+		return ibv_post_send(qp, &wr, &bad);
+	ibv_wr_start(x);
+	x->wr_id = 3;
+	x->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_send_tso(x, (void *)large_head, head, mss);
+	ibv_wr_set_sge_list(x, 2, s);
+	return ibv_wr_complete(x);
+}
+
+static void test_large_sends(void)
+{
+	struct ibv_qp_init_attr_ex q = { .send_cq = a.cq, .recv_cq = a.cq, .qp_type = IBV_QPT_RAW_PACKET, .pd = a.pd, .max_tso_header = HEAD,
+					 .cap = { DEPTH, DEPTH, 2, 1, 0 }, .send_ops_flags = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_TSO,
+					 .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_MAX_TSO_HEADER | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS };
+	struct ibv_qp_attr s = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	struct ibv_device_attr_ex attr;
+	struct rule r = usual(1);
+	struct ibv_flow *f;
+	struct ibv_wc wc;
+	struct ibv_qp *qp, *other;
+
+	CHECK(ibv_query_device_ex(a.ctx, NULL, &attr) == 0, ".");
+	CHECK(attr.tso_caps.max_tso >= 65536 && attr.tso_caps.supported_qpts == 1u << IBV_QPT_RAW_PACKET, ".");
+	q.max_tso_header = 4096;
+	CHECK(!ibv_create_qp_ex(a.ctx, &q) && errno == EINVAL, ": errno %d", errno);
+	q.max_tso_header = HEAD;
+	MUST((qp = ibv_create_qp_ex(a.ctx, &q)));
+	for (int i = 0; i < 3; i++, s.qp_state++)
+		MUST(ibv_modify_qp(qp, &s, IBV_QP_STATE | (i ? 0 : IBV_QP_PORT)) == 0);
+	MUST((f = flow(&r)));
+	CHECK(send_large(qp, false, HEAD + 1, SEGMENT) == EINVAL && send_large(qp, true, HEAD + 1, SEGMENT) == EINVAL, ": long headers");
+	CHECK(send_large(qp, false, HEAD, 0) == EINVAL && send_large(qp, true, HEAD, 0) == EINVAL, ": no segment size");
+	CHECK(send_large(a.qp, false, HEAD, SEGMENT) == EINVAL, ": a queue pair without room for headers");
+	other = a.qp;
+	a.qp = qp; /* whose completions are expected */
+	for (int extended = 0; extended < 2; extended++) {
+		pattern(a.buf, DATA, 9);
+		for (int i = 0; i < 3; i++)
+			CHECK(post_recv(&b, (uint64_t)i, AT + i * 2048, 2048) == 0, ".");
+		CHECK(send_large(qp, extended, HEAD, SEGMENT) == 0, ".");
+		EXPECT(&a, IBV_WC_SUCCESS, 3, &wc);
+		CHECK(wc.opcode == IBV_WC_TSO, ": opcode %d", wc.opcode);
+		for (int i = 0; i < 3; i++) {
+			const uint8_t *p = b.buf + AT + i * 2048;
+
+			EXPECT(&b, IBV_WC_SUCCESS, (uint64_t)i, &wc);
+			CHECK(wc.byte_len == HEAD + SEGMENT && wc.wc_flags & IBV_WC_IP_CSUM_OK, ": segment %d has %u bytes", i, wc.byte_len);
+			CHECK(!memcmp(p + HEAD, a.buf + i * SEGMENT, SEGMENT), ": segment %d has other data", i);
+			CHECK((p[40] << 8 | p[41]) == i * SEGMENT && (p[47] == 0x19) == (i == 2), ": sequence or flags of segment %d", i);
+		}
+	}
+	a.qp = other;
+	CHECK(ibv_destroy_flow(f) == 0, ".");
+	CHECK(ibv_destroy_qp(qp) == 0, ".");
+}
+
+/* spread makes a table of 8 entries over two work queues, and a queue pair that spreads over it, by IPv4 addresses. */
+static struct ibv_qp *spread(struct ibv_wq *wqs[2], struct ibv_rwq_ind_table **table)
+{
+	static const uint8_t key[40] = { 0x2c, 0xc6, 0x81, 0xd1, 0x5b, 0xdb, 0xf4, 0xf7, 0xfc, 0xa2, 0x83, 0x19, 0xdb, 0x1a, 0x3e, 0x94 };
+	struct ibv_wq_init_attr w = { .wq_type = IBV_WQT_RQ, .max_wr = DEPTH, .max_sge = 1, .pd = b.pd, .cq = b.cq };
+	struct ibv_wq_attr rdy = { .attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_RDY };
+	struct ibv_wq *list[8];
+	struct ibv_rwq_ind_table_init_attr t = { .log_ind_tbl_size = 3, .ind_tbl = list };
+	struct ibv_qp_init_attr_ex q = { .qp_type = IBV_QPT_RAW_PACKET, .pd = b.pd,
+					 .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_RX_HASH | IBV_QP_INIT_ATTR_IND_TABLE,
+					 .rx_hash_conf = { IBV_RX_HASH_FUNC_TOEPLITZ, sizeof(key), (uint8_t *)key,
+							   IBV_RX_HASH_SRC_IPV4 | IBV_RX_HASH_DST_IPV4 } };
+	struct ibv_qp *qp;
+
+	for (int i = 0; i < 2; i++) {
+		MUST((wqs[i] = ibv_create_wq(b.ctx, &w)));
+		CHECK(w.max_wr >= DEPTH && wqs[i]->state == IBV_WQS_RESET && wqs[i]->wq_num, ".");
+		MUST(ibv_modify_wq(wqs[i], &rdy) == 0);
+	}
+	for (int i = 0; i < 8; i++)
+		list[i] = wqs[i & 1];
+	MUST((*table = ibv_create_rwq_ind_table(b.ctx, &t)));
+	q.rwq_ind_tbl = *table;
+	q.rx_hash_conf.rx_hash_fields_mask |= IBV_RX_HASH_SRC_IPV6;
+	CHECK(!ibv_create_qp_ex(b.ctx, &q) && errno == EOPNOTSUPP, ": errno %d", errno);
+	q.rx_hash_conf.rx_hash_fields_mask &= ~(uint64_t)IBV_RX_HASH_SRC_IPV6;
+	q.rx_hash_conf.rx_hash_key_len = 16;
+	CHECK(!ibv_create_qp_ex(b.ctx, &q) && errno == EINVAL, ": errno %d", errno);
+	q.rx_hash_conf.rx_hash_key_len = sizeof(key);
+	MUST((qp = ibv_create_qp_ex(b.ctx, &q)));
+	return qp;
+}
+
+static void test_work_queues(void)
+{
+	struct ibv_wq *wqs[2];
+	struct ibv_rwq_ind_table *table;
+	struct ibv_wq_attr err = { .attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_ERR };
+	struct ibv_qp *qp = spread(wqs, &table);
+	struct ibv_qp_attr state = { .qp_state = IBV_QPS_INIT };
+	struct rule r = usual(1);
+	struct ibv_flow *f;
+	struct ibv_wc wc;
+	unsigned got[2] = { 0, 0 }, posted[2] = { 0, 0 };
+	uint32_t first = 0;
+
+	MUST((f = ibv_create_flow(qp, &r.attr)));
+	CHECK(ibv_destroy_qp(qp) == EBUSY && ibv_destroy_rwq_ind_table(table) == EBUSY && ibv_destroy_wq(wqs[0]) == EBUSY, ".");
+	CHECK(ibv_modify_qp(qp, &state, IBV_QP_STATE) == EOPNOTSUPP, ".");
+	for (int i = 0; i < 64; i++) {
+		struct ibv_sge s = { .addr = (uintptr_t)a.buf, .length = FRAME, .lkey = a.mr->lkey };
+		struct ibv_send_wr wr = { .wr_id = 2, .sg_list = &s, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED };
+
+		for (int w = 0; w < 2; w++) {
+			struct ibv_sge to = { .addr = (uintptr_t)b.buf + AT, .length = FRAME, .lkey = b.mr->lkey };
+			struct ibv_recv_wr more = { .wr_id = (uint64_t)w, .sg_list = &to, .num_sge = 1 }, *bad;
+
+			for (; posted[w] < 2; posted[w]++)
+				MUST(ibv_post_wq_recv(wqs[w], &more, &bad) == 0);
+		}
+		memcpy(a.buf, large_head, HEAD);
+		a.buf[29] = (uint8_t)(i / 2); /* the source: two frames of each */
+		CHECK(post(&a, &wr) == 0, ".");
+		EXPECT(&a, IBV_WC_SUCCESS, 2, &wc);
+		MUST(next(b.cq, &wc));
+		CHECK(wc.status == IBV_WC_SUCCESS && wc.wr_id < 2 && wc.qp_num == wqs[wc.wr_id]->wq_num, ": status %d, queue %u", wc.status, wc.qp_num);
+		got[wc.wr_id]++;
+		posted[wc.wr_id]--;
+		if (i & 1)
+			CHECK(wc.qp_num == first, ": two frames of one flow are in two queues");
+		first = wc.qp_num;
+	}
+	CHECK(got[0] > 8 && got[1] > 8, ": %u and %u frames", got[0], got[1]);
+	CHECK(ibv_destroy_flow(f) == 0, ".");
+	CHECK(ibv_destroy_qp(qp) == 0 && ibv_destroy_rwq_ind_table(table) == 0, ".");
+	CHECK(ibv_modify_wq(wqs[0], &err) == 0 && next(b.cq, &wc) && wc.status == IBV_WC_WR_FLUSH_ERR, ".");
+	CHECK(ibv_destroy_wq(wqs[0]) == 0 && ibv_destroy_wq(wqs[1]) == 0, ".");
+}
+
 int main(void)
 {
 	open_end(&a, 0);
@@ -165,6 +315,8 @@ int main(void)
 	test_refusals();
 	test_frames();
 	test_checksums();
+	test_large_sends();
+	test_work_queues();
 	CHECK(ibv_destroy_qp(a.qp) == 0 && ibv_destroy_qp(b.qp) == 0, ".");
 	a.qp = b.qp = NULL;
 	close_end(&a);

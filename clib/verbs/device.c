@@ -106,6 +106,11 @@ static void set_ops(struct svpi_context *c)
 	v->open_qp = svpi_open_qp;
 	v->create_flow = svpi_create_flow;
 	v->destroy_flow = svpi_destroy_flow;
+	v->create_wq = svpi_create_wq;
+	v->modify_wq = svpi_modify_wq;
+	v->destroy_wq = svpi_destroy_wq;
+	v->create_rwq_ind_table = svpi_create_rwq_ind_table;
+	v->destroy_rwq_ind_table = svpi_destroy_rwq_ind_table;
 	v->alloc_parent_domain = svpi_alloc_parent_domain;
 	v->alloc_td = svpi_alloc_td;
 	v->dealloc_td = svpi_dealloc_td;
@@ -192,7 +197,7 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 			      IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 	if (svpi_has_xrc(to_svpi(context)))
 		a->device_cap_flags |= IBV_DEVICE_XRC;
-	if (svpi_makes_checksums(context))
+	if (svpi_frame_offloads(context) & SVPI_FRAME_CHECKSUMS)
 		a->device_cap_flags |= IBV_DEVICE_RAW_IP_CSUM;
 	a->max_sge = a->max_sge_rd = a->max_srq_sge = (int)i->max_sge;
 	a->max_cq = (int)i->max_cq;
@@ -251,7 +256,7 @@ int svpi_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 		a.hca_core_clock = 1000000; /* kHz: timestamps count nanoseconds */
 	}
 	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
-	a.raw_packet_caps = a.orig_attr.device_cap_flags & IBV_DEVICE_RAW_IP_CSUM ? IBV_RAW_PACKET_CAP_IP_CSUM : 0;
+	svpi_fill_frame_caps(context, &a);
 	if (svpi_has_placed(to_svpi(context)))
 		a.device_cap_flags_ex |= IBV_DEVICE_FLUSH_GLOBAL | IBV_DEVICE_ATOMIC_WRITE;
 	a.cq_mod_caps.max_cq_count = UINT16_MAX;

@@ -9,7 +9,6 @@
 enum { SPEC_ETH = 0x20, SPEC_IPV4 = 0x30, SPEC_IPV6 = 0x31, SPEC_IPV4_EXT = 0x32, SPEC_TCP = 0x40, SPEC_UDP = 0x41 };
 enum { LAYER_ETH = 1, LAYER_IPV4 = 2, LAYER_IPV6 = 4, LAYER_TCP = 8, LAYER_UDP = 16 };
 enum { FLOW_SNIFFER = 3, FLOW_DONT_TRAP = 1 << 1 };
-enum { FRAME_CHECKSUMS = 1 }; /* an offload of a port of frames */
 
 struct eth { uint8_t dst[6], src[6]; uint16_t type, tag; };
 struct ipv4 { uint32_t src, dst; };
@@ -27,14 +26,15 @@ union spec {
 	struct { uint32_t type; uint16_t size; struct ports val, mask; } ports;
 };
 
-bool svpi_makes_checksums(struct ibv_context *context)
+uint16_t svpi_frame_offloads(struct ibv_context *context)
 {
 	struct svpi_adapter_args q = { .adapter = to_context(context)->adapter };
 	struct svpi *s = to_svpi(context);
 	struct svpi_frame_port r;
 
-	return s->about.minor >= SVPI_FRAME_PORT_MINOR && !svpi_call(s, SVPI_FRAME_PORT, &q, sizeof(q), &r, sizeof(r)) &&
-	       r.offloads & FRAME_CHECKSUMS;
+	if (s->about.minor < SVPI_FRAME_PORT_MINOR || svpi_call(s, SVPI_FRAME_PORT, &q, sizeof(q), &r, sizeof(r)))
+		return 0;
+	return r.offloads;
 }
 
 static void put_eth(struct svpi_flow_key *k, const struct eth *f)

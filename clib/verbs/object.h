@@ -175,6 +175,8 @@ struct svpi_qp {
 	uint32_t operations; /* operations of this type of queue pair, as bits 1 << ibv_wr_opcode */
 	bool signal_all;
 	bool checksums; /* sends may ask for them: a raw packet queue pair of a driver that makes them */
+	uint16_t tso_header; /* bytes of headers that a large send may have; 0: there are none */
+	struct svpi_table_of_wqs *spreads; /* of a queue pair that spreads what it receives, and has no rings of its own */
 	uint32_t got; /* events given to the program */
 	struct svpi_slot direct;
 	bool followed[2]; /* listed in late of its send and its receive CQ; written under the lock of the send queue */
@@ -206,6 +208,12 @@ static inline struct svpi_cq *to_cq(struct ibv_cq *c) { return (struct svpi_cq *
 static inline struct svpi_qp *to_qp(struct ibv_qp *q) { return (struct svpi_qp *)q; }
 static inline struct svpi_xrcd *to_xrcd(struct ibv_xrcd *x) { return (struct svpi_xrcd *)x; }
 static inline struct svpi_srq *to_srq(struct ibv_srq *s) { return (struct svpi_srq *)s; }
+
+/* svpi_data_of returns where an entry's SGEs are: behind the headers of a large send. */
+static inline uint8_t *svpi_data_of(struct svpi_send_entry *e)
+{
+	return (uint8_t *)(e + 1) + (e->op == SVPI_WR_LARGE_SEND ? (e->inline_bytes + 15) & ~15u : 0);
+}
 
 /* svpi_may_send and svpi_may_receive tell whether a queue pair is in a state in which requests may be posted (IBA
  * 10.3.1): 0 or an errno. In the error state they may, and are flushed. An XRC initiator has no receive queue, a target
@@ -278,9 +286,22 @@ int svpi_query_device_ex(struct ibv_context *, const struct ibv_query_device_ex_
 static inline bool svpi_has_times(const struct svpi *s) { return s->about.minor >= SVPI_TIMES_MINOR; }
 /* svpi_has_placed tells whether the driver has atomic writes and flushes. */
 static inline bool svpi_has_placed(const struct svpi *s) { return s->about.minor >= SVPI_PLACED_MINOR; }
-/* svpi_makes_checksums tells whether the driver makes and checks those of raw packet queue pairs' frames, which this program may
- * have on the adapter (flow.c). */
-bool svpi_makes_checksums(struct ibv_context *);
+/* What the driver does for raw packet queue pairs: bits of svpi_frame_port.offloads, and how much. */
+enum { SVPI_FRAME_CHECKSUMS = 1, SVPI_FRAME_LARGE_SENDS = 2, SVPI_FRAME_RSS = 4 };
+enum { SVPI_MOST_LARGE_SEND = 256 << 10, SVPI_MOST_LARGE_HEADERS = 128, SVPI_MOST_HEADER_ROOM = 512, SVPI_MOST_FLOWS = 256 };
+/* svpi_frame_offloads returns the bits; 0 if this program may have no such queue pairs on the adapter (flow.c). */
+uint16_t svpi_frame_offloads(struct ibv_context *);
+int ibv_modify_qp(struct ibv_qp *, struct ibv_qp_attr *, int mask);
+int ibv_destroy_qp(struct ibv_qp *);
+/* Work queues and what is made of them (wq.c). svpi_fill_frame_caps says what there is of these, and of large sends and checksums. */
+struct ibv_wq *svpi_create_wq(struct ibv_context *, struct ibv_wq_init_attr *);
+int svpi_modify_wq(struct ibv_wq *, struct ibv_wq_attr *);
+int svpi_destroy_wq(struct ibv_wq *);
+struct ibv_rwq_ind_table *svpi_create_rwq_ind_table(struct ibv_context *, struct ibv_rwq_ind_table_init_attr *);
+int svpi_destroy_rwq_ind_table(struct ibv_rwq_ind_table *);
+struct ibv_qp *svpi_create_rss_qp(struct ibv_context *, struct ibv_qp_init_attr_ex *);
+int svpi_destroy_rss_qp(struct svpi_qp *);
+void svpi_fill_frame_caps(struct ibv_context *, struct ibv_device_attr_ex *);
 
 /* svpi_has_flows tells whether the driver has raw packet queue pairs with flows. */
 static inline bool svpi_has_flows(const struct svpi *s) { return s->about.minor >= SVPI_FLOW_MINOR; }

@@ -6,6 +6,7 @@
 
 /* The driver's operation for each opcode, 0 if it has none. */
 static const uint8_t operation[] = {
+	[IBV_WR_TSO] = SVPI_WR_LARGE_SEND,
 	[IBV_WR_RDMA_WRITE] = SVPI_WR_WRITE, [IBV_WR_RDMA_WRITE_WITH_IMM] = SVPI_WR_WRITE_IMM, [IBV_WR_SEND] = SVPI_WR_SEND,
 	[IBV_WR_SEND_WITH_IMM] = SVPI_WR_SEND_IMM, [IBV_WR_RDMA_READ] = SVPI_WR_READ,
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = SVPI_WR_CAS, [IBV_WR_ATOMIC_FETCH_AND_ADD] = SVPI_WR_FADD,
@@ -63,6 +64,18 @@ static int put_window(struct svpi_send_entry *e, const struct ibv_send_wr *wr)
 	return 0;
 }
 
+/* put_large fills an entry with the headers of a large send, and its data's places behind them. Returns 0 or an errno. */
+static int put_large(const struct svpi_qp *q, struct svpi_send_entry *e, const struct ibv_send_wr *wr)
+{
+	if (wr->send_flags & IBV_SEND_INLINE || wr->tso.hdr_sz > q->tso_header || !wr->tso.hdr_sz || !wr->tso.mss)
+		return EINVAL;
+	e->imm = wr->tso.mss;
+	e->inline_bytes = wr->tso.hdr_sz;
+	memcpy(e + 1, wr->tso.hdr, wr->tso.hdr_sz);
+	put_sges(svpi_data_of(e), wr->sg_list, wr->num_sge);
+	return 0;
+}
+
 /* carries tells whether a request sends data, which may then be inline. */
 static inline bool carries(enum ibv_wr_opcode op)
 {
@@ -112,6 +125,8 @@ static int put(struct svpi_qp *q, struct svpi_send_entry *e, const struct ibv_se
 	case IBV_WR_BIND_MW:
 		e->sges = 0;
 		return put_window(e, wr);
+	case IBV_WR_TSO:
+		return put_large(q, e, wr);
 	default:
 		break;
 	}

@@ -120,6 +120,10 @@ static void set_inline_list(struct ibv_qp_ex *x, size_t n, const struct ibv_data
 	struct svpi_send_entry *e = q->building;
 	uint32_t bytes = 0;
 
+	if (e && e->op == SVPI_WR_LARGE_SEND) { /* which has its headers there */
+		q->build_error = EINVAL;
+		return;
+	}
 	for (size_t i = 0; e && i < n; i++) {
 		if (list[i].length > q->inline_max - bytes) {
 			q->build_error = EINVAL;
@@ -152,7 +156,7 @@ static void set_sge_list(struct ibv_qp_ex *x, size_t n, const struct ibv_sge *li
 		return;
 	}
 	q->building->sges = (uint8_t)n;
-	memcpy(q->building + 1, list, n * sizeof(*list));
+	memcpy(svpi_data_of(q->building), list, n * sizeof(*list));
 }
 
 static void set_sge(struct ibv_qp_ex *x, uint32_t lkey, uint64_t addr, uint32_t length)
@@ -160,6 +164,21 @@ static void set_sge(struct ibv_qp_ex *x, uint32_t lkey, uint64_t addr, uint32_t 
 	struct ibv_sge one = { addr, length, lkey };
 
 	set_sge_list(x, 1, &one);
+}
+
+static void send_tso(struct ibv_qp_ex *x, void *headers, uint16_t size, uint16_t mss)
+{
+	struct svpi_qp *q = qp_of(x);
+
+	remote(x, SVPI_WR_LARGE_SEND, 0, 0, mss);
+	if (!q->building)
+		return;
+	if (!size || size > q->tso_header || !mss) {
+		q->build_error = EINVAL;
+		return;
+	}
+	q->building->inline_bytes = size;
+	memcpy(q->building + 1, headers, size);
 }
 
 static void atomic_write(struct ibv_qp_ex *x, uint32_t rkey, uint64_t addr, const void *data)
@@ -237,6 +256,7 @@ void svpi_fill_send_ops(struct svpi_qp *q)
 	x->wr_send = send_plain;
 	x->wr_send_imm = send_imm;
 	x->wr_send_inv = send_inv;
+	x->wr_send_tso = send_tso;
 	x->wr_rdma_write = rdma_write;
 	x->wr_rdma_write_imm = rdma_write_imm;
 	x->wr_rdma_read = rdma_read;

@@ -42,8 +42,9 @@ static uint32_t operations(const struct svpi *s, enum ibv_qp_type type)
 	return type == IBV_QPT_RC ? rc | placed : type == IBV_QPT_UC ? uc : type == IBV_QPT_XRC_SEND ? xrc : type == IBV_QPT_UD ? ud : 0;
 }
 
-/* possible tells whether a type of queue pair has all of the operations in ops, bits of IBV_QP_EX_WITH_. */
-static bool possible(const struct svpi *s, enum ibv_qp_type type, uint64_t ops)
+/* possible tells whether a type of queue pair has all of the operations in ops, bits of IBV_QP_EX_WITH_. large says that it has large
+ * sends. */
+static bool possible(const struct svpi *s, enum ibv_qp_type type, bool large, uint64_t ops)
 {
 	static const uint8_t of[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM,
 				      IBV_WR_RDMA_READ, IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD,
@@ -51,7 +52,7 @@ static bool possible(const struct svpi *s, enum ibv_qp_type type, uint64_t ops)
 				      IBV_WR_ATOMIC_WRITE };
 
 	for (unsigned i = 0; i < sizeof(of); i++)
-		if (ops & 1u << i && !(operations(s, type) & 1u << of[i]))
+		if (ops & 1u << i && !((operations(s, type) | (large ? 1u << IBV_WR_TSO : 0)) & 1u << of[i]))
 			return false;
 	return !(ops & ~(uint64_t)IBV_QP_EX_WITH_ALL);
 }
@@ -80,14 +81,26 @@ static bool flagged(struct ibv_context *context, const struct ibv_qp_init_attr_e
 	       to_svpi(context)->about.minor >= SVPI_QP_FLAGS_MINOR;
 }
 
+/* header_room returns the space in an entry that the headers of a large send take, in front of its SGEs. */
+static uint32_t header_room(uint32_t n) { return (n + 15) & ~15u; }
+
+/* with_headers returns how much inline data fits into an entry that has room for the headers of a large send, too. */
+static uint32_t with_headers(const struct ibv_qp_cap *cap, uint32_t headers)
+{
+	uint32_t large = header_room(headers) + 16 * at_least_1(cap->max_send_sge);
+
+	return headers && large > room(cap) ? large : room(cap);
+}
+
 static struct svpi_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a)
 {
+	uint16_t headers = a->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER ? a->max_tso_header : 0;
 	struct svpi *s = to_svpi(pd->context);
 	struct svpi_create_qp c = { .pd = pd->handle, .send_cq = a->send_cq ? a->send_cq->handle : 0,
 		.recv_cq = a->recv_cq ? a->recv_cq->handle : 0, .srq = a->srq ? a->srq->handle : 0,
 		.send_depth = at_least_1(a->cap.max_send_wr), .recv_depth = a->srq ? 0 : at_least_1(a->cap.max_recv_wr),
 		.send_sge = at_least_1(a->cap.max_send_sge), .recv_sge = a->srq ? 0 : at_least_1(a->cap.max_recv_sge),
-		.inline_bytes = room(&a->cap),
+		.inline_bytes = with_headers(&a->cap, headers),
 		.flags = (a->sq_sig_all ? SVPI_QP_SIGNAL_ALL : 0) | (blocks_self(a) ? SVPI_QP_BLOCK_SELF : 0) };
 	bool receives = !a->srq && a->qp_type != IBV_QPT_XRC_SEND;
 	struct svpi_queue_pair r;
@@ -137,8 +150,9 @@ static struct svpi_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a)
 	a->cap.max_recv_sge = c.recv_sge;
 	a->cap.max_inline_data = r.inline_bytes;
 	q->signal_all = a->sq_sig_all != 0;
-	q->operations = operations(s, a->qp_type);
-	q->checksums = a->qp_type == IBV_QPT_RAW_PACKET && svpi_makes_checksums(pd->context);
+	q->operations = operations(s, a->qp_type) | (headers ? 1u << IBV_WR_TSO : 0);
+	q->tso_header = headers < SVPI_MOST_LARGE_HEADERS ? headers : SVPI_MOST_LARGE_HEADERS;
+	q->checksums = a->qp_type == IBV_QPT_RAW_PACKET && svpi_frame_offloads(pd->context) & SVPI_FRAME_CHECKSUMS;
 	q->qp.context = pd->context;
 	q->qp.qp_context = a->qp_context;
 	q->qp.pd = pd;
@@ -170,8 +184,13 @@ EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 struct ibv_qp *svpi_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *a)
 {
 	uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	bool large = a->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER && a->max_tso_header;
 	struct svpi_qp *q;
 
+	if (a->comp_mask & (IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH))
+		return svpi_create_rss_qp(context, a);
+	if (a->qp_type == IBV_QPT_RAW_PACKET && svpi_frame_offloads(context) & SVPI_FRAME_LARGE_SENDS)
+		known |= IBV_QP_INIT_ATTR_MAX_TSO_HEADER;
 	if (a->comp_mask & IBV_QP_INIT_ATTR_XRCD && a->qp_type == IBV_QPT_XRC_RECV) {
 		q = svpi_create_target(context, a);
 		return q ? &q->qp : NULL;
@@ -179,8 +198,12 @@ struct ibv_qp *svpi_create_qp_ex(struct ibv_context *context, struct ibv_qp_init
 	if (a->qp_type == IBV_QPT_XRC_SEND)
 		known |= IBV_QP_INIT_ATTR_XRCD; /* which only a target needs */
 	if (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd || a->comp_mask & ~known || !flagged(context, a) ||
-	    (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && !possible(to_svpi(context), a->qp_type, a->send_ops_flags))) {
+	    (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && !possible(to_svpi(context), a->qp_type, large, a->send_ops_flags))) {
 		errno = a->comp_mask & IBV_QP_INIT_ATTR_PD ? EOPNOTSUPP : EINVAL;
+		return NULL;
+	}
+	if (large && a->max_tso_header > SVPI_MOST_HEADER_ROOM) {
+		errno = EINVAL;
 		return NULL;
 	}
 	q = create(a->pd, a);
@@ -195,8 +218,11 @@ EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp) { return to_qp(qp)->
 
 EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 {
-	int error = svpi_destroy(to_qp(qp)->svpi, SVPI_KIND_QP, qp->handle);
+	int error;
 
+	if (to_qp(qp)->spreads)
+		return svpi_destroy_rss_qp(to_qp(qp));
+	error = svpi_destroy(to_qp(qp)->svpi, SVPI_KIND_QP, qp->handle);
 	if (error)
 		return error;
 	svpi_table_remove(&to_context(qp->context)->qps, qp->handle);
@@ -257,6 +283,8 @@ EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask)
 		.dest_qpn = a->dest_qp_num & 0xffffff };
 	int known = ELSEWHERE, error;
 
+	if (to_qp(qp)->spreads)
+		return EOPNOTSUPP; /* it has no states */
 	for (size_t i = 0; i < sizeof(bits) / sizeof(*bits); i++) {
 		known |= bits[i].theirs;
 		if (mask & bits[i].theirs)
@@ -322,7 +350,7 @@ EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask, stru
 	struct svpi_qp *q = to_qp(qp);
 	struct svpi_handle_args h = { qp->handle };
 	struct svpi_qp_info r;
-	int error = svpi_call(q->svpi, SVPI_QUERY_QP, &h, sizeof(h), &r, sizeof(r));
+	int error = q->spreads ? EOPNOTSUPP : svpi_call(q->svpi, SVPI_QUERY_QP, &h, sizeof(h), &r, sizeof(r));
 
 	(void)mask; /* all attributes are returned */
 	if (error)

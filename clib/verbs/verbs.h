@@ -334,7 +334,11 @@ struct ibv_rx_hash_conf {
 	uint8_t rx_hash_function, rx_hash_key_len, *rx_hash_key;
 	uint64_t rx_hash_fields_mask;
 };
-struct ibv_rwq_ind_table;
+struct ibv_rwq_ind_table {
+	struct ibv_context *context;
+	int ind_tbl_handle, ind_tbl_num;
+	uint32_t comp_mask;
+};
 struct ibv_qp_init_attr_ex {
 	void *qp_context;
 	struct ibv_cq *send_cq, *recv_cq;
@@ -473,6 +477,40 @@ struct ibv_qp {
 	pthread_mutex_t mutex;
 	pthread_cond_t cond;
 	uint32_t events_completed;
+};
+
+enum ibv_wq_type { IBV_WQT_RQ };
+enum ibv_wq_state { IBV_WQS_RESET, IBV_WQS_RDY, IBV_WQS_ERR, IBV_WQS_UNKNOWN };
+struct ibv_wq {
+	struct ibv_context *context;
+	void *wq_context;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	uint32_t wq_num, handle;
+	enum ibv_wq_state state;
+	enum ibv_wq_type wq_type;
+	int (*post_recv)(struct ibv_wq *, struct ibv_recv_wr *, struct ibv_recv_wr **);
+	pthread_mutex_t mutex;
+	pthread_cond_t cond;
+	uint32_t events_completed, comp_mask;
+};
+struct ibv_wq_init_attr {
+	void *wq_context;
+	enum ibv_wq_type wq_type;
+	uint32_t max_wr, max_sge;
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	uint32_t comp_mask, create_flags;
+};
+struct ibv_wq_attr {
+	uint32_t attr_mask;
+	enum ibv_wq_state wq_state, curr_wq_state;
+	uint32_t flags, flags_mask;
+};
+struct ibv_rwq_ind_table_init_attr {
+	uint32_t log_ind_tbl_size;
+	struct ibv_wq **ind_tbl;
+	uint32_t comp_mask;
 };
 
 struct ibv_qp_ex {
@@ -654,7 +692,11 @@ struct verbs_context {
 	struct ibv_td *(*alloc_td)(struct ibv_context *, struct ibv_td_init_attr *);
 	int (*modify_cq)(struct ibv_cq *, struct ibv_modify_cq_attr *);
 	int (*post_srq_ops)(struct ibv_srq *, struct ibv_ops_wr *, struct ibv_ops_wr **);
-	void *none2[5];
+	int (*destroy_rwq_ind_table)(struct ibv_rwq_ind_table *);
+	struct ibv_rwq_ind_table *(*create_rwq_ind_table)(struct ibv_context *, struct ibv_rwq_ind_table_init_attr *);
+	int (*destroy_wq)(struct ibv_wq *);
+	int (*modify_wq)(struct ibv_wq *, struct ibv_wq_attr *);
+	struct ibv_wq *(*create_wq)(struct ibv_context *, struct ibv_wq_init_attr *);
 	int (*query_rt_values)(struct ibv_context *, struct ibv_values_ex *);
 	struct ibv_cq_ex *(*create_cq_ex)(struct ibv_context *, struct ibv_cq_init_attr_ex *);
 	void *priv;

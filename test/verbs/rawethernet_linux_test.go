@@ -48,7 +48,7 @@ func TestRawEthernet(t *testing.T) {
 // rawPackets runs those of rdma-core's tests that are skipped on other wires.
 func (b *bench) rawPackets() {
 	b.t.Helper()
-	ran := b.runSuite("-k", "FlowTest", "-k", "raw_qp")
+	ran := b.runSuite("-k", "FlowTest", "-k", "raw_qp", "-k", "rss_traffic")
 	if failed := ran.failed(); len(failed) > 0 {
 		b.t.Errorf("failed: %v", failed)
 	}
