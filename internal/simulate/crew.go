@@ -1,21 +1,15 @@
 package simulate
 
 import (
-	"runtime"
 	"sync"
 	"sync/atomic"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/wait"
 )
 
-const (
-	// spins is how often somebody who waits for the next window looks before others may have the processor, and yields how often these
-	// may before the waiting one sleeps.
-	spins  = 200
-	yields = 200
-	// worth is how many turns a window must have had for the next to be shared.
-	worth = 64
-)
+// worth is how many turns a window must have had for the next to be shared.
+const worth = 64
 
 // crew is goroutines that take part in the windows of a run.
 type crew struct {
@@ -73,10 +67,9 @@ func (c *crew) run(shards []*shard, until clock.Time) {
 	c.busy.Store(int32(len(c.blocks) - 1))
 	c.begin()
 	c.take(0)
-	for n := 0; c.busy.Load() > 0; n++ {
-		if n > spins {
-			runtime.Gosched()
-		}
+	spin := wait.Spinner{Policy: wait.Of(wait.Window)}
+	for spin.Begin(wait.Now()); c.busy.Load() > 0; {
+		spin.Again(wait.Now, true)
 	}
 }
 
@@ -104,12 +97,13 @@ func (c *crew) work(member int) {
 
 // await waits until a window begins.
 func (c *crew) await(window uint32) {
-	for n := range spins + yields {
+	spin := wait.Spinner{Policy: wait.Of(wait.Window)}
+	for spin.Begin(wait.Now()); ; {
 		if c.window.Load() == window {
 			return
 		}
-		if n > spins {
-			runtime.Gosched()
+		if !spin.Again(wait.Now, false) {
+			break
 		}
 	}
 	c.mu.Lock()

@@ -29,6 +29,22 @@ func BenchmarkStep(b *testing.B) {
 
 var sink atomic.Uint32
 
+// BenchmarkTimer measures how late a timer of the runtime is, where every thread sleeps meanwhile, and a nap.
+func BenchmarkTimer(b *testing.B) {
+	for _, d := range []time.Duration{timerLeast, timerNap, 5 * timerNap, timerFine} {
+		late := func(pass func()) func(*testing.B) {
+			return func(b *testing.B) {
+				for b.Loop() {
+					pass()
+				}
+				b.ReportMetric(float64(b.Elapsed())/float64(b.N)/1e3-float64(d)/1e3, "us-late")
+			}
+		}
+		b.Run(fmt.Sprintf("timer %v", d), late(func() { <-time.NewTimer(d).C }))
+		b.Run(fmt.Sprintf("nap %v", d), late(func() { nap(d) }))
+	}
+}
+
 // BenchmarkUsedYield measures a yield to a thread on the same processor that yields in its turn.
 func BenchmarkUsedYield(b *testing.B) {
 	var stop atomic.Bool

@@ -39,6 +39,16 @@ func YieldGoroutines() (used bool) {
 	return Now().Sub(began) > goroutineUsed
 }
 
+// SetTimer sets a timer for a time, or passes the time, or a part of it, where timers of the runtime would be late by more
+// than that (timerFine). What becomes due earlier meanwhile is late by timerNap at most.
+func SetTimer(t *time.Timer, d time.Duration) {
+	if d > 0 && d < timerFine {
+		nap(min(max(d, timerLeast), timerNap))
+		d = 0
+	}
+	t.Reset(d)
+}
+
 // pauseSteps is the length of a Pause.
 const pauseSteps = 1000
 

@@ -28,6 +28,8 @@ const (
 	Cables
 	// Leader is the goroutine of package rdmanet that takes the results of all connections of an adapter.
 	Leader
+	// Window is a member of a simulation's crew that waits for the next window of time, and who runs them and waits for the others.
+	Window
 	// LibrarySocket is a program that waits in a socket of the C library (rsockets).
 	LibrarySocket
 	kinds
@@ -101,6 +103,11 @@ var table = [kinds]row{
 		Policy{Spin: 40 * time.Microsecond, Recent: true, Processors: 2},
 		"BenchmarkSpin (EmbeddedWait), between the spins of attached and embedded waiters, as an adapter may be either's. Where the " +
 			"answer takes longer a spin only costs (60 us: 66 → 97 us of processor time): so it is for recent answers alone.",
+	},
+	Window: {
+		Policy{Spin: 200 * time.Microsecond, Looks: 64, Goroutines: 1},
+		"BenchmarkSpin (EmbeddedWait): a sleep and its wake-up cost 40 us, and windows that are shared follow each other by tens of " +
+			"microseconds: 64 turns or more of 0.3 us (simulate's BenchmarkIncast).",
 	},
 	LibrarySocket: {
 		Policy{Spin: Forever, Most: 32, Looks: 1},
@@ -231,6 +238,12 @@ const (
 	napGap     = 100 * time.Microsecond
 	napGapMost = 20 * time.Millisecond
 	napRest    = time.Second
+	// timerFine is the shortest time for which a timer of the runtime is set (SetTimer): shorter ones pass in naps of timerLeast to
+	// timerNap. Measured: BenchmarkTimer: where every thread sleeps a timer of 0.2 ms is 0.9 ms late, as the runtime waits for
+	// whole milliseconds, and a nap 0.1 ms.
+	timerFine  = 2 * time.Millisecond
+	timerLeast = 50 * time.Microsecond
+	timerNap   = 200 * time.Microsecond
 	// lowerLooks is the number of vain looks after which threads with real-time priority sleep between looks: sched_yield(2)
 	// does not yield to lower priorities, and who they wait for may need this processor. Measured: it takes about a
 	// millisecond of polls, long after every other wait is over.

@@ -15,6 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/fabric/lan"
+	"github.com/softvpi/softvpi/internal/wait"
 )
 
 // Options configure a rack.
@@ -226,11 +227,11 @@ func (r *Rack) timer() {
 		case <-r.wake: // what settle asked for is already done; others ask under the lock
 		default:
 		}
-		wait := time.Hour
+		left := time.Hour
 		if r.due != clock.Never {
-			wait = max(0, min(wait, r.due.Sub(r.Now())))
+			left = max(0, min(left, r.due.Sub(r.Now())))
 		}
 		r.mu.Unlock()
-		pause(t, wait)
+		wait.SetTimer(t, left)
 	}
 }
