@@ -39,9 +39,9 @@ type FlowConfig struct {
 	Value, Mask FlowKey
 }
 
-// Flow steers frames of the port to a raw packet QP.
+// Flow steers frames of the port to a raw packet QP, or to an RSS.
 type Flow struct {
-	qp     *QP
+	host   *Host
 	handle command.Handle
 }
 
@@ -49,15 +49,16 @@ type Flow struct {
 // for no rule but a sniffer's. A QP of type RawPacket, which sends and receives whole Ethernet frames without FCS, needs an
 // adapter on a wire of whole frames, else CreateQP fails with ErrUnsupported, and a program of the driver's user or of root,
 // else with ErrAccess. Its states need no attributes. Errors are ErrInvalid and ErrExhausted.
-func (qp *QP) CreateFlow(c FlowConfig) (*Flow, error) {
-	h := qp.pd.dev.host
+func (qp *QP) CreateFlow(c FlowConfig) (*Flow, error) { return qp.pd.dev.host.createFlow(qp.handle, c) }
+
+func (h *Host) createFlow(to command.Handle, c FlowConfig) (*Flow, error) {
 	handle, err := h.backend.CreateFlow(h.ctx, command.CreateFlow{
-		QP: qp.handle, Type: c.Type, Priority: c.Priority, Layers: c.Layers, Value: c.Value, Mask: c.Mask,
+		QP: to, Type: c.Type, Priority: c.Priority, Layers: c.Layers, Value: c.Value, Mask: c.Mask,
 	})
 	if err != nil {
 		return nil, wrap("create flow", err)
 	}
-	return &Flow{qp: qp, handle: handle}, nil
+	return &Flow{host: h, handle: handle}, nil
 }
 
 // FlowCounters count the frames of a flow: Frames and Bytes are those that its QP has got, Lost frames found no receive, or one
@@ -66,7 +67,7 @@ type FlowCounters = command.FlowCounters
 
 // Counters returns what the flow has counted so far.
 func (f *Flow) Counters() (FlowCounters, error) {
-	h := f.qp.pd.dev.host
+	h := f.host
 	c, err := h.backend.FlowCounters(h.ctx, f.handle)
 	return c, wrap("flow counters", err)
 }
@@ -75,8 +76,12 @@ func (f *Flow) Counters() (FlowCounters, error) {
 // the MTU that the wire has now.
 type FramePort = command.FramePort
 
-// FrameChecksums is set in FramePort.Offloads if sends may have the flag Checksums and completions have GoodChecksums.
-const FrameChecksums = command.FrameChecksums
+// What a driver does for raw packet QPs, in FramePort.Offloads.
+const (
+	FrameChecksums  = command.FrameChecksums  // sends may have the flag Checksums, and completions have GoodChecksums
+	FrameLargeSends = command.FrameLargeSends // there is OpLargeSend
+	FrameRSS        = command.FrameRSS        // there is CreateRSS
+)
 
 // FramePort returns what programs need to know for raw packet QPs. The errors are those of making one: ErrUnsupported on
 // other wires, ErrAccess.
@@ -87,6 +92,6 @@ func (d *Device) FramePort() (FramePort, error) {
 
 // Close ends the flow. A QP cannot be closed before its flows.
 func (f *Flow) Close() error {
-	h := f.qp.pd.dev.host
+	h := f.host
 	return h.destroyed("destroy flow", h.backend.Destroy(h.ctx, command.KindFlow, f.handle))
 }

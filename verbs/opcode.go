@@ -19,6 +19,7 @@ const (
 	OpLocalInvalidate = Opcode(ring.OpLocalInvalidate) // invalidates the type 2 window InvalidateKey
 	OpAtomicWrite     = Opcode(ring.OpAtomicWrite)     // RC: 8 bytes to RemoteAddr under RKey in one piece (IBA annex A19)
 	OpFlush           = Opcode(ring.OpFlush)           // RC: completes when what was written is in place, see Flush
+	OpLargeSend       = Opcode(ring.OpLargeSend)       // RawPacket: a large packet of TCP, which is cut into frames, see Segment
 )
 
 // String returns the operation in words.
@@ -38,6 +39,7 @@ const (
 	CompletedLocalInvalidate = CompletionOp(ring.CQLocalInvalidate)
 	CompletedAtomicWrite     = CompletionOp(ring.CQAtomicWrite)
 	CompletedFlush           = CompletionOp(ring.CQFlush)
+	CompletedLargeSend       = CompletionOp(ring.CQLargeSend)
 	CompletedRecv            = CompletionOp(ring.CQRecv)
 	CompletedRecvWrite       = CompletionOp(ring.CQRecvWrite) // a write with immediate consumed the receive
 )

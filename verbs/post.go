@@ -42,6 +42,12 @@ type SendWR struct {
 
 	Bind  Bind  // OpBind
 	Flush Flush // OpFlush
+
+	// Headers are those of an OpLargeSend: of TCP over IPv4 or IPv6, at most QPConfig.Headers bytes, which are copied when the request
+	// is posted. SGE is the data, at most 256 KB, of which each frame has Segment bytes. Lengths, identifications, sequence numbers,
+	// flags and checksums are made, whatever the headers have.
+	Headers []byte
+	Segment uint16
 }
 
 // Bind describes the binding of a memory window (IBA 10.6.7.2). After the post,
@@ -249,7 +255,7 @@ func (qp *QP) putSend(wr *SendWR) error {
 		return errSendFull
 	}
 	if qp.scratch == nil {
-		qp.scratch = &scratch{inline: make([]byte, qp.cfg.Inline)}
+		qp.scratch = &scratch{inline: make([]byte, max(qp.cfg.Inline, qp.cfg.Headers))}
 	}
 	out := &qp.scratch.wr
 	out.ID, out.Op, out.Flags = wr.ID, ring.WROp(wr.Op), ring.WRFlags(wr.Flags)
@@ -267,6 +273,8 @@ func (qp *QP) putSend(wr *SendWR) error {
 		}
 	}
 	switch wr.Op {
+	case OpLargeSend:
+		out.Imm, out.Inline = uint32(wr.Segment), qp.scratch.inline[:copy(qp.scratch.inline, wr.Headers)]
 	case OpSendInvalidate, OpLocalInvalidate:
 		out.Imm = wr.InvalidateKey
 	case OpCompareSwap:
@@ -375,6 +383,14 @@ func (qp *QP) checkSend(wr *SendWR) error {
 	} else if len(wr.SGE) > qp.cfg.SendSGE {
 		return newError("post send", ErrInvalid, "SGE has %d entries, at most %d", len(wr.SGE), qp.cfg.SendSGE)
 	}
+	if wr.Op == OpLargeSend && qp.cfg.Type == RawPacket {
+		if len(wr.Headers) > qp.cfg.Headers {
+			return newError("post send", ErrInvalid, "Headers has %d bytes, at most %d", len(wr.Headers), qp.cfg.Headers)
+		}
+		if wr.Segment == 0 {
+			return newError("post send", ErrInvalid, "Segment is 0, want 1 at least")
+		}
+	}
 	if wr.Flags&Checksums != 0 && !qp.sums {
 		if qp.cfg.Type != RawPacket {
 			return newError("post send", ErrInvalid, "Checksums does not go with %v", qp.cfg.Type)
@@ -414,6 +430,9 @@ func checkBind(b *Bind) error {
 
 // serves reports whether a transport service has the operation (IBA 9.1, table 38).
 func serves(t QPType, op Opcode) bool {
+	if op == OpLargeSend {
+		return t == RawPacket
+	}
 	switch t {
 	case RC:
 		return true

@@ -78,6 +78,7 @@ type QPConfig struct {
 	SendSGE        int // scatter/gather entries of a request; 0: 1
 	RecvSGE        int
 	Inline         int    // bytes of inline data
+	Headers        int    // RawPacket: bytes of headers of an OpLargeSend, up to 128; 0: there are none
 	SignalAll      bool   // every send completes, Signaled or not
 	BlockSelf      bool   // UD: what it sends to multicast groups does not come back to it
 	Context        uint64 // returned in completions and events
@@ -148,6 +149,10 @@ func (c *QPConfig) check(l *Attributes) error {
 		return bad("RecvSGE", c.RecvSGE, 0, l.MaxSGE)
 	case c.Inline < 0 || c.Inline > l.MaxInline:
 		return bad("Inline", c.Inline, 0, l.MaxInline)
+	case c.Headers < 0 || c.Headers > command.MostHeaders:
+		return bad("Headers", c.Headers, 0, command.MostHeaders)
+	case c.Headers != 0 && c.Type != RawPacket:
+		return newError("create qp", ErrInvalid, "Headers is set for %v, want it only for RawPacket", c.Type)
 	}
 	return nil
 }
@@ -164,6 +169,16 @@ func (pd *PD) CreateQP(c QPConfig) (*QP, error) {
 	cmd := command.CreateQP{
 		PD: pd.handle, Type: command.QPType(c.Type), SendCQ: c.SendCQ.handle,
 		SendDepth: uint32(c.SendDepth), SendSGE: uint32(c.SendSGE), Inline: uint32(c.Inline), Context: c.Context,
+	}
+	if c.Headers > 0 { // with the elements behind them
+		p, err := pd.dev.FramePort()
+		if err != nil {
+			return nil, err
+		}
+		if p.Offloads&FrameLargeSends == 0 {
+			return nil, newError("create qp", ErrUnsupported, "the driver cuts no large sends")
+		}
+		cmd.Inline = max(cmd.Inline, uint32(ring.LargeRoom(c.Headers, c.SendSGE)))
 	}
 	if c.RecvCQ != nil {
 		cmd.RecvCQ = c.RecvCQ.handle

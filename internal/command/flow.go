@@ -58,6 +58,9 @@ const (
 	RSSKeyLen      = 40
 )
 
+// MostHeaders is how many bytes of headers a large send has at most.
+const MostHeaders = 128
+
 // RSSFields are the fields of a frame that a hash is made over, as ibv_rx_hash_fields numbers them.
 type RSSFields uint32
 

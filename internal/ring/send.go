@@ -61,6 +61,9 @@ func SendGeometry(depth, sge, inline int) Geometry {
 // HeaderRoom returns the space in an entry that n bytes of headers of an OpLargeSend take, in front of its elements.
 func HeaderRoom(n int) int { return (n + sgeSize - 1) &^ (sgeSize - 1) }
 
+// LargeRoom returns the inline bytes with which an entry has room for an OpLargeSend.
+func LargeRoom(headers, sge int) int { return HeaderRoom(headers) + sge*sgeSize }
+
 // Send is a send ring. A program fills it with Post; the loop empties it with
 // Next and gives entries back with Release when their requests have completed.
 type Send struct {

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/internal/ring"
@@ -14,7 +15,7 @@ const (
 	MaxLargeSend = 256 << 10
 	mostSegments = 4096
 	// MaxLargeHeaders is how many bytes of headers it has at most.
-	MaxLargeHeaders = 128
+	MaxLargeHeaders = command.MostHeaders
 )
 
 // checkLarge checks a large send, whose elements were looked up.
