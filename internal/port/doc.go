@@ -15,5 +15,10 @@
 // holds up nobody but those at the same priority.
 //
 // A packet handed out is valid until the next Transmit of the same port. Packets for another station on the same wire,
-// which no network would bring back, are turned around inside.
+// which no network would bring back, are turned around inside: they wait for the port's next turn (turned.go), in the memory where
+// they are if their function lends it, else in a copy, and then arrive as packets of the wire do. Frames of programs for rules of
+// programs alone go the same way in the turn in which they are sent (straight.go), without the wait and the copy: a program may write
+// to its memory at any time, so that it cannot be lent, and the queue pairs of the rules copy the frame at once anyway
+// (go test ./internal/device -run "^$" -bench Frames). What a station sends to itself is not the port's: the link brings it back, so
+// that it is impaired, limited and captured as what goes to others (link/station).
 package port

@@ -7,7 +7,10 @@ import (
 // loopSlots is how many frames between stations of one link may wait for Looped before more are dropped.
 const loopSlots = 256
 
-// loop holds the frames from stations of a link to others of it, which no wire brings back.
+// loop holds the frames from stations of a link to stations of it, which no wire brings back. What one function sends to another the
+// port keeps already, as a card's switch does (package port); what comes here is what a function sends to itself. It goes through the
+// link nevertheless, and only then back, so that a rate, impairments and captures, which are around the link, are as true for it as
+// for what goes to others: a program that tries its two ends at one adapter sees the losses that it has asked for.
 type loop struct {
 	slots [][]byte
 	head  int // next to be handed out
