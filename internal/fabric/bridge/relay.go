@@ -115,6 +115,9 @@ func (p *RelayPort) member(vlan uint16) bool {
 	return vlan != 0 && (vlan == p.pvid || p.tagged.Has(vlan))
 }
 
+// Member reports whether the port is in a VLAN.
+func (p *RelayPort) Member(vlan uint16) bool { return p.member(vlan) }
+
 // Number returns the port's number, from 0.
 func (p *RelayPort) Number() int { return int(p.number) }
 
@@ -172,6 +175,9 @@ func (p *RelayPort) decide(now clock.Time, dst, src eth.MAC, vlan uint16, learn 
 func reserved(m eth.MAC) bool {
 	return [5]byte(m[:5]) == [5]byte{0x01, 0x80, 0xc2, 0, 0} && m[5] < 0x10
 }
+
+// ReservedMAC reports whether a MAC is one of those that no bridge forwards to (IEEE 802.1Q, 8.6.3).
+func ReservedMAC(m eth.MAC) bool { return reserved(m) }
 
 // destination returns where a MAC was heard; nil: everywhere.
 func (r *Relay) destination(now clock.Time, mac eth.MAC, vlan uint16) *entry {

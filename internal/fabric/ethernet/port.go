@@ -20,16 +20,17 @@ type Port struct {
 	groups    [Priorities]group
 	scheduler scheduler
 
-	relay    *bridge.RelayPort // nil: it is routed
-	dscp     [64]uint8
-	pcp      [8]uint8
-	perByte  uint64     // time of a byte on the wire, ns << 32
-	end      clock.Time // when the line is free, with rest, which is ns << 32
-	rest     uint32
-	sending  charge // of the frame on the line
-	urgent   []Ref  // pauses of the host of a station, which go first
-	cfg      PortConfig
-	counters Counters
+	relay     *bridge.RelayPort // nil: it is routed
+	dscp      [64]uint8
+	pcp       [8]uint8
+	perByte   uint64     // time of a byte on the wire, ns << 32
+	end       clock.Time // when the line is free, with rest, which is ns << 32
+	rest      uint32
+	sending   charge // of the frame on the line
+	unlearned uint64 // sources of a domain of which there were too many
+	urgent    []Ref  // pauses of the host of a station, which go first
+	cfg       PortConfig
+	counters  Counters
 }
 
 // newPort returns a port for a configuration that is settled.
@@ -195,7 +196,7 @@ func (p *Port) transmit(now clock.Time, f Ref, n int) {
 func (p *Port) Counters(now clock.Time) Counters {
 	p.pauseTimes(now)
 	if p.relay != nil {
-		p.counters.NotLearned = p.relay.NotLearned()
+		p.counters.NotLearned = p.relay.NotLearned() + p.unlearned
 	}
 	return p.counters
 }

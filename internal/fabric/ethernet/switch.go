@@ -28,7 +28,9 @@ type Switch struct {
 	bridged [MostPorts]uint8 // the bundle of each port of the relay
 	routes  routes
 	storms  []Storm
-	crossed bool // it has two ports, and what arrives at one leaves by the other as it is
+	domain  *Domain // nil: the relay says where frames go
+	place   int     // among its switches
+	crossed bool    // it has two ports, and what arrives at one leaves by the other as it is
 }
 
 // Departure is a frame that leaves a switch.
@@ -185,7 +187,7 @@ func (s *Switch) forward(now clock.Time, p *Port, h *header, f Ref) uint64 {
 	}
 	vlan := p.relay.VLAN(h.tci & eth.VIDMask)
 	s.store.frames[f].vlan = vlan
-	to, verdict := p.relay.Decide(now, h.dst, h.src, vlan)
+	to, verdict := s.decide(now, p, h, vlan, f)
 	switch verdict {
 	case bridge.UnknownVLAN:
 		d.UnknownVLAN++
@@ -206,7 +208,18 @@ func (s *Switch) forward(now clock.Time, p *Port, h *header, f Ref) uint64 {
 	case bridge.Flooded:
 		p.counters.Flooded++
 	}
+	if s.domain != nil {
+		return to
+	}
 	return s.members(to, h, f)
+}
+
+// decide asks the relay where a frame goes, or the domain.
+func (s *Switch) decide(now clock.Time, p *Port, h *header, vlan uint16, f Ref) (to uint64, v bridge.Verdict) {
+	if s.domain != nil {
+		return s.domain.decide(now, s, p, h, vlan, f)
+	}
+	return p.relay.Decide(now, h.dst, h.src, vlan)
 }
 
 // members returns a port of each bundle of the relay, the one for the flow.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric/bridge"
 	"github.com/softvpi/softvpi/internal/fabric/ethernet"
 )
 
@@ -150,6 +151,9 @@ func (n *Network) restore(now clock.Time, a, b ethernet.End) {
 		}
 	}
 	n.fabric.SetUp(now, a, up)
+	if n.domain != nil {
+		n.domain.Rebuild()
+	}
 	for _, e := range []ethernet.End{a, b} {
 		if e.Node >= 0 && n.jacks[e.Node] != nil {
 			n.jacks[e.Node].tell()
@@ -363,7 +367,11 @@ func listMACs(n *Network, now clock.Time, args []string) (string, error) {
 		return "", refuse("node %q is no switch of the Ethernet", args[0])
 	}
 	var b strings.Builder
-	for _, e := range n.fabric.Switch(node).Table(now) {
+	table := n.fabric.Switch(node).Table
+	if n.domain != nil {
+		table = func(now clock.Time) []bridge.Entry { return n.domain.Table(now, node) }
+	}
+	for _, e := range table(now) {
 		fmt.Fprintf(&b, "%v VLAN %d at %s, heard %v ago\n", e.MAC, e.VLAN, n.endName(ethernet.End{Node: node, Port: e.Port}),
 			e.Age.Round(time.Second))
 	}

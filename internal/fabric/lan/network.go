@@ -36,6 +36,7 @@ const untimed = 1e12
 // Network is a network that runs as it is told. One goroutine at a time may use it and its jacks.
 type Network struct {
 	fabric ethernet.Fabric
+	domain *ethernet.Domain // nil: there is one switch
 	cfg    Config
 	timing bool
 	jacks  []*Jack // by node; nil: nobody is plugged in there
@@ -73,6 +74,9 @@ func New(now clock.Time, cfg Config) (*Network, error) {
 		if err := n.fabric.Connect(l.A, l.B); err != nil {
 			return nil, &NodeError{cfg.Nodes[l.A.Node].Name, err}
 		}
+	}
+	if _, switches, _ := n.Counts(); switches > 1 {
+		n.domain = ethernet.NewDomain(&n.fabric)
 	}
 	for i := range cfg.Nodes {
 		if n.Host(i) {

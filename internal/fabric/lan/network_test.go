@@ -4,11 +4,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric/bridge"
 	"github.com/softvpi/softvpi/internal/fabric/ethernet"
 	"github.com/softvpi/softvpi/wire/eth"
 )
@@ -319,5 +321,124 @@ func TestCommandsRefuse(t *testing.T) {
 		if _, mine, _ := b.Command(0, strings.Fields(line)); mine {
 			t.Errorf("%s is taken", line)
 		}
+	}
+}
+
+// leafSpine returns hosts h0 to h3 at leaves l0 and l1, each with a link to each spine.
+func leafSpine(t *testing.T, spines int) *bench {
+	t.Helper()
+	cfg := Config{Timing: true}
+	for i := range 4 {
+		cfg.Nodes = append(cfg.Nodes, Node{Name: fmt.Sprintf("h%d", i), Station: &ethernet.StationConfig{
+			Wire: ethernet.PortConfig{Rate: 10e9}, Waiting: 1 << 20}})
+	}
+	between := ethernet.PortConfig{Rate: 10e9, PVID: 1, Tagged: bridge.AllVLANs()}
+	for l := range 2 {
+		n := Node{Name: fmt.Sprintf("l%d", l), Ports: []ethernet.PortConfig{{Rate: 10e9}, {Rate: 10e9}}}
+		for s := range spines {
+			n.Ports = append(n.Ports, between)
+			cfg.Links = append(cfg.Links, Link{ethernet.End{Node: 4 + l, Port: 2 + s}, ethernet.End{Node: 6 + s, Port: l}})
+		}
+		cfg.Nodes = append(cfg.Nodes, n)
+		for h := range 2 {
+			cfg.Links = append(cfg.Links, Link{ethernet.End{Node: 2*l + h}, ethernet.End{Node: 4 + l, Port: h}})
+		}
+	}
+	for s := range spines {
+		cfg.Nodes = append(cfg.Nodes, Node{Name: fmt.Sprintf("s%d", s), Ports: []ethernet.PortConfig{between, between}})
+	}
+	n, err := New(0, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &bench{t, n, 0}
+}
+
+// Over leaves and spines what goes everywhere arrives once at each host, though links are circles; flows are spread over the spines,
+// each in order over one; and when a spine goes, or comes back, all flows find their way.
+func TestCirclesOfSwitches(t *testing.T) {
+	b := leafSpine(t, 2)
+	var jacks []*Jack
+	for i := range 4 {
+		jacks = append(jacks, b.plug(fmt.Sprintf("h%d", i)))
+	}
+	jacks[0].Transmit(b.now, packet(0, 99, 0, 64))
+	b.to(b.now.Add(time.Millisecond))
+	for i, j := range jacks[1:] {
+		if n, _ := b.drain(j); n != 1 {
+			t.Errorf("h%d got %d copies of what goes everywhere", i+1, n)
+		}
+	}
+	b.learned(jacks...)
+	flow := func(port int) []byte {
+		p := packet(0, 2, 0, 200)
+		binary.BigEndian.PutUint16(p[34:], uint16(port))
+		return p
+	}
+	passes := func(when string, spines ...string) {
+		t.Helper()
+		var before [2]uint64
+		for i := range 2 {
+			before[i] = b.State(b.now, ethernet.End{Node: 6 + i}).InFrames
+		}
+		for port := range 64 {
+			jacks[0].Transmit(b.now, flow(port))
+		}
+		b.to(b.now.Add(time.Millisecond))
+		if n, _ := b.drain(jacks[2]); n != 64 {
+			t.Errorf("%s: %d of 64 frames", when, n)
+		}
+		for i := range 2 {
+			used := b.State(b.now, ethernet.End{Node: 6 + i}).InFrames - before[i]
+			want := slices.Contains(spines, fmt.Sprintf("s%d", i))
+			if want && used < 64/uint64(len(spines))/2 || !want && used != 0 {
+				t.Errorf("%s: %d frames over s%d", when, used, i)
+			}
+		}
+	}
+	passes("at first", "s0", "s1")
+	b.do("unlink s0[2]")
+	passes("with a link of s0 out", "s1")
+	b.do("unlink s1[1]")
+	jacks[0].Transmit(b.now, flow(1))
+	b.to(b.now.Add(time.Millisecond))
+	if n, _ := b.drain(jacks[2]); n != 0 {
+		t.Errorf("%d frames without a way", n)
+	}
+	b.do("relink s1[1]")
+	b.do("relink s0[2]")
+	passes("with all links in again", "s0", "s1")
+	if s := b.do("macs l0"); strings.Count(s, "VLAN 1 at l0[") != 4 {
+		t.Errorf("macs: %s", s)
+	}
+	if s := b.do("macs s1"); strings.Count(s, "VLAN 1 at s1[") != 4 {
+		t.Errorf("macs: %s", s)
+	}
+}
+
+// Addresses of a port are limited, those that are too old make room, and one that moves is followed.
+func TestAddressesOfADomain(t *testing.T) {
+	b := leafSpine(t, 1)
+	h0, h2 := b.plug("h0"), b.plug("h2")
+	for i := range 300 {
+		p := packet(0, 99, 0, 64)
+		p[9], p[10] = byte(i>>8), byte(i)
+		h0.Transmit(b.now, p)
+		b.to(b.now.Add(time.Millisecond))
+		b.drain(h2)
+	}
+	if n := strings.Count(b.do("macs l0"), "\n"); n != ethernet.DefaultEntries {
+		t.Errorf("%d addresses of a port, want %d", n, ethernet.DefaultEntries)
+	}
+	b.to(b.now.Add(400 * time.Second))
+	h0.Transmit(b.now, packet(7, 99, 0, 64))
+	b.to(b.now.Add(time.Millisecond))
+	if s := b.do("macs l0"); strings.Count(s, "\n") != 1 || !strings.Contains(s, mac(7).String()) {
+		t.Errorf("after 400 s: %s", s)
+	}
+	h2.Transmit(b.now, packet(7, 99, 0, 64))
+	b.to(b.now.Add(time.Millisecond))
+	if s := b.do("macs l0"); !strings.Contains(s, mac(7).String()+" VLAN 1 at l0[3]") {
+		t.Errorf("after it has moved: %s", s)
 	}
 }
