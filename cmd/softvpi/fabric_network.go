@@ -76,7 +76,7 @@ func adapt(p *ethernet.PortConfig, own scenario.Port) {
 	if own.PVID != 0 || own.Tagged != (bridge.VLANs{}) {
 		p.PVID, p.Tagged = own.PVID, own.Tagged
 	}
-	p.Trust = own.Trust
+	p.Trust, p.Default = own.Trust, own.Default
 	if own.OwnPFC {
 		p.FlowControl, p.Lossless = ethernet.NoFlowControl, own.Lossless
 		if own.Lossless != 0 {
@@ -90,6 +90,11 @@ func stationOf(f *scenario.Fabric, i int) *ethernet.StationConfig {
 	c := f.NICs[i]
 	link := &f.Graph.Links[f.Graph.Nodes[i].Links[0]]
 	w := ethernet.PortConfig{Rate: link.Rate, Delay: link.Delay, MTU: cable.MostMTU, Trust: ethernet.TrustDSCP, Lossless: c.Lossless}
+	for _, own := range f.Ports { // both ends of the link give frames the same priority
+		if n, _ := f.Graph.Links[f.Graph.Nodes[i].Links[0]].Other(i); own.Node == n && own.Port == link.Port(n) {
+			w.Trust, w.Default = own.Trust, own.Default
+		}
+	}
 	switch {
 	case c.Pause:
 		w.FlowControl = ethernet.GlobalPause

@@ -1,14 +1,20 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/softvpi/softvpi/internal/fabric/lan"
 	"github.com/softvpi/softvpi/internal/testbed/await"
@@ -162,4 +168,99 @@ func countOf(t *testing.T, out, name string) int {
 	}
 	t.Fatalf("no %s in %s", name, out)
 	return 0
+}
+
+// The set-ups of examples/pfc: with PFC at every hop the switches drop nothing; with one hop that has none they do.
+func TestPFCHopByHop(t *testing.T) {
+	systemtest.Mark(t)
+	for _, c := range []struct {
+		name  string
+		wrong []string
+	}{{"all hops", nil}, {"not the spine", []string{"spine0"}}, {"not the hosts", []string{"host0", "host1"}}} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPlace(t)
+			bin := t.TempDir()
+			if err := os.Symlink(os.Args[0], filepath.Join(bin, "softvpi")); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(context.Background(), mostWait)
+			defer cancel()
+			x := exec.CommandContext(ctx, "../../examples/pfc/try.sh", c.wrong...)
+			x.Cancel, x.WaitDelay = func() error { return x.Process.Signal(syscall.SIGTERM) }, time.Second
+			x.Env = append(p.env, "PATH="+bin+":"+os.Getenv("PATH"))
+			var errs bytes.Buffer
+			x.Stderr = &errs
+			out, err := x.Output()
+			var dropped, pauses int
+			if _, scanned := fmt.Sscanf(string(out), "%d frames dropped, %d pauses", &dropped, &pauses); err != nil || scanned != nil {
+				t.Fatalf("%v, %v: %s%s", err, scanned, out, errs.String())
+			}
+			if c.wrong == nil && (dropped != 0 || pauses == 0) || c.wrong != nil && dropped == 0 {
+				t.Errorf("%d frames dropped, %d pauses\n%s", dropped, pauses, errs.String())
+			}
+		})
+	}
+}
+
+// incast is two senders to one receiver at 2 Gb/s with congestion control, as it is simulated and as it runs live.
+const incast = `{"topology": {"kind": "incast", "rate": "2Gb/s"}, "duration": "200ms",
+	"switch": {"kmin": "40KB", "kmax": "400KB", "pmax": "10%"},
+	"nic": {"dcqcn": "authors", "DcqcnEnablePrio0": 1, "mtu": 4096}, "workload": {"kind": "incast", "priority": 0}}`
+
+// Two live senders share a port as fairly as the simulator says, from the same file: Jain's index is within 0.1.
+func TestIncastIsAsFairAsSimulated(t *testing.T) {
+	systemtest.Mark(t)
+	s := runSwitches(t, incast, "--timing")
+	result := filepath.Join(s.place.dir, "result.json")
+	s.place.ok(t, "simulate", s.file, "--json", result, "--quiet")
+	text, err := os.ReadFile(result)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var simulated struct {
+		Summary struct {
+			Jain float64 `json:"jain"`
+		} `json:"summary"`
+	}
+	if err := json.Unmarshal(text, &simulated); err != nil || simulated.Summary.Jain == 0 {
+		t.Fatalf("%v: %.400s", err, text)
+	}
+	receiver := s.driver("r", "10.97.0.9/24,fabric=receiver,linkmtu=4200")
+	receiver.dcqcn(t, "r")
+	var senders []place
+	for i := range 2 {
+		p := s.driver("s", fmt.Sprintf("10.97.0.%d/24,fabric=sender%d,linkmtu=4200", i+1, i))
+		p.dcqcn(t, "s")
+		senders = append(senders, p)
+	}
+	for i, p := range senders {
+		port := strconv.Itoa(6830 + i)
+		receiver.spawn(t, "nd_write_bw", "-S", "10.97.0.9", "-p", port).until(t, "serving at")
+		p.spawn(t, "nd_write_bw", "-C", "10.97.0.9", "-L", fmt.Sprintf("10.97.0.%d", i+1), "-p", port, "-D", "600")
+	}
+	// Both have sent so much that their rates have converged; then the bytes of as much again count.
+	sent := func() (bytes [2]float64) {
+		for i := range bytes {
+			bytes[i] = float64(s.port(fmt.Sprintf("sender%d", i)).OutBytes)
+		}
+		return bytes
+	}
+	past := func(from [2]float64, more float64) (now [2]float64) {
+		await.Eventually(t, "both senders send", func() bool {
+			now = sent()
+			return now[0]+now[1] > from[0]+from[1]+more && now[0] > from[0] && now[1] > from[1]
+		})
+		return now
+	}
+	first := past([2]float64{}, 300e6)
+	last := past(first, 600e6)
+	x, y := last[0]-first[0], last[1]-first[1]
+	jain := (x + y) * (x + y) / (2 * (x*x + y*y))
+	t.Logf("live: Jain %.4f, %.0f and %.0f MB; simulated: %.4f", jain, x/1e6, y/1e6, simulated.Summary.Jain)
+	if math.Abs(jain-simulated.Summary.Jain) > 0.1 {
+		t.Errorf("Jain %.4f live, %.4f simulated", jain, simulated.Summary.Jain)
+	}
+	if p := s.port("switch[3]"); p.Marked == 0 {
+		t.Error("nothing was marked")
+	}
 }

@@ -32,8 +32,9 @@ type Port struct {
 	// PVID and Tagged are its VLANs, as of ethernet.PortConfig.
 	PVID   uint16
 	Tagged bridge.VLANs
-	// Trust gives frames their priorities.
-	Trust ethernet.Trust
+	// Trust gives frames their priorities, and Default what that leaves.
+	Trust   ethernet.Trust
+	Default uint8
 	// Lossless are its lossless priorities, if OwnPFC.
 	Lossless uint8
 	OwnPFC   bool
@@ -170,6 +171,7 @@ func (f *Fabric) ports(o *object) {
 		default:
 			p.Trust = ethernet.TrustNone
 		}
+		p.Default = uint8(x.int("priority", 0, 0, ethernet.Priorities-1))
 		x.end()
 		f.Ports = append(f.Ports, p)
 	}
