@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/fabric/lan"
+	"github.com/softvpi/softvpi/internal/fabric/state"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
@@ -63,9 +63,9 @@ func (s *switches) do(command ...string) string {
 }
 
 // port returns the state of a port.
-func (s *switches) port(name string) lan.PortState {
+func (s *switches) port(name string) state.Port {
 	s.t.Helper()
-	var part lan.Part
+	var part state.Part
 	if err := json.Unmarshal([]byte(s.do("state", "0")), &part); err != nil {
 		s.t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func (s *switches) port(name string) lan.PortState {
 		}
 	}
 	s.t.Fatalf("no port %s", name)
-	return lan.PortState{}
+	return state.Port{}
 }
 
 // ok runs a tool of the place's driver.

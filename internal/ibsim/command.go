@@ -46,6 +46,7 @@ func init() {
 		"description": {"NODE TEXT", "give a node another NodeDescription", describe},
 		"image":       {"NODE GUID", "give a node another SystemImageGUID", setImage},
 		"clients":     {"", "list the programs that are attached", listClients},
+		"state":       {"FIRST", "print the ports of all nodes from number FIRST on as JSON", portStates},
 		"status":      {"", "show what programs have not read, and how many were cut off for that", status},
 	}
 }
@@ -242,6 +243,14 @@ func status(_ clock.Time, s *Server, _ []string) (string, error) {
 		b.WriteString(line + "\n")
 	}
 	return b.String(), nil
+}
+
+func portStates(_ clock.Time, s *Server, args []string) (string, error) {
+	text, err := s.rack.Part(args[0])
+	if err != nil {
+		return "", refuse("%v", err)
+	}
+	return text, nil
 }
 
 func listClients(_ clock.Time, s *Server, _ []string) (string, error) {

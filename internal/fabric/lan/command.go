@@ -1,7 +1,6 @@
 package lan
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sort"
@@ -44,7 +43,6 @@ func init() {
 		"ports":  {"", "list the ports of the Ethernet with what they have sent, lost and marked", listPorts},
 		"port":   {"PORT", "show the counters of a port of the Ethernet", showPort},
 		"macs":   {"SWITCH", "list the addresses that a switch has learned", listMACs},
-		"state":  {"FIRST", "print the ports of the Ethernet from number FIRST on as JSON", state},
 	}
 }
 
@@ -358,7 +356,7 @@ func showPort(n *Network, now clock.Time, args []string) (string, error) {
 		return "", err
 	}
 	s := n.State(now, a)
-	return s.counterLines(), nil
+	return counterLines(&s), nil
 }
 
 func listMACs(n *Network, now clock.Time, args []string) (string, error) {
@@ -376,41 +374,4 @@ func listMACs(n *Network, now clock.Time, args []string) (string, error) {
 			e.Age.Round(time.Second))
 	}
 	return b.String(), nil
-}
-
-// Part is a part of the state of the network: of the ports from a number on.
-type Part struct {
-	// Next is the number of the port after the last; 0: there is none.
-	Next  int         `json:"next,omitempty"`
-	Timed bool        `json:"timing"`
-	Now   int64       `json:"now"` // ns since the fabric began
-	Ports []PortState `json:"ports"`
-}
-
-// mostPart is how long the text of a part may be about.
-const mostPart = 90 << 10
-
-func state(n *Network, now clock.Time, args []string) (string, error) {
-	first, err := strconv.Atoi(args[0])
-	if err != nil || first < 0 {
-		return "", refuse("number %q; allowed: 0 and above", args[0])
-	}
-	part := Part{Timed: n.timing, Now: int64(now), Ports: []PortState{}}
-	at, size := 0, 0
-	n.Each(func(e ethernet.End) {
-		if at++; at <= first || part.Next > 0 {
-			return
-		}
-		if size > mostPart {
-			part.Next = at - 1
-			return
-		}
-		s := n.State(now, e)
-		if b, err := json.Marshal(&s); err == nil {
-			size += len(b)
-		}
-		part.Ports = append(part.Ports, s)
-	})
-	b, err := json.Marshal(&part)
-	return string(b), err
 }

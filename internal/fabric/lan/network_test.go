@@ -222,8 +222,8 @@ func TestFaults(t *testing.T) {
 	if s := b.do("macs s"); !strings.Contains(s, "VLAN 1 at s[1]") {
 		t.Errorf("macs: %s", s)
 	}
-	if s := b.do("state 0"); !strings.Contains(s, `"node":"s","port":3,"peer":"h2","up":false`) {
-		t.Errorf("state: %s", s)
+	if s := b.State(b.now, ethernet.End{Node: 3, Port: 2}); s.Node != "s" || s.Port != 3 || s.Peer != "h2" || s.Up {
+		t.Errorf("state: %+v", s)
 	}
 }
 
@@ -308,7 +308,6 @@ func TestCommandsRefuse(t *testing.T) {
 		"pfc nobody 3":          `node "nobody" is none of the Ethernet`,
 		"flap h0 soon":          `time "soon"; allowed: up to 1h, such as 200ms`,
 		"macs h0":               `node "h0" is no switch of the Ethernet`,
-		"state x":               `number "x"; allowed: 0 and above`,
 		"pfc h0":                "pfc has 1 arguments; allowed: pfc PORT|SWITCH 3|none",
 		"pfc s 0,1,2,3,4,5,6,7": "",
 	} {

@@ -10,72 +10,8 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric/bridge"
 	"github.com/softvpi/softvpi/internal/fabric/ethernet"
+	"github.com/softvpi/softvpi/internal/fabric/state"
 )
-
-// PortState is what a port of a switch, or the end of a host's link, is like now, and what it has counted since the network began.
-type PortState struct {
-	Node string `json:"node"`
-	Port int    `json:"port"` // from 1
-	Peer string `json:"peer"` // the other end, as leaf0[1]; empty: none
-	Host bool   `json:"host,omitempty"`
-	// Program is whose adapter is plugged in at a host; empty: nobody's.
-	Program string `json:"program,omitempty"`
-	Up      bool   `json:"up"`
-	// Rate is in bits per second; 0: it is not kept.
-	Rate     uint64 `json:"rate,omitempty"`
-	Lossless []int  `json:"pfc,omitempty"`
-	PVID     uint16 `json:"pvid,omitempty"`
-	Trunk    string `json:"trunk,omitempty"`
-	// Loss is the share of frames that are lost which leave the port, Storming are the priorities that it pauses for no reason,
-	// Take is how fast a host takes what arrives, in bits per second; 0: at once.
-	Loss     float64 `json:"loss,omitempty"`
-	Storming []int   `json:"storm,omitempty"`
-	Take     uint64  `json:"take,omitempty"`
-	// Paused are the priorities that the other end has paused, Pausing those of the other end that this one has.
-	Paused  []int `json:"paused,omitempty"`
-	Pausing []int `json:"pausing,omitempty"`
-
-	InFrames  uint64 `json:"in_frames"`
-	InBytes   uint64 `json:"in_bytes"`
-	OutFrames uint64 `json:"out_frames"`
-	OutBytes  uint64 `json:"out_bytes"`
-	Marked    uint64 `json:"marked"`
-	Flooded   uint64 `json:"flooded"`
-	// Queued is how many bytes wait to leave by the port, Peak how many did at most at one priority.
-	Queued int `json:"queued"`
-	Peak   int `json:"peak"`
-	// Drops are frames that found no room: at queues that leave by the port, in the buffer and in headroom when they came in there.
-	QueueDrops    uint64 `json:"queue_drops"`
-	BufferDrops   uint64 `json:"buffer_drops"`
-	HeadroomDrops uint64 `json:"headroom_drops"`
-	// Lost frames were damaged on the link to the port, Refused were received and went nowhere for other reasons.
-	Lost    uint64 `json:"lost"`
-	Refused uint64 `json:"refused"`
-	// Pauses of all priorities and of the link; times in nanoseconds.
-	PausesSent     uint64        `json:"pauses_sent"`
-	PausesReceived uint64        `json:"pauses_received"`
-	PausedTime     time.Duration `json:"paused_time"`
-	PausingTime    time.Duration `json:"pausing_time"`
-	Ignored        uint64        `json:"pauses_ignored"`
-	Storms         uint64        `json:"storms"`
-
-	Priorities []PriorityState `json:"priorities,omitempty"`
-}
-
-// PriorityState is what a port has counted at a priority at which it has seen frames or pauses.
-type PriorityState struct {
-	Priority  int    `json:"priority"`
-	InFrames  uint64 `json:"in_frames"`
-	InBytes   uint64 `json:"in_bytes"`
-	OutFrames uint64 `json:"out_frames"`
-	OutBytes  uint64 `json:"out_bytes"`
-	Queued    int    `json:"queued"`
-	Peak      int    `json:"peak"`
-	Marked    uint64 `json:"marked"`
-	Drops     uint64 `json:"drops"`
-	Sent      uint64 `json:"pauses_sent"`
-	Received  uint64 `json:"pauses_received"`
-}
 
 // set returns the priorities of a set.
 func set(s uint8) (all []int) {
@@ -105,10 +41,10 @@ func (n *Network) ports(node int) int {
 }
 
 // State returns what a port is like.
-func (n *Network) State(now clock.Time, at ethernet.End) PortState {
+func (n *Network) State(now clock.Time, at ethernet.End) state.Port {
 	p := n.fabric.Port(at)
 	cfg, c := p.Config(), p.Counters(now)
-	s := PortState{Node: n.Name(at.Node), Port: at.Port + 1, Peer: n.endName(n.fabric.Peer(at)), Host: n.Host(at.Node), Up: p.Up(),
+	s := state.Port{Node: n.Name(at.Node), Port: at.Port + 1, Peer: n.endName(n.fabric.Peer(at)), Host: n.Host(at.Node), Up: p.Up(),
 		Lossless: set(cfg.Lossless), Loss: n.fabric.Loss(at), Storming: set(p.Storming()), Flooded: c.Flooded, Lost: c.Dropped.Lost,
 		Ignored: c.Ignored, PausesSent: c.Global.Sent, PausesReceived: c.Global.Received, PausedTime: c.Global.ReceivedTime,
 		PausingTime: c.Global.SentTime}
@@ -131,13 +67,13 @@ func (n *Network) State(now clock.Time, at ethernet.End) PortState {
 	d := &c.Dropped
 	s.Refused += d.Malformed + d.UnknownVLAN + d.Reserved + d.Filtered + d.TooLong + d.HopLimit + d.NoRoute + d.Down
 	for i := range c.Priority {
-		s.add(&c.Priority[i], i, p)
+		add(&s, &c.Priority[i], i, p)
 	}
 	return s
 }
 
 // add adds the counters of a priority.
-func (s *PortState) add(c *ethernet.PriorityCounters, i int, p *ethernet.Port) {
+func add(s *state.Port, c *ethernet.PriorityCounters, i int, p *ethernet.Port) {
 	_, queued := p.Queued(uint8(i))
 	s.InFrames += c.InFrames
 	s.InBytes += c.InBytes
@@ -154,9 +90,10 @@ func (s *PortState) add(c *ethernet.PriorityCounters, i int, p *ethernet.Port) {
 	s.PausedTime += c.Pause.ReceivedTime
 	s.PausingTime += c.Pause.SentTime
 	s.Storms += c.Storms
-	x := PriorityState{i, c.InFrames, c.InBytes, c.OutFrames, c.OutBytes, queued, c.PeakQueue, c.Marked,
-		c.QueueDrops + c.BufferDrops + c.HeadroomDrops, c.Pause.Sent, c.Pause.Received}
-	if x != (PriorityState{Priority: i}) {
+	x := state.Priority{Priority: i, InFrames: c.InFrames, InBytes: c.InBytes, OutFrames: c.OutFrames, OutBytes: c.OutBytes, Queued: queued,
+		Peak: c.PeakQueue, Marked: c.Marked, Drops: c.QueueDrops + c.BufferDrops + c.HeadroomDrops, Sent: c.Pause.Sent,
+		Received: c.Pause.Received}
+	if x != (state.Priority{Priority: i}) {
 		s.Priorities = append(s.Priorities, x)
 	}
 }
@@ -171,14 +108,14 @@ func (n *Network) Each(do func(ethernet.End)) {
 }
 
 // counterLines are a port's counters, for people.
-func (s *PortState) counterLines() string {
+func counterLines(s *state.Port) string {
 	var b strings.Builder
 	line := func(name string, v any) { fmt.Fprintf(&b, "  %-22s %v\n", name, v) }
 	state := "down"
 	if s.Up {
 		state = "up"
 	}
-	fmt.Fprintf(&b, "%s to %s: %s%s\n", endOf(s.Node, s.Port, s.Host), s.Peer, state, s.settings())
+	fmt.Fprintf(&b, "%s to %s: %s%s\n", endOf(s.Node, s.Port, s.Host), s.Peer, state, settings(s))
 	line("frames received", s.InFrames)
 	line("bytes received", s.InBytes)
 	line("frames sent", s.OutFrames)
@@ -207,7 +144,7 @@ func endOf(node string, port int, host bool) string {
 }
 
 // settings says what is not usual about a port.
-func (s *PortState) settings() string {
+func settings(s *state.Port) string {
 	var all []string
 	add := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
 	if s.Rate > 0 {

@@ -1,0 +1,86 @@
+// Package state is what a fabric that runs tells of its ports, as JSON: to commands, the management interface and pages.
+package state
+
+import "time"
+
+// Port is what a port of a switch, or the end of a host's link, is like now, and what it has counted since the fabric began. Of an
+// InfiniBand port what has no meaning there is zero.
+type Port struct {
+	Node string `json:"node"`
+	Port int    `json:"port"` // from 1
+	Peer string `json:"peer"` // the other end, as leaf0[1]; empty: none
+	Host bool   `json:"host,omitempty"`
+	// InfiniBand says that the node is one of InfiniBand, of which State is the port's state and Width its width and speed.
+	InfiniBand bool   `json:"infiniband,omitempty"`
+	State      string `json:"state,omitempty"`
+	Width      string `json:"width,omitempty"`
+	// Program is whose adapter is plugged in at a host; empty: nobody's.
+	Program string `json:"program,omitempty"`
+	Up      bool   `json:"up"`
+	// Rate is in bits per second; 0: it is not kept.
+	Rate     uint64 `json:"rate,omitempty"`
+	Lossless []int  `json:"pfc,omitempty"`
+	PVID     uint16 `json:"pvid,omitempty"`
+	Trunk    string `json:"trunk,omitempty"`
+	// Loss is the share of frames that are lost which leave the port, Storming are the priorities that it pauses for no reason,
+	// Take is how fast a host takes what arrives, in bits per second; 0: at once.
+	Loss     float64 `json:"loss,omitempty"`
+	Storming []int   `json:"storm,omitempty"`
+	Take     uint64  `json:"take,omitempty"`
+	// Paused are the priorities that the other end has paused, Pausing those of the other end that this one has.
+	Paused  []int `json:"paused,omitempty"`
+	Pausing []int `json:"pausing,omitempty"`
+
+	InFrames  uint64 `json:"in_frames"`
+	InBytes   uint64 `json:"in_bytes"`
+	OutFrames uint64 `json:"out_frames"`
+	OutBytes  uint64 `json:"out_bytes"`
+	Marked    uint64 `json:"marked"`
+	Flooded   uint64 `json:"flooded"`
+	// Queued is how many bytes wait to leave by the port, Peak how many did at most at one priority.
+	Queued int `json:"queued"`
+	Peak   int `json:"peak"`
+	// Drops are frames that found no room: at queues that leave by the port, in the buffer and in headroom when they came in there.
+	QueueDrops    uint64 `json:"queue_drops"`
+	BufferDrops   uint64 `json:"buffer_drops"`
+	HeadroomDrops uint64 `json:"headroom_drops"`
+	// Lost frames were damaged on the link to the port, Refused were received and went nowhere for other reasons.
+	Lost    uint64 `json:"lost"`
+	Refused uint64 `json:"refused"`
+	// Pauses of all priorities and of the link; times in nanoseconds.
+	PausesSent     uint64        `json:"pauses_sent"`
+	PausesReceived uint64        `json:"pauses_received"`
+	PausedTime     time.Duration `json:"paused_time"`
+	PausingTime    time.Duration `json:"pausing_time"`
+	Ignored        uint64        `json:"pauses_ignored"`
+	Storms         uint64        `json:"storms"`
+	// Errors are those of an InfiniBand port, Wait for how long it had something to send and no credits, in nanoseconds.
+	Errors uint64        `json:"errors"`
+	Wait   time.Duration `json:"wait"`
+
+	Priorities []Priority `json:"priorities,omitempty"`
+}
+
+// Priority is what a port has counted at a priority at which it has seen frames or pauses.
+type Priority struct {
+	Priority  int    `json:"priority"`
+	InFrames  uint64 `json:"in_frames"`
+	InBytes   uint64 `json:"in_bytes"`
+	OutFrames uint64 `json:"out_frames"`
+	OutBytes  uint64 `json:"out_bytes"`
+	Queued    int    `json:"queued"`
+	Peak      int    `json:"peak"`
+	Marked    uint64 `json:"marked"`
+	Drops     uint64 `json:"drops"`
+	Sent      uint64 `json:"pauses_sent"`
+	Received  uint64 `json:"pauses_received"`
+}
+
+// Part is a part of the state of a fabric: of its ports from a number on.
+type Part struct {
+	// Next is the number of the port after the last; 0: there is none.
+	Next  int    `json:"next,omitempty"`
+	Timed bool   `json:"timing"`
+	Now   int64  `json:"now"` // ns since the fabric began
+	Ports []Port `json:"ports"`
+}
