@@ -10,7 +10,6 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/port"
-	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/simulate/scenario"
 	"github.com/softvpi/softvpi/internal/simulate/workload"
 	"github.com/softvpi/softvpi/internal/transport"
@@ -37,12 +36,10 @@ type rcHost struct {
 	nic  *scenario.NIC
 	addr netip.Addr
 
-	engine   *transport.Engine
-	port     port.Port
-	wire     port.Wire
-	key      uint32     // of its memory
-	nothing  *ring.Send // of queue pairs that send nothing
-	receives *ring.Recv // of all queue pairs, which receive no messages
+	engine *transport.Engine
+	port   port.Port
+	wire   port.Wire
+	key    uint32 // of its memory
 
 	in    []frame.In
 	refs  []ethernet.Ref // of in
@@ -61,13 +58,6 @@ func newRCHost(sh *shard, node int) (*rcHost, error) {
 		return nil, err
 	}
 	h.key = region.Key
-	send, recv := ring.SendGeometry(1, 1, 0), ring.RecvGeometry(1, 1)
-	if h.nothing, err = ring.OpenSend(make([]byte, send.Size()), send); err != nil {
-		return nil, err
-	}
-	if h.receives, err = ring.OpenRecv(make([]byte, recv.Size()), recv); err != nil {
-		return nil, err
-	}
 	if h.engine, err = transport.New(transport.Config{Memory: mem, MaxQPs: workload.Most}); err != nil {
 		return nil, err
 	}

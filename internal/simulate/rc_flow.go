@@ -13,17 +13,20 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// rcSending is the state of a flow at the host of the queue pair that sends.
+// rcSending is the state of a flow at the host of the queue pair that sends. It is that one's send queue.
 type rcSending struct {
+	route
 	qp         *transport.QP
-	work       *ring.Send
-	posted     int64 // bytes
-	unfinished int   // writes
-	most       int64 // the first packet that has not been sent
+	taken      int64  // bytes, by the queue pair
+	posted     int64  // bytes
+	most       int64  // the first packet that has not been sent
+	key        uint32 // of the memory of all hosts
+	unfinished int32  // writes
 }
 
 // rcReceiving is its state at the other host.
 type rcReceiving struct {
+	route
 	qp       *transport.QP
 	expected int64         // the next packet that arrives in order
 	ahead    map[int64]int // bytes of packets that have arrived behind a gap; nil: there was none
@@ -39,48 +42,78 @@ type route struct {
 // Release implements frame.Path.
 func (*route) Release() {}
 
+// Next implements transport.SendQueue.
+func (x *rcSending) Next(wr *transport.SendWR) (bool, error) {
+	n := min(message, x.posted-x.taken)
+	if n == 0 {
+		return false, nil
+	}
+	x.taken += n
+	wr.Route = nil
+	wr.Op, wr.Flags, wr.NumSGE, wr.Inline = ring.OpWrite, ring.Signaled, 1, nil
+	wr.RemoteAddr, wr.RKey = memoryAt, x.key
+	wr.SGE[0] = ring.SGE{Addr: memoryAt, Length: uint32(n), LKey: x.key}
+	return true, nil
+}
+
+// Release implements transport.SendQueue.
+func (x *rcSending) Release(int) {}
+
+// Pending implements transport.SendQueue.
+func (x *rcSending) Pending() (int, error) {
+	return int((x.posted - x.taken + message - 1) / message), nil
+}
+
+// nothing is the send and receive queue of queue pairs that have none.
+type nothing struct{}
+
+func (nothing) Next(*transport.SendWR) (bool, error) { return false, nil }
+func (nothing) Release(int)                          {}
+func (nothing) Pending() (int, error)                { return 0, nil }
+
+// noReceives is the receive queue of all queue pairs, to which nobody sends messages.
+type noReceives struct{}
+
+func (noReceives) Next(*ring.RecvWR) (bool, error) { return false, nil }
+func (noReceives) Pending() (int, error)           { return 0, nil }
+
 // begin connects a queue pair with one of the other host, and posts the first writes.
 func (h *rcHost) begin(now clock.Time, f *sending) {
-	x := &rcSending{}
-	f.rc = x
+	x := &rcSending{route: h.towards(f.Flow, f.number, f.peer), key: h.key}
+	x.sending = f
 	var err error
-	g := ring.SendGeometry(deep, 1, 0)
-	if x.work, err = ring.OpenSend(make([]byte, g.Size()), g); err == nil {
-		x.qp, err = h.create(now, x.work, uint64(f.number), receivingNumber(f.there), f.mtu,
-			&route{Route: h.towards(f.Flow, f.number, f.peer), sending: f, peer: f.peer})
-	}
-	if err != nil {
-		f.rc = nil
+	if x.qp, err = h.create(now, x, f.number, receivingNumber(f.there), f.mtu, &x.route); err != nil {
 		h.r.refused(now, err)
 		return
 	}
+	f.rc = x
 	for range deep {
-		h.post(now, f)
+		h.post(f)
 	}
 	h.connect(now, f, false)
 }
 
 // expect implements host: it connects a queue pair with one that sends.
 func (h *rcHost) expect(now clock.Time, f *receiving) {
-	q, err := h.create(now, h.nothing, uint64(f.number), sendingNumber(f.back), int32(h.r.s.MTU(f.Flow)),
-		&route{Route: h.towards(f.Flow, f.number, f.peer), peer: f.peer})
-	if err != nil {
+	x := &rcReceiving{route: h.towards(f.Flow, f.number, f.peer)}
+	var err error
+	if x.qp, err = h.create(now, nothing{}, f.number, sendingNumber(f.back), int32(h.r.s.MTU(f.Flow)), &x.route); err != nil {
 		h.r.refused(now, err)
 		return
 	}
-	f.rc = &rcReceiving{qp: q}
+	f.rc = x
 }
 
 // towards returns the route of packets of a flow to the other host.
-func (h *rcHost) towards(f *workload.Flow, number int32, peer [4]byte) frame.Route {
-	return frame.Route{Src: h.addr, Dst: netip.AddrFrom4(peer), SrcPort: sourcePort(number), TrafficClass: f.Priority << 5,
-		Priority: f.Priority}
+func (h *rcHost) towards(f *workload.Flow, number int32, peer [4]byte) route {
+	return route{peer: peer, Route: frame.Route{Src: h.addr, Dst: netip.AddrFrom4(peer), SrcPort: sourcePort(number), TrafficClass: f.Priority << 5,
+		Priority: f.Priority}}
 }
 
 // create creates a queue pair that is connected with half of a flow, and sends by a route.
-func (h *rcHost) create(now clock.Time, s *ring.Send, flow uint64, dest ib.QPN, mtu int32, x *route) (*transport.QP, error) {
-	q, err := h.engine.CreateQP(now, transport.QPConfig{Type: command.RC, PD: pd, Send: &transport.SendRing{Send: s}, Recv: h.receives,
-		Context: flow})
+func (h *rcHost) create(now clock.Time, s transport.SendQueue, flow int32, dest ib.QPN, mtu int32, x *route) (*transport.QP, error) {
+	q, err := h.engine.CreateQP(now, transport.QPConfig{Type: command.RC, PD: pd, Send: s, Recv: noReceives{},
+		Context: uint64(flow)})
 	if err != nil {
 		return nil, err
 	}
@@ -114,19 +147,13 @@ func (h *rcHost) ready(now clock.Time, q *transport.QP, dest uint32, mtu int32, 
 }
 
 // post posts the next write of a flow, if there is one.
-func (h *rcHost) post(now clock.Time, f *sending) {
+func (h *rcHost) post(f *sending) {
 	x := f.rc
 	n := int64(message)
 	if f.Bytes > 0 {
 		n = min(n, f.Bytes-x.posted)
 	}
 	if n == 0 {
-		return
-	}
-	wr := ring.SendWR{Op: ring.OpWrite, Flags: ring.Signaled, NumSGE: 1, RemoteAddr: memoryAt, RKey: h.key}
-	wr.SGE[0] = ring.SGE{Addr: memoryAt, Length: uint32(n), LKey: h.key}
-	if err := x.work.Post(&wr); err != nil {
-		h.r.refused(now, err)
 		return
 	}
 	x.posted += n
@@ -146,7 +173,7 @@ func (h *rcHost) settle(now clock.Time) {
 			if c.Status != ring.Success {
 				f.failed = true
 			} else {
-				h.post(now, f)
+				h.post(f)
 			}
 			if x.unfinished == 0 {
 				h.end(now, f)
