@@ -3,6 +3,7 @@ package simulate
 import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/simulate/workload"
+	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -19,6 +20,7 @@ type sending struct {
 	host    int32   // of the sender, by its number in the shard
 	there   uint32  // number of the other half in its shard
 	peer    [4]byte // address of the receiver
+	mac     eth.MAC // of the receiver, or of the switch that routes
 	waits   int32   // how many flows must end before
 	mtu     int32
 	failed  bool       // a write has ended with an error
@@ -38,6 +40,7 @@ type receiving struct {
 	host   int32   // of the receiver, by its number in the shard
 	back   uint32  // number of the other half in its shard
 	peer   [4]byte // address of the sender
+	mac    eth.MAC // of the sender, or of the switch that routes
 	shard  *shard
 	ended  clock.Time // when its last byte had arrived; Never: not yet
 	got    int64      // bytes that have arrived in order
@@ -90,9 +93,9 @@ func (r *Run) halve() {
 		sends[f.From]++
 		receives[f.To]++
 		a.sends[n] = sending{Flow: f, number: int32(i), host: from.node, there: uint32(m), waits: f.Waits, mtu: int32(r.s.MTU(f)),
-			peer: r.n.addrs[hosts[f.To]].As4(), began: clock.Never}
+			peer: r.n.addrs[hosts[f.To]].As4(), mac: r.n.next(hosts[f.From], hosts[f.To]), began: clock.Never}
 		b.receives[m] = receiving{Flow: f, number: int32(i), host: to.node, back: uint32(n), shard: b,
-			peer: r.n.addrs[hosts[f.From]].As4(), ended: clock.Never}
+			peer: r.n.addrs[hosts[f.From]].As4(), mac: r.n.next(hosts[f.To], hosts[f.From]), ended: clock.Never}
 		r.flows[i] = flow{&a.sends[n], &b.receives[m]}
 		if f.Waits == 0 {
 			a.starts.push(start{f.Start, int32(i)})

@@ -295,7 +295,7 @@ func (h *leanHost) tell(now clock.Time, n *notice) bool {
 	}
 	b := h.buf[:length]
 	clear(b[afterB:])
-	h.address(b, n.flow.number, n.flow.peer, class)
+	h.address(b, n.flow.number, n.flow.mac, n.flow.peer, class)
 	bth := ib.BTH(b[bthAt:])
 	bth.Encode(n.opcode, false, false, 0, pkey, sendingNumber(n.flow.back), ib.PSN(n.psn)&ib.PSNMask)
 	if n.opcode == ib.CNP {
@@ -308,7 +308,8 @@ func (h *leanHost) tell(now clock.Time, n *notice) bool {
 }
 
 // address completes the headers before the BTH of a frame of a flow to a host. What no switch looks at is left out.
-func (h *leanHost) address(b []byte, number int32, to [4]byte, class uint8) {
+func (h *leanHost) address(b []byte, number int32, mac eth.MAC, to [4]byte, class uint8) {
+	copy(b, mac[:])
 	ip := eth.IPv4(b[ipAt:])
 	ip.SetToS(class)
 	copy(ip[16:], to[:])
@@ -341,7 +342,7 @@ func (h *leanHost) send(now clock.Time, priority uint8) {
 		class |= eth.ECNCapable
 	}
 	b := h.buf[:afterB]
-	h.address(b, f.number, f.peer, class)
+	h.address(b, f.number, f.mac, f.peer, class)
 	ask := x.next == x.total-1 || x.next%int64(h.nic.AckEvery) == int64(h.nic.AckEvery)-1
 	ib.BTH(b[bthAt:]).Encode(ib.RCWriteMiddle, false, ask, 0, pkey, receivingNumber(f.there), ib.PSN(x.next)&ib.PSNMask)
 	h.hand(now, priority, h.Store.Put(b, bytes+ib.ICRCLen))

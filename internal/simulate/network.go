@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric/bridge"
 	"github.com/softvpi/softvpi/internal/fabric/ethernet"
 	"github.com/softvpi/softvpi/internal/simulate/scenario"
 	"github.com/softvpi/softvpi/wire/eth"
@@ -52,6 +53,7 @@ func newNetwork(s *scenario.Scenario) (*network, error) {
 		addrs: make([]netip.Addr, len(g.Nodes)), leaf: make([]int, len(g.Nodes)), towards: make([][]int, len(g.Nodes))}
 	for i := range n.shards {
 		n.shards[i].number = i
+		n.shards[i].Random = rand.New(rand.NewPCG(s.Seed, uint64(i)<<1)).Uint64
 	}
 	for _, hosts := range []bool{true, false} { // so that hosts have the lowest numbers
 		for i := range g.Nodes {
@@ -68,7 +70,7 @@ func newNetwork(s *scenario.Scenario) (*network, error) {
 	}
 	n.number()
 	for i := range g.Nodes {
-		if g.Nodes[i].Host {
+		if g.Nodes[i].Host || s.Learning {
 			continue
 		}
 		if err := n.Switch(i).SetRoutes(n.routes(i)); err != nil {
@@ -169,8 +171,16 @@ func mac(node int) eth.MAC {
 
 // head writes what all frames of a host begin with: Ethernet and IPv4 headers.
 func (n *network) head(b []byte, node int) {
-	(&eth.Ethernet{Dst: mac(n.leaf[node]), Src: mac(node), Type: eth.TypeIPv4}).Put(b)
+	(&eth.Ethernet{Src: mac(node), Type: eth.TypeIPv4}).Put(b)
 	eth.IPv4(b[ipAt:]).Encode(0, 0, 0, 64, eth.ProtocolUDP, n.addrs[node].As4(), [4]byte{})
+}
+
+// next returns to which MAC frames of a host go that are for another: that of its switch, if switches have routes.
+func (n *network) next(from, to int) eth.MAC {
+	if n.s.Learning {
+		return mac(to)
+	}
+	return mac(n.leaf[from])
 }
 
 // mtu is the longest IP packet that hosts send.
@@ -192,11 +202,26 @@ func (n *network) add(i int, h *shard) error {
 	for p, l := range x.Links {
 		link := &n.s.Graph.Links[l]
 		peer, _ := link.Other(i)
-		ports[p] = ethernet.PortConfig{Rate: link.Rate, Delay: link.Delay, MTU: n.mtu(), Routed: true, Peer: mac(peer),
-			Trust: ethernet.TrustDSCP, FlowControl: c.Flow, Lossless: c.Lossless, Quanta: c.Quanta, Groups: c.Groups, Queues: c.Queues}
+		ports[p] = ethernet.PortConfig{Rate: link.Rate, Delay: link.Delay, MTU: n.mtu(), Trust: ethernet.TrustDSCP, FlowControl: c.Flow,
+			Lossless: c.Lossless, Quanta: c.Quanta, Groups: c.Groups, Queues: c.Queues}
+		switch {
+		case !n.s.Learning:
+			ports[p].Routed, ports[p].Peer = true, mac(peer)
+		case !n.s.Graph.Nodes[peer].Host:
+			ports[p].PVID, ports[p].Tagged = bridge.DefaultVLAN, bridge.AllVLANs()
+		}
+	}
+	entries := 1
+	if n.s.Learning {
+		entries = len(n.s.Graph.Hosts)
+	}
+	for _, own := range n.s.Ports {
+		if own.Node == i {
+			adapt(&ports[own.Port], own)
+		}
 	}
 	random := rand.New(rand.NewPCG(n.s.Seed, uint64(i)<<1|1))
-	sw, err := ethernet.New(&h.Store, ethernet.Config{MAC: mac(i), Buffer: c.Buffer, Storm: c.Storm, Entries: 1,
+	sw, err := ethernet.New(&h.Store, ethernet.Config{MAC: mac(i), Buffer: c.Buffer, Storm: c.Storm, Entries: entries,
 		Seed: n.s.Seed<<20 ^ uint64(i), Random: random.Uint64}, ports)
 	if err != nil {
 		return err
@@ -204,6 +229,20 @@ func (n *network) add(i int, h *shard) error {
 	n.at[i] = place{int32(h.number), int32(h.AddSwitch(sw))}
 	h.nodes++
 	return nil
+}
+
+// adapt gives a port what it has of its own.
+func adapt(p *ethernet.PortConfig, own scenario.Port) {
+	if own.PVID != 0 || own.Tagged != (bridge.VLANs{}) {
+		p.PVID, p.Tagged = own.PVID, own.Tagged
+	}
+	p.Trust = own.Trust
+	if own.OwnPFC {
+		p.FlowControl, p.Lossless = ethernet.NoFlowControl, own.Lossless
+		if own.Lossless != 0 {
+			p.FlowControl = ethernet.PriorityPause
+		}
+	}
 }
 
 func (n *network) addHost(i int, h *shard) error {

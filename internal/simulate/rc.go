@@ -89,7 +89,7 @@ func (h *rcHost) take(now clock.Time, r ethernet.Ref) {
 	x := frame.In{Data: b[bthAt:], Src: ip.Src(), Dst: h.addr, SrcPort: eth.UDP(b[udpAt:]).SrcPort(), TrafficClass: ip.ToS(),
 		HopLimit: ip.TTL()}
 	if n := h.Store.Len(r) - len(b) - ib.ICRCLen; n > 0 {
-		at := h.payloads[r]
+		at := h.payload(r)
 		x.Payload = shared[at : int(at)+n]
 	}
 	q := h.queuePair(now, bth, &x)
@@ -207,6 +207,7 @@ func (h *rcHost) send(now clock.Time, o *frame.Out) {
 	}
 	b := h.buf[:n]
 	x := o.Route.Path.(*route)
+	copy(b, x.mac[:])
 	ip := eth.IPv4(b[ipAt:])
 	ip.SetToS(o.Route.TrafficClass)
 	copy(ip[16:], x.peer[:])

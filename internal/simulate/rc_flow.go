@@ -10,6 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/simulate/workload"
 	"github.com/softvpi/softvpi/internal/transport"
+	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -37,6 +38,7 @@ type route struct {
 	frame.Route
 	sending *sending // nil: the receiver's half does
 	peer    [4]byte
+	mac     eth.MAC
 }
 
 // Release implements frame.Path.
@@ -79,7 +81,7 @@ func (noReceives) Pending() (int, error)           { return 0, nil }
 
 // begin connects a queue pair with one of the other host, and posts the first writes.
 func (h *rcHost) begin(now clock.Time, f *sending) {
-	x := &rcSending{route: h.towards(f.Flow, f.number, f.peer), key: h.key}
+	x := &rcSending{route: h.towards(f.Flow, f.number, f.peer, f.mac), key: h.key}
 	x.sending = f
 	var err error
 	if x.qp, err = h.create(now, x, f.number, receivingNumber(f.there), f.mtu, &x.route); err != nil {
@@ -95,7 +97,7 @@ func (h *rcHost) begin(now clock.Time, f *sending) {
 
 // expect implements host: it connects a queue pair with one that sends.
 func (h *rcHost) expect(now clock.Time, f *receiving) {
-	x := &rcReceiving{route: h.towards(f.Flow, f.number, f.peer)}
+	x := &rcReceiving{route: h.towards(f.Flow, f.number, f.peer, f.mac)}
 	var err error
 	if x.qp, err = h.create(now, nothing{}, f.number, sendingNumber(f.back), int32(h.r.s.MTU(f.Flow)), &x.route); err != nil {
 		h.r.refused(now, err)
@@ -105,9 +107,9 @@ func (h *rcHost) expect(now clock.Time, f *receiving) {
 }
 
 // towards returns the route of packets of a flow to the other host.
-func (h *rcHost) towards(f *workload.Flow, number int32, peer [4]byte) route {
-	return route{peer: peer, Route: frame.Route{Src: h.addr, Dst: netip.AddrFrom4(peer), SrcPort: sourcePort(number), TrafficClass: f.Priority << 5,
-		Priority: f.Priority}}
+func (h *rcHost) towards(f *workload.Flow, number int32, peer [4]byte, mac eth.MAC) route {
+	return route{peer: peer, mac: mac, Route: frame.Route{Src: h.addr, Dst: netip.AddrFrom4(peer), SrcPort: sourcePort(number),
+		TrafficClass: f.Priority << 5, Priority: f.Priority}}
 }
 
 // create creates a queue pair that is connected with half of a flow, and sends by a route.

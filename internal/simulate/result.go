@@ -28,6 +28,7 @@ type Result struct {
 	Ports     []Port      `json:"ports"`
 	Storms    []Storm     `json:"storms,omitempty"`
 	Deadlocks []Cycle     `json:"deadlocks,omitempty"`
+	Faults    []Fault     `json:"faults,omitempty"`
 	Graph     *graphShape `json:"topology"`
 }
 
@@ -154,6 +155,13 @@ type Cycle struct {
 	Queues []string `json:"queues"`
 }
 
+// Fault is something that went wrong by the scenario's will. What has not happened any more is null.
+type Fault struct {
+	What  string   `json:"what"`
+	At    float64  `json:"at_us"`
+	Until *float64 `json:"until_us"`
+}
+
 // graphShape is the topology, for pictures of it.
 type graphShape struct {
 	Nodes []shapeNode `json:"nodes"`
@@ -200,6 +208,15 @@ func (r *Run) result() *Result {
 	r.resultFlows(x)
 	r.resultPorts(x)
 	r.resultSeries(x)
+	for i := range s.Faults {
+		if f := &s.Faults[i]; f.At < r.now {
+			o := Fault{What: f.What, At: us(f.At)}
+			if f.Until < r.now {
+				o.Until = ptr(us(f.Until))
+			}
+			x.Faults = append(x.Faults, o)
+		}
+	}
 	x.Summary.Deadlocks, x.Summary.Storms = len(x.Deadlocks), len(x.Storms)
 	return x
 }
@@ -295,7 +312,7 @@ func (r *Run) port(x *Result, i, p int) (Port, float64) {
 	c := r.n.Switch(i).Port(p).Counters(r.now)
 	o := Port{Node: g.Nodes[i].Name, Port: p, Peer: g.Nodes[peer].Name, Rate: float64(link.Rate) / 1e9}
 	d := &c.Dropped
-	o.Dropped = d.Malformed + d.UnknownVLAN + d.Reserved + d.Filtered + d.TooLong + d.HopLimit + d.NoRoute + d.Down
+	o.Dropped = d.Malformed + d.UnknownVLAN + d.Reserved + d.Filtered + d.TooLong + d.HopLimit + d.NoRoute + d.Down + d.Lost
 	bytes, held := uint64(0), 0.
 	for q := range c.Priority {
 		k := &c.Priority[q]
@@ -334,79 +351,3 @@ func (r *Run) storms(x *Result, i int) {
 		x.Storms = append(x.Storms, Storm{g.Nodes[i].Name, s.Port, g.Nodes[peer].Name, int(s.Priority), us(s.Since)})
 	}
 }
-
-const mostQueues = 16
-
-func (r *Run) resultSeries(x *Result) {
-	s := &r.samples
-	before := clock.Time(0)
-	steps := make([]time.Duration, len(s.at))
-	for i, at := range s.at {
-		steps[i] = at.Sub(before)
-		before = at
-		x.Series.Time = append(x.Series.Time, us(at))
-	}
-	rates := func(total []int64) (v []float64) {
-		last := int64(0)
-		for i, b := range total {
-			v = append(v, round(rate(b-last, steps[i])))
-			last = b
-		}
-		return v
-	}
-	counts := func(total []uint64) (v []uint64) {
-		last := uint64(0)
-		for _, n := range total {
-			v = append(v, n-last)
-			last = n
-		}
-		return v
-	}
-	x.Series.Sum = rates(s.sum)
-	for _, j := range s.jain {
-		x.Series.Jain = append(x.Series.Jain, round(j))
-	}
-	x.Series.Marks, x.Series.CNPs, x.Series.Pauses = counts(s.marks), counts(s.cnps), counts(s.pauses)
-	for i := range s.flows {
-		x.Series.Flows = append(x.Series.Flows, FlowRate{i, rates(s.got[i])})
-	}
-	r.queues(x)
-}
-
-// queues takes over the longest queues.
-func (r *Run) queues(x *Result) {
-	s := &r.samples
-	order := make([]int, len(s.ports))
-	sums := make([]int64, len(s.ports))
-	for i := range order {
-		order[i] = i
-		for _, b := range s.queue[i] {
-			sums[i] += int64(b)
-		}
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case sums[a] > sums[b]:
-			return -1
-		case sums[a] < sums[b]:
-			return 1
-		}
-		return 0
-	})
-	for k, i := range order[:min(len(order), mostQueues)] {
-		if sums[i] == 0 && k > 0 {
-			break
-		}
-		q := PortQueues{Port: r.queueName(s.ports[i])}
-		for _, b := range s.queue[i] {
-			q.KB = append(q.KB, float64(b)/1e3)
-		}
-		if k == 0 {
-			x.Summary.Queue, x.Summary.QueuePort = percentiles(slices.Clone(q.KB)), q.Port
-		}
-		x.Series.Queues = append(x.Series.Queues, q)
-	}
-}
-
-// round leaves four digits behind the point.
-func round(x float64) float64 { return math.Round(x*1e4) / 1e4 }

@@ -29,6 +29,7 @@ type Run struct {
 
 	samples   samples
 	deadlocks []Deadlock
+	faults    []change // that are still to come
 
 	mu      sync.Mutex // of ask
 	ask     func(Progress) error
@@ -59,13 +60,14 @@ func New(s *scenario.Scenario) (*Run, error) {
 		if err != nil {
 			return nil, &scenario.Error{File: s.File, Field: s.NICs[node].Path, Value: err.Error(), Allowed: "what an adapter can do"}
 		}
-		h.hosts = append(h.hosts, x)
+		h.hosts, h.macs = append(h.hosts, x), append(h.macs, mac(node))
 	}
 	for i := range n.shards {
 		n.shards[i].r = r
 		n.shards[i].settle()
 	}
 	r.halve()
+	r.prepareFaults()
 	r.samples.init(r)
 	return r, nil
 }
@@ -108,7 +110,12 @@ func (r *Run) Run(ctx context.Context, processors int, progress func(Progress)) 
 	end, every := clock.Time(r.s.Duration), max(r.s.Sample, leastWatch)
 	sample, look := clock.Time(0).Add(r.s.Sample), clock.Time(0).Add(every)
 	for r.now < end {
-		r.pass(clock.Min(clock.Min(sample, look), clock.Min(end, r.now.Add(slice))))
+		until := clock.Min(clock.Min(sample, look), clock.Min(end, r.now.Add(slice)))
+		if len(r.faults) > 0 {
+			until = clock.Min(until, r.faults[0].at)
+		}
+		r.pass(until)
+		r.change()
 		if !r.breathe() {
 			return nil, *r.broken.Load()
 		}
@@ -158,9 +165,11 @@ func (r *Run) refused(now clock.Time, err error) {
 // other.
 func (r *Run) pass(until clock.Time) {
 	for i := range r.n.shards {
-		if !r.fed[i] {
-			r.next[i] = r.n.shards[i].first()
+		first := r.n.shards[i].first() // which somebody may have changed
+		if r.fed[i] {
+			first = clock.Min(first, r.next[i])
 		}
+		r.next[i] = first
 	}
 	for r.broken.Load() == nil {
 		first := slices.Min(r.next)

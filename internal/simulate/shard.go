@@ -8,6 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric/ethernet"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/transport"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 // host is what is at a station.
@@ -35,7 +36,8 @@ type shard struct {
 	number int
 	nodes  int
 	now    clock.Time
-	hosts  []host // by node: hosts come first
+	macs   []eth.MAC // of hosts
+	hosts  []host    // by node: hosts come first
 	exits  [][]exit
 	boxes  []*box // of what leaves
 	feeds  []*box // of what comes
@@ -69,11 +71,18 @@ type note struct {
 func (h *shard) settle() {
 	h.due, h.waiting, h.touched = due.New(len(h.hosts)), make([]bool, len(h.hosts)), make([]int32, 0, len(h.hosts))
 	h.Deliver = func(now clock.Time, at ethernet.End, f ethernet.Ref) {
+		if h.r.s.Learning && !h.mine(at.Node, f) { // it was flooded
+			h.Store.Drop(f)
+			return
+		}
 		h.hosts[at.Node].take(now, f)
 		h.touch(int32(at.Node))
 	}
 	h.Away = h.away
 }
+
+// mine reports whether a frame is for the host at which it has arrived.
+func (h *shard) mine(host int, f ethernet.Ref) bool { return eth.MAC(h.Store.Head(f)) == h.macs[host] }
 
 func (h *shard) touch(host int32) {
 	if !h.waiting[host] {

@@ -211,6 +211,9 @@ func TestExamples(t *testing.T) {
 		{"websearch", nil, func(s *Summary) bool { return s.Complete == s.Flows && s.Slowdown.P99 > s.Slowdown.P50 }},
 		{"pause-storm", nil, func(s *Summary) bool { return s.Storms > 1 && s.Late < 0.1 }},
 		{"deadlock", nil, func(s *Summary) bool { return s.Deadlocks == 1 && s.Late == 0 }},
+		{"faults", nil, func(s *Summary) bool { return s.Drops > 0 && s.Failed == 0 }},
+		{"faults", []scenario.Set{{Path: "faults", Text: "[]"}}, func(s *Summary) bool { return s.Drops == 0 && s.Pauses > 100 }},
+		{"vlans", nil, func(s *Summary) bool { return s.Complete == 24 && s.Drops == 0 && s.Again == 0 }},
 		{"victim-flow", nil, func(s *Summary) bool { return s.Late > 55 }},
 		{"victim-flow", []scenario.Set{{Path: "nic.DcqcnEnablePrio3", Text: "0"}},
 			func(s *Summary) bool { return s.Late < 55 && s.Pauses > 100 }},
@@ -234,7 +237,7 @@ func TestExamples(t *testing.T) {
 		})
 	}
 	files, err := filepath.Glob("../../examples/simulate/*.json")
-	if err != nil || len(files) != 10 {
+	if err != nil || len(files) != 12 {
 		t.Errorf("%d examples, want those above: %v", len(files), err)
 	}
 }

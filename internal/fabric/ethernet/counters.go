@@ -27,7 +27,7 @@ type Drops struct {
 	HopLimit    uint64 // routed too often
 	NoRoute     uint64 // to the switch's MAC, and no route leads on; at a routed port also to any other
 	Down        uint64 // the port is down
-	Lost        uint64 // the link has damaged them (Fabric.SetLoss)
+	Lost        uint64 // the link has damaged them (Fabric.SetLoss), also on the way to what is in no fabric
 }
 
 // PriorityCounters are those of a priority at a port.

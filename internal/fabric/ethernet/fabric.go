@@ -193,18 +193,18 @@ func (f *Fabric) depart(now clock.Time, x *node, i int, d Departure) {
 			return
 		}
 	}
-	if to.Node < 0 {
-		if f.Away == nil { // nobody is there
-			f.Store.Drop(d.Frame)
-			return
+	switch {
+	case x.loss != nil && f.lose(x, d.Port):
+		if to.Node < 0 {
+			to = End{i, d.Port}
 		}
-		f.Away(d.At, End{i, d.Port}, d.Frame)
-		return
-	}
-	if x.loss != nil && f.lose(x, d.Port) {
 		f.port(to).counters.Dropped.Lost++
 		f.Store.Drop(d.Frame)
-		return
+	case to.Node >= 0:
+		f.arrivals.push(arrival{at: d.At, node: uint32(to.Node), port: uint8(to.Port), frame: d.Frame})
+	case f.Away != nil:
+		f.Away(d.At, End{i, d.Port}, d.Frame)
+	default: // nobody is there
+		f.Store.Drop(d.Frame)
 	}
-	f.arrivals.push(arrival{at: d.At, node: uint32(to.Node), port: uint8(to.Port), frame: d.Frame})
 }

@@ -87,6 +87,13 @@ function plot(o) {
   svg.append(el("line", { class: "axis", x1: left, x2: W - right, y1: Y(0), y2: Y(0) }),
     el("text", { x: W - right, y: H - 4, "text-anchor": "end" }, (o.xlabel ? o.xlabel + " " : "") + unit[0]),
     el("text", { x: left - 44, y: top + 1 }, o.yunit || ""));
+  for (const f of o.time && o.faults || []) {
+    const end = Math.min(f.until_us ?? x1, x1);
+    if (f.at_us > x1) continue;
+    const mark = el("rect", { class: "fault", x: X(f.at_us), y: top, width: Math.max(X(end) - X(f.at_us), 1), height: H - bottom - top });
+    mark.append(el("title", {}, `${f.what}, from ${time(f.at_us)}` + (f.until_us == null ? "" : ` to ${time(f.until_us)}`)));
+    svg.append(mark);
+  }
   const faint = lines.length > 8 ? 0.75 : 1;
   for (const l of lines) {
     let d = "";
@@ -258,6 +265,7 @@ function alarms(x) {
   for (const d of x.deadlocks || []) alarm("Deadlock at " + time(d.at_us), "Each of these queues is paused until the next one moves: " + d.queues.join(" → ") + " → " + d.queues[0]);
   if ((x.storms || []).length) alarm("Pause storm", ...x.storms.slice(0, 8).map(s => `${s.node} > ${s.peer}, priority ${s.priority}: paused since ${time(s.since_us)}`));
   if (x.summary.failed) alarm(`${x.summary.failed} flows failed`, "A write ended with an error: it was sent again too often.");
+  if ((x.faults || []).length) alarm("Faults of the scenario", ...x.faults.slice(0, 16).map(f => f.what + ", from " + time(f.at_us) + (f.until_us == null ? "" : " to " + time(f.until_us))));
   document.getElementById("alarms").replaceChildren(...out);
 }
 
@@ -269,15 +277,15 @@ function show(x) {
   const part = x.flows.length < x.summary.flows ? `, of ${x.flows.length} of ${x.summary.flows} flows` : "";
   const s = x.series, out = [drawTopology(x)], name = i => `${x.flows[i].from} → ${x.flows[i].to}`;
   const flows = [...s.flows].sort((a, b) => x.flows[b.flow].received_bytes - x.flows[a.flow].received_bytes || a.flow - b.flow);
-  out.push(plot({ title: "Throughput of flows", note: flows.length > most.lines ? `The ${most.lines} with the most bytes of ${x.summary.flows}` : "What arrives at the receivers", yunit: "Gb/s", time: true,
+  out.push(plot({ title: "Throughput of flows", note: flows.length > most.lines ? `The ${most.lines} with the most bytes of ${x.summary.flows}` : "What arrives at the receivers", yunit: "Gb/s", time: true, faults: x.faults,
     lines: flows.map(f => ({ name: name(f.flow), x: s.time_us, y: f.gbps })) }));
-  out.push(plot({ title: "Queues", note: "Bytes that wait at the ports with the longest queues", yunit: "KB", time: true, name: true,
+  out.push(plot({ title: "Queues", note: "Bytes that wait at the ports with the longest queues", yunit: "KB", time: true, faults: x.faults, name: true,
     lines: s.queues.slice(0, 8).map(q => ({ name: q.port.replace(">", " → "), x: s.time_us, y: q.kb })) }));
-  out.push(plot({ title: "Throughput of all flows", note: "Together", yunit: "Gb/s", time: true, lines: [{ name: "all", x: s.time_us, y: s.sum_gbps }] }));
-  out.push(plot({ title: "Fairness", note: "Jain's index of the flows that are under way", y1: 1.05, time: true, lines: [{ name: "Jain", x: s.time_us, y: s.jain }] }));
-  if (x.summary.marks) out.push(plot({ title: "Marks and notifications", note: "In each sample of " + time(x.sample_us), time: true,
+  out.push(plot({ title: "Throughput of all flows", note: "Together", yunit: "Gb/s", time: true, faults: x.faults, lines: [{ name: "all", x: s.time_us, y: s.sum_gbps }] }));
+  out.push(plot({ title: "Fairness", note: "Jain's index of the flows that are under way", y1: 1.05, time: true, faults: x.faults, lines: [{ name: "Jain", x: s.time_us, y: s.jain }] }));
+  if (x.summary.marks) out.push(plot({ title: "Marks and notifications", note: "In each sample of " + time(x.sample_us), time: true, faults: x.faults,
     lines: [{ name: "packets marked", x: s.time_us, y: s.marks }, { name: "CNPs received", x: s.time_us, y: s.cnps }] }));
-  if (x.summary.pauses) out.push(plot({ title: "Pauses", note: "Sent by all switches, in each sample of " + time(x.sample_us), time: true, lines: [{ name: "pauses", x: s.time_us, y: s.pauses, color: "var(--s5)" }] }));
+  if (x.summary.pauses) out.push(plot({ title: "Pauses", note: "Sent by all switches, in each sample of " + time(x.sample_us), time: true, faults: x.faults, lines: [{ name: "pauses", x: s.time_us, y: s.pauses, color: "var(--s5)" }] }));
   if (x.summary.complete > 1) {
     const fct = distribution(x.flows.map(f => f.fct_us)), slow = distribution(x.flows.map(f => f.slowdown));
     out.push(plot({ title: "Flow completion times", note: "Share of flows that took no longer" + part, yunit: "%", y1: 100, log: true, time: true, whole: true, steps: true, lines: [{ name: "flows", ...fct }] }));

@@ -51,6 +51,13 @@ func one(b *strings.Builder, x *simulate.Result) {
 	row("congestion", "%d marks, %d CNPs", s.Marks, s.CNPs)
 	row("pauses", "%d, %s altogether", s.Pauses, micros(s.PauseTime))
 	row("dropped", "%d", s.Drops)
+	for _, f := range x.Faults {
+		until := ""
+		if f.Until != nil {
+			until = " to " + micros(*f.Until)
+		}
+		row("fault", "%s, from %s%s", f.What, micros(f.At), until)
+	}
 	for _, d := range x.Deadlocks {
 		row("deadlock", "at %s: %s", micros(d.At), strings.Join(d.Queues, ", "))
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/softvpi/softvpi/internal/os/inputfile"
 )
 
-// Fabric is what runs live of a scenario: its Ethernet, and an InfiniBand fabric beside it. Workload, duration, samples and lean are of
-// simulations, and are not looked at.
+// Fabric is what runs live of a scenario: its Ethernet, and an InfiniBand fabric beside it. What else there is in the file is of
+// simulations, and is not looked at.
 type Fabric struct {
 	File string
 	Seed uint64
@@ -69,10 +69,10 @@ func ReadFabric(file string, text []byte) (*Fabric, error) {
 }
 
 func (r *reading) fabric(o *object) *Fabric {
-	for _, name := range []string{"name", "description", "workload", "duration", "sample", "lean"} {
+	for _, name := range []string{"name", "description", "workload", "duration", "sample", "lean", "learning", "faults"} {
 		o.get(name)
 	}
-	s := &Scenario{File: r.file, Seed: uint64(o.quantity("seed", noUnits, 1, 1, 0, 1<<53, "a whole number, 0 to 2^53"))}
+	s := &Scenario{File: r.file, Seed: uint64(o.int("seed", 1, 0, 1<<53))}
 	f := &Fabric{File: r.file, Seed: s.Seed, InfiniBand: r.infiniBand(o.object("infiniband"))}
 	if t := o.object("topology"); f.InfiniBand == nil || t.n != nil {
 		s.Graph = r.topology(t)
@@ -84,7 +84,7 @@ func (r *reading) fabric(o *object) *Fabric {
 		s.switches(o)
 		s.nics(o)
 		f.Graph, f.Switches, f.NICs = s.Graph, s.Switches, s.NICs
-		f.ports(o)
+		f.Ports = r.ports(o, s.Graph)
 		f.distinct(r, o)
 	}
 	o.end()
@@ -143,23 +143,23 @@ func (r *reading) readNetlist(name string) (*topology.Topology, error) {
 }
 
 // ports reads how ports of switches differ: by the host at their other end, or as switch[port].
-func (f *Fabric) ports(o *object) {
+func (r *reading) ports(o *object, g *Graph) (ports []Port) {
 	all := o.object("ports")
 	if all.n == nil {
-		return
+		return nil
 	}
 	for _, name := range all.n.fields.names {
 		x := all.object(name)
-		p, ok := f.port(name)
+		p, ok := g.port(name)
 		if !ok {
-			o.r.fail(x.at, x.path, "no port of a switch", "a host, for the port at its link, or a switch with a port, such as leaf0[1]")
-			return
+			r.fail(x.at, x.path, "no port of a switch", "a host, for the port at its link, or a switch with a port, such as leaf0[1]")
+			return nil
 		}
 		p.PVID = uint16(x.int("pvid", 0, 1, bridge.LastVLAN))
 		if trunk := x.text("trunk", ""); trunk != "" {
 			var err error
 			if p.Tagged, err = bridge.ParseVLANs(trunk); err != nil {
-				o.r.wrong(x.where("trunk"), x.field("trunk"), "VLAN IDs as 10+20-29, or all")
+				r.wrong(x.where("trunk"), x.field("trunk"), "VLAN IDs as 10+20-29, or all")
 			}
 		}
 		p.OwnPFC, p.Lossless = x.has("pfc"), x.priorities("pfc", 0)
@@ -173,20 +173,21 @@ func (f *Fabric) ports(o *object) {
 		}
 		p.Default = uint8(x.int("priority", 0, 0, ethernet.Priorities-1))
 		x.end()
-		f.Ports = append(f.Ports, p)
+		ports = append(ports, p)
 	}
+	return ports
 }
 
 // port finds a port of a switch by a name.
-func (f *Fabric) port(name string) (p Port, ok bool) {
-	if n := f.Graph.Find(name); n >= 0 && f.Graph.Nodes[n].Host {
-		p.Node, p.Port = f.Graph.Links[f.Graph.Nodes[n].Links[0]].Other(n)
+func (g *Graph) port(name string) (p Port, ok bool) {
+	if n := g.Find(name); n >= 0 && g.Nodes[n].Host {
+		p.Node, p.Port = g.Links[g.Nodes[n].Links[0]].Other(n)
 		return p, true
 	}
 	node, rest, _ := strings.Cut(name, "[")
 	number, err := strconv.Atoi(strings.TrimSuffix(rest, "]"))
-	n := f.Graph.Find(node)
-	if err != nil || !strings.HasSuffix(rest, "]") || n < 0 || f.Graph.Nodes[n].Host || number < 1 || number > len(f.Graph.Nodes[n].Links) {
+	n := g.Find(node)
+	if err != nil || !strings.HasSuffix(rest, "]") || n < 0 || g.Nodes[n].Host || number < 1 || number > len(g.Nodes[n].Links) {
 		return p, false
 	}
 	p.Node, p.Port = n, number-1

@@ -33,7 +33,12 @@ type Scenario struct {
 	// Switches are the settings of each node of the graph that is a switch, NICs those of each that is a host.
 	Switches []*Switch
 	NICs     []*NIC
+	// Ports are how ports of switches differ from the others.
+	Ports []Port
+	// Learning is that switches learn where MACs are, and have VLANs. Otherwise they have routes.
+	Learning bool
 	Flows    *workload.Flows
+	Faults   []Fault
 	Seed     uint64
 	// Duration is how much virtual time passes at most; a run ends earlier if all flows are complete.
 	Duration time.Duration
@@ -119,8 +124,14 @@ func (r *reading) scenario(o *object) *Scenario {
 	}
 	s.switches(o)
 	s.nics(o)
+	s.Ports = r.ports(o, s.Graph)
+	s.Learning = o.bool("learning")
 	if r.err == nil {
 		s.Flows = r.workload(o, s)
+		s.Faults = r.faults(o, s)
+	}
+	if r.err == nil {
+		r.learning(o, s)
 	}
 	o.end()
 	if n := s.Duration / s.Sample; n > mostSamples || int64(n)*int64(2*len(s.Graph.Links)) > mostValues {

@@ -18,6 +18,9 @@ var kinds = []string{
 	`{"topology": {"kind": "star"}, "workload": [{"kind": "poisson", "size": "1KB"}],
 		"switch": {"priorities": {"3": {}}, "weights": [1, 1, 1, 1, 1, 1, 1, 1]}, "switches": {"switch": {}}, "nics": {"host0": {}}}`,
 	`{"workload": {"kind": "csv", "file": "none"}}`,
+	`{"learning": true, "ports": {"receiver": {"pvid": 1, "trunk": "2", "pfc": [3], "trust": "pcp"}},
+		"faults": [{"kind": "unlink", "port": "receiver"}, {"kind": "loss", "port": "receiver"},
+		{"kind": "take", "port": "receiver", "rate": "1Gb/s"}, {"kind": "storm", "port": "receiver", "until": "1s"}]}`,
 	`{"topology": {"kind": "netlist", "file": "none"}}`,
 }
 
