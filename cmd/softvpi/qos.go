@@ -49,7 +49,7 @@ func (c qosShowCmd) Run(s *session) error {
 type qosSetCmd struct {
 	socketFlag `embed:""`
 	Name       string   `arg:"" help:"Name of the adapter, such as \"Ethernet 1\"."`
-	Settings   []string `arg:"" help:"willing=on|off, dcbx=auto|ieee|cee, pfc= (priorities: 3,5), prio-tc= (priority:class, 3:1,5:7; the others are in class 0), tc-bw= (class:percent of those that share, 0:40,1:60; the others are strict), app= (port:4791=3,ethertype:0x8915=5; also tcp, udp and dscp). none is an empty list, default the default. Settings that are not named stay as they are."`
+	Settings   []string `arg:"" help:"willing=on|off, dcbx=auto|ieee|cee, pfc= (priorities: 3,5), prio-tc= (priority:class, 3:1,5:7; the others are in class 0), tc-bw= (class:percent of those that share, 0:40,1:60; the others are strict), tc-rate= (class:Mbit/s, the most that it may send, 3:100,5:300), app= (port:4791=3,ethertype:0x8915=5; also tcp, udp and dscp). none is an empty list, default the default. Settings that are not named stay as they are."`
 }
 
 func (c qosSetCmd) Run(s *session) error {

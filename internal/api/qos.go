@@ -26,6 +26,7 @@ type QoSStatus struct {
 	// Enforced says by which of the operative settings the port works.
 	Enforced  EnforcedQoS       `json:"enforced"`
 	Operative OperativeQoS      `json:"operative"`
+	Rates     string            `json:"tc_rate"` // class:Mbit/s, the most that each may send; none
 	Own       OwnQoS            `json:"own"`
 	DCBX      DCBXStatus        `json:"dcbx"`
 	LLDP      LLDPStatus        `json:"lldp"`

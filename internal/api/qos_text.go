@@ -28,10 +28,13 @@ func (o *OperativeQoS) byDefault() bool {
 
 // writeStatus prints the line of softvpi status; nothing if the port does not speak LLDP, and has no settings.
 func (q *QoSStatus) writeStatus(w io.Writer) {
-	if q == nil || !q.LLDP.Running && q.Operative.byDefault() {
+	if q == nil || !q.LLDP.Running && q.Operative.byDefault() && q.Rates == "none" {
 		return
 	}
 	fmt.Fprintf(w, "  priorities: %s\n", q.summary())
+	if q.Rates != "none" {
+		fmt.Fprintf(w, "  rates: %s Mb/s\n", q.Rates)
+	}
 	for i := range q.Peers {
 		p := &q.Peers[i]
 		fmt.Fprintf(w, "  neighbour: %s\n", p.line())
@@ -57,6 +60,9 @@ func (q *QoSStatus) WriteText(w io.Writer) {
 	fmt.Fprintf(w, "  own:        willing %s, DCBX %s; PFC %s, classes %s, bandwidths %s, applications %s\n",
 		map[bool]string{true: "on", false: "off"}[o.Willing], o.Protocol, o.PFC, o.PrioTC, o.TCBandwidth, o.Applications)
 	fmt.Fprintf(w, "  operative:  %s\n", q.summary())
+	if q.Rates != "none" {
+		fmt.Fprintf(w, "  rates:      %s Mb/s\n", q.Rates)
+	}
 	if q.Refused != "" {
 		fmt.Fprintf(w, "  no LLDP:    %s\n", q.Refused)
 		return

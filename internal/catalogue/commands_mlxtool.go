@@ -51,7 +51,7 @@ var mlxtoolCommands = []Command{
 		"Packet Filter is NDIS's number of what passes. Flows are those of programs' raw packet queue pairs, which come\nbefore the filter. An adapter without a host has no filter.",
 		`show packet-filter "Ethernet 1"`),
 	mlxtool("5.5.3.2 show qos", "show qos", optionalDevice, "Show the settings of quality of service.",
-		"They are those that ports are to work by, with who decided them: the default, the port's own settings (softvpi qos), or the\npeer, by DCBX. Nothing enforces them yet.", "show qos 1 0 0"),
+		"They are those that ports work by, with who decided them: the default, the port's own settings (softvpi qos), or the\npeer, by DCBX.", "show qos 1 0 0"),
 	notBuilt(mlxtool("5.5.3.6 Show vxlan", "show vxlan", optionalInterface, "Show the off-loads for VXLAN.", "",
 		`show vxlan "Ethernet 1"`)),
 	mlxtool("5.5.3.7 Show selfhealing", "show selfhealing", "", "Show self-healing.", "", ""),
@@ -111,7 +111,9 @@ stop     ends it; what was not collected is gone
 What RDMA receives has no hash; of the Ethernet function's frames those are kept that RSS does not spread. Connections go over the wire meanwhile.`, `dbg nonrss-capture "Ethernet 1" start 1024 128`)),
 
 	mlxtool("5.5.4 modify Tool", "modify", "", "Change parameters of the driver.", "", ""),
-	notBuilt(mlxtool("5.5.4.1 Modify Traffic Classes Bandwidth (BW) Limit Configuration Tool", "modify tc-bw",
+	mlxtool("5.5.4.1 Modify Traffic Classes Bandwidth (BW) Limit Configuration Tool", "modify tc-bw",
 		"<Interface Name> <traffic class> <max BW in Mbps> [<traffic class 2> <max BW in Mbps 2>...]",
-		"Limit the bandwidth of traffic classes.", "", `modify tc-bw "Ethernet 1" 3 100 5 300`)),
+		"Limit the bandwidth of traffic classes.",
+		"Limits are multiples of 100, from 25600 on of 1000: others are rounded down, and those below 100 up. 0 is no limit.\nOther classes keep theirs. softvpi qos set tc-rate= takes any number.",
+		`modify tc-bw "Ethernet 1" 3 100 5 300`),
 }

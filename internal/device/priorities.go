@@ -10,6 +10,8 @@ import (
 type Priorities struct {
 	// Own are the settings by which the port works without a peer.
 	Own qos.Operative
+	// Rates are the most that classes may send.
+	Rates qos.Rates
 	// Received says which priority received frames have.
 	Received qos.Classifier
 }
@@ -20,6 +22,8 @@ type PriorityStatus struct {
 	Operative qos.Operative
 	// Traffic is how it divides its wire by them.
 	Traffic port.Traffic
+	// Rates are the most that classes may send.
+	Rates qos.Rates
 	// Received says which priority received frames have.
 	Received qos.Classifier
 }
@@ -42,9 +46,12 @@ func (h *Host) SetPriorities(index uint32, s Priorities) error {
 	if s.Received.Untagged >= qos.Priorities {
 		return command.Errorf(command.Invalid, "Received.Untagged is %d, want 0 to 7", s.Received.Untagged)
 	}
-	a.port.Classifier = s.Received
-	if a.port.agent == nil { // who knows them, too
-		a.port.work(s.Own)
+	p := a.port
+	p.Classifier, p.rates = s.Received, s.Rates
+	if p.agent == nil { // who knows them, too
+		p.work(s.Own)
+	} else {
+		p.divide()
 	}
 	return nil
 }
@@ -80,19 +87,28 @@ func (p *portLoop) work(o qos.Operative) {
 
 // divide lets the scheduler divide the wire by the operative classes.
 func (p *portLoop) divide() {
-	t := port.TrafficOf(&p.operative.ETS, [qos.Classes]uint64{})
-	if t == p.Scheduler.Traffic() {
+	t, was := port.TrafficOf(&p.operative.ETS, p.rates.Bytes()), p.Scheduler.Traffic()
+	if t == was {
 		return // what classes have sent in this round counts
 	}
 	if err := p.Scheduler.SetTraffic(p.host.now(), t); err != nil {
 		p.host.log.Warn("the port does not follow its settings of priorities", "cause", err) // they have been checked
 	}
+	if t.Rate != was.Rate {
+		for _, a := range p.functions {
+			a.reroute()
+		}
+	}
 }
+
+// limited reports whether classes of the port have rates, which only packets keep.
+func (p *portLoop) limited() bool { return p.rates != qos.Rates{} }
 
 // priorities returns how the adapter's port treats priorities; nil if the port is InfiniBand's.
 func (a *adapter) priorities() *PriorityStatus {
 	if a.ib != nil {
 		return nil
 	}
-	return &PriorityStatus{Operative: a.port.operative, Traffic: a.port.Scheduler.Traffic(), Received: a.port.Classifier}
+	return &PriorityStatus{Operative: a.port.operative, Traffic: a.port.Scheduler.Traffic(), Received: a.port.Classifier,
+		Rates: a.port.rates}
 }

@@ -28,13 +28,14 @@ const (
 	wordPFC     = "pfc"
 	wordPrioTC  = "prio-tc"
 	wordTCBW    = "tc-bw"
+	wordTCRate  = "tc-rate"
 	wordApp     = "app"
 	byDefault   = "default"
 )
 
 // qosDefaults are the words with their defaults: a willing port (WinOF-2 Ethernet b, DCBX) with one class.
 var qosDefaults = map[string]string{wordWilling: "on", wordDCBX: "auto", wordPFC: qos.None, wordPrioTC: qos.None, wordTCBW: "0:100",
-	wordApp: qos.None}
+	wordTCRate: qos.None, wordApp: qos.None}
 
 // parseOwn reads what an adapter does without a peer, from those words that are set. Errors are *api.FieldError or *qos.FieldError.
 func parseOwn(set map[string]string) (l dcb.Local8021Q, err error) {
@@ -112,7 +113,11 @@ func (d *Driver) SetQoS(q api.QoSRequest) error {
 		set[name] = text
 		changes = append(changes, r.SetDCB(name, &text))
 	}
-	if _, err := parseOwn(set); err != nil {
+	_, err = parseOwn(set)
+	if text, ok := set[wordTCRate]; ok && err == nil {
+		_, err = qos.ParseRates(text)
+	}
+	if err != nil {
 		var wrong *qos.FieldError
 		if errors.As(err, &wrong) {
 			return api.Wrong(wrong.Field, fmt.Sprint(wrong.Value), wrong.Want)
@@ -146,15 +151,25 @@ func (d *Driver) noWord(i int, name string) string {
 func (d *Driver) followPriorities(i int) error {
 	r := d.running[i]
 	const byDSCP = 2
+	set := d.registry.DCB(r.known())
 	p := device.Priorities{
 		Own:      qos.Operative{Settings: qos.Defaults()},
 		Received: qos.Classifier{ByDSCP: r.value("RxTrustedState") == byDSCP, Untagged: uint8(r.value("DefaultUntaggedPriority"))},
 	}
 	if r.value(keyQoS) != 0 {
 		l := d.ownQoS(i)
-		p.Own = l.Own()
+		p.Own, p.Rates = l.Own(), ratesOf(set)
 	}
 	return d.host.SetPriorities(uint32(i), p)
+}
+
+// ratesOf returns the rates of classes in stored settings, none if they make no sense.
+func ratesOf(set map[string]string) qos.Rates {
+	r, err := qos.ParseRates(set[wordTCRate])
+	if err != nil {
+		return qos.Rates{}
+	}
+	return r
 }
 
 // keyQoS is the key that switches the treatment of priorities off (NDIS quality of service).

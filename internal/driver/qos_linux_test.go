@@ -70,6 +70,7 @@ func TestDcbxMode(t *testing.T) {
 	}
 	set(t, a, "port", "DcbxMode", "2")
 	configure(t, a, "port", all)
+	await.Eventually(t, "one hears that the other restarts", func() bool { return qosOf(b).Counters["shutdowns"] == 1 })
 	if s := qosOf(a); s.DCBX.State != "no peer" || s.DCBX.Protocol != "ieee" {
 		t.Errorf("with nobody: %+v", s.DCBX)
 	}

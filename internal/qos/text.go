@@ -34,33 +34,70 @@ func ParseClasses(classes, bandwidths string) (e ETS, err error) {
 		return e, err
 	}
 	for p, c := range by {
-		e.Class[p] = c
+		e.Class[p] = uint8(c)
 	}
 	shares, err := parsePairs("bandwidth of a class", bandwidths, 100)
 	if err != nil {
 		return e, err
 	}
 	for c, percent := range shares {
-		e.Algorithm[c], e.Bandwidth[c] = Enhanced, percent
+		e.Algorithm[c], e.Bandwidth[c] = Enhanced, uint8(percent)
 	}
 	return e, e.Check()
 }
 
+// MostRate is the highest rate of a class, in Mbit/s.
+const MostRate = 1_000_000
+
+// Rates is the most that each class may send, in Mbit/s; 0: as much as the wire carries.
+type Rates [Classes]uint32
+
+// ParseRates reads rates of classes: "3:100,5:300", or "none".
+func ParseRates(text string) (r Rates, err error) {
+	by, err := parsePairs("rate of a class", text, MostRate)
+	if err != nil {
+		return r, err
+	}
+	for c, mbits := range by {
+		r[c] = mbits
+	}
+	return r, nil
+}
+
+// String returns rates as ParseRates reads them.
+func (r Rates) String() string {
+	by := map[int]uint32{}
+	for c, mbits := range r {
+		if mbits != 0 {
+			by[c] = mbits
+		}
+	}
+	return formatPairs(by)
+}
+
+// Bytes returns the rates in bytes in a second.
+func (r Rates) Bytes() (b [Classes]uint64) {
+	for c, mbits := range r {
+		b[c] = uint64(mbits) * 1e6 / 8
+	}
+	return b
+}
+
 // parsePairs reads "3:1,5:2", with keys from 0 to 7 and values up to most.
-func parsePairs(field, text string, most uint64) (map[int]uint8, error) {
-	pairs := map[int]uint8{}
+func parsePairs(field, text string, most uint64) (map[int]uint32, error) {
+	pairs := map[int]uint32{}
 	if text == None {
 		return pairs, nil
 	}
 	for w := range strings.SplitSeq(text, ",") {
 		key, value, _ := strings.Cut(w, ":")
 		k, err := strconv.ParseUint(key, 10, 8)
-		v, err2 := strconv.ParseUint(value, 10, 8)
+		v, err2 := strconv.ParseUint(value, 10, 32)
 		_, twice := pairs[int(k)]
 		if err != nil || err2 != nil || k >= Classes || v > most || twice {
 			return nil, bad(field, fmt.Sprintf("%q", w), fmt.Sprintf("0 to 7, a colon, and 0 to %d; each once; or none", most))
 		}
-		pairs[int(k)] = uint8(v)
+		pairs[int(k)] = uint32(v)
 	}
 	return pairs, nil
 }
@@ -90,21 +127,21 @@ func ParseApplications(text string) (table []Application, err error) {
 
 // FormatClasses returns an ETS as ParseClasses reads it.
 func FormatClasses(e *ETS) (classes, bandwidths string) {
-	by, shares := map[int]uint8{}, map[int]uint8{}
+	by, shares := map[int]uint32{}, map[int]uint32{}
 	for p, c := range e.Class {
 		if c != 0 {
-			by[p] = c
+			by[p] = uint32(c)
 		}
 	}
 	for c, a := range e.Algorithm {
 		if a == Enhanced {
-			shares[c] = e.Bandwidth[c]
+			shares[c] = uint32(e.Bandwidth[c])
 		}
 	}
 	return formatPairs(by), formatPairs(shares)
 }
 
-func formatPairs(pairs map[int]uint8) string {
+func formatPairs(pairs map[int]uint32) string {
 	var b []string
 	for _, k := range slices.Sorted(maps.Keys(pairs)) {
 		b = append(b, fmt.Sprintf("%d:%d", k, pairs[k]))

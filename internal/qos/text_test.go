@@ -28,6 +28,16 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q: %v", c, err)
 		}
 	}
+	for _, text := range []string{"none", "3:100,5:300", "0:1000000"} {
+		if r, err := ParseRates(text); err != nil || r.String() != text {
+			t.Errorf("%q: %v, %v", text, r, err)
+		}
+	}
+	for _, text := range []string{"", "8:1", "3:1000001", "3", "3:-1", "3:1,3:2"} {
+		if _, err := ParseRates(text); field(err) != "rate of a class" {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
 	for _, text := range []string{"none", "ethertype:0x8915=5,port:4791=3,dscp:46=5"} {
 		if table, err := ParseApplications(text); err != nil || FormatApplications(table) != text {
 			t.Errorf("%q: %q, %v", text, FormatApplications(table), err)

@@ -45,6 +45,7 @@ var works = map[string]work{
 	"show regkeys info":   (*run).keyLimits,
 	"show driverparams":   (*run).parameters,
 	"show perfstats":      (*run).perfstats,
+	"modify tc-bw":        (*run).modifyRates,
 	"dbg get-state":       (*run).states,
 	"dbg mstdump":         (*run).stateDump,
 	"dbg oid-stats":       (*run).requestStats,

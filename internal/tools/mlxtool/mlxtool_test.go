@@ -234,7 +234,7 @@ func TestHelp(t *testing.T) {
 		"show nd connections help": {"--time"},
 		"show help regkey":         {"config", "diff", "info"},
 		"dbg help mstdump":         {"<pci-bus#> <pci-device#> <pci-function#>", "Example:\n  mlxtool dbg mstdump"},
-		"modify help tc-bw":        {"<max BW in Mbps>", "Not supported yet"},
+		"modify help tc-bw":        {"<max BW in Mbps>", "0 is no limit"},
 		"show help selfhealing":    {"port"},
 	} {
 		status, stdout, stderr := g.call(strings.Fields(line)...)

@@ -46,6 +46,7 @@ func (t *table) addQoS(port int, q *api.QoSStatus) {
 	t.add(port, "Priority Flow Control", o.PFC, o.PFCFrom)
 	t.add(port, "Traffic Classes", o.PrioTC, o.ETSFrom)
 	t.add(port, "ETS Bandwidths", o.TCBandwidth, o.ETSFrom)
+	t.add(port, "Bandwidth Limits (Mbps)", q.Rates, notKnown)
 	t.add(port, "Applications", o.Applications, o.ApplicationsFrom)
 	t.add(port, "Not Enforced", cmp.Or(q.Enforced.Missing(), "nothing"), notKnown)
 }
