@@ -2,6 +2,7 @@ package hostside
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -23,8 +24,8 @@ import (
 )
 
 const (
-	// lookInterval is how often the list of groups is read: the system does not tell of changes. That of IP's groups the host
-	// reports itself.
+	// lookInterval is how often the list of groups is read at least: of those of IP the system tells itself (newer ones than Linux
+	// 6.13), and the host reports most.
 	lookInterval = time.Second
 	// lookPause is the least time between two looks: a host can report without end.
 	lookPause = 10 * time.Millisecond
@@ -37,7 +38,56 @@ type groupList struct {
 	done  chan struct{} // nil: it is not followed
 	ended sync.WaitGroup
 	news  atomic.Pointer[Groups]
-	bell  int // an eventfd, readable while there are news; -1: none
+	bell  int           // an eventfd, readable while there are news; -1: none
+	every time.Duration // how often the list is read; 0: lookInterval
+}
+
+// groupNews is what the system tells of the groups of IP in one network namespace.
+type groupNews struct {
+	space  string   // of which it is; "": none
+	socket *os.File // nil: the system does not tell
+}
+
+// follow begins to follow the groups in the namespace of the calling thread, which has a name, unless it does already: look is told
+// of changes.
+func (n *groupNews) follow(space string, look chan<- struct{}) {
+	if n.space == space {
+		return
+	}
+	n.end()
+	n.space = space
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
+	if err != nil {
+		return
+	}
+	if err = unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err == nil {
+		err = errors.Join(unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_ADD_MEMBERSHIP, unix.RTNLGRP_IPV4_MCADDR),
+			unix.SetsockoptInt(fd, unix.SOL_NETLINK, unix.NETLINK_ADD_MEMBERSHIP, unix.RTNLGRP_IPV6_MCADDR))
+	}
+	if err != nil {
+		unix.Close(fd)
+		return
+	}
+	socket := os.NewFile(uintptr(fd), "netlink")
+	n.socket = socket
+	go func() { // until the socket is closed
+		for b := make([]byte, 4096); ; {
+			if _, err := socket.Read(b); err != nil && !errors.Is(err, unix.ENOBUFS) {
+				return
+			}
+			select {
+			case look <- struct{}{}:
+			default:
+			}
+		}
+	}()
+}
+
+func (n *groupNews) end() {
+	if n.socket != nil {
+		_ = n.socket.Close()
+	}
+	*n = groupNews{}
 }
 
 // Follow implements Listener.
@@ -91,11 +141,15 @@ func (l *groupList) end() {
 // run reads the list until done is closed. It owns fd.
 func (l *groupList) run(fd int, name string, look, done chan struct{}) {
 	defer unix.Close(fd)
+	var news groupNews
+	defer news.end()
+	follow := func(space string) { news.follow(space, look) }
+	every := cmp.Or(l.every, lookInterval)
 	var last *Groups
 	for {
 		g := &Groups{Asked: l.asked.Load()}
 		var err error
-		if g.List, g.All, err = groupsOf(fd, name); err != nil { // it is gone, or where this driver may not look
+		if g.List, g.All, err = groupsOf(fd, name, follow); err != nil { // it is gone, or where this driver may not look
 			g.All = true
 		}
 		if last == nil || !last.equal(g) {
@@ -112,7 +166,7 @@ func (l *groupList) run(fd int, name string, look, done chan struct{}) {
 		case <-done:
 			return
 		case <-look:
-		case <-time.After(lookInterval - lookPause):
+		case <-time.After(every - lookPause):
 		}
 	}
 }
@@ -130,13 +184,15 @@ func (g *Groups) equal(o *Groups) bool {
 }
 
 // groupsOf returns the multicast addresses of the interface of a TAP's descriptor, which had that name, and whether it wants frames
-// to all.
-func groupsOf(fd int, name string) (list []eth.MAC, all bool, err error) {
+// to all. Before it looks it calls follow in the interface's network namespace, with what that is called.
+func groupsOf(fd int, name string, follow func(space string)) (list []eth.MAC, all bool, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	called := "here"
 	space, now, err := tun.Whereabouts(fd)
 	if err == nil {
 		defer space.Close()
+		called = space.UniqueId()
 		here, err := netns.Get()
 		if err != nil {
 			return nil, false, err
@@ -154,6 +210,7 @@ func groupsOf(fd int, name string) (list []eth.MAC, all bool, err error) {
 			}()
 		}
 	}
+	follow(called)
 	i, err := netlink.LinkByName(name)
 	if err != nil {
 		return nil, false, err

@@ -3,6 +3,7 @@ package hostside
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
@@ -156,4 +157,44 @@ func TestTAP_Groups(t *testing.T) {
 	if e.News() != nil {
 		t.Error("there are news of a list that is not followed")
 	}
+}
+
+// TestTAP_GroupNews: a group that somebody joins on the interface is in its list as soon as the system tells of it, though the host
+// reports nothing, and the list is not read by the clock.
+func TestTAP_GroupNews(t *testing.T) {
+	systemtest.Mark(t)
+	e := opened(t)
+	e.list.every = time.Hour
+	e.SetLink(true)
+	i, err := netlink.LinkByName("nic")
+	if err == nil {
+		err = netlink.LinkSetUp(i)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told groupNews
+	told.follow("here", make(chan struct{}, 1))
+	if told.socket == nil {
+		t.Skip("this system does not tell of groups")
+	}
+	told.end()
+	e.Follow()
+	defer e.Unfollow()
+	group := eth.MAC{0x01, 0x00, 0x5e, 1, 2, 3}
+	has := func() bool {
+		g := e.News()
+		return g != nil && slices.Contains(g.List, group)
+	}
+	await.Eventually(t, "the first list", func() bool { return e.News() != nil })
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := unix.SetsockoptIPMreqn(fd, unix.IPPROTO_IP, unix.IP_ADD_MEMBERSHIP,
+		&unix.IPMreqn{Multiaddr: [4]byte{239, 1, 2, 3}, Ifindex: int32(i.Attrs().Index)}); err != nil {
+		t.Fatal(err)
+	}
+	await.Eventually(t, "the group is in the list", has)
 }
