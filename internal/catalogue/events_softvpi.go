@@ -32,6 +32,7 @@ var softEvents = []Event{
 	raised(soft(30, "AdapterAsleep", Informational, "{Adapter}: the host sleeps until a magic packet or one of {Patterns} patterns wakes it.")),
 	raised(soft(31, "AdapterWoken", Informational, "{Adapter}: the host was woken by {Cause}.")),
 	raised(soft(33, "DuplicateMAC", Warning, "{Adapter}: somebody else on the wire sends with the adapter's address, {MAC}.")),
+	raised(soft(36, "DuplicateAddress", Warning, "{Adapter}: somebody else on the wire, {MAC}, has the adapter's address {Address}.")),
 	raised(soft(34, "ManyGroups", Warning, "{Adapter}: its host uses {Groups} multicast addresses, more than the {Limit} that MaxNumOfMCList says are filtered; frames to all groups are received.")),
 	raised(soft(32, "WakeCommandFailed", Warning, "{Adapter}: the command {Command} for a wake-up failed: {Cause}.")),
 	raised(soft(40, "DCBXAgreed", Informational, "{Adapter}: priorities were agreed with {Peer} by {Protocol}: PFC {PFC} ({PFCFrom}), classes {Classes} with {Bandwidths} ({ETSFrom}), applications {Applications} ({ApplicationsFrom}).")),

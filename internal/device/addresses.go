@@ -65,6 +65,7 @@ func (h *Host) updateWire(a *adapter) {
 	w, ok := h.wireOf(&a.cfg)
 	h.lock()
 	defer h.finish()
+	a.port.conflicts()
 	if ok {
 		a.heed(w)
 		return

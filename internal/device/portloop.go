@@ -1,8 +1,12 @@
 package device
 
 import (
+	"slices"
+	"time"
+
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/device/links"
+	"github.com/softvpi/softvpi/internal/device/notify"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/port"
@@ -242,6 +246,7 @@ func (p *portLoop) address(w *port.Wire) *links.Address {
 // linkErrors passes the ICMP errors of destinations to the functions that sent there.
 func (p *portLoop) linkErrors(now clock.Time) {
 	p.errorsDue = now.Add(errorInterval)
+	p.conflicts()
 	for _, a := range p.functions {
 		for _, o := range a.links.All() {
 			if o.Link == nil || o.Shared() {
@@ -278,6 +283,37 @@ func (p *portLoop) relight(now clock.Time) {
 		if w, ok := p.host.wireOf(&a.cfg); ok {
 			a.heed(w)
 		}
+	}
+}
+
+// conflictInterval is how often subscribers are told of conflicts about an adapter's addresses, at most.
+const conflictInterval = time.Minute
+
+// conflicts tells subscribers whose addresses others on the wire use, too.
+func (p *portLoop) conflicts() {
+	for _, a := range p.functions {
+		for _, o := range a.links.All() {
+			if o.Link == nil || o.Shared() {
+				continue
+			}
+			if s := o.Link.Capabilities().Stations; s != nil {
+				for _, c := range s.Conflicts() {
+					p.conflict(c)
+				}
+			}
+		}
+	}
+}
+
+func (p *portLoop) conflict(c link.Conflict) {
+	now := p.host.now()
+	for _, a := range p.functions {
+		if a.cfg.VLAN != c.VLAN || now < a.conflictDue || a.cfg.Addr != c.Addr && !slices.Contains(a.links.Addrs(), c.Addr) {
+			continue
+		}
+		a.conflictDue = now.Add(conflictInterval)
+		p.host.log.Warn("somebody else on the wire has the adapter's address", "adapter", a.name, "address", c.Addr, "mac", c.MAC)
+		p.host.subscribers.Report(notify.Change{Adapter: a.index, Addr: c.Addr, Flags: notify.SameAddress, MAC: c.MAC})
 	}
 }
 

@@ -123,6 +123,9 @@ func (d *Driver) adapterChanged(c notify.Change) {
 		}
 		d.events.Raise(r.Generation, events.RoCEModesDiffer{Adapter: r.Name, Mode: mode})
 	}
+	if c.Flags&notify.SameAddress != 0 {
+		d.events.Raise(r.Generation, events.DuplicateAddress{Adapter: r.Name, MAC: c.MAC[:], Address: c.Addr})
+	}
 	if c.Flags&notify.SmallMTU != 0 {
 		if info, err := d.host.AdapterInfo(c.Adapter); err == nil {
 			d.events.Raise(r.Generation, events.MTUTooSmall{Adapter: r.Name, Firmware: d.version, Maximum: int(info.LinkMTU),

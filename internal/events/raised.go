@@ -102,6 +102,12 @@ type (
 		Adapter  string
 		Protocol Hex
 	}
+	// DuplicateAddress says that somebody else on the wire of an adapter has one of its IP addresses.
+	DuplicateAddress struct {
+		Adapter string
+		MAC     net.HardwareAddr
+		Address netip.Addr
+	}
 	// ManyGroups says that the host of an adapter uses more multicast addresses than are filtered.
 	ManyGroups struct {
 		Adapter       string
@@ -238,6 +244,7 @@ func (DCBXMultiplePeers) event()    {}
 func (LLDPRefused) event()          {}
 func (FlowControlRefused) event()   {}
 func (ManyGroups) event()           {}
+func (DuplicateAddress) event()     {}
 func (RoCEModesDiffer) event()      {}
 func (AdapterWoken) event()         {}
 func (WakeCommandFailed) event()    {}

@@ -140,8 +140,17 @@ type Stations interface {
 	Listen(mac [6]byte, large bool) error
 	// Unlisten undoes Listen.
 	Unlisten(mac [6]byte) error
+	// Conflicts returns which addresses of stations were seen to be in use by others, too, since the last call. It costs little.
+	Conflicts() []Conflict
 	// Hear hands up the frames to one group, such as that of LLDP, whoever listens; hear false undoes it.
 	Hear(group [6]byte, hear bool) error
+}
+
+// Conflict is an address of a station that somebody else on the wire uses, too.
+type Conflict struct {
+	Addr netip.Addr
+	VLAN uint16
+	MAC  [6]byte // of the other
 }
 
 // Stats are counters of a link since it was opened. Bytes are those of UDP payloads (of whole frames if

@@ -3,6 +3,8 @@ package neighbour
 import (
 	"fmt"
 	"net/netip"
+	"slices"
+	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/wire/eth"
@@ -26,11 +28,53 @@ type Engine struct {
 	frames   [][]byte
 	changes  []Change
 	counters Counters
+
+	conflicts []Conflict
+	defended  map[Key]clock.Time // when an address was defended last
+}
+
+// Conflict is an address of a station here that somebody else uses, too.
+type Conflict struct {
+	Key
+	MAC eth.MAC // of the other
+}
+
+const (
+	// mostConflicts is how many wait to be taken; more are counted.
+	mostConflicts = 8
+	// defendInterval is the least time between two defences of an address (RFC 5227 1.1, DEFEND_INTERVAL).
+	defendInterval = 10 * time.Second
+)
+
+// Conflicts returns the conflicts since the last call.
+func (e *Engine) Conflicts() []Conflict {
+	c := e.conflicts
+	e.conflicts = nil
+	return c
+}
+
+// conflict notes another station with an address for which the engine answers, and defends it: the other learns that it is not
+// alone (RFC 5227 2.4; for IPv6, RFC 4862 5.4.4, it is told likewise). It reports whether the address is the engine's.
+func (e *Engine) conflict(now clock.Time, key Key, mac eth.MAC) bool {
+	own, ok := e.own[key]
+	if !ok || own == mac {
+		return ok
+	}
+	e.counters.Conflicts++
+	if c := (Conflict{key, mac}); len(e.conflicts) < mostConflicts && !slices.Contains(e.conflicts, c) {
+		e.conflicts = append(e.conflicts, c)
+	}
+	if last, before := e.defended[key]; !before || now >= last.Add(defendInterval) {
+		e.defended[key] = now
+		e.announce(key, own)
+	}
+	return true
 }
 
 // New returns an engine without addresses.
 func New(cfg Config) *Engine {
-	e := &Engine{most: cfg.Entries, random: cfg.Random, own: map[Key]eth.MAC{}, entries: map[Key]*entry{}}
+	e := &Engine{most: cfg.Entries, random: cfg.Random, own: map[Key]eth.MAC{}, entries: map[Key]*entry{},
+		defended: map[Key]clock.Time{}}
 	if e.most <= 0 {
 		e.most = DefaultEntries
 	}
@@ -66,7 +110,10 @@ func (e *Engine) Answer(key Key, mac eth.MAC) error {
 }
 
 // Silence undoes Answer.
-func (e *Engine) Silence(key Key) { delete(e.own, key) }
+func (e *Engine) Silence(key Key) {
+	delete(e.own, key)
+	delete(e.defended, key)
+}
 
 // Answers reports for which station of the engine's own an address is.
 func (e *Engine) Answers(key Key) (eth.MAC, bool) {

@@ -275,7 +275,8 @@ func TestAnswer_ToCheckForDuplicates(t *testing.T) {
 	wantChanges(t, v6)
 }
 
-// TestReceive_Conflict: another station with an address of ours is counted, and not believed.
+// TestReceive_Conflict: another station with an address of ours is counted, told of once, and not believed; the address is defended,
+// at most every ten seconds (RFC 5227 2.4).
 func TestReceive_Conflict(t *testing.T) {
 	inFamilies(t, func(t *testing.T, vlan uint16, addr [2]netip.Addr) {
 		a, thief := engine(t, macA, vlan, addr[0]), New(Config{})
@@ -292,6 +293,26 @@ func TestReceive_Conflict(t *testing.T) {
 			t.Errorf("the address is at %v now", mac)
 		}
 		wantChanges(t, a)
+		defence := frames(a)
+		if len(defence) != 1 {
+			t.Fatalf("it sends %d frames, want one to defend itself", len(defence))
+		}
+		if c := a.Conflicts(); len(c) != 1 || c[0] != (Conflict{Key{vlan, addr[0]}, macB}) || a.Conflicts() != nil {
+			t.Errorf("conflicts %v", c)
+		}
+		thief.Receive(0, defence[0])
+		if c := thief.Conflicts(); len(c) != 1 || c[0].MAC != macA {
+			t.Errorf("the other knows of the conflicts %v", c)
+		}
+		answer := frames(thief)
+		a.Receive(clock.Time(defendInterval-1), answer[0])
+		if n := len(frames(a)); n != 0 {
+			t.Errorf("it defends itself %d times more within ten seconds", n)
+		}
+		a.Receive(clock.Time(defendInterval), answer[0])
+		if n := len(frames(a)); n != 1 {
+			t.Errorf("it defends itself %d times after ten seconds, want once", n)
+		}
 	})
 }
 

@@ -61,7 +61,7 @@ func (e *Engine) receiveARP(now clock.Time, vlan uint16, b []byte) (taken bool) 
 		return false
 	}
 	mac, mine := e.own[Key{vlan, a.TargetIP}]
-	if e.conflicts(Key{vlan, a.SenderIP}, a.SenderMAC) {
+	if e.conflict(now, Key{vlan, a.SenderIP}, a.SenderMAC) {
 		return mine
 	}
 	n := e.entries[Key{vlan, a.SenderIP}]
@@ -78,18 +78,6 @@ func (e *Engine) receiveARP(now clock.Time, vlan uint16, b []byte) (taken bool) 
 	r := eth.ARP{Operation: eth.ARPReply, SenderMAC: mac, SenderIP: a.TargetIP, TargetMAC: a.SenderMAC, TargetIP: a.SenderIP}
 	e.counters.Answered++
 	e.send(a.SenderMAC, mac, vlan, eth.TypeARP, r.Append)
-	return true
-}
-
-// conflicts counts another station with an address for which the engine answers.
-func (e *Engine) conflicts(key Key, mac eth.MAC) bool {
-	own, ok := e.own[key]
-	if !ok {
-		return false
-	}
-	if own != mac {
-		e.counters.Conflicts++
-	}
 	return true
 }
 
@@ -114,7 +102,7 @@ func (e *Engine) receiveIPv6(now clock.Time, vlan uint16, from eth.MAC, b []byte
 		return false
 	}
 	if d.Advertisement {
-		return e.advertised(now, vlan, &d)
+		return e.advertised(now, vlan, from, &d)
 	}
 	return e.solicited(now, vlan, from, h.Src(), &d)
 }
@@ -122,7 +110,7 @@ func (e *Engine) receiveIPv6(now clock.Time, vlan uint16, from eth.MAC, b []byte
 // solicited answers a solicitation (RFC 4861 7.2.3, 7.2.4).
 func (e *Engine) solicited(now clock.Time, vlan uint16, from eth.MAC, src netip.Addr, d *eth.Discovery) (taken bool) {
 	mac, mine := e.own[Key{vlan, d.Target}]
-	if d.Link != nil && !e.conflicts(Key{vlan, src}, eth.MAC(d.Link)) {
+	if d.Link != nil && !e.conflict(now, Key{vlan, src}, eth.MAC(d.Link)) {
 		switch n := e.entries[Key{vlan, src}]; {
 		case n != nil:
 			e.learned(now, n, eth.MAC(d.Link), false)
@@ -145,13 +133,16 @@ func (e *Engine) solicited(now clock.Time, vlan uint16, from eth.MAC, src netip.
 }
 
 // advertised handles an advertisement (RFC 4861 7.2.5).
-func (e *Engine) advertised(now clock.Time, vlan uint16, d *eth.Discovery) (taken bool) {
+func (e *Engine) advertised(now clock.Time, vlan uint16, from eth.MAC, d *eth.Discovery) (taken bool) {
 	key := Key{vlan, d.Target}
 	var mac eth.MAC
 	if d.Link != nil {
 		mac = eth.MAC(d.Link)
 	}
-	if e.conflicts(key, mac) {
+	if d.Link == nil && e.own[key] != (eth.MAC{}) {
+		mac = from
+	}
+	if e.conflict(now, key, mac) {
 		return true
 	}
 	n := e.entries[key]

@@ -16,6 +16,7 @@ const (
 	RDMAEnabled // the adapter begins to work
 	OtherMode   // RoCE packets of another mode than the adapter's have arrived for it
 	SmallMTU    // the MTU of its wire has become too small for RoCE
+	SameAddress // somebody else on the wire has one of its addresses, which is Addr
 )
 
 // Change is reported to subscribers when the state of an adapter changes.
@@ -23,4 +24,5 @@ type Change struct {
 	Adapter uint32
 	Addr    netip.Addr
 	Flags   Flags
+	MAC     [6]byte // of SameAddress: the other's
 }

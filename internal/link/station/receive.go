@@ -2,6 +2,7 @@ package station
 
 import (
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/membership"
 	"github.com/softvpi/softvpi/internal/neighbour"
 	"github.com/softvpi/softvpi/internal/offload"
@@ -76,9 +77,26 @@ func (s *Set) asked(b []byte) {
 func (s *Set) take(b []byte) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	before := s.engine.Counters().Conflicts
 	taken := s.engine.Receive(s.now(), b)
+	if s.engine.Counters().Conflicts != before {
+		s.conflicted.Store(true)
+	}
 	s.settle()
 	return taken
+}
+
+// Conflicts implements link.Stations.
+func (s *Set) Conflicts() (list []link.Conflict) {
+	if !s.conflicted.Swap(false) {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.engine.Conflicts() {
+		list = append(list, link.Conflict{Addr: c.Addr, VLAN: c.VLAN, MAC: c.MAC})
+	}
+	return list
 }
 
 // Take hands up a frame that was received, if it is wanted: it fills in the first of in, and returns 1, else 0. whole is

@@ -80,7 +80,8 @@ type Set struct {
 	armed    atomic.Int64  // a clock.Time; changed under mu
 	overdue  clock.Time    // when what waits for a neighbour of the system is lost
 
-	closed atomic.Bool
+	closed     atomic.Bool
+	conflicted atomic.Bool // the engine has seen conflicts
 
 	// What follows is the owner's alone.
 	ids    []id // of the stations
