@@ -23,7 +23,7 @@ BENCHFLAGS ?=
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-unit test-system packages race bench profile bench-rxe bench-loss interop lint fuzz cross clib check-clib clean
+.PHONY: help build run test test-unit test-system packages race bench profile bench-rxe bench-loss bench-simulate interop lint fuzz cross clib check-clib clean
 
 help:
 	@echo "make run     two adapters, a connection with checked data, bandwidth and latency"
@@ -34,6 +34,7 @@ help:
 	@echo "make profile take anew what the compiler knows of the data path (root; some minutes)"
 	@echo "make bench-rxe   measure next to Linux Soft-RoCE at native speed (root, Debian; builds a kernel once)"
 	@echo "make bench-loss  the same while packets are lost, in a virtual machine"
+	@echo "make bench-simulate  simulations compared with ns-3"
 	@echo "make interop against Linux Soft-RoCE in a virtual machine (root, Debian; several minutes)"
 	@echo "make lint    gofmt, go vet, staticcheck"
 	@echo "make fuzz    every fuzz target, FUZZTIME inputs each ($(FUZZTIME))"
@@ -111,6 +112,9 @@ bench-rxe: build
 
 bench-loss: build
 	@GO="$(GO)" test/rxebench/loss.sh $(BIN) $(BENCHFLAGS)
+
+bench-simulate: build
+	@SOFTVPI=$(BIN) test/simulate/bench.sh
 
 # Says in one line when it cannot run here, and then succeeds.
 interop:
