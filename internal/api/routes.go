@@ -79,6 +79,9 @@ func (s *Server) routes() {
 		func(context.Context, *struct{}) (*one[[]ProgramStatus], error) {
 			return body(d.Overview().Programs), nil
 		})
+	if x, ok := d.(FabricSource); ok {
+		s.fabricRoutes(x)
+	}
 	if x, ok := d.(Tuner); ok {
 		s.tuningRoutes(x)
 	}

@@ -27,6 +27,8 @@ type fake struct {
 	status api.Status
 	did    []string
 	fail   error
+
+	fabrics fabrics
 }
 
 func newFake() *fake {

@@ -43,6 +43,7 @@ type Server struct {
 	client   *api.Client
 	names    *x509.Certificate // nil: no names
 	sessions *sessions
+	readings readings
 	open     *http.ServeMux // for everybody
 	inside   *http.ServeMux // within a session
 }
@@ -91,6 +92,8 @@ func (s *Server) routes() {
 	handle("POST adapters/{name}/performance", s.tune)
 	handle("GET adapters/{name}/port", s.portProtocol)
 	handle("POST adapters/{name}/port", s.setPortProtocol)
+	handle("GET fabric", s.fabric)
+	handle("POST fabric", s.commandFabric)
 	handle("GET connections", s.connections)
 	handle("GET counters", s.counters)
 	handle("GET api/counters", s.pass("/counters"))

@@ -163,6 +163,9 @@ func parsePages() map[string]*template.Template {
 var functions = template.FuncMap{
 	"adapterURL": adapterURL,
 	"count":      count,
+	"bits":       bitsText,
+	"bytes":      bytesText,
+	"percent":    func(share float64) string { return strconv.Itoa(int(100*share+0.5)) + " %" },
 	"state":      stateOf,
 	"moment":     func(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") },
 	"stamp":      func(t time.Time) string { return t.Format(time.RFC3339Nano) },
@@ -177,6 +180,7 @@ type tab struct{ Name, Path, Title string }
 var navigation = []tab{
 	{"devices", Prefix, "Devices"},
 	{"counters", Prefix + "counters", "Counters"},
+	{"fabric", Prefix + "fabric", "Fabric"},
 	{"connections", Prefix + "connections", "Connections"},
 	{"events", Prefix + "events", "Events"},
 	{"capture", Prefix + "capture", "Capture"},
