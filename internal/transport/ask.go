@@ -92,8 +92,7 @@ func (q *QP) sentAnswered(r *request, n uint32) {
 	}
 	s.snd = s.snd.Add(n)
 	s.idx += n
-	s.slots[s.slotCount] = s.snd
-	s.slotCount++
+	s.occupy(s.snd)
 	s.sinceAck, s.asked = 0, s.snd
 	q.sent(r)
 }

@@ -69,11 +69,11 @@ type requester struct {
 	una, snd   ib.PSN
 	max, next  ib.PSN // next: first PSN of the next request taken
 
-	outstanding int // requests between head and tail
-	inPlace     int // frames that were handed out before them, see inplace.go
-	reads       int // reads and atomics begun and not completed
-	slots       [MaxReadAtomic]ib.PSN
-	slotCount   uint8 // reads and atomics outstanding on the wire; slots holds their ends
+	outstanding int                    // requests between head and tail
+	inPlace     int                    // frames that were handed out before them, see inplace.go
+	reads       int                    // reads and atomics begun and not completed
+	slots       *[MaxReadAtomic]ib.PSN // nil: there has been none
+	slotCount   uint8                  // reads and atomics outstanding on the wire; slots holds their ends
 
 	retries, rnrRetries uint8
 	timeouts            uint8 // expiries of the ACK timer since there was progress
@@ -106,6 +106,15 @@ type requester struct {
 
 func (r *requester) start(psn ib.PSN) {
 	r.una, r.snd, r.max, r.next, r.asked, r.selective = psn, psn, psn, psn, psn, selective{seen: psn, known: psn}
+}
+
+// occupy notes a read or an atomic that is on the wire, by its end.
+func (r *requester) occupy(end ib.PSN) {
+	if r.slots == nil {
+		r.slots = new([MaxReadAtomic]ib.PSN)
+	}
+	r.slots[r.slotCount] = end
+	r.slotCount++
 }
 
 // current returns the request to send next, taking one from the ring if none is in progress; nil if there

@@ -185,11 +185,11 @@ func (q *QP) seek(psn ib.PSN) {
 	s.cur, s.idx = nil, 0
 	for r := s.head; r != nil; r = r.next {
 		if r.begun && r.answered() && psn.After(s.una) && psn.After(r.first) && r.end().After(s.una) {
-			s.slots[s.slotCount] = r.end()
-			if psn.Before(r.end()) {
-				s.slots[s.slotCount] = psn
+			end := r.end()
+			if psn.Before(end) {
+				end = psn
 			}
-			s.slotCount++
+			s.occupy(end)
 		}
 		if !r.begun || r.packets > 0 && psn.Before(r.end()) {
 			s.cur = r

@@ -161,6 +161,10 @@ func (r *reading) inFile(o *object, field, name string, err error) {
 // csv reads flows from lines of a file: from, to, bytes, start, and maybe priority.
 func (r *reading) csv(o *object, s *Scenario, f *workload.Flows, b workload.Base) {
 	name := o.text("file", "")
+	if name == "" {
+		r.fail(o.where("file"), o.field("file"), `""`, "a file with a flow in each line")
+		return
+	}
 	file, err := inputfile.Open(r.path(name), inputfile.Text)
 	if err != nil {
 		r.inFile(o, "file", name, err)
