@@ -98,14 +98,23 @@ func (a *adapter) wholeFrames() bool {
 	return a.cfg.Link != nil && a.cfg.Link.Capabilities().Stations != nil
 }
 
-// linkStats returns the counters of the port's links. Where several adapters share a link, each has its own frames.
+// linkStats returns the counters of the port's links. Where several adapters share a link, each has its own frames; what a link of
+// whole frames sends and receives itself for an adapter, as the questions of neighbours, is on the wire and counts, too.
 func (a *adapter) linkStats() link.Stats {
 	s := a.links.Stats()
-	if len(a.port.functions) == 1 || !a.wholeFrames() {
+	if !a.wholeFrames() {
 		return s
 	}
-	own := a.carried.rdma.Wire.Plus(a.carried.other.Wire)
-	s.SentPackets, s.SentBytes, s.ReceivedPackets, s.ReceivedBytes = own.SentFrames, own.SentBytes, own.ReceivedFrames, own.ReceivedBytes
+	if len(a.port.functions) > 1 {
+		own := a.carried.rdma.Wire.Plus(a.carried.other.Wire)
+		s.SentPackets, s.SentBytes = own.SentFrames, own.SentBytes
+		s.ReceivedPackets, s.ReceivedBytes = own.ReceivedFrames, own.ReceivedBytes
+	}
+	o := a.cfg.Link.Capabilities().Stations.Own(a.mac)
+	s.SentPackets += o.SentPackets
+	s.SentBytes += o.SentBytes
+	s.ReceivedPackets += o.ReceivedPackets
+	s.ReceivedBytes += o.ReceivedBytes
 	return s
 }
 

@@ -198,13 +198,14 @@ func TestSharedPort_CountedAndShown(t *testing.T) {
 	}
 	exchange(t, connect(two.idleQP(), third.idleQP()), 20000)
 	first, second := words(one), words(two)
-	if n := first.Link.SentPackets + first.Link.ReceivedPackets - before[0].Link.SentPackets - before[0].Link.ReceivedPackets; n != 0 {
+	// The links have frames of their own, too, which come when they come.
+	if n := first.RDMA.SentFrames + first.RDMA.ReceivedFrames - before[0].RDMA.SentFrames - before[0].RDMA.ReceivedFrames; n != 0 {
 		t.Errorf("the first function counts %d frames of the second", n)
 	}
-	sent, received := second.Link.SentPackets-before[1].Link.SentPackets, second.Link.ReceivedPackets-before[1].Link.ReceivedPackets
-	if sent < 6 || received < 6 || second.Link.SentBytes-before[1].Link.SentBytes < 20000 ||
-		second.RDMA.SentFrames != second.Link.SentPackets ||
-		second.RDMA.ReceivedBytes != second.Link.ReceivedBytes {
+	sent, received := second.RDMA.SentFrames-before[1].RDMA.SentFrames, second.RDMA.ReceivedFrames-before[1].RDMA.ReceivedFrames
+	if sent < 6 || received < 6 || second.RDMA.SentBytes-before[1].RDMA.SentBytes < 20000 ||
+		second.RDMA.SentFrames >= second.Link.SentPackets || // it has asked for its neighbour
+		second.RDMA.ReceivedBytes >= second.Link.ReceivedBytes {
 		t.Errorf("of 20000 bytes each way the second counts %+v, its RDMA %+v", second.Link, second.RDMA)
 	}
 	for i, tap := range taps {
@@ -217,7 +218,7 @@ func TestSharedPort_CountedAndShown(t *testing.T) {
 	var rdma uint64
 	for i, p := range []*program{one, two} {
 		c := words(p)
-		if c.Link.SentPackets != before[i].Link.SentPackets || c.RDMA.ReceivedBytes-before[i].RDMA.ReceivedBytes < 20000 {
+		if c.Link.SentPackets-before[i].Link.SentPackets > 4 || c.RDMA.ReceivedBytes-before[i].RDMA.ReceivedBytes < 20000 {
 			t.Errorf("of frames inside the function counts %+v on the wire, and %+v of RDMA", c.Link, c.RDMA)
 		}
 		rdma += c.RDMA.SentFrames - before[i].RDMA.SentFrames

@@ -140,10 +140,18 @@ type Stations interface {
 	Listen(mac [6]byte, large bool) error
 	// Unlisten undoes Listen.
 	Unlisten(mac [6]byte) error
+	// Own returns the link's own frames of the stations with a MAC. They are no part of its Stats.
+	Own(mac [6]byte) OwnFrames
 	// Conflicts returns which addresses of stations were seen to be in use by others, too, since the last call. It costs little.
 	Conflicts() []Conflict
 	// Hear hands up the frames to one group, such as that of LLDP, whoever listens; hear false undoes it.
 	Hear(group [6]byte, hear bool) error
+}
+
+// OwnFrames count the frames that a link sends and receives itself for a station: questions and answers of neighbours, and reports of
+// groups.
+type OwnFrames struct {
+	SentPackets, SentBytes, ReceivedPackets, ReceivedBytes uint64
 }
 
 // Conflict is an address of a station that somebody else on the wire uses, too.

@@ -123,6 +123,15 @@ func (s *Set) met(h *hop, mac eth.MAC) {
 	s.forget(h)
 }
 
+// emit sends a frame of the link's own, and counts it as one of the station from which it is. The caller holds mu.
+func (s *Set) emit(f []byte) {
+	s.cfg.Wire(f)
+	t := s.own[eth.MAC(f[6:])]
+	t.SentPackets++
+	t.SentBytes += uint64(len(f))
+	s.own[eth.MAC(f[6:])] = t
+}
+
 func (s *Set) sent(n int) {
 	s.stats.SentPackets++
 	s.stats.SentBytes += uint64(n)
@@ -181,10 +190,10 @@ func (s *Set) flush() {
 	}
 	var b [128]byte
 	for f := s.engine.Frame(b[:0]); f != nil; f = s.engine.Frame(b[:0]) {
-		s.cfg.Wire(f)
+		s.emit(f)
 	}
 	for f := s.reporter.Frame(); f != nil; f = s.reporter.Frame() {
-		s.cfg.Wire(f)
+		s.emit(f)
 	}
 	if due := clock.Min(clock.Min(s.engine.Deadline(), s.reporter.Deadline()), s.overdue); int64(due) != s.armed.Load() {
 		s.armed.Store(int64(due))

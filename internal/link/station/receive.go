@@ -16,34 +16,59 @@ func (s *Set) Wants(b []byte) bool {
 		return false
 	}
 	heard := len(s.ears)+len(s.heard) > 0 && s.Hears(b)
-	return s.concerns(b) || heard
+	handed, own := s.concerns(b)
+	if own && !handed && !heard {
+		s.kept(b)
+	}
+	return handed || heard
 }
 
-// concerns reports whether a frame is for a station, or the link is promiscuous.
-func (s *Set) concerns(b []byte) bool {
-	vlan := uint16(0)
-	if b[12] == byte(eth.TypeVLAN>>8) && b[13] == byte(eth.TypeVLAN&0xff) && len(b) >= eth.EthernetLen+eth.VLANLen {
-		vlan = (uint16(b[14])<<8 | uint16(b[15])) & eth.VIDMask
+// kept counts a frame that the link has taken for itself.
+func (s *Set) kept(b []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	dst, vlan := eth.MAC(b), vlanOf(b)
+	for _, t := range s.stations {
+		if t.MAC == dst || dst[0]&1 != 0 && t.VLAN == vlan {
+			c := s.own[t.MAC]
+			c.ReceivedPackets++
+			c.ReceivedBytes += uint64(len(b))
+			s.own[t.MAC] = c
+		}
 	}
+}
+
+// vlanOf returns the VLAN of a frame, 0 for one without a tag.
+func vlanOf(b []byte) uint16 {
+	if b[12] == byte(eth.TypeVLAN>>8) && b[13] == byte(eth.TypeVLAN&0xff) && len(b) >= eth.EthernetLen+eth.VLANLen {
+		return (uint16(b[14])<<8 | uint16(b[15])) & eth.VIDMask
+	}
+	return 0
+}
+
+// concerns reports whether a frame is for a station, or the link is promiscuous, and whether it is one for the link itself.
+func (s *Set) concerns(b []byte) (handed, own bool) {
+	vlan := vlanOf(b)
 	if b[0]&1 == 0 {
 		if to := idOf(eth.MAC(b), vlan); to != s.last {
 			if s.index(to) < 0 {
-				return s.cfg.Promiscuous
+				return s.cfg.Promiscuous, false
 			}
 			s.last = to
 		}
-		return !neighbour.Concerns(b) || !s.take(b)
+		taken := neighbour.Concerns(b) && s.take(b)
+		return !taken, taken
 	}
 	if !s.inVLAN(vlan) {
-		return s.cfg.Promiscuous
+		return s.cfg.Promiscuous, false
 	}
 	if neighbour.Concerns(b) && s.take(b) {
-		return false
+		return false, true
 	}
-	if len(s.reported) > 0 && membership.Concerns(b) {
+	if own = len(s.reported) > 0 && membership.Concerns(b); own {
 		s.asked(b)
 	}
-	return eth.MAC(b) == eth.Broadcast || s.cfg.Promiscuous || s.joined(eth.MAC(b))
+	return eth.MAC(b) == eth.Broadcast || s.cfg.Promiscuous || s.joined(eth.MAC(b)), own
 }
 
 // inVLAN reports whether a station is in a VLAN.
@@ -84,6 +109,13 @@ func (s *Set) take(b []byte) bool {
 	}
 	s.settle()
 	return taken
+}
+
+// Own implements link.Stations.
+func (s *Set) Own(mac [6]byte) link.OwnFrames {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.own[mac]
 }
 
 // Conflicts implements link.Stations.

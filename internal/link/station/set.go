@@ -76,9 +76,10 @@ type Set struct {
 	reporter *membership.Reporter
 	reported map[membership.Port]bool // ports on which groups are wanted
 	stations []*station
-	news     chan struct{} // closed when a neighbour becomes known; nil: nobody waits
-	armed    atomic.Int64  // a clock.Time; changed under mu
-	overdue  clock.Time    // when what waits for a neighbour of the system is lost
+	own      map[eth.MAC]link.OwnFrames // by station, also of those that are gone
+	news     chan struct{}              // closed when a neighbour becomes known; nil: nobody waits
+	armed    atomic.Int64               // a clock.Time; changed under mu
+	overdue  clock.Time                 // when what waits for a neighbour of the system is lost
 
 	closed     atomic.Bool
 	conflicted atomic.Bool // the engine has seen conflicts
@@ -125,7 +126,8 @@ type address struct {
 // New returns a set without stations.
 func New(cfg Config) *Set {
 	s := &Set{cfg: cfg, began: time.Now(), engine: neighbour.New(neighbour.Config{Random: rand.Int64N}), hops: map[hopKey]*hop{},
-		reporter: membership.New(rand.Int64N), reported: map[membership.Port]bool{}, overdue: clock.Never}
+		reporter: membership.New(rand.Int64N), reported: map[membership.Port]bool{}, own: map[eth.MAC]link.OwnFrames{},
+		overdue: clock.Never}
 	s.armed.Store(int64(clock.Never))
 	if s.cfg.Arm == nil {
 		s.cfg.Arm = func(time.Duration) {}
