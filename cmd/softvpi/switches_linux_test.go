@@ -264,3 +264,48 @@ func TestIncastIsAsFairAsSimulated(t *testing.T) {
 		t.Error("nothing was marked")
 	}
 }
+
+// Systems, each with a TAP of its driver in a namespace of its own, reach each other over leaves and spines.
+func TestSystemsOnSwitches(t *testing.T) {
+	systemtest.Mark(t)
+	if out, err := exec.Command("unshare", "-n", "ping", "-V").CombinedOutput(); err != nil || os.Geteuid() != 0 {
+		t.Skipf("needs root, namespaces and ping: %v %s", err, out)
+	}
+	s := runSwitches(t, `{"topology": {"kind": "leaf-spine", "leaves": 2, "spines": 2, "hosts": 1, "rate": "1Gb/s"}}`, "--timing")
+	var systems []place
+	var drivers []*process
+	for i := range 2 {
+		p := newPlace(t)
+		p.env = append(p.env, "XDG_RUNTIME_DIR="+s.place.dir)
+		p.start = func(c *exec.Cmd) error {
+			c.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+			return c.Start()
+		}
+		d := p.spawn(t, "up", "--skip-self-check", "--fabric", s.name, "--adapter",
+			fmt.Sprintf("a=10.96.0.%d/24,fabric=host%d,host=tap:vpi0", i+1, i))
+		d.until(t, "listening")
+		systems, drivers = append(systems, p), append(drivers, d)
+	}
+	inside := func(i int, args ...string) (string, error) {
+		out, err := exec.Command("nsenter", append([]string{"-t", strconv.Itoa(drivers[i].cmd.Process.Pid), "-n"}, args...)...).CombinedOutput()
+		return string(out), err
+	}
+	for i := range systems {
+		for _, line := range []string{fmt.Sprintf("ip addr add 10.96.0.%d/24 dev vpi0", i+1), "ip link set vpi0 up"} {
+			if out, err := inside(i, strings.Fields(line)...); err != nil {
+				t.Fatalf("%s: %v %s", line, err, out)
+			}
+		}
+	}
+	var out string
+	if !await.Until(func() bool {
+		var err error
+		out, err = inside(1, "ping", "-c", "3", "-i", "0.2", "-W", "1", "10.96.0.1")
+		return err == nil && strings.Contains(out, "3 received")
+	}) {
+		t.Errorf("%s%s", out, s.do("ports"))
+	}
+	if p := s.port("leaf1[1]"); p.InFrames == 0 || p.Peer != "host1" {
+		t.Errorf("%+v", p)
+	}
+}
