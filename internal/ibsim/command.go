@@ -16,12 +16,11 @@ import (
 )
 
 // CommandError says what is wrong with a command. Test for it with errors.As.
-type CommandError struct{ Problem string }
+type CommandError = lan.CommandError
 
-// Error implements error.
-func (e *CommandError) Error() string { return e.Problem }
-
-func refuse(format string, args ...any) error { return &CommandError{fmt.Sprintf(format, args...)} }
+func refuse(format string, args ...any) error {
+	return &CommandError{Problem: fmt.Sprintf(format, args...)}
+}
 
 // command is something that can be done to a running fabric.
 type command struct {
@@ -75,9 +74,8 @@ func (s *Server) Command(line string) (answer string, err error) {
 // commandEthernet executes a command for the Ethernet; mine is false if it is not for it.
 func (s *Server) commandEthernet(words []string) (answer string, mine bool, err error) {
 	s.Do(func(clock.Time, *fabric.Fabric) { answer, mine, err = s.rack.Command(words) })
-	var wrong *lan.CommandError
 	var field *ethernet.FieldError
-	if errors.As(err, &wrong) || errors.As(err, &field) {
+	if errors.As(err, &field) {
 		err = refuse("%v", err)
 	}
 	return answer, mine, err
@@ -164,13 +162,9 @@ func setLoss(_ clock.Time, s *Server, args []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, percent := strings.CutSuffix(args[1], "%")
-	share, err := strconv.ParseFloat(text, 64)
-	if percent {
-		share /= 100
-	}
-	if err != nil || !(share >= 0 && share <= 1) {
-		return "", refuse("loss %q; allowed: 0%% to 100%%", args[1])
+	share, err := lan.ParseShare("loss", args[1])
+	if err != nil {
+		return "", err
 	}
 	s.fabric.SetLoss(at, share)
 	return "", nil

@@ -51,7 +51,7 @@ func Do(name, command string) (string, error) {
 	case n == 0 || b[0] > commandRefused:
 		return "", errors.New("the answer is not that of a fabric")
 	case b[0] == commandRefused:
-		return "", &CommandError{string(b[1:n])}
+		return "", &CommandError{Problem: string(b[1:n])}
 	}
 	return string(b[1:n]), nil
 }

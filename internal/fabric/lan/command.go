@@ -192,18 +192,27 @@ func (n *Network) endFlaps(now clock.Time) {
 	n.nextFlap()
 }
 
-func setLoss(n *Network, _ clock.Time, args []string) (string, error) {
-	a, b, err := n.both(args[0])
-	if err != nil {
-		return "", err
-	}
-	text, percent := strings.CutSuffix(args[1], "%")
+// ParseShare parses a share such as 0.1% or 0.001. The error is a *CommandError that says what it is of.
+func ParseShare(what, s string) (float64, error) {
+	text, percent := strings.CutSuffix(s, "%")
 	share, err := strconv.ParseFloat(text, 64)
 	if percent {
 		share /= 100
 	}
 	if err != nil || !(share >= 0 && share <= 1) {
-		return "", refuse("loss %q; allowed: 0%% to 100%%", args[1])
+		return 0, refuse("%s %q; allowed: 0%% to 100%%", what, s)
+	}
+	return share, nil
+}
+
+func setLoss(n *Network, _ clock.Time, args []string) (string, error) {
+	a, b, err := n.both(args[0])
+	if err != nil {
+		return "", err
+	}
+	share, err := ParseShare("loss", args[1])
+	if err != nil {
+		return "", err
 	}
 	n.fabric.SetLoss(a, share)
 	n.fabric.SetLoss(b, share)

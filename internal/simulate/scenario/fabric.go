@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -38,20 +37,6 @@ type Port struct {
 	// Lossless are its lossless priorities, if OwnPFC.
 	Lossless uint8
 	OwnPFC   bool
-}
-
-// LoadFabric reads what is to run live from a file. The error is an *Error.
-func LoadFabric(file string) (*Fabric, error) {
-	f, err := inputfile.Open(file, mostText)
-	if err != nil {
-		return nil, unreadable(file, err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(f)
-	if err != nil {
-		return nil, unreadable(file, err)
-	}
-	return ReadFabric(file, text)
 }
 
 // ReadFabric reads what is to run live from the text of a file, as Read.
