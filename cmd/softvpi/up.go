@@ -222,6 +222,7 @@ type adapterCmd struct {
 	Disable disableCmd `cmd:"" help:"Disable an adapter: its connections end, waiting calls are canceled."`
 	Restart restartCmd `cmd:"" help:"Disable and enable an adapter, so that changed registry keys take effect."`
 	Sleep   sleepCmd   `cmd:"" help:"Put the host of an adapter's Ethernet function to sleep, until a magic packet or a pattern wakes it."`
+	OID     oidCmd     `cmd:"" name:"oid" help:"Query or set an object of an adapter's driver by its number, as programs on Windows do."`
 	Wake    wakeCmd    `cmd:"" help:"Wake the host of an adapter's Ethernet function."`
 }
 

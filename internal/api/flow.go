@@ -17,6 +17,11 @@ type FlowControlStatus struct {
 	// Paused are the priorities at which the port is silent now, and Pausing those at which its peer was told to be.
 	Paused  string `json:"paused"`
 	Pausing string `json:"pausing"`
+	// Stalled is why flow control is off for now.
+	Stalled string `json:"stalled,omitempty"`
+	// Dropless is how long a packet waits in dropless mode if it finds no receive; empty: the mode is off. Waiting are those that do.
+	Dropless string `json:"dropless,omitempty"`
+	Waiting  int    `json:"waiting,omitempty"`
 	// Deaf is why the wire does not hear pauses.
 	Deaf string `json:"deaf,omitempty"`
 }
@@ -33,12 +38,16 @@ func (f *FlowControlStatus) text() string {
 	if f.Pausing != "none" {
 		s += "; pauses its peer: " + f.Pausing
 	}
+	s += sub("; off: ", f.Stalled) + sub("; dropless mode, for ", f.Dropless)
+	if f.Waiting > 0 {
+		s += fmt.Sprintf(", %d packets wait", f.Waiting)
+	}
 	return s + sub("; the wire does not hear pauses: ", f.Deaf)
 }
 
 // plain reports whether there is nothing to say: neither pauses, nor anybody who asks for them.
 func (f *FlowControlStatus) plain() bool {
-	return f == nil || f.Refused != "" && !f.Asked || f.Refused == "" && f.Obeys == "none" && f.Asks == "none"
+	return f == nil || f.Refused != "" && !f.Asked || f.Refused == "" && f.Obeys == "none" && f.Asks == "none" && f.Dropless == "" && f.Stalled == ""
 }
 
 // writeStatus prints the line of softvpi status; nothing if there is no flow control, and none is asked for.

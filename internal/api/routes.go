@@ -85,6 +85,9 @@ func (s *Server) routes() {
 	if x, ok := d.(Tuner); ok {
 		s.tuningRoutes(x)
 	}
+	if x, ok := d.(OIDSource); ok {
+		s.oidRoutes(x)
+	}
 	if x, ok := d.(QoSSource); ok {
 		s.qosRoutes(x)
 	}

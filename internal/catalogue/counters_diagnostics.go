@@ -50,21 +50,20 @@ var diagnostics = counted(
 		"packets whose payload had to be gathered: it lies in several SGEs, or in memory that the loop has not mapped"),
 )
 
-// Our ports drop what they have no room for, and have no state in which they hold packets back.
-var stalls = []Counter{
+var stalls = counted(
 	total("Device detected stalled state", "stalled_states", "times",
-		"times that a port began to hold packets back because its host accepts none; a port here drops them (\"Packets Received Discarded\")"),
-	total("Packet detected as stalled", "stalled_packets", "times", "times that the stalled state lasted longer than its watermark"),
-	{
-		Name: "Minor Stall Watermark Reached", Short: "minor_stall_watermarks", Unit: "times", Generations: MLX5,
+		"times that a port in dropless mode began to hold packets back because there was no receive for one; without the mode it drops them (\"Packets Received Discarded\")"),
+	total("Packet detected as stalled", "stalled_packets", "times", "times that the receive path stood still longer than its watermark"),
+	Counter{
+		Name: "Minor Stall Watermark Reached", Short: "minor_stall_watermarks", Kind: Total, Unit: "times", Generations: MLX5,
 		Description: "times that the receive path stood still longer than DeviceRxStallWatermark", Sources: watermarkSources,
 	},
-	{
-		Name: "Critical Stall Watermark Reached", Short: "critical_stall_watermarks", Unit: "times", Generations: MLX5,
+	Counter{
+		Name: "Critical Stall Watermark Reached", Short: "critical_stall_watermarks", Kind: Total, Unit: "times", Generations: MLX5,
 		Description: "times that the receive path stood still longer than DeviceRxStallTimeout, which turns flow control off",
 		Sources:     watermarkSources,
 	},
-}
+)
 
 var watermarkSources = []Source{{ethernetA, "Receive Path Activity Monitoring"}, {ethernetB, "Receive Path Activity Monitoring"}}
 

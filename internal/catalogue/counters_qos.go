@@ -12,10 +12,8 @@ var adapterQoS = CounterSet{
 			total("Sent Pause Duration", "sent_pause_seconds", "us", "time for which the peer was asked to pause the priority"),
 			total("Received Pause Frames", "received_pause_frames", "frames", "pause frames received for the priority"),
 			total("Received Pause Duration", "received_pause_seconds", "us", "time for which the peer asked to pause the priority"),
-		),
-		notCounted(
 			total("Sent Discard Frames", "sent_discarded_frames", "frames",
-				"packets that were dropped instead of sent; of the traffic class to which the priority is mapped"),
+				"packets that were dropped instead of sent, because they were at the head of their queue for too long; of the traffic class to which the priority is mapped"),
 		),
 	),
 }

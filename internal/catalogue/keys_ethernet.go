@@ -83,7 +83,7 @@ var ethernetKeys = []Key{
 var flowControlKeys = []Key{
 	{
 		Name: "*FlowControl", Base: AdapterClass, Group: groupFlowControl, Generations: MLX5, Scope: physicalEthernet, Type: NumericString,
-		Defaults: always(0), UI: true, Title: "Flow Control",
+		Status: Built, Defaults: always(0), UI: true, Title: "Flow Control",
 		Choices: []Choice{
 			{0, "disabled", "no pause frames"},
 			{1, "Tx enabled", "pauses when the peer asks"},
@@ -95,28 +95,28 @@ var flowControlKeys = []Key{
 	},
 	{
 		Name: "RxPause", Base: AdapterClass, Group: groupFlowControl, Generations: MLX4, Scope: physicalEthernet, Type: NumericString,
-		Defaults: always(1), Choices: disableEnable, Excludes: "PerPriRxPause", UI: true, Title: "Rx Pause",
+		Status: Built, Defaults: always(1), Choices: disableEnable, Excludes: "PerPriRxPause", UI: true, Title: "Rx Pause",
 		Description: "Asks the peer to pause (IEEE 802.3x) when a receive queue reaches its limit. Not together with PerPriRxPause.",
 		Chosen:      "Default and values: the table names the key, but describes the one for each priority.",
 		Sources:     flowMLX4,
 	},
 	{
 		Name: "TxPause", Base: AdapterClass, Group: groupFlowControl, Generations: MLX4, Scope: physicalEthernet, Type: NumericString,
-		Defaults: always(1), Choices: disableEnable, Excludes: "PerPriTxPause", UI: true, Title: "Tx Pause",
+		Status: Built, Defaults: always(1), Choices: disableEnable, Excludes: "PerPriTxPause", UI: true, Title: "Tx Pause",
 		Description: "Pauses when the peer asks (IEEE 802.3x). Not together with PerPriTxPause.",
 		Chosen:      "Default and values: the table names the key, but describes the one for each priority.",
 		Sources:     flowMLX4,
 	},
 	{
 		Name: "PerPriRxPause", Base: AdapterClass, Group: groupFlowControl, Generations: MLX4, Scope: physicalEthernet, Type: NumericString,
-		Defaults: always(0), Min: 0, Max: 255, Hex: true, Excludes: "RxPause",
+		Status: Built, Defaults: always(0), Min: 0, Max: 255, Hex: true, Excludes: "RxPause",
 		Description: "Priorities (one bit each) for which the adapter asks its peer to pause when their receive queue fills up. Not together with RxPause.",
 		Chosen:      "That the value is a mask of priorities.",
 		Sources:     flowMLX4,
 	},
 	{
 		Name: "PerPriTxPause", Base: AdapterClass, Group: groupFlowControl, Generations: MLX4, Scope: physicalEthernet, Type: NumericString,
-		Defaults: always(0), Min: 0, Max: 255, Hex: true, Excludes: "TxPause",
+		Status: Built, Defaults: always(0), Min: 0, Max: 255, Hex: true, Excludes: "TxPause",
 		Description: "Priorities (one bit each) that the adapter pauses when its peer asks. Not together with TxPause.",
 		Chosen:      "That the value is a mask of priorities.",
 		Sources:     flowMLX4,

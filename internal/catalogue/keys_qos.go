@@ -107,14 +107,14 @@ var dcbxKeys = []Key{
 var stallKeys = []Key{
 	{
 		Name: "DeviceRxStallTimeout", Base: AdapterClass, Group: groupStall, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
-		Defaults: always(8000), Min: 0, Max: 8000, Unit: "ms",
+		Status: Built, Defaults: always(8000), Min: 0, Max: 8000, Unit: "ms",
 		Description: "Time that the receive path may stand still before all flow control (global pause and all priorities) is switched off until it moves again; 0 means forever. Counted as Critical Stall Watermark Reached.",
 		Chosen:      "Default, limits and unit.",
 		Sources:     stallKeySources,
 	},
 	{
 		Name: "DeviceRxStallWatermark", Base: AdapterClass, Group: groupStall, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
-		Defaults: always(0), Min: 0, Max: 8000, Unit: "ms",
+		Status: Built, Defaults: always(0), Min: 0, Max: 8000, Unit: "ms",
 		Description: "Time that the receive path may stand still before it is counted as Minor Stall Watermark Reached, as an early warning; 0 means never.",
 		Chosen:      "Default, limits and unit.",
 		Sources:     stallKeySources,
@@ -124,22 +124,22 @@ var stallKeys = []Key{
 var queueLifetimeKeys = []Key{
 	{
 		Name: "TCHeadOfQueueLifeTimeLimitEnable", Base: AdapterClass, Group: groupHoQ, Generations: MLX5, Scope: physicalEthernet,
-		Type:     DWORD,
-		Defaults: always(0), Min: 0, Max: 0xFF, Hex: true,
+		Type:   DWORD,
+		Status: Built, Defaults: always(0), Min: 0, Max: 0xFF, Hex: true,
 		Description: "Traffic classes (one bit each) whose packets are dropped after waiting too long at the head of their queue.",
 		Chosen:      "That the value is a mask of traffic classes, and its default.",
 		Sources:     hoqSources,
 	},
 	{
 		Name: "TCHeadOfQueueLifeTimeLimit", Base: AdapterClass, Group: groupHoQ, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
-		Defaults: always(19), Min: 0, Max: 20,
+		Status: Built, Defaults: always(19), Min: 0, Max: 20,
 		Description: "How long a packet may be at the head of its queue: 4.096 microseconds times 2 to the power of the value; 20 means forever. Modelled on InfiniBand's HOQLife.",
 		Chosen:      "Default and limits.",
 		Sources:     hoqSources,
 	},
 	{
 		Name: "TCStallCount", Base: AdapterClass, Group: groupHoQ, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
-		Defaults: always(7), Min: 0, Max: 7, Unit: "packets",
+		Status: Built, Defaults: always(7), Min: 0, Max: 7, Unit: "packets",
 		Description: "Number of consecutive dropped packets after which the whole class counts as stalled, and its packets are dropped for eight lifetimes; 0 means never. Modelled on InfiniBand's VLStallCount.",
 		Chosen:      "Default and limits.",
 		Sources:     hoqSources,

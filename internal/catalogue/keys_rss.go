@@ -85,13 +85,13 @@ var rssMonitoringKeys = []Key{
 var losslessKeys = []Key{
 	{
 		Name: "DelayDropTimeout", Base: AdapterClass, Group: groupLossless, Generations: MLX4, Scope: physicalEthernet, Type: DWORD,
-		Defaults: always(0), Min: 0, Max: 65535, Unit: "units of 100 us",
+		Status: Built, Defaults: always(0), Min: 0, Max: 65535, Unit: "units of 100 us",
 		Description: "How long a packet waits when its ring has no receive descriptor, and holds back those behind it; 0 disables lossless mode, 65535 means forever. OID_MLX_DROPLESS_MODE enters and leaves the mode.",
 		Sources:     from(winof, "4.1.12.5 Enabling/Disabling Lossless TCP"),
 	},
 	{
 		Name: "DelayDropTimeout", Base: AdapterClass, Group: groupLossless, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
-		Defaults: always(50), Min: 0, Max: 100, Unit: "units of 100 us",
+		Status: Built, Defaults: always(50), Min: 0, Max: 100, Unit: "units of 100 us",
 		Description: "How long a packet waits in dropless mode when its ring has no receive descriptor. After that it is dropped and the mode left, with an event; 0 disables dropless mode.",
 		Chosen:      "That the mode is entered at start only if the key is set; the default is the time that OID_MLX_DROPLESS_MODE enters it with.",
 		Sources:     from(ethernetB, "Dropless Mode"),

@@ -18,6 +18,9 @@ var priorityWords = map[string]func(c *device.Counters, part int) uint64{
 	"sent_pause_seconds":     func(c *device.Counters, p int) uint64 { return uint64(pauses(c, p).SentTime.Microseconds()) },
 	"received_pause_frames":  func(c *device.Counters, p int) uint64 { return pauses(c, p).Received },
 	"received_pause_seconds": func(c *device.Counters, p int) uint64 { return uint64(pauses(c, p).ReceivedTime.Microseconds()) },
+	"sent_discarded_frames": func(c *device.Counters, p int) uint64 { // untagged ones are of priority 0
+		return c.Flow.Discards[p%port.Untagged]
+	},
 }
 
 // pauses returns the pauses of a priority, or of the whole link.
@@ -59,4 +62,13 @@ func unknownControls(c *device.Counters) uint64 {
 		return c.Ethernet.Counters.ControlUnknown
 	}
 	return c.Flow.Unknown
+}
+
+// discardedPackets are received packets for which there was no room.
+func discardedPackets(c *device.Counters) uint64 {
+	n := c.Link.ReceiveDrops + ethernetOf(c).Counters.NoBuffer
+	for _, lost := range c.Flow.Overruns {
+		n += lost
+	}
+	return n
 }

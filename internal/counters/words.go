@@ -56,6 +56,10 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 		"rsc_aborts":                            func(c *device.Counters) uint64 { return ethernetOf(c).Counters.RSC.Aborts },
 		"rsc_events":                            func(c *device.Counters) uint64 { return ethernetOf(c).Counters.RSC.Events },
 		"rsc_bytes":                             func(c *device.Counters) uint64 { return ethernetOf(c).Counters.RSC.Octets },
+		"stalled_states":                        func(c *device.Counters) uint64 { return c.Flow.States },
+		"stalled_packets":                       func(c *device.Counters) uint64 { return c.Flow.Minor },
+		"minor_stall_watermarks":                func(c *device.Counters) uint64 { return c.Flow.Minor },
+		"critical_stall_watermarks":             func(c *device.Counters) uint64 { return c.Flow.Critical },
 		"rsc_packets":                           func(c *device.Counters) uint64 { return ethernetOf(c).Counters.RSC.Packets },
 	},
 	"rdma_activity": {
@@ -188,7 +192,7 @@ func trafficWords() map[string]func(*device.Counters) uint64 {
 		"received_error_packets":              receivedErrors,
 		"received_frame_length_error_packets": tooLongPackets,
 		"received_bad_crc_packets":            func(c *device.Counters) uint64 { return c.Encap.ICRCErrors },
-		"received_discarded_packets":          func(c *device.Counters) uint64 { return c.Link.ReceiveDrops + ethernetOf(c).Counters.NoBuffer },
+		"received_discarded_packets":          discardedPackets,
 		"control_packets":                     controls,
 	})
 }

@@ -68,6 +68,9 @@ type Config struct {
 	// Agreed is told what an LLDP agent has agreed for the port of an adapter, whenever that changes; nil: nobody is. It is called
 	// with the loop lock held: it must not block or call into the Host.
 	Agreed func(adapter uint32, x lldp.Agreement)
+	// DroplessExpired is told that the port of an adapter has left dropless mode because a packet has waited too long for a receive of
+	// a queue, likewise.
+	DroplessExpired func(adapter uint32, queue uint32)
 	// Now returns the time; nil: the system's monotonic clock.
 	Now func() clock.Time
 	// Log receives messages for an administrator; nil: none.

@@ -1,9 +1,12 @@
 package device
 
 import (
+	"time"
+
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/pause"
+	"github.com/softvpi/softvpi/internal/port"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -11,6 +14,9 @@ import (
 // paused on its own (PFC), own or agreed by DCBX, that is obeyed and asked for, and nothing else.
 type FlowControl struct {
 	Obeys, Asks pause.Scope
+	// Watch is how long the receive path may stand still, and Lifetime how long packets may be at the head of their class.
+	Watch    port.Watch
+	Lifetime port.Lifetime
 }
 
 // FlowStatus is how the flow control of an adapter's port stands.
@@ -22,12 +28,21 @@ type FlowStatus struct {
 	pause.Config
 	// Paused are the priorities at which the port is silent now, and Told those at which its peer was told to be.
 	Paused, Told uint8
+	// Stalled says that there is none for now because the receive path stands still.
+	Stalled bool
+	// Dropless is for how long packets wait that find no receive; 0: dropless mode is off. Waiting are those that do.
+	Dropless time.Duration
+	Waiting  int
 }
 
 // FlowCounters are those of a port's flow control. They are the first adapter's if several share the port.
 type FlowCounters struct {
 	pause.Counters
+	port.Stalls
 	Control uint64 // MAC control frames received
+	// Overruns were received in dropless mode, and lost because too many waited, and Discards lost instead of sent because they had
+	// been at the head of their class for too long; by priority.
+	Overruns, Discards [pause.Priorities]uint64
 }
 
 // SetFlowControl changes which pauses an adapter's port obeys and sends, at once. An adapter whose port has none keeps it for
@@ -41,6 +56,26 @@ func (h *Host) SetFlowControl(index uint32, f FlowControl) error {
 	}
 	a.flow = f
 	a.port.followFlow()
+	return nil
+}
+
+// SetDropless makes the port of an adapter enter dropless mode, in which a packet waits for so long for a receive, or leave it with 0.
+// Errors are a *command.Error: Unsupported on a port without flow control.
+func (h *Host) SetDropless(index uint32, timeout time.Duration) error {
+	h.lock()
+	defer h.finish()
+	a, err := h.adapter(index)
+	if err != nil {
+		return err
+	}
+	if err := a.checkFlow(); err != nil {
+		return err
+	}
+	a.port.SetDropless(port.Dropless{Timeout: timeout, Expired: func(queue uint32) {
+		if told := h.cfg.DroplessExpired; told != nil {
+			told(index, queue)
+		}
+	}})
 	return nil
 }
 
@@ -104,12 +139,12 @@ func (p *portLoop) followFlow() {
 		p.host.log.Warn("the wire does not hear pauses", "adapter", a.name, "cause", p.deaf)
 	}
 	p.SetFlowControl(p.host.now(), o.Wire, cfg)
-}
-
-// flows reports whether the port's flow control has or may have something to do in a turn in which nothing arrived.
-func (p *portLoop) flows() bool {
-	e := p.FlowControl()
-	return e != nil && (e.Config().Obeys.Mode != pause.None || e.Config().Asks.Mode != pause.None || e.Told() != 0)
+	p.SetWatch(a.flow.Watch)
+	if p.Lifetime() != a.flow.Lifetime {
+		if err := p.SetLifetime(a.flow.Lifetime); err != nil {
+			p.host.log.Warn("the port does not follow the lifetime of packets", "adapter", a.name, "cause", err)
+		}
+	}
 }
 
 // flowStatus returns how the flow control of an adapter's port stands.
@@ -117,7 +152,8 @@ func (a *adapter) flowStatus() FlowStatus {
 	s := FlowStatus{Refused: a.checkFlow(), Deaf: a.port.deaf}
 	if e := a.port.FlowControl(); e != nil && s.Refused == nil {
 		s.Config = e.Config()
-		s.Paused, s.Told = e.Paused(a.host.now()), e.Told()
+		s.Paused, s.Told, s.Stalled = e.Paused(a.host.now()), e.Told(), a.port.Stalled()
+		s.Dropless, s.Waiting = a.port.Dropless(), a.port.Waiting()
 	}
 	return s
 }
@@ -125,7 +161,9 @@ func (a *adapter) flowStatus() FlowStatus {
 // flowCounters returns those of the flow control of an adapter's port.
 func (a *adapter) flowCounters() (c FlowCounters) {
 	if e := a.port.FlowControl(); e != nil && a.port.flowOwner() == a {
-		c.Counters, c.Control = *e.Counters(a.host.now()), a.port.ControlFrames()
+		p := a.port
+		c.Counters, c.Stalls, c.Control = *e.Counters(a.host.now()), p.Stalls(), p.ControlFrames()
+		c.Overruns, c.Discards = p.Overruns(), p.Discarded()
 	}
 	return c
 }

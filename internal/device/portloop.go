@@ -103,7 +103,7 @@ func (p *portLoop) idle(now clock.Time) bool {
 			return false
 		}
 	}
-	return len(p.nics) == 0 && p.raw == 0 && !p.agent.on() && !p.flows() || p.Port.Deadline() > now
+	return len(p.nics) == 0 && p.raw == 0 && !p.agent.on() && !p.Controlled() || p.Port.Deadline() > now
 }
 
 // receive passes what the links have received to the port.

@@ -30,7 +30,7 @@ func (d *Driver) addAdapters() (err error) {
 		d.take(i)
 	}
 	if d.host, err = device.NewHost(device.Config{Log: d.log, GIDInterval: d.gidInterval(),
-		Agreed: d.followAgreements()}); err != nil {
+		Agreed: d.followAgreements(), DroplessExpired: d.followExpiries()}); err != nil {
 		return err
 	}
 	d.unsubscribe = d.host.Subscribe(d.adapterChanged)
@@ -182,7 +182,7 @@ func (d *Driver) enable(i int, k keys) error {
 		r.cable().SetPlugged(true)
 	} else {
 		d.tellFrame(uint32(i), k.MTU)
-		d.tellSwitchedOff(r)
+		d.tellSwitchedOff(i)
 		d.tellDifference(i)
 	}
 	d.starting.Store(uint32(i), pick(roceNames[:], k.RoCE))

@@ -74,6 +74,7 @@ type Driver struct {
 	told       chan struct{}    // closed when all of them are written
 	waking     waking
 	agreements *agreements // of LLDP agents; nil: none yet
+	expiries   *expiries   // of dropless modes; nil: none yet
 	starting   sync.Map    // RoCE modes by the index of adapters being enabled, whose start is to be reported
 	tunings    *tuning.Log
 }
@@ -183,6 +184,7 @@ func (d *Driver) Close() error {
 		<-d.told
 	}
 	d.agreements.close()
+	d.expiries.close()
 	d.waking.close()
 	errs = append(errs, d.wiring.close())
 	if d.registry != nil {

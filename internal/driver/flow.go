@@ -2,12 +2,14 @@ package driver
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/pause"
+	"github.com/softvpi/softvpi/internal/port"
 	"github.com/softvpi/softvpi/internal/qos"
 )
 
@@ -27,12 +29,20 @@ func (r *running) flowControl() (f device.FlowControl, chosen bool) {
 		if n&flowRx != 0 {
 			f.Asks = pause.Whole
 		}
+		f.Watch = port.Watch{Watermark: r.milliseconds("DeviceRxStallWatermark"), Timeout: r.milliseconds("DeviceRxStallTimeout")}
+		f.Lifetime = port.Lifetime{Classes: uint8(r.value("TCHeadOfQueueLifeTimeLimitEnable")),
+			Limit: port.HeadLifetime(int(r.value("TCHeadOfQueueLifeTimeLimit"))), StallCount: int(r.value("TCStallCount"))}
 		return f, stored && n != 0
 	}
 	var set [2]bool
 	f.Obeys, set[0] = r.mlx4Scope("TxPause", "PerPriTxPause")
 	f.Asks, set[1] = r.mlx4Scope("RxPause", "PerPriRxPause")
 	return f, set[0] || set[1]
+}
+
+// milliseconds returns the value of a key.
+func (r *running) milliseconds(name string) time.Duration {
+	return time.Duration(r.value(name)) * time.Millisecond
 }
 
 // mlx4Scope returns which pauses two keys of WinOF mean, which exclude each other (WinOF 5.50, 4.6.6.1), and whether one of them was
@@ -61,7 +71,7 @@ func (d *Driver) changeFlowControl(i int) error {
 		d.log.Warn("the port has no flow control", "adapter", r.Name, "cause", why)
 		d.events.Raise(r.Generation, events.FlowControlRefused{Adapter: r.Name, Cause: why})
 	}
-	return nil
+	return d.startDropless(i)
 }
 
 // flowStatus returns how the flow control of adapter i's port stands; nil on an InfiniBand port.
@@ -79,6 +89,16 @@ func (d *Driver) flowStatus(i int, s *device.FlowStatus) *api.FlowControlStatus 
 	if s.Refused != nil {
 		f.Refused, f.Asked = detail(s.Refused), chosen
 	}
+	if s.Stalled {
+		f.Stalled = "the receive path stands still"
+	}
+	switch {
+	case s.Dropless == port.Forever:
+		f.Dropless = "without end"
+	case s.Dropless != 0:
+		f.Dropless = s.Dropless.String()
+	}
+	f.Waiting = s.Waiting
 	if s.Deaf != nil {
 		f.Deaf = s.Deaf.Error()
 	}

@@ -24,7 +24,7 @@ func (d *Driver) qosStatus(i int, a *device.AdapterStatus) *api.QoSStatus {
 		DCBX: api.DCBXStatus{State: dcb.Silent.String()}, LLDP: api.LLDPStatus{Transmit: dcb.Off.String(), Receive: dcb.Off.String()}}
 	q.Operative = operativeStatus(&a.Priorities.Operative)
 	q.Rates = a.Priorities.Rates.String()
-	q.Enforced = api.EnforcedQoS{ETS: true}
+	q.Enforced = api.EnforcedQoS{ETS: true, PFC: a.Flow.Refused == nil}
 	if r.value(keyQoS) == 0 {
 		q.Off = keyQoS + " is 0"
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/device/notify"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/ipc/server"
+	"github.com/softvpi/softvpi/internal/pause"
 )
 
 // openEvents opens the event log in the state directory, and the system's log if requested.
@@ -59,14 +60,15 @@ func (d *Driver) tellFrame(index, wanted uint32) {
 }
 
 // tellSwitchedOff raises the events for what an Ethernet adapter with RoCE does without, by its keys.
-func (d *Driver) tellSwitchedOff(r *running) {
+func (d *Driver) tellSwitchedOff(i int) {
+	r := d.running[i]
 	if r.Generation != catalogue.MLX5 { // the list of WinOF has no such events
 		return
 	}
 	if r.value("*RSS") == 0 {
 		d.events.Raise(r.Generation, events.RSSOff{Adapter: r.Name})
 	}
-	if r.value("*FlowControl") == 0 {
+	if f, _ := r.flowControl(); f.Obeys == (pause.Scope{}) && f.Asks == (pause.Scope{}) && d.ownQoS(i).Settings.PFC == 0 {
 		d.events.Raise(r.Generation, events.FlowControlOff{Adapter: r.Name})
 	}
 }

@@ -52,6 +52,22 @@ type (
 	DCBXMultiplePeers struct{ Adapter string }
 	// LLDPRefused says why a port has no LLDP although it is switched on.
 	LLDPRefused struct{ Adapter, Cause string }
+	// DroplessEntered says that somebody has put a port into dropless mode.
+	DroplessEntered struct {
+		Adapter, Device string
+		Port            int
+	}
+	// DroplessExited is the opposite of DroplessEntered.
+	DroplessExited struct {
+		Adapter, Device string
+		Port            int
+	}
+	// DelayDropTimeout says that a packet has waited too long for a receive of a queue, which has ended dropless mode.
+	DelayDropTimeout struct {
+		Adapter, Device string
+		Port            int
+		Queue           uint32
+	}
 	// FlowControlRefused says why a port has no flow control although keys ask for it.
 	FlowControlRefused struct{ Adapter, Cause string }
 	// DuplicateMAC says that somebody else sends with the address of an adapter's Ethernet function.
@@ -242,6 +258,9 @@ func (DCBXEnded) event()            {}
 func (DCBXConflict) event()         {}
 func (DCBXMultiplePeers) event()    {}
 func (LLDPRefused) event()          {}
+func (DroplessEntered) event()      {}
+func (DroplessExited) event()       {}
+func (DelayDropTimeout) event()     {}
 func (FlowControlRefused) event()   {}
 func (ManyGroups) event()           {}
 func (DuplicateAddress) event()     {}

@@ -32,6 +32,10 @@ func (p *Port) SetFlowControl(now clock.Time, w *Wire, cfg pause.Config) {
 		}
 		f.wire, f.station.wires, w.flow = w, []*Wire{w}, f
 	}
+	p.watch.wanted = cfg
+	if p.watch.critical {
+		cfg = pause.Config{MAC: cfg.MAC, Rate: cfg.Rate}
+	}
 	p.flow.Set(now, cfg)
 	p.Scheduler.Pause(p.flow.Paused(now))
 }
@@ -139,4 +143,13 @@ func (p *Port) reclaim(now clock.Time, out []frame.Out) {
 			s.function.Transmit(now, 0, out[:0])
 		}
 	}
+}
+
+// Controlled reports whether the port has something to do for flow control, dropless mode or lifetimes in a turn in which nothing
+// arrived.
+func (p *Port) Controlled() bool {
+	if p.backlog.n > 0 || p.backlog.mode.Timeout != 0 || p.lifetime.cfg.Classes != 0 {
+		return true
+	}
+	return p.flow != nil && (p.flow.Config().Obeys.Mode != pause.None || p.flow.Config().Asks.Mode != pause.None || p.flow.Told() != 0)
 }

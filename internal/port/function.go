@@ -45,6 +45,23 @@ type Taker interface {
 	Takes(head []byte) bool
 }
 
+// Waiter is a Function that can leave packets alone for which it has no receive, so that they wait (Dropless).
+type Waiter interface {
+	Function
+	// Take is Receive for as many packets, in order, as there are receives for, and returns how many it took. queue is the number of
+	// the receive queue that the next one waits for.
+	Take(now clock.Time, in []frame.In) (n int, queue uint32)
+}
+
+// Filler is a Function whose receive queues fill up while nobody takes from them.
+type Filler interface {
+	Function
+	// Filled returns the priorities of frames in receive queues that are filled above their threshold.
+	Filled() uint8
+	// Stands reports whether frames wait for somebody who takes none, and how many were taken so far.
+	Stands() (waits bool, taken uint64)
+}
+
 // Lender is a Function that has something to do when packets that it has handed out are its own again: at the next Transmit. While all
 // that it has to send is paused, the port calls that for no packet.
 type Lender interface {

@@ -32,7 +32,10 @@ type Port struct {
 	sender   *Station              // whose packets the last Transmit handed out
 	next     frame.Next
 	turned   turned
-	flow     *flow  // nil: no wire is one of whole Ethernet frames
+	flow     *flow // nil: no wire is one of whole Ethernet frames
+	backlog  backlog
+	watch    watch
+	lifetime lifetime
 	shown    []byte // a frame that is sent, for those who see all
 	counters Counters
 }
@@ -46,6 +49,9 @@ func (p *Port) Advance(now clock.Time) {
 		p.deliverTurned(now)
 	}
 	p.followFlow(now)
+	p.drain(now)
+	p.observe(now)
+	p.ask()
 	for _, s := range p.stations {
 		if !s.off {
 			s.function.Advance(now)
@@ -58,12 +64,16 @@ func (p *Port) Deadline() clock.Time {
 	if p.turned.waiting() {
 		return 0
 	}
-	due := p.Scheduler.Deadline(p.pending())
+	due := clock.Min(p.Scheduler.Deadline(p.pending()), p.backlog.due())
 	if p.flow != nil {
 		if p.lends() {
 			return 0
 		}
 		due = clock.Min(due, p.flow.Deadline())
+		due = clock.Min(due, p.watch.due())
+	}
+	if p.lifetime.cfg.Classes != 0 {
+		due = clock.Min(due, p.lifetime.at)
 	}
 	for _, s := range p.stations {
 		if !s.off {
@@ -99,6 +109,9 @@ func (p *Port) Transmit(now clock.Time, out []frame.Out) int {
 	if p.signal(now, out) {
 		return 1
 	}
+	if p.lifetime.cfg.Classes != 0 {
+		p.age(now)
+	}
 	pending := p.pending()
 	for pending != 0 {
 		priority, most, ok := p.Scheduler.Next(now, pending)
@@ -108,6 +121,9 @@ func (p *Port) Transmit(now clock.Time, out []frame.Out) int {
 		}
 		if n := p.pull(now, priority, out[:min(most, len(out))]); n > 0 {
 			p.seal(now, out[:n])
+			if p.lifetime.cfg.Classes != 0 {
+				p.lifetime.left(now, p.Scheduler.traffic.Class[priority])
+			}
 			p.Scheduler.Sent(priority, p.count(priority, out[:n]))
 			return n
 		}

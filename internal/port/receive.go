@@ -74,6 +74,10 @@ func (p *Port) give(now clock.Time, x *place, in []frame.In) {
 		p.counters.Dark += uint64(len(in))
 		return
 	}
+	if s.waiter != nil && (p.backlog.mode.Timeout != 0 || p.backlog.n > 0) {
+		p.offer(now, x, in)
+		return
+	}
 	if x.encap == nil {
 		p.counters.Received += uint64(len(in))
 		s.function.Receive(now, in)

@@ -41,8 +41,10 @@ type Station struct {
 
 	port     *Port
 	function Function
-	placer   Placer  // function, if it is one
-	lender   Lender  // likewise
+	placer   Placer // function, if it is one
+	lender   Lender // likewise
+	waiter   Waiter
+	filler   Filler
 	steerer  Steerer // function of a Steered station
 	taker    Taker   // function of an Agent station
 	wires    []*Wire
@@ -79,6 +81,8 @@ func (p *Port) Attach(f Function, s Station) *Station {
 	s.port, s.function = p, f
 	s.placer, _ = f.(Placer)
 	s.lender, _ = f.(Lender)
+	s.waiter, _ = f.(Waiter)
+	s.filler, _ = f.(Filler)
 	switch s.Kind {
 	case Steered:
 		s.steerer = f.(Steerer)

@@ -85,6 +85,7 @@ func (f *Function) Config() Config { return f.cfg }
 type onWire struct{}
 
 func (onWire) TakesLarge(eth.MAC) bool { return false }
+func (onWire) Priority([]byte) uint8   { return 0 }
 
 // MAC returns the function's address.
 func (f *Function) MAC() eth.MAC { return f.cfg.MAC }

@@ -25,4 +25,6 @@ type Host interface {
 type Wire interface {
 	// TakesLarge reports whether a frame to a MAC may be larger than those of a wire, with checksums still to be made.
 	TakesLarge(dst eth.MAC) bool
+	// Priority returns that of a received frame.
+	Priority(frame []byte) uint8
 }

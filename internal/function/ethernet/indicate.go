@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/function/ethernet/queue"
 	"github.com/softvpi/softvpi/internal/moderation"
 	"github.com/softvpi/softvpi/internal/offload"
@@ -33,7 +34,10 @@ type receiveQueue struct {
 	waiting uint32     // packets since the last interrupt
 	due     clock.Time // when the next interrupt is
 	meter   moderation.Meter
-	full    bool // the host has no room
+	full    bool                     // the host has no room
+	batch   int                      // frames of the batch that is being received, in dropless mode
+	kept    [frame.Priorities]uint32 // packets in the ring, by priority
+	filled  bool                     // it was filled to its threshold, and is not down to the lower one yet
 	progress
 	kinds RSSCounters
 	c     ReceiveCounters
@@ -152,6 +156,7 @@ func (r *receiveQueue) keep(f *Function, p *Packet) {
 		f.counters.NoBuffer++
 		return
 	}
+	r.kept[p.Priority]++
 	r.c.Moderated++
 	if r.ring.Len() > f.cfg.ReceiveBuffers {
 		r.c.Burst++
@@ -215,6 +220,9 @@ func (f *Function) drain(now clock.Time, q int) {
 	for r.ring.Len() > 0 && !r.full {
 		n := r.ring.Peek(f.waiting[:])
 		took := f.indicate(now, q, f.waiting[:n])
+		for i := range f.waiting[:took] {
+			r.kept[f.waiting[i].Priority]--
+		}
 		r.ring.Remove(took)
 	}
 }

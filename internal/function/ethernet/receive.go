@@ -211,7 +211,8 @@ func (f *Function) smallFirst() {
 
 // describe makes p what is indicated of a frame: the tag taken out, the headers split off if that is asked for.
 func (f *Function) describe(p *Packet, o *offload.Packet) {
-	*p = Packet{Parts: o.Parts, Header: o.Header, Sums: o.Task.Sums, Hash: o.Hash, HashType: rss.Types(o.Note &^ noteBadFCS)}
+	*p = Packet{Parts: o.Parts, Header: o.Header, Sums: o.Task.Sums, Hash: o.Hash, HashType: rss.Types(o.Note &^ noteBadFCS),
+		Priority: f.wire.Priority(o.Parts[0])}
 	if f.cfg.IgnoreFCS != 0 && len(o.Parts) == 1 {
 		p.HasFCS, p.FCS = true, crc32.ChecksumIEEE(o.Parts[0])
 		if o.Note&noteBadFCS != 0 {

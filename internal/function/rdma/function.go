@@ -133,6 +133,9 @@ func (f *Function) Transmit(now clock.Time, priority uint8, out []frame.Out) int
 	return f.Engine.Transmit(now, priority, out)
 }
 
+// Take implements port.Waiter.
+func (f *Function) Take(now clock.Time, in []frame.In) (int, uint32) { return f.Engine.Take(now, in) }
+
 // Lent implements port.Lender.
 func (f *Function) Lent() bool { return f.Engine.Lent() }
 

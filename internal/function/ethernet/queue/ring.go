@@ -19,6 +19,8 @@ type Packet struct {
 	// Tagged says that a tag was taken out, with this control information.
 	Tagged bool
 	TCI    uint16
+	// Priority is that with which it has come.
+	Priority uint8
 	// Hash is the RSS hash, and HashType over what it is; 0: it has none.
 	Hash     uint32
 	HashType rss.Types

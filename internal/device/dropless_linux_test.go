@@ -1,0 +1,157 @@
+package device
+
+import (
+	"encoding/binary"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/pause"
+	"github.com/softvpi/softvpi/internal/port"
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/testbed/await"
+)
+
+// TestDropless_Waits: in dropless mode a send that finds no receive waits for one, and is neither lost nor answered by an RNR NAK; what
+// comes behind it keeps its order (WinOF-2 Ethernet, Dropless Mode).
+func TestDropless_Waits(t *testing.T) {
+	x := pairs(t, whole{"datagrams", overDatagrams}.on(stationsOf(0, false)), AdapterConfig{})
+	b := x.b
+	b.p.check(b.p.host.SetDropless(b.p.adapter, port.Forever))
+	src, dst := x.a.p.buffer(64), b.p.buffer(64*64)
+	for i := range 3 {
+		binary.BigEndian.PutUint64(src.b[8*i:], uint64(i))
+		x.a.postSend(uint64(i), ring.OpSend, src.sge(8*i, 8))
+	}
+	await.Eventually(t, "three packets wait", func() bool { return b.p.flow().Waiting == 3 })
+	for i := range 3 {
+		b.postRecv(uint64(i), dst.sge(64*i, 64))
+		e := b.cq.next()
+		wantSuccess(t, e, uint64(i), ring.CQRecv)
+		if got := binary.BigEndian.Uint64(dst.b[64*i:]); got != uint64(i) || e.ByteLen != 8 {
+			t.Errorf("message %d is %d", i, got)
+		}
+	}
+	for i := range 3 {
+		wantSuccess(t, x.a.cq.next(), uint64(i), ring.CQSend)
+	}
+	c := b.p.host.Counters()[b.p.adapter]
+	if c.Transport.ResponderRNRNAK != 0 || c.Flow.States != 1 || c.Flow.Overruns != [8]uint64{} {
+		t.Errorf("%d RNR NAKs, %+v", c.Transport.ResponderRNRNAK, c.Flow)
+	}
+}
+
+// TestDropless_Expires: a packet that waits for too long is lost, the mode is left, and whoever wants to know it is told for which queue
+// it has waited.
+func TestDropless_Expires(t *testing.T) {
+	told := make(chan uint32, 4)
+	var ends [2]*program
+	links := overDatagrams(t, stationsOf(0, false))
+	for i, s := range stationsOf(0, false) {
+		h := newHost(t, Config{Seed: uint64(i + 1), DroplessExpired: func(_, queue uint32) { told <- queue }})
+		ends[i] = newProgram(t, h, h.add(t, AdapterConfig{Link: links[i], Addr: s.Prefixes[0].Addr(), MAC: s.MAC, Networks: s.Prefixes}))
+	}
+	p := paused{a: ends[0], b: ends[1]}
+	send, done := p.datagramsAt(0)
+	p.b.check(p.b.host.SetDropless(p.b.adapter, 5*time.Millisecond))
+	send()
+	wantSuccess(t, done.next(), 0, ring.CQSend)
+	select {
+	case <-told:
+	case <-time.After(await.Limit):
+		t.Fatal("nobody is told")
+	}
+	c := p.b.host.Counters()[p.b.adapter]
+	if s := p.b.flow(); s.Dropless != 0 || s.Waiting != 0 || c.Transport.DiscardedUD != 1 {
+		t.Errorf("%+v, %d datagrams lost", s, c.Transport.DiscardedUD)
+	}
+	send() // as without the mode
+	await.Eventually(t, "the next one is lost at once", func() bool {
+		return p.b.host.Counters()[p.b.adapter].Transport.DiscardedUD == 2
+	})
+}
+
+// TestDropless_LosesNothing: a sender of datagrams that nobody takes is paused, and goes on when receives are posted: none is lost,
+// duplicated or reordered, although there is nothing above them that would notice.
+func TestDropless_LosesNothing(t *testing.T) {
+	const (
+		qkey  = 0x1234
+		size  = 1024
+		many  = 3000
+		depth = 64
+	)
+	for _, scope := range []pause.Scope{pause.Whole, pause.Only(1 << 0)} {
+		t.Run(scope.Mode.String(), func(t *testing.T) {
+			x, y := whole{"datagrams", overDatagrams}.on(stationsOf(0, false)).make(t, AdapterConfig{Speed: 1e8})
+			x.check(x.host.SetFlowControl(x.adapter, FlowControl{Obeys: scope}))
+			y.check(y.host.SetFlowControl(y.adapter, FlowControl{Asks: scope}))
+			y.check(y.host.SetDropless(y.adapter, port.Forever))
+			a, b := x.qp(command.CreateQP{Type: command.UD}, x.cq(256)), y.qp(command.CreateQP{Type: command.UD}, y.cq(256))
+			a.toDatagrams(qkey)
+			b.toDatagrams(qkey)
+			ah, err := x.c.CreateAH(bg, command.CreateAH{PD: x.pd, AV: command.AddressVector{Addr: command.AddrFrom(y.addr)}})
+			x.check(err)
+			src, dst := x.buffer(depth*size), y.buffer(depth*(size+40))
+			sent, left, got := 0, 0, 0
+			inFlight := 1 // until the first one has arrived, and the neighbour is known
+			send := func() {
+				for ; sent < many && sent-left < inFlight; sent++ {
+					at := sent % depth * size
+					binary.BigEndian.PutUint64(src.b[at:], uint64(sent))
+					wr := ring.SendWR{ID: uint64(sent), Op: ring.OpSend, Flags: ring.Signaled, NumSGE: 1, AH: uint32(ah),
+						RemoteQPN: b.q.Number, QKey: qkey}
+					wr.SGE[0] = src.sge(at, size)
+					a.post(wr)
+				}
+				var e [16]ring.CQE
+				x.c.Poll(1)
+				left += a.cq.Poll(e[:])
+			}
+			b.postRecv(0, dst.sge(0, size+40))
+			send()
+			wantSuccess(t, b.cq.next(), 0, ring.CQRecv)
+			got, inFlight = 1, depth
+			for deadline := time.Now().Add(await.Limit); x.flow().Paused == 0; send() {
+				if time.Now().After(deadline) {
+					t.Fatalf("%d datagrams, and nobody pauses their sender: %+v", left, y.flow())
+				}
+			}
+			for range 100 {
+				send()
+			}
+			if stopped := left; stopped == many {
+				t.Error("all have left, although their sender is paused")
+			}
+			posted := 1
+			for deadline := time.Now().Add(await.Limit); got < many; send() {
+				for ; posted < many && posted-got < 8; posted++ {
+					b.postRecv(uint64(posted), dst.sge(posted%depth*(size+40), size+40))
+				}
+				var e [16]ring.CQE
+				y.c.Poll(1)
+				for _, e := range e[:b.cq.Poll(e[:])] {
+					if n := binary.BigEndian.Uint64(dst.b[int(e.ID)%depth*(size+40)+40:]); e.Status != ring.Success || n != uint64(got) {
+						t.Fatalf("datagram %d comes as number %d, %v; %d packets were not sent", n, got, e.Status,
+							x.host.Counters()[x.adapter].Link.SendErrors)
+					}
+					got++
+				}
+				if time.Now().After(deadline) {
+					t.Fatalf("%d of %d have come", got, many)
+				}
+			}
+			c, d := y.host.Counters()[y.adapter], x.host.Counters()[x.adapter]
+			if c.Flow.Overruns != [8]uint64{} || c.Transport.DiscardedUD != 0 || c.Link.ReceiveDrops != 0 {
+				t.Errorf("lost: %v, %d, %d", c.Flow.Overruns, c.Transport.DiscardedUD, c.Link.ReceiveDrops)
+			}
+			asked, obeyed := c.Flow.Global, d.Flow.Global
+			if scope.Mode == pause.PerPriority {
+				asked, obeyed = c.Flow.Priority[0], d.Flow.Priority[0]
+			}
+			if asked.Sent == 0 || obeyed.Received == 0 || obeyed.Received > asked.Sent || obeyed.ReceivedTime == 0 || asked.SentTime == 0 {
+				t.Errorf("asked %+v, obeyed %+v", asked, obeyed)
+			}
+			t.Logf("asked %+v, obeyed %+v", asked, obeyed)
+		})
+	}
+}
