@@ -133,7 +133,7 @@ func TestEthernetCounters(t *testing.T) {
 			{"a pause frame", far, pause, 1, also(carriedBy("received", 1, 60), 1, "ethernet.control_frames", "adapter_traffic.control_packets"),
 				"switch"},
 			{"a control frame of an unknown kind", far, unknown, 1, also(carriedBy("received", 1, 60), 1, "ethernet.control_frames",
-				"adapter_traffic.control_packets", "port_traffic.received_unsupported_opcode_packets"), ""},
+				"adapter_traffic.control_packets", "port_traffic.received_unsupported_opcode_packets"), "switch"},
 			{"too short to send", near, []byte("short"), 1, map[string]uint64{"ethernet.refused_sends": 1,
 				"adapter_traffic.outbound_error_packets": 1, dropped: 1}, ""},
 			{"too long to send", near, long(near.frame(far.mac, "x"), 9015), 1, map[string]uint64{"ethernet.refused_sends": 1,

@@ -68,7 +68,7 @@ type Counters struct {
 	Flooded             uint64 // received, and sent to every port of the VLAN
 	UnknownVLAN         uint64 // received, and dropped: the port is not in their VLAN
 	Malformed           uint64 // received, and dropped: too short, or from a group
-	Reserved            uint64 // received, and dropped: to an address that no bridge forwards (IEEE 802.1Q, 8.6.3)
+	Reserved            uint64 // received, and dropped: MAC control, or to an address that no bridge forwards (IEEE 802.1Q, 8.6.3)
 	Filtered            uint64 // received, and dropped: their destination is at the port
 	NotLearned          uint64 // received from new sources, of which there were too many
 	QueueDrops          uint64 // not sent: the queue was full
@@ -148,6 +148,10 @@ func (p *Port) Receive(now clock.Time, f *Frame) (woken uint64) {
 	p.counters.InBytes += uint64(f.Len())
 	if len(f.Pieces[0]) < eth.EthernetLen {
 		p.counters.Malformed++
+		return 0
+	}
+	if h := f.Pieces[0]; h[12] == byte(eth.TypeMACControl>>8) && h[13] == byte(eth.TypeMACControl&0xff) {
+		p.counters.Reserved++ // whatever its address is (IEEE 802.3, 31.3)
 		return 0
 	}
 	tci, hasTag, whole := f.tci()

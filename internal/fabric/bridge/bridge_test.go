@@ -205,3 +205,27 @@ func BenchmarkPort_Receive(b *testing.B) {
 		})
 	}
 }
+
+// TestBridge_MACControl: no MAC control frame is forwarded, whatever its address is (IEEE 802.3, 31.3).
+func TestBridge_MACControl(t *testing.T) {
+	b, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ports [2]*Port
+	for i := range ports {
+		if ports[i], err = b.Add(PortConfig{PVID: 1, MTU: 1500}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, dst := range []eth.MAC{eth.PauseMAC, {2, 0, 0, 0, 0, 2}, eth.Broadcast} {
+		f := (&eth.Pause{Src: eth.MAC{2, 0, 0, 0, 0, 1}, Quanta: [8]uint16{1}}).Append(nil)
+		copy(f, dst[:])
+		if woken := ports[0].Receive(0, &Frame{Pieces: [3][]byte{f}}); woken != 0 || ports[1].Waiting() != 0 {
+			t.Errorf("a pause to %v is forwarded", dst)
+		}
+		if n := ports[0].Counters().Reserved; n != uint64(i+1) {
+			t.Errorf("%d are counted", n)
+		}
+	}
+}
