@@ -205,7 +205,8 @@ func TestLossless(t *testing.T) {
 		x := &sink{got: map[eth.MAC]*[8][]uint32{}}
 		card := l.plug(x, sinkMAC, scope)
 		card.SetDropless(port.Dropless{Timeout: port.Forever})
-		l.sw.Receive(0, n, l.store.Put(append(append(append([]byte{2, 0, 0, 0, 9, 9}, sinkMAC[:]...), 0x81, 0, 0, 1, 0x88, 0xb5), make([]byte, 46)...), 0))
+		hello := eth.Ethernet{Dst: eth.MAC{2, 0, 0, 0, 9, 9}, Src: sinkMAC, Tagged: true, TCI: 1, Type: 0x88b5}
+		l.sw.Receive(0, n, l.store.Put(hello.Append(nil), 46)) // the switch learns where it is
 		lossless := func() (got int) {
 			for _, of := range x.got {
 				got += len(of[3]) + len(of[4])
