@@ -131,3 +131,44 @@ func (l *lender) Transmit(now clock.Time, priority uint8, out []frame.Out) int {
 	l.lent = false
 	return l.card.Transmit(now, priority, out)
 }
+
+// BenchmarkReceive_FlowControl is what flow control costs received frames that are no pauses: with no wire of whole frames, with flow
+// control off and on, and in dropless mode with receives for all.
+func BenchmarkReceive_FlowControl(b *testing.B) {
+	for _, name := range []string{"none", "off", "on", "dropless"} {
+		b.Run(name, func(b *testing.B) {
+			var p Port
+			w, mac := &Wire{}, eth.MAC{2, 0, 0, 0, 0, 1}
+			c := &taker{card: card{queues: queues{due: clock.Never}}}
+			p.Attach(c, Station{MAC: mac, Kind: Ethernet}).Plug(w, netip.Addr{}, nil)
+			switch name {
+			case "off":
+				p.SetFlowControl(0, w, pause.Config{})
+			case "on":
+				p.SetFlowControl(0, w, pause.Config{Obeys: pause.Only(8), Asks: pause.Only(8)})
+			case "dropless":
+				p.SetFlowControl(0, w, pause.Config{Obeys: pause.Only(8), Asks: pause.Only(8)})
+				p.SetDropless(Dropless{Timeout: Forever})
+			}
+			in := make([]frame.In, 64)
+			for i := range in {
+				in[i] = frame.In{Data: ethernetTo(mac, 0, 46), Raw: true}
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				c.in = c.in[:0]
+				p.Receive(0, w, in)
+				p.Advance(0)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(in)), "ns/frame")
+		})
+	}
+}
+
+// taker is a function that has a receive for everything.
+type taker struct{ card }
+
+func (t *taker) Take(now clock.Time, in []frame.In) (int, uint32) {
+	t.Receive(now, in)
+	return len(in), 0
+}
