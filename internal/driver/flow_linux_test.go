@@ -70,24 +70,33 @@ func (p *pausing) at(priority uint16, n int) []byte {
 func (p *pausing) asked(t *testing.T) (got *eth.Pause) {
 	t.Helper()
 	b := make([]byte, 70000)
+	read := func() bool {
+		for {
+			_ = p.wire.SetReadDeadline(time.Now().Add(time.Millisecond))
+			n, err := p.wire.Read(b)
+			if err != nil {
+				return got != nil
+			}
+			if f, err := eth.ParsePause(b[:n]); err == nil && f.Quanta != [8]uint16{} {
+				got = &f
+			}
+		}
+	}
 	await.Eventually(t, "the guest's ring is full", func() bool {
 		for range 64 {
 			for _, priority := range []uint16{3, 5} {
 				p.wire.send(t, p.at(priority, 100))
 			}
 		}
-		for {
-			_ = p.wire.SetReadDeadline(time.Now().Add(time.Millisecond))
-			n, err := p.wire.Read(b)
-			if err != nil {
-				break
-			}
-			if f, err := eth.ParsePause(b[:n]); err == nil && f.Quanta != [8]uint16{} {
-				got = &f
-			}
-		}
-		return got != nil || p.Status().Adapters[0].Ethernet.Counters["dropped_buffer_frames"] > 0
+		return read() || p.Status().Adapters[0].Ethernet.Counters["dropped_buffer_frames"] > 0
 	})
+	sent := p.counted().Global.Sent
+	for _, c := range p.counted().Priority {
+		sent += c.Sent
+	}
+	if sent > 0 { // it is on its way
+		await.Eventually(t, "the pause comes", read)
+	}
 	return got
 }
 
