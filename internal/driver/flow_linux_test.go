@@ -248,7 +248,7 @@ func TestDroplessMode(t *testing.T) {
 // TestReceiveStall: a host that takes nothing for longer than the watermark is counted, and after the time-out flow control is off for all
 // priorities, so that the peer may go on, until the host takes something again (WinOF-2 Ethernet, Receive Path Activity Monitoring).
 func TestReceiveStall(t *testing.T) {
-	p := newPausing(t, "mlx5", map[string]string{"DeviceRxStallWatermark": "20", "DeviceRxStallTimeout": "100"})
+	p := newPausing(t, "mlx5", map[string]string{"DeviceRxStallWatermark": "300", "DeviceRxStallTimeout": "2000"})
 	if err := p.SetQoS(api.QoSRequest{Adapter: "port", Settings: []string{"pfc=3,5"}}); err != nil {
 		t.Fatal(err)
 	}
