@@ -65,24 +65,10 @@ func nodeOf(f *scenario.Fabric, i int, random func() uint64) lan.Node {
 	}
 	for _, own := range f.Ports {
 		if own.Node == i {
-			adapt(&n.Ports[own.Port], own)
+			own.Adapt(&n.Ports[own.Port])
 		}
 	}
 	return n
-}
-
-// adapt gives a port what it has of its own.
-func adapt(p *ethernet.PortConfig, own scenario.Port) {
-	if own.PVID != 0 || own.Tagged != (bridge.VLANs{}) {
-		p.PVID, p.Tagged = own.PVID, own.Tagged
-	}
-	p.Trust, p.Default = own.Trust, own.Default
-	if own.OwnPFC {
-		p.FlowControl, p.Lossless = ethernet.NoFlowControl, own.Lossless
-		if own.Lossless != 0 {
-			p.FlowControl = ethernet.PriorityPause
-		}
-	}
 }
 
 // stationOf returns the end of a host's link.

@@ -217,7 +217,7 @@ func (n *network) add(i int, h *shard) error {
 	}
 	for _, own := range n.s.Ports {
 		if own.Node == i {
-			adapt(&ports[own.Port], own)
+			own.Adapt(&ports[own.Port])
 		}
 	}
 	random := rand.New(rand.NewPCG(n.s.Seed, uint64(i)<<1|1))
@@ -229,20 +229,6 @@ func (n *network) add(i int, h *shard) error {
 	n.at[i] = place{int32(h.number), int32(h.AddSwitch(sw))}
 	h.nodes++
 	return nil
-}
-
-// adapt gives a port what it has of its own.
-func adapt(p *ethernet.PortConfig, own scenario.Port) {
-	if own.PVID != 0 || own.Tagged != (bridge.VLANs{}) {
-		p.PVID, p.Tagged = own.PVID, own.Tagged
-	}
-	p.Trust = own.Trust
-	if own.OwnPFC {
-		p.FlowControl, p.Lossless = ethernet.NoFlowControl, own.Lossless
-		if own.Lossless != 0 {
-			p.FlowControl = ethernet.PriorityPause
-		}
-	}
 }
 
 func (n *network) addHost(i int, h *shard) error {

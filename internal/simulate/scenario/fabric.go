@@ -39,6 +39,20 @@ type Port struct {
 	OwnPFC   bool
 }
 
+// Adapt gives a port what it has of its own.
+func (p *Port) Adapt(c *ethernet.PortConfig) {
+	if p.PVID != 0 || p.Tagged != (bridge.VLANs{}) {
+		c.PVID, c.Tagged = p.PVID, p.Tagged
+	}
+	c.Trust, c.Default = p.Trust, p.Default
+	if p.OwnPFC {
+		c.FlowControl, c.Lossless = ethernet.NoFlowControl, p.Lossless
+		if p.Lossless != 0 {
+			c.FlowControl = ethernet.PriorityPause
+		}
+	}
+}
+
 // ReadFabric reads what is to run live from the text of a file, as Read.
 func ReadFabric(file string, text []byte) (*Fabric, error) {
 	root, err := parse(file, text)
