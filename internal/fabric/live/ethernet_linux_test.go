@@ -16,6 +16,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link/cable"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/wire/eth"
+	"golang.org/x/sys/unix"
 )
 
 // newSwitch returns a ground with an Ethernet switch and hosts h0, h1... of 10 Gb/s.
@@ -48,6 +49,12 @@ func stationOf(i int) link.Station {
 // ethernetAt returns an Ethernet adapter's link as in another process, and the channel of its news.
 func ethernetAt(t testing.TB, cfg cable.Config, i int) (*cable.Ethernet, chan struct{}) {
 	t.Helper()
+	return ethernetSized(t, cfg, i, 0)
+}
+
+// ethernetSized is ethernetAt with an MTU.
+func ethernetSized(t testing.TB, cfg cable.Config, i, mtu int) (*cable.Ethernet, chan struct{}) {
+	t.Helper()
 	news := make(chan struct{}, 1)
 	cfg.Node, cfg.Program = fmt.Sprintf("h%d", i), "test"
 	cfg.Notify = func() {
@@ -56,7 +63,7 @@ func ethernetAt(t testing.TB, cfg cable.Config, i int) (*cable.Ethernet, chan st
 		default:
 		}
 	}
-	l, err := cable.OpenEthernet(cable.EthernetConfig{Config: cfg, Stations: []link.Station{stationOf(i)}})
+	l, err := cable.OpenEthernet(cable.EthernetConfig{Config: cfg, MTU: mtu, Stations: []link.Station{stationOf(i)}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,5 +207,50 @@ func TestEthernetRefuses(t *testing.T) {
 	if _, err := cable.OpenEthernet(cable.EthernetConfig{Config: cable.Config{Socket: socket}}); !errors.As(err, &refused) ||
 		refused.Why != "the fabric has no Ethernet nodes" {
 		t.Errorf("on a fabric without Ethernet: %v", err)
+	}
+}
+
+// BenchmarkEthernet is a frame from ring to ring through a switch. What is on its way is limited, so that nothing is lost.
+func BenchmarkEthernet(b *testing.B) {
+	for _, size := range []int{64, 1024, 4096} {
+		b.Run(sizeName(size), func(b *testing.B) {
+			g := newSwitch(b, 2, false)
+			socket, _ := g.outside("")
+			var links [2]*cable.Ethernet
+			for i := range links {
+				l, news := ethernetSized(b, cable.Config{Socket: socket}, i, cable.MostMTU)
+				until(b, news, wired(l))
+				l.Send([]frame.Out{numbered(i, 99, 60, 0)})
+				links[i] = l
+			}
+			frames, in := make([]frame.Out, 32), make([]frame.In, 64)
+			for i := range frames {
+				frames[i] = numbered(0, 1, size, uint32(i))
+			}
+			b.SetBytes(int64(size))
+			b.ReportAllocs()
+			b.ResetTimer()
+			for sent, got := 0, 0; got < b.N; {
+				if sent < b.N && sent-got < 4*len(frames) {
+					n, err := links[0].Send(frames[:min(len(frames), b.N-sent)])
+					if err != nil {
+						b.Fatal(err)
+					}
+					sent += n
+				}
+				n, err := links[1].Receive(in)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if n == 0 {
+					_, _ = unix.Poll([]unix.PollFd{{Fd: int32(links[1].Descriptors()[0]), Events: unix.POLLIN}}, 1)
+				}
+				for _, f := range in[:n] {
+					if binary.BigEndian.Uint16(f.Data[12:]) == 0x88b5 && f.Data[0] == 2 {
+						got++
+					}
+				}
+			}
+		})
 	}
 }
