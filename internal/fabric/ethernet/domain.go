@@ -89,6 +89,15 @@ func (d *Domain) Rebuild() {
 	}
 }
 
+// Forget forgets what was heard at a port towards hosts, which is all that has to be done when its link goes.
+func (d *Domain) Forget(at End) {
+	for key, x := range d.known {
+		if x.at == (End{d.index[at.Node], at.Port}) {
+			d.forget(key, x)
+		}
+	}
+}
+
 // each calls do for each port of a switch that leads to another and is up.
 func (d *Domain) each(at int, do func(port, to int)) {
 	x := &d.fabric.nodes[d.nodes[at]]

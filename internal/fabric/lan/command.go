@@ -150,12 +150,26 @@ func (n *Network) restore(now clock.Time, a, b ethernet.End) {
 	}
 	n.fabric.SetUp(now, a, up)
 	if n.domain != nil {
-		n.domain.Rebuild()
+		n.learnAnew(a, b, up)
 	}
 	for _, e := range []ethernet.End{a, b} {
 		if e.Node >= 0 && n.jacks[e.Node] != nil {
 			n.jacks[e.Node].tell()
 		}
+	}
+}
+
+// learnAnew tells the domain that a link has come or gone: one of a host takes what was heard there with it, one between switches
+// changes ways.
+func (n *Network) learnAnew(a, b ethernet.End, up bool) {
+	if n.Host(a.Node) {
+		a, b = b, a
+	}
+	switch {
+	case b.Node < 0 || !n.Host(b.Node):
+		n.domain.Rebuild()
+	case !up && a.Node >= 0:
+		n.domain.Forget(a)
 	}
 }
 

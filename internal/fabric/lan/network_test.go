@@ -440,4 +440,8 @@ func TestAddressesOfADomain(t *testing.T) {
 	if s := b.do("macs l0"); !strings.Contains(s, mac(7).String()+" VLAN 1 at l0[3]") {
 		t.Errorf("after it has moved: %s", s)
 	}
+	b.do("unlink h2")
+	if s := b.do("macs l0"); s != "" {
+		t.Errorf("with the cable out: %s", s)
+	}
 }
