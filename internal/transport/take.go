@@ -49,10 +49,11 @@ func (e *Engine) receiver(in *frame.In) *QP {
 	}
 	q := e.table.Get(uint32(bth.DestQP()))
 	switch {
-	case q == nil, q.state < command.RTR, q.state == command.Err, q.tags != nil, q.resp.recv != nil && q.typ != command.UD:
+	case q == nil, q.state < command.RTR, q.state == command.Err, q.tags != nil, q.resp.recv != nil && q.typ != command.UD,
+		!ib.PKeyMatch(bth.PKey(), q.pkey): // it takes no receive, and holds up nobody
 		return nil
 	case service == ib.ServiceUD:
-		if q.typ != command.UD {
+		if q.typ != command.UD || len(d) < ib.BTHLen+ib.DETHLen || ib.DETH(d[ib.BTHLen:]).QKey() != q.attr.QKey {
 			return nil
 		}
 		return q
