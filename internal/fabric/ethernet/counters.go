@@ -1,6 +1,6 @@
 package ethernet
 
-import "time"
+import "github.com/softvpi/softvpi/internal/pause"
 
 // Counters are those of a port.
 type Counters struct {
@@ -44,11 +44,8 @@ type PriorityCounters struct {
 	Pause                                  PauseCounters
 }
 
-// PauseCounters are pauses of a priority, or of a link.
-type PauseCounters struct {
-	Sent, Received         uint64        // frames that pause; those that resume are not counted
-	SentTime, ReceivedTime time.Duration // for how long the other end, and this one, were paused
-}
+// PauseCounters are pauses of a priority, or of a link, as a network card counts them.
+type PauseCounters = pause.Counts
 
 // Usage is what is used of a switch's buffer, in bytes.
 type Usage struct {
