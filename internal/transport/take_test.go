@@ -34,8 +34,8 @@ func TestTake(t *testing.T) {
 		{"one of two", 1, []frame.In{good, good}, 1},
 		{"one behind one that waits", 0, []frame.In{good, packet(ib.UDSendOnly, 0x777, ib.PKeyDefault, qkey)}, 0},
 		{"others before it", 0, []frame.In{packet(ib.UDSendOnly, b.q.num, ib.PKeyDefault, 5), packet(ib.UDSendOnly, b.q.num, 0x1234, qkey),
-			packet(ib.UDSendOnly, 0x777, ib.PKeyDefault, qkey), packet(ib.RCAcknowledge, b.q.num, ib.PKeyDefault, qkey), {Data: good.Data[:5]},
-			{Data: good.Data[:ib.BTHLen+2]}, good}, 6},
+			packet(ib.UDSendOnly, 0x777, ib.PKeyDefault, qkey), packet(ib.RCAcknowledge, b.q.num, ib.PKeyDefault, qkey),
+			{Data: good.Data[:5]}, {Data: good.Data[:ib.BTHLen+2]}, good}, 6},
 	} {
 		for i := range c.receives {
 			b.postRecv(ring.RecvWR{ID: uint64(i), NumSGE: 1, SGE: b.sgeAt(0x2000, 200)})
