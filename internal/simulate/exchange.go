@@ -7,12 +7,11 @@ import (
 
 // parcel is a frame on its way from one shard to another.
 type parcel struct {
-	at      clock.Time
-	node    int32 // where it arrives, by its number in the shard
-	port    uint8
-	kept    uint16 // bytes, which are in the box
-	more    uint16 // bytes besides, which nobody keeps
-	payload uint32 // where these are in the memory that all hosts share
+	at   clock.Time
+	node int32 // where it arrives, by its number in the shard
+	port uint8
+	kept uint16 // bytes, which are in the box
+	more uint16 // bytes besides, which nobody keeps
 }
 
 // parcels are frames in the order in which they were sent.
@@ -44,8 +43,7 @@ func (h *shard) away(at clock.Time, from ethernet.End, f ethernet.Ref) {
 	n := len(p.bytes)
 	p.bytes = h.Store.Append(p.bytes, f)
 	kept := len(p.bytes) - n
-	p.all = append(p.all, parcel{at: at, node: x.node, port: x.port, kept: uint16(kept), more: uint16(h.Store.Len(f) - kept),
-		payload: h.payload(f)})
+	p.all = append(p.all, parcel{at: at, node: x.node, port: x.port, kept: uint16(kept), more: uint16(h.Store.Len(f) - kept)})
 	p.first = clock.Min(p.first, at)
 	h.Store.Drop(f)
 }
@@ -69,7 +67,6 @@ func (h *shard) collect() {
 			y := &p.all[i]
 			f := h.Store.Put(b[:y.kept], int(y.more))
 			b = b[y.kept:]
-			h.lend(f, y.payload)
 			h.Arrive(y.at, ethernet.End{Node: int(y.node), Port: int(y.port)}, f)
 		}
 		p.all, p.bytes = p.all[:0], p.bytes[:0]

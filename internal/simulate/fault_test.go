@@ -94,7 +94,7 @@ func TestLearning(t *testing.T) {
 			"ports": {"host1": {"pvid": 7}, "host3": {"pvid": 7}, "host5": {"pvid": 7}},
 			"workload": [{"kind": "all-to-all", "size": "50KB", "hosts": ["host0", "host2", "host4"]},
 				{"kind": "all-to-all", "size": "50KB", "hosts": ["host1", "host3"]}]}`, lean))
-		x, err := r.Run(t.Context(), 1, nil)
+		x, err := r.Run(t.Context(), 2, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,6 +18,7 @@ import (
 // Where the headers of a frame are.
 const (
 	ipAt   = eth.EthernetLen
+	idAt   = ipAt + 4 // IPv4 identification, in which frames between RC queue pairs carry where their payloads are
 	udpAt  = ipAt + eth.IPv4Len
 	bthAt  = udpAt + eth.UDPLen
 	afterB = bthAt + ib.BTHLen

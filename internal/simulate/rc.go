@@ -89,8 +89,7 @@ func (h *rcHost) take(now clock.Time, r ethernet.Ref) {
 	x := frame.In{Data: b[bthAt:], Src: ip.Src(), Dst: h.addr, SrcPort: eth.UDP(b[udpAt:]).SrcPort(), TrafficClass: ip.ToS(),
 		HopLimit: ip.TTL()}
 	if n := h.Store.Len(r) - len(b) - ib.ICRCLen; n > 0 {
-		at := h.payload(r)
-		x.Payload = shared[at : int(at)+n]
+		x.Payload = payloadAt(binary.BigEndian.Uint16(b[idAt:]), n)
 	}
 	q := h.queuePair(now, bth, &x)
 	if q == nil { // it has ended
@@ -213,10 +212,10 @@ func (h *rcHost) send(now clock.Time, o *frame.Out) {
 	copy(ip[16:], x.peer[:])
 	eth.UDP(b[udpAt:]).Encode(o.Route.SrcPort, roceDPort, 0)
 	binary.BigEndian.PutUint16(b[udpAt+4:], uint16(n-udpAt+len(o.Payload)+ib.ICRCLen))
+	binary.BigEndian.PutUint16(b[idAt:], offset(o.Payload))
 	r := h.Store.Put(b, len(o.Payload)+ib.ICRCLen)
 	if len(o.Payload) > 0 {
 		h.sent(x.sending, ib.BTH(head).PSN())
-		h.lend(r, offset(o.Payload))
 	}
 	priority := o.Route.TrafficClass >> 5
 	if h.full>>priority&1 != 0 || !h.Send(now, h.node, r) {

@@ -49,8 +49,7 @@ type shard struct {
 
 	sends    []sending // halves of flows
 	receives []receiving
-	notes    []note   // for other shards
-	payloads []uint32 // where those of frames are in the shared memory, by their Ref
+	notes    []note // for other shards
 
 	out       [waiting]frame.Out // what all engines send with, so that it stays in the caches
 	completed [16]transport.Completion
@@ -193,23 +192,20 @@ func (h *shard) arrived(now clock.Time, f *receiving, bytes int) {
 // shared is what all hosts of all runs write from and to. Nobody changes it: a payload is where it belongs before it is sent.
 var shared = make([]byte, message)
 
-// lend keeps where the payload of a frame is until it has arrived.
-func (h *shard) lend(f ethernet.Ref, at uint32) {
-	for int(f) >= len(h.payloads) {
-		h.payloads = append(h.payloads, 0)
-	}
-	h.payloads[f] = at
-}
-
-// payload returns where the payload of a frame is.
-func (h *shard) payload(f ethernet.Ref) uint32 {
-	if int(f) >= len(h.payloads) {
-		return 0
-	}
-	return h.payloads[f]
-}
+// payloadUnit is what places of payloads in the shared memory are counted in: packets but the last of a message have as much or a
+// multiple of it.
+const payloadUnit = 256
 
 // offset returns where a payload is in the shared memory.
-func offset(payload []byte) uint32 {
-	return uint32(uintptr(unsafe.Pointer(unsafe.SliceData(payload))) - uintptr(unsafe.Pointer(unsafe.SliceData(shared))))
+func offset(payload []byte) uint16 {
+	if len(payload) == 0 {
+		return 0
+	}
+	return uint16((uintptr(unsafe.Pointer(&payload[0])) - uintptr(unsafe.Pointer(&shared[0]))) / payloadUnit)
+}
+
+// payloadAt returns the payload of so many bytes at a place.
+func payloadAt(offset uint16, n int) []byte {
+	at := min(int(offset)*payloadUnit, message-n)
+	return shared[at : at+n]
 }
