@@ -7,8 +7,9 @@ import (
 )
 
 type qosCmd struct {
-	Show qosShowCmd `cmd:"" help:"Show what ports do about priorities, who decided that, and the neighbours that LLDP has heard."`
-	Set  qosSetCmd  `cmd:"" help:"Set what an adapter does about priorities without a peer, and how it speaks DCBX."`
+	Show   qosShowCmd   `cmd:"" help:"Show what ports do about priorities, who decided that, and the neighbours that LLDP has heard."`
+	Policy qosPolicyCmd `cmd:"" help:"Give traffic a priority: RDMA connections of a port, or everything that no other policy is for."`
+	Set    qosSetCmd    `cmd:"" help:"Set what an adapter does about priorities without a peer, and how it speaks DCBX."`
 }
 
 type qosShowCmd struct {

@@ -8,7 +8,7 @@ import (
 // QoSRequest changes what an adapter does about priorities without a peer, and how it speaks DCBX.
 type QoSRequest struct {
 	Adapter  string   `json:"-"` // by name
-	Settings []string `json:"settings" doc:"Words such as willing=off pfc=3 prio-tc=3:1 tc-bw=0:40,1:60 app=port:4791=3 dcbx=ieee; NAME=default goes back to the default."`
+	Settings []string `json:"settings" doc:"Words such as willing=off pfc=3 prio-tc=3:1 tc-bw=0:40,1:60 app=port:4791=3 dcbx=ieee tc-rate=3:100 policy:SMB=netdirect=445,priority=3; NAME=default goes back to the default."`
 }
 
 // QoSSource is implemented by a driver whose adapters agree about priorities with their peers, and is then served.
@@ -26,7 +26,8 @@ type QoSStatus struct {
 	// Enforced says by which of the operative settings the port works.
 	Enforced  EnforcedQoS       `json:"enforced"`
 	Operative OperativeQoS      `json:"operative"`
-	Rates     string            `json:"tc_rate"` // class:Mbit/s, the most that each may send; none
+	Rates     string            `json:"tc_rate"`  // class:Mbit/s, the most that each may send; none
+	Policies  []QoSPolicy       `json:"policies"` // the longest match first
 	Own       OwnQoS            `json:"own"`
 	DCBX      DCBXStatus        `json:"dcbx"`
 	LLDP      LLDPStatus        `json:"lldp"`
@@ -44,6 +45,12 @@ type OperativeQoS struct {
 	ETSFrom          string `json:"ets_from"`
 	Applications     string `json:"app"`
 	ApplicationsFrom string `json:"app_from"`
+}
+
+// QoSPolicy gives traffic a priority.
+type QoSPolicy struct {
+	Name   string `json:"name"`
+	Policy string `json:"policy"` // netdirect=445,priority=3
 }
 
 // EnforcedQoS says by which settings a port works.

@@ -60,6 +60,9 @@ func (q *QoSStatus) WriteText(w io.Writer) {
 	fmt.Fprintf(w, "  own:        willing %s, DCBX %s; PFC %s, classes %s, bandwidths %s, applications %s\n",
 		map[bool]string{true: "on", false: "off"}[o.Willing], o.Protocol, o.PFC, o.PrioTC, o.TCBandwidth, o.Applications)
 	fmt.Fprintf(w, "  operative:  %s\n", q.summary())
+	for _, p := range q.Policies {
+		fmt.Fprintf(w, "  policy:     %s: %s\n", clean(p.Name), p.Policy)
+	}
 	if q.Rates != "none" {
 		fmt.Fprintf(w, "  rates:      %s Mb/s\n", q.Rates)
 	}

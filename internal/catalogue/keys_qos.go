@@ -30,6 +30,7 @@ var qosKeys = []Key{
 var dscpKeys = append([]Key{
 	{
 		Name: "TxUntagPriorityTag", Base: AdapterClass, Group: groupDSCP, Generations: Both, Scope: physicalEthernet, Type: DWORD,
+		Status:   Built,
 		Defaults: always(0), Choices: disableEnable,
 		Description: "Sends frames that have a priority but no VLAN without an 802.1Q tag. They still count for their priority. Needed for flow control by DSCP.",
 		Sources:     dscpSources,
@@ -44,12 +45,14 @@ var dscpKeys = append([]Key{
 }, append(priorityToDscp(), []Key{
 	{
 		Name: "DscpBasedEtsEnabled", Base: AdapterClass, Group: groupDSCP, Generations: Both, Scope: physicalEthernet, Type: DWORD,
+		Status:   Built,
 		Defaults: always(0), Choices: disableEnable,
-		Description: "Shares the bandwidth between traffic classes (ETS) by the DSCP of packets.",
+		Description: "Shares the bandwidth between traffic classes (ETS) by the DSCP of packets: those that have no other priority have that of their DSCP divided by 8.",
 		Sources:     dscpSources,
 	},
 	{
 		Name: "DscpBasedpfcEnabled", Base: AdapterClass, Group: groupDSCP, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
+		Status:   Built,
 		Defaults: always(0), Choices: disableEnable,
 		Description: "Marks RoCE packets with the DSCP of their priority.",
 		Chosen:      "The default.",
@@ -82,8 +85,9 @@ func priorityToDscp() []Key {
 		a = append(a, Key{
 			Name: fmt.Sprintf("PriorityToDscpMappingTable_%d", i), Aliases: []string{fmt.Sprintf("RroceDscpMarkPriorityFlowControl_%d", i)},
 			Base: AdapterClass, Group: groupDSCP, Generations: Both, Scope: physicalEthernet, Type: DWORD,
+			Status:   Built,
 			Defaults: always(uint64(i)), Min: 0, Max: 63,
-			Description: fmt.Sprintf("DSCP of the RoCE packets of priority %d, if priority flow control is on.", i),
+			Description: fmt.Sprintf("DSCP of the RoCE packets of priority %d, if DscpBasedpfcEnabled is 1; of adapters of the mlx4 generation, if any priority is paused on its own (PFC). What a program chooses stays.", i),
 			Sources:     dscpSources,
 		})
 	}

@@ -259,6 +259,8 @@ func (o *cmid) setBind() error {
 func (o *cmid) settings(t *cm.Attributes) {
 	if o.traffic != 0 {
 		t.TrafficClass = o.traffic
+	} else if p := o.adapter.policy(o.local.Port()); p != nil { // of who accepts; who asks has named its peer's in its request
+		t.SL, t.TrafficClass = uint8(max(p.Priority, 0)), uint8(max(p.DSCP, 0))<<2
 	}
 	if o.ack != 0 {
 		t.AckTimeout = o.ack

@@ -73,6 +73,7 @@ func (n *nic) start() error {
 		Carried: &a.carried.other})
 	n.station.Plug(address.Wire, netip.Addr{}, nil)
 	f.SetWire(n.station)
+	f.SetMarking(a.port.marking)
 	a.cut()
 	n.carrier()
 	a.rewired()

@@ -23,6 +23,7 @@ type portLoop struct {
 	raw       int           // adapters with raw packet QPs
 	agent     *agent        // of LLDP; nil: none
 	rates     qos.Rates     // of classes
+	marking   qos.Marking   // of what is sent
 	operative qos.Operative // by which the port works: what its agent has agreed, or its own
 	deaf      error         // why the wire does not hear pauses, if it is to
 	heard     bool          // it was asked to

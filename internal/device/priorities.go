@@ -2,6 +2,7 @@ package device
 
 import (
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/port"
 	"github.com/softvpi/softvpi/internal/qos"
 )
@@ -14,6 +15,9 @@ type Priorities struct {
 	Rates qos.Rates
 	// Received says which priority received frames have.
 	Received qos.Classifier
+	// Marking is how what is sent gets a priority and marks of it, without Applications, which are the operative ones. RDMA
+	// connections and address handles that exist keep what they have.
+	Marking qos.Marking
 }
 
 // PriorityStatus is how a port treats priorities.
@@ -24,8 +28,9 @@ type PriorityStatus struct {
 	Traffic port.Traffic
 	// Rates are the most that classes may send.
 	Rates qos.Rates
-	// Received says which priority received frames have.
+	// Received says which priority received frames have, and Marking how those that are sent get theirs.
 	Received qos.Classifier
+	Marking  qos.Marking
 }
 
 // SetPriorities changes how the port of an adapter treats priorities, at once. Errors are a *command.Error:
@@ -47,7 +52,8 @@ func (h *Host) SetPriorities(index uint32, s Priorities) error {
 		return command.Errorf(command.Invalid, "Received.Untagged is %d, want 0 to 7", s.Received.Untagged)
 	}
 	p := a.port
-	p.Classifier, p.rates = s.Received, s.Rates
+	p.Classifier, p.rates, p.marking = s.Received, s.Rates, s.Marking
+	p.mark()
 	if p.agent == nil { // who knows them, too
 		p.work(s.Own)
 	} else {
@@ -81,6 +87,7 @@ func (a *adapter) checkPriorities() error {
 // work makes the port work by these settings from now on: whatever acts on operative settings begins here.
 func (p *portLoop) work(o qos.Operative) {
 	p.operative = o
+	p.mark()
 	p.divide()
 	p.followFlow()
 }
@@ -101,6 +108,37 @@ func (p *portLoop) divide() {
 	}
 }
 
+// mark gives a route to an address of Ethernet its priority, and what it carries of it.
+func (a *adapter) mark(r *frame.Route, sl uint8) {
+	kind := qos.RoCE{V1: a.cfg.RoCE < RoCEv2, Port: a.cfg.UDPPort}
+	x := a.port.marking.RDMA(kind, 0, sl, r.TrafficClass, a.cfg.VLAN != 0)
+	r.Priority, r.TrafficClass = x.Priority, x.Class
+	if x.Tagged {
+		r.VLAN = uint16(x.Priority) << pcpShift // the link adds its VLAN
+	}
+}
+
+// pcpShift is where the priority is in a tag (IEEE 802.1Q, 9.6).
+const pcpShift = 13
+
+// mark lets what is sent from now on have the marks of the operative settings.
+func (p *portLoop) mark() {
+	p.marking.Applications, p.marking.Paused = p.operative.Applications, p.operative.PFC != 0
+	for _, n := range p.nics {
+		if n.f != nil {
+			n.f.SetMarking(p.marking)
+		}
+	}
+}
+
+// policy returns the policy for RDMA connections of a port; nil: there is none.
+func (a *adapter) policy(port uint16) *qos.Policy {
+	if a.ib != nil {
+		return nil
+	}
+	return a.port.marking.Policies.NetDirect(port)
+}
+
 // limited reports whether classes of the port have rates, which only packets keep.
 func (p *portLoop) limited() bool { return p.rates != qos.Rates{} }
 
@@ -110,5 +148,5 @@ func (a *adapter) priorities() *PriorityStatus {
 		return nil
 	}
 	return &PriorityStatus{Operative: a.port.operative, Traffic: a.port.Scheduler.Traffic(), Received: a.port.Classifier,
-		Rates: a.port.rates}
+		Rates: a.port.rates, Marking: a.port.marking}
 }

@@ -99,7 +99,7 @@ func (d *Driver) SetQoS(q api.QoSRequest) error {
 	var changes []registry.Change
 	for _, w := range q.Settings {
 		name, text, _ := strings.Cut(w, "=")
-		if _, known := qosDefaults[name]; !known {
+		if _, known := qosDefaults[name]; !known && !strings.HasPrefix(name, wordPolicy) {
 			return api.Wrong("setting", fmt.Sprintf("%q", w), strings.Join(slices.Sorted(maps.Keys(qosDefaults)), ", ")+", each with = and its value")
 		}
 		if why := d.noWord(int(index), name); why != "" && text != byDefault {
@@ -116,6 +116,9 @@ func (d *Driver) SetQoS(q api.QoSRequest) error {
 	_, err = parseOwn(set)
 	if text, ok := set[wordTCRate]; ok && err == nil {
 		_, err = qos.ParseRates(text)
+	}
+	if err == nil {
+		err = checkPolicies(set)
 	}
 	if err != nil {
 		var wrong *qos.FieldError
@@ -152,13 +155,14 @@ func (d *Driver) followPriorities(i int) error {
 	r := d.running[i]
 	const byDSCP = 2
 	set := d.registry.DCB(r.known())
+	l := d.ownQoS(i)
 	p := device.Priorities{
 		Own:      qos.Operative{Settings: qos.Defaults()},
 		Received: qos.Classifier{ByDSCP: r.value("RxTrustedState") == byDSCP, Untagged: uint8(r.value("DefaultUntaggedPriority"))},
 	}
 	if r.value(keyQoS) != 0 {
-		l := d.ownQoS(i)
-		p.Own, p.Rates = l.Own(), ratesOf(set)
+		p.Own, p.Rates, p.Marking = l.Own(), ratesOf(set), r.marking()
+		p.Marking.Policies = policiesOf(set)
 	}
 	return d.host.SetPriorities(uint32(i), p)
 }

@@ -23,8 +23,9 @@ func (d *Driver) qosStatus(i int, a *device.AdapterStatus) *api.QoSStatus {
 	q := &api.QoSStatus{Refused: d.noLLDP(i), Own: ownStatus(&own), Peers: []api.LLDPPeer{},
 		DCBX: api.DCBXStatus{State: dcb.Silent.String()}, LLDP: api.LLDPStatus{Transmit: dcb.Off.String(), Receive: dcb.Off.String()}}
 	q.Operative = operativeStatus(&a.Priorities.Operative)
+	q.Policies = policyStatus(policiesOf(d.registry.DCB(r.known())))
 	q.Rates = a.Priorities.Rates.String()
-	q.Enforced = api.EnforcedQoS{ETS: true, PFC: a.Flow.Refused == nil}
+	q.Enforced = api.EnforcedQoS{ETS: true, PFC: a.Flow.Refused == nil, Applications: true}
 	if r.value(keyQoS) == 0 {
 		q.Off = keyQoS + " is 0"
 	}

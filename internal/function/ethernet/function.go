@@ -6,6 +6,7 @@ import (
 	"github.com/softvpi/softvpi/internal/function/ethernet/filter"
 	"github.com/softvpi/softvpi/internal/moderation"
 	"github.com/softvpi/softvpi/internal/offload"
+	"github.com/softvpi/softvpi/internal/qos"
 	"github.com/softvpi/softvpi/internal/wait"
 	"github.com/softvpi/softvpi/wire/eth"
 )
@@ -39,6 +40,7 @@ type Function struct {
 	lent   bool                  // frames of it may be in use
 	last   uint8                 // its priority
 	route  frame.Route
+	mark   *qos.Marking // of frames that say no priority; nil: none
 
 	checkDue clock.Time // when queues are looked at
 

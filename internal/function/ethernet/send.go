@@ -274,8 +274,12 @@ func (f *Function) tag(p *posted) {
 	if tci&eth.VIDMask == 0 {
 		tci |= uint16(f.cfg.VlanID)
 	}
-	p.priority = uint8(tci >> 13)
-	if f.cfg.PriorityVLANTag&1 == 0 {
+	if f.mark != nil && !p.Tagged {
+		tci = f.marked(p, tci)
+	} else {
+		p.priority = uint8(tci >> 13)
+	}
+	if f.cfg.PriorityVLANTag&1 == 0 || f.mark != nil && f.mark.Bare && tci&eth.VIDMask == 0 {
 		tci &= eth.VIDMask
 	}
 	if f.cfg.PriorityVLANTag&2 == 0 {

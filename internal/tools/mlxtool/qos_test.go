@@ -19,7 +19,7 @@ func TestShowQoS(t *testing.T) {
 		}
 	}
 	for setting, want := range map[string]string{"Priority Flow Control": "none default", "Traffic Classes": "none default",
-		"ETS Bandwidths": "0:100 default", "Applications": "none default", "Not Enforced": "PFC, applications", "Willing": "true"} {
+		"ETS Bandwidths": "0:100 default", "Applications": "none default", "Not Enforced": "PFC", "Willing": "true"} {
 		if !strings.HasPrefix(rows[setting], want) {
 			t.Errorf("%s is %q, want %q", setting, rows[setting], want)
 		}

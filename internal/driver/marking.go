@@ -1,0 +1,69 @@
+package driver
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/qos"
+)
+
+// wordPolicy begins the words of policies, before their names: policy:SMB=netdirect=445,priority=3.
+const wordPolicy = "policy:"
+
+// policiesOf returns the policies among stored settings, without those that make no sense.
+func policiesOf(set map[string]string) (l qos.Policies) {
+	for word, text := range set {
+		if name, ok := strings.CutPrefix(word, wordPolicy); ok {
+			if p, err := qos.ParsePolicy(name, text); err == nil {
+				l = append(l, p)
+			}
+		}
+	}
+	l.Order()
+	return l
+}
+
+// checkPolicies returns what is wrong with the policies among settings; nil: nothing is. Errors are *api.FieldError or *qos.FieldError.
+func checkPolicies(set map[string]string) error {
+	n := 0
+	for word, text := range set {
+		name, ok := strings.CutPrefix(word, wordPolicy)
+		if !ok {
+			continue
+		}
+		if _, err := qos.ParsePolicy(name, text); err != nil {
+			return err
+		}
+		if n++; n > qos.MostPolicies {
+			return api.Wrong("policies", fmt.Sprint(n), fmt.Sprintf("at most %d", qos.MostPolicies))
+		}
+	}
+	return nil
+}
+
+// marking returns how an adapter's packets get a priority and marks of it, by its keys. WinOF marks RoCE packets whenever priorities
+// are paused on their own; WinOF-2 has a key for that.
+func (r *running) marking() qos.Marking {
+	m := qos.Marking{
+		ByDSCP:  r.value("DscpBasedEtsEnabled") == 1 || r.value("RxTrustedState") == 2,
+		Default: uint8(r.value("DefaultUntaggedPriority")),
+		Tags:    r.value("*PriorityVLANTag")&1 != 0, Bare: r.value("TxUntagPriorityTag") == 1,
+		Marks:       r.Generation == catalogue.MLX5 && r.value("DscpBasedpfcEnabled") == 1,
+		MarksPaused: r.Generation == catalogue.MLX4,
+	}
+	for p := range m.Table {
+		m.Table[p] = uint8(r.value(fmt.Sprintf("PriorityToDscpMappingTable_%d", p)))
+	}
+	return m
+}
+
+// policyStatus returns policies as they are set, each with its name.
+func policyStatus(l qos.Policies) []api.QoSPolicy {
+	out := []api.QoSPolicy{}
+	for _, p := range l {
+		out = append(out, api.QoSPolicy{Name: p.Name, Policy: p.String()})
+	}
+	return out
+}
