@@ -60,8 +60,9 @@ var dscpKeys = append([]Key{
 	},
 	{
 		Name: "DscpForGlobalFlowControl", Base: AdapterClass, Group: groupDSCP, Generations: Both, Scope: physicalEthernet, Type: DWORD,
+		Status:   Built,
 		Defaults: always(26), Min: 0, Max: 63,
-		Description: "DSCP of RoCE packets if global pause is used instead of priorities.",
+		Description: "DSCP of RoCE packets while global pause was chosen (*FlowControl, TxPause, RxPause) and no priority is paused on its own; of adapters of the mlx5 generation only if DscpBasedpfcEnabled is 1.",
 		Chosen:      "The limits, which are those of a DSCP.",
 		Sources:     dscpSources,
 	},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/pause"
 	"github.com/softvpi/softvpi/internal/qos"
 )
 
@@ -44,14 +45,17 @@ func checkPolicies(set map[string]string) error {
 }
 
 // marking returns how an adapter's packets get a priority and marks of it, by its keys. WinOF marks RoCE packets whenever priorities
-// are paused on their own; WinOF-2 has a key for that.
+// or the link are paused; WinOF-2 has a key for that.
 func (r *running) marking() qos.Marking {
+	flow, chosen := r.flowControl()
 	m := qos.Marking{
 		ByDSCP:  r.value("DscpBasedEtsEnabled") == 1 || r.value("RxTrustedState") == 2,
 		Default: uint8(r.value("DefaultUntaggedPriority")),
 		Tags:    r.value("*PriorityVLANTag")&1 != 0, Bare: r.value("TxUntagPriorityTag") == 1,
 		Marks:       r.Generation == catalogue.MLX5 && r.value("DscpBasedpfcEnabled") == 1,
 		MarksPaused: r.Generation == catalogue.MLX4,
+		Whole:       chosen && (flow.Obeys == pause.Whole || flow.Asks == pause.Whole),
+		Global:      uint8(r.value("DscpForGlobalFlowControl")),
 	}
 	for p := range m.Table {
 		m.Table[p] = uint8(r.value(fmt.Sprintf("PriorityToDscpMappingTable_%d", p)))

@@ -10,7 +10,7 @@ import (
 )
 
 func init() {
-	for _, key := range []string{"TxUntagPriorityTag", "DscpBasedEtsEnabled", "DscpBasedpfcEnabled"} {
+	for _, key := range []string{"TxUntagPriorityTag", "DscpBasedEtsEnabled", "DscpBasedpfcEnabled", "DscpForGlobalFlowControl"} {
 		acting[key] = TestMarkingKeys
 	}
 	for _, p := range "01234567" {
@@ -47,6 +47,10 @@ func TestMarkingKeys(t *testing.T) {
 	for sl := range uint8(8) {
 		check("after it", sl, 1, qos.Mark{Priority: sl, Class: (8*sl+1)<<2 | 1})
 	}
+	set(t, d, "left", "DscpForGlobalFlowControl", "30")
+	set(t, d, "left", "*FlowControl", "3")
+	restart(t, d, "left")
+	check("with global pause", 3, 0, qos.Mark{Priority: 3, Class: 30 << 2})
 	check("a program's DSCP", 0, 46<<2, qos.Mark{Priority: 5, Class: 46 << 2})
 }
 

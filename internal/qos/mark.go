@@ -31,7 +31,11 @@ type Marking struct {
 	Marks bool
 	// MarksPaused says that it is so while Paused is set: priorities are paused on their own.
 	MarksPaused, Paused bool
-	Table               [Priorities]uint8
+	// Whole says that the whole link is paused: RDMA packets then have the DSCP Global, where they would have one of Table, or where
+	// MarksPaused says so (DscpForGlobalFlowControl). While Paused is set it is not.
+	Whole  bool
+	Global uint8
+	Table  [Priorities]uint8
 }
 
 // Mark is how packets leave.
@@ -63,8 +67,12 @@ func (m *Marking) RDMA(kind RoCE, port uint16, sl, class uint8, inVLAN bool) Mar
 	if !named {
 		x.Priority, named = m.application(kind, class>>2)
 	}
-	if (m.Marks || m.MarksPaused && m.Paused) && x.Class <= ecn {
-		x.Class |= m.Table[x.Priority] << 2
+	if whole := m.Whole && !m.Paused; x.Class <= ecn && (m.Marks || m.MarksPaused && (m.Paused || whole)) {
+		dscp := m.Table[x.Priority]
+		if whole {
+			dscp = m.Global
+		}
+		x.Class |= dscp << 2
 	}
 	x.Tagged = named && m.Tags && (inVLAN || !m.Bare)
 	return x

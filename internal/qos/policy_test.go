@@ -92,6 +92,11 @@ func TestMarking_RDMA(t *testing.T) {
 		{"a DSCP as an application", Marking{Applications: apps}, v2, 446, 0, 46 << 2, false, Mark{Priority: 6, Class: 46 << 2}},
 		{"a traffic class", Marking{ByDSCP: true, Policies: rules}, v2, 445, 0, 26 << 2, false, Mark{Priority: 3, Class: 26 << 2}},
 		{"marks", Marking{Marks: true, Table: table}, v2, 0, 3, 1, false, Mark{Priority: 3, Class: 24<<2 | 1}},
+		{"global pause", Marking{Marks: true, Whole: true, Global: 26, Table: table}, v2, 0, 3, 1, false, Mark{Priority: 3, Class: 26<<2 | 1}},
+		{"PFC, not global pause", Marking{Marks: true, Whole: true, Paused: true, Global: 26, Table: table}, v2, 0, 3, 0, false,
+			Mark{Priority: 3, Class: 24 << 2}},
+		{"global pause of WinOF", Marking{MarksPaused: true, Whole: true, Global: 26}, v2, 0, 3, 0, false, Mark{Priority: 3, Class: 26 << 2}},
+		{"no pause of WinOF", Marking{MarksPaused: true, Global: 26, Table: table}, v2, 0, 3, 0, false, Mark{Priority: 3}},
 		{"a program's DSCP stays", Marking{Marks: true, Table: table}, v2, 0, 3, 40, false, Mark{Priority: 3, Class: 40}},
 	} {
 		if got := x.m.RDMA(x.kind, x.port, x.sl, x.class, x.vlan); got != x.want {
