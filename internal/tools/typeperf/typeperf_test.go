@@ -77,13 +77,16 @@ func TestWatchWritesTypeperfsCSV(t *testing.T) {
 }
 
 func TestGet(t *testing.T) {
-	_, out, _ := run(t, newFake(), "get", "transport(Ethernet 1).probes", "adapter_qos(*Untagged).sent_discarded_frames")
-	want := "Mellanox Adapter QoS Counters (Ethernet 1, Untagged)\n" +
-		"  Sent Discard Frames                - frames\n" +
+	_, out, _ := run(t, newFake(), "get", "transport(Ethernet 1).probes", "adapter_qos(*Untagged).sent_discarded_frames",
+		"adapter_traffic(* 1).received_symbol_error_packets")
+	want := "Mellanox Adapter Traffic Counters (Ethernet 1)\n" +
+		"  Packets Received with Symbol Error                - packets\n" +
+		"Mellanox Adapter QoS Counters (Ethernet 1, Untagged)\n" +
+		"  Sent Discard Frames                               0 frames\n" +
 		"Mellanox Adapter QoS Counters (Ethernet 2, Untagged)\n" +
-		"  Sent Discard Frames                - frames\n" +
+		"  Sent Discard Frames                               0 frames\n" +
 		"SoftVPI Transport (Ethernet 1)\n" +
-		"  Probes                             7 packets\n"
+		"  Probes                                            7 packets\n"
 	if out != want {
 		t.Errorf("printed\n%s\nwant\n%s", out, want)
 	}
