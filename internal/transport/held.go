@@ -140,3 +140,23 @@ func (e *Engine) Parting() (priorities uint8) {
 	}
 	return priorities
 }
+
+// Owes reports whether an ACK or a NAK of a queue pair that has ended has not left yet. Whoever tells its peer of the end by
+// another way than Transmit has to let it go first: a peer that learns of the end before would flush a request that was
+// carried out, or that has an error of its own.
+func (e *Engine) Owes() bool {
+	if len(e.last) > 0 {
+		return true
+	}
+	if e.failed == 0 {
+		return false
+	}
+	for i := range e.active.lists {
+		for q := e.active.lists[i].head; q != nil; q = q.places[activeKind].next {
+			if q.resp.nak && q.state == command.Err {
+				return true
+			}
+		}
+	}
+	return false
+}

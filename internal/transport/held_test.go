@@ -232,7 +232,7 @@ func TestHeldACK_LeavesWithItsQueuePair(t *testing.T) {
 			h.send(h.a, 0)
 			h.n.Pass(5 * time.Microsecond)
 			end(h)
-			if h.b.e.Pending() == 0 || h.b.e.Parting() == 0 {
+			if h.b.e.Pending() == 0 || h.b.e.Parting() == 0 || !h.b.e.Owes() {
 				t.Error("the engine has nothing to send")
 			}
 			h.b.port.Wake()
@@ -243,10 +243,27 @@ func TestHeldACK_LeavesWithItsQueuePair(t *testing.T) {
 			if n := h.a.q.req.outstanding; n != 0 {
 				t.Errorf("%d requests are not complete", n)
 			}
-			if h.b.e.Parting() != 0 || h.b.e.held.head != nil {
+			if h.b.e.Parting() != 0 || h.b.e.Owes() || h.b.e.held.head != nil {
 				t.Error("something is left to be sent")
 			}
 		})
+	}
+}
+
+// TestOwes_ARefusal: a queue pair that a request has ended owes its peer the NAK until that has left.
+func TestOwes_ARefusal(t *testing.T) {
+	h := newHolding(t, longTimeout, 0)
+	if h.b.e.Owes() {
+		t.Error("it owes something already")
+	}
+	h.b.q.refuse(ib.NAKRemoteAccess)
+	if !h.b.e.Owes() {
+		t.Error("the NAK is not owed")
+	}
+	h.b.port.Wake()
+	h.n.Pass(5 * time.Microsecond)
+	if n := len(h.all); n != 1 || h.all[0].op != ib.RCAcknowledge || h.b.e.Owes() {
+		t.Errorf("packets %v, owes %v; want the NAK, and nothing", h.all, h.b.e.Owes())
 	}
 }
 

@@ -21,9 +21,10 @@ func (g *QP1) sendAll(now clock.Time) bool {
 	return worked
 }
 
-// send passes a MAD to QP1; if there is no route the CM is told as by an ICMP error.
+// send hands a MAD to an adapter of the same host, or passes it to QP1, as it does behind what queue pairs that have ended still owe
+// their peers: a packet does not overtake theirs. If there is no route the CM is told as by an ICMP error.
 func (g *QP1) send(now clock.Time, d *cm.Datagram) {
-	if b := g.Adapter.SameHost(d.Local, d.Remote); b != nil {
+	if b := g.Adapter.SameHost(d.Local, d.Remote); b != nil && !g.Engine.Owes() {
 		if len(b.handed) < maxHanded {
 			b.handed = append(b.handed, *d)
 		}
