@@ -20,9 +20,10 @@ func TestCountersAndEvents(t *testing.T) {
 	follow.until(t, `"symbol":"DriverStarted"`)
 
 	p.pair(t, "#qp", []string{"nd_send_bw", "-S", p.first}, []string{"nd_send_bw", "-C", p.first, "-n", "10"})
-	status, out, errs := p.run(t, "counters", "get", "rdma_activity(Ethernet 1).accepted_connections", "adapter_qos(*0).sent_bytes")
+	status, out, errs := p.run(t, "counters", "get", "rdma_activity(Ethernet 1).accepted_connections",
+		"adapter_traffic(* 1).received_symbol_error_packets")
 	if status != 0 || !strings.Contains(out, "RDMA Activity (Ethernet 1)\n") || !accepted.MatchString(out) ||
-		!strings.Contains(out, " - bytes\n") {
+		!strings.Contains(out, " - packets\n") {
 		t.Errorf("%d %s%s", status, out, errs)
 	}
 	status, out, errs = p.run(t, "counters", "watch", "-si", "0.05", "-sc", "2", `\RDMA Activity(*)\*/sec`)

@@ -67,7 +67,7 @@ func (h *Host) Configure(index uint32, s Settings) error {
 		}
 	}
 	link := int(a.linkMTU)
-	if w, ok := a.cfg.interfaceWire(); ok {
+	if w, ok := a.cfg.interfaceWire(); ok && !w.gone {
 		link = w.mtu // as it will be when the adapter is enabled
 	} else if mtu, ok := a.framesMTU(); ok {
 		link = mtu
