@@ -28,13 +28,16 @@ union spec {
 
 uint16_t svpi_frame_offloads(struct ibv_context *context)
 {
-	struct svpi_adapter_args q = { .adapter = to_context(context)->adapter };
+	struct svpi_context *c = to_context(context);
+	struct svpi_adapter_args q = { .adapter = c->adapter };
 	struct svpi *s = to_svpi(context);
 	struct svpi_frame_port r;
 
-	if (s->about.minor < SVPI_FRAME_PORT_MINOR || svpi_call(s, SVPI_FRAME_PORT, &q, sizeof(q), &r, sizeof(r)))
+	if (s->about.minor < SVPI_FRAME_PORT_MINOR)
 		return 0;
-	return r.offloads;
+	if (!c->frames)
+		c->frames = SVPI_FRAME_KNOWN | (svpi_call(s, SVPI_FRAME_PORT, &q, sizeof(q), &r, sizeof(r)) ? 0 : r.offloads);
+	return (uint16_t)c->frames;
 }
 
 static void put_eth(struct svpi_flow_key *k, const struct eth *f)

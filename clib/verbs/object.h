@@ -58,6 +58,7 @@ struct svpi_context {
 	int ticket; /* cmd_fd, if others can import from it; else -1 */
 	uint8_t token[16]; /* of the program whose objects can be imported */
 	_Atomic bool ended; /* the program has been told that the driver is gone */
+	_Atomic uint32_t frames; /* svpi_frame_offloads, with SVPI_FRAME_KNOWN; 0: not asked for yet */
 	struct svpi_table cqs, qps, srqs;
 	struct svpi_table mrs; /* by lkey */
 	struct verbs_context verbs; /* the handle that programs have is &verbs.context */
@@ -289,7 +290,10 @@ static inline bool svpi_has_placed(const struct svpi *s) { return s->about.minor
 /* What the driver does for raw packet queue pairs: bits of svpi_frame_port.offloads, and how much. */
 enum { SVPI_FRAME_CHECKSUMS = 1, SVPI_FRAME_LARGE_SENDS = 2, SVPI_FRAME_RSS = 4 };
 enum { SVPI_MOST_LARGE_SEND = 256 << 10, SVPI_MOST_LARGE_HEADERS = 128, SVPI_MOST_HEADER_ROOM = 512, SVPI_MOST_FLOWS = 256 };
-/* svpi_frame_offloads returns the bits; 0 if this program may have no such queue pairs on the adapter (flow.c). */
+/* svpi_frame_offloads returns the bits; 0 if this program may have no such queue pairs on the adapter (flow.c). They stay those of the
+ * first answer, as a device's do while it is open: what queries a device asks the driver no more, also in forked children, which have
+ * one connection to the driver with their parent. */
+enum { SVPI_FRAME_KNOWN = 1 << 16 };
 uint16_t svpi_frame_offloads(struct ibv_context *);
 int ibv_modify_qp(struct ibv_qp *, struct ibv_qp_attr *, int mask);
 int ibv_destroy_qp(struct ibv_qp *);
