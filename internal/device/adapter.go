@@ -122,6 +122,7 @@ func (h *Host) AddAdapter(cfg AdapterConfig) (uint32, error) {
 	if err := cfg.complete(); err != nil {
 		return 0, err
 	}
+	cfg.namespace = gid.Namespace()
 	more, mac, _ := gid.Interface(cfg.Addr) // slow: not while holding the loop lock
 	wire, known := h.wireOf(&cfg)
 	h.lock()
@@ -206,6 +207,7 @@ func (h *Host) ReplaceAdapter(index uint32, cfg AdapterConfig) error {
 	if err := cfg.complete(); err != nil {
 		return err
 	}
+	cfg.namespace = gid.Namespace()
 	more, mac, _ := gid.Interface(cfg.Addr)
 	wire, known := h.wireOf(&cfg)
 	err := func() error {

@@ -49,7 +49,7 @@ func (h *Host) updateGIDs() {
 	h.unlock()
 	for _, a := range adapters {
 		h.updateWire(a)
-		if !a.cfg.FollowInterface {
+		if !a.cfg.FollowInterface || !a.cfg.visible() {
 			continue
 		}
 		addrs, _, present := gid.Interface(a.cfg.Addr)

@@ -85,6 +85,7 @@ type AdapterConfig struct {
 	// interface that has Addr.
 	Addrs           []netip.Addr
 	FollowInterface bool
+	namespace       uint64 // network namespace of the thread that added the adapter, in which its interface is
 	// Networks are those of addresses on a link of whole frames, each with the length of the network that is on the link;
 	// for other addresses everybody is. Gateways are the routers to other networks, the first of a family for all.
 	Networks []netip.Prefix

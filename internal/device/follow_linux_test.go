@@ -3,6 +3,7 @@ package device
 import (
 	"net"
 	"net/netip"
+	"sync"
 	"testing"
 
 	"github.com/vishvananda/netlink"
@@ -178,6 +179,33 @@ func TestAddressVanishes(t *testing.T) {
 	want("the address is back", true, true)
 	address(t, l, "10.77.0.1/24", false)
 	want("the address of IPv4 is gone", true, false)
+}
+
+// TestInterfaceOfAnotherNamespace: a port that a thread in a network namespace of its own has made keeps its state, MTU and addresses
+// when a thread looks that sees other interfaces.
+func TestInterfaceOfAnotherNamespace(t *testing.T) {
+	systemtest.Mark(t)
+	ownNetwork(t, "10.77.0.1/24", "10.77.0.2/24")
+	h := newHost(t, Config{Seed: 1, GIDInterval: -1})
+	for i, follow := range []bool{true, false} {
+		addr := netip.MustParseAddr("10.77.0.1")
+		if !follow {
+			addr = addr.Next()
+		}
+		h.add(t, AdapterConfig{Addr: addr, FollowInterface: follow, UDPPort: uint16(4791 - i)})
+	}
+	before := h.Snapshot().Adapters
+	var elsewhere sync.WaitGroup
+	elsewhere.Go(h.updateGIDs)
+	elsewhere.Wait()
+	for i, now := range h.Snapshot().Adapters {
+		if !now.Up || now.Info.LinkMTU != before[i].Info.LinkMTU {
+			t.Errorf("adapter %d is up: %v, with MTU %d; want as before: %v, %d", i, now.Up, now.Info.LinkMTU, before[i].Up, before[i].Info.LinkMTU)
+		}
+		if got, want := h.Addresses(uint32(i)).Served, 2-i; len(got) != want {
+			t.Errorf("adapter %d serves %v, want %d addresses", i, got, want)
+		}
+	}
 }
 
 // TestAnyAddress: a port at an address that no interface ever had, but a local route (AnyIP), is up.

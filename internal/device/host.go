@@ -71,6 +71,8 @@ type Host struct {
 	gidInterval chan time.Duration // to the address follower
 	// wireOf asks the system for the state of the interface of a port of sockets; it takes long.
 	wireOf func(*AdapterConfig) (systemWire, bool)
+	// namespace is the network namespace that the host's own goroutines are in.
+	namespace uint64
 
 	subscribers notify.Subscribers
 }
@@ -92,6 +94,7 @@ func NewHost(cfg Config) (*Host, error) {
 		policy:        newPolicy(cfg.Spin, runtime.GOMAXPROCS(0)),
 	}
 	h.zero = monotonic.At(h.start)
+	h.namespace = <-ownNamespace()
 	h.leases = lease.NewBook(h.now)
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/notify"
+	"github.com/softvpi/softvpi/internal/function/rdma/gid"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/ethtool"
 	"github.com/softvpi/softvpi/internal/link/udp"
@@ -174,11 +175,24 @@ type systemWire struct {
 
 // follows reports whether a port of sockets begins with the state of its interface: one that is down would stay so if nobody looked
 // again.
-func (h *Host) follows(w systemWire) bool { return w.Up || h.cfg.GIDInterval > 0 }
+func (a *adapter) follows(w systemWire) bool {
+	return w.Up || a.host.cfg.GIDInterval > 0 && a.cfg.namespace == a.host.namespace
+}
+
+// ownNamespace tells the network namespace of the host's own goroutines. The calling one's thread may have gone to another.
+func ownNamespace() <-chan uint64 {
+	c := make(chan uint64, 1)
+	go func() { c <- gid.Namespace() }()
+	return c
+}
+
+// visible reports whether the calling thread sees the port's interface. A program may add an adapter from a thread that is in a
+// network namespace of its own: the host's threads see interfaces of another one, which say nothing about this port.
+func (c *AdapterConfig) visible() bool { return c.namespace == gid.Namespace() }
 
 // begins makes the wire of a new port of sockets what the system says of its interface.
 func (a *adapter) begins(w systemWire) {
-	if a.held = !w.gone; a.held && a.host.follows(w) {
+	if a.held = !w.gone; a.held && a.follows(w) {
 		a.wire = w.State
 		a.cut()
 	}
@@ -206,9 +220,9 @@ func (a *adapter) heed(w systemWire) {
 }
 
 // interfaceWire returns the present state of the interface with an address. ok is false if the port has no sockets, or the system
-// does not say.
+// does not say to this thread.
 func (c *AdapterConfig) interfaceWire() (w systemWire, ok bool) {
-	if c.Link != nil || c.ShareWith != nil {
+	if c.Link != nil || c.ShareWith != nil || !c.visible() {
 		return w, false
 	}
 	i, ok, err := udp.FindInterface(c.Addr)

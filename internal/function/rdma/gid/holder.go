@@ -14,7 +14,7 @@ type Interfaces struct {
 
 // Holders returns the interfaces of this host; those that the system does not tell are left out.
 func Holders() Interfaces {
-	all := Interfaces{Namespace: namespace(), holders: map[netip.Addr]*net.Interface{}, loopback: map[netip.Prefix]*net.Interface{}}
+	all := Interfaces{Namespace: Namespace(), holders: map[netip.Addr]*net.Interface{}, loopback: map[netip.Prefix]*net.Interface{}}
 	ifs, err := net.Interfaces()
 	if err != nil {
 		return all

@@ -2,4 +2,5 @@
 
 package gid
 
-func namespace() uint64 { return 0 }
+// Namespace returns 0: this system has one network.
+func Namespace() uint64 { return 0 }
