@@ -23,6 +23,8 @@ type backend interface {
 	OpenQP(ctx context.Context, r command.OpenQP) (command.QueuePair, error)
 	// CreateFlow is that of command.Extended.
 	CreateFlow(ctx context.Context, r command.CreateFlow) (command.Handle, error)
+	// LimitQP is that of command.Extended.
+	LimitQP(ctx context.Context, r command.LimitQP) error
 	// CreateRSS is that of command.Extended.
 	CreateRSS(ctx context.Context, r command.CreateRSS) (command.Handle, error)
 	// FlowCounters and FramePort are those of command.Extended.

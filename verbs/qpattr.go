@@ -113,6 +113,28 @@ func attrFrom(m *command.ModifyQP) QPAttr {
 	}
 }
 
+// RateLimit is the most that a QP sends.
+type RateLimit struct {
+	// Rate is in kbit/s of packets with all their headers, from the Ethernet header to the FCS; 0: no limit.
+	Rate uint32
+	// MaxBurst is how many bytes may leave at once after a pause; 0: what the rate makes in a millisecond. A packet that is longer
+	// leaves as a whole.
+	MaxBurst uint32
+	// TypicalPacket is how long packets are, for adapters that estimate that. This one counts each.
+	TypicalPacket uint16
+}
+
+// SetRateLimit limits the rate of what a QP sends from its send queue, at once; what it answers its peer, as data that this reads, is
+// not limited. It is for QPs of all types that are ready to send: else ErrState. Congestion control, and what the port's classes leave
+// it, may make the QP slower. Its data travel as packets, also to a peer on this host. A reset ends the limit. ErrInvalid: the other
+// fields are set without a Rate. ErrUnsupported: an XRC target, or a driver before protocol version 2.20.
+func (qp *QP) SetRateLimit(l RateLimit) error {
+	h := qp.pd.dev.host
+	return wrap("set rate limit", h.backend.LimitQP(h.ctx, command.LimitQP{
+		QP: qp.handle, Rate: l.Rate, MaxBurst: l.MaxBurst, TypicalPacket: l.TypicalPacket,
+	}))
+}
+
 // QPPath is the path that the data of a connection takes.
 type QPPath uint32
 

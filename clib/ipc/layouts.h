@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SVPI_MAGIC 0x49505653u
-enum { SVPI_MAJOR = 2, SVPI_MINOR = 18 };
+enum { SVPI_MAJOR = 2, SVPI_MINOR = 20 };
 
 enum svpi_op {
 	SVPI_HELLO = 1,
@@ -84,6 +84,7 @@ enum svpi_op {
 	SVPI_FLOW_COUNTERS = 101,
 	SVPI_CREATE_FLOW = 115,
 	SVPI_CREATE_RSS = 116,
+	SVPI_LIMIT_QP = 120,
 };
 
 /* Classes of refused commands. */
@@ -829,6 +830,15 @@ struct svpi_create_rss {
 	uint32_t table[128];
 };
 _Static_assert(sizeof(struct svpi_create_rss) == 560, "layout");
+
+struct svpi_limit_qp {
+	uint32_t qp;
+	uint32_t rate;
+	uint32_t max_burst;
+	uint16_t typical_packet;
+	uint16_t none4;
+};
+_Static_assert(sizeof(struct svpi_limit_qp) == 16, "layout");
 
 struct svpi_cm_info {
 	struct svpi_endpoint local;

@@ -36,7 +36,8 @@ int main(void)
 	AT(ibv_qp_init_attr_ex, rwq_ind_tbl); AT(ibv_qp_init_attr_ex, rx_hash_conf); SIZE(ibv_rx_hash_conf); IS(IBV_WQS_UNKNOWN);
 	AT(ibv_send_wr, tso); AT(verbs_context, destroy_rwq_ind_table); AT(verbs_context, create_wq); AT(verbs_context, modify_wq);
 	SIZE(ibv_qp_open_attr); SIZE(ibv_qp_attr); AT(ibv_qp_attr, ah_attr); AT(ibv_qp_attr, alt_timeout);
-	AT(ibv_qp_attr, rate_limit);
+	AT(ibv_qp_attr, rate_limit); SIZE(ibv_qp_rate_limit_attr); AT(ibv_qp_rate_limit_attr, comp_mask);
+	AT(verbs_context, modify_qp_rate_limit);
 	SIZE(ibv_sge); SIZE(ibv_send_wr); AT(ibv_send_wr, wr); AT(ibv_send_wr, bind_mw); AT(ibv_send_wr, imm_data);
 	SIZE(ibv_recv_wr); SIZE(ibv_mw_bind); SIZE(ibv_srq); AT(ibv_srq, events_completed);
 	SIZE(ibv_qp); AT(ibv_qp, state); AT(ibv_qp, events_completed); /* ibv_qp_ex grows with the library */ AT(ibv_qp_ex, wr_send);

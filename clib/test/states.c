@@ -2,6 +2,7 @@
 #include "bed.h"
 
 #include <errno.h>
+#include <time.h>
 
 static struct end a, b;
 
@@ -193,8 +194,96 @@ static void no_ece(void)
 	finish();
 }
 
+static uint64_t microseconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000ull + t.tv_nsec / 1000;
+}
+
+/* took writes 640 KB and returns how long that took, in us. */
+static uint64_t took(void)
+{
+	uint64_t from = microseconds();
+	struct ibv_sge s;
+
+	for (uint64_t id = 1; id <= 10; id++) {
+		struct ibv_send_wr wr = request(&a, &b, IBV_WR_RDMA_WRITE, &s, id, 0, BYTES);
+
+		CHECK(post(&a, &wr) == 0, ".");
+		EXPECT(&a, IBV_WC_SUCCESS, id, NULL);
+	}
+	return microseconds() - from;
+}
+
+/* rated checks that a queue pair sends no faster than its program, or its path, lets it: whatever the machine does meanwhile, 640 KB at
+ * 10 MB/s take 64 ms, but for what may leave at once. */
+static void rated(void)
+{
+	struct ibv_qp_rate_limit_attr l = { .rate_limit = 80000, .max_burst_sz = 20000, .typical_pkt_sz = 1024 }, none = { 0 };
+	struct ibv_qp_rate_limit_attr bad[] = { { .max_burst_sz = 1 }, { .typical_pkt_sz = 1 }, { .rate_limit = 1, .comp_mask = 1 } };
+	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .rate_limit = 80000 }, got, reset = { .qp_state = IBV_QPS_RESET };
+	struct ibv_qp_init_attr init;
+	struct ibv_device_attr_ex d;
+	uint64_t us;
+
+	begin();
+	CHECK(ibv_query_device_ex(a.ctx, NULL, &d) == 0 && d.packet_pacing_caps.qp_rate_limit_min == 1 &&
+	      d.packet_pacing_caps.qp_rate_limit_max == UINT32_MAX && d.packet_pacing_caps.supported_qpts & 1 << IBV_QPT_RC, ".");
+	CHECK(ibv_modify_qp_rate_limit(a.qp, &l) == EINVAL, "."); /* it does not send yet */
+	join(&a, &b);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		CHECK(ibv_modify_qp_rate_limit(a.qp, &bad[i]) == EINVAL, ": %zu", i);
+	CHECK(ibv_modify_qp_rate_limit(a.qp, &l) == 0, ".");
+	CHECK(ibv_query_qp(a.qp, &got, IBV_QP_RATE_LIMIT, &init) == 0 && got.rate_limit == 80000, ": %u", got.rate_limit);
+	us = took();
+	CHECK(us > 62000, ": %llu us", (unsigned long long)us);
+	CHECK(ibv_modify_qp_rate_limit(a.qp, &none) == 0, ".");
+	CHECK(ibv_modify_qp(a.qp, &rts, IBV_QP_STATE | IBV_QP_RATE_LIMIT) == 0, ".");
+	us = took();
+	CHECK(us > 60000, ": %llu us", (unsigned long long)us);
+	CHECK(ibv_modify_qp(a.qp, &reset, IBV_QP_STATE) == 0, ".");
+	CHECK(ibv_query_qp(a.qp, &got, IBV_QP_RATE_LIMIT, &init) == 0 && got.rate_limit == 0, ": %u", got.rate_limit);
+	finish();
+}
+
+/* paced checks the rate of a path: 16 MB at 2.5 Gb/s take 53 ms. */
+static void paced(void)
+{
+	struct ibv_qp_attr rtr, got;
+	struct ibv_qp_init_attr init;
+	uint64_t from;
+	struct ibv_sge s;
+
+	begin();
+	join(&a, &b);
+	MUST(ibv_query_qp(a.qp, &rtr, IBV_QP_AV, &init) == 0 && rtr.ah_attr.static_rate == IBV_RATE_MAX);
+	rtr.ah_attr.static_rate = IBV_RATE_2_5_GBPS;
+	rtr.qp_state = IBV_QPS_RESET;
+	MUST(ibv_modify_qp(a.qp, &rtr, IBV_QP_STATE) == 0);
+	to_init(&a);
+	rtr.qp_state = IBV_QPS_RTR;
+	MUST(ibv_modify_qp(a.qp, &rtr, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+			   IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0);
+	to_rts(&a);
+	CHECK(ibv_query_qp(a.qp, &got, IBV_QP_AV, &init) == 0 && got.ah_attr.static_rate == IBV_RATE_2_5_GBPS, ".");
+	from = microseconds();
+	for (uint64_t id = 1; id <= 256; id++) {
+		struct ibv_send_wr wr = request(&a, &b, IBV_WR_RDMA_WRITE, &s, id, 0, BYTES);
+
+		CHECK(post(&a, &wr) == 0, ".");
+		EXPECT(&a, IBV_WC_SUCCESS, id, NULL);
+	}
+	from = microseconds() - from;
+	CHECK(from > 50000, ": %llu us", (unsigned long long)from);
+	finish();
+}
+
 void test_states(void)
 {
+	rated();
+	paced();
 	posting();
 	rights();
 	receives();

@@ -103,6 +103,7 @@ static void set_ops(struct svpi_context *c)
 	v->get_srq_num = svpi_get_srq_num;
 	v->open_xrcd = svpi_open_xrcd;
 	v->close_xrcd = svpi_close_xrcd;
+	v->modify_qp_rate_limit = svpi_modify_qp_rate_limit;
 	v->open_qp = svpi_open_qp;
 	v->create_flow = svpi_create_flow;
 	v->destroy_flow = svpi_destroy_flow;
@@ -259,6 +260,9 @@ int svpi_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 	svpi_fill_frame_caps(context, &a);
 	if (svpi_has_placed(to_svpi(context)))
 		a.device_cap_flags_ex |= IBV_DEVICE_FLUSH_GLOBAL | IBV_DEVICE_ATOMIC_WRITE;
+	if (svpi_has_limits(to_svpi(context)))
+		a.packet_pacing_caps = (struct ibv_packet_pacing_caps){ SVPI_LEAST_RATE, UINT32_MAX,
+			1 << IBV_QPT_RC | 1 << IBV_QPT_UC | 1 << IBV_QPT_UD | 1 << IBV_QPT_RAW_PACKET | 1 << IBV_QPT_XRC_SEND };
 	a.cq_mod_caps.max_cq_count = UINT16_MAX;
 	a.cq_mod_caps.max_cq_period = UINT16_MAX;
 	a.phys_port_cnt_ex = 1;

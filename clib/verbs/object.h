@@ -175,6 +175,9 @@ struct svpi_qp {
 	uint32_t send_depth, recv_depth;
 	uint32_t operations; /* operations of this type of queue pair, as bits 1 << ibv_wr_opcode */
 	bool signal_all;
+	struct ibv_qp_rate_limit_attr limit; /* of its rate, as its program has set it */
+	uint8_t static_rate; /* of its path: enum ibv_rate */
+	bool limited; /* the driver has been told of a rate */
 	bool checksums; /* sends may ask for them: a raw packet queue pair of a driver that makes them */
 	uint16_t tso_header; /* bytes of headers that a large send may have; 0: there are none */
 	struct svpi_table_of_wqs *spreads; /* of a queue pair that spreads what it receives, and has no rings of its own */
@@ -287,6 +290,11 @@ int svpi_query_device_ex(struct ibv_context *, const struct ibv_query_device_ex_
 static inline bool svpi_has_times(const struct svpi *s) { return s->about.minor >= SVPI_TIMES_MINOR; }
 /* svpi_has_placed tells whether the driver has atomic writes and flushes. */
 static inline bool svpi_has_placed(const struct svpi *s) { return s->about.minor >= SVPI_PLACED_MINOR; }
+/* svpi_has_limits tells whether the driver has rates of queue pairs, and which there are, in kbit/s. */
+static inline bool svpi_has_limits(const struct svpi *s) { return s->about.minor >= SVPI_LIMIT_MINOR; }
+enum { SVPI_LEAST_RATE = 1 };
+int svpi_modify_qp_rate_limit(struct ibv_qp *, struct ibv_qp_rate_limit_attr *);
+int ibv_rate_to_mbps(enum ibv_rate);
 /* What the driver does for raw packet queue pairs: bits of svpi_frame_port.offloads, and how much. */
 enum { SVPI_FRAME_CHECKSUMS = 1, SVPI_FRAME_LARGE_SENDS = 2, SVPI_FRAME_RSS = 4 };
 enum { SVPI_MOST_LARGE_SEND = 256 << 10, SVPI_MOST_LARGE_HEADERS = 128, SVPI_MOST_HEADER_ROOM = 512, SVPI_MOST_FLOWS = 256 };

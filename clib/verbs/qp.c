@@ -251,12 +251,73 @@ enum { QP_RIGHTS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS
        PLACED_RIGHTS = QP_RIGHTS | IBV_ACCESS_FLUSH_GLOBAL };
 
 /* Attributes that are handled here, or carry no information. */
-enum { ELSEWHERE = IBV_QP_CUR_STATE | IBV_QP_PORT | IBV_QP_PATH_MIG_STATE };
+enum { ELSEWHERE = IBV_QP_CUR_STATE | IBV_QP_PORT | IBV_QP_PATH_MIG_STATE | IBV_QP_RATE_LIMIT };
+
+/* path_rate returns the rate of a path in kbit/s, 0 if it does not limit. */
+static uint32_t path_rate(uint8_t rate)
+{
+	int mbps = rate == IBV_RATE_MAX ? 0 : ibv_rate_to_mbps(rate);
+
+	return mbps > 0 && mbps < (int)(UINT32_MAX / 1000) ? (uint32_t)mbps * 1000 : 0;
+}
+
+/* limit tells the driver the rate of a queue pair that sends: the lower of its program's and that of its path. */
+static int limit(struct svpi_qp *q)
+{
+	struct svpi_limit_qp l = { .qp = q->qp.handle, .rate = q->limit.rate_limit, .max_burst = q->limit.max_burst_sz,
+				   .typical_packet = q->limit.typical_pkt_sz };
+
+	uint32_t path = path_rate(q->static_rate);
+
+	if (path && (!l.rate || path < l.rate))
+		l.rate = path;
+	if (!l.rate && !q->limited)
+		return 0;
+	int error = svpi_call(q->svpi, SVPI_LIMIT_QP, &l, sizeof(l), NULL, 0);
+
+	if (!error)
+		q->limited = l.rate != 0;
+	return error;
+}
+
+int svpi_modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *a)
+{
+	struct svpi_qp *q = to_qp(qp);
+	struct ibv_qp_rate_limit_attr before = q->limit;
+	int error;
+
+	if (!svpi_has_limits(q->svpi) || q->spreads || qp->qp_type == IBV_QPT_XRC_RECV)
+		return EOPNOTSUPP;
+	if (a->comp_mask || (!a->rate_limit && (a->max_burst_sz || a->typical_pkt_sz)))
+		return EINVAL;
+	q->limit = *a;
+	error = limit(q);
+	if (error)
+		q->limit = before;
+	return error;
+}
+
+/* limits follows a change of a queue pair with what it says of rates. */
+static int limits(struct svpi_qp *q, const struct ibv_qp_attr *a, int mask)
+{
+	if (!svpi_has_limits(q->svpi))
+		return 0;
+	if (mask & IBV_QP_AV)
+		q->static_rate = a->ah_attr.static_rate;
+	if (mask & IBV_QP_RATE_LIMIT)
+		q->limit = (struct ibv_qp_rate_limit_attr){ .rate_limit = a->rate_limit };
+	if (q->qp.state != IBV_QPS_RTS && q->qp.state != IBV_QPS_SQD)
+		return 0; /* when it sends */
+	return mask & (IBV_QP_STATE | IBV_QP_AV | IBV_QP_RATE_LIMIT) ? limit(q) : 0;
+}
 
 /* begin_anew follows a reset: the driver has emptied the rings, and whatever completed before is not to be seen any
  * more (IBA 10.3.1.1 allows either; programs know adapters that drop it). */
 static void begin_anew(struct svpi_qp *q)
 {
+	q->limit = (struct ibv_qp_rate_limit_attr){ 0 };
+	q->static_rate = IBV_RATE_MAX;
+	q->limited = false;
 	if (q->send.h) {
 		q->send.next = atomic_load(&q->send.h->producer);
 		q->send.seen = atomic_load(&q->send.h->consumer);
@@ -290,7 +351,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask)
 		if (mask & bits[i].theirs)
 			m.mask |= bits[i].ours;
 	}
-	if (mask & ~known)
+	if (mask & ~known || (mask & IBV_QP_RATE_LIMIT && !svpi_has_limits(to_qp(qp)->svpi)))
 		return EOPNOTSUPP;
 	if (mask & IBV_QP_PORT && a->port_num != 1)
 		return EINVAL;
@@ -306,7 +367,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask)
 		if (a->qp_state == IBV_QPS_RESET)
 			begin_anew(to_qp(qp));
 	}
-	return 0;
+	return limits(to_qp(qp), a, mask);
 }
 
 EXPORT int svpi_qp_attributes(const struct svpi_modify_qp *m, struct ibv_qp_attr *a)
@@ -359,6 +420,8 @@ EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *a, int mask, stru
 	qp->state = a->qp_state;
 	a->cap = (struct ibv_qp_cap){ q->send_depth, q->recv_depth, q->send_sge, q->recv_sge, q->inline_max };
 	a->sq_draining = r.draining != 0;
+	a->rate_limit = q->limit.rate_limit;
+	a->ah_attr.static_rate = q->static_rate;
 	memset(init, 0, sizeof(*init));
 	init->qp_context = qp->qp_context;
 	init->send_cq = qp->send_cq;

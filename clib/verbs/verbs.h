@@ -388,6 +388,11 @@ struct ibv_qp_attr {
 	uint8_t retry_cnt, rnr_retry, alt_port_num, alt_timeout;
 	uint32_t rate_limit;
 };
+struct ibv_qp_rate_limit_attr {
+	uint32_t rate_limit, max_burst_sz;
+	uint16_t typical_pkt_sz;
+	uint32_t comp_mask;
+};
 
 enum ibv_wr_opcode {
 	IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_READ,
@@ -686,7 +691,8 @@ struct verbs_context {
 	struct ibv_mr *(*reg_dm_mr)(struct ibv_pd *, struct ibv_dm *, uint64_t, size_t, unsigned);
 	struct ibv_dm *(*alloc_dm)(struct ibv_context *, struct ibv_alloc_dm_attr *);
 	int (*free_dm)(struct ibv_dm *);
-	void *none1[4];
+	void *none1[3];
+	int (*modify_qp_rate_limit)(struct ibv_qp *, struct ibv_qp_rate_limit_attr *);
 	struct ibv_pd *(*alloc_parent_domain)(struct ibv_context *, struct ibv_parent_domain_init_attr *);
 	int (*dealloc_td)(struct ibv_td *);
 	struct ibv_td *(*alloc_td)(struct ibv_context *, struct ibv_td_init_attr *);

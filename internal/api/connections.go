@@ -30,7 +30,7 @@ var orders = map[string]func(a, b *Connection) int{
 	"remote_number": func(a, b *Connection) int { return cmp.Compare(a.RemoteNumber, b.RemoteNumber) },
 	"path":          func(a, b *Connection) int { return cmp.Compare(a.QPStatus.Path, b.QPStatus.Path) },
 	"mtu":           func(a, b *Connection) int { return cmp.Compare(a.MTU, b.MTU) },
-	"rate":          func(a, b *Connection) int { return cmp.Compare(a.Rate.sortKey(), b.Rate.sortKey()) },
+	"rate":          func(a, b *Connection) int { return cmp.Compare(a.leastRate(), b.leastRate()) },
 	"send_posted":   func(a, b *Connection) int { return cmp.Compare(a.SendPosted, b.SendPosted) },
 	"recv_posted":   func(a, b *Connection) int { return cmp.Compare(a.RecvPosted, b.RecvPosted) },
 }

@@ -212,6 +212,32 @@ type QPStatus struct {
 	Returned     string     `json:"returned,omitempty"` // why the program last left a request of the direct path to the driver
 	// Rate is how congestion limits what it sends; absent: it does not.
 	Rate *RateStatus `json:"rate,omitempty"`
+	// RateLimit is the rate that its program has asked for (ibv_modify_qp_rate_limit), in Mbit/s; 0: none.
+	RateLimit float64 `json:"rate_limit,omitempty"`
+}
+
+// leastRate returns the lower of the rates that limit a queue pair; no limit is the highest.
+func (q *QPStatus) leastRate() float64 {
+	mbps := math.Inf(1)
+	if q.Rate != nil {
+		mbps = q.Rate.Current
+	}
+	if q.RateLimit > 0 {
+		mbps = min(mbps, q.RateLimit)
+	}
+	return mbps
+}
+
+// RateText returns the rate that limits a queue pair with a unit, and "set" if it is its program's; "-" if there is none.
+func (q QPStatus) RateText() string {
+	switch r := q.leastRate(); {
+	case math.IsInf(r, 1):
+		return "-"
+	case r == q.RateLimit:
+		return rateText(r) + " set"
+	default:
+		return rateText(r)
+	}
 }
 
 // RateStatus is the reaction point of a queue pair (WinOF-2 Ethernet b, RoCEv2 Congestion Management).
@@ -221,23 +247,11 @@ type RateStatus struct {
 	Alpha   float64 `json:"alpha" doc:"How congested its way is, from 0 to 1."`
 }
 
-// sortKey orders rates: no limit is the highest.
-func (r *RateStatus) sortKey() float64 {
-	if r == nil {
-		return math.Inf(1)
+func rateText(mbps float64) string {
+	if mbps >= 1000 {
+		return fmt.Sprintf("%.2f Gb/s", mbps/1000)
 	}
-	return r.Current
-}
-
-// Text returns the current rate with a unit, "-" if there is no limit.
-func (r *RateStatus) Text() string {
-	switch {
-	case r == nil:
-		return "-"
-	case r.Current >= 1000:
-		return fmt.Sprintf("%.2f Gb/s", r.Current/1000)
-	}
-	return fmt.Sprintf("%.1f Mb/s", r.Current)
+	return fmt.Sprintf("%.1f Mb/s", mbps)
 }
 
 // LinkStatus counts the link's traffic since it was opened.

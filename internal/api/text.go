@@ -184,7 +184,7 @@ func (a *AdapterStatus) writeRest(w io.Writer) {
 			break
 		}
 		fmt.Fprintf(t, "  %d\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%d\t%s\n", q.Number, q.Type, q.State, clean(q.Owner), q.PID, or(q.PeerName(), "-"),
-			q.RemoteNumber, q.Path, q.MTU, q.Rate.Text())
+			q.RemoteNumber, q.Path, q.MTU, q.RateText())
 	}
 	t.Flush()
 }

@@ -119,6 +119,9 @@ type Extended interface {
 	// OpenQP returns another handle of a target QP, which has no rings. The QP ends with its last handle.
 	OpenQP(ctx context.Context, r OpenQP) (QueuePair, error)
 
+	// LimitQP limits the rate of a QP. State: it does not send yet, or any more. Unsupported: it never does.
+	LimitQP(ctx context.Context, r LimitQP) error
+
 	// CreateFlow steers frames of the port to a raw packet QP; Destroy ends it. A QP with flows is refused with Busy.
 	CreateFlow(ctx context.Context, r CreateFlow) (Handle, error)
 	// CreateRSS makes what flows can steer to in place of a QP; Destroy ends it. QPs that it spreads to are refused with Busy, as it

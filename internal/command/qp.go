@@ -138,6 +138,18 @@ type ModifyQP struct {
 	DestQPN            uint32
 }
 
+// LimitQP limits the rate at which a QP sends. The zero limit is none.
+type LimitQP struct {
+	QP Handle
+	// Rate is in kbit/s of packets with all their headers, from the Ethernet header to the FCS.
+	Rate uint32
+	// MaxBurst is how many bytes may leave at once; 0: what the rate makes in a millisecond. A packet that is longer leaves as a whole.
+	MaxBurst uint32
+	// TypicalPacket is how long packets are, for adapters that must estimate that. This one counts each.
+	TypicalPacket uint16
+	_             uint16
+}
+
 // QPInfo is the configuration and state of a QP; Attr has every bit of the mask set.
 type QPInfo struct {
 	Attr       ModifyQP

@@ -191,6 +191,7 @@ func (q *qp) status() QPStatus {
 	if q.lease != nil {
 		s.Returned = q.lease.Returned(q.tq)
 	}
+	s.Limit = q.tq.LimitOf()
 	s.Rate, s.Limited = q.adapter.engine.Rate(q.adapter.host.now(), q.tq)
 	if r := q.tq.Route(); r != nil {
 		s.Peer, s.SrcPort = r.Dst, r.SrcPort

@@ -130,6 +130,12 @@ func TestPoliciesRecall(t *testing.T) {
 		{"direct, which changes nothing", func() error { return l.h.SetPath(x.adapter, PathDirect) }, 3,
 			func() error { return l.h.SetPath(x.adapter, PathAuto) }},
 		{"drained send queue", func() error { return l.state(command.SQD) }, 2, func() error { return l.state(command.RTS) }},
+		{"a rate of its program", func() error {
+			return x.c.LimitQP(bg, command.LimitQP{QP: l.c.a.q.Handle, Rate: 1e6})
+		}, 1, func() error { return x.c.LimitQP(bg, command.LimitQP{QP: l.c.a.q.Handle}) }},
+		{"a rate of the other's", func() error {
+			return l.b.p.c.LimitQP(bg, command.LimitQP{QP: l.c.b.q.Handle, Rate: 1e6})
+		}, 1, func() error { return l.b.p.c.LimitQP(bg, command.LimitQP{QP: l.c.b.q.Handle}) }},
 		{"moderation", func() error {
 			return x.c.ModerateCQ(bg, command.ModerateCQ{CQ: l.cqA.q.Handle, Count: 4, Microseconds: 100})
 		}, 2, func() error { return x.c.ModerateCQ(bg, command.ModerateCQ{CQ: l.cqA.q.Handle}) }},

@@ -3,6 +3,7 @@ package device
 import (
 	"net/netip"
 
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/path"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -61,7 +62,7 @@ func (q *qp) decide() (p *qp, e path.Event) {
 	a := q.adapter
 	p = a.host.peerOf(q)
 	switch {
-	case q.matchesTags(), p != nil && p.matchesTags(), a.needsWire(), p != nil && p.adapter.needsWire():
+	case q.matchesTags(), p != nil && p.matchesTags(), limited(q, p), a.needsWire(), p != nil && p.adapter.needsWire():
 		return p, path.Demand
 	case a.ib != nil && (p == nil || !ib.PKeyMatch(q.key(), p.key())): // the fabric would not let it pass
 		return p, path.Demand
@@ -91,20 +92,25 @@ func (q *qp) entrusted() bool { return q.delegable || q.tq.Carrier() == path.ByP
 func (a *adapter) reroute() {
 	now := a.host.now()
 	for _, q := range a.byNumber {
-		if q.tq == nil {
-			continue
+		if q.tq != nil {
+			q.reroute(now)
 		}
-		_, e := q.decide()
-		if q.lease != nil && (e == path.Demand || a.path == PathLocal) {
-			q.lease.Recall(now)
-		}
-		if e == path.Demand {
-			a.engine.Split(q.tq)
-			continue
-		}
-		a.host.join(q)
-		if q.lease != nil && q.tq.Local() {
-			q.lease.Want(now)
-		}
+	}
+}
+
+// reroute moves the connection of q to the path that it should have now.
+func (q *qp) reroute(now clock.Time) {
+	a := q.adapter
+	_, e := q.decide()
+	if q.lease != nil && (e == path.Demand || a.path == PathLocal) {
+		q.lease.Recall(now)
+	}
+	if e == path.Demand {
+		a.engine.Split(q.tq)
+		return
+	}
+	a.host.join(q)
+	if q.lease != nil && q.tq.Local() {
+		q.lease.Want(now)
 	}
 }

@@ -76,6 +76,8 @@ type QPStatus struct {
 	// Rate is how congestion limits its rate; Limited is false if it does not.
 	Rate    congestion.Rate
 	Limited bool
+	// Limit is how its program limits its rate.
+	Limit command.LimitQP
 }
 
 // ClientStatus is one program.

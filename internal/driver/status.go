@@ -72,7 +72,7 @@ func adapterStatus(a *device.AdapterStatus) AdapterStatus {
 	}
 	for _, q := range a.QPs {
 		s.QPs = append(s.QPs, api.QPStatus{
-			Rate:   rateStatus(&q),
+			Rate: rateStatus(&q), RateLimit: float64(q.Limit.Rate) / 1000,
 			Number: q.Number, Type: pick(typeNames[:], q.Type), State: pick(stateNames[:], q.State), Owner: q.Client, PID: q.PID,
 			Peer: q.Peer, PeerLID: q.PeerLID, RemoteNumber: q.RemoteQPN, Path: pick(pathNames[:], q.Path), MTU: q.MTU,
 			SourcePort: q.SrcPort,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/encap"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/function/ethernet"
@@ -138,13 +139,18 @@ func TestShares_RDMABesideEthernet(t *testing.T) {
 		name                string
 		classes, bandwidths string
 		rates               qos.Rates
+		limit               uint32          // of the queue pair at priority 3, in kbit/s
 		want                map[int]float64 // parts of the wire in percent, by priority
 	}{
-		{"four that share", "3:1,4:2,5:3", "0:10,1:40,2:20,3:30", qos.Rates{}, map[int]float64{0: 10, 3: 40, 4: 20, 5: 30}},
-		{"two of them in one class", "3:1,4:1,5:3", "0:20,1:60,3:20", qos.Rates{}, map[int]float64{0: 20, 3: 30, 4: 30, 5: 20}},
-		{"small shares", "3:1,4:2,5:3", "0:1,1:2,2:3,3:94", qos.Rates{}, map[int]float64{0: 1, 3: 2, 4: 3, 5: 94}},
-		{"a rate", "3:1,4:2,5:3", "0:10,1:40,2:20,3:30", qos.Rates{1: 1000}, map[int]float64{0: 15, 3: 10, 4: 30, 5: 45}},
-		{"strict with a rate", "3:7,4:2,5:3", "0:50,2:20,3:30", qos.Rates{7: 2000}, map[int]float64{0: 40, 3: 20, 4: 16, 5: 24}},
+		{"four that share", "3:1,4:2,5:3", "0:10,1:40,2:20,3:30", qos.Rates{}, 0, map[int]float64{0: 10, 3: 40, 4: 20, 5: 30}},
+		{"two of them in one class", "3:1,4:1,5:3", "0:20,1:60,3:20", qos.Rates{}, 0, map[int]float64{0: 20, 3: 30, 4: 30, 5: 20}},
+		{"small shares", "3:1,4:2,5:3", "0:1,1:2,2:3,3:94", qos.Rates{}, 0, map[int]float64{0: 1, 3: 2, 4: 3, 5: 94}},
+		{"a rate", "3:1,4:2,5:3", "0:10,1:40,2:20,3:30", qos.Rates{1: 1000}, 0, map[int]float64{0: 15, 3: 10, 4: 30, 5: 45}},
+		{"a queue pair that its program limits", "3:1,4:2,5:3", "0:10,1:40,2:20,3:30", qos.Rates{}, 1e6,
+			map[int]float64{0: 15, 3: 10, 4: 30, 5: 45}},
+		{"one that its program would let be faster", "3:1,4:2,5:3", "0:10,1:40,2:20,3:30", qos.Rates{}, 6e6,
+			map[int]float64{0: 10, 3: 40, 4: 20, 5: 30}},
+		{"strict with a rate", "3:7,4:2,5:3", "0:50,2:20,3:30", qos.Rates{7: 2000}, 0, map[int]float64{0: 40, 3: 20, 4: 16, 5: 24}},
 	} {
 		t.Run(x.name, func(t *testing.T) {
 			n := sim.New(1)
@@ -163,6 +169,11 @@ func TestShares_RDMABesideEthernet(t *testing.T) {
 						SrcMAC: macOf(i, k), DstMAC: macOf(1-i, k), Priority: uint8(3 + k), VLAN: uint16(3+k) << 13}
 				}
 				y.connect(b.peers[k], route(0), route(1))
+				if k == 0 && x.limit > 0 {
+					if err := y.e.Limit(0, y.out, command.LimitQP{Rate: x.limit}); err != nil {
+						t.Fatal(err)
+					}
+				}
 				for range 15 {
 					y.post()
 				}

@@ -189,16 +189,17 @@ func (e *Engine) sendNotices(priority uint8, out []frame.Out) (n int) {
 	return n
 }
 
-// paced reports whether q may not send yet because its rate is limited. It has a turn when it may.
+// paced reports whether q may not send yet because congestion limits its rate. It has a turn when it may.
 func (q *QP) paced(now clock.Time) bool {
-	if q.react == nil {
-		return false
-	}
-	at := q.react.NextSend(now)
+	return q.react != nil && q.waitsUntil(now, q.react.NextSend(now))
+}
+
+// waitsUntil reports whether a time is still to come; q has a turn then, or before.
+func (q *QP) waitsUntil(now, at clock.Time) bool {
 	if at <= now {
 		return false
 	}
-	q.eng.paced.arm(q, at)
+	q.eng.paced.arm(q, clock.Min(at, q.deadlines[paceTimer].at))
 	return true
 }
 
@@ -211,19 +212,22 @@ func (q *QP) turnBytes(now clock.Time) int {
 	return bytes
 }
 
-// limited reports whether the rate of q is.
-func (q *QP) limited() bool { return q.react != nil && q.react.Limited() }
+// congested reports whether congestion limits the rate of q.
+func (q *QP) congested() bool { return q.react != nil && q.react.Limited() }
 
 // spent counts packets that q has made against its rate.
 func (q *QP) spent(now clock.Time, out []frame.Out) {
-	if !q.limited() {
-		return
+	if q.congested() {
+		q.react.Sent(now, wireBytes(out), q.eng.congestion.Slack)
 	}
-	bytes := 0
+}
+
+// wireBytes returns how many bytes packets have with all their headers.
+func wireBytes(out []frame.Out) (n int) {
 	for i := range out {
-		bytes += out[i].Len() + int(out[i].Pad) + outerLen
+		n += out[i].Len() + int(out[i].Pad) + outerLen
 	}
-	q.react.Sent(now, bytes, q.eng.congestion.Slack)
+	return n
 }
 
 // connected reports whether q has one peer, to which congestion notifications go and from which they come.

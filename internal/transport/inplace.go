@@ -28,15 +28,16 @@ type inPlaceSend struct {
 	told   bool
 }
 
-// sendInPlace makes frames of requests for as long as their bytes are at hand. It leaves the first whose are not as q.req.head.
-func (q *QP) sendInPlace(out []frame.Out) (n int) {
+// sendInPlace makes frames of requests for as long as their bytes are at hand, until they have so many bytes. It leaves the first whose
+// are not as q.req.head.
+func (q *QP) sendInPlace(out []frame.Out, bytes *int) (n int) {
 	e := q.eng
 	if q.holdsBack() || q.req.stopped {
 		return 0
 	}
 	r := e.requests.get()
 	r.wr.As = nil
-	for n < len(out) {
+	for n < len(out) && *bytes > 0 {
 		ok, err := q.sq.Next(&r.wr)
 		if err != nil {
 			defer q.fatal(command.EventQPFatal) // once what was handed out counts
@@ -54,6 +55,7 @@ func (q *QP) sendInPlace(out []frame.Out) (n int) {
 			break
 		}
 		q.rawFrame(&out[n], b)
+		*bytes -= len(b) + fcsLen
 		e.inPlace.sent = append(e.inPlace.sent, inPlaceSend{r.wr.ID, uint32(len(b)), q.signalAll || r.wr.Flags&ring.Signaled != 0})
 		n++
 	}

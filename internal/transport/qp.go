@@ -55,6 +55,8 @@ type QP struct {
 
 	win     *window
 	react   *congestion.ReactionPoint // nil: nothing has limited its rate
+	bucket  *congestion.Bucket        // nil: its program does not limit its rate
+	limit   command.LimitQP           // what its program has asked for
 	answer  *answer                   // nil: no packet for it was marked
 	capable bool                      // its packets say that switches may mark them
 	ecn     uint8                     // what they would say else
@@ -214,6 +216,7 @@ func (q *QP) release() {
 	e.paced.drop(q)
 	q.unanswered()
 	q.react, q.capable = nil, false
+	q.bucket, q.limit = nil, command.LimitQP{}
 	e.leaveWindow(q)
 	q.dropTurns()
 	e.unflush(q)

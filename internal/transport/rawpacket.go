@@ -48,7 +48,7 @@ func (e *Engine) TransmitRaw(now clock.Time, out []frame.Out) (n int) {
 	for turns := 2*len(out) + 64; turns > 0 && n < len(out) && e.raw.head != nil; turns-- {
 		q := e.raw.head
 		e.raw.remove(q)
-		k, more := q.sendRaw(out[n:])
+		k, more := q.sendRaw(now, out[n:])
 		if n += k; more {
 			q.activate()
 		}
@@ -62,25 +62,39 @@ func (e *Engine) TransmitRaw(now clock.Time, out []frame.Out) (n int) {
 
 // sendRaw makes frames of requests: first those whose bytes are at hand (inplace.go), then others. more means that q wants another
 // turn.
-func (q *QP) sendRaw(out []frame.Out) (n int, more bool) {
-	if q.state != command.RTS {
+func (q *QP) sendRaw(now clock.Time, out []frame.Out) (n int, more bool) {
+	if q.state != command.RTS || q.throttled(now) {
 		return 0, false
 	}
-	limit := min(len(out), q.eng.cfg.MaxBurst)
+	limit, bytes := min(len(out), q.eng.cfg.MaxBurst), q.allowed(now)
 	if q.req.head == nil {
-		n = q.sendInPlace(out[:limit])
+		n = q.sendInPlace(out[:limit], &bytes)
 	}
 	if q.req.head != nil {
-		k, again := q.sendRequests(out[n:limit])
+		k, again := q.sendRequests(out[n:limit], &bytes)
 		n, more = n+k, again
 	}
-	return n, more || n > 0 && n == limit
+	if q.bucket != nil && n > 0 {
+		q.bucket.Sent(now, framedBytes(out[:n]))
+	}
+	return n, more || n > 0 && (n == limit || bytes <= 0)
 }
 
-// sendRequests makes frames of requests that are kept until they are complete.
-func (q *QP) sendRequests(out []frame.Out) (n int, more bool) {
+// fcsLen is the length of a frame's check sequence.
+const fcsLen = 4
+
+// framedBytes returns how many bytes frames have on a wire.
+func framedBytes(out []frame.Out) (n int) {
+	for i := range out {
+		n += out[i].Len() + fcsLen
+	}
+	return n
+}
+
+// sendRequests makes frames of requests that are kept until they are complete, until they have so many bytes.
+func (q *QP) sendRequests(out []frame.Out, bytes *int) (n int, more bool) {
 	s := &q.req
-	for n < len(out) {
+	for n < len(out) && *bytes > 0 {
 		r := q.current()
 		if r == nil {
 			break
@@ -93,6 +107,7 @@ func (q *QP) sendRequests(out []frame.Out) (n int, more bool) {
 		s.snd = s.snd.Next()
 		s.idx++
 		q.sent(r)
+		*bytes -= out[n].Len() + fcsLen
 		n++
 	}
 	if n > 0 {

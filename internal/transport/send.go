@@ -73,7 +73,7 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 	if s.selective.on {
 		limit = min(limit, int(s.selective.end.Diff(s.snd)))
 	}
-	bytes := q.turnBytes(now)
+	bytes := min(q.turnBytes(now), q.allowed(now))
 	for n < limit && bytes > 0 {
 		r := q.current()
 		if r == nil {
@@ -83,7 +83,7 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 			q.pass(r)
 			continue
 		}
-		if n == 0 && r.kind != kindLocal && q.paced(now) || !r.begun && !q.mayBegin(r) {
+		if n == 0 && r.kind != kindLocal && (q.paced(now) || q.throttled(now)) || !r.begun && !q.mayBegin(r) {
 			break
 		}
 		if n > 0 && r.packets > 1 && !r.begun && q.keepWhole(r, limit-n, bytes) {
@@ -113,6 +113,9 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 			break
 		}
 		n += k
+		if q.bucket != nil {
+			bytes -= k * (ib.BTHLen + outerLen)
+		}
 	}
 	return q.turned(now, out[:n]), n > 0 && (n == limit || bytes <= 0) && !s.probing
 }
@@ -130,6 +133,9 @@ func (q *QP) turned(now clock.Time, out []frame.Out) int {
 	n := len(out)
 	if q.react != nil {
 		q.spent(now, out)
+	}
+	if q.bucket != nil && n > 0 {
+		q.bucket.Sent(now, wireBytes(out))
 	}
 	switch {
 	case n == 0:
@@ -174,7 +180,7 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 		}
 	}
 	seq := &sequences[r.wr.Op]
-	every, shared, limited := uint8(0), false, q.limited()
+	every, shared, limited := uint8(0), false, q.bucket != nil || q.congested()
 	if q.reliable() {
 		every, shared = q.ackEvery(), q.win.users > 1
 	}

@@ -11,15 +11,15 @@ import (
 )
 
 // sendUD emits datagrams, one packet per request (IBA 9.8.2).
-func (q *QP) sendUD(_ clock.Time, out []frame.Out) (n int, more bool) {
+func (q *QP) sendUD(now clock.Time, out []frame.Out) (n int, more bool) {
 	s := &q.req
 	if q.state != command.RTS {
 		return 0, false
 	}
-	limit := min(len(out), q.eng.cfg.MaxBurst)
-	for n < limit {
+	limit, bytes := min(len(out), q.eng.cfg.MaxBurst), q.allowed(now)
+	for n < limit && bytes > 0 {
 		r := q.current()
-		if r == nil {
+		if r == nil || n == 0 && q.throttled(now) {
 			break
 		}
 		if p := r.wr.Route.Priority; p != q.priority { // it and those behind it wait for the turn of that priority
@@ -36,12 +36,16 @@ func (q *QP) sendUD(_ clock.Time, out []frame.Out) (n int, more bool) {
 		s.snd = s.snd.Next()
 		s.idx = 1
 		q.sent(r)
+		bytes -= out[n].Len() + outerLen
 		n++
 	}
 	if n > 0 {
 		q.departed()
+		if q.bucket != nil {
+			q.bucket.Sent(now, wireBytes(out[:n]))
+		}
 	}
-	return n, more || n > 0 && n == limit
+	return n, more || n > 0 && (n == limit || bytes <= 0)
 }
 
 // datagram writes the packet of a request.

@@ -37,7 +37,7 @@ var subjects = [proto.OpEnd]subject{
 	proto.OpAllocWindow: inObject,
 	proto.OpCreateCQ:    inAdapter, proto.OpResizeCQ: ofObject, proto.OpModerateCQ: ofObject,
 	proto.OpCreateSRQ: inObject, proto.OpModifySRQ: ofObject, proto.OpResizeSRQ: ofObject, proto.OpQuerySRQ: ofObject,
-	proto.OpCreateQP: inObject, proto.OpModifyQP: ofObject, proto.OpQueryQP: ofObject,
+	proto.OpCreateQP: inObject, proto.OpModifyQP: ofObject, proto.OpLimitQP: ofObject, proto.OpQueryQP: ofObject,
 	proto.OpAttachMulticast: ofObject, proto.OpDetachMulticast: ofObject,
 	proto.OpDestroy:  {object: int(unsafe.Offsetof(proto.DestroyArgs{}.Handle)), adapter: nowhere},
 	proto.OpCMCreate: inAdapter, proto.OpCMBind: ofObject, proto.OpCMListen: ofObject,

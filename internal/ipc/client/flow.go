@@ -15,6 +15,17 @@ const (
 	rssMinor       = 18
 )
 
+// limitMinor is the minor version that has rates of queue pairs.
+const limitMinor = 20
+
+// LimitQP implements command.Extended's.
+func (c *Client) LimitQP(ctx context.Context, q command.LimitQP) error {
+	if c.minor() < limitMinor {
+		return c.older("rates of queue pairs", limitMinor)
+	}
+	return tell(ctx, c, proto.OpLimitQP, q)
+}
+
 // CreateRSS implements command.Extended's.
 func (c *Client) CreateRSS(ctx context.Context, q command.CreateRSS) (command.Handle, error) {
 	if c.minor() < rssMinor {

@@ -100,6 +100,9 @@ func (r *Recorder) CreateFlow(_ context.Context, q command.CreateFlow) (command.
 	return note[command.Handle](r, q)
 }
 
+// LimitQP implements command.Extended.
+func (r *Recorder) LimitQP(_ context.Context, q command.LimitQP) error { return noteDone(r, q) }
+
 // CreateRSS implements command.Extended.
 func (r *Recorder) CreateRSS(_ context.Context, q command.CreateRSS) (command.Handle, error) {
 	return note[command.Handle](r, q)

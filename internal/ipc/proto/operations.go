@@ -100,7 +100,12 @@ const (
 const (
 	OpCreateFlow = OpLinkAddresses + 21 + iota
 	OpCreateRSS  // of version 2.18
-	OpEnd        // one past the last
+)
+
+// Those of version 2.20.
+const (
+	OpLimitQP = OpCreateRSS + 4 + iota
+	OpEnd     // one past the last
 )
 
 // String returns the name of an operation as the C libraries and the logs have it, like CREATE_QP.
@@ -132,5 +137,5 @@ var operationNames = [OpEnd]string{
 	OpAllocDM: "ALLOC_DM", OpMemoryInfo: "MEMORY_INFO", OpExport: "EXPORT", OpImport: "IMPORT",
 	OpOpenXRCD: "OPEN_XRCD", OpCreateXRCSRQ: "CREATE_XRC_SRQ", OpOpenQP: "OPEN_QP",
 	OpLinkAddresses: "LINK_ADDRESSES", OpCreateTagSRQ: "CREATE_TAG_SRQ", OpTag: "TAG", OpCreateFlow: "CREATE_FLOW",
-	OpFramePort: "FRAME_PORT", OpFlowCounters: "FLOW_COUNTERS", OpCreateRSS: "CREATE_RSS",
+	OpFramePort: "FRAME_PORT", OpFlowCounters: "FLOW_COUNTERS", OpCreateRSS: "CREATE_RSS", OpLimitQP: "LIMIT_QP",
 }

@@ -204,6 +204,7 @@ var handlers = [proto.OpEnd]handler{
 		}
 		return x.CreateFlow(ctx, q)
 	}),
+	proto.OpLimitQP: extends(func(ctx context.Context, x command.Extended, q command.LimitQP) error { return x.LimitQP(ctx, q) }),
 	proto.OpCreateRSS: replies(func(ctx context.Context, s Session, q command.CreateRSS) (command.Handle, error) {
 		x, err := extended(s)
 		if err != nil {

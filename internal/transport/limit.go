@@ -1,0 +1,73 @@
+package transport
+
+import (
+	"cmp"
+	"math"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/transport/congestion"
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+// Limit limits the rate of what q sends from its send queue, at once; what it answers its peer is not limited. Where congestion, the
+// shares of the port or the rate of a class allow less, that counts. Without a MaxBurst what the rate makes in a millisecond may leave
+// at once, since threads wake up late, but at least two packets. The error is a *command.Error: State if q does not send.
+func (e *Engine) Limit(now clock.Time, q *QP, l command.LimitQP) error {
+	switch {
+	case q.eng != e || e.table.Get(q.num) != q:
+		return command.Errorf(command.NotFound, "QP")
+	case q.typ == command.XRCTarget:
+		return command.Errorf(command.Unsupported, "an XRC target sends nothing")
+	case q.state != command.RTS && q.state != command.SQD:
+		return command.Errorf(command.State, "the QP is in state %v; want RTS or SQD, in which it has a send queue", q.state)
+	case l.Rate == 0 && (l.MaxBurst != 0 || l.TypicalPacket != 0):
+		return command.Errorf(command.Invalid, "MaxBurst is %d and TypicalPacket %d, want 0 without a Rate", l.MaxBurst, l.TypicalPacket)
+	}
+	q.bucket, q.limit = nil, l
+	if l.Rate != 0 {
+		q.bucket = congestion.NewBucket(now, l.Rate, cmp.Or(l.MaxBurst, max(l.Rate/8, 2*uint32(q.longest()))))
+	}
+	if q.deadlines[paceTimer].at != clock.Never { // it may have waited for nothing
+		e.paced.drop(q)
+		q.activate()
+	}
+	return nil
+}
+
+// LimitOf returns how its program limits the rate of q; the zero value: it does not.
+func (q *QP) LimitOf() command.LimitQP { return q.limit }
+
+// Limited reports whether its program limits the rate of q, which packets alone keep.
+func (q *QP) Limited() bool { return q.bucket != nil }
+
+// throttled reports whether q may not send yet because its program has limited its rate. It has a turn when it may.
+func (q *QP) throttled(now clock.Time) bool {
+	return q.bucket != nil && q.waitsUntil(now, q.bucket.NextSend(now, q.longest()))
+}
+
+// allowed returns how many bytes q may send now by the limit of its program: of connected queue pairs, of payload.
+func (q *QP) allowed(now clock.Time) int {
+	if q.bucket == nil {
+		return math.MaxInt
+	}
+	room := q.bucket.Room(now) - q.longest() + 1 // the last packet may begin with one byte of room
+	if q.typ != command.UD && q.typ != command.RawPacket {
+		room -= (room/q.longest() + 1) * (q.longest() - q.mtu) // the turn counts payloads
+	}
+	return max(1, room)
+}
+
+// longest returns how long the next packet of q may be.
+func (q *QP) longest() int {
+	switch q.typ {
+	case command.RawPacket:
+		return q.eng.wire.Longest + fcsLen
+	case command.UD:
+		return MaxMTU + maxHeaders + outerLen
+	}
+	return q.mtu + maxHeaders + outerLen
+}
+
+// maxHeaders is the length of the headers of a packet from the BTH on: those of an atomic, at most.
+const maxHeaders = 12 + 28 + eth.VLANLen
