@@ -49,6 +49,7 @@ func nodeOf(f *scenario.Fabric, i int, random func() uint64) lan.Node {
 	n := lan.Node{Name: x.Name}
 	if x.Host {
 		n.Station = stationOf(f, i)
+		n.Own = n.Station.Wire.FlowControl != ethernet.NoFlowControl
 		return n
 	}
 	c := f.Switches[i]
@@ -56,8 +57,8 @@ func nodeOf(f *scenario.Fabric, i int, random func() uint64) lan.Node {
 		Seed: f.Seed<<20 ^ uint64(i), Random: random}
 	for _, l := range x.Links {
 		link := &f.Graph.Links[l]
-		p := ethernet.PortConfig{Rate: link.Rate, Delay: link.Delay, MTU: cable.MostMTU, Trust: ethernet.TrustDSCP, FlowControl: c.Flow,
-			Lossless: c.Lossless, Quanta: c.Quanta, Groups: c.Groups, Queues: c.Queues}
+		p := ethernet.PortConfig{Rate: link.Rate, Delay: link.Delay, MTU: cable.MostMTU, Trust: c.Trust, Default: c.Default,
+			FlowControl: c.Flow, Lossless: c.Lossless, Quanta: c.Quanta, Groups: c.Groups, Queues: c.Queues}
 		if peer, _ := link.Other(i); !f.Graph.Nodes[peer].Host {
 			p.PVID, p.Tagged = bridge.DefaultVLAN, bridge.AllVLANs()
 		}
@@ -75,12 +76,8 @@ func nodeOf(f *scenario.Fabric, i int, random func() uint64) lan.Node {
 func stationOf(f *scenario.Fabric, i int) *ethernet.StationConfig {
 	c := f.NICs[i]
 	link := &f.Graph.Links[f.Graph.Nodes[i].Links[0]]
-	w := ethernet.PortConfig{Rate: link.Rate, Delay: link.Delay, MTU: cable.MostMTU, Trust: ethernet.TrustDSCP, Lossless: c.Lossless}
-	for _, own := range f.Ports { // both ends of the link give frames the same priority
-		if n, _ := f.Graph.Links[f.Graph.Nodes[i].Links[0]].Other(i); own.Node == n && own.Port == link.Port(n) {
-			w.Trust, w.Default = own.Trust, own.Default
-		}
-	}
+	w := ethernet.PortConfig{Rate: link.Rate, Delay: link.Delay, MTU: cable.MostMTU, Lossless: c.Lossless}
+	w.Trust, w.Default = scenario.TrustOf(f.Graph, f.Switches, f.Ports, i)
 	switch {
 	case c.Pause:
 		w.FlowControl = ethernet.GlobalPause

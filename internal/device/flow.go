@@ -139,6 +139,11 @@ func (p *portLoop) followFlow() {
 		p.host.log.Warn("the wire does not hear pauses", "adapter", a.name, "cause", p.deaf)
 	}
 	p.SetFlowControl(p.host.now(), o.Wire, cfg)
+	if o.Link != nil {
+		if far := o.Link.Capabilities().Pauses; far != nil {
+			far.SetPauses(cfg.Obeys, cfg.Asks)
+		}
+	}
 	p.SetWatch(a.flow.Watch)
 	if p.Lifetime() != a.flow.Lifetime {
 		if err := p.SetLifetime(a.flow.Lifetime); err != nil {

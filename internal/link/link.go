@@ -8,6 +8,7 @@ import (
 	"net/netip"
 
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/pause"
 )
 
 // Capabilities say what a link can do, and are the only way to what not every link can; a link around another passes
@@ -39,6 +40,8 @@ type Capabilities struct {
 	Stations Stations
 	// Carrier knows whether the wire is there; nil: it always is, and has no speed of its own.
 	Carrier Carrier
+	// Pauses is told which pauses the port obeys and sends; nil: no need, since what has been sent is on the wire.
+	Pauses Pauses
 	// Large says that the link sends frames of several segments and such with checksums to be made (frame.Out's Task), and
 	// hands them up to listeners that take them (Stations).
 	Large bool
@@ -146,6 +149,12 @@ type Stations interface {
 	Conflicts() []Conflict
 	// Hear hands up the frames to one group, such as that of LLDP, whoever listens; hear false undoes it.
 	Hear(group [6]byte, hear bool) error
+}
+
+// Pauses is a Link to another process, where what was sent waits for its turn on the wire: that process obeys and sends pauses there
+// as the port does.
+type Pauses interface {
+	SetPauses(obeys, asks pause.Scope)
 }
 
 // OwnFrames count the frames that a link sends and receives itself for a station: questions and answers of neighbours, and reports of

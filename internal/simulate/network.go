@@ -202,8 +202,8 @@ func (n *network) add(i int, h *shard) error {
 	for p, l := range x.Links {
 		link := &n.s.Graph.Links[l]
 		peer, _ := link.Other(i)
-		ports[p] = ethernet.PortConfig{Rate: link.Rate, Delay: link.Delay, MTU: n.mtu(), Trust: ethernet.TrustDSCP, FlowControl: c.Flow,
-			Lossless: c.Lossless, Quanta: c.Quanta, Groups: c.Groups, Queues: c.Queues}
+		ports[p] = ethernet.PortConfig{Rate: link.Rate, Delay: link.Delay, MTU: n.mtu(), Trust: marked(c.Trust), Default: c.Default,
+			FlowControl: c.Flow, Lossless: c.Lossless, Quanta: c.Quanta, Groups: c.Groups, Queues: c.Queues}
 		switch {
 		case !n.s.Learning:
 			ports[p].Routed, ports[p].Peer = true, mac(peer)
@@ -218,6 +218,7 @@ func (n *network) add(i int, h *shard) error {
 	for _, own := range n.s.Ports {
 		if own.Node == i {
 			own.Adapt(&ports[own.Port])
+			ports[own.Port].Trust = marked(own.Trust)
 		}
 	}
 	random := rand.New(rand.NewPCG(n.s.Seed, uint64(i)<<1|1))
@@ -231,10 +232,20 @@ func (n *network) add(i int, h *shard) error {
 	return nil
 }
 
+// marked is what is trusted of frames here, which say their priority in one place: their DSCP.
+func marked(t ethernet.Trust) ethernet.Trust {
+	if t == ethernet.TrustPCP {
+		return ethernet.TrustDSCP
+	}
+	return t
+}
+
 func (n *network) addHost(i int, h *shard) error {
 	c := n.s.NICs[i]
 	link := &n.s.Graph.Links[n.s.Graph.Nodes[i].Links[0]]
-	wire := ethernet.PortConfig{Rate: link.Rate, Delay: link.Delay, MTU: n.mtu(), Trust: ethernet.TrustDSCP, Lossless: c.Lossless}
+	wire := ethernet.PortConfig{Rate: link.Rate, Delay: link.Delay, MTU: n.mtu(), Lossless: c.Lossless}
+	trust, otherwise := scenario.TrustOf(n.s.Graph, n.s.Switches, n.s.Ports, i)
+	wire.Trust, wire.Default = marked(trust), otherwise
 	switch {
 	case c.Pause:
 		wire.FlowControl = ethernet.GlobalPause

@@ -289,8 +289,8 @@ func (p fabricPort) Facts() (all []fact) {
 		p.Port.Lost)
 	add("Pauses", "%d sent, %d received, %d ignored", p.PausesSent, p.PausesReceived, p.Ignored)
 	add("Paused for", "%v, the other end for %v", p.PausedTime.Round(time.Microsecond), p.PausingTime.Round(time.Microsecond))
-	if len(p.Lossless) > 0 {
-		add("PFC", "priorities %v", p.Lossless)
+	if p.FlowControl != "" {
+		add("Flow control", "%s", p.FlowControl)
 	}
 	if p.PVID > 0 || p.Trunk != "" {
 		add("VLANs", "%d without a tag, %s with one", p.PVID, orNone(p.Trunk))

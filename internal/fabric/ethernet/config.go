@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/fabric/bridge"
+	"github.com/softvpi/softvpi/internal/pause"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -280,6 +281,17 @@ func deref[T any](p *T) (v T) {
 
 // longest is the port's longest frame, without frame check sequence.
 func (c *PortConfig) longest() int { return c.MTU + eth.EthernetLen + eth.VLANLen }
+
+// scope is which pauses the port obeys and sends.
+func (c *PortConfig) scope() pause.Scope {
+	switch c.FlowControl {
+	case GlobalPause:
+		return pause.Whole
+	case PriorityPause:
+		return pause.Only(c.Lossless)
+	}
+	return pause.Scope{}
+}
 
 // groups returns the groups that can pause the other end.
 func (c *PortConfig) groups() uint8 {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/pause"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 // mostUrgent is how many pauses of a host wait for the line; of more the oldest is lost.
@@ -19,6 +21,30 @@ func (p *Port) express(now clock.Time, f Ref) {
 	}
 	p.urgent = append(p.urgent, f)
 	p.wake(now)
+}
+
+// slowest is the rate by whose bit times a host may count that knows none of its link.
+const slowest = 10e9
+
+// speakFor takes a pause of the host as a wish, which joins those of the port itself: one does not end what the other wants. False: it
+// is of a kind that the port does not send.
+func (p *Port) speakFor(now clock.Time, b []byte) bool {
+	f, err := eth.ParsePause(b)
+	if err != nil || p.cfg.FlowControl == NoFlowControl || f.PerPriority != (p.cfg.FlowControl == PriorityPause) {
+		return false
+	}
+	if !f.PerPriority {
+		f.Enabled = 1
+	}
+	for set := f.Enabled; set != 0; set &= set - 1 {
+		i := uint8(bits.TrailingZeros8(set))
+		if p.behalf &^= 1 << i; f.Quanta[i] > 0 {
+			p.behalf |= 1 << i
+			p.till[i] = now.Add(eth.PauseTime(f.Quanta[i], min(p.cfg.Rate, slowest)))
+		}
+	}
+	p.wake(now)
+	return true
 }
 
 // relayPause sends the first pause of the host.
@@ -105,12 +131,24 @@ func (p *Port) roomOf(i int) int {
 	return p.cfg.Groups[i].Headroom + p.cfg.longest()
 }
 
-// SetPFC changes the priorities that are lossless at the port. What waits stays where it is. The error is a *FieldError: there must be
-// room in the buffer for their headroom.
+// SetPFC changes the priorities that are lossless at the port. The error is a *FieldError, as of SetPauses.
 func (p *Port) SetPFC(now clock.Time, lossless uint8) error {
+	return p.SetPauses(now, pause.Only(lossless), pause.Only(lossless))
+}
+
+// SetPauses changes which pauses the port obeys, and which it sends. What waits stays where it is. The error is a *FieldError: there
+// must be room in the buffer for the headroom of what is lossless then.
+func (p *Port) SetPauses(now clock.Time, obeys, asks pause.Scope) error {
 	old, s := *p, p.sw
+	p.cfg.FlowControl, p.cfg.Lossless = NoFlowControl, 0
+	switch asks.Mode {
+	case pause.Global:
+		p.cfg.FlowControl = GlobalPause
+	case pause.PerPriority:
+		p.cfg.FlowControl, p.cfg.Lossless = PriorityPause, asks.Priorities
+	}
+	p.pausing = p.cfg.groups()
 	size := s.buffer.size
-	p.cfg.FlowControl, p.cfg.Lossless, p.pausing = PriorityPause, lossless, lossless
 	for i := range p.groups {
 		size += p.groups[i].room
 		p.groups[i].room = p.roomOf(i)
@@ -118,18 +156,48 @@ func (p *Port) SetPFC(now clock.Time, lossless uint8) error {
 	}
 	if size < leastShared {
 		*p = old
-		return bad("Lossless", lossless, "fewer priorities: their headroom is more than the buffer has")
+		return bad("Lossless", asks.Priorities, "fewer priorities: their headroom is more than the buffer has")
 	}
 	s.buffer.size = size
-	p.xoff &= lossless
-	for set := p.paused &^ lossless; set != 0; set &= set - 1 {
+	if (old.cfg.FlowControl == GlobalPause) != (p.cfg.FlowControl == GlobalPause) {
+		p.resume(now, old.cfg.FlowControl)
+	}
+	p.xoff &= p.pausing
+	p.obey(now, obeys)
+	p.wake(now)
+	return nil
+}
+
+// resume lets the other end go on, which was paused in one way and will be in another.
+func (p *Port) resume(now clock.Time, was FlowControl) {
+	p.pauseTimes(now)
+	if p.told != 0 && !p.down {
+		f := eth.Pause{Src: p.sw.cfg.MAC, PerPriority: was != GlobalPause}
+		if f.PerPriority {
+			f.Enabled = p.told
+		}
+		var b [eth.PauseLen]byte
+		p.express(now, p.sw.store.Put(f.Append(b[:0]), 0))
+	}
+	p.told, p.xoff, p.behalf, p.again = 0, 0, 0, clock.Never
+}
+
+// obey changes which pauses are obeyed: priorities whose pauses are not any more go on.
+func (p *Port) obey(now clock.Time, scope pause.Scope) {
+	ended := p.paused
+	if scope.Mode == p.obeys.Mode {
+		ended &^= scope.Priorities
+	}
+	for set := ended; set != 0; set &= set - 1 {
 		i := uint8(bits.TrailingZeros8(set))
 		p.account(now, i)
 		p.release(i)
 	}
-	p.wake(now)
-	return nil
+	p.obeys = scope
 }
+
+// Pauses returns which pauses the port obeys, and which it sends.
+func (p *Port) Pauses() (obeys, asks pause.Scope) { return p.obeys, p.cfg.scope() }
 
 // SetLoss makes links lose a share of the frames that leave a port, 0 to 1. It needs Random.
 func (f *Fabric) SetLoss(at End, share float64) {

@@ -121,7 +121,7 @@ func TestFabric_OneHopWrong(t *testing.T) {
 		l, to, from := star(t, 3, Config{}, port, StationConfig{Wire: port})
 		if wrong {
 			other := l.port(End{int(from[0]), wire})
-			other.cfg.Lossless = 1 << 4
+			l.must(other.SetPFC(0, 1<<4))
 			l.lossy = true
 		}
 		for _, n := range from {

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/pause"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -13,10 +14,13 @@ type pauses struct {
 	silent  bool                   // the other end is no link's, and is not told
 	xoff    uint8                  // groups that want it paused
 	forced  uint8                  // priorities that it is told to pause for no reason
+	behalf  uint8                  // groups that the host of a station wants it to pause
+	till    [Priorities]clock.Time // for how long it does, if it does not say so again
 	told    uint8                  // groups that it was told to pause
 	again   clock.Time             // when it must be told again
 	asked   [Priorities]clock.Time // until when it is counted for how long
 
+	obeys   pause.Scope            // what is obeyed
 	paused  uint8                  // priorities that may not send
 	until   [Priorities]clock.Time // till when
 	since   [Priorities]clock.Time // from when on, without a break
@@ -31,7 +35,7 @@ func (p *Port) control(now clock.Time, frame []byte) {
 	switch {
 	case err != nil:
 		c.Dropped.Reserved++
-	case f.PerPriority != (p.cfg.FlowControl == PriorityPause), p.cfg.FlowControl == NoFlowControl:
+	case p.obeys.Mode == pause.None, f.PerPriority != (p.obeys.Mode == pause.PerPriority):
 		c.Ignored++
 	case !f.PerPriority:
 		if f.Quanta[0] > 0 {
@@ -41,10 +45,10 @@ func (p *Port) control(now clock.Time, frame []byte) {
 			p.hold(now, i, f.Quanta[0])
 		}
 	default:
-		if f.Enabled&^p.cfg.Lossless != 0 {
+		if f.Enabled&^p.obeys.Priorities != 0 {
 			c.Ignored++
 		}
-		for set := f.Enabled & p.cfg.Lossless; set != 0; set &= set - 1 {
+		for set := f.Enabled & p.obeys.Priorities; set != 0; set &= set - 1 {
 			i := uint8(bits.TrailingZeros8(set))
 			if f.Quanta[i] > 0 {
 				c.Priority[i].Pause.Received++
@@ -80,7 +84,7 @@ func (p *Port) account(now clock.Time, i uint8) {
 		return
 	}
 	to := max(clock.Min(now, p.until[i]), p.counted[i])
-	if p.cfg.FlowControl == PriorityPause {
+	if p.obeys.Mode != pause.Global {
 		p.counters.Priority[i].Pause.ReceivedTime += to.Sub(p.counted[i])
 	} else if i == 0 {
 		p.counters.Global.ReceivedTime += to.Sub(p.counted[i])
@@ -130,7 +134,7 @@ type Storm struct {
 }
 
 // wanted returns the groups that the other end should pause.
-func (p *Port) wanted() uint8 { return p.xoff | p.forced }
+func (p *Port) wanted() uint8 { return p.xoff | p.forced | p.behalf }
 
 // signals reports whether the other end must be told something now.
 func (p *Port) signals(now clock.Time) bool {
@@ -139,6 +143,11 @@ func (p *Port) signals(now clock.Time) bool {
 
 // signal tells the other end what it must pause.
 func (p *Port) signal(now clock.Time) {
+	for set := p.behalf; set != 0; set &= set - 1 {
+		if i := uint8(bits.TrailingZeros8(set)); p.till[i] <= now {
+			p.behalf &^= 1 << i
+		}
+	}
 	f := eth.Pause{Src: p.sw.cfg.MAC, PerPriority: p.cfg.FlowControl != GlobalPause}
 	wanted := p.wanted()
 	for set := wanted | p.told; set != 0; set &= set - 1 {
@@ -187,7 +196,7 @@ func (p *Port) pauseTimes(now clock.Time) {
 			continue
 		}
 		c := &p.counters.Global
-		if p.cfg.FlowControl == PriorityPause {
+		if p.cfg.FlowControl != GlobalPause {
 			c = &p.counters.Priority[i].Pause
 		}
 		c.SentTime += max(now.Sub(p.asked[i]), 0)

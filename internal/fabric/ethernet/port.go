@@ -37,7 +37,7 @@ type Port struct {
 func newPort(s *Switch, number int, cfg PortConfig) Port {
 	p := Port{sw: s, number: uint8(number), cfg: cfg}
 	p.perByte = perByteOf(cfg.Rate)
-	p.pausing, p.again = cfg.groups(), clock.Never
+	p.pausing, p.again, p.obeys = cfg.groups(), clock.Never, cfg.scope()
 	for i := range Priorities {
 		g, q := &cfg.Groups[i], &cfg.Queues[i]
 		p.groups[i] = group{xoff: thresholdOf(g.Xoff, g.Alpha), xon: g.Xon}
@@ -234,7 +234,7 @@ func (p *Port) SetUp(now clock.Time, up bool) {
 		}
 	}
 	p.pauseTimes(now)
-	p.paused, p.stormy, p.told, p.again = 0, 0, 0, clock.Never
+	p.paused, p.stormy, p.told, p.behalf, p.again = 0, 0, 0, 0, clock.Never
 	if p.relay != nil && p.sw.isolated(p) {
 		p.relay.Forget()
 	}

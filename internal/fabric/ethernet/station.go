@@ -73,7 +73,11 @@ func (s *Station) Send(now clock.Time, f Ref) bool {
 		return true
 	}
 	if h.pause() && s.passes {
-		s.Wire().express(now, f)
+		if s.Wire().speakFor(now, s.store.Head(f)) {
+			s.store.Drop(f)
+		} else {
+			s.Wire().express(now, f)
+		}
 		return true
 	}
 	priority := p.priority(&h)

@@ -39,7 +39,7 @@ func init() {
 		"rate":   {"PORT 1Gb/s", "give a link another rate", setRate},
 		"take":   {"HOST 1Gb/s|all|none", "let a host take so much of what arrives, and no more", setTake},
 		"storm":  {"PORT 3|none", "pause priorities of the other end for no reason, until none", setStorm},
-		"pfc":    {"PORT|SWITCH 3|none", "change the lossless priorities of a port, or of all ports of a switch", setPFC},
+		"pfc":    {"PORT|SWITCH 3|none|adapter", "change the lossless priorities of a port, or of all of a switch, or make a host follow its adapter", setPFC},
 		"ports":  {"", "list the ports of the Ethernet with what they have sent, lost and marked", listPorts},
 		"port":   {"PORT", "show the counters of a port of the Ethernet", showPort},
 		"macs":   {"SWITCH", "list the addresses that a switch has learned", listMACs},
@@ -329,6 +329,11 @@ func setStorm(n *Network, now clock.Time, args []string) (string, error) {
 }
 
 func setPFC(n *Network, now clock.Time, args []string) (string, error) {
+	if node := n.Find(args[0]); args[1] == "adapter" && node >= 0 && n.Host(node) {
+		n.own[node] = false
+		n.followPauses(now, node)
+		return "", nil
+	}
 	set, err := parsePriorities(args[1])
 	if err != nil {
 		return "", err
@@ -349,6 +354,7 @@ func setPFC(n *Network, now clock.Time, args []string) (string, error) {
 		if err := n.fabric.Port(e).SetPFC(now, set); err != nil {
 			return "", err
 		}
+		n.own[e.Node] = n.Host(e.Node)
 		n.fabric.Wake(e.Node)
 	}
 	return "", nil

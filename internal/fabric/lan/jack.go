@@ -8,6 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric/ethernet"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/pause"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -41,9 +42,11 @@ type Jack struct {
 	frame  []byte
 	// Refused counts frames of the adapter that are none: too short, or too long.
 	Refused uint64
-	changes uint64
-	up      bool
-	rate    uint64
+	// obeys and asks are the pauses of the adapter's port.
+	obeys, asks pause.Scope
+	changes     uint64
+	up          bool
+	rate        uint64
 }
 
 // Plug plugs an adapter in at a host, the first that is free if name is empty, and takes its link up. The error is or wraps
@@ -90,8 +93,37 @@ func (j *Jack) Close(now clock.Time) {
 		n.fabric.Store.Drop(j.take())
 	}
 	n.jacks[j.node] = nil
+	n.followPauses(now, j.node)
 	at := ethernet.End{Node: j.node}
 	n.restore(now, at, n.fabric.Peer(at))
+}
+
+// SetPauses says which pauses the adapter's port obeys and sends. The host's end of the link does the same, unless it has its own:
+// what the adapter has sent waits there, and what it does not take.
+func (j *Jack) SetPauses(now clock.Time, obeys, asks pause.Scope) {
+	j.obeys, j.asks = obeys, asks
+	if !j.closed {
+		j.net.followPauses(now, j.node)
+	}
+}
+
+// followPauses makes a host's end of its link obey and send the pauses of the adapter there, if it has none of its own.
+func (n *Network) followPauses(now clock.Time, node int) {
+	if n.own[node] {
+		return
+	}
+	var obeys, asks pause.Scope
+	if j := n.jacks[node]; j != nil {
+		obeys, asks = j.obeys, j.asks
+	}
+	w := n.fabric.Station(node).Wire()
+	if o, a := w.Pauses(); o == obeys && a == asks {
+		return
+	}
+	if w.SetPauses(now, obeys, asks) != nil { // the buffer has no room for what would wait
+		_ = w.SetPauses(now, obeys, pause.Scope{})
+	}
+	n.fabric.Wake(node)
 }
 
 // State returns the state of the link.

@@ -23,8 +23,11 @@ type Node struct {
 	Name string
 	// Station is how the host's end of its link is configured; nil: the node is a switch, of these ports.
 	Station *ethernet.StationConfig
-	Switch  ethernet.Config
-	Ports   []ethernet.PortConfig
+	// Own says that the host's end obeys and sends the pauses of its configuration, whatever the adapter's port does; false: it does as
+	// that does.
+	Own    bool
+	Switch ethernet.Config
+	Ports  []ethernet.PortConfig
 }
 
 // Link is one between two ports of nodes.
@@ -41,6 +44,7 @@ type Network struct {
 	timing bool
 	jacks  []*Jack // by node; nil: nobody is plugged in there
 	hung   []bool  // by node: the host takes nothing
+	own    []bool  // by node: its pauses are not those of the adapter
 	// pulled are links whose cables are out, by linkOf, and until when.
 	pulled map[ethernet.End]clock.Time
 	flaps  clock.Time // when the first of them is put back in
@@ -62,10 +66,11 @@ func (e *NodeError) Unwrap() error { return e.Err }
 // New builds a network. Links of hosts are down until adapters are plugged in. The error is a *NodeError.
 func New(now clock.Time, cfg Config) (*Network, error) {
 	n := &Network{cfg: cfg, timing: cfg.Timing, jacks: make([]*Jack, len(cfg.Nodes)), hung: make([]bool, len(cfg.Nodes)),
-		flaps: clock.Never, pulled: map[ethernet.End]clock.Time{}}
+		own: make([]bool, len(cfg.Nodes)), flaps: clock.Never, pulled: map[ethernet.End]clock.Time{}}
 	n.fabric.Random = cfg.Random
 	n.fabric.Deliver = n.deliver
 	for i := range cfg.Nodes {
+		n.own[i] = cfg.Nodes[i].Own
 		if err := n.add(&cfg.Nodes[i]); err != nil {
 			return nil, &NodeError{cfg.Nodes[i].Name, err}
 		}

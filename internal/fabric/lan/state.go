@@ -11,6 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric/bridge"
 	"github.com/softvpi/softvpi/internal/fabric/ethernet"
 	"github.com/softvpi/softvpi/internal/fabric/state"
+	"github.com/softvpi/softvpi/internal/pause"
 )
 
 // set returns the priorities of a set.
@@ -45,7 +46,8 @@ func (n *Network) State(now clock.Time, at ethernet.End) state.Port {
 	p := n.fabric.Port(at)
 	cfg, c := p.Config(), p.Counters(now)
 	s := state.Port{Node: n.Name(at.Node), Port: at.Port + 1, Peer: n.endName(n.fabric.Peer(at)), Host: n.Host(at.Node), Up: p.Up(),
-		Lossless: set(cfg.Lossless), Loss: n.fabric.Loss(at), Storming: set(p.Storming()), Flooded: c.Flooded, Lost: c.Dropped.Lost,
+		Lossless: set(cfg.Lossless), FlowControl: flowText(p.Pauses()),
+		Loss: n.fabric.Loss(at), Storming: set(p.Storming()), Flooded: c.Flooded, Lost: c.Dropped.Lost,
 		Ignored: c.Ignored, PausesSent: c.Global.Sent, PausesReceived: c.Global.Received, PausedTime: c.Global.ReceivedTime,
 		PausingTime: c.Global.SentTime}
 	if n.timing {
@@ -150,8 +152,8 @@ func settings(s *state.Port) string {
 	if s.Rate > 0 {
 		add("%s", rateText(s.Rate))
 	}
-	if len(s.Lossless) > 0 {
-		add("PFC %s", list(s.Lossless))
+	if s.FlowControl != "" {
+		add("%s", s.FlowControl)
 	}
 	if s.Loss > 0 {
 		add("loses %.3g%%", 100*s.Loss)
@@ -169,6 +171,27 @@ func settings(s *state.Port) string {
 		return ""
 	}
 	return ", " + strings.Join(all, ", ")
+}
+
+// flowText says which pauses a port obeys and sends.
+func flowText(obeys, asks pause.Scope) string {
+	text := func(s pause.Scope) string {
+		if s.Mode == pause.Global {
+			return "global pauses"
+		}
+		return "PFC " + list(set(s.Priorities))
+	}
+	switch {
+	case obeys == asks && asks.Mode == pause.None:
+		return ""
+	case obeys == asks:
+		return text(asks)
+	case asks.Mode == pause.None:
+		return "obeys " + text(obeys)
+	case obeys.Mode == pause.None:
+		return "sends " + text(asks)
+	}
+	return "obeys " + text(obeys) + ", sends " + text(asks)
 }
 
 func list(all []int) string {

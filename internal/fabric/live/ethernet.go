@@ -10,7 +10,6 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric/lan"
-	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/cable"
 )
 
@@ -128,8 +127,17 @@ func (j *jack) deliver(now clock.Time, to sink) (n int) {
 
 func (j *jack) corrupt() { j.Refused++ }
 
-// Violation implements inlet. Ethernet has none.
-func (*jack) Violation(link.Violation) {}
+// heard implements inlet.
+func (j *jack) heard(b []byte) error {
+	obeys, asks, err := cable.ParsePauses(b)
+	if err != nil {
+		return err
+	}
+	now, _ := j.rack.Lock()
+	defer j.rack.Unlock()
+	j.SetPauses(now, obeys, asks)
+	return nil
+}
 
 // Close implements inlet: the adapter is pulled out.
 func (j *jack) Close() error {

@@ -3,12 +3,11 @@ package live
 import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
-	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/cable"
 )
 
 // inlet is where an adapter of another process is plugged in: an InfiniBand port, or a host of the Ethernet. All but where, Changes,
-// Violation and Close are called with the rack locked.
+// heard and Close are called with the rack locked.
 type inlet interface {
 	// where returns the node, and its port.
 	where() (node string, port uint8)
@@ -25,7 +24,8 @@ type inlet interface {
 	deliver(now clock.Time, to sink) int
 	// corrupt notes that a frame of the adapter was damaged.
 	corrupt()
-	Violation(link.Violation)
+	// heard takes a message of the adapter's. The error says that it is none.
+	heard(b []byte) error
 	Close() error
 }
 
@@ -66,6 +66,14 @@ func (p *Port) ended() bool { return p.closed }
 func (p *Port) status() cable.State { return cable.State{Port: p.current()} }
 
 func (p *Port) waiting() int { return p.rack.fabric.Waiting(p.at) }
+
+func (p *Port) heard(b []byte) error {
+	v, err := cable.ParseViolation(b)
+	if err == nil {
+		p.Violation(v)
+	}
+	return err
+}
 
 func (p *Port) corrupt() { p.rack.fabric.Corrupt(p.at) }
 

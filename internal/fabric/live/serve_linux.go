@@ -240,11 +240,9 @@ func (o *local) listen() {
 		if err != nil || n == 0 {
 			return
 		}
-		v, err := cable.ParseViolation(b[:n])
-		if err != nil {
+		if o.port.heard(b[:n]) != nil {
 			return
 		}
-		o.port.Violation(v)
 	}
 }
 

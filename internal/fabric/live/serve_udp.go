@@ -217,10 +217,7 @@ func (s *remotes) end(o *remote) {
 func (o *remote) take(b []byte) {
 	m, err := o.wire.Take(o.all.now, b)
 	if err == nil && m != nil {
-		v, wrong := cable.ParseViolation(m)
-		if err = wrong; err == nil {
-			o.port.Violation(v)
-		}
+		err = o.port.heard(m)
 	}
 	if err != nil || o.wire.Over(o.all.now) {
 		o.all.end(o)

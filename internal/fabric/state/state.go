@@ -20,8 +20,10 @@ type Port struct {
 	// Rate is in bits per second; 0: it is not kept.
 	Rate     uint64 `json:"rate,omitempty"`
 	Lossless []int  `json:"pfc,omitempty"`
-	PVID     uint16 `json:"pvid,omitempty"`
-	Trunk    string `json:"trunk,omitempty"`
+	// FlowControl says which pauses the port obeys and sends, for people; empty: none.
+	FlowControl string `json:"flow_control,omitempty"`
+	PVID        uint16 `json:"pvid,omitempty"`
+	Trunk       string `json:"trunk,omitempty"`
 	// Loss is the share of frames that are lost which leave the port, Storming are the priorities that it pauses for no reason,
 	// Take is how fast a host takes what arrives, in bits per second; 0: at once.
 	Loss     float64 `json:"loss,omitempty"`

@@ -1,6 +1,7 @@
 package cable
 
 import (
+	"bytes"
 	"fmt"
 	"net"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/station"
 	"github.com/softvpi/softvpi/internal/offload"
+	"github.com/softvpi/softvpi/internal/pause"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -67,7 +69,7 @@ func OpenEthernet(cfg EthernetConfig) (*Ethernet, error) {
 			e.timer.Reset(after)
 		}
 	}})
-	e.caps = link.Capabilities{MaxSegments: 1, Raw: true, MTU: cfg.MTU, Stations: e, Multicaster: e, Resolver: e, Carrier: e}
+	e.caps = link.Capabilities{MaxSegments: 1, Raw: true, MTU: cfg.MTU, Stations: e, Multicaster: e, Resolver: e, Carrier: e, Pauses: e}
 	var err error
 	if e.cable, err = Open(cfg.Config); err != nil {
 		return nil, err
@@ -176,6 +178,20 @@ func (e *Ethernet) Stats() link.Stats {
 
 // WireState implements link.Carrier: the wire is there while the fabric runs and its link is up.
 func (e *Ethernet) WireState() link.State { return e.cable.state.Load().Wire }
+
+// SetPauses implements link.Pauses.
+func (e *Ethernet) SetPauses(obeys, asks pause.Scope) {
+	m, l := pausesMessage(obeys, asks), e.cable
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if bytes.Equal(m, l.pauses) {
+		return
+	}
+	l.pauses = m
+	if l.session != nil && !l.closed {
+		l.session.tell(m)
+	}
+}
 
 // SetPlugged pulls the cable out or plugs it in again, as when an adapter is disabled and enabled.
 func (e *Ethernet) SetPlugged(in bool) { e.cable.SetPlugged(in) }

@@ -63,6 +63,7 @@ type Link struct {
 	told    string        // last reason given to Tell; empty if plugged in or nothing was told
 	poke    chan struct{} // signals that out has changed
 	session session       // nil: the fabric does not run
+	pauses  []byte        // what the fabric is told of them; nil: nothing yet
 	stats   link.Stats
 }
 
@@ -161,6 +162,9 @@ func (l *Link) plugIn(s session, first State) bool {
 	l.session = s
 	if l.out {
 		s.tell(nil)
+	}
+	if l.pauses != nil {
+		s.tell(l.pauses)
 	}
 	l.gather.add(s.descriptor())
 	l.told = ""

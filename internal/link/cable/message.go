@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/pause"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -20,9 +21,10 @@ const (
 	kindViolation = 5 // of the adapter
 	kindEthernet  = 6 // of the adapter: Hello of one whose port is Ethernet
 	kindWire      = 7 // of the fabric: the state of an Ethernet wire
+	kindPauses    = 8 // of the adapter: which pauses its Ethernet port obeys and sends
 
 	// version is the version of the protocol: both ends must have the same.
-	version = 1
+	version = 2
 	magic   = 0x43564253
 
 	// MaxMessage is the maximum length of a message.
@@ -81,6 +83,9 @@ type wireWire struct {
 	Up    uint8
 	Speed uint64
 }
+
+// wirePauses is two of pause.Scope.
+type wirePauses struct{ Obeys, ObeyedPriorities, Asks, AskedPriorities uint8 }
 
 type wireViolation struct {
 	Kind             uint8
@@ -259,4 +264,34 @@ func ParseViolation(b []byte) (link.Violation, error) {
 	}
 	return link.Violation{Kind: link.ViolationKind(w.Kind), SL: w.SL & 15, SLID: ib.LID(w.SLID), DLID: ib.LID(w.DLID), Key: w.Key,
 		SourceQP: ib.QPN(w.SourceQP) & ib.QPNMask, DestQP: ib.QPN(w.DestQP) & ib.QPNMask, SGID: w.SGID, DGID: w.DGID}, nil
+}
+
+// pausesMessage returns the message that tells the fabric which pauses an adapter's port obeys and sends: its host's end of the link
+// does the same, since that is where what the adapter sends waits.
+func pausesMessage(obeys, asks pause.Scope) []byte {
+	return encode(kindPauses, wirePauses{uint8(obeys.Mode), obeys.Priorities, uint8(asks.Mode), asks.Priorities})
+}
+
+// ParsePauses parses what pausesMessage returns. The error is a *messageError.
+func ParsePauses(b []byte) (obeys, asks pause.Scope, err error) {
+	var w wirePauses
+	if err = decode(b, kindPauses, "pauses", &w); err != nil {
+		return obeys, asks, err
+	}
+	if obeys, err = scopeOf(w.Obeys, w.ObeyedPriorities); err == nil {
+		asks, err = scopeOf(w.Asks, w.AskedPriorities)
+	}
+	return obeys, asks, err
+}
+
+func scopeOf(mode, priorities uint8) (pause.Scope, error) {
+	switch pause.Mode(mode) {
+	case pause.None:
+		return pause.Scope{}, nil
+	case pause.Global:
+		return pause.Whole, nil
+	case pause.PerPriority:
+		return pause.Only(priorities), nil
+	}
+	return pause.Scope{}, &messageError{fmt.Sprintf("pauses are of kind %d, want 0 to %d", mode, pause.PerPriority)}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/pause"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -30,6 +31,13 @@ func TestMessages(t *testing.T) {
 		t.Errorf("port: %+v (%v), want %+v", got, err, p)
 	}
 	v := link.Violation{Kind: link.QKeyViolation, Key: 1, SLID: 2, DLID: 3, SL: 4, SourceQP: 5, DestQP: 6, SGID: ib.GID{7}, DGID: ib.GID{8}}
+	if obeys, asks, err := ParsePauses(pausesMessage(pause.Only(1<<3), pause.Whole)); err != nil || obeys != pause.Only(1<<3) ||
+		asks != pause.Whole {
+		t.Errorf("pauses: %v, %v, %v", obeys, asks, err)
+	}
+	if _, _, err := ParsePauses([]byte{kindPauses, 3, 0, 0, 0}); err == nil {
+		t.Error("pauses of an unknown kind are no error")
+	}
 	if got, err := ParseViolation(violationMessage(&v)); err != nil || got != v {
 		t.Errorf("violation: %+v (%v), want %+v", got, err, v)
 	}
@@ -45,10 +53,12 @@ func FuzzMessages(f *testing.F) {
 	f.Add(w.Append(nil))
 	f.Add(PortMessage(&link.Port{MTU: 1, MaxMTU: 5}))
 	f.Add(violationMessage(&link.Violation{}))
+	f.Add(pausesMessage(pause.Whole, pause.Only(1<<3)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_, _ = ParseHello(b)
 		_, _ = parseWelcome(b)
 		_, _ = ParseViolation(b)
+		_, _, _ = ParsePauses(b)
 		if p, err := parsePort(b); err == nil && (p.MTU.Bytes() < 256 || p.MTU.Bytes() > 4096 || p.LMC > 7) {
 			t.Errorf("accepted the port %+v", p)
 		}

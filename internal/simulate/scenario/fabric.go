@@ -34,8 +34,9 @@ type Port struct {
 	// Trust gives frames their priorities, and Default what that leaves.
 	Trust   ethernet.Trust
 	Default uint8
-	// Lossless are its lossless priorities, if OwnPFC.
+	// Lossless are its lossless priorities, if OwnPFC; Pause is that it has pauses of the whole link instead.
 	Lossless uint8
+	Pause    bool
 	OwnPFC   bool
 }
 
@@ -47,7 +48,10 @@ func (p *Port) Adapt(c *ethernet.PortConfig) {
 	c.Trust, c.Default = p.Trust, p.Default
 	if p.OwnPFC {
 		c.FlowControl, c.Lossless = ethernet.NoFlowControl, p.Lossless
-		if p.Lossless != 0 {
+		switch {
+		case p.Pause:
+			c.FlowControl = ethernet.GlobalPause
+		case p.Lossless != 0:
 			c.FlowControl = ethernet.PriorityPause
 		}
 	}
@@ -83,7 +87,7 @@ func (r *reading) fabric(o *object) *Fabric {
 		s.switches(o)
 		s.nics(o)
 		f.Graph, f.Switches, f.NICs = s.Graph, s.Switches, s.NICs
-		f.Ports = r.ports(o, s.Graph)
+		f.Ports = r.ports(o, s)
 		f.distinct(r, o)
 	}
 	o.end()
@@ -142,14 +146,14 @@ func (r *reading) readNetlist(name string) (*topology.Topology, error) {
 }
 
 // ports reads how ports of switches differ: by the host at their other end, or as switch[port].
-func (r *reading) ports(o *object, g *Graph) (ports []Port) {
+func (r *reading) ports(o *object, s *Scenario) (ports []Port) {
 	all := o.object("ports")
 	if all.n == nil {
 		return nil
 	}
 	for _, name := range all.n.fields.names {
 		x := all.object(name)
-		p, ok := g.port(name)
+		p, ok := s.Graph.port(name)
 		if !ok {
 			r.fail(x.at, x.path, "no port of a switch", "a host, for the port at its link, or a switch with a port, such as leaf0[1]")
 			return nil
@@ -161,20 +165,32 @@ func (r *reading) ports(o *object, g *Graph) (ports []Port) {
 				r.wrong(x.where("trunk"), x.field("trunk"), "VLAN IDs as 10+20-29, or all")
 			}
 		}
-		p.OwnPFC, p.Lossless = x.has("pfc"), x.priorities("pfc", 0)
-		switch x.choice("trust", "dscp", "pcp", "none") {
-		case "dscp":
-			p.Trust = ethernet.TrustDSCP
-		case "pcp":
-			p.Trust = ethernet.TrustPCP
-		default:
-			p.Trust = ethernet.TrustNone
+		p.OwnPFC, p.Lossless, p.Pause = x.has("pfc") || x.has("pause"), x.priorities("pfc", 0), x.bool("pause")
+		if p.Pause && p.Lossless != 0 {
+			r.fail(x.where("pause"), x.field("pause"), "true", "false where pfc has priorities")
 		}
-		p.Default = uint8(x.int("priority", 0, 0, ethernet.Priorities-1))
+		base := s.Switches[p.Node]
+		p.Trust, p.Default = x.trust(base.Trust, base.Default)
 		x.end()
 		ports = append(ports, p)
 	}
 	return ports
+}
+
+// TrustOf returns what gives frames their priority at the switch of a host, and which one what that leaves: both ends of its link give
+// them the same.
+func TrustOf(g *Graph, switches []*Switch, ports []Port, host int) (ethernet.Trust, uint8) {
+	l := &g.Links[g.Nodes[host].Links[0]]
+	n, port := l.Other(host)
+	for i := range ports {
+		if p := &ports[i]; p.Node == n && p.Port == port {
+			return p.Trust, p.Default
+		}
+	}
+	if s := switches[n]; s != nil {
+		return s.Trust, s.Default
+	}
+	return ethernet.TrustDSCP, 0
 }
 
 // port finds a port of a switch by a name.

@@ -124,7 +124,7 @@ func (r *reading) scenario(o *object) *Scenario {
 	}
 	s.switches(o)
 	s.nics(o)
-	s.Ports = r.ports(o, s.Graph)
+	s.Ports = r.ports(o, s)
 	s.Learning = o.bool("learning")
 	if r.err == nil {
 		s.Flows = r.workload(o, s)

@@ -15,8 +15,11 @@ type Switch struct {
 	Flow     ethernet.FlowControl
 	Lossless uint8
 	Quanta   uint16
-	Groups   [ethernet.Priorities]ethernet.Group
-	Queues   [ethernet.Priorities]ethernet.Queue
+	// Trust gives what arrives its priority, and Default what that leaves.
+	Trust   ethernet.Trust
+	Default uint8
+	Groups  [ethernet.Priorities]ethernet.Group
+	Queues  [ethernet.Priorities]ethernet.Queue
 }
 
 // Limits of switches, those of internal/fabric/ethernet.
@@ -31,7 +34,7 @@ const (
 // switches reads the settings of all switches, and those of some that differ.
 func (s *Scenario) switches(o *object) {
 	n := o.r
-	base := &Switch{Path: "switch", Buffer: ethernet.DefaultBuffer, Storm: ethernet.DefaultStorm}
+	base := &Switch{Path: "switch", Buffer: ethernet.DefaultBuffer, Storm: ethernet.DefaultStorm, Trust: ethernet.TrustDSCP}
 	for i := range base.Queues {
 		base.Queues[i].ECN.Leaving = true
 	}
@@ -87,6 +90,7 @@ func (s *Switch) read(o *object) {
 	s.Storm = o.time("storm", s.Storm, time.Millisecond, longest)
 	s.Quanta = uint16(o.int("quanta", int(s.Quanta), 0, 0xffff))
 	s.flowControl(o)
+	s.Trust, s.Default = o.trust(s.Trust, s.Default)
 	for i := range s.Groups {
 		readGroup(&s.Groups[i], o)
 		readQueue(&s.Queues[i], o)
@@ -124,6 +128,15 @@ func (s *Switch) flowControl(o *object) {
 	default:
 		s.Flow = ethernet.NoFlowControl
 	}
+}
+
+// trust reads what gives frames their priority, and which one what that leaves.
+func (o *object) trust(trust ethernet.Trust, otherwise uint8) (ethernet.Trust, uint8) {
+	said := o.choice("trust", "pcp", "dscp", "none")
+	if o.has("trust") {
+		trust = map[string]ethernet.Trust{"pcp": ethernet.TrustPCP, "dscp": ethernet.TrustDSCP, "none": ethernet.TrustNone}[said]
+	}
+	return trust, uint8(o.int("priority", int(otherwise), 0, ethernet.Priorities-1))
 }
 
 // weights reads the shares of the eight priorities (ETS).
