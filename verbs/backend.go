@@ -27,6 +27,8 @@ type backend interface {
 	LimitQP(ctx context.Context, r command.LimitQP) error
 	// CreateRSS is that of command.Extended.
 	CreateRSS(ctx context.Context, r command.CreateRSS) (command.Handle, error)
+	// SetFrameFlags is that of command.Extended.
+	SetFrameFlags(ctx context.Context, r command.SetFrameFlags) error
 	// FlowCounters and FramePort are those of command.Extended.
 	FlowCounters(ctx context.Context, flow command.Handle) (command.FlowCounters, error)
 	FramePort(ctx context.Context, adapter uint32) (command.FramePort, error)

@@ -81,6 +81,7 @@ const (
 	FrameChecksums  = command.FrameChecksums  // sends may have the flag Checksums, and completions have GoodChecksums
 	FrameLargeSends = command.FrameLargeSends // there is OpLargeSend
 	FrameRSS        = command.FrameRSS        // there is CreateRSS
+	FrameFlags      = command.FrameFlags      // there are FrameOptions, SetFrameOptions, and BlockSelf
 )
 
 // FramePort returns what programs need to know for raw packet QPs. The errors are those of making one: ErrUnsupported on

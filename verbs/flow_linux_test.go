@@ -132,3 +132,43 @@ func TestRawPackets_LargeSend(t *testing.T) {
 	_, err = pd.CreateQP(verbs.QPConfig{Type: verbs.RawPacket, SendCQ: cq, RecvCQ: cq, Headers: 129})
 	wantErr(t, err, verbs.ErrInvalid)
 }
+
+// TestRawPackets_FrameOptions: an attached program has tags taken off and check sequences put behind what it receives, until it says
+// otherwise; other QPs have no such options.
+func TestRawPackets_FrameOptions(t *testing.T) {
+	d, mac := frameDevice(t)
+	pd := must(d.AllocPD())(t)
+	cq := must(d.CreateCQ(16))(t)
+	mr := must(pd.Allocate(8192, everything))(t)
+	const all = verbs.StripVLAN | verbs.ScatterFCS
+	cfg := verbs.QPConfig{Type: verbs.RawPacket, SendCQ: cq, RecvCQ: cq, SendDepth: 4, RecvDepth: 4, Frames: all | verbs.DelayDrop}
+	q := must(pd.CreateQP(cfg))(t)
+	for _, s := range []verbs.QPState{verbs.StateInit, verbs.StateRTR, verbs.StateRTS} {
+		ok(t, q.Modify(verbs.QPAttr{State: s}, verbs.MaskState))
+	}
+	rule := verbs.FlowConfig{Layers: verbs.FlowEthernet}
+	rule.Value.Dst, rule.Mask.Dst = mac, [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	must(q.CreateFlow(rule))(t)
+	copy(mr.Bytes(), "\x02\x00\x00\x00\x08\x01\x02\x00\x00\x00\x08\x02\x81\x00\x30\x07\x88\xb5the frame")
+	for _, c := range []struct {
+		options verbs.FrameOptions
+		size    uint32
+		vlan    uint16
+	}{{all, 100, 0x3007}, {0, 100, 0}, {verbs.StripVLAN, 96, 0x3007}, {verbs.ScatterFCS, 104, 0}} {
+		ok(t, q.SetFrameOptions(c.options, all))
+		ok(t, q.PostSend(&verbs.SendWR{ID: 8, Op: verbs.OpSend, Flags: verbs.Signaled, SGE: []verbs.SGE{mr.SGE(0, 100)}}))
+		ok(t, q.PostRecv(&verbs.RecvWR{ID: 7, SGE: []verbs.SGE{mr.SGE(4096, 2048)}})) // the frame may wait for it
+		for range 2 {
+			wc := nextOf(t, cq)
+			if ok(t, wc.Status.Err()); wc.ID == 7 && (wc.ByteLen != c.size || wc.VLAN() != c.vlan) || wc.ID == 8 && wc.VLAN() != 0 {
+				t.Errorf("options %#x: %+v", c.options, wc)
+			}
+		}
+	}
+	wantErr(t, q.SetFrameOptions(1, all), verbs.ErrInvalid)
+	for _, c := range []verbs.QPConfig{{Type: verbs.UD, Frames: all}, {Type: verbs.RawPacket, Frames: 1}} {
+		c.SendCQ, c.RecvCQ = cq, cq
+		_, err := pd.CreateQP(c)
+		wantErr(t, err, verbs.ErrInvalid)
+	}
+}

@@ -77,10 +77,11 @@ type QPConfig struct {
 	RecvDepth      int
 	SendSGE        int // scatter/gather entries of a request; 0: 1
 	RecvSGE        int
-	Inline         int    // bytes of inline data
-	Headers        int    // RawPacket: bytes of headers of an OpLargeSend, up to 128; 0: there are none
-	SignalAll      bool   // every send completes, Signaled or not
-	BlockSelf      bool   // UD: what it sends to multicast groups does not come back to it
+	Inline         int  // bytes of inline data
+	Headers        int  // RawPacket: bytes of headers of an OpLargeSend, up to 128; 0: there are none
+	SignalAll      bool // every send completes, Signaled or not
+	BlockSelf      bool // UD and RawPacket: what it sends to multicast groups does not come back to it
+	Frames         FrameOptions
 	Context        uint64 // returned in completions and events
 }
 
@@ -133,8 +134,12 @@ func (c *QPConfig) check(l *Attributes) error {
 		return newError("create qp", ErrInvalid, "Type is %d, want RC, UC, UD, XRCInitiator or RawPacket", uint32(c.Type))
 	case c.Type == XRCInitiator && (c.RecvCQ != nil || c.SRQ != nil):
 		return newError("create qp", ErrInvalid, "RecvCQ or SRQ is not nil, but an XRC initiator receives nothing")
-	case c.BlockSelf && c.Type != UD:
-		return newError("create qp", ErrInvalid, "BlockSelf is set for %v, want it only for UD", c.Type)
+	case c.BlockSelf && c.Type != UD && c.Type != RawPacket:
+		return newError("create qp", ErrInvalid, "BlockSelf is set for %v, want it only for UD and RawPacket", c.Type)
+	case c.Frames != 0 && c.Type != RawPacket:
+		return newError("create qp", ErrInvalid, "Frames is set for %v, want it only for RawPacket", c.Type)
+	case c.Frames&^allFrameOptions != 0:
+		return newError("create qp", ErrInvalid, "Frames is %#x, want bits of %#x", uint32(c.Frames), uint32(allFrameOptions))
 	case c.SendCQ == nil:
 		return newError("create qp", ErrInvalid, "SendCQ is nil")
 	case c.RecvCQ == nil && c.Type != XRCInitiator:
@@ -170,14 +175,13 @@ func (pd *PD) CreateQP(c QPConfig) (*QP, error) {
 		PD: pd.handle, Type: command.QPType(c.Type), SendCQ: c.SendCQ.handle,
 		SendDepth: uint32(c.SendDepth), SendSGE: uint32(c.SendSGE), Inline: uint32(c.Inline), Context: c.Context,
 	}
-	if c.Headers > 0 { // with the elements behind them
-		p, err := pd.dev.FramePort()
-		if err != nil {
+	if c.Headers > 0 || c.Frames != 0 || c.BlockSelf && c.Type == RawPacket {
+		if err := c.checkFrames(pd.dev); err != nil {
 			return nil, err
 		}
-		if p.Offloads&FrameLargeSends == 0 {
-			return nil, newError("create qp", ErrUnsupported, "the driver cuts no large sends")
-		}
+		cmd.Flags |= uint32(c.Frames)
+	}
+	if c.Headers > 0 { // with the elements behind them
 		cmd.Inline = max(cmd.Inline, uint32(ring.LargeRoom(c.Headers, c.SendSGE)))
 	}
 	if c.RecvCQ != nil {

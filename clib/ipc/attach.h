@@ -24,7 +24,8 @@ enum { SVPI_TIMES_MINOR = 6, SVPI_QP_FLAGS_MINOR = 11, SVPI_PLACED_MINOR = 13, S
        SVPI_FLOW_MINOR = 15, SVPI_FRAME_PORT_MINOR = 17, SVPI_LIMIT_MINOR = 20 };
 /* Those are the versions with flags of CQs, with all of queue pairs, with atomic writes and flushes, with tag
  * matching, and with flows. */
-enum { SVPI_QP_SIGNAL_ALL = 1, SVPI_QP_BLOCK_SELF = 2 }; /* flags of CreateQP */
+enum { SVPI_QP_SIGNAL_ALL = 1, SVPI_QP_BLOCK_SELF = 2, SVPI_QP_STRIP_VLAN = 4, SVPI_QP_SCATTER_FCS = 8,
+       SVPI_QP_DELAY_DROP = 16 }; /* flags of CreateQP */
 enum { SVPI_CQ_TIMESTAMPS = 1, SVPI_CQ_IGNORE_OVERRUN = 2 }; /* flags of CreateCQ */
 enum { SVPI_PATH_PROCESS_VM = 2, SVPI_PATH_COPIER = 3 }; /* how the driver reaches memory that is in no segment */
 enum { SVPI_KIND_PD = 1, SVPI_KIND_MEMORY, SVPI_KIND_WINDOW, SVPI_KIND_CQ, SVPI_KIND_SRQ, SVPI_KIND_QP, SVPI_KIND_AH,

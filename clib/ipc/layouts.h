@@ -84,6 +84,7 @@ enum svpi_op {
 	SVPI_FLOW_COUNTERS = 101,
 	SVPI_CREATE_FLOW = 115,
 	SVPI_CREATE_RSS = 116,
+	SVPI_SET_FRAME_FLAGS = 117,
 	SVPI_LIMIT_QP = 120,
 };
 
@@ -830,6 +831,14 @@ struct svpi_create_rss {
 	uint32_t table[128];
 };
 _Static_assert(sizeof(struct svpi_create_rss) == 560, "layout");
+
+struct svpi_set_frame_flags {
+	uint32_t qp;
+	uint32_t flags;
+	uint32_t mask;
+	uint32_t none3;
+};
+_Static_assert(sizeof(struct svpi_set_frame_flags) == 16, "layout");
 
 struct svpi_limit_qp {
 	uint32_t qp;

@@ -2,6 +2,7 @@
 #include "bed.h"
 
 #include <errno.h>
+#include <unistd.h>
 
 enum { FRAME = 100, AT = 4096 };
 
@@ -146,7 +147,8 @@ static void test_checksums(void)
 	struct ibv_flow *f;
 
 	CHECK(ibv_query_device_ex(a.ctx, NULL, &attr) == 0, ".");
-	CHECK(attr.raw_packet_caps == IBV_RAW_PACKET_CAP_IP_CSUM && attr.orig_attr.device_cap_flags & IBV_DEVICE_RAW_IP_CSUM, ".");
+	CHECK(attr.raw_packet_caps == (IBV_RAW_PACKET_CAP_IP_CSUM | IBV_RAW_PACKET_CAP_CVLAN_STRIPPING | IBV_RAW_PACKET_CAP_SCATTER_FCS |
+				       IBV_RAW_PACKET_CAP_DELAY_DROP) && attr.device_cap_flags_ex & IBV_DEVICE_RAW_SCATTER_FCS && attr.orig_attr.device_cap_flags & IBV_DEVICE_RAW_IP_CSUM, ".");
 	MUST((f = flow(&r)));
 	CHECK(!(sent_with(IBV_SEND_SIGNALED) & IBV_WC_IP_CSUM_OK), ".");
 	CHECK(!memcmp(a.buf, b.buf + AT, FRAME), ": a frame has changed");
@@ -306,6 +308,151 @@ static void test_work_queues(void)
 	CHECK(ibv_destroy_wq(wqs[0]) == 0 && ibv_destroy_wq(wqs[1]) == 0, ".");
 }
 
+/* fcs is the frame check sequence of IEEE 802.3, 3.2.9. */
+static uint32_t fcs(const uint8_t *p, unsigned n)
+{
+	uint32_t c = ~0u;
+
+	for (unsigned i = 0; i < n; i++) {
+		c ^= p[i];
+		for (int bit = 0; bit < 8; bit++)
+			c = c >> 1 ^ (c & 1 ? 0xedb88320u : 0);
+	}
+	return ~c;
+}
+
+/* A work queue with flags, ready, that a queue pair with a flow spreads to: all frames, as it is over no fields. */
+struct alone {
+	struct ibv_cq_ex *cq;
+	struct ibv_wq *wq;
+	struct ibv_rwq_ind_table *table;
+	struct ibv_qp *qp;
+	struct ibv_flow *flow;
+};
+
+static void open_alone(struct alone *x, uint32_t flags, uint32_t cqe)
+{
+	static uint8_t key[40];
+	struct ibv_cq_init_attr_ex c = { .cqe = cqe, .wc_flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_CVLAN };
+	struct ibv_wq_init_attr w = { .wq_type = IBV_WQT_RQ, .max_wr = DEPTH, .max_sge = 1, .pd = b.pd, .comp_mask = 1, .create_flags = flags };
+	struct ibv_wq_attr rdy = { .attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_RDY };
+	struct ibv_rwq_ind_table_init_attr t = { .ind_tbl = &x->wq };
+	struct ibv_qp_init_attr_ex q = { .qp_type = IBV_QPT_RAW_PACKET, .pd = b.pd,
+					 .comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_RX_HASH | IBV_QP_INIT_ATTR_IND_TABLE |
+						      IBV_QP_INIT_ATTR_CREATE_FLAGS,
+					 .create_flags = IBV_QP_CREATE_BLOCK_SELF_MCAST_LB,
+					 .rx_hash_conf = { IBV_RX_HASH_FUNC_TOEPLITZ, sizeof(key), key, 0 } };
+	struct rule r = usual(1);
+
+	MUST((x->cq = ibv_create_cq_ex(b.ctx, &c)));
+	w.cq = ibv_cq_ex_to_cq(x->cq);
+	MUST((x->wq = ibv_create_wq(b.ctx, &w)));
+	MUST(ibv_modify_wq(x->wq, &rdy) == 0);
+	MUST((x->table = ibv_create_rwq_ind_table(b.ctx, &t)));
+	q.rwq_ind_tbl = x->table;
+	MUST((x->qp = ibv_create_qp_ex(b.ctx, &q)));
+	MUST((x->flow = ibv_create_flow(x->qp, &r.attr)));
+}
+
+static void close_alone(struct alone *x)
+{
+	CHECK(ibv_destroy_flow(x->flow) == 0 && ibv_destroy_qp(x->qp) == 0 && ibv_destroy_rwq_ind_table(x->table) == 0, ".");
+	CHECK(ibv_destroy_wq(x->wq) == 0 && ibv_destroy_cq(ibv_cq_ex_to_cq(x->cq)) == 0, ".");
+}
+
+static void post_wq(struct alone *x, uint64_t id)
+{
+	struct ibv_sge to = { .addr = (uintptr_t)b.buf + AT, .length = 1024, .lkey = b.mr->lkey };
+	struct ibv_recv_wr wr = { .wr_id = id, .sg_list = &to, .num_sge = 1 }, *bad;
+
+	MUST(ibv_post_wq_recv(x->wq, &wr, &bad) == 0);
+}
+
+/* tagged sends a frame in VLAN 5 from a, and returns its length at the work queue and its tag; 0: it does not arrive. */
+static uint32_t tagged(struct alone *x, uint16_t *tag)
+{
+	struct ibv_sge s = { .addr = (uintptr_t)a.buf, .length = FRAME, .lkey = a.mr->lkey };
+	struct ibv_send_wr wr = { .wr_id = 2, .sg_list = &s, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_poll_cq_attr none = { 0 };
+	uint32_t n = 0;
+	struct ibv_wc wc;
+
+	pattern(a.buf, FRAME, 4);
+	memcpy(a.buf, "\2\0\0\0\0\1\2\0\0\0\0\2\x81\0\x60\5\x88\xb5", 18);
+	CHECK(post(&a, &wr) == 0, ".");
+	EXPECT(&a, IBV_WC_SUCCESS, 2, &wc);
+	for (int i = 0; i < 2000; i++, usleep(1000)) {
+		if (ibv_start_poll(x->cq, &none))
+			continue;
+		CHECK(x->cq->status == IBV_WC_SUCCESS, ": status %d", x->cq->status);
+		n = ibv_wc_read_byte_len(x->cq);
+		*tag = ibv_wc_read_cvlan(x->cq);
+		ibv_end_poll(x->cq);
+		break;
+	}
+	return n;
+}
+
+static void test_flags(void)
+{
+	enum { ALL = IBV_WQ_FLAGS_CVLAN_STRIPPING | IBV_WQ_FLAGS_SCATTER_FCS };
+	struct ibv_wq_init_attr w = { .wq_type = IBV_WQT_RQ, .max_wr = 1, .max_sge = 1, .pd = b.pd, .cq = b.cq, .comp_mask = 1,
+				      .create_flags = IBV_WQ_FLAGS_PCI_WRITE_END_PADDING };
+	struct ibv_wq_attr m = { .attr_mask = IBV_WQ_ATTR_FLAGS, .flags_mask = IBV_WQ_FLAGS_PCI_WRITE_END_PADDING };
+	struct alone x;
+	uint16_t tag = 1;
+	uint32_t sum;
+
+	CHECK(!ibv_create_wq(b.ctx, &w) && errno == EOPNOTSUPP, ": errno %d", errno);
+	open_alone(&x, ALL, 16);
+	CHECK(ibv_modify_wq(x.wq, &m) == EOPNOTSUPP, ".");
+	post_wq(&x, 1);
+	CHECK(tagged(&x, &tag) == FRAME, ".");
+	CHECK(tag == 0x6005, ": %#x", tag);
+	CHECK(!memcmp(b.buf + AT, a.buf, 12) && !memcmp(b.buf + AT + 12, a.buf + 16, FRAME - 16), ": the tag is still there");
+	memcpy(&sum, b.buf + AT + FRAME - 4, 4);
+	CHECK(sum == fcs(a.buf, FRAME), ": %#x, want %#x", sum, fcs(a.buf, FRAME));
+	m.flags_mask = ALL;
+	CHECK(ibv_modify_wq(x.wq, &m) == 0, ".");
+	post_wq(&x, 1);
+	CHECK(tagged(&x, &tag) == FRAME && tag == 0 && !memcmp(b.buf + AT, a.buf, FRAME), ": without flags, tag %#x", tag);
+	m.flags = IBV_WQ_FLAGS_CVLAN_STRIPPING;
+	CHECK(ibv_modify_wq(x.wq, &m) == 0, ".");
+	post_wq(&x, 1);
+	CHECK(tagged(&x, &tag) == FRAME - 4 && tag == 0x6005, ": tag %#x", tag);
+	close_alone(&x);
+}
+
+/* A work queue ends when completions find no room in its queue of completions. */
+static void test_fatal(void)
+{
+	struct ibv_async_event e;
+	bool told = false;
+	struct alone x;
+
+	open_alone(&x, 0, 1);
+	for (int i = 0; i < 8; i++)
+		post_wq(&x, 1);
+	for (int i = 0; i < 8; i++) {
+		struct ibv_sge s = { .addr = (uintptr_t)a.buf, .length = FRAME, .lkey = a.mr->lkey };
+		struct ibv_send_wr wr = { .wr_id = 2, .sg_list = &s, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED };
+		struct ibv_wc wc;
+
+		memcpy(a.buf, "\2\0\0\0\0\1\2\0\0\0\0\2\x88\xb5", 14);
+		CHECK(post(&a, &wr) == 0, ".");
+		EXPECT(&a, IBV_WC_SUCCESS, 2, &wc);
+	}
+	for (int i = 0; i < 2 && !ibv_get_async_event(b.ctx, &e); i++) {
+		if (e.event_type == IBV_EVENT_WQ_FATAL)
+			told = e.element.wq == x.wq;
+		else
+			CHECK(e.event_type == IBV_EVENT_CQ_ERR, ": event %d", e.event_type);
+		ibv_ack_async_event(&e);
+	}
+	CHECK(told, ": no fatal event");
+	close_alone(&x);
+}
+
 int main(void)
 {
 	open_end(&a, 0);
@@ -317,6 +464,8 @@ int main(void)
 	test_checksums();
 	test_large_sends();
 	test_work_queues();
+	test_flags();
+	test_fatal();
 	CHECK(ibv_destroy_qp(a.qp) == 0 && ibv_destroy_qp(b.qp) == 0, ".");
 	a.qp = b.qp = NULL;
 	close_end(&a);

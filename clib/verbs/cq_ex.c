@@ -61,8 +61,15 @@ static uint8_t read_sl(struct ibv_cq_ex *x) { return CURRENT(x)->sl; }
 static uint8_t read_path_bits(struct ibv_cq_ex *x) { return CURRENT(x)->path_bits; }
 static uint64_t read_time(struct ibv_cq_ex *x) { return CURRENT(x)->time + cq_of(x)->zero; }
 
-/* No VLAN is taken off what these queue pairs receive, and no flow tags it. */
-static uint16_t read_vlan(struct ibv_cq_ex *x) { return (void)x, 0; }
+/* read_vlan: the tag that was taken off a frame is where immediate data is else. */
+static uint16_t read_vlan(struct ibv_cq_ex *x)
+{
+	const struct svpi_cqe *e = CURRENT(x);
+
+	return e->flags & (SVPI_CQE_IMM | SVPI_CQE_INVALIDATED) || !(e->flags & SVPI_CQE_RECEIVE) ? 0 : (uint16_t)e->imm;
+}
+
+/* No flow tags what is received. */
 static uint32_t read_flow_tag(struct ibv_cq_ex *x) { return (void)x, 0; }
 
 static void read_tag(struct ibv_cq_ex *x, struct ibv_wc_tm_info *info)

@@ -257,6 +257,8 @@ int svpi_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 		a.hca_core_clock = 1000000; /* kHz: timestamps count nanoseconds */
 	}
 	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
+	if (svpi_frame_offloads(context) & SVPI_FRAME_FLAGS)
+		a.device_cap_flags_ex |= IBV_DEVICE_RAW_SCATTER_FCS;
 	svpi_fill_frame_caps(context, &a);
 	if (svpi_has_placed(to_svpi(context)))
 		a.device_cap_flags_ex |= IBV_DEVICE_FLUSH_GLOBAL | IBV_DEVICE_ATOMIC_WRITE;

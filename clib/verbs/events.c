@@ -143,13 +143,31 @@ static const struct { uint8_t known, element; enum ibv_event_type type; } kinds[
 	[SVPI_EVENT_CLIENT_REREGISTER] = { 1, OF_PORT, IBV_EVENT_CLIENT_REREGISTER },
 };
 
-/* find finds the object of an event; false: it no longer exists. */
+/* of_work_queue turns an event of a work queue's queue pair into one of the work queue; false: work queues have none like it. */
+static bool of_work_queue(struct ibv_async_event *e)
+{
+	struct svpi_qp *q = to_qp(e->element.qp);
+
+	switch (e->event_type) {
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+		e->event_type = IBV_EVENT_WQ_FATAL;
+		e->element.wq = &q->wq->wq;
+		return true;
+	default:
+		svpi_acknowledge(&q->wq->wq.mutex, &q->wq->wq.cond, &q->wq->wq.events_completed, 1);
+		return false;
+	}
+}
+
+/* find finds the object of an event; false: it no longer exists, or is not told of it. */
 static bool find(struct svpi_context *c, enum element of, uint32_t handle, struct ibv_async_event *e)
 {
 	switch (of) {
 	case OF_QP:
 		e->element.qp = svpi_table_count(&c->qps, handle, offsetof(struct svpi_qp, got));
-		return e->element.qp;
+		return e->element.qp && (!to_qp(e->element.qp)->wq || of_work_queue(e));
 	case OF_CQ:
 		e->element.cq = svpi_table_count(&c->cqs, handle, offsetof(struct svpi_cq, got_async));
 		return e->element.cq;
@@ -202,6 +220,9 @@ EXPORT void ibv_ack_async_event(struct ibv_async_event *e)
 	case IBV_EVENT_PATH_MIG_ERR:
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
 		svpi_acknowledge(&e->element.qp->mutex, &e->element.qp->cond, &e->element.qp->events_completed, 1);
+		break;
+	case IBV_EVENT_WQ_FATAL:
+		svpi_acknowledge(&e->element.wq->mutex, &e->element.wq->cond, &e->element.wq->events_completed, 1);
 		break;
 	default:
 		break;

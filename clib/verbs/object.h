@@ -180,6 +180,7 @@ struct svpi_qp {
 	bool limited; /* the driver has been told of a rate */
 	bool checksums; /* sends may ask for them: a raw packet queue pair of a driver that makes them */
 	uint16_t tso_header; /* bytes of headers that a large send may have; 0: there are none */
+	struct svpi_wq *wq; /* that it is the queue pair of */
 	struct svpi_table_of_wqs *spreads; /* of a queue pair that spreads what it receives, and has no rings of its own */
 	uint32_t got; /* events given to the program */
 	struct svpi_slot direct;
@@ -269,6 +270,8 @@ bool svpi_pages_on_demand(const struct svpi *);
 void svpi_cq_forget(struct ibv_cq *, uint32_t qpn);
 struct ibv_cq_ex *svpi_create_cq_ex(struct ibv_context *, struct ibv_cq_init_attr_ex *);
 int svpi_modify_cq(struct ibv_cq *, struct ibv_modify_cq_attr *);
+/* svpi_qp_new creates a queue pair with flags of CreateQP beside those of its attributes. */
+struct svpi_qp *svpi_qp_new(struct ibv_pd *, struct ibv_qp_init_attr_ex *, uint32_t flags);
 struct ibv_qp *svpi_create_qp_ex(struct ibv_context *, struct ibv_qp_init_attr_ex *);
 struct ibv_srq *svpi_create_srq_ex(struct ibv_context *, struct ibv_srq_init_attr_ex *);
 /* svpi_check_tags tells whether a queue that matches tags can be like that: 0 or an errno. */
@@ -296,7 +299,7 @@ enum { SVPI_LEAST_RATE = 1 };
 int svpi_modify_qp_rate_limit(struct ibv_qp *, struct ibv_qp_rate_limit_attr *);
 int ibv_rate_to_mbps(enum ibv_rate);
 /* What the driver does for raw packet queue pairs: bits of svpi_frame_port.offloads, and how much. */
-enum { SVPI_FRAME_CHECKSUMS = 1, SVPI_FRAME_LARGE_SENDS = 2, SVPI_FRAME_RSS = 4 };
+enum { SVPI_FRAME_CHECKSUMS = 1, SVPI_FRAME_LARGE_SENDS = 2, SVPI_FRAME_RSS = 4, SVPI_FRAME_FLAGS = 8 };
 enum { SVPI_MOST_LARGE_SEND = 256 << 10, SVPI_MOST_LARGE_HEADERS = 128, SVPI_MOST_HEADER_ROOM = 512, SVPI_MOST_FLOWS = 256 };
 /* svpi_frame_offloads returns the bits; 0 if this program may have no such queue pairs on the adapter (flow.c). They stay those of the
  * first answer, as a device's do while it is open: what queries a device asks the driver no more, also in forked children, which have
@@ -304,8 +307,14 @@ enum { SVPI_MOST_LARGE_SEND = 256 << 10, SVPI_MOST_LARGE_HEADERS = 128, SVPI_MOS
 enum { SVPI_FRAME_KNOWN = 1 << 16 };
 uint16_t svpi_frame_offloads(struct ibv_context *);
 int ibv_modify_qp(struct ibv_qp *, struct ibv_qp_attr *, int mask);
-int ibv_destroy_qp(struct ibv_qp *);
+/* svpi_destroy_qp destroys a queue pair once its events are acknowledged where these say. */
+int svpi_destroy_qp(struct ibv_qp *, pthread_mutex_t *, pthread_cond_t *, const uint32_t *acknowledged);
 /* Work queues and what is made of them (wq.c). svpi_fill_frame_caps says what there is of these, and of large sends and checksums. */
+struct svpi_wq {
+	struct ibv_wq wq;
+	struct ibv_qp *qp;
+	_Atomic int tables; /* that it is in */
+};
 struct ibv_wq *svpi_create_wq(struct ibv_context *, struct ibv_wq_init_attr *);
 int svpi_modify_wq(struct ibv_wq *, struct ibv_wq_attr *);
 int svpi_destroy_wq(struct ibv_wq *);

@@ -66,10 +66,13 @@ static uint32_t room(const struct ibv_qp_cap *cap)
 	return cap->max_inline_data > sges ? cap->max_inline_data : sges;
 }
 
-/* blocks_self tells whether a queue pair is not to receive what it sends to its own groups. */
-static bool blocks_self(const struct ibv_qp_init_attr_ex *a)
+/* flags returns the flags of CreateQP for those of a queue pair's attributes. */
+static uint32_t flags(const struct ibv_qp_init_attr_ex *a)
 {
-	return a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && a->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB;
+	uint32_t f = a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? a->create_flags : 0;
+
+	return (a->sq_sig_all ? SVPI_QP_SIGNAL_ALL : 0) | (f & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB ? SVPI_QP_BLOCK_SELF : 0) |
+	       (f & IBV_QP_CREATE_CVLAN_STRIPPING ? SVPI_QP_STRIP_VLAN : 0) | (f & IBV_QP_CREATE_SCATTER_FCS ? SVPI_QP_SCATTER_FCS : 0);
 }
 
 /* flagged tells whether a type of queue pair can have these flags. */
@@ -77,6 +80,9 @@ static bool flagged(struct ibv_context *context, const struct ibv_qp_init_attr_e
 {
 	if (!(a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) || !a->create_flags)
 		return true;
+	if (a->qp_type == IBV_QPT_RAW_PACKET)
+		return svpi_frame_offloads(context) & SVPI_FRAME_FLAGS &&
+		       !(a->create_flags & ~(uint32_t)(IBV_QP_CREATE_BLOCK_SELF_MCAST_LB | IBV_QP_CREATE_CVLAN_STRIPPING | IBV_QP_CREATE_SCATTER_FCS));
 	return a->create_flags == IBV_QP_CREATE_BLOCK_SELF_MCAST_LB && a->qp_type == IBV_QPT_UD &&
 	       to_svpi(context)->about.minor >= SVPI_QP_FLAGS_MINOR;
 }
@@ -92,7 +98,7 @@ static uint32_t with_headers(const struct ibv_qp_cap *cap, uint32_t headers)
 	return headers && large > room(cap) ? large : room(cap);
 }
 
-static struct svpi_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a)
+struct svpi_qp *svpi_qp_new(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a, uint32_t more)
 {
 	uint16_t headers = a->comp_mask & IBV_QP_INIT_ATTR_MAX_TSO_HEADER ? a->max_tso_header : 0;
 	struct svpi *s = to_svpi(pd->context);
@@ -101,7 +107,7 @@ static struct svpi_qp *create(struct ibv_pd *pd, struct ibv_qp_init_attr_ex *a)
 		.send_depth = at_least_1(a->cap.max_send_wr), .recv_depth = a->srq ? 0 : at_least_1(a->cap.max_recv_wr),
 		.send_sge = at_least_1(a->cap.max_send_sge), .recv_sge = a->srq ? 0 : at_least_1(a->cap.max_recv_sge),
 		.inline_bytes = with_headers(&a->cap, headers),
-		.flags = (a->sq_sig_all ? SVPI_QP_SIGNAL_ALL : 0) | (blocks_self(a) ? SVPI_QP_BLOCK_SELF : 0) };
+		.flags = flags(a) | more };
 	bool receives = !a->srq && a->qp_type != IBV_QPT_XRC_SEND;
 	struct svpi_queue_pair r;
 	struct svpi_home home;
@@ -173,7 +179,7 @@ EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 {
 	struct ibv_qp_init_attr_ex x = { .qp_context = a->qp_context, .send_cq = a->send_cq, .recv_cq = a->recv_cq,
 					 .srq = a->srq, .cap = a->cap, .qp_type = a->qp_type, .sq_sig_all = a->sq_sig_all };
-	struct svpi_qp *q = create(pd, &x);
+	struct svpi_qp *q = svpi_qp_new(pd, &x, 0);
 
 	if (!q)
 		return NULL;
@@ -206,7 +212,7 @@ struct ibv_qp *svpi_create_qp_ex(struct ibv_context *context, struct ibv_qp_init
 		errno = EINVAL;
 		return NULL;
 	}
-	q = create(a->pd, a);
+	q = svpi_qp_new(a->pd, a, 0);
 	if (!q)
 		return NULL;
 	if (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
@@ -216,20 +222,24 @@ struct ibv_qp *svpi_create_qp_ex(struct ibv_context *context, struct ibv_qp_init
 
 EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp) { return to_qp(qp)->ex.wr_start ? &to_qp(qp)->ex : NULL; }
 
-EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
+int svpi_destroy_qp(struct ibv_qp *qp, pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *acknowledged)
 {
-	int error;
+	int error = svpi_destroy(to_qp(qp)->svpi, SVPI_KIND_QP, qp->handle);
 
-	if (to_qp(qp)->spreads)
-		return svpi_destroy_rss_qp(to_qp(qp));
-	error = svpi_destroy(to_qp(qp)->svpi, SVPI_KIND_QP, qp->handle);
 	if (error)
 		return error;
 	svpi_table_remove(&to_context(qp->context)->qps, qp->handle);
 	svpi_direct_forget(to_qp(qp));
-	svpi_acknowledged(&qp->mutex, &qp->cond, &qp->events_completed, &to_qp(qp)->got);
+	svpi_acknowledged(mutex, cond, acknowledged, &to_qp(qp)->got);
 	svpi_home_free(to_qp(qp)->home, qp);
 	return 0;
+}
+
+EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
+{
+	if (to_qp(qp)->spreads)
+		return svpi_destroy_rss_qp(to_qp(qp));
+	return svpi_destroy_qp(qp, &qp->mutex, &qp->cond, &qp->events_completed);
 }
 
 /* The driver's counterparts of the bits of ibv_qp_attr_mask. */

@@ -51,6 +51,7 @@ enum {
 };
 
 /* Of device_cap_flags_ex only. */
+#define IBV_DEVICE_RAW_SCATTER_FCS (1ull << 34)
 #define IBV_DEVICE_FLUSH_GLOBAL (1ull << 38)
 #define IBV_DEVICE_ATOMIC_WRITE (1ull << 40)
 
@@ -83,7 +84,8 @@ struct ibv_odp_caps {
 	uint64_t general_caps;
 	struct { uint32_t rc_odp_caps, uc_odp_caps, ud_odp_caps; } per_transport_caps;
 };
-enum { IBV_RAW_PACKET_CAP_IP_CSUM = 1 << 2 };
+enum { IBV_RAW_PACKET_CAP_CVLAN_STRIPPING = 1 << 0, IBV_RAW_PACKET_CAP_SCATTER_FCS = 1 << 1, IBV_RAW_PACKET_CAP_IP_CSUM = 1 << 2,
+       IBV_RAW_PACKET_CAP_DELAY_DROP = 1 << 3 };
 struct ibv_tso_caps { uint32_t max_tso, supported_qpts; };
 struct ibv_rss_caps {
 	uint32_t supported_qpts, max_rwq_indirection_tables, max_rwq_indirection_table_size;
@@ -329,7 +331,7 @@ enum {
 	IBV_QP_EX_WITH_TSO = 1 << 10, IBV_QP_EX_WITH_FLUSH = 1 << 11, IBV_QP_EX_WITH_ATOMIC_WRITE = 1 << 12,
 	IBV_QP_EX_WITH_ALL = (1 << 13) - 1,
 };
-enum { IBV_QP_CREATE_BLOCK_SELF_MCAST_LB = 1 << 1 };
+enum { IBV_QP_CREATE_BLOCK_SELF_MCAST_LB = 1 << 1, IBV_QP_CREATE_SCATTER_FCS = 1 << 8, IBV_QP_CREATE_CVLAN_STRIPPING = 1 << 9 };
 struct ibv_rx_hash_conf {
 	uint8_t rx_hash_function, rx_hash_key_len, *rx_hash_key;
 	uint64_t rx_hash_fields_mask;
@@ -499,6 +501,8 @@ struct ibv_wq {
 	pthread_cond_t cond;
 	uint32_t events_completed, comp_mask;
 };
+enum ibv_wq_flags { IBV_WQ_FLAGS_CVLAN_STRIPPING = 1 << 0, IBV_WQ_FLAGS_SCATTER_FCS = 1 << 1, IBV_WQ_FLAGS_DELAY_DROP = 1 << 2,
+		    IBV_WQ_FLAGS_PCI_WRITE_END_PADDING = 1 << 3 };
 struct ibv_wq_init_attr {
 	void *wq_context;
 	enum ibv_wq_type wq_type;

@@ -127,6 +127,8 @@ type Extended interface {
 	// CreateRSS makes what flows can steer to in place of a QP; Destroy ends it. QPs that it spreads to are refused with Busy, as it
 	// is itself while it has flows.
 	CreateRSS(ctx context.Context, r CreateRSS) (Handle, error)
+	// SetFrameFlags changes what a raw packet QP does with received frames.
+	SetFrameFlags(ctx context.Context, r SetFrameFlags) error
 	// FlowCounters returns what a flow has taken so far.
 	FlowCounters(ctx context.Context, flow Handle) (FlowCounters, error)
 	// FramePort tells of the port of an adapter what programs need for whole frames. Unsupported: its wire carries none.

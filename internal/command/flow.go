@@ -110,4 +110,6 @@ const (
 	FrameLargeSends
 	// FrameRSS: CreateRSS spreads frames.
 	FrameRSS
+	// FrameFlags: QPs have the flags of FrameQPFlags, SetFrameFlags, and QPBlockSelfMulticast.
+	FrameFlags
 )

@@ -1,5 +1,7 @@
 package command
 
+import "time"
+
 // QPType is the transport service of a QP.
 type QPType uint32
 
@@ -45,9 +47,29 @@ type CreateQP struct {
 const (
 	// QPSignalAll makes every send complete with a CQE.
 	QPSignalAll uint32 = 1 << iota
-	// QPBlockSelfMulticast keeps datagrams from a UD QP that it sent itself, to a group that it is attached to.
+	// QPBlockSelfMulticast keeps datagrams from a UD QP that it sent itself, to a group that it is attached to, and frames to groups
+	// from a raw packet QP that it sent itself.
 	QPBlockSelfMulticast
+	// QPStripVLAN takes the C-VLAN tag off what a raw packet QP receives; the completion has it.
+	QPStripVLAN
+	// QPScatterFCS puts the frame check sequence behind what a raw packet QP receives.
+	QPScatterFCS
+	// QPDelayDrop lets frames wait that find no receive of a raw packet QP, for up to DelayDrop.
+	QPDelayDrop
 )
+
+// FrameQPFlags are the flags that SetFrameFlags changes.
+const FrameQPFlags = QPStripVLAN | QPScatterFCS | QPDelayDrop
+
+// DelayDrop is how long a frame waits for a receive of a QP with QPDelayDrop.
+const DelayDrop = 100 * time.Millisecond
+
+// SetFrameFlags changes those of FrameQPFlags that are in Mask, for frames that are received from now on.
+type SetFrameFlags struct {
+	QP          Handle
+	Flags, Mask uint32
+	_           uint32
+}
 
 // QueuePair is a created QP with its rings.
 type QueuePair struct {

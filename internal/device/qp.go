@@ -126,14 +126,18 @@ func (q *qp) checkSizes(r *command.CreateQP) error {
 	}{
 		{"SendDepth", r.SendDepth, 0, l.QPDepth}, {"RecvDepth", r.RecvDepth, 0, l.QPDepth},
 		{"SendSGE", r.SendSGE, 0, l.SGE}, {"RecvSGE", r.RecvSGE, 0, l.SGE},
-		{"Inline", r.Inline, 0, l.Inline}, {"Flags", r.Flags, 0, command.QPSignalAll | command.QPBlockSelfMulticast},
+		{"Inline", r.Inline, 0, l.Inline}, {"Flags", r.Flags, 0, command.QPSignalAll | command.QPBlockSelfMulticast | command.FrameQPFlags},
 	} {
 		if err := within(f.name, f.v, f.least, f.most); err != nil {
 			return err
 		}
 	}
-	if r.Flags&command.QPBlockSelfMulticast != 0 && r.Type != command.UD {
-		return command.Errorf(command.Invalid, "Flags is %#x, want 0 or 1: only UD queue pairs have multicast datagrams", r.Flags)
+	if r.Flags&command.QPBlockSelfMulticast != 0 && r.Type != command.UD && r.Type != command.RawPacket {
+		return command.Errorf(command.Invalid, "Flags is %#x, want 0 or 1: only UD and raw packet queue pairs send to groups", r.Flags)
+	}
+	if r.Flags&command.FrameQPFlags != 0 && r.Type != command.RawPacket {
+		return command.Errorf(command.Invalid, "Flags is %#x, want none of %#x: only raw packet queue pairs receive frames", r.Flags,
+			command.FrameQPFlags)
 	}
 	return nil
 }
@@ -174,7 +178,7 @@ func (q *qp) make(r *command.CreateQP) (out command.QueuePair, err error) {
 		Type: r.Type, PD: q.pd.number, SendCQ: transport.CQRef(q.send.ref), RecvCQ: recvCQ,
 		Send: &q.sendRing, Recv: recv, SRQ: q.srq != nil, Tags: q.tagList(),
 		SignalAll: r.Flags&command.QPSignalAll != 0, Context: r.Context,
-		BlockSelf: r.Flags&command.QPBlockSelfMulticast != 0, Program: &c.attention,
+		BlockSelf: r.Flags&command.QPBlockSelfMulticast != 0, Frames: r.Flags & command.FrameQPFlags, Program: &c.attention,
 	})
 	if err != nil {
 		return out, engineError(err)

@@ -154,6 +154,23 @@ func (c *Client) rawPair(h command.Handle) (*qp, error) {
 	return q, err
 }
 
+// SetFrameFlags implements command.Extended.
+func (c *Client) SetFrameFlags(ctx context.Context, r command.SetFrameFlags) error {
+	if bad := (r.Flags | r.Mask) &^ command.FrameQPFlags; bad != 0 {
+		return command.Errorf(command.Invalid, "Flags or Mask has %#x, want bits of %#x", bad, command.FrameQPFlags)
+	}
+	if err := c.enter(ctx); err != nil {
+		return err
+	}
+	defer c.host.finish()
+	q, err := c.rawPair(r.QP)
+	if err != nil {
+		return err
+	}
+	q.tq.SetFrameFlags(r.Flags, r.Mask)
+	return nil
+}
+
 // FlowCounters implements command.Extended.
 func (c *Client) FlowCounters(ctx context.Context, h command.Handle) (command.FlowCounters, error) {
 	if err := c.enter(ctx); err != nil {
@@ -180,7 +197,7 @@ func (c *Client) FramePort(ctx context.Context, index uint32) (command.FramePort
 	if err := c.checkRaw(a); err != nil {
 		return command.FramePort{}, err
 	}
-	return command.FramePort{MAC: a.mac, Offloads: command.FrameChecksums | command.FrameLargeSends | command.FrameRSS,
+	return command.FramePort{MAC: a.mac, Offloads: command.FrameChecksums | command.FrameLargeSends | command.FrameRSS | command.FrameFlags,
 		Longest: uint32(a.longestFrame())}, nil
 }
 

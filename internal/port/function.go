@@ -30,6 +30,8 @@ type Steerer interface {
 	// Turn takes frames that a Steered station of the port sends to the MAC of another, for as long as a rule takes the next of
 	// them, and returns how many. Their heads have everything that rules look at; nothing of them is used any more when it returns.
 	Turn(now clock.Time, out []frame.Out) int
+	// SentBy says by which route the frames were sent that Receive takes until the next call; nil: they are not of a Steered station.
+	SentBy(route *frame.Route)
 	// TakesRest reports whether it takes frames to its MAC, or to nobody's, that nothing else takes.
 	TakesRest() bool
 	// Sniffs reports whether it is to be shown every frame that comes and goes, by Sniff, beside those that it takes.

@@ -22,6 +22,7 @@ type steerer struct {
 
 func (s *steerer) Steers(head []byte) bool      { return eth.MAC(head) == s.dst }
 func (s *steerer) Names(head []byte) bool       { return s.Steers(head) }
+func (s *steerer) SentBy(*frame.Route)          {}
 func (s *steerer) TakesRest() bool              { return s.rest }
 func (s *steerer) Sniffs() bool                 { return s.sees }
 func (s *steerer) Sniff(_ clock.Time, _ []byte) { s.seen++ }

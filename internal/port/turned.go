@@ -30,6 +30,7 @@ type insideFrame struct {
 	task   offload.Task
 	wire   *Wire
 	from   *Station
+	route  *frame.Route // of a Steered station's frame to a group
 }
 
 func (t *turned) waiting() bool { return t.n > t.given }
@@ -56,7 +57,7 @@ func (t *turned) add(w *Wire, from *Station, o *frame.Out) bool {
 	}
 	f := &t.frames[t.n]
 	t.n++
-	f.wire, f.from, f.task = w, from, o.Task
+	f.wire, f.from, f.task, f.route = w, from, o.Task, o.Route
 	if o.Staged != nil {
 		f.data, t.lent = o.Staged, t.n
 		return true
@@ -109,11 +110,13 @@ func (p *Port) deliverTurned(now clock.Time) {
 		t.in[0] = frame.In{Data: f.data, Raw: true, Task: f.task}
 		t.given++
 		if multicast(&t.in[0]) {
-			but := f.from
-			if but.Kind == Steered { // it may take what it sends to groups itself
-				but = nil
+			if f.from.Kind == Steered { // it may take what it sends to groups itself
+				f.from.steerer.SentBy(f.route)
+				p.giveAll(now, f.wire, nil, t.in[:1], true)
+				f.from.steerer.SentBy(nil)
+				continue
 			}
-			p.giveAll(now, f.wire, but, t.in[:1], true)
+			p.giveAll(now, f.wire, f.from, t.in[:1], true)
 			continue
 		}
 		x, n := f.wire.classify(&t.in[0]), 1

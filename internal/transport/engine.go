@@ -63,6 +63,7 @@ type Engine struct {
 	raw         qpList // raw packet QPs with something to transmit
 	wire        Wire   // what they send to
 	rawRoute    frame.Route
+	rawChanged  []byte  // a received frame as the flags of its raw packet QP have it
 	inPlace     inPlace // their frames that were handed out
 	left        queue[Local]
 	last        []lastACK // of QPs that have ended

@@ -153,7 +153,7 @@ func (q *QP) endInPlace(flushed bool) {
 
 // receiveInPlace copies a frame into a receive whose memory is at hand and completes it. It returns false if it cannot, and has
 // done nothing then.
-func (q *QP) receiveInPlace(w *receive, head, rest []byte, flags ring.CQFlags) bool {
+func (q *QP) receiveInPlace(w *receive, head, rest []byte, flags ring.CQFlags, tag uint32) bool {
 	n := len(head) + len(rest)
 	if w.mem.at != 0 || w.wr.NumSGE != 1 || !q.settled() || w.mem.regions[0].Remote != nil {
 		return false
@@ -167,6 +167,7 @@ func (q *QP) receiveInPlace(w *receive, head, rest []byte, flags ring.CQFlags) b
 	c := e.completions.push()
 	c.CQ, c.ID, c.Context, c.QPN, c.Timestamp = q.recvCQ, w.wr.ID, q.context, q.num, uint64(e.now)
 	c.Op, c.Flags, c.ByteLen = ring.CQRecv, flags|ring.ReceiveSide, uint32(n)
+	c.Imm = tag
 	q.resp.recv = nil
 	e.receives.put(w)
 	return true

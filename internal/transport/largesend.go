@@ -52,7 +52,7 @@ func (q *QP) segment(r *request, o *frame.Out) (ok bool) {
 	}
 	body := q.eng.scratch.take(int(n)) // its program may write to the data while it is summed
 	copy(body, b)
-	o.Reset(&q.eng.rawRoute)
+	o.Reset(q.rawRoute())
 	end := rawHeadAt + copy(o.Head[rawHeadAt:rawHeadAt+MaxLargeHeaders], r.wr.Inline)
 	if !offload.Segment(o.Head[rawHeadAt:end], body, q.req.idx, uint32(off), q.req.idx+1 == r.packets) {
 		q.eng.counters.RequesterQPOperationErrors++ // its program has changed it meanwhile

@@ -28,6 +28,7 @@ type QP struct {
 	blockSelf      bool // gets nothing of what it sends to its own groups
 
 	cast netip.Addr // address from which it last sent to a group
+	raw  *rawPair   // of a raw packet QP
 
 	places    [listKinds]place
 	flushNext *QP
@@ -117,6 +118,9 @@ func (e *Engine) CreateQP(now clock.Time, c QPConfig) (*QP, error) {
 		domain: c.Domain, service: serviceOf(c.Type), srq: c.SRQ, signalAll: c.SignalAll, blockSelf: c.BlockSelf,
 		context: c.Context, program: c.Program, maxInline: c.MaxInline,
 		deadlines: [timerKinds]deadline{{clock.Never, -1}, {clock.Never, -1}},
+	}
+	if c.Type == command.RawPacket {
+		q.raw = &rawPair{flags: c.Frames}
 	}
 	if c.Tags != nil {
 		q.tags = &tagging{list: c.Tags, moves: rendezvous{SendQueue: c.Send}}

@@ -1,6 +1,9 @@
 package transport
 
 import (
+	"encoding/binary"
+	"hash/crc32"
+
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
@@ -150,7 +153,7 @@ func (e *Engine) summed(b []byte) []byte {
 
 // rawFrame makes a frame of the bytes of a request.
 func (q *QP) rawFrame(o *frame.Out, b []byte) {
-	o.Reset(&q.eng.rawRoute)
+	o.Reset(q.rawRoute())
 	n := copy(o.Head[rawHeadAt:frame.HeadRoom], b)
 	end := rawHeadAt + n
 	if n < leastFrame {
@@ -158,6 +161,56 @@ func (q *QP) rawFrame(o *frame.Out, b []byte) {
 		end = rawHeadAt + leastFrame
 	}
 	o.HeadStart, o.HeadEnd, o.Payload = rawHeadAt, uint16(end), b[n:]
+}
+
+// rawPair is what only raw packet queue pairs have.
+type rawPair struct {
+	flags uint32 // of command.FrameQPFlags
+	route frame.Route
+}
+
+// rawRoute returns the route of the frames of q: one of its own if they must not come back to it, by which they are known.
+func (q *QP) rawRoute() *frame.Route {
+	if !q.blockSelf {
+		return &q.eng.rawRoute
+	}
+	q.raw.route.SrcMAC = q.eng.rawRoute.SrcMAC
+	return &q.raw.route
+}
+
+// Sent reports whether a frame with this route is of a raw packet QP that is not to receive it.
+func (q *QP) Sent(r *frame.Route) bool { return q.blockSelf && r == &q.raw.route }
+
+// FrameFlags returns what a raw packet QP does with what it receives, and SetFrameFlags changes it.
+func (q *QP) FrameFlags() uint32 { return q.raw.flags }
+
+// SetFrameFlags changes the flags in mask.
+func (q *QP) SetFrameFlags(flags, mask uint32) { q.raw.flags = q.raw.flags&^mask | flags&mask }
+
+// Delays reports whether frames for a raw packet QP are to wait now: it has QPDelayDrop, receives, and no receive is posted.
+func (q *QP) Delays() bool {
+	return q.raw.flags&command.QPDelayDrop != 0 && q.state >= command.RTR && q.state != command.Err && q.starves()
+}
+
+// received changes a frame as the flags of q say. The result is valid until the next call; tag is what was taken off.
+func (q *QP) received(head, rest []byte) (whole []byte, tag uint32) {
+	const macs = eth.EthernetLen - 2
+	b, fcs := q.eng.rawChanged[:0], uint32(0)
+	if q.raw.flags&command.QPScatterFCS != 0 {
+		fcs = crc32.Update(crc32.ChecksumIEEE(head), crc32.IEEETable, rest)
+	}
+	if q.raw.flags&command.QPStripVLAN != 0 && len(head) >= eth.EthernetLen+eth.VLANLen &&
+		eth.EtherType(binary.BigEndian.Uint16(head[macs:])) == eth.TypeVLAN {
+		tag = uint32(binary.BigEndian.Uint16(head[macs+2:]))
+		b = append(b, head[:macs]...)
+		head = head[macs+eth.VLANLen:]
+	}
+	b = append(append(b, head...), rest...)
+	if q.raw.flags&command.QPScatterFCS != 0 {
+		b = binary.LittleEndian.AppendUint32(b, fcs)
+	}
+	q.eng.rawChanged = b
+	return b, tag
 }
 
 // ReceiveRaw gives a frame, which may be in two parts, to a raw packet queue pair. One that finds no receive is lost; one that its
@@ -171,6 +224,11 @@ func (e *Engine) ReceiveRaw(now clock.Time, q *QP, head, rest []byte, good bool)
 		c.WrongState++
 		return false
 	}
+	tag := uint32(0)
+	if q.raw.flags&(command.QPStripVLAN|command.QPScatterFCS) != 0 {
+		head, tag = q.received(head, rest)
+		rest = nil
+	}
 	n := len(head) + len(rest)
 	w, fits := q.takeFor(n, &c.RawDiscarded)
 	if w != nil {
@@ -183,7 +241,7 @@ func (e *Engine) ReceiveRaw(now clock.Time, q *QP, head, rest []byte, good bool)
 	if good {
 		flags = ring.GoodChecksums
 	}
-	if q.receiveInPlace(w, head, rest, flags) {
+	if q.receiveInPlace(w, head, rest, flags, tag) {
 		return true
 	}
 	err := q.placeIn(&w.mem, 0, head, len(rest) == 0)
@@ -194,7 +252,7 @@ func (e *Engine) ReceiveRaw(now clock.Time, q *QP, head, rest []byte, good bool)
 		c.ResponderProtectionErrors++
 		q.endReceive(ring.LocalProtection)
 	} else {
-		q.finishReceive(&ring.CQE{Op: ring.CQRecv, ByteLen: uint32(n), Flags: flags})
+		q.finishReceive(&ring.CQE{Op: ring.CQRecv, ByteLen: uint32(n), Imm: tag, Flags: flags})
 	}
 	q.settleEffect(0, 0, false, false)
 	if e.gather.full {

@@ -80,8 +80,11 @@ type QPConfig struct {
 	SignalAll bool
 	// Program takes the completions; nil: one that sleeps.
 	Program *Program
-	// BlockSelf keeps from a UD QP what it sends to groups that it is attached to itself.
+	// BlockSelf keeps from a UD QP what it sends to groups that it is attached to itself, and from a raw packet QP the frames to groups
+	// that it sends itself (QP.Sent).
 	BlockSelf bool
+	// Frames says what a raw packet QP does with what it receives: flags of command.FrameQPFlags.
+	Frames uint32
 	// Context is copied into the completions and events.
 	Context uint64
 	// MaxInline limits inline data in bytes; 0 means ring.MaxInline.

@@ -47,6 +47,9 @@ type Function struct {
 	found  int
 	looked bool // seen and found are of the present rules
 
+	by   *frame.Route // of the frames that are received now, if they are of a queue pair here
+	late late
+
 	segments offload.Segments
 	finished []byte // a frame whose checksums, or segments, are made here
 }
@@ -75,6 +78,7 @@ func (f *Function) Add(o *Flow) {
 // Remove removes a flow.
 func (f *Function) Remove(o *Flow) {
 	f.looked = false
+	f.late.forget(o)
 	for _, list := range [...]*[]*Flow{&f.rules, &f.defaults, &f.sniffers} {
 		if i := slices.Index(*list, o); i >= 0 {
 			*list = slices.Delete(*list, i, i+1)
@@ -252,6 +256,17 @@ func (f *Function) give(now clock.Time, x *fields, o *Flow, head, rest []byte, g
 	if o.Spread != nil {
 		q = o.Spread.choose(x)
 	}
+	if f.by != nil && q.Sent(f.by) {
+		return
+	}
+	if (q.Delays() || f.late.waits(q)) && f.late.add(now, q, o, head, rest, good) {
+		return
+	}
+	f.hand(now, q, o, head, rest, good)
+}
+
+// hand gives a frame of a flow to a queue pair.
+func (f *Function) hand(now clock.Time, q *transport.QP, o *Flow, head, rest []byte, good bool) {
 	if !f.engine.ReceiveRaw(now, q, head, rest, good) {
 		o.Counters.Lost++
 		return
@@ -259,6 +274,9 @@ func (f *Function) give(now clock.Time, x *fields, o *Flow, head, rest []byte, g
 	o.Counters.Frames++
 	o.Counters.Bytes += uint64(len(head) + len(rest))
 }
+
+// SentBy implements port.Steerer.
+func (f *Function) SentBy(r *frame.Route) { f.by = r }
 
 // Transmit implements port.Function.
 func (f *Function) Transmit(now clock.Time, _ uint8, out []frame.Out) int {
@@ -274,7 +292,13 @@ func (f *Function) Pending() uint8 {
 }
 
 // Advance implements port.Function.
-func (f *Function) Advance(clock.Time) {}
+func (f *Function) Advance(now clock.Time) {
+	if f.late.due() > now {
+		return
+	}
+	f.late.drain(now, f.hand)
+	f.engine.FlushRaw()
+}
 
 // Deadline implements port.Function.
-func (f *Function) Deadline() clock.Time { return clock.Never }
+func (f *Function) Deadline() clock.Time { return f.late.due() }

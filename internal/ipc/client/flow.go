@@ -7,12 +7,13 @@ import (
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 )
 
-// The minor versions of the protocol that have raw packet queue pairs and their flows, that tell of ports and flows, and
-// that spread frames.
+// The minor versions of the protocol that have raw packet queue pairs and their flows, that tell of ports and flows,
+// that spread frames, and that have flags for what is received.
 const (
 	flowMinor      = 15
 	framePortMinor = 17
 	rssMinor       = 18
+	flagsMinor     = 19
 )
 
 // limitMinor is the minor version that has rates of queue pairs.
@@ -40,6 +41,14 @@ func (c *Client) CreateFlow(ctx context.Context, q command.CreateFlow) (command.
 		return 0, command.Errorf(command.Unsupported, "the driver knows no flows")
 	}
 	return ask[command.Handle](ctx, c, proto.OpCreateFlow, q)
+}
+
+// SetFrameFlags implements command.Extended's.
+func (c *Client) SetFrameFlags(ctx context.Context, q command.SetFrameFlags) error {
+	if c.minor() < flagsMinor {
+		return c.older("flags of raw packet QPs", flagsMinor)
+	}
+	return tell(ctx, c, proto.OpSetFrameFlags, q)
 }
 
 // FlowCounters implements command.Extended's.

@@ -108,6 +108,11 @@ func (r *Recorder) CreateRSS(_ context.Context, q command.CreateRSS) (command.Ha
 	return note[command.Handle](r, q)
 }
 
+// SetFrameFlags implements command.Extended.
+func (r *Recorder) SetFrameFlags(_ context.Context, q command.SetFrameFlags) error {
+	return noteDone(r, q)
+}
+
 // FlowCounters implements command.Extended.
 func (r *Recorder) FlowCounters(_ context.Context, flow command.Handle) (command.FlowCounters, error) {
 	return note[command.FlowCounters](r, flow)

@@ -98,8 +98,9 @@ const (
 
 // Those of version 2.15.
 const (
-	OpCreateFlow = OpLinkAddresses + 21 + iota
-	OpCreateRSS  // of version 2.18
+	OpCreateFlow    = OpLinkAddresses + 21 + iota
+	OpCreateRSS     // of version 2.18
+	OpSetFrameFlags // of version 2.19
 )
 
 // Those of version 2.20.
@@ -137,5 +138,6 @@ var operationNames = [OpEnd]string{
 	OpAllocDM: "ALLOC_DM", OpMemoryInfo: "MEMORY_INFO", OpExport: "EXPORT", OpImport: "IMPORT",
 	OpOpenXRCD: "OPEN_XRCD", OpCreateXRCSRQ: "CREATE_XRC_SRQ", OpOpenQP: "OPEN_QP",
 	OpLinkAddresses: "LINK_ADDRESSES", OpCreateTagSRQ: "CREATE_TAG_SRQ", OpTag: "TAG", OpCreateFlow: "CREATE_FLOW",
-	OpFramePort: "FRAME_PORT", OpFlowCounters: "FLOW_COUNTERS", OpCreateRSS: "CREATE_RSS", OpLimitQP: "LIMIT_QP",
+	OpFramePort: "FRAME_PORT", OpFlowCounters: "FLOW_COUNTERS", OpCreateRSS: "CREATE_RSS",
+	OpSetFrameFlags: "SET_FRAME_FLAGS", OpLimitQP: "LIMIT_QP",
 }

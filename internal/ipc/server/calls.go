@@ -212,6 +212,13 @@ var handlers = [proto.OpEnd]handler{
 		}
 		return x.CreateRSS(ctx, q)
 	}),
+	proto.OpSetFrameFlags: does(func(ctx context.Context, s Session, q command.SetFrameFlags) error {
+		x, err := extended(s)
+		if err != nil {
+			return err
+		}
+		return x.SetFrameFlags(ctx, q)
+	}),
 	proto.OpFlowCounters: replies(func(ctx context.Context, s Session, q proto.HandleArgs) (command.FlowCounters, error) {
 		x, err := extended(s)
 		if err != nil {
