@@ -19,7 +19,8 @@ static void release(struct svpi *s)
 	if (s->wake >= 0)
 		close(s->wake);
 	for (uint32_t i = 0; i < s->narenas; i++)
-		munmap(s->arenas[i], s->arena_size[i]);
+		if (s->arenas[i])
+			munmap(s->arenas[i], s->arena_size[i]);
 	while (s->nfds > 0)
 		close(s->fds[--s->nfds]);
 	while (s->events) {
@@ -32,13 +33,13 @@ static void release(struct svpi *s)
 		munmap(s->copier, s->about.copier_bytes);
 	free(s->fds);
 	free(s->frame);
+	svpi_turn_free(s->turn);
 	munmap(s, sizeof(*s));
 }
 
 static void locks(struct svpi *s)
 {
 	pthread_mutex_init(&s->lock, NULL);
-	pthread_mutex_init(&s->send_lock, NULL);
 	pthread_mutex_init(&s->move_lock, NULL);
 	pthread_cond_init(&s->news, NULL);
 	pthread_cond_init(&s->event_news, NULL);
@@ -51,7 +52,14 @@ static struct svpi *attach(void)
 
 	if (s == MAP_FAILED)
 		return NULL;
-	s->wake = -1;
+	s->wake = s->fd = -1;
+	s->turn = svpi_turn_make();
+	if (!s->turn) {
+		error = errno;
+		release(s);
+		errno = error;
+		return NULL;
+	}
 	s->pid = getpid();
 	s->events_end = &s->events;
 	locks(s);
@@ -81,22 +89,22 @@ static pthread_mutex_t current_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct svpi *current, *all;
 
 /* No other thread holds a lock while the process forks: the child has only the forking thread, which owns them all.
- * */
+ * From now on requests take turns with the child's; those under way end first. */
 static void before_fork(void)
 {
 	pthread_mutex_lock(&current_lock);
 	for (struct svpi *s = all; s; s = s->next) {
 		pthread_mutex_lock(&s->lock);
-		pthread_mutex_lock(&s->send_lock);
+		while (!s->shared && (s->calls || s->reading))
+			pthread_cond_wait(&s->news, &s->lock);
+		s->shared = true;
 	}
 }
 
 static void in_parent(void)
 {
-	for (struct svpi *s = all; s; s = s->next) {
-		pthread_mutex_unlock(&s->send_lock);
+	for (struct svpi *s = all; s; s = s->next)
 		pthread_mutex_unlock(&s->lock);
-	}
 	pthread_mutex_unlock(&current_lock);
 }
 
@@ -107,6 +115,8 @@ static void in_child(void)
 	for (struct svpi *s = all; s; s = s->next) {
 		locks(s);
 		s->reading = false;
+		while (s->nfds > 0) /* of a frame that the parent reads */
+			close(s->fds[--s->nfds]);
 		s->calls = NULL; /* they belong to threads that do not exist in the child */
 		s->moved = true;
 	}

@@ -16,6 +16,7 @@
 #include "layouts.h"
 #include "neighbour.h"
 #include "ring.h"
+#include "turn.h"
 
 enum { SVPI_FEATURE_SEGMENTS = 1, SVPI_FEATURE_PROCESS_VM = 2, SVPI_FEATURE_COPIER = 4, SVPI_FEATURE_DIRECT = 16,
        SVPI_FEATURE_PROCESS = 64 };
@@ -55,14 +56,14 @@ struct svpi {
 	pthread_mutex_t move_lock;
 
 	int fd;
-	pthread_mutex_t send_lock;
+	struct svpi_turn *turn;
 
 	pthread_mutex_t lock; /* protects everything below */
 	pthread_cond_t news;
+	bool shared;	/* the process has forked, or is a child that may go on with this */
 	bool reading;	/* a thread reads the stream */
 	bool broken;	/* the attachment has ended; reason says why */
 	char reason[160];
-	uint64_t last_id;
 	struct svpi_call *calls;
 	uint32_t looks, heard, asked; /* looks so far; their number at the last answer; their number when a sign of life was asked for */
 	uint64_t next_look;    /* in ms, see svpi_now_ms */

@@ -95,15 +95,46 @@ static void read_some(struct svpi *s, bool wait)
 	pthread_cond_broadcast(&s->news);
 }
 
+/* lock_turn takes the lock, and the turn before it if other processes read the stream, too. It returns whether it took
+ * the turn, which lasts until unlock_turn; without wait it does not take one that another process or thread has, and then
+ * *taken is set. */
+static bool lock_turn(struct svpi *s, bool wait, bool *taken)
+{
+	bool turn;
+	int error;
+
+	*taken = false;
+	pthread_mutex_lock(&s->lock);
+	turn = s->shared;
+	if (!turn)
+		return false;
+	pthread_mutex_unlock(&s->lock);
+	error = svpi_turn_lock(&s->turn->asks, &s->turn->reading, wait);
+	pthread_mutex_lock(&s->lock);
+	if (error == EBUSY)
+		*taken = true;
+	else if (error)
+		end(s, error);
+	return !error;
+}
+
+static void unlock_turn(struct svpi *s, bool turn)
+{
+	pthread_mutex_unlock(&s->lock);
+	if (turn)
+		pthread_mutex_unlock(&s->turn->asks);
+}
+
 void svpi_pump(struct svpi *s)
 {
+	bool taken, turn;
 	int cancel;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	pthread_mutex_lock(&s->lock);
-	if (!s->reading && !s->broken)
+	turn = lock_turn(s, false, &taken);
+	if (!s->reading && !s->broken && !taken)
 		read_some(s, false);
-	pthread_mutex_unlock(&s->lock);
+	unlock_turn(s, turn);
 	pthread_setcancelstate(cancel, NULL);
 }
 
@@ -114,6 +145,8 @@ static void unlink_call(struct svpi *s, struct svpi_call *c)
 	while (*p != c)
 		p = &(*p)->next;
 	*p = c->next;
+	if (!s->calls)
+		pthread_cond_broadcast(&s->news); /* a fork waits for it */
 }
 
 /* look counts the time for which a request has waited, and gives the request up when the driver has answered nothing
@@ -139,7 +172,7 @@ static void look(struct svpi *s, struct svpi_call *c)
 	if (silent <= SVPI_PATIENCE_LOOKS / 2 || s->asked == s->looks)
 		return;
 	s->asked = s->looks;
-	id = ++s->last_id;
+	id = ++s->turn->last_id;
 	pthread_mutex_unlock(&s->lock);
 	error = svpi_frame_send(s, SVPI_ADAPTERS, id, NULL, 0);
 	pthread_mutex_lock(&s->lock);
@@ -177,20 +210,21 @@ static int ask_in_child(struct svpi *s, enum svpi_op op, const void *body, size_
 static int ask(struct svpi *s, enum svpi_op op, const void *body, size_t len, struct svpi_call *c)
 {
 	int error, cancel;
+	bool taken, turn;
 
 	if (s->moved && about_adapter(op))
 		return ask_in_child(s, op, body, len, c);
 	memset(c, 0, sizeof(*c));
 	c->fd = -1;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	pthread_mutex_lock(&s->lock);
+	turn = lock_turn(s, true, &taken);
 	if (s->broken) {
 		error = svpi_fail(ENODEV, s->reason);
-		pthread_mutex_unlock(&s->lock);
+		unlock_turn(s, turn);
 		pthread_setcancelstate(cancel, NULL);
 		return error;
 	}
-	c->id = ++s->last_id;
+	c->id = ++s->turn->last_id;
 	c->since = s->looks;
 	c->next = s->calls;
 	s->calls = c;
@@ -213,7 +247,7 @@ static int ask(struct svpi *s, enum svpi_op op, const void *body, size_t len, st
 		error = svpi_refused(c->body, c->len);
 	else if (error)
 		svpi_fail(error, s->broken ? s->reason : error == ETIMEDOUT ? "the driver does not answer" : strerror(error));
-	pthread_mutex_unlock(&s->lock);
+	unlock_turn(s, turn);
 	pthread_setcancelstate(cancel, NULL);
 	return error;
 }

@@ -16,7 +16,8 @@ int svpi_arena_take(struct svpi *s, size_t len)
 	if (len != sizeof(a) || fd < 0)
 		return EPROTO;
 	memcpy(&a, s->frame, sizeof(a));
-	if (a.id != s->narenas || a.id >= SVPI_MAX_ARENAS) {
+	/* Another process that shares the attachment may have taken some between. */
+	if (a.id < s->narenas || (a.id > s->narenas && !s->shared) || a.id >= SVPI_MAX_ARENAS) {
 		close(fd);
 		return EPROTO;
 	}
@@ -26,7 +27,7 @@ int svpi_arena_take(struct svpi *s, size_t len)
 		return ENOMEM;
 	s->arena_size[a.id] = a.size;
 	s->arenas[a.id] = p;
-	s->narenas++;
+	s->narenas = a.id + 1;
 	return 0;
 }
 
@@ -35,7 +36,7 @@ void *svpi_memory(struct svpi *s, const struct svpi_ring *r)
 	void *p = NULL;
 
 	pthread_mutex_lock(&s->lock);
-	if (r->arena < s->narenas && r->offset <= s->arena_size[r->arena] && r->size <= s->arena_size[r->arena] - r->offset)
+	if (r->arena < s->narenas && s->arenas[r->arena] && r->offset <= s->arena_size[r->arena] && r->size <= s->arena_size[r->arena] - r->offset)
 		p = (uint8_t *)s->arenas[r->arena] + r->offset;
 	pthread_mutex_unlock(&s->lock);
 	return p;

@@ -62,7 +62,9 @@ int svpi_frame_send(struct svpi *s, uint16_t op, uint64_t id, const void *body, 
 	struct silence q = { 0 };
 	int error = 0;
 
-	pthread_mutex_lock(&s->send_lock);
+	error = svpi_turn_lock(&s->turn->sends, &s->turn->sending, true);
+	if (error)
+		return error;
 	while (m.msg_iovlen > 0) {
 		ssize_t n = sendmsg(s->fd, &m, MSG_NOSIGNAL);
 
@@ -77,6 +79,7 @@ int svpi_frame_send(struct svpi *s, uint16_t op, uint64_t id, const void *body, 
 			continue;
 		}
 		q.looks = 0;
+		s->turn->sending = true;
 		while (m.msg_iovlen > 0 && (size_t)n >= m.msg_iov->iov_len) {
 			n -= (ssize_t)m.msg_iov->iov_len;
 			m.msg_iov++;
@@ -87,7 +90,8 @@ int svpi_frame_send(struct svpi *s, uint16_t op, uint64_t id, const void *body, 
 			m.msg_iov->iov_len -= (size_t)n;
 		}
 	}
-	pthread_mutex_unlock(&s->send_lock);
+	s->turn->sending = error != 0 && s->turn->sending;
+	pthread_mutex_unlock(&s->turn->sends);
 	return error;
 }
 
@@ -156,6 +160,7 @@ static int read_part(struct svpi *s, void *to, size_t n, bool wait, bool begun)
 
 		if (error)
 			return error;
+		s->turn->reading = true;
 		p += got;
 		n -= (size_t)got;
 		q.looks = 0;
@@ -183,7 +188,10 @@ int svpi_frame_read(struct svpi *s, struct svpi_frame *h, bool wait)
 		s->frame = more;
 		s->framecap = len;
 	}
-	return len ? read_part(s, s->frame, len, true, true) : 0;
+	if (len)
+		error = read_part(s, s->frame, len, true, true);
+	s->turn->reading = error != 0;
+	return error;
 }
 
 void *svpi_map(int fd, uint64_t size)

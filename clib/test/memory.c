@@ -2,6 +2,7 @@
 #include "bed.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -225,6 +226,66 @@ static void anew(void)
 	finish();
 }
 
+enum { SHARERS = 4, REQUESTS = 300 };
+
+/* state_of returns that of an end's queue pair, as the driver tells it. */
+static enum ibv_qp_state state_of(struct end *e)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	return ibv_query_qp(e->qp, &attr, IBV_QP_STATE, &init) ? IBV_QPS_UNKNOWN : attr.qp_state;
+}
+
+/* asks makes and removes objects, and looks at others; each answer must be to what was asked. */
+static void asks(void)
+{
+	for (unsigned i = 0; i < REQUESTS; i++) {
+		struct ibv_pd *pd = ibv_alloc_pd(a.ctx);
+
+		CHECK(pd, ": %u", i);
+		CHECK(state_of(&a) == IBV_QPS_INIT, ": %u", i);
+		CHECK(state_of(&b) == IBV_QPS_RESET, ": %u", i);
+		CHECK(!pd || ibv_dealloc_pd(pd) == 0, ": %u", i);
+	}
+}
+
+static void *asks_meanwhile(void *unused)
+{
+	asks();
+	return unused;
+}
+
+/* together: processes that share an attachment ask at the same moment, also while one forks. */
+static void together(void)
+{
+	pid_t pids[SHARERS];
+	pthread_t thread;
+	int status;
+
+	open_end(&a, 0);
+	open_end(&b, 1);
+	make_qp(&a, IBV_QPT_RC, NULL);
+	make_qp(&b, IBV_QPT_RC, NULL);
+	to_init(&a);
+	fflush(NULL);
+	CHECK(pthread_create(&thread, NULL, asks_meanwhile, NULL) == 0, ".");
+	for (int i = 0; i < SHARERS; i++) {
+		pids[i] = fork();
+		if (pids[i] == 0) {
+			failures = 0;
+			alarm(60);
+			asks();
+			_exit(failures != 0);
+		}
+	}
+	asks();
+	for (int i = 0; i < SHARERS; i++)
+		CHECK(waitpid(pids[i], &status, 0) == pids[i] && status == 0, ": child %d: status %x", i, status);
+	pthread_join(thread, NULL);
+	finish();
+}
+
 void test_fork(void)
 {
 	struct end first[2];
@@ -242,4 +303,5 @@ void test_fork(void)
 	write_through(b.mr->rkey, (uintptr_t)b.buf, IBV_WC_SUCCESS, 1); /* which does not affect the parent; */
 	CHECK(in_child(go_on) == 0, "."); /* or continue with the parent's, which the parent then leaves alone, as after daemon(). */
 	finish();
+	together();
 }

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../ipc/stream.h"
@@ -216,6 +217,36 @@ static void goes_on(struct svpi *s)
 	CHECK(descriptors() == before);
 }
 
+/* A child that dies while it waits for an answer gives up its turn, and its answer is not taken for another's. */
+static void bereaved(struct svpi *s)
+{
+	pid_t child;
+
+	set(false, -1);
+	child = fork();
+	if (child == 0) {
+		call(s, SLOW);
+		_exit(1);
+	}
+	for (;;) { /* until the driver has the child's request */
+		pthread_mutex_lock(&driver.lock);
+		bool asked = driver.slow.length != 0;
+
+		pthread_mutex_unlock(&driver.lock);
+		if (asked)
+			break;
+		usleep(1000);
+	}
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	pthread_mutex_lock(&driver.lock);
+	answer(&driver.slow, memory(8));
+	driver.slow.length = 0;
+	pthread_mutex_unlock(&driver.lock);
+	for (int i = 0; i < 3; i++)
+		CHECK(call(s, QUICK) == 0);
+}
+
 /* interrupted tests the same in a program whose timer expires more often than it looks up. */
 static void nothing(int sig) { (void)sig; }
 static void interrupted(struct svpi *s)
@@ -281,6 +312,7 @@ static void lasts(struct svpi *s)
 	hangs(s);
 	goes_on(s);
 	interrupted(s);
+	bereaved(s);
 }
 
 /* never: a driver that hangs before it answers hello. */
