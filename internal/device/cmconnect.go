@@ -167,8 +167,12 @@ func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error
 		RetryCount: p.RetryCount, RNRRetry: p.RNRRetry, Private: p.Private[:p.PrivateLen],
 		Timeout: time.Duration(r.Timeout) * time.Millisecond, TrafficClass: o.traffic, AckTimeout: o.ack,
 	}
-	if p := a.policy(remote.Port()); p != nil && o.traffic == 0 {
-		n.SL, n.TrafficClass = uint8(max(p.Priority, 0)), uint8(max(p.DSCP, 0))<<2
+	o.choice = choice{class: o.traffic}
+	if o.traffic == 0 {
+		o.choice.port = remote.Port()
+		if p := a.policy(remote.Port()); p != nil {
+			n.SL, n.TrafficClass = uint8(max(p.Priority, 0)), uint8(max(p.DSCP, 0))<<2
+		}
 	}
 	if n.Type = o.likely(); q != nil {
 		n.QPN, n.SRQ, n.Type = q.number, q.srq != nil, q.tq.Type()

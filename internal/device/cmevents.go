@@ -58,6 +58,9 @@ func (q *qp) toRTS(t *cm.Attributes) error {
 		if err := q.change(&m); err != nil {
 			return err
 		}
+		if s == command.RTR && q.cm != nil {
+			q.choose(q.cm.choice)
+		}
 		changed = true
 	}
 	if changed {

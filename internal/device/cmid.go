@@ -50,6 +50,7 @@ type cmid struct {
 
 	bind    cm.BindOptions
 	traffic uint8 // traffic class of the connection's packets
+	choice  choice
 	ack     uint8 // local ACK timeout code, 0: from the path
 }
 
@@ -181,6 +182,10 @@ func (o *cmid) accept(p *command.ConnParam, q *qp) error {
 	o.take(q)
 	if q == nil {
 		return nil
+	}
+	o.choice = choice{sl: attr.SL, class: attr.TrafficClass, port: o.local.Port(), told: true}
+	if o.traffic != 0 {
+		o.choice = choice{sl: attr.SL, class: o.traffic}
 	}
 	o.settings(&attr)
 	// Before sending the REP: the peer's first packet may arrive before its RTU.

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/command"
@@ -63,5 +64,74 @@ func TestPolicies_OfConnections(t *testing.T) {
 				t.Error("no answer left at priority 3")
 			}
 		})
+	}
+}
+
+// TestRules_ActOnConnections: policies, the default priority and applications that change act at once on what is connected and on
+// address handles, while messages are under way: none is lost, and none has to be sent again.
+func TestRules_ActOnConnections(t *testing.T) {
+	a, b := whole{"datagrams", overDatagrams}.on(stationsOf(0, false)).make(t, AdapterConfig{Path: PathWire})
+	b.check(b.host.SetPriorities(b.adapter, Priorities{Own: qos.Operative{Settings: qos.Defaults()}, Marking: qos.Marking{Tags: true}}))
+	c := connect(a.qp(command.CreateQP{SendDepth: 64}, a.cq(256)), b.qp(command.CreateQP{}, b.cq(16)))
+	from, to := a.buffer(20000), b.buffer(20000)
+	post := func(n int) {
+		for range n {
+			wr := ring.SendWR{ID: 1, Op: ring.OpWrite, Flags: ring.Signaled, NumSGE: 1, RemoteAddr: to.addr(0), RKey: to.mem.RKey}
+			wr.SGE[0] = from.sge(0, 20000)
+			c.a.post(wr)
+		}
+	}
+	policy := func(text string) qos.Policies {
+		p, err := qos.ParsePolicy("ND", fmt.Sprintf(text, c.serverPort))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return qos.Policies{p}
+	}
+	ah, err := a.c.CreateAH(bg, command.CreateAH{PD: a.pd, AV: command.AddressVector{Addr: command.AddrFrom(b.addr)}})
+	a.check(err)
+	sent := func(at int) uint64 { return a.host.Counters()[a.adapter].Sent[at].Packets }
+	for _, x := range []struct {
+		name         string
+		marking      qos.Marking
+		applications []qos.Application
+		at, handle   int // priorities of the connection and the address handle
+		class        uint8
+	}{
+		{name: "no rule", at: port.Untagged},
+		{name: "a policy", marking: qos.Marking{Policies: policy("netdirect=%d,priority=3")}, at: 3},
+		{name: "another", marking: qos.Marking{Policies: policy("netdirect=%d,priority=5,dscp=10")}, at: 5, class: 40},
+		{name: "the default", marking: qos.Marking{Default: 2}, at: 2, handle: 2},
+		{name: "an application", applications: []qos.Application{{Selector: qos.UDP, Protocol: 4791, Priority: 4}}, at: 4, handle: 4},
+		{name: "a policy that leaves the rest to it", marking: qos.Marking{Policies: policy("netdirect=%d,priority=6")},
+			applications: []qos.Application{{Selector: qos.UDP, Protocol: 4791, Priority: 4}}, at: 6, handle: 4},
+		{name: "no rule any more", at: port.Untagged},
+	} {
+		const writes = 24
+		post(writes / 2)
+		x.marking.Tags = true
+		own := qos.Operative{Settings: qos.Defaults()}
+		own.Applications = x.applications
+		a.check(a.host.SetPriorities(a.adapter, Priorities{Own: own, Marking: x.marking}))
+		before := sent(x.at)
+		post(writes / 2)
+		for range writes {
+			if e := c.a.cq.wait(); e.Status != ring.Success {
+				t.Fatalf("%s: a write ended with %v", x.name, e.Status)
+			}
+		}
+		if n := sent(x.at) - before; n < writes/2*20000/4096 {
+			t.Errorf("%s: %d packets at priority %d", x.name, n, x.at)
+		}
+		a.host.lock()
+		r, h := a.c.qps.Get(c.a.q.Handle).tq.Route(), a.c.ahs.Get(ah).route
+		if r.TrafficClass != x.class || int(h.Priority) != x.handle {
+			t.Errorf("%s: traffic class %#x, want %#x; the address handle has priority %d, want %d", x.name, r.TrafficClass, x.class,
+				h.Priority, x.handle)
+		}
+		a.host.unlock()
+	}
+	if n := a.host.Overview().Adapters[a.adapter].Retransmits; n != 0 {
+		t.Errorf("%d packets were sent again", n)
 	}
 }

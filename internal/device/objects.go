@@ -45,6 +45,7 @@ type ah struct {
 	handle command.Handle
 	pd     *pd
 	route  frame.Route
+	choice choice
 }
 
 // allAccess are the memory.Access bits that a program may ask for.
@@ -341,7 +342,7 @@ func (c *Client) CreateAH(ctx context.Context, r command.CreateAH) (command.Hand
 	if err != nil {
 		return 0, err
 	}
-	o := &ah{pd: p, route: *route}
+	o := &ah{pd: p, route: *route, choice: chosen(&r.AV)}
 	if o.handle, err = c.ahs.Add(o); err != nil {
 		o.route.Release()
 		return 0, err

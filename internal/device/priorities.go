@@ -2,7 +2,6 @@ package device
 
 import (
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/port"
 	"github.com/softvpi/softvpi/internal/qos"
 )
@@ -16,7 +15,7 @@ type Priorities struct {
 	// Received says which priority received frames have.
 	Received qos.Classifier
 	// Marking is how what is sent gets a priority and marks of it, without Applications, which are the operative ones. RDMA
-	// connections and address handles that exist keep what they have.
+	// connections and address handles that exist follow it.
 	Marking qos.Marking
 }
 
@@ -53,10 +52,10 @@ func (h *Host) SetPriorities(index uint32, s Priorities) error {
 	}
 	p := a.port
 	p.Classifier, p.rates, p.marking = s.Received, s.Rates, s.Marking
-	p.mark()
 	if p.agent == nil { // who knows them, too
 		p.work(s.Own)
 	} else {
+		p.mark()
 		p.divide()
 	}
 	return nil
@@ -108,20 +107,10 @@ func (p *portLoop) divide() {
 	}
 }
 
-// mark gives a route to an address of Ethernet its priority, and what it carries of it.
-func (a *adapter) mark(r *frame.Route, sl uint8) {
-	kind := qos.RoCE{V1: a.cfg.RoCE < RoCEv2, Port: a.cfg.UDPPort}
-	x := a.port.marking.RDMA(kind, 0, sl, r.TrafficClass, a.cfg.VLAN != 0)
-	r.Priority, r.TrafficClass = x.Priority, x.Class
-	if x.Tagged {
-		r.VLAN = uint16(x.Priority) << pcpShift // the link adds its VLAN
-	}
-}
-
 // pcpShift is where the priority is in a tag (IEEE 802.1Q, 9.6).
 const pcpShift = 13
 
-// mark lets what is sent from now on have the marks of the operative settings.
+// mark lets what is sent from now on have the marks of the rules and of the operative settings.
 func (p *portLoop) mark() {
 	p.marking.Applications, p.marking.Paused = p.operative.Applications, p.operative.PFC != 0
 	for _, n := range p.nics {
@@ -129,6 +118,7 @@ func (p *portLoop) mark() {
 			n.f.SetMarking(p.marking)
 		}
 	}
+	p.remark()
 }
 
 // policy returns the policy for RDMA connections of a port; nil: there is none.

@@ -41,6 +41,7 @@ type qp struct {
 	row          int       // doorbells since its posts began to wait for more
 	flows        []*flow   // of a raw packet QP
 	spreads      []*spread // that have a raw packet QP
+	choice       choice    // from which the marks of its route follow
 	joining      *joining  // waits for a quiet moment to move to the local path
 }
 
@@ -270,6 +271,9 @@ func (q *qp) change(m *command.ModifyQP) (err error) {
 	if err := a.engine.Modify(a.host.now(), q.tq, *m, route); err != nil {
 		route.Release()
 		return modifyError(err)
+	}
+	if m.Mask&command.MaskRoute != 0 {
+		q.choice = chosen(&m.Route)
 	}
 	if before != q.tq.Route() {
 		a.part()

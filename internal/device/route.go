@@ -35,7 +35,7 @@ func (a *adapter) route(av command.AddressVector) (*frame.Route, error) {
 	if av.FlowLabel > 0xfffff {
 		return nil, command.Errorf(command.Invalid, "FlowLabel is %#x, want 20 bits", av.FlowLabel)
 	}
-	a.mark(r, av.SL)
+	a.mark(r, chosen(&av))
 	if r.SrcPort == 0 {
 		r.SrcPort = sourcePort(src, r.Dst)
 	}

@@ -256,7 +256,7 @@ func (q *qp) passOn(next *qp) {
 	if o := q.cm; o != nil {
 		o.qp, next.cm, q.cm = next, o, nil
 	}
-	next.delegable, next.joining = q.delegable, q.joining
+	next.delegable, next.joining, next.choice = q.delegable, q.joining, q.choice
 	if j := q.joining; j != nil {
 		if j.q == q {
 			j.q = next
