@@ -55,6 +55,7 @@ func nodeOf(f *scenario.Fabric, i int, random func() uint64) lan.Node {
 	c := f.Switches[i]
 	n.Switch = ethernet.Config{MAC: eth.MAC{2, 0x73, 0x76, byte(i >> 16), byte(i >> 8), byte(i)}, Buffer: c.Buffer, Storm: c.Storm,
 		Seed: f.Seed<<20 ^ uint64(i), Random: random}
+	n.LLDP = lan.LLDP{On: c.LLDP, DCBX: c.DCBX, Protocol: c.Protocol, ETS: c.Weighted, Applications: c.Applications}
 	for _, l := range x.Links {
 		link := &f.Graph.Links[l]
 		p := ethernet.PortConfig{Rate: link.Rate, Delay: link.Delay, MTU: cable.MostMTU, Trust: c.Trust, Default: c.Default,

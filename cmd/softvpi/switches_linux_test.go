@@ -175,13 +175,16 @@ func countOf(t *testing.T, out, name string) int {
 func TestPFCHopByHop(t *testing.T) {
 	systemtest.Mark(t)
 	bin := t.TempDir()
-	if err := os.Symlink(os.Args[0], filepath.Join(bin, "softvpi")); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"softvpi", "mlxconfig"} {
+		if err := os.Symlink(os.Args[0], filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, c := range []struct{ script, wrong string }{
 		{"pcp", ""}, {"pcp", "host0"}, {"pcp", "spine0"},
 		{"dscp", ""}, {"dscp", "host1"}, {"dscp", "leaf1[3]"},
 		{"pause", ""}, {"pause", "host0"}, {"pause", "leaf0[1]"},
+		{"dcbx", ""}, {"dcbx", "host0"}, {"dcbx", "spine0[1]"},
 	} {
 		t.Run(c.script+" "+c.wrong, func(t *testing.T) {
 			p := newPlace(t)

@@ -26,7 +26,7 @@ do_fabric() { softvpi fabric do --name "$name" "$@"; }
 
 softvpi fabric run "$scenario" --timing --name "$name" >"$work/fabric" 2>&1 &
 children=$!
-until do_fabric help >/dev/null 2>&1; do alive $children fabric; done
+until do_fabric help >/dev/null 2>&1; do alive "${children%% *}" fabric; done
 for i in 0 1 2; do
 	softvpi up --skip-self-check --fabric "$name" --adapter "nic=192.0.2.1$i/24,fabric=host$i,linkmtu=4200${adapter-}" \
 		--socket "$work/$i.sock" --state "$work/$i" >"$work/$i.log" 2>&1 &
@@ -42,7 +42,7 @@ done
 for hop in "$@"; do
 	case $hop in host*) ;; *) do_fabric pfc "$hop" none ;; esac
 done
-if command -v ready >/dev/null; then ready; fi
+if command -v ready >/dev/null; then ready "$@"; fi
 
 for i in 0 1; do
 	SOFTVPI_SOCKET="$work/2.sock" softvpi nd_write_bw -S 192.0.2.12 -p "1000$i" >"$work/served$i" 2>&1 &

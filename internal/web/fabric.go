@@ -292,6 +292,12 @@ func (p fabricPort) Facts() (all []fact) {
 	if p.FlowControl != "" {
 		add("Flow control", "%s", p.FlowControl)
 	}
+	if p.Neighbour != "" {
+		add("Neighbour", "%s", p.Neighbour)
+	}
+	if p.DCBX != "" {
+		add("DCBX", "%s", p.DCBX)
+	}
 	if p.PVID > 0 || p.Trunk != "" {
 		add("VLANs", "%d without a tag, %s with one", p.PVID, orNone(p.Trunk))
 	}

@@ -10,8 +10,17 @@ import (
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
-// mostUrgent is how many pauses of a host wait for the line; of more the oldest is lost.
+// mostUrgent is how many pauses of a host, or frames of the switch, wait for the line; of more the oldest is lost.
 const mostUrgent = 16
+
+// Express sends a frame of the switch's own before all that waits, whatever is paused. It is the port's then.
+func (p *Port) Express(now clock.Time, f Ref) {
+	if p.down {
+		p.sw.store.Drop(f)
+		return
+	}
+	p.express(now, f)
+}
 
 // express puts a pause of the host before all that waits.
 func (p *Port) express(now clock.Time, f Ref) {

@@ -28,7 +28,7 @@ type Port struct {
 	rest      uint32
 	sending   charge // of the frame on the line
 	unlearned uint64 // sources of a domain of which there were too many
-	urgent    []Ref  // pauses of the host of a station, which go first
+	urgent    []Ref  // pauses of the host of a station, and frames of the switch, which go first
 	cfg       PortConfig
 	counters  Counters
 }
@@ -233,6 +233,10 @@ func (p *Port) SetUp(now clock.Time, up bool) {
 			p.lose(now, i)
 		}
 	}
+	for _, f := range p.urgent {
+		p.sw.store.Drop(f)
+	}
+	p.urgent = p.urgent[:0]
 	p.pauseTimes(now)
 	p.paused, p.stormy, p.told, p.behalf, p.again = 0, 0, 0, 0, clock.Never
 	if p.relay != nil && p.sw.isolated(p) {

@@ -8,10 +8,15 @@ import (
 	"github.com/softvpi/softvpi/internal/clock/due"
 	"github.com/softvpi/softvpi/internal/fabric/bridge"
 	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/wire/lldp"
 )
 
 // Switch is an Ethernet switch.
 type Switch struct {
+	// LLDP takes data units of LLDP that arrive at a port, which no switch forwards (IEEE 802.1AB, 7.1), valid until it returns; nil: they
+	// are dropped.
+	LLDP func(now clock.Time, port int, frame []byte)
+
 	cfg    Config
 	store  *Store
 	ports  []Port
@@ -86,6 +91,9 @@ func build(store *Store, cfg Config, ports []PortConfig) (*Switch, error) {
 	return s, nil
 }
 
+// MAC returns the switch's own.
+func (s *Switch) MAC() eth.MAC { return s.cfg.MAC }
+
 // Ports returns the number of ports.
 func (s *Switch) Ports() int { return len(s.ports) }
 
@@ -158,6 +166,8 @@ func (s *Switch) Receive(now clock.Time, port int, f Ref) {
 		d.Malformed++
 	case h.pause():
 		p.control(now, b)
+	case s.LLDP != nil && h.kind == lldp.EtherType && h.dst == lldp.NearestBridge:
+		s.LLDP(now, port, b)
 	case n > p.cfg.MTU+h.network:
 		d.TooLong++
 	default:

@@ -42,6 +42,7 @@ func init() {
 		"pfc":    {"PORT|SWITCH 3|none|adapter", "change the lossless priorities of a port, or of all of a switch, or make a host follow its adapter", setPFC},
 		"ports":  {"", "list the ports of the Ethernet with what they have sent, lost and marked", listPorts},
 		"port":   {"PORT", "show the counters of a port of the Ethernet", showPort},
+		"lldp":   {"SWITCH|all", "say what switches have heard by LLDP, and agreed by DCBX", listLLDP},
 		"macs":   {"SWITCH", "list the addresses that a switch has learned", listMACs},
 	}
 }
@@ -156,6 +157,7 @@ func (n *Network) restore(now clock.Time, a, b ethernet.End) {
 		if e.Node >= 0 && n.jacks[e.Node] != nil {
 			n.jacks[e.Node].tell()
 		}
+		n.changed(now, e)
 	}
 }
 
@@ -355,6 +357,7 @@ func setPFC(n *Network, now clock.Time, args []string) (string, error) {
 			return "", err
 		}
 		n.own[e.Node] = n.Host(e.Node)
+		n.changed(now, e)
 		n.fabric.Wake(e.Node)
 	}
 	return "", nil

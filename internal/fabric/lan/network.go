@@ -21,6 +21,8 @@ type Config struct {
 // Node is a host or a switch.
 type Node struct {
 	Name string
+	// LLDP is what a switch says of itself.
+	LLDP LLDP
 	// Station is how the host's end of its link is configured; nil: the node is a switch, of these ports.
 	Station *ethernet.StationConfig
 	// Own says that the host's end obeys and sends the pauses of its configuration, whatever the adapter's port does; false: it does as
@@ -49,6 +51,7 @@ type Network struct {
 	pulled map[ethernet.End]clock.Time
 	flaps  clock.Time // when the first of them is put back in
 	news   []*Jack
+	agents agents
 }
 
 // NodeError says which node's configuration is invalid, and how.
@@ -88,6 +91,7 @@ func New(now clock.Time, cfg Config) (*Network, error) {
 			n.fabric.SetUp(now, ethernet.End{Node: i}, false)
 		}
 	}
+	n.newAgents(now)
 	return n, nil
 }
 
@@ -153,13 +157,16 @@ func (n *Network) Find(name string) int {
 }
 
 // Deadline returns when Advance is wanted next.
-func (n *Network) Deadline() clock.Time { return clock.Min(n.fabric.Deadline(), n.flaps) }
+func (n *Network) Deadline() clock.Time {
+	return clock.Min(clock.Min(n.fabric.Deadline(), n.flaps), n.nextWord())
+}
 
 // Advance lets happen what is due.
 func (n *Network) Advance(now clock.Time) {
 	if n.flaps <= now {
 		n.endFlaps(now)
 	}
+	n.speak(now)
 	n.fabric.Advance(now)
 	for {
 		node, _, ok := n.fabric.Room()

@@ -64,6 +64,7 @@ func (n *Network) State(now clock.Time, at ethernet.End) state.Port {
 			s.Trunk = cfg.Tagged.String()
 		}
 	}
+	s.Neighbour, s.DCBX = n.neighbourText(at)
 	paused, pausing := p.Paused(now)
 	s.Paused, s.Pausing = set(paused), set(pausing)
 	d := &c.Dropped
@@ -118,6 +119,12 @@ func counterLines(s *state.Port) string {
 		state = "up"
 	}
 	fmt.Fprintf(&b, "%s to %s: %s%s\n", endOf(s.Node, s.Port, s.Host), s.Peer, state, settings(s))
+	if s.Neighbour != "" {
+		line("neighbour", s.Neighbour)
+	}
+	if s.DCBX != "" {
+		line("DCBX", s.DCBX)
+	}
 	line("frames received", s.InFrames)
 	line("bytes received", s.InBytes)
 	line("frames sent", s.OutFrames)

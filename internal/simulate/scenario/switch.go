@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/dcb"
 	"github.com/softvpi/softvpi/internal/fabric/ethernet"
+	"github.com/softvpi/softvpi/internal/qos"
 )
 
 // Switch is how a switch is set: its own settings, and those of all its ports.
@@ -18,8 +20,13 @@ type Switch struct {
 	// Trust gives what arrives its priority, and Default what that leaves.
 	Trust   ethernet.Trust
 	Default uint8
-	Groups  [ethernet.Priorities]ethernet.Group
-	Queues  [ethernet.Priorities]ethernet.Queue
+	// LLDP says that a live switch tells of itself, DCBX that it offers its settings to hosts, and Applications priorities. Weighted says
+	// that somebody has chosen the shares of queues.
+	LLDP, DCBX, Weighted bool
+	Protocol             dcb.Protocol
+	Applications         []qos.Application
+	Groups               [ethernet.Priorities]ethernet.Group
+	Queues               [ethernet.Priorities]ethernet.Queue
 }
 
 // Limits of switches, those of internal/fabric/ethernet.
@@ -34,7 +41,7 @@ const (
 // switches reads the settings of all switches, and those of some that differ.
 func (s *Scenario) switches(o *object) {
 	n := o.r
-	base := &Switch{Path: "switch", Buffer: ethernet.DefaultBuffer, Storm: ethernet.DefaultStorm, Trust: ethernet.TrustDSCP}
+	base := &Switch{Path: "switch", Buffer: ethernet.DefaultBuffer, Storm: ethernet.DefaultStorm, Trust: ethernet.TrustDSCP, LLDP: true}
 	for i := range base.Queues {
 		base.Queues[i].ECN.Leaving = true
 	}
@@ -91,11 +98,13 @@ func (s *Switch) read(o *object) {
 	s.Quanta = uint16(o.int("quanta", int(s.Quanta), 0, 0xffff))
 	s.flowControl(o)
 	s.Trust, s.Default = o.trust(s.Trust, s.Default)
+	s.lldp(o)
 	for i := range s.Groups {
 		readGroup(&s.Groups[i], o)
 		readQueue(&s.Queues[i], o)
 	}
 	s.weights(o)
+	s.Weighted = s.Weighted || o.has("weights") || o.has("strict")
 	strict := o.priorities("strict", 0)
 	each := o.object("priorities")
 	for i := range s.Groups {
@@ -109,6 +118,7 @@ func (s *Switch) read(o *object) {
 		readGroup(&s.Groups[i], x)
 		readQueue(&s.Queues[i], x)
 		s.Queues[i].Weight = uint8(x.int("weight", int(s.Queues[i].Weight), 0, mostWeight))
+		s.Weighted = s.Weighted || x.has("weight")
 		x.end()
 	}
 	each.end()
@@ -127,6 +137,26 @@ func (s *Switch) flowControl(o *object) {
 		s.Flow = ethernet.PriorityPause
 	default:
 		s.Flow = ethernet.NoFlowControl
+	}
+}
+
+// lldp reads what live switches say of themselves: lldp, dcbx, applications.
+func (s *Switch) lldp(o *object) {
+	if lldp := o.bool("lldp"); o.has("lldp") {
+		s.LLDP = lldp
+	}
+	if name := o.choice("dcbx", "off", "auto", "ieee", "cee"); o.has("dcbx") {
+		s.DCBX = name != "off"
+		s.Protocol, _ = dcb.ParseProtocol(name)
+	}
+	if s.DCBX && !s.LLDP {
+		o.r.fail(o.where("dcbx"), o.field("dcbx"), s.Protocol.String(), "off where lldp is false")
+	}
+	if text := o.text("applications", qos.None); o.has("applications") {
+		var err error
+		if s.Applications, err = qos.ParseApplications(text); err != nil {
+			o.r.wrong(o.where("applications"), o.field("applications"), "priorities of applications, as port:4791=3,ethertype:0x8915=5")
+		}
 	}
 }
 
