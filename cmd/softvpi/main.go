@@ -70,25 +70,28 @@ func start(ctx context.Context, env tool.Env) int {
 
 // cli is the command line of softvpi itself.
 type cli struct {
-	Up       upCmd       `cmd:"" help:"Run the driver: bring the adapters up and let programs attach."`
-	Status   statusCmd   `cmd:"" help:"Show the adapters, ports, GIDs and queue pairs of the running driver."`
-	Wait     waitCmd     `cmd:"" help:"Wait until a driver runs and programs can attach."`
-	Down     downCmd     `cmd:"" help:"Stop the running driver, and wait until it has ended."`
-	Link     linkCmd     `cmd:"" help:"Show or set what a link does to packets: loss, delay and so on."`
-	QoS      qosCmd      `cmd:"" name:"qos" help:"Show or set what ports do about priorities, and what DCBX has agreed."`
-	Adapter  adapterCmd  `cmd:"" help:"Enable or disable an adapter while programs use it."`
-	Reg      regCmd      `cmd:"" passthrough:"" help:"Read and change the driver's registry, with the syntax of Windows' reg.exe."`
-	Counters countersCmd `cmd:"" passthrough:"" help:"List, read, watch and reset the counters of the adapters."`
-	Events   eventsCmd   `cmd:"" passthrough:"" help:"List or follow the events of the driver."`
-	Web      webCmd      `cmd:"" help:"Print a link to the device manager pages of the running driver."`
-	Verbs    verbsCmd    `cmd:"" help:"Run unmodified verbs programs on the adapters, or find out why one does not see them."`
-	Fabric   fabricCmd   `cmd:"" help:"Run an InfiniBand fabric of virtual nodes, or print the netlist of one."`
-	Simulate simulateCmd `cmd:"" help:"Run a scenario of Ethernet switches and RDMA hosts in virtual time, with PFC, ECN and DCQCN."`
-	Tools    toolsCmd    `cmd:"" help:"List the tools, or create links to call them by name."`
-	RunDemo  demoCmd     `cmd:"" name:"run-demo" help:"Bring up two adapters and show them at work, as make run does."`
-	Bench    benchCmd    `cmd:"" help:"Measure bandwidth, latency, waiting and scale compared with TCP, as make bench does."`
-	Version  versionCmd  `cmd:"" help:"Print the version."`
+	Up         upCmd         `cmd:"" help:"Run the driver: bring the adapters up and let programs attach."`
+	Status     statusCmd     `cmd:"" help:"Show the adapters, ports, GIDs and queue pairs of the running driver."`
+	Wait       waitCmd       `cmd:"" help:"Wait until a driver runs and programs can attach."`
+	Down       downCmd       `cmd:"" help:"Stop the running driver, and wait until it has ended."`
+	Link       linkCmd       `cmd:"" help:"Show or set what a link does to packets: loss, delay and so on."`
+	QoS        qosCmd        `cmd:"" name:"qos" help:"Show or set what ports do about priorities, and what DCBX has agreed."`
+	Adapter    adapterCmd    `cmd:"" help:"Enable or disable an adapter while programs use it."`
+	Reg        regCmd        `cmd:"" passthrough:"" help:"Read and change the driver's registry, with the syntax of Windows' reg.exe."`
+	Counters   countersCmd   `cmd:"" passthrough:"" help:"List, read, watch and reset the counters of the adapters."`
+	Events     eventsCmd     `cmd:"" passthrough:"" help:"List or follow the events of the driver."`
+	Web        webCmd        `cmd:"" help:"Print a link to the device manager pages of the running driver."`
+	Verbs      verbsCmd      `cmd:"" help:"Run unmodified verbs programs on the adapters, or find out why one does not see them."`
+	Fabric     fabricCmd     `cmd:"" help:"Run an InfiniBand fabric of virtual nodes, or print the netlist of one."`
+	Simulate   simulateCmd   `cmd:"" help:"Run a scenario of Ethernet switches and RDMA hosts in virtual time, with PFC, ECN and DCQCN."`
+	Tools      toolsCmd      `cmd:"" help:"List the tools, or create links to call them by name."`
+	Man        manCmd        `cmd:"" help:"Write the manual page of softvpi, a command or a tool, or all of them into a directory."`
+	Completion completionCmd `cmd:"" help:"Write a script by which a shell (bash, zsh, fish) completes the command lines of softvpi and its tools."`
+	RunDemo    demoCmd       `cmd:"" name:"run-demo" help:"Bring up two adapters and show them at work, as make run does."`
+	Bench      benchCmd      `cmd:"" help:"Measure bandwidth, latency, waiting and scale compared with TCP, as make bench does."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
 
+	Complete     completeCmd     `cmd:"" hidden:"" help:"Print the words that may complete a command line."`
 	BenchTCP     benchTCPCmd     `cmd:"" name:"bench-tcp" hidden:"" help:"Be one side of bench's plain TCP sender."`
 	BenchWorker  benchWorkerCmd  `cmd:"" name:"bench-worker" hidden:"" help:"Be a program that bench tells what to do."`
 	BenchFrames  benchFramesCmd  `cmd:"" name:"bench-frames" hidden:"" help:"Be a program that sends or receives Ethernet frames for bench."`
@@ -105,6 +108,14 @@ type session struct {
 // exit ends parsing after help was printed.
 type exit int
 
+func newParser(env tool.Env) (*kong.Kong, error) {
+	return kong.New(&cli{}, kong.Name("softvpi"),
+		kong.Description("A software RDMA (RoCE) adapter and its driver stack in user space. Every tool runs too: softvpi nd_send_bw -h; softvpi tools list names them."),
+		kong.UsageOnError(), kong.Vars{"ibsimDefault": ibsim.DefaultName, "ibsimName": cmp.Or(os.Getenv("IBSIM_SOCKNAME"),
+			ibsim.DefaultName)}, kong.Writers(env.Stdout, env.Stderr), kong.Exit(func(code int) { panic(exit(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+}
+
 func command(ctx context.Context, env tool.Env) (status int) {
 	defer func() {
 		switch x := recover().(type) {
@@ -115,11 +126,7 @@ func command(ctx context.Context, env tool.Env) (status int) {
 			panic(x)
 		}
 	}()
-	parser, err := kong.New(&cli{}, kong.Name("softvpi"),
-		kong.Description("A software RDMA (RoCE) adapter and its driver stack in user space. Every tool runs too: softvpi nd_send_bw -h; softvpi tools list names them."),
-		kong.UsageOnError(), kong.Vars{"ibsimDefault": ibsim.DefaultName, "ibsimName": cmp.Or(os.Getenv("IBSIM_SOCKNAME"),
-			ibsim.DefaultName)}, kong.Writers(env.Stdout, env.Stderr), kong.Exit(func(code int) { panic(exit(code)) }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	parser, err := newParser(env)
 	if err != nil {
 		return env.Fail(err)
 	}
