@@ -37,7 +37,7 @@ func (p *Port) SetFlowControl(now clock.Time, w *Wire, cfg pause.Config) {
 		cfg = pause.Config{MAC: cfg.MAC, Rate: cfg.Rate}
 	}
 	p.flow.Set(now, cfg)
-	p.Scheduler.Pause(p.flow.Paused(now))
+	p.followFlow(now)
 }
 
 // FlowControl returns the engine of the port's flow control; nil: it has no wire of whole Ethernet frames.
@@ -78,7 +78,7 @@ func (p *Port) toFlow(now clock.Time, w *Wire, in []frame.In) []frame.In {
 		}
 	}
 	if kept < len(in) {
-		p.Scheduler.Pause(w.flow.Paused(now))
+		p.followFlow(now)
 	}
 	return in[:kept]
 }
@@ -100,6 +100,13 @@ func (w *Wire) hearsControl(dst eth.MAC) bool {
 func (p *Port) followFlow(now clock.Time) {
 	if p.flow != nil {
 		p.Scheduler.Pause(p.flow.Paused(now))
+		obeyed := p.flow.Config().Obeys.Priorities
+		for _, s := range p.stations {
+			if s.patient != nil && s.obeyed != obeyed {
+				s.obeyed = obeyed
+				s.patient.SetLossless(obeyed)
+			}
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package port
 import (
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/frame"
@@ -171,4 +172,50 @@ type taker struct{ card }
 func (t *taker) Take(now clock.Time, in []frame.In) (int, uint32) {
 	t.Receive(now, in)
 	return len(in), 0
+}
+
+// patient is a function that is told where nothing is lost.
+type patient struct {
+	card
+	lossless uint8
+}
+
+func (p *patient) SetLossless(priorities uint8) { p.lossless = priorities }
+
+// TestFlow_Lossless: functions know at which priorities the port obeys pauses, those too that come later, and that it obeys none while the
+// receive path stands still.
+func TestFlow_Lossless(t *testing.T) {
+	d := newDropless(Forever, pause.Scope{})
+	var all []*patient
+	add := func() {
+		x := &patient{card: card{queues: queues{due: clock.Never}}}
+		d.Attach(x, Station{MAC: eth.MAC{2, 0, 0, 0, 1, byte(len(all))}}).Plug(d.w, netip.Addr{}, nil)
+		all = append(all, x)
+	}
+	want := func(when string, priorities uint8) {
+		t.Helper()
+		for i, x := range all {
+			if x.lossless != priorities {
+				t.Errorf("%s: function %d knows %08b, want %08b", when, i, x.lossless, priorities)
+			}
+		}
+	}
+	add()
+	d.SetFlowControl(0, d.w, pause.Config{Obeys: pause.Only(1 << 3)})
+	want("PFC", 1<<3)
+	add()
+	d.Advance(1)
+	want("one more", 1<<3)
+	d.SetFlowControl(2, d.w, pause.Config{Obeys: pause.Whole})
+	want("global pause", pause.All)
+	d.SetWatch(Watch{Timeout: time.Millisecond})
+	d.arrive(2, 1, 100, 3)
+	for now := micro(1); now < micro(2000); now += micro(10) {
+		d.Advance(now)
+	}
+	want("while the path stands still", 0)
+	d.f.receives = 1
+	d.Advance(micro(3000))
+	d.Advance(micro(3001))
+	want("afterwards", pause.All)
 }

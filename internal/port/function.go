@@ -72,6 +72,13 @@ type Lender interface {
 	Lent() bool
 }
 
+// Patient is a Function that takes what is late for lost, unless the wire pauses where it would lose.
+type Patient interface {
+	Function
+	// SetLossless tells it at which priorities the port obeys pauses, bit p for priority p, when that has changed.
+	SetLossless(priorities uint8)
+}
+
 // Placer is a Function that knows where the payloads of packets belong before they are opened, so that opening them
 // copies them there.
 type Placer interface {

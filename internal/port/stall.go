@@ -71,7 +71,7 @@ func (p *Port) observe(now clock.Time) {
 		w.critical = true
 		w.counted.Critical++
 		p.flow.Set(now, pause.Config{MAC: w.wanted.MAC, Rate: w.wanted.Rate})
-		p.Scheduler.Pause(p.flow.Paused(now))
+		p.followFlow(now)
 	}
 }
 

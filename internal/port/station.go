@@ -45,6 +45,8 @@ type Station struct {
 	lender   Lender // likewise
 	waiter   Waiter
 	filler   Filler
+	patient  Patient
+	obeyed   uint8   // priorities that patient was told
 	steerer  Steerer // function of a Steered station
 	taker    Taker   // function of an Agent station
 	wires    []*Wire
@@ -83,6 +85,7 @@ func (p *Port) Attach(f Function, s Station) *Station {
 	s.lender, _ = f.(Lender)
 	s.waiter, _ = f.(Waiter)
 	s.filler, _ = f.(Filler)
+	s.patient, _ = f.(Patient)
 	switch s.Kind {
 	case Steered:
 		s.steerer = f.(Steerer)

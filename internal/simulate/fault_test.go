@@ -87,6 +87,25 @@ func TestFaults_PFC(t *testing.T) {
 	})
 }
 
+// TestFaults_LongPause: a sender whose priority is lossless sends nothing again for a pause, however long, until its ACK timer ends: what
+// is late is not lost. One that obeys no pauses looks for losses long before, and finds none.
+func TestFaults_LongPause(t *testing.T) {
+	for _, c := range []struct {
+		nic   string
+		again bool
+	}{
+		{`"timeout": 14, "pfc": [3]`, false}, // 67 ms
+		{`"timeout": 11, "pfc": [3]`, true},  // 8.4 ms
+	} {
+		x := run(t, fmt.Sprintf(`{"topology": {"senders": 3, "rate": "10Gb/s"}, "switch": {"pfc": [3], "buffer": "4MB"}, "nic": {%s},
+			"faults": [{"kind": "storm", "port": "receiver", "at": "1ms", "until": "41ms"}], "duration": "60ms",
+			"workload": {"kind": "incast"}}`, c.nic))
+		if s := x.Summary; s.Drops > 0 || s.Pauses == 0 || s.Failed > 0 || (s.Again > 0) != c.again {
+			t.Errorf("%s: %+v", c.nic, s)
+		}
+	}
+}
+
 // TestLearning: switches that learn bring all flows of a VLAN to their ends, flood only what they do not know yet, and only in the VLAN.
 func TestLearning(t *testing.T) {
 	both(t, func(t *testing.T, lean bool) {

@@ -9,6 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric/ethernet"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/internal/pause"
 	"github.com/softvpi/softvpi/internal/port"
 	"github.com/softvpi/softvpi/internal/simulate/scenario"
 	"github.com/softvpi/softvpi/internal/simulate/workload"
@@ -63,6 +64,12 @@ func newRCHost(sh *shard, node int) (*rcHost, error) {
 	}
 	if err = h.engine.SetCongestion(h.nic.Congestion); err != nil {
 		return nil, err
+	}
+	switch wire := sh.Station(h.node).Wire().Config(); wire.FlowControl {
+	case ethernet.GlobalPause:
+		h.engine.SetLossless(pause.All)
+	case ethernet.PriorityPause:
+		h.engine.SetLossless(wire.Lossless)
 	}
 	h.port.Attach(h.engine, port.Station{MAC: mac(node)}).Plug(&h.wire, netip.Addr{}, nil)
 	sh.r.n.head(h.buf[:], node)

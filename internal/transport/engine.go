@@ -58,6 +58,7 @@ type Engine struct {
 	arrived     int        // packets since the last Transmit
 	deferred    clock.Time // since when Transmit defers ACKs; 0: it does not
 	trail       trailing
+	lossless    uint8  // priorities that lose nothing, see SetLossless
 	held        qpList // QPs that hold an ACK
 	locals      qpList // QPs on the local path
 	raw         qpList // raw packet QPs with something to transmit
@@ -94,6 +95,14 @@ func New(cfg Config) (*Engine, error) {
 
 // Counters returns the engine's counters, which keep counting.
 func (e *Engine) Counters() *Counters { return &e.counters }
+
+// SetLossless says at which priorities the wire loses nothing because it pauses instead, bit p for priority p. There only what a responder
+// reports and the ACK timer tell of losses, as with a network card: an answer that is late waits in a queue, for as long as others pause
+// that, and a packet that was sent again would make the queue longer. At other priorities probes look for losses long before a time-out.
+func (e *Engine) SetLossless(priorities uint8) { e.lossless = priorities }
+
+// patient reports whether what is late is not lost.
+func (q *QP) patient() bool { return q.eng.lossless>>q.priority&1 != 0 }
 
 // Failed returns how many QPs are in the Error state.
 func (e *Engine) Failed() int { return e.failed }

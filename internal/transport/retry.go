@@ -51,6 +51,8 @@ func (q *QP) overdue(now clock.Time) {
 	repairs := q.win.keeping.shown && q.repairs()
 	gap := repairs && s.nakSeen && s.probes < selectiveChecks
 	switch {
+	case !gap && q.patient():
+		q.eng.timers.arm(q, s.expires)
 	case !gap && (s.checked || s.asked.After(s.una) && q.win.passed > s.sentAt.Add(q.win.rtt)):
 		q.probe()
 	case repairs:

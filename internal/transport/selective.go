@@ -120,7 +120,7 @@ func (q *QP) nextRun() int {
 func (q *QP) repeated(now clock.Time) bool {
 	s := &q.req
 	m := &s.selective
-	if q.flight() == 0 || s.rnrWait || s.probing || !q.repairs() {
+	if q.flight() == 0 || s.rnrWait || s.probing || !q.repairs() || q.patient() {
 		return false
 	}
 	if mark, ok := m.points.take(); ok {

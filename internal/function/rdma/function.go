@@ -136,6 +136,9 @@ func (f *Function) Transmit(now clock.Time, priority uint8, out []frame.Out) int
 // Take implements port.Waiter.
 func (f *Function) Take(now clock.Time, in []frame.In) (int, uint32) { return f.Engine.Take(now, in) }
 
+// SetLossless implements port.Patient.
+func (f *Function) SetLossless(priorities uint8) { f.Engine.SetLossless(priorities) }
+
 // Lent implements port.Lender.
 func (f *Function) Lent() bool { return f.Engine.Lent() }
 
