@@ -22,10 +22,11 @@ type QP struct {
 	state command.QPState
 
 	srq, signalAll bool
-	unsent         bool // in the engine's list of packets without acknowledgement
-	woken          bool // taken from its window's waiting list for the coming turn
-	flushing       bool // in the engine's flush list
-	blockSelf      bool // gets nothing of what it sends to its own groups
+	unsent         bool      // in the engine's list of packets without acknowledgement
+	woken          bool      // taken from its window's waiting list for the coming turn
+	flushing       bool      // in the engine's flush list
+	blockSelf      bool      // gets nothing of what it sends to its own groups
+	service        ib.Opcode // what the opcodes of its packets add to those of RC
 
 	cast netip.Addr // address from which it last sent to a group
 	raw  *rawPair   // of a raw packet QP
@@ -36,8 +37,7 @@ type QP struct {
 	deadlines [timerKinds]deadline
 
 	pd             memory.PD
-	domain         uint32    // XRC
-	service        ib.Opcode // what the opcodes of its packets add to those of RC
+	domain         uint32 // XRC
 	sendCQ, recvCQ CQRef
 	sq             SendQueue
 	rq             RecvQueue
@@ -47,25 +47,26 @@ type QP struct {
 
 	attr  command.ModifyQP // as last set; State, Mask and QP are not kept up to date
 	route *frame.Route
-	// priority is that of route; for UD, that of the next datagram.
+	// priority is that of route; for UD, that of the next datagram. It and the small fields behind it fill a word: a QP must not grow
+	// into the next size class of the heap, of 1280 bytes.
 	priority uint8
+	capable  bool         // its packets say that switches may mark them
+	ecn      uint8        // what they would say else
+	carrier  path.Carrier // who carries its messages
 	pkey     ib.PKey
-	mtu      int
 	// srcPort is the UDP port from which the peer sends; 0: not known yet, not checked, or not RoCE v2.
 	srcPort uint16
+	mtu     int
 
 	win     *window
 	react   *congestion.ReactionPoint // nil: nothing has limited its rate
 	bucket  *congestion.Bucket        // nil: its program does not limit its rate
 	limit   command.LimitQP           // what its program has asked for
 	answer  *answer                   // nil: no packet for it was marked
-	capable bool                      // its packets say that switches may mark them
-	ecn     uint8                     // what they would say else
 	copying int                       // copies in progress
 	counted int                       // packets of this QP in win.inFlight
 	wants   int                       // packets of room that it waits for
 	pair    *Pair                     // with the other end, if that is on an engine of the same loop
-	carrier path.Carrier              // who carries its messages
 
 	tags *tagging // with an SRQ that matches tags
 
