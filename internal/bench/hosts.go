@@ -9,14 +9,18 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/os/paths"
 )
 
+// threadKeys are those with which queues have threads on two processors too.
+var threadKeys = []string{"*RSSProfile=4"}
+
 // frameKeys are those without which frames pass one by one, as they are.
-var frameKeys = []string{"*LsoV2IPv4", "*LsoV2IPv6", "*TCPUDPChecksumOffloadIPv4", "*TCPUDPChecksumOffloadIPv6", "*IPChecksumOffloadIPv4",
-	"*RscIPv4", "*RscIPv6"}
+var frameKeys = []string{"*LsoV2IPv4=0", "*LsoV2IPv6=0", "*TCPUDPChecksumOffloadIPv4=0", "*TCPUDPChecksumOffloadIPv6=0",
+	"*IPChecksumOffloadIPv4=0", "*RscIPv4=0", "*RscIPv6=0"}
 
 // mtus are those that are measured.
 var mtus = []int{1500, 9000}
@@ -36,6 +40,7 @@ func (r *runner) hosts() error {
 			figure{name("TCP, four streams"), unit, name("four"), loop, name("four loop"), nil},
 			figure{name("TCP, four streams, beside veth"), unit, name("four"), "veth", name("four veth"), nil},
 			figure{name("the loop, four streams, beside veth"), unit, name("four loop"), "veth", name("four veth"), nil},
+			figure{name("TCP, four streams, threads for queues"), unit, name("threads"), "the loop alone", name("four"), nil},
 			figure{name("TCP frame by frame, without offloads"), unit, name("frames"), loop + " without headers", name("frames loop"),
 				timesAtLeast(0.8)})
 	}
@@ -79,6 +84,7 @@ func (r *runner) hostsOf(mtu int, s samples) error {
 		{r.throughVeth, map[string]int{"one veth": 1, "four veth": 4}},
 		{func(mtu int) (*through, error) { return r.throughDriver(mtu) }, map[string]int{"one": 1, "four": 4}},
 		{func(mtu int) (*through, error) { return r.throughLoop(mtu, true) }, map[string]int{"one loop": 1, "four loop": 4}},
+		{func(mtu int) (*through, error) { return r.throughDriver(mtu, threadKeys...) }, map[string]int{"threads": 4}},
 		{func(mtu int) (*through, error) { return r.throughDriver(mtu, frameKeys...) }, map[string]int{"frames": 1}},
 		{func(mtu int) (*through, error) { return r.throughLoop(mtu, false) }, map[string]int{"frames loop": 1}},
 	} {
@@ -150,7 +156,7 @@ func (r *runner) throughVeth(mtu int) (*through, error) {
 	return &through{path: p, done: func() { _ = done() }}, nil
 }
 
-// throughDriver starts a driver with two adapters at one port. Keys are set to 0.
+// throughDriver starts a driver with two adapters at one port. Keys are set: "*RSS=0".
 func (r *runner) throughDriver(mtu int, keys ...string) (*through, error) {
 	return r.throughProcess(mtu, func(p *path, dir string) (*process, error) {
 		var adapters []string
@@ -168,7 +174,8 @@ func (r *runner) throughDriver(mtu int, keys ...string) (*through, error) {
 		var commands [][]string
 		for _, name := range []string{"a", "b"} {
 			for _, key := range keys {
-				commands = append(commands, r.own("reg", "add", key, "--adapter", name, "/d", "0"))
+				key, value, _ := strings.Cut(key, "=")
+				commands = append(commands, r.own("reg", "add", key, "--adapter", name, "/d", value))
 			}
 			commands = append(commands, r.own("adapter", "restart", name))
 		}

@@ -27,7 +27,7 @@ var softEthernet = CounterSet{
 		total("Bad headers", "bad_header_frames", "frames", "frames of the host whose virtio header says what cannot be, or that are longer than any"),
 		total("Finished for the host", "finished_frames", "frames", "frames of the host that were cut, or whose checksums were made, because a key switches the offload off"),
 		total("Host blocked", "host_blocked", "times", "times that the host had no room for a frame, which then waited"),
-		total("Written by threads", "threaded_frames", "frames", "frames for the host that were handed to the threads of their queues, because several queues were busy"),
+		total("By threads", "threaded_frames", "frames", "frames that the threads of their queues read from the host, or were handed for it, because several queues were busy"),
 		total("Reading paused", "reading_paused", "times", "times that nothing was read from the host because all buffers were in use"),
 	),
 }

@@ -39,7 +39,7 @@ type nic struct {
 
 // newNIC gives an adapter an Ethernet function, which does not work yet.
 func newNIC(a *adapter, c *EthernetConfig) *nic {
-	n := &nic{a: a, side: hostside.New(c.Host, c.Raised), cfg: c.Config}
+	n := &nic{a: a, side: hostside.New(c.Host, c.Raised, a.host.Wake), cfg: c.Config}
 	a.port.nics = append(a.port.nics, n)
 	return n
 }

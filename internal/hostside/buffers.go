@@ -23,10 +23,14 @@ type buffer struct {
 // pool is a bounded number of buffers, made when they are first needed, for a bounded number of bytes.
 type pool struct {
 	free []*buffer
-	left int // that may still be made
+	made int // that there may be
+	left int // of these, that may still be made
 	size int
 	room int // bytes that the function may still have in them, before the next is the last
 }
+
+// newPool returns a pool of n buffers.
+func newPool(n, size, room int) pool { return pool{made: n, left: n, size: size, room: room} }
 
 // some reports whether get returns a buffer.
 func (p *pool) some() bool { return p.room > 0 && (len(p.free) > 0 || p.left > 0) }

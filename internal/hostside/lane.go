@@ -5,156 +5,137 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/softvpi/softvpi/internal/clock"
-	"github.com/softvpi/softvpi/internal/function/ethernet"
-	"github.com/softvpi/softvpi/internal/function/ethernet/rss"
 	"github.com/softvpi/softvpi/internal/os/processors"
+	"github.com/softvpi/softvpi/internal/wait"
 )
 
-// Apart is an end whose queues may be written to by threads of their own.
-type Apart interface {
-	// Writer returns what writes whole frames to a queue, with their virtio headers, for as long as the end has the queue. It may
-	// be called by any thread, but by one at a time, and not beside Write for the same queue.
-	Writer(queue int) func(frame []byte) Outcome
+// Queue is a queue of an end as its thread has it, for as long as the end has the queue. It may be used by any thread, but by one
+// at a time.
+type Queue interface {
+	// Write writes a whole frame, with its virtio header, not beside End.Write for the queue.
+	Write(frame []byte) Outcome
+	// Read reads the next frame, not beside End.Read for the queue, and returns its length. 0: none waits; -1: something is wrong
+	// with the queue, which End.Read finds out.
+	Read(b []byte) int
+	// Descriptor becomes readable when frames wait.
+	Descriptor() int
 }
 
 const (
 	// laneFrames is how many frames wait for a queue's thread; what does not fit waits in the function's ring.
 	laneFrames = 32
-	// busyFrames in busyTime make a queue a busy one.
-	busyFrames = 8
-	busyTime   = 2 * time.Millisecond
-	// fewProcessors leave none for threads beside the loop's and those of programs.
-	fewProcessors = 2
+	// laneBurst is how many frames a thread writes, and then reads, before it looks again at what it is to do.
+	laneBurst = 16
+	// laneLarge and laneSmall are how many buffers a thread has to read into, at most.
+	laneLarge, laneSmall = 4, 64
 )
 
-// lanes say whether queues are written to by threads of their own. While frames arrive for one queue alone, whoever drives the
-// function writes them: handing a frame over costs a copy, and the wake-up of a thread. Once two are busy, each queue has its
-// thread, on its processor, until fewer are; a queue goes back when its thread has written all it was given, so that its frames
-// stay in order. That takes processors: where there are two in all, for programs too, threads make the work dearer than they make
-// it faster (test/ethernet/bench.sh has both), so that there they are only for the profiles that keep queues where they are.
-type lanes struct {
-	apart  bool    // there may be threads
-	of     []*lane // by queue; nil until two queues have been busy
-	counts [mostLanes]uint16
-	many   bool // two queues are busy
-	from   clock.Time
-}
+// Who reads a queue.
+const (
+	ownerReads  = iota
+	threadReads // until it is recalled
+	recalled    // the thread is to leave off; when it has, the owner reads
+	broken      // the thread has, since something is wrong with the queue
+)
 
-// mostLanes is how many queues an end has at most.
-const mostLanes = 64
-
-// note notes frames of a queue, and decides anew whether there are several busy ones.
-func (l *lanes) note(now clock.Time, queue, frames int) {
-	if now >= l.from.Add(busyTime) {
-		busy := 0
-		for i, n := range l.counts {
-			if n >= busyFrames {
-				busy++
-			}
-			l.counts[i] = 0
-		}
-		l.many, l.from = busy > 1 && now < l.from.Add(2*busyTime), now
-	}
-	l.counts[queue] = uint16(min(int(l.counts[queue])+frames, busyFrames))
-}
-
-// lane returns the thread that is to write frames of a queue, nil if the caller is.
-func (s *Side) lane(now clock.Time, queue, frames int) *lane {
-	l := &s.lanes
-	if !l.apart {
-		return nil
-	}
-	l.note(now, queue, frames)
-	if l.of == nil {
-		if !l.many {
-			return nil
-		}
-		end := s.end.(Apart)
-		for q, p := range s.f.Processors()[:min(s.end.Queues(), s.f.ReceiveQueues())] {
-			l.of = append(l.of, startLane(end.Writer(q), p.Of()))
-		}
-	}
-	if queue >= len(l.of) || !l.many && l.of[queue].empty() {
-		return nil
-	}
-	return l.of[queue]
-}
-
-// endLanes ends all threads. What they have not written is lost.
-func (s *Side) endLanes() {
-	for _, l := range s.lanes.of {
-		l.end()
-	}
-	s.Counters()
-	s.lanes = lanes{}
-}
-
-// startLanes decides whether the queues of a function that is attached may have threads.
-func (s *Side) startLanes() {
-	c := s.f.Config()
-	_, apart := s.end.(Apart)
-	s.lanes.apart = apart && s.end.Queues() > 1 && (rss.Profile(c.RSSProfile).Static() || len(c.Machine) > fewProcessors)
-}
-
-// lane is a thread that writes frames to a queue of the host's. One thread puts them in.
+// lane is the thread of a queue of the host's, on the queue's processor: it writes frames, and reads them while that is lent to it.
+// One other thread, the owner, puts in what it writes and takes what it has read. While a buffer is missing nothing is read, so
+// that the host's own queue fills.
 type lane struct {
-	write      func([]byte) Outcome
-	frames     [laneFrames][]byte
-	put, taken atomic.Uint32
+	queue      Queue
+	read       func() // called after frames were read, and when the thread has left off
+	links      *wait.Poller
 	asleep     atomic.Bool
 	stopping   atomic.Bool
-	wake, done chan struct{}
-	unseen     bool // frames were put in since the last ring
+	done       chan struct{}
+	unseen     bool   // the owner's: there is something new since the last ring
+	lent       bool   // the owner's: the end has lent the queue to the thread
+	held       [2]int // the owner's: large and small buffers that the thread has
+	reader     atomic.Uint32
+	frames     fifo[[]byte]    // to be written
+	large      fifo[*buffer]   // to be read into
+	small      fifo[*buffer]   // for frames that are short
+	filled     fifo[readFrame] // what was read
+	into       *buffer         // the thread's: into which it reads next
+	pause      time.Duration   // the thread's: how long it waits for a host that has no room; 0: it has
+	again      time.Time       // the thread's: when it is asked again
+	descriptor []int           // the thread's: what its sleep watches
 
 	written, lost, blocked atomic.Uint64
 }
 
-// startLane starts a thread on a processor.
-func startLane(write func([]byte) Outcome, processor int) *lane {
-	l := &lane{write: write, wake: make(chan struct{}, 1), done: make(chan struct{})}
+// readFrame is a frame that a thread has read.
+type readFrame struct {
+	b *buffer
+	n int
+}
+
+// startLane starts the thread of a queue on a processor. The error is the system's.
+func startLane(q Queue, read func(), processor int) (*lane, error) {
+	links, err := wait.New()
+	if err != nil {
+		return nil, err
+	}
+	l := &lane{queue: q, read: read, links: links, done: make(chan struct{}), frames: newFIFO[[]byte](laneFrames),
+		large: newFIFO[*buffer](laneLarge), small: newFIFO[*buffer](laneSmall), filled: newFIFO[readFrame](2 * laneSmall)}
 	go l.run(processor)
-	return l
+	return l, nil
 }
 
 // empty reports whether everything was written.
-func (l *lane) empty() bool { return l.put.Load() == l.taken.Load() }
+func (l *lane) empty() bool { return l.frames.len() == 0 }
 
-// add adds a copy of a frame. It returns false if there is no room.
+// add adds a copy of a frame to those to be written. It returns false if there is no room.
 func (l *lane) add(pieces [][]byte) bool {
-	at := l.put.Load()
-	if at-l.taken.Load() == laneFrames {
+	at := l.frames.room()
+	if at == nil {
 		return false
 	}
-	b := l.frames[at%laneFrames][:0]
+	*at = (*at)[:0]
 	for _, p := range pieces {
-		b = append(b, p...)
+		*at = append(*at, p...)
 	}
-	l.frames[at%laneFrames] = b
-	l.put.Store(at + 1)
+	l.frames.added()
 	l.unseen = true
 	return true
 }
 
-// ring wakes the thread if it sleeps and has frames.
+// ring wakes the thread if it sleeps and has something new to do.
 func (l *lane) ring() {
 	if l.unseen && l.asleep.Load() {
-		select {
-		case l.wake <- struct{}{}:
-		default:
-		}
+		l.links.Wake()
 	}
 	l.unseen = false
 }
 
-// end ends the thread, and waits for that.
+// lend has the thread read.
+func (l *lane) lend() {
+	if !l.reader.CompareAndSwap(recalled, threadReads) {
+		l.reader.Store(threadReads)
+	}
+	l.unseen = true
+}
+
+// recall has the thread leave off.
+func (l *lane) recall() {
+	if l.reader.CompareAndSwap(threadReads, recalled) {
+		l.unseen = true
+		l.ring()
+	}
+}
+
+// left reports whether the thread has left off, and the owner has taken all that it had read.
+func (l *lane) left() bool {
+	r := l.reader.Load()
+	return (r == ownerReads || r == broken) && l.filled.len() == 0
+}
+
+// end ends the thread, and waits for that. What it has not written, and what nobody has taken, is lost.
 func (l *lane) end() {
 	l.stopping.Store(true)
-	select {
-	case l.wake <- struct{}{}:
-	default:
-	}
+	l.links.Wake()
 	<-l.done
+	_ = l.links.Close() // its descriptors are nobody else's
 }
 
 func (l *lane) run(processor int) {
@@ -162,45 +143,114 @@ func (l *lane) run(processor int) {
 	runtime.LockOSThread()                // and the thread ends with this
 	_ = processors.Bind([]int{processor}) // where the system does not let it, it runs anywhere
 	for !l.stopping.Load() {
-		at := l.taken.Load()
-		if at != l.put.Load() {
-			l.pass(l.frames[at%laneFrames])
-			l.taken.Store(at + 1)
-			continue
+		wrote := l.pass()
+		if !l.take() && !wrote {
+			l.sleep()
 		}
-		l.asleep.Store(true)
-		if at == l.put.Load() && !l.stopping.Load() {
-			<-l.wake
-		}
-		l.asleep.Store(false)
 	}
 }
 
-// pass writes a frame; while the host has no room it waits.
-func (l *lane) pass(frame []byte) {
-	for pause := firstRetry; !l.stopping.Load(); pause = min(2*pause, lastRetry) {
-		switch l.write(frame) {
+// pass writes frames. It reports whether it has.
+func (l *lane) pass() (wrote bool) {
+	if l.pause > 0 && time.Now().Before(l.again) {
+		return false
+	}
+	for range laneBurst {
+		frame := l.frames.first()
+		if frame == nil {
+			return wrote
+		}
+		switch l.queue.Write(*frame) {
 		case Taken:
 			l.written.Add(1)
-			return
 		case Lost:
 			l.lost.Add(1)
-			return
+		case Full:
+			l.blocked.Add(1)
+			l.pause = min(max(2*l.pause, firstRetry), lastRetry)
+			l.again = time.Now().Add(l.pause)
+			return wrote
 		}
-		l.blocked.Add(1)
-		time.Sleep(pause)
+		l.pause, wrote = 0, true
+		l.frames.removed()
 	}
+	return wrote
 }
 
-// hand hands packets of a queue to its thread, and returns how many it took.
-func (s *Side) hand(now clock.Time, l *lane, q int, list []ethernet.Packet) int {
-	defer l.ring()
-	for i := range list {
-		if !l.add(s.frame(&list[i])) {
-			s.full |= 1 << q
-			s.retry = clock.Min(s.retry, now.Add(firstRetry))
-			return i
+// take reads frames, if the thread is the reader. It reports whether there is more to do.
+func (l *lane) take() bool {
+	switch l.reader.Load() {
+	case ownerReads, broken:
+		return false
+	case recalled:
+		if l.reader.CompareAndSwap(recalled, ownerReads) {
+			l.read()
+		}
+		return true
+	}
+	n := 0
+	for n < laneBurst && l.memory() {
+		got := l.queue.Read(l.into.b)
+		if got < 0 { // the owner finds out what is wrong
+			l.reader.Store(broken)
+			l.read()
+			return true
+		}
+		if got == 0 {
+			break
+		}
+		n++
+		l.has(got)
+	}
+	if n > 0 {
+		l.read()
+	}
+	return n > 0
+}
+
+// memory reports whether there is a buffer to read into.
+func (l *lane) memory() bool {
+	if l.into == nil {
+		l.into = l.large.pop()
+	}
+	return l.into != nil
+}
+
+// has passes on the frame that was read; a short one is copied, so that the large buffer stays.
+func (l *lane) has(n int) {
+	b := l.into
+	if n < smallSize {
+		if small := l.small.pop(); small != nil {
+			copy(small.b, b.b[:n])
+			l.filled.push(readFrame{small, n}) // which has room for all buffers
+			return
 		}
 	}
-	return len(list)
+	l.into = nil
+	l.filled.push(readFrame{b, n})
+}
+
+// sleep sleeps until there is something to do.
+func (l *lane) sleep() {
+	want := l.descriptor[:0]
+	if l.reader.Load() == threadReads && l.memory() {
+		want = append(want, l.queue.Descriptor())
+	}
+	if len(want) != len(l.descriptor) {
+		l.links.Watch(want, nil)
+	}
+	l.descriptor = want
+	l.asleep.Store(true)
+	defer l.asleep.Store(false)
+	if r := l.reader.Load(); l.stopping.Load() || r == recalled ||
+		r == threadReads && len(want) == 0 && (l.into != nil || l.large.len() > 0) {
+		return
+	}
+	limit := time.Duration(-1)
+	if l.pause > 0 {
+		limit = max(time.Until(l.again), 0)
+	} else if l.frames.len() > 0 {
+		return
+	}
+	l.links.Sleep(limit)
 }

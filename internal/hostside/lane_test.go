@@ -40,9 +40,18 @@ func (e *apart) take(q int, frame []byte, threaded bool) Outcome {
 func (e *apart) Write(q int, pieces [][]byte) Outcome {
 	return e.take(q, bytes.Join(pieces, nil), false)
 }
-func (e *apart) Writer(q int) func([]byte) Outcome {
-	return func(frame []byte) Outcome { return e.take(q, frame, true) }
+func (e *apart) Queue(q int) Queue { return apartQueue{e, q} }
+func (e *apart) Lend(int, bool)    {}
+
+// apartQueue is a queue of apart, of which nothing is read.
+type apartQueue struct {
+	e *apart
+	q int
 }
+
+func (q apartQueue) Write(frame []byte) Outcome { return q.e.take(q.q, frame, true) }
+func (apartQueue) Read([]byte) int              { return 0 }
+func (apartQueue) Descriptor() int              { return -1 }
 
 func (e *apart) set(full bool) {
 	e.mu.Lock()
@@ -67,7 +76,7 @@ type threads struct {
 
 func newThreads(t *testing.T, change func(*ethernet.Config)) *threads {
 	x := &threads{end: &apart{end: end{virtio: true}}, t: t}
-	x.Side = New(x.end, nil)
+	x.Side = New(x.end, nil, func() {})
 	c := ethernet.Defaults(catalogue.MLX5)
 	c.MAC, c.Host, c.NumRSSQueues = macA, x.Abilities(), 2
 	change(&c)

@@ -35,7 +35,7 @@ type Counters struct {
 	Lost, Blocked uint64
 	// Paused is how often nothing was read because all buffers were in use.
 	Paused uint64
-	// Threaded were handed to the threads of their queues to be written.
+	// Threaded were read by the threads of their queues, or handed to them to be written.
 	Threaded uint64
 }
 
@@ -44,6 +44,7 @@ type Side struct {
 	end    End
 	f      *ethernet.Function
 	raised func(ethernet.Event)
+	read   func()
 
 	large, small pool
 	scratch      *buffer // into which the next frame is read; nil: there is none left
@@ -63,9 +64,10 @@ type Side struct {
 	counters Counters
 }
 
-// New returns the side of an end. raised takes the function's events; it must not block, and may be nil.
-func New(end End, raised func(ethernet.Event)) *Side {
-	return &Side{end: end, raised: raised, retry: clock.Never}
+// New returns the side of an end. raised takes the function's events; it must not block, and may be nil. read is called, by any
+// thread, when there are frames to pull that the end's descriptors do not signal; it may be nil if the end is not an Apart.
+func New(end End, raised func(ethernet.Event), read func()) *Side {
+	return &Side{end: end, raised: raised, read: read, retry: clock.Never}
 }
 
 // Abilities are what the host of an end can do.
@@ -81,11 +83,8 @@ func (s *Side) Attach(f *ethernet.Function) error {
 	s.f = f
 	n, most := f.Config().NumTcb, f.Config().TransmitBuffers
 	large := max(n, min(largeBuffers*n, most/2)) + 1 // and one into which is read
-	s.large, s.small = pool{left: large, size: largeSize, room: n * largeSize}, pool{left: smallBuffers, size: smallSize, room: math.MaxInt}
 	// No send queue is ever full: that is what the buffers are counted for.
-	if room := most - large; room < smallBuffers {
-		s.small.left = max(room, 0)
-	}
+	s.large, s.small = newPool(large, largeSize, n*largeSize), newPool(min(smallBuffers, max(most-large, 0)), smallSize, math.MaxInt)
 	s.sends, s.scratch, s.full, s.retry, s.pause = make([]sends, f.SendQueues()), s.large.get(), 0, clock.Never, 0
 	s.paused, s.asleep = false, false
 	s.end.Pause(false)
@@ -145,7 +144,7 @@ func (s *Side) Counters() *Counters {
 
 // Deadline returns when Pull has something to do in any case.
 func (s *Side) Deadline() clock.Time {
-	if s.paused && !s.asleep && s.large.some() {
+	if (s.paused || s.lanes.short) && !s.asleep && s.large.some() {
 		return 0
 	}
 	return s.retry
@@ -183,6 +182,9 @@ func (s *Side) Sleep(patterns []wake.Pattern) error {
 	}
 	s.asleep = true
 	s.end.Pause(true)
+	for _, l := range s.lanes.of {
+		l.recall()
+	}
 	return nil
 }
 
@@ -228,12 +230,17 @@ func (s *Side) Pull(now clock.Time) (n int) {
 		s.resume()
 	}
 	for set := s.end.Ready(); set != 0; set &= set - 1 {
-		n += s.pull(now, bits.TrailingZeros64(set))
+		q := bits.TrailingZeros64(set)
+		got := s.pull(now, q)
+		n += got
+		if s.lanes.apart != nil {
+			s.lanes.note(now, q, got)
+		}
 		if s.scratch == nil {
 			break
 		}
 	}
-	return n
+	return n + s.pullThreads(now)
 }
 
 // pull reads frames of one queue.

@@ -82,25 +82,30 @@ func newBed(t testing.TB, virtio bool, change func(*ethernet.Config), second ...
 			virtio = second[0]
 		}
 		b.ends[i] = &end{virtio: virtio, bursts: virtio, room: -1}
-		b.side[i] = New(b.ends[i], nil)
-		c := ethernet.Defaults(catalogue.MLX5)
-		c.MAC, c.Host, c.InterruptModeration = mac, b.side[i].Abilities(), 0
-		if change != nil {
-			change(&c)
-		}
-		f, err := ethernet.New(c, b.side[i])
-		if err == nil {
-			err = b.side[i].Attach(f)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.side[i].SetCarrier(true)
-		s := b.Attach(f, port.Station{MAC: mac, Kind: port.Ethernet})
-		s.Plug(w, netip.Addr{}, nil)
-		f.SetWire(s)
+		b.side[i] = New(b.ends[i], nil, nil)
+		b.plug(w, b.side[i], mac, change)
 	}
 	return b
+}
+
+// plug gives a side a function at the port.
+func (b *bed) plug(w *port.Wire, side *Side, mac eth.MAC, change func(*ethernet.Config)) {
+	c := ethernet.Defaults(catalogue.MLX5)
+	c.MAC, c.Host, c.InterruptModeration = mac, side.Abilities(), 0
+	if change != nil {
+		change(&c)
+	}
+	f, err := ethernet.New(c, side)
+	if err == nil {
+		err = side.Attach(f)
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	side.SetCarrier(true)
+	s := b.Attach(f, port.Station{MAC: mac, Kind: port.Ethernet})
+	s.Plug(w, netip.Addr{}, nil)
+	f.SetWire(s)
 }
 
 // turn is a turn of the port. It reports whether there was anything to do.

@@ -3,6 +3,7 @@ package hostside
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"os"
 	"runtime"
 	"unsafe"
@@ -33,6 +34,9 @@ type tapEnd struct {
 	multi bool // it may have several queues
 	burst bool // the system knows bursts of UDP datagrams (Linux 6.2)
 	gone  bool // somebody has deleted it
+
+	paused bool
+	lent   uint64 // queues that their threads read
 
 	list groupList
 
@@ -287,6 +291,9 @@ func (e *tapEnd) Ready() (set uint64) {
 	if len(e.fds) == 1 {
 		return 1
 	}
+	if bits.OnesCount64(e.lent) == len(e.fds) {
+		return 0
+	}
 	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(e.ep), uintptr(unsafe.Pointer(&e.events[0])), uintptr(len(e.events)),
 		0, 0, 0)
 	if errno != 0 {
@@ -342,24 +349,6 @@ func (e *tapEnd) Write(q int, pieces [][]byte) Outcome {
 	}
 }
 
-// Writer implements Apart.
-func (e *tapEnd) Writer(q int) func([]byte) Outcome {
-	fd := e.fds[q]
-	return func(frame []byte) Outcome {
-		for {
-			switch _, err := unix.Write(fd, frame); err {
-			case nil:
-				return Taken
-			case unix.EINTR:
-			case unix.EAGAIN:
-				return Full
-			default:
-				return Lost
-			}
-		}
-	}
-}
-
 // vectorOf fills in a vector with pieces, joined into one if there are too many, and returns how many it has.
 func vectorOf(v []unix.Iovec, pieces [][]byte, joined *[]byte) (n int) {
 	if len(pieces) > len(v) {
@@ -383,16 +372,22 @@ func vectorOf(v []unix.Iovec, pieces [][]byte, joined *[]byte) (n int) {
 
 // Pause implements End.
 func (e *tapEnd) Pause(on bool) {
+	e.paused = on
+	for q := range e.fds {
+		e.signal(q)
+	}
+}
+
+// signal sets whether frames of a queue are signalled. While none are, that the interface is gone would be for ever.
+func (e *tapEnd) signal(q int) {
 	if e.gone {
 		return
 	}
 	what := unix.EPOLL_CTL_ADD
-	if on {
-		what = unix.EPOLL_CTL_DEL // that the interface is gone would be signalled for ever
+	if e.paused || e.lent>>q&1 != 0 {
+		what = unix.EPOLL_CTL_DEL
 	}
-	for q, fd := range e.fds {
-		_ = unix.EpollCtl(e.ep, what, fd, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(q)})
-	}
+	_ = unix.EpollCtl(e.ep, what, e.fds[q], &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(q)})
 }
 
 // Descriptors implements End.
