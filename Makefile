@@ -23,7 +23,7 @@ BENCHFLAGS ?=
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build run test test-unit test-system packages race bench profile bench-rxe bench-loss bench-simulate interop lint fuzz cross clib check-clib clean
+.PHONY: help build package check-package run test test-unit test-system packages race bench profile bench-rxe bench-loss bench-simulate interop lint fuzz cross clib check-clib clean
 
 help:
 	@echo "make run     two adapters, a connection with checked data, bandwidth and latency"
@@ -41,6 +41,8 @@ help:
 	@echo "make cross   build for $(PLATFORMS)"
 	@echo "make build   bin/softvpi"
 	@echo "make check-clib  check those libraries with programs in C, also with sanitizers"
+	@echo "make package  bin/package: .deb, .rpm and .tar.gz"
+	@echo "make check-package  install that of Debian in a copy of this system, and use it there (root)"
 	@echo "make clib    bin/clib: the C libraries for unmodified verbs programs (needs a C compiler; Linux)"
 
 build:
@@ -67,6 +69,17 @@ run: build
 test:
 	@$(MAKE) --no-print-directory test-unit
 	@$(MAKE) --no-print-directory test-system
+
+# Packages for Debian and for distributions with RPM, and a tar file, all of the same contents and the same bytes whenever they are
+# made of the same sources. The C libraries are in them where there is a C compiler.
+package:
+	@packaging/package.sh "$(REVISION)"
+
+# Installs, upgrades, downgrades and removes the package for Debian in a copy of this system, and uses it there. Says in one line when
+# it cannot run here, and then succeeds.
+check-package: package
+	@$(GO) test -C packaging ./...
+	@packaging/try.sh bin/package
 
 # Tests within one process, never tried twice. They need nothing beside Go.
 test-unit:
@@ -130,6 +143,8 @@ lint:
 	$(GO) tool staticcheck ./...
 	$(GO) vet -C test/grpcbench ./...
 	@echo "staticcheck test/grpcbench"; check=$$($(GO) tool -n staticcheck) && cd test/grpcbench && $$check ./...
+	$(GO) vet -C packaging ./...
+	@echo "staticcheck packaging"; check=$$($(GO) tool -n staticcheck) && cd packaging && $$check ./...
 
 fuzz:
 	@set -e; for p in $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...); do \

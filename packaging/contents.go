@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// entry is one thing that a package installs.
+type entry struct {
+	to   string // path below /usr, with slashes
+	from string // file that is copied there; empty: a link
+	link string // what a link points to, relative to its directory
+	mode os.FileMode
+}
+
+// namesOfOthers are the tools that other packages of a distribution install by the same name: infiniband-diags, opensm and ibutils.
+// Their links and manual pages are in directories of their own, for those who put them into their paths.
+var namesOfOthers = []string{
+	"ibaddr", "ibcacheedit", "ibclearerrors", "ibdiagnet", "ibdiagpath", "iblinkinfo", "ibnetdiscover", "ibping", "ibportstate",
+	"ibqueryerrors", "ibroute", "ibstat", "ibsysstat", "ibtracert", "opensm", "osmtest", "perfquery", "saquery", "sminfo", "smpdump",
+	"smpquery",
+}
+
+// contents returns what the packages install, in order: from a directory in which make package has put the program, the C libraries
+// if they were built, manual pages, completion, the service and documents, and the names of the tools.
+func contents(stage string, tools []string) ([]entry, error) {
+	list := []entry{{to: "bin/softvpi", from: filepath.Join(stage, "softvpi"), mode: 0o755}}
+	for _, name := range tools {
+		dir, target := "bin/", "softvpi"
+		if slices.Contains(namesOfOthers, name) {
+			dir, target = "lib/softvpi/tools/", "../../../bin/softvpi"
+		}
+		list = append(list, entry{to: dir + name, link: target})
+	}
+	for _, d := range []struct {
+		from, to string
+		mode     os.FileMode
+		required bool
+	}{
+		{"clib", "lib/softvpi", 0o644, false},
+		{"man", "share/man/man1", 0o644, true},
+		{"bash", "share/bash-completion/completions", 0o644, true},
+		{"zsh", "share/zsh/vendor-completions", 0o644, true},
+		{"fish", "share/fish/vendor_completions.d", 0o644, true},
+		{"service", "lib/systemd/user", 0o644, true},
+		{"doc", "share/doc/softvpi", 0o644, true},
+	} {
+		files, err := filesIn(filepath.Join(stage, d.from))
+		if err != nil {
+			return nil, err
+		}
+		if len(files) == 0 && d.required {
+			return nil, fmt.Errorf("%s has no files", filepath.Join(stage, d.from))
+		}
+		for _, f := range files {
+			if name, _, _ := strings.Cut(f, "."); d.from == "man" && slices.Contains(namesOfOthers, name) {
+				list = append(list, entry{to: "lib/softvpi/man/man1/" + f, from: filepath.Join(stage, d.from, f), mode: d.mode})
+				continue
+			}
+			list = append(list, entry{to: d.to + "/" + f, from: filepath.Join(stage, d.from, f), mode: d.mode})
+		}
+	}
+	for _, name := range tools { // one script completes all
+		if slices.Contains(namesOfOthers, name) {
+			continue
+		}
+		list = append(list, entry{to: "share/bash-completion/completions/" + name, link: "softvpi"})
+	}
+	slices.SortFunc(list, func(a, b entry) int { return strings.Compare(a.to, b.to) })
+	for i := 1; i < len(list); i++ {
+		if list[i].to == list[i-1].to {
+			return nil, fmt.Errorf("/usr/%s is installed twice", list[i].to)
+		}
+	}
+	return list, nil
+}
+
+// filesIn returns the files below a directory, by their paths in it; none if it does not exist.
+func filesIn(dir string) (out []string, err error) {
+	err = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+		if os.IsNotExist(err) && path == dir {
+			return nil
+		}
+		if err != nil || d.IsDir() {
+			return err
+		}
+		in, err := filepath.Rel(dir, path)
+		out = append(out, filepath.ToSlash(in))
+		return err
+	})
+	return out, err
+}

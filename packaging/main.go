@@ -1,0 +1,86 @@
+// Command packaging makes the packages of SoftVPI from what make package has built: .deb, .rpm and a tar file that works in whatever
+// directory it is unpacked. All have the same contents, and the same contents give the same bytes. It is in a module of its own,
+// since nothing else needs what writes packages.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "packaging:", err)
+		os.Exit(1)
+	}
+}
+
+// release is what the packages are of.
+type release struct {
+	version string
+	arch    string // as Go calls it
+	time    time.Time
+}
+
+func run(args []string) error {
+	flags := flag.NewFlagSet("packaging", flag.ContinueOnError)
+	stage := flags.String("stage", "", "`directory` of what is packed")
+	out := flags.String("out", "", "`directory` for the packages")
+	version := flags.String("version", "", "`version` of the packages")
+	arch := flags.String("arch", "", "`architecture`, as GOARCH")
+	epoch := flags.Int64("epoch", 0, "`seconds` since 1970 of all files (SOURCE_DATE_EPOCH)")
+	tools := flags.String("tools", "", "`names` of the tools")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	for name, value := range map[string]string{"stage": *stage, "out": *out, "version": *version, "arch": *arch, "tools": *tools} {
+		if value == "" {
+			return fmt.Errorf("-%s is not given", name)
+		}
+	}
+	if err := writeBill(filepath.Join(*stage, "softvpi"), *version, filepath.Join(*stage, "doc", "softvpi.cdx.json")); err != nil {
+		return err
+	}
+	list, err := contents(*stage, strings.Fields(*tools))
+	if err != nil {
+		return err
+	}
+	r := release{*version, *arch, time.Unix(*epoch, 0).UTC()}
+	if err := os.MkdirAll(*out, 0o755); err != nil {
+		return err
+	}
+	for _, format := range []struct {
+		name  string
+		write func(*os.File, release, []entry) error
+	}{
+		{"softvpi_" + r.version + "_" + r.arch + ".deb", writeDeb}, {"softvpi-" + r.version + "." + rpmArch(r.arch) + ".rpm", writeRPM},
+		{"softvpi-" + r.version + "-linux-" + r.arch + ".tar.gz", writeTar},
+	} {
+		path := filepath.Join(*out, format.name)
+		if err := write(path, func(f *os.File) error { return format.write(f, r, list) }); err != nil {
+			return fmt.Errorf("%s: %w", format.name, err)
+		}
+		fmt.Println(path)
+	}
+	return nil
+}
+
+// write makes a file, or none.
+func write(path string, fill func(*os.File) error) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	err = fill(f)
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		os.Remove(path)
+	}
+	return err
+}

@@ -1,0 +1,28 @@
+#!/bin/sh
+# package.sh REVISION: lays out what the packages install in bin/package/stage, and packs it.
+set -eu
+revision=${1:-0}
+out=bin/package stage=bin/package/stage
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
+version=${VERSION:-0~$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d).$(echo "$revision" | tr -c 'a-z0-9\n' .)}
+
+rm -rf "$out"
+mkdir -p $stage/clib $stage/man $stage/bash $stage/zsh $stage/fish $stage/service $stage/doc
+CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.revision=$revision" -o $stage/softvpi ./cmd/softvpi
+if command -v "${CC:-cc}" >/dev/null; then
+	make -s clib
+	cp bin/clib/*.so* $stage/clib
+	! command -v strip >/dev/null || strip --strip-unneeded $stage/clib/*
+else
+	echo "package: without the C libraries, which want a C compiler (cc)" >&2
+fi
+$stage/softvpi man --directory $stage/man >/dev/null
+gzip -9n $stage/man/*
+$stage/softvpi completion bash >$stage/bash/softvpi
+$stage/softvpi completion zsh >$stage/zsh/_softvpi
+$stage/softvpi completion fish >$stage/fish/softvpi.fish
+cp packaging/softvpi.service $stage/service
+cp -r README.md docs examples $stage/doc
+cp LICENSE $stage/doc/copyright
+go run -C packaging . -stage "$PWD/$stage" -out "$PWD/$out" -version "$version" -arch "$(go env GOARCH)" \
+	-epoch "$SOURCE_DATE_EPOCH" -tools "$($stage/softvpi tools list | tr '\n' ' ')"

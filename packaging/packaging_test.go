@@ -1,0 +1,143 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// stage makes a directory as package.sh lays one out.
+func stage(t *testing.T, without string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, f := range []string{"softvpi", "clib/libibverbs.so.1", "man/softvpi.1.gz", "man/ibstat.1.gz", "bash/softvpi", "zsh/_softvpi",
+		"fish/softvpi.fish", "service/softvpi.service", "doc/copyright", "doc/docs/go.md"} {
+		if f == without {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, f)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, f), []byte(f), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestContents_NamesOfOthers: what another package installs by the same name is not where that package has it.
+func TestContents_NamesOfOthers(t *testing.T) {
+	list, err := contents(stage(t, ""), []string{"vstat", "ibstat"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := map[string]entry{}
+	for _, e := range list {
+		at[e.to] = e
+	}
+	for _, want := range []string{"bin/softvpi", "bin/vstat", "lib/softvpi/tools/ibstat", "lib/softvpi/man/man1/ibstat.1.gz",
+		"share/man/man1/softvpi.1.gz", "lib/softvpi/libibverbs.so.1", "share/doc/softvpi/docs/go.md",
+		"share/bash-completion/completions/vstat"} {
+		if _, ok := at[want]; !ok {
+			t.Errorf("/usr/%s is not installed", want)
+		}
+	}
+	for _, never := range []string{"bin/ibstat", "share/man/man1/ibstat.1.gz", "share/bash-completion/completions/ibstat"} {
+		if _, ok := at[never]; ok {
+			t.Errorf("/usr/%s is installed, which infiniband-diags has", never)
+		}
+	}
+	for _, e := range list {
+		if e.link == "" {
+			continue
+		}
+		if to := path.Join(path.Dir(e.to), e.link); at[to].from == "" {
+			t.Errorf("%s is a link to %s, which is no file of the package", e.to, to)
+		}
+	}
+}
+
+// TestContents_Required: nothing is packed without what it needs; the C libraries may be missing.
+func TestContents_Required(t *testing.T) {
+	if _, err := contents(stage(t, "clib/libibverbs.so.1"), nil); err != nil {
+		t.Error("without C libraries: ", err)
+	}
+	if _, err := contents(stage(t, "service/softvpi.service"), nil); err == nil {
+		t.Error("a package without the service is made")
+	}
+}
+
+// TestPackages_SameBytes: packages of the same contents are the same, whenever and as whatever user they are made.
+func TestPackages_SameBytes(t *testing.T) {
+	make := func(write func(*os.File, release, []entry) error) []byte {
+		t.Helper()
+		list, err := contents(stage(t, ""), []string{"vstat"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.CreateTemp(t.TempDir(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if err := write(f, release{"1", "amd64", time.Unix(1e9, 0)}, list); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	for name, write := range map[string]func(*os.File, release, []entry) error{"deb": writeDeb, "rpm": writeRPM, "tar": writeTar} {
+		if a, b := make(write), make(write); !bytes.Equal(a, b) || len(a) < 100 {
+			t.Errorf("%s: %d and %d bytes, which differ", name, len(a), len(b))
+		}
+	}
+}
+
+// TestTar: every file is in one directory that says which version it is, and is nobody's in particular.
+func TestTar(t *testing.T) {
+	list, err := contents(stage(t, ""), []string{"vstat"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.CreateTemp(t.TempDir(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := writeTar(f, release{"1", "amd64", time.Unix(1e9, 0)}, list); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for r := tar.NewReader(z); ; n++ {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Name != "softvpi-1/"+list[n].to || h.Uid != 0 || h.Uname != "" || h.ModTime.Unix() != 1e9 {
+			t.Errorf("entry %d is %+v", n, h)
+		}
+	}
+	if n != len(list) {
+		t.Errorf("%d entries, want %d", n, len(list))
+	}
+}

@@ -1,0 +1,81 @@
+#!/bin/sh
+# try.sh DIRECTORY: what becomes of a system, and of who uses SoftVPI on it, when the package in the directory is installed, upgraded,
+# downgraded, removed and purged. It runs in a copy of this system that nothing else sees, with a network of its own.
+set -eu
+skip() { echo "check-package: skipped, it wants $1"; exit 0; }
+if [ -z "${2:-}" ]; then
+	[ "$(id -u)" = 0 ] || skip "root"
+	command -v dpkg >/dev/null && command -v setpriv >/dev/null || skip "Debian's dpkg and setpriv"
+	unshare --mount --net true 2>/dev/null || skip "namespaces"
+	exec unshare --mount --net --pid --fork --kill-child "$0" "$1" inside
+fi
+
+work=$(mktemp -d)
+now=$(echo "$1"/*.deb)
+trap 'umount -l "$work"; rmdir "$work"' EXIT
+mount -t tmpfs try "$work"
+mkdir "$work/upper" "$work/work" "$work/root" "$work/later" "$work/again"
+mount -t overlay try -o lowerdir=/,upperdir="$work/upper",workdir="$work/work" "$work/root" 2>/dev/null || skip "overlay file systems"
+mount -t proc proc "$work/root/proc"
+mount --rbind /dev "$work/root/dev"
+ip link set lo up
+
+# pack DIRECTORY VERSION EPOCH: the same contents as another version.
+pack() {
+	go run -C packaging . -stage "$PWD/$1/stage" -out "$2" -version "$3" -arch "$(dpkg --print-architecture)" -epoch "$4" \
+		-tools "$("$1/stage/softvpi" tools list | tr '\n' ' ')" >/dev/null
+}
+version=$(dpkg-deb -f "$now" Version)
+pack "$1" "$work/again" "$version" "${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}"
+cmp "$now" "$work/again/$(basename "$now")"
+pack "$1" "$work/later" 9~later 2000000000
+mkdir "$work/root/packages"
+cp "$now" "$work/root/packages/now.deb"
+cp "$work"/later/*.deb "$work/root/packages/later.deb"
+
+inside() { chroot "$work/root" /usr/bin/env -i PATH=/usr/bin:/bin:/usr/sbin:/sbin HOME=/root "$@"; }
+# The user has no privileges, and a home and a runtime directory as a session has them.
+mkdir -m 700 "$work/root/home/tester" "$work/root/tmp/run"
+chown 12345:12345 "$work/root/home/tester" "$work/root/tmp/run"
+user() {
+	chroot "$work/root" setpriv --reuid 12345 --regid 12345 --clear-groups --no-new-privs /usr/bin/env -i PATH=/usr/bin:/bin \
+		HOME=/home/tester XDG_RUNTIME_DIR=/tmp/run "$@"
+}
+key='HKLM\SYSTEM\CurrentControlSet\Control\Class\{4d36e972-e325-11ce-bfc1-08002be10318}\0001'
+say() { echo "check-package: $*"; }
+
+inside dpkg -i /packages/now.deb >/dev/null
+user softvpi up --background >/dev/null
+user nd_rping -s -a 127.0.0.2 >/dev/null &
+user sh -c 'for i in $(seq 100); do nd_rping -c -V -a 127.0.0.2 -C 10 >/dev/null 2>&1 && exit; sleep 0.1; done; exit 1'
+wait $!
+user softvpi reg add "$key" /v '*JumboPacket' /t REG_SZ /d 4000 /f >/dev/null
+user sh -c 'man -l /usr/share/man/man1/nd_rping.1.gz >/dev/null 2>&1 || zcat /usr/share/man/man1/nd_rping.1.gz >/dev/null'
+if [ -e "$work/root/usr/lib/softvpi/libibverbs.so.1" ] && inside sh -c 'command -v ibv_devices' >/dev/null; then
+	user softvpi verbs run ibv_devices | grep -q softvpi0
+fi
+say "installed $version: a driver, RDMA and verbs programs work without privileges"
+
+user nd_rping -s -a 127.0.0.2 -P >"$work/server" 2>&1 & # attached while the package changes
+server=$!
+inside dpkg -i /packages/later.deb >/dev/null
+[ "$(inside dpkg-query -W -f '${Version}' softvpi)" = 9~later ]
+user sh -c 'for i in $(seq 100); do nd_rping -c -V -a 127.0.0.2 -C 10 >/dev/null 2>&1 && exit; sleep 0.1; done; exit 1'
+user softvpi down >/dev/null
+wait $server || true
+user softvpi up --background >/dev/null
+user softvpi reg query "$key" /v '*JumboPacket' | grep -q 4000
+say "upgraded: what was attached went on, and the registry is as it was"
+
+user softvpi down >/dev/null
+inside dpkg -i /packages/now.deb >/dev/null 2>&1
+user softvpi up --background >/dev/null
+user softvpi reg query "$key" /v '*JumboPacket' | grep -q 4000
+user softvpi down >/dev/null
+say "downgraded: the registry is as it was"
+
+inside dpkg --purge softvpi >/dev/null
+left=$(find "$work/upper/usr" "$work/upper/etc" -path '*softvpi*' ! -type c 2>/dev/null || true)
+[ -z "$left" ] || { say "left behind: $left"; exit 1; }
+if inside sh -c 'command -v softvpi nd_rping vstat'; then exit 1; fi
+say "purged: nothing is left"
