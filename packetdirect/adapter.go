@@ -27,10 +27,11 @@ type Adapter struct {
 	pd   *verbs.PD
 	port verbs.FramePort
 
-	mu     sync.Mutex
-	queues map[*queue]bool
-	pools  map[*Pool]bool
-	closed bool
+	mu      sync.Mutex
+	queues  map[*queue]bool
+	spreads map[*Spread]bool
+	pools   map[*Pool]bool
+	closed  bool
 }
 
 // Open opens an adapter. Errors are those of package verbs: ErrNotFound (no such adapter, or none with a wire of whole frames),
@@ -93,7 +94,7 @@ func On(d *verbs.Device) (*Adapter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Adapter{dev: d, pd: pd, port: port, queues: map[*queue]bool{}, pools: map[*Pool]bool{}}, nil
+	return &Adapter{dev: d, pd: pd, port: port, queues: map[*queue]bool{}, spreads: map[*Spread]bool{}, pools: map[*Pool]bool{}}, nil
 }
 
 // Name returns the adapter's name.
@@ -106,7 +107,7 @@ func (a *Adapter) MAC() [6]byte { return a.port.MAC }
 // MTU, 14 bytes, and 4 of a tag.
 func (a *Adapter) LongestFrame() int { return int(a.port.Longest) }
 
-// Close ends the queues, filters and pools, whose memory must not be used any more. Closing twice is harmless.
+// Close ends the queues, spreads, filters and pools, whose memory must not be used any more. Closing twice is harmless.
 func (a *Adapter) Close() error {
 	a.mu.Lock()
 	if a.closed {
@@ -114,10 +115,13 @@ func (a *Adapter) Close() error {
 		return nil
 	}
 	a.closed = true
-	queues, pools := a.queues, a.pools
-	a.queues, a.pools = nil, nil
+	queues, spreads, pools := a.queues, a.spreads, a.pools
+	a.queues, a.spreads, a.pools = nil, nil, nil
 	a.mu.Unlock()
 	var errs []error
+	for s := range spreads {
+		errs = append(errs, s.end())
+	}
 	for q := range queues {
 		errs = append(errs, q.end())
 	}

@@ -27,6 +27,9 @@ type Buffer struct {
 	pd     *verbs.PD
 	posted bool
 	good   bool
+	hash   uint32
+
+	headers, segment int // of a large packet
 }
 
 // NewPool allocates n buffers of size bytes each; 0: the longest frame. The errors are verbs.ErrInvalid and
@@ -87,15 +90,38 @@ func (b *Buffer) Bytes() []byte { return b.room[:b.n] }
 // GoodChecksums reports whether the frame that was received carries TCP or UDP, and its checksum and that of IPv4 are right.
 func (b *Buffer) GoodChecksums() bool { return b.good }
 
+// Hash returns the Toeplitz hash over the frame by which a Spread has chosen its queue; 0: the frame has none of the fields, or came by
+// a filter of the queue itself.
+func (b *Buffer) Hash() uint32 { return b.hash }
+
+// SetLarge says that the frame, n bytes at the beginning of Room, is a large packet of TCP over IPv4 or IPv6: headers bytes of headers,
+// at most MostHeaders, and data, which leaves in frames of at most segment bytes of data each, whose lengths, identifications,
+// sequence numbers, flags and checksums are made. It panics if there is no room for n bytes, as slicing does. SetLen and Set make
+// it an ordinary frame again, as does receiving into it.
+func (b *Buffer) SetLarge(n, headers, segment int) {
+	b.SetLen(n)
+	b.headers, b.segment = headers, segment
+}
+
+// frames returns as how many frames of how many bytes together it leaves.
+func (b *Buffer) frames() (frames, bytes uint64) {
+	if b.segment == 0 {
+		return 1, uint64(b.n)
+	}
+	data := b.n - b.headers
+	n := max(1, (data+b.segment-1)/b.segment)
+	return uint64(n), uint64(data + n*b.headers)
+}
+
 // Room returns all bytes of the buffer, for making a frame.
 func (b *Buffer) Room() []byte { return b.room }
 
 // SetLen says how long the frame is that the program has made at the beginning of Room; it panics if there is no room for it,
 // as slicing does.
-func (b *Buffer) SetLen(n int) { b.n = len(b.room[:n]) }
+func (b *Buffer) SetLen(n int) { b.n, b.segment = len(b.room[:n]), 0 }
 
 // Set makes the frame a copy of f, and returns how much of it there was room for.
 func (b *Buffer) Set(f []byte) int {
-	b.n = copy(b.room, f)
+	b.n, b.segment = copy(b.room, f), 0
 	return b.n
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"sync"
 
 	"github.com/softvpi/softvpi/verbs"
 	"github.com/softvpi/softvpi/wire/eth"
@@ -43,39 +44,66 @@ type Filter struct {
 	SrcPort, DstPort uint16
 }
 
-// Steering is a filter of a queue.
+// Steering is a filter of a queue, or of a Spread.
 type Steering struct {
 	flows []*verbs.Flow
-	q     *queue
+	of    *filters
+}
+
+// filters are those of a queue, or of a Spread.
+type filters struct {
+	mu     sync.Mutex
+	closed bool
+	list   map[*Steering]bool
 }
 
 // AddFilter makes the queue get frames. A filter that says neither family nor EtherType but Protocol stands for both IPv4
 // and IPv6. The errors are verbs.ErrInvalid naming the field, and verbs.ErrExhausted: an adapter has 256 rules at most.
 func (q *ReceiveQueue) AddFilter(f Filter) (*Steering, error) {
+	return q.filters.add(f, q.qp.CreateFlow)
+}
+
+func (l *filters) add(f Filter, create func(verbs.FlowConfig) (*verbs.Flow, error)) (*Steering, error) {
 	rules, err := f.rules()
 	if err != nil {
 		return nil, err
 	}
-	s := &Steering{q: &q.queue}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return nil, failed("add filter", verbs.ErrClosed, "")
+	}
+	s := &Steering{of: l}
 	for i := range rules {
-		flow, err := q.qp.CreateFlow(rules[i])
+		flow, err := create(rules[i])
 		if err != nil {
 			_ = s.remove()
 			return nil, err
 		}
 		s.flows = append(s.flows, flow)
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed {
-		_ = s.remove()
-		return nil, errClosed
+	if l.list == nil {
+		l.list = map[*Steering]bool{}
 	}
-	q.steered[s] = true
+	l.list[s] = true
 	return s, nil
 }
 
-// FilterCounters count the frames of a filter: those that the queue has got, and those that found no buffer there, or one that was
+// end ends the filters, and allows no more.
+func (l *filters) end() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for s := range l.list {
+		if err := s.remove(); err != nil {
+			return err
+		}
+		delete(l.list, s)
+	}
+	l.closed = true
+	return nil
+}
+
+// FilterCounters count the frames of a filter: those that its queue has got, and those that found no buffer there, or one that was
 // too short.
 type FilterCounters struct {
 	Frames, Bytes, Lost uint64
@@ -83,8 +111,8 @@ type FilterCounters struct {
 
 // Counters returns what the filter has counted so far. It is a call of the driver.
 func (s *Steering) Counters() (FilterCounters, error) {
-	s.q.mu.Lock()
-	defer s.q.mu.Unlock()
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
 	var sum FilterCounters
 	for _, f := range s.flows {
 		c, err := f.Counters()
@@ -100,9 +128,9 @@ func (s *Steering) Counters() (FilterCounters, error) {
 
 // Remove ends the filter (PDClearReceiveFilter). Removing twice is harmless.
 func (s *Steering) Remove() error {
-	s.q.mu.Lock()
-	defer s.q.mu.Unlock()
-	delete(s.q.steered, s)
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	delete(s.of.list, s)
 	return s.remove()
 }
 

@@ -10,8 +10,13 @@ import (
 const (
 	// leastFrame is the length of a frame's header (IEEE 802.3).
 	leastFrame = 14
-	// mostFrame is more than any wire carries.
-	mostFrame = 1 << 16
+	// MostHeaders is how many bytes of headers a large packet has at most, and mostLarge how many of data.
+	MostHeaders = 128
+	mostLarge   = 256 << 10
+	// mostSegments is how many frames a large packet becomes at most.
+	mostSegments = 4096
+	// mostFrame is the size of the largest buffer: for a large packet.
+	mostFrame = MostHeaders + mostLarge
 	// defaultDepth is how many buffers a queue takes by default, mostDepth the most.
 	defaultDepth = 512
 	mostDepth    = 1 << 15
@@ -25,6 +30,9 @@ var (
 	errPosted = failed("post and drain", verbs.ErrBusy, "a buffer is posted already")
 	errOther  = failed("post and drain", verbs.ErrInvalid, "a buffer is of another adapter")
 	errLength = failed("post and drain", verbs.ErrInvalid, "a frame is shorter than 14 bytes, or longer than LongestFrame")
+	errSmall  = failed("post and drain", verbs.ErrInvalid, "a large packet is posted to a queue without Large")
+	errLarge  = failed("post and drain", verbs.ErrInvalid,
+		"a large packet has no TCP header, more than 256 KB of data, segments longer than LongestFrame, or more than 4096 of them")
 	errBroken = failed("post and drain", verbs.ErrState, "the queue has ended with an error of the adapter's")
 )
 
@@ -36,6 +44,9 @@ type QueueConfig struct {
 	// buffers. Receive queues always look at those of their frames (Buffer.GoodChecksums); for one it only asks whether the adapter
 	// does so. Where that is an older driver's, which does not, the queue is refused with verbs.ErrUnsupported.
 	Checksums bool
+	// Large lets a transmit queue send large packets of TCP (Buffer.SetLarge), which the adapter cuts. Where that is an older driver's,
+	// which does not, the queue is refused with verbs.ErrUnsupported. Receive queues take no notice.
+	Large bool
 }
 
 // Counters count what a queue has done.
@@ -70,7 +81,7 @@ type queue struct {
 	post      func([]*Buffer) (int, error)
 	completed func(*queue, *verbs.WC)
 	counters  Counters
-	steered   map[*Steering]bool
+	filters   filters
 }
 
 // init makes a queue with so many places for sends and receives.
@@ -88,7 +99,7 @@ func (q *queue) init(a *Adapter, c QueueConfig, sends, receives bool) (err error
 	for places < c.Depth {
 		places *= 2
 	}
-	q.a, q.limit, q.steered = a, uint32(c.Depth), map[*Steering]bool{}
+	q.a, q.limit = a, uint32(c.Depth)
 	q.ring, q.done = make([]*Buffer, places), make([]verbs.WC, burst)
 	if q.cq, err = a.dev.CreateCQ(places + 1); err != nil {
 		return err
@@ -96,6 +107,9 @@ func (q *queue) init(a *Adapter, c QueueConfig, sends, receives bool) (err error
 	r := verbs.QPConfig{Type: verbs.RawPacket, SendCQ: q.cq, RecvCQ: q.cq, SendDepth: 1, RecvDepth: 1}
 	if sends {
 		r.SendDepth = c.Depth
+		if c.Large {
+			r.Headers = MostHeaders
+		}
 	}
 	if receives {
 		r.RecvDepth = c.Depth
@@ -118,9 +132,16 @@ func (q *queue) init(a *Adapter, c QueueConfig, sends, receives bool) (err error
 	return err
 }
 
-// Close ends the queue and its filters. The buffers that are posted are the program's again. Closing twice is harmless.
+// Close ends the queue and its filters. The buffers that are posted are the program's again. Closing twice is harmless. A queue of a
+// Spread is refused with verbs.ErrBusy.
 func (q *queue) Close() error {
 	q.a.mu.Lock()
+	for s := range q.a.spreads {
+		if s.has(q) {
+			q.a.mu.Unlock()
+			return failed("close", verbs.ErrBusy, "the queue is one of a Spread")
+		}
+	}
 	delete(q.a.queues, q)
 	q.a.mu.Unlock()
 	return q.end()
@@ -132,11 +153,8 @@ func (q *queue) end() error {
 	if q.closed {
 		return nil
 	}
-	for s := range q.steered {
-		if err := s.remove(); err != nil {
-			return err
-		}
-		delete(q.steered, s)
+	if err := q.filters.end(); err != nil {
+		return err
 	}
 	if err := q.qp.Close(); err != nil {
 		return err

@@ -62,12 +62,12 @@ func received(q *queue, wc *verbs.WC) {
 	b := q.place(q.ended)
 	q.ended++
 	if wc.Status != verbs.Success || int(wc.ByteLen) > len(b.room) {
-		b.n, b.good = 0, false
+		b.n, b.segment, b.good, b.hash = 0, 0, false, 0
 		q.counters.Errors++
 		q.broken = q.broken || wc.Status == verbs.WRFlush
 		return
 	}
-	b.n, b.good = int(wc.ByteLen), wc.Flags&verbs.GoodChecksums != 0
+	b.n, b.segment, b.good, b.hash = int(wc.ByteLen), 0, wc.Flags&verbs.GoodChecksums != 0, wc.Hash()
 	q.counters.Frames++
 	q.counters.Bytes += uint64(wc.ByteLen)
 }

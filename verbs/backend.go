@@ -27,6 +27,8 @@ type backend interface {
 	LimitQP(ctx context.Context, r command.LimitQP) error
 	// CreateRSS is that of command.Extended.
 	CreateRSS(ctx context.Context, r command.CreateRSS) (command.Handle, error)
+	// SetRSS is that of command.Extended.
+	SetRSS(ctx context.Context, r command.SetRSS) error
 	// SetFrameFlags is that of command.Extended.
 	SetFrameFlags(ctx context.Context, r command.SetFrameFlags) error
 	// FlowCounters and FramePort are those of command.Extended.

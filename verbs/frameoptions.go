@@ -48,3 +48,11 @@ func (w *WC) VLAN() uint16 {
 	}
 	return uint16(w.Imm)
 }
+
+// Hash returns the Toeplitz hash by which an RSS has chosen the QP for a frame: 0 if it had none of the fields, or came by no RSS.
+func (w *WC) Hash() uint32 {
+	if w.Op != CompletedRecv || w.Flags&WithGRH != 0 {
+		return 0
+	}
+	return w.SrcQP
+}

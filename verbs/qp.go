@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"errors"
 	"fmt"
 	"net/netip"
 	"sync"
@@ -298,14 +299,13 @@ func (qp *QP) LeaveMulticast(group netip.Addr) error {
 // no longer complete.
 func (qp *QP) Close() error {
 	// A later post would end up in the rings of the QP that is created next.
-	qp.sendMu.Lock()
-	qp.recvMu.Lock()
-	qp.closed = true
-	qp.recvMu.Unlock()
-	qp.sendMu.Unlock()
+	qp.setClosed(true)
 	h := qp.pd.dev.host
 	err := h.destroyed("destroy qp", h.backend.Destroy(h.ctx, command.KindQP, qp.handle))
 	if err != nil {
+		if errors.Is(err, ErrBusy) { // it works on
+			qp.setClosed(false)
+		}
 		return err
 	}
 	for _, cq := range [2]*CQ{qp.cfg.SendCQ, qp.cfg.RecvCQ} {
@@ -314,4 +314,12 @@ func (qp *QP) Close() error {
 		}
 	}
 	return err
+}
+
+func (qp *QP) setClosed(closed bool) {
+	qp.sendMu.Lock()
+	qp.recvMu.Lock()
+	qp.closed = closed
+	qp.recvMu.Unlock()
+	qp.sendMu.Unlock()
 }

@@ -5,7 +5,7 @@ import "github.com/softvpi/softvpi/internal/command"
 // RSSFields are the fields of a frame that its hash is made over.
 type RSSFields = command.RSSFields
 
-// The fields. Those of IPv4 and IPv6, and those of TCP and UDP, do not go together.
+// The fields. Those of IPv4 and IPv6, and those of TCP and UDP, do not go together without RSSPresent.
 const (
 	RSSSrcIPv4 = command.RSSSrcIPv4
 	RSSDstIPv4 = command.RSSDstIPv4
@@ -15,6 +15,8 @@ const (
 	RSSDstTCP  = command.RSSDstTCP
 	RSSSrcUDP  = command.RSSSrcUDP
 	RSSDstUDP  = command.RSSDstUDP
+	// RSSPresent: the hash is over those of the fields that a frame has, and all of them go together.
+	RSSPresent = command.RSSPresent
 )
 
 // MostRSSEntries is how many entries a table has at most.
@@ -40,21 +42,38 @@ type RSS struct {
 // CreateRSS makes an RSS. Its QPs cannot be closed before it. Errors are ErrInvalid, ErrExhausted, and ErrUnsupported for fields
 // that do not go together, or with a driver that has none (FrameRSS).
 func (d *Device) CreateRSS(c RSSConfig) (*RSS, error) {
-	if len(c.Table) > MostRSSEntries {
-		return nil, newError("create rss", ErrInvalid, "Table has %d entries, want a power of two up to %d", len(c.Table), MostRSSEntries)
-	}
 	r := command.CreateRSS{Entries: uint32(len(c.Table)), Fields: c.Fields, Key: c.Key}
-	for i, q := range c.Table {
-		if q == nil || q.pd.dev.host != d.host {
-			return nil, newError("create rss", ErrInvalid, "Table[%d] is not a QP of this device", i)
-		}
-		r.Table[i] = q.handle
+	if err := fillTable("create rss", d.host, &r.Table, c.Table); err != nil {
+		return nil, err
 	}
 	handle, err := d.host.backend.CreateRSS(d.host.ctx, r)
 	if err != nil {
 		return nil, wrap("create rss", err)
 	}
 	return &RSS{host: d.host, handle: handle}, nil
+}
+
+// fillTable writes the handles of a table's QPs.
+func fillTable(op string, h *Host, to *[command.MostRSSEntries]command.Handle, table []*QP) error {
+	if len(table) > MostRSSEntries {
+		return newError(op, ErrInvalid, "Table has %d entries, want a power of two up to %d", len(table), MostRSSEntries)
+	}
+	for i, q := range table {
+		if q == nil || q.pd.dev.host != h {
+			return newError(op, ErrInvalid, "Table[%d] is not a QP of this device", i)
+		}
+		to[i] = q.handle
+	}
+	return nil
+}
+
+// SetTable gives it another table, for frames that are received from now on. Errors are those of CreateRSS.
+func (r *RSS) SetTable(table []*QP) error {
+	s := command.SetRSS{RSS: r.handle, Entries: uint32(len(table))}
+	if err := fillTable("set rss table", r.host, &s.Table, table); err != nil {
+		return err
+	}
+	return wrap("set rss table", r.host.backend.SetRSS(r.host.ctx, s))
 }
 
 // CreateFlow is QP.CreateFlow for the QPs of the table.

@@ -85,6 +85,7 @@ enum svpi_op {
 	SVPI_CREATE_FLOW = 115,
 	SVPI_CREATE_RSS = 116,
 	SVPI_SET_FRAME_FLAGS = 117,
+	SVPI_SET_RSS = 118,
 	SVPI_LIMIT_QP = 120,
 };
 
@@ -839,6 +840,13 @@ struct svpi_set_frame_flags {
 	uint32_t none3;
 };
 _Static_assert(sizeof(struct svpi_set_frame_flags) == 16, "layout");
+
+struct svpi_set_rss {
+	uint32_t rss;
+	uint32_t entries;
+	uint32_t table[128];
+};
+_Static_assert(sizeof(struct svpi_set_rss) == 520, "layout");
 
 struct svpi_limit_qp {
 	uint32_t qp;

@@ -127,6 +127,8 @@ type Extended interface {
 	// CreateRSS makes what flows can steer to in place of a QP; Destroy ends it. QPs that it spreads to are refused with Busy, as it
 	// is itself while it has flows.
 	CreateRSS(ctx context.Context, r CreateRSS) (Handle, error)
+	// SetRSS changes the table of what CreateRSS has made.
+	SetRSS(ctx context.Context, r SetRSS) error
 	// SetFrameFlags changes what a raw packet QP does with received frames.
 	SetFrameFlags(ctx context.Context, r SetFrameFlags) error
 	// FlowCounters returns what a flow has taken so far.

@@ -74,6 +74,9 @@ const (
 	RSSDstTCP
 	RSSSrcUDP
 	RSSDstUDP
+	// RSSPresent makes the hash over those of the fields that a frame has, as a card's host has it: then those of IPv4 and IPv6, and
+	// of TCP and UDP, may be given together, and only a frame that has none is for the first entry.
+	RSSPresent
 )
 
 // CreateRSS spreads the frames of flows over raw packet QPs of one adapter: the hash of a frame chooses an entry. A frame without the
@@ -83,6 +86,13 @@ type CreateRSS struct {
 	Fields  RSSFields
 	Key     [RSSKeyLen]byte        // of the Toeplitz hash
 	Table   [MostRSSEntries]Handle // raw packet QPs
+}
+
+// SetRSS changes the table of what CreateRSS has made, for frames that are received from now on.
+type SetRSS struct {
+	RSS     Handle
+	Entries uint32 // of Table, a power of two up to MostRSSEntries
+	Table   [MostRSSEntries]Handle
 }
 
 // FlowCounters count the frames of a flow.

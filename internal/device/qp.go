@@ -372,6 +372,9 @@ func (q *qp) unmake() {
 		q.spreads[0].end()
 	}
 	route, framed := q.tq.Route(), q.tq.Type() == command.RawPacket
+	if framed {
+		a.raw.f.Leave(q.tq)
+	}
 	a.engine.Destroy(a.host.now(), q.tq)
 	if framed {
 		a.leaveRaw()

@@ -80,7 +80,7 @@ func TestRSS_Refused(t *testing.T) {
 		"no entries":        {func(r *command.CreateRSS) { r.Entries = 0 }, command.Invalid},
 		"three entries":     {func(r *command.CreateRSS) { r.Entries = 3 }, command.Invalid},
 		"too many":          {func(r *command.CreateRSS) { r.Entries = 256 }, command.Invalid},
-		"unknown fields":    {func(r *command.CreateRSS) { r.Fields = 1 << 8 }, command.Unsupported},
+		"unknown fields":    {func(r *command.CreateRSS) { r.Fields = 1 << 9 }, command.Unsupported},
 		"both versions":     {func(r *command.CreateRSS) { r.Fields = 5 }, command.Unsupported},
 		"both transports":   {func(r *command.CreateRSS) { r.Fields = 0x50 }, command.Unsupported},
 		"no QP":             {func(r *command.CreateRSS) { r.Table[1] = 0 }, command.NotFound},

@@ -35,14 +35,12 @@ func (q *QP) sendInPlace(out []frame.Out, bytes *int) (n int) {
 	if q.holdsBack() || q.req.stopped {
 		return 0
 	}
-	r := e.requests.get()
+	r, left := e.requests.get(), (*request)(nil)
 	r.wr.As = nil
+	corrupt := false
 	for n < len(out) && *bytes > 0 {
 		ok, err := q.sq.Next(&r.wr)
-		if err != nil {
-			defer q.fatal(command.EventQPFatal) // once what was handed out counts
-		}
-		if !ok || err != nil {
+		if corrupt = err != nil; corrupt || !ok {
 			break
 		}
 		b := q.atHand(&r.wr)
@@ -50,8 +48,7 @@ func (q *QP) sendInPlace(out []frame.Out, bytes *int) (n int) {
 			b = e.summed(b)
 		}
 		if b == nil {
-			defer q.accept(r)
-			r = nil
+			left, r = r, nil
 			break
 		}
 		q.rawFrame(&out[n], b)
@@ -66,6 +63,12 @@ func (q *QP) sendInPlace(out []frame.Out, bytes *int) (n int) {
 	if n > 0 {
 		q.req.inPlace += n
 		e.inPlace.runs = append(e.inPlace.runs, inPlaceRun{q, n})
+	}
+	switch { // once what was handed out counts
+	case corrupt:
+		q.fatal(command.EventQPFatal)
+	case left != nil:
+		q.accept(left)
 	}
 	return n
 }
@@ -153,7 +156,7 @@ func (q *QP) endInPlace(flushed bool) {
 
 // receiveInPlace copies a frame into a receive whose memory is at hand and completes it. It returns false if it cannot, and has
 // done nothing then.
-func (q *QP) receiveInPlace(w *receive, head, rest []byte, flags ring.CQFlags, tag uint32) bool {
+func (q *QP) receiveInPlace(w *receive, head, rest []byte, flags ring.CQFlags, tag, hash uint32) bool {
 	n := len(head) + len(rest)
 	if w.mem.at != 0 || w.wr.NumSGE != 1 || !q.settled() || w.mem.regions[0].Remote != nil {
 		return false
@@ -167,7 +170,7 @@ func (q *QP) receiveInPlace(w *receive, head, rest []byte, flags ring.CQFlags, t
 	c := e.completions.push()
 	c.CQ, c.ID, c.Context, c.QPN, c.Timestamp = q.recvCQ, w.wr.ID, q.context, q.num, uint64(e.now)
 	c.Op, c.Flags, c.ByteLen = ring.CQRecv, flags|ring.ReceiveSide, uint32(n)
-	c.Imm = tag
+	c.Imm, c.SrcQP = tag, hash
 	q.resp.recv = nil
 	e.receives.put(w)
 	return true

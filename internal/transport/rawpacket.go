@@ -213,11 +213,17 @@ func (q *QP) received(head, rest []byte) (whole []byte, tag uint32) {
 	return b, tag
 }
 
+// Arrival is what is known of a received frame.
+type Arrival struct {
+	Good bool   // its checksums were found to be right
+	Hash uint32 // by which it was spread; 0: it was not
+}
+
 // ReceiveRaw gives a frame, which may be in two parts, to a raw packet queue pair. One that finds no receive is lost; one that its
 // receive has no room for ends that receive with an error, and not the queue pair: anybody can send a frame. FlushRaw makes what
-// was given complete; until then the parts must stay as they are. good says that its checksums were found to be right. It reports
+// was given complete; until then the parts must stay as they are. What is known of it goes into its completion. It reports
 // whether the queue pair has got the frame.
-func (e *Engine) ReceiveRaw(now clock.Time, q *QP, head, rest []byte, good bool) bool {
+func (e *Engine) ReceiveRaw(now clock.Time, q *QP, head, rest []byte, a Arrival) bool {
 	e.now = now
 	c := &e.counters
 	if q.typ != command.RawPacket || q.state < command.RTR || q.state == command.Err {
@@ -238,10 +244,10 @@ func (e *Engine) ReceiveRaw(now clock.Time, q *QP, head, rest []byte, good bool)
 		return false
 	}
 	flags := ring.CQFlags(0)
-	if good {
+	if a.Good {
 		flags = ring.GoodChecksums
 	}
-	if q.receiveInPlace(w, head, rest, flags, tag) {
+	if q.receiveInPlace(w, head, rest, flags, tag, a.Hash) {
 		return true
 	}
 	err := q.placeIn(&w.mem, 0, head, len(rest) == 0)
@@ -252,7 +258,7 @@ func (e *Engine) ReceiveRaw(now clock.Time, q *QP, head, rest []byte, good bool)
 		c.ResponderProtectionErrors++
 		q.endReceive(ring.LocalProtection)
 	} else {
-		q.finishReceive(&ring.CQE{Op: ring.CQRecv, ByteLen: uint32(n), Imm: tag, Flags: flags})
+		q.finishReceive(&ring.CQE{Op: ring.CQRecv, ByteLen: uint32(n), Imm: tag, SrcQP: a.Hash, Flags: flags})
 	}
 	q.settleEffect(0, 0, false, false)
 	if e.gather.full {

@@ -49,7 +49,7 @@ var subjects = [proto.OpEnd]subject{
 	proto.OpExport:   ofNoAdapter, proto.OpImport: ofNoAdapter, proto.OpMemoryInfo: ofAdapter, proto.OpAllocDM: inAdapter,
 	proto.OpOpenXRCD: inAdapter, proto.OpOpenQP: inObject,
 	proto.OpCreateXRCSRQ: inObject, proto.OpCreateTagSRQ: inObject, proto.OpTag: ofObject, proto.OpCreateFlow: inObject,
-	proto.OpFramePort: ofAdapter, proto.OpFlowCounters: ofObject, proto.OpSetFrameFlags: ofObject,
+	proto.OpFramePort: ofAdapter, proto.OpFlowCounters: ofObject, proto.OpSetFrameFlags: ofObject, proto.OpSetRSS: ofObject,
 	proto.OpCreateRSS:    {object: int(unsafe.Offsetof(command.CreateRSS{}.Table)), adapter: nowhere, makes: true},
 	proto.OpAllocSegment: ofNoAdapter, proto.OpFreeSegment: ofNoAdapter, proto.OpMapSegment: ofNoAdapter,
 	proto.OpCreateChannel: {object: nowhere, adapter: int(unsafe.Offsetof(command.CreateChannel{}.Adapter))},

@@ -86,6 +86,9 @@ func (f *Function) Remove(o *Flow) {
 	}
 }
 
+// Leave forgets a queue pair that ends, which no flow has any more.
+func (f *Function) Leave(q *transport.QP) { f.late.leave(q) }
+
 // Steers implements port.Steerer.
 func (f *Function) Steers(head []byte) bool {
 	var x fields
@@ -252,22 +255,22 @@ func (f *Function) deal(now clock.Time, x *fields, i int, head, rest []byte, goo
 
 // give gives a frame, whose checksums are good or not, to the queue pair of a flow, or to one of those that its hash chooses.
 func (f *Function) give(now clock.Time, x *fields, o *Flow, head, rest []byte, good bool) {
-	q := o.QP
+	q, a := o.QP, transport.Arrival{Good: good}
 	if o.Spread != nil {
-		q = o.Spread.choose(x)
+		q, a.Hash = o.Spread.choose(x)
 	}
 	if f.by != nil && q.Sent(f.by) {
 		return
 	}
-	if (q.Delays() || f.late.waits(q)) && f.late.add(now, q, o, head, rest, good) {
+	if (q.Delays() || f.late.waits(q)) && f.late.add(now, q, o, head, rest, a) {
 		return
 	}
-	f.hand(now, q, o, head, rest, good)
+	f.hand(now, q, o, head, rest, a)
 }
 
 // hand gives a frame of a flow to a queue pair.
-func (f *Function) hand(now clock.Time, q *transport.QP, o *Flow, head, rest []byte, good bool) {
-	if !f.engine.ReceiveRaw(now, q, head, rest, good) {
+func (f *Function) hand(now clock.Time, q *transport.QP, o *Flow, head, rest []byte, a transport.Arrival) {
+	if !f.engine.ReceiveRaw(now, q, head, rest, a) {
 		o.Counters.Lost++
 		return
 	}

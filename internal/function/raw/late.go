@@ -33,7 +33,7 @@ type line struct {
 type lateFrame struct {
 	data  []byte
 	flow  *Flow // nil: it was removed
-	good  bool
+	what  transport.Arrival
 	until clock.Time
 }
 
@@ -58,7 +58,7 @@ func (l *late) of(q *transport.QP) *line {
 }
 
 // add makes a copy of a frame wait. False: too many do.
-func (l *late) add(now clock.Time, q *transport.QP, o *Flow, head, rest []byte, good bool) bool {
+func (l *late) add(now clock.Time, q *transport.QP, o *Flow, head, rest []byte, a transport.Arrival) bool {
 	x := l.of(q)
 	if x == nil {
 		x = &line{q: q}
@@ -73,7 +73,7 @@ func (l *late) add(now clock.Time, q *transport.QP, o *Flow, head, rest []byte, 
 	y := x.at(x.n)
 	x.n++
 	y.data = append(append(y.data[:0], head...), rest...)
-	y.flow, y.good, y.until = o, good, now.Add(command.DelayDrop)
+	y.flow, y.what, y.until = o, a, now.Add(command.DelayDrop)
 	return true
 }
 
@@ -92,6 +92,11 @@ func (l *late) forget(o *Flow) {
 	})
 }
 
+// leave removes the frames for a queue pair that ends.
+func (l *late) leave(q *transport.QP) {
+	l.lines = slices.DeleteFunc(l.lines, func(x *line) bool { return x.q == q })
+}
+
 // due returns when drain has something to do.
 func (l *late) due() clock.Time {
 	t := clock.Never
@@ -104,7 +109,7 @@ func (l *late) due() clock.Time {
 }
 
 // drain hands on what waits for queue pairs that have receives now, and what has waited for too long, which is lost.
-func (l *late) drain(now clock.Time, hand func(now clock.Time, q *transport.QP, o *Flow, head, rest []byte, good bool)) {
+func (l *late) drain(now clock.Time, hand func(now clock.Time, q *transport.QP, o *Flow, head, rest []byte, a transport.Arrival)) {
 	for _, x := range l.lines {
 		if x.n == 0 || x.again > now {
 			continue
@@ -116,7 +121,7 @@ func (l *late) drain(now clock.Time, hand func(now clock.Time, q *transport.QP, 
 				break
 			}
 			if y.flow != nil {
-				hand(now, x.q, y.flow, y.data, nil, y.good)
+				hand(now, x.q, y.flow, y.data, nil, y.what)
 			}
 			y.flow = nil
 			x.first, x.n, moved = (x.first+1)%mostLate, x.n-1, true

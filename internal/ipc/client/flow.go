@@ -43,6 +43,14 @@ func (c *Client) CreateFlow(ctx context.Context, q command.CreateFlow) (command.
 	return ask[command.Handle](ctx, c, proto.OpCreateFlow, q)
 }
 
+// SetRSS implements command.Extended's.
+func (c *Client) SetRSS(ctx context.Context, q command.SetRSS) error {
+	if c.minor() < flagsMinor {
+		return c.older("other tables of receive-side scaling", flagsMinor)
+	}
+	return tell(ctx, c, proto.OpSetRSS, q)
+}
+
 // SetFrameFlags implements command.Extended's.
 func (c *Client) SetFrameFlags(ctx context.Context, q command.SetFrameFlags) error {
 	if c.minor() < flagsMinor {

@@ -108,6 +108,9 @@ func (r *Recorder) CreateRSS(_ context.Context, q command.CreateRSS) (command.Ha
 	return note[command.Handle](r, q)
 }
 
+// SetRSS implements command.Extended.
+func (r *Recorder) SetRSS(_ context.Context, q command.SetRSS) error { return noteDone(r, q) }
+
 // SetFrameFlags implements command.Extended.
 func (r *Recorder) SetFrameFlags(_ context.Context, q command.SetFrameFlags) error {
 	return noteDone(r, q)

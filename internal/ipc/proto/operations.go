@@ -101,6 +101,7 @@ const (
 	OpCreateFlow    = OpLinkAddresses + 21 + iota
 	OpCreateRSS     // of version 2.18
 	OpSetFrameFlags // of version 2.19
+	OpSetRSS        // of version 2.19
 )
 
 // Those of version 2.20.
@@ -139,5 +140,5 @@ var operationNames = [OpEnd]string{
 	OpOpenXRCD: "OPEN_XRCD", OpCreateXRCSRQ: "CREATE_XRC_SRQ", OpOpenQP: "OPEN_QP",
 	OpLinkAddresses: "LINK_ADDRESSES", OpCreateTagSRQ: "CREATE_TAG_SRQ", OpTag: "TAG", OpCreateFlow: "CREATE_FLOW",
 	OpFramePort: "FRAME_PORT", OpFlowCounters: "FLOW_COUNTERS", OpCreateRSS: "CREATE_RSS",
-	OpSetFrameFlags: "SET_FRAME_FLAGS", OpLimitQP: "LIMIT_QP",
+	OpSetFrameFlags: "SET_FRAME_FLAGS", OpSetRSS: "SET_RSS", OpLimitQP: "LIMIT_QP",
 }

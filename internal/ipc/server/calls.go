@@ -212,6 +212,13 @@ var handlers = [proto.OpEnd]handler{
 		}
 		return x.CreateRSS(ctx, q)
 	}),
+	proto.OpSetRSS: does(func(ctx context.Context, s Session, q command.SetRSS) error {
+		x, err := extended(s)
+		if err != nil {
+			return err
+		}
+		return x.SetRSS(ctx, q)
+	}),
 	proto.OpSetFrameFlags: does(func(ctx context.Context, s Session, q command.SetFrameFlags) error {
 		x, err := extended(s)
 		if err != nil {
