@@ -40,7 +40,8 @@ type rcHost struct {
 	engine *transport.Engine
 	port   port.Port
 	wire   port.Wire
-	key    uint32 // of its memory
+	key    uint32     // of its memory
+	due    clock.Time // when the port wanted to be driven next after the last turn
 
 	in    []frame.In
 	refs  []ethernet.Ref // of in
@@ -79,9 +80,9 @@ func newRCHost(sh *shard, node int) (*rcHost, error) {
 func (h *rcHost) room(priorities uint8) { h.full &^= priorities }
 
 func (h *rcHost) deadline() clock.Time {
-	at := h.port.Deadline()
-	if at > h.now {
-		return at
+	h.due = h.port.Deadline()
+	if h.due > h.now {
+		return h.due
 	}
 	if h.full != 0 { // it waits for room
 		return clock.Never
@@ -166,7 +167,7 @@ func (h *rcHost) turn(now clock.Time) {
 		h.in = h.in[:copy(h.in, h.in[n:])]
 		h.refs = h.refs[:copy(h.refs, h.refs[n:])]
 	}
-	if h.port.Deadline() <= now {
+	if h.due <= now {
 		h.port.Advance(now)
 	}
 	h.settle(now)

@@ -52,7 +52,7 @@ func (q *QP) response(now clock.Time, op ib.Opcode, psn ib.PSN, rest, data []byt
 }
 
 // wantsTurn reports whether an acknowledgement may allow q to continue sending.
-func (q *QP) wantsTurn() bool { return q.state == command.RTS || q.req.cur != nil }
+func (q *QP) wantsTurn() bool { return (q.state == command.RTS || q.req.cur != nil) && !q.pacing() }
 
 // ackTo treats everything up to and including psn as acknowledged. The exception is a read or atomic whose
 // response has not arrived: it must have been lost, which is an implied NAK, and ackTo returns false (IBA

@@ -203,6 +203,16 @@ func (q *QP) waitsUntil(now, at clock.Time) bool {
 	return true
 }
 
+// pacing reports whether the timer of its rate gives q its next turn: nothing else lets it go on with the request that it sends.
+func (q *QP) pacing() bool {
+	return q.deadlines[paceTimer].at != clock.Never && q.req.cur != nil && q.req.cur.kind != kindLocal
+}
+
+// usedUp reports whether q, in the middle of a request, has used up its rate in this turn. It has another when it may send.
+func (q *QP) usedUp(now clock.Time) bool {
+	return q.req.cur != nil && q.req.cur.kind != kindLocal && q.state != command.Err && q.paced(now)
+}
+
 // turnBytes returns how many bytes of payload q may send in this turn.
 func (q *QP) turnBytes(now clock.Time) int {
 	bytes := q.eng.cfg.MaxBurstBytes

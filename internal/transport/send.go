@@ -117,7 +117,9 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 			bytes -= k * (ib.BTHLen + outerLen)
 		}
 	}
-	return q.turned(now, out[:n]), n > 0 && (n == limit || bytes <= 0) && !s.probing
+	more = n > 0 && (n == limit || bytes <= 0) && !s.probing
+	n = q.turned(now, out[:n])
+	return n, more && !q.usedUp(now)
 }
 
 // keepWhole reports whether a message is left for the next turn because it fits into one turn, but not
