@@ -41,12 +41,14 @@ func (d *Times) First() clock.Time { return d.at[1] }
 
 // Next returns the member with the earliest, the one with the lowest number of several.
 func (d *Times) Next() int {
-	i := 1
+	i, first := 1, d.at[1]
 	for i < len(d.at)/2 {
 		i *= 2
-		if d.at[i] > d.at[i/2] {
-			i++
+		right := 0
+		if d.at[i] != first {
+			right = 1
 		}
+		i += right
 	}
 	return i - len(d.at)/2
 }

@@ -1,77 +1,109 @@
 package ethernet
 
-import "github.com/softvpi/softvpi/internal/clock"
+import (
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/clock/due"
+)
 
-// arrival is a frame on its way to a port.
+// arrival is a frame that arrives at a port.
 type arrival struct {
 	at    clock.Time
-	order uint32 // in which it was sent
 	node  uint32
 	frame Ref
 	port  uint8
 }
 
-// arrivals are frames on their way, the first to arrive first: a heap whose nodes have four below them.
+// arrivals are frames on their way: a lane for each port, since what goes to one arrives in the order in which it was sent, and which
+// lane is next. Of frames that arrive at once the one for the node and port with the lower number is first.
 type arrivals struct {
-	heap []arrival
-	sent uint32
+	lanes []lane
+	due   due.Times
+	next  int // the lane whose frame arrives first, if there is one
 }
 
-const below = 4
+// lane is frames on their way to a port.
+type lane struct {
+	ring  []coming // a power of two; nil: there has been none
+	head  uint32   // the first; counts on
+	count uint32
+	node  uint32
+	port  uint8
+}
 
-func (x *arrival) before(y *arrival) bool {
-	return x.at < y.at || x.at == y.at && int32(x.order-y.order) < 0
+// coming is a frame in a lane.
+type coming struct {
+	at    clock.Time
+	frame Ref
+}
+
+// add adds lanes for the ports of a node, and returns the number of the first.
+func (a *arrivals) add(node, ports int) int {
+	first := len(a.lanes)
+	for p := range ports {
+		a.lanes = append(a.lanes, lane{node: uint32(node), port: uint8(p)})
+	}
+	a.due = due.New(len(a.lanes))
+	for i := range a.lanes {
+		if l := &a.lanes[i]; l.count > 0 {
+			a.due.Set(i, l.place(0).at)
+		}
+	}
+	return first
 }
 
 // first returns when the first arrives.
-func (a *arrivals) first() clock.Time {
-	if len(a.heap) == 0 {
-		return clock.Never
+func (a *arrivals) first() clock.Time { return a.due.First() }
+
+// push puts a frame into a lane.
+func (a *arrivals) push(number int, at clock.Time, f Ref) {
+	l := &a.lanes[number]
+	if int(l.count) == len(l.ring) {
+		l.grow()
 	}
-	return a.heap[0].at
+	i := l.count
+	for ; i > 0 && l.place(i-1).at > at; i-- { // not over a link, whose frames arrive one after the other
+		*l.place(i) = *l.place(i - 1)
+	}
+	*l.place(i) = coming{at, f}
+	l.count++
+	if i > 0 {
+		return
+	}
+	if first := a.due.First(); at < first || at == first && number < a.next {
+		a.next = number
+	}
+	a.due.Set(number, at)
 }
 
-func (a *arrivals) push(x arrival) {
-	a.sent++
-	x.order = a.sent
-	a.heap = append(a.heap, x)
-	i := len(a.heap) - 1
-	for i > 0 {
-		up := (i - 1) / below
-		if !x.before(&a.heap[up]) {
-			break
-		}
-		a.heap[i] = a.heap[up]
-		i = up
-	}
-	a.heap[i] = x
-}
-
-// pop removes the first, which must be there.
+// pop removes the first frame, which must be there.
 func (a *arrivals) pop() arrival {
-	first, last := a.heap[0], len(a.heap)-1
-	x := a.heap[last]
-	a.heap = a.heap[:last]
-	if last == 0 {
-		return first
+	number := a.next
+	l := &a.lanes[number]
+	x := *l.place(0)
+	l.head++
+	at := clock.Never
+	if l.count--; l.count > 0 {
+		at = l.place(0).at
 	}
-	i := 0
-	for {
-		low := below*i + 1
-		if low >= last {
-			break
-		}
-		for c, end := low+1, min(low+below, last); c < end; c++ {
-			if a.heap[c].before(&a.heap[low]) {
-				low = c
-			}
-		}
-		if !a.heap[low].before(&x) {
-			break
-		}
-		a.heap[i] = a.heap[low]
-		i = low
+	a.due.Set(number, at)
+	a.next = a.due.Next()
+	return arrival{at: x.at, node: l.node, port: l.port, frame: x.frame}
+}
+
+// peek returns the first frame; 0: there is none.
+func (a *arrivals) peek() Ref {
+	if l := &a.lanes[a.next]; l.count > 0 {
+		return l.place(0).frame
 	}
-	a.heap[i] = x
-	return first
+	return 0
+}
+
+func (l *lane) place(i uint32) *coming { return &l.ring[(l.head+i)&uint32(len(l.ring)-1)] }
+
+func (l *lane) grow() {
+	ring := make([]coming, max(4, 2*len(l.ring)))
+	for i := range l.count {
+		ring[i] = *l.place(i)
+	}
+	l.ring, l.head = ring, 0
 }

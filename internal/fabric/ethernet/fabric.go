@@ -33,6 +33,7 @@ type Fabric struct {
 type node struct {
 	Site
 	station *Station // nil: it is a switch
+	lane    int      // the first of those towards its ports
 	loss    []uint64 // by port, 2^64 of the share of frames that its link loses; nil: none
 	told    bool     // it is among those with room again
 }
@@ -49,6 +50,7 @@ func (f *Fabric) add(n node) int {
 	for range n.ports {
 		n.Peers = append(n.Peers, End{Node: -1})
 	}
+	n.lane = f.arrivals.add(len(f.nodes), len(n.ports))
 	f.nodes = append(f.nodes, n)
 	f.due = due.New(len(f.nodes))
 	for i := range f.nodes {
@@ -103,7 +105,7 @@ func (f *Fabric) Send(now clock.Time, station int, r Ref) bool {
 // Arrive lets a frame arrive at a port at a time that is not over: from the other end of a link that is elsewhere. It is the fabric's
 // then.
 func (f *Fabric) Arrive(at clock.Time, to End, r Ref) {
-	f.arrivals.push(arrival{at: at, node: uint32(to.Node), port: uint8(to.Port), frame: r})
+	f.arrivals.push(f.nodes[to.Node].lane+to.Port, at, r)
 }
 
 // Room returns a station that has room again after Send had none, with the priorities; false: there is none.
@@ -127,7 +129,7 @@ func (f *Fabric) Deadline() clock.Time {
 	return clock.Min(f.due.First(), f.arrivals.first())
 }
 
-// Advance lets happen what is due, in the order of time; what is due at once in the order in which it was sent, then nodes by number.
+// Advance lets happen what is due, in the order of time; of what is due at once first arrivals by nodes and ports, then nodes.
 func (f *Fabric) Advance(now clock.Time) {
 	for {
 		at := f.Deadline()
@@ -139,8 +141,8 @@ func (f *Fabric) Advance(now clock.Time) {
 			continue
 		}
 		a := f.arrivals.pop()
-		if len(f.arrivals.heap) > 0 {
-			f.Store.prefetch(f.arrivals.heap[0].frame)
+		if next := f.arrivals.peek(); next != 0 {
+			f.Store.prefetch(next)
 		}
 		f.arrive(a)
 	}
@@ -201,7 +203,7 @@ func (f *Fabric) depart(now clock.Time, x *node, i int, d Departure) {
 		f.port(to).counters.Dropped.Lost++
 		f.Store.Drop(d.Frame)
 	case to.Node >= 0:
-		f.arrivals.push(arrival{at: d.At, node: uint32(to.Node), port: uint8(to.Port), frame: d.Frame})
+		f.arrivals.push(f.nodes[to.Node].lane+to.Port, d.At, d.Frame)
 	case f.Away != nil:
 		f.Away(d.At, End{i, d.Port}, d.Frame)
 	default: // nobody is there
