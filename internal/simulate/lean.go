@@ -276,7 +276,7 @@ func (h *leanHost) expire(now clock.Time) {
 
 // hand gives a frame to the station, or keeps it until that has room.
 func (h *leanHost) hand(now clock.Time, priority uint8, r ethernet.Ref) {
-	if !h.Send(now, h.node, r) {
+	if !h.SendAt(now, h.node, priority, r) {
 		h.held[priority] = r
 		h.full |= 1 << priority
 	}

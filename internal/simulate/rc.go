@@ -48,7 +48,7 @@ type rcHost struct {
 	held  [frame.Priorities][]ethernet.Ref
 	holds uint8 // priorities at which some are held
 	full  uint8
-	buf   [256]byte
+	head  [bthAt]byte // of what it sends
 }
 
 func newRCHost(sh *shard, node int) (*rcHost, error) {
@@ -73,7 +73,7 @@ func newRCHost(sh *shard, node int) (*rcHost, error) {
 		h.engine.SetLossless(wire.Lossless)
 	}
 	h.port.Attach(h.engine, port.Station{MAC: mac(node)}).Plug(&h.wire, netip.Addr{}, nil)
-	sh.r.n.head(h.buf[:], node)
+	sh.r.n.head(h.head[:], node)
 	return h, nil
 }
 
@@ -171,7 +171,9 @@ func (h *rcHost) turn(now clock.Time) {
 		h.port.Advance(now)
 	}
 	h.settle(now)
-	h.retry(now)
+	if h.holds&^h.full != 0 {
+		h.retry(now)
+	}
 	for {
 		h.port.Scheduler.Pause(h.full)
 		k := h.port.Transmit(now, h.out[:])
@@ -192,7 +194,7 @@ func (h *rcHost) retry(now clock.Time) {
 		q := &h.held[p]
 		n := 0
 		for n < len(*q) && h.full>>p&1 == 0 {
-			if h.Send(now, h.node, (*q)[n]) {
+			if h.SendAt(now, h.node, p, (*q)[n]) {
 				n++
 			} else {
 				h.full |= 1 << p
@@ -207,26 +209,24 @@ func (h *rcHost) retry(now clock.Time) {
 // send makes a frame of a packet and hands it to the station, or keeps it until that has room.
 func (h *rcHost) send(now clock.Time, o *frame.Out) {
 	head := o.Head[frame.HeadRoom:o.HeadEnd]
-	n := bthAt + copy(h.buf[bthAt:], head)
-	for range o.Pad {
-		h.buf[n] = 0
-		n++
-	}
-	b := h.buf[:n]
+	n := bthAt + len(head)
+	r, b := h.Store.Reserve(n+int(o.Pad), len(o.Payload)+ib.ICRCLen)
+	copy(b, h.head[:])
+	copy(b[bthAt:], head)
+	clear(b[n:])
 	x := o.Route.Path.(*route)
 	copy(b, x.mac[:])
 	ip := eth.IPv4(b[ipAt:])
 	ip.SetToS(o.Route.TrafficClass)
 	copy(ip[16:], x.peer[:])
 	eth.UDP(b[udpAt:]).Encode(o.Route.SrcPort, roceDPort, 0)
-	binary.BigEndian.PutUint16(b[udpAt+4:], uint16(n-udpAt+len(o.Payload)+ib.ICRCLen))
+	binary.BigEndian.PutUint16(b[udpAt+4:], uint16(len(b)-udpAt+len(o.Payload)+ib.ICRCLen))
 	binary.BigEndian.PutUint16(b[idAt:], offset(o.Payload))
-	r := h.Store.Put(b, len(o.Payload)+ib.ICRCLen)
 	if len(o.Payload) > 0 {
 		h.sent(x.sending, ib.BTH(head).PSN())
 	}
 	priority := o.Route.TrafficClass >> 5
-	if h.full>>priority&1 != 0 || !h.Send(now, h.node, r) {
+	if h.full>>priority&1 != 0 || !h.SendAt(now, h.node, priority, r) {
 		h.held[priority] = append(h.held[priority], r)
 		h.holds |= 1 << priority
 		h.full |= 1 << priority

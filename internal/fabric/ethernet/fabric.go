@@ -26,7 +26,6 @@ type Fabric struct {
 	due      due.Times
 	arrivals arrivals
 	rooms    []int // stations that have room again
-	out      [16]Departure
 }
 
 // node is a switch or a station.
@@ -100,6 +99,17 @@ func (f *Fabric) Send(now clock.Time, station int, r Ref) bool {
 	f.departs(now, x, station)
 	f.due.Set(station, x.Switch.Deadline())
 	return ok
+}
+
+// SendAt is Send for a frame that is no pause and that has a priority, as the station's port would find.
+func (f *Fabric) SendAt(now clock.Time, station int, priority uint8, r Ref) bool {
+	x := &f.nodes[station]
+	if !x.station.sendAt(now, priority, r) {
+		return false
+	}
+	f.departs(now, x, station)
+	f.due.Set(station, x.Switch.Deadline())
+	return true
 }
 
 // Arrive lets a frame arrive at a port at a time that is not over: from the other end of a link that is elsewhere. It is the fabric's
@@ -180,11 +190,13 @@ func (f *Fabric) turn(now clock.Time, i int) {
 
 // departs takes what leaves a node.
 func (f *Fabric) departs(now clock.Time, x *node, i int) {
-	for n := x.Switch.Take(f.out[:]); n > 0; n = x.Switch.Take(f.out[:]) {
-		for _, d := range f.out[:n] {
-			f.depart(now, x, i, d)
-		}
+	s := x.Switch
+	for s.taken < len(s.out) {
+		d := s.out[s.taken]
+		s.taken++
+		f.depart(now, x, i, d)
 	}
+	s.out, s.taken = s.out[:0], 0
 }
 
 func (f *Fabric) depart(now clock.Time, x *node, i int, d Departure) {

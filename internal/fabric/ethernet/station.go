@@ -80,7 +80,22 @@ func (s *Station) Send(now clock.Time, f Ref) bool {
 		}
 		return true
 	}
-	priority := p.priority(&h)
+	return s.take(now, &h, p.priority(&h), f)
+}
+
+// sendAt is Send for a frame that is no pause and whose priority is known.
+func (s *Station) sendAt(now clock.Time, priority uint8, f Ref) bool {
+	if s.ports[host].xoff>>priority&1 == 0 && s.leaves(now, priority, f) {
+		return true
+	}
+	var h header
+	h.parse(s.store.Head(f))
+	return s.take(now, &h, priority, f)
+}
+
+// take takes a frame of the host, if it has room.
+func (s *Station) take(now clock.Time, h *header, priority uint8, f Ref) bool {
+	p := &s.ports[host]
 	if p.xoff>>priority&1 != 0 {
 		s.refused |= 1 << priority
 		return false
@@ -88,7 +103,7 @@ func (s *Station) Send(now clock.Time, f Ref) bool {
 	if s.leaves(now, priority, f) {
 		return true
 	}
-	if !s.enqueue(now, p, &h, f, priority, 1<<wire) {
+	if !s.enqueue(now, p, h, f, priority, 1<<wire) {
 		s.store.Drop(f)
 	}
 	return true

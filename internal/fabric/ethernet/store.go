@@ -68,6 +68,15 @@ func (s *Store) Put(b []byte, more int) Ref {
 	return Ref(r)
 }
 
+// Reserve is Put for a frame whose first bytes, at most 240, the caller writes into what it returns: all of them.
+func (s *Store) Reserve(n, more int) (Ref, []byte) {
+	s.used++
+	r := s.cell()
+	h := &s.frames[r]
+	h.start, h.kept, h.more, h.vlan, h.refs = tagRoom, uint16(n), uint16(more), 0, 0
+	return Ref(r), s.bytes(r)[tagRoom : tagRoom+n]
+}
+
 // cell returns one that is not in use.
 func (s *Store) cell() uint32 {
 	if s.free == 0 {
