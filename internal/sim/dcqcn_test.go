@@ -22,7 +22,8 @@ type dcqcn struct {
 }
 
 // TestSwitches_DCQCN: RC engines with DCQCN behind a switch that marks share a port as those of a simulator written elsewhere do: the
-// sum of their rates within 3 %, Jain's index within 0.05, and the queue within 30 %. Nothing is lost.
+// sum of their rates within 3 %, Jain's index within 0.05, and the queue within 30 %. Nothing is lost. What a run shows of these is one
+// draw: in the middle of the queue, those of different seeds are up to 40 % apart. So there are three.
 func TestSwitches_DCQCN(t *testing.T) {
 	const us = time.Microsecond
 	paper := congestion.Parameters{LineRate: 40000, ClampTargetAfterTime: true, TimeReset: 55 * us, Threshold: 5, AIRate: 40, HAIRate: 200,
@@ -38,15 +39,29 @@ func TestSwitches_DCQCN(t *testing.T) {
 		{"vendor, 4 to 1", 4, vendor, late, 1, 1, 0}, // not recorded: fair and full
 		{"vendor, 16 to 1", 16, vendor, late, 38.02 / 38.17, 0.9972, 199},
 	} {
-		t.Run(c.name, func(t *testing.T) { c.run(t) })
+		t.Run(c.name, func(t *testing.T) { c.compare(t) })
 	}
 }
 
-func (c dcqcn) run(t *testing.T) {
+func (c dcqcn) compare(t *testing.T) {
+	var queue []int
+	for seed := range uint64(3) {
+		queue = append(queue, c.run(t, seed)...)
+	}
+	slices.Sort(queue)
+	middle := float64(queue[len(queue)/2]) / 1000
+	t.Logf("queue %.0f KB (99 %%: %d)", middle, queue[len(queue)*99/100]/1000)
+	if c.queue > 0 && (middle < 0.7*c.queue || middle > 1.3*c.queue) {
+		t.Errorf("%.0f KB are in the queue, want %.0f", middle, c.queue)
+	}
+}
+
+// run returns how many bytes were in the queue, all the time.
+func (c dcqcn) run(t *testing.T, seed uint64) (queue []int) {
 	wire := pausing()
 	wire.Groups[3] = fabric.Group{}
 	wire.Queues[3].ECN = c.ecn
-	n, f, all := funnel(t, c.senders, wire)
+	n, f, all := funnelOf(t, c.senders, wire, seed)
 	for _, p := range all {
 		if err := p.e.SetCongestion(congestion.Settings{React: 1 << 3, Reaction: c.p, Slack: 1}); err != nil {
 			t.Fatal(err)
@@ -55,7 +70,6 @@ func (c dcqcn) run(t *testing.T) {
 			p.post()
 		}
 	}
-	var queue []int
 	pass := func(until time.Duration) (sum, jain float64) {
 		start, before := n.Now(), make([]uint64, len(all))
 		for i, p := range all {
@@ -79,18 +93,12 @@ func (c dcqcn) run(t *testing.T) {
 	sum, _ := pass(30 * time.Millisecond)
 	// A message of four packets has 1,024 bytes of payload in each, 16 of RETH in the first, and 82 of headers and gaps.
 	const limit = 40. * messageSize / (messageSize + 4*82 + 16)
-	slices.Sort(queue)
-	middle := float64(queue[len(queue)/2]) / 1000
-	t.Logf("%.3f and %.3f of %.2f Gb/s, Jain %.4f, queue %.0f KB (99 %%: %d)", early/limit, sum/limit, limit, jain, middle,
-		queue[len(queue)*99/100]/1000)
+	t.Logf("%.3f and %.3f of %.2f Gb/s, Jain %.4f", early/limit, sum/limit, limit, jain)
 	if share := sum / limit; share < c.share-0.03 || share > c.share+0.03 {
 		t.Errorf("%.3f of the port are used, want %.3f", share, c.share)
 	}
 	if jain < c.jain-0.05 {
 		t.Errorf("Jain's index is %.4f, want %.4f", jain, c.jain)
-	}
-	if c.queue > 0 && (middle < 0.7*c.queue || middle > 1.3*c.queue) {
-		t.Errorf("%.0f KB are in the queue, want %.0f", middle, c.queue)
 	}
 	for i, p := range all {
 		if again := p.e.Counters().RetransmittedPackets; again > 0 {
@@ -100,4 +108,5 @@ func (c dcqcn) run(t *testing.T) {
 	if got := f.Switch(0).Port(c.senders).Counters(n.Now()).Priority[3]; got.Marked == 0 || got.Marked == got.OutFrames {
 		t.Errorf("%d of %d packets are marked", got.Marked, got.OutFrames)
 	}
+	return queue
 }

@@ -20,13 +20,18 @@ import (
 
 // funnel is RC engines at one Ethernet switch that all write to the last of them.
 func funnel(t testing.TB, senders int, wire fabric.PortConfig) (*sim.Network, *ethernet.Fabric, []*peer) {
+	return funnelOf(t, senders, wire, 2)
+}
+
+// funnelOf is a funnel whose marks follow from a seed.
+func funnelOf(t testing.TB, senders int, wire fabric.PortConfig, seed uint64) (*sim.Network, *ethernet.Fabric, []*peer) {
 	n := sim.New(1)
 	f := ethernet.Add(n, new(fabric.Fabric))
 	ports := make([]fabric.PortConfig, senders+1)
 	for i := range ports {
 		ports[i] = wire
 	}
-	sw, err := fabric.New(&f.Store, fabric.Config{Buffer: 32 << 20, Random: rand.New(rand.NewPCG(1, 2)).Uint64}, ports)
+	sw, err := fabric.New(&f.Store, fabric.Config{Buffer: 32 << 20, Random: rand.New(rand.NewPCG(1, seed)).Uint64}, ports)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -117,7 +117,7 @@ func (q *QP) unlimited() {
 
 // unanswered ends the notification point of q.
 func (q *QP) unanswered() {
-	if q.places[noticeKind].in {
+	if q.in(noticeKind) {
 		q.eng.notices.remove(q)
 	}
 	q.answer = nil
@@ -165,7 +165,7 @@ func (q *QP) answerMark(now clock.Time) {
 			r.VLAN = r.VLAN&0x1fff | uint16(r.Priority)<<13
 		}
 	}
-	if !q.places[noticeKind].in && q.answer.point.Answer(now, s.CNPInterval) {
+	if !q.in(noticeKind) && q.answer.point.Answer(now, s.CNPInterval) {
 		e.notices.push(q)
 	}
 }
@@ -210,7 +210,7 @@ func (q *QP) pacing() bool {
 
 // usedUp reports whether q, in the middle of a request, has used up its rate in this turn. It has another when it may send.
 func (q *QP) usedUp(now clock.Time) bool {
-	return q.req.cur != nil && q.req.cur.kind != kindLocal && q.state != command.Err && q.paced(now)
+	return q.req.cur != nil && q.req.cur.kind != kindLocal && q.state != command.Err && (q.paced(now) || q.throttled(now))
 }
 
 // turnBytes returns how many bytes of payload q may send in this turn.
@@ -227,7 +227,7 @@ func (q *QP) congested() bool { return q.react != nil && q.react.Limited() }
 
 // spent counts packets that q has made against its rate.
 func (q *QP) spent(now clock.Time, out []frame.Out) {
-	if q.congested() {
+	if len(out) > 0 && q.congested() {
 		q.react.Sent(now, wireBytes(out), q.eng.congestion.Slack)
 	}
 }

@@ -53,7 +53,7 @@ func (q *QP) holdACK() {
 }
 
 // holding reports whether q holds an ACK.
-func (q *QP) holding() bool { return q.places[heldKind].in }
+func (q *QP) holding() bool { return q.in(heldKind) }
 
 // told records that everything received is acknowledged.
 func (q *QP) told() {

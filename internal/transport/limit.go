@@ -10,6 +10,12 @@ import (
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
+// bucket is how the rate of a queue pair is limited, and what its program has asked for.
+type bucket struct {
+	*congestion.Bucket
+	asked command.LimitQP
+}
+
 // Limit limits the rate of what q sends from its send queue, at once; what it answers its peer is not limited. Where congestion, the
 // shares of the port or the rate of a class allow less, that counts. Without a MaxBurst what the rate makes in a millisecond may leave
 // at once, since threads wake up late, but at least two packets. The error is a *command.Error: State if q does not send.
@@ -24,9 +30,9 @@ func (e *Engine) Limit(now clock.Time, q *QP, l command.LimitQP) error {
 	case l.Rate == 0 && (l.MaxBurst != 0 || l.TypicalPacket != 0):
 		return command.Errorf(command.Invalid, "MaxBurst is %d and TypicalPacket %d, want 0 without a Rate", l.MaxBurst, l.TypicalPacket)
 	}
-	q.bucket, q.limit = nil, l
+	q.bucket = nil
 	if l.Rate != 0 {
-		q.bucket = congestion.NewBucket(now, l.Rate, cmp.Or(l.MaxBurst, max(l.Rate/8, 2*uint32(q.longest()))))
+		q.bucket = &bucket{congestion.NewBucket(now, l.Rate, cmp.Or(l.MaxBurst, max(l.Rate/8, 2*uint32(q.longest())))), l}
 	}
 	if q.deadlines[paceTimer].at != clock.Never { // it may have waited for nothing
 		e.paced.drop(q)
@@ -36,7 +42,12 @@ func (e *Engine) Limit(now clock.Time, q *QP, l command.LimitQP) error {
 }
 
 // LimitOf returns how its program limits the rate of q; the zero value: it does not.
-func (q *QP) LimitOf() command.LimitQP { return q.limit }
+func (q *QP) LimitOf() command.LimitQP {
+	if q.bucket == nil {
+		return command.LimitQP{}
+	}
+	return q.bucket.asked
+}
 
 // Limited reports whether its program limits the rate of q, which packets alone keep.
 func (q *QP) Limited() bool { return q.bucket != nil }

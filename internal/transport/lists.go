@@ -20,10 +20,10 @@ const (
 )
 
 // place holds a QP's links in a list of one kind.
-type place struct {
-	prev, next *QP
-	in         bool
-}
+type place struct{ prev, next *QP }
+
+// in reports whether q is in a list of a kind.
+func (q *QP) in(kind uint8) bool { return q.listed>>kind&1 != 0 }
 
 // qpList is a list of QPs that needs no allocation: its links are in the QPs.
 type qpList struct {
@@ -32,7 +32,8 @@ type qpList struct {
 }
 
 func (l *qpList) push(q *QP) {
-	q.places[l.kind] = place{prev: l.tail, in: true}
+	q.places[l.kind] = place{prev: l.tail}
+	q.listed |= 1 << l.kind
 	if l.tail == nil {
 		l.head = q
 	} else {
@@ -54,6 +55,7 @@ func (l *qpList) remove(q *QP) {
 		at.next.places[l.kind].prev = at.prev
 	}
 	*at = place{}
+	q.listed &^= 1 << l.kind
 }
 
 // turns are the QPs that have something to transmit: a list for each priority, in the order of their turns.
@@ -102,21 +104,21 @@ func (q *QP) setPriority(p uint8) {
 }
 
 // active reports whether q waits for its turn in Transmit.
-func (q *QP) active() bool { return q.places[activeKind].in }
+func (q *QP) active() bool { return q.in(activeKind) }
 
 // waiting reports whether q waits for room in its window.
-func (q *QP) waiting() bool { return q.places[waitingKind].in }
+func (q *QP) waiting() bool { return q.in(waitingKind) }
 
 // activate gives q a turn in Transmit.
 func (q *QP) activate() {
 	if q.carrier == path.ByLoop {
-		if !q.places[localListKind].in {
+		if !q.in(localListKind) {
 			q.eng.locals.push(q)
 		}
 		return
 	}
 	if q.typ == command.RawPacket {
-		if !q.places[rawKind].in {
+		if !q.in(rawKind) {
 			q.eng.raw.push(q)
 		}
 		return

@@ -44,7 +44,7 @@ func (q *QP) leave() {
 
 // carry makes c the carrier of q's messages. q has its turns elsewhere from now on.
 func (q *QP) carry(c path.Carrier) {
-	turn := q.active() || q.places[localListKind].in
+	turn := q.active() || q.in(localListKind)
 	q.dropTurns()
 	if q.carrier = c; turn {
 		q.activate()
@@ -56,10 +56,10 @@ func (q *QP) dropTurns() {
 	if q.active() {
 		q.eng.active.remove(q)
 	}
-	if q.places[localListKind].in {
+	if q.in(localListKind) {
 		q.eng.locals.remove(q)
 	}
-	if q.places[rawKind].in {
+	if q.in(rawKind) {
 		q.eng.raw.remove(q)
 	}
 }

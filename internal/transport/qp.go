@@ -27,6 +27,7 @@ type QP struct {
 	flushing       bool      // in the engine's flush list
 	blockSelf      bool      // gets nothing of what it sends to its own groups
 	service        ib.Opcode // what the opcodes of its packets add to those of RC
+	listed         uint8     // bit k: it is in a list of kind k
 
 	cast netip.Addr // address from which it last sent to a group
 	raw  *rawPair   // of a raw packet QP
@@ -60,8 +61,7 @@ type QP struct {
 
 	win     *window
 	react   *congestion.ReactionPoint // nil: nothing has limited its rate
-	bucket  *congestion.Bucket        // nil: its program does not limit its rate
-	limit   command.LimitQP           // what its program has asked for
+	bucket  *bucket                   // nil: its program does not limit its rate
 	answer  *answer                   // nil: no packet for it was marked
 	copying int                       // copies in progress
 	counted int                       // packets of this QP in win.inFlight
@@ -221,7 +221,7 @@ func (q *QP) release() {
 	e.paced.drop(q)
 	q.unanswered()
 	q.react, q.capable = nil, false
-	q.bucket, q.limit = nil, command.LimitQP{}
+	q.bucket = nil
 	e.leaveWindow(q)
 	q.dropTurns()
 	e.unflush(q)

@@ -253,7 +253,7 @@ func (r *ReactionPoint) NextSend(now clock.Time) clock.Time {
 // Burst returns how many bytes may leave in a turn now, in which NextSend allows some: what the rate has for slack, and for
 // the time that the turn is late, up to slack.
 func (r *ReactionPoint) Burst(now clock.Time, slack time.Duration) int {
-	if !r.on {
+	if r.advance(now); !r.on {
 		return math.MaxInt
 	}
 	late := min(now.Sub(r.next), slack)

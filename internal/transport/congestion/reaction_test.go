@@ -394,3 +394,36 @@ func BenchmarkReactionPoint(b *testing.B) {
 		r.Sent(now, 1000, 1)
 	}
 }
+
+// TestReactionPoint_Asked: a reaction point whose rate is asked for in between does the same as one that is asked only before it sends.
+func TestReactionPoint_Asked(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := recorded()
+		p.ByteReset = int64(rapid.SampledFrom([]int{0, 50_000}).Draw(t, "byte reset"))
+		seldom, often := NewReactionPoint(&p), NewReactionPoint(&p)
+		now := clock.Time(0)
+		for i := range 500 {
+			now += clock.Time(rapid.IntRange(1, 30_000).Draw(t, "ns"))
+			switch rapid.IntRange(0, 9).Draw(t, "event") {
+			case 0:
+				seldom.Notified(now)
+				often.Notified(now)
+			case 1, 2, 3:
+				often.NextSend(now)
+				often.Burst(now, 0)
+			default:
+				if a, b := seldom.Burst(now, us), often.Burst(now, us); a != b {
+					t.Fatalf("%d: a burst of %d, %d if it is asked often", i, a, b)
+				}
+				a, b := seldom.NextSend(now), often.NextSend(now)
+				if a != b {
+					t.Fatalf("%d: it sends at %d, at %d if it is asked often", i, a, b)
+				}
+				if a <= now {
+					seldom.Sent(now, 1100, us)
+					often.Sent(now, 1100, us)
+				}
+			}
+		}
+	})
+}
