@@ -28,7 +28,8 @@ func TestBucket_Property(t *testing.T) {
 			b.Sent(now, n)
 			sent += n
 			made := float64(kbps) * float64(now.Sub(start)) / 8e6
-			if over := float64(sent) - made; over > max(float64(burst), float64(longest))+float64(i+2) {
+			rounded := float64(i+2) * max(1, float64(kbps)/8e6) // bytes in as many ns
+			if over := float64(sent) - made; over > max(float64(burst), float64(longest))+rounded {
 				t.Fatalf("%d bytes in %v at %d kbit/s, a burst of %d", sent, now.Sub(start), kbps, burst)
 			}
 		}
