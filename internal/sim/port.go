@@ -141,6 +141,9 @@ func (p *Port) deadline() clock.Time {
 
 // turn lets a port transmit everything it has, or all that its wire takes.
 func (p *Port) turn(n *Network) {
+	if p.refused.count > 0 { // what was due while it waited for room
+		p.advance(n.now)
+	}
 	for p.flush(n) && p.free(n.now) {
 		k := p.Engine.Transmit(n.now, p.room(n))
 		for i := range n.out[:k] {
