@@ -28,8 +28,9 @@ type Port struct {
 	Classifier qos.Classifier
 
 	stations []*Station
-	turns    [frame.Priorities]int // the station that has the next turn, for each priority
-	sender   *Station              // whose packets the last Transmit handed out
+	served   [frame.Priorities]uint64 // what the station had sent that was asked last, for each priority
+	pulls    uint64                   // calls of pull
+	sender   *Station                 // whose packets the last Transmit handed out
 	next     frame.Next
 	turned   turned
 	flow     *flow // nil: no wire is one of whole Ethernet frames
@@ -124,7 +125,9 @@ func (p *Port) Transmit(now clock.Time, out []frame.Out) int {
 			if p.lifetime.cfg.Classes != 0 {
 				p.lifetime.left(now, p.Scheduler.traffic.Class[priority])
 			}
-			p.Scheduler.Sent(priority, p.count(priority, out[:n]))
+			sum := p.count(priority, out[:n])
+			p.sender.sent[priority] += uint64(sum)
+			p.Scheduler.Sent(priority, sum)
 			return n
 		}
 		pending &= p.pending() &^ (1 << priority) // asking may have been all that there was to do
@@ -132,24 +135,35 @@ func (p *Port) Transmit(now clock.Time, out []frame.Out) int {
 	return 0
 }
 
-// pull asks the functions in turn for packets of a priority, until one has some.
+// pull asks the functions for packets of a priority until one has some, first who has sent the fewest bytes, so that they share the
+// wire evenly, whatever the sizes of their packets and bursts. Who had nothing to send has saved nothing up (start-time fair queueing).
 func (p *Port) pull(now clock.Time, priority uint8, out []frame.Out) int {
-	at := p.turns[priority]
-	for range p.stations {
-		if at >= len(p.stations) {
-			at = 0
+	p.pulls++
+	for {
+		s := p.least(priority)
+		if s == nil {
+			return 0
 		}
-		s := p.stations[at]
-		at++
-		if s.off || s.function.Pending()>>priority&1 == 0 {
-			continue
-		}
+		s.asked = p.pulls
 		if n := s.function.Transmit(now, priority, out); n > 0 {
-			p.turns[priority], p.sender = at, s
+			s.sent[priority] = max(s.sent[priority], p.served[priority])
+			p.served[priority], p.sender = s.sent[priority], s
 			return n
 		}
 	}
-	return 0
+}
+
+// least returns who has sent the fewest bytes at a priority, of those that have something to send and were not asked yet; nil: nobody.
+func (p *Port) least(priority uint8) (least *Station) {
+	for _, s := range p.stations {
+		if s.off || s.asked == p.pulls || s.function.Pending()>>priority&1 == 0 {
+			continue
+		}
+		if least == nil || max(s.sent[priority], p.served[priority]) < max(least.sent[priority], p.served[priority]) {
+			least = s
+		}
+	}
+	return least
 }
 
 // seal writes the outer headers.

@@ -52,6 +52,8 @@ type Station struct {
 	wires    []*Wire
 	off      bool
 	cut      bool
+	sent     [frame.Priorities]uint64 // bytes, of each priority; or more, of who had nothing to send for a time
+	asked    uint64                   // the last pull in which it was
 }
 
 // Wire is a port's view of one link: the stations that it serves, with the encapsulation of each one's packets.
@@ -107,7 +109,6 @@ func (p *Port) Detach(s *Station) {
 			p.stations = append(p.stations[:i], p.stations[i+1:]...)
 		}
 	}
-	p.turns = [frame.Priorities]int{}
 }
 
 // Plug gives a station a place on a wire. addr is the one source address of the packets that the wire carries for it, as
