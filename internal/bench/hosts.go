@@ -44,7 +44,7 @@ func (r *runner) hosts() error {
 			figure{name("TCP frame by frame, without offloads"), unit, name("frames"), loop + " without headers", name("frames loop"),
 				timesAtLeast(0.8)})
 	}
-	if figures = r.choose(figures); len(figures) == 0 {
+	if figures = r.choose(append(figures, shareFigures...)); len(figures) == 0 {
 		return nil
 	}
 	if os.Geteuid() != 0 {
@@ -55,6 +55,9 @@ func (r *runner) hosts() error {
 		if err := r.hostsOf(mtu, s); err != nil {
 			return err
 		}
+	}
+	if err := r.shares(s); err != nil {
+		return err
 	}
 	r.report.add("hosts", s, figures...)
 	return nil
@@ -121,7 +124,6 @@ func withMTU(text string, mtu int) string { return fmt.Sprintf("%s, MTU %d", tex
 
 // streams returns the Gb/s of streams of TCP for each processor that they, and what is between their ends, keep busy.
 func (r *runner) streams(t *through, n int) (float64, error) {
-	at := join(t.server.addr, "7006")
 	own := func() (time.Duration, error) {
 		if t.pid == "" {
 			return 0, nil
@@ -132,8 +134,7 @@ func (r *runner) streams(t *through, n int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	out, err := r.pair(t.path, "serving at", false, r.own("bench-tcp", "--server", at, "--streams", strconv.Itoa(n)),
-		r.own("bench-tcp", "--client", at, "--streams", strconv.Itoa(n), "--seconds", r.seconds()))
+	x, err := r.tcpStreams(t.path, t.server.addr, n, r.seconds())
 	if err != nil {
 		return 0, err
 	}
@@ -141,11 +142,18 @@ func (r *runner) streams(t *through, n int) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var x StreamsResult
-	if err := json.Unmarshal(out, &x); err != nil {
-		return 0, err
-	}
 	return float64(x.Bytes) * 8 / (1 << 30) / (x.Busy + (after - before).Seconds()), nil
+}
+
+// tcpStreams runs streams of TCP to an address of the server's side.
+func (r *runner) tcpStreams(p *path, addr string, n int, seconds string) (x StreamsResult, err error) {
+	at := join(addr, "7006")
+	out, err := r.pair(p, "serving at", false, r.own("bench-tcp", "--server", at, "--streams", strconv.Itoa(n)),
+		r.own("bench-tcp", "--client", at, "--streams", strconv.Itoa(n), "--seconds", seconds))
+	if err != nil {
+		return x, err
+	}
+	return x, json.Unmarshal(out, &x)
 }
 
 func (r *runner) throughVeth(mtu int) (*through, error) {

@@ -166,12 +166,11 @@ func (x *process) stop() {
 // and returns what was received.
 func (r *runner) frames(p *path, from, to string) (x frames.Result, err error) {
 	end := func(s side, on string, args ...string) []string {
-		args = append([]string{"env", paths.SocketVariable + "=" + s.socket, r.exe, "bench-frames", "--size", strconv.Itoa(frameBytes),
-			"--burst", strconv.Itoa(frameBurst)}, args...)
+		args = append([]string{r.exe, "bench-frames", "--size", strconv.Itoa(frameBytes), "--burst", strconv.Itoa(frameBurst)}, args...)
 		if on != "" {
-			return append(args, "--interface", on)
+			return s.attached(append(args, "--interface", on))
 		}
-		return append(args, "--adapter", s.addr)
+		return s.attached(append(args, "--adapter", s.addr))
 	}
 	out, err := r.pair(p, "sending", true, end(p.server, from, "--to", frameMAC, "--seconds", "3600"),
 		end(p.client, to, "--receive", "--seconds", r.seconds()))

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/tools/ndperf"
 )
 
@@ -31,6 +32,14 @@ func (s side) placed(args []string) []string {
 		return args
 	}
 	return append([]string{"taskset", "-c", s.processor}, args...)
+}
+
+// attached prefixes a command so that it finds the side's driver.
+func (s side) attached(args []string) []string {
+	if s.socket == "" {
+		return args
+	}
+	return append([]string{"env", paths.SocketVariable + "=" + s.socket}, args...)
 }
 
 // path is a pair of sides between which to measure.
@@ -148,7 +157,7 @@ func (r *runner) pair(p *path, ready string, endless bool, server, client []stri
 func (r *runner) rdma(p *path, test ndperf.Test, options ...string) (ndperf.Row, error) {
 	server := append([]string{r.exe, test.Name(), "-S", p.server.addr, "--json"}, p.more...)
 	client := append([]string{r.exe, test.Name(), "-C", p.server.addr, "-L", p.client.addr, "--json"}, p.more...)
-	out, err := r.pair(p, "serving at", false, server, append(client, options...))
+	out, err := r.pair(p, "serving at", false, p.server.attached(server), p.client.attached(append(client, options...)))
 	if err != nil {
 		return ndperf.Row{}, err
 	}

@@ -177,6 +177,30 @@ func hostPath() (p *path, adopt func(mtu int) error, done func() error, err erro
 	return v.path("hosts"), v.adopt, v.close, nil
 }
 
+// wiresPath returns a path across a pair of virtual devices that are the wires of adapters. join gives the interfaces host0 and host1,
+// which drivers have made at the two sides for their hosts, addresses of a documentation network; these are returned.
+func wiresPath(mtu int) (p *path, join func() ([2]string, error), done func() error, err error) {
+	v, err := newVeth(mtu)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	join = func() (addrs [2]string, err error) {
+		a, b, err := v.handles()
+		if err != nil {
+			return addrs, err
+		}
+		defer a.Close()
+		defer b.Close()
+		for i, h := range []*netlink.Handle{a, b} {
+			addr := net.IPNet{IP: net.IPv4(203, 0, 113, byte(i+1)), Mask: net.CIDRMask(24, 32)}
+			addrs[i] = addr.IP.String()
+			err = errors.Join(err, configure(h, fmt.Sprint("host", i), &addr))
+		}
+		return addrs, err
+	}
+	return v.path("wires"), join, v.close, nil
+}
+
 // hostOf runs a shell script in a network namespace of its own, with additional environment variables, and
 // returns a function that starts commands there.
 func hostOf(script string, env ...string) (start func(*exec.Cmd) error, closeHost func() error, err error) {

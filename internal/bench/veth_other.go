@@ -15,6 +15,10 @@ func hostPath() (*path, func(int) error, func() error, error) {
 	return nil, nil, nil, errors.New("network namespaces are Linux only")
 }
 
+func wiresPath(int) (*path, func() ([2]string, error), func() error, error) {
+	return nil, nil, nil, errors.New("network namespaces are Linux only")
+}
+
 func hostOf(string, ...string) (func(*exec.Cmd) error, func() error, error) {
 	return nil, nil, errors.New("network namespaces are Linux only")
 }
