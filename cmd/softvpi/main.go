@@ -73,6 +73,7 @@ type cli struct {
 	Up         upCmd         `cmd:"" help:"Run the driver: bring the adapters up and let programs attach."`
 	Status     statusCmd     `cmd:"" help:"Show the adapters, ports, GIDs and queue pairs of the running driver."`
 	Wait       waitCmd       `cmd:"" help:"Wait until a driver runs and programs can attach."`
+	Health     healthCmd     `cmd:"" help:"Say whether the driver is live and every enabled adapter passes packets; the status is 1 if not."`
 	Down       downCmd       `cmd:"" help:"Stop the running driver, and wait until it has ended."`
 	Link       linkCmd       `cmd:"" help:"Show or set what a link does to packets: loss, delay and so on."`
 	QoS        qosCmd        `cmd:"" name:"qos" help:"Show or set what ports do about priorities, and what DCBX has agreed."`

@@ -91,6 +91,7 @@ func (s *Server) routes() {
 	if x, ok := d.(QoSSource); ok {
 		s.qosRoutes(x)
 	}
+	s.healthRoutes(d)
 	s.adapterRoutes(d)
 	s.settingRoutes(d)
 	s.registryRoutes(d)
