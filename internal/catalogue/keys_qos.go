@@ -38,8 +38,9 @@ var dscpKeys = append([]Key{
 	{
 		Name: "RxUntaggedMapToLossless", Aliases: []string{"RxUntaggedMapToLossles"}, Base: AdapterClass, Group: groupDSCP,
 		Generations: Both, Scope: physicalEthernet, Type: DWORD,
+		Status:   Built,
 		Defaults: always(0), Choices: disableEnable, Effect: AtOnce,
-		Description: "Receives untagged frames into the lossless buffer. Needed for flow control by DSCP. An invalid value is replaced by the default, not by the previous value.",
+		Description: "Receives frames that name no priority, by tag or trusted DSCP, into the lossless buffer: while the port asks for pauses, they wait with those of its lowest lossless priority, and make it ask. Needed for flow control by DSCP. An invalid value is replaced by the default, not by the previous value.",
 		Sources:     dscpSources,
 	},
 }, append(priorityToDscp(), []Key{

@@ -360,3 +360,23 @@ func groups() []Group {
 	}
 	return a
 }
+
+// TestKeysOfPriorities: every key of priorities, flow control and congestion control acts.
+func TestKeysOfPriorities(t *testing.T) {
+	seen := map[Group]int{groupQoS: 0, groupDSCP: 0, groupFlowControl: 0, groupDCQCN: 0, groupDCBX: 0,
+		groupLossless: 0, groupStall: 0, groupHoQ: 0}
+	for _, k := range Keys() {
+		if _, ours := seen[k.Group]; !ours {
+			continue
+		}
+		seen[k.Group]++
+		if k.Status == StoredOnly {
+			t.Errorf("%s (%s) is stored only", k.Name, k.Group)
+		}
+	}
+	for g, n := range seen {
+		if n == 0 {
+			t.Errorf("no key is of %s", g)
+		}
+	}
+}

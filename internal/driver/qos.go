@@ -157,8 +157,9 @@ func (d *Driver) followPriorities(i int) error {
 	set := d.registry.DCB(r.known())
 	l := d.ownQoS(i)
 	p := device.Priorities{
-		Own:      qos.Operative{Settings: qos.Defaults()},
-		Received: qos.Classifier{ByDSCP: r.value("RxTrustedState") == byDSCP, Untagged: uint8(r.value("DefaultUntaggedPriority"))},
+		Own: qos.Operative{Settings: qos.Defaults()},
+		Received: qos.Classifier{ByDSCP: r.value("RxTrustedState") == byDSCP, Untagged: uint8(r.value("DefaultUntaggedPriority")),
+			Lossless: r.value("RxUntaggedMapToLossless") == 1},
 	}
 	if r.value(keyQoS) != 0 {
 		p.Own, p.Rates, p.Marking = l.Own(), ratesOf(set), r.marking()

@@ -309,17 +309,26 @@ func (p *Port) filled() (priorities uint8) {
 	return priorities
 }
 
-// priorityOf returns the priority of a received packet.
+// priorityOf returns the priority as which a received packet is kept.
 func (p *Port) priorityOf(in *frame.In) uint8 {
 	if !in.Raw {
 		return p.Classifier.OfClass(in.TrafficClass)
 	}
-	priority, _ := p.Classifier.Frame(in.Data)
+	return p.buffer(in.Data)
+}
+
+// buffer returns the priority as which a received frame is kept: its own, or the lowest lossless one if it names none and is to be
+// lossless.
+func (p *Port) buffer(frame []byte) uint8 {
+	priority, named := p.Classifier.Frame(frame)
+	if !p.Classifier.Lossless || named {
+		return priority
+	}
+	if l := p.lossless(); l != 0 && l>>priority&1 == 0 {
+		return uint8(bits.TrailingZeros8(l))
+	}
 	return priority
 }
 
-// Priority returns the priority of a frame that the station receives.
-func (s *Station) Priority(frame []byte) uint8 {
-	priority, _ := s.port.Classifier.Frame(frame)
-	return priority
-}
+// Priority returns the priority as which a frame that the station receives is kept.
+func (s *Station) Priority(frame []byte) uint8 { return s.port.buffer(frame) }

@@ -9,6 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/pause"
+	"github.com/softvpi/softvpi/internal/qos"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -255,3 +256,50 @@ func TestLifetime(t *testing.T) {
 		t.Error("lifetimes are not InfiniBand's")
 	}
 }
+
+// TestDropless_Untagged: frames that name no priority wait with the lossless ones, and make the port ask for pauses, if they are to be
+// lossless (RxUntaggedMapToLossless); else they have the room of the lossy ones. A tag, or a DSCP that is trusted, decides in any case.
+func TestDropless_Untagged(t *testing.T) {
+	untagged := ethernetTo(eth.MAC{2, 0, 0, 0, 0, 1}, 0, 1000)
+	tagged := ethernetTo(eth.MAC{2, 0, 0, 0, 0, 1}, 1<<13|1, 1000)
+	packet := slices.Clone(untagged)
+	packet[12], packet[13], packet[15] = 8, 0, 2<<5 // IPv4 with a DSCP of priority 2
+	for _, x := range []struct {
+		name  string
+		c     qos.Classifier
+		asks  uint8
+		frame []byte
+		want  uint8
+	}{
+		{"as it is by default", qos.Classifier{}, 1<<3 | 1<<5, untagged, 0},
+		{"lossless", qos.Classifier{Lossless: true}, 1<<3 | 1<<5, untagged, 3},
+		{"lossless, as its own priority is", qos.Classifier{Lossless: true, Untagged: 5}, 1<<3 | 1<<5, untagged, 5},
+		{"nothing is lossless", qos.Classifier{Lossless: true}, 0, untagged, 0},
+		{"a tag", qos.Classifier{Lossless: true}, 1 << 3, tagged, 1},
+		{"a DSCP that is not trusted", qos.Classifier{Lossless: true}, 1 << 3, packet, 3},
+		{"a DSCP that is", qos.Classifier{Lossless: true, ByDSCP: true}, 1 << 3, packet, 2},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			d := newDropless(Forever, pause.Only(x.asks))
+			d.Classifier = x.c
+			if got := d.stations[0].Priority(x.frame); got != x.want {
+				t.Errorf("kept in a ring as of priority %d, want %d", got, x.want)
+			}
+			const n = 2 * lossyRoom / 1000
+			for range n {
+				d.Receive(0, d.w, []frame.In{{Data: slices.Clone(x.frame), Raw: true}})
+			}
+			d.Advance(0)
+			lossless := x.asks>>x.want&1 != 0
+			if lost := d.Overruns(); (lost[x.want] == 0) != lossless || d.backlog.bytes[x.want] == 0 {
+				t.Errorf("lost %v, %d bytes wait at priority %d", lost, d.backlog.bytes[x.want], x.want)
+			}
+			if d.asks() != lossless {
+				t.Errorf("asks for a pause: %v", d.asks())
+			}
+		})
+	}
+}
+
+// asks reports whether the port has a pause frame to send.
+func (d *dropless) asks() bool { return d.FlowControl() != nil && d.FlowControl().Ready(0) }

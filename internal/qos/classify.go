@@ -13,6 +13,9 @@ type Classifier struct {
 	ByDSCP bool
 	// Untagged is the priority of frames that have none (DefaultUntaggedPriority).
 	Untagged uint8
+	// Lossless says that frames which name no priority are kept like those of priorities that are paused on their own, if there are
+	// any (RxUntaggedMapToLossless).
+	Lossless bool
 }
 
 // OfDSCP returns the priority of a DSCP, by the manual's static table: 0 to 7 is 0, ... 56 to 63 is 7.

@@ -63,7 +63,7 @@ func TestOfDSCP(t *testing.T) {
 // TestClassifier_Any: any bytes have a priority, and IPv4 and IPv6 of one DSCP have the same.
 func TestClassifier_Any(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		c := Classifier{rapid.Bool().Draw(r, "by DSCP"), rapid.Uint8Range(0, 7).Draw(r, "untagged")}
+		c := Classifier{ByDSCP: rapid.Bool().Draw(r, "by DSCP"), Untagged: rapid.Uint8Range(0, 7).Draw(r, "untagged")}
 		if p, _ := c.Frame(rapid.SliceOfN(rapid.Byte(), 0, 40).Draw(r, "frame")); p > 7 {
 			r.Errorf("priority %d", p)
 		}
