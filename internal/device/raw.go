@@ -80,7 +80,7 @@ func (a *adapter) leaveRaw() {
 // resizeRaw tells the queue pairs how long frames may be now, tagged ones too.
 func (a *adapter) resizeRaw() {
 	if a.raw.f != nil {
-		a.engine.SetWire(transport.Wire{MAC: a.mac, Longest: a.longestFrame()})
+		a.engine.SetWire(transport.Wire{MAC: a.mac, Longest: a.longestFrame(), Priority: a.port.framePriority()})
 	}
 }
 

@@ -123,7 +123,7 @@ func TestRawPackets_EndsWithFramesOnTheirWay(t *testing.T) {
 		}
 		engine.Doorbell(tq)
 		out := h.ports[0].out
-		if n := engine.TransmitRaw(h.now(), out); n != 3 || !engine.RawPending() {
+		if n := engine.TransmitRaw(h.now(), 0, out); n != 3 || engine.RawPending() == 0 {
 			t.Fatalf("%d frames are handed out", n)
 		}
 		h.unlock()

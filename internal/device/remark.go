@@ -65,6 +65,7 @@ func (p *portLoop) remark() {
 		if a.ib != nil {
 			continue
 		}
+		a.resizeRaw() // which tells them the priority of frames, too
 		for _, q := range a.byNumber {
 			q.remark()
 		}
@@ -75,5 +76,21 @@ func (p *portLoop) remark() {
 				a.mark(&o.route, o.choice)
 			}
 		})
+	}
+}
+
+// framePriority returns what says which priority a frame of a raw packet queue pair without a tag has: as those of hosts it follows
+// policies, applications and, if that is trusted, its DSCP. nil: all have 0.
+func (p *portLoop) framePriority() func([]byte) uint8 {
+	if p.marking.Idle() {
+		return nil
+	}
+	m := p.marking
+	return func(b []byte) uint8 {
+		var h eth.Headers
+		h.Parse(b)
+		x := qos.FlowOf(&h, b)
+		priority, _ := m.Frame(&x)
+		return priority
 	}
 }

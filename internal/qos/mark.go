@@ -1,6 +1,7 @@
 package qos
 
 import (
+	"encoding/binary"
 	"net/netip"
 
 	"github.com/softvpi/softvpi/wire/eth"
@@ -86,6 +87,24 @@ type Flow struct {
 	From     uint16 // ports, 0 without
 	Port     uint16
 	Class    uint8 // type of service, or traffic class
+}
+
+// FlowOf returns what the priority of a frame that begins with b depends on.
+func FlowOf(h *eth.Headers, b []byte) Flow {
+	x := Flow{Type: uint16(h.Type)}
+	if h.Version == 0 {
+		return x
+	}
+	ip := b[h.Network:]
+	if x.Protocol = h.Protocol; h.Version == 4 {
+		x.To, x.Class = netip.AddrFrom4([4]byte(ip[16:])), ip[1]
+	} else {
+		x.To, x.Class = netip.AddrFrom16([16]byte(ip[24:])), ip[0]<<4|ip[1]>>4
+	}
+	if h.Data != 0 {
+		x.From, x.Port = binary.BigEndian.Uint16(b[h.Transport:]), binary.BigEndian.Uint16(b[h.Transport+2:])
+	}
+	return x
 }
 
 // Frame returns the priority of a frame that says none: by a policy, by the table of applications or, if that is to be, by its DSCP.

@@ -61,7 +61,7 @@ type Engine struct {
 	lossless    uint8  // priorities that lose nothing, see SetLossless
 	held        qpList // QPs that hold an ACK
 	locals      qpList // QPs on the local path
-	raw         qpList // raw packet QPs with something to transmit
+	raw         turns  // raw packet QPs with something to transmit
 	wire        Wire   // what they send to
 	rawRoute    frame.Route
 	rawChanged  []byte  // a received frame as the flags of its raw packet QP have it
@@ -85,10 +85,12 @@ func New(cfg Config) (*Engine, error) {
 		shared:  make(map[uint32]*SharedQueue),
 		held:    qpList{kind: heldKind},
 		locals:  qpList{kind: localListKind},
-		raw:     qpList{kind: rawKind},
 		paced:   timers{kind: paceTimer},
 	}
 	e.notices.init()
+	for i := range e.raw.lists {
+		e.raw.lists[i].kind = rawKind
+	}
 	e.scratch.init(cfg.MaxBurst)
 	return e, nil
 }
@@ -186,7 +188,7 @@ func (e *Engine) Undelivered() bool {
 // it can delays the answer that it waits for, by some 0.1 us across veth.
 func (e *Engine) Idle(now clock.Time) bool {
 	return e.trail.q == nil && e.Deadline() > now && e.Pending() == 0 && !e.PendingLocal() && !e.Undelivered() &&
-		e.copies.queue.len() == 0 && e.mads.in.len() == 0 && e.raw.head == nil
+		e.copies.queue.len() == 0 && e.mads.in.len() == 0 && e.raw.waiting == 0
 }
 
 // crowded reports that the driver is far behind in taking completions. Then the local path must not make

@@ -44,6 +44,11 @@ func (q *QP) sendInPlace(out []frame.Out, bytes *int) (n int) {
 			break
 		}
 		b := q.atHand(&r.wr)
+		if p := q.priority; b != nil {
+			if q.priority = e.framePriority(b); q.priority != p {
+				b = nil // it waits for the turn of that priority
+			}
+		}
 		if b != nil && r.wr.Flags&ring.Checksums != 0 {
 			b = e.summed(b)
 		}

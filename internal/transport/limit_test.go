@@ -57,7 +57,7 @@ func backlog(t *testing.T, a *end, to *host, wr ring.SendWR, now clock.Time, dur
 		for {
 			n := 0
 			if a.q.typ == command.RawPacket {
-				n = a.e.TransmitRaw(now, w.out)
+				n = a.e.TransmitRaw(now, a.q.priority, w.out)
 				at += framedBytes(w.out[:n])
 			} else {
 				n = a.turn(now, w.out)

@@ -13,7 +13,7 @@ const (
 	activeKind    = iota // of an engine and a priority: QPs that have something to transmit, in the order of their turns
 	waitingKind          // of a window: QPs that wait for room in it, the longest waiting first
 	heldKind             // of an engine: QPs that hold an ACK, in the order in which it is due
-	rawKind              // of an engine: raw packet QPs that have something to transmit, in the order of their turns
+	rawKind              // of an engine and a priority: raw packet QPs that have something to transmit, in the order of their turns
 	localListKind        // of an engine: QPs on the local path that have something for their peers, in the order of their turns
 	noticeKind           // of an engine and a priority: QPs that owe their peers a congestion notification
 	listKinds

@@ -30,6 +30,8 @@ type Wire struct {
 	MAC eth.MAC
 	// Longest is the length of the longest frame, without FCS; 0: the port carries none.
 	Longest int
+	// Priority returns the priority of a frame without a tag; nil: it is 0.
+	Priority func(frame []byte) uint8
 }
 
 // SetWire says where raw packet queue pairs send to from now on.
@@ -38,24 +40,46 @@ func (e *Engine) SetWire(w Wire) { e.wire, e.rawRoute.SrcMAC = w, w.MAC }
 // fits reports whether a frame may be sent, by its length.
 func (e *Engine) fits(n uint64) bool { return n >= eth.EthernetLen && n <= uint64(e.wire.Longest) }
 
-// RawPending reports whether TransmitRaw has something to do.
-func (e *Engine) RawPending() bool { return e.raw.head != nil || len(e.inPlace.runs) > 0 }
+// RawPending returns the priorities at which TransmitRaw has something to do. Where requests are complete when their frames have left,
+// any will do.
+func (e *Engine) RawPending() uint8 {
+	if e.raw.waiting == 0 && len(e.inPlace.runs) > 0 {
+		return ^uint8(0)
+	}
+	return e.raw.waiting
+}
 
-// TransmitRaw writes frames of raw packet queue pairs to out, and returns their number. Queue pairs take turns. Payloads are
-// valid until the next TransmitRaw or Transmit; by then none of those that were handed out before may be in use.
-func (e *Engine) TransmitRaw(now clock.Time, out []frame.Out) (n int) {
+// framePriority returns the priority at which a frame leaves: that of its tag, or by the rules of the port.
+func (e *Engine) framePriority(b []byte) uint8 {
+	switch {
+	case len(b) > tciAt && b[tciAt-2] == byte(eth.TypeVLAN>>8) && b[tciAt-1] == byte(eth.TypeVLAN&0xff):
+		return b[tciAt] >> 5
+	case e.wire.Priority != nil:
+		return e.wire.Priority(b)
+	}
+	return 0
+}
+
+// tciAt is where a frame's tag has its priority.
+const tciAt = 14
+
+// TransmitRaw writes frames of a priority of raw packet queue pairs to out, and returns their number. Queue pairs take turns; one whose
+// next frame is of another priority waits for the turn of that, with all behind it, so that frames of a queue pair stay in order. Payloads
+// are valid until the next TransmitRaw or Transmit; by then none of those that were handed out before may be in use.
+func (e *Engine) TransmitRaw(now clock.Time, priority uint8, out []frame.Out) (n int) {
 	e.now = now
 	e.completeSent()
 	e.scratch.reset()
 	e.reuseFetched()
-	for turns := 2*len(out) + 64; turns > 0 && n < len(out) && e.raw.head != nil; turns-- {
-		q := e.raw.head
+	list := &e.raw.lists[priority]
+	for turns := 2*len(out) + 64; turns > 0 && n < len(out) && list.head != nil; turns-- {
+		q := list.head
 		e.raw.remove(q)
 		k, more := q.sendRaw(now, out[n:])
 		if n += k; more {
 			q.activate()
 		}
-		if e.scratch.full() || more && k == 0 {
+		if e.scratch.full() || more && k == 0 && q.priority == priority {
 			break
 		}
 	}
@@ -69,11 +93,12 @@ func (q *QP) sendRaw(now clock.Time, out []frame.Out) (n int, more bool) {
 	if q.state != command.RTS || q.throttled(now) {
 		return 0, false
 	}
-	limit, bytes := min(len(out), q.eng.cfg.MaxBurst), q.allowed(now)
+	limit, bytes, at := min(len(out), q.eng.cfg.MaxBurst), q.allowed(now), q.priority
 	if q.req.head == nil {
 		n = q.sendInPlace(out[:limit], &bytes)
+		more = q.priority != at
 	}
-	if q.req.head != nil {
+	if q.req.head != nil && !more {
 		k, again := q.sendRequests(out[n:limit], &bytes)
 		n, more = n+k, again
 	}
@@ -102,7 +127,12 @@ func (q *QP) sendRequests(out []frame.Out, bytes *int) (n int, more bool) {
 		if r == nil {
 			break
 		}
-		if !q.rawRequest(r, &out[n]) {
+		moved, ok := q.moves(r)
+		if moved {
+			more = true
+			break
+		}
+		if !ok || !q.rawRequest(r, &out[n]) {
 			more = r.status == ring.Success && !q.eng.scratch.has(uint64(q.eng.wire.Longest))
 			break
 		}
@@ -117,6 +147,21 @@ func (q *QP) sendRequests(out []frame.Out, bytes *int) (n int, more bool) {
 		q.departed()
 	}
 	return n, more
+}
+
+// moves moves q to the priority of a request's frame, or of the frames of a large send, and reports whether it was at another. ok is false
+// if the frame is not at hand yet, or cannot be read.
+func (q *QP) moves(r *request) (moved, ok bool) {
+	head := r.wr.Inline // the headers of a large send
+	if r.wr.Op != ring.OpLargeSend {
+		if head, ok = q.payload(r, 0, r.length); !ok {
+			return false, false
+		}
+	}
+	p := q.eng.framePriority(head)
+	moved = p != q.priority
+	q.priority = p
+	return moved, true
 }
 
 // rawRequest makes the frame of a request, or the next of them. It returns false if its data is not at hand yet, or cannot be read, or

@@ -1,9 +1,6 @@
 package ethernet
 
 import (
-	"encoding/binary"
-	"net/netip"
-
 	"github.com/softvpi/softvpi/internal/qos"
 	"github.com/softvpi/softvpi/wire/eth"
 )
@@ -18,19 +15,7 @@ func (f *Function) SetMarking(m qos.Marking) {
 
 // marked gives a frame its priority, and returns the tag that it has for it.
 func (f *Function) marked(p *posted, tci uint16) uint16 {
-	h, b := &p.headers, p.Frame
-	x := qos.Flow{Type: uint16(h.Type)}
-	if h.Version != 0 {
-		ip := b[h.Network:]
-		if x.Protocol = h.Protocol; h.Version == 4 {
-			x.To, x.Class = netip.AddrFrom4([4]byte(ip[16:])), ip[1]
-		} else {
-			x.To, x.Class = netip.AddrFrom16([16]byte(ip[24:])), ip[0]<<4|ip[1]>>4
-		}
-		if h.Data != 0 {
-			x.From, x.Port = binary.BigEndian.Uint16(b[h.Transport:]), binary.BigEndian.Uint16(b[h.Transport+2:])
-		}
-	}
+	x := qos.FlowOf(&p.headers, p.Frame)
 	priority, named := f.mark.Frame(&x)
 	if p.priority = priority; named {
 		tci = tci&(eth.VIDMask|1<<12) | uint16(priority)<<13

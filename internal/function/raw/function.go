@@ -282,17 +282,12 @@ func (f *Function) hand(now clock.Time, q *transport.QP, o *Flow, head, rest []b
 func (f *Function) SentBy(r *frame.Route) { f.by = r }
 
 // Transmit implements port.Function.
-func (f *Function) Transmit(now clock.Time, _ uint8, out []frame.Out) int {
-	return f.engine.TransmitRaw(now, out)
+func (f *Function) Transmit(now clock.Time, priority uint8, out []frame.Out) int {
+	return f.engine.TransmitRaw(now, priority, out)
 }
 
-// Pending implements port.Function. All frames leave at priority 0.
-func (f *Function) Pending() uint8 {
-	if f.engine.RawPending() {
-		return 1
-	}
-	return 0
-}
+// Pending implements port.Function.
+func (f *Function) Pending() uint8 { return f.engine.RawPending() }
 
 // Advance implements port.Function.
 func (f *Function) Advance(now clock.Time) {
