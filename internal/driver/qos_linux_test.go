@@ -15,6 +15,7 @@ import (
 func init() {
 	acting["DcbxMode"], acting["*QOS"] = TestDcbxMode, TestQoSKey
 	acting["RxTrustedState"], acting["DefaultUntaggedPriority"] = TestTrustKeys, TestTrustKeys
+	acting["RxUntaggedMapToLossless"] = TestTrustKeys
 }
 
 // configure sets parameters of an adapter's device, as mlxconfig does, and restarts it.
