@@ -295,13 +295,19 @@ func TestHeadOfQueueLifetime(t *testing.T) {
 	}
 	set(t, p.Driver, "port", "TCHeadOfQueueLifeTimeLimit", "20") // for ever
 	restart(t, p.Driver, "port")
-	before := lost().Discards
-	for range 4 {
+	before := lost()
+	await.Eventually(t, "priority 3 is paused", func() bool {
 		p.wire.send(t, (&eth.Pause{PerPriority: true, Enabled: 1 << 3, Quanta: [8]uint16{3: 0xffff}}).Append(nil))
-		p.guest.send(t, tagged(p.guest.frame(p.wire.mac, "x"), 3<<13))
-		time.Sleep(time.Millisecond)
+		return lost().Priority[3].Received > before.Priority[3].Received
+	})
+	for _, payload := range []string{"first", "second"} {
+		p.guest.send(t, tagged(p.guest.frame(p.wire.mac, payload), 3<<13))
 	}
-	if lost().Discards != before {
-		t.Errorf("lost %v, before %v", lost().Discards, before)
+	await.Eventually(t, "the packets wait", func() bool { return p.host.Ethernet(0).Sending == 2 })
+	for _, payload := range []string{"first", "second"} {
+		p.wire.gets(t, payload, func() { p.wire.send(t, (&eth.Pause{PerPriority: true, Enabled: 1 << 3}).Append(nil)) })
+	}
+	if c := lost(); c.Discards != before.Discards {
+		t.Errorf("lost %v, before %v", c.Discards, before.Discards)
 	}
 }
