@@ -75,7 +75,8 @@ func (c fabricRunCmd) Run(s *session) error {
 	if c.Seed == 0 {
 		c.Seed = rand.Uint64()
 	}
-	network, err := c.network(file)
+	tell, printTold := s.told()
+	network, err := c.network(file, tell)
 	if err != nil {
 		return err
 	}
@@ -113,6 +114,7 @@ func (c fabricRunCmd) Run(s *session) error {
 	if udp != nil {
 		fmt.Fprintf(s.env.Stdout, "cables       %s%v\n", cable.Scheme, udp.Addr())
 	}
+	go printTold(ctx)
 	sim := ibsim.NewServer(r)
 	if c.Console {
 		go console(s, sim)

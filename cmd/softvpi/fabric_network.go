@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -8,6 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric/bridge"
 	"github.com/softvpi/softvpi/internal/fabric/ethernet"
 	"github.com/softvpi/softvpi/internal/fabric/lan"
+	"github.com/softvpi/softvpi/internal/fabric/state"
 	"github.com/softvpi/softvpi/internal/link/cable"
 	"github.com/softvpi/softvpi/internal/simulate/scenario"
 	"github.com/softvpi/softvpi/internal/tools/tool"
@@ -22,13 +24,13 @@ const (
 	stationBuffer = 4 << 20
 )
 
-// network builds the Ethernet of a file; nil: it has none.
-func (c fabricRunCmd) network(f *scenario.Fabric) (*lan.Network, error) {
+// network builds the Ethernet of a file, which tells of incidents; nil: it has none.
+func (c fabricRunCmd) network(f *scenario.Fabric, tell func(state.Incident)) (*lan.Network, error) {
 	if f == nil || f.Graph == nil {
 		return nil, nil
 	}
 	random := rand.New(rand.NewPCG(c.Seed, 1))
-	cfg := lan.Config{Timing: c.Timing, Random: random.Uint64}
+	cfg := lan.Config{Timing: c.Timing, Random: random.Uint64, Tell: tell}
 	for i := range f.Graph.Nodes {
 		cfg.Nodes = append(cfg.Nodes, nodeOf(f, i, random.Uint64))
 	}
@@ -87,6 +89,28 @@ func stationOf(f *scenario.Fabric, i int) *ethernet.StationConfig {
 	}
 	room := ethernet.Headroom(link.Rate, link.Delay, cable.MostMTU) + cable.MostMTU
 	return &ethernet.StationConfig{Wire: w, Take: c.Take, Waiting: stationWaiting, Buffer: stationBuffer + ethernet.Priorities*room}
+}
+
+// told returns what takes incidents, without waiting, and what prints them until ctx ends.
+func (s *session) told() (tell func(state.Incident), print func(ctx context.Context)) {
+	const most = 64 // more at once are in the list of the command incidents alone
+	waiting := make(chan state.Incident, most)
+	tell = func(x state.Incident) {
+		select {
+		case waiting <- x:
+		default:
+		}
+	}
+	return tell, func(ctx context.Context) {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case x := <-waiting:
+				fmt.Fprintf(s.env.Stdout, "incident     %s\n", x.String())
+			}
+		}
+	}
 }
 
 // describe prints what a fabric consists of.

@@ -270,3 +270,43 @@ func TestIncastIsAsFairAsSimulated(t *testing.T) {
 		t.Error("nothing was marked")
 	}
 }
+
+// A running switch is set otherwise by command, under the traffic of drivers: it marks from then on, and no more; a pause storm is told
+// of by the process that runs the fabric, with its end.
+func TestSwitchIsChangedWhileItRuns(t *testing.T) {
+	systemtest.Mark(t)
+	s := runSwitches(t, `{"topology": {"kind": "links", "hosts": ["a", "b"], "switches": ["s"], "links": [
+		{"from": "a", "to": "s", "rate": "500Mb/s"}, {"from": "b", "to": "s", "rate": "2Gb/s"}]}, "switch": {"pfc": [0]}}`, "--timing")
+	a, b := s.driver("a", "10.94.0.1/24,fabric=a,linkmtu=4200"), s.driver("b", "10.94.0.2/24,fabric=b,linkmtu=4200")
+	a.dcqcn(t, "a") // its packets, and those of b, may be marked
+	b.dcqcn(t, "b")
+	a.spawn(t, "nd_write_bw", "-S", "10.94.0.1").until(t, "serving at")
+	b.spawn(t, "nd_write_bw", "-C", "10.94.0.1", "-L", "10.94.0.2", "-D", "600")
+	sent := func(more uint64) {
+		t.Helper()
+		before := s.port("s[1]").OutBytes
+		await.Eventually(t, "bytes are sent", func() bool { return s.port("s[1]").OutBytes >= before+more })
+	}
+	sent(10e6)
+	if p := s.port("s[1]"); p.Marked != 0 {
+		t.Errorf("%d frames are marked before", p.Marked)
+	}
+	s.do("set", "s", "all", "kmin=20KB", "kmax=100KB", "pmax=10%")
+	await.Eventually(t, "frames are marked", func() bool { return s.port("s[1]").Marked > 0 })
+	if out := s.do("settings", "s[1]"); !strings.Contains(out, "marks from 20 KB on, 10% at 100 KB, all above") {
+		t.Errorf("settings: %s", out)
+	}
+	s.do("set", "s", "all", "kmin=0", "kmax=0", "pmax=0")
+	marked := s.port("s[1]").Marked
+	sent(10e6)
+	if p := s.port("s[1]"); p.Marked != marked {
+		t.Errorf("%d frames are marked after", p.Marked-marked)
+	}
+	s.do("storm", "a", "0")
+	s.run.until(t, "storm: s[1] priority 0 is paused for long")
+	s.do("storm", "a", "none")
+	s.run.until(t, "storm: s[1] priority 0 goes on")
+	if out := s.do("incidents"); !strings.Contains(out, "s[1] priority 0 is paused for long") {
+		t.Errorf("incidents: %s", out)
+	}
+}

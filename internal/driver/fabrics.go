@@ -64,6 +64,9 @@ func (d *Driver) FabricState(name string) (all state.Part, err error) {
 			return all, fmt.Errorf("the fabric %s answers something else than its state: %w", name, err)
 		}
 		part.Ports = append(all.Ports, part.Ports...)
+		if all.Next > 0 { // what is of the whole fabric is in the first part
+			part.Deadlock, part.Incidents = all.Deadlock, all.Incidents
+		}
 		if all = part; all.Next == 0 {
 			break
 		}

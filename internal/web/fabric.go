@@ -24,6 +24,30 @@ type fabricView struct {
 	// Other is the other end of its link.
 	Other    *fabricPort
 	Commands []fabricCommand
+	// Deadlock names queues that wait for each other now, and Incidents are the last pauses that did not end, the newest first.
+	Deadlock  string
+	Incidents []fabricIncident
+}
+
+// fabricIncident is an incident as it is shown.
+type fabricIncident struct {
+	Ago, Text string
+	Over      bool
+}
+
+// mostShown is how many incidents are shown.
+const mostShown = 10
+
+// tell shows what a fabric says of itself as a whole.
+func (d *fabricView) tell(part *state.Part) {
+	d.Timed, d.Ports, d.Deadlock = part.Timed, len(part.Ports), part.Deadlock
+	for _, x := range slices.Backward(part.Incidents) {
+		if len(d.Incidents) == mostShown {
+			break
+		}
+		ago := time.Duration(part.Now - x.At).Round(time.Second)
+		d.Incidents = append(d.Incidents, fabricIncident{ago.String(), sentence(x.String()), x.Over})
+	}
 }
 
 // fabricPort is a port with what it has done since the reading before.
@@ -106,10 +130,9 @@ func portName(p *state.Port) string {
 }
 
 // read returns the ports of a fabric with their rates.
-func (s *Server) readFabric(q *request, name string) (ports []fabricPort, timed bool, err error) {
-	part, err := s.client.Fabric(q.r.Context(), name)
-	if err != nil {
-		return nil, false, err
+func (s *Server) readFabric(q *request, name string) (ports []fabricPort, part state.Part, err error) {
+	if part, err = s.client.Fabric(q.r.Context(), name); err != nil {
+		return nil, part, err
 	}
 	now := reading{now: part.Now, ports: map[string]state.Port{}}
 	for i := range part.Ports {
@@ -133,7 +156,7 @@ func (s *Server) readFabric(q *request, name string) (ports []fabricPort, timed 
 		p.Use = min(max(p.In, p.Out)/full, 1)
 		ports = append(ports, p)
 	}
-	return ports, part.Timed, nil
+	return ports, part, nil
 }
 
 // unlimited is what fills a link whose rate is not kept, in bits per second, for its colour.
@@ -172,11 +195,11 @@ func (s *Server) showFabric(q *request, wrong error) error {
 		return &missingError{"fabric " + d.Name + " that runs"}
 	}
 	if d.Name != "" {
-		ports, timed, err := s.readFabric(q, d.Name)
+		ports, part, err := s.readFabric(q, d.Name)
 		if err != nil {
 			return err
 		}
-		d.Timed, d.Ports = timed, len(ports)
+		d.tell(&part)
 		d.fill(ports, q.r.FormValue("port"))
 	}
 	v.Data = d
@@ -237,6 +260,12 @@ func commandsFor(p *fabricPort, timed bool) (all []fabricCommand) {
 		add(false, "Take nothing", "take", p.Node, "none")
 		add(true, "Take all", "take", p.Node, "all")
 	}
+	if !p.Host {
+		add(false, "Mark from 20 KB on", "set", p.Name, "all", "kmin=20KB", "kmax=200KB", "pmax=10%")
+		add(true, "Mark nothing", "set", p.Name, "all", "kmin=0", "kmax=0", "pmax=0%")
+		add(false, "Pause at 60 KB", "set", p.Name, "all", "xoff=60KB")
+		add(true, "Pause at 1/8 of the free buffer", "set", p.Name, "all", "xoff_alpha=0.125")
+	}
 	add(false, "Pause storm of priority 3", "storm", p.Name, "3")
 	add(true, "No storm", "storm", p.Name, "none")
 	add(false, "No PFC", "pfc", p.Name, "none")
@@ -291,6 +320,13 @@ func (p fabricPort) Facts() (all []fact) {
 	add("Paused for", "%v, the other end for %v", p.PausedTime.Round(time.Microsecond), p.PausingTime.Round(time.Microsecond))
 	if p.FlowControl != "" {
 		add("Flow control", "%s", p.FlowControl)
+	}
+	for _, line := range p.Settings {
+		name, text, ok := strings.Cut(line, ": ")
+		if !ok || name == "" {
+			continue
+		}
+		add(strings.ToUpper(name[:1])+name[1:], "%s", text)
 	}
 	if p.Neighbour != "" {
 		add("Neighbour", "%s", p.Neighbour)

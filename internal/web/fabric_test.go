@@ -67,8 +67,14 @@ func TestFabricIsDrawn(t *testing.T) {
 	ports[4].Up, ports[1].Up = false, false
 	ports[7].QueueDrops = 3
 	b.fabrics.part = state.Part{Timed: true, Now: 2e9, Ports: ports}
+	ports[2].Settings, ports[2].FlowControl = []string{"priorities 0 to 7: weight 1; no marks"}, "PFC 3"
+	b.fabrics.part.Deadlock = "l0[2] priority 3, s[1] priority 3"
+	b.fabrics.part.Incidents = []state.Incident{{At: 5e8, Kind: "storm", Text: "l0[2] priority 3 is paused for long"},
+		{At: 1e9, Kind: "deadlock", Text: "l0[2] priority 3, s[1] priority 3"}}
 	page := b.get("/web/fabric?name=lab&port=l0%5B1%5D").Body.String()
 	for _, want := range []string{
+		"These wait for each other: l0[2] priority 3, s[1] priority 3.", "<td data-name=\"Ago\">2s</td>", "Storm: l0[2] priority 3 is paused for long",
+		"<dt>Priorities 0 to 7</dt><dd>weight 1; no marks</dd>", "<dt>Flow control</dt><dd>PFC 3</dd>", "value=\"set l0[1] all kmin=20KB",
 		`class="link use4 chosen"`, `class="link out"`, `class="mark paused"`, `class="mark lost"`, "h0 to l0[1]: 80 % used, 0 b/s there, 800 Mb/s back",
 		"l0[1] to h0</h2>", "softvpi fabric do --name lab unlink &#39;l0[1]&#39;", ">hca</text>", `class="node switch ib"`, "<dd>800 Mb/s</dd>",
 	} {

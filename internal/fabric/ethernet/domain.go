@@ -26,6 +26,7 @@ type Domain struct {
 	known   map[uint64]spot
 	count   map[End]int
 	swept   clock.Time
+	circle  []int // switches of the domain among which all frames go to the next; nil: there is none
 }
 
 // spot is where an address was heard.
@@ -82,11 +83,46 @@ func (d *Domain) Rebuild() {
 			})
 		}
 	}
+	for i, s := range d.circle {
+		next := d.toNext(s, d.circle[(i+1)%len(d.circle)])
+		for _, to := range d.circle {
+			if to != s && next != 0 {
+				d.ways[s][to] = next
+			}
+		}
+	}
 	for key, x := range d.known {
 		if d.fabric.nodes[d.nodes[x.at.Node]].Switch.ports[x.at.Port].down {
 			d.forget(key, x)
 		}
 	}
+}
+
+// toNext returns the ports of a switch that lead to another.
+func (d *Domain) toNext(s, to int) (ports uint64) {
+	d.each(s, func(p, peer int) {
+		if peer == to {
+			ports |= 1 << p
+		}
+	})
+	return ports
+}
+
+// SetCircle makes frames among some switches, by their nodes, all go to the next of them, and from the last to the first, as wrong routes
+// may have it: buffers may then wait for each other in a circle. None ends that. False: two that follow each other have no link.
+func (d *Domain) SetCircle(nodes []int) bool {
+	var circle []int
+	for _, n := range nodes {
+		circle = append(circle, d.index[n])
+	}
+	for i, s := range circle {
+		if d.toNext(s, circle[(i+1)%len(circle)]) == 0 {
+			return false
+		}
+	}
+	d.circle = circle
+	d.Rebuild()
+	return true
 }
 
 // Forget forgets what was heard at a port towards hosts, which is all that has to be done when its link goes.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
-	"github.com/softvpi/softvpi/internal/fabric/bridge"
 	"github.com/softvpi/softvpi/internal/fabric/ethernet"
 )
 
@@ -32,18 +31,22 @@ var commands map[string]command
 
 func init() {
 	commands = map[string]command{
-		"unlink": {"PORT", "pull a cable", setUp(false)},
-		"relink": {"PORT", "put it back in", setUp(true)},
-		"flap":   {"PORT TIME", "pull a cable, and put it back in after a time, such as 200ms", flap},
-		"loss":   {"PORT 0.1%", "lose so many of the frames on a link, in both directions", setLoss},
-		"rate":   {"PORT 1Gb/s", "give a link another rate", setRate},
-		"take":   {"HOST 1Gb/s|all|none", "let a host take so much of what arrives, and no more", setTake},
-		"storm":  {"PORT 3|none", "pause priorities of the other end for no reason, until none", setStorm},
-		"pfc":    {"PORT|SWITCH 3|none|adapter", "change the lossless priorities of a port, or of all of a switch, or make a host follow its adapter", setPFC},
-		"ports":  {"", "list the ports of the Ethernet with what they have sent, lost and marked", listPorts},
-		"port":   {"PORT", "show the counters of a port of the Ethernet", showPort},
-		"lldp":   {"SWITCH|all", "say what switches have heard by LLDP, and agreed by DCBX", listLLDP},
-		"macs":   {"SWITCH", "list the addresses that a switch has learned", listMACs},
+		"unlink":    {"PORT", "pull a cable", setUp(false)},
+		"relink":    {"PORT", "put it back in", setUp(true)},
+		"flap":      {"PORT TIME", "pull a cable, and put it back in after a time, such as 200ms", flap},
+		"loss":      {"PORT 0.1%", "lose so many of the frames on a link, in both directions", setLoss},
+		"rate":      {"PORT 1Gb/s", "give a link another rate", setRate},
+		"take":      {"HOST 1Gb/s|all|none", "let a host take so much of what arrives, and no more", setTake},
+		"storm":     {"PORT 3|none", "pause priorities of the other end for no reason, until none", setStorm},
+		"pfc":       {"PORT|SWITCH 3|none|adapter", "change the lossless priorities of a port, or of all of a switch, or make a host follow its adapter", setPFC},
+		"ports":     {"", "list the ports of the Ethernet with what they have sent, lost and marked", listPorts},
+		"port":      {"PORT", "show the counters of a port of the Ethernet", showPort},
+		"set":       {"PORT|SWITCH 3|all NAME=VALUE...", "change settings of priorities, by their names in the file, such as kmin=40KB xoff=60KB", tune},
+		"settings":  {"PORT", "show how the priorities of a port are set", showSettings},
+		"circle":    {"SWITCH,SWITCH,SWITCH|none", "make frames among some switches all go to the next, as wrong routes do that lead to deadlocks", setCircle},
+		"incidents": {"", "list pauses that did not end, and queues that wait for each other", listIncidents},
+		"lldp":      {"SWITCH|all", "say what switches have heard by LLDP, and agreed by DCBX", listLLDP},
+		"macs":      {"SWITCH", "list the addresses that a switch has learned", listMACs},
 	}
 }
 
@@ -54,7 +57,7 @@ func (n *Network) Command(now clock.Time, words []string) (answer string, mine b
 	if !ok {
 		return "", false, nil
 	}
-	if want := len(strings.Fields(c.usage)); len(words)-1 != want {
+	if want := len(strings.Fields(c.usage)); len(words)-1 != want && !(strings.HasSuffix(c.usage, "...") && len(words)-1 > want) {
 		return "", len(words) > 1 && n.names(words[1]), refuse("%s has %d arguments; allowed: %s", words[0], len(words)-1,
 			strings.TrimSpace(words[0]+" "+c.usage))
 	}
@@ -340,17 +343,9 @@ func setPFC(n *Network, now clock.Time, args []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var ends []ethernet.End
-	if node := n.Find(args[0]); node >= 0 {
-		for p := range n.ports(node) {
-			ends = append(ends, ethernet.End{Node: node, Port: p})
-		}
-	} else {
-		a, err := n.end(args[0])
-		if err != nil {
-			return "", err
-		}
-		ends = append(ends, a)
+	ends, err := n.ends(args[0])
+	if err != nil {
+		return "", err
 	}
 	for _, e := range ends {
 		if err := n.fabric.Port(e).SetPFC(now, set); err != nil {
@@ -361,49 +356,4 @@ func setPFC(n *Network, now clock.Time, args []string) (string, error) {
 		n.fabric.Wake(e.Node)
 	}
 	return "", nil
-}
-
-func listPorts(n *Network, now clock.Time, _ []string) (string, error) {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%-16s %-16s %-5s %10s %12s %12s %10s %8s %8s %8s\n", "port", "to", "state", "rate", "frames in", "frames out", "queued", "marked",
-		"dropped", "pauses")
-	n.Each(func(e ethernet.End) {
-		s := n.State(now, e)
-		state, rate := "down", "-"
-		if s.Up {
-			state = "up"
-		}
-		if s.Rate > 0 {
-			rate = rateText(s.Rate)
-		}
-		fmt.Fprintf(&b, "%-16s %-16s %-5s %10s %12d %12d %10d %8d %8d %8d\n", n.endName(e), s.Peer, state, rate, s.InFrames, s.OutFrames, s.Queued,
-			s.Marked, s.QueueDrops+s.BufferDrops+s.HeadroomDrops+s.Lost, s.PausesSent)
-	})
-	return b.String(), nil
-}
-
-func showPort(n *Network, now clock.Time, args []string) (string, error) {
-	a, err := n.end(args[0])
-	if err != nil {
-		return "", err
-	}
-	s := n.State(now, a)
-	return counterLines(&s), nil
-}
-
-func listMACs(n *Network, now clock.Time, args []string) (string, error) {
-	node := n.Find(args[0])
-	if node < 0 || n.Host(node) {
-		return "", refuse("node %q is no switch of the Ethernet", args[0])
-	}
-	var b strings.Builder
-	table := n.fabric.Switch(node).Table
-	if n.domain != nil {
-		table = func(now clock.Time) []bridge.Entry { return n.domain.Table(now, node) }
-	}
-	for _, e := range table(now) {
-		fmt.Fprintf(&b, "%v VLAN %d at %s, heard %v ago\n", e.MAC, e.VLAN, n.endName(ethernet.End{Node: node, Port: e.Port}),
-			e.Age.Round(time.Second))
-	}
-	return b.String(), nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric/ethernet"
+	"github.com/softvpi/softvpi/internal/fabric/state"
 )
 
 // Config describes a network.
@@ -14,6 +15,8 @@ type Config struct {
 	Links []Link
 	// Timing keeps rates and delays of links. Without it links carry 1 Tb/s without delay, as fast as the machine can.
 	Timing bool
+	// Tell is told of incidents: pauses that do not end, and queues that wait for each other; nil: nobody is.
+	Tell func(state.Incident)
 	// Random is the source of losses.
 	Random func() uint64
 }
@@ -52,6 +55,7 @@ type Network struct {
 	flaps  clock.Time // when the first of them is put back in
 	news   []*Jack
 	agents agents
+	watch  watch
 }
 
 // NodeError says which node's configuration is invalid, and how.
@@ -158,7 +162,7 @@ func (n *Network) Find(name string) int {
 
 // Deadline returns when Advance is wanted next.
 func (n *Network) Deadline() clock.Time {
-	return clock.Min(clock.Min(n.fabric.Deadline(), n.flaps), n.nextWord())
+	return clock.Min(clock.Min(n.fabric.Deadline(), n.flaps), clock.Min(n.nextWord(), n.watch.next))
 }
 
 // Advance lets happen what is due.
@@ -167,6 +171,7 @@ func (n *Network) Advance(now clock.Time) {
 		n.endFlaps(now)
 	}
 	n.speak(now)
+	n.look(now)
 	n.fabric.Advance(now)
 	for {
 		node, _, ok := n.fabric.Room()

@@ -64,6 +64,9 @@ func (n *Network) State(now clock.Time, at ethernet.End) state.Port {
 			s.Trunk = cfg.Tagged.String()
 		}
 	}
+	if !s.Host {
+		s.Settings = priorityTexts(p)
+	}
 	s.Neighbour, s.DCBX = n.neighbourText(at)
 	paused, pausing := p.Paused(now)
 	s.Paused, s.Pausing = set(paused), set(pausing)

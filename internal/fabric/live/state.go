@@ -22,7 +22,9 @@ func (r *Rack) Part(first string) (string, error) {
 	now := r.Now()
 	p := part{Part: state.Part{Now: int64(now), Ports: []state.Port{}}, from: from}
 	if r.lan != nil {
-		p.Timed = r.lan.Timed()
+		if p.Timed = r.lan.Timed(); from == 0 {
+			p.Deadlock, p.Incidents = r.lan.Deadlock(), r.lan.Incidents()
+		}
 		r.lan.Each(func(e ethernet.End) { p.add(func() state.Port { return r.lan.State(now, e) }) })
 	}
 	names := r.fabric.Names()

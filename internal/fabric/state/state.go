@@ -22,6 +22,8 @@ type Port struct {
 	Lossless []int  `json:"pfc,omitempty"`
 	// FlowControl says which pauses the port obeys and sends, for people; empty: none.
 	FlowControl string `json:"flow_control,omitempty"`
+	// Settings are how priorities are set, those alike together, for people.
+	Settings []string `json:"settings,omitempty"`
 	// Neighbour is who is at the other end by LLDP, and DCBX how that stands, for people; empty: nobody is heard, and it is not spoken.
 	Neighbour string `json:"neighbour,omitempty"`
 	DCBX      string `json:"dcbx,omitempty"`
@@ -84,8 +86,27 @@ type Priority struct {
 // Part is a part of the state of a fabric: of its ports from a number on.
 type Part struct {
 	// Next is the number of the port after the last; 0: there is none.
-	Next  int    `json:"next,omitempty"`
-	Timed bool   `json:"timing"`
-	Now   int64  `json:"now"` // ns since the fabric began
-	Ports []Port `json:"ports"`
+	Next  int   `json:"next,omitempty"`
+	Timed bool  `json:"timing"`
+	Now   int64 `json:"now"` // ns since the fabric began
+	// Deadlock names queues of the Ethernet that wait for each other now, and Incidents are the last ones; in the first part alone.
+	Deadlock  string     `json:"deadlock,omitempty"`
+	Incidents []Incident `json:"incidents,omitempty"`
+	Ports     []Port     `json:"ports"`
+}
+
+// Incident is a pause that did not end for long (storm), or queues that wait for each other (deadlock); over: it has ended.
+type Incident struct {
+	At   int64  `json:"at"` // ns since the fabric began
+	Kind string `json:"kind"`
+	Over bool   `json:"over,omitempty"`
+	Text string `json:"text"`
+}
+
+// String returns the incident as people read it.
+func (i Incident) String() string {
+	if i.Kind == "deadlock" && !i.Over {
+		return "deadlock: these wait for each other: " + i.Text
+	}
+	return i.Kind + ": " + i.Text
 }

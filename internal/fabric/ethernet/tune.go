@@ -1,0 +1,47 @@
+package ethernet
+
+import "github.com/softvpi/softvpi/internal/clock"
+
+// SetGroup changes when what arrives at a priority pauses the other end. What is in the buffer stays there. The error is a *FieldError:
+// there must be room in the buffer for the headroom.
+func (p *Port) SetGroup(now clock.Time, i int, g Group) error {
+	old := p.cfg.Groups[i]
+	c := p.cfg
+	if err := g.settle(&c, i); err != nil {
+		return err
+	}
+	p.cfg.Groups[i] = g
+	room := p.roomOf(i)
+	if size := p.sw.buffer.size + p.groups[i].room - room; size >= leastShared {
+		p.sw.buffer.size = size
+	} else {
+		p.cfg.Groups[i] = old
+		return bad("Headroom", g.Headroom, "less: the buffer has no room for that")
+	}
+	x := &p.groups[i]
+	x.xoff, x.xon, x.room = thresholdOf(g.Xoff, g.Alpha), g.Xon, room
+	p.relax(now, uint8(i))
+	return nil
+}
+
+// relax lets the other end go on at a priority whose group is far enough below its threshold.
+func (p *Port) relax(now clock.Time, i uint8) { p.leave(now, i, 0) }
+
+// SetQueue changes how frames of a priority leave: those that wait too. The error is a *FieldError.
+func (p *Port) SetQueue(now clock.Time, i int, q Queue) error {
+	if err := q.settle(i); err != nil {
+		return err
+	}
+	p.cfg.Queues[i] = q
+	x := &p.queues[i]
+	x.most, x.ecn, x.slope = thresholdOf(q.Most, q.Alpha), q.ECN, slopeOf(q.ECN)
+	p.scheduler.quantum[i] = quantum * int(q.Weight)
+	if p.scheduler.strict &^= 1 << i; q.Strict {
+		p.scheduler.strict |= 1 << i
+	}
+	p.wake(now)
+	return nil
+}
+
+// Stormy returns the priorities that have been paused for so long, while frames wait, that this was reported (Storm).
+func (p *Port) Stormy() uint8 { return p.stormy }
