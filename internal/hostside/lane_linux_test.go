@@ -207,6 +207,16 @@ func TestLanes_ReadAsleep(t *testing.T) {
 	x.arrive()
 }
 
+// TestLanes_FewBuffers: threads read only where each has a buffer for it.
+func TestLanes_FewBuffers(t *testing.T) {
+	x := newReaders(t)
+	x.side[0].large.made = 3 // as with many queues, and a small NumTcb
+	x.rounds(20, 0, 1)
+	if x.owner != 40*busyFrames || x.lent != 0 {
+		t.Errorf("with 3 buffers for 2 queues the owner reads %d of %d frames", x.owner, 40*busyFrames)
+	}
+}
+
 // brokenQueue is of an interface that was deleted.
 type brokenQueue struct{ tapQueue }
 

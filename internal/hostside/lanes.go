@@ -123,15 +123,17 @@ func (s *Side) hand(now clock.Time, l *lane, q int, list []ethernet.Packet) int 
 // pullThreads takes what threads have read, and decides who reads from now on. It returns how many frames there were.
 func (s *Side) pullThreads(now clock.Time) (n int) {
 	s.lanes.short = false
-	for q, l := range s.threads() {
+	of := s.threads()
+	reads := s.lanes.many && s.large.made >= 2*len(of) // so that each has a buffer, and as many stay
+	for q, l := range of {
 		if l.lent {
 			n += s.pullThread(now, l, q)
 		}
 		switch {
-		case s.lanes.many && (!l.lent && l.reader.Load() == ownerReads || l.reader.Load() == recalled):
+		case reads && (!l.lent && l.reader.Load() == ownerReads || l.reader.Load() == recalled):
 			s.lendTo(l, q, true)
 			l.lend()
-		case !s.lanes.many && l.lent:
+		case !reads && l.lent:
 			l.recall()
 		}
 		if l.lent && l.left() {
@@ -191,7 +193,7 @@ func (s *Side) kind(b *buffer) int {
 // supply gives a thread buffers to read into: of all that there are at most half are with threads.
 func (s *Side) supply(l *lane) {
 	of := 2 * len(s.lanes.of)
-	for l.held[0] < min(laneLarge, max(1, s.large.made/of)) {
+	for l.held[0] < min(laneLarge, s.large.made/of) {
 		b := s.large.get()
 		if b == nil {
 			s.lanes.short = true
