@@ -223,13 +223,24 @@ func (n *network) add(i int, h *shard) error {
 	}
 	random := rand.New(rand.NewPCG(n.s.Seed, uint64(i)<<1|1))
 	sw, err := ethernet.New(&h.Store, ethernet.Config{MAC: mac(i), Buffer: c.Buffer, Storm: c.Storm, Entries: entries,
-		Seed: n.s.Seed<<20 ^ uint64(i), Random: random.Uint64}, ports)
+		Seed: n.seed(i), Random: random.Uint64}, ports, n.bundles(i)...)
 	if err != nil {
 		return err
 	}
 	n.at[i] = place{int32(h.number), int32(h.AddSwitch(sw))}
 	h.nodes++
 	return nil
+}
+
+// seed is that of which way a node chooses for a flow.
+func (n *network) seed(node int) uint64 { return n.s.Seed<<20 ^ uint64(node) }
+
+// bundles returns the ports of a switch that lead to the same host, where the switch has no routes, which say so else.
+func (n *network) bundles(node int) [][]int {
+	if !n.s.Learning {
+		return nil
+	}
+	return n.s.Graph.Bundles(node)
 }
 
 // marked is what is trusted of frames here, which say their priority in one place: their DSCP.
@@ -242,7 +253,8 @@ func marked(t ethernet.Trust) ethernet.Trust {
 
 func (n *network) addHost(i int, h *shard) error {
 	c := n.s.NICs[i]
-	link := &n.s.Graph.Links[n.s.Graph.Nodes[i].Links[0]]
+	links := n.s.Graph.Nodes[i].Links
+	link := &n.s.Graph.Links[links[0]]
 	wire := ethernet.PortConfig{Rate: link.Rate, Delay: link.Delay, MTU: n.mtu(), Lossless: c.Lossless}
 	trust, otherwise := scenario.TrustOf(n.s.Graph, n.s.Switches, n.s.Ports, i)
 	wire.Trust, wire.Default = marked(trust), otherwise
@@ -256,8 +268,8 @@ func (n *network) addHost(i int, h *shard) error {
 	if c.Pause {
 		room = ethernet.Headroom(link.Rate, link.Delay, n.mtu()) + 2*n.mtu()
 	}
-	st, err := ethernet.NewStation(&h.Store, ethernet.StationConfig{Wire: wire, Take: c.Take,
-		Waiting: waiting * (n.mtu() + eth.EthernetLen + eth.VLANLen), Buffer: stationBuffer + room})
+	st, err := ethernet.NewStation(&h.Store, ethernet.StationConfig{Wire: wire, Links: len(links), Seed: n.seed(i), Take: c.Take,
+		Waiting: waiting * len(links) * (n.mtu() + eth.EthernetLen + eth.VLANLen), Buffer: stationBuffer + len(links)*room})
 	if err != nil {
 		return err
 	}
@@ -275,7 +287,7 @@ func (n *network) number() {
 		}
 		host := 0
 		for _, l := range g.Nodes[i].Links {
-			if h, _ := g.Links[l].Other(i); g.Nodes[h].Host {
+			if h, _ := g.Links[l].Other(i); g.Nodes[h].Host && !n.addrs[h].IsValid() {
 				host++
 				n.addrs[h] = netip.AddrFrom4([4]byte{10, byte(leaves >> 8), byte(leaves), byte(host)})
 				n.leaf[h] = i
@@ -294,11 +306,7 @@ func (n *network) routes(at int) (all []ethernet.Route) {
 			continue
 		}
 		if leaf == at {
-			for p, l := range g.Nodes[at].Links {
-				if h, _ := g.Links[l].Other(at); g.Nodes[h].Host {
-					all = append(all, ethernet.Route{Prefix: netip.PrefixFrom(n.addrs[h], 32), Ports: []int{p}})
-				}
-			}
+			all = append(all, n.toHosts(at)...)
 			continue
 		}
 		var prefix netip.Prefix
@@ -308,6 +316,25 @@ func (n *network) routes(at int) (all []ethernet.Route) {
 			}
 		}
 		all = append(all, ethernet.Route{Prefix: prefix, Ports: n.closer(at, far)})
+	}
+	return all
+}
+
+// toHosts are the routes of a switch to its hosts, each over all links to it.
+func (n *network) toHosts(at int) (all []ethernet.Route) {
+	g, of := n.s.Graph, map[int]int{}
+	for p, l := range g.Nodes[at].Links {
+		h, _ := g.Links[l].Other(at)
+		if !g.Nodes[h].Host {
+			continue
+		}
+		i, there := of[h]
+		if !there {
+			i = len(all)
+			of[h] = i
+			all = append(all, ethernet.Route{Prefix: netip.PrefixFrom(n.addrs[h], 32)})
+		}
+		all[i].Ports = append(all[i].Ports, p)
 	}
 	return all
 }

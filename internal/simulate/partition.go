@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"slices"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/simulate/scenario"
@@ -83,7 +84,7 @@ func gather(g *scenario.Graph, node int, join func(a, b int)) {
 		switch {
 		case reach(l) < leastReach:
 			join(node, other)
-		case g.Nodes[other].Host:
+		case g.Nodes[other].Host && !slices.Contains(hosts, other):
 			hosts = append(hosts, other)
 		}
 	}

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -297,11 +298,19 @@ func (r *Run) resultPorts(x *Result) {
 	}
 }
 
-// queueName names a port by its node and the node at the other end.
+// queueName names a port by its node and the node at the other end, and by its number if others lead there too.
 func (r *Run) queueName(e ethernet.End) string {
-	g := r.s.Graph
-	peer, _ := g.Links[g.Nodes[e.Node].Links[e.Port]].Other(e.Node)
-	return g.Nodes[e.Node].Name + ">" + g.Nodes[peer].Name
+	g, several := r.s.Graph, false
+	node := &g.Nodes[e.Node]
+	peer, _ := g.Links[node.Links[e.Port]].Other(e.Node)
+	for p, l := range node.Links {
+		other, _ := g.Links[l].Other(e.Node)
+		several = several || other == peer && p != e.Port
+	}
+	if several {
+		return fmt.Sprintf("%s[%d]>%s", node.Name, e.Port+1, g.Nodes[peer].Name)
+	}
+	return node.Name + ">" + g.Nodes[peer].Name
 }
 
 // port returns what happened at a port of a node, and for which share of the time it was paused.

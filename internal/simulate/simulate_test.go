@@ -214,6 +214,10 @@ func TestExamples(t *testing.T) {
 		{"faults", nil, func(s *Summary) bool { return s.Drops > 0 && s.Failed == 0 }},
 		{"faults", []scenario.Set{{Path: "faults", Text: "[]"}}, func(s *Summary) bool { return s.Drops == 0 && s.Pauses > 100 }},
 		{"vlans", nil, func(s *Summary) bool { return s.Complete == 24 && s.Drops == 0 && s.Again == 0 }},
+		{"bundle", nil, func(s *Summary) bool { return s.Complete == 56 && s.Failed == 0 && s.Drops > 0 }},
+		{"bundle", []scenario.Set{{Path: "faults", Text: "[]"}}, func(s *Summary) bool { return s.Complete == 56 && s.Drops == 0 && s.Again == 0 }},
+		{"ets-smb", nil, func(s *Summary) bool { return s.Late > 36 }},
+		{"ets-dscp", nil, func(s *Summary) bool { return s.Late > 36 && s.Drops == 0 }},
 		{"victim-flow", nil, func(s *Summary) bool { return s.Late > 55 }},
 		{"victim-flow", []scenario.Set{{Path: "nic.DcqcnEnablePrio3", Text: "0"}},
 			func(s *Summary) bool { return s.Late < 55 && s.Pauses > 100 }},
@@ -237,7 +241,7 @@ func TestExamples(t *testing.T) {
 		})
 	}
 	files, err := filepath.Glob("../../examples/simulate/*.json")
-	if err != nil || len(files) != 12 {
+	if err != nil || len(files) != 15 {
 		t.Errorf("%d examples, want those above: %v", len(files), err)
 	}
 }

@@ -73,7 +73,7 @@ func (f *Fabric) Connect(a, b End) error {
 		switch {
 		case e.Node < 0 || e.Node >= len(f.nodes):
 			return bad("Node", e.Node, fmt.Sprintf("0 to %d", len(f.nodes)-1))
-		case e.Port < 0 || e.Port >= len(f.nodes[e.Node].Peers) || f.nodes[e.Node].station != nil && e.Port != wire:
+		case e.Port < 0 || e.Port >= len(f.nodes[e.Node].Peers) || f.nodes[e.Node].station != nil && e.Port >= f.nodes[e.Node].station.host:
 			return bad("Port", e.Port, fmt.Sprintf("a port of node %d", e.Node))
 		case f.nodes[e.Node].Peers[e.Port].Node >= 0 || a == b:
 			return bad("Port", e.Port, fmt.Sprintf("one of node %d that is not connected", e.Node))
@@ -161,15 +161,15 @@ func (f *Fabric) Advance(now clock.Time) {
 // arrive brings a frame to the end of a link.
 func (f *Fabric) arrive(a arrival) {
 	x := &f.nodes[a.node]
-	if x.station != nil && a.port == host {
-		f.Deliver(a.at, End{int(a.node), host}, a.frame)
+	if x.station != nil && int(a.port) == x.station.host {
+		f.Deliver(a.at, End{int(a.node), int(a.port)}, a.frame)
 		return
 	}
 	if x.station != nil && x.station.passes && f.Deliver != nil {
 		f.passPause(&a, x)
 	}
-	if x.station != nil && f.Deliver != nil && x.station.pass(a.at, a.frame) {
-		f.Deliver(a.at, End{int(a.node), host}, a.frame)
+	if x.station != nil && f.Deliver != nil && x.station.pass(a.at, a.port, a.frame) {
+		f.Deliver(a.at, End{int(a.node), x.station.host}, a.frame)
 		return
 	}
 	x.Switch.Receive(a.at, int(a.port), a.frame)
@@ -201,8 +201,8 @@ func (f *Fabric) departs(now clock.Time, x *node, i int) {
 
 func (f *Fabric) depart(now clock.Time, x *node, i int, d Departure) {
 	to := x.Peers[d.Port]
-	if x.station != nil && d.Port == host && f.Deliver != nil {
-		if to = (End{i, host}); d.At <= now {
+	if x.station != nil && d.Port == x.station.host && f.Deliver != nil {
+		if to = (End{i, d.Port}); d.At <= now {
 			f.Deliver(now, to, d.Frame)
 			return
 		}

@@ -67,14 +67,14 @@ func (p *Port) relayPause(now clock.Time) {
 func (f *Fabric) passPause(a *arrival, x *node) {
 	var h header
 	if h.parse(f.Store.Head(a.frame)) && h.pause() && x.station.Wire().Up() {
-		f.Deliver(a.at, End{int(a.node), host}, f.Store.again(a.frame))
+		f.Deliver(a.at, End{int(a.node), x.station.host}, f.Store.again(a.frame))
 	}
 }
 
 // Hold stops the host from taking what arrives, or lets it go on: what it does not take waits at the station, and then at the switch,
 // if the station pauses that, or is lost.
 func (s *Station) Hold(now clock.Time, hold bool) {
-	o := &s.ports[host]
+	o := &s.ports[s.host]
 	o.paused, o.stormy = 0, 0
 	if hold {
 		o.paused = math.MaxUint8
@@ -87,7 +87,7 @@ func (s *Station) Hold(now clock.Time, hold bool) {
 
 // SetTake says how fast the host takes what arrives, in bits per second; 0: at once.
 func (s *Station) SetTake(now clock.Time, rate uint64) {
-	o := &s.ports[host]
+	o := &s.ports[s.host]
 	s.taking = rate
 	if s.atOnce = rate == 0; s.atOnce {
 		o.perByte = 0

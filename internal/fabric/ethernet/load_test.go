@@ -87,7 +87,7 @@ func (l *load) deliver(_ clock.Time, at End, r Ref) {
 	from, n := serial(b)
 	f := l.flows[[2]byte{from, b[15] >> 5}]
 	switch {
-	case f == nil || int(f.to) != at.Node || at.Port != host:
+	case f == nil || int(f.to) != at.Node || at.Port != l.Station(at.Node).host:
 		l.t.Fatalf("frame %d of %d arrives at %v", n, from, at)
 	case n < f.got || n > f.got && !l.lossy:
 		l.t.Fatalf("frame %d of %d at priority %d arrives, want %d", n, from, f.priority, f.got)

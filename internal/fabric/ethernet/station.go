@@ -4,16 +4,17 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 )
 
-// wire and host are the two ports of a station.
-const (
-	wire = iota
-	host
-)
+// wire is the port of a station at its first link. Those at others follow, and then the one at the host.
+const wire = 0
 
 // StationConfig describes a station. The zero value is the default.
 type StationConfig struct {
 	// Wire is the port at the link: its rate, its pauses, the priorities of what is sent. VLANs do not matter.
 	Wire PortConfig
+	// Links is how many such ports there are, which all lead to one switch (link aggregation): each flow leaves by one. 0: one.
+	Links int
+	// Seed is that of the choice between them.
+	Seed uint64
 	// Take is how fast the host takes what arrives, in bits per second, 1 Mb/s to 1 Tb/s; 0: at once.
 	Take uint64
 	// Waiting is how many bytes the host may hand over at each priority before it must wait; 0: two of the longest frames.
@@ -25,9 +26,10 @@ type StationConfig struct {
 }
 
 // Station is a host's end of a link: it sends what it is handed, obeys and sends pauses as a switch's port does, and hands on what
-// arrives. It is a switch of two ports, one of which is at the host.
+// arrives. It is a switch of two ports or more, the last of which is at the host.
 type Station struct {
 	*Switch
+	host    int    // the port at the host
 	refused uint8  // priorities at which Send had no room
 	atOnce  bool   // the host takes what arrives at once
 	taking  uint64 // how fast it does otherwise
@@ -48,24 +50,29 @@ func NewStation(store *Store, cfg StationConfig) (*Station, error) {
 	for i := range h.Groups {
 		h.Groups[i] = Group{Xoff: cfg.Waiting, Xon: w.longest(), Headroom: -1}
 	}
-	s, err := build(store, Config{Buffer: cfg.Buffer}, []PortConfig{wire: cfg.Wire, host: h})
+	ports := make([]PortConfig, 0, 2)
+	for range max(cfg.Links, 1) {
+		ports = append(ports, cfg.Wire)
+	}
+	s, err := build(store, Config{Buffer: cfg.Buffer, Seed: cfg.Seed}, append(ports, h))
 	if err != nil {
 		return nil, err
 	}
+	host := len(ports)
 	s.crossed, s.ports[host].silent = true, true
 	if cfg.Take == 0 {
 		s.ports[host].perByte = 0
 	}
-	return &Station{Switch: s, atOnce: cfg.Take == 0, taking: cfg.Take, passes: cfg.PassPauses}, nil
+	return &Station{Switch: s, host: host, atOnce: cfg.Take == 0, taking: cfg.Take, passes: cfg.PassPauses}, nil
 }
 
-// Wire returns the port at the link.
+// Wire returns the port at the link, or the first of them.
 func (s *Station) Wire() *Port { return s.Port(wire) }
 
 // Send hands over a frame to be sent, which is the station's then; false: it has no room at its priority, and it is the caller's.
 // Where nothing waits it leaves at once; else what follows from it happens at the next Advance.
 func (s *Station) Send(now clock.Time, f Ref) bool {
-	p := s.Port(host)
+	p := s.Port(s.host)
 	var h header
 	if !h.parse(s.store.Head(f)) {
 		p.counters.Dropped.Malformed++
@@ -85,7 +92,7 @@ func (s *Station) Send(now clock.Time, f Ref) bool {
 
 // sendAt is Send for a frame that is no pause and whose priority is known.
 func (s *Station) sendAt(now clock.Time, priority uint8, f Ref) bool {
-	if s.ports[host].xoff>>priority&1 == 0 && s.leaves(now, priority, f) {
+	if s.host == 1 && s.ports[1].xoff>>priority&1 == 0 && s.leaves(now, wire, priority, f) {
 		return true
 	}
 	var h header
@@ -95,23 +102,32 @@ func (s *Station) sendAt(now clock.Time, priority uint8, f Ref) bool {
 
 // take takes a frame of the host, if it has room.
 func (s *Station) take(now clock.Time, h *header, priority uint8, f Ref) bool {
-	p := &s.ports[host]
+	p := &s.ports[s.host]
 	if p.xoff>>priority&1 != 0 {
 		s.refused |= 1 << priority
 		return false
 	}
-	if s.leaves(now, priority, f) {
+	n := s.link(h, f)
+	if s.leaves(now, n, priority, f) {
 		return true
 	}
-	if !s.enqueue(now, p, h, f, priority, 1<<wire) {
+	if !s.enqueue(now, p, h, f, priority, 1<<n) {
 		s.store.Drop(f)
 	}
 	return true
 }
 
+// link returns by which port a frame leaves: the first, where none is up.
+func (s *Station) link(h *header, f Ref) int {
+	if s.host == 1 {
+		return wire
+	}
+	return max(s.spread(1<<s.host-1, h, s.store.Head(f)), wire)
+}
+
 // leaves puts a frame on the line at once, if that is free and nothing waits for it; it needs no room then.
-func (s *Station) leaves(now clock.Time, priority uint8, f Ref) bool {
-	w := &s.ports[wire]
+func (s *Station) leaves(now clock.Time, link int, priority uint8, f Ref) bool {
+	w := &s.ports[link]
 	if w.backlog|w.paused != 0 || w.down || len(w.urgent) > 0 || w.free() > now || w.signals(now) {
 		return false
 	}
@@ -125,8 +141,8 @@ func (s *Station) leaves(now clock.Time, priority uint8, f Ref) bool {
 }
 
 // pass counts a frame that has arrived and that the host takes at once; false: it has to go through the station's queues.
-func (s *Station) pass(now clock.Time, f Ref) bool {
-	p, o := &s.ports[wire], &s.ports[host]
+func (s *Station) pass(now clock.Time, link uint8, f Ref) bool {
+	p, o := &s.ports[link], &s.ports[s.host]
 	if !s.atOnce || p.down || o.backlog|o.paused != 0 {
 		return false
 	}
@@ -146,7 +162,7 @@ func (s *Station) pass(now clock.Time, f Ref) bool {
 
 // Room returns the priorities at which there is room again after Send had none, each once.
 func (s *Station) Room() uint8 {
-	room := s.refused &^ s.Port(host).xoff
+	room := s.refused &^ s.Port(s.host).xoff
 	s.refused &^= room
 	return room
 }

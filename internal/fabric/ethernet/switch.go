@@ -35,7 +35,7 @@ type Switch struct {
 	storms  []Storm
 	domain  *Domain // nil: the relay says where frames go
 	place   int     // among its switches
-	crossed bool    // it has two ports, and what arrives at one leaves by the other as it is
+	crossed bool    // it is a station's: what arrives at the other ports leaves by the last as it is
 }
 
 // Departure is a frame that leaves a switch.
@@ -187,7 +187,7 @@ func (s *Switch) forward(now clock.Time, p *Port, h *header, f Ref) uint64 {
 	d := &p.counters.Dropped
 	switch {
 	case s.crossed:
-		return 2 >> p.number
+		return 1 << (len(s.ports) - 1)
 	case p.relay == nil:
 		if h.dst != s.cfg.MAC {
 			d.NoRoute++

@@ -176,7 +176,7 @@ func (r *reading) learning(o *object, s *Scenario) {
 	if !s.Learning {
 		return
 	}
-	if links := len(s.Graph.Links); links >= len(s.Graph.Nodes) {
+	if links := s.Graph.ways(); links >= len(s.Graph.Nodes) {
 		r.fail(o.where("learning"), "learning", fmt.Sprintf("true, with %d links between %d nodes", links, len(s.Graph.Nodes)),
 			"false where links are in a circle: there is no spanning tree")
 		return

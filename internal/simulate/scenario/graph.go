@@ -1,6 +1,9 @@
 package scenario
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Graph is the nodes of a network and the links between them.
 type Graph struct {
@@ -83,6 +86,34 @@ func (g *Graph) tiers() int {
 		}
 	}
 	return -1
+}
+
+// ways returns how many links there are, those of a bundle as one.
+func (g *Graph) ways() int {
+	n := len(g.Links)
+	for _, h := range g.Hosts {
+		n -= len(g.Nodes[h].Links) - 1
+	}
+	return n
+}
+
+// Bundles returns the ports of a node that lead to the same host, where there are several.
+func (g *Graph) Bundles(node int) (all [][]int) {
+	at := map[int]int{}
+	for p, l := range g.Nodes[node].Links {
+		h, _ := g.Links[l].Other(node)
+		if !g.Nodes[h].Host {
+			continue
+		}
+		i, there := at[h]
+		if !there {
+			i = len(all)
+			at[h] = i
+			all = append(all, nil)
+		}
+		all[i] = append(all[i], p)
+	}
+	return slices.DeleteFunc(all, func(ports []int) bool { return len(ports) == 1 })
 }
 
 // Distances returns how many links each node is away from one, over switches; -1: it is not reached.

@@ -18,6 +18,8 @@ const (
 	mostDelay    = time.Second
 	defaultDelay = time.Microsecond
 	defaultRate  = 40e9
+	// mostBundle is how many links a host may have.
+	mostBundle = 8
 )
 
 // topology reads what the network consists of.
@@ -34,13 +36,13 @@ func (r *reading) topology(o *object) *Graph {
 			hosts = append(hosts, g.host(fmt.Sprintf("sender%d", i)))
 		}
 		hosts = append(hosts, g.host("receiver"))
-		g.star(hosts, rate, delay)
+		g.star(hosts, o.bundle(), rate, delay)
 	case "star":
 		hosts := make([]int, o.int("hosts", 4, 2, ethernet.MostPorts))
 		for i := range hosts {
 			hosts[i] = g.host(fmt.Sprintf("host%d", i))
 		}
-		g.star(hosts, rate, delay)
+		g.star(hosts, o.bundle(), rate, delay)
 	case "leaf-spine":
 		r.leafSpine(o, g, rate, delay)
 	case "fat-tree":
@@ -61,11 +63,16 @@ func (r *reading) topology(o *object) *Graph {
 	return g
 }
 
+// bundle reads how many links each host has.
+func (o *object) bundle() int { return o.int("bundle", 1, 1, mostBundle) }
+
 // star puts hosts around a switch.
-func (g *Graph) star(hosts []int, rate uint64, delay time.Duration) {
+func (g *Graph) star(hosts []int, bundle int, rate uint64, delay time.Duration) {
 	s := g.sw("switch")
 	for _, h := range hosts {
-		g.link(h, s, rate, delay)
+		for range bundle {
+			g.link(h, s, rate, delay)
+		}
 	}
 }
 
@@ -73,6 +80,7 @@ func (r *reading) leafSpine(o *object, g *Graph, rate uint64, delay time.Duratio
 	leaves := o.int("leaves", 4, 1, 512)
 	spines := o.int("spines", 2, 1, ethernet.MostPorts-1)
 	hosts := o.int("hosts", 4, 1, ethernet.MostPorts-spines) // of a leaf
+	bundle := o.bundle()
 	uplink := o.rate("uplink_rate", rate)
 	if leaves > ethernet.MostPorts {
 		r.wrong(o.where("leaves"), o.field("leaves"), fmt.Sprintf("1 to %d, the ports of a spine", ethernet.MostPorts))
@@ -90,7 +98,9 @@ func (r *reading) leafSpine(o *object, g *Graph, rate uint64, delay time.Duratio
 		g.sw(fmt.Sprintf("spine%d", i))
 	}
 	for i, h := range all {
-		g.link(h, first+i/hosts, rate, delay)
+		for range bundle {
+			g.link(h, first+i/hosts, rate, delay)
+		}
 	}
 	for l := range leaves {
 		for s := range spines {
@@ -236,8 +246,8 @@ func (r *reading) check(o *object, g *Graph) {
 	for i := range g.Nodes {
 		n := &g.Nodes[i]
 		switch k := len(n.Links); {
-		case n.Host && k != 1:
-			r.fail(o.at, o.path, fmt.Sprintf("with %d links at the host %s", k, n.Name), "one link at each host")
+		case n.Host && (k < 1 || k > mostBundle):
+			r.fail(o.at, o.path, fmt.Sprintf("with %d links at the host %s", k, n.Name), fmt.Sprintf("1 to %d links at each host", mostBundle))
 		case k > ethernet.MostPorts:
 			r.fail(o.at, o.path, fmt.Sprintf("with %d links at the switch %s", k, n.Name), fmt.Sprintf("%d links at a switch", ethernet.MostPorts))
 		}
@@ -246,9 +256,7 @@ func (r *reading) check(o *object, g *Graph) {
 		return
 	}
 	for _, h := range g.Hosts {
-		if m, _ := g.Links[g.Nodes[h].Links[0]].Other(h); r.err == nil && g.Nodes[m].Host {
-			r.fail(o.at, o.path, fmt.Sprintf("with a link of the hosts %s and %s", g.Nodes[h].Name, g.Nodes[m].Name), "links of hosts to switches")
-		}
+		r.checkLinks(o, g, h)
 	}
 	if r.err != nil {
 		return
@@ -261,5 +269,26 @@ func (r *reading) check(o *object, g *Graph) {
 	}
 	if n := g.tiers(); n >= 0 {
 		r.fail(o.at, o.path, fmt.Sprintf("with a switch %s that no host reaches", g.Nodes[n].Name), "one network")
+	}
+}
+
+// checkLinks refuses links of a host that are no bundle.
+func (r *reading) checkLinks(o *object, g *Graph, host int) {
+	n := &g.Nodes[host]
+	first := &g.Links[n.Links[0]]
+	to, _ := first.Other(host)
+	if g.Nodes[to].Host {
+		r.fail(o.at, o.path, fmt.Sprintf("with a link of the hosts %s and %s", n.Name, g.Nodes[to].Name), "links of hosts to switches")
+		return
+	}
+	for _, i := range n.Links[1:] {
+		l := &g.Links[i]
+		switch other, _ := l.Other(host); {
+		case other != to:
+			r.fail(o.at, o.path, fmt.Sprintf("with links of the host %s to %s and %s", n.Name, g.Nodes[to].Name, g.Nodes[other].Name),
+				"links of a host to one switch")
+		case l.Rate != first.Rate || l.Delay != first.Delay:
+			r.fail(o.at, o.path, fmt.Sprintf("with links of the host %s that differ", n.Name), "links of a host with the same rate and delay")
+		}
 	}
 }

@@ -134,7 +134,8 @@ func (r *reading) poisson(o *object, s *Scenario, f *workload.Flows, b workload.
 		}
 	}
 	rate := func(host int) float64 {
-		return float64(s.Graph.Links[s.Graph.Nodes[s.Graph.Hosts[host]].Links[0]].Rate)
+		links := s.Graph.Nodes[s.Graph.Hosts[host]].Links
+		return float64(len(links)) * float64(s.Graph.Links[links[0]].Rate)
 	}
 	f.Poisson(b, sizes, load, rate, until, random)
 }
