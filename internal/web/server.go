@@ -38,14 +38,15 @@ type Config struct {
 
 // Server serves the pages.
 type Server struct {
-	cfg      Config
-	id       string // distinguishes this server from others at the same address
-	client   *api.Client
-	names    *x509.Certificate // nil: no names
-	sessions *sessions
-	readings readings
-	open     *http.ServeMux // for everybody
-	inside   *http.ServeMux // within a session
+	cfg         Config
+	id          string // distinguishes this server from others at the same address
+	client      *api.Client
+	names       *x509.Certificate // nil: no names
+	sessions    *sessions
+	readings    readings
+	qosReadings qosReadings
+	open        *http.ServeMux // for everybody
+	inside      *http.ServeMux // within a session
 }
 
 //go:embed static templates
@@ -92,6 +93,8 @@ func (s *Server) routes() {
 	handle("POST adapters/{name}/performance", s.tune)
 	handle("GET adapters/{name}/port", s.portProtocol)
 	handle("POST adapters/{name}/port", s.setPortProtocol)
+	handle("GET adapters/{name}/qos", s.qos)
+	handle("POST adapters/{name}/qos", s.setQoS)
 	handle("GET fabric", s.fabric)
 	handle("POST fabric", s.commandFabric)
 	handle("GET connections", s.connections)

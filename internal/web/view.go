@@ -192,6 +192,7 @@ var tabs = []tab{
 	{"advanced", "/advanced", "Advanced"},
 	{"performance", "/performance", "Performance"},
 	{"port", "/port", "Port Protocol"},
+	{"qos", "/qos", "QoS"},
 }
 
 // adapterURL returns the URL of a page of an adapter.

@@ -15,7 +15,7 @@ import (
 // everyPage lists the pages and tabs.
 var everyPage = []string{
 	"/web/", "/web/adapters/" + left, "/web/adapters/" + spare + "/advanced", "/web/adapters/" + left + "/performance",
-	"/web/adapters/" + left + "/port",
+	"/web/adapters/" + left + "/port", "/web/adapters/" + left + "/qos",
 	"/web/counters", "/web/connections", "/web/events", "/web/capture", "/web/adapters/nobody",
 }
 

@@ -42,6 +42,7 @@ func TestPages(t *testing.T) {
 		{"advanced", advanced},
 		{"performance", performance},
 		{"port protocol", portProtocol},
+		{"quality of service", qualityOfService},
 		{"counters", counters},
 		{"connections", func(t *testing.T, b *tab) { connections(t, b, at[left].String()) }},
 		{"events", func(t *testing.T, b *tab) { events(t, b, client) }},
@@ -104,6 +105,37 @@ func devices(t *testing.T, b *tab) {
 	b.click(`form[action$="/restart"] button`)
 	b.shows(".notice", spare+" was restarted.")
 	b.shows("h1 .badge", "up")
+}
+
+// qualityOfService shares the wire of an adapter that has traffic, sees the shares, and adds and removes a policy.
+func qualityOfService(t *testing.T, b *tab) {
+	b.adapter(left, "/qos")
+	b.shows("#qos caption", "Traffic classes")
+	set := func(field, value string) {
+		t.Helper()
+		b.holds(`document.querySelector("` + field + `") !== null && document.readyState === "complete"`)
+		b.do(chromedp.Evaluate(`document.querySelector("`+field+`").value = "`+value+`"`, nil))
+	}
+	set("#qos-prio-tc", "3:1")
+	set("#qos-tc-bw", "0:40,1:60")
+	b.click(`form:has(#qos-pfc) button.primary`)
+	b.shows(".notice", "The settings of priorities act now.")
+	b.holds(`document.querySelectorAll("[aria-label=Classes] tbody tr").length === 2`)
+	b.holds(`[...document.querySelectorAll("[aria-label=Classes] [data-name=Share]")].some((e) => parseInt(e.textContent) > 90)`)
+	set("#policy", "SMB")
+	set("#rule", "netdirect=445,priority=9")
+	b.refused("/web/adapters/" + left + "/qos")
+	b.click(`form:has(#rule) button`)
+	b.shows(".problem", "priority=9")
+	set("#rule", "netdirect=445,priority=3")
+	b.click(`form:has(#rule) button`)
+	b.shows(".notice", "The policy SMB acts now.")
+	b.click(`button[name=remove][value=SMB]`)
+	b.shows(".notice", "The policy SMB is gone.")
+	set("#qos-prio-tc", "")
+	set("#qos-tc-bw", "")
+	b.click(`form:has(#qos-pfc) button.primary`)
+	b.holds(`document.querySelectorAll("[aria-label=Classes] tbody tr").length === 1`)
 }
 
 func information(t *testing.T, b *tab) {
