@@ -46,23 +46,28 @@ func (h *Host) followAddresses() {
 func (h *Host) updateGIDs() {
 	h.lock()
 	adapters := slices.Clone(h.adapters)
+	configured := make([]AdapterConfig, len(adapters))
+	for i, a := range adapters {
+		configured[i] = a.cfg // it may change while the system is asked
+	}
 	h.unlock()
-	for _, a := range adapters {
-		h.updateWire(a)
-		if !a.cfg.FollowInterface || !a.cfg.visible() {
+	for i, a := range adapters {
+		cfg := &configured[i]
+		h.updateWire(a, cfg)
+		if !cfg.FollowInterface || !cfg.visible() {
 			continue
 		}
-		addrs, _, present := gid.Interface(a.cfg.Addr)
+		addrs, _, present := gid.Interface(cfg.Addr)
 		h.lock()
 		a.readdress(addrs, present)
 		h.finish()
 	}
 }
 
-// updateWire checks the state and MTU of an adapter's interface or link now. The loop follows those of links of whole frames
-// while it drives their ports.
-func (h *Host) updateWire(a *adapter) {
-	w, ok := h.wireOf(&a.cfg)
+// updateWire checks the state and MTU of the interface or link of an adapter with this configuration now. The loop follows those of
+// links of whole frames while it drives their ports.
+func (h *Host) updateWire(a *adapter, cfg *AdapterConfig) {
+	w, ok := h.wireOf(cfg)
 	h.lock()
 	defer h.finish()
 	a.port.conflicts()
