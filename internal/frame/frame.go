@@ -99,6 +99,8 @@ type Out struct {
 	Inside bool
 	// BadFCS says that the frame check sequence of a whole Ethernet frame does not fit it any more: its link has damaged it.
 	BadFCS bool
+	// Held says that the link keeps the packet until it knows its neighbour: it sends it then, or loses it. Set by the link.
+	Held bool
 	// Task is what is left to do for a whole Ethernet frame; the zero value for all others.
 	Task offload.Task
 	// Staged is the whole packet in one piece, valid as long as its Payload: in the memory of its link (link.Stager), for the
@@ -112,7 +114,7 @@ func (o *Out) Reset(route *Route) {
 	o.Route = route
 	o.HeadStart, o.HeadEnd = HeadRoom, HeadRoom
 	o.Pad, o.TailLen, o.Segment = 0, 0, 0
-	o.Payload, o.Staged, o.Windowed, o.Inside, o.BadFCS, o.Task = nil, nil, false, false, false, offload.Task{}
+	o.Payload, o.Staged, o.Windowed, o.Inside, o.BadFCS, o.Held, o.Task = nil, nil, false, false, false, false, offload.Task{}
 }
 
 // Len returns the current length of the packet in bytes.

@@ -145,6 +145,11 @@ type Stations interface {
 	Unlisten(mac [6]byte) error
 	// Own returns the link's own frames of the stations with a MAC. They are no part of its Stats.
 	Own(mac [6]byte) OwnFrames
+	// Watch keeps copies of the link's own frames from now on, or no longer, for Watched: what captures show beside Send and Receive.
+	Watch(on bool)
+	// Watched returns the link's own frames since the last call, in order, and how many frames Receive has handed up while they are
+	// kept. It is valid until the next call of any method.
+	Watched() (own []OwnFrame, handed uint64)
 	// Conflicts returns which addresses of stations were seen to be in use by others, too, since the last call. It costs little.
 	Conflicts() []Conflict
 	// Hear hands up the frames to one group, such as that of LLDP, whoever listens; hear false undoes it.
@@ -161,6 +166,14 @@ type Pauses interface {
 // groups.
 type OwnFrames struct {
 	SentPackets, SentBytes, ReceivedPackets, ReceivedBytes uint64
+}
+
+// OwnFrame is a whole frame that a link has sent or received itself.
+type OwnFrame struct {
+	Data []byte
+	Sent bool
+	// Handed is how many frames Receive had handed up before, as counted by Stations.Watched.
+	Handed uint64
 }
 
 // Conflict is an address of a station that somebody else on the wire uses, too.

@@ -43,35 +43,76 @@ func New(inner link.Link, addr netip.Addr, port uint16, wall func() time.Time) *
 }
 
 // SetTaps replaces the taps.
-func (l *Link) SetTaps(taps []*Tap) { l.taps = slices.Clone(taps) }
+func (l *Link) SetTaps(taps []*Tap) {
+	before := len(l.taps) > 0
+	l.taps = slices.Clone(taps)
+	if now := len(taps) > 0; now != before && l.caps.Stations != nil {
+		l.caps.Stations.Watch(now)
+	}
+}
 
 // Idle reports whether there are no taps.
 func (l *Link) Idle() bool { return len(l.taps) == 0 }
 
-// Send implements link.Link.
+// Send implements link.Link. Packets that the link keeps for now are shown when it sends them.
 func (l *Link) Send(frames []frame.Out) (int, error) {
 	n, err := l.Link.Send(frames)
-	if len(l.taps) != 0 && n > 0 {
-		at := l.wall()
-		for i := range frames[:n] {
-			l.sent(at, &frames[i])
+	if len(l.taps) == 0 {
+		return n, err
+	}
+	at := l.wall()
+	own, _ := l.own()
+	l.showOwn(at, own)
+	for i := range frames[:n] {
+		if o := &frames[i]; !o.Held {
+			l.sent(at, o)
 		}
+	}
+	if n > 0 || len(own) > 0 {
 		l.signal()
 	}
 	return n, err
 }
 
-// Receive implements link.Link.
+// Receive implements link.Link. The link's own frames are shown among those that it hands up.
 func (l *Link) Receive(in []frame.In) (int, error) {
 	n, err := l.Link.Receive(in)
-	if len(l.taps) != 0 && n > 0 {
-		at := l.wall()
-		for i := range in[:n] {
-			l.received(at, &in[i])
+	if len(l.taps) == 0 {
+		return n, err
+	}
+	at := l.wall()
+	own, handed := l.own()
+	any := n > 0 || len(own) > 0
+	for i := range in[:n] {
+		for len(own) > 0 && own[0].Handed+uint64(n-i) <= handed {
+			l.showOwn(at, own[:1])
+			own = own[1:]
 		}
+		l.received(at, &in[i])
+	}
+	l.showOwn(at, own)
+	if any {
 		l.signal()
 	}
 	return n, err
+}
+
+// own returns the frames that the link has sent and received itself, and how many it has handed up.
+func (l *Link) own() ([]link.OwnFrame, uint64) {
+	if l.caps.Stations == nil {
+		return nil, 0
+	}
+	return l.caps.Stations.Watched()
+}
+
+func (l *Link) showOwn(at time.Time, own []link.OwnFrame) {
+	for i := range own {
+		flags := uint64(flagEthernet)
+		if own[i].Sent {
+			flags |= flagOutbound
+		}
+		l.put(at, flags, nil, own[i].Data, nil, nil)
+	}
 }
 
 // Show shows the taps packets that do not go by the link.

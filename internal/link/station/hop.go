@@ -119,6 +119,7 @@ func (s *Set) met(h *hop, mac eth.MAC) {
 		copy(f.frame, mac[:])
 		s.cfg.Wire(f.frame)
 		s.sent(len(f.frame))
+		s.see(f.frame, true)
 	}
 	s.forget(h)
 }
@@ -126,6 +127,7 @@ func (s *Set) met(h *hop, mac eth.MAC) {
 // emit sends a frame of the link's own, and counts it as one of the station from which it is. The caller holds mu.
 func (s *Set) emit(f []byte) {
 	s.cfg.Wire(f)
+	s.see(f, true)
 	t := s.own[eth.MAC(f[6:])]
 	t.SentPackets++
 	t.SentBytes += uint64(len(f))

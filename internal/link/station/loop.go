@@ -54,6 +54,7 @@ func (s *Set) Looped(in []frame.In) int {
 		l.len--
 	}
 	l.out = n
+	s.watch.count(n)
 	return n
 }
 

@@ -16,7 +16,7 @@ func (s *Set) Wants(b []byte) bool {
 		return false
 	}
 	heard := len(s.ears)+len(s.heard) > 0 && s.Hears(b)
-	handed, own := s.concerns(b)
+	handed, own := s.concerns(b, heard)
 	if own && !handed && !heard {
 		s.kept(b)
 	}
@@ -46,8 +46,9 @@ func vlanOf(b []byte) uint16 {
 	return 0
 }
 
-// concerns reports whether a frame is for a station, or the link is promiscuous, and whether it is one for the link itself.
-func (s *Set) concerns(b []byte) (handed, own bool) {
+// concerns reports whether a frame is for a station, or the link is promiscuous, and whether it is one for the link itself. heard
+// says that it is handed up anyway.
+func (s *Set) concerns(b []byte, heard bool) (handed, own bool) {
 	vlan := vlanOf(b)
 	if b[0]&1 == 0 {
 		if to := idOf(eth.MAC(b), vlan); to != s.last {
@@ -56,19 +57,20 @@ func (s *Set) concerns(b []byte) (handed, own bool) {
 			}
 			s.last = to
 		}
-		taken := neighbour.Concerns(b) && s.take(b)
+		taken := neighbour.Concerns(b) && s.take(b, heard)
 		return !taken, taken
 	}
 	if !s.inVLAN(vlan) {
 		return s.cfg.Promiscuous, false
 	}
-	if neighbour.Concerns(b) && s.take(b) {
+	if neighbour.Concerns(b) && s.take(b, heard) {
 		return false, true
 	}
+	handed = eth.MAC(b) == eth.Broadcast || s.cfg.Promiscuous || s.joined(eth.MAC(b))
 	if own = len(s.reported) > 0 && membership.Concerns(b); own {
-		s.asked(b)
+		s.asked(b, heard || handed)
 	}
-	return eth.MAC(b) == eth.Broadcast || s.cfg.Promiscuous || s.joined(eth.MAC(b)), own
+	return handed, own
 }
 
 // inVLAN reports whether a station is in a VLAN.
@@ -90,16 +92,29 @@ func (s *Set) joined(m eth.MAC) bool {
 	return false
 }
 
-// asked gives a frame to the reporter.
-func (s *Set) asked(b []byte) {
+// asked gives a frame to the reporter, and perhaps up.
+func (s *Set) asked(b []byte, handed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reporter.Receive(s.now(), b)
-	s.settle()
+	s.follow(b, handed)
 }
 
-// take gives a frame to the engine.
-func (s *Set) take(b []byte) bool {
+// follow sends what is to be sent because of a frame, which captures see first: the link shows it, if it is not handed up. The
+// caller holds mu.
+func (s *Set) follow(b []byte, handed bool) {
+	if !handed {
+		s.see(b, false)
+		s.settle()
+		return
+	}
+	s.watch.ahead = 1
+	s.settle()
+	s.watch.ahead = 0
+}
+
+// take gives a frame to the engine; heard says that it is handed up all the same.
+func (s *Set) take(b []byte, heard bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.engine.Counters().Conflicts
@@ -107,7 +122,7 @@ func (s *Set) take(b []byte) bool {
 	if s.engine.Counters().Conflicts != before {
 		s.conflicted.Store(true)
 	}
-	s.settle()
+	s.follow(b, heard || !taken)
 	return taken
 }
 
@@ -149,6 +164,7 @@ func (s *Set) Take(in []frame.In, f []byte, t offload.Task, whole bool) int {
 // for.
 func (s *Set) Hand(in []frame.In, f []byte, t offload.Task) {
 	in[0] = frame.In{Data: f[:len(f):len(f)], Raw: true, Task: t}
+	s.watch.count(1)
 	frames, bytes := in[0].OnWire()
 	s.stats.ReceivedPackets += uint64(frames)
 	s.stats.ReceivedBytes += uint64(bytes)

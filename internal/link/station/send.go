@@ -222,6 +222,7 @@ func (s *Set) wait(o *frame.Out, w *path) bool {
 	if len(h.held) < heldEach && s.held < heldAll {
 		h.held = append(h.held, held{appendFrame(nil, o), frame.HeadRoom - int(o.HeadStart), w})
 		s.held++
+		o.Held = true
 		s.overdue = min(s.overdue, h.since.Add(patience))
 	} else {
 		s.stats.SendErrors++

@@ -81,6 +81,8 @@ type Set struct {
 	armed    atomic.Int64               // a clock.Time; changed under mu
 	overdue  clock.Time                 // when what waits for a neighbour of the system is lost
 
+	watch watch
+
 	closed     atomic.Bool
 	conflicted atomic.Bool // the engine has seen conflicts
 
