@@ -41,6 +41,7 @@ var softEvents = []Event{
 	raised(soft(43, "DCBXMultiplePeers", Warning, "{Adapter}: more than one neighbour speaks DCBX; the adapter's own settings of priorities are used.")),
 	raised(soft(44, "LLDPRefused", Warning, "{Adapter}: LLDP and DCBX are switched on, but {Cause}.")),
 	raised(soft(45, "FlowControlRefused", Warning, "{Adapter}: flow control is switched on, but {Cause}.")),
+	raised(soft(46, "TrustContradicts", Warning, "{Adapter}: received packets have the priority of their DSCP (RxTrustedState 2), but {Cause}. Both directions should agree.")),
 	raised(soft5(15, "AdapterStartFailed", Error, "{Adapter}: the adapter could not be started: {Cause}.")),
 	raised(soft5(16, "AdapterStarted", Informational, "{Adapter}: the adapter has started at {Address}.")),
 	raised(soft5(17, "RoCEMode", Informational, "{Adapter}: RoCE {Mode} is in use.")),

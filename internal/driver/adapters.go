@@ -174,6 +174,7 @@ func (d *Driver) enable(i int, k keys) error {
 	}
 	if err == nil {
 		err = errors.Join(d.changeCongestion(i), d.changePriorities(i), d.changeFlowControl(i))
+		d.checkTrust(i)
 	}
 	if err != nil {
 		return err

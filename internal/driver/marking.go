@@ -6,6 +6,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/pause"
 	"github.com/softvpi/softvpi/internal/qos"
 )
@@ -61,6 +62,29 @@ func (r *running) marking() qos.Marking {
 		m.Table[p] = uint8(r.value(fmt.Sprintf("PriorityToDscpMappingTable_%d", p)))
 	}
 	return m
+}
+
+// checkTrust says if an adapter that trusts the DSCP of what it receives marks what it sends otherwise: the manual expects both
+// directions to agree (WinOF-2 Ethernet b, Receive Trust State), and prints no text of the event.
+func (d *Driver) checkTrust(i int) {
+	r := d.running[i]
+	if r.value("RxTrustedState") != 2 || r.value(keyQoS) == 0 {
+		return
+	}
+	m, why := r.marking(), ""
+	if !m.Marks {
+		why = "RoCE packets do not have the DSCP of their priority (DscpBasedpfcEnabled 0)"
+	}
+	for p, dscp := range m.Table {
+		if back := qos.OfDSCP(dscp); int(back) != p {
+			why = fmt.Sprintf("PriorityToDscpMappingTable_%d is %d, a DSCP of priority %d", p, dscp, back)
+			break
+		}
+	}
+	if why != "" {
+		d.log.Warn("the port trusts DSCPs that it does not send", "adapter", r.Name, "cause", why)
+		d.events.Raise(r.Generation, events.TrustContradicts{Adapter: r.Name, Cause: why})
+	}
 }
 
 // policyStatus returns policies as they are set, each with its name.

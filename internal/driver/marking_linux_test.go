@@ -2,6 +2,7 @@ package driver
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -82,4 +83,37 @@ func TestPolicies(t *testing.T) {
 	if err := do("policy:DEFAULT=default"); err != nil || len(qosOf(d).Policies) != 2 || marked(d, 0, 0).Priority != 0 {
 		t.Errorf("%v, %+v", err, qosOf(d).Policies)
 	}
+}
+
+// TestTrustContradicts: an adapter that trusts DSCPs, and marks what it sends otherwise or not, says so when it starts; one whose both
+// directions agree does not (WinOF-2 Ethernet b, Receive Trust State).
+func TestTrustContradicts(t *testing.T) {
+	d := start(t, quiet(t))
+	defer stop(t, d)
+	said := func() (n int) {
+		for _, e := range raised(t, d) {
+			if strings.HasPrefix(e, "TrustContradicts: ") {
+				n++
+			}
+		}
+		return n
+	}
+	restart(t, d, "left")
+	if n := said(); n != 0 {
+		t.Errorf("%d events although tags are trusted", n)
+	}
+	set(t, d, "left", "RxTrustedState", "2")
+	set(t, d, "left", "DscpBasedpfcEnabled", "1")
+	restart(t, d, "left")
+	wantEvent(t, d, "TrustContradicts", "left", "PriorityToDscpMappingTable_1 is 1, a DSCP of priority 0")
+	for p := range 8 {
+		set(t, d, "left", fmt.Sprintf("PriorityToDscpMappingTable_%d", p), fmt.Sprint(8*p+2))
+	}
+	restart(t, d, "left")
+	if n := said(); n != 1 {
+		t.Errorf("%d events, want none for the table that agrees", n-1)
+	}
+	set(t, d, "left", "DscpBasedpfcEnabled", "0")
+	restart(t, d, "left")
+	wantEvent(t, d, "TrustContradicts", "left", "DscpBasedpfcEnabled 0")
 }

@@ -70,6 +70,8 @@ type (
 	}
 	// FlowControlRefused says why a port has no flow control although keys ask for it.
 	FlowControlRefused struct{ Adapter, Cause string }
+	// TrustContradicts says that an adapter trusts the DSCP of what it receives, and what it sends has another.
+	TrustContradicts struct{ Adapter, Cause string }
 	// DuplicateMAC says that somebody else sends with the address of an adapter's Ethernet function.
 	DuplicateMAC struct{ Adapter, MAC string }
 	// WakeCommandFailed says why the command of a wake-up failed.
@@ -262,6 +264,7 @@ func (DroplessEntered) event()      {}
 func (DroplessExited) event()       {}
 func (DelayDropTimeout) event()     {}
 func (FlowControlRefused) event()   {}
+func (TrustContradicts) event()     {}
 func (ManyGroups) event()           {}
 func (DuplicateAddress) event()     {}
 func (RoCEModesDiffer) event()      {}
