@@ -324,7 +324,7 @@ func (a *adapter) makeFunction(owner *adapter) (err error) {
 	}
 	a.port.functions = append(a.port.functions, a)
 	a.station = a.port.Attach(a.function, port.Station{MAC: a.mac, VLAN: a.cfg.VLAN, UDPPort: a.cfg.UDPPort,
-		Carried: a.counted(&a.carried.rdma)})
+		Attached: a.attached, Carried: a.counted(&a.carried.rdma)})
 	a.links.Attach(a.station)
 	a.cut()
 	if a.cfg.Ethernet != nil {

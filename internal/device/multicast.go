@@ -7,7 +7,6 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
-	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/function/rdma/ibport"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
@@ -147,26 +146,8 @@ func (c *Client) joinFirst(ctx context.Context, h command.Handle, group netip.Ad
 	return mgid, err
 }
 
+// attached reports whether any QP receives what is sent to a group.
+func (a *adapter) attached(group netip.Addr) bool { return a.groups[group] > 0 }
+
 // attached reports whether the QP receives what is sent to a group.
 func (q *qp) attached(mgid ib.GID) bool { return slices.Contains(q.groups, netip.AddrFrom16(mgid)) }
-
-// echo delivers what an InfiniBand port sends to groups to its own QPs that are attached to them, because
-// switches do not send it back to its source (IBA 10.5.3.2).
-func (p *portLoop) echo(now clock.Time, frames []frame.Out) {
-	a := p.functions[0]
-	if a.ib == nil || len(a.groups) == 0 {
-		return
-	}
-	for i := range frames {
-		o := &frames[i]
-		if o.Route.IB.DLID < ib.LIDFirstMulticast || a.groups[o.Route.Dst] == 0 {
-			continue
-		}
-		b := append([]byte(nil), o.Head[o.HeadStart:o.HeadEnd]...)
-		b = append(append(b, o.Payload...), o.Tail[:o.TailLen]...)
-		in := []frame.In{{Data: b, Raw: true}}
-		if a.links.All()[0].Encap.Open(in) == 1 {
-			a.engine.Receive(now, in)
-		}
-	}
-}

@@ -187,7 +187,6 @@ func (p *portLoop) transmit(now clock.Time) bool {
 		}
 		worked, p.left = true, true
 		p.sent, p.queued = 0, n
-		p.echo(now, p.out[:n])
 		if !p.flush(now) || n < transmitBatch && !p.Pending() {
 			return true
 		}

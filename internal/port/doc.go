@@ -19,6 +19,7 @@
 // they are if their function lends it, else in a copy, and then arrive as packets of the wire do. Frames of programs for rules of
 // programs alone go the same way in the turn in which they are sent (straight.go), without the wait and the copy: a program may write
 // to its memory at any time, so that it cannot be lent, and the queue pairs of the rules copy the frame at once anyway
-// (go test ./internal/device -run "^$" -bench Frames). What a station sends to itself is not the port's: the link brings it back, so
-// that it is impaired, limited and captured as what goes to others (link/station).
+// (go test ./internal/device -run "^$" -bench Frames). What a station of an Ethernet wire sends to itself is not the port's: the link
+// brings it back, so that it is impaired, limited and captured as what goes to others (link/station). On InfiniBand the port brings back
+// what a station sends to groups to which it is attached itself: no switch does.
 package port

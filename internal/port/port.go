@@ -182,7 +182,10 @@ func (p *Port) seal(now clock.Time, out []frame.Out) {
 			if w.steered > 0 {
 				p.sniffSent(now, w, out[:n])
 			}
-			if s.Kind != Agent && (len(w.places) > 1 || w.steered > 0) {
+			switch {
+			case w.InfiniBand:
+				p.turnGroups(w, s, out[:n])
+			case s.Kind != Agent && (len(w.places) > 1 || w.steered > 0):
 				p.turn(now, w, s, out[:n])
 			}
 			s.Carried.sent(out[:n])

@@ -36,6 +36,9 @@ type Station struct {
 	Promiscuous bool
 	// UDPPort is the UDP destination port of RoCE v2 at this MAC (roce_udp_dport); 0 means 4791.
 	UDPPort uint16
+	// Attached reports whether the function takes packets to a group of an InfiniBand wire. What it sends there itself the port
+	// brings back, since no switch does (IBA 10.5.3.2). nil: it takes none.
+	Attached func(group netip.Addr) bool
 	// Carried counts its frames on wires of whole frames; nil: nobody asks.
 	Carried *Carried
 

@@ -5,6 +5,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/wire/ib"
 )
 
 // mostTurned is how many frames between stations wait for the next turn of the port; more are lost, as in a switch.
@@ -89,9 +90,28 @@ func (p *Port) turn(now clock.Time, w *Wire, from *Station, out []frame.Out) {
 	}
 }
 
+// turnGroups keeps those of a station's packets on an InfiniBand wire that are for groups to which it is attached itself. They leave,
+// too.
+func (p *Port) turnGroups(w *Wire, from *Station, out []frame.Out) {
+	if from.Attached == nil {
+		return
+	}
+	for i := range out {
+		r := out[i].Route
+		if r == nil || r.IB.DLID < ib.LIDFirstMulticast || !from.Attached(r.Dst) {
+			continue
+		}
+		if !p.turned.add(w, from, &out[i]) {
+			p.counters.TurnedLost++
+			continue
+		}
+		p.counters.Turned++
+	}
+}
+
 // inside reports whether a frame is for another station on the wire, and marks it if it is for nobody else.
 func (w *Wire) inside(from *Station, o *frame.Out) bool {
-	if w.InfiniBand || int(o.HeadStart)+eth.EthernetLen > int(o.HeadEnd) || isControl(o.Head[o.HeadStart:o.HeadEnd]) {
+	if int(o.HeadStart)+eth.EthernetLen > int(o.HeadEnd) || isControl(o.Head[o.HeadStart:o.HeadEnd]) {
 		return false
 	}
 	dst := eth.MAC(o.Head[o.HeadStart:])
@@ -109,6 +129,12 @@ func (p *Port) deliverTurned(now clock.Time) {
 		f := &t.frames[t.given]
 		t.in[0] = frame.In{Data: f.data, Raw: true, Task: f.task}
 		t.given++
+		if f.wire.InfiniBand {
+			if x := f.wire.at(f.from); x != nil {
+				p.give(now, x, t.in[:1])
+			}
+			continue
+		}
 		if multicast(&t.in[0]) {
 			if f.from.Kind == Steered { // it may take what it sends to groups itself
 				f.from.steerer.SentBy(f.route)
@@ -135,6 +161,16 @@ func (p *Port) deliverTurned(now clock.Time) {
 		x.station.Carried.received(t.in[:n], true)
 		p.give(now, x, t.in[:n])
 	}
+}
+
+// at returns a station's place on the wire; nil: it has none.
+func (w *Wire) at(s *Station) *place {
+	for i := range w.places {
+		if w.places[i].station == s {
+			return &w.places[i]
+		}
+	}
+	return nil
 }
 
 // multicast reports whether a frame is for a group, or everybody.
