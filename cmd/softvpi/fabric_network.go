@@ -67,6 +67,17 @@ func nodeOf(f *scenario.Fabric, i int, random func() uint64) lan.Node {
 		}
 		n.Ports = append(n.Ports, p)
 	}
+	for _, set := range f.Bundles {
+		var ports []int
+		for _, p := range set {
+			if p.Node == i {
+				ports = append(ports, p.Port)
+			}
+		}
+		if ports != nil {
+			n.Bundles = append(n.Bundles, ports)
+		}
+	}
 	for _, own := range f.Ports {
 		if own.Node == i {
 			own.Adapt(&n.Ports[own.Port])

@@ -92,7 +92,7 @@ func (d *Domain) Rebuild() {
 		}
 	}
 	for key, x := range d.known {
-		if d.fabric.nodes[d.nodes[x.at.Node]].Switch.ports[x.at.Port].down {
+		if s := d.fabric.nodes[d.nodes[x.at.Node]].Switch; s.isolated(&s.ports[x.at.Port]) {
 			d.forget(key, x)
 		}
 	}
@@ -127,8 +127,12 @@ func (d *Domain) SetCircle(nodes []int) bool {
 
 // Forget forgets what was heard at a port towards hosts, which is all that has to be done when its link goes.
 func (d *Domain) Forget(at End) {
+	s := d.fabric.nodes[at.Node].Switch
+	if !s.isolated(&s.ports[at.Port]) { // others of its bundle are there
+		return
+	}
 	for key, x := range d.known {
-		if x.at == (End{d.index[at.Node], at.Port}) {
+		if x.at == (End{d.index[at.Node], s.first(&s.ports[at.Port])}) {
 			d.forget(key, x)
 		}
 	}
@@ -179,7 +183,7 @@ func (d *Domain) decide(now clock.Time, s *Switch, p *Port, h *header, vlan uint
 		return 0, bridge.UnknownVLAN
 	}
 	if d.edges[s.place]>>p.number&1 != 0 {
-		d.learn(now, End{s.place, int(p.number)}, domainKey(h.src, vlan), p)
+		d.learn(now, End{s.place, s.first(p)}, domainKey(h.src, vlan), p)
 	}
 	if bridge.ReservedMAC(h.dst) {
 		return 0, bridge.Reserved
@@ -187,28 +191,35 @@ func (d *Domain) decide(now clock.Time, s *Switch, p *Port, h *header, vlan uint
 	x, known := d.known[domainKey(h.dst, vlan)]
 	switch {
 	case h.dst[0]&1 != 0, !known, now.Sub(x.seen) >= d.ageing:
-		return d.flood(s, p, vlan), bridge.Flooded
+		return d.flood(s, p, h, vlan, f), bridge.Flooded
 	case x.at.Node != s.place:
 		if n := s.spread(d.ways[s.place][x.at.Node], h, s.store.Head(f)); n >= 0 {
 			return 1 << n, bridge.Forwarded
 		}
 		return 0, bridge.Filtered
-	case x.at.Port == int(p.number):
+	case x.at.Port == s.first(p):
 		return 0, bridge.Filtered
 	}
-	return 1 << x.at.Port, bridge.Forwarded
+	if n := s.bundleOf(&s.ports[x.at.Port]).member(s, h, f); n >= 0 {
+		return 1 << n, bridge.Forwarded
+	}
+	return 0, bridge.Filtered
 }
 
-// flood returns the ports of a switch where what goes everywhere leaves.
-func (d *Domain) flood(s *Switch, p *Port, vlan uint16) (to uint64) {
-	to = d.tree[s.place]
+// flood returns the ports of a switch where what goes everywhere leaves, of a bundle one.
+func (d *Domain) flood(s *Switch, p *Port, h *header, vlan uint16, f Ref) (to uint64) {
+	to = d.tree[s.place] &^ (1 << p.number)
+	from := s.first(p)
 	for set := d.edges[s.place]; set != 0; set &= set - 1 {
-		n := bits.TrailingZeros64(set)
-		if o := &s.ports[n]; o.relay != nil && o.relay.Member(vlan) && !o.down {
+		o := &s.ports[bits.TrailingZeros64(set)]
+		if o.relay == nil || !o.relay.Member(vlan) || s.first(o) != int(o.number) || s.first(o) == from {
+			continue
+		}
+		if n := s.bundleOf(o).member(s, h, f); n >= 0 {
 			to |= 1 << n
 		}
 	}
-	return to &^ (1 << p.number)
+	return to
 }
 
 func domainKey(mac eth.MAC, vlan uint16) uint64 {

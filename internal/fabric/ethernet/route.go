@@ -223,9 +223,15 @@ func (b *bundle) member(s *Switch, h *header, f Ref) int {
 	return s.spread(b.set, h, s.store.Head(f))
 }
 
+// bundleOf returns the bundle of a bridged port.
+func (s *Switch) bundleOf(p *Port) *bundle { return &s.bundles[s.bridged[p.relay.Number()]] }
+
+// first returns the port by which the bundle of a bridged port is known.
+func (s *Switch) first(p *Port) int { return s.bundleOf(p).ports[0] }
+
 // isolated reports whether no port of a port's bundle is up.
 func (s *Switch) isolated(p *Port) bool {
-	for _, n := range s.bundles[s.bridged[p.relay.Number()]].ports {
+	for _, n := range s.bundleOf(p).ports {
 		if !s.ports[n].down {
 			return false
 		}

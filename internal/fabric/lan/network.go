@@ -32,7 +32,9 @@ type Node struct {
 	// that does.
 	Own    bool
 	Switch ethernet.Config
-	Ports  []ethernet.PortConfig
+	// Bundles are sets of ports, from 0, that lead to the same host, which has as many links (link aggregation, chosen by flow).
+	Bundles [][]int
+	Ports   []ethernet.PortConfig
 }
 
 // Link is one between two ports of nodes.
@@ -121,7 +123,7 @@ func (n *Network) add(x *Node) error {
 	for i := range ports {
 		n.free(&ports[i])
 	}
-	s, err := ethernet.New(&n.fabric.Store, x.Switch, ports)
+	s, err := ethernet.New(&n.fabric.Store, x.Switch, ports, x.Bundles...)
 	if err == nil {
 		n.fabric.AddSwitch(s)
 	}

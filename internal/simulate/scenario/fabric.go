@@ -21,6 +21,8 @@ type Fabric struct {
 	Switches []*Switch
 	NICs     []*NIC
 	Ports    []Port
+	// Bundles are ports of one switch each that lead to the same host.
+	Bundles [][]Port
 	// InfiniBand is the InfiniBand fabric; nil: there is none.
 	InfiniBand *topology.Topology
 }
@@ -88,6 +90,7 @@ func (r *reading) fabric(o *object) *Fabric {
 		s.nics(o)
 		f.Graph, f.Switches, f.NICs = s.Graph, s.Switches, s.NICs
 		f.Ports = r.ports(o, s)
+		f.Bundles = r.bundles(o, s.Graph)
 		f.distinct(r, o)
 	}
 	o.end()
@@ -175,6 +178,38 @@ func (r *reading) ports(o *object, s *Scenario) (ports []Port) {
 		ports = append(ports, p)
 	}
 	return ports
+}
+
+// bundles reads sets of ports that are one link each, by the hosts at their other ends, or as switch[port].
+func (r *reading) bundles(o *object, g *Graph) (all [][]Port) {
+	n := o.get("bundles")
+	if n == nil {
+		return nil
+	}
+	const allowed = "an array of arrays of ports of a switch, as [[\"a0\", \"a1\"]] for the ports at two hosts, each port once"
+	seen := map[Port]bool{}
+	if n.list == nil {
+		r.wrong(n, o.field("bundles"), allowed)
+	}
+	for _, x := range n.list {
+		var set []Port
+		for _, y := range x.list {
+			name, _ := y.scalar.(string)
+			p, ok := g.port(name)
+			if !ok || seen[p] || len(set) > 0 && set[0].Node != p.Node {
+				r.wrong(y, o.field("bundles"), allowed)
+				return nil
+			}
+			seen[p] = true
+			set = append(set, p)
+		}
+		if len(set) < 2 {
+			r.wrong(x, o.field("bundles"), allowed)
+			return nil
+		}
+		all = append(all, set)
+	}
+	return all
 }
 
 // TrustOf returns what gives frames their priority at the switch of a host, and which one what that leaves: both ends of its link give

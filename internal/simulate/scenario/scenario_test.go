@@ -220,3 +220,22 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// TestReadFabric_Bundles: ports at hosts are bundles at their switch; what is no port, twice there, at two switches or alone is refused.
+func TestReadFabric_Bundles(t *testing.T) {
+	const file = `{"topology": {"kind": "leaf-spine", "leaves": 2, "spines": 1, "hosts": 2}, "bundles": `
+	f, err := ReadFabric("f", []byte(file+`[["host0", "leaf0[2]"]]}`))
+	if err != nil || len(f.Bundles) != 1 || len(f.Bundles[0]) != 2 || f.Bundles[0][0].Port != 0 || f.Bundles[0][1].Port != 1 {
+		t.Errorf("%+v, %v", f, err)
+	}
+	for _, wrong := range []string{`[["host0"]]`, `[["host0", "host2"]]`, `[["host0", "host0"]]`, `[["host0", "x"]]`, `[["host0", 1]]`, `["host0"]`,
+		`"host0"`, `{}`, `[["host0", "host1"], ["host1", "host0"]]`} {
+		if _, err := ReadFabric("f", []byte(file+wrong+`}`)); err == nil || !strings.Contains(err.Error(), "bundles") ||
+			!strings.Contains(err.Error(), "each port once") {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+	if _, err := Read("f", []byte(`{"bundles": [["sender0", "sender1"]]}`)); err == nil || !strings.Contains(err.Error(), "bundles") {
+		t.Errorf("a simulation with bundles: %v", err)
+	}
+}
