@@ -117,6 +117,11 @@ func (r *Run) alter(h *shard, at, e ethernet.End, f *scenario.Fault, over bool) 
 // lossless returns the lossless priorities of a port as it was configured.
 func (n *network) lossless(e ethernet.End) uint8 {
 	if c := n.s.NICs[e.Node]; c != nil {
+		for i := range n.agreed {
+			if x := &n.agreed[i]; x.node == e.Node {
+				return x.pfc
+			}
+		}
 		return c.Lossless
 	}
 	for _, own := range n.s.Ports {

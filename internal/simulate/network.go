@@ -39,8 +39,9 @@ type network struct {
 	lookahead time.Duration
 	watch     ethernet.Watch
 	addrs     []netip.Addr // of hosts, by node
-	leaf      []int        // of each host, by node
-	towards   [][]int      // by node that is a leaf: how far each node is from it
+	agreed    []Agreed
+	leaf      []int   // of each host, by node
+	towards   [][]int // by node that is a leaf: how far each node is from it
 }
 
 // place is a node's: its shard, and its number there.
@@ -199,27 +200,12 @@ func (n *network) add(i int, h *shard) error {
 	}
 	c := n.s.Switches[i]
 	ports := make([]ethernet.PortConfig, len(x.Links))
-	for p, l := range x.Links {
-		link := &n.s.Graph.Links[l]
-		peer, _ := link.Other(i)
-		ports[p] = ethernet.PortConfig{Rate: link.Rate, Delay: link.Delay, MTU: n.mtu(), Trust: marked(c.Trust), Default: c.Default,
-			FlowControl: c.Flow, Lossless: c.Lossless, Quanta: c.Quanta, Groups: c.Groups, Queues: c.Queues}
-		switch {
-		case !n.s.Learning:
-			ports[p].Routed, ports[p].Peer = true, mac(peer)
-		case !n.s.Graph.Nodes[peer].Host:
-			ports[p].PVID, ports[p].Tagged = bridge.DefaultVLAN, bridge.AllVLANs()
-		}
+	for p := range x.Links {
+		ports[p] = n.portOf(i, p)
 	}
 	entries := 1
 	if n.s.Learning {
 		entries = len(n.s.Graph.Hosts)
-	}
-	for _, own := range n.s.Ports {
-		if own.Node == i {
-			own.Adapt(&ports[own.Port])
-			ports[own.Port].Trust = marked(own.Trust)
-		}
 	}
 	random := rand.New(rand.NewPCG(n.s.Seed, uint64(i)<<1|1))
 	sw, err := ethernet.New(&h.Store, ethernet.Config{MAC: mac(i), Buffer: c.Buffer, Storm: c.Storm, Entries: entries,
@@ -230,6 +216,27 @@ func (n *network) add(i int, h *shard) error {
 	n.at[i] = place{int32(h.number), int32(h.AddSwitch(sw))}
 	h.nodes++
 	return nil
+}
+
+// portOf returns how a port of a switch is configured.
+func (n *network) portOf(i, p int) ethernet.PortConfig {
+	c, link := n.s.Switches[i], &n.s.Graph.Links[n.s.Graph.Nodes[i].Links[p]]
+	peer, _ := link.Other(i)
+	x := ethernet.PortConfig{Rate: link.Rate, Delay: link.Delay, MTU: n.mtu(), Trust: marked(c.Trust), Default: c.Default,
+		FlowControl: c.Flow, Lossless: c.Lossless, Quanta: c.Quanta, Groups: c.Groups, Queues: c.Queues}
+	switch {
+	case !n.s.Learning:
+		x.Routed, x.Peer = true, mac(peer)
+	case !n.s.Graph.Nodes[peer].Host:
+		x.PVID, x.Tagged = bridge.DefaultVLAN, bridge.AllVLANs()
+	}
+	for _, own := range n.s.Ports {
+		if own.Node == i && own.Port == p {
+			own.Adapt(&x)
+			x.Trust = marked(own.Trust)
+		}
+	}
+	return x
 }
 
 // seed is that of which way a node chooses for a flow.
@@ -256,15 +263,16 @@ func (n *network) addHost(i int, h *shard) error {
 	links := n.s.Graph.Nodes[i].Links
 	link := &n.s.Graph.Links[links[0]]
 	wire := ethernet.PortConfig{Rate: link.Rate, Delay: link.Delay, MTU: n.mtu(), Lossless: c.Lossless}
+	n.agree(i, &wire)
 	trust, otherwise := scenario.TrustOf(n.s.Graph, n.s.Switches, n.s.Ports, i)
 	wire.Trust, wire.Default = marked(trust), otherwise
 	switch {
 	case c.Pause:
 		wire.FlowControl = ethernet.GlobalPause
-	case c.Lossless != 0:
+	case wire.Lossless != 0:
 		wire.FlowControl = ethernet.PriorityPause
 	}
-	room := bits.OnesCount8(c.Lossless) * (ethernet.Headroom(link.Rate, link.Delay, n.mtu()) + 2*n.mtu())
+	room := bits.OnesCount8(wire.Lossless) * (ethernet.Headroom(link.Rate, link.Delay, n.mtu()) + 2*n.mtu())
 	if c.Pause {
 		room = ethernet.Headroom(link.Rate, link.Delay, n.mtu()) + 2*n.mtu()
 	}

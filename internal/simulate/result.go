@@ -30,6 +30,7 @@ type Result struct {
 	Storms    []Storm     `json:"storms,omitempty"`
 	Deadlocks []Cycle     `json:"deadlocks,omitempty"`
 	Faults    []Fault     `json:"faults,omitempty"`
+	DCBX      []Agreed    `json:"dcbx,omitempty"`
 	Graph     *graphShape `json:"topology"`
 }
 
@@ -205,7 +206,7 @@ func percentiles(v []float64) (p Percentiles) {
 func (r *Run) result() *Result {
 	s, g := r.s, r.s.Graph
 	x := &Result{Name: s.Name, Description: s.Description, Hosts: len(g.Hosts), Switches: len(g.Nodes) - len(g.Hosts), Links: len(g.Links),
-		Seed: s.Seed, Lean: s.Lean, Duration: us(r.now), Sample: us(s.Sample)}
+		Seed: s.Seed, Lean: s.Lean, Duration: us(r.now), Sample: us(s.Sample), DCBX: r.n.agreed}
 	r.resultFlows(x)
 	r.resultPorts(x)
 	r.resultSeries(x)

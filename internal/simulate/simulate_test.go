@@ -216,6 +216,9 @@ func TestExamples(t *testing.T) {
 		{"vlans", nil, func(s *Summary) bool { return s.Complete == 24 && s.Drops == 0 && s.Again == 0 }},
 		{"bundle", nil, func(s *Summary) bool { return s.Complete == 56 && s.Failed == 0 && s.Drops > 0 }},
 		{"bundle", []scenario.Set{{Path: "faults", Text: "[]"}}, func(s *Summary) bool { return s.Complete == 56 && s.Drops == 0 && s.Again == 0 }},
+		{"dcbx", nil, func(s *Summary) bool { return s.Complete == 7 && s.Drops == 0 && s.Pauses > 0 }},
+		{"dcbx", []scenario.Set{{Path: "nic.dcbx", Text: "off"}}, func(s *Summary) bool { return s.Drops > 0 && s.Again > 0 }},
+		{"dcbx", []scenario.Set{{Path: "switch.dcbx", Text: "off"}}, func(s *Summary) bool { return s.Drops > 0 && s.Again > 0 }},
 		{"ets-smb", nil, func(s *Summary) bool { return s.Late > 36 }},
 		{"ets-dscp", nil, func(s *Summary) bool { return s.Late > 36 && s.Drops == 0 }},
 		{"victim-flow", nil, func(s *Summary) bool { return s.Late > 55 }},
@@ -241,7 +244,7 @@ func TestExamples(t *testing.T) {
 		})
 	}
 	files, err := filepath.Glob("../../examples/simulate/*.json")
-	if err != nil || len(files) != 15 {
+	if err != nil || len(files) != 16 {
 		t.Errorf("%d examples, want those above: %v", len(files), err)
 	}
 }

@@ -76,32 +76,9 @@ func (n *Network) agentConfig(at ethernet.End) dcb.Config {
 	c.Settings.PFC, c.ChosenPFC = p.Lossless, p.Lossless != 0
 	c.Settings.Applications, c.ChosenApplications = l.Applications, len(l.Applications) > 0
 	if l.ETS {
-		c.Settings.ETS, c.ChosenETS = etsOf(&p.Queues), true
+		c.Settings.ETS, c.ChosenETS = ethernet.SharesOf(&p.Queues), true
 	}
 	return c
-}
-
-// etsOf returns the shares of queues as those of classes, of which each priority is one. They are percentages, whose sum is 100.
-func etsOf(queues *[ethernet.Priorities]ethernet.Queue) (e qos.ETS) {
-	sum := 0
-	for i, q := range queues {
-		e.Class[i] = uint8(i)
-		if !q.Strict {
-			e.Algorithm[i] = qos.Enhanced
-			sum += int(q.Weight)
-		}
-	}
-	before, given := 0, 0
-	for i, q := range queues {
-		if q.Strict {
-			continue
-		}
-		before += int(q.Weight)
-		share := before*100/sum - given
-		e.Bandwidth[i] = uint8(share)
-		given += share
-	}
-	return e
 }
 
 // hear hands a data unit to the agent of a port.

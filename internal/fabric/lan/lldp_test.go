@@ -142,7 +142,7 @@ func TestSharesOfQueuesArePercentages(t *testing.T) {
 		for i, w := range weights {
 			q[i] = ethernet.Queue{Weight: w, Strict: w == 0}
 		}
-		e := etsOf(&q)
+		e := ethernet.SharesOf(&q)
 		if err := e.Check(); err != nil {
 			t.Errorf("%v: %v, %v", weights, err, e)
 		}

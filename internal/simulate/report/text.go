@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -58,11 +60,38 @@ func one(b *strings.Builder, x *simulate.Result) {
 		}
 		row("fault", "%s, from %s%s", f.What, micros(f.At), until)
 	}
+	for state, n := range agreed(x) {
+		row("DCBX", "%s at %d adapters", state, n)
+	}
 	for _, d := range x.Deadlocks {
 		row("deadlock", "at %s: %s", micros(d.At), strings.Join(d.Queues, ", "))
 	}
 	for _, t := range x.Storms {
 		row("storm", "%s>%s priority %d, paused since %s", t.Node, t.Peer, t.Priority, micros(t.Since))
+	}
+}
+
+// agreed counts adapters by what DCBX has given them, in the order of their first.
+func agreed(x *simulate.Result) iter.Seq2[string, int] {
+	return func(yield func(string, int) bool) {
+		var states []string
+		for _, a := range x.DCBX {
+			states = append(states, fmt.Sprintf("%s, PFC %v of the %s, ETS of the %s,", a.State, a.PFC, a.PFCFrom, a.ETSFrom))
+		}
+		for i, s := range states {
+			if slices.Index(states, s) < i {
+				continue
+			}
+			n := 0
+			for _, other := range states {
+				if other == s {
+					n++
+				}
+			}
+			if !yield(s, n) {
+				return
+			}
+		}
 	}
 }
 

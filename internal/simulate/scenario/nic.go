@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/dcb"
 	"github.com/softvpi/softvpi/internal/transport/congestion"
 )
 
@@ -18,6 +19,9 @@ type NIC struct {
 	Lossless uint8
 	// Pause is that pauses of the whole link are.
 	Pause bool
+	// DCBX is that the adapter is willing to work as its switch says, by Protocol.
+	DCBX     bool
+	Protocol dcb.Protocol
 	// Take is how fast the host takes what arrives, in bits per second; 0: at once.
 	Take uint64
 	// Timeout is the local ACK timeout code: 4.096 us * 2^code.
@@ -140,6 +144,13 @@ func (x *setting) read(o *object) {
 	}
 	if x.Pause {
 		x.Lossless = 0
+	}
+	if name := o.choice("dcbx", "off", "auto", "ieee", "cee"); o.has("dcbx") {
+		x.DCBX = name != "off"
+		x.Protocol, _ = dcb.ParseProtocol(name)
+	}
+	if x.DCBX && x.Pause {
+		o.r.fail(o.where("dcbx"), o.field("dcbx"), x.Protocol.String(), "off where pause is true")
 	}
 	if o.has("take") {
 		x.Take = o.rate("take", x.Take)

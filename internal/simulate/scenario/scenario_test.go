@@ -37,6 +37,8 @@ func TestRead_Errors(t *testing.T) {
 			`f:1: topology.links.0.to is "x"; allowed: the name of a host or switch of the topology`},
 		{`{"topology": {"kind": "links", "hosts": ["a", "b"], "switches": ["s"], "links": [{"from": "a", "to": "s"}]}}`,
 			`f:1: topology is with 0 links at the host b; allowed: 1 to 8 links at each host`},
+		{`{"nic": {"dcbx": "yes"}}`, `f:1: nic.dcbx is "yes"; allowed: off, auto, ieee, cee`},
+		{`{"nic": {"dcbx": "auto", "pause": true}}`, `f:1: nic.dcbx is auto; allowed: off where pause is true`},
 		{`{"topology": {"kind": "star", "bundle": 9}}`, `f:1: topology.bundle is 9; allowed: 1 to 8`},
 		{`{"topology": {"kind": "links", "hosts": ["a", "b"], "switches": ["s", "t"],
 			"links": [{"from": "a", "to": "s"}, {"from": "a", "to": "t"}, {"from": "b", "to": "t"}]}}`,
