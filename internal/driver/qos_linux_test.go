@@ -63,8 +63,8 @@ func TestDcbxMode(t *testing.T) {
 	if s := qosOf(b); s.LLDP.Running || s.DCBX.State != "off" || s.DCBX.Off != "DcbxMode is not 2" || s.Refused != "" {
 		t.Errorf("by default: %+v", s)
 	}
+	configure(t, b, "port", map[string]uint64{"LLDP_NB_RX_MODE_P1": 2}) // before the other says something: it does so again after 30 s
 	configure(t, a, "port", map[string]uint64{"LLDP_NB_TX_MODE_P1": 1})
-	configure(t, b, "port", map[string]uint64{"LLDP_NB_RX_MODE_P1": 2})
 	await.Eventually(t, "one hears the other, which sends what it must", func() bool { return len(qosOf(b).Peers) == 1 })
 	if s := qosOf(b); s.Peers[0].Name != "" || s.Peers[0].DCBX != "" || s.LLDP.Transmit != "off" {
 		t.Errorf("%+v", s)
