@@ -39,6 +39,8 @@ var mlx5cmdCommands = []Command{
 		"Show or set the parameters of congestion control."),
 	mlx5cmd(ethernetB, prioritySetup, "QosConfig DefaultUntaggedPriority", namedAdapter+" -Get | -Set <priority>",
 		"Show or set the priority of untagged frames."),
+	mlx5cmd(management, "Management Utilities", "QosConfig SetupRoceQosConfig", namedAdapter+" -Configure <1 | 2> | -Query",
+		"Set an adapter up for RoCE on a lossy (1) or lossless (2) fabric, by DSCP, and restart it."),
 	mlx5cmd(ethernetB, rcmSection, "Dcqcn", namedAdapter+" -Restore", "Reset the parameters of congestion control to their defaults."),
 	mlx5cmd(management, "Management Utilities", "Dbg", "", "Get information for finding faults, and reset adapters."),
 	mlx5cmd(management, "Management Utilities", "Dbg SwReset", namedAdapter, "Reset an adapter. Its connections end."),

@@ -39,6 +39,7 @@ var works = map[string]func(*run) (report, error){
 	"Features":                          (*run).features,
 	"QosConfig Dcqcn":                   (*run).congestion,
 	"QosConfig DefaultUntaggedPriority": (*run).untagged,
+	"QosConfig SetupRoceQosConfig":      (*run).setupRoCE,
 	"Dcqcn":                             (*run).restore,
 	"Dbg SwReset":                       (*run).reset,
 	"Dbg StateDump":                     (*run).stateDump,
