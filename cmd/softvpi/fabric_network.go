@@ -29,6 +29,12 @@ func (c fabricRunCmd) network(f *scenario.Fabric, tell func(state.Incident)) (*l
 	if f == nil || f.Graph == nil {
 		return nil, nil
 	}
+	for _, h := range f.Graph.Hosts {
+		if x := &f.Graph.Nodes[h]; len(x.Links) > 1 {
+			return nil, tool.Usagef("%s: topology has %d links of the host %s, and an adapter has one; allowed live: one link of each host, and bundles "+
+				"of hosts that are one system's", f.File, len(x.Links), x.Name)
+		}
+	}
 	random := rand.New(rand.NewPCG(c.Seed, 1))
 	cfg := lan.Config{Timing: c.Timing, Random: random.Uint64, Tell: tell}
 	for i := range f.Graph.Nodes {
