@@ -81,6 +81,7 @@ func (b *tab) adapter(name, tab string) {
 	b.click(`aside a[href="/web/adapters/` + name + `"]`)
 	b.shows("h1", name)
 	if tab != "" {
+		b.holds(`document.readyState === "complete"`) // before its styles are there, what is clicked moves
 		b.click(`nav.tabs a[href$="` + tab + `"]`)
 	}
 	b.holds(`document.readyState === "complete" && location.pathname === "/web/adapters/` + name + tab + `"`)
