@@ -90,6 +90,8 @@ type AdapterConfig struct {
 	// for other addresses everybody is. Gateways are the routers to other networks, the first of a family for all.
 	Networks []netip.Prefix
 	Gateways []netip.Addr
+	// NoProbes uses the addresses for which a link of whole frames answers without asking whether others have them.
+	NoProbes bool
 	UDPPort  uint16 // RoCE v2 destination port (roce_udp_dport); 0: 4791
 	// RoCE is the mode, RoCEv1, RoCEv125 or RoCEv2; 0: v2. UDP links support v2 only; InfiniBand ports
 	// have none: 0 or InfiniBand.

@@ -29,7 +29,8 @@ func (a *adapter) open(addrs []netip.Addr, owner *adapter) (err error) {
 	a.links, err = links.New(links.Config{
 		Shared:  shared,
 		Framing: a.framing(), Addr: a.cfg.Addr, Given: a.cfg.Link,
-		Limit: a.cfg.limit(), Networks: a.cfg.Networks, Gateways: a.cfg.Gateways, Now: a.host.now, Log: a.host.log.With("adapter", a.name),
+		Limit: a.cfg.limit(), Networks: a.cfg.Networks, Gateways: a.cfg.Gateways, Probe: !a.cfg.NoProbes,
+		Now: a.host.now, Log: a.host.log.With("adapter", a.name),
 		Sockets: udp.Config{SourcePorts: a.cfg.SourcePorts, ReceiveBuffer: a.cfg.ReceiveBuffer, Notify: a.host.Wake, Frames: a.cfg.Frames},
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"net"
 	"slices"
 	"time"
 
@@ -308,11 +309,20 @@ func (p *portLoop) conflicts() {
 func (p *portLoop) conflict(c link.Conflict) {
 	now := p.host.now()
 	for _, a := range p.functions {
-		if a.cfg.VLAN != c.VLAN || now < a.conflictDue || a.cfg.Addr != c.Addr && !slices.Contains(a.links.Addrs(), c.Addr) {
+		if a.cfg.VLAN != c.VLAN || a.cfg.Addr != c.Addr && !slices.Contains(a.links.Addrs(), c.Addr) {
+			continue
+		}
+		if c.Over {
+			p.host.log.Info("nobody else on the wire has the adapter's address any more", "adapter", a.name, "address", c.Addr)
+			a.conflictDue = 0
+			continue
+		}
+		if now < a.conflictDue {
 			continue
 		}
 		a.conflictDue = now.Add(conflictInterval)
-		p.host.log.Warn("somebody else on the wire has the adapter's address", "adapter", a.name, "address", c.Addr, "mac", c.MAC)
+		p.host.log.Warn("somebody else on the wire has the adapter's address", "adapter", a.name, "address", c.Addr,
+			"mac", net.HardwareAddr(c.MAC[:]), "used", !c.Lost)
 		p.host.subscribers.Report(notify.Change{Adapter: a.index, Addr: c.Addr, Flags: notify.SameAddress, MAC: c.MAC})
 	}
 }

@@ -75,6 +75,8 @@ func unreachableCode(err error) command.Code {
 		return command.NetworkUnreachable
 	case errors.Is(err, syscall.EHOSTUNREACH):
 		return command.HostUnreachable
+	case errors.Is(err, syscall.EADDRNOTAVAIL):
+		return command.AddrNotAvailable
 	}
 	return command.Invalid
 }

@@ -21,6 +21,7 @@ func TestIgnoreFCS(t *testing.T) {
 	for i := range cfg.Adapters {
 		x := &cfg.Adapters[i]
 		x.Link, x.Switch, x.Prefix, x.Address = config.LinkSwitch, "s", 24, netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)})
+		x.NoProbes = true // which would be counted, too
 	}
 	d := start(t, cfg)
 	defer stop(t, d)

@@ -16,6 +16,7 @@ import (
 func (d *Driver) putOnWire(i int, cfg *device.AdapterConfig) (err error) {
 	a := &d.cfg.Adapters[i]
 	cfg.MAC, cfg.VLAN, cfg.Networks = a.StationMAC(), a.VLAN, []netip.Prefix{a.Network()}
+	cfg.NoProbes = a.NoProbes
 	if a.Gateway.IsValid() {
 		cfg.Gateways = []netip.Addr{a.Gateway}
 	}

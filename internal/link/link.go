@@ -128,6 +128,8 @@ type Station struct {
 	Prefixes []netip.Prefix
 	// Gateways are the routers to other networks, the first of a family for all of its addresses.
 	Gateways []netip.Addr
+	// Probe says that its addresses, as far as the link answers for them, are not used while somebody else has them: the link asks.
+	Probe bool
 }
 
 // Stations is a Link that serves stations, which come and go while it is open. Received frames are those to their MACs in
@@ -181,6 +183,8 @@ type Conflict struct {
 	Addr netip.Addr
 	VLAN uint16
 	MAC  [6]byte // of the other
+	// Lost says that the address is not used until nobody else has it any more, and Over that this is so now.
+	Lost, Over bool
 }
 
 // Stats are counters of a link since it was opened. Bytes are those of UDP payloads (of whole frames if

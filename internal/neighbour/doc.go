@@ -3,8 +3,8 @@
 //
 // An Engine is pure: it is told frames and the time, and hands out frames, what has changed, and its deadline. Its table is
 // bounded. Of RFC 4861 it has what a host needs to find neighbours and to notice that they are gone (7.2 and 7.3); it knows
-// no routers, redirects and prefixes, and does not check its addresses for duplicates before it uses them (RFC 4862 5.4):
-// it announces them, answers whoever does check, and counts others that use them.
+// no routers, redirects and prefixes. It announces its addresses, answers whoever checks whether they are taken, and counts others
+// that use them; with Probe it checks that itself (RFC 5227, RFC 4862 5.4), while it uses them.
 //
 // Addresses of different VLANs have nothing to do with each other. Echo requests (ping) are not answered: this is no IP
 // stack.
@@ -62,6 +62,7 @@ type Counters struct {
 	Answered  uint64 // questions answered
 	Malformed uint64 // ARP packets and discoveries that cannot be read
 	Conflicts uint64 // messages of others that use an address of a station here
+	Probes    uint64 // sent, to find out whether others have an address of a station here
 	Evicted   uint64 // neighbours forgotten because the table was full
 	Dropped   uint64 // frames that were not sent, because too many waited
 }

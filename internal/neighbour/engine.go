@@ -29,6 +29,9 @@ type Engine struct {
 	changes  []Change
 	counters Counters
 
+	trials map[Key]*trial // of addresses that are probed, or lost
+	trial  clock.Agenda[*trial]
+
 	conflicts []Conflict
 	defended  map[Key]clock.Time // when an address was defended last
 }
@@ -36,7 +39,8 @@ type Engine struct {
 // Conflict is an address of a station here that somebody else uses, too.
 type Conflict struct {
 	Key
-	MAC eth.MAC // of the other
+	MAC  eth.MAC // of the other
+	Over bool    // nobody else has it any more
 }
 
 const (
@@ -56,14 +60,15 @@ func (e *Engine) Conflicts() []Conflict {
 // conflict notes another station with an address for which the engine answers, and defends it: the other learns that it is not
 // alone (RFC 5227 2.4; for IPv6, RFC 4862 5.4.4, it is told likewise). It reports whether the address is the engine's.
 func (e *Engine) conflict(now clock.Time, key Key, mac eth.MAC) bool {
+	if e.claimed(now, key, mac) {
+		return false
+	}
 	own, ok := e.own[key]
 	if !ok || own == mac {
 		return ok
 	}
 	e.counters.Conflicts++
-	if c := (Conflict{key, mac}); len(e.conflicts) < mostConflicts && !slices.Contains(e.conflicts, c) {
-		e.conflicts = append(e.conflicts, c)
-	}
+	e.note(Conflict{Key: key, MAC: mac})
 	if last, before := e.defended[key]; !before || now >= last.Add(defendInterval) {
 		e.defended[key] = now
 		e.announce(key, own)
@@ -71,10 +76,17 @@ func (e *Engine) conflict(now clock.Time, key Key, mac eth.MAC) bool {
 	return true
 }
 
+// note keeps a conflict until it is asked for.
+func (e *Engine) note(c Conflict) {
+	if len(e.conflicts) < mostConflicts && !slices.Contains(e.conflicts, c) {
+		e.conflicts = append(e.conflicts, c)
+	}
+}
+
 // New returns an engine without addresses.
 func New(cfg Config) *Engine {
 	e := &Engine{most: cfg.Entries, random: cfg.Random, own: map[Key]eth.MAC{}, entries: map[Key]*entry{},
-		defended: map[Key]clock.Time{}}
+		defended: map[Key]clock.Time{}, trials: map[Key]*trial{}}
 	if e.most <= 0 {
 		e.most = DefaultEntries
 	}
@@ -91,6 +103,16 @@ func (e *Engine) Counters() Counters { return e.counters }
 // where it is now (RFC 5227 2.3, RFC 4861 7.2.6). The error says that the address is no unicast address, is taken by
 // another station here, or is one too many.
 func (e *Engine) Answer(key Key, mac eth.MAC) error {
+	if err := e.take(key, mac); err != nil {
+		return err
+	}
+	e.endTrial(key)
+	e.announce(key, mac)
+	return nil
+}
+
+// take makes an address one of the engine's own.
+func (e *Engine) take(key Key, mac eth.MAC) error {
 	a := key.Addr
 	if !a.IsValid() || a != a.Unmap().WithZone("") || a.IsUnspecified() || a.IsMulticast() {
 		return fmt.Errorf("address %v: want a unicast address without a zone", a)
@@ -105,7 +127,6 @@ func (e *Engine) Answer(key Key, mac eth.MAC) error {
 		e.fail(n)
 	}
 	e.own[key] = mac
-	e.announce(key, mac)
 	return nil
 }
 
@@ -113,6 +134,7 @@ func (e *Engine) Answer(key Key, mac eth.MAC) error {
 func (e *Engine) Silence(key Key) {
 	delete(e.own, key)
 	delete(e.defended, key)
+	e.endTrial(key)
 }
 
 // Answers reports for which station of the engine's own an address is.

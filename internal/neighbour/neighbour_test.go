@@ -297,7 +297,7 @@ func TestReceive_Conflict(t *testing.T) {
 		if len(defence) != 1 {
 			t.Fatalf("it sends %d frames, want one to defend itself", len(defence))
 		}
-		if c := a.Conflicts(); len(c) != 1 || c[0] != (Conflict{Key{vlan, addr[0]}, macB}) || a.Conflicts() != nil {
+		if c := a.Conflicts(); len(c) != 1 || c[0] != (Conflict{Key: Key{vlan, addr[0]}, MAC: macB}) || a.Conflicts() != nil {
 			t.Errorf("conflicts %v", c)
 		}
 		thief.Receive(0, defence[0])

@@ -60,8 +60,12 @@ func (e *Engine) receiveARP(now clock.Time, vlan uint16, b []byte) (taken bool) 
 		e.counters.Malformed++
 		return false
 	}
+	if a.SenderIP.IsUnspecified() && a.Operation == eth.ARPRequest { // a probe (RFC 5227 2.1.1)
+		e.claimed(now, Key{vlan, a.TargetIP}, a.SenderMAC)
+	}
+	own := e.conflict(now, Key{vlan, a.SenderIP}, a.SenderMAC)
 	mac, mine := e.own[Key{vlan, a.TargetIP}]
-	if e.conflict(now, Key{vlan, a.SenderIP}, a.SenderMAC) {
+	if own {
 		return mine
 	}
 	n := e.entries[Key{vlan, a.SenderIP}]
@@ -109,6 +113,9 @@ func (e *Engine) receiveIPv6(now clock.Time, vlan uint16, from eth.MAC, b []byte
 
 // solicited answers a solicitation (RFC 4861 7.2.3, 7.2.4).
 func (e *Engine) solicited(now clock.Time, vlan uint16, from eth.MAC, src netip.Addr, d *eth.Discovery) (taken bool) {
+	if src.IsUnspecified() { // somebody checks whether the address is taken (RFC 4862 5.4.3)
+		e.claimed(now, Key{vlan, d.Target}, from)
+	}
 	mac, mine := e.own[Key{vlan, d.Target}]
 	if d.Link != nil && !e.conflict(now, Key{vlan, src}, eth.MAC(d.Link)) {
 		switch n := e.entries[Key{vlan, src}]; {
@@ -124,7 +131,7 @@ func (e *Engine) solicited(now clock.Time, vlan uint16, from eth.MAC, src netip.
 	}
 	r := eth.Discovery{Advertisement: true, Solicited: !src.IsUnspecified(), Override: true, Target: d.Target}
 	dst := src
-	if src.IsUnspecified() { // somebody checks whether the address is taken (RFC 4862 5.4.3)
+	if src.IsUnspecified() {
 		dst = allNodes
 	}
 	e.counters.Answered++
@@ -139,7 +146,7 @@ func (e *Engine) advertised(now clock.Time, vlan uint16, from eth.MAC, d *eth.Di
 	if d.Link != nil {
 		mac = eth.MAC(d.Link)
 	}
-	if d.Link == nil && e.own[key] != (eth.MAC{}) {
+	if d.Link == nil && (e.own[key] != (eth.MAC{}) || e.trials[key] != nil) {
 		mac = from
 	}
 	if e.conflict(now, key, mac) {

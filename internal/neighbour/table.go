@@ -142,10 +142,13 @@ func (e *Engine) spread(d time.Duration) time.Duration {
 }
 
 // Deadline returns when Advance is due.
-func (e *Engine) Deadline() clock.Time { return e.agenda.Deadline() }
+func (e *Engine) Deadline() clock.Time { return clock.Min(e.agenda.Deadline(), e.trial.Deadline()) }
 
 // Advance does what is due.
 func (e *Engine) Advance(now clock.Time) {
+	for x := e.trial.Due(now); x != nil; x = e.trial.Due(now) {
+		e.try(now, x.Of)
+	}
 	for x := e.agenda.Due(now); x != nil; x = e.agenda.Due(now) {
 		e.advance(now, x.Of)
 	}

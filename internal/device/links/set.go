@@ -44,6 +44,8 @@ type Config struct {
 	// other addresses everybody is. Gateways are the routers to other networks, the first of a family for all.
 	Networks []netip.Prefix
 	Gateways []netip.Addr
+	// Probe is that of link.Station.
+	Probe bool
 	// Limit is what the port's wire takes in bit/s; 0: all that it can.
 	Limit   uint64
 	Sockets udp.Config
@@ -109,7 +111,7 @@ func (p *Set) settle(addrs []netip.Addr) error {
 	if s == nil {
 		return nil
 	}
-	end := link.Station{MAC: p.cfg.MAC, VLAN: p.cfg.VLAN, Gateways: p.cfg.Gateways}
+	end := link.Station{MAC: p.cfg.MAC, VLAN: p.cfg.VLAN, Gateways: p.cfg.Gateways, Probe: p.cfg.Probe}
 	p.settled = addrs
 	for _, a := range addrs {
 		end.Prefixes = append(end.Prefixes, p.cfg.network(a))

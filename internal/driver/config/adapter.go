@@ -192,7 +192,7 @@ func ParseGeneration(s string) (catalogue.Generation, *api.FieldError) {
 // ParseAdapter parses an adapter on a command line: name=address, with options after commas: "Ethernet
 // 1=127.0.0.2,port=4791,mtu=1024,path=wire".
 func ParseAdapter(s string) (Adapter, error) {
-	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,device=NAME][,anyport][,follow][,speed=10|25|40|50|56|100[,limit]], NAME=ADDRESS[/LENGTH],interface=NAME|tap=NAME|datagram=PATH|switch=NAME|fabric[=HOST][,peer=PATH][,pvid=1-4094][,trunk=VLANS][,gateway=ADDRESS][,mac=MAC][,vlan=1-4094][,linkmtu=576-65521][,host=tap:NAME|datagram:PATH|stream:PATH][,hostpeer=PATH][,wake=PROGRAM][,...], or NAME=cable[,node=NODE][,ibport=1-254][,address=ADDRESS][,interface=NAME][,device=NAME]`
+	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,device=NAME][,anyport][,follow][,speed=10|25|40|50|56|100[,limit]], NAME=ADDRESS[/LENGTH],interface=NAME|tap=NAME|datagram=PATH|switch=NAME|fabric[=HOST][,peer=PATH][,pvid=1-4094][,trunk=VLANS][,gateway=ADDRESS][,mac=MAC][,vlan=1-4094][,noprobes][,linkmtu=576-65521][,host=tap:NAME|datagram:PATH|stream:PATH][,hostpeer=PATH][,wake=PROGRAM][,...], or NAME=cable[,node=NODE][,ibport=1-254][,address=ADDRESS][,interface=NAME][,device=NAME]`
 	var a Adapter
 	parts := strings.Split(s, ",")
 	name, addr, ok := strings.Cut(parts[0], "=")
@@ -277,6 +277,8 @@ func ParseAdapter(s string) (Adapter, error) {
 			}
 		case "limit":
 			a.LimitSpeed = true
+		case "noprobes":
+			a.NoProbes = true
 		case "anyport":
 			a.AnySourcePort = true
 		case "follow":

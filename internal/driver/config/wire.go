@@ -54,6 +54,8 @@ type Wire struct {
 	MAC string `json:"mac,omitempty"`
 	// VLAN tags the adapter's frames, 1 to 4094; 0: they are not tagged.
 	VLAN uint16 `json:"vlan,omitempty"`
+	// NoProbes uses the address without asking on the wire whether somebody else has it.
+	NoProbes bool `json:"no_probes,omitempty"`
 	// LinkMTU is the largest IP packet in bytes, 576 to 65521, that a datagram link or a switch carries (a fabric: to 4206), 0: 1500;
 	// or what is set on a TAP, 0: it keeps its own.
 	LinkMTU int `json:"link_mtu,omitempty"`

@@ -159,6 +159,7 @@ func (s *Set) forget(h *hop) {
 
 // settle does what the engine has decided. The caller holds mu and is the owner of the link.
 func (s *Set) settle() {
+	s.dispute()
 	for _, c := range s.engine.Changes() {
 		for _, system := range [...]bool{false, true} {
 			h := s.hops[hopKey{c.Key, system}]
@@ -175,6 +176,20 @@ func (s *Set) settle() {
 		}
 	}
 	s.flush()
+}
+
+// dispute takes over which addresses others have. The caller holds mu and is the owner of the link.
+func (s *Set) dispute() {
+	list := s.engine.Conflicts()
+	for _, c := range list {
+		if delete(s.lost, c.Key); s.engine.Lost(c.Key) {
+			s.lost[c.Key] = true
+		}
+	}
+	if len(list) > 0 {
+		s.seen = append(s.seen, list[:min(len(list), mostErrors-len(s.seen))]...)
+		s.conflicted.Store(true)
+	}
 }
 
 // wake tells those in Resolve to look again. The caller holds mu.

@@ -117,11 +117,7 @@ func (s *Set) follow(b []byte, handed bool) {
 func (s *Set) take(b []byte, heard bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	before := s.engine.Counters().Conflicts
 	taken := s.engine.Receive(s.now(), b)
-	if s.engine.Counters().Conflicts != before {
-		s.conflicted.Store(true)
-	}
 	s.follow(b, heard || !taken)
 	return taken
 }
@@ -140,9 +136,10 @@ func (s *Set) Conflicts() (list []link.Conflict) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, c := range s.engine.Conflicts() {
-		list = append(list, link.Conflict{Addr: c.Addr, VLAN: c.VLAN, MAC: c.MAC})
+	for _, c := range s.seen {
+		list = append(list, link.Conflict{Addr: c.Addr, VLAN: c.VLAN, MAC: c.MAC, Over: c.Over, Lost: s.engine.Lost(c.Key)})
 	}
+	s.seen = nil
 	return list
 }
 

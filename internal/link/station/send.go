@@ -40,6 +40,9 @@ func (s *Set) Prepare(r *frame.Route) error {
 	if t == nil || a.Addr().Is4() != dst.Is4() {
 		return s.bad("source", r.Src, fmt.Sprintf("an address of a station, of the family of %v", dst))
 	}
+	if s.engine.Lost(neighbour.Key{VLAN: t.VLAN, Addr: a.Addr()}) {
+		return fmt.Errorf("%s: somebody else on the wire has %v: %w", s.cfg.Name, a.Addr(), syscall.EADDRNOTAVAIL)
+	}
 	w := &path{set: s, route: r, station: t, from: neighbour.Source{MAC: t.MAC, Addr: a.Addr()}}
 	to, key, err := s.next(t, a, dst)
 	if err != nil {
@@ -113,7 +116,7 @@ func (s *Set) Goes(o *frame.Out) bool {
 		return true
 	}
 	h := w.hop
-	if w.station.gone || w.loop || h != nil && !h.known {
+	if w.station.gone || s.isLost(w) || w.loop || h != nil && !h.known {
 		return false
 	}
 	if h == nil {
@@ -136,7 +139,7 @@ func (s *Set) Deal(o *frame.Out) bool {
 	}
 	w := o.Route.Path.(*path)
 	switch {
-	case w.station.gone:
+	case w.station.gone, s.isLost(w):
 		s.stats.SendErrors++
 		return false
 	case w.loop:
@@ -149,6 +152,11 @@ func (s *Set) Deal(o *frame.Out) bool {
 		return false
 	}
 	return s.wait(o, w)
+}
+
+// isLost reports whether a path begins at an address that somebody else has.
+func (s *Set) isLost(w *path) bool {
+	return len(s.lost) > 0 && s.lost[neighbour.Key{VLAN: w.station.VLAN, Addr: w.from.Addr}]
 }
 
 // unfit reports whether a frame is longer than the link carries, or shorter than its header. One that is to be cut may be

@@ -84,7 +84,8 @@ type Set struct {
 	watch watch
 
 	closed     atomic.Bool
-	conflicted atomic.Bool // the engine has seen conflicts
+	conflicted atomic.Bool          // there are some in seen
+	seen       []neighbour.Conflict // guarded by mu
 
 	// What follows is the owner's alone.
 	ids    []id // of the stations
@@ -93,7 +94,8 @@ type Set struct {
 	ears   []ear     // of those who listen
 	heard  []eth.MAC // groups
 	hops   map[hopKey]*hop
-	held   int // frames that wait for their neighbours
+	held   int                    // frames that wait for their neighbours
+	lost   map[neighbour.Key]bool // addresses of stations that others have; changed under mu
 	swept  clock.Time
 	loop   loop
 	errs   [mostErrors]link.Unreachable
@@ -128,6 +130,7 @@ type address struct {
 // New returns a set without stations.
 func New(cfg Config) *Set {
 	s := &Set{cfg: cfg, began: time.Now(), engine: neighbour.New(neighbour.Config{Random: rand.Int64N}), hops: map[hopKey]*hop{},
+		lost:     map[neighbour.Key]bool{},
 		reporter: membership.New(rand.Int64N), reported: map[membership.Port]bool{}, own: map[eth.MAC]link.OwnFrames{},
 		overdue: clock.Never}
 	s.armed.Store(int64(clock.Never))
@@ -214,7 +217,7 @@ func (s *Set) SetStation(n link.Station) error {
 	if old != nil {
 		for _, a := range old.addrs {
 			if !slices.ContainsFunc(n.Prefixes, func(p netip.Prefix) bool { return p.Addr() == a.Addr() }) {
-				s.engine.Silence(neighbour.Key{VLAN: n.VLAN, Addr: a.Addr()})
+				s.silence(neighbour.Key{VLAN: n.VLAN, Addr: a.Addr()})
 			}
 		}
 		old.Station, old.addrs = n, nil
@@ -227,16 +230,30 @@ func (s *Set) SetStation(n link.Station) error {
 		a := address{Prefix: p, system: s.cfg.System != nil && s.cfg.System.Owns(key)}
 		t.addrs = append(t.addrs, a)
 		if a.system {
-			s.engine.Silence(key)
+			s.silence(key)
 			continue
 		}
-		if err := s.engine.Answer(key, n.MAC); err != nil {
+		if err := s.answer(key, t); err != nil {
 			return s.bad("Prefixes", p, err.Error())
 		}
 	}
 	s.subscribe()
 	s.settle()
 	return nil
+}
+
+// silence undoes answer. The caller holds mu.
+func (s *Set) silence(key neighbour.Key) {
+	s.engine.Silence(key)
+	delete(s.lost, key)
+}
+
+// answer makes the engine answer for an address of a station. The caller holds mu.
+func (s *Set) answer(key neighbour.Key, t *station) error {
+	if t.Probe {
+		return s.engine.Probe(s.now(), key, t.MAC)
+	}
+	return s.engine.Answer(key, t.MAC)
 }
 
 // RemoveStation implements link.Stations.
@@ -251,7 +268,7 @@ func (s *Set) RemoveStation(mac [6]byte, vlan uint16) error {
 		return s.bad("MAC", fmt.Sprintf("%v in VLAN %d", eth.MAC(mac), vlan), "a station of the link")
 	}
 	for _, a := range s.stations[i].addrs {
-		s.engine.Silence(neighbour.Key{VLAN: vlan, Addr: a.Addr()})
+		s.silence(neighbour.Key{VLAN: vlan, Addr: a.Addr()})
 	}
 	s.engine.Part(vlan, mac)
 	s.stations[i].gone = true
@@ -272,9 +289,9 @@ func (s *Set) Refresh() {
 			switch owns := s.cfg.System.Owns(key); {
 			case owns == t.addrs[i].system:
 			case owns:
-				s.engine.Silence(key)
+				s.silence(key)
 			default:
-				_ = s.engine.Answer(key, t.MAC) // it was accepted before
+				_ = s.answer(key, t) // it was accepted before
 			}
 			t.addrs[i].system = s.cfg.System.Owns(key)
 		}
