@@ -19,7 +19,7 @@ var report = template.Must(template.New("report").Parse(page))
 
 // Of more flows than mostFlows a page has the first, whose rates it draws, and some of the others, evenly.
 const (
-	mostFlows  = 20_000
+	mostFlows  = 6_000
 	drawnFlows = 256
 )
 
