@@ -1,0 +1,34 @@
+package catalogue
+
+import (
+	"maps"
+	"slices"
+	"testing"
+)
+
+// TestKeysOfTheEthernetFunctionAct: every key of the groups that are about an Ethernet function does something, but for those of
+// virtual functions' hosts and of tunnels, which are not built.
+func TestKeysOfTheEthernetFunctionAct(t *testing.T) {
+	missing := map[string]bool{
+		"*RssOnHostVPorts": true, "*EncapsulatedPacketTaskOffload": true, "*EncapsulatedPacketTaskOffloadVxlan": true,
+		"*VxlanUDPPortNumber": true,
+	}
+	groups := []Group{"Basic", "Off-load", "Performance", "Ethernet", "RSS placement", "RSS monitoring", "Packet burst handling"}
+	count, stored := map[Group]int{}, map[string]bool{}
+	for _, k := range Keys() {
+		if !slices.Contains(groups, k.Group) {
+			continue
+		}
+		if count[k.Group]++; k.Status == StoredOnly {
+			stored[k.Name] = true
+		}
+	}
+	if !maps.Equal(stored, missing) {
+		t.Errorf("stored only are %v, want %v", slices.Sorted(maps.Keys(stored)), slices.Sorted(maps.Keys(missing)))
+	}
+	for _, g := range groups {
+		if count[g] == 0 {
+			t.Errorf("the group %q has no keys", g)
+		}
+	}
+}
