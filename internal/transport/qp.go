@@ -26,11 +26,12 @@ type QP struct {
 	woken          bool      // taken from its window's waiting list for the coming turn
 	flushing       bool      // in the engine's flush list
 	blockSelf      bool      // gets nothing of what it sends to its own groups
+	frames         uint8     // of a raw packet QP: flags of command.FrameQPFlags
 	service        ib.Opcode // what the opcodes of its packets add to those of RC
 	listed         uint8     // bit k: it is in a list of kind k
 
-	cast netip.Addr // address from which it last sent to a group
-	raw  *rawPair   // of a raw packet QP
+	cast netip.Addr   // address from which it last sent to a group
+	self *frame.Route // of the frames of a raw packet QP that must not come back to it, by which they are known
 
 	places    [listKinds]place
 	flushNext *QP
@@ -121,7 +122,10 @@ func (e *Engine) CreateQP(now clock.Time, c QPConfig) (*QP, error) {
 		deadlines: [timerKinds]deadline{{clock.Never, -1}, {clock.Never, -1}},
 	}
 	if c.Type == command.RawPacket {
-		q.raw = &rawPair{flags: c.Frames}
+		q.frames = uint8(c.Frames)
+		if c.BlockSelf {
+			q.self = &frame.Route{}
+		}
 	}
 	if c.Tags != nil {
 		q.tags = &tagging{list: c.Tags, moves: rendezvous{SendQueue: c.Send}}

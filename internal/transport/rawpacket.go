@@ -208,50 +208,42 @@ func (q *QP) rawFrame(o *frame.Out, b []byte) {
 	o.HeadStart, o.HeadEnd, o.Payload = rawHeadAt, uint16(end), b[n:]
 }
 
-// rawPair is what only raw packet queue pairs have.
-type rawPair struct {
-	flags uint32 // of command.FrameQPFlags
-	route frame.Route
-}
-
-// rawRoute returns the route of the frames of q: one of its own if they must not come back to it, by which they are known.
+// rawRoute returns the route of the frames of q.
 func (q *QP) rawRoute() *frame.Route {
-	if !q.blockSelf {
+	if q.self == nil {
 		return &q.eng.rawRoute
 	}
-	q.raw.route.SrcMAC = q.eng.rawRoute.SrcMAC
-	return &q.raw.route
+	q.self.SrcMAC = q.eng.rawRoute.SrcMAC
+	return q.self
 }
 
 // Sent reports whether a frame with this route is of a raw packet QP that is not to receive it.
-func (q *QP) Sent(r *frame.Route) bool { return q.blockSelf && r == &q.raw.route }
-
-// FrameFlags returns what a raw packet QP does with what it receives, and SetFrameFlags changes it.
-func (q *QP) FrameFlags() uint32 { return q.raw.flags }
+func (q *QP) Sent(r *frame.Route) bool { return r == q.self }
 
 // SetFrameFlags changes the flags in mask.
-func (q *QP) SetFrameFlags(flags, mask uint32) { q.raw.flags = q.raw.flags&^mask | flags&mask }
+func (q *QP) SetFrameFlags(flags, mask uint32) { q.frames = q.frames&^uint8(mask) | uint8(flags&mask) }
 
-// Delays reports whether frames for a raw packet QP are to wait now: it has QPDelayDrop, receives, and no receive is posted.
-func (q *QP) Delays() bool {
-	return q.raw.flags&command.QPDelayDrop != 0 && q.state >= command.RTR && q.state != command.Err && q.starves()
-}
+// DelaysDrop reports whether frames for a raw packet QP wait that find no receive.
+func (q *QP) DelaysDrop() bool { return uint32(q.frames)&command.QPDelayDrop != 0 }
+
+// Starves reports whether a QP receives, and has no receive posted.
+func (q *QP) Starves() bool { return q.state >= command.RTR && q.state != command.Err && q.starves() }
 
 // received changes a frame as the flags of q say. The result is valid until the next call; tag is what was taken off.
 func (q *QP) received(head, rest []byte) (whole []byte, tag uint32) {
 	const macs = eth.EthernetLen - 2
 	b, fcs := q.eng.rawChanged[:0], uint32(0)
-	if q.raw.flags&command.QPScatterFCS != 0 {
+	if uint32(q.frames)&command.QPScatterFCS != 0 {
 		fcs = crc32.Update(crc32.ChecksumIEEE(head), crc32.IEEETable, rest)
 	}
-	if q.raw.flags&command.QPStripVLAN != 0 && len(head) >= eth.EthernetLen+eth.VLANLen &&
+	if uint32(q.frames)&command.QPStripVLAN != 0 && len(head) >= eth.EthernetLen+eth.VLANLen &&
 		eth.EtherType(binary.BigEndian.Uint16(head[macs:])) == eth.TypeVLAN {
 		tag = uint32(binary.BigEndian.Uint16(head[macs+2:]))
 		b = append(b, head[:macs]...)
 		head = head[macs+eth.VLANLen:]
 	}
 	b = append(append(b, head...), rest...)
-	if q.raw.flags&command.QPScatterFCS != 0 {
+	if uint32(q.frames)&command.QPScatterFCS != 0 {
 		b = binary.LittleEndian.AppendUint32(b, fcs)
 	}
 	q.eng.rawChanged = b
@@ -276,7 +268,7 @@ func (e *Engine) ReceiveRaw(now clock.Time, q *QP, head, rest []byte, a Arrival)
 		return false
 	}
 	tag := uint32(0)
-	if q.raw.flags&(command.QPStripVLAN|command.QPScatterFCS) != 0 {
+	if uint32(q.frames)&(command.QPStripVLAN|command.QPScatterFCS) != 0 {
 		head, tag = q.received(head, rest)
 		rest = nil
 	}

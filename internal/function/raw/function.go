@@ -262,7 +262,7 @@ func (f *Function) give(now clock.Time, x *fields, o *Flow, head, rest []byte, g
 	if f.by != nil && q.Sent(f.by) {
 		return
 	}
-	if (q.Delays() || f.late.waits(q)) && f.late.add(now, q, o, head, rest, a) {
+	if q.DelaysDrop() && (q.Starves() || f.late.waits(q)) && f.late.add(now, q, o, head, rest, a) {
 		return
 	}
 	f.hand(now, q, o, head, rest, a)

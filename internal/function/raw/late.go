@@ -117,7 +117,7 @@ func (l *late) drain(now clock.Time, hand func(now clock.Time, q *transport.QP, 
 		moved := false
 		for x.n > 0 {
 			y := x.at(0)
-			if y.flow != nil && y.until > now && x.q.Delays() {
+			if y.flow != nil && y.until > now && x.q.DelaysDrop() && x.q.Starves() {
 				break
 			}
 			if y.flow != nil {
