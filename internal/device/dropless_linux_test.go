@@ -1,6 +1,7 @@
 package device
 
 import (
+	"bytes"
 	"encoding/binary"
 	"testing"
 	"time"
@@ -153,5 +154,36 @@ func TestDropless_LosesNothing(t *testing.T) {
 			}
 			t.Logf("asked %+v, obeyed %+v", asked, obeyed)
 		})
+	}
+}
+
+// TestDropless_RawPackets: in dropless mode frames wait for the receives of raw packet queue pairs, in order, and of all those to which
+// they go: none is lost (WinOF-2 Ethernet, Dropless Mode: of an RQ).
+func TestDropless_RawPackets(t *testing.T) {
+	x, y := whole{"datagrams", overDatagrams}.on(stationsOf(0, false)).make(t, AdapterConfig{})
+	y.check(y.host.SetDropless(y.adapter, port.Forever))
+	tx, rx, also := x.rawEnd(), y.rawEnd(), y.rawEnd()
+	to := [6]byte{2, 0, 0, 0, 9, 1}
+	rx.flow(toMAC(to, 0))
+	also.flow(toMAC(to, 0))
+	frames := make([][]byte, 3)
+	for i := range frames {
+		frames[i] = udpFrame(to, [6]byte{2, 0, 0, 0, 9, 2}, uint16(i), 100+i)
+		tx.sends(frames[i])
+	}
+	also.receive(3)
+	await.Eventually(t, "the frames wait for one of the two queue pairs", func() bool { return y.flow().Waiting >= 3 })
+	for i, f := range frames {
+		rx.postRecv(0, rx.b.sge(0, 8192))
+		if got := rx.got(); !bytes.Equal(got, f) {
+			t.Errorf("frame %d: got %d other bytes", i, len(got))
+		}
+		if got := also.got(); !bytes.Equal(got, f) {
+			t.Errorf("frame %d: the other queue pair got %d other bytes", i, len(got))
+		}
+	}
+	c := y.host.Counters()[y.adapter]
+	if c.Transport.RawDiscarded != 0 || c.Flow.Overruns != [8]uint64{} {
+		t.Errorf("%d frames lost, %v overran", c.Transport.RawDiscarded, c.Flow.Overruns)
 	}
 }

@@ -114,13 +114,25 @@ func (l *List) Remove(handle uint32) bool {
 // Match takes the oldest buffer that a message with a tag matches. The result is nil if there is none; it is valid until the
 // list changes.
 func (l *List) Match(tag uint64) *Entry {
+	i := l.find(tag)
+	if i == 0 {
+		return nil
+	}
+	l.unlink(i)
+	return &l.entries[i]
+}
+
+// Matches reports whether a message with a tag matches a buffer.
+func (l *List) Matches(tag uint64) bool { return l.find(tag) != 0 }
+
+// find returns the index of the oldest buffer that a tag matches; 0: there is none.
+func (l *List) find(tag uint64) uint32 {
 	for i := l.nodes[0].next; i != 0 && i != l.held; i = l.nodes[i].next {
 		if n := &l.nodes[i]; tag&n.mask == n.tag {
-			l.unlink(i)
-			return &l.entries[i]
+			return i
 		}
 	}
-	return nil
+	return 0
 }
 
 func (l *List) unlink(i uint32) {

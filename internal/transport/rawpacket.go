@@ -227,7 +227,7 @@ func (q *QP) SetFrameFlags(flags, mask uint32) { q.frames = q.frames&^uint8(mask
 func (q *QP) DelaysDrop() bool { return uint32(q.frames)&command.QPDelayDrop != 0 }
 
 // Starves reports whether a QP receives, and has no receive posted.
-func (q *QP) Starves() bool { return q.state >= command.RTR && q.state != command.Err && q.starves() }
+func (q *QP) Starves() bool { return q.state >= command.RTR && q.state != command.Err && starves(q.rq) }
 
 // received changes a frame as the flags of q say. The result is valid until the next call; tag is what was taken off.
 func (q *QP) received(head, rest []byte) (whole []byte, tag uint32) {

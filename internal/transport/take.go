@@ -5,24 +5,24 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/path"
+	"github.com/softvpi/softvpi/internal/tagmatch"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
 // Take is Receive for as many packets, in order, as find a receive if they need one. It returns how many it took, and the number of
-// the queue pair for whose receive the next one waits; nothing has happened for that then. Packets of XRC and of queue pairs that
-// match tags, and those that arrive ahead of others, do not wait.
-func (e *Engine) Take(now clock.Time, in []frame.In) (n int, qpn uint32) {
+// the queue pair for whose receive the next one waits, of XRC that of the shared receive queue; nothing has happened for that then.
+// Packets that arrive ahead of others do not wait.
+func (e *Engine) Take(now clock.Time, in []frame.In) (n int, number uint32) {
 	for i := range in {
-		q := e.receiver(&in[i])
-		if q == nil {
+		if !consumes(&in[i]) {
 			continue
 		}
-		if n < i { // which may take the receives of this one
+		if n < i { // which may be what this one follows, and may take its receive
 			e.Receive(now, in[n:i])
 			n = i
 		}
-		if q.starves() {
-			return n, q.num
+		if queue, number := e.receiverOf(&in[i]); queue != nil && starves(queue) {
+			return n, number
 		}
 	}
 	if n < len(in) {
@@ -31,40 +31,66 @@ func (e *Engine) Take(now clock.Time, in []frame.In) (n int, qpn uint32) {
 	return len(in), 0
 }
 
-// receiver returns the queue pair that needs a receive for a packet; nil: none does.
-func (e *Engine) receiver(in *frame.In) *QP {
-	d := in.Data
-	if len(d) < ib.BTHLen {
-		return nil
+// consumes reports whether a packet is one of those that take a receive.
+func consumes(in *frame.In) bool {
+	if len(in.Data) < ib.BTHLen {
+		return false
 	}
-	bth := ib.BTH(d[:ib.BTHLen])
-	op := bth.Opcode()
-	service := op.Service()
-	plain := op.Of(ib.ServiceRC)
-	if service == ib.ServiceUD {
-		plain = ib.RCSendOnly
+	switch op := ib.BTH(in.Data[:ib.BTHLen]).Opcode(); {
+	case op.Service() == ib.ServiceUD, op.IsSend():
+		return op.Starts()
+	default:
+		return op.IsWrite() && op.HasImm()
 	}
-	if service == ib.ServiceXRC || !(plain.IsSend() && plain.Starts()) && !(plain.IsWrite() && plain.HasImm()) {
-		return nil
-	}
-	q := e.table.Get(uint32(bth.DestQP()))
-	switch {
-	case q == nil, q.state < command.RTR, q.state == command.Err, q.tags != nil, q.resp.recv != nil && q.typ != command.UD,
-		!ib.PKeyMatch(bth.PKey(), q.pkey): // it takes no receive, and holds up nobody
-		return nil
-	case service == ib.ServiceUD:
-		if q.typ != command.UD || len(d) < ib.BTHLen+ib.DETHLen || ib.DETH(d[ib.BTHLen:]).QKey() != q.attr.QKey {
-			return nil
-		}
-		return q
-	case q.typ == command.UD, q.carrier != path.ByPackets, in.Src != q.route.Dst, service == ib.ServiceRC && bth.PSN() != q.resp.psn:
-		return nil
-	}
-	return q
 }
 
-// starves reports whether a queue pair has no receive posted. One whose queue is corrupt finds that out by taking one.
-func (q *QP) starves() bool {
-	n, err := q.rq.Pending()
+// receiverOf returns the receive queue from which a packet that consumes takes a receive, and its number; nil: from none.
+func (e *Engine) receiverOf(in *frame.In) (queue RecvQueue, number uint32) {
+	d := in.Data
+	bth := ib.BTH(d[:ib.BTHLen])
+	op := bth.Opcode()
+	q := e.table.Get(uint32(bth.DestQP()))
+	if q == nil || q.state < command.RTR || q.state == command.Err || !ib.PKeyMatch(bth.PKey(), q.pkey) {
+		return nil, 0 // it takes no receive, and holds up nobody
+	}
+	if op.Service() == ib.ServiceUD {
+		if q.typ != command.UD || len(d) < ib.BTHLen+ib.DETHLen || ib.DETH(d[ib.BTHLen:]).QKey() != q.attr.QKey {
+			return nil, 0
+		}
+		return q.rq, q.num
+	}
+	headers, _ := ib.HeaderLength(op)
+	if !q.takes(op) || q.carrier != path.ByPackets || in.Src != q.route.Dst || q.resp.recv != nil || len(d) < ib.BTHLen+headers ||
+		q.reliable() && bth.PSN() != q.resp.psn {
+		return nil, 0
+	}
+	switch {
+	case q.typ == command.XRCTarget:
+		if s := e.shared[ib.XRCETH(d[ib.BTHLen:]).SRQ()]; s != nil && s.Domain == q.domain {
+			return s.Queue, s.Number
+		}
+		return nil, 0
+	case q.tags != nil && op.IsSend():
+		data := in.Payload
+		if data == nil {
+			data = d[ib.BTHLen+headers:]
+			data = data[:max(len(data)-bth.PadCount(), 0)]
+		}
+		if q.tags.matches(op, data) {
+			return nil, 0
+		}
+	}
+	return q.rq, q.num
+}
+
+// matches reports whether a message that begins with data goes to a tagged buffer.
+func (t *tagging) matches(op ib.Opcode, data []byte) bool {
+	kind, h, _ := tagmatch.Parse(data, op.IsOnly())
+	return (kind == tagmatch.Eager || kind == tagmatch.Rendezvous && t.moves.hasRoom()) && t.list.Matches(h.Tag())
+}
+
+// starves reports whether no receive is posted to a queue. One that is corrupt shows that when one is taken.
+func starves(r RecvQueue) bool {
+	n, err := r.Pending()
 	return n == 0 && err == nil
 }

@@ -142,6 +142,57 @@ func (f *Function) Sniff(now clock.Time, b []byte) {
 	f.engine.FlushRaw()
 }
 
+// Take implements port.Waiter: a frame waits while a queue pair that is to get it has no receive. One that stands for several
+// frames waits for one.
+func (f *Function) Take(now clock.Time, in []frame.In) (n int, number uint32) {
+	for ; n < len(in); n++ {
+		if q := f.starving(&in[n]); q != nil {
+			number = q.Number()
+			break
+		}
+		f.take(now, &in[n])
+	}
+	f.engine.FlushRaw()
+	return n, number
+}
+
+// starving returns a queue pair that is to get a frame and has no receive; nil: there is none.
+func (f *Function) starving(in *frame.In) *transport.QP {
+	var x fields
+	if in.BadFCS || len(in.Payload) > 0 || !x.parse(in.Data) {
+		return nil
+	}
+	starves := func(o *Flow) *transport.QP {
+		q := o.QP
+		if o.Spread != nil {
+			q, _ = o.Spread.choose(&x)
+		}
+		if q.Starves() {
+			return q
+		}
+		return nil
+	}
+	first := f.first(&x)
+	for i := first; i < len(f.rules) && f.rules[i].Rule.Priority == f.rules[first].Rule.Priority; i++ {
+		if i == first || x.match(f.rules[i].terms) {
+			if q := starves(f.rules[i]); q != nil {
+				return q
+			}
+		}
+	}
+	if first < len(f.rules) {
+		return nil
+	}
+	for _, o := range f.defaults {
+		if o.Rule.Type == command.FlowAllDefault || x.Dst[0]&group != 0 {
+			if q := starves(o); q != nil {
+				return q
+			}
+		}
+	}
+	return nil
+}
+
 // Receive implements port.Function.
 func (f *Function) Receive(now clock.Time, in []frame.In) {
 	for i := range in {
