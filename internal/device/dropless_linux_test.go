@@ -7,10 +7,13 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/pause"
 	"github.com/softvpi/softvpi/internal/port"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/testbed/await"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 // TestDropless_Waits: in dropless mode a send that finds no receive waits for one, and is neither lost nor answered by an RNR NAK; what
@@ -185,5 +188,60 @@ func TestDropless_RawPackets(t *testing.T) {
 	c := y.host.Counters()[y.adapter]
 	if c.Transport.RawDiscarded != 0 || c.Flow.Overruns != [8]uint64{} {
 		t.Errorf("%d frames lost, %v overran", c.Transport.RawDiscarded, c.Flow.Overruns)
+	}
+}
+
+// listened is a link whose MAC control frames are shown.
+type listened struct {
+	link.Link
+	said chan eth.Pause
+}
+
+func (l listened) Send(out []frame.Out) (int, error) {
+	n, err := l.Link.Send(out)
+	for i := range out[:n] {
+		if f, bad := eth.ParsePause(out[i].Head[out[i].HeadStart:out[i].HeadEnd]); bad == nil {
+			l.said <- f
+		}
+	}
+	return n, err
+}
+
+// TestFlowControl_Resumes: an adapter that is disabled, and a driver that ends, tell their peer to go on, if it was told to pause: else it
+// would be silent until its time is over.
+func TestFlowControl_Resumes(t *testing.T) {
+	for name, end := range map[string]func(p *program) error{
+		"disabled": func(p *program) error { return p.host.SetAdapterState(p.adapter, false) },
+		"closed":   func(p *program) error { return p.host.Close() },
+	} {
+		for _, scope := range []pause.Scope{pause.Whole, pause.Only(1 << 0)} {
+			t.Run(name+" "+scope.Mode.String(), func(t *testing.T) {
+				said := make(chan eth.Pause, 1000)
+				x, y := whole{"datagrams", func(t *testing.T, stations [2]link.Station) [2]link.Link {
+					l := overDatagrams(t, stations)
+					l[1] = listened{l[1], said}
+					return l
+				}}.on(stationsOf(0, false)).make(t, AdapterConfig{})
+				y.check(y.host.SetFlowControl(y.adapter, FlowControl{Asks: scope}))
+				y.check(y.host.SetDropless(y.adapter, port.Forever))
+				send, done := (&paused{a: x, b: y}).datagramsAt(0)
+				for len(said) == 0 {
+					send()
+					wantSuccess(t, done.next(), 0, ring.CQSend)
+				}
+				if f := <-said; f.Quanta[0] == 0 || y.flow().Told == 0 {
+					t.Fatalf("first it says %+v", f)
+				}
+				y.check(end(y))
+				last := eth.Pause{Quanta: [8]uint16{1}}
+				for len(said) > 0 {
+					last = <-said
+				}
+				single := scope.Mode == pause.PerPriority
+				if last.Quanta != [8]uint16{} || last.PerPriority != single || single && last.Enabled != 1 {
+					t.Errorf("last it says %+v", last)
+				}
+			})
+		}
 	}
 }

@@ -3,6 +3,7 @@ package device
 import (
 	"time"
 
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/pause"
@@ -138,7 +139,11 @@ func (p *portLoop) followFlow() {
 	if p.deaf != nil {
 		p.host.log.Warn("the wire does not hear pauses", "adapter", a.name, "cause", p.deaf)
 	}
-	p.SetFlowControl(p.host.now(), o.Wire, cfg)
+	now := p.host.now()
+	p.SetFlowControl(now, o.Wire, cfg)
+	if !p.enabled() {
+		p.resume(now)
+	}
 	if o.Link != nil {
 		if far := o.Link.Capabilities().Pauses; far != nil {
 			far.SetPauses(cfg.Obeys, cfg.Asks)
@@ -149,6 +154,23 @@ func (p *portLoop) followFlow() {
 		if err := p.SetLifetime(a.flow.Lifetime); err != nil {
 			p.host.log.Warn("the port does not follow the lifetime of packets", "adapter", a.name, "cause", err)
 		}
+	}
+}
+
+// stopFlow ends the port's flow control.
+func (p *portLoop) stopFlow() {
+	if a := p.flowOwner(); a != nil && p.FlowControl() != nil {
+		now := p.host.now()
+		p.SetFlowControl(now, a.links.All()[0].Wire, pause.Config{MAC: a.mac, Rate: a.speed()})
+		p.resume(now)
+	}
+}
+
+// resume tells the other end, before the port is not driven any more, that it may go on, if it was told to be silent: else it would be for
+// as long as the last pause lasts.
+func (p *portLoop) resume(now clock.Time) {
+	if e := p.FlowControl(); e != nil && e.Told() != 0 {
+		p.transmit(now)
 	}
 }
 

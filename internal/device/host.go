@@ -227,6 +227,7 @@ func (h *Host) Close() error {
 	defer h.mu.Unlock()
 	for _, p := range h.ports {
 		p.stopAgent()
+		p.stopFlow()
 	}
 	var first error
 	for _, a := range h.adapters {
