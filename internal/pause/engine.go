@@ -74,7 +74,7 @@ type Counters struct {
 	Priority [Priorities]Counts
 	// Global are the pauses of the whole link.
 	Global Counts
-	// Ignored are pauses received of a kind, or only for priorities, that are not obeyed.
+	// Ignored are pauses received of a kind, or for a priority, that is not obeyed.
 	Ignored uint64
 	// Unknown are MAC control frames received that are no pauses.
 	Unknown uint64
@@ -88,6 +88,7 @@ type Engine struct {
 	paused  uint8 // priorities that may not send
 	ends    clock.Time
 	until   [Priorities]clock.Time // till when
+	since   [Priorities]clock.Time // from when on, without a break
 	counted [Priorities]clock.Time // until when that is in the counters
 
 	xoff  uint8                  // priorities for which the other end is to be silent
@@ -140,9 +141,10 @@ func (e *Engine) Receive(now clock.Time, frame []byte) {
 		for i := range uint8(Priorities) {
 			e.hold(now, i, f.Quanta[0])
 		}
-	case f.Enabled&e.cfg.Obeys.Priorities == 0:
-		c.Ignored++
 	default:
+		if f.Enabled&^e.cfg.Obeys.Priorities != 0 || f.Enabled == 0 {
+			c.Ignored++
+		}
 		for set := f.Enabled & e.cfg.Obeys.Priorities; set != 0; set &= set - 1 {
 			i := uint8(bits.TrailingZeros8(set))
 			if f.Quanta[i] > 0 {
@@ -163,7 +165,7 @@ func (e *Engine) hold(now clock.Time, i uint8, quanta uint16) {
 	e.account(now, i)
 	if e.paused>>i&1 == 0 {
 		e.paused |= 1 << i
-		e.counted[i] = now
+		e.since[i], e.counted[i] = now, now
 	}
 	e.until[i] = now.Add(eth.PauseTime(quanta, e.cfg.Rate))
 }
@@ -206,6 +208,36 @@ func (e *Engine) Paused(now clock.Time) uint8 {
 		e.settle(now)
 	}
 	return e.paused
+}
+
+// Held returns the priorities that were paused when the engine was last asked; Paused returns no others.
+func (e *Engine) Held() uint8 { return e.paused }
+
+// Since returns from when on, without a break, and Until until when a priority is paused that is.
+func (e *Engine) Since(priority uint8) clock.Time { return e.since[priority] }
+
+// Until is described with Since.
+func (e *Engine) Until(priority uint8) clock.Time { return e.until[priority] }
+
+// Repeats returns when the other end must be told again what it was told; clock.Never if nothing.
+func (e *Engine) Repeats() clock.Time { return e.again }
+
+// Forget ends all pauses: the link is down, and neither end remembers.
+func (e *Engine) Forget(now clock.Time) {
+	for set := e.paused; set != 0; set &= set - 1 {
+		e.release(now, uint8(bits.TrailingZeros8(set)))
+	}
+	e.times(now)
+	e.ends, e.again, e.told = clock.Never, clock.Never, 0
+}
+
+// Sent returns how many pauses the engine has sent, of a frame for several priorities each.
+func (e *Engine) Sent() uint64 {
+	n := e.counters.Global.Sent
+	for i := range e.counters.Priority {
+		n += e.counters.Priority[i].Sent
+	}
+	return n
 }
 
 // Ask says for which priorities the other end is to be silent, of those in Config.Asks; it may send at the others.

@@ -44,7 +44,7 @@ func TestEngine_Obeys(t *testing.T) {
 		if got := e.Paused(at(c.at)); got != c.want {
 			t.Errorf("%s: %08b is paused, want %08b", c.name, got, c.want)
 		}
-		if n := e.Counters(at(c.at)).Ignored; (n == 1) != (c.want == 0) {
+		if n := e.Counters(at(c.at)).Ignored; (n == 1) != (c.want == 0 || c.f.Enabled&^c.cfg.Obeys.Priorities != 0) {
 			t.Errorf("%s: %d ignored", c.name, n)
 		}
 		if c.want == 0 {
@@ -187,4 +187,23 @@ func TestEngine_KeepsPeerSilent(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestEngine_Forget: when a link goes down both ends forget who is paused; what was asked for is told again when it is up.
+func TestEngine_Forget(t *testing.T) {
+	var e Engine
+	e.Set(0, pfc(1<<3, 1<<3))
+	e.Receive(at(0), (&eth.Pause{PerPriority: true, Enabled: 8, Quanta: [8]uint16{3: 0xffff}}).Append(nil))
+	e.Ask(1 << 3)
+	e.Append(at(0), nil)
+	if e.Held() != 1<<3 || e.Since(3) != at(0) || e.Until(3) <= at(0) || e.Repeats() == clock.Never || e.Sent() != 1 {
+		t.Fatalf("held %b since %v until %v, repeats at %v", e.Held(), e.Since(3), e.Until(3), e.Repeats())
+	}
+	e.Forget(at(5))
+	if e.Held() != 0 || e.Paused(at(5)) != 0 || e.Told() != 0 || e.Repeats() != clock.Never || !e.Ready(at(5)) {
+		t.Errorf("held %b, told %b, repeats at %v, ready %v", e.Held(), e.Told(), e.Repeats(), e.Ready(at(5)))
+	}
+	if c := e.Counters(at(9)).Priority[3]; c.SentTime != at(5).Sub(0) || c.ReceivedTime != at(5).Sub(0) {
+		t.Errorf("counted %+v", c)
+	}
 }

@@ -91,16 +91,17 @@ func TestFaults_PFC(t *testing.T) {
 // is late is not lost. One that obeys no pauses looks for losses long before, and finds none.
 func TestFaults_LongPause(t *testing.T) {
 	for _, c := range []struct {
-		nic   string
+		nic   string // with what is of the switch before it
 		again bool
 	}{
-		{`"timeout": 14, "pfc": [3]`, false}, // 67 ms
-		{`"timeout": 11, "pfc": [3]`, true},  // 8.4 ms
+		{`"pfc": [3]}, "nic": {"timeout": 14, "pfc": [3]`, false}, // 67 ms
+		{`"pause": true}, "nic": {"timeout": 14, "pause": true`, false},
+		{`"pfc": [3]}, "nic": {"timeout": 11, "pfc": [3]`, true}, // 8.4 ms
 	} {
-		x := run(t, fmt.Sprintf(`{"topology": {"senders": 3, "rate": "10Gb/s"}, "switch": {"pfc": [3], "buffer": "4MB"}, "nic": {%s},
+		x := run(t, fmt.Sprintf(`{"topology": {"senders": 3, "rate": "10Gb/s"}, "switch": {"buffer": "4MB", %s},
 			"faults": [{"kind": "storm", "port": "receiver", "at": "1ms", "until": "41ms"}], "duration": "60ms",
 			"workload": {"kind": "incast"}}`, c.nic))
-		if s := x.Summary; s.Drops > 0 || s.Pauses == 0 || s.Failed > 0 || (s.Again > 0) != c.again {
+		if s := x.Summary; s.Drops > 0 || s.Pauses == 0 || s.Failed > 0 || (s.Again > 0) != c.again || s.Late > 6 {
 			t.Errorf("%s: %+v", c.nic, s)
 		}
 	}

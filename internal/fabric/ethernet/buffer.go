@@ -67,6 +67,7 @@ func (p *Port) admit(now clock.Time, index uint8, n int) bool {
 	}
 	if p.xoff>>index&1 == 0 && (g.headroom > 0 || g.shared >= g.xoff.of(b.size-b.used)) {
 		p.xoff |= 1 << index
+		p.ask()
 		p.wake(now)
 	}
 	return true
@@ -88,6 +89,7 @@ func (p *Port) leave(now clock.Time, index uint8, n int) {
 	b.used -= n - own
 	if p.xoff>>index&1 != 0 && g.headroom == 0 && g.shared <= max(g.xoff.of(b.size-b.used)-g.xon, 0) {
 		p.xoff &^= 1 << index
+		p.ask()
 		p.wake(now)
 	}
 }

@@ -7,7 +7,7 @@ type Counters struct {
 	Priority [Priorities]PriorityCounters
 	// Global are the pauses of the whole link.
 	Global PauseCounters
-	// Ignored are pauses received of a kind or priority that the port does not obey.
+	// Ignored are pauses received of a kind, or for a priority, that the port does not obey.
 	Ignored uint64
 	// Flooded are frames received that went to every port of their VLAN.
 	Flooded uint64
@@ -56,9 +56,7 @@ type Usage struct {
 // Events returns how many packets the port has marked and how many pauses it has sent, of all priorities.
 func (p *Port) Events() (marks, pauses uint64) {
 	for i := range p.counters.Priority {
-		c := &p.counters.Priority[i]
-		marks += c.Marked
-		pauses += c.Pause.Sent
+		marks += p.counters.Priority[i].Marked
 	}
-	return marks, pauses + p.counters.Global.Sent
+	return marks, p.flow.Sent()
 }

@@ -52,6 +52,7 @@ func (p *Port) speakFor(now clock.Time, b []byte) bool {
 			p.till[i] = now.Add(eth.PauseTime(f.Quanta[i], min(p.cfg.Rate, slowest)))
 		}
 	}
+	p.ask()
 	p.wake(now)
 	return true
 }
@@ -75,13 +76,7 @@ func (f *Fabric) passPause(a *arrival, x *node) {
 // if the station pauses that, or is lost.
 func (s *Station) Hold(now clock.Time, hold bool) {
 	o := &s.ports[s.host]
-	o.paused, o.stormy = 0, 0
-	if hold {
-		o.paused = math.MaxUint8
-		for i := range o.until {
-			o.until[i], o.since[i], o.counted[i] = clock.Never, now, now
-		}
-	}
+	o.hung = hold
 	o.wake(now)
 }
 
@@ -116,6 +111,7 @@ func (p *Port) SetRate(now clock.Time, rate uint64) error {
 		return bad("Rate", rate, "1 Mb/s to 1 Tb/s")
 	}
 	p.cfg.Rate, p.perByte = rate, perByteOf(rate)
+	p.follow(now)
 	p.wake(now)
 	return nil
 }
@@ -126,6 +122,7 @@ func (p *Port) Config() PortConfig { return p.cfg }
 // Storm makes the port pause priorities of the other end for no reason, until it is called with none.
 func (p *Port) Storm(now clock.Time, priorities uint8) {
 	p.forced = priorities
+	p.follow(now)
 	p.wake(now)
 }
 
@@ -169,40 +166,13 @@ func (p *Port) SetPauses(now clock.Time, obeys, asks pause.Scope) error {
 	}
 	s.buffer.size = size
 	if (old.cfg.FlowControl == GlobalPause) != (p.cfg.FlowControl == GlobalPause) {
-		p.resume(now, old.cfg.FlowControl)
+		p.xoff, p.behalf = 0, 0 // they are of other groups
 	}
 	p.xoff &= p.pausing
-	p.obey(now, obeys)
+	p.obeys = obeys
+	p.follow(now)
 	p.wake(now)
 	return nil
-}
-
-// resume lets the other end go on, which was paused in one way and will be in another.
-func (p *Port) resume(now clock.Time, was FlowControl) {
-	p.pauseTimes(now)
-	if p.told != 0 && !p.down {
-		f := eth.Pause{Src: p.sw.cfg.MAC, PerPriority: was != GlobalPause}
-		if f.PerPriority {
-			f.Enabled = p.told
-		}
-		var b [eth.PauseLen]byte
-		p.express(now, p.sw.store.Put(f.Append(b[:0]), 0))
-	}
-	p.told, p.xoff, p.behalf, p.again = 0, 0, 0, clock.Never
-}
-
-// obey changes which pauses are obeyed: priorities whose pauses are not any more go on.
-func (p *Port) obey(now clock.Time, scope pause.Scope) {
-	ended := p.paused
-	if scope.Mode == p.obeys.Mode {
-		ended &^= scope.Priorities
-	}
-	for set := ended; set != 0; set &= set - 1 {
-		i := uint8(bits.TrailingZeros8(set))
-		p.account(now, i)
-		p.release(i)
-	}
-	p.obeys = scope
 }
 
 // Pauses returns which pauses the port obeys, and which it sends.

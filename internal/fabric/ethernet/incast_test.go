@@ -132,7 +132,7 @@ func TestFabric_OneHopWrong(t *testing.T) {
 		if (bad.HeadroomDrops > 0) != wrong || good.HeadroomDrops > 0 {
 			t.Errorf("wrong %v: %d frames of the sender are lost, and %d of another", wrong, bad.HeadroomDrops, good.HeadroomDrops)
 		}
-		if ignored := l.port(End{int(from[0]), wire}).counters.Ignored; (ignored > 0) != wrong {
+		if ignored := l.port(End{int(from[0]), wire}).Counters(l.now).Ignored; (ignored > 0) != wrong {
 			t.Errorf("wrong %v: %d pauses were ignored", wrong, ignored)
 		}
 		if !wrong {

@@ -37,7 +37,8 @@ type Port struct {
 func newPort(s *Switch, number int, cfg PortConfig) Port {
 	p := Port{sw: s, number: uint8(number), cfg: cfg}
 	p.perByte = perByteOf(cfg.Rate)
-	p.pausing, p.again, p.obeys = cfg.groups(), clock.Never, cfg.scope()
+	p.pausing, p.obeys = cfg.groups(), cfg.scope()
+	p.follow(0)
 	for i := range Priorities {
 		g, q := &cfg.Groups[i], &cfg.Queues[i]
 		p.groups[i] = group{xoff: thresholdOf(g.Xoff, g.Alpha), xon: g.Xon}
@@ -99,22 +100,20 @@ func (p *Port) turn(now clock.Time) {
 		p.sw.due.Set(int(p.number), clock.Never)
 		return
 	}
-	if p.paused != 0 {
-		p.expire(now)
-	}
-	open := p.backlog &^ p.paused
+	closed := p.closed(now)
+	open := p.backlog &^ closed
 	switch {
 	case len(p.urgent) > 0:
 		p.relayPause(now)
-	case p.signals(now):
+	case p.flow.Ready(now):
 		p.signal(now)
 	case open != 0:
 		p.send(now, p.scheduler.choose(open))
 	default:
-		p.sw.due.Set(int(p.number), clock.Min(p.again, p.stall(now)))
+		p.sw.due.Set(int(p.number), clock.Min(p.flow.Repeats(), p.stall(now)))
 		return
 	}
-	if p.paused&p.backlog != 0 {
+	if closed&p.backlog != 0 {
 		p.stall(now)
 	}
 	p.sw.due.Set(int(p.number), p.free())
@@ -194,11 +193,16 @@ func (p *Port) transmit(now clock.Time, f Ref, n int) {
 
 // Counters returns the port's.
 func (p *Port) Counters(now clock.Time) Counters {
-	p.pauseTimes(now)
 	if p.relay != nil {
 		p.counters.NotLearned = p.relay.NotLearned() + p.unlearned
 	}
-	return p.counters
+	c, e := p.counters, p.flow.Counters(now)
+	for i := range c.Priority {
+		c.Priority[i].Pause = e.Priority[i]
+	}
+	c.Global, c.Ignored = e.Global, e.Ignored
+	c.Dropped.Reserved += e.Unknown
+	return c
 }
 
 // Queued returns how many frames and bytes wait at a priority to leave by the port.
@@ -237,8 +241,9 @@ func (p *Port) SetUp(now clock.Time, up bool) {
 		p.sw.store.Drop(f)
 	}
 	p.urgent = p.urgent[:0]
-	p.pauseTimes(now)
-	p.paused, p.stormy, p.told, p.behalf, p.again = 0, 0, 0, 0, clock.Never
+	p.flow.Forget(now)
+	p.stormy, p.behalf = 0, 0
+	p.ask()
 	if p.relay != nil && p.sw.isolated(p) {
 		p.relay.Forget()
 	}

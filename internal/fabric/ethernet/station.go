@@ -128,7 +128,7 @@ func (s *Station) link(h *header, f Ref) int {
 // leaves puts a frame on the line at once, if that is free and nothing waits for it; it needs no room then.
 func (s *Station) leaves(now clock.Time, link int, priority uint8, f Ref) bool {
 	w := &s.ports[link]
-	if w.backlog|w.paused != 0 || w.down || len(w.urgent) > 0 || w.free() > now || w.signals(now) {
+	if w.backlog|w.flow.Held() != 0 || w.down || len(w.urgent) > 0 || w.free() > now || w.flow.Ready(now) {
 		return false
 	}
 	w.sent(now)
@@ -143,7 +143,7 @@ func (s *Station) leaves(now clock.Time, link int, priority uint8, f Ref) bool {
 // pass counts a frame that has arrived and that the host takes at once; false: it has to go through the station's queues.
 func (s *Station) pass(now clock.Time, link uint8, f Ref) bool {
 	p, o := &s.ports[link], &s.ports[s.host]
-	if !s.atOnce || p.down || o.backlog|o.paused != 0 {
+	if !s.atOnce || p.down || o.backlog != 0 || o.hung {
 		return false
 	}
 	var h header

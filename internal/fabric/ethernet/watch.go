@@ -111,7 +111,7 @@ func (s *search) hold(at End, groups uint8, q Waiting) {
 		return
 	}
 	p := &site.ports[at.Port]
-	groups &= p.told
+	groups &= p.flow.Told()
 	if p.cfg.FlowControl == GlobalPause && groups != 0 {
 		groups = 0xff
 	}
