@@ -173,12 +173,9 @@ func bad(field string, value any, want string) error {
 	return &FieldError{Field: field, Value: value, Want: want}
 }
 
-// Headroom returns how many bytes arrive at most after a port has decided to pause the other end: what that sends until it has
-// the pause, which waits for a frame and travels the link, a frame that it has begun, and what is on the link.
+// Headroom returns how many bytes arrive at most after a port has decided to pause the other end, which obeys at once.
 func Headroom(rate uint64, delay time.Duration, mtu int) int {
-	onLink := float64(rate) / 8 * delay.Seconds()
-	frame := mtu + eth.EthernetLen + eth.VLANLen + onWire
-	return int(2*onLink) + 2*frame + shortest + onWire
+	return pause.Reach{Rate: rate, Delay: delay, Longest: mtu + eth.EthernetLen + eth.VLANLen}.Headroom()
 }
 
 func (c *Config) settle() error {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/pause"
 	"pgregory.net/rapid"
 )
 
@@ -86,6 +87,37 @@ func TestHeadroom(t *testing.T) {
 		t.Log(how)
 	}
 	l.empty()
+}
+
+// TestHeadroom_Links: at links of all kinds nothing is lost with the headroom of the formula, while the pauses wait for frames of the
+// other direction; with half of that, and of the frame that reaches Xoff, something is.
+func TestHeadroom_Links(t *testing.T) {
+	for _, rate := range []uint64{1e9, 10e9, 40e9, 100e9, 400e9} {
+		for _, metres := range []float64{1, 100, 2000} {
+			for _, mtu := range []int{1500, 9000} {
+				port := PortConfig{Rate: rate, Delay: pause.Cable(metres), MTU: mtu, Trust: TrustDSCP, FlowControl: PriorityPause, Lossless: 1 << 3}
+				formula, longest := Headroom(rate, port.Delay, mtu), port.MTU+18
+				frames := 200 + 2*formula/mtu
+				for _, part := range []int{1, 2} {
+					port.Groups[3] = Group{Xoff: 3000, Headroom: (formula+longest)/part - longest}
+					l, to, from := star(t, 8, Config{}, port, StationConfig{Wire: port})
+					l.lossy = true
+					for i, n := range from[:4] {
+						l.add(flow{from: n, to: to, priority: 3, length: mtu + 14, frames: frames})
+						l.add(flow{from: from[4+i], to: n, priority: 4, length: mtu + 14, frames: frames})
+					}
+					l.run(time.Second)
+					lost := uint64(0)
+					for i := range l.Switch(0).Ports() {
+						lost += l.Switch(0).Port(i).Counters(l.now).Priority[3].HeadroomDrops
+					}
+					if (lost > 0) != (part > 1) {
+						t.Errorf("%d Gb/s, %v m, MTU %d: with 1/%d of %d bytes %d frames are lost", rate/1e9, metres, mtu, part, formula, lost)
+					}
+				}
+			}
+		}
+	}
 }
 
 // TestHeadroom_TwoSwitches: 64 senders at two switches lose nothing on their way to one receiver; the switch in between is paused
