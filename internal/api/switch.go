@@ -31,6 +31,9 @@ type SwitchPortStatus struct {
 	NotLearned  uint64 `json:"not_learned"` // came in from new sources, of which there were too many
 	QueueDrops  uint64 `json:"queue_drops"` // did not leave: the port's queue was full
 	TooLong     uint64 `json:"too_long"`    // did not leave: longer than the MTU
+	// PausesSent and PausesReceived are pauses of the whole link, and of priorities.
+	PausesSent     uint64 `json:"pauses_sent"`
+	PausesReceived uint64 `json:"pauses_received"`
 }
 
 // SwitchEntry is a source that a switch knows.

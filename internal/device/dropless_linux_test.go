@@ -3,12 +3,15 @@ package device
 import (
 	"bytes"
 	"encoding/binary"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/fabric/bridge"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/vswitch"
 	"github.com/softvpi/softvpi/internal/pause"
 	"github.com/softvpi/softvpi/internal/port"
 	"github.com/softvpi/softvpi/internal/ring"
@@ -84,9 +87,20 @@ func TestDropless_LosesNothing(t *testing.T) {
 		many  = 3000
 		depth = 64
 	)
-	for _, scope := range []pause.Scope{pause.Whole, pause.Only(1 << 0)} {
-		t.Run(scope.Mode.String(), func(t *testing.T) {
-			x, y := whole{"datagrams", overDatagrams}.on(stationsOf(0, false)).make(t, AdapterConfig{Speed: 1e8})
+	for _, c := range []struct {
+		wire  string
+		scope pause.Scope
+	}{{"wire", pause.Whole}, {"wire", pause.Only(1 << 0)}, {"switch", pause.Whole}, {"switch", pause.Only(1 << 0)}} {
+		t.Run(c.wire+" "+c.scope.Mode.String(), func(t *testing.T) {
+			var x, y *program
+			scope, between := c.scope, new(virtualSwitch)
+			if c.wire == "wire" {
+				x, y = whole{"datagrams", overDatagrams}.on(stationsOf(0, false)).make(t, AdapterConfig{Speed: 1e8})
+			} else {
+				x, y = whole{"a switch", between.open}.on(stationsOf(0, false)).make(t, AdapterConfig{Speed: 1e8})
+				between.hosts[0].Store(x.host)
+				between.hosts[1].Store(y.host)
+			}
 			x.check(x.host.SetFlowControl(x.adapter, FlowControl{Obeys: scope}))
 			y.check(y.host.SetFlowControl(y.adapter, FlowControl{Asks: scope}))
 			y.check(y.host.SetDropless(y.adapter, port.Forever))
@@ -152,8 +166,15 @@ func TestDropless_LosesNothing(t *testing.T) {
 			if scope.Mode == pause.PerPriority {
 				asked, obeyed = c.Flow.Priority[0], d.Flow.Priority[0]
 			}
-			if asked.Sent == 0 || obeyed.Received == 0 || obeyed.Received > asked.Sent || obeyed.ReceivedTime == 0 || asked.SentTime == 0 {
+			if asked.Sent == 0 || obeyed.Received == 0 || obeyed.ReceivedTime == 0 || asked.SentTime == 0 {
 				t.Errorf("asked %+v, obeyed %+v", asked, obeyed)
+			}
+			if s := between.Switch; s == nil && obeyed.Received > asked.Sent {
+				t.Errorf("%d pauses were obeyed, and %d sent", obeyed.Received, asked.Sent)
+			} else if s != nil {
+				if p := s.Status().Ports; p[0].PausesSent < obeyed.Received || p[1].PausesReceived != asked.Sent || p[1].QueueDrops != 0 {
+					t.Errorf("ports of the switch %+v; asked %+v, obeyed %+v", p, asked, obeyed)
+				}
 			}
 			t.Logf("asked %+v, obeyed %+v", asked, obeyed)
 		})
@@ -244,4 +265,28 @@ func TestFlowControl_Resumes(t *testing.T) {
 			})
 		}
 	}
+}
+
+// virtualSwitch is a switch between two hosts that are told when something comes.
+type virtualSwitch struct {
+	*vswitch.Switch
+	hosts [2]atomic.Pointer[Host]
+}
+
+func (v *virtualSwitch) open(t *testing.T, _ [2]link.Station) (l [2]link.Link) {
+	var err error
+	if v.Switch, err = vswitch.New(bridge.Config{}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range l {
+		cfg := vswitch.PortConfig{PortConfig: bridge.PortConfig{PVID: 1, MTU: 4200}, Notify: func() {
+			if h := v.hosts[i].Load(); h != nil {
+				h.Wake()
+			}
+		}}
+		if l[i], err = v.Open(cfg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return l
 }

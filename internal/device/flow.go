@@ -146,7 +146,7 @@ func (p *portLoop) followFlow() {
 	}
 	if o.Link != nil {
 		if far := o.Link.Capabilities().Pauses; far != nil {
-			far.SetPauses(cfg.Obeys, cfg.Asks)
+			far.SetPauses(cfg.Obeys, cfg.Asks, cfg.Rate)
 		}
 	}
 	p.SetWatch(a.flow.Watch)

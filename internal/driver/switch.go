@@ -55,6 +55,7 @@ func (d *Driver) switchStatus() (all []api.SwitchStatus) {
 				InFrames: p.InFrames, InBytes: p.InBytes, OutFrames: p.OutFrames, OutBytes: p.OutBytes, Flooded: p.Flooded,
 				UnknownVLAN: p.UnknownVLAN, Malformed: p.Malformed, Reserved: p.Reserved, Filtered: p.Filtered,
 				NotLearned: p.NotLearned, QueueDrops: p.QueueDrops, TooLong: p.TooLong,
+				PausesSent: p.PausesSent, PausesReceived: p.PausesReceived,
 			})
 		}
 		for _, e := range t.Table {

@@ -158,10 +158,11 @@ type Stations interface {
 	Hear(group [6]byte, hear bool) error
 }
 
-// Pauses is a Link to another process, where what was sent waits for its turn on the wire: that process obeys and sends pauses there
-// as the port does.
+// Pauses is a Link where what was sent waits for its turn at the other end, which is in another process or a switch in memory: there
+// pauses are obeyed and sent as the port does.
 type Pauses interface {
-	SetPauses(obeys, asks pause.Scope)
+	// SetPauses says which pauses the port obeys and sends. They last by a rate in bits per second; 0: pause.DefaultRate.
+	SetPauses(obeys, asks pause.Scope, rate uint64)
 }
 
 // OwnFrames count the frames that a link sends and receives itself for a station: questions and answers of neighbours, and reports of

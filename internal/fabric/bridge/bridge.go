@@ -68,11 +68,13 @@ type Counters struct {
 	Flooded             uint64 // received, and sent to every port of the VLAN
 	UnknownVLAN         uint64 // received, and dropped: the port is not in their VLAN
 	Malformed           uint64 // received, and dropped: too short, or from a group
-	Reserved            uint64 // received, and dropped: MAC control, or to an address that no bridge forwards (IEEE 802.1Q, 8.6.3)
-	Filtered            uint64 // received, and dropped: their destination is at the port
-	NotLearned          uint64 // received from new sources, of which there were too many
-	QueueDrops          uint64 // not sent: the queue was full
-	TooLong             uint64 // not sent: longer than the MTU
+	// Reserved were received, and dropped: MAC control that the port does not take, or to an address that no bridge forwards (IEEE 802.1Q,
+	// 8.6.3).
+	Reserved   uint64
+	Filtered   uint64 // received, and dropped: their destination is at the port
+	NotLearned uint64 // received from new sources, of which there were too many
+	QueueDrops uint64 // not sent: the queue was full
+	TooLong    uint64 // not sent: longer than the MTU
 }
 
 // Bridge is a switch.
@@ -86,8 +88,11 @@ type Port struct {
 	bridge   *Bridge
 	relay    *RelayPort
 	cfg      PortConfig
-	queue    queue
+	queues   [classes]*queue // made when they are used first
+	backlog  uint16          // classes of which frames wait
+	turn     uint8           // the class that was taken last
 	counters Counters
+	pauses
 }
 
 // New returns a switch without ports. The error is a *FieldError.
@@ -114,15 +119,18 @@ func (b *Bridge) Add(cfg PortConfig) (*Port, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Port{bridge: b, relay: r, cfg: cfg, queue: newQueue(cfg.Queue, QueueFrames)}
+	p := &Port{bridge: b, relay: r, cfg: cfg}
 	b.ports[r.Number()] = p
 	return p, nil
 }
 
-// Remove removes the port, what waits there, and what is known of it. The port must not be used any more.
-func (p *Port) Remove() {
+// Remove removes the port, what waits there, and what is known of it. The port must not be used any more. It returns the ports, as a bit
+// for each number, at which something is to be taken now.
+func (p *Port) Remove(now clock.Time) (woken uint64) {
+	woken = p.leave(now) &^ (1 << p.Number())
 	p.bridge.ports[p.Number()] = nil
 	p.relay.Remove()
+	return woken
 }
 
 // Number returns the port's number, from 0.
@@ -135,14 +143,51 @@ func (p *Port) Counters() Counters {
 	return c
 }
 
-// Waiting returns how many frames wait to be taken.
-func (p *Port) Waiting() int { return p.queue.len }
+// Waiting returns how many frames are to be taken now.
+func (p *Port) Waiting(now clock.Time) (n int) {
+	if p.flow.Ready(now) {
+		n = 1
+	}
+	for set := p.backlog &^ p.closed(now); set != 0; set &= set - 1 {
+		n += p.queues[bits.TrailingZeros16(set)].len
+	}
+	return n
+}
 
-// Take hands out frames that the port sends, and returns their number. They are valid until the next call.
-func (p *Port) Take(out []Frame) int { return p.queue.take(out) }
+// Take hands out frames that the port sends, and returns their number. They are valid until the next call. A pause goes first;
+// classes take turns. woken are other ports at which something is to be taken now.
+func (p *Port) Take(now clock.Time, out []Frame) (n int, woken uint64) {
+	for _, q := range p.queues {
+		if q != nil {
+			q.out = 0
+		}
+	}
+	if len(out) > 0 && p.flow.Ready(now) {
+		out[0] = Frame{Pieces: [3][]byte{p.flow.Append(now, p.frame[:0])}}
+		n = 1
+	}
+	open := p.backlog &^ p.closed(now)
+	for open != 0 && n < len(out) {
+		next := open &^ (2<<p.turn - 1)
+		if next == 0 {
+			next = open
+		}
+		p.turn = uint8(bits.TrailingZeros16(next))
+		open &^= 1 << p.turn
+		q := p.queues[p.turn]
+		n += q.take(out[n:])
+		if q.len == 0 {
+			p.backlog &^= 1 << p.turn
+		}
+		if q.pausing != 0 && !q.beyond(xonPart) {
+			woken |= p.drained(now, p.turn)
+		}
+	}
+	return n, woken &^ (1 << p.Number())
+}
 
-// Receive forwards a frame that the port has received. It returns the ports, as a bit for each number, at which nothing waited
-// before and something does now.
+// Receive forwards a frame that the port has received. It returns the ports, as a bit for each number, at which nothing was to be
+// taken before and something is now.
 func (p *Port) Receive(now clock.Time, f *Frame) (woken uint64) {
 	p.counters.InFrames++
 	p.counters.InBytes += uint64(f.Len())
@@ -151,8 +196,7 @@ func (p *Port) Receive(now clock.Time, f *Frame) (woken uint64) {
 		return 0
 	}
 	if h := f.Pieces[0]; h[12] == byte(eth.TypeMACControl>>8) && h[13] == byte(eth.TypeMACControl&0xff) {
-		p.counters.Reserved++ // whatever its address is (IEEE 802.3, 31.3)
-		return 0
+		return p.control(now, f)
 	}
 	tci, hasTag, whole := f.tci()
 	if !whole {
@@ -170,10 +214,7 @@ func (p *Port) Receive(now clock.Time, f *Frame) (woken uint64) {
 	p.count(verdict)
 	tag := tci&^uint16(eth.VIDMask) | vlan
 	for ; to != 0; to &= to - 1 {
-		n := bits.TrailingZeros64(to)
-		if p.bridge.ports[n].send(f, hasTag, vlan, tag) {
-			woken |= 1 << n
-		}
+		woken |= p.pass(now, p.bridge.ports[bits.TrailingZeros64(to)], f, hasTag, vlan, tag)
 	}
 	return woken
 }
@@ -195,8 +236,36 @@ func (p *Port) count(v Verdict) {
 	}
 }
 
-// send puts a frame of a VLAN into the port's queue, with the tag that it leaves with. It reports whether nothing waited before.
-func (p *Port) send(f *Frame, hasTag bool, vlan, tci uint16) bool {
+// pass puts a frame that the port has received into a queue of another.
+func (p *Port) pass(now clock.Time, o *Port, f *Frame, hasTag bool, vlan, tci uint16) (woken uint64) {
+	class, lossless := uint8(0), false
+	if hasTag {
+		class = uint8(tci >> 13)
+	}
+	if lossless = p.flow.Config().Asks.Priorities>>class&1 != 0; !lossless && o.flow.Config().Obeys.Priorities>>class&1 == 0 {
+		class = others
+	}
+	closed := o.closed(now)
+	idle := o.backlog&^closed == 0
+	if !o.send(f, hasTag, vlan, tci, class, lossless) {
+		return 0
+	}
+	if o.backlog |= 1 << class; idle && closed>>class&1 == 0 {
+		woken = 1 << o.Number()
+	}
+	if lossless {
+		woken |= p.fills(now, o, class)
+	}
+	return woken
+}
+
+// send puts a frame of a VLAN into the port's queue of a class, with the tag that it leaves with; false: it is lost.
+func (p *Port) send(f *Frame, hasTag bool, vlan, tci uint16, class uint8, lossless bool) bool {
+	q := p.queues[class]
+	if q == nil {
+		q = newQueue(p.cfg.Queue, QueueFrames)
+		p.queues[class] = q
+	}
 	skip, n := 0, f.Len()
 	if hasTag {
 		skip = eth.VLANLen
@@ -212,13 +281,16 @@ func (p *Port) send(f *Frame, hasTag bool, vlan, tci uint16) bool {
 		binary.BigEndian.PutUint16(tag, uint16(eth.TypeVLAN))
 		binary.BigEndian.PutUint16(tag[2:], tci)
 	}
-	if n = p.queue.put(f, skip, tag); n == 0 {
+	if n = q.put(f, skip, tag); n == 0 && lossless && q.grow() {
+		n = q.put(f, skip, tag)
+	}
+	if n == 0 {
 		p.counters.QueueDrops++
 		return false
 	}
 	p.counters.OutFrames++
 	p.counters.OutBytes += uint64(n)
-	return p.queue.len == 1
+	return true
 }
 
 // Table returns the sources that are known, by VLAN and MAC.

@@ -48,7 +48,7 @@ func TestBridge_BadFCS(t *testing.T) {
 		t.Errorf("known are %+v, want the station of port 0 alone", table)
 	}
 	var out [4]Frame
-	if n := p[0].Take(out[:]); n != 2 || !out[0].BadFCS {
+	if n, _ := p[0].Take(0, out[:]); n != 2 || !out[0].BadFCS {
 		t.Errorf("port 0 sends %d frames, the first of them bad: %v; want 2, true", n, out[0].BadFCS)
 	}
 }
@@ -82,7 +82,7 @@ func TestPort_Remove(t *testing.T) {
 	for i := range p {
 		p[i].Receive(0, ethernet(9, byte(i+1), 60))
 	}
-	p[1].Remove()
+	p[1].Remove(0)
 	if table := b.Table(0); len(table) != 2 || table[0].Port != 0 || table[1].Port != 2 {
 		t.Errorf("table %+v", table)
 	}
@@ -98,7 +98,7 @@ func TestPort_Overflow(t *testing.T) {
 	for range 5 {
 		p[0].Receive(0, ethernet(9, 1, 1514))
 	}
-	if c := p[1].Counters(); c.OutFrames != 2 || c.QueueDrops != 3 || p[1].Waiting() != 2 {
+	if c := p[1].Counters(); c.OutFrames != 2 || c.QueueDrops != 3 || p[1].Waiting(0) != 2 {
 		t.Errorf("the small port: %+v", c)
 	}
 	if c := p[2].Counters(); c.OutFrames != 5 || c.QueueDrops != 0 {
@@ -116,7 +116,7 @@ func TestPort_Large(t *testing.T) {
 		t.Errorf("woken ports %b", woken)
 	}
 	var out [2]Frame
-	if n := p[1].Take(out[:]); n != 1 || out[0].Task != f.Task || out[0].Len() != 60004 {
+	if n, _ := p[1].Take(0, out[:]); n != 1 || out[0].Task != f.Task || out[0].Len() != 60004 {
 		t.Errorf("%d frames, the first has %d bytes and %+v", n, out[0].Len(), out[0].Task)
 	}
 }
@@ -179,7 +179,7 @@ func TestPort_Receive_Allocations(t *testing.T) {
 		serial++
 		f.Pieces[0][11] = serial
 		p[0].Receive(0, f)
-		p[1].Take(out)
+		p[1].Take(0, out)
 	}); n != 0 {
 		t.Errorf("%v allocations for a frame", n)
 	}
@@ -199,7 +199,7 @@ func BenchmarkPort_Receive(b *testing.B) {
 				for range len(out) {
 					p[0].Receive(0, f)
 				}
-				p[1].Take(out)
+				p[1].Take(0, out)
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(out)), "ns/frame")
 		})
@@ -221,7 +221,7 @@ func TestBridge_MACControl(t *testing.T) {
 	for i, dst := range []eth.MAC{eth.PauseMAC, {2, 0, 0, 0, 0, 2}, eth.Broadcast} {
 		f := (&eth.Pause{Src: eth.MAC{2, 0, 0, 0, 0, 1}, Quanta: [8]uint16{1}}).Append(nil)
 		copy(f, dst[:])
-		if woken := ports[0].Receive(0, &Frame{Pieces: [3][]byte{f}}); woken != 0 || ports[1].Waiting() != 0 {
+		if woken := ports[0].Receive(0, &Frame{Pieces: [3][]byte{f}}); woken != 0 || ports[1].Waiting(0) != 0 {
 			t.Errorf("a pause to %v is forwarded", dst)
 		}
 		if n := ports[0].Counters().Reserved; n != uint64(i+1) {

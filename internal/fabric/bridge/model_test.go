@@ -145,7 +145,7 @@ func drawFrame(t *rapid.T) []byte {
 
 func compare(t *rapid.T, number int, p *Port, want *[][]byte) {
 	var out [3]Frame
-	for n := p.Take(out[:]); n > 0; n = p.Take(out[:]) {
+	for n, _ := p.Take(0, out[:]); n > 0; n, _ = p.Take(0, out[:]) {
 		for _, f := range out[:n] {
 			if len(*want) == 0 || !bytes.Equal(f.Pieces[0], (*want)[0]) {
 				t.Fatalf("port %d sends % x, want the first of % x", number, f.Pieces[0], *want)
@@ -226,7 +226,7 @@ func FuzzPort_Receive(f *testing.F) {
 			t.Errorf("counters %+v", c)
 		}
 		var out [2]Frame
-		if n := p[1].Take(out[:]); uint64(n) != o.OutFrames || n > 1 || n == 1 && out[0].Len() > 1514 {
+		if n, _ := p[1].Take(0, out[:]); uint64(n) != o.OutFrames || n > 1 || n == 1 && out[0].Len() > 1514 {
 			t.Errorf("%d frames sent, counters %+v", n, o)
 		}
 		if len(b.Table(0)) > 1 {

@@ -57,10 +57,36 @@ type queue struct {
 	head   int // next to be taken
 	out    int // those before head that were taken, and are in use until the next Take
 	len    int // those from head on that wait
+	bytes  int // of these
+
+	pausing uint64 // ports whose other ends are to pause for what waits here
 }
 
-func newQueue(bytes, frames int) queue {
-	return queue{memory: make([]byte, bytes), places: make([]place, frames)}
+func newQueue(bytes, frames int) *queue {
+	return &queue{memory: make([]byte, bytes), places: make([]place, frames)}
+}
+
+// beyond reports whether more than 1/part of what a queue has at first is in use.
+func (q *queue) beyond(part int) bool {
+	return q.len > QueueFrames/part || q.bytes > DefaultQueue/part
+}
+
+// grow doubles the queue; false: it is as large as any. Frames that were taken stay where they are.
+func (q *queue) grow() bool {
+	if 2*len(q.memory) > mostLossless {
+		return false
+	}
+	n := newQueue(2*len(q.memory), 2*len(q.places))
+	n.pausing = q.pausing
+	for i := range q.len {
+		p := q.places[(q.head+i)%len(q.places)]
+		k := copy(n.memory[n.bytes:], q.memory[p.from:p.to])
+		n.places[i] = place{n.bytes, n.bytes + k, p.task, p.bad}
+		n.bytes += k
+	}
+	n.len = q.len
+	*q = *n
+	return true
 }
 
 // room returns n consecutive bytes that nobody uses; nil: there are none.
@@ -109,6 +135,7 @@ func (q *queue) put(f *Frame, skip int, tag []byte) int {
 	}
 	q.places[(q.head+q.len)%len(q.places)] = place{from, from + n, f.Task, f.BadFCS}
 	q.len++
+	q.bytes += n
 	return n
 }
 
@@ -117,6 +144,7 @@ func (q *queue) take(out []Frame) int {
 	n := min(len(out), q.len)
 	for i := range out[:n] {
 		p := &q.places[(q.head+i)%len(q.places)]
+		q.bytes -= p.to - p.from
 		out[i] = Frame{Pieces: [3][]byte{q.memory[p.from:p.to:p.to]}, Task: p.task, BadFCS: p.bad}
 	}
 	q.head = (q.head + n) % len(q.places)

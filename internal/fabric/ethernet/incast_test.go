@@ -95,7 +95,8 @@ func TestHeadroom_Links(t *testing.T) {
 	for _, rate := range []uint64{1e9, 10e9, 40e9, 100e9, 400e9} {
 		for _, metres := range []float64{1, 100, 2000} {
 			for _, mtu := range []int{1500, 9000} {
-				port := PortConfig{Rate: rate, Delay: pause.Cable(metres), MTU: mtu, Trust: TrustDSCP, FlowControl: PriorityPause, Lossless: 1 << 3}
+				port := PortConfig{Rate: rate, Delay: pause.Cable(metres), MTU: mtu, Trust: TrustDSCP, FlowControl: PriorityPause,
+					Lossless: 1 << 3}
 				formula, longest := Headroom(rate, port.Delay, mtu), port.MTU+18
 				frames := 200 + 2*formula/mtu
 				for _, part := range []int{1, 2} {

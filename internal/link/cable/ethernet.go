@@ -179,8 +179,8 @@ func (e *Ethernet) Stats() link.Stats {
 // WireState implements link.Carrier: the wire is there while the fabric runs and its link is up.
 func (e *Ethernet) WireState() link.State { return e.cable.state.Load().Wire }
 
-// SetPauses implements link.Pauses.
-func (e *Ethernet) SetPauses(obeys, asks pause.Scope) {
+// SetPauses implements link.Pauses. The fabric knows the rate of the link.
+func (e *Ethernet) SetPauses(obeys, asks pause.Scope, _ uint64) {
 	m, l := pausesMessage(obeys, asks), e.cable
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -4,11 +4,13 @@ import (
 	"net"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric/bridge"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/station"
 	"github.com/softvpi/softvpi/internal/offload"
+	"github.com/softvpi/softvpi/internal/pause"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -23,6 +25,10 @@ type Port struct {
 	end   *bridge.Port
 	caps  link.Capabilities
 	timer *time.Timer
+
+	// The switch's lock guards the next two.
+	pauses *time.Timer // when a pause ends, or must be repeated
+	due    clock.Time  // when that is
 
 	// What follows is the owner's.
 	taken     [burst]bridge.Frame
@@ -39,12 +45,14 @@ func newPort(s *Switch, cfg PortConfig, end *bridge.Port) *Port {
 	p := &Port{net: s, cfg: cfg, end: end}
 	p.timer = time.AfterFunc(time.Hour, cfg.Notify)
 	p.timer.Stop()
+	p.pauses, p.due = time.AfterFunc(time.Hour, cfg.Notify), clock.Never
+	p.pauses.Stop()
 	p.Set = station.New(station.Config{Name: name, Wire: p.wire, MTU: cfg.MTU, Arm: func(after time.Duration) {
 		if p.timer.Stop(); after >= 0 {
 			p.timer.Reset(after)
 		}
 	}})
-	p.caps = link.Capabilities{MaxSegments: 1, Raw: true, MTU: cfg.MTU, Stations: p, Multicaster: p, Resolver: p, Large: true}
+	p.caps = link.Capabilities{MaxSegments: 1, Raw: true, MTU: cfg.MTU, Stations: p, Multicaster: p, Resolver: p, Large: true, Pauses: p}
 	return p
 }
 
@@ -53,6 +61,31 @@ func (p *Port) wire(b []byte) { p.net.forward(p, &bridge.Frame{Pieces: [3][]byte
 
 // Capabilities implements link.Link.
 func (p *Port) Capabilities() link.Capabilities { return p.caps }
+
+// SetPauses implements link.Pauses: the port sends the pauses that its listener obeys, and obeys those that it sends.
+func (p *Port) SetPauses(obeys, asks pause.Scope, rate uint64) {
+	s := p.net
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ports[p.end.Number()] != p {
+		return // it is closed
+	}
+	now := s.now()
+	s.notify(p.end.SetPauses(now, asks, obeys, rate))
+	p.followPauses(now)
+}
+
+// followPauses makes the port's listener look when a pause ends, or must be repeated. The caller holds the switch's lock.
+func (p *Port) followPauses(now clock.Time) {
+	due := p.end.Deadline()
+	if due == p.due {
+		return
+	}
+	p.due = due
+	if p.pauses.Stop(); due != clock.Never {
+		p.pauses.Reset(max(due.Sub(now), 0))
+	}
+}
 
 // Send implements link.Link. It accepts every frame: what finds no room at the port where it leaves the switch is lost.
 func (p *Port) Send(frames []frame.Out) (int, error) { return p.SendEach(frames, p.one) }

@@ -1,6 +1,7 @@
 // Package vswitch is a virtual Ethernet switch in memory (package bridge), whose ports are links of whole Ethernet frames, each
-// with a queue of its own. A port answers for its stations' addresses and looks for their neighbours itself (package
-// station). Large frames pass as they are to listeners that take them, and are cut at the port for others.
+// with queues of its own. A port obeys and sends pauses as its listener does (link.Pauses): frames of lossless priorities that nobody
+// takes make those silent who send them, and are not lost. It answers for its stations' addresses and looks for their neighbours
+// itself (package station). Large frames pass as they are to listeners that take them, and are cut at the port for others.
 package vswitch
 
 import (
@@ -75,7 +76,14 @@ func (s *Switch) forward(p *Port, f *bridge.Frame) {
 	if s.ports[p.end.Number()] != p {
 		return // it is closed
 	}
-	for woken := p.end.Receive(s.now(), f); woken != 0; woken &= woken - 1 {
+	now := s.now()
+	s.notify(p.end.Receive(now, f))
+	p.followPauses(now)
+}
+
+// notify notifies ports, by a bit for the number of each. The caller holds the lock.
+func (s *Switch) notify(woken uint64) {
+	for ; woken != 0; woken &= woken - 1 {
 		s.ports[bits.TrailingZeros64(woken)].cfg.Notify()
 	}
 }
@@ -84,22 +92,28 @@ func (s *Switch) forward(p *Port, f *bridge.Frame) {
 func (s *Switch) take(p *Port, out []bridge.Frame) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return p.end.Take(out)
+	now := s.now()
+	n, woken := p.end.Take(now, out)
+	s.notify(woken)
+	p.followPauses(now)
+	return n
 }
 
-// waits reports whether frames wait at a port.
+// waits reports whether frames are to be taken at a port.
 func (s *Switch) waits(p *Port) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return p.end.Waiting() > 0
+	return p.end.Waiting(s.now()) > 0
 }
 
 // remove removes a port.
 func (s *Switch) remove(p *Port) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	woken := p.end.Remove(s.now())
 	s.ports[p.end.Number()] = nil
-	p.end.Remove()
+	s.notify(woken)
+	p.pauses.Stop()
 }
 
 // Status is what a switch is and knows.
@@ -115,6 +129,8 @@ type PortStatus struct {
 	PVID   uint16
 	Tagged bridge.VLANs
 	bridge.Counters
+	// PausesSent and PausesReceived are MAC control frames that pause.
+	PausesSent, PausesReceived uint64
 }
 
 // Entry is a source that a switch knows.
@@ -131,7 +147,8 @@ func (s *Switch) Status() (t Status) {
 	defer s.mu.Unlock()
 	for i, p := range s.ports {
 		if p != nil {
-			t.Ports = append(t.Ports, PortStatus{p.cfg.Name, i, p.cfg.PVID, p.cfg.Tagged, p.end.Counters()})
+			sent, received := p.end.Pauses(s.now())
+			t.Ports = append(t.Ports, PortStatus{p.cfg.Name, i, p.cfg.PVID, p.cfg.Tagged, p.end.Counters(), sent, received})
 		}
 	}
 	for _, e := range s.bridge.Table(s.now()) {
