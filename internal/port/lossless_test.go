@@ -176,7 +176,7 @@ func (l *lab) step() {
 // a third priority, which are not lossless, may be lost, and no priority starves.
 func TestLossless(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		n := rapid.SampledFrom([]int{2, 3, 4, 8, 16, 40}).Draw(t, "senders")
+		n := rapid.SampledFrom([]int{2, 3, 4, 8, 16, 40, 63}).Draw(t, "senders")
 		each := rapid.IntRange(20, 2000/n).Draw(t, "frames")
 		sizes := rapid.SampledFrom([][2]int{{64, 64}, {1500, 1500}, {64, 9000}, {9000, 9000}}).Draw(t, "sizes")
 		scope := rapid.SampledFrom([]pause.Scope{pause.Whole, pause.Only(1<<3 | 1<<4)}).Draw(t, "scope")

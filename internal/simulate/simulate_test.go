@@ -325,3 +325,38 @@ func TestRun_Processors(t *testing.T) {
 		}
 	})
 }
+
+// TestLossless_Senders: 2 to 64 RC senders of messages of 64 bytes to 1 MB over switches with PFC, without DCQCN, to a receiver as fast
+// as its link or slower: nothing is lost or sent again, every flow completes, and in steady state the senders have equal shares.
+func TestLossless_Senders(t *testing.T) {
+	for _, senders := range []int{2, 3, 8, 16, 32, 63, 64} {
+		if testing.Short() && senders > 8 && senders < 64 {
+			continue
+		}
+		topology := fmt.Sprintf(`"kind": "incast", "senders": %d, "rate": "40Gb/s"`, senders)
+		if senders == 64 { // beyond the ports of one switch
+			topology = `"kind": "leaf-spine", "leaves": 5, "spines": 2, "hosts": 13, "rate": "40Gb/s"`
+		}
+		for _, take := range []string{"", `, "take": "5Gb/s"`} {
+			for _, size := range []string{"64B", "4KB", "64KB", "1MB"} {
+				to, nics := `"receiver"`, fmt.Sprintf(`, "nics": {"receiver": {"pfc": [3]%s}}`, take)
+				if senders == 64 {
+					to, nics = `"host0"`, strings.ReplaceAll(nics, "receiver", "host0")
+				}
+				x := run(t, fmt.Sprintf(`{"topology": {%s}, "switch": {"pfc": [3], "xoff": "20KB"}, "nic": {"pfc": [3]}%s, "sample": "1ms",
+					"duration": "1s", "workload": {"kind": "incast", "size": %q, "to": %s}}`, topology, nics, size, to))
+				s := x.Summary
+				if s.Complete != senders || s.Failed > 0 || s.Drops+s.Again > 0 || size == "1MB" && s.Pauses == 0 {
+					t.Errorf("%d senders of %s%s: %+v", senders, size, take, s)
+				}
+			}
+		}
+	}
+	for _, senders := range []int{2, 16, 63} {
+		x := run(t, fmt.Sprintf(`{"topology": {"kind": "incast", "senders": %d}, "switch": {"pfc": [3], "xoff": "20KB"}, "nic": {"pfc": [3]},
+			"duration": "5ms", "workload": {"kind": "incast"}}`, senders))
+		if s := x.Summary; s.Jain < 0.99 || s.Drops+s.Again > 0 || s.Pauses == 0 {
+			t.Errorf("%d senders: %+v", senders, s)
+		}
+	}
+}
