@@ -242,10 +242,13 @@ func (p *Port) pass(now clock.Time, o *Port, f *Frame, hasTag bool, vlan, tci ui
 	if hasTag {
 		class = uint8(tci >> 13)
 	}
-	if lossless = p.flow.Config().Asks.Priorities>>class&1 != 0; !lossless && o.flow.Config().Obeys.Priorities>>class&1 == 0 {
+	if lossless = p.sends>>class&1 != 0; !lossless && o.obeys>>class&1 == 0 {
 		class = others
 	}
-	closed := o.closed(now)
+	closed := uint16(0)
+	if o.flow.Held() != 0 {
+		closed = o.closed(now)
+	}
 	idle := o.backlog&^closed == 0
 	if !o.send(f, hasTag, vlan, tci, class, lossless) {
 		return 0

@@ -25,15 +25,18 @@ var pauseMAC = eth.MAC{0x02, 0x73, 0x77, 0, 0, 2}
 
 // pauses is the flow control of a port.
 type pauses struct {
-	flow  pause.Engine
-	frame [eth.PauseLen]byte
-	full  [priorities]int // queues of each priority that want the other end of this port to be silent
-	asks  uint8           // priorities with such queues
+	flow pause.Engine
+	// Priorities whose pauses the port obeys, and sends.
+	obeys, sends uint8
+	frame        [eth.PauseLen]byte
+	full         [priorities]int // queues of each priority that want the other end of this port to be silent
+	asks         uint8           // priorities with such queues
 }
 
 // SetPauses says which pauses the port obeys and sends, and by which rate they last. It returns the port, as a bit for its number, if
 // something is to be taken there now.
 func (p *Port) SetPauses(now clock.Time, obeys, asks pause.Scope, rate uint64) (woken uint64) {
+	p.obeys, p.sends = obeys.Priorities, asks.Priorities
 	p.flow.Set(now, pause.Config{Obeys: obeys, Asks: asks, MAC: pauseMAC, Rate: rate})
 	p.flow.Ask(p.asks)
 	return p.woken(now)
@@ -54,7 +57,7 @@ func (p *Port) Deadline() clock.Time { return p.flow.Deadline() }
 
 // control takes a MAC control frame, which no bridge forwards whatever its address is (IEEE 802.3, 31.3).
 func (p *Port) control(now clock.Time, f *Frame) (woken uint64) {
-	if dst := eth.MAC(f.Pieces[0]); f.BadFCS || dst != eth.PauseMAC && dst != pauseMAC || p.flow.Config().Obeys.Mode == pause.None {
+	if dst := eth.MAC(f.Pieces[0]); f.BadFCS || dst != eth.PauseMAC && dst != pauseMAC || p.obeys == 0 {
 		p.counters.Reserved++
 		return 0
 	}
