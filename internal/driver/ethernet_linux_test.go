@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/driver/config"
@@ -58,6 +59,24 @@ func (g *guest) frame(to eth.MAC, payload string) []byte {
 func (g *guest) send(t *testing.T, f []byte) {
 	t.Helper()
 	if _, err := g.WriteToUnix(f, &net.UnixAddr{Name: g.path, Net: "unixgram"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// drain reads and forgets what has arrived.
+func (g *guest) drain(t *testing.T) {
+	t.Helper()
+	raw, err := g.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b [1]byte
+	if err := raw.Read(func(fd uintptr) bool {
+		for err == nil {
+			_, _, err = unix.Recvfrom(int(fd), b[:], unix.MSG_DONTWAIT)
+		}
+		return true
+	}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -304,6 +304,7 @@ func TestHeadOfQueueLifetime(t *testing.T) {
 		p.guest.send(t, tagged(p.guest.frame(p.wire.mac, payload), 3<<13))
 	}
 	await.Eventually(t, "the packets wait", func() bool { return p.host.Ethernet(0).Sending == 2 })
+	p.wire.drain(t) // packets of the other class, which may have filled the socket
 	for _, payload := range []string{"first", "second"} {
 		p.wire.gets(t, payload, func() { p.wire.send(t, (&eth.Pause{PerPriority: true, Enabled: 1 << 3}).Append(nil)) })
 	}
