@@ -82,20 +82,20 @@ type Counters struct {
 
 // Engine is the flow control of one end of a link. The zero value does none; Set begins it.
 type Engine struct {
+	// Looked at for every frame, and therefore beside each other.
+	paused uint8      // priorities that may not send
+	xoff   uint8      // priorities for which the other end is to be silent
+	told   uint8      // those for which it was told to be
+	last   Mode       // of the last pause that was sent
+	ends   clock.Time // when the first of paused may send again
+	again  clock.Time // when the other end must be told again
+
 	cfg      Config
 	counters Counters
-
-	paused  uint8 // priorities that may not send
-	ends    clock.Time
-	until   [Priorities]clock.Time // till when
-	since   [Priorities]clock.Time // from when on, without a break
-	counted [Priorities]clock.Time // until when that is in the counters
-
-	xoff  uint8                  // priorities for which the other end is to be silent
-	told  uint8                  // those for which it was told to be
-	again clock.Time             // when it must be told again
-	asked [Priorities]clock.Time // until when told is in the counters
-	last  Mode                   // of the last pause that was sent
+	until    [Priorities]clock.Time // till when priorities are paused
+	since    [Priorities]clock.Time // from when on, without a break
+	counted  [Priorities]clock.Time // until when that is in the counters
+	asked    [Priorities]clock.Time // until when told is in the counters
 }
 
 // Set changes how the engine works. Priorities that are not obeyed any more may send, and the other end may, as far as it is not

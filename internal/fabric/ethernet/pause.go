@@ -10,16 +10,16 @@ import (
 
 // pauses is the flow control of a port, with what makes it ask for pauses. Bit p stands for priority p.
 type pauses struct {
+	pausing uint8 // groups that may pause the other end
+	silent  bool  // the other end is no link's, and is not told
+	hung    bool  // the other end is a host that takes nothing
+	xoff    uint8 // groups that want it paused
+	forced  uint8 // priorities that it is told to pause for no reason
+	stormy  uint8 // priorities whose storm was reported
+	behalf  uint8 // groups that the host of a station wants it to pause
 	flow    pause.Engine
 	obeys   pause.Scope            // what it obeys
-	pausing uint8                  // groups that may pause the other end
-	silent  bool                   // the other end is no link's, and is not told
-	hung    bool                   // the other end is a host that takes nothing
-	xoff    uint8                  // groups that want it paused
-	forced  uint8                  // priorities that it is told to pause for no reason
-	behalf  uint8                  // groups that the host of a station wants it to pause
-	till    [Priorities]clock.Time // for how long it does, if it does not say so again
-	stormy  uint8                  // priorities whose storm was reported
+	till    [Priorities]clock.Time // for how long the host wants that, if it does not say so again
 }
 
 // follow makes the port's flow control that of its configuration.

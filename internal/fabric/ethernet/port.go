@@ -10,12 +10,11 @@ import (
 
 // Port is one of a switch.
 type Port struct {
-	sw     *Switch
-	number uint8
-	down   bool
-
+	sw      *Switch
+	number  uint8
+	down    bool
+	backlog uint8 // priorities at which frames wait
 	pauses
-	backlog   uint8 // priorities at which frames wait
 	queues    [Priorities]queue
 	groups    [Priorities]group
 	scheduler scheduler
