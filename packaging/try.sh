@@ -5,7 +5,7 @@ set -eu
 skip() { echo "check-package: skipped, it wants $1"; exit 0; }
 if [ -z "${2:-}" ]; then
 	[ "$(id -u)" = 0 ] || skip "root"
-	command -v dpkg >/dev/null && command -v setpriv >/dev/null || skip "Debian's dpkg and setpriv"
+	command -v dpkg >/dev/null && command -v setpriv >/dev/null && command -v ip >/dev/null || skip "Debian's dpkg, setpriv and ip"
 	unshare --mount --net true 2>/dev/null || skip "namespaces"
 	exec unshare --mount --net --pid --fork --kill-child "$0" "$1" inside
 fi
@@ -26,7 +26,7 @@ pack() {
 		-tools "$("$1/stage/softvpi" tools list | tr '\n' ' ')" >/dev/null
 }
 version=$(dpkg-deb -f "$now" Version)
-pack "$1" "$work/again" "$version" "${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}"
+pack "$1" "$work/again" "$version" "${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}"
 cmp "$now" "$work/again/$(basename "$now")"
 pack "$1" "$work/later" 9~later 2000000000
 mkdir "$work/root/packages"
