@@ -74,37 +74,9 @@ func TestContents_Required(t *testing.T) {
 	}
 }
 
-// TestPackages_SameBytes: packages of the same contents are the same, whenever and as whatever user they are made.
-func TestPackages_SameBytes(t *testing.T) {
-	make := func(write func(*os.File, release, []entry) error) []byte {
-		t.Helper()
-		list, err := contents(stage(t, ""), []string{"vstat"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := os.CreateTemp(t.TempDir(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer f.Close()
-		if err := write(f, release{"1", "amd64", time.Unix(1e9, 0)}, list); err != nil {
-			t.Fatal(err)
-		}
-		b, err := os.ReadFile(f.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
-	}
-	for name, write := range map[string]func(*os.File, release, []entry) error{"deb": writeDeb, "rpm": writeRPM, "tar": writeTar} {
-		if a, b := make(write), make(write); !bytes.Equal(a, b) || len(a) < 100 {
-			t.Errorf("%s: %d and %d bytes, which differ", name, len(a), len(b))
-		}
-	}
-}
-
-// TestTar: every file is in one directory that says which version it is, and is nobody's in particular.
-func TestTar(t *testing.T) {
+// packed returns a package of a stage, as a format is written, and what it contains.
+func packed(t *testing.T, write func(*os.File, release, []entry) error) ([]byte, []entry) {
+	t.Helper()
 	list, err := contents(stage(t, ""), []string{"vstat"})
 	if err != nil {
 		t.Fatal(err)
@@ -114,13 +86,30 @@ func TestTar(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := writeTar(f, release{"1", "amd64", time.Unix(1e9, 0)}, list); err != nil {
+	if err := write(f, release{"1", "amd64", time.Unix(1e9, 0)}, list); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
+	b, err := os.ReadFile(f.Name())
+	if err != nil {
 		t.Fatal(err)
 	}
-	z, err := gzip.NewReader(f)
+	return b, list
+}
+
+// TestPackages_SameBytes: packages of the same contents are the same, whenever and as whatever user they are made.
+func TestPackages_SameBytes(t *testing.T) {
+	for name, write := range map[string]func(*os.File, release, []entry) error{"deb": writeDeb, "rpm": writeRPM, "tar": writeTar} {
+		a, _ := packed(t, write)
+		if b, _ := packed(t, write); !bytes.Equal(a, b) || len(a) < 100 {
+			t.Errorf("%s: %d and %d bytes, which differ", name, len(a), len(b))
+		}
+	}
+}
+
+// TestTar: every file is in one directory that says which version it is, and is nobody's in particular.
+func TestTar(t *testing.T) {
+	b, list := packed(t, writeTar)
+	z, err := gzip.NewReader(bytes.NewReader(b))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,7 @@ func fitting(ctx context.Context, words []string) []string {
 // starting returns the words that start with what is there already. Options are offered when their hyphen is.
 func starting(begun string, words []string) (out []string) {
 	for _, w := range words {
-		if strings.HasPrefix(w, begun) && (begun != "" || w[0] != '-') {
+		if strings.HasPrefix(w, begun) && (begun != "" || !strings.HasPrefix(w, "-")) {
 			out = append(out, w)
 		}
 	}
@@ -96,7 +96,7 @@ func commandWords(ctx context.Context, before []string, begun string) []string {
 		}
 	}
 	if at.Passthrough {
-		return optionsIn(helpOf(ctx, before[0]))
+		return optionsIn(helpOf(ctx, at.Name))
 	}
 	if name, _, ok := strings.Cut(begun, "="); ok && strings.HasPrefix(name, "--") {
 		return flagValues(ctx, at, name)

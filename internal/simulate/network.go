@@ -330,19 +330,8 @@ func (n *network) routes(at int) (all []ethernet.Route) {
 
 // toHosts are the routes of a switch to its hosts, each over all links to it.
 func (n *network) toHosts(at int) (all []ethernet.Route) {
-	g, of := n.s.Graph, map[int]int{}
-	for p, l := range g.Nodes[at].Links {
-		h, _ := g.Links[l].Other(at)
-		if !g.Nodes[h].Host {
-			continue
-		}
-		i, there := of[h]
-		if !there {
-			i = len(all)
-			of[h] = i
-			all = append(all, ethernet.Route{Prefix: netip.PrefixFrom(n.addrs[h], 32)})
-		}
-		all[i].Ports = append(all[i].Ports, p)
+	for _, h := range n.s.Graph.HostPorts(at) {
+		all = append(all, ethernet.Route{Prefix: netip.PrefixFrom(n.addrs[h.Host], 32), Ports: h.Ports})
 	}
 	return all
 }

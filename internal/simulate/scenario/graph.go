@@ -1,9 +1,6 @@
 package scenario
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Graph is the nodes of a network and the links between them.
 type Graph struct {
@@ -97,8 +94,14 @@ func (g *Graph) ways() int {
 	return n
 }
 
-// Bundles returns the ports of a node that lead to the same host, where there are several.
-func (g *Graph) Bundles(node int) (all [][]int) {
+// HostPorts are the ports of a node that lead to a host.
+type HostPorts struct {
+	Host  int // its node
+	Ports []int
+}
+
+// HostPorts returns the ports of a node that lead to hosts, by host in the order of the first port of each.
+func (g *Graph) HostPorts(node int) (all []HostPorts) {
 	at := map[int]int{}
 	for p, l := range g.Nodes[node].Links {
 		h, _ := g.Links[l].Other(node)
@@ -109,11 +112,21 @@ func (g *Graph) Bundles(node int) (all [][]int) {
 		if !there {
 			i = len(all)
 			at[h] = i
-			all = append(all, nil)
+			all = append(all, HostPorts{Host: h})
 		}
-		all[i] = append(all[i], p)
+		all[i].Ports = append(all[i].Ports, p)
 	}
-	return slices.DeleteFunc(all, func(ports []int) bool { return len(ports) == 1 })
+	return all
+}
+
+// Bundles returns the ports of a node that lead to the same host, where there are several.
+func (g *Graph) Bundles(node int) (all [][]int) {
+	for _, h := range g.HostPorts(node) {
+		if len(h.Ports) > 1 {
+			all = append(all, h.Ports)
+		}
+	}
+	return all
 }
 
 // Distances returns how many links each node is away from one, over switches; -1: it is not reached.
