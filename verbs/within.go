@@ -16,7 +16,9 @@ func Within(dh *device.Host, name string) (*Host, error) {
 // within returns a session with the adapters of dh; own is dh if it ends with the session.
 func within(dh *device.Host, name string, own *device.Host) (*Host, error) {
 	p := newPaging(dh.Wake)
-	client, err := dh.NewClient(device.ClientConfig{Name: name, PID: os.Getpid(), UID: os.Getuid(), OnDemand: p.reach})
+	client, err := dh.NewClient(device.ClientConfig{
+		Name: name, PID: os.Getpid(), UID: os.Getuid(), OnDemand: p.reach, OfDriver: own == nil,
+	})
 	if err != nil {
 		return nil, err
 	}

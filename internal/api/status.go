@@ -59,6 +59,7 @@ type AdapterStatus struct {
 	ActiveMTU   uint32            `json:"active_mtu"` // payload bytes of a packet
 	LinkMTU     uint32            `json:"link_mtu"`   // bytes of an IP packet
 	UDPPort     uint32            `json:"udp_port"`
+	NoRDMA      bool              `json:"no_rdma"`     // programs have none: the registry key *NetworkDirect is 0
 	GUID        uint64            `json:"guid,string"` // of the port; a string: above 2^53 browsers and jq lose bits of a number
 	MAC         string            `json:"mac"`
 	Pending     bool              `json:"pending"` // keys were changed that take effect at a restart

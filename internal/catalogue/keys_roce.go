@@ -149,9 +149,9 @@ var (
 var rdmaKeys = []Key{
 	{
 		Name: "*NetworkDirect", Base: AdapterClass, Group: groupRDMA, Generations: Both, Scope: onBoth, Type: NumericString,
-		Defaults: always(1), Choices: disableEnable, UI: true, Title: "NetworkDirect Functionality",
-		Description: "Offers RDMA to the operating system (NDK). Programs that use NetworkDirect themselves are not affected.",
-		Chosen:      "The default, and that WinOF has it too.",
+		Status: Built, Defaults: always(1), Choices: disableEnable, UI: true, Title: "NetworkDirect Functionality",
+		Description: "Offers RDMA to the system and its programs. Without it they get no queue pairs, except those of raw frames, and no connection ids; the port, its Ethernet function and IPoIB go on.",
+		Chosen:      "The default, that WinOF has it too, and that it holds for all programs: WinOF 5.50 knows as an issue that its ND goes on.",
 		Sources:     from(ethernetB, "RoCE Configuration", winof, "1.8 Known Issues", virtualization, "Configuring NDK"),
 	},
 	{

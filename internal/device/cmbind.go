@@ -47,6 +47,9 @@ func (o *cmid) bindTo(local netip.AddrPort) error {
 		}
 		return o.place(a, local)
 	}
+	if err := o.barredAll(func(a *adapter) bool { return a.owns(local.Addr()) }); err != nil {
+		return err
+	}
 	return command.Errorf(command.AddrNotAvailable, "%v is not an address of an adapter", local.Addr())
 }
 
@@ -113,12 +116,17 @@ func (o *cmid) bindAll(any netip.AddrPort) error {
 		}
 	}
 	if o.adapter == nil {
+		if err := o.barredAll(func(*adapter) bool { return true }); err != nil {
+			return err
+		}
 		return command.Errorf(command.AddrNotAvailable, "no adapter is enabled")
 	}
 	return nil
 }
 
-func (o *cmid) mayBeOn(a *adapter) bool { return o.want == command.AnyAdapter || o.want == a.index }
+func (o *cmid) mayBeOn(a *adapter) bool {
+	return (o.want == command.AnyAdapter || o.want == a.index) && o.client.barred(a) == nil
+}
 
 // placeToo opens and binds the id on an additional adapter.
 func (o *cmid) placeToo(a *adapter) error {

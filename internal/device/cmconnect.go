@@ -127,6 +127,10 @@ func (o *cmid) choose(q *qp, remote netip.Addr) error {
 	}
 	switch {
 	case a == nil:
+		would := func(b *adapter) bool { return b.source(remote).Is4() == remote.Is4() }
+		if err := o.barredAll(would); err != nil {
+			return err
+		}
 		return command.Errorf(command.NetworkUnreachable, "no adapter that the id may use has an address of the family of %v", remote)
 	case q != nil && q.adapter != a:
 		return command.Errorf(command.Invalid, "QP and ID are of different adapters")

@@ -74,7 +74,11 @@ func (c *Client) createCM(r command.CMCreate) (command.Handle, error) {
 		return 0, command.Errorf(command.Invalid, "Space is %#x, want %s", uint32(r.Space), command.PortSpaces)
 	}
 	if r.Adapter != command.AnyAdapter {
-		if _, err := c.usable(r.Adapter); err != nil {
+		a, err := c.usable(r.Adapter)
+		if err == nil {
+			err = c.barred(a)
+		}
+		if err != nil {
 			return 0, err
 		}
 	}

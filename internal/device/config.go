@@ -121,6 +121,8 @@ type AdapterConfig struct {
 	NoFlowControl bool
 	// NoRawPackets refuses raw packet queue pairs (*PacketDirect = 0).
 	NoRawPackets bool
+	// NoRDMA offers programs no RDMA: no queue pairs but raw packet ones, no CM ids (*NetworkDirect = 0).
+	NoRDMA bool
 	// MaxCMRetries is how often a CM message is retransmitted, 1 to 15; 0: 15.
 	MaxCMRetries int
 	Limits       Limits
@@ -207,6 +209,8 @@ type ClientConfig struct {
 	Attached bool
 	// NoRawPackets refuses the program raw packet queue pairs: its user may not send and see whatever he likes.
 	NoRawPackets bool
+	// OfDriver marks a part of the driver, for which NoRDMA of an adapter does not hold.
+	OfDriver bool
 	// MemoryPath is how memory of the program is accessed; 0: mapped.
 	MemoryPath command.MemoryPath
 }

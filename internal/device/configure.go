@@ -18,6 +18,7 @@ type Settings struct {
 	RoceMaxFrameSize uint32
 	NoFlowControl    bool
 	NoRawPackets     bool
+	NoRDMA           bool
 	MaxCMRetries     int
 	MTU              uint32
 	// MAC replaces the permanent one (NetworkAddress); 0: no replacement.
@@ -53,7 +54,7 @@ func (h *Host) Configure(index uint32, s Settings) error {
 	cfg := a.cfg
 	cfg.RoCE, cfg.UDPPort, cfg.RoceMaxFrameSize = s.RoCE, s.UDPPort, s.RoceMaxFrameSize
 	cfg.NoFlowControl, cfg.MaxCMRetries, cfg.Limits = s.NoFlowControl, s.MaxCMRetries, s.Limits
-	cfg.NoRawPackets = s.NoRawPackets
+	cfg.NoRawPackets, cfg.NoRDMA = s.NoRawPackets, s.NoRDMA
 	cfg.MTU, cfg.Moderation, cfg.Polling = s.MTU, s.Moderation, s.Polling
 	if s.MAC[0]&1 != 0 {
 		return command.Errorf(command.Invalid, "MAC is %v, want the address of one station", net.HardwareAddr(s.MAC[:]))

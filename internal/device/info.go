@@ -27,7 +27,7 @@ func (c *Client) Adapters(ctx context.Context) ([]command.AdapterInfo, error) {
 		if c.cfg.MemoryPath == command.MemoryProcessVM {
 			i.ProcessorAtomics = 0
 		}
-		out = append(out, i)
+		out = append(out, c.permitted(a, i))
 	}
 	return out, nil
 }
@@ -158,7 +158,8 @@ func (a *adapter) snapshot() AdapterStatus {
 	status := a.links.Status()
 	s := AdapterStatus{
 		Addrs: a.links.Addrs(), SourcePorts: status.SourcePorts, Frames: status.Frames,
-		Info: a.info(), Name: a.name, NodeGUID: a.nodeGUID(), MAC: a.mac, Enabled: a.enabled, Up: a.up(), Wire: a.wireStatus(),
+		Info: a.info(), Name: a.name, NodeGUID: a.nodeGUID(), MAC: a.mac,
+		Enabled: a.enabled, Up: a.up(), NoRDMA: a.cfg.NoRDMA, Wire: a.wireStatus(),
 		Path: a.path, GIDs: a.gids.List(),
 		Link: a.linkStats(), Retransmits: a.engine.Counters().RetransmittedPackets, Counters: a.counters(), Objects: a.objects,
 		LLDP: a.lldpStatus(), Priorities: a.priorities(), Flow: a.flowStatus(),

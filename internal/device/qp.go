@@ -89,6 +89,8 @@ func (q *qp) check(r *command.CreateQP) (err error) {
 		if err := c.checkRaw(q.adapter); err != nil {
 			return err
 		}
+	} else if err := c.barred(q.adapter); err != nil {
+		return err
 	}
 	if r.Type == command.XRCInitiator {
 		if err := q.checkXRC(r); err != nil {

@@ -25,6 +25,7 @@ type AdapterStatus struct {
 	MAC        [6]byte
 	Enabled    bool
 	Up         bool
+	NoRDMA     bool       // for programs
 	Wire       link.State // of the port, with what its configuration says
 	Path       PathPolicy
 	Impairment string // empty: none

@@ -179,6 +179,9 @@ func (c *Client) createTarget(r *command.CreateQP) (command.QueuePair, error) {
 		return command.QueuePair{}, err
 	}
 	a := x.domain.adapter
+	if err := c.barred(a); err != nil {
+		return command.QueuePair{}, err
+	}
 	q := &qp{client: c, adapter: a, xrcd: x, context: r.Context, target: &xrcTarget{}}
 	if err := q.checkXRC(r); err != nil {
 		return command.QueuePair{}, err

@@ -38,6 +38,7 @@ func (d *Driver) keys(i int) keys {
 		"RoceMaxFrameSize":           func(n uint64) { k.RoceMaxFrameSize, k.fromRegistry = uint32(n), true },
 		"RoceRcE2EFlowControlEnable": func(n uint64) { k.NoFlowControl = n == 0 },
 		"*PacketDirect":              func(n uint64) { k.NoRawPackets = n == 0 },
+		"*NetworkDirect":             func(n uint64) { k.NoRDMA = n == 0 },
 		"MaxCMRetries":               func(n uint64) { k.MaxCMRetries = int(n) },
 		"LogNumQp":                   func(n uint64) { k.Limits.QP = 1 << n },
 		"LogNumRdmaRc":               func(n uint64) { k.Limits.ReadResponder, k.Limits.ReadInitiator = 1<<n, 1<<n },

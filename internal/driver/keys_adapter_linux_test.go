@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -399,6 +400,53 @@ func TestPacketDirectKey(t *testing.T) {
 		}
 		if _, err := adapter.FramePort(); !errors.Is(err, c.want) {
 			t.Errorf("*PacketDirect %s: %v, want %v", c.value, err, c.want)
+		}
+	}
+}
+
+// TestNetworkDirectKey: *NetworkDirect 0 takes RDMA from programs when the adapter starts again: connections both ways fail, those
+// from it by ErrUnsupported. Its port stays up, the Ethernet function works on, and programs still have queues of frames.
+func TestNetworkDirectKey(t *testing.T) {
+	cfg := overSockets(t)
+	guests := [2]*guest{withGuest(t, &cfg[0], "02:00:00:00:00:01"), withGuest(t, &cfg[1], "02:00:00:00:00:02")}
+	d, far := start(t, cfg[0]), start(t, cfg[1])
+	defer stop(t, d)
+	defer stop(t, far)
+	program := attach(t, d)
+	addr := cfg[0].Adapters[0].Address
+	connect := func(h *verbs.Host) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		_, err := ping(ctx, h, addr, addr)
+		return err
+	}
+	if err := connect(program); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		value string
+		want  error
+	}{{"0", verbs.ErrUnsupported}, {"1", nil}} {
+		set(t, d, "port", "*NetworkDirect", c.value)
+		restart(t, d, "port")
+		if err := connect(program); !errors.Is(err, c.want) {
+			t.Errorf("*NetworkDirect %s: %v, want %v", c.value, err, c.want)
+		}
+		s := d.Status().Adapters[0]
+		if !s.Up || !s.Enabled || s.NoRDMA != (c.value == "0") || s.RoCE != "v2" {
+			t.Errorf("*NetworkDirect %s: up %v, enabled %v, no RDMA %v, RoCE %s", c.value, s.Up, s.Enabled, s.NoRDMA, s.RoCE)
+		}
+		for i, from := range guests {
+			to := guests[1-i]
+			what := fmt.Sprintf("with %s from %d", c.value, i)
+			to.gets(t, what, func() { from.send(t, from.frame(to.mac, what)) })
+		}
+		adapter, err := program.Device("port")
+		if err == nil {
+			_, err = adapter.FramePort()
+		}
+		if err != nil {
+			t.Errorf("*NetworkDirect %s: queues of frames: %v", c.value, err)
 		}
 	}
 }

@@ -30,6 +30,7 @@ var acting = map[string]func(*testing.T){
 	"LogNumRdmaRc":               TestLogNumRdmaRc,
 	"*JumboPacket":               TestJumboPacket,
 	"*PacketDirect":              TestPacketDirectKey,
+	"*NetworkDirect":             TestNetworkDirectKey,
 	"NetworkAddress":             TestNetworkAddress,
 	"RecvCompletionMethod":       TestPollingKeys,
 	"ThreadPoll":                 TestPollingKeys,

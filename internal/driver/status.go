@@ -55,7 +55,7 @@ func adapterStatus(a *device.AdapterStatus) AdapterStatus {
 	s := AdapterStatus{
 		Index: a.Info.Index, Name: a.Name, Addresses: a.Addrs, Enabled: a.Enabled, Up: a.Up,
 		MAC: net.HardwareAddr(a.MAC[:]).String(), RoCE: pick(roceNames[:], a.Info.RoCE), ActiveMTU: a.Info.ActiveMTU,
-		LinkMTU: a.Info.LinkMTU, UDPPort: a.Info.UDPPort, GUID: a.Info.GUID, NodeGUID: a.NodeGUID,
+		LinkMTU: a.Info.LinkMTU, NoRDMA: a.NoRDMA, UDPPort: a.Info.UDPPort, GUID: a.Info.GUID, NodeGUID: a.NodeGUID,
 		Path: a.Path.String(), Impairment: a.Impairment, SourcePorts: a.SourcePorts, Frames: a.Frames,
 		GIDs: make([]api.GIDStatus, 0, len(a.GIDs)), QPs: make([]api.QPStatus, 0, len(a.QPs)), Objects: objects(a.Objects),
 		Retransmits: a.Retransmits, Counters: make(map[string]uint64, len(a.Counters)),

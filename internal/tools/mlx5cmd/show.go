@@ -54,6 +54,7 @@ func (r *run) stat() (report, error) {
 			{"port", a.Port},
 			{"port_guid", fmt.Sprintf("%016x", a.GUID)}, {"port_state", state}, {"link_speed", speed(a)}, {"max_mtu", maxMTU},
 			{"active_mtu", a.ActiveMTU}, {"link_mtu", a.LinkMTU}, {"RoceMode", roceMode(a.RoCE)}, {"roce_udp_dport", a.UDPPort},
+			{"NetworkDirect", map[bool]string{true: "disabled", false: "enabled"}[a.NoRDMA]},
 			{"restart_pending", a.Pending},
 		} {
 			b.add(f.name, f.value)

@@ -132,6 +132,9 @@ func showAdapter(w io.Writer, a *nd.Adapter) error {
 	if i.Up {
 		state = "up"
 	}
+	if i.MaxTransferLength == 0 {
+		state += ", no RDMA: the registry key *NetworkDirect is 0"
+	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range []struct {
 		name  string
