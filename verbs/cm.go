@@ -78,6 +78,24 @@ func (d *Device) newXRCID(t command.QPType) (*ID, error) {
 	return id, err
 }
 
+// SetTrafficClass chooses the traffic class of a connection, before Connect or Accept: the DSCP of its packets and messages in the upper
+// six bits (RDMA_OPTION_ID_TOS). 0, as without a call, leaves it to the rules of the port. Errors: ErrState.
+func (id *ID) SetTrafficClass(ctx context.Context, class uint8) error {
+	const op = "set traffic class"
+	c := id.cm
+	c.mu.Lock()
+	state := c.state
+	c.mu.Unlock()
+	if state != cmIdle && state != cmRequested {
+		return newError(op, ErrState, "the connection id is %s, want idle or requested", state)
+	}
+	h, err := c.make()
+	if err != nil {
+		return err
+	}
+	return wrap(op, c.host.backend.CMOption(ctx, command.CMOption{ID: h, Option: command.OptionTOS, Value: uint32(class)}))
+}
+
 // NewServiceID creates an idle id that resolves UD services, see ID.Resolve.
 func (d *Device) NewServiceID() (*ID, error) { return d.newID(command.UDP) }
 

@@ -42,7 +42,7 @@ func (e *Engine) Connect(now clock.Time, id ID, p Connect) error {
 	c.active = true
 	c.local, c.remote = netip.AddrPortFrom(local, c.binding.local.Port()), remote
 	c.attr = e.proposal(c, &p)
-	c.at = c.attr.path()
+	c.at = c.attr.path(p.RulePort)
 	c.maxRetries, c.interval = e.cfg.MaxRetries, interval(e.cfg.ResponseTimeout, e.lifetime(&p))
 	c.tid = e.transaction()
 	timeout := p.Timeout

@@ -234,7 +234,8 @@ func (e *Engine) send(to Peer, m *[mad.Len]byte) {
 }
 
 func datagram(to Peer, m *[mad.Len]byte) Datagram {
-	return Datagram{Local: to.Local, Remote: to.Remote, RemoteQPN: uint32(ib.QPGSI), SL: to.SL, PKey: to.PKey, Global: to.Global, MAD: *m}
+	return Datagram{Local: to.Local, Remote: to.Remote, RemoteQPN: uint32(ib.QPGSI), SL: to.SL, PKey: to.PKey, Global: to.Global,
+		Marks: to.Marks, MAD: *m}
 }
 
 func encode(b *[mad.Len]byte, m mad.Message) {

@@ -160,7 +160,16 @@ type Datagram struct {
 	SL     uint8
 	PKey   ib.PKey
 	Global Global
+	Marks  Marks
 	MAD    [256]byte
+}
+
+// Marks is what the priority and the DSCP of a message follow from on Ethernet, as those of the connection's packets do: the service
+// level and the traffic class of its path, which the request names (IBA 12.6.5), for other answers the traffic class of what they
+// answer; and the port of the connection, for which there may be a rule. The zero value leaves all to the rules.
+type Marks struct {
+	SL, TrafficClass uint8
+	Port             uint16 // 0: there is none, or the program has chosen the traffic class
 }
 
 // Global is the GRH of an InfiniBand MAD, seen from this side: messages go from Local to Remote. The zero
@@ -179,6 +188,7 @@ type Peer struct {
 	SL            uint8
 	PKey          ib.PKey
 	Global        Global
+	Marks         Marks // Ethernet: of what is sent there
 }
 
 // udpSourcePort returns the RoCE v2 UDP source port of a connection between two ports of the RDMA port

@@ -14,10 +14,12 @@ func addrPort(a netip.Addr, port uint16) netip.AddrPort { return netip.AddrPortF
 // route returns the destination of c's messages.
 func (c *conn) route() Peer { return c.at }
 
-// path returns the destination of an active side's messages.
-func (a *Attributes) path() Peer {
+// path returns the destination of an active side's messages. port is that whose rules they follow on Ethernet.
+func (a *Attributes) path(port uint16) Peer {
 	p := Peer{Local: a.LocalGID, Remote: a.RemoteGID, QPN: uint32(ib.QPGSI)}
-	if a.RemoteLID != 0 {
+	if a.RemoteLID == 0 {
+		p.Marks = Marks{a.SL, a.TrafficClass, port}
+	} else {
 		p.Local, p.Remote, p.SL, p.PKey = frame.LIDAddr(a.LocalLID), frame.LIDAddr(a.RemoteLID), a.SL, a.PKey
 	}
 	if a.Global {

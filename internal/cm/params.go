@@ -37,6 +37,8 @@ type Connect struct {
 	AckTimeout uint8
 	// TrafficClass, SL and HopLimit (0: the default of RoCE, 16) of the path.
 	TrafficClass, SL, HopLimit uint8
+	// RulePort is the port whose rules the messages follow on Ethernet; 0: TrafficClass and SL are the program's.
+	RulePort uint16
 
 	// Path is the path to the peer on an InfiniBand fabric; the zero value on Ethernet.
 	Path Path
@@ -72,6 +74,8 @@ type Accept struct {
 	ResponderResources, InitiatorDepth uint8
 	// RNRRetry is used by the peer; 0 to 7.
 	RNRRetry uint8
+	// TrafficClass is that of the messages from now on, on Ethernet; 0: as the request says, or the rules of the port.
+	TrafficClass uint8
 	// Private is at most mad.REPPrivateData (196), or mad.SIDRREPPrivateData (136), bytes.
 	Private []byte
 }

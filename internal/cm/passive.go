@@ -125,6 +125,9 @@ func (e *Engine) request(now clock.Time, l *conn, m *mad.REQ, ip *mad.IPHeader, 
 	c.at, c.again = from, again
 	e.await(l, c)
 	p := &m.Primary
+	if !onInfiniBand(from) {
+		c.at.Marks = Marks{p.SL & 7, p.TrafficClass, l.local.Port()}
+	}
 	c.local, c.remote = barePort(addrPort(ip.Destination, l.local.Port())), barePort(ip.Source)
 	c.remoteID, c.remoteGUID, c.tid = m.LocalCommID, m.LocalCAGUID, m.TransactionID
 	c.reqTID = m.TransactionID
@@ -211,6 +214,7 @@ func (e *Engine) Accept(now clock.Time, id ID, a Accept) (Attributes, error) {
 		return Attributes{}, err
 	}
 	e.claim(c)
+	a.mark(c)
 	t := &c.attr
 	c.flow = !e.cfg.DisableFlowControl && !a.NoFlowControl && !a.SRQ && !t.Type.XRC()
 	t.LocalQPN = a.QPN
@@ -220,6 +224,13 @@ func (e *Engine) Accept(now clock.Time, id ID, a Accept) (Attributes, error) {
 	e.enter(c, stateRepSent)
 	e.ask(now, c, e.rep(c, &a))
 	return c.attr, nil
+}
+
+// mark lets the messages of c from now on have the traffic class that its program has chosen, if it has.
+func (a *Accept) mark(c *conn) {
+	if a.TrafficClass != 0 && !onInfiniBand(c.at) {
+		c.at.Marks.TrafficClass, c.at.Marks.Port = a.TrafficClass, 0
+	}
 }
 
 func (a *Accept) check(message string, limit int) error {

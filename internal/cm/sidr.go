@@ -57,6 +57,7 @@ func (e *Engine) receiveSIDRREQ(now clock.Time, m *mad.SIDRREQ, from Peer) {
 	c.attr = Attributes{Type: command.UD, MTU: e.cfg.MTU, PKey: key, LocalGID: from.Local, RemoteGID: from.Remote,
 		HopLimit: frame.DefaultHopLimit, FlowLabel: flowLabel(c.local.Port(), c.remote.Port()),
 		SrcPort: udpSourcePort(c.local.Port(), c.remote.Port())}
+	c.at.Marks.Port = l.local.Port()
 	if onInfiniBand(from) { // a SIDR_REQ contains no path: the way back is that by which it came
 		c.attr.LocalLID, _ = frame.AddrLID(from.Local)
 		c.attr.RemoteLID, _ = frame.AddrLID(from.Remote)
@@ -78,6 +79,7 @@ func (e *Engine) acceptSIDR(now clock.Time, c *conn, a *Accept) (Attributes, err
 		return Attributes{}, err
 	}
 	e.claim(c)
+	a.mark(c)
 	c.attr.LocalQPN, c.attr.QKey = a.QPN, a.QKey
 	if a.QKey == 0 {
 		c.attr.QKey = ib.QKeyRDMAUDP

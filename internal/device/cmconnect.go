@@ -178,6 +178,7 @@ func (o *cmid) connect(r *command.CMConnect, q *qp, remote netip.AddrPort) error
 			n.SL, n.TrafficClass = uint8(max(p.Priority, 0)), uint8(max(p.DSCP, 0))<<2
 		}
 	}
+	n.RulePort = o.choice.port
 	if n.Type = o.likely(); q != nil {
 		n.QPN, n.SRQ, n.Type = q.number, q.srq != nil, q.tq.Type()
 	}

@@ -167,7 +167,7 @@ func (o *cmid) accept(p *command.ConnParam, q *qp) error {
 	n := cm.Accept{
 		QPN: p.QPN, QKey: p.QKey, SRQ: p.SRQ != 0, NoFlowControl: p.FlowControl == 0,
 		ResponderResources: p.ResponderResources, InitiatorDepth: p.InitiatorDepth, RNRRetry: p.RNRRetry,
-		Private: p.Private[:p.PrivateLen],
+		Private: p.Private[:p.PrivateLen], TrafficClass: o.traffic,
 	}
 	if q != nil {
 		n.QPN, n.SRQ = q.number, q.srq != nil

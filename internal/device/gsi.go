@@ -37,6 +37,11 @@ func (s services) Prepare(r *frame.Route) error {
 	return s.a.prepare(r)
 }
 
+// Mark implements gsi.Adapter. A rule for the port of a connection comes before what its path says, which follows from it.
+func (s services) Mark(r *frame.Route, m cm.Marks) {
+	s.a.mark(r, choice{sl: m.SL, class: m.TrafficClass, port: m.Port, told: true})
+}
+
 // SameHost implements gsi.Adapter.
 func (s services) SameHost(local, remote netip.Addr) *gsi.QP1 {
 	if b := s.a.sameHostOf(local, remote); b != nil {

@@ -67,6 +67,75 @@ func TestPolicies_OfConnections(t *testing.T) {
 	}
 }
 
+// TestMarks_OfMessages: the messages of the connection manager leave where the packets of their connection do: by the traffic class
+// that the program has chosen for its id, on either side, by a policy for the port, whose priority and DSCP the request names for the
+// peer's answers, else by applications and the default.
+func TestMarks_OfMessages(t *testing.T) {
+	const at, none = 4450, port.Untagged
+	policy := func(text string) qos.Policies {
+		p, err := qos.ParsePolicy("ND", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return qos.Policies{p}
+	}
+	for _, x := range []struct {
+		name           string
+		asks, accepts  uint32 // traffic classes of the ids
+		marking        qos.Marking
+		applications   []qos.Application
+		byDSCP         bool // of the side that accepts
+		left, answered int
+		class          int // priority of the DSCP with which the requests arrive
+	}{
+		{name: "nothing", left: none},
+		{name: "a traffic class", asks: 26 << 2, marking: qos.Marking{ByDSCP: true}, byDSCP: true, left: 3, answered: 3, class: 3},
+		{name: "a traffic class, by which nobody goes", asks: 26 << 2, left: none, class: 3},
+		{name: "one of each", asks: 26 << 2, accepts: 18 << 2, marking: qos.Marking{ByDSCP: true}, byDSCP: true, left: 3, answered: 2, class: 3},
+		{name: "a policy", marking: qos.Marking{Policies: policy("netdirect=4450,priority=5,dscp=10")}, left: 5, answered: 5, class: 1},
+		{name: "a policy of priority 0", marking: qos.Marking{Default: 3, Policies: policy("netdirect=4450,priority=0")}, left: none},
+		{name: "a class before a policy", asks: 34 << 2, marking: qos.Marking{ByDSCP: true, Policies: policy("netdirect=4450,priority=5")},
+			left: 4, class: 4},
+		{name: "an application", applications: []qos.Application{{Selector: qos.UDP, Protocol: 4791, Priority: 6}}, left: 6},
+		{name: "the default", marking: qos.Marking{Default: 2}, left: 2},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			a, b := whole{"datagrams", overDatagrams}.on(stationsOf(0, false)).make(t, AdapterConfig{Path: PathWire})
+			own := qos.Operative{Settings: qos.Defaults()}
+			b.check(b.host.SetPriorities(b.adapter, Priorities{Own: own, Received: qos.Classifier{ByDSCP: true},
+				Marking: qos.Marking{Tags: true, ByDSCP: x.byDSCP}}))
+			own.Applications, x.marking.Tags = x.applications, true
+			a.check(a.host.SetPriorities(a.adapter, Priorities{Own: own, Marking: x.marking}))
+			q, r := a.qp(command.CreateQP{}, a.cq(16)), b.qp(command.CreateQP{}, b.cq(16))
+			listener, err := b.c.CMCreate(bg, command.CMCreate{Adapter: b.adapter, Space: command.TCP})
+			b.check(err)
+			to, err := b.c.CMBind(bg, listener, command.Endpoint{Addr: command.AddrFrom(b.addr), Port: at})
+			b.check(err)
+			b.check(b.c.CMListen(bg, listener, 0))
+			id, err := a.c.CMCreate(bg, command.CMCreate{Adapter: a.adapter, Space: command.TCP})
+			a.check(err)
+			a.check(a.c.CMOption(bg, command.CMOption{ID: id, Option: command.OptionTOS, Value: x.asks}))
+			a.dial(command.CMConnect{ID: id, QP: q.q.Handle, Remote: to, Param: usualParam})
+			asked := b.event(command.EventConnectRequest)
+			b.check(b.c.CMOption(bg, command.CMOption{ID: asked.NewID, Option: command.OptionTOS, Value: x.accepts}))
+			b.check(b.c.CMAccept(bg, command.CMAccept{ID: asked.NewID, QP: r.q.Handle, Param: usualParam}))
+			a.event(command.EventConnectResponse)
+			a.check(a.c.CMEstablish(bg, id))
+			b.event(command.EventEstablished)
+			from, back := a.host.Counters()[a.adapter], b.host.Counters()[b.adapter]
+			if n := from.Sent[x.left].Packets; n < 2 { // the request, and that it is ready to use
+				t.Errorf("%d messages left at priority %d: %v", n, x.left, from.Sent)
+			}
+			if n := back.Sent[x.answered].Packets; n < 1 {
+				t.Errorf("%d answers left at priority %d: %v", n, x.answered, back.Sent)
+			}
+			if n := back.Arrived[x.class].Packets; n < 2 {
+				t.Errorf("%d messages arrived with a DSCP of priority %d: %v", n, x.class, back.Arrived)
+			}
+		})
+	}
+}
+
 // TestRules_ActOnConnections: policies, the default priority and applications that change act at once on what is connected and on
 // address handles, while messages are under way: none is lost, and none overtakes another.
 func TestRules_ActOnConnections(t *testing.T) {

@@ -58,13 +58,14 @@ func (q *qp) remark() {
 	}
 }
 
-// remark lets the connections and address handles that exist have the marks of the port's rules as they are now: these act at once
+// remark lets connections, their messages and address handles have the marks of the port's rules as they are now: these act at once
 // (Windows applies policies to connections that exist, and what DCBX agrees acts when it is agreed).
 func (p *portLoop) remark() {
 	for _, a := range p.functions {
 		if a.ib != nil {
 			continue
 		}
+		a.function.GSI.Remark()
 		a.resizeRaw() // which tells them the priority of frames, too
 		for _, q := range a.byNumber {
 			q.remark()

@@ -23,6 +23,7 @@ type programs struct {
 
 func (p *programs) CatchUp(clock.Time)                       {}
 func (p *programs) Prepare(*frame.Route) error               { return nil }
+func (p *programs) Mark(*frame.Route, cm.Marks)              {}
 func (p *programs) SameHost(netip.Addr, netip.Addr) *gsi.QP1 { return nil }
 func (p *programs) Event(clock.Time, *cm.Event)              {}
 func (p *programs) Raised(clock.Time, *transport.Event)      { p.raised++ }

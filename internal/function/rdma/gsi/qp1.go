@@ -10,6 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/function/rdma/ibport"
 	"github.com/softvpi/softvpi/internal/transport"
+	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -30,6 +31,8 @@ type Adapter interface {
 	CatchUp(now clock.Time)
 	// Prepare completes a route to a peer's QP1. Errors are *command.Error.
 	Prepare(r *frame.Route) error
+	// Mark gives a route on Ethernet its priority, and what its packets carry of it.
+	Mark(r *frame.Route, m cm.Marks)
 	// SameHost returns the QP1 of this host to which a message may be handed without a packet, nil if none.
 	SameHost(local, remote netip.Addr) *QP1
 	// Event handles an event of the connection manager.
@@ -61,6 +64,7 @@ type peer struct {
 	local, remote netip.Addr
 	sl            uint8
 	global        cm.Global
+	marks         cm.Marks // Ethernet
 }
 
 // New returns the QP1 of an adapter.
@@ -103,6 +107,9 @@ func (g *QP1) receive(now clock.Time, d *transport.Datagram) {
 		return
 	}
 	from := cm.Peer{Local: d.Dst, Remote: d.Src, QPN: d.SrcQP, SL: d.SL, PKey: d.PKey}
+	if g.IB == nil { // an answer has the class of what it answers (IBA 13.5.4.3), but not a mark of congestion
+		from.Marks.TrafficClass = d.TrafficClass &^ eth.ECNMask
+	}
 	if d.Global {
 		from.Global = cm.Global{Local: d.DGID, Remote: d.SGID, TrafficClass: d.TrafficClass, FlowLabel: d.FlowLabel}
 	}

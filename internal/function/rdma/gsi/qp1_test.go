@@ -11,6 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/transport"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 // port is an adapter with nothing but its QP1. It records what QP1 asks of it and the events of its connections.
@@ -25,6 +26,7 @@ type port struct {
 	failures []cm.Failure
 	request  cm.ID
 	caughtUp int
+	rules    map[uint16]uint8 // priorities of connections by their ports
 }
 
 func (p *port) CatchUp(clock.Time) { p.caughtUp++ }
@@ -33,6 +35,14 @@ func (p *port) Prepare(r *frame.Route) error {
 	p.prepared++
 	r.SrcPort, r.DstPort = 0xc000, 4791
 	return p.refusal
+}
+
+// Mark gives a route its service level as its priority, or that of its port's rule.
+func (p *port) Mark(r *frame.Route, m cm.Marks) {
+	r.Priority, r.TrafficClass = m.SL, m.TrafficClass
+	if m.Port != 0 {
+		r.Priority = p.rules[m.Port]
+	}
 }
 
 func (p *port) SameHost(_, remote netip.Addr) *QP1 {
@@ -132,6 +142,44 @@ func TestRoutes(t *testing.T) {
 		out[0].Route.SrcPort != 0xc000 {
 		t.Errorf("%d packets, the first with the route %+v; want 3 with one route", n, out[0].Route)
 	}
+}
+
+// TestMarks: messages leave with the service level and the traffic class of the path, and those by the rules of a port at the priority
+// that these say when they are sent; an answer has the class of what it answers, without its mark of congestion.
+func TestMarks(t *testing.T) {
+	a, b := newPort(t, "10.0.0.1"), newPort(t, "10.0.0.2")
+	a.rules = map[uint16]uint8{9: 6}
+	ask := func(sl, class uint8, rule uint16) {
+		id, err := a.qp1.CM.Open(command.TCP, 0)
+		a.check(err)
+		a.check(a.qp1.CM.Connect(0, id, cm.Connect{Remote: netip.AddrPortFrom(b.addr, 9), Local: a.addr, QPN: 17,
+			SL: sl, TrafficClass: class, RulePort: rule}))
+		a.qp1.Step(0)
+	}
+	out := make([]frame.Out, 4)
+	sent := func(p *port, priority, class uint8) {
+		t.Helper()
+		if got := p.qp1.Engine.Pending(); got != 1<<priority {
+			t.Fatalf("messages wait at the priorities %08b, want one at %d", got, priority)
+		}
+		if n := p.qp1.Engine.Transmit(0, priority, out); n != 1 || out[0].Route.TrafficClass != class {
+			t.Fatalf("%d messages, traffic class %#x, want %#x", n, out[0].Route.TrafficClass, class)
+		}
+	}
+	ask(5, 0x68, 0)
+	sent(a, 5, 0x68)
+	ask(5, 0x68, 9)
+	sent(a, 6, 0x68)
+	a.rules[9] = 2
+	a.qp1.Remark()
+	ask(5, 0x68, 9)
+	sent(a, 2, 0x68)
+
+	in := frame.In{Src: a.addr, Dst: b.addr, TrafficClass: 0x68 | eth.ECNMarked, HopLimit: 64}
+	in.Data = append(slices.Clone(out[0].Head[frame.HeadRoom:out[0].HeadEnd]), out[0].Payload...)
+	b.qp1.Engine.Receive(0, []frame.In{in})
+	b.qp1.Step(0)
+	sent(b, 0, 0x68) // nobody listens
 }
 
 // TestNoRoute: an attempt to connect without a route fails at once, with the class of the system's error.

@@ -31,12 +31,12 @@ func (g *QP1) send(now clock.Time, d *cm.Datagram) {
 		return
 	}
 	if g.IB != nil {
-		if r := g.routeIB(peer{d.Local, d.Remote, d.SL, d.Global}); r != nil {
+		if r := g.routeIB(peer{local: d.Local, remote: d.Remote, sl: d.SL, global: d.Global}); r != nil {
 			_ = g.Engine.SendDatagram(r, d.RemoteQPN, g.IB.MemberKey(d.PKey), d.MAD[:])
 		}
 		return
 	}
-	r, err := g.route(peer{local: d.Local, remote: d.Remote})
+	r, err := g.route(peer{local: d.Local, remote: d.Remote, marks: d.Marks})
 	if err != nil {
 		kind := link.HostUnreachable
 		if errors.Is(err, &command.Error{Code: command.NetworkUnreachable}) {
@@ -61,7 +61,18 @@ func (g *QP1) route(k peer) (*frame.Route, error) {
 	if r := g.routes[k]; r != nil {
 		return r, nil
 	}
-	return g.keep(k, &frame.Route{Src: k.local, Dst: k.remote})
+	r, err := g.keep(k, &frame.Route{Src: k.local, Dst: k.remote})
+	if err == nil {
+		g.Adapter.Mark(r, k.marks)
+	}
+	return r, err
+}
+
+// Remark lets what is sent from now on have the marks of the port's rules as they are now.
+func (g *QP1) Remark() {
+	for k, r := range g.routes {
+		g.Adapter.Mark(r, k.marks)
+	}
 }
 
 // routeIB returns the route of MADs between two LIDs; nil if the addresses are not LIDs.
