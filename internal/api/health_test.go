@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"reflect"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,9 +55,10 @@ func TestHealth_Statuses(t *testing.T) {
 func TestProbe_Stuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &probe{limit: healthPatience}
-		asked, goes := 0, make(chan struct{})
+		var asked atomic.Int32
+		goes := make(chan struct{})
 		overview := func() Status {
-			asked++
+			asked.Add(1)
 			<-goes
 			return Status{}
 		}
@@ -67,8 +69,8 @@ func TestProbe_Stuck(t *testing.T) {
 				t.Errorf("%+v, %v", h, err)
 			}
 		}
-		if took := time.Since(begin); took != 3*healthPatience || asked != 1 {
-			t.Errorf("three probes took %v and asked %d times, want %v and once", took, asked, 3*healthPatience)
+		if took := time.Since(begin); took != 3*healthPatience || asked.Load() != 1 {
+			t.Errorf("three probes took %v and asked %d times, want %v and once", took, asked.Load(), 3*healthPatience)
 		}
 		close(goes)
 		synctest.Wait()
