@@ -51,7 +51,7 @@ var mlx5Events = []Event{
 	mlx5(0x8024, "NoLSO", Warning, "{Adapter}: firmware {Firmware} has no large send offload."),
 	mlx5(0x8025, "NoChecksumOffload", Warning, "{Adapter}: firmware {Firmware} has no checksum offload."),
 	raised(mlx5(0x8026, "ResetFailed", Error, "{Adapter}: the reset requested by the system failed.")),
-	mlx5(0x8027, "DumpAfterError", Warning, "{Adapter}: dump {File} was written after a fatal error."),
+	raised(mlx5(0x8027, "DumpAfterError", Warning, "{Adapter}: dump {File} was written after a fatal error.")),
 	raised(mlx5(0x8028, "DumpOnRequest", Informational, "{Adapter}: dump {File} was written on request.")),
 	raised(event(75, "DelayDropTimeout", sourceMLX5, MLX5, Warning,
 		"{Adapter}: no receive was posted to queue {Queue} in time, so dropless mode is now off.", droplessSources...)),

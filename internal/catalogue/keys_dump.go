@@ -102,8 +102,9 @@ var stateDumpKeys = []Key{
 	{
 		Name: "EnableDumpOnUnknownLink", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: perDriver,
 		Type:     DWORD,
+		Status:   Built,
 		Defaults: always(0), Choices: disableEnable,
-		Description: "Dumps when the state of a port becomes unknown.",
+		Description: "Dumps when the state of a port becomes unknown: its interface is gone.",
 		Sources:     stateDumpMLX5,
 	},
 	{
@@ -116,6 +117,7 @@ var stateDumpKeys = []Key{
 	{
 		Name: "DisableDumpOnEqStuck", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: perDriver,
 		Type:     DWORD,
+		Status:   Built,
 		Defaults: always(0), Choices: dumpUnless,
 		Description: "Leaves out the dump when an event queue is stuck.",
 		Sources:     stateDumpMLX5,
@@ -123,6 +125,7 @@ var stateDumpKeys = []Key{
 	{
 		Name: "DisableDumpOnTxCqStuck", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: perDriver,
 		Type:     DWORD,
+		Status:   Built,
 		Defaults: always(0), Choices: dumpUnless,
 		Description: "Leaves out the dump when a completion queue of sends is stuck.",
 		Sources:     stateDumpMLX5,
@@ -130,6 +133,7 @@ var stateDumpKeys = []Key{
 	{
 		Name: "DisableDumpOnRxCqStuck", Base: DriverService, Path: "Diag", Group: groupStateDump, Generations: MLX5, Scope: perDriver,
 		Type:     DWORD,
+		Status:   Built,
 		Defaults: always(0), Choices: dumpUnless,
 		Description: "Leaves out the dump when a completion queue of receives is stuck.",
 		Sources:     stateDumpMLX5,
@@ -151,7 +155,7 @@ var stateDumpKeys = []Key{
 	},
 	{
 		Name: "DumpModeFlags", Base: Absolute, Path: services + `ipoib6\Parameters`, Group: groupStateDump, Generations: MLX4,
-		Scope: perDriver | ofIPoIB, Type: DWORD,
+		Scope: perDriver | ofIPoIB, Type: DWORD, Status: Built,
 		Defaults: always(0), Min: 0, Max: 0x1C, Step: 4, Hex: true,
 		Description: "Port states of IPoIB ports that cause no dump: 0x4 down, 0x8 none, 0x10 up.",
 		Chosen:      "That other bits are refused.",

@@ -68,6 +68,7 @@ type adapter struct {
 	present bool       // the port's address exists on its interface
 	wire    link.State // of the port, as it was followed last
 	held    bool       // an interface has had the port's address
+	gone    bool       // no interface has it any more
 
 	conflictDue clock.Time // when subscribers may be told again that somebody has one of its addresses
 	path        PathPolicy

@@ -1,10 +1,12 @@
 package device
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device/notify"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/testbed/await"
@@ -148,4 +150,28 @@ func TestPortDown_Connections(t *testing.T) {
 	time.Sleep(20 * time.Millisecond) // the request is lost, whenever this ends
 	b.setLink(true)
 	b.event(command.EventConnectRequest)
+}
+
+// TestPortUnknown: subscribers are told once that the interface of a port is gone, after they are told that the port is down, and
+// again when it goes another time.
+func TestPortUnknown(t *testing.T) {
+	a, _ := onOneHost(t, PathAuto)
+	var told []notify.Flags
+	cancel := a.host.Subscribe(func(c notify.Change) {
+		if c.Adapter == a.adapter {
+			told = append(told, c.Flags)
+		}
+	})
+	there := systemWire{State: link.State{Up: true}, mtu: 65536}
+	for _, w := range []systemWire{there, {gone: true}, {gone: true}, there, {gone: true}} {
+		a.host.lock()
+		a.host.adapters[a.adapter].heed(w)
+		a.host.finish()
+	}
+	a.host.Settle()
+	cancel()
+	want := []notify.Flags{notify.Down, notify.Unknown, notify.Up, notify.Down, notify.Unknown}
+	if !slices.Equal(told, want) {
+		t.Errorf("subscribers are told %v, want %v", told, want)
+	}
 }

@@ -204,7 +204,8 @@ func (a *adapter) heed(w systemWire) {
 	if a.held = a.held || !w.gone; !a.held {
 		return
 	}
-	if w.gone {
+	vanished := w.gone && !a.gone
+	if a.gone = w.gone; w.gone {
 		w.State = a.wire
 		w.Up = false
 	}
@@ -214,7 +215,10 @@ func (a *adapter) heed(w systemWire) {
 		return
 	}
 	a.setWire(w.State)
-	if !w.gone {
+	switch {
+	case vanished:
+		a.report(notify.Unknown)
+	case !w.gone:
 		a.followMTU(w.mtu)
 	}
 }

@@ -57,7 +57,7 @@ type Driver struct {
 	captures captures
 	pages    pages
 	commands *commandlog.Log // of the commands of attached programs
-	dumps    sync.Mutex      // held while writing a dump
+	dumps    dumps
 	ipoib    ipoibPorts
 	recover  bool // the previous driver did not stop cleanly
 	up       bool
@@ -88,6 +88,7 @@ func Start(ctx context.Context, cfg config.Config, o Options) (*Driver, error) {
 	}
 	d := &Driver{cfg: cfg, version: o.Version, started: time.Now(), log: o.Log, commands: commandlog.New(len(cfg.Adapters))}
 	d.ipoib.d = d
+	d.commands.Failed = d.commandFailed
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
@@ -176,6 +177,7 @@ func (d *Driver) Close() error {
 		d.tellStopped()
 	}
 	d.ipoib.close()
+	d.dumps.close()
 	if d.host != nil {
 		errs = append(errs, d.host.Close())
 	}

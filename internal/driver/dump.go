@@ -37,22 +37,21 @@ func (d *Driver) Dump(adapter string, kind api.DumpKind) (api.Dump, error) {
 	case api.StateDump:
 		return d.dumpOnRequest(index)
 	case api.DumpMeNow:
-		return d.dumpMeNow(index)
+		return d.incident(index, dump.User, "")
 	}
 	return api.Dump{}, api.Wrong("kind", fmt.Sprintf("%q", kind), "state, dump-me-now")
 }
 
-// dumpOnRequest writes a set of files at a user's request (tag u of WinOF, o of WinOF-2).
+// dumpOnRequest writes a set of files at a user's request.
 func (d *Driver) dumpOnRequest(index uint32) (api.Dump, error) {
-	r := d.running[index]
-	if r.Generation == catalogue.MLX5 && d.now(r, "MstDumpMode") == 0 {
+	r, e, name := d.running[index], dump.OnRequest, "oid"
+	if r.Generation == catalogue.MLX4 {
+		e, name = dump.OnControl, "ioctl"
+	}
+	if !d.dumps.wants(d, r, e) {
 		return api.Dump{}, errDumpsOff
 	}
-	s := dump.Set{Tag: "o", Event: "oid"}
-	if r.Generation == catalogue.MLX4 {
-		s = dump.Set{Tag: "u", Event: "ioctl"}
-	}
-	out, err := d.dumpSet(index, s)
+	out, err := d.dumpSet(index, dump.Set{Tag: e.Tag, Event: name})
 	if err == nil && r.Generation == catalogue.MLX5 { // WinOF has no such event
 		d.events.Raise(r.Generation, events.DumpOnRequest{Adapter: r.Name, File: out.Files[0]})
 	}
@@ -76,25 +75,29 @@ func (d *Driver) dumpSet(index uint32, s dump.Set) (api.Dump, error) {
 	return out, nil
 }
 
-// dumpMeNow writes a folder at a user's request (WinOF 5.50, 4.7).
-func (d *Driver) dumpMeNow(index uint32) (api.Dump, error) {
+// incident writes a folder about an adapter's device (dump me now: WinOF 5.50, 4.7) for a reason, which becomes part of the folder's
+// name ("": NA), and raises the event of its success or failure.
+func (d *Driver) incident(index uint32, source dump.Source, reason string) (api.Dump, error) {
 	r, name := d.running[index], d.cfg.Slot(int(index)).Device
-	root, folder, names, err := d.writeIncident(index)
+	root, folder, names, err := d.writeIncident(index, source, reason)
 	if err != nil {
 		if r.Generation == catalogue.MLX4 { // WinOF-2 has no such event
 			d.events.Raise(r.Generation, events.DumpMeNowFailed{Device: name, Root: root, Failure: err, Status: 1})
 		}
 		return api.Dump{}, fmt.Errorf("dump me now: %w", err)
 	}
-	if r.Generation == catalogue.MLX4 {
+	switch {
+	case r.Generation == catalogue.MLX4:
 		d.events.Raise(r.Generation, events.DumpMeNow{Device: name, Folder: folder, Root: root})
-	} else {
+	case source == dump.User:
 		d.events.Raise(r.Generation, events.DumpOnRequest{Adapter: r.Name, File: folder})
+	default:
+		d.events.Raise(r.Generation, events.DumpAfterError{Adapter: r.Name, File: folder})
 	}
 	return api.Dump{Kind: api.DumpMeNow, Directory: folder, Files: names}, nil
 }
 
-func (d *Driver) writeIncident(index uint32) (root, folder string, paths []string, err error) {
+func (d *Driver) writeIncident(index uint32, source dump.Source, reason string) (root, folder string, paths []string, err error) {
 	r := d.running[index]
 	root = d.text(r, "DumpMeNowDirectory")
 	if root, err = dump.Directory(root, d.temp()); err != nil {
@@ -107,7 +110,7 @@ func (d *Driver) writeIncident(index uint32) (root, folder string, paths []strin
 	at := d.cfg.Slot(int(index))
 	files = append(files, dump.File{Type: "commands", Text: dump.Commands(d.recentCommands(at))})
 	i := dump.Incident{
-		Device: at.Device, Type: "GENERAL", Source: "USER", Reason: "NA", Time: time.Now(),
+		Device: at.Device, Type: "GENERAL", Source: source, Reason: reason, Time: time.Now(),
 		Total: int(d.now(r, "DumpMeNowTotalCount")), Preserved: int(d.now(r, "DumpMeNowPreservedCountMin")),
 	}
 	d.dumps.Lock()
@@ -194,31 +197,4 @@ func (d *Driver) text(r *running, name string) string {
 	d.settings.RLock()
 	defer d.settings.RUnlock()
 	return r.word(name)
-}
-
-// dumpPort writes a set of files when the link of an adapter came up or went down, if the keys ask for it:
-// with WinOF unless DumpModeFlags excludes it, with WinOF-2 if EnableDumpOnPortDown is set (WinOF 5.50,
-// 6.9; WinOF-2 1.21, 5.6).
-func (d *Driver) dumpPort(index uint32, up bool) {
-	r := d.running[index]
-	const notDown, notUp = 1 << 2, 1 << 4 // of DumpModeFlags
-	kind, change, wanted := "eth", "down", false
-	if r.cable() != nil {
-		kind = "ib"
-	}
-	switch flags := d.now(r, "DumpModeFlags"); {
-	case up:
-		change, wanted = "up", r.Generation == catalogue.MLX4 && flags&notUp == 0
-	case r.Generation == catalogue.MLX4:
-		wanted = flags&notDown == 0
-	default:
-		wanted = d.now(r, "MstDumpMode") != 0 && d.now(r, "EnableDumpOnPortDown") != 0
-	}
-	if !wanted {
-		return
-	}
-	name := fmt.Sprintf("%s-%s-%d", kind, change, d.cfg.Slot(int(index)).Port)
-	if _, err := d.dumpSet(index, dump.Set{Tag: "p", Event: name}); err != nil {
-		d.log.Warn("no dump of a change of the port", "adapter", r.Name, "error", err)
-	}
 }

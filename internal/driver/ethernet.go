@@ -2,6 +2,7 @@ package driver
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/driver/dump"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/function/ethernet"
 	"github.com/softvpi/softvpi/internal/function/ethernet/filter"
@@ -144,10 +146,12 @@ func (d *Driver) tellStuck(i int, e ethernet.Event) {
 	if e.Kind == ethernet.SendTimeout {
 		d.events.Raise(r.Generation, events.SendTimeout{Adapter: r.Name, Queue: e.Queue, Function: at.Port - 1})
 		d.events.Raise(r.Generation, events.SendHardwareStuck{Device: at.Device})
+		d.dumps.on(d, uint32(i), dump.SendCQStuck, fmt.Sprintf("txcq-stuck-%d", e.Queue))
 		return
 	}
 	d.events.Raise(r.Generation, events.ReceiveTimeout{Adapter: r.Name, Queue: e.Queue, Function: at.Port - 1})
 	d.events.Raise(r.Generation, events.ReceiveSoftwareStuck{Device: at.Device})
+	d.dumps.on(d, uint32(i), dump.RecvCQStuck, fmt.Sprintf("rxcq-stuck-%d", e.Queue))
 }
 
 // ethernetWords returns the counters of the interface of adapter i's Ethernet function.

@@ -48,6 +48,10 @@ var acting = map[string]func(*testing.T){
 	"pkt_rate_low":               TestModerationKeys,
 	"pkt_rate_high":              TestModerationKeys,
 	"DumpEventsNum":              TestDumpEventsNum,
+	"EnableDumpOnUnknownLink":    TestStateDumpsOfEvents,
+	"DisableDumpOnEqStuck":       TestStateDumpsOfEvents,
+	"DisableDumpOnTxCqStuck":     TestStateDumpsOfEvents,
+	"DisableDumpOnRxCqStuck":     TestStateDumpsOfEvents,
 	"PortType1":                  TestPortSensesItsProtocol,
 	"PortType2":                  TestIllegalPorts,
 	// The effect of their values is tested in package ipoib, with a scripted clock.

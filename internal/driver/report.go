@@ -9,6 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/device/notify"
+	"github.com/softvpi/softvpi/internal/driver/dump"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/ipc/server"
 	"github.com/softvpi/softvpi/internal/pause"
@@ -107,14 +108,17 @@ func (d *Driver) adapterChanged(c notify.Change) {
 	}
 	if c.Flags&notify.Down != 0 {
 		d.events.Raise(r.Generation, events.LinkDown{Adapter: r.Name, Port: uint32(d.cfg.Slot(int(c.Adapter)).Port)})
-		d.dumpPort(c.Adapter, false)
+		d.dumpPort(c.Adapter, dump.PortDown)
+	}
+	if c.Flags&notify.Unknown != 0 {
+		d.dumpPort(c.Adapter, dump.PortUnknown)
 	}
 	if c.Flags&notify.RDMADisabled != 0 {
 		d.events.Raise(r.Generation, events.AdapterStopped{Adapter: r.Name})
 	}
 	if c.Flags&notify.Up != 0 {
 		d.events.Raise(r.Generation, events.LinkUp{Adapter: r.Name, Port: uint32(d.cfg.Slot(int(c.Adapter)).Port)})
-		d.dumpPort(c.Adapter, true)
+		d.dumpPort(c.Adapter, dump.PortUp)
 	}
 	if c.Flags&notify.OtherMode != 0 {
 		mode := "v2"

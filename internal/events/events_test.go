@@ -27,7 +27,7 @@ var kinds = []Event{
 	ReceiveSoftwareStuck{},
 	MulticastAddress{}, RegistrySetAside{}, NothingKept{}, DriverStarted{},
 	DriverStopped{}, DriverRecovered{}, SelfCheckFailed{}, ProgramDied{}, ProgramDisconnected{}, ProgramRefused{}, ResetByDriver{},
-	ResetFinished{}, ResetFailed{}, DumpOnRequest{}, DumpMeNow{}, DumpMeNowFailed{}, LogRepaired{}, Repeated{},
+	ResetFinished{}, ResetFailed{}, DumpOnRequest{}, DumpAfterError{}, DumpMeNow{}, DumpMeNowFailed{}, LogRepaired{}, Repeated{},
 }
 
 func symbolOf(e Event) string { return reflect.TypeOf(e).Name() }

@@ -225,6 +225,8 @@ type (
 	ResetFailed struct{ Adapter string }
 	// DumpOnRequest says where a requested dump is, on mlx5.
 	DumpOnRequest struct{ Adapter, File string }
+	// DumpAfterError says where a dump is that an error of the adapter has caused, on mlx5.
+	DumpAfterError struct{ Adapter, File string }
 	// DumpMeNow says where a dump requested with dump-me-now is, on mlx4.
 	DumpMeNow struct{ Device, Folder, Root string }
 	// DumpMeNowFailed says why there is no dump.
@@ -306,6 +308,7 @@ func (ResetByDriver) event()        {}
 func (ResetFinished) event()        {}
 func (ResetFailed) event()          {}
 func (DumpOnRequest) event()        {}
+func (DumpAfterError) event()       {}
 func (DumpMeNow) event()            {}
 func (DumpMeNowFailed) event()      {}
 func (LogRepaired) event()          {}

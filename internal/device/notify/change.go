@@ -17,6 +17,7 @@ const (
 	OtherMode   // RoCE packets of another mode than the adapter's have arrived for it
 	SmallMTU    // the MTU of its wire has become too small for RoCE
 	SameAddress // somebody else on the wire has one of its addresses, which is Addr
+	Unknown     // its interface is gone, so that the state of its link is not known any more
 )
 
 // Change is reported to subscribers when the state of an adapter changes.

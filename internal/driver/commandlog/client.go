@@ -96,6 +96,9 @@ func (c *Client) End(b server.Begun, reply []byte, err error) {
 		}
 	}
 	c.log.adapters[adapter].add(b.Op, r)
+	if r.Failure == command.Internal && c.log.Failed != nil {
+		c.log.Failed(adapter, r)
+	}
 }
 
 // changed records which adapters objects have after a command, and returns the adapter of the command.

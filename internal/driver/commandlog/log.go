@@ -13,6 +13,9 @@ import (
 // Log counts the commands that programs give to the adapters, and keeps the latest of each adapter.
 // Commands that concern no adapter are not recorded. Its methods may be called at any time.
 type Log struct {
+	// Failed, if set, is called with each command that the driver itself could not carry out; not with those that it refused, for
+	// which their programs are to blame. It must return at once.
+	Failed   func(adapter int, r Record)
 	adapters []*adapterCommands
 }
 

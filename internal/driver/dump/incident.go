@@ -14,12 +14,21 @@ import (
 type Incident struct {
 	Device string
 	Type   string // "GENERAL"
-	Source string // who requested it: "USER", or "SH" for self-healing
-	Reason string // "NA" if there is none
+	Source Source
+	Reason string // "": NA
 	Time   time.Time
 	// Total is how many folders are kept; the first Preserved of them are never removed to make room.
 	Total, Preserved int
 }
+
+// Source is who requests a dump-me-now.
+type Source string
+
+// The sources (WinOF 5.50, 4.7.1 and 4.7.2).
+const (
+	User        Source = "USER"
+	SelfHealing Source = "SH"
+)
 
 // errFull says that there is no room for a dump.
 var errFull = errors.New("all dumps that may be kept are preserved")
@@ -74,7 +83,7 @@ func (i Incident) Write(root string, files []File) (folder string, err error) {
 }
 
 func (i Incident) name() string {
-	return fmt.Sprintf("dmn-%s-%s-%s-%s--%s", part(i.Device), part(i.Type), part(i.Source), part(i.Reason), i.Time.Format(incidentTime))
+	return fmt.Sprintf("dmn-%s-%s-%s-%s--%s", part(i.Device), part(i.Type), part(string(i.Source)), part(i.Reason), i.Time.Format(incidentTime))
 }
 
 // part makes text usable between the dashes of a folder's name.
