@@ -12,7 +12,7 @@ import (
 // response handles a packet from the responder (IBA 9.7.5.1). rest is what follows the BTH, pad included;
 // data is the payload.
 func (q *QP) response(now clock.Time, op ib.Opcode, psn ib.PSN, rest, data []byte) {
-	s := &q.req
+	s := q.req
 	c := &q.eng.counters
 	if q.state != command.RTS && q.state != command.SQD {
 		c.WrongState++
@@ -58,7 +58,7 @@ func (q *QP) wantsTurn() bool { return (q.state == command.RTS || q.req.cur != n
 // response has not arrived: it must have been lost, which is an implied NAK, and ackTo returns false (IBA
 // 9.7.5.1.1).
 func (q *QP) ackTo(now clock.Time, psn ib.PSN) bool {
-	s := &q.req
+	s := q.req
 	to, implied := psn.Next(), false
 	if s.reads > 0 {
 		for r := s.head; r != nil && r.begun && !r.first.After(psn); r = r.next {
@@ -81,7 +81,7 @@ func (q *QP) ackTo(now clock.Time, psn ib.PSN) bool {
 // progress advances una to to, which lies within what was sent, and completes the requests that are done
 // by then.
 func (q *QP) progress(now clock.Time, to ib.PSN) {
-	s := &q.req
+	s := q.req
 	if !to.After(s.una) {
 		return
 	}
@@ -120,7 +120,7 @@ func (q *QP) progress(now clock.Time, to ib.PSN) {
 // awaited returns the oldest request waiting for a response with data, and the PSN of the next packet
 // expected for it.
 func (q *QP) awaited() (*request, ib.PSN) {
-	s := &q.req
+	s := q.req
 	if s.reads == 0 {
 		return nil, 0
 	}
@@ -222,7 +222,7 @@ func (q *QP) failNow(now clock.Time, r *request, status ring.Status) {
 
 // negative handles a NAK (IBA 9.7.5.2), which acknowledges the packets before it.
 func (q *QP) negative(now clock.Time, psn ib.PSN, syndrome ib.Syndrome) {
-	s := &q.req
+	s := q.req
 	c := &q.eng.counters
 	if psn.After(s.una) && !q.ackTo(now, psn.Prev()) {
 		return

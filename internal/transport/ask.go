@@ -11,7 +11,7 @@ import (
 // (IBA 9.7.5.1.2). The start of a chunk may be new to the responder, so a chunk is first requested whole;
 // otherwise the two sides would count different numbers of messages.
 func (q *QP) sendRead(r *request, o *frame.Out) int {
-	s := &q.req
+	s := q.req
 	if int(s.slotCount) >= int(q.attr.InitiatorDepth) {
 		return 0
 	}
@@ -38,7 +38,7 @@ func (q *QP) sendRead(r *request, o *frame.Out) int {
 
 // sendAtomic emits an atomic request.
 func (q *QP) sendAtomic(r *request, o *frame.Out) int {
-	s := &q.req
+	s := q.req
 	if int(s.slotCount) >= int(q.attr.InitiatorDepth) || q.room(1) < 1 {
 		return 0
 	}
@@ -55,7 +55,7 @@ func (q *QP) sendAtomic(r *request, o *frame.Out) int {
 
 // sendPlaced emits an atomic write or a flush (IBA annex A19).
 func (q *QP) sendPlaced(r *request, o *frame.Out) int {
-	s := &q.req
+	s := q.req
 	if int(s.slotCount) >= int(q.attr.InitiatorDepth) || q.room(1) < 1 {
 		return 0
 	}
@@ -80,7 +80,7 @@ func (q *QP) sendPlaced(r *request, o *frame.Out) int {
 
 // sentAnswered records that a request with n response packets was sent.
 func (q *QP) sentAnswered(r *request, n uint32) {
-	s := &q.req
+	s := q.req
 	if !r.begun {
 		r.begun = true
 		s.reads++

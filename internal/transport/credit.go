@@ -45,7 +45,7 @@ func (q *QP) creditSyndrome() ib.Syndrome {
 // announceReceives schedules an unsolicited ACK if receives were posted and the requester knows of none
 // (IBA 9.7.7.2).
 func (q *QP) announceReceives() {
-	s := &q.resp
+	s := q.resp
 	if !s.dry {
 		return
 	}
@@ -79,7 +79,7 @@ func (q *QP) unsolicited(syndrome ib.Syndrome, msn uint32) bool {
 // other causes, as pages of memory that are still being fetched. So a message goes on early once at most,
 // and the refusal costs no retry then.
 func (q *QP) endRNRWait(before *credit) {
-	s := &q.req
+	s := q.req
 	if !s.rnrWait {
 		return
 	}

@@ -91,7 +91,7 @@ func (e *Engine) receive(now clock.Time, in *frame.In) (taker *QP) {
 		c.WrongSourcePort++
 		return nil
 	}
-	if !q.resp.established {
+	if !q.reached {
 		q.established()
 	}
 	if op.Service() == ib.ServiceXRC { // handled as RC from here on
@@ -105,6 +105,7 @@ func (e *Engine) receive(now clock.Time, in *frame.In) (taker *QP) {
 		e.received, e.receivedOp, taker = q, op, q
 		copy(e.receivedHead[:], d)
 	}
+	q.used(op)
 	expected, acknowledged := q.resp.psn, q.req.una
 	switch {
 	case op.IsResponse():
@@ -131,7 +132,7 @@ func (q *QP) strange(srcPort uint16) bool { return q.srcPort != 0 && srcPort != 
 // established records the first packet. If the CM's message was lost, this is how a QP in RTR learns that
 // its connection is established (IBA 11.6.3.1).
 func (q *QP) established() {
-	q.resp.established = true
+	q.reached = true
 	if q.state == command.RTR {
 		q.raise(command.EventCommunicationEstablished)
 	}

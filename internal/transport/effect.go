@@ -42,7 +42,7 @@ func (q *QP) copyingFrom(psn ib.PSN) bool { return !q.settled() && !psn.Before(q
 // last, which are acknowledged by their own responses: a requester that only looks at the PSN would take
 // an ACK of an atomic for its response.
 func (q *QP) acknowledged() (ib.PSN, uint32) {
-	s, f := &q.resp, &q.resp.effects
+	s, f := q.resp, &q.resp.effects
 	psn, msn := s.psn, s.msn
 	if f.queue.len() > 0 {
 		psn, msn = f.psn, f.msn

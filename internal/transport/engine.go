@@ -27,6 +27,7 @@ type Engine struct {
 	congestion congestion.Settings
 	windows    map[windowKey]*window
 	groups     map[netip.Addr][]*QP
+	idle       idle
 	shared     map[uint32]*SharedQueue
 	attached   int
 	failed     int // QPs in Error

@@ -151,7 +151,7 @@ func (q *QP) flushOne() (Completion, bool) {
 }
 
 func (q *QP) flushSend() (Completion, bool) {
-	s := &q.req
+	s := q.req
 	for r := s.head; r != nil; r = s.head {
 		c, told := q.flushed(&r.wr)
 		q.unlinkHead()
@@ -194,8 +194,8 @@ func (q *QP) flushReceive() (Completion, bool) {
 		}
 	}
 	if w == nil {
-		if !q.resp.lastWQE {
-			q.resp.lastWQE = true
+		if s := q.responder(); !s.lastWQE {
+			s.lastWQE = true
 			q.raise(command.EventLastWQE)
 		}
 		return Completion{}, false

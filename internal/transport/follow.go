@@ -54,7 +54,7 @@ func (q *QP) follow(now clock.Time, before *frame.In, in []frame.In) int {
 // progress, except for its last packet, and the PSN of the first. The result is empty if a packet might
 // have to wait for a copy or a response.
 func (q *QP) ahead(op ib.Opcode) ([]byte, ib.PSN) {
-	s := &q.resp
+	s := q.resp
 	if q.typ != command.RC || q.carrier != path.ByPackets || q.copying >= maxCopies {
 		return nil, 0
 	}
@@ -99,7 +99,7 @@ func (q *QP) answerAhead() ([]byte, ib.PSN) {
 
 // followed advances past n full packets that were placed; next is the PSN after them.
 func (q *QP) followed(now clock.Time, n int, next ib.PSN) {
-	e, s := q.eng, &q.resp
+	e, s := q.eng, q.resp
 	bytes := uint64(n) * uint64(q.mtu)
 	e.counters.InboundPackets += uint64(n)
 	e.counters.InboundBytes += bytes + uint64(n)*ib.BTHLen

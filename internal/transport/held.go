@@ -32,7 +32,7 @@ const (
 // it needs one when somebody waits for the completion, or when what is in flight fills half of the window. The
 // messages of a busy queue pair between these are acknowledged by the next ACK, or by one that the responder holds.
 func (q *QP) asks(r *request) bool {
-	s := &q.req
+	s := q.req
 	switch {
 	case s.askMore > 0:
 		s.askMore--
@@ -46,7 +46,7 @@ func (q *QP) asks(r *request) bool {
 
 // holdACK makes the responder acknowledge what it has received after heldTime, unless it does so before.
 func (q *QP) holdACK() {
-	if s := &q.resp; !s.ack && !q.holding() {
+	if s := q.resp; !s.ack && !q.holding() {
 		s.heldUntil = q.eng.now.Add(heldTime)
 		q.eng.held.push(q)
 	}

@@ -69,7 +69,7 @@ func (q *QP) takeBack(r *request) {
 	if r == nil {
 		return
 	}
-	s := &q.req
+	s := q.req
 	s.cur, s.idx = r, 0
 	s.snd, s.max = s.una, s.una
 	for ; r != nil; r = r.next {
@@ -85,7 +85,7 @@ func (q *QP) takeBack(r *request) {
 
 // handOver gives the peer the next messages. more means that only the turn has ended.
 func (q *QP) handOver() (run Local, more bool) {
-	s := &q.req
+	s := q.req
 	o := &s.outbox
 	if q.state != command.RTS && q.state != command.SQD || s.rnrWait || q.pair.Carrier() != path.ByLoop || q.Parting() {
 		return run, false
@@ -163,7 +163,7 @@ func (q *QP) posted() bool {
 
 // past goes past the oldest message handed over, which has come to its end.
 func (q *QP) past() {
-	s := &q.req
+	s := q.req
 	o := &s.outbox
 	r := o.oldest
 	s.una = r.end()
@@ -200,7 +200,7 @@ func (q *QP) answeredAtomic(original uint64) {
 // undone handles the refusal of the oldest message handed over, as if it had come over the wire, or a fault of its memory
 // here. The peer has forgotten those behind it.
 func (q *QP) undone(now clock.Time, l *Local) {
-	s := &q.req
+	s := q.req
 	r := s.outbox.oldest
 	s.outbox.epoch = l.epoch
 	q.takeBack(r)
@@ -218,7 +218,7 @@ func (q *QP) undone(now clock.Time, l *Local) {
 // receiveAvailable ends the wait for a receive: the RNR timer only matters on the wire, where nothing else tells the
 // requester.
 func (q *QP) receiveAvailable() {
-	if s := &q.req; s.rnrWait {
+	if s := q.req; s.rnrWait {
 		s.rnrWait = false
 		q.eng.timers.arm(q, clock.Never)
 		q.activate()

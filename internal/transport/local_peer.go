@@ -12,8 +12,8 @@ import (
 // open checks, for the responder, a message about to come over the local path, by the same rules as its
 // first packet (IBA 9.7.4). false: it is refused, with a NAK pending.
 func (q *QP) open(r *request) bool {
-	s := &q.resp
-	if !s.established {
+	s := q.resp
+	if !q.reached {
 		q.established()
 	}
 	wr := &r.wr
@@ -102,7 +102,7 @@ func (q *QP) openAtomic(r *request) bool {
 
 // close completes, for the responder, a message whose bytes have all been moved.
 func (q *QP) close(r *request) bool {
-	s := &q.resp
+	s := q.resp
 	wr := &r.wr
 	solicited := wr.Flags&ring.Solicited != 0
 	switch wr.Op {

@@ -138,7 +138,7 @@ func (q *QP) moveLocal(r *request, budget int) (kind localKind, moved int) {
 
 // notTaken handles a message that q did not accept.
 func (q *QP) notTaken(r *request) localKind {
-	s := &q.resp
+	s := q.resp
 	if q.typ == command.UC {
 		// Dropped silently; the sender does not learn of it.
 		if s.psn = s.psn.Add(r.packets); q.carrier == path.ByLoop {

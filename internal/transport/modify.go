@@ -90,16 +90,13 @@ func (q *QP) setAttributes(m *command.ModifyQP, route *frame.Route) {
 	set(command.MaskQKey, func() { a.QKey = m.QKey })
 	set(command.MaskMTU, func() { a.MTU, q.mtu = m.MTU, int(m.MTU) })
 	set(command.MaskTimeout, func() { a.Timeout = m.Timeout })
-	set(command.MaskRetry, func() { a.Retry, q.req.retries = m.Retry, m.Retry })
-	set(command.MaskRNRRetry, func() { a.RNRRetry, q.req.rnrRetries = m.RNRRetry, m.RNRRetry })
+	set(command.MaskRetry, func() { a.Retry = m.Retry })
+	set(command.MaskRNRRetry, func() { a.RNRRetry = m.RNRRetry })
 	set(command.MaskMinRNRTimer, func() { a.MinRNRTimer = m.MinRNRTimer })
-	set(command.MaskRQPSN, func() { a.RQPSN, q.resp.psn = m.RQPSN, ib.PSN(m.RQPSN) })
-	set(command.MaskSQPSN, func() { a.SQPSN = m.SQPSN; q.req.start(ib.PSN(m.SQPSN)) })
+	set(command.MaskRQPSN, func() { a.RQPSN = m.RQPSN })
+	set(command.MaskSQPSN, func() { a.SQPSN = m.SQPSN })
 	set(command.MaskInitiatorDepth, func() { a.InitiatorDepth = m.InitiatorDepth })
-	set(command.MaskResponderResources, func() {
-		a.ResponderResources = m.ResponderResources
-		q.resp.resize(int(m.ResponderResources))
-	})
+	set(command.MaskResponderResources, func() { a.ResponderResources = m.ResponderResources })
 	set(command.MaskDestQPN, func() { a.DestQPN = m.DestQPN })
 	set(command.MaskFlowControl, func() { a.FlowControl = m.FlowControl })
 	set(command.MaskSQDNotify, func() { a.SQDNotify = m.SQDNotify })
@@ -114,6 +111,7 @@ func (q *QP) setAttributes(m *command.ModifyQP, route *frame.Route) {
 			q.follows()
 		}
 	})
+	q.setHalves(m)
 }
 
 // enter performs the actions for entering a state.
@@ -132,7 +130,7 @@ func (q *QP) enter(now clock.Time, to command.QPState) {
 	case command.RTS:
 		q.state = to
 		if from == command.RTR {
-			q.req.credit = credit{limited: q.attr.FlowControl != 0} // nothing granted yet
+			q.grantNothing()
 		}
 		q.resume()
 	case command.SQD:
@@ -155,7 +153,8 @@ func (q *QP) reset() {
 	q.attr = command.ModifyQP{}
 	q.route, q.mtu, q.pkey, q.srcPort = nil, 0, 0, 0
 	q.setPriority(0)
-	q.req, q.resp = requester{}, responder{}
+	q.halve()
+	q.reached = false
 	if q.typ == command.XRCTarget {
 		q.rq = noReceives{} // of no SRQ, until a request names one
 	}

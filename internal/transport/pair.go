@@ -97,7 +97,7 @@ func (p *Pair) quiet() bool {
 
 // idle reports whether nothing of q is in progress between the two ends.
 func (q *QP) idle() bool {
-	s, p := &q.req, &q.resp
+	s, p := q.req, q.resp
 	return s.una == s.snd && !q.unsent && (s.head == nil || !s.head.begun) && !s.rnrWait && p.msg == msgNone && p.pending == 0 && !p.nak &&
 		!p.ack && q.copying == 0
 }
@@ -136,6 +136,8 @@ func (e *Engine) Join(now clock.Time, a, b *QP) error {
 		p := &Pair{ends: [2]*QP{a, b}}
 		a.pair, b.pair = p, p
 	}
+	a.halves()
+	b.halves()
 	a.pair.step(path.Permit)
 	if !a.pair.quiet() {
 		return ErrNotIdle
@@ -242,7 +244,7 @@ func (e *Engine) Delegate(a *QP) error {
 }
 
 // heard reports whether q no longer waits for a first message to move it out of RTR.
-func (q *QP) heard() bool { return q.state == command.RTS || q.resp.established }
+func (q *QP) heard() bool { return q.state == command.RTS || q.reached }
 
 // Recall says that the engine needs a delegated pair: the driver is asked for a path.Withdraw. The programs may still be in
 // the middle of an operation; when they are not any more, Reclaim takes the pair back.

@@ -71,7 +71,7 @@ func flushRights(p ib.Placement) (need memory.Access) {
 
 // keepPlaced keeps what was carried out for its response.
 func (q *QP) keepPlaced() bool {
-	s := &q.resp
+	s := q.resp
 	r := q.keep(kindPlaced)
 	s.msn = (s.msn + 1) & ib.PSNMask
 	r.msn, r.end = s.msn, s.psn.Next()

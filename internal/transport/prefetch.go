@@ -55,17 +55,17 @@ func (q *QP) prefetch(step int, packet []byte) {
 	op := ib.BTH(packet).Opcode()
 	switch {
 	case step == 2:
-		prefetch.Lines(unsafe.Pointer(q), unsafe.Offsetof(q.req))
+		prefetch.Lines(unsafe.Pointer(q), unsafe.Sizeof(*q))
 		if h := q.eng.timers.heap; len(h) > 0 {
 			prefetch.Read(unsafe.Pointer(&h[0].q.deadlines))
 		}
-		if op.IsResponse() {
-			prefetch.Lines(unsafe.Pointer(&q.req), unsafe.Sizeof(q.req))
-		} else {
-			prefetch.Lines(unsafe.Pointer(&q.resp), unsafe.Sizeof(q.resp))
-		}
 	case step == 3:
 		prefetch.Lines(unsafe.Pointer(q.route), unsafe.Offsetof(q.route.SrcMAC))
+		if op.IsResponse() {
+			prefetch.Lines(unsafe.Pointer(q.req), unsafe.Sizeof(*q.req))
+		} else {
+			prefetch.Lines(unsafe.Pointer(q.resp), unsafe.Sizeof(*q.resp))
+		}
 	}
 	switch {
 	case op.IsResponse():
@@ -102,17 +102,17 @@ func (q *QP) prefetchQueue(step int) {
 
 // prefetch prefetches the requests in progress, one after the other, and the memory of the first.
 func (s *requester) prefetch(step int) {
-	if step < 3 || s.head == nil {
+	if step < 4 || s.head == nil {
 		return
 	}
 	r := s.head
-	for i := 3; i < step && r != nil; i++ {
+	for i := 4; i < step && r != nil; i++ {
 		r = r.next
 	}
 	if r != nil {
 		r.prefetch()
 	}
-	if step == 4 && s.head.kind != kindLocal && len(s.head.mem.sges) > 0 {
+	if step == 5 && s.head.kind != kindLocal && len(s.head.mem.sges) > 0 {
 		s.head.mem.regions[0].Prefetch()
 	}
 }

@@ -25,6 +25,7 @@ type QP struct {
 	unsent         bool      // in the engine's list of packets without acknowledgement
 	woken          bool      // taken from its window's waiting list for the coming turn
 	flushing       bool      // in the engine's flush list
+	reached        bool      // a packet of its peer has arrived
 	blockSelf      bool      // gets nothing of what it sends to its own groups
 	frames         uint8     // of a raw packet QP: flags of command.FrameQPFlags
 	service        ib.Opcode // what the opcodes of its packets add to those of RC
@@ -71,8 +72,8 @@ type QP struct {
 
 	tags *tagging // with an SRQ that matches tags
 
-	req  requester
-	resp responder
+	req  *requester // the halves: see halves.go
+	resp *responder
 }
 
 // Number returns the QP number.
@@ -131,6 +132,7 @@ func (e *Engine) CreateQP(now clock.Time, c QPConfig) (*QP, error) {
 		q.tags = &tagging{list: c.Tags, moves: rendezvous{SendQueue: c.Send}}
 		q.sq = &q.tags.moves
 	}
+	q.halve()
 	e.table.Put(c.Number, q)
 	e.table.count++
 	return q, nil

@@ -121,7 +121,7 @@ func framedBytes(out []frame.Out) (n int) {
 
 // sendRequests makes frames of requests that are kept until they are complete, until they have so many bytes.
 func (q *QP) sendRequests(out []frame.Out, bytes *int) (n int, more bool) {
-	s := &q.req
+	s := q.req
 	for n < len(out) && *bytes > 0 {
 		r := q.current()
 		if r == nil {

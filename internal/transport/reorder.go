@@ -79,7 +79,7 @@ type earlyPool struct {
 
 // keepEarly keeps an early packet if it can be of use and there is room.
 func (q *QP) keepEarly(op ib.Opcode, bth ib.BTH, rest, data []byte) {
-	s, p := &q.resp, &q.eng.kept
+	s, p := q.resp, &q.eng.kept
 	psn := bth.PSN()
 	headers, _ := ib.HeaderLength(op)
 	if psn.Diff(s.psn) >= reorderSpan {
@@ -156,7 +156,7 @@ func (q *QP) compareEarly(psn ib.PSN, op ib.Opcode, bth ib.BTH, rest, data []byt
 // vouches reports whether a packet that is ahead shows that the kept packets whose turn has come are the
 // requester's.
 func (q *QP) vouches(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
-	s := &q.resp
+	s := q.resp
 	psn := bth.PSN()
 	if !s.reorder.exact || psn.Diff(s.psn) >= reorderSpan || s.reorder.at(s.psn) == nil {
 		return false
@@ -205,7 +205,7 @@ func (q *QP) dropAllEarly() { q.dropEarly(0, reorderSpan) }
 // replay carries out the kept packets whose turn has come, up to but not including PSN end, and
 // acknowledges them.
 func (q *QP) replay(end ib.PSN) {
-	s, e := &q.resp, q.eng
+	s, e := q.resp, q.eng
 	named := s.named
 	defer func() { s.named = named }()
 	var done *early // released once what was gathered of them has been written

@@ -120,7 +120,7 @@ func (r *requester) occupy(end ib.PSN) {
 // current returns the request to send next, taking one from the ring if none is in progress; nil if there
 // is none that may be sent.
 func (q *QP) current() *request {
-	s := &q.req
+	s := q.req
 	if s.cur == nil && !q.take() {
 		return nil
 	}
@@ -133,7 +133,7 @@ func (q *QP) current() *request {
 // take takes the next request from the ring and makes it cur. It returns false if there is none, or none
 // may begin.
 func (q *QP) take() bool {
-	s := &q.req
+	s := q.req
 	if q.holdsBack() || s.stopped || s.outstanding >= maxOutstanding || q.state != command.RTS {
 		return false
 	}
@@ -155,7 +155,7 @@ func (q *QP) take() bool {
 // accept makes a request that was taken from the ring the last of those in progress, and cur. It returns false if that must not
 // begin.
 func (q *QP) accept(r *request) bool {
-	s := &q.req
+	s := q.req
 	q.prepare(r)
 	if s.tail == nil {
 		s.head = r
@@ -175,7 +175,7 @@ func (q *QP) accept(r *request) bool {
 
 // prepare checks a request and assigns its PSNs.
 func (q *QP) prepare(r *request) {
-	s := &q.req
+	s := q.req
 	r.next, r.begun, r.copies = nil, false, 0
 	r.first, r.packets, r.length = s.next, 0, 0
 	r.status = q.checkRequest(r)
@@ -340,7 +340,7 @@ func (q *QP) runLocal(r *request) {
 // retire completes the requests at the head that are done, in order. A failed request ends the QP's
 // sending once those before it are complete.
 func (q *QP) retire() {
-	s := &q.req
+	s := q.req
 	if s.inPlace > 0 {
 		return
 	}
@@ -370,7 +370,7 @@ func (q *QP) retire() {
 }
 
 func (q *QP) unlinkHead() {
-	s := &q.req
+	s := q.req
 	r := s.head
 	s.head = r.next
 	if s.head == nil {
@@ -415,7 +415,7 @@ func (q *QP) complete(r *request, status ring.Status) {
 
 // dropRequests drops all requests without completing them.
 func (q *QP) dropRequests() {
-	s := &q.req
+	s := q.req
 	q.endInPlace(false)
 	n := 0
 	for r := s.head; r != nil; n++ {

@@ -10,7 +10,7 @@ import (
 // respond emits what the responder has to send, in PSN order: responses to reads and atomics, then one ACK
 // or NAK for everything received. In Error only a NAK that ended the QP is still sent.
 func (q *QP) respond(now clock.Time, out []frame.Out) (n int, more bool) {
-	s := &q.resp
+	s := q.resp
 	if s.pending == 0 && !s.ack && !s.nak {
 		return 0, false
 	}
@@ -57,7 +57,7 @@ func (r *result) short(mtu int) bool { return int(r.end.Diff(r.first))*mtu <= an
 
 // acknowledge emits the pending ACK or NAK.
 func (q *QP) acknowledge(out []frame.Out) int {
-	s := &q.resp
+	s := q.resp
 	switch {
 	case s.nak && q.settled():
 		q.sendACK(&out[0], s.psn, s.syndrome, s.msn)
@@ -103,7 +103,7 @@ func (q *QP) sendAtomicAnswer(r *result, o *frame.Out) bool {
 // answered records that the last response of r was sent. It acknowledges what came before it, so no ACK up
 // to there is needed.
 func (q *QP) answered(r *result) {
-	s := &q.resp
+	s := q.resp
 	r.pending, r.told = false, true
 	s.pending--
 	if r.end == s.psn && s.pending == 0 && !s.nak {
@@ -191,7 +191,7 @@ func (q *QP) answerMiddles(r *result, out []frame.Out, bytes int) int {
 // answerFailed ends the QP because the source memory of a read response is gone (IBA 9.7.5.2.7): a NAK
 // takes the place of the response.
 func (q *QP) answerFailed(r *result) {
-	s := &q.resp
+	s := q.resp
 	if s.nak && q.state == command.Err && !r.next.Before(s.psn) {
 		return // behind the response that ended the QP
 	}

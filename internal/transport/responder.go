@@ -34,30 +34,29 @@ type responder struct {
 	off   uint64   // bytes of the send received so far
 	write write
 
-	established bool
-	lastWQE     bool // the event was raised
-	nakSent     bool // a NAK for this gap, or this RNR wait, has been sent
-	ack         bool // an ACK is to be sent
-	dry         bool // the requester was last told that no receive is posted
-	nak         bool // a NAK is to be sent
-	broken      bool // UC: the rest of the message is to be dropped
-	syndrome    ib.Syndrome
-	named       uint32       // XRC: the SRQ that the request names
-	shared      *SharedQueue // XRC: the one that the QP uses
-	original    uint64       // local path: original value of an atomic's operand
-	inbox       inbox
-	depth       uint8 // maximum number of reads and atomics kept
-	pending     uint8 // those of them whose responses have not all been sent
-	results     results
-	effects     effects
-	reorder     reorder
-	heldUntil   clock.Time // when the ACK that it holds is to be sent
+	lastWQE   bool // the event was raised
+	nakSent   bool // a NAK for this gap, or this RNR wait, has been sent
+	ack       bool // an ACK is to be sent
+	dry       bool // the requester was last told that no receive is posted
+	nak       bool // a NAK is to be sent
+	broken    bool // UC: the rest of the message is to be dropped
+	syndrome  ib.Syndrome
+	named     uint32       // XRC: the SRQ that the request names
+	shared    *SharedQueue // XRC: the one that the QP uses
+	original  uint64       // local path: original value of an atomic's operand
+	inbox     inbox
+	depth     uint8 // maximum number of reads and atomics kept
+	pending   uint8 // those of them whose responses have not all been sent
+	results   results
+	effects   effects
+	reorder   reorder
+	heldUntil clock.Time // when the ACK that it holds is to be sent
 }
 
 // incoming handles a request packet of an RC queue pair (IBA 9.7.4). rest is what follows the BTH, data
 // the payload.
 func (q *QP) incoming(op ib.Opcode, bth ib.BTH, rest, data []byte) {
-	s := &q.resp
+	s := q.resp
 	psn := bth.PSN()
 	switch {
 	case psn != s.psn:
@@ -73,7 +72,7 @@ func (q *QP) incoming(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 
 // inTurn handles the request packet with the expected PSN. It reports whether the packet was carried out.
 func (q *QP) inTurn(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
-	s := &q.resp
+	s := q.resp
 	if q.copying >= maxCopies {
 		return false
 	}
@@ -99,7 +98,7 @@ func (q *QP) inTurn(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
 
 // outOfTurn handles a request whose PSN is not the expected one.
 func (q *QP) outOfTurn(op ib.Opcode, bth ib.BTH, rest, data []byte) {
-	s := &q.resp
+	s := q.resp
 	psn := bth.PSN()
 	if psn.After(s.psn) {
 		q.early(op, bth, rest, data)
@@ -126,7 +125,7 @@ func (q *QP) outOfTurn(op ib.Opcode, bth ib.BTH, rest, data []byte) {
 
 // early handles a request ahead of the expected one: packets before it are missing, or kept.
 func (q *QP) early(op ib.Opcode, bth ib.BTH, rest, data []byte) {
-	s := &q.resp
+	s := q.resp
 	q.expireEarly()
 	vouches := q.vouches(op, bth, rest, data)
 	s.reorder.exact = false
@@ -163,7 +162,7 @@ func (q *QP) owe(syndrome ib.Syndrome) {
 // execute carries out the request packet with the expected PSN. It returns false if it did not: the packet
 // was refused, or must be retransmitted.
 func (q *QP) execute(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
-	s := &q.resp
+	s := q.resp
 	if q.typ == command.XRCTarget && !q.choose(s.named) {
 		return false
 	}
@@ -214,7 +213,7 @@ func (q *QP) lengthFits(op ib.Opcode, n int) bool {
 
 // takeSend places a packet of a send.
 func (q *QP) takeSend(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
-	s := &q.resp
+	s := q.resp
 	switch {
 	case !op.Starts():
 	case q.tags == nil:
@@ -293,7 +292,7 @@ func (q *QP) notReady() {
 
 // takeWrite places a packet of an RDMA write.
 func (q *QP) takeWrite(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
-	s := &q.resp
+	s := q.resp
 	n := uint64(len(data))
 	if op.Starts() {
 		h := ib.RETH(rest)
@@ -328,7 +327,7 @@ func (q *QP) writeSpan() (memory.Span, error) {
 
 // wrote advances after n bytes of a write were placed.
 func (q *QP) wrote(op ib.Opcode, bth ib.BTH, rest []byte, n uint64) {
-	s := &q.resp
+	s := q.resp
 	s.write.va += n
 	s.write.left -= n
 	s.msg = msgWrite
@@ -348,7 +347,7 @@ func (q *QP) wrote(op ib.Opcode, bth ib.BTH, rest []byte, n uint64) {
 
 // messageDone completes the receive of a message.
 func (q *QP) messageDone(c *ring.CQE, solicited bool) {
-	s := &q.resp
+	s := q.resp
 	s.msg = msgNone
 	s.msn = (s.msn + 1) & ib.PSNMask
 	if solicited {

@@ -101,7 +101,7 @@ func (s *responder) hasRoom() bool {
 // keep makes room for a new result by dropping the oldest. nil: more are outstanding than the requester
 // was allowed.
 func (q *QP) keep(k kind) *result {
-	s := &q.resp
+	s := q.resp
 	if !s.hasRoom() {
 		return nil
 	}
@@ -125,7 +125,7 @@ func (q *QP) keep(k kind) *result {
 
 // takeRead records a READ request; Transmit sends its responses.
 func (q *QP) takeRead(h ib.RETH) bool {
-	s := &q.resp
+	s := q.resp
 	n := uint64(h.DMALen())
 	if n > MaxMessage || memory.Access(q.attr.Access)&memory.RemoteRead == 0 {
 		return q.refuse(ib.NAKInvalidRequest)
@@ -148,7 +148,7 @@ func (q *QP) takeRead(h ib.RETH) bool {
 
 // takeAtomic carries out an atomic and keeps its result.
 func (q *QP) takeAtomic(op ib.Opcode, h ib.AtomicETH) bool {
-	s := &q.resp
+	s := q.resp
 	if memory.Access(q.attr.Access)&memory.RemoteAtomic == 0 || h.VA()%8 != 0 || !s.hasRoom() {
 		return q.refuse(ib.NAKInvalidRequest)
 	}
@@ -173,7 +173,7 @@ func (q *QP) takeAtomic(op ib.Opcode, h ib.AtomicETH) bool {
 // repeatRead answers a READ request again, from the point the requester is missing (IBA 9.7.5.1.2): it may
 // ask for the tail of the original.
 func (q *QP) repeatRead(psn ib.PSN, h ib.RETH) {
-	s := &q.resp
+	s := q.resp
 	n := uint64(h.DMALen())
 	i := q.keptAt(psn)
 	if i < 0 || n > MaxMessage {
@@ -222,7 +222,7 @@ func (q *QP) keptAt(psn ib.PSN) int {
 // answerAgain makes result i pending and cancels repetitions of later results. Results that were never
 // answered stay pending: the duplicate may be an old one, and then nobody asks for them again.
 func (q *QP) answerAgain(i int) {
-	s := &q.resp
+	s := q.resp
 	for k := i + 1; k < s.results.n; k++ {
 		if r := s.results.at(k); r.pending && r.told {
 			r.pending = false
@@ -238,7 +238,7 @@ func (q *QP) answerAgain(i int) {
 }
 
 func (q *QP) dropResponder() {
-	s := &q.resp
+	s := q.resp
 	for i := range s.results.n {
 		q.eng.dropFetch(&s.results.at(i).fetch)
 	}

@@ -12,7 +12,7 @@ import (
 // timeout handles the expiry of q's timer: the end of an RNR wait, or no acknowledgement in time (IBA
 // 9.7.6.1.3).
 func (q *QP) timeout(now clock.Time) {
-	s := &q.req
+	s := q.req
 	if s.rnrWait || s.credit.waiting {
 		s.credit.asks = s.credit.waiting
 		s.rnrWait, s.credit.waiting = false, false
@@ -47,7 +47,7 @@ const (
 // trip later have been acknowledged, these are lost, if they requested an acknowledgement; otherwise it sends a probe
 // and waits longer.
 func (q *QP) overdue(now clock.Time) {
-	s := &q.req
+	s := q.req
 	repairs := q.win.keeping.shown && q.repairs()
 	gap := repairs && s.nakSeen && s.probes < selectiveChecks
 	switch {
@@ -78,7 +78,7 @@ func (q *QP) probeAfter() time.Duration {
 // packets behind it count as in flight: if the receiver is just slow, others in their place would make it
 // drop some.
 func (q *QP) probe() {
-	s := &q.req
+	s := q.req
 	if q.flight() == 0 || (q.state != command.RTS && q.state != command.SQD) {
 		return
 	}
@@ -95,7 +95,7 @@ func (q *QP) probe() {
 // again, unless no round trip has been measured yet and packets behind first have arrived too: then nothing
 // counts as lost: the peer only took longer to begin than a probe waits.
 func (q *QP) probed(now clock.Time, first ib.PSN) {
-	s := &q.req
+	s := q.req
 	if s.probing = false; s.unasked && s.una == s.max {
 		s.askMore = askAgain
 	}
@@ -119,7 +119,7 @@ func (q *QP) impliedNAK(now clock.Time) {
 // retry goes back to the oldest unacknowledged packet, or gives up after too many attempts. While the RNR
 // timer runs it has already gone back, and whatever asks for it is late.
 func (q *QP) retry(now clock.Time) {
-	s := &q.req
+	s := q.req
 	if s.rnrWait || !q.mayRetry(now) {
 		return
 	}
@@ -129,7 +129,7 @@ func (q *QP) retry(now clock.Time) {
 
 // mayRetry counts an attempt, or gives up after too many.
 func (q *QP) mayRetry(now clock.Time) bool {
-	s := &q.req
+	s := q.req
 	if s.retries == 0 {
 		q.eng.counters.RequesterRetriesExceeded++
 		q.giveUp(now, ring.RetryExceeded)
@@ -143,7 +143,7 @@ func (q *QP) mayRetry(now clock.Time) bool {
 // receiverNotReady waits as long as the responder demands (IBA 9.7.5.2.8) and then retransmits from una.
 // Seven retries mean no limit.
 func (q *QP) receiverNotReady(now clock.Time, timer uint8) {
-	s := &q.req
+	s := q.req
 	if s.rnrWait {
 		return
 	}
@@ -181,7 +181,7 @@ func (q *QP) goBack() {
 // seek makes psn the next packet to send. It may lie behind snd, or ahead up to max: the reads and atomics before it that
 // have no response yet stay outstanding.
 func (q *QP) seek(psn ib.PSN) {
-	s := &q.req
+	s := q.req
 	s.snd, s.sinceAck, s.timing = psn, 0, false
 	s.slotCount = 0
 	s.cur, s.idx = nil, 0

@@ -64,7 +64,7 @@ type selective struct {
 
 // missing handles a gap at una that the responder reported.
 func (q *QP) missing(now clock.Time) {
-	s := &q.req
+	s := q.req
 	m := &s.selective
 	if m.back && s.una.Before(m.known) && q.repairs() {
 		s.nakSeen = true // it is being retransmitted with all the rest
@@ -118,7 +118,7 @@ func (q *QP) nextRun() int {
 // again, without end if it is not the network that holds up the acknowledgement: each waits longer, and the rest is left
 // to the timers.
 func (q *QP) repeated(now clock.Time) bool {
-	s := &q.req
+	s := q.req
 	m := &s.selective
 	if q.flight() == 0 || s.rnrWait || s.probing || !q.repairs() || q.patient() {
 		return false
@@ -177,7 +177,7 @@ func (m *ackPoints) drop(psn ib.PSN) {
 
 // sendAgain retransmits the first n packets in flight, and the last one, and then continues where it was.
 func (q *QP) sendAgain(n int) {
-	s := &q.req
+	s := q.req
 	m := &s.selective
 	m.on, m.back, m.run, m.resume = true, false, n, s.max
 	if m.until = s.una.Add(uint32(n)); m.until.After(s.max) {
@@ -218,7 +218,7 @@ func (q *QP) sendLast() {
 
 // acknowledgedSome records that una has moved.
 func (q *QP) acknowledgedSome() {
-	s := &q.req
+	s := q.req
 	m := &s.selective
 	m.echoes = 0
 	m.points.drop(s.una)
@@ -258,7 +258,7 @@ func (q *QP) onTheWay() int {
 
 // sentTo is the PSN after the last packet in flight.
 func (q *QP) sentTo() ib.PSN {
-	s := &q.req
+	s := q.req
 	if s.selective.on {
 		return s.selective.resume
 	}

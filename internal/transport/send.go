@@ -59,7 +59,10 @@ func (q *QP) transmit(now clock.Time, out []frame.Out) (n int, more bool) {
 // request emits request packets of a connected queue pair until something prevents it from continuing.
 // more means that only its turn has ended.
 func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
-	s := &q.req
+	if !q.sends() {
+		return 0, false
+	}
+	s := q.req
 	if (q.state != command.RTS && q.state != command.SQD) || s.rnrWait {
 		return 0, false
 	}
@@ -169,7 +172,7 @@ func (q *QP) mayBegin(r *request) bool {
 
 // sendData emits packets of a send or write, as many as the window, the turn and the credits allow.
 func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
-	s := &q.req
+	s := q.req
 	room := q.room(q.share(r, *bytes))
 	limit := min(len(out), room, int(r.packets-s.idx))
 	probe := q.mustProbe(r)
@@ -249,7 +252,7 @@ func windowed(out []frame.Out) {
 // whose payload lies in one piece of mapped memory: they differ in PSN and payload only. It leaves the
 // last one of the turn to sendData.
 func (q *QP) sendMiddles(r *request, out []frame.Out, bytes int, every uint8, op ib.Opcode) int {
-	s := &q.req
+	s := q.req
 	if s.idx == 0 || r.packets-s.idx < 3 {
 		return 0
 	}
@@ -293,7 +296,7 @@ func (q *QP) middles(out []frame.Out, op ib.Opcode, mem []byte, psn ib.PSN) int 
 
 // sent advances after packets of r were made.
 func (q *QP) sent(r *request) {
-	s := &q.req
+	s := q.req
 	if s.snd.After(s.max) {
 		s.max = s.snd
 	}
@@ -362,7 +365,7 @@ func (q *QP) failLater(r *request, status ring.Status) {
 
 // armAck starts the ACK timer unless it is running (IBA 9.7.6.1.3).
 func (q *QP) armAck(now clock.Time) {
-	s := &q.req
+	s := q.req
 	if q.deadlines[retryTimer].at != clock.Never || q.attr.Timeout == 0 {
 		return
 	}

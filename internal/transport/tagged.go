@@ -57,7 +57,7 @@ func (q *QP) beginTagged(op ib.Opcode, data []byte, solicited bool) (rest []byte
 // matched handles a message that matches a tagged buffer, which is no longer in the list.
 func (q *QP) matched(op ib.Opcode, e *tagmatch.Entry, h tagmatch.Header, where tagmatch.Where, data []byte, solicited bool) (
 	rest []byte, step tagStep) {
-	s, t := &q.resp, q.tags
+	s, t := q.resp, q.tags
 	if where != nil && uint64(where.Length()) <= e.Room() {
 		q.reportMatch(e.ID, h, solicited)
 		t.moves.add(e, data, Completion{CQ: q.recvCQ, CQE: ring.CQE{ID: e.ID, Op: ring.CQTagRecv, Flags: ring.ReceiveSide,

@@ -60,7 +60,7 @@ func (e *Engine) receiverOf(in *frame.In) (queue RecvQueue, number uint32) {
 		return q.rq, q.num
 	}
 	headers, _ := ib.HeaderLength(op)
-	if !q.takes(op) || q.carrier != path.ByPackets || in.Src != q.route.Dst || q.resp.recv != nil || len(d) < ib.BTHLen+headers ||
+	if !q.takes(op) || q.carrier != path.ByPackets || in.Src != q.route.Dst || q.responder().recv != nil || len(d) < ib.BTHLen+headers ||
 		q.reliable() && bth.PSN() != q.resp.psn {
 		return nil, 0
 	}

@@ -78,7 +78,7 @@ func (e *Engine) onlyAcknowledges() bool {
 	if e.trail.q != nil && e.trail.q != q {
 		return false
 	}
-	s := &q.resp
+	s := q.resp
 	if !s.ack || s.nak || s.pending > 0 || s.msg != msgNone || q.req.cur != nil || q.state != command.RTS {
 		return false
 	}

@@ -46,7 +46,7 @@ func (e *Engine) completeSent() {
 // incomingUC handles a packet of an unreliable connection (IBA 9.8.3): a message with a missing packet is
 // dropped silently, and its receive is used for the next one.
 func (q *QP) incomingUC(op ib.Opcode, bth ib.BTH, rest, data []byte) {
-	s := &q.resp
+	s := q.resp
 	psn := bth.PSN()
 	if psn != s.psn {
 		if s.msg != msgNone {
@@ -115,7 +115,7 @@ func (q *QP) ensureReceive() bool {
 }
 
 func (q *QP) sendArrived(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
-	s := &q.resp
+	s := q.resp
 	if op.Starts() {
 		s.off = 0
 		if !q.ensureReceive() {
@@ -149,7 +149,7 @@ func (q *QP) sendArrived(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
 }
 
 func (q *QP) writeArrived(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
-	s := &q.resp
+	s := q.resp
 	n := uint64(len(data))
 	if op.Starts() {
 		h := ib.RETH(rest)

@@ -12,7 +12,7 @@ import (
 
 // sendUD emits datagrams, one packet per request (IBA 9.8.2).
 func (q *QP) sendUD(now clock.Time, out []frame.Out) (n int, more bool) {
-	s := &q.req
+	s := q.req
 	if q.state != command.RTS {
 		return 0, false
 	}

@@ -51,7 +51,7 @@ func (e *Engine) RemoveSharedQueue(s *SharedQueue) {
 
 // lose takes the shared receive queue that q uses away.
 func (q *QP) lose() {
-	r := &q.resp
+	r := q.resp
 	for i := r.effects.queue.head; i < len(r.effects.queue.items); i++ {
 		r.effects.queue.items[i].completes = false
 	}
@@ -117,7 +117,7 @@ func (q *QP) takes(op ib.Opcode) bool {
 // domain the QP uses. It returns false if the request is refused: there is no such queue in the domain, or it is not
 // the one that the message in progress is for.
 func (q *QP) choose(number uint32) bool {
-	r := &q.resp
+	r := q.resp
 	s := r.shared
 	if s != nil && s.Number == number {
 		return true
