@@ -24,7 +24,7 @@ func (q *QP) sendRead(r *request, o *frame.Out) int {
 	}
 	// A chunk may exceed a small window when nothing else is in flight.
 	// Packets of this turn count too, although they are added only at its end.
-	if q.win.inFlight+q.onTheWay()-q.counted > 0 && q.room(int(n)) == 0 {
+	if q.win.inFlight+q.onTheWay()-int(q.req.counted) > 0 && q.room(int(n)) == 0 {
 		return 0
 	}
 	off := uint64(s.idx) * uint64(q.mtu)

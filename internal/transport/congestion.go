@@ -109,7 +109,7 @@ func (q *QP) unlimited() {
 		return
 	}
 	q.react = nil
-	if q.deadlines[paceTimer].at != clock.Never {
+	if q.deadlines[paceTimer] != clock.Never {
 		q.eng.paced.drop(q)
 		q.activate()
 	}
@@ -199,13 +199,13 @@ func (q *QP) waitsUntil(now, at clock.Time) bool {
 	if at <= now {
 		return false
 	}
-	q.eng.paced.arm(q, clock.Min(at, q.deadlines[paceTimer].at))
+	q.eng.paced.arm(q, clock.Min(at, q.deadlines[paceTimer]))
 	return true
 }
 
 // pacing reports whether the timer of its rate gives q its next turn: nothing else lets it go on with the request that it sends.
 func (q *QP) pacing() bool {
-	return q.deadlines[paceTimer].at != clock.Never && q.req.cur != nil && q.req.cur.kind != kindLocal
+	return q.deadlines[paceTimer] != clock.Never && q.req.cur != nil && q.req.cur.kind != kindLocal
 }
 
 // usedUp reports whether q, in the middle of a request, has used up its rate in this turn. It has another when it may send.

@@ -31,8 +31,23 @@ type effects struct {
 	msn     uint32
 }
 
+// copies returns the effects of q, for use.
+func (q *QP) copies() *effects {
+	s := q.resp
+	if s.effects == nil {
+		s.effects = &effects{}
+	}
+	return s.effects
+}
+
+// none reports that nothing waits for copies. f may be nil.
+func (f *effects) none() bool { return f == nil || f.queue.len() == 0 }
+
+// startedNone reports that neither anything waits for copies, nor has the packet in progress started one. f may be nil.
+func (f *effects) startedNone() bool { return f == nil || f.started == 0 && f.queue.len() == 0 }
+
 // settled reports whether the responder has no copy in progress.
-func (q *QP) settled() bool { return q.resp.effects.queue.len() == 0 }
+func (q *QP) settled() bool { return q.resp.effects.none() }
 
 // copyingFrom reports whether the packet with this PSN, or one before it, waits for copies, so that it was carried out but
 // must not be acknowledged yet.
@@ -42,9 +57,9 @@ func (q *QP) copyingFrom(psn ib.PSN) bool { return !q.settled() && !psn.Before(q
 // last, which are acknowledged by their own responses: a requester that only looks at the PSN would take
 // an ACK of an atomic for its response.
 func (q *QP) acknowledged() (ib.PSN, uint32) {
-	s, f := q.resp, &q.resp.effects
+	s, f := q.resp, q.resp.effects
 	psn, msn := s.psn, s.msn
-	if f.queue.len() > 0 {
+	if !f.none() {
 		psn, msn = f.psn, f.msn
 	}
 	for i := s.results.n - 1; i >= 0 && !s.results.at(i).end.Before(psn); i-- {
@@ -57,8 +72,8 @@ func (q *QP) acknowledged() (ib.PSN, uint32) {
 
 // deliver queues a completion of the receiving side, behind the copies in progress.
 func (q *QP) deliver(c Completion) {
-	f := &q.resp.effects
-	if f.started == 0 && f.queue.len() == 0 {
+	f := q.resp.effects
+	if f.startedNone() {
 		*q.eng.completions.push() = c
 		return
 	}
@@ -70,8 +85,8 @@ func (q *QP) deliver(c Completion) {
 
 // settleEffect finishes a packet that was carried out; psn, msn describe the state before it.
 func (q *QP) settleEffect(psn ib.PSN, msn uint32, answer, ends bool) {
-	f := &q.resp.effects
-	if f.started == 0 && f.queue.len() == 0 {
+	f := q.resp.effects
+	if f.startedNone() {
 		return
 	}
 	if f.queue.len() == 0 {
@@ -87,7 +102,10 @@ func (q *QP) settleEffect(psn ib.PSN, msn uint32, answer, ends bool) {
 
 // effectCopied records the end of an effect's copy and releases the effects that are complete.
 func (q *QP) effectCopied(serial uint64, err error) {
-	f := &q.resp.effects
+	f := q.resp.effects
+	if f == nil {
+		return
+	}
 	i := serial - f.first
 	if serial < f.first || i >= uint64(f.queue.len()) {
 		return
@@ -123,7 +141,7 @@ func (q *QP) effectCopied(serial uint64, err error) {
 // effectFailed ends the QP because a copy failed: it sends a NAK for that packet, so that for the
 // requester neither it nor anything after it has happened (IBA 9.7.5.2.7).
 func (q *QP) effectFailed(i int) {
-	f := &q.resp.effects
+	f := q.resp.effects
 	v := &f.queue.items[f.queue.head+i]
 	if v.completes {
 		v.completion.Status = ring.LocalProtection
@@ -143,7 +161,10 @@ func (q *QP) effectFailed(i int) {
 
 // dropEffects completes what waits for copies as flushed, or with the error that it already has.
 func (q *QP) dropEffects(deliver bool) {
-	f := &q.resp.effects
+	f := q.resp.effects
+	if f == nil {
+		return
+	}
 	f.held, f.started = nil, 0
 	f.first += uint64(f.queue.len())
 	for f.queue.len() > 0 {
@@ -162,21 +183,31 @@ func (q *QP) dropEffects(deliver bool) {
 
 // answerLast requests an ACK at the end of the copies in progress.
 func (f *effects) answerLast() {
-	if n := len(f.queue.items); f.queue.len() > 0 {
-		f.queue.items[n-1].answer = true
+	if !f.none() {
+		f.queue.items[len(f.queue.items)-1].answer = true
+	}
+}
+
+// started counts copies that the packet in progress has started.
+func (q *QP) started(n int) {
+	if n > 0 {
+		q.copies().started += n
 	}
 }
 
 // effectOp returns the copyOp for the packet in progress.
 func (q *QP) effectOp() copyOp {
-	f := &q.resp.effects
+	f := q.resp.effects
+	if f == nil {
+		return copyOp{kind: copyEffect}
+	}
 	return copyOp{kind: copyEffect, effect: f.first + uint64(f.queue.len())}
 }
 
 // placeIn places payload in a receive's memory.
 func (q *QP) placeIn(b *buffers, off uint64, data []byte, last bool) error {
 	n, err := q.gatherIn(b, off, data, last, q.effectOp())
-	if q.resp.effects.started += n; n > 0 || err != nil {
+	if q.started(n); n > 0 || err != nil {
 		return err
 	}
 	err = b.write(off, data, last)
@@ -184,7 +215,7 @@ func (q *QP) placeIn(b *buffers, off uint64, data []byte, last bool) error {
 		return err
 	}
 	n, err = q.deferWrite(b, off, data, last, q.effectOp())
-	q.resp.effects.started += n
+	q.started(n)
 	return err
 }
 
@@ -195,7 +226,7 @@ func (q *QP) placeAt(s memory.Span, data []byte, last bool) error {
 	}
 	if len(data) > 0 && s.Region.Gathers() != nil {
 		if n := q.gatherAt(s.Region, s.Addr, data, last, q.effectOp()); n > 0 {
-			q.resp.effects.started += n
+			q.started(n)
 			return nil
 		}
 	}
@@ -209,7 +240,7 @@ func (q *QP) placeAt(s memory.Span, data []byte, last bool) error {
 		return err
 	}
 	q.startWrite(s.Region, s.Addr, data, last, q.effectOp())
-	q.resp.effects.started++
+	q.started(1)
 	return nil
 }
 

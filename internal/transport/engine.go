@@ -82,6 +82,8 @@ func New(cfg Config) (*Engine, error) {
 		mem:     cfg.Memory,
 		table:   table{Table: numbers.New[QP](), next: cfg.FirstQPN >> cfg.LoopBits},
 		windows: make(map[windowKey]*window),
+		active:  turnsOf(activeKind),
+		raw:     turnsOf(rawKind),
 		groups:  make(map[netip.Addr][]*QP),
 		shared:  make(map[uint32]*SharedQueue),
 		held:    qpList{kind: heldKind},
@@ -89,9 +91,6 @@ func New(cfg Config) (*Engine, error) {
 		paced:   timers{kind: paceTimer},
 	}
 	e.notices.init()
-	for i := range e.raw.lists {
-		e.raw.lists[i].kind = rawKind
-	}
 	e.scratch.init(cfg.MaxBurst)
 	return e, nil
 }
@@ -264,7 +263,7 @@ func (e *Engine) Transmit(now clock.Time, priority uint8, out []frame.Out) int {
 // learned of that first would flush the refused request instead of completing it with its error.
 func (e *Engine) sendNAKs(now clock.Time, priority uint8, out []frame.Out) (n int) {
 	for q := e.active.lists[priority].head; q != nil && n < len(out); {
-		next := q.places[activeKind].next
+		next := q.placeOf(activeKind).next
 		if q.resp.nak && q.state == command.Err {
 			e.active.remove(q)
 			k, more := q.transmit(now, out[n:])

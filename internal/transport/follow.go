@@ -64,8 +64,7 @@ func (q *QP) ahead(op ib.Opcode) ([]byte, ib.PSN) {
 		}
 		return q.answerAhead()
 	}
-	if q.state < command.RTR || q.state == command.Err || s.nak || s.nakSent || s.reorder.count > 0 || s.effects.started != 0 ||
-		!q.settled() {
+	if q.state < command.RTR || q.state == command.Err || s.nak || s.nakSent || s.reorder.count > 0 || !s.effects.startedNone() {
 		return nil, 0
 	}
 	switch {

@@ -220,8 +220,8 @@ func (c *couple) equal(t *rapid.T, d *couple) {
 			x, y := c.ends[i][k].q, d.ends[i][k].q
 			if x.state != y.state || x.resp.psn != y.resp.psn || x.resp.msn != y.resp.msn || x.resp.off != y.resp.off ||
 				x.resp.write != y.resp.write ||
-				x.req.una != y.req.una || x.req.snd != y.req.snd || x.active() != y.active() || x.counted != y.counted ||
-				x.deadlines[retryTimer].at != y.deadlines[retryTimer].at {
+				x.req.una != y.req.una || x.req.snd != y.req.snd || x.active() != y.active() || x.req.counted != y.req.counted ||
+				x.deadlines[retryTimer] != y.deadlines[retryTimer] {
 				t.Fatalf("queue pairs differ: %+v %+v and %+v %+v", x.resp, x.req, y.resp, y.req)
 			}
 		}

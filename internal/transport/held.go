@@ -78,7 +78,7 @@ func (e *Engine) sendHeld(now clock.Time) {
 // flush messages that have arrived.
 func (e *Engine) sendHeldACKs(priority uint8, out []frame.Out) (n int) {
 	for q, next := e.held.head, (*QP)(nil); q != nil && n < len(out); q = next {
-		if next = q.places[heldKind].next; q.priority != priority {
+		if next = q.placeOf(heldKind).next; q.priority != priority {
 			continue
 		}
 		e.held.remove(q)
@@ -152,7 +152,7 @@ func (e *Engine) Owes() bool {
 		return false
 	}
 	for i := range e.active.lists {
-		for q := e.active.lists[i].head; q != nil; q = q.places[activeKind].next {
+		for q := e.active.lists[i].head; q != nil; q = q.placeOf(activeKind).next {
 			if q.resp.nak && q.state == command.Err {
 				return true
 			}

@@ -256,6 +256,7 @@ func TestOwes_ARefusal(t *testing.T) {
 	if h.b.e.Owes() {
 		t.Error("it owes something already")
 	}
+	h.b.q.responder()
 	h.b.q.refuse(ib.NAKRemoteAccess)
 	if !h.b.e.Owes() {
 		t.Error("the NAK is not owed")

@@ -66,7 +66,7 @@ func (q *QP) sendInPlace(out []frame.Out, bytes *int) (n int) {
 		e.requests.put(r)
 	}
 	if n > 0 {
-		q.req.inPlace += n
+		q.req.inPlace += int32(n)
 		e.inPlace.runs = append(e.inPlace.runs, inPlaceRun{q, n})
 	}
 	switch { // once what was handed out counts
@@ -134,7 +134,7 @@ func (q *QP) completeInPlace(sent []inPlaceSend, status ring.Status) {
 			q.eng.counters.RequesterCQEErrors++
 		}
 	}
-	q.req.inPlace -= len(sent)
+	q.req.inPlace -= int32(len(sent))
 	q.sq.Release(len(sent))
 }
 
@@ -151,7 +151,7 @@ func (q *QP) endInPlace(flushed bool) {
 			if run.q = nil; flushed {
 				q.completeInPlace(l.sent[at:at+run.n], ring.WRFlush)
 			} else {
-				q.req.inPlace -= run.n
+				q.req.inPlace -= int32(run.n)
 				q.sq.Release(run.n)
 			}
 		}

@@ -34,7 +34,7 @@ func (e *Engine) Limit(now clock.Time, q *QP, l command.LimitQP) error {
 	if l.Rate != 0 {
 		q.bucket = &bucket{congestion.NewBucket(now, l.Rate, cmp.Or(l.MaxBurst, max(l.Rate/8, 2*uint32(q.longest())))), l}
 	}
-	if q.deadlines[paceTimer].at != clock.Never { // it may have waited for nothing
+	if q.deadlines[paceTimer] != clock.Never { // it may have waited for nothing
 		e.paced.drop(q)
 		q.activate()
 	}

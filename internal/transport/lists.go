@@ -10,17 +10,20 @@ import (
 
 // A QP is in at most one list of each kind.
 const (
-	activeKind    = iota // of an engine and a priority: QPs that have something to transmit, in the order of their turns
-	waitingKind          // of a window: QPs that wait for room in it, the longest waiting first
+	waitingKind   = iota // of a window: QPs that wait for room in it, the longest waiting first
 	heldKind             // of an engine: QPs that hold an ACK, in the order in which it is due
+	noticeKind           // of an engine and a priority: QPs that owe their peers a congestion notification
+	activeKind           // of an engine and a priority: QPs that have something to transmit, in the order of their turns
 	rawKind              // of an engine and a priority: raw packet QPs that have something to transmit, in the order of their turns
 	localListKind        // of an engine: QPs on the local path that have something for their peers, in the order of their turns
-	noticeKind           // of an engine and a priority: QPs that owe their peers a congestion notification
-	listKinds
+	placesOfQP    = activeKind + 1
 )
 
 // place holds a QP's links in a list of one kind.
 type place struct{ prev, next *QP }
+
+// placeOf returns q's place in a list of one kind. Of those of turns it is in one at a time.
+func (q *QP) placeOf(kind uint8) *place { return &q.places[min(kind, activeKind)] }
 
 // in reports whether q is in a list of a kind.
 func (q *QP) in(kind uint8) bool { return q.listed>>kind&1 != 0 }
@@ -32,27 +35,27 @@ type qpList struct {
 }
 
 func (l *qpList) push(q *QP) {
-	q.places[l.kind] = place{prev: l.tail}
+	*q.placeOf(l.kind) = place{prev: l.tail}
 	q.listed |= 1 << l.kind
 	if l.tail == nil {
 		l.head = q
 	} else {
-		l.tail.places[l.kind].next = q
+		l.tail.placeOf(l.kind).next = q
 	}
 	l.tail = q
 }
 
 func (l *qpList) remove(q *QP) {
-	at := &q.places[l.kind]
+	at := q.placeOf(l.kind)
 	if at.prev == nil {
 		l.head = at.next
 	} else {
-		at.prev.places[l.kind].next = at.next
+		at.prev.placeOf(l.kind).next = at.next
 	}
 	if at.next == nil {
 		l.tail = at.prev
 	} else {
-		at.next.places[l.kind].prev = at.prev
+		at.next.placeOf(l.kind).prev = at.prev
 	}
 	*at = place{}
 	q.listed &^= 1 << l.kind
@@ -63,6 +66,14 @@ type turns struct {
 	lists [frame.Priorities]qpList
 	// waiting has bit p set while there are QPs at priority p.
 	waiting uint8
+}
+
+// turnsOf returns turns in lists of one kind.
+func turnsOf(kind uint8) (t turns) {
+	for i := range t.lists {
+		t.lists[i].kind = kind
+	}
+	return t
 }
 
 func (t *turns) push(q *QP) {

@@ -12,7 +12,7 @@ import (
 // outbox is what a requester has handed over on the local path.
 type outbox struct {
 	oldest *request // the first that is not answered
-	count  int      // how many are not
+	count  int32    // how many are not
 	epoch  uint32   // changes with each refusal
 }
 

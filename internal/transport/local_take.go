@@ -17,10 +17,10 @@ const localStep = 256 << 10
 // inbox is the messages that were handed to a responder on the local path. They belong to it until it has answered.
 type inbox struct {
 	next      *request // the first
-	count     int
+	moved     uint64   // bytes of it
+	count     int32
 	epoch     uint32 // changes with each refusal
 	opened    bool   // next was accepted, and is being moved
-	moved     uint64 // bytes of it
 	refused   bool   // the requester waits for a receive
 	available bool   // it is to be told that there is one
 }
@@ -34,7 +34,7 @@ func (q *QP) takeRun(l *Local) {
 	if in.count == 0 {
 		in.next = l.first
 	}
-	in.count += int(l.count)
+	in.count += int32(l.count)
 	q.activate()
 }
 

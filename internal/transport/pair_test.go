@@ -45,6 +45,7 @@ func newHost(t testing.TB, n *sim.Network, addr string, cfg Config) *host {
 		t.Fatal(err)
 	}
 	h.e = e
+	t.Cleanup(func() { untouched(t, e) })
 	if n != nil {
 		h.port = n.Add(h.addr, sim.Alone(placing{e, rand.New(rand.NewPCG(1, 2)), h}))
 		h.port.Settle = h.drain

@@ -28,7 +28,7 @@ func (q *QP) takeAtomicWrite(h ib.RETH, data []byte) bool {
 	err = span.Region.StoreWord(span.Addr, data)
 	if errors.Is(err, memory.ErrBlock) {
 		q.startWrite(span.Region, span.Addr, data, true, q.effectOp())
-		q.resp.effects.started++
+		q.started(1)
 		err = nil
 	}
 	if err != nil {

@@ -196,7 +196,7 @@ func toggleLocal(rng *rand.Rand, n *sim.Network, x, y *side) {
 func noLeak(sides ...*side) error {
 	for _, s := range sides {
 		w := s.q.win
-		if w.inFlight != 0 || s.q.counted != 0 || s.q.req.outstanding != 0 || s.q.req.reads != 0 || s.q.req.slotCount != 0 ||
+		if w.inFlight != 0 || s.q.req.counted != 0 || s.q.req.outstanding != 0 || s.q.req.reads != 0 || s.q.req.slotCount != 0 ||
 			s.q.resp.recv != nil {
 			return fmt.Errorf("left over: %d in flight, %d requests, %d reads, %d slots", w.inFlight, s.q.req.outstanding, s.q.req.reads,
 				s.q.req.slotCount)

@@ -31,13 +31,11 @@ type QP struct {
 	service        ib.Opcode // what the opcodes of its packets add to those of RC
 	listed         uint8     // bit k: it is in a list of kind k
 
-	cast netip.Addr   // address from which it last sent to a group
-	self *frame.Route // of the frames of a raw packet QP that must not come back to it, by which they are known
-
-	places    [listKinds]place
+	places    [placesOfQP]place
 	flushNext *QP
 
-	deadlines [timerKinds]deadline
+	deadlines [timerKinds]clock.Time // clock.Never: none
+	timers    [timerKinds]int32      // where it is in the engine's heaps, -1: not in it
 
 	pd             memory.PD
 	domain         uint32 // XRC
@@ -66,14 +64,20 @@ type QP struct {
 	bucket  *bucket                   // nil: its program does not limit its rate
 	answer  *answer                   // nil: no packet for it was marked
 	copying int                       // copies in progress
-	counted int                       // packets of this QP in win.inFlight
-	wants   int                       // packets of room that it waits for
 	pair    *Pair                     // with the other end, if that is on an engine of the same loop
+
+	echo *echo // nil: it need not know what it has sent itself
 
 	tags *tagging // with an SRQ that matches tags
 
 	req  *requester // the halves: see halves.go
 	resp *responder
+}
+
+// echo is by what a QP knows what it has sent itself.
+type echo struct {
+	cast netip.Addr  // UD: address from which it last sent to a group
+	self frame.Route // of the frames of a raw packet QP that must not come back to it
 }
 
 // Number returns the QP number.
@@ -120,12 +124,12 @@ func (e *Engine) CreateQP(now clock.Time, c QPConfig) (*QP, error) {
 		eng: e, num: c.Number, typ: c.Type, pd: c.PD, sendCQ: c.SendCQ, recvCQ: c.RecvCQ, sq: c.Send, rq: c.Recv,
 		domain: c.Domain, service: serviceOf(c.Type), srq: c.SRQ, signalAll: c.SignalAll, blockSelf: c.BlockSelf,
 		context: c.Context, program: c.Program, maxInline: c.MaxInline,
-		deadlines: [timerKinds]deadline{{clock.Never, -1}, {clock.Never, -1}},
+		deadlines: [timerKinds]clock.Time{clock.Never, clock.Never}, timers: [timerKinds]int32{-1, -1},
 	}
 	if c.Type == command.RawPacket {
 		q.frames = uint8(c.Frames)
 		if c.BlockSelf {
-			q.self = &frame.Route{}
+			q.echo = &echo{}
 		}
 	}
 	if c.Tags != nil {
@@ -196,7 +200,7 @@ func (e *Engine) Query(q *QP) command.QPInfo {
 		info.Draining = 1
 	}
 	if n, err := q.sq.Pending(); err == nil {
-		info.SendPosted = uint32(n + q.req.outstanding + q.req.inPlace)
+		info.SendPosted = uint32(n + int(q.req.outstanding+q.req.inPlace))
 	}
 	if n, err := q.rq.Pending(); err == nil {
 		info.RecvPosted = uint32(n)

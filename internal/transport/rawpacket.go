@@ -210,15 +210,15 @@ func (q *QP) rawFrame(o *frame.Out, b []byte) {
 
 // rawRoute returns the route of the frames of q.
 func (q *QP) rawRoute() *frame.Route {
-	if q.self == nil {
+	if q.echo == nil {
 		return &q.eng.rawRoute
 	}
-	q.self.SrcMAC = q.eng.rawRoute.SrcMAC
-	return q.self
+	q.echo.self.SrcMAC = q.eng.rawRoute.SrcMAC
+	return &q.echo.self
 }
 
 // Sent reports whether a frame with this route is of a raw packet QP that is not to receive it.
-func (q *QP) Sent(r *frame.Route) bool { return r == q.self }
+func (q *QP) Sent(r *frame.Route) bool { return q.echo != nil && r == &q.echo.self }
 
 // SetFrameFlags changes the flags in mask.
 func (q *QP) SetFrameFlags(flags, mask uint32) { q.frames = q.frames&^uint8(mask) | uint8(flags&mask) }

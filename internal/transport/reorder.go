@@ -49,10 +49,10 @@ const (
 // TestForgedCost compares.
 type reorder struct {
 	slots *earlySlots // by PSN; nil while there are none
-	count int
-	edge  ib.PSN     // after the last kept packet
-	since clock.Time // when the first of them arrived
-	exact bool       // the last request had the PSN that was expected, or repeated the one before
+	since clock.Time  // when the first of them arrived
+	edge  ib.PSN      // after the last kept packet
+	count uint16
+	exact bool // the last request had the PSN that was expected, or repeated the one before
 }
 
 type earlySlots [reorderSpan]*early

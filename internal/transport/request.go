@@ -69,39 +69,38 @@ type requester struct {
 	una, snd   ib.PSN
 	max, next  ib.PSN // next: first PSN of the next request taken
 
-	outstanding int                    // requests between head and tail
-	inPlace     int                    // frames that were handed out before them, see inplace.go
-	reads       int                    // reads and atomics begun and not completed
+	outstanding int32                  // requests between head and tail
+	inPlace     int32                  // frames that were handed out before them, see inplace.go
+	reads       int32                  // reads and atomics begun and not completed
+	counted     int32                  // packets in win.inFlight
+	wants       int32                  // packets of room that it waits for
 	slots       *[MaxReadAtomic]ib.PSN // nil: there has been none
 	slotCount   uint8                  // reads and atomics outstanding on the wire; slots holds their ends
 
 	retries, rnrRetries uint8
 	timeouts            uint8 // expiries of the ACK timer since there was progress
 	probes              uint8 // probes since there was progress
-	probing             bool  // gone back to una, sending one packet at a time until there is progress
-	checked             bool  // looked for signs of loss since the timer was started
-	sentAt              clock.Time
+	sinceAck            uint8
+	probing             bool // gone back to una, sending one packet at a time until there is progress
+	checked             bool // looked for signs of loss since the timer was started
 	timing              bool // measuring the time until timedPSN is acknowledged
-	timedPSN            ib.PSN
-	timedAt             clock.Time
-	expires             clock.Time // of the ACK timer; 0: not running
-	rnrWait             bool       // waiting for the RNR timer
-	selective           selective
+	rnrWait             bool // waiting for the RNR timer
 	nakSeen             bool // already went back to una for a NAK or a missing response
 	stopped             bool // a failed request ends the queue
 	draining            bool // SQD, with the event still to come
-	sinceAck            uint8
+	unasked             bool // no packet in flight had requested an ACK when the probe was sent
+	timedPSN            ib.PSN
+	sentAt              clock.Time
+	timedAt             clock.Time
+	expires             clock.Time // of the ACK timer; 0: not running
+	selective           selective
+	asked               ib.PSN // after the last packet that requested an ACK
+	askMore             int32  // messages that are to request an ACK whatever they are
+	credit              credit
+	ssn                 uint32
 	srq                 uint32 // XRC: the SRQ that the request being sent names
-
-	outbox outbox // on the local path
-
-	ssn    uint32
-	credit credit
-	fetch  fetch
-
-	asked   ib.PSN // after the last packet that requested an ACK
-	unasked bool   // no packet in flight had requested an ACK when the probe was sent
-	askMore int    // messages that are to request an ACK whatever they are
+	fetch               fetch
+	outbox              outbox // on the local path
 }
 
 func (r *requester) start(psn ib.PSN) {

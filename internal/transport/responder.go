@@ -27,30 +27,31 @@ type write struct {
 
 // responder is the receiving half of an RC or UC queue pair.
 type responder struct {
-	psn   ib.PSN // expected next
-	msn   uint32 // completed messages, modulo 2^24
-	msg   message
-	recv  *receive // the receive that the message uses
-	off   uint64   // bytes of the send received so far
-	write write
+	psn     ib.PSN // expected next
+	msn     uint32 // completed messages, modulo 2^24
+	msg     message
+	lastWQE bool // the event was raised
+	nakSent bool // a NAK for this gap, or this RNR wait, has been sent
+	ack     bool // an ACK is to be sent
+	nak     bool // a NAK is to be sent
+	dry     bool // the requester was last told that no receive is posted
+	broken  bool // UC: the rest of the message is to be dropped
 
-	lastWQE   bool // the event was raised
-	nakSent   bool // a NAK for this gap, or this RNR wait, has been sent
-	ack       bool // an ACK is to be sent
-	dry       bool // the requester was last told that no receive is posted
-	nak       bool // a NAK is to be sent
-	broken    bool // UC: the rest of the message is to be dropped
 	syndrome  ib.Syndrome
-	named     uint32       // XRC: the SRQ that the request names
-	shared    *SharedQueue // XRC: the one that the QP uses
-	original  uint64       // local path: original value of an atomic's operand
-	inbox     inbox
-	depth     uint8 // maximum number of reads and atomics kept
-	pending   uint8 // those of them whose responses have not all been sent
-	results   results
-	effects   effects
-	reorder   reorder
+	depth     uint8      // maximum number of reads and atomics kept
+	pending   uint8      // those of them whose responses have not all been sent
+	recv      *receive   // the receive that the message uses
+	off       uint64     // bytes of the send received so far
+	effects   *effects   // nil: there has been none
 	heldUntil clock.Time // when the ACK that it holds is to be sent
+	write     write
+	reorder   reorder
+	results   results
+	inbox     inbox
+
+	named    uint32       // XRC: the SRQ that the request names
+	shared   *SharedQueue // XRC: the one that the QP uses
+	original uint64       // local path: original value of an atomic's operand
 }
 
 // incoming handles a request packet of an RC queue pair (IBA 9.7.4). rest is what follows the BTH, data

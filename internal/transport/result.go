@@ -28,22 +28,22 @@ type result struct {
 // results holds the reads and atomics that a responder keeps, oldest first.
 type results struct {
 	ring  []result
-	first int // index in ring of the oldest
-	n     int
-	from  int // no result before this index is pending
+	first int32 // index in ring of the oldest
+	n     int32
+	from  int32 // no result before this index is pending
 }
 
 // at returns the result with this index, counted from the oldest.
-func (r *results) at(i int) *result {
-	if i += r.first; i >= len(r.ring) {
-		i -= len(r.ring)
+func (r *results) at(i int32) *result {
+	if i += r.first; int(i) >= len(r.ring) {
+		i -= int32(len(r.ring))
 	}
 	return &r.ring[i]
 }
 
 // drop drops the oldest result.
 func (r *results) drop() {
-	if r.first++; r.first == len(r.ring) {
+	if r.first++; int(r.first) == len(r.ring) {
 		r.first = 0
 	}
 	r.n--
@@ -53,8 +53,8 @@ func (r *results) drop() {
 // push adds a result as the newest and returns it. The caller must set all of it: it still has the values of an earlier
 // one. depth is the number of results to keep.
 func (r *results) push(depth int) *result {
-	if r.n == len(r.ring) {
-		ring := make([]result, max(depth, r.n+1))
+	if int(r.n) == len(r.ring) {
+		ring := make([]result, max(depth, int(r.n)+1))
 		for i := range r.n {
 			ring[i] = *r.at(i)
 		}
@@ -77,7 +77,7 @@ func (r *results) pending() *result {
 // resize sets how many reads and atomics are kept.
 func (s *responder) resize(n int) {
 	s.depth = uint8(n)
-	for s.results.n > n && !s.results.at(0).pending {
+	for int(s.results.n) > n && !s.results.at(0).pending {
 		s.results.drop()
 	}
 }
@@ -88,7 +88,7 @@ func (s *responder) busyReads() int { return int(s.pending) }
 // that the requester has the oldest response: if that is being repeated, a late duplicate asked for it,
 // and nobody waits for it.
 func (s *responder) hasRoom() bool {
-	if s.results.n < int(s.depth) {
+	if s.results.n < int32(s.depth) {
 		return true
 	}
 	if s.results.n == 0 {
@@ -105,7 +105,7 @@ func (q *QP) keep(k kind) *result {
 	if !s.hasRoom() {
 		return nil
 	}
-	if s.results.n >= int(s.depth) {
+	if s.results.n >= int32(s.depth) {
 		oldest := s.results.at(0)
 		if oldest.pending {
 			s.pending--
@@ -209,7 +209,7 @@ func (q *QP) repeatDone(psn ib.PSN, k kind) {
 }
 
 // keptAt returns the index of the kept result that covers psn, -1 if there is none.
-func (q *QP) keptAt(psn ib.PSN) int {
+func (q *QP) keptAt(psn ib.PSN) int32 {
 	for i := range q.resp.results.n {
 		r := q.resp.results.at(i)
 		if !psn.Before(r.first) && psn.Before(r.end) {
@@ -221,7 +221,7 @@ func (q *QP) keptAt(psn ib.PSN) int {
 
 // answerAgain makes result i pending and cancels repetitions of later results. Results that were never
 // answered stay pending: the duplicate may be an old one, and then nobody asks for them again.
-func (q *QP) answerAgain(i int) {
+func (q *QP) answerAgain(i int32) {
 	s := q.resp
 	for k := i + 1; k < s.results.n; k++ {
 		if r := s.results.at(k); r.pending && r.told {

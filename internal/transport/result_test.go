@@ -40,16 +40,16 @@ func TestResultsAreAQueue(t *testing.T) {
 				}
 			},
 			"": func(t *rapid.T) {
-				if r.n != len(model) {
+				if int(r.n) != len(model) {
 					t.Fatalf("%d results, want %d", r.n, len(model))
 				}
 				var oldest *result
 				for i := range model {
-					if *r.at(i) != model[i] {
-						t.Fatalf("result %d is %+v, want %+v", i, *r.at(i), model[i])
+					if *r.at(int32(i)) != model[i] {
+						t.Fatalf("result %d is %+v, want %+v", i, *r.at(int32(i)), model[i])
 					}
 					if oldest == nil && model[i].pending {
-						oldest = r.at(i)
+						oldest = r.at(int32(i))
 					}
 				}
 				if r.pending() != oldest {

@@ -19,9 +19,9 @@ func (q *QP) room(want int) int {
 	if q.attr.Timeout == 0 {
 		return w.most - int(q.req.snd.Diff(q.req.una))
 	}
-	taken := w.inFlight + q.onTheWay() - q.counted + w.reserved
+	taken := w.inFlight + q.onTheWay() - int(q.req.counted) + w.reserved
 	if q.woken {
-		taken -= q.wants
+		taken -= int(q.req.wants)
 	}
 	n := w.size - taken
 	if taken == 0 || n >= want && (q.woken || w.waiting.head == nil) {
@@ -29,7 +29,7 @@ func (q *QP) room(want int) int {
 	}
 	if !q.waiting() {
 		q.turnOver()
-		q.wants = want
+		q.req.wants = int32(want)
 		w.waiting.push(q)
 	}
 	return 0
@@ -61,8 +61,8 @@ func (q *QP) recount(acked bool) {
 		return
 	}
 	flight := q.onTheWay()
-	d := flight - q.counted
-	q.counted = flight
+	d := flight - int(q.req.counted)
+	q.req.counted = int32(flight)
 	if d < 0 && acked {
 		q.win.acked(q.eng.now, -d)
 	} else {

@@ -49,17 +49,17 @@ func (k *keeping) kept() { *k = keeping{shown: true} }
 // packets it shows that those were sent; one that does not keep any replies with a NAK.
 type selective struct {
 	on     bool       // packets up to until are to be retransmitted
+	back   bool       // the requester went back and is retransmitting everything before known
+	echoes uint8      // how often a repeated ACK had something retransmitted since una moved
 	until  ib.PSN     // after the last packet retransmitted because it is missing
 	end    ib.PSN     // where the retransmission pauses: at until, or at resume behind the last packet
 	resume ib.PSN     // where sending then continues
-	run    int        // packets retransmitted for this gap; 0: there is none
-	at     clock.Time // when they were retransmitted
 	seen   ib.PSN     // after packets that reached the responder ahead of a missing one; at least una
+	known  ib.PSN     // gaps before it already existed when the first of them was found
+	run    int32      // packets retransmitted for this gap; 0: there is none
+	gaps   int32      // number of those, found one after the other
+	at     clock.Time // when they were retransmitted
 	points ackPoints
-	known  ib.PSN // gaps before it already existed when the first of them was found
-	gaps   int    // number of those, found one after the other
-	back   bool   // the requester went back and is retransmitting everything before known
-	echoes uint8  // how often a repeated ACK had something retransmitted since una moved
 }
 
 // missing handles a gap at una that the responder reported.
@@ -107,7 +107,7 @@ func (q *QP) repairs() bool {
 // nextRun returns how many packets to retransmit for a gap at una.
 func (q *QP) nextRun() int {
 	if m := &q.req.selective; m.run > 0 && m.until == q.req.una {
-		return m.run * selectiveGrowth
+		return int(m.run) * selectiveGrowth
 	}
 	return 1
 }
@@ -143,11 +143,11 @@ func (q *QP) repeated(now clock.Time) bool {
 // there is room.
 type ackPoints struct {
 	psns  [16]ib.PSN
-	count int
+	count uint8
 }
 
 func (m *ackPoints) add(psn ib.PSN) {
-	if m.count < len(m.psns) {
+	if int(m.count) < len(m.psns) {
 		m.psns[m.count] = psn
 		m.count++
 	}
@@ -165,7 +165,7 @@ func (m *ackPoints) take() (psn ib.PSN, ok bool) {
 
 // drop removes those before psn.
 func (m *ackPoints) drop(psn ib.PSN) {
-	n := 0
+	n := uint8(0)
 	for n < m.count && m.psns[n].Before(psn) {
 		n++
 	}
@@ -179,7 +179,7 @@ func (m *ackPoints) drop(psn ib.PSN) {
 func (q *QP) sendAgain(n int) {
 	s := q.req
 	m := &s.selective
-	m.on, m.back, m.run, m.resume = true, false, n, s.max
+	m.on, m.back, m.run, m.resume = true, false, int32(min(n, reorderSpan)), s.max
 	if m.until = s.una.Add(uint32(n)); m.until.After(s.max) {
 		m.until = s.max
 	}

@@ -366,7 +366,7 @@ func (q *QP) failLater(r *request, status ring.Status) {
 // armAck starts the ACK timer unless it is running (IBA 9.7.6.1.3).
 func (q *QP) armAck(now clock.Time) {
 	s := q.req
-	if q.deadlines[retryTimer].at != clock.Never || q.attr.Timeout == 0 {
+	if q.deadlines[retryTimer] != clock.Never || q.attr.Timeout == 0 {
 		return
 	}
 	if s.expires <= now {

@@ -27,7 +27,7 @@ func TestAckTimeoutOutlastsPauses(t *testing.T) {
 		a.q.attr.Timeout = c.code
 		all, one := time.Duration(0), ib.AckTimeout(c.code)
 		for n := range uint8(8) {
-			a.q.req.timeouts = n
+			a.q.requester().timeouts = n
 			d := a.q.ackTimeout()
 			if n == 0 && d != one || d < one || d > 4*one {
 				t.Errorf("code %d, time-out %d takes %v, which is not 1 to 4 times %v", c.code, n, d, one)

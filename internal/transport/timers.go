@@ -9,12 +9,6 @@ const (
 	timerKinds
 )
 
-// deadline is one of a QP, and its place among those of its kind.
-type deadline struct {
-	at    clock.Time // clock.Never: none
-	index int32      // in the engine's heap, -1: not in it
-}
-
 // timers is a heap of QPs by one kind of deadline. A QP is in it at most once, and only while it waits for something.
 // Moving a deadline later, as every acknowledgement does, is a plain store into the QP: its place in the
 // heap is corrected when it reaches the top.
@@ -28,22 +22,26 @@ type timer struct {
 	q  *QP
 }
 
-func (t *timers) of(q *QP) *deadline { return &q.deadlines[t.kind] }
+// of returns q's deadline.
+func (t *timers) of(q *QP) *clock.Time { return &q.deadlines[t.kind] }
+
+// at returns where q is in the heap, -1: not in it.
+func (t *timers) at(q *QP) *int32 { return &q.timers[t.kind] }
 
 // arm sets the deadline of q; clock.Never stops the timer.
 func (t *timers) arm(q *QP, at clock.Time) {
-	d := t.of(q)
-	d.at = at
+	*t.of(q) = at
+	i := t.at(q)
 	switch {
 	case at == clock.Never:
 		return
-	case d.index < 0:
-		d.index = int32(len(t.heap))
+	case *i < 0:
+		*i = int32(len(t.heap))
 		t.heap = append(t.heap, timer{at, q})
 		t.up(len(t.heap) - 1)
-	case at < t.heap[d.index].at:
-		t.heap[d.index].at = at
-		t.up(int(d.index))
+	case at < t.heap[*i].at:
+		t.heap[*i].at = at
+		t.up(int(*i))
 	}
 }
 
@@ -51,7 +49,7 @@ func (t *timers) arm(q *QP, at clock.Time) {
 func (t *timers) next() clock.Time {
 	for len(t.heap) > 0 {
 		top := &t.heap[0]
-		if t.of(top.q).at == top.at {
+		if *t.of(top.q) == top.at {
 			return top.at
 		}
 		t.settle()
@@ -63,12 +61,12 @@ func (t *timers) next() clock.Time {
 func (t *timers) expired(now clock.Time) *QP {
 	for len(t.heap) > 0 && t.heap[0].at <= now {
 		q := t.heap[0].q
-		if t.of(q).at > now {
+		if *t.of(q) > now {
 			t.settle()
 			continue
 		}
 		t.remove(q)
-		t.of(q).at = clock.Never
+		*t.of(q) = clock.Never
 		return q
 	}
 	return nil
@@ -77,26 +75,26 @@ func (t *timers) expired(now clock.Time) *QP {
 // settle moves the top to where its QP's deadline belongs.
 func (t *timers) settle() {
 	q := t.heap[0].q
-	if t.of(q).at == clock.Never {
+	if *t.of(q) == clock.Never {
 		t.remove(q)
 		return
 	}
-	t.heap[0].at = t.of(q).at
+	t.heap[0].at = *t.of(q)
 	t.down(0)
 }
 
 // drop ends q's deadline.
 func (t *timers) drop(q *QP) {
 	t.remove(q)
-	t.of(q).at = clock.Never
+	*t.of(q) = clock.Never
 }
 
 func (t *timers) remove(q *QP) {
-	i := int(t.of(q).index)
+	i := int(*t.at(q))
 	if i < 0 {
 		return
 	}
-	t.of(q).index = -1
+	*t.at(q) = -1
 	last := len(t.heap) - 1
 	moved := t.heap[last]
 	t.heap[last] = timer{}
@@ -105,9 +103,9 @@ func (t *timers) remove(q *QP) {
 		return
 	}
 	t.heap[i] = moved
-	t.of(moved.q).index = int32(i)
+	*t.at(moved.q) = int32(i)
 	t.down(i)
-	t.up(int(t.of(moved.q).index))
+	t.up(int(*t.at(moved.q)))
 }
 
 func (t *timers) up(i int) {
@@ -119,7 +117,7 @@ func (t *timers) up(i int) {
 		t.swap(i, p)
 		i = p
 	}
-	t.of(t.heap[i].q).index = int32(i)
+	*t.at(t.heap[i].q) = int32(i)
 }
 
 func (t *timers) down(i int) {
@@ -136,10 +134,10 @@ func (t *timers) down(i int) {
 		t.swap(i, least)
 		i = least
 	}
-	t.of(t.heap[i].q).index = int32(i)
+	*t.at(t.heap[i].q) = int32(i)
 }
 
 func (t *timers) swap(i, j int) {
 	t.heap[i], t.heap[j] = t.heap[j], t.heap[i]
-	t.of(t.heap[i].q).index, t.of(t.heap[j].q).index = int32(i), int32(j)
+	*t.at(t.heap[i].q), *t.at(t.heap[j].q) = int32(i), int32(j)
 }

@@ -54,7 +54,10 @@ func (q *QP) datagram(o *frame.Out, r *request, payload []byte) {
 	dest, qkey, op := ib.QPN(wr.RemoteQPN)&ib.QPNMask, wr.QKey, ib.UDSendOnly
 	if wr.Route.Dst.IsMulticast() {
 		dest = ib.QPMulticast
-		q.cast = wr.Route.Src.Unmap()
+		if q.echo == nil {
+			q.echo = &echo{}
+		}
+		q.echo.cast = wr.Route.Src.Unmap()
 	}
 	// A Q_Key with its top bit set means the QP's own (IBA 10.2.5).
 	if qkey&ib.QKeyPrivileged != 0 {
@@ -114,7 +117,7 @@ func (e *Engine) receiveUD(in *frame.In, bth ib.BTH, op ib.Opcode, rest []byte, 
 
 // own reports whether q itself sent a datagram to a group.
 func (q *QP) own(in *frame.In, rest []byte) bool {
-	return ib.DETH(rest).SrcQP() == ib.QPN(q.num) && in.Src.Unmap() == q.cast
+	return ib.DETH(rest).SrcQP() == ib.QPN(q.num) && q.echo != nil && in.Src.Unmap() == q.echo.cast
 }
 
 func (e *Engine) anyPKey(k ib.PKey) bool {

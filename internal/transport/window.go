@@ -88,11 +88,11 @@ func (w *window) part(burst int) int {
 func (w *window) wake() {
 	for q := w.waiting.head; q != nil; q = w.waiting.head {
 		taken := w.inFlight + w.reserved
-		if taken > 0 && w.size-taken < q.wants {
+		if taken > 0 && w.size-taken < int(q.req.wants) {
 			return
 		}
 		w.waiting.remove(q)
-		w.reserved += q.wants
+		w.reserved += int(q.req.wants)
 		q.woken = true
 		q.activate()
 	}
@@ -102,7 +102,7 @@ func (w *window) wake() {
 func (q *QP) turnOver() {
 	if q.woken {
 		q.woken = false
-		q.win.reserved -= q.wants
+		q.win.reserved -= int(q.req.wants)
 		q.win.wake()
 	}
 }
@@ -126,14 +126,14 @@ func (e *Engine) leaveWindow(q *QP) {
 	if w == nil {
 		return
 	}
-	w.counted(-q.counted)
-	q.counted = 0
+	w.counted(-int(q.req.counted))
+	q.req.counted = 0
 	if q.waiting() {
 		w.waiting.remove(q)
 	}
 	if q.woken {
 		q.woken = false
-		w.reserved -= q.wants
+		w.reserved -= int(q.req.wants)
 	}
 	q.win = nil
 	if w.users--; w.users == 0 {

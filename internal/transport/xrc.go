@@ -52,8 +52,10 @@ func (e *Engine) RemoveSharedQueue(s *SharedQueue) {
 // lose takes the shared receive queue that q uses away.
 func (q *QP) lose() {
 	r := q.resp
-	for i := r.effects.queue.head; i < len(r.effects.queue.items); i++ {
-		r.effects.queue.items[i].completes = false
+	if f := r.effects; f != nil {
+		for i := f.queue.head; i < len(f.queue.items); i++ {
+			f.queue.items[i].completes = false
+		}
 	}
 	busy := r.msg != msgNone || r.recv != nil || r.inbox.opened
 	if r.recv != nil {
