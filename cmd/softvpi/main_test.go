@@ -16,8 +16,15 @@ import (
 // call runs the program in this process.
 func call(t *testing.T, name string, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
+	return callTyping(t, "", append([]string{name}, args...)...)
+}
+
+// callTyping is call for a program that asks something; typed is what the user answers.
+func callTyping(t *testing.T, typed string, line ...string) (status int, stdout, stderr string) {
+	t.Helper()
 	var out, errs bytes.Buffer
-	status = run(context.Background(), tool.Env{Name: name, Args: args, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &errs})
+	status = run(context.Background(), tool.Env{Name: line[0], Args: line[1:], Stdin: strings.NewReader(typed), Stdout: &out,
+		Stderr: &errs})
 	return status, out.String(), errs.String()
 }
 

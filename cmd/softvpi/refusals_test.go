@@ -90,8 +90,9 @@ func TestEveryToolPrintsJSON(t *testing.T) {
 		`mlx5cmd -Dbg -SwReset -Name "Ethernet 1"`, `mlx5cmd -Dbg -StateDump -Name "Ethernet 1"`, "mlx5cmd -Dbg -Resources",
 		"mlx5cmd -Dbg -CmdStats", "mlx5cmd -Dbg -OidStats",
 		`mlx5cmd -Dmn -Name "Ethernet 1"`, `mlx5cmd -Sniffer -Name "Ethernet 1" -Start -FileName x.pcapng`,
-		`mlx5cmd -Sniffer -Name "Ethernet 1" -Stop`, "mlx5cmd -NdStat", "mlx5cmd -NdStat -Error",
-		`mlx5cmd -LinkSpeed -Name "Ethernet 1" -Query`,
+		`mlx5cmd -Sniffer -Name "Ethernet 1" -Status`, `mlx5cmd -Sniffer -Name "Ethernet 1" -Stop`, "mlx5cmd -NdStat", "mlx5cmd -NdStat -Error",
+		`mlx5cmd -LinkSpeed -Name "Ethernet 1" -Query`, "flint -d mt4115_pciconf0 q", "mlxburn -d mt4115_pciconf0 -query",
+		"mlxfwreset -d mt4115_pciconf0 q", "vfpctrl /list-vmswitch-port",
 	}
 	for _, c := range catalogue.CommandsOf("mlxtool") { // as listed in its help
 		if c.Example == "" || c.Status != catalogue.Built || strings.HasPrefix(c.Name, "dbg nonrss") || c.Name == "show packet-filter" { // the last needs a host

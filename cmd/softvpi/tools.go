@@ -26,6 +26,7 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/rping"
 	"github.com/softvpi/softvpi/internal/tools/snapshot"
 	"github.com/softvpi/softvpi/internal/tools/tool"
+	"github.com/softvpi/softvpi/internal/tools/vfpctrl"
 	"github.com/softvpi/softvpi/internal/tools/vlanconfig"
 )
 
@@ -36,9 +37,12 @@ func makeTools() map[string]tool.Main {
 	m := map[string]tool.Main{
 		"MLNX_System_Snapshot": snapshot.Main,
 		"MlxStat":              ibstat.MlxStat,
+		"flint":                mft.Flint,
 		"ibdump":               ibdump.Main,
 		"mlx5cmd":              mlx5cmd.Main,
+		"mlxburn":              mft.Burn,
 		"mlxconfig":            mft.Config,
+		"mlxfwreset":           mft.Reset,
 		"mlxtool":              mlxtool.Main,
 		"mst":                  mft.MST,
 		"nd_rping":             rping.Main,
@@ -48,6 +52,7 @@ func makeTools() map[string]tool.Main {
 		"ndinstall":            ndinfo.Install,
 		"part_man":             partman.Main,
 		"perf_tuning":          perftuning.Main,
+		"vfpctrl":              vfpctrl.Main,
 		"vlan_config":          vlanconfig.Main,
 	}
 	maps.Copy(m, diags.Tools)

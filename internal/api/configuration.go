@@ -2,8 +2,10 @@ package api
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/firmware"
 	"github.com/softvpi/softvpi/internal/registry"
 )
 
@@ -25,6 +27,31 @@ func (p Parameter) Pending() bool {
 	return *p.Current != *p.New
 }
 
+// FirmwareStatus is the image that an adapter runs.
+type FirmwareStatus struct {
+	Version     string `json:"version"`
+	Released    string `json:"released"`
+	PSID        string `json:"psid"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	GUID        string `json:"base_guid"` // N/A: the adapters have their own
+	MAC         string `json:"base_mac"`  // likewise
+	Digest      string `json:"digest"`    // SHA-256 of the image
+}
+
+// FirmwareOf describes an image.
+func FirmwareOf(m *firmware.Image) FirmwareStatus {
+	return FirmwareStatus{m.Version.String(), m.Released, m.PSID, m.Name, m.Description, m.GUIDText(), m.MACText(),
+		fmt.Sprintf("%x", m.Digest())}
+}
+
+// Burn writes an image, which must pass its Check, to the flash of an adapter's device, whole or not at all. Its ports run
+// it when they start again.
+func (c *Client) Burn(ctx context.Context, a *AdapterStatus, m *firmware.Image) error {
+	_, err := c.ChangeRegistry(ctx, []registry.Change{a.Identity().Burn(m)}, false)
+	return err
+}
+
 // Identity returns the adapter as the registry identifies it.
 func (a *AdapterStatus) Identity() registry.Adapter {
 	return registry.Adapter{Name: a.Name, Generation: a.Class(), Number: a.Number, DeviceNumber: a.DeviceNumber}
@@ -42,11 +69,15 @@ func (a *AdapterStatus) Class() catalogue.Generation {
 // registry.
 func (a *AdapterStatus) Parameters(r *registry.Registry) []Parameter {
 	next := r.Configuration(a.Identity())
+	image, _ := r.Firmware(a.Identity())
 	var out []Parameter
 	for _, p := range catalogue.ParametersFor(catalogue.ConfigTool, a.Class()) {
 		x := Parameter{Name: p.Name, Default: p.Default.Number, Status: "stored only"}
 		if p.Status == catalogue.Built {
 			x.Status = "built"
+		}
+		if n, ok := image.Parameters[p.Name]; ok {
+			x.Default = n
 		}
 		if n, ok := a.Configuration[p.Name]; ok {
 			x.Current = &n

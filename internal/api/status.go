@@ -78,6 +78,9 @@ type AdapterStatus struct {
 	// Configuration holds the mlxconfig parameters that were set when the adapter started.
 	Configuration map[string]uint64 `json:"configuration"`
 
+	// Firmware is what the device's flash held when the adapter started.
+	Firmware FirmwareStatus `json:"firmware"`
+
 	// Device is the adapter with the keys of the device that this adapter is a port of: the adapter of the
 	// device's first port. Port is the number of this port, from 1, of Ports.
 	Device string `json:"device"`

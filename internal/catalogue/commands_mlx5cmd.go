@@ -53,7 +53,7 @@ var mlx5cmdCommands = []Command{
 		"-Dump -Segment <n> [-Index1 <n>] [-NumOfObj1 <n>] [-Index2 <n>] [-NumOfObj2 <n>] [-Depth <n>]", "Dump resources of the device.")),
 	mlx5cmd(management, "Resiliency: Dump Me Now (DMN)", "Dmn", namedAdapter,
 		"Write all that is known about an adapter to a folder of its own (dump me now)."),
-	mlx5cmd(virtualization, "Validating NDK", "Sniffer", namedAdapter+" -Start -FileName <file> | -Stop",
+	mlx5cmd(virtualization, "Validating NDK", "Sniffer", namedAdapter+" -Start -FileName <file> | -Stop | -Status",
 		"Capture RDMA traffic to a pcapng file, which the driver writes from -Start until -Stop."),
 	notBuilt(mlx5cmd(management, "Management Utilities", "Temperature", anyAdapter, "Show the temperature of the device.")),
 	mlx5cmd(management, "Management Utilities", "NdStat", anyAdapter+" [-Pid <process id>] [-Error]",

@@ -84,6 +84,9 @@ func (e *Engine) SetPolicy(maxRetries uint8, disableFlowControl bool) {
 	e.cfg.MaxRetries, e.cfg.DisableFlowControl = maxRetries, disableFlowControl
 }
 
+// SetGUID sets the adapter's EUI-64 for messages from now on. There must be no connection.
+func (e *Engine) SetGUID(guid uint64) { e.cfg.GUID = guid }
+
 // Counters returns the engine's own counters: read them only.
 func (e *Engine) Counters() *Counters { return &e.counters }
 

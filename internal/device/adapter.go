@@ -43,7 +43,8 @@ type adapter struct {
 	cfg    AdapterConfig
 	name   string
 	limits Limits
-	guid   uint64
+	// guid is the port's, ownGUID the one that it has unless firmware names another.
+	guid, ownGUID uint64
 	// mac is the one in use; permanent is the adapter's own.
 	mac, permanent [6]byte
 
@@ -285,6 +286,7 @@ func newAdapter(h *Host, cfg AdapterConfig, owner *adapter, more []netip.Addr, m
 	if a.guid == 0 {
 		a.guid = gid.GUID(a.mac, netip.AddrPortFrom(cfg.Addr, cfg.UDPPort))
 	}
+	a.ownGUID = a.guid
 	if err := a.open(addrs, owner); err != nil {
 		return nil, err
 	}

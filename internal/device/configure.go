@@ -22,7 +22,9 @@ type Settings struct {
 	MaxCMRetries     int
 	MTU              uint32
 	// MAC replaces the permanent one (NetworkAddress); 0: no replacement.
-	MAC        [6]byte
+	MAC [6]byte
+	// GUID replaces that of the port, unless its fabric names it (firmware); 0: no replacement.
+	GUID       uint64
 	Moderation Moderation
 	Polling    wait.Polling
 	// Limits that are not zero replace those of the adapter; none may exceed the defaults.
@@ -84,6 +86,10 @@ func (h *Host) Configure(index uint32, s Settings) error {
 	if a.mac = s.MAC; a.mac == ([6]byte{}) {
 		a.mac = a.permanent
 	}
+	if a.guid = a.ownGUID; s.GUID != 0 && a.ib == nil {
+		a.guid = s.GUID
+	}
+	a.cm.SetGUID(a.guid)
 	return a.configure(cfg, link)
 }
 

@@ -25,6 +25,10 @@ func (d *Driver) keys(i int) keys {
 		NoFlowControl: a.RoceRcE2EFlowControlEnable != nil && !*a.RoceRcE2EFlowControlEnable,
 		MAC:           stationAddress(r.word("NetworkAddress")), Moderation: r.moderation(), Polling: r.polling(),
 	}}
+	port := d.cfg.Slot(i).Port
+	if k.GUID = r.firmware.PortGUID(port); k.MAC == ([6]byte{}) {
+		k.MAC = r.firmware.PortMAC(port)
+	}
 	switch r.value("roce_mode") {
 	case 0:
 		k.RoCE = device.RoCEv1

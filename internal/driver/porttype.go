@@ -49,7 +49,7 @@ var errSameGUID = errors.New("two devices have the same GUID")
 func stays(err error) bool { return errors.Is(err, errPortType) || errors.Is(err, errSameGUID) }
 
 // portType returns the protocol of adapter i's port at its next start: that of the registry now, where it
-// is stored for its device, or else that of mlxconfig.
+// is stored for its device, or else that of mlxconfig or firmware.
 func (d *Driver) portType(i int) portType {
 	at, known := d.cfg.Slot(i), d.running[i].known()
 	name := fmt.Sprint(portTypeKey, at.Port)
@@ -58,7 +58,7 @@ func (d *Driver) portType(i int) portType {
 			return portType(n)
 		}
 	}
-	switch d.registry.Configuration(known)[fmt.Sprintf("LINK_TYPE_P%d", at.Port)] {
+	switch d.registry.Effective(known)[fmt.Sprintf("LINK_TYPE_P%d", at.Port)] {
 	case 1:
 		return portInfiniBand
 	case 2:
@@ -178,12 +178,13 @@ func (d *Driver) distinct(i int) error {
 	return nil
 }
 
-// nodeGUID returns the GUID of the node whose port adapter i is; 0: it is no InfiniBand port, or not known yet.
+// nodeGUID returns the GUID of the node whose port adapter i is, or for an Ethernet port the one that was burned; 0: there is
+// none, or it is not known yet.
 func (d *Driver) nodeGUID(i int) uint64 {
-	if r := d.running[i]; r != nil && r.cable() != nil {
-		return r.cable().Port().NodeGUID
+	if r := d.running[i]; r.cable() == nil {
+		return r.firmware.GUID
 	}
-	return 0
+	return d.running[i].cable().Port().NodeGUID
 }
 
 // legal ensures that no device has an Ethernet port with RoCE off beside an InfiniBand port (WinOF 5.50,

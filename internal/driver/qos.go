@@ -200,10 +200,10 @@ func (d *Driver) noLLDP(i int) string {
 	return detail(d.host.CheckLLDP(uint32(i)))
 }
 
-// lldpParameters are those of mlxconfig for adapter i's port, as it has read them at its start.
+// lldpParameters are those of mlxconfig or firmware for adapter i's port, as it has read them at its start.
 func (d *Driver) lldpParameters(i int) (transmit, receive dcb.Mode, allowed bool) {
 	of := func(name string) uint64 {
-		return d.running[i].configuration[fmt.Sprintf("%s_P%d", name, d.cfg.Slot(i).Port)]
+		return d.running[i].effective[fmt.Sprintf("%s_P%d", name, d.cfg.Slot(i).Port)]
 	}
 	return dcb.Mode(of("LLDP_NB_TX_MODE")), dcb.Mode(of("LLDP_NB_RX_MODE")), of("LLDP_NB_DCBX") == 1
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/driver/lock"
 	"github.com/softvpi/softvpi/internal/events"
+	"github.com/softvpi/softvpi/internal/firmware"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/registry"
 )
@@ -29,8 +30,9 @@ type running struct {
 	off        atomic.Bool // enabled with RoCE off: the device itself is disabled
 	// taken are its settings as of its last start, by their location.
 	taken map[string]registry.Setting
-	// configuration is that of the device, as of then.
-	configuration map[string]uint64
+	// configuration is what mlxconfig has set for the device, firmware what its flash held, and effective both, as of then.
+	configuration, effective map[string]uint64
+	firmware                 firmware.Image
 }
 
 // cable returns that of the port, nil for an Ethernet port.
@@ -130,9 +132,17 @@ func (d *Driver) take(i int) {
 		taken[settingID(&s)] = s
 		d.complain(r, &s)
 	}
+	image, problem := d.registry.Firmware(r.known())
+	if problem != nil {
+		d.log.Warn("the flash holds no image; that of the factory is used", "adapter", r.Name, "cause", problem)
+		d.events.Raise(r.Generation, events.RegistryValueIgnored{
+			Key: r.Flash().String(), Value: "not an image", Allowed: "what flint burns: " + problem.Error(), Used: image.PSID,
+		})
+	}
 	d.settings.Lock()
 	defer d.settings.Unlock()
 	r.taken, r.configuration = taken, d.registry.Configuration(r.known())
+	r.effective, r.firmware = d.registry.Effective(r.known()), image
 }
 
 // complain raises the event of a stored value that is not allowed.
@@ -356,7 +366,7 @@ func (d *Driver) describe(s *AdapterStatus, wire link.State) {
 			s.Duplex = "half"
 		}
 	}
-	s.Configuration = d.configuration(int(s.Index))
+	s.Configuration, s.Firmware = d.configuration(int(s.Index)), api.FirmwareOf(&r.firmware)
 	s.InfiniBand, s.Protocols = d.portStatus(int(s.Index)), d.cfg.Adapters[s.Index].Protocols()
 	s.IPoIB = d.ipoibStatus(int(s.Index))
 	if d.cfg.Adapters[s.Index].Host != "" {

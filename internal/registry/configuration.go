@@ -2,9 +2,11 @@ package registry
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/firmware"
 )
 
 // Configuration returns the key of the device's non-volatile configuration, which mlxconfig changes. The
@@ -47,4 +49,46 @@ func (a Adapter) Configure(p catalogue.Parameter, n *uint64) (Change, error) {
 		return Change{Kind: DeleteValue, Key: a.Configuration(), Value: Value{Name: p.Name}, Lenient: true}, nil
 	}
 	return Change{Kind: SetValue, Key: a.Configuration(), Value: DWord(p.Name, uint32(*n))}, p.Validate(*n, a.Generation)
+}
+
+// Flash returns the key of what the device's flash holds, which flint burns: a card has it in its own memory.
+func (a Adapter) Flash() Path { return a.Device().Child("Flash") }
+
+// flashImage is the value of the Flash key that holds the image.
+const flashImage = "Image"
+
+// Firmware returns the image in the flash of an adapter's device: the one of the factory if none was burned, or if what is
+// there is none for this device; problem says so.
+func (r *Registry) Firmware(a Adapter) (m firmware.Image, problem error) {
+	v, ok := r.Get(a.Flash(), flashImage)
+	if !ok {
+		return firmware.Factory(a.Generation), nil
+	}
+	if v.Type != Binary {
+		return firmware.Factory(a.Generation), fmt.Errorf("%s is a %v; allowed: %v", flashImage, v.Type, Binary)
+	}
+	m, err := firmware.Decode(v.Data)
+	if err == nil && m.Generation != a.Generation {
+		err = fmt.Errorf("the image is for device %d, not %d", m.Generation.PartID(), a.Generation.PartID())
+	}
+	if err != nil {
+		return firmware.Factory(a.Generation), err
+	}
+	return m, nil
+}
+
+// Burn returns the change that writes an image, which must pass its Check, to the flash of the adapter's device.
+func (a Adapter) Burn(m *firmware.Image) Change {
+	return Change{Kind: SetValue, Key: a.Flash(), Value: Value{flashImage, Binary, m.Encode()}}
+}
+
+// Effective returns the parameters of an adapter's device that are set, or have a default in its firmware.
+func (r *Registry) Effective(a Adapter) map[string]uint64 {
+	m, _ := r.Firmware(a)
+	all := maps.Clone(m.Parameters)
+	if all == nil {
+		all = map[string]uint64{}
+	}
+	maps.Copy(all, r.Configuration(a))
+	return all
 }

@@ -281,7 +281,26 @@ func (c *config) ask(w io.Writer) (bool, error) {
 		}
 		return true, nil
 	}
-	line, err := inputfile.ReadLine(c.ctx, bufio.NewReader(c.env.Stdin))
+	return answered(c.ctx, c.env, w)
+}
+
+// confirm asks a question on the standard output. No answer means no.
+func confirm(ctx context.Context, env tool.Env, question string, yes, no bool) (bool, error) {
+	fmt.Fprint(env.Stdout, question)
+	switch {
+	case yes:
+		fmt.Fprintln(env.Stdout, "y")
+		return true, nil
+	case no:
+		fmt.Fprintln(env.Stdout, "n")
+		return false, nil
+	}
+	return answered(ctx, env, env.Stdout)
+}
+
+// answered reads the answer to a question that was asked on w, and reports whether it is yes.
+func answered(ctx context.Context, env tool.Env, w io.Writer) (bool, error) {
+	line, err := inputfile.ReadLine(ctx, bufio.NewReader(env.Stdin))
 	if err != nil {
 		fmt.Fprintln(w)
 	}
@@ -309,16 +328,25 @@ func (c *config) describe(args []string) error {
 	if err != nil {
 		return err
 	}
+	reg, err := c.client.LoadRegistry(c.ctx)
+	if err != nil {
+		return err
+	}
 	out := map[string][]described{}
 	for _, d := range list {
 		g := d.adapter.Class()
+		image, _ := reg.Firmware(d.adapter.Identity())
 		if !c.json {
 			fmt.Fprintf(c.env.Stdout, "\nList of configurations of %s (%s):\n", d.name, d.kind)
 		}
 		for _, p := range catalogue.ParametersFor(catalogue.ConfigTool, g) {
-			out[d.name] = append(out[d.name], described{p.Name, p.Default.Number, p.Allowed(g), p.Description})
+			byDefault := p.Default.Number
+			if n, ok := image.Parameters[p.Name]; ok {
+				byDefault = n
+			}
+			out[d.name] = append(out[d.name], described{p.Name, byDefault, p.Allowed(g), p.Description})
 			if !c.json {
-				fmt.Fprintf(c.env.Stdout, "   %-26s %s\n   %-26s Default %d; allowed: %s\n", p.Name, p.Description, "", p.Default.Number,
+				fmt.Fprintf(c.env.Stdout, "   %-26s %s\n   %-26s Default %d; allowed: %s\n", p.Name, p.Description, "", byDefault,
 					p.Allowed(g))
 			}
 		}

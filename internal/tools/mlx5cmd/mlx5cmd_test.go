@@ -250,9 +250,15 @@ func TestConnectionAndSniffer(t *testing.T) {
 	if text := g.ok("-NdStat -Pid 1"); text != "0 connections\n" {
 		t.Error("want no connections of process 1:\n", text)
 	}
+	if v := g.blocks("-Sniffer -Name Left -Status")[0].Values; v["state"] != "running" && v["State"] != "running" {
+		t.Errorf("the status of the sniffer is %v", v)
+	}
 	values := g.blocks("-Sniffer -Name Left -Stop")[0].Values
 	if n := packets(t, file); n == 0 || values["Packets"] != float64(n) || values["Missed"] != 0.0 {
 		t.Errorf("the sniffer reports %v, want the %d packets in the file and none missed", values, n)
+	}
+	if text := g.ok("-Sniffer -Name Left -Status"); !strings.Contains(text, "\tState: stopped\n") {
+		t.Error("the status of a sniffer that has ended:\n", text)
 	}
 	if status, _, _ := g.call("-Sniffer -Name Left -Stop"); status != tool.Failure {
 		t.Errorf("-Stop of a sniffer that has ended: status %d, want %d", status, tool.Failure)

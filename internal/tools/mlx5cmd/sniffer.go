@@ -12,10 +12,10 @@ const snifferRing = 16 << 20
 
 // sniffer implements -Sniffer: the driver writes the file, from -Start until -Stop or the driver's end.
 func (r *run) sniffer() (report, error) {
-	if err := r.only("Name=", "Start", "Stop", "FileName="); err != nil {
+	if err := r.only("Name=", "Start", "Stop", "Status", "FileName="); err != nil {
 		return nil, err
 	}
-	action, err := r.action("Start", "Stop")
+	action, err := r.action("Start", "Stop", "Status")
 	if err != nil {
 		return nil, err
 	}
@@ -23,7 +23,7 @@ func (r *run) sniffer() (report, error) {
 	switch {
 	case action == "Start" && file == "":
 		return nil, r.usagef("-FileName is missing")
-	case action == "Stop" && file != "":
+	case action != "Start" && file != "":
 		return nil, r.usagef("-FileName goes with -Start")
 	}
 	a, err := r.adapter()
@@ -34,8 +34,11 @@ func (r *run) sniffer() (report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if action == "Stop" {
+	switch action {
+	case "Stop":
 		return r.stopSniffer(a, running)
+	case "Status":
+		return sniffers(a, running), nil
 	}
 	if len(running) > 0 {
 		return nil, fmt.Errorf("a sniffer is already writing %s; -Sniffer -Name %q -Stop ends it", running[0].File, a.Name)
@@ -87,6 +90,22 @@ func (r *run) stopSniffer(a *api.AdapterStatus, list []api.CaptureStatus) (repor
 	}
 	out.notes = []string{done}
 	return out, errors.Join(errs...)
+}
+
+// sniffers says whether one runs on an adapter, and what it has written.
+func sniffers(a *api.AdapterStatus, list []api.CaptureStatus) report {
+	out := blocks{notes: []string{done}}
+	for _, c := range list {
+		out.list = append(out.list, block{title: snifferTitle(a), adapter: a.Name, fields: []field{{"State", "running"}, {"File", c.File},
+			{"Packets", c.Packets}, {"Missed", c.Missed}}})
+		if c.Problem != "" {
+			out.list[len(out.list)-1].add("Problem", c.Problem)
+		}
+	}
+	if len(list) == 0 {
+		out.list = []block{{title: snifferTitle(a), adapter: a.Name, fields: []field{{"State", "stopped"}}}}
+	}
+	return out
 }
 
 func snifferTitle(a *api.AdapterStatus) string { return fmt.Sprintf("Sniffer of adapter %q", a.Name) }

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/os/paths"
+	"github.com/softvpi/softvpi/internal/testbed/driverbed"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// Every command line of the manuals for the firmware tools and vfpctrl, with the names that they leave open put in, in the
+// order of the procedures in which they stand.
+func TestManualsFirmwareLines(t *testing.T) {
+	cfg := driverbed.Config(t, config.Adapter{Name: "Ethernet 1", Generation: "mlx4"}, config.Adapter{Name: "Ethernet 2"},
+		config.Adapter{Name: "vm", Link: config.LinkSwitch, Wire: config.Wire{Switch: "MlnxSwitch", Prefix: 24}})
+	driverbed.Start(t, cfg)
+	t.Setenv(paths.SocketVariable, cfg.Socket)
+	t.Chdir(t.TempDir())
+	named := strings.NewReplacer("<device>", "mt4103_pciconf0", "<PCI device>", "mt4103_pciconf0", "<device name>", "mt4115_pciconf0",
+		"<Device name>", "mt4115_pciconf0", "<fw name>", "fw", "<ini device file>", "card", "<file name>", "image", "<Count>", "4")
+	var port string
+	for _, c := range []struct{ source, line, typed, want string }{
+		{"WinOF 5.50, 4.5.3.4.1.1", "mst status", "", "mt4103_pciconf0\n"},
+		{"", "mlxconfig -d mt4103_pciconf0 q", "", "SRIOV_EN"},
+		{"", "mlxconfig -d mt4103_pciconf0 s SRIOV_EN=1 NUM_OF_VFS=16", "y\n", "Applying... Done!"},
+		{"WinOF 5.50, 4.5.3.4.1.2", "flint -d <device> dc > <ini device file>.ini", "", ""},
+		{"ours: what a vendor's site has", "flint -d <device> ri <fw name>.mlx", "", ""},
+		{"", "mlxburn -fw <fw name>.mlx -conf <ini device file>.ini -wrimage <file name>.bin", "", "image.bin"},
+		{"", "flint -dev <PCI device> -image <file name>.bin b", "y\n", "-I- To load new FW run mlxfwreset"},
+		{"WinOF-2 24.4 virtualization, Firmware Configuration", "mlxconfig -d <device name> set SRIOV_EN=1", "y\n", "Done!"},
+		{"", "mlxconfig -d <device name> set NUM_OF_VFS=<Count>", "y\n", "Done!"},
+		{"", "mlxconfig -d <Device name> set SRIOV_IB_ROUTING_MODE_P1=1", "y\n", "Done!"},
+		{"", "mlxconfig -d <Device name> set SRIOV_IB_ROUTING_MODE_P2=1", "y\n", "Done!"},
+		{"", "mlxfwreset -d <Device name> r --yes", "", "-I- FW was loaded successfully."},
+		{"WinOF 5.50, 4.5.5", "vfpctrl /list-vmswitch-port", "", "Command list-vmswitch-port succeeded!"},
+		{"", "vfpctrl /disable-port /port <PortName>", "", "Command disable-port succeeded!"},
+	} {
+		line, to, redirected := strings.Cut(strings.ReplaceAll(named.Replace(c.line), "<PortName>", port), " > ")
+		status, stdout, stderr := callTyping(t, c.typed, words(line)...)
+		if status != tool.Success || stderr != "" || !strings.Contains(stdout, c.want) {
+			t.Errorf("%s: status %d, %q\n%s\nwant %q", line, status, stderr, stdout, c.want)
+		}
+		if redirected {
+			if err := os.WriteFile(to, []byte(stdout), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if m := regexp.MustCompile(`(?m)^Port name +: (\S+)$`).FindStringSubmatch(stdout); m != nil {
+			port = m[1]
+		}
+	}
+}
+
+// A port is listed with the fields of the manual, in their order.
+func TestSwitchPorts(t *testing.T) {
+	cfg := driverbed.Config(t, config.Adapter{Name: "vm", Link: config.LinkSwitch, Wire: config.Wire{Switch: "MlnxSwitch", Prefix: 24}})
+	driverbed.Start(t, cfg)
+	t.Setenv(paths.SocketVariable, cfg.Socket)
+	status, out, _ := call(t, "softvpi", "vfpctrl", "/list-vmswitch-port")
+	want := `(?s)^Port name            : [0-9A-F-]{36}
+Port Friendly name   :
+Switch name          : [0-9A-F-]{36}
+Switch Friendly name : MlnxSwitch
+PortId               : 1
+VMQ Usage            : 0
+SR-IOV Usage         : 0
+Port type            : Synthetic
+Port is Initialized.
+MAC Learning is Enabled.
+NIC name             : [0-9A-F-]{36}
+NIC Friendly name    : vm
+MTU                  : \d+
+MAC address          : ([0-9A-F]{2}-){5}[0-9A-F]{2}
+VM name              :
+
+Command list-vmswitch-port succeeded!
+$`
+	if status != tool.Success || !regexp.MustCompile(want).MatchString(out) {
+		t.Errorf("status %d:\n%s", status, out)
+	}
+	for line, says := range map[string]string{"/enable-port": "a port that filters", "/add-rule": "do not have rules"} {
+		if status, _, errs := call(t, "softvpi", "vfpctrl", line); status != tool.Unsupported || !strings.Contains(errs, says) {
+			t.Errorf("%s: status %d, %s", line, status, errs)
+		}
+	}
+	if status, _, errs := call(t, "softvpi", "vfpctrl", "/disable-port", "/port", "nothing"); status != tool.Usage ||
+		!strings.Contains(errs, `/port is "nothing"; allowed: `) {
+		t.Errorf("status %d, %s", status, errs)
+	}
+}
