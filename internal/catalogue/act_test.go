@@ -3,6 +3,7 @@ package catalogue
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -29,6 +30,15 @@ func TestKeysOfTheEthernetFunctionAct(t *testing.T) {
 	for _, g := range groups {
 		if count[g] == 0 {
 			t.Errorf("the group %q has no keys", g)
+		}
+	}
+}
+
+// TestNothingIsOnlyStoredInPart: no description says that a key that counts as built does nothing somewhere without saying why.
+func TestNothingIsOnlyStoredInPart(t *testing.T) {
+	for _, k := range Keys() {
+		if k.Status != StoredOnly && strings.Contains(k.Description, "only stored") {
+			t.Errorf("%s: %s", k.Name, k.Description)
 		}
 	}
 }

@@ -116,4 +116,8 @@ What RDMA receives has no hash; of the Ethernet function's frames those are kept
 		"Limit the bandwidth of traffic classes.",
 		"Limits are multiples of 100, from 25600 on of 1000: others are rounded down, and those below 100 up. 0 is no limit.\nOther classes keep theirs. softvpi qos set tc-rate= takes any number.",
 		`modify tc-bw "Ethernet 1" 3 100 5 300`),
+	onMLX4(mlxtool("5.5.3.9 show driverParams", "modify driverparams", "<Interface Name> <parameter> <value> [<parameter 2> <value 2>...]",
+		"Change parameters inside the driver.",
+		"They act at once, and stay when the driver starts again. The value default puts one back. show driverparams has their names and limits.",
+		`modify driverparams "Ethernet 1" MaxNumberOfPacketsToIndicateThread 32`)),
 }

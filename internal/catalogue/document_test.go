@@ -82,7 +82,7 @@ func writeKey(b *strings.Builder, k Key) {
 }
 
 func writeParameter(b *strings.Builder, p Parameter) {
-	k := p.key(MLX5)
+	k := p.Key(MLX5)
 	values := valuesText(k)
 	if p.MostMLX4 > 0 {
 		values += fmt.Sprintf("<br>mlx4: up to %d", p.MostMLX4)

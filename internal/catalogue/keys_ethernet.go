@@ -41,13 +41,13 @@ var ethernetKeys = []Key{
 	{
 		Name: "UseRSSForRawIP", Base: AdapterClass, Group: groupEthernet, Generations: MLX4, Scope: physical, Type: NumericString, Status: Built,
 		Effect: AtOnce, Defaults: always(1), Choices: disableEnable,
-		Description: "Spreads IP packets that are neither TCP nor UDP by RSS. Otherwise DefaultRecvRingProcessor handles them all, which suits forwarding. Physical functions only. Of InfiniBand ports it is only stored.",
+		Description: "Spreads IP packets that are neither TCP nor UDP by RSS. Otherwise DefaultRecvRingProcessor handles them all, which suits forwarding. Physical functions only. Of InfiniBand ports it switches nothing: an IPoIB interface has one queue pair, which one thread serves.",
 		Sources:     append(tuningSources, ethernetMLX4...),
 	},
 	{
 		Name: "UseRSSForUDP", Base: AdapterClass, Group: groupEthernet, Generations: MLX4, Scope: physical, Type: NumericString, Status: Built,
 		Effect: AtOnce, Defaults: always(1), Choices: disableEnable,
-		Description: "Spreads UDP packets by RSS. Otherwise DefaultRecvRingProcessor handles them all, which suits forwarding. Physical functions only. Of InfiniBand ports it is only stored.",
+		Description: "Spreads UDP packets by RSS. Otherwise DefaultRecvRingProcessor handles them all, which suits forwarding. Physical functions only. Of InfiniBand ports it switches nothing: an IPoIB interface has one queue pair, which one thread serves.",
 		Sources:     append(tuningSources, ethernetMLX4...),
 	},
 	{

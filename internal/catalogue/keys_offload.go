@@ -65,25 +65,25 @@ var offloadKeys = []Key{
 	{
 		Name: "LSOMinSegment", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
 		Effect: AtOnce, Defaults: always(2), Min: 2, Max: 32, Unit: "segments",
-		Description: "Fewest segments into which a send must be cut for TCP to leave that to the adapter. Of InfiniBand ports it is only stored.",
+		Description: "Fewest segments into which a send must be cut for TCP to leave that to the adapter. Of InfiniBand ports it switches nothing: Linux does not ask, and the driver cuts large sends in any case.",
 		Sources:     offloadSources,
 	},
 	{
 		Name: "LSOTcpOptions", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
 		Effect: AtOnce, Defaults: always(1), Choices: disableEnable,
-		Description: "Accepts large sends whose TCP header has options. Of InfiniBand ports it is only stored.",
+		Description: "Accepts large sends whose TCP header has options. Of InfiniBand ports it switches nothing: Linux does not ask, and the driver cuts large sends in any case.",
 		Sources:     offloadSources,
 	},
 	{
 		Name: "LSOIpOptions", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
 		Effect: AtOnce, Defaults: always(1), Choices: disableEnable,
-		Description: "Accepts large sends whose IP header has options. Of InfiniBand ports it is only stored.",
+		Description: "Accepts large sends whose IP header has options. Of InfiniBand ports it switches nothing: Linux does not ask, and the driver cuts large sends in any case.",
 		Sources:     offloadSources,
 	},
 	{
 		Name: "*IPChecksumOffloadIPv4", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
 		Effect: AtOnce, Defaults: always(3), Choices: checksums, UI: true, Title: "IPv4 Checksum Offload",
-		Description: "For which direction the adapter handles the IPv4 header checksums. Of InfiniBand ports it is only stored.",
+		Description: "For which direction the adapter handles the IPv4 header checksums. Of InfiniBand ports it switches nothing: Linux makes and checks these itself, and segments get theirs.",
 		Sources:     offloadSources,
 	},
 	{

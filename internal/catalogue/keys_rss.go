@@ -12,36 +12,33 @@ var (
 	burstSource = from(ethernetB, "Packet Burst Handling")
 )
 
-// stored says what Ethernet functions alone do.
-const stored = " Of InfiniBand ports it is only stored."
-
 // rssKeys are NDIS's standardized keywords.
 var rssKeys = []Key{
 	{
 		Name: "*RssBaseProcNumber", Base: AdapterClass, Group: groupRSS, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
 		Defaults: always(0), Min: 0, Max: 63, Bound: Processors, UI: true, Title: "RSS Base Processor Number",
-		Description: "First processor, within its group, that RSS uses. Different numbers keep adapters apart from each other." + stored,
+		Description: "First processor, within its group, that RSS uses. Different numbers keep adapters apart from each other. Of InfiniBand ports it switches nothing: an IPoIB interface has one queue pair, which one thread serves.",
 		Chosen:      "Default and limits, which are NDIS's.",
 		Sources:     append(tuningSources, rssSources...),
 	},
 	{
 		Name: "*RssBaseProcGroup", Base: AdapterClass, Group: groupRSS, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
 		Defaults: always(0), Min: 0, Max: 63, UI: true, Title: "RSS Base Processor Group",
-		Description: "Processor group of that first processor, on machines with more than 64. Processors 0 to 63 are group 0, and so on." + stored,
+		Description: "Processor group of that first processor, on machines with more than 64. Processors 0 to 63 are group 0, and so on. Of InfiniBand ports it switches nothing: an IPoIB interface has one queue pair, which one thread serves.",
 		Chosen:      "Default and limits.",
 		Sources:     rssSources,
 	},
 	{
 		Name: "*RssMaxProcNumber", Base: AdapterClass, Group: groupRSS, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
 		Defaults: always(63), Min: 0, Max: 63, UI: true, Title: "RSS Max Processor Number",
-		Description: "Last processor, within its group, that RSS uses." + stored,
+		Description: "Last processor, within its group, that RSS uses. Of InfiniBand ports it switches nothing: an IPoIB interface has one queue pair, which one thread serves.",
 		Chosen:      "Default and limits, which are NDIS's. " + alsoWinOF2,
 		Sources:     append(tuningSources, from(winof, "10 Release Notes Change Log History")...),
 	},
 	{
 		Name: "*NumaNodeID", Base: AdapterClass, Group: groupRSS, Generations: Both, Scope: onBoth, Type: NumericString, Status: Built,
 		Defaults: always(65535), Min: 0, Max: 65535, UI: true, Title: "Preferred NUMA node",
-		Description: "NUMA node whose processors the adapter should use; 65535 means no preference. Memory is where the system puts it: with the processors that touch it first." + stored,
+		Description: "NUMA node whose processors the adapter should use; 65535 means no preference. Memory is where the system puts it: with the processors that touch it first. Of InfiniBand ports it switches nothing: an IPoIB interface has one queue pair, which one thread serves.",
 		Chosen:      "Default and limits, which are NDIS's.",
 		Sources:     rssSources,
 	},
@@ -55,7 +52,7 @@ var rssKeys = []Key{
 			{4, "NUMA scaling static", "spread over the NUMA nodes, fixed; perf_tuning's choice"},
 			{5, "conservative scaling", "as few as are sufficient"},
 		},
-		Description: "How processors are chosen for RSS. Of InfiniBand ports it is only stored.",
+		Description: "How processors are chosen for RSS. Of InfiniBand ports it switches nothing: an IPoIB interface has one queue pair, which one thread serves.",
 		Chosen:      "The meaning of the numbers and the default, which are NDIS's; the manual prints perf_tuning's 4. " + alsoWinOF2,
 		Sources:     append(tuningSources, from(winof, "10 Release Notes Change Log History")...),
 	},
@@ -75,7 +72,7 @@ var rssMonitoringKeys = []Key{
 			{0, "when watched", "counts from the first reading of the counter"},
 			{1, "at startup", "counts from the start of the adapter"},
 		},
-		Description: "When the counters of the Adapter RSS set begin to count. Of InfiniBand ports it is only stored.",
+		Description: "When the counters of the Adapter RSS set begin to count. Of InfiniBand ports it switches nothing: an IPoIB interface has one queue pair, which one thread serves.",
 		Chosen:      "That whoever reads the set by its name watches, and whoever reads all sets does not.",
 		Sources: from(winof, "4.9.4.4.1.2 Packet Monitoring through the Performance Monitor", winof,
 			"4.9.4.4.2.1 Controlling the Counters"),

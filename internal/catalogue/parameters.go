@@ -71,7 +71,7 @@ func (p Parameter) Parse(text string, g Generation) (uint64, error) {
 
 // Validate checks a value for an adapter of generation g. Errors are *ValueError.
 func (p Parameter) Validate(n uint64, g Generation) error {
-	if !p.key(g).allows(n) {
+	if !p.Key(g).allows(n) {
 		return &ValueError{p.Name, fmt.Sprint(n), p.Allowed(g)}
 	}
 	return nil
@@ -79,15 +79,16 @@ func (p Parameter) Validate(n uint64, g Generation) error {
 
 // Allowed says which values an adapter of generation g accepts, in words.
 func (p Parameter) Allowed(g Generation) string {
-	return p.key(g).Allowed()
+	return p.Key(g).Allowed()
 }
 
 // Limits returns the minimum and maximum on an adapter of generation g.
-func (p Parameter) Limits(g Generation) (least, most uint64) { return p.key(g).Limits() }
+func (p Parameter) Limits(g Generation) (least, most uint64) { return p.Key(g).Limits() }
 
-// key returns a Key with the parameter's rules.
-func (p Parameter) key(g Generation) Key {
-	k := Key{Name: p.Name, Type: QWORD, Min: p.Min, Max: p.Max, Choices: p.Choices, Unit: p.Unit}
+// Key returns a Key with the parameter's rules and its default.
+func (p Parameter) Key(g Generation) Key {
+	k := Key{Name: p.Name, Type: QWORD, Min: p.Min, Max: p.Max, Choices: p.Choices, Unit: p.Unit, Generations: p.Generations,
+		Defaults: map[Generation]Default{Both: p.Default}, Effect: p.Effect, Status: p.Status}
 	if g == MLX4 && p.MostMLX4 > 0 {
 		k.Max = p.MostMLX4
 	}
@@ -140,9 +141,9 @@ func portParameters(port int) []Parameter {
 	name := func(s string) string { return fmt.Sprintf("%s_P%d", s, port) }
 	a := []Parameter{
 		{
-			Name: name("WOL_MAGIC_EN"), Generations: MLX5, Choices: []Choice{{0, "False", ""}, {1, "True", ""}},
+			Name: name("WOL_MAGIC_EN"), Generations: MLX5, Status: Built, Choices: []Choice{{0, "False", ""}, {1, "True", ""}},
 			Default:     Default{Number: 1},
-			Description: "Wakes the machine when a magic packet reaches port %d.",
+			Description: "Wakes the machine when a magic packet reaches port %d, if *WakeOnMagicPacket does too.",
 			Chosen:      "The values, and that both ports have it.",
 			Sources:     append(from(ethernetB, "Wake-on-LAN (WoL)"), sriovFirmware...),
 		},
@@ -192,62 +193,64 @@ const paramChosen = "Default and limits: the manual prints only the name and the
 // driverParameters are those of mlxtool show driverparams.
 var driverParameters = []Parameter{
 	{
-		Name: "MaxNumberOfPacketsToIndicateDPC", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce,
+		Name: "MaxNumberOfPacketsToIndicateDPC", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce, Status: Built,
 		Default: Default{Number: 128}, Min: 1, Max: 65535, Unit: "packets",
 		Description: "Most received packets passed to the operating system at once in interrupt mode.",
 		Chosen:      paramChosen, Sources: paramSources,
 	},
 	{
-		Name: "MaxNumberOfPacketsToIndicateThread", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce,
+		Name: "MaxNumberOfPacketsToIndicateThread", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce, Status: Built,
 		Default: Default{Number: 128}, Min: 1, Max: 65535, Unit: "packets",
 		Description: "Most received packets passed to the operating system at once in polling mode.",
 		Chosen:      paramChosen, Sources: paramSources,
 	},
 	{
-		Name: "MaxCallsToNdisIndicate", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce,
+		Name: "MaxCallsToNdisIndicate", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce, Status: Built,
 		Default: Default{Number: 10}, Min: 1, Max: 65535, Unit: "calls",
 		Description: "Number of chains of packets passed to the operating system before a receive ring yields to others.",
 		Chosen:      paramChosen, Sources: paramSources,
 	},
 	{
-		Name: "MaxNumTxPacketsToIndicateComplete", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce,
+		Name: "MaxNumTxPacketsToIndicateComplete", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce, Status: Built,
 		Default: Default{Number: 128}, Min: 1, Max: 65535, Unit: "packets",
 		Description: "Most sent packets reported complete to the operating system in one call.",
 		Chosen:      paramChosen, Sources: paramSources,
 	},
 	{
-		Name: "NicMinRfd", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce,
-		Default: Default{Number: 64}, Min: 1, Max: 4096, Unit: "descriptors",
-		Description: "Fewest receive descriptors that a ring keeps posted for incoming packets.",
+		Name: "NicMinRfd", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce, Status: Built,
+		Default: Default{Number: 1}, Min: 1, Max: 4096, Unit: "descriptors",
+		Description: "Fewest receive descriptors that a ring keeps for incoming packets, even if ReturnPacketThreshold asks for fewer.",
 		Chosen:      paramChosen, Sources: paramSources,
 	},
 	{
-		Name: "UponMaxConsumedReceivesMoveToDPC", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce,
+		Name: "UponMaxConsumedReceivesMoveToDPC", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce, Status: Built,
 		Choices:     disableEnable,
 		Description: "Leaves polling for interrupts when a receive ring has used up its share of packets.",
-		Chosen:      paramChosen, Sources: paramSources,
+		Chosen:      paramChosen + " The share: MaxNumberOfPacketsToIndicateThread.", Sources: paramSources,
 	},
 	{
-		Name: "UponMaxConsumedTransmitsMoveToDPC", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce,
+		Name: "UponMaxConsumedTransmitsMoveToDPC", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce, Status: Built,
 		Choices:     disableEnable,
 		Description: "Leaves polling for interrupts when a send ring has used up its share of packets.",
+		Chosen:      paramChosen + " The share: MaxNumTxPacketsToIndicateComplete.", Sources: paramSources,
+	},
+	{
+		Name: "TrackNBLReturnLatency", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce, Status: Inherent,
+		Choices:     disableEnable,
+		Description: "Measures the time until the operating system returns received buffers. Here it returns them with the call that passes them.",
 		Chosen:      paramChosen, Sources: paramSources,
 	},
 	{
-		Name: "TrackNBLReturnLatency", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce, Choices: disableEnable,
-		Description: "Measures the time until the operating system returns received buffers.",
-		Chosen:      paramChosen, Sources: paramSources,
-	},
-	{
-		Name: "CountersModeFlags", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce, Choices: disableEnable,
+		Name: "CountersModeFlags", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce, Status: Inherent,
+		Choices:     disableEnable,
 		Default:     Default{Number: 1},
-		Description: "Answers queries for statistics from values read earlier.",
+		Description: "Answers queries for statistics from values read earlier. Here the counters themselves are in memory, and always read.",
 		Chosen:      paramChosen, Sources: paramSources,
 	},
 	{
-		Name: "QueryStatsMsec", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce,
+		Name: "QueryStatsMsec", Tool: DriverTool, Generations: MLX4, Scope: perAdapter, Effect: AtOnce, Status: Inherent,
 		Default: Default{Number: 1000}, Min: 10, Max: 60000, Unit: "ms",
-		Description: "Time from one reading of the statistics to the next.",
+		Description: "Time from one reading of the statistics to the next. Here every query reads them (CountersModeFlags).",
 		Chosen:      paramChosen, Sources: paramSources,
 	},
 }

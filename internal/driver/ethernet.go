@@ -56,6 +56,17 @@ func (d *Driver) ethernetConfig(i int) ethernet.Config {
 			c.Set(name, int(n))
 		}
 	}
+	for name, n := range d.registry.DriverParameters(r.known()) {
+		c.Set(name, int(n))
+	}
+	if first, stored := r.number("RssBaseCpu"); stored {
+		if _, own := r.number("*RssBaseProcNumber"); !own {
+			c.RssBaseProcGroup, c.RssBaseProcNumber = int(first)/rss.GroupSize, int(first)%rss.GroupSize
+		}
+	}
+	if n, set := r.configuration[fmt.Sprint("WOL_MAGIC_EN_P", d.cfg.Slot(i).Port)]; set && n == 0 {
+		c.WakeOnMagicPacket = 0
+	}
 	for _, p := range machine.List() {
 		c.Machine = append(c.Machine, rss.Processor{Group: p.Number / rss.GroupSize, Number: p.Number % rss.GroupSize, Node: p.Node})
 	}

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/function/ethernet"
+	"github.com/softvpi/softvpi/internal/registry"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/wire/eth"
 )
@@ -162,7 +164,8 @@ func TestEthernetKeys(t *testing.T) {
 			"*NumaNodeID": "0"},
 		"mlx4": {"UseRSSForUDP": "0", "UseRSSForRawIP": "0", "DefaultRecvRingProcessor": "1", "TxHashDistribution": "1",
 			"RxSmallPacketBypass": "1", "*RSS": "0", "MaxNumOfMCList": "64", "*HeaderDataSplit": "1", "IgnoreFCS": "1", "*LsoV1IPv4": "0",
-			"TxForwardingProcessor": "1", "TxInterruptProcessor": "0", "RssMonitoringEnabled": "1", "RssCountersActivatedAtStartup": "1"},
+			"TxForwardingProcessor": "1", "TxInterruptProcessor": "0", "RssMonitoringEnabled": "1", "RssCountersActivatedAtStartup": "1",
+			"MaxNumRssCpus": "1", "MaximumWorkingThreads": "1"},
 	} {
 		t.Run(generation, func(t *testing.T) {
 			cfg := overSockets(t)[0]
@@ -189,6 +192,78 @@ func TestEthernetKeys(t *testing.T) {
 			}
 			worksWith(t, d, g, values, catalogue.AtRestart)
 		})
+	}
+}
+
+// TestDriverParameters: the parameters inside the driver (WinOF 5.50, 5.5.3.9) take effect in a function that works, and stay over a
+// restart of its adapter.
+func TestDriverParameters(t *testing.T) {
+	cfg := overSockets(t)[0]
+	withGuest(t, &cfg, "02:00:00:00:00:01")
+	cfg.Adapters[0].Generation = "mlx4"
+	d := start(t, cfg)
+	defer stop(t, d)
+	want := d.host.Ethernet(0).Config
+	change := func(name string, n *uint64) {
+		t.Helper()
+		p, _ := catalogue.LookupParameter(name)
+		c, err := d.running[0].known().Configure(p, n)
+		if err == nil {
+			_, err = d.ChangeRegistry([]registry.Change{c}, false)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := ethernet.Keys()
+	for _, p := range catalogue.ParametersFor(catalogue.DriverTool, catalogue.MLX4) {
+		if built := p.Status == catalogue.Built; built != slices.Contains(names, p.Name) {
+			t.Errorf("%s counts as built: %v", p.Name, built)
+		}
+		if p.Status != catalogue.Built {
+			continue
+		}
+		was, n := want, uint64(1)
+		if p.Default.Number == 1 {
+			n = 2
+		}
+		change(p.Name, &n)
+		want.Set(p.Name, int(n))
+		if got := d.host.Ethernet(0).Config; !cmp.Equal(want, got) {
+			t.Errorf("%s %d: %s", p.Name, n, cmp.Diff(want, got))
+		}
+		restart(t, d, "port")
+		if got := d.host.Ethernet(0).Config; !cmp.Equal(want, got) {
+			t.Errorf("%s %d, after a restart: %s", p.Name, n, cmp.Diff(want, got))
+		}
+		change(p.Name, nil)
+		if want = was; !cmp.Equal(want, d.host.Ethernet(0).Config) {
+			t.Errorf("%s back: %s", p.Name, cmp.Diff(want, d.host.Ethernet(0).Config))
+		}
+	}
+}
+
+// TestWakeOnMagicConfiguration: mlxconfig's WOL_MAGIC_EN_P1 0 takes magic packets from the adapter's next start on, whatever
+// *WakeOnMagicPacket says.
+func TestWakeOnMagicConfiguration(t *testing.T) {
+	cfg := overSockets(t)[0]
+	withGuest(t, &cfg, "02:00:00:00:00:01")
+	d := start(t, cfg)
+	defer stop(t, d)
+	set(t, d, "port", "*WakeOnMagicPacket", "1")
+	for _, n := range []uint64{0, 1} {
+		p, _ := catalogue.LookupParameter("WOL_MAGIC_EN_P1")
+		c, err := d.running[0].known().Configure(p, &n)
+		if err == nil {
+			_, err = d.ChangeRegistry([]registry.Change{c}, false)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		restart(t, d, "port")
+		if got := d.host.Ethernet(0).Config.WakeOnMagicPacket; got != int(n) {
+			t.Errorf("WOL_MAGIC_EN_P1 %d: magic packets wake: %d", n, got)
+		}
 	}
 }
 

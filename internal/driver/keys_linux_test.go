@@ -101,6 +101,9 @@ var acting = map[string]func(*testing.T){
 	"NumTcb":                      TestEthernetKeys,
 	"IgnoreFCS":                   TestIgnoreFCS,
 	"*RssBaseProcNumber":          TestPlacementKeys,
+	"RssBaseCpu":                  TestPlacementKeys,
+	"MaxNumRssCpus":               TestPlacementKeys,
+	"MaximumWorkingThreads":       TestEthernetKeys, // what it limits is tested in package hostside
 	"*RssBaseProcGroup":           TestPlacementKeys,
 	"*RssMaxProcNumber":           TestPlacementKeys,
 	"*NumaNodeID":                 TestPlacementKeys,

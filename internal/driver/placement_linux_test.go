@@ -72,6 +72,8 @@ func TestPlacementKeys(t *testing.T) {
 	}{
 		{"*MaxRSSProcessors", "1", []int{0}, []int{0}},
 		{"*RssBaseProcNumber", "1", []int{1}, []int{1}},
+		{"RssBaseCpu", "1", []int{1}, []int{1}},
+		{"MaxNumRssCpus", "1", []int{0}, []int{0}},
 		{"*RssMaxProcNumber", "0", []int{0}, []int{0}},
 		{"*RssBaseProcGroup", "1", []int{0}, []int{0}}, // there is none: the first processor
 		{"*NumaNodeID", fmt.Sprint(all[1].Node), []int{0, 1}, both},

@@ -198,15 +198,15 @@ func (d *Driver) changeRegistry(changes []registry.Change, unchecked bool) ([]re
 			return nil, err
 		}
 	}
-	before := make([]map[string]registry.Setting, len(d.running))
-	for i := range d.running {
-		before[i] = d.dynamic(i)
+	before, parameters := make([]map[string]registry.Setting, len(d.running)), make([]map[string]uint64, len(d.running))
+	for i, r := range d.running {
+		before[i], parameters[i] = d.dynamic(i), d.registry.DriverParameters(r.known())
 	}
 	if err := d.registry.Apply(changes...); err != nil {
 		return nil, err
 	}
-	for i := range d.running {
-		d.follow(i, before[i])
+	for i, r := range d.running {
+		d.follow(i, before[i], !maps.Equal(parameters[i], d.registry.DriverParameters(r.known())))
 	}
 	return append(notices, d.lost(changes)...), nil
 }
@@ -244,10 +244,9 @@ func (d *Driver) dynamic(i int) map[string]registry.Setting {
 	return out
 }
 
-// follow applies changed settings of adapter i that take effect at once.
-func (d *Driver) follow(i int, before map[string]registry.Setting) {
+// follow applies changed settings of adapter i that take effect at once. changed says that parameters of the driver are, too.
+func (d *Driver) follow(i int, before map[string]registry.Setting, changed bool) {
 	r := d.running[i]
-	changed := false
 	for id, now := range d.dynamic(i) {
 		if was := before[id]; now.Text() != was.Text() || (now.Problem == nil) != (was.Problem == nil) {
 			d.complain(r, &now)

@@ -187,6 +187,15 @@ func TestLanes_Processors(t *testing.T) {
 	}
 }
 
+// TestLanes_Working: of two busy queues only as many have threads as may work at a time (WinOF 5.50, 4.6.8: MaximumWorkingThreads).
+func TestLanes_Working(t *testing.T) {
+	x := newThreads(t, func(c *ethernet.Config) { static(c); c.MaximumWorkingThreads = 1 })
+	x.turns(20, 0, 1)
+	if n := len(x.lanes.of); n != 1 {
+		t.Errorf("%d queues have threads, want 1", n)
+	}
+}
+
 // TestLanes_Full: while a host has no room its queue's thread waits with what it has, and the rest waits in the function; when there
 // is room again all comes in order. A host that never has any does not hold up the end of its function.
 func TestLanes_Full(t *testing.T) {

@@ -29,7 +29,7 @@ const (
 // thread, on its processor, until fewer are; a queue goes back when its thread has written all it was given, and all that it has
 // read was taken, so that its frames stay in order. That takes processors: where there are two in all, for programs too, threads
 // make the work dearer than they make it faster (test/ethernet/bench.sh has both), so that there they are only for the profiles
-// that keep queues where they are.
+// that keep queues where they are. At most MaximumWorkingThreads queues have threads (WinOF 5.50, 4.6.8).
 type lanes struct {
 	apart  Apart   // nil: there are no threads
 	of     []*lane // by queue; nil until two queues have been busy
@@ -76,14 +76,14 @@ func (s *Side) endLanes() {
 	s.lanes = lanes{}
 }
 
-// threads makes the threads, when they are first needed. Without them, because the system has no more descriptors, all is the
-// caller's.
+// threads makes the threads, when they are first needed, as many as may work: the other queues are the caller's. Without them, because
+// the system has no more descriptors, all is.
 func (s *Side) threads() []*lane {
 	l := &s.lanes
 	if l.of != nil || !l.many || l.apart == nil {
 		return l.of
 	}
-	for q, p := range s.f.Processors()[:min(s.end.Queues(), s.f.ReceiveQueues())] {
+	for q, p := range s.f.Processors()[:min(s.end.Queues(), s.f.ReceiveQueues(), s.f.Config().MaximumWorkingThreads)] {
 		t, err := startLane(l.apart.Queue(q), s.read, p.Of())
 		if err != nil {
 			s.endLanes()

@@ -165,7 +165,7 @@ func (n *node) most(a Adapter, b catalogue.Bound) (uint64, bool) {
 		most := p.Default.Number
 		if at := n.find(a.Configuration()); at != nil {
 			if v, ok := at.values[fold(p.Name)]; ok {
-				if _, set, err := a.parameter(v); err == nil {
+				if _, set, err := a.parameter(catalogue.ConfigTool, v); err == nil {
 					most = set
 				}
 			}

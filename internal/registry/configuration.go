@@ -16,20 +16,36 @@ func (a Adapter) Configuration() Path { return a.Device().Child("Configuration")
 // Configuration returns the parameters that are set in an adapter's non-volatile configuration, by their
 // names in the catalogue. Those with a value that is not allowed count as not set.
 func (r *Registry) Configuration(a Adapter) map[string]uint64 {
+	return r.parameters(a, catalogue.ConfigTool)
+}
+
+// DriverParameters returns those of an adapter that mlxtool modify driverparams has set, likewise.
+func (r *Registry) DriverParameters(a Adapter) map[string]uint64 {
+	return r.parameters(a, catalogue.DriverTool)
+}
+
+// parametersOf returns the key of the parameters that a tool shows. The manuals have none for those of the driver either.
+func (a Adapter) parametersOf(tool string) Path {
+	if tool == catalogue.DriverTool {
+		return a.Class().Child("DriverParameters")
+	}
+	return a.Configuration()
+}
+
+func (r *Registry) parameters(a Adapter, tool string) map[string]uint64 {
 	set := map[string]uint64{}
-	k, _ := r.Key(a.Configuration())
+	k, _ := r.Key(a.parametersOf(tool))
 	for _, v := range k.Values {
-		if p, n, err := a.parameter(v); err == nil {
+		if p, n, err := a.parameter(tool, v); err == nil {
 			set[p.Name] = n
 		}
 	}
 	return set
 }
 
-// parameter returns the parameter that a value of the Configuration key sets. The error says why it sets
-// none.
-func (a Adapter) parameter(v Value) (catalogue.Parameter, uint64, error) {
-	for _, p := range catalogue.ParametersFor(catalogue.ConfigTool, a.Generation) {
+// parameter returns the parameter of a tool that a value of its key sets. The error says why it sets none.
+func (a Adapter) parameter(tool string, v Value) (catalogue.Parameter, uint64, error) {
+	for _, p := range catalogue.ParametersFor(tool, a.Generation) {
 		if !strings.EqualFold(p.Name, v.Name) {
 			continue
 		}
@@ -39,16 +55,16 @@ func (a Adapter) parameter(v Value) (catalogue.Parameter, uint64, error) {
 		}
 		return p, n, p.Validate(n, a.Generation)
 	}
-	return catalogue.Parameter{}, 0, fmt.Errorf("%q is not a parameter of the device", v.Name)
+	return catalogue.Parameter{}, 0, fmt.Errorf("%q is not a parameter of %s", v.Name, tool)
 }
 
 // Configure returns the change that sets a parameter; nil: back to the default. Errors are
 // *catalogue.ValueError.
 func (a Adapter) Configure(p catalogue.Parameter, n *uint64) (Change, error) {
 	if n == nil {
-		return Change{Kind: DeleteValue, Key: a.Configuration(), Value: Value{Name: p.Name}, Lenient: true}, nil
+		return Change{Kind: DeleteValue, Key: a.parametersOf(p.Tool), Value: Value{Name: p.Name}, Lenient: true}, nil
 	}
-	return Change{Kind: SetValue, Key: a.Configuration(), Value: DWord(p.Name, uint32(*n))}, p.Validate(*n, a.Generation)
+	return Change{Kind: SetValue, Key: a.parametersOf(p.Tool), Value: DWord(p.Name, uint32(*n))}, p.Validate(*n, a.Generation)
 }
 
 // Flash returns the key of what the device's flash holds, which flint burns: a card has it in its own memory.

@@ -50,6 +50,15 @@ type Config struct {
 	NumTcb                                                             int // for the host, which has the buffers
 	CheckForHang, MaxNoProgress                                        int // SHCheckForHangTimeInSeconds, CheckForHangCQMaxNoProgress
 	TxForwardingProcessor, TxInterruptProcessor                        int // for who drives the function; Automatic: any of RSS
+	MaxNumRssCpus                                                      int // most receive queues, as *NumRSSQueues
+	MaximumWorkingThreads                                              int // for the host: threads of receive queues at a time
+
+	// Parameters of driverparams (WinOF 5.50, 5.5.3.9).
+	MaxIndicateDPC, MaxIndicateThread     int // MaxNumberOfPacketsToIndicateDPC...: packets
+	MaxCallsToNdisIndicate                int
+	MaxNumTxPacketsToIndicateComplete     int
+	NicMinRfd                             int // packets for which a ring keeps memory at least
+	ReceivesMoveToDPC, TransmitsMoveToDPC int // UponMaxConsumedReceivesMoveToDPC...
 
 	// Machine are the machine's processors, of which RSS takes some for its queues; none: as many as the keys ask for, on one
 	// node.

@@ -24,13 +24,14 @@ type Function struct {
 	touched  uint64 // bit q: receive queue q has frames of the batch that is being received
 	polling  wait.Polling
 	pace     moderation.Setting
-	list     []Packet            // what is indicated of that batch
-	later    []Packet            // of list, while small ones are put before them
-	parts    [][]byte            // of those in list that are divided otherwise than they came
-	heads    []byte              // of those that are split, without their tags
-	waiting  [maxIndicate]Packet // those of a ring, while they are indicated
-	segments offload.Segments    // of a large frame that the host does not take
-	pieces   [2][]byte           // of one of them
+	list     []Packet         // what is indicated of that batch
+	later    []Packet         // of list, while small ones are put before them
+	parts    [][]byte         // of those in list that are divided otherwise than they came
+	heads    []byte           // of those that are split, without their tags
+	waiting  []Packet         // those of a ring, while they are indicated
+	calls    int              // how often packets of a queue may still be indicated in its turn
+	segments offload.Segments // of a large frame that the host does not take
+	pieces   [2][]byte        // of one of them
 
 	send   []sendQueue
 	ready  [frame.Priorities]bitmap // send queues with something to send at a priority

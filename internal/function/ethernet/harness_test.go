@@ -25,6 +25,7 @@ type got struct {
 type host struct {
 	packets []got
 	calls   int
+	most    int // packets of a call, and sends that were reported in one
 	sent    map[int]int
 	events  []Event
 	room    int // how many more packets it takes; -1: any
@@ -32,6 +33,7 @@ type host struct {
 
 func (h *host) Indicate(_ clock.Time, q int, list []Packet) int {
 	h.calls++
+	h.most = max(h.most, len(list))
 	n := len(list)
 	if h.room >= 0 {
 		n = min(n, h.room)
@@ -50,7 +52,11 @@ func (h *host) Indicate(_ clock.Time, q int, list []Packet) int {
 	return n
 }
 
-func (h *host) Sent(_ clock.Time, q, n int)  { h.sent[q] += n }
+func (h *host) Sent(_ clock.Time, q, n int) {
+	h.sent[q] += n
+	h.most = max(h.most, n)
+}
+
 func (h *host) Raised(_ clock.Time, e Event) { h.events = append(h.events, e) }
 func (h *host) frames() (list [][]byte) {
 	for _, p := range h.packets {

@@ -11,9 +11,6 @@ import (
 	"github.com/softvpi/softvpi/internal/wait"
 )
 
-// maxIndicate is the most packets that are indicated at once (WinOF 5.50, 5.5.3.9: MaxNumberOfPacketsToIndicateDPC).
-const maxIndicate = 128
-
 // Values of keys.
 const (
 	pollingMethod = 0 // RecvCompletionMethod, SendCompletionMethod
@@ -35,6 +32,8 @@ type receiveQueue struct {
 	due     clock.Time // when the next interrupt is
 	meter   moderation.Meter
 	full    bool                     // the host has no room
+	yielded bool                     // it has had its turn, and more waits
+	moved   bool                     // its share of this turn has ended the polling
 	batch   int                      // frames of the batch that is being received, in dropless mode
 	kept    [frame.Priorities]uint32 // packets in the ring, by priority
 	filled  bool                     // it was filled to its threshold, and is not down to the lower one yet
@@ -57,26 +56,40 @@ func (f *Function) setCompletion() {
 	if c.RecvCompletionMethod == pollingMethod {
 		f.polling.Rounds = uint32(c.ThreadPoll)
 	}
+	if n := min(max(c.MaxIndicateDPC, c.MaxIndicateThread), ringSize(c)); n != len(f.waiting) {
+		f.waiting = make([]Packet, n)
+	}
 	for i := range f.receive {
 		f.receive[i].join.Join4, f.receive[i].join.Join6 = f.takesLarge(4), f.takesLarge(6)
+		f.receive[i].ring.Keep(c.kept())
 	}
+}
+
+// ringSize returns for how many packets a receive queue has room.
+func ringSize(c *Config) int {
+	if c.AsyncReceiveIndicate != 0 {
+		return c.ReceiveBuffers + c.RfdReservationFactor
+	}
+	return c.ReceiveBuffers
+}
+
+// kept returns for how many packets a ring keeps memory: two thirds of it unless ReturnPacketThreshold says otherwise (WinOF 5.50,
+// 4.6.5), and not less than NicMinRfd.
+func (c *Config) kept() int {
+	n := c.ReturnPacketThreshold
+	if n == 0 {
+		n = c.ReceiveBuffers * 2 / 3
+	}
+	return max(n, c.NicMinRfd)
 }
 
 // startReceive makes the receive queues.
 func (f *Function) startReceive() {
 	c := &f.cfg
-	size := c.ReceiveBuffers
-	if c.AsyncReceiveIndicate != 0 {
-		size += c.RfdReservationFactor
-	}
-	keep := c.ReturnPacketThreshold
-	if keep == 0 {
-		keep = c.ReceiveBuffers * 2 / 3 // WinOF 5.50, 4.6.5
-	}
 	f.receive = make([]receiveQueue, len(f.processors))
 	for i := range f.receive {
 		r := &f.receive[i]
-		r.ring, r.due = queue.NewRing(size, keep), clock.Never
+		r.ring, r.due = queue.NewRing(ringSize(c), c.kept()), clock.Never
 	}
 	f.setCompletion()
 }
@@ -168,6 +181,8 @@ func (f *Function) arm(now clock.Time, r *receiveQueue) {
 	switch {
 	case r.ring.Len() == 0 || r.full:
 		r.due = clock.Never
+	case r.yielded:
+		r.due = now
 	case f.cfg.AsyncReceiveIndicate != 0 || r.polling:
 		r.due = now
 	case r.due == clock.Never:
@@ -179,7 +194,7 @@ func (f *Function) arm(now clock.Time, r *receiveQueue) {
 func (f *Function) advanceReceive(now clock.Time, q int) {
 	r := &f.receive[q]
 	if r.due <= now {
-		if f.cfg.AsyncReceiveIndicate == 0 && !r.polling {
+		if f.cfg.AsyncReceiveIndicate == 0 && !r.polling && !r.yielded {
 			f.interrupt(r)
 		}
 		f.drain(now, q)
@@ -188,6 +203,8 @@ func (f *Function) advanceReceive(now clock.Time, q int) {
 	stay := r.rounds.Round(&f.polling, r.turn)
 	r.turn = 0
 	switch {
+	case r.moved: // until an interrupt
+		r.moved, r.rounds = false, wait.Rounds{}
 	case r.polling:
 		r.polling = stay
 	case stay && f.cfg.RecvCompletionMethod != pollingMethod: // adaptive: from interrupts to polling while much arrives
@@ -214,51 +231,74 @@ func (f *Function) Ready(now clock.Time, q int) {
 	f.arm(now, r)
 }
 
-// drain indicates what waits in a queue's ring.
+// drain begins a queue's turn with what waits in its ring.
 func (f *Function) drain(now clock.Time, q int) {
 	r := &f.receive[q]
-	for r.ring.Len() > 0 && !r.full {
-		n := r.ring.Peek(f.waiting[:])
+	f.calls = f.cfg.MaxCallsToNdisIndicate
+	for r.ring.Len() > 0 && !r.full && f.calls > 0 {
+		n := r.ring.Peek(f.waiting[:min(len(f.waiting), f.mostAtOnce(r))])
 		took := f.indicate(now, q, f.waiting[:n])
 		for i := range f.waiting[:took] {
 			r.kept[f.waiting[i].Priority]--
 		}
 		r.ring.Remove(took)
 	}
+	r.yielded = r.ring.Len() > 0 && !r.full
 }
 
-// indicate passes packets to the host, at most maxIndicate at once, and returns how many it took.
+// polled reports whether the packets of a queue count as received in polling mode.
+func (f *Function) polled(r *receiveQueue) bool {
+	return r.polling || f.cfg.AsyncReceiveIndicate == asyncPolling
+}
+
+// mostAtOnce returns how many packets of a queue are indicated at once.
+func (f *Function) mostAtOnce(r *receiveQueue) int {
+	if f.polled(r) {
+		return f.cfg.MaxIndicateThread
+	}
+	return f.cfg.MaxIndicateDPC
+}
+
+// indicate passes packets to the host, at most mostAtOnce at once, and as often as is left in the turn of their queue, and returns
+// how many it took.
 func (f *Function) indicate(now clock.Time, q int, list []Packet) (took int) {
 	r := &f.receive[q]
-	for took < len(list) {
-		part := list[took:min(len(list), took+maxIndicate)]
+	for took < len(list) && f.calls > 0 {
+		most := f.mostAtOnce(r)
+		part := list[took:min(len(list), took+most)]
+		f.calls--
 		n := min(max(f.host.Indicate(now, q, part), 0), len(part))
 		took += n
-		f.indicated(r, n)
+		f.indicated(r, n, most)
 		if n < len(part) {
 			r.full = true
 			f.watch(now)
 			break
 		}
 	}
+	r.yielded = took < len(list) && !r.full
 	return took
 }
 
-// indicated counts packets that were passed to the host at once.
-func (f *Function) indicated(r *receiveQueue, n int) {
+// indicated counts packets that were passed to the host at once, of which there may be so many. As many end the polling of a queue,
+// if that is asked for (WinOF 5.50, 5.5.3.9: UponMaxConsumedReceivesMoveToDPC).
+func (f *Function) indicated(r *receiveQueue, n, most int) {
 	if n == 0 {
 		return
 	}
 	c := &r.c
-	if r.polling || f.cfg.AsyncReceiveIndicate == asyncPolling {
+	if f.polled(r) {
 		c.PacketsThread += uint64(n)
 		c.IndicationsThread++
 	} else {
 		c.PacketsDPC += uint64(n)
 		c.IndicationsDPC++
 	}
-	if n == maxIndicate {
+	if n == most {
 		c.ConsumedMaxReceives++
+		if f.cfg.ReceivesMoveToDPC != 0 && r.polling {
+			r.polling, r.moved = false, true
+		}
 	}
 	c.Batches[min(n/40, len(c.Batches)-1)]++
 }

@@ -78,6 +78,15 @@ var keys = []key{
 	{"CheckForHangCQMaxNoProgress", func(c *Config) *int { return &c.MaxNoProgress }},
 	{"TxForwardingProcessor", func(c *Config) *int { return &c.TxForwardingProcessor }},
 	{"TxInterruptProcessor", func(c *Config) *int { return &c.TxInterruptProcessor }},
+	{"MaxNumRssCpus", func(c *Config) *int { return &c.MaxNumRssCpus }},
+	{"MaximumWorkingThreads", func(c *Config) *int { return &c.MaximumWorkingThreads }},
+	{"MaxNumberOfPacketsToIndicateDPC", func(c *Config) *int { return &c.MaxIndicateDPC }},
+	{"MaxNumberOfPacketsToIndicateThread", func(c *Config) *int { return &c.MaxIndicateThread }},
+	{"MaxCallsToNdisIndicate", func(c *Config) *int { return &c.MaxCallsToNdisIndicate }},
+	{"MaxNumTxPacketsToIndicateComplete", func(c *Config) *int { return &c.MaxNumTxPacketsToIndicateComplete }},
+	{"NicMinRfd", func(c *Config) *int { return &c.NicMinRfd }},
+	{"UponMaxConsumedReceivesMoveToDPC", func(c *Config) *int { return &c.ReceivesMoveToDPC }},
+	{"UponMaxConsumedTransmitsMoveToDPC", func(c *Config) *int { return &c.TransmitsMoveToDPC }},
 }
 
 // fixed are the keys that take effect when an adapter starts: its rings, its queues and their processors.
@@ -86,10 +95,13 @@ var fixed = map[string]bool{
 	"*RssBaseProcNumber": true, "*RssBaseProcGroup": true, "*RssMaxProcNumber": true, "*NumaNodeID": true, "*RSSProfile": true,
 	"DefaultRecvRingProcessor": true, "TxHashDistribution": true, "AsyncReceiveIndicate": true, "RfdReservationFactor": true,
 	"ReturnPacketThreshold": true, "NumTcb": true, "TxForwardingProcessor": true, "TxInterruptProcessor": true,
-	"RssMonitoringEnabled": true, "RssCountersActivatedAtStartup": true,
+	"RssMonitoringEnabled": true, "RssCountersActivatedAtStartup": true, "MaxNumRssCpus": true, "MaximumWorkingThreads": true,
 }
 
-// Keys returns the names of the registry keys that a Config has.
+// limits are the keys that limit what has no limit of that kind on a generation that lacks them.
+var limits = map[string]bool{"MaxNumRssCpus": true, "MaximumWorkingThreads": true}
+
+// Keys returns the names of the registry keys, and of the parameters of driverparams, that a Config has.
 func Keys() []string {
 	names := make([]string, len(keys))
 	for i := range keys {
@@ -101,6 +113,9 @@ func Keys() []string {
 // entry returns the key's entry in the catalogue for adapters of a generation. A generation that does not have the key
 // behaves like the other one without it.
 func (k *key) entry(g catalogue.Generation) catalogue.Key {
+	if p, ok := catalogue.LookupParameter(k.name); ok {
+		return p.Key(g)
+	}
 	all := catalogue.LookupFor(k.name, catalogue.Target{Generation: g})
 	if len(all) == 0 {
 		all = slices.Concat(catalogue.LookupFor(k.name, catalogue.Target{Generation: catalogue.MLX4}),
@@ -116,6 +131,9 @@ const plainFrame = 1514
 func (k *key) standard(g catalogue.Generation) int {
 	e := k.entry(g)
 	if e.Generations&g == 0 {
+		if limits[k.name] {
+			return int(e.Max)
+		}
 		g = e.Generations
 	}
 	d := e.Default(g, false)

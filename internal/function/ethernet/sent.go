@@ -37,6 +37,9 @@ func (f *Function) complete(now clock.Time, q int) {
 	}
 	x.completed += n
 	if f.cfg.SendCompletionMethod == pollingMethod {
+		if f.cfg.TransmitsMoveToDPC != 0 && x.completed >= uint32(f.cfg.MaxNumTxPacketsToIndicateComplete) {
+			f.interruptSend(now, q)
+		}
 		return // until the next sends
 	}
 	switch p := f.pace.Send; {
@@ -58,9 +61,11 @@ func (f *Function) report(now clock.Time, q int) {
 	x := &f.send[q]
 	n := x.completed
 	x.completed, x.due = 0, clock.Never
-	if n > 0 {
-		x.c.Completions += uint64(n)
-		f.host.Sent(now, q, int(n))
+	x.c.Completions += uint64(n)
+	for most := f.cfg.MaxNumTxPacketsToIndicateComplete; n > 0; {
+		k := min(int(n), most)
+		n -= uint32(k)
+		f.host.Sent(now, q, k)
 	}
 }
 

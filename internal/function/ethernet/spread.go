@@ -31,7 +31,7 @@ func (f *Function) startSpreading() {
 	f.hash, f.types, f.balanced = rss.NewToeplitz(&rss.DefaultKey), rss.All, clock.Never
 	at := rss.Placement{
 		BaseGroup: c.RssBaseProcGroup, BaseNumber: c.RssBaseProcNumber, MaxNumber: c.RssMaxProcNumber, MaxProcessors: c.MaxRSSProcessors,
-		Queues: c.NumRSSQueues, Node: c.NumaNodeID, Profile: rss.Profile(c.RSSProfile),
+		Queues: min(c.NumRSSQueues, c.MaxNumRssCpus), Node: c.NumaNodeID, Profile: rss.Profile(c.RSSProfile),
 	}
 	if c.RSS == 0 {
 		at.Queues = 1

@@ -85,22 +85,3 @@ func declared(a *api.AdapterStatus, s *api.Setting) (catalogue.Key, bool) {
 	}
 	return catalogue.Key{}, false
 }
-
-// parameters shows those inside the driver. None of them has an effect yet, because they concern the
-// driver's Ethernet interface.
-func (r *run) parameters() (report, error) {
-	a, rest, err := r.one()
-	if err == nil {
-		err = r.noMore(rest)
-	}
-	if err != nil {
-		return nil, err
-	}
-	g := a.Class()
-	t := table{Label: "Interface", Name: a.Name, Fields: []string{"Parameter", "Default", "Min", "Max", "Current"}}
-	for _, p := range catalogue.ParametersFor(catalogue.DriverTool, g) {
-		least, most := p.Limits(g)
-		t.add(p.Name, p.Default.Number, least, most, notKnown)
-	}
-	return report{t}, nil
-}

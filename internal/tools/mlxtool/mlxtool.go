@@ -46,6 +46,7 @@ var works = map[string]work{
 	"show driverparams":   (*run).parameters,
 	"show perfstats":      (*run).perfstats,
 	"modify tc-bw":        (*run).modifyRates,
+	"modify driverparams": (*run).modifyParameters,
 	"dbg get-state":       (*run).states,
 	"dbg mstdump":         (*run).stateDump,
 	"dbg oid-stats":       (*run).requestStats,

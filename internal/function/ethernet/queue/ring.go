@@ -60,6 +60,9 @@ type Ring struct {
 // NewRing returns a ring for so many packets, which keeps the memory of so many that are gone.
 func NewRing(size, keep int) *Ring { return &Ring{size: size, keep: keep} }
 
+// Keep changes for how many packets that are gone memory is kept.
+func (r *Ring) Keep(n int) { r.keep = n }
+
 // Len returns how many packets wait.
 func (r *Ring) Len() int { return r.count }
 
