@@ -1,9 +1,7 @@
 package hostside
 
 import (
-	"encoding/binary"
 	"math"
-	"math/bits"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
@@ -11,16 +9,6 @@ import (
 	"github.com/softvpi/softvpi/internal/function/ethernet/wake"
 	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/wire/eth"
-)
-
-const (
-	// pullMost is how many frames of a queue are read in one turn.
-	pullMost = 128
-	// firstRetry and lastRetry are after what times a host without room is asked again: the pause doubles while it takes
-	// nothing. A socket of a virtual machine has room for a dozen frames only.
-	firstRetry = 50 * time.Microsecond
-	lastRetry  = 5 * time.Millisecond
-	macs       = 12 // where a tag belongs in a frame
 )
 
 // Counters are those of a Side, kept for its life.
@@ -206,174 +194,6 @@ func (s *Side) awake() (slept bool) {
 // Asleep reports whether the host sleeps.
 func (s *Side) Asleep() bool { return s.asleep }
 
-// Pull hands frames of the host to the function, and asks a host that had no room again. It returns how many frames it has
-// read; then the port is to have a turn.
-func (s *Side) Pull(now clock.Time) (n int) {
-	if s.f == nil {
-		return 0
-	}
-	if now >= s.retry {
-		s.again(now)
-	}
-	if s.groups.to != nil {
-		s.hear(now)
-	}
-	if s.asleep {
-		return 0
-	}
-	if s.scratch == nil {
-		s.f.Collect(now) // who completes sends with the next ones waits for these
-		if s.scratch = s.large.get(); s.scratch == nil {
-			s.hold()
-			return 0
-		}
-		s.resume()
-	}
-	for set := s.end.Ready(); set != 0; set &= set - 1 {
-		q := bits.TrailingZeros64(set)
-		got := s.pull(now, q)
-		n += got
-		if s.lanes.apart != nil {
-			s.lanes.note(now, q, got)
-		}
-		if s.scratch == nil {
-			break
-		}
-	}
-	return n + s.pullThreads(now)
-}
-
-// pull reads frames of one queue.
-func (s *Side) pull(now clock.Time, q int) int {
-	for n := range pullMost {
-		got := s.end.Read(q, s.scratch.b)
-		if got == 0 {
-			return n
-		}
-		s.counters.Read++
-		s.take(now, s.scratch.b[:got])
-		if s.scratch == nil {
-			if s.scratch = s.large.get(); s.scratch == nil {
-				return n + 1 // until the port has sent some, or else hold
-			}
-		}
-	}
-	return pullMost
-}
-
-// take posts a frame that is in scratch.
-func (s *Side) take(now clock.Time, b []byte) {
-	var t offload.Task
-	if len(b) == len(s.scratch.b) {
-		s.counters.BadHeaders++
-		return
-	}
-	if s.end.Virtio() {
-		h, f, err := offload.ParseHeader(b)
-		if err != nil || !s.left(h, f, &t) {
-			s.counters.BadHeaders++
-			return
-		}
-		b = f
-	}
-	s.overhear(b)
-	if t != (offload.Task{}) && s.finish(now, b, t) {
-		return
-	}
-	s.post(now, b, t)
-}
-
-// left finds out what a virtio header leaves to do for a frame. It returns false for one that cannot be.
-func (s *Side) left(h offload.Header, f []byte, t *offload.Task) bool {
-	if h.Kind == offload.Whole && !h.NeedsChecksum {
-		return true
-	}
-	var e eth.Headers
-	if h.Kind == offload.UDP && !s.end.Datagrams() || !e.Parse(f) { // nobody has said that it may be
-		return false
-	}
-	var err error
-	if *t, err = h.Task(&e); err == nil || h.Kind != offload.Whole {
-		return err == nil
-	}
-	// A checksum of another protocol, or inside a tunnel.
-	if h.ChecksumStart < e.Network+eth.IPv4Len || h.ChecksumStart > len(f) {
-		return false
-	}
-	*t = offload.Task{}
-	h.ChecksumStart -= e.Network
-	return offload.Complete(h, f[e.Network:]) == nil
-}
-
-// finish does what is left to do for a frame that the function does not take so. It returns false if it does take it.
-func (s *Side) finish(now clock.Time, f []byte, t offload.Task) bool {
-	switch s.f.Takes(&ethernet.Send{Frame: f, Task: t}) {
-	case ethernet.NoTask, ethernet.FewSegments, ethernet.Options, ethernet.Long:
-	default:
-		return false
-	}
-	var e eth.Headers
-	e.Parse(f)
-	s.counters.Finished++
-	if t.Kind == offload.Whole {
-		offload.Make(t.Sums, &e, f)
-		s.post(now, f, offload.Task{})
-		return true
-	}
-	if s.segments.BeginFrame(t, &e, f) != nil {
-		s.counters.BadHeaders++
-		return true
-	}
-	whole := s.scratch // which is cut
-	for head, body, ok := s.segments.Next(); ok; head, body, ok = s.segments.Next() {
-		if s.scratch = s.buffer(len(head) + len(body)); s.scratch == nil {
-			break // the rest is lost
-		}
-		n := copy(s.scratch.b, head)
-		n += copy(s.scratch.b[n:], body)
-		s.post(now, s.scratch.b[:n], offload.Task{})
-		if s.scratch != nil { // it was copied, or refused
-			s.scratch.put()
-		}
-	}
-	s.segments.End()
-	s.scratch = whole
-	return true
-}
-
-// buffer returns one for n bytes, nil if there is none left.
-func (s *Side) buffer(n int) *buffer {
-	if n <= smallSize {
-		if b := s.small.get(); b != nil {
-			return b
-		}
-	}
-	return s.large.get()
-}
-
-// post posts a frame that is in scratch, which is then the function's; a short one is copied, so that scratch stays.
-func (s *Side) post(now clock.Time, f []byte, t offload.Task) {
-	b := s.scratch
-	if len(f) <= smallSize && b.pool != &s.small {
-		if small := s.small.get(); small != nil {
-			b = small
-			f = b.b[:copy(b.b, f)]
-		}
-	}
-	q := s.f.QueueFor(f)
-	if s.f.Send(now, q, &ethernet.Send{Frame: f, Task: t}) != nil { // which has counted it
-		if b != s.scratch {
-			b.put()
-		}
-		return
-	}
-	b.give(len(f))
-	s.sends[q].push(b)
-	if b == s.scratch {
-		s.scratch = nil
-	}
-}
-
 // Sent implements ethernet.Host.
 func (s *Side) Sent(_ clock.Time, q, n int) {
 	for range n {
@@ -388,67 +208,5 @@ func (s *Side) Raised(_ clock.Time, e ethernet.Event) {
 	}
 	if s.raised != nil {
 		s.raised(e)
-	}
-}
-
-// Indicate implements ethernet.Host.
-func (s *Side) Indicate(now clock.Time, q int, list []ethernet.Packet) int {
-	if l := s.lane(now, q, len(list)); l != nil {
-		n := s.hand(now, l, q, list)
-		s.counters.Threaded += uint64(n)
-		return n
-	}
-	for i := range list {
-		switch s.end.Write(q, s.frame(&list[i])) {
-		case Taken:
-			s.counters.Written++
-			s.pause = 0
-		case Lost:
-			s.counters.Lost++
-		case Full:
-			s.counters.Blocked++
-			s.full |= 1 << q
-			s.pause = min(max(2*s.pause, firstRetry), lastRetry)
-			s.retry = clock.Min(s.retry, now.Add(s.pause))
-			return i
-		}
-	}
-	return len(list)
-}
-
-// frame returns the pieces of a frame as the host takes it: with the tag that was taken out, and with a virtio header.
-func (s *Side) frame(p *ethernet.Packet) [][]byte {
-	s.pieces = s.pieces[:0]
-	parts, h := p.Parts, p.Header
-	if s.end.Virtio() {
-		if p.Tagged {
-			h.ChecksumStart += eth.VLANLen
-			h.Headers += eth.VLANLen
-		}
-		if !h.NeedsChecksum {
-			h.ChecksumStart, h.ChecksumAt = 0, 0
-		}
-		if h.Kind == offload.Whole {
-			h.Headers = 0
-		}
-		h.Put(s.header[:])
-		s.pieces = append(s.pieces, s.header[:])
-	}
-	if p.Tagged {
-		binary.BigEndian.PutUint16(s.tag[:], uint16(eth.TypeVLAN))
-		binary.BigEndian.PutUint16(s.tag[2:], p.TCI)
-		s.pieces = append(s.pieces, parts[0][:macs], s.tag[:], parts[0][macs:])
-		parts = parts[1:]
-	}
-	s.pieces = append(s.pieces, parts...)
-	return s.pieces
-}
-
-// again asks a host that had no room.
-func (s *Side) again(now clock.Time) {
-	set := s.full
-	s.full, s.retry = 0, clock.Never
-	for ; set != 0; set &= set - 1 {
-		s.f.Ready(now, bits.TrailingZeros64(set))
 	}
 }
