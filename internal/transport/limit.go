@@ -1,8 +1,8 @@
 package transport
 
 import (
-	"cmp"
 	"math"
+	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
@@ -18,7 +18,8 @@ type bucket struct {
 
 // Limit limits the rate of what q sends from its send queue, at once; what it answers its peer is not limited. Where congestion, the
 // shares of the port or the rate of a class allow less, that counts. Without a MaxBurst what the rate makes in a millisecond may leave
-// at once, since threads wake up late, but at least two packets. The error is a *command.Error: State if q does not send.
+// at once, but at least two packets, and what it makes while a thread that is to send wakes up late. The error is a *command.Error:
+// State if q does not send.
 func (e *Engine) Limit(now clock.Time, q *QP, l command.LimitQP) error {
 	switch {
 	case q.eng != e || e.table.Get(q.num) != q:
@@ -32,7 +33,11 @@ func (e *Engine) Limit(now clock.Time, q *QP, l command.LimitQP) error {
 	}
 	q.bucket = nil
 	if l.Rate != 0 {
-		q.bucket = &bucket{congestion.NewBucket(now, l.Rate, cmp.Or(l.MaxBurst, max(l.Rate/8, 2*uint32(q.longest())))), l}
+		burst, carry := l.MaxBurst, time.Duration(0)
+		if burst == 0 {
+			burst, carry = max(l.Rate/8, 2*uint32(q.longest())), congestion.MostCarried
+		}
+		q.bucket = &bucket{congestion.NewBucket(now, l.Rate, burst, carry), l}
 	}
 	if q.deadlines[paceTimer] != clock.Never { // it may have waited for nothing
 		e.paced.drop(q)

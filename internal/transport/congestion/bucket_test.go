@@ -15,7 +15,7 @@ func TestBucket_Property(t *testing.T) {
 		kbps := rapid.Uint32Range(1, 100_000_000).Draw(t, "kbps")
 		burst := rapid.Uint32Range(1, 200_000).Draw(t, "burst")
 		now := clock.Time(rapid.Int64Range(0, 1e12).Draw(t, "start"))
-		b := NewBucket(now, kbps, burst)
+		b := NewBucket(now, kbps, burst, 0)
 		start, sent, longest := now, 0, 0
 		for i := range 200 {
 			n := rapid.IntRange(60, 9000).Draw(t, "bytes")
@@ -38,7 +38,7 @@ func TestBucket_Property(t *testing.T) {
 
 // TestBucket_Idle: what was not used is not saved up beyond the burst.
 func TestBucket_Idle(t *testing.T) {
-	b := NewBucket(0, 8000, 3000) // 1 byte a microsecond
+	b := NewBucket(0, 8000, 3000, 0) // 1 byte a microsecond
 	for _, c := range []struct {
 		at   clock.Time
 		n    int
@@ -53,6 +53,41 @@ func TestBucket_Idle(t *testing.T) {
 		}
 		if got <= c.at {
 			b.Sent(c.at, c.n)
+		}
+	}
+}
+
+// TestBucket_Late: who has something to send and is woken late has what the rate made meanwhile, up to what is carried, unless the burst
+// is to be kept; who comes later than that, or has nothing to send for a while, has a burst.
+func TestBucket_Late(t *testing.T) {
+	const ms = time.Millisecond
+	for _, c := range []struct {
+		name        string
+		carry, late time.Duration
+		idle        time.Duration // after having been woken
+		room        int
+	}{
+		{"in time", 20 * ms, 0, 0, 1000},
+		{"a bit late, within the burst", 20 * ms, 1 * ms, 0, 2000},
+		{"late", 20 * ms, 10 * ms, 0, 11000},
+		{"as late as it may be", 20 * ms, 20 * ms, 0, 21000},
+		{"later", 20 * ms, 40 * ms, 0, 23000},
+		{"late, for a kept burst", 0, 10 * ms, 0, 3000},
+		{"late, and then idle", 20 * ms, 10 * ms, 21 * ms, 3000},
+	} {
+		b := NewBucket(0, 8000, 3000, c.carry) // 1 byte a microsecond
+		b.Sent(0, 3000)
+		due := b.NextSend(0, 1000)
+		if d := due.Sub(0); d < ms-1 || d > ms+1 {
+			t.Fatalf("%s: told to wait for %v, want 1ms", c.name, d)
+		}
+		now := due.Add(c.late)
+		if at := b.NextSend(now, 1000); at != now {
+			t.Fatalf("%s: told to wait again, for %v", c.name, at.Sub(now))
+		}
+		now = now.Add(c.idle)
+		if got := b.Room(now); got < c.room-2 || got > c.room+2 {
+			t.Errorf("%s: %d bytes may leave, want %d", c.name, got, c.room)
 		}
 	}
 }
