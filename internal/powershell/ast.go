@@ -1,0 +1,142 @@
+package powershell
+
+// Script is a script that was parsed.
+type Script struct{ body []statement }
+
+// A statement is one of the types below.
+type statement interface{ place() Position }
+
+type (
+	// pipeline is one or more commands or an expression, whose results go from each to the next.
+	pipeline struct {
+		Position
+		elements []element
+		redirect *redirect
+	}
+	// assignment sets a variable, a property or an element.
+	assignment struct {
+		Position
+		target   expression
+		operator string // =, +=, -=, *=, /=
+		value    statement
+	}
+	ifStatement struct {
+		Position
+		conditions []statement
+		bodies     [][]statement // one for each condition, and that of else
+	}
+	foreachStatement struct {
+		Position
+		variable string
+		list     statement
+		body     []statement
+	}
+	whileStatement struct {
+		Position
+		condition statement
+		body      []statement
+	}
+	jump struct { // break, continue, return, exit
+		Position
+		word  string
+		value statement // nil: none
+	}
+)
+
+// redirect is > FILE or >> FILE.
+type redirect struct {
+	append bool
+	file   expression
+}
+
+// An element of a pipeline is a command or an expression.
+type element interface{ place() Position }
+
+type command struct {
+	Position
+	name expression // a word, or what follows &
+	args []argument
+}
+
+// argument is a parameter's name, with a value if a colon follows it, or a value.
+type argument struct {
+	Position
+	parameter string // without its hyphen; empty: a value
+	value     expression
+	splat     string // @name: the parameters in a variable
+}
+
+// An expression is one of the types below.
+type expression interface{ place() Position }
+
+type (
+	literal struct {
+		Position
+		value any
+		word  string // as it is written if it is a word without quotes
+	}
+	// interpolated is a string in double quotes: its parts one after the other.
+	interpolated struct {
+		Position
+		parts []expression
+	}
+	variable struct {
+		Position
+		name string
+	}
+	array struct {
+		Position
+		items []expression
+	}
+	arrayOf struct { // @( )
+		Position
+		body []statement
+	}
+	subexpression struct { // $( ) and ( )
+		Position
+		body []statement
+	}
+	hash struct {
+		Position
+		keys   []expression
+		values []statement
+	}
+	block struct {
+		Position
+		body []statement
+	}
+	member struct {
+		Position
+		of     expression
+		name   expression
+		static bool
+		call   bool
+		args   []expression
+	}
+	index struct {
+		Position
+		of, at expression
+	}
+	unary struct {
+		Position
+		operator string
+		of       expression
+	}
+	binary struct {
+		Position
+		operator    string
+		left, right expression
+	}
+	cast struct { // [int] $x
+		Position
+		name string
+		of   expression // nil: the type itself
+	}
+	step struct { // $i++, $i--
+		Position
+		of expression
+		by int64
+	}
+)
+
+func (p Position) place() Position { return p }

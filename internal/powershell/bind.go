@@ -1,0 +1,406 @@
+package powershell
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// given is an argument of a command whose value is known.
+type given struct {
+	parameter string // empty: a value
+	colon     bool   // a value stands behind a colon
+	value     any
+	word      string // as written without quotes
+}
+
+// evaluate returns the arguments of a command with their values.
+func (in *Interpreter) evaluate(list []argument) (out []given, err error) {
+	for _, a := range list {
+		switch {
+		case a.splat != "":
+			t, ok := in.variables[strings.ToLower(a.splat)].(*Table)
+			if !ok {
+				return nil, in.wrong(a, fmt.Errorf("@%s is no hash table of parameters", a.splat))
+			}
+			for _, p := range t.properties {
+				out = append(out, given{parameter: p.Name, colon: true, value: p.Value})
+			}
+		case a.parameter != "" && a.value == nil:
+			out = append(out, given{parameter: a.parameter})
+		default:
+			v, err := in.expression(a.value)
+			if err != nil {
+				return nil, err
+			}
+			g := given{parameter: a.parameter, colon: a.parameter != "", value: v}
+			if l, ok := a.value.(*literal); ok {
+				g.word = l.word
+			}
+			if l, ok := a.value.(*array); ok {
+				g.value = words(l, v.([]any))
+			}
+			out = append(out, g)
+		}
+	}
+	return out, nil
+}
+
+// words gives numbers in a list of words the text as written: 0001 is not 1 where text is wanted.
+func words(l *array, values []any) []any {
+	for i, x := range l.items {
+		if lit, ok := x.(*literal); ok && lit.word != "" {
+			values[i] = word{values[i], lit.word}
+		}
+	}
+	return values
+}
+
+// word is a value with its text as written.
+type word struct {
+	value any
+	text  string
+}
+
+func plain(v any) any {
+	if w, ok := v.(word); ok {
+		return w.value
+	}
+	return v
+}
+
+// bound are the parameters of a call by their names.
+type bound map[string]any
+
+// bind gives the arguments of a command to its parameters (about_Parameters, about_Parameter_Sets).
+func (in *Interpreter) bind(c *Cmdlet, list []given) (bound, error) {
+	b := bound{}
+	list, err := in.mended(c, list)
+	if err != nil {
+		return nil, err
+	}
+	var values []given
+	for i := 0; i < len(list); i++ {
+		g := list[i]
+		if g.parameter == "" {
+			values = append(values, g)
+			continue
+		}
+		p, err := c.named(g.parameter)
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := b[p.Name]; twice {
+			return nil, fmt.Errorf("parameter -%s stands twice", p.Name)
+		}
+		switch {
+		case g.colon:
+		case p.Kind == Switch:
+			g.value = true
+		case i+1 < len(list) && list[i+1].parameter == "":
+			i++
+			g.value, g.word = list[i].value, list[i].word
+		default:
+			return nil, &ParameterError{"-" + p.Name + " has no value", "", p.allowed()}
+		}
+		v, err := p.convert(g.value, g.word)
+		if err != nil {
+			return nil, err
+		}
+		b[p.Name] = v
+	}
+	if err := bindPositions(c, b, values); err != nil {
+		return nil, err
+	}
+	return b, c.oneSet(b)
+}
+
+// mended repairs what printed pages do to command lines, and says so: a blank behind a hyphen, one in a name at the end of a line,
+// or none before a number.
+func (in *Interpreter) mended(c *Cmdlet, list []given) ([]given, error) {
+	var out []given
+	for i := 0; i < len(list); i++ {
+		g := list[i]
+		if g.word != "" && len(g.word) < 4 && strings.Trim(g.word, "-–—") == "" && i+1 < len(list) && list[i+1].word != "" {
+			if _, err := c.named(list[i+1].word); err == nil {
+				in.warn("- %s is taken for -%s", list[i+1].word, list[i+1].word)
+				out = append(out, given{parameter: list[i+1].word})
+				i++
+				continue
+			}
+		}
+		if g.parameter == "" {
+			out = append(out, g)
+			continue
+		}
+		if _, err := c.named(g.parameter); err == nil {
+			out = append(out, g)
+			continue
+		}
+		name := strings.ReplaceAll(g.parameter, "-", "")
+		digits := strings.TrimLeft(name[len(strings.TrimRight(name, "0123456789")):], "")
+		if p, err := c.named(name); err == nil && name != g.parameter {
+			in.warn("-%s is taken for -%s", g.parameter, p.Name)
+			g.parameter = name
+			out = append(out, g)
+			continue
+		}
+		if base := strings.TrimSuffix(name, digits); digits != "" && base != "" {
+			if p, err := c.named(base); err == nil && p.Kind != Switch {
+				in.warn("-%s is taken for -%s %s", g.parameter, p.Name, digits)
+				n, _ := strconv.ParseInt(digits, 10, 64)
+				out = append(out, given{parameter: base, colon: true, value: n, word: digits})
+				continue
+			}
+		}
+		_, err := c.named(g.parameter)
+		return nil, err
+	}
+	return out, nil
+}
+
+// bindPositions gives values without names to the parameters that have positions, in their order.
+func bindPositions(c *Cmdlet, b bound, values []given) error {
+	var open []Param
+	for _, p := range c.Params {
+		if _, done := b[p.Name]; !done && p.Position > 0 && c.fits(b, p) {
+			open = append(open, p)
+		}
+	}
+	slices.SortStableFunc(open, func(a, b Param) int { return a.Position - b.Position })
+	for i, g := range values {
+		if len(open) == 0 {
+			if rest := slices.IndexFunc(c.Params, func(p Param) bool { return p.Rest }); rest >= 0 {
+				return bindRest(c.Params[rest], b, values[i:])
+			}
+			return fmt.Errorf("no parameter takes %q; allowed: %s", Text(unwords(g.value)), c.names())
+		}
+		p := open[0]
+		v, err := p.convert(g.value, g.word)
+		if err != nil {
+			return err
+		}
+		b[p.Name] = v
+		open = slices.DeleteFunc(open[1:], func(q Param) bool { return !c.fits(b, q) || q.Position == p.Position })
+	}
+	return nil
+}
+
+func bindRest(p Param, b bound, values []given) error {
+	list := []any{}
+	for _, g := range values {
+		list = append(list, List(unwords(g.value))...)
+	}
+	v, err := p.convert(list, "")
+	b[p.Name] = v
+	return err
+}
+
+func unwords(v any) any {
+	list, ok := v.([]any)
+	if !ok {
+		return plain(v)
+	}
+	out := make([]any, len(list))
+	for i, x := range list {
+		out[i] = unwords(x)
+	}
+	return out
+}
+
+// fits reports whether a parameter's set is that of the parameters that are bound.
+func (c *Cmdlet) fits(b bound, p Param) bool {
+	set := c.set(b)
+	return p.Set == "" || set == "" || p.Set == set
+}
+
+// set is the parameter set that is chosen; empty: none yet.
+func (c *Cmdlet) set(b bound) string {
+	for _, p := range c.Params {
+		if _, ok := b[p.Name]; ok && p.Set != "" {
+			return p.Set
+		}
+	}
+	return ""
+}
+
+// oneSet refuses parameters of different sets.
+func (c *Cmdlet) oneSet(b bound) error {
+	var first *Param
+	for i, p := range c.Params {
+		if _, ok := b[p.Name]; !ok || p.Set == "" {
+			continue
+		}
+		if first != nil && first.Set != p.Set {
+			return fmt.Errorf("-%s and -%s exclude each other", first.Name, p.Name)
+		}
+		if first == nil {
+			first = &c.Params[i]
+		}
+	}
+	return nil
+}
+
+// complete refuses a call without the parameters that it must have.
+func (c *Cmdlet) complete(b bound) error {
+	for _, p := range c.Params {
+		if _, ok := b[p.Name]; !ok && p.Mandatory && c.fits(b, p) {
+			return &ParameterError{"-" + p.Name + " is missing", "", p.allowed()}
+		}
+	}
+	return nil
+}
+
+// allowed says what values a parameter takes.
+func (p *Param) allowed() string {
+	switch {
+	case len(p.Allowed) > 0:
+		return strings.Join(p.Allowed, ", ")
+	case p.Max > 0:
+		return fmt.Sprintf("%d to %d", p.Min, p.Max)
+	}
+	return p.Kind.String()
+}
+
+// convert returns a value in the form of the parameter's kind.
+func (p *Param) convert(v any, written string) (any, error) {
+	if written != "" {
+		v = word{v, written}
+	}
+	switch p.Kind {
+	case Strings:
+		out := []string{}
+		for _, x := range List(v) {
+			s, err := p.text(x)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, s)
+		}
+		return out, nil
+	case Numbers:
+		out := []int64{}
+		for _, x := range List(v) {
+			n, err := p.number(x)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, n)
+		}
+		return out, nil
+	case Number:
+		return p.number(v)
+	case Bool, Switch:
+		return p.truth(plain(v))
+	case Code:
+		b, ok := v.(*Block)
+		if !ok {
+			return nil, &ParameterError{"-" + p.Name, Text(unwords(v)), "a block in braces"}
+		}
+		return b, nil
+	case Any:
+		return unwords(v), nil
+	}
+	if list, ok := v.([]any); ok {
+		return nil, &ParameterError{"-" + p.Name, Text(unwords(list)), "one value"}
+	}
+	return p.text(v)
+}
+
+func (p *Param) truth(v any) (bool, error) {
+	switch x := v.(type) {
+	case bool:
+		return x, nil
+	case int64, float64:
+		return Truth(x), nil
+	case string:
+		for text, b := range map[string]bool{"true": true, "$true": true, "1": true, "false": false, "$false": false, "0": false} {
+			if strings.EqualFold(x, text) {
+				return b, nil
+			}
+		}
+	}
+	return false, &ParameterError{"-" + p.Name, Text(v), "$true, $false, 1, 0"}
+}
+
+func (p *Param) text(v any) (string, error) {
+	s := Text(plain(v))
+	if w, ok := v.(word); ok {
+		s = w.text
+	}
+	if o, ok := v.(*Object); ok { // Get-NetAdapter's objects name adapters
+		if n, has := o.Get("Name"); has {
+			s = Text(n)
+		}
+	}
+	if len(p.Allowed) == 0 {
+		return s, nil
+	}
+	for _, a := range p.Allowed {
+		if strings.EqualFold(a, s) {
+			return a, nil
+		}
+	}
+	return "", &ParameterError{"-" + p.Name, s, p.allowed()}
+}
+
+func (p *Param) number(v any) (int64, error) {
+	v = plain(v)
+	if s, ok := v.(string); ok {
+		if strings.TrimSpace(s) == "" {
+			return 0, &ParameterError{"-" + p.Name, s, p.allowed()}
+		}
+		for i, a := range p.Allowed {
+			if strings.EqualFold(a, s) {
+				return int64(i), nil
+			}
+		}
+	}
+	n, err := Integer(v)
+	if err != nil || p.Max > 0 && (n < p.Min || n > p.Max) {
+		return 0, &ParameterError{"-" + p.Name, Text(v), p.allowed()}
+	}
+	return n, nil
+}
+
+// fromPipe adds to the parameters of a call what an object from the pipe says.
+func (c *Cmdlet) fromPipe(b bound, input any) error {
+	taken := false
+	for _, p := range c.Params {
+		if _, done := b[p.Name]; done || !p.Piped || !c.fits(b, p) {
+			continue
+		}
+		v, ok := pipedValue(p, input)
+		if !ok {
+			continue
+		}
+		x, err := p.convert(v, "")
+		if err != nil {
+			return err
+		}
+		b[p.Name], taken = x, true
+	}
+	if !taken && !slices.ContainsFunc(c.Params, func(p Param) bool { return p.Piped }) {
+		return errors.New("takes nothing from a pipe")
+	}
+	return nil
+}
+
+func pipedValue(p Param, input any) (any, bool) {
+	if p.Kind == Any {
+		return input, true
+	}
+	o, ok := input.(*Object)
+	if !ok {
+		_, isText := input.(string)
+		return input, isText && (p.Kind == String || p.Kind == Strings)
+	}
+	for _, name := range append([]string{p.Name}, p.Aliases...) {
+		if v, ok := o.Get(name); ok && v != nil {
+			return v, true
+		}
+	}
+	return nil, false
+}

@@ -1,0 +1,279 @@
+package powershell
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Call is one run of a command: with its parameters, and with an object of the pipe, if one came.
+type Call struct {
+	Context context.Context
+	Cmdlet  *Cmdlet
+	in      *Interpreter
+	args    bound
+	out     emit
+	// Input is the object that came through the pipe, if HasInput.
+	Input    any
+	HasInput bool
+	err      error
+}
+
+// Given reports whether a parameter has a value.
+func (c *Call) Given(name string) bool { _, ok := c.args[name]; return ok }
+
+// Text returns a parameter of kind String, "" if it has no value.
+func (c *Call) Text(name string) string { s, _ := c.args[name].(string); return s }
+
+// Texts returns a parameter of kind Strings.
+func (c *Call) Texts(name string) []string { s, _ := c.args[name].([]string); return s }
+
+// Number returns a parameter of kind Number, 0 if it has no value.
+func (c *Call) Number(name string) int64 { n, _ := c.args[name].(int64); return n }
+
+// Numbers returns a parameter of kind Numbers.
+func (c *Call) Numbers(name string) []int64 { n, _ := c.args[name].([]int64); return n }
+
+// Bool returns a parameter of kind Bool or Switch.
+func (c *Call) Bool(name string) bool { b, _ := c.args[name].(bool); return b }
+
+// Value returns a parameter of kind Any.
+func (c *Call) Value(name string) any { return c.args[name] }
+
+// Emit hands a result on.
+func (c *Call) Emit(v any) {
+	if c.err == nil {
+		c.err = c.out(v)
+	}
+}
+
+// Warn prints a warning.
+func (c *Call) Warn(format string, args ...any) {
+	if a := c.Text("WarningAction"); a == "SilentlyContinue" || a == "Ignore" {
+		return
+	}
+	c.in.warn(format, args...)
+}
+
+func (in *Interpreter) warn(format string, args ...any) {
+	if strings.EqualFold(Text(in.variables["warningpreference"]), "SilentlyContinue") {
+		return
+	}
+	in.sayf("WARNING: "+format, args...)
+}
+
+// Verbose prints what is done, with -Verbose.
+func (c *Call) Verbose(format string, args ...any) {
+	if c.Bool("Verbose") || strings.EqualFold(Text(c.in.variables["verbosepreference"]), "Continue") {
+		c.in.sayf("VERBOSE: "+format, args...)
+	}
+}
+
+// Should reports whether to do something: not with -WhatIf, which says what would be done, and with -Confirm if the user says so.
+func (c *Call) Should(action, target string) bool {
+	if c.Bool("WhatIf") || !c.Given("WhatIf") && (c.in.cfg.WhatIf || Truth(c.in.variables["whatifpreference"])) {
+		c.in.sayf("What if: Performing the operation %q on target %q.", action, target)
+		return false
+	}
+	if c.Bool("Confirm") {
+		yes, err := c.in.cfg.Host.Confirm(fmt.Sprintf("Performing the operation %q on target %q.", action, target))
+		if err != nil && c.err == nil {
+			c.err = err
+		}
+		if !yes || err != nil {
+			return false
+		}
+	}
+	c.Verbose("Performing the operation %q on target %q.", action, target)
+	return true
+}
+
+// command runs a command.
+func (in *Interpreter) command(e *command, input []any, piped bool, out emit) error {
+	end, err := in.deepen()
+	if err != nil {
+		return err
+	}
+	defer end()
+	if in.steps++; in.steps > in.limits.Steps {
+		return &LimitError{"steps", in.limits.Steps}
+	}
+	v, err := in.expression(e.name)
+	if err != nil {
+		return err
+	}
+	if b, ok := v.(*Block); ok { // & { }
+		_, err := in.statements(b.body, out)
+		return err
+	}
+	args, err := in.evaluate(e.args)
+	if err != nil {
+		return err
+	}
+	name := Text(v)
+	c := in.find(name)
+	if c == nil {
+		return in.program(e, name, args, input, out)
+	}
+	b, err := in.bind(c, args)
+	if err != nil {
+		return in.failed(&RunError{e.Position, c.Name, err}, in.preference())
+	}
+	action, ok := b["ErrorAction"].(string)
+	if !ok {
+		action = in.preference()
+	}
+	in.variables["?"] = true
+	if v, ok := b["OutVariable"].(string); ok {
+		list, to := []any{}, out
+		out = func(x any) error {
+			list = append(list, x)
+			in.variables[strings.ToLower(strings.TrimPrefix(v, "+"))] = list
+			return to(x)
+		}
+	}
+	fail := func(err error) error {
+		if err == nil || passes(err) {
+			return err
+		}
+		return in.failed(&RunError{e.Position, c.Name, err}, action)
+	}
+	if c.whole != nil {
+		if !piped {
+			input = inputParameter(b)
+		}
+		if err := c.complete(b); err != nil {
+			return fail(err)
+		}
+		call := in.call(c, b, out)
+		return fail(errors.Join(c.whole(call, input), call.err))
+	}
+	if !piped {
+		return fail(in.once(c, b, nil, false, out))
+	}
+	for _, x := range input {
+		if err := fail(in.once(c, b, x, true, out)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// passes reports whether an error is none of a command, but ends or leaves statements.
+func passes(err error) bool {
+	var j *jumped
+	var limit *LimitError
+	var run *RunError
+	return errors.As(err, &j) || errors.As(err, &limit) || errors.As(err, &run) || errors.Is(err, errStopped)
+}
+
+func inputParameter(b bound) []any { return List(b["InputObject"]) }
+
+func (in *Interpreter) preference() string { return Text(in.variables["erroractionpreference"]) }
+
+func (in *Interpreter) find(name string) *Cmdlet {
+	if c := builtin(name); c != nil {
+		return c
+	}
+	if i := strings.LastIndexByte(name, '\\'); i >= 0 { // NetQos\Get-NetQosPolicy
+		name = name[i+1:]
+	}
+	return in.cfg.Host.Cmdlet(name)
+}
+
+func (in *Interpreter) call(c *Cmdlet, b bound, out emit) *Call {
+	return &Call{Context: in.ctx, Cmdlet: c, in: in, args: b, out: out}
+}
+
+// once runs a command for one object of the pipe, or for none.
+func (in *Interpreter) once(c *Cmdlet, b bound, input any, piped bool, out emit) error {
+	args := bound{}
+	for k, v := range b {
+		args[k] = v
+	}
+	if piped {
+		if err := c.fromPipe(args, input); err != nil {
+			return err
+		}
+	}
+	if err := c.complete(args); err != nil {
+		return err
+	}
+	call := in.call(c, args, out)
+	call.Input, call.HasInput = input, piped
+	return errors.Join(c.Run(call), call.err)
+}
+
+// program runs a program of the host; the lines that it prints are its results.
+func (in *Interpreter) program(e *command, name string, args []given, input []any, out emit) error {
+	words := []string{}
+	for _, a := range args {
+		words = append(words, argumentWords(a)...)
+	}
+	var printed bytes.Buffer
+	status, found := in.cfg.Host.Program(in.ctx, name, words, &limitedWriter{&printed, in.limits.Output, in.limits.Output}, in.cfg.Err)
+	if !found {
+		err := fmt.Errorf("there is no command or tool %q", name)
+		if in.cfg.Suggestions != nil {
+			if s := in.cfg.Suggestions(name); s != "" {
+				err = fmt.Errorf("%w; %s", err, s)
+			}
+		}
+		return in.failed(&RunError{e.Position, "", err}, in.preference())
+	}
+	in.variables["lastexitcode"] = int64(status)
+	if err := in.spend(printed.Len()); err != nil {
+		return err
+	}
+	for line := range strings.Lines(printed.String()) {
+		if err := out(strings.TrimRight(line, "\r\n")); err != nil {
+			return err
+		}
+	}
+	in.variables["?"] = status == 0
+	if status != 0 {
+		return in.failed(&RunError{e.Position, name, fmt.Errorf("exit status %d", status)}, in.preference())
+	}
+	return nil
+}
+
+// argumentWords returns an argument as a program gets it.
+func argumentWords(a given) []string {
+	if a.parameter != "" && !a.colon {
+		return []string{"-" + a.parameter}
+	}
+	if a.word != "" && a.parameter == "" {
+		return []string{a.word}
+	}
+	var out []string
+	list, several := a.value.([]any)
+	if !several {
+		list = []any{a.value}
+	}
+	for _, v := range list {
+		s := Text(plain(v))
+		if w, ok := v.(word); ok {
+			s = w.text
+		}
+		out = append(out, s)
+	}
+	if a.parameter != "" {
+		return []string{"-" + a.parameter + ":" + strings.Join(out, ",")}
+	}
+	return []string{strings.Join(out, ",")}
+}
+
+// run runs a block for a value as $_.
+func (in *Interpreter) run(b *Block, it any, out emit) error {
+	old, had := in.variables["_"]
+	in.variables["_"] = it
+	_, err := in.statements(b.body, out)
+	if had {
+		in.variables["_"] = old
+	} else {
+		delete(in.variables, "_")
+	}
+	return err
+}

@@ -1,0 +1,345 @@
+package powershell
+
+import (
+	"errors"
+	"fmt"
+)
+
+// emit takes results one by one.
+type emit func(any) error
+
+// jumped is how break, continue, return and exit leave statements.
+type jumped struct {
+	word  string
+	value any
+}
+
+func (j *jumped) Error() string { return j.word + " outside of a loop" }
+
+// deepen counts statements in each other; call the result when they end.
+func (in *Interpreter) deepen() (func(), error) {
+	if in.depth++; in.depth > in.limits.Depth {
+		in.depth--
+		return nil, &LimitError{"levels of blocks and expressions in each other", in.limits.Depth}
+	}
+	return func() { in.depth-- }, nil
+}
+
+// statements runs statements; results go to out.
+func (in *Interpreter) statements(list []statement, out emit) (any, error) {
+	end, err := in.deepen()
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	for _, s := range list {
+		if err := in.statement(s, out); err != nil {
+			return nil, err
+		}
+	}
+	return nil, nil
+}
+
+func (in *Interpreter) statement(s statement, out emit) error {
+	if in.steps++; in.steps > in.limits.Steps {
+		return &LimitError{"steps", in.limits.Steps}
+	}
+	if err := in.ctx.Err(); err != nil {
+		return err
+	}
+	switch s := s.(type) {
+	case *pipeline:
+		return in.pipeline(s, out)
+	case *assignment:
+		return in.assign(s)
+	case *ifStatement:
+		return in.ifStatement(s, out)
+	case *foreachStatement:
+		return in.foreach(s, out)
+	case *whileStatement:
+		return in.while(s, out)
+	case *jump:
+		j := &jumped{word: s.word}
+		if s.value != nil {
+			v, err := in.value(s.value)
+			if err != nil {
+				return err
+			}
+			if j.value = v; s.word == "return" {
+				if err := emitAll(v, out); err != nil {
+					return err
+				}
+			}
+		}
+		return j
+	}
+	return fmt.Errorf("%v: no statement", s.place())
+}
+
+// emitAll emits the elements of a value.
+func emitAll(v any, out emit) error {
+	for _, x := range List(v) {
+		if err := out(x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// value runs a statement and returns its results as one value.
+func (in *Interpreter) value(s statement) (any, error) {
+	if p, ok := s.(*pipeline); ok && len(p.elements) == 1 && p.redirect == nil {
+		if x, ok := p.elements[0].(expression); ok { // an empty or nested array stays what it is
+			if _, isCommand := x.(*command); !isCommand {
+				return in.expression(x)
+			}
+		}
+	}
+	list, err := in.collect(func(out emit) error { return in.statement(s, out) })
+	return unwrap(list), err
+}
+
+// collect returns what do emits.
+func (in *Interpreter) collect(do func(emit) error) (list []any, err error) {
+	err = do(func(v any) error {
+		list = append(list, v)
+		return in.spend(valueBytes)
+	})
+	return list, err
+}
+
+// valueBytes is what a value in a list costs, roughly.
+const valueBytes = 16
+
+func (in *Interpreter) ifStatement(s *ifStatement, out emit) error {
+	for i, c := range s.conditions {
+		v, err := in.value(c)
+		if err != nil {
+			return err
+		}
+		if Truth(v) {
+			_, err := in.statements(s.bodies[i], out)
+			return err
+		}
+	}
+	if len(s.bodies) > len(s.conditions) {
+		_, err := in.statements(s.bodies[len(s.bodies)-1], out)
+		return err
+	}
+	return nil
+}
+
+// turn runs the body of a loop once; over: the loop ends.
+func (in *Interpreter) turn(body []statement, out emit) (over bool, err error) {
+	in.steps++
+	_, err = in.statements(body, out)
+	var j *jumped
+	if errors.As(err, &j) && (j.word == "break" || j.word == "continue") {
+		return j.word == "break", nil
+	}
+	return false, err
+}
+
+func (in *Interpreter) foreach(s *foreachStatement, out emit) error {
+	v, err := in.value(s.list)
+	if err != nil {
+		return err
+	}
+	for _, x := range List(v) {
+		in.variables[s.variable] = x
+		if over, err := in.turn(s.body, out); over || err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (in *Interpreter) while(s *whileStatement, out emit) error {
+	for {
+		if in.steps++; in.steps > in.limits.Steps {
+			return &LimitError{"steps", in.limits.Steps}
+		}
+		if err := in.ctx.Err(); err != nil {
+			return err
+		}
+		v, err := in.value(s.condition)
+		if err != nil || !Truth(v) {
+			return err
+		}
+		if over, err := in.turn(s.body, out); over || err != nil {
+			return err
+		}
+	}
+}
+
+func (in *Interpreter) assign(s *assignment) error {
+	v, err := in.value(s.value)
+	if err != nil {
+		return err
+	}
+	if s.operator != "=" {
+		old, err := in.expression(s.target)
+		if err != nil {
+			return err
+		}
+		if v, err = in.operate(s.operator[:1], old, v); err != nil {
+			return in.wrong(s, err)
+		}
+	}
+	return in.set(s.target, v)
+}
+
+func (in *Interpreter) wrong(at interface{ place() Position }, err error) error {
+	var run *RunError
+	var limit *LimitError
+	if errors.As(err, &run) || errors.As(err, &limit) {
+		return err
+	}
+	return &RunError{at.place(), "", err}
+}
+
+func (in *Interpreter) set(target expression, v any) error {
+	switch t := target.(type) {
+	case *variable:
+		switch t.name {
+		case "true", "false", "null", "_", "?":
+			return in.wrong(t, fmt.Errorf("$%s cannot be set", t.name))
+		}
+		in.variables[t.name] = v
+		return in.spend(valueBytes + len(t.name))
+	case *member:
+		of, err := in.expression(t.of)
+		if err != nil {
+			return err
+		}
+		name, err := in.expression(t.name)
+		if err != nil {
+			return err
+		}
+		return in.setProperty(t, of, Text(name), v)
+	case *index:
+		of, err := in.expression(t.of)
+		if err != nil {
+			return err
+		}
+		at, err := in.expression(t.at)
+		if err != nil {
+			return err
+		}
+		return in.setElement(t, of, at, v)
+	}
+	return in.wrong(target, errors.New("this cannot be set"))
+}
+
+func (in *Interpreter) setProperty(at expression, of any, name string, v any) error {
+	switch o := of.(type) {
+	case *Table:
+		o.With(name, v)
+	case *Object:
+		if _, ok := o.Get(name); !ok {
+			return in.wrong(at, fmt.Errorf("there is no property %q", name))
+		}
+		o.With(name, v)
+	default:
+		return in.wrong(at, fmt.Errorf("a value of %s has no properties to set", typeName(of)))
+	}
+	return in.spend(valueBytes + len(name))
+}
+
+func (in *Interpreter) setElement(at expression, of, where, v any) error {
+	switch o := of.(type) {
+	case *Table:
+		o.With(Text(where), v)
+		return in.spend(valueBytes)
+	case []any:
+		i, err := Integer(where)
+		if err != nil {
+			return in.wrong(at, err)
+		}
+		if i < 0 {
+			i += int64(len(o))
+		}
+		if i < 0 || i >= int64(len(o)) {
+			return in.wrong(at, fmt.Errorf("there is no element %d of %d", i, len(o)))
+		}
+		o[i] = v
+		return nil
+	}
+	return in.wrong(at, fmt.Errorf("a value of %s has no elements to set", typeName(of)))
+}
+
+// pipeline runs the elements of a pipeline one after the other, each with all that the one before has emitted.
+func (in *Interpreter) pipeline(s *pipeline, out emit) error {
+	var input []any
+	for i, e := range s.elements {
+		last := i == len(s.elements)-1
+		to := out
+		var collected []any
+		if !last || s.redirect != nil {
+			to = func(v any) error {
+				collected = append(collected, v)
+				return in.spend(valueBytes)
+			}
+		}
+		if err := in.element(e, input, i > 0, to); err != nil {
+			return err
+		}
+		input = collected
+	}
+	if s.redirect != nil {
+		return in.writeTo(s, input)
+	}
+	return nil
+}
+
+func (in *Interpreter) element(e element, input []any, piped bool, out emit) error {
+	if c, ok := e.(*command); ok {
+		return in.command(c, input, piped, out)
+	}
+	x := e.(expression)
+	if piped {
+		return in.wrong(x, errors.New("an expression can only stand first in a pipe; allowed behind |: commands"))
+	}
+	v, err := in.expression(x)
+	if err != nil {
+		return err
+	}
+	if _, counts := x.(*step); counts {
+		return nil
+	}
+	return emitAll(v, out)
+}
+
+// writeTo writes results to the file of > or >>.
+func (in *Interpreter) writeTo(s *pipeline, values []any) error {
+	name, err := in.expression(s.redirect.file)
+	if err != nil {
+		return err
+	}
+	if name == nil { // $null
+		return nil
+	}
+	return in.wrongIf(s, in.writeFile(Text(name), values, s.redirect.append))
+}
+
+func (in *Interpreter) wrongIf(at interface{ place() Position }, err error) error {
+	if err == nil {
+		return nil
+	}
+	return in.wrong(at, err)
+}
+
+func (in *Interpreter) writeFile(name string, values []any, add bool) (err error) {
+	f, err := in.cfg.Host.Create(name, add)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	p := printer{out: &limitedWriter{f, in.out.left, in.limits.Output}}
+	for _, v := range values {
+		if err := p.print(v); err != nil {
+			return err
+		}
+	}
+	return p.flush()
+}

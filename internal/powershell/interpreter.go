@@ -1,0 +1,157 @@
+package powershell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Limits bound what a script costs. Zero fields are the defaults.
+type Limits struct {
+	Depth  int // of blocks, commands and expressions in each other; 1000
+	Steps  int // statements that are run, which bounds loops; 10 million
+	Memory int // bytes of values that are made, roughly; 512 MiB
+	Output int // bytes that are printed; 64 MiB
+}
+
+func (l Limits) complete() Limits {
+	set := func(n *int, value int) {
+		if *n == 0 {
+			*n = value
+		}
+	}
+	set(&l.Depth, 1000)
+	set(&l.Steps, 10e6)
+	set(&l.Memory, 512<<20)
+	set(&l.Output, 64<<20)
+	return l
+}
+
+// Host is what scripts have besides the language.
+type Host interface {
+	// Cmdlet returns the command of a name or alias in any letter case; nil: there is none.
+	Cmdlet(name string) *Cmdlet
+	// Program runs a program by its name, with what it prints going to out; false: there is none.
+	Program(ctx context.Context, name string, args []string, out, err io.Writer) (status int, found bool)
+	// Confirm asks the user, and returns whether the answer is yes.
+	Confirm(question string) (bool, error)
+	// Create and Append open a file for a script's output.
+	Create(name string, append bool) (io.WriteCloser, error)
+	// Modules returns the names of the modules to which its commands belong.
+	Modules() []string
+	// Getenv returns a variable of the environment.
+	Getenv(name string) string
+}
+
+// Config is how a script is run.
+type Config struct {
+	Host        Host
+	Out, Err    io.Writer
+	Limits      Limits
+	JSON        bool // results are printed as JSON
+	WhatIf      bool // as if every command had -WhatIf
+	Suggestions func(command string) string
+}
+
+// Interpreter runs scripts one after the other, with the variables that they leave.
+type Interpreter struct {
+	cfg       Config
+	limits    Limits
+	ctx       context.Context
+	variables map[string]any
+	depth     int
+	steps     int
+	memory    int
+	failures  int
+	out       *limitedWriter
+	printer   printer
+}
+
+// New returns an interpreter.
+func New(cfg Config) *Interpreter {
+	l := cfg.Limits.complete()
+	in := &Interpreter{cfg: cfg, limits: l, variables: map[string]any{"true": true, "false": false, "null": nil}}
+	in.out = &limitedWriter{to: cfg.Out, left: l.Output, most: l.Output}
+	in.printer = printer{out: in.out, json: cfg.JSON}
+	return in
+}
+
+// limitedWriter refuses more than a number of bytes.
+type limitedWriter struct {
+	to         io.Writer
+	left, most int
+}
+
+func (w *limitedWriter) Write(b []byte) (int, error) {
+	if len(b) > w.left {
+		return 0, &LimitError{"bytes of output", w.most}
+	}
+	w.left -= len(b)
+	return w.to.Write(b)
+}
+
+// Run runs a script. Errors of commands are printed, and the script goes on, as PowerShell does unless -ErrorAction says otherwise;
+// Failures counts them. The error is what ended the script: a *RunError of the language itself, a *LimitError or that of ctx.
+func (in *Interpreter) Run(ctx context.Context, s *Script) error {
+	in.ctx = ctx
+	_, err := in.statements(s.body, in.print)
+	var j *jumped
+	if errors.As(err, &j) {
+		err = nil
+		if j.word == "exit" && j.value != nil {
+			if n, e := Integer(j.value); e == nil && n != 0 {
+				err = &ExitError{int(n)}
+			}
+		}
+	}
+	return errors.Join(err, in.printer.flush())
+}
+
+// ExitError is the status with which a script has ended itself.
+type ExitError struct{ Status int }
+
+// Error implements error.
+func (e *ExitError) Error() string { return fmt.Sprintf("exit %d", e.Status) }
+
+// Failures returns how many commands have failed so far.
+func (in *Interpreter) Failures() int { return in.failures }
+
+// print shows results of the script itself.
+func (in *Interpreter) print(v any) error { return in.printer.print(v) }
+
+// spend counts memory.
+func (in *Interpreter) spend(bytes int) error {
+	if in.memory += bytes; in.memory > in.limits.Memory {
+		return &LimitError{"bytes of values", in.limits.Memory}
+	}
+	return nil
+}
+
+// sayf prints a line for the user, in order with the results.
+func (in *Interpreter) sayf(format string, args ...any) {
+	_ = in.printer.flush()
+	fmt.Fprintf(in.cfg.Err, format+"\n", args...)
+}
+
+// failed reports an error of a command, and returns it if the script ends with it.
+func (in *Interpreter) failed(e *RunError, action string) error {
+	var limit *LimitError
+	switch {
+	case errors.As(e, &limit), in.ctx.Err() != nil:
+		return e
+	case strings.EqualFold(action, "SilentlyContinue"), strings.EqualFold(action, "Ignore"):
+		in.variables["?"] = false
+		return nil
+	}
+	in.failures++
+	in.variables["?"] = false
+	in.sayf("%s", oneLine(e.Error()))
+	if strings.EqualFold(action, "Stop") {
+		return errStopped
+	}
+	return nil
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

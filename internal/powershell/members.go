@@ -1,0 +1,339 @@
+package powershell
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+)
+
+// member is a property or a method.
+func (in *Interpreter) member(e *member) (any, error) {
+	if c, ok := e.of.(*cast); ok && c.of == nil && e.static {
+		v, err := in.static(c.name, e)
+		return v, in.wrongIf(e, err)
+	}
+	of, err := in.expression(e.of)
+	if err != nil {
+		return nil, err
+	}
+	n, err := in.expression(e.name)
+	if err != nil {
+		return nil, err
+	}
+	name := Text(n)
+	if !e.call {
+		return in.property(of, name), nil
+	}
+	args, err := in.values(e.args)
+	if err != nil {
+		return nil, err
+	}
+	v, err := in.method(of, name, args)
+	return v, in.wrongIf(e, err)
+}
+
+func (in *Interpreter) values(list []expression) (out []any, err error) {
+	for _, x := range list {
+		v, err := in.expression(x)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// property returns a property of a value, nil if it has none of that name; of a list that has none, those of its elements.
+func (in *Interpreter) property(of any, name string) any {
+	counts := strings.EqualFold(name, "Count") || strings.EqualFold(name, "Length")
+	switch o := of.(type) {
+	case nil:
+		if counts {
+			return int64(0)
+		}
+		return nil
+	case *Table:
+		if v, ok := o.Get(name); ok {
+			return v
+		}
+		return tableProperty(o, name)
+	case *Object:
+		if v, ok := o.Get(name); ok {
+			return v
+		}
+	case string:
+		if strings.EqualFold(name, "Length") {
+			return int64(len([]rune(o)))
+		}
+	case []any:
+		if counts {
+			return int64(len(o))
+		}
+		var list []any
+		for _, x := range o {
+			if v := in.property(x, name); v != nil {
+				list = append(list, List(v)...)
+			}
+		}
+		return unwrap(list)
+	}
+	if strings.EqualFold(name, "Count") {
+		return int64(1)
+	}
+	return nil
+}
+
+func tableProperty(t *Table, name string) any {
+	list := []any{}
+	switch strings.ToLower(name) {
+	case "count":
+		return int64(len(t.properties))
+	case "keys":
+		for _, p := range t.properties {
+			list = append(list, p.Name)
+		}
+	case "values":
+		for _, p := range t.properties {
+			list = append(list, p.Value)
+		}
+	default:
+		return nil
+	}
+	return list
+}
+
+// texts are the methods of strings, with how many arguments they take at least and at most.
+var texts = map[string]struct {
+	least, most int
+	do          func(s string, args []any) (any, error)
+}{
+	"toupper":          {0, 0, func(s string, _ []any) (any, error) { return strings.ToUpper(s), nil }},
+	"tolower":          {0, 0, func(s string, _ []any) (any, error) { return strings.ToLower(s), nil }},
+	"toupperinvariant": {0, 0, func(s string, _ []any) (any, error) { return strings.ToUpper(s), nil }},
+	"tolowerinvariant": {0, 0, func(s string, _ []any) (any, error) { return strings.ToLower(s), nil }},
+	"trim":             {0, 1, trimmer(strings.TrimSpace, strings.Trim)},
+	"trimstart":        {0, 1, trimmer(func(s string) string { return strings.TrimLeft(s, " \t\r\n") }, strings.TrimLeft)},
+	"trimend":          {0, 1, trimmer(func(s string) string { return strings.TrimRight(s, " \t\r\n") }, strings.TrimRight)},
+	"startswith":       {1, 1, func(s string, a []any) (any, error) { return strings.HasPrefix(s, Text(a[0])), nil }},
+	"endswith":         {1, 1, func(s string, a []any) (any, error) { return strings.HasSuffix(s, Text(a[0])), nil }},
+	"contains":         {1, 1, func(s string, a []any) (any, error) { return strings.Contains(s, Text(a[0])), nil }},
+	"indexof":          {1, 1, func(s string, a []any) (any, error) { return runeIndex(s, strings.Index(s, Text(a[0]))), nil }},
+	"lastindexof":      {1, 1, func(s string, a []any) (any, error) { return runeIndex(s, strings.LastIndex(s, Text(a[0]))), nil }},
+	"replace":          {2, 2, replaceText},
+	"split":            {0, 1, splitText},
+	"substring":        {1, 2, substring},
+	"padleft":          {1, 1, func(s string, a []any) (any, error) { return pad(s, a[0], true) }},
+	"padright":         {1, 1, func(s string, a []any) (any, error) { return pad(s, a[0], false) }},
+}
+
+func runeIndex(s string, bytes int) int64 {
+	if bytes < 0 {
+		return -1
+	}
+	return int64(len([]rune(s[:bytes])))
+}
+
+func trimmer(plain func(string) string, of func(string, string) string) func(string, []any) (any, error) {
+	return func(s string, a []any) (any, error) {
+		if len(a) == 0 {
+			return plain(s), nil
+		}
+		return of(s, Text(a[0])), nil
+	}
+}
+
+func replaceText(s string, a []any) (any, error) {
+	from := Text(a[0])
+	if from == "" {
+		return nil, errors.New("method Replace wants text to replace")
+	}
+	if n := strings.Count(s, from); n > 0 && n > (64<<20)/max(1, len(Text(a[1]))) {
+		return nil, errors.New("the result of Replace is too long")
+	}
+	return strings.ReplaceAll(s, from, Text(a[1])), nil
+}
+
+func splitText(s string, a []any) (any, error) {
+	separators := " \t\r\n"
+	if len(a) == 1 {
+		separators = Text(a[0])
+	}
+	out := []any{}
+	start := 0
+	for i, r := range s {
+		if strings.ContainsRune(separators, r) {
+			out = append(out, s[start:i])
+			start = i + len(string(r))
+		}
+	}
+	return append(out, s[start:]), nil
+}
+
+func substring(s string, a []any) (any, error) {
+	r := []rune(s)
+	from, err := Integer(a[0])
+	if err != nil {
+		return nil, err
+	}
+	n := int64(len(r)) - from
+	if len(a) == 2 {
+		if n, err = Integer(a[1]); err != nil {
+			return nil, err
+		}
+	}
+	if from < 0 || n < 0 || from > int64(len(r)) || n > int64(len(r))-from {
+		return nil, fmt.Errorf("there is no part of %d characters from %d on in %d characters", n, from, len(r))
+	}
+	return string(r[from : from+n]), nil
+}
+
+// maxPad limits the width of text that is padded, or of a formatted number.
+const maxPad = 1 << 16
+
+func pad(s string, width any, left bool) (any, error) {
+	n, err := Integer(width)
+	if err != nil {
+		return nil, err
+	}
+	if n < 0 || n > maxPad {
+		return nil, fmt.Errorf("a width of %d; allowed: 0 to %d", n, maxPad)
+	}
+	space := strings.Repeat(" ", max(0, int(n)-len([]rune(s))))
+	if left {
+		return space + s, nil
+	}
+	return s + space, nil
+}
+
+func (in *Interpreter) method(of any, name string, args []any) (any, error) {
+	lower := strings.ToLower(name)
+	if of == nil {
+		return nil, fmt.Errorf("nothing ($null) has no method %s", name)
+	}
+	switch lower {
+	case "tostring":
+		if len(args) == 1 {
+			return in.formatted("{0:"+Text(args[0])+"}", []any{of})
+		}
+		return Text(of), nil
+	case "gettype":
+		return NewObject("System.RuntimeType", "Name").With("Name", typeName(of)[strings.LastIndexByte(typeName(of), '.')+1:]).
+			With("FullName", typeName(of)), nil
+	case "equals":
+		if len(args) == 1 {
+			return equal(of, args[0], true), nil
+		}
+	}
+	switch o := of.(type) {
+	case string:
+		m, ok := texts[lower]
+		if !ok {
+			break
+		}
+		if len(args) < m.least || len(args) > m.most {
+			return nil, fmt.Errorf("%s takes %d to %d arguments, not %d", name, m.least, m.most, len(args))
+		}
+		v, err := m.do(o, args)
+		return v, errors.Join(err, in.spend(len(Text(v))+valueBytes))
+	case *Table:
+		return in.tableMethod(o, lower, args)
+	case []any:
+		if (lower == "contains" || lower == "indexof") && len(args) == 1 {
+			for i, x := range o {
+				if equal(x, args[0], true) {
+					if lower == "contains" {
+						return true, nil
+					}
+					return int64(i), nil
+				}
+			}
+			if lower == "contains" {
+				return false, nil
+			}
+			return int64(-1), nil
+		}
+	}
+	return nil, fmt.Errorf("a value of %s has no method %s", typeName(of), name)
+}
+
+func (in *Interpreter) tableMethod(t *Table, name string, args []any) (any, error) {
+	switch {
+	case (name == "containskey" || name == "contains") && len(args) == 1:
+		_, ok := t.Get(Text(args[0]))
+		return ok, nil
+	case name == "add" && len(args) == 2:
+		if _, twice := t.Get(Text(args[0])); twice {
+			return nil, fmt.Errorf("there is a key %q", Text(args[0]))
+		}
+		t.With(Text(args[0]), args[1])
+		return nil, in.spend(valueBytes)
+	case name == "remove" && len(args) == 1:
+		if i := t.find(Text(args[0])); i >= 0 {
+			t.properties = append(t.properties[:i], t.properties[i+1:]...)
+		}
+		return nil, nil
+	}
+	return nil, fmt.Errorf("a hash table has no method %s of %d arguments", name, len(args))
+}
+
+// static is [math]::Round(x) and a few others.
+func (in *Interpreter) static(class string, e *member) (any, error) {
+	n, err := in.expression(e.name)
+	if err != nil {
+		return nil, err
+	}
+	args, err := in.values(e.args)
+	if err != nil {
+		return nil, err
+	}
+	name := strings.TrimPrefix(class, "system.") + "::" + strings.ToLower(Text(n))
+	switch {
+	case name == "string::isnullorempty" && len(args) == 1:
+		return Text(args[0]) == "", nil
+	case name == "string::join" && len(args) >= 2:
+		if len(args) == 2 {
+			return in.join(args[1], Text(args[0]))
+		}
+		return in.join(args[1:], Text(args[0]))
+	case strings.HasPrefix(name, "math::") && len(args) > 0:
+		return mathOf(strings.TrimPrefix(name, "math::"), args)
+	}
+	return nil, fmt.Errorf("[%s]::%s is not in the part of PowerShell that is understood; allowed: [math] and [string]", class, Text(n))
+}
+
+func mathOf(name string, args []any) (any, error) {
+	v, err := number(args[0])
+	if err != nil {
+		return nil, err
+	}
+	f := float(v)
+	switch {
+	case name == "round" && len(args) == 1:
+		return math.RoundToEven(f), nil
+	case name == "round" && len(args) == 2:
+		digits, err := Integer(args[1])
+		if err != nil || digits < 0 || digits > 15 {
+			return nil, errors.New("method Round wants 0 to 15 digits")
+		}
+		p := math.Pow(10, float64(digits))
+		return math.RoundToEven(f*p) / p, nil
+	case name == "floor":
+		return math.Floor(f), nil
+	case name == "ceiling":
+		return math.Ceil(f), nil
+	case name == "truncate":
+		return math.Trunc(f), nil
+	case name == "sqrt":
+		return math.Sqrt(f), nil
+	case name == "abs":
+		return arithmetic("*", v, map[bool]any{true: int64(-1), false: int64(1)}[f < 0])
+	case (name == "min" || name == "max") && len(args) == 2:
+		c, err := compare(v, args[1], true)
+		if (c > 0) == (name == "min") {
+			return args[1], err
+		}
+		return v, err
+	}
+	return nil, fmt.Errorf("[math]::%s is not in the part of PowerShell that is understood", name)
+}

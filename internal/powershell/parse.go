@@ -1,0 +1,252 @@
+package powershell
+
+import (
+	"slices"
+	"strings"
+)
+
+// The limits of a script's text.
+const (
+	maxNesting = 1000    // a parenthesis counts about ten
+	maxSource  = 4 << 20 // bytes
+)
+
+// Parse parses a script. Errors are *SyntaxError.
+func Parse(source string) (s *Script, err error) {
+	if len(source) > maxSource {
+		return nil, &SyntaxError{Position{1, 1}, (&LimitError{"bytes", maxSource}).Error()}
+	}
+	source = strings.ReplaceAll(strings.TrimPrefix(source, "\ufeff"), "\r\n", "\n")
+	p := &parser{src: []rune(source), lines: []int{0}}
+	for i, r := range p.src {
+		if r == '\n' {
+			p.lines = append(p.lines, i+1)
+		}
+	}
+	defer func() {
+		switch x := recover().(type) {
+		case nil:
+		case syntaxFault:
+			s, err = nil, x.err
+		default:
+			panic(x)
+		}
+	}()
+	if i := slices.Index(p.src, end); i >= 0 {
+		p.failAt(i, "a zero character")
+	}
+	return &Script{p.statements(end)}, nil
+}
+
+// statements reads statements up to a closing character, which it leaves.
+func (p *parser) statements(close rune) []statement {
+	defer p.deepen()()
+	list := []statement{}
+	for {
+		p.skipLines()
+		if p.at >= len(p.src) || p.peek() == close {
+			return list
+		}
+		list = append(list, p.statement())
+		p.skipBlank()
+		if r := p.peek(); p.at < len(p.src) && r != '\n' && r != ';' && r != close {
+			p.fail("the statement should end here, not go on with %s", p.here())
+		}
+	}
+}
+
+// unsupported are statements of the language that are not understood.
+var unsupported = []string{"function", "filter", "class", "enum", "switch", "for", "do", "until", "try", "trap", "throw", "param", "begin",
+	"process", "end", "workflow", "configuration", "data", "using"}
+
+func (p *parser) statement() statement {
+	at := p.position()
+	word := p.keyword()
+	switch word {
+	case "if":
+		return p.ifStatement(at)
+	case "foreach":
+		return p.foreachStatement(at)
+	case "while":
+		return p.whileStatement(at)
+	case "break", "continue", "return", "exit":
+		p.at += len(word)
+		p.skipBlank()
+		j := &jump{Position: at, word: word}
+		if !p.ends() {
+			j.value = p.pipeline()
+		}
+		return j
+	}
+	if slices.Contains(unsupported, word) {
+		p.fail("%s is not in the part of PowerShell that is understood; allowed: commands, pipes, assignments, if, foreach, while", word)
+	}
+	return p.pipeline()
+}
+
+// ends reports whether a statement ends here.
+func (p *parser) ends() bool {
+	return p.at >= len(p.src) || strings.ContainsRune("\n;)}|", p.peek())
+}
+
+func (p *parser) condition(what string) statement {
+	p.skipNewlines()
+	p.expect('(', what)
+	p.skipNewlines()
+	c := p.pipeline()
+	p.skipNewlines()
+	p.expect(')', what)
+	return c
+}
+
+func (p *parser) body(what string) []statement {
+	p.skipNewlines()
+	p.expect('{', what)
+	list := p.statements('}')
+	p.expect('}', what)
+	return list
+}
+
+func (p *parser) ifStatement(at Position) statement {
+	s := &ifStatement{Position: at}
+	p.at += len("if")
+	for {
+		s.conditions = append(s.conditions, p.condition("if"))
+		s.bodies = append(s.bodies, p.body("if"))
+		back := p.at
+		p.skipNewlines()
+		switch p.keyword() {
+		case "elseif":
+			p.at += len("elseif")
+		case "else":
+			p.at += len("else")
+			s.bodies = append(s.bodies, p.body("else"))
+			return s
+		default:
+			p.at = back
+			return s
+		}
+	}
+}
+
+func (p *parser) foreachStatement(at Position) statement {
+	p.at += len("foreach")
+	p.skipNewlines()
+	p.expect('(', "foreach")
+	p.skipNewlines()
+	if p.peek() != '$' {
+		p.fail("foreach wants a variable here, as in foreach ($x in $list)")
+	}
+	v, ok := p.variable().(*variable)
+	if !ok {
+		p.fail("foreach wants a variable, as in foreach ($x in $list)")
+	}
+	p.skipNewlines()
+	if p.keyword() != "in" {
+		p.fail("foreach wants the word in here, as in foreach ($x in $list)")
+	}
+	p.at += len("in")
+	p.skipNewlines()
+	list := p.pipeline()
+	p.skipNewlines()
+	p.expect(')', "foreach")
+	return &foreachStatement{at, v.name, list, p.body("foreach")}
+}
+
+func (p *parser) whileStatement(at Position) statement {
+	p.at += len("while")
+	c := p.condition("while")
+	return &whileStatement{at, c, p.body("while")}
+}
+
+// pipeline reads a pipeline, or an assignment.
+func (p *parser) pipeline() statement {
+	defer p.deepen()()
+	s := &pipeline{Position: p.position()}
+	for {
+		e := p.element()
+		if x, ok := e.(expression); ok && len(s.elements) == 0 {
+			if a := p.assignment(x); a != nil {
+				return a
+			}
+		}
+		s.elements = append(s.elements, e)
+		p.skipBlank()
+		s.redirect = p.redirect(s.redirect)
+		if p.peek() != '|' {
+			return s
+		}
+		if p.peekAt(1) == '|' {
+			p.fail("|| is not in the part of PowerShell that is understood; allowed: |")
+		}
+		p.at++
+		p.skipNewlines()
+	}
+}
+
+// assignment reads the operator and value of an assignment; nil: there is none.
+func (p *parser) assignment(target expression) statement {
+	p.skipBlank()
+	operator := ""
+	switch r := p.peek(); {
+	case r == '=':
+		operator = "="
+	case (strings.ContainsRune("+*/", r) || dash(r)) && p.peekAt(1) == '=':
+		operator = string(r) + "="
+		if dash(r) {
+			operator = "-="
+		}
+	default:
+		return nil
+	}
+	switch target.(type) {
+	case *variable, *member, *index:
+	default:
+		p.fail("only a variable, a property or an element can be set by %s", operator)
+	}
+	p.at += len(operator)
+	p.skipNewlines()
+	return &assignment{target.place(), target, operator, p.statement()}
+}
+
+// redirect reads > FILE, >> FILE, 2>&1 and 2>$null, which change nothing here: errors are no output.
+func (p *parser) redirect(have *redirect) *redirect {
+	for {
+		p.skipBlank()
+		switch {
+		case p.peek() == '2' && p.peekAt(1) == '>' && p.peekAt(2) == '&' && p.peekAt(3) == '1':
+			p.at += len("2>&1")
+		case p.peek() == '>':
+			r := &redirect{}
+			if p.at++; p.peek() == '>' {
+				p.at++
+				r.append = true
+			}
+			p.skipBlank()
+			if p.ends() {
+				p.fail("> wants the name of a file here")
+			}
+			r.file = p.argumentValue()
+			have = r
+		default:
+			return have
+		}
+	}
+}
+
+// element reads a command or an expression.
+func (p *parser) element() element {
+	p.skipBlank()
+	r := p.peek()
+	switch {
+	case p.ends():
+		p.fail("a command or an expression is missing before %s", p.here())
+	case r == '&' || r == '.' && blank(p.peekAt(1)):
+		return p.called()
+	case dash(r) && !p.unaryHere():
+		p.fail("a command cannot begin with a dash")
+	case r == '$' || singleQuote(r) || doubleQuote(r) || strings.ContainsRune("(@[{!", r) || dash(r) || p.numberHere():
+		return p.expression()
+	}
+	return p.command()
+}
