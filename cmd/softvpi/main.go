@@ -78,6 +78,7 @@ type cli struct {
 	Link       linkCmd       `cmd:"" help:"Show or set what a link does to packets: loss, delay and so on."`
 	QoS        qosCmd        `cmd:"" name:"qos" help:"Show or set what ports do about priorities, and what DCBX has agreed."`
 	Adapter    adapterCmd    `cmd:"" help:"Enable or disable an adapter while programs use it."`
+	Ps         psCmd         `cmd:"" help:"Run a PowerShell script: the commands of the manuals, on the running driver."`
 	Reg        regCmd        `cmd:"" passthrough:"" help:"Read and change the driver's registry, with the syntax of Windows' reg.exe."`
 	Counters   countersCmd   `cmd:"" passthrough:"" help:"List, read, watch and reset the counters of the adapters."`
 	Events     eventsCmd     `cmd:"" passthrough:"" help:"List or follow the events of the driver."`

@@ -1,0 +1,401 @@
+package cmdlets
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/powershell"
+	"github.com/softvpi/softvpi/internal/qos"
+	"github.com/softvpi/softvpi/internal/registry"
+)
+
+func netAdapter() []cmdlet {
+	one := func(name, help string, changes bool, do func(*run) error, params ...powershell.Param) cmdlet {
+		return cmdlet{powershell.Cmdlet{Name: name, Help: help, Changes: changes, Params: params}, do}
+	}
+	text := func(name, help string, aliases ...string) powershell.Param {
+		return powershell.Param{Name: name, Aliases: aliases, Kind: powershell.Strings, Piped: true, Help: help}
+	}
+	display, keyword := text("DisplayName", "The key by the name that the device manager shows.", "DispN"), text("RegistryKeyword", "The key by its name in the registry.", "RegKey")
+	value := func(name, help string) powershell.Param {
+		return powershell.Param{Name: name, Kind: powershell.Strings, Help: help}
+	}
+	return []cmdlet{
+		one("Get-NetAdapter", "List the adapters.", false, (*run).getAdapters, adapterName(false),
+			powershell.Param{Name: "InterfaceDescription", Aliases: []string{"ifDesc"}, Kind: powershell.Strings, Help: "By their descriptions, with wildcards."},
+			powershell.Param{Name: "InterfaceIndex", Aliases: []string{"ifIndex"}, Kind: powershell.Numbers, Help: "By the numbers of their interfaces."},
+			powershell.Param{Name: "Physical", Kind: powershell.Switch, Help: "All adapters are."},
+			powershell.Param{Name: "IncludeHidden", Kind: powershell.Switch, Help: "None is hidden."}),
+		one("Enable-NetAdapter", "Enable adapters.", true, func(r *run) error { return r.setState(true) }, adapterName(true)),
+		one("Disable-NetAdapter", "Disable adapters, which ends their connections.", true, func(r *run) error { return r.setState(false) }, adapterName(true)),
+		one("Restart-NetAdapter", "Disable and enable adapters, with their keys as they are now.", true, (*run).restartAdapters, adapterName(true)),
+		one("Rename-NetAdapter", "Not supported: names of adapters are in the driver's configuration.", true, (*run).renameAdapter,
+			adapterName(true), powershell.Param{Name: "NewName", Kind: powershell.String, Position: 2, Mandatory: true, Help: "The new name."}),
+		one("Get-NetAdapterAdvancedProperty", "List keys of adapters.", false, (*run).getProperties, adapterName(false), display, keyword,
+			powershell.Param{Name: "AllProperties", Kind: powershell.Switch, Help: "Those too that the device manager does not show."}),
+		one("Set-NetAdapterAdvancedProperty", "Set keys of adapters, and restart these if that is needed.", true, (*run).setProperties,
+			adapterName(false), display, keyword, value("DisplayValue", "By the name of a choice."), value("RegistryValue", "As the registry has it."), noRestart()),
+		one("New-NetAdapterAdvancedProperty", "Set a key of adapters that is not set.", true, (*run).setProperties, adapterName(true), keyword,
+			value("RegistryValue", "As the registry has it."), powershell.Param{Name: "RegistryDataType", Kind: powershell.String,
+				Help: "Keys have their own types here."}, noRestart()),
+		one("Reset-NetAdapterAdvancedProperty", "Set keys of adapters back to their defaults.", true, (*run).resetProperties, adapterName(false),
+			display, noRestart()),
+		one("Remove-NetAdapterAdvancedProperty", "Remove keys of adapters, which have their defaults then.", true, (*run).resetProperties,
+			adapterName(true), keyword, noRestart()),
+		one("Get-NetAdapterQos", "Show how adapters treat priorities.", false, (*run).getAdapterQoS, adapterName(false)),
+		one("Get-NetAdapterStatistics", "Show how much adapters have sent and received.", false, (*run).statistics, adapterName(false)),
+		one("Get-NetAdapterHardwareInfo", "Show where the adapters are on the bus.", false, (*run).hardware, adapterName(false)),
+	}
+}
+
+// description returns the description of an adapter, by which Windows' device manager shows it.
+func description(reg *registry.Registry, a *api.AdapterStatus) string {
+	v, _ := reg.Get(a.Identity().Class(), "DriverDesc")
+	text, _ := v.Text()
+	return text
+}
+
+// dashedMAC is a MAC as Windows writes it.
+func dashedMAC(mac string) string { return strings.ToUpper(strings.ReplaceAll(mac, ":", "-")) }
+
+func speedText(bits uint64) string {
+	const giga, mega = 1e9, 1e6
+	switch {
+	case bits >= giga:
+		return fmt.Sprintf("%g Gbps", float64(bits)/giga)
+	case bits > 0:
+		return fmt.Sprintf("%g Mbps", float64(bits)/mega)
+	}
+	return "0 bps"
+}
+
+func adapterStatus(a *api.AdapterStatus) string {
+	switch {
+	case !a.Enabled:
+		return "Disabled"
+	case a.Up:
+		return "Up"
+	}
+	return "Disconnected"
+}
+
+func (r *run) getAdapters() error {
+	list, err := r.adapters(r.Texts("Name"))
+	if err != nil {
+		return err
+	}
+	reg, err := r.driver.LoadRegistry(r.Context)
+	if err != nil {
+		return err
+	}
+	for _, a := range list {
+		d := description(reg, a)
+		if want := r.Texts("InterfaceDescription"); len(want) > 0 && !slices.ContainsFunc(want, func(w string) bool { return powershell.Like(d, w) }) {
+			continue
+		}
+		if want := r.Numbers("InterfaceIndex"); len(want) > 0 && !slices.Contains(want, ifIndex(a)) {
+			continue
+		}
+		media := "802.3"
+		if a.InfiniBand != nil {
+			media = "InfiniBand"
+		}
+		r.Emit(powershell.NewObject("MSFT_NetAdapter", "Name", "InterfaceDescription", "ifIndex", "Status", "MacAddress", "LinkSpeed").
+			With("Name", a.Name).With("InterfaceAlias", a.Name).With("InterfaceDescription", d).With("ifIndex", ifIndex(a)).
+			With("InterfaceIndex", ifIndex(a)).With("Status", adapterStatus(a)).With("AdminStatus", map[bool]string{true: "Up", false: "Down"}[a.Enabled]).
+			With("MacAddress", dashedMAC(a.MAC)).With("LinkSpeed", speedText(a.Speed)).With("Speed", int64(a.Speed)).
+			With("MtuSize", int64(a.LinkMTU)).With("MediaType", media).With("DriverProvider", "SoftVPI").With("Wire", a.Wire).
+			With("FullDuplex", a.Duplex != "half"))
+	}
+	return nil
+}
+
+func (r *run) setState(on bool) error {
+	list, err := r.named()
+	if err != nil {
+		return err
+	}
+	for _, a := range list {
+		if !r.Should(r.Cmdlet.Name, a.Name) {
+			continue
+		}
+		if err := r.driver.SetAdapter(r.Context, api.AdapterRequest{Adapter: a.Name, Enable: on}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) restartAdapters() error {
+	list, err := r.named()
+	if err != nil {
+		return err
+	}
+	for _, a := range list {
+		if r.Should(r.Cmdlet.Name, a.Name) {
+			if err := r.driver.RestartAdapter(r.Context, a.Name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *run) renameAdapter() error {
+	if _, err := r.named(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: names of adapters are in the driver's configuration (softvpi up --adapter %s=...)", api.ErrUnsupported, r.Text("NewName"))
+}
+
+// chosenSettings returns the keys of an adapter that -DisplayName and -RegistryKeyword mean.
+func (r *run) chosenSettings(a *api.AdapterStatus) (out []api.Setting, err error) {
+	list, err := r.driver.Settings(r.Context, a.Name)
+	if err != nil {
+		return nil, err
+	}
+	titles, names := r.Texts("DisplayName"), r.Texts("RegistryKeyword")
+	for _, s := range list {
+		// A * begins the names of standard keys; it is no wildcard there.
+		byName := slices.ContainsFunc(names, func(n string) bool {
+			return strings.EqualFold(n, s.Name) || strings.ContainsAny(strings.TrimPrefix(n, "*"), "*?") && powershell.Like(s.Name, n) || n == "*"
+		})
+		byTitle := s.Title != "" && slices.ContainsFunc(titles, func(t string) bool { return powershell.Like(s.Title, t) })
+		if byName || byTitle || len(titles) == 0 && len(names) == 0 {
+			out = append(out, s)
+		}
+	}
+	if len(out) == 0 {
+		field, value := "-RegistryKeyword", strings.Join(names, ", ")
+		if len(titles) > 0 {
+			field, value = "-DisplayName", strings.Join(titles, ", ")
+		}
+		return nil, api.Wrong(field, fmt.Sprintf("%q", value), "what Get-NetAdapterAdvancedProperty -AllProperties lists")
+	}
+	return out, nil
+}
+
+func (r *run) getProperties() error {
+	list, err := r.named()
+	if err != nil {
+		return err
+	}
+	for _, a := range list {
+		settings, err := r.chosenSettings(a)
+		if err != nil {
+			return err
+		}
+		for _, s := range settings {
+			if !s.UI && !r.Bool("AllProperties") && !r.Given("RegistryKeyword") {
+				continue
+			}
+			shown := s.Value
+			var valid []any
+			for _, c := range s.Choices {
+				valid = append(valid, c.Value)
+				if c.Value == s.Value {
+					shown = c.Name
+				}
+			}
+			stored := s.Value
+			if s.Stored != nil {
+				stored = *s.Stored
+			}
+			r.Emit(powershell.NewObject("MSFT_NetAdapterAdvancedPropertySettingData", "Name", "DisplayName", "DisplayValue", "RegistryKeyword",
+				"RegistryValue").With("Name", a.Name).With("DisplayName", s.Title).With("DisplayValue", shown).With("RegistryKeyword", s.Name).
+				With("RegistryValue", []any{stored}).With("DefaultRegistryValue", s.Default).With("ValidRegistryValues", valid).
+				With("Allowed", s.Allowed).With("Status", s.Status).With("Pending", s.Pending))
+		}
+	}
+	return nil
+}
+
+// choiceValue returns the value of a choice that the device manager shows by a name.
+func choiceValue(s api.Setting, shown string) (string, error) {
+	var names []string
+	for _, c := range s.Choices {
+		if strings.EqualFold(c.Name, shown) || c.Value == shown {
+			return c.Value, nil
+		}
+		names = append(names, c.Name)
+	}
+	if len(s.Choices) == 0 {
+		return shown, nil
+	}
+	return "", api.Wrong("-DisplayValue of "+s.Name, fmt.Sprintf("%q", shown), strings.Join(names, ", "))
+}
+
+func (r *run) setProperties() error {
+	if !r.Given("DisplayName") && !r.Given("RegistryKeyword") {
+		return &powershell.ParameterError{Parameter: "-RegistryKeyword is missing", Allowed: "-RegistryKeyword or -DisplayName"}
+	}
+	given := append(r.Texts("RegistryValue"), r.Texts("DisplayValue")...)
+	if len(given) != 1 {
+		return &powershell.ParameterError{Parameter: "-RegistryValue", Value: strings.Join(given, ", "), Allowed: "one value, or one of -DisplayValue"}
+	}
+	return r.eachSetting(func(s api.Setting) (*string, error) {
+		value := given[0]
+		if r.Given("DisplayValue") {
+			v, err := choiceValue(s, value)
+			if err != nil {
+				return nil, err
+			}
+			value = v
+		}
+		return &value, nil
+	})
+}
+
+func (r *run) resetProperties() error {
+	if !r.Given("DisplayName") && !r.Given("RegistryKeyword") {
+		return &powershell.ParameterError{Parameter: "-DisplayName is missing", Allowed: "a name, or * for all"}
+	}
+	return r.eachSetting(func(api.Setting) (*string, error) { return nil, nil })
+}
+
+// eachSetting sets the chosen keys of the adapters, and restarts those that have to.
+func (r *run) eachSetting(value func(api.Setting) (*string, error)) error {
+	list, err := r.named()
+	if err != nil {
+		return err
+	}
+	for _, a := range list {
+		settings, err := r.chosenSettings(a)
+		if err != nil {
+			return err
+		}
+		restart := false
+		for _, s := range settings {
+			v, err := value(s)
+			if err != nil {
+				return err
+			}
+			if v == nil && s.Stored == nil || !r.Should(r.Cmdlet.Name+" "+s.Name, a.Name) {
+				continue
+			}
+			needs, err := r.setKey(a, s.Name, v)
+			if err != nil {
+				return err
+			}
+			restart = restart || needs
+		}
+		if restart {
+			if err := r.restart(a); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// getAdapterQoS shows what ports do about priorities, in the words of the operative settings.
+func (r *run) getAdapterQoS() error {
+	list, err := r.havePriorities(r.Texts("Name"))
+	if err != nil {
+		return err
+	}
+	for _, a := range list {
+		o := powershell.NewObject("MSFT_NetAdapterQosSettingData", "Name", "Enabled", "OperationalTrafficClasses", "OperationalFlowControl",
+			"OperationalClassifications")
+		o.List = true
+		e, err := qos.ParseClasses(a.QoS.Operative.PrioTC, a.QoS.Operative.TCBandwidth)
+		if err != nil {
+			return err
+		}
+		r.Emit(o.With("Name", a.Name).With("Enabled", a.QoS.Off == "").With("OperationalTrafficClasses", classesText(e)).
+			With("OperationalFlowControl", flowText(a.QoS.Operative.PFC)).
+			With("OperationalClassifications", classificationsText(a)).With("NotEnforced", a.QoS.Enforced.Missing()))
+	}
+	return nil
+}
+
+func flowText(pfc string) string {
+	if pfc == qos.None {
+		return "All Priorities Disabled"
+	}
+	set, err := qos.ParsePriorities(pfc)
+	if err != nil {
+		return pfc
+	}
+	var list []uint8
+	for p := range uint8(qos.Priorities) {
+		if set>>p&1 != 0 {
+			list = append(list, p)
+		}
+	}
+	return "Priority " + ranges(list) + " Enabled"
+}
+
+func classesText(e qos.ETS) string {
+	rows := []string{"TC TSA    Bandwidth Priorities", "-- ---    --------- ----------"}
+	for c := range uint8(qos.Classes) {
+		list := prioritiesOf(e, c)
+		if len(list) == 0 {
+			continue
+		}
+		name, share := "Strict", ""
+		if e.Algorithm[c] == qos.Enhanced {
+			name, share = "ETS", fmt.Sprintf("%d%%", e.Bandwidth[c])
+		}
+		rows = append(rows, fmt.Sprintf("%2d %-6s %-9s %s", c, name, share, ranges(list)))
+	}
+	return strings.Join(rows, "\n")
+}
+
+func classificationsText(a *api.AdapterStatus) string {
+	rows := []string{"Protocol  Port/Type Priority", "--------  --------- --------"}
+	for _, p := range policies([]*api.AdapterStatus{a}) {
+		kind, port := "TCP/UDP", ""
+		if p.Protocol != 0 {
+			kind = protocolName(p.Protocol)
+		}
+		switch {
+		case p.Default:
+			kind = "Default"
+		case p.NetDirect != 0:
+			kind, port = "NetDirect", fmt.Sprint(p.NetDirect)
+		case p.Last != 0:
+			port = fmt.Sprint(p.First)
+			if p.Last != p.First {
+				port += fmt.Sprintf("-%d", p.Last)
+			}
+		}
+		if p.Priority >= 0 {
+			rows = append(rows, fmt.Sprintf("%-9s %-9s %d", kind, port, p.Priority))
+		}
+	}
+	if len(rows) == 2 {
+		return "none"
+	}
+	return strings.Join(rows, "\n")
+}
+
+func (r *run) statistics() error {
+	list, err := r.named()
+	if err != nil {
+		return err
+	}
+	for _, a := range list {
+		r.Emit(powershell.NewObject("MSFT_NetAdapterStatisticsSettingData", "Name", "ReceivedBytes", "ReceivedPackets", "SentBytes", "SentPackets").
+			With("Name", a.Name).With("ReceivedBytes", int64(a.Link.ReceivedBytes)).With("ReceivedPackets", int64(a.Link.ReceivedPackets)).
+			With("SentBytes", int64(a.Link.SentBytes)).With("SentPackets", int64(a.Link.SentPackets)).
+			With("OutboundPacketErrors", int64(a.Link.SendErrors)).With("ReceivedDiscardedPackets", int64(a.Link.ReceiveDrops)))
+	}
+	return nil
+}
+
+func (r *run) hardware() error {
+	list, err := r.named()
+	if err != nil {
+		return err
+	}
+	for _, a := range list {
+		l := a.Location()
+		r.Emit(powershell.NewObject("MSFT_NetAdapterHardwareInfoSettingData", "Name", "Segment", "Bus", "Device", "Function", "Slot", "NumaNode",
+			"PcieLinkSpeed", "PcieLinkWidth").With("Name", a.Name).With("Segment", int64(0)).With("Bus", int64(l.Bus)).With("Device", int64(l.Device)).
+			With("Function", int64(l.Function)).With("Slot", nil).With("NumaNode", nil).With("PcieLinkSpeed", "Unknown").With("PcieLinkWidth", nil))
+	}
+	return nil
+}

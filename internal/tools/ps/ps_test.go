@@ -1,0 +1,147 @@
+package ps
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed/driverbed"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
+	"github.com/softvpi/softvpi/internal/tools/tool"
+)
+
+// play runs a script on a driver, and returns what it prints and says.
+func play(t *testing.T, socket string, o Options, stdin string) (out, said string, err error) {
+	t.Helper()
+	var b, e bytes.Buffer
+	o.Driver = api.NewClient(socket)
+	if o.Tool == nil {
+		o.Tool = func(string) tool.Main { return nil }
+	}
+	err = Run(t.Context(), tool.Env{Name: "softvpi ps", Stdin: strings.NewReader(stdin), Stdout: &b, Stderr: &e}, o)
+	return b.String(), e.String(), err
+}
+
+// TestRun: where scripts come from, what they may run, and how they end.
+func TestRun(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.ps1")
+	if err := os.WriteFile(file, []byte("'from a file'"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, _, err := play(t, "none", Options{File: file}, ""); out != "from a file\n" || err != nil {
+		t.Errorf("a file: %q %v", out, err)
+	}
+	if out, _, err := play(t, "none", Options{File: "-"}, "'from stdin'"); out != "from stdin\n" || err != nil {
+		t.Errorf("standard input: %q %v", out, err)
+	}
+	var usage *tool.UsageError
+	if _, _, err := play(t, "none", Options{Command: "if ("}, ""); !errors.As(err, &usage) || !strings.Contains(err.Error(), "-c: line 1, column 5") {
+		t.Errorf("no script: %v", err)
+	}
+	if _, _, err := play(t, "none", Options{File: filepath.Join(t.TempDir(), "none")}, ""); !errors.As(err, &usage) {
+		t.Errorf("no file: %v", err)
+	}
+	if _, said, err := play(t, "none", Options{Command: "Get-NetAdapter"}, ""); !errors.Is(err, ErrFailed) || !strings.Contains(said, "no driver is running") {
+		t.Errorf("no driver: %q %v", said, err)
+	}
+	tools := func(name string) tool.Main {
+		if name != "mlxtool" {
+			return nil
+		}
+		return func(_ context.Context, env tool.Env) int {
+			fmt.Fprintf(env.Stdout, "%s %q\n", env.Name, env.Args)
+			return len(env.Args)
+		}
+	}
+	out, said, err := play(t, "none", Options{Tool: tools, Command: `C:\bin\mlxtool.exe; mlxtool show "a b"; notepad.exe`}, "")
+	if out != "mlxtool []\nmlxtool [\"show\" \"a b\"]\n" || !errors.Is(err, ErrFailed) ||
+		!strings.Contains(said, "mlxtool: exit status 2") || !strings.Contains(said, `no command or tool "notepad.exe"`) {
+		t.Errorf("tools: %q %q %v", out, said, err)
+	}
+}
+
+// TestDriver: the lossless set-up acts on a real driver, -Confirm is answered on the standard input, and -WhatIf changes nothing.
+func TestDriver(t *testing.T) {
+	systemtest.Mark(t)
+	dir, err := os.MkdirTemp("", "vpi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	l, r := filepath.Join(dir, "l"), filepath.Join(dir, "r")
+	cfg := driverbed.Config(t, config.Adapter{Name: "port1", Link: config.LinkDatagram, Wire: config.Wire{Datagram: l, Peer: r}},
+		config.Adapter{Name: "port2", Link: config.LinkDatagram, Wire: config.Wire{Datagram: r, Peer: l}})
+	driverbed.Start(t, cfg)
+	run := func(script, stdin string, o Options) (string, string) {
+		t.Helper()
+		o.Command = script
+		out, said, err := play(t, cfg.Socket, o, stdin)
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", script, err, said)
+		}
+		return out, said
+	}
+	own := func() string {
+		t.Helper()
+		st, err := api.NewClient(cfg.Socket).Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []string
+		for _, a := range st.Adapters {
+			q := a.QoS
+			all = append(all, fmt.Sprintf("willing=%v pfc=%s prio-tc=%s tc-bw=%s policies=%d", q.Own.Willing, q.Own.PFC, q.Own.PrioTC, q.Own.TCBandwidth,
+				len(q.Policies)))
+		}
+		if all[0] != all[1] {
+			t.Errorf("the adapters differ: %q", all)
+		}
+		return all[0]
+	}
+	const untouched = "willing=true pfc=none prio-tc=none tc-bw=0:100 policies=0"
+	if _, said := run(lossless, "", Options{WhatIf: true}); own() != untouched || !strings.Contains(said, "What if:") {
+		t.Errorf("-WhatIf: %s\n%s", own(), said)
+	}
+	run(lossless, "", Options{})
+	if got, want := own(), "willing=false pfc=3 prio-tc=3:1 tc-bw=0:50,1:50 policies=4"; got != want {
+		t.Errorf("lossless: %s, want %s", got, want)
+	}
+	run("Remove-NetQosPolicy TCP -Confirm; Remove-NetQosPolicy UDP -Confirm", "n\ny\n", Options{})
+	if out, _ := run("(Get-NetQosPolicy).Name -join ','", "", Options{}); out != "SMB,TCP,DEFAULT\n" && out != "TCP,SMB,DEFAULT\n" {
+		t.Errorf("-Confirm: %s", out)
+	}
+	out, _ := run(`Get-NetQosTrafficClass "SMB class" | select Name, BandwidthPercentage`, "", Options{JSON: true})
+	if out != "{\n  \"Name\": \"SMB class\",\n  \"BandwidthPercentage\": 50\n}\n" {
+		t.Errorf("--json: %s", out)
+	}
+	run("Remove-NetQosTrafficClass; Remove-NetQosPolicy; Disable-NetQosFlowControl; Set-NetQosDcbxSetting -Willing 1", "", Options{})
+	if own() != untouched {
+		t.Errorf("taken back: %s", own())
+	}
+	run(`Disable-NetAdapter port2; Set-NetAdapterAdvancedProperty port1 -RegistryKeyword VlanID -RegistryValue 55`, "", Options{})
+	if out, _ := run(`(Get-NetAdapter port2).Status; (Get-NetAdapterAdvancedProperty port1 -RegistryKeyword VlanID).RegistryValue`, "", Options{}); out != "Disabled\n55\n" {
+		t.Errorf("adapters: %s", out)
+	}
+}
+
+// lossless is the manuals' start-up script (WinOF-2 1.21, "Configuring Windows Host").
+const lossless = `Remove-NetQosTrafficClass
+Remove-NetQosPolicy -Confirm:$False
+set-NetQosDcbxSetting -Willing 0
+New-NetQosPolicy "SMB" -Policystore Activestore -NetDirectPortMatchCondition 445 -PriorityValue8021Action 3
+New-NetQosPolicy "DEFAULT" -Policystore Activestore -Default -PriorityValue8021Action 3
+New-NetQosPolicy "TCP" -Policystore Activestore -IPProtocolMatchCondition TCP -PriorityValue8021Action 1
+New-NetQosPolicy "UDP" -Policystore Activestore -IPProtocolMatchCondition UDP -PriorityValue8021Action 1
+Disable-NetQosFlowControl 0,1,2,4,5,6,7
+Enable-NetAdapterQos -InterfaceAlias "port1"
+Enable-NetAdapterQos -InterfaceAlias "port2"
+Enable-NetQosFlowControl -Priority 3
+New-NetQosTrafficClass -name "SMB class" -priority 3 -bandwidthPercentage 50 -Algorithm ETS
+`
