@@ -36,6 +36,7 @@ type leanSending struct {
 	acked  int64 // the first that has not been acknowledged
 	most   int64 // the first that has never been sent
 	moved  clock.Time
+	window window   // how many it may have on the way since it has lost one
 	behind *sending // the next in the queue of those that may send
 	react  *congestion.ReactionPoint
 }
@@ -43,7 +44,7 @@ type leanSending struct {
 // leanReceiving is its state at the receiver.
 type leanReceiving struct {
 	expected int64 // the next that the receiver takes
-	refused  bool  // it has refused the one behind a gap
+	beyond   int64 // the last that has come behind a gap, which it has refused; 0: there is none
 	answer   congestion.NotificationPoint
 }
 
@@ -174,14 +175,15 @@ func (h *leanHost) data(now clock.Time, f *receiving, b []byte, bytes int) {
 	psn := follow(x.expected, bth.PSN())
 	switch {
 	case psn > x.expected: // some were lost
-		if !x.refused {
-			x.refused = true
+		again := psn <= x.beyond // the sender has gone back, and what it was asked for is lost again
+		first := x.beyond == 0
+		if x.beyond = psn; first || again {
 			h.notices = append(h.notices, notice{f, ib.RCAcknowledge, true, x.expected})
 		}
 		return
 	case psn == x.expected:
 		x.expected++
-		x.refused = false
+		x.beyond = 0
 		h.arrived(now, f, bytes)
 	}
 	if bth.AckReq() {
@@ -195,20 +197,28 @@ func (h *leanHost) acknowledged(now clock.Time, f *sending, psn int64, refused b
 	if psn < x.acked || psn > x.most {
 		return
 	}
+	full := x.full()
 	if psn > x.acked {
+		x.window.grow(psn - x.acked)
 		x.acked, x.moved = psn, now
 		x.next = max(x.next, psn)
 	}
-	if refused {
-		h.back(f)
+	switch {
+	case refused:
+		h.back(f, full)
+	case full && x.next < x.total && !x.full():
+		h.enqueue(f)
 	}
 }
 
-// back makes a flow send again from the first packet that is not acknowledged.
-func (h *leanHost) back(f *sending) {
-	idle := f.lean.next == f.lean.total
-	f.lean.next = f.lean.acked
-	if idle && f.lean.next < f.lean.total {
+// back makes a flow send again from the first packet that is not acknowledged, and have fewer on the way. full says that it waits for
+// acknowledgements, and not for its turn.
+func (h *leanHost) back(f *sending, full bool) {
+	x := &f.lean
+	idle := full || x.next == x.total
+	x.window.lost(x.next - x.acked)
+	x.next = x.acked
+	if idle && x.next < x.total {
 		h.enqueue(f)
 	}
 }
@@ -267,7 +277,7 @@ func (h *leanHost) expire(now clock.Time) {
 		kept = append(kept, f)
 		if x.next > x.acked && now >= x.moved.Add(h.timeout) {
 			x.moved = now
-			h.back(f)
+			h.back(f, x.full())
 		}
 		h.check = clock.Min(h.check, max(x.moved.Add(h.timeout), now+1))
 	}
@@ -344,7 +354,7 @@ func (h *leanHost) send(now clock.Time, priority uint8) {
 	}
 	b := h.buf[:afterB]
 	h.address(b, f.number, f.mac, f.peer, class)
-	ask := x.next == x.total-1 || x.next%int64(h.nic.AckEvery) == int64(h.nic.AckEvery)-1
+	ask := x.next == x.total-1 || x.window.size == x.next-x.acked+1 || x.next%int64(h.nic.AckEvery) == int64(h.nic.AckEvery)-1
 	ib.BTH(b[bthAt:]).Encode(ib.RCWriteMiddle, false, ask, 0, pkey, receivingNumber(f.there), ib.PSN(x.next)&ib.PSNMask)
 	h.hand(now, priority, h.Store.Put(b, bytes+ib.ICRCLen))
 	f.packets++
@@ -363,7 +373,7 @@ func (h *leanHost) sent(now clock.Time, f *sending, bytes int) {
 	if x.react != nil {
 		x.react.Sent(now, bytes+headers+4, h.nic.Congestion.Slack)
 	}
-	if x.next == x.total {
+	if x.next == x.total || x.full() {
 		return
 	}
 	if x.react != nil {
