@@ -29,12 +29,6 @@ func (c fabricRunCmd) network(f *scenario.Fabric, tell func(state.Incident)) (*l
 	if f == nil || f.Graph == nil {
 		return nil, nil
 	}
-	for _, h := range f.Graph.Hosts {
-		if x := &f.Graph.Nodes[h]; len(x.Links) > 1 {
-			return nil, tool.Usagef("%s: topology has %d links of the host %s, and an adapter has one; allowed live: one link of each host, and bundles "+
-				"of hosts that are one system's", f.File, len(x.Links), x.Name)
-		}
-	}
 	random := rand.New(rand.NewPCG(c.Seed, 1))
 	cfg := lan.Config{Timing: c.Timing, Random: random.Uint64, Tell: tell}
 	for i := range f.Graph.Nodes {
@@ -73,17 +67,7 @@ func nodeOf(f *scenario.Fabric, i int, random func() uint64) lan.Node {
 		}
 		n.Ports = append(n.Ports, p)
 	}
-	for _, set := range f.Bundles {
-		var ports []int
-		for _, p := range set {
-			if p.Node == i {
-				ports = append(ports, p.Port)
-			}
-		}
-		if ports != nil {
-			n.Bundles = append(n.Bundles, ports)
-		}
-	}
+	n.Bundles = f.Bundles[i]
 	for _, own := range f.Ports {
 		if own.Node == i {
 			own.Adapt(&n.Ports[own.Port])

@@ -64,16 +64,11 @@ func TestFabricRefuses(t *testing.T) {
 	if err := os.WriteFile(empty, []byte("\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	two := filepath.Join(dir, "two.json")
-	if err := os.WriteFile(two, []byte(`{"topology": {"kind": "star", "bundle": 2}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range []struct {
 		args   []string
 		status int
 		want   string
 	}{
-		{[]string{"run", two}, tool.Usage, "topology has 2 links of the host host0, and an adapter has one; allowed live: one link of each host"},
 		{[]string{"run", bad}, tool.Usage, bad + `: netlist line 2: port is "3", want 1 to 2 of "s"`},
 		{[]string{"run", filepath.Join(dir, "none")}, tool.Usage, "no such file"},
 		{[]string{"run", good, "--udp", "here"}, tool.Usage, `--udp is "here"; allowed: an address and a port`},

@@ -85,6 +85,9 @@ func Help() (lines []string) {
 
 // end finds a port: a host, for the end of its link, or a port of a switch.
 func (n *Network) end(text string) (ethernet.End, error) {
+	if node := n.Find(text); node >= 0 && n.Host(node) {
+		return ethernet.End{Node: node}, nil // one of several links of a host has its number in its name
+	}
 	name, rest, numbered := strings.Cut(text, "[")
 	node := n.Find(name)
 	if node < 0 {

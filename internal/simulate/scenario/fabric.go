@@ -21,8 +21,8 @@ type Fabric struct {
 	Switches []*Switch
 	NICs     []*NIC
 	Ports    []Port
-	// Bundles are ports of one switch each that lead to the same host.
-	Bundles [][]Port
+	// Bundles are the ports of each node that lead to the same host of several links. Each of these has a host of its own in Graph.
+	Bundles [][][]int
 	// InfiniBand is the InfiniBand fabric; nil: there is none.
 	InfiniBand *topology.Topology
 }
@@ -90,8 +90,8 @@ func (r *reading) fabric(o *object) *Fabric {
 		s.nics(o)
 		f.Graph, f.Switches, f.NICs = s.Graph, s.Switches, s.NICs
 		f.Ports = r.ports(o, s)
-		f.Bundles = r.bundles(o, s.Graph)
 		f.distinct(r, o)
+		f.apart()
 	}
 	o.end()
 	return f
@@ -180,36 +180,31 @@ func (r *reading) ports(o *object, s *Scenario) (ports []Port) {
 	return ports
 }
 
-// bundles reads sets of ports that are one link each, by the hosts at their other ends, or as switch[port].
-func (r *reading) bundles(o *object, g *Graph) (all [][]Port) {
-	n := o.get("bundles")
-	if n == nil {
-		return nil
+// apart gives each link of a host with several a host of its own, since an adapter has one link: that of the first keeps the name, and
+// others have their number behind it, as host0[2]. Their ports at the switch are bundles.
+func (f *Fabric) apart() {
+	g := f.Graph
+	f.Bundles = make([][][]int, len(g.Nodes))
+	for i := range g.Nodes {
+		if !g.Nodes[i].Host {
+			f.Bundles[i] = g.Bundles(i)
+		}
 	}
-	const allowed = "an array of arrays of ports of a switch, as [[\"a0\", \"a1\"]] for the ports at two hosts, each port once"
-	seen := map[Port]bool{}
-	if n.list == nil {
-		r.wrong(n, o.field("bundles"), allowed)
-	}
-	for _, x := range n.list {
-		var set []Port
-		for _, y := range x.list {
-			name, _ := y.scalar.(string)
-			p, ok := g.port(name)
-			if !ok || seen[p] || len(set) > 0 && set[0].Node != p.Node {
-				r.wrong(y, o.field("bundles"), allowed)
-				return nil
+	for _, h := range g.Hosts {
+		links := g.Nodes[h].Links
+		for i := 1; i < len(links); i++ {
+			node := g.host(fmt.Sprintf("%s[%d]", g.Nodes[h].Name, i+1))
+			l := &g.Links[links[i]]
+			if l.A == h {
+				l.A, l.PortA = node, 0
+			} else {
+				l.B, l.PortB = node, 0
 			}
-			seen[p] = true
-			set = append(set, p)
+			g.Nodes[node].Links = []int{links[i]}
+			f.NICs, f.Switches, f.Bundles = append(f.NICs, f.NICs[h]), append(f.Switches, nil), append(f.Bundles, nil)
 		}
-		if len(set) < 2 {
-			r.wrong(x, o.field("bundles"), allowed)
-			return nil
-		}
-		all = append(all, set)
+		g.Nodes[h].Links = links[:1]
 	}
-	return all
 }
 
 // TrustOf returns what gives frames their priority at the switch of a host, and which one what that leaves: both ends of its link give
@@ -228,18 +223,20 @@ func TrustOf(g *Graph, switches []*Switch, ports []Port, host int) (ethernet.Tru
 	return ethernet.TrustDSCP, 0
 }
 
-// port finds a port of a switch by a name.
+// port finds a port of a switch by a name: as leaf0[1], or a host, for the port at its link; as host0[2] at its second.
 func (g *Graph) port(name string) (p Port, ok bool) {
 	if n := g.Find(name); n >= 0 && g.Nodes[n].Host {
-		p.Node, p.Port = g.Links[g.Nodes[n].Links[0]].Other(n)
-		return p, true
+		name += "[1]"
 	}
 	node, rest, _ := strings.Cut(name, "[")
 	number, err := strconv.Atoi(strings.TrimSuffix(rest, "]"))
 	n := g.Find(node)
-	if err != nil || !strings.HasSuffix(rest, "]") || n < 0 || g.Nodes[n].Host || number < 1 || number > len(g.Nodes[n].Links) {
+	if err != nil || !strings.HasSuffix(rest, "]") || n < 0 || number < 1 || number > len(g.Nodes[n].Links) {
 		return p, false
 	}
 	p.Node, p.Port = n, number-1
+	if g.Nodes[n].Host {
+		p.Node, p.Port = g.Links[g.Nodes[n].Links[number-1]].Other(n)
+	}
 	return p, true
 }

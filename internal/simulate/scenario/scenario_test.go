@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -223,21 +224,43 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestReadFabric_Bundles: ports at hosts are bundles at their switch; what is no port, twice there, at two switches or alone is refused.
-func TestReadFabric_Bundles(t *testing.T) {
-	const file = `{"topology": {"kind": "leaf-spine", "leaves": 2, "spines": 1, "hosts": 2}, "bundles": `
-	f, err := ReadFabric("f", []byte(file+`[["host0", "leaf0[2]"]]}`))
-	if err != nil || len(f.Bundles) != 1 || len(f.Bundles[0]) != 2 || f.Bundles[0][0].Port != 0 || f.Bundles[0][1].Port != 1 {
-		t.Errorf("%+v, %v", f, err)
-	}
-	for _, wrong := range []string{`[["host0"]]`, `[["host0", "host2"]]`, `[["host0", "host0"]]`, `[["host0", "x"]]`, `[["host0", 1]]`, `["host0"]`,
-		`"host0"`, `{}`, `[["host0", "host1"], ["host1", "host0"]]`} {
-		if _, err := ReadFabric("f", []byte(file+wrong+`}`)); err == nil || !strings.Contains(err.Error(), "bundles") ||
-			!strings.Contains(err.Error(), "each port once") {
-			t.Errorf("%s: %v", wrong, err)
+// TestReadFabric_Bundle: of a host with several links each has a host live, and their ports are a bundle of the switch, in all forms that
+// simulations have of them.
+func TestReadFabric_Bundle(t *testing.T) {
+	for _, topology := range []string{`{"kind": "star", "hosts": 2, "bundle": 2}`,
+		`{"kind": "links", "hosts": ["host0", "host1"], "switches": ["switch"], "links": [{"from": "host0", "to": "switch"},
+			{"from": "switch", "to": "host0"}, {"from": "host1", "to": "switch"}, {"from": "host1", "to": "switch"}]}`} {
+		file := []byte(`{"topology": ` + topology + `, "nics": {"host1": {"pfc": [5]}}, "ports": {"host1[2]": {"priority": 2}}}`)
+		s, err := Read("f", append(file[:len(file)-1:len(file)-1], `, "learning": true}`...))
+		if err != nil || len(s.Graph.Hosts) != 2 || len(s.Graph.Nodes[s.Graph.Hosts[1]].Links) != 2 {
+			t.Fatalf("simulated: %v", err)
+		}
+		f, err := ReadFabric("f", file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g := f.Graph
+		at := g.Find("switch")
+		if got := fmt.Sprint(f.Bundles[at]); got != "[[0 1] [2 3]]" || len(f.Ports) != 1 || f.Ports[0].Node != at || f.Ports[0].Port != 3 {
+			t.Errorf("bundles %s, ports %+v", got, f.Ports)
+		}
+		var names []string
+		for _, h := range g.Hosts {
+			x := &g.Nodes[h]
+			other, port := g.Links[x.Links[0]].Other(h)
+			if len(x.Links) != 1 || other != at || f.NICs[h] == nil {
+				t.Errorf("%+v, NIC %+v", x, f.NICs[h])
+			}
+			names = append(names, fmt.Sprintf("%s at %d, PFC %#x", x.Name, port, f.NICs[h].Lossless))
+		}
+		if got := strings.Join(names, "; "); got != "host0 at 0, PFC 0x0; host1 at 2, PFC 0x20; host0[2] at 1, PFC 0x0; host1[2] at 3, PFC 0x20" {
+			t.Errorf("hosts %s", got)
 		}
 	}
-	if _, err := Read("f", []byte(`{"bundles": [["sender0", "sender1"]]}`)); err == nil || !strings.Contains(err.Error(), "bundles") {
-		t.Errorf("a simulation with bundles: %v", err)
+	for _, read := range []func() error{func() error { _, err := Read("f", []byte(`{"bundles": []}`)); return err },
+		func() error { _, err := ReadFabric("f", []byte(`{"bundles": []}`)); return err }} {
+		if err := read(); err == nil || !strings.Contains(err.Error(), "bundles") {
+			t.Errorf("an unknown field: %v", err)
+		}
 	}
 }
