@@ -4,12 +4,15 @@ import (
 	"encoding/binary"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/link/capture"
+	"github.com/softvpi/softvpi/internal/link/datagram"
 	"github.com/softvpi/softvpi/internal/pause"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/testbed/await"
@@ -34,6 +37,18 @@ func kindOf(p *capture.Packet) string {
 			return way + " IGMP"
 		case 17:
 			return way + " UDP"
+		}
+	case 0x86dd:
+		const icmp, hopByHop = 58, 0
+		kind, at := b[20], 54
+		if kind == hopByHop {
+			kind, at = b[54], 62
+		}
+		switch {
+		case kind == 17:
+			return way + " UDP"
+		case kind == icmp:
+			return fmt.Sprintf("%s ICMPv6 %d", way, b[at])
 		}
 	}
 	return way + " other"
@@ -100,4 +115,48 @@ func waits(t *testing.T, tap *capture.Tap, kinds ...string) {
 		got = append(got, seen(tap)...)
 		return !slices.ContainsFunc(kinds, func(k string) bool { return !slices.Contains(got, k) })
 	})
+}
+
+// TestCaptureOfOwnFrames_IPv6: so are the questions and answers of neighbour discovery, in their places, and the reports of groups
+// (RFC 4861, 3810).
+func TestCaptureOfOwnFrames_IPv6(t *testing.T) {
+	dir, err := os.MkdirTemp("", "co")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	path := [2]string{filepath.Join(dir, "a"), filepath.Join(dir, "b")}
+	var taps [2]*capture.Tap
+	var ends [2]*program
+	for i := range ends {
+		l, err := datagram.Open(datagram.Config{Local: path[i], Remote: path[1-i], MTU: 4200})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := newHost(t, Config{Seed: uint64(i + 1)})
+		network := netip.MustParsePrefix("fd83::/64")
+		ends[i] = newProgram(t, h, h.add(t, AdapterConfig{Addr: netip.MustParseAddr(fmt.Sprint("fd83::", i+1)),
+			MAC: [6]byte{2, 0, 0, 0, 12, byte(i + 1)}, Link: l, Path: PathWire, Networks: []netip.Prefix{network}}))
+		if taps[i], err = capture.NewTap(0, 1<<20); err == nil {
+			err = h.StartCapture(ends[i].adapter, taps[i])
+		}
+		ends[i].check(err)
+	}
+	const solicitation, advertisement, report = " ICMPv6 135", " ICMPv6 136", " ICMPv6 143"
+	near, far := ends[0], ends[1]
+	exchange(t, connect(far.qp(command.CreateQP{}, far.cq(64)), near.qp(command.CreateQP{}, near.cq(64))), 100)
+	var got []string
+	await.Eventually(t, "a capture of the question, its answer and the packet", func() bool {
+		got = append(got, seen(taps[1])...)
+		return slices.Contains(got, "out UDP")
+	})
+	packet := slices.Index(got, "out UDP")
+	ask, answer := slices.Index(got, "out"+solicitation), slices.Index(got, "in"+advertisement)
+	if ask < 0 || answer < 0 || ask > packet || answer > packet {
+		t.Errorf("captured %v, want a question and its answer before the first packet", got)
+	}
+	ud := near.qp(command.CreateQP{Type: command.UD}, near.cq(16))
+	near.check(near.c.AttachMulticast(bg, ud.q.Handle, command.AddrFrom(netip.MustParseAddr("ff15::8:4"))))
+	waits(t, taps[0], "out"+report)
+	waits(t, taps[1], "in"+report)
 }

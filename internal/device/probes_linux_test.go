@@ -6,11 +6,15 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/notify"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/datagram"
 	"github.com/softvpi/softvpi/internal/testbed/await"
+	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
 // TestProbes: an adapter that is added with an address which somebody else on the wire has is told so, once, and nothing goes from that
@@ -71,5 +75,57 @@ func TestProbes(t *testing.T) {
 				p.check(makes(p))
 			}
 		}
+	}
+}
+
+// TestProbes_Linux: the questions for duplicate addresses are those of Linux (RFC 5227, RFC 4862). An adapter whose address a Linux
+// system on the wire has is told so, and nothing goes from it. A Linux system that asks for an IPv6 address of an adapter does not
+// use it.
+func TestProbes_Linux(t *testing.T) {
+	systemtest.Mark(t)
+	for _, at := range []netip.Prefix{netip.MustParsePrefix("10.82.0.1/24"), netip.MustParsePrefix("fd82::1/64")} {
+		t.Run(at.Addr().String(), func(t *testing.T) {
+			c := newCabled(t, 1500)
+			system := link.Station{MAC: [6]byte{2, 0, 0, 0, 11, 1}, Prefixes: []netip.Prefix{at}}
+			c.up(0, &system)
+			c.up(1, nil)
+			told := make(chan notify.Change, 8)
+			h := newHost(t, Config{Seed: 1})
+			defer h.Subscribe(func(c notify.Change) {
+				if c.Flags&notify.SameAddress != 0 {
+					told <- c
+				}
+			})()
+			other := netip.PrefixFrom(at.Addr().Next(), at.Bits())
+			index := h.add(t, AdapterConfig{Addr: at.Addr(), Addrs: []netip.Addr{other.Addr()}, MAC: [6]byte{2, 0, 0, 0, 11, 2},
+				Link: c.opened(1), Networks: []netip.Prefix{at.Masked()}})
+			p := newProgram(t, h, index)
+			await.Eventually(t, "it is told", func() bool { h.updateGIDs(); return len(told) > 0 })
+			if n := <-told; n.Addr != at.Addr() || n.MAC != system.MAC {
+				t.Errorf("it is told of %+v", n)
+			}
+			if at.Addr().Is4() {
+				return
+			}
+			a, err := netlink.ParseAddr(other.String())
+			p.check(err)
+			var l netlink.Link
+			c.in(0, func() (err error) {
+				if l, err = netlink.LinkByName("wire"); err == nil {
+					err = netlink.AddrAdd(l, a)
+				}
+				return err
+			})
+			await.Eventually(t, "the system finds that its address is taken", func() (failed bool) {
+				c.in(0, func() error {
+					list, err := netlink.AddrList(l, netlink.FAMILY_V6)
+					for _, x := range list {
+						failed = failed || x.Equal(*a) && x.Flags&unix.IFA_F_DADFAILED != 0
+					}
+					return err
+				})
+				return failed
+			})
+		})
 	}
 }
