@@ -141,6 +141,10 @@ type benchFramesCmd struct {
 	To        string  `help:"MAC to send to."`
 	Size      int     `default:"64" help:"Bytes of a frame, 60 to 1514."`
 	Burst     int     `default:"32" help:"Frames of a burst, 1 to 512."`
+	Flows     int     `help:"Make them frames of so many flows of TCP, 1 to 4096; 0: frames of no protocol."`
+	Queues    int     `help:"Receive by so many queues, over which flows are spread, 1 to 64; 0: by one."`
+	Segment   int     `help:"Send large packets, of which each frame has so many bytes of data, 500 to 1460; 0: each frame by itself."`
+	Checksums bool    `help:"Have the adapter fill in checksums."`
 	Seconds   float64 `default:"1" help:"How long to run."`
 }
 
@@ -154,7 +158,14 @@ func (c benchFramesCmd) Run(s *session) error {
 	if !(c.Seconds >= 0.01 && c.Seconds <= 3600) {
 		return tool.Usagef("--seconds is %g; allowed: 0.01 to 3600", c.Seconds)
 	}
+	if c.Flows < 0 || c.Flows > 4096 || c.Queues < 0 || c.Queues > 64 {
+		return tool.Usagef("--flows is %d, --queues %d; allowed: 0 to 4096, 0 to 64", c.Flows, c.Queues)
+	}
+	if c.Segment != 0 && (c.Segment < 500 || c.Segment > 1460 || c.Flows == 0) {
+		return tool.Usagef("--segment is %d; allowed: 0, or 500 to 1460 with --flows", c.Segment)
+	}
 	f := frames.Config{Adapter: c.Adapter, Interface: c.Interface, Size: c.Size, Burst: c.Burst,
+		Flows: c.Flows, Queues: c.Queues, Segment: c.Segment, Checksums: c.Checksums,
 		For: time.Duration(c.Seconds * float64(time.Second))}
 	if c.Receive {
 		r, err := frames.Receive(s.ctx, f)

@@ -30,6 +30,10 @@ func (r *runner) packetdirect() error {
 		{name: "64 B frames between programs of one driver, bursts of 32", unit: "M/s", sample: "inside", target: atLeast(4)},
 		{name: "processor time of the driver for one", unit: "ns", sample: "inside driver"},
 		{name: "processor time of the receiving program for one, with its polls", unit: "ns", sample: "inside receiver"},
+		{name: "64 B frames of 64 flows spread over 4 queues (RSS), one driver", unit: "M/s", sample: "spread",
+			peer: "one queue", peerSample: "unspread"},
+		{name: "1514 B frames cut from large sends of 60 KB, one driver", unit: "M/s", sample: "large", peer: "each frame posted, with checksums",
+			peerSample: "uncut"},
 	}
 	across := []figure{
 		{name: "64 B frames across veth, bursts of 32", unit: "M/s", sample: "across", peer: "rings of packet sockets (TPACKET_V3)",
@@ -42,7 +46,7 @@ func (r *runner) packetdirect() error {
 		return nil
 	}
 	s := samples{}
-	if r.needs("inside", "inside driver", "inside receiver") {
+	if r.needs("inside", "inside driver", "inside receiver", "spread", "unspread", "large", "uncut") {
 		if err := r.framesInside(s); err != nil {
 			return err
 		}
@@ -85,11 +89,17 @@ func (r *runner) framesInside(s samples) error {
 	pid := strconv.Itoa(d.cmd.Process.Pid)
 	for i := range r.o.Rounds {
 		r.progress("packetdirect: round %d of %d, one driver", i+1, r.o.Rounds)
+		if err := r.framesOfFlows(s, p); err != nil {
+			return err
+		}
+		if !r.needs("inside", "inside driver", "inside receiver") {
+			continue
+		}
 		before, err := processorTime(pid)
 		if err != nil {
 			return err
 		}
-		x, err := r.frames(p, "", "")
+		x, err := r.frames(p, "", "", plainFrames)
 		if err != nil {
 			return err
 		}
@@ -101,6 +111,28 @@ func (r *runner) framesInside(s samples) error {
 		s.add("inside receiver", x.Busy*1e9/float64(max(x.Frames, 1)))
 		// The sender goes on for a moment at both ends of the run.
 		s.add("inside driver", float64((after-before)/time.Nanosecond)/float64(max(x.Frames, 1)))
+	}
+	return nil
+}
+
+// framesOfFlows measures what spreads and large sends cost, each beside the same frames without.
+func (r *runner) framesOfFlows(s samples, p *path) error {
+	const whole = frames.Headers + largeSegment
+	for _, m := range []struct {
+		sample string
+		kind   frameKind
+	}{
+		{"spread", frameKind{size: frameBytes, flows: 64, queues: 4}}, {"unspread", frameKind{size: frameBytes, flows: 64}},
+		{"large", frameKind{size: whole, flows: 1, segment: largeSegment}}, {"uncut", frameKind{size: whole, flows: 1, checksums: true}},
+	} {
+		if !r.needs(m.sample) {
+			continue
+		}
+		x, err := r.frames(p, "", "", m.kind)
+		if err != nil {
+			return err
+		}
+		s.add(m.sample, x.Rate()/1e6)
 	}
 	return nil
 }
@@ -137,7 +169,7 @@ func (r *runner) framesAcross(s samples) error {
 			if !r.needs(m.sample) {
 				continue
 			}
-			x, err := r.frames(p, m.from, m.to)
+			x, err := r.frames(p, m.from, m.to, plainFrames)
 			if err != nil {
 				return err
 			}
@@ -162,18 +194,34 @@ func (x *process) stop() {
 	_ = x.cmd.Wait()
 }
 
+// frameKind is which frames are sent, and how: as the options of bench-frames.
+type frameKind struct {
+	size, flows, queues, segment int
+	checksums                    bool
+}
+
+var plainFrames = frameKind{size: frameBytes}
+
+// largeSegment is the data of a frame that is cut from a large send; 42 of them are one.
+const largeSegment = 1460
+
 // frames runs a program that sends and one that receives, through packetdirect, or through a packet socket on an interface,
 // and returns what was received.
-func (r *runner) frames(p *path, from, to string) (x frames.Result, err error) {
+func (r *runner) frames(p *path, from, to string, k frameKind) (x frames.Result, err error) {
 	end := func(s side, on string, args ...string) []string {
-		args = append([]string{r.exe, "bench-frames", "--size", strconv.Itoa(frameBytes), "--burst", strconv.Itoa(frameBurst)}, args...)
+		args = append([]string{r.exe, "bench-frames", "--size", strconv.Itoa(k.size), "--flows", strconv.Itoa(k.flows)}, args...)
 		if on != "" {
 			return s.attached(append(args, "--interface", on))
 		}
 		return s.attached(append(args, "--adapter", s.addr))
 	}
-	out, err := r.pair(p, "sending", true, end(p.server, from, "--to", frameMAC, "--seconds", "3600"),
-		end(p.client, to, "--receive", "--seconds", r.seconds()))
+	burst := frameBurst
+	if k.segment > 0 {
+		burst = 1 // which is more frames than that already
+	}
+	out, err := r.pair(p, "sending", true, end(p.server, from, "--to", frameMAC, "--seconds", "3600", "--burst", strconv.Itoa(burst), "--segment", strconv.Itoa(k.segment),
+		"--checksums="+strconv.FormatBool(k.checksums)),
+		end(p.client, to, "--receive", "--seconds", r.seconds(), "--burst", strconv.Itoa(frameBurst), "--queues", strconv.Itoa(k.queues)))
 	if err != nil {
 		return x, err
 	}

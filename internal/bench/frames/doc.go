@@ -10,6 +10,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/tools/ndperf"
 	"github.com/softvpi/softvpi/packetdirect"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 // Result is what an end has done.
@@ -34,13 +35,41 @@ type Config struct {
 	Size      int     // bytes of a frame, without FCS
 	Burst     int
 	For       time.Duration
+	// Flows are how many flows of TCP over IPv4 the frames are of; 0: frames of EtherType, which no queue is chosen for. With packetdirect
+	// alone, and so are the following.
+	Flows int
+	// Queues are how many receive queues a Spread has; 0: one queue, without it.
+	Queues int
+	// Segment has a sender post large packets of LargeData bytes, which the adapter cuts into frames of so many bytes of data; 0: each
+	// frame is posted.
+	Segment int
+	// Checksums has the adapter fill in those of IPv4 and TCP, as it does for large packets.
+	Checksums bool
 }
 
-// frame writes the frame that is sent.
-func (c *Config) frame(b []byte, from [6]byte) {
-	copy(b, c.To[:])
-	copy(b[6:], from[:])
-	binary.BigEndian.PutUint16(b[12:], EtherType)
+// LargeData is how many bytes of data a large packet has: of all frames as much, if they have 1460 bytes, or 730.
+const LargeData = 42 * 1460
+
+// Headers are the bytes before the data of a frame of TCP.
+const Headers = eth.EthernetLen + eth.IPv4Len + eth.TCPLen
+
+// frame writes the frame that is sent, the n-th of those that are sent in turn.
+func (c *Config) frame(b []byte, from [6]byte, n int) {
+	h := eth.Ethernet{Dst: c.To, Src: from, Type: EtherType}
+	if c.Flows > 0 {
+		h.Type = eth.TypeIPv4
+	}
+	h.Put(b)
+	if c.Flows == 0 {
+		return
+	}
+	ip := eth.IPv4(b[eth.EthernetLen:])
+	ip.Encode(0, len(ip), 0, 64, eth.ProtocolTCP, [4]byte{192, 0, 2, 1}, [4]byte{192, 0, 2, 2})
+	ip.SetChecksum()
+	tcp := ip[eth.IPv4Len:]
+	binary.BigEndian.PutUint16(tcp, uint16(1024+n%c.Flows))
+	binary.BigEndian.PutUint16(tcp[2:], 5001)
+	tcp[12], tcp[13] = eth.TCPLen/4<<4, 0x10 // ACK
 }
 
 // end is an end that sends or takes a burst, and returns how many frames it was.
@@ -90,18 +119,27 @@ func Send(ctx context.Context, c Config, ready func()) (Result, error) {
 		return Result{}, err
 	}
 	defer a.Close()
-	const depth = 512
-	q, err := a.NewTransmitQueue(packetdirect.QueueConfig{Depth: depth})
+	depth, size := 512, max(c.Size, 64)
+	if c.Segment > 0 {
+		depth, size = 64, Headers+LargeData
+	}
+	q, err := a.NewTransmitQueue(packetdirect.QueueConfig{Depth: depth, Large: c.Segment > 0, Checksums: c.Checksums})
 	if err != nil {
 		return Result{}, err
 	}
-	pool, err := a.NewPool(depth, max(c.Size, 64))
+	pool, err := a.NewPool(depth, size)
 	if err != nil {
 		return Result{}, err
 	}
-	for _, b := range pool.Buffers() {
+	for i, b := range pool.Buffers() {
 		b.SetLen(c.Size)
-		c.frame(b.Bytes(), a.MAC())
+		if c.Segment > 0 {
+			b.SetLen(size)
+		}
+		c.frame(b.Bytes(), a.MAC(), i)
+		if c.Segment > 0 {
+			b.SetLarge(size, Headers, c.Segment)
+		}
 	}
 	ready()
 	free, some := pool.Buffers(), make([]*packetdirect.Buffer, c.Burst)
@@ -128,26 +166,55 @@ func Receive(ctx context.Context, c Config) (Result, error) {
 		return Result{}, err
 	}
 	defer a.Close()
-	const depth = 2048
-	q, err := a.NewReceiveQueue(packetdirect.QueueConfig{Depth: depth})
+	queues, err := c.receivers(a)
 	if err != nil {
 		return Result{}, err
 	}
-	pool, err := a.NewPool(depth, max(c.Size, 64))
-	if err != nil {
-		return Result{}, err
+	some, n, turn := make([]*packetdirect.Buffer, c.Burst), make([]int, len(queues)), 0
+	back := make([][]*packetdirect.Buffer, len(queues)) // what each has given, which is posted again with its next turn
+	for i := range back {
+		back[i] = make([]*packetdirect.Buffer, c.Burst)
 	}
-	if _, _, err := q.PostAndDrain(pool.Buffers(), nil); err != nil {
-		return Result{}, err
-	}
-	if _, err := q.AddFilter(packetdirect.Filter{Dst: a.MAC(), EtherType: EtherType}); err != nil {
-		return Result{}, err
-	}
-	some, n := make([]*packetdirect.Buffer, c.Burst), 0
 	return c.run(ctx, func() (int, error) {
-		if _, n, err = q.PostAndDrain(some[:n], some); n > 0 && len(some[0].Bytes()) != c.Size {
-			return n, fmt.Errorf("a frame of %d bytes has arrived, want %d", len(some[0].Bytes()), c.Size)
+		i := turn % len(queues)
+		turn++
+		_, got, err := queues[i].PostAndDrain(back[i][:n[i]], some)
+		n[i] = copy(back[i], some[:got])
+		if got > 0 && len(some[0].Bytes()) != c.Size {
+			return got, fmt.Errorf("a frame of %d bytes has arrived, want %d", len(some[0].Bytes()), c.Size)
 		}
-		return n, err
+		return got, err
 	}, true)
+}
+
+// receivers makes the queues of an end that receives, which are served in turn.
+func (c *Config) receivers(a *packetdirect.Adapter) (list []*packetdirect.ReceiveQueue, err error) {
+	const depth = 2048
+	filter := packetdirect.Filter{Dst: a.MAC(), EtherType: EtherType}
+	if c.Flows > 0 {
+		filter.EtherType = uint16(eth.TypeIPv4)
+	}
+	for range max(c.Queues, 1) {
+		q, err := a.NewReceiveQueue(packetdirect.QueueConfig{Depth: depth / max(c.Queues, 1)})
+		if err != nil {
+			return nil, err
+		}
+		pool, err := a.NewPool(depth/max(c.Queues, 1), max(c.Size, 64))
+		if err == nil {
+			_, _, err = q.PostAndDrain(pool.Buffers(), nil)
+		}
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, q)
+	}
+	if c.Queues == 0 {
+		_, err = list[0].AddFilter(filter)
+		return list, err
+	}
+	s, err := a.NewSpread(packetdirect.SpreadConfig{Queues: list})
+	if err == nil {
+		_, err = s.AddFilter(filter)
+	}
+	return list, err
 }

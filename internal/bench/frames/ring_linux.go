@@ -90,7 +90,7 @@ func (c *Config) ringSender() (end, func(), error) {
 		return nil, nil, err
 	}
 	for i := range slots {
-		c.frame(r.mem[i*slotSize+slotDataAt:], mac)
+		c.frame(r.mem[i*slotSize+slotDataAt:][:c.Size], mac, i)
 	}
 	next := 0
 	return func() (int, error) {
