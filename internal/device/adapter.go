@@ -70,6 +70,7 @@ type adapter struct {
 	wire    link.State // of the port, as it was followed last
 	held    bool       // an interface has had the port's address
 	gone    bool       // no interface has it any more
+	mute    bool       // a fault: events of its CQs are not raised
 
 	conflictDue clock.Time // when subscribers may be told again that somebody has one of its addresses
 	path        PathPolicy
@@ -303,7 +304,27 @@ func newAdapter(h *Host, cfg AdapterConfig, owner *adapter, more []netip.Addr, m
 }
 
 // makeFunction creates the adapter's function and puts it behind a port: that of owner, or if nil a new one.
-func (a *adapter) makeFunction(owner *adapter) (err error) {
+func (a *adapter) makeFunction(owner *adapter) error {
+	if err := a.makeEngines(); err != nil {
+		return err
+	}
+	if a.port = newPortLoop(a.host); owner != nil {
+		a.port = owner.port
+	}
+	a.port.functions = append(a.port.functions, a)
+	a.station = a.stand()
+	a.cut()
+	if a.cfg.Ethernet != nil {
+		a.nic = newNIC(a, a.cfg.Ethernet)
+		if !a.cfg.Disabled {
+			return a.nic.start()
+		}
+	}
+	return nil
+}
+
+// makeEngines creates the engines of the adapter's function.
+func (a *adapter) makeEngines() (err error) {
 	r := a.host.rand
 	tags := rand8(r.Uint64())
 	a.memory = memory.NewTable(int(min(uint64(a.limits.MR)+uint64(a.limits.MW), 1<<24-1)), tags)
@@ -322,20 +343,6 @@ func (a *adapter) makeFunction(owner *adapter) (err error) {
 		return command.Errorf(command.Invalid, "%v", err)
 	}
 	a.function = rdma.New(rdma.Config{Engine: a.engine, CM: a.cm, IB: a.ib, Programs: services{a}})
-	if a.port = newPortLoop(a.host); owner != nil {
-		a.port = owner.port
-	}
-	a.port.functions = append(a.port.functions, a)
-	a.station = a.port.Attach(a.function, port.Station{MAC: a.mac, VLAN: a.cfg.VLAN, UDPPort: a.cfg.UDPPort,
-		Attached: a.attached, Carried: a.counted(&a.carried.rdma)})
-	a.links.Attach(a.station)
-	a.cut()
-	if a.cfg.Ethernet != nil {
-		a.nic = newNIC(a, a.cfg.Ethernet)
-		if !a.cfg.Disabled {
-			return a.nic.start()
-		}
-	}
 	return nil
 }
 

@@ -71,6 +71,9 @@ type Config struct {
 	// DroplessExpired is told that the port of an adapter has left dropless mode because a packet has waited too long for a receive of
 	// a queue, likewise.
 	DroplessExpired func(adapter uint32, queue uint32)
+	// Broken is told that the engines of a port have panicked, likewise: the port has no turns until it is mended (Mend), and all
+	// others go on. nil: a panic ends the process.
+	Broken func(Breakdown)
 	// Now returns the time; nil: the system's monotonic clock.
 	Now func() clock.Time
 	// Log receives messages for an administrator; nil: none.

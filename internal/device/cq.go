@@ -289,6 +289,11 @@ func (q *cq) fill(all []transport.Completion) ([]transport.Completion, error) {
 // hold counts a completion towards the event, which it delays as p says; true: the event is to be raised now.
 func (q *cq) hold(now clock.Time, p Pace) bool {
 	q.held++
+	if q.adapter.mute {
+		q.due = clock.Min(q.due, now)
+		q.client.host.moderate(q)
+		return false
+	}
 	if p.Interval == 0 || p.Count > 0 && q.held >= p.Count {
 		return true
 	}
@@ -359,7 +364,7 @@ func (h *Host) fireDue(now clock.Time) bool {
 	keep := h.moderated[:0]
 	for _, q := range h.moderated {
 		ended := q.ended.Load() != nil
-		if !ended && q.held > 0 && q.due <= now {
+		if !ended && q.held > 0 && q.due <= now && !q.adapter.mute {
 			q.fire()
 		}
 		if ended || q.held == 0 {

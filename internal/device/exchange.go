@@ -8,7 +8,9 @@ import "github.com/softvpi/softvpi/internal/clock"
 func (h *Host) exchange(now clock.Time) (worked bool) {
 	h.engines = h.engines[:0] // adapters may have been replaced
 	for _, a := range h.adapters {
-		h.engines = append(h.engines, a.engine)
+		if !a.port.broken {
+			h.engines = append(h.engines, a.engine)
+		}
 	}
 	for range transmitRounds {
 		if !h.local.Run(now, h.engines) {

@@ -83,7 +83,7 @@ func (h *Host) step() bool {
 		if !p.enabled() {
 			continue
 		}
-		if p.step(now) {
+		if h.turn(p, now) {
 			worked = true
 		}
 		if arrived += p.arrived; p.left {
@@ -98,7 +98,7 @@ func (h *Host) step() bool {
 	}
 	if arrived == 0 {
 		for _, a := range h.adapters {
-			if a.engine.Quiet(now) && a.port.transmit(now) {
+			if a.port.orderly() && a.engine.Quiet(now) && a.port.transmit(now) {
 				worked = true
 			}
 		}
@@ -110,7 +110,7 @@ func (h *Host) step() bool {
 		if arrived > fewPackets {
 			at = h.now()
 		}
-		if p.enabled() && p.step(at) {
+		if p.enabled() && h.turn(p, at) {
 			worked = true
 		}
 	}
@@ -132,7 +132,7 @@ func (h *Host) step() bool {
 // completePeers delivers what messages on the local path left in the engines after their turns.
 func (h *Host) completePeers(now clock.Time) {
 	for _, a := range h.adapters {
-		if a.enabled && a.engine.Undelivered() {
+		if a.enabled && a.port.orderly() && a.engine.Undelivered() {
 			a.function.Complete(now)
 		}
 	}

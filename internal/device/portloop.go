@@ -42,6 +42,9 @@ type portLoop struct {
 	errors    []link.Unreachable
 	errorsDue clock.Time
 	rings     RingCounters
+	turns     uint64    // how many it has had
+	fault     portFault // 0: none
+	broken    bool      // its engines have panicked: it has no turns
 }
 
 func newPortLoop(h *Host) *portLoop {
@@ -57,6 +60,9 @@ func (p *portLoop) blocked() bool { return p.sent < p.queued }
 
 // enabled reports whether any function is.
 func (p *portLoop) enabled() bool {
+	if p.broken {
+		return false
+	}
 	for _, a := range p.functions {
 		if a.enabled {
 			return true
@@ -146,7 +152,7 @@ func (p *portLoop) receiveFrom(now clock.Time, o *links.Address) {
 	for got := 0; got < receiveMost; {
 		n, err := o.Receive(p.in)
 		if err != nil {
-			o.Failed(err)
+			o.ReceiveFailed(err)
 		}
 		if n == 0 {
 			return
@@ -221,7 +227,7 @@ func (p *portLoop) flush(now clock.Time) bool {
 		n, err := o.Send(p.out[p.sent:to])
 		p.sent += n
 		if err != nil {
-			o.Failed(err)
+			o.SendFailed(err)
 		}
 		if p.sent < to {
 			p.retry = now.Add(retryInterval)

@@ -75,29 +75,32 @@ func (h *Host) SetAdapterState(index uint32, enabled bool) error {
 func (a *adapter) disable() (releases []func()) {
 	h := a.host
 	now := h.now()
+	a.mendFaults()
 	for _, c := range h.clients {
-		a.takeConnections(c)
+		a.attempt(func() { a.takeConnections(c) })
 	}
 	for _, q := range a.byNumber {
-		q.error()
+		a.attempt(q.error)
 	}
-	if a.ib != nil {
-		a.ib.Depart(now)
-	}
-	a.function.GSI.Step(now)
-	a.function.Complete(now) // the flushed requests
-	a.transmit(now)          // peers learn of it
+	a.attempt(func() {
+		if a.ib != nil {
+			a.ib.Depart(now)
+		}
+		a.function.GSI.Step(now)
+		a.function.Complete(now) // the flushed requests
+		a.transmit(now)          // peers learn of it
+	})
 	h.exchange(now)
-	a.function.Complete(now)
+	a.attempt(func() { a.function.Complete(now) })
 	for _, c := range h.clients {
-		releases = append(releases, a.takeObjects(c)...)
+		a.attempt(func() { a.takeObjects(c, &releases) })
 		c.event(command.Event{Type: command.EventDeviceFatal, Adapter: a.index})
 	}
 	if a.stopping()&notify.Down != 0 {
 		a.linkDowns++
 	}
 	a.enabled = false
-	a.unplug()
+	a.attempt(a.unplug)
 	for _, j := range a.joining {
 		j.drop()
 	}
@@ -132,9 +135,9 @@ func (a *adapter) takeConnections(c *Client) {
 	})
 }
 
-// takeObjects releases the objects of a client on the adapter. The handles remain until the program
-// destroys them, and so do its rings, where it finds the flushed requests.
-func (a *adapter) takeObjects(c *Client) (releases []func()) {
+// takeObjects releases the objects of a client on the adapter, and appends what is to be called for that without the loop lock. The
+// handles remain until the program destroys them, and so do its rings, where it finds the flushed requests.
+func (a *adapter) takeObjects(c *Client, releases *[]func()) {
 	c.qps.Each(func(q *qp) {
 		if q.adapter == a {
 			q.unmake()
@@ -156,7 +159,7 @@ func (a *adapter) takeObjects(c *Client) (releases []func()) {
 			a.regionPages -= pagesOf(m.region)
 			m.region = nil
 			if m.release != nil {
-				releases = append(releases, m.release)
+				*releases = append(*releases, m.release)
 				m.release = nil
 			}
 		}
@@ -166,7 +169,6 @@ func (a *adapter) takeObjects(c *Client) (releases []func()) {
 			q.end(errRemoved())
 		}
 	})
-	return releases
 }
 
 // SetImpairment sets what the adapter's port does to the packets that it sends. A running connection on

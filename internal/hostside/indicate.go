@@ -21,6 +21,10 @@ const (
 
 // Indicate implements ethernet.Host.
 func (s *Side) Indicate(now clock.Time, q int, list []ethernet.Packet) int {
+	if s.deaf {
+		s.blocked(now, q)
+		return 0
+	}
 	if l := s.lane(now, q, len(list)); l != nil {
 		n := s.hand(now, l, q, list)
 		s.counters.Threaded += uint64(n)
@@ -34,15 +38,23 @@ func (s *Side) Indicate(now clock.Time, q int, list []ethernet.Packet) int {
 		case Lost:
 			s.counters.Lost++
 		case Full:
-			s.counters.Blocked++
-			s.full |= 1 << q
-			s.pause = min(max(2*s.pause, firstRetry), lastRetry)
-			s.retry = clock.Min(s.retry, now.Add(s.pause))
+			s.blocked(now, q)
 			return i
 		}
 	}
 	return len(list)
 }
+
+// blocked notes that the host takes no more of a queue for now.
+func (s *Side) blocked(now clock.Time, q int) {
+	s.counters.Blocked++
+	s.full |= 1 << q
+	s.pause = min(max(2*s.pause, firstRetry), lastRetry)
+	s.retry = clock.Min(s.retry, now.Add(s.pause))
+}
+
+// Deafen makes the host take nothing, as one that is stuck, until the function is attached again.
+func (s *Side) Deafen() { s.deaf = true }
 
 // frame returns the pieces of a frame as the host takes it: with the tag that was taken out, and with a virtio header.
 func (s *Side) frame(p *ethernet.Packet) [][]byte {

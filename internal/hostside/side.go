@@ -39,6 +39,7 @@ type Side struct {
 	sends        []sends // by send queue
 	paused       bool
 	asleep       bool // nothing is read from the host, which sleeps
+	deaf         bool // a fault: the host takes nothing
 	groups       listening
 
 	full     uint64 // queues of which the host takes no more
@@ -74,7 +75,7 @@ func (s *Side) Attach(f *ethernet.Function) error {
 	// No send queue is ever full: that is what the buffers are counted for.
 	s.large, s.small = newPool(large, largeSize, n*largeSize), newPool(min(smallBuffers, max(most-large, 0)), smallSize, math.MaxInt)
 	s.sends, s.scratch, s.full, s.retry, s.pause = make([]sends, f.SendQueues()), s.large.get(), 0, clock.Never, 0
-	s.paused, s.asleep = false, false
+	s.paused, s.asleep, s.deaf = false, false, false
 	s.end.Pause(false)
 	if err := s.end.SetQueues(f.ReceiveQueues()); err != nil {
 		return err

@@ -24,18 +24,20 @@ type Address struct {
 	Encap *encap.Encap
 	Wire  *port.Wire // of Link
 
-	base   link.Link
-	impair *impair.Link
-	shown  *capture.Link // between base and impair
-	way    link.Link     // where packets enter: impair, shown or base; nil while the port is unplugged
-	own    bool          // the set opened the link
-	shared bool          // another function's set drives the link
-	failed bool
-	owner  *Address       // of the link, if it is shared
-	taps   []*capture.Tap // of the set
-	guests []guest        // other sets that share the link and capture
-	ears   [][6]byte      // MACs of Ethernet functions, if the link is its own
-	log    *slog.Logger
+	base                          link.Link
+	impair                        *impair.Link
+	shown                         *capture.Link // between base and impair
+	way                           link.Link     // where packets enter: impair, shown or base; nil while the port is unplugged
+	own                           bool          // the set opened the link
+	shared                        bool          // another function's set drives the link
+	failed                        bool
+	fault                         *faulty // nil: none
+	receiveFailures, sendFailures uint64
+	owner                         *Address       // of the link, if it is shared
+	taps                          []*capture.Tap // of the set
+	guests                        []guest        // other sets that share the link and capture
+	ears                          [][6]byte      // MACs of Ethernet functions, if the link is its own
+	log                           *slog.Logger
 
 	carrier link.Carrier // of base; nil: it does not know its wire
 	known   link.State   // of the wire, as WireState returned it last
@@ -98,6 +100,9 @@ func (p *Address) shorten() {
 		p.way = p.shown
 	default:
 		p.way = p.base
+	}
+	if p.fault != nil {
+		p.fault.Link, p.way = p.way, p.fault
 	}
 	if p.owner == nil {
 		p.listen()
@@ -203,8 +208,20 @@ func (p *Address) Shared() bool { return p.shared }
 // Socket reports whether the link is an open socket of this process.
 func (p *Address) Socket() bool { return p.own && p.Link != nil }
 
-// Failed records an error of the link as a whole; only the first is logged.
-func (p *Address) Failed(err error) {
+// ReceiveFailed records that the link as a whole failed to receive.
+func (p *Address) ReceiveFailed(err error) {
+	p.receiveFailures++
+	p.logFailure(err)
+}
+
+// SendFailed records that the link as a whole failed to send.
+func (p *Address) SendFailed(err error) {
+	p.sendFailures++
+	p.logFailure(err)
+}
+
+// logFailure logs the first error of the link.
+func (p *Address) logFailure(err error) {
 	if !p.failed {
 		p.failed = true
 		p.log.Error("link failed", "address", p.Addr, "cause", err)

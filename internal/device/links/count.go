@@ -12,6 +12,9 @@ func (p *Set) retire(o *Address) {
 	s.ReceiveBuffer = 0 // the buffer is freed with the link
 	p.retired.link.Add(s)
 	add(&p.retired.encap, o.Encap.Counters())
+	p.retired.receiveFailures += o.receiveFailures
+	p.retired.sendFailures += o.sendFailures
+	o.receiveFailures, o.sendFailures = 0, 0
 }
 
 // Stats returns the sums over the port's links, closed ones included.

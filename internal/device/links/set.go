@@ -63,8 +63,9 @@ type Set struct {
 	taps       []*capture.Tap
 	impairment impair.Impairment
 	retired    struct { // counters of closed links
-		link  link.Stats
-		encap encap.Counters
+		link                          link.Stats
+		encap                         encap.Counters
+		receiveFailures, sendFailures uint64
 	}
 }
 

@@ -12,6 +12,9 @@ func (f *Function) Unsettled() bool { return f.unsettled }
 
 // Complete passes completions and events to programs, and reports whether there were any.
 func (f *Function) Complete(now clock.Time) bool {
+	if f.suspended {
+		return false
+	}
 	worked := f.Drain(now)
 	for f.raise(now) {
 		worked = true
@@ -24,9 +27,15 @@ func (f *Function) Complete(now clock.Time) bool {
 	return worked
 }
 
+// Suspend keeps completions and events in the engine, as a function does that is stuck, or no longer.
+func (f *Function) Suspend(on bool) { f.suspended = on }
+
 // Drain passes completions to programs, and reports whether there were any. There is a limit: by posting to a QP in error
 // a hostile program could generate them forever.
 func (f *Function) Drain(now clock.Time) bool {
+	if f.suspended {
+		return false
+	}
 	for round := range completeRounds {
 		n := f.Engine.Completions(f.completions)
 		for all := f.completions[:n]; len(all) > 0; {

@@ -48,6 +48,7 @@ type Function struct {
 	events      []transport.Event
 	remote      remotecopy.Copies
 	unsettled   bool // connections broke since the CM was last asked
+	suspended   bool // a fault: completions stay in the engine
 	worked      bool
 	driven      bool       // a program makes this turn
 	held        bool       // it sends nothing for now
