@@ -33,6 +33,7 @@ var tours = []struct{ document, before string }{
 	{"docs/simulate.md", ""},
 	{"docs/switches.md", ""},
 	{"docs/diagnostics.md", ""},
+	{"docs/healing.md", ""},
 	{"docs/api.md", "softvpi up &"},
 	{"docs/counters.md", "softvpi up &"},
 	{"docs/events.md", "softvpi up &"},

@@ -19,7 +19,7 @@ type Health struct {
 
 // HealthProblem is a reason why a driver is not live or not ready.
 type HealthProblem struct {
-	Check   string `json:"check" doc:"What failed: progress, link."`
+	Check   string `json:"check" doc:"What failed: progress, link, self-healing."`
 	Adapter string `json:"adapter" doc:"Empty if it is about the driver."`
 	Text    string `json:"text"`
 }
@@ -28,6 +28,7 @@ type HealthProblem struct {
 const (
 	checkProgress = "progress"
 	checkLink     = "link"
+	checkHealing  = "self-healing"
 )
 
 // Readiness returns the health of a driver that has answered with this status.
@@ -36,6 +37,8 @@ func Readiness(s Status) Health {
 	for i := range s.Adapters {
 		a := &s.Adapters[i]
 		switch p := a.InfiniBand; {
+		case a.Healing != nil && a.Healing.Stopped:
+			h.Reasons = append(h.Reasons, HealthProblem{checkHealing, a.Name, "self-healing has stopped the adapter, since restarts did not help"})
 		case !a.Enabled:
 		case p != nil && p.State != "Active":
 			h.Reasons = append(h.Reasons, HealthProblem{checkLink, a.Name, "the InfiniBand port is " + p.State})

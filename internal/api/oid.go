@@ -25,7 +25,7 @@ type OIDSource interface {
 // OIDPath is the path of an object of an adapter.
 type OIDPath struct {
 	AdapterPath
-	OID string `path:"oid" doc:"Number of the object in hexadecimal, 0xFFA0C932: dropless mode."`
+	OID string `path:"oid" doc:"Number of the object in hexadecimal, 0xFFA0C932: dropless mode, 0xFFA0C9F0: reset."`
 }
 
 func (s *Server) oidRoutes(d OIDSource) {

@@ -88,6 +88,9 @@ func (s *Server) routes() {
 	if x, ok := d.(OIDSource); ok {
 		s.oidRoutes(x)
 	}
+	if x, ok := d.(FaultSource); ok {
+		s.faultRoutes(x)
+	}
 	if x, ok := d.(QoSSource); ok {
 		s.qosRoutes(x)
 	}

@@ -110,6 +110,9 @@ type AdapterStatus struct {
 
 	// FlowControl is which pauses an Ethernet port obeys and sends; nil for others.
 	FlowControl *FlowControlStatus `json:"flow_control,omitempty"`
+
+	// Healing is what self-healing has seen and done; nil: it does not run yet.
+	Healing *HealingStatus `json:"healing,omitempty"`
 }
 
 // EthernetStatus is the Ethernet function of an adapter, beside its RDMA function.

@@ -171,6 +171,7 @@ func (a *AdapterStatus) writeRest(w io.Writer) {
 	if a.NoRDMA {
 		fmt.Fprintln(w, "  programs have no RDMA: *NetworkDirect is 0")
 	}
+	a.Healing.writeStatus(w)
 	fmt.Fprintf(w, "  link: sent %d packets %d bytes, received %d packets %d bytes, %d dropped at the socket (buffer %d bytes), %d retransmitted\n",
 		a.Link.SentPackets, a.Link.SentBytes, a.Link.ReceivedPackets, a.Link.ReceivedBytes, a.Link.ReceiveDrops, a.Link.ReceiveBuffer,
 		a.Retransmits)

@@ -46,12 +46,12 @@ var mlx4Events = []Event{
 		"{Device}: dropless mode is off for port {Port}; packets may be dropped.")),
 	raised(mlx4From(losslessTCP, 0x0059, "DelayDropTimeout", sourceMLX4Bus, Warning,
 		"{Device}: no receive was posted on port {Port} in time; dropless mode is off, and packets may be dropped.")),
-	mlx4From(selfHealing, 0x008b, "SelfHealingFailed", sourceMLX4Bus, Error,
-		"{Device}: self-healing could not act on sensors {Sensors}, because the software reset failed with error {Error}."),
-	mlx4From(selfHealing, 0x008c, "SelfHealingRestart", sourceMLX4Bus, Warning,
-		"{Interface}: restarted because of an error that sensors {Sensors} found; restarts so far: {Restarts}."),
-	mlx4From(selfHealing, 0x008d, "SelfHealingStop", sourceMLX4Bus, Error,
-		"{Interface}: stopped because of an error that sensors {Sensors} found."),
+	ofBoth(raised(mlx4From(selfHealing, 0x008b, "SelfHealingFailed", sourceMLX4Bus, Error,
+		"{Device}: self-healing could not act on sensors {Sensors}, because the software reset failed with error {Error}."))),
+	ofBoth(raised(mlx4From(selfHealing, 0x008c, "SelfHealingRestart", sourceMLX4Bus, Warning,
+		"{Interface}: restarted because of an error that sensors {Sensors} found; restarts so far: {Restarts}."))),
+	ofBoth(raised(mlx4From(selfHealing, 0x008d, "SelfHealingStop", sourceMLX4Bus, Error,
+		"{Interface}: stopped because of an error that sensors {Sensors} found."))),
 	raised(event(0x0100, "DumpMeNow", sourceMLX4Bus, MLX4, Informational,
 		"{Device}: a dump-me-now request wrote its dump to folder {Folder}. Such folders are made in {Root}, which DumpMeNowDirectory sets.",
 		Source{winof, "4.7.5 Event Logs"}, Source{winof, selfHealing})),
@@ -85,10 +85,10 @@ var mlx4Events = []Event{
 // one place, and 30009 in the other, which is right.
 var sensorEvents = []Event{
 	raised(sensor(30009, "SendHardwareStuck", "no hardware progress in an Ethernet send queue")),
-	sensor(30029, "SendSoftwareStuck", "no driver progress in an Ethernet send queue"),
+	raised(sensor(30029, "SendSoftwareStuck", "no driver progress in an Ethernet send queue")),
 	raised(sensor(30011, "ReceiveSoftwareStuck", "no driver progress in an Ethernet receive queue")),
-	sensor(30021, "ReceiveCompletionError", "a receive that completed with an error"),
-	sensor(30022, "SendCompletionError", "a send that completed with an error"),
+	raised(sensor(30021, "ReceiveCompletionError", "a receive that completed with an error")),
+	raised(sensor(30022, "SendCompletionError", "a send that completed with an error")),
 	sensor(30013, "VFChannelError", "an error on the channel to a virtual function"),
 }
 

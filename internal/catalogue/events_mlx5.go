@@ -24,7 +24,7 @@ var mlx5Events = []Event{
 	raised(mlx5(0x8009, "RSSOff", Warning, "{Adapter}: RSS is off for the adapter, which may cost much of its speed.")),
 	mlx5(0x800a, "CQErrorEvent", Error, "{Adapter}: error event of type {Type} on completion queue {CQ} of function {Function}; the adapter will be reset."),
 	mlx5(0x800b, "CompletionError", Error, "{Adapter}: completion with an error (send: {Send}) on completion queue {CQ}, queue pair {QP} of function {Function}: syndrome {Syndrome}, vendor syndrome {VendorSyndrome}, opcode {Opcode}; the adapter will be reset."),
-	mlx5(0x800c, "EventQueueStuck", Warning, "{Adapter}: event queue {EQ} is stuck; the driver tries to recover."),
+	ofBoth(raised(mlx5(0x800c, "EventQueueStuck", Warning, "{Adapter}: event queue {EQ} is stuck; the driver tries to recover."))),
 	raised(mlx5(0x800d, "SendTimeout", Warning, "{Adapter}: send queue {Queue} of function {Function} makes no progress; the driver tries to recover.")),
 	raised(mlx5(0x800e, "ReceiveTimeout", Warning, "{Adapter}: receive queue {Queue} of function {Function} makes no progress; the driver tries to recover.")),
 	raised(mlx5(0x800f, "FlowControlOff", Warning, "{Adapter}: flow control is off, and RoCE does not work well without it. Set it on hosts and switches.")),

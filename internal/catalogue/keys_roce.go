@@ -115,9 +115,9 @@ var busKeys = []Key{
 	},
 	{
 		Name: "AllowResetOnError", Base: DriverService, Group: groupBus, Generations: MLX4, Scope: perDriver, Type: DWORD,
-		Defaults: always(1), Choices: disableEnable,
-		Description: "Lets the driver reset the device after a fatal error if no program is using it.",
-		Chosen:      "Path, default and values.",
+		Status: Built, Defaults: always(1), Choices: disableEnable,
+		Description: "Lets the driver reset the device after a fatal error if no program is using it: programs lose what they have of it first. With 0 an adapter whose engines have broken down stays off until somebody enables it, and mlxtool dbg sw-reset and the OID of the reset are refused.",
+		Chosen:      "Path, default and values; that it also allows the reset on request.",
 		Sources:     from(winof, "10 Release Notes Change Log History"),
 	},
 	{

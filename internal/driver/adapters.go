@@ -30,7 +30,7 @@ func (d *Driver) addAdapters() (err error) {
 		d.take(i)
 	}
 	if d.host, err = device.NewHost(device.Config{Log: d.log, GIDInterval: d.gidInterval(),
-		Agreed: d.followAgreements(), DroplessExpired: d.followExpiries()}); err != nil {
+		Agreed: d.followAgreements(), DroplessExpired: d.followExpiries(), Broken: d.healing.broke}); err != nil {
 		return err
 	}
 	d.unsubscribe = d.host.Subscribe(d.adapterChanged)
@@ -237,6 +237,7 @@ func (d *Driver) switchAdapter(r *running, index uint32, enable bool) error {
 	if err := d.enableWithKeys(r, index); err != nil {
 		return err
 	}
+	d.healing.enabledByHand(index)
 	d.events.Raise(r.Generation, events.AdapterEnabled{Adapter: r.Name})
 	return nil
 }
@@ -259,6 +260,9 @@ func (d *Driver) disable(r *running, index uint32) error {
 func (d *Driver) enableWithKeys(r *running, index uint32) error {
 	d.take(int(index))
 	err := d.senseAgain(int(index))
+	if err == nil {
+		err = d.host.Mend(index)
+	}
 	if err == nil {
 		err = d.enable(int(index), d.keys(int(index)))
 	}
@@ -315,5 +319,6 @@ func (d *Driver) RestartAdapter(name string) error {
 		}
 		return err
 	}
+	d.healing.enabledByHand(index)
 	return nil
 }

@@ -1,6 +1,8 @@
 package driver
 
 import (
+	"fmt"
+
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/device"
@@ -38,6 +40,9 @@ func (d *Driver) ResetAdapter(name string) error {
 	if err != nil {
 		return err
 	}
+	if err := d.mayReset(index); err != nil {
+		return err
+	}
 	g := d.running[index].Generation
 	if g == catalogue.MLX5 { // WinOF has no such event
 		d.events.Raise(g, events.ResetByDriver{Adapter: name})
@@ -47,6 +52,15 @@ func (d *Driver) ResetAdapter(name string) error {
 		return err
 	}
 	d.events.Raise(g, events.ResetFinished{Adapter: name})
+	return nil
+}
+
+// mayReset returns an error if the device of an adapter must not be reset (WinOF 5.50, 10: the reset flow depends on AllowResetOnError).
+func (d *Driver) mayReset(index uint32) error {
+	r := d.running[index]
+	if r.Generation == catalogue.MLX4 && d.now(r, "AllowResetOnError") == 0 {
+		return fmt.Errorf("%w: AllowResetOnError is 0: the device must not be reset", api.ErrUnsupported)
+	}
 	return nil
 }
 

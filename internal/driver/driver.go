@@ -75,6 +75,7 @@ type Driver struct {
 	waking     waking
 	agreements *agreements // of LLDP agents; nil: none yet
 	expiries   *expiries   // of dropless modes; nil: none yet
+	healing    *healer     // nil: not yet
 	starting   sync.Map    // RoCE modes by the index of adapters being enabled, whose start is to be reported
 	tunings    *tuning.Log
 }
@@ -113,6 +114,7 @@ func (d *Driver) start(ctx context.Context, systemLog string) (err error) {
 	if err := d.openRegistry(); err != nil {
 		return err
 	}
+	d.healing = newHealer(d, len(d.running))
 	d.openTunings()
 	if err := d.openFabric(); err != nil {
 		return err
@@ -129,6 +131,7 @@ func (d *Driver) start(ctx context.Context, systemLog string) (err error) {
 			return fmt.Errorf("self-check: %w", err)
 		}
 	}
+	d.healing.start()
 	if err := d.serveAttach(); err != nil {
 		return err
 	}
@@ -159,6 +162,7 @@ func (d *Driver) Close() error {
 		return nil
 	}
 	var errs []error
+	d.healing.close()
 	if d.stopTCP != nil {
 		errs = append(errs, d.stopTCP())
 	}

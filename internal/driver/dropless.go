@@ -17,6 +17,8 @@ import (
 const (
 	// oidDropless is OID_MLX_DROPLESS_MODE (WinOF-2 Ethernet, Dropless Mode; WinOF 5.50, 4.1.12.5.2).
 	oidDropless = 0xFFA0C932
+	// oidReset resets the adapter. No manual prints a number: this one is chosen here.
+	oidReset = 0xFFA0C9F0
 	// oidSignature is in the information buffer of WinOF-2 before the mode, 1 or 2.
 	oidSignature = 0x0C1EA2
 	oidModeAt    = 4
@@ -103,13 +105,21 @@ func (x *expiries) close() {
 	}
 }
 
-// oidOf parses the number of an object. There is one.
-func oidOf(text string) error {
+// oidOf parses the number of an object: oidDropless or oidReset.
+func oidOf(text string) (uint32, error) {
 	n, err := strconv.ParseUint(strings.TrimPrefix(strings.ToLower(text), "0x"), 16, 32)
-	if err != nil || n != oidDropless {
-		return api.Wrong("OID", strconv.Quote(text), fmt.Sprintf("0x%X (dropless mode)", uint32(oidDropless)))
+	if err != nil || n != oidDropless && n != oidReset {
+		return 0, api.Wrong("OID", strconv.Quote(text), fmt.Sprintf("0x%X (dropless mode), 0x%X (reset)", uint32(oidDropless), uint32(oidReset)))
 	}
-	return nil
+	return uint32(n), nil
+}
+
+// resetByOID resets an adapter. The buffer says nothing but that the object is set.
+func (d *Driver) resetByOID(q api.OIDRequest) error {
+	if q.Buffer != "01" {
+		return api.Wrong("buffer", strconv.Quote(q.Buffer), "01 (reset the adapter)")
+	}
+	return d.ResetAdapter(q.Adapter)
 }
 
 // SetOID implements api.OIDSource.
@@ -118,8 +128,12 @@ func (d *Driver) SetOID(q api.OIDRequest) error {
 	if err != nil {
 		return err
 	}
-	if err := oidOf(q.OID); err != nil {
+	oid, err := oidOf(q.OID)
+	if err != nil {
 		return err
+	}
+	if oid == oidReset {
+		return d.resetByOID(q)
 	}
 	d.changes.Lock()
 	defer d.changes.Unlock()
@@ -173,8 +187,12 @@ func (d *Driver) QueryOID(adapter, oid string) (api.OIDAnswer, error) {
 	if err != nil {
 		return api.OIDAnswer{}, err
 	}
-	if err := oidOf(oid); err != nil {
+	n, err := oidOf(oid)
+	if err != nil {
 		return api.OIDAnswer{}, err
+	}
+	if n == oidReset {
+		return api.OIDAnswer{}, fmt.Errorf("%w: the reset can be set, not queried", api.ErrUnsupported)
 	}
 	s := d.host.Overview().Adapters[index].Flow
 	if s.Refused != nil {

@@ -29,6 +29,7 @@ type waitingDump struct {
 	index uint32
 	event dump.Event
 	name  string
+	done  chan struct{} // closed when it is written, or is not going to be
 }
 
 // dumpCause is what sets of files are limited by.
@@ -66,27 +67,31 @@ func (s *dumps) wants(d *Driver, r *running, e dump.Event) bool {
 }
 
 // on has a set of files written soon because of an event, if the keys allow it; name is the event's in the names of the files. It
-// returns at once. Whoever notices an event may be anybody but the loop's owner.
-func (s *dumps) on(d *Driver, index uint32, e dump.Event, name string) {
+// returns at once, with what is closed when they are written; nil: none are. Whoever notices an event may be anybody but the loop's
+// owner.
+func (s *dumps) on(d *Driver, index uint32, e dump.Event, name string) (written <-chan struct{}) {
 	if !s.wants(d, d.running[index], e) {
-		return
+		return nil
 	}
 	s.asked.Lock()
 	defer s.asked.Unlock()
 	now, cause := time.Now(), dumpCause{index, e.Name}
 	if last, ok := s.latest[cause]; s.closed || e.Fatal && ok && now.Sub(last) < causeGap {
-		return
+		return nil
 	}
 	if s.waiting == nil {
 		s.waiting, s.done, s.latest = make(chan waitingDump, mostWaitingDumps), make(chan struct{}), map[dumpCause]time.Time{}
 		go s.write(d)
 	}
+	done := make(chan struct{})
 	select {
-	case s.waiting <- waitingDump{index, e, name}:
+	case s.waiting <- waitingDump{index, e, name, done}:
 		s.latest[cause] = now
+		return done
 	default:
 		d.log.Warn("no dump: too many wait", "adapter", d.running[index].Name, "event", e.Name)
 	}
+	return nil
 }
 
 // write writes the sets of files that are asked for.
@@ -95,6 +100,7 @@ func (s *dumps) write(d *Driver) {
 	for w := range s.waiting {
 		r := d.running[w.index]
 		out, err := d.dumpSet(w.index, dump.Set{Tag: w.event.Tag, Event: w.name})
+		close(w.done)
 		if err != nil {
 			d.log.Warn("no dump", "adapter", r.Name, "event", w.event.Name, "error", err)
 			continue

@@ -11,7 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/device/notify"
 	"github.com/softvpi/softvpi/internal/driver/commandlog"
 	"github.com/softvpi/softvpi/internal/driver/dump"
-	"github.com/softvpi/softvpi/internal/function/ethernet"
+	"github.com/softvpi/softvpi/internal/healing"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
@@ -32,9 +32,9 @@ func TestStateDumpsOfEvents(t *testing.T) {
 		"c000_cmd-create-qp": func(d *Driver) {
 			d.commandFailed(0, commandlog.Record{Command: "CREATE_QP", Failure: command.Internal})
 		},
-		"e000_eq-stuck-1":   func(d *Driver) { d.dumps.on(d, 0, dump.EQStuck, "eq-stuck-1") },
-		"t000_txcq-stuck-2": func(d *Driver) { d.tellStuck(0, ethernet.Event{Kind: ethernet.SendTimeout, Queue: 2}) },
-		"r000_rxcq-stuck-3": func(d *Driver) { d.tellStuck(0, ethernet.Event{Kind: ethernet.ReceiveTimeout, Queue: 3}) },
+		"e000_eq-stuck-1":   func(d *Driver) { d.tellSensor(0, healing.Verdict{Sensor: healing.EventQueue, Part: 1}) },
+		"t000_txcq-stuck-2": func(d *Driver) { d.tellSensor(0, healing.Verdict{Sensor: healing.SendHardware, Part: 2}) },
+		"r000_rxcq-stuck-3": func(d *Driver) { d.tellSensor(0, healing.Verdict{Sensor: healing.ReceiveSoftware, Part: 3}) },
 		"p*_eth-down-1":     func(d *Driver) { d.adapterChanged(notify.Change{Flags: notify.Down}) },
 		"p*_eth-unknown-1": func(d *Driver) {
 			d.adapterChanged(notify.Change{Flags: notify.Unknown})

@@ -15,6 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/function/ethernet"
 	"github.com/softvpi/softvpi/internal/function/ethernet/filter"
 	"github.com/softvpi/softvpi/internal/function/ethernet/rss"
+	"github.com/softvpi/softvpi/internal/healing"
 	"github.com/softvpi/softvpi/internal/hostside"
 	machine "github.com/softvpi/softvpi/internal/os/processors"
 )
@@ -139,8 +140,13 @@ func (d *Driver) tellEthernet(i int, e ethernet.Event) {
 		r := d.running[i]
 		d.events.Raise(r.Generation, events.ManyGroups{Adapter: r.Name, Groups: e.Count, Limit: e.Limit})
 		return
-	case ethernet.SendTimeout, ethernet.ReceiveTimeout:
-		d.tellStuck(i, e)
+	case ethernet.SendTimeout: // because of a pause, or of others who have the wire: nothing is broken
+		r, at := d.running[i], d.cfg.Slot(i)
+		d.events.Raise(r.Generation, events.SendTimeout{Adapter: r.Name, Queue: e.Queue, Function: at.Port - 1})
+		d.dumps.on(d, uint32(i), dump.SendCQStuck, fmt.Sprintf("txcq-stuck-%d", e.Queue))
+		return
+	case ethernet.ReceiveTimeout:
+		d.healing.tell(finding{uint32(i), healing.ReceiveSoftware, uint32(e.Queue)})
 		return
 	case ethernet.Woken:
 		d.tellWoken(i, e)
@@ -148,21 +154,6 @@ func (d *Driver) tellEthernet(i int, e ethernet.Event) {
 	}
 	d.log.Warn("Ethernet function", "adapter", d.running[i].Name, "event", strings.ToLower(e.Kind.String()), "mac", e.MAC.String(),
 		"count", e.Count)
-}
-
-// tellStuck writes the event of a queue that does not get on: those of WinOF are its sensors'. The function that WinOF-2's name is the
-// device's for the port.
-func (d *Driver) tellStuck(i int, e ethernet.Event) {
-	r, at := d.running[i], d.cfg.Slot(i)
-	if e.Kind == ethernet.SendTimeout {
-		d.events.Raise(r.Generation, events.SendTimeout{Adapter: r.Name, Queue: e.Queue, Function: at.Port - 1})
-		d.events.Raise(r.Generation, events.SendHardwareStuck{Device: at.Device})
-		d.dumps.on(d, uint32(i), dump.SendCQStuck, fmt.Sprintf("txcq-stuck-%d", e.Queue))
-		return
-	}
-	d.events.Raise(r.Generation, events.ReceiveTimeout{Adapter: r.Name, Queue: e.Queue, Function: at.Port - 1})
-	d.events.Raise(r.Generation, events.ReceiveSoftwareStuck{Device: at.Device})
-	d.dumps.on(d, uint32(i), dump.RecvCQStuck, fmt.Sprintf("rxcq-stuck-%d", e.Queue))
 }
 
 // ethernetWords returns the counters of the interface of adapter i's Ethernet function.

@@ -111,6 +111,9 @@ var acting = map[string]func(*testing.T){
 	"TxInterruptProcessor":        TestPlacementKeys,
 	"SHCheckForHangTimeInSeconds": TestEthernetStuck,
 	"CheckForHangCQMaxNoProgress": TestEthernetStuck,
+	"SHMPResetActiveSensorsMask":  TestSensorMasks,
+	"SHSensorsDumpMask":           TestSensors,
+	"AllowResetOnError":           TestAllowResetOnError,
 }
 
 // actingOf holds the files with the tests of keys that a tool's feature uses.

@@ -259,6 +259,7 @@ func (d *Driver) follow(i int, before map[string]registry.Setting, changed bool)
 	if !changed {
 		return
 	}
+	d.healing.changed()
 	d.changeEthernet(i)
 	if err := d.changeCongestion(i); err != nil {
 		d.log.Warn("congestion control does not follow its keys", "adapter", r.Name, "cause", err)

@@ -38,6 +38,7 @@ func (d *Driver) status(snap device.Snapshot) Status {
 		s.Adapters = append(s.Adapters, adapterStatus(&snap.Adapters[i]))
 		d.describe(&s.Adapters[i], snap.Adapters[i].Wire)
 		s.Adapters[i].QoS = d.qosStatus(i, &snap.Adapters[i])
+		s.Adapters[i].Healing = d.healingStatus(i)
 		s.Adapters[i].FlowControl = d.flowStatus(i, &snap.Adapters[i].Flow)
 	}
 	s.Switches = d.switchStatus()

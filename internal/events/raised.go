@@ -168,6 +168,31 @@ type (
 	SendHardwareStuck struct{ Device string }
 	// ReceiveSoftwareStuck is ReceiveTimeout of WinOF's sensors.
 	ReceiveSoftwareStuck struct{ Device string }
+	// SendSoftwareStuck says that completions of requests stay in the driver.
+	SendSoftwareStuck struct{ Device string }
+	// ReceiveCompletionError says that the link of a port has failed to receive.
+	ReceiveCompletionError struct{ Device string }
+	// SendCompletionError says that the link of a port has failed to send.
+	SendCompletionError struct{ Device string }
+	// EventQueueStuck says that an event of a completion queue is due and is not raised.
+	EventQueueStuck struct {
+		Adapter string
+		EQ      int
+	}
+	// SensorError says what a sensor has found for which the manuals have no event.
+	SensorError struct{ Adapter, Sensor, Mask string }
+	// SelfHealingRestart says that self-healing has restarted an adapter, and how often it has.
+	SelfHealingRestart struct {
+		Interface, Sensors string
+		Restarts           uint64
+	}
+	// SelfHealingFailed says that it could not.
+	SelfHealingFailed struct {
+		Device, Sensors string
+		Error           error
+	}
+	// SelfHealingStop says that it leaves an adapter off.
+	SelfHealingStop struct{ Interface, Sensors string }
 	// TooManyAddresses says that a port has more addresses than its GID table has room for.
 	TooManyAddresses struct {
 		Adapter string
@@ -313,3 +338,12 @@ func (DumpMeNow) event()            {}
 func (DumpMeNowFailed) event()      {}
 func (LogRepaired) event()          {}
 func (Repeated) event()             {}
+
+func (SendSoftwareStuck) event()      {}
+func (ReceiveCompletionError) event() {}
+func (SendCompletionError) event()    {}
+func (EventQueueStuck) event()        {}
+func (SensorError) event()            {}
+func (SelfHealingRestart) event()     {}
+func (SelfHealingFailed) event()      {}
+func (SelfHealingStop) event()        {}

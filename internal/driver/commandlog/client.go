@@ -71,12 +71,19 @@ func (c *Client) learn(h command.Handle, adapter int) {
 
 // Begin implements server.CommandLog.
 func (c *Client) Begin(op proto.Opcode, body []byte) server.Begun {
-	return server.Begun{Op: op, Adapter: c.adapterOf(op, body), Body: body, At: time.Now()}
+	b := server.Begun{Op: op, Adapter: c.adapterOf(op, body), Body: body, At: time.Now()}
+	if b.Adapter >= 0 && b.Adapter < len(c.log.adapters) {
+		b.Number = c.log.adapters[b.Adapter].begin(op)
+	}
+	return b
 }
 
 // End implements server.CommandLog.
 func (c *Client) End(b server.Begun, reply []byte, err error) {
 	took := time.Since(b.At)
+	if b.Number != 0 {
+		c.log.adapters[b.Adapter].end(b.Number)
+	}
 	if errors.Is(err, device.ErrWaits) || errors.Is(err, proto.ErrFrame) {
 		return // not carried out yet, or no command
 	}

@@ -26,6 +26,7 @@ type adapterCommands struct {
 	recent  []Record           // a ring, once it is full
 	oldest  int
 	maximum int
+	pending pending
 }
 
 // Stats are the statistics of one kind of command.

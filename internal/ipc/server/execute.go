@@ -22,7 +22,8 @@ type Begun struct {
 	Op      proto.Opcode
 	At      time.Time
 	Body    []byte
-	Adapter int // as far as the log knows it already
+	Adapter int    // as far as the log knows it already
+	Number  uint32 // the log's, by which it knows the command again; 0: none
 }
 
 // Execute carries out a command with a handler of its own, and has it recorded if s is a CommandLog.
