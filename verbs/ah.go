@@ -1,6 +1,7 @@
 package verbs
 
 import (
+	"math"
 	"net/netip"
 
 	"github.com/softvpi/softvpi/internal/command"
@@ -21,13 +22,16 @@ type AddressVector struct {
 	LID      uint16
 	PathBits uint8
 	Global   bool
+	// StaticRate is how fast packets leave at most: a code of ibv_rate (IBA 15.2.5.16), 2 (2.5 Gb/s) to 26; 0, and what is no less than
+	// the speed of the port, limits nothing.
+	StaticRate uint8
 }
 
 func (v *AddressVector) command(op string) (command.AddressVector, error) {
 	if !v.Addr.IsValid() || v.Addr.IsUnspecified() {
 		return command.AddressVector{}, newError(op, ErrInvalid, "Addr is not an address of a port")
 	}
-	if v.SourceIndex < 0 {
+	if v.SourceIndex < 0 || v.SourceIndex > math.MaxUint16 {
 		return command.AddressVector{}, newError(op, ErrInvalid, "SourceIndex is %d, want a row of the GID table", v.SourceIndex)
 	}
 	if most := v.mostSL(); v.SL > most {
@@ -44,9 +48,9 @@ func (v *AddressVector) command(op string) (command.AddressVector, error) {
 		return command.AddressVector{}, newError(op, ErrInvalid, "FlowLabel is %#x, want 20 bits", v.FlowLabel)
 	}
 	return command.AddressVector{
-		Addr: command.AddrFrom(v.Addr), SrcIndex: uint32(v.SourceIndex), TrafficClass: v.TrafficClass,
+		Addr: command.AddrFrom(v.Addr), SrcIndex: uint16(v.SourceIndex), TrafficClass: v.TrafficClass,
 		HopLimit: v.HopLimit, SL: v.SL, FlowLabel: v.FlowLabel, SrcPort: v.SourcePort,
-		LID: v.LID, Path: path,
+		LID: v.LID, Path: path, StaticRate: v.StaticRate,
 	}, nil
 }
 
@@ -62,6 +66,7 @@ func vectorFrom(v *command.AddressVector) AddressVector {
 		Addr: v.Addr.IP(), SourceIndex: int(v.SrcIndex), TrafficClass: v.TrafficClass,
 		HopLimit: v.HopLimit, SL: v.SL, FlowLabel: v.FlowLabel, SourcePort: v.SrcPort,
 		LID: v.LID, PathBits: v.Path &^ command.PathGlobal, Global: v.Path&command.PathGlobal != 0,
+		StaticRate: v.StaticRate,
 	}
 }
 

@@ -119,8 +119,8 @@ func joinByHand(t testing.TB, a, b *side) {
 			mask |= verbs.MaskResponderResources | verbs.MaskMinRNRTimer
 		}
 		ok(t, s.qp.Modify(verbs.QPAttr{
-			State: verbs.StateRTR, AV: verbs.AddressVector{Addr: peer.dev.Addr()}, MTU: 1024, DestQPN: peer.qp.Number(),
-			RQPSN: 0xfffff0, ResponderResources: 4, MinRNRTimer: 12,
+			State: verbs.StateRTR, AV: verbs.AddressVector{Addr: peer.dev.Addr(), StaticRate: 16}, MTU: 1024,
+			DestQPN: peer.qp.Number(), RQPSN: 0xfffff0, ResponderResources: 4, MinRNRTimer: 12,
 		}, mask))
 		mask = verbs.MaskState | verbs.MaskSQPSN
 		if rc {
@@ -137,6 +137,9 @@ func TestConnectionsByHand(t *testing.T) {
 		for _, typ := range []verbs.QPType{verbs.RC, verbs.UC} {
 			server, client := newSide(t, b, 0, typ), newSide(t, b, 1, typ)
 			joinByHand(t, server, client)
+			if x := must(client.qp.Query())(t); x.AV.StaticRate != 16 {
+				t.Errorf("the path has a rate of code %d, want 16", x.AV.StaticRate)
+			}
 			copy(client.mr.Bytes(), "by hand")
 			for i := range 20 {
 				server.recv(t, uint64(i), server.mr.SGE(100, 7))

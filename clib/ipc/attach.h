@@ -22,7 +22,7 @@ enum { SVPI_FEATURE_SEGMENTS = 1, SVPI_FEATURE_PROCESS_VM = 2, SVPI_FEATURE_COPI
        SVPI_FEATURE_PROCESS = 64 };
 enum { SVPI_MAX_ARENAS = 65536 };
 enum { SVPI_TIMES_MINOR = 6, SVPI_QP_FLAGS_MINOR = 11, SVPI_PLACED_MINOR = 13, SVPI_TAGS_MINOR = 14,
-       SVPI_FLOW_MINOR = 15, SVPI_FRAME_PORT_MINOR = 17, SVPI_LIMIT_MINOR = 20 };
+       SVPI_FLOW_MINOR = 15, SVPI_FRAME_PORT_MINOR = 17, SVPI_LIMIT_MINOR = 20, SVPI_STATIC_RATE_MINOR = 21 };
 /* Those are the versions with flags of CQs, with all of queue pairs, with atomic writes and flushes, with tag
  * matching, and with flows. */
 enum { SVPI_QP_SIGNAL_ALL = 1, SVPI_QP_BLOCK_SELF = 2, SVPI_QP_STRIP_VLAN = 4, SVPI_QP_SCATTER_FCS = 8,

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SVPI_MAGIC 0x49505653u
-enum { SVPI_MAJOR = 2, SVPI_MINOR = 20 };
+enum { SVPI_MAJOR = 2, SVPI_MINOR = 21 };
 
 enum svpi_op {
 	SVPI_HELLO = 1,
@@ -534,7 +534,9 @@ _Static_assert(sizeof(struct svpi_queue_pair) == 80, "layout");
 
 struct svpi_address_vector {
 	uint8_t addr[16];
-	uint32_t src_index;
+	uint16_t src_index;
+	uint8_t static_rate;
+	uint8_t none3;
 	uint8_t traffic_class;
 	uint8_t hop_limit;
 	uint8_t sl;

@@ -203,3 +203,11 @@ void pattern(uint8_t *p, size_t n, unsigned seed)
 	for (size_t i = 0; i < n; i++)
 		p[i] = (uint8_t)(seed + 31 * i + (i >> 8));
 }
+
+uint64_t microseconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000ull + t.tv_nsec / 1000;
+}

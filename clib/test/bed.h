@@ -33,6 +33,7 @@ bool check(bool ok, const char *file, int line, const char *what, const char *fo
 void open_end(struct end *, int device);
 void close_end(struct end *);
 /* make_qp gives an end a queue pair of a type; its send requests are signaled only if they say so. */
+uint64_t microseconds(void); /* of a clock that does not go back */
 void make_qp(struct end *, enum ibv_qp_type, struct ibv_srq *);
 void to_init(struct end *);
 void to_rtr(struct end *, struct end *peer);

@@ -2,7 +2,6 @@
 #include "bed.h"
 
 #include <errno.h>
-#include <time.h>
 
 static struct end a, b;
 
@@ -192,14 +191,6 @@ static void no_ece(void)
 	ece.vendor_id = 0;
 	CHECK(ibv_set_ece(a.qp, &ece) == EOPNOTSUPP, ".");
 	finish();
-}
-
-static uint64_t microseconds(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000ull + t.tv_nsec / 1000;
 }
 
 /* took writes 640 KB and returns how long that took, in us. */

@@ -11,6 +11,8 @@ int svpi_route(struct ibv_context *context, const struct ibv_ah_attr *a, struct 
 {
 	memset(v, 0, sizeof(*v));
 	v->sl = a->sl & 7;
+	if (svpi_has_static_rates(to_svpi(context)) && ibv_rate_to_mbps(a->static_rate) > 0)
+		v->static_rate = a->static_rate; /* of others there is nothing to keep, as with a network card */
 	if (on_fabric(context)) {
 		v->lid = a->dlid;
 		v->sl = a->sl & 15;

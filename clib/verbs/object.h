@@ -295,6 +295,8 @@ static inline bool svpi_has_times(const struct svpi *s) { return s->about.minor 
 static inline bool svpi_has_placed(const struct svpi *s) { return s->about.minor >= SVPI_PLACED_MINOR; }
 /* svpi_has_limits tells whether the driver has rates of queue pairs, and which there are, in kbit/s. */
 static inline bool svpi_has_limits(const struct svpi *s) { return s->about.minor >= SVPI_LIMIT_MINOR; }
+/* svpi_has_static_rates tells whether the driver keeps those of address vectors. */
+static inline bool svpi_has_static_rates(const struct svpi *s) { return s->about.minor >= SVPI_STATIC_RATE_MINOR; }
 enum { SVPI_LEAST_RATE = 1 };
 int svpi_modify_qp_rate_limit(struct ibv_qp *, struct ibv_qp_rate_limit_attr *);
 int ibv_rate_to_mbps(enum ibv_rate);

@@ -277,7 +277,7 @@ static int limit(struct svpi_qp *q)
 	struct svpi_limit_qp l = { .qp = q->qp.handle, .rate = q->limit.rate_limit, .max_burst = q->limit.max_burst_sz,
 				   .typical_packet = q->limit.typical_pkt_sz };
 
-	uint32_t path = path_rate(q->static_rate);
+	uint32_t path = svpi_has_static_rates(q->svpi) ? 0 : path_rate(q->static_rate); /* newer ones know it */
 
 	if (path && (!l.rate || path < l.rate))
 		l.rate = path;

@@ -124,7 +124,9 @@ const (
 // AddressVector is the destination of packets.
 type AddressVector struct {
 	Addr         Addr   // destination port address or GID
-	SrcIndex     uint32 // row of the GID table
+	SrcIndex     uint16 // row of the GID table
+	StaticRate   uint8  // at most at this speed: the code of a path's (IBA 15.2.5.16); 0: at that of the port
+	_            uint8
 	TrafficClass uint8
 	HopLimit     uint8
 	SL           uint8 // the priority, 0 to 7; InfiniBand's service level, 0 to 15

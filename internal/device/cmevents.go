@@ -26,7 +26,7 @@ func (a *adapter) attributes(t *cm.Attributes, typ command.QPType, to command.QP
 		m.PKeyIndex = ibport.KeyIndex(a.engine.PKeys(), t.PKey)
 	}
 	if m.Mask&command.MaskRoute != 0 {
-		m.Route.SrcIndex = a.gids.Index(t.LocalGID)
+		m.Route.SrcIndex = uint16(a.gids.Index(t.LocalGID))
 		if t.RemoteLID != 0 {
 			m.Route.Path = a.pathBits(t)
 		}

@@ -143,6 +143,8 @@ func TestRoutesByLID(t *testing.T) {
 			"LID is 0x5, want the multicast LID of group ff12:401b:ffff::1, which was not joined here", 0, false},
 		{"SL", command.AddressVector{LID: 5, SL: 16}, "SL is 16, want 0 to 15", 0, false},
 		{"flow label", command.AddressVector{LID: 5, FlowLabel: 1 << 20}, "FlowLabel is 0x100000, want 20 bits", 0, false},
+		{"static rate", command.AddressVector{LID: 5, StaticRate: 2}, "", 8, false},
+		{"no rate", command.AddressVector{LID: 5, StaticRate: 1}, "StaticRate is 1, want 0 or a code of a rate from 2 to 26", 0, false},
 		{"row", command.AddressVector{LID: 5, SrcIndex: 1}, "SrcIndex is 1: no such row in the GID table", 0, false},
 	} {
 		h.lock()
@@ -154,7 +156,8 @@ func TestRoutesByLID(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil || r.Src != frame.LIDAddr(s.src) || r.IB.Global != s.grh || r.IB.DLID != ib.LID(s.av.LID) || r.IB.SL != s.av.SL {
+		if err != nil || r.Src != frame.LIDAddr(s.src) || r.IB.Global != s.grh || r.IB.DLID != ib.LID(s.av.LID) || r.IB.SL != s.av.SL ||
+			int(r.Rate) != ib.Rate(s.av.StaticRate).Mbps()*1000 {
 			t.Errorf("%s: %+v, %v", s.name, r, err)
 		}
 	}

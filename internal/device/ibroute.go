@@ -77,12 +77,15 @@ func (h *Host) SetAddresses(index uint32, ips []netip.Addr) error {
 
 // routeIB creates the prepared route to av from an InfiniBand port.
 func (a *adapter) routeIB(av command.AddressVector) (*frame.Route, error) {
-	from, err := a.gids.Row(av.SrcIndex)
+	from, err := a.gids.Row(uint32(av.SrcIndex))
 	if err != nil {
 		return nil, err
 	}
 	r, err := a.ib.Route(a.host.now(), from, av)
 	if err != nil {
+		return nil, err
+	}
+	if err := a.pace(r, av.StaticRate); err != nil {
 		return nil, err
 	}
 	r.DstPort = a.cfg.UDPPort

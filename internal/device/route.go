@@ -8,6 +8,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/wire/ib"
 )
 
 // route creates the prepared route to av.
@@ -15,7 +16,7 @@ func (a *adapter) route(av command.AddressVector) (*frame.Route, error) {
 	if a.ib != nil {
 		return a.routeIB(av)
 	}
-	src, err := a.gids.Row(av.SrcIndex)
+	src, err := a.gids.Row(uint32(av.SrcIndex))
 	if err != nil {
 		return nil, err
 	}
@@ -35,6 +36,9 @@ func (a *adapter) route(av command.AddressVector) (*frame.Route, error) {
 	if av.FlowLabel > 0xfffff {
 		return nil, command.Errorf(command.Invalid, "FlowLabel is %#x, want 20 bits", av.FlowLabel)
 	}
+	if err := a.pace(r, av.StaticRate); err != nil {
+		return nil, err
+	}
 	a.mark(r, chosen(&av))
 	if r.SrcPort == 0 {
 		r.SrcPort = sourcePort(src, r.Dst)
@@ -42,9 +46,23 @@ func (a *adapter) route(av command.AddressVector) (*frame.Route, error) {
 	return r, a.prepare(r)
 }
 
+// pace limits what leaves by a route to the static rate of an address vector, if the port is faster than that.
+func (a *adapter) pace(r *frame.Route, code uint8) error {
+	mbps := ib.Rate(code).Mbps()
+	if mbps == 0 && ib.Rate(code) != ib.RateAny {
+		return command.Errorf(command.Invalid, "StaticRate is %d, want 0 or a code of a rate from 2 to %d", code, ib.Rates-1)
+	}
+	if own := a.speed() / 1e6; own != 0 && uint64(mbps) >= uint64(own) {
+		mbps = 0
+	}
+	a.engine.Pace(a.host.now(), r, uint32(mbps)*1000)
+	return nil
+}
+
 // routable returns why packets from a row of the GID table to an address cannot be sent; nil if they can.
 func (a *adapter) routable(from uint32, to netip.Addr) error {
-	r, err := a.route(command.AddressVector{Addr: command.AddrFrom(to), SrcIndex: from, SrcPort: a.cfg.UDPPort}) // which needs no socket
+	// Packets from the own port need no socket.
+	r, err := a.route(command.AddressVector{Addr: command.AddrFrom(to), SrcIndex: uint16(from), SrcPort: a.cfg.UDPPort})
 	r.Release()
 	return err
 }

@@ -4,6 +4,7 @@
 package frame
 
 import (
+	"github.com/softvpi/softvpi/internal/clock"
 	"net/netip"
 
 	"github.com/softvpi/softvpi/internal/offload"
@@ -55,12 +56,26 @@ type Route struct {
 	// LIDAddr, or Dst the GID of a multicast group.
 	IB InfiniBand
 
+	// Rate is how fast packets leave at most, in kbit/s, and Pace keeps it; 0 and nil: as fast as they may.
+	Rate uint32
+	Pace Pacer
+
 	// Path is what the link keeps for the route, set by Link.Prepare; nil: nothing.
 	Path Path
 
 	// Near says that the sending loop also serves Dst, by another adapter or the same one: nothing is
 	// received while it sends. Set by the device.
 	Near bool
+}
+
+// A Pacer keeps the rate of what leaves by a route, in bytes of packets with all their headers.
+type Pacer interface {
+	// NextSend returns from when on a packet that waits may leave.
+	NextSend(now clock.Time, packet int) clock.Time
+	// Room returns how many bytes may leave now.
+	Room(now clock.Time) int
+	// Sent says that so many have left.
+	Sent(now clock.Time, bytes int)
 }
 
 // Path is what a link keeps for one route: nobody else looks into it.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/transport/congestion"
 	"github.com/softvpi/softvpi/wire/eth"
 )
@@ -46,32 +47,77 @@ func (e *Engine) Limit(now clock.Time, q *QP, l command.LimitQP) error {
 	return nil
 }
 
-// LimitOf returns how its program limits the rate of q; the zero value: it does not.
+// LimitOf returns how the rate of q is limited by its program: by Limit, or by the static rate of its path if that is lower. The zero
+// value: it is not.
 func (q *QP) LimitOf() command.LimitQP {
-	if q.bucket == nil {
-		return command.LimitQP{}
+	var l command.LimitQP
+	if q.bucket != nil {
+		l = q.bucket.asked
 	}
-	return q.bucket.asked
+	if p := q.path(); p != nil && (l.Rate == 0 || q.route.Rate < l.Rate) {
+		return command.LimitQP{Rate: q.route.Rate}
+	}
+	return l
+}
+
+// path returns what keeps the static rate of the path of q; nil: nothing. That of a datagram is its own.
+func (q *QP) path() frame.Pacer {
+	if q.route == nil {
+		return nil
+	}
+	return q.route.Pace
 }
 
 // Limited reports whether its program limits the rate of q, which packets alone keep.
-func (q *QP) Limited() bool { return q.bucket != nil }
+func (q *QP) Limited() bool { return q.bucket != nil || q.path() != nil }
 
 // throttled reports whether q may not send yet because its program has limited its rate. It has a turn when it may.
 func (q *QP) throttled(now clock.Time) bool {
-	return q.bucket != nil && q.waitsUntil(now, q.bucket.NextSend(now, q.longest()))
+	at := now
+	if q.bucket != nil {
+		at = q.bucket.NextSend(now, q.longest())
+	}
+	if p := q.path(); p != nil {
+		at = max(at, p.NextSend(now, q.longest()))
+	}
+	return q.waitsUntil(now, at)
 }
 
-// allowed returns how many bytes q may send now by the limit of its program: of connected queue pairs, of payload.
+// allowed returns how many bytes q may send now by the limits of its program: of connected queue pairs, of payload.
 func (q *QP) allowed(now clock.Time) int {
-	if q.bucket == nil {
-		return math.MaxInt
+	room := math.MaxInt
+	if q.bucket != nil {
+		room = q.bucket.Room(now)
 	}
-	room := q.bucket.Room(now) - q.longest() + 1 // the last packet may begin with one byte of room
+	if p := q.path(); p != nil {
+		room = min(room, p.Room(now))
+	}
+	if room == math.MaxInt {
+		return room
+	}
+	room -= q.longest() - 1 // the last packet may begin with one byte of room
 	if q.typ != command.UD && q.typ != command.RawPacket {
 		room -= (room/q.longest() + 1) * (q.longest() - q.mtu) // the turn counts payloads
 	}
 	return max(1, room)
+}
+
+// charge says that so many bytes of q have left.
+func (q *QP) charge(now clock.Time, bytes int) {
+	if q.bucket != nil {
+		q.bucket.Sent(now, bytes)
+	}
+	if p := q.path(); p != nil {
+		p.Sent(now, bytes)
+	}
+}
+
+// Pace limits what leaves by a route of e to a rate in kbit/s, as Limit does without a burst. 0 does not limit it.
+func (e *Engine) Pace(now clock.Time, r *frame.Route, kbps uint32) {
+	r.Rate, r.Pace = kbps, nil
+	if kbps != 0 {
+		r.Pace = congestion.NewBucket(now, kbps, max(kbps/8, 2*(MaxMTU+maxHeaders+outerLen)), congestion.MostCarried)
+	}
 }
 
 // longest returns how long the next packet of q may be.

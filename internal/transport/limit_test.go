@@ -49,12 +49,17 @@ func limitedEnds(t *testing.T, typ command.QPType, size int) (a *end, to *host, 
 // Timers wake it later than they should by what late returns.
 func backlog(t *testing.T, a *end, to *host, wr ring.SendWR, now clock.Time, during time.Duration,
 	late func() time.Duration) (mbps float64, most int) {
+	return backlogOf(t, a, to, func() ring.SendWR { return wr }, now, during, late)
+}
+
+func backlogOf(t *testing.T, a *end, to *host, next func() ring.SendWR, now clock.Time, during time.Duration,
+	late func() time.Duration) (mbps float64, most int) {
 	w := newWire()
 	var comps [64]Completion
 	start, sent, posted, depth := now, 0, 0, 16
 	for end := now.Add(during); now < end; {
 		for ; posted < depth; posted++ {
-			a.post(wr)
+			a.post(next())
 		}
 		at := 0
 		for {
@@ -78,7 +83,7 @@ func backlog(t *testing.T, a *end, to *host, wr ring.SendWR, now clock.Time, dur
 			}
 			posted -= k
 			for ; posted < depth; posted++ {
-				a.post(wr)
+				a.post(next())
 			}
 			if n == 0 && !a.e.Lent() && k == 0 {
 				break
@@ -151,6 +156,52 @@ func TestLimit_Rate(t *testing.T) {
 					}
 				})
 			}
+		}
+	}
+}
+
+// TestPace: what leaves by a path with a static rate keeps that, of its program's limit and that the lower counts, and datagrams to
+// others do not wait for it but behind it: to each of two destinations in turn a queue pair sends at the lower of their rates.
+func TestPace(t *testing.T) {
+	for _, typ := range []command.QPType{command.RC, command.UC} {
+		for _, c := range []struct{ path, limit, want uint32 }{
+			{100_000, 0, 100_000}, {100_000, 40_000, 40_000}, {40_000, 100_000, 40_000},
+		} {
+			a, to, wr := limitedEnds(t, typ, 32<<10)
+			a.e.Pace(1000, a.q.Route(), c.path)
+			if c.limit != 0 {
+				if err := a.e.Limit(1000, a.q, command.LimitQP{Rate: c.limit}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := a.q.LimitOf().Rate; got != c.want || !a.q.Limited() {
+				t.Errorf("the limit is %d, want %d", got, c.want)
+			}
+			got, _ := backlog(t, a, to, wr, 1000, 400*time.Millisecond, inTime)
+			if want := float64(c.want) / 1000; math.Abs(got/want-1) > 0.02 {
+				t.Errorf("%v: %.3f Mbit/s, want %.3f", c, got, want)
+			}
+		}
+	}
+	for _, c := range []struct {
+		ahs  []uint32
+		want float64
+	}{{[]uint32{0}, 400}, {[]uint32{1}, 100}, {[]uint32{0, 1}, 200}} {
+		h := newHost(t, nil, "10.0.0.1", Config{})
+		fast := &frame.Route{Src: h.addr, Dst: newHost(t, nil, "10.0.0.2", Config{}).addr}
+		slow := &frame.Route{Src: h.addr, Dst: newHost(t, nil, "10.0.0.3", Config{}).addr}
+		h.e.Pace(1000, fast, 400_000)
+		h.e.Pace(1000, slow, 100_000)
+		x, _ := datagramQP(t, h, &[]*frame.Route{fast, slow})
+		wr := ring.SendWR{Op: ring.OpSend, Flags: ring.Signaled, NumSGE: 1, SGE: x.sgeAt(0x1000, 1024), RemoteQPN: 7}
+		i := 0
+		got, _ := backlogOf(t, x, nil, func() ring.SendWR {
+			i++
+			wr.AH = c.ahs[i%len(c.ahs)]
+			return wr
+		}, 1000, time.Second, inTime)
+		if math.Abs(got/c.want-1) > 0.02 {
+			t.Errorf("to %v: %.3f Mbit/s, want %.3f", c.ahs, got, c.want)
 		}
 	}
 }

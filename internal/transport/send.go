@@ -76,7 +76,7 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 	if s.selective.on {
 		limit = min(limit, int(s.selective.end.Diff(s.snd)))
 	}
-	bytes := min(q.turnBytes(now), q.allowed(now))
+	bytes, paced := min(q.turnBytes(now), q.allowed(now)), q.Limited()
 	for n < limit && bytes > 0 {
 		r := q.current()
 		if r == nil {
@@ -116,7 +116,7 @@ func (q *QP) request(now clock.Time, out []frame.Out) (n int, more bool) {
 			break
 		}
 		n += k
-		if q.bucket != nil {
+		if paced {
 			bytes -= k * (ib.BTHLen + outerLen)
 		}
 	}
@@ -139,8 +139,8 @@ func (q *QP) turned(now clock.Time, out []frame.Out) int {
 	if q.react != nil {
 		q.spent(now, out)
 	}
-	if q.bucket != nil && n > 0 {
-		q.bucket.Sent(now, wireBytes(out))
+	if n > 0 && q.Limited() {
+		q.charge(now, wireBytes(out))
 	}
 	switch {
 	case n == 0:
@@ -185,7 +185,7 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 		}
 	}
 	seq := &sequences[r.wr.Op]
-	every, shared, limited := uint8(0), false, q.bucket != nil || q.congested()
+	every, shared, limited := uint8(0), false, q.Limited() || q.congested()
 	if q.reliable() {
 		every, shared = q.ackEvery(), q.win.users > 1
 	}

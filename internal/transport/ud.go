@@ -27,6 +27,10 @@ func (q *QP) sendUD(now clock.Time, out []frame.Out) (n int, more bool) {
 			more = true
 			break
 		}
+		pace := r.wr.Route.Pace
+		if pace != nil && q.waitsUntil(now, pace.NextSend(now, q.longest())) {
+			break
+		}
 		payload, ok := q.payload(r, 0, r.length)
 		if !ok {
 			break
@@ -36,7 +40,10 @@ func (q *QP) sendUD(now clock.Time, out []frame.Out) (n int, more bool) {
 		s.snd = s.snd.Next()
 		s.idx = 1
 		q.sent(r)
-		bytes -= out[n].Len() + outerLen
+		size := wireBytes(out[n : n+1])
+		if bytes -= size; pace != nil {
+			pace.Sent(now, size)
+		}
 		n++
 	}
 	if n > 0 {

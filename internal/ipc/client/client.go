@@ -150,6 +150,9 @@ func (c *Client) CreateQP(ctx context.Context, q command.CreateQP) (command.Queu
 
 // ModifyQP implements command.Commands.
 func (c *Client) ModifyQP(ctx context.Context, m command.ModifyQP) error {
+	if m.Mask&command.MaskRoute != 0 && m.Route.StaticRate != 0 && c.minor() < staticRateMinor {
+		return c.older("static rates", staticRateMinor)
+	}
 	return tell(ctx, c, proto.OpModifyQP, m)
 }
 
@@ -160,6 +163,9 @@ func (c *Client) QueryQP(ctx context.Context, qp command.Handle) (command.QPInfo
 
 // CreateAH implements command.Commands.
 func (c *Client) CreateAH(ctx context.Context, a command.CreateAH) (command.Handle, error) {
+	if a.AV.StaticRate != 0 && c.minor() < staticRateMinor {
+		return 0, c.older("static rates", staticRateMinor)
+	}
 	return ask[command.Handle](ctx, c, proto.OpCreateAH, a)
 }
 

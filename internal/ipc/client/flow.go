@@ -19,6 +19,9 @@ const (
 // limitMinor is the minor version that has rates of queue pairs.
 const limitMinor = 20
 
+// staticRateMinor is the minor version that has static rates of address vectors.
+const staticRateMinor = 21
+
 // LimitQP implements command.Extended's.
 func (c *Client) LimitQP(ctx context.Context, q command.LimitQP) error {
 	if c.minor() < limitMinor {

@@ -14,7 +14,7 @@ const Magic uint32 = 'S' | 'V'<<8 | 'P'<<16 | 'I'<<24
 // is used.
 const (
 	Major uint16 = 2
-	Minor uint16 = 20
+	Minor uint16 = 21
 )
 
 // Sizes and limits.

@@ -1,16 +1,12 @@
 package administration
 
 import (
+	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
 
-// rates maps Mb/s, in the round numbers of the specification, to the codes of PathRecord.Rate (IBA
-// 15.2.5.16).
-var rates = map[int]uint8{
-	2500: 2, 5000: 5, 10000: 3, 20000: 6, 30000: 4, 40000: 7, 60000: 8, 80000: 9, 120000: 10,
-	14000: 11, 56000: 12, 112000: 13, 168000: 14, 25000: 15, 100000: 16, 200000: 17, 300000: 18,
-	28000: 19, 50000: 20, 400000: 21, 600000: 22, 800000: 23, 1200000: 24, 1600000: 25, 2400000: 26,
-}
+// rates maps Mb/s to the codes of PathRecord.Rate (IBA 15.2.5.16).
+var rates = map[int]uint8{}
 
 // mbps is the inverse of rates, 0 for invalid codes.
 var mbps [64]int
@@ -20,8 +16,10 @@ var mbps [64]int
 var codes [mad.SpeedXDR + 1][13]uint8
 
 func init() {
-	for m, code := range rates {
-		mbps[code] = m
+	for code := range mbps {
+		if mbps[code] = ib.Rate(code).Mbps(); mbps[code] != 0 {
+			rates[mbps[code]] = uint8(code)
+		}
 	}
 	lane := map[mad.Speed]int{mad.SpeedSDR: 2500, mad.SpeedDDR: 5000, mad.SpeedQDR: 10000, mad.SpeedFDR10: 10000, mad.SpeedFDR: 14000,
 		mad.SpeedEDR: 25000, mad.SpeedHDR: 50000, mad.SpeedNDR: 100000, mad.SpeedXDR: 200000}
