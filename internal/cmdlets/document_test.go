@@ -25,7 +25,7 @@ func TestDocument(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(head + begin)
 	module := ""
-	for _, c := range New(nil).All() {
+	for _, c := range New(nil, nil).All() {
 		if c.Module != module {
 			module = c.Module
 			fmt.Fprintf(&b, "\n### %s\n\n| command | what it does here |\n|---|---|\n", module)
@@ -47,7 +47,7 @@ func TestDocument(t *testing.T) {
 // TestTable: commands and parameters are described, names are unique, and positions do not collide within a set.
 func TestTable(t *testing.T) {
 	names := map[string]bool{}
-	for _, c := range New(nil).All() {
+	for _, c := range New(nil, nil).All() {
 		for _, n := range append([]string{c.Name}, c.Aliases...) {
 			if names[strings.ToLower(n)] {
 				t.Errorf("%s stands twice", n)

@@ -3,6 +3,7 @@ package cmdlets
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,23 +25,65 @@ type fake struct {
 	reg      *registry.Registry
 	adapters []api.AdapterStatus
 	words    map[string]map[string]string // settings of priorities by adapter
+	net      *fakeNet
 	did      []string
+	asked    []string
+}
+
+// fakeNet is network interfaces in memory.
+type fakeNet struct {
+	f         *fake
+	addresses map[string][]netip.Prefix
+	routes    map[string][]Route
+}
+
+func (n *fakeNet) Addresses(i string) ([]netip.Prefix, error) { return n.addresses[i], nil }
+
+func (n *fakeNet) AddAddress(i string, p netip.Prefix) error {
+	n.f.record("%s: address %v", i, p)
+	n.addresses[i] = append(n.addresses[i], p)
+	return nil
+}
+
+func (n *fakeNet) RemoveAddress(i string, p netip.Prefix) error {
+	n.f.record("%s: no address %v", i, p)
+	n.addresses[i] = slices.DeleteFunc(slices.Clone(n.addresses[i]), func(x netip.Prefix) bool { return x == p })
+	return nil
+}
+
+func (n *fakeNet) Routes(i string) ([]Route, error) { return n.routes[i], nil }
+
+func (n *fakeNet) AddRoute(i string, x Route) error {
+	n.f.record("%s: route %v by %v", i, x.To, x.By)
+	n.routes[i] = append(n.routes[i], x)
+	return nil
+}
+
+func (n *fakeNet) RemoveRoute(i string, x Route) error {
+	n.f.record("%s: no route %v by %v", i, x.To, x.By)
+	n.routes[i] = slices.DeleteFunc(slices.Clone(n.routes[i]), func(y Route) bool { return y == x })
+	return nil
 }
 
 // newFake returns a driver with adapters of these names.
-func newFake(t testing.TB, names ...string) *fake {
+func newFake(t testing.TB, names ...string) *fake { return newFakeOf(t, catalogue.MLX5, names...) }
+
+func newFakeOf(t testing.TB, g catalogue.Generation, names ...string) *fake {
 	t.Helper()
 	f := &fake{reg: registry.NewVolatile("a test"), words: map[string]map[string]string{}}
+	f.net = &fakeNet{f, map[string][]netip.Prefix{}, map[string][]Route{}}
 	for i, n := range names {
-		id, err := f.reg.AddAdapter(n, catalogue.MLX5)
+		id, err := f.reg.AddAdapter(n, g)
 		if err != nil {
 			t.Fatal(err)
 		}
 		f.words[n] = map[string]string{}
-		f.adapters = append(f.adapters, api.AdapterStatus{Index: uint32(i), Name: n, Generation: "mlx5", Number: id.Number,
+		f.net.addresses[fmt.Sprintf("nic%d", i)] = []netip.Prefix{netip.MustParsePrefix("10.0.0.9/24")}
+		f.adapters = append(f.adapters, api.AdapterStatus{Index: uint32(i), Name: n, Generation: api.GenerationName(g), Number: id.Number,
 			DeviceNumber: id.DeviceNumber,
 			Enabled:      true, Up: true, Speed: 1e10, Duplex: "full", MAC: fmt.Sprintf("02:00:00:00:00:%02x", i+1), LinkMTU: 1500, Wire: "UDP sockets",
-			Addresses: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)})}, Device: n, Port: 1, Ports: 1})
+			Addresses: []netip.Addr{netip.AddrFrom4([4]byte{192, 0, 2, byte(i + 1)})}, Device: n, Port: 1, Ports: 1,
+			Ethernet: &api.EthernetStatus{Host: fmt.Sprintf("TAP nic%d", i), Up: true}})
 	}
 	return f
 }
@@ -176,25 +219,29 @@ func (f *fake) Reset(_ context.Context, adapter, key string) (api.Notices, error
 func (f *fake) LoadRegistry(context.Context) (*registry.Registry, error) { return f.reg, nil }
 
 func (f *fake) ChangeRegistry(_ context.Context, changes []registry.Change, _ bool) ([]registry.Notice, error) {
+	var path string
+	var values []string
 	for _, c := range changes {
-		path := strings.TrimPrefix(c.Key.String(), registry.Root+`\`+registry.ControlSet+`\`)
+		path = strings.TrimPrefix(c.Key.String(), registry.Root+`\`+registry.ControlSet+`\`)
 		path = strings.TrimPrefix(path, `Services\SoftVPI\PowerShell\`)
 		switch c.Kind {
 		case registry.SetValue:
 			text, _ := c.Value.Text()
-			if n, ok := c.Value.Number(); ok {
-				text = fmt.Sprint(n)
-			}
-			f.record(`record %s %s=%s`, path, c.Value.Name, text)
+			values = append(values, c.Value.Name+"="+text)
 		case registry.DeleteKey:
 			f.record(`no record %s`, path)
 		}
 	}
+	if len(values) > 0 {
+		f.record("record %s (%s)", path, strings.Join(values, ", "))
+	}
 	return nil, f.reg.Apply(changes...)
 }
 
-func (f *fake) Get(context.Context, string, url.Values, any) error {
-	return errors.New("not in the fake")
+// Get answers as a driver without connections, events and counters.
+func (f *fake) Get(_ context.Context, path string, q url.Values, out any) error {
+	f.asked = append(f.asked, path+"?"+q.Encode())
+	return json.Unmarshal([]byte(map[bool]string{true: "[]", false: "{}"}[path == "/counters/sets"]), out)
 }
 
 // room is the host of scripts in tests.
@@ -235,7 +282,7 @@ func play(t testing.TB, f *fake, source string) (out, said string, failures int)
 	if err != nil {
 		t.Fatalf("%s: %v", source, err)
 	}
-	set := New(f)
+	set := New(f, f.net)
 	var o, e bytes.Buffer
 	h := &room{Set: set}
 	in := powershell.New(powershell.Config{Host: h, Out: &o, Err: &e, Suggestions: set.Suggest})

@@ -44,6 +44,10 @@ func netAdapter() []cmdlet {
 			display, noRestart()),
 		one("Remove-NetAdapterAdvancedProperty", "Remove keys of adapters, which have their defaults then.", true, (*run).resetProperties,
 			adapterName(true), keyword, noRestart()),
+		one("Enable-NetAdapterBinding", "Not in yet: protocols are not bound to adapters one by one.", true, noBinding, adapterName(true),
+			powershell.Param{Name: "ComponentID", Kind: powershell.Strings, Help: "The protocol, service or filter."}),
+		one("Disable-NetAdapterBinding", "Not in yet: protocols are not bound to adapters one by one.", true, noBinding, adapterName(true),
+			powershell.Param{Name: "ComponentID", Kind: powershell.Strings, Help: "The protocol, service or filter."}),
 		one("Get-NetAdapterQos", "Show how adapters treat priorities.", false, (*run).getAdapterQoS, adapterName(false)),
 		one("Get-NetAdapterStatistics", "Show how much adapters have sent and received.", false, (*run).statistics, adapterName(false)),
 		one("Get-NetAdapterHardwareInfo", "Show where the adapters are on the bus.", false, (*run).hardware, adapterName(false)),
@@ -148,6 +152,20 @@ func (r *run) renameAdapter() error {
 		return err
 	}
 	return fmt.Errorf("%w: names of adapters are in the driver's configuration (softvpi up --adapter %s=...)", api.ErrUnsupported, r.Text("NewName"))
+}
+
+// noBinding refuses to bind protocols: those of the system use an interface by its own configuration.
+func noBinding(r *run) error {
+	if _, err := r.named(); err != nil {
+		return err
+	}
+	what := "the binding of protocols to adapters"
+	for _, c := range r.Texts("ComponentID") {
+		if strings.EqualFold(c, "ms_netwnv") {
+			what = "network virtualization (NVGRE)"
+		}
+	}
+	return &notYet{what, "nothing is changed"}
 }
 
 // chosenSettings returns the keys of an adapter that -DisplayName and -RegistryKeyword mean.

@@ -40,6 +40,7 @@ type cmdlet struct {
 type run struct {
 	*powershell.Call
 	driver  Driver
+	network Network
 	skipped bool // -WhatIf or an answer to -Confirm kept something from being done
 }
 
@@ -50,12 +51,12 @@ func (r *run) Should(action, target string) bool {
 	return ok
 }
 
-// New returns the commands over a driver.
-func New(d Driver) *Set {
+// New returns the commands over a driver, and over the network of its system.
+func New(d Driver, n Network) *Set {
 	s := &Set{}
 	for _, e := range append(table(), module("Microsoft.PowerShell.Core", s.help())...) {
 		c := e.Cmdlet
-		c.Run = func(call *powershell.Call) error { return e.do(&run{Call: call, driver: d}) }
+		c.Run = func(call *powershell.Call) error { return e.do(&run{Call: call, driver: d, network: n}) }
 		s.list = append(s.list, &c)
 		if !slices.Contains(s.modules, c.Module) {
 			s.modules = append(s.modules, c.Module)
@@ -83,7 +84,9 @@ func (s *Set) Modules() []string { return s.modules }
 // table returns all commands.
 func table() []cmdlet {
 	return slices.Concat(module("NetQos", netQoS()), module("DcbQos", dcbQoS()), module("NetAdapter", netAdapter()),
-		module("NetAdapter", features()))
+		module("NetAdapter", features()), module("NetTCPIP", netTCPIP()), module("NetWNV", netVirtualization()), module("Hyper-V", hyperV()),
+		module("SmbShare", smb()), module("Microsoft.PowerShell.Diagnostics", counterCmdlets()), module("Mellanox", mlnx()), netDirect(),
+		windowsModules())
 }
 
 func module(name string, list []cmdlet) []cmdlet {

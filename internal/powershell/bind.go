@@ -155,10 +155,27 @@ func (in *Interpreter) mended(c *Cmdlet, list []given) ([]given, error) {
 				continue
 			}
 		}
+		if p, word := c.withWord(name); p != nil {
+			in.warn("-%s is taken for -%s %s", g.parameter, p.Name, word)
+			out = append(out, given{parameter: p.Name, colon: true, value: word})
+			continue
+		}
 		_, err := c.named(g.parameter)
 		return nil, err
 	}
 	return out, nil
+}
+
+// withWord returns the parameter of whose name, and of one of whose words, a name consists: -AlgorithmETS.
+func (c *Cmdlet) withWord(name string) (*Param, string) {
+	for i := range c.Params {
+		for _, w := range c.Params[i].Allowed {
+			if strings.EqualFold(name, c.Params[i].Name+w) {
+				return &c.Params[i], w
+			}
+		}
+	}
+	return nil, ""
 }
 
 // bindPositions gives values without names to the parameters that have positions, in their order.

@@ -38,7 +38,7 @@ func Run(ctx context.Context, env tool.Env, o Options) error {
 	if err != nil {
 		return tool.Usagef("%s: %v", o.name(), err)
 	}
-	set := cmdlets.New(o.Driver)
+	set := cmdlets.New(o.Driver, cmdlets.System{})
 	h := &host{set: set, env: env, tool: o.Tool, answers: bufio.NewReader(env.Stdin)}
 	in := powershell.New(powershell.Config{Host: h, Out: env.Stdout, Err: env.Stderr, JSON: o.JSON, WhatIf: o.WhatIf,
 		Suggestions: set.Suggest})
