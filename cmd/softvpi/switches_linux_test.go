@@ -309,4 +309,51 @@ func TestSwitchIsChangedWhileItRuns(t *testing.T) {
 	if out := s.do("incidents"); !strings.Contains(out, "s[1] priority 0 is paused for long") {
 		t.Errorf("incidents: %s", out)
 	}
+	for _, p := range []place{a, b} { // both drivers have it in their logs
+		await.Eventually(t, "events", func() bool {
+			out := p.ok(t, "events", "list")
+			return strings.Contains(out, s.name+": storm: s[1] priority 0 is paused for long.") &&
+				strings.Contains(out, s.name+": storm: s[1] priority 0 goes on.")
+		})
+	}
+}
+
+// Three drivers write over switches in a ring to the one two links on. When a command makes routes a circle, lossless buffers wait for
+// each other: the watch names them, the drivers' logs have it, and nothing moves until a cable is out for a moment.
+func TestDeadlockOfDrivers(t *testing.T) {
+	systemtest.Mark(t)
+	s := runSwitches(t, `{"topology": {"kind": "links", "hosts": ["h0", "h1", "h2"], "switches": ["s0", "s1", "s2"], "links": [
+		{"from": "h0", "to": "s0"}, {"from": "h1", "to": "s1"}, {"from": "h2", "to": "s2"},
+		{"from": "s0", "to": "s1"}, {"from": "s1", "to": "s2"}, {"from": "s2", "to": "s0"}], "rate": "200Mb/s"},
+		"switch": {"pfc": [0], "xoff": "30KB"}, "nic": {"pfc": [0]}}`, "--timing")
+	var drivers []place
+	for i := range 3 {
+		p := s.driver(fmt.Sprintf("h%d", i), fmt.Sprintf("10.93.0.%d/24,fabric=h%d,linkmtu=4200", i+1, i))
+		drivers = append(drivers, p)
+		p.spawn(t, "nd_write_bw", "-S", fmt.Sprintf("10.93.0.%d", i+1)).until(t, "serving at")
+	}
+	for i, p := range drivers {
+		p.spawn(t, "nd_write_bw", "-C", fmt.Sprintf("10.93.0.%d", (i+2)%3+1), "-L", fmt.Sprintf("10.93.0.%d", i+1), "-D", "600")
+	}
+	moves := func() {
+		t.Helper()
+		for i := range 3 {
+			name := fmt.Sprintf("s%d[1]", i)
+			before := s.port(name).OutBytes
+			await.Eventually(t, "bytes arrive at "+name, func() bool { return s.port(name).OutBytes > before+100_000 })
+		}
+	}
+	moves()
+	const cycle = "s0[2] priority 0, s1[3] priority 0, s2[3] priority 0"
+	s.do("circle", "s0,s1,s2")
+	s.run.until(t, "deadlock: these wait for each other: "+cycle)
+	for _, p := range drivers {
+		await.Eventually(t, "events", func() bool {
+			return strings.Contains(p.ok(t, "events", "list"), s.name+": deadlock: these wait for each other: "+cycle)
+		})
+	}
+	s.do("circle", "none")
+	s.do("flap", "s0[2]", "20ms")
+	s.run.until(t, "deadlock: "+cycle+" go on")
+	moves()
 }

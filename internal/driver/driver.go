@@ -40,27 +40,28 @@ type Driver struct {
 	started time.Time
 	log     *slog.Logger
 
-	lock     *lock.Lock
-	host     *device.Host
-	wiring   *wiring       // nil: no adapter has a cable, or another process runs their fabric
-	switches []namedSwitch // complete once the adapters are
-	events   *events.Log
-	system   *events.SystemLog // nil: it does not receive events
-	stopping atomic.Bool       // programs that end now do so because of the driver
-	counters *counters.Collector
-	api      *api.Server
-	stopTCP  func() error
-	managed  string         // TCP address of the management interface
-	attach   *server.Server // nil if programs cannot attach
-	noAttach string         // why not
-	checks   []Check
-	captures captures
-	pages    pages
-	commands *commandlog.Log // of the commands of attached programs
-	dumps    dumps
-	ipoib    ipoibPorts
-	recover  bool // the previous driver did not stop cleanly
-	up       bool
+	lock      *lock.Lock
+	host      *device.Host
+	incidents incidents
+	wiring    *wiring       // nil: no adapter has a cable, or another process runs their fabric
+	switches  []namedSwitch // complete once the adapters are
+	events    *events.Log
+	system    *events.SystemLog // nil: it does not receive events
+	stopping  atomic.Bool       // programs that end now do so because of the driver
+	counters  *counters.Collector
+	api       *api.Server
+	stopTCP   func() error
+	managed   string         // TCP address of the management interface
+	attach    *server.Server // nil if programs cannot attach
+	noAttach  string         // why not
+	checks    []Check
+	captures  captures
+	pages     pages
+	commands  *commandlog.Log // of the commands of attached programs
+	dumps     dumps
+	ipoib     ipoibPorts
+	recover   bool // the previous driver did not stop cleanly
+	up        bool
 
 	unsubscribe func() // from the host's changes of state
 
@@ -138,6 +139,7 @@ func (d *Driver) start(ctx context.Context, systemLog string) (err error) {
 	if err := d.manage(); err != nil {
 		return err
 	}
+	d.watchFabric()
 	d.events.Raise(0, events.DriverStarted{Version: d.version, PID: os.Getpid(), Adapters: len(d.running)})
 	d.up = true
 	return nil
@@ -189,6 +191,7 @@ func (d *Driver) Close() error {
 		close(d.raised)
 		<-d.told
 	}
+	d.incidents.close()
 	d.agreements.close()
 	d.expiries.close()
 	d.waking.close()

@@ -26,7 +26,7 @@ var kinds = []Event{
 	FlowControlOff{}, TooManyAddresses{}, RegistryValueIgnored{}, MTUTooSmall{}, SendTimeout{}, ReceiveTimeout{}, SendHardwareStuck{},
 	ReceiveSoftwareStuck{}, SendSoftwareStuck{}, ReceiveCompletionError{}, SendCompletionError{}, EventQueueStuck{}, SensorError{},
 	SelfHealingRestart{}, SelfHealingFailed{}, SelfHealingStop{},
-	MulticastAddress{}, RegistrySetAside{}, NothingKept{}, DriverStarted{},
+	MulticastAddress{}, RegistrySetAside{}, NothingKept{}, FabricIncident{}, FabricIncidentOver{}, DriverStarted{},
 	DriverStopped{}, DriverRecovered{}, SelfCheckFailed{}, ProgramDied{}, ProgramDisconnected{}, ProgramRefused{}, ResetByDriver{},
 	ResetFinished{}, ResetFailed{}, DumpOnRequest{}, DumpAfterError{}, DumpMeNow{}, DumpMeNowFailed{}, LogRepaired{}, Repeated{},
 }

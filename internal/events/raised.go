@@ -213,6 +213,10 @@ type (
 		What, Directory string
 		Cause           error
 	}
+	// FabricIncident says what has gone wrong in the fabric that adapters are plugged in at: a pause that does not end, or a deadlock.
+	FabricIncident struct{ Fabric, Incident string }
+	// FabricIncidentOver says that it is over.
+	FabricIncidentOver struct{ Fabric, Incident string }
 	// DriverStarted says that the driver is up.
 	DriverStarted struct {
 		Version  string
@@ -322,6 +326,8 @@ func (RegistryValueIgnored) event() {}
 func (MulticastAddress) event()     {}
 func (RegistrySetAside) event()     {}
 func (NothingKept) event()          {}
+func (FabricIncident) event()       {}
+func (FabricIncidentOver) event()   {}
 func (DriverStarted) event()        {}
 func (DriverStopped) event()        {}
 func (DriverRecovered) event()      {}

@@ -26,6 +26,7 @@ type watch struct {
 	stormy    map[ethernet.Waiting]bool
 	deadlock  string // what waits for each other; empty: nothing
 	incidents []state.Incident
+	noted     uint64
 }
 
 // look looks, if it is time.
@@ -101,7 +102,8 @@ func (n *Network) cycleText(cycle []ethernet.Waiting) string {
 // note keeps an incident, and tells of it.
 func (n *Network) note(now clock.Time, kind string, over bool, text string) {
 	w := &n.watch
-	x := state.Incident{At: int64(now), Kind: kind, Over: over, Text: text}
+	w.noted++
+	x := state.Incident{Number: w.noted, At: int64(now), Kind: kind, Over: over, Text: text}
 	if w.incidents = append(w.incidents, x); len(w.incidents) > mostIncidents {
 		w.incidents = w.incidents[:copy(w.incidents, w.incidents[1:])]
 	}

@@ -13,11 +13,23 @@ import (
 // mostPart is how long the text of a part of the state may be about.
 const mostPart = 90 << 10
 
-// Part returns the state of ports as JSON, from a number on, the Ethernet's first: as many as fit a message. The caller holds the lock.
+// Incidents is what Part is asked for to tell of incidents alone.
+const Incidents = "incidents"
+
+// Part returns the state of ports as JSON, from a number on, the Ethernet's first: as many as fit a message; or Incidents. The caller holds
+// the lock.
 func (r *Rack) Part(first string) (string, error) {
+	if first == Incidents {
+		p := state.Part{Now: int64(r.Now()), Ports: []state.Port{}}
+		if r.lan != nil {
+			p.Timed, p.Deadlock, p.Incidents = r.lan.Timed(), r.lan.Deadlock(), r.lan.Incidents()
+		}
+		b, err := json.Marshal(&p)
+		return string(b), err
+	}
 	from, err := strconv.Atoi(first)
 	if err != nil || from < 0 {
-		return "", fmt.Errorf("number %q; allowed: 0 and above", first)
+		return "", fmt.Errorf("number %q; allowed: 0 and above, or incidents", first)
 	}
 	now := r.Now()
 	p := part{Part: state.Part{Now: int64(now), Ports: []state.Port{}}, from: from}

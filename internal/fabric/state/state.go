@@ -97,10 +97,11 @@ type Part struct {
 
 // Incident is a pause that did not end for long (storm), or queues that wait for each other (deadlock); over: it has ended.
 type Incident struct {
-	At   int64  `json:"at"` // ns since the fabric began
-	Kind string `json:"kind"`
-	Over bool   `json:"over,omitempty"`
-	Text string `json:"text"`
+	Number uint64 `json:"number"` // from 1 on
+	At     int64  `json:"at"`     // ns since the fabric began
+	Kind   string `json:"kind"`
+	Over   bool   `json:"over,omitempty"`
+	Text   string `json:"text"`
 }
 
 // String returns the incident as people read it.
