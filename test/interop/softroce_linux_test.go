@@ -29,6 +29,9 @@ func TestSoftRoCE(t *testing.T) {
 			t.Run("negative", func(t *testing.T) { testNegative(t, g) })
 			t.Run("multicast", func(t *testing.T) { testMulticast(t, g) })
 			t.Run("loss", func(t *testing.T) { testLoss(t, g) })
+			if mtu == 1500 {
+				t.Run("congestion", func(t *testing.T) { testCongestion(t, g) })
+			}
 			g.stop()
 			t.Run("capture", func(t *testing.T) { g.checkCapture(t, fmt.Sprintf("mtu%d", mtu)) })
 		})
