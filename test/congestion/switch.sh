@@ -2,11 +2,13 @@
 # What quality of service costs RDMA between two drivers on a live Ethernet switch: writes with all of it off and on in turn. On is
 # congestion control at both adapters with thresholds of marks at the switch, classes with shares (ETS) at both and at the switch, and PFC
 # at every hop. Rates of links are not kept, so queues are short: nothing is marked or paused, and what is left is what looking costs.
-# Prints the medians in Gb/s, and their ratio.
+# For each size one program writes all the time, and pairs of short rounds, off and on next to each other, take turns in their order, so
+# that what else the machine does meets both alike. Prints the medians in Gb/s, the median of the pairs' ratios, and between which two
+# values that lies with a probability of 95 % (by order statistics): it is at most 5 % where the lower one is 0.95.
 #
-#   switch.sh [ROUNDS=5] [SECONDS=1]     SOFTVPI is the program (bin/softvpi), SIZES the bytes of a write
+#   switch.sh [PAIRS=30] [SECONDS=0.4]     SOFTVPI is the program (bin/softvpi), SIZES the bytes of a write
 set -u
-rounds=${1:-5} secs=${2:-1}
+pairs=${1:-30} secs=${2:-0.4}
 softvpi=${SOFTVPI:-$(cd "$(dirname "$0")/../.." && pwd)/bin/softvpi}
 dir=$(mktemp -d)
 export XDG_RUNTIME_DIR=$dir
@@ -57,23 +59,35 @@ turn() { # off or on
     fi
   done
 }
-once() { # bytes: Gb/s
-  at 1 nd_write_bw -S 192.0.2.11 >"$dir/server" 2>&1 &
-  local server=$!
-  until_says "$dir/server" serving
-  at 0 nd_write_bw -C 192.0.2.11 -L 192.0.2.10 -s "$1" -D "$secs" | awk 'END {print $5}'
-  wait $server
+sent() { at 0 counters get 'adapter_qos(x, *).sent_bytes' | awk '/Bytes Sent/ {n += $3} END {printf "%.0f", n}'; }
+now=
+once() { # off or on: Gb/s
+  local before since
+  if [ "$now" != "$1" ]; then turn "$1" && now=$1; fi
+  sleep 0.1 # what has left the old way is complete
+  before=$(sent) since=$EPOCHREALTIME
+  sleep "$secs"
+  after=$(sent)
+  awk -v b="$before" -v a="$after" -v s="$since" -v u="$EPOCHREALTIME" 'BEGIN {printf "%.4f\n", 8*(a-b)/(u-s)/1e9}' >>"$dir/$1.all"
 }
 median() { sort -n | awk '{v[NR]=$1} END {print v[int((NR+1)/2)]}'; }
 for size in ${SIZES:-4096 65536 1048576}; do
-  : >"$dir/off.all" >"$dir/on.all"
-  for _ in $(seq "$rounds"); do
-    for way in off on; do
-      turn $way
-      once $size >>"$dir/$way.all"
-    done
+  : >"$dir/off.all" >"$dir/on.all" >"$dir/server"
+  SOFTVPI_SOCKET=$dir/1.sock "$softvpi" nd_write_bw -S 192.0.2.11 >"$dir/server" 2>&1 &
+  server=$!
+  until_says "$dir/server" serving
+  SOFTVPI_SOCKET=$dir/0.sock "$softvpi" nd_write_bw -C 192.0.2.11 -L 192.0.2.10 -s "$size" -D 3600 >"$dir/client" 2>&1 &
+  client=$!
+  pids+=($client $server)
+  sleep 1
+  for n in $(seq "$pairs"); do
+    if [ $((n % 2)) = 1 ]; then once off && once on; else once on && once off; fi
   done
+  kill $client; wait $client
+  wait $server
   off=$(median <"$dir/off.all") on=$(median <"$dir/on.all")
-  awk -v s=$size -v off="$off" -v on="$on" 'BEGIN {printf "%8d B  off %6.2f  on %6.2f Gb/s  ratio %.3f\n", s, off, on, on/off}'
+  paste "$dir/off.all" "$dir/on.all" | awk '{print $2/$1}' | sort -n | awk -v s="$size" -v off="$off" -v on="$on" '{v[NR] = $1} END {
+    k = int((NR + 1 - 1.96*sqrt(NR))/2); if (k < 1) k = 1
+    printf "%8d B  off %6.2f  on %6.2f Gb/s  ratio %.3f (%.3f to %.3f)\n", s, off, on, v[int((NR+1)/2)], v[k], v[NR+1-k]}'
 done
 do_fabric ports | awk 'NR > 1 {m += $(NF-2); d += $(NF-1); p += $NF} END {print m+0 " frames marked, " d+0 " dropped, " p+0 " pauses"}'

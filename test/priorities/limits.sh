@@ -21,7 +21,7 @@ end() {
 trap end EXIT
 "$softvpi" wait
 eval "$("$softvpi" verbs env)"
-sent() { "$softvpi" counters get 'adapter_qos(left, *).sent_bytes' | awk '/Bytes Sent/ {n += $3} END {printf "%d", n}'; }
+sent() { "$softvpi" counters get 'adapter_qos(left, *).sent_bytes' | awk '/Bytes Sent/ {n += $3} END {printf "%.0f", n}'; }
 for rate in "$@"; do
   for round in 1 2 3; do
     raw_ethernet_bw --client -F -d softvpi0 -B 02:00:00:00:00:01 -E 02:00:00:00:00:02 -s 1500 -D $((secs + 2)) --rate_limit="$rate" --rate_units=M \
