@@ -19,7 +19,7 @@ type speaker struct{ *linuxHost }
 func (h *linuxHost) speak(t *testing.T, wire string) speaker {
 	t.Helper()
 	x := speaker{h}
-	h.driver = h.spawn(t, "up", "--skip-self-check", "--adapter", "x="+h.ip+"/24,"+wire+",mac=02:00:00:00:01:00")
+	h.driver = h.spawn(t, "up", "--skip-self-check", "--adapter", "x="+h.ip+"/24,"+wire+",mac=02:00:00:00:01:0"+h.ip[len(h.ip)-1:])
 	h.driver.until(t, "listening")
 	for _, line := range []string{
 		"reg add DcbxMode --adapter x /d 2",
@@ -226,7 +226,7 @@ func TestLLDP_Lldpd(t *testing.T) {
 	shown := func() string { return h[1].shell(t, "lldpcli -u "+socket+" -f keyvalue show neighbors details") }
 	await.Eventually(t, "lldpd knows the adapter", func() bool { return strings.Contains(shown(), ".chassis.descr=SoftVPI") })
 	out := shown()
-	for _, want := range []string{".chassis.mac=02:00:00:00:01:00", ".port.mac=02:00:00:00:01:00", ".port.descr=x", ".chassis.mgmt-ip=" + h[0].ip,
+	for _, want := range []string{".chassis.mac=02:00:00:00:01:01", ".port.mac=02:00:00:00:01:01", ".port.descr=x", ".chassis.mgmt-ip=" + h[0].ip,
 		".chassis.Station.enabled=on", ".port.ttl=121", "oui=00,80,C2"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("lldpd does not show %s:\n%s", want, out)
