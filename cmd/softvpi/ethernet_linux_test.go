@@ -322,8 +322,8 @@ func interfaceNumber(name string) (int, error) {
 }
 
 // TestEthernet_KilledDriver: the host's interface stays when the driver is killed, without a carrier, with its address, MAC and
-// routes, and works again with the next driver; one that ends removes it. An interface that was deleted meanwhile costs nothing
-// else, and comes back with its adapter's restart.
+// routes, and works again with the next driver; one that ends removes it, and the next gives it its addresses again. An interface
+// that was deleted meanwhile costs nothing else, and comes back with its adapter's restart.
 func TestEthernet_KilledDriver(t *testing.T) {
 	systemtest.Mark(t)
 	h := linuxHosts(t, 1500)
@@ -358,5 +358,11 @@ func TestEthernet_KilledDriver(t *testing.T) {
 	}
 	if out := a.shell(t, "ip link show"); strings.Contains(out, "nic") {
 		t.Errorf("an interface is left:\n%s", out)
+	}
+	a.up(t) // with the addresses that it had
+	a.shell(t, "ping -c 1 "+b.ip)
+	b.shell(t, "ping -6 -c 1 "+a.ip6)
+	if out := a.shell(t, "ip addr show nic"); !strings.Contains(out, a.mac) || strings.Count(out, "inet6 fd00:") != 1 {
+		t.Errorf("another interface than before:\n%s", out)
 	}
 }

@@ -77,6 +77,7 @@ type Driver struct {
 	agreements *agreements // of LLDP agents; nil: none yet
 	expiries   *expiries   // of dropless modes; nil: none yet
 	healing    *healer     // nil: not yet
+	hosts      sync.Map    // of the Ethernet functions, with interfaces that have addresses: hostside.Addressed by the index of adapters
 	starting   sync.Map    // RoCE modes by the index of adapters being enabled, whose start is to be reported
 	tunings    *tuning.Log
 }
@@ -184,6 +185,9 @@ func (d *Driver) Close() error {
 	}
 	d.ipoib.close()
 	d.dumps.close()
+	if d.up {
+		d.keepAddresses()
+	}
 	if d.host != nil {
 		errs = append(errs, d.host.Close())
 	}

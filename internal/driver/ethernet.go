@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/api"
@@ -42,8 +43,31 @@ func (d *Driver) putHost(i int, cfg *device.AdapterConfig) error {
 	if err != nil {
 		return err
 	}
+	if x, ok := end.(hostside.Addressed); ok {
+		d.hosts.Store(uint32(i), x)
+		if err := x.Readdress(d.registry.HostAddresses(d.running[i].known())); err != nil { // which its administrator can do
+			d.log.Warn("the host's interface does not have its addresses again", "adapter", a.Name, "cause", err)
+		}
+	}
 	cfg.Ethernet = &device.EthernetConfig{Host: end, Config: d.ethernetConfig(i), Raised: d.ethernetEvents(i)}
 	return nil
+}
+
+// keepAddresses keeps the IP addresses of the interfaces that go away with the driver, for its next start.
+func (d *Driver) keepAddresses() {
+	d.changes.Lock()
+	defer d.changes.Unlock()
+	d.hosts.Range(func(i, x any) bool {
+		r := d.running[i.(uint32)]
+		list, err := x.(hostside.Addressed).Addresses()
+		if err == nil && !slices.Equal(list, d.registry.HostAddresses(r.known())) {
+			err = d.registry.Apply(r.known().KeepHostAddresses(list))
+		}
+		if err != nil {
+			d.log.Warn("the addresses of the host's interface are not kept", "adapter", r.Name, "cause", err)
+		}
+		return true
+	})
 }
 
 // ethernetConfig returns how the Ethernet function of adapter i works, by its keys: *JumboPacket is 0, as much as the link

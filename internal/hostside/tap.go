@@ -2,9 +2,19 @@ package hostside
 
 import (
 	"fmt"
+	"net/netip"
 
 	"github.com/softvpi/softvpi/internal/tun"
 )
+
+// Addressed is an end whose interface has IP addresses, which are gone with it.
+type Addressed interface {
+	// Addresses returns the addresses of the interface, if Close removes it and it is in the network namespace of the calling thread:
+	// without link-local ones, which the system makes itself.
+	Addresses() ([]netip.Prefix, error)
+	// Readdress gives them to an interface that did not exist before. The error is the system's.
+	Readdress([]netip.Prefix) error
+}
 
 // OpenTAP opens a TAP interface in the network namespace of the calling thread, which is made if there is none of that name.
 // One that is made stays when the process is killed, with its addresses, and is taken over by the next; Close removes it.

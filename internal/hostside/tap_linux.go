@@ -30,6 +30,7 @@ type tapEnd struct {
 	ep    int // epoll set of them
 	ask   *netlink.Handle
 	made  bool // it is removed by Close
+	fresh bool // it was made by this process
 	multi bool // it may have several queues
 	burst bool // the system knows bursts of UDP datagrams (Linux 6.2)
 	gone  bool // somebody has deleted it
@@ -77,6 +78,7 @@ func openTAP(name string) (_ End, err error) {
 		e.made = before.Attrs().Alias == mark
 		return e, nil
 	}
+	e.fresh = true
 	return e, e.mark()
 }
 

@@ -3,9 +3,11 @@ package hostside
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"github.com/softvpi/softvpi/internal/tun"
@@ -115,4 +117,59 @@ func (e *tapEnd) SetLink(up bool) {
 		v = 1
 	}
 	_ = unix.IoctlSetPointerInt(e.fds[0], unix.TUNSETCARRIER, v) // of systems without it the carrier is always there
+}
+
+// Addresses implements Addressed.
+func (e *tapEnd) Addresses() (list []netip.Prefix, err error) {
+	if !e.made || len(e.fds) == 0 || e.gone {
+		return nil, nil
+	}
+	space, name, err := tun.Whereabouts(e.fds[0])
+	if err != nil {
+		return nil, nil // which the system does not say to everybody
+	}
+	defer space.Close()
+	here, err := netns.Get()
+	if err != nil {
+		return nil, err
+	}
+	defer here.Close()
+	if !here.Equal(space) {
+		return nil, nil
+	}
+	i, err := netlink.LinkByName(name)
+	if err != nil {
+		return nil, err
+	}
+	all, err := netlink.AddrList(i, netlink.FAMILY_ALL)
+	for _, a := range all {
+		addr, ok := netip.AddrFromSlice(a.IP)
+		bits, _ := a.Mask.Size()
+		if addr = addr.Unmap(); ok && !addr.IsLinkLocalUnicast() && a.Flags&unix.IFA_F_PERMANENT != 0 {
+			list = append(list, netip.PrefixFrom(addr, bits))
+		}
+	}
+	return list, err
+}
+
+// Readdress implements Addressed.
+func (e *tapEnd) Readdress(list []netip.Prefix) error {
+	if !e.fresh || len(list) == 0 {
+		return nil
+	}
+	i, err := e.ask.LinkByName(e.name)
+	if err != nil {
+		return fmt.Errorf("host: interface %q: %w", e.name, err)
+	}
+	var failed []error
+	for _, p := range list {
+		a, err := netlink.ParseAddr(p.String())
+		if err == nil {
+			err = e.ask.AddrReplace(i, a)
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("host: interface %q: address %v: %w", e.name, p, err))
+		}
+	}
+	return errors.Join(failed...)
 }

@@ -3,6 +3,7 @@ package registry
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/catalogue"
@@ -56,6 +57,33 @@ func (a Adapter) parameter(tool string, v Value) (catalogue.Parameter, uint64, e
 		return p, n, p.Validate(n, a.Generation)
 	}
 	return catalogue.Parameter{}, 0, fmt.Errorf("%q is not a parameter of %s", v.Name, tool)
+}
+
+// hostAddresses is the value that keeps the IP addresses of the interface of an adapter's host, which goes away with the driver.
+const hostAddresses = "HostAddresses"
+
+// HostAddresses returns the addresses that KeepHostAddresses has kept; what is none is left out.
+func (r *Registry) HostAddresses(a Adapter) (list []netip.Prefix) {
+	v, _ := r.Get(a.Class(), hostAddresses)
+	texts, _ := v.List()
+	for _, t := range texts {
+		if p, err := netip.ParsePrefix(t); err == nil {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// KeepHostAddresses returns the change that keeps addresses for the next start of the driver.
+func (a Adapter) KeepHostAddresses(list []netip.Prefix) Change {
+	if len(list) == 0 {
+		return Change{Kind: DeleteValue, Key: a.Class(), Value: Value{Name: hostAddresses}, Lenient: true}
+	}
+	var texts []string
+	for _, p := range list {
+		texts = append(texts, p.String())
+	}
+	return Change{Kind: SetValue, Key: a.Class(), Value: Strings(hostAddresses, texts)}
 }
 
 // Configure returns the change that sets a parameter; nil: back to the default. Errors are

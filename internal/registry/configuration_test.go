@@ -1,6 +1,8 @@
 package registry
 
 import (
+	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,5 +54,28 @@ func TestConfiguration(t *testing.T) {
 	}
 	if d := cmp.Diff(map[string]uint64{"SRIOV_EN": 1}, r.Configuration(a)); d != "" {
 		t.Error("(-want +got):\n", d)
+	}
+}
+
+// TestHostAddresses: the addresses of a host's interface are kept for the next start, and forgotten when there are none.
+func TestHostAddresses(t *testing.T) {
+	r := NewVolatile("test")
+	a, err := r.AddAdapter("left", catalogue.MLX5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range [][]netip.Prefix{{netip.MustParsePrefix("192.0.2.1/24"), netip.MustParsePrefix("fd00::1/64")}, nil, nil} {
+		if err := r.Apply(a.KeepHostAddresses(want)); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.HostAddresses(a); !slices.Equal(got, want) {
+			t.Errorf("%v are kept, want %v", got, want)
+		}
+	}
+	if err := r.Set(a.Class(), Strings(hostAddresses, []string{"::1", "192.0.2.9/33", "192.0.2.9/30"})); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.HostAddresses(a); len(got) != 1 || got[0].String() != "192.0.2.9/30" {
+		t.Errorf("%v of what others have written", got)
 	}
 }
