@@ -102,7 +102,7 @@ func statusOf(d *verbs.Device) AdapterStatus {
 	if !a.Up {
 		s |= AdapterIsDown
 	}
-	if a.RoCE == verbs.RoCENone {
+	if a.RoCE == verbs.RoCENone || a.MaxMessage == 0 { // by roce_mode, or *NetworkDirect
 		s |= AdapterRDMADisabled
 	}
 	return s

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"github.com/softvpi/softvpi/internal/registry"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/wait"
+	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -423,6 +426,12 @@ func TestNetworkDirectKey(t *testing.T) {
 	if err := connect(program); err != nil {
 		t.Fatal(err)
 	}
+	provider, told := nd.NewProvider(attach(t, d)), atomic.Uint32{}
+	defer provider.Close()
+	take := func(_ netip.Addr, s nd.AdapterStatus) { told.Store(uint32(s)) }
+	if _, err := provider.Control().RegisterForAdapterStatus(addr, take); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		value string
 		want  error
@@ -441,12 +450,33 @@ func TestNetworkDirectKey(t *testing.T) {
 			what := fmt.Sprintf("with %s from %d", c.value, i)
 			to.gets(t, what, func() { from.send(t, from.frame(to.mac, what)) })
 		}
-		adapter, err := program.Device("port")
-		if err == nil {
-			_, err = adapter.FramePort()
-		}
-		if err != nil {
+		if err := rawPair(program); err != nil {
 			t.Errorf("*NetworkDirect %s: queues of frames: %v", c.value, err)
 		}
+		status := map[string]nd.AdapterStatus{"0": nd.AdapterRDMADisabled}[c.value]
+		await.Eventually(t, "NetworkDirect's status is "+status.String(), func() bool { return told.Load() == uint32(status) })
 	}
+}
+
+// rawPair makes and ends a queue pair of frames.
+func rawPair(h *verbs.Host) error {
+	adapter, err := h.Device("port")
+	if err != nil {
+		return err
+	}
+	pd, err := adapter.AllocPD()
+	if err != nil {
+		return err
+	}
+	defer pd.Close()
+	cq, err := adapter.CreateCQ(16)
+	if err != nil {
+		return err
+	}
+	defer cq.Close()
+	q, err := pd.CreateQP(verbs.QPConfig{Type: verbs.RawPacket, SendCQ: cq, RecvCQ: cq, SendDepth: 4, RecvDepth: 4})
+	if err != nil {
+		return err
+	}
+	return q.Close()
 }
