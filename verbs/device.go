@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 
 	"github.com/softvpi/softvpi/internal/command"
@@ -168,7 +169,32 @@ func (h *Host) DeviceByAddr(addr netip.Addr) (*Device, error) {
 			}
 		}
 	}
+	if d := h.boundAt(addr, devices); d != nil {
+		return d, nil
+	}
 	return nil, newError("open device", ErrAddrNotAvailable, "no adapter has the address %s", addr)
+}
+
+// boundAt returns the device where the connection manager has an address that no GID tells: those of RoCE v1 are made from MACs. nil:
+// there is none.
+func (h *Host) boundAt(addr netip.Addr, devices []*Device) *Device {
+	if !addr.IsValid() || addr.IsUnspecified() {
+		return nil
+	}
+	id, err := h.backend.CMCreate(h.ctx, command.CMCreate{Adapter: command.AnyAdapter, Space: command.TCP})
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = h.backend.Destroy(h.ctx, command.KindCM, id) }()
+	if _, err := h.backend.CMBind(h.ctx, id, command.Endpoint{Addr: command.AddrFrom(addr)}); err != nil {
+		return nil
+	}
+	info, err := h.backend.CMQuery(h.ctx, id)
+	i := slices.IndexFunc(devices, func(d *Device) bool { return d.index == info.Adapter })
+	if err != nil || i < 0 {
+		return nil
+	}
+	return devices[i]
 }
 
 // Host returns the session that the device belongs to.

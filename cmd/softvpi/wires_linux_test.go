@@ -2,6 +2,10 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,7 +14,8 @@ import (
 )
 
 // TestEthernet_Wires: Linux on both sides of each kind of wire, with the smallest and the largest packets that *JumboPacket allows:
-// pings that fill a packet, TCP and UDP, in both families (IPv6 wants an MTU of 1280).
+// pings that fill a packet, TCP and UDP, in both families (IPv6 wants an MTU of 1280), and requests and answers of a few bytes, as of
+// a shell.
 func TestEthernet_Wires(t *testing.T) {
 	systemtest.Mark(t)
 	t.Parallel()
@@ -57,12 +62,45 @@ func TestEthernet_Wires(t *testing.T) {
 					a.shell(t, "iperf3 -6 -n 4M -c "+b.ip6)
 					a.shell(t, fmt.Sprintf("iperf3 -6 -u -b 50M -l %d -n 1M -c %s", mtu-48, b.ip6))
 				}
+				requests(t, a, b)
 				for _, s := range a.status(t).Adapters {
 					if s.Ethernet.MTU != mtu || s.Ethernet.Counters["received_packets"] == 0 || s.Ethernet.Counters["bad_header_frames"] != 0 {
 						t.Errorf("%s: MTU %d, %v", s.Name, s.Ethernet.MTU, s.Ethernet.Counters)
 					}
 				}
 			})
+		}
+	}
+}
+
+// requests sends requests of a few bytes, each after the answer to the one before.
+func requests(t *testing.T, a, b *linuxHost) {
+	t.Helper()
+	var l net.Listener
+	var c net.Conn
+	if err := b.inside(func() (err error) { l, err = net.Listen("tcp", net.JoinHostPort(b.ip, "5302")); return err }); err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		s, err := l.Accept()
+		if err == nil {
+			_, _ = io.Copy(s, s)
+			_ = s.Close()
+		}
+	}()
+	if err := a.inside(func() (err error) { c, err = net.Dial("tcp", net.JoinHostPort(b.ip, "5302")); return err }); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	got := make([]byte, 200)
+	for n := range 500 {
+		text := fmt.Appendf(nil, "%0*d", 1+n%len(got), n)[:1+n%len(got)]
+		if _, err := c.Write(text); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(c, got[:len(text)]); err != nil || string(got[:len(text)]) != string(text) {
+			t.Fatalf("request %d: %q, %v", n, got[:len(text)], err)
 		}
 	}
 }
@@ -131,5 +169,57 @@ func TestInterface_Followed(t *testing.T) {
 	a.shell(t, "ip neigh del "+b.ip+" dev wire")
 	if !rdma(b.ip) {
 		t.Error("no RDMA after the neighbour is back")
+	}
+}
+
+// TestInterface_FollowedByGIDs: GIDs made from IP addresses follow the interface's addresses while the adapter runs (RoCE v1.25), and one
+// made from the MAC stays whatever they are (v1); connections to an address that has come go in both modes.
+func TestInterface_FollowedByGIDs(t *testing.T) {
+	systemtest.Mark(t)
+	t.Parallel()
+	h := linuxHosts(t, 1500)
+	a, b := h[0], h[1]
+	for _, x := range h {
+		x.shell(t, fmt.Sprintf("ip addr add %s/24 dev wire", x.ip))
+		x.driver = x.spawn(t, "up", "--adapter", fmt.Sprintf("port=%s/24,interface=wire,follow,generation=mlx4", x.ip))
+		x.driver.until(t, "listening")
+	}
+	for _, mode := range []struct{ key, name string }{{"5", "v1.25"}, {"0", "v1"}} {
+		for _, x := range h {
+			for _, args := range [][]string{{"reg", "add", "roce_mode", "--adapter", "port", "/d", mode.key, "/f"}, {"adapter", "restart", "port"}} {
+				if status, out, errs := x.run(t, args...); status != 0 {
+					t.Fatal(out, errs)
+				}
+			}
+		}
+		gids := func() (list []string) {
+			for _, g := range b.status(t).Adapters[0].GIDs {
+				if g.RoCE != mode.name {
+					t.Errorf("GID %v is of RoCE %s, want %s", g.GID, g.RoCE, mode.name)
+				}
+				list = append(list, g.GID.Unmap().String())
+			}
+			return list
+		}
+		before := gids()
+		b.shell(t, "ip addr add 192.0.2.22/24 dev wire")
+		await.Eventually(t, "an address is followed", func() bool {
+			return slices.Contains(b.status(t).Adapters[0].Addresses, netip.MustParseAddr("192.0.2.22"))
+		})
+		if got, want := gids(), mode.name == "v1.25"; slices.Contains(got, "192.0.2.22") != want || len(got) > len(before) != want {
+			t.Errorf("RoCE %s: GIDs %v, before %v", mode.name, got, before)
+		}
+		s := b.spawn(t, "nd_rping", "-s", "-a", "192.0.2.22")
+		s.until(t, "listening")
+		if status, out, errs := a.run(t, "nd_rping", "-c", "-V", "-a", "192.0.2.22", "-C", "3"); status != 0 {
+			t.Errorf("RoCE %s: %s%s", mode.name, out, errs)
+			_ = s.cmd.Process.Kill()
+		}
+		s.wait(t)
+		b.shell(t, "ip addr del 192.0.2.22/24 dev wire")
+		await.Eventually(t, "an address that has gone is followed", func() bool {
+			got := gids()
+			return slices.Equal(got, before)
+		})
 	}
 }
