@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -145,3 +146,76 @@ Enable-NetAdapterQos -InterfaceAlias "port2"
 Enable-NetQosFlowControl -Priority 3
 New-NetQosTrafficClass -name "SMB class" -priority 3 -bandwidthPercentage 50 -Algorithm ETS
 `
+
+// printed returns the lines of a section of a manual as the table of package cmdlets has them.
+func printed(t *testing.T, manual, section string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../cmdlets/testdata/manuals.tsv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for l := range strings.Lines(string(text)) {
+		if f := strings.Split(l, "\t"); f[0] == manual && f[1] == section {
+			b.WriteString(f[2] + "\n")
+		}
+	}
+	if b.Len() == 0 {
+		t.Fatalf("there is no section %q of %s", section, manual)
+	}
+	return b.String()
+}
+
+// TestPrinted: sections of the manuals as they are printed end in the state that their text says, on a real driver.
+func TestPrinted(t *testing.T) {
+	systemtest.Mark(t)
+	for _, c := range []struct {
+		manual, section, adapter, want string
+		policies                       []string
+	}{
+		{"WinOF-2 Ethernet b", "Adding the Script to the Local Machine Startup Scripts", "port1",
+			"willing=false pfc=3 prio-tc=3:1 tc-bw=0:50,1:50",
+			[]string{"DEFAULT: default,priority=3", "SMB: netdirect=445,priority=3", "TCP: protocol=tcp,priority=1", "UDP: protocol=udp,priority=1"}},
+		{"WinOF-2 1.21", "B.5.1 PFC Example", "Ethernet 4", "willing=false pfc=3 prio-tc=none tc-bw=0:100",
+			[]string{"DEFAULT: default,priority=3", "SMB: netdirect=445,priority=3", "TCP: protocol=tcp,priority=1", "UDP: protocol=udp,priority=1"}},
+		{"WinOF-2 Ethernet b", "Differentiated Services Code Point (DSCP)", "CX4_P1", "willing=true pfc=3,5 prio-tc=3:1,5:2 tc-bw=0:4,1:16,2:80",
+			[]string{"DEFAULT: default,priority=0,dscp=8", "ND10000: netdirect=10000,priority=3",
+				"TCP1: protocol=tcp,port=31000-31999,priority=0,dscp=16", "TCP2: protocol=tcp,port=21000-31999,priority=0,dscp=24",
+				"TCP: protocol=tcp,priority=3,dscp=16", "UDP: protocol=udp,priority=3,dscp=32"}},
+	} {
+		t.Run(c.section, func(t *testing.T) {
+			dir, err := os.MkdirTemp("", "vpi")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = os.RemoveAll(dir) })
+			l, r := filepath.Join(dir, "l"), filepath.Join(dir, "r")
+			adapters := []config.Adapter{{Name: c.adapter, Link: config.LinkDatagram, Wire: config.Wire{Datagram: l, Peer: r}}}
+			if c.adapter == "port1" {
+				adapters = append(adapters, config.Adapter{Name: "port2", Link: config.LinkDatagram, Wire: config.Wire{Datagram: r, Peer: l}})
+			}
+			cfg := driverbed.Config(t, adapters...)
+			driverbed.Start(t, cfg)
+			script := strings.ReplaceAll(printed(t, c.manual, c.section), "<interface name>", `"`+c.adapter+`"`)
+			if _, said, err := play(t, cfg.Socket, Options{Command: script}, ""); err != nil {
+				t.Fatalf("%v\n%s", err, said)
+			}
+			st, err := api.NewClient(cfg.Socket).Status(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range st.Adapters {
+				q := a.QoS
+				got := fmt.Sprintf("willing=%v pfc=%s prio-tc=%s tc-bw=%s", q.Own.Willing, q.Own.PFC, q.Own.PrioTC, q.Own.TCBandwidth)
+				var have []string
+				for _, p := range q.Policies {
+					have = append(have, p.Name+": "+p.Policy)
+				}
+				slices.Sort(have)
+				if got != c.want || !slices.Equal(have, c.policies) || q.Off != "" {
+					t.Errorf("%s: %s, want %s\npolicies %q\nwant     %q", a.Name, got, c.want, have, c.policies)
+				}
+			}
+		})
+	}
+}
