@@ -10,9 +10,11 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/softvpi/softvpi/internal/cmdlets"
 	"github.com/softvpi/softvpi/internal/completion"
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/os/paths"
+	"github.com/softvpi/softvpi/internal/powershell"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
@@ -95,6 +97,9 @@ func commandWords(ctx context.Context, before []string, begun string) []string {
 			given++
 		}
 	}
+	if at.Name == "ps" && before[len(before)-1] == "-c" {
+		return scriptCommands()
+	}
 	if at.Passthrough {
 		return optionsIn(helpOf(ctx, at.Name))
 	}
@@ -148,10 +153,21 @@ func valuesOf(ctx context.Context, v *kong.Value) []string {
 	if v.Enum != "" {
 		return v.EnumSlice()
 	}
+	if strings.HasPrefix(v.Help, "A script as text") {
+		return scriptCommands()
+	}
 	if namesAdapter.MatchString(v.Help) {
 		return runningAdapters(ctx)
 	}
 	return nil
+}
+
+// scriptCommands returns the commands that may begin a PowerShell script.
+func scriptCommands() (names []string) {
+	for _, c := range append(cmdlets.New(nil, nil).All(), powershell.Builtin()...) {
+		names = append(names, c.Name)
+	}
+	return names
 }
 
 // namesAdapter is how the help of an argument begins that is an adapter's name.

@@ -31,6 +31,8 @@ func TestCompletion_Words(t *testing.T) {
 		{"softvpi vstat --h", "--hca"},
 		{"ibdump --du", "--duration"},
 		{"softvpi counters -s", "-sc -si"},
+		{"softvpi ps -c Get-NetQosT", "Get-NetQosTrafficClass"},
+		{"softvpi ps --command=Where-", "--command=Where-Object"},
 		{"softvpi nothing ", ""},
 		{"softvpi", ""},
 	} {
