@@ -41,7 +41,8 @@ func Cable(metres float64) time.Duration { return time.Duration(metres * float64
 
 // ResponseTime returns how long a port of a rate in bits per second may take at most from the end of a pause until it obeys (IEEE 802.3,
 // 31B.3.7; IEEE 802.1Q, 36.1.3.3): 60 quanta at 10 Gb/s, 80 at 25, 118 at 40, 394 at 100 and 905 at 400, two at 1 and below. Other rates
-// have the quanta of the next of these.
+// have the quanta of the next of these. The numbers, and the sum of Headroom, are as vendors' guides to PFC give
+// them: the standards were not at hand to compare them with.
 func ResponseTime(rate uint64) time.Duration {
 	quanta := 905
 	for _, x := range [...]struct {

@@ -249,7 +249,7 @@ function tiles(x) {
     tile(time(s.fct_us.p99), "completion time, 99 %");
     tile("× " + number(s.slowdown.p99), "slowdown, 99 %");
   } else {
-    tile(String(s.flows), "flows without an end");
+    tile(String(s.flows), x.flows.some((f) => f.bytes > 0) ? "flows, none of them complete" : "flows without an end");
   }
   tile(number(s.queue_kb.p50) + " KB", `longest queue, median; 99 %: ${number(s.queue_kb.p99)} KB`);
   tile(number(s.marks), "packets marked (ECN)");
