@@ -117,3 +117,21 @@ func TestTrustContradicts(t *testing.T) {
 	restart(t, d, "left")
 	wantEvent(t, d, "TrustContradicts", "left", "DscpBasedpfcEnabled 0")
 }
+
+// TestMarkingKeys_MLX4: adapters of the mlx4 generation mark RoCE packets with the DSCP of their priority while any is paused on its own,
+// and with that of global pause while that was chosen and none is (WinOF 5.50, 4.1.11.7), at once.
+func TestMarkingKeys_MLX4(t *testing.T) {
+	p := newPausing(t, "mlx4", map[string]string{"RroceDscpMarkPriorityFlowControl_3": "29", "DscpForGlobalFlowControl": "30",
+		"TxPause": "1"})
+	for _, x := range []struct {
+		pfc  string
+		dscp uint8
+	}{{"none", 30}, {"3", 29}, {"5", 29}, {"none", 30}} {
+		if err := p.SetQoS(api.QoSRequest{Adapter: "port", Settings: []string{"pfc=" + x.pfc}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := marked(p.Driver, 3, 0); got.Class != x.dscp<<2 {
+			t.Errorf("PFC %s: DSCP %d, want %d", x.pfc, got.Class>>2, x.dscp)
+		}
+	}
+}
