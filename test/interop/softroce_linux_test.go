@@ -30,6 +30,7 @@ func TestSoftRoCE(t *testing.T) {
 			t.Run("multicast", func(t *testing.T) { testMulticast(t, g) })
 			t.Run("loss", func(t *testing.T) { testLoss(t, g) })
 			if mtu == 1500 {
+				t.Run("classes", func(t *testing.T) { testClasses(t, g) })
 				t.Run("congestion", func(t *testing.T) { testCongestion(t, g) })
 			}
 			g.stop()
