@@ -25,7 +25,7 @@ var ipoibKeys = []Key{
 			{0, "InfiniBand", "NdisPhysicalMediumInfiniband"},
 			{1, "802.3", "NdisPhysicalMedium802_3"},
 		},
-		Description: "What kind of medium the interface shows to the operating system.",
+		Description: "What kind of medium the interface shows to the operating system. Here it is a TUN interface, which has no link layer and shows neither.",
 		Chosen:      alsoWinOF2,
 		Sources:     ipoibSources,
 	},
