@@ -103,9 +103,46 @@ func (in *Interpreter) value(s statement) (any, error) {
 func (in *Interpreter) collect(do func(emit) error) (list []any, err error) {
 	err = do(func(v any) error {
 		list = append(list, v)
+		if inner, nested := v.([]any); nested {
+			return in.spendList(inner)
+		}
 		return in.spend(valueBytes)
 	})
 	return list, err
+}
+
+// spendList counts the values of a list with those of lists in it, as what works on a list goes through all of them.
+func (in *Interpreter) spendList(list []any) error {
+	left := max(0, in.limits.Memory-in.memory) / valueBytes
+	n := left
+	if !weigh(list, &n, maxNesting) {
+		return &LimitError{"bytes of values", in.limits.Memory}
+	}
+	return in.spend((left - n) * valueBytes)
+}
+
+// weigh counts the values of a list down from left; false: there are more, or lists are deeper in each other.
+func weigh(list []any, left *int, depth int) bool {
+	for _, v := range list {
+		inner, nested := v.([]any)
+		if *left--; *left < 0 || nested && (depth == 0 || !weigh(inner, left, depth-1)) {
+			return false
+		}
+	}
+	return true
+}
+
+// holds reports whether a list is another one, or has it in it.
+func holds(list, other []any) bool {
+	if len(list) > 0 && len(other) > 0 && &list[0] == &other[0] {
+		return true
+	}
+	for _, v := range list {
+		if inner, nested := v.([]any); nested && holds(inner, other) {
+			return true
+		}
+	}
+	return false
 }
 
 // valueBytes is what a value in a list costs, roughly.
@@ -261,6 +298,14 @@ func (in *Interpreter) setElement(at expression, of, where, v any) error {
 		}
 		if i < 0 || i >= int64(len(o)) {
 			return in.wrong(at, fmt.Errorf("there is no element %d of %d", i, len(o)))
+		}
+		if list, nested := v.([]any); nested {
+			if holds(list, o) {
+				return in.wrong(at, errors.New("a list cannot be an element of itself"))
+			}
+			if err := in.spendList(list); err != nil {
+				return err
+			}
 		}
 		o[i] = v
 		return nil

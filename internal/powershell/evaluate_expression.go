@@ -28,7 +28,7 @@ func (in *Interpreter) expression(e expression) (any, error) {
 			}
 			list = append(list, v)
 		}
-		return list, in.spend(len(list) * valueBytes)
+		return list, in.spendList(list)
 	case *arrayOf:
 		list, err := in.collect(func(out emit) error { _, err := in.statements(e.body, out); return err })
 		if list == nil {

@@ -95,7 +95,7 @@ func (in *Interpreter) compute(op string, left, right any) (any, error) {
 		switch op {
 		case "+":
 			out := append(append(make([]any, 0, len(l)+len(List(right))), l...), List(right)...)
-			return out, in.spend(len(out) * valueBytes)
+			return out, in.spendList(out)
 		case "*":
 			return in.repeat(op, len(l), right, func(n int) any {
 				out := []any{}

@@ -10,68 +10,101 @@ import (
 // maxJSONDepth is how deep ConvertTo-Json goes.
 const maxJSONDepth = 100
 
-// jsonValue is a value in the form in which encoding/json writes it, with the order of properties kept.
-func jsonValue(v any, depth int) any {
-	switch v := v.(type) {
-	case []any:
-		out := make([]any, len(v))
-		for i, x := range v {
-			if depth <= 0 {
-				out[i] = Text(x)
-				continue
-			}
-			out[i] = jsonValue(x, depth-1)
-		}
-		return out
-	case *Table:
-		return jsonObject(&v.Object, depth)
-	case *Object:
-		return jsonObject(v, depth)
-	case float64:
-		if math.IsInf(v, 0) || math.IsNaN(v) {
-			return Text(v)
-		}
-		return v
-	case nil, bool, int64, string:
-		return v
-	}
-	return Text(v)
+// maxJSONValues is how many values ConvertTo-Json writes: tables may hold each other, and themselves.
+const maxJSONValues = 1 << 20
+
+// jsonWriter writes values as JSON without blanks. Properties keep their order.
+type jsonWriter struct {
+	bytes.Buffer
+	left    int
+	scalars *json.Encoder // to the buffer
 }
 
-func jsonObject(o *Object, depth int) any {
-	if depth < 0 {
-		return Text(o)
+// value writes a value; what is deeper than depth as text.
+func (w *jsonWriter) value(v any, depth int) error {
+	if w.left--; w.left < 0 {
+		return &LimitError{"values in JSON", maxJSONValues}
 	}
-	var b bytes.Buffer
-	b.WriteByte('{')
+	switch v := v.(type) {
+	case []any:
+		w.WriteByte('[')
+		for i, x := range v {
+			if i > 0 {
+				w.WriteByte(',')
+			}
+			if err := w.inner(x, depth); err != nil {
+				return err
+			}
+		}
+		w.WriteByte(']')
+		return nil
+	case *Table:
+		return w.object(&v.Object, depth)
+	case *Object:
+		return w.object(v, depth)
+	case float64:
+		if math.IsInf(v, 0) || math.IsNaN(v) {
+			return w.plain(Text(v))
+		}
+		return w.plain(v)
+	case nil, bool, int64, string:
+		return w.plain(v)
+	}
+	return w.plain(Text(v))
+}
+
+// inner writes a value in another one.
+func (w *jsonWriter) inner(v any, depth int) error {
+	switch v.(type) {
+	case []any, *Object, *Table:
+		if depth <= 0 {
+			return w.plain(Text(v))
+		}
+	}
+	return w.value(v, depth-1)
+}
+
+func (w *jsonWriter) object(o *Object, depth int) error {
+	w.WriteByte('{')
 	for i, p := range o.properties {
 		if i > 0 {
-			b.WriteByte(',')
+			w.WriteByte(',')
 		}
-		name, _ := json.Marshal(p.Name)
-		b.Write(name)
-		b.WriteByte(':')
-		value, err := json.Marshal(jsonValue(p.Value, depth-1))
-		if err != nil {
-			value, _ = json.Marshal(Text(p.Value))
+		if err := w.plain(p.Name); err != nil {
+			return err
 		}
-		b.Write(value)
+		w.WriteByte(':')
+		if err := w.inner(p.Value, depth); err != nil {
+			return err
+		}
 	}
-	b.WriteByte('}')
-	return json.RawMessage(b.Bytes())
+	w.WriteByte('}')
+	return nil
+}
+
+func (w *jsonWriter) plain(v any) error {
+	if err := w.scalars.Encode(v); err != nil {
+		return err
+	}
+	w.Truncate(w.Len() - 1) // the line's end
+	return nil
 }
 
 func toJSON(v any, depth int, compact bool) (string, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if !compact {
-		e.SetIndent("", "  ")
-	}
-	if err := e.Encode(jsonValue(v, depth)); err != nil {
+	w := &jsonWriter{left: maxJSONValues}
+	w.scalars = json.NewEncoder(&w.Buffer)
+	w.scalars.SetEscapeHTML(false)
+	if err := w.value(v, depth); err != nil {
 		return "", err
 	}
-	return string(bytes.TrimRight(b.Bytes(), "\n")), nil
+	if compact {
+		return w.String(), nil
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, w.Bytes(), "", "  "); err != nil {
+		return "", err
+	}
+	return b.String(), nil
 }
 
 func writeJSON(w io.Writer, v any) error {

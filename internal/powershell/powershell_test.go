@@ -253,7 +253,8 @@ func TestLimits(t *testing.T) {
 	for _, script := range []string{
 		"while (1) { }", "while (1) { 'x' }", "$a = 'x'; while (1) { $a = $a + $a }", "$a = ,1; while (1) { $a += $a }", "1..1000000000",
 		"'x' * 1000000000", "$b = { & $b }; & $b", "foreach ($i in 1..1000000) { foreach ($j in 1..1000000) { $i } }",
-		"'{0,99999999}' -f 1", "$a = 'aaaaaaaaaa' * 10000; while (1) { $a = $a -replace 'a','aa' }",
+		"'{0,99999999}' -f 1", "$a = @(); while (1) { $a = $a, $a }", "$a = @(1, 2); $a[0] = $a; \"$a\"", "$a = 1, 2; while (1) { $a = , $a }",
+		"$h = @{}; $h.a = $h; $h.b = $h; $h | ConvertTo-Json -Depth 100", "$a = 'aaaaaaaaaa' * 1000; while (1) { $a = $a -replace 'a','aa' }",
 	} {
 		_, said, err := play(t, &desk{}, script, Limits{Steps: 10000, Memory: 1 << 20, Output: 1 << 16})
 		if err == nil {

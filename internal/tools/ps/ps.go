@@ -4,12 +4,16 @@ package ps
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/softvpi/softvpi/internal/cmdlets"
 	"github.com/softvpi/softvpi/internal/os/inputfile"
@@ -69,13 +73,36 @@ func (o Options) source(env tool.Env) (string, error) {
 	const most = 4 << 20
 	if o.File == "-" {
 		b, err := io.ReadAll(io.LimitReader(env.Stdin, most+1))
-		return string(b), err
+		if err != nil {
+			return "", err
+		}
+		return decode("standard input", b)
 	}
 	b, err := inputfile.Read(o.File, most)
 	if err != nil {
 		return "", tool.Usagef("%v", err)
 	}
-	return string(b), nil
+	return decode(o.File, b)
+}
+
+// decode returns a script's text: UTF-8, or UTF-16 with a byte order mark, as Windows' editors and Out-File write it.
+func decode(name string, b []byte) (string, error) {
+	var order binary.ByteOrder
+	switch {
+	case bytes.HasPrefix(b, []byte{0xff, 0xfe}):
+		order = binary.LittleEndian
+	case bytes.HasPrefix(b, []byte{0xfe, 0xff}):
+		order = binary.BigEndian
+	case utf8.Valid(b):
+		return string(b), nil
+	default:
+		return "", tool.Usagef("%s is neither UTF-8 nor UTF-16 with a byte order mark", name)
+	}
+	units := make([]uint16, 0, len(b)/2)
+	for b = b[2:]; len(b) >= 2; b = b[2:] {
+		units = append(units, order.Uint16(b))
+	}
+	return string(utf16.Decode(units)), nil
 }
 
 // host is what scripts have besides the language.

@@ -42,7 +42,16 @@ func TestRun(t *testing.T) {
 	if out, _, err := play(t, "none", Options{File: "-"}, "'from stdin'"); out != "from stdin\n" || err != nil {
 		t.Errorf("standard input: %q %v", out, err)
 	}
+	if err := os.WriteFile(file, []byte("\xff\xfe'\x00\xe9\x00'\x00"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, _, err := play(t, "none", Options{File: file}, ""); out != "é\n" || err != nil {
+		t.Errorf("UTF-16: %q %v", out, err)
+	}
 	var usage *tool.UsageError
+	if _, _, err := play(t, "none", Options{File: "-"}, "'\xff'"); !errors.As(err, &usage) || !strings.Contains(err.Error(), "neither UTF-8 nor UTF-16") {
+		t.Errorf("no text: %v", err)
+	}
 	if _, _, err := play(t, "none", Options{Command: "if ("}, ""); !errors.As(err, &usage) || !strings.Contains(err.Error(), "-c: line 1, column 5") {
 		t.Errorf("no script: %v", err)
 	}
