@@ -297,6 +297,19 @@ type ProgramStatus struct {
 type HeldStatus struct {
 	Memory      HeldResource `json:"memory"` // bytes
 	Descriptors HeldResource `json:"descriptors"`
+	// Containers are those that have sockets of their own.
+	Containers []ContainerStatus `json:"containers,omitempty"`
+}
+
+// ContainerStatus is a socket for a container, and what the programs there make the driver hold.
+type ContainerStatus struct {
+	Number           int    `json:"number"` // from 0
+	Socket           string `json:"socket"`
+	Memory           uint64 `json:"memory"`       // bytes
+	MemoryLimit      uint64 `json:"memory_limit"` // 0: none but those of all programs, as for descriptors
+	Descriptors      uint64 `json:"descriptors"`
+	DescriptorsLimit uint64 `json:"descriptors_limit"`
+	Refused          uint64 `json:"refused"` // how often programs wanted more
 }
 
 // HeldResource is how much of a resource is held, and how much may be.

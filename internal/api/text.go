@@ -46,6 +46,14 @@ func (h *HeldStatus) writeText(w io.Writer) {
 	fmt.Fprintf(w, "held for programs: %s of %s, at most %s for one; %d descriptors, at most %d for one; %d requests refused\n",
 		mebibytes(h.Memory.Used), mebibytes(h.Memory.Total), mebibytes(h.Memory.PerProgram), h.Descriptors.Used, h.Descriptors.PerProgram,
 		h.Memory.Refused+h.Descriptors.Refused)
+	for _, c := range h.Containers {
+		limit := "no limit of its own"
+		if c.MemoryLimit != 0 {
+			limit = mebibytes(c.MemoryLimit)
+		}
+		fmt.Fprintf(w, "  container %d: %s of %s; %d descriptors; %d requests refused; %s\n", c.Number, mebibytes(c.Memory), limit, c.Descriptors,
+			c.Refused, c.Socket)
+	}
 }
 
 func mebibytes(n uint64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }

@@ -1,5 +1,5 @@
 // Package budget limits what programs make one process hold for them: each program, all programs of one
-// user, and all together. It only counts: whoever allocates takes from the program's account first, and
+// user, those of one container, and all together. It only counts: whoever allocates takes from the program's account first, and
 // gives back when the thing is gone.
 package budget
 
@@ -52,12 +52,34 @@ func New(memory, descriptors Limits) *Ledger {
 	return &Ledger{limits: [resources]Limits{memory, descriptors}, users: map[int]*user{}}
 }
 
+// Quota is what the programs of one container may hold together, within the limits of all. Its zero limits are no limits.
+type Quota struct {
+	name    string
+	limits  [resources]uint64
+	used    [resources]uint64
+	refused [resources]uint64
+}
+
+// NewQuota creates a quota; name is that of the container in errors.
+func NewQuota(name string, memory, descriptors uint64) *Quota {
+	return &Quota{name: name, limits: [resources]uint64{memory, descriptors}}
+}
+
+// limit returns that of a resource.
+func (q *Quota) limit(r Resource) uint64 {
+	if q.limits[r] == 0 {
+		return ^uint64(0)
+	}
+	return q.limits[r]
+}
+
 // Account is what one program holds. Its methods are safe for concurrent use and do not block. A nil
 // Account is that of a program without limits.
 type Account struct {
 	ledger  *Ledger
 	uid     int
 	of      *user
+	quota   *Quota // never nil
 	used    [resources]uint64
 	refused [resources]uint64
 	tell    func(cause error)
@@ -65,7 +87,10 @@ type Account struct {
 }
 
 // Open opens the account of a program of a user.
-func (l *Ledger) Open(uid int) *Account {
+func (l *Ledger) Open(uid int) *Account { return l.OpenIn(uid, new(Quota)) }
+
+// OpenIn opens the account of a program of a user in a container.
+func (l *Ledger) OpenIn(uid int, q *Quota) *Account {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	u := l.users[uid]
@@ -74,7 +99,7 @@ func (l *Ledger) Open(uid int) *Account {
 		l.users[uid] = u
 	}
 	u.accounts++
-	return &Account{ledger: l, uid: uid, of: u}
+	return &Account{ledger: l, uid: uid, of: u, quota: q}
 }
 
 // Tell has the first refusal of each resource told, with the error that Take returns. tell must not block, nor call the
@@ -101,6 +126,7 @@ func (a *Account) Take(r Resource, n uint64, what string) error {
 		field       string
 	}{
 		{a.used[r], m.Program, "this program", "_per_program"},
+		{a.quota.used[r], a.quota.limit(r), a.quota.name, ofContainer},
 		{a.of.used[r], m.User, fmt.Sprintf("the programs of user %d", a.uid), "_per_user"},
 		{l.used[r], m.Total, "all programs", ""},
 	} {
@@ -108,9 +134,10 @@ func (a *Account) Take(r Resource, n uint64, what string) error {
 			continue
 		}
 		a.refused[r]++
+		a.quota.refused[r]++
 		l.refused[r]++
-		err := command.Errorf(command.Exhausted, "%s takes %d %s: the driver holds %d for %s: allowed: %d (limits.%s)",
-			what, n, units[r], c.used, c.whose, c.limit, names[r]+c.field)
+		err := command.Errorf(command.Exhausted, "%s takes %d %s: the driver holds %d for %s: allowed: %d (%s)",
+			what, n, units[r], c.used, c.whose, c.limit, fieldOf(r, c.field))
 		if a.tell != nil && a.refused[r] == 1 {
 			a.tell(err)
 		}
@@ -118,6 +145,7 @@ func (a *Account) Take(r Resource, n uint64, what string) error {
 	}
 	a.used[r] += n
 	a.of.used[r] += n
+	a.quota.used[r] += n
 	l.used[r] += n
 	return nil
 }
@@ -126,6 +154,17 @@ var (
 	names = [resources]string{"memory", "descriptors"}
 	units = [resources]string{"bytes of memory", "descriptors"}
 )
+
+// ofContainer stands for the limit of a container.
+const ofContainer = "container"
+
+// fieldOf returns the field of the configuration that has a limit.
+func fieldOf(r Resource, of string) string {
+	if of == ofContainer {
+		return "containers." + names[r]
+	}
+	return "limits." + names[r] + of
+}
 
 // Give gives back n of a resource.
 func (a *Account) Give(r Resource, n uint64) {
@@ -141,6 +180,7 @@ func (a *Account) give(r Resource, n uint64) {
 	n = min(n, a.used[r])
 	a.used[r] -= n
 	a.of.used[r] -= n
+	a.quota.used[r] -= n
 	a.ledger.used[r] -= n
 	a.settle()
 }
@@ -192,6 +232,13 @@ func (l *Ledger) Usage(r Resource) Usage {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return Usage{l.used[r], l.refused[r]}
+}
+
+// UsageOf returns how much the programs of a container hold, and its limit; 0: none.
+func (l *Ledger) UsageOf(q *Quota, r Resource) (u Usage, limit uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Usage{q.used[r], q.refused[r]}, q.limits[r]
 }
 
 // Limits returns the limits of a resource.

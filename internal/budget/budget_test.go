@@ -55,6 +55,34 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// Programs of one container share its quota, whoever their users are; those of others have theirs.
+func TestQuota(t *testing.T) {
+	all := Limits{Program: 100, User: 150, Total: 400}
+	l := New(all, all)
+	one, two := NewQuota("container 0", 120, 0), NewQuota("container 1", 120, 0)
+	a, b, c := l.OpenIn(1, one), l.OpenIn(2, one), l.OpenIn(2, two)
+	if err := a.Take(Memory, 80, "a queue"); err != nil {
+		t.Fatal(err)
+	}
+	const want = "a queue takes 41 bytes of memory: the driver holds 80 for container 0: allowed: 120 (containers.memory)"
+	if err := b.Take(Memory, 41, "a queue"); !errors.Is(err, &command.Error{Code: command.Exhausted}) || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if err := errors.Join(b.Take(Memory, 40, "a queue"), c.Take(Memory, 100, "a queue"), b.Take(Descriptors, 100, "a file")); err != nil {
+		t.Error(err)
+	}
+	if u, limit := l.UsageOf(one, Memory); u != (Usage{120, 1}) || limit != 120 {
+		t.Errorf("container 0 holds %+v of %d", u, limit)
+	}
+	a.Give(Memory, 80)
+	if u, _ := l.UsageOf(one, Memory); u.Used != 40 {
+		t.Errorf("container 0 holds %d after 80 were given back", u.Used)
+	}
+	if err := b.Take(Memory, 10, "a queue"); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestSums: whatever is taken and given, the totals are the sums of the accounts, no limit is exceeded, and nothing is
 // left when everything was given back.
 func TestSums(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/driver/commandlog"
@@ -40,28 +41,29 @@ type Driver struct {
 	started time.Time
 	log     *slog.Logger
 
-	lock      *lock.Lock
-	host      *device.Host
-	incidents incidents
-	wiring    *wiring       // nil: no adapter has a cable, or another process runs their fabric
-	switches  []namedSwitch // complete once the adapters are
-	events    *events.Log
-	system    *events.SystemLog // nil: it does not receive events
-	stopping  atomic.Bool       // programs that end now do so because of the driver
-	counters  *counters.Collector
-	api       *api.Server
-	stopTCP   func() error
-	managed   string         // TCP address of the management interface
-	attach    *server.Server // nil if programs cannot attach
-	noAttach  string         // why not
-	checks    []Check
-	captures  captures
-	pages     pages
-	commands  *commandlog.Log // of the commands of attached programs
-	dumps     dumps
-	ipoib     ipoibPorts
-	recover   bool // the previous driver did not stop cleanly
-	up        bool
+	lock       *lock.Lock
+	host       *device.Host
+	incidents  incidents
+	wiring     *wiring       // nil: no adapter has a cable, or another process runs their fabric
+	switches   []namedSwitch // complete once the adapters are
+	events     *events.Log
+	system     *events.SystemLog // nil: it does not receive events
+	stopping   atomic.Bool       // programs that end now do so because of the driver
+	counters   *counters.Collector
+	api        *api.Server
+	stopTCP    func() error
+	managed    string          // TCP address of the management interface
+	attach     *server.Server  // nil if programs cannot attach
+	noAttach   string          // why not
+	containers []*budget.Quota // of the sockets for containers
+	checks     []Check
+	captures   captures
+	pages      pages
+	commands   *commandlog.Log // of the commands of attached programs
+	dumps      dumps
+	ipoib      ipoibPorts
+	recover    bool // the previous driver did not stop cleanly
+	up         bool
 
 	unsubscribe func() // from the host's changes of state
 

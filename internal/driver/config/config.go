@@ -37,6 +37,8 @@ type Config struct {
 	Programs string `json:"programs,omitempty"`
 	// Limits limit what attached programs make the driver hold; nil: the zero value.
 	Limits *Limits `json:"limits,omitempty"`
+	// Containers are sockets for containers, each with a quota; nil: none.
+	Containers *Containers `json:"containers,omitempty"`
 	// Manage also serves the management interface on TCP; nil: only on the socket.
 	Manage *Manage `json:"manage,omitempty"`
 	// Web is 127.0.0.1 and the port of the device manager pages; empty: a free port, from the time
@@ -96,7 +98,7 @@ func decode(r io.Reader) (Config, error) {
 // describe converts an error of the JSON decoder to the file's terms.
 func describe(err error) error {
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return fmt.Errorf("unknown field %s; allowed: socket, state, programs, limits with memory, memory_per_user, memory_per_program, descriptors_per_program, readers, manage with listen, certificate, key, token_file, web, skip_self_check, fault_injection, "+
+		return fmt.Errorf("unknown field %s; allowed: socket, state, programs, limits with memory, memory_per_user, memory_per_program, descriptors_per_program, containers with count, memory, descriptors, readers, manage with listen, certificate, key, token_file, web, skip_self_check, fault_injection, "+
 			"update_gid_timer_frequency, fabric with connect, netlist, rate, timing, name, cables, key, subnet_manager (true, false, or an object with off, priority, routing, partitions, lmc, dir), "+
 			"adapters with name, generation, link, device, node, port, address, interface, datagram, peer, switch, pvid, trunk, prefix, gateway, mac, vlan, no_probes, link_mtu, host, host_peer, wake, follow_interface, udp_port, roce_max_frame_size, roce_rc_e2e_flow_control_enable, max_cm_retries, path, impairment, receive_buffer, frames, any_source_port, speed, limit_speed, disabled", field)
 	}
@@ -158,6 +160,9 @@ func (c Config) Complete() (Config, error) {
 		return c, err
 	}
 	if err := c.Limits.complete(); err != nil {
+		return c, err
+	}
+	if err := c.Containers.complete(c.Socket); err != nil {
 		return c, err
 	}
 	if err := c.Manage.complete(c.State); err != nil {

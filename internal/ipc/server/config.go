@@ -48,6 +48,12 @@ type Config struct {
 	Refused func(Refusal)
 }
 
+// Container is whose programs a socket of its own is for, and what they may hold together.
+type Container struct {
+	Audience peer.Audience
+	Quota    *budget.Quota
+}
+
 // Refusal is something that a program did not get, because of a limit.
 type Refusal struct {
 	Name  string // of the program

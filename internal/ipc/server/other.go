@@ -19,6 +19,11 @@ func New(Host, Config) (*Server, error) { return nil, proto.ErrPlatform }
 // Serve returns proto.ErrPlatform.
 func (s *Server) Serve(context.Context, *net.UnixListener) error { return proto.ErrPlatform }
 
+// ServeContainer returns proto.ErrPlatform.
+func (s *Server) ServeContainer(context.Context, *net.UnixListener, Container) error {
+	return proto.ErrPlatform
+}
+
 // Clients returns 0.
 func (s *Server) Clients() int { return 0 }
 

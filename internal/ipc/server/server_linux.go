@@ -35,13 +35,13 @@ type Server struct {
 	linkMu sync.Mutex
 	links  map[[2]uint32]*link
 
-	mu       sync.Mutex
-	sessions map[*session]struct{}
-	refusals int // sessions of those that are turned away
-	listener *net.UnixListener
-	closed   bool
-	last     uint32 // number of the last session
-	wg       sync.WaitGroup
+	mu        sync.Mutex
+	sessions  map[*session]struct{}
+	refusals  int // sessions of those that are turned away
+	listeners []*net.UnixListener
+	closed    bool
+	last      uint32 // number of the last session
+	wg        sync.WaitGroup
 }
 
 // New creates a server. Close ends it.
@@ -61,19 +61,20 @@ func New(host Host, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// Serve accepts programs on l until ctx ends or the server is closed, and then returns nil. It closes l.
+// Serve accepts programs on l until ctx ends or the server is closed, and then returns nil. It closes l. It may serve several.
 func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
+	return s.ServeContainer(ctx, l, Container{s.cfg.Audience, new(budget.Quota)})
+}
+
+// ServeContainer is Serve for the programs of a container.
+func (s *Server) ServeContainer(ctx context.Context, l *net.UnixListener, of Container) error {
 	s.mu.Lock()
-	if s.closed || s.listener != nil {
-		closed := s.closed
+	if s.closed {
 		s.mu.Unlock()
 		l.Close()
-		if closed {
-			return nil // closed before it began
-		}
-		return errors.New("ipc: the server is already serving")
+		return nil // closed before it began
 	}
-	s.listener = l
+	s.listeners = append(s.listeners, l)
 	s.mu.Unlock()
 	stop := context.AfterFunc(ctx, func() { l.Close() })
 	defer stop()
@@ -97,17 +98,17 @@ func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
 			continue
 		}
 		waiting = false
-		s.start(c)
+		s.start(c, of)
 	}
 }
 
-func (s *Server) start(c *net.UnixConn) {
+func (s *Server) start(c *net.UnixConn, of Container) {
 	n := newSession(s, c)
 	p, err := peer.Of(c)
-	n.account = s.ledger.Open(p.UID)
+	n.account = s.ledger.OpenIn(p.UID, of.Quota)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if n.peer, n.refused = p, s.judge(p, err); n.refused == nil {
+	if n.peer, n.refused = p, s.judge(p, of.Audience, err); n.refused == nil {
 		n.refused = n.admitConnection()
 	}
 	if s.closed || n.refused != nil && s.refusals >= maxRefusals {
@@ -137,11 +138,11 @@ func (s *Server) start(c *net.UnixConn) {
 }
 
 // judge returns why a process that has connected is turned away, nil if it is not. The caller holds mu.
-func (s *Server) judge(p peer.Process, unknown error) error {
+func (s *Server) judge(p peer.Process, who peer.Audience, unknown error) error {
 	if unknown != nil {
 		return command.Errorf(command.Access, "%v", unknown)
 	}
-	if err := s.cfg.Audience.Admits(p); err != nil {
+	if err := who.Admits(p); err != nil {
 		return command.Errorf(command.Access, "%v", err)
 	}
 	if n := len(s.sessions) - s.refusals; n >= s.cfg.MaxClients {
@@ -169,8 +170,8 @@ func (s *Server) Close() error {
 		return nil
 	}
 	s.closed = true
-	if s.listener != nil {
-		s.listener.Close()
+	for _, l := range s.listeners {
+		l.Close()
 	}
 	for n := range s.sessions {
 		n.end(errStopping)

@@ -53,6 +53,14 @@ func State() string {
 // Management returns the path of the management socket for the attach socket at socket.
 func Management(socket string) string { return socket + ".admin" }
 
+// ContainerSocket is the name of a container's socket in its directory, which is mounted into the container.
+const ContainerSocket = "driver.sock"
+
+// Container returns the path of the socket for the container of that number, from 0, of a driver with the attach socket at socket.
+func Container(socket string, number int) string {
+	return filepath.Join(socket+".containers", strconv.Itoa(number), ContainerSocket)
+}
+
 // Fabric returns the path of the socket for management datagrams of the named fabric: fabric-NAME.sock
 // next to the driver's socket.
 func Fabric(name string) string { return filepath.Join(runtimeDir(), "fabric-"+name+".sock") }
