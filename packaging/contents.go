@@ -27,7 +27,10 @@ var namesOfOthers = []string{
 // contents returns what the packages install, in order: from a directory in which make package has put the program, the C libraries
 // if they were built, manual pages, completion, the service and documents, and the names of the tools.
 func contents(stage string, tools []string) ([]entry, error) {
-	list := []entry{{to: "bin/softvpi", from: filepath.Join(stage, "softvpi"), mode: 0o755}}
+	list := []entry{
+		{to: "bin/softvpi", from: filepath.Join(stage, "softvpi"), mode: 0o755},
+		{to: "bin/softvpi-device-plugin", from: filepath.Join(stage, "softvpi-device-plugin"), mode: 0o755},
+	}
 	for _, name := range tools {
 		dir, target := "bin/", "softvpi"
 		if slices.Contains(namesOfOthers, name) {

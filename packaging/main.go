@@ -42,7 +42,8 @@ func run(args []string) error {
 			return fmt.Errorf("-%s is not given", name)
 		}
 	}
-	if err := writeBill(filepath.Join(*stage, "softvpi"), *version, filepath.Join(*stage, "doc", "softvpi.cdx.json")); err != nil {
+	if err := writeBill(*version, filepath.Join(*stage, "doc", "softvpi.cdx.json"), filepath.Join(*stage, "softvpi"),
+		filepath.Join(*stage, "softvpi-device-plugin")); err != nil {
 		return err
 	}
 	list, err := contents(*stage, strings.Fields(*tools))

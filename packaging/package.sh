@@ -9,6 +9,7 @@ version=${VERSION:-0~$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d).$(echo "$revisi
 rm -rf "$out"
 mkdir -p $stage/clib $stage/man $stage/bash $stage/zsh $stage/fish $stage/service $stage/doc
 CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.revision=$revision" -o $stage/softvpi ./cmd/softvpi
+CGO_ENABLED=0 go build -C deviceplugin -trimpath -buildvcs=false -ldflags "-s -w" -o "$PWD/$stage/softvpi-device-plugin" .
 if command -v "${CC:-cc}" >/dev/null; then
 	make -s clib
 	cp bin/clib/*.so* $stage/clib

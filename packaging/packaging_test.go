@@ -17,7 +17,7 @@ import (
 func stage(t *testing.T, without string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, f := range []string{"softvpi", "clib/libibverbs.so.1", "man/softvpi.1.gz", "man/ibstat.1.gz", "bash/softvpi", "zsh/_softvpi",
+	for _, f := range []string{"softvpi", "softvpi-device-plugin", "clib/libibverbs.so.1", "man/softvpi.1.gz", "man/ibstat.1.gz", "bash/softvpi", "zsh/_softvpi",
 		"fish/softvpi.fish", "service/softvpi.service", "doc/copyright", "doc/docs/go.md"} {
 		if f == without {
 			continue

@@ -4,6 +4,7 @@ import (
 	"debug/buildinfo"
 	"encoding/json"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -28,25 +29,36 @@ type metadata struct {
 	Component component `json:"component"`
 }
 
-// writeBill writes what a program was built of, as the Go linker has noted it, to a file.
-func writeBill(program, version, to string) error {
-	info, err := buildinfo.ReadFile(program)
-	if err != nil {
-		return err
-	}
+// writeBill writes what programs were built of, as the Go linker has noted it, to a file.
+func writeBill(version, to string, programs ...string) error {
 	b := bill{Format: "CycloneDX", Spec: "1.5", Version: 1, Metadata: metadata{component{Type: "application", Name: "softvpi", Version: version}}}
-	b.Components = append(b.Components, component{Type: "library", Name: "std", Version: strings.TrimPrefix(info.GoVersion, "go"),
-		URL: "pkg:golang/std@" + strings.TrimPrefix(info.GoVersion, "go")})
-	for _, m := range info.Deps {
-		if m.Replace != nil {
-			m = m.Replace
+	for _, p := range programs {
+		info, err := buildinfo.ReadFile(p)
+		if err != nil {
+			return err
 		}
-		b.Components = append(b.Components, component{Type: "library", Name: m.Path, Version: m.Version,
-			URL: "pkg:golang/" + m.Path + "@" + m.Version})
+		b.add("std", strings.TrimPrefix(info.GoVersion, "go"))
+		for _, m := range info.Deps {
+			if m.Replace != nil && m.Replace.Version == "" {
+				continue // softvpi itself
+			}
+			if m.Replace != nil {
+				m = m.Replace
+			}
+			b.add(m.Path, m.Version)
+		}
 	}
 	text, err := json.MarshalIndent(b, "", "  ")
 	if err != nil {
 		return err
 	}
 	return os.WriteFile(to, append(text, '\n'), 0o644)
+}
+
+// add adds a module of Go, once.
+func (b *bill) add(path, version string) {
+	c := component{Type: "library", Name: path, Version: version, URL: "pkg:golang/" + path + "@" + version}
+	if !slices.Contains(b.Components, c) {
+		b.Components = append(b.Components, c)
+	}
 }

@@ -1,0 +1,178 @@
+// Command softvpi-device-plugin offers the driver of a node to the pods of Kubernetes as softvpi.io/rdma, by kubelet's device plugin API
+// (k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1): as many devices as the driver has sockets for containers. It is a program of its
+// own since it needs gRPC and Kubernetes' API, which nothing else here does.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+	plugin "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/cdi"
+	"github.com/softvpi/softvpi/internal/os/paths"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	o, err := parse(os.Args[1:])
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "softvpi-device-plugin:", err)
+		os.Exit(2)
+	}
+	if err := run(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, "softvpi-device-plugin:", err)
+		os.Exit(1)
+	}
+}
+
+// options are those of the program.
+type options struct {
+	socket, kubelet, cdi, libraries string
+	mounts                          bool
+	interval                        time.Duration
+	log                             *slog.Logger
+}
+
+func parse(args []string) (o options, err error) {
+	f := flag.NewFlagSet("softvpi-device-plugin", flag.ContinueOnError)
+	f.StringVar(&o.socket, "socket", paths.Socket(), "`path` of the driver's socket, which is the same outside of this container")
+	f.StringVar(&o.kubelet, "kubelet", plugin.DevicePluginPath, "`directory` of kubelet's device plugins")
+	f.StringVar(&o.cdi, "cdi", "/var/run/cdi", "`directory` for the CDI specification")
+	f.StringVar(&o.libraries, "libraries", "/usr/lib/softvpi", "`directory` of the C libraries on the node")
+	f.BoolVar(&o.mounts, "mounts", false, "answer with mounts and variables instead of CDI devices, for kubelets before 1.28 and runtimes without CDI")
+	f.DurationVar(&o.interval, "interval", 2*time.Second, "`time` between two looks at the driver")
+	if err := f.Parse(args); err != nil {
+		return o, err
+	}
+	o.log = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	switch {
+	case f.NArg() > 0:
+		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	case o.interval < 10*time.Millisecond || o.interval > time.Hour:
+		return o, fmt.Errorf("-interval is %v; allowed: 10ms to 1h", o.interval)
+	}
+	for name, p := range map[string]string{"socket": o.socket, "kubelet": o.kubelet, "cdi": o.cdi, "libraries": o.libraries} {
+		if !filepath.IsAbs(p) {
+			return o, fmt.Errorf("-%s is %q; allowed: an absolute path", name, p)
+		}
+	}
+	return o, nil
+}
+
+// run offers the driver until ctx ends. Without kubelet or a driver it waits.
+func run(ctx context.Context, o options) error {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	if err := w.Add(o.kubelet); err != nil {
+		return fmt.Errorf("-kubelet: %w", err)
+	}
+	s := newServer(o.mounts, state{source: cdi.Source{Socket: o.socket}, why: "not looked at yet"})
+	o.look(ctx, s)
+	go func() {
+		t := time.NewTicker(o.interval)
+		defer t.Stop()
+		for {
+			select {
+			case <-t.C:
+				o.look(ctx, s)
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	gone := make(chan struct{}, 1)
+	go o.watch(ctx, w, gone)
+	for ctx.Err() == nil {
+		if err := serve(ctx, o.kubelet, s, gone); err != nil && ctx.Err() == nil {
+			o.log.Warn("not registered", "cause", err)
+			select { // kubelet may not be up yet
+			case <-gone:
+			case <-time.After(o.interval):
+			case <-ctx.Done():
+			}
+		}
+	}
+	_ = os.Remove(filepath.Join(o.kubelet, ownSocket))
+	return nil
+}
+
+// watch tells of a kubelet that started anew: it removes the sockets of plugins, and creates its own.
+func (o options) watch(ctx context.Context, w *fsnotify.Watcher, gone chan<- struct{}) {
+	for {
+		select {
+		case e := <-w.Events:
+			if name := filepath.Base(e.Name); name == kubeletSocket && e.Has(fsnotify.Create) {
+				o.log.Info("kubelet started")
+				select {
+				case gone <- struct{}{}:
+				default:
+				}
+			}
+		case err := <-w.Errors:
+			o.log.Warn("the directory of kubelet is not watched", "cause", err)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look asks the driver what it offers, and how it is.
+func (o options) look(ctx context.Context, s *server) {
+	before, _ := s.get()
+	now := before
+	now.healthy, now.why = true, ""
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	c := api.NewClient(o.socket)
+	st, err := c.Status(ctx)
+	if err != nil {
+		now.healthy, now.why = false, err.Error()
+	} else {
+		now.source = cdi.Source{Socket: o.socket, Libraries: o.libraries, Preload: true}
+		if st.Held != nil {
+			for _, x := range st.Held.Containers {
+				now.source.Containers = append(now.source.Containers, x.Number)
+			}
+		}
+		h, err := c.Health(ctx)
+		switch {
+		case err != nil:
+			now.healthy, now.why = false, err.Error()
+		case !h.Live || !h.Ready:
+			now.healthy, now.why = false, h.Reasons[0].Text
+		}
+	}
+	if before.equal(&now) {
+		return
+	}
+	o.log.Info("offered", "devices", len(now.source.Containers), "healthy", now.healthy, "why", now.why)
+	if !o.mounts && len(now.source.Containers) > 0 {
+		spec, err := now.source.Spec()
+		if err == nil {
+			_, err = cdi.Write(o.cdi, spec)
+		}
+		if err != nil {
+			o.log.Error("no CDI specification", "cause", err)
+			now.healthy = false
+		}
+	}
+	s.set(now)
+}
