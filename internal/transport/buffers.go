@@ -9,12 +9,41 @@ import (
 // element at the current offset.
 type buffers struct {
 	sges    []ring.SGE
+	regions []*memory.Region
 	length  uint64
-	gathers bool   // all of it is in memory whose writes are gathered
 	id      uint64 // distinguishes this use of the buffers from others
-	at      int    // element at the cursor
-	start   uint64 // message offset at which that element begins
-	regions [MaxSGE]*memory.Region
+	start   uint64 // message offset at which the element at the cursor begins
+	at      int32  // that element
+	gathers bool   // all of it is in memory whose writes are gathered
+	few     elements[[fewSGE]ring.SGE, [fewSGE]*memory.Region]
+	many    *elements[[MaxSGE]ring.SGE, [MaxSGE]*memory.Region] // nil: there have only been few
+}
+
+// fewSGE is how many elements most work requests have at most.
+const fewSGE = 2
+
+// elements are what sges and regions are in.
+type elements[S, R any] struct {
+	sges    S
+	regions R
+}
+
+// hold makes sges the elements, as a copy.
+func (b *buffers) hold(sges []ring.SGE) {
+	if n := len(sges); n <= fewSGE {
+		b.sges = b.few.sges[:n]
+	} else {
+		b.sges = b.room().sges[:n]
+	}
+	copy(b.sges, sges)
+}
+
+// room returns what many elements are in.
+func (b *buffers) room() *elements[[MaxSGE]ring.SGE, [MaxSGE]*memory.Region] {
+	if b.many == nil {
+		b.many = new(elements[[MaxSGE]ring.SGE, [MaxSGE]*memory.Region])
+	}
+	return b.many
 }
 
 // check looks up the regions of sges (IBA 10.6.4); need is LocalWrite if data is to be placed there. It
@@ -22,7 +51,11 @@ type buffers struct {
 // elements concerned then fails.
 func (b *buffers) check(t *memory.Table, pd memory.PD, sges []ring.SGE, need memory.Access) bool {
 	b.sges, b.at, b.start, b.length = sges, 0, 0, 0
-	b.gathers = true
+	if b.gathers = true; len(sges) <= fewSGE {
+		b.regions = b.few.regions[:len(sges)]
+	} else {
+		b.regions = b.room().regions[:len(sges)]
+	}
 	good := true
 	for i := range sges {
 		s := &sges[i]
@@ -42,7 +75,7 @@ func (b *buffers) seek(off uint64) {
 	if off < b.start {
 		b.at, b.start = 0, 0
 	}
-	for b.at < len(b.sges) && off >= b.start+uint64(b.sges[b.at].Length) {
+	for int(b.at) < len(b.sges) && off >= b.start+uint64(b.sges[b.at].Length) {
 		b.start += uint64(b.sges[b.at].Length)
 		b.at++
 	}
@@ -51,7 +84,7 @@ func (b *buffers) seek(off uint64) {
 // view returns n bytes of the message from off if they lie in one mapped element, else nil.
 func (b *buffers) view(off, n uint64) []byte {
 	b.seek(off)
-	if b.at >= len(b.sges) {
+	if int(b.at) >= len(b.sges) {
 		return nil
 	}
 	s, r := &b.sges[b.at], b.regions[b.at]
@@ -66,7 +99,7 @@ func (b *buffers) view(off, n uint64) []byte {
 // element is not mapped, or gone.
 func (b *buffers) piece(off, n uint64) []byte {
 	b.seek(off)
-	if b.at >= len(b.sges) {
+	if int(b.at) >= len(b.sges) {
 		return nil
 	}
 	return b.view(off, min(n, b.start+uint64(b.sges[b.at].Length)-off))
@@ -76,7 +109,7 @@ func (b *buffers) piece(off, n uint64) []byte {
 func (b *buffers) read(dst []byte, off uint64) error {
 	for len(dst) > 0 {
 		b.seek(off)
-		if b.at >= len(b.sges) {
+		if int(b.at) >= len(b.sges) {
 			return memory.ErrBounds
 		}
 		s := &b.sges[b.at]
@@ -94,7 +127,7 @@ func (b *buffers) read(dst []byte, off uint64) error {
 func (b *buffers) write(off uint64, src []byte, last bool) error {
 	for len(src) > 0 {
 		b.seek(off)
-		if b.at >= len(b.sges) {
+		if int(b.at) >= len(b.sges) {
 			return memory.ErrBounds
 		}
 		s := &b.sges[b.at]

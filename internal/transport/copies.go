@@ -178,7 +178,7 @@ func (e *Engine) small(n int) []byte {
 // place puts data of the response to r into r's memory.
 func (q *QP) place(b *buffers, off uint64, data []byte, last bool, r *request) error {
 	n, err := q.gatherIn(b, off, data, last, copyOp{kind: copyAnswer, r: r})
-	if r.copies += n; n > 0 || err != nil {
+	if r.copies += int32(n); n > 0 || err != nil {
 		return err
 	}
 	err = b.write(off, data, last)
@@ -186,7 +186,7 @@ func (q *QP) place(b *buffers, off uint64, data []byte, last bool, r *request) e
 		return err
 	}
 	n, err = q.deferWrite(b, off, data, last, copyOp{kind: copyAnswer, r: r})
-	r.copies += n
+	r.copies += int32(n)
 	return err
 }
 
@@ -195,7 +195,7 @@ func (q *QP) place(b *buffers, off uint64, data []byte, last bool, r *request) e
 func (q *QP) deferWrite(b *buffers, off uint64, data []byte, last bool, op copyOp) (started int, err error) {
 	for len(data) > 0 {
 		b.seek(off)
-		if b.at >= len(b.sges) {
+		if int(b.at) >= len(b.sges) {
 			return started, memory.ErrBounds
 		}
 		s, r := &b.sges[b.at], b.regions[b.at]

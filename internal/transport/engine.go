@@ -41,6 +41,7 @@ type Engine struct {
 
 	completions queue[Completion]
 	events      queue[Event]
+	taken       SendWR // the request that was taken last
 	requests    pool[request]
 	receives    pool[receive]
 	scratch     scratch

@@ -155,7 +155,7 @@ func (q *QP) fetched(f *fetch, b *buffers, off, n uint64) ([]byte, error) {
 // no more to read.
 func (q *QP) readAhead(f *fetch, b *buffers, off, n uint64) ([]byte, error) {
 	b.seek(off)
-	if b.at >= len(b.sges) || b.length-off <= n || !q.eng.mayBuffer() {
+	if int(b.at) >= len(b.sges) || b.length-off <= n || !q.eng.mayBuffer() {
 		return nil, nil
 	}
 	if r := b.regions[b.at]; r.Mapped() || deferred(r) {
@@ -187,7 +187,7 @@ func (q *QP) wholePackets(n uint64) uint64 {
 func (q *QP) fetchAhead(f *fetch, b *buffers, off uint64) error {
 	b.seek(off)
 	length := min(b.length-off, fetchSize)
-	for i := b.at; i < len(b.sges); i++ {
+	for i := int(b.at); i < len(b.sges); i++ {
 		if deferred(b.regions[i]) {
 			length = min(length, q.fetchLength(b.length-off, b.regions[i]))
 		}

@@ -153,21 +153,20 @@ func (q *QP) flushOne() (Completion, bool) {
 func (q *QP) flushSend() (Completion, bool) {
 	s := q.req
 	for r := s.head; r != nil; r = s.head {
-		c, told := q.flushed(&r.wr)
+		c, told := q.flushed(r.wr.As, r.wr.ID, r.wr.Op)
 		q.unlinkHead()
 		if q.sq.Release(1); told {
 			return c, true
 		}
 	}
-	r := q.eng.requests.get()
-	defer q.eng.requests.put(r)
+	wr := &q.eng.taken
 	for {
-		r.wr.As = nil
-		ok, err := q.sq.Next(&r.wr)
+		wr.As = nil
+		ok, err := q.sq.Next(wr)
 		if !ok || err != nil {
 			return Completion{}, false
 		}
-		c, told := q.flushed(&r.wr)
+		c, told := q.flushed(wr.As, wr.ID, wr.Op)
 		if q.sq.Release(1); told {
 			return c, true
 		}
@@ -175,11 +174,11 @@ func (q *QP) flushSend() (Completion, bool) {
 }
 
 // flushed returns the completion of a request that is flushed; told is false if it has none.
-func (q *QP) flushed(wr *SendWR) (c Completion, told bool) {
-	if wr.As != nil {
-		return q.ended(wr.As, ring.WRFlush), wr.As != untold
+func (q *QP) flushed(as *Completion, id uint64, op ring.WROp) (c Completion, told bool) {
+	if as != nil {
+		return q.ended(as, ring.WRFlush), as != untold
 	}
-	return Completion{CQ: q.sendCQ, CQE: ring.CQE{ID: wr.ID, Op: wr.Op.CQOp()}}, true
+	return Completion{CQ: q.sendCQ, CQE: ring.CQE{ID: id, Op: op.CQOp()}}, true
 }
 
 // flushReceive flushes the receive in use and then those in the QP's own queue. Receives of an SRQ are

@@ -59,7 +59,7 @@ func (q *QP) gatherIn(b *buffers, off uint64, data []byte, last bool, op copyOp)
 	}
 	for len(data) > 0 {
 		b.seek(off)
-		if b.at >= len(b.sges) {
+		if int(b.at) >= len(b.sges) {
 			return n, memory.ErrBounds
 		}
 		s, r := &b.sges[b.at], b.regions[b.at]

@@ -35,35 +35,30 @@ func (q *QP) sendInPlace(out []frame.Out, bytes *int) (n int) {
 	if q.holdsBack() || q.req.stopped {
 		return 0
 	}
-	r, left := e.requests.get(), (*request)(nil)
-	r.wr.As = nil
-	corrupt := false
+	wr := &e.taken
+	wr.As = nil
+	corrupt, left := false, false
 	for n < len(out) && *bytes > 0 {
-		ok, err := q.sq.Next(&r.wr)
+		ok, err := q.sq.Next(wr)
 		if corrupt = err != nil; corrupt || !ok {
 			break
 		}
-		b := q.atHand(&r.wr)
+		b := q.atHand(wr)
 		if p := q.priority; b != nil {
 			if q.priority = e.framePriority(b); q.priority != p {
 				b = nil // it waits for the turn of that priority
 			}
 		}
-		if b != nil && r.wr.Flags&ring.Checksums != 0 {
+		if b != nil && wr.Flags&ring.Checksums != 0 {
 			b = e.summed(b)
 		}
-		if b == nil {
-			left, r = r, nil
+		if left = b == nil; left {
 			break
 		}
 		q.rawFrame(&out[n], b)
 		*bytes -= len(b) + fcsLen
-		e.inPlace.sent = append(e.inPlace.sent, inPlaceSend{r.wr.ID, uint32(len(b)), q.signalAll || r.wr.Flags&ring.Signaled != 0})
+		e.inPlace.sent = append(e.inPlace.sent, inPlaceSend{wr.ID, uint32(len(b)), q.signalAll || wr.Flags&ring.Signaled != 0})
 		n++
-	}
-	if r != nil {
-		r.wr.Inline = nil
-		e.requests.put(r)
 	}
 	if n > 0 {
 		q.req.inPlace += int32(n)
@@ -72,8 +67,8 @@ func (q *QP) sendInPlace(out []frame.Out, bytes *int) (n int) {
 	switch { // once what was handed out counts
 	case corrupt:
 		q.fatal(command.EventQPFatal)
-	case left != nil:
-		q.accept(left)
+	case left:
+		q.accept(wr)
 	}
 	return n
 }

@@ -164,11 +164,9 @@ func (q *QP) reset() {
 
 // discardPosted empties the rings. It takes what is there now, not what a program adds meanwhile.
 func (q *QP) discardPosted() {
-	r := q.eng.requests.get()
-	defer q.eng.requests.put(r)
 	for n, err := q.sq.Pending(); n > 0 && err == nil; n-- {
 		var ok bool
-		if ok, err = q.sq.Next(&r.wr); !ok {
+		if ok, err = q.sq.Next(&q.eng.taken); !ok {
 			break
 		}
 		q.sq.Release(1)

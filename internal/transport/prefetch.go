@@ -4,7 +4,6 @@ import (
 	"unsafe"
 
 	"github.com/softvpi/softvpi/internal/cpu/prefetch"
-	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/transport/congestion"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -112,14 +111,10 @@ func (s *requester) prefetch(step int) {
 	if r != nil {
 		r.prefetch()
 	}
-	if step == 5 && s.head.kind != kindLocal && len(s.head.mem.sges) > 0 {
+	if step == 5 && s.head.kind != kindLocal && len(s.head.mem.regions) > 0 {
 		s.head.mem.regions[0].Prefetch()
 	}
 }
 
-// prefetch prefetches what there is of a request with few SGEs.
-func (r *request) prefetch() {
-	const element = unsafe.Sizeof(ring.SGE{})
-	prefetch.Lines(unsafe.Pointer(r), unsafe.Offsetof(r.wr)+unsafe.Offsetof(r.wr.SGE)+element)
-	prefetch.Lines(unsafe.Pointer(&r.mem), unsafe.Offsetof(r.mem.regions)+element)
-}
+// prefetch prefetches a request.
+func (r *request) prefetch() { prefetch.Lines(unsafe.Pointer(r), unsafe.Sizeof(*r)) }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -35,8 +36,7 @@ const (
 
 // request is a send request from when it is taken from the ring until it is completed.
 //
-// The scatter/gather elements that most requests do not use are at the end of wr and mem: the many
-// requests that a queue pair has in progress share the nearest cache.
+// It has what is needed of the SendWR, which it is taken as: the many requests that a queue pair has in progress share the nearest cache.
 type request struct {
 	next    *request
 	kind    kind
@@ -46,9 +46,39 @@ type request struct {
 	packets uint32
 	length  uint64
 	ssn     uint32 // SSN of its last message on the wire
-	copies  int    // copies in progress
-	wr      SendWR
+	copies  int32  // copies in progress
+	wr      work
 	mem     buffers
+}
+
+// work is a SendWR without its elements.
+type work struct {
+	Op         ring.WROp
+	Flags      ring.WRFlags
+	NumSGE     uint8
+	Imm        uint32
+	ID         uint64
+	RemoteAddr uint64
+	RKey       uint32
+	AH         uint32
+	RemoteQPN  uint32
+	QKey       uint32
+	CompareAdd uint64
+	Swap       uint64
+	Access     uint32
+	Route      *frame.Route
+	As         *Completion
+	Inline     []byte
+}
+
+// load makes r the request that was taken as wr, field by field: a copy of all would wait for the stores of each.
+func (r *request) load(wr *SendWR) {
+	w := &r.wr
+	w.Op, w.Flags, w.NumSGE, w.Imm, w.ID = wr.Op, wr.Flags, wr.NumSGE, wr.Imm, wr.ID
+	w.RemoteAddr, w.RKey, w.AH, w.RemoteQPN, w.QKey = wr.RemoteAddr, wr.RKey, wr.AH, wr.RemoteQPN, wr.QKey
+	w.CompareAdd, w.Swap, w.Access = wr.CompareAdd, wr.Swap, wr.Access
+	w.Route, w.As, w.Inline = wr.Route, wr.As, wr.Inline
+	r.mem.hold(wr.SGE[:min(int(wr.NumSGE), MaxSGE)])
 }
 
 // end is the PSN after the request's last.
@@ -136,25 +166,21 @@ func (q *QP) take() bool {
 	if q.holdsBack() || s.stopped || s.outstanding >= maxOutstanding || q.state != command.RTS {
 		return false
 	}
-	r := q.eng.requests.get()
-	r.wr.As = nil
-	ok, err := q.sq.Next(&r.wr)
+	wr := &q.eng.taken
+	wr.As = nil
+	ok, err := q.sq.Next(wr)
 	if err != nil {
-		q.eng.requests.put(r)
 		q.fatal(command.EventQPFatal)
 		return false
 	}
-	if !ok {
-		q.eng.requests.put(r)
-		return false
-	}
-	return q.accept(r)
+	return ok && q.accept(wr)
 }
 
 // accept makes a request that was taken from the ring the last of those in progress, and cur. It returns false if that must not
 // begin.
-func (q *QP) accept(r *request) bool {
-	s := q.req
+func (q *QP) accept(wr *SendWR) bool {
+	s, r := q.req, q.eng.requests.get()
+	r.load(wr)
 	q.prepare(r)
 	if s.tail == nil {
 		s.head = r
@@ -251,7 +277,7 @@ func (q *QP) checkRequest(r *request) ring.Status {
 	if wr.Op != ring.OpLargeSend { // whose headers these are
 		wr.Inline = nil
 	}
-	if !r.mem.check(q.eng.mem, q.pd, wr.SGE[:wr.NumSGE], need) {
+	if !r.mem.check(q.eng.mem, q.pd, r.mem.sges, need) {
 		q.eng.counters.RequesterProtectionErrors++
 		return ring.LocalProtection
 	}
