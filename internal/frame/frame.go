@@ -56,16 +56,16 @@ type Route struct {
 	// LIDAddr, or Dst the GID of a multicast group.
 	IB InfiniBand
 
-	// Rate is how fast packets leave at most, in kbit/s, and Pace keeps it; 0 and nil: as fast as they may.
-	Rate uint32
-	Pace Pacer
-
 	// Path is what the link keeps for the route, set by Link.Prepare; nil: nothing.
 	Path Path
 
 	// Near says that the sending loop also serves Dst, by another adapter or the same one: nothing is
 	// received while it sends. Set by the device.
 	Near bool
+
+	// Rate is how fast packets leave at most, in kbit/s, and Pace keeps it; 0 and nil: as fast as they may.
+	Rate uint32
+	Pace Pacer
 }
 
 // A Pacer keeps the rate of what leaves by a route, in bytes of packets with all their headers.

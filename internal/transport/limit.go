@@ -54,22 +54,14 @@ func (q *QP) LimitOf() command.LimitQP {
 	if q.bucket != nil {
 		l = q.bucket.asked
 	}
-	if p := q.path(); p != nil && (l.Rate == 0 || q.route.Rate < l.Rate) {
+	if q.pace != nil && (l.Rate == 0 || q.route.Rate < l.Rate) {
 		return command.LimitQP{Rate: q.route.Rate}
 	}
 	return l
 }
 
-// path returns what keeps the static rate of the path of q; nil: nothing. That of a datagram is its own.
-func (q *QP) path() frame.Pacer {
-	if q.route == nil {
-		return nil
-	}
-	return q.route.Pace
-}
-
 // Limited reports whether its program limits the rate of q, which packets alone keep.
-func (q *QP) Limited() bool { return q.bucket != nil || q.path() != nil }
+func (q *QP) Limited() bool { return q.bucket != nil || q.pace != nil }
 
 // throttled reports whether q may not send yet because its program has limited its rate. It has a turn when it may.
 func (q *QP) throttled(now clock.Time) bool {
@@ -77,7 +69,7 @@ func (q *QP) throttled(now clock.Time) bool {
 	if q.bucket != nil {
 		at = q.bucket.NextSend(now, q.longest())
 	}
-	if p := q.path(); p != nil {
+	if p := q.pace; p != nil {
 		at = max(at, p.NextSend(now, q.longest()))
 	}
 	return q.waitsUntil(now, at)
@@ -89,7 +81,7 @@ func (q *QP) allowed(now clock.Time) int {
 	if q.bucket != nil {
 		room = q.bucket.Room(now)
 	}
-	if p := q.path(); p != nil {
+	if p := q.pace; p != nil {
 		room = min(room, p.Room(now))
 	}
 	if room == math.MaxInt {
@@ -107,7 +99,7 @@ func (q *QP) charge(now clock.Time, bytes int) {
 	if q.bucket != nil {
 		q.bucket.Sent(now, bytes)
 	}
-	if p := q.path(); p != nil {
+	if p := q.pace; p != nil {
 		p.Sent(now, bytes)
 	}
 }

@@ -62,6 +62,7 @@ type QP struct {
 	win     *window
 	react   *congestion.ReactionPoint // nil: nothing has limited its rate
 	bucket  *bucket                   // nil: its program does not limit its rate
+	pace    frame.Pacer               // of its path; nil: that has no static rate, or each datagram its own
 	answer  *answer                   // nil: no packet for it was marked
 	copying int                       // copies in progress
 	pair    *Pair                     // with the other end, if that is on an engine of the same loop
