@@ -107,7 +107,7 @@ func TestMulticast(t *testing.T) {
 }
 
 // joinByHand connects two QPs without the connection manager.
-func joinByHand(t testing.TB, a, b *side) {
+func joinByHand(t testing.TB, a, b *side, rate uint8) {
 	t.Helper()
 	const access = verbs.RemoteWrite | verbs.RemoteRead
 	for _, p := range [][2]*side{{a, b}, {b, a}} {
@@ -119,7 +119,7 @@ func joinByHand(t testing.TB, a, b *side) {
 			mask |= verbs.MaskResponderResources | verbs.MaskMinRNRTimer
 		}
 		ok(t, s.qp.Modify(verbs.QPAttr{
-			State: verbs.StateRTR, AV: verbs.AddressVector{Addr: peer.dev.Addr(), StaticRate: 16}, MTU: 1024,
+			State: verbs.StateRTR, AV: verbs.AddressVector{Addr: peer.dev.Addr(), StaticRate: rate}, MTU: 1024,
 			DestQPN: peer.qp.Number(), RQPSN: 0xfffff0, ResponderResources: 4, MinRNRTimer: 12,
 		}, mask))
 		mask = verbs.MaskState | verbs.MaskSQPSN
@@ -134,11 +134,15 @@ func joinByHand(t testing.TB, a, b *side) {
 // RC and UC between QPs that the program has moved through their states itself, with PSNs that wrap.
 func TestConnectionsByHand(t *testing.T) {
 	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
-		for _, typ := range []verbs.QPType{verbs.RC, verbs.UC} {
+		for _, c := range []struct {
+			typ  verbs.QPType
+			rate uint8 // static; with one they use packets
+		}{{verbs.RC, 0}, {verbs.UC, 0}, {verbs.RC, 16}} {
+			typ := c.typ
 			server, client := newSide(t, b, 0, typ), newSide(t, b, 1, typ)
-			joinByHand(t, server, client)
-			if x := must(client.qp.Query())(t); x.AV.StaticRate != 16 {
-				t.Errorf("the path has a rate of code %d, want 16", x.AV.StaticRate)
+			joinByHand(t, server, client, c.rate)
+			if x := must(client.qp.Query())(t); x.AV.StaticRate != c.rate || c.rate != 0 && x.Path != verbs.PathWire {
+				t.Errorf("the path has a rate of code %d, want %d, and is %v", x.AV.StaticRate, c.rate, x.Path)
 			}
 			copy(client.mr.Bytes(), "by hand")
 			for i := range 20 {

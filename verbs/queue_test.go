@@ -287,7 +287,7 @@ func TestResetUnderWay(t *testing.T) {
 	testbed.Each(t, func(t *testing.T, b *testbed.Bed) {
 		x, y := newSide(t, b, 0, verbs.RC), newSide(t, b, 1, verbs.RC)
 		for range 20 {
-			joinByHand(t, x, y)
+			joinByHand(t, x, y, 0)
 			for range 64 { // y cannot receive yet
 				x.send(t, verbs.SendWR{Op: verbs.OpSend, SGE: []verbs.SGE{x.mr.SGE(0, 8)}})
 			}
