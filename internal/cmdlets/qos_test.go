@@ -72,6 +72,15 @@ New-NetQosPolicy smb -NetDirectPort 445 -Priority 4`)
 	if q := f.qos("Ethernet 4"); q.Policies[0].Policy != "netdirect=445,priority=5,dscp=26" {
 		t.Errorf("set: %v", q.Policies)
 	}
+	if _, said, failures := play(t, f, "1 | Remove-NetQosPolicy"); failures != 1 || !strings.Contains(said, "takes nothing of a value of System.Int64") {
+		t.Errorf("a number from the pipe: %d %s", failures, said)
+	}
+	if _, said, failures := play(t, f, "Remove-NetQosPolicy $unset"); failures != 1 || !strings.Contains(said, "-Name is nothing ($null)") {
+		t.Errorf("an unset variable: %d %s", failures, said)
+	}
+	if q := f.qos("Ethernet 4"); len(q.Policies) != 1 {
+		t.Errorf("a number from the pipe removed: %v", q.Policies)
+	}
 	play(t, f, "Get-NetQosPolicy S* | Remove-NetQosPolicy")
 	if q := f.qos("Ethernet 4"); len(q.Policies) != 0 {
 		t.Errorf("removed: %v", q.Policies)

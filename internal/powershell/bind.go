@@ -287,10 +287,14 @@ func (c *Cmdlet) fromPipe(b bound, input any) error {
 		}
 		b[p.Name], taken = x, true
 	}
-	if !taken && !slices.ContainsFunc(c.Params, func(p Param) bool { return p.Piped }) {
+	switch {
+	case taken:
+		return nil
+	case !slices.ContainsFunc(c.Params, func(p Param) bool { return p.Piped }):
 		return errors.New("takes nothing from a pipe")
 	}
-	return nil
+	// Without it the command might concern everything that there is.
+	return fmt.Errorf("takes nothing of a value of %s from the pipe", typeName(input))
 }
 
 func pipedValue(p Param, input any) (any, bool) {
