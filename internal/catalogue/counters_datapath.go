@@ -27,7 +27,10 @@ var datapathStatistics = CounterSet{
 			"times that packets were passed on which the driver needed back at once: those that never waited in a ring")),
 		notCounted(
 			total("SkipReceiveDueToControlChanges", "skipped_receives", "times", "times that receiving paused for a change of settings"),
-			total("DpcWatchDogSingleDpcStarvation", "dpc_starvations", "times", "times that one run in interrupt mode reached its limit"),
+		),
+		counted(total("DpcWatchDogSingleDpcStarvation", "dpc_starvations", "times",
+			"times that one run in interrupt mode reached its limit, which is MaxCallsToNdisIndicate of driverparams")),
+		notCounted(
 			total("DpcWatchDogTotalDpcStarvation", "dpc_total_starvations", "times",
 				"times that all runs in interrupt mode reached their limit"),
 		),

@@ -16,6 +16,7 @@ func datapathWords() map[string]func(*device.Counters) uint64 {
 		"thread_received_packets":     ofRings(func(r *ethernet.ReceiveCounters) uint64 { return r.PacketsThread }),
 		"thread_batches":              ofRings(func(r *ethernet.ReceiveCounters) uint64 { return r.IndicationsThread }),
 		"consumed_maximum_receives":   ofRings(func(r *ethernet.ReceiveCounters) uint64 { return r.ConsumedMaxReceives }),
+		"dpc_starvations":             ofRings(func(r *ethernet.ReceiveCounters) uint64 { return r.Starved }),
 		"traffic_profile_transitions": ofRings(func(r *ethernet.ReceiveCounters) uint64 { return r.Transitions }),
 		"low_resource_packets":        ofRings(func(r *ethernet.ReceiveCounters) uint64 { return r.LowResources }),
 		"ring_bits":                   ofRings(func(r *ethernet.ReceiveCounters) uint64 { return 8 * r.Bytes }),

@@ -54,6 +54,8 @@ type ReceiveCounters struct {
 	IndicationsDPC, IndicationsThread uint64
 	// ConsumedMaxReceives is how often the most packets allowed at once were indicated.
 	ConsumedMaxReceives uint64
+	// Starved is how often the queue had to leave packets in interrupt mode, for others to have their turn (MaxCallsToNdisIndicate).
+	Starved uint64
 	// Transitions are changes from interrupt mode to polling mode (NumTrafficProfileTransitions).
 	Transitions uint64
 	// Batches are indications by how many packets they had: 0 to 39, 40 to 79 and so on.
@@ -134,6 +136,7 @@ func (c *ReceiveCounters) Add(o *ReceiveCounters) {
 	c.IndicationsDPC += o.IndicationsDPC
 	c.IndicationsThread += o.IndicationsThread
 	c.ConsumedMaxReceives += o.ConsumedMaxReceives
+	c.Starved += o.Starved
 	c.Transitions += o.Transitions
 	for i := range c.Batches {
 		c.Batches[i] += o.Batches[i]

@@ -182,7 +182,9 @@ func (f *Function) arm(now clock.Time, r *receiveQueue) {
 	case r.ring.Len() == 0 || r.full:
 		r.due = clock.Never
 	case r.yielded:
-		r.due = now
+		if r.due = now; !f.polled(r) {
+			r.c.Starved++
+		}
 	case f.cfg.AsyncReceiveIndicate != 0 || r.polling:
 		r.due = now
 	case r.due == clock.Never:

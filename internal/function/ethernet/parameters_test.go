@@ -41,6 +41,9 @@ func TestMaxCallsToNdisIndicate(t *testing.T) {
 	if len(x.host.packets) != 40 || c.Interrupts != before || x.Deadline() != 0 {
 		t.Errorf("%d packets, %d interrupts more, then due at %v", len(x.host.packets), c.Interrupts-before, x.Deadline())
 	}
+	if c.Starved != 2 {
+		t.Errorf("it had to leave packets %d times, want 2", c.Starved)
+	}
 	if x.Advance(0); len(x.host.packets) != 45 || x.Deadline() == 0 {
 		t.Errorf("%d packets, then due at %v", len(x.host.packets), x.Deadline())
 	}
