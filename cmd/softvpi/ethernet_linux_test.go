@@ -249,7 +249,9 @@ func checkedOnTheWire(t *testing.T, a, b *linuxHost) {
 	_ = sniffer.Process.Signal(syscall.SIGINT)
 	_ = sniffer.Wait()
 	read := "tshark -r " + file + " -o tcp.check_checksum:TRUE -o udp.check_checksum:TRUE -o ip.check_checksum:TRUE -Y "
-	wrong := b.shell(t, read+"'tcp.checksum.status==0 || udp.checksum.status==0 || ip.checksum.status==0' 2>/dev/null")
+	// Linux, which makes them where the interface takes none unmade, writes 0xffff for 0: that is right (RFC 1624), but not to tshark.
+	wrong := b.shell(t, read+"'(tcp.checksum.status==0 && tcp.checksum!=0xffff) || udp.checksum.status==0 || ip.checksum.status==0'"+
+		" 2>/dev/null")
 	if lines := strings.Split(strings.TrimSpace(wrong), "\n"); wrong != "" {
 		t.Errorf("%d frames with wrong checksums:\n%s", len(lines), lines[0])
 	}
