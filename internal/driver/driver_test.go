@@ -265,3 +265,14 @@ func TestNoDriver(t *testing.T) {
 		t.Errorf("got %v, want ErrNotRunning", err)
 	}
 }
+
+// times returns how often an event was raised.
+func times(t *testing.T, d *Driver, symbol string) (n int) {
+	t.Helper()
+	for _, e := range raised(t, d) {
+		if strings.HasPrefix(e, symbol+": ") {
+			n++
+		}
+	}
+	return n
+}

@@ -14,17 +14,6 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// times returns how often an event was raised.
-func times(t *testing.T, d *Driver, symbol string) (n int) {
-	t.Helper()
-	for _, e := range raised(t, d) {
-		if strings.HasPrefix(e, symbol+": ") {
-			n++
-		}
-	}
-	return n
-}
-
 // portEvents returns what a program is told.
 func portEvents(t *testing.T, d *Driver) *verbs.Watcher {
 	t.Helper()
