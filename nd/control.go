@@ -120,6 +120,14 @@ func (r *AdapterRegistration) handle(d *verbs.Device, e verbs.Event) {
 		return
 	}
 	status := statusOf(d)
+	if e.Type == verbs.EventDeviceFatal && e.Device == r.index && status&AdapterIsDown == 0 {
+		r.tell(AdapterIsDown | AdapterRDMADisabled) // it is up again already, after a restart
+	}
+	r.tell(status)
+}
+
+// tell calls the callback if the status is another than the one before.
+func (r *AdapterRegistration) tell(status AdapterStatus) {
 	r.mu.Lock()
 	tell := !r.done && status != r.last
 	r.last = status

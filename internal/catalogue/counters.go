@@ -20,6 +20,7 @@ var CounterSets = []CounterSet{
 	networkInterface,
 	softTransport,
 	softConnections,
+	softHealing,
 	softLink,
 	softIPoIB,
 	softEthernet,

@@ -20,6 +20,7 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 		"received_too_long_packets":           tooLongPackets,
 		"received_unsupported_opcode_packets": unknownControls,
 	}),
+	"healing": ofHealing(),
 	"adapter_diagnostics": {
 		"requester_length_errors":               func(c *device.Counters) uint64 { return c.Transport.RequesterLengthErrors },
 		"responder_length_errors":               func(c *device.Counters) uint64 { return c.Transport.ResponderLengthErrors },

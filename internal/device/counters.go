@@ -7,13 +7,14 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/dcb"
 	"github.com/softvpi/softvpi/internal/encap"
+	"github.com/softvpi/softvpi/internal/healing"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/port"
 	"github.com/softvpi/softvpi/internal/transport"
 )
 
 // Counters are the counter values of an adapter at one moment. Those that only grow do so for the lifetime
-// of the Host, even if the adapter is disabled or its addresses change.
+// of the Host, even if the adapter is disabled or its addresses change, but not if its port is mended.
 type Counters struct {
 	Adapter uint32 // index
 	Name    string
@@ -50,6 +51,8 @@ type Counters struct {
 	LLDP dcb.Counters
 	// Flow are those of the flow control of its port, if that is its own.
 	Flow FlowCounters
+	// Healing are those of whoever watches the adapter; the Host leaves them at 0.
+	Healing healing.Counters
 }
 
 // Counters returns the counters of all adapters. It holds the loop lock while copying them; apart from that,

@@ -17,6 +17,7 @@ func (d *Driver) words() []counters.Adapter {
 	var out []counters.Adapter
 	for _, w := range d.host.Counters() {
 		at := d.cfg.Slot(int(w.Adapter))
+		w.Healing = d.healing.counters(w.Adapter)
 		out = append(out, counters.Adapter{
 			Counters: w, Generation: d.running[w.Adapter].Generation, Device: at.Device, Port: at.Port,
 			Interfaces: d.interfaces(int(w.Adapter), w.Ethernet),
@@ -251,6 +252,7 @@ func (d *Driver) disable(r *running, index uint32) error {
 	if err := d.host.SetAdapterState(index, false); err != nil {
 		return err
 	}
+	d.commands.Release(index) // a fault
 	r.off.Store(false)
 	d.host.Settle() // its events have been written
 	return nil

@@ -243,6 +243,16 @@ func (h *healer) enabledByHand(i uint32) {
 	}
 }
 
+// counters returns those of an adapter.
+func (h *healer) counters(i uint32) (n healing.Counters) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c := h.checkers[i]; c != nil {
+		n = c.Counters()
+	}
+	return n
+}
+
 // recoverFrom restarts what a sensor of an adapter watches, with its present settings, and nothing else. It returns the adapters that
 // were restarted.
 func (d *Driver) recoverFrom(i uint32, s healing.Sensor) ([]uint32, error) {
@@ -264,7 +274,6 @@ func (d *Driver) recoverFrom(i uint32, s healing.Sensor) ([]uint32, error) {
 		if err := d.disable(d.running[o], o); err != nil {
 			return nil, err
 		}
-		d.commands.Release(o)
 	}
 	var failed error
 	for _, o := range on {

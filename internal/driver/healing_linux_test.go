@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -43,7 +44,7 @@ func quick(t *testing.T, d *Driver, adapter string) {
 // sensorOf returns a sensor's status, and how often the adapter was restarted.
 func sensorOf(d *Driver, i int, s healing.Sensor) (api.SensorStatus, uint64) {
 	h := d.healingStatus(i)
-	return h.Sensors[slices.Index(healing.All, s)], h.Restarts
+	return h.Sensors[slices.Index(healing.All[:], s)], h.Restarts
 }
 
 // TestSensors: for each sensor (WinOF 5.50, 4.10.1) something is made to go wrong under traffic. It is found, said as the manual says,
@@ -223,4 +224,88 @@ func TestFaultsAreRefused(t *testing.T) {
 	if err := d.InjectFault(api.FaultRequest{Adapter: "left", Fault: "host"}); !errors.Is(err, api.ErrUnsupported) {
 		t.Error(err)
 	}
+}
+
+// TestHealing_ProgramsAreTold: what a program sees of a restart is what it sees of a disabled device (WinOF 5.50, 4.11.2): a posted
+// receive ends in a flush error, new requests in ND_DEVICE_REMOVED, there is IBV_EVENT_DEVICE_FATAL, and whoever has registered for the
+// adapter's status (4.11.1.1.2) is told that it is down, and up again.
+func TestHealing_ProgramsAreTold(t *testing.T) {
+	cfg := fourAdapters(t)
+	d := start(t, cfg)
+	defer stop(t, d)
+	if why := d.NoAttach(); why != "" {
+		t.Skip(why)
+	}
+	h, err := verbs.Open(t.Context(), verbs.Options{Mode: verbs.Attached, Socket: cfg.Socket, Name: "told"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	p := nd.NewProvider(h)
+	defer p.Close()
+	told := make(chan nd.AdapterStatus, 8)
+	c := p.Control()
+	reg, err := c.RegisterForAdapterStatus(cfg.Adapters[0].Address, func(_ netip.Addr, s nd.AdapterStatus) { told <- s })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.DeregisterForAdapterStatus(reg)
+	side, err := newCheckSide(h, cfg.Adapters[0].Address, 4096, verbs.LocalWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer side.close()
+	w := h.Watch()
+	defer w.Close()
+	if err := d.InjectFault(api.FaultRequest{Adapter: "left", Fault: "panic"}); err != nil {
+		t.Fatal(err)
+	}
+	d.host.Wake()
+	for _, want := range []nd.AdapterStatus{nd.AdapterIsDown, 0} {
+		for s := range told {
+			if s&nd.AdapterIsDown == want {
+				break
+			}
+		}
+	}
+	for {
+		if e, err := w.Next(t.Context()); err != nil || e.Type == verbs.EventDeviceFatal {
+			break
+		}
+	}
+	if a, err := p.OpenAdapterAt(cfg.Adapters[0].Address); err != nil {
+		t.Error("the adapter does not open again: ", err)
+	} else {
+		a.Close()
+	}
+	if err := side.qp.PostSend(&verbs.SendWR{Op: verbs.OpSend}); !errors.Is(err, verbs.ErrRemoved) {
+		t.Error("a request to what was there before: ", err)
+	}
+}
+
+// TestHealing_Host: a host that takes nothing of its Ethernet function's queue makes the Ethernet function restart, and it alone: RDMA
+// beside it goes on. Then the host is asked again.
+func TestHealing_Host(t *testing.T) {
+	cfg := overSockets(t)
+	near, far := withGuest(t, &cfg[0], "02:00:00:00:00:01"), withGuest(t, &cfg[1], "02:00:00:00:00:02")
+	cfg[0].Adapters[0].Generation, cfg[0].FaultInjection = "mlx4", true
+	d, other := start(t, cfg[0]), start(t, cfg[1])
+	defer stop(t, d)
+	defer stop(t, other)
+	quick(t, d, "port")
+	before := d.host.Counters()[0].Restarts
+	if err := d.InjectFault(api.FaultRequest{Adapter: "port", Fault: "host"}); err != nil {
+		t.Fatal(err)
+	}
+	await.Eventually(t, "a restart", func() bool {
+		far.send(t, far.frame(near.mac, "nobody reads this"))
+		_, n := sensorOf(d, 0, healing.ReceiveSoftware)
+		return n > 0
+	})
+	wantEvent(t, d, "ReceiveSoftwareStuck", "port")
+	wantEvent(t, d, "SelfHealingRestart", "port", "0x00000040")
+	if d.host.Counters()[0].Restarts != before {
+		t.Error("the RDMA function was restarted, too")
+	}
+	near.gets(t, "reads again", func() { far.send(t, far.frame(near.mac, "reads again")) })
 }

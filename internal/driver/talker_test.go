@@ -3,11 +3,11 @@ package driver
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -27,6 +27,7 @@ type talker struct {
 	rounds   atomic.Uint64 // messages that came back as they were sent
 	again    atomic.Uint64 // connections that ended
 	wrong    atomic.Pointer[error]
+	last     atomic.Pointer[error] // by which a part ended
 	cancel   context.CancelFunc
 	done     chan struct{}
 }
@@ -49,6 +50,11 @@ func talk(t *testing.T, socket string, from, to netip.Addr, port uint16) *talker
 // proceeds waits for so many further messages.
 func (k *talker) proceeds(t *testing.T, n uint64) {
 	t.Helper()
+	defer func() {
+		if err := k.last.Load(); t.Failed() && err != nil {
+			t.Logf("from %v to %v, %d times again: %v", k.from, k.to, k.again.Load(), *err)
+		}
+	}()
 	was := k.rounds.Load()
 	await.Eventually(t, "messages that come back", func() bool { return k.rounds.Load() >= was+n })
 	if err := k.wrong.Load(); err != nil {
@@ -59,7 +65,9 @@ func (k *talker) proceeds(t *testing.T, n uint64) {
 // keep does a part again whenever its connection has ended.
 func (k *talker) keep(ctx context.Context, part func(context.Context) error) {
 	for ctx.Err() == nil {
-		_ = part(ctx)
+		if err := part(ctx); err != nil {
+			k.last.Store(&err)
+		}
 		k.again.Add(1)
 		select {
 		case <-ctx.Done():
@@ -91,15 +99,14 @@ func (k *talker) answer(ctx context.Context) error {
 		}
 		defer context.AfterFunc(ctx, func() { l.Close() })()
 		defer l.Close()
+		var all sync.WaitGroup
+		defer all.Wait()
 		for {
 			c, err := l.Accept()
 			if err != nil {
 				return err
 			}
-			err = k.speak(ctx, c, func() error { _, err := io.Copy(c, c); return err })
-			if errors.Is(err, nd.ErrDeviceRemoved) {
-				return err
-			}
+			all.Go(func() { _ = k.speak(ctx, c, func() error { _, err := io.Copy(c, c); return err }) })
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package healing
 
 import (
+	"slices"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
@@ -63,6 +64,7 @@ type Checker struct {
 	parts  map[place]*part
 	counts map[Sensor]uint64
 	found  Sensor
+	begun  bool // there was a look, or a restart: errors of which nothing was read yet were there before
 
 	restarts uint64
 	internal int        // restarts in a row after internal errors
@@ -101,10 +103,11 @@ func (c *Checker) Look(now clock.Time, readings []Reading) []Verdict {
 			p = &part{}
 			c.parts[at] = p
 		}
-		if p.read = true; p.looked(&r, r.Sensor.looks(c.set.Looks)) {
+		if p.read = true; p.looked(&r, r.Sensor.looks(c.set.Looks), !c.begun) {
 			c.out = append(c.out, c.verdict(now, r.Sensor, r.Part))
 		}
 	}
+	c.begun = true
 	for at, p := range c.parts {
 		if !p.read {
 			delete(c.parts, at)
@@ -114,12 +117,13 @@ func (c *Checker) Look(now clock.Time, readings []Reading) []Verdict {
 	return c.out
 }
 
-// looked notes a reading, and reports whether the part is stuck now and was not before. With most 0 it is a count of errors.
-func (p *part) looked(r *Reading, most int) bool {
+// looked notes a reading, and reports whether the part is stuck now and was not before. With most 0 it is a count of errors, which
+// begins at 0 if this is the first look.
+func (p *part) looked(r *Reading, most int, first bool) bool {
 	was := *p
 	p.done, p.known = r.Done, true
 	if most == 0 {
-		return was.known && r.Done != was.done || !was.known && r.Done != 0
+		return (was.known || first) && r.Done != was.done
 	}
 	if !r.Waits || !was.known || r.Done != was.done {
 		p.stalls = 0
@@ -155,13 +159,13 @@ func (c *Checker) verdict(now clock.Time, s Sensor, number uint32) Verdict {
 func (c *Checker) Restarted(now clock.Time) {
 	c.restarts++
 	clear(c.parts)
-	c.due, c.found = now.Add(c.set.Every), 0
+	c.due, c.found, c.begun = now.Add(c.set.Every), 0, true
 }
 
 // Forget says that somebody else has restarted the adapter, or that it is off.
 func (c *Checker) Forget() {
 	clear(c.parts)
-	c.found = 0
+	c.found, c.begun = 0, true
 }
 
 // Restarts returns how often the adapter was restarted.
@@ -172,3 +176,21 @@ func (c *Checker) Count(s Sensor) uint64 { return c.counts[s] }
 
 // Found returns the sensors that have found an error since the last restart.
 func (c *Checker) Found() Sensor { return c.found }
+
+// Counters are those of one adapter.
+type Counters struct {
+	Restarts uint64
+	Errors   [sensors]uint64 // that sensors have found, in the order of All
+}
+
+// Counters returns the counters as they are now.
+func (c *Checker) Counters() (n Counters) {
+	n.Restarts = c.restarts
+	for i, s := range All {
+		n.Errors[i] = c.counts[s]
+	}
+	return n
+}
+
+// Of returns how many errors a sensor has found.
+func (n *Counters) Of(s Sensor) uint64 { return n.Errors[slices.Index(All[:], s)] }

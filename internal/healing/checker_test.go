@@ -54,7 +54,7 @@ func TestStuck(t *testing.T) {
 	}
 }
 
-// TestErrors: each look after a further error finds it; errors before the first look count.
+// TestErrors: each look after a further error finds it; errors before the first look count, those from before a restart do not.
 func TestErrors(t *testing.T) {
 	c := New(0, byDefault)
 	for i, x := range []struct {
@@ -67,6 +67,15 @@ func TestErrors(t *testing.T) {
 	}
 	if v := New(0, byDefault).Look(1, []Reading{{Sensor: ReceiveCompletion, Done: 1}}); len(v) != 1 {
 		t.Error("an error before the first look is not found")
+	}
+	c.Restarted(c.Deadline())
+	for _, x := range []struct {
+		count uint64
+		found bool
+	}{{3, false}, {3, false}, {4, true}} {
+		if v := c.Look(c.Deadline(), []Reading{{Sensor: SendCompletion, Done: x.count}}); (len(v) == 1) != x.found {
+			t.Errorf("after a restart, with %d errors: %v", x.count, v)
+		}
 	}
 }
 

@@ -25,8 +25,12 @@ const (
 	Internal          Sensor = 0x00800000 // an engine has broken one of its own rules
 )
 
+const sensors = 9
+
 // All are the sensors in the order of their bits.
-var All = []Sensor{SendHardware, SendSoftware, ReceiveSoftware, ReceiveCompletion, SendCompletion, EventQueue, Command, Health, Internal}
+var All = [sensors]Sensor{
+	SendHardware, SendSoftware, ReceiveSoftware, ReceiveCompletion, SendCompletion, EventQueue, Command, Health, Internal,
+}
 
 // names are what sensors are called, in the words of WinOF's table where it has them.
 var names = map[Sensor]string{
