@@ -89,7 +89,7 @@ func (d *Driver) ethernetConfig(i int) ethernet.Config {
 			c.RssBaseProcGroup, c.RssBaseProcNumber = int(first)/rss.GroupSize, int(first)%rss.GroupSize
 		}
 	}
-	if n, set := r.configuration[fmt.Sprint("WOL_MAGIC_EN_P", d.cfg.Slot(i).Port)]; set && n == 0 {
+	if n, set := r.effective[fmt.Sprint("WOL_MAGIC_EN_P", d.cfg.Slot(i).Port)]; set && n == 0 {
 		c.WakeOnMagicPacket = 0
 	}
 	for _, p := range machine.List() {

@@ -9,8 +9,8 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 )
 
-// storedOnly is printed with parameters: only those for the protocol of ports, and for LLDP, have an effect.
-const storedOnly = "-I- Stored only, but for LINK_TYPE and LLDP_NB: SR-IOV and wake-on-LAN are not built."
+// storedOnly is printed with parameters: only those for the protocol of ports, LLDP and wake-up have an effect.
+const storedOnly = "-I- Stored only, but for LINK_TYPE, LLDP_NB and WOL_MAGIC_EN: SR-IOV is not built."
 
 // pending reports whether the next start of the adapter changes a parameter.
 func (d *configured) pending() bool { return slices.ContainsFunc(d.Parameters, api.Parameter.Pending) }
