@@ -49,7 +49,8 @@ func (c upCmd) Run(s *session) error {
 	limitHeap()
 	ctx, stop := asService(s.ctx)
 	defer stop()
-	d, err := driver.Start(ctx, cfg, driver.Options{Version: version(), Log: c.logger(s.env.Stderr), SystemLog: c.SystemLog})
+	d, err := driver.Start(ctx, cfg, driver.Options{Version: version(), Log: c.logger(s.env.Stderr), SystemLog: c.SystemLog,
+		OwnProcess: true})
 	if err != nil {
 		return err
 	}
@@ -163,6 +164,9 @@ func announce(w io.Writer, d *driver.Driver) {
 		fmt.Fprintln(w, "the driver before did not stop cleanly; what it left was cleared")
 	}
 	st := d.Status()
+	if st.Died != nil {
+		fmt.Fprintln(w, st.Died)
+	}
 	if st.Volatile != "" {
 		fmt.Fprintf(w, "nothing will be kept: %s\n", st.Volatile)
 	}

@@ -18,9 +18,17 @@ type Status struct {
 	Attach   string          `json:"attach"`             // empty: programs can attach; otherwise why not
 	Held     *HeldStatus     `json:"held,omitempty"`     // what programs make the driver hold; absent: none can attach
 	Volatile string          `json:"volatile,omitempty"` // why nothing is kept on disk; empty: everything is
+	Died     *Death          `json:"died,omitempty"`     // how the driver before this one ended; absent: it stopped
 	Adapters []AdapterStatus `json:"adapters"`
 	Switches []SwitchStatus  `json:"switches,omitempty"`
 	Programs []ProgramStatus `json:"programs"`
+}
+
+// Death is how a driver died that did not stop.
+type Death struct {
+	Time   time.Time `json:"time"`   // when it wrote last
+	Cause  string    `json:"cause"`  // the first line of its traceback, or that there is none
+	Folder string    `json:"folder"` // what it left; empty: it could not be kept
 }
 
 // Adapter returns the adapter of that name; letter case matters only if names differ in nothing else.

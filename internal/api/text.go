@@ -19,6 +19,9 @@ func (s *Status) WriteText(w io.Writer) {
 	if s.Volatile != "" {
 		fmt.Fprintf(w, "nothing is kept: %s\n", s.Volatile)
 	}
+	if s.Died != nil {
+		fmt.Fprintf(w, "%s\n", s.Died)
+	}
 	for i := range s.Adapters {
 		s.Adapters[i].writeText(w)
 	}
@@ -36,6 +39,15 @@ func (s *Status) WriteText(w io.Writer) {
 			p.Objects["cq"], p.Objects["mr"], mebibytes(p.MemoryBytes), p.Descriptors)
 	}
 	t.Flush()
+}
+
+// String says in one line how the driver died, and where to look.
+func (d *Death) String() string {
+	where := "nothing of it could be kept"
+	if d.Folder != "" {
+		where = "see " + d.Folder
+	}
+	return fmt.Sprintf("the driver before died at %s: %s; %s", d.Time.Format("2006-01-02 15:04:05"), clean(d.Cause), where)
 }
 
 // writeText prints what is held for programs.

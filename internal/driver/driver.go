@@ -18,6 +18,7 @@ import (
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/driver/commandlog"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/driver/lastwords"
 	"github.com/softvpi/softvpi/internal/driver/lock"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/ipc/server"
@@ -32,6 +33,9 @@ type Options struct {
 	Log     *slog.Logger // nil: nothing
 	// SystemLog is a system log that also receives every event: journald, syslog or auto; empty: none.
 	SystemLog string
+	// OwnProcess says that the process is this driver's alone, so that a fatal error of the Go runtime is its death: the traceback is
+	// kept for the next driver.
+	OwnProcess bool
 }
 
 // Driver is a running driver: its adapters, and the sockets for programs and for `softvpi status`.
@@ -82,6 +86,9 @@ type Driver struct {
 	hosts      sync.Map    // of the Ethernet functions, with interfaces that have addresses: hostside.Addressed by the index of adapters
 	starting   sync.Map    // RoCE modes by the index of adapters being enabled, whose start is to be reported
 	tunings    *tuning.Log
+
+	last *lastwords.Recorder
+	died *api.Death // how the driver before ended; nil: it stopped
 }
 
 // Start starts a driver: the lock, the adapters, the self-check, the sockets. When it returns, programs
@@ -97,18 +104,18 @@ func Start(ctx context.Context, cfg config.Config, o Options) (*Driver, error) {
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}
-	if err := d.start(ctx, o.SystemLog); err != nil {
+	if err := d.start(ctx, o); err != nil {
 		d.Close()
 		return nil, err
 	}
 	return d, nil
 }
 
-func (d *Driver) start(ctx context.Context, systemLog string) (err error) {
+func (d *Driver) start(ctx context.Context, o Options) (err error) {
 	if d.lock, err = lock.Acquire(d.cfg.State); err != nil {
 		return err
 	}
-	if err := d.openEvents(systemLog); err != nil {
+	if err := d.openEvents(o.SystemLog); err != nil {
 		return err
 	}
 	if d.recover = d.lock.Stale; d.recover {
@@ -119,6 +126,7 @@ func (d *Driver) start(ctx context.Context, systemLog string) (err error) {
 		return err
 	}
 	d.healing = newHealer(d, len(d.running))
+	remains := d.openLastWords(o.OwnProcess)
 	d.openTunings()
 	if err := d.openFabric(); err != nil {
 		return err
@@ -126,6 +134,7 @@ func (d *Driver) start(ctx context.Context, systemLog string) (err error) {
 	if err := d.addAdapters(); err != nil {
 		return err
 	}
+	d.tellDeath(remains)
 	if err := d.awaitPorts(ctx); err != nil {
 		return err
 	}
@@ -211,6 +220,7 @@ func (d *Driver) Close() error {
 	if d.system != nil {
 		d.system.Close()
 	}
+	errs = append(errs, d.last.Close())
 	if d.lock != nil {
 		errs = append(errs, d.lock.Release())
 	}

@@ -27,7 +27,8 @@ var kinds = []Event{
 	ReceiveSoftwareStuck{}, SendSoftwareStuck{}, ReceiveCompletionError{}, SendCompletionError{}, EventQueueStuck{}, SensorError{},
 	SelfHealingRestart{}, SelfHealingFailed{}, SelfHealingStop{},
 	MulticastAddress{}, RegistrySetAside{}, NothingKept{}, FabricIncident{}, FabricIncidentOver{}, DriverStarted{},
-	DriverStopped{}, DriverRecovered{}, SelfCheckFailed{}, ProgramDied{}, ProgramDisconnected{}, ProgramRefused{}, ResetByDriver{},
+	DriverStopped{}, DriverRecovered{}, DriverDied{},
+	SelfCheckFailed{}, ProgramDied{}, ProgramDisconnected{}, ProgramRefused{}, ResetByDriver{},
 	ResetFinished{}, ResetFailed{}, DumpOnRequest{}, DumpAfterError{}, DumpMeNow{}, DumpMeNowFailed{}, LogRepaired{}, Repeated{},
 }
 

@@ -227,6 +227,8 @@ type (
 	DriverStopped struct{}
 	// DriverRecovered says that the previous driver did not.
 	DriverRecovered struct{}
+	// DriverDied says why the previous driver did not, and where what it left is; "-": it could not be kept.
+	DriverDied struct{ Cause, Folder string }
 	// SelfCheckFailed says why the driver did not start.
 	SelfCheckFailed struct{ Cause error }
 	// ProgramDied says that an attached program ended without detaching.
@@ -331,6 +333,7 @@ func (FabricIncidentOver) event()   {}
 func (DriverStarted) event()        {}
 func (DriverStopped) event()        {}
 func (DriverRecovered) event()      {}
+func (DriverDied) event()           {}
 func (SelfCheckFailed) event()      {}
 func (ProgramDied) event()          {}
 func (ProgramDisconnected) event()  {}

@@ -37,7 +37,7 @@ func beDriver(configuration string, in io.Reader, out io.Writer) error {
 	if err := json.Unmarshal([]byte(configuration), &cfg); err != nil {
 		return err
 	}
-	d, err := driver.Start(context.Background(), cfg, driver.Options{Version: driverbed.Version})
+	d, err := driver.Start(context.Background(), cfg, driver.Options{Version: driverbed.Version, OwnProcess: true})
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,13 @@ func start(t *testing.T, cfg config.Config) *process {
 // kill ends the driver as kill -9 does.
 func (p *process) kill() {
 	p.t.Helper()
-	if err := p.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+	p.signal(syscall.SIGKILL)
+}
+
+// signal ends the driver by a signal that it does not survive.
+func (p *process) signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.cmd.Process.Signal(s); err != nil {
 		p.t.Fatal(err)
 	}
 	_ = p.cmd.Wait() // the error is that it was killed

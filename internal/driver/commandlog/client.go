@@ -8,6 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/device/handle"
+	"github.com/softvpi/softvpi/internal/driver/lastwords"
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 	"github.com/softvpi/softvpi/internal/ipc/server"
 )
@@ -75,6 +76,9 @@ func (c *Client) Begin(op proto.Opcode, body []byte) server.Begun {
 	if b.Adapter >= 0 && b.Adapter < len(c.log.adapters) {
 		b.Number = c.log.adapters[b.Adapter].begin(op)
 	}
+	if c.log.Last != nil {
+		b.Note = c.log.Last.Began(c.lastWords(b))
+	}
 	return b
 }
 
@@ -83,6 +87,13 @@ func (c *Client) End(b server.Begun, reply []byte, err error) {
 	took := time.Since(b.At)
 	if b.Number != 0 {
 		c.log.adapters[b.Adapter].end(b.Number)
+	}
+	if c.log.Last != nil {
+		w := c.lastWords(b)
+		if w.Took, w.Failure = took, uint32(failure(err)); errors.Is(err, device.ErrWaits) {
+			w.Failure = lastwords.Waits
+		}
+		c.log.Last.Ended(b.Note, w)
 	}
 	if errors.Is(err, device.ErrWaits) || errors.Is(err, proto.ErrFrame) {
 		return // not carried out yet, or no command
@@ -94,14 +105,7 @@ func (c *Client) End(b server.Begun, reply []byte, err error) {
 	if adapter < 0 || adapter >= len(c.log.adapters) {
 		return // not for an adapter
 	}
-	r := Record{Began: b.At, Took: took, Command: b.Op.String(), Program: c.program, PID: c.pid}
-	if err != nil {
-		r.Failure = command.Internal
-		var e *command.Error
-		if errors.As(err, &e) {
-			r.Failure = e.Code
-		}
-	}
+	r := Record{Began: b.At, Took: took, Command: b.Op.String(), Program: c.program, PID: c.pid, Failure: failure(err)}
 	c.log.adapters[adapter].add(b.Op, r)
 	if r.Failure == command.Internal && c.log.Failed != nil {
 		c.log.Failed(adapter, r)
@@ -125,4 +129,21 @@ func (c *Client) changed(b server.Begun, reply []byte) int {
 		adapter = c.adapterOf(b.Op, b.Body) // an id that the command has bound
 	}
 	return adapter
+}
+
+// lastWords returns a command for the driver after this one.
+func (c *Client) lastWords(b server.Begun) lastwords.Command {
+	return lastwords.Command{Began: b.At, Opcode: uint16(b.Op), Adapter: b.Adapter, PID: c.pid, Program: c.program}
+}
+
+// failure returns why a command failed; 0: it did not.
+func failure(err error) command.Code {
+	if err == nil {
+		return 0
+	}
+	var e *command.Error
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return command.Internal
 }

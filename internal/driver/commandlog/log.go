@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/driver/lastwords"
 	"github.com/softvpi/softvpi/internal/ipc/proto"
 )
 
@@ -15,7 +16,9 @@ import (
 type Log struct {
 	// Failed, if set, is called with each command that the driver itself could not carry out; not with those that it refused, for
 	// which their programs are to blame. It must return at once.
-	Failed   func(adapter int, r Record)
+	Failed func(adapter int, r Record)
+	// Last, if set, keeps the latest commands for the driver after this one, if this one dies.
+	Last     *lastwords.Recorder
 	adapters []*adapterCommands
 }
 

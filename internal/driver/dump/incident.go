@@ -28,6 +28,7 @@ type Source string
 const (
 	User        Source = "USER"
 	SelfHealing Source = "SH"
+	Death       Source = "CRASH" // of the driver before; not the manual's
 )
 
 // errFull says that there is no room for a dump.

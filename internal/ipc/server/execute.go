@@ -24,6 +24,7 @@ type Begun struct {
 	Body    []byte
 	Adapter int    // as far as the log knows it already
 	Number  uint32 // the log's, by which it knows the command again; 0: none
+	Note    uint64 // the log's own
 }
 
 // Execute carries out a command with a handler of its own, and has it recorded if s is a CommandLog.
