@@ -103,6 +103,9 @@ func TestEveryToolPrintsJSON(t *testing.T) {
 		if c.Name == "show nd connections" {
 			line = "mlxtool show nd connections -e -t 0.01"
 		}
+		if c.Name == "dbg decode" { // of what dbg mstdump has written
+			line = "mlxtool dbg decode " + filepath.Join(os.Getenv(paths.StateVariable), "temp") + " QP COUNTER"
+		}
 		lines = append(lines, strings.Replace(line, "RXD 5", "RX", 1))
 	}
 	lines = append(lines, `mlxtool dbg nonrss-capture "Ethernet 2" query`)

@@ -111,6 +111,9 @@ query    shows whether packets are kept, and how many are
 collect  moves what is kept to a pcap file (default nonrss.pcap); of vPort 0, the only one
 stop     ends it; what was not collected is gone
 What RDMA receives has no hash; of the Ethernet function's frames those are kept that RSS does not spread. Connections go over the wire meanwhile.`, `dbg nonrss-capture "Ethernet 1" start 1024 128`)),
+	mlxtool("5.5.2.3 mstdump", "dbg decode", "<directory> [<table>...]", "Show the registers in the files of a dump.",
+		"All tables, or those that are named, of the first file of a set, and what differs in the next ones. Needs no driver.",
+		"dbg decode temp QP COUNTER"),
 
 	mlxtool("5.5.4 modify Tool", "modify", "", "Change parameters of the driver.", "", ""),
 	mlxtool("5.5.4.1 Modify Traffic Classes Bandwidth (BW) Limit Configuration Tool", "modify tc-bw",

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/port"
 )
 
 // Inspection is the internal state of an adapter at one moment, for state dumps.
@@ -17,7 +18,13 @@ type Inspection struct {
 	QPs      []QPInspection
 	CQs      []CQInspection
 	SRQs     []SRQInspection
-	Queues   []EventQueueInspection
+	MRs      []MRInspection
+	GIDs     []command.GID
+	// Speed is that of the port's wire in bit/s; Traffic how the port divides it, and Paused the priorities at which it is silent.
+	Speed   uint64
+	Traffic port.Traffic
+	Paused  uint8
+	Queues  []EventQueueInspection
 	// EmptyRounds is how many consecutive turns of the loop brought no packet while the adapter's Polling
 	// is on.
 	EmptyRounds uint32
@@ -28,8 +35,27 @@ type Inspection struct {
 // QPInspection is a queue pair with all its attributes.
 type QPInspection struct {
 	command.QPInfo
-	Program string
-	PID     int
+	Handle         command.Handle
+	PD             uint32 // its number
+	SendCQ, RecvCQ uint32 // their numbers, from 0; without: NoQueue
+	SRQ            command.Handle
+	Program        string
+	PID            int
+}
+
+// NoQueue is the number of a queue that a queue pair does not have.
+const NoQueue = ^uint32(0)
+
+// MRInspection is a memory region.
+type MRInspection struct {
+	Handle       command.Handle
+	Key          uint32 // L_Key and R_Key
+	PD           uint32 // its number
+	Base, Length uint64
+	IOVA         uint64
+	Access       uint32
+	Program      string
+	PID          int
 }
 
 // CQInspection is a completion queue.
@@ -82,6 +108,7 @@ func (h *Host) Inspect(index uint32, most int) (Inspection, error) {
 	for _, k := range a.engine.PKeys() {
 		s.PKeys = append(s.PKeys, uint16(k))
 	}
+	s.GIDs, s.Speed, s.Traffic, s.Paused = a.gids.List(), a.speed(), a.port.Scheduler.Traffic(), a.port.Scheduler.Paused()
 	s.queuePairs(a, most)
 	s.queues(a, most)
 	return s, nil
@@ -95,9 +122,26 @@ func (s *Inspection) queuePairs(a *adapter, most int) {
 	}
 	for _, n := range numbers {
 		if q := a.byNumber[n]; q.tq != nil {
-			s.QPs = append(s.QPs, QPInspection{a.engine.Query(q.tq), q.client.cfg.Name, q.client.cfg.PID})
+			s.QPs = append(s.QPs, q.inspect())
 		}
 	}
+}
+
+func (q *qp) inspect() QPInspection {
+	x := QPInspection{
+		QPInfo: q.adapter.engine.Query(q.tq), Handle: q.handle, PD: uint32(q.pd.number), SendCQ: NoQueue, RecvCQ: NoQueue,
+		Program: q.client.cfg.Name, PID: q.client.cfg.PID,
+	}
+	if q.send != nil {
+		x.SendCQ = q.send.ref
+	}
+	if q.recv != nil {
+		x.RecvCQ = q.recv.ref
+	}
+	if q.srq != nil {
+		x.SRQ = q.srq.handle
+	}
+	return x
 }
 
 // queues lists the completion, shared receive and event queues.
@@ -121,6 +165,15 @@ func (s *Inspection) queues(a *adapter, most int) {
 				s.SRQs = append(s.SRQs, q.inspect())
 			}
 		})
+		c.mrs.Each(func(m *mr) {
+			switch {
+			case m.pd.adapter != a || m.region == nil: // the adapter was disabled
+			case len(s.MRs) >= most:
+				s.LeftOut++
+			default:
+				s.MRs = append(s.MRs, m.inspect(c))
+			}
+		})
 		s.Queues = append(s.Queues, c.inspectEvents())
 	}
 }
@@ -139,6 +192,14 @@ func (s *srq) inspect() SRQInspection {
 	return SRQInspection{
 		Handle: s.handle, Program: s.client.cfg.Name, PID: s.client.cfg.PID, Depth: s.depth, Posted: uint32(n), Limit: s.limit,
 		Users: s.uses, Failed: s.failed,
+	}
+}
+
+func (m *mr) inspect(c *Client) MRInspection {
+	r := m.region
+	return MRInspection{
+		Handle: m.handle, Key: r.Key, PD: uint32(r.PD), Base: r.Base, Length: r.Length, IOVA: r.IOVA, Access: uint32(r.Access),
+		Program: c.cfg.Name, PID: c.cfg.PID,
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/commandlog"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/driver/dump"
+	"github.com/softvpi/softvpi/internal/driver/dump/register"
 	"github.com/softvpi/softvpi/internal/events"
 )
 
@@ -138,7 +139,7 @@ func (d *Driver) dumpFiles(index uint32, registers int) ([]dump.File, error) {
 		if n > 0 {
 			time.Sleep(dumpGap)
 		}
-		var text []byte
+		var registers []register.Port
 		queues, waiting = nil, nil
 		for _, i := range ports {
 			s, err := d.host.Inspect(i, dumpObjects)
@@ -149,10 +150,11 @@ func (d *Driver) dumpFiles(index uint32, registers int) ([]dump.File, error) {
 				return nil, err
 			}
 			now := time.Now()
-			text, queues, waiting = append(text, dump.Registers(now, &s)...), append(queues, dump.Queues(now, &s)...),
-				append(waiting, dump.Events(now, &s)...)
+			p := register.Port{Time: now, Generation: generationOf(d.running[i]), Inspection: &s, Counters: dump.Counters(&s)}
+			registers = append(registers, p)
+			queues, waiting = append(queues, dump.Queues(now, &s)...), append(waiting, dump.Events(now, &s)...)
 		}
-		out = append(out, dump.File{Type: "crspace", Index: n, Text: text})
+		out = append(out, dump.File{Type: "crspace", Index: n, Text: register.Dump(registers)})
 	}
 	page, err := d.events.Query(events.Query{Adapters: names, Limit: dumpEvents})
 	if err != nil {
@@ -161,6 +163,14 @@ func (d *Driver) dumpFiles(index uint32, registers int) ([]dump.File, error) {
 	return append(out,
 		dump.File{Type: "eq_dump", Text: queues}, dump.File{Type: "eq_print", Text: waiting},
 		dump.File{Type: "fwtrace", Text: dump.Trace(page.Events, d.recentCommands(at))}), nil
+}
+
+// generationOf returns the name of an adapter's generation.
+func generationOf(r *running) string {
+	if r.Generation == catalogue.MLX4 {
+		return "mlx4"
+	}
+	return "mlx5"
 }
 
 // portsOf returns the adapters that are the ports of a device, in order.

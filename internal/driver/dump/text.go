@@ -9,37 +9,16 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/driver/commandlog"
+	"github.com/softvpi/softvpi/internal/driver/dump/register"
 	"github.com/softvpi/softvpi/internal/events"
 )
 
 // timeForm is the format of times in dumps.
 const timeForm = "2006-01-02T15:04:05.000000Z07:00"
 
-// Registers returns the registers of an adapter: its identity, its settings, its counters, and the context
-// of each queue pair.
-func Registers(at time.Time, s *device.Inspection) []byte {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "# registers at %s\n", at.Format(timeForm))
-	section(&b, "adapter")
-	i := s.Info
-	fmt.Fprintf(&b, "name %q\naddress %s\n", s.Counters.Name, i.Addr.IP())
-	numbers(&b, "", i)
-	section(&b, "limits")
-	numbers(&b, "", s.Limits)
-	section(&b, "partition keys")
-	for n, k := range s.PKeys {
-		fmt.Fprintf(&b, "%d 0x%04x\n", n, k)
-	}
-	section(&b, "counters")
-	numbers(&b, "", s.Counters)
-	section(&b, "queue pairs")
-	for j := range s.QPs {
-		q := &s.QPs[j]
-		fmt.Fprintf(&b, "qp 0x%06x program %q pid %d destination %s\n", q.Number, q.Program, q.PID, q.Attr.Route.Addr.IP())
-		numbers(&b, "  ", q.QPInfo)
-	}
-	leftOut(&b, s)
-	return b.Bytes()
+// Counters returns the counters of an adapter, which are numbers in nested structures, for its registers.
+func Counters(s *device.Inspection) (list []register.Counter) {
+	return numbers(nil, "", reflect.ValueOf(s.Counters))
 }
 
 // Queues returns the event, completion and shared receive queues of an adapter.
@@ -114,10 +93,8 @@ func leftOut(b *bytes.Buffer, s *device.Inspection) {
 	}
 }
 
-// numbers writes every number in a structure, including nested ones, by name.
-func numbers(b *bytes.Buffer, prefix string, v any) { fields(b, prefix, reflect.ValueOf(v)) }
-
-func fields(b *bytes.Buffer, prefix string, v reflect.Value) {
+// numbers appends every number in a structure, including nested ones, by name.
+func numbers(list []register.Counter, prefix string, v reflect.Value) []register.Counter {
 	t := v.Type()
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -126,13 +103,12 @@ func fields(b *bytes.Buffer, prefix string, v reflect.Value) {
 		}
 		switch x := v.Field(i); x.Kind() {
 		case reflect.Struct:
-			fields(b, prefix+f.Name+".", x)
+			list = numbers(list, prefix+f.Name+".", x)
 		case reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uint:
-			fmt.Fprintf(b, "%s%s 0x%x\n", prefix, f.Name, x.Uint())
+			list = append(list, register.Counter{Name: prefix + f.Name, Value: x.Uint()})
 		case reflect.Int, reflect.Int32, reflect.Int64:
-			fmt.Fprintf(b, "%s%s %d\n", prefix, f.Name, x.Int())
-		case reflect.Bool:
-			fmt.Fprintf(b, "%s%s %v\n", prefix, f.Name, x.Bool())
+			list = append(list, register.Counter{Name: prefix + f.Name, Value: uint64(x.Int())})
 		}
 	}
+	return list
 }

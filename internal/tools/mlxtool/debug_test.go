@@ -74,13 +74,14 @@ func TestStateDump(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if want := map[string]string{"crspace_0": "qp 0x", "eq_dump_0": "cq 0",
+				if want := map[string]string{"crspace_0": "0x00000000 0x53565052\n", "eq_dump_0": "cq 0",
 					"fwtrace_0": "CREATE_QP"}[kind]; !strings.Contains(string(b), want) {
 					t.Errorf("%s does not have %q:\n%s", path, want, b)
 				}
 			}
 		}
 	}
+	g.decodes(filepath.Join(g.state, "temp"))
 	if all := strings.Join(g.raised("left"), " "); !strings.Contains(all, "DumpOnRequest") {
 		t.Errorf("events of left: %s, want a DumpOnRequest", all)
 	}

@@ -60,6 +60,7 @@ var works = map[string]work{
 	"dbg pddrinfo":          (*run).portDiagnostics,
 	"dbg dump-me-now":       (*run).dumpMeNow,
 	"dbg nonrss-capture":    (*run).packetCapture,
+	"dbg decode":            (*run).decode,
 }
 
 // Main runs mlxtool.
