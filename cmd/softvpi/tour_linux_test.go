@@ -38,6 +38,7 @@ var tours = []struct{ document, before string }{
 	{"docs/counters.md", "softvpi up &"},
 	{"docs/events.md", "softvpi up &"},
 	{"docs/web.md", "softvpi up &"},
+	{"docs/dumps.md", "softvpi up &"},
 }
 
 // Every command line that a document shows works as shown, and prints what is shown except for numbers and names.

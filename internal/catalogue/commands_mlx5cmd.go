@@ -60,5 +60,7 @@ var mlx5cmdCommands = []Command{
 		"List the connections, or the queue pairs in error."),
 	without([]string{"Set"}, mlx5cmd(management, "Management Utilities", "LinkSpeed", namedAdapter+" -Query | -Set <speed>",
 		"Show the speed of the link. It cannot be set here: softvpi link set limits it.")),
-	notBuilt(mlx5cmd(management, "Management Utilities", "Trace", "-Start | -Stop [-FileName <file>]", "Record a trace of the driver.")),
+	mlx5cmd(management, "Management Utilities", "Trace",
+		"-Start [-Level <level>] [-Components <name>=<level>,...] [-Size <MB>] | -Stop [-FileName <file>] | -Collect [-FileName <file>] | -Query",
+		"Record a trace of the driver, which Perfetto reads."),
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/softvpi/softvpi/internal/device/lease"
 	"github.com/softvpi/softvpi/internal/device/notify"
 	"github.com/softvpi/softvpi/internal/os/monotonic"
+	"github.com/softvpi/softvpi/internal/trace"
 	"github.com/softvpi/softvpi/internal/transport"
 	"github.com/softvpi/softvpi/internal/wait"
 )
@@ -43,9 +44,10 @@ type Host struct {
 	driver    *Client    // the one whose program polls or waits and runs this step; nil: the loop's own thread does
 	woken     bool       // this step is the first after a sleep
 	commanded bool       // this step ends a command
-	fresh     bool       // there was a command since the poll owner last slept
-	polled    bool       // same as sleep.polls
-	found     bool       // the last step that polled the links found something: the next one returns buffers they have lent
+	trace     *trace.Ring
+	fresh     bool // there was a command since the poll owner last slept
+	polled    bool // same as sleep.polls
+	found     bool // the last step that polled the links found something: the next one returns buffers they have lent
 
 	leases        lease.Book
 	moderated     []*cq // those that hold back an event

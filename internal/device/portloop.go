@@ -12,6 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/port"
 	"github.com/softvpi/softvpi/internal/qos"
+	"github.com/softvpi/softvpi/internal/trace"
 )
 
 // portLoop drives a port: it moves packets between the port and its links, and decides nothing else about them. The
@@ -73,6 +74,13 @@ func (p *portLoop) enabled() bool {
 
 // step is one turn of a port.
 func (p *portLoop) step(now clock.Time) bool {
+	if p.host.trace.Wants(trace.Loop, trace.Verbose) {
+		return p.tracedStep(now)
+	}
+	return p.turn(now)
+}
+
+func (p *portLoop) turn(now clock.Time) bool {
 	p.left = false
 	worked := p.receive(now)
 	if !worked && p.idle(now) {

@@ -34,6 +34,7 @@ func (d *Driver) addAdapters() (err error) {
 		Agreed: d.followAgreements(), DroplessExpired: d.followExpiries(), Broken: d.healing.broke}); err != nil {
 		return err
 	}
+	d.host.SetTrace(d.tracer.session.Load().Loop)
 	d.unsubscribe = d.host.Subscribe(d.adapterChanged)
 	for i, a := range d.cfg.Adapters {
 		if err := d.addAdapter(i); err != nil {

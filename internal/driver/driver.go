@@ -89,6 +89,8 @@ type Driver struct {
 
 	last *lastwords.Recorder
 	died *api.Death // how the driver before ended; nil: it stopped
+
+	tracer tracer
 }
 
 // Start starts a driver: the lock, the adapters, the self-check, the sockets. When it returns, programs
@@ -100,7 +102,8 @@ func Start(ctx context.Context, cfg config.Config, o Options) (*Driver, error) {
 	}
 	d := &Driver{cfg: cfg, version: o.Version, started: time.Now(), log: o.Log, commands: commandlog.New(len(cfg.Adapters))}
 	d.ipoib.d = d
-	d.commands.Failed = d.commandFailed
+	d.commands.Failed, d.commands.Ended = d.commandFailed, d.traceCommand
+	d.startTrace()
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
 	}

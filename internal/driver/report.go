@@ -17,7 +17,7 @@ import (
 
 // openEvents opens the event log in the state directory, and the system's log if requested.
 func (d *Driver) openEvents(systemLog string) (err error) {
-	var sinks []func(events.Record)
+	sinks := []func(events.Record){d.traceEvent}
 	if systemLog != "" {
 		d.system, err = events.OpenSystemLog(systemLog, d.log)
 		var field *events.FieldError

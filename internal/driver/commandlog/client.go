@@ -107,6 +107,9 @@ func (c *Client) End(b server.Begun, reply []byte, err error) {
 	}
 	r := Record{Began: b.At, Took: took, Command: b.Op.String(), Program: c.program, PID: c.pid, Failure: failure(err)}
 	c.log.adapters[adapter].add(b.Op, r)
+	if c.log.Ended != nil {
+		c.log.Ended(adapter, b.Op, r)
+	}
 	if r.Failure == command.Internal && c.log.Failed != nil {
 		c.log.Failed(adapter, r)
 	}

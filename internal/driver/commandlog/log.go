@@ -17,6 +17,8 @@ type Log struct {
 	// Failed, if set, is called with each command that the driver itself could not carry out; not with those that it refused, for
 	// which their programs are to blame. It must return at once.
 	Failed func(adapter int, r Record)
+	// Ended, if set, is called with each command of an adapter. It must return at once.
+	Ended func(adapter int, op proto.Opcode, r Record)
 	// Last, if set, keeps the latest commands for the driver after this one, if this one dies.
 	Last     *lastwords.Recorder
 	adapters []*adapterCommands

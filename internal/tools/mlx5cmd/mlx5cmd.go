@@ -47,6 +47,7 @@ var works = map[string]func(*run) (report, error){
 	"Dbg CmdStats":                      (*run).commandStats,
 	"Dbg OidStats":                      (*run).requestStats,
 	"Dmn":                               (*run).dumpMeNow,
+	"Trace":                             (*run).trace,
 	"Sniffer":                           (*run).sniffer,
 	"NdStat":                            (*run).connections,
 	"LinkSpeed":                         (*run).linkSpeed,

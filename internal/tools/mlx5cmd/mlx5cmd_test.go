@@ -360,7 +360,11 @@ func TestRefusals(t *testing.T) {
 		want   string
 	}{
 		{"-Temperature", tool.Unsupported, "not supported by this adapter"},
-		{"-Trace -Start", tool.Unsupported, "not supported by this adapter"},
+		{"-Trace", tool.Usage, "-Start"},
+		{"-Trace -Start -Size many", tool.Usage, "a number of megabytes"},
+		{"-Trace -Start -Size 9999", tool.Usage, "1 to 1024"},
+		{"-Trace -Start -Level loud", tool.Usage, "verbose"},
+		{"-Trace -Start -FileName x", tool.Usage, "-FileName goes with -Stop"},
 		{"-Dbg -ResourceDump -Dump -Segment 0x5000", tool.Unsupported, "not supported by this adapter"},
 		{"-LinkSpeed -Name Left -Set 10", tool.Unsupported, "not supported by this adapter"},
 		{"-DriverVersion -Name Left -VF 1", tool.Unsupported, "not supported by this adapter"},
@@ -399,6 +403,22 @@ func TestRefusals(t *testing.T) {
 		status, out, errs := g.call(c.line)
 		if status != c.status || !strings.Contains(errs, c.want) || strings.Count(errs, "\n") != 1 || out != "" {
 			t.Errorf("%s: status %d, %q %q, want %d and %q", c.line, status, out, errs, c.status, c.want)
+		}
+	}
+}
+
+// TestTrace: -Trace records from -Start until -Stop, which writes the file that is named, and the text beside it.
+func TestTrace(t *testing.T) {
+	g := start(t)
+	file := filepath.Join(t.TempDir(), "mine.json")
+	g.ok("-Trace -Start -Level warning -Components command=information,loop=off -Size 2")
+	if text := g.ok("-Trace -Query"); !strings.Contains(text, "Level of loop") || !strings.Contains(text, "Mellanox-Trace") {
+		t.Errorf("%s", text)
+	}
+	g.ok("-Trace -Stop -FileName " + file)
+	for _, name := range []string{file, strings.TrimSuffix(file, "json") + "txt"} {
+		if _, err := os.Stat(name); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -55,6 +55,7 @@ var works = map[string]work{
 	"dbg pkeys":             (*run).partitionKeys,
 	"dbg ipoib-ep":          (*run).endpoints,
 	"dbg resources":         (*run).resources,
+	"dbg trace":             (*run).trace,
 	"dbg restart":           (*run).restart,
 	"dbg sw-reset":          (*run).reset,
 	"dbg pddrinfo":          (*run).portDiagnostics,

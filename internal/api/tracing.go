@@ -1,0 +1,70 @@
+package api
+
+import (
+	"context"
+	"time"
+)
+
+// tracing is implemented by a Driver that records traces, and is then served.
+type tracing interface {
+	// Trace starts, stops or writes a trace, and returns what the session has recorded.
+	Trace(TraceRequest) (TraceStatus, error)
+	// TraceStatus returns what the session has recorded.
+	TraceStatus() (TraceStatus, error)
+}
+
+// TraceAction is what is to be done to the trace.
+type TraceAction string
+
+// The actions.
+const (
+	TraceStart   TraceAction = "start"
+	TraceStop    TraceAction = "stop"    // writes it, and goes back to the automatic session
+	TraceCollect TraceAction = "collect" // writes it, and goes on
+)
+
+// TraceRequest starts, stops or writes a trace.
+type TraceRequest struct {
+	Action    TraceAction       `json:"action" enum:"start,stop,collect"`
+	Level     string            `json:"level,omitempty" doc:"Of start: off, error, warning, information (default) or verbose, of all components."`
+	Levels    map[string]string `json:"levels,omitempty" doc:"Of start: levels of components that differ: driver, command, loop."`
+	Megabytes int               `json:"megabytes,omitempty" doc:"Of start: size of the circular buffers, 1 to 1024; default 100."`
+}
+
+// TraceStatus is a session and what it has recorded.
+type TraceStatus struct {
+	Session     string            `json:"session"`
+	Automatic   bool              `json:"automatic" doc:"The driver has begun it itself."`
+	Started     time.Time         `json:"started"`
+	Levels      map[string]string `json:"levels"`
+	Megabytes   int               `json:"megabytes" doc:"The most that its buffers have."`
+	Bytes       int               `json:"bytes" doc:"What they have now."`
+	Records     int               `json:"records"`
+	Overwritten uint64            `json:"overwritten" doc:"Records for which there was no room any more."`
+	Files       []string          `json:"files,omitempty" doc:"Of stop and collect: what was written, for Perfetto and as text."`
+}
+
+func (s *Server) traceRoutes(d tracing) {
+	register(s, operation("GET", "/trace", "trace-status", "What the trace has recorded"),
+		func(context.Context, *struct{}) (*one[TraceStatus], error) {
+			out, err := d.TraceStatus()
+			return body(out), err
+		})
+	register(s, operation("POST", "/trace", "trace", "Start, stop or write a trace of the driver"),
+		func(_ context.Context, in *struct{ Body TraceRequest }) (*one[TraceStatus], error) {
+			out, err := d.Trace(in.Body)
+			return body(out), err
+		})
+}
+
+// Trace starts, stops or writes a trace.
+func (c *Client) Trace(ctx context.Context, r TraceRequest) (s TraceStatus, err error) {
+	err = c.call(ctx, "POST", "/trace", nil, r, &s)
+	return s, err
+}
+
+// TraceStatus returns what the trace has recorded.
+func (c *Client) TraceStatus(ctx context.Context) (s TraceStatus, err error) {
+	err = c.call(ctx, "GET", "/trace", nil, nil, &s)
+	return s, err
+}

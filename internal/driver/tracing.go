@@ -1,0 +1,234 @@
+package driver
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/driver/commandlog"
+	"github.com/softvpi/softvpi/internal/events"
+	"github.com/softvpi/softvpi/internal/ipc/proto"
+	"github.com/softvpi/softvpi/internal/trace"
+)
+
+// The sessions and the directory of their files are named as the manuals' (WinOF 5.50, 6.8); \SystemRoot\system32 is the state directory.
+const (
+	automaticSession = "Mellanox-Kernel"
+	automaticFile    = "Mellanox-System"
+	userSession      = "Mellanox-Trace"
+	traceDirectory   = "LogFiles/Mlnx"
+	// automaticBytes is the size of the session that runs from the start: in memory, where the manual's is a file.
+	automaticBytes = 8 << 20
+)
+
+// tracer has the driver's trace session: one that somebody has started, else the automatic one.
+type tracer struct {
+	session atomic.Pointer[trace.Session]
+	mu      sync.Mutex // held while the session is changed or written
+}
+
+// startTrace begins the automatic session.
+func (d *Driver) startTrace() {
+	s, _ := trace.Start(trace.Config{Name: automaticSession, Levels: trace.Uniform(trace.Information), Bytes: automaticBytes}, time.Now())
+	d.useTrace(s)
+}
+
+func (d *Driver) useTrace(s *trace.Session) {
+	d.tracer.session.Store(s)
+	if d.host != nil {
+		d.host.SetTrace(s.Loop)
+	}
+}
+
+// Trace implements api's tracing.
+func (d *Driver) Trace(q api.TraceRequest) (out api.TraceStatus, err error) {
+	d.tracer.mu.Lock()
+	defer d.tracer.mu.Unlock()
+	s := d.tracer.session.Load()
+	if q.Action != api.TraceStart && (q.Level != "" || len(q.Levels) > 0 || q.Megabytes != 0) {
+		return out, api.Wrong("action", strconv.Quote(string(q.Action)), "start, with a level, levels or a size")
+	}
+	switch q.Action {
+	case api.TraceStart:
+		if s.Name != automaticSession {
+			return out, api.Wrong("action", `"start"`, "stop, because a trace is running already")
+		}
+		cfg, err := traceConfig(q)
+		if err != nil {
+			return out, err
+		}
+		if s, err = trace.Start(cfg, time.Now()); err != nil {
+			return out, api.Wrong("megabytes", strconv.Itoa(q.Megabytes), "1 to 1024")
+		}
+		d.useTrace(s)
+		return d.traceStatus(s), nil
+	case api.TraceStop:
+		if s.Name == automaticSession {
+			return out, api.Wrong("action", `"stop"`, "start, or collect: only the automatic session is running")
+		}
+		out = d.traceStatus(s)
+		d.startTrace()
+		out.Files, err = d.writeTrace(s, func(f func()) { f() }) // the loop has another
+		return out, err
+	case api.TraceCollect:
+		out = d.traceStatus(s)
+		out.Files, err = d.writeTrace(s, d.host.Still)
+		return out, err
+	}
+	return out, api.Wrong("action", strconv.Quote(string(q.Action)), "start, stop, collect")
+}
+
+// TraceStatus implements api's tracing.
+func (d *Driver) TraceStatus() (api.TraceStatus, error) {
+	return d.traceStatus(d.tracer.session.Load()), nil
+}
+
+func (d *Driver) traceStatus(s *trace.Session) api.TraceStatus {
+	var u trace.Usage
+	d.host.Still(func() { u = s.Usage() })
+	out := api.TraceStatus{
+		Session: s.Name, Automatic: s.Name == automaticSession, Started: s.Started, Levels: map[string]string{}, Megabytes: s.Bytes >> 20,
+		Bytes: u.Bytes, Records: u.Records, Overwritten: u.Overwritten,
+	}
+	for c := range trace.Components {
+		out.Levels[c.String()] = s.Levels[c].String()
+	}
+	return out
+}
+
+func traceConfig(q api.TraceRequest) (cfg trace.Config, err error) {
+	l, err := trace.ParseLevel(cmp.Or(q.Level, trace.Information.String()))
+	if err != nil {
+		return cfg, api.Wrong("level", strconv.Quote(q.Level), "off, error, warning, information, verbose, or 0 to 4")
+	}
+	if q.Megabytes < 0 || q.Megabytes > trace.MostBytes>>20 {
+		return cfg, api.Wrong("megabytes", strconv.Itoa(q.Megabytes), "1 to 1024")
+	}
+	cfg = trace.Config{Name: userSession, Levels: trace.Uniform(l), Bytes: q.Megabytes << 20}
+	for name, level := range q.Levels {
+		c, err := trace.ParseComponent(name)
+		if err != nil {
+			return cfg, api.Wrong("levels", strconv.Quote(name), "driver, command, loop")
+		}
+		if cfg.Levels[c], err = trace.ParseLevel(level); err != nil {
+			return cfg, api.Wrong("level of "+name, strconv.Quote(level), "off, error, warning, information, verbose, or 0 to 4")
+		}
+	}
+	return cfg, nil
+}
+
+// writeTrace writes what a session has to its files.
+func (d *Driver) writeTrace(s *trace.Session, still func(func())) (files []string, err error) {
+	dir := filepath.Join(d.cfg.State, filepath.FromSlash(traceDirectory))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	list := s.Records(still)
+	name := automaticFile
+	if s.Name != automaticSession {
+		name = s.Name
+	}
+	for suffix, write := range map[string]func(io.Writer, []trace.Record, trace.Names) error{".json": trace.WriteJSON, ".txt": trace.WriteText} {
+		path := filepath.Join(dir, name+suffix)
+		if err := streamed(path, func(w io.Writer) error { return write(w, list, traceNames{d}) }); err != nil {
+			return nil, err
+		}
+		if files = append(files, path); suffix == ".json" && len(files) == 2 {
+			files[0], files[1] = files[1], files[0]
+		}
+	}
+	return files, nil
+}
+
+// streamed writes a file, completely or not at all, that may be too long for memory.
+func streamed(path string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".trace-*") // of mode 0600
+	if err != nil {
+		return err
+	}
+	if err = errors.Join(write(f), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
+}
+
+// traceNames gives records of the driver's components their words.
+type traceNames struct{ d *Driver }
+
+// Adapter implements trace.Names.
+func (n traceNames) Adapter(i int16) string {
+	if int(i) < len(n.d.running) {
+		return n.d.running[i].Name
+	}
+	return "?"
+}
+
+// Name implements trace.Names.
+func (n traceNames) Name(r trace.Record) (string, map[string]any) {
+	switch r.Component {
+	case trace.Driver:
+		if int(r.Code) < len(catalogue.Events) {
+			return catalogue.Events[r.Code].Symbol, map[string]any{"sequence": r.A} // of the event log, which has the text
+		}
+	case trace.Commands:
+		args := map[string]any{"pid": r.A}
+		if r.B != 0 {
+			args["error"] = command.Code(r.B).String()
+		}
+		return proto.Opcode(r.Code).String(), args
+	case trace.Loop:
+		return "turn", map[string]any{"arrived": r.A, "sent": r.B}
+	}
+	return "?", nil
+}
+
+// eventNumbers are the places of events in the catalogue, by source and symbol.
+var eventNumbers = sync.OnceValue(func() map[[2]string]uint32 {
+	all := map[[2]string]uint32{}
+	for i := range catalogue.Events {
+		all[[2]string{string(catalogue.Events[i].Source), catalogue.Events[i].Symbol}] = uint32(i)
+	}
+	return all
+})
+
+// traceEvent records an event of the log.
+func (d *Driver) traceEvent(r events.Record) {
+	s := d.tracer.session.Load()
+	if s == nil {
+		return
+	}
+	level := map[string]trace.Level{"Error": trace.Error, "Warning": trace.Warning}[r.Severity]
+	if level == trace.Off {
+		level = trace.Information
+	}
+	adapter := int16(-1)
+	for i := range d.running {
+		if d.running[i].Name == r.Adapter {
+			adapter = int16(i)
+		}
+	}
+	s.Add(trace.Record{At: r.Time.UnixNano(), Component: trace.Driver, Level: level, Adapter: adapter,
+		Code: eventNumbers()[[2]string{r.Source, r.Symbol}], A: r.Sequence})
+}
+
+// traceCommand records a command of a program: one that failed as a warning.
+func (d *Driver) traceCommand(adapter int, op proto.Opcode, r commandlog.Record) {
+	level := trace.Information
+	if r.Failure != 0 {
+		level = trace.Warning
+	}
+	d.tracer.session.Load().Add(trace.Record{At: r.Began.UnixNano(), Took: max(1, int64(r.Took)), Component: trace.Commands, Level: level,
+		Adapter: int16(adapter), Code: uint32(op), A: uint64(r.PID), B: uint64(r.Failure)})
+}

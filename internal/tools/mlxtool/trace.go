@@ -1,0 +1,61 @@
+package mlxtool
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/api"
+)
+
+// trace starts, stops or writes a trace of the driver.
+func (r *run) trace() (report, error) {
+	if len(r.args) == 0 {
+		return nil, r.usagef("what is to be done is missing")
+	}
+	action, rest := strings.ToLower(r.args[0]), r.args[1:]
+	q := api.TraceRequest{Action: api.TraceAction(action), Levels: map[string]string{}}
+	switch action {
+	case "start":
+		if len(rest) > 0 && !strings.Contains(rest[0], "=") {
+			q.Level, rest = rest[0], rest[1:]
+		}
+		for _, word := range rest {
+			component, level, ok := strings.Cut(word, "=")
+			if !ok {
+				return nil, r.usagef("unexpected argument %q", word)
+			}
+			q.Levels[component] = level
+		}
+	case "stop", "collect", "query":
+		if len(rest) > 0 {
+			return nil, r.usagef("unexpected argument %q", rest[0])
+		}
+	default:
+		return nil, r.usagef("%q is not start, stop, collect or query", r.args[0])
+	}
+	var s api.TraceStatus
+	var err error
+	if action == "query" {
+		s, err = r.client.TraceStatus(r.ctx)
+	} else {
+		s, err = r.client.Trace(r.ctx, q)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t := table{Label: "Trace session", Name: s.Session, Fields: []string{"Started", "Levels", "Records", "Overwritten", "MB", "File"}}
+	levels := ""
+	for _, c := range slices.Sorted(maps.Keys(s.Levels)) {
+		levels += c + "=" + s.Levels[c] + " "
+	}
+	row := []any{s.Started.Format(time.RFC3339), strings.TrimSpace(levels), s.Records, s.Overwritten, s.Megabytes}
+	for _, f := range s.Files {
+		t.add(append(slices.Clone(row), f)...)
+	}
+	if len(s.Files) == 0 {
+		t.add(append(row, notKnown)...)
+	}
+	return report{t}, nil
+}

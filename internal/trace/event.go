@@ -1,0 +1,73 @@
+package trace
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Level is how important a record is: those of WPP, of which a lower one is more important.
+type Level uint8
+
+// The levels. Off records nothing, and Verbose everything, each turn of the loop included.
+const (
+	Off Level = iota
+	Error
+	Warning
+	Information
+	Verbose
+)
+
+var levelNames = [...]string{"off", "error", "warning", "information", "verbose"}
+
+func (l Level) String() string {
+	if int(l) < len(levelNames) {
+		return levelNames[l]
+	}
+	return fmt.Sprintf("level %d", uint8(l))
+}
+
+// ParseLevel returns the level of a name, or of its number.
+func ParseLevel(s string) (Level, error) {
+	for i, n := range levelNames {
+		if strings.EqualFold(s, n) || s == fmt.Sprint(i) {
+			return Level(i), nil
+		}
+	}
+	return 0, fmt.Errorf("level %q; allowed: %s, or 0 to %d", s, strings.Join(levelNames[:], ", "), len(levelNames)-1)
+}
+
+// Component is a part of the driver.
+type Component uint8
+
+// The components.
+const (
+	Driver   Component = iota // events of the log
+	Commands                  // of programs
+	Loop                      // turns of ports
+	Components
+)
+
+var componentNames = [Components]string{"driver", "command", "loop"}
+
+func (c Component) String() string { return componentNames[c] }
+
+// ParseComponent returns the component of a name.
+func ParseComponent(s string) (Component, error) {
+	for i, n := range componentNames {
+		if strings.EqualFold(s, n) {
+			return Component(i), nil
+		}
+	}
+	return 0, fmt.Errorf("component %q; allowed: %s", s, strings.Join(componentNames[:], ", "))
+}
+
+// Record is what happened at one moment, or from it on. It has a fixed size, whatever it is.
+type Record struct {
+	At        int64 // Unix time in ns
+	Took      int64 // ns; 0: a moment
+	A, B      uint64
+	Code      uint32 // which event, command ...
+	Adapter   int16  // -1: none
+	Component Component
+	Level     Level
+}
