@@ -34,12 +34,13 @@ cp "$now" "$work/root/packages/now.deb"
 cp "$work"/later/*.deb "$work/root/packages/later.deb"
 
 inside() { chroot "$work/root" /usr/bin/env -i PATH=/usr/bin:/bin:/usr/sbin:/sbin HOME=/root "$@"; }
-# The user has no privileges, and a home and a runtime directory as a session has them.
-mkdir -m 700 "$work/root/home/tester" "$work/root/tmp/run"
-chown 12345:12345 "$work/root/home/tester" "$work/root/tmp/run"
+# The user has no privileges, and a home and a runtime directory as a session has them, whatever the system's own are called.
+own=$(cd "$work/root" && mktemp -d tmp/user.XXXXXX)
+mkdir -m 700 "$work/root/$own/home" "$work/root/$own/run"
+chown -R 12345:12345 "$work/root/$own"
 user() {
 	chroot "$work/root" setpriv --reuid 12345 --regid 12345 --clear-groups --no-new-privs /usr/bin/env -i PATH=/usr/bin:/bin \
-		HOME=/home/tester XDG_RUNTIME_DIR=/tmp/run "$@"
+		HOME="/$own/home" XDG_RUNTIME_DIR="/$own/run" "$@"
 }
 key='HKLM\SYSTEM\CurrentControlSet\Control\Class\{4d36e972-e325-11ce-bfc1-08002be10318}\0001'
 say() { echo "check-package: $*"; }
