@@ -79,8 +79,7 @@ func TestProbes(t *testing.T) {
 }
 
 // TestProbes_Linux: the questions for duplicate addresses are those of Linux (RFC 5227, RFC 4862). An adapter whose address a Linux
-// system on the wire has is told so, and nothing goes from it. A Linux system that asks for an IPv6 address of an adapter does not
-// use it.
+// system on the wire has is told so.
 func TestProbes_Linux(t *testing.T) {
 	systemtest.Mark(t)
 	for _, at := range []netip.Prefix{netip.MustParsePrefix("10.82.0.1/24"), netip.MustParsePrefix("fd82::1/64")} {
@@ -96,36 +95,44 @@ func TestProbes_Linux(t *testing.T) {
 					told <- c
 				}
 			})()
-			other := netip.PrefixFrom(at.Addr().Next(), at.Bits())
-			index := h.add(t, AdapterConfig{Addr: at.Addr(), Addrs: []netip.Addr{other.Addr()}, MAC: [6]byte{2, 0, 0, 0, 11, 2},
-				Link: c.opened(1), Networks: []netip.Prefix{at.Masked()}})
-			p := newProgram(t, h, index)
+			h.add(t, AdapterConfig{Addr: at.Addr(), MAC: [6]byte{2, 0, 0, 0, 11, 2}, Link: c.opened(1),
+				Networks: []netip.Prefix{at.Masked()}})
 			await.Eventually(t, "it is told", func() bool { h.updateGIDs(); return len(told) > 0 })
 			if n := <-told; n.Addr != at.Addr() || n.MAC != system.MAC {
 				t.Errorf("it is told of %+v", n)
 			}
-			if at.Addr().Is4() {
-				return
-			}
-			a, err := netlink.ParseAddr(other.String())
-			p.check(err)
-			var l netlink.Link
-			c.in(0, func() (err error) {
-				if l, err = netlink.LinkByName("wire"); err == nil {
-					err = netlink.AddrAdd(l, a)
-				}
-				return err
-			})
-			await.Eventually(t, "the system finds that its address is taken", func() (failed bool) {
-				c.in(0, func() error {
-					list, err := netlink.AddrList(l, netlink.FAMILY_V6)
-					for _, x := range list {
-						failed = failed || x.Equal(*a) && x.Flags&unix.IFA_F_DADFAILED != 0
-					}
-					return err
-				})
-				return failed
-			})
 		})
 	}
+}
+
+// TestProbes_LinuxAsks: a Linux system that asks for an IPv6 address of an adapter (RFC 4862 5.4) does not use it. The adapter is beyond
+// asking: if both asked at once, both might give it up.
+func TestProbes_LinuxAsks(t *testing.T) {
+	systemtest.Mark(t)
+	at := netip.MustParsePrefix("fd82::2/64")
+	c := newCabled(t, 1500)
+	c.up(0, nil)
+	c.up(1, nil)
+	h := newHost(t, Config{Seed: 1})
+	p := newProgram(t, h, h.add(t, AdapterConfig{Addr: at.Addr(), MAC: [6]byte{2, 0, 0, 0, 11, 2}, Link: c.opened(1), NoProbes: true,
+		Networks: []netip.Prefix{at.Masked()}}))
+	a, err := netlink.ParseAddr(at.String())
+	p.check(err)
+	var l netlink.Link
+	c.in(0, func() (err error) {
+		if l, err = netlink.LinkByName("wire"); err == nil {
+			err = netlink.AddrAdd(l, a)
+		}
+		return err
+	})
+	await.Eventually(t, "the system finds that its address is taken", func() (failed bool) {
+		c.in(0, func() error {
+			list, err := netlink.AddrList(l, netlink.FAMILY_V6)
+			for _, x := range list {
+				failed = failed || x.Equal(*a) && x.Flags&unix.IFA_F_DADFAILED != 0
+			}
+			return err
+		})
+		return failed
+	})
 }
