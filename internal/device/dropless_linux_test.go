@@ -30,7 +30,7 @@ func TestDropless_Waits(t *testing.T) {
 		binary.BigEndian.PutUint64(src.b[8*i:], uint64(i))
 		x.a.postSend(uint64(i), ring.OpSend, src.sge(8*i, 8))
 	}
-	await.Eventually(t, "three packets wait", func() bool { return b.p.flow().Waiting == 3 })
+	await.Eventually(t, "three packets wait", func() bool { return b.p.flow().Waiting >= 3 })
 	for i := range 3 {
 		b.postRecv(uint64(i), dst.sge(64*i, 64))
 		e := b.cq.next()
