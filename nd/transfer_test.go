@@ -301,7 +301,10 @@ func TestDisablingTheAdapter(t *testing.T) {
 				t.Errorf("result is %v, want ND_CANCELED", r.Status)
 			}
 		}
-		// New requests fail explicitly.
+		// The program is told, and from then on new requests fail explicitly.
+		if s := <-states; s&nd.AdapterIsDown == 0 {
+			t.Errorf("status is %v, want down", s)
+		}
 		_, err := p.server.CreateCompletionQueue(4)
 		wantErr(t, err, nd.ErrDeviceRemoved)
 		wantErr(t, server.cq.Notify(ctx, nd.NotifyAny), nd.ErrDeviceRemoved)
@@ -311,10 +314,6 @@ func TestDisablingTheAdapter(t *testing.T) {
 		wantErr(t, err, nd.ErrDeviceRemoved)
 		_, err = server.cq.GetResults(r[:])
 		wantErr(t, err, nd.ErrDeviceRemoved)
-		// The peer is notified, as when any peer goes away.
-		if s := <-states; s&nd.AdapterIsDown == 0 {
-			t.Errorf("status is %v, want down", s)
-		}
 		ok(t, p.SetEnabled(0, true))
 		if s := <-states; s != 0 {
 			t.Errorf("status is %v, want up", s)
