@@ -66,7 +66,9 @@ func TestPDU_OfLinux(t *testing.T) {
 // 6.4.2.3: each field is where it has to be.
 func TestPDU_Layout(t *testing.T) {
 	p := PDU{Actor: Participant{0x0102, macA, 0x0304, 0x0506, 0x0708, Activity | Aggregation | Defaulted},
-		Partner: Participant{0x1112, eth.Broadcast, 0x1314, 0x1516, 0x1718, Timeout | Synchronization | Collecting | Distributing | Expired}, MaxDelay: 0x2122}
+		Partner: Participant{0x1112, eth.Broadcast, 0x1314, 0x1516, 0x1718,
+			Timeout | Synchronization | Collecting | Distributing | Expired},
+		MaxDelay: 0x2122}
 	want := append([]byte{1, 0x80, 0xc2, 0, 0, 2}, macA[:]...)
 	want = append(want, 0x88, 0x09, 1, 1,
 		1, 20, 1, 2, 2, 0, 0, 0, 0x0a, 1, 3, 4, 5, 6, 7, 8, 0x45, 0, 0, 0,

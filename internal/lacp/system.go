@@ -1,0 +1,258 @@
+package lacp
+
+import (
+	"fmt"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/wire/lacp"
+)
+
+// System is a system with ports. Its ports are known by their places: those of the first group come first.
+type System struct {
+	cfg    Config
+	groups []group
+	ports  []port
+	// answers are responses to markers that are to be sent.
+	answers []answer
+}
+
+// group is ports with one aggregator.
+type group struct {
+	cfg    *Group
+	ports  []*port
+	chosen *partnership // whose links the aggregator has; nil: no link is up
+}
+
+// port is one of them, with the variables of 6.4.7 and 6.4.8.
+type port struct {
+	group          *group
+	mac            eth.MAC
+	rate           uint64
+	up             bool // port_enabled
+	actor, partner lacp.Participant
+	receive        receiveState
+	mux            muxState
+	selected       selection
+	ntt            bool
+	whileTimer     clock.Time // current_while_timer
+	waitTimer      clock.Time // wait_while_timer
+	periodic       clock.Time // periodic_timer
+	fast           bool       // it is FAST_PERIODIC
+	last           [mostUnits]clock.Time
+	sent           uint64
+
+	heard, markers, errors, timeouts uint64
+}
+
+// answer is the response to a marker.
+type answer struct {
+	port   int
+	marker lacp.Marker
+}
+
+// mostAnswers is how many responses wait to be sent; of more the oldest is not sent. Nobody needs a marker's response who asks again
+// (6.5.4.1).
+const mostAnswers = 64
+
+// New returns a system whose links are all down. The error is an *Error.
+func New(cfg Config) (*System, error) {
+	if cfg.Priority == 0 {
+		cfg.Priority = DefaultPriority
+	}
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	s := &System{cfg: cfg, groups: make([]group, len(cfg.Groups))}
+	n := 0
+	for i := range cfg.Groups {
+		n += len(cfg.Groups[i].Ports)
+	}
+	s.ports = make([]port, 0, n)
+	for i := range s.groups {
+		g := &s.groups[i]
+		g.cfg = &cfg.Groups[i]
+		for _, c := range g.cfg.Ports {
+			s.ports = append(s.ports, newPort(&cfg, g, c))
+			g.ports = append(g.ports, &s.ports[len(s.ports)-1])
+		}
+	}
+	return s, nil
+}
+
+func newPort(cfg *Config, g *group, c Port) port {
+	p := port{group: g, mac: c.MAC, whileTimer: clock.Never, waitTimer: clock.Never, periodic: clock.Never}
+	p.actor = lacp.Participant{SystemPriority: cfg.Priority, System: cfg.System, Key: g.cfg.Key, PortPriority: c.Priority, Port: c.Number,
+		State: lacp.Aggregation}
+	if p.actor.PortPriority == 0 {
+		p.actor.PortPriority = DefaultPriority
+	}
+	if !g.cfg.Passive {
+		p.actor.State |= lacp.Activity
+	}
+	if g.cfg.Fast {
+		p.actor.State |= lacp.Timeout
+	}
+	p.recordDefault()
+	return p
+}
+
+// SetUp says whether the link of a port is up, and what it carries, in bits per second.
+func (s *System) SetUp(now clock.Time, i int, up bool, rate uint64) {
+	p := &s.ports[i]
+	changed := p.up != up || p.rate != rate
+	if p.rate = rate; !changed {
+		return
+	}
+	if p.up != up {
+		p.enable(now, up)
+	}
+	s.settle(now, p.group)
+}
+
+// Receive takes what has arrived at a port of slow protocols: what follows the Ethernet header of a frame. Those of other protocols
+// than link aggregation are left alone. The error is a *lacp.Error of package wire/lacp.
+func (s *System) Receive(now clock.Time, i int, b []byte) error {
+	p := &s.ports[i]
+	if !p.up || len(b) == 0 {
+		return nil
+	}
+	var err error
+	switch lacp.Subtype(b[0]) {
+	case lacp.SubtypeLACP:
+		var u lacp.PDU
+		if u, err = lacp.Parse(b); err == nil {
+			p.heard++
+			p.hear(now, &u)
+			s.settle(now, p.group)
+		}
+	case lacp.SubtypeMarker:
+		var m lacp.Marker
+		if m, err = lacp.ParseMarker(b); err == nil {
+			s.respond(i, m)
+		}
+	}
+	if err != nil {
+		p.errors++
+	}
+	return err
+}
+
+// respond is the marker responder (6.5.4.2): what it is sent comes back as a response.
+func (s *System) respond(i int, m lacp.Marker) {
+	if m.Response {
+		return
+	}
+	s.ports[i].markers++
+	m.Response = true
+	if len(s.answers) == mostAnswers {
+		s.answers = s.answers[:copy(s.answers, s.answers[1:])]
+	}
+	s.answers = append(s.answers, answer{i, m})
+}
+
+// Advance lets timers end.
+func (s *System) Advance(now clock.Time) {
+	for i := range s.groups {
+		g, due := &s.groups[i], false
+		for _, p := range g.ports {
+			if p.whileTimer <= now {
+				p.timeout(now)
+				due = true
+			}
+			due = due || p.periodic <= now || p.waitTimer <= now && p.mux == waiting
+		}
+		if due {
+			s.settle(now, g)
+		}
+	}
+}
+
+// settle lets the machines of a group go on until none has anything to do.
+func (s *System) settle(now clock.Time, g *group) {
+	for again := true; again; {
+		again = false
+		g.selectPorts(&s.cfg)
+		ready := g.ready(now)
+		for _, p := range g.ports {
+			again = p.step(now, ready) || again
+		}
+	}
+	for _, p := range g.ports {
+		p.period(now)
+	}
+}
+
+// Deadline returns when Advance, or Transmit, is wanted next.
+func (s *System) Deadline() clock.Time {
+	next := clock.Never
+	if len(s.answers) > 0 {
+		return 0
+	}
+	for i := range s.ports {
+		p := &s.ports[i]
+		next = clock.Min(next, clock.Min(p.whileTimer, p.periodic))
+		if p.ntt {
+			next = clock.Min(next, p.may())
+		}
+	}
+	for i := range s.groups {
+		next = clock.Min(next, s.groups[i].waits())
+	}
+	return next
+}
+
+// Transmit returns a frame that is to be sent now, and by which port; nil: there is none.
+func (s *System) Transmit(now clock.Time) (port int, frame []byte) {
+	if len(s.answers) > 0 {
+		a := s.answers[0]
+		s.answers = s.answers[:copy(s.answers, s.answers[1:])]
+		return a.port, a.marker.Frame(s.ports[a.port].mac)
+	}
+	for i := range s.ports {
+		if u, ok := s.ports[i].unit(now); ok {
+			return i, u.Frame(s.ports[i].mac)
+		}
+	}
+	return 0, nil
+}
+
+// Ports returns the number of ports.
+func (s *System) Ports() int { return len(s.ports) }
+
+// Carries reports whether a port takes frames, and whether it may send some.
+func (s *System) Carries(i int) (collects, distributes bool) {
+	m := s.ports[i].mux
+	return m >= collecting, m >= distributing
+}
+
+// Status is how a port is.
+type Status struct {
+	Up bool
+	// Receive, Mux and Selected are the states of its machines, in the words of the standard.
+	Receive, Mux, Selected string
+	// Actor and Partner are the two ends, as the port knows them.
+	Actor, Partner lacp.Participant
+	// Heard are data units that were received, Sent those that were sent, Markers those that were answered, Errors data units that were
+	// invalid, and Timeouts how often the partner has fallen silent.
+	Heard, Sent, Markers, Errors, Timeouts uint64
+}
+
+// Status returns how a port is.
+func (s *System) Status(i int) Status {
+	p := &s.ports[i]
+	return Status{p.up, receiveNames[p.receive], muxNames[p.mux], selectedNames[p.selected], p.actor, p.partner, p.heard, p.sent, p.markers,
+		p.errors, p.timeouts}
+}
+
+// String describes a port for people.
+func (s Status) String() string {
+	if !s.Up {
+		return "down"
+	}
+	partner := "a partner that is silent"
+	if s.Actor.State&lacp.Defaulted == 0 {
+		partner = fmt.Sprintf("%v key %d port %d (%v)", s.Partner.System, s.Partner.Key, s.Partner.Port, s.Partner.State)
+	}
+	return fmt.Sprintf("%s, %s, with %s", s.Mux, s.Receive, partner)
+}
