@@ -104,6 +104,22 @@ func (w *Wire) joins(x *place, in *frame.In) bool {
 	return roce == (x.station.Kind == RDMA)
 }
 
+// apart reports whether a frame to a group is of another VLAN than a station's.
+func (w *Wire) apart(s *Station, in *frame.In) bool {
+	if s.Kind != RDMA || w.InfiniBand {
+		return false
+	}
+	e, _, err := eth.ParseEthernet(in.Data)
+	if err != nil {
+		return false // its encapsulation counts it
+	}
+	vlan := uint16(0)
+	if e.Tagged {
+		vlan = e.TCI & vlanID
+	}
+	return vlan != s.VLAN
+}
+
 // isRoCE reports whether a frame carries RoCE: its own EtherType (IBA annex A16), or UDP to a port (annex A17). A
 // fragment is none.
 func isRoCE(t eth.EtherType, packet []byte, port uint16) bool {

@@ -127,10 +127,10 @@ func (p *Port) signal(now clock.Time, out []frame.Out) bool {
 // signals reports whether a pause is due whatever the time is.
 func (p *Port) signals() bool { return p.flow != nil && p.flow.Deadline() == 0 }
 
-// lends reports whether functions that may not send for a pause have packets handed out.
+// lends reports whether functions that may not send, for a pause or because of their shares, have packets handed out.
 func (p *Port) lends() bool {
 	if p.Scheduler.Paused() == 0 {
-		return false
+		return p.sharesLend()
 	}
 	for _, s := range p.stations {
 		if !s.off && s.lender != nil && s.lender.Lent() {
@@ -140,7 +140,16 @@ func (p *Port) lends() bool {
 	return false
 }
 
-// reclaim gives functions what they have handed out, if all that they could send is paused.
+func (p *Port) sharesLend() bool {
+	for _, s := range p.shared {
+		if s.held() && !s.off && s.lender != nil && s.lender.Lent() {
+			return true
+		}
+	}
+	return false
+}
+
+// reclaim gives functions what they have handed out, if all that they could send is paused or beyond their shares.
 func (p *Port) reclaim(now clock.Time, out []frame.Out) {
 	if !p.lends() {
 		return

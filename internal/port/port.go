@@ -28,6 +28,7 @@ type Port struct {
 	Classifier qos.Classifier
 
 	stations []*Station
+	shared   []*Station               // those with a Share
 	served   [frame.Priorities]uint64 // what the station had sent that was asked last, for each priority
 	pulls    uint64                   // calls of pull
 	sender   *Station                 // whose packets the last Transmit handed out
@@ -66,6 +67,7 @@ func (p *Port) Deadline() clock.Time {
 		return 0
 	}
 	due := clock.Min(p.Scheduler.Deadline(p.pending()), p.backlog.due())
+	due = clock.Min(due, p.sharesDue())
 	if p.flow != nil {
 		if p.lends() {
 			return 0
@@ -87,9 +89,7 @@ func (p *Port) Deadline() clock.Time {
 // pending returns the priorities at which any function has something to send.
 func (p *Port) pending() (priorities uint8) {
 	for _, s := range p.stations {
-		if !s.off {
-			priorities |= s.function.Pending()
-		}
+		priorities |= s.pending()
 	}
 	return priorities
 }
@@ -113,6 +113,7 @@ func (p *Port) Transmit(now clock.Time, out []frame.Out) int {
 	if p.lifetime.cfg.Classes != 0 {
 		p.age(now)
 	}
+	p.fill(now)
 	pending := p.pending()
 	for pending != 0 {
 		priority, most, ok := p.Scheduler.Next(now, pending)
@@ -127,11 +128,13 @@ func (p *Port) Transmit(now clock.Time, out []frame.Out) int {
 			}
 			sum := p.count(priority, out[:n])
 			p.sender.sent[priority] += uint64(sum)
+			p.sender.charge(sum)
 			p.Scheduler.Sent(priority, sum)
 			return n
 		}
 		pending &= p.pending() &^ (1 << priority) // asking may have been all that there was to do
 	}
+	p.reclaim(now, out)
 	return 0
 }
 
@@ -145,21 +148,23 @@ func (p *Port) pull(now clock.Time, priority uint8, out []frame.Out) int {
 			return 0
 		}
 		s.asked = p.pulls
-		if n := s.function.Transmit(now, priority, out); n > 0 {
-			s.sent[priority] = max(s.sent[priority], p.served[priority])
-			p.served[priority], p.sender = s.sent[priority], s
+		if n := s.function.Transmit(now, priority, s.few(out)); n > 0 {
+			if p.sender = s; !s.owed() { // what somebody is owed is beside the turns of the others
+				s.sent[priority] = max(s.sent[priority], p.served[priority])
+				p.served[priority] = s.sent[priority]
+			}
 			return n
 		}
 	}
 }
 
-// least returns who has sent the fewest bytes at a priority, of those that have something to send and were not asked yet; nil: nobody.
+// least returns who is to send at a priority, of those that have something to send and were not asked yet; nil: nobody.
 func (p *Port) least(priority uint8) (least *Station) {
 	for _, s := range p.stations {
-		if s.off || s.asked == p.pulls || s.function.Pending()>>priority&1 == 0 {
+		if s.asked == p.pulls || s.pending()>>priority&1 == 0 {
 			continue
 		}
-		if least == nil || max(s.sent[priority], p.served[priority]) < max(least.sent[priority], p.served[priority]) {
+		if least == nil || p.before(s, least, priority) {
 			least = s
 		}
 	}

@@ -114,7 +114,7 @@ func (p *Port) giveAll(now clock.Time, w *Wire, but *Station, in []frame.In, ins
 			}
 			k := 0
 			for j := range in[:n] {
-				if w.joins(x, &in[j]) {
+				if w.joins(x, &in[j]) && !w.apart(x.station, &in[j]) {
 					copies[k] = in[j]
 					k++
 				}

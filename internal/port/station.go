@@ -57,6 +57,8 @@ type Station struct {
 	cut      bool
 	sent     [frame.Priorities]uint64 // bytes, of each priority; or more, of who had nothing to send for a time
 	asked    uint64                   // the last pull in which it was
+	most     bucket                   // what it may still send; see Share
+	least    bucket                   // what it is owed
 }
 
 // Wire is a port's view of one link: the stations that it serves, with the encapsulation of each one's packets.
@@ -110,8 +112,10 @@ func (p *Port) Detach(s *Station) {
 	for i, o := range p.stations {
 		if o == s {
 			p.stations = append(p.stations[:i], p.stations[i+1:]...)
+			break
 		}
 	}
+	s.SetShare(0, Share{})
 }
 
 // Plug gives a station a place on a wire. addr is the one source address of the packets that the wire carries for it, as

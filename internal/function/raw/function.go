@@ -50,6 +50,8 @@ type Function struct {
 	by   *frame.Route // of the frames that are received now, if they are of a queue pair here
 	late late
 
+	guard *Guard // what is sent has to pass it; nil: all may
+
 	segments offload.Segments
 	finished []byte // a frame whose checksums, or segments, are made here
 }
@@ -334,7 +336,11 @@ func (f *Function) SentBy(r *frame.Route) { f.by = r }
 
 // Transmit implements port.Function.
 func (f *Function) Transmit(now clock.Time, priority uint8, out []frame.Out) int {
-	return f.engine.TransmitRaw(now, priority, out)
+	n := f.engine.TransmitRaw(now, priority, out)
+	if f.guard != nil {
+		n = f.guard.keep(out[:n]) // none may be left: a turn is not to be longer for whoever sends what is dropped
+	}
+	return n
 }
 
 // Pending implements port.Function.

@@ -1,0 +1,136 @@
+package port
+
+import (
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/frame"
+)
+
+// greedy is a function that always has frames of 1500 bytes to send, or nothing.
+type greedy struct {
+	route   frame.Route
+	payload [1500]byte
+	sent    int
+	lent    bool
+	idle    bool
+}
+
+func (g *greedy) Receive(clock.Time, []frame.In) {}
+func (g *greedy) Advance(clock.Time)             {}
+func (g *greedy) Deadline() clock.Time           { return clock.Never }
+func (g *greedy) Lent() bool                     { return g.lent }
+
+func (g *greedy) Pending() uint8 {
+	if g.idle {
+		return 0
+	}
+	return 1
+}
+
+func (g *greedy) Transmit(_ clock.Time, _ uint8, out []frame.Out) int {
+	g.lent = len(out) > 0
+	for i := range out {
+		out[i].Reset(&g.route)
+		out[i].Payload = g.payload[:]
+		g.sent += out[i].Len() + socketHeaders(false)
+	}
+	return len(out)
+}
+
+// carry drives a port on a wire of 1 GB/s for a time.
+func carry(p *Port, from clock.Time, d time.Duration) clock.Time {
+	now := from
+	out := make([]frame.Out, 64)
+	for end := now.Add(d); now < end; {
+		n := p.Transmit(now, out)
+		if n == 0 {
+			if now = max(p.Deadline(), now+1); now == clock.Never {
+				return end
+			}
+			continue
+		}
+		for i := range out[:n] {
+			now += clock.Time(out[i].Len() + socketHeaders(false))
+		}
+	}
+	return now
+}
+
+// TestShare: stations have their most and no more, those with a least have that whatever the others want, and the rest is shared
+// evenly.
+func TestShare(t *testing.T) {
+	const mb = 1e6
+	for _, x := range []struct {
+		name   string
+		shares []Share
+		want   []float64 // MB/s on a wire of 1000
+	}{
+		{"nothing is said", []Share{{}, {}}, []float64{500, 500}},
+		{"a most", []Share{{Most: 100 * mb}, {}}, []float64{100, 900}},
+		{"eight with the same", []Share{{Most: 20 * mb}, {Most: 20 * mb}, {Most: 20 * mb}, {Most: 20 * mb}, {Most: 20 * mb}, {Most: 20 * mb},
+			{Most: 20 * mb}, {Most: 20 * mb}}, []float64{20, 20, 20, 20, 20, 20, 20, 20}},
+		{"a least", []Share{{Least: 700 * mb}, {}, {}}, []float64{700, 150, 150}},
+		{"two of them", []Share{{Least: 500 * mb}, {Least: 300 * mb}, {}}, []float64{500, 300, 200}},
+		{"a least below its part", []Share{{Least: 100 * mb}, {}}, []float64{500, 500}},
+		{"both", []Share{{Most: 300 * mb, Least: 200 * mb}, {Least: 600 * mb}}, []float64{300, 700}},
+	} {
+		p, list := &Port{}, []*greedy{}
+		for _, s := range x.shares {
+			g := &greedy{}
+			list = append(list, g)
+			p.Attach(g, Station{}).SetShare(0, s)
+		}
+		const span = 2 * time.Second
+		carry(p, 0, span)
+		for i, g := range list {
+			got := float64(g.sent) / span.Seconds() / mb
+			if got < 0.97*x.want[i] || got > 1.03*x.want[i] {
+				t.Errorf("%s: station %d has %.1f MB/s, want %.1f", x.name, i, got, x.want[i])
+			}
+		}
+	}
+}
+
+// TestShare_IdleSavesNothingUp: a station that was silent sends no more than its burst at once; one with a slow rate still gets it.
+func TestShare_IdleSavesNothingUp(t *testing.T) {
+	p, g := &Port{}, &greedy{idle: true}
+	s := p.Attach(g, Station{})
+	s.SetShare(0, Share{Most: 1e6})
+	if p.Deadline() != clock.Never {
+		t.Error("a port with nothing to send wants to be driven")
+	}
+	now := carry(p, 0, time.Hour)
+	g.idle = false
+	carry(p, now, 10*time.Millisecond)
+	if most := rateBurst + fewPackets*1600 + 10000; g.sent > most {
+		t.Errorf("%d bytes at once after an hour, want at most %d", g.sent, most)
+	}
+	if s.Share() != (Share{Most: 1e6}) {
+		t.Errorf("the share is %+v", s.Share())
+	}
+}
+
+// TestShare_GivesBack: a station that may send no more gets its packets back, and the port waits for its time.
+func TestShare_GivesBack(t *testing.T) {
+	p, g := &Port{}, &greedy{}
+	s := p.Attach(g, Station{})
+	s.SetShare(0, Share{Most: 1e3})
+	out := make([]frame.Out, 64)
+	for i := 0; p.Transmit(1, out) > 0; i++ {
+		if i > 1000 {
+			t.Fatal("a thousand bursts at once")
+		}
+	}
+	if g.lent {
+		t.Error("it has its packets no more")
+	}
+	if due := p.Deadline(); due <= 1 || due == clock.Never {
+		t.Errorf("the port is due at %v", due)
+	}
+	p.Detach(s)
+	if len(p.shared) != 0 || p.Deadline() != clock.Never {
+		t.Error("a station that left has its share still")
+	}
+}
