@@ -2,7 +2,7 @@ package catalogue
 
 import "fmt"
 
-// The averages are not counted: mlxtool computes them from the packets and the batches.
+// mlxtool computes the averages itself, over what was counted since it has looked before.
 var datapathStatistics = CounterSet{
 	Name: "Ethernet Driver Data Path Statistics", Aliases: []string{"perfstats"},
 	Generations: MLX4, Short: "datapath", Instances: "adapter", Reset: ResetOnDemand,
@@ -13,26 +13,26 @@ var datapathStatistics = CounterSet{
 			total("PacketsReceivedDPC", "dpc_received_packets", "packets", "packets processed in interrupt mode"),
 			total("PacketsReceivedThread", "thread_received_packets", "packets", "packets processed in polling mode"),
 		),
-		notCounted(
-			level("Average Packets Per DPC", "packets_per_dpc", "packets", "average number of packets passed on at once in interrupt mode"),
-			level("Average Packets Per Thread", "packets_per_thread", "packets",
-				"average number of packets passed on at once in polling mode"),
-		),
 		counted(
+			level("Average Packets Per DPC", "packets_per_dpc", "packets",
+				"average number of packets passed on at once in interrupt mode, since the driver's start, rounded down"),
+			level("Average Packets Per Thread", "packets_per_thread", "packets",
+				"average number of packets passed on at once in polling mode, since the driver's start, rounded down"),
 			total("ConsumedMaxReceives", "consumed_maximum_receives", "times",
 				"times that the most packets allowed at once were processed"),
 			total("NumTrafficProfileTransitions", "traffic_profile_transitions", "times", "changes from interrupt mode to polling mode"),
 		),
 		counted(total("PacketsLowResources", "low_resource_packets", "times",
 			"times that packets were passed on which the driver needed back at once: those that never waited in a ring")),
-		notCounted(
-			total("SkipReceiveDueToControlChanges", "skipped_receives", "times", "times that receiving paused for a change of settings"),
+		counted(
+			total("SkipReceiveDueToControlChanges", "skipped_receives", "times",
+				"times that packets were being passed on and the rest had to stay, because the host took no more"),
+			total("DpcWatchDogSingleDpcStarvation", "dpc_starvations", "times",
+				"times that one run in interrupt mode reached its limit, which is MaxCallsToNdisIndicate of driverparams"),
 		),
-		counted(total("DpcWatchDogSingleDpcStarvation", "dpc_starvations", "times",
-			"times that one run in interrupt mode reached its limit, which is MaxCallsToNdisIndicate of driverparams")),
 		notCounted(
 			total("DpcWatchDogTotalDpcStarvation", "dpc_total_starvations", "times",
-				"times that all runs in interrupt mode reached their limit"),
+				"times that runs in interrupt mode reached the limit of the system's watchdog together; there is no such watchdog here"),
 		),
 		counted(
 			rate("Ring Throughput", "ring_bits", "bits/s", "what the ring carries, in bits of frames"),
@@ -57,10 +57,10 @@ var sendStatistics = CounterSet{
 	Name: "SoftVPI Send Path", Generations: MLX4, Short: "send_path", Instances: "adapter", Reset: ResetOnDemand,
 	Description: "What mlxtool show perfstats prints about the send rings, whose counters the manual does not name: those of the adapter's Ethernet function, or the link if it has none.",
 	Counters: joined(
-		counted(total("PacketsSent", "ring_sent_packets", "packets", "packets that the link accepted")),
-		notCounted(level("Average Packets Per Send", "sent_packets_per_batch", "packets",
-			"average number of packets passed to the link at once; computed by mlxtool")),
 		counted(
+			total("PacketsSent", "ring_sent_packets", "packets", "packets that the link accepted"),
+			level("Average Packets Per Send", "sent_packets_per_batch", "packets",
+				"average number of packets passed to the link at once, since the driver's start, rounded down"),
 			total("SendsRefused", "refused_sends", "times", "times that the link was full"),
 			rate("Send Ring Throughput", "sent_ring_bits", "bits/s", "what the ring carries, in bits of frames"),
 			total("Sends", "sent_batches", "times", "times that packets were passed to the link"),

@@ -2,6 +2,8 @@ package counters
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -176,14 +178,14 @@ func TestPriorities(t *testing.T) {
 
 func TestUncountedCountersHaveNoValue(t *testing.T) {
 	b := newBench(t, "Ethernet 1")
-	s := b.snapshot("port_traffic.received_undersize_packets", "adapter_traffic.sent_packets")
+	s := b.snapshot("port_traffic.received_symbol_error_packets", "adapter_traffic.sent_packets")
 	got := map[string]bool{}
 	for _, in := range s.Instances {
 		for _, v := range in.Values {
 			got[in.Name+" "+v.Counter] = v.Raw != nil
 		}
 	}
-	want := map[string]bool{"Ethernet 1 sent_packets": true, "Ethernet 1 received_undersize_packets": false}
+	want := map[string]bool{"Ethernet 1 sent_packets": true, "Ethernet 1 received_symbol_error_packets": false}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error("(-want +got):\n", d)
 	}
@@ -209,6 +211,34 @@ func TestSetsOfAGeneration(t *testing.T) {
 		}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%s: (-want +got)\n%s", path, d)
+		}
+	}
+}
+
+// TestFramesThatAreNone: what an adapter's link and its Ethernet function drop for its length or its FCS is in the sets of both
+// generations, and an error each.
+func TestFramesThatAreNone(t *testing.T) {
+	b := newBench(t, "port")
+	a := &b.adapters[0]
+	a.Link.ReceiveUndersize, a.Link.ReceiveTruncated, a.Encap.ICRCErrors = 1, 2, 4
+	a.Ethernet = &device.EthernetStatus{}
+	a.Ethernet.Counters.BadFCS, a.Ethernet.Counters.Fragments, a.Ethernet.Counters.Jabbers = 40, 8, 16
+	a.Ethernet.Counters.Filtered[filter.TooLong] = 64
+	var r Reader
+	for generation, want := range map[catalogue.Generation]map[string]string{
+		catalogue.MLX4: {"adapter_traffic.received_frame_length_error_packets": "67", "adapter_traffic.received_bad_crc_packets": "44",
+			"adapter_traffic.received_error_packets": "111"},
+		catalogue.MLX5: {"port_traffic.received_undersize_packets": "1", "port_traffic.received_fragment_packets": "8",
+			"port_traffic.received_jabber_packets": "16", "port_traffic.received_too_long_packets": "66",
+			"port_traffic.received_frame_length_error_packets": "67", "port_traffic.received_bad_crc_packets": "44",
+			"port_traffic.received_error_packets": "111"},
+	} {
+		a.Generation = generation
+		for path, n := range want {
+			got := slices.Collect(maps.Values(b.values(&r, path)))
+			if d := cmp.Diff([]string{n}, got); d != "" {
+				t.Errorf("%s: (-want +got)\n%s", path, d)
+			}
 		}
 	}
 }

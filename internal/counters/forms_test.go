@@ -36,7 +36,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("no line %q", line)
 		}
 	}
-	for _, absent := range []string{"undersize_packets", "per_second"} {
+	for _, absent := range []string{"symbol_error_packets", "per_second"} {
 		if strings.Contains(text, absent) {
 			t.Errorf("what nothing counts, or a rate, is shown: %s", absent)
 		}

@@ -17,10 +17,13 @@ func datapathWords() map[string]func(*device.Counters) uint64 {
 		"thread_batches":              ofRings(func(r *ethernet.ReceiveCounters) uint64 { return r.IndicationsThread }),
 		"consumed_maximum_receives":   ofRings(func(r *ethernet.ReceiveCounters) uint64 { return r.ConsumedMaxReceives }),
 		"dpc_starvations":             ofRings(func(r *ethernet.ReceiveCounters) uint64 { return r.Starved }),
+		"skipped_receives":            ofRings(func(r *ethernet.ReceiveCounters) uint64 { return r.Skipped }),
 		"traffic_profile_transitions": ofRings(func(r *ethernet.ReceiveCounters) uint64 { return r.Transitions }),
 		"low_resource_packets":        ofRings(func(r *ethernet.ReceiveCounters) uint64 { return r.LowResources }),
 		"ring_bits":                   ofRings(func(r *ethernet.ReceiveCounters) uint64 { return 8 * r.Bytes }),
 	}
+	m["packets_per_dpc"] = averageOf(m["dpc_received_packets"], m["dpc_batches"])
+	m["packets_per_thread"] = averageOf(m["thread_received_packets"], m["thread_batches"])
 	for i := range device.RingSizes {
 		m["batches_of_"+strconv.Itoa(i*device.RingStep)] = ofRings(func(r *ethernet.ReceiveCounters) uint64 { return r.Batches[i] })
 	}
@@ -46,6 +49,11 @@ func ofRings(at func(*ethernet.ReceiveCounters) uint64) func(*device.Counters) u
 	}
 }
 
+// averageOf divides one counter by another.
+func averageOf(sum, n func(*device.Counters) uint64) func(*device.Counters) uint64 {
+	return func(c *device.Counters) uint64 { return average(sum(c), n(c)) }
+}
+
 // ofSends reads a counter of all send rings of an adapter: of its Ethernet function, or of its link if it has none.
 func ofSends(at func(*ethernet.SendCounters) uint64) func(*device.Counters) uint64 {
 	return func(c *device.Counters) uint64 {
@@ -60,6 +68,10 @@ func ofSends(at func(*ethernet.SendCounters) uint64) func(*device.Counters) uint
 		return n
 	}
 }
+
+func sendPackets(s *ethernet.SendCounters) uint64 { return s.Packets }
+
+func sendBursts(s *ethernet.SendCounters) uint64 { return s.Bursts }
 
 // partWords says where the counters of sets are read that have an instance for each part of an adapter's Ethernet function: its
 // queues, or the processors of these.

@@ -15,7 +15,7 @@ func rings(n uint64) *device.EthernetStatus {
 	e := &device.EthernetStatus{Config: ethernet.Config{RssMonitoringEnabled: 1}, Processors: []int{1, 0}}
 	for range e.Processors {
 		e.Queues = append(e.Queues, ethernet.QueueCounters{
-			Receive: ethernet.ReceiveCounters{Packets: n, Bytes: 100 * n, PacketsThread: n, IndicationsThread: n},
+			Receive: ethernet.ReceiveCounters{Packets: n, Bytes: 100 * n, PacketsThread: n, IndicationsThread: n / 2, Skipped: n},
 			Send:    ethernet.SendCounters{Packets: 2 * n, Bytes: 10 * n, Bursts: 1},
 		})
 		e.RSS = append(e.RSS, ethernet.RSSCounters{13: n, 27: 3 * n}) // the last of those in tunnels, and of the others
@@ -35,13 +35,15 @@ func TestRingsOfEthernet(t *testing.T) {
 	look := func(want map[string]string) {
 		t.Helper()
 		if d := cmp.Diff(want, b.values(&r, "datapath.thread_received_packets", "datapath.dpc_received_packets", "send_path.ring_sent_packets",
+			"datapath.packets_per_thread", "datapath.packets_per_dpc", "datapath.skipped_receives", "send_path.sent_packets_per_batch",
 			"receive_queues(port, Queue 1).received_bytes", "adapter_rss.encapsulated_rss_misc_packets", "adapter_rss.rss_misc_packets")); d != "" {
 			t.Error("(-want +got):\n", d)
 		}
 	}
 	all := func(n, last string) map[string]string {
 		return map[string]string{
-			"port: PacketsReceivedThread": n, "port: PacketsReceivedDPC": "0", "port: PacketsSent": "40", "port, Queue 1: Received bytes": "1000",
+			"port: PacketsReceivedThread": n, "port: PacketsReceivedDPC": "0", "port: PacketsSent": "40", "port: Average Packets Per Thread": "2",
+			"port: Average Packets Per DPC": "0", "port: SkipReceiveDueToControlChanges": n, "port: Average Packets Per Send": "20", "port, Queue 1: Received bytes": "1000",
 			"port, CPU 0: Encapsulated Rss Misc": "10", "port, CPU 1: Encapsulated Rss Misc": "10", "port, Total: Encapsulated Rss Misc": "20",
 			"port, CPU 0: Rss Misc": "30", "port, CPU 1: Rss Misc": "0", "port, Total: Rss Misc": last,
 		}
@@ -54,6 +56,7 @@ func TestRingsOfEthernet(t *testing.T) {
 	b.restart(0)
 	a.Ethernet = rings(15)
 	want := all("10", "15")
+	want["port: Average Packets Per Send"] = "30" // a level: a restart does not reset it
 	want["port: PacketsSent"], want["port, Queue 1: Received bytes"], want["port, CPU 0: Rss Misc"] = "20", "500", "15"
 	for _, k := range []string{"port, CPU 0: Encapsulated Rss Misc", "port, CPU 1: Encapsulated Rss Misc"} {
 		want[k] = "5"

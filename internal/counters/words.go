@@ -18,6 +18,9 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 	"adapter_traffic": trafficWords(),
 	"port_traffic": with(trafficWords(), map[string]func(*device.Counters) uint64{
 		"received_too_long_packets":           tooLongPackets,
+		"received_undersize_packets":          func(c *device.Counters) uint64 { return c.Link.ReceiveUndersize },
+		"received_fragment_packets":           func(c *device.Counters) uint64 { return ethernetOf(c).Counters.Fragments },
+		"received_jabber_packets":             func(c *device.Counters) uint64 { return ethernetOf(c).Counters.Jabbers },
 		"received_unsupported_opcode_packets": unknownControls,
 	}),
 	"healing": ofHealing(),
@@ -104,10 +107,11 @@ var words = map[string]map[string]func(*device.Counters) uint64{
 	},
 	"datapath": datapathWords(),
 	"send_path": {
-		"ring_sent_packets": ofSends(func(s *ethernet.SendCounters) uint64 { return s.Packets }),
-		"sent_batches":      ofSends(func(s *ethernet.SendCounters) uint64 { return s.Bursts }),
-		"refused_sends":     ofSends(func(s *ethernet.SendCounters) uint64 { return s.RingFull }),
-		"sent_ring_bits":    ofSends(func(s *ethernet.SendCounters) uint64 { return 8 * s.Bytes }),
+		"ring_sent_packets":      ofSends(sendPackets),
+		"sent_batches":           ofSends(sendBursts),
+		"sent_packets_per_batch": averageOf(ofSends(sendPackets), ofSends(sendBursts)),
+		"refused_sends":          ofSends(func(s *ethernet.SendCounters) uint64 { return s.RingFull }),
+		"sent_ring_bits":         ofSends(func(s *ethernet.SendCounters) uint64 { return 8 * s.Bytes }),
 	},
 	"transport": {
 		"outbound_packets":       func(c *device.Counters) uint64 { return c.Transport.OutboundPackets },
@@ -191,8 +195,8 @@ func trafficWords() map[string]func(*device.Counters) uint64 {
 		"outbound_error_packets":              func(c *device.Counters) uint64 { return c.Link.SendErrors + refusedSends(ethernetOf(c)) },
 		"outbound_discarded_packets":          func(c *device.Counters) uint64 { return c.Link.ImpairedLost },
 		"received_error_packets":              receivedErrors,
-		"received_frame_length_error_packets": tooLongPackets,
-		"received_bad_crc_packets":            func(c *device.Counters) uint64 { return c.Encap.ICRCErrors },
+		"received_frame_length_error_packets": func(c *device.Counters) uint64 { return tooLongPackets(c) + c.Link.ReceiveUndersize },
+		"received_bad_crc_packets":            func(c *device.Counters) uint64 { return c.Encap.ICRCErrors + ethernetOf(c).Counters.BadFCS },
 		"received_discarded_packets":          discardedPackets,
 		"control_packets":                     controls,
 	})
@@ -236,7 +240,8 @@ func rdmaBytes(c *device.Counters, sent bool) uint64 {
 
 func receivedErrors(c *device.Counters) uint64 {
 	e := ethernetOf(c)
-	return c.Link.ReceiveTruncated + c.Encap.Malformed + c.Encap.ICRCErrors + e.Counters.Malformed + e.Counters.BadFCS + tooLong(e)
+	return c.Link.ReceiveTruncated + c.Link.ReceiveUndersize + c.Encap.Malformed + c.Encap.ICRCErrors + e.Counters.Malformed +
+		e.Counters.BadFCS + tooLong(e)
 }
 
 // noEthernet is what an adapter without an Ethernet function has counted.

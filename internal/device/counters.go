@@ -179,10 +179,9 @@ func (a *adapter) counters() []command.Counter {
 	add("EQ overflows", h.eventOverflows)
 	add("Bad doorbells", h.badDoorbells)
 	add("Link down events", a.linkDowns)
-	// A full port drops packets ("Link receive buffer drops");
-	// it never holds them back, so these two cannot occur.
-	add("Device detected stalled state", 0)
-	add("Packet detected as stalled", 0)
+	flow := a.flowCounters()
+	add("Device detected stalled state", flow.States)
+	add("Packet detected as stalled", flow.Minor)
 	m := a.cm.Counters()
 	add("RDMA Accepted Connections", m.Accepted)
 	add("RDMA Active Connections", m.Active)

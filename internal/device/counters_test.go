@@ -147,7 +147,7 @@ var manualCounters = []struct {
 		s.y.check(s.y.host.SetImpairment(s.y.adapter, impair.Impairment{Loss: 1}))
 		s.c.a.lone(ring.OpWrite, ring.RetryExceeded, s.toDst, s.src.sge(0, 8))
 	}},
-	{"Device detected stalled state", "", nil, nil}, // no such state
+	{"Device detected stalled state", "", nil, nil}, // only in dropless mode, which this link does not have: TestDropless_Waits
 	{"Packet detected as stalled", "", nil, nil},
 	{"Link down events", "y", nil, func(t *testing.T, s *stage) {
 		s.y.check(s.y.host.SetAdapterState(s.y.adapter, false))

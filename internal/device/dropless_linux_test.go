@@ -46,6 +46,9 @@ func TestDropless_Waits(t *testing.T) {
 	if c.Transport.ResponderRNRNAK != 0 || c.Flow.States == 0 || c.Flow.Overruns != [8]uint64{} {
 		t.Errorf("%d RNR NAKs, %+v", c.Transport.ResponderRNRNAK, c.Flow)
 	}
+	if n := counter(t, b.p, "Device detected stalled state"); n != c.Flow.States {
+		t.Errorf("programs read that the device stalled %d times, want %d", n, c.Flow.States)
+	}
 }
 
 // TestDropless_Expires: a packet that waits for too long is lost, the mode is left, and whoever wants to know it is told for which queue

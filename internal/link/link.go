@@ -200,6 +200,7 @@ type Stats struct {
 	// drops due to overflow of the socket's buffer, if the system reports them; a coalesced burst counts once
 	ReceiveDrops               uint64
 	ReceiveTruncated           uint64 // packets too long for RoCE, dropped
+	ReceiveUndersize           uint64 // frames shorter than an Ethernet header, dropped
 	ErrorsLost                 uint64 // ICMP errors that Errors could not report because there were too many at once
 	SentFrames, ReceivedFrames uint64 // packets of those sent and received that bypassed the socket
 	OtherSourcePorts           uint64 // routes that send from another source port than computed for them

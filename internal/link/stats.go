@@ -12,6 +12,7 @@ func (s *Stats) Add(t Stats) {
 	s.SendErrors += t.SendErrors
 	s.ReceiveDrops += t.ReceiveDrops
 	s.ReceiveTruncated += t.ReceiveTruncated
+	s.ReceiveUndersize += t.ReceiveUndersize
 	s.ErrorsLost += t.ErrorsLost
 	s.SentFrames += t.SentFrames
 	s.ReceivedFrames += t.ReceivedFrames

@@ -28,6 +28,8 @@ type Counters struct {
 	ControlUnknown uint64
 	// BadFCS are frames with a wrong frame check sequence; with IgnoreFCS they are passed on.
 	BadFCS uint64
+	// Fragments are those of them that are shorter than an Ethernet frame may be, Jabbers those that are longer than *JumboPacket.
+	Fragments, Jabbers uint64
 	// NoBuffer are received frames for which their ring had no room ("Packets Received Discarded").
 	NoBuffer uint64
 	// Asleep are frames dropped because the host sleeps.
@@ -52,6 +54,8 @@ type ReceiveCounters struct {
 	// PacketsDPC and PacketsThread were indicated in interrupt mode and in polling mode, in so many Indications.
 	PacketsDPC, PacketsThread         uint64
 	IndicationsDPC, IndicationsThread uint64
+	// Skipped is how often the host stopped taking packets while they were indicated (SkipReceiveDueToControlChanges).
+	Skipped uint64
 	// ConsumedMaxReceives is how often the most packets allowed at once were indicated.
 	ConsumedMaxReceives uint64
 	// Starved is how often the queue had to leave packets in interrupt mode, for others to have their turn (MaxCallsToNdisIndicate).
@@ -95,6 +99,8 @@ func (c *Counters) Add(o *Counters) {
 	c.Control += o.Control
 	c.ControlUnknown += o.ControlUnknown
 	c.BadFCS += o.BadFCS
+	c.Fragments += o.Fragments
+	c.Jabbers += o.Jabbers
 	c.NoBuffer += o.NoBuffer
 	c.Asleep += o.Asleep
 	c.Woken += o.Woken
@@ -135,6 +141,7 @@ func (c *ReceiveCounters) Add(o *ReceiveCounters) {
 	c.PacketsThread += o.PacketsThread
 	c.IndicationsDPC += o.IndicationsDPC
 	c.IndicationsThread += o.IndicationsThread
+	c.Skipped += o.Skipped
 	c.ConsumedMaxReceives += o.ConsumedMaxReceives
 	c.Starved += o.Starved
 	c.Transitions += o.Transitions

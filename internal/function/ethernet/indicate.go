@@ -274,6 +274,7 @@ func (f *Function) indicate(now clock.Time, q int, list []Packet) (took int) {
 		f.indicated(r, n, most)
 		if n < len(part) {
 			r.full = true
+			r.c.Skipped++
 			f.watch(now)
 			break
 		}

@@ -169,8 +169,8 @@ func TestHostWithoutRoom(t *testing.T) {
 	x.Ready(0, 0)
 	x.host.room = -1
 	x.Ready(0, 0)
-	if len(x.host.packets) != 3+256 {
-		t.Fatalf("%d packets, want 259", len(x.host.packets))
+	if n := x.ReceiveCounters(0).Skipped; len(x.host.packets) != 3+256 || n != 2 {
+		t.Fatalf("%d packets, want 259; the host stopped taking them %d times, not twice", len(x.host.packets), n)
 	}
 	for i, p := range x.host.packets {
 		if len(p.frame) != 42+i {

@@ -37,7 +37,7 @@ func (f *Function) take(now clock.Time, in *frame.In) {
 	}
 	note := uint32(0)
 	if in.BadFCS {
-		f.counters.BadFCS++
+		f.badFCS(&h, b)
 		if f.cfg.IgnoreFCS == 0 {
 			return
 		}
@@ -79,6 +79,21 @@ func (f *Function) take(now clock.Time, in *frame.In) {
 		return
 	}
 	r.join.AddFrame(&h, b, t, hash, note|uint32(kind))
+}
+
+// leastFrame is the length of the shortest frame that Ethernet has, without its FCS (IEEE 802.3, 3.2.7 and 4.4.2).
+const leastFrame = 60
+
+// badFCS counts a frame with a wrong FCS, by its length (RFC 2819, etherStatsFragments and etherStatsJabbers).
+func (f *Function) badFCS(h *eth.Headers, b []byte) {
+	c := &f.counters
+	c.BadFCS++
+	switch {
+	case len(b) < leastFrame:
+		c.Fragments++
+	case f.filter.Long(h, b):
+		c.Jabbers++
+	}
 }
 
 // pauses reports whether a MAC control frame pauses all priorities or some (IEEE 802.3 annex 31A: opcodes 1 and 0x101).

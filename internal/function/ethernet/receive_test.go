@@ -255,6 +255,30 @@ func TestReceive_FCS(t *testing.T) {
 	}
 }
 
+// TestReceive_FCSByLength: a frame with a wrong FCS is also a fragment if it is shorter than Ethernet has them, a jabber if it is
+// longer than *JumboPacket without its tag, and neither in between (RFC 2819, etherStatsFragments and etherStatsJabbers).
+func TestReceive_FCSByLength(t *testing.T) {
+	tagged := func(x *flow) { x.tags = []uint16{7} }
+	for _, c := range []struct {
+		length             int
+		change             func(x *flow)
+		fragments, jabbers uint64
+	}{
+		{59, nil, 1, 0}, {60, nil, 0, 0}, {1514, nil, 0, 0}, {1515, nil, 0, 1}, {1518, tagged, 0, 0}, {1519, tagged, 0, 1},
+	} {
+		x, f := alone(t, plain(macB)), tcpFlow()
+		if c.change != nil {
+			c.change(&f)
+		}
+		b := f.frame(counting(c.length - len(f.frame(nil))))
+		x.port.Receive(0, x.wire, []frame.In{{Data: bytes.Clone(b), Raw: true}, {Data: b, Raw: true, BadFCS: true}})
+		got := x.Counters()
+		if len(b) != c.length || got.BadFCS != 1 || got.Fragments != c.fragments || got.Jabbers != c.jabbers {
+			t.Errorf("%d bytes: %d wrong, %d fragments, %d jabbers", len(b), got.BadFCS, got.Fragments, got.Jabbers)
+		}
+	}
+}
+
 // TestReceive_Spread: flows go to all queues, each flow to one; without RSS, and for frames that are not hashed, to the first.
 func TestReceive_Spread(t *testing.T) {
 	queues := func(x flow, change func(c *Config)) (used map[int]bool, c *card) {

@@ -226,6 +226,33 @@ func TestReceive_TooLong(t *testing.T) {
 	})
 }
 
+// TestReceive_TooShort: what is shorter than an Ethernet header is counted and not handed up, and the link goes on.
+func TestReceive_TooShort(t *testing.T) {
+	forms(t, func(t *testing.T, cfg Config) {
+		pa, pb := paths(t)
+		b := mustOpen(t, cfg, pb, pa, stationOf(2, 0, "10.0.0.2/24"))
+		far, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: pa, Net: "unixgram"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer far.Close()
+		to := stationOf(2, 0).MAC
+		for _, n := range []int{1, 13, 14} {
+			if _, err := far.WriteTo(append(to[:], make([]byte, 14)...)[:n], &net.UnixAddr{Name: pb, Net: "unixgram"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		in := make([]frame.In, 8)
+		await.Eventually(t, "the whole header is handed up", func() bool {
+			n, err := b.Receive(in)
+			return n == 1 && len(in[0].Data) == 14 && err == nil
+		})
+		if s := b.Stats(); s.ReceiveUndersize != 2 || s.ReceivedPackets != 1 || s.ReceiveTruncated != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
 // TestOpen_Refused: typed errors name the field; a socket that somebody has is not taken, and one that nobody has is.
 func TestOpen_Refused(t *testing.T) {
 	forms(t, func(t *testing.T, cfg Config) {

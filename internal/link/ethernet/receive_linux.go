@@ -66,8 +66,12 @@ func (r *receiver) receive(s *station.Set, fd int, in []frame.In) int {
 func (r *receiver) take(s *station.Set, in []frame.In, i int) int {
 	b, whole := r.in.Frame(i)
 	h, f, err := offload.ParseHeader(b)
-	if err != nil || !whole || len(f) < eth.EthernetLen {
+	switch {
+	case err != nil || !whole:
 		s.Counted().ReceiveTruncated++
+		return 0
+	case len(f) < eth.EthernetLen:
+		s.Counted().ReceiveUndersize++
 		return 0
 	}
 	if tci, protocol, tagged := tag(r.in.Control(i)); tagged {

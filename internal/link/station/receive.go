@@ -10,9 +10,11 @@ import (
 )
 
 // Wants reports whether a frame is to be handed up: one to a station's MAC in its VLAN, and in a VLAN with a station one
-// to everybody or to a group that was joined. Questions of neighbours, and their answers, are taken here.
+// to everybody or to a group that was joined. Questions of neighbours, and their answers, are taken here. One that is too short to
+// say where it goes counts, whoever it was for.
 func (s *Set) Wants(b []byte) bool {
 	if len(b) < eth.EthernetLen {
+		s.stats.ReceiveUndersize++
 		return false
 	}
 	heard := len(s.ears)+len(s.heard) > 0 && s.Hears(b)

@@ -266,8 +266,12 @@ func (l *tapLink) Receive(in []frame.In) (int, error) {
 // take hands up a frame that was read. whole is false if there was room for its beginning only.
 func (l *tapLink) take(in []frame.In, b []byte, whole bool) int {
 	h, f, err := offload.ParseHeader(b)
-	if err != nil || !whole || len(f) < eth.EthernetLen {
+	switch {
+	case err != nil || !whole:
 		l.Counted().ReceiveTruncated++
+		return 0
+	case len(f) < eth.EthernetLen:
+		l.Counted().ReceiveUndersize++
 		return 0
 	}
 	if h.Kind == offload.Whole || h.Kind != offload.UDP && l.HearsLarge(f) {

@@ -138,12 +138,17 @@ func (f *Filter) Judge(h *eth.Headers, frame []byte, whole bool) Verdict {
 		return OtherMAC
 	case !f.inVLAN(h):
 		return OtherVLAN
-	case whole && len(frame)-eth.VLANLen*int(h.Tags) > f.cfg.MaxFrame:
+	case whole && f.Long(h, frame):
 		return TooLong
 	case src == f.cfg.MAC:
 		return Own
 	}
 	return Pass
+}
+
+// Long reports whether a frame is longer than frames may be, not counting its tags.
+func (f *Filter) Long(h *eth.Headers, frame []byte) bool {
+	return len(frame)-eth.VLANLen*int(h.Tags) > f.cfg.MaxFrame
 }
 
 // addressed reports whether frames to an address pass.
