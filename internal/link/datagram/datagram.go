@@ -15,6 +15,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/link/station"
@@ -24,6 +25,7 @@ const (
 	defaultMTU = 1500
 	leastMTU   = 576   // RFC 791
 	mostMTU    = 65535 // of an IP packet
+	patience   = 100 * time.Millisecond
 	// mostPath is the longest path of a socket (sockaddr_un, with the 0 at its end).
 	mostPath = 107
 	// extra is what a frame has before its IP packet: an Ethernet header with a VLAN tag.
@@ -45,6 +47,9 @@ type Config struct {
 	// Notify, if not nil, is called on platforms without descriptors to wait on, when frames arrive and none were waiting,
 	// or when Errors is due. It must not call the link.
 	Notify func()
+	// Patience is for how long the other side may take nothing before what is sent is lost, as by a virtual machine that is stopped;
+	// 0: 100 ms. Portable links do not lose it.
+	Patience time.Duration
 	// Portable uses the sockets of package net on every platform.
 	Portable bool
 }
@@ -86,6 +91,12 @@ func (c *Config) complete() error {
 	}
 	if c.MTU < leastMTU || c.MTU > mostMTU {
 		return bad("MTU", c.MTU, fmt.Sprintf("0 (%d) or %d to %d", defaultMTU, leastMTU, mostMTU))
+	}
+	if c.Patience == 0 {
+		c.Patience = patience
+	}
+	if c.Patience < 0 {
+		return bad("Patience", c.Patience, fmt.Sprintf("0 (%v) or more", patience))
 	}
 	return nil
 }

@@ -259,7 +259,8 @@ func TestOpen_Refused(t *testing.T) {
 		pa, pb := paths(t)
 		for field, c := range map[string]Config{
 			"Local": {Remote: pb}, "Remote": {Local: pa, Remote: strings.Repeat("x", 108)}, "MTU": {Local: pa, Remote: pb, MTU: 100},
-			"VLAN": {Local: pa, Remote: pb, Stations: []link.Station{stationOf(1, 4095)}},
+			"Patience": {Local: pa, Remote: pb, Patience: -1},
+			"VLAN":     {Local: pa, Remote: pb, Stations: []link.Station{stationOf(1, 4095)}},
 		} {
 			c.Portable = cfg.Portable
 			var e *station.FieldError

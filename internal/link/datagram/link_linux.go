@@ -17,9 +17,6 @@ import (
 	"github.com/softvpi/softvpi/internal/offload"
 )
 
-// stuckTime is how long the other side may take nothing before what is sent is lost.
-const stuckTime = 100 * time.Millisecond
-
 // receiveRounds is how many batches one Receive looks through that are for others.
 const receiveRounds = 4
 
@@ -107,7 +104,7 @@ func (l *socketLink) Send(frames []frame.Out) (int, error) {
 		l.stuck = time.Time{}
 	case l.stuck.IsZero():
 		l.stuck = time.Now()
-	case time.Since(l.stuck) > stuckTime:
+	case time.Since(l.stuck) > l.cfg.Patience:
 		for i := range frames {
 			l.Refused(&frames[i], 0)
 		}
