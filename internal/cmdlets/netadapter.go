@@ -64,9 +64,21 @@ func description(reg *registry.Registry, a *api.AdapterStatus) string {
 // dashedMAC is a MAC as Windows writes it.
 func dashedMAC(mac string) string { return strings.ToUpper(strings.ReplaceAll(mac, ":", "-")) }
 
-func speedText(bits uint64) string {
+// linkSpeed returns the speed of an adapter's link in bit/s; 0: it is down, or its wire has none, as the loopback interface.
+func linkSpeed(a *api.AdapterStatus) uint64 {
+	if a.InfiniBand != nil && a.Enabled && a.Up {
+		return a.InfiniBand.Mbps * 1e6
+	}
+	return a.Speed
+}
+
+// speedText is a speed as the commands show it. What is up without a known speed is not what is down.
+func speedText(a *api.AdapterStatus) string {
 	const giga, mega = 1e9, 1e6
+	bits := linkSpeed(a)
 	switch {
+	case bits == 0 && a.Enabled && a.Up:
+		return "Unknown"
 	case bits >= giga:
 		return fmt.Sprintf("%g Gbps", float64(bits)/giga)
 	case bits > 0:
@@ -109,7 +121,7 @@ func (r *run) getAdapters() error {
 		r.Emit(powershell.NewObject("MSFT_NetAdapter", "Name", "InterfaceDescription", "ifIndex", "Status", "MacAddress", "LinkSpeed").
 			With("Name", a.Name).With("InterfaceAlias", a.Name).With("InterfaceDescription", d).With("ifIndex", ifIndex(a)).
 			With("InterfaceIndex", ifIndex(a)).With("Status", adapterStatus(a)).With("AdminStatus", map[bool]string{true: "Up", false: "Down"}[a.Enabled]).
-			With("MacAddress", dashedMAC(a.MAC)).With("LinkSpeed", speedText(a.Speed)).With("Speed", int64(a.Speed)).
+			With("MacAddress", dashedMAC(a.MAC)).With("LinkSpeed", speedText(a)).With("Speed", int64(linkSpeed(a))).
 			With("MtuSize", int64(a.LinkMTU)).With("MediaType", media).With("DriverProvider", "SoftVPI").With("Wire", a.Wire).
 			With("FullDuplex", a.Duplex != "half"))
 	}

@@ -67,7 +67,7 @@ func (r *run) smbInterfaces(side string) error {
 		}
 		o := powershell.NewObject("MSFT_Smb"+side+"NetworkInterface", "FriendlyName", "InterfaceIndex", "RssCapable", "RdmaCapable", "Speed", "IpAddresses")
 		o.With("FriendlyName", a.Name).With("InterfaceIndex", ifIndex(a)).With("RssCapable", rss && a.Ethernet != nil).With("RdmaCapable", rdma).
-			With("Speed", speedText(a.Speed)).With("IpAddresses", addresses)
+			With("Speed", speedText(a)).With("IpAddresses", addresses)
 		r.Emit(o)
 	}
 	return nil

@@ -286,6 +286,24 @@ func TestInfiniBandPortsAreShown(t *testing.T) {
 	}
 }
 
+// TestSpeedIsShown: the page of an adapter shows the speed of its link, 0 while that is down, and that a link without a speed is none
+// that is down.
+func TestSpeedIsShown(t *testing.T) {
+	for want, a := range map[string]api.AdapterStatus{
+		"25 Gbit/s, full duplex":              {Enabled: true, Up: true, Speed: 25e9, Duplex: "full"},
+		"0 Gbit/s":                            {Enabled: true},
+		"not limited: as fast as the machine": {Enabled: true, Up: true},
+	} {
+		b := newBench(t)
+		x := &b.status.Adapters[0]
+		x.Enabled, x.Up, x.Speed, x.Duplex = a.Enabled, a.Up, a.Speed, a.Duplex
+		text := b.get("/web/adapters/Ethernet%201/information.txt").Body.String()
+		if !strings.Contains(text, "Link speed: "+want+"\n") {
+			t.Errorf("the page lacks %q:\n%s", want, text)
+		}
+	}
+}
+
 // TestPortsOfADeviceAreShown: the pages of an adapter that is one of two ports name its device, number, and the
 // device's location and node GUID.
 func TestPortsOfADeviceAreShown(t *testing.T) {

@@ -2,12 +2,18 @@ package verbs
 
 import (
 	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/testbed/await"
+	"github.com/softvpi/softvpi/internal/testbed/driverbed"
 )
 
 func TestDevices(t *testing.T) {
@@ -26,6 +32,46 @@ func TestDevices(t *testing.T) {
 			t.Errorf("ibv_devinfo does not print %s:\n%s", want, out)
 		}
 	}
+}
+
+// TestDevices_Speed: a port has the speed of its link for programs, and in the files of Linux, while somebody is at the other end of
+// its wire, and none while nobody is.
+func TestDevices_Speed(t *testing.T) {
+	needLibraries(t)
+	dir, err := os.MkdirTemp("", "vpi") // t.TempDir's names are too long for a socket
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	far := &net.UnixAddr{Name: filepath.Join(dir, "far"), Net: "unixgram"}
+	cfg := driverbed.Config(t, config.Adapter{Name: "left", Link: config.LinkDatagram,
+		Wire: config.Wire{Datagram: filepath.Join(dir, "near"), Peer: far.Name, Prefix: 24}}, config.Adapter{Name: "right"})
+	cfg.Adapters[0].Speed = 25
+	d := driverbed.Start(t, cfg)
+	if d.NoAttach() != "" {
+		t.Skip(d.NoAttach())
+	}
+	b := benchOf(t, cfg)
+	look := func(rate, speed string) {
+		t.Helper()
+		if out := b.run(nil, "cat", "/sys/class/infiniband/softvpi0/ports/1/rate"); out != rate+"\n" {
+			t.Errorf("the rate is %q, want %q", out, rate)
+		}
+		if _, err := exec.LookPath("ibv_devinfo"); err != nil {
+			return
+		}
+		if out := b.run(nil, "ibv_devinfo", "-v", "-d", "softvpi0"); !regexp.MustCompile(`active_speed:.*` + speed).MatchString(out) {
+			t.Errorf("ibv_devinfo does not print speed %s:\n%s", speed, out)
+		}
+	}
+	look("0 Gb/sec (1X)", `\(0\)`)
+	other, err := net.ListenUnixgram(far.Net, far)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	await.Eventually(t, "the port comes up", func() bool { return d.Status().Adapters[0].Up })
+	look("25 Gb/sec (1X EDR)", `\(32\)`)
 }
 
 // The example programs of libibverbs check what they receive.
