@@ -23,7 +23,7 @@ BENCHFLAGS ?=
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build package check-package run test test-unit test-system packages race bench profile bench-rxe bench-loss bench-simulate interop lint fuzz cross clib check-clib clean
+.PHONY: help build site package check-package run test test-unit test-system packages race bench profile bench-rxe bench-loss bench-simulate interop lint fuzz cross clib check-clib clean
 
 help:
 	@echo "make run     two adapters, a connection with checked data, bandwidth and latency"
@@ -41,6 +41,7 @@ help:
 	@echo "make cross   build for $(PLATFORMS)"
 	@echo "make build   bin/softvpi"
 	@echo "make check-clib  check those libraries with programs in C, also with sanitizers"
+	@echo "make site    bin/site: the documents as web pages, with a search; they need no server"
 	@echo "make package  bin/package: .deb, .rpm and .tar.gz"
 	@echo "make check-package  install that of Debian in a copy of this system, and use it there (root)"
 	@echo "make clib    bin/clib: the C libraries for unmodified verbs programs (needs a C compiler; Linux)"
@@ -70,6 +71,14 @@ test:
 	@$(MAKE) --no-print-directory test-unit
 	@$(MAKE) --no-print-directory test-system
 
+# The documents, manual pages and the description of the management interface as web pages: a browser opens bin/site/index.html.
+site: build
+	@rm -rf bin/site.made; mkdir -p bin/site.made/man
+	@$(BIN) man --markdown --directory bin/site.made/man >/dev/null
+	@$(GO) run ./internal/api/openapi >bin/site.made/openapi.json
+	@$(GO) run -C site . -root "$(CURDIR)" -man "$(CURDIR)/bin/site.made/man" -openapi "$(CURDIR)/bin/site.made/openapi.json" \
+		-out "$(CURDIR)/bin/site"
+
 # Packages for Debian and for distributions with RPM, and a tar file, all of the same contents and the same bytes whenever they are
 # made of the same sources. The C libraries are in them where there is a C compiler.
 package:
@@ -77,9 +86,10 @@ package:
 
 # Installs, upgrades, downgrades and removes the package for Debian in a copy of this system, and uses it there. Says in one line when
 # it cannot run here, and then succeeds.
-check-package: package
+check-package: package site
 	@$(GO) test -C packaging ./...
 	@$(GO) test -C deviceplugin ./...
+	@$(GO) test -C site ./...
 	@packaging/try.sh bin/package
 
 # Tests within one process, never tried twice. They need nothing beside Go.
@@ -147,6 +157,8 @@ lint:
 	$(GO) vet -C deviceplugin ./...
 	@echo "staticcheck deviceplugin"; check=$$($(GO) tool -n staticcheck) && cd deviceplugin && $$check ./...
 	$(GO) vet -C packaging ./...
+	$(GO) vet -C site ./...
+	@echo "staticcheck site"; check=$$($(GO) tool -n staticcheck) && cd site && $$check ./...
 	@echo "staticcheck packaging"; check=$$($(GO) tool -n staticcheck) && cd packaging && $$check ./...
 
 fuzz:

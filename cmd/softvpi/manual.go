@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,6 +18,7 @@ import (
 type manCmd struct {
 	Page      string `arg:"" optional:"" help:"softvpi, a command such as \"link set\" (also softvpi-link-set), or a tool; all that there are if --directory is given."`
 	Directory string `help:"Write pages into this directory, which exists, as NAME.1." placeholder:"DIR"`
+	Markdown  bool   `help:"Write pages in Markdown, and files as NAME.md."`
 }
 
 func (c manCmd) Run(s *session) error {
@@ -34,17 +36,28 @@ func (c manCmd) Run(s *session) error {
 		if c.Page == "" {
 			return tool.Usagef("want the name of a page, or --directory DIR for all pages")
 		}
-		_, err := pages[0].WriteTo(s.env.Stdout)
-		return err
+		return c.write(s.env.Stdout, pages[0])
+	}
+	ending := fmt.Sprint(manual.Command)
+	if c.Markdown {
+		ending = "md"
 	}
 	for _, p := range pages {
 		var b bytes.Buffer
-		_, _ = p.WriteTo(&b)
-		if err := os.WriteFile(filepath.Join(c.Directory, fmt.Sprintf("%s.%d", p.Name, manual.Command)), b.Bytes(), 0o644); err != nil {
+		_ = c.write(&b, p) // a buffer takes everything
+		if err := os.WriteFile(filepath.Join(c.Directory, p.Name+"."+ending), b.Bytes(), 0o644); err != nil {
 			return err
 		}
 	}
 	_, err = fmt.Fprintf(s.env.Stdout, "%d pages in %s\n", len(pages), c.Directory)
+	return err
+}
+
+func (c manCmd) write(w io.Writer, p manual.Page) error {
+	if c.Markdown {
+		return p.WriteMarkdown(w)
+	}
+	_, err := p.WriteTo(w)
 	return err
 }
 

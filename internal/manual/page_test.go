@@ -85,3 +85,18 @@ func TestPage_Renders(t *testing.T) {
 		t.Errorf("%v: %s", err, out)
 	}
 }
+
+// TestMarkdown_AsItIs: what the page says is shown as it is, whatever it means to Markdown.
+func TestMarkdown_AsItIs(t *testing.T) {
+	var b strings.Builder
+	p := Page{Name: "a_b", Summary: "x <y> *z*", Synopsis: []string{"a_b [-c]"}, Sections: []Section{{Title: "OPTIONS",
+		Text: []string{"one | two"}, Terms: []Term{{Name: "--x=A|B", Text: "some `thing`\nelse"}}, Verbatim: "line *1*\n  line 2\n"}}}
+	if err := p.WriteMarkdown(&b); err != nil {
+		t.Fatal(err)
+	}
+	want := "# a\\_b\n\nx \\<y\\> \\*z\\*\n\n## SYNOPSIS\n\n    a_b [-c]\n\n## OPTIONS\n\none \\| two\n\n| | |\n|---|---|\n" +
+		"| **\\-\\-x=A\\|B** | some \\`thing\\` else |\n\n    line *1*\n      line 2\n\n"
+	if b.String() != want {
+		t.Errorf("got  %q\nwant %q", b.String(), want)
+	}
+}

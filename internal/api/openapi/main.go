@@ -1,0 +1,26 @@
+// Openapi prints the OpenAPI description of the management interface, which a driver serves as /openapi.json.
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/events"
+)
+
+func main() {
+	log := events.Open(events.Config{})
+	defer log.Close()
+	s := api.New(api.Config{Version: "any", Events: log,
+		Counters: counters.New(counters.Config{Read: func() []counters.Adapter { return nil }})})
+	text, err := s.OpenAPI()
+	if err == nil {
+		_, err = fmt.Println(string(text))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "openapi:", err)
+		os.Exit(1)
+	}
+}
