@@ -29,16 +29,16 @@ func (b *tab) visit(path string) {
 // watchFocus records where the focus goes: the position in the document, and whether a ring shows it. In a group of
 // radio buttons only one takes the focus.
 const watchFocus = `
-window.places = [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, summary, [tabindex='0']")].filter((e) =>
+window.places = () => [...document.querySelectorAll("a[href], button, input:not([type=hidden]), select, summary, [tabindex='0']")].filter((e) =>
 	!e.disabled && e.checkVisibility() && !(e.type === "radio" && !e.checked));
 window.stops = [];
 document.addEventListener("focusin", (e) => {
-	const s = getComputedStyle(e.target), place = places.indexOf(e.target);
+	const s = getComputedStyle(e.target), place = places().indexOf(e.target); // parts of a page are renewed
 	stops.push(place);
 	if (place < 0) stops.problem = "not expected: " + e.target.outerHTML.slice(0, 200);
 	if (s.outlineStyle === "none" || parseFloat(s.outlineWidth) < 2) stops.problem = "no ring: " + e.target.outerHTML.slice(0, 200);
 });
-places.length`
+places().length`
 
 // keyboard goes over every page with the tab key. It must reach everything that can be used, in the order of the
 // page, and show where it is.

@@ -1,12 +1,16 @@
 // What every page has. Parts that are marked with data-live (milliseconds) are fetched again from the server, which has
 // made them safe to show, while the page is seen and nobody is at work in them. Forms with data-confirm ask first.
 
+const resting = (part) => !document.hidden && !part.contains(document.activeElement) && !part.closest("[data-held]") &&
+  getSelection().isCollapsed;
+
 async function renew(part) {
-  if (document.hidden || part.contains(document.activeElement) || part.closest("[data-held]") || !getSelection().isCollapsed) return;
+  if (!resting(part)) return;
   const answer = await fetch(location.href, { headers: { Accept: "text/html", "X-Renew": part.id }, redirect: "error" });
   if (!answer.ok) throw new Error(answer.statusText);
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(part.id);
-  if (fresh && part.innerHTML !== fresh.innerHTML) part.replaceChildren(...fresh.childNodes);
+  // Somebody may have begun to work in it while the answer was on its way.
+  if (fresh && resting(part) && part.innerHTML !== fresh.innerHTML) part.replaceChildren(...fresh.childNodes);
 }
 
 function live(part) {
