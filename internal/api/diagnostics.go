@@ -13,7 +13,7 @@ type Diagnostics interface {
 	// Commands returns statistics of what programs requested from an adapter.
 	Commands(adapter string) ([]CallStats, error)
 	// Dump writes the state of an adapter to files.
-	Dump(adapter string, kind DumpKind) (Dump, error)
+	Dump(adapter string, q DumpRequest) (Dump, error)
 }
 
 // Resources are the objects that an adapter has, and how many are in use.
@@ -55,9 +55,12 @@ type Dump struct {
 	Files     []string `json:"files"`
 }
 
-// dumpRequest asks for a dump.
-type dumpRequest struct {
+// DumpRequest asks for a dump.
+type DumpRequest struct {
 	Kind DumpKind `json:"kind" enum:"state,dump-me-now"`
+	// NoRegisters leaves the register space out of a dump-me-now, and QP adds a queue pair with what it refers to.
+	NoRegisters bool    `json:"no_registers,omitempty" doc:"Of dump-me-now: without the register space."`
+	QP          *uint32 `json:"qp,omitempty" doc:"Of dump-me-now: the number of a queue pair whose resource dump is added."`
 }
 
 func (s *Server) diagnosticRoutes(d Diagnostics) {
@@ -86,9 +89,9 @@ func (s *Server) diagnosticRoutes(d Diagnostics) {
 	register(s, operation("POST", "/adapters/{name}/dumps", "dump", "Write the state of an adapter to files"),
 		func(_ context.Context, in *struct {
 			AdapterPath
-			Body dumpRequest
+			Body DumpRequest
 		}) (*one[Dump], error) {
-			out, err := d.Dump(in.Name, in.Body.Kind)
+			out, err := d.Dump(in.Name, in.Body)
 			return body(out), err
 		})
 }
@@ -117,7 +120,7 @@ func (c *Client) Requests(ctx context.Context, adapter string) (list []CallStats
 }
 
 // Dump writes the state of an adapter to files on the driver's machine.
-func (c *Client) Dump(ctx context.Context, adapter string, kind DumpKind) (d Dump, err error) {
-	err = c.call(ctx, "POST", adapterURL(adapter, "/dumps"), nil, dumpRequest{kind}, &d)
+func (c *Client) Dump(ctx context.Context, adapter string, q DumpRequest) (d Dump, err error) {
+	err = c.call(ctx, "POST", adapterURL(adapter, "/dumps"), nil, q, &d)
 	return d, err
 }

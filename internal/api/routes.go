@@ -44,6 +44,9 @@ func (s *Server) routes() {
 	if x, ok := d.(Diagnostics); ok { // first: it counts the requests to the routes that follow
 		s.diagnosticRoutes(x)
 	}
+	if x, ok := d.(ResourceSource); ok {
+		s.resourceDumpRoutes(x)
+	}
 	if x, ok := d.(tracing); ok {
 		s.traceRoutes(x)
 	}

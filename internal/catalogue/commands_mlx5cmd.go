@@ -49,9 +49,10 @@ var mlx5cmdCommands = []Command{
 	mlx5cmd(management, "Management Utilities", "Dbg CmdStats", anyAdapter, "Show the commands that programs issued, with their times."),
 	mlx5cmd(management, "Management Utilities", "Dbg OidStats", anyAdapter,
 		"Show the requests to the driver about adapters, with their times."),
-	notBuilt(mlx5cmd(virtualization, vfSection, "Dbg ResourceDump",
-		"-Dump -Segment <n> [-Index1 <n>] [-NumOfObj1 <n>] [-Index2 <n>] [-NumOfObj2 <n>] [-Depth <n>]", "Dump resources of the device.")),
-	mlx5cmd(management, "Resiliency: Dump Me Now (DMN)", "Dmn", namedAdapter,
+	mlx5cmd(virtualization, vfSection, "Dbg ResourceDump", anyAdapter+
+		" -Query | -Dump -Segment <n> [-Index1 <n>] [-NumOfObj1 <n>] [-Index2 <n>] [-NumOfObj2 <n>] [-Depth <n>]",
+		"Write objects by their numbers to a folder, with those that they refer to; -Query lists the kinds of objects."),
+	mlx5cmd(management, "Resiliency: Dump Me Now (DMN)", "Dmn", namedAdapter+" [-NoMstDump] [-CoreDumpQP<QP number>]",
 		"Write all that is known about an adapter to a folder of its own (dump me now)."),
 	mlx5cmd(virtualization, "Validating NDK", "Sniffer", namedAdapter+" -Start -FileName <file> | -Stop | -Status",
 		"Capture RDMA traffic to a pcapng file, which the driver writes from -Start until -Stop."),

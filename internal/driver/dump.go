@@ -23,24 +23,47 @@ const (
 	registerDumps = 3                     // consecutive ones in a set (WinOF 5.50, 6.9)
 	dumpGap       = 10 * time.Millisecond // between them
 	dumpMode      = "SingleFunc"          // the mode of the driver
+	registerFile  = "crspace"             // the type of the files of registers
 )
 
 // errDumpsOff reports that MstDumpMode forbids state dumps.
 var errDumpsOff = errors.New("state dumps are off: MstDumpMode is 0")
 
 // Dump writes the state of an adapter's device to files.
-func (d *Driver) Dump(adapter string, kind api.DumpKind) (api.Dump, error) {
+func (d *Driver) Dump(adapter string, q api.DumpRequest) (api.Dump, error) {
 	index, err := d.find(adapter)
-	if err != nil {
+	switch {
+	case err != nil:
 		return api.Dump{}, err
+	case q.Kind == api.DumpMeNow:
+		return d.dumpMeNow(index, q)
+	case q.Kind != api.StateDump:
+		return api.Dump{}, api.Wrong("kind", fmt.Sprintf("%q", q.Kind), "state, dump-me-now")
+	case q.NoRegisters:
+		return api.Dump{}, api.Wrong("no_registers", "true", "false: a state dump is of the registers")
+	case q.QP != nil:
+		return api.Dump{}, api.Wrong("qp", fmt.Sprint(*q.QP), "none: a queue pair goes with dump-me-now")
 	}
-	switch kind {
-	case api.StateDump:
-		return d.dumpOnRequest(index)
-	case api.DumpMeNow:
-		return d.incident(index, dump.User, "")
+	return d.dumpOnRequest(index)
+}
+
+// dumpMeNow writes a folder at a user's request.
+func (d *Driver) dumpMeNow(index uint32, q api.DumpRequest) (api.Dump, error) {
+	parts := incidentParts{noRegisters: q.NoRegisters}
+	if q.QP != nil {
+		core, err := d.coreOf(index, *q.QP)
+		if err != nil {
+			return api.Dump{}, err
+		}
+		parts.more = core
 	}
-	return api.Dump{}, api.Wrong("kind", fmt.Sprintf("%q", kind), "state, dump-me-now")
+	return d.incident(index, dump.User, "", parts)
+}
+
+// incidentParts are what a folder has more or less than others.
+type incidentParts struct {
+	noRegisters bool
+	more        []dump.File
 }
 
 // dumpOnRequest writes a set of files at a user's request.
@@ -78,9 +101,9 @@ func (d *Driver) dumpSet(index uint32, s dump.Set) (api.Dump, error) {
 
 // incident writes a folder about an adapter's device (dump me now: WinOF 5.50, 4.7) for a reason, which becomes part of the folder's
 // name ("": NA), and raises the event of its success or failure.
-func (d *Driver) incident(index uint32, source dump.Source, reason string) (api.Dump, error) {
+func (d *Driver) incident(index uint32, source dump.Source, reason string, parts incidentParts) (api.Dump, error) {
 	r, name := d.running[index], d.cfg.Slot(int(index)).Device
-	root, folder, names, err := d.writeIncident(index, source, reason)
+	root, folder, names, err := d.writeIncident(index, source, reason, parts)
 	if err != nil {
 		if r.Generation == catalogue.MLX4 { // WinOF-2 has no such event
 			d.events.Raise(r.Generation, events.DumpMeNowFailed{Device: name, Root: root, Failure: err, Status: 1})
@@ -98,7 +121,8 @@ func (d *Driver) incident(index uint32, source dump.Source, reason string) (api.
 	return api.Dump{Kind: api.DumpMeNow, Directory: folder, Files: names}, nil
 }
 
-func (d *Driver) writeIncident(index uint32, source dump.Source, reason string) (root, folder string, paths []string, err error) {
+func (d *Driver) writeIncident(index uint32, source dump.Source, reason string, parts incidentParts) (root, folder string,
+	paths []string, err error) {
 	r := d.running[index]
 	root = d.text(r, "DumpMeNowDirectory")
 	if root, err = dump.Directory(root, d.temp()); err != nil {
@@ -109,7 +133,10 @@ func (d *Driver) writeIncident(index uint32, source dump.Source, reason string) 
 		return root, "", nil, err
 	}
 	at := d.cfg.Slot(int(index))
-	files = append(files, dump.File{Type: "commands", Text: dump.Commands(d.recentCommands(at))})
+	if parts.noRegisters {
+		files = slices.DeleteFunc(files, func(f dump.File) bool { return f.Type == registerFile })
+	}
+	files = append(append(files, dump.File{Type: "commands", Text: dump.Commands(d.recentCommands(at))}), parts.more...)
 	i := dump.Incident{
 		Device: at.Device, Type: "GENERAL", Source: source, Reason: reason, Time: time.Now(),
 		Total: int(d.now(r, "DumpMeNowTotalCount")), Preserved: int(d.now(r, "DumpMeNowPreservedCountMin")),
@@ -154,7 +181,7 @@ func (d *Driver) dumpFiles(index uint32, registers int) ([]dump.File, error) {
 			registers = append(registers, p)
 			queues, waiting = append(queues, dump.Queues(now, &s)...), append(waiting, dump.Events(now, &s)...)
 		}
-		out = append(out, dump.File{Type: "crspace", Index: n, Text: register.Dump(registers)})
+		out = append(out, dump.File{Type: registerFile, Index: n, Text: register.Dump(registers)})
 	}
 	page, err := d.events.Query(events.Query{Adapters: names, Limit: dumpEvents})
 	if err != nil {

@@ -105,7 +105,7 @@ func TestIncidentOfSelfHealing(t *testing.T) {
 	defer stop(t, d)
 	for i, want := range []string{"DumpAfterError", "DumpMeNow"} {
 		for reason, part := range map[string]string{"": "-GENERAL-SH-NA--", "0x08": "-GENERAL-SH-0x08--"} {
-			out, err := d.incident(uint32(i), dump.SelfHealing, reason)
+			out, err := d.incident(uint32(i), dump.SelfHealing, reason, incidentParts{})
 			if err != nil || !strings.Contains(filepath.Base(out.Directory), part) || len(out.Files) < 5 {
 				t.Errorf("%+v, %v; want a folder with %s", out, err, part)
 			}
@@ -116,7 +116,7 @@ func TestIncidentOfSelfHealing(t *testing.T) {
 	}
 	set(t, d, "right", "DumpMeNowTotalCount", "0")
 	restart(t, d, "right")
-	if _, err := d.incident(1, dump.SelfHealing, ""); err == nil || errors.Unwrap(err) == nil || times(t, d, "DumpMeNowFailed") != 1 {
+	if _, err := d.incident(1, dump.SelfHealing, "", incidentParts{}); err == nil || errors.Unwrap(err) == nil || times(t, d, "DumpMeNowFailed") != 1 {
 		t.Errorf("no dumps are kept: %v, want an error and DumpMeNowFailed", err)
 	}
 }

@@ -174,7 +174,7 @@ func (h *healer) act(i uint32, v healing.Verdict) bool {
 	d.log.Warn("a sensor found an error", "adapter", r.Name, "sensor", v.Sensor.String(), "part", v.Part, "restart", v.Restart)
 	d.tellSensor(int(i), v)
 	if v.Dump {
-		if _, err := d.incident(i, dump.SelfHealing, v.Sensor.Key()); err != nil {
+		if _, err := d.incident(i, dump.SelfHealing, v.Sensor.Key(), incidentParts{}); err != nil {
 			d.log.Warn("no dump of an error that a sensor found", "adapter", r.Name, "error", err)
 		}
 	}

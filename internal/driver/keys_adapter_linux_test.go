@@ -327,7 +327,7 @@ func TestDumpEventsNum(t *testing.T) {
 	set(t, d, "left", "DumpEventsNum", "2")
 	restart(t, d, "left")
 	for i, want := range []int{0, 1, 0} {
-		out, err := d.Dump("left", api.StateDump)
+		out, err := d.Dump("left", api.DumpRequest{Kind: api.StateDump})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,10 +17,18 @@ type File struct {
 	Type  string
 	Index int
 	Text  []byte
+	// Binary says that it is no text.
+	Binary bool
 }
 
 // Name returns the file's name in a folder of its own.
-func (f File) Name() string { return fmt.Sprintf("%s_%d.log", f.Type, f.Index) }
+func (f File) Name() string {
+	extension := "log"
+	if f.Binary {
+		extension = "bin"
+	}
+	return fmt.Sprintf("%s_%d.%s", f.Type, f.Index, extension)
+}
 
 // Set describes a set of state dump files. Their names are
 // <mode>_<location>_<tag><number>_<event>_<type>_<index>.log.

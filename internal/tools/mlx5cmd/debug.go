@@ -21,21 +21,34 @@ func (r *run) reset() (report, error) {
 		notes: []string{done}}, nil
 }
 
-func (r *run) stateDump() (report, error) { return r.dump(api.StateDump) }
-
-func (r *run) dumpMeNow() (report, error) { return r.dump(api.DumpMeNow) }
-
-func (r *run) dump(kind api.DumpKind) (report, error) {
+func (r *run) stateDump() (report, error) {
 	if err := r.only("Name="); err != nil {
 		return nil, err
 	}
+	return r.dump(api.DumpRequest{Kind: api.StateDump})
+}
+
+// dumpMeNow implements -Dmn (WinOF-2 24.4, Resiliency, DMN Triggers and APIs).
+func (r *run) dumpMeNow() (report, error) {
+	r.options = separated(r.options)
+	if err := r.only("Name=", "NoMstDump", coreOption+"="); err != nil {
+		return nil, err
+	}
+	qp, err := r.numberOf(coreOption, 24)
+	if err != nil {
+		return nil, err
+	}
+	return r.dump(api.DumpRequest{Kind: api.DumpMeNow, NoRegisters: r.has("NoMstDump"), QP: narrow(qp)})
+}
+
+func (r *run) dump(q api.DumpRequest) (report, error) {
 	a, err := r.adapter()
 	if err != nil {
 		return nil, err
 	}
-	d, err := r.client.Dump(r.ctx, a.Name, kind)
+	d, err := r.client.Dump(r.ctx, a.Name, q)
 	if err != nil {
-		return nil, err
+		return nil, asOptions(err)
 	}
 	b := block{title: fmt.Sprintf("Dump of adapter %q", a.Name), section: string(d.Kind), adapter: a.Name}
 	b.add("Folder", d.Directory)

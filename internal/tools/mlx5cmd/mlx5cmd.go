@@ -46,6 +46,7 @@ var works = map[string]func(*run) (report, error){
 	"Dbg Resources":                     (*run).resources,
 	"Dbg CmdStats":                      (*run).commandStats,
 	"Dbg OidStats":                      (*run).requestStats,
+	"Dbg ResourceDump":                  (*run).resourceDump,
 	"Dmn":                               (*run).dumpMeNow,
 	"Trace":                             (*run).trace,
 	"Sniffer":                           (*run).sniffer,

@@ -49,7 +49,7 @@ func (r *run) dump(kind api.DumpKind) (api.Device, api.Dump, error) {
 	if err != nil {
 		return x, api.Dump{}, err
 	}
-	d, err := r.client.Dump(r.ctx, x.First().Name, kind)
+	d, err := r.client.Dump(r.ctx, x.First().Name, api.DumpRequest{Kind: kind})
 	return x, d, err
 }
 
