@@ -34,8 +34,8 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-var six = []File{{"crspace", 0, []byte("a")}, {"crspace", 1, nil}, {"crspace", 2, nil}, {"eq_dump", 0, nil}, {"eq_print", 0, nil},
-	{"fwtrace", 0, nil}}
+var six = []File{{Type: "crspace", Text: []byte("a")}, {Type: "crspace", Index: 1}, {Type: "crspace", Index: 2}, {Type: "eq_dump"},
+	{Type: "eq_print"}, {Type: "fwtrace"}}
 
 // The files are named as in the manual's example: SingleFunc_4_0_0_p000_eth-down-1_eq_dump_0.log.
 func TestSetNames(t *testing.T) {
