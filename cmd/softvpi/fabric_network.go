@@ -68,6 +68,10 @@ func nodeOf(f *scenario.Fabric, i int, random func() uint64) lan.Node {
 		n.Ports = append(n.Ports, p)
 	}
 	n.Bundles = f.Bundles[i]
+	for _, b := range n.Bundles {
+		l := f.LACPOf(i, b)
+		n.LACP = append(n.LACP, lan.LACP{On: l.On, Passive: l.Passive, Fast: l.Fast, Choice: l.Choice})
+	}
 	for _, own := range f.Ports {
 		if own.Node == i {
 			own.Adapt(&n.Ports[own.Port])

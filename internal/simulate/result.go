@@ -322,7 +322,7 @@ func (r *Run) port(x *Result, i, p int) (Port, float64) {
 	c := r.n.Switch(i).Port(p).Counters(r.now)
 	o := Port{Node: g.Nodes[i].Name, Port: p, Peer: g.Nodes[peer].Name, Rate: float64(link.Rate) / 1e9}
 	d := &c.Dropped
-	o.Dropped = d.Malformed + d.UnknownVLAN + d.Reserved + d.Filtered + d.TooLong + d.HopLimit + d.NoRoute + d.Down + d.Lost
+	o.Dropped = d.Sum() + d.Lost
 	bytes, held := uint64(0), 0.
 	for q := range c.Priority {
 		k := &c.Priority[q]

@@ -27,6 +27,7 @@ type Drops struct {
 	HopLimit    uint64 // routed too often
 	NoRoute     uint64 // to the switch's MAC, and no route leads on; at a routed port also to any other
 	Down        uint64 // the port is down
+	Inactive    uint64 // the port does not collect (Port.SetMember)
 	Lost        uint64 // the link has damaged them (Fabric.SetLoss), also on the way to what is in no fabric
 }
 
@@ -59,4 +60,9 @@ func (p *Port) Events() (marks, pauses uint64) {
 		marks += p.counters.Priority[i].Marked
 	}
 	return marks, p.flow.Sent()
+}
+
+// Sum returns how many there are, but for those that the link has damaged.
+func (d *Drops) Sum() uint64 {
+	return d.Malformed + d.UnknownVLAN + d.Reserved + d.Filtered + d.TooLong + d.HopLimit + d.NoRoute + d.Down + d.Inactive
 }

@@ -13,6 +13,8 @@ type Port struct {
 	sw      *Switch
 	number  uint8
 	down    bool
+	deaf    bool  // frames that it receives are dropped
+	mute    bool  // no frames are sent there
 	backlog uint8 // priorities at which frames wait
 	pauses
 	queues    [Priorities]queue

@@ -144,12 +144,12 @@ func (s *Switch) route(p *Port, h *header, f Ref) uint64 {
 	return 1 << n
 }
 
-// spread chooses one of several ports for a flow, of those that are up; -1: none is. Flows of a port that goes down move, and with
-// them some others.
+// spread chooses one of several ports for a flow, of those that are up and may send; -1: none is. Flows of a port that goes down
+// move, and with them some others.
 func (s *Switch) spread(ports uint64, h *header, b []byte) int {
 	up := uint64(0)
 	for set := ports; set != 0; set &= set - 1 {
-		if n := bits.TrailingZeros64(set); !s.ports[n].down {
+		if n := bits.TrailingZeros64(set); !s.ports[n].down && !s.ports[n].mute {
 			up |= 1 << n
 		}
 	}
@@ -215,9 +215,9 @@ func (s *Switch) bundle(sets [][]int) error {
 	return nil
 }
 
-// member returns the port of a bundle for a frame; -1: none is up.
+// member returns the port of a bundle for a frame; -1: none is up and may send.
 func (b *bundle) member(s *Switch, h *header, f Ref) int {
-	if len(b.ports) == 1 && !s.ports[b.ports[0]].down {
+	if p := &s.ports[b.ports[0]]; len(b.ports) == 1 && !p.down && !p.mute {
 		return b.ports[0]
 	}
 	return s.spread(b.set, h, s.store.Head(f))

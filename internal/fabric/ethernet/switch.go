@@ -8,6 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock/due"
 	"github.com/softvpi/softvpi/internal/fabric/bridge"
 	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/wire/lacp"
 	"github.com/softvpi/softvpi/wire/lldp"
 )
 
@@ -16,6 +17,9 @@ type Switch struct {
 	// LLDP takes data units of LLDP that arrive at a port, which no switch forwards (IEEE 802.1AB, 7.1), valid until it returns; nil: they
 	// are dropped.
 	LLDP func(now clock.Time, port int, frame []byte)
+	// Slow takes frames of slow protocols that arrive at a port, LACP among them, which no switch forwards either (IEEE 802.3, 57A.3),
+	// and returns whether it does: others are dropped, and all are if it is nil.
+	Slow func(now clock.Time, port int, frame []byte) bool
 
 	cfg    Config
 	store  *Store
@@ -168,6 +172,9 @@ func (s *Switch) Receive(now clock.Time, port int, f Ref) {
 		p.control(now, b)
 	case s.LLDP != nil && h.kind == lldp.EtherType && h.dst == lldp.NearestBridge:
 		s.LLDP(now, port, b)
+	case s.Slow != nil && h.kind == lacp.EtherType && h.dst == lacp.SlowProtocols && !h.tagged && s.Slow(now, port, b):
+	case p.deaf:
+		d.Inactive++
 	case n > p.cfg.MTU+h.network:
 		d.TooLong++
 	default:

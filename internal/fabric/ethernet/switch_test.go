@@ -120,7 +120,7 @@ func TestSwitch_Drops(t *testing.T) {
 		after := r.sw.Port(0).Counters(r.now).Dropped
 		return Drops{after.Malformed - before.Malformed, after.UnknownVLAN - before.UnknownVLAN, after.Reserved - before.Reserved,
 			after.Filtered - before.Filtered, after.TooLong - before.TooLong, after.HopLimit - before.HopLimit,
-			after.NoRoute - before.NoRoute, after.Down - before.Down, after.Lost - before.Lost}
+			after.NoRoute - before.NoRoute, after.Down - before.Down, after.Inactive - before.Inactive, after.Lost - before.Lost}
 	}
 	frame := func(dst, src eth.MAC, kind eth.EtherType, n int) []byte {
 		b := (&eth.Ethernet{Dst: dst, Src: src, Type: kind}).Append(nil)

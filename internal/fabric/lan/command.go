@@ -46,6 +46,7 @@ func init() {
 		"circle":    {"SWITCH,SWITCH,SWITCH|none", "make frames among some switches all go to the next, as wrong routes do that lead to deadlocks", setCircle},
 		"incidents": {"", "list pauses that did not end, and queues that wait for each other", listIncidents},
 		"lldp":      {"SWITCH|all", "say what switches have heard by LLDP, and agreed by DCBX", listLLDP},
+		"lacp":      {"SWITCH|all", "say how the links of bundles stand with their partners", listLACP},
 		"macs":      {"SWITCH", "list the addresses that a switch has learned", listMACs},
 	}
 }
@@ -164,6 +165,7 @@ func (n *Network) restore(now clock.Time, a, b ethernet.End) {
 			n.jacks[e.Node].tell()
 		}
 		n.changed(now, e)
+		n.follow(now, e)
 	}
 }
 
@@ -277,6 +279,7 @@ func setRate(n *Network, now clock.Time, args []string) (string, error) {
 			return "", err
 		}
 		n.fabric.Wake(e.Node)
+		n.follow(now, e)
 		if j := n.jacks[e.Node]; j != nil {
 			j.tell()
 		}

@@ -34,7 +34,9 @@ type Node struct {
 	Switch ethernet.Config
 	// Bundles are sets of ports, from 0, that lead to the same host, which has as many links (link aggregation, chosen by flow).
 	Bundles [][]int
-	Ports   []ethernet.PortConfig
+	// LACP is how the switch aggregates each of these, in their order; those behind its end are static.
+	LACP  []LACP
+	Ports []ethernet.PortConfig
 }
 
 // Link is one between two ports of nodes.
@@ -57,6 +59,7 @@ type Network struct {
 	flaps  clock.Time // when the first of them is put back in
 	news   []*Jack
 	agents agents
+	bonds  bonds
 	watch  watch
 }
 
@@ -98,6 +101,9 @@ func New(now clock.Time, cfg Config) (*Network, error) {
 		}
 	}
 	n.newAgents(now)
+	if err := n.newBonds(now); err != nil {
+		return nil, err
+	}
 	return n, nil
 }
 
@@ -164,7 +170,7 @@ func (n *Network) Find(name string) int {
 
 // Deadline returns when Advance is wanted next.
 func (n *Network) Deadline() clock.Time {
-	return clock.Min(clock.Min(n.fabric.Deadline(), n.flaps), clock.Min(n.nextWord(), n.watch.next))
+	return clock.Min(clock.Min(clock.Min(n.fabric.Deadline(), n.flaps), n.bonds.next()), clock.Min(n.nextWord(), n.watch.next))
 }
 
 // Advance lets happen what is due.
@@ -173,6 +179,7 @@ func (n *Network) Advance(now clock.Time) {
 		n.endFlaps(now)
 	}
 	n.speak(now)
+	n.aggregate(now)
 	n.look(now)
 	n.fabric.Advance(now)
 	for {

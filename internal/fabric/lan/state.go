@@ -68,10 +68,10 @@ func (n *Network) State(now clock.Time, at ethernet.End) state.Port {
 		s.Settings = priorityTexts(p)
 	}
 	s.Neighbour, s.DCBX = n.neighbourText(at)
+	s.LACP = n.aggregationText(at)
 	paused, pausing := p.Paused(now)
 	s.Paused, s.Pausing = set(paused), set(pausing)
-	d := &c.Dropped
-	s.Refused += d.Malformed + d.UnknownVLAN + d.Reserved + d.Filtered + d.TooLong + d.HopLimit + d.NoRoute + d.Down
+	s.Refused += c.Dropped.Sum()
 	for i := range c.Priority {
 		add(&s, &c.Priority[i], i, p)
 	}
@@ -127,6 +127,9 @@ func counterLines(s *state.Port) string {
 	}
 	if s.DCBX != "" {
 		line("DCBX", s.DCBX)
+	}
+	if s.LACP != "" {
+		line("LACP", s.LACP)
 	}
 	line("frames received", s.InFrames)
 	line("bytes received", s.InBytes)

@@ -27,8 +27,10 @@ type Port struct {
 	// Neighbour is who is at the other end by LLDP, and DCBX how that stands, for people; empty: nobody is heard, and it is not spoken.
 	Neighbour string `json:"neighbour,omitempty"`
 	DCBX      string `json:"dcbx,omitempty"`
-	PVID      uint16 `json:"pvid,omitempty"`
-	Trunk     string `json:"trunk,omitempty"`
+	// LACP is how the port of a bundle stands with its partner, for people; empty: LACP is not spoken there.
+	LACP  string `json:"lacp,omitempty"`
+	PVID  uint16 `json:"pvid,omitempty"`
+	Trunk string `json:"trunk,omitempty"`
 	// Loss is the share of frames that are lost which leave the port, Storming are the priorities that it pauses for no reason,
 	// Take is how fast a host takes what arrives, in bits per second; 0: at once.
 	Loss     float64 `json:"loss,omitempty"`

@@ -40,6 +40,9 @@ type Port struct {
 	Lossless uint8
 	Pause    bool
 	OwnPFC   bool
+	// LACP is how the bundle of the port is aggregated, if OwnLACP.
+	LACP    LACP
+	OwnLACP bool
 }
 
 // Adapt gives a port what it has of its own.
@@ -174,6 +177,9 @@ func (r *reading) ports(o *object, s *Scenario) (ports []Port) {
 		}
 		base := s.Switches[p.Node]
 		p.Trust, p.Default = x.trust(base.Trust, base.Default)
+		p.LACP = base.LACP
+		p.LACP.read(x)
+		r.checkBundle(x, s.Graph, &p, ports)
 		x.end()
 		ports = append(ports, p)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/fabric/ethernet"
+	"github.com/softvpi/softvpi/internal/lacp"
 )
 
 const small = `{
@@ -40,6 +41,14 @@ func TestRead_Errors(t *testing.T) {
 			`f:1: topology is with 0 links at the host b; allowed: 1 to 8 links at each host`},
 		{`{"nic": {"dcbx": "yes"}}`, `f:1: nic.dcbx is "yes"; allowed: off, auto, ieee, cee`},
 		{`{"nic": {"dcbx": "auto", "pause": true}}`, `f:1: nic.dcbx is auto; allowed: off where pause is true`},
+		{`{"switch": {"lacp": "on"}}`, `f:1: switch.lacp is "on"; allowed: off, active, passive`},
+		{`{"switch": {"lacp": "active", "lacp_rate": "1s"}}`, `f:1: switch.lacp_rate is "1s"; allowed: slow, fast`},
+		{`{"switch": {"lacp_rate": "fast"}}`, `f:1: switch.lacp_rate is fast; allowed: none where lacp is off`},
+		{`{"switch": {"lacp": "active", "lacp_choice": "most"}}`, `f:1: switch.lacp_choice is "most"; allowed: stable, bandwidth, count`},
+		{`{"learning": true, "ports": {"receiver": {"lacp": "active"}}}`,
+			`f:1: ports.receiver.lacp is of a port that is in no bundle; allowed: one of a host with several links`},
+		{`{"learning": true, "topology": {"kind": "star", "bundle": 2}, "ports": {"host0": {"lacp": "active"}, "host0[2]": {"lacp": "passive"}}}`,
+			`f:1: ports.host0[2].lacp is of a bundle for the second time; allowed: once for all ports of a bundle`},
 		{`{"topology": {"kind": "star", "bundle": 9}}`, `f:1: topology.bundle is 9; allowed: 1 to 8`},
 		{`{"topology": {"kind": "links", "hosts": ["a", "b"], "switches": ["s", "t"],
 			"links": [{"from": "a", "to": "s"}, {"from": "a", "to": "t"}, {"from": "b", "to": "t"}]}}`,
@@ -222,6 +231,23 @@ func FuzzRead(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+// TestReadFabric_LACP: a bundle is aggregated as its switch says, and as one of its ports does otherwise.
+func TestReadFabric_LACP(t *testing.T) {
+	f, err := ReadFabric("f", []byte(`{"topology": {"kind": "star", "hosts": 3, "bundle": 2},
+		"switch": {"lacp": "active", "lacp_choice": "count"},
+		"ports": {"host1[2]": {"lacp": "passive", "lacp_rate": "fast"}, "host2": {"lacp": "off"}, "host0": {"pvid": 2}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := f.Graph.Find("switch")
+	for i, want := range []LACP{{On: true, Choice: lacp.Count},
+		{On: true, Passive: true, Fast: true, Choice: lacp.Count}, {Choice: lacp.Count}} {
+		if got := f.LACPOf(at, f.Bundles[at][i]); got != want {
+			t.Errorf("bundle %d: %+v, want %+v", i, got, want)
+		}
+	}
 }
 
 // TestReadFabric_Bundle: of a host with several links each has a host live, and their ports are a bundle of the switch, in all forms that

@@ -25,8 +25,10 @@ type Switch struct {
 	LLDP, DCBX, Weighted bool
 	Protocol             dcb.Protocol
 	Applications         []qos.Application
-	Groups               [ethernet.Priorities]ethernet.Group
-	Queues               [ethernet.Priorities]ethernet.Queue
+	// LACP is how a live switch aggregates links of a host.
+	LACP   LACP
+	Groups [ethernet.Priorities]ethernet.Group
+	Queues [ethernet.Priorities]ethernet.Queue
 }
 
 // Limits of switches, those of internal/fabric/ethernet.
@@ -99,6 +101,7 @@ func (s *Switch) read(o *object) {
 	s.flowControl(o)
 	s.Trust, s.Default = o.trust(s.Trust, s.Default)
 	s.lldp(o)
+	s.LACP.read(o)
 	for i := range s.Groups {
 		readGroup(&s.Groups[i], o)
 		readQueue(&s.Queues[i], o)
