@@ -239,7 +239,8 @@ func checkedOnTheWire(t *testing.T, a, b *linuxHost) {
 		return err == nil && s.Size() > 1000
 	})
 	// With short buffers: what is in them when iperf3 has written enough is never sent.
-	a.shell(t, "iperf3 -c "+b.ip+" -n 2M -w 64K && iperf3 -6 -c "+b.ip6+" -n 2M -w 64K && iperf3 -u -b 5M -l 1000 -t 1 -c "+b.ip)
+	a.shell(t, "iperf3 -c "+b.ip+" -n 2M -w 64K && iperf3 -6 -c "+b.ip6+" -n 2M -w 64K && iperf3 -u -b 5M -l 1000 -t 1 -c "+
+		b.ip+" && iperf3 -6 -u -b 5M -l 1000 -n 100K -c "+b.ip6)
 	// It has all of it when it has what was sent after it: what it has not read when it ends it leaves out.
 	await.Eventually(t, "tshark has captured everything", func() bool {
 		a.shell(t, "ping -c 1 -p e7d15a4e7d15a4ff "+b.ip)
@@ -254,6 +255,9 @@ func checkedOnTheWire(t *testing.T, a, b *linuxHost) {
 		" 2>/dev/null")
 	if lines := strings.Split(strings.TrimSpace(wrong), "\n"); wrong != "" {
 		t.Errorf("%d frames with wrong checksums:\n%s", len(lines), lines[0])
+	}
+	if n := strings.Count(b.shell(t, read+"'ipv6 && udp.checksum.status==1 && udp.length>500' 2>/dev/null"), "\n"); n < 50 {
+		t.Errorf("%d datagrams of IPv6 with right checksums", n)
 	}
 	good := strings.Count(b.shell(t, read+"'tcp.checksum.status==1 && tcp.len>500' 2>/dev/null"), "\n")
 	if datagrams := strings.Count(b.shell(t, read+"'udp.checksum.status==1 && udp.length>500' 2>/dev/null"), "\n"); good < 200 || datagrams < 100 {

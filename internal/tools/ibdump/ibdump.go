@@ -27,8 +27,8 @@ const (
 )
 
 const synopsis = `usage: ibdump [options]
-Captures the RDMA traffic that an adapter of the running driver sends and receives, in pcapng format, until
-Ctrl-C. Meanwhile connections on the local and direct paths go over the wire, so that there are packets to see.
+Captures what the port of an adapter sends and receives, in pcapng format, until Ctrl-C. On wires of whole frames that is what
+RDMA and the Ethernet function carry. Meanwhile connections on the local and direct paths go over the wire, so that there are packets to see.
 Packets that found no room are counted in the file's statistics and at the end.`
 
 type options struct {

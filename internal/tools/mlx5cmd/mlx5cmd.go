@@ -52,6 +52,7 @@ var works = map[string]func(*run) (report, error){
 	"Sniffer":                           (*run).sniffer,
 	"NdStat":                            (*run).connections,
 	"LinkSpeed":                         (*run).linkSpeed,
+	"RssCounters":                       (*run).queues,
 }
 
 // Main runs mlx5cmd.
