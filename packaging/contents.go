@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/softvpi/softvpi/internal/setup"
 )
 
 // entry is one thing that a package installs.
@@ -14,14 +16,6 @@ type entry struct {
 	from string // file that is copied there; empty: a link
 	link string // what a link points to, relative to its directory
 	mode os.FileMode
-}
-
-// namesOfOthers are the tools that other packages of a distribution install by the same name: infiniband-diags, opensm and ibutils.
-// Their links and manual pages are in directories of their own, for those who put them into their paths.
-var namesOfOthers = []string{
-	"ibaddr", "ibcacheedit", "ibclearerrors", "ibdiagnet", "ibdiagpath", "iblinkinfo", "ibnetdiscover", "ibping", "ibportstate",
-	"ibqueryerrors", "ibroute", "ibstat", "ibsysstat", "ibtracert", "opensm", "osmtest", "perfquery", "saquery", "sminfo", "smpdump",
-	"smpquery",
 }
 
 // contents returns what the packages install, in order: from a directory in which make package has put the program, the C libraries
@@ -33,7 +27,7 @@ func contents(stage string, tools []string) ([]entry, error) {
 	}
 	for _, name := range tools {
 		dir, target := "bin/", "softvpi"
-		if slices.Contains(namesOfOthers, name) {
+		if slices.Contains(setup.OfOthers, name) {
 			dir, target = "lib/softvpi/tools/", "../../../bin/softvpi"
 		}
 		list = append(list, entry{to: dir + name, link: target})
@@ -59,7 +53,7 @@ func contents(stage string, tools []string) ([]entry, error) {
 			return nil, fmt.Errorf("%s has no files", filepath.Join(stage, d.from))
 		}
 		for _, f := range files {
-			if name, _, _ := strings.Cut(f, "."); d.from == "man" && slices.Contains(namesOfOthers, name) {
+			if name, _, _ := strings.Cut(f, "."); d.from == "man" && slices.Contains(setup.OfOthers, name) {
 				list = append(list, entry{to: "lib/softvpi/man/man1/" + f, from: filepath.Join(stage, d.from, f), mode: d.mode})
 				continue
 			}
@@ -67,7 +61,7 @@ func contents(stage string, tools []string) ([]entry, error) {
 		}
 	}
 	for _, name := range tools { // one script completes all
-		if slices.Contains(namesOfOthers, name) {
+		if slices.Contains(setup.OfOthers, name) {
 			continue
 		}
 		list = append(list, entry{to: "share/bash-completion/completions/" + name, link: "softvpi"})

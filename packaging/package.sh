@@ -22,7 +22,7 @@ gzip -9n $stage/man/*
 $stage/softvpi completion bash >$stage/bash/softvpi
 $stage/softvpi completion zsh >$stage/zsh/_softvpi
 $stage/softvpi completion fish >$stage/fish/softvpi.fish
-cp packaging/softvpi.service $stage/service
+$stage/softvpi setup unit --program /usr/bin/softvpi >$stage/service/softvpi.service
 cp -r README.md docs examples $stage/doc
 cp LICENSE $stage/doc/copyright
 go run -C packaging . -stage "$PWD/$stage" -out "$PWD/$out" -version "$version" -arch "$(go env GOARCH)" \

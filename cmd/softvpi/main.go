@@ -89,6 +89,7 @@ type cli struct {
 	Fabric     fabricCmd     `cmd:"" help:"Run an InfiniBand fabric of virtual nodes, or print the netlist of one."`
 	Simulate   simulateCmd   `cmd:"" help:"Run a scenario of Ethernet switches and RDMA hosts in virtual time, with PFC, ECN and DCQCN."`
 	Tools      toolsCmd      `cmd:"" help:"List the tools, or create links to call them by name."`
+	Setup      setupCmd      `cmd:"" help:"Install the program below a directory, upgrade it there, and remove it."`
 	Man        manCmd        `cmd:"" help:"Write the manual page of softvpi, a command or a tool, or all of them into a directory."`
 	Completion completionCmd `cmd:"" help:"Write a script by which a shell (bash, zsh, fish) completes the command lines of softvpi and its tools."`
 	RunDemo    demoCmd       `cmd:"" name:"run-demo" help:"Bring up two adapters and show them at work, as make run does."`

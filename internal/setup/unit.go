@@ -1,0 +1,24 @@
+package setup
+
+import (
+	_ "embed"
+	"strings"
+)
+
+//go:embed softvpi.service
+var service string
+
+// placeholder is the program in the unit.
+const placeholder = "@PROGRAM@"
+
+// Unit returns the unit of systemd that runs the driver of a user, with the path of the program.
+func Unit(program string) string { return strings.ReplaceAll(service, placeholder, quoted(program)) }
+
+// quoted writes a path as units do, in which % and spaces mean something.
+func quoted(s string) string {
+	s = strings.ReplaceAll(s, "%", "%%")
+	if strings.ContainsAny(s, " \t\"'\\;$") {
+		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", "$$").Replace(s) + `"`
+	}
+	return s
+}
