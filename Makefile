@@ -42,7 +42,8 @@ help:
 	@echo "make build   bin/softvpi"
 	@echo "make check-clib  check those libraries with programs in C, also with sanitizers"
 	@echo "make site    bin/site: the documents as web pages, with a search; they need no server"
-	@echo "make package  bin/package: .deb, .rpm and .tar.gz"
+	@echo "make package  bin/package: .deb, .rpm, .tar.gz, and an image for containers"
+	@echo "make image   the image alone, for podman load and docker load"
 	@echo "make check-package  install that of Debian in a copy of this system, and use it there (root)"
 	@echo "make clib    bin/clib: the C libraries for unmodified verbs programs (needs a C compiler; Linux)"
 
@@ -83,6 +84,9 @@ site: build
 # made of the same sources. The C libraries are in them where there is a C compiler.
 package:
 	@packaging/package.sh "$(REVISION)"
+
+image:
+	@packaging/package.sh "$(REVISION)" image
 
 # Installs, upgrades, downgrades and removes the package for Debian in a copy of this system, and uses it there. Says in one line when
 # it cannot run here, and then succeeds.

@@ -1,5 +1,6 @@
-// Command packaging makes the packages of SoftVPI from what make package has built: .deb, .rpm and a tar file that works in whatever
-// directory it is unpacked. All have the same contents, and the same contents give the same bytes. It is in a module of its own,
+// Command packaging makes the packages of SoftVPI from what make package has built: .deb, .rpm, a tar file that works in whatever
+// directory it is unpacked, and an image for containers.
+// All have the same contents, and the same contents give the same bytes. It is in a module of its own,
 // since nothing else needs what writes packages.
 package main
 
@@ -33,6 +34,7 @@ func run(args []string) error {
 	version := flags.String("version", "", "`version` of the packages")
 	arch := flags.String("arch", "", "`architecture`, as GOARCH")
 	epoch := flags.Int64("epoch", 0, "`seconds` since 1970 of all files (SOURCE_DATE_EPOCH)")
+	only := flags.String("only", "deb,rpm,tar,image", "`formats` to make, with commas")
 	tools := flags.String("tools", "", "`names` of the tools")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -54,13 +56,12 @@ func run(args []string) error {
 	if err := os.MkdirAll(*out, 0o755); err != nil {
 		return err
 	}
-	for _, format := range []struct {
-		name  string
-		write func(*os.File, release, []entry) error
-	}{
-		{"softvpi_" + r.version + "_" + r.arch + ".deb", writeDeb}, {"softvpi-" + r.version + "." + rpmArch(r.arch) + ".rpm", writeRPM},
-		{"softvpi-" + r.version + "-linux-" + r.arch + ".tar.gz", writeTar},
-	} {
+	formats, err := chosen(*only)
+	if err != nil {
+		return err
+	}
+	for _, f := range formats {
+		format := allFormats(r)[f]
 		path := filepath.Join(*out, format.name)
 		if err := write(path, func(f *os.File) error { return format.write(f, r, list) }); err != nil {
 			return fmt.Errorf("%s: %w", format.name, err)
@@ -68,6 +69,31 @@ func run(args []string) error {
 		fmt.Println(path)
 	}
 	return nil
+}
+
+// format is a kind of package, and the name of its file.
+type format struct {
+	name  string
+	write func(*os.File, release, []entry) error
+}
+
+func allFormats(r release) map[string]format {
+	return map[string]format{
+		"deb": {"softvpi_" + r.version + "_" + r.arch + ".deb", writeDeb}, "rpm": {"softvpi-" + r.version + "." + rpmArch(r.arch) + ".rpm", writeRPM},
+		"tar":   {"softvpi-" + r.version + "-linux-" + r.arch + ".tar.gz", writeTar},
+		"image": {"softvpi-" + r.version + "-linux-" + r.arch + ".oci.tar", writeImage},
+	}
+}
+
+// chosen returns the names of formats in a list with commas.
+func chosen(list string) ([]string, error) {
+	names := strings.Split(list, ",")
+	for _, n := range names {
+		if _, ok := allFormats(release{})[n]; !ok {
+			return nil, fmt.Errorf("-only has %q; allowed: deb, rpm, tar, image", n)
+		}
+	}
+	return names, nil
 }
 
 // write makes a file, or none.

@@ -1,5 +1,5 @@
 #!/bin/sh
-# package.sh REVISION: lays out what the packages install in bin/package/stage, and packs it.
+# package.sh REVISION [FORMATS]: lays out what the packages install in bin/package/stage, and packs it.
 set -eu
 revision=${1:-0}
 out=bin/package stage=bin/package/stage
@@ -26,4 +26,4 @@ $stage/softvpi setup unit --program /usr/bin/softvpi >$stage/service/softvpi.ser
 cp -r README.md docs examples $stage/doc
 cp LICENSE $stage/doc/copyright
 go run -C packaging . -stage "$PWD/$stage" -out "$PWD/$out" -version "$version" -arch "$(go env GOARCH)" \
-	-epoch "$SOURCE_DATE_EPOCH" -tools "$($stage/softvpi tools list | tr '\n' ' ')"
+	-epoch "$SOURCE_DATE_EPOCH" -only "${2:-deb,rpm,tar,image}" -tools "$($stage/softvpi tools list | tr '\n' ' ')"

@@ -98,7 +98,8 @@ func packed(t *testing.T, write func(*os.File, release, []entry) error) ([]byte,
 
 // TestPackages_SameBytes: packages of the same contents are the same, whenever and as whatever user they are made.
 func TestPackages_SameBytes(t *testing.T) {
-	for name, write := range map[string]func(*os.File, release, []entry) error{"deb": writeDeb, "rpm": writeRPM, "tar": writeTar} {
+	for name, write := range map[string]func(*os.File, release, []entry) error{"deb": writeDeb, "rpm": writeRPM, "tar": writeTar,
+		"image": writeImage} {
 		a, _ := packed(t, write)
 		if b, _ := packed(t, write); !bytes.Equal(a, b) || len(a) < 100 {
 			t.Errorf("%s: %d and %d bytes, which differ", name, len(a), len(b))
