@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/firmware"
 	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/testbed/driverbed"
 	"github.com/softvpi/softvpi/internal/tools/tool"
@@ -52,6 +54,47 @@ func TestManualsFirmwareLines(t *testing.T) {
 		if m := regexp.MustCompile(`(?m)^Port name +: (\S+)$`).FindStringSubmatch(stdout); m != nil {
 			port = m[1]
 		}
+	}
+}
+
+// TestBurnedVersion: the tools show the version of a burned image from the device's reset on, and for its ports alone.
+func TestBurnedVersion(t *testing.T) {
+	cfg := driverbed.Config(t, config.Adapter{Name: "Ethernet 1"}, config.Adapter{Name: "Ethernet 2"})
+	driverbed.Start(t, cfg)
+	t.Setenv(paths.SocketVariable, cfg.Socket)
+	t.Chdir(t.TempDir())
+	older := firmware.Factory(catalogue.MLX5)
+	older.Version = firmware.Version{Minor: 9, Sub: 7}
+	if err := os.WriteFile("older.bin", older.Encode(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	shown := func() string {
+		t.Helper()
+		var all []string
+		for _, line := range [][]string{{"vstat"}, {"mlx5cmd", "-Stat"}, {"MlxStat"}} {
+			status, out, stderr := call(t, "softvpi", line...)
+			if status != tool.Success {
+				t.Fatalf("%v: status %d, %s", line, status, stderr)
+			}
+			for _, m := range regexp.MustCompile(`(?m)^\s*(?:fw_ver[=:]|Firmware version:)\s*(\S+)$`).FindAllStringSubmatch(out, -1) {
+				all = append(all, m[1])
+			}
+		}
+		return strings.Join(all, " ")
+	}
+	now := firmware.Engine.String()
+	want := strings.Repeat(now+" "+now+" ", 3)
+	if status, _, stderr := call(t, "softvpi", "flint", "-d", "mt4115_pciconf0", "-i", "older.bin", "-y", "b"); status != tool.Success {
+		t.Fatalf("burn: status %d, %s", status, stderr)
+	}
+	if got := shown() + " "; got != want {
+		t.Errorf("before the reset the tools show %s, want %s", got, want)
+	}
+	if status, _, stderr := call(t, "softvpi", "mlxfwreset", "-d", "mt4115_pciconf0", "-y", "r"); status != tool.Success {
+		t.Fatalf("reset: status %d, %s", status, stderr)
+	}
+	if got, want := shown()+" ", strings.Repeat("0.9.0007 "+now+" ", 3); got != want {
+		t.Errorf("after the reset the tools show %s, want %s", got, want)
 	}
 }
 

@@ -104,7 +104,7 @@ var generalKeys = []Key{
 	{
 		Name: "CheckFwVersion", Base: DriverService, Group: groupGeneral, Generations: MLX4, Scope: perDriver, Type: DWORD,
 		Status: Inherent, Defaults: always(1), Choices: []Choice{{0, "don't check", "for tests alone"}, {1, "check", ""}},
-		Description: "Compares the firmware's version with the driver's at start, and refuses one that does not match. Here the adapter is a part of the driver: the versions are the same one, which fw_ver shows.",
+		Description: "Compares the firmware's version with the driver's at start, and refuses one that does not match. Here the driver has the engine that images are for; flint refuses an image for a later one.",
 		Chosen:      "The path.",
 		Sources:     generalSources,
 	},

@@ -33,6 +33,13 @@ func (d *Driver) openEvents(systemLog string) (err error) {
 	return nil
 }
 
+// runs returns the version of the firmware that an adapter runs.
+func (d *Driver) runs(r *running) string {
+	d.settings.RLock()
+	defer d.settings.RUnlock()
+	return r.firmware.Version.String()
+}
+
 // tellIdentity raises the event that identifies an adapter.
 func (d *Driver) tellIdentity(index uint32) {
 	info, err := d.host.AdapterInfo(index)
@@ -46,7 +53,7 @@ func (d *Driver) tellIdentity(index uint32) {
 	}
 	d.events.Raise(r.Generation, events.Identification{
 		Adapter: r.Name, Vendor: events.Hex(info.VendorID), Device: part, SubsystemVendor: events.Hex(info.VendorID),
-		Subsystem: part, Revision: "0", Firmware: d.version, PortType: kind,
+		Subsystem: part, Revision: "0", Firmware: d.runs(r), PortType: kind,
 	})
 }
 
@@ -134,7 +141,7 @@ func (d *Driver) adapterChanged(c notify.Change) {
 	}
 	if c.Flags&notify.SmallMTU != 0 {
 		if info, err := d.host.AdapterInfo(c.Adapter); err == nil {
-			d.events.Raise(r.Generation, events.MTUTooSmall{Adapter: r.Name, Firmware: d.version, Maximum: int(info.LinkMTU),
+			d.events.Raise(r.Generation, events.MTUTooSmall{Adapter: r.Name, Firmware: d.runs(r), Maximum: int(info.LinkMTU),
 				Minimum: device.LeastMTU})
 		}
 	}

@@ -29,6 +29,10 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	if dir := os.Getenv(burnerVariable); dir != "" {
+		fmt.Fprintln(os.Stderr, burnRounds(dir))
+		os.Exit(1)
+	}
 	os.Exit(m.Run())
 }
 

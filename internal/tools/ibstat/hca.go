@@ -85,14 +85,14 @@ func devices(ctx context.Context, socket string) ([]device, error) {
 	}
 	list := []device{}
 	for _, x := range s.Devices() {
-		list = append(list, describe(s.Version, x))
+		list = append(list, describe(x))
 	}
 	return list, nil
 }
 
-func describe(version string, x api.Device) device {
+func describe(x api.Device) device {
 	d := device{
-		Index: x.Index, Name: x.Name, Generation: x.First().Generation, Firmware: version, VendorID: vendorID,
+		Index: x.Index, Name: x.Name, Generation: x.First().Generation, Firmware: x.First().Firmware.Version, VendorID: vendorID,
 		PartID: x.First().Class().PartID(), Hardware: "0",
 		NodeGUID: x.NodeGUID, ImageGUID: x.NodeGUID, Location: x.Location().Text(),
 	}

@@ -50,6 +50,7 @@ func sample() []device {
 		},
 	}
 	for i := range s {
+		s[i].Firmware.Version = "1.2.3"
 		s[i].Device, s[i].DeviceName, s[i].Port, s[i].Ports = s[i].Name, s[i].Name, 1, 1
 		if s[i].NodeGUID == 0 {
 			s[i].NodeGUID = s[i].GUID
@@ -61,7 +62,7 @@ func sample() []device {
 	}
 	var list []device
 	for _, x := range (&api.Status{Adapters: s}).Devices() {
-		list = append(list, describe("1.2.3", x))
+		list = append(list, describe(x))
 	}
 	return list
 }
@@ -132,7 +133,7 @@ func TestAgainstARunningDriver(t *testing.T) {
 		status int
 		want   []string
 	}{
-		{Vstat, nil, 0, []string{"interface=left", "interface=right", "port_state=PORT_ACTIVE (4)", "transport=RoCE v2.0", "fw_ver=9.9"}},
+		{Vstat, nil, 0, []string{"interface=left", "interface=right", "port_state=PORT_ACTIVE (4)", "transport=RoCE v2.0", "fw_ver=1.0.1000"}},
 		{Vstat, []string{"-hca", "1"}, 0, []string{"interface=right"}},
 		{Vstat, []string{"-hca", "middle"}, 2, []string{`"left", "right"`}},
 		{Vstat, []string{"more"}, 2, []string{"more"}},

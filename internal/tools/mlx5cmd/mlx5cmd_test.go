@@ -167,7 +167,7 @@ func TestShowing(t *testing.T) {
 	g := start(t)
 	text := g.ok("-stat")
 	for _, want := range []string{`Adapter "Left":`, `Adapter "last":`, "\tRoceMode: RoCE v2\n", "\tport_state: PORT_ACTIVE (4)\n",
-		"\tlink_speed: 10.00 Gbps\n", "\tfw_ver: 9.9\n"} {
+		"\tlink_speed: 10.00 Gbps\n", "\tfw_ver: 1.0.1000\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in:\n%s", want, text)
 		}
