@@ -219,6 +219,16 @@ func TestExamples(t *testing.T) {
 		{"dcbx", nil, func(s *Summary) bool { return s.Complete == 7 && s.Drops == 0 && s.Pauses > 0 }},
 		{"dcbx", []scenario.Set{{Path: "nic.dcbx", Text: "off"}}, func(s *Summary) bool { return s.Drops > 0 && s.Again > 0 }},
 		{"dcbx", []scenario.Set{{Path: "switch.dcbx", Text: "off"}}, func(s *Summary) bool { return s.Drops > 0 && s.Again > 0 }},
+		{"rcm-set", nil, func(s *Summary) bool { return s.CNPs > 100 && s.Drops == 0 }},
+		{"rcm-priority", nil, func(s *Summary) bool { return s.CNPs > 100 && s.Pauses > 100 && s.Drops == 0 }},
+		{"rcm-priority", []scenario.Set{{Path: "nic.DcqcnEnablePrio3", Text: "0"}},
+			func(s *Summary) bool { return s.CNPs == 0 && s.Pauses > 1000 && s.Drops == 0 }},
+		{"rcm-all", nil, func(s *Summary) bool { return s.CNPs > 100 && s.Queue.P50 < 1000 && s.Drops == 0 }},
+		{"rcm-untagged", nil, func(s *Summary) bool { return s.CNPs > 100 && s.Drops == 0 }},
+		{"rcm-untagged", []scenario.Set{{Path: "switch.priority", Text: "0"}}, func(s *Summary) bool { return s.Pauses == 0 && s.Drops > 0 }},
+		{"rcm-lossy", nil, func(s *Summary) bool { return s.Drops > 0 && s.Again > 0 && s.Late > 30 && s.Failed == 0 }},
+		{"rcm-lossy", []scenario.Set{{Path: "switch.pfc", Text: "[3]"}, {Path: "nic.pfc", Text: "[3]"}},
+			func(s *Summary) bool { return s.Drops == 0 && s.Again == 0 }},
 		{"ets-smb", nil, func(s *Summary) bool { return s.Late > 36 }},
 		{"ets-dscp", nil, func(s *Summary) bool { return s.Late > 36 && s.Drops == 0 }},
 		{"victim-flow", nil, func(s *Summary) bool { return s.Late > 55 }},
@@ -244,7 +254,7 @@ func TestExamples(t *testing.T) {
 		})
 	}
 	files, err := filepath.Glob("../../examples/simulate/*.json")
-	if err != nil || len(files) != 16 {
+	if err != nil || len(files) != 21 {
 		t.Errorf("%d examples, want those above: %v", len(files), err)
 	}
 }

@@ -91,6 +91,9 @@ func TestReportsOfLargeSimulations(t *testing.T) {
 		if wrong := b.faults(); len(wrong) > 0 {
 			t.Errorf("%s: %q", c.name, wrong)
 		}
+		if c.hosts == 1008 {
+			gridOfLinks(t, b, 63, 8)
+		}
 		if dir := os.Getenv("SCREENSHOTS"); dir != "" {
 			var shot []byte
 			b.do(chromedp.FullScreenshot(&shot, 100))
@@ -98,5 +101,24 @@ func TestReportsOfLargeSimulations(t *testing.T) {
 				t.Error(err)
 			}
 		}
+	}
+}
+
+// gridOfLinks checks that links to switches at the top are drawn as cells of which none lies over another, in the rows and columns of
+// their ends.
+func gridOfLinks(t *testing.T, b *tab, columns, rows int) {
+	t.Helper()
+	var got struct{ Cells, Over, Columns, Rows int }
+	b.do(chromedp.Evaluate(`(() => {
+		const all = [...document.querySelectorAll("rect.link")].map(r => r.getBBox());
+		let over = 0;
+		all.forEach((a, i) => all.slice(i + 1).forEach(c => {
+			if (a.x < c.x + c.width && c.x < a.x + a.width && a.y < c.y + c.height && c.y < a.y + a.height) over++;
+		}));
+		const distinct = key => new Set(all.map(r => r[key].toFixed(1))).size;
+		return { Cells: all.length, Over: over, Columns: distinct("x"), Rows: distinct("y") };
+	})()`, &got))
+	if got.Cells != columns*rows || got.Over != 0 || got.Columns != columns || got.Rows != rows {
+		t.Errorf("links of %d switches below and %d at the top: %+v", columns, rows, got)
 	}
 }

@@ -155,7 +155,19 @@ function distribution(values) {
 
 const use = [[0.05, "u0", "under 5 %"], [0.4, "u1", "to 40 %"], [0.7, "u2", "to 70 %"], [0.9, "u3", "to 90 %"], [Infinity, "u4", "over 90 %"]];
 
-// place gives the nodes of a topology their places: rows by tier, or switches in a circle.
+// Above so many links to the switches at the top, which are few enough for a row each, links are cells of a grid: lines would lie over
+// each other, and hide which of them is hot.
+const mostLines = 200, mostRows = 64;
+
+// gridded reports whether the links to the top tier are drawn as a grid.
+function gridded(t, top) {
+  const rows = t.nodes.filter(n => n.tier === top).length;
+  const links = t.links.filter(l => Math.max(t.nodes[l.a].tier, t.nodes[l.b].tier) === top && t.nodes[l.a].tier !== t.nodes[l.b].tier);
+  return top > 1 && rows <= mostRows && links.length > mostLines;
+}
+
+// place gives the nodes of a topology their places: rows by tier, or switches in a circle. With a grid the switches at the top are its rows,
+// at the left.
 function place(t) {
   const top = Math.max(...t.nodes.map(n => n.tier)), at = [];
   const switches = t.nodes.map((n, i) => i).filter(i => t.nodes[i].tier > 0);
@@ -175,7 +187,8 @@ function place(t) {
     });
     return { W, H, at, many: t.nodes.length > 80 };
   }
-  const W = 1160, gap = top > 2 ? 105 : 130, H = top * gap + 70;
+  const grid = gridded(t, top), rows = t.nodes.filter(n => n.tier === top).length, pitch = rows > 24 ? 9 : 16, left = grid ? 90 : 0;
+  const W = 1160, gap = top > 2 ? 105 : 130, H = top * gap + 70 + (grid ? rows * pitch - gap + 40 : 0);
   let order = t.nodes.map((n, i) => i);
   const x = [];
   for (let tier = 0; tier <= top; tier++) {
@@ -187,21 +200,40 @@ function place(t) {
     } else {
       row.sort((a, b) => near[a][0] - near[b][0] || a - b);
     }
-    row.forEach((i, k) => { x[i] = W * (k + 0.5) / row.length; at[i] = [x[i], H - 40 - tier * gap]; });
+    row.forEach((i, k) => {
+      x[i] = left + (W - left) * (k + 0.5) / row.length;
+      at[i] = grid && tier === top ? [20, 24 + (k + 0.5) * pitch] : [x[i], H - 40 - tier * gap];
+    });
   }
-  return { W, H, at, many: t.nodes.filter(n => n.tier === 0).length > 40 };
+  const below = t.nodes.filter(n => n.tier === top - 1).length;
+  return { W, H, at, top: grid ? top : -1, pitch, column: (W - left) / below, many: t.nodes.filter(n => n.tier === 0).length > 40 };
+}
+
+// cell draws a link to a switch at the top in the row of that and the column of the other; parallel ones share its width.
+function cell(t, l, upper, at, { pitch, column, colour, paused, cells }) {
+  const lower = upper === l.a ? l.b : l.a, key = upper + " " + lower, k = cells.get(key) || 0;
+  cells.set(key, k + 1);
+  const n = t.links.filter(o => (o.a === upper && o.b === lower) || (o.a === lower && o.b === upper)).length;
+  const width = Math.max((column - 1.5) / n, 0.5);
+  return el("rect", { class: "link", x: at[lower][0] - column / 2 + 0.75 + k * width, y: at[upper][1] - pitch / 2 + 1, width, height: pitch - 2,
+    fill: colour, stroke: paused ? "var(--bad)" : "none", "stroke-dasharray": paused ? "3 2" : "none" });
 }
 
 function drawTopology(x) {
-  const t = x.topology, { W, H, at, many } = place(t);
+  const t = x.topology, { W, H, at, many, top, pitch, column } = place(t);
+  const cells = new Map(); // links of two nodes that are in a grid: how many are drawn
   const svg = el("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": "Topology" });
   const fastest = Math.max(...t.links.map(l => l.rate_gbps));
   const order = t.links.map((l, i) => i).sort((a, b) => t.links[a].used - t.links[b].used);
   for (const i of order) {
     const l = t.links[i], u = use.find(([limit]) => l.used < limit)[1];
     const [a, b] = [at[l.a], at[l.b]];
-    const line = el("line", { x1: a[0], y1: a[1], x2: b[0], y2: b[1], stroke: l.paused > 0.2 ? "var(--bad)" : `var(--${u})`, "stroke-width": (l.used < 0.05 ? 1 : 1.6) + 2.4 * l.rate_gbps / fastest * Math.max(l.used, 0.1),
-      "stroke-dasharray": l.paused > 0.02 ? "7 4" : "none", "stroke-opacity": l.used < 0.05 && l.paused < 0.02 ? 0.6 : 1 });
+    const colour = l.paused > 0.2 ? "var(--bad)" : `var(--${u})`, dashes = l.paused > 0.02 ? "7 4" : "none";
+    const upper = t.nodes[l.a].tier === top ? l.a : t.nodes[l.b].tier === top ? l.b : -1;
+    const line = upper < 0 || t.nodes[l.a].tier === t.nodes[l.b].tier
+      ? el("line", { x1: a[0], y1: a[1], x2: b[0], y2: b[1], stroke: colour, "stroke-width": (l.used < 0.05 ? 1 : 1.6) + 2.4 * l.rate_gbps / fastest * Math.max(l.used, 0.1),
+        "stroke-dasharray": dashes, "stroke-opacity": l.used < 0.05 && l.paused < 0.02 ? 0.6 : 1 })
+      : cell(t, l, upper, at, { pitch, column, colour, paused: l.paused > 0.02, cells });
     line.append(el("title", {}, `${t.nodes[l.a].name} – ${t.nodes[l.b].name}: ${number(l.rate_gbps)} Gb/s, ${number(l.used * 100)} % used, paused ${number(l.paused * 100)} % of the time`));
     svg.append(line);
   }
@@ -210,7 +242,9 @@ function drawTopology(x) {
     const mark = host ? el("circle", { class: "node", cx: px, cy: py, r }) : el("rect", { class: "node switch", x: px - r * 1.6, y: py - r * 0.8, width: r * 3.2, height: r * 1.6, rx: 3 });
     mark.append(el("title", {}, n.name));
     svg.append(mark);
-    if (!many || (!host && t.nodes.length < 200)) {
+    if (n.tier === top) {
+      if (pitch > 12) svg.append(el("text", { x: px + 14, y: py + 4 }, n.name));
+    } else if (!many || (!host && t.nodes.length < 200)) {
       const below = host ? (py > H / 2 ? 20 : -12) : (n.tier === Math.max(...t.nodes.map(m => m.tier)) ? -13 : 4);
       const beside = !host && below === 4;
       const crowded = host && t.nodes.filter(m => m.tier === 0).length > 20;
@@ -225,7 +259,8 @@ function drawTopology(x) {
   }
   legend.append(el("li", {}, "- - -  paused for more than 2 % of the time, red: more than 20 %"));
   return el("section", { class: "card wide" }, el("h2", {}, "Topology"),
-    el("p", { class: "note" }, "Links by how much of the rate of their busier direction was used, over the whole run"), svg, legend);
+    el("p", { class: "note" }, "Links by how much of the rate of their busier direction was used, over the whole run" +
+      (top < 0 ? "" : ". Those to the switches at the left are cells: a row for each of these, and a column for each switch below")), svg, legend);
 }
 
 function table(title, note, heads, rows, left = 1) {
