@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/wire/tunnel"
 )
 
 const (
@@ -17,8 +18,10 @@ const (
 	udpChecksum = 6
 	// MaxHeaders is how many bytes of headers a packet to be cut may have: Ethernet with four tags, IPv4 and TCP with all
 	// options.
-	MaxHeaders   = 30 + 60 + 60
-	flagsNotLast = flagFIN | flagPSH
+	MaxHeaders = 30 + 60 + 60
+	// MaxTunnelHeaders is how many those of a packet in a tunnel may be: those of the tunnel, over IPv6 or IPv4 with options, come before.
+	MaxTunnelHeaders = 30 + 60 + 8 + 8 + MaxHeaders
+	flagsNotLast     = flagFIN | flagPSH
 )
 
 // Flags of TCP (RFC 9293 3.1, RFC 3168).
@@ -39,7 +42,9 @@ type Segments struct {
 	size    int
 	next    int // offset of the remaining payload
 	number  uint16
-	head    [MaxHeaders]byte
+	outer   eth.Headers // of a tunnel; Version 0: there is none
+	kind    tunnel.Kind
+	head    [MaxTunnelHeaders]byte
 }
 
 // Begin begins to cut an IP packet, which has to stay as it is until the last Next. The error is a *formatError.
@@ -55,15 +60,21 @@ func (s *Segments) Begin(h Header, packet []byte) error {
 // BeginFrame begins to cut a frame with these headers, which has to stay as it is until the last Next. The error is a
 // *formatError.
 func (s *Segments) BeginFrame(t Task, h *eth.Headers, frame []byte) error {
+	if h.Data > MaxHeaders {
+		return &formatError{"headers", h.Data, fmt.Sprintf("at most %d bytes", MaxHeaders)}
+	}
+	return s.begin(t, h, frame)
+}
+
+// begin begins to cut a frame whose headers are not too long.
+func (s *Segments) begin(t Task, h *eth.Headers, frame []byte) error {
 	if h.Data == 0 || !t.Kind.of(h.Protocol, h.Version) || h.Version == 6 && h.Options {
 		return &formatError{"packet to cut", len(frame), "a whole TCP or UDP packet of its kind"}
 	}
 	if t.Segment < 1 {
 		return &formatError{"segment", int(t.Segment), "1 byte at least"}
 	}
-	if h.Data > MaxHeaders {
-		return &formatError{"headers", h.Data, fmt.Sprintf("at most %d bytes", MaxHeaders)}
-	}
+	s.outer.Version = 0
 	s.packet, s.of, s.headers, s.size, s.next, s.number = frame[:h.End], *h, h.Data, int(t.Segment), h.Data, 0
 	copy(s.head[:], frame[:h.Data])
 	return nil
@@ -112,6 +123,9 @@ func (s *Segments) Next() (head, body []byte, ok bool) {
 		if eth.UDP(s.packet[at:]).Checksum() != 0 {
 			sum(&s.of, head, body, udpChecksum)
 		}
+	}
+	if s.outer.Version != 0 {
+		s.wrap(head, body)
 	}
 	s.number++
 	s.next = end
