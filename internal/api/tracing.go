@@ -27,7 +27,7 @@ const (
 type TraceRequest struct {
 	Action    TraceAction       `json:"action" enum:"start,stop,collect"`
 	Level     string            `json:"level,omitempty" doc:"Of start: off, error, warning, information (default) or verbose, of all components."`
-	Levels    map[string]string `json:"levels,omitempty" doc:"Of start: levels of components that differ: driver, command, loop."`
+	Levels    map[string]string `json:"levels,omitempty" doc:"Of start: levels of components that differ: driver, command, loop, transport, cm, link."`
 	Megabytes int               `json:"megabytes,omitempty" doc:"Of start: size of the circular buffers, 1 to 1024; default 100."`
 }
 

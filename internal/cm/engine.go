@@ -7,6 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/numbers"
+	"github.com/softvpi/softvpi/internal/trace"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -21,6 +22,7 @@ const maxReplies = 1024
 type Engine struct {
 	cfg      Config
 	counters Counters
+	trace    *trace.Recorder
 
 	ids       numbers.Table[conn]
 	peers     map[peerKey]*conn
@@ -89,6 +91,9 @@ func (e *Engine) SetGUID(guid uint64) { e.cfg.GUID = guid }
 
 // Counters returns the engine's own counters: read them only.
 func (e *Engine) Counters() *Counters { return &e.counters }
+
+// SetTrace has the engine record the states of connections; nil: nothing.
+func (e *Engine) SetTrace(r *trace.Recorder) { e.trace = r }
 
 // Deadline returns when Advance must be called next; clock.Never if there is no timer.
 func (e *Engine) Deadline() clock.Time {
@@ -295,6 +300,9 @@ func (e *Engine) enter(c *conn, s state) {
 	}
 	if s == stateEstablished {
 		e.counters.Active++
+	}
+	if c.state != s {
+		e.trace.Note(trace.ConnectionState, uint32(c.id), uint32(c.state), uint32(s))
 	}
 	c.state = s
 }

@@ -30,6 +30,14 @@ var stateNames = [...]string{
 
 func (s state) String() string { return stateNames[s] }
 
+// StateName returns the name of a state in a trace; "" if there is none with that number.
+func StateName(n uint32) string {
+	if n >= uint32(len(stateNames)) {
+		return ""
+	}
+	return stateNames[n]
+}
+
 // halfOpen reports whether a peer's request alone can bring about the state.
 func (s state) halfOpen() bool {
 	return s == stateReqReceived || s == stateRepSent || s == stateSidrReceived

@@ -19,6 +19,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/port"
+	"github.com/softvpi/softvpi/internal/trace"
 	"github.com/softvpi/softvpi/internal/transport"
 	"github.com/softvpi/softvpi/internal/transport/congestion"
 	"github.com/softvpi/softvpi/internal/wait"
@@ -40,6 +41,7 @@ const (
 type adapter struct {
 	host   *Host
 	index  uint32
+	trace  *trace.Recorder
 	cfg    AdapterConfig
 	name   string
 	limits Limits
@@ -155,6 +157,7 @@ func (h *Host) AddAdapter(cfg AdapterConfig) (uint32, error) {
 		return 0, err
 	}
 	a.index = index
+	a.record()
 	if known {
 		a.begins(wire)
 	}

@@ -95,6 +95,7 @@ func (a *adapter) renew() error {
 	if err := a.makeEngines(); err != nil {
 		return err
 	}
+	a.record()
 	clear(a.byNumber)
 	clear(a.ids)
 	a.station = a.stand()

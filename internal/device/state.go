@@ -220,6 +220,7 @@ func (h *Host) Subscribe(fn func(notify.Change)) (cancel func()) { return h.subs
 
 // report tells the subscribers of a change.
 func (a *adapter) report(flags notify.Flags) {
+	a.recordChange(flags)
 	a.host.subscribers.Report(notify.Change{Adapter: a.index, Addr: a.cfg.Addr, Flags: flags})
 }
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/device/notify"
 	"github.com/softvpi/softvpi/internal/trace"
 )
 
@@ -12,7 +13,35 @@ func (h *Host) SetTrace(r *trace.Ring) {
 	h.lock()
 	defer h.unlock()
 	h.trace = r
+	for _, a := range h.adapters {
+		a.record()
+	}
 }
+
+// record hands the loop's ring to the engines of an adapter.
+func (a *adapter) record() {
+	r := trace.NewRecorder(a.host.trace, int16(a.index), wallClock)
+	a.trace = r
+	a.engine.SetTrace(r)
+	a.cm.SetTrace(r)
+	if a.port != nil {
+		a.port.SetTrace(r)
+	}
+}
+
+// recordChange records what subscribers are told of a port.
+func (a *adapter) recordChange(flags notify.Flags) {
+	switch {
+	case flags&notify.Up != 0:
+		a.trace.Note(trace.LinkUp, uint32(a.speed()/1e6))
+	case flags&(notify.Down|notify.Unknown) != 0:
+		a.trace.Note(trace.LinkDown)
+	case flags&notify.GIDChange != 0:
+		a.trace.Note(trace.AddressesChange, uint32(len(a.gids.List())))
+	}
+}
+
+func wallClock() int64 { return time.Now().UnixNano() }
 
 // Still calls fn while the loop stands still.
 func (h *Host) Still(fn func()) {

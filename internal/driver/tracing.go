@@ -117,7 +117,7 @@ func traceConfig(q api.TraceRequest) (cfg trace.Config, err error) {
 	for name, level := range q.Levels {
 		c, err := trace.ParseComponent(name)
 		if err != nil {
-			return cfg, api.Wrong("levels", strconv.Quote(name), "driver, command, loop")
+			return cfg, api.Wrong("levels", strconv.Quote(name), trace.ComponentNames())
 		}
 		if cfg.Levels[c], err = trace.ParseLevel(level); err != nil {
 			return cfg, api.Wrong("level of "+name, strconv.Quote(level), "off, error, warning, information, verbose, or 0 to 4")
@@ -190,6 +190,8 @@ func (n traceNames) Name(r trace.Record) (string, map[string]any) {
 		return proto.Opcode(r.Code).String(), args
 	case trace.Loop:
 		return "turn", map[string]any{"arrived": r.A, "sent": r.B}
+	case trace.Transport, trace.CM, trace.Link:
+		return enginePoint(r)
 	}
 	return "?", nil
 }

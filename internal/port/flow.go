@@ -4,6 +4,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/pause"
+	"github.com/softvpi/softvpi/internal/trace"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -56,6 +57,9 @@ func (p *Port) ControlFrames() uint64 {
 	return p.flow.control
 }
 
+// SetTrace has the port record pauses; nil: nothing.
+func (p *Port) SetTrace(r *trace.Recorder) { p.trace = r }
+
 // isControl reports whether a frame is one of MAC control (IEEE 802.3, 31.4). No station gets any, whatever its address.
 func isControl(b []byte) bool {
 	return len(b) >= eth.EthernetLen && b[12] == byte(eth.TypeMACControl>>8) && b[13] == byte(eth.TypeMACControl&0xff)
@@ -99,7 +103,11 @@ func (w *Wire) hearsControl(dst eth.MAC) bool {
 // followFlow notes which priorities may not send.
 func (p *Port) followFlow(now clock.Time) {
 	if p.flow != nil {
-		p.Scheduler.Pause(p.flow.Paused(now))
+		before, silent := p.Scheduler.Paused(), p.flow.Paused(now)
+		if silent != before {
+			p.trace.Note(trace.PauseObeyed, uint32(before), uint32(silent))
+		}
+		p.Scheduler.Pause(silent)
 		obeyed := p.flow.Config().Obeys.Priorities
 		for _, s := range p.stations {
 			if s.patient != nil && s.obeyed != obeyed {
@@ -121,6 +129,7 @@ func (p *Port) signal(now clock.Time, out []frame.Out) bool {
 	b := f.Append(now, f.frame[:0])
 	o.HeadStart, o.HeadEnd = controlAt, controlAt+uint16(copy(o.Head[controlAt:], b))
 	p.sender = &f.station
+	p.trace.Note(trace.PauseAsked, uint32(f.Told()))
 	return true
 }
 

@@ -4,6 +4,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/qos"
+	"github.com/softvpi/softvpi/internal/trace"
 )
 
 // Counters are those of a port, kept for the life of the port.
@@ -37,6 +38,7 @@ type Port struct {
 	flow     *flow // nil: no wire is one of whole Ethernet frames
 	backlog  backlog
 	watch    watch
+	trace    *trace.Recorder
 	lifetime lifetime
 	shown    []byte // a frame that is sent, for those who see all
 	counters Counters

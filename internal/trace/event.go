@@ -41,13 +41,19 @@ type Component uint8
 
 // The components.
 const (
-	Driver   Component = iota // events of the log
-	Commands                  // of programs
-	Loop                      // turns of ports
+	Driver    Component = iota // events of the log
+	Commands                   // of programs
+	Loop                       // turns of ports
+	Transport                  // what queue pairs do
+	CM                         // states of connections
+	Link                       // what becomes of ports
 	Components
 )
 
-var componentNames = [Components]string{"driver", "command", "loop"}
+var componentNames = [Components]string{"driver", "command", "loop", "transport", "cm", "link"}
+
+// ComponentNames lists the names of all components, for messages.
+func ComponentNames() string { return strings.Join(componentNames[:], ", ") }
 
 func (c Component) String() string { return componentNames[c] }
 
@@ -58,7 +64,7 @@ func ParseComponent(s string) (Component, error) {
 			return Component(i), nil
 		}
 	}
-	return 0, fmt.Errorf("component %q; allowed: %s", s, strings.Join(componentNames[:], ", "))
+	return 0, fmt.Errorf("component %q; allowed: %s", s, ComponentNames())
 }
 
 // Record is what happened at one moment, or from it on. It has a fixed size, whatever it is.

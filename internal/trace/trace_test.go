@@ -83,7 +83,7 @@ func TestSizes(t *testing.T) {
 			t.Errorf("level %q: %v", name, err)
 		}
 	}
-	if _, err := ParseComponent("link"); err == nil || !strings.Contains(err.Error(), "driver, command, loop") {
+	if _, err := ParseComponent("wire"); err == nil || !strings.Contains(err.Error(), "driver, command, loop, transport, cm, link") {
 		t.Error(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/trace"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -230,6 +231,7 @@ func (q *QP) negative(now clock.Time, psn ib.PSN, syndrome ib.Syndrome) {
 	if s.una != psn {
 		return
 	}
+	q.eng.trace.Note(trace.NAKReceived, q.num, uint32(psn), uint32(syndrome))
 	switch {
 	case syndrome.IsRNR():
 		c.RequesterRNRNAK++

@@ -12,6 +12,14 @@ import (
 // Receive handles packets that encap accepted, in the order of arrival. Packets sent in return, above all
 // ACKs, come out of the next Transmit: one ACK for everything that a QP received.
 func (e *Engine) Receive(now clock.Time, in []frame.In) {
+	if e.packets != nil {
+		e.receiveTraced(now, in)
+		return
+	}
+	e.receiveAll(now, in)
+}
+
+func (e *Engine) receiveAll(now clock.Time, in []frame.In) {
 	e.now = now
 	e.arrived += len(in)
 	for i := 0; i < len(in); i++ {

@@ -9,6 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/memory"
 	"github.com/softvpi/softvpi/internal/numbers"
+	"github.com/softvpi/softvpi/internal/trace"
 	"github.com/softvpi/softvpi/internal/transport/congestion"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -56,9 +57,12 @@ type Engine struct {
 	gather      gather
 	violations  []link.Violation
 	counters    Counters
-	driver      *Program   // whose turn it is; nil: that of no program
-	arrived     int        // packets since the last Transmit
-	deferred    clock.Time // since when Transmit defers ACKs; 0: it does not
+	trace       *trace.Recorder
+	packets     *trace.Recorder // who records packets; nil: nobody
+	traced      uint32          // of which queue pair only; 0: of all
+	driver      *Program        // whose turn it is; nil: that of no program
+	arrived     int             // packets since the last Transmit
+	deferred    clock.Time      // since when Transmit defers ACKs; 0: it does not
 	trail       trailing
 	lossless    uint8  // priorities that lose nothing, see SetLossless
 	held        qpList // QPs that hold an ACK

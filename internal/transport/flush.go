@@ -4,6 +4,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/path"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/trace"
 )
 
 // fatal ends q with an event, because of an error that no completion can report.
@@ -24,7 +25,7 @@ func (q *QP) fail() {
 	e := q.eng
 	q.leaveACK()
 	q.leavePeer()
-	q.state = command.Err
+	q.become(command.Err)
 	e.failed++
 	e.timers.remove(q)
 	e.paced.drop(q)
@@ -48,6 +49,7 @@ func (q *QP) leaveError() {
 // requestFailed completes the head request with an error. RC queue pairs then go to Error; UC and UD ones
 // to SQE, where receiving continues.
 func (q *QP) requestFailed(status ring.Status) {
+	q.eng.trace.Note(trace.RequestFailed, q.num, uint32(q.req.una), uint32(status))
 	q.complete(q.req.head, status)
 	q.unlinkHead()
 	q.sq.Release(1)
@@ -56,7 +58,7 @@ func (q *QP) requestFailed(status ring.Status) {
 		return
 	}
 	if q.state == command.RTS || q.state == command.SQD {
-		q.state = command.SQE
+		q.become(command.SQE)
 		q.req.stopped, q.req.cur = false, nil
 		q.startFlush()
 	}

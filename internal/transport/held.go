@@ -86,7 +86,7 @@ func (e *Engine) sendHeldACKs(priority uint8, out []frame.Out) (n int) {
 			q.activate()
 			continue
 		}
-		n += q.acknowledge(out[n:])
+		n += e.noteSent(q, out[n:], q.acknowledge(out[n:]))
 	}
 	return n
 }
@@ -107,6 +107,9 @@ func (q *QP) leaveACK() {
 	psn, msn := q.acknowledged()
 	q.sendACK(&o, psn, q.creditSyndrome(), msn)
 	q.told()
+	if q.eng.packets != nil {
+		q.noteOut(&o, q.position())
+	}
 	l := lastACK{route: q.route}
 	copy(l.head[:], o.Head[frame.HeadRoom:o.HeadEnd])
 	q.eng.last = append(q.eng.last, l)

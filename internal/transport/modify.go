@@ -123,24 +123,24 @@ func (q *QP) enter(now clock.Time, to command.QPState) {
 	case command.Err:
 		q.fail()
 	case command.RTR:
-		q.state = to
+		q.become(to)
 		if q.reliable() {
 			q.win = q.eng.windowTo(q.route)
 		}
 	case command.RTS:
-		q.state = to
+		q.become(to)
 		if from == command.RTR {
 			q.grantNothing()
 		}
 		q.resume()
 	case command.SQD:
-		q.state = to
+		q.become(to)
 		if from == command.RTS {
 			q.req.draining = true
 			q.checkDrained()
 		}
 	default:
-		q.state = to
+		q.become(to)
 	}
 }
 
@@ -149,7 +149,7 @@ func (q *QP) reset() {
 	q.release()
 	q.eng.dropQueued(q)
 	q.leaveError()
-	q.state = command.Reset
+	q.become(command.Reset)
 	q.attr = command.ModifyQP{}
 	q.route, q.pace, q.mtu, q.pkey, q.srcPort = nil, nil, 0, 0, 0
 	q.setPriority(0)

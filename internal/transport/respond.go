@@ -4,6 +4,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/trace"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -61,6 +62,7 @@ func (q *QP) acknowledge(out []frame.Out) int {
 	switch {
 	case s.nak && q.settled():
 		q.sendACK(&out[0], s.psn, s.syndrome, s.msn)
+		q.eng.trace.Note(trace.NAKSent, q.num, uint32(s.psn), uint32(s.syndrome))
 		if s.syndrome == ib.NAKSequence {
 			q.eng.counters.SequenceNAKsSent++
 			s.nakSent = true

@@ -6,6 +6,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/trace"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
@@ -28,6 +29,7 @@ func (q *QP) timeout(now clock.Time) {
 	}
 	q.eng.counters.RequesterTimeouts++
 	s.timeouts++
+	q.eng.trace.Note(trace.AckTimeout, q.num, uint32(s.una), uint32(s.timeouts), uint32(s.retries))
 	q.retry(now)
 }
 
@@ -84,6 +86,7 @@ func (q *QP) probe() {
 	}
 	q.eng.counters.Probes++
 	s.probes++
+	q.eng.trace.Note(trace.Probe, q.num, uint32(s.una), uint32(s.probes))
 	s.unasked = !s.asked.After(s.una)
 	s.probing, s.nakSeen, s.selective = true, false, selective{known: s.selective.known, seen: s.una}
 	q.seek(s.una)
@@ -113,6 +116,7 @@ func (q *QP) impliedNAK(now clock.Time) {
 		return
 	}
 	q.eng.counters.ImpliedNAKs++
+	q.eng.trace.Note(trace.ImpliedNAK, q.num, uint32(q.req.una))
 	q.retry(now)
 }
 
@@ -123,6 +127,7 @@ func (q *QP) retry(now clock.Time) {
 	if s.rnrWait || !q.mayRetry(now) {
 		return
 	}
+	q.eng.trace.Note(trace.Retry, q.num, uint32(s.una), uint32(q.flight()), uint32(s.retries))
 	q.win.lost(now, q.flight())
 	q.goBack()
 }

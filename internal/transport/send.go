@@ -36,6 +36,13 @@ func (s *sequence) at(first, last bool) ib.Opcode {
 // transmit gives q its turn: responses first, in PSN order, then requests. more means that it wants
 // another turn at once.
 func (q *QP) transmit(now clock.Time, out []frame.Out) (n int, more bool) {
+	if q.eng.packets != nil {
+		return q.transmitTraced(now, out)
+	}
+	return q.transmitTurn(now, out)
+}
+
+func (q *QP) transmitTurn(now clock.Time, out []frame.Out) (n int, more bool) {
 	n, more = q.respond(now, out)
 	if q.react != nil {
 		q.spent(now, out[:n])

@@ -182,7 +182,7 @@ func (e *Engine) sendTrailing(now clock.Time, priority uint8, out []frame.Out, n
 		t.late = min(t.late+1, trailHastes)
 	}
 	q.resp.ack = true
-	return n + q.acknowledge(out[n:])
+	return n + e.noteSent(q, out[n:], q.acknowledge(out[n:]))
 }
 
 // covered records that another packet acknowledges what the trailing ACK of q would.

@@ -15,7 +15,8 @@ import (
 // Perfetto and as text; afterwards the automatic one runs again, which has no turns.
 func TestTrace(t *testing.T) {
 	g := start(t)
-	if row := g.tables("dbg", "trace", "query")[0].Rows[0]; row["levels"] != "command=information driver=information loop=information" ||
+	if row := g.tables("dbg", "trace", "query")[0].Rows[0]; row["levels"] != "cm=information command=information driver=information link=information "+
+		"loop=information transport=information" ||
 		row["records"] == 0.0 || row["file"] != nil {
 		t.Errorf("the automatic session: %v", row)
 	}
@@ -32,8 +33,11 @@ func TestTrace(t *testing.T) {
 	if len(rows) != 2 || rows[0]["file"] != filepath.Join(g.state, "LogFiles", "Mlnx", "Mellanox-Trace.json") {
 		t.Fatalf("%v", rows)
 	}
-	if found := g.traced(fmt.Sprint(rows[0]["file"])); found["command CREATE_QP X"] == 0 || found["driver LinkDown i"] == 0 || found["loop turn X"] == 0 {
-		t.Errorf("the trace has %v", found)
+	found := g.traced(fmt.Sprint(rows[0]["file"]))
+	for _, want := range []string{"command CREATE_QP X", "driver LinkDown i", "loop turn X", "transport state i", "cm connection i", "link link down i"} {
+		if found[want] == 0 {
+			t.Errorf("the trace has no %q: %v", want, found)
+		}
 	}
 	text, err := os.ReadFile(fmt.Sprint(rows[1]["file"]))
 	if err != nil || !strings.Contains(string(text), ` information command "left" CREATE_QP took `) {
@@ -80,7 +84,7 @@ func TestTraceRefuses(t *testing.T) {
 	g := start(t)
 	for _, c := range []struct{ line, want string }{
 		{"", "what is to be done is missing"}, {"begin", "is not start, stop, collect or query"}, {"query now", `unexpected argument "now"`},
-		{"start loud", "allowed: off, error, warning, information, verbose"}, {"start error link=error", "driver, command, loop"},
+		{"start loud", "allowed: off, error, warning, information, verbose"}, {"start error wire=error", "driver, command, loop"},
 		{"start error verbose", `unexpected argument "verbose"`}, {"start error loop=9", "level of loop"}, {"stop", "only the automatic session"},
 	} {
 		status, _, stderr := g.call(append([]string{"dbg", "trace"}, strings.Fields(c.line)...)...)
