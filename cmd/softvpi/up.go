@@ -17,6 +17,7 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/link/cable"
 	"github.com/softvpi/softvpi/internal/os/cgroup"
+	"github.com/softvpi/softvpi/internal/os/journal"
 	"github.com/softvpi/softvpi/internal/os/paths"
 )
 
@@ -78,7 +79,8 @@ func (c upCmd) logger(w io.Writer) *slog.Logger {
 	if c.Verbose {
 		level = slog.LevelDebug
 	}
-	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
+	text := slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})
+	return slog.New(journal.For(w, os.Getenv("JOURNAL_STREAM"), journal.Socket, level, text))
 }
 
 // config merges the file and the flags; flags win.
