@@ -1,0 +1,59 @@
+package transport
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/trace"
+)
+
+// BenchmarkTraceOverhead alternates between engines that record nothing, at the level of the automatic session, and packets, in short
+// stretches of the same run, so that what else the machine does meets all three alike. It reports the medians of the two ratios to the
+// first: go test ./internal/transport -run - -bench TraceOverhead.
+func BenchmarkTraceOverhead(b *testing.B) {
+	for _, c := range []struct {
+		name        string
+		size, batch int
+		runs        int // in a stretch
+	}{{"64B", 64, 32, 20}, {"1MB", 1 << 20, 1, 1}} {
+		b.Run(c.name, func(b *testing.B) {
+			flows := [3]*flow{}
+			for i, l := range []trace.Level{trace.Off, trace.Information, trace.Verbose} {
+				flows[i] = newFlow(b, 4096, c.size, ring.OpWrite)
+				if l == trace.Off {
+					continue
+				}
+				s, err := trace.Start(trace.Config{Levels: trace.Uniform(l), Bytes: trace.LeastBytes}, time.Now())
+				if err != nil {
+					b.Fatal(err)
+				}
+				r := trace.NewRecorder(s.Loop, 0, func() int64 { return time.Now().UnixNano() })
+				flows[i].a.e.SetTrace(r)
+				flows[i].b.e.SetTrace(r)
+			}
+			var information, packets []float64
+			for b.Loop() {
+				var took [3]time.Duration
+				for k := range took {
+					i := (k + len(packets)) % len(took) // none is always behind the same other
+					began := time.Now()
+					for range c.runs {
+						flows[i].run(b, c.batch)
+					}
+					took[i] = time.Since(began)
+				}
+				information = append(information, float64(took[1])/float64(took[0]))
+				packets = append(packets, float64(took[2])/float64(took[0]))
+			}
+			b.ReportMetric(median(information), "information/off")
+			b.ReportMetric(median(packets), "verbose/off")
+		})
+	}
+}
+
+func median(list []float64) float64 {
+	slices.Sort(list)
+	return list[len(list)/2]
+}
