@@ -23,7 +23,7 @@ BENCHFLAGS ?=
 export CGO_ENABLED = 0
 
 .DEFAULT_GOAL := help
-.PHONY: help build site package check-package run test test-unit test-system packages race bench profile bench-rxe bench-loss bench-simulate interop lint fuzz cross clib check-clib clean
+.PHONY: help build site package check-package run test test-unit test-system soak packages race bench profile bench-rxe bench-loss bench-simulate interop lint fuzz cross clib check-clib clean
 
 help:
 	@echo "make run     two adapters, a connection with checked data, bandwidth and latency"
@@ -37,6 +37,7 @@ help:
 	@echo "make bench-simulate  simulations compared with ns-3"
 	@echo "make interop against Linux Soft-RoCE in a virtual machine (root, Debian; several minutes)"
 	@echo "make lint    gofmt, go vet, staticcheck"
+	@echo "make soak    random faults under traffic whose data is checked, for SOAK ($(SOAK))"
 	@echo "make fuzz    every fuzz target, FUZZTIME inputs each ($(FUZZTIME))"
 	@echo "make cross   build for $(PLATFORMS)"
 	@echo "make build   bin/softvpi"
@@ -164,6 +165,11 @@ lint:
 	$(GO) vet -C site ./...
 	@echo "staticcheck site"; check=$$($(GO) tool -n staticcheck) && cd site && $$check ./...
 	@echo "staticcheck packaging"; check=$$($(GO) tool -n staticcheck) && cd packaging && $$check ./...
+
+# At the defaults of the sensors' test settings a fault takes 2 to 4 seconds: an hour has about 1,000 of them.
+SOAK ?= 1h
+soak:
+	SOFTVPI_SOAK=$(SOAK) $(GO) test ./internal/driver -run '^TestSoak$$' -v -timeout 0
 
 fuzz:
 	@set -e; for p in $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...); do \

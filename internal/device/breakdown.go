@@ -27,8 +27,11 @@ func (p *portLoop) guarded(now clock.Time) (worked bool) {
 			p.breaks(v)
 		}
 	}()
-	if p.fault == panics {
+	switch p.fault {
+	case panics:
 		panic("a fault that was asked for")
+	case endless:
+		select {}
 	}
 	return p.step(now)
 }

@@ -19,6 +19,7 @@ const (
 	FaultLoop                         // the port has no turns
 	FaultHost                         // the host of the Ethernet function takes nothing
 	FaultPanic                        // an engine panics in the port's next turn
+	FaultTurn                         // the port's next turn never ends, and takes the whole loop with it
 )
 
 // portFault is a fault of a port's turn.
@@ -27,6 +28,7 @@ type portFault uint8
 const (
 	halted portFault = 1 + iota // it is left out
 	panics
+	endless
 )
 
 // Inject makes a fault happen in an enabled adapter. Errors are *command.Error.
@@ -63,8 +65,13 @@ func (h *Host) Inject(index uint32, f Fault) error {
 			return command.Errorf(command.Unsupported, "nobody mends the port of this host")
 		}
 		a.port.fault = panics
+	case FaultTurn:
+		if h.cfg.Broken == nil {
+			return command.Errorf(command.Unsupported, "nobody watches the loop of this host")
+		}
+		a.port.fault = endless
 	default:
-		return command.Errorf(command.Invalid, "fault %d, want 1 to %d", f, FaultPanic)
+		return command.Errorf(command.Invalid, "fault %d, want 1 to %d", f, FaultTurn)
 	}
 	return nil
 }

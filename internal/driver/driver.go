@@ -36,6 +36,8 @@ type Options struct {
 	// OwnProcess says that the process is this driver's alone, so that a fatal error of the Go runtime is its death: the traceback is
 	// kept for the next driver.
 	OwnProcess bool
+	// LoopPatience is how long the loop of a driver with its own process may not answer until the process ends; 0: a minute.
+	LoopPatience time.Duration
 }
 
 // Driver is a running driver: its adapters, and the sockets for programs and for `softvpi status`.
@@ -83,8 +85,9 @@ type Driver struct {
 	agreements *agreements // of LLDP agents; nil: none yet
 	expiries   *expiries   // of dropless modes; nil: none yet
 	healing    *healer     // nil: not yet
-	hosts      sync.Map    // of the Ethernet functions, with interfaces that have addresses: hostside.Addressed by the index of adapters
-	starting   sync.Map    // RoCE modes by the index of adapters being enabled, whose start is to be reported
+	loop       loopWatch
+	hosts      sync.Map // of the Ethernet functions, with interfaces that have addresses: hostside.Addressed by the index of adapters
+	starting   sync.Map // RoCE modes by the index of adapters being enabled, whose start is to be reported
 	tunings    *tuning.Log
 
 	last *lastwords.Recorder
@@ -148,6 +151,7 @@ func (d *Driver) start(ctx context.Context, o Options) (err error) {
 		}
 	}
 	d.healing.start()
+	d.watchLoop(o.OwnProcess, o.LoopPatience)
 	if err := d.serveAttach(); err != nil {
 		return err
 	}
@@ -179,6 +183,7 @@ func (d *Driver) Close() error {
 		return nil
 	}
 	var errs []error
+	d.loop.close()
 	d.healing.close()
 	if d.stopTCP != nil {
 		errs = append(errs, d.stopTCP())

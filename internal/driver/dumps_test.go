@@ -2,11 +2,14 @@ package driver
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/notify"
 	"github.com/softvpi/softvpi/internal/driver/commandlog"
@@ -93,6 +96,39 @@ func TestDumpsAfterErrors(t *testing.T) {
 	await.Eventually(t, "a dump of each adapter is told", func() bool { return times(t, d, "DumpAfterError") == 2 })
 	if got := sets(t, d, "c000_cmd-create-cq"); got != 2 {
 		t.Errorf("%d sets, want one of each adapter", got)
+	}
+}
+
+// TestTwentySets: 20 sets of six files are kept for a tag unless DumpEventsNum says otherwise; a further one takes the place of the
+// oldest (WinOF-2 1.21, 5.6).
+func TestTwentySets(t *testing.T) {
+	d := start(t, quiet(t))
+	defer stop(t, d)
+	const kept, more = 20, 3
+	var last []string
+	for i := range kept + more {
+		out, err := d.Dump("left", api.DumpRequest{Kind: api.StateDump})
+		if err != nil || out.Number != i%kept || len(out.Files) != 6 {
+			t.Fatalf("dump %d: %+v, %v", i, out, err)
+		}
+		old := time.Now().Add(time.Duration(i-100) * time.Minute) // the files of a set have one time, and sets different ones
+		for _, f := range out.Files {
+			if err := os.Chtimes(f, old, old); err != nil {
+				t.Fatal(err)
+			}
+		}
+		last = out.Files
+	}
+	if n := sets(t, d, "o*_oid"); n != kept {
+		t.Errorf("%d sets, want %d", n, kept)
+	}
+	if all, _ := filepath.Glob(filepath.Join(d.temp(), "SingleFunc_*_o*.log")); len(all) != 6*kept {
+		t.Errorf("%d files, want %d", len(all), 6*kept)
+	}
+	for _, f := range last {
+		if _, err := os.Stat(f); err != nil {
+			t.Error("a file of the last set: ", err)
+		}
 	}
 }
 

@@ -15,7 +15,7 @@ var _ api.FaultSource = (*Driver)(nil)
 var faults = map[string][]device.Fault{
 	"wire": {device.FaultWire}, "completions": {device.FaultCompletions}, "host": {device.FaultHost}, "receive": {device.FaultReceive},
 	"send": {device.FaultSend}, "descriptor": {device.FaultReceive, device.FaultSend}, "events": {device.FaultEvents},
-	"loop": {device.FaultLoop}, "panic": {device.FaultPanic},
+	"loop": {device.FaultLoop}, "panic": {device.FaultPanic}, "turn": {device.FaultTurn},
 }
 
 // faultCommand is the fault of commands that do not return.
@@ -32,7 +32,7 @@ func (d *Driver) InjectFault(q api.FaultRequest) error {
 	}
 	list, ok := faults[q.Fault]
 	if !ok && q.Fault != faultCommand {
-		return api.Wrong("fault", strconv.Quote(q.Fault), "wire, completions, host, receive, send, descriptor, events, command, loop, panic")
+		return api.Wrong("fault", strconv.Quote(q.Fault), "wire, completions, host, receive, send, descriptor, events, command, loop, panic, turn")
 	}
 	d.changes.Lock()
 	defer d.changes.Unlock()

@@ -88,7 +88,7 @@ func TestSensors(t *testing.T) {
 					t.Fatal(err)
 				}
 				if x.fault == faultCommand {
-					defer asks(t, cfg)()
+					defer asks(t, cfg, 0)()
 				}
 				await.Eventually(t, "a restart", func() bool { _, n := sensorOf(d, 0, x.sensor); return n > 0 })
 				t.Log("restarted after ", time.Since(began))
@@ -120,8 +120,8 @@ func TestSensors(t *testing.T) {
 	}
 }
 
-// asks gives the left adapter a command, and returns what waits for its end.
-func asks(t *testing.T, cfg config.Config) (wait func()) {
+// asks gives an adapter a command, and returns what waits for its end.
+func asks(t *testing.T, cfg config.Config, adapter int) (wait func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -131,7 +131,7 @@ func asks(t *testing.T, cfg config.Config) (wait func()) {
 			return
 		}
 		defer h.Close()
-		if a, err := nd.NewProvider(h).OpenAdapterAt(cfg.Adapters[0].Address); err == nil {
+		if a, err := nd.NewProvider(h).OpenAdapterAt(cfg.Adapters[adapter].Address); err == nil {
 			a.Close()
 		}
 	}()

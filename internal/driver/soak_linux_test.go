@@ -60,6 +60,7 @@ func TestSoak(t *testing.T) {
 		calm := pairs[2].again.Load()
 		counts := map[string]int{}
 		var before uint64
+		var threads, files int
 		n, made := 0, "none"
 		defer func() {
 			if t.Failed() {
@@ -68,8 +69,8 @@ func TestSoak(t *testing.T) {
 		}()
 		for end := time.Now().Add(last); time.Now().Before(end) || n < 3; n++ {
 			i := r.IntN(4)
-			fault := []string{"wire", "completions", "receive", "send", "descriptor", "events", "loop", "panic"}[r.IntN(8)]
-			if i >= 2 && fault != "loop" && fault != "panic" && fault != "receive" && fault != "descriptor" {
+			fault := []string{"wire", "completions", "receive", "send", "descriptor", "events", "loop", "panic", faultCommand}[r.IntN(9)]
+			if i >= 2 && fault != "loop" && fault != "panic" && fault != "receive" && fault != "descriptor" && fault != faultCommand {
 				fault = "panic" // nothing else is noticed by programs that need no packets
 			}
 			counts[fault]++
@@ -79,6 +80,10 @@ func TestSoak(t *testing.T) {
 				t.Fatal(made, ": ", err)
 			}
 			d.host.Wake()
+			answered := func() {}
+			if fault == faultCommand {
+				answered = asks(t, cfg, i)
+			}
 			await.Eventually(t, "a restart after "+made, func() bool {
 				if d.healingStatus(i).Stopped { // five panics in a row
 					if err := d.RestartAdapter(cfg.Adapters[i].Name); err != nil {
@@ -88,11 +93,12 @@ func TestSoak(t *testing.T) {
 				}
 				return restarts(d) > was
 			})
+			answered()
 			for _, k := range pairs {
 				k.proceeds(t, 2)
 			}
 			if n == 2 {
-				before = held()
+				before, threads, files = held(), runtime.NumGoroutine(), descriptors(t)
 			}
 		}
 		if pairs[2].again.Load() != calm {
@@ -104,13 +110,30 @@ func TestSoak(t *testing.T) {
 			}
 		}
 		after := held()
-		t.Logf("%d faults with seed %d: %v; %d, %d and %d messages of %d bytes; held %d KB after three faults, %d KB in the end, %d goroutines",
-			n, seed, counts, pairs[0].rounds.Load(), pairs[1].rounds.Load(), pairs[2].rounds.Load(), message, before>>10, after>>10,
-			runtime.NumGoroutine())
+		t.Logf("%d faults with seed %d: %v; %d, %d and %d messages of %d bytes; after three faults and in the end: %d and %d KB, "+
+			"%d and %d goroutines, %d and %d descriptors", n, seed, counts, pairs[0].rounds.Load(), pairs[1].rounds.Load(), pairs[2].rounds.Load(),
+			message, before>>10, after>>10, threads, runtime.NumGoroutine(), files, descriptors(t))
+		// Programs that open an adapter again have more of both for a moment than those that talk.
+		await.Eventually(t, "goroutines and descriptors that are no more than after the first faults", func() bool {
+			return runtime.NumGoroutine() <= threads+spare && descriptors(t) <= files+spare
+		})
 		if most := before*3/2 + 16<<20; after > most {
 			t.Errorf("the process holds %d bytes, %d after the first faults", after, before)
 		}
 	})
+}
+
+// spare is how many more goroutines and descriptors programs may have at one time than at another.
+const spare = 40
+
+// descriptors returns how many files the process has open.
+func descriptors(t *testing.T) int {
+	t.Helper()
+	list, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
 }
 
 // restarts returns how often adapters were restarted.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/driver/config"
@@ -31,13 +32,23 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// patienceVariable says how long such a driver's loop may not answer.
+const patienceVariable = "SOFTVPI_FAULTS_PATIENCE"
+
 // beDriver runs a driver until its input ends. It prints a line when the driver is up.
 func beDriver(configuration string, in io.Reader, out io.Writer) error {
 	var cfg config.Config
 	if err := json.Unmarshal([]byte(configuration), &cfg); err != nil {
 		return err
 	}
-	d, err := driver.Start(context.Background(), cfg, driver.Options{Version: driverbed.Version, OwnProcess: true})
+	o := driver.Options{Version: driverbed.Version, OwnProcess: true}
+	if text := os.Getenv(patienceVariable); text != "" {
+		var err error
+		if o.LoopPatience, err = time.ParseDuration(text); err != nil {
+			return err
+		}
+	}
+	d, err := driver.Start(context.Background(), cfg, o)
 	if err != nil {
 		return err
 	}
