@@ -63,7 +63,7 @@ func (w *loopWatch) run(ask func()) {
 			answer = nil
 		default:
 			if missed++; missed >= loopLooks {
-				debug.SetTraceback("all")
+				debug.SetTraceback("crash") // all goroutines, and by SIGABRT: the status 2 of a panic is that of a wrong configuration
 				panic(fmt.Sprintf("the loop of the driver has not answered at %d looks, one each %v: a turn does not end", missed, w.every))
 			}
 		}
