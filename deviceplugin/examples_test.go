@@ -10,6 +10,7 @@ import (
 	apps "k8s.io/api/apps/v1"
 	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
+	plugin "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -68,5 +69,82 @@ func podIn(kind string, doc []byte) (core.PodSpec, error) {
 	default:
 		var x core.Service
 		return core.PodSpec{}, yaml.UnmarshalStrict(doc, &x)
+	}
+}
+
+// container returns a container of a pod by its name.
+func container(t *testing.T, list []core.Container, name string) core.Container {
+	t.Helper()
+	for _, c := range list {
+		if c.Name == name {
+			return c
+		}
+	}
+	t.Fatalf("there is no container %s", name)
+	return core.Container{}
+}
+
+// hostPath returns where a path in a container is on the node.
+func hostPath(t *testing.T, pod *core.PodSpec, c core.Container, path string) string {
+	t.Helper()
+	for _, m := range c.VolumeMounts {
+		in, ok := strings.CutPrefix(path+"/", m.MountPath+"/")
+		for _, v := range pod.Volumes {
+			if ok && v.Name == m.Name && v.HostPath != nil {
+				return filepath.Join(v.HostPath.Path, in)
+			}
+		}
+	}
+	t.Fatalf("%s: %s is not of the node", c.Name, path)
+	return ""
+}
+
+// after returns the word behind an option of a command line.
+func after(t *testing.T, c core.Container, option string) string {
+	t.Helper()
+	for i, w := range c.Command[:len(c.Command)-1] {
+		if w == option {
+			return c.Command[i+1]
+		}
+	}
+	t.Fatalf("%s: there is no %s in %q", c.Name, option, c.Command)
+	return ""
+}
+
+// TestDaemonSet: what the parts of the daemon set tell each other is the same: the socket of the driver and of the plugin, inside and on
+// the node; the directories of kubelet and of CDI, as the plugin has them by itself; and the libraries, where the first container puts
+// them and the plugin has pods mount them.
+func TestDaemonSet(t *testing.T) {
+	b, err := os.ReadFile("../examples/kubernetes/daemonset.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod, err := podIn("DaemonSet", b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	libraries, driver, own := container(t, pod.InitContainers, "libraries"), container(t, pod.Containers, "driver"),
+		container(t, pod.Containers, "plugin")
+	o, err := parse(own.Command[1:])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := after(t, driver, "--socket"); s != o.socket || hostPath(t, &pod, driver, s) != s || hostPath(t, &pod, own, s) != s {
+		t.Errorf("the driver is at %s, and the plugin looks at %s", s, o.socket)
+	}
+	if at := hostPath(t, &pod, own, o.kubelet); at+"/" != plugin.DevicePluginPath {
+		t.Errorf("kubelet's directory is %s, want %s", at, plugin.DevicePluginPath)
+	}
+	if at := hostPath(t, &pod, own, o.cdi); at != o.cdi {
+		t.Errorf("the specification goes to %s on the node, and engines look at %s", at, o.cdi)
+	}
+	put := hostPath(t, &pod, libraries, filepath.Join(after(t, libraries, "--prefix"), "lib", "softvpi"))
+	if put != o.libraries {
+		t.Errorf("the libraries are put into %s, and mounted from %s", put, o.libraries)
+	}
+	for _, c := range []core.Container{libraries, driver, own} {
+		if c.Image != "softvpi" || c.Command[0] != "softvpi" && c.Command[0] != "softvpi-device-plugin" {
+			t.Errorf("%s: %s, %q: want a program of make image", c.Name, c.Image, c.Command)
+		}
 	}
 }
