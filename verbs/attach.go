@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"syscall"
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ipc/client"
+	"github.com/softvpi/softvpi/internal/os/paths"
 )
 
 var (
@@ -30,11 +32,15 @@ func attach(ctx context.Context, socket string, o client.Options) (*Host, error)
 	if socket == "" {
 		socket = DefaultSocket()
 	}
+	socket = paths.Attach(socket)
 	c, err := client.Dial(ctx, socket, o)
 	if err != nil {
 		var refused *command.Error
 		if errors.As(err, &refused) || ctx.Err() != nil {
 			return nil, wrapCtx(ctx, "attach to "+socket, err)
+		}
+		if name := os.Getenv(paths.FunctionVariable); name != "" && noDriver(err) {
+			return nil, fmt.Errorf("%s is %q: no driver has such a virtual function at %s", paths.FunctionVariable, name, socket)
 		}
 		if reason := syscall.Errno(0); noDriver(err) && errors.As(err, &reason) {
 			return nil, fmt.Errorf("no driver is running at %s (%w); start one with: softvpi up", socket, reason)

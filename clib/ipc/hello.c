@@ -19,6 +19,7 @@ int svpi_dial(void)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
 	const char *path = getenv("SOFTVPI_SOCKET"), *dir = getenv("XDG_RUNTIME_DIR");
+	const char *function = getenv("SOFTVPI_FUNCTION");
 	char tmp[sizeof(a.sun_path)];
 	int fd, n;
 
@@ -32,9 +33,16 @@ int svpi_dial(void)
 		errno = ENAMETOOLONG;
 		return -1;
 	}
-	n = svpi_own(a.sun_path);
-	if (n) {
-		errno = n;
+	fd = svpi_own(a.sun_path);
+	if (fd) {
+		errno = fd;
+		return -1;
+	}
+	/* The socket of the virtual function that the program is to have is beside the driver's. */
+	if (function && *function && !strstr(a.sun_path, ".functions/"))
+		n += snprintf(a.sun_path + n, sizeof(a.sun_path) - n, ".functions/%s.sock", function);
+	if (n >= (int)sizeof(a.sun_path)) {
+		errno = ENAMETOOLONG;
 		return -1;
 	}
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -129,6 +129,7 @@ func topPage(n *kong.Node) manual.Page {
 			{Title: "TOOLS", Text: []string{"Each has a page of its own, and runs by a link with its name, too (softvpi tools install).",
 				strings.Join(toolNames(), " ")}},
 			{Title: "ENVIRONMENT", Terms: []manual.Term{
+				{Name: "SOFTVPI_FUNCTION", Text: "Name of the virtual function that a program is to have: it sees that alone, as its only device."},
 				{Name: "SOFTVPI_SOCKET", Text: "Path of the driver's socket; softvpi/driver.sock below $XDG_RUNTIME_DIR if it is not set."},
 				{Name: "SOFTVPI_STATE", Text: "Directory of the driver's registry and logs; softvpi below $XDG_STATE_HOME or ~/.local/state if it is not set."},
 			}},

@@ -29,6 +29,7 @@ var tours = []struct{ document, before string }{
 	{"docs/driver.md", ""},
 	{"docs/ethernet.md", ""},
 	{"docs/qos.md", ""},
+	{"docs/virtualization.md", ""},
 	{"docs/powershell.md", ""},
 	{"docs/simulate.md", ""},
 	{"docs/switches.md", ""},

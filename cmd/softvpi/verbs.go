@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/tools/clib"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
@@ -16,8 +17,9 @@ type verbsCmd struct {
 // verbsFlags are the flags of commands that set up an environment.
 type verbsFlags struct {
 	socketFlag `embed:""`
-	NoPreload  bool `name:"no-preload" help:"Do not preload the library that shows /dev/infiniband and /sys/class/infiniband to UCX."`
-	Segments   bool `help:"Preload the allocator that puts page-aligned memory where the driver reaches it fastest. Not for programs that fork and continue in both processes: parent and child share that memory."`
+	VF         string `name:"vf" help:"Name of the virtual function that the program is to have: it sees that alone (SOFTVPI_FUNCTION)."`
+	NoPreload  bool   `name:"no-preload" help:"Do not preload the library that shows /dev/infiniband and /sys/class/infiniband to UCX."`
+	Segments   bool   `help:"Preload the allocator that puts page-aligned memory where the driver reaches it fastest. Not for programs that fork and continue in both processes: parent and child share that memory."`
 }
 
 func (f verbsFlags) settings() ([]clib.Setting, error) {
@@ -38,7 +40,11 @@ func (f verbsFlags) settings() ([]clib.Setting, error) {
 	if !f.NoPreload {
 		preloaded = append(preloaded, clib.Preload)
 	}
-	return clib.Settings(dir, f.Socket, preloaded...)
+	s, err := clib.Settings(dir, f.Socket, preloaded...)
+	if err == nil && f.VF != "" {
+		s = append(s, clib.Setting{Name: paths.FunctionVariable, Value: f.VF})
+	}
+	return s, err
 }
 
 type verbsEnvCmd struct {
@@ -89,7 +95,7 @@ func (c verbsRunCmd) Run(s *session) error {
 		args = args[1:]
 	}
 	if len(args) == 0 {
-		return tool.Usagef("no program is given; allowed: softvpi verbs run [--socket=PATH] [--no-preload] [--segments] [--] CMD [ARGS]")
+		return tool.Usagef("no program is given; allowed: softvpi verbs run [--socket=PATH] [--vf=NAME] [--no-preload] [--segments] [--] CMD [ARGS]")
 	}
 	settings, err := c.settings()
 	if err != nil {

@@ -97,6 +97,9 @@ func (s *Server) routes() {
 	if x, ok := d.(FaultSource); ok {
 		s.faultRoutes(x)
 	}
+	if x, ok := d.(FunctionSource); ok {
+		s.functionRoutes(x)
+	}
 	if x, ok := d.(QoSSource); ok {
 		s.qosRoutes(x)
 	}

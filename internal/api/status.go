@@ -119,6 +119,10 @@ type AdapterStatus struct {
 	// FlowControl is which pauses an Ethernet port obeys and sends; nil for others.
 	FlowControl *FlowControlStatus `json:"flow_control,omitempty"`
 
+	// SRIOV is what the device's configuration grants the port; nil: it is no Ethernet port. Functions are the virtual functions at it.
+	SRIOV     *SRIOVStatus     `json:"sriov,omitempty"`
+	Functions []FunctionStatus `json:"functions,omitempty"`
+
 	// Healing is what self-healing has seen and done; nil: it does not run yet.
 	Healing *HealingStatus `json:"healing,omitempty"`
 }
@@ -290,7 +294,8 @@ type ProgramStatus struct {
 	Name       string         `json:"name"`
 	PID        int            `json:"pid"`
 	UID        int            `json:"uid"`
-	MemoryPath string         `json:"memory_path"` // how its memory is accessed: mapped, process_vm, copier
+	Function   string         `json:"function,omitempty"` // the virtual function that it has; empty: it sees all adapters
+	MemoryPath string         `json:"memory_path"`        // how its memory is accessed: mapped, process_vm, copier
 	ArenaBytes uint64         `json:"arena_bytes"`
 	Objects    map[string]int `json:"objects"`
 

@@ -90,6 +90,7 @@ func (a *AdapterStatus) writeText(w io.Writer) {
 	if a.Ports > 1 {
 		fmt.Fprintf(w, "  port %d of device %s, node GUID 0x%016x, %s\n", a.Port, clean(a.DeviceName), a.NodeGUID, a.Location().Text())
 	}
+	a.writeFunctions(w)
 	a.writeRest(w)
 }
 

@@ -48,14 +48,15 @@ var sriovKeys = append(deviceAndMachine(
 ),
 	Key{
 		Name: "*SRIOV", Base: AdapterClass, Group: groupSRIOV, Generations: Both, Scope: physical, Type: NumericString,
-		Defaults: always(0), Choices: disableEnable, UI: true, Title: "SR-IOV",
+		Defaults: always(1), Choices: disableEnable, UI: true, Title: "SR-IOV", Status: Built,
 		Description: "Offers virtual functions on the adapter, if the device's configuration (SRIOV_EN) allows them.",
-		Chosen:      "That WinOF has it too.",
+		Chosen:      "The default, as nothing happens before SRIOV_EN is set, and that WinOF has it too.",
 		Sources:     from(winof2, "3.3.3.3.2 Enabling SR-IOV in Mellanox WinOF-2 Package (Ethernet SR-IOV Only)"),
 	},
 	Key{
 		Name: "*NumVFs", Base: AdapterClass, Group: groupSRIOV, Generations: Both, Scope: physical, Type: NumericString,
 		Defaults: always(32), Min: 0, Max: 127, Bound: VirtualFunctions, Unit: "virtual functions", UI: true, Title: "Number of VFs",
+		Status:      Built,
 		Description: "Number of virtual functions that the operating system allows the interface (Set-NetAdapterSriov -NumVFs).",
 		Chosen:      "The name: the manuals print the command.",
 		Sources:     from(virtualization, "Enabling SR-IOV in Firmware", winof, "4.6.9.1 SR-IOV Registry Keys"),
@@ -74,7 +75,7 @@ var sriovKeys = append(deviceAndMachine(
 func deviceAndMachine(keys ...Key) []Key {
 	var a []Key
 	for _, k := range keys {
-		k.Group, k.Generations, k.Type, k.Sources = groupSRIOV, MLX4, DWORD, sriovSources
+		k.Group, k.Generations, k.Type, k.Sources, k.Status = groupSRIOV, MLX4, DWORD, sriovSources, Built
 		text := k.Description
 		k.Base, k.Path, k.Scope, k.Overrides = DriverService, "", perDriver, true
 		k.Description = text + " For all devices; takes precedence over the device's own."

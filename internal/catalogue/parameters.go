@@ -115,6 +115,7 @@ func deviceParameters() []Parameter {
 	a := []Parameter{
 		{
 			Name: "SRIOV_EN", Generations: Both, Scope: perAdapter, Choices: []Choice{{0, "False", ""}, {1, "True", ""}},
+			Status:      Built,
 			Description: "Lets the device have virtual functions.",
 			Chosen:      "The default.",
 			Sources:     sriovFirmware,
@@ -122,6 +123,7 @@ func deviceParameters() []Parameter {
 		{
 			Name: "NUM_OF_VFS", Generations: Both, Scope: perAdapter, Default: Default{Number: 16}, Max: 127, MostMLX4: 126,
 			Unit:        "virtual functions",
+			Status:      Built,
 			Description: "Number of virtual functions for which the device has room: in all (mlx4), or for each port (mlx5).",
 			Chosen:      "The default, which is the number that every server accepts.",
 			Sources:     append(from(virtualization, "Single Root I/O Virtualization (SR-IOV)"), sriovFirmware...),

@@ -36,8 +36,7 @@ var featureTable = []feature{
 	{name: "Rss", what: "receive side scaling", keys: []string{"*RSS"}, settings: []featureSetting{
 		{"NumberOfReceiveQueues", "*NumRSSQueues", 64, "How many queues."}, {"MaxProcessors", "*MaxRSSProcessors", 64, "How many processors."},
 		{"BaseProcessorNumber", "*RssBaseProcNumber", 1023, "The first processor."}, {"MaxProcessorNumber", "*RssMaxProcNumber", 1023, "The last one."}}},
-	{name: "Sriov", what: "SR-IOV", keys: []string{"*SRIOV"}, settings: []featureSetting{{"NumVFs", "*NumVFs", 127, "How many virtual functions."}},
-		later: "virtual functions (SR-IOV)"},
+	{name: "Sriov", what: "SR-IOV", keys: []string{"*SRIOV"}, settings: []featureSetting{{"NumVFs", "*NumVFs", 127, "How many virtual functions."}}},
 	{name: "Vmq", what: "virtual machine queues", keys: []string{"*VMQ"}, settings: []featureSetting{
 		{"BaseProcessorNumber", "*RssBaseProcNumber", 1023, "The first processor."}, {"MaxProcessors", "*MaxRSSProcessors", 64, "How many processors."}},
 		later: "virtual machine queues (VMQ)"},

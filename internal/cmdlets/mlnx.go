@@ -35,7 +35,7 @@ func mlnx() []cmdlet {
 		return cmdlet{powershell.Cmdlet{Name: name, Help: help, Changes: changes, Params: params}, do}
 	}
 	sriov := cmdlet{powershell.Cmdlet{Name: "Set-MlnxPCIDeviceSriovSetting", Changes: true, Help: "Set how virtual functions are divided between ports.",
-		Note: "Keys are stored: virtual functions (SR-IOV) are not in yet.", Params: []powershell.Param{name,
+		Params: []powershell.Param{name,
 			number("SriovPortMode", "0 auto_port1, 1 auto_port2, 2 manual.", 2), number("SriovPort1NumVFs", "Of port 1.", 126),
 			number("SriovPort2NumVFs", "Of port 2.", 126)}}, (*run).setSriov}
 	return []cmdlet{

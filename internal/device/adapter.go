@@ -13,6 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/links"
 	"github.com/softvpi/softvpi/internal/device/notify"
+	"github.com/softvpi/softvpi/internal/function/raw"
 	"github.com/softvpi/softvpi/internal/function/rdma"
 	"github.com/softvpi/softvpi/internal/function/rdma/gid"
 	"github.com/softvpi/softvpi/internal/function/rdma/ibport"
@@ -73,6 +74,8 @@ type adapter struct {
 	held    bool       // an interface has had the port's address
 	gone    bool       // no interface has it any more
 	mute    bool       // a fault: events of its CQs are not raised
+	removed bool       // a virtual function that is gone
+	guard   raw.Guard  // of what its raw packet queue pairs send, if it is a virtual function
 
 	conflictDue clock.Time // when subscribers may be told again that somebody has one of its addresses
 	path        PathPolicy
@@ -135,7 +138,7 @@ func (h *Host) AddAdapter(cfg AdapterConfig) (uint32, error) {
 	if h.closed {
 		return 0, command.Errorf(command.Removed, "the host is closed")
 	}
-	index := uint32(len(h.adapters))
+	index := uint32(h.freeIndex())
 	if cfg.Name == "" {
 		cfg.Name = "Ethernet " + itoa(index+1)
 		if cfg.RoCE == InfiniBand {
@@ -161,7 +164,12 @@ func (h *Host) AddAdapter(cfg AdapterConfig) (uint32, error) {
 	if known {
 		a.begins(wire)
 	}
-	if h.adapters = append(h.adapters, a); owner == nil {
+	if int(index) < len(h.adapters) {
+		h.adapters[index] = a
+	} else {
+		h.adapters = append(h.adapters, a)
+	}
+	if owner == nil {
 		h.ports = append(h.ports, a.port)
 	}
 	if a.ib != nil {
@@ -394,7 +402,9 @@ func overlaps(p, mem []byte) bool {
 // broadcast queues an asynchronous event of the adapter for every program.
 func (a *adapter) broadcast(typ command.EventType) {
 	for _, c := range a.host.clients {
-		c.event(command.Event{Type: typ, Adapter: a.index})
+		if c.sees(a) {
+			c.event(command.Event{Type: typ, Adapter: a.index})
+		}
 	}
 }
 

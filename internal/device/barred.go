@@ -14,7 +14,7 @@ func (c *Client) barred(a *adapter) error {
 // barredAll returns the error of an id that finds no adapter because those that would do offer no RDMA; nil: that is not why.
 func (o *cmid) barredAll(would func(*adapter) bool) (err error) {
 	for _, a := range o.client.host.adapters {
-		if !a.enabled || o.want != command.AnyAdapter && o.want != a.index || !would(a) {
+		if !a.enabled || !o.client.sees(a) || o.want != command.AnyAdapter && o.want != a.index || !would(a) {
 			continue
 		}
 		if err = o.client.barred(a); err == nil {

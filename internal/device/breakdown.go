@@ -1,6 +1,7 @@
 package device
 
 import (
+	"errors"
 	"runtime/debug"
 
 	"github.com/softvpi/softvpi/internal/clock"
@@ -49,7 +50,9 @@ func (p *portLoop) breaks(value any) {
 	}
 	b := Breakdown{Value: value, Stack: debug.Stack()}
 	for _, a := range p.functions {
-		b.Adapters = append(b.Adapters, a.index)
+		if !a.virtual() {
+			b.Adapters = append(b.Adapters, a.index)
+		}
 	}
 	p.host.log.Error("the engines of a port have panicked; the port stands still", "adapter", p.functions[0].name, "panic", value,
 		"stack", string(b.Stack))
@@ -69,8 +72,18 @@ func (a *adapter) attempt(part func()) {
 }
 
 // Mend makes the port of an adapter work again whose engines have panicked: its functions, all of which must be disabled, get new
-// engines, with new counters. Errors are *command.Error: Busy while a function is enabled; without a breakdown nothing is done.
+// engines, with new counters; virtual ones are disabled for that time. Errors are *command.Error: Busy while a function is enabled;
+// without a breakdown nothing is done.
 func (h *Host) Mend(index uint32) error {
+	stopped := h.stopFunctions(index)
+	err := h.mend(index)
+	for _, i := range stopped {
+		err = errors.Join(err, h.SetAdapterState(i, true))
+	}
+	return err
+}
+
+func (h *Host) mend(index uint32) error {
 	h.lock()
 	defer h.finish()
 	a, err := h.adapter(index)

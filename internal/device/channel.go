@@ -26,7 +26,7 @@ func (c *Client) CreateChannel(ctx context.Context, r command.CreateChannel, rai
 	switch r.Kind {
 	case command.Completions, command.Connections:
 	case command.Asynchronous:
-		if _, err := c.host.adapter(r.Adapter); err != nil {
+		if _, err := c.adapter(r.Adapter); err != nil {
 			return 0, err
 		}
 	default:

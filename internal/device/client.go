@@ -32,6 +32,7 @@ type Client struct {
 	arena     *ring.Arena
 	doorbells *ring.Doorbells // any thread may use its producer side
 	rings     []uint32        // a drained batch of doorbells
+	only      *adapter        // a virtual function, which the program sees alone; nil: it sees all that are none
 	closed    bool
 	told      bool // in Host.unnotified
 	attention transport.Program
@@ -100,6 +101,11 @@ func (h *Host) NewClient(cfg ClientConfig) (*Client, error) {
 	defer h.unlock()
 	if h.closed {
 		return nil, command.Errorf(command.Removed, "the host is closed")
+	}
+	if cfg.Function != nil {
+		if c.only, err = h.function(*cfg.Function); err != nil {
+			return nil, err
+		}
 	}
 	h.clients = append(h.clients, c)
 	h.watched++
@@ -233,6 +239,9 @@ func (c *Client) take(ctx context.Context, q *eventqueue.Queue, out []command.Ev
 
 // event queues an event for the program, and reports whether there was room.
 func (c *Client) event(e command.Event) bool {
+	if c.only != nil && e.Adapter == c.only.index {
+		e.Adapter = 0
+	}
 	put := c.queueFor(&e)
 	add := put.Push
 	if put == c.events && c.cfg.News != nil {
@@ -251,7 +260,7 @@ func (c *Client) AdapterOf(h command.Handle) (index uint32, ok bool) {
 	c.host.lock()
 	defer c.host.unlock()
 	if a := c.adapterOf(h); a != nil {
-		return a.index, true
+		return c.indexOf(a), true
 	}
 	return 0, false
 }

@@ -125,7 +125,7 @@ func (o *cmid) bindAll(any netip.AddrPort) error {
 }
 
 func (o *cmid) mayBeOn(a *adapter) bool {
-	return (o.want == command.AnyAdapter || o.want == a.index) && o.client.barred(a) == nil
+	return (o.want == command.AnyAdapter || o.want == a.index) && o.client.sees(a) && o.client.barred(a) == nil
 }
 
 // placeToo opens and binds the id on an additional adapter.

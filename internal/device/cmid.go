@@ -73,6 +73,7 @@ func (c *Client) createCM(r command.CMCreate) (command.Handle, error) {
 	if !r.Space.Valid() {
 		return 0, command.Errorf(command.Invalid, "Space is %#x, want %s", uint32(r.Space), command.PortSpaces)
 	}
+	want := r.Adapter
 	if r.Adapter != command.AnyAdapter {
 		a, err := c.usable(r.Adapter)
 		if err == nil {
@@ -81,11 +82,12 @@ func (c *Client) createCM(r command.CMCreate) (command.Handle, error) {
 		if err != nil {
 			return 0, err
 		}
+		want = a.index
 	}
 	if uint64(c.live()) >= defaultLimits().ClientObjects {
 		return 0, command.Errorf(command.Exhausted, "CM ids: the client has all objects that it may have")
 	}
-	return c.addCM(&cmid{space: r.Space, context: r.Context, want: r.Adapter})
+	return c.addCM(&cmid{space: r.Space, context: r.Context, want: want})
 }
 
 func (c *Client) addCM(o *cmid) (command.Handle, error) {
@@ -274,7 +276,7 @@ func (c *Client) CMQuery(ctx context.Context, h command.Handle) (command.CMInfo,
 	if o.adapter == nil {
 		return info, nil
 	}
-	info.Adapter = o.adapter.index
+	info.Adapter = o.client.indexOf(o.adapter)
 	if local, remote, err := o.adapter.cm.Addresses(o.id); err == nil {
 		info.Local, info.Remote = command.EndpointFrom(local), command.EndpointFrom(remote)
 	}

@@ -144,9 +144,12 @@ type AdapterConfig struct {
 	// with UDP sockets each has its own. nil: the adapter has a port of its own, with Link.
 	ShareWith *uint32
 	// Ethernet is the adapter's Ethernet function, on a link of whole frames with stations; nil: none.
-	Ethernet      *EthernetConfig
-	SourcePorts   int // sockets to send from at a time; 0: 1024
-	ReceiveBuffer int // bytes; 0: as large as the system allows
+	Ethernet *EthernetConfig
+	// Virtual makes the adapter a virtual function, which only its own programs see; nil: it is none. See AddFunction.
+	Virtual       *Virtual
+	virtualOf     uint32 // whose
+	SourcePorts   int    // sockets to send from at a time; 0: 1024
+	ReceiveBuffer int    // bytes; 0: as large as the system allows
 	// Frames says whether short packets are sent as Ethernet frames beside the UDP socket.
 	Frames packet.Mode
 	// AnySourcePort accepts packets of a connection from any UDP port of its peer's address, not only from
@@ -212,6 +215,8 @@ type ClientConfig struct {
 	Attached bool
 	// NoRawPackets refuses the program raw packet queue pairs: its user may not send and see whatever he likes.
 	NoRawPackets bool
+	// Function is the index of a virtual function, which the program sees alone, as adapter 0; nil: it sees all that are none.
+	Function *uint32
 	// OfDriver marks a part of the driver, for which NoRDMA of an adapter does not hold.
 	OfDriver bool
 	// MemoryPath is how memory of the program is accessed; 0: mapped.

@@ -63,7 +63,9 @@ func (h *Host) Counters() []Counters {
 	h.foldAll()
 	out := make([]Counters, 0, len(h.adapters))
 	for _, a := range h.adapters {
-		out = append(out, a.words())
+		if !a.virtual() {
+			out = append(out, a.words())
+		}
 	}
 	return out
 }
@@ -158,7 +160,7 @@ func (c *Client) Counters(ctx context.Context, index uint32) ([]command.Counter,
 	}
 	defer c.host.unlock()
 	c.host.foldAll()
-	a, err := c.host.adapter(index)
+	a, err := c.adapter(index)
 	if err != nil {
 		return nil, err
 	}

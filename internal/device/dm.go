@@ -27,7 +27,7 @@ func (c *Client) MemoryInfo(ctx context.Context, index uint32) (command.MemoryIn
 		return command.MemoryInfo{}, err
 	}
 	defer c.host.unlock()
-	a, err := c.host.adapter(index)
+	a, err := c.adapter(index)
 	if err != nil {
 		return command.MemoryInfo{}, err
 	}

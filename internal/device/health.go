@@ -84,7 +84,9 @@ func (h *Host) AtPort(index uint32) (list []uint32) {
 		return nil
 	}
 	for _, o := range a.port.functions {
-		list = append(list, o.index)
+		if !o.virtual() {
+			list = append(list, o.index)
+		}
 	}
 	return list
 }

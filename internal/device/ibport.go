@@ -67,7 +67,7 @@ func (a *adapter) receives(from *adapter, r *frame.Route) bool {
 		return false
 	}
 	if a.ib == nil {
-		return a.cfg.RoCE == from.cfg.RoCE && a.cfg.UDPPort == r.DstPort && a.gids.Has(r.Dst)
+		return a.cfg.RoCE == from.cfg.RoCE && a.cfg.UDPPort == r.DstPort && a.gids.Has(r.Dst) && a.within(from)
 	}
 	return r.IB.DLID != 0 && a.ib.Has(r.IB.DLID) && a.ib.SameFabric(from.ib)
 }

@@ -21,7 +21,11 @@ func (c *Client) Adapters(ctx context.Context) ([]command.AdapterInfo, error) {
 	defer c.host.unlock()
 	out := make([]command.AdapterInfo, 0, len(c.host.adapters))
 	for _, a := range c.host.adapters {
+		if !c.sees(a) {
+			continue
+		}
 		i := a.info()
+		i.Index = c.indexOf(a)
 		// Atomics by process_vm calls are a read and a write, not atomic for the program's processors. In
 		// shared segments they would be.
 		if c.cfg.MemoryPath == command.MemoryProcessVM {
@@ -89,7 +93,7 @@ func (c *Client) Port(ctx context.Context, index uint32) (command.PortInfo, erro
 		return command.PortInfo{}, err
 	}
 	defer c.host.unlock()
-	a, err := c.host.adapter(index)
+	a, err := c.adapter(index)
 	if err != nil {
 		return command.PortInfo{}, err
 	}
@@ -134,6 +138,9 @@ func (h *Host) snapshot(qps bool) Snapshot {
 	h.foldAll()
 	var s Snapshot
 	for _, a := range h.adapters {
+		if a.virtual() { // Functions has them
+			continue
+		}
 		one := a.snapshot()
 		if qps {
 			one.QPs = a.qpStatus()
@@ -144,6 +151,7 @@ func (h *Host) snapshot(qps bool) Snapshot {
 		used, _ := c.arena.Used()
 		s.Clients = append(s.Clients, ClientStatus{
 			Name: c.cfg.Name, PID: c.cfg.PID, UID: c.cfg.UID, Attached: c.cfg.Attached, MemoryPath: c.cfg.MemoryPath,
+			Function:   c.functionName(),
 			ArenaBytes: used, Memory: c.cfg.Account.Usage(budget.Memory), Descriptors: c.cfg.Account.Usage(budget.Descriptors),
 			Objects: ObjectCounts{
 				PD: c.pds.Live(), MR: c.mrs.Live(), MW: c.mws.Live(), CQ: c.cqs.Live(), SRQ: c.srqs.Live(),

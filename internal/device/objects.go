@@ -72,7 +72,7 @@ func (c *Client) usable(index uint32) (*adapter, error) {
 	if c.closed {
 		return nil, command.Errorf(command.Canceled, "the client is closed")
 	}
-	a, err := c.host.adapter(index)
+	a, err := c.adapter(index)
 	if err != nil {
 		return nil, err
 	}

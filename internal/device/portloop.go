@@ -337,6 +337,9 @@ func (p *portLoop) conflict(c link.Conflict) {
 		a.conflictDue = now.Add(conflictInterval)
 		p.host.log.Warn("somebody else on the wire has the adapter's address", "adapter", a.name, "address", c.Addr,
 			"mac", net.HardwareAddr(c.MAC[:]), "used", !c.Lost)
+		if a.virtual() {
+			continue
+		}
 		p.host.subscribers.Report(notify.Change{Adapter: a.index, Addr: c.Addr, Flags: notify.SameAddress, MAC: c.MAC})
 	}
 }

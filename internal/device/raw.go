@@ -44,7 +44,7 @@ func (c *Client) checkRaw(a *adapter) error {
 	case a.ib != nil || !a.links.All()[0].Whole():
 		return command.Errorf(command.Unsupported, "adapter %q has no wire of whole Ethernet frames, which raw packet queue pairs need", a.name)
 	}
-	return nil
+	return a.checkVirtualRaw()
 }
 
 // joinRaw puts the function at the port, for one more queue pair.
@@ -58,6 +58,7 @@ func (a *adapter) joinRaw() {
 	r.station = a.port.Attach(r.f, port.Station{MAC: a.mac, Kind: port.Steered, UDPPort: a.cfg.UDPPort,
 		Carried: &a.carried.other})
 	r.station.Plug(a.links.All()[0].Wire, netip.Addr{}, nil)
+	a.guardRaw()
 	a.cut()
 	a.resizeRaw()
 	a.rewired()
@@ -110,6 +111,9 @@ func (c *Client) CreateFlow(ctx context.Context, r command.CreateFlow) (command.
 		return 0, err
 	}
 	a := o.a
+	if err := a.checkVirtualFlow(&r); err != nil {
+		return 0, err
+	}
 	if err := c.room(a, "flows", a.raw.flows, mostFlows); err != nil {
 		return 0, err
 	}

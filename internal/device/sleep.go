@@ -93,7 +93,7 @@ func (h *Host) prepareSleep(now clock.Time) (time.Duration, bool) {
 // armLinks tells the links that the loop is about to sleep. It returns false if packets are waiting.
 func (h *Host) armLinks() bool {
 	for _, a := range h.adapters {
-		if a.enabled && !a.links.ArmWakeUp() {
+		if a.port.enabled() && !a.links.ArmWakeUp() {
 			return false
 		}
 	}

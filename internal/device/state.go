@@ -94,7 +94,9 @@ func (a *adapter) disable() (releases []func()) {
 	a.attempt(func() { a.function.Complete(now) })
 	for _, c := range h.clients {
 		a.attempt(func() { a.takeObjects(c, &releases) })
-		c.event(command.Event{Type: command.EventDeviceFatal, Adapter: a.index})
+		if c.sees(a) {
+			c.event(command.Event{Type: command.EventDeviceFatal, Adapter: a.index})
+		}
 	}
 	if a.stopping()&notify.Down != 0 {
 		a.linkDowns++
@@ -220,6 +222,9 @@ func (h *Host) Subscribe(fn func(notify.Change)) (cancel func()) { return h.subs
 
 // report tells the subscribers of a change.
 func (a *adapter) report(flags notify.Flags) {
+	if a.virtual() { // subscribers know adapters
+		return
+	}
 	a.recordChange(flags)
 	a.host.subscribers.Report(notify.Change{Adapter: a.index, Addr: a.cfg.Addr, Flags: flags})
 }

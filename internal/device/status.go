@@ -87,6 +87,7 @@ type ClientStatus struct {
 	PID, UID   int
 	Attached   bool
 	MemoryPath command.MemoryPath
+	Function   string // its virtual function; empty: it has none
 	ArenaBytes uint64
 	Objects    ObjectCounts
 	// Memory and Descriptors are what the program makes this process hold.

@@ -64,6 +64,7 @@ func (a *adapter) look() {
 	if s, ok := a.links.WireState(); ok {
 		a.wire = s
 	}
+	a.wire = a.policed(a.wire)
 	a.cut()
 }
 
@@ -105,14 +106,19 @@ func (a *adapter) cut() {
 		a.nic.station.Cut(!a.wire.Up)
 	}
 	if p := a.port; p != nil {
-		p.dark = slices.ContainsFunc(p.functions, func(a *adapter) bool { return a.ib == nil && !a.carries() })
+		p.dark = slices.ContainsFunc(p.functions, func(a *adapter) bool { return a.ib == nil && !a.carries() && !a.switchedDown() })
 	}
 }
 
 // followWire adapts the port to the present state of its wire, and to its MTU.
 func (a *adapter) followWire() {
-	if s, ok := a.links.WireState(); ok {
-		a.setWire(s)
+	s, ok := a.links.WireState()
+	if !ok { // it does not know of any other state
+		s = a.wire
+		s.Up = s.Up || a.virtual()
+	}
+	if ok || a.virtual() {
+		a.setWire(a.policed(s))
 	}
 	if mtu, ok := a.framesMTU(); ok && a.enabled {
 		a.followMTU(mtu)

@@ -250,6 +250,7 @@ func (d *Driver) enabled(index uint32) bool {
 }
 
 func (d *Driver) disable(r *running, index uint32) error {
+	d.stopFunctions(index)
 	if err := d.host.SetAdapterState(index, false); err != nil {
 		return err
 	}
@@ -274,6 +275,7 @@ func (d *Driver) enableWithKeys(r *running, index uint32) error {
 		return err
 	}
 	d.host.SetGIDInterval(d.gidInterval())
+	d.startFunctions(index)
 	return nil
 }
 
@@ -319,6 +321,7 @@ func (d *Driver) RestartAdapter(name string) error {
 		d.settings.Unlock()
 		if was {
 			err = errors.Join(err, d.enable(int(index), d.keys(int(index))))
+			d.startFunctions(index)
 		}
 		return err
 	}

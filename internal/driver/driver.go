@@ -62,6 +62,7 @@ type Driver struct {
 	attach     *server.Server  // nil if programs cannot attach
 	noAttach   string          // why not
 	containers []*budget.Quota // of the sockets for containers
+	functions  functions       // virtual ones
 	checks     []Check
 	captures   captures
 	pages      pages
@@ -155,6 +156,9 @@ func (d *Driver) start(ctx context.Context, o Options) (err error) {
 	if err := d.serveAttach(); err != nil {
 		return err
 	}
+	if err := d.startAllFunctions(); err != nil {
+		return err
+	}
 	if err := d.manage(); err != nil {
 		return err
 	}
@@ -193,6 +197,7 @@ func (d *Driver) Close() error {
 		errs = append(errs, d.api.Close())
 	}
 	d.captures.close()
+	d.functions.close()
 	if d.attach != nil {
 		errs = append(errs, d.attach.Close())
 	}

@@ -15,7 +15,7 @@ import (
 
 // manage serves the management interface.
 func (d *Driver) manage() error {
-	d.counters = counters.New(counters.Config{Read: d.words, CPUs: lastProcessor() + 1, Driver: d.heldValues,
+	d.counters = counters.New(counters.Config{Read: d.words, CPUs: lastProcessor() + 1, Driver: d.heldValues, Functions: d.functionValues,
 		Watched: d.host.WatchRSS})
 	d.api = api.New(api.Config{Driver: d, Version: d.version, Log: d.log, Events: d.events, Counters: d.counters})
 	l, err := listen(paths.Management(d.cfg.Socket), d.cfg.ReadersAudience().Mode())

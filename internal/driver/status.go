@@ -45,7 +45,7 @@ func (d *Driver) status(snap device.Snapshot) Status {
 	s.Switches = d.switchStatus()
 	for _, c := range snap.Clients {
 		s.Programs = append(s.Programs, api.ProgramStatus{
-			Name: c.Name, PID: c.PID, UID: c.UID, MemoryPath: c.MemoryPath.String(), ArenaBytes: c.ArenaBytes,
+			Name: c.Name, PID: c.PID, UID: c.UID, Function: c.Function, MemoryPath: c.MemoryPath.String(), ArenaBytes: c.ArenaBytes,
 			MemoryBytes: c.Memory.Used, Descriptors: c.Descriptors.Used, Refused: c.Memory.Refused + c.Descriptors.Refused,
 			Objects: objects(c.Objects),
 		})

@@ -384,7 +384,7 @@ func (p *Set) Deadline() clock.Time {
 // Descriptors appends the descriptors that become readable when packets arrive.
 func (p *Set) Descriptors(fds []int) []int {
 	for _, o := range p.addresses {
-		if o.Link != nil {
+		if o.Link != nil && !o.shared {
 			fds = append(fds, o.Link.Descriptors()...)
 		}
 	}
@@ -394,7 +394,7 @@ func (p *Set) Descriptors(fds []int) []int {
 // ArmWakeUp tells the links that the loop is about to sleep on their descriptors. It returns false if packets are waiting.
 func (p *Set) ArmWakeUp() bool {
 	for _, o := range p.addresses {
-		if o.Link == nil {
+		if o.Link == nil || o.shared {
 			continue
 		}
 		if s := o.Link.Capabilities().Sleeper; s != nil && !s.ArmWakeUp() {

@@ -52,6 +52,9 @@ type Config struct {
 type Container struct {
 	Audience peer.Audience
 	Quota    *budget.Quota
+	// Function returns the index of the virtual function that programs see alone; the error is why there is none now. Such programs
+	// keep off the direct path, since others' memory is none of theirs. nil: they see all adapters.
+	Function func() (uint32, error)
 }
 
 // Refusal is something that a program did not get, because of a limit.

@@ -110,8 +110,16 @@ func (n *session) admit(q proto.Hello) error {
 		part = n.direct
 	}
 	n.arenas.account = n.account
+	var function *uint32
+	if n.tenant != nil {
+		index, err := n.tenant()
+		if err != nil {
+			return err
+		}
+		function = &index
+	}
 	client, err := n.server.host.NewClient(device.ClientConfig{
-		Direct: part, Name: n.name, PID: n.peer.PID, UID: n.peer.UID,
+		Direct: part, Function: function, Name: n.name, PID: n.peer.PID, UID: n.peer.UID,
 		NewArena: n.arenas.make, FreeArena: n.arenas.free,
 		Reach: n.reach, Notify: n.arenas.notify, News: n.tell,
 		Account: n.account, WakeFD: n.wakeup.loop, Attached: true, MemoryPath: n.path,
@@ -127,7 +135,7 @@ func (n *session) admit(q proto.Hello) error {
 // takePart lets the program take part in the direct path, if it offers to and shares the driver's view of
 // processes and users.
 func (n *session) takePart(q proto.Hello) (err error) {
-	if q.Features&proto.FeatureDirect == 0 || n.path != command.MemoryProcessVM || n.server.cfg.NoDirect {
+	if n.tenant != nil || q.Features&proto.FeatureDirect == 0 || n.path != command.MemoryProcessVM || n.server.cfg.NoDirect {
 		return nil
 	}
 	if n.direct, err = newNeighbour(n); err != nil {

@@ -56,7 +56,7 @@ func (n *session) importObject(ctx context.Context, body []byte) ([]byte, []*fil
 		return nil, nil, err
 	}
 	from := n.server.exporter(q.Token)
-	if from == nil {
+	if from == nil || from.tenant != nil || n.tenant != nil { // objects of a virtual function stay with the program that has them
 		return nil, nil, command.Errorf(command.NotFound, "no program that is attached has this token")
 	}
 	own, ok := n.client.(sharer)

@@ -63,7 +63,7 @@ func New(host Host, cfg Config) (*Server, error) {
 
 // Serve accepts programs on l until ctx ends or the server is closed, and then returns nil. It closes l. It may serve several.
 func (s *Server) Serve(ctx context.Context, l *net.UnixListener) error {
-	return s.ServeContainer(ctx, l, Container{s.cfg.Audience, new(budget.Quota)})
+	return s.ServeContainer(ctx, l, Container{Audience: s.cfg.Audience, Quota: new(budget.Quota)})
 }
 
 // ServeContainer is Serve for the programs of a container.
@@ -104,6 +104,7 @@ func (s *Server) ServeContainer(ctx context.Context, l *net.UnixListener, of Con
 
 func (s *Server) start(c *net.UnixConn, of Container) {
 	n := newSession(s, c)
+	n.tenant = of.Function
 	p, err := peer.Of(c)
 	n.account = s.ledger.OpenIn(p.UID, of.Quota)
 	s.mu.Lock()

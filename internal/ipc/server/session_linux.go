@@ -39,9 +39,10 @@ type session struct {
 
 	peer    peer.Process
 	account *budget.Account
-	held    uint64      // bytes that are taken from the account until the session has ended
-	scarce  atomic.Bool // the log says that descriptors are
-	passed  func()      // ends the turn of passing descriptors when the program has attached
+	tenant  func() (uint32, error) // see Container.Function
+	held    uint64                 // bytes that are taken from the account until the session has ended
+	scarce  atomic.Bool            // the log says that descriptors are
+	passed  func()                 // ends the turn of passing descriptors when the program has attached
 	name    string
 	path    command.MemoryPath
 	vm      *reach.ProcessVM

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 )
 
@@ -16,6 +17,9 @@ import (
 // contents. Nil: it is elsewhere, or the directory belongs to this user alone or does not exist.
 func Own(socket string) error {
 	dir := filepath.Dir(socket)
+	if of, ok := strings.CutSuffix(dir, functionsSuffix); ok { // beside the driver's socket
+		dir = filepath.Dir(of)
+	}
 	if dir != temporaryDir() {
 		return nil
 	}

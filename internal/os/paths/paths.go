@@ -12,9 +12,14 @@ import (
 const (
 	// SocketVariable is the environment variable for the path of the driver's socket.
 	SocketVariable = "SOFTVPI_SOCKET"
+	// FunctionVariable is the environment variable for the name of the virtual function that a program is to have.
+	FunctionVariable = "SOFTVPI_FUNCTION"
 	// StateVariable is the environment variable for the driver's state directory.
 	StateVariable = "SOFTVPI_STATE"
 )
+
+// functionsSuffix is what the directory of the sockets of virtual functions has behind the driver's socket.
+const functionsSuffix = ".functions"
 
 // MaxSocket is the maximum length of a unix socket's path in bytes, with its zero byte, on the most
 // restrictive systems.
@@ -27,6 +32,16 @@ func Socket() string {
 		return p
 	}
 	return filepath.Join(runtimeDir(), "driver.sock")
+}
+
+// Attach returns the path of the socket by which a program attaches to the driver with the attach socket at socket: that of its
+// virtual function, if SOFTVPI_FUNCTION names one. A socket that is a function's already stays.
+func Attach(socket string) string {
+	name := os.Getenv(FunctionVariable)
+	if name == "" || filepath.Ext(filepath.Dir(socket)) == functionsSuffix {
+		return socket
+	}
+	return Function(socket, name)
 }
 
 // State returns the directory of the driver's lock file and logs:
@@ -60,6 +75,13 @@ const ContainerSocket = "driver.sock"
 func Container(socket string, number int) string {
 	return filepath.Join(socket+".containers", strconv.Itoa(number), ContainerSocket)
 }
+
+// Functions returns the directory of the sockets of virtual functions.
+func Functions(socket string) string { return socket + functionsSuffix }
+
+// Function returns the path of the socket for programs of the virtual function of that name, of a driver with the attach socket at
+// socket.
+func Function(socket, name string) string { return filepath.Join(Functions(socket), name+".sock") }
 
 // Fabric returns the path of the socket for management datagrams of the named fabric: fabric-NAME.sock
 // next to the driver's socket.

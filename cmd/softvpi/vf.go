@@ -1,0 +1,83 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/softvpi/softvpi/internal/api"
+)
+
+type vfCmd struct {
+	List   vfListCmd   `cmd:"" help:"Show the virtual functions."`
+	Create vfCreateCmd `cmd:"" help:"Create a virtual function, for as long as the driver runs."`
+	Set    vfSetCmd    `cmd:"" help:"Change a virtual function. Those of others are not disturbed."`
+	Remove vfRemoveCmd `cmd:"" help:"Remove a virtual function. Its programs are told that their device is gone."`
+}
+
+// vfSettings are what create and set take.
+type vfSettings struct {
+	Settings []string `arg:"" optional:"" help:"mac=02:00:00:00:00:01, address=192.0.2.9/24, vlan= (0: none, 1 to 4094), link=auto|up|down, max= and min= (Mbit/s, 0: none), trust=on|off, spoof=on|off (the check of sources), group= (whose members' programs may attach; none). Those that are not named stay as they are. mac, address and vlan end the function's connections."`
+}
+
+type vfListCmd struct {
+	socketFlag `embed:""`
+	JSON       bool `name:"json" help:"Print JSON."`
+}
+
+func (c vfListCmd) Run(s *session) error {
+	list, err := c.admin().Functions(s.ctx)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return writeJSON(s.env.Stdout, list)
+	}
+	at := ""
+	for i := range list {
+		if f := &list[i]; f.Adapter != at {
+			at = f.Adapter
+			fmt.Fprintln(s.env.Stdout, at)
+		}
+		list[i].WriteText(s.env.Stdout)
+	}
+	return nil
+}
+
+type vfCreateCmd struct {
+	socketFlag `embed:""`
+	JSON       bool   `name:"json" help:"Print JSON."`
+	Adapter    string `arg:"" help:"Name of the adapter at whose port it is to be."`
+	Name       string `arg:"" help:"Its name: letters, digits, and - _ . between them; at most 31."`
+	vfSettings `embed:""`
+}
+
+func (c vfCreateCmd) Run(s *session) error {
+	f, err := c.admin().CreateFunction(s.ctx, api.FunctionRequest{Adapter: c.Adapter, Name: c.Name, Settings: settingsOf(c.Settings)})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return writeJSON(s.env.Stdout, f)
+	}
+	f.WriteText(s.env.Stdout)
+	return nil
+}
+
+type vfSetCmd struct {
+	socketFlag `embed:""`
+	Name       string `arg:"" help:"Name of the virtual function."`
+	vfSettings `embed:""`
+}
+
+func (c vfSetCmd) Run(s *session) error {
+	return c.admin().SetFunction(s.ctx, api.FunctionRequest{Name: c.Name, Settings: settingsOf(c.Settings)})
+}
+
+// settingsOf returns a list that is not null in JSON.
+func settingsOf(list []string) []string { return append([]string{}, list...) }
+
+type vfRemoveCmd struct {
+	socketFlag `embed:""`
+	Name       string `arg:"" help:"Name of the virtual function."`
+}
+
+func (c vfRemoveCmd) Run(s *session) error { return c.admin().RemoveFunction(s.ctx, c.Name) }

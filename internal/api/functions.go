@@ -1,0 +1,133 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+)
+
+// SRIOVStatus is what SR-IOV's configuration grants a port.
+type SRIOVStatus struct {
+	Support   string `json:"support"`         // as Get-NetAdapterSriov has it: Supported, NoVfBarSpace, Unknown
+	Cause     string `json:"cause,omitempty"` // why there are none, or fewer than requested
+	Granted   uint32 `json:"granted"`
+	Requested uint32 `json:"requested"` // *NumVFs
+}
+
+// FunctionStatus is a virtual function.
+type FunctionStatus struct {
+	Name     string            `json:"name"`
+	Adapter  string            `json:"adapter"` // at whose port it is
+	ByKeys   bool              `json:"by_keys"` // the device's configuration has it, and not a command
+	MAC      string            `json:"mac"`
+	VLAN     uint16            `json:"vlan"` // 0: none
+	Address  string            `json:"address"`
+	Link     string            `json:"link"` // auto, up, down: what was decided
+	Up       bool              `json:"up"`   // what it is
+	Max      float64           `json:"max"`  // Mbit/s, 0: no limit
+	Min      float64           `json:"min"`  // Mbit/s that it has before others have more, 0: none
+	Trust    bool              `json:"trust"`
+	Spoof    bool              `json:"spoof_check"`
+	Group    string            `json:"group,omitempty"` // whose members' programs may attach, beside the driver's user; a name or number
+	Socket   string            `json:"socket,omitempty"`
+	Programs int               `json:"programs"`
+	QPs      int               `json:"qps"`
+	Counters map[string]uint64 `json:"counters"`
+}
+
+// FunctionRequest creates or changes a virtual function.
+type FunctionRequest struct {
+	Adapter  string   `json:"adapter,omitempty" doc:"Of a new one: the adapter at whose port it is to be."`
+	Name     string   `json:"name,omitempty" doc:"Of a new one: letters, digits, and - _ . between them; at most 31."`
+	Settings []string `json:"settings" doc:"Words: mac=02:00:00:00:00:01 address=192.0.2.9/24 vlan=0..4094 link=auto|up|down max=Mbit/s min=Mbit/s trust=on|off spoof=on|off group=NAME."`
+}
+
+// FunctionSource is implemented by a driver with virtual functions, and is then served.
+type FunctionSource interface {
+	Functions() []FunctionStatus
+	CreateFunction(FunctionRequest) (FunctionStatus, error)
+	// SetFunction changes one: all or, if anything is invalid, nothing.
+	SetFunction(FunctionRequest) error
+	RemoveFunction(name string) error
+}
+
+const functionsURL = "/functions"
+
+func (s *Server) functionRoutes(d FunctionSource) {
+	type path struct {
+		Name string `path:"name" doc:"Name of the virtual function."`
+	}
+	register(s, operation("GET", functionsURL, "functions", "The virtual functions of all adapters"),
+		func(context.Context, *struct{}) (*one[[]FunctionStatus], error) { return body(d.Functions()), nil })
+	register(s, operation("POST", functionsURL, "create-function", "Create a virtual function at the port of an adapter"),
+		func(_ context.Context, in *struct{ Body FunctionRequest }) (*one[FunctionStatus], error) {
+			f, err := d.CreateFunction(in.Body)
+			return body(f), err
+		})
+	register(s, operation("PATCH", functionsURL+"/{name}", "set-function", "Change a virtual function"),
+		func(_ context.Context, in *struct {
+			path
+			Body FunctionRequest
+		}) (*struct{}, error) {
+			in.Body.Name = in.Name
+			return nil, d.SetFunction(in.Body)
+		})
+	register(s, operation("DELETE", functionsURL+"/{name}", "remove-function", "Remove a virtual function"),
+		func(_ context.Context, in *struct{ path }) (*struct{}, error) { return nil, d.RemoveFunction(in.Name) })
+}
+
+// Functions returns the virtual functions.
+func (c *Client) Functions(ctx context.Context) (list []FunctionStatus, err error) {
+	err = c.call(ctx, "GET", functionsURL, nil, nil, &list)
+	return list, err
+}
+
+// CreateFunction creates a virtual function.
+func (c *Client) CreateFunction(ctx context.Context, q FunctionRequest) (f FunctionStatus, err error) {
+	err = c.call(ctx, "POST", functionsURL, nil, q, &f)
+	return f, err
+}
+
+// SetFunction changes a virtual function.
+func (c *Client) SetFunction(ctx context.Context, q FunctionRequest) error {
+	at := functionsURL + "/" + url.PathEscape(q.Name)
+	q.Name = ""
+	return c.call(ctx, "PATCH", at, nil, q, nil)
+}
+
+// RemoveFunction removes a virtual function.
+func (c *Client) RemoveFunction(ctx context.Context, name string) error {
+	return c.call(ctx, "DELETE", functionsURL+"/"+url.PathEscape(name), nil, nil, nil)
+}
+
+// WriteText prints a virtual function as a line.
+func (f *FunctionStatus) WriteText(w io.Writer) {
+	state := map[bool]string{true: "up", false: "down"}[f.Up]
+	if f.Link != "auto" {
+		state += " (link=" + f.Link + ")"
+	}
+	fmt.Fprintf(w, "  VF %s  %s  %s", f.Name, f.MAC, f.Address)
+	for _, x := range []struct {
+		say  bool
+		text string
+	}{{f.VLAN != 0, fmt.Sprint("VLAN ", f.VLAN)}, {true, state}, {f.Max != 0, fmt.Sprintf("at most %g Mb/s", f.Max)},
+		{f.Min != 0, fmt.Sprintf("at least %g Mb/s", f.Min)}, {f.Trust, "trusted"}, {!f.Spoof, "spoof check off"},
+		{f.Group != "", "group " + clean(f.Group)}, {true, fmt.Sprintf("programs %d, queue pairs %d", f.Programs, f.QPs)},
+		{f.Counters["spoofed_mac"]+f.Counters["spoofed_gid"] > 0, fmt.Sprintf("spoofed %d", f.Counters["spoofed_mac"]+f.Counters["spoofed_gid"])}} {
+		if x.say {
+			fmt.Fprintf(w, "  %s", x.text)
+		}
+	}
+	fmt.Fprintln(w)
+}
+
+// writeFunctions prints the virtual functions of an adapter, if it has any or should have more.
+func (s *AdapterStatus) writeFunctions(w io.Writer) {
+	if v := s.SRIOV; v != nil && v.Support != "Unknown" {
+		fmt.Fprintf(w, "  SR-IOV: %s, %d of %d virtual functions%s\n", v.Support, v.Granted, v.Requested, sub("; ", v.Cause))
+	}
+	for i := range s.Functions {
+		s.Functions[i].WriteText(w)
+	}
+}

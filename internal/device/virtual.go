@@ -1,0 +1,317 @@
+package device
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/port"
+)
+
+// LinkPolicy is how the link of a virtual function stands.
+type LinkPolicy uint8
+
+// A link follows the port's wire, is up whatever that does, so that functions of the port reach each other, or is down.
+const (
+	LinkAuto LinkPolicy = iota
+	LinkUp
+	LinkDown
+)
+
+// Virtual is what an administrator decides about a virtual function, at any time.
+type Virtual struct {
+	Share port.Share // of the port's wire
+	Link  LinkPolicy
+	// Trust lets its programs have raw packet queue pairs, with flows for frames to its MAC and to groups.
+	Trust bool
+	// NoSpoofCheck lets what they send there have any source address.
+	NoSpoofCheck bool
+}
+
+// FunctionConfig describes a virtual function. What it does not say is as with the adapter whose port it shares.
+type FunctionConfig struct {
+	Owner   uint32 // index of that adapter
+	Name    string
+	Addr    netip.Prefix
+	MAC     [6]byte
+	VLAN    uint16 // that its frames are in, which its programs do not see; 0: none
+	Virtual Virtual
+}
+
+// FunctionStatus is the state of a virtual function.
+type FunctionStatus struct {
+	AdapterStatus
+	Config FunctionConfig
+	// Dropped are frames that it tried to send with another's MAC, and Forged RoCE packets with another's GID.
+	Dropped, Forged uint64
+	Frames          port.Carried // of all its queue pairs
+	Programs        int
+}
+
+// virtual reports whether the adapter is a virtual function.
+func (a *adapter) virtual() bool { return a.cfg.Virtual != nil }
+
+// AddFunction adds a virtual function at the port of an adapter, enabled, and returns its index. Programs see it if they are its own
+// (ClientConfig.Function). Errors are those of AddAdapter.
+func (h *Host) AddFunction(f FunctionConfig) (uint32, error) {
+	cfg, err := h.functionConfig(f)
+	if err != nil {
+		return 0, err
+	}
+	index, err := h.AddAdapter(cfg)
+	if err != nil {
+		return 0, err
+	}
+	return index, h.SetFunction(index, f.Virtual)
+}
+
+// functionConfig returns the configuration of a virtual function as an adapter.
+func (h *Host) functionConfig(f FunctionConfig) (AdapterConfig, error) {
+	h.lock()
+	defer h.unlock()
+	o, err := h.adapter(f.Owner)
+	switch {
+	case err != nil:
+		return AdapterConfig{}, err
+	case o.virtual():
+		return AdapterConfig{}, command.Errorf(command.Invalid, "Owner: %q is a virtual function itself", o.name)
+	case o.ib != nil || o.cfg.Link == nil || o.cfg.Link.Capabilities().Stations == nil:
+		return AdapterConfig{}, command.Errorf(command.Unsupported, "adapter %q has no wire of whole Ethernet frames for several functions", o.name)
+	case f.MAC[0]&1 != 0:
+		return AdapterConfig{}, command.Errorf(command.Invalid, "MAC is %v, want the address of one station", net.HardwareAddr(f.MAC[:]))
+	}
+	cfg := o.cfg
+	owner := f.Owner
+	if cfg.ShareWith != nil {
+		owner = *cfg.ShareWith
+	}
+	cfg.Name, cfg.Addr, cfg.MAC, cfg.VLAN, cfg.GUID = f.Name, f.Addr.Addr(), f.MAC, f.VLAN, 0
+	cfg.Addrs, cfg.Networks, cfg.FollowInterface, cfg.Device, cfg.Port = nil, []netip.Prefix{f.Addr}, false, "", 1
+	cfg.Link, cfg.Ethernet, cfg.ShareWith, cfg.Disabled, cfg.NoRawPackets, cfg.NoRDMA = nil, nil, &owner, false, false, false
+	cfg.Path, cfg.Virtual, cfg.virtualOf = o.path, &Virtual{}, f.Owner
+	return cfg, nil
+}
+
+// function returns the virtual function of that index. The caller holds the loop lock.
+func (h *Host) function(index uint32) (*adapter, error) {
+	a, err := h.adapter(index)
+	if err == nil && (!a.virtual() || a.removed) {
+		err = command.Errorf(command.NotFound, "adapter %d is no virtual function", index)
+	}
+	return a, err
+}
+
+// SetFunction changes what is decided about a virtual function, at once. Its connections, and those of others, go on.
+func (h *Host) SetFunction(index uint32, v Virtual) error {
+	h.lock()
+	defer h.finish()
+	a, err := h.function(index)
+	if err != nil {
+		return err
+	}
+	a.cfg.Virtual = &v
+	a.station.SetShare(h.now(), v.Share)
+	a.guardRaw()
+	a.followWire()
+	a.reroute()
+	return nil
+}
+
+// RemoveFunction removes a virtual function. Its programs are told that their device is gone; others go on.
+func (h *Host) RemoveFunction(index uint32) error {
+	h.lock()
+	_, err := h.function(index)
+	h.unlock()
+	if err == nil {
+		err = h.SetAdapterState(index, false)
+	}
+	if err != nil {
+		return err
+	}
+	h.lock()
+	a, err := h.function(index)
+	if err == nil {
+		err = h.withdraw(a)
+	}
+	h.finish()
+	h.evict()
+	return err
+}
+
+// stopFunctions disables the virtual functions at the port of an adapter if that is broken, so that it can be mended, and returns
+// them.
+func (h *Host) stopFunctions(index uint32) (stopped []uint32) {
+	h.lock()
+	if a, err := h.adapter(index); err == nil && a.port.broken {
+		for _, o := range a.port.functions {
+			if o.virtual() && o.enabled {
+				stopped = append(stopped, o.index)
+			}
+		}
+	}
+	h.unlock()
+	for _, i := range stopped {
+		_ = h.SetAdapterState(i, false) // ends what can be ended
+	}
+	return stopped
+}
+
+// withdraw takes a disabled virtual function from its port, and its index from the host.
+func (h *Host) withdraw(a *adapter) error {
+	a.port.Detach(a.station)
+	a.port.functions = slices.DeleteFunc(a.port.functions, func(o *adapter) bool { return o == a })
+	err := a.links.Close()
+	a.setGIDs(nil)
+	a.removed, a.name = true, ""
+	a.cfg.Link, a.cfg.Addr = nil, netip.Addr{}
+	a.cut()
+	for n := len(h.adapters); n > 0 && h.adapters[n-1].removed; n-- {
+		h.adapters = h.adapters[:n-1]
+	}
+	h.watched++
+	return err
+}
+
+// freeIndex returns the index of a new adapter: that of a virtual function that was removed, else the next one.
+func (h *Host) freeIndex() int {
+	if i := slices.IndexFunc(h.adapters, func(a *adapter) bool { return a.removed }); i >= 0 {
+		return i
+	}
+	return len(h.adapters)
+}
+
+// Functions returns the virtual functions at the port of an adapter.
+func (h *Host) Functions(owner uint32) (list []FunctionStatus) {
+	h.lock()
+	defer h.unlock()
+	h.foldAll()
+	for _, a := range h.adapters {
+		if !a.virtual() || a.removed || a.cfg.virtualOf != owner {
+			continue
+		}
+		f := FunctionStatus{AdapterStatus: a.snapshot(), Dropped: a.guard.Dropped, Forged: a.guard.Forged,
+			Config: FunctionConfig{Owner: owner, Name: a.name, Addr: a.cfg.Networks[0], MAC: a.mac, VLAN: a.cfg.VLAN,
+				Virtual: *a.cfg.Virtual},
+			Frames: port.Carried{Wire: a.carried.rdma.Wire.Plus(a.carried.other.Wire),
+				Inside: a.carried.rdma.Inside.Plus(a.carried.other.Inside)}}
+		f.QPs = a.qpStatus()
+		for _, c := range h.clients {
+			if c.only == a {
+				f.Programs++
+			}
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// sees reports whether a program may know of an adapter: of its virtual function alone if it has one, else of none.
+func (c *Client) sees(a *adapter) bool {
+	if c.only != nil {
+		return a == c.only
+	}
+	return !a.virtual()
+}
+
+// adapter returns the adapter that a program calls by this index. The caller holds the loop lock.
+func (c *Client) adapter(index uint32) (*adapter, error) {
+	if c.only == nil {
+		a, err := c.host.adapter(index)
+		if err == nil && a.virtual() {
+			err = command.Errorf(command.NotFound, "adapter %d: there is none for this program", index)
+		}
+		return a, err
+	}
+	if index != 0 {
+		return nil, command.Errorf(command.NotFound, "adapter %d: the program has a virtual function, which is 0", index)
+	}
+	if c.only.removed {
+		return nil, errRemoved()
+	}
+	return c.only, nil
+}
+
+// indexOf returns what a program calls an adapter.
+func (c *Client) indexOf(a *adapter) uint32 {
+	if a == c.only {
+		return 0
+	}
+	return a.index
+}
+
+// within reports whether what a virtual function sends may reach another adapter otherwise than by packets: both are in one VLAN of
+// one port. Adapters that are no virtual functions are on one host, whose user they are for.
+func (a *adapter) within(from *adapter) bool {
+	if !a.virtual() && !from.virtual() {
+		return true
+	}
+	return a.port == from.port && a.cfg.VLAN == from.cfg.VLAN
+}
+
+// policed returns the state of the wire as a function's policy makes it.
+func (a *adapter) policed(s link.State) link.State {
+	if a.virtual() {
+		switch a.cfg.Virtual.Link {
+		case LinkUp:
+			s.Up = true
+		case LinkDown:
+			s.Up = false
+		}
+	}
+	return s
+}
+
+// switchedDown reports whether it is an administrator who keeps a function's link down.
+func (a *adapter) switchedDown() bool { return a.virtual() && a.cfg.Virtual.Link == LinkDown }
+
+// slowed reports whether a function may send only so much, so that its packets have to be seen.
+func (a *adapter) slowed() bool { return a.virtual() && a.cfg.Virtual.Share.Most != 0 }
+
+// checkVirtualRaw reports why the programs of a virtual function have no raw packet queue pairs.
+func (a *adapter) checkVirtualRaw() error {
+	switch {
+	case !a.virtual():
+		return nil
+	case !a.cfg.Virtual.Trust:
+		return command.Errorf(command.Access, "raw packet queue pairs are for virtual functions that are trusted, and %q is not", a.name)
+	case a.cfg.VLAN != 0:
+		return command.Errorf(command.Unsupported, "%q is in VLAN %d, whose tags raw packet queue pairs would see", a.name, a.cfg.VLAN)
+	}
+	return nil
+}
+
+// checkVirtualFlow refuses a virtual function the frames of others.
+func (a *adapter) checkVirtualFlow(r *command.CreateFlow) error {
+	if !a.virtual() || r.Type == command.FlowMulticastDefault {
+		return nil
+	}
+	own := r.Value.Dst == a.mac || r.Value.Dst[0]&1 != 0
+	if r.Type == command.FlowNormal && own && r.Mask.Dst == [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff} {
+		return nil
+	}
+	return command.Errorf(command.Access, "Type, Value and Mask: a virtual function has flows for its MAC, %v, and for groups",
+		net.HardwareAddr(a.mac[:]))
+}
+
+// guardRaw makes raw packet queue pairs check sources, or not.
+func (a *adapter) guardRaw() {
+	if !a.virtual() || a.raw.f == nil {
+		return
+	}
+	a.guard.MAC, a.guard.UDPPort, a.guard.Owns = a.mac, a.cfg.UDPPort, a.gids.Has
+	if a.cfg.Virtual.NoSpoofCheck {
+		a.raw.f.SetGuard(nil)
+		return
+	}
+	a.raw.f.SetGuard(&a.guard)
+}
+
+// functionName returns the name of a program's virtual function; empty: it has none.
+func (c *Client) functionName() string {
+	if c.only == nil {
+		return ""
+	}
+	return c.only.name
+}

@@ -1,0 +1,305 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/budget"
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/ipc/server"
+	"github.com/softvpi/softvpi/internal/os/paths"
+	"github.com/softvpi/softvpi/internal/os/peer"
+	"github.com/softvpi/softvpi/internal/sriov"
+)
+
+// mostFunctionName is the longest name of a virtual function: it is in the path of its socket.
+const mostFunctionName = 31
+
+// virtualFunction is a virtual function at the port of an adapter.
+type virtualFunction struct {
+	cfg    device.FunctionConfig
+	byKeys bool   // the keys have it
+	group  string // whose members' programs may attach, beside the driver's user; empty: nobody's
+	// index is that of the device's function; live says that there is one: not while the adapter is disabled.
+	index uint32
+	live  bool
+	quota *budget.Quota
+	close func() // its socket; nil: it has none
+}
+
+// functions are the virtual ones, by their adapters and in the order in which they came to be. The holder of Driver.changes changes
+// them, with mu, under which they are read.
+type functions struct {
+	mu   sync.Mutex
+	list []*virtualFunction
+}
+
+func (s *functions) find(name string) *virtualFunction {
+	for _, f := range s.list {
+		if f.cfg.Name == name {
+			return f
+		}
+	}
+	return nil
+}
+
+func (s *functions) add(f *virtualFunction) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = append(s.list, f)
+	slices.SortStableFunc(s.list, func(a, b *virtualFunction) int { return int(a.cfg.Owner) - int(b.cfg.Owner) })
+}
+
+func (s *functions) remove(f *virtualFunction) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = slices.DeleteFunc(s.list, func(o *virtualFunction) bool { return o == f })
+}
+
+// of returns those of an adapter.
+func (s *functions) of(owner uint32) (list []*virtualFunction) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.list {
+		if f.cfg.Owner == owner {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// close closes their sockets.
+func (s *functions) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.list {
+		if f.close != nil {
+			f.close()
+			f.close = nil
+		}
+	}
+}
+
+// settle says what a virtual function is now.
+func (s *functions) settle(f *virtualFunction, index uint32, live bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.index, f.live = index, live
+}
+
+// now returns the index of a virtual function for a program that attaches.
+func (s *functions) now(f *virtualFunction) (uint32, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !f.live {
+		return 0, command.Errorf(command.Removed, "the virtual function %q is disabled with its adapter", f.cfg.Name)
+	}
+	return f.index, nil
+}
+
+// startAllFunctions starts those that the keys have from the start.
+func (d *Driver) startAllFunctions() error {
+	d.changes.Lock()
+	defer d.changes.Unlock()
+	for i := range d.running {
+		if d.enabled(uint32(i)) {
+			d.startFunctions(uint32(i))
+		}
+	}
+	return nil
+}
+
+// startFunctions starts the virtual functions of an adapter that was enabled: as many as its keys have, and those that were created
+// by command. The caller holds changes.
+func (d *Driver) startFunctions(i uint32) {
+	g, pf := d.grants(int(i)), d.host.Overview().Adapters[i].MAC
+	for n := range g.VFs {
+		if name := d.functionName(i, n); d.functions.find(name) == nil {
+			mac := functionMAC(pf, n)
+			of := device.FunctionConfig{Owner: i, Name: name, MAC: mac, Addr: linkLocal(mac)}
+			d.functions.add(&virtualFunction{byKeys: true, cfg: of})
+		}
+	}
+	for _, f := range d.functions.of(i) {
+		if f.live {
+			continue
+		}
+		if err := d.startFunction(f); err != nil {
+			d.log.Warn("a virtual function does not start", "function", f.cfg.Name, "cause", err)
+		}
+	}
+}
+
+// stopFunctions stops the virtual functions of an adapter that is about to be disabled. Those that the keys have are forgotten: the
+// keys may have others when it is enabled.
+func (d *Driver) stopFunctions(i uint32) {
+	for _, f := range d.functions.of(i) {
+		d.stopFunction(f)
+		if f.byKeys {
+			d.dropFunction(f)
+		}
+	}
+}
+
+// startFunction adds a virtual function to the device, and opens its socket.
+func (d *Driver) startFunction(f *virtualFunction) error {
+	index, err := d.host.AddFunction(f.cfg)
+	if err != nil {
+		return err
+	}
+	d.functions.settle(f, index, true)
+	if f.close == nil {
+		err = d.serveFunction(f)
+	}
+	if err != nil {
+		d.stopFunction(f)
+	}
+	return err
+}
+
+func (d *Driver) stopFunction(f *virtualFunction) {
+	if !f.live {
+		return
+	}
+	d.functions.settle(f, f.index, false)
+	if err := d.host.RemoveFunction(f.index); err != nil {
+		d.log.Warn("a virtual function does not end in order", "function", f.cfg.Name, "cause", err)
+	}
+}
+
+// dropFunction forgets a virtual function that was stopped.
+func (d *Driver) dropFunction(f *virtualFunction) {
+	d.functions.remove(f)
+	if f.close != nil {
+		f.close()
+		f.close = nil
+	}
+}
+
+// serveFunction opens the socket of a virtual function, if programs can attach: its programs see it alone. The socket is for the
+// driver's user, and for the members of the function's group.
+func (d *Driver) serveFunction(f *virtualFunction) error {
+	if d.attach == nil {
+		return nil
+	}
+	path := paths.Function(d.cfg.Socket, f.cfg.Name)
+	if len(path) >= paths.MaxSocket {
+		return fmt.Errorf("socket %s: its path has %d bytes, at most %d are possible; choose a shorter --socket", path, len(path),
+			paths.MaxSocket-1)
+	}
+	l, err := listen(path, peer.Owner.Mode())
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(os.Chmod(paths.Functions(d.cfg.Socket), 0o711), admit(path, f.group)); err != nil {
+		l.Close()
+		return fmt.Errorf("socket of the virtual function %q: %w", f.cfg.Name, err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	f.close = cancel
+	if f.quota == nil {
+		f.quota = new(budget.Quota)
+	}
+	set := server.Container{Audience: peer.Everyone, Quota: f.quota, Function: func() (uint32, error) { return d.functions.now(f) }}
+	go func() {
+		if err := d.attach.ServeContainer(ctx, l, set); err != nil {
+			d.log.Error("attach socket", "path", path, "error", err)
+		}
+	}()
+	return nil
+}
+
+// admit lets the members of a group, by name or number, connect to a socket; empty: nobody but its owner. The system checks that.
+func admit(path, group string) error {
+	if group == "" {
+		return os.Chmod(path, 0o600)
+	}
+	gid, err := groupID(group)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.Chown(path, -1, gid), os.Chmod(path, 0o660))
+}
+
+// groupID returns the number of a group.
+func groupID(group string) (int, error) {
+	if g, err := user.LookupGroup(group); err == nil {
+		return strconv.Atoi(g.Gid)
+	}
+	if n, err := strconv.ParseUint(group, 10, 31); err == nil {
+		return int(n), nil
+	}
+	return 0, api.Wrong("group", strconv.Quote(group), "a group of the system, by name or number; none")
+}
+
+// grants returns what SR-IOV's configuration grants the port of adapter i. The caller holds changes.
+func (d *Driver) grants(i int) sriov.Grant {
+	at := d.cfg.Slot(i)
+	ports := d.portsOf(at)
+	r := d.running[ports[0]]
+	v := sriov.Device{
+		Generation: r.Generation, Enabled: r.effective["SRIOV_EN"] != 0, Total: uint32(r.effective["NUM_OF_VFS"]),
+		Permit: r.value("PermitSriov") != 0, Mode: sriov.PortMode(r.value("SriovPortMode")),
+		MaxVFPort: [2]uint32{uint32(r.value("MaxVFPort1")), uint32(r.value("MaxVFPort2"))},
+	}
+	if r.Generation == catalogue.MLX5 {
+		v.Mode = sriov.Manual
+	}
+	own := 0
+	for n, p := range ports {
+		o := d.running[p]
+		v.Ports = append(v.Ports, sriov.Port{Offered: o.value("*SRIOV") != 0, Allowed: uint32(o.value("*NumVFs")),
+			InfiniBand: d.infiniBand(int(p)), Wire: d.noFunctions(int(p))})
+		if int(p) == i {
+			own = n
+		}
+	}
+	return v.Grants()[own]
+}
+
+// noFunctions returns why the wire of adapter i has no room for virtual functions; empty: it has.
+func (d *Driver) noFunctions(i int) string {
+	if a := &d.cfg.Adapters[i]; !a.WholeFrames() {
+		return "the adapter's wire are UDP sockets, which have no room for other functions: wires of whole frames have"
+	}
+	return ""
+}
+
+// functionName returns the name of virtual function n of adapter i that the keys have.
+func (d *Driver) functionName(i, n uint32) string {
+	base := strings.Map(func(r rune) rune {
+		if plainName(r) {
+			return r
+		}
+		return '-'
+	}, d.running[i].Name)
+	return fmt.Sprintf("%s-vf%d", base[:min(len(base), mostFunctionName-6)], n)
+}
+
+// plainName reports whether a name of a virtual function may have a character.
+func plainName(r rune) bool {
+	return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.'
+}
+
+// functionMAC returns the MAC of virtual function n of an adapter with a MAC: that with another second byte, locally administered.
+func functionMAC(mac [6]byte, n uint32) [6]byte {
+	mac[0], mac[1] = mac[0]&^1|2, mac[1]^byte(n+1)
+	return mac
+}
+
+// linkLocal returns the address that a MAC has on every link (RFC 4291, 2.5.6).
+func linkLocal(mac [6]byte) netip.Prefix {
+	a := [16]byte{0: 0xfe, 1: 0x80, 8: mac[0] ^ 2, 9: mac[1], 10: mac[2], 11: 0xff, 12: 0xfe, 13: mac[3], 14: mac[4], 15: mac[5]}
+	return netip.PrefixFrom(netip.AddrFrom16(a), 64)
+}

@@ -1,0 +1,279 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/os/paths"
+	"github.com/softvpi/softvpi/internal/sriov"
+)
+
+var _ api.FunctionSource = (*Driver)(nil)
+
+// linkPolicies are the words for what an administrator decides about a link.
+var linkPolicies = []string{"auto", "up", "down"}
+
+// CreateFunction creates a virtual function, for as long as the driver runs.
+func (d *Driver) CreateFunction(q api.FunctionRequest) (api.FunctionStatus, error) {
+	d.changes.Lock()
+	defer d.changes.Unlock()
+	i, err := d.find(q.Adapter)
+	if err != nil {
+		return api.FunctionStatus{}, err
+	}
+	if err := d.mayCreate(i, q.Name); err != nil {
+		return api.FunctionStatus{}, err
+	}
+	f := &virtualFunction{cfg: device.FunctionConfig{Owner: i, Name: q.Name}}
+	if err := f.set(q.Settings); err != nil {
+		return api.FunctionStatus{}, err
+	}
+	if f.cfg.MAC == ([6]byte{}) {
+		f.cfg.MAC = d.freeMAC(i)
+	}
+	if !f.cfg.Addr.IsValid() {
+		f.cfg.Addr = linkLocal(f.cfg.MAC)
+	}
+	if err := d.startFunction(f); err != nil {
+		return api.FunctionStatus{}, wrongFunction(err)
+	}
+	d.functions.add(f)
+	for _, s := range d.functionStatus(i) {
+		if s.Name == q.Name {
+			return s, nil
+		}
+	}
+	return api.FunctionStatus{}, errors.New("the virtual function is gone already")
+}
+
+// mayCreate returns why an adapter has no virtual function of that name, or no more.
+func (d *Driver) mayCreate(i uint32, name string) error {
+	if name == "" || len(name) > mostFunctionName || strings.ContainsFunc(name, func(r rune) bool { return !plainName(r) }) ||
+		strings.Trim(name, "-.") != name {
+		return api.Wrong("name", strconv.Quote(name), fmt.Sprintf("letters, digits, and - _ . between them; at most %d", mostFunctionName))
+	}
+	if d.functions.find(name) != nil {
+		return api.Wrong("name", strconv.Quote(name), "one that no virtual function has")
+	}
+	if d.infiniBand(int(i)) {
+		return fmt.Errorf("%w: virtual functions of InfiniBand ports are not built yet", api.ErrUnsupported)
+	}
+	if why := d.noFunctions(int(i)); why != "" {
+		return fmt.Errorf("%w: %v: %s", api.ErrUnsupported, sriov.NoVfBarSpace, why)
+	}
+	if !d.enabled(i) {
+		return api.Wrong("adapter", fmt.Sprintf("%q, which is disabled", d.running[i].Name), "one that is enabled")
+	}
+	have, most, of := len(d.functions.of(i)), sriov.MostPerPort, "a port"
+	if d.running[i].Generation == catalogue.MLX4 {
+		have, most, of = 0, sriov.MostPerDevice, "a device of the ConnectX-3 class"
+		for _, p := range d.portsOf(d.cfg.Slot(int(i))) {
+			have += len(d.functions.of(p))
+		}
+	}
+	if have >= most {
+		return fmt.Errorf("%w: %s has %d virtual functions, and no more", api.ErrUnsupported, of, most)
+	}
+	return nil
+}
+
+// freeMAC returns a MAC for a virtual function of adapter i that none of its port has, those of its keys included.
+func (d *Driver) freeMAC(i uint32) [6]byte {
+	taken := map[[6]byte]bool{}
+	for _, f := range d.functions.of(i) {
+		taken[f.cfg.MAC] = true
+	}
+	pf := d.host.Overview().Adapters[i].MAC
+	for n := uint32(sriov.MostPerPort); ; n++ {
+		if mac := functionMAC(pf, n); !taken[mac] || n == 2*sriov.MostPerPort {
+			return mac
+		}
+	}
+}
+
+// wrongFunction names the word of a setting that the device refuses.
+func wrongFunction(err error) error {
+	var refused *command.Error
+	if !errors.As(err, &refused) {
+		return err
+	}
+	switch {
+	case refused.Code == command.InUse && strings.HasPrefix(refused.Detail, "Addr"):
+		return api.Wrong("address", "taken", "one that no adapter or virtual function has ("+refused.Detail+")")
+	case refused.Code == command.Invalid && strings.HasPrefix(refused.Detail, "MAC"):
+		return api.Wrong("mac", "taken", "one that no function at the port has in this VLAN")
+	}
+	return err
+}
+
+// SetFunction changes a virtual function.
+func (d *Driver) SetFunction(q api.FunctionRequest) error {
+	d.changes.Lock()
+	defer d.changes.Unlock()
+	f, err := d.functionNamed(q.Name)
+	if err != nil {
+		return err
+	}
+	if len(q.Settings) == 0 {
+		return api.Wrong("settings", "empty", "mac=, address=, vlan=, link=, max=, min=, trust=, spoof=, group=")
+	}
+	next := virtualFunction{cfg: f.cfg, group: f.group}
+	if err := next.set(q.Settings); err != nil {
+		return err
+	}
+	if next.group != f.group && f.close != nil {
+		if err := admit(paths.Function(d.cfg.Socket, f.cfg.Name), next.group); err != nil {
+			return err
+		}
+	}
+	before := f.cfg
+	d.functions.mu.Lock()
+	f.cfg, f.group = next.cfg, next.group
+	d.functions.mu.Unlock()
+	if !f.live {
+		return nil
+	}
+	if before.MAC == f.cfg.MAC && before.Addr == f.cfg.Addr && before.VLAN == f.cfg.VLAN {
+		return d.host.SetFunction(f.index, f.cfg.Virtual)
+	}
+	d.stopFunction(f) // it is another one for everybody who knows it
+	if err := d.startFunction(f); err != nil {
+		d.functions.mu.Lock()
+		f.cfg = before
+		d.functions.mu.Unlock()
+		return errors.Join(wrongFunction(err), d.startFunction(f))
+	}
+	return nil
+}
+
+// RemoveFunction removes a virtual function.
+func (d *Driver) RemoveFunction(name string) error {
+	d.changes.Lock()
+	defer d.changes.Unlock()
+	f, err := d.functionNamed(name)
+	if err != nil {
+		return err
+	}
+	d.stopFunction(f)
+	d.dropFunction(f)
+	return nil
+}
+
+func (d *Driver) functionNamed(name string) (*virtualFunction, error) {
+	if f := d.functions.find(name); f != nil {
+		return f, nil
+	}
+	var names []string
+	for _, f := range d.functions.list {
+		names = append(names, strconv.Quote(f.cfg.Name))
+	}
+	allowed := "there are no virtual functions"
+	if len(names) > 0 {
+		allowed = strings.Join(names, ", ")
+	}
+	return nil, api.Wrong("virtual function", strconv.Quote(name), allowed)
+}
+
+// set applies settings in words, all or none.
+func (f *virtualFunction) set(words []string) error {
+	next := *f
+	given := map[string]bool{}
+	for _, w := range words {
+		name, value, ok := strings.Cut(w, "=")
+		if !ok || given[name] {
+			return api.Wrong("setting", strconv.Quote(w), "NAME=VALUE, each name once")
+		}
+		given[name] = true
+		if err := next.setOne(name, value); err != nil {
+			return err
+		}
+	}
+	if s := next.cfg.Virtual.Share; s.Most != 0 && s.Least > s.Most {
+		return api.Wrong("min", fmt.Sprintf("%g", mbits(s.Least)), fmt.Sprintf("at most max, which is %g", mbits(s.Most)))
+	}
+	f.cfg, f.group = next.cfg, next.group
+	return nil
+}
+
+func (f *virtualFunction) setOne(name, value string) (err error) {
+	v := &f.cfg.Virtual
+	switch name {
+	case "mac":
+		m, err := net.ParseMAC(value)
+		if err != nil || len(m) != 6 || m[0]&1 != 0 || [6]byte(m) == [6]byte{} {
+			return api.Wrong(name, strconv.Quote(value), "the MAC of one station, as 02:00:00:00:00:01")
+		}
+		f.cfg.MAC = [6]byte(m)
+	case "address":
+		p, err := netip.ParsePrefix(value)
+		if a, bare := netip.ParseAddr(value); err != nil && bare == nil && a.Zone() == "" {
+			p, err = netip.PrefixFrom(a, a.BitLen()-8*min(a.BitLen()/32, 8)), nil // /24 or /64
+		}
+		if a := p.Addr(); err != nil || a.IsUnspecified() || a.IsMulticast() || a.Is4In6() {
+			return api.Wrong(name, strconv.Quote(value), "an address with the length of its network, as 192.0.2.9/24")
+		}
+		f.cfg.Addr = p
+	case "vlan":
+		n, err := strconv.ParseUint(value, 10, 16)
+		if err != nil || n > 4094 {
+			return api.Wrong(name, strconv.Quote(value), "0 (none), 1 to 4094")
+		}
+		f.cfg.VLAN = uint16(n)
+	case "link":
+		for i, w := range linkPolicies {
+			if w == value {
+				v.Link = device.LinkPolicy(i)
+				return nil
+			}
+		}
+		return api.Wrong(name, strconv.Quote(value), strings.Join(linkPolicies, ", "))
+	case "max":
+		v.Share.Most, err = parseRate(name, value)
+	case "min":
+		v.Share.Least, err = parseRate(name, value)
+	case "trust":
+		v.Trust, err = parseSwitch(name, value)
+	case "spoof":
+		var on bool
+		on, err = parseSwitch(name, value)
+		v.NoSpoofCheck = !on
+	case "group":
+		if f.group = value; value == "none" {
+			f.group = ""
+			return nil
+		}
+		_, err = groupID(value)
+	default:
+		return api.Wrong("setting", strconv.Quote(name), "mac, address, vlan, link, max, min, trust, spoof, group")
+	}
+	return err
+}
+
+// parseRate reads a rate in Mbit/s, and returns bytes in a second.
+func parseRate(name, value string) (uint64, error) {
+	n, err := strconv.ParseFloat(value, 64)
+	if err != nil || n != n || n < 0 || n > 0 && n < 1 || n > 1e6 {
+		return 0, api.Wrong(name, strconv.Quote(value), "0 (none), 1 to 1000000 Mbit/s")
+	}
+	return uint64(n * 1e6 / 8), nil
+}
+
+func mbits(bytes uint64) float64 { return float64(bytes) * 8 / 1e6 }
+
+func parseSwitch(name, value string) (bool, error) {
+	switch value {
+	case "on":
+		return true, nil
+	case "off":
+		return false, nil
+	}
+	return false, api.Wrong(name, strconv.Quote(value), "on, off")
+}

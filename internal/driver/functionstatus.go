@@ -1,0 +1,89 @@
+package driver
+
+import (
+	"net"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/counters"
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/os/paths"
+)
+
+// Functions returns the virtual functions of all adapters.
+func (d *Driver) Functions() []api.FunctionStatus {
+	out := []api.FunctionStatus{}
+	for i := range d.running {
+		out = append(out, d.functionStatus(uint32(i))...)
+	}
+	return out
+}
+
+// sriovStatus returns what SR-IOV's configuration grants adapter i; nil for an InfiniBand port. The caller holds changes.
+func (d *Driver) sriovStatus(i uint32) *api.SRIOVStatus {
+	if d.infiniBand(int(i)) {
+		return nil
+	}
+	g := d.grants(int(i))
+	return &api.SRIOVStatus{Support: g.Support.String(), Cause: g.Cause, Granted: g.VFs, Requested: g.Requested}
+}
+
+// functionStatus returns the virtual functions of adapter i.
+func (d *Driver) functionStatus(i uint32) (out []api.FunctionStatus) {
+	list := d.functions.of(i)
+	if len(list) == 0 {
+		return nil
+	}
+	now := map[string]device.FunctionStatus{}
+	for _, f := range d.host.Functions(i) {
+		now[f.Name] = f
+	}
+	d.functions.mu.Lock()
+	defer d.functions.mu.Unlock()
+	for _, f := range list {
+		v := &f.cfg.Virtual
+		s := api.FunctionStatus{
+			Name: f.cfg.Name, Adapter: d.running[i].Name, ByKeys: f.byKeys, MAC: net.HardwareAddr(f.cfg.MAC[:]).String(), VLAN: f.cfg.VLAN,
+			Address: f.cfg.Addr.String(), Link: linkPolicies[v.Link], Max: mbits(v.Share.Most), Min: mbits(v.Share.Least),
+			Trust: v.Trust, Spoof: !v.NoSpoofCheck, Group: f.group, Counters: map[string]uint64{},
+		}
+		if f.close != nil {
+			s.Socket = paths.Function(d.cfg.Socket, f.cfg.Name)
+		}
+		if o, ok := now[f.cfg.Name]; ok {
+			s.Up, s.Programs, s.QPs = o.Up, o.Programs, o.Objects.QP
+			s.Counters = functionCounters(&o)
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// functionCounters returns the counters of a virtual function: its frames and bytes by the wire and inside the port, what it tried to
+// send in others' names, and those of its RDMA function.
+func functionCounters(f *device.FunctionStatus) map[string]uint64 {
+	w, in := f.Frames.Wire, f.Frames.Inside
+	out := map[string]uint64{
+		"sent_frames": w.SentFrames + in.SentFrames, "sent_bytes": w.SentBytes + in.SentBytes,
+		"received_frames": w.ReceivedFrames + in.ReceivedFrames, "received_bytes": w.ReceivedBytes + in.ReceivedBytes,
+		"inside_sent_bytes": in.SentBytes, "inside_received_bytes": in.ReceivedBytes,
+		"spoofed_mac": f.Dropped, "spoofed_gid": f.Forged,
+	}
+	for _, c := range f.Counters {
+		out[counterName(c)] = c.Value
+	}
+	return out
+}
+
+// functionValues returns the virtual functions for metrics.
+func (d *Driver) functionValues() (list []counters.Function) {
+	for _, f := range d.Functions() {
+		up := uint64(0)
+		if f.Up {
+			up = 1
+		}
+		list = append(list, counters.Function{Adapter: f.Adapter, Name: f.Name, Values: [...]uint64{up, f.Counters["sent_bytes"],
+			f.Counters["received_bytes"], f.Counters["sent_frames"], f.Counters["received_frames"], f.Counters["spoofed_mac"] + f.Counters["spoofed_gid"],
+			uint64(f.QPs)}})
+	}
+	return list
+}
