@@ -125,6 +125,43 @@ func TestFunctions_ByKeys(t *testing.T) {
 	}
 }
 
+// TestFunctions_Shares: WinOF's keys divide the virtual functions of a device between its ports, as they are when a port starts.
+func TestFunctions_Shares(t *testing.T) {
+	cfg := hosting(t)
+	for i := range cfg.Adapters {
+		cfg.Adapters[i].Generation, cfg.Adapters[i].Device = "mlx4", "card"
+	}
+	d := start(t, cfg)
+	defer stop(t, d)
+	mlxconfigured(t, d, 0, map[string]uint64{"SRIOV_EN": 1, "NUM_OF_VFS": 8})
+	if err := d.RestartAdapter("b"); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		key, value string
+		want       [2]uint32
+	}{
+		{"MaxVFPort1", "6", [2]uint32{3, 5}}, // of 8, as 16 that port 2 has by default are taken as 8
+		{"MaxVFPort2", "2", [2]uint32{6, 2}},
+		{"SriovPortMode", "1", [2]uint32{0, 8}},
+		{"PermitSriov", "0", [2]uint32{0, 0}},
+	} {
+		if _, err := d.Set("a", c.key, &c.value); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"a", "b"} {
+			if err := d.RestartAdapter(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i, a := range d.Status().Adapters {
+			if a.SRIOV.Granted != c.want[i] || len(a.Functions) != int(c.want[i]) {
+				t.Errorf("%s=%s: %s has %d functions of %d granted, want %d", c.key, c.value, a.Name, len(a.Functions), a.SRIOV.Granted, c.want[i])
+			}
+		}
+	}
+}
+
 // TestFunctions_Refused: what is wrong in a request is named, with what is allowed, and nothing changes.
 func TestFunctions_Refused(t *testing.T) {
 	d := tenanted(t)

@@ -126,6 +126,12 @@ var actingOf = map[string]string{
 	"MstDumpMode":                   "../tools/mlxtool/debug_test.go",
 	"RssMonitoringEnabled":          "../tools/mlxtool/nonrss_test.go",
 	"RssCountersActivatedAtStartup": "ethernet_counters_linux_test.go",
+	"*SRIOV":                        "functions_linux_test.go",
+	"*NumVFs":                       "functions_linux_test.go",
+	"PermitSriov":                   "functions_linux_test.go",
+	"SriovPortMode":                 "functions_linux_test.go",
+	"MaxVFPort1":                    "functions_linux_test.go",
+	"MaxVFPort2":                    "functions_linux_test.go",
 }
 
 // TestKeysThatAct: every key that the catalogue calls built has a test that shows its effect, and no other key has

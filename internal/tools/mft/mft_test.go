@@ -217,11 +217,12 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// What mlxconfig prints of all parameters in storedOnly holds for each: only those of the type of the link, LLDP and wake-up act.
+// What mlxconfig prints of all parameters in storedOnly holds for each: only those of the type of the link, LLDP, wake-up and the number of
+// virtual functions act.
 func TestStoredOnlyIsTrue(t *testing.T) {
 	for _, p := range catalogue.Parameters() {
 		acts := strings.HasPrefix(p.Name, "LINK_TYPE_") || strings.HasPrefix(p.Name, "LLDP_NB_") ||
-			strings.HasPrefix(p.Name, "WOL_MAGIC_EN_")
+			strings.HasPrefix(p.Name, "WOL_MAGIC_EN_") || p.Name == "SRIOV_EN" || p.Name == "NUM_OF_VFS"
 		if p.Tool == catalogue.ConfigTool && acts != (p.Status == catalogue.Built) {
 			t.Errorf("%s acts: %v, but storedOnly says %v", p.Name, !acts, acts)
 		}

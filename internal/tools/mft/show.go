@@ -10,7 +10,7 @@ import (
 )
 
 // storedOnly is printed with parameters: only those for the protocol of ports, LLDP and wake-up have an effect.
-const storedOnly = "-I- Stored only, but for LINK_TYPE, LLDP_NB and WOL_MAGIC_EN: SR-IOV is not built."
+const storedOnly = "-I- Stored only, but for LINK_TYPE, LLDP_NB, WOL_MAGIC_EN, SRIOV_EN and NUM_OF_VFS."
 
 // pending reports whether the next start of the adapter changes a parameter.
 func (d *configured) pending() bool { return slices.ContainsFunc(d.Parameters, api.Parameter.Pending) }
