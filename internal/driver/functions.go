@@ -207,7 +207,10 @@ func (d *Driver) serveFunction(f *virtualFunction) error {
 		return fmt.Errorf("socket of the virtual function %q: %w", f.cfg.Name, err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	f.close = cancel
+	f.close = func() { // at once: another function of that name may follow
+		cancel()
+		l.Close()
+	}
 	if f.quota == nil {
 		f.quota = new(budget.Quota)
 	}

@@ -141,7 +141,7 @@ func TestFunctions_Shares(t *testing.T) {
 		key, value string
 		want       [2]uint32
 	}{
-		{"MaxVFPort1", "6", [2]uint32{3, 5}}, // of 8, as 16 that port 2 has by default are taken as 8
+		{"MaxVFPort1", "6", [2]uint32{2, 5}}, // 6 and 16 of 22, of 8
 		{"MaxVFPort2", "2", [2]uint32{6, 2}},
 		{"SriovPortMode", "1", [2]uint32{0, 8}},
 		{"PermitSriov", "0", [2]uint32{0, 0}},
