@@ -54,10 +54,12 @@ type FunctionSource interface {
 
 const functionsURL = "/functions"
 
+// FunctionPath identifies a virtual function in a path.
+type FunctionPath struct {
+	Name string `path:"name" doc:"Name of the virtual function."`
+}
+
 func (s *Server) functionRoutes(d FunctionSource) {
-	type path struct {
-		Name string `path:"name" doc:"Name of the virtual function."`
-	}
 	register(s, operation("GET", functionsURL, "functions", "The virtual functions of all adapters"),
 		func(context.Context, *struct{}) (*one[[]FunctionStatus], error) { return body(d.Functions()), nil })
 	register(s, operation("POST", functionsURL, "create-function", "Create a virtual function at the port of an adapter"),
@@ -67,14 +69,14 @@ func (s *Server) functionRoutes(d FunctionSource) {
 		})
 	register(s, operation("PATCH", functionsURL+"/{name}", "set-function", "Change a virtual function"),
 		func(_ context.Context, in *struct {
-			path
+			FunctionPath
 			Body FunctionRequest
 		}) (*struct{}, error) {
 			in.Body.Name = in.Name
 			return nil, d.SetFunction(in.Body)
 		})
 	register(s, operation("DELETE", functionsURL+"/{name}", "remove-function", "Remove a virtual function"),
-		func(_ context.Context, in *struct{ path }) (*struct{}, error) { return nil, d.RemoveFunction(in.Name) })
+		func(_ context.Context, in *FunctionPath) (*struct{}, error) { return nil, d.RemoveFunction(in.Name) })
 }
 
 // Functions returns the virtual functions.
