@@ -44,12 +44,12 @@ func TestFrame_Wireshark(t *testing.T) {
 	}
 	out, err := exec.Command(shark, "-n", "-r", name, "-T", "fields", "-e", "lacp.actor.key", "-e", "lacp.actor.port", "-e", "lacp.actor.state",
 		"-e", "lacp.partner.key", "-e", "lacp.partner.state", "-e", "marker.tlvType", "-e", "marker.requesterPort",
-		"-e", "marker.requesterTransId", "-e", "_ws.malformed", "-E", "separator=/").Output()
+		"-e", "marker.requesterTransId", "-e", "_ws.malformed", "-E", "separator=;").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	want := []string{"17/3/0x0f/15/0x34////", "/////0x01/3/16909060/", "/////0x02/3/16909060/"}
+	want := []string{"17;3;0x0f;15;0x34;;;;", ";;;;;0x01,0x00;3;16909060;", ";;;;;0x02,0x00;3;16909060;"} // 0x00: the terminator
 	if len(lines) != len(want) {
 		t.Fatalf("%d lines:\n%s", len(lines), out)
 	}
