@@ -166,7 +166,7 @@ lint:
 	@echo "staticcheck site"; check=$$($(GO) tool -n staticcheck) && cd site && $$check ./...
 	@echo "staticcheck packaging"; check=$$($(GO) tool -n staticcheck) && cd packaging && $$check ./...
 
-# At the defaults of the sensors' test settings a fault takes 2 to 4 seconds: an hour has about 1,000 of them.
+# With the settings of the test a fault takes 2 to 5 seconds: an hour has some 1,000 of them.
 SOAK ?= 1h
 soak:
 	SOFTVPI_SOAK=$(SOAK) $(GO) test ./internal/driver -run '^TestSoak$$' -v -timeout 0
