@@ -31,7 +31,9 @@ func TestDo_SleepsAtRealTimePriority(t *testing.T) {
 	for range yields {
 		Do(YieldLower)
 	}
-	if n := switches() - before; n < yields {
-		t.Errorf("slept %d times in %d yields", n, yields)
+	// A sleep is over without a switch where its time has passed before the thread is off the processor, as on a machine
+	// that takes the processor away for that long. sched_yield(2) gives none of them.
+	if n := switches() - before; n < yields/2 {
+		t.Errorf("slept %d times in %d yields, want %d at least", n, yields, yields/2)
 	}
 }
