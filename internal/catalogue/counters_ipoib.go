@@ -45,12 +45,12 @@ var networkInterface = CounterSet{
 				"coalesced_packets"),
 			rate("TCP RSC Exceptions/sec", "rsc_exceptions", "exceptions/s", "times that joining segments ended for another reason than the length"),
 			level("TCP RSC Average Packet Size", "rsc_packet_bytes", "bytes", "average size of the packets made of joined segments"),
+			level("TCP Active RSC Connections", "active_rsc_connections", "connections",
+				"connections of which segments were joined within the last second"),
 		),
 		notCounted(
 			level("Offloaded Connections", "offloaded_connections", "connections",
 				"TCP connections that the adapter handles itself; there is no such offload"),
-			level("TCP Active RSC Connections", "active_rsc_connections", "connections",
-				"connections whose segments are joined; segments are joined in batches, without a record of connections"),
 		),
 	),
 }

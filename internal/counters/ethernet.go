@@ -32,6 +32,7 @@ var ethernetWords = map[string]map[string]func(*Interface) uint64{
 		"rsc_packet_bytes": function(func(e *device.EthernetStatus) uint64 {
 			return average(e.Counters.RSC.Octets, e.Counters.RSC.Events)
 		}),
+		"active_rsc_connections": function(func(e *device.EthernetStatus) uint64 { return uint64(e.Joining) }),
 	},
 	"ethernet": {
 		"dropped_address_frames":   filtered(filter.OtherMAC),

@@ -23,6 +23,7 @@ var interfaceWords = map[string]map[string]func(*Interface) uint64{
 		"coalesced_packets":      func(i *Interface) uint64 { return i.Coalesced },
 		"rsc_exceptions":         func(i *Interface) uint64 { return i.JoinAborts },
 		"rsc_packet_bytes":       func(i *Interface) uint64 { return average(i.JoinedBytes, i.Joined) },
+		"active_rsc_connections": func(i *Interface) uint64 { return i.Joining },
 	},
 	"ipoib": {
 		"dropped_disconnected_packets": func(i *Interface) uint64 { return i.DroppedDown },

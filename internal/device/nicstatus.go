@@ -35,6 +35,8 @@ type EthernetStatus struct {
 	Filter FilterStatus
 	// Sending are frames of the host that have not left.
 	Sending int
+	// Joining are TCP connections of which segments are being joined.
+	Joining int
 }
 
 // FilterStatus is which frames a function passes on.
@@ -55,6 +57,7 @@ func (n *nic) status() *EthernetStatus {
 	if n.on() {
 		t.add(n.f)
 		s.Config, s.Asleep = n.f.Config(), n.side.Asleep()
+		s.Joining = n.f.Joining(n.a.host.now())
 		f := n.f.Filter()
 		s.Filter = FilterStatus{f.Mode(), slices.Clone(f.Groups()), f.VLANs(), n.a.raw.flows}
 		s.MTU = s.Config.JumboPacket - eth.EthernetLen

@@ -32,4 +32,5 @@ type Carried struct {
 	JoinedBytes    uint64 // in them
 	JoinAborts     uint64 // times that coalescing ended for another reason than the length
 	Coalesced      uint64 // from these segments
+	Joining        uint64 // connections of which segments are being joined
 }

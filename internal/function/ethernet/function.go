@@ -46,6 +46,7 @@ type Function struct {
 	checkDue clock.Time // when queues are looked at
 
 	counters Counters
+	joining  offload.Connections
 }
 
 // New returns a function. The error is a *ConfigError.
@@ -101,6 +102,9 @@ func (f *Function) Filter() *filter.Filter { return f.filter }
 
 // Counters returns the function's counters, which keep counting.
 func (f *Function) Counters() *Counters { return &f.counters }
+
+// Joining returns of how many TCP connections segments are being joined ("TCP Active RSC Connections").
+func (f *Function) Joining(now clock.Time) int { return f.joining.Active(now) }
 
 // ReceiveQueues and SendQueues return the number of queues.
 func (f *Function) ReceiveQueues() int { return len(f.receive) }

@@ -3,9 +3,11 @@ package ethernet
 import (
 	"bytes"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/internal/port"
@@ -85,6 +87,9 @@ func TestLargeSend_Unsplit(t *testing.T) {
 		}
 		if n := c.Counters(); n.Received.ChecksumBad != 0 || n.RSC.Packets != 15 || n.RSC.Events != 1 {
 			t.Errorf("%s: %+v", name, n)
+		}
+		if n, later := c.Joining(0), c.Joining(clock.Time(2*time.Second)); n != 1 || later != 0 {
+			t.Errorf("%s: segments of %d connections are being joined, and of %d when all are silent", name, n, later)
 		}
 	}
 }

@@ -197,6 +197,7 @@ func (f *Function) flush(now clock.Time, q int) {
 			f.counters.RSC.Events++
 			f.counters.RSC.Packets += uint64(n)
 			f.counters.RSC.Octets += uint64(p.Len())
+			f.joining.Joined(now, p)
 		}
 		f.list = append(f.list, Packet{})
 		f.describe(&f.list[i], p)

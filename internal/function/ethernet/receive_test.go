@@ -126,6 +126,9 @@ func TestReceive_Joined(t *testing.T) {
 		if d := cmp.Diff(c.want, got); d != "" || x.Counters().RSC != c.rsc {
 			t.Errorf("%s: %s\n%+v, want %+v", c.name, d, x.Counters().RSC, c.rsc)
 		}
+		if n := x.Joining(0); (n != 0) != (c.rsc.Events != 0) {
+			t.Errorf("%s: segments of %d connections are being joined", c.name, n)
+		}
 		off := alone(t, plain(macB, func(c *Config) { c.RscIPv4 = 0 }))
 		off.arrive(0, c.frames...)
 		if d := cmp.Diff(c.frames, off.host.frames()); c.name != "a priority" && d != "" {

@@ -113,6 +113,7 @@ type Interface struct {
 	to       ipoib.Destination // of the packet being sent, as is header
 	header   [ipoib.HeaderLen]byte
 	join     offload.Joiner // of the receiving goroutine
+	joining  offload.Connections
 
 	running bool // the queue pair has been started with index and qkey
 	index   int
@@ -311,6 +312,7 @@ func (i *Interface) Status() Status {
 	s := Status{State: i.engine.State(), MTU: i.engine.MTU(), Address: i.engine.Address(), Census: i.engine.Census(), Made: i.made}
 	s.Counters = i.engine.Counters()
 	s.Counters.Carried = i.carried
+	s.Counters.Joining = uint64(i.joining.Active(i.port.now()))
 	t := i.qp.Tally()
 	s.Counters.SendQueueFull, s.Counters.Queued, s.Counters.Recoveries = t.Full, t.Queued, t.Recoveries
 	s.PKey, _ = i.engine.PKey()

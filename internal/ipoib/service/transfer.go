@@ -1,6 +1,7 @@
 package service
 
 import (
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/ipoib"
 	"github.com/softvpi/softvpi/internal/offload"
 )
@@ -25,7 +26,7 @@ func (i *Interface) receive(batch []ipoib.Arrival) {
 	if i.system == nil || len(packets) == 0 {
 		return
 	}
-	c := i.deliver(packets)
+	c := i.deliver(now, packets)
 	p.mu.Lock()
 	i.carried.SystemRefused += c.SystemRefused
 	i.carried.ChecksumErrors += c.ChecksumErrors
@@ -37,7 +38,7 @@ func (i *Interface) receive(batch []ipoib.Arrival) {
 }
 
 // deliver passes packets to the system, with TCP segments coalesced.
-func (i *Interface) deliver(packets [][]byte) (c ipoib.Carried) {
+func (i *Interface) deliver(now clock.Time, packets [][]byte) (c ipoib.Carried) {
 	i.join.Reset()
 	for _, b := range packets {
 		i.join.Add(b)
@@ -50,6 +51,7 @@ func (i *Interface) deliver(packets [][]byte) (c ipoib.Carried) {
 			c.Joined++
 			c.JoinedBytes += uint64(x.Len())
 			c.Coalesced += uint64(len(x.Parts))
+			i.joining.Joined(now, x)
 		}
 		if i.system.Write(x.Header, x.Parts) != nil {
 			c.SystemRefused += uint64(len(x.Parts))
