@@ -129,7 +129,7 @@ func TestCaptureOfOwnFrames_IPv6(t *testing.T) {
 	var taps [2]*capture.Tap
 	var ends [2]*program
 	for i := range ends {
-		l, err := datagram.Open(datagram.Config{Local: path[i], Remote: path[1-i], MTU: 4200})
+		l, err := datagram.Open(datagram.Config{Local: path[i], Remote: path[1-i], MTU: 4200, Patience: await.Limit})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package device
 import (
 	"bytes"
 	"encoding/binary"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -161,7 +162,7 @@ func TestDropless_LosesNothing(t *testing.T) {
 					t.Fatalf("%d of %d have come", got, many)
 				}
 			}
-			c, d := y.host.Counters()[y.adapter], x.host.Counters()[x.adapter]
+			d, c := x.host.Counters()[x.adapter], y.host.Counters()[y.adapter] // in this order: what was obeyed was asked before
 			if c.Flow.Overruns != [8]uint64{} || c.Transport.DiscardedUD != 0 || c.Link.ReceiveDrops != 0 {
 				t.Errorf("lost: %v, %d, %d", c.Flow.Overruns, c.Transport.DiscardedUD, c.Link.ReceiveDrops)
 			}
@@ -175,7 +176,7 @@ func TestDropless_LosesNothing(t *testing.T) {
 			if s := between.Switch; s == nil && obeyed.Received > asked.Sent {
 				t.Errorf("%d pauses were obeyed, and %d sent", obeyed.Received, asked.Sent)
 			} else if s != nil {
-				if p := s.Status().Ports; p[0].PausesSent < obeyed.Received || p[1].PausesReceived != asked.Sent || p[1].QueueDrops != 0 {
+				if p := s.Status().Ports; p[0].PausesSent < obeyed.Received || p[1].PausesReceived < asked.Sent || p[1].QueueDrops != 0 {
 					t.Errorf("ports of the switch %+v; asked %+v, obeyed %+v", p, asked, obeyed)
 				}
 			}
@@ -215,17 +216,37 @@ func TestDropless_RawPackets(t *testing.T) {
 	}
 }
 
-// listened is a link whose MAC control frames are shown.
+// listened is a link whose MAC control frames are shown, however many there are: a pause at full speed is repeated each 170 us.
 type listened struct {
 	link.Link
-	said chan eth.Pause
+	said *pauses
+}
+
+// pauses are the first and the last of some MAC control frames.
+type pauses struct {
+	mu          sync.Mutex
+	first, last *eth.Pause
+}
+
+func (p *pauses) say(f eth.Pause) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last = &f; p.first == nil {
+		p.first = &f
+	}
+}
+
+func (p *pauses) get() (first, last *eth.Pause) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.first, p.last
 }
 
 func (l listened) Send(out []frame.Out) (int, error) {
 	n, err := l.Link.Send(out)
 	for i := range out[:n] {
 		if f, bad := eth.ParsePause(out[i].Head[out[i].HeadStart:out[i].HeadEnd]); bad == nil {
-			l.said <- f
+			l.said.say(f)
 		}
 	}
 	return n, err
@@ -240,7 +261,7 @@ func TestFlowControl_Resumes(t *testing.T) {
 	} {
 		for _, scope := range []pause.Scope{pause.Whole, pause.Only(1 << 0)} {
 			t.Run(name+" "+scope.Mode.String(), func(t *testing.T) {
-				said := make(chan eth.Pause, 1000)
+				said := new(pauses)
 				x, y := whole{"datagrams", func(t *testing.T, stations [2]link.Station) [2]link.Link {
 					l := overDatagrams(t, stations)
 					l[1] = listened{l[1], said}
@@ -249,18 +270,16 @@ func TestFlowControl_Resumes(t *testing.T) {
 				y.check(y.host.SetFlowControl(y.adapter, FlowControl{Asks: scope}))
 				y.check(y.host.SetDropless(y.adapter, port.Forever))
 				send, done := (&paused{a: x, b: y}).datagramsAt(0)
-				for len(said) == 0 {
+				first, _ := said.get()
+				for ; first == nil; first, _ = said.get() {
 					send()
 					wantSuccess(t, done.next(), 0, ring.CQSend)
 				}
-				if f := <-said; f.Quanta[0] == 0 || y.flow().Told == 0 {
-					t.Fatalf("first it says %+v", f)
+				if first.Quanta[0] == 0 || y.flow().Told == 0 {
+					t.Fatalf("first it says %+v", first)
 				}
 				y.check(end(y))
-				last := eth.Pause{Quanta: [8]uint16{1}}
-				for len(said) > 0 {
-					last = <-said
-				}
+				_, last := said.get()
 				single := scope.Mode == pause.PerPriority
 				if last.Quanta != [8]uint16{} || last.PerPriority != single || single && last.Enabled != 1 {
 					t.Errorf("last it says %+v", last)

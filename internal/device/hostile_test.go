@@ -70,11 +70,13 @@ func (p *program) idleQP() *pair { return p.qp(command.CreateQP{}, p.cq(64)) }
 // TestHostileMADs: management datagrams that are well formed on the wire and nonsense inside, random or derived from
 // good ones, harm no connection and leave nothing behind.
 func TestHostileMADs(t *testing.T) {
+	const mads = 3000
 	h := newHost(t, Config{Seed: 1})
 	sw := memlink.NewSwitch()
 	add := func() *program {
 		addr := loopback.Addr()
-		p, err := sw.Port(memlink.PortConfig{Addr: addr, Notify: h.Wake})
+		// There is room for all of them, whenever the loop gets a processor.
+		p, err := sw.Port(memlink.PortConfig{Addr: addr, Notify: h.Wake, Queue: 4 * mads})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +87,7 @@ func TestHostileMADs(t *testing.T) {
 	bad := newAttacker(t, sw)
 	r := rand.New(rand.NewPCG(1, 2))
 	var mad [256]byte
-	for i := range 3000 {
+	for i := range mads {
 		if i%16 == 0 {
 			for j := range mad {
 				mad[j] = byte(r.Uint32())
@@ -190,11 +192,13 @@ func TestNoAllocationPerPacket(t *testing.T) {
 					poll(c.a.cq)
 					poll(c.b.cq)
 				}
+				for _, q := range []*pair{c.a, c.b} {
+					q.p.host.SetGIDInterval(-1) // a look at the interfaces allocates, and on a busy machine there may be one in every batch
+				}
 				for range 50 {
 					one()
 				}
-				// What allocates now and then, such as a look at the interfaces, counts as well, and on a busy machine there is
-				// time for much of that. What allocates for each message does so in every batch.
+				// What else allocates now and then counts as well. What allocates for each message does so in every batch.
 				least := testing.AllocsPerRun(20, one)
 				for range 9 {
 					least = min(least, testing.AllocsPerRun(20, one))

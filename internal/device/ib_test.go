@@ -2,12 +2,17 @@ package device
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/fabric/live"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
+	"github.com/softvpi/softvpi/internal/sa"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/service"
 	"github.com/softvpi/softvpi/internal/testbed/await"
@@ -64,7 +69,29 @@ func (f *ibFabric) add(h *Host, host int, cfg AdapterConfig) uint32 {
 	cfg.Link = p
 	i := h.add(f.t, cfg)
 	f.until(h, func() bool { return h.adapters[i].up() && h.adapters[i].ib.Settings().LID != 0 })
+	f.registered(h, i)
 	return i
+}
+
+// registered waits until the subnet administration knows the addresses of an adapter: it registers them after its port is active, and
+// whoever asks for one before is told that nobody has it.
+func (f *ibFabric) registered(h *Host, adapter uint32) {
+	f.t.Helper()
+	h.lock()
+	ips := slices.Clone(h.adapters[adapter].ib.Addresses())
+	h.unlock()
+	for _, ip := range ips {
+		await.Eventually(f.t, fmt.Sprint("the subnet administration knows ", ip), func() bool {
+			known := make(chan bool, 1)
+			h.lock()
+			h.adapters[adapter].ib.Ask(h.now(), sa.Find(ip), func(_ clock.Time, answer *sa.Answer) {
+				var s *sa.StatusError
+				known <- answer.Err == nil || errors.As(answer.Err, &s) && s.Status == mad.SATooManyRecords // another has it, too
+			})
+			h.finish()
+			return <-known
+		})
+	}
 }
 
 // until waits until so reports true; so is called with the host's lock held.

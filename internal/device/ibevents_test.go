@@ -11,6 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/function/rdma/gid"
 	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/wire/ib"
 	"github.com/softvpi/softvpi/wire/mad"
 )
@@ -58,14 +59,23 @@ func (c *cable) change(h *Host, edit func(*link.Port)) {
 	h.step()
 }
 
-// told returns the types of the events that a program got since the last call.
+// told returns the types of the events that a program got since the last call: those before one that it makes now, as they come in the
+// order in which they were raised.
 func (p *program) told() (all []command.EventType) {
-	for {
+	p.t.Helper()
+	srq, err := p.c.CreateSRQ(bg, command.CreateSRQ{PD: p.pd, Depth: 1})
+	p.check(err)
+	p.check(p.c.ModifySRQ(bg, command.ModifySRQ{SRQ: srq.Handle, Limit: 1})) // of which there are fewer already
+	for deadline := time.After(await.Limit); ; {
 		select {
 		case e := <-p.events:
+			if e.Type == command.EventSRQLimit {
+				p.check(p.c.Destroy(bg, command.KindSRQ, srq.Handle))
+				return all
+			}
 			all = append(all, e.Type)
-		case <-time.After(50 * time.Millisecond):
-			return all
+		case <-deadline:
+			p.t.Fatal("the last event does not come")
 		}
 	}
 }

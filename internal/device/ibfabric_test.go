@@ -162,6 +162,7 @@ func TestTheAdapterThatReaches(t *testing.T) {
 func TestResolver(t *testing.T) {
 	p := newIBPair(t, subnet.Config{}, AdapterConfig{Addr: netip.MustParseAddr("10.9.0.1")})
 	p.b.check(p.b.host.SetAddresses(p.b.adapter, []netip.Addr{netip.MustParseAddr("10.9.0.2")}))
+	p.registered(p.b.host, p.b.adapter)
 	gids, err := p.b.c.GIDs(bg, p.b.adapter)
 	p.b.check(err)
 	r := &asked{ip: netip.MustParseAddr("10.9.0.77"), gid: gids[0].GID}
@@ -349,6 +350,7 @@ func TestAnotherSubnetManager(t *testing.T) {
 		wantSuccess(t, x.cq.next(), 0, ring.CQSend)
 		return arrived()
 	})
+	p.registered(p.b.host, p.b.adapter)
 	_, err := p.a.c.CreateAH(bg, command.CreateAH{PD: p.a.pd,
 		AV: command.AddressVector{Addr: command.AddrFrom(netip.MustParseAddr("10.9.0.2"))}})
 	p.a.check(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
@@ -107,7 +108,7 @@ func TestLinkAddresses(t *testing.T) {
 			t.Errorf("link addresses %+v, want %+v", got, want)
 		}
 	}
-	e := h.add(t, AdapterConfig{Addr: netip.MustParseAddr("127.9.0.3")})
+	e := h.add(t, AdapterConfig{Addr: loopback.Addr()})
 	if err := h.SetLinkAddresses(e, nil); err == nil {
 		t.Error("an Ethernet port is given link-layer addresses of IPoIB")
 	}

@@ -170,8 +170,9 @@ func TestProgramThatStandsStillIsEnded(t *testing.T) {
 	if finished(done, 20*time.Millisecond) {
 		t.Fatal("the queue pair was changed while a program worked on it")
 	}
-	if way.Delegated() {
-		t.Error("the connection is still delegated while a command waits for it")
+	await.Eventually(t, "the connection is taken back while a command waits for it", func() bool { return !way.Delegated() })
+	if finished(done, 0) {
+		t.Fatal("the queue pair was changed while a program worked on it")
 	}
 	if s := l.h.Snapshot(); len(s.Clients) != 2 { // the loop is free
 		t.Errorf("%d clients, want 2", len(s.Clients))
@@ -206,9 +207,7 @@ func TestDeregistrationWaitsForOperations(t *testing.T) {
 	if finished(done, 20*time.Millisecond) {
 		t.Fatal("deregistered while the peer may be writing")
 	}
-	if keys.Find(l.b.p.adapter, l.mb.RKey) != nil {
-		t.Error("the key is still in the table")
-	}
+	await.Eventually(t, "the key leaves the table", func() bool { return keys.Find(l.b.p.adapter, l.mb.RKey) == nil })
 	if err := l.b.p.c.Destroy(bg, command.KindMemory, l.mb.Handle); err == nil {
 		t.Error("the region was destroyed twice")
 	}

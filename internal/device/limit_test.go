@@ -27,7 +27,7 @@ func TestLimitedSpeed(t *testing.T) {
 		sw := memlink.NewSwitch()
 		var ends [2]*program
 		for i := range ends {
-			h := newHost(t, Config{Seed: uint64(i + 1), Now: func() clock.Time { return clock.Time(at.Load()) }})
+			h := newHost(t, Config{Seed: uint64(i + 1), NoBackground: true, Now: func() clock.Time { return clock.Time(at.Load()) }})
 			c := AdapterConfig{Addr: loopback.Addr(), RoceMaxFrameSize: 4096, Speed: speed, Limited: true}
 			p, err := sw.Port(memlink.PortConfig{Addr: c.Addr, Notify: h.Wake})
 			if err != nil {
@@ -70,7 +70,6 @@ func TestLimitedSpeed(t *testing.T) {
 		}
 		took := time.Duration(at.Load() - began)
 		least := time.Duration(float64(8*size) / float64(speed) * float64(time.Second)) // the data alone
-		// The hosts' own threads may have a part of a turn in hand, and then time goes on without it.
 		if most := 2*least + 50*step; took < least || took > most {
 			t.Errorf("%d bit/s: %d bytes took %v, want %v to %v", speed, size, took, least, most)
 		}

@@ -12,7 +12,7 @@ import (
 // TestLoopPollsBeforeItSleeps: the loop of an adapter that polls looks Rounds times without a packet before it
 // sleeps.
 func TestLoopPollsBeforeItSleeps(t *testing.T) {
-	const rounds = 2000
+	const rounds = 200 // after each of which it yields, to whoever needs the processor
 	h := newHost(t, Config{Seed: 1, GIDInterval: -1, Spin: -1})
 	index := h.add(t, AdapterConfig{Addr: loopback.Addr(), Polling: wait.Polling{On: true, Rounds: rounds, Average: 1000, Last: 1000}})
 	// The loop may still sleep from before the adapter was added, and a command counts as a round too. What matters
@@ -37,18 +37,34 @@ func TestPoll_YieldsEachTimeWhileYieldsAreUsed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	poll := &h.policy.poll
-	if h.contention.Due(poll, 1) {
+	poll, owed := &h.policy.poll, &h.contention
+	if owed.Due(poll, 1) {
 		t.Fatal("it yields after the first poll although nobody used a yield")
 	}
-	// Only if a yield follows each of fewer polls than Looks can they show that they are not used.
-	await.Eventually(t, "yields that nobody uses become few", func() bool {
-		h.contention.Yielded(time.Second)
-		used := h.contention.Due(poll, 1)
-		c.idle.Store(0)
-		for range poll.Looks - 1 {
-			c.Poll(0)
+	many := 0 // unused yields that end it
+	for owed.Yielded(time.Second); owed.Due(poll, 1); many++ {
+		owed.Yielded(0)
+	}
+	// One yield is left. If that of a poll was used by somebody on this machine, many are; if not, none; and one if there was none.
+	for n := range poll.Looks - 1 {
+		owed.Yielded(time.Second)
+		for range many - 1 {
+			owed.Yielded(0)
 		}
-		return used && !h.contention.Due(poll, 1)
-	})
+		c.Poll(0)
+		if !owed.Due(poll, 1) {
+			continue
+		}
+		if owed.Yielded(0); !owed.Due(poll, 1) {
+			t.Fatalf("no yield after poll %d, though yields are used", n)
+		}
+		for range many - 1 {
+			owed.Yielded(0)
+		}
+	}
+	for c.idle.Store(0); c.idle.Load() < poll.Looks-1; {
+		if c.Poll(0); owed.Due(poll, 1) {
+			t.Fatalf("a yield after poll %d, though nobody used the last ones", c.idle.Load())
+		}
+	}
 }

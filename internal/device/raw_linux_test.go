@@ -270,7 +270,7 @@ func TestRawPackets_Receives(t *testing.T) {
 	}
 	await.Eventually(t, "frames are counted as lost", func() bool {
 		one.c.Poll(1)
-		return one.host.adapters[one.adapter].engine.Counters().RawDiscarded == 100
+		return one.host.Counters()[one.adapter].Transport.RawDiscarded == 100
 	})
 	q.postRecv(1, q.b.sge(0, 99))
 	q.postRecv(2, q.b.sge(8192*2, 100))

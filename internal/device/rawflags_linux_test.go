@@ -5,10 +5,11 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"testing"
+	"time"
 
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ring"
-	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // rawEndWith is rawEnd with flags.
@@ -112,7 +113,12 @@ func TestRawPackets_BlockSelf(t *testing.T) {
 // TestRawPackets_DelayDrop: frames wait for the receives of a QP with the flag, in their order, and are lost after a while; a QP beside
 // it gets its own meanwhile.
 func TestRawPackets_DelayDrop(t *testing.T) {
-	one, _, third := threeEnds(t)
+	now := clock.Time(time.Second) // passes for the two functions when the test says so
+	one, _, third := threeEndsWith(t, Config{Seed: 1, NoBackground: true, Now: func() clock.Time { return now }})
+	pass := func(d time.Duration) {
+		now = now.Add(d)
+		one.c.Poll(1)
+	}
 	here, there := [6]byte{2, 0, 0, 0, 9, 1}, [6]byte{2, 0, 0, 0, 9, 3}
 	tx, rx, beside := third.rawEnd(), one.rawEndWith(command.QPDelayDrop), one.rawEnd()
 	rule := toMAC(here, 0)
@@ -129,6 +135,7 @@ func TestRawPackets_DelayDrop(t *testing.T) {
 	tx.sends(last)
 	beside.gets("the QP beside", last)
 	rx.receive(5)
+	pass(command.DelayDrop / 2)
 	for n := range 5 {
 		if got := rx.got(); len(got) != 100+n {
 			t.Fatalf("frame %d has %d bytes", n, len(got))
@@ -138,10 +145,23 @@ func TestRawPackets_DelayDrop(t *testing.T) {
 		t.Errorf("the flow counts %+v, %v", c, err)
 	}
 	tx.sends(udpFrame(here, there, 7, 100))
-	await.Eventually(t, "the frame is lost", func() bool {
+	counts := func() command.FlowCounters {
 		c, err := one.c.FlowCounters(bg, flow)
-		return err == nil && c.Lost == 1
-	})
+		one.check(err)
+		return c
+	}
+	beside.receive(1)
+	tx.sends(last)
+	beside.gets("the QP beside", last) // before which the frame has come
+	if pass(command.DelayDrop - 1); counts().Lost != 0 {
+		t.Error("the frame is lost too soon")
+	}
+	for range 10 { // it is looked at now and then
+		pass(command.DelayDrop / 10)
+	}
+	if n := counts().Lost; n != 1 {
+		t.Errorf("%d frames are lost, want 1", n)
+	}
 	tx.sends(udpFrame(here, there, 7, 100))
 	one.check(one.c.Destroy(bg, command.KindFlow, flow)) // with a frame that waits
 	one.check(one.c.Destroy(bg, command.KindQP, rx.q.Handle))

@@ -31,7 +31,7 @@ func TestRingCounters(t *testing.T) {
 // TestModeOfReceivedPackets: packets that a loop finds because it never sleeps are received in polling mode, and those
 // that end its sleep in interrupt mode (WinOF 5.50, 5.5.3.10).
 func TestModeOfReceivedPackets(t *testing.T) {
-	const packets = 20
+	const packets = 8
 	for _, c := range []struct {
 		name    string
 		polling wait.Polling
@@ -65,7 +65,7 @@ func TestModeOfReceivedPackets(t *testing.T) {
 			}
 			for n := range uint64(packets) {
 				if c.polling.On { // more rounds than commands make: the loop's own thread is awake, and stays so
-					until("the loop does not poll", func() bool { return h.adapters[index].poller.Empty() > 100 })
+					until("the loop does not poll", func() bool { return h.adapters[index].poller.Empty() > 20 })
 				} else {
 					until("the loop does not sleep", h.sleep.asleep.Load)
 				}

@@ -20,6 +20,12 @@ import (
 // end of its link.
 func threeEnds(t testing.TB) (one, two, third *program) {
 	t.Helper()
+	return threeEndsWith(t, Config{Seed: 1})
+}
+
+// threeEndsWith are threeEnds with another host of the two functions.
+func threeEndsWith(t testing.TB, cfgHost Config) (one, two, third *program) {
+	t.Helper()
 	dir, err := os.MkdirTemp("", "sp")
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +38,8 @@ func threeEnds(t testing.TB) (one, two, third *program) {
 	}
 	var l [2]link.Link
 	for i, s := range []link.Station{end(1), end(3)} {
-		l[i], err = datagram.Open(datagram.Config{Local: path[i], Remote: path[1-i], MTU: 4200, Stations: []link.Station{s}})
+		l[i], err = datagram.Open(datagram.Config{Local: path[i], Remote: path[1-i], MTU: 4200, Stations: []link.Station{s},
+			Patience: await.Limit}) // nothing sends raw frames again that a machine was too busy to take
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -40,7 +47,7 @@ func threeEnds(t testing.TB) (one, two, third *program) {
 	cfg := func(s link.Station, l link.Link) AdapterConfig {
 		return AdapterConfig{Addr: s.Prefixes[0].Addr(), MAC: s.MAC, Link: l, Path: PathWire}
 	}
-	h, far := newHost(t, Config{Seed: 1}), newHost(t, Config{Seed: 2})
+	h, far := newHost(t, cfgHost), newHost(t, Config{Seed: 2})
 	first := h.add(t, cfg(end(1), l[0]))
 	shares := cfg(end(2), nil)
 	shares.ShareWith = &first

@@ -170,7 +170,7 @@ func TestModeration(t *testing.T) {
 		cq.Arm(ring.ArmAny)
 		first := time.Now()
 		for i := range 3 {
-			if s := cq.Sequence(); s != seq {
+			if s := cq.sequence(); s != seq {
 				if again = time.Since(first) > 65*time.Millisecond; !again {
 					t.Fatalf("event after %d completions, want 3", i)
 				}
@@ -182,7 +182,7 @@ func TestModeration(t *testing.T) {
 			x.check(x.c.ModerateCQ(bg, command.ModerateCQ{CQ: cq.q.Handle, Count: 3, Microseconds: 65535}))
 		}
 	}
-	if s := cq.Sequence(); s != seq+1 {
+	if s := cq.sequence(); s != seq+1 {
 		t.Fatalf("sequence %d after 3 completions, want %d", s, seq+1)
 	}
 
