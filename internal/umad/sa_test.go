@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/softvpi/softvpi/wire/mad"
@@ -65,14 +66,19 @@ func TestQueryPutsSegmentsTogether(t *testing.T) {
 
 // TestQueryAsksAgain: a transfer whose end is lost is requested again from its beginning.
 func TestQueryAsksAgain(t *testing.T) {
-	records := make([]byte, 1000)
-	f := newFar(administration(records, func(i int) bool { return i == 4 }))
-	p := newPort(f, Device{}, 5)
-	defer p.Close()
-	a, err := p.Query(context.Background(), Address{}, tableRequest(), Timing{20 * time.Millisecond, 20})
-	if err != nil || len(a.Records) != 1000 {
-		t.Errorf("got %d bytes, error %v; want 1000", len(a.Records), err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		records := make([]byte, 1000)
+		f := newFar(administration(records, func(i int) bool { return i == 4 }))
+		p := newPort(f, Device{}, 5)
+		defer p.Close()
+		a, err := p.Query(context.Background(), Address{}, tableRequest(), Timing{20 * time.Millisecond, 20})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(a.Records) != 1000 {
+			t.Errorf("got %d bytes, want 1000", len(a.Records))
+		}
+	})
 }
 
 func TestQueryBrokenOff(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/umad"
 	"github.com/softvpi/softvpi/internal/umad/agent"
 	"github.com/softvpi/softvpi/internal/umad/socket"
@@ -51,7 +52,7 @@ func TestManyRequests(t *testing.T) {
 		begun++
 		mu.Unlock()
 		if more {
-			p.Start(umad.Address{LID: ib.LIDPermissive}, &request, umad.DefaultTiming, done)
+			p.Start(umad.Address{LID: ib.LIDPermissive}, &request, umad.Timing{Timeout: await.Limit, Tries: 1}, done)
 		}
 	}
 	for range window {

@@ -75,13 +75,18 @@ func (w *world) open(o umad.ServiceOptions) *umad.Port {
 	return p
 }
 
+// smp asks a node for an attribute, once: nothing is lost on the way, however late the answer is.
 func smp(p *umad.Port, attribute uint16, path ...uint8) (mad.SMP, error) {
+	return smpWithin(p, await.Limit, attribute, path...)
+}
+
+func smpWithin(p *umad.Port, limit time.Duration, attribute uint16, path ...uint8) (mad.SMP, error) {
 	m := mad.NewSMP(mad.MethodGet, attribute, 0, 0)
 	if err := m.Direct(path); err != nil {
 		return m, err
 	}
 	d, err := p.Call(context.Background(), umad.Address{LID: ib.LIDPermissive}, (*[mad.Len]byte)(m.Append(nil)),
-		umad.Timing{Timeout: 300 * time.Millisecond, Tries: 1})
+		umad.Timing{Timeout: limit, Tries: 1})
 	if err != nil {
 		return m, err
 	}
@@ -126,7 +131,8 @@ func TestPorts(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := smp(w.open(umad.ServiceOptions{}), mad.AttrNodeInfo, 1, 77); !errors.Is(err, umad.ErrTimeout) {
+	nowhere := w.open(umad.ServiceOptions{})
+	if _, err := smpWithin(nowhere, 100*time.Millisecond, mad.AttrNodeInfo, 1, 77); !errors.Is(err, umad.ErrTimeout) {
 		t.Errorf("a way that is not there: %v", err)
 	}
 	await.Eventually(w, "closed ports are gone", func() bool { w.mu.Lock(); defer w.mu.Unlock(); return len(w.places) <= 1 })
@@ -176,7 +182,7 @@ func hostile(t *testing.T, w *world) *net.UnixConn {
 // ended waits until the server has ended a connection.
 func ended(t *testing.T, what string, c *net.UnixConn) {
 	t.Helper()
-	if err := c.SetReadDeadline(time.Now().Add(20 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(await.Limit)); err != nil {
 		t.Fatal(err)
 	}
 	b := make([]byte, 4096)
