@@ -8,6 +8,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/link/impair"
 	"github.com/softvpi/softvpi/internal/testbed"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/rdmanet"
 	"github.com/softvpi/softvpi/verbs"
 )
@@ -40,7 +41,11 @@ func TestKeepAliveFindsAVanishedHost(t *testing.T) {
 			}
 			vanish()
 			began := time.Now()
-			if err := c.SetReadDeadline(began.Add(8 * time.Second)); err != nil {
+			limit := 8 * time.Second // longer than those take that find it, as a rule
+			if test.dies {
+				limit = await.Limit
+			}
+			if err := c.SetReadDeadline(began.Add(limit)); err != nil {
 				t.Fatal(err)
 			}
 			_, err := c.Read(make([]byte, 1))

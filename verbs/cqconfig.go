@@ -52,5 +52,5 @@ func (cq *CQ) Time(timestamp uint64) time.Time {
 		return time.Time{}
 	}
 	now := time.Now()
-	return now.Add(-time.Duration(monotonic.Now() - cq.zero - timestamp))
+	return now.Add(-time.Duration(monotonic.At(now) - cq.zero - timestamp)) // of one reading, however late the thread is in between
 }

@@ -331,8 +331,8 @@ func TestConnections(t *testing.T) {
 	inError := func() []map[string]any {
 		return g.tables("show", "nd", "connections", "-e", "-n", "1", "-t", "0.001")[0].Rows
 	}
-	await.Until(func() bool { return len(inError()) > 0 })
-	if rows := inError(); len(rows) != 1 || rows[0]["state"] != "ERR" || rows[0]["process_id"] != float64(os.Getpid()) {
+	await.Until(func() bool { rows = inError(); return len(rows) > 0 })
+	if len(rows) != 1 || rows[0]["state"] != "ERR" || rows[0]["process_id"] != float64(os.Getpid()) {
 		t.Errorf("connections in error: %v, want one of this process", rows)
 	}
 }

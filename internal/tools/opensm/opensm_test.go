@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/subnet"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
@@ -140,17 +141,14 @@ func TestRealIbsim(t *testing.T) {
 	}
 	var out, errs bytes.Buffer
 	status := tool.Failure
-	for range 100 {
+	await.Until(func() bool {
 		out.Reset()
 		errs.Reset()
 		ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 		status = Main(ctx, tool.Env{Name: "opensm", Args: []string{"-o", "-f", filepath.Join(dir, "log")}, Stdout: &out, Stderr: &errs})
 		cancel()
-		if !strings.Contains(errs.String(), "refused") { // ibsim does not listen yet
-			break
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+		return !strings.Contains(errs.String(), "refused") // ibsim does not listen yet
+	})
 	if status != tool.Success || !strings.Contains(out.String(), "SUBNET UP") {
 		t.Fatalf("status %d: %s%s", status, out.String(), errs.String())
 	}
