@@ -8,7 +8,7 @@ type dbgCmd struct {
 
 type faultCmd struct {
 	adapterRef `embed:""`
-	Fault      string `arg:"" enum:"wire,completions,host,receive,send,descriptor,events,command,loop,panic,turn" help:"What: ${enum}."`
+	Fault      string `arg:"" enum:"wire,completions,host,receive,send,descriptor,events,command,loop,panic,turn,crash" help:"What: ${enum}."`
 }
 
 // Help says what the faults are.
@@ -24,6 +24,7 @@ command      commands of programs do not return (0x200000)
 loop         the port has no turns (0x400000)
 panic        an engine panics (0x800000)
 turn         a turn of the loop never ends: nobody is answered any more, and softvpi up ends itself after a minute
+crash        the driver panics outside of all turns, which ends softvpi up at once
 A fault lasts until the adapter is restarted, by self-healing or by hand.`
 }
 

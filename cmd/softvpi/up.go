@@ -15,6 +15,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/driver/lastwords"
 	"github.com/softvpi/softvpi/internal/link/cable"
 	"github.com/softvpi/softvpi/internal/os/cgroup"
 	"github.com/softvpi/softvpi/internal/os/journal"
@@ -40,6 +41,7 @@ type upCmd struct {
 }
 
 func (c upCmd) Run(s *session) error {
+	lastwords.Abort()
 	cfg, err := c.config()
 	if err != nil {
 		return err

@@ -15,8 +15,8 @@ import (
 
 // openLastWords begins the record that the next driver finds if this one dies, and returns what the one before has left; nil: it
 // stopped.
-func (d *Driver) openLastWords(own bool) *lastwords.Remains {
-	last, remains, err := lastwords.Open(d.cfg.State, d.recover, own)
+func (d *Driver) openLastWords() *lastwords.Remains {
+	last, remains, err := lastwords.Open(d.cfg.State, d.recover, d.own)
 	if err != nil {
 		d.log.Warn("the next driver will not find why this one ended, if it dies", "cause", err)
 	}

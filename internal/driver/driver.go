@@ -91,6 +91,7 @@ type Driver struct {
 	starting   sync.Map // RoCE modes by the index of adapters being enabled, whose start is to be reported
 	tunings    *tuning.Log
 
+	own  bool // the process is the driver's alone
 	last *lastwords.Recorder
 	died *api.Death // how the driver before ended; nil: it stopped
 
@@ -104,7 +105,8 @@ func Start(ctx context.Context, cfg config.Config, o Options) (*Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Driver{cfg: cfg, version: o.Version, started: time.Now(), log: o.Log, commands: commandlog.New(len(cfg.Adapters))}
+	d := &Driver{cfg: cfg, version: o.Version, own: o.OwnProcess, started: time.Now(), log: o.Log,
+		commands: commandlog.New(len(cfg.Adapters))}
 	d.ipoib.d = d
 	d.commands.Failed, d.commands.Ended = d.commandFailed, d.traceCommand
 	d.startTrace()
@@ -133,7 +135,7 @@ func (d *Driver) start(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	d.healing = newHealer(d, len(d.running))
-	remains := d.openLastWords(o.OwnProcess)
+	remains := d.openLastWords()
 	d.openTunings()
 	if err := d.openFabric(); err != nil {
 		return err
@@ -152,7 +154,7 @@ func (d *Driver) start(ctx context.Context, o Options) (err error) {
 		}
 	}
 	d.healing.start()
-	d.watchLoop(o.OwnProcess, o.LoopPatience)
+	d.watchLoop(o.LoopPatience)
 	if err := d.serveAttach(); err != nil {
 		return err
 	}

@@ -18,8 +18,11 @@ var faults = map[string][]device.Fault{
 	"loop": {device.FaultLoop}, "panic": {device.FaultPanic}, "turn": {device.FaultTurn},
 }
 
-// faultCommand is the fault of commands that do not return.
-const faultCommand = "command"
+// Faults that no adapter has.
+const (
+	faultCommand = "command" // commands do not return
+	faultCrash   = "crash"   // the driver panics where nobody mends it
+)
 
 // InjectFault implements api.FaultSource.
 func (d *Driver) InjectFault(q api.FaultRequest) error {
@@ -31,13 +34,20 @@ func (d *Driver) InjectFault(q api.FaultRequest) error {
 		return fmt.Errorf("%w: faults are not allowed here; the configuration allows them with \"fault_injection\": true", api.ErrUnsupported)
 	}
 	list, ok := faults[q.Fault]
-	if !ok && q.Fault != faultCommand {
-		return api.Wrong("fault", strconv.Quote(q.Fault), "wire, completions, host, receive, send, descriptor, events, command, loop, panic, turn")
+	if !ok && q.Fault != faultCommand && q.Fault != faultCrash {
+		return api.Wrong("fault", strconv.Quote(q.Fault), "wire, completions, host, receive, send, descriptor, events, command, loop, panic, turn, crash")
+	}
+	if q.Fault == faultCrash && !d.own {
+		return fmt.Errorf("%w: the driver has no process of its own that may crash", api.ErrUnsupported)
 	}
 	d.changes.Lock()
 	defer d.changes.Unlock()
 	d.log.Warn("a fault is made on request", "adapter", q.Adapter, "fault", q.Fault)
-	if !ok {
+	switch q.Fault {
+	case faultCrash:
+		go panic("a fault that was asked for at the adapter " + strconv.Quote(q.Adapter))
+		return nil
+	case faultCommand:
 		d.commands.Hang(index)
 		return nil
 	}

@@ -2,7 +2,6 @@ package driver
 
 import (
 	"fmt"
-	"runtime/debug"
 	"time"
 )
 
@@ -22,8 +21,8 @@ type loopWatch struct {
 }
 
 // watchLoop begins to watch, if the process is the driver's own.
-func (d *Driver) watchLoop(own bool, patience time.Duration) {
-	if !own {
+func (d *Driver) watchLoop(patience time.Duration) {
+	if !d.own {
 		return
 	}
 	if patience <= 0 {
@@ -63,7 +62,6 @@ func (w *loopWatch) run(ask func()) {
 			answer = nil
 		default:
 			if missed++; missed >= loopLooks {
-				debug.SetTraceback("crash") // all goroutines, and by SIGABRT: the status 2 of a panic is that of a wrong configuration
 				panic(fmt.Sprintf("the loop of the driver has not answered at %d looks, one each %v: a turn does not end", missed, w.every))
 			}
 		}

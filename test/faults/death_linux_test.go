@@ -37,6 +37,9 @@ func TestDriverThatDies(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.signal(sig)
+			if s, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || s.Signal() != sig && s.Signal() != syscall.SIGABRT {
+				t.Errorf("the driver ends with %v, for which its unit may not start it again", p.cmd.ProcessState)
+			}
 			p = start(t, cfg)
 			s, err := client.Status(t.Context())
 			if err != nil {

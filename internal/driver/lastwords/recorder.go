@@ -96,10 +96,14 @@ func (r *Recorder) begin(catch bool) error {
 	if !catch {
 		return nil
 	}
-	debug.SetTraceback("all")
+	Abort()
 	r.caught = true
 	return debug.SetCrashOutput(r.trace, debug.CrashOptions{})
 }
+
+// Abort makes a fatal error of the Go runtime end this process by SIGABRT, with the tracebacks of all goroutines. Its status would be 2
+// otherwise, which is that of a wrong command line or configuration: whoever runs the driver has to tell the one from the other.
+func Abort() { debug.SetTraceback("crash") }
 
 // left reads what a driver has left.
 func left(commands, trace *os.File) *Remains {
