@@ -40,6 +40,7 @@ type tab struct {
 	t         *testing.T
 	ctx       context.Context
 	downloads string // directory
+	clicks    int    // so far
 
 	mu       sync.Mutex
 	host     string // the only host that may be asked
@@ -55,7 +56,7 @@ func open(t *testing.T, path string) *tab {
 	t.Helper()
 	options := []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path), chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
-		chromedp.NoDefaultBrowserCheck,
+		chromedp.NoDefaultBrowserCheck, chromedp.WSURLReadTimeout(await.Limit),
 		chromedp.WindowSize(1280, 1000), chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true),
 	}
@@ -197,15 +198,32 @@ func (b *tab) shows(selector, text string) {
 		strconv.Quote(text)))
 }
 
-// click clicks on an element with the mouse.
+// click clicks on an element with the mouse, until the element has got a click: what is clicked moves while a page is laid out or a part
+// of it is renewed, and a click that came too late for a time limit may have hit.
 func (b *tab) click(selector string) {
 	b.t.Helper()
-	b.holds("document.querySelector(" + strconv.Quote(selector) + ") !== null")
+	b.clicks++
+	quoted, hit := strconv.Quote(selector), fmt.Sprintf("hit %d", b.clicks)
+	// What was hit is known to the page that a click leads to.
+	watch := fmt.Sprintf(`(() => {
+		if (document.readyState !== "complete" || document.querySelector(%s) === null) return false;
+		if (window.watched !== %q) document.addEventListener("click", (e) => {
+			if (e.target.closest(%s)) sessionStorage.setItem(%q, "");
+		}, { capture: true });
+		window.watched = %q;
+		return true;
+	})()`, quoted, hit, quoted, hit, hit)
 	var err error
-	for range 5 {
-		if err = b.try(3*time.Second, chromedp.Click(selector, chromedp.ByQuery)); err == nil {
+	for end := time.Now().Add(await.Limit); time.Now().Before(end); {
+		done := false
+		if b.try(2*time.Second, chromedp.Evaluate(fmt.Sprintf("sessionStorage.getItem(%q) !== null", hit), &done)) != nil {
+			continue // between two pages
+		}
+		if done {
 			return
 		}
+		b.holds(watch)
+		err = b.try(3*time.Second, chromedp.Click(selector, chromedp.ByQuery))
 	}
 	b.t.Fatalf("click on %s: %v; wrong: %q", selector, err, b.faults())
 }
