@@ -32,18 +32,7 @@ func TestCongestionControl(t *testing.T) {
 }
 
 func congestionControl(t *testing.T, sockets bool) {
-	h := linuxHosts(t, 1500)
-	for i, x := range h {
-		x.shell(t, fmt.Sprintf("ip addr replace 198.51.100.%d/24 dev wire", i+1))
-		adapter := fmt.Sprintf("x=%s/24,interface=wire,mac=02:00:00:00:01:0%d", x.ip, i)
-		if sockets {
-			adapter = "x=" + x.ip
-			x.shell(t, "ip addr replace "+x.ip+"/24 dev wire")
-		}
-		x.driver = x.spawn(t, "up", "--skip-self-check", "--adapter", adapter)
-		x.driver.until(t, "listening")
-	}
-	a, b := congested{h[0]}, congested{h[1]}
+	a, b := congestedPair(t, sockets)
 	mark := a.mark
 	if !sockets { // what it sends meets no program
 		mark = a.impair
@@ -92,6 +81,23 @@ func congestionControl(t *testing.T, sockets bool) {
 	}
 }
 
+// congestedPair are two hosts with drivers, over UDP sockets or whole frames.
+func congestedPair(t *testing.T, sockets bool) (a, b congested) {
+	t.Helper()
+	h := linuxHosts(t, 1500)
+	for i, x := range h {
+		x.shell(t, fmt.Sprintf("ip addr replace 198.51.100.%d/24 dev wire", i+1))
+		adapter := fmt.Sprintf("x=%s/24,interface=wire,mac=02:00:00:00:01:0%d", x.ip, i)
+		if sockets {
+			adapter = "x=" + x.ip
+			x.shell(t, "ip addr replace "+x.ip+"/24 dev wire")
+		}
+		x.driver = x.spawn(t, "up", "--skip-self-check", "--adapter", adapter)
+		x.driver.until(t, "listening")
+	}
+	return congested{h[0]}, congested{h[1]}
+}
+
 // checkNotices looks at captured notifications as tshark decodes them.
 func checkNotices(t *testing.T, file string, sent int, to string) {
 	t.Helper()
@@ -125,7 +131,13 @@ func (x congested) do(t *testing.T, args ...string) {
 // counter returns a counter of the congestion control set.
 func (x congested) counter(t *testing.T, name string) int {
 	t.Helper()
-	code, out, errs := x.run(t, "counters", "watch", "-sc", "1", "-si", "0.01", "-f", "csv", "congestion_control."+name)
+	return x.count(t, "congestion_control."+name)
+}
+
+// count returns a counter of the adapter.
+func (x congested) count(t *testing.T, name string) int {
+	t.Helper()
+	code, out, errs := x.run(t, "counters", "watch", "-sc", "1", "-si", "0.01", "-f", "csv", name)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	fields := strings.Split(lines[len(lines)-1], "\"")
 	n, err := strconv.ParseFloat(fields[max(0, len(fields)-2)], 64)
