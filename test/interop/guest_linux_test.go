@@ -24,6 +24,7 @@ type guest struct {
 	dir     string // directory of the image
 	mtu     int
 	wire    string // QEMU's side of the segment
+	cards   []card // beside those of the segment and of commands: eth2, eth3 and so on
 	capture string // every frame on the segment, as a pcap file
 	qemu    *exec.Cmd
 	ended   chan struct{}
@@ -39,14 +40,28 @@ type guest struct {
 // boot starts a guest on a segment of its own, until the test ends.
 func boot(t *testing.T, mtu int) *guest {
 	t.Helper()
-	return bootOn(t, mtu, "tap,id=n0,ifname=tap0,script=no,downscript=no,vnet_hdr=off")
+	return bootOn(t, mtu, tapWire)
 }
 
-// bootOn is boot with another segment than tap0: what QEMU's -netdev, n0, is to be.
-func bootOn(t *testing.T, mtu int, wire string) *guest {
+// tapWire is QEMU's side of tap0.
+const tapWire = "tap,id=n0,ifname=tap0,script=no,downscript=no,vnet_hdr=off"
+
+// card is a network card of a guest beside the usual two: its MAC, and the path of the datagram socket to which its frames go; its own
+// has ".peer" behind that.
+type card struct{ mac, socket string }
+
+// arguments are QEMU's for the card. Without a speed Linux's bonding driver takes the link for one that is down.
+func (c card) arguments(i int) []string {
+	return []string{"-netdev", fmt.Sprintf("dgram,id=u%d,local.type=unix,local.path=%s.peer,remote.type=unix,remote.path=%[2]s", i, c.socket),
+		"-device", fmt.Sprintf("virtio-net-pci,netdev=u%d,mac=%s,romfile=,speed=10000,duplex=full", i, c.mac)}
+}
+
+// bootOn is boot with another segment than tap0: what QEMU's -netdev, n0, is to be; and with further cards.
+func bootOn(t *testing.T, mtu int, wire string, cards ...card) *guest {
 	t.Helper()
 	segment(t, mtu)
-	g := &guest{dir: site(t), mtu: mtu, wire: wire, capture: filepath.Join(t.TempDir(), "tap0.pcap"), console: filepath.Join(t.TempDir(), "console")}
+	g := &guest{dir: site(t), mtu: mtu, wire: wire, cards: cards, capture: filepath.Join(t.TempDir(), "tap0.pcap"),
+		console: filepath.Join(t.TempDir(), "console")}
 	g.start(t)
 	t.Cleanup(func() { g.stop() })
 	return g
@@ -103,6 +118,9 @@ func (g *guest) launch(accel string) error {
 		"-netdev", "tap,id=n1,ifname=ctl0,script=no,downscript=no",
 		"-device", "virtio-net-pci,netdev=n1,mac=52:54:00:98:00:02,romfile=",
 		"-object", "filter-dump,id=d0,netdev=n0,file="+g.capture)
+	for i, c := range g.cards {
+		args = append(args, c.arguments(i)...)
+	}
 	g.qemu = exec.Command("qemu-system-x86_64", args...)
 	g.qemu.Stderr = &g.stderr
 	g.qemu.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

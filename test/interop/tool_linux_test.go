@@ -57,9 +57,15 @@ func (g *guest) drive(t testing.TB) {
 // softvpiAs starts the program with exactly these arguments.
 func (g *guest) softvpiAs(t testing.TB, args ...string) *tool {
 	t.Helper()
+	return begin(t, g.dir, []string{"SOFTVPI_SOCKET=" + g.driver}, args...)
+}
+
+// begin starts the program that a directory has, with these arguments, and with variables beside those of the environment.
+func begin(t testing.TB, dir string, variables []string, args ...string) *tool {
+	t.Helper()
 	p := &tool{name: strings.Join(args, " "), done: make(chan struct{})}
-	p.cmd = exec.Command(filepath.Join(g.dir, "softvpi"), args...)
-	p.cmd.Env = append(os.Environ(), "SOFTVPI_SOCKET="+g.driver)
+	p.cmd = exec.Command(filepath.Join(dir, "softvpi"), args...)
+	p.cmd.Env = append(os.Environ(), variables...)
 	p.cmd.Stdout, p.cmd.Stderr = p, p
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	p.cmd.WaitDelay = stopLimit // a process that it left behind may keep its output open
