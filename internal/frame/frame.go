@@ -46,26 +46,28 @@ type Route struct {
 	DstPort      uint16     // RoCE v2 UDP destination port; 0 means the link's own
 	TrafficClass uint8      // DSCP and ECN as in IPv4 ToS
 	HopLimit     uint8      // 0 means DefaultHopLimit
-	FlowLabel    uint32     // 20 bits, IPv6 and GRH
-	SrcMAC       [6]byte    // for links that build the frame
-	DstMAC       [6]byte
-	VLAN         uint16 // TCI; 0 means untagged
-	Priority     uint8  // at which packets leave the port, 0 to Priorities-1
-
-	// IB is set if the port is InfiniBand. Src and Dst then are the LIDs of both ends as returned by
-	// LIDAddr, or Dst the GID of a multicast group.
-	IB InfiniBand
-
-	// Path is what the link keeps for the route, set by Link.Prepare; nil: nothing.
-	Path Path
+	Priority     uint8      // at which packets leave the port, 0 to Priorities-1
 
 	// Near says that the sending loop also serves Dst, by another adapter or the same one: nothing is
 	// received while it sends. Set by the device.
 	Near bool
 
+	FlowLabel uint32 // 20 bits, IPv6 and GRH
+
 	// Rate is how fast packets leave at most, in kbit/s, and Pace keeps it; 0 and nil: as fast as they may.
 	Rate uint32
 	Pace Pacer
+
+	// Path is what the link keeps for the route, set by Link.Prepare; nil: nothing.
+	Path Path
+
+	SrcMAC [6]byte // for links that build the frame
+	DstMAC [6]byte
+	VLAN   uint16 // TCI; 0 means untagged
+
+	// IB is set if the port is InfiniBand. Src and Dst then are the LIDs of both ends as returned by
+	// LIDAddr, or Dst the GID of a multicast group.
+	IB InfiniBand
 }
 
 // A Pacer keeps the rate of what leaves by a route, in bytes of packets with all their headers.

@@ -29,9 +29,13 @@ type sending struct {
 	again   uint64     // of them more than once
 	cnps    uint64     // that have arrived
 
-	lean leanSending
+	lean *leanSending // nil: it has a queue pair
 	rc   *rcSending
 }
+
+// Release implements frame.Path: both halves are what is kept for the route of their packets.
+func (*sending) Release()   {}
+func (*receiving) Release() {}
 
 // receiving is a flow as its receiver has it.
 type receiving struct {
@@ -46,7 +50,7 @@ type receiving struct {
 	got    int64      // bytes that have arrived in order
 	marked uint64     // packets that have arrived with a mark
 
-	lean leanReceiving
+	lean *leanReceiving
 	rc   *rcReceiving
 }
 
@@ -78,11 +82,14 @@ func (r *Run) halve() {
 		sends[all[i].From]++
 		receives[all[i].To]++
 	}
+	many := make([]struct{ sends, receives int }, len(r.n.shards))
 	for i, node := range hosts {
-		h := &r.n.shards[r.n.at[node].shard]
-		n, m := len(h.sends), len(h.receives)
-		h.sends, h.receives = append(h.sends, make([]sending, sends[i])...), append(h.receives, make([]receiving, receives[i])...)
-		sends[i], receives[i] = n, m
+		x := &many[r.n.at[node].shard]
+		sends[i], x.sends = x.sends, x.sends+sends[i]
+		receives[i], x.receives = x.receives, x.receives+receives[i]
+	}
+	for i := range r.n.shards {
+		r.n.shards[i].hold(many[i].sends, many[i].receives)
 	}
 	r.flows = make([]flow, len(all))
 	for i := range all {
@@ -93,13 +100,28 @@ func (r *Run) halve() {
 		sends[f.From]++
 		receives[f.To]++
 		a.sends[n] = sending{Flow: f, number: int32(i), host: from.node, there: uint32(m), waits: f.Waits, mtu: int32(r.s.MTU(f)),
-			peer: r.n.addrs[hosts[f.To]].As4(), mac: r.n.next(hosts[f.From], hosts[f.To]), began: clock.Never}
+			peer: r.n.addrs[hosts[f.To]].As4(), mac: r.n.next(hosts[f.From], hosts[f.To]), began: clock.Never, lean: a.sends[n].lean}
 		b.receives[m] = receiving{Flow: f, number: int32(i), host: to.node, back: uint32(n), shard: b,
-			peer: r.n.addrs[hosts[f.From]].As4(), mac: r.n.next(hosts[f.To], hosts[f.From]), ended: clock.Never}
+			peer: r.n.addrs[hosts[f.From]].As4(), mac: r.n.next(hosts[f.To], hosts[f.From]), ended: clock.Never, lean: b.receives[m].lean}
 		r.flows[i] = flow{&a.sends[n], &b.receives[m]}
 		if f.Waits == 0 {
 			a.starts.push(start{f.Start, int32(i)})
 		}
+	}
+}
+
+// hold makes room for so many halves of flows.
+func (h *shard) hold(sends, receives int) {
+	h.sends, h.receives = make([]sending, sends), make([]receiving, receives)
+	if !h.r.s.Lean {
+		return
+	}
+	x, y := make([]leanSending, sends), make([]leanReceiving, receives)
+	for i := range x {
+		h.sends[i].lean = &x[i]
+	}
+	for i := range y {
+		h.receives[i].lean = &y[i]
 	}
 }
 

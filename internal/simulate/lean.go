@@ -97,7 +97,7 @@ func newLeanHost(sh *shard, node int) *leanHost {
 }
 
 func (h *leanHost) begin(now clock.Time, f *sending) {
-	x, mtu := &f.lean, int64(f.mtu)
+	x, mtu := f.lean, int64(f.mtu)
 	x.total = math.MaxInt64
 	if f.Bytes > 0 {
 		x.total = (f.Bytes + mtu - 1) / mtu
@@ -164,7 +164,7 @@ func follow(near int64, psn ib.PSN) int64 {
 
 // data takes a packet with a payload.
 func (h *leanHost) data(now clock.Time, f *receiving, b []byte, bytes int) {
-	x := &f.lean
+	x := f.lean
 	bth := ib.BTH(b[bthAt:])
 	if eth.Marked(eth.IPv4(b[ipAt:]).ToS()) {
 		f.marked++
@@ -193,7 +193,7 @@ func (h *leanHost) data(now clock.Time, f *receiving, b []byte, bytes int) {
 
 // acknowledged takes an acknowledgement of all packets before one, which must be sent again if it is refused.
 func (h *leanHost) acknowledged(now clock.Time, f *sending, psn int64, refused bool) {
-	x := &f.lean
+	x := f.lean
 	if psn < x.acked || psn > x.most {
 		return
 	}
@@ -214,7 +214,7 @@ func (h *leanHost) acknowledged(now clock.Time, f *sending, psn int64, refused b
 // back makes a flow send again from the first packet that is not acknowledged, and have fewer on the way. full says that it waits for
 // acknowledgements, and not for its turn.
 func (h *leanHost) back(f *sending, full bool) {
-	x := &f.lean
+	x := f.lean
 	idle := full || x.next == x.total
 	x.window.lost(x.next - x.acked)
 	x.next = x.acked
@@ -270,7 +270,7 @@ func (h *leanHost) expire(now clock.Time) {
 	h.check = clock.Never
 	kept := h.active[:0]
 	for _, f := range h.active {
-		x := &f.lean
+		x := f.lean
 		if x.acked == x.total {
 			continue
 		}
@@ -334,7 +334,7 @@ func sourcePort(flow int32) uint16 { return firstPort | uint16(uint32(flow)*2654
 // send sends a packet of the flow that comes next at a priority.
 func (h *leanHost) send(now clock.Time, priority uint8) {
 	f := h.dequeue(priority)
-	x := &f.lean
+	x := f.lean
 	if x.next == x.total { // what had to be sent again has been acknowledged meanwhile
 		return
 	}
@@ -369,7 +369,7 @@ func (h *leanHost) send(now clock.Time, priority uint8) {
 
 // sent counts what a flow has sent against its rate, and says when it sends next.
 func (h *leanHost) sent(now clock.Time, f *sending, bytes int) {
-	x := &f.lean
+	x := f.lean
 	if x.react != nil {
 		x.react.Sent(now, bytes+headers+4, h.nic.Congestion.Slack)
 	}

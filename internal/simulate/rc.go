@@ -214,16 +214,24 @@ func (h *rcHost) send(now clock.Time, o *frame.Out) {
 	copy(b, h.head[:])
 	copy(b[bthAt:], head)
 	clear(b[n:])
-	x := o.Route.Path.(*route)
-	copy(b, x.mac[:])
+	var to *[4]byte
+	from, sends := o.Route.Path.(*sending)
+	if sends {
+		copy(b, from.mac[:])
+		to = &from.peer
+	} else {
+		x := o.Route.Path.(*receiving)
+		copy(b, x.mac[:])
+		to = &x.peer
+	}
 	ip := eth.IPv4(b[ipAt:])
 	ip.SetToS(o.Route.TrafficClass)
-	copy(ip[16:], x.peer[:])
+	copy(ip[16:], to[:])
 	eth.UDP(b[udpAt:]).Encode(o.Route.SrcPort, roceDPort, 0)
 	binary.BigEndian.PutUint16(b[udpAt+4:], uint16(len(b)-udpAt+len(o.Payload)+ib.ICRCLen))
 	binary.BigEndian.PutUint16(b[idAt:], offset(o.Payload))
 	if len(o.Payload) > 0 {
-		h.sent(x.sending, ib.BTH(head).PSN())
+		h.sent(from, ib.BTH(head).PSN())
 	}
 	priority := o.Route.TrafficClass >> 5
 	if h.full>>priority&1 != 0 || !h.SendAt(now, h.node, priority, r) {

@@ -10,13 +10,12 @@ import (
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/simulate/workload"
 	"github.com/softvpi/softvpi/internal/transport"
-	"github.com/softvpi/softvpi/wire/eth"
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
 // rcSending is the state of a flow at the host of the queue pair that sends. It is that one's send queue.
 type rcSending struct {
-	route
+	route      frame.Route
 	qp         *transport.QP
 	taken      int64  // bytes, by the queue pair
 	posted     int64  // bytes
@@ -27,22 +26,11 @@ type rcSending struct {
 
 // rcReceiving is its state at the other host.
 type rcReceiving struct {
-	route
+	route    frame.Route
 	qp       *transport.QP
 	expected int64         // the next packet that arrives in order
 	ahead    map[int64]int // bytes of packets that have arrived behind a gap; nil: there was none
 }
-
-// route is the route of a flow's packets, with the half of the flow that sends them.
-type route struct {
-	frame.Route
-	sending *sending // nil: the receiver's half does
-	peer    [4]byte
-	mac     eth.MAC
-}
-
-// Release implements frame.Path.
-func (*route) Release() {}
 
 // Next implements transport.SendQueue.
 func (x *rcSending) Next(wr *transport.SendWR) (bool, error) {
@@ -81,8 +69,7 @@ func (noReceives) Pending() (int, error)           { return 0, nil }
 
 // begin connects a queue pair with one of the other host, and posts the first writes.
 func (h *rcHost) begin(now clock.Time, f *sending) {
-	x := &rcSending{route: h.towards(f.Flow, f.number, f.peer, f.mac), key: h.key}
-	x.sending = f
+	x := &rcSending{route: h.towards(f.Flow, f.number, f.peer, f), key: h.key}
 	var err error
 	if x.qp, err = h.create(now, x, f.number, receivingNumber(f.there), f.mtu, &x.route); err != nil {
 		h.r.refused(now, err)
@@ -97,7 +84,7 @@ func (h *rcHost) begin(now clock.Time, f *sending) {
 
 // expect implements host: it connects a queue pair with one that sends.
 func (h *rcHost) expect(now clock.Time, f *receiving) {
-	x := &rcReceiving{route: h.towards(f.Flow, f.number, f.peer, f.mac)}
+	x := &rcReceiving{route: h.towards(f.Flow, f.number, f.peer, f)}
 	var err error
 	if x.qp, err = h.create(now, nothing{}, f.number, sendingNumber(f.back), int32(h.r.s.MTU(f.Flow)), &x.route); err != nil {
 		h.r.refused(now, err)
@@ -106,21 +93,20 @@ func (h *rcHost) expect(now clock.Time, f *receiving) {
 	f.rc = x
 }
 
-// towards returns the route of packets of a flow to the other host.
-func (h *rcHost) towards(f *workload.Flow, number int32, peer [4]byte, mac eth.MAC) route {
-	return route{peer: peer, mac: mac, Route: frame.Route{Src: h.addr, Dst: netip.AddrFrom4(peer), SrcPort: sourcePort(number),
-		TrafficClass: f.Priority << 5, Priority: f.Priority}}
+// towards returns the route of packets of half a flow to the other host.
+func (h *rcHost) towards(f *workload.Flow, number int32, peer [4]byte, half frame.Path) frame.Route {
+	return frame.Route{Src: h.addr, Dst: netip.AddrFrom4(peer), SrcPort: sourcePort(number), TrafficClass: f.Priority << 5,
+		Priority: f.Priority, Path: half}
 }
 
 // create creates a queue pair that is connected with half of a flow, and sends by a route.
-func (h *rcHost) create(now clock.Time, s transport.SendQueue, flow int32, dest ib.QPN, mtu int32, x *route) (*transport.QP, error) {
+func (h *rcHost) create(now clock.Time, s transport.SendQueue, flow int32, dest ib.QPN, mtu int32, x *frame.Route) (*transport.QP, error) {
 	q, err := h.engine.CreateQP(now, transport.QPConfig{Type: command.RC, PD: pd, Send: s, Recv: noReceives{},
 		Context: uint64(flow)})
 	if err != nil {
 		return nil, err
 	}
-	x.Path = x
-	return q, h.ready(now, q, uint32(dest), mtu, &x.Route)
+	return q, h.ready(now, q, uint32(dest), mtu, x)
 }
 
 // ready brings a queue pair to where it sends.

@@ -16,7 +16,8 @@ const outerLen = eth.EthernetLen + eth.IPv4Len + eth.UDPLen + ib.ICRCLen + 4
 // notices are the congestion notifications of an engine: the queue pairs that owe one, by its priority.
 type notices struct {
 	lists   [frame.Priorities]qpList
-	waiting uint8 // bit p: lists[p] is not empty
+	waiting uint8         // bit p: lists[p] is not empty
+	routes  []frame.Route // of those that were sent last
 }
 
 func (n *notices) init() {
@@ -26,23 +27,40 @@ func (n *notices) init() {
 }
 
 func (n *notices) push(q *QP) {
-	p := q.answer.route.Priority
+	p := q.eng.noticePriority(q)
+	q.owesAt = p
 	n.lists[p].push(q)
 	n.waiting |= 1 << p
 }
 
 func (n *notices) remove(q *QP) {
-	p := q.answer.route.Priority
+	p := q.owesAt
 	if n.lists[p].remove(q); n.lists[p].head == nil {
 		n.waiting &^= 1 << p
 	}
 }
 
-// answer is the notification point of a queue pair that has got a marked packet.
-type answer struct {
-	point congestion.NotificationPoint
-	// route is that of its notifications: the queue pair's, with their traffic class and priority.
-	route frame.Route
+// noticePriority returns that of the notifications of q.
+func (e *Engine) noticePriority(q *QP) uint8 {
+	if e.congestion.FollowPriority {
+		return q.route.Priority
+	}
+	return e.congestion.CNPPriority
+}
+
+// route returns the route of a notification of q, the n-th of a turn: the queue pair's, with the traffic class and the priority of
+// notifications. It is valid until the next turn.
+func (n *notices) route(i int, q *QP) *frame.Route {
+	if i == len(n.routes) {
+		n.routes = append(n.routes, frame.Route{})
+	}
+	r := &n.routes[i]
+	*r = *q.route
+	r.TrafficClass, r.Priority = q.eng.congestion.CNPDSCP<<2, q.owesAt
+	if r.VLAN != 0 {
+		r.VLAN = r.VLAN&0x1fff | uint16(r.Priority)<<13
+	}
+	return r
 }
 
 // SetCongestion changes congestion control, at once: rates that are limited follow the new parameters, and end with their
@@ -120,7 +138,7 @@ func (q *QP) unanswered() {
 	if q.in(noticeKind) {
 		q.eng.notices.remove(q)
 	}
-	q.answer = nil
+	q.answer = congestion.NotificationPoint{}
 }
 
 // notified handles a congestion notification for q.
@@ -154,18 +172,7 @@ func (q *QP) answerMark(now clock.Time) {
 	if s.Notify>>q.priority&1 == 0 {
 		return
 	}
-	if q.answer == nil {
-		q.answer = &answer{route: *q.route}
-		r := &q.answer.route
-		r.TrafficClass = s.CNPDSCP << 2
-		if !s.FollowPriority {
-			r.Priority = s.CNPPriority
-		}
-		if r.VLAN != 0 {
-			r.VLAN = r.VLAN&0x1fff | uint16(r.Priority)<<13
-		}
-	}
-	if !q.in(noticeKind) && q.answer.point.Answer(now, s.CNPInterval) {
+	if !q.in(noticeKind) && q.answer.Answer(now, s.CNPInterval) {
 		e.notices.push(q)
 	}
 }
@@ -175,7 +182,7 @@ func (e *Engine) sendNotices(priority uint8, out []frame.Out) (n int) {
 	for q := e.notices.lists[priority].head; q != nil && n < len(out); q = e.notices.lists[priority].head {
 		e.notices.remove(q)
 		o := &out[n]
-		o.Reset(&q.answer.route)
+		o.Reset(e.notices.route(n, q))
 		head := o.Head[frame.HeadRoom:]
 		bth := ib.BTH(head[:ib.BTHLen])
 		bth.Encode(ib.CNP, false, false, 0, q.pkey, ib.QPN(q.attr.DestQPN), 0)

@@ -41,7 +41,7 @@ func (q *QP) gatherAt(r *memory.Region, addr uint64, data []byte, last bool, op 
 	g.add(r, addr, data, op)
 	g.tail = last
 	g.full = last || len(g.pieces) >= gatherMost
-	q.copying += n
+	q.copying += int32(n)
 	return n
 }
 

@@ -79,7 +79,7 @@ func (q *QP) atHand(wr *SendWR) (b []byte) {
 	case wr.Op != ring.OpSend:
 		return nil
 	case wr.Flags&ring.Inline != 0:
-		if b = wr.Inline; len(b) > q.maxInline {
+		if b = wr.Inline; len(b) > int(q.maxInline) {
 			return nil
 		}
 	case wr.NumSGE == 1:

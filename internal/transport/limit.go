@@ -32,13 +32,13 @@ func (e *Engine) Limit(now clock.Time, q *QP, l command.LimitQP) error {
 	case l.Rate == 0 && (l.MaxBurst != 0 || l.TypicalPacket != 0):
 		return command.Errorf(command.Invalid, "MaxBurst is %d and TypicalPacket %d, want 0 without a Rate", l.MaxBurst, l.TypicalPacket)
 	}
-	q.bucket = nil
+	q.extras().bucket = nil
 	if l.Rate != 0 {
 		burst, carry := l.MaxBurst, time.Duration(0)
 		if burst == 0 {
 			burst, carry = max(l.Rate/8, 2*uint32(q.longest())), congestion.MostCarried
 		}
-		q.bucket = &bucket{congestion.NewBucket(now, l.Rate, burst, carry), l}
+		q.extra.bucket = &bucket{congestion.NewBucket(now, l.Rate, burst, carry), l}
 	}
 	if q.deadlines[paceTimer] != clock.Never { // it may have waited for nothing
 		e.paced.drop(q)
@@ -51,25 +51,33 @@ func (e *Engine) Limit(now clock.Time, q *QP, l command.LimitQP) error {
 // value: it is not.
 func (q *QP) LimitOf() command.LimitQP {
 	var l command.LimitQP
-	if q.bucket != nil {
-		l = q.bucket.asked
+	if b := q.bucketOf(); b != nil {
+		l = b.asked
 	}
-	if q.pace != nil && (l.Rate == 0 || q.route.Rate < l.Rate) {
+	if q.pace() != nil && (l.Rate == 0 || q.route.Rate < l.Rate) {
 		return command.LimitQP{Rate: q.route.Rate}
 	}
 	return l
 }
 
 // Limited reports whether its program limits the rate of q, which packets alone keep.
-func (q *QP) Limited() bool { return q.bucket != nil || q.pace != nil }
+func (q *QP) Limited() bool { return q.bucketOf() != nil || q.pace() != nil }
+
+// pace keeps the rate of the path of q; nil: that has no static rate, or each datagram its own.
+func (q *QP) pace() frame.Pacer {
+	if q.route == nil {
+		return nil
+	}
+	return q.route.Pace
+}
 
 // throttled reports whether q may not send yet because its program has limited its rate. It has a turn when it may.
 func (q *QP) throttled(now clock.Time) bool {
 	at := now
-	if q.bucket != nil {
-		at = q.bucket.NextSend(now, q.longest())
+	if b := q.bucketOf(); b != nil {
+		at = b.NextSend(now, q.longest())
 	}
-	if p := q.pace; p != nil {
+	if p := q.pace(); p != nil {
 		at = max(at, p.NextSend(now, q.longest()))
 	}
 	return q.waitsUntil(now, at)
@@ -78,10 +86,10 @@ func (q *QP) throttled(now clock.Time) bool {
 // allowed returns how many bytes q may send now by the limits of its program: of connected queue pairs, of payload.
 func (q *QP) allowed(now clock.Time) int {
 	room := math.MaxInt
-	if q.bucket != nil {
-		room = q.bucket.Room(now)
+	if b := q.bucketOf(); b != nil {
+		room = b.Room(now)
 	}
-	if p := q.pace; p != nil {
+	if p := q.pace(); p != nil {
 		room = min(room, p.Room(now))
 	}
 	if room == math.MaxInt {
@@ -96,10 +104,10 @@ func (q *QP) allowed(now clock.Time) int {
 
 // charge says that so many bytes of q have left.
 func (q *QP) charge(now clock.Time, bytes int) {
-	if q.bucket != nil {
-		q.bucket.Sent(now, bytes)
+	if b := q.bucketOf(); b != nil {
+		b.Sent(now, bytes)
 	}
-	if p := q.pace; p != nil {
+	if p := q.pace(); p != nil {
 		p.Sent(now, bytes)
 	}
 }

@@ -169,7 +169,6 @@ func TestPace(t *testing.T) {
 		} {
 			a, to, wr := limitedEnds(t, typ, 32<<10)
 			a.e.Pace(1000, a.q.Route(), c.path)
-			a.q.pace = a.q.Route().Pace
 			if c.limit != 0 {
 				if err := a.e.Limit(1000, a.q, command.LimitQP{Rate: c.limit}); err != nil {
 					t.Fatal(err)

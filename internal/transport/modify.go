@@ -101,7 +101,7 @@ func (q *QP) setAttributes(m *command.ModifyQP, route *frame.Route) {
 	set(command.MaskFlowControl, func() { a.FlowControl = m.FlowControl })
 	set(command.MaskSQDNotify, func() { a.SQDNotify = m.SQDNotify })
 	set(command.MaskRoute, func() {
-		a.Route, q.route, q.pace, q.srcPort = m.Route, route, route.Pace, 0
+		a.Route, q.route, q.srcPort = m.Route, route, 0
 		q.setPriority(route.Priority)
 		if q.win != nil {
 			q.moveWindow()
@@ -150,8 +150,8 @@ func (q *QP) reset() {
 	q.eng.dropQueued(q)
 	q.leaveError()
 	q.become(command.Reset)
-	q.attr = command.ModifyQP{}
-	q.route, q.pace, q.mtu, q.pkey, q.srcPort = nil, nil, 0, 0, 0
+	q.attr = attributes{}
+	q.route, q.mtu, q.pkey, q.srcPort = nil, 0, 0, 0
 	q.setPriority(0)
 	q.halve()
 	q.reached = false

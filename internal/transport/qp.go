@@ -30,6 +30,7 @@ type QP struct {
 	frames         uint8     // of a raw packet QP: flags of command.FrameQPFlags
 	service        ib.Opcode // what the opcodes of its packets add to those of RC
 	listed         uint8     // bit k: it is in a list of kind k
+	maxInline      uint16
 
 	places    [placesOfQP]place
 	flushNext *QP
@@ -44,12 +45,12 @@ type QP struct {
 	rq             RecvQueue
 	context        uint64
 	program        *Program
-	maxInline      int
 
-	attr  command.ModifyQP // as last set; State, Mask and QP are not kept up to date
-	route *frame.Route
+	attr    attributes
+	copying int32 // copies in progress
+	route   *frame.Route
 	// priority is that of route; for UD, that of the next datagram. It and the small fields behind it fill a word: a QP must not grow
-	// into the next size class of the heap, of 1280 bytes.
+	// into the next size class of the heap, of 384 bytes.
 	priority uint8
 	capable  bool         // its packets say that switches may mark them
 	ecn      uint8        // what they would say else
@@ -59,17 +60,12 @@ type QP struct {
 	srcPort uint16
 	mtu     int
 
-	win     *window
-	react   *congestion.ReactionPoint // nil: nothing has limited its rate
-	bucket  *bucket                   // nil: its program does not limit its rate
-	pace    frame.Pacer               // of its path; nil: that has no static rate, or each datagram its own
-	answer  *answer                   // nil: no packet for it was marked
-	copying int                       // copies in progress
-	pair    *Pair                     // with the other end, if that is on an engine of the same loop
-
-	echo *echo // nil: it need not know what it has sent itself
-
-	tags *tagging // with an SRQ that matches tags
+	win    *window
+	react  *congestion.ReactionPoint    // nil: nothing has limited its rate
+	answer congestion.NotificationPoint // of packets for it that were marked
+	pair   *Pair                        // with the other end, if that is on an engine of the same loop
+	extra  *extra                       // nil: it has none of that
+	owesAt uint8                        // the priority at which it owes a notification
 
 	req  *requester // the halves: see halves.go
 	resp *responder
@@ -124,18 +120,18 @@ func (e *Engine) CreateQP(now clock.Time, c QPConfig) (*QP, error) {
 	q := &QP{
 		eng: e, num: c.Number, typ: c.Type, pd: c.PD, sendCQ: c.SendCQ, recvCQ: c.RecvCQ, sq: c.Send, rq: c.Recv,
 		domain: c.Domain, service: serviceOf(c.Type), srq: c.SRQ, signalAll: c.SignalAll, blockSelf: c.BlockSelf,
-		context: c.Context, program: c.Program, maxInline: c.MaxInline,
+		context: c.Context, program: c.Program, maxInline: uint16(c.MaxInline),
 		deadlines: [timerKinds]clock.Time{clock.Never, clock.Never}, timers: [timerKinds]int32{-1, -1},
 	}
 	if c.Type == command.RawPacket {
 		q.frames = uint8(c.Frames)
 		if c.BlockSelf {
-			q.echo = &echo{}
+			q.listen()
 		}
 	}
 	if c.Tags != nil {
-		q.tags = &tagging{list: c.Tags, moves: rendezvous{SendQueue: c.Send}}
-		q.sq = &q.tags.moves
+		t := &tagging{list: c.Tags, moves: rendezvous{SendQueue: c.Send}}
+		q.extras().tags, q.sq = t, &t.moves
 	}
 	q.halve()
 	e.table.Put(c.Number, q)
@@ -193,10 +189,7 @@ func (e *Engine) QP(qpn uint32) *QP { return e.table.Get(qpn) }
 
 // Query returns the attributes and state of q.
 func (e *Engine) Query(q *QP) command.QPInfo {
-	a := q.attr
-	a.Mask = allAttributes
-	a.State = q.state
-	info := command.QPInfo{Attr: a, Type: q.typ, Number: q.num, Path: 1 + uint32(q.carrier)}
+	info := command.QPInfo{Attr: q.attr.of(q.state), Type: q.typ, Number: q.num, Path: 1 + uint32(q.carrier)}
 	if q.state == command.SQD && !q.drained() {
 		info.Draining = 1
 	}
@@ -232,7 +225,9 @@ func (q *QP) release() {
 	e.paced.drop(q)
 	q.unanswered()
 	q.react, q.capable = nil, false
-	q.bucket = nil
+	if q.extra != nil {
+		q.extra.bucket = nil
+	}
 	e.leaveWindow(q)
 	q.dropTurns()
 	e.unflush(q)

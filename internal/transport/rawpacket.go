@@ -102,8 +102,8 @@ func (q *QP) sendRaw(now clock.Time, out []frame.Out) (n int, more bool) {
 		k, again := q.sendRequests(out[n:limit], &bytes)
 		n, more = n+k, again
 	}
-	if q.bucket != nil && n > 0 {
-		q.bucket.Sent(now, framedBytes(out[:n]))
+	if b := q.bucketOf(); b != nil && n > 0 {
+		b.Sent(now, framedBytes(out[:n]))
 	}
 	return n, more || n > 0 && (n == limit || bytes <= 0)
 }
@@ -210,15 +210,16 @@ func (q *QP) rawFrame(o *frame.Out, b []byte) {
 
 // rawRoute returns the route of the frames of q.
 func (q *QP) rawRoute() *frame.Route {
-	if q.echo == nil {
+	x := q.echoOf()
+	if x == nil {
 		return &q.eng.rawRoute
 	}
-	q.echo.self.SrcMAC = q.eng.rawRoute.SrcMAC
-	return &q.echo.self
+	x.self.SrcMAC = q.eng.rawRoute.SrcMAC
+	return &x.self
 }
 
 // Sent reports whether a frame with this route is of a raw packet QP that is not to receive it.
-func (q *QP) Sent(r *frame.Route) bool { return q.echo != nil && r == &q.echo.self }
+func (q *QP) Sent(r *frame.Route) bool { return q.echoOf() != nil && r == &q.extra.echo.self }
 
 // SetFrameFlags changes the flags in mask.
 func (q *QP) SetFrameFlags(flags, mask uint32) { q.frames = q.frames&^uint8(mask) | uint8(flags&mask) }

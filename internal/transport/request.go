@@ -268,7 +268,7 @@ func (q *QP) checkRequest(r *request) ring.Status {
 	}
 	if wr.Flags&ring.Inline != 0 && (r.kind == kindData || wr.Op == ring.OpAtomicWrite) {
 		r.length = uint64(len(wr.Inline))
-		if len(wr.Inline) > q.maxInline {
+		if len(wr.Inline) > int(q.maxInline) {
 			q.eng.counters.RequesterLengthErrors++
 			return ring.LocalLength
 		}

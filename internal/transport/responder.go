@@ -217,7 +217,7 @@ func (q *QP) takeSend(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
 	s := q.resp
 	switch {
 	case !op.Starts():
-	case q.tags == nil:
+	case q.tagsOf() == nil:
 		if !q.beginReceive() {
 			return false
 		}
@@ -362,8 +362,8 @@ func (q *QP) finishReceive(c *ring.CQE) {
 	e, w := q.eng, q.resp.recv
 	q.resp.recv = nil
 	c.ID, c.Context, c.QPN = w.wr.ID, q.context, q.num
-	if q.tags != nil {
-		q.tags.stamp(c)
+	if t := q.tagsOf(); t != nil {
+		t.stamp(c)
 	}
 	c.Flags |= ring.ReceiveSide
 	c.PKeyIndex = uint16(q.attr.PKeyIndex)

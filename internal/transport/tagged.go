@@ -33,7 +33,7 @@ const (
 
 // beginTagged finds out where a message goes. rest is what of the first packet's data goes there.
 func (q *QP) beginTagged(op ib.Opcode, data []byte, solicited bool) (rest []byte, step tagStep) {
-	t := q.tags
+	t := q.extra.tags
 	kind, h, where := tagmatch.Parse(data, op.IsOnly())
 	t.op, t.flags, t.tag, t.app = ring.CQNoTag, 0, 0, 0
 	tagged := kind == tagmatch.Eager || kind == tagmatch.Rendezvous
@@ -57,7 +57,7 @@ func (q *QP) beginTagged(op ib.Opcode, data []byte, solicited bool) (rest []byte
 // matched handles a message that matches a tagged buffer, which is no longer in the list.
 func (q *QP) matched(op ib.Opcode, e *tagmatch.Entry, h tagmatch.Header, where tagmatch.Where, data []byte, solicited bool) (
 	rest []byte, step tagStep) {
-	s, t := q.resp, q.tags
+	s, t := q.resp, q.extra.tags
 	if where != nil && uint64(where.Length()) <= e.Room() {
 		q.reportMatch(e.ID, h, solicited)
 		t.moves.add(e, data, Completion{CQ: q.recvCQ, CQE: ring.CQE{ID: e.ID, Op: ring.CQTagRecv, Flags: ring.ReceiveSide,

@@ -237,8 +237,8 @@ func TestTaggedPrograms(t *testing.T) {
 			}
 		}
 		s.n.Run(s.n.Now()+second, func() bool { return s.b.q.req.outstanding == 0 })
-		if q := s.b.q; q.req.outstanding != 0 || q.req.reads != 0 || q.tags.moves.busy != 0 || q.tags.moves.taken.len() != 0 {
-			t.Fatalf("program %d: %d requests, %d reads, %d transfers are left", seed+1, q.req.outstanding, q.req.reads, q.tags.moves.busy)
+		if q := s.b.q; q.req.outstanding != 0 || q.req.reads != 0 || q.extra.tags.moves.busy != 0 || q.extra.tags.moves.taken.len() != 0 {
+			t.Fatalf("program %d: %d requests, %d reads, %d transfers are left", seed+1, q.req.outstanding, q.req.reads, q.extra.tags.moves.busy)
 		}
 	}
 }

@@ -70,13 +70,13 @@ func (e *Engine) receiverOf(in *frame.In) (queue RecvQueue, number uint32) {
 			return s.Queue, s.Number
 		}
 		return nil, 0
-	case q.tags != nil && op.IsSend():
+	case q.tagsOf() != nil && op.IsSend():
 		data := in.Payload
 		if data == nil {
 			data = d[ib.BTHLen+headers:]
 			data = data[:max(len(data)-bth.PadCount(), 0)]
 		}
-		if q.tags.matches(op, data) {
+		if q.extra.tags.matches(op, data) {
 			return nil, 0
 		}
 	}

@@ -48,8 +48,8 @@ func (q *QP) sendUD(now clock.Time, out []frame.Out) (n int, more bool) {
 	}
 	if n > 0 {
 		q.departed()
-		if q.bucket != nil {
-			q.bucket.Sent(now, wireBytes(out[:n]))
+		if b := q.bucketOf(); b != nil {
+			b.Sent(now, wireBytes(out[:n]))
 		}
 	}
 	return n, more || n > 0 && (n == limit || bytes <= 0)
@@ -61,10 +61,7 @@ func (q *QP) datagram(o *frame.Out, r *request, payload []byte) {
 	dest, qkey, op := ib.QPN(wr.RemoteQPN)&ib.QPNMask, wr.QKey, ib.UDSendOnly
 	if wr.Route.Dst.IsMulticast() {
 		dest = ib.QPMulticast
-		if q.echo == nil {
-			q.echo = &echo{}
-		}
-		q.echo.cast = wr.Route.Src.Unmap()
+		q.listen().cast = wr.Route.Src.Unmap()
 	}
 	// A Q_Key with its top bit set means the QP's own (IBA 10.2.5).
 	if qkey&ib.QKeyPrivileged != 0 {
@@ -124,7 +121,7 @@ func (e *Engine) receiveUD(in *frame.In, bth ib.BTH, op ib.Opcode, rest []byte, 
 
 // own reports whether q itself sent a datagram to a group.
 func (q *QP) own(in *frame.In, rest []byte) bool {
-	return ib.DETH(rest).SrcQP() == ib.QPN(q.num) && q.echo != nil && in.Src.Unmap() == q.echo.cast
+	return ib.DETH(rest).SrcQP() == ib.QPN(q.num) && q.echoOf() != nil && in.Src.Unmap() == q.extra.echo.cast
 }
 
 func (e *Engine) anyPKey(k ib.PKey) bool {
