@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
@@ -25,11 +26,11 @@ func TestKilledClientLeavesNothingBehind(t *testing.T) {
 	if code, _, errs := s.wait(t); code != 1 || !strings.Contains(errs, "nd_write_bw: ") {
 		t.Errorf("server: status %d, %q", code, errs)
 	}
-	await.Eventually(t, "no program and no QP is left", func() bool {
-		st := p.status(t)
-		return len(st.Programs) == 0 && len(st.Adapters[0].QPs)+len(st.Adapters[1].QPs) == 0
-	})
-	if st := p.status(t); len(st.Programs) > 0 || st.Adapters[1].Objects["mr"] > 0 {
+	var st driver.Status
+	if !await.Until(func() bool {
+		st = p.status(t)
+		return len(st.Programs) == 0 && len(st.Adapters[0].QPs)+len(st.Adapters[1].QPs) == 0 && st.Adapters[1].Objects["mr"] == 0
+	}) {
 		t.Errorf("left behind: %+v %v", st.Programs, st.Adapters[1].Objects)
 	}
 }

@@ -11,10 +11,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
@@ -167,9 +169,12 @@ func besideRDMA(t *testing.T, a, b *linuxHost) {
 		t.Errorf("RDMA beside TCP: %s%s", out, errs)
 	}
 	_ = flood.Process.Kill()
-	all := a.status(t).Adapters[0]
-	if all.Ethernet.Counters["sent_bytes"] < 1e8 || all.Link.SentBytes < all.Ethernet.Counters["sent_bytes"] {
-		t.Errorf("%+v", all.Link)
+	var all api.AdapterStatus // what TCP has still to send moves both while they are read
+	if !await.Until(func() bool {
+		all = a.status(t).Adapters[0]
+		return all.Ethernet.Counters["sent_bytes"] > 1e8 && all.Link.SentBytes >= all.Ethernet.Counters["sent_bytes"]
+	}) {
+		t.Errorf("%+v, of which %v", all.Link, all.Ethernet.Counters)
 	}
 }
 
@@ -191,7 +196,7 @@ func datagramBursts(t *testing.T, a, b *linuxHost) {
 		t.Fatal(err)
 	}
 	defer unix.Close(in)
-	_ = unix.SetsockoptTimeval(in, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 5})
+	_ = unix.SetsockoptTimeval(in, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: int64(await.Limit / time.Second)})
 	burst := make([]byte, size*datagrams-300)
 	for i := range burst {
 		burst[i] = byte(i / 7)
@@ -239,7 +244,7 @@ func checkedOnTheWire(t *testing.T, a, b *linuxHost) {
 		return err == nil && s.Size() > 1000
 	})
 	// With short buffers: what is in them when iperf3 has written enough is never sent.
-	a.shell(t, "iperf3 -c "+b.ip+" -n 2M -w 64K && iperf3 -6 -c "+b.ip6+" -n 2M -w 64K && iperf3 -u -b 5M -l 1000 -t 1 -c "+
+	a.shell(t, "iperf3 -c "+b.ip+" -n 2M -w 64K && iperf3 -6 -c "+b.ip6+" -n 2M -w 64K && iperf3 -u -b 5M -l 1000 -n 500K -c "+
 		b.ip+" && iperf3 -6 -u -b 5M -l 1000 -n 100K -c "+b.ip6)
 	// It has all of it when it has what was sent after it: what it has not read when it ends it leaves out.
 	await.Eventually(t, "tshark has captured everything", func() bool {
@@ -341,9 +346,13 @@ func TestEthernet_KilledDriver(t *testing.T) {
 	a.shell(t, "ping -c 1 "+b.ip)
 	_ = a.driver.cmd.Process.Kill()
 	<-a.driver.ended
-	if out := a.shell(t, "ip addr show nic"); !strings.Contains(out, "NO-CARRIER") || !strings.Contains(out, a.ip) || !strings.Contains(out, a.ip6) ||
-		!strings.Contains(out, a.mac) {
-		t.Fatal(out)
+	var shown string // the kernel tells of a carrier that is gone within a second or so
+	if !await.Until(func() bool {
+		shown = a.shell(t, "ip addr show nic")
+		return strings.Contains(shown, "NO-CARRIER") && strings.Contains(shown, a.ip) && strings.Contains(shown, a.ip6) &&
+			strings.Contains(shown, a.mac)
+	}) {
+		t.Fatal(shown)
 	}
 	a.up(t)
 	a.shell(t, "ping -c 1 "+b.ip)

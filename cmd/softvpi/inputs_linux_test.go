@@ -14,6 +14,7 @@ import (
 	"github.com/softvpi/softvpi/internal/fabric/live"
 	"github.com/softvpi/softvpi/internal/fabric/topology"
 	"github.com/softvpi/softvpi/internal/os/paths"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 	"github.com/softvpi/softvpi/internal/umad/server"
 	"github.com/softvpi/softvpi/internal/umad/socket"
@@ -127,7 +128,7 @@ func TestInputFiles(t *testing.T) {
 				if text := r.stdout + r.stderr; r.status == 0 || !strings.Contains(text, want) || !strings.Contains(text, "allowed: ") {
 					t.Errorf("%q with %q: status %d, %q; want another than 0 and %q", args, c.config, r.status, text, want)
 				}
-			case <-time.After(30 * time.Second):
+			case <-time.After(await.Limit):
 				t.Fatalf("%q with %q waits for the file", args, c.config)
 			}
 		}
@@ -149,7 +150,7 @@ func TestStateThatIsNoFile(t *testing.T) {
 		}()
 		select {
 		case <-done:
-		case <-time.After(30 * time.Second):
+		case <-time.After(await.Limit):
 			t.Fatalf("reg waits for %s", name)
 		}
 	}

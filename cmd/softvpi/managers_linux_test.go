@@ -24,7 +24,7 @@ func TestMasterIsKilledUnderTraffic(t *testing.T) {
 	one.env, two.env = append(one.env, shared...), append(two.env, shared...)
 	_, netlist, _ := call(t, "softvpi", "fabric", "generate", "fat-tree", "--radix", "4", "--hosts", "8")
 	for path, text := range map[string]string{file: netlist, file +
-		".conf": "sminfo_polling_timeout 200\npolling_retry_number 2\nsweep_interval 1\n"} {
+		".conf": "sminfo_polling_timeout 1000\npolling_retry_number 3\nsweep_interval 1\n"} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

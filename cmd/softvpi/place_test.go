@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -207,9 +208,14 @@ func modes(t *testing.T, test func(t *testing.T, p place)) {
 		p := newPlace(t)
 		d := p.up(t, "--skip-self-check")
 		test(t, p)
-		s := p.status(t)
-		for _, a := range s.Adapters {
-			if len(a.QPs) > 0 || a.Objects["mr"] > 0 || a.Objects["cq"] > 0 {
+		var s driver.Status // the driver notices the end of a program a moment after it
+		if !await.Until(func() bool {
+			s = p.status(t)
+			return !slices.ContainsFunc(s.Adapters, func(a driver.AdapterStatus) bool {
+				return len(a.QPs) > 0 || a.Objects["mr"] > 0 || a.Objects["cq"] > 0
+			})
+		}) {
+			for _, a := range s.Adapters {
 				t.Errorf("%s has %v left behind", a.Name, a.Objects)
 			}
 		}

@@ -12,7 +12,8 @@ import (
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
-// manager starts opensm at a node of a fabric. It polls the master often, so that a takeover does not take a minute.
+// manager starts opensm at a node of a fabric. It polls the master often, so that a takeover does not take a minute; but a master that
+// has no processor for a while is not taken for one that has died.
 func (p place) manager(t *testing.T, fabric, node, priority string) *process {
 	t.Helper()
 	status, out, errs := p.run(t, "fabric", "env", "--name", fabric, "--node", node, "--json")
@@ -21,7 +22,7 @@ func (p place) manager(t *testing.T, fabric, node, priority string) *process {
 		t.Fatalf("status %d, %v: %s%s", status, err, out, errs)
 	}
 	file := filepath.Join(p.dir, node)
-	if err := os.WriteFile(file, []byte("sminfo_polling_timeout 300\npolling_retry_number 2\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte("sminfo_polling_timeout 1000\npolling_retry_number 3\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for name, value := range env {
