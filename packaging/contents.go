@@ -18,6 +18,12 @@ type entry struct {
 	mode os.FileMode
 }
 
+// required is what no package is without, beside the programs.
+var required = []string{
+	"lib/systemd/user/softvpi.service", "lib/systemd/user/softvpi.socket", "share/man/man1/softvpi.1.gz", "share/doc/softvpi/copyright",
+	"share/powershell/Modules/SoftVPI/SoftVPI.psd1", "share/powershell/Modules/SoftVPI/SoftVPI.psm1",
+}
+
 // contents returns what the packages install, in order: from a directory in which make package has put the program, the C libraries
 // if they were built, manual pages, completion, the service and documents, and the names of the tools.
 func contents(stage string, tools []string) ([]entry, error) {
@@ -43,6 +49,7 @@ func contents(stage string, tools []string) ([]entry, error) {
 		{"zsh", "share/zsh/vendor-completions", 0o644, true},
 		{"fish", "share/fish/vendor_completions.d", 0o644, true},
 		{"service", "lib/systemd/user", 0o644, true},
+		{"powershell", "share/powershell/Modules/SoftVPI", 0o644, true},
 		{"doc", "share/doc/softvpi", 0o644, true},
 	} {
 		files, err := filesIn(filepath.Join(stage, d.from))
@@ -65,6 +72,11 @@ func contents(stage string, tools []string) ([]entry, error) {
 			continue
 		}
 		list = append(list, entry{to: "share/bash-completion/completions/" + name, link: "softvpi"})
+	}
+	for _, path := range required {
+		if !slices.ContainsFunc(list, func(e entry) bool { return e.to == path }) {
+			return nil, fmt.Errorf("%s has nothing for /usr/%s", stage, path)
+		}
 	}
 	slices.SortFunc(list, func(a, b entry) int { return strings.Compare(a.to, b.to) })
 	for i := 1; i < len(list); i++ {

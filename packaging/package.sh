@@ -7,7 +7,7 @@ SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || 
 version=${VERSION:-0~$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d).$(echo "$revision" | tr -c 'a-z0-9\n' .)}
 
 rm -rf "$out"
-mkdir -p $stage/clib $stage/man $stage/bash $stage/zsh $stage/fish $stage/service $stage/doc
+mkdir -p $stage/clib $stage/man $stage/bash $stage/zsh $stage/fish $stage/service $stage/powershell $stage/doc
 CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.revision=$revision" -o $stage/softvpi ./cmd/softvpi
 CGO_ENABLED=0 go build -C deviceplugin -trimpath -buildvcs=false -ldflags "-s -w" -o "$PWD/$stage/softvpi-device-plugin" .
 if command -v "${CC:-cc}" >/dev/null; then
@@ -23,6 +23,8 @@ $stage/softvpi completion bash >$stage/bash/softvpi
 $stage/softvpi completion zsh >$stage/zsh/_softvpi
 $stage/softvpi completion fish >$stage/fish/softvpi.fish
 $stage/softvpi setup unit --program /usr/bin/softvpi >$stage/service/softvpi.service
+$stage/softvpi setup unit --kind socket >$stage/service/softvpi.socket
+$stage/softvpi ps --module $stage/powershell >/dev/null
 cp -r README.md docs examples $stage/doc
 cp LICENSE $stage/doc/copyright
 go run -C packaging . -stage "$PWD/$stage" -out "$PWD/$out" -version "$version" -arch "$(go env GOARCH)" \

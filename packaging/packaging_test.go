@@ -18,7 +18,8 @@ func stage(t *testing.T, without string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, f := range []string{"softvpi", "softvpi-device-plugin", "clib/libibverbs.so.1", "man/softvpi.1.gz", "man/ibstat.1.gz", "bash/softvpi", "zsh/_softvpi",
-		"fish/softvpi.fish", "service/softvpi.service", "doc/copyright", "doc/docs/go.md"} {
+		"fish/softvpi.fish", "service/softvpi.service", "service/softvpi.socket", "powershell/SoftVPI.psd1",
+		"powershell/SoftVPI.psm1", "doc/copyright", "doc/docs/go.md"} {
 		if f == without {
 			continue
 		}
@@ -44,7 +45,8 @@ func TestContents_NamesOfOthers(t *testing.T) {
 	}
 	for _, want := range []string{"bin/softvpi", "bin/vstat", "lib/softvpi/tools/ibstat", "lib/softvpi/man/man1/ibstat.1.gz",
 		"share/man/man1/softvpi.1.gz", "lib/softvpi/libibverbs.so.1", "share/doc/softvpi/docs/go.md",
-		"share/bash-completion/completions/vstat"} {
+		"share/bash-completion/completions/vstat", "lib/systemd/user/softvpi.service", "lib/systemd/user/softvpi.socket",
+		"share/powershell/Modules/SoftVPI/SoftVPI.psd1", "share/powershell/Modules/SoftVPI/SoftVPI.psm1"} {
 		if _, ok := at[want]; !ok {
 			t.Errorf("/usr/%s is not installed", want)
 		}
@@ -69,8 +71,10 @@ func TestContents_Required(t *testing.T) {
 	if _, err := contents(stage(t, "clib/libibverbs.so.1"), nil); err != nil {
 		t.Error("without C libraries: ", err)
 	}
-	if _, err := contents(stage(t, "service/softvpi.service"), nil); err == nil {
-		t.Error("a package without the service is made")
+	for _, f := range []string{"service/softvpi.service", "service/softvpi.socket", "doc/copyright", "man/softvpi.1.gz", "powershell/SoftVPI.psm1"} {
+		if _, err := contents(stage(t, f), nil); err == nil {
+			t.Errorf("a package without %s is made", f)
+		}
 	}
 }
 

@@ -21,7 +21,7 @@ type setupCmd struct {
 	Install setupInstallCmd `cmd:"" default:"withargs" help:"Install or upgrade: the program, links of the tools, C libraries, manual pages, completion, the service of systemd and the PowerShell module. A run that was ended, however, is completed or rolled back by the next one. Properties of the manuals' unattended installation are read from the environment and the command line: MT_SKIPFWUPGRD, MT_WMI, MT_RESTORECONF, MT_NDPROPERTY, PERFCHECK, MT_DRIVER_LOAD_TIMEOUT, MT_DRIVERS_ONLY."`
 	Remove  setupRemoveCmd  `cmd:"" help:"Remove what was installed. Configuration, registry and logs stay, unless --purge is given."`
 	Status  setupStatusCmd  `cmd:"" help:"Say what is installed, and whether its files are as they were installed; the status is 1 if not."`
-	Unit    setupUnitCmd    `cmd:"" help:"Print the unit by which systemd runs the driver of a user."`
+	Unit    setupUnitCmd    `cmd:"" help:"Print a unit by which systemd runs the driver of a user."`
 }
 
 type setupTarget struct {
@@ -327,10 +327,18 @@ func (c setupStatusCmd) Run(s *session) error {
 }
 
 type setupUnitCmd struct {
+	Kind    string `enum:"service,socket" default:"service" help:"Which: service, the driver; socket, its sockets, by which the first program starts it."`
 	Program string `placeholder:"FILE" help:"The program that the unit runs (default: this one)."`
 }
 
 func (c setupUnitCmd) Run(s *session) error {
+	if c.Kind == "socket" {
+		if c.Program != "" {
+			return tool.Usagef("--program is %q; allowed: nothing with --kind socket, whose unit runs no program", c.Program)
+		}
+		_, err := io.WriteString(s.env.Stdout, setup.Sockets)
+		return err
+	}
 	program := c.Program
 	if program == "" {
 		var err error

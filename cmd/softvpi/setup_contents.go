@@ -42,7 +42,7 @@ func setupItems(ctx context.Context, prefix string, p *setup.Properties) ([]setu
 		return nil, err
 	}
 	list = append(list, libraries...)
-	list = append(list, unitItem(prefix))
+	list = append(list, unitItems(prefix)...)
 	if p.WMI {
 		module, err := moduleItems()
 		if err != nil {
@@ -158,9 +158,12 @@ func pageItems(ctx context.Context) (list []setup.Item, err error) {
 	return list, nil
 }
 
-// unitItem returns the service, which has the path of the program.
-func unitItem(prefix string) setup.Item {
-	return setup.Item{Path: "share/systemd/user/softvpi.service", Content: []byte(setup.Unit(filepath.Join(prefix, "bin", "softvpi"))), Mode: 0o644}
+// unitItems returns the service, which has the path of the program, and its sockets.
+func unitItems(prefix string) []setup.Item {
+	return []setup.Item{
+		{Path: "share/systemd/user/softvpi.service", Content: []byte(setup.Unit(filepath.Join(prefix, "bin", "softvpi"))), Mode: 0o644},
+		{Path: "share/systemd/user/softvpi.socket", Content: []byte(setup.Sockets), Mode: 0o644},
+	}
 }
 
 // driverRuns reports whether a driver answers at the socket.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/setup"
 	"github.com/softvpi/softvpi/internal/testbed/systemtest"
 )
 
@@ -40,6 +41,29 @@ func TestUnitForSystemd(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out, err := verify(); err != nil || out != "" {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// systemd accepts the units of packages and setup, the sockets with the service that they start.
+func TestUnitsOfPackages_ForSystemd(t *testing.T) {
+	systemtest.Mark(t)
+	if _, err := exec.LookPath("systemd-analyze"); err != nil {
+		t.Skip("needs systemd-analyze")
+	}
+	dir := t.TempDir()
+	program := filepath.Join(dir, "soft vpi") // a path that has to be quoted
+	if err := os.Symlink(os.Args[0], program); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"softvpi.service": setup.Unit(program), "softvpi.socket": setup.Sockets} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := exec.Command("systemd-analyze", "--user", "--man=no", "verify", filepath.Join(dir, "softvpi.socket"), filepath.Join(dir, "softvpi.service"))
+	c.Env = append(os.Environ(), "HOME="+dir, "XDG_RUNTIME_DIR="+dir)
+	if out, err := c.CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -52,15 +52,24 @@ func (c upCmd) Run(s *session) error {
 	limitHeap()
 	ctx, stop := asService(s.ctx)
 	defer stop()
-	d, err := driver.Start(ctx, cfg, driver.Options{Version: version(), Log: c.logger(s.env.Stderr), SystemLog: c.SystemLog,
-		OwnProcess: true})
+	v, err := superviseMe()
 	if err != nil {
 		return err
 	}
+	defer v.close()
+	log := c.logger(s.env.Stderr)
+	o := driver.Options{Version: version(), Log: log, SystemLog: c.SystemLog, OwnProcess: true}
+	v.watch(&o, log)
+	d, err := driver.Start(ctx, cfg, o)
+	if err != nil {
+		return err
+	}
+	v.ready(d.Overview())
 	var up bytes.Buffer
 	announce(&up, d)
 	_, _ = up.WriteTo(s.env.Stdout) // in one write, for those who wait for the driver
 	<-ctx.Done()
+	v.stopping()
 	fmt.Fprintln(s.env.Stdout, "stopping")
 	return d.Close()
 }

@@ -34,7 +34,7 @@ func (d *Driver) serveAttach() error {
 	if err != nil {
 		return err
 	}
-	l, err := listen(d.cfg.Socket, who.Mode())
+	l, err := d.listen(d.cfg.Socket, who.Mode())
 	if err != nil {
 		return err
 	}

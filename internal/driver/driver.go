@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"os"
@@ -22,7 +21,6 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/lock"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/ipc/server"
-	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/registry"
 	"github.com/softvpi/softvpi/internal/tuning"
 )
@@ -38,6 +36,12 @@ type Options struct {
 	OwnProcess bool
 	// LoopPatience is how long the loop of a driver with its own process may not answer until the process ends; 0: a minute.
 	LoopPatience time.Duration
+	// Answered, if it is not nil, is told what the loop of a driver with its own process has answered, at least once in Within.
+	Answered func(Status)
+	Within   time.Duration
+	// Sockets are those that a service manager has opened for the driver: each is that of programs or of the management interface, by
+	// its path. They stay when the driver ends. The others it opens itself.
+	Sockets []*net.UnixListener
 }
 
 // Driver is a running driver: its adapters, and the sockets for programs and for `softvpi status`.
@@ -91,6 +95,8 @@ type Driver struct {
 	starting   sync.Map // RoCE modes by the index of adapters being enabled, whose start is to be reported
 	tunings    *tuning.Log
 
+	sockets []*net.UnixListener // opened by a service manager, and not in use yet
+
 	own  bool // the process is the driver's alone
 	last *lastwords.Recorder
 	died *api.Death // how the driver before ended; nil: it stopped
@@ -121,6 +127,9 @@ func Start(ctx context.Context, cfg config.Config, o Options) (*Driver, error) {
 }
 
 func (d *Driver) start(ctx context.Context, o Options) (err error) {
+	if err := d.takeSockets(o.Sockets); err != nil {
+		return err
+	}
 	if d.lock, err = lock.Acquire(d.cfg.State); err != nil {
 		return err
 	}
@@ -154,7 +163,7 @@ func (d *Driver) start(ctx context.Context, o Options) (err error) {
 		}
 	}
 	d.healing.start()
-	d.watchLoop(o.LoopPatience)
+	d.watchLoop(&o)
 	if err := d.serveAttach(); err != nil {
 		return err
 	}
@@ -240,33 +249,4 @@ func (d *Driver) Close() error {
 		errs = append(errs, d.lock.Release())
 	}
 	return errors.Join(errs...)
-}
-
-// listen opens a unix socket with that mode. A socket left behind by a crash is removed; one that answers
-// belongs to another driver.
-func listen(path string, mode fs.FileMode) (*net.UnixListener, error) {
-	if err := paths.Room(path); err != nil {
-		return nil, fmt.Errorf("socket directory: %w", err)
-	}
-	if info, err := os.Lstat(path); err == nil {
-		if info.Mode()&os.ModeSocket == 0 {
-			return nil, fmt.Errorf("socket %s: this path exists and is not a socket", path)
-		}
-		if c, err := net.DialTimeout("unix", path, time.Second); err == nil {
-			c.Close()
-			return nil, fmt.Errorf("%w: it listens at %s", lock.ErrRunning, path)
-		}
-		if err := os.Remove(path); err != nil {
-			return nil, fmt.Errorf("stale socket: %w", err)
-		}
-	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
-		return nil, fmt.Errorf("socket: %w", err)
-	}
-	if err := os.Chmod(path, mode); err != nil {
-		l.Close()
-		return nil, fmt.Errorf("socket: %w", err)
-	}
-	return l, nil
 }

@@ -17,20 +17,38 @@ const (
 // whatever runs the driver starts it again.
 type loopWatch struct {
 	every      time.Duration
+	looks      int           // without an answer
+	answered   func()        // is told of each answer
 	stop, done chan struct{} // nil: nobody watches
 }
 
 // watchLoop begins to watch, if the process is the driver's own.
-func (d *Driver) watchLoop(patience time.Duration) {
+func (d *Driver) watchLoop(o *Options) {
 	if !d.own {
 		return
 	}
+	patience := o.LoopPatience
 	if patience <= 0 {
 		patience = loopPatience
 	}
 	w := &d.loop
-	w.every, w.stop, w.done = patience/loopLooks, make(chan struct{}), make(chan struct{})
-	go w.run(func() { d.Overview() })
+	w.pace(patience, o.Within)
+	w.stop, w.done = make(chan struct{}), make(chan struct{})
+	var s Status // written before the answer, and read after it
+	w.answered = func() {
+		if o.Answered != nil {
+			o.Answered(s)
+		}
+	}
+	go w.run(func() { s = d.Overview() })
+}
+
+// pace sets how often to look: often enough for an answer within so long, which takes two looks, and once more to spare.
+func (w *loopWatch) pace(patience, within time.Duration) {
+	w.every, w.looks = patience/loopLooks, loopLooks
+	if most := within / 4; most > 0 && most < w.every {
+		w.every, w.looks = most, int(patience/most)
+	}
 }
 
 func (w *loopWatch) close() {
@@ -60,8 +78,9 @@ func (w *loopWatch) run(ask func()) {
 		select {
 		case <-answer:
 			answer = nil
+			w.answered()
 		default:
-			if missed++; missed >= loopLooks {
+			if missed++; missed >= w.looks {
 				panic(fmt.Sprintf("the loop of the driver has not answered at %d looks, one each %v: a turn does not end", missed, w.every))
 			}
 		}

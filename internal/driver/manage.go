@@ -18,7 +18,7 @@ func (d *Driver) manage() error {
 	d.counters = counters.New(counters.Config{Read: d.words, CPUs: lastProcessor() + 1, Driver: d.heldValues, Functions: d.functionValues,
 		Watched: d.host.WatchRSS})
 	d.api = api.New(api.Config{Driver: d, Version: d.version, Log: d.log, Events: d.events, Counters: d.counters})
-	l, err := listen(paths.Management(d.cfg.Socket), d.cfg.ReadersAudience().Mode())
+	l, err := d.listen(paths.Management(d.cfg.Socket), d.cfg.ReadersAudience().Mode())
 	if err != nil {
 		return err
 	}

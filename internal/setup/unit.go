@@ -8,6 +8,11 @@ import (
 //go:embed softvpi.service
 var service string
 
+// Sockets is the unit by which systemd opens the sockets of a user's driver, and starts it when somebody connects.
+//
+//go:embed softvpi.socket
+var Sockets string
+
 // placeholder is the program in the unit.
 const placeholder = "@PROGRAM@"
 
