@@ -140,4 +140,15 @@ func TestDriversOnSwitchesOfAnotherHost(t *testing.T) {
 	await.Eventually(t, "the adapter is down", func() bool { return strings.Contains(at[1].ok(t, "status"), "x: down") })
 	s.do("relink", "b")
 	await.Eventually(t, "and up again", func() bool { return strings.Contains(at[1].ok(t, "status"), "x: up") })
+	// What goes wrong in the fabric the drivers know as those of its own host do.
+	hear := func(what string) {
+		await.Eventually(t, "both drivers tell of "+what, func() bool {
+			_, _ = inside(0, "ping", "-c", "1", "-W", "1", "10.95.0.2")
+			return strings.Contains(at[0].ok(t, "events", "list"), what) && strings.Contains(at[1].ok(t, "events", "list"), what)
+		})
+	}
+	s.do("storm", "b", "0")
+	hear("storm: s[2] priority 0 is paused for long")
+	s.do("storm", "b", "none")
+	hear("storm: s[2] priority 0 goes on")
 }

@@ -112,7 +112,7 @@ func Start(ctx context.Context, cfg config.Config, o Options) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{cfg: cfg, version: o.Version, own: o.OwnProcess, started: time.Now(), log: o.Log,
-		commands: commandlog.New(len(cfg.Adapters))}
+		commands: commandlog.New(len(cfg.Adapters)), incidents: newIncidents()}
 	d.ipoib.d = d
 	d.commands.Failed, d.commands.Ended = d.commandFailed, d.traceCommand
 	d.startTrace()

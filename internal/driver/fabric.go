@@ -286,6 +286,7 @@ func (d *Driver) plugInEthernet(a *config.Adapter) (link.Link, error) {
 	if err != nil {
 		return nil, err
 	}
+	cfg.Incident = d.incidents.told
 	return cable.OpenEthernet(cable.EthernetConfig{Config: cfg, MTU: a.LinkMTU})
 }
 

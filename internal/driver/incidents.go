@@ -10,14 +10,31 @@ import (
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/fabric/live"
 	"github.com/softvpi/softvpi/internal/fabric/state"
+	"github.com/softvpi/softvpi/internal/link/cable"
 )
 
-// incidentsEvery is how often the fabric is asked for incidents.
-const incidentsEvery = time.Second
+const (
+	// incidentsEvery is how often a fabric of this machine is asked for incidents.
+	incidentsEvery = time.Second
+	// mostTold is how many incidents wait at most of which a fabric tells over UDP; it keeps fewer itself.
+	mostTold = 256
+)
 
-// incidents asks the Ethernet fabric at whose hosts adapters are plugged in what goes wrong there, and raises events.
+// incidents are what goes wrong in the Ethernet fabric at whose hosts adapters are plugged in: it is asked for, or tells over UDP. Events
+// are raised of them.
 type incidents struct {
-	stop, done chan struct{} // nil: there is no such fabric on this machine
+	stop, done chan struct{} // nil: there is no such fabric
+	news       chan cable.Incident
+}
+
+func newIncidents() incidents { return incidents{news: make(chan cable.Incident, mostTold)} }
+
+// told takes what a fabric tells over UDP. It does not block.
+func (x *incidents) told(i cable.Incident) {
+	select {
+	case x.news <- i:
+	default:
+	}
 }
 
 func (x *incidents) close() {
@@ -27,44 +44,70 @@ func (x *incidents) close() {
 	}
 }
 
-// watchFabric begins to ask, if adapters are plugged in at a fabric of this machine. Over UDP only frames come.
+// watchFabric begins to ask, or to listen, if adapters are plugged in at a fabric.
 func (d *Driver) watchFabric() {
 	plugged := slices.ContainsFunc(d.cfg.Adapters, func(a config.Adapter) bool { return a.Link == config.LinkFabric })
-	if !plugged || d.cfg.Fabric == nil || validFabric(d.cfg.Fabric.Connect) != nil || strings.Contains(d.cfg.Fabric.Connect, "://") {
+	if !plugged || d.cfg.Fabric == nil {
 		return
+	}
+	watch := d.hearIncidents
+	if !strings.HasPrefix(d.cfg.Fabric.Connect, cable.Scheme) {
+		if validFabric(d.cfg.Fabric.Connect) != nil { // the path of a socket, at which nobody takes commands
+			return
+		}
+		watch = d.askForIncidents
 	}
 	x := &d.incidents
 	x.stop, x.done = make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(x.done)
-		tick := time.NewTicker(incidentsEvery)
-		defer tick.Stop()
-		var seen heard
-		for {
-			d.tellIncidents(d.cfg.Fabric.Connect, &seen)
-			select {
-			case <-x.stop:
-				return
-			case <-tick.C:
-			}
-		}
+		watch(d.cfg.Fabric.Connect)
 	}()
 }
 
-// tellIncidents raises an event for each incident that is new.
-func (d *Driver) tellIncidents(fabric string, seen *heard) {
-	text, err := d.CommandFabric(fabric, []string{"state", live.Incidents})
-	var part state.Part
-	if err != nil || json.Unmarshal([]byte(text), &part) != nil {
-		return // it does not run now
-	}
-	for _, x := range seen.fresh(&part) {
-		if x.Over {
-			d.events.Raise(0, events.FabricIncidentOver{Fabric: fabric, Incident: x.String()})
-		} else {
-			d.events.Raise(0, events.FabricIncident{Fabric: fabric, Incident: x.String()})
+// askForIncidents asks a fabric of this machine until the driver ends.
+func (d *Driver) askForIncidents(fabric string) {
+	tick := time.NewTicker(incidentsEvery)
+	defer tick.Stop()
+	var seen heard
+	for {
+		text, err := d.CommandFabric(fabric, []string{"state", live.Incidents})
+		var part state.Part
+		if err == nil && json.Unmarshal([]byte(text), &part) == nil { // otherwise it does not run now
+			for _, x := range seen.fresh(&part) {
+				d.raiseIncident(fabric, x)
+			}
+		}
+		select {
+		case <-d.incidents.stop:
+			return
+		case <-tick.C:
 		}
 	}
+}
+
+// hearIncidents listens to what a fabric tells over UDP until the driver ends.
+func (d *Driver) hearIncidents(fabric string) {
+	var seen told
+	for {
+		select {
+		case <-d.incidents.stop:
+			return
+		case x := <-d.incidents.news:
+			if seen.first(x) {
+				d.raiseIncident(fabric, state.Incident{Kind: x.Kind, Over: x.Over, Text: x.Text})
+			}
+		}
+	}
+}
+
+// raiseIncident raises the event of an incident.
+func (d *Driver) raiseIncident(fabric string, x state.Incident) {
+	if x.Over {
+		d.events.Raise(0, events.FabricIncidentOver{Fabric: fabric, Incident: x.String()})
+		return
+	}
+	d.events.Raise(0, events.FabricIncident{Fabric: fabric, Incident: x.String()})
 }
 
 // heard is what a fabric has told of.
@@ -86,4 +129,20 @@ func (h *heard) fresh(p *state.Part) (all []state.Incident) {
 		}
 	}
 	return all
+}
+
+// told is what a fabric has told of over UDP.
+type told struct {
+	fabric [16]byte
+	last   uint64 // number of the last incident
+}
+
+// first reports whether an incident is told of for the first time: each session of an adapter tells of all. A fabric that has begun anew
+// has another name.
+func (t *told) first(x cable.Incident) bool {
+	if x.Fabric == t.fabric && x.Number <= t.last {
+		return false
+	}
+	t.fabric, t.last = x.Fabric, x.Number
+	return true
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/fabric/state"
+	"github.com/softvpi/softvpi/internal/link/cable"
 )
 
 // TestHeard: each incident of a fabric is told of once, and those of one that has begun anew too.
@@ -23,5 +24,31 @@ func TestHeard(t *testing.T) {
 		if got := h.fresh(c.part); len(got) != c.want {
 			t.Errorf("%d: %d incidents, want %d", i, len(got), c.want)
 		}
+	}
+}
+
+// TestTold: of what the sessions of several adapters tell over UDP each incident counts once, and those of another fabric too.
+func TestTold(t *testing.T) {
+	var seen told
+	one, two := [16]byte{1}, [16]byte{2}
+	for i, c := range []struct {
+		fabric [16]byte
+		number uint64
+		want   bool
+	}{{one, 1, true}, {one, 2, true}, {one, 1, false}, {one, 2, false}, {one, 3, true}, {two, 1, true}, {two, 1, false}, {two, 2, true}} {
+		if got := seen.first(cable.Incident{Fabric: c.fabric, Number: c.number}); got != c.want {
+			t.Errorf("%d: %v, want %v", i, got, c.want)
+		}
+	}
+}
+
+// What the fabric tells waits for the driver, and what finds no room does not hold up the fabric.
+func TestIncidents_DoNotBlock(t *testing.T) {
+	x := newIncidents()
+	for i := range uint64(2 * mostTold) {
+		x.told(cable.Incident{Number: i + 1})
+	}
+	if first := <-x.news; first.Number != 1 || len(x.news) != mostTold-1 {
+		t.Errorf("the first is %d, %d more wait", first.Number, len(x.news))
 	}
 }

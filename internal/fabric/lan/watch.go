@@ -115,6 +115,9 @@ func (n *Network) note(now clock.Time, kind string, over bool, text string) {
 // Incidents returns the last incidents, the oldest first.
 func (n *Network) Incidents() []state.Incident { return n.watch.incidents }
 
+// Noted returns the number of the last incident; 0: there was none.
+func (n *Network) Noted() uint64 { return n.watch.noted }
+
 // Deadlock names the queues that wait for each other now; empty: none do.
 func (n *Network) Deadlock() string { return n.watch.deadlock }
 

@@ -102,7 +102,26 @@ func (r *Rack) advanceLAN() clock.Time {
 			j.notify()
 		}
 	}
+	if n := r.lan.Noted(); n != r.noted {
+		r.noted = n
+		for _, j := range r.jacks {
+			j.notify()
+		}
+	}
 	return r.lan.Deadline()
+}
+
+// incidentAfter returns the first incident after the one with a number that is still kept. The caller holds the lock.
+func (r *Rack) incidentAfter(number uint64) (x cable.Incident, found bool) {
+	if r.lan == nil {
+		return x, false
+	}
+	for _, i := range r.lan.Incidents() {
+		if i.Number > number {
+			return cable.Incident{Number: i.Number, Over: i.Over, Kind: i.Kind, Text: i.Text}, true
+		}
+	}
+	return x, false
 }
 
 func (j *jack) where() (string, uint8) { return j.rack.lan.Name(j.Node()), 1 }

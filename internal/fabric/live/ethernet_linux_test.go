@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/fabric"
@@ -252,5 +253,66 @@ func BenchmarkEthernet(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// A fabric tells adapters over UDP of its incidents, and of their ends; those that come later of what was before; and those that have not
+// asked of nothing.
+func TestEthernetTellsOfIncidentsOverUDP(t *testing.T) {
+	g := newSwitch(t, 3, true)
+	at, _ := g.overUDP(anyPort(), nil)
+	plug := func(i int) (*cable.Ethernet, chan cable.Incident) {
+		all := make(chan cable.Incident, 1000)
+		l, news := ethernetAt(t, cable.Config{UDP: cable.Scheme + at.String(), Incident: func(x cable.Incident) { all <- x }}, i)
+		until(t, news, wired(l))
+		return l, all
+	}
+	a, toA := plug(0)
+	b, toB := plug(1)
+	deaf, news := ethernetAt(t, cable.Config{UDP: cable.Scheme + at.String()}, 2)
+	until(t, news, wired(deaf))
+	in := make([]frame.In, 64)
+	// hears sends frames from a to b, which wait, until what an adapter is told is so. A machine that stands still may end a storm, and
+	// another begins.
+	hears := func(told chan cable.Incident, what string, is func(cable.Incident) bool) {
+		t.Helper()
+		await.Eventually(t, what, func() bool {
+			_, _ = a.Send([]frame.Out{numbered(0, 1, 100, 0)})
+			for _, l := range []*cable.Ethernet{a, b, deaf} {
+				_, _ = l.Receive(in)
+			}
+			select {
+			case x := <-told:
+				if x.Number == 0 || x.Kind != "storm" || !strings.HasPrefix(x.Text, "s[2] priority 0 ") || x.Fabric != g.id {
+					t.Errorf("%s: told of %+v", what, x)
+				}
+				return is(x)
+			default:
+				return false
+			}
+		})
+	}
+	begun, over := func(x cable.Incident) bool { return !x.Over }, func(x cable.Incident) bool { return x.Over }
+	g.orders(t, "pfc s 0")
+	g.orders(t, "storm h1 0")
+	hears(toA, "a storm", begun)
+	hears(toB, "a storm", begun)
+	g.orders(t, "storm h1 none")
+	hears(toA, "its end", over)
+	hears(toB, "its end", over)
+	a.Close()
+	a, toA = plug(0)
+	hears(toA, "what was before", func(x cable.Incident) bool { return x.Number == 1 && !x.Over })
+	hears(toA, "its end", over)
+	await.Eventually(t, "the wire of the adapter that has not asked", wired(deaf))
+}
+
+// orders executes a command of the Ethernet.
+func (g *ground) orders(t *testing.T, line string) {
+	t.Helper()
+	g.Lock()
+	defer g.Unlock()
+	if _, _, err := g.Command(strings.Fields(line)); err != nil {
+		t.Fatal(line, err)
 	}
 }

@@ -53,6 +53,7 @@ type Rack struct {
 	fabric *fabric.Fabric
 	lan    *lan.Network // nil: there is no Ethernet
 	jacks  map[*lan.Jack]*jack
+	noted  uint64 // the number of the last incident that the adapters know of
 	takers []Taker
 	// managers run in the rack; turning: whoever holds the lock works for them afterwards.
 	managers []*manager

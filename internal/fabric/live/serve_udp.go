@@ -93,6 +93,8 @@ type remote struct {
 	wire    *cable.Wire
 	admits  []byte // the datagram that admitted it
 	seen    uint64 // changes of the port that were sent
+	asks    bool   // it is told of incidents
+	told    uint64 // the number of the last one
 }
 
 // receive handles the datagrams that have arrived, and does what is due; some: there were any. ending: all
@@ -171,7 +173,7 @@ func (s *remotes) admit(from greeted, g *cable.Greeting) []byte {
 	if len(s.sessions) >= maxRemotes {
 		return s.door.Deny(g.Session, fmt.Errorf("%d adapters are plugged in over UDP, which is the limit", maxRemotes), true)
 	}
-	o := &remote{all: s, from: from, session: s.name()}
+	o := &remote{all: s, from: from, session: s.name(), asks: g.Ethernet && g.Incidents}
 	o.outlet = outlet{end: o, gone: make(chan struct{})}
 	var err error
 	o.port, err = s.rack.join(&g.Hello, fmt.Sprintf("%s, at %v", g.Program, from.from), func() { s.pump.news(&o.outlet) })
@@ -231,6 +233,12 @@ func (o *remote) turn(now clock.Time) (some bool) {
 		o.seen = n
 		p := o.port.status()
 		o.wire.Say(p.Message())
+	}
+	if o.asks && !o.wire.Saying() {
+		if x, more := o.all.rack.incidentAfter(o.told); more {
+			o.told = x.Number
+			o.wire.Say(x.Message())
+		}
 	}
 	for range min(o.wire.Lost(), turnFrames) {
 		o.port.corrupt()

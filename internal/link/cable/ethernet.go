@@ -57,7 +57,7 @@ func OpenEthernet(cfg EthernetConfig) (*Ethernet, error) {
 		return nil, &station.FieldError{Link: ethernetName, Field: "MTU", Value: cfg.MTU, Want: fmt.Sprintf("0 (%d) or %d to %d", defaultMTU,
 			leastMTU, MostMTU)}
 	}
-	cfg.Ethernet, cfg.VCRC = true, false
+	cfg.Ethernet, cfg.VCRC, cfg.Incidents = true, false, cfg.UDP != "" && cfg.Incident != nil
 	if cfg.Notify == nil {
 		cfg.Notify = func() {}
 	}

@@ -28,6 +28,9 @@ type Config struct {
 	// cannot be: once if the fabric is not there, once for each reason if it refuses. It must not call the
 	// link.
 	Tell func(error)
+	// Incident, if any, is called with each incident of which a fabric of Ethernet switches tells over UDP; every session begins with the
+	// latest of those before. It must not block, and not call the link.
+	Incident func(Incident)
 	// Portable selects the portable UDP socket even if there is a better one for this system.
 	Portable bool
 }

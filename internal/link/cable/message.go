@@ -22,6 +22,7 @@ const (
 	kindEthernet  = 6 // of the adapter: Hello of one whose port is Ethernet
 	kindWire      = 7 // of the fabric: the state of an Ethernet wire
 	kindPauses    = 8 // of the adapter: which pauses its Ethernet port obeys and sends
+	kindIncident  = 9 // of the fabric, to an Ethernet adapter that asks for them: Incident
 
 	// version is the version of the protocol: both ends must have the same.
 	version = 2
@@ -45,8 +46,16 @@ type Hello struct {
 	VCRC bool   // frames in shared memory carry a variant CRC
 	// Ethernet says that frames are whole Ethernet frames, without frame check sequence, and that the node is a host.
 	Ethernet bool
-	Program  string // name of the program, for display
+	// Incidents says that the adapter wants to be told of incidents of the Ethernet, which is so over UDP only.
+	Incidents bool
+	Program   string // name of the program, for display
 }
+
+// The flags of a hello. A fabric that does not know the second takes it for the first, which is always so over UDP.
+const (
+	helloVCRC      = 1
+	helloIncidents = 2
+)
 
 // Welcome is the answer to a Hello that is accepted.
 type Welcome struct {
@@ -57,7 +66,7 @@ type Welcome struct {
 
 type wireHello struct {
 	Magic, Version uint32
-	Port, VCRC     uint8
+	Port, Flags    uint8
 	Node, Program  [nameLen]byte
 }
 
@@ -139,7 +148,8 @@ func (h *Hello) Append(b []byte) []byte {
 	if h.Ethernet {
 		kind = kindEthernet
 	}
-	return append(b, encode(kind, wireHello{magic, version, h.Port, flag(h.VCRC), put(h.Node), put(h.Program)})...)
+	flags := flag(h.VCRC)*helloVCRC | flag(h.Incidents)*helloIncidents
+	return append(b, encode(kind, wireHello{magic, version, h.Port, flags, put(h.Node), put(h.Program)})...)
 }
 
 // ParseHello reads the first message of an adapter. The error is a *messageError.
@@ -155,7 +165,8 @@ func ParseHello(b []byte) (Hello, error) {
 	if w.Magic != magic || w.Version != version {
 		return Hello{}, &messageError{fmt.Sprintf("the adapter has version %d of the protocol, the fabric %d", w.Version, version)}
 	}
-	return Hello{Node: text(w.Node[:]), Port: w.Port, VCRC: w.VCRC != 0, Program: text(w.Program[:]), Ethernet: kind == kindEthernet}, nil
+	return Hello{Node: text(w.Node[:]), Port: w.Port, VCRC: w.Flags&helloVCRC != 0, Incidents: w.Flags&helloIncidents != 0,
+		Program: text(w.Program[:]), Ethernet: kind == kindEthernet}, nil
 }
 
 // Refuse is the message that refuses a Hello.

@@ -17,6 +17,10 @@ func TestMessages(t *testing.T) {
 	if got, err := ParseHello(h.Append(nil)); err != nil || got != h {
 		t.Errorf("hello: %+v (%v), want %+v", got, err, h)
 	}
+	h = Hello{Node: "h", Ethernet: true, Incidents: true, Program: "softvpi"}
+	if got, err := ParseHello(h.Append(nil)); err != nil || got != h {
+		t.Errorf("hello: %+v (%v), want %+v", got, err, h)
+	}
 	w := Welcome{Fabric: [16]byte{1, 2, 15: 3}, Node: "hca-1", Port: 2}
 	if got, err := parseWelcome(w.Append(nil)); err != nil || got != w {
 		t.Errorf("welcome: %+v (%v), want %+v", got, err, w)
@@ -41,6 +45,15 @@ func TestMessages(t *testing.T) {
 	if got, err := ParseViolation(violationMessage(&v)); err != nil || got != v {
 		t.Errorf("violation: %+v (%v), want %+v", got, err, v)
 	}
+	x := Incident{Number: 1 << 40, Over: true, Kind: "storm", Text: "s[1] priority 3 goes on"}
+	if got, err := parseIncident(x.Message()); err != nil || got != x {
+		t.Errorf("incident: %+v (%v), want %+v", got, err, x)
+	}
+	x.Text = strings.Repeat("s[1] priority 3, ", 100)
+	if got, err := parseIncident(x.Message()); err != nil || len(x.Message())+4+headerLen > minDatagram ||
+		!strings.HasPrefix(x.Text, strings.TrimSuffix(got.Text, "...")) || !strings.HasSuffix(got.Text, "...") {
+		t.Errorf("incident: %+v (%v), want the beginning of %+v", got, err, x)
+	}
 	if _, err := parseWelcome(Refuse(strings.Repeat("x", 5000))); err == nil || !strings.HasPrefix(err.Error(), "the fabric refuses: xxx") {
 		t.Errorf("a refusal: error %v, want one that begins with the reason", err)
 	}
@@ -54,11 +67,13 @@ func FuzzMessages(f *testing.F) {
 	f.Add(PortMessage(&link.Port{MTU: 1, MaxMTU: 5}))
 	f.Add(violationMessage(&link.Violation{}))
 	f.Add(pausesMessage(pause.Whole, pause.Only(1<<3)))
+	f.Add((&Incident{Kind: "storm", Text: "s[1]"}).Message())
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_, _ = ParseHello(b)
 		_, _ = parseWelcome(b)
 		_, _ = ParseViolation(b)
 		_, _, _ = ParsePauses(b)
+		_, _ = parseIncident(b)
 		if p, err := parsePort(b); err == nil && (p.MTU.Bytes() < 256 || p.MTU.Bytes() > 4096 || p.LMC > 7) {
 			t.Errorf("accepted the port %+v", p)
 		}

@@ -59,8 +59,9 @@ type remote struct {
 	peer   netip.AddrPort
 	start  time.Time
 	notify func()
-	named  uint64 // the session, as this end identifies it
-	other  uint64 // and as the fabric does
+	tells  func(Incident) // nil: nobody has asked
+	named  uint64         // the session, as this end identifies it
+	other  uint64         // and as the fabric does
 	fabric [16]byte
 
 	mu      sync.Mutex
@@ -103,8 +104,8 @@ func greet(cfg *Config) (session, State, error) {
 	}
 	local, peer := probe.LocalAddr().(*net.UDPAddr).AddrPort(), probe.RemoteAddr().(*net.UDPAddr).AddrPort()
 	probe.Close()
-	s := &remote{peer: netip.AddrPortFrom(peer.Addr().Unmap(), peer.Port()), start: time.Now(), notify: cfg.Notify, named: newSession(),
-		wake: make(chan struct{}, 1)}
+	s := &remote{peer: netip.AddrPortFrom(peer.Addr().Unmap(), peer.Port()), start: time.Now(), notify: cfg.Notify, tells: cfg.Incident,
+		named: newSession(), wake: make(chan struct{}, 1)}
 	if s.notify == nil {
 		s.notify = func() {}
 	}
@@ -176,15 +177,29 @@ func (s *remote) take(_ netip.AddrPort, b []byte) {
 	}
 	m, err := s.wire.Take(s.now(), b)
 	if err == nil && m != nil {
-		var p State
-		if p, err = parseState(m); err == nil {
-			p.Port.Fabric = s.fabric
-			s.changed(p)
-		}
+		err = s.hear(m)
 	}
 	if err != nil {
 		s.fail(err)
 	}
+}
+
+// hear handles a message of the fabric. The caller holds the lock.
+func (s *remote) hear(m []byte) error {
+	if s.tells != nil && len(m) > 0 && m[0] == kindIncident {
+		x, err := parseIncident(m)
+		if err == nil {
+			x.Fabric = s.fabric
+			s.tells(x)
+		}
+		return err
+	}
+	p, err := parseState(m)
+	if err == nil {
+		p.Port.Fabric = s.fabric
+		s.changed(p)
+	}
+	return err
 }
 
 // changed passes the port's new state on.
