@@ -279,8 +279,8 @@ var times = regexp.MustCompile(`\d+\.\d{3}|time \d+ ms`)
 // Debian's client gets from ours.
 func TestNodesAnswerEachOther(t *testing.T) {
 	f := newFabric(t, "testdata/small.net", true, "-o") // the stock preload library does not survive a subnet manager that asks
-	f.server("host-c", "ibping", true)
-	f.server("host-d", "ibsysstat", true)
+	f.server("host-c", "5", "ibping", true)
+	f.server("host-d", "6", "ibsysstat", true)
 	const pings = "ibping -c 1 5"
 	same := func(line string, want, got result) {
 		t.Helper()
@@ -301,7 +301,7 @@ func TestNodesAnswerEachOther(t *testing.T) {
 		t.Errorf("a node without a server: %d %s", got.status, got.out)
 	}
 	g := newFabric(t, "testdata/small.net", true, "-o")
-	g.server("host-c", "ibping", false)
+	g.server("host-c", "5", "ibping", false)
 	same(pings, answers[0], g.ours("host-b", "ibping", "-c", "1", "5"))
 }
 

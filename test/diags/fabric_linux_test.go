@@ -50,6 +50,7 @@ type fabricOf struct {
 	socket  string
 	preload string
 	console io.WriteCloser
+	ibsim   *exec.Cmd
 	log     string
 	own     *ibsim.Server // if the fabric is one of this repository
 	rack    *live.Rack
@@ -86,6 +87,7 @@ func newFabric(t *testing.T, netlist string, opensm bool, options ...string) *fa
 		t.Fatal(err)
 	}
 	f.start(ibsim, f.log)
+	f.ibsim = ibsim
 	f.wait(f.log, "Network simulator ready")
 	if opensm {
 		sm := f.command("opensm", "-f", filepath.Join(f.dir, "opensm.log"), "-d", "2")
@@ -158,8 +160,8 @@ func (f *fabricOf) say(line string) {
 	})
 }
 
-// server runs a tool, ours or Debian's, that answers others until the end of the test.
-func (f *fabricOf) server(node, name string, ours bool) {
+// server runs a tool, ours or Debian's, that answers others until the end of the test, at the node with the LID.
+func (f *fabricOf) server(node, lid, name string, ours bool) {
 	f.t.Helper()
 	c := f.command(name, "-S")
 	if ours {
@@ -170,7 +172,35 @@ func (f *fabricOf) server(node, name string, ours bool) {
 	c.Env = append(c.Env, "SIM_HOST="+node, "SIM_SET_ISSM=1")
 	f.start(c, filepath.Join(f.dir, name+".out"))
 	await.Eventually(f.t, name+" attaches as "+node, func() bool { return strings.Contains(f.attached(), node) })
-	time.Sleep(100 * time.Millisecond) // it registers after it has attached, and that cannot be seen from outside
+	// It registers after it has attached.
+	if !ours { // where a request that comes before that would be its last
+		await.Eventually(f.t, name+" waits for requests", func() bool {
+			before, sim, after := sleeps(c), sleeps(f.ibsim), sleeps(c)
+			return before != "" && sim != "" && before == after
+		})
+		return
+	}
+	ask := []string{"-t", "300", lid}
+	if name == "ibping" {
+		ask = append(ask, "-c", "1")
+	}
+	await.Eventually(f.t, name+" answers", func() bool {
+		r := f.ours("host-b", name, ask...)
+		return strings.Contains(r.out, "Pong from") || strings.Contains(r.out, "succeeded")
+	})
+}
+
+// sleeping matches how often a process of one thread has gone to sleep, while it sleeps.
+var sleeping = regexp.MustCompile(`(?s)State:\tS .*\nvoluntary_ctxt_switches:\t(\d+)`)
+
+// sleeps returns how often a process has gone to sleep, and nothing while it runs. Where a program and what it talks to both sleep, and the
+// program has not run in between, none waits for the other.
+func sleeps(c *exec.Cmd) string {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.Process.Pid))
+	if m := sleeping.FindSubmatch(b); m != nil {
+		return string(m[1])
+	}
+	return ""
 }
 
 // attached returns ibsim's list of clients.

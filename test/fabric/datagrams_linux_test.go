@@ -260,7 +260,7 @@ func TestDiagnosticsOfDebian(t *testing.T) {
 		{"hca2", "saquery NR", []string{"hca1 HCA-1", "hca4 HCA-1", "sw2 switch"}},
 		{"hca2", "saquery PR", []string{"sgid", "dlid"}},
 		{"hca2", "ibnetdiscover", []string{"\"sw2 switch\"", "4xQDR"}},
-		{"hca2", "ibping -c 2 3", []string{"Pong from", "2 packets transmitted, 2 received"}},
+		{"hca2", "ibping -c 2 -t 30000 3", []string{"Pong from", "2 packets transmitted, 2 received"}},
 		{"hca2", "perfquery -x 3 1", []string{"PortXmitData", "PortRcvPkts"}},
 		{"hca3", "smpquery -D nodedesc 0,1", []string{"sw2 switch"}},
 	} {

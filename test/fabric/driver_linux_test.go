@@ -53,7 +53,7 @@ func TestDriversOwnFabric(t *testing.T) {
 		{"ib0", []string{"sminfo"}, fmt.Sprintf("sm lid %d ", first.SMLID)},
 		{"ib0", []string{"smpquery", "nodedesc", fmt.Sprint(second.LID)}, "ib1"},
 		{"ib1", []string{"saquery", "NR", fmt.Sprint(first.LID)}, fmt.Sprintf("lid.....................%d", first.LID)},
-		{"ib0", []string{"ibping", "-c", "3", fmt.Sprint(second.LID)}, "3 packets transmitted, 3 received, 0% packet loss"},
+		{"ib0", []string{"ibping", "-c", "3", "-t", "30000", fmt.Sprint(second.LID)}, "3 packets transmitted, 3 received, 0% packet loss"},
 	} {
 		if out := d.output(c.node, c.args[0], c.args[1:]...); !strings.Contains(strings.ReplaceAll(out, "0x", ""), c.want) &&
 			!strings.Contains(out, c.want) {
