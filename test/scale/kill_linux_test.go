@@ -41,15 +41,13 @@ func TestKilledPrograms(t *testing.T) {
 			}
 			wg.Wait()
 			d.settled(t)
-			after := measure()
-			for end := time.Now().Add(10 * time.Second); !after.within(before) && time.Now().Before(end); after = measure() {
-				time.Sleep(20 * time.Millisecond)
-			}
+			var after usage
+			settled := await.Until(func() bool { after = measure(); return after.within(before) })
 			t.Logf("%d killed in %.1f s, slowest peer told after %v", kills/2, time.Since(started).Seconds(),
 				time.Duration(slowest.Load()).Round(time.Millisecond))
 			t.Logf("before: %v", before)
 			t.Logf("after:  %v", after)
-			if !after.within(before) {
+			if !settled {
 				t.Errorf("something is left behind: before %v, after %v", before, after)
 			}
 		})
@@ -117,7 +115,7 @@ func killOne(t *testing.T, d *testDriver, n int) time.Duration {
 	victim.kill(t)
 	// Posted requests keep the survivor's QP busy: it ends by the disconnect that the driver sends for the dead
 	// program, or because its requests are not answered in time.
-	if err := survivor.try("ended", struct{ Seconds float64 }{10}, &seconds); err != nil {
+	if err := survivor.try("ended", struct{ Seconds float64 }{await.Limit.Seconds()}, &seconds); err != nil {
 		t.Errorf("kill %d: %v", n, err)
 	}
 	survivor.end(t)
@@ -170,6 +168,6 @@ func TestKilledHost(t *testing.T) {
 	survivor.call(t, "run", run, nil)
 	victim.kill(t)
 	var seconds float64
-	survivor.call(t, "ended", struct{ Seconds float64 }{15}, &seconds)
+	survivor.call(t, "ended", struct{ Seconds float64 }{await.Limit.Seconds()}, &seconds)
 	t.Logf("the peer's QPs ended after %.2f s", seconds)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // Traffic of every operation between two programs of a driver, while the links are impaired and the path changes
@@ -57,6 +58,29 @@ func (d *testDriver) change(t *testing.T, seed uint64, seconds float64, done <-c
 	}
 	all := func(rate string) []string {
 		return []string{"loss=" + rate, "reorder=" + rate, "duplicate=" + rate, "corrupt=" + rate, "delay=100us", "jitter=50us"}
+	}
+	// Each path, and a loss, until the traffic has met it; then anything.
+	for _, c := range []struct {
+		path string
+		took func(*driver.AdapterStatus) uint64
+		with []string
+	}{
+		{"auto", func(a *driver.AdapterStatus) uint64 { return a.Counters["Direct messages"] }, []string{"none"}},
+		{"local", func(a *driver.AdapterStatus) uint64 { return a.Counters["Local messages"] }, []string{"none"}},
+		{"wire", func(a *driver.AdapterStatus) uint64 { return a.Link.ImpairedLost }, all("5%")},
+	} {
+		for _, adapter := range []string{"left", "right"} {
+			set(adapter, c.path, c.with...)
+		}
+		await.Until(func() bool {
+			s := d.Status()
+			select {
+			case <-done:
+				return true
+			default:
+				return c.took(&s.Adapters[0])+c.took(&s.Adapters[1]) > 0
+			}
+		})
 	}
 	calm := time.After(time.Duration(seconds * 0.8 * float64(time.Second)))
 	tick := time.NewTicker(50 * time.Millisecond)

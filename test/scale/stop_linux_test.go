@@ -39,11 +39,7 @@ func TestStoppedPrograms(t *testing.T) {
 				}
 			}
 		}
-		began := time.Now()
-		_ = d.Status()
-		if took := time.Since(began); took > 2*time.Second {
-			t.Errorf("the driver answered after %v", took)
-		}
+		_ = d.Status() // which would never return if it waited for the program
 		time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
 		if err := w.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 			t.Error(err)
