@@ -6,15 +6,14 @@ import (
 	"net/netip"
 	"testing"
 
-	"go.uber.org/goleak"
-	"golang.org/x/net/nettest"
-
 	"github.com/softvpi/softvpi/internal/testbed"
+	"github.com/softvpi/softvpi/internal/testbed/leaks"
 	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/rdmanet"
+	"golang.org/x/net/nettest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // network is a listener with an adapter to dial from.
 type network struct {

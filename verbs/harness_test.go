@@ -5,13 +5,12 @@ import (
 	"net/netip"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/softvpi/softvpi/internal/testbed"
+	"github.com/softvpi/softvpi/internal/testbed/leaks"
 	"github.com/softvpi/softvpi/verbs"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 var ok, wantErr = testbed.OK, testbed.WantErr
 

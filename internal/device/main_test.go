@@ -3,7 +3,7 @@ package device
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/softvpi/softvpi/internal/testbed/leaks"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }

@@ -8,19 +8,18 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"go.uber.org/goleak"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/driver/lock"
 	"github.com/softvpi/softvpi/internal/os/paths"
+	"github.com/softvpi/softvpi/internal/testbed/await"
+	"github.com/softvpi/softvpi/internal/testbed/leaks"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/verbs"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaks.Main(m) }
 
 // twoAdapters returns a configuration with two adapters at loopback addresses, and a socket and state
 // directory of its own.
@@ -83,7 +82,7 @@ func TestProgramsAttachAndStatusNamesThem(t *testing.T) {
 	if d.NoAttach() != "" {
 		t.Skip(d.NoAttach())
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 	defer cancel()
 	h, err := verbs.Open(ctx, verbs.Options{Mode: verbs.Attached, Socket: cfg.Socket, Name: "tester"})
 	if err != nil {
@@ -129,7 +128,7 @@ func TestAttachedProgramsPingEachOther(t *testing.T) {
 	if d.NoAttach() != "" {
 		t.Skip(d.NoAttach())
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 	defer cancel()
 	h, err := verbs.Attach(ctx, cfg.Socket)
 	if err != nil {

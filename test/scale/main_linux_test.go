@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/softvpi/softvpi/internal/testbed/leaks"
 )
 
 // TestMain also runs the programs that tests start as processes of their own.
@@ -12,7 +12,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(programVariable) != "" {
 		os.Exit(runProgram(os.Stdin, os.Stdout))
 	}
-	goleak.VerifyTestMain(m)
+	leaks.Main(m)
 }
 
 // full reports whether the sizes that the requirements name are asked for.

@@ -6,10 +6,9 @@ import (
 	"os"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/softvpi/softvpi/internal/ipc/fake"
 	"github.com/softvpi/softvpi/internal/ipc/server"
+	"github.com/softvpi/softvpi/internal/testbed/leaks"
 )
 
 var ctx = context.Background()
@@ -67,5 +66,5 @@ func TestMain(m *testing.M) {
 	if ran() {
 		return
 	}
-	goleak.VerifyTestMain(m)
+	leaks.Main(m)
 }
