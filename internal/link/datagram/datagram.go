@@ -48,7 +48,7 @@ type Config struct {
 	// or when Errors is due. It must not call the link.
 	Notify func()
 	// Patience is for how long the other side may take nothing before what is sent is lost, as by a virtual machine that is stopped;
-	// 0: 100 ms. Portable links do not lose it.
+	// 0: 100 ms, of which only the time counts in which it is tried. Portable links do not lose it.
 	Patience time.Duration
 	// Portable uses the sockets of package net on every platform.
 	Portable bool

@@ -352,7 +352,6 @@ func TestResolve_BesideTheOwner(t *testing.T) {
 		for _, dst := range []string{"10.0.0.2", "fd00::2", "10.0.0.2", "fd00::2"} {
 			go func() { found <- a.Capabilities().Resolver.Resolve(t.Context(), netip.MustParseAddr(dst)) }()
 		}
-		go func() { ended <- a.Capabilities().Resolver.Resolve(t.Context(), netip.MustParseAddr("10.0.0.3")) }()
 		in, none := make([]frame.In, 32), make([]link.Unreachable, 4)
 		got := 0
 		await.Eventually(t, "the neighbours are found", func() bool {
@@ -371,6 +370,8 @@ func TestResolve_BesideTheOwner(t *testing.T) {
 			}
 			return got == 4
 		})
+		// Whether it waits already or not, it ends so; an answer would be given up after three seconds.
+		go func() { ended <- a.Capabilities().Resolver.Resolve(t.Context(), netip.MustParseAddr("10.0.0.3")) }()
 		if err := a.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -20,6 +20,23 @@ import (
 // receiveRounds is how many batches one Receive looks through that are for others.
 const receiveRounds = 4
 
+// stuck measures for how long the other side has taken nothing. Only time in which it is looked at again and again counts: a process
+// that has had no processor itself, or a machine that has stood still, knows nothing of the other side's patience.
+type stuck struct {
+	looked time.Time // last; zero: it takes what it gets
+	waited time.Duration
+}
+
+// look counts a look at which it took nothing, and reports whether that has lasted longer than patience. Two looks count for no more
+// than a fifth of it.
+func (s *stuck) look(now time.Time, patience time.Duration) bool {
+	if !s.looked.IsZero() {
+		s.waited += min(now.Sub(s.looked), patience/5)
+	}
+	s.looked = now
+	return s.waited > patience
+}
+
 // socketLink is the link that uses raw system calls.
 type socketLink struct {
 	*station.Set
@@ -32,8 +49,8 @@ type socketLink struct {
 	wire  batch.Out // of the set
 	in    *batch.In
 	name  unix.RawSockaddrUnix
-	stuck time.Time // since when the other side takes nothing; zero: it does
-	probe int       // connects to the other side's socket, to know that somebody has it
+	stuck stuck
+	probe int // connects to the other side's socket, to know that somebody has it
 	timer *station.Alarm
 }
 
@@ -101,10 +118,8 @@ func (l *socketLink) Send(frames []frame.Out) (int, error) {
 	n := l.out.Send(l.Set, l.fd, frames)
 	switch {
 	case n > 0 || len(frames) == 0:
-		l.stuck = time.Time{}
-	case l.stuck.IsZero():
-		l.stuck = time.Now()
-	case time.Since(l.stuck) > l.cfg.Patience:
+		l.stuck = stuck{}
+	case l.stuck.look(time.Now(), l.cfg.Patience):
 		for i := range frames {
 			l.Refused(&frames[i], 0)
 		}
