@@ -9,12 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gopacket/gopacket"
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
-
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/verbs"
 )
@@ -28,7 +26,7 @@ func TestCaptureOfARunningDriver(t *testing.T) {
 	if d.NoAttach() != "" {
 		t.Skip(d.NoAttach())
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 	defer cancel()
 	admin := NewAdmin(cfg.Socket)
 	id, stream, err := admin.StartCapture(ctx, CaptureRequest{Adapter: "left", Snap: 128})

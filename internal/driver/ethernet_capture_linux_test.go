@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/gopacket/gopacket/pcapgo"
-
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/testbed/await"
@@ -82,10 +81,13 @@ func TestEthernetCapture(t *testing.T) {
 	}
 	const each = 5
 	const icmp = 1
-	for range each {
+	received := func(d *Driver) uint64 { return d.Status().Adapters[0].Ethernet.Counters["received_packets"] }
+	for range each { // no more at a time than sockets hold (net.unix.max_dgram_qlen), however late they are read
+		before, there := received(d), received(other)
 		far.send(t, far.packet(near.mac, eth.ProtocolTCP, 200))
 		far.send(t, far.packet(near.mac, icmp, 100))
 		near.send(t, near.packet(far.mac, eth.ProtocolTCP, 100))
+		await.Eventually(t, "the frames arrive", func() bool { return received(d) >= before+2 && received(other) > there })
 	}
 	far.gets(t, "after", func() { near.send(t, near.frame(far.mac, "after")) })
 	across(t, end{d, 0}, end{other, 0})

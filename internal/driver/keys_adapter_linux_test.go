@@ -168,7 +168,7 @@ func TestModerationOfAdapters(t *testing.T) {
 // writes returns the shortest of n times from the posting of a write to its event.
 func writes(t *testing.T, d *Driver, n int) time.Duration {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 	defer cancel()
 	from, to := d.cfg.Adapters[0].Address, d.cfg.Adapters[1].Address
 	h := attach(t, d)
@@ -239,7 +239,7 @@ func TestPollingKeys(t *testing.T) {
 	set(t, d, "left", "RecvCompletionMethod", "0")
 	restart(t, d, "left")
 	// It gives way to others in each round, so that on a busy machine all rounds would take minutes. A look is a round too.
-	looks, more := uint32(0), uint32(2000)
+	looks, more := uint32(0), uint32(200)
 	if !await.Until(func() bool { looks++; return look() >= min(adaptively+more+looks, rounds) }) {
 		t.Fatalf("the loop made %d rounds of which %d were looks; adaptively %d, want %d more", look(), looks, adaptively, more)
 	}
@@ -418,7 +418,7 @@ func TestNetworkDirectKey(t *testing.T) {
 	program := attach(t, d)
 	addr := cfg[0].Adapters[0].Address
 	connect := func(h *verbs.Host) error {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 		defer cancel()
 		_, err := ping(ctx, h, addr, addr)
 		return err

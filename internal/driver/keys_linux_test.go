@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/verbs"
 	"github.com/softvpi/softvpi/wire/ib"
@@ -182,7 +183,7 @@ func request(t *testing.T, d *Driver, adapter int) *mad.REQ {
 	}()
 	defer func() { <-ended }()
 	defer cancel()
-	if err := c.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(await.Limit)); err != nil {
 		t.Fatal(err)
 	}
 	packet := make([]byte, 2048)

@@ -6,7 +6,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/testbed/await"
@@ -28,7 +27,7 @@ func portEvents(t *testing.T, d *Driver) *verbs.Watcher {
 // TestLinkState_Datagram: a port is up while somebody has the other end of its wire. When it goes and comes back, programs, the
 // log and the status are told; a port that is down has no speed, and begins so if nobody is there.
 func TestLinkState_Datagram(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 	defer cancel()
 	cfg := overSockets(t)
 	cfg[0].Adapters[0].Speed = 25

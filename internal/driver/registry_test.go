@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
@@ -16,6 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/lock"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/registry"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -56,13 +56,17 @@ func raised(t *testing.T, d *Driver) []string {
 	return out
 }
 
+// wantEvent waits for an event: what raises it may be a thread of the driver that has counted before it tells.
 func wantEvent(t *testing.T, d *Driver, symbol string, words ...string) {
 	t.Helper()
-	all := raised(t, d)
-	for _, e := range all {
-		if strings.HasPrefix(e, symbol+": ") && !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(e, w) }) {
-			return
-		}
+	var all []string
+	if await.Until(func() bool {
+		all = raised(t, d)
+		return slices.ContainsFunc(all, func(e string) bool {
+			return strings.HasPrefix(e, symbol+": ") && !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(e, w) })
+		})
+	}) {
+		return
 	}
 	t.Errorf("no event %s with %q among\n%s", symbol, words, strings.Join(all, "\n"))
 }
@@ -153,7 +157,7 @@ func attach(t *testing.T, d *Driver) *verbs.Host {
 	if d.NoAttach() != "" {
 		t.Skip(d.NoAttach())
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 	defer cancel()
 	h, err := verbs.Attach(ctx, d.cfg.Socket)
 	if err != nil {

@@ -11,13 +11,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/ipc/client"
 	"github.com/softvpi/softvpi/internal/ipc/server"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // logged returns the events of a state directory's log as "symbol adapter".
@@ -160,7 +160,7 @@ func TestDeathsOfProgramsAreLogged(t *testing.T) {
 	if d.NoAttach() != "" {
 		t.Skip(d.NoAttach())
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 	defer cancel()
 	c, err := client.Dial(ctx, cfg.Socket, client.Options{Name: "orderly"})
 	if err != nil {
@@ -190,7 +190,7 @@ func TestCountersAndEventsAreServed(t *testing.T) {
 	cfg := twoAdapters(t)
 	d := start(t, cfg)
 	defer stop(t, d)
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 	defer cancel()
 	admin := NewAdmin(cfg.Socket)
 	sent := func() uint64 {

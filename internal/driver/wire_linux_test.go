@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/testbed/await"
@@ -75,7 +74,7 @@ func programs(t *testing.T, from, to end) (sides [2]*checkSide, addrs [2]netip.A
 // across writes from a program at one end to a program at the other.
 func across(t *testing.T, from, to end) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 	defer cancel()
 	sides, addrs, leave := programs(t, from, to)
 	defer leave()
@@ -133,10 +132,12 @@ func TestWire_ModesDiffer(t *testing.T) {
 	restart(t, d[0], "port")
 	await.Eventually(t, "the port is up", func() bool { return d[0].Status().Adapters[0].Up })
 	for i, mode := range []string{"v1", "v2"} {
-		apart(t, end{d[1-i], 0}, end{d[i], 0})
 		want := "RoCEModesDiffer: port: RoCE packets of another mode arrive for the adapter, which uses RoCE " + mode +
 			"; both ends of a connection need the same mode."
-		await.Eventually(t, want, func() bool { return slices.Contains(raised(t, d[i]), want) })
+		await.Eventually(t, want, func() bool { // an attempt may end before its first packet has left
+			apart(t, end{d[1-i], 0}, end{d[i], 0})
+			return slices.Contains(raised(t, d[i]), want)
+		})
 	}
 }
 
