@@ -299,14 +299,15 @@ func TestPerftestGoesDirectly(t *testing.T) {
 func TestSocketsGoDirectly(t *testing.T) {
 	b := newBench(t)
 	for _, p := range []pair{
-		{name: "rstream", server: "rstream -p PORT -S 64 -C 1 -I 5000", client: "rstream -s ADDR0 -p PORT -S 64 -C 1 -I 5000",
-			says: `(?m)^\w+ +64 +1 +5k `},
+		{name: "rstream", server: "rstream -p PORT -S 64 -C 1 -I 50000", client: "rstream -s ADDR0 -p PORT -S 64 -C 1 -I 50000",
+			says: `(?m)^\w+ +64 +1 +50k `},
 	} {
 		t.Run(p.name, func(t *testing.T) {
 			before := b.directMessages()
 			b.talk(p)
+			// How many go through the driver before it has introduced the two is the machine's business.
 			if n := b.directMessages() - before; n < 5000 {
-				t.Errorf("%d of more than 10000 messages went directly", n)
+				t.Errorf("%d of more than 100000 messages went directly", n)
 			}
 		})
 	}

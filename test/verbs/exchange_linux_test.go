@@ -9,8 +9,8 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"testing"
-	"time"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -199,7 +199,7 @@ func (e *goEnd) run() error {
 	if _, err := fmt.Sscan(exchangeRequests, &requests); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 	defer cancel()
 	for !e.ended || !e.peerEnded || e.finished < e.requested {
 		if err := e.turn(ctx, requests); err != nil {
