@@ -237,7 +237,7 @@ func TestRefusals(t *testing.T) {
 		"": "the scenario is missing", "-s": "-c1 is missing", "-d -c1 one": "-c2", "-f -c1 one": "-c2", "-m -c1 one": "-b",
 		"-m -c1 one -b 0":              "-n",
 		"-m -c1 one -c2 two -b 0 -n 1": "-c2", "-s -c1 one -b 0": "only with -m", fmt.Sprintf("-m -c1 one -b %d -n 2",
-			runtime.NumCPU()-1): "allowed: 1 to 1", "-s -d -c1 one": "exclude",
+			min(runtime.NumCPU()-1, tuning.MostProcessor)): "allowed: 1 to 1", "-s -d -c1 one": "exclude",
 		"-s -c1 four": `"one"`, "-s -c1 one -c2 ONE": "the same", "-s -c1 one more": "more", "-z": "-z", "-m -c1 one -b -1 -n 1": "0 to 63",
 	} {
 		status, out, errs := g.call(line)
