@@ -76,7 +76,7 @@ func (a *adapter) prepare(r *frame.Route) error {
 	if err := p.Link.Prepare(r); err != nil {
 		return &command.Error{Code: unreachableCode(err), Detail: err.Error()}
 	}
-	r.Near = a.serves(r)
+	r.Near, r.Bursts = a.serves(r), p.Link.Capabilities().MaxSegments > 1
 	return nil
 }
 

@@ -52,6 +52,9 @@ type Route struct {
 	// received while it sends. Set by the device.
 	Near bool
 
+	// Bursts says that the link joins packets of equal length into bursts (link.Capabilities.MaxSegments). Set by the device.
+	Bursts bool
+
 	FlowLabel uint32 // 20 bits, IPv6 and GRH
 
 	// Rate is how fast packets leave at most, in kbit/s, and Pace keeps it; 0 and nil: as fast as they may.

@@ -73,6 +73,7 @@ func disorderProgram(t testing.TB, seed uint64) (whole bool, err error) {
 	c.depth = uint8(1 + rng.IntN(MaxReadAtomic))
 	c.timeout = uint8(6 + rng.IntN(9))
 	c.flow = uint8(rng.IntN(2))
+	c.bursts = seed%2 == 0
 	c.retry = uint8(rng.IntN(8))
 	connect(a, b, c)
 	answers := &answers{t: map[*sim.Port]*track{a.port: {c: &c}, b.port: {c: &c}}}

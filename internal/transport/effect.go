@@ -220,17 +220,18 @@ func (q *QP) placeIn(b *buffers, off uint64, data []byte, last bool) error {
 }
 
 // placeAt places payload of an RDMA write.
-func (q *QP) placeAt(s memory.Span, data []byte, last bool) error {
+func (q *QP) placeAt(s memory.Span, data []byte, in ending) error {
 	if len(data) > 0 && s.Region.Remote != nil && s.Region.Dead() {
 		return memory.ErrGone
 	}
 	if len(data) > 0 && s.Region.Gathers() != nil {
-		if n := q.gatherAt(s.Region, s.Addr, data, last, q.effectOp()); n > 0 {
+		if n := q.gatherAt(s.Region, s.Addr, data, in, q.effectOp()); n > 0 {
 			q.started(n)
 			return nil
 		}
 	}
 	var err error
+	last := in != inMessage
 	if last {
 		err = s.Region.WriteLast(s.Addr, data)
 	} else {

@@ -4,43 +4,65 @@ import (
 	"errors"
 
 	"github.com/softvpi/softvpi/internal/memory"
+	"github.com/softvpi/softvpi/wire/ib"
 )
 
 // gatherMost is the maximum number of pieces that one call writes.
 const gatherMost = 256
 
 // gather collects payload for memory where a call costs more than handling a packet (memory.Gathering). It
-// is written at the latest when Receive ends, and at the end of every message: messages become visible in
-// order, and the last bytes of each after all others. To the queue pairs it is a copy in progress.
+// is written at the latest when Receive ends, and at the end of every message whose requester waits: messages become visible in
+// order, and the last bytes of each after all others, as WriteAll writes pieces in order. To the queue pairs it is a copy in
+// progress.
 type gather struct {
 	pieces []memory.Piece
 	owners []memory.Gathering
 	lies   []*memory.Region // where each piece goes
 	ops    []copyOp
-	tail   bool // the last piece must be written after the others
+	tail   bool // the last piece must be written by itself, after the others
 	full   bool // write before the next packet
 }
 
 // tailLength is how many bytes at the end of a message are written last.
 const tailLength = 8
 
+// ending says what of a message a payload ends.
+type ending uint8
+
+const (
+	inMessage   ending = iota // nothing
+	endsMessage               // a message that requests no ACK, so that its requester sends more
+	endsAll                   // any other message
+)
+
+// endingOf returns the ending of the payload of a request packet.
+func endingOf(op ib.Opcode, asks bool) ending {
+	switch {
+	case !op.Ends():
+		return inMessage
+	case op.IsWrite() && !op.HasImm() && !asks:
+		return endsMessage
+	}
+	return endsAll
+}
+
 // gatherAt adds payload for address addr of r and returns the number of copies that it counts as. 0: write
 // it directly, because there is nothing to combine it with.
-func (q *QP) gatherAt(r *memory.Region, addr uint64, data []byte, last bool, op copyOp) int {
+func (q *QP) gatherAt(r *memory.Region, addr uint64, data []byte, in ending, op copyOp) int {
 	g := &q.eng.gather
-	if last && len(g.pieces) == 0 {
+	if in == endsAll && len(g.pieces) == 0 {
 		return 0
 	}
 	addr, op.q = r.OwnerAddr(addr), q
 	n := 1
-	if last && len(data) > tailLength {
+	if in != inMessage && len(data) > tailLength {
 		body := len(data) - tailLength
 		g.add(r, addr, data[:body], op)
 		addr, data, n = addr+uint64(body), data[body:], 2
 	}
 	g.add(r, addr, data, op)
-	g.tail = last
-	g.full = last || len(g.pieces) >= gatherMost
+	g.tail = in == endsAll
+	g.full = g.tail || len(g.pieces) >= gatherMost
 	q.copying += int32(n)
 	return n
 }
@@ -68,7 +90,11 @@ func (q *QP) gatherIn(b *buffers, off uint64, data []byte, last bool, op copyOp)
 		}
 		in := off - b.start
 		k := min(uint64(len(data)), uint64(s.Length)-in)
-		n += q.gatherAt(r, s.Addr+in, data[:k], last && k == uint64(len(data)), op)
+		where := inMessage
+		if last && k == uint64(len(data)) {
+			where = endsAll
+		}
+		n += q.gatherAt(r, s.Addr+in, data[:k], where, op)
 		data, off = data[k:], off+k
 	}
 	return n, nil

@@ -14,10 +14,10 @@ import (
 
 // gathering returns a connection whose requester's memory is mapped and whose responder's memory takes many pieces in
 // one call, the gatherer, and the bytes that are written.
-func gathering(t *testing.T) (n *sim.Network, a, b *end, g *gatherer, from []byte) {
+func gathering(t *testing.T, bursts bool) (n *sim.Network, a, b *end, g *gatherer, from []byte) {
 	n, a, b = newPair(t, 1, command.RC)
 	c := defaultConnection()
-	c.mtu = 4096
+	c.mtu, c.bursts = 4096, bursts
 	connect(a, b, c)
 	from = pattern(regionSize, 1)
 	a.region(regionAt, from, allowAll)
@@ -29,27 +29,29 @@ func gathering(t *testing.T) (n *sim.Network, a, b *end, g *gatherer, from []byt
 }
 
 // TestPacketsAreWrittenTogether delivers the eight packets of a write as one batch: one call writes all but the end
-// of the message, and a second one its end.
+// of the message, and a second one its end. So it is if each packet is a message of its own, whose ends then are pieces too.
 func TestPacketsAreWrittenTogether(t *testing.T) {
-	_, a, b, g, from := gathering(t)
-	a.do(ring.OpWrite, 8*4096)
-	var out [16]frame.Out
-	var in []frame.In
-	for i := range a.e.Transmit(0, 0, out[:]) {
-		in = append(in, frame.In{Data: flat(&out[i]), Src: a.addr, Dst: b.addr})
-	}
-	if len(in) != 8 {
-		t.Fatalf("%d packets left, want 8", len(in))
-	}
-	b.e.Receive(0, in)
-	if g.calls != 2 || g.pieces != 9 {
-		t.Errorf("%d pieces were written with %d calls, want 9 with 2", g.pieces, g.calls)
-	}
-	if !bytes.Equal(g.bytes[:8*4096], from[:8*4096]) {
-		t.Error("the data differs")
-	}
-	if n := b.e.Transmit(0, 0, out[:]); n != 1 {
-		t.Errorf("%d answers, want one ACK", n)
+	for bursts, pieces := range map[bool]int{false: 9, true: 16} {
+		_, a, b, g, from := gathering(t, bursts)
+		a.do(ring.OpWrite, 8*4096)
+		var out [16]frame.Out
+		var in []frame.In
+		for i := range a.e.Transmit(0, 0, out[:]) {
+			in = append(in, frame.In{Data: flat(&out[i]), Src: a.addr, Dst: b.addr})
+		}
+		if len(in) != 8 {
+			t.Fatalf("%d packets left, want 8", len(in))
+		}
+		b.e.Receive(0, in)
+		if g.calls != 2 || g.pieces != pieces {
+			t.Errorf("bursts %v: %d pieces were written with %d calls, want %d with 2", bursts, g.pieces, g.calls, pieces)
+		}
+		if !bytes.Equal(g.bytes[:8*4096], from[:8*4096]) {
+			t.Errorf("bursts %v: the data differs", bursts)
+		}
+		if n := b.e.Transmit(0, 0, out[:]); n != 1 {
+			t.Errorf("bursts %v: %d answers, want one ACK", bursts, n)
+		}
 	}
 }
 
@@ -57,7 +59,7 @@ func TestPacketsAreWrittenTogether(t *testing.T) {
 // operational error, the request behind it is flushed, and nothing behind the failed piece is written.
 func TestGatheredPieceFails(t *testing.T) {
 	for fail := 1; fail <= regionSize/4096+1; fail++ {
-		n, a, b, g, _ := gathering(t)
+		n, a, b, g, _ := gathering(t, fail%2 == 0)
 		g.fail = fail
 		a.do(ring.OpWrite, regionSize)
 		a.do(ring.OpWrite, 4096)

@@ -170,6 +170,7 @@ type connection struct {
 	access         memory.Access
 	flow           uint8
 	initiatorDepth uint8 // 0: depth
+	bursts         bool  // both links join packets of equal length
 }
 
 func defaultConnection() connection {
@@ -210,7 +211,7 @@ func connect(a, b *end, c connection) {
 			rtr.Mask |= command.MaskResponderResources | command.MaskMinRNRTimer | command.MaskFlowControl
 			rts.Mask |= command.MaskTimeout | command.MaskRetry | command.MaskRNRRetry | command.MaskInitiatorDepth
 		}
-		x.modify(rtr, &frame.Route{Src: x.addr, Dst: y.addr, SrcPort: pairPort})
+		x.modify(rtr, &frame.Route{Src: x.addr, Dst: y.addr, SrcPort: pairPort, Bursts: c.bursts})
 		x.modify(rts, nil)
 	}
 }

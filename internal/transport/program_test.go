@@ -109,6 +109,7 @@ func runProgram(t testing.TB, seed uint64, typ command.QPType, local bool) error
 	c.depth = uint8(1 + rng.IntN(MaxReadAtomic))
 	c.timeout = uint8(6 + rng.IntN(5))
 	c.flow = uint8(rng.IntN(2))
+	c.bursts = seed%2 == 0
 	c.rnrTimer = uint8(1 + rng.IntN(10))
 	x, y := newSide(a, rng), newSide(b, rng)
 	x.peer, y.peer = y, x

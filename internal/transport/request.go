@@ -15,12 +15,6 @@ const (
 	// maxOutstanding limits the requests that a QP has taken from its ring and not completed, and so the
 	// memory that they take.
 	maxOutstanding = 1024
-	// readChunk is how many response packets one READ request on the wire asks for. A longer read is sent
-	// as several requests on chunk boundaries: read responses have no flow control of their own, and this
-	// way the window limits them too. The responder sees ordinary reads of consecutive PSNs. The first and
-	// last responses of each are longer than the others, which ends a burst: shorter chunks mean many
-	// short bursts.
-	readChunk = 64
 )
 
 // kind classifies the operations by how they are carried out.
@@ -42,6 +36,7 @@ type request struct {
 	kind    kind
 	begun   bool // its first packet was sent, or it was carried out
 	status  ring.Status
+	piece   uint8 // packets of each of its messages on the wire, except the last; 0: it is one message
 	first   ib.PSN
 	packets uint32
 	length  uint64
@@ -216,16 +211,9 @@ func (q *QP) prepare(r *request) {
 		r.packets = segmentsOf(r)
 	}
 	s.next = s.next.Add(r.packets)
+	r.piece = q.pieceOf(r)
 	s.ssn += messages(r)
 	r.ssn = s.ssn
-}
-
-// messages returns how many messages the responder counts for r.
-func messages(r *request) uint32 {
-	if r.kind == kindRead {
-		return (r.packets + readChunk - 1) / readChunk
-	}
-	return 1
 }
 
 func (q *QP) packetsFor(length uint64) uint32 {

@@ -312,7 +312,7 @@ func (q *QP) takeWrite(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
 	if op.HasImm() && s.recv == nil && !q.beginReceive() {
 		return false
 	}
-	if err := q.placeAt(span, data, op.Ends()); err != nil {
+	if err := q.placeAt(span, data, endingOf(op, bth.AckReq())); err != nil {
 		return q.refuse(ib.NAKRemoteOperational)
 	}
 	q.wrote(op, bth, rest, n)

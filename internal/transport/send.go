@@ -197,7 +197,7 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 		every, shared = q.ackEvery(), q.win.users > 1
 	}
 	mtu := uint64(q.mtu)
-	solicited := r.wr.Flags&ring.Solicited != 0
+	solicited, alone := r.wr.Flags&ring.Solicited != 0, r.piece == 1
 	for n < limit && *bytes > 0 {
 		if k := q.sendMiddles(r, out[n:limit], *bytes, every, seq.middle); k > 0 {
 			n += k
@@ -220,10 +220,10 @@ func (q *QP) sendData(r *request, out []frame.Out, bytes *int) (n int) {
 		if ackReq {
 			s.sinceAck, s.asked = 0, s.snd.Next()
 		}
-		op := seq.at(s.idx == 0, last)
+		op := seq.at(s.idx == 0 || alone, last || alone)
 		o := &out[n]
 		q.start(o, op, ackReq, solicited && last, payload, s.snd)
-		q.extend(o, r, op)
+		q.extend(o, r, op, off)
 		if s.snd.Before(s.max) {
 			q.eng.countAgain(q)
 		} else if ackReq {
@@ -260,7 +260,7 @@ func windowed(out []frame.Out) {
 // last one of the turn to sendData.
 func (q *QP) sendMiddles(r *request, out []frame.Out, bytes int, every uint8, op ib.Opcode) int {
 	s := q.req
-	if s.idx == 0 || r.packets-s.idx < 3 {
+	if s.idx == 0 || r.packets-s.idx < 3 || r.piece == 1 {
 		return 0
 	}
 	n := min(len(out)-1, int(r.packets-s.idx)-1, (bytes-1)/q.mtu)
@@ -327,10 +327,14 @@ func (q *QP) start(o *frame.Out, op ib.Opcode, ackReq, solicited bool, payload [
 	}
 }
 
-// extend writes the headers of a send or write that follow the BTH.
-func (q *QP) extend(o *frame.Out, r *request, op ib.Opcode) {
+// extend writes the headers of a send or write that follow the BTH. off is where the packet's payload is in it.
+func (q *QP) extend(o *frame.Out, r *request, op ib.Opcode, off uint64) {
 	if op.HasRETH() {
-		ib.RETH(o.Head[o.HeadEnd:]).Encode(r.wr.RemoteAddr, r.wr.RKey, uint32(r.length))
+		n := r.length - off
+		if r.piece > 0 {
+			n = min(n, uint64(r.piece)*uint64(q.mtu))
+		}
+		ib.RETH(o.Head[o.HeadEnd:]).Encode(r.wr.RemoteAddr+off, r.wr.RKey, uint32(n))
 		o.HeadEnd += ib.RETHLen
 	}
 	switch {

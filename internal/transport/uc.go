@@ -166,7 +166,7 @@ func (q *QP) writeArrived(op ib.Opcode, bth ib.BTH, rest, data []byte) bool {
 		q.eng.counters.ResponderRemoteAccessErrors++
 		return false
 	}
-	if err := q.placeAt(span, data, op.Ends()); err != nil {
+	if err := q.placeAt(span, data, endingOf(op, true)); err != nil {
 		q.eng.counters.ResponderRemoteOperationErrs++
 		return false
 	}
