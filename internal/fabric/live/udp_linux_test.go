@@ -373,7 +373,7 @@ func TestUDPHostile(t *testing.T) {
 	for range 3000 { // never with the challenge
 		_, _ = c.Write(greeting.Greet([16]byte{}, nil))
 	}
-	time.Sleep(10 * time.Millisecond)
+	heard(t, at)
 	crosses(t, a, b, 500)
 	if n := len(g.adapters()); n != 2 {
 		t.Errorf("%d adapters are plugged in, want 2", n)
@@ -392,7 +392,26 @@ func TestUDPHostile(t *testing.T) {
 		_, _ = c.Write(head)
 	}
 	waitFree(t, g.Rack, "node00002")
+	heard(t, at)
 	crosses(t, b, a, 500)
+}
+
+// heard waits until the fabric has received all that was sent to it: until then its socket has no room for the frames of others.
+func heard(t *testing.T, at netip.AddrPort) {
+	t.Helper()
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(at))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	greeting := cable.Greeting{Session: 6, Size: 1472, Window: 1 << 20, Hello: cable.Hello{Node: "node00003"}}
+	b := make([]byte, 1<<16)
+	await.Eventually(t, "the fabric answers", func() bool {
+		_, _ = c.Write(greeting.Greet([16]byte{}, nil))
+		_ = c.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+		_, err := c.Read(b)
+		return err == nil
+	})
 }
 
 // adapters returns the adapters that are plugged in.
