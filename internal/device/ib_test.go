@@ -42,6 +42,11 @@ func newIBFabric(t testing.TB, hosts int, cfg subnet.Config) *ibFabric {
 
 // manage runs a subnet manager until stop is called or the test ends.
 func (f *ibFabric) manage(cfg subnet.Config) {
+	if cfg.Limits == nil { // switches keep packets however long an adapter has no processor
+		limits := subnet.DefaultLimits()
+		limits.PacketLife, limits.HOQLife, limits.LeafHOQLife = 20, 20, 20
+		cfg.Limits = &limits
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- f.Manage(ctx, fabric.Place{Node: 0, Port: 1}, service.Config{Subnet: cfg}) }()
