@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/registry"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // TestQueuePairsAreLookedUpWhereTheyAreShown: the driver's queue pairs are looked up only for pages that show them.
@@ -200,7 +200,7 @@ func TestFollowEvents(t *testing.T) {
 	defer log.Close()
 	b := serve(t, Config{Events: log})
 	log.Raise(0, events.AdapterEnabled{Adapter: "before"})
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), await.Limit)
 	defer cancel()
 	_, stream, err := b.client.stream(ctx, "/events/follow", nil)
 	if err != nil {

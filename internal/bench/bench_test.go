@@ -12,12 +12,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 func TestTCPSenderMeasures(t *testing.T) {
-	addr := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), loopback.Port()).String()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	addr := netip.AddrPortFrom(loopback.Addr(), loopback.Port()).String()
+	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 	defer cancel()
 	ready, served := make(chan struct{}), make(chan error, 1)
 	go func() { served <- ServeTCP(ctx, addr, func() { close(ready) }) }()

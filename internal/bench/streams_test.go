@@ -2,13 +2,17 @@ package bench
 
 import (
 	"context"
+	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/softvpi/softvpi/internal/testbed/loopback"
 )
 
 // TestStreams: the ends agree on what was sent, and both count their processor time.
 func TestStreams(t *testing.T) {
-	const addr, streams = "127.0.0.77:7006", 3
+	const streams = 3
+	addr := netip.AddrPortFrom(loopback.Addr(), loopback.Port()).String()
 	ready, served := make(chan struct{}), make(chan error, 1)
 	go func() { served <- ServeStreams(context.Background(), addr, streams, func() { close(ready) }) }()
 	select {

@@ -173,6 +173,7 @@ func TestOpenGuessesAreLimited(t *testing.T) {
 // for a first packet.
 func TestSendersAreTakenAsTheyNumber(t *testing.T) {
 	r := &frame.Route{Src: v4a, Dst: v4b, SrcPort: 0xc000}
+	random := rand.New(rand.NewPCG(3, 4))
 	const queuePairs = 8
 	for _, c := range []struct {
 		name    string
@@ -180,7 +181,7 @@ func TestSendersAreTakenAsTheyNumber(t *testing.T) {
 		guesses uint64
 	}{
 		{"for each destination", func(id *[queuePairs]uint16, _ int, idle time.Duration) uint16 {
-			id[0] += 1 + uint16(rand.Int64N(1+int64(idle/time.Millisecond)))
+			id[0] += 1 + uint16(random.Int64N(1+int64(idle/time.Millisecond)))
 			return id[0]
 		}, 1},
 		{"for each queue pair", func(id *[queuePairs]uint16, qp int, _ time.Duration) uint16 {
@@ -199,7 +200,7 @@ func TestSendersAreTakenAsTheyNumber(t *testing.T) {
 			for i := range 3000 {
 				// A packet with identification 0 says nothing of its sender's numbering: two gaps in a row may lie between
 				// packets that do, and must be within nearMost.
-				idle := time.Duration(rand.Int64N(int64(512 * time.Millisecond)))
+				idle := time.Duration(random.Int64N(int64(512 * time.Millisecond)))
 				now = now.Add(idle)
 				e.Tick(now)
 				qp := i % queuePairs

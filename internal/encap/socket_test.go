@@ -9,6 +9,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/link/udp"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/loopback"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -53,7 +54,7 @@ func TestPacketsOpenBetweenSockets(t *testing.T) {
 				}
 				got := 0
 				in := make([]frame.In, 64)
-				for wait := time.Now(); got < len(out) && time.Since(wait) < 5*time.Second; {
+				for wait := time.Now(); got < len(out) && time.Since(wait) < await.Limit; {
 					n, err := l.Receive(in)
 					if err != nil {
 						t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // open opens a log that accepts every event.
@@ -148,7 +149,7 @@ func TestManyRaise(t *testing.T) {
 // TestFollow: a reader that follows gets every event once, however slow it is, and learns how many it missed.
 func TestFollow(t *testing.T) {
 	l := open(t, Config{Directory: t.TempDir(), MaxBytes: 64 << 10, create: unsynced})
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 	defer cancel()
 	go func() {
 		for i := range 3000 {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // listener opens a socket as journald and syslogd have it.
@@ -25,7 +27,7 @@ func listener(t *testing.T, path string) *net.UnixConn {
 
 func receive(t *testing.T, c *net.UnixConn) string {
 	t.Helper()
-	_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = c.SetReadDeadline(time.Now().Add(await.Limit))
 	b := make([]byte, 64<<10)
 	n, err := c.Read(b)
 	if err != nil {
@@ -100,12 +102,11 @@ func TestSystemLogThatIsSlow(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, _ := newRecord(0, LinkUp{"Ethernet 1", 1})
-	began := time.Now()
 	for range 3 * waitingForSystemLog {
 		s.Write(r)
 	}
-	if d := time.Since(began); d > 5*time.Second || s.lost.Load() == 0 {
-		t.Errorf("%v, %d lost", d, s.lost.Load())
+	if s.lost.Load() == 0 {
+		t.Error("all of them wait")
 	}
 	go s.Close() // what waits takes its time
 }

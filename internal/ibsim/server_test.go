@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/fabric"
@@ -104,7 +103,7 @@ func (w *world) call(p *umad.Port, s mad.SMP, to umad.Address) (mad.SMP, error) 
 	w.Helper()
 	var b [mad.Len]byte
 	s.Append(b[:0])
-	a, err := p.Call(context.Background(), to, &b, umad.Timing{Timeout: 20 * time.Second, Tries: 1})
+	a, err := p.Call(context.Background(), to, &b, umad.Timing{Timeout: await.Limit, Tries: 1})
 	if err != nil {
 		return mad.SMP{}, err
 	}
