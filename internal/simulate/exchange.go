@@ -48,12 +48,18 @@ func (h *shard) away(at clock.Time, from ethernet.End, f ethernet.Ref) {
 	h.Store.Drop(f)
 }
 
-// post hands over what was sent in a window, and says when the first of it arrives; false: nothing was.
+// post hands over what was sent in a window, behind what has not been taken yet, and says when the first of it arrives; false: nothing
+// was.
 func (x *box) post() bool {
 	if len(x.sent.all) == 0 {
 		return false
 	}
-	x.sent, x.before = x.before, x.sent
+	if b := &x.before; len(b.all) > 0 { // it has not been taken yet
+		b.all, b.bytes = append(b.all, x.sent.all...), append(b.bytes, x.sent.bytes...)
+		b.first = clock.Min(b.first, x.sent.first)
+	} else {
+		x.sent, x.before = x.before, x.sent
+	}
 	x.sent.all, x.sent.bytes, x.sent.first = x.sent.all[:0], x.sent.bytes[:0], clock.Never
 	return true
 }

@@ -21,9 +21,9 @@ type sending struct {
 	there   uint32  // number of the other half in its shard
 	peer    [4]byte // address of the receiver
 	mac     eth.MAC // of the receiver, or of the switch that routes
+	failed  bool    // a write has ended with an error
 	waits   int32   // how many flows must end before
 	mtu     int32
-	failed  bool       // a write has ended with an error
 	began   clock.Time // Never: not yet
 	packets uint64     // with a payload that have been sent
 	again   uint64     // of them more than once

@@ -37,6 +37,8 @@ type network struct {
 	shards    []shard
 	at        []place // by node
 	lookahead time.Duration
+	apart     bool // shards are on two sides
+	sided     bool // these go on by turns
 	watch     ethernet.Watch
 	addrs     []netip.Addr // of hosts, by node
 	agreed    []Agreed
@@ -69,6 +71,8 @@ func newNetwork(s *scenario.Scenario) (*network, error) {
 	if err := n.connect(); err != nil {
 		return nil, err
 	}
+	n.apart = sides(n.shards)
+	n.sided = n.apart
 	n.number()
 	for i := range g.Nodes {
 		if g.Nodes[i].Host || s.Learning {
@@ -79,6 +83,14 @@ func newNetwork(s *scenario.Scenario) (*network, error) {
 		}
 	}
 	return n, nil
+}
+
+// side returns the side of a shard among those that go on by turns.
+func (n *network) side(h *shard) int {
+	if !n.sided {
+		return 0
+	}
+	return h.side
 }
 
 // shardOf returns the shard of a node.

@@ -96,3 +96,32 @@ func gather(g *scenario.Graph, node int, join func(a, b int)) {
 		}
 	}
 }
+
+// sides puts the shards on two sides, so that all links between them lead from one to the other; false: there are circles of an odd
+// number of shards, or no links, and all are on one.
+func sides(shards []shard) bool {
+	side := make([]int, len(shards)) // 1 or 2; 0: not known yet
+	two := false
+	for i := range shards {
+		if side[i] > 0 {
+			continue
+		}
+		side[i] = 1
+		for next := []int{i}; len(next) > 0; next = next[1:] {
+			at := next[0]
+			for _, x := range shards[at].boxes {
+				switch to := x.to.number; {
+				case side[to] == 0:
+					side[to], two = 3-side[at], true
+					next = append(next, to)
+				case side[to] == side[at]:
+					return false
+				}
+			}
+		}
+	}
+	for i := range shards {
+		shards[i].side = side[i] - 1
+	}
+	return two
+}

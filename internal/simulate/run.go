@@ -3,7 +3,6 @@ package simulate
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,7 +23,7 @@ type Run struct {
 	next    []clock.Time // by shard: when something happens there next
 	fed     []bool       // by shard: it has to collect what others have sent
 	active  []*shard     // in this window
-	turns   int          // of hosts in the window before
+	turns   [2]int       // by side: of hosts in its window before
 	crew    *crew        // nil: there is one processor
 
 	samples   samples
@@ -169,46 +168,69 @@ func (r *Run) pass(until clock.Time) {
 		if r.fed[i] {
 			first = clock.Min(first, r.next[i])
 		}
-		r.next[i] = first
+		r.next[i] = max(first, r.now)
 	}
 	for r.broken.Load() == nil {
-		first := slices.Min(r.next)
-		if first > until {
+		first := r.first()
+		side := 0
+		if first[1] < first[0] {
+			side = 1
+		}
+		if first[side] > until {
 			break
 		}
-		end := clock.Min(max(first, r.now).Add(r.n.lookahead-1), until)
-		r.active = r.active[:0]
-		for i := range r.next {
-			if r.next[i] <= end || r.fed[i] {
-				r.active = append(r.active, &r.n.shards[i])
-				r.fed[i] = false
-			}
-		}
-		r.window(end)
+		r.window(side, clock.Min(r.end(side, first), until))
 	}
 	r.now = until
 	r.reached.Store(int64(until))
 }
 
-// window lets the active shards pass a window, and hands on what they have for each other.
-func (r *Run) window(end clock.Time) {
-	if r.crew != nil && len(r.active) > 1 && r.turns >= worth {
+// first returns when something happens next on each side.
+func (r *Run) first() [2]clock.Time {
+	first := [2]clock.Time{clock.Never, clock.Never}
+	for i, at := range r.next {
+		side := &first[r.n.side(&r.n.shards[i])]
+		*side = clock.Min(*side, at)
+	}
+	return first
+}
+
+// end returns until when a side may go on. Where the network has two, nothing comes to its shards but from the other, so that they get
+// twice as far at a time as a frame takes over a link: until the first of what the other does next may arrive, or the first answer to
+// what they do themselves.
+func (r *Run) end(side int, first [2]clock.Time) clock.Time {
+	if !r.n.sided {
+		return first[side].Add(r.n.lookahead - 1)
+	}
+	return clock.Min(first[1-side].Add(r.n.lookahead-1), first[side].Add(2*r.n.lookahead-1))
+}
+
+// window lets the shards of a side pass a window, and hands on what they have for each other.
+func (r *Run) window(side int, end clock.Time) {
+	r.active = r.active[:0]
+	for i := range r.next {
+		if h := &r.n.shards[i]; r.n.side(h) == side && (r.next[i] <= end || r.fed[i]) {
+			r.active = append(r.active, h)
+			r.fed[i] = false
+		}
+	}
+	if r.crew != nil && len(r.active) > 1 && r.turns[0]+r.turns[1] >= worth {
 		r.crew.run(r.active, end)
 	} else {
 		for _, h := range r.active {
 			h.pass(end)
 		}
 	}
-	r.now, r.turns = end, 0
+	r.turns[side] = 0
 	packets := uint64(0)
 	for _, h := range r.active {
 		r.next[h.number] = h.first()
-		r.turns += h.turns
+		r.turns[side] += h.turns
 		packets += h.packets
 		h.packets = 0
 	}
 	r.packets.Add(packets)
-	r.reached.Store(int64(end))
+	r.reached.Store(max(r.reached.Load(), int64(end)))
 	for _, h := range r.active {
 		r.exchange(h)
 	}
@@ -223,9 +245,13 @@ func (r *Run) exchange(h *shard) {
 		}
 	}
 	for _, x := range h.notes {
-		f := r.flows[x.flow].receiving
-		f.shard.tell(r.now, f, x.over)
-		r.next[f.shard.number] = clock.Min(r.next[f.shard.number], f.shard.first())
+		to := r.flows[x.flow].receiving.shard
+		x.at = x.at.Add(r.n.lookahead)
+		if r.n.apart && to.side == h.side { // they have no link
+			x.at = x.at.Add(r.n.lookahead)
+		}
+		to.heard.push(x)
+		r.next[to.number] = clock.Min(r.next[to.number], x.at)
 	}
 	h.notes = h.notes[:0]
 }

@@ -34,6 +34,7 @@ type shard struct {
 	ethernet.Fabric
 	r      *Run
 	number int
+	side   int // of the network: all that it has links to are on the other, where there are two
 	nodes  int
 	now    clock.Time
 	macs   []eth.MAC // of hosts
@@ -49,7 +50,8 @@ type shard struct {
 
 	sends    []sending // halves of flows
 	receives []receiving
-	notes    []note // for other shards
+	notes    []note     // for other shards
+	heard    heap[note] // of other shards
 
 	out       [waiting]frame.Out // what all engines send with, so that it stays in the caches
 	completed [16]transport.Completion
@@ -60,10 +62,16 @@ type shard struct {
 	unwatched int    // turns since somebody was asked whether to go on
 }
 
-// note tells another shard that a flow begins or has ended.
+// note tells another shard that a flow begins or has ended. It is on its way as long as a frame, so that when it is heard does not
+// depend on how far shards go on at a time.
 type note struct {
+	at   clock.Time
 	flow int32
 	over bool
+}
+
+func (n note) Before(o note) bool {
+	return n.at < o.at || n.at == o.at && (n.flow < o.flow || n.flow == o.flow && o.over && !n.over)
 }
 
 // settle makes room for hosts, which are there now.
@@ -96,6 +104,9 @@ func (h *shard) first() clock.Time {
 	if len(h.starts) > 0 {
 		at = clock.Min(at, h.starts[0].at)
 	}
+	if len(h.heard) > 0 {
+		at = clock.Min(at, h.heard[0].at)
+	}
 	return at
 }
 
@@ -109,7 +120,7 @@ func (h *shard) pass(until clock.Time) {
 			return
 		}
 	}
-	h.now = until
+	h.now = max(h.now, until)
 }
 
 // breathe asks now and then whether to go on.
@@ -124,8 +135,15 @@ func (h *shard) breathe() bool {
 // step does what is due now.
 func (h *shard) step() {
 	now := h.now
+	for len(h.heard) > 0 && h.heard[0].at <= now {
+		x := h.heard.pop()
+		h.tell(now, h.r.flows[x.flow].receiving, x.over)
+	}
 	for len(h.starts) > 0 && h.starts[0].at <= now {
 		f := h.r.flows[h.starts.pop().flow].sending
+		if len(h.starts) == 0 {
+			h.starts = nil // which may have been all flows
+		}
 		f.began = now
 		h.hosts[f.host].begin(now, f)
 		h.touch(f.host)
@@ -158,7 +176,7 @@ func (h *shard) step() {
 func (h *shard) connect(now clock.Time, f *sending, over bool) {
 	to := h.r.flows[f.number].receiving
 	if to.shard != h {
-		h.notes = append(h.notes, note{f.number, over})
+		h.notes = append(h.notes, note{now, f.number, over})
 		return
 	}
 	h.tell(now, to, over)

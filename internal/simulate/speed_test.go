@@ -3,6 +3,7 @@ package simulate
 import (
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,7 +104,7 @@ func BenchmarkPorts(b *testing.B) {
 					"workload": {"kind": "shift", "by": 1}, "lean": %v, %s}`, leaves, hosts, lean, settings)
 			}
 			two, sixteen := network(1, 2, 500*time.Microsecond), network(1, 16, 100*time.Microsecond)
-			all := network(63, 16, 5*time.Microsecond)
+			all := network(63, 16, 20*time.Microsecond)
 			for b.Loop() {
 				for _, x := range []*stride{two, all, sixteen} {
 					x.run()
@@ -138,9 +139,8 @@ func BenchmarkProcessors(b *testing.B) {
 	}
 }
 
-// TestMemory: a flow takes less than 2 KB, between lean hosts and between RC queue pairs, and a port of a switch with its
-// host less than 64 KB, beyond packets.
-func TestMemory(t *testing.T) {
+// use returns what the memory of an incast takes at a time, beyond packets: so many flows of each of some senders.
+func use(t testing.TB, flows, senders int, lean bool, at clock.Time) int {
 	heap := func() int {
 		var m runtime.MemStats
 		runtime.GC()
@@ -148,33 +148,63 @@ func TestMemory(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return int(m.HeapAlloc)
 	}
-	use := func(flows, senders int, lean bool) int {
-		before := heap()
-		text := ""
-		for range flows {
-			text += `,{"size": "1MB"}`
-		}
-		r := prepare(t, fmt.Sprintf(`{"topology": {"senders": %d}, "workload": [%s], "lean": %v, %s}`, senders, text[1:], lean, settings))
-		r.pass(1) // all have started
-		after := heap()
-		if r.ends != flows*senders {
-			t.Fatalf("%d flows", r.ends)
-		}
-		runtime.KeepAlive(r)
-		return after - before
+	before := heap()
+	text := strings.Repeat(`,{"size": "1MB"}`, flows)
+	r := prepare(t, fmt.Sprintf(`{"topology": {"senders": %d}, "workload": [%s], "lean": %v, %s}`, senders, text[1:], lean, settings))
+	r.pass(at)
+	bytes := heap() - before
+	if r.ends != flows*senders || r.complete() > 0 {
+		t.Fatalf("%d flows, %d of them complete", r.ends, r.complete())
 	}
+	for i := range r.n.shards {
+		bytes -= r.n.shards[i].Store.Size()
+	}
+	runtime.KeepAlive(r)
+	return bytes
+}
+
+// Times at which memory is measured: when all flows have started, and when they are in the midst of congestion.
+const (
+	started   = clock.Time(1)
+	congested = clock.Time(2 * time.Millisecond)
+)
+
+// perFlow and perPort return what a flow takes at a time, and a port of a switch with its host and a flow.
+func perFlow(t testing.TB, lean bool, at clock.Time) int {
+	return (use(t, 61, 50, lean, at) - use(t, 1, 50, lean, at)) / (60 * 50)
+}
+func perPort(t testing.TB, lean bool, at clock.Time) int {
+	return (use(t, 1, 62, lean, at) - use(t, 1, 2, lean, at)) / 60
+}
+
+// TestMemory: a flow takes less than 2 KB, between lean hosts and between RC queue pairs, and a port of a switch with its
+// host less than 64 KB, beyond packets.
+func TestMemory(t *testing.T) {
 	both(t, func(t *testing.T, lean bool) {
-		one, many := use(1, 50, lean), use(61, 50, lean)
-		each := (many - one) / (60 * 50)
-		t.Logf("%d bytes a flow", each)
-		if each > 2048 {
-			t.Errorf("%d bytes a flow", each)
+		for _, at := range []clock.Time{started, congested} {
+			each := perFlow(t, lean, at)
+			t.Logf("%d bytes a flow at %v", each, time.Duration(at))
+			if most := 2048; each > most {
+				t.Errorf("%d bytes a flow at %v, want %d at most", each, time.Duration(at), most)
+			}
 		}
-		few, all := use(1, 2, lean), use(1, 62, lean)
-		port := (all - few) / 60
+		port := perPort(t, lean, started)
 		t.Logf("%d bytes a port of the switch, with a host and a flow", port)
 		if port > 64<<10 {
 			t.Errorf("%d bytes a port", port)
 		}
 	})
+}
+
+// BenchmarkMemory reports what TestMemory looks at.
+func BenchmarkMemory(b *testing.B) {
+	for _, lean := range []bool{false, true} {
+		b.Run(fmt.Sprintf("lean %v", lean), func(b *testing.B) {
+			for b.Loop() {
+				b.ReportMetric(float64(perFlow(b, lean, started)), "B/flow")
+				b.ReportMetric(float64(perFlow(b, lean, congested)), "B/congested-flow")
+				b.ReportMetric(float64(perPort(b, lean, started)), "B/port")
+			}
+		})
+	}
 }

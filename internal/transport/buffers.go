@@ -9,7 +9,6 @@ import (
 // element at the current offset.
 type buffers struct {
 	sges    []ring.SGE
-	regions []*memory.Region
 	length  uint64
 	id      uint64 // distinguishes this use of the buffers from others
 	start   uint64 // message offset at which the element at the cursor begins
@@ -51,10 +50,10 @@ func (b *buffers) room() *elements[[MaxSGE]ring.SGE, [MaxSGE]*memory.Region] {
 // elements concerned then fails.
 func (b *buffers) check(t *memory.Table, pd memory.PD, sges []ring.SGE, need memory.Access) bool {
 	b.sges, b.at, b.start, b.length = sges, 0, 0, 0
-	if b.gathers = true; len(sges) <= fewSGE {
-		b.regions = b.few.regions[:len(sges)]
-	} else {
-		b.regions = b.room().regions[:len(sges)]
+	b.gathers = true
+	regions := b.few.regions[:]
+	if len(sges) > fewSGE {
+		regions = b.room().regions[:]
 	}
 	good := true
 	for i := range sges {
@@ -63,11 +62,19 @@ func (b *buffers) check(t *memory.Table, pd memory.PD, sges []ring.SGE, need mem
 		if err != nil {
 			r, good = memory.Denied(), false
 		}
-		b.regions[i] = r
+		regions[i] = r
 		b.gathers = b.gathers && (s.Length == 0 || r.Gathers() != nil)
 		b.length += uint64(s.Length)
 	}
 	return good
+}
+
+// region returns that of an element, which check has looked up.
+func (b *buffers) region(i int32) *memory.Region {
+	if len(b.sges) <= fewSGE {
+		return b.few.regions[i]
+	}
+	return b.many.regions[i]
 }
 
 // seek moves the cursor to the element that holds offset off.
@@ -87,7 +94,7 @@ func (b *buffers) view(off, n uint64) []byte {
 	if int(b.at) >= len(b.sges) {
 		return nil
 	}
-	s, r := &b.sges[b.at], b.regions[b.at]
+	s, r := &b.sges[b.at], b.region(b.at)
 	in := off - b.start
 	if in+n > uint64(s.Length) || r.Dead() {
 		return nil
@@ -115,7 +122,7 @@ func (b *buffers) read(dst []byte, off uint64) error {
 		s := &b.sges[b.at]
 		in := off - b.start
 		n := min(uint64(len(dst)), uint64(s.Length)-in)
-		if err := b.regions[b.at].Read(dst[:n], s.Addr+in); err != nil {
+		if err := b.region(b.at).Read(dst[:n], s.Addr+in); err != nil {
 			return err
 		}
 		dst, off = dst[n:], off+n
@@ -135,9 +142,9 @@ func (b *buffers) write(off uint64, src []byte, last bool) error {
 		n := min(uint64(len(src)), uint64(s.Length)-in)
 		var err error
 		if last && n == uint64(len(src)) {
-			err = b.regions[b.at].WriteLast(s.Addr+in, src[:n])
+			err = b.region(b.at).WriteLast(s.Addr+in, src[:n])
 		} else {
-			err = b.regions[b.at].Write(s.Addr+in, src[:n])
+			err = b.region(b.at).Write(s.Addr+in, src[:n])
 		}
 		if err != nil {
 			return err

@@ -198,7 +198,7 @@ func (q *QP) deferWrite(b *buffers, off uint64, data []byte, last bool, op copyO
 		if int(b.at) >= len(b.sges) {
 			return started, memory.ErrBounds
 		}
-		s, r := &b.sges[b.at], b.regions[b.at]
+		s, r := &b.sges[b.at], b.region(b.at)
 		in := off - b.start
 		n := min(uint64(len(data)), uint64(s.Length)-in)
 		err := r.Write(s.Addr+in, data[:n])

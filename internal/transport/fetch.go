@@ -158,7 +158,7 @@ func (q *QP) readAhead(f *fetch, b *buffers, off, n uint64) ([]byte, error) {
 	if int(b.at) >= len(b.sges) || b.length-off <= n || !q.eng.mayBuffer() {
 		return nil, nil
 	}
-	if r := b.regions[b.at]; r.Mapped() || deferred(r) {
+	if r := b.region(b.at); r.Mapped() || deferred(r) {
 		return nil, nil
 	}
 	p := q.eng.begin(f, b.id, off, q.wholePackets(min(b.length-off, fetchSize)))
@@ -188,14 +188,14 @@ func (q *QP) fetchAhead(f *fetch, b *buffers, off uint64) error {
 	b.seek(off)
 	length := min(b.length-off, fetchSize)
 	for i := int(b.at); i < len(b.sges); i++ {
-		if deferred(b.regions[i]) {
-			length = min(length, q.fetchLength(b.length-off, b.regions[i]))
+		if deferred(b.region(int32(i))) {
+			length = min(length, q.fetchLength(b.length-off, b.region(int32(i))))
 		}
 	}
 	p := q.eng.begin(f, b.id, off, length)
 	for dst := p.data; len(dst) > 0; {
 		b.seek(off)
-		s, r := &b.sges[b.at], b.regions[b.at]
+		s, r := &b.sges[b.at], b.region(b.at)
 		in := off - b.start
 		n := min(uint64(len(dst)), uint64(s.Length)-in)
 		err := r.Read(dst[:n], s.Addr+in)

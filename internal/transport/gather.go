@@ -84,7 +84,7 @@ func (q *QP) gatherIn(b *buffers, off uint64, data []byte, last bool, op copyOp)
 		if int(b.at) >= len(b.sges) {
 			return n, memory.ErrBounds
 		}
-		s, r := &b.sges[b.at], b.regions[b.at]
+		s, r := &b.sges[b.at], b.region(b.at)
 		if r.Dead() {
 			return n, memory.ErrGone
 		}

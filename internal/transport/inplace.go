@@ -158,7 +158,7 @@ func (q *QP) endInPlace(flushed bool) {
 // done nothing then.
 func (q *QP) receiveInPlace(w *receive, head, rest []byte, flags ring.CQFlags, tag, hash uint32) bool {
 	n := len(head) + len(rest)
-	if w.mem.at != 0 || w.wr.NumSGE != 1 || !q.settled() || w.mem.regions[0].Remote != nil {
+	if w.mem.at != 0 || w.wr.NumSGE != 1 || !q.settled() || w.mem.region(0).Remote != nil {
 		return false
 	}
 	dst := w.mem.view(0, uint64(n))

@@ -114,6 +114,11 @@ func (s *Store) Len(r Ref) int { h := &s.frames[r]; return int(h.kept) + int(h.m
 // Frames returns how many frames are in the store.
 func (s *Store) Frames() int { return s.used }
 
+// Size returns how many bytes of memory the store takes.
+func (s *Store) Size() int {
+	return len(s.pages)*cellsPerPage*cellSize + cap(s.frames)*int(unsafe.Sizeof(held{}))
+}
+
 // Head returns a frame's first bytes, its headers among them, in the store's own memory.
 func (s *Store) Head(r Ref) []byte {
 	h := &s.frames[r]

@@ -27,9 +27,9 @@ type ReactionPoint struct {
 	par  *Parameters
 	rate Rate
 	on   bool
-	// Of alpha: when it changes next, and whether a notification has come since it did last.
-	alphaAt       clock.Time
+	// Of alpha: whether a notification has come since it changed last, and when it does next.
 	alphaNotified bool
+	alphaAt       clock.Time
 	// reduceAt is when a decrease is due: at a tick of ReducePeriod behind a notification; Never: there was none.
 	reduceAt  clock.Time
 	began     clock.Time // the first notification, from which both periods count
