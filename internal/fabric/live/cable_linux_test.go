@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -117,11 +118,12 @@ func TestFramesCrossProcesses(t *testing.T) {
 func crosses(t testing.TB, a, b *cable.Link, count uint64) {
 	t.Helper()
 	from, to := a.Port().LID, b.Port().LID
+	var over atomic.Bool // of a test that fails nobody may take what is sent
 	done := make(chan struct{})
-	defer func() { <-done }()
+	defer func() { over.Store(true); <-done }()
 	go func() {
 		defer close(done)
-		for i := uint64(0); i < count; {
+		for i := uint64(0); i < count && !over.Load(); {
 			n, err := a.Send([]frame.Out{packet(from, to, 5, bytes.Repeat([]byte{byte(i)}, 8+4*int(i%1000)), i)})
 			if err != nil {
 				return
