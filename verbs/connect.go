@@ -67,6 +67,10 @@ func (id *ID) request(ctx context.Context, op string, remote netip.AddrPort, qp 
 	}
 	c.begin(ctx, op, remote, &cmd)
 	state, err := c.await(ctx, cmConnecting)
+	// The adapter's attempt may end before this thread sees the end of ctx.
+	if ended := ctx.Err(); ended != nil && errors.Is(err, ErrTimedOut) {
+		state, err = cmConnecting, ended
+	}
 	if state == cmConnecting { // ctx ended
 		_ = id.Close()
 		return wrapAddr(op, remote, err)
