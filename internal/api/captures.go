@@ -35,6 +35,9 @@ type CaptureRequest struct {
 	Adapter string `query:"adapter" json:"adapter" required:"true" doc:"By name."`
 	Snap    int    `query:"snap" json:"snap,omitempty" doc:"Bytes that are kept of each packet; 0: all."`
 	Ring    int    `query:"ring" json:"ring,omitempty" doc:"Bytes of memory between the data path and the reader; 0: 16 MiB."`
+	QP      uint32 `query:"qp" json:"qp,omitempty" doc:"Only the packets of the queue pair with this number; 0: all packets."`
+	// Comments needs a QP.
+	Comments bool `query:"comments" json:"comments,omitempty" doc:"With qp, a comment of each packet: what the adapter did with it, or why it was sent, and how far the queue pair was."`
 }
 
 // captureFileRequest asks for a capture that the driver writes to a file.
@@ -47,6 +50,7 @@ type captureFileRequest struct {
 type CaptureStatus struct {
 	ID      string    `json:"id"`
 	Adapter string    `json:"adapter"`
+	QP      uint32    `json:"qp,omitempty" doc:"Whose packets alone are captured."`
 	File    string    `json:"file,omitempty" doc:"Which the driver writes; absent: the capture goes to a reader."`
 	Started time.Time `json:"started"`
 	Running bool      `json:"running"`
@@ -118,6 +122,18 @@ func captureRequest(v url.Values) (q CaptureRequest, err error) {
 			if *f.to, err = strconv.Atoi(text); err != nil {
 				return q, &FieldError{f.name, strconv.Quote(text), "a number of bytes"}
 			}
+		}
+	}
+	if text := v.Get("qp"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 24)
+		if err != nil {
+			return q, &FieldError{"qp", strconv.Quote(text), "the number of a queue pair, 1 to 16777215"}
+		}
+		q.QP = uint32(n)
+	}
+	if text := v.Get("comments"); text != "" {
+		if q.Comments, err = strconv.ParseBool(text); err != nil {
+			return q, &FieldError{"comments", strconv.Quote(text), "true or false"}
 		}
 	}
 	return q, nil

@@ -10,7 +10,8 @@ import (
 // StartCapture starts a capture in a running driver and returns its id and the stream, which the caller
 // must close. It runs until StopCapture, after which the stream ends with the statistics.
 func (c *Client) StartCapture(ctx context.Context, q CaptureRequest) (id string, stream io.ReadCloser, err error) {
-	v := url.Values{"adapter": {q.Adapter}, "snap": {strconv.Itoa(q.Snap)}, "ring": {strconv.Itoa(q.Ring)}}
+	v := url.Values{"adapter": {q.Adapter}, "snap": {strconv.Itoa(q.Snap)}, "ring": {strconv.Itoa(q.Ring)},
+		"qp": {strconv.FormatUint(uint64(q.QP), 10)}, "comments": {strconv.FormatBool(q.Comments)}}
 	header, stream, err := c.stream(ctx, "/capture", v)
 	return header.Get(captureHeader), stream, err
 }

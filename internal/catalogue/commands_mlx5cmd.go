@@ -54,8 +54,9 @@ var mlx5cmdCommands = []Command{
 		"Write objects by their numbers to a folder, with those that they refer to; -Query lists the kinds of objects."),
 	mlx5cmd(management, "Resiliency: Dump Me Now (DMN)", "Dmn", namedAdapter+" [-NoMstDump] [-CoreDumpQP<QP number>]",
 		"Write all that is known about an adapter to a folder of its own (dump me now)."),
-	mlx5cmd(virtualization, "Validating NDK", "Sniffer", namedAdapter+" -Start -FileName <file> | -Stop | -Status",
-		"Capture what the port carries, RDMA and Ethernet frames, to a pcapng file, which the driver writes from -Start until -Stop."),
+	mlx5cmd(virtualization, "Validating NDK", "Sniffer", namedAdapter+" -Start -FileName <file> [-QP <number> [-Comments]] | -Stop | -Status",
+		"Capture what the port carries, RDMA and Ethernet frames, to a pcapng file, which the driver writes from -Start until -Stop; "+
+			"of one queue pair with -QP, and with -Comments that say what became of each packet."),
 	notBuilt(mlx5cmd(management, "Management Utilities", "Temperature", anyAdapter, "Show the temperature of the device.")),
 	mlx5cmd(management, "Management Utilities", "NdStat", anyAdapter+" [-Pid <process id>] [-Error]",
 		"List the connections, or the queue pairs in error."),

@@ -40,12 +40,14 @@ const (
 
 // adapter is an adapter with its single port.
 type adapter struct {
-	host   *Host
-	index  uint32
-	trace  *trace.Recorder
-	cfg    AdapterConfig
-	name   string
-	limits Limits
+	host  *Host
+	index uint32
+	trace *trace.Recorder
+	// watched are the queue pairs whose packets captures have notes of.
+	watched []watched
+	cfg     AdapterConfig
+	name    string
+	limits  Limits
 	// guid is the port's, ownGUID the one that it has unless firmware names another.
 	guid, ownGUID uint64
 	// mac is the one in use; permanent is the adapter's own.

@@ -23,6 +23,7 @@ func (a *adapter) record() {
 	r := trace.NewRecorder(a.host.trace, int16(a.index), wallClock)
 	a.trace = r
 	a.engine.SetTrace(r)
+	a.watch()
 	a.cm.SetTrace(r)
 	if a.port != nil {
 		a.port.SetTrace(r)

@@ -8,9 +8,11 @@ import (
 	"io"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/driver/packetnotes"
 	"github.com/softvpi/softvpi/internal/link/capture"
 	"github.com/softvpi/softvpi/internal/pcapng"
 )
@@ -34,8 +36,14 @@ type capturing struct {
 	snap    int
 	tap     *capture.Tap
 	started time.Time
-	end     chan struct{}
-	once    sync.Once
+	// qp is the queue pair whose packets are wanted, to which notes puts what was noted of them, written if comments says so; 0 and
+	// nil: those of all.
+	qp       uint32
+	notes    *packetnotes.Joiner
+	comments bool
+	written  atomic.Uint64
+	end      chan struct{}
+	once     sync.Once
 
 	file string        // written by the driver; "": the capture goes to a reader
 	done chan struct{} // for a file: closed when it is complete, or has failed
@@ -60,6 +68,9 @@ func (d *Driver) capture(q CaptureRequest, file string) (*capturing, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkQP(q); err != nil {
+		return nil, err
+	}
 	if q.Ring > maxCaptureRing {
 		return nil, api.Wrong("ring", strconv.Itoa(q.Ring), fmt.Sprintf("at most %d bytes", maxCaptureRing))
 	}
@@ -75,12 +86,15 @@ func (d *Driver) capture(q CaptureRequest, file string) (*capturing, error) {
 		driver: d, adapter: q.Adapter, index: index, id: rand.Text(), snap: snap, tap: tap, started: time.Now(), end: make(chan struct{}),
 		file: file, done: make(chan struct{}),
 	}
+	if c.qp = q.QP; c.qp != 0 {
+		c.notes, c.comments = packetnotes.New(q.QP), q.Comments
+	}
 	d.captures.mu.Lock()
 	defer d.captures.mu.Unlock()
 	if err := d.captures.room(file); err != nil {
 		return nil, err
 	}
-	if err := d.host.StartCapture(index, tap); err != nil {
+	if err := d.startCapture(c, c.qp); err != nil {
 		return nil, err
 	}
 	d.captures.byID[c.id] = c
@@ -173,6 +187,9 @@ func (c *capturing) write(ctx context.Context, w io.Writer, flush func() error) 
 			return err
 		}
 	}
+	if err := c.rest(out); err != nil {
+		return err
+	}
 	_, missed := c.tap.Counts()
 	return out.Finish(missed, time.Now())
 }
@@ -187,9 +204,12 @@ func (c *capturing) batch(out *pcapng.Writer, flush func() error) (more bool, er
 		if more = c.tap.Next(&p); !more {
 			break
 		}
-		if err := out.Packet(&p); err != nil {
+		if err := c.put(out, &p); err != nil {
 			return false, err
 		}
+	}
+	if err := c.judged(out); err != nil {
+		return false, err
 	}
 	if err := out.Flush(); err != nil {
 		return false, err

@@ -59,8 +59,11 @@ func (d *Driver) Captures() []api.CaptureStatus {
 
 // status returns the current state of the capture.
 func (c *capturing) status() api.CaptureStatus {
-	s := api.CaptureStatus{ID: c.id, Adapter: c.adapter, File: c.file, Started: c.started, Running: true}
+	s := api.CaptureStatus{ID: c.id, Adapter: c.adapter, QP: c.qp, File: c.file, Started: c.started, Running: true}
 	s.Packets, s.Missed = c.tap.Counts()
+	if c.notes != nil {
+		s.Packets = c.written.Load()
+	}
 	select {
 	case <-c.end:
 		s.Running = false

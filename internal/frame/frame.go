@@ -4,9 +4,10 @@
 package frame
 
 import (
-	"github.com/softvpi/softvpi/internal/clock"
+	"encoding/binary"
 	"net/netip"
 
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/wire/ib"
 )
@@ -136,6 +137,13 @@ func (o *Out) Reset(route *Route) {
 	o.Pad, o.TailLen, o.Segment = 0, 0, 0
 	o.Payload, o.Staged, o.Windowed, o.Inside, o.BadFCS, o.Held, o.Task = nil, nil, false, false, false, false, offload.Task{}
 }
+
+// SetMark gives the packet a number by which a capture says which of its maker's packets it is: at the beginning of Head, which no
+// encapsulation reaches.
+func (o *Out) SetMark(m uint32) { binary.NativeEndian.PutUint32(o.Head[:], m) }
+
+// Mark returns the packet's mark, or anything if its maker has set none.
+func (o *Out) Mark() uint32 { return binary.NativeEndian.Uint32(o.Head[:]) }
 
 // Len returns the current length of the packet in bytes.
 func (o *Out) Len() int {

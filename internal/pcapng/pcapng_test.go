@@ -32,7 +32,7 @@ func stream(t testing.TB, n int) []byte {
 			Time: start.Add(time.Duration(i)), Length: 4000 + i, Outbound: i%2 == 0, Ethernet: i%3 == 0, InfiniBand: i%3 == 1,
 			Missed: uint64(i % 5), Data: bytes.Repeat([]byte{byte(i)}, i%97),
 		}
-		if err := w.Packet(&p); err != nil {
+		if err := w.Packet(&p, ""); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -60,8 +60,8 @@ func NewWriter(w io.Writer, adapter string, snap int, start time.Time) (*Writer,
 	return &Writer{ng: ng, start: start}, nil
 }
 
-// Packet adds a packet, with a drop count of those missed before it.
-func (w *Writer) Packet(p *capture.Packet) error {
+// Packet adds a packet, with a drop count of those missed before it and, unless it is empty, a comment (opt_comment).
+func (w *Writer) Packet(p *capture.Packet, comment string) error {
 	id := interfaceIP
 	switch {
 	case p.InfiniBand:
@@ -76,6 +76,9 @@ func (w *Writer) Packet(p *capture.Packet) error {
 		flags.Direction = pcapgo.NgEpbFlagDirectionOutbound
 	}
 	options := pcapgo.NgPacketOptions{Flags: &flags}
+	if comment != "" {
+		options.Comments = []string{comment}
+	}
 	if p.Missed != 0 {
 		options.DropCount = &p.Missed
 	}

@@ -191,7 +191,7 @@ func (e *Engine) sendNotices(priority uint8, out []frame.Out) (n int) {
 		clear(head[ib.BTHLen : ib.BTHLen+ib.CNPReservedLen])
 		o.HeadEnd = frame.HeadRoom + ib.BTHLen + ib.CNPReservedLen
 		e.counters.NoticesSent++
-		n++
+		n += e.noteSent(q, out[n:], 1)
 	}
 	return n
 }

@@ -58,11 +58,10 @@ type Engine struct {
 	violations  []link.Violation
 	counters    Counters
 	trace       *trace.Recorder
-	packets     *trace.Recorder // who records packets; nil: nobody
-	traced      uint32          // of which queue pair only; 0: of all
-	driver      *Program        // whose turn it is; nil: that of no program
-	arrived     int             // packets since the last Transmit
-	deferred    clock.Time      // since when Transmit defers ACKs; 0: it does not
+	packets     *packetNotes // who is told of packets; nil: nobody
+	driver      *Program     // whose turn it is; nil: that of no program
+	arrived     int          // packets since the last Transmit
+	deferred    clock.Time   // since when Transmit defers ACKs; 0: it does not
 	trail       trailing
 	lossless    uint8  // priorities that lose nothing, see SetLossless
 	held        qpList // QPs that hold an ACK

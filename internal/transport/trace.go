@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"slices"
+
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/frame"
@@ -8,19 +10,71 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// SetTrace has the engine record what becomes of its queue pairs, and packets if the recorder wants that; nil: nothing.
-func (e *Engine) SetTrace(r *trace.Recorder) {
-	e.trace, e.packets, e.traced = r, nil, 0
-	if r.Wants(trace.Transport, trace.Verbose) {
-		e.packets = r
-	}
+// packetNotes says who is told of packets. An engine that tells nobody has none, and compares that alone.
+type packetNotes struct {
+	recorder *trace.Recorder // of all packets; nil: nobody
+	watches  []Watch
+	mark     uint32 // of the packet sent last
 }
 
-// TracePackets has the engine record the packets of one queue pair with somebody else than SetTrace's recorder; nil ends that.
-func (e *Engine) TracePackets(qpn uint32, r *trace.Recorder) {
-	own := e.trace
-	if e.SetTrace(own); r != nil {
-		e.packets, e.traced = r, qpn
+// Watch is somebody who is told of each packet of one queue pair.
+type Watch struct {
+	QPN uint32
+	// Tell is called within Receive, behind the packet, and within Transmit. The note is valid until it returns.
+	Tell func(*PacketNote)
+}
+
+// SetTrace has the engine record what becomes of its queue pairs, and packets if the recorder wants that; nil: nothing.
+func (e *Engine) SetTrace(r *trace.Recorder) {
+	e.trace = r
+	if !r.Wants(trace.Transport, trace.Verbose) {
+		r = nil
+	}
+	var watches []Watch
+	if e.packets != nil {
+		watches = e.packets.watches
+	}
+	e.tell(r, watches)
+}
+
+// WatchPackets replaces those who are told of the packets of a queue pair. Beside a Watch nothing is slower than with packets recorded.
+func (e *Engine) WatchPackets(watches []Watch) {
+	var r *trace.Recorder
+	if e.packets != nil {
+		r = e.packets.recorder
+	}
+	e.tell(r, slices.Clone(watches))
+}
+
+func (e *Engine) tell(r *trace.Recorder, watches []Watch) {
+	if r == nil && len(watches) == 0 {
+		e.packets = nil
+		return
+	}
+	p := &packetNotes{recorder: r, watches: watches}
+	if e.packets != nil {
+		p.mark = e.packets.mark
+	}
+	e.packets = p
+}
+
+// wants reports whether anybody is told of the packets of a queue pair.
+func (p *packetNotes) wants(qpn uint32) bool {
+	return p != nil && (p.recorder != nil || slices.ContainsFunc(p.watches, func(w Watch) bool { return w.QPN == qpn }))
+}
+
+// note tells of a packet.
+func (p *packetNotes) note(qpn uint32, n *PacketNote) {
+	if point, what := trace.PacketArrived, uint32(n.Verdict); p.recorder != nil {
+		if n.Sent {
+			point, what = trace.PacketSent, uint32(n.Reason)
+		}
+		p.recorder.Note(point, qpn, uint32(n.PSN), uint32(n.Opcode), what)
+	}
+	for i := range p.watches {
+		if w := &p.watches[i]; w.QPN == qpn {
+			w.Tell(n)
+		}
 	}
 }
 
@@ -32,23 +86,21 @@ func (q *QP) become(to command.QPState) {
 	q.state = to
 }
 
-// records reports whether packets of a queue pair are recorded.
-func (e *Engine) records(qpn uint32) bool {
-	return e.packets != nil && (e.traced == 0 || e.traced == qpn)
-}
-
 // receiveTraced is Receive with a record of each packet. What the engine made of it is what it counted, and how far it got.
 func (e *Engine) receiveTraced(now clock.Time, in []frame.In) {
 	for i := range in {
 		number, op, psn, ok := names(in[i].Data)
-		if !ok || !e.records(number) {
+		if !ok || !e.packets.wants(number) {
 			e.receiveAll(now, in[i:i+1])
 			continue
 		}
 		before, at := e.counters, e.position(number)
 		e.receiveAll(now, in[i:i+1])
-		v := verdictOf(&before, &e.counters, at, e.position(number))
-		e.packets.Note(trace.PacketArrived, number, uint32(psn), uint32(op), uint32(v))
+		n := PacketNote{Dest: number, PSN: psn, Opcode: op, Verdict: verdictOf(&before, &e.counters, at, e.position(number))}
+		if q := e.table.Get(number); q != nil {
+			n.Progress = q.reach()
+		}
+		e.packets.note(number, &n)
 	}
 }
 
@@ -91,7 +143,7 @@ func (q *QP) position() (p position) {
 func (q *QP) transmitTraced(now clock.Time, out []frame.Out) (n int, more bool) {
 	before := q.position()
 	n, more = q.transmitTurn(now, out)
-	if q.eng.records(q.num) {
+	if q.eng.packets.wants(q.num) {
 		for i := range out[:n] {
 			q.noteOut(&out[i], before)
 		}
@@ -110,11 +162,16 @@ func (e *Engine) noteSent(q *QP, out []frame.Out, n int) int {
 	return n
 }
 
-// noteOut records a packet that q has made; before is where q was.
+// noteOut records a packet that q has made, and marks it; before is where q was.
 func (q *QP) noteOut(o *frame.Out, before position) {
-	_, op, psn, ok := names(o.Head[frame.HeadRoom:o.HeadEnd])
-	if ok && q.eng.records(q.num) {
-		rest := o.Head[frame.HeadRoom+ib.BTHLen : o.HeadEnd]
-		q.eng.packets.Note(trace.PacketSent, q.num, uint32(psn), uint32(op), uint32(reasonOf(op, psn, rest, before)))
+	dest, op, psn, ok := names(o.Head[frame.HeadRoom:o.HeadEnd])
+	p := q.eng.packets
+	if !ok || !p.wants(q.num) {
+		return
 	}
+	rest := o.Head[frame.HeadRoom+ib.BTHLen : o.HeadEnd]
+	p.mark = max(p.mark+1, 1)
+	o.SetMark(p.mark)
+	p.note(q.num, &PacketNote{Mark: p.mark, Dest: dest, PSN: psn, Opcode: op, Sent: true, Reason: reasonOf(op, psn, rest, before),
+		Progress: q.reach()})
 }

@@ -1,7 +1,9 @@
 package transport
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,27 +93,83 @@ func TestTraceOfState(t *testing.T) {
 	}
 }
 
-// TestTraceOfOnePair: with TracePackets only that queue pair's packets are recorded, until it ends.
-func TestTraceOfOnePair(t *testing.T) {
+// TestWatchOfOnePair: whoever watches a queue pair is told of its packets only, until that ends, with a level of the trace or without,
+// and each that was sent has its note's mark.
+func TestWatchOfOnePair(t *testing.T) {
 	f := newFlow(t, 1024, 64, ring.OpWrite)
-	s, err := trace.Start(trace.Config{Levels: trace.Uniform(trace.Verbose), Bytes: trace.LeastBytes}, time.Unix(1, 0))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := trace.NewRecorder(s.Loop, 0, func() int64 { return 1 })
-	count := func() int { return len(s.Records(func(f func()) { f() })) }
+	var notes []PacketNote
+	tell := func(n *PacketNote) { notes = append(notes, *n) }
 	for i, c := range []struct {
-		qpn  uint32
-		to   *trace.Recorder
-		some bool
-	}{{f.a.q.num + 1, r, false}, {f.a.q.num, r, true}, {f.a.q.num, nil, false}} {
-		before := count()
-		f.a.e.TracePackets(c.qpn, c.to)
+		watches []Watch
+		level   trace.Level
+		some    bool
+	}{
+		{[]Watch{{f.a.q.num + 1, tell}}, trace.Verbose, false}, {[]Watch{{f.a.q.num, tell}}, trace.Off, true},
+		{[]Watch{{f.a.q.num + 1, tell}, {f.a.q.num, tell}}, trace.Verbose, true}, {nil, trace.Verbose, false},
+	} {
+		notes = nil
+		f.a.e.WatchPackets(c.watches)
+		texts := traced(t, f.a.host, c.level)
+		marks := map[uint32]bool{}
 		f.a.post(f.wr)
-		deliverLossy(f, func(*frame.Out) bool { return false })
-		if got := count() > before; got != c.some {
-			t.Errorf("step %d: recorded packets: %v, want %v", i, got, c.some)
+		deliverLossy(f, func(o *frame.Out) bool { marks[o.Mark()] = true; return false })
+		if got := len(notes) > 0; got != c.some {
+			t.Errorf("step %d: noted packets: %v, want %v", i, got, c.some)
 		}
+		if got := len(texts()) > 0; got != (c.level == trace.Verbose) {
+			t.Errorf("step %d: recorded at level %v: %v", i, c.level, got)
+		}
+		for _, n := range notes {
+			if n.Sent != marks[n.Mark] {
+				t.Errorf("step %d: %v has mark %d, and left is %v", i, &n, n.Mark, marks)
+			}
+		}
+	}
+}
+
+// TestPacketNotes: the notes of both ends of a connection that loses a packet say what a reader of the capture wants to know: that the
+// packets behind it are kept, that a NAK is sent, what is sent again, and how far each end is. Notes survive being written and read.
+func TestPacketNotes(t *testing.T) {
+	f := newFlow(t, 1024, 4096, ring.OpWrite)
+	var texts [2][]string
+	for i, end := range []*end{f.a, f.b} {
+		end.e.WatchPackets([]Watch{{end.q.num, func(n *PacketNote) {
+			again, err := ReadPacketNote(n.Append(nil))
+			if err != nil || again != *n {
+				t.Errorf("%v is read as %v (%v)", n, &again, err)
+			}
+			texts[i] = append(texts[i], n.String())
+		}}})
+	}
+	f.a.post(f.wr)
+	lost := false
+	deliverLossy(f, func(o *frame.Out) bool {
+		drop := !lost && o.Payload != nil
+		lost = lost || drop
+		return drop
+	})
+	first := uint32(f.a.q.attr.SQPSN)
+	psn := func(format string, more ...uint32) string {
+		args := make([]any, len(more))
+		for i, n := range more {
+			args[i] = first + n
+		}
+		return fmt.Sprintf(format, args...)
+	}
+	for i, want := range [2][]string{
+		{psn("sent: request; requester: PSN %d is acknowledged next, %d sent next", 0, 4), "sent: retransmission, after a NAK",
+			psn("requester: all before PSN %d acknowledged", 4)},
+		{psn("arrived: ahead of a missing packet: kept for its turn; responder expects PSN %d, 1 kept, NAK sent for it", 0),
+			"sent: NAK PSN sequence error", psn("arrived: carried out; responder expects PSN %d", 4)},
+	} {
+		for _, w := range want {
+			if !slices.ContainsFunc(texts[i], func(s string) bool { return strings.Contains(s, w) }) {
+				t.Errorf("end %d has %q, and not %q", i, texts[i], w)
+			}
+		}
+	}
+	if _, err := ReadPacketNote(make([]byte, 3)); err == nil {
+		t.Error("a note of three bytes was read")
 	}
 }
 

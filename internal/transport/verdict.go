@@ -110,12 +110,13 @@ const (
 	Response
 	Acknowledgement
 	Refusal
+	Notice
 )
 
 var reasonTexts = [...]string{
 	First: "request", AgainTimeout: "retransmission, time-out", AgainProbe: "retransmission, probe",
 	AgainNAK: "retransmission, after a NAK", Again: "retransmission", Response: "response", Acknowledgement: "acknowledgement",
-	Refusal: "NAK",
+	Refusal: "NAK", Notice: "congestion notification",
 }
 
 func (r Reason) String() string {
@@ -136,6 +137,8 @@ func (r Reason) String() string {
 func reasonOf(op ib.Opcode, psn ib.PSN, rest []byte, before position) Reason {
 	rc := op.Of(ib.ServiceRC)
 	switch {
+	case op == ib.CNP:
+		return Notice
 	case rc == ib.RCAcknowledge && len(rest) >= ib.AETHLen:
 		if s := ib.AETH(rest).Syndrome(); !s.IsACK() {
 			return Refusal | Reason(s)<<8

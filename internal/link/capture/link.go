@@ -137,9 +137,10 @@ func (l *Link) put(at time.Time, flags uint64, head, a, b, c []byte) {
 }
 
 func (l *Link) sent(at time.Time, o *frame.Out) {
+	out := flagOutbound | uint64(o.Mark())<<markShift
 	transport, tail := o.Head[o.HeadStart:o.HeadEnd], o.Tail[:o.TailLen]
 	if l.caps.InfiniBand {
-		l.whole(at, flagOutbound, transport, o.Payload, tail)
+		l.whole(at, out, transport, o.Payload, tail)
 		return
 	}
 	if l.caps.Raw {
@@ -147,7 +148,7 @@ func (l *Link) sent(at time.Time, o *frame.Out) {
 			l.finished(at, o)
 			return
 		}
-		l.put(at, flagOutbound|flagEthernet, nil, transport, o.Payload, tail)
+		l.put(at, out|flagEthernet, nil, transport, o.Payload, tail)
 		return
 	}
 	r := o.Route
@@ -161,7 +162,7 @@ func (l *Link) sent(at time.Time, o *frame.Out) {
 	}
 	d := eth.Datagram{Src: r.Src, Dst: r.Dst, SrcPort: r.SrcPort, DstPort: port,
 		TrafficClass: r.TrafficClass, HopLimit: r.HopLimit, FlowLabel: r.FlowLabel, ID: id}
-	l.put(at, flagOutbound, l.headers(&d, o.Len()), transport, o.Payload, tail)
+	l.put(at, out, l.headers(&d, o.Len()), transport, o.Payload, tail)
 }
 
 func (l *Link) received(at time.Time, p *frame.In) {

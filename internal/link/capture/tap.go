@@ -29,7 +29,11 @@ type Packet struct {
 	InfiniBand bool
 	// Missed is how many packets were missed between the previous one and this one.
 	Missed uint64
-	Data   []byte
+	// Mark is the frame.Out's if it was sent and had one.
+	Mark uint32
+	// Note says that it is no packet: Data is what somebody has noted at this place of the capture.
+	Note bool
+	Data []byte
 }
 
 // Tap copies packets into a ring of fixed size: those that find no room are counted as missed, so that a
@@ -58,6 +62,8 @@ const (
 	flagOutbound  = 1
 	flagEthernet  = 2
 	flagIB        = 4
+	flagNote      = 8
+	markShift     = 32
 	recordAligned = 8
 )
 
@@ -105,29 +111,40 @@ func (t *Tap) put(at time.Time, flags uint64, pieces ...[]byte) {
 	for _, p := range pieces {
 		length += len(p)
 	}
-	keep := min(length, t.snap)
-	size := (recordHeader + keep + recordAligned - 1) &^ (recordAligned - 1)
-	head := t.head.Load()
-	if int(head-t.tail.Load())+size > len(t.ring) {
+	if !t.write(at, flags, t.gap, length, min(length, t.snap), pieces...) {
 		t.gap++
 		t.missed.Add(1)
 		return
+	}
+	t.taken.Add(1)
+	t.gap, t.pending = 0, true
+}
+
+// Note puts something into the ring that a reader finds as a Packet with its Note set, behind the packets until now. The data path's
+// owner calls it. It is left out if there is no room. The reader is not woken by it alone.
+func (t *Tap) Note(at time.Time, b []byte) { t.write(at, flagNote, 0, len(b), len(b), b) }
+
+// write adds a record of which keep of length bytes are kept; false: there is no room.
+func (t *Tap) write(at time.Time, flags, missed uint64, length, keep int, pieces ...[]byte) bool {
+	size := (recordHeader + keep + recordAligned - 1) &^ (recordAligned - 1)
+	head := t.head.Load()
+	if int(head-t.tail.Load())+size > len(t.ring) {
+		return false
 	}
 	var h [recordHeader]byte
 	binary.NativeEndian.PutUint32(h[recordLength:], uint32(length))
 	binary.NativeEndian.PutUint32(h[recordData:], uint32(keep))
 	binary.NativeEndian.PutUint64(h[recordTime:], uint64(at.UnixNano()))
-	binary.NativeEndian.PutUint64(h[recordMissed:], t.gap)
+	binary.NativeEndian.PutUint64(h[recordMissed:], missed)
 	binary.NativeEndian.PutUint64(h[recordFlags:], flags)
-	pos := t.write(head, h[:])
+	pos := t.copy(head, h[:])
 	for _, p := range pieces {
 		n := min(len(p), keep)
-		pos = t.write(pos, p[:n])
+		pos = t.copy(pos, p[:n])
 		keep -= n
 	}
 	t.head.Store(head + uint64(size))
-	t.taken.Add(1)
-	t.gap, t.pending = 0, true
+	return true
 }
 
 // signal wakes the reader once for a batch.
@@ -161,14 +178,14 @@ func (t *Tap) Next(p *Packet) bool {
 	p.Time = time.Unix(0, int64(binary.NativeEndian.Uint64(h[recordTime:])))
 	p.Missed = binary.NativeEndian.Uint64(h[recordMissed:])
 	p.Outbound, p.Ethernet = flags&flagOutbound != 0, flags&flagEthernet != 0
-	p.InfiniBand = flags&flagIB != 0
+	p.InfiniBand, p.Note, p.Mark = flags&flagIB != 0, flags&flagNote != 0, uint32(flags>>markShift)
 	size := (recordHeader + keep + recordAligned - 1) &^ (recordAligned - 1)
 	t.tail.Store(tail + uint64(size))
 	return true
 }
 
-// write copies b into the ring at position pos and returns the position after it.
-func (t *Tap) write(pos uint64, b []byte) uint64 {
+// copy copies b into the ring at position pos and returns the position after it.
+func (t *Tap) copy(pos uint64, b []byte) uint64 {
 	at := int(pos & uint64(len(t.ring)-1))
 	if n := copy(t.ring[at:], b); n < len(b) {
 		copy(t.ring, b[n:])

@@ -45,6 +45,8 @@ type options struct {
 	count    int
 	version  bool
 	json     bool
+	qp       int
+	comments bool
 }
 
 // Main runs ibdump.
@@ -74,6 +76,8 @@ func Main(ctx context.Context, env tool.Env) int {
 	f.Int(&o.files, "files", 2, 1, 10000, "of files of the ring to keep; the oldest are deleted")
 	f.Int(&o.count, "count", 0, 1, 1<<30, "of packets after which to end")
 	f.Seconds(&o.duration, "duration", "after which to end")
+	f.Int(&o.qp, "qp", 0, 1, 1<<24-1, "of the queue pair whose packets alone are captured")
+	f.BoolVar(&o.comments, "comments", false, "with --qp, say in a comment of each packet what the adapter did with it, or why it was sent")
 	f.BoolVar(&o.json, "json", false, "at the end, print what was captured as JSON")
 	f.StringVar(&o.socket, "socket", "", "`path` of the driver's socket")
 	if status, done := f.Parse(); done {
@@ -98,6 +102,8 @@ func (o *options) check(f *tool.Flags) error {
 		return tool.Usagef("--json has standard output; allowed with -w: a file name")
 	case o.file == "-" && o.size != 0:
 		return tool.Usagef("--file-size cuts files; allowed with -w: a file name")
+	case o.comments && o.qp == 0:
+		return tool.Usagef("--comments needs --qp, the queue pair whose packets have comments")
 	case f.Given("files") && o.size == 0:
 		return tool.Usagef("--files needs --file-size, the size at which a new file begins")
 	}
@@ -140,7 +146,8 @@ func (o *options) adapter(ctx context.Context, admin *driver.Admin) (string, err
 }
 
 func (o *options) capture(ctx context.Context, env tool.Env, admin *driver.Admin, name string, out *pcapng.Files) error {
-	q := driver.CaptureRequest{Adapter: name, Snap: o.snap, Ring: max(capture.MinRing, entry<<o.burst)}
+	q := driver.CaptureRequest{Adapter: name, Snap: o.snap, Ring: max(capture.MinRing, entry<<o.burst), QP: uint32(o.qp),
+		Comments: o.comments}
 	// Not with ctx: its end requests the end of the capture, after which the rest of the stream is still wanted.
 	id, stream, err := admin.StartCapture(context.WithoutCancel(ctx), q)
 	if err != nil {

@@ -400,6 +400,11 @@ func TestRefusals(t *testing.T) {
 		{"-Sniffer -Name Left -Start", tool.Usage, "-FileName is missing"},
 		{"-Sniffer -Name Left -Start -FileName /dev/null", tool.Usage, "file is"},
 		{"-Sniffer -Name Left -Stop -FileName x", tool.Usage, "goes with -Start"},
+		{"-Sniffer -Name Left -Stop -QP 5", tool.Usage, "-QP and -Comments go with -Start"},
+		{"-Sniffer -Name Left -Start -FileName x -Comments", tool.Usage, "-Comments needs -QP"},
+		{"-Sniffer -Name Left -Start -FileName x -QP 0", tool.Usage, "-QP is 0; allowed: 1 to 16777215"},
+		{"-Sniffer -Name Left -Start -FileName x -QP y", tool.Usage, "a number from 0"},
+		{"-Sniffer -Name Left -Start -FileName x -QP 5", tool.Usage, "qp is 5; allowed: that of a queue pair"},
 		{"-NdStat -Pid x", tool.Usage, "-Pid"},
 	} {
 		status, out, errs := g.call(c.line)

@@ -12,7 +12,7 @@ const snifferRing = 16 << 20
 
 // sniffer implements -Sniffer: the driver writes the file, from -Start until -Stop or the driver's end.
 func (r *run) sniffer() (report, error) {
-	if err := r.only("Name=", "Start", "Stop", "Status", "FileName="); err != nil {
+	if err := r.only("Name=", "Start", "Stop", "Status", "FileName=", "QP=", "Comments"); err != nil {
 		return nil, err
 	}
 	action, err := r.action("Start", "Stop", "Status")
@@ -25,6 +25,14 @@ func (r *run) sniffer() (report, error) {
 		return nil, r.usagef("-FileName is missing")
 	case action != "Start" && file != "":
 		return nil, r.usagef("-FileName goes with -Start")
+	case action != "Start" && (r.has("QP") || r.has("Comments")):
+		return nil, r.usagef("-QP and -Comments go with -Start")
+	case r.has("Comments") && !r.has("QP"):
+		return nil, r.usagef("-Comments needs -QP, the queue pair whose packets have comments")
+	}
+	qp, err := r.numberOf("QP", 24)
+	if err != nil {
+		return nil, err
 	}
 	a, err := r.adapter()
 	if err != nil {
@@ -43,7 +51,7 @@ func (r *run) sniffer() (report, error) {
 	if len(running) > 0 {
 		return nil, fmt.Errorf("a sniffer is already writing %s; -Sniffer -Name %q -Stop ends it", running[0].File, a.Name)
 	}
-	return r.startSniffer(a, file)
+	return r.startSniffer(a, file, qp)
 }
 
 // errNotSniffed says that no sniffer runs on an adapter.
@@ -60,12 +68,19 @@ func (r *run) sniffed(a *api.AdapterStatus) (out []api.CaptureStatus, err error)
 	return out, err
 }
 
-func (r *run) startSniffer(a *api.AdapterStatus, file string) (report, error) {
+// startSniffer begins to write a file: of the packets of a queue pair only, with comments if they are asked for, or of all if qp is nil.
+func (r *run) startSniffer(a *api.AdapterStatus, file string, qp *uint64) (report, error) {
 	file, err := filepath.Abs(file)
 	if err != nil {
 		return nil, err
 	}
-	c, err := r.client.CaptureToFile(r.ctx, api.CaptureRequest{Adapter: a.Name, Ring: snifferRing}, file)
+	q := api.CaptureRequest{Adapter: a.Name, Ring: snifferRing, Comments: r.has("Comments")}
+	if qp != nil {
+		if q.QP = uint32(*qp); q.QP == 0 {
+			return nil, api.Wrong("-QP", "0", "1 to 16777215")
+		}
+	}
+	c, err := r.client.CaptureToFile(r.ctx, q, file)
 	if err != nil {
 		return nil, err
 	}

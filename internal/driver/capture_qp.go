@@ -1,0 +1,95 @@
+package driver
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/link/capture"
+	"github.com/softvpi/softvpi/internal/pcapng"
+	"github.com/softvpi/softvpi/wire/ib"
+)
+
+// checkQP checks what a request says of a queue pair.
+func checkQP(q CaptureRequest) error {
+	switch {
+	case q.QP > uint32(ib.QPNMask):
+		return api.Wrong("qp", strconv.FormatUint(uint64(q.QP), 10), "1 to 16777215")
+	case q.Comments && q.QP == 0:
+		return api.Wrong("comments", "true", "false unless qp names a queue pair, whose packets have comments")
+	}
+	return nil
+}
+
+// startCapture begins what c reads, of a queue pair or, if that is 0, of all.
+func (d *Driver) startCapture(c *capturing, qpn uint32) error {
+	if qpn == 0 {
+		return d.host.StartCapture(c.index, c.tap)
+	}
+	err := d.host.StartQPCapture(c.index, c.tap, qpn)
+	if code := (*command.Error)(nil); errors.As(err, &code) && code.Code == command.NotFound {
+		return api.Wrong("qp", strconv.FormatUint(uint64(qpn), 10), d.queuePairs(c.index))
+	}
+	return err
+}
+
+// queuePairs names the queue pairs of an adapter whose packets can be told apart.
+func (d *Driver) queuePairs(index uint32) string {
+	const most = 20
+	var list []string
+	s, err := d.host.Inspect(index, most)
+	if err != nil {
+		return "none, as the adapter is gone"
+	}
+	for _, q := range s.QPs {
+		if q.Type != command.RawPacket {
+			list = append(list, strconv.FormatUint(uint64(q.Number), 10))
+		}
+	}
+	if len(list) == 0 {
+		return "that of a queue pair of the adapter, which has none now"
+	}
+	return "that of a queue pair of the adapter, which has " + strings.Join(list, " ")
+}
+
+// put writes a packet, or takes it to where it waits for its note.
+func (c *capturing) put(out *pcapng.Writer, p *capture.Packet) error {
+	if c.notes != nil {
+		return c.notes.Add(p)
+	}
+	c.written.Add(1)
+	return out.Packet(p, "")
+}
+
+// judged writes the packets of the queue pair that have their notes.
+func (c *capturing) judged(out *pcapng.Writer) error {
+	return c.noted(out, func(p *capture.Packet) (string, bool) { return c.notes.Next(time.Now(), p) })
+}
+
+// rest writes all that wait.
+func (c *capturing) rest(out *pcapng.Writer) error {
+	return c.noted(out, func(p *capture.Packet) (string, bool) { return c.notes.Rest(p) })
+}
+
+func (c *capturing) noted(out *pcapng.Writer, next func(*capture.Packet) (string, bool)) error {
+	if c.notes == nil {
+		return nil
+	}
+	var p capture.Packet
+	for {
+		comment, ok := next(&p)
+		if !ok {
+			return nil
+		}
+		if !c.comments {
+			comment = ""
+		}
+		if err := out.Packet(&p, comment); err != nil {
+			return err
+		}
+		c.written.Add(1)
+	}
+}
