@@ -83,6 +83,7 @@ type cli struct {
 	Reg        regCmd        `cmd:"" passthrough:"" help:"Read and change the driver's registry, with the syntax of Windows' reg.exe."`
 	Counters   countersCmd   `cmd:"" passthrough:"" help:"List, read, watch and reset the counters of the adapters."`
 	Events     eventsCmd     `cmd:"" passthrough:"" help:"List or follow the events of the driver."`
+	Report     reportCmd     `cmd:"" passthrough:"" help:"Gather what somebody needs who looks for a fault into one archive, without secrets."`
 	Dbg        dbgCmd        `cmd:"" help:"Find out how the driver gets on when something goes wrong."`
 	Web        webCmd        `cmd:"" help:"Print a link to the device manager pages of the running driver."`
 	Verbs      verbsCmd      `cmd:"" help:"Run unmodified verbs programs on the adapters, or find out why one does not see them."`

@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/tools/eventlog"
+	"github.com/softvpi/softvpi/internal/tools/report"
 	"github.com/softvpi/softvpi/internal/tools/typeperf"
 )
 
@@ -26,6 +27,17 @@ func (c eventsCmd) Run(s *session) error {
 	env := s.env
 	env.Name, env.Args = "softvpi events", c.Args
 	return ended(eventlog.Main(s.ctx, env, func(socket string) eventlog.Driver { return driver.NewAdmin(socket) }))
+}
+
+// reportCmd passes everything to the tool.
+type reportCmd struct {
+	Args []string `arg:"" optional:"" help:"See softvpi report -h."`
+}
+
+func (c reportCmd) Run(s *session) error {
+	env := s.env
+	env.Name, env.Args = "softvpi report", c.Args
+	return ended(report.Main(version())(s.ctx, env))
 }
 
 // ended returns the error for a tool that has already reported everything.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"os"
 	"runtime/debug"
 	"strings"
@@ -18,7 +17,6 @@ import (
 	"github.com/softvpi/softvpi/internal/driver/lastwords"
 	"github.com/softvpi/softvpi/internal/link/cable"
 	"github.com/softvpi/softvpi/internal/os/cgroup"
-	"github.com/softvpi/softvpi/internal/os/journal"
 	"github.com/softvpi/softvpi/internal/os/paths"
 )
 
@@ -37,12 +35,17 @@ type upCmd struct {
 	SystemLog     string   `placeholder:"LOG" help:"Also send every event to the system log: journald, syslog, auto."`
 	SkipSelfCheck bool     `help:"Skip the RDMA check of each pair of adapters at start."`
 	Background    bool     `help:"Start the driver in the background, and return when programs can attach. Its output goes to driver.log in the state directory; softvpi down stops it."`
-	Verbose       bool     `short:"v" help:"Log everything that an administrator may want to know to standard error."`
+	Verbose       bool     `short:"v" help:"Log everything that an administrator may want to know to standard error: --log debug."`
+	Log           string   `placeholder:"LEVEL[,FORMAT]" help:"What is logged to standard error, and how: debug, info, warn (default) or error; text (default; with a field for each attribute if that is the journal) or json."`
 }
 
 func (c upCmd) Run(s *session) error {
 	lastwords.Abort()
 	cfg, err := c.config()
+	if err != nil {
+		return err
+	}
+	log, err := c.logger(s.env.Stderr)
 	if err != nil {
 		return err
 	}
@@ -57,7 +60,6 @@ func (c upCmd) Run(s *session) error {
 		return err
 	}
 	defer v.close()
-	log := c.logger(s.env.Stderr)
 	o := driver.Options{Version: version(), Log: log, SystemLog: c.SystemLog, OwnProcess: true}
 	v.watch(&o, log)
 	d, err := driver.Start(ctx, cfg, o)
@@ -83,15 +85,6 @@ func limitHeap() {
 		return
 	}
 	debug.SetMemoryLimit(int64(m.Bytes / 8 * 5))
-}
-
-func (c upCmd) logger(w io.Writer) *slog.Logger {
-	level := slog.LevelWarn
-	if c.Verbose {
-		level = slog.LevelDebug
-	}
-	text := slog.NewTextHandler(w, &slog.HandlerOptions{Level: level})
-	return slog.New(journal.For(w, os.Getenv("JOURNAL_STREAM"), journal.Socket, level, text))
 }
 
 // config merges the file and the flags; flags win.
