@@ -13,6 +13,9 @@ type SRIOVStatus struct {
 	Cause     string `json:"cause,omitempty"` // why there are none, or fewer than requested
 	Granted   uint32 `json:"granted"`
 	Requested uint32 `json:"requested"` // *NumVFs
+	// EtherTypes are what virtual functions may send; 0x0000 stands for frames with a length.
+	EtherTypes    []string `json:"ethertypes"`
+	RedirectsDHCP bool     `json:"redirects_dhcp"` // of virtual functions to the physical one
 }
 
 // FunctionStatus is a virtual function.
@@ -21,7 +24,9 @@ type FunctionStatus struct {
 	Adapter  string            `json:"adapter"` // at whose port it is
 	ByKeys   bool              `json:"by_keys"` // the device's configuration has it, and not a command
 	MAC      string            `json:"mac"`
-	VLAN     uint16            `json:"vlan"` // 0: none
+	Number   int               `json:"number"`          // at the port, from 0 on
+	VLAN     uint16            `json:"vlan"`            // 0: none
+	VLANs    string            `json:"vlans,omitempty"` // whose tags it may use itself
 	Address  string            `json:"address"`
 	Link     string            `json:"link"` // auto, up, down: what was decided
 	Up       bool              `json:"up"`   // what it is
@@ -40,7 +45,7 @@ type FunctionStatus struct {
 type FunctionRequest struct {
 	Adapter  string   `json:"adapter,omitempty" doc:"Of a new one: the adapter at whose port it is to be."`
 	Name     string   `json:"name,omitempty" doc:"Of a new one: letters, digits, and - _ . between them; at most 31."`
-	Settings []string `json:"settings" doc:"Words: mac=02:00:00:00:00:01 address=192.0.2.9/24 vlan=0..4094 link=auto|up|down max=Mbit/s min=Mbit/s trust=on|off spoof=on|off group=NAME."`
+	Settings []string `json:"settings" doc:"Words: mac=02:00:00:00:00:01 address=192.0.2.9/24 vlan=0..4094 vlans=none|all|10+20-29 link=auto|up|down max=Mbit/s min=Mbit/s trust=on|off spoof=on|off group=NAME."`
 }
 
 // FunctionSource is implemented by a driver with virtual functions, and is then served.

@@ -62,6 +62,9 @@ var mlx5Events = []Event{
 	event(0x802a, "VFTooManyPages", sourceMLX5, MLX5, Error,
 		"{Adapter}: virtual function {VF} asked for more than the {Limit} pages that MaxFWPagesUsagePerVF allows.",
 		Source{virtualization, "VF Resource Control"}),
+	ofBoth(raised(event(0x802b, "VFSpoofed", sourceMLX5, MLX5, Warning,
+		"{Adapter}: virtual function {VF} ({Function}) sent {Frames} frames {Cause}; they were dropped.",
+		Source{virtualization, "VF Spoof Protection"}, Source{winof, "4.5.3.5.3 Ethertype Spoof Protection"}))),
 }
 
 var droplessSources = []Source{{ethernetA, "Dropless Mode"}, {ethernetB, "Dropless Mode"}}

@@ -95,7 +95,7 @@ var spoofKeys = append(
 func spoofKeysOf(g Generation, base Base, path, chosen string, sources []Source) []Key {
 	a := []Key{{
 		Name: "VFAllowedTxEtherTypeListEnable", Base: base, Path: path, Group: groupSpoof, Generations: g, Scope: physicalEthernet,
-		Type:     DWORD,
+		Type: DWORD, Status: Built,
 		Defaults: always(1), Choices: disableEnable,
 		Description: "Lets virtual functions send only frames of the listed EtherTypes; others are dropped. In any case source addresses are checked, and flow control frames (0x8808) refused.",
 		Chosen:      chosen,
@@ -104,7 +104,7 @@ func spoofKeysOf(g Generation, base Base, path, chosen string, sources []Source)
 	for i := range 8 {
 		a = append(a, Key{
 			Name: fmt.Sprintf("VFAllowedTxEtherType%d", i), Base: base, Path: path, Group: groupSpoof, Generations: g,
-			Scope: physicalEthernet, Type: DWORD,
+			Scope: physicalEthernet, Type: DWORD, Status: Built,
 			Defaults: automatic("no entry; if none of the eight is set, IPv4, ARP and IPv6 are allowed"), Min: 0, Max: 0xFFFF, Hex: true,
 			Description: fmt.Sprintf("Entry %d of the list of EtherTypes that virtual functions may send; 0 allows LLC frames, which have none. FCoE (0x8906) and its initialization protocol (0x8914) go together.", i+1),
 			Sources:     sources,
@@ -115,7 +115,7 @@ func spoofKeysOf(g Generation, base Base, path, chosen string, sources []Source)
 
 var dhcpKeys = []Key{
 	{
-		Name: "RedirectVfDHCPToPF", Base: AdapterClass, Group: groupDHCP, Generations: MLX5, Scope: physicalEthernet, Type: DWORD,
+		Name: "RedirectVfDHCPToPF", Base: AdapterClass, Group: groupDHCP, Generations: MLX5, Scope: physicalEthernet, Type: DWORD, Status: Built,
 		Defaults: always(0), Choices: disableEnable,
 		Description: "Redirects DHCP packets (UDP ports 67 and 68) that virtual functions send or should receive to the physical function, which has to be promiscuous.",
 		Sources:     from(virtualization, "VF's DHCP Redirections"),

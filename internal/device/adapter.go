@@ -13,6 +13,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/links"
 	"github.com/softvpi/softvpi/internal/device/notify"
+	"github.com/softvpi/softvpi/internal/eswitch"
 	"github.com/softvpi/softvpi/internal/function/raw"
 	"github.com/softvpi/softvpi/internal/function/rdma"
 	"github.com/softvpi/softvpi/internal/function/rdma/gid"
@@ -78,6 +79,10 @@ type adapter struct {
 	mute    bool       // a fault: events of its CQs are not raised
 	removed bool       // a virtual function that is gone
 	guard   raw.Guard  // of what its raw packet queue pairs send, if it is a virtual function
+
+	at          eswitch.Port // at the switch that is embedded in its port; Wire: there is none
+	number      int          // of that port, of its kind
+	promiscuous bool         // it wants to see all there
 
 	conflictDue clock.Time // when subscribers may be told again that somebody has one of its addresses
 	path        PathPolicy
@@ -323,6 +328,9 @@ func (a *adapter) makeFunction(owner *adapter) error {
 	}
 	if a.port = newPortLoop(a.host); owner != nil {
 		a.port = owner.port
+	}
+	if err := a.port.enlist(a); err != nil {
+		return err
 	}
 	a.port.functions = append(a.port.functions, a)
 	a.station = a.stand()

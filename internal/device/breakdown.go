@@ -121,7 +121,7 @@ func (a *adapter) renew() error {
 
 // stand puts the adapter's function behind its port.
 func (a *adapter) stand() *port.Station {
-	s := a.port.Attach(a.function, port.Station{MAC: a.mac, VLAN: a.cfg.VLAN, UDPPort: a.cfg.UDPPort,
+	s := a.port.Attach(a.function, port.Station{MAC: a.mac, VLAN: a.cfg.VLAN, UDPPort: a.cfg.UDPPort, At: a.at,
 		Attached: a.attached, Carried: a.counted(&a.carried.rdma)})
 	a.links.Attach(s)
 	return s

@@ -71,6 +71,8 @@ type Config struct {
 	// DroplessExpired is told that the port of an adapter has left dropless mode because a packet has waited too long for a receive of
 	// a queue, likewise.
 	DroplessExpired func(adapter uint32, queue uint32)
+	// Spoofed is told what spoof protection has dropped, likewise, every ten seconds at most.
+	Spoofed func(Spoofed)
 	// Broken is told that the engines of a port have panicked, likewise: the port has no turns until it is mended (Mend), and all
 	// others go on. nil: a panic ends the process.
 	Broken func(Breakdown)

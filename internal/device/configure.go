@@ -106,6 +106,9 @@ func (a *adapter) configure(cfg AdapterConfig, link int) error {
 		return err
 	}
 	a.station.MAC, a.station.UDPPort = a.mac, cfg.UDPPort
+	if err := a.reseat(); err != nil {
+		return err
+	}
 	a.setGIDs(a.links.Addrs())
 	return a.controlCongestion()
 }

@@ -84,7 +84,9 @@ func (a *adapter) attach(q *qp, group netip.Addr) error {
 			return err
 		}
 	}
-	a.groups[group]++
+	if a.groups[group]++; a.groups[group] == 1 {
+		a.subscribe()
+	}
 	q.groups = append(q.groups, group)
 	return nil
 }
@@ -117,6 +119,7 @@ func (a *adapter) leave(q *qp, group netip.Addr) {
 		return
 	}
 	delete(a.groups, group)
+	a.subscribe()
 	if a.ib != nil {
 		return
 	}

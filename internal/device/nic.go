@@ -69,7 +69,7 @@ func (n *nic) start() error {
 		return command.Errorf(command.Invalid, "Ethernet: %v", err)
 	}
 	n.f = f
-	n.station = a.port.Attach(f, port.Station{MAC: a.mac, Kind: port.Ethernet, UDPPort: a.cfg.UDPPort,
+	n.station = a.port.Attach(f, port.Station{MAC: a.mac, Kind: port.Ethernet, UDPPort: a.cfg.UDPPort, At: a.at, Tag: a.tag(),
 		Carried: &a.carried.other})
 	n.station.Plug(address.Wire, netip.Addr{}, nil)
 	f.SetWire(n.station)

@@ -24,6 +24,7 @@ type portLoop struct {
 	nics      []*nic        // Ethernet functions, with their hosts
 	raw       int           // adapters with raw packet QPs
 	agent     *agent        // of LLDP; nil: none
+	embedded  embedding     // the switch of its functions
 	rates     qos.Rates     // of classes
 	marking   qos.Marking   // of what is sent
 	operative qos.Operative // by which the port works: what its agent has agreed, or its own
@@ -262,6 +263,7 @@ func (p *portLoop) address(w *port.Wire) *links.Address {
 func (p *portLoop) linkErrors(now clock.Time) {
 	p.errorsDue = now.Add(errorInterval)
 	p.conflicts()
+	p.tendSwitch(now)
 	for _, a := range p.functions {
 		for _, o := range a.links.All() {
 			if o.Link == nil || o.Shared() {

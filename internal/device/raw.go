@@ -55,7 +55,7 @@ func (a *adapter) joinRaw() {
 	}
 	a.port.raw++
 	r.f = raw.New(a.engine)
-	r.station = a.port.Attach(r.f, port.Station{MAC: a.mac, Kind: port.Steered, UDPPort: a.cfg.UDPPort,
+	r.station = a.port.Attach(r.f, port.Station{MAC: a.mac, Kind: port.Steered, UDPPort: a.cfg.UDPPort, At: a.at,
 		Carried: &a.carried.other})
 	r.station.Plug(a.links.All()[0].Wire, netip.Addr{}, nil)
 	a.guardRaw()

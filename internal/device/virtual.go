@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/eswitch"
+	"github.com/softvpi/softvpi/internal/fabric/bridge"
 	"github.com/softvpi/softvpi/internal/link"
 	"github.com/softvpi/softvpi/internal/port"
 )
@@ -28,6 +30,8 @@ type Virtual struct {
 	Trust bool
 	// NoSpoofCheck lets what they send there have any source address.
 	NoSpoofCheck bool
+	// VLANs are those whose tags they may use, of a function that is in no VLAN itself (guest tagging).
+	VLANs bridge.VLANs
 }
 
 // FunctionConfig describes a virtual function. What it does not say is as with the adapter whose port it shares.
@@ -44,10 +48,13 @@ type FunctionConfig struct {
 type FunctionStatus struct {
 	AdapterStatus
 	Config FunctionConfig
-	// Dropped are frames that it tried to send with another's MAC, and Forged RoCE packets with another's GID.
-	Dropped, Forged uint64
-	Frames          port.Carried // of all its queue pairs
-	Programs        int
+	// Number is that of the virtual function at its port, from 0 on.
+	Number int
+	// Switch are the counters of its port at the embedded switch, and Forged RoCE packets that it tried to send with another's GID.
+	Switch   eswitch.Counters
+	Forged   uint64
+	Frames   port.Carried // of all its queue pairs
+	Programs int
 }
 
 // virtual reports whether the adapter is a virtual function.
@@ -114,6 +121,9 @@ func (h *Host) SetFunction(index uint32, v Virtual) error {
 	a.cfg.Virtual = &v
 	a.station.SetShare(h.now(), v.Share)
 	a.guardRaw()
+	if err := a.reseat(); err != nil {
+		return err
+	}
 	a.followWire()
 	a.reroute()
 	return nil
@@ -161,6 +171,7 @@ func (h *Host) stopFunctions(index uint32) (stopped []uint32) {
 // withdraw takes a disabled virtual function from its port, and its index from the host.
 func (h *Host) withdraw(a *adapter) error {
 	a.port.Detach(a.station)
+	a.port.discharge(a)
 	a.port.functions = slices.DeleteFunc(a.port.functions, func(o *adapter) bool { return o == a })
 	err := a.links.Close()
 	a.setGIDs(nil)
@@ -191,12 +202,15 @@ func (h *Host) Functions(owner uint32) (list []FunctionStatus) {
 		if !a.virtual() || a.removed || a.cfg.virtualOf != owner {
 			continue
 		}
-		f := FunctionStatus{AdapterStatus: a.snapshot(), Dropped: a.guard.Dropped, Forged: a.guard.Forged,
+		f := FunctionStatus{AdapterStatus: a.snapshot(), Number: a.number, Forged: a.guard.Forged,
 			Config: FunctionConfig{Owner: owner, Name: a.name, Addr: a.cfg.Networks[0], MAC: a.mac, VLAN: a.cfg.VLAN,
 				Virtual: *a.cfg.Virtual},
 			Frames: port.Carried{Wire: a.carried.rdma.Wire.Plus(a.carried.other.Wire),
 				Inside: a.carried.rdma.Inside.Plus(a.carried.other.Inside)}}
 		f.QPs = a.qpStatus()
+		if s := a.port.embedded.Switch; s != nil && a.at != eswitch.Wire {
+			f.Switch = *s.Counters(a.at)
+		}
 		for _, c := range h.clients {
 			if c.only == a {
 				f.Programs++
@@ -300,7 +314,7 @@ func (a *adapter) guardRaw() {
 	if !a.virtual() || a.raw.f == nil {
 		return
 	}
-	a.guard.MAC, a.guard.UDPPort, a.guard.Owns = a.mac, a.cfg.UDPPort, a.gids.Has
+	a.guard.UDPPort, a.guard.Owns = a.cfg.UDPPort, a.gids.Has
 	if a.cfg.Virtual.NoSpoofCheck {
 		a.raw.f.SetGuard(nil)
 		return

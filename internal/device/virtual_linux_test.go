@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/eswitch"
 	"github.com/softvpi/softvpi/internal/port"
 	"github.com/softvpi/softvpi/internal/ring"
 	"github.com/softvpi/softvpi/internal/testbed/await"
@@ -220,13 +221,71 @@ func TestVirtual_Raw(t *testing.T) {
 	good := udpFrame(to, own, 5678, 120)
 	tx.sends(good)
 	rx.gets("what is its own", good)
-	if f := status(t, h, "vf10"); f.Dropped != 1 || f.Forged != 1 {
-		t.Errorf("%d frames were dropped and %d forged, want 1 and 1", f.Dropped, f.Forged)
+	if f := status(t, h, "vf10"); f.Switch.Dropped[eswitch.SourceMAC] != 1 || f.Forged != 1 {
+		t.Errorf("%d frames were dropped and %d forged, want 1 and 1", f.Switch.Dropped[eswitch.SourceMAC], f.Forged)
+	}
+	tx.sends(etherTyped(to, own, 0x88cc))
+	told := make(chan Spoofed, 8)
+	h.lock()
+	h.cfg.Spoofed = func(s Spoofed) { told <- s }
+	h.unlock()
+	tx.sends(good)
+	rx.gets("behind another type", good)
+	for _, want := range []eswitch.Reason{eswitch.SourceMAC, eswitch.EtherType} {
+		var s Spoofed
+		await.Eventually(t, "the administrator is told", func() bool {
+			h.lock()
+			h.adapters[0].port.embedded.due = 0
+			h.adapters[0].port.tendSwitch(h.now())
+			h.unlock()
+			select {
+			case s = <-told:
+				return true
+			default:
+				return false
+			}
+		})
+		if s.Function != "vf10" || s.Number != 0 || s.Owner != 0 || s.Reason != want || s.Frames != 1 {
+			t.Errorf("the administrator is told of %+v", s)
+		}
 	}
 	one.check(h.SetFunction(index, Virtual{Trust: true, NoSpoofCheck: true}))
 	free := udpFrame(to, other, 5678, 130)
 	tx.sends(free)
 	rx.gets("what is not checked", free)
+}
+
+// etherTyped returns a frame of an EtherType.
+func etherTyped(dst, src [6]byte, typ uint16) []byte {
+	b := append(append(dst[:], src[:]...), byte(typ>>8), byte(typ))
+	return append(b, make([]byte, 50)...)
+}
+
+// TestVirtual_Groups: a function gets what is for the groups that it joined, and nothing after it has left them.
+func TestVirtual_Groups(t *testing.T) {
+	one, _, _ := threeEnds(t)
+	_, a := vf(t, one.host, 10, nil)
+	q := a.qp(command.CreateQP{Type: command.UD}, a.cq(16)).q.Handle
+	group := command.AddrFrom(netip.MustParseAddr("239.1.2.3"))
+	in := func() bool {
+		h := one.host
+		h.lock()
+		defer h.unlock()
+		var r eswitch.Recent
+		f := etherTyped([6]byte{1, 0, 0x5e, 1, 2, 3}, [6]byte{2, 9, 9, 9, 9, 9}, 0x800)
+		if h.adapters[0].port.embedded.Follow(eswitch.Wire, f, len(f), &r) != 0 {
+			return false
+		}
+		return r.To.Has(eswitch.VF(0))
+	}
+	a.check(a.c.AttachMulticast(bg, q, group))
+	if !in() {
+		t.Error("it does not get what is for its group")
+	}
+	a.check(a.c.DetachMulticast(bg, q, group))
+	if in() {
+		t.Error("it still gets what is for the group")
+	}
 }
 
 // TestVirtual_Most: a function with a most sends by packets, also to others of the port, and no faster.

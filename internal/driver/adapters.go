@@ -31,7 +31,8 @@ func (d *Driver) addAdapters() (err error) {
 		d.take(i)
 	}
 	if d.host, err = device.NewHost(device.Config{Log: d.log, GIDInterval: d.gidInterval(),
-		Agreed: d.followAgreements(), DroplessExpired: d.followExpiries(), Broken: d.healing.broke}); err != nil {
+		Agreed: d.followAgreements(), DroplessExpired: d.followExpiries(), Spoofed: d.followFunctions(),
+		Broken: d.healing.broke}); err != nil {
 		return err
 	}
 	d.host.SetTrace(d.tracer.session.Load().Loop)

@@ -83,17 +83,18 @@ type Driver struct {
 	registry *registry.Registry
 	running  []*running // by the adapters' index
 	// settings is held, with changes, to change what adapters have read, and to read it without changes.
-	settings   sync.RWMutex
-	raised     chan raisedEvent // events of Ethernet functions; nil: there are none
-	told       chan struct{}    // closed when all of them are written
-	waking     waking
-	agreements *agreements // of LLDP agents; nil: none yet
-	expiries   *expiries   // of dropless modes; nil: none yet
-	healing    *healer     // nil: not yet
-	loop       loopWatch
-	hosts      sync.Map // of the Ethernet functions, with interfaces that have addresses: hostside.Addressed by the index of adapters
-	starting   sync.Map // RoCE modes by the index of adapters being enabled, whose start is to be reported
-	tunings    *tuning.Log
+	settings     sync.RWMutex
+	raised       chan raisedEvent // events of Ethernet functions; nil: there are none
+	told         chan struct{}    // closed when all of them are written
+	waking       waking
+	agreements   *agreements   // of LLDP agents; nil: none yet
+	expiries     *expiries     // of dropless modes; nil: none yet
+	functionNews *functionNews // likewise
+	healing      *healer       // nil: not yet
+	loop         loopWatch
+	hosts        sync.Map // of the Ethernet functions, with interfaces that have addresses: hostside.Addressed by the index of adapters
+	starting     sync.Map // RoCE modes by the index of adapters being enabled, whose start is to be reported
+	tunings      *tuning.Log
 
 	sockets []*net.UnixListener // opened by a service manager, and not in use yet
 
@@ -233,6 +234,7 @@ func (d *Driver) Close() error {
 	d.incidents.close()
 	d.agreements.close()
 	d.expiries.close()
+	d.functionNews.close()
 	d.waking.close()
 	errs = append(errs, d.wiring.close())
 	if d.registry != nil {

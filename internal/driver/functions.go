@@ -123,6 +123,7 @@ func (d *Driver) startAllFunctions() error {
 // startFunctions starts the virtual functions of an adapter that was enabled: as many as its keys have, and those that were created
 // by command. The caller holds changes.
 func (d *Driver) startFunctions(i uint32) {
+	d.startSwitch(i)
 	g, pf := d.grants(int(i)), d.host.Overview().Adapters[i].MAC
 	for n := range g.VFs {
 		if name := d.functionName(i, n); d.functions.find(name) == nil {

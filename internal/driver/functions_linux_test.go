@@ -15,9 +15,12 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/eswitch"
 	"github.com/softvpi/softvpi/internal/ipc/client"
 	"github.com/softvpi/softvpi/internal/os/paths"
+	"github.com/softvpi/softvpi/wire/eth"
 )
 
 // hosting returns a driver's configuration with two adapters at a switch.
@@ -162,6 +165,45 @@ func TestFunctions_Shares(t *testing.T) {
 	}
 }
 
+// TestFunctions_SwitchKeys: the keys of spoof protection and DHCP redirection act when the adapter restarts, and the status shows what
+// they have made of the switch in its port.
+func TestFunctions_SwitchKeys(t *testing.T) {
+	d := tenanted(t)
+	want := func(dhcp bool, types ...string) {
+		t.Helper()
+		if s := d.Status().Adapters[0].SRIOV; s.RedirectsDHCP != dhcp || fmt.Sprint(s.EtherTypes) != fmt.Sprint(types) {
+			t.Errorf("the switch redirects DHCP: %v, and allows %v; want %v, %v", s.RedirectsDHCP, s.EtherTypes, dhcp, types)
+		}
+	}
+	set := func(keys ...string) {
+		t.Helper()
+		for i := 0; i < len(keys); i += 2 {
+			if _, err := d.Set("a", keys[i], &keys[i+1]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := d.RestartAdapter("a"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(false, "0x0800", "0x0806", "0x86dd")
+	set("VFAllowedTxEtherType3", "0x8906", "VFAllowedTxEtherType7", "0", "RedirectVfDHCPToPF", "1")
+	want(true, "0x8906", "0x0000", "0x8914")
+	set("VFAllowedTxEtherTypeListEnable", "0")
+	want(true, "any but 0x8808")
+}
+
+// TestFunctions_Spoofed: the event log tells what spoof protection has dropped.
+func TestFunctions_Spoofed(t *testing.T) {
+	d := tenanted(t)
+	d.tellSpoofed(device.Spoofed{Owner: 0, Function: "red", Number: 3, Report: eswitch.Report{Reason: eswitch.SourceMAC, Frames: 7,
+		MAC: eth.MAC{2, 0, 0, 0, 0, 9}}})
+	wantEvent(t, d, "VFSpoofed", "virtual function 3 (red) sent 7 frames with another's source address", "02:00:00:00:00:09")
+	d.tellSpoofed(device.Spoofed{Owner: 0, Function: "red", Number: 3, Report: eswitch.Report{Reason: eswitch.EtherType, Frames: 2,
+		Type: 0x88cc}})
+	wantEvent(t, d, "VFSpoofed", "sent 2 frames of an EtherType", "0x88cc")
+}
+
 // TestFunctions_Refused: what is wrong in a request is named, with what is allowed, and nothing changes.
 func TestFunctions_Refused(t *testing.T) {
 	d := tenanted(t)
@@ -176,6 +218,7 @@ func TestFunctions_Refused(t *testing.T) {
 		"mac is": {"mac=01:00:00:00:00:01"}, "address is": {"address=x"}, "vlan is": {"vlan=4095"}, "link is": {"link=maybe"}, "max is": {"max=-1"},
 		"min is \"1e9\"": {"min=1e9"}, "trust is": {"trust=yes"}, "spoof is": {"spoof="}, "group is": {"group=no such group"},
 		`setting is "speed"`: {"speed=1"}, `setting is "vlan"`: {"vlan"}, "each name once": {"vlan=1", "vlan=2"}, "min is 10": {"max=1", "min=10"},
+		"vlans is \"0\"": {"vlans=0"}, "vlans is 5": {"vlan=3", "vlans=5"},
 		"mac is taken": {"mac=02:00:00:00:00:09", "vlan=7"}, "address is taken": {"address=192.0.2.9/24"},
 	} {
 		if err := create("bad", words...); err == nil || !strings.Contains(err.Error(), want) {

@@ -12,6 +12,7 @@ import (
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/fabric/bridge"
 	"github.com/softvpi/softvpi/internal/os/paths"
 	"github.com/softvpi/softvpi/internal/sriov"
 )
@@ -123,7 +124,7 @@ func (d *Driver) SetFunction(q api.FunctionRequest) error {
 		return err
 	}
 	if len(q.Settings) == 0 {
-		return api.Wrong("settings", "empty", "mac=, address=, vlan=, link=, max=, min=, trust=, spoof=, group=")
+		return api.Wrong("settings", "empty", "mac=, address=, vlan=, vlans=, link=, max=, min=, trust=, spoof=, group=")
 	}
 	next := virtualFunction{cfg: f.cfg, group: f.group}
 	if err := next.set(q.Settings); err != nil {
@@ -199,6 +200,9 @@ func (f *virtualFunction) set(words []string) error {
 	if s := next.cfg.Virtual.Share; s.Most != 0 && s.Least > s.Most {
 		return api.Wrong("min", fmt.Sprintf("%g", mbits(s.Least)), fmt.Sprintf("at most max, which is %g", mbits(s.Most)))
 	}
+	if next.cfg.VLAN != 0 && next.cfg.Virtual.VLANs != (bridge.VLANs{}) {
+		return api.Wrong("vlans", next.cfg.Virtual.VLANs.String(), "none while the virtual function is in a VLAN, whose tag it does not see")
+	}
 	f.cfg, f.group = next.cfg, next.group
 	return nil
 }
@@ -227,6 +231,8 @@ func (f *virtualFunction) setOne(name, value string) (err error) {
 			return api.Wrong(name, strconv.Quote(value), "0 (none), 1 to 4094")
 		}
 		f.cfg.VLAN = uint16(n)
+	case "vlans":
+		v.VLANs, err = parseVLANs(name, value)
 	case "link":
 		for i, w := range linkPolicies {
 			if w == value {
@@ -252,9 +258,20 @@ func (f *virtualFunction) setOne(name, value string) (err error) {
 		}
 		_, err = groupID(value)
 	default:
-		return api.Wrong("setting", strconv.Quote(name), "mac, address, vlan, link, max, min, trust, spoof, group")
+		return api.Wrong("setting", strconv.Quote(name), "mac, address, vlan, vlans, link, max, min, trust, spoof, group")
 	}
 	return err
+}
+
+// parseVLANs reads the VLANs whose tags a virtual function may use.
+func parseVLANs(name, value string) (v bridge.VLANs, err error) {
+	if value == "none" {
+		return v, nil
+	}
+	if v, err = bridge.ParseVLANs(value); err != nil {
+		return v, api.Wrong(name, strconv.Quote(value), "none, all, or IDs from 1 to 4094 as 10+20-29")
+	}
+	return v, nil
 }
 
 // parseRate reads a rate in Mbit/s, and returns bytes in a second.

@@ -6,6 +6,7 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/counters"
 	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/eswitch"
 	"github.com/softvpi/softvpi/internal/os/paths"
 )
 
@@ -24,7 +25,9 @@ func (d *Driver) sriovStatus(i uint32) *api.SRIOVStatus {
 		return nil
 	}
 	g := d.grants(int(i))
-	return &api.SRIOVStatus{Support: g.Support.String(), Cause: g.Cause, Granted: g.VFs, Requested: g.Requested}
+	s := &api.SRIOVStatus{Support: g.Support.String(), Cause: g.Cause, Granted: g.VFs, Requested: g.Requested}
+	d.showSwitch(i, s)
+	return s
 }
 
 // functionStatus returns the virtual functions of adapter i.
@@ -43,6 +46,7 @@ func (d *Driver) functionStatus(i uint32) (out []api.FunctionStatus) {
 		v := &f.cfg.Virtual
 		s := api.FunctionStatus{
 			Name: f.cfg.Name, Adapter: d.running[i].Name, ByKeys: f.byKeys, MAC: net.HardwareAddr(f.cfg.MAC[:]).String(), VLAN: f.cfg.VLAN,
+			VLANs:   v.VLANs.String(),
 			Address: f.cfg.Addr.String(), Link: linkPolicies[v.Link], Max: mbits(v.Share.Most), Min: mbits(v.Share.Least),
 			Trust: v.Trust, Spoof: !v.NoSpoofCheck, Group: f.group, Counters: map[string]uint64{},
 		}
@@ -50,7 +54,7 @@ func (d *Driver) functionStatus(i uint32) (out []api.FunctionStatus) {
 			s.Socket = paths.Function(d.cfg.Socket, f.cfg.Name)
 		}
 		if o, ok := now[f.cfg.Name]; ok {
-			s.Up, s.Programs, s.QPs = o.Up, o.Programs, o.Objects.QP
+			s.Number, s.Up, s.Programs, s.QPs = o.Number, o.Up, o.Programs, o.Objects.QP
 			s.Counters = functionCounters(&o)
 		}
 		out = append(out, s)
@@ -61,12 +65,13 @@ func (d *Driver) functionStatus(i uint32) (out []api.FunctionStatus) {
 // functionCounters returns the counters of a virtual function: its frames and bytes by the wire and inside the port, what it tried to
 // send in others' names, and those of its RDMA function.
 func functionCounters(f *device.FunctionStatus) map[string]uint64 {
-	w, in := f.Frames.Wire, f.Frames.Inside
+	w, in, dropped := f.Frames.Wire, f.Frames.Inside, &f.Switch.Dropped
 	out := map[string]uint64{
 		"sent_frames": w.SentFrames + in.SentFrames, "sent_bytes": w.SentBytes + in.SentBytes,
 		"received_frames": w.ReceivedFrames + in.ReceivedFrames, "received_bytes": w.ReceivedBytes + in.ReceivedBytes,
 		"inside_sent_bytes": in.SentBytes, "inside_received_bytes": in.ReceivedBytes,
-		"spoofed_mac": f.Dropped, "spoofed_gid": f.Forged,
+		"spoofed_mac": dropped[eswitch.SourceMAC], "spoofed_ethertype": dropped[eswitch.EtherType], "spoofed_gid": f.Forged,
+		"wrong_vlan": dropped[eswitch.WrongVLAN], "redirected_dhcp": f.Switch.Redirected,
 	}
 	for _, c := range f.Counters {
 		out[counterName(c)] = c.Value
@@ -82,7 +87,8 @@ func (d *Driver) functionValues() (list []counters.Function) {
 			up = 1
 		}
 		list = append(list, counters.Function{Adapter: f.Adapter, Name: f.Name, Values: [...]uint64{up, f.Counters["sent_bytes"],
-			f.Counters["received_bytes"], f.Counters["sent_frames"], f.Counters["received_frames"], f.Counters["spoofed_mac"] + f.Counters["spoofed_gid"],
+			f.Counters["received_bytes"], f.Counters["sent_frames"], f.Counters["received_frames"], f.Counters["spoofed_mac"] +
+				f.Counters["spoofed_ethertype"] + f.Counters["spoofed_gid"],
 			uint64(f.QPs)}})
 	}
 	return list

@@ -23,17 +23,22 @@ const (
 // Forward adds to list where a frame goes that a port sends, and allocates nothing while list has room. A frame never goes back to the
 // port that sent it. It returns why a frame goes nowhere.
 func (s *Switch) Forward(from Port, frame []byte, list []Delivery) ([]Delivery, Reason) {
+	return s.forward(from, frame, len(frame), false, list)
+}
+
+// forward is Forward for a frame of size bytes that begins with head. made is as in Recent.
+func (s *Switch) forward(from Port, head []byte, size int, made bool, list []Delivery) ([]Delivery, Reason) {
 	if int(from) >= mostPorts || s.ports[from] == nil {
 		return list, NoPort
 	}
 	o, n := s.ports[from], len(list)
 	var h header
-	why := s.admit(from, o, &h, frame)
+	why := s.admit(from, o, &h, head, made)
 	if why == 0 {
-		list, why = s.deliver(from, o, &h, frame, list)
+		list, why = s.deliver(from, o, &h, head, size, made, list)
 	}
 	if why == 0 || s.cfg.CountSpoofed && (why == SourceMAC || why == EtherType) {
-		o.counters.In.count(len(frame))
+		o.counters.In.count(size)
 	}
 	if why != 0 {
 		o.counters.Dropped[why]++
@@ -43,14 +48,14 @@ func (s *Switch) Forward(from Port, frame []byte, list []Delivery) ([]Delivery, 
 }
 
 // admit returns why the switch does not take a frame from a port; 0: it does.
-func (s *Switch) admit(from Port, o *port, h *header, frame []byte) Reason {
+func (s *Switch) admit(from Port, o *port, h *header, frame []byte, made bool) Reason {
 	switch {
 	case !s.up.Has(from):
 		return NoPort
 	case !h.parse(frame):
 		return Malformed
 	}
-	if from.IsVF() {
+	if from.IsVF() && !made {
 		if why := s.guard(o, h); why != 0 {
 			return why
 		}
@@ -60,6 +65,8 @@ func (s *Switch) admit(from Port, o *port, h *header, frame []byte) Reason {
 		return Malformed
 	case h.of == eth.TypeMACControl && from != PF:
 		return Control
+	case h.of == eth.TypeMACControl: // it is about the link, not about a VLAN
+		return 0
 	case from == Wire:
 		if h.tagged {
 			h.vid = h.tci & eth.VIDMask
@@ -72,19 +79,20 @@ func (s *Switch) admit(from Port, o *port, h *header, frame []byte) Reason {
 }
 
 // deliver finds the ports that get a frame.
-func (s *Switch) deliver(from Port, o *port, h *header, frame []byte, list []Delivery) ([]Delivery, Reason) {
+func (s *Switch) deliver(from Port, o *port, h *header, head []byte, size int, made bool,
+	list []Delivery) ([]Delivery, Reason) {
 	to, why := s.destinations(from, h)
 	if why != 0 {
 		return list, why
 	}
-	redirected := s.cfg.RedirectDHCP && from != PF && isDHCP(h, frame) && s.redirect(from, &to)
+	redirected := s.cfg.RedirectDHCP && !made && from != PF && isDHCP(h, head) && s.redirect(from, &to)
 	if redirected {
 		o.counters.Redirected++
 	}
 	n := len(list)
 	for i, word := range to {
 		for word &= s.up[i]; word != 0; word &= word - 1 {
-			list = s.to(Port(i<<6+bits.TrailingZeros64(word)), h, len(frame), redirected, list)
+			list = s.to(Port(i<<6+bits.TrailingZeros64(word)), h, size, redirected, list)
 		}
 	}
 	switch {

@@ -37,7 +37,10 @@ func (m *model) may(from Port, b []byte) ([]byte, bool) {
 	}
 	f := m.functions[from]
 	if from.IsVF() {
-		listed := slices.Contains(m.allowed, eth.EtherType(t)) || t < 0x600 && slices.Contains(m.allowed, 0)
+		listed := slices.Contains(m.allowed, eth.EtherType(t))
+		if t < 0x600 { // a length: LLC stands for them all
+			listed = slices.Contains(m.allowed, LLC)
+		}
 		if !slices.Contains(f.MACs, eth.MAC(b[6:])) || !m.off && !listed {
 			return nil, false
 		}

@@ -74,6 +74,17 @@ func (s *Set) Len() (n int) {
 	return n
 }
 
+// Each calls yield with every port, until that returns false.
+func (s *Set) Each(yield func(Port) bool) {
+	for i, word := range s {
+		for ; word != 0; word &= word - 1 {
+			if !yield(Port(i<<6 + bits.TrailingZeros64(word))) {
+				return
+			}
+		}
+	}
+}
+
 func (s *Set) put(p Port, in bool) {
 	if in {
 		s.Add(p)
@@ -108,6 +119,9 @@ type Function struct {
 	VLAN VLAN
 	// Trusted virtual functions may be promiscuous; others may ask for it, and nothing comes of it.
 	Trusted bool
+	// AnySource lets a virtual function send from any address of a station. Cards have no such setting for their source addresses; an
+	// administrator here has (vf set spoof=off).
+	AnySource bool
 	// Promiscuous functions get what is for other functions, and AllGroups what is for any multicast address.
 	Promiscuous, AllGroups bool
 	Link                   Link
@@ -154,6 +168,7 @@ type Switch struct {
 	stations  map[uint64][]Port
 	groups    map[uint64]*Set
 	wireUp    bool
+	version   uint64 // of all that is set, for Recent
 }
 
 // New returns a switch whose wire is up, and that has no functions yet.
@@ -165,13 +180,17 @@ func New(cfg Config) *Switch {
 }
 
 // Configure replaces what is set for the switch as a whole.
-func (s *Switch) Configure(cfg Config) { s.cfg = cfg }
+func (s *Switch) Configure(cfg Config) {
+	s.cfg = cfg
+	s.version++
+}
 
 // Set makes a function's port, or changes it: its counters and groups stay. The error is a *FieldError; nothing has changed then.
 func (s *Switch) Set(p Port, f Function) error {
 	if err := s.check(p, &f); err != nil {
 		return err
 	}
+	s.version++
 	o := s.ports[p]
 	if o == nil {
 		o = &port{}
@@ -229,6 +248,7 @@ func (s *Switch) Remove(p Port) {
 	if p == Wire || int(p) >= mostPorts || s.ports[p] == nil {
 		return
 	}
+	s.version++
 	s.leave(p, s.ports[p])
 	s.forget(p, s.ports[p])
 	s.up.Drop(p)
@@ -268,6 +288,7 @@ func (s *Switch) Subscribe(p Port, list []eth.MAC) error {
 		}
 	}
 	o := s.ports[p]
+	s.version++
 	s.leave(p, o)
 	for _, m := range list {
 		k := number(m[:])
@@ -297,6 +318,7 @@ func (s *Switch) leave(p Port, o *port) {
 
 // SetWire says whether the wire's link is up, which functions with LinkAuto follow.
 func (s *Switch) SetWire(up bool) {
+	s.version++
 	s.wireUp = up
 	s.up.put(Wire, up)
 	for p := PF; int(p) < mostPorts; p++ {

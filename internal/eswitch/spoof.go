@@ -50,6 +50,17 @@ func NewProtection(enabled bool, list []eth.EtherType) (p Protection, err error)
 	return p, nil
 }
 
+// Off reports whether every type may be sent, but flow control.
+func (p *Protection) Off() bool { return p.off }
+
+// Types returns the types that may be sent if it is on; LLC stands for lengths.
+func (p *Protection) Types() []eth.EtherType {
+	if p.n == 0 {
+		return []eth.EtherType{eth.TypeIPv4, eth.TypeARP, eth.TypeIPv6}
+	}
+	return p.types[:p.n]
+}
+
 func (p *Protection) lists(t eth.EtherType) bool {
 	for _, o := range p.types[:p.n] {
 		if o == t {
@@ -127,7 +138,7 @@ func (s *Switch) Reports(list []Report) []Report {
 
 // guard returns why a virtual function may not send a frame; 0: it may.
 func (s *Switch) guard(o *port, h *header) Reason {
-	if !o.owns(h.src) {
+	if !o.AnySource && !o.owns(h.src) {
 		o.spoofed[0].frames++
 		o.spoofed[0].last = h.src
 		return SourceMAC

@@ -19,7 +19,7 @@ import (
 var kinds = []Event{
 	LinkUp{}, LinkDown{}, AdapterStarted{}, AdapterStartFailed{}, AdapterStopped{}, AdapterEnabled{}, AdapterDisabled{}, Identification{},
 	AdapterAsleep{}, AdapterWoken{}, DuplicateMAC{}, DCBXAgreed{}, DCBXEnded{}, DCBXConflict{}, DCBXMultiplePeers{}, LLDPRefused{},
-	FlowControlRefused{}, TrustContradicts{}, DroplessEntered{}, DroplessExited{}, DelayDropTimeout{},
+	FlowControlRefused{}, TrustContradicts{}, DroplessEntered{}, DroplessExited{}, DelayDropTimeout{}, VFSpoofed{},
 	ManyGroups{}, DuplicateAddress{}, RoCEModesDiffer{}, WakeCommandFailed{},
 	PortTypeNotChanged{}, UnsupportedPortType{}, RoCEMode{}, RoCEModeRefused{}, AddressesChanged{}, JumboPacketReduced{}, MTUAboveSubnet{},
 	UnknownProtocol{}, SameGUID{}, PortsContradict{}, RSSOff{}, RSSModesDiffer{},

@@ -68,6 +68,14 @@ type (
 		Port            int
 		Queue           uint32
 	}
+	// VFSpoofed says that spoof protection has dropped frames of a virtual function since it was told last.
+	VFSpoofed struct {
+		Adapter  string
+		VF       int
+		Function string
+		Frames   uint64
+		Cause    string
+	}
 	// FlowControlRefused says why a port has no flow control although keys ask for it.
 	FlowControlRefused struct{ Adapter, Cause string }
 	// TrustContradicts says that an adapter trusts the DSCP of what it receives, and what it sends has another.
@@ -296,6 +304,7 @@ func (LLDPRefused) event()          {}
 func (DroplessEntered) event()      {}
 func (DroplessExited) event()       {}
 func (DelayDropTimeout) event()     {}
+func (VFSpoofed) event()            {}
 func (FlowControlRefused) event()   {}
 func (TrustContradicts) event()     {}
 func (ManyGroups) event()           {}

@@ -47,6 +47,20 @@ func (c *Carried) sent(out []frame.Out) {
 	}
 }
 
+// sentOne is sent for one frame.
+func (c *Carried) sentOne(o *frame.Out) {
+	if c == nil {
+		return
+	}
+	frames, bytes := o.OnWire()
+	to := &c.Wire
+	if o.Inside {
+		to = &c.Inside
+	}
+	to.SentFrames += uint64(frames)
+	to.SentBytes += uint64(bytes)
+}
+
 // handed counts what a station is given straight by another of the wire. A nil c counts nothing.
 func (c *Carried) handed(out []frame.Out) {
 	if c == nil {

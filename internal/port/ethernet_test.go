@@ -114,7 +114,8 @@ func TestTransmit_LargeInside(t *testing.T) {
 	a, at := cardOn(&p, w, Station{MAC: eth.MAC{2, 0, 0, 0, 0, 1}, Carried: &Carried{}})
 	b, _ := cardOn(&p, w, Station{MAC: eth.MAC{2, 0, 0, 0, 0, 2}})
 	there, away := eth.MAC{2, 0, 0, 0, 0, 2}, eth.MAC{2, 0, 0, 0, 0, 3}
-	if !at.TakesLarge(there) || at.TakesLarge(away) || at.TakesLarge(eth.Broadcast) || at.TakesLarge(eth.MAC{2, 0, 0, 0, 0, 1}) {
+	if !at.TakesLarge(there, 0) || at.TakesLarge(away, 0) || at.TakesLarge(eth.Broadcast, 0) ||
+		at.TakesLarge(eth.MAC{2, 0, 0, 0, 0, 1}, 0) {
 		t.Error("large frames are not for other functions alone")
 	}
 	task := offload.Task{Kind: offload.TCPv4, Segment: 1000, Sums: offload.MakeTransport}
@@ -131,10 +132,10 @@ func TestTransmit_LargeInside(t *testing.T) {
 	if c := at.Carried; c.Wire.SentFrames != 1 || c.Wire.SentBytes != 60 || c.Inside.SentFrames != 1 { // its data is no TCP: one frame
 		t.Errorf("carried %+v", *c)
 	}
-	if w.Shown = true; at.TakesLarge(there) {
+	if w.Shown = true; at.TakesLarge(there, 0) {
 		t.Error("a large frame that somebody is shown is not one as on a wire")
 	}
-	if w.Large = true; !at.TakesLarge(away) || !at.TakesLarge(eth.Broadcast) {
+	if w.Large = true; !at.TakesLarge(away, 0) || !at.TakesLarge(eth.Broadcast, 0) {
 		t.Error("the wire takes large frames, the station does not")
 	}
 }

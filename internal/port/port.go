@@ -192,6 +192,10 @@ func (p *Port) seal(now clock.Time, out []frame.Out) {
 			switch {
 			case w.InfiniBand:
 				p.turnGroups(w, s, out[:n])
+			case s.Kind != Agent && w.embedded != nil:
+				p.switched(now, w, s, out[:n])
+				out = out[n:]
+				continue
 			case s.Kind != Agent && (len(w.places) > 1 || w.steered > 0):
 				p.turn(now, w, s, out[:n])
 			}
@@ -227,7 +231,7 @@ func (p *Port) Run(out []frame.Out) (w *Wire, n int) {
 		return nil, len(out)
 	}
 	n = p.sender.run(out)
-	if w, _ = p.sender.wire(out[0].Route.Src); w == nil || len(w.places) == 1 && w.steered == 0 {
+	if w, _ = p.sender.wire(out[0].Route.Src); w == nil || len(w.places) == 1 && w.steered == 0 && w.embedded == nil {
 		return w, n
 	}
 	inside := out[0].Inside

@@ -2,6 +2,7 @@ package port
 
 import (
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/eswitch"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/wire/eth"
 )
@@ -22,6 +23,10 @@ func (p *Port) Receive(now clock.Time, w *Wire, in []frame.In) {
 			return
 		}
 	}
+	if w.embedded != nil {
+		p.fromWire(now, w, in)
+		return
+	}
 	if w.steered == 0 && len(w.places) == 1 {
 		w.places[0].station.Carried.received(in, false)
 		p.give(now, &w.places[0], in)
@@ -38,7 +43,7 @@ func (p *Port) Receive(now clock.Time, w *Wire, in []frame.In) {
 			x.station.Carried.received(in[:n], false)
 			p.give(now, x, in[:n])
 		case many:
-			p.giveAll(now, w, nil, in[:n], false)
+			p.giveAll(now, w, nil, nil, in[:n], false)
 		default:
 			p.counters.Unclaimed += uint64(n)
 		}
@@ -101,15 +106,16 @@ func (p *Port) give(now clock.Time, x *place, in []frame.In) {
 	p.next.Memory = nil
 }
 
-// giveAll hands frames to a group to every station on the wire but one. Opening consumes a frame, so each gets its own.
+// giveAll hands frames to a group to every station on the wire but one, of those at the ports to of its switch. Opening consumes
+// a frame, so each gets its own.
 // RoCE is for RDMA functions, if there are any, and everything else for Ethernet functions, if there are any.
-func (p *Port) giveAll(now clock.Time, w *Wire, but *Station, in []frame.In, inside bool) {
+func (p *Port) giveAll(now clock.Time, w *Wire, to *eswitch.Set, but *Station, in []frame.In, inside bool) {
 	var copies [16]frame.In
 	for len(in) > 0 {
 		n := min(len(in), len(copies))
 		for i := range w.places {
 			x := &w.places[i]
-			if x.station == but || x.station.off {
+			if x.station == but || x.station.off || to != nil && !to.Has(x.station.At) {
 				continue
 			}
 			k := 0
@@ -123,7 +129,7 @@ func (p *Port) giveAll(now clock.Time, w *Wire, but *Station, in []frame.In, ins
 				if x.station.Kind != Steered || !w.hasCard(x.station.MAC) { // an adapter counts it once
 					x.station.Carried.received(copies[:k], inside)
 				}
-				p.give(now, x, copies[:k])
+				p.giveBare(now, x, copies[:k])
 			}
 		}
 		in = in[n:]

@@ -1,9 +1,11 @@
 package port
 
 import (
+	"cmp"
 	"net/netip"
 
 	"github.com/softvpi/softvpi/internal/encap"
+	"github.com/softvpi/softvpi/internal/eswitch"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/wire/eth"
 )
@@ -32,6 +34,10 @@ type Station struct {
 	// GID tells its packets on an InfiniBand wire of several stations.
 	GID  netip.Addr
 	Kind Kind
+	// At is its port at the switch that is embedded in its wire, if one is; Tag is the tag, an identifier and perhaps a priority, of a
+	// VLAN that its function, which is no RDMA function, knows nothing of.
+	At  eswitch.Port
+	Tag uint16
 	// Promiscuous Ethernet stations also take frames to MACs that no station has.
 	Promiscuous bool
 	// UDPPort is the UDP destination port of RoCE v2 at this MAC (roce_udp_dport); 0 means 4791.
@@ -70,6 +76,8 @@ type Wire struct {
 	Large bool
 	// Shown says that somebody is shown all its frames, as they are on a wire that takes none of several segments.
 	Shown bool
+
+	embedded *embedded // the switch there; nil: none
 
 	places  []place
 	agent   *place // its Agent station; nil: none
@@ -171,13 +179,17 @@ func (s *Station) Switch(on bool) { s.off = !on }
 // they are lost, as is what arrives for it from a link or another station.
 func (s *Station) Cut(off bool) { s.cut = off }
 
-// TakesLarge reports whether an Ethernet frame to a MAC may be handed out as large as it is, with checksums still to be made:
-// its way is in memory, to a wire that says so or another function of the port. Otherwise the function finishes it.
-func (s *Station) TakesLarge(dst eth.MAC) bool {
+// TakesLarge reports whether an Ethernet frame to a MAC, in a VLAN by its tag, 0: without one, may be handed out as large as it is, with
+// checksums still to be made: its way is in memory, to a wire that says so or another function of the port. Otherwise the function
+// finishes it.
+func (s *Station) TakesLarge(dst eth.MAC, vlan uint16) bool {
 	if len(s.wires) != 1 || s.wires[0].steered > 0 { // rules are for frames as they are on a wire
 		return false
 	}
 	w := s.wires[0]
+	if e := w.embedded; e != nil {
+		return w.Large || dst[0]&group == 0 && !w.Shown && e.Inside(s.At, dst, cmp.Or(vlan, s.Tag&eth.VIDMask))
+	}
 	return w.Large || dst[0]&group == 0 && !w.Shown && w.other(s, dst)
 }
 

@@ -110,13 +110,13 @@ func TestSteered(t *testing.T) {
 	mac := eth.MAC{2, 0, 0, 0, 0, 3}
 	rdma := stationOn(t, &p, w, 3, 0)
 	host, at := cardOn(&p, w, Station{MAC: mac})
-	if !at.TakesLarge(eth.MAC{2, 0, 0, 0, 0, 9}) {
+	if !at.TakesLarge(eth.MAC{2, 0, 0, 0, 0, 9}, 0) {
 		t.Fatal("the wire takes large frames")
 	}
 	s := &steerer{card: card{queues: queues{due: clock.Never}}, dst: mac}
 	own := p.Attach(s, Station{MAC: mac, Kind: Steered})
 	own.Plug(w, netip.Addr{}, nil)
-	if at.TakesLarge(eth.MAC{2, 0, 0, 0, 0, 9}) {
+	if at.TakesLarge(eth.MAC{2, 0, 0, 0, 0, 9}, 0) {
 		t.Error("frames that rules may look at are sent large")
 	}
 	want := func(what string, rule, function, roce int) {
@@ -148,7 +148,7 @@ func TestSteered(t *testing.T) {
 		t.Errorf("the sniffer has seen %d frames, want 2", s.seen)
 	}
 	p.Detach(own)
-	if w.steered != 0 || !at.TakesLarge(eth.MAC{2, 0, 0, 0, 0, 9}) {
+	if w.steered != 0 || !at.TakesLarge(eth.MAC{2, 0, 0, 0, 0, 9}, 0) {
 		t.Error("the wire does not forget a station that is gone")
 	}
 }

@@ -2,6 +2,7 @@ package port
 
 import (
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/eswitch"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/wire/eth"
@@ -32,6 +33,10 @@ type insideFrame struct {
 	wire   *Wire
 	from   *Station
 	route  *frame.Route // of a Steered station's frame to a group
+
+	switched bool // the embedded switch has said where it goes
+	to       eswitch.Set
+	only     eswitch.Port // of to, if it is one; Wire: it is not
 }
 
 func (t *turned) waiting() bool { return t.n > t.given }
@@ -58,7 +63,7 @@ func (t *turned) add(w *Wire, from *Station, o *frame.Out) bool {
 	}
 	f := &t.frames[t.n]
 	t.n++
-	f.wire, f.from, f.task, f.route = w, from, o.Task, o.Route
+	f.wire, f.from, f.task, f.route, f.switched = w, from, o.Task, o.Route, false
 	if o.Staged != nil {
 		f.data, t.lent = o.Staged, t.n
 		return true
@@ -135,18 +140,22 @@ func (p *Port) deliverTurned(now clock.Time) {
 			}
 			continue
 		}
+		if f.switched {
+			p.deliverSwitched(now, f, end)
+			continue
+		}
 		if multicast(&t.in[0]) {
 			if f.from.Kind == Steered { // it may take what it sends to groups itself
 				f.from.steerer.SentBy(f.route)
-				p.giveAll(now, f.wire, nil, t.in[:1], true)
+				p.giveAll(now, f.wire, nil, nil, t.in[:1], true)
 				f.from.steerer.SentBy(nil)
 				continue
 			}
-			p.giveAll(now, f.wire, f.from, t.in[:1], true)
+			p.giveAll(now, f.wire, nil, f.from, t.in[:1], true)
 			continue
 		}
 		x, n := f.wire.classify(&t.in[0]), 1
-		for ; n < len(t.in) && t.given < end && t.frames[t.given].wire == f.wire; n++ {
+		for ; n < len(t.in) && t.given < end && t.frames[t.given].wire == f.wire && !t.frames[t.given].switched; n++ {
 			next := &t.frames[t.given]
 			t.in[n] = frame.In{Data: next.data, Raw: true, Task: next.task}
 			if multicast(&t.in[n]) || f.wire.classify(&t.in[n]) != x {

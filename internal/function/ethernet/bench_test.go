@@ -22,8 +22,8 @@ func (s *sinkHost) Raised(_ clock.Time, _ Event) {}
 // carrier is a wire that takes large frames, or none.
 type carrier bool
 
-func (c carrier) TakesLarge(eth.MAC) bool { return bool(c) }
-func (carrier) Priority([]byte) uint8     { return 0 }
+func (c carrier) TakesLarge(eth.MAC, uint16) bool { return bool(c) }
+func (carrier) Priority([]byte) uint8             { return 0 }
 
 func benchFunction(b testing.TB, change ...func(*Config)) (*Function, *sinkHost) {
 	s := &sinkHost{}

@@ -88,8 +88,8 @@ func (f *Function) Config() Config { return f.cfg }
 // onWire is where nothing is known of the wire.
 type onWire struct{}
 
-func (onWire) TakesLarge(eth.MAC) bool { return false }
-func (onWire) Priority([]byte) uint8   { return 0 }
+func (onWire) TakesLarge(eth.MAC, uint16) bool { return false }
+func (onWire) Priority([]byte) uint8           { return 0 }
 
 // MAC returns the function's address.
 func (f *Function) MAC() eth.MAC { return f.cfg.MAC }

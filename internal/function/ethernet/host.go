@@ -23,8 +23,9 @@ type Host interface {
 
 // Wire is what a function knows of where its frames go: a *port.Station.
 type Wire interface {
-	// TakesLarge reports whether a frame to a MAC may be larger than those of a wire, with checksums still to be made.
-	TakesLarge(dst eth.MAC) bool
+	// TakesLarge reports whether a frame to a MAC, in a VLAN by its tag, 0: without one, may be larger than those of a wire, with
+	// checksums still to be made.
+	TakesLarge(dst eth.MAC, vlan uint16) bool
 	// Priority returns that of a received frame.
 	Priority(frame []byte) uint8
 }

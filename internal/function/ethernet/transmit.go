@@ -83,7 +83,7 @@ func (f *Function) transmit(q int, priority uint8, out []frame.Out) (n int) {
 			if c.segments.Cutting() {
 				continue
 			}
-		case p.Task.Kind != offload.Whole && !f.wire.TakesLarge(eth.MAC(p.Frame)):
+		case p.Task.Kind != offload.Whole && !f.wire.TakesLarge(eth.MAC(p.Frame), p.vlan()):
 			// It was accepted as one that can be cut.
 			if c.segments.BeginFrame(p.Task, &p.headers, p.Frame) == nil {
 				c.queue, c.send = q, at
@@ -109,10 +109,21 @@ func (f *Function) unqueue(q int, priority uint8, at int32) {
 	f.handed = append(f.handed, handed{q, at})
 }
 
+// vlan returns the VLAN of a frame by its tag, 0: it has none, or only a priority.
+func (p *posted) vlan() uint16 {
+	switch b := p.Frame; {
+	case p.Tagged:
+		return p.TCI & eth.VIDMask
+	case len(b) >= eth.EthernetLen+eth.VLANLen && eth.EtherType(binary.BigEndian.Uint16(b[macs:])) == eth.TypeVLAN:
+		return binary.BigEndian.Uint16(b[eth.EthernetLen:]) & eth.VIDMask
+	}
+	return 0
+}
+
 // whole makes a frame of a send that is not cut.
 func (f *Function) whole(p *posted, o *frame.Out) {
 	h, b := &p.headers, p.Frame
-	large := p.Task != offload.Task{} && !(h.Version == 6 && h.Options) && f.wire.TakesLarge(eth.MAC(b))
+	large := p.Task != offload.Task{} && !(h.Version == 6 && h.Options) && f.wire.TakesLarge(eth.MAC(b), p.vlan())
 	split, most := len(b), inHead
 	if p.Task.Kind != offload.Whole {
 		most = offload.MaxHeaders

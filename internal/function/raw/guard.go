@@ -8,16 +8,15 @@ import (
 	"github.com/softvpi/softvpi/wire/ib"
 )
 
-// Guard keeps the queue pairs of a function from sending with another's source address (WinOF-2 24.4, VF Spoof Protection). What
-// does not pass is dropped and counted; its request completes as if it had left, as with a card.
+// Guard keeps the queue pairs of a function from sending RoCE with another's GID: the switch that is embedded in the port checks their
+// MACs. What does not pass is dropped and counted; its request completes as if it had left, as with a card.
 type Guard struct {
-	MAC eth.MAC
 	// UDPPort is the UDP destination port of RoCE v2 (roce_udp_dport).
 	UDPPort uint16
 	// Owns reports whether a GID, or the address that it stands for, is the function's.
 	Owns func(netip.Addr) bool
-	// Dropped are the frames with another's MAC, and Forged those with the right MAC and another's GID.
-	Dropped, Forged uint64
+	// Forged are the packets with another's GID.
+	Forged uint64
 }
 
 // SetGuard sets what frames have to pass that are sent; nil: all may.
@@ -40,9 +39,8 @@ func (g *Guard) keep(out []frame.Out) (n int) {
 // passes looks at the headers of a frame, which the function has copied: the program cannot change them any more.
 func (g *Guard) passes(head []byte) bool {
 	e, packet, err := eth.ParseEthernet(head)
-	if err != nil || e.Src != g.MAC {
-		g.Dropped++
-		return false
+	if err != nil {
+		return true // the switch drops it
 	}
 	if gid, ok := g.source(e.Type, packet); ok && !g.Owns(gid) {
 		g.Forged++
