@@ -41,6 +41,7 @@ type etherLink struct {
 	drops    uint64
 	buffer   int
 	state    link.State // of the interface
+	gone     bool       // the interface was deleted, or moved away
 }
 
 func open(cfg Config) (link.Link, error) {
@@ -119,11 +120,6 @@ func (l *etherLink) openSockets() (err error) {
 			return os.NewSyscallError("socket AF_PACKET", err)
 		}
 	}
-	for _, fd := range []int{l.outlet, l.large.fd} {
-		if err := unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: l.index}); err != nil {
-			return os.NewSyscallError("bind", err)
-		}
-	}
 	if err := unix.SetsockoptInt(l.large.fd, unix.SOL_PACKET, unix.PACKET_VNET_HDR, 1); err != nil {
 		return os.NewSyscallError("setsockopt PACKET_VNET_HDR", err)
 	}
@@ -143,6 +139,16 @@ func (l *etherLink) openSockets() (err error) {
 		_ = unix.SetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, l.cfg.ReceiveBuffer)
 	}
 	l.buffer, _ = unix.GetsockoptInt(l.fd, unix.SOL_SOCKET, unix.SO_RCVBUF)
+	return l.bind()
+}
+
+// bind binds the sockets to the interface. The one that receives hears what the stations want before it gets the first frame.
+func (l *etherLink) bind() error {
+	for _, fd := range []int{l.outlet, l.large.fd} {
+		if err := unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: l.index}); err != nil {
+			return os.NewSyscallError("bind", err)
+		}
+	}
 	if l.cfg.Promiscuous {
 		if err := l.member(unix.PACKET_ADD_MEMBERSHIP, unix.PACKET_MR_PROMISC, eth.MAC{}); err != nil {
 			return err
@@ -343,11 +349,33 @@ func (l *etherLink) Errors(out []link.Unreachable) int {
 	return l.Set.Errors(out)
 }
 
+// present returns the interface; nil: it is gone. One of its name that is there again, most likely with another index, takes its place.
+func (l *etherLink) present() netlink.Link {
+	i, err := l.stack.ask.LinkByIndex(l.index)
+	if err == nil && !l.gone {
+		return i
+	}
+	l.gone = true
+	if i, err = l.stack.ask.LinkByName(l.cfg.Interface); err != nil || i.Attrs().EncapType != "ether" || l.again(i.Attrs()) != nil {
+		return nil // until there are news
+	}
+	l.gone = false
+	return i
+}
+
+// again makes the link one of an interface that was made anew. What the sockets had asked the one before to listen to has ended with it.
+func (l *etherLink) again(a *netlink.LinkAttrs) error {
+	l.index, l.unicast, l.groups, l.all = a.Index, nil, nil, false
+	copy(l.mac[:], a.HardwareAddr)
+	l.Apart(func() { l.stack.index = a.Index })
+	return l.bind()
+}
+
 // survey adapts the link to changes of interfaces and addresses.
 func (l *etherLink) survey() {
 	var err error
-	i, missing := l.stack.ask.LinkByIndex(l.index)
-	if l.state = (link.State{}); missing == nil {
+	i := l.present()
+	if l.state = (link.State{}); i != nil {
 		l.state = l.stateOf(i.Attrs())
 	}
 	if l.Apart(func() { err = l.stack.survey() }); err != nil {
@@ -355,7 +383,7 @@ func (l *etherLink) survey() {
 	}
 	l.Refresh()
 	_, _ = l.keep(), l.listen() // an address that somebody else uses is served all the same
-	if missing == nil && i.Attrs().MTU != l.caps.MTU {
+	if i != nil && i.Attrs().MTU != l.caps.MTU {
 		l.caps.MTU = i.Attrs().MTU
 		l.receiver.cut.Grow(l.caps.MTU)
 		l.SetMTU(l.caps.MTU)

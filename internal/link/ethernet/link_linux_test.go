@@ -438,6 +438,51 @@ func TestErrors_FollowsTheSystem(t *testing.T) {
 	})
 }
 
+// TestErrors_InterfaceComesBack: while its interface is deleted a link is down, and what it sends is lost. One of that name that is made
+// later is the link's again, in both directions, as often as that happens.
+func TestErrors_InterfaceComesBack(t *testing.T) {
+	systemtest.Mark(t)
+	near, _ := onVeth(t)
+	l := mustOpen(t, Config{Interface: "far"}, at(1, 0, "10.0.0.1/24"))
+	follow := func(what string, up bool) {
+		t.Helper()
+		await.Eventually(t, what, func() bool {
+			l.Errors(nil)
+			return l.WireState().Up == up
+		})
+	}
+	r := &frame.Route{Dst: netip.MustParseAddr("239.0.0.1")}
+	must(t, l.Prepare(r))
+	for range 2 {
+		must(t, netlink.LinkDel(near))
+		follow("it is deleted", false)
+		lost := l.Stats().SendErrors
+		if n, err := l.Send(packets(r, 3, 100)); n != 3 || err != nil || l.Stats().SendErrors != lost+3 {
+			t.Errorf("%d, %v, %+v", n, err, l.Stats())
+		}
+		must(t, netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "near", MTU: 1500}, PeerName: "far"}))
+		var err error
+		near, err = netlink.LinkByName("near")
+		must(t, err)
+		far, err := netlink.LinkByName("far")
+		must(t, err, netlink.LinkSetUp(near), netlink.LinkSetUp(far))
+		address(t, near, "10.0.0.254/24")
+		follow("it comes back", true)
+		sent := l.Stats().SentPackets
+		if n, err := l.Send(packets(r, 3, 100)); n != 3 || err != nil || l.Stats().SentPackets != sent+3 {
+			t.Errorf("%d, %v, %+v", n, err, l.Stats())
+		}
+		c, err := net.DialUDP("udp4", &net.UDPAddr{IP: net.IPv4(10, 0, 0, 254)}, &net.UDPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 4791})
+		must(t, err)
+		_, err = c.Write([]byte("again"))
+		must(t, err, c.Close())
+		receiveUntil(t, "a datagram arrives", func(f []byte) bool {
+			_, _, data, ok := udpIn(t, f)
+			return ok && string(data) == "again"
+		}, l)
+	}
+}
+
 // TestSend_InterfaceDown: what an interface does not take is lost and counted, and later frames are sent.
 func TestSend_InterfaceDown(t *testing.T) {
 	systemtest.Mark(t)
