@@ -46,6 +46,9 @@ func (c simulateCmd) Run(s *session) error {
 	if err := c.places(); err != nil {
 		return err
 	}
+	if base.SaysLACP() {
+		fmt.Fprintln(s.env.Stderr, "simulate: lacp is of live switches (softvpi fabric run); here all links of a bundle that are up carry traffic")
+	}
 	progress := newProgress(s, c.Quiet)
 	results, err := simulate.All(s.ctx, runs, c.Processors, progress.report)
 	progress.end()

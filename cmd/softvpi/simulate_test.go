@@ -44,6 +44,12 @@ func TestSimulate(t *testing.T) {
 			t.Errorf("%s: status %d, %s%s", c.args, status, out, said)
 		}
 	}
+	for mode, says := range map[string]bool{"active": true, "off": false} {
+		status, _, said := simulate(file, "--quiet", "--set", "switch.lacp="+mode)
+		if status != tool.Success || strings.Contains(said, "live switches") != says {
+			t.Errorf("lacp %s: status %d, %s", mode, status, said)
+		}
+	}
 	var first []byte
 	for _, processors := range []string{"1", "2"} {
 		name := filepath.Join(dir, processors)

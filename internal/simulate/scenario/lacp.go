@@ -61,6 +61,12 @@ func (r *reading) checkBundle(x *object, g *Graph, p *Port, others []Port) {
 	r.fail(x.at, x.path+"."+fieldLACP, "of a port that is in no bundle", "one of a host with several links")
 }
 
+// SaysLACP reports whether links are to be aggregated by LACP. A simulation has static bundles in their place.
+func (s *Scenario) SaysLACP() bool {
+	return slices.ContainsFunc(s.Switches, func(w *Switch) bool { return w != nil && w.LACP.On }) ||
+		slices.ContainsFunc(s.Ports, func(p Port) bool { return p.OwnLACP && p.LACP.On })
+}
+
 // LACPOf returns how a switch aggregates a bundle of ports: as one of them says, or as the switch does.
 func (f *Fabric) LACPOf(node int, bundle []int) LACP {
 	l := f.Switches[node].LACP
