@@ -36,7 +36,7 @@ func TestWrongCommandLines(t *testing.T) {
 		want   string
 	}{
 		{[]string{"nosuch"}, 2, "unexpected argument nosuch; allowed: up status "},
-		{[]string{"up", "--foo"}, 2, "unknown flag --foo; allowed: --help --config"},
+		{[]string{"up", "--foo"}, 2, "unknown flag --foo, did you mean \"--log\"?; allowed: --help --config"},
 		{[]string{"up", "--adapter", "x"}, 2, "--adapter is \"x\"; allowed: NAME=ADDRESS"},
 		{[]string{"up", "--config", ""}, 2, `--config is ""; it takes: Configuration file`},
 		{[]string{"up", "--socket", ""}, 2, `--socket is ""; it takes: Socket that programs attach to`},

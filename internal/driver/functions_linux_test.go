@@ -189,6 +189,9 @@ func TestFunctions_SwitchKeys(t *testing.T) {
 	want(false, "0x0800", "0x0806", "0x86dd")
 	set("VFAllowedTxEtherType3", "0x8906", "VFAllowedTxEtherType7", "0", "RedirectVfDHCPToPF", "1")
 	want(true, "0x8906", "0x0000", "0x8914")
+	set("VFAllowedTxEtherType0", "0x0800", "VFAllowedTxEtherType1", "0x0801", "VFAllowedTxEtherType2", "0x0802", "VFAllowedTxEtherType3", "0x0803",
+		"VFAllowedTxEtherType4", "0x0804", "VFAllowedTxEtherType5", "0x0805", "VFAllowedTxEtherType6", "0x0806", "VFAllowedTxEtherType7", "0x0807")
+	want(true, "0x0800", "0x0801", "0x0802", "0x0803", "0x0804", "0x0805", "0x0806", "0x0807")
 	set("VFAllowedTxEtherTypeListEnable", "0")
 	want(true, "any but 0x8808")
 }

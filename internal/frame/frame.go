@@ -53,9 +53,6 @@ type Route struct {
 	// received while it sends. Set by the device.
 	Near bool
 
-	// Bursts says that the link joins packets of equal length into bursts (link.Capabilities.MaxSegments). Set by the device.
-	Bursts bool
-
 	FlowLabel uint32 // 20 bits, IPv6 and GRH
 
 	// Rate is how fast packets leave at most, in kbit/s, and Pace keeps it; 0 and nil: as fast as they may.
@@ -68,6 +65,9 @@ type Route struct {
 	SrcMAC [6]byte // for links that build the frame
 	DstMAC [6]byte
 	VLAN   uint16 // TCI; 0 means untagged
+
+	// Bursts says that the link joins packets of equal length into bursts (link.Capabilities.MaxSegments). Set by the device.
+	Bursts bool
 
 	// IB is set if the port is InfiniBand. Src and Dst then are the LIDs of both ends as returned by
 	// LIDAddr, or Dst the GID of a multicast group.

