@@ -177,7 +177,7 @@ func newCard(t *testing.T, a, b congested, sockets bool) *card {
 	c := &card{like: notice{src: netip.MustParseAddr(b.ip), dst: netip.MustParseAddr(a.ip), port: 0xc123, dscp: 48, hops: 64}}
 	c.like.from, c.like.to = b.station(t, sockets), a.station(t, sockets)
 	var err error
-	if e := b.inside(func() error { c.fd, err = openSlow("wire", 0); return nil }); e != nil || err != nil {
+	if e := b.inside(func() error { c.fd, _, err = openPacket("wire", 0); return nil }); e != nil || err != nil {
 		t.Fatal(e, err)
 	}
 	t.Cleanup(func() { _ = unix.Close(c.fd) })
@@ -270,30 +270,15 @@ func (c *card) comparesOurs(t *testing.T, a, b congested, sockets bool) {
 
 // openNotices opens a socket of an interface that sees notifications alone.
 func openNotices(name string) (int, error) {
-	fd, err := openSlow(name, 0)
-	if err != nil {
-		return 0, err
-	}
 	const opcode, cnp = 14 + 20 + 8, 0x81
-	only := []unix.SockFilter{
+	all := uint16(unix.ETH_P_ALL)
+	fd, _, err := openPacket(name, all<<8|all>>8, []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_H | unix.BPF_ABS, K: 12},
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.ETH_P_IP, Jf: 3},
 		{Code: unix.BPF_LD | unix.BPF_B | unix.BPF_ABS, K: opcode},
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: cnp, Jf: 1},
 		{Code: unix.BPF_RET | unix.BPF_K, K: 0xffff},
 		{Code: unix.BPF_RET | unix.BPF_K},
-	}
-	program := unix.SockFprog{Len: uint16(len(only)), Filter: &only[0]}
-	if err := unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &program); err != nil {
-		return 0, err
-	}
-	r, err := unix.NewIfreq(name)
-	if err == nil {
-		err = unix.IoctlIfreq(fd, unix.SIOCGIFINDEX, r)
-	}
-	if err != nil {
-		return 0, err
-	}
-	all := uint16(unix.ETH_P_ALL)
-	return fd, unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: all<<8 | all>>8, Ifindex: int(r.Uint32())})
+	}...)
+	return fd, err
 }

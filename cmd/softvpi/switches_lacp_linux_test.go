@@ -196,25 +196,38 @@ func (x *bundled) open(p *partner) {
 	}
 }
 
-// openSlow opens a socket of an interface for the frames of a type.
+// openSlow opens a socket of an interface for the frames of a type to the group of slow protocols.
 func openSlow(name string, kind uint16) (int, error) {
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, int(kind))
+	fd, index, err := openPacket(name, kind)
 	if err != nil {
 		return 0, err
+	}
+	group := unix.PacketMreq{Ifindex: int32(index), Type: unix.PACKET_MR_MULTICAST, Alen: uint16(len(wire.SlowProtocols))}
+	copy(group.Address[:], wire.SlowProtocols[:])
+	return fd, unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &group) // as a bond does
+}
+
+// openPacket opens a socket of an interface for the frames of a type, in network byte order, that pass a filter, if there is one; 0: for
+// sending alone.
+func openPacket(name string, kind uint16, only ...unix.SockFilter) (fd, index int, err error) {
+	if fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
+		return 0, 0, err
+	}
+	if len(only) > 0 { // before it is bound, so that it gets no other
+		program := unix.SockFprog{Len: uint16(len(only)), Filter: &only[0]}
+		if err = unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &program); err != nil {
+			return 0, 0, err
+		}
 	}
 	r, err := unix.NewIfreq(name)
 	if err == nil {
 		err = unix.IoctlIfreq(fd, unix.SIOCGIFINDEX, r)
 	}
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	group := unix.PacketMreq{Ifindex: int32(r.Uint32()), Type: unix.PACKET_MR_MULTICAST, Alen: uint16(len(wire.SlowProtocols))}
-	copy(group.Address[:], wire.SlowProtocols[:])
-	if err := unix.SetsockoptPacketMreq(fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &group); err != nil { // as a bond does
-		return 0, err
-	}
-	return fd, unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: kind, Ifindex: int(r.Uint32())})
+	index = int(r.Uint32())
+	return fd, index, unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: kind, Ifindex: index})
 }
 
 // run lets the engine work on the sockets.
