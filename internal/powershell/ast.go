@@ -27,19 +27,30 @@ type (
 	}
 	foreachStatement struct {
 		Position
-		variable string
+		label    string
+		variable *variable
 		list     statement
 		body     []statement
 	}
 	whileStatement struct {
 		Position
+		label     string
 		condition statement
+		after     bool // do: the body runs once before the condition is asked
+		until     bool // it ends when the condition holds
 		body      []statement
+	}
+	forStatement struct {
+		Position
+		label                  string
+		first, condition, next statement // nil: none
+		body                   []statement
 	}
 	jump struct { // break, continue, return, exit
 		Position
 		word  string
-		value statement // nil: none
+		label expression // of break and continue; nil: none
+		value statement  // nil: none
 	}
 )
 

@@ -97,8 +97,8 @@ func (in *Interpreter) command(e *command, input []any, piped bool, out emit) er
 		return err
 	}
 	defer end()
-	if in.steps++; in.steps > in.limits.Steps {
-		return &LimitError{"steps", in.limits.Steps}
+	if err := in.tick(); err != nil {
+		return err
 	}
 	v, err := in.expression(e.name)
 	if err != nil {

@@ -8,14 +8,6 @@ import (
 // emit takes results one by one.
 type emit func(any) error
 
-// jumped is how break, continue, return and exit leave statements.
-type jumped struct {
-	word  string
-	value any
-}
-
-func (j *jumped) Error() string { return j.word + " outside of a loop" }
-
 // deepen counts statements in each other; call the result when they end.
 func (in *Interpreter) deepen() (func(), error) {
 	if in.depth++; in.depth > in.limits.Depth {
@@ -41,10 +33,7 @@ func (in *Interpreter) statements(list []statement, out emit) (any, error) {
 }
 
 func (in *Interpreter) statement(s statement, out emit) error {
-	if in.steps++; in.steps > in.limits.Steps {
-		return &LimitError{"steps", in.limits.Steps}
-	}
-	if err := in.ctx.Err(); err != nil {
+	if err := in.tick(); err != nil {
 		return err
 	}
 	switch s := s.(type) {
@@ -58,20 +47,10 @@ func (in *Interpreter) statement(s statement, out emit) error {
 		return in.foreach(s, out)
 	case *whileStatement:
 		return in.while(s, out)
+	case *forStatement:
+		return in.forLoop(s, out)
 	case *jump:
-		j := &jumped{word: s.word}
-		if s.value != nil {
-			v, err := in.value(s.value)
-			if err != nil {
-				return err
-			}
-			if j.value = v; s.word == "return" {
-				if err := emitAll(v, out); err != nil {
-					return err
-				}
-			}
-		}
-		return j
+		return in.jump(s, out)
 	}
 	return fmt.Errorf("%v: no statement", s.place())
 }
@@ -164,49 +143,6 @@ func (in *Interpreter) ifStatement(s *ifStatement, out emit) error {
 		return err
 	}
 	return nil
-}
-
-// turn runs the body of a loop once; over: the loop ends.
-func (in *Interpreter) turn(body []statement, out emit) (over bool, err error) {
-	in.steps++
-	_, err = in.statements(body, out)
-	var j *jumped
-	if errors.As(err, &j) && (j.word == "break" || j.word == "continue") {
-		return j.word == "break", nil
-	}
-	return false, err
-}
-
-func (in *Interpreter) foreach(s *foreachStatement, out emit) error {
-	v, err := in.value(s.list)
-	if err != nil {
-		return err
-	}
-	for _, x := range List(v) {
-		in.variables[s.variable] = x
-		if over, err := in.turn(s.body, out); over || err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (in *Interpreter) while(s *whileStatement, out emit) error {
-	for {
-		if in.steps++; in.steps > in.limits.Steps {
-			return &LimitError{"steps", in.limits.Steps}
-		}
-		if err := in.ctx.Err(); err != nil {
-			return err
-		}
-		v, err := in.value(s.condition)
-		if err != nil || !Truth(v) {
-			return err
-		}
-		if over, err := in.turn(s.body, out); over || err != nil {
-			return err
-		}
-	}
 }
 
 func (in *Interpreter) assign(s *assignment) error {

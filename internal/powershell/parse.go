@@ -56,30 +56,26 @@ func (p *parser) statements(close rune) []statement {
 }
 
 // unsupported are statements of the language that are not understood.
-var unsupported = []string{"function", "filter", "class", "enum", "switch", "for", "do", "until", "try", "trap", "throw", "param", "begin",
+var unsupported = []string{"function", "filter", "class", "enum", "switch", "until", "try", "trap", "throw", "param", "begin",
 	"process", "end", "workflow", "configuration", "data", "using"}
 
 func (p *parser) statement() statement {
 	at := p.position()
+	if p.peek() == ':' && nameStart(p.peekAt(1)) {
+		return p.labelled(at)
+	}
 	word := p.keyword()
+	if read, ok := loops[word]; ok {
+		return read(p, at, "")
+	}
 	switch word {
 	case "if":
 		return p.ifStatement(at)
-	case "foreach":
-		return p.foreachStatement(at)
-	case "while":
-		return p.whileStatement(at)
 	case "break", "continue", "return", "exit":
-		p.at += len(word)
-		p.skipBlank()
-		j := &jump{Position: at, word: word}
-		if !p.ends() {
-			j.value = p.pipeline()
-		}
-		return j
+		return p.jump(at, word)
 	}
 	if slices.Contains(unsupported, word) {
-		p.fail("%s is not in the part of PowerShell that is understood; allowed: commands, pipes, assignments, if, foreach, while", word)
+		p.fail("%s is not in the part of PowerShell that is understood; allowed: commands, pipes, assignments, if, %s", word, loopWords)
 	}
 	return p.pipeline()
 }
@@ -127,36 +123,6 @@ func (p *parser) ifStatement(at Position) statement {
 			return s
 		}
 	}
-}
-
-func (p *parser) foreachStatement(at Position) statement {
-	p.at += len("foreach")
-	p.skipNewlines()
-	p.expect('(', "foreach")
-	p.skipNewlines()
-	if p.peek() != '$' {
-		p.fail("foreach wants a variable here, as in foreach ($x in $list)")
-	}
-	v, ok := p.variable().(*variable)
-	if !ok {
-		p.fail("foreach wants a variable, as in foreach ($x in $list)")
-	}
-	p.skipNewlines()
-	if p.keyword() != "in" {
-		p.fail("foreach wants the word in here, as in foreach ($x in $list)")
-	}
-	p.at += len("in")
-	p.skipNewlines()
-	list := p.pipeline()
-	p.skipNewlines()
-	p.expect(')', "foreach")
-	return &foreachStatement{at, v.name, list, p.body("foreach")}
-}
-
-func (p *parser) whileStatement(at Position) statement {
-	p.at += len("while")
-	c := p.condition("while")
-	return &whileStatement{at, c, p.body("while")}
 }
 
 // pipeline reads a pipeline, or an assignment.

@@ -74,26 +74,12 @@ func (p *parser) parameter(at Position) argument {
 // argumentValue reads a value, or several with commas between them.
 func (p *parser) argumentValue() expression {
 	defer p.deepen()()
-	first := p.argumentPrimary()
-	items := []expression{first}
-	for {
-		back := p.at
-		p.skipBlank()
-		if p.peek() != ',' {
-			p.at = back
-			break
-		}
-		p.at++
-		p.skipNewlines()
+	return p.commas(func() expression {
 		if p.ends() {
 			p.fail("a value is missing behind the comma")
 		}
-		items = append(items, p.argumentPrimary())
-	}
-	if len(items) == 1 {
-		return first
-	}
-	return &array{first.place(), items}
+		return p.argumentPrimary()
+	})
 }
 
 func (p *parser) argumentPrimary() expression {

@@ -107,8 +107,11 @@ func (p *parser) rangeOf() expression {
 }
 
 // list reads values with commas between them.
-func (p *parser) list() expression {
-	first := p.unary()
+func (p *parser) list() expression { return p.commas(p.unary) }
+
+// commas reads one value, or a list of several with commas between them.
+func (p *parser) commas(item func() expression) expression {
+	first := item()
 	items := []expression{first}
 	for {
 		back := p.at
@@ -119,7 +122,7 @@ func (p *parser) list() expression {
 		}
 		p.at++
 		p.skipNewlines()
-		items = append(items, p.unary())
+		items = append(items, item())
 	}
 	if len(items) == 1 {
 		return first
