@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/wire/lacp"
 )
 
 // header is what a switch looks at in a frame.
@@ -41,6 +42,11 @@ func (h *header) parse(b []byte) bool {
 
 // pause reports whether a frame is one of MAC control, as pauses are.
 func (h *header) pause() bool { return h.kind == eth.TypeMACControl && !h.tagged }
+
+// slow reports whether a frame is one of slow protocols, LACP among them.
+func (h *header) slow() bool {
+	return h.kind == lacp.EtherType && h.dst == lacp.SlowProtocols && !h.tagged
+}
 
 // to returns where an IP packet goes.
 func (h *header) to(b []byte) netip.Addr {

@@ -108,6 +108,11 @@ func (s *Station) take(now clock.Time, h *header, priority uint8, f Ref) bool {
 		return false
 	}
 	n := s.link(h, f)
+	if w := &s.ports[n]; w.mute { // no link may send
+		w.counters.Priority[priority].QueueDrops++
+		s.store.Drop(f)
+		return true
+	}
 	if s.leaves(now, n, priority, f) {
 		return true
 	}
@@ -128,7 +133,7 @@ func (s *Station) link(h *header, f Ref) int {
 // leaves puts a frame on the line at once, if that is free and nothing waits for it; it needs no room then.
 func (s *Station) leaves(now clock.Time, link int, priority uint8, f Ref) bool {
 	w := &s.ports[link]
-	if w.backlog|w.flow.Held() != 0 || w.down || len(w.urgent) > 0 || w.free() > now || w.flow.Ready(now) {
+	if w.backlog|w.flow.Held() != 0 || w.down || w.mute || len(w.urgent) > 0 || w.free() > now || w.flow.Ready(now) {
 		return false
 	}
 	w.sent(now)
@@ -143,12 +148,12 @@ func (s *Station) leaves(now clock.Time, link int, priority uint8, f Ref) bool {
 // pass counts a frame that has arrived and that the host takes at once; false: it has to go through the station's queues.
 func (s *Station) pass(now clock.Time, link uint8, f Ref) bool {
 	p, o := &s.ports[link], &s.ports[s.host]
-	if !s.atOnce || p.down || o.backlog != 0 || o.hung {
+	if !s.atOnce || p.down || p.deaf || o.backlog != 0 || o.hung {
 		return false
 	}
 	var h header
 	n := s.store.Len(f)
-	if !h.parse(s.store.Head(f)) || h.pause() || n > p.cfg.MTU+h.network {
+	if !h.parse(s.store.Head(f)) || h.pause() || s.Slow != nil && h.slow() || n > p.cfg.MTU+h.network {
 		return false
 	}
 	priority := p.priority(&h)

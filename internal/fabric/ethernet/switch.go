@@ -8,7 +8,6 @@ import (
 	"github.com/softvpi/softvpi/internal/clock/due"
 	"github.com/softvpi/softvpi/internal/fabric/bridge"
 	"github.com/softvpi/softvpi/wire/eth"
-	"github.com/softvpi/softvpi/wire/lacp"
 	"github.com/softvpi/softvpi/wire/lldp"
 )
 
@@ -172,7 +171,7 @@ func (s *Switch) Receive(now clock.Time, port int, f Ref) {
 		p.control(now, b)
 	case s.LLDP != nil && h.kind == lldp.EtherType && h.dst == lldp.NearestBridge:
 		s.LLDP(now, port, b)
-	case s.Slow != nil && h.kind == lacp.EtherType && h.dst == lacp.SlowProtocols && !h.tagged && s.Slow(now, port, b):
+	case s.Slow != nil && h.slow() && s.Slow(now, port, b):
 	case p.deaf:
 		d.Inactive++
 	case n > p.cfg.MTU+h.network:

@@ -165,7 +165,7 @@ func (n *Network) restore(now clock.Time, a, b ethernet.End) {
 			n.jacks[e.Node].tell()
 		}
 		n.changed(now, e)
-		n.follow(now, e)
+		n.bonds.Follow(now, e)
 	}
 }
 
@@ -279,7 +279,7 @@ func setRate(n *Network, now clock.Time, args []string) (string, error) {
 			return "", err
 		}
 		n.fabric.Wake(e.Node)
-		n.follow(now, e)
+		n.bonds.Follow(now, e)
 		if j := n.jacks[e.Node]; j != nil {
 			j.tell()
 		}

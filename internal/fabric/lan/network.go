@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/fabric/aggregation"
 	"github.com/softvpi/softvpi/internal/fabric/ethernet"
 	"github.com/softvpi/softvpi/internal/fabric/state"
 )
@@ -59,7 +60,7 @@ type Network struct {
 	flaps  clock.Time // when the first of them is put back in
 	news   []*Jack
 	agents agents
-	bonds  bonds
+	bonds  *aggregation.Bonds
 	watch  watch
 }
 
@@ -170,7 +171,7 @@ func (n *Network) Find(name string) int {
 
 // Deadline returns when Advance is wanted next.
 func (n *Network) Deadline() clock.Time {
-	return clock.Min(clock.Min(clock.Min(n.fabric.Deadline(), n.flaps), n.bonds.next()), clock.Min(n.nextWord(), n.watch.next))
+	return clock.Min(clock.Min(clock.Min(n.fabric.Deadline(), n.flaps), n.bonds.Deadline()), clock.Min(n.nextWord(), n.watch.next))
 }
 
 // Advance lets happen what is due.
@@ -179,7 +180,7 @@ func (n *Network) Advance(now clock.Time) {
 		n.endFlaps(now)
 	}
 	n.speak(now)
-	n.aggregate(now)
+	n.bonds.Advance(now)
 	n.look(now)
 	n.fabric.Advance(now)
 	for {
