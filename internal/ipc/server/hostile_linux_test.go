@@ -215,7 +215,7 @@ func TestHostileDescriptors(t *testing.T) {
 // and after.
 func TestHostileNeverReads(t *testing.T) {
 	h := &fake.Host{}
-	_, path := fake.Serve(t, h, server.Config{WriteTimeout: 100 * time.Millisecond})
+	_, path := fake.Serve(t, h, server.Config{WriteTimeout: time.Second})
 	good := dial(t, path, client.Options{})
 	r := dialRaw(t, path).hello()
 	stopped := make(chan struct{})
@@ -330,7 +330,7 @@ func TestProbeFallsBackToTheCopier(t *testing.T) {
 // commands are carried out.
 func TestHostileNeverTakesEvents(t *testing.T) {
 	h := &fake.Host{}
-	_, path := fake.Serve(t, h, server.Config{WriteTimeout: 100 * time.Millisecond})
+	_, path := fake.Serve(t, h, server.Config{WriteTimeout: time.Second})
 	c := dial(t, path, client.Options{})
 	s := h.Only(t)
 	for range cap(s.Pending) {

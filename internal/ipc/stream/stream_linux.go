@@ -1,7 +1,9 @@
 package stream
 
 import (
+	"errors"
 	"net"
+	"os"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -99,13 +101,39 @@ func (p *putter) write(b []byte) (err error) {
 	hear()
 	p.left = b
 	defer func() { p.left = nil }()
-	if err := p.raw.Write(p.run); err != nil {
+	if err := p.raw.Write(p.run); err != nil && !p.late(err) {
 		return err
 	}
 	if p.err != 0 {
 		return p.err
 	}
 	return nil
+}
+
+// late reports whether all could be sent although the deadline has passed: it may have while this process stood still, before anything
+// was tried, and then the reader is not at fault.
+func (p *putter) late(err error) bool {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return false
+	}
+	err = p.raw.Control(func(fd uintptr) { p.send(fd) })
+	return err == nil && p.err != unix.EAGAIN
+}
+
+// passLate is late for a message with descriptors.
+func (p *putter) passLate(b, rights []byte, cause error) (n int, err error) {
+	raw, err := p.conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var sent error
+	err = raw.Control(func(fd uintptr) {
+		n, sent = unix.SendmsgN(int(fd), b, rights, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+	})
+	if err != nil || sent == unix.EAGAIN || sent == unix.EINTR {
+		return 0, cause
+	}
+	return n, sent
 }
 
 // try sends what can be sent without waiting, and removes it from b; it reports whether that was all. The

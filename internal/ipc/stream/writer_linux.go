@@ -335,6 +335,9 @@ func (w *Writer) pass(frames []byte, fds []int) (int, error) {
 	pause := wait.Ask(wait.Passed)
 	for began := time.Now(); ; time.Sleep(pause.Next()) {
 		n, _, err := w.conn.WriteMsgUnix(frames, rights, nil)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			n, err = w.out.passLate(frames, rights, err)
+		}
 		if !errors.Is(err, unix.ETOOMANYREFS) || w.ending.Load() || time.Since(began) > w.timeout {
 			return n, err
 		}

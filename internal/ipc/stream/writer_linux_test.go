@@ -1,11 +1,14 @@
 package stream
 
 import (
+	"bytes"
 	"encoding/binary"
+	"errors"
 	"net"
 	"os"
 	"sync"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -101,6 +104,40 @@ func TestSendingOnAStreamThatEnded(t *testing.T) {
 	first := w.Along(proto.OpCredit, 1, nil)
 	if second := w.Along(proto.OpCredit, 2, nil); first == nil && second == nil {
 		t.Error("two frames were sent on a stream that has ended, without an error")
+	}
+}
+
+// TestWriter_AfterItsOwnDelay: a writer whose deadline has passed before it tries, as in a process that stood still, sends what there is
+// room for, with descriptors and without; a reader that does not read makes it fail all the same.
+func TestWriter_AfterItsOwnDelay(t *testing.T) {
+	a, b := streams(t)
+	w, r := NewWriter(a, time.Nanosecond), NewReader(b)
+	defer r.Close()
+	for i, fds := range [][]int{nil, {int(os.Stdin.Fd())}, nil} {
+		if err := w.Send(proto.OpCredit, 0, uint64(i+1), []byte{7}, fds...); err != nil {
+			t.Fatalf("frame %d: %v", i, err)
+		}
+		var buf []byte
+		h, body, err := proto.ReadFrame(r, &buf, proto.MaxFrame)
+		if err != nil || h.ID != uint64(i+1) || !bytes.Equal(body, []byte{7}) {
+			t.Fatalf("frame %d arrives as %+v %v, %v", i, h, body, err)
+		}
+		if got, err := r.Take(len(fds)); err != nil {
+			t.Errorf("frame %d: %v", i, err)
+		} else {
+			CloseAll(got)
+		}
+	}
+	for _, fds := range [][]int{nil, {int(os.Stdin.Fd())}} {
+		a, _ := streams(t)
+		w := NewWriter(a, time.Nanosecond)
+		var err error
+		for most := 1 << 16; err == nil && most > 0; most-- {
+			err = w.Send(proto.OpCredit, 0, 1, make([]byte, 1024), fds...)
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("to a reader that does not read, with %d descriptors: %v", len(fds), err)
+		}
 	}
 }
 
