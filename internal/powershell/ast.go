@@ -46,6 +46,16 @@ type (
 		first, condition, next statement // nil: none
 		body                   []statement
 	}
+	switchStatement struct {
+		Position
+		label      string
+		way        string // exact, wildcard or regex
+		heed       bool   // the case of letters
+		of         statement
+		clauses    []clause
+		hasDefault bool
+		otherwise  []statement // the body of default
+	}
 	jump struct { // break, continue, return, exit
 		Position
 		word  string
@@ -53,6 +63,12 @@ type (
 		value statement  // nil: none
 	}
 )
+
+// clause is a condition of a switch with its body.
+type clause struct {
+	condition expression
+	body      []statement
+}
 
 // redirect is > FILE or >> FILE.
 type redirect struct {

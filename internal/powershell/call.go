@@ -106,7 +106,7 @@ func (in *Interpreter) command(e *command, input []any, piped bool, out emit) er
 	}
 	if b, ok := v.(*Block); ok { // & { }
 		_, err := in.statements(b.body, out)
-		return err
+		return returned(err)
 	}
 	args, err := in.evaluate(e.args)
 	if err != nil {
@@ -265,11 +265,28 @@ func argumentWords(a given) []string {
 	return []string{strings.Join(out, ",")}
 }
 
-// run runs a block for a value as $_.
+// run runs a block for a value as $_. What returns in it leaves it alone.
 func (in *Interpreter) run(b *Block, it any, out emit) error {
+	return in.underscore(it, func() error {
+		_, err := in.statements(b.body, out)
+		return returned(err)
+	})
+}
+
+// returned is the error of a body that return may leave.
+func returned(err error) error {
+	var j *jumped
+	if errors.As(err, &j) && j.word == "return" {
+		return nil
+	}
+	return err
+}
+
+// underscore does something with a value as $_.
+func (in *Interpreter) underscore(it any, do func() error) error {
 	old, had := in.variables["_"]
 	in.variables["_"] = it
-	_, err := in.statements(b.body, out)
+	err := do()
 	if had {
 		in.variables["_"] = old
 	} else {

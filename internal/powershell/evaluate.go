@@ -49,6 +49,8 @@ func (in *Interpreter) statement(s statement, out emit) error {
 		return in.while(s, out)
 	case *forStatement:
 		return in.forLoop(s, out)
+	case *switchStatement:
+		return in.switchOn(s, out)
 	case *jump:
 		return in.jump(s, out)
 	}

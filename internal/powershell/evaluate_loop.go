@@ -14,6 +14,11 @@ type jumped struct {
 
 func (j *jumped) Error() string { return j.word + " outside of a loop" }
 
+// leaves reports whether it is break or continue of the loop with a label, or of the innermost one.
+func (j *jumped) leaves(label string) bool {
+	return (j.word == "break" || j.word == "continue") && (j.label == "" || strings.EqualFold(j.label, label))
+}
+
 func (in *Interpreter) jump(s *jump, out emit) error {
 	j := &jumped{word: s.word}
 	if s.label != nil {
@@ -53,7 +58,7 @@ func (in *Interpreter) turn(label string, body []statement, out emit) (over bool
 	}
 	_, err = in.statements(body, out)
 	var j *jumped
-	if errors.As(err, &j) && (j.word == "break" || j.word == "continue") && (j.label == "" || strings.EqualFold(j.label, label)) {
+	if errors.As(err, &j) && j.leaves(label) {
 		return j.word == "break", nil
 	}
 	return false, err

@@ -53,7 +53,7 @@ func TestLoopSyntax(t *testing.T) {
 		{"do { } whilst (1)", "do wants while or until behind its block"},
 		{"do 5 while (1)", "do wants '{' here"},
 		{"until (1) { }", "until is not in the part"},
-		{":x 5", "the label :x wants a loop behind it; allowed: for, foreach, while, do"},
+		{":x 5", "the label :x wants a loop behind it; allowed: for, foreach, while, do, switch"},
 		{"while () { }", "a command or an expression is missing before ')'"},
 	} {
 		_, err := Parse(c.script)

@@ -56,7 +56,7 @@ func (p *parser) statements(close rune) []statement {
 }
 
 // unsupported are statements of the language that are not understood.
-var unsupported = []string{"function", "filter", "class", "enum", "switch", "until", "try", "trap", "throw", "param", "begin",
+var unsupported = []string{"function", "filter", "class", "enum", "until", "try", "trap", "throw", "param", "begin",
 	"process", "end", "workflow", "configuration", "data", "using"}
 
 func (p *parser) statement() statement {

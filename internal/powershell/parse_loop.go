@@ -2,12 +2,12 @@ package powershell
 
 import "strings"
 
-// loops read the statements that repeat, by their first word. A label may stand before them (about_Break).
+// loops read the statements that break and continue end or go on with, by their first word. A label may stand before them (about_Break).
 var loops map[string]func(*parser, Position, string) statement
 
 func init() {
 	loops = map[string]func(*parser, Position, string) statement{"foreach": (*parser).foreachStatement, "while": (*parser).whileStatement,
-		"do": (*parser).doStatement, "for": (*parser).forStatement}
+		"do": (*parser).doStatement, "for": (*parser).forStatement, "switch": (*parser).switchStatement}
 }
 
 // labelled reads :name and the loop behind it.
@@ -23,8 +23,8 @@ func (p *parser) labelled(at Position) statement {
 	return read(p, at, label)
 }
 
-// loopWords are the words that begin a loop, for messages.
-const loopWords = "for, foreach, while, do"
+// loopWords are those words, for messages.
+const loopWords = "for, foreach, while, do, switch"
 
 func (p *parser) foreachStatement(at Position, label string) statement {
 	p.at += len("foreach")
