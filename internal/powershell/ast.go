@@ -17,7 +17,7 @@ type (
 	assignment struct {
 		Position
 		target   expression
-		operator string // =, +=, -=, *=, /=
+		operator string // =, +=, -=, *=, /=, %=
 		value    statement
 	}
 	ifStatement struct {
@@ -109,7 +109,8 @@ type (
 	}
 	variable struct {
 		Position
-		name string
+		name  string // in lower case
+		scope string // env, global, script, local or private; empty: none is named
 	}
 	array struct {
 		Position
@@ -121,7 +122,8 @@ type (
 	}
 	subexpression struct { // $( ) and ( )
 		Position
-		body []statement
+		body     []statement
+		grouping bool // ( )
 	}
 	hash struct {
 		Position
@@ -159,10 +161,11 @@ type (
 		name string
 		of   expression // nil: the type itself
 	}
-	step struct { // $i++, $i--
+	step struct { // $i++, $i--, ++$i, --$i
 		Position
-		of expression
-		by int64
+		of     expression
+		by     int64
+		before bool
 	}
 )
 

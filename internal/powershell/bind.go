@@ -21,7 +21,7 @@ func (in *Interpreter) evaluate(list []argument) (out []given, err error) {
 	for _, a := range list {
 		switch {
 		case a.splat != "":
-			t, ok := in.variables[strings.ToLower(a.splat)].(*Table)
+			t, ok := in.get(strings.ToLower(a.splat)).(*Table)
 			if !ok {
 				return nil, in.wrong(a, fmt.Errorf("@%s is no hash table of parameters", a.splat))
 			}

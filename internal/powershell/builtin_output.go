@@ -62,7 +62,7 @@ func outputCmdlets() []*Cmdlet {
 			Params: []Param{{Name: "Name", Kind: String, Position: 1, Mandatory: true, Help: "Its name."},
 				{Name: "Value", Kind: Any, Position: 2, Help: "Its value."}},
 			Run: func(c *Call) error {
-				return c.in.set(&variable{name: strings.ToLower(c.Text("Name"))}, c.Value("Value"))
+				return c.in.setVariable(&variable{name: strings.ToLower(c.Text("Name"))}, "", c.Value("Value"))
 			}},
 	}
 }

@@ -58,7 +58,7 @@ func (c *Call) Warn(format string, args ...any) {
 }
 
 func (in *Interpreter) warn(format string, args ...any) {
-	if strings.EqualFold(Text(in.variables["warningpreference"]), "SilentlyContinue") {
+	if strings.EqualFold(Text(in.get("warningpreference")), "SilentlyContinue") {
 		return
 	}
 	in.sayf("WARNING: "+format, args...)
@@ -66,14 +66,14 @@ func (in *Interpreter) warn(format string, args ...any) {
 
 // Verbose prints what is done, with -Verbose.
 func (c *Call) Verbose(format string, args ...any) {
-	if c.Bool("Verbose") || strings.EqualFold(Text(c.in.variables["verbosepreference"]), "Continue") {
+	if c.Bool("Verbose") || strings.EqualFold(Text(c.in.get("verbosepreference")), "Continue") {
 		c.in.sayf("VERBOSE: "+format, args...)
 	}
 }
 
 // Should reports whether to do something: not with -WhatIf, which says what would be done, and with -Confirm if the user says so.
 func (c *Call) Should(action, target string) bool {
-	if c.Bool("WhatIf") || !c.Given("WhatIf") && (c.in.cfg.WhatIf || Truth(c.in.variables["whatifpreference"])) {
+	if c.Bool("WhatIf") || !c.Given("WhatIf") && (c.in.cfg.WhatIf || Truth(c.in.get("whatifpreference"))) {
 		c.in.sayf("What if: Performing the operation %q on target %q.", action, target)
 		return false
 	}
@@ -125,12 +125,12 @@ func (in *Interpreter) command(e *command, input []any, piped bool, out emit) er
 	if !ok {
 		action = in.preference()
 	}
-	in.variables["?"] = true
+	in.global.put("?", true)
 	if v, ok := b["OutVariable"].(string); ok {
 		list, to := []any{}, out
 		out = func(x any) error {
 			list = append(list, x)
-			in.variables[strings.ToLower(strings.TrimPrefix(v, "+"))] = list
+			in.put(strings.ToLower(strings.TrimPrefix(v, "+")), list)
 			return to(x)
 		}
 	}
@@ -171,7 +171,7 @@ func passes(err error) bool {
 
 func inputParameter(b bound) []any { return List(b["InputObject"]) }
 
-func (in *Interpreter) preference() string { return Text(in.variables["erroractionpreference"]) }
+func (in *Interpreter) preference() string { return Text(in.get("erroractionpreference")) }
 
 func (in *Interpreter) find(name string) *Cmdlet {
 	if c := builtin(name); c != nil {
@@ -223,7 +223,7 @@ func (in *Interpreter) program(e *command, name string, args []given, input []an
 		}
 		return in.failed(&RunError{e.Position, "", err}, in.preference())
 	}
-	in.variables["lastexitcode"] = int64(status)
+	in.global.put("lastexitcode", int64(status))
 	if err := in.spend(printed.Len()); err != nil {
 		return err
 	}
@@ -232,7 +232,7 @@ func (in *Interpreter) program(e *command, name string, args []given, input []an
 			return err
 		}
 	}
-	in.variables["?"] = status == 0
+	in.global.put("?", status == 0)
 	if status != 0 {
 		return in.failed(&RunError{e.Position, name, fmt.Errorf("exit status %d", status)}, in.preference())
 	}
@@ -263,34 +263,4 @@ func argumentWords(a given) []string {
 		return []string{"-" + a.parameter + ":" + strings.Join(out, ",")}
 	}
 	return []string{strings.Join(out, ",")}
-}
-
-// run runs a block for a value as $_. What returns in it leaves it alone.
-func (in *Interpreter) run(b *Block, it any, out emit) error {
-	return in.underscore(it, func() error {
-		_, err := in.statements(b.body, out)
-		return returned(err)
-	})
-}
-
-// returned is the error of a body that return may leave.
-func returned(err error) error {
-	var j *jumped
-	if errors.As(err, &j) && j.word == "return" {
-		return nil
-	}
-	return err
-}
-
-// underscore does something with a value as $_.
-func (in *Interpreter) underscore(it any, do func() error) error {
-	old, had := in.variables["_"]
-	in.variables["_"] = it
-	err := do()
-	if had {
-		in.variables["_"] = old
-	} else {
-		delete(in.variables, "_")
-	}
-	return err
 }

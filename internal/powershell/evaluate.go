@@ -40,7 +40,8 @@ func (in *Interpreter) statement(s statement, out emit) error {
 	case *pipeline:
 		return in.pipeline(s, out)
 	case *assignment:
-		return in.assign(s)
+		_, err := in.assign(s)
+		return err
 	case *ifStatement:
 		return in.ifStatement(s, out)
 	case *foreachStatement:
@@ -69,6 +70,9 @@ func emitAll(v any, out emit) error {
 
 // value runs a statement and returns its results as one value.
 func (in *Interpreter) value(s statement) (any, error) {
+	if a, ok := s.(*assignment); ok {
+		return in.assign(a)
+	}
 	if p, ok := s.(*pipeline); ok && len(p.elements) == 1 && p.redirect == nil {
 		if x, ok := p.elements[0].(expression); ok { // an empty or nested array stays what it is
 			if _, isCommand := x.(*command); !isCommand {
@@ -147,23 +151,6 @@ func (in *Interpreter) ifStatement(s *ifStatement, out emit) error {
 	return nil
 }
 
-func (in *Interpreter) assign(s *assignment) error {
-	v, err := in.value(s.value)
-	if err != nil {
-		return err
-	}
-	if s.operator != "=" {
-		old, err := in.expression(s.target)
-		if err != nil {
-			return err
-		}
-		if v, err = in.operate(s.operator[:1], old, v); err != nil {
-			return in.wrong(s, err)
-		}
-	}
-	return in.set(s.target, v)
-}
-
 func (in *Interpreter) wrong(at interface{ place() Position }, err error) error {
 	var run *RunError
 	var limit *LimitError
@@ -171,84 +158,6 @@ func (in *Interpreter) wrong(at interface{ place() Position }, err error) error 
 		return err
 	}
 	return &RunError{at.place(), "", err}
-}
-
-func (in *Interpreter) set(target expression, v any) error {
-	switch t := target.(type) {
-	case *variable:
-		switch t.name {
-		case "true", "false", "null", "_", "?":
-			return in.wrong(t, fmt.Errorf("$%s cannot be set", t.name))
-		}
-		in.variables[t.name] = v
-		return in.spend(valueBytes + len(t.name))
-	case *member:
-		of, err := in.expression(t.of)
-		if err != nil {
-			return err
-		}
-		name, err := in.expression(t.name)
-		if err != nil {
-			return err
-		}
-		return in.setProperty(t, of, Text(name), v)
-	case *index:
-		of, err := in.expression(t.of)
-		if err != nil {
-			return err
-		}
-		at, err := in.expression(t.at)
-		if err != nil {
-			return err
-		}
-		return in.setElement(t, of, at, v)
-	}
-	return in.wrong(target, errors.New("this cannot be set"))
-}
-
-func (in *Interpreter) setProperty(at expression, of any, name string, v any) error {
-	switch o := of.(type) {
-	case *Table:
-		o.With(name, v)
-	case *Object:
-		if _, ok := o.Get(name); !ok {
-			return in.wrong(at, fmt.Errorf("there is no property %q", name))
-		}
-		o.With(name, v)
-	default:
-		return in.wrong(at, fmt.Errorf("a value of %s has no properties to set", typeName(of)))
-	}
-	return in.spend(valueBytes + len(name))
-}
-
-func (in *Interpreter) setElement(at expression, of, where, v any) error {
-	switch o := of.(type) {
-	case *Table:
-		o.With(Text(where), v)
-		return in.spend(valueBytes)
-	case []any:
-		i, err := Integer(where)
-		if err != nil {
-			return in.wrong(at, err)
-		}
-		if i < 0 {
-			i += int64(len(o))
-		}
-		if i < 0 || i >= int64(len(o)) {
-			return in.wrong(at, fmt.Errorf("there is no element %d of %d", i, len(o)))
-		}
-		if list, nested := v.([]any); nested {
-			if holds(list, o) {
-				return in.wrong(at, errors.New("a list cannot be an element of itself"))
-			}
-			if err := in.spendList(list); err != nil {
-				return err
-			}
-		}
-		o[i] = v
-		return nil
-	}
-	return in.wrong(at, fmt.Errorf("a value of %s has no elements to set", typeName(of)))
 }
 
 // pipeline runs the elements of a pipeline one after the other, each with all that the one before has emitted.

@@ -68,6 +68,9 @@ func (in *Interpreter) expression(e expression) (any, error) {
 		if err != nil {
 			return nil, in.wrong(e, err)
 		}
+		if e.before {
+			v = next
+		}
 		return v, in.set(e.of, next)
 	}
 	return nil, in.wrong(e, errors.New("no expression"))
@@ -75,11 +78,23 @@ func (in *Interpreter) expression(e expression) (any, error) {
 
 // subexpression is ( ) and $( ). A single expression keeps its value.
 func (in *Interpreter) subexpression(e *subexpression) (any, error) {
-	if len(e.body) == 1 {
+	if len(e.body) == 1 && (e.grouping || !silent(e.body[0])) {
 		return in.value(e.body[0])
 	}
 	list, err := in.collect(func(out emit) error { _, err := in.statements(e.body, out); return err })
 	return unwrap(list), err
+}
+
+// silent reports whether a statement returns nothing unless it stands in parentheses: $x = 5, $x++.
+func silent(s statement) bool {
+	switch s := s.(type) {
+	case *assignment:
+		return true
+	case *pipeline:
+		_, counts := s.elements[0].(*step)
+		return counts
+	}
+	return false
 }
 
 func (in *Interpreter) interpolate(e *interpolated) (any, error) {
@@ -96,17 +111,6 @@ func (in *Interpreter) interpolate(e *interpolated) (any, error) {
 		b.WriteString(s)
 	}
 	return b.String(), nil
-}
-
-func (in *Interpreter) lookup(e *variable) (any, error) {
-	if name, ok := strings.CutPrefix(e.name, "env:"); ok {
-		return in.cfg.Host.Getenv(strings.ToUpper(name)), nil
-	}
-	v, ok := in.variables[e.name]
-	if !ok && e.name == "?" {
-		return true, nil
-	}
-	return v, nil
 }
 
 func (in *Interpreter) hash(e *hash) (any, error) {

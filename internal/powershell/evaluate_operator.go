@@ -86,7 +86,7 @@ func (in *Interpreter) match(text, pattern string, heed bool) {
 		}
 		t.With(name, s)
 	}
-	in.variables["matches"] = t
+	in.put("matches", t)
 }
 
 func (in *Interpreter) compute(op string, left, right any) (any, error) {

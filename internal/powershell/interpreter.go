@@ -57,22 +57,26 @@ type Config struct {
 
 // Interpreter runs scripts one after the other, with the variables that they leave.
 type Interpreter struct {
-	cfg       Config
-	limits    Limits
-	ctx       context.Context
-	variables map[string]any
-	depth     int
-	steps     int
-	memory    int
-	failures  int
-	out       *limitedWriter
-	printer   printer
+	cfg      Config
+	limits   Limits
+	ctx      context.Context
+	global   *scope // what every scope is in
+	script   *scope // that of the script
+	scope    *scope // that of what runs
+	depth    int
+	steps    int
+	memory   int
+	failures int
+	out      *limitedWriter
+	printer  printer
 }
 
 // New returns an interpreter.
 func New(cfg Config) *Interpreter {
 	l := cfg.Limits.complete()
-	in := &Interpreter{cfg: cfg, limits: l, variables: map[string]any{"true": true, "false": false, "null": nil}}
+	global := newScope(nil)
+	script := newScope(global)
+	in := &Interpreter{cfg: cfg, limits: l, global: global, script: script, scope: script}
 	in.out = &limitedWriter{to: cfg.Out, left: l.Output, most: l.Output}
 	in.printer = printer{out: in.out, json: cfg.JSON}
 	return in
@@ -142,11 +146,11 @@ func (in *Interpreter) failed(e *RunError, action string) error {
 	case errors.As(e, &limit), in.ctx.Err() != nil:
 		return e
 	case strings.EqualFold(action, "SilentlyContinue"), strings.EqualFold(action, "Ignore"):
-		in.variables["?"] = false
+		in.global.put("?", false)
 		return nil
 	}
 	in.failures++
-	in.variables["?"] = false
+	in.global.put("?", false)
 	in.sayf("%s", oneLine(e.Error()))
 	if strings.EqualFold(action, "Stop") {
 		return errStopped

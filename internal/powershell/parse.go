@@ -157,7 +157,7 @@ func (p *parser) assignment(target expression) statement {
 	switch r := p.peek(); {
 	case r == '=':
 		operator = "="
-	case (strings.ContainsRune("+*/", r) || dash(r)) && p.peekAt(1) == '=':
+	case (strings.ContainsRune("+*/%", r) && r != end || dash(r)) && p.peekAt(1) == '=':
 		operator = string(r) + "="
 		if dash(r) {
 			operator = "-="
@@ -165,14 +165,23 @@ func (p *parser) assignment(target expression) statement {
 	default:
 		return nil
 	}
-	switch target.(type) {
-	case *variable, *member, *index:
-	default:
+	if !settable(target) || operator != "=" && !assignable(target) {
 		p.fail("only a variable, a property or an element can be set by %s", operator)
 	}
 	p.at += len(operator)
 	p.skipNewlines()
 	return &assignment{target.place(), target, operator, p.statement()}
+}
+
+// settable reports whether = can set something: what is assignable, with a type before it, or several with commas.
+func settable(e expression) bool {
+	switch e := e.(type) {
+	case *cast:
+		return e.of != nil && settable(e.of)
+	case *array:
+		return !slices.ContainsFunc(e.items, func(x expression) bool { return !settable(x) })
+	}
+	return assignable(e)
 }
 
 // redirect reads > FILE, >> FILE, 2>&1 and 2>$null, which change nothing here: errors are no output.
@@ -209,6 +218,8 @@ func (p *parser) element() element {
 		p.fail("a command or an expression is missing before %s", p.here())
 	case r == '&' || r == '.' && blank(p.peekAt(1)):
 		return p.called()
+	case p.stepHere():
+		return p.expression()
 	case dash(r) && !p.unaryHere():
 		p.fail("a command cannot begin with a dash")
 	case r == '$' || singleQuote(r) || doubleQuote(r) || strings.ContainsRune("(@[{!", r) || dash(r) || p.numberHere():

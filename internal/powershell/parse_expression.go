@@ -146,6 +146,14 @@ func (p *parser) unary() expression {
 	case r == '!':
 		p.at++
 		return &unary{at, "not", p.unary()}
+	case p.stepHere():
+		p.at += 2
+		p.skipBlank()
+		of := p.postfix(p.primary())
+		if !assignable(of) {
+			p.fail("only a variable, a property or an element can be counted by ++ and --")
+		}
+		return &step{at, of, stepOf(r), true}
 	case r == ',':
 		p.at++
 		return &array{at, []expression{p.unary()}}
@@ -202,7 +210,7 @@ func (p *parser) primary() expression {
 	case doubleQuote(r):
 		return p.expandable()
 	case r == '(':
-		return &subexpression{at, p.enclosed(1, ')')}
+		return &subexpression{at, p.enclosed(1, ')'), true}
 	case r == '{':
 		return &block{at, p.enclosed(1, '}')}
 	case r == '@':
@@ -289,85 +297,4 @@ func (p *parser) hash() expression {
 			p.fail("an entry of a hash table should end here, not go on with %s", p.here())
 		}
 	}
-}
-
-// postfix reads properties, methods, elements and ++ behind a value.
-func (p *parser) postfix(e expression) expression {
-	defer p.deepen()()
-	for n := 0; ; n++ {
-		if n > maxNesting {
-			p.fail("more properties in a row than are allowed: %d", maxNesting)
-		}
-		at := p.position()
-		switch r := p.peek(); {
-		case r == '.' && (nameStart(p.peekAt(1)) || p.peekAt(1) == '$' && nameStart(p.peekAt(2)) || singleQuote(p.peekAt(1)) ||
-			doubleQuote(p.peekAt(1))):
-			p.at++
-			e = p.member(at, e, false)
-		case r == '.' && blank(p.peekAt(1)) && isSubexpression(e) && nameStart(p.afterBlanks(1)): // (Get-VmHost). IovSupport
-			for p.at++; blank(p.peek()); p.at++ {
-			}
-			e = p.member(at, e, false)
-		case r == ':' && p.peekAt(1) == ':' && nameStart(p.peekAt(2)):
-			p.at += 2
-			e = p.member(at, e, true)
-		case r == '[':
-			p.at++
-			p.skipNewlines()
-			i := p.expression()
-			p.skipNewlines()
-			p.expect(']', "an element")
-			e = &index{at, e, i}
-		case r == '+' && p.peekAt(1) == '+', r == '-' && p.peekAt(1) == '-':
-			if _, ok := e.(*variable); !ok {
-				return e
-			}
-			p.at += 2
-			by := int64(1)
-			if r == '-' {
-				by = -1
-			}
-			e = &step{at, e, by}
-		default:
-			return e
-		}
-	}
-}
-
-func isSubexpression(e expression) bool { _, ok := e.(*subexpression); return ok }
-
-// afterBlanks is the first character from the n-th on that is no blank.
-func (p *parser) afterBlanks(n int) rune {
-	for blank(p.peekAt(n)) {
-		n++
-	}
-	return p.peekAt(n)
-}
-
-func (p *parser) member(at Position, of expression, static bool) expression {
-	m := &member{Position: at, of: of, static: static}
-	if nameStart(p.peek()) {
-		m.name = &literal{Position: at, value: p.name()}
-	} else {
-		m.name = p.primary()
-	}
-	if p.peek() != '(' {
-		return m
-	}
-	p.at++
-	m.call = true
-	for p.skipNewlines(); p.peek() != ')'; p.skipNewlines() {
-		switch x := p.expression().(type) {
-		case *array: // the commas between arguments are those of a list
-			m.args = append(m.args, x.items...)
-		default:
-			m.args = append(m.args, x)
-		}
-		p.skipNewlines()
-		if p.peek() != ')' {
-			p.fail("arguments of a method end with ')', not %s", p.here())
-		}
-	}
-	p.at++
-	return m
 }

@@ -1,8 +1,8 @@
 package powershell
 
 import (
+	"slices"
 	"strings"
-	"unicode"
 )
 
 // escapes are the characters that a backtick and a letter stand for (about_Special_Characters).
@@ -132,7 +132,7 @@ func (p *parser) variableHere() bool {
 func (p *parser) dollar() expression {
 	if p.peekAt(1) == '(' {
 		at := p.position()
-		return &subexpression{at, p.enclosed(2, ')')}
+		return &subexpression{Position: at, body: p.enclosed(2, ')')}
 	}
 	return p.variable()
 }
@@ -151,27 +151,36 @@ func (p *parser) variable() expression {
 			p.at++
 		}
 		p.at++
-		return &variable{at, scoped(string(p.src[from : p.at-1]))}
+		return p.scoped(at, start, string(p.src[from:p.at-1]))
 	case r == '?' || r == '$':
 		p.at++
-		return &variable{at, string(r)}
+		return &variable{Position: at, name: string(r)}
 	}
 	name := p.name()
 	if name == "" {
 		p.failAt(start, "$ wants the name of a variable behind it")
 	}
-	if p.peek() == ':' && nameStart(p.peekAt(1)) && !unicode.IsDigit(p.peekAt(1)) && p.peekAt(1) != ':' {
+	if p.peek() == ':' && nameStart(p.peekAt(1)) {
 		p.at++
 		name += ":" + p.name()
 	}
-	return &variable{at, scoped(name)}
+	return p.scoped(at, start, name)
 }
 
-// scoped returns the name of a variable without a scope: there is only one.
-func scoped(name string) string {
+// scoped returns the variable of a name with or without a scope.
+func (p *parser) scoped(at Position, start int, name string) expression {
 	name = strings.ToLower(name)
-	for _, s := range []string{"global:", "script:", "local:", "private:", "variable:"} {
-		name = strings.TrimPrefix(name, s)
+	prefix, rest, ok := strings.Cut(name, ":")
+	switch {
+	case !ok:
+		prefix, rest = "", name
+	case prefix == "variable":
+		prefix = ""
+	case rest == "" || prefix != "env" && !slices.Contains(strings.Split(scopes, ", "), prefix):
+		p.failAt(start, "$%s names no variable that there is; allowed before the colon: env, variable, %s; text behind a name: ${name}:text", name, scopes)
 	}
-	return name
+	if rest == "psitem" {
+		rest = "_"
+	}
+	return &variable{at, rest, prefix}
 }
