@@ -56,6 +56,17 @@ type (
 		hasDefault bool
 		otherwise  []statement // the body of default
 	}
+	tryStatement struct {
+		Position
+		body       []statement
+		catches    []catch
+		hasFinally bool
+		finally    []statement
+	}
+	throwStatement struct {
+		Position
+		value statement // nil: none
+	}
 	jump struct { // break, continue, return, exit
 		Position
 		word  string
@@ -68,6 +79,12 @@ type (
 type clause struct {
 	condition expression
 	body      []statement
+}
+
+// catch is a block for errors of some types of exceptions, or for all.
+type catch struct {
+	types []string // full names; empty: all
+	body  []statement
 }
 
 // redirect is > FILE or >> FILE.

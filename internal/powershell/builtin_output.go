@@ -44,7 +44,7 @@ func outputCmdlets() []*Cmdlet {
 		{Name: "Write-Verbose", Help: "Show text with -Verbose.", Params: message("The text."),
 			Run: func(c *Call) error { c.Verbose("%s", Text(c.Value("Message"))); return nil }},
 		{Name: "Write-Error", Help: "Fail with a text.", Params: message("The text."),
-			Run: func(c *Call) error { return errors.New(Text(c.Value("Message"))) }},
+			Run: func(c *Call) error { return &classified{writeErrorException, errors.New(Text(c.Value("Message")))} }},
 		{Name: "ConvertTo-Json", Help: "Return objects as JSON.",
 			Params: []Param{{Name: "Depth", Kind: Number, Min: 0, Max: maxJSONDepth, Help: "Levels of objects in each other; 2."},
 				{Name: "Compress", Kind: Switch, Help: "In one line."}, {Name: "AsArray", Kind: Switch, Help: "An array even of one object."}, input},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -119,7 +120,7 @@ func (in *Interpreter) command(e *command, input []any, piped bool, out emit) er
 	}
 	b, err := in.bind(c, args)
 	if err != nil {
-		return in.failed(&RunError{e.Position, c.Name, err}, in.preference())
+		return &RunError{Position: e.Position, Command: c.Name, Err: classify(bindingException, err)}
 	}
 	action, ok := b["ErrorAction"].(string)
 	if !ok {
@@ -134,18 +135,13 @@ func (in *Interpreter) command(e *command, input []any, piped bool, out emit) er
 			return to(x)
 		}
 	}
-	fail := func(err error) error {
-		if err == nil || passes(err) {
-			return err
-		}
-		return in.failed(&RunError{e.Position, c.Name, err}, action)
+	fail := in.failing(e, c, b, action)
+	if err := c.complete(b); err != nil && (c.whole != nil || !piped) { // it ends the statement, as all wrong parameters do
+		return &RunError{Position: e.Position, Command: c.Name, Err: classify(bindingException, err)}
 	}
 	if c.whole != nil {
 		if !piped {
 			input = inputParameter(b)
-		}
-		if err := c.complete(b); err != nil {
-			return fail(err)
 		}
 		call := in.call(c, b, out)
 		return fail(errors.Join(c.whole(call, input), call.err))
@@ -161,12 +157,40 @@ func (in *Interpreter) command(e *command, input []any, piped bool, out emit) er
 	return nil
 }
 
+// failing returns what reports errors of a command.
+func (in *Interpreter) failing(e *command, c *Cmdlet, b bound, action string) func(error) error {
+	host := builtin(c.Name) != c
+	variable, _ := b["ErrorVariable"].(string)
+	variable, more := strings.CutPrefix(strings.ToLower(variable), "+")
+	var list []any
+	if more {
+		list = slices.Clone(List(in.get(variable)))
+	}
+	if variable != "" {
+		in.put(variable, slices.Clone(list))
+	}
+	return func(err error) error {
+		if err == nil || passes(err) {
+			return err
+		}
+		if host {
+			err = classify(cimException, err)
+		}
+		run := &RunError{Position: e.Position, Command: c.Name, Err: err}
+		if variable != "" && !in.ends(run) {
+			list = append(list, run.asRecord())
+			in.put(variable, slices.Clone(list))
+		}
+		return in.failed(run, action)
+	}
+}
+
 // passes reports whether an error is none of a command, but ends or leaves statements.
 func passes(err error) bool {
 	var j *jumped
 	var limit *LimitError
 	var run *RunError
-	return errors.As(err, &j) || errors.As(err, &limit) || errors.As(err, &run) || errors.Is(err, errStopped)
+	return errors.As(err, &j) || errors.As(err, &limit) || errors.As(err, &run)
 }
 
 func inputParameter(b bound) []any { return List(b["InputObject"]) }
@@ -195,11 +219,11 @@ func (in *Interpreter) once(c *Cmdlet, b bound, input any, piped bool, out emit)
 	}
 	if piped {
 		if err := c.fromPipe(args, input); err != nil {
-			return err
+			return classify(bindingException, err)
 		}
 	}
 	if err := c.complete(args); err != nil {
-		return err
+		return classify(bindingException, err)
 	}
 	call := in.call(c, args, out)
 	call.Input, call.HasInput = input, piped
@@ -221,7 +245,7 @@ func (in *Interpreter) program(e *command, name string, args []given, input []an
 				err = fmt.Errorf("%w; %s", err, s)
 			}
 		}
-		return in.failed(&RunError{e.Position, "", err}, in.preference())
+		return &RunError{Position: e.Position, Err: classify(noCommandException, err)}
 	}
 	in.global.put("lastexitcode", int64(status))
 	if err := in.spend(printed.Len()); err != nil {
@@ -234,7 +258,8 @@ func (in *Interpreter) program(e *command, name string, args []given, input []an
 	}
 	in.global.put("?", status == 0)
 	if status != 0 {
-		return in.failed(&RunError{e.Position, name, fmt.Errorf("exit status %d", status)}, in.preference())
+		return in.failed(&RunError{Position: e.Position, Command: name, Err: classify(programException, fmt.Errorf("exit status %d", status))},
+			in.preference())
 	}
 	return nil
 }

@@ -64,12 +64,16 @@ type Cmdlet struct {
 	whole func(*Call, []any) error
 }
 
+// actions are what may happen after an error or a warning.
+var actions = []string{"Continue", "Stop", "SilentlyContinue", "Ignore"}
+
 // Common are the parameters that every command has; those from WhatIf on only the ones that change something.
 var Common = []Param{
 	{Name: "Verbose", Aliases: []string{"vb"}, Kind: Switch, Help: "Say what is done."},
-	{Name: "ErrorAction", Aliases: []string{"ea"}, Kind: String, Allowed: []string{"Continue", "Stop", "SilentlyContinue", "Ignore"},
+	{Name: "ErrorAction", Aliases: []string{"ea"}, Kind: String, Allowed: actions,
 		Help: "What happens after an error."},
-	{Name: "WarningAction", Aliases: []string{"wa"}, Kind: String, Allowed: []string{"Continue", "Stop", "SilentlyContinue", "Ignore"},
+	{Name: "ErrorVariable", Aliases: []string{"ev"}, Kind: String, Help: "A variable for the errors, besides $Error."},
+	{Name: "WarningAction", Aliases: []string{"wa"}, Kind: String, Allowed: actions,
 		Help: "What happens to warnings."},
 	{Name: "OutVariable", Aliases: []string{"ov"}, Kind: String, Help: "A variable for the results."},
 	{Name: "WhatIf", Aliases: []string{"wi"}, Kind: Switch, Help: "Say what would be done, and do nothing."},
@@ -77,7 +81,7 @@ var Common = []Param{
 }
 
 // firstOfChanges is where in Common the parameters begin that only commands have that change something.
-const firstOfChanges = 4
+const firstOfChanges = 5
 
 // parameters returns the parameters of a command with those that all have.
 func (c *Cmdlet) parameters() []Param {

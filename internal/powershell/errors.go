@@ -1,9 +1,6 @@
 package powershell
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // Position is a place in a script: line and column count from 1, columns in characters.
 type Position struct{ Line, Column int }
@@ -25,6 +22,13 @@ type RunError struct {
 	Position
 	Command string // its name; empty: an expression
 	Err     error
+
+	final      bool    // no statement around it goes on: of throw, or made so by Stop
+	thrown     bool    // of throw
+	target     any     // what was thrown
+	exception  *Object // that was thrown
+	remembered bool    // it is in $Error
+	record     *Object // as scripts see it
 }
 
 // Error implements error.
@@ -63,6 +67,3 @@ func (e *ParameterError) Error() string {
 	}
 	return fmt.Sprintf("parameter %s is %q; allowed: %s", e.Parameter, e.Value, e.Allowed)
 }
-
-// errStopped ends a script after an error that -ErrorAction Stop made final.
-var errStopped = errors.New("stopped by -ErrorAction Stop")

@@ -25,7 +25,7 @@ func (in *Interpreter) statements(list []statement, out emit) (any, error) {
 	}
 	defer end()
 	for _, s := range list {
-		if err := in.statement(s, out); err != nil {
+		if err := in.goOn(in.statement(s, out)); err != nil {
 			return nil, err
 		}
 	}
@@ -52,6 +52,10 @@ func (in *Interpreter) statement(s statement, out emit) error {
 		return in.forLoop(s, out)
 	case *switchStatement:
 		return in.switchOn(s, out)
+	case *tryStatement:
+		return in.try(s, out)
+	case *throwStatement:
+		return in.throw(s)
 	case *jump:
 		return in.jump(s, out)
 	}
@@ -157,7 +161,7 @@ func (in *Interpreter) wrong(at interface{ place() Position }, err error) error 
 	if errors.As(err, &run) || errors.As(err, &limit) {
 		return err
 	}
-	return &RunError{at.place(), "", err}
+	return &RunError{Position: at.place(), Err: err}
 }
 
 // pipeline runs the elements of a pipeline one after the other, each with all that the one before has emitted.

@@ -249,7 +249,11 @@ func (in *Interpreter) rewrite(op string, left, right any, heed bool) (any, erro
 
 func isType(v any, name string) bool {
 	name = strings.TrimPrefix(strings.Trim(strings.ToLower(name), "[]"), "system.")
-	switch v.(type) {
+	switch v := v.(type) {
+	case *Object:
+		if kind := exceptionNamed(name); kind != "" {
+			return isException(v.Type, kind)
+		}
 	case string:
 		return name == "string"
 	case bool:

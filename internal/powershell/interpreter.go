@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 )
 
 // Limits bound what a script costs. Zero fields are the defaults.
@@ -13,7 +14,9 @@ type Limits struct {
 	Depth  int // of blocks, commands and expressions in each other; 1000
 	Steps  int // statements that are run, which bounds loops; 10 million
 	Memory int // bytes of values that are made, roughly; 512 MiB
-	Output int // bytes that are printed; 64 MiB
+	Output int // bytes that are printed, and of messages; 64 MiB
+	// Cleanup is how long statements of finally may run after the script was interrupted; 10 seconds.
+	Cleanup time.Duration
 }
 
 func (l Limits) complete() Limits {
@@ -26,6 +29,9 @@ func (l Limits) complete() Limits {
 	set(&l.Steps, 10e6)
 	set(&l.Memory, 512<<20)
 	set(&l.Output, 64<<20)
+	if l.Cleanup == 0 {
+		l.Cleanup = 10 * time.Second
+	}
 	return l
 }
 
@@ -67,6 +73,10 @@ type Interpreter struct {
 	steps    int
 	memory   int
 	failures int
+	said     int         // bytes of errors that were printed
+	errors   []any       // $Error
+	tries    int         // bodies of try with a catch that run
+	caught   []*RunError // whose catch runs, the innermost last
 	out      *limitedWriter
 	printer  printer
 }
@@ -137,25 +147,6 @@ func (in *Interpreter) spend(bytes int) error {
 func (in *Interpreter) sayf(format string, args ...any) {
 	_ = in.printer.flush()
 	fmt.Fprintf(in.cfg.Err, format+"\n", args...)
-}
-
-// failed reports an error of a command, and returns it if the script ends with it.
-func (in *Interpreter) failed(e *RunError, action string) error {
-	var limit *LimitError
-	switch {
-	case errors.As(e, &limit), in.ctx.Err() != nil:
-		return e
-	case strings.EqualFold(action, "SilentlyContinue"), strings.EqualFold(action, "Ignore"):
-		in.global.put("?", false)
-		return nil
-	}
-	in.failures++
-	in.global.put("?", false)
-	in.sayf("%s", oneLine(e.Error()))
-	if strings.EqualFold(action, "Stop") {
-		return errStopped
-	}
-	return nil
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

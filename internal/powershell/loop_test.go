@@ -1,6 +1,7 @@
 package powershell
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -80,8 +81,9 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// canceller ends a context at the n-th write.
+// canceller keeps what is written, and ends a context at the n-th write.
 type canceller struct {
+	bytes.Buffer
 	after  int
 	cancel func()
 }
@@ -90,7 +92,7 @@ func (c *canceller) Write(b []byte) (int, error) {
 	if c.after--; c.after == 0 {
 		c.cancel()
 	}
-	return len(b), nil
+	return c.Buffer.Write(b)
 }
 
 // TestSteps: a loop without an end has no more turns than the limit of steps.

@@ -13,6 +13,12 @@ func (in *Interpreter) member(e *member) (any, error) {
 		v, err := in.static(c.name, e)
 		return v, in.wrongIf(e, err)
 	}
+	if v, ok := e.of.(*variable); ok && v.name == "error" && e.call && len(e.args) == 0 {
+		if l, ok := e.name.(*literal); ok && strings.EqualFold(Text(l.value), "clear") {
+			in.errors = nil
+			return nil, nil
+		}
+	}
 	of, err := in.expression(e.of)
 	if err != nil {
 		return nil, err
@@ -30,7 +36,7 @@ func (in *Interpreter) member(e *member) (any, error) {
 		return nil, err
 	}
 	v, err := in.method(of, name, args)
-	return v, in.wrongIf(e, err)
+	return v, in.wrongIf(e, classify(methodException, err))
 }
 
 func (in *Interpreter) values(list []expression) (out []any, err error) {
@@ -288,7 +294,13 @@ func (in *Interpreter) static(class string, e *member) (any, error) {
 		return nil, err
 	}
 	name := strings.TrimPrefix(class, "system.") + "::" + strings.ToLower(Text(n))
+	kind := exceptionNamed(class)
 	switch {
+	case kind != "" && strings.HasSuffix(name, "::new") && len(args) <= 1:
+		if len(args) == 0 {
+			args = []any{"Exception of type '" + kind + "' was thrown."}
+		}
+		return newException(kind, Text(args[0])), nil
 	case name == "string::isnullorempty" && len(args) == 1:
 		return Text(args[0]) == "", nil
 	case name == "string::join" && len(args) >= 2:
@@ -299,7 +311,7 @@ func (in *Interpreter) static(class string, e *member) (any, error) {
 	case strings.HasPrefix(name, "math::") && len(args) > 0:
 		return mathOf(strings.TrimPrefix(name, "math::"), args)
 	}
-	return nil, fmt.Errorf("[%s]::%s is not in the part of PowerShell that is understood; allowed: [math] and [string]", class, Text(n))
+	return nil, fmt.Errorf("[%s]::%s is not in the part of PowerShell that is understood; allowed: [math], [string], and new of exceptions", class, Text(n))
 }
 
 func mathOf(name string, args []any) (any, error) {

@@ -15,6 +15,8 @@ type Object struct {
 	Show       []string
 	List       bool
 	properties []Property
+	text       string    // how it stands in a string; empty: by its properties
+	failure    *RunError // of which it is the record
 }
 
 // Property is a property of an object.

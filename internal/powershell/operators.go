@@ -202,7 +202,7 @@ func arithmetic(op string, a, b any) (any, error) {
 		return f * g, nil
 	}
 	if g == 0 {
-		return nil, errors.New("division by zero")
+		return nil, errDivision
 	}
 	if op == "%" {
 		return math.Mod(f, g), nil

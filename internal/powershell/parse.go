@@ -56,7 +56,7 @@ func (p *parser) statements(close rune) []statement {
 }
 
 // unsupported are statements of the language that are not understood.
-var unsupported = []string{"function", "filter", "class", "enum", "until", "try", "trap", "throw", "param", "begin",
+var unsupported = []string{"function", "filter", "class", "enum", "until", "trap", "param", "begin",
 	"process", "end", "workflow", "configuration", "data", "using"}
 
 func (p *parser) statement() statement {
@@ -71,11 +71,15 @@ func (p *parser) statement() statement {
 	switch word {
 	case "if":
 		return p.ifStatement(at)
+	case "try":
+		return p.tryStatement(at)
+	case "throw":
+		return p.throwStatement(at)
 	case "break", "continue", "return", "exit":
 		return p.jump(at, word)
 	}
 	if slices.Contains(unsupported, word) {
-		p.fail("%s is not in the part of PowerShell that is understood; allowed: commands, pipes, assignments, if, %s", word, loopWords)
+		p.fail("%s is not in the part of PowerShell that is understood; allowed: commands, pipes, assignments, if, try, throw, %s", word, loopWords)
 	}
 	return p.pipeline()
 }

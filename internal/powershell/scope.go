@@ -2,6 +2,7 @@ package powershell
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -76,7 +77,10 @@ func (in *Interpreter) lookup(e *variable) (any, error) {
 			return v, nil
 		}
 		c := in.scope.find(e.name)
-		if c == nil && e.name == "?" {
+		switch {
+		case e.name == "error":
+			return slices.Clone(in.errors), in.spend(len(in.errors) * valueBytes)
+		case c == nil && e.name == "?":
 			return true, nil
 		}
 		if c == nil {
@@ -98,6 +102,10 @@ func (in *Interpreter) setVariable(e *variable, kind string, v any) error {
 	switch e.name {
 	case "null":
 		return nil
+	case "erroractionpreference":
+		if i := slices.IndexFunc(actions, func(a string) bool { return strings.EqualFold(a, Text(v)) }); i < 0 {
+			return in.wrong(e, fmt.Errorf("$ErrorActionPreference cannot be %q; allowed: %s", Text(v), strings.Join(actions, ", ")))
+		}
 	case "true", "false", "_", "?", "error":
 		return in.wrong(e, fmt.Errorf("$%s cannot be set", e.name))
 	}

@@ -26,7 +26,7 @@ func (p *printer) print(v any) error {
 		return p.printTable(t)
 	}
 	o, ok := v.(*Object)
-	if !ok {
+	if !ok || o.text != "" {
 		if err := p.flush(); err != nil {
 			return err
 		}

@@ -32,6 +32,9 @@ func Text(v any) string {
 	case *Table:
 		return "System.Collections.Hashtable"
 	case *Object:
+		if v.text != "" {
+			return v.text
+		}
 		if len(v.properties) == 0 {
 			return v.Type
 		}
@@ -52,6 +55,9 @@ func shallow(v any) string {
 	case []any:
 		return "System.Object[]"
 	case *Object:
+		if v.text != "" {
+			return v.text
+		}
 		return v.Type
 	}
 	return Text(v)
@@ -188,6 +194,14 @@ func typeName(v any) string {
 
 // convert is [name] v.
 func convert(name string, v any) (any, error) {
+	x, err := converted(name, v)
+	return x, classify(castException, err)
+}
+
+func converted(name string, v any) (any, error) {
+	if kind := exceptionNamed(name); kind != "" {
+		return newException(kind, Text(v)), nil
+	}
 	name = strings.TrimPrefix(name, "system.")
 	if elem, ok := strings.CutSuffix(name, "[]"); ok {
 		list := []any{}
@@ -226,7 +240,14 @@ func convert(name string, v any) (any, error) {
 			return o, nil
 		}
 		return v, nil
+	case "scriptblock":
+		if _, ok := v.(*Block); ok || v == nil {
+			return v, nil
+		}
 	case "ordered", "hashtable":
+		if v == nil {
+			return nil, nil
+		}
 		if t, ok := v.(*Table); ok {
 			return t, nil
 		}
