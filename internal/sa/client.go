@@ -29,6 +29,8 @@ var (
 	ErrTimeout = errors.New("the subnet administration does not answer")
 	// ErrNoManager says that the port has no subnet manager.
 	ErrNoManager = errors.New("the port has no subnet manager")
+	// ErrSuperseded says that a later request of the port asks for the opposite.
+	ErrSuperseded = errors.New("a later request asks for the opposite")
 	// ErrFull says that too many requests are waiting.
 	ErrFull = errors.New("too many requests are waiting for the subnet administration")
 )
@@ -65,7 +67,7 @@ type Ticket uint64
 // Answer is the result of a request.
 type Answer struct {
 	Ticket Ticket
-	Err    error // a *StatusError, ErrTimeout or ErrNoManager; nil: Data holds the record
+	Err    error // a *StatusError, ErrTimeout, ErrNoManager or ErrSuperseded; nil: Data holds the record
 	Data   [mad.SADataLen]byte
 }
 
@@ -150,6 +152,8 @@ func (c *Client) SetManager(lid ib.LID, sl uint8) {
 
 // Ask sends a request. [Client.Answers] returns the answer under the ticket, at the latest when the
 // retries are used up. The error is ErrFull.
+//
+// A request that sets or deletes a record ends those for the opposite that have no answer yet: repeated after it, they would undo it.
 func (c *Client) Ask(now clock.Time, r Request) (Ticket, error) {
 	if len(c.pending) >= maxPending {
 		return 0, ErrFull
@@ -161,6 +165,7 @@ func (c *Client) Ask(now clock.Time, r Request) (Ticket, error) {
 	copy(m.Data[:], r.Data)
 	p := &pending{tid: c.next, retries: c.cfg.Retries}
 	m.Append(p.mad[:0])
+	c.supersede(now, p)
 	c.pending[p.tid] = p
 	c.waiting = append(c.waiting, p)
 	c.fly(now)
