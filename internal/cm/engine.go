@@ -214,6 +214,11 @@ func (e *Engine) enqueue(c *conn) {
 // ask sends a message of c, and repeats it until it is answered.
 func (e *Engine) ask(now clock.Time, c *conn, m mad.Message) {
 	e.keep(c, m)
+	e.repeat(now, c)
+}
+
+// repeat is ask for the message that c has.
+func (e *Engine) repeat(now clock.Time, c *conn) {
 	c.retries = c.maxRetries
 	c.askedAt, c.retryAt = now, now.Add(c.interval)
 	e.timers.set(c)

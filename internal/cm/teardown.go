@@ -71,14 +71,38 @@ const firstPace = 67 * time.Millisecond
 // requestRelease sends DREQ.
 func (e *Engine) requestRelease(now clock.Time, c *conn, private []byte) {
 	c.tid = e.transaction()
-	c.maxRetries = e.cfg.MaxRetries
 	m := &mad.DREQ{TransactionID: c.tid, LocalCommID: uint32(c.id), RemoteCommID: c.remoteID, RemoteQPN: ib.QPN(c.attr.RemoteQPN)}
 	copy(m.PrivateData[:], private)
+	e.keep(c, m)
+	e.part(now, c)
+}
+
+// part sends the DREQ that c has.
+func (e *Engine) part(now clock.Time, c *conn) {
+	c.maxRetries = e.cfg.MaxRetries
 	e.enter(c, stateDreqSent)
-	e.ask(now, c, m)
+	e.repeat(now, c)
 	c.pace = min(firstPace, c.interval)
 	c.retryAt, c.expires = now.Add(c.pace), now.Add(releaseTimeout)
 	e.timers.set(c)
+}
+
+// Inherit takes over what another engine of the same adapter, which is given up, still has to tell its peers: the ends of connections
+// that they have not confirmed. A peer that never hears of one waits for ever if it has nothing to send. The engine must be new.
+func (e *Engine) Inherit(now clock.Time, from *Engine) {
+	for id, old := range from.ids.All() {
+		if old.state != stateDreqSent || old.message == nil {
+			continue
+		}
+		message := *old.message
+		c := &conn{
+			id: old.id, space: old.space, destroyed: true, told: true, active: old.active, remoteID: old.remoteID,
+			remoteGUID: old.remoteGUID, tid: old.tid, local: old.local, remote: old.remote, attr: old.attr, at: old.at,
+			message: &message, interval: old.interval, retryAt: clock.Never, expires: clock.Never,
+		}
+		e.ids.Put(id, c)
+		e.part(now, c)
+	}
 }
 
 // tell raises EventDisconnected, once.

@@ -363,6 +363,10 @@ func (a *adapter) makeEngines() (err error) {
 	if err != nil {
 		return command.Errorf(command.Invalid, "%v", err)
 	}
+	if a.ib != nil {
+		a.engine.SetPKeys(a.ib.Keys())
+		a.cm.SetPKeys(a.ib.Keys())
+	}
 	a.function = rdma.New(rdma.Config{Engine: a.engine, CM: a.cm, IB: a.ib, Programs: services{a}})
 	return nil
 }

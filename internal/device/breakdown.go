@@ -105,12 +105,15 @@ func (h *Host) mend(index uint32) error {
 	return nil
 }
 
-// renew gives a disabled function new engines at its place at the port.
+// renew gives a disabled function new engines at its place at the port. What its peers have not confirmed of the ends of their connections
+// is the new connection manager's to repeat: all that the broken one could do was to say it once.
 func (a *adapter) renew() error {
 	a.attempt(func() { a.port.Detach(a.station) })
+	former := a.cm
 	if err := a.makeEngines(); err != nil {
 		return err
 	}
+	a.attempt(func() { a.cm.Inherit(a.host.now(), former) })
 	a.record()
 	clear(a.byNumber)
 	clear(a.ids)
