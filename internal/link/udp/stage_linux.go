@@ -49,6 +49,7 @@ type stageRing struct {
 	dst     netip.Addr
 	memory  []byte
 	at      int
+	limit   int    // where the burst being staged has to end
 	turn    uint64 // of its last burst
 	refused bool   // the system refused a burst from here
 }
@@ -76,6 +77,10 @@ func (l *socketLink) Stage(o *frame.Out, n int) []byte {
 	}
 	r := s.now
 	from := r.at
+	if from+n > r.limit { // a shorter packet behind as many as place reckoned with
+		s.now = nil
+		return nil
+	}
 	r.at += n
 	s.next = o.Segment + 1
 	return r.memory[from:r.at] // up to the end of the ring, because the rest of the burst follows
@@ -96,11 +101,12 @@ func (s *stage) begin(to *frame.Route, single bool, n int) {
 	}
 	r.turn = s.turn
 	r.at = r.place(n * min(maxSegments, maxBurst/n))
+	r.limit = min(r.at&^(pageSize-1)+pagesMost*pageSize, len(r.memory))
 	s.now = r
 }
 
-// place returns the offset of the next burst, of at most this many bytes: close behind the previous one, because the
-// copy of a packet into the ring prefetches what follows it.
+// place returns the offset of the next burst, of at most this many bytes in packets of equal length: close behind the
+// previous one, because the copy of a packet into the ring prefetches what follows it.
 func (r *stageRing) place(most int) int {
 	at := (r.at + lineSize - 1) &^ (lineSize - 1)
 	if at%pageSize+most > pagesMost*pageSize {
@@ -205,7 +211,7 @@ func (l *socketLink) splice(fd int, m *message, burst []byte) (errno unix.Errno,
 	}
 	// Drop what is in the pipe, and what was begun at the socket unless the error ended it.
 	s.closePipe()
-	endMessage(fd)
+	dropMessage(fd)
 	if errno == 0 { // only a part
 		errno = unix.EIO
 	}

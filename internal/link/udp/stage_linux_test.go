@@ -2,7 +2,9 @@ package udp
 
 import (
 	"bytes"
+	"encoding/binary"
 	"math/rand/v2"
+	"net"
 	"net/netip"
 	"testing"
 
@@ -147,36 +149,36 @@ func TestStagedInPart(t *testing.T) {
 	carry(t, from, to, frames)
 }
 
+// refusingPipes give a link a pipe out of which the system takes nothing, or into which it puts not all of a burst.
+var refusingPipes = map[string]func(t *testing.T, s *stage){
+	// An unprivileged user with many pipes gets small ones (pipe(7), pipe-user-pages-soft).
+	"small pipe": func(t *testing.T, s *stage) {
+		if err := unix.Pipe2(s.pipe[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := unix.FcntlInt(uintptr(s.pipe[1]), unix.F_SETPIPE_SZ, 2*pageSize); err != nil {
+			t.Fatal(err)
+		}
+	},
+	"no pipe": func(t *testing.T, s *stage) {
+		fd, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.pipe[0] = fd
+		if s.pipe[1], err = unix.Dup(fd); err != nil {
+			t.Fatal(err)
+		}
+	},
+}
+
 // TestStagedRefused: data that the system does not take out of a pipe is sent with a copy, whole and once, and
 // nothing is staged for that destination any more.
 func TestStagedRefused(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		pipe func(t *testing.T, s *stage)
-	}{
-		// An unprivileged user with many pipes gets small ones (pipe(7), pipe-user-pages-soft).
-		{"small pipe", func(t *testing.T, s *stage) {
-			if err := unix.Pipe2(s.pipe[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := unix.FcntlInt(uintptr(s.pipe[1]), unix.F_SETPIPE_SZ, 2*pageSize); err != nil {
-				t.Fatal(err)
-			}
-		}},
-		{"no pipe", func(t *testing.T, s *stage) {
-			fd, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.pipe[0] = fd
-			if s.pipe[1], err = unix.Dup(fd); err != nil {
-				t.Fatal(err)
-			}
-		}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
+	for name, pipe := range refusingPipes {
+		t.Run(name, func(t *testing.T) {
 			from, to, r := stagingPair(t, false)
-			c.pipe(t, &from.stage)
+			pipe(t, &from.stage)
 			frames := packets(r, from.caps, payloadsOf(45, 4096)...)
 			stageAll(from, frames)
 			carry(t, from, to, frames)
@@ -292,4 +294,57 @@ func TestNearIsNotStaged(t *testing.T) {
 		t.Errorf("%d packets were staged, want none", n)
 	}
 	carry(t, from, to, frames)
+}
+
+// TestStage_ShorterLast: a burst of as many packets as have place, with a shorter one behind them, is sent whole wherever it begins
+// in its page and in the ring, and staging goes on.
+func TestStage_ShorterLast(t *testing.T) {
+	for _, v6 := range []bool{false, true} {
+		from, to, r := stagingPair(t, v6)
+		for total, i := 0, 0; total < 2*ringSize; i++ {
+			last := []int{1, 700, 1744, 2800, 3000}[i%5]
+			frames := packets(r, from.caps, append(payloadsOf(15, 4096), payloadsOf(1, last)...)...)
+			frames[15].Segment = 15 // they fit within caps.MaxBurst
+			for k := range frames {
+				frames[k].Head[frame.HeadRoom+11] = byte(i)
+				total += frames[k].Len()
+			}
+			stageAll(from, frames)
+			carry(t, from, to, frames)
+		}
+		if s := from.Stats(); s.SentStaged < s.SentPackets/2 || s.SendErrors != 0 || from.stage.rings[0].refused {
+			t.Errorf("%d of %d packets left without a copy, %d errors", s.SentStaged, s.SentPackets, s.SendErrors)
+		}
+	}
+}
+
+// TestStagedRefused_NothingElse: of a burst that the system does not take out of a pipe, or not all of it, no datagram is sent but
+// its packets. An empty one over IPv6 makes Linux's Soft-RoCE panic.
+func TestStagedRefused_NothingElse(t *testing.T) {
+	for _, v6 := range []bool{false, true} {
+		for name, pipe := range refusingPipes {
+			from, to, r := stagingPair(t, v6)
+			peer, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(to.Status().Addr.Addr(), 0)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = peer.Close() })
+			_ = peer.SetReadBuffer(1 << 20)
+			binary.BigEndian.PutUint16(r.Path.(*path).sockaddr[2:], peer.LocalAddr().(*net.UDPAddr).AddrPort().Port())
+			pipe(t, &from.stage)
+			frames := packets(r, from.caps, payloadsOf(15, 4096)...)
+			stageAll(from, frames)
+			sendAll(t, from, frames)
+			b := make([]byte, 1<<16)
+			for i := range frames {
+				n, err := peer.Read(b)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !bytes.Equal(b[:n], packetBytes(&frames[i])) {
+					t.Fatalf("IPv6 %v, %s: datagram %d has %d bytes and is not that packet of the burst", v6, name, i, n)
+				}
+			}
+		}
+	}
 }

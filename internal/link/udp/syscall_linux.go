@@ -34,10 +34,16 @@ func beginMessage(fd int, h *unix.Msghdr) unix.Errno {
 	return errno
 }
 
-// endMessage sends a message that was begun, if any, as it is.
-func endMessage(fd int) {
-	var h unix.Msghdr
-	_, _, _ = unix.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&h)), unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
+// dropMessage drops a message that was begun, if any: the system forgets all of it when it cannot read what is to be added, here
+// a byte at address 0. To send it as it is would send a datagram that is no packet, and an empty one over IPv6 ends the kernel of a
+// host with Linux's Soft-RoCE.
+func dropMessage(fd int) {
+	var v unix.Iovec
+	v.SetLen(1)
+	h := unix.Msghdr{Iov: &v}
+	h.SetIovlen(1)
+	_, _, _ = unix.RawSyscall(unix.SYS_SENDMSG, uintptr(fd), uintptr(unsafe.Pointer(&h)),
+		unix.MSG_MORE|unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 }
 
 // fillPipe moves pages of memory to a pipe.
