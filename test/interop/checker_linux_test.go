@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -90,4 +91,16 @@ func pcap(frames [][]byte) []byte {
 		b = append(b, f...)
 	}
 	return b
+}
+
+// TestLastFrames: of a capture that is cut in its last packet, the last whole ones.
+func TestLastFrames(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "x.pcap")
+	all := pcap([][]byte{[]byte("first"), []byte("second"), []byte("third"), []byte("cut")})
+	ok(t, os.WriteFile(file, all[:len(all)-1], 0o644))
+	got, err := lastFrames(file, 2)
+	ok(t, err)
+	if want := [][]byte{[]byte("second"), []byte("third")}; !slices.EqualFunc(got, want, bytes.Equal) {
+		t.Errorf("%q, want %q", got, want)
+	}
 }

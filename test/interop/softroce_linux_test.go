@@ -1,9 +1,7 @@
 package interop
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"os"
@@ -78,31 +76,5 @@ func (g *guest) checkCapture(t *testing.T, name string) {
 	}
 	if len(undecoded) > 0 {
 		t.Errorf("tshark cannot decode:\n%s", tail(string(undecoded)))
-	}
-}
-
-// trim cuts off what a pcap file has of its last packet if that is not all of it: QEMU may have ended while it wrote, and then
-// tshark fails.
-func trim(capture string) error {
-	const header, record, length = 24, 16, 8 // of the file; of a packet, and where its length is in that
-	f, err := os.OpenFile(capture, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	in := bufio.NewReaderSize(f, 1<<20)
-	if _, err := in.Discard(header); err != nil {
-		return fmt.Errorf("%s has no header: %w", capture, err)
-	}
-	for whole := int64(header); ; {
-		b, err := in.Peek(record)
-		if err != nil {
-			return f.Truncate(whole)
-		}
-		n := record + int(binary.NativeEndian.Uint32(b[length:]))
-		if _, err := in.Discard(n); err != nil {
-			return f.Truncate(whole)
-		}
-		whole += int64(n)
 	}
 }
