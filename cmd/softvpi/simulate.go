@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,8 +47,8 @@ func (c simulateCmd) Run(s *session) error {
 	if err := c.places(); err != nil {
 		return err
 	}
-	if base.SaysLACP() {
-		fmt.Fprintln(s.env.Stderr, "simulate: lacp is of live switches (softvpi fabric run); here all links of a bundle that are up carry traffic")
+	if slices.ContainsFunc(runs, func(x scenario.Labelled) bool { return x.IdleLACP() }) {
+		fmt.Fprintln(s.env.Stderr, "simulate: lacp has no effect where no host has several links (topology.bundle, or topology.links)")
 	}
 	progress := newProgress(s, c.Quiet)
 	results, err := simulate.All(s.ctx, runs, c.Processors, progress.report)

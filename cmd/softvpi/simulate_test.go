@@ -46,7 +46,7 @@ func TestSimulate(t *testing.T) {
 	}
 	for mode, says := range map[string]bool{"active": true, "off": false} {
 		status, _, said := simulate(file, "--quiet", "--set", "switch.lacp="+mode)
-		if status != tool.Success || strings.Contains(said, "live switches") != says {
+		if status != tool.Success || strings.Contains(said, "lacp has no effect") != says {
 			t.Errorf("lacp %s: status %d, %s", mode, status, said)
 		}
 	}

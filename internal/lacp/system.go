@@ -245,6 +245,20 @@ func (s *System) Status(i int) Status {
 		p.errors, p.timeouts}
 }
 
+// Speaks reports whether a partner was heard, and has not fallen silent.
+func (s *Status) Speaks() bool { return s.Up && s.Actor.State&lacp.Defaulted == 0 }
+
+// State is how far a port is: down, standby, or the state of its mux machine.
+func (s *Status) State() string {
+	switch {
+	case !s.Up:
+		return "down"
+	case s.Selected == selectedNames[standby]:
+		return s.Selected
+	}
+	return s.Mux
+}
+
 // String describes a port for people.
 func (s Status) String() string {
 	if !s.Up {

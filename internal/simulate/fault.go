@@ -68,6 +68,9 @@ func (r *Run) apply(f *scenario.Fault, over bool) {
 			r.stop(&scenario.Error{File: r.s.File, Field: f.Path + ".priorities", Value: fmt.Sprintf("more than %s can have",
 				r.s.Graph.Nodes[e.Node].Name), Allowed: bad.Want})
 		}
+		if h.bonds != nil {
+			h.bonds.Follow(r.now, at)
+		}
 		h.Wake(at.Node)
 	}
 }

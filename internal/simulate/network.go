@@ -71,6 +71,9 @@ func newNetwork(s *scenario.Scenario) (*network, error) {
 	if err := n.connect(); err != nil {
 		return nil, err
 	}
+	if err := n.aggregate(); err != nil {
+		return nil, err
+	}
 	n.apart = sides(n.shards)
 	n.sided = n.apart
 	n.number()

@@ -23,15 +23,16 @@ type Result struct {
 	Duration    float64 `json:"duration_us"` // of virtual time, until all flows were complete or the scenario's end
 	Sample      float64 `json:"sample_us"`
 
-	Summary   Summary     `json:"summary"`
-	Flows     []Flow      `json:"flows"`
-	Series    Series      `json:"series"`
-	Ports     []Port      `json:"ports"`
-	Storms    []Storm     `json:"storms,omitempty"`
-	Deadlocks []Cycle     `json:"deadlocks,omitempty"`
-	Faults    []Fault     `json:"faults,omitempty"`
-	DCBX      []Agreed    `json:"dcbx,omitempty"`
-	Graph     *graphShape `json:"topology"`
+	Summary   Summary      `json:"summary"`
+	Flows     []Flow       `json:"flows"`
+	Series    Series       `json:"series"`
+	Ports     []Port       `json:"ports"`
+	Storms    []Storm      `json:"storms,omitempty"`
+	Deadlocks []Cycle      `json:"deadlocks,omitempty"`
+	Faults    []Fault      `json:"faults,omitempty"`
+	DCBX      []Agreed     `json:"dcbx,omitempty"`
+	LACP      []Aggregated `json:"lacp,omitempty"`
+	Graph     *graphShape  `json:"topology"`
 }
 
 // Summary is a run in few numbers.
@@ -206,7 +207,8 @@ func percentiles(v []float64) (p Percentiles) {
 func (r *Run) result() *Result {
 	s, g := r.s, r.s.Graph
 	x := &Result{Name: s.Name, Description: s.Description, Hosts: len(g.Hosts), Switches: len(g.Nodes) - len(g.Hosts), Links: len(g.Links),
-		Seed: s.Seed, Lean: s.Lean, Duration: us(r.now), Sample: us(s.Sample), DCBX: r.n.agreed}
+		Seed: s.Seed, Lean: s.Lean, Duration: us(r.now), Sample: us(s.Sample), DCBX: r.n.agreed,
+		LACP: r.aggregated()}
 	r.resultFlows(x)
 	r.resultPorts(x)
 	r.resultSeries(x)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/clock/due"
+	"github.com/softvpi/softvpi/internal/fabric/aggregation"
 	"github.com/softvpi/softvpi/internal/fabric/ethernet"
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/transport"
@@ -42,6 +43,9 @@ type shard struct {
 	exits  [][]exit
 	boxes  []*box // of what leaves
 	feeds  []*box // of what comes
+
+	bonds *aggregation.Bonds // of nodes that speak LACP; nil: none does
+	joins []joined
 
 	starts  heap[start]
 	due     due.Times // of hosts
@@ -107,6 +111,9 @@ func (h *shard) first() clock.Time {
 	if len(h.heard) > 0 {
 		at = clock.Min(at, h.heard[0].at)
 	}
+	if h.bonds != nil {
+		at = clock.Min(at, h.bonds.Deadline())
+	}
 	return at
 }
 
@@ -150,6 +157,9 @@ func (h *shard) step() {
 		if h.unwatched++; !h.breathe() {
 			return
 		}
+	}
+	if h.bonds != nil {
+		h.bonds.Advance(now)
 	}
 	h.Advance(now)
 	for h.due.First() <= now {

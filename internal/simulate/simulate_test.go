@@ -216,6 +216,8 @@ func TestExamples(t *testing.T) {
 		{"vlans", nil, func(s *Summary) bool { return s.Complete == 24 && s.Drops == 0 && s.Again == 0 }},
 		{"bundle", nil, func(s *Summary) bool { return s.Complete == 56 && s.Failed == 0 && s.Drops > 0 }},
 		{"bundle", []scenario.Set{{Path: "faults", Text: "[]"}}, func(s *Summary) bool { return s.Complete == 56 && s.Drops == 0 && s.Again == 0 }},
+		{"lacp", nil, func(s *Summary) bool { return s.Complete == 12 && s.Failed == 0 && s.Drops > 0 }},
+		{"lacp", []scenario.Set{{Path: "switch", Text: `{"pfc": [3], "xoff": "20KB"}`}}, func(s *Summary) bool { return s.Failed > 0 }},
 		{"dcbx", nil, func(s *Summary) bool { return s.Complete == 7 && s.Drops == 0 && s.Pauses > 0 }},
 		{"dcbx", []scenario.Set{{Path: "nic.dcbx", Text: "off"}}, func(s *Summary) bool { return s.Drops > 0 && s.Again > 0 }},
 		{"dcbx", []scenario.Set{{Path: "switch.dcbx", Text: "off"}}, func(s *Summary) bool { return s.Drops > 0 && s.Again > 0 }},
@@ -254,7 +256,7 @@ func TestExamples(t *testing.T) {
 		})
 	}
 	files, err := filepath.Glob("../../examples/simulate/*.json")
-	if err != nil || len(files) != 21 {
+	if err != nil || len(files) != 22 {
 		t.Errorf("%d examples, want those above: %v", len(files), err)
 	}
 }

@@ -157,3 +157,28 @@ func TestTables(t *testing.T) {
 		t.Errorf("%v\n%s", err, b.String())
 	}
 }
+
+// TestText_LACP: the summary has the states of ports that follow LACP, and when some have left and joined their bundle.
+func TestText_LACP(t *testing.T) {
+	var b strings.Builder
+	if err := Text(&b, results(t, `{"topology": {"kind": "star", "hosts": 2, "bundle": 2, "rate": "2Mb/s"}, "switch": {"lacp": "active"},
+		"nic": {"lacp_keys": [1, 1]}, "nics": {"host1": {"lacp_keys": [1, 2]}}, "lean": true, "duration": "15s", "sample": "1s",
+		"faults": {"kind": "unlink", "port": "host0[2]", "at": "1s", "until": "2s"}, "workload": {"kind": "shift"}}`, "1")); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`LACP         distributing at 6, attached at 1, standby at 1 ports\n`,
+		`LACP         host0\[2\]>switch leaves at 1s, joins at [4-8]\S*s\n`, `LACP         switch\[2\]>host0 leaves at 1s, joins at [4-8]\S*s\n`} {
+		if !regexp.MustCompile(want).MatchString(b.String()) {
+			t.Errorf("no %s in\n%s", want, b.String())
+		}
+	}
+	a := simulate.Aggregated{Node: "s", Port: 1, Peer: "h"}
+	for i := range 7 {
+		x := simulate.Joined{At: float64(i) * 1e6, Sends: i%2 > 0}
+		a.Changes = append(a.Changes, x, x)
+	}
+	const want = "s[2]>h leaves at 0s, joins at 1s, leaves at 2s, joins at 3s, 3 times more"
+	if got := changes(&a); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

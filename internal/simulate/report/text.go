@@ -63,6 +63,9 @@ func one(b *strings.Builder, x *simulate.Result) {
 	for state, n := range agreed(x) {
 		row("DCBX", "%s at %d adapters", state, n)
 	}
+	for _, line := range links(x) {
+		row("LACP", "%s", line)
+	}
 	for _, d := range x.Deadlocks {
 		row("deadlock", "at %s: %s", micros(d.At), strings.Join(d.Queues, ", "))
 	}
@@ -93,6 +96,57 @@ func agreed(x *simulate.Result) iter.Seq2[string, int] {
 			}
 		}
 	}
+}
+
+// mostLinks is how many ports a summary names whose place in a bundle has changed.
+const mostLinks = 8
+
+// links says how the ports are that follow LACP, and what has changed at some of them.
+func links(x *simulate.Result) (lines []string) {
+	var states []string
+	count, changed := map[string]int{}, 0
+	for i := range x.LACP {
+		a := &x.LACP[i]
+		if count[a.State]++; count[a.State] == 1 {
+			states = append(states, a.State)
+		}
+		if len(a.Changes) == 0 {
+			continue
+		}
+		if changed++; changed <= mostLinks {
+			lines = append(lines, changes(a))
+		}
+	}
+	if states == nil {
+		return nil
+	}
+	for i, s := range states {
+		states[i] = fmt.Sprintf("%s at %d", s, count[s])
+	}
+	if changed > mostLinks {
+		lines = append(lines, fmt.Sprintf("%d ports more have changed", changed-mostLinks))
+	}
+	return append([]string{strings.Join(states, ", ") + " ports"}, lines...)
+}
+
+// changes says when a port has begun or ceased to send, of which it does one last.
+func changes(a *simulate.Aggregated) string {
+	var times []string
+	sends := !a.Changes[0].Sends // some changes are of what it takes alone
+	for _, c := range a.Changes {
+		if c.Sends == sends {
+			continue
+		}
+		word := "leaves"
+		if sends = c.Sends; sends {
+			word = "joins"
+		}
+		times = append(times, word+" at "+micros(c.At))
+	}
+	if n := len(times); n > 4 {
+		times = append(times[:4:4], fmt.Sprintf("%d times more", n-4))
+	}
+	return fmt.Sprintf("%s[%d]>%s %s", a.Node, a.Port+1, a.Peer, strings.Join(times, ", "))
 }
 
 func several(b *strings.Builder, all []simulate.Labelled) {

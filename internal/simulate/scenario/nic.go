@@ -22,6 +22,8 @@ type NIC struct {
 	// DCBX is that the adapter is willing to work as its switch says, by Protocol.
 	DCBX     bool
 	Protocol dcb.Protocol
+	// LACP is how a simulated host aggregates its links. Live it is the affair of the system behind them.
+	LACP HostLACP
 	// Take is how fast the host takes what arrives, in bits per second; 0: at once.
 	Take uint64
 	// Timeout is the local ACK timeout code: 4.096 us * 2^code.
@@ -80,10 +82,18 @@ func (s *Scenario) nics(o *object) {
 	for _, h := range s.Graph.Hosts {
 		s.NICs[h] = s.nic(o, h, base)
 	}
-	each := o.object("nics")
-	if each.n == nil {
-		return
+	if each := o.object("nics"); each.n != nil {
+		s.ownNICs(o, each, base)
 	}
+	for _, h := range s.Graph.Hosts {
+		if n := s.NICs[h]; n.Path == base.Path {
+			n.LACP.check(x, len(s.Graph.Nodes[h].Links), false)
+		}
+	}
+}
+
+// ownNICs reads the settings of adapters that differ.
+func (s *Scenario) ownNICs(o, each *object, base *setting) {
 	for _, name := range each.n.fields.names {
 		i := s.Graph.Find(name)
 		x := each.object(name)
@@ -97,6 +107,7 @@ func (s *Scenario) nics(o *object) {
 		}
 		own.Path = x.path
 		own.read(x)
+		own.LACP.check(x, len(s.Graph.Nodes[i].Links), true)
 		x.end()
 		s.NICs[i] = s.nic(x, i, own)
 	}
@@ -152,6 +163,7 @@ func (x *setting) read(o *object) {
 	if x.DCBX && x.Pause {
 		o.r.fail(o.where("dcbx"), o.field("dcbx"), x.Protocol.String(), "off where pause is true")
 	}
+	x.LACP.read(o)
 	if o.has("take") {
 		x.Take = o.rate("take", x.Take)
 	} else {

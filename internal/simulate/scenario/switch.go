@@ -25,7 +25,7 @@ type Switch struct {
 	LLDP, DCBX, Weighted bool
 	Protocol             dcb.Protocol
 	Applications         []qos.Application
-	// LACP is how a live switch aggregates links of a host.
+	// LACP is how the switch aggregates links of a host.
 	LACP   LACP
 	Groups [ethernet.Priorities]ethernet.Group
 	Queues [ethernet.Priorities]ethernet.Queue
