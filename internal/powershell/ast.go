@@ -56,6 +56,12 @@ type (
 		hasDefault bool
 		otherwise  []statement // the body of default
 	}
+	functionStatement struct {
+		Position
+		name  string
+		scope string // in which it is; empty: that of what runs
+		code  *code
+	}
 	tryStatement struct {
 		Position
 		body       []statement
@@ -99,6 +105,7 @@ type element interface{ place() Position }
 type command struct {
 	Position
 	name expression // a word, or what follows &
+	dot  bool       // it follows a dot, and runs in the scope in which it stands
 	args []argument
 }
 
@@ -149,7 +156,7 @@ type (
 	}
 	block struct {
 		Position
-		body []statement
+		code *code
 	}
 	member struct {
 		Position

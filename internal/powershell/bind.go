@@ -21,13 +21,11 @@ func (in *Interpreter) evaluate(list []argument) (out []given, err error) {
 	for _, a := range list {
 		switch {
 		case a.splat != "":
-			t, ok := in.get(strings.ToLower(a.splat)).(*Table)
-			if !ok {
-				return nil, in.wrong(a, fmt.Errorf("@%s is no hash table of parameters", a.splat))
+			list, err := in.splatted(a)
+			if err != nil {
+				return nil, err
 			}
-			for _, p := range t.properties {
-				out = append(out, given{parameter: p.Name, colon: true, value: p.Value})
-			}
+			out = append(out, list...)
 		case a.parameter != "" && a.value == nil:
 			out = append(out, given{parameter: a.parameter})
 		default:
@@ -46,6 +44,23 @@ func (in *Interpreter) evaluate(list []argument) (out []given, err error) {
 		}
 	}
 	return out, nil
+}
+
+// splatted are the arguments of @name: those of a hash table by their names, those of a list by their positions (about_Splatting).
+func (in *Interpreter) splatted(a argument) (out []given, err error) {
+	switch v := in.get(strings.ToLower(a.splat)).(type) {
+	case *Table:
+		for _, p := range v.properties {
+			out = append(out, given{parameter: p.Name, colon: true, value: p.Value})
+		}
+		return out, nil
+	case []any:
+		for _, x := range v {
+			out = append(out, given{value: x})
+		}
+		return out, nil
+	}
+	return nil, in.wrong(a, fmt.Errorf("@%s is neither a hash table of parameters nor a list of values", a.splat))
 }
 
 // words gives numbers in a list of words the text as written: 0001 is not 1 where text is wanted.
@@ -76,12 +91,23 @@ type bound map[string]any
 
 // bind gives the arguments of a command to its parameters (about_Parameters, about_Parameter_Sets).
 func (in *Interpreter) bind(c *Cmdlet, list []given) (bound, error) {
-	b := bound{}
 	list, err := in.mended(c, list)
 	if err != nil {
 		return nil, err
 	}
-	var values []given
+	b, values, err := bindNames(c, list)
+	if err != nil {
+		return nil, err
+	}
+	if err := bindPositions(c, b, values); err != nil {
+		return nil, err
+	}
+	return b, c.oneSet(b)
+}
+
+// bindNames gives arguments to the parameters that they name. Values are left, and of a bare command the names of none of its parameters.
+func bindNames(c *Cmdlet, list []given) (b bound, values []given, err error) {
+	b = bound{}
 	for i := 0; i < len(list); i++ {
 		g := list[i]
 		if g.parameter == "" {
@@ -89,11 +115,16 @@ func (in *Interpreter) bind(c *Cmdlet, list []given) (bound, error) {
 			continue
 		}
 		p, err := c.named(g.parameter)
+		var unknown *ParameterError
+		if c.bare && errors.As(err, &unknown) {
+			values = append(values, g)
+			continue
+		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if _, twice := b[p.Name]; twice {
-			return nil, fmt.Errorf("parameter -%s stands twice", p.Name)
+			return nil, nil, fmt.Errorf("parameter -%s stands twice", p.Name)
 		}
 		switch {
 		case g.colon:
@@ -103,18 +134,15 @@ func (in *Interpreter) bind(c *Cmdlet, list []given) (bound, error) {
 			i++
 			g.value, g.word = list[i].value, list[i].word
 		default:
-			return nil, &ParameterError{"-" + p.Name + " has no value", "", p.allowed()}
+			return nil, nil, &ParameterError{"-" + p.Name + " has no value", "", p.allowed()}
 		}
 		v, err := p.convert(g.value, g.word)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		b[p.Name] = v
 	}
-	if err := bindPositions(c, b, values); err != nil {
-		return nil, err
-	}
-	return b, c.oneSet(b)
+	return b, values, nil
 }
 
 // mended repairs what printed pages do to command lines, and says so: a blank behind a hyphen, one in a name at the end of a line,
@@ -240,7 +268,7 @@ func (c *Cmdlet) set(b bound) string {
 			return p.Set
 		}
 	}
-	return ""
+	return c.defaultSet
 }
 
 // oneSet refuses parameters of different sets.

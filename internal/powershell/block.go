@@ -4,8 +4,11 @@ import "errors"
 
 // run runs a block for a value as $_. What returns in it leaves it alone.
 func (in *Interpreter) run(b *Block, it any, out emit) error {
+	if !b.code.plain {
+		return errors.New("a block with param, begin, process or end is only understood behind & or a dot")
+	}
 	return in.underscore(it, func() error {
-		_, err := in.statements(b.body, out)
+		_, err := in.statements(b.code.end, out)
 		return returned(err)
 	})
 }

@@ -78,7 +78,7 @@ func (c *Call) Should(action, target string) bool {
 		c.in.sayf("What if: Performing the operation %q on target %q.", action, target)
 		return false
 	}
-	if c.Bool("Confirm") {
+	if c.Bool("Confirm") || !c.Given("Confirm") && strings.EqualFold(Text(c.in.get("confirmpreference")), "Low") {
 		yes, err := c.in.cfg.Host.Confirm(fmt.Sprintf("Performing the operation %q on target %q.", action, target))
 		if err != nil && c.err == nil {
 			c.err = err
@@ -89,6 +89,18 @@ func (c *Call) Should(action, target string) bool {
 	}
 	c.Verbose("Performing the operation %q on target %q.", action, target)
 	return true
+}
+
+// shouldProcess is $PSCmdlet.ShouldProcess(target) or (target, action).
+func (c *Call) shouldProcess(args []any) (any, error) {
+	action := c.Cmdlet.Name
+	if len(args) == 2 {
+		action = Text(args[1])
+	}
+	yes := c.Should(action, Text(args[0]))
+	err := c.err
+	c.err = nil
+	return yes, err
 }
 
 // command runs a command.
@@ -105,15 +117,17 @@ func (in *Interpreter) command(e *command, input []any, piped bool, out emit) er
 	if err != nil {
 		return err
 	}
-	if b, ok := v.(*Block); ok { // & { }
-		_, err := in.statements(b.body, out)
-		return returned(err)
-	}
 	args, err := in.evaluate(e.args)
 	if err != nil {
 		return err
 	}
+	if b, ok := v.(*Block); ok { // & { }
+		return in.invoke(e, "block", b.code, args, input, piped, out)
+	}
 	name := Text(v)
+	if f := in.function(name); f != nil {
+		return in.invoke(e, f.name, f.code, args, input, piped, out)
+	}
 	c := in.find(name)
 	if c == nil {
 		return in.program(e, name, args, input, out)
@@ -128,12 +142,7 @@ func (in *Interpreter) command(e *command, input []any, piped bool, out emit) er
 	}
 	in.global.put("?", true)
 	if v, ok := b["OutVariable"].(string); ok {
-		list, to := []any{}, out
-		out = func(x any) error {
-			list = append(list, x)
-			in.put(strings.ToLower(strings.TrimPrefix(v, "+")), list)
-			return to(x)
-		}
+		out = in.keeping(v, out)
 	}
 	fail := in.failing(e, c, b, action)
 	if err := c.complete(b); err != nil && (c.whole != nil || !piped) { // it ends the statement, as all wrong parameters do
@@ -155,6 +164,21 @@ func (in *Interpreter) command(e *command, input []any, piped bool, out emit) er
 		}
 	}
 	return nil
+}
+
+// keeping returns what keeps results in a variable, with those that it has if its name begins with +, and hands them on.
+func (in *Interpreter) keeping(variable string, to emit) emit {
+	name, more := strings.CutPrefix(strings.ToLower(variable), "+")
+	s, list := in.scope, []any{}
+	if more {
+		list = slices.Clone(List(in.get(name)))
+	}
+	s.put(name, list)
+	return func(x any) error {
+		list = append(list, x)
+		s.put(name, list)
+		return to(x)
+	}
 }
 
 // failing returns what reports errors of a command.

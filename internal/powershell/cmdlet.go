@@ -45,6 +45,7 @@ type Param struct {
 	Allowed  []string
 	Min, Max int64
 	Help     string
+	nullable bool // nothing ($null) is a value
 }
 
 // Cmdlet is a command.
@@ -62,6 +63,9 @@ type Cmdlet struct {
 	Run     func(*Call) error
 	// whole, of commands of the language, runs once with all inputs in place of Run.
 	whole func(*Call, []any) error
+	// bare commands, functions of a script, have only their own parameters, and keep what they do not know.
+	bare       bool
+	defaultSet string // the parameter set if no parameter says which
 }
 
 // actions are what may happen after an error or a warning.
@@ -85,6 +89,9 @@ const firstOfChanges = 5
 
 // parameters returns the parameters of a command with those that all have.
 func (c *Cmdlet) parameters() []Param {
+	if c.bare {
+		return slices.Clone(c.Params)
+	}
 	n := firstOfChanges
 	if c.Changes {
 		n = len(Common)

@@ -19,7 +19,10 @@ func (p *Param) allowed() string {
 // convert returns a value in the form of the parameter's kind.
 func (p *Param) convert(v any, written string) (any, error) {
 	list, several := v.([]any)
-	if (v == nil || several && len(list) == 0) && p.Kind != Any { // a variable that is not set would mean everything that there is
+	if v == nil && p.nullable {
+		return nil, nil
+	}
+	if (v == nil || several && len(list) == 0) && p.Kind != Any && !p.nullable { // a variable that is not set would mean everything that there is
 		return nil, &ParameterError{"-" + p.Name + " is nothing ($null)", "", p.allowed()}
 	}
 	if written != "" {

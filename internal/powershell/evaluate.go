@@ -52,6 +52,8 @@ func (in *Interpreter) statement(s statement, out emit) error {
 		return in.forLoop(s, out)
 	case *switchStatement:
 		return in.switchOn(s, out)
+	case *functionStatement:
+		return in.define(s)
 	case *tryStatement:
 		return in.try(s, out)
 	case *throwStatement:

@@ -40,7 +40,7 @@ func (in *Interpreter) expression(e expression) (any, error) {
 	case *hash:
 		return in.hash(e)
 	case *block:
-		return &Block{e.body}, nil
+		return &Block{e.code}, nil
 	case *member:
 		return in.member(e)
 	case *index:

@@ -11,7 +11,8 @@ import (
 
 // Limits bound what a script costs. Zero fields are the defaults.
 type Limits struct {
-	Depth  int // of blocks, commands and expressions in each other; 1000
+	Depth  int // of blocks, commands and expressions in each other; 20000
+	Calls  int // of functions and blocks in each other; 1000
 	Steps  int // statements that are run, which bounds loops; 10 million
 	Memory int // bytes of values that are made, roughly; 512 MiB
 	Output int // bytes that are printed, and of messages; 64 MiB
@@ -25,7 +26,8 @@ func (l Limits) complete() Limits {
 			*n = value
 		}
 	}
-	set(&l.Depth, 1000)
+	set(&l.Depth, 20000)
+	set(&l.Calls, 1000)
 	set(&l.Steps, 10e6)
 	set(&l.Memory, 512<<20)
 	set(&l.Output, 64<<20)
@@ -76,6 +78,7 @@ type Interpreter struct {
 	said     int         // bytes of errors that were printed
 	errors   []any       // $Error
 	tries    int         // bodies of try with a catch that run
+	calls    int         // functions and blocks that run in each other
 	caught   []*RunError // whose catch runs, the innermost last
 	out      *limitedWriter
 	printer  printer

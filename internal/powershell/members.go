@@ -232,6 +232,10 @@ func (in *Interpreter) method(of any, name string, args []any) (any, error) {
 		}
 	}
 	switch o := of.(type) {
+	case *Object:
+		if o.call != nil && lower == "shouldprocess" && (len(args) == 1 || len(args) == 2) {
+			return o.call.shouldProcess(args)
+		}
 	case string:
 		m, ok := texts[lower]
 		if !ok {

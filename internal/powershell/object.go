@@ -17,6 +17,7 @@ type Object struct {
 	properties []Property
 	text       string    // how it stands in a string; empty: by its properties
 	failure    *RunError // of which it is the record
+	call       *Call     // whose $PSCmdlet it is
 }
 
 // Property is a property of an object.
@@ -57,7 +58,7 @@ func (o *Object) Properties() []Property { return o.properties }
 type Table struct{ Object }
 
 // Block is a block of statements, which commands run for each of their inputs.
-type Block struct{ body []statement }
+type Block struct{ code *code }
 
 // clone returns an object with the same properties.
 func (o *Object) clone() *Object {

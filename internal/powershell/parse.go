@@ -41,6 +41,7 @@ func Parse(source string) (s *Script, err error) {
 // statements reads statements up to a closing character, which it leaves.
 func (p *parser) statements(close rune) []statement {
 	defer p.deepen()()
+	defer p.listing(true)()
 	list := []statement{}
 	for {
 		p.skipLines()
@@ -56,8 +57,8 @@ func (p *parser) statements(close rune) []statement {
 }
 
 // unsupported are statements of the language that are not understood.
-var unsupported = []string{"function", "filter", "class", "enum", "until", "trap", "param", "begin",
-	"process", "end", "workflow", "configuration", "data", "using"}
+var unsupported = []string{"class", "enum", "until", "trap", "dynamicparam",
+	"workflow", "configuration", "data", "using"}
 
 func (p *parser) statement() statement {
 	at := p.position()
@@ -71,6 +72,12 @@ func (p *parser) statement() statement {
 	switch word {
 	case "if":
 		return p.ifStatement(at)
+	case "function", "filter":
+		return p.functionStatement(at, word)
+	case "param", "begin", "process", "end":
+		if next := p.afterWord(word); (word == "param") == (next == '(') && (word == "param" || next == '{') {
+			p.fail("%s stands at the beginning of a function or a block only; a script has no parameters here", word)
+		}
 	case "try":
 		return p.tryStatement(at)
 	case "throw":
@@ -79,7 +86,7 @@ func (p *parser) statement() statement {
 		return p.jump(at, word)
 	}
 	if slices.Contains(unsupported, word) {
-		p.fail("%s is not in the part of PowerShell that is understood; allowed: commands, pipes, assignments, if, try, throw, %s", word, loopWords)
+		p.fail("%s is not in the part of PowerShell that is understood; allowed: commands, pipes, assignments, if, try, throw, function, filter, %s", word, loopWords)
 	}
 	return p.pipeline()
 }

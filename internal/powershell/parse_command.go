@@ -8,20 +8,20 @@ import (
 
 // called reads & NAME with its arguments.
 func (p *parser) called() element {
-	at := p.position()
+	at, dot := p.position(), p.peek() == '.'
 	p.at++
 	p.skipBlank()
 	if p.ends() {
 		p.fail("& wants a command here")
 	}
-	return &command{at, p.argumentPrimary(), p.arguments()}
+	return &command{Position: at, name: p.argumentPrimary(), args: p.arguments(), dot: dot}
 }
 
 // command reads a command with its arguments.
 func (p *parser) command() element {
 	at := p.position()
 	name := p.argumentPrimary()
-	return &command{at, name, p.arguments()}
+	return &command{Position: at, name: name, args: p.arguments()}
 }
 
 // arguments reads parameters and values up to the end of a command.

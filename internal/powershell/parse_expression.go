@@ -112,6 +112,9 @@ func (p *parser) list() expression { return p.commas(p.unary) }
 // commas reads one value, or a list of several with commas between them.
 func (p *parser) commas(item func() expression) expression {
 	first := item()
+	if p.alone {
+		return first
+	}
 	items := []expression{first}
 	for {
 		back := p.at
@@ -212,7 +215,7 @@ func (p *parser) primary() expression {
 	case r == '(':
 		return &subexpression{at, p.enclosed(1, ')'), true}
 	case r == '{':
-		return &block{at, p.enclosed(1, '}')}
+		return p.block()
 	case r == '@':
 		return p.sign()
 	case p.numberHere():
@@ -270,6 +273,7 @@ func (p *parser) sign() expression {
 
 func (p *parser) hash() expression {
 	defer p.deepen()()
+	defer p.listing(true)()
 	h := &hash{Position: p.position()}
 	start := p.at
 	for p.at += 2; ; {

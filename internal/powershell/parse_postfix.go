@@ -23,7 +23,9 @@ func (p *parser) postfix(e expression) expression {
 		case r == '[':
 			p.at++
 			p.skipNewlines()
+			restore := p.listing(true)
 			i := p.expression()
+			restore()
 			p.skipNewlines()
 			p.expect(']', "an element")
 			e = &index{at, e, i}
@@ -86,6 +88,7 @@ func (p *parser) member(at Position, of expression, static bool) expression {
 	}
 	p.at++
 	m.call = true
+	defer p.listing(true)()
 	for p.skipNewlines(); p.peek() != ')'; p.skipNewlines() {
 		switch x := p.expression().(type) {
 		case *array: // the commas between arguments are those of a list

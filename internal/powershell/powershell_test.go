@@ -155,7 +155,7 @@ func TestSyntaxErrors(t *testing.T) {
 		{"Set-Thing <VM Name>", "line 1, column 11: <VM Name> stands for something that you have to write instead"},
 		{"(1", "line 1, column 1: this has no ')'"},
 		{"1 +", "line 1, column 4: an expression cannot begin with the end of the script"},
-		{"function f { }", "line 1, column 1: function is not in the part"},
+		{"class f { }", "line 1, column 1: class is not in the part"},
 		{"Get-Thing |", "line 1, column 12: a command or an expression is missing before the end of the script"},
 		{"foreach (x in 1) {}", "foreach wants a variable here"},
 		{"5 = 3", "only a variable, a property or an element can be set by ="},

@@ -100,7 +100,8 @@ func near(a, b float64) bool {
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{"Get-Thing | ? {$_.Size -gt 1} | ft Name", "$a = @{x = 1}; \"$($a.x)\"", "if (1) { 'a' } else { }",
 		"foreach ($i in 1..3) { $i }", "@'\nx\n'@", "Set-Thing a -Enabled:$false `\n -Priority 3", "1,2,3 -contains 2", "(Get-Thing).Name[0]",
-		"'{0:X}' -f 5", "[int]'5' + 1", "& args.exe @x > y", "$x.y.z = 5; $i++", "while ($true) { }", "try { throw 1; 5 } catch [Exception] { throw } finally { $error[0] }", "switch -regex (1, 'a') { 1 { 'x' } '^a' { $_; break } default { } }",
+		"'{0:X}' -f 5", "[int]'5' + 1", "& args.exe @x > y", "$x.y.z = 5; $i++", "while ($true) { }", "function f([int]$a = 1, [switch]$s) { process { f $_ } }; 1, 2 | f -s", "$b = { & $b }; & $b",
+		"function g { [CmdletBinding()] param([Parameter(Mandatory, ValueFromPipeline)][ValidateSet('a', 'b')][string[]]$n) $n }; 'a' | g", "try { throw 1; 5 } catch [Exception] { throw } finally { $error[0] }", "switch -regex (1, 'a') { 1 { 'x' } '^a' { $_; break } default { } }",
 		":a for ($i = 0; $i -lt 3; $i++) { do { continue a } until (1) }"} {
 		f.Add(s)
 	}

@@ -17,6 +17,7 @@ type parser struct {
 	lines []int // where lines begin
 	at    int
 	depth int
+	alone bool // commas are not those of a list
 }
 
 func (p *parser) peek() rune { return p.peekAt(0) }

@@ -10,6 +10,7 @@ import (
 type scope struct {
 	around    *scope
 	variables map[string]*slot
+	functions map[string]*function // by their names in lower case; nil: none
 }
 
 // slot is a variable.

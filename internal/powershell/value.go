@@ -192,6 +192,11 @@ func typeName(v any) string {
 	return "System.Object"
 }
 
+// conversions are the types to which values can be converted, besides exceptions; [] behind one is a list of them.
+var conversions = []string{"string", "bool", "boolean", "switch", "switchparameter", "int", "int32", "int64", "long", "uint32", "uint64",
+	"byte", "uint16", "int16", "uint8", "sbyte", "double", "float", "single", "decimal", "array", "object", "pscustomobject", "psobject",
+	"hashtable", "scriptblock"}
+
 // convert is [name] v.
 func convert(name string, v any) (any, error) {
 	x, err := converted(name, v)
@@ -217,7 +222,7 @@ func converted(name string, v any) (any, error) {
 	switch name {
 	case "string":
 		return Text(v), nil
-	case "bool", "boolean", "switch":
+	case "bool", "boolean", "switch", "switchparameter":
 		return Truth(v), nil
 	case "int", "int32", "int64", "long", "uint32", "uint64", "byte", "uint16", "int16", "uint8", "sbyte":
 		return Integer(v)
