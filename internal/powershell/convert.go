@@ -22,7 +22,8 @@ func (p *Param) convert(v any, written string) (any, error) {
 	if v == nil && p.nullable {
 		return nil, nil
 	}
-	if (v == nil || several && len(list) == 0) && p.Kind != Any && !p.nullable { // a variable that is not set would mean everything that there is
+	if (v == nil || several && len(list) == 0) && p.Kind != Any && !p.nullable {
+		// a variable that is not set would mean everything that there is
 		return nil, &ParameterError{"-" + p.Name + " is nothing ($null)", "", p.allowed()}
 	}
 	if written != "" {
