@@ -134,21 +134,22 @@ func (s *Send) Put(wr *SendWR) error {
 		}
 		putSGEs(b[sendHeader:], wr.SGE[:wr.NumSGE])
 	}
-	b[0], b[1], b[2], b[3] = uint8(wr.Op), uint8(wr.Flags), wr.NumSGE, 0
+	h := (*[sendHeader]byte)(b) // of known length: no field is checked against it
+	h[0], h[1], h[2], h[3] = uint8(wr.Op), uint8(wr.Flags), wr.NumSGE, 0
 	if inline > 0 && wr.Op != OpLargeSend {
-		b[2] = 0
+		h[2] = 0
 	}
-	le.PutUint32(b[4:], wr.Imm)
-	le.PutUint64(b[8:], wr.ID)
-	le.PutUint64(b[16:], wr.RemoteAddr)
-	le.PutUint32(b[24:], wr.RKey)
-	le.PutUint32(b[28:], inline)
-	le.PutUint64(b[32:], wr.CompareAdd)
-	le.PutUint64(b[40:], wr.Swap)
-	le.PutUint32(b[48:], wr.AH)
-	le.PutUint32(b[52:], wr.RemoteQPN)
-	le.PutUint32(b[56:], wr.QKey)
-	le.PutUint32(b[60:], wr.Access)
+	le.PutUint32(h[4:], wr.Imm)
+	le.PutUint64(h[8:], wr.ID)
+	le.PutUint64(h[16:], wr.RemoteAddr)
+	le.PutUint32(h[24:], wr.RKey)
+	le.PutUint32(h[28:], inline)
+	le.PutUint64(h[32:], wr.CompareAdd)
+	le.PutUint64(h[40:], wr.Swap)
+	le.PutUint32(h[48:], wr.AH)
+	le.PutUint32(h[52:], wr.RemoteQPN)
+	le.PutUint32(h[56:], wr.QKey)
+	le.PutUint32(h[60:], wr.Access)
 	s.p.publish(&s.base)
 	return nil
 }
@@ -182,19 +183,20 @@ func (s *Send) Next(wr *SendWR) (bool, error) {
 // get decodes a request from an entry. It returns the name and value of an invalid field.
 func (wr *SendWR) get(b []byte) (field string, v uint64) {
 	le := binary.LittleEndian
+	h := (*[sendHeader]byte)(b) // of known length: no field is checked against it
 	// One pass over the entry: what is checked below is the copy.
-	wr.Op, wr.Flags, wr.NumSGE = WROp(b[0]), WRFlags(b[1]), b[2]
-	wr.Imm = le.Uint32(b[4:])
-	wr.ID = le.Uint64(b[8:])
-	wr.RemoteAddr = le.Uint64(b[16:])
-	wr.RKey = le.Uint32(b[24:])
-	inline := le.Uint32(b[28:])
-	wr.CompareAdd = le.Uint64(b[32:])
-	wr.Swap = le.Uint64(b[40:])
-	wr.AH = le.Uint32(b[48:])
-	wr.RemoteQPN = le.Uint32(b[52:])
-	wr.QKey = le.Uint32(b[56:])
-	wr.Access = le.Uint32(b[60:])
+	wr.Op, wr.Flags, wr.NumSGE = WROp(h[0]), WRFlags(h[1]), h[2]
+	wr.Imm = le.Uint32(h[4:])
+	wr.ID = le.Uint64(h[8:])
+	wr.RemoteAddr = le.Uint64(h[16:])
+	wr.RKey = le.Uint32(h[24:])
+	inline := le.Uint32(h[28:])
+	wr.CompareAdd = le.Uint64(h[32:])
+	wr.Swap = le.Uint64(h[40:])
+	wr.AH = le.Uint32(h[48:])
+	wr.RemoteQPN = le.Uint32(h[52:])
+	wr.QKey = le.Uint32(h[56:])
+	wr.Access = le.Uint32(h[60:])
 	wr.Inline = nil
 	room := len(b) - sendHeader
 	switch {
@@ -255,8 +257,8 @@ func (c *consumer) fail(field string, v uint64) error {
 func putSGEs(b []byte, sges []SGE) {
 	le := binary.LittleEndian
 	for i := range sges {
-		e := b[i*sgeSize : i*sgeSize+sgeSize]
-		le.PutUint64(e, sges[i].Addr)
+		e := (*[sgeSize]byte)(b[i*sgeSize:])
+		le.PutUint64(e[:], sges[i].Addr)
 		le.PutUint32(e[8:], sges[i].Length)
 		le.PutUint32(e[12:], sges[i].LKey)
 	}
@@ -265,8 +267,8 @@ func putSGEs(b []byte, sges []SGE) {
 func getSGEs(sges []SGE, b []byte) {
 	le := binary.LittleEndian
 	for i := range sges {
-		e := b[i*sgeSize : i*sgeSize+sgeSize]
-		sges[i] = SGE{Addr: le.Uint64(e), Length: le.Uint32(e[8:]), LKey: le.Uint32(e[12:])}
+		e := (*[sgeSize]byte)(b[i*sgeSize:])
+		sges[i] = SGE{Addr: le.Uint64(e[:]), Length: le.Uint32(e[8:]), LKey: le.Uint32(e[12:])}
 	}
 }
 
