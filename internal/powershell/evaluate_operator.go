@@ -13,7 +13,7 @@ func (in *Interpreter) operate(op string, left, right any) (any, error) {
 		return in.compute(op, left, right)
 	case "xor":
 		return Truth(left) != Truth(right), nil
-	case "band", "bor", "bxor":
+	case "band", "bor", "bxor", "shl", "shr":
 		return bitwise(op, left, right)
 	case "..":
 		return in.span(left, right)
@@ -170,6 +170,10 @@ func bitwise(op string, left, right any) (any, error) {
 		return a & b, nil
 	case "bor":
 		return a | b, nil
+	case "shl":
+		return a << (b & 63), nil
+	case "shr":
+		return a >> (b & 63), nil
 	}
 	return a ^ b, nil
 }
@@ -199,52 +203,6 @@ func (in *Interpreter) span(left, right any) (any, error) {
 		out = append(out, a+by*i)
 	}
 	return out, nil
-}
-
-// rewrite is -replace and -split.
-func (in *Interpreter) rewrite(op string, left, right any, heed bool) (any, error) {
-	args := List(right)
-	if len(args) == 0 || len(args) > 2 {
-		return nil, fmt.Errorf("-%s wants a pattern, or a pattern and what comes in its place", op)
-	}
-	re, err := regular(Text(args[0]), heed)
-	if err != nil {
-		return nil, err
-	}
-	out := []any{}
-	for _, v := range List(left) {
-		s := Text(v)
-		if op == "split" {
-			limit := int64(0)
-			if len(args) == 2 {
-				if limit, err = Integer(args[1]); err != nil {
-					return nil, err
-				}
-			}
-			if limit <= 0 || limit > math.MaxInt32 {
-				limit = -1
-			}
-			for _, w := range re.Split(s, int(limit)) {
-				out = append(out, w)
-			}
-		} else {
-			to := ""
-			if len(args) == 2 {
-				to = Text(args[1])
-			}
-			if n := len(re.FindAllStringIndex(s, -1)); in.spend(n*len(to)) != nil {
-				return nil, &LimitError{"bytes of values", in.limits.Memory}
-			}
-			out = append(out, re.ReplaceAllString(s, to))
-		}
-		if err := in.spend(len(s) + len(out)*valueBytes); err != nil {
-			return nil, err
-		}
-	}
-	if _, several := left.([]any); several {
-		return out, nil
-	}
-	return unwrap(out), nil
 }
 
 func isType(v any, name string) bool {

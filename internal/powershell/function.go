@@ -48,7 +48,7 @@ type invocation struct {
 func (in *Interpreter) invoke(e *command, name string, c *code, args []given, input []any, piped bool, out emit) error {
 	if in.calls++; in.calls > in.limits.Calls {
 		in.calls--
-		return &LimitError{"calls of functions in each other", in.limits.Calls}
+		return fmt.Errorf("%v: %s: %w", e.Position, name, &LimitError{"calls of functions in each other", in.limits.Calls})
 	}
 	defer func() { in.calls-- }()
 	b, rest, err := c.bind(args)

@@ -272,6 +272,16 @@ func (in *Interpreter) tableMethod(t *Table, name string, args []any) (any, erro
 	case (name == "containskey" || name == "contains") && len(args) == 1:
 		_, ok := t.Get(Text(args[0]))
 		return ok, nil
+	case name == "getenumerator" && len(args) == 0:
+		list := []any{}
+		for _, p := range t.properties {
+			list = append(list, NewObject("System.Collections.DictionaryEntry", "Name", "Value").With("Name", p.Name).With("Key", p.Name).
+				With("Value", p.Value))
+		}
+		return list, in.spend(len(list) * 4 * valueBytes)
+	case name == "clear" && len(args) == 0:
+		t.properties = nil
+		return nil, nil
 	case name == "add" && len(args) == 2:
 		if _, twice := t.Get(Text(args[0])); twice {
 			return nil, fmt.Errorf("there is a key %q", Text(args[0]))

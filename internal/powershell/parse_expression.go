@@ -9,7 +9,7 @@ import (
 // levels are the binary operators written as words, from those that bind least (about_Operator_Precedence).
 var levels = [][]string{
 	{"and", "or", "xor"},
-	{"band", "bor", "bxor"},
+	{"band", "bor", "bxor", "shl", "shr"},
 	comparisons(),
 }
 
