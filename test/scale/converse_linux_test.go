@@ -30,6 +30,16 @@ func converse(t testing.TB, server, client *worker, a askArgs) *conversation {
 	return c
 }
 
+// ended reports whether the conversation has ended.
+func (c *conversation) ended() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // end waits until the conversation ends and returns what was done. Every message sent must have arrived.
 func (c *conversation) end() asked {
 	c.t.Helper()

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -158,10 +159,8 @@ func (e *endpoint) each(f func(n int) error) error {
 	return first
 }
 
-const setupTime = 60 * time.Second
-
 func (e *endpoint) acceptOne(n int) error {
-	ctx, cancel := context.WithTimeout(context.Background(), setupTime)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 	defer cancel()
 	id, err := e.l.Request(ctx)
 	if err != nil {
@@ -186,7 +185,7 @@ func (e *endpoint) connect(remote netip.AddrPort) (float64, error) {
 	e.conns = make([]*conn, e.cfg.QPs)
 	start := time.Now()
 	err := e.each(func(n int) error {
-		ctx, cancel := context.WithTimeout(context.Background(), setupTime)
+		ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 		defer cancel()
 		q, err := e.qp(n)
 		if err != nil {

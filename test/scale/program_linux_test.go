@@ -13,10 +13,10 @@ import (
 	"runtime/debug"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -144,7 +144,7 @@ type openArgs struct {
 
 func (p *program) open(a openArgs) (_ struct{}, err error) {
 	if a.Socket != "" {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 		defer cancel()
 		p.host, err = verbs.Attach(ctx, a.Socket)
 	} else {

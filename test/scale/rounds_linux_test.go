@@ -125,7 +125,7 @@ func (e *endpoint) received(a roundArgs) (struct{}, error) {
 func (e *endpoint) messages(left int, take func(*verbs.WC) error, again func() (int, error)) error {
 	wcs := make([]verbs.WC, 64)
 	for full := 0; left > 0 || full > 0; {
-		k, err := e.next(wcs, 30*time.Second)
+		k, err := e.next(wcs)
 		if err != nil {
 			return fmt.Errorf("%d messages missing, %d unsent: %w", left, full, err)
 		}

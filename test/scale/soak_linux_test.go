@@ -24,8 +24,9 @@ func TestMixedTrafficOverChangingLinks(t *testing.T) {
 	pair(t, server, client)
 
 	seconds := float64(size(60, 2))
-	run := converse(t, server, client, askArgs{Seconds: seconds, Seed: seed})
-	changes := d.change(t, seed, seconds, run.done)
+	file, enough := goOn(t)
+	run := converse(t, server, client, askArgs{Seconds: seconds, Seed: seed, While: file})
+	changes := d.change(t, seed, seconds, run, enough)
 	did := run.end()
 	var lost, local, direct, wire uint64
 	for _, a := range d.Status().Adapters {
@@ -41,9 +42,10 @@ func TestMixedTrafficOverChangingLinks(t *testing.T) {
 	}
 }
 
-// change changes impairments and paths until the traffic is done. In the last fifth of the time there are no
-// impairments, so that the traffic ends soon.
-func (d *testDriver) change(t *testing.T, seed uint64, seconds float64, done <-chan struct{}) (changes int) {
+// change changes impairments and paths until the traffic is done, and says when the traffic has met enough to end. In the last fifth of
+// the time there are no impairments, so that the traffic ends soon.
+func (d *testDriver) change(t *testing.T, seed uint64, seconds float64, run *conversation, enough func()) (changes int) {
+	defer enough()
 	admin := driver.NewAdmin(d.Config().Socket)
 	r := rand.New(rand.NewPCG(seed, 2))
 	set := func(adapter, path string, words ...string) {
@@ -74,25 +76,21 @@ func (d *testDriver) change(t *testing.T, seed uint64, seconds float64, done <-c
 		}
 		await.Until(func() bool {
 			s := d.Status()
-			select {
-			case <-done:
-				return true
-			default:
-				return c.took(&s.Adapters[0])+c.took(&s.Adapters[1]) > 0
-			}
+			return run.ended() || c.took(&s.Adapters[0])+c.took(&s.Adapters[1]) > 0
 		})
 	}
+	enough()
 	calm := time.After(time.Duration(seconds * 0.8 * float64(time.Second)))
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		select {
-		case <-done:
+		case <-run.done:
 			return changes
 		case <-calm:
 			set("left", "auto", "none")
 			set("right", "auto", "none")
-			<-done
+			<-run.done
 			return changes
 		case <-tick.C:
 		}

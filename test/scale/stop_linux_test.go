@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/softvpi/softvpi/internal/driver"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // Programs that are stopped again and again, while they carry out their requests in each other's memory, lose and
@@ -24,7 +25,15 @@ func TestStoppedPrograms(t *testing.T) {
 	pair(t, server, client)
 
 	seconds := float64(size(20, 2))
-	run := converse(t, server, client, askArgs{Seconds: seconds, Seed: seed})
+	file, enough := goOn(t)
+	run := converse(t, server, client, askArgs{Seconds: seconds, Seed: seed, While: file})
+	direct := func() (n uint64) {
+		for _, a := range d.Status().Adapters {
+			n += a.Counters["Direct messages"]
+		}
+		return n
+	}
+	await.Until(func() bool { return direct() > 0 || run.ended() })
 	r := rand.New(rand.NewPCG(seed, 3))
 	stops := 0
 	for end := time.Now().Add(time.Duration(seconds * 0.8 * float64(time.Second))); time.Now().Before(end); stops++ {
@@ -46,13 +55,10 @@ func TestStoppedPrograms(t *testing.T) {
 		}
 		time.Sleep(time.Duration(r.IntN(20)) * time.Millisecond)
 	}
+	enough()
 	did := run.end()
-	var direct uint64
-	for _, a := range d.Status().Adapters {
-		direct += a.Counters["Direct messages"]
-	}
-	t.Logf("%d operations, %d messages, %d direct; stopped %d times", did.Operations, did.Messages, direct, stops)
-	if direct == 0 {
+	t.Logf("%d operations, %d messages, %d direct; stopped %d times", did.Operations, did.Messages, direct(), stops)
+	if direct() == 0 {
 		t.Error("nothing took the direct path")
 	}
 }

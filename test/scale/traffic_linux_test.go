@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -45,7 +46,7 @@ func (e *endpoint) write(a writeArgs) (written, error) {
 	wcs := make([]verbs.WC, 64)
 	end := start.Add(time.Duration(a.Seconds * float64(time.Second)))
 	for outstanding > 0 {
-		k, err := e.next(wcs, 30*time.Second)
+		k, err := e.next(wcs)
 		if err != nil {
 			return w, fmt.Errorf("%d outstanding: %w", outstanding, err)
 		}
@@ -74,14 +75,14 @@ func (e *endpoint) write(a writeArgs) (written, error) {
 	return w, nil
 }
 
-// next takes completions, waiting at most d.
-func (e *endpoint) next(wcs []verbs.WC, d time.Duration) (int, error) {
+// next takes completions, and waits for them.
+func (e *endpoint) next(wcs []verbs.WC) (int, error) {
 	for range 100 {
 		if n, err := e.cq.Poll(wcs); n > 0 || err != nil {
 			return n, err
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), d)
+	ctx, cancel := context.WithTimeout(context.Background(), await.Limit)
 	defer cancel()
 	return e.cq.Next(ctx, wcs)
 }
@@ -114,7 +115,7 @@ func (e *endpoint) run(a struct{ Size int }) (struct{}, error) {
 		}
 		wcs := make([]verbs.WC, 16)
 		for {
-			k, err := e.next(wcs, 10*time.Second)
+			k, err := e.next(wcs)
 			if err != nil {
 				fail(err)
 				return

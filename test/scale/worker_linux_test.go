@@ -5,9 +5,12 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // worker is the test's handle of a program in a process of its own.
@@ -116,7 +119,7 @@ func (w *worker) end(t testing.TB) {
 	w.dead = true
 	w.pipe.Close()
 	process := w.cmd.Process
-	late := time.AfterFunc(30*time.Second, func() { _ = process.Kill() })
+	late := time.AfterFunc(await.Limit, func() { _ = process.Kill() })
 	defer late.Stop()
 	if err := w.cmd.Wait(); err != nil {
 		t.Errorf("program: %v", err)
@@ -129,6 +132,14 @@ func check(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// goOn returns a file for askArgs.While, and what removes it.
+func goOn(t testing.TB) (file string, enough func()) {
+	t.Helper()
+	file = filepath.Join(tempDir(t), "on")
+	check(t, os.WriteFile(file, nil, 0o600))
+	return file, func() { _ = os.Remove(file) }
 }
 
 // tempDir returns a directory whose name is short enough for a socket's.
