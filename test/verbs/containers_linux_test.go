@@ -1,7 +1,6 @@
 package verbs
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -89,10 +88,10 @@ func TestContainersByCDI(t *testing.T) {
 	if err != nil || !strings.Contains(said.String(), "softvpi0") || !strings.Contains(said.String(), "softvpi1") {
 		t.Fatalf("ibv_devices: %v\n%s", err, said)
 	}
-	port := fmt.Sprint(20000 + os.Getpid()%20000)
+	port := port()
 	server, heard := start("0", "ibv_rc_pingpong", "-p", port, "-g", "0", "-d", "softvpi0", "-c")
 	await.Eventually(t, "the server is attached", func() bool { return d.Status().Held.Containers[0].Memory > 0 })
-	client, told := start("1", "sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do ibv_rc_pingpong -p "+port+
+	client, told := start("1", "sh", "-c", "for i in $(seq 100); do ibv_rc_pingpong -p "+port+
 		" -g 0 -d softvpi1 -c localhost && exit; sleep 0.2; done; exit 1")
 	if err := client.Wait(); err != nil {
 		t.Fatalf("the client: %v\n%s\nthe server:\n%s", err, told, heard)

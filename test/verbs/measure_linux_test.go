@@ -5,7 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // measured is a pair of perftest whose last row must report size bytes and n iterations.
@@ -114,9 +115,7 @@ func TestRefused(t *testing.T) {
 		words := b.expand(c.command+" -F -p PORT", at)
 		b.need(words[0])
 		server := b.start(nil, words...)
-		for i := 0; i < 500 && server.running() && !server.listens(at); i++ {
-			time.Sleep(10 * time.Millisecond)
-		}
+		await.Until(func() bool { return server.listens(at) || !server.running() })
 		client := b.start(nil, append(words, "127.0.0.1")...)
 		<-client.done
 		server.stop()
