@@ -191,7 +191,7 @@ func (in *Interpreter) failing(e *command, c *Cmdlet, b bound, action string) fu
 		list = slices.Clone(List(in.get(variable)))
 	}
 	if variable != "" {
-		in.put(variable, slices.Clone(list))
+		in.put(variable, slices.Clip(list))
 	}
 	return func(err error) error {
 		if err == nil || passes(err) {
@@ -203,7 +203,10 @@ func (in *Interpreter) failing(e *command, c *Cmdlet, b bound, action string) fu
 		run := &RunError{Position: e.Position, Command: c.Name, Err: err}
 		if variable != "" && !in.ends(run) {
 			list = append(list, run.asRecord())
-			in.put(variable, slices.Clone(list))
+			in.put(variable, slices.Clip(list))
+			if err := in.spend(recordBytes); err != nil {
+				return err
+			}
 		}
 		return in.failed(run, action)
 	}

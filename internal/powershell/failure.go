@@ -10,6 +10,9 @@ import (
 // maxErrors is how many errors $Error keeps, as $MaximumErrorCount says in Windows PowerShell.
 const maxErrors = 256
 
+// recordBytes is what an error record costs, roughly.
+const recordBytes = 64 * valueBytes
+
 // failed reports an error after which statements go on, as an action says; an error: they do not.
 func (in *Interpreter) failed(e *RunError, action string) error {
 	if in.ends(e) {
@@ -66,7 +69,7 @@ func (in *Interpreter) remember(e *RunError) error {
 	e.remembered = true
 	in.errors = slices.Insert(in.errors, 0, any(e.asRecord()))
 	in.errors = in.errors[:min(len(in.errors), maxErrors)]
-	return in.spend(len(e.Error()) + 16*valueBytes)
+	return in.spend(recordBytes)
 }
 
 // asRecord returns the error as scripts see it: an error record.
