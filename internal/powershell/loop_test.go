@@ -33,6 +33,7 @@ func TestLoops(t *testing.T) {
 		{"a label that no loop has ends the script", "while (1) { break none }; 'on'", ""},
 		{"break in a block that a command runs", "foreach ($i in 1..3) { 5, 6 | ForEach-Object { if ($i -eq 2) { break }; $_ } }; 'on'", "5\n6\non\n"},
 		{"results of a loop", "$a = for ($i = 1; $i -lt 4; $i++) { $i * $i }; $a.Count; $a[2]", "3\n9\n"},
+		{"statements behind a block on one line", "function f { 'f' } f; if (1) { 'a' } else { } 'b'; while ($false) { } do { } while (0) 'c'; try { } finally { } f", "f\na\nb\nc\nf\n"},
 		{"loops in a pipe's block", "1, 2 | % { for ($i = 0; $i -lt $_; $i++) { \"$_$i\" } }", "10\n20\n21\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

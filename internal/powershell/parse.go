@@ -48,12 +48,24 @@ func (p *parser) statements(close rune) []statement {
 		if p.at >= len(p.src) || p.peek() == close {
 			return list
 		}
-		list = append(list, p.statement())
-		p.skipBlank()
+		s := p.statement()
+		list = append(list, s)
+		if p.skipBlank(); closed(s) {
+			continue
+		}
 		if r := p.peek(); p.at < len(p.src) && r != '\n' && r != ';' && r != close {
 			p.fail("the statement should end here, not go on with %s", p.here())
 		}
 	}
+}
+
+// closed reports whether a statement ends with its block, so that the next one may follow on the same line.
+func closed(s statement) bool {
+	switch s.(type) {
+	case *pipeline, *assignment, *jump, *throwStatement:
+		return false
+	}
+	return true
 }
 
 // unsupported are statements of the language that are not understood.
