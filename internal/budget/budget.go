@@ -55,6 +55,7 @@ func New(memory, descriptors Limits) *Ledger {
 // Quota is what the programs of one container may hold together, within the limits of all. Its zero limits are no limits.
 type Quota struct {
 	name    string
+	setting string // that has its limit of memory; empty: the configuration of containers has it
 	limits  [resources]uint64
 	used    [resources]uint64
 	refused [resources]uint64
@@ -63,6 +64,12 @@ type Quota struct {
 // NewQuota creates a quota; name is that of the container in errors.
 func NewQuota(name string, memory, descriptors uint64) *Quota {
 	return &Quota{name: name, limits: [resources]uint64{memory, descriptors}}
+}
+
+// By says by which setting a quota's limit of memory is set, for errors; it returns q.
+func (q *Quota) By(setting string) *Quota {
+	q.setting = setting
+	return q
 }
 
 // limit returns that of a resource.
@@ -137,7 +144,7 @@ func (a *Account) Take(r Resource, n uint64, what string) error {
 		a.quota.refused[r]++
 		l.refused[r]++
 		err := command.Errorf(command.Exhausted, "%s takes %d %s: the driver holds %d for %s: allowed: %d (%s)",
-			what, n, units[r], c.used, c.whose, c.limit, fieldOf(r, c.field))
+			what, n, units[r], c.used, c.whose, c.limit, a.fieldOf(r, c.field))
 		if a.tell != nil && a.refused[r] == 1 {
 			a.tell(err)
 		}
@@ -159,7 +166,10 @@ var (
 const ofContainer = "container"
 
 // fieldOf returns the field of the configuration that has a limit.
-func fieldOf(r Resource, of string) string {
+func (a *Account) fieldOf(r Resource, of string) string {
+	if of == ofContainer && r == Memory && a.quota.setting != "" {
+		return a.quota.setting
+	}
 	if of == ofContainer {
 		return "containers." + names[r]
 	}
@@ -232,6 +242,13 @@ func (l *Ledger) Usage(r Resource) Usage {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return Usage{l.used[r], l.refused[r]}
+}
+
+// Limit changes the limit of a quota, 0: none; what is held stays.
+func (l *Ledger) Limit(q *Quota, r Resource, limit uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q.limits[r] = limit
 }
 
 // UsageOf returns how much the programs of a container hold, and its limit; 0: none.

@@ -70,7 +70,7 @@ var sendStatistics = CounterSet{
 
 var vfMonitoring = CounterSet{
 	Name: "VF Monitoring", Generations: MLX5, Short: "vf_monitoring", Instances: "function",
-	Description: "What virtual functions cost the adapter's firmware. There are no virtual functions yet.",
+	Description: "What virtual functions cost the adapter's firmware. The set has no instances here: softvpi vf list --json, the API (/functions) and mlx5cmd -ResourceDump with segment 0x5000 have the values, in microseconds and errors.",
 	Sources:     []Source{{virtualization, "VF Monitoring"}},
 	Counters: notCounted(
 		level("FwCpuUsage", "firmware_cpu_percent", "%", "share of the firmware's time that the function uses"),

@@ -63,9 +63,10 @@ var sriovKeys = append(deviceAndMachine(
 	},
 	Key{
 		Name: "MaxFWPagesUsagePerVF", Base: AdapterClass, Group: groupSRIOV, Generations: MLX5, Scope: physical, Type: DWORD,
+		Status:   Built,
 		Defaults: always(250000), Unit: "pages of 4 KB",
-		Description: "Most memory that the host gives a virtual function for its resources. A request beyond it fails with an error event.",
-		Chosen:      "The default.",
+		Description: "Most memory that the driver gives the programs of a virtual function for their resources; 0: no limit. A request beyond it fails with an error event.",
+		Chosen:      "The default, and 0.",
 		Sources:     from(virtualization, "Configuring Host Memory Limit per VF"),
 	},
 )
@@ -125,6 +126,7 @@ var dhcpKeys = []Key{
 var vfMonitoringKeys = []Key{
 	{
 		Name: "VfCpuMonEnable", Base: AdapterClass, Group: groupVFMon, Generations: MLX5, Scope: physical, Type: DWORD,
+		Status:   Built,
 		Defaults: always(0), Choices: disableEnable, Effect: AtOnce,
 		Description: "Watches how much work virtual functions cause in the firmware, and warns in the event log.",
 		Chosen:      "Path and default.",
@@ -132,6 +134,7 @@ var vfMonitoringKeys = []Key{
 	},
 	{
 		Name: "VfCpuMonBatchPeriodSec", Base: AdapterClass, Group: groupVFMon, Generations: MLX5, Scope: physical, Type: DWORD,
+		Status:   Built,
 		Defaults: always(60), Min: 1, Max: 86400, Unit: "s", Effect: AtOnce,
 		Description: "Time from one reading of the virtual functions' FwCpuUsage and Errors2FW counters to the next.",
 		Chosen:      "Path, default and limits.",
@@ -139,6 +142,7 @@ var vfMonitoringKeys = []Key{
 	},
 	{
 		Name: "VfCpuMonFwCpuUsageMax", Base: AdapterClass, Group: groupVFMon, Generations: MLX5, Scope: physical, Type: DWORD,
+		Status:   Built,
 		Defaults: always(20), Min: 1, Max: 100, Unit: "%", Effect: AtOnce,
 		Description: "Share of the firmware's time that a virtual function may use in a period before a warning.",
 		Chosen:      "Path, default and limits.",
@@ -146,6 +150,7 @@ var vfMonitoringKeys = []Key{
 	},
 	{
 		Name: "VfCpuMonErrors2FwMax", Base: AdapterClass, Group: groupVFMon, Generations: MLX5, Scope: physical, Type: DWORD,
+		Status:   Built,
 		Defaults: always(1000), Min: 1, Max: 1<<32 - 1, Unit: "errors", Effect: AtOnce,
 		Description: "Errors that a virtual function may report to the firmware in a period before a warning.",
 		Chosen:      "Path, default and limits.",

@@ -33,6 +33,7 @@ type Client struct {
 	doorbells *ring.Doorbells // any thread may use its producer side
 	rings     []uint32        // a drained batch of doorbells
 	only      *adapter        // a virtual function, which the program sees alone; nil: it sees all that are none
+	tenant    string          // that function's name
 	closed    bool
 	told      bool // in Host.unnotified
 	attention transport.Program
@@ -106,6 +107,7 @@ func (h *Host) NewClient(cfg ClientConfig) (*Client, error) {
 		if c.only, err = h.function(*cfg.Function); err != nil {
 			return nil, err
 		}
+		c.tenant = c.only.name
 	}
 	h.clients = append(h.clients, c)
 	h.watched++

@@ -221,6 +221,25 @@ func (h *Host) Functions(owner uint32) (list []FunctionStatus) {
 	return list
 }
 
+// FunctionNumber returns the number of a virtual function at its port, from 0 on; -1: there is no such function.
+func (h *Host) FunctionNumber(index uint32) int {
+	h.lock()
+	defer h.unlock()
+	a, err := h.function(index)
+	if err != nil {
+		return -1
+	}
+	return a.number
+}
+
+// Tenant returns the name of a program's virtual function, and the index of the adapter at whose port it is; ok is false if it has none.
+func (c *Client) Tenant() (name string, owner uint32, ok bool) {
+	if c.only == nil {
+		return "", 0, false
+	}
+	return c.tenant, c.only.cfg.virtualOf, true
+}
+
 // sees reports whether a program may know of an adapter: of its virtual function alone if it has one, else of none.
 func (c *Client) sees(a *adapter) bool {
 	if c.only != nil {

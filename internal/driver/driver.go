@@ -83,18 +83,19 @@ type Driver struct {
 	registry *registry.Registry
 	running  []*running // by the adapters' index
 	// settings is held, with changes, to change what adapters have read, and to read it without changes.
-	settings     sync.RWMutex
-	raised       chan raisedEvent // events of Ethernet functions; nil: there are none
-	told         chan struct{}    // closed when all of them are written
-	waking       waking
-	agreements   *agreements   // of LLDP agents; nil: none yet
-	expiries     *expiries     // of dropless modes; nil: none yet
-	functionNews *functionNews // likewise
-	healing      *healer       // nil: not yet
-	loop         loopWatch
-	hosts        sync.Map // of the Ethernet functions, with interfaces that have addresses: hostside.Addressed by the index of adapters
-	starting     sync.Map // RoCE modes by the index of adapters being enabled, whose start is to be reported
-	tunings      *tuning.Log
+	settings      sync.RWMutex
+	raised        chan raisedEvent // events of Ethernet functions; nil: there are none
+	told          chan struct{}    // closed when all of them are written
+	waking        waking
+	agreements    *agreements    // of LLDP agents; nil: none yet
+	expiries      *expiries      // of dropless modes; nil: none yet
+	functionNews  *functionNews  // likewise
+	functionWatch *functionWatch // of what their commands cost
+	healing       *healer        // nil: not yet
+	loop          loopWatch
+	hosts         sync.Map // of the Ethernet functions, with interfaces that have addresses: hostside.Addressed by the index of adapters
+	starting      sync.Map // RoCE modes by the index of adapters being enabled, whose start is to be reported
+	tunings       *tuning.Log
 
 	sockets []*net.UnixListener // opened by a service manager, and not in use yet
 
@@ -113,9 +114,9 @@ func Start(ctx context.Context, cfg config.Config, o Options) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{cfg: cfg, version: o.Version, own: o.OwnProcess, started: time.Now(), log: o.Log,
-		commands: commandlog.New(len(cfg.Adapters)), incidents: newIncidents()}
+		commands: commandlog.New(len(cfg.Adapters)), incidents: newIncidents(), functionWatch: newFunctionWatch()}
 	d.ipoib.d = d
-	d.commands.Failed, d.commands.Ended = d.commandFailed, d.traceCommand
+	d.commands.Failed, d.commands.Ended, d.commands.Tenant = d.commandFailed, d.traceCommand, d.functionCommand
 	d.startTrace()
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)
@@ -168,6 +169,7 @@ func (d *Driver) start(ctx context.Context, o Options) (err error) {
 	if err := d.serveAttach(); err != nil {
 		return err
 	}
+	d.watchFunctions()
 	if err := d.startAllFunctions(); err != nil {
 		return err
 	}
@@ -235,6 +237,7 @@ func (d *Driver) Close() error {
 	d.agreements.close()
 	d.expiries.close()
 	d.functionNews.close()
+	d.functionWatch.close()
 	d.waking.close()
 	errs = append(errs, d.wiring.close())
 	if d.registry != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/budget"
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/ipc/server"
@@ -32,10 +33,14 @@ type virtualFunction struct {
 	byKeys bool   // the keys have it
 	group  string // whose members' programs may attach, beside the driver's user; empty: nobody's
 	// index is that of the device's function; live says that there is one: not while the adapter is disabled.
-	index uint32
-	live  bool
-	quota *budget.Quota
-	close func() // its socket; nil: it has none
+	index  uint32
+	number int // at the port
+	live   bool
+	quota  *budget.Quota
+	// refused are the requests for memory that were refused when somebody was told of them, who is told again at pagesDue.
+	refused  uint64
+	pagesDue clock.Time
+	close    func() // its socket; nil: it has none
 }
 
 // functions are the virtual ones, by their adapters and in the order in which they came to be. The holder of Driver.changes changes
@@ -92,10 +97,21 @@ func (s *functions) close() {
 }
 
 // settle says what a virtual function is now.
-func (s *functions) settle(f *virtualFunction, index uint32, live bool) {
+func (s *functions) settle(f *virtualFunction, index uint32, number int, live bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f.index, f.live = index, live
+	f.index, f.number, f.live = index, number, live
+}
+
+// place returns at which adapter's port, and with which number, a virtual function is.
+func (s *functions) place(name string) (owner uint32, number int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f := s.find(name)
+	if f == nil || !f.live {
+		return 0, 0, false
+	}
+	return f.cfg.Owner, f.number, true
 }
 
 // now returns the index of a virtual function for a program that attaches.
@@ -124,6 +140,7 @@ func (d *Driver) startAllFunctions() error {
 // by command. The caller holds changes.
 func (d *Driver) startFunctions(i uint32) {
 	d.startSwitch(i)
+	d.monitor(i, d.functionWatch.now())
 	g, pf := d.grants(int(i)), d.host.Overview().Adapters[i].MAC
 	for n := range g.VFs {
 		if name := d.functionName(i, n); d.functions.find(name) == nil {
@@ -159,7 +176,8 @@ func (d *Driver) startFunction(f *virtualFunction) error {
 	if err != nil {
 		return err
 	}
-	d.functions.settle(f, index, true)
+	d.functions.settle(f, index, d.host.FunctionNumber(index), true)
+	d.limitPages(f)
 	if f.close == nil {
 		err = d.serveFunction(f)
 	}
@@ -173,7 +191,8 @@ func (d *Driver) stopFunction(f *virtualFunction) {
 	if !f.live {
 		return
 	}
-	d.functions.settle(f, f.index, false)
+	d.functions.settle(f, f.index, f.number, false)
+	d.functionWatch.forget(f.cfg.Owner, f.number)
 	if err := d.host.RemoveFunction(f.index); err != nil {
 		d.log.Warn("a virtual function does not end in order", "function", f.cfg.Name, "cause", err)
 	}
@@ -212,9 +231,6 @@ func (d *Driver) serveFunction(f *virtualFunction) error {
 		cancel()
 		l.Close()
 	}
-	if f.quota == nil {
-		f.quota = new(budget.Quota)
-	}
 	set := server.Container{Audience: peer.Everyone, Quota: f.quota, Function: func() (uint32, error) { return d.functions.now(f) }}
 	go func() {
 		if err := d.attach.ServeContainer(ctx, l, set); err != nil {
@@ -222,6 +238,21 @@ func (d *Driver) serveFunction(f *virtualFunction) error {
 		}
 	}()
 	return nil
+}
+
+// limitPages limits what the programs of a virtual function make the driver hold, by MaxFWPagesUsagePerVF (WinOF-2 24.4, VF Resource
+// Control). The caller holds changes.
+func (d *Driver) limitPages(f *virtualFunction) {
+	pages, name := d.running[f.cfg.Owner].value("MaxFWPagesUsagePerVF"), fmt.Sprintf("the virtual function %q", f.cfg.Name)
+	d.functions.mu.Lock()
+	defer d.functions.mu.Unlock()
+	if f.quota == nil {
+		f.quota = budget.NewQuota(name, pages*pageSize, 0).By("MaxFWPagesUsagePerVF")
+		return
+	}
+	if d.attach != nil {
+		d.attach.Ledger().Limit(f.quota, budget.Memory, pages*pageSize)
+	}
 }
 
 // admit lets the members of a group, by name or number, connect to a socket; empty: nobody but its owner. The system checks that.

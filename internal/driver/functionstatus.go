@@ -56,6 +56,7 @@ func (d *Driver) functionStatus(i uint32) (out []api.FunctionStatus) {
 		if o, ok := now[f.cfg.Name]; ok {
 			s.Number, s.Up, s.Programs, s.QPs = o.Number, o.Up, o.Programs, o.Objects.QP
 			s.Counters = functionCounters(&o)
+			s.Counters["fw_cpu_usage_us"], s.Counters["errors2fw"] = d.functionWatch.spent(i, o.Number)
 		}
 		out = append(out, s)
 	}

@@ -143,6 +143,11 @@ var actingOf = map[string]string{
 	"VFAllowedTxEtherType7":          "functions_linux_test.go",
 	"VFAllowedTxEtherTypeListEnable": "functions_linux_test.go",
 	"RedirectVfDHCPToPF":             "functions_linux_test.go",
+	"VfCpuMonEnable":                 "functionwatch_linux_test.go",
+	"VfCpuMonBatchPeriodSec":         "functionwatch_linux_test.go",
+	"VfCpuMonFwCpuUsageMax":          "functionwatch_linux_test.go",
+	"VfCpuMonErrors2FwMax":           "functionwatch_linux_test.go",
+	"MaxFWPagesUsagePerVF":           "functionwatch_linux_test.go",
 }
 
 // TestKeysThatAct: every key that the catalogue calls built has a test that shows its effect, and no other key has

@@ -44,11 +44,7 @@ func (d *Driver) DumpResource(adapter string, q api.ResourceDumpRequest) (out ap
 	if err != nil {
 		return out, err
 	}
-	if q.Segment == resource.Monitoring {
-		return out, fmt.Errorf("%w: segment 0x%x counts for virtual functions; there are none yet", api.ErrUnsupported, q.Segment)
-	}
-	files, parts, err := d.resources(index, "resource", resource.Request{Segment: q.Segment, Index1: q.Index1, Count1: q.NumOfObj1,
-		Index2: q.Index2, Count2: q.NumOfObj2, Depth: q.Depth})
+	files, parts, err := d.requested(index, &q)
 	if err != nil {
 		return out, err
 	}
@@ -65,6 +61,28 @@ func (d *Driver) DumpResource(adapter string, q api.ResourceDumpRequest) (out ap
 	}
 	out.Objects = countResources(parts)
 	return out, nil
+}
+
+// requested returns the files of a resource dump that was asked for, and what is in it.
+func (d *Driver) requested(index uint32, q *api.ResourceDumpRequest) ([]dump.File, []resource.Part, error) {
+	if q.Segment != resource.Monitoring {
+		return d.resources(index, "resource", resource.Request{Segment: q.Segment, Index1: q.Index1, Count1: q.NumOfObj1,
+			Index2: q.Index2, Count2: q.NumOfObj2, Depth: q.Depth})
+	}
+	if len(d.functions.of(index)) == 0 {
+		return nil, nil, errNoFunctions(q)
+	}
+	list, err := d.functionWatch.batch(index, q)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err := d.host.Inspect(index, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	file := resource.Batch(uint32(s.Info.DeviceID), *q.Index1, *q.Index2, list)
+	parts, err := resource.Read(file)
+	return []dump.File{{Type: "resource", Text: file, Binary: true}, {Type: "resource", Text: resource.Text(parts)}}, parts, err
 }
 
 // resources returns a resource dump of an adapter as files of that type, the segments and their text, and what is in it.

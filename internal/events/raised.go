@@ -76,6 +76,18 @@ type (
 		Frames   uint64
 		Cause    string
 	}
+	// VFTooManyResources says that a virtual function made too much work between two readings of its counters.
+	VFTooManyResources struct {
+		Adapter                 string
+		VF, Seconds, FwCpuUsage int
+		Errors2Fw               uint64
+	}
+	// VFTooManyPages says that a virtual function has asked for more memory than it may have.
+	VFTooManyPages struct {
+		Adapter string
+		VF      int
+		Limit   uint64
+	}
 	// FlowControlRefused says why a port has no flow control although keys ask for it.
 	FlowControlRefused struct{ Adapter, Cause string }
 	// TrustContradicts says that an adapter trusts the DSCP of what it receives, and what it sends has another.
@@ -305,6 +317,8 @@ func (DroplessEntered) event()      {}
 func (DroplessExited) event()       {}
 func (DelayDropTimeout) event()     {}
 func (VFSpoofed) event()            {}
+func (VFTooManyResources) event()   {}
+func (VFTooManyPages) event()       {}
 func (FlowControlRefused) event()   {}
 func (TrustContradicts) event()     {}
 func (ManyGroups) event()           {}

@@ -19,6 +19,9 @@ type Client struct {
 	log     *Log
 	program string
 	pid     int
+	tenant  bool   // it has a virtual function
+	vf      string // that function's name
+	owner   int    // the adapter at whose port that is
 
 	mu sync.Mutex
 	// known holds the adapter of each object, by kind and index of its handle, as one more than the
@@ -28,7 +31,10 @@ type Client struct {
 
 // Client returns c with its commands recorded as those of a program.
 func (l *Log) Client(c *device.Client, program string, pid int) *Client {
-	return &Client{Client: c, log: l, program: program, pid: pid}
+	t := &Client{Client: c, log: l, program: program, pid: pid}
+	vf, owner, ok := c.Tenant()
+	t.tenant, t.vf, t.owner = ok, vf, int(owner)
+	return t
 }
 
 // unknownAdapter is the adapter of an object whose adapter is unknown.
@@ -72,7 +78,7 @@ func (c *Client) learn(h command.Handle, adapter int) {
 
 // Begin implements server.CommandLog.
 func (c *Client) Begin(op proto.Opcode, body []byte) server.Begun {
-	b := server.Begun{Op: op, Adapter: c.adapterOf(op, body), Body: body, At: time.Now()}
+	b := server.Begun{Op: op, Adapter: c.hosted(c.adapterOf(op, body)), Body: body, At: time.Now()}
 	if b.Adapter >= 0 && b.Adapter < len(c.log.adapters) {
 		b.Number = c.log.adapters[b.Adapter].begin(op)
 	}
@@ -98,9 +104,12 @@ func (c *Client) End(b server.Begun, reply []byte, err error) {
 	if errors.Is(err, device.ErrWaits) || errors.Is(err, proto.ErrFrame) {
 		return // not carried out yet, or no command
 	}
+	if c.tenant && c.log.Tenant != nil {
+		c.log.Tenant(c.vf, took, err)
+	}
 	adapter := b.Adapter
 	if err == nil {
-		adapter = c.changed(b, reply)
+		adapter = c.hosted(c.changed(b, reply))
 	}
 	if adapter < 0 || adapter >= len(c.log.adapters) {
 		return // not for an adapter
@@ -113,6 +122,14 @@ func (c *Client) End(b server.Begun, reply []byte, err error) {
 	if r.Failure == command.Internal && c.log.Failed != nil {
 		c.log.Failed(adapter, r)
 	}
+}
+
+// hosted returns the adapter for what a program takes for one: the only one that a tenant sees is its virtual function.
+func (c *Client) hosted(adapter int) int {
+	if c.tenant && adapter >= 0 {
+		return c.owner
+	}
+	return adapter
 }
 
 // changed records which adapters objects have after a command, and returns the adapter of the command.

@@ -19,6 +19,8 @@ type Log struct {
 	Failed func(adapter int, r Record)
 	// Ended, if set, is called with each command of an adapter. It must return at once.
 	Ended func(adapter int, op proto.Opcode, r Record)
+	// Tenant, if set, is called with each command of a program that has a virtual function. It must return at once.
+	Tenant func(function string, took time.Duration, err error)
 	// Last, if set, keeps the latest commands for the driver after this one, if this one dies.
 	Last     *lastwords.Recorder
 	adapters []*adapterCommands

@@ -105,15 +105,21 @@ func narrow(n *uint64) *uint32 {
 	return &x
 }
 
-// dumpResources dumps of the adapter that is named, or of each.
+// dumpResources dumps of the adapter that is named, or of each that has what is asked for.
 func (r *run) dumpResources(q api.ResourceDumpRequest) (report, error) {
 	adapters, err := r.adapters()
 	if err != nil {
 		return nil, err
 	}
 	out := blocks{notes: []string{done}}
+	var without error
 	for _, a := range adapters {
 		d, err := r.client.DumpResource(r.ctx, a.Name, q)
+		if errors.Is(err, api.ErrUnsupported) {
+			without = err
+			out.notes = append(out.notes, fmt.Sprintf("adapter %q: %v", a.Name, err))
+			continue
+		}
 		if err != nil {
 			return nil, asOptions(err)
 		}
@@ -126,6 +132,9 @@ func (r *run) dumpResources(q api.ResourceDumpRequest) (report, error) {
 			b.add(fmt.Sprintf("Segment 0x%04x (%s)", o.Segment, o.Name), o.Count)
 		}
 		out.list = append(out.list, b)
+	}
+	if len(out.list) == 0 && without != nil {
+		return nil, without
 	}
 	return out, nil
 }

@@ -159,6 +159,12 @@ func (r *run) keys() (report, error) {
 
 // features reports for each table of keys whether its feature is implemented: that is, whether any of the
 // keys has an effect.
+// The group of keys about the monitoring of virtual functions, and the one that says whether it is on (WinOF-2 24.4, VF Monitoring).
+const (
+	monitoringGroup = "VF monitoring"
+	monitoringKey   = "VfCpuMonEnable"
+)
+
 func (r *run) features() (report, error) {
 	if err := r.only("Name="); err != nil {
 		return nil, err
@@ -174,12 +180,15 @@ func (r *run) features() (report, error) {
 			return nil, err
 		}
 		var groups []string
-		built := map[string]bool{}
+		built, monitored := map[string]bool{}, ""
 		for _, s := range settings {
 			if _, seen := built[s.Group]; !seen {
 				groups = append(groups, s.Group)
 			}
 			built[s.Group] = built[s.Group] || s.Status == "built"
+			if s.Name == monitoringKey {
+				monitored = s.Value
+			}
 		}
 		for _, g := range groups {
 			b := block{title: fmt.Sprintf("Feature %s of adapter %q", g, a.Name), section: g, adapter: a.Name}
@@ -188,6 +197,8 @@ func (r *run) features() (report, error) {
 				b.fields = []field{{"State", "Disabled"}, {"Reason", "not built"}}
 			case !a.Enabled:
 				b.fields = []field{{"State", "Disabled"}, {"Reason", "the adapter is disabled"}}
+			case g == monitoringGroup && monitored == "0":
+				b.fields = []field{{"State", "Disabled"}, {"Reason", monitoringKey + " is 0"}}
 			default:
 				b.add("State", "Enabled")
 			}

@@ -13,6 +13,8 @@ import (
 type Part struct {
 	Type   uint16
 	Index1 uint32 // of an object, and of a reference
+	Index2 uint32 // of a batch: the counter
+	Batch  []uint64
 	Refers uint16 // the segment that a reference is to
 	Text   string // of a notice
 	Values []register.Value
@@ -71,6 +73,9 @@ func Read(file []byte) (parts []Part, err error) {
 
 // part reads what a segment has after its first dword; why it cannot be read is "" if it can.
 func part(kind uint16, w []uint32) (p Part, why string) {
+	if kind == Monitoring {
+		return batch(w)
+	}
 	p.Type = kind
 	need := map[uint16]int{notice: 3 + textDwords, called: 4, terminate: 1, reference: 4, info: 3, Menu: 1}[kind]
 	s := SegmentOf(kind)
@@ -120,6 +125,11 @@ func Text(parts []Part) []byte {
 		p := &parts[i]
 		switch {
 		case p.Type == called || p.Type == info:
+		case p.Type == Monitoring:
+			fmt.Fprintf(&b, "segment 0x%04x index1 0x%x index2 0x%x\n", p.Type, p.Index1, p.Index2)
+			for n, v := range p.Batch {
+				fmt.Fprintf(&b, "\tVF %d %s: %d\n", int(p.Index1)-1+n, counterName(p.Index2), v)
+			}
 		case p.Type == notice:
 			fmt.Fprintf(&b, "# %s\n", p.Text)
 		case p.Type == reference:
