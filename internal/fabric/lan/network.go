@@ -174,8 +174,10 @@ func (n *Network) Deadline() clock.Time {
 	return clock.Min(clock.Min(clock.Min(n.fabric.Deadline(), n.flaps), n.bonds.Deadline()), clock.Min(n.nextWord(), n.watch.next))
 }
 
-// Advance lets happen what is due.
+// Advance lets happen what is due. Whoever drives the network may be late: what frames and pauses do comes first then, each at its
+// time, before anything is done at the present one, at which pauses of long ago count as over.
 func (n *Network) Advance(now clock.Time) {
+	n.fabric.Advance(now)
 	if n.flaps <= now {
 		n.endFlaps(now)
 	}

@@ -106,10 +106,14 @@ func (r *Rack) Do(do func(now clock.Time, f *fabric.Fabric)) {
 	do(now, f)
 }
 
-// Lock gives the caller the fabric, until Unlock.
+// Lock gives the caller the fabric, until Unlock. What was due on the Ethernet before has happened.
 func (r *Rack) Lock() (clock.Time, *fabric.Fabric) {
 	r.mu.Lock()
-	return r.Now(), r.fabric
+	now := r.Now()
+	if r.lan != nil {
+		r.lan.Advance(now)
+	}
+	return now, r.fabric
 }
 
 // Unlock does what has become due since Lock, and unlocks.
