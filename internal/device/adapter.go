@@ -311,6 +311,9 @@ func newAdapter(h *Host, cfg AdapterConfig, owner *adapter, more []netip.Addr, m
 	}
 	a.look()
 	if err := a.makeFunction(owner); err != nil {
+		if a.station != nil {
+			a.port.dismiss(a) // others go on there
+		}
 		_ = a.close()
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package device
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device/notify"
@@ -42,6 +43,14 @@ func newNIC(a *adapter, c *EthernetConfig) *nic {
 	n := &nic{a: a, side: hostside.New(c.Host, c.Raised, a.host.Wake), cfg: c.Config}
 	a.port.nics = append(a.port.nics, n)
 	return n
+}
+
+// dismiss takes an adapter from the port, whose Ethernet function, if there is one, does not work.
+func (p *portLoop) dismiss(a *adapter) {
+	p.Detach(a.station)
+	p.discharge(a)
+	p.functions = slices.DeleteFunc(p.functions, func(o *adapter) bool { return o == a })
+	p.nics = slices.DeleteFunc(p.nics, func(n *nic) bool { return n == a.nic })
 }
 
 // on reports whether it works.

@@ -170,9 +170,7 @@ func (h *Host) stopFunctions(index uint32) (stopped []uint32) {
 
 // withdraw takes a disabled virtual function from its port, and its index from the host.
 func (h *Host) withdraw(a *adapter) error {
-	a.port.Detach(a.station)
-	a.port.discharge(a)
-	a.port.functions = slices.DeleteFunc(a.port.functions, func(o *adapter) bool { return o == a })
+	a.port.dismiss(a)
 	err := a.links.Close()
 	a.setGIDs(nil)
 	a.removed, a.name = true, ""
