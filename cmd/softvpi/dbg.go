@@ -8,7 +8,7 @@ type dbgCmd struct {
 
 type faultCmd struct {
 	adapterRef `embed:""`
-	Fault      string `arg:"" enum:"wire,completions,host,receive,send,descriptor,events,command,loop,panic,turn,crash" help:"What: ${enum}."`
+	Fault      string `arg:"" enum:"wire,completions,host,receive,send,descriptor,events,command,loop,panic,turn,crash,request" help:"What: ${enum}."`
 }
 
 // Help says what the faults are.
@@ -25,6 +25,7 @@ loop         the port has no turns (0x400000)
 panic        an engine panics (0x800000)
 turn         a turn of the loop never ends: nobody is answered any more, and softvpi up ends itself after a minute
 crash        the driver panics outside of all turns, which ends softvpi up at once
+request      this very request ends in a panic: it is refused, and the driver goes on
 A fault lasts until the adapter is restarted, by self-healing or by hand.`
 }
 

@@ -30,7 +30,7 @@ type SensorStatus struct {
 // FaultRequest makes something go wrong in an adapter.
 type FaultRequest struct {
 	Adapter string `json:"-"` // by name
-	Fault   string `json:"fault" enum:"wire,completions,host,receive,send,descriptor,events,command,loop,panic,turn,crash"`
+	Fault   string `json:"fault" enum:"wire,completions,host,receive,send,descriptor,events,command,loop,panic,turn,crash,request"`
 }
 
 // FaultSource is implemented by a driver in which things can be made to go wrong, and is then served.

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -60,6 +59,8 @@ type Config struct {
 	Counters *counters.Collector
 	Limits   Limits
 	Log      *slog.Logger // nil: nothing
+	// Panicked is told of panics in requests, by several goroutines at a time; nil: nobody is.
+	Panicked func(Panic)
 }
 
 // Server serves the management interface.
@@ -125,19 +126,6 @@ func done(err error) error {
 		return nil
 	}
 	return err
-}
-
-// recover keeps a panic in one request from affecting the rest of the driver.
-func (s *Server) recover(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer func() {
-			if v := recover(); v != nil && v != http.ErrAbortHandler {
-				s.cfg.Log.Error("management request", "path", r.URL.Path, "panic", v, "stack", string(debug.Stack()))
-				panic(http.ErrAbortHandler)
-			}
-		}()
-		next.ServeHTTP(w, r)
-	})
 }
 
 // maxDrain is how much of a request that is too large is read and discarded, so that its sender gets to

@@ -19,6 +19,7 @@ type Status struct {
 	Held     *HeldStatus     `json:"held,omitempty"`     // what programs make the driver hold; absent: none can attach
 	Volatile string          `json:"volatile,omitempty"` // why nothing is kept on disk; empty: everything is
 	Died     *Death          `json:"died,omitempty"`     // how the driver before this one ended; absent: it stopped
+	Panics   uint64          `json:"panics,omitempty"`   // requests to the management interface that ended in a panic
 	Adapters []AdapterStatus `json:"adapters"`
 	Switches []SwitchStatus  `json:"switches,omitempty"`
 	Programs []ProgramStatus `json:"programs"`

@@ -22,6 +22,9 @@ func (s *Status) WriteText(w io.Writer) {
 	if s.Died != nil {
 		fmt.Fprintf(w, "%s\n", s.Died)
 	}
+	if s.Panics > 0 {
+		fmt.Fprintf(w, "panics of requests to the management interface: %d, each a fault of the driver; see softvpi events list\n", s.Panics)
+	}
 	for i := range s.Adapters {
 		s.Adapters[i].writeText(w)
 	}

@@ -17,6 +17,7 @@ var softEvents = []Event{
 	raised(soft(3, "DriverRecovered", Warning, "The previous driver did not stop cleanly; what it left was cleaned up.")),
 	raised(soft(4, "SelfCheckFailed", Error, "The driver does not start, because its self-check failed: {Cause}.")),
 	raised(soft(90, "DriverDied", Error, "The previous driver died: {Cause}. Its traceback and last commands are in {Folder}.")),
+	raised(soft(91, "RequestPanicked", Error, "The request {Request} to the management interface ended in a panic, a fault of the driver: {Cause}. Its traceback and the last commands are in {Folder}.")),
 	raised(soft(5, "AdapterEnabled", Informational, "{Adapter}: the adapter was enabled.")),
 	raised(soft(6, "AdapterDisabled", Warning, "{Adapter}: the adapter was disabled; the connections of its programs have ended.")),
 	raised(soft(7, "AddressesChanged", Informational, "{Adapter}: the addresses of the port have changed; the GID table now has {Addresses}.")),

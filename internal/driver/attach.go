@@ -104,7 +104,12 @@ func (d *Driver) held() *api.HeldStatus {
 	return &api.HeldStatus{Memory: one(budget.Memory), Descriptors: one(budget.Descriptors), Containers: d.heldBy()}
 }
 
-// heldValues returns the same as values beside the counters of the adapters.
+// driverValues returns values of the driver beside the counters of the adapters: what is held for programs, and its own faults.
+func (d *Driver) driverValues() []counters.DriverValue {
+	return append(d.heldValues(), counters.DriverValue{Name: "softvpi_driver_request_panics_total",
+		Help: "Requests to the management interface that ended in a panic.", Grows: true, Value: float64(d.panics.count())})
+}
+
 func (d *Driver) heldValues() (list []counters.DriverValue) {
 	h := d.held()
 	if h == nil {

@@ -40,7 +40,20 @@ func (d *Driver) tellDeath(left *lastwords.Remains) {
 }
 
 func (d *Driver) keepRemains(left *lastwords.Remains) (folder string, err error) {
-	i := dump.Incident{Device: "driver", Type: "GENERAL", Source: dump.Death, Reason: left.Reason(), Time: left.Time}
+	page, err := d.events.Query(events.Query{Limit: dumpEvents, Until: left.Time})
+	if err != nil {
+		return "", err
+	}
+	files := []dump.File{{Type: "commands", Text: d.lastCommands(left.Commands)}, {Type: "fwtrace", Text: dump.Trace(page.Events, nil)}}
+	if len(left.Traceback) > 0 {
+		files = append(files, dump.File{Type: "traceback", Text: left.Traceback})
+	}
+	return d.keepFault(dump.Incident{Source: dump.Death, Reason: left.Reason(), Time: left.Time}, files)
+}
+
+// keepFault keeps what is left of a fault of the driver in a folder beside the dumps of its first adapter.
+func (d *Driver) keepFault(i dump.Incident, files []dump.File) (folder string, err error) {
+	i.Device, i.Type = "driver", "GENERAL"
 	place := `\SystemRoot\temp`
 	if len(d.running) > 0 {
 		r := d.running[0]
@@ -50,14 +63,6 @@ func (d *Driver) keepRemains(left *lastwords.Remains) (folder string, err error)
 	root, err := dump.Directory(place, d.temp())
 	if err != nil {
 		return "", err
-	}
-	page, err := d.events.Query(events.Query{Limit: dumpEvents, Until: left.Time})
-	if err != nil {
-		return "", err
-	}
-	files := []dump.File{{Type: "commands", Text: d.lastCommands(left.Commands)}, {Type: "fwtrace", Text: dump.Trace(page.Events, nil)}}
-	if len(left.Traceback) > 0 {
-		files = append(files, dump.File{Type: "traceback", Text: left.Traceback})
 	}
 	d.dumps.Lock()
 	defer d.dumps.Unlock()

@@ -103,6 +103,8 @@ type Driver struct {
 	last *lastwords.Recorder
 	died *api.Death // how the driver before ended; nil: it stopped
 
+	panics panics
+
 	tracer tracer
 }
 

@@ -22,6 +22,7 @@ var faults = map[string][]device.Fault{
 const (
 	faultCommand = "command" // commands do not return
 	faultCrash   = "crash"   // the driver panics where nobody mends it
+	faultRequest = "request" // the request for the fault panics
 )
 
 // InjectFault implements api.FaultSource.
@@ -34,8 +35,9 @@ func (d *Driver) InjectFault(q api.FaultRequest) error {
 		return fmt.Errorf("%w: faults are not allowed here; the configuration allows them with \"fault_injection\": true", api.ErrUnsupported)
 	}
 	list, ok := faults[q.Fault]
-	if !ok && q.Fault != faultCommand && q.Fault != faultCrash {
-		return api.Wrong("fault", strconv.Quote(q.Fault), "wire, completions, host, receive, send, descriptor, events, command, loop, panic, turn, crash")
+	if !ok && q.Fault != faultCommand && q.Fault != faultCrash && q.Fault != faultRequest {
+		return api.Wrong("fault", strconv.Quote(q.Fault),
+			"wire, completions, host, receive, send, descriptor, events, command, loop, panic, turn, crash, request")
 	}
 	if q.Fault == faultCrash && !d.own {
 		return fmt.Errorf("%w: the driver has no process of its own that may crash", api.ErrUnsupported)
@@ -47,6 +49,8 @@ func (d *Driver) InjectFault(q api.FaultRequest) error {
 	case faultCrash:
 		go panic("a fault that was asked for at the adapter " + strconv.Quote(q.Adapter))
 		return nil
+	case faultRequest:
+		panic("a fault that was asked for at the adapter " + strconv.Quote(q.Adapter))
 	case faultCommand:
 		d.commands.Hang(index)
 		return nil

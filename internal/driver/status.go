@@ -32,6 +32,7 @@ func (d *Driver) status(snap device.Snapshot) Status {
 	s := Status{
 		Volatile: d.registry.Volatile(),
 		Died:     d.died,
+		Panics:   d.panics.count(),
 		Version:  d.version, PID: os.Getpid(), Started: d.started, Socket: d.cfg.Socket, Attach: d.noAttach, Held: d.held(),
 		Adapters: make([]AdapterStatus, 0, len(snap.Adapters)), Programs: make([]api.ProgramStatus, 0, len(snap.Clients)),
 	}

@@ -28,7 +28,7 @@ var kinds = []Event{
 	ReceiveSoftwareStuck{}, SendSoftwareStuck{}, ReceiveCompletionError{}, SendCompletionError{}, EventQueueStuck{}, SensorError{},
 	SelfHealingRestart{}, SelfHealingFailed{}, SelfHealingStop{},
 	MulticastAddress{}, RegistrySetAside{}, NothingKept{}, FabricIncident{}, FabricIncidentOver{}, DriverStarted{},
-	DriverStopped{}, DriverRecovered{}, DriverDied{},
+	DriverStopped{}, DriverRecovered{}, DriverDied{}, RequestPanicked{},
 	SelfCheckFailed{}, ProgramDied{}, ProgramDisconnected{}, ProgramRefused{}, ResetByDriver{},
 	ResetFinished{}, ResetFailed{}, DumpOnRequest{}, DumpAfterError{}, DumpMeNow{}, DumpMeNowFailed{}, LogRepaired{}, Repeated{},
 }

@@ -249,6 +249,8 @@ type (
 	DriverRecovered struct{}
 	// DriverDied says why the previous driver did not, and where what it left is; "-": it could not be kept.
 	DriverDied struct{ Cause, Folder string }
+	// RequestPanicked says which request ended in a panic, and where the traceback is; "-": in the log of the driver alone.
+	RequestPanicked struct{ Request, Cause, Folder string }
 	// SelfCheckFailed says why the driver did not start.
 	SelfCheckFailed struct{ Cause error }
 	// ProgramDied says that an attached program ended without detaching.
@@ -357,6 +359,7 @@ func (DriverStarted) event()        {}
 func (DriverStopped) event()        {}
 func (DriverRecovered) event()      {}
 func (DriverDied) event()           {}
+func (RequestPanicked) event()      {}
 func (SelfCheckFailed) event()      {}
 func (ProgramDied) event()          {}
 func (ProgramDisconnected) event()  {}

@@ -29,6 +29,7 @@ const (
 	User        Source = "USER"
 	SelfHealing Source = "SH"
 	Death       Source = "CRASH" // of the driver before; not the manual's
+	Panic       Source = "PANIC" // of a request to the management interface; likewise
 )
 
 // errFull says that there is no room for a dump.
