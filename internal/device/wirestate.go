@@ -132,6 +132,7 @@ func (a *adapter) setWire(s link.State) {
 	}
 	was := a.linked()
 	a.wire = s
+	a.rewired() // a link whose interface has gone has other descriptors
 	a.followSpeed()
 	a.nic.carrier()
 	a.agentCarrier()

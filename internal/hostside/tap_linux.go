@@ -289,14 +289,17 @@ func (e *tapEnd) signal(q int) {
 // Descriptors implements End.
 func (e *tapEnd) Descriptors() []int { return []int{e.ep, e.list.bell} }
 
-// Close implements End.
+// Close implements End. An interface that somebody has deleted (EBADFD) is gone already.
 func (e *tapEnd) Close() error {
 	var err error
 	if e.made && len(e.fds) > 0 {
-		err = os.NewSyscallError("TUNSETPERSIST", unix.IoctlSetInt(e.fds[0], unix.TUNSETPERSIST, 0))
+		err = unix.IoctlSetInt(e.fds[0], unix.TUNSETPERSIST, 0)
 	}
 	e.release()
-	return err
+	if err == unix.EBADFD {
+		return nil
+	}
+	return os.NewSyscallError("TUNSETPERSIST", err)
 }
 
 func (e *tapEnd) release() {

@@ -31,22 +31,23 @@ const (
 
 type tapLink struct {
 	*station.Set
-	caps   link.Capabilities
-	name   string
-	index  int // of the interface
-	fd     int
-	ask    *netlink.Handle // in the namespace of the interface
-	news   *station.News
-	alarm  *station.Alarm
-	each   func(*frame.Out) station.Outcome // writev; made once, since making it allocates
-	vector [pieces]unix.Iovec
-	header [offload.HeaderLen]byte // of the frame that is sent
-	memory []byte                  // of the frames of a Receive, one behind the other
-	slot   int                     // bytes that a frame may have, one more than the longest has
-	large  bool                    // somebody takes large frames
-	cut    station.Cutter          // for those who do not
-	state  link.State
-	away   bool // the interface is not where news of it come from
+	caps    link.Capabilities
+	name    string
+	index   int // of the interface
+	fd      int
+	ask     *netlink.Handle // in the namespace of the interface
+	news    *station.News
+	alarm   *station.Alarm
+	each    func(*frame.Out) station.Outcome // writev; made once, since making it allocates
+	vector  [pieces]unix.Iovec
+	header  [offload.HeaderLen]byte // of the frame that is sent
+	memory  []byte                  // of the frames of a Receive, one behind the other
+	slot    int                     // bytes that a frame may have, one more than the longest has
+	large   bool                    // somebody takes large frames
+	cut     station.Cutter          // for those who do not
+	state   link.State
+	away    bool // the interface is not where news of it come from
+	deleted bool // the interface was deleted
 }
 
 func open(cfg Config) (Link, error) {
@@ -169,7 +170,7 @@ func (l *tapLink) offer() {
 func (l *tapLink) survey() {
 	i, err := l.ask.LinkByIndex(l.index)
 	if l.away = err != nil; l.away {
-		l.state = link.State{Up: tun.Up(l.fd)}
+		l.state, l.deleted = link.State{Up: tun.Up(l.fd)}, tun.Deleted(l.fd)
 		return
 	}
 	if l.state = stateOf(i.Attrs()); i.Attrs().MTU == l.caps.MTU {
@@ -301,8 +302,13 @@ func (l *tapLink) Errors(out []link.Unreachable) int {
 	return l.Set.Errors(out)
 }
 
-// Descriptors implements link.Link.
-func (l *tapLink) Descriptors() []int { return []int{l.fd, l.news.Descriptor(), l.alarm.Descriptor()} }
+// Descriptors implements link.Link. That of an interface that was deleted is in error for ever: nobody must sleep on it.
+func (l *tapLink) Descriptors() []int {
+	if l.deleted {
+		return []int{l.news.Descriptor(), l.alarm.Descriptor()}
+	}
+	return []int{l.fd, l.news.Descriptor(), l.alarm.Descriptor()}
+}
 
 // Close implements link.Link. It removes an interface that was not made to stay.
 func (l *tapLink) Close() error {
