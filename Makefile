@@ -10,6 +10,11 @@ REVISION := $(shell git describe --always --dirty 2>/dev/null)
 
 # Options of go test, such as -count=1 or -v.
 TESTFLAGS ?=
+# Where nothing is measured, the profile of cmd/softvpi stays out: with it go compiles every package that the program uses once more for
+# the program alone (1,000 of them, for each platform). What make build and make interop run has it.
+NOPROFILE := -pgo=off
+# make lint vets everything in full; go test would look for some of it again.
+TESTBUILD := $(NOPROFILE) -vet=off
 # How many packages' tests run at once within make test-unit: many of them wait most of the time.
 UNITJOBS ?= 6
 
@@ -92,14 +97,14 @@ image:
 # Installs, upgrades, downgrades and removes the package for Debian in a copy of this system, and uses it there. Says in one line when
 # it cannot run here, and then succeeds.
 check-package: package site
-	@$(GO) test -C packaging ./...
-	@$(GO) test -C deviceplugin ./...
-	@$(GO) test -C site ./...
+	@$(GO) test -C packaging $(TESTBUILD) ./...
+	@$(GO) test -C deviceplugin $(TESTBUILD) ./...
+	@$(GO) test -C site $(TESTBUILD) ./...
 	@packaging/try.sh bin/package
 
 # Tests within one process, never tried twice. They need nothing beside Go.
 test-unit:
-	$(GO) test -short -p $(UNITJOBS) $(TESTFLAGS) $$($(GO) list ./... | grep -v '^[^/]*/[^/]*/[^/]*/test/')
+	$(GO) test -short -p $(UNITJOBS) $(TESTBUILD) $(TESTFLAGS) $$($(GO) list ./... | grep -v '^[^/]*/[^/]*/[^/]*/test/')
 
 # Tests of processes, network namespaces, browsers and the distribution's programs, one package at a time
 # (internal/testbed/systemtest). Those in network namespaces need root and skip without it; the one that clicks through
@@ -109,7 +114,7 @@ test-system: packages
 	@[ "$$(id -u)" = 0 ] || echo "make test-system: not root, so the tests in network namespaces are skipped"
 	@mkdir -p bin/figures; rm -f $(RETRIES)
 	@status=0; GO="$(GO)" SOFTVPI_TEST_FIGURES=$(CURDIR)/bin/figures SOFTVPI_TEST_RETRIES=$(RETRIES) \
-		$(GO) run ./internal/testbed/systemtest/marked -timeout 30m $(TESTFLAGS) || status=$$?; \
+		$(GO) run ./internal/testbed/systemtest/marked -timeout 30m $(TESTBUILD) $(TESTFLAGS) || status=$$?; \
 	cat bin/figures/* 2>/dev/null; $(PRINTRETRIES); exit $$status
 
 packages:
@@ -120,7 +125,7 @@ packages:
 
 # The race detector is the one thing here that needs cgo. It slows programs down many times, so tests wait for longer.
 race:
-	@if command -v $${CC:-cc} >/dev/null 2>&1; then CGO_ENABLED=1 SOFTVPI_TEST_PATIENCE=5 $(GO) test -race -timeout 60m $(TESTFLAGS) ./...; \
+	@if command -v $${CC:-cc} >/dev/null 2>&1; then CGO_ENABLED=1 SOFTVPI_TEST_PATIENCE=5 $(GO) test -race -timeout 60m $(TESTBUILD) $(TESTFLAGS) ./...; \
 	else echo "race: skipped, no C compiler (cc) found"; fi
 
 # gRPC is in a module of its own: nothing else here depends on it, and without it the rest is measured all the same.
@@ -153,10 +158,10 @@ interop:
 lint:
 	@out=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$out" ]; then echo "not gofmt-ed:"; echo "$$out"; exit 1; fi
 	git ls-files '*.go' | xargs $(GO) run ./internal/testbed/columns
-	$(GO) vet ./...
-	GOOS=windows GOARCH=amd64 $(GO) vet ./...
-	GOOS=darwin GOARCH=arm64 $(GO) vet ./...
-	$(GO) tool staticcheck ./...
+	$(GO) vet $(NOPROFILE) ./...
+	GOOS=windows GOARCH=amd64 $(GO) vet $(NOPROFILE) ./...
+	GOOS=darwin GOARCH=arm64 $(GO) vet $(NOPROFILE) ./...
+	@echo "staticcheck ./..."; GOFLAGS="$$($(GO) env GOFLAGS) $(NOPROFILE)" $(GO) tool staticcheck ./...
 	$(GO) vet -C test/grpcbench ./...
 	@echo "staticcheck test/grpcbench"; check=$$($(GO) tool -n staticcheck) && cd test/grpcbench && $$check ./...
 	$(GO) vet -C deviceplugin ./...
@@ -178,7 +183,7 @@ fuzz:
 
 cross:
 	@set -e; for p in $(PLATFORMS); do echo "build $$p"; \
-	  GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -buildvcs=false -pgo=off ./...; done
+	  GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -buildvcs=false $(NOPROFILE) ./...; done
 
 clean:
 	rm -rf bin
