@@ -30,8 +30,8 @@ func TestDocument(t *testing.T) {
 			refused++
 		}
 	}
-	fmt.Fprintf(&b, "\nOf the %d lines of the manuals %d change, show or say something, and %d are refused: their feature is not in yet, or they make services\n"+
-		"of Windows.\n", len(lines), len(lines)-refused, refused)
+	fmt.Fprintf(&b, "\nOf the %d lines of the manuals %d change, show or say something, or find that it is so already, and %d are refused: their feature\n"+
+		"is not in yet, and the message names it.\n", len(lines), len(lines)-refused, refused)
 	module := ""
 	for _, c := range New(nil, nil).All() {
 		if c.Module != module {

@@ -20,6 +20,8 @@ type feature struct {
 	settings     []featureSetting
 	later        string // what is not in yet, so that keys are stored; empty: nothing
 	dontGet      bool   // Get- is another command
+	// also adds to what Get- shows of an adapter; nil: nothing.
+	also func(*powershell.Object, *api.AdapterStatus)
 }
 
 // featureSetting is a parameter of Set-NetAdapterX with its key.
@@ -36,7 +38,8 @@ var featureTable = []feature{
 	{name: "Rss", what: "receive side scaling", keys: []string{"*RSS"}, settings: []featureSetting{
 		{"NumberOfReceiveQueues", "*NumRSSQueues", 64, "How many queues."}, {"MaxProcessors", "*MaxRSSProcessors", 64, "How many processors."},
 		{"BaseProcessorNumber", "*RssBaseProcNumber", 1023, "The first processor."}, {"MaxProcessorNumber", "*RssMaxProcNumber", 1023, "The last one."}}},
-	{name: "Sriov", what: "SR-IOV", keys: []string{"*SRIOV"}, settings: []featureSetting{{"NumVFs", "*NumVFs", 127, "How many virtual functions."}}},
+	{name: "Sriov", what: "SR-IOV", keys: []string{"*SRIOV"}, settings: []featureSetting{{"NumVFs", "*NumVFs", 127, "How many virtual functions."}},
+		also: granted},
 	{name: "Vmq", what: "virtual machine queues", keys: []string{"*VMQ"}, settings: []featureSetting{
 		{"BaseProcessorNumber", "*RssBaseProcNumber", 1023, "The first processor."}, {"MaxProcessors", "*MaxRSSProcessors", 64, "How many processors."}},
 		later: "virtual machine queues (VMQ)"},
@@ -205,8 +208,19 @@ func (r *run) getFeature(f *feature) error {
 		if !known {
 			continue // adapters without it are not listed
 		}
+		if f.also != nil {
+			f.also(o, a)
+		}
 		o.Show = nil
 		r.Emit(o)
 	}
 	return nil
+}
+
+// granted says what the device's configuration grants of SR-IOV, as Get-NetAdapterSriov does (WinOF-2 24.4, Verifying Sufficient
+// Resources are Available in the Adapter to Enable SR-IOV VFs).
+func granted(o *powershell.Object, a *api.AdapterStatus) {
+	if v := a.SRIOV; v != nil {
+		o.With("SriovSupport", v.Support).With("GrantedVFs", int64(v.Granted)).With("Cause", v.Cause)
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/powershell"
 )
@@ -59,11 +60,32 @@ func driverFor(t testing.TB, manual, script string) *fake {
 	if len(names) == 0 || strings.Contains(script, "Ethernet 4") {
 		names = append(names, "Ethernet 4")
 	}
-	return newFakeOf(t, g, names...)
+	f := newFakeOf(t, g, names...)
+	if strings.Contains(script, "OpenSM") { // the machine has InfiniBand, and the driver's subnet manager is at work
+		f.adapters[0].InfiniBand, f.adapters[0].SRIOV = &api.InfiniBandStatus{LID: 2, SMLID: 1}, nil
+	}
+	return f
 }
 
 // takesAway are commands that need something to take away or to show, and filled what there is for them.
 var takesAway = regexp.MustCompile(`(?i)^(Disable|Remove|Get)-Net(Qos|Virtualization|AdapterQos)|Willing 1`)
+
+// needsSwitch are commands that need a virtual switch, and needsPorts those that need adapters of virtual machines, too.
+var (
+	needsSwitch = regexp.MustCompile(`(?i)VMNetworkAdapter`)
+	needsPorts  = regexp.MustCompile(`(?i)(Get|Set)-VMNetworkAdapter`)
+)
+
+const switched = `New-VMSwitch switch1 -NetAdapterName "Ethernet 4"`
+
+const ported = `
+Add-VMNetworkAdapter -SwitchName switch1 -VMName vm1 -StaticMacAddress 00155D720100
+Add-VMNetworkAdapter -SwitchName switch1 -VMName VMName -Name "Virtual Adapter Name"
+Add-VMNetworkAdapter -SwitchName switch1 -VMName "VM Name" -Name "Virtual Adapter Name"
+Add-VMNetworkAdapter -SwitchName switch1 -VMName mtlae14-005 -StaticMacAddress 00155D720100
+Add-VMNetworkAdapter -SwitchName switch1 -VMName mtlae14-006 -StaticMacAddress 00155D720101
+Add-VMNetworkAdapter -SwitchName switch1 -VMName mtlae15-005 -StaticMacAddress 00155D730100
+Add-VMNetworkAdapter -SwitchName switch1 -VMName mtlae15-006 -StaticMacAddress 00155D730101`
 
 const filled = `Enable-NetQosFlowControl 0,3,5
 Set-NetQosDcbxSetting -Willing 0
@@ -80,8 +102,18 @@ func outcome(t testing.TB, manual, script string) string {
 	f := driverFor(t, manual, script)
 	if takesAway.MatchString(script) {
 		play(t, f, filled)
-		f.did = nil
 	}
+	if needsSwitch.MatchString(script) {
+		named := switched
+		if strings.Contains(script, "VSwMLNX") {
+			named = strings.Replace(switched, "switch1", "VSwMLNX", 1)
+		}
+		play(t, f, named)
+	}
+	if needsPorts.MatchString(script) {
+		play(t, f, ported)
+	}
+	f.did = nil
 	out, said, failures := play(t, f, script)
 	var parts []string
 	if len(f.did) > 0 {
@@ -165,7 +197,8 @@ func TestManuals_Scripts(t *testing.T) {
 		lines = lines[n:]
 		f := driverFor(t, first.manual, script.String())
 		_, said, failures := play(t, f, script.String())
-		again := strings.Count(said, " exists in store ") + strings.Count(said, "there is a record of ")
+		again := strings.Count(said, " exists in store ") + strings.Count(said, "there is a record of ") + strings.Count(said, "there is a switch ") +
+			strings.Count(said, "there is no switch ") + strings.Count(said, "there is no such adapter") + strings.Count(said, "no adapter here is of a virtual machine")
 		if failures-again > refused {
 			t.Errorf("%s, %s: %d failed, alone %d\n%s", first.manual, first.section, failures, refused, said)
 		}

@@ -20,6 +20,9 @@ type Driver interface {
 	Set(ctx context.Context, adapter, key, value string) (api.Notices, error)
 	Reset(ctx context.Context, adapter, key string) (api.Notices, error)
 	LoadRegistry(context.Context) (*registry.Registry, error)
+	CreateFunction(context.Context, api.FunctionRequest) (api.FunctionStatus, error)
+	SetFunction(context.Context, api.FunctionRequest) error
+	RemoveFunction(ctx context.Context, name string) error
 	ChangeRegistry(ctx context.Context, changes []registry.Change, unchecked bool) ([]registry.Notice, error)
 	Get(ctx context.Context, path string, query url.Values, out any) error
 }

@@ -50,12 +50,14 @@ func windowsModules() []cmdlet {
 			say("services are the system's; nothing is changed"), name,
 			powershell.Param{Name: "StartupType", Kind: powershell.String, Help: "When it starts."},
 			powershell.Param{Name: "Status", Kind: powershell.String, Help: "Its state."}),
-		in("Microsoft.PowerShell.Management", "New-Service", "Refused: services are the system's.", true, refuse(services), name,
+		in("Microsoft.PowerShell.Management", "New-Service", "Refused: services are the system's; of a subnet manager it says who is at work.", true,
+			subnetManager(refuse(services)), name,
 			powershell.Param{Name: "BinaryPathName", Aliases: []string{"Path"}, Kind: powershell.String, Position: 2, Help: "The program."},
 			powershell.Param{Name: "DisplayName", Kind: powershell.String, Help: "Its title."},
 			powershell.Param{Name: "Description", Kind: powershell.String, Help: "What it is."},
 			powershell.Param{Name: "StartupType", Kind: powershell.String, Help: "When it starts."}),
-		in("Microsoft.PowerShell.Management", "Start-Service", "Refused: services are the system's.", true, refuse(services), name),
+		in("Microsoft.PowerShell.Management", "Start-Service", "Refused: services are the system's; of a subnet manager it says who is at work.", true,
+			subnetManager(refuse(services)), name),
 		in("Microsoft.PowerShell.Management", "Stop-Service", "Refused: services are the system's.", true, refuse(services), name,
 			powershell.Param{Name: "Force", Kind: powershell.Switch, Help: "As without."}),
 		in("Microsoft.PowerShell.Management", "Restart-Service", "Refused: services are the system's.", true, refuse(services), name,
@@ -65,6 +67,29 @@ func windowsModules() []cmdlet {
 				return fmt.Errorf("a script does not restart the machine; Restart-NetAdapter * restarts the adapters")
 			},
 			powershell.Param{Name: "Force", Kind: powershell.Switch, Help: "As without."}),
+	}
+}
+
+// subnetManager answers for the service OpenSM (WinOF 5.50, 4.2.4): if a subnet manager is at work at an InfiniBand port, it says so.
+func subnetManager(otherwise func(*run) error) func(*run) error {
+	return func(r *run) error {
+		for _, n := range r.Texts("Name") {
+			if !powershell.Like(n, "OpenSM*") {
+				return otherwise(r)
+			}
+		}
+		list, err := r.adapters(nil)
+		if err != nil {
+			return err
+		}
+		for _, a := range list {
+			if ib := a.InfiniBand; ib != nil && ib.SMLID != 0 {
+				r.Warn("a subnet manager is at work already, at LID %d of the subnet of %q; there is no service %s to make or start", ib.SMLID, a.Name,
+					strings.Join(r.Texts("Name"), ", "))
+				return nil
+			}
+		}
+		return otherwise(r)
 	}
 }
 

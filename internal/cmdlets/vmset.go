@@ -1,0 +1,141 @@
+package cmdlets
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/powershell"
+)
+
+// mostBandwidth is the largest rate of a virtual function, in bit/s.
+const mostBandwidth = 1e12
+
+// portFeatures are what parameters of Set-VMNetworkAdapter need. off are the values that say no to it, which need nothing.
+var portFeatures = []struct {
+	param, feature string
+	off            bool
+}{
+	{"VmqWeight", "virtual machine queues (VMQ)", true}, {"VmmqEnabled", "several queues of a vPort (VMMQ)", true},
+	{"VmmqQueuePairs", "several queues of a vPort (VMMQ)", false},
+	{"IovQueuePairsRequested", "network interfaces of virtual functions, and their queues", false},
+	{"VirtualSubnetId", "network virtualization (NVGRE)", true},
+}
+
+// setPort changes virtual functions. What it cannot do is refused before anything is changed.
+func (r *run) setPort() error {
+	var missing []string
+	some := false
+	for _, f := range portFeatures {
+		some = some || r.Given(f.param)
+		off := f.off && r.Number(f.param) == 0 && !r.Bool(f.param)
+		if r.Given(f.param) && !off && !slices.Contains(missing, f.feature) {
+			missing = append(missing, f.feature)
+		}
+	}
+	if r.Given("IovWeight") && r.Number("IovWeight") == 0 {
+		missing = append(missing, "adapters of virtual machines that are no virtual functions (SR-IOV)")
+	}
+	if len(missing) > 0 {
+		return &notYet{strings.Join(missing, ", "), "nothing is changed"}
+	}
+	settings, err := r.portSettings()
+	if err != nil {
+		return err
+	}
+	if len(settings) == 0 && !some && !r.Given("IovWeight") {
+		return &powershell.ParameterError{Parameter: "what to set is missing",
+			Allowed: "-StaticMacAddress, -MaximumBandwidth, -MinimumBandwidthAbsolute, -MacAddressSpoofing, -IovWeight"}
+	}
+	return r.changePorts(settings)
+}
+
+// portSettings returns the settings of virtual functions that the parameters of Set-VMNetworkAdapter stand for.
+func (r *run) portSettings() (out []string, err error) {
+	if r.Given("StaticMacAddress") {
+		mac, err := colonMAC("StaticMacAddress", r.Text("StaticMacAddress"))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, "mac="+mac)
+	}
+	for _, x := range []struct{ param, setting string }{{"MaximumBandwidth", "max"}, {"MinimumBandwidthAbsolute", "min"}} {
+		if r.Given(x.param) {
+			const mega = 1e6
+			out = append(out, fmt.Sprintf("%s=%d", x.setting, (r.Number(x.param)+mega-1)/mega))
+		}
+	}
+	if r.Given("MacAddressSpoofing") {
+		out = append(out, "spoof="+map[bool]string{true: "off", false: "on"}[r.Bool("MacAddressSpoofing")])
+	}
+	return out, nil
+}
+
+// changePorts gives the adapters that a command means settings; none: it only looks whether they are there.
+func (r *run) changePorts(settings []string) error {
+	list, err := r.chosenPorts()
+	if err != nil {
+		return err
+	}
+	for _, p := range list {
+		if len(settings) == 0 || !r.Should(r.Cmdlet.Name, strings.TrimSpace(p.machine+" "+p.name)) {
+			continue
+		}
+		if err := r.driver.SetFunction(r.Context, api.FunctionRequest{Name: p.FunctionStatus.Name, Settings: settings}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) setPortVLAN() error {
+	var modes []string
+	for _, m := range []string{"Untagged", "Access", "Trunk"} {
+		if r.Bool(m) {
+			modes = append(modes, "-"+m)
+		}
+	}
+	if len(modes) != 1 {
+		return &powershell.ParameterError{Parameter: "how frames are tagged", Value: strings.Join(modes, " "), Allowed: "one of -Untagged, -Access, -Trunk"}
+	}
+	needs := map[string]string{"-Access": "VlanId", "-Trunk": "AllowedVlanIdList"}
+	for mode, param := range needs {
+		if (mode == modes[0]) != r.Given(param) {
+			return &powershell.ParameterError{Parameter: "-" + param, Value: r.Text(param), Allowed: "with " + mode + ", and only with it"}
+		}
+	}
+	if r.Number("NativeVlanId") != 0 {
+		return &powershell.ParameterError{Parameter: "-NativeVlanId", Value: fmt.Sprint(r.Number("NativeVlanId")), Allowed: "0"}
+	}
+	switch modes[0] {
+	case "-Access":
+		return r.changePorts([]string{fmt.Sprintf("vlan=%d", r.Number("VlanId")), "vlans=none"})
+	case "-Trunk":
+		return r.changePorts([]string{"vlan=0", "vlans=" + strings.NewReplacer(",", "+", " ", "").Replace(r.Text("AllowedVlanIdList"))})
+	}
+	return r.changePorts([]string{"vlan=0", "vlans=none"})
+}
+
+func (r *run) getPortRDMA() error {
+	list, err := r.chosenPorts()
+	if err != nil {
+		return err
+	}
+	for _, p := range list {
+		var machine any
+		if p.machine != "" {
+			machine = p.machine
+		}
+		r.Emit(powershell.NewObject("VMNetworkAdapterRdma").With("VMName", machine).With("Name", p.name).With("RdmaWeight", int64(100)))
+	}
+	return nil
+}
+
+func (r *run) setPortRDMA() error {
+	if r.Number("RdmaWeight") == 0 {
+		return &notYet{"virtual functions without RDMA (RdmaWeight)", "nothing is changed"}
+	}
+	_, err := r.chosenPorts()
+	return err
+}
