@@ -112,7 +112,7 @@ func (a *adapter) seating() eswitch.Function {
 		return f
 	}
 	v := a.cfg.Virtual
-	f.Trusted, f.AnySource = v.Trust, v.NoSpoofCheck
+	f.Trusted = v.Trust
 	if v.Link == LinkDown {
 		f.Link = eswitch.LinkDown
 	}

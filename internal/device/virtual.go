@@ -28,8 +28,6 @@ type Virtual struct {
 	Link  LinkPolicy
 	// Trust lets its programs have raw packet queue pairs, with flows for frames to its MAC and to groups.
 	Trust bool
-	// NoSpoofCheck lets what they send there have any source address.
-	NoSpoofCheck bool
 	// VLANs are those whose tags they may use, of a function that is in no VLAN itself (guest tagging).
 	VLANs bridge.VLANs
 }
@@ -326,16 +324,12 @@ func (a *adapter) checkVirtualFlow(r *command.CreateFlow) error {
 		net.HardwareAddr(a.mac[:]))
 }
 
-// guardRaw makes raw packet queue pairs check sources, or not.
+// guardRaw makes raw packet queue pairs of a virtual function check sources, always (WinOF-2 24.4, VF Spoof Protection).
 func (a *adapter) guardRaw() {
 	if !a.virtual() || a.raw.f == nil {
 		return
 	}
 	a.guard.UDPPort, a.guard.Owns = a.cfg.UDPPort, a.gids.Has
-	if a.cfg.Virtual.NoSpoofCheck {
-		a.raw.f.SetGuard(nil)
-		return
-	}
 	a.raw.f.SetGuard(&a.guard)
 }
 

@@ -219,7 +219,7 @@ func TestFunctions_Refused(t *testing.T) {
 	}
 	for want, words := range map[string][]string{
 		"mac is": {"mac=01:00:00:00:00:01"}, "address is": {"address=x"}, "vlan is": {"vlan=4095"}, "link is": {"link=maybe"}, "max is": {"max=-1"},
-		"min is \"1e9\"": {"min=1e9"}, "trust is": {"trust=yes"}, "spoof is": {"spoof="}, "group is": {"group=no such group"},
+		"min is \"1e9\"": {"min=1e9"}, "trust is": {"trust=yes"}, `setting is "spoof"`: {"spoof=off"}, "group is": {"group=no such group"},
 		`setting is "speed"`: {"speed=1"}, `setting is "vlan"`: {"vlan"}, "each name once": {"vlan=1", "vlan=2"}, "min is 10": {"max=1", "min=10"},
 		"vlans is \"0\"": {"vlans=0"}, "vlans is 5": {"vlan=3", "vlans=5"},
 		"mac is taken": {"mac=02:00:00:00:00:09", "vlan=7"}, "address is taken": {"address=192.0.2.9/24"},

@@ -124,7 +124,7 @@ func (d *Driver) SetFunction(q api.FunctionRequest) error {
 		return err
 	}
 	if len(q.Settings) == 0 {
-		return api.Wrong("settings", "empty", "mac=, address=, vlan=, vlans=, link=, max=, min=, trust=, spoof=, group=")
+		return api.Wrong("settings", "empty", "mac=, address=, vlan=, vlans=, link=, max=, min=, trust=, group=")
 	}
 	next := virtualFunction{cfg: f.cfg, group: f.group}
 	if err := next.set(q.Settings); err != nil {
@@ -247,10 +247,6 @@ func (f *virtualFunction) setOne(name, value string) (err error) {
 		v.Share.Least, err = parseRate(name, value)
 	case "trust":
 		v.Trust, err = parseSwitch(name, value)
-	case "spoof":
-		var on bool
-		on, err = parseSwitch(name, value)
-		v.NoSpoofCheck = !on
 	case "group":
 		if f.group = value; value == "none" {
 			f.group = ""
@@ -258,7 +254,7 @@ func (f *virtualFunction) setOne(name, value string) (err error) {
 		}
 		_, err = groupID(value)
 	default:
-		return api.Wrong("setting", strconv.Quote(name), "mac, address, vlan, vlans, link, max, min, trust, spoof, group")
+		return api.Wrong("setting", strconv.Quote(name), "mac, address, vlan, vlans, link, max, min, trust, group")
 	}
 	return err
 }

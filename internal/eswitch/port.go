@@ -119,9 +119,6 @@ type Function struct {
 	VLAN VLAN
 	// Trusted virtual functions may be promiscuous; others may ask for it, and nothing comes of it.
 	Trusted bool
-	// AnySource lets a virtual function send from any address of a station. Cards have no such setting for their source addresses; an
-	// administrator here has (vf set spoof=off).
-	AnySource bool
 	// Promiscuous functions get what is for other functions, and AllGroups what is for any multicast address.
 	Promiscuous, AllGroups bool
 	Link                   Link

@@ -80,20 +80,6 @@ func TestFollow_Made(t *testing.T) {
 	}
 }
 
-// TestAnySource: a function whose source is not checked may send from any station, and no EtherType but those that are allowed.
-func TestAnySource(t *testing.T) {
-	s := house(t, Config{})
-	if err := s.Set(VF(0), Function{MACs: []eth.MAC{mac(10)}, VLAN: trunk(0), AnySource: true}); err != nil {
-		t.Fatal(err)
-	}
-	if _, why := s.Forward(VF(0), bare(mac(11), mac(99), eth.TypeIPv4, 1), nil); why != 0 {
-		t.Errorf("IPv4 from another's address: %s", why)
-	}
-	if _, why := s.Forward(VF(0), bare(mac(11), mac(99), 0x88b5, 1), nil); why != EtherType {
-		t.Errorf("another type: %s, want %s", why, EtherType)
-	}
-}
-
 // TestInside: frames stay inside that go to a port of their VLAN, whose link is up.
 func TestInside(t *testing.T) {
 	s := house(t, Config{})

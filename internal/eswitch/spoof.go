@@ -138,7 +138,7 @@ func (s *Switch) Reports(list []Report) []Report {
 
 // guard returns why a virtual function may not send a frame; 0: it may.
 func (s *Switch) guard(o *port, h *header) Reason {
-	if !o.AnySource && !o.owns(h.src) {
+	if !o.owns(h.src) {
 		o.spoofed[0].frames++
 		o.spoofed[0].last = h.src
 		return SourceMAC
