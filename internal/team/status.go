@@ -1,0 +1,135 @@
+package team
+
+import (
+	"fmt"
+
+	"github.com/softvpi/softvpi/internal/lacp"
+)
+
+// Counters count since the team was made.
+type Counters struct {
+	FailOvers uint64 // another member became active because one failed
+	FailBacks uint64 // the primary one became active again
+	Announced uint64 // rounds in which everybody was told of the active member
+	Told      uint64 // peers that were told another member
+	Lost      uint64 // frames that no member could send
+	Unsent    uint64 // frames of the team's own that were not sent, because too many waited
+	StoodBy   uint64 // frames that arrived at a member that does not take them
+	Returned  uint64 // frames of the team itself that a switch has brought back
+	Strange   uint64 // frames to a member's address that are for no station
+	Malformed uint64 // frames shorter than an Ethernet header
+}
+
+// Status is how a member is (WinOF 5.50, 4.2.8.3): connected if its link is up, disconnected if not, disabled if it is out of use.
+type Status uint8
+
+// The statuses.
+const (
+	Disconnected Status = iota
+	Connected
+	Disabled
+)
+
+var statusNames = [...]string{"Disconnected", "Connected", "Disabled"}
+
+// String returns the manual's word for a status.
+func (s Status) String() string { return statusNames[s] }
+
+// Role is what a member does (WinOF 5.50, 4.2.8.3).
+type Role uint8
+
+// The roles.
+const (
+	Backup Role = iota // it sends nothing
+	Active
+)
+
+var roleNames = [...]string{"Backup", "Active"}
+
+// String returns the manual's word for a role.
+func (r Role) String() string { return roleNames[r] }
+
+// MemberStatus is how a member is, and what it does.
+type MemberStatus struct {
+	Status Status
+	Role   Role
+	Speed  uint64 // in bits per second; 0: nobody knows
+	// LACP is how its port is with type 3AD; nil with others.
+	LACP *lacp.Status
+}
+
+// Status returns how a member is.
+func (t *Team) Status(i int) MemberStatus {
+	m := &t.members[i]
+	s := MemberStatus{Status: m.status(), Role: m.role(), Speed: m.speed}
+	if t.lacp != nil {
+		l := t.lacp.Status(i)
+		s.LACP = &l
+	}
+	return s
+}
+
+func (m *member) status() Status {
+	switch {
+	case m.disabled:
+		return Disabled
+	case m.up:
+		return Connected
+	}
+	return Disconnected
+}
+
+func (m *member) role() Role {
+	if m.sends {
+		return Active
+	}
+	return Backup
+}
+
+// Up reports whether the team carries anything, and at which speed: what its members that send have together, in bits per second; 0:
+// nobody knows.
+func (t *Team) Up() (up bool, speed uint64) {
+	for i := range t.members {
+		if m := &t.members[i]; m.sends {
+			up = true
+			speed += m.speed
+		}
+	}
+	return up, speed
+}
+
+// Counters returns a copy of the counters.
+func (t *Team) Counters() Counters { return t.counters }
+
+// News is that a member's role has changed, or which one is active.
+type News struct {
+	Member int
+	Role   Role
+}
+
+// String describes the news for people.
+func (n News) String() string { return fmt.Sprintf("member %d is %v", n.Member, n.Role) }
+
+// mostNews is how many are kept; of more the oldest are forgotten.
+const mostNews = 256
+
+// note keeps which roles have changed, until somebody asks.
+func (t *Team) note() {
+	for i := range t.members {
+		m := &t.members[i]
+		if r := m.role(); r != m.noted {
+			m.noted = r
+			if len(t.news) == mostNews {
+				t.news = t.news[:copy(t.news, t.news[1:])]
+			}
+			t.news = append(t.news, News{i, r})
+		}
+	}
+}
+
+// News returns what has changed since the last call, in order.
+func (t *Team) News() []News {
+	n := t.news
+	t.news = nil
+	return n
+}

@@ -1,0 +1,224 @@
+package team
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/wire/eth"
+)
+
+// town is a team at a switch that learns, with peers at other ports of it: what they know of the station's addresses they have heard.
+type town struct {
+	*rapid.T
+	team  *Team
+	now   clock.Time
+	up    []bool
+	port  map[eth.MAC]int // where the switch has seen an address; members first, then peers
+	peers []resident
+	// got are the frames that the team has taken since the last look.
+	got [][]byte
+}
+
+// resident is a peer with its cache of neighbours.
+type resident struct {
+	mac   eth.MAC
+	addr  netip.Addr
+	knows map[netip.Addr]eth.MAC
+}
+
+func newTown(t *testing.T, r *rapid.T) *town {
+	n := rapid.IntRange(1, 4).Draw(r, "members")
+	kind := rapid.SampledFrom([]Type{AFT, SLB, RLB, ALB}).Draw(r, "type")
+	w := &town{T: r, port: map[eth.MAC]int{}, up: make([]bool, n)}
+	w.team = teamOf(t, kind, n, func(c *Config) {
+		c.NoFailBack = rapid.Bool().Draw(r, "stays")
+		c.Members[rapid.IntRange(0, n-1).Draw(r, "primary")].Primary = true
+	})
+	for i := range w.up {
+		w.up[i] = true
+	}
+	for p := range rapid.IntRange(1, 5).Draw(r, "peers") {
+		a4, a6 := peerV4.As4(), peerV6.As16()
+		a4[3], a6[15] = byte(10+p), byte(10+p)
+		addr := netip.AddrFrom4(a4)
+		if p%2 == 1 {
+			addr = netip.AddrFrom16(a6)
+		}
+		w.peers = append(w.peers, resident{eth.MAC{0x02, 0xcc, 0, 0, 0, byte(p)}, addr, map[netip.Addr]eth.MAC{}})
+	}
+	return w
+}
+
+// station is the address of the station that a peer speaks with.
+func (p *resident) station() netip.Addr {
+	if p.addr.Is4() {
+		return stationV4
+	}
+	return stationV6
+}
+
+// settle does what is due now, and carries what the team has to say.
+func (w *town) settle() {
+	w.team.Advance(w.now)
+	for _, f := range drain(w.team) {
+		w.carry(f.member, f.frame)
+	}
+}
+
+// carry lets the switch have a frame from a port: a member's, or a peer's.
+func (w *town) carry(at int, b []byte) {
+	n := len(w.up)
+	if at < n && !w.up[at] {
+		return // the link is down
+	}
+	w.port[from(b)] = at
+	to, known := w.port[eth.MAC(b)]
+	for p := range n + len(w.peers) {
+		if p == at || known && p != to {
+			continue
+		}
+		w.deliver(p, append([]byte(nil), b...))
+	}
+}
+
+func (w *town) deliver(p int, b []byte) {
+	n := len(w.up)
+	if p < n {
+		if w.up[p] && w.team.Receive(w.now, p, b) {
+			w.got = append(w.got, b)
+		}
+		return
+	}
+	r := &w.peers[p-n]
+	var x notice
+	if dst := eth.MAC(b); (dst == r.mac || dst[0]&1 != 0) && x.parse(b) {
+		if _, met := r.knows[x.addr]; met || x.answer || x.to == r.addr {
+			r.knows[x.addr] = x.mac
+		}
+	}
+}
+
+// send lets the station send a frame.
+func (w *town) send(b []byte) {
+	if i := w.team.Send(w.now, b, len(b)); i >= 0 {
+		w.carry(i, b)
+	}
+}
+
+// ask lets a peer ask for the station, which answers if it hears that.
+func (w *town) ask(p int) {
+	r := &w.peers[p]
+	w.got = nil
+	if r.addr.Is4() {
+		w.carry(len(w.up)+p, arp(eth.ARPRequest, eth.Broadcast, r.mac, r.addr, stationV4))
+	} else {
+		group, _ := eth.MulticastMAC(eth.SolicitedNode(stationV6))
+		d := eth.Discovery{Target: stationV6, Link: r.mac[:]}
+		w.carry(len(w.up)+p, d.AppendPacket(header(group, r.mac, 0, eth.TypeIPv6), r.addr, eth.SolicitedNode(stationV6)))
+	}
+	for range w.got {
+		if r.addr.Is4() {
+			w.send(arp(eth.ARPReply, r.mac, stationMAC, stationV4, r.addr))
+		} else {
+			w.send(advertisement(r.mac, stationMAC, stationV6, r.addr))
+		}
+	}
+	if up, _ := w.team.Up(); up != (len(w.got) == 1) {
+		w.Fatalf("the team is up: %v, and hears a question %d times", up, len(w.got))
+	}
+}
+
+// question lets the station ask for a peer, which answers.
+func (w *town) question(p int) {
+	r := &w.peers[p]
+	if !r.addr.Is4() {
+		return
+	}
+	w.send(arp(eth.ARPRequest, eth.Broadcast, stationMAC, stationV4, r.addr))
+	if mac, ok := r.knows[stationV4]; ok {
+		w.carry(len(w.up)+p, arp(eth.ARPReply, mac, r.mac, r.addr, stationV4))
+	}
+}
+
+// flip takes a member's link down or up; the switch forgets who was there.
+func (w *town) flip(i int) {
+	w.up[i] = !w.up[i]
+	for mac, p := range w.port {
+		if p == i {
+			delete(w.port, mac)
+		}
+	}
+	w.team.SetLink(w.now, i, w.up[i], gigabit)
+}
+
+// check has each peer that knows the station send to it: it gets the frame once, at its own MAC.
+func (w *town) check() {
+	w.settle()
+	for next := w.team.Deadline(); next <= w.now.Add(retellAfter); next = w.team.Deadline() {
+		w.now = max(w.now, next)
+		w.settle()
+	}
+	if up, _ := w.team.Up(); !up {
+		return
+	}
+	w.checkShares()
+	for p := range w.peers {
+		r := &w.peers[p]
+		mac, ok := r.knows[r.station()]
+		if !ok {
+			continue
+		}
+		w.got = nil
+		w.carry(len(w.up)+p, datagram(r.mac, mac, netip.AddrPortFrom(r.addr, 7), netip.AddrPortFrom(r.station(), 4791)))
+		if len(w.got) != 1 || eth.MAC(w.got[0]) != stationMAC {
+			w.Fatalf("peer %d sends to %v: the station gets %d frames; %s", p, mac, len(w.got), w)
+		}
+	}
+}
+
+// checkShares has each peer know the member that it was given, by that one's own address unless it is active.
+func (w *town) checkShares() {
+	for p := range w.peers {
+		r := &w.peers[p]
+		given := w.team.peers.known[peerKey{0, r.station(), r.addr}]
+		if given == nil {
+			continue
+		}
+		if mac := r.knows[r.station()]; given.stale || given.member != w.team.active && mac != w.team.Own(given.member) {
+			w.Fatalf("peer %d knows %v, and is given member %d (to be told: %v); %s", p, mac, given.member, given.stale, w)
+		}
+	}
+}
+
+// String shows the members.
+func (w *town) String() string {
+	s := ""
+	for i := range w.up {
+		s += fmt.Sprintf("[%d %v %v %+v] ", i, w.up[i], w.team.Own(i), w.team.Status(i))
+	}
+	return fmt.Sprintf("%s active %d", s, w.team.active)
+}
+
+// TestTown: whatever fails and comes back, and whoever asks whom, as long as a member is up every peer that knows the station reaches it,
+// and it gets each frame once.
+func TestTown(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		w := newTown(t, r)
+		w.settle()
+		r.Repeat(map[string]func(*rapid.T){
+			"ask":      func(r *rapid.T) { w.ask(rapid.IntRange(0, len(w.peers)-1).Draw(r, "peer")) },
+			"question": func(r *rapid.T) { w.question(rapid.IntRange(0, len(w.peers)-1).Draw(r, "peer")) },
+			"flip":     func(r *rapid.T) { w.flip(rapid.IntRange(0, len(w.up)-1).Draw(r, "member")) },
+			"wait": func(r *rapid.T) {
+				w.now = w.now.Add(announceInterval)
+				w.settle()
+			},
+			"send": func(r *rapid.T) { w.send(sentFrom(rapid.Uint16().Draw(r, "flow"))) },
+			"":     func(r *rapid.T) { w.check() },
+		})
+	})
+}
