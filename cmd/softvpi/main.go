@@ -140,7 +140,7 @@ func command(ctx context.Context, env tool.Env) (status int) {
 	if len(env.Args) == 0 {
 		env.Args = []string{"--help"}
 	}
-	k, err := parser.Parse(env.Args)
+	k, err := parser.Parse(scriptArguments(env.Args))
 	if out, ok := env.Stdout.(*output); ok && err != nil && out.failed() != nil {
 		return env.Fail(err) // help could not be written
 	}

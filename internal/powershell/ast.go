@@ -1,7 +1,10 @@
 package powershell
 
 // Script is a script that was parsed.
-type Script struct{ body []statement }
+type Script struct {
+	code *code
+	args bool // it has $args somewhere
+}
 
 // A statement is one of the types below.
 type statement interface{ place() Position }
@@ -68,6 +71,11 @@ type (
 		catches    []catch
 		hasFinally bool
 		finally    []statement
+	}
+	// trapStatement stands before the other statements of its block, wherever it was written.
+	trapStatement struct {
+		Position
+		catch
 	}
 	throwStatement struct {
 		Position

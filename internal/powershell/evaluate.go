@@ -24,6 +24,11 @@ func (in *Interpreter) statements(list []statement, out emit) (any, error) {
 		return nil, err
 	}
 	defer end()
+	if len(list) > 0 {
+		if _, traps := list[0].(*trapStatement); traps {
+			return nil, in.trapping(list, out)
+		}
+	}
 	for _, s := range list {
 		if err := in.goOn(in.statement(s, out)); err != nil {
 			return nil, err

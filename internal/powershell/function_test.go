@@ -117,7 +117,7 @@ func TestFunctions_Refused(t *testing.T) {
 		{"function f { process { } process { } }", "process stands twice"},
 		{"filter f { process { } }", "a filter is a process block itself"},
 		{"function f { dynamicparam { } }", "dynamicparam is not in the part"},
-		{"param($a)\n$a", "param stands at the beginning of a function or a block only; a script has no parameters here"},
+		{"1\nparam($a)", "param stands at the beginning of a script, a function or a block only"},
 		{"function f {", "function wants '}' here, not the end of the script"},
 		{"1 | % { process { $_ } }", "only understood behind & or a dot"},
 	} {

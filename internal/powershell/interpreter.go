@@ -110,10 +110,11 @@ func (w *limitedWriter) Write(b []byte) (int, error) {
 }
 
 // Run runs a script. Errors of commands are printed, and the script goes on, as PowerShell does unless -ErrorAction says otherwise;
-// Failures counts them. The error is what ended the script: a *RunError of the language itself, a *LimitError or that of ctx.
-func (in *Interpreter) Run(ctx context.Context, s *Script) error {
+// Failures counts them. The error is what ended the script: a *RunError of the language itself, a *LimitError or that of ctx, or an
+// *ArgumentError if it does not take the arguments, the words of a command line.
+func (in *Interpreter) Run(ctx context.Context, s *Script, args ...string) error {
 	in.ctx = ctx
-	_, err := in.statements(s.body, in.print)
+	err := in.runScript(s, args)
 	var j *jumped
 	if errors.As(err, &j) {
 		err = nil

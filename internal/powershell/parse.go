@@ -35,21 +35,32 @@ func Parse(source string) (s *Script, err error) {
 	if i := slices.Index(p.src, end); i >= 0 {
 		p.failAt(i, "a zero character")
 	}
-	return &Script{p.statements(end)}, nil
+	s = &Script{code: &code{}}
+	p.code(s.code, end)
+	if p.at < len(p.src) {
+		p.fail("a command or an expression is missing before %s", p.here())
+	}
+	s.code.complete(scriptName)
+	s.args = p.sawArgs
+	return s, nil
 }
 
 // statements reads statements up to a closing character, which it leaves.
 func (p *parser) statements(close rune) []statement {
 	defer p.deepen()()
 	defer p.listing(true)()
-	list := []statement{}
+	list, traps := []statement{}, 0
 	for {
 		p.skipLines()
 		if p.at >= len(p.src) || p.peek() == close {
 			return list
 		}
 		s := p.statement()
-		list = append(list, s)
+		if _, trap := s.(*trapStatement); trap {
+			list, traps = slices.Insert(list, traps, s), traps+1
+		} else {
+			list = append(list, s)
+		}
 		if p.skipBlank(); closed(s) {
 			continue
 		}
@@ -69,7 +80,7 @@ func closed(s statement) bool {
 }
 
 // unsupported are statements of the language that are not understood.
-var unsupported = []string{"class", "enum", "until", "trap", "dynamicparam",
+var unsupported = []string{"class", "enum", "until", "dynamicparam",
 	"workflow", "configuration", "data", "using"}
 
 func (p *parser) statement() statement {
@@ -88,17 +99,19 @@ func (p *parser) statement() statement {
 		return p.functionStatement(at, word)
 	case "param", "begin", "process", "end":
 		if next := p.afterWord(word); (word == "param") == (next == '(') && (word == "param" || next == '{') {
-			p.fail("%s stands at the beginning of a function or a block only; a script has no parameters here", word)
+			p.fail("%s stands at the beginning of a script, a function or a block only", word)
 		}
 	case "try":
 		return p.tryStatement(at)
+	case "trap":
+		return p.trapStatement(at)
 	case "throw":
 		return p.throwStatement(at)
 	case "break", "continue", "return", "exit":
 		return p.jump(at, word)
 	}
 	if slices.Contains(unsupported, word) {
-		p.fail("%s is not in the part of PowerShell that is understood; allowed: commands, pipes, assignments, if, try, throw, function, filter, %s", word, loopWords)
+		p.fail("%s is not in the part of PowerShell that is understood; allowed: commands, pipes, assignments, if, try, trap, throw, function, filter, %s", word, loopWords)
 	}
 	return p.pipeline()
 }

@@ -37,7 +37,9 @@ func (p *parser) arguments() (list []argument) {
 			list = append(list, p.parameter(at))
 		case r == '@' && nameStart(p.peekAt(1)):
 			p.at++
-			list = append(list, argument{Position: at, splat: p.name()})
+			a := argument{Position: at, splat: p.name()}
+			p.sawArgs = p.sawArgs || strings.EqualFold(a.splat, "args")
+			list = append(list, a)
 		default:
 			list = append(list, argument{Position: at, value: p.argumentValue()})
 		}

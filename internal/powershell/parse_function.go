@@ -48,7 +48,7 @@ func (p *parser) functionStatement(at Position, word string) statement {
 		p.skipNewlines()
 	}
 	p.expect('{', word)
-	p.code(s.code)
+	p.code(s.code, '}')
 	p.expect('}', word)
 	if word == "filter" {
 		if s.code.hasProcess {
@@ -65,7 +65,7 @@ func (p *parser) block() expression {
 	at, start := p.position(), p.at
 	p.at++
 	c := &code{}
-	p.code(c)
+	p.code(c, '}')
 	if p.peek() != '}' {
 		p.failAt(start, "this has no '}'")
 	}
@@ -77,8 +77,8 @@ func (p *parser) block() expression {
 // codeParts are the words that divide a function or block.
 var codeParts = []string{"begin", "process", "end"}
 
-// code reads what stands in the braces of a function or block, up to the closing one.
-func (p *parser) code(c *code) {
+// code reads what stands in the braces of a function or block, or in a script, up to the closing character, which it leaves.
+func (p *parser) code(c *code, close rune) {
 	defer p.deepen()()
 	defer p.listing(true)()
 	p.skipLines()
@@ -96,16 +96,16 @@ func (p *parser) code(c *code) {
 		p.failAt(start, "an attribute of a function wants param behind it")
 	}
 	if slices.Contains(codeParts, p.keyword()) && p.afterWord(p.keyword()) == '{' {
-		p.codeParts(c)
+		p.codeParts(c, close)
 		return
 	}
 	c.plain = c.params == nil && !attributed
-	c.end = p.statements('}')
+	c.end = p.statements(close)
 }
 
-func (p *parser) codeParts(c *code) {
+func (p *parser) codeParts(c *code, close rune) {
 	seen := map[string]bool{}
-	for p.skipLines(); p.peek() != '}' && p.at < len(p.src); p.skipLines() {
+	for p.skipLines(); p.peek() != close && p.at < len(p.src); p.skipLines() {
 		word := p.keyword()
 		if !slices.Contains(codeParts, word) {
 			p.fail("beside begin, process and end nothing else can stand here, but %s does", p.here())

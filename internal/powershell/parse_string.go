@@ -182,5 +182,6 @@ func (p *parser) scoped(at Position, start int, name string) expression {
 	if rest == "psitem" {
 		rest = "_"
 	}
+	p.sawArgs = p.sawArgs || rest == "args"
 	return &variable{at, rest, prefix}
 }

@@ -59,6 +59,16 @@ func (p *parser) catchTypes() (types []string) {
 	return nil
 }
 
+// trapStatement reads trap [Type] { } (about_Trap).
+func (p *parser) trapStatement(at Position) statement {
+	p.at += len("trap")
+	types := p.catchTypes()
+	if len(types) > 1 {
+		p.fail("trap takes one type of exceptions; write another trap for %s", types[1])
+	}
+	return &trapStatement{at, catch{types, p.body("trap")}}
+}
+
 func (p *parser) throwStatement(at Position) statement {
 	p.at += len("throw")
 	p.skipBlank()

@@ -18,6 +18,8 @@ type parser struct {
 	at    int
 	depth int
 	alone bool // commas are not those of a list
+	// sawArgs says that $args was read.
+	sawArgs bool
 }
 
 func (p *parser) peek() rune { return p.peekAt(0) }

@@ -94,7 +94,9 @@ func TestTrySyntax(t *testing.T) {
 		{"try { } catch [Exception], { }", "catch wants a type in brackets behind the comma"},
 		{"try { } catch [Exception { }", "[ without ]"},
 		{"try { } finally 5", "finally wants '{' here"},
-		{"trap { }", "trap is not in the part"},
+		{"trap 5", "trap wants '{' here"},
+		{"trap [TimeoutException], [Exception] { }", "trap takes one type of exceptions; write another trap for System.Exception"},
+		{"trap [No.Such] { }", "there are no exceptions of type [No.Such]"},
 		{"$ErrorActionPreference = 'Loud'", `$ErrorActionPreference cannot be "Loud"; allowed: Continue, Stop, SilentlyContinue, Ignore`},
 	} {
 		_, said, err := play(t, &desk{}, c.script, Limits{})

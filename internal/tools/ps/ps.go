@@ -23,16 +23,18 @@ import (
 
 // Options are what a script is run with.
 type Options struct {
-	File    string // a script; "-": the standard input
-	Command string // a script as text, if there is no file
-	JSON    bool   // results as JSON
-	WhatIf  bool   // nothing is changed
+	File    string   // a script; "-": the standard input
+	Command string   // a script as text, if there is no file
+	Args    []string // of the script
+	JSON    bool     // results as JSON
+	WhatIf  bool     // nothing is changed
 	Driver  cmdlets.Driver
 	// Tool returns the tool of a name that scripts may run; nil: there is none.
 	Tool func(name string) tool.Main
 }
 
-// Run runs a script. The error is a *tool.UsageError if the script is none, ErrFailed if commands of it failed, or what ended it.
+// Run runs a script. The error is a *tool.UsageError if the script is none or does not take its arguments, ErrFailed if commands
+// of it failed, or what ended it.
 func Run(ctx context.Context, env tool.Env, o Options) error {
 	source, err := o.source(env)
 	if err != nil {
@@ -46,7 +48,11 @@ func Run(ctx context.Context, env tool.Env, o Options) error {
 	h := &host{set: set, env: env, tool: o.Tool, answers: bufio.NewReader(env.Stdin)}
 	in := powershell.New(powershell.Config{Host: h, Out: env.Stdout, Err: env.Stderr, JSON: o.JSON, WhatIf: o.WhatIf,
 		Suggestions: set.Suggest})
-	err = in.Run(ctx, s)
+	err = in.Run(ctx, s, o.Args...)
+	var wrong *powershell.ArgumentError
+	if errors.As(err, &wrong) {
+		return tool.Usagef("%s: %v", o.name(), wrong)
+	}
 	if n := in.Failures(); err == nil && n > 0 {
 		err = ErrFailed
 	}

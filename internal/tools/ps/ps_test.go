@@ -61,6 +61,14 @@ func TestRun(t *testing.T) {
 	if _, said, err := play(t, "none", Options{Command: "Get-NetAdapter"}, ""); !errors.Is(err, ErrFailed) || !strings.Contains(said, "no driver is running") {
 		t.Errorf("no driver: %q %v", said, err)
 	}
+	args := Options{Command: "param([int]$n) $n + 1", Args: []string{"-n", "4"}}
+	if out, _, err := play(t, "none", args, ""); out != "5\n" || err != nil {
+		t.Errorf("arguments: %q %v", out, err)
+	}
+	args.Args = []string{"-n", "x"}
+	if _, _, err := play(t, "none", args, ""); !errors.As(err, &usage) || !strings.Contains(err.Error(), `-c: parameter -n is "x"; allowed: [int]`) {
+		t.Errorf("wrong arguments: %v", err)
+	}
 	tools := func(name string) tool.Main {
 		if name != "mlxtool" {
 			return nil
