@@ -176,7 +176,7 @@ func (f *fake) CreateFunction(_ context.Context, q api.FunctionRequest) (api.Fun
 		if a.Name != q.Adapter {
 			continue
 		}
-		v := api.FunctionStatus{Name: q.Name, Adapter: a.Name, MAC: fmt.Sprintf("02:01:00:00:00:%02x", len(a.Functions)), Link: "auto", Up: true, Spoof: true}
+		v := api.FunctionStatus{Name: q.Name, Adapter: a.Name, MAC: fmt.Sprintf("02:01:00:00:00:%02x", len(a.Functions)), Link: "auto", Up: true}
 		f.record("%s: virtual function %s", a.Name, strings.Join(append([]string{q.Name}, q.Settings...), " "))
 		settle(&v, q.Settings)
 		a.Functions = append(a.Functions, v)

@@ -83,7 +83,7 @@ func hyperV() []cmdlet {
 				number("VirtualSubnetId", "Its virtual subnet (NVGRE): not in yet. 0: none.", 16777214), text("StaticMacAddress", "Its MAC, 12 hexadecimal digits.", 0),
 				number("MaximumBandwidth", "Bits that it sends in a second, at most; 0: no limit.", mostBandwidth),
 				number("MinimumBandwidthAbsolute", "Bits that it sends in a second before others have more.", mostBandwidth),
-				flag("MacAddressSpoofing", "Whether it may have other MACs."))...),
+				flag("MacAddressSpoofing", "Whether it may send from other MACs, which it may not."))...),
 		one("Set-VMNetworkAdapterVlan", "Set the VLAN of virtual functions.", true, (*run).setPortVLAN,
 			with(on("Untagged", "None."), on("Access", "That of -VlanId."), powershell.Param{Name: "VlanId", Kind: powershell.Number, Min: 1, Max: 4094, Help: "The VLAN."},
 				on("Trunk", "Its programs tag frames themselves."), text("AllowedVlanIdList", "With which VLANs: 1-100,200.", 0),

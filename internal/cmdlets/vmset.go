@@ -20,7 +20,7 @@ var portFeatures = []struct {
 	{"VmqWeight", "virtual machine queues (VMQ)", true}, {"VmmqEnabled", "several queues of a vPort (VMMQ)", true},
 	{"VmmqQueuePairs", "several queues of a vPort (VMMQ)", false},
 	{"IovQueuePairsRequested", "network interfaces of virtual functions, and their queues", false},
-	{"VirtualSubnetId", "network virtualization (NVGRE)", true},
+	{"VirtualSubnetId", "network virtualization (NVGRE)", true}, {"MacAddressSpoofing", "", true},
 }
 
 // setPort changes virtual functions. What it cannot do is refused before anything is changed.
@@ -30,7 +30,7 @@ func (r *run) setPort() error {
 	for _, f := range portFeatures {
 		some = some || r.Given(f.param)
 		off := f.off && r.Number(f.param) == 0 && !r.Bool(f.param)
-		if r.Given(f.param) && !off && !slices.Contains(missing, f.feature) {
+		if r.Given(f.param) && !off && f.feature != "" && !slices.Contains(missing, f.feature) {
 			missing = append(missing, f.feature)
 		}
 	}
@@ -40,13 +40,16 @@ func (r *run) setPort() error {
 	if len(missing) > 0 {
 		return &notYet{strings.Join(missing, ", "), "nothing is changed"}
 	}
+	if r.Bool("MacAddressSpoofing") {
+		return fmt.Errorf("%w: the source addresses of virtual functions are checked always (docs/virtualization.md); nothing is changed", api.ErrUnsupported)
+	}
 	settings, err := r.portSettings()
 	if err != nil {
 		return err
 	}
 	if len(settings) == 0 && !some && !r.Given("IovWeight") {
 		return &powershell.ParameterError{Parameter: "what to set is missing",
-			Allowed: "-StaticMacAddress, -MaximumBandwidth, -MinimumBandwidthAbsolute, -MacAddressSpoofing, -IovWeight"}
+			Allowed: "-StaticMacAddress, -MaximumBandwidth, -MinimumBandwidthAbsolute, -IovWeight"}
 	}
 	return r.changePorts(settings)
 }
@@ -65,9 +68,6 @@ func (r *run) portSettings() (out []string, err error) {
 			const mega = 1e6
 			out = append(out, fmt.Sprintf("%s=%d", x.setting, (r.Number(x.param)+mega-1)/mega))
 		}
-	}
-	if r.Given("MacAddressSpoofing") {
-		out = append(out, "spoof="+map[bool]string{true: "off", false: "on"}[r.Bool("MacAddressSpoofing")])
 	}
 	return out, nil
 }

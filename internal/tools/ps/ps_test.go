@@ -246,7 +246,7 @@ func TestVirtualSwitch(t *testing.T) {
 	for _, c := range []struct{ script, want string }{
 		{"New-VMSwitch s -NetAdapterName pf -EnableIov $true | Out-Null; Add-VMNetworkAdapter -VMName red -SwitchName s -StaticMacAddress 00155D720100", ""},
 		{"Get-VMNetworkAdapter red | % { \"$($_.Name), $($_.MacAddress), $($_.Function), $($_.Status)\" }", "Network Adapter, 00155D720100, red, Ok\n"},
-		{"Set-VMNetworkAdapter red -MaximumBandwidth 250MB -MacAddressSpoofing $true; Set-VMNetworkAdapterVlan red -Access -VlanId 7", ""},
+		{"Set-VMNetworkAdapter red -MaximumBandwidth 250MB; Set-VMNetworkAdapterVlan red -Access -VlanId 7", ""},
 		{"(Get-VMSwitch s).Ports; (Get-VMNetworkAdapter red).VlanId", "2\n7\n"},
 	} {
 		if out, said, err := play(t, cfg.Socket, Options{Command: c.script}, ""); err != nil || out != c.want {
@@ -257,7 +257,7 @@ func TestVirtualSwitch(t *testing.T) {
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%d functions, %v", len(list), err)
 	}
-	if f := list[0]; f.MAC != "00:15:5d:72:01:00" || f.Max != 263 || f.Spoof || f.VLAN != 7 || f.Adapter != "pf" {
+	if f := list[0]; f.MAC != "00:15:5d:72:01:00" || f.Max != 263 || f.VLAN != 7 || f.Adapter != "pf" {
 		t.Errorf("the function is %+v", f)
 	}
 	if _, said, err := play(t, cfg.Socket, Options{Command: "Remove-VMSwitch s; Get-VMSwitch s"}, ""); !errors.Is(err, ErrFailed) || !strings.Contains(said, "no switch") {
