@@ -1,6 +1,7 @@
 package device
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"slices"
@@ -69,7 +70,10 @@ func (h *Host) AddFunction(f FunctionConfig) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	return index, h.SetFunction(index, f.Virtual)
+	if err := h.SetFunction(index, f.Virtual); err != nil {
+		return 0, errors.Join(err, h.RemoveFunction(index))
+	}
+	return index, nil
 }
 
 // functionConfig returns the configuration of a virtual function as an adapter.
@@ -108,7 +112,7 @@ func (h *Host) function(index uint32) (*adapter, error) {
 	return a, err
 }
 
-// SetFunction changes what is decided about a virtual function, at once. Its connections, and those of others, go on.
+// SetFunction changes what is decided about a virtual function, at once: all or nothing. Its connections, and those of others, go on.
 func (h *Host) SetFunction(index uint32, v Virtual) error {
 	h.lock()
 	defer h.finish()
@@ -116,12 +120,14 @@ func (h *Host) SetFunction(index uint32, v Virtual) error {
 	if err != nil {
 		return err
 	}
+	before := a.cfg.Virtual
 	a.cfg.Virtual = &v
-	a.station.SetShare(h.now(), v.Share)
-	a.guardRaw()
-	if err := a.reseat(); err != nil {
+	if err := a.reseat(); err != nil { // the switch has it as it was
+		a.cfg.Virtual = before
 		return err
 	}
+	a.station.SetShare(h.now(), v.Share)
+	a.guardRaw()
 	a.followWire()
 	a.reroute()
 	return nil

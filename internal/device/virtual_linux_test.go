@@ -341,3 +341,28 @@ func TestVirtual_Refused(t *testing.T) {
 	_, err := p.host.AddFunction(good)
 	refused(t, "on UDP sockets", err, command.Unsupported)
 }
+
+// TestVirtual_Whole: a function that cannot have all that is decided about it is not added, and one that is there keeps what it had: here
+// the MAC in a VLAN, which another function has.
+func TestVirtual_Whole(t *testing.T) {
+	one, _, _ := threeEnds(t)
+	h := one.host
+	vf(t, h, 10, func(f *FunctionConfig) { f.VLAN = 100 })
+	same := FunctionConfig{Name: "same", MAC: [6]byte{2, 0, 0, 0, 9, 10}, Addr: netip.MustParsePrefix("10.79.0.30/24")}
+	same.Virtual.VLANs.Add(100)
+	_, err := h.AddFunction(same)
+	refused(t, "the MAC in another's VLAN", err, command.Invalid)
+	if list := h.Functions(0); len(list) != 1 {
+		t.Errorf("%d functions are there, want 1", len(list))
+	}
+	same.Virtual = Virtual{}
+	index, err := h.AddFunction(same) // its name, address and place are free
+	one.check(err)
+	var tagged Virtual
+	tagged.VLANs.Add(100)
+	tagged.Trust = true
+	refused(t, "setting that", h.SetFunction(index, tagged), command.Invalid)
+	if f := status(t, h, "same"); f.Config.Virtual != (Virtual{}) {
+		t.Errorf("it has %+v after it was refused", f.Config.Virtual)
+	}
+}
