@@ -8,9 +8,9 @@ import (
 
 type vfCmd struct {
 	List   vfListCmd   `cmd:"" help:"Show the virtual functions."`
-	Create vfCreateCmd `cmd:"" help:"Create a virtual function, for as long as the driver runs."`
+	Create vfCreateCmd `cmd:"" help:"Create a virtual function, which stays until it is removed, also over restarts of the driver."`
 	Set    vfSetCmd    `cmd:"" help:"Change a virtual function. Those of others are not disturbed."`
-	Remove vfRemoveCmd `cmd:"" help:"Remove a virtual function. Its programs are told that their device is gone."`
+	Remove vfRemoveCmd `cmd:"" help:"Remove a virtual function, and forget its settings. Its programs are told that their device is gone."`
 }
 
 // vfSettings are what create and set take.

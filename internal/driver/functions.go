@@ -29,9 +29,8 @@ const mostFunctionName = 31
 
 // virtualFunction is a virtual function at the port of an adapter.
 type virtualFunction struct {
-	cfg    device.FunctionConfig
-	byKeys bool   // the keys have it
-	group  string // whose members' programs may attach, beside the driver's user; empty: nobody's
+	decision
+	byKeys bool // the keys have it
 	// index is that of the device's function; live says that there is one: not while the adapter is disabled.
 	index  uint32
 	number int // at the port
@@ -43,6 +42,24 @@ type virtualFunction struct {
 	close    func() // its socket; nil: it has none
 }
 
+// decision is what is decided about a virtual function.
+type decision struct {
+	cfg   device.FunctionConfig
+	group string            // whose members' programs may attach, beside the driver's user; empty: nobody's
+	given map[string]string // the settings, as they were given by name; a change makes another one
+}
+
+// give notes a setting.
+func (f *decision) give(name, value string) {
+	given := map[string]string{name: value}
+	for n, v := range f.given {
+		if n != name {
+			given[n] = v
+		}
+	}
+	f.given = given
+}
+
 // functions are the virtual ones, by their adapters and in the order in which they came to be. The holder of Driver.changes changes
 // them, with mu, under which they are read.
 type functions struct {
@@ -52,7 +69,7 @@ type functions struct {
 
 func (s *functions) find(name string) *virtualFunction {
 	for _, f := range s.list {
-		if f.cfg.Name == name {
+		if strings.EqualFold(f.cfg.Name, name) { // as the registry has it, where they are kept
 			return f
 		}
 	}
@@ -103,6 +120,13 @@ func (s *functions) settle(f *virtualFunction, index uint32, number int, live bo
 	f.index, f.number, f.live = index, number, live
 }
 
+// decide says what is decided about a virtual function now.
+func (s *functions) decide(f *virtualFunction, v decision) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.decision = v
+}
+
 // place returns at which adapter's port, and with which number, a virtual function is.
 func (s *functions) place(name string) (owner uint32, number int, ok bool) {
 	s.mu.Lock()
@@ -128,6 +152,7 @@ func (s *functions) now(f *virtualFunction) (uint32, error) {
 func (d *Driver) startAllFunctions() error {
 	d.changes.Lock()
 	defer d.changes.Unlock()
+	d.recallFunctions()
 	for i := range d.running {
 		if d.enabled(uint32(i)) {
 			d.startFunctions(uint32(i))
@@ -146,7 +171,11 @@ func (d *Driver) startFunctions(i uint32) {
 		if name := d.functionName(i, n); d.functions.find(name) == nil {
 			mac := functionMAC(pf, n)
 			of := device.FunctionConfig{Owner: i, Name: name, MAC: mac, Addr: linkLocal(mac)}
-			d.functions.add(&virtualFunction{byKeys: true, cfg: of})
+			f := &virtualFunction{byKeys: true, decision: decision{cfg: of}}
+			if kept, ok := d.registry.Function(d.running[i].known(), name); ok && !kept.Created {
+				d.recall(f, kept)
+			}
+			d.functions.add(f)
 		}
 	}
 	for _, f := range d.functions.of(i) {

@@ -22,7 +22,7 @@ var _ api.FunctionSource = (*Driver)(nil)
 // linkPolicies are the words for what an administrator decides about a link.
 var linkPolicies = []string{"auto", "up", "down"}
 
-// CreateFunction creates a virtual function, for as long as the driver runs.
+// CreateFunction creates a virtual function, which stays until it is removed.
 func (d *Driver) CreateFunction(q api.FunctionRequest) (api.FunctionStatus, error) {
 	d.changes.Lock()
 	defer d.changes.Unlock()
@@ -33,18 +33,16 @@ func (d *Driver) CreateFunction(q api.FunctionRequest) (api.FunctionStatus, erro
 	if err := d.mayCreate(i, q.Name); err != nil {
 		return api.FunctionStatus{}, err
 	}
-	f := &virtualFunction{cfg: device.FunctionConfig{Owner: i, Name: q.Name}}
+	f := &virtualFunction{decision: decision{cfg: device.FunctionConfig{Owner: i, Name: q.Name}}}
 	if err := f.set(q.Settings); err != nil {
 		return api.FunctionStatus{}, err
 	}
-	if f.cfg.MAC == ([6]byte{}) {
-		f.cfg.MAC = d.freeMAC(i)
-	}
-	if !f.cfg.Addr.IsValid() {
-		f.cfg.Addr = linkLocal(f.cfg.MAC)
+	d.identify(f)
+	if err := d.keepFunction(f); err != nil {
+		return api.FunctionStatus{}, err
 	}
 	if err := d.startFunction(f); err != nil {
-		return api.FunctionStatus{}, wrongFunction(err)
+		return api.FunctionStatus{}, errors.Join(wrongFunction(err), d.forgetFunction(f))
 	}
 	d.functions.add(f)
 	for _, s := range d.functionStatus(i) {
@@ -57,21 +55,37 @@ func (d *Driver) CreateFunction(q api.FunctionRequest) (api.FunctionStatus, erro
 
 // mayCreate returns why an adapter has no virtual function of that name, or no more.
 func (d *Driver) mayCreate(i uint32, name string) error {
+	if err := d.freeName(name); err != nil {
+		return err
+	}
+	if err := d.roomForFunction(i); err != nil {
+		return err
+	}
+	if !d.enabled(i) {
+		return api.Wrong("adapter", fmt.Sprintf("%q, which is disabled", d.running[i].Name), "one that is enabled")
+	}
+	return nil
+}
+
+// freeName returns why no virtual function can have a name, or none because another has it.
+func (d *Driver) freeName(name string) error {
 	if name == "" || len(name) > mostFunctionName || strings.ContainsFunc(name, func(r rune) bool { return !plainName(r) }) ||
 		strings.Trim(name, "-.") != name {
 		return api.Wrong("name", strconv.Quote(name), fmt.Sprintf("letters, digits, and - _ . between them; at most %d", mostFunctionName))
 	}
 	if d.functions.find(name) != nil {
-		return api.Wrong("name", strconv.Quote(name), "one that no virtual function has")
+		return api.Wrong("name", strconv.Quote(name), "one that no virtual function has, in capitals or not")
 	}
+	return nil
+}
+
+// roomForFunction returns why an adapter's port has no virtual function, or no more.
+func (d *Driver) roomForFunction(i uint32) error {
 	if d.infiniBand(int(i)) {
 		return fmt.Errorf("%w: virtual functions of InfiniBand ports are not built yet", api.ErrUnsupported)
 	}
 	if why := d.noFunctions(int(i)); why != "" {
 		return fmt.Errorf("%w: %v: %s", api.ErrUnsupported, sriov.NoVfBarSpace, why)
-	}
-	if !d.enabled(i) {
-		return api.Wrong("adapter", fmt.Sprintf("%q, which is disabled", d.running[i].Name), "one that is enabled")
 	}
 	have, most, of := len(d.functions.of(i)), sriov.MostPerPort, "a port"
 	if d.running[i].Generation == catalogue.MLX4 {
@@ -84,6 +98,18 @@ func (d *Driver) mayCreate(i uint32, name string) error {
 		return fmt.Errorf("%w: %s has %d virtual functions, and no more", api.ErrUnsupported, of, most)
 	}
 	return nil
+}
+
+// identify gives a virtual function that was created by command the MAC and the address that it was not given. The MAC is kept.
+func (d *Driver) identify(f *virtualFunction) {
+	if f.cfg.MAC == ([6]byte{}) {
+		f.cfg.MAC = d.freeMAC(f.cfg.Owner)
+		f.give("mac", net.HardwareAddr(f.cfg.MAC[:]).String())
+	}
+	if !f.cfg.Addr.IsValid() {
+		f.cfg.Addr = linkLocal(f.cfg.MAC)
+		f.give("address", f.cfg.Addr.String())
+	}
 }
 
 // freeMAC returns a MAC for a virtual function of adapter i that none of its port has, those of its keys included.
@@ -126,33 +152,49 @@ func (d *Driver) SetFunction(q api.FunctionRequest) error {
 	if len(q.Settings) == 0 {
 		return api.Wrong("settings", "empty", "mac=, address=, vlan=, vlans=, link=, max=, min=, trust=, group=")
 	}
-	next := virtualFunction{cfg: f.cfg, group: f.group}
+	next := f.decision
 	if err := next.set(q.Settings); err != nil {
 		return err
 	}
+	before := f.decision
+	if err := d.decide(f, next); err != nil {
+		return err
+	}
+	if err := d.keepFunction(f); err != nil {
+		return errors.Join(err, d.decide(f, before))
+	}
+	return nil
+}
+
+// decide changes what is decided about a virtual function, all or nothing.
+func (d *Driver) decide(f *virtualFunction, next decision) error {
 	if next.group != f.group && f.close != nil {
 		if err := admit(paths.Function(d.cfg.Socket, f.cfg.Name), next.group); err != nil {
 			return err
 		}
 	}
-	before := f.cfg
-	d.functions.mu.Lock()
-	f.cfg, f.group = next.cfg, next.group
-	d.functions.mu.Unlock()
-	if !f.live {
+	before, wasLive := f.decision, f.live
+	d.functions.decide(f, next)
+	switch a, b := before.cfg, next.cfg; {
+	case !f.live && !d.enabled(f.cfg.Owner):
 		return nil
-	}
-	if before.MAC == f.cfg.MAC && before.Addr == f.cfg.Addr && before.VLAN == f.cfg.VLAN {
-		return d.host.SetFunction(f.index, f.cfg.Virtual)
+	case f.live && a.MAC == b.MAC && a.Addr == b.Addr && a.VLAN == b.VLAN:
+		err := d.host.SetFunction(f.index, b.Virtual)
+		if err != nil {
+			d.functions.decide(f, before)
+		}
+		return wrongFunction(err)
 	}
 	d.stopFunction(f) // it is another one for everybody who knows it
-	if err := d.startFunction(f); err != nil {
-		d.functions.mu.Lock()
-		f.cfg = before
-		d.functions.mu.Unlock()
-		return errors.Join(wrongFunction(err), d.startFunction(f))
+	err := d.startFunction(f)
+	if err == nil {
+		return nil
 	}
-	return nil
+	d.functions.decide(f, before)
+	if wasLive {
+		err = errors.Join(wrongFunction(err), d.startFunction(f))
+	}
+	return wrongFunction(err)
 }
 
 // RemoveFunction removes a virtual function.
@@ -161,6 +203,9 @@ func (d *Driver) RemoveFunction(name string) error {
 	defer d.changes.Unlock()
 	f, err := d.functionNamed(name)
 	if err != nil {
+		return err
+	}
+	if err := d.forgetFunction(f); err != nil {
 		return err
 	}
 	d.stopFunction(f)
@@ -184,7 +229,7 @@ func (d *Driver) functionNamed(name string) (*virtualFunction, error) {
 }
 
 // set applies settings in words, all or none.
-func (f *virtualFunction) set(words []string) error {
+func (f *decision) set(words []string) error {
 	next := *f
 	given := map[string]bool{}
 	for _, w := range words {
@@ -196,6 +241,7 @@ func (f *virtualFunction) set(words []string) error {
 		if err := next.setOne(name, value); err != nil {
 			return err
 		}
+		next.give(name, value)
 	}
 	if s := next.cfg.Virtual.Share; s.Most != 0 && s.Least > s.Most {
 		return api.Wrong("min", fmt.Sprintf("%g", mbits(s.Least)), fmt.Sprintf("at most max, which is %g", mbits(s.Most)))
@@ -203,11 +249,11 @@ func (f *virtualFunction) set(words []string) error {
 	if next.cfg.VLAN != 0 && next.cfg.Virtual.VLANs != (bridge.VLANs{}) {
 		return api.Wrong("vlans", next.cfg.Virtual.VLANs.String(), "none while the virtual function is in a VLAN, whose tag it does not see")
 	}
-	f.cfg, f.group = next.cfg, next.group
+	*f = next
 	return nil
 }
 
-func (f *virtualFunction) setOne(name, value string) (err error) {
+func (f *decision) setOne(name, value string) (err error) {
 	v := &f.cfg.Virtual
 	switch name {
 	case "mac":
