@@ -21,5 +21,5 @@
 // them, send and receive what happens to a frame, notice what frames say of addresses, peer who was told which member's address,
 // announce what everybody is told, status what people are shown.
 //
-// No link is made of it yet: a driver has no teams.
+// The link that is made of it is internal/link/team.
 package team

@@ -47,8 +47,8 @@ func (t Type) String() string {
 // aggregates says that the switch takes the members for one link: any of them may carry a frame of any address.
 func (t Type) aggregates() bool { return t == LACP || t == SLA }
 
-// balances says that members that are not active send from addresses of their own.
-func (t Type) balances() bool { return t == SLB || t == RLB || t == ALB }
+// Balances says that members that are not active send from addresses of their own.
+func (t Type) Balances() bool { return t == SLB || t == RLB || t == ALB }
 
 // tells says that peers are told different addresses.
 func (t Type) tells() bool { return t == RLB || t == ALB }

@@ -27,7 +27,7 @@ func (t *Team) Receive(now clock.Time, i int, b []byte) bool {
 	case t.macs[eth.MAC(b[6:])]: // of the team itself: a switch has brought it back by another member
 		t.counters.Returned++
 		return false
-	case t.cfg.Type.balances():
+	case t.cfg.Type.Balances():
 		return t.admit(now, i, b)
 	}
 	return true

@@ -19,7 +19,7 @@ func (t *Team) Send(now clock.Time, b []byte, size int) (i int) {
 		i = -1
 	case t.cfg.Type.aggregates():
 		i = t.by(now, flow(b, t.cfg.Hash), size)
-	case t.cfg.Type.balances():
+	case t.cfg.Type.Balances():
 		i = t.balance(now, b, size)
 	default:
 		i = t.active

@@ -103,7 +103,7 @@ func (t *Team) isMember(a eth.MAC) bool {
 	return slices.ContainsFunc(t.cfg.Members, func(m Member) bool { return m.MAC == a })
 }
 
-// Own returns the address that a member sends from while it is not active, and has to be let receive: with SLB, RLB and ALB.
+// Own returns the address that a member sends from while it is not active, and has to be let receive, if the type Balances.
 func (t *Team) Own(i int) eth.MAC { return t.members[i].own }
 
 // SetLink says whether the link of a member is up, and what it carries, in bits per second; 0: nobody knows.
@@ -229,7 +229,7 @@ func (t *Team) carries(i int) (takes, sends bool) {
 		return false, false
 	case t.lacp != nil:
 		return t.lacp.Carries(i)
-	case t.cfg.Type == SLA || t.cfg.Type.balances():
+	case t.cfg.Type == SLA || t.cfg.Type.Balances():
 		return true, true
 	}
 	return i == t.active, i == t.active

@@ -1,0 +1,233 @@
+package team
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/softvpi/softvpi/internal/clock"
+	"github.com/softvpi/softvpi/internal/frame"
+	"github.com/softvpi/softvpi/internal/link"
+	"github.com/softvpi/softvpi/internal/link/station"
+	"github.com/softvpi/softvpi/internal/pause"
+	"github.com/softvpi/softvpi/internal/team"
+	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/wire/lacp"
+)
+
+// Config describes a link.
+type Config struct {
+	// Team says how the members are used; its Members are those of Links, in their order, one at least.
+	Team team.Config
+	// Links are the members' links: of whole frames, with stations, and nobody else's. Open takes them only if it returns no error.
+	Links []link.Link
+	// Notify is called when Errors is due. It must not call the link.
+	Notify func()
+	// Now returns the time; nil: a monotonic clock.
+	Now func() clock.Time
+}
+
+// Link is a team as a link.
+type Link struct {
+	*station.Set
+	now     func() clock.Time
+	notify  func()
+	kind    team.Type
+	engine  *team.Team
+	members []member
+	caps    link.Capabilities
+	next    int         // the member that is asked first by the next Receive
+	timer   *time.Timer // of the stations
+	alarm   *time.Timer // of the engine
+	due     clock.Time  // for which alarm is set
+
+	mu     sync.Mutex // guards waits
+	waits  [][]byte   // frames of the stations' that are to be sent by whoever owns the link
+	taken  [][]byte   // those that are sent just now
+	own    [1]frame.Out
+	head   [team.Headers]byte
+	whole  []byte
+	origin []eth.MAC // of frames that are about to be sent
+
+	stations []link.Station
+	ears     []eth.MAC
+}
+
+// member is one of the links.
+type member struct {
+	link.Link
+	stations link.Stations
+	hears    []eth.MAC // to which it listens
+}
+
+// name begins the link's errors.
+const name = "team"
+
+// mostWaiting is how many frames of the stations may wait for the link's owner; more are lost.
+const mostWaiting = 256
+
+var (
+	_ link.Link     = (*Link)(nil)
+	_ link.Stations = (*Link)(nil)
+)
+
+// Open makes a link of links. The error is a *team.Error, a *station.FieldError, or a member's.
+func Open(cfg Config) (*Link, error) {
+	if len(cfg.Links) == 0 || len(cfg.Links) != len(cfg.Team.Members) {
+		return nil, bad("Links", len(cfg.Links), fmt.Sprintf("one for each member, of which there are %d and want 1 or more", len(cfg.Team.Members)))
+	}
+	engine, err := team.New(cfg.Team)
+	if err != nil {
+		return nil, err
+	}
+	l := &Link{now: cfg.Now, notify: cfg.Notify, kind: cfg.Team.Type, engine: engine, due: clock.Never}
+	if began := time.Now(); l.now == nil {
+		l.now = func() clock.Time { return clock.Time(time.Since(began)) }
+	}
+	if l.notify == nil {
+		l.notify = func() {}
+	}
+	for i, m := range cfg.Links {
+		c := m.Capabilities()
+		if !c.Raw || c.InfiniBand || c.Stations == nil {
+			return nil, bad(fmt.Sprintf("Links[%d]", i), fmt.Sprintf("%T", m), "a link of whole Ethernet frames with stations")
+		}
+		l.members = append(l.members, member{Link: m, stations: c.Stations})
+	}
+	l.timer, l.alarm = stopped(l.notify), stopped(l.notify)
+	l.caps = link.Capabilities{MaxSegments: 1, Raw: true, MTU: l.mtu(), Stations: l, Multicaster: l, Resolver: l, Carrier: l}
+	if all := l.pausers(); len(all) == len(l.members) {
+		l.caps.Pauses = all
+	}
+	l.Set = station.New(station.Config{Name: name, Wire: l.wire, MTU: l.caps.MTU, Arm: l.arm, Now: l.now})
+	if err := l.hearPartner(); err != nil {
+		return nil, err
+	}
+	for i := range l.members {
+		l.look(l.now(), i)
+	}
+	l.turn(l.now())
+	return l, nil
+}
+
+func bad(field string, value any, want string) error {
+	return &station.FieldError{Link: name, Field: field, Value: value, Want: want}
+}
+
+// stopped returns a timer that calls a function when it is set.
+func stopped(call func()) *time.Timer {
+	t := time.AfterFunc(time.Hour, call)
+	t.Stop()
+	return t
+}
+
+// hearPartner lets the members hear LACP, if it is spoken.
+func (l *Link) hearPartner() error {
+	if l.kind != team.LACP {
+		return nil
+	}
+	for i := range l.members {
+		if err := l.members[i].stations.Hear(lacp.SlowProtocols, true); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mtu is the largest packet that all members carry.
+func (l *Link) mtu() int {
+	n := l.members[0].Capabilities().MTU
+	for i := range l.members {
+		n = min(n, l.members[i].Capabilities().MTU)
+	}
+	return n
+}
+
+// MAC returns the team's address, for the station of who has none of his own.
+func (l *Link) MAC() eth.MAC { return l.engine.MAC() }
+
+// Capabilities implements link.Link.
+func (l *Link) Capabilities() link.Capabilities { return l.caps }
+
+// WireState implements link.Carrier: the team is up while a member sends, with the speed of all that do.
+func (l *Link) WireState() (s link.State) {
+	s.Up, s.Speed = l.engine.Up()
+	return s
+}
+
+// pausers are the members that obey and send pauses as they are told.
+type pausers []link.Pauses
+
+// SetPauses implements link.Pauses.
+func (p pausers) SetPauses(obeys, asks pause.Scope, rate uint64) {
+	for _, m := range p {
+		m.SetPauses(obeys, asks, rate)
+	}
+}
+
+func (l *Link) pausers() (all pausers) {
+	for i := range l.members {
+		if p := l.members[i].Capabilities().Pauses; p != nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// Descriptors implements link.Link: those of all members. Timers, and members without, call Notify.
+func (l *Link) Descriptors() (all []int) {
+	for i := range l.members {
+		all = append(all, l.members[i].Descriptors()...)
+	}
+	return all
+}
+
+// Stats implements link.Link. Packets are those of the team; what members have lost before they handed it up, and waited for, is theirs.
+func (l *Link) Stats() link.Stats {
+	s := l.Set.Stats()
+	for i := range l.members {
+		m := l.members[i].Stats()
+		s.SendErrors += m.SendErrors
+		s.SendBlocked += m.SendBlocked
+		s.ReceiveDrops += m.ReceiveDrops
+		s.ReceiveTruncated += m.ReceiveTruncated
+		s.ReceiveUndersize += m.ReceiveUndersize
+		s.ErrorsLost += m.ErrorsLost
+		s.ReceiveBuffer += m.ReceiveBuffer
+	}
+	return s
+}
+
+// Status is how a team is.
+type Status struct {
+	Type     team.Type
+	MAC      eth.MAC
+	Members  []team.MemberStatus
+	Counters team.Counters
+}
+
+// Status returns how the team is.
+func (l *Link) Status() Status {
+	s := Status{Type: l.kind, MAC: l.engine.MAC(), Counters: l.engine.Counters()}
+	for i := range l.members {
+		s.Members = append(s.Members, l.engine.Status(i))
+	}
+	return s
+}
+
+// News returns which members' roles have changed since the last call.
+func (l *Link) News() []team.News { return l.engine.News() }
+
+// Close implements link.Link. It closes the members.
+func (l *Link) Close() (err error) {
+	if !l.End() {
+		return nil
+	}
+	l.timer.Stop()
+	l.alarm.Stop()
+	for i := range l.members {
+		err = errors.Join(err, l.members[i].Close())
+	}
+	return err
+}
