@@ -94,12 +94,13 @@ package:
 image:
 	@packaging/package.sh "$(REVISION)" image
 
-# Installs, upgrades, downgrades and removes the package for Debian in a copy of this system, and uses it there. Says in one line when
-# it cannot run here, and then succeeds.
+# Checks the package for Debian with lintian, installs, upgrades, downgrades and removes it in a copy of this system, and uses it there;
+# that for RPM in a directory of its own. Says in one line what cannot run here, and then succeeds.
 check-package: package site
-	@$(GO) test -C packaging $(TESTBUILD) ./...
-	@$(GO) test -C deviceplugin $(TESTBUILD) ./...
-	@$(GO) test -C site $(TESTBUILD) ./...
+	@packaging/packages.sh
+	@packaging/lint.sh bin/package & lint=$$!; status=0; \
+	for m in packaging deviceplugin site; do $(GO) test -C $$m $(TESTBUILD) ./... || status=1; done; \
+	wait $$lint && exit $$status
 	@packaging/try.sh bin/package
 
 # Tests within one process, never tried twice. They need nothing beside Go.

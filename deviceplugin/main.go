@@ -31,31 +31,47 @@ func main() {
 	case errors.Is(err, flag.ErrHelp):
 		return
 	case err != nil:
-		fmt.Fprintln(os.Stderr, "softvpi-device-plugin:", err)
+		fmt.Fprintln(os.Stderr, programName+":", err)
 		os.Exit(2)
 	}
-	if err := run(ctx, o); err != nil {
-		fmt.Fprintln(os.Stderr, "softvpi-device-plugin:", err)
+	work := run
+	if o.manual {
+		work = func(context.Context, options) error { return writeManual(os.Stdout, version) }
+	}
+	if err := work(ctx, o); err != nil {
+		fmt.Fprintln(os.Stderr, programName+":", err)
 		os.Exit(1)
 	}
 }
 
+const programName = "softvpi-device-plugin"
+
+// version is that of the package, set by the linker.
+var version = "development"
+
 // options are those of the program.
 type options struct {
 	socket, kubelet, cdi, libraries string
-	mounts                          bool
+	mounts, manual                  bool
 	interval                        time.Duration
 	log                             *slog.Logger
 }
 
-func parse(args []string) (o options, err error) {
-	f := flag.NewFlagSet("softvpi-device-plugin", flag.ContinueOnError)
+// flags returns the table by which the command line is parsed.
+func (o *options) flags() *flag.FlagSet {
+	f := flag.NewFlagSet(programName, flag.ContinueOnError)
 	f.StringVar(&o.socket, "socket", paths.Socket(), "`path` of the driver's socket, which is the same outside of this container")
 	f.StringVar(&o.kubelet, "kubelet", plugin.DevicePluginPath, "`directory` of kubelet's device plugins")
 	f.StringVar(&o.cdi, "cdi", "/var/run/cdi", "`directory` for the CDI specification")
 	f.StringVar(&o.libraries, "libraries", "/usr/lib/softvpi", "`directory` of the C libraries on the node")
 	f.BoolVar(&o.mounts, "mounts", false, "answer with mounts and variables instead of CDI devices, for kubelets before 1.28 and runtimes without CDI")
 	f.DurationVar(&o.interval, "interval", 2*time.Second, "`time` between two looks at the driver")
+	f.BoolVar(&o.manual, "man", false, "print the manual page, for man -l -, and do nothing else")
+	return f
+}
+
+func parse(args []string) (o options, err error) {
+	f := o.flags()
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}

@@ -225,6 +225,21 @@ func TestMounts(t *testing.T) {
 	}
 }
 
+// TestManual: the page explains every option of the program, and its own name.
+func TestManual(t *testing.T) {
+	var b strings.Builder
+	if err := writeManual(&b, "1.2"); err != nil {
+		t.Fatal(err)
+	}
+	page := strings.ReplaceAll(b.String(), `\-`, "-")
+	for _, want := range []string{`.TH "SOFTVPI-DEVICE-PLUGIN" 1 "" "1.2"`, "softvpi-device-plugin - ", "-socket path", "-kubelet directory", "-mounts", "-interval time",
+		"(default: 2s)"} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page has no %q:\n%s", want, page)
+		}
+	}
+}
+
 func TestWrongOptions(t *testing.T) {
 	for line, want := range map[string]string{
 		"extra": `unexpected argument "extra"`, "-socket s": `-socket is "s"; allowed: an absolute path`, "-interval 1ms": "allowed: 10ms to 1h",

@@ -16,11 +16,40 @@ type entry struct {
 	from string // file that is copied there; empty: a link
 	link string // what a link points to, relative to its directory
 	mode os.FileMode
+	in   family
 }
+
+// family are the packages in which something is: Debian has rules of its own for licences and changes.
+type family uint8
+
+const (
+	all    family = iota
+	debian        // alone
+	others        // all but Debian's
+)
+
+// of returns what is in the packages of a family.
+func of(f family, list []entry) (out []entry) {
+	for _, e := range list {
+		if e.in == all || e.in == f {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// ofDebian is where the files are that only its packages have.
+var ofDebian = map[string]string{
+	"copyright": "share/doc/softvpi/copyright", "changelog.gz": "share/doc/softvpi/changelog.gz", "overrides": "share/lintian/overrides/softvpi",
+}
+
+// licence is the whole text; Debian's packages refer to that of the system.
+const licence = "share/doc/softvpi/LICENSE"
 
 // required is what no package is without, beside the programs.
 var required = []string{
-	"lib/systemd/user/softvpi.service", "lib/systemd/user/softvpi.socket", "share/man/man1/softvpi.1.gz", "share/doc/softvpi/copyright",
+	"lib/systemd/user/softvpi.service", "lib/systemd/user/softvpi.socket", "share/man/man1/softvpi.1.gz",
+	"share/man/man1/softvpi-device-plugin.1.gz", licence, "share/doc/softvpi/copyright", "share/doc/softvpi/changelog.gz",
 	"share/powershell/Modules/SoftVPI/SoftVPI.psd1", "share/powershell/Modules/SoftVPI/SoftVPI.psm1",
 }
 
@@ -64,7 +93,16 @@ func contents(stage string, tools []string) ([]entry, error) {
 				list = append(list, entry{to: "lib/softvpi/man/man1/" + f, from: filepath.Join(stage, d.from, f), mode: d.mode})
 				continue
 			}
-			list = append(list, entry{to: d.to + "/" + f, from: filepath.Join(stage, d.from, f), mode: d.mode})
+			e := entry{to: d.to + "/" + f, from: filepath.Join(stage, d.from, f), mode: d.mode}
+			if e.to == licence {
+				e.in = others
+			}
+			list = append(list, e)
+		}
+	}
+	for name, to := range ofDebian {
+		if from := filepath.Join(stage, "debian", name); exists(from) {
+			list = append(list, entry{to: to, from: from, mode: 0o644, in: debian})
 		}
 	}
 	for _, name := range tools { // one script completes all
@@ -85,6 +123,11 @@ func contents(stage string, tools []string) ([]entry, error) {
 		}
 	}
 	return list, nil
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
 }
 
 // filesIn returns the files below a directory, by their paths in it; none if it does not exist.

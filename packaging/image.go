@@ -89,8 +89,8 @@ func imageTag(version string) string {
 	}, version)
 }
 
-// ofImage reports whether something of the packages is in the image: the programs, the libraries that pods get from it, the licence, and
-// what it was built of.
+// ofImage reports whether something of the packages is in the image: the programs, the libraries that pods get from it, the licences,
+// and what it was built of.
 func ofImage(e entry) bool {
 	switch {
 	case strings.HasPrefix(e.to, "lib/softvpi/man/"):
@@ -98,7 +98,7 @@ func ofImage(e entry) bool {
 	case strings.HasPrefix(e.to, "bin/"), strings.HasPrefix(e.to, "lib/softvpi/"):
 		return true
 	}
-	return e.to == "share/doc/softvpi/copyright" || e.to == "share/doc/softvpi/softvpi.cdx.json"
+	return e.to == licence || e.to == "share/doc/softvpi/notices.txt.gz" || e.to == "share/doc/softvpi/softvpi.cdx.json"
 }
 
 // writeImage writes an image of what the packages have.

@@ -36,23 +36,25 @@ func run(args []string) error {
 	epoch := flags.Int64("epoch", 0, "`seconds` since 1970 of all files (SOURCE_DATE_EPOCH)")
 	only := flags.String("only", "deb,rpm,tar,image", "`formats` to make, with commas")
 	tools := flags.String("tools", "", "`names` of the tools")
+	modules := flags.String("modules", "", "`directory` of modules of Go that the programs were built of (GOMODCACHE)")
+	goroot := flags.String("goroot", "", "`directory` of Go (GOROOT)")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	for name, value := range map[string]string{"stage": *stage, "out": *out, "version": *version, "arch": *arch, "tools": *tools} {
+	for name, value := range map[string]string{"stage": *stage, "out": *out, "version": *version, "arch": *arch, "tools": *tools,
+		"modules": *modules, "goroot": *goroot} {
 		if value == "" {
 			return fmt.Errorf("-%s is not given", name)
 		}
 	}
-	if err := writeBill(*version, filepath.Join(*stage, "doc", "softvpi.cdx.json"), filepath.Join(*stage, "softvpi"),
-		filepath.Join(*stage, "softvpi-device-plugin")); err != nil {
+	r := release{*version, *arch, time.Unix(*epoch, 0).UTC()}
+	if err := writeOfRelease(*stage, r, sources{*modules, *goroot}); err != nil {
 		return err
 	}
 	list, err := contents(*stage, strings.Fields(*tools))
 	if err != nil {
 		return err
 	}
-	r := release{*version, *arch, time.Unix(*epoch, 0).UTC()}
 	if err := os.MkdirAll(*out, 0o755); err != nil {
 		return err
 	}
@@ -71,6 +73,21 @@ func run(args []string) error {
 	return nil
 }
 
+// writeOfRelease adds to the stage what follows from the programs in it and the release.
+func writeOfRelease(stage string, r release, from sources) error {
+	b, err := newBill(r.version, filepath.Join(stage, "softvpi"), filepath.Join(stage, "softvpi-device-plugin"))
+	if err != nil {
+		return err
+	}
+	if err := b.write(filepath.Join(stage, "doc", "softvpi.cdx.json")); err != nil {
+		return err
+	}
+	if err := writeNotices(filepath.Join(stage, "doc", "notices.txt.gz"), b, from); err != nil {
+		return err
+	}
+	return writeDebian(filepath.Join(stage, "debian"), r)
+}
+
 // format is a kind of package, and the name of its file.
 type format struct {
 	name  string
@@ -79,7 +96,7 @@ type format struct {
 
 func allFormats(r release) map[string]format {
 	return map[string]format{
-		"deb": {"softvpi_" + r.version + "_" + r.arch + ".deb", writeDeb}, "rpm": {"softvpi-" + r.version + "." + rpmArch(r.arch) + ".rpm", writeRPM},
+		"deb": {"softvpi_" + r.version + "_" + r.arch + ".deb", writeDeb}, "rpm": {"softvpi-" + r.version + "-" + rpmRelease + "." + rpmArch(r.arch) + ".rpm", writeRPM},
 		"tar":   {"softvpi-" + r.version + "-linux-" + r.arch + ".tar.gz", writeTar},
 		"image": {"softvpi-" + r.version + "-linux-" + r.arch + ".oci.tar", writeImage},
 	}

@@ -9,15 +9,16 @@ version=${VERSION:-0~$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d).$(echo "$revisi
 rm -rf "$out"
 mkdir -p $stage/clib $stage/man $stage/bash $stage/zsh $stage/fish $stage/service $stage/powershell $stage/doc
 CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.revision=$revision" -o $stage/softvpi ./cmd/softvpi
-CGO_ENABLED=0 go build -C deviceplugin -trimpath -buildvcs=false -ldflags "-s -w" -o "$PWD/$stage/softvpi-device-plugin" .
+CGO_ENABLED=0 go build -C deviceplugin -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$version" -o "$PWD/$stage/softvpi-device-plugin" .
 if command -v "${CC:-cc}" >/dev/null; then
 	make -s clib
 	cp bin/clib/*.so* $stage/clib
-	! command -v strip >/dev/null || strip --strip-unneeded $stage/clib/*
+	! command -v strip >/dev/null || strip --strip-unneeded --remove-section=.comment $stage/clib/*
 else
 	echo "package: without the C libraries, which want a C compiler (cc)" >&2
 fi
 $stage/softvpi man --directory $stage/man >/dev/null
+$stage/softvpi-device-plugin -man >$stage/man/softvpi-device-plugin.1
 gzip -9n $stage/man/*
 $stage/softvpi completion bash >$stage/bash/softvpi
 $stage/softvpi completion zsh >$stage/zsh/_softvpi
@@ -26,6 +27,6 @@ $stage/softvpi setup unit --program /usr/bin/softvpi >$stage/service/softvpi.ser
 $stage/softvpi setup unit --kind socket >$stage/service/softvpi.socket
 $stage/softvpi ps --module $stage/powershell >/dev/null
 cp -r README.md docs examples $stage/doc
-cp LICENSE $stage/doc/copyright
+cp LICENSE $stage/doc
 go run -C packaging . -stage "$PWD/$stage" -out "$PWD/$out" -version "$version" -arch "$(go env GOARCH)" \
-	-epoch "$SOURCE_DATE_EPOCH" -only "${2:-deb,rpm,tar,image}" -tools "$($stage/softvpi tools list | tr '\n' ' ')"
+	-modules "$(go env GOMODCACHE)" -goroot "$(go env GOROOT)" -epoch "$SOURCE_DATE_EPOCH" -only "${2:-deb,rpm,tar,image}" -tools "$($stage/softvpi tools list | tr '\n' ' ')"

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 )
@@ -17,9 +18,10 @@ import (
 func stage(t *testing.T, without string) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, f := range []string{"softvpi", "softvpi-device-plugin", "clib/libibverbs.so.1", "man/softvpi.1.gz", "man/ibstat.1.gz", "bash/softvpi", "zsh/_softvpi",
+	for _, f := range []string{"softvpi", "softvpi-device-plugin", "clib/libibverbs.so.1", "man/softvpi.1.gz",
+		"man/softvpi-device-plugin.1.gz", "man/ibstat.1.gz", "bash/softvpi", "zsh/_softvpi",
 		"fish/softvpi.fish", "service/softvpi.service", "service/softvpi.socket", "powershell/SoftVPI.psd1",
-		"powershell/SoftVPI.psm1", "doc/copyright", "doc/docs/go.md"} {
+		"powershell/SoftVPI.psm1", "doc/LICENSE", "doc/docs/go.md", "debian/copyright", "debian/changelog.gz", "debian/overrides"} {
 		if f == without {
 			continue
 		}
@@ -71,7 +73,7 @@ func TestContents_Required(t *testing.T) {
 	if _, err := contents(stage(t, "clib/libibverbs.so.1"), nil); err != nil {
 		t.Error("without C libraries: ", err)
 	}
-	for _, f := range []string{"service/softvpi.service", "service/softvpi.socket", "doc/copyright", "man/softvpi.1.gz", "powershell/SoftVPI.psm1"} {
+	for _, f := range []string{"service/softvpi.service", "service/softvpi.socket", "doc/LICENSE", "debian/copyright", "man/softvpi.1.gz", "powershell/SoftVPI.psm1"} {
 		if _, err := contents(stage(t, f), nil); err == nil {
 			t.Errorf("a package without %s is made", f)
 		}
@@ -118,6 +120,7 @@ func TestTar(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	list = of(others, list)
 	n := 0
 	for r := tar.NewReader(z); ; n++ {
 		h, err := r.Next()
@@ -133,5 +136,18 @@ func TestTar(t *testing.T) {
 	}
 	if n != len(list) {
 		t.Errorf("%d entries, want %d", n, len(list))
+	}
+}
+
+// TestOwnDirectories: directories that other packages have, too, are not this one's, and each of its own is there once.
+func TestOwnDirectories(t *testing.T) {
+	list, err := contents(stage(t, ""), []string{"ibstat"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"lib/softvpi", "lib/softvpi/man", "lib/softvpi/man/man1", "lib/softvpi/tools", "share/doc/softvpi", "share/doc/softvpi/docs",
+		"share/powershell/Modules/SoftVPI"}
+	if got := ownDirectories(list); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -29,18 +29,24 @@ type metadata struct {
 	Component component `json:"component"`
 }
 
-// writeBill writes what programs were built of, as the Go linker has noted it, to a file.
-func writeBill(version, to string, programs ...string) error {
-	b := bill{Format: "CycloneDX", Spec: "1.5", Version: 1, Metadata: metadata{component{Type: "application", Name: "softvpi", Version: version}}}
+// homeModule is that of softvpi itself.
+const homeModule = "github.com/softvpi/softvpi"
+
+// standardLibrary is how a bill calls that of Go.
+const standardLibrary = "std"
+
+// newBill returns what programs were built of, as the Go linker has noted it.
+func newBill(version string, programs ...string) (*bill, error) {
+	b := &bill{Format: "CycloneDX", Spec: "1.5", Version: 1, Metadata: metadata{component{Type: "application", Name: "softvpi", Version: version}}}
 	for _, p := range programs {
 		info, err := buildinfo.ReadFile(p)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		b.add("std", strings.TrimPrefix(info.GoVersion, "go"))
+		b.add(standardLibrary, strings.TrimPrefix(info.GoVersion, "go"))
 		for _, m := range info.Deps {
-			if m.Replace != nil && m.Replace.Version == "" {
-				continue // softvpi itself
+			if m.Path == homeModule {
+				continue // the device plugin is built with the directory beside its own
 			}
 			if m.Replace != nil {
 				m = m.Replace
@@ -48,6 +54,11 @@ func writeBill(version, to string, programs ...string) error {
 			b.add(m.Path, m.Version)
 		}
 	}
+	return b, nil
+}
+
+// write writes the bill to a file.
+func (b *bill) write(to string) error {
 	text, err := json.MarshalIndent(b, "", "  ")
 	if err != nil {
 		return err

@@ -22,12 +22,13 @@ ip link set lo up
 
 # pack DIRECTORY VERSION EPOCH: the same contents as another version.
 pack() {
-	go run -C packaging . -stage "$PWD/$1/stage" -out "$2" -version "$3" -arch "$(dpkg --print-architecture)" -epoch "$4" \
+	go run -C packaging . -only deb,rpm -stage "$PWD/$1/stage" -out "$2" -version "$3" -arch "$(dpkg --print-architecture)" -epoch "$4" \
+		-modules "$(go env GOMODCACHE)" -goroot "$(go env GOROOT)" \
 		-tools "$("$1/stage/softvpi" tools list | tr '\n' ' ')" >/dev/null
 }
 version=$(dpkg-deb -f "$now" Version)
 pack "$1" "$work/again" "$version" "${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}"
-cmp "$now" "$work/again/$(basename "$now")"
+for p in "$work"/again/*; do cmp "$p" "$1/$(basename "$p")"; done
 pack "$1" "$work/later" 9~later 2000000000
 mkdir "$work/root/packages"
 cp "$now" "$work/root/packages/now.deb"
@@ -80,3 +81,5 @@ left=$(find "$work/upper/usr" "$work/upper/etc" -path '*softvpi*' ! -type c 2>/d
 [ -z "$left" ] || { say "left behind: $left"; exit 1; }
 if inside sh -c 'command -v softvpi nd_rping vstat'; then exit 1; fi
 say "purged: nothing is left"
+
+packaging/tryrpm.sh "$1"/*.rpm "$work"/later/*.rpm
