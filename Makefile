@@ -64,11 +64,11 @@ clib:
 
 # Programs in C that check the C libraries, also with sanitizers. Says in one line when it cannot run here, and then succeeds.
 check-clib: build
-	@if [ "$$(uname -s)" = Linux ] && command -v $${CC:-cc} >/dev/null 2>&1; then $(MAKE) -C clib check check-sanitized; \
+	@if [ "$$(uname -s)" = Linux ] && command -v $${CC:-cc} >/dev/null 2>&1; then $(MAKE) -C clib -j $$(nproc 2>/dev/null || echo 2) built && $(MAKE) -C clib check check-sanitized; \
 	else echo "check-clib: skipped, it wants Linux and a C compiler (cc)"; fi
 	@if [ "$$(id -u)" = 0 ] && command -v ibv_rc_pingpong setpriv >/dev/null && [ -e bin/clib/libibverbs.so.1 ] && \
 		unshare --mount --pid --fork --net --ipc --uts mount --make-rprivate / 2>/dev/null; \
-	then out=$$(timeout 60 examples/container/try.sh 2>&1) && echo "container  ok" || { echo "$$out"; exit 1; }; \
+	then out=$$(timeout 300 examples/container/try.sh 2>&1) && echo "container  ok" || { echo "$$out"; exit 1; }; \
 	else echo "check-clib: the container is not tried, which wants root and namespaces"; fi
 
 run: build

@@ -8,7 +8,8 @@ set -eu
 top=$(cd "$(dirname "$0")/../.." && pwd)
 if [ "${1:-}" != --inside ]; then
 	[ "$(id -u)" = 0 ] || { echo "try.sh: only root can make the namespaces" >&2; exit 2; }
-	[ $# -gt 0 ] || set -- sh -c "ibv_rc_pingpong -g 0 -d softvpi0 & sleep 1; ibv_rc_pingpong -g 0 -d softvpi1 localhost && wait \$!"
+	[ $# -gt 0 ] || set -- sh -c "ibv_rc_pingpong -g 0 -d softvpi0 & while kill -0 \$! && ! grep -qs :4853 /proc/net/tcp /proc/net/tcp6; do sleep 0.1; done; \
+		ibv_rc_pingpong -g 0 -d softvpi1 localhost && wait \$!"
 	root=$(mktemp -d)
 	status=0
 	net=--net
