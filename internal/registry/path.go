@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -24,10 +25,16 @@ const (
 // Path identifies a key: a clean path below Root. The zero value is the root itself.
 type Path struct{ s string }
 
+// ErrInvalid says that the name of a key, or a .reg file, is written wrongly. The errors that it matches say where and what is allowed.
+var ErrInvalid = errors.New("not valid in this registry")
+
 // A pathError says that a key name is not valid in this registry.
 type pathError struct{ Path, Reason string }
 
 func (e *pathError) Error() string { return fmt.Sprintf("key %s: %s", quoted(e.Path), e.Reason) }
+
+// Is makes it ErrInvalid.
+func (e *pathError) Is(target error) bool { return target == ErrInvalid }
 
 // quoted quotes the name of a key or value in the form in which it is written elsewhere, without doubled
 // backslashes. Only unprintable characters are escaped.

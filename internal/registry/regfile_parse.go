@@ -27,6 +27,9 @@ type regFileError struct {
 
 func (e *regFileError) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Reason) }
 
+// Is makes it ErrInvalid.
+func (e *regFileError) Is(target error) bool { return target == ErrInvalid }
+
 // ParseRegFile parses a .reg file and returns its changes in order. It accepts "Windows Registry Editor
 // Version 5.00" and REGEDIT4, in UTF-16 with a byte order mark, UTF-8, or Windows-1252. Deletions are
 // lenient, as in regedit. Errors are *regFileError.

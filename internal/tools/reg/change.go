@@ -88,7 +88,7 @@ func (a *arguments) typed(typ registry.Type, name, data string) (registry.Value,
 			n, ok = 0, true
 		}
 		if !ok || typ != registry.QWORD && n > 1<<32-1 {
-			return v, fmt.Errorf("%q is not a %v; allowed: a number, decimal or hexadecimal with 0x, of %d bits", data, typ,
+			return v, wrongf("%q is not a %v; allowed: a number, decimal or hexadecimal with 0x, of %d bits", data, typ,
 				map[bool]int{true: 64, false: 32}[typ == registry.QWORD])
 		}
 		v.Data = registry.QWord("", n).Data
@@ -101,7 +101,7 @@ func (a *arguments) typed(typ registry.Type, name, data string) (registry.Value,
 	default:
 		b, err := hex.DecodeString(data)
 		if err != nil {
-			return v, fmt.Errorf("%q is not a %v; allowed: an even number of hexadecimal digits", data, typ)
+			return v, wrongf("%q is not a %v; allowed: an even number of hexadecimal digits", data, typ)
 		}
 		v.Data = b
 	}

@@ -22,7 +22,7 @@ func (a *arguments) target(reg *registry.Registry) (target, error) {
 	root, _, path := strings.Cut(name, `\`)
 	if path || strings.EqualFold(root, registry.Root) || strings.EqualFold(root, registry.ShortRoot) {
 		if strings.HasPrefix(name, `\\`) {
-			return target{}, fmt.Errorf("%s: the registry of another machine; allowed: this machine's", name)
+			return target{}, wrongf("%s: the registry of another machine; allowed: this machine's", name)
 		}
 		if a.has("adapter") {
 			return target{}, &syntaxError{a.operation, "--adapter goes only with the name of a key of this driver."}
@@ -39,7 +39,7 @@ func (a *arguments) target(reg *registry.Registry) (target, error) {
 // short finds the place of a key of the catalogue.
 func (a *arguments) short(reg *registry.Registry, name string) (target, error) {
 	if len(catalogue.Lookup(name)) == 0 {
-		return target{}, fmt.Errorf("%q is not a key of this driver; allowed: one of its keys, or a path that begins with HKLM", name)
+		return target{}, wrongf("%q is not a key of this driver; allowed: one of its keys, or a path that begins with HKLM", name)
 	}
 	adapter, err := a.adapter(reg)
 	if err != nil {
@@ -54,12 +54,12 @@ func (a *arguments) short(reg *registry.Registry, name string) (target, error) {
 			}
 		}
 		if len(keys) > 0 && len(shared) == 0 {
-			return target{}, fmt.Errorf("%s is a key of each adapter; allowed: --adapter with one of %s", name, adapterNames(reg))
+			return target{}, wrongf("%s is a key of each adapter; allowed: --adapter with one of %s", name, adapterNames(reg))
 		}
 		keys = shared
 	}
 	if len(keys) == 0 {
-		return target{}, fmt.Errorf("an adapter of this generation has no key %s", name)
+		return target{}, wrongf("an adapter of this generation has no key %s", name)
 	}
 	k := keys[0]
 	return target{key: adapter.Place(k), name: spelling(k, name), short: &k}, nil
@@ -84,7 +84,7 @@ func (a *arguments) adapter(reg *registry.Registry) (registry.Adapter, error) {
 	}
 	found, ok := reg.Adapter(a.value("adapter"))
 	if !ok {
-		return found, fmt.Errorf("no adapter %q; allowed: %s", a.value("adapter"), adapterNames(reg))
+		return found, wrongf("no adapter %q; allowed: %s", a.value("adapter"), adapterNames(reg))
 	}
 	return found, nil
 }

@@ -1,5 +1,5 @@
 // Package reg is `softvpi reg`: the driver's registry on the command line, with the syntax, the output and
-// the exit statuses of Windows' reg.exe. If a driver runs, everything goes through it; otherwise the file
+// the messages of Windows' reg.exe. If a driver runs, everything goes through it; otherwise the file
 // in the state directory is opened.
 package reg
 
@@ -11,6 +11,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/os/inputfile"
 	"github.com/softvpi/softvpi/internal/registry"
 	"github.com/softvpi/softvpi/internal/tools/tool"
@@ -48,7 +50,7 @@ const synopsis = `REG operation [parameters]
   --state DIR      State directory that holds the registry. Without --socket its file is opened, which needs
                    that no driver runs with it.
 
-Exit status: 0 success, 1 failure; of a search 0 where something was found, 1 where nothing was.
+Exit status: 0 success, 1 failure, 2 if an argument or a value is wrong; of a search 0 where something was found, 1 where nothing was.
 `
 
 // syntaxError is an argument for which reg.exe would print "Invalid syntax".
@@ -94,7 +96,7 @@ func Main(ctx context.Context, env tool.Env) int {
 	if len(env.Args) == 0 || isHelp(env.Args[0]) || len(env.Args) > 1 && isHelp(env.Args[1]) {
 		fmt.Fprint(env.Stdout, synopsis)
 		if len(env.Args) == 0 {
-			return tool.Failure
+			return tool.Usage
 		}
 		return tool.Success
 	}
@@ -102,9 +104,30 @@ func Main(ctx context.Context, env tool.Env) int {
 	status, err := r.operation(strings.ToLower(env.Args[0]), env.Args[1:])
 	if err != nil {
 		fmt.Fprintf(env.Stderr, "ERROR: %s\n", sentence(err))
-		return tool.Failure
+		return statusOf(err)
 	}
 	return status
+}
+
+// wrongValue is an argument or a value that cannot be meant, with what is allowed.
+type wrongValue struct{ text string }
+
+func (e *wrongValue) Error() string { return e.text }
+
+func wrongf(format string, args ...any) error { return &wrongValue{fmt.Sprintf(format, args...)} }
+
+// statusOf returns the exit status of an error: reg.exe has 1 for all of them, and every tool here 2 for what the user has to write
+// otherwise.
+func statusOf(err error) int {
+	var syntax *syntaxError
+	var value *wrongValue
+	var key *catalogue.ValueError
+	var field *api.FieldError
+	switch {
+	case errors.As(err, &syntax), errors.As(err, &value), errors.As(err, &key), errors.As(err, &field), errors.Is(err, registry.ErrInvalid):
+		return tool.Usage
+	}
+	return tool.Failure
 }
 
 // sentence returns an error as reg.exe prints it.
