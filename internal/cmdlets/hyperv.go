@@ -51,7 +51,8 @@ func hyperV() []cmdlet {
 	fail := func(e error) func(*run) error { return func(*run) error { return e } }
 	pipe := powershell.Param{Name: "VMNetworkAdapter", Kind: powershell.Any, Piped: true, Help: "From Get-VMNetworkAdapter."}
 	of := []powershell.Param{texts("VMName", "Of these virtual machines, with wildcards.", 1), texts("Name", "Of these names, with wildcards.", 0),
-		on("ManagementOS", "Of the host."), pipe}
+		on("ManagementOS", "Of the host."), pipe,
+		{Name: "Function", Kind: powershell.Strings, Piped: true, Help: "Of these virtual functions."}}
 	with := func(params ...powershell.Param) []powershell.Param { return append(slices.Clone(of), params...) }
 	machine := []powershell.Param{{Name: "Name", Kind: powershell.Strings, Position: 1, Mandatory: true, Help: "The virtual machines."},
 		on("Force", "Without asking."), on("TurnOff", "At once.")}

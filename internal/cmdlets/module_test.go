@@ -1,19 +1,26 @@
 package cmdlets
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/softvpi/softvpi/internal/powershell"
 )
 
-// TestModule: the module exports each command that it has a function for, with its parameters, and its brackets match. No PowerShell
-// is needed, so none has run it.
-func TestModule(t *testing.T) {
+// notInModule are commands that a real PowerShell has itself, and that say here what is in Windows' place.
+var notInModule = strings.Fields(`netstat Get-Counter Get-WinEvent Install-WindowsFeature Get-WindowsFeature Set-ExecutionPolicy Set-Service
+	New-Service Start-Service Stop-Service Restart-Service Restart-Computer Get-Help Get-Command`)
+
+// written writes the module, and returns its two files.
+func written(t *testing.T) (manifest, module string) {
+	t.Helper()
 	dir := t.TempDir()
-	s := New(nil, nil)
-	if err := s.WriteModule(dir); err != nil {
+	if err := New(nil, nil).WriteModule(dir); err != nil {
 		t.Fatal(err)
 	}
 	read := func(name string) string {
@@ -23,29 +30,97 @@ func TestModule(t *testing.T) {
 		}
 		return string(b)
 	}
-	manifest, module := read("SoftVPI.psd1"), read("SoftVPI.psm1")
-	exported := regexp.MustCompile(`(?m)^        '([\w-]+)',?$`).FindAllStringSubmatch(manifest, -1)
-	if len(exported) < 90 {
-		t.Errorf("%d commands are exported", len(exported))
+	return read("SoftVPI.psd1"), read("SoftVPI.psm1")
+}
+
+// TestModule: the module exports the commands of softvpi ps, all of them but those that PowerShell has itself, and nothing else; what it
+// exports is a function there, once. No PowerShell is needed, so none has run it; the parser of scripts reads it.
+func TestModule(t *testing.T) {
+	manifest, module := written(t)
+	var want []string
+	for _, c := range New(nil, nil).All() {
+		if !slices.Contains(notInModule, c.Name) {
+			want = append(want, c.Name)
+		}
 	}
-	for _, m := range exported {
-		_, body, ok := strings.Cut(module, "\nfunction "+m[1]+" {")
+	_, list, _ := strings.Cut(manifest, "FunctionsToExport = @(")
+	list, _, _ = strings.Cut(list, ")")
+	var exported []string
+	for _, m := range regexp.MustCompile(`'([^']+)'`).FindAllStringSubmatch(list, -1) {
+		exported = append(exported, m[1])
+	}
+	if !slices.Equal(exported, want) {
+		t.Errorf("exported are\n%q, want\n%q", exported, want)
+	}
+	functions := regexp.MustCompile(`(?m)^function ([\w-]+)`).FindAllStringSubmatch(module, -1)
+	own := []string{"Get-SoftVPIProgram", "ConvertTo-SoftVPIWord", "Invoke-SoftVPI"}
+	var made []string
+	for _, m := range functions {
+		if !slices.Contains(own, m[1]) {
+			made = append(made, m[1])
+		}
+	}
+	if !slices.Equal(made, want) {
+		t.Errorf("functions are\n%q, want\n%q", made, want)
+	}
+	if _, err := powershell.Parse(module); err != nil {
+		t.Errorf("the module is no script: %v", err)
+	}
+}
+
+// TestModule_Parameters: each function has the parameters of its command, in its order, with type, aliases, position, and whether it is
+// mandatory or comes through the pipe; -WhatIf and -Confirm are there if the command changes something.
+func TestModule_Parameters(t *testing.T) {
+	_, module := written(t)
+	for _, c := range New(nil, nil).All() {
+		_, body, ok := strings.Cut(module, "\nfunction "+c.Name+" {\n")
 		if !ok {
-			t.Errorf("there is no function %s", m[1])
-			continue
+			continue // TestModule says which
 		}
 		body, _, _ = strings.Cut(body, "\nfunction ")
-		for _, p := range s.Cmdlet(m[1]).Params {
-			if !strings.Contains(body, "]$"+p.Name) {
-				t.Errorf("%s has no -%s", m[1], p.Name)
+		if changes := strings.Contains(body, "[CmdletBinding(SupportsShouldProcess)]"); changes != c.Changes {
+			t.Errorf("%s: SupportsShouldProcess is %v, want %v", c.Name, changes, c.Changes)
+		}
+		_, body, _ = strings.Cut(body, "param(")
+		body, _, _ = strings.Cut(body, "\n    )")
+		var have []string
+		for l := range strings.Lines(body) {
+			if l = strings.TrimSuffix(strings.TrimSpace(l), ","); l != "" {
+				have = append(have, l)
 			}
 		}
+		if len(have) != len(c.Params) {
+			t.Errorf("%s has %d parameters, want %d", c.Name, len(have), len(c.Params))
+			continue
+		}
+		for i, p := range c.Params {
+			checkParameter(t, c.Name, have[i], p)
+		}
 	}
-	for _, text := range []string{manifest, module} {
-		for _, pair := range []string{"{}", "()"} {
-			if open, closed := strings.Count(text, pair[:1]), strings.Count(text, pair[1:]); open != closed {
-				t.Errorf("%d %q and %d %q", open, pair[0], closed, pair[1])
-			}
+}
+
+// checkParameter compares a parameter of a function as the module declares it with that of the command.
+func checkParameter(t *testing.T, command, line string, p powershell.Param) {
+	t.Helper()
+	types := map[powershell.Kind]string{powershell.Strings: "string[]", powershell.Number: "long", powershell.Numbers: "long[]",
+		powershell.Switch: "switch", powershell.String: "string", powershell.Code: "scriptblock"}
+	kind, ok := types[p.Kind]
+	if !ok { // what is no text stays what it is: 1 and $true are both a truth
+		kind = "object"
+	}
+	if !strings.HasSuffix(line, "["+kind+"]$"+p.Name) {
+		t.Errorf("%s: %s, want [%s]$%s", command, line, kind, p.Name)
+	}
+	position := regexp.MustCompile(`Position = (\d+)`).FindStringSubmatch(line)
+	if (position != nil) != (p.Position > 0) || position != nil && position[1] != fmt.Sprint(p.Position-1) {
+		t.Errorf("%s: %s, want position %d", command, line, p.Position)
+	}
+	if strings.Contains(line, "Mandatory") != p.Mandatory || strings.Contains(line, "ValueFromPipelineByPropertyName") != p.Piped {
+		t.Errorf("%s: %s, want mandatory %v, piped %v", command, line, p.Mandatory, p.Piped)
+	}
+	for _, a := range p.Aliases {
+		if !strings.Contains(line, "'"+a+"'") {
+			t.Errorf("%s: %s, want the alias %s", command, line, a)
 		}
 	}
 }

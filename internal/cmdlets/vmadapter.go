@@ -133,18 +133,17 @@ func (r *run) chosenPorts() (out []vmPort, err error) {
 		return nil, err
 	}
 	names, machines := r.Texts("Name"), r.Texts("VMName")
-	piped := ""
-	if o, ok := r.Value("VMNetworkAdapter").(*powershell.Object); ok {
-		f, _ := o.Get("Function")
-		if piped = powershell.Text(f); piped == "" {
-			return nil, fmt.Errorf("%w: a port of the driver's own switches is set with its adapter", api.ErrUnsupported)
-		}
-	} else if len(names) == 0 && len(machines) == 0 && !r.Bool("ManagementOS") {
-		return nil, &powershell.ParameterError{Parameter: "which adapters is missing", Allowed: "-VMName, -Name, -ManagementOS, or from Get-VMNetworkAdapter"}
+	functions, err := r.functionsMeant()
+	if err != nil {
+		return nil, err
+	}
+	if len(functions) == 0 && len(names) == 0 && len(machines) == 0 && !r.Bool("ManagementOS") {
+		return nil, &powershell.ParameterError{Parameter: "which adapters is missing",
+			Allowed: "-VMName, -Name, -Function, -ManagementOS, or from Get-VMNetworkAdapter"}
 	}
 	for _, p := range list {
 		switch {
-		case piped != "" && p.FunctionStatus.Name != piped, len(names) > 0 && !like(p.name, names),
+		case len(functions) > 0 && !like(p.FunctionStatus.Name, functions), len(names) > 0 && !like(p.name, names),
 			len(machines) > 0 && (p.machine == "" || !like(p.machine, machines)), r.Bool("ManagementOS") && p.machine != "":
 			continue
 		}
@@ -157,6 +156,23 @@ func (r *run) chosenPorts() (out []vmPort, err error) {
 		return nil, fmt.Errorf("there is no such adapter; Get-VMNetworkAdapter lists them")
 	}
 	return out, nil
+}
+
+// functionsMeant are the virtual functions of -Function, or that of an object of Get-VMNetworkAdapter; none: there is neither.
+func (r *run) functionsMeant() ([]string, error) {
+	v := r.Value("VMNetworkAdapter")
+	o, ok := v.(*powershell.Object)
+	switch {
+	case !ok && v != nil && !r.HasInput:
+		return nil, &powershell.ParameterError{Parameter: "-VMNetworkAdapter", Value: powershell.Text(v), Allowed: "what Get-VMNetworkAdapter returns"}
+	case !ok:
+		return r.Texts("Function"), nil
+	}
+	f, _ := o.Get("Function")
+	if powershell.Text(f) == "" {
+		return nil, fmt.Errorf("%w: a port of the driver's own switches is set with its adapter", api.ErrUnsupported)
+	}
+	return []string{powershell.Text(f)}, nil
 }
 
 // addPort creates a virtual function at the port of a switch's adapter.
