@@ -2,8 +2,9 @@ package powershell
 
 // Script is a script that was parsed.
 type Script struct {
-	code *code
-	args bool // it has $args somewhere
+	code    *code
+	classes map[string]*class // by their names in lower case
+	args    bool              // it has $args somewhere
 }
 
 // A statement is one of the types below.
@@ -77,7 +78,9 @@ type (
 		Position
 		catch
 	}
-	throwStatement struct {
+	// classDefinition is where a class or an enumeration stands, which the script has from its beginning on.
+	classDefinition struct{ Position }
+	throwStatement  struct {
 		Position
 		value statement // nil: none
 	}
@@ -85,7 +88,9 @@ type (
 		Position
 		word  string
 		label expression // of break and continue; nil: none
-		value statement  // nil: none
+		// method says that it is the return of a method, whose value is not emitted.
+		method bool
+		value  statement // nil: none
 	}
 )
 

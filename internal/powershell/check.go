@@ -11,7 +11,7 @@ var zeroed = []string{"string", "bool", "boolean", "switch", "switchparameter", 
 	"uint16", "int16", "uint8", "sbyte", "double", "float", "single", "decimal"}
 
 // convertTo converts a value to a type; empty: none.
-func convertTo(kind string, v any) (any, error) {
+func (in *Interpreter) convertTo(kind string, v any) (any, error) {
 	switch list := v.(type) {
 	case []string:
 		out := make([]any, len(list))
@@ -23,12 +23,12 @@ func convertTo(kind string, v any) (any, error) {
 	if kind == "" {
 		return v, nil
 	}
-	return convert(kind, v)
+	return in.convert(kind, v)
 }
 
 // checked returns a value of a parameter in its type, if the attributes of the parameter allow it.
 func (v *parameter) checked(in *Interpreter, x any) (any, error) {
-	value, err := convertTo(v.kind, x)
+	value, err := in.convertTo(v.kind, x)
 	if err != nil {
 		return nil, &ParameterError{"-" + v.Name, Text(unwords(x)), "[" + v.kind + "]"}
 	}

@@ -59,6 +59,8 @@ func (in *Interpreter) statement(s statement, out emit) error {
 		return in.switchOn(s, out)
 	case *functionStatement:
 		return in.define(s)
+	case *classDefinition:
+		return nil
 	case *tryStatement:
 		return in.try(s, out)
 	case *throwStatement:
@@ -163,9 +165,7 @@ func (in *Interpreter) ifStatement(s *ifStatement, out emit) error {
 }
 
 func (in *Interpreter) wrong(at interface{ place() Position }, err error) error {
-	var run *RunError
-	var limit *LimitError
-	if errors.As(err, &run) || errors.As(err, &limit) {
+	if passes(err) {
 		return err
 	}
 	return &RunError{Position: at.place(), Err: err}

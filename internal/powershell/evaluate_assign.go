@@ -46,7 +46,7 @@ func (in *Interpreter) setTyped(t *cast, v any) error {
 	if x, ok := t.of.(*variable); ok {
 		return in.setVariable(x, t.name, v)
 	}
-	converted, err := convert(t.name, v)
+	converted, err := in.convert(t.name, v)
 	if err != nil {
 		return in.wrong(t, err)
 	}
@@ -62,6 +62,9 @@ func (in *Interpreter) set(target expression, v any) error {
 	case *array:
 		return in.assignEach(t.items, v)
 	case *member:
+		if c, ok := t.of.(*cast); ok && t.static {
+			return in.setOfClass(t, c, v)
+		}
 		of, err := in.expression(t.of)
 		if err != nil {
 			return err
@@ -90,6 +93,9 @@ func (in *Interpreter) setProperty(at expression, of any, name string, v any) er
 	case *Table:
 		o.With(name, v)
 	case *Object:
+		if o.class != nil {
+			return in.wrongIf(at, in.setField(o, name, v))
+		}
 		if _, ok := o.Get(name); !ok {
 			return in.wrong(at, fmt.Errorf("there is no property %q", name))
 		}
@@ -128,4 +134,17 @@ func (in *Interpreter) setElement(at expression, of, where, v any) error {
 		return nil
 	}
 	return in.wrong(at, fmt.Errorf("a value of %s has no elements to set", typeName(of)))
+}
+
+// setOfClass is [Name]::Property = value.
+func (in *Interpreter) setOfClass(t *member, of *cast, v any) error {
+	c := in.class(of.name)
+	if c == nil || c.enum {
+		return in.wrong(t, fmt.Errorf("[%s] has no property that can be set", of.name))
+	}
+	name, err := in.expression(t.name)
+	if err != nil {
+		return err
+	}
+	return in.wrongIf(t, in.setStatic(c, Text(name), v))
 }

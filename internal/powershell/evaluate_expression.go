@@ -57,7 +57,7 @@ func (in *Interpreter) expression(e expression) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		v, err = convert(e.name, v)
+		v, err = in.convert(e.name, v)
 		return v, in.wrongIf(e, err)
 	case *step:
 		v, err := in.expression(e.of)
@@ -104,7 +104,10 @@ func (in *Interpreter) interpolate(e *interpolated) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		s := Text(v)
+		s, err := in.text(v)
+		if err != nil {
+			return nil, err
+		}
 		if err := in.spend(len(s)); err != nil {
 			return nil, err
 		}

@@ -35,7 +35,7 @@ func (in *Interpreter) jump(s *jump, out emit) error {
 	if err != nil {
 		return err
 	}
-	if j.value = v; s.word == "return" {
+	if j.value = v; s.word == "return" && !s.method {
 		if err := emitAll(v, out); err != nil {
 			return err
 		}

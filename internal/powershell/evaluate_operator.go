@@ -24,7 +24,7 @@ func (in *Interpreter) operate(op string, left, right any) (any, error) {
 	case "is", "isnot":
 		return isType(left, Text(right)) == (op == "is"), nil
 	case "as":
-		v, err := convert(strings.Trim(strings.ToLower(Text(right)), "[]"), left)
+		v, err := in.convert(strings.Trim(strings.ToLower(Text(right)), "[]"), left)
 		if err != nil {
 			return nil, nil //nolint:nilerr // -as answers with nothing
 		}
@@ -209,6 +209,9 @@ func isType(v any, name string) bool {
 	name = strings.TrimPrefix(strings.Trim(strings.ToLower(name), "[]"), "system.")
 	switch v := v.(type) {
 	case *Object:
+		if v.class != nil {
+			return v.class.is(name)
+		}
 		if kind := exceptionNamed(name); kind != "" {
 			return isException(v.Type, kind)
 		}

@@ -188,7 +188,7 @@ func (i *invocation) setDefault(v *parameter) error {
 	}
 	if v.value != nil || slices.Contains(zeroed, v.kind) {
 		var err error
-		if x, err = convertTo(v.kind, x); err != nil {
+		if x, err = i.in.convertTo(v.kind, x); err != nil {
 			return i.wrong(&ParameterError{"-" + v.Name, Text(x), "[" + v.kind + "]"})
 		}
 	}
@@ -290,6 +290,6 @@ func (v *parameter) of(in *Interpreter, x any) (any, bool) {
 	if !v.byValue {
 		return nil, false
 	}
-	_, err := convertTo(v.kind, x)
+	_, err := in.convertTo(v.kind, x)
 	return x, err == nil
 }

@@ -75,11 +75,13 @@ type Interpreter struct {
 	steps    int
 	memory   int
 	failures int
-	said     int         // bytes of errors that were printed
-	errors   []any       // $Error
-	tries    int         // bodies of try with a catch that run
-	calls    int         // functions and blocks that run in each other
-	caught   []*RunError // whose catch runs, the innermost last
+	said     int               // bytes of errors that were printed
+	errors   []any             // $Error
+	tries    int               // bodies of try with a catch that run
+	calls    int               // functions and blocks that run in each other
+	caught   []*RunError       // whose catch runs, the innermost last
+	classes  map[string]*class // of the script
+	statics  map[*classProperty]*slot
 	out      *limitedWriter
 	printer  printer
 }
@@ -113,7 +115,7 @@ func (w *limitedWriter) Write(b []byte) (int, error) {
 // Failures counts them. The error is what ended the script: a *RunError of the language itself, a *LimitError or that of ctx, or an
 // *ArgumentError if it does not take the arguments, the words of a command line.
 func (in *Interpreter) Run(ctx context.Context, s *Script, args ...string) error {
-	in.ctx = ctx
+	in.ctx, in.classes = ctx, s.classes
 	err := in.runScript(s, args)
 	var j *jumped
 	if errors.As(err, &j) {

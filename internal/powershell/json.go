@@ -65,6 +65,9 @@ func (w *jsonWriter) inner(v any, depth int) error {
 }
 
 func (w *jsonWriter) object(o *Object, depth int) error {
+	if n, ok := o.enumerated(); ok {
+		return w.plain(n)
+	}
 	w.WriteByte('{')
 	for i, p := range o.properties {
 		if i > 0 {

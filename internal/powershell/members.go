@@ -19,6 +19,9 @@ func (in *Interpreter) member(e *member) (any, error) {
 			return nil, nil
 		}
 	}
+	if c := in.viewed(e); c != nil {
+		return in.baseMethod(c, e)
+	}
 	of, err := in.expression(e.of)
 	if err != nil {
 		return nil, err
@@ -217,6 +220,9 @@ func (in *Interpreter) method(of any, name string, args []any) (any, error) {
 	if of == nil {
 		return nil, fmt.Errorf("nothing ($null) has no method %s", name)
 	}
+	if o, ok := of.(*Object); ok && o.class != nil && len(o.class.overloads(name, false)) > 0 {
+		return in.callMethod(o.class, o, name, args)
+	}
 	switch lower {
 	case "tostring":
 		if len(args) == 1 {
@@ -307,6 +313,9 @@ func (in *Interpreter) static(class string, e *member) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c := in.class(class); c != nil {
+		return in.classStatic(c, Text(n), e, args)
+	}
 	name := strings.TrimPrefix(class, "system.") + "::" + strings.ToLower(Text(n))
 	kind := exceptionNamed(class)
 	switch {
@@ -325,7 +334,7 @@ func (in *Interpreter) static(class string, e *member) (any, error) {
 	case strings.HasPrefix(name, "math::") && len(args) > 0:
 		return mathOf(strings.TrimPrefix(name, "math::"), args)
 	}
-	return nil, fmt.Errorf("[%s]::%s is not in the part of PowerShell that is understood; allowed: [math], [string], and new of exceptions", class, Text(n))
+	return nil, fmt.Errorf("[%s]::%s is not in the part of PowerShell that is understood; allowed: [math], [string], new of exceptions, and classes of the script", class, Text(n))
 }
 
 func mathOf(name string, args []any) (any, error) {

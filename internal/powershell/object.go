@@ -18,6 +18,7 @@ type Object struct {
 	text       string    // how it stands in a string; empty: by its properties
 	failure    *RunError // of which it is the record
 	call       *Call     // whose $PSCmdlet it is
+	class      *class    // of the script; nil: none
 }
 
 // Property is a property of an object.

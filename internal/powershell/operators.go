@@ -29,6 +29,13 @@ func compare(a, b any, heed bool) (int, error) {
 			return 1, nil
 		}
 		return 0, nil
+	case *Object:
+		if n, ok := a.(*Object).enumerated(); ok {
+			if o := a.(*Object).class.member(b); o != nil {
+				b, _ = o.enumerated()
+			}
+			return compare(n, b, heed)
+		}
 	case string, nil:
 		s, t := Text(a), Text(b)
 		if !heed {
@@ -46,7 +53,13 @@ func equal(a, b any, heed bool) bool {
 	switch a := a.(type) {
 	case bool:
 		return a == Truth(b)
-	case *Object, *Table, *Block, []any:
+	case *Object:
+		if _, ok := a.enumerated(); ok {
+			c, err := compare(a, b, heed)
+			return err == nil && c == 0
+		}
+		return sameObject(a, b)
+	case *Table, *Block, []any:
 		return sameObject(a, b)
 	}
 	if _, isBool := b.(bool); isBool {

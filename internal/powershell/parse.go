@@ -41,7 +41,8 @@ func Parse(source string) (s *Script, err error) {
 		p.fail("a command or an expression is missing before %s", p.here())
 	}
 	s.code.complete(scriptName)
-	s.args = p.sawArgs
+	p.settleClasses()
+	s.args, s.classes = p.sawArgs, p.classes
 	return s, nil
 }
 
@@ -80,7 +81,7 @@ func closed(s statement) bool {
 }
 
 // unsupported are statements of the language that are not understood.
-var unsupported = []string{"class", "enum", "until", "dynamicparam",
+var unsupported = []string{"until", "dynamicparam",
 	"workflow", "configuration", "data", "using"}
 
 func (p *parser) statement() statement {
@@ -103,6 +104,10 @@ func (p *parser) statement() statement {
 		}
 	case "try":
 		return p.tryStatement(at)
+	case "class":
+		return p.classStatement(at)
+	case "enum":
+		return p.enumStatement(at)
 	case "trap":
 		return p.trapStatement(at)
 	case "throw":
@@ -111,7 +116,7 @@ func (p *parser) statement() statement {
 		return p.jump(at, word)
 	}
 	if slices.Contains(unsupported, word) {
-		p.fail("%s is not in the part of PowerShell that is understood; allowed: commands, pipes, assignments, if, try, trap, throw, function, filter, %s", word, loopWords)
+		p.fail("%s is not in the part of PowerShell that is understood; allowed: commands, pipes, assignments, if, try, trap, throw, function, filter, class, enum, %s", word, loopWords)
 	}
 	return p.pipeline()
 }

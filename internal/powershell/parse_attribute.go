@@ -178,8 +178,9 @@ func (p *parser) parameterType(start int, v *parameter, name string) {
 		p.failAt(start, "parameter has a type twice: [%s], [%s]", v.kind, name)
 	}
 	v.kind = strings.TrimPrefix(strings.TrimPrefix(name, "system."), "management.automation.")
-	if base := strings.TrimSuffix(v.kind, "[]"); !slices.Contains(conversions, base) && exceptionNamed(base) == "" {
-		p.failAt(start, "type [%s] is not in the part of PowerShell that is understood; allowed: %s", name, strings.Join(conversions, ", "))
+	base := strings.TrimSuffix(v.kind, "[]")
+	if !slices.Contains(conversions, base) && exceptionNamed(base) == "" && !(p.returns && v.kind == "void") {
+		p.types = append(p.types, typeUsed{start, v.kind})
 	}
 }
 

@@ -81,6 +81,8 @@ var codeParts = []string{"begin", "process", "end"}
 func (p *parser) code(c *code, close rune) {
 	defer p.deepen()()
 	defer p.listing(true)()
+	defer func(old bool) { p.inMethod = old }(p.inMethod)
+	p.inMethod = false
 	p.skipLines()
 	start := p.at
 	attributed := p.codeAttributes(c)

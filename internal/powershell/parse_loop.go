@@ -97,7 +97,7 @@ func (p *parser) forStatement(at Position, label string) statement {
 func (p *parser) jump(at Position, word string) statement {
 	p.at += len(word)
 	p.skipBlank()
-	j := &jump{Position: at, word: word}
+	j := &jump{Position: at, word: word, method: p.inMethod && word == "return"}
 	switch {
 	case p.ends():
 	case word == "break" || word == "continue":

@@ -47,7 +47,8 @@ func assignable(e expression) bool {
 	case *variable, *index:
 		return true
 	case *member:
-		return !e.call && !e.static
+		of, ofType := e.of.(*cast)
+		return !e.call && (!e.static || ofType && of.of == nil)
 	}
 	return false
 }
@@ -86,21 +87,24 @@ func (p *parser) member(at Position, of expression, static bool) expression {
 	if p.peek() != '(' {
 		return m
 	}
+	m.call, m.args = true, p.callArguments()
+	return m
+}
+
+// callArguments reads ( ) with the arguments of a method.
+func (p *parser) callArguments() (args []expression) {
 	p.at++
-	m.call = true
-	defer p.listing(true)()
+	defer p.listing(false)() // commas stand between arguments, which may be sums
 	for p.skipNewlines(); p.peek() != ')'; p.skipNewlines() {
-		switch x := p.expression().(type) {
-		case *array: // the commas between arguments are those of a list
-			m.args = append(m.args, x.items...)
-		default:
-			m.args = append(m.args, x)
+		if len(args) > 0 {
+			if p.peek() != ',' {
+				p.fail("arguments of a method end with ')', not %s", p.here())
+			}
+			p.at++
+			p.skipNewlines()
 		}
-		p.skipNewlines()
-		if p.peek() != ')' {
-			p.fail("arguments of a method end with ')', not %s", p.here())
-		}
+		args = append(args, p.expression())
 	}
 	p.at++
-	return m
+	return args
 }

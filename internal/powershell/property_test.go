@@ -102,6 +102,7 @@ func FuzzParse(f *testing.F) {
 		"foreach ($i in 1..3) { $i }", "@'\nx\n'@", "Set-Thing a -Enabled:$false `\n -Priority 3", "1,2,3 -contains 2", "(Get-Thing).Name[0]",
 		"'{0:X}' -f 5", "[int]'5' + 1", "& args.exe @x > y", "$x.y.z = 5; $i++", "while ($true) { }", "function f([int]$a = 1, [switch]$s) { process { f $_ } }; 1, 2 | f -s", "$b = { & $b }; & $b",
 		"function g { [CmdletBinding()] param([Parameter(Mandatory, ValueFromPipeline)][ValidateSet('a', 'b')][string[]]$n) $n }; 'a' | g", "try { throw 1; 5 } catch [Exception] { throw } finally { $error[0] }", "switch -regex (1, 'a') { 1 { 'x' } '^a' { $_; break } default { } }",
+		"class A : B { static [int]$X = 1; A([int]$y) : base($y) { $this.X = $y } [void] F() { return } }; class B { B($z) { } }; [A]::new(1).F(); enum E { P; Q = 3 }",
 		"[CmdletBinding()] param([int]$a = 5) trap [Exception] { continue } 1 / 0", ":a for ($i = 0; $i -lt 3; $i++) { do { continue a } until (1) }"} {
 		f.Add(s)
 	}

@@ -20,6 +20,11 @@ type parser struct {
 	alone bool // commas are not those of a list
 	// sawArgs says that $args was read.
 	sawArgs bool
+	// classes are those that were read, types those that may be among them.
+	classes map[string]*class
+	types   []typeUsed
+	// inMethod says that return is that of a method, returns that a type may be that of what a method returns.
+	inMethod, returns bool
 }
 
 func (p *parser) peek() rune { return p.peekAt(0) }

@@ -119,7 +119,7 @@ func (in *Interpreter) setVariable(e *variable, kind string, v any) error {
 		kind = c.kind
 	}
 	if kind != "" {
-		converted, err := convert(kind, v)
+		converted, err := in.convert(kind, v)
 		if err != nil {
 			return in.wrong(e, err)
 		}

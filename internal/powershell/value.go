@@ -35,7 +35,7 @@ func Text(v any) string {
 		if v.text != "" {
 			return v.text
 		}
-		if len(v.properties) == 0 {
+		if len(v.properties) == 0 || v.class != nil {
 			return v.Type
 		}
 		words := make([]string, len(v.properties))
@@ -111,6 +111,10 @@ func number(v any) (any, error) {
 		return int64(0), nil
 	case int64, float64:
 		return v, nil
+	case *Object:
+		if n, ok := v.enumerated(); ok {
+			return n, nil
+		}
 	case string:
 		text := strings.TrimSpace(v)
 		if text == "" {
