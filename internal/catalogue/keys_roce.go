@@ -101,8 +101,8 @@ var busKeys = []Key{
 	},
 	{
 		Name: "LogNumRdmaRc", Base: DriverService, Group: groupBus, Generations: Both, Scope: perDriver, Type: DWORD,
-		Status: Built, Defaults: always(4), Min: 0, Max: 4,
-		Description: "Base-2 logarithm of the number of RDMA reads and atomics that a queue pair may have outstanding: 4 means 16.",
+		Status: Built, Defaults: always(7), Min: 0, Max: 7,
+		Description: "Base-2 logarithm of the number of RDMA reads and atomics that a queue pair may have outstanding: 7 means 128.",
 		Chosen:      "Path, default and limits. " + onWinOF2Too,
 		Sources:     from(winof, "1.9 Bug Fixes History"),
 	},

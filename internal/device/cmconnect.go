@@ -8,6 +8,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/cm"
 	"github.com/softvpi/softvpi/internal/command"
+	"github.com/softvpi/softvpi/internal/transport"
 	"github.com/softvpi/softvpi/wire/eth"
 )
 
@@ -246,7 +247,7 @@ func checkParam(p *command.ConnParam, needQPN bool) error {
 		v    uint8
 		most uint32
 	}{
-		{"Param.ResponderResources", p.ResponderResources, 16}, {"Param.InitiatorDepth", p.InitiatorDepth, 16},
+		{"Param.ResponderResources", p.ResponderResources, transport.MaxReadAtomic}, {"Param.InitiatorDepth", p.InitiatorDepth, transport.MaxReadAtomic},
 		{"Param.FlowControl", p.FlowControl, 1}, {"Param.RetryCount", p.RetryCount, 7}, {"Param.RNRRetry", p.RNRRetry, 7},
 		{"Param.PrivateLen", p.PrivateLen, uint32(len(p.Private))},
 	} {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/transport"
 )
 
 // defaultLimits returns the limits of an adapter without limits of its own, which are also the maximum.
@@ -13,7 +14,7 @@ func defaultLimits() Limits {
 		QP: 512 << 10, CQ: 512 << 10, SRQ: 64 << 10, MR: 1 << 20, MW: 1 << 20, PD: 64 << 10, AH: 512 << 10,
 		QPDepth: 32 << 10, CQDepth: ring.MaxEntries, SRQDepth: 64 << 10,
 		SGE: 16, Inline: 512,
-		ReadResponder: 16, ReadInitiator: 16,
+		ReadResponder: transport.MaxReadAtomic, ReadInitiator: transport.MaxReadAtomic,
 		Message: 1 << 31, Region: 1 << 40,
 		DM:            16 << 20,
 		ClientObjects: 1 << 20, ClientArenaMemory: 8 << 30,

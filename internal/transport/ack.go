@@ -98,10 +98,7 @@ func (q *QP) progress(now clock.Time, to ib.PSN) {
 	if s.probes = 0; s.probing {
 		q.probed(now, first)
 	}
-	for s.slotCount > 0 && !s.una.Before(s.slots[0]) {
-		copy(s.slots[:], s.slots[1:s.slotCount])
-		s.slotCount--
-	}
+	s.vacate()
 	q.acknowledgedSome()
 	if s.snd.Before(s.una) {
 		// A response to packets that were sent before going back.

@@ -15,8 +15,9 @@ func (q *QP) sendRead(r *request, o *frame.Out) int {
 	if int(s.slotCount) >= int(q.attr.InitiatorDepth) {
 		return 0
 	}
-	n := min(readChunk-s.idx%readChunk, r.packets-s.idx)
-	if s.idx%readChunk != 0 {
+	chunk := uint32(r.piece)
+	n := min(chunk-s.idx%chunk, r.packets-s.idx)
+	if s.idx%chunk != 0 {
 		if s.una != s.snd {
 			return 0
 		}

@@ -63,12 +63,15 @@ type flow struct {
 	rr    [ring.MaxSGE]ring.SGE
 }
 
+// flowDepth is how many reads a flow may have outstanding.
+const flowDepth = 16
+
 func newFlow(tb testing.TB, mtu uint32, size int, op ring.WROp) *flow {
 	f := &flow{w: newWire()}
 	f.a = newHost(tb, nil, "10.0.0.1", Config{}).qp(command.RC, QPConfig{})
 	f.b = newHost(tb, nil, "10.0.0.2", Config{FirstQPN: 0x100}).qp(command.RC, QPConfig{})
 	c := defaultConnection()
-	c.mtu, c.depth = mtu, 16
+	c.mtu, c.depth = mtu, flowDepth
 	connect(f.a, f.b, c)
 	n := max(size, 8)
 	ra, rb := f.a.region(0x10000, make([]byte, n), allowAll), f.b.region(0x90000, make([]byte, n), allowAll)

@@ -13,8 +13,8 @@ const (
 	// MaxSGE is the maximum number of scatter/gather entries of a work request.
 	MaxSGE = ring.MaxSGE
 	// MaxReadAtomic is the maximum number of RDMA reads and atomics that a QP can have outstanding, as
-	// initiator and as responder.
-	MaxReadAtomic = 16
+	// initiator and as responder: as many as Linux's Soft-RoCE has.
+	MaxReadAtomic = 128
 	// MaxMessage is the maximum length of a message in bytes (IBA 9.7.7: 2^31).
 	MaxMessage = 1 << 31
 	// MinMTU and MaxMTU bound the path MTU in bytes of payload.

@@ -63,9 +63,9 @@ func (e *Engine) checkAttributes(q *QP, m *command.ModifyQP, route *frame.Route)
 	case has(command.MaskSQPSN) && m.SQPSN > ib.PSNMask:
 		return fieldError("SQPSN", m.SQPSN, "0 to 0xffffff")
 	case has(command.MaskInitiatorDepth) && m.InitiatorDepth > MaxReadAtomic:
-		return fieldError("InitiatorDepth", m.InitiatorDepth, "0 to 16")
+		return fieldError("InitiatorDepth", m.InitiatorDepth, "0 to 128")
 	case has(command.MaskResponderResources) && m.ResponderResources > MaxReadAtomic:
-		return fieldError("ResponderResources", m.ResponderResources, "0 to 16")
+		return fieldError("ResponderResources", m.ResponderResources, "0 to 128")
 	case has(command.MaskDestQPN) && (m.DestQPN <= uint32(ib.QPGSI) || m.DestQPN > maxQPN):
 		return fieldError("DestQPN", m.DestQPN, "2 to 0xfffffe")
 	case has(command.MaskFlowControl) && m.FlowControl > 1:

@@ -15,6 +15,9 @@ const (
 	// splitMost is the longest write in packets that is sent as one message for each. In a longer one, the packets in the middle, which
 	// are of one length anyway, fill a burst, and the responder receives them where they belong (Next).
 	splitMost = 16
+	// pairsFrom is the number of reads that a queue pair may have outstanding from which short ones are requested as several of two
+	// packets. With fewer, what is on the way would be too little for the time of a round trip.
+	pairsFrom = 64
 )
 
 // pieceOf returns how many packets each of the messages has that r is on the wire, 0 if it is one.
@@ -24,12 +27,18 @@ const (
 // writes are therefore written packet by packet, each a write of its own with a RETH: what a program can tell from one write, or of one
 // that fails half-way, it can tell from consecutive ones on a reliable connection, which are carried out in order. It is not so with
 // immediate data, where the receiver learns the length of the whole, and on an unreliable connection, where all of a write is lost or
-// nothing. XRC, which few use for many short writes, keeps to whole messages too.
+// nothing. XRC, which few use for many short messages, keeps to whole ones too.
+//
+// In the same way the first and the last response to a read are longer than those between them by their AETH. Short reads are requested
+// by two packets at a time, which both have one.
 func (q *QP) pieceOf(r *request) uint8 {
+	short := q.typ == command.RC && r.packets > 1 && r.packets <= splitMost && q.route.Bursts
 	switch {
+	case r.kind == kindRead && short && q.attr.InitiatorDepth >= pairsFrom:
+		return 2
 	case r.kind == kindRead:
 		return readChunk
-	case r.packets > 1 && r.packets <= splitMost && r.wr.Op == ring.OpWrite && q.route.Bursts && q.typ == command.RC:
+	case r.wr.Op == ring.OpWrite && short:
 		return 1
 	}
 	return 0

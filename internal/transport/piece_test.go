@@ -34,7 +34,8 @@ func TestPieces_OneLength(t *testing.T) {
 		op            ring.WROp
 		typ           command.QPType
 		size          int
-		whole         bool // the link sends packets singly
+		whole         bool  // the link sends packets singly
+		depth         uint8 // reads that may be outstanding, if not few
 		there, answer []string
 	}{
 		{name: "write", op: ring.OpWrite, size: 4096, there: []string{"4 x RC RDMA WRITE Only 1056"}},
@@ -52,6 +53,17 @@ func TestPieces_OneLength(t *testing.T) {
 		{name: "read", op: ring.OpRead, size: 4096, there: []string{"1 x RC RDMA READ Request 32"},
 			answer: []string{"1 x RC RDMA READ Response First 1044", "2 x RC RDMA READ Response Middle 1040",
 				"1 x RC RDMA READ Response Last 1044"}},
+		{name: "one of many reads", op: ring.OpRead, size: 4096, depth: pairsFrom, there: []string{"2 x RC RDMA READ Request 32"},
+			answer: []string{"1 x RC RDMA READ Response First 1044", "1 x RC RDMA READ Response Last 1044",
+				"1 x RC RDMA READ Response First 1044", "1 x RC RDMA READ Response Last 1044"}},
+		{name: "one of many reads with an odd number of packets", op: ring.OpRead, size: 2049, depth: MaxReadAtomic,
+			there: []string{"2 x RC RDMA READ Request 32"}, answer: []string{"1 x RC RDMA READ Response First 1044",
+				"1 x RC RDMA READ Response Last 1044", "1 x RC RDMA READ Response Only 24"}},
+		{name: "one of many longer reads", op: ring.OpRead, size: splitMost*1024 + 1, depth: MaxReadAtomic,
+			there: []string{"1 x RC RDMA READ Request 32"}, answer: []string{"1 x RC RDMA READ Response First 1044",
+				"15 x RC RDMA READ Response Middle 1040", "1 x RC RDMA READ Response Last 24"}},
+		{name: "one of many reads in single packets", op: ring.OpRead, size: 2048, depth: MaxReadAtomic, whole: true,
+			there: []string{"1 x RC RDMA READ Request 32"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.typ == 0 {
@@ -59,6 +71,7 @@ func TestPieces_OneLength(t *testing.T) {
 			}
 			con := defaultConnection()
 			con.bursts = !c.whole
+			con.depth = max(con.depth, c.depth)
 			from, to := pattern(c.size, 5), pattern(c.size, 9)
 			a, b := newHost(t, nil, "10.0.0.1", Config{}), newHost(t, nil, "10.0.0.2", Config{FirstQPN: 0x100})
 			x, y := a.qp(c.typ, QPConfig{}), b.qp(c.typ, QPConfig{})

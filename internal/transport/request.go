@@ -99,8 +99,9 @@ type requester struct {
 	reads       int32                  // reads and atomics begun and not completed
 	counted     int32                  // packets in win.inFlight
 	wants       int32                  // packets of room that it waits for
-	slots       *[MaxReadAtomic]ib.PSN // nil: there has been none
-	slotCount   uint8                  // reads and atomics outstanding on the wire; slots holds their ends
+	slots       *[MaxReadAtomic]ib.PSN // a ring of the ends of reads and atomics outstanding on the wire; nil: there has been none
+	slotFirst   uint8                  // index in slots of the oldest
+	slotCount   uint8
 
 	retries, rnrRetries uint8
 	timeouts            uint8 // expiries of the ACK timer since there was progress
@@ -137,8 +138,16 @@ func (r *requester) occupy(end ib.PSN) {
 	if r.slots == nil {
 		r.slots = new([MaxReadAtomic]ib.PSN)
 	}
-	r.slots[r.slotCount] = end
+	r.slots[(int(r.slotFirst)+int(r.slotCount))%MaxReadAtomic] = end
 	r.slotCount++
+}
+
+// vacate forgets the reads and atomics on the wire that are answered, with the last response before una.
+func (r *requester) vacate() {
+	for r.slotCount > 0 && !r.una.Before(r.slots[r.slotFirst]) {
+		r.slotFirst = (r.slotFirst + 1) % MaxReadAtomic
+		r.slotCount--
+	}
 }
 
 // current returns the request to send next, taking one from the ring if none is in progress; nil if there

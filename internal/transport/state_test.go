@@ -122,13 +122,13 @@ func TestAttributeLimits(t *testing.T) {
 		{"MTU", func(m *command.ModifyQP) { m.MTU = 1000 }, command.Init, command.RTR},
 		{"DestQPN", func(m *command.ModifyQP) { m.DestQPN = 0x1000000 }, command.Init, command.RTR},
 		{"RQPSN", func(m *command.ModifyQP) { m.RQPSN = 0x1000000 }, command.Init, command.RTR},
-		{"ResponderResources", func(m *command.ModifyQP) { m.ResponderResources = 17 }, command.Init, command.RTR},
+		{"ResponderResources", func(m *command.ModifyQP) { m.ResponderResources = MaxReadAtomic + 1 }, command.Init, command.RTR},
 		{"MinRNRTimer", func(m *command.ModifyQP) { m.MinRNRTimer = 32 }, command.Init, command.RTR},
 		{"Timeout", func(m *command.ModifyQP) { m.Timeout = 32 }, command.RTR, command.RTS},
 		{"Retry", func(m *command.ModifyQP) { m.Retry = 8 }, command.RTR, command.RTS},
 		{"RNRRetry", func(m *command.ModifyQP) { m.RNRRetry = 8 }, command.RTR, command.RTS},
 		{"SQPSN", func(m *command.ModifyQP) { m.SQPSN = 0x1000000 }, command.RTR, command.RTS},
-		{"InitiatorDepth", func(m *command.ModifyQP) { m.InitiatorDepth = 17 }, command.RTR, command.RTS},
+		{"InitiatorDepth", func(m *command.ModifyQP) { m.InitiatorDepth = MaxReadAtomic + 1 }, command.RTR, command.RTS},
 	} {
 		x := bring(t, h, command.RC, c.from)
 		var need command.QPMask

@@ -18,12 +18,12 @@ func TestWindowBoundsReads(t *testing.T) {
 	}{
 		{"less than a chunk", 32, 1, 1},
 		{"some chunks", 4 * readChunk, 4, 2},
-		{"more than may be outstanding", 32 * readChunk, MaxReadAtomic, MaxReadAtomic},
+		{"more than may be outstanding", 32 * readChunk, flowDepth, flowDepth},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := newFlow(t, 1024, readChunk*1024, ring.OpRead)
 			f.a.q.win.grow(c.size, max(c.size, 512))
-			for range MaxReadAtomic {
+			for range flowDepth + 1 {
 				f.a.post(f.wr)
 			}
 			if n := f.a.e.Transmit(f.now, 0, f.w.out); n != c.first {

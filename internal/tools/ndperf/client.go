@@ -118,7 +118,7 @@ func (l *link) dial(ctx context.Context, server netip.AddrPort, id hello) error 
 
 // readLimit is how many reads may be outstanding on a connection; the adapter lowers it to what it
 // supports.
-const readLimit = 16
+const readLimit = 128
 
 // round runs one message size.
 func (e *endpoint) round(ctx context.Context, o *options, bytes int, remote *buffer, r *receiver, p *progress) (Result, error) {

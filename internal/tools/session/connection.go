@@ -37,7 +37,7 @@ type Connection struct {
 }
 
 // readLimit is how many reads may be outstanding; the adapter lowers it to what it supports.
-const readLimit = 16
+const readLimit = 128
 
 // Listen listens for connections at the address; use Request and Accept.
 func (s *Session) Listen(at netip.AddrPort) (*nd.Listener, error) {
