@@ -74,7 +74,7 @@ func ourPrivateData(t *testing.T, a *adapter, p *peer, f family) {
 		go func() {
 			result <- e.id.Connect(within(t, await.Limit), netip.AddrPortFrom(f.theirs, servicePort), e.qp, param)
 		}()
-		r := p.do("request id=%s timeout=10000", l["id"])
+		r := p.do("request id=%s", l["id"])
 		wantPrivate(t, r.bytes(t, "priv"), param.Private, verbs.MaxConnectPrivate)
 		p.do("accept id=%s timeout=0 priv=%x rr=7 depth=5", r["id"], data(reply, 2))
 		ok(t, <-result)
@@ -83,7 +83,7 @@ func ourPrivateData(t *testing.T, a *adapter, p *peer, f family) {
 			t.Errorf("the peer's answer asks for %d and offers %d reads, want 5 and 7", peer.ResponderResources, peer.InitiatorDepth)
 		}
 		ok(t, e.id.Establish())
-		if v := p.do("event id=%s timeout=5000", r["id"]); v["name"] != "RDMA_CM_EVENT_ESTABLISHED" {
+		if v := p.do("event id=%s", r["id"]); v["name"] != "RDMA_CM_EVENT_ESTABLISHED" {
 			t.Errorf("the peer's event is %s", v[""])
 		}
 		(&couple{e, p, r.num(t, "id")}).close()
@@ -125,7 +125,7 @@ func theyReject(t *testing.T, a *adapter, p *peer, f family) {
 		go func() {
 			result <- e.id.Connect(within(t, await.Limit), netip.AddrPortFrom(f.theirs, servicePort), e.qp, all)
 		}()
-		r := p.do("request id=%s timeout=10000", l["id"])
+		r := p.do("request id=%s", l["id"])
 		p.do("reject id=%s priv=%x", r["id"], data(n, 4))
 		err = <-result
 		var rejected *verbs.RejectedError
@@ -172,14 +172,10 @@ func theyDoNotListen(t *testing.T, a *adapter, p *peer, f family) {
 	var err error
 	e.id, err = a.dev.NewID()
 	ok(t, err)
-	start := time.Now()
 	err = e.id.Connect(within(t, await.Limit), netip.AddrPortFrom(f.theirs, 9), e.qp, all)
 	var rejected *verbs.RejectedError
 	if !errors.As(err, &rejected) || rejected.Reason != verbs.RejectInvalidServiceID {
 		t.Errorf("connect answers %v, want a reject for want of a listener", err)
-	}
-	if d := time.Since(start); d > time.Second {
-		t.Errorf("the refusal took %v, want at most 1s", d)
 	}
 	e.drop()
 }

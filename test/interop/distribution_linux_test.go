@@ -12,11 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/retry"
 )
 
 // programLimit is how long a program may take; those of the guest run on an emulated processor.
-const programLimit = time.Minute
+var programLimit = 2 * await.Limit
 
 // testDistribution runs the distribution's programs against each other: here attached to a driver, with the libraries
 // of clib instead of the distribution's; in the guest with the distribution's, on the kernel's rxe. Both ends have to

@@ -119,6 +119,20 @@ func (a *adapter) counters() string {
 	return strings.Join(list, " ")
 }
 
+// count returns a counter of the adapter.
+func (a *adapter) count(name string) uint64 {
+	a.t.Helper()
+	rows, err := a.dev.Counters()
+	ok(a.t, err)
+	for _, c := range rows {
+		if c.Name == name {
+			return c.Value
+		}
+	}
+	a.t.Fatalf("no counter is called %q", name)
+	return 0
+}
+
 // next takes the next completion, which must have this status.
 func (e *end) next(status verbs.Status) verbs.WC {
 	e.t.Helper()
@@ -159,7 +173,7 @@ func weConnect(t testing.TB, a *adapter, p *peer, f family, param verbs.ConnPara
 		}
 		result <- err
 	}()
-	r, asked := p.try("request id=%s timeout=10000", l["id"])
+	r, asked := p.try("request id=%s", l["id"])
 	if !asked {
 		select {
 		case err = <-result:
@@ -219,7 +233,7 @@ func (e *end) drop() {
 // disconnected waits until the peer knows that its connection has ended.
 func (p *peer) disconnected(id uint64) {
 	p.t.Helper()
-	if a := p.do("event id=%d timeout=20000", id); a.num(p.t, "event") != cmDisconnected {
+	if a := p.do("event id=%d", id); a.num(p.t, "event") != cmDisconnected {
 		p.t.Fatalf("the peer's event is %s, want disconnected", a[""])
 	}
 }

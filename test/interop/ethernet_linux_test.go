@@ -15,6 +15,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/driver"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // TestEthernetFunction: a virtual machine whose card is the host side of an adapter's Ethernet function, by a datagram or a
@@ -87,6 +88,9 @@ func drive(t *testing.T, dir string, a config.Adapter) *driver.Driver {
 	return d
 }
 
+// bulkBytes are more than any queue or window on the way holds.
+const bulkBytes = 6 << 20
+
 // bulk moves bytes by TCP from this system to the guest, which sends them back.
 func (g *guest) bulk(t *testing.T, f family) {
 	t.Helper()
@@ -95,10 +99,10 @@ func (g *guest) bulk(t *testing.T, f family) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	data := make([]byte, 20<<20)
+	data := make([]byte, bulkBytes)
 	_, _ = rand.NewChaCha8([32]byte{1}).Read(data)
 	echo := g.program(t, "bash", "-c", fmt.Sprintf("exec 3<>/dev/tcp/%s/%d; cat <&3 >&3", f.ours, l.Addr().(*net.TCPAddr).Port))
-	_ = l.(*net.TCPListener).SetDeadline(time.Now().Add(30 * time.Second))
+	_ = l.(*net.TCPListener).SetDeadline(time.Now().Add(await.Limit))
 	c, err := l.Accept()
 	if err != nil {
 		t.Fatal(err)
@@ -113,5 +117,5 @@ func (g *guest) bulk(t *testing.T, f family) {
 	if err := errors.Join(err, <-sent); err != nil || !bytes.Equal(got, data) {
 		t.Errorf("%d of %d bytes come back, %v", len(got), len(data), err)
 	}
-	echo.succeeds(t, 30*time.Second)
+	echo.succeeds(t, programLimit)
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/test/interop/remote"
 )
 
@@ -27,6 +28,7 @@ type guest struct {
 	wire    string // QEMU's side of the segment
 	cards   []card // beside those of the segment and of commands: eth2, eth3 and so on
 	capture string // every frame on the segment, as a pcap file
+	initrd  string // the file in dir: withFio, or without it, which starts sooner
 	qemu    *exec.Cmd
 	ended   chan struct{}
 	console string
@@ -38,10 +40,16 @@ type guest struct {
 	stopping atomic.Bool // the test ends the machine
 }
 
+// Root file systems of guests, made by image.sh.
+const (
+	withoutFio = "initrd"
+	withFio    = "initrd.bulky"
+)
+
 // boot starts a guest on a segment of its own, until the test ends.
-func boot(t *testing.T, mtu int) *guest {
+func boot(t *testing.T, mtu int, initrd string) *guest {
 	t.Helper()
-	return bootOn(t, mtu, tapWire)
+	return begun(t, &guest{mtu: mtu, wire: tapWire, initrd: initrd})
 }
 
 // tapWire is QEMU's side of tap0.
@@ -60,9 +68,14 @@ func (c card) arguments(i int) []string {
 // bootOn is boot with another segment than tap0: what QEMU's -netdev, n0, is to be; and with further cards.
 func bootOn(t *testing.T, mtu int, wire string, cards ...card) *guest {
 	t.Helper()
-	segment(t, mtu)
-	g := &guest{dir: site(t), mtu: mtu, wire: wire, cards: cards, capture: filepath.Join(t.TempDir(), "tap0.pcap"),
-		console: filepath.Join(t.TempDir(), "console")}
+	return begun(t, &guest{mtu: mtu, wire: wire, cards: cards, initrd: withoutFio})
+}
+
+// begun starts a guest, until the test ends.
+func begun(t *testing.T, g *guest) *guest {
+	t.Helper()
+	segment(t, g.mtu)
+	g.dir, g.capture, g.console = site(t), filepath.Join(t.TempDir(), "tap0.pcap"), filepath.Join(t.TempDir(), "console")
 	g.start(t)
 	t.Cleanup(func() { g.stop() })
 	return g
@@ -82,15 +95,18 @@ func (g *guest) accelerations() []string {
 	return []string{"kvm", "tcg"}
 }
 
+// bootLimit is how long a guest may take to start on an emulated processor. It takes some 10 s of the machine's.
+var bootLimit = 3 * await.Limit
+
 func (g *guest) start(t *testing.T) {
 	t.Helper()
 	for _, accel := range g.accelerations() {
 		if err := g.launch(accel); err != nil {
 			t.Fatal(err)
 		}
-		wait := 60 * time.Second
+		wait := bootLimit
 		if accel == "kvm" {
-			wait = 10 * time.Second
+			wait /= 6
 		}
 		if g.answers(wait) {
 			_ = os.WriteFile(filepath.Join(g.dir, "accel"), []byte(accel), 0o644)
@@ -110,7 +126,7 @@ func (g *guest) launch(accel string) error {
 	// Without vnet headers neither side of tap0 passes frames that have yet to be segmented: the capture shows
 	// what would be on a wire.
 	args := append(machine, "-M", "pc", "-smp", "2", "-m", "768", "-nodefaults", "-display", "none", "-no-reboot",
-		"-kernel", filepath.Join(g.dir, "kernel"), "-initrd", filepath.Join(g.dir, "initrd"),
+		"-kernel", filepath.Join(g.dir, "kernel"), "-initrd", filepath.Join(g.dir, g.initrd),
 		"-append", fmt.Sprintf("console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on tsc=reliable net.ifnames=0 "+
 			"rcupdate.rcu_cpu_stall_suppress=1 interop.mtu=%d interop.addr=%s/24,%s/64", g.mtu, theirs.v4, theirs.v6),
 		"-serial", "file:"+g.console, "-device", "virtio-rng-pci",
@@ -168,14 +184,14 @@ func (g *guest) died() {
 
 // answers waits until the guest accepts commands.
 func (g *guest) answers(limit time.Duration) bool {
-	end := time.Now().Add(limit)
-	for time.Now().Before(end) {
+	// A guest that took long to start takes long to answer as well.
+	for begin := time.Now(); time.Since(begin) < limit; {
 		select {
 		case <-g.ended:
 			return false
 		default:
 		}
-		if conn, err := net.DialTimeout("tcp", "10.98.0.2:1", 200*time.Millisecond); err == nil {
+		if conn, err := net.DialTimeout("tcp", "10.98.0.2:1", max(200*time.Millisecond, time.Since(begin)/10)); err == nil {
 			conn.Close()
 			return true
 		}
@@ -203,7 +219,7 @@ type run struct {
 // program starts a program in the guest.
 func (g *guest) program(t testing.TB, args ...string) *run {
 	t.Helper()
-	conn, err := net.DialTimeout("tcp", "10.98.0.2:1", 5*time.Second)
+	conn, err := net.DialTimeout("tcp", "10.98.0.2:1", await.Limit)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,6 +309,6 @@ func (r *run) rpingSucceeds(t testing.TB, limit time.Duration) {
 func (g *guest) sh(t testing.TB, command string) string {
 	t.Helper()
 	r := g.program(t, "bash", "-c", command)
-	r.succeeds(t, 30*time.Second)
+	r.succeeds(t, programLimit)
 	return r.text()
 }

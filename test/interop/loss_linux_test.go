@@ -132,7 +132,7 @@ func impaired(t *testing.T, g *guest, a *adapter, p *peer, f family, mem region,
 	}
 	if !i.brief {
 		t.Run("connect/ours", func(t *testing.T) { a.t, p.t = t, t; weConnect(t, a, p, f, all, "").close() })
-		t.Run("connect/theirs", func(t *testing.T) { a.t, p.t = t, t; theyConnect(t, a, p, f, all, "timeout=20000").close() })
+		t.Run("connect/theirs", func(t *testing.T) { a.t, p.t = t, t; theyConnect(t, a, p, f, all, "").close() })
 	}
 	a.t, p.t = t, t
 	a.excuse, p.excuse = nil, nil

@@ -3,8 +3,8 @@ package interop
 import (
 	"fmt"
 	"testing"
-	"time"
 
+	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/verbs"
 )
 
@@ -108,14 +108,16 @@ func negative(t *testing.T, g *guest, f family) {
 		})
 	}
 	few := plain{typ: verbs.RC, mtu: 1024, psn: 100, timeout: 14, retry: 2, rnrRetry: 2, depth: 4}
+	unready := few
+	unready.timeout, unready.retry = patientTimeout, 7
 	run("RNR to the end/ours", func(t *testing.T) {
-		c := join(t, a, p, f, few)
+		c := join(t, a, p, f, unready)
 		ourWR(verbs.OpSend, 100, 0, 0)(c, mem)
 		c.us.next(verbs.RNRRetryExceeded)
 		c.failed()
 	})
 	run("RNR to the end/theirs", func(t *testing.T) {
-		c := join(t, a, p, f, few)
+		c := join(t, a, p, f, unready)
 		p.do("send id=%d wr=1 %s", c.id, theirWR("send", 100, 0, 0)(c, mem))
 		p.one(c.id, wcRNRRetry)
 		c.failed()
@@ -123,8 +125,9 @@ func negative(t *testing.T, g *guest, f family) {
 	run("RNR then a receive/ours", func(t *testing.T) {
 		c := weConnect(t, a, p, f, all, "")
 		fill(a.mr.Bytes()[:5000], 1)
+		before := a.count("Requester RNR NAK")
 		ourWR(verbs.OpSend, 5000, 0, 0)(c, mem)
-		time.Sleep(50 * time.Millisecond) // a few RNR NAKs; the outcome does not depend on their number
+		await.Eventually(t, "the peer has no receive", func() bool { return a.count("Requester RNR NAK") > before })
 		p.do("recv id=%d mr=%d len=5000 wr=9", c.id, mem.mr)
 		c.us.next(verbs.Success)
 		p.one(c.id, wcSuccess)
@@ -134,8 +137,9 @@ func negative(t *testing.T, g *guest, f family) {
 	run("RNR then a receive/theirs", func(t *testing.T) {
 		c := weConnect(t, a, p, f, all, "")
 		mem.fill(0, 5000, 2)
+		before := a.count("Responder RNR NAK")
 		p.do("send id=%d wr=1 %s", c.id, theirWR("send", 5000, 0, 0)(c, mem))
-		time.Sleep(50 * time.Millisecond)
+		await.Eventually(t, "we have no receive", func() bool { return a.count("Responder RNR NAK") > before })
 		c.us.recv(9, a.mr.SGE(0, 5000))
 		c.us.next(verbs.Success)
 		p.one(c.id, wcSuccess)

@@ -7,7 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/softvpi/softvpi/internal/testbed/await"
 )
 
 // peer is the verbs program in the guest; peer/peer.c describes its commands.
@@ -19,7 +20,7 @@ type peer struct {
 
 func (g *guest) peer(t testing.TB) *peer {
 	t.Helper()
-	return &peer{t: t, run: g.program(t, "peer")}
+	return &peer{t: t, run: g.program(t, "peer", fmt.Sprint(await.Limit.Milliseconds()))}
 }
 
 // answer holds the words of an answer.
@@ -50,7 +51,7 @@ func (p *peer) try(format string, args ...any) (answer, bool) {
 	if _, err := p.run.Write([]byte(cmd + "\n")); err != nil {
 		p.t.Fatalf("peer %s: %v", cmd, err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 3*await.Limit) // it waits itself, for the connection manager several times
 	defer cancel()
 	line, err := p.run.line(ctx)
 	if err != nil {
@@ -131,7 +132,7 @@ type peerWC struct {
 // poll takes n completions of an end.
 func (p *peer) poll(id uint64, n int) []peerWC {
 	p.t.Helper()
-	a := p.do("poll id=%d n=%d timeout=20000", id, n)
+	a := p.do("poll id=%d n=%d", id, n)
 	list := p.completions(a)
 	if len(list) != n {
 		p.t.Fatalf("the peer has %d completions, want %d: %s", len(list), n, a[""])

@@ -23,11 +23,15 @@ type plain struct {
 
 var typeNames = map[verbs.QPType]string{verbs.RC: "rc", verbs.UC: "uc", verbs.UD: "ud"}
 
+// patientTimeout is the time-out of queue pairs whose requests are answered sooner or later: 1 s, seven times. With 14, as many programs
+// have it, half a second without a processor on either side is the end of all retries.
+const patientTimeout = 18
+
 // join creates a QP on both sides and joins them.
 func join(t testing.TB, a *adapter, p *peer, f family, x plain) *couple {
 	t.Helper()
 	if x.timeout == 0 {
-		x.timeout, x.retry, x.rnrRetry, x.depth = 14, 7, 7, 16
+		x.timeout, x.retry, x.rnrRetry, x.depth = patientTimeout, 7, 7, 16
 	}
 	e := a.end(x.typ)
 	q := p.do("qp type=%s", typeNames[x.typ])

@@ -24,7 +24,6 @@ const (
 	matoseConnections = 200
 	matoseMessages    = 3
 	matoseSize        = 2500
-	matoseLimit       = 60 * time.Second
 )
 
 func matoseArgs(f family, more ...string) []string {
@@ -76,7 +75,7 @@ func ucmatoseServer(t *testing.T, g *guest, f family) {
 	for _, e := range ends {
 		ok(t, e.id.Disconnect(within(t, await.Limit)))
 	}
-	r.succeeds(t, matoseLimit)
+	r.succeeds(t, programLimit)
 	for _, e := range ends {
 		e.drop()
 	}
@@ -98,7 +97,7 @@ func ucmatoseClient(t *testing.T, g *guest, f family) {
 	connected := make(chan error, len(ends))
 	for _, e := range ends {
 		go func() {
-			err := e.id.Connect(within(t, matoseLimit), netip.AddrPortFrom(f.theirs, servicePort), e.qp, all)
+			err := e.id.Connect(within(t, programLimit), netip.AddrPortFrom(f.theirs, servicePort), e.qp, all)
 			if err == nil {
 				err = e.id.Establish()
 			}
@@ -126,7 +125,7 @@ func ucmatoseClient(t *testing.T, g *guest, f family) {
 			t.Fatalf("ucmatose does not disconnect:\n%s", tail(r.text()))
 		}
 	}
-	r.succeeds(t, matoseLimit)
+	r.succeeds(t, programLimit)
 	for _, e := range ends {
 		e.drop()
 	}
@@ -193,7 +192,7 @@ func udaddyServer(t *testing.T, g *guest, f family) {
 		e.tell(ah, from, udpQKey)
 		e.completions(matoseMessages)
 	}
-	r.succeeds(t, matoseLimit)
+	r.succeeds(t, programLimit)
 	for _, e := range ends {
 		e.drop()
 	}
@@ -222,7 +221,7 @@ func udaddyClient(t *testing.T, g *guest, f family) {
 	for _, e := range ends {
 		e.completions(2 * matoseMessages)
 	}
-	r.succeeds(t, matoseLimit)
+	r.succeeds(t, programLimit)
 	for _, e := range ends {
 		e.drop()
 	}

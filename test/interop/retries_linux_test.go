@@ -62,7 +62,7 @@ func theirFewRetries(t *testing.T, a *adapter, p *peer, f family, mem region) {
 		p.do("fill mr=%d len=%d n=%d", mem.mr, fewSize, fewMessages)
 		p.do("send id=%d op=send mr=%d len=%d wr=0 n=%d stride=%d", c.id, mem.mr, fewSize, fewMessages, fewSize)
 		good := fewMessages
-		for i, w := range p.completions(p.do("poll id=%d n=%d timeout=20000", c.id, fewMessages)) {
+		for i, w := range p.completions(p.do("poll id=%d n=%d", c.id, fewMessages)) {
 			switch {
 			case w.wr != uint64(i):
 				t.Fatalf("the peer's request %d completes where %d is due", w.wr, i)

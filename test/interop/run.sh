@@ -28,4 +28,4 @@ case $? in
 3) cannot "$why" ;;
 *) exit 1 ;;
 esac
-cd "$here" && SOFTVPI_INTEROP_RUN=$run "${GO:-go}" test -count=1 -pgo=off -vet=off -timeout 40m "$@" .
+cd "$here" && SOFTVPI_INTEROP_RUN=$run "${GO:-go}" test -count=1 -pgo=off -vet=off -timeout 60m "$@" .

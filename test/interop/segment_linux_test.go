@@ -48,6 +48,7 @@ func segment(t testing.TB, mtu int) {
 		"ip tuntap add ctl0 mode tap",
 		"ip link set ctl0 up",
 		"ip addr add 10.98.0.1/30 dev ctl0",
+		"ip neigh add 10.98.0.2 lladdr 52:54:00:98:00:02 dev ctl0 nud permanent", // no request for it before the guest is there
 	} {
 		command(t, strings.Fields(step)...)
 	}

@@ -50,7 +50,7 @@ func (g *guest) drive(t testing.TB) {
 	p.says(t, "listening")
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Signal(syscall.SIGTERM)
-		p.succeeds(t, 10*time.Second)
+		p.succeeds(t, programLimit)
 	})
 }
 

@@ -12,12 +12,10 @@ import (
 	"github.com/softvpi/softvpi/verbs"
 )
 
-// TestPeerVanishes pulls the guest's plug during a connection. Our request ends in the error of the specification
+// testPeerVanishes pulls the guest's plug during a connection. Our request ends in the error of the specification
 // within the QP's own limit, and the guest that boots in its place, with the same addresses, connects to the same
 // adapter.
-func TestPeerVanishes(t *testing.T) {
-	site(t)
-	g := boot(t, 1500)
+func testPeerVanishes(t *testing.T, g *guest) {
 	f := families[0]
 	a := newAdapter(t, f.ours)
 	talk := func() *couple {
@@ -40,7 +38,7 @@ func TestPeerVanishes(t *testing.T) {
 		c.us.send(verbs.SendWR{ID: uint64(id), Op: verbs.OpSend, SGE: []verbs.SGE{a.mr.SGE(0, 3000)}})
 	}
 	var wc [1]verbs.WC
-	_, err = c.us.cq.Next(within(t, limit+5*time.Second), wc[:])
+	_, err = c.us.cq.Next(within(t, limit+await.Limit/4), wc[:])
 	ok(t, err)
 	if wc[0].Status != verbs.RetryExceeded || wc[0].ID != 0 {
 		t.Fatalf("the request ends as %+v (%v), want %v", wc[0], wc[0].Status, verbs.RetryExceeded)
@@ -55,8 +53,6 @@ func TestPeerVanishes(t *testing.T) {
 	g.start(t)
 	reach(t, f)
 	talk().close()
-	g.stop()
-	g.checkCapture(t, "returns")
 }
 
 // reach waits until this host has found the guest's link address. Until then the host answers what is sent there,
@@ -79,11 +75,9 @@ func reach(t *testing.T, f family) {
 	})
 }
 
-// TestWeVanish kills the process to which a peer is connected. The peer's request ends in the error of the
+// testWeVanish kills the process to which a peer is connected. The peer's request ends in the error of the
 // specification, and the next process at the same address is served again.
-func TestWeVanish(t *testing.T) {
-	site(t)
-	g := boot(t, 1500)
+func testWeVanish(t *testing.T, g *guest) {
 	f := families[0]
 	server := g.softvpi(t, "nd_rping", "-s", "-a", f.ours.String())
 	server.says(t, "listening")
@@ -97,8 +91,6 @@ func TestWeVanish(t *testing.T) {
 
 	server = g.softvpi(t, "nd_rping", "-s", "-C", "3", "-a", f.ours.String())
 	server.says(t, "listening")
-	g.program(t, "rping", "-c", "-C", "3", "-a", f.ours.String(), "-p", "7174").rpingSucceeds(t, await.Limit)
-	server.succeeds(t, await.Limit)
-	g.stop()
-	g.checkCapture(t, "wevanish")
+	g.program(t, "rping", "-c", "-C", "3", "-a", f.ours.String(), "-p", "7174").rpingSucceeds(t, programLimit)
+	server.succeeds(t, programLimit)
 }

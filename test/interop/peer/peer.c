@@ -4,6 +4,7 @@
  * out with libibverbs and librdmacm, and answers with one line: "ok" or "err", and
  * words of the form name=value. So the test is written in one place, on the other
  * side. Numbers are decimal or 0x...; bytes are hexadecimal.
+ * Its argument is for how many milliseconds it waits for what must come, where a command has no timeout=.
  *
  *   mr size= [access=lwrab]            register zeroed memory: mr= addr= rkey=
  *   fill mr= off= len= seed= [n= stride=] write the pattern of this seed; then n-1 times that of the next seed, a stride further
@@ -41,6 +42,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+static int patience;
 
 enum { MAX_WORDS = 32, MAX_REGIONS = 64, MAX_ENDS = 1024, MAX_EVENTS = 16 };
 
@@ -414,7 +417,7 @@ static void do_request(void)
 	struct end *l = end_of();
 	if (!l)
 		return;
-	struct event *v = want_event(l, RDMA_CM_EVENT_CONNECT_REQUEST, number("timeout", 5000));
+	struct event *v = want_event(l, RDMA_CM_EVENT_CONNECT_REQUEST, number("timeout", patience));
 	if (!v)
 		return;
 	struct end *e = new_end();
@@ -446,7 +449,7 @@ static struct rdma_conn_param conn_param(void)
 static void do_connect(void)
 {
 	struct sockaddr_storage a;
-	int timeout = number("timeout", 10000);
+	int timeout = number("timeout", patience);
 	struct end *e = new_end();
 	if (!e)
 		return;
@@ -495,7 +498,7 @@ static void do_accept(void)
 	struct end *e = end_of();
 	if (!e)
 		return;
-	int ud = e->id->ps == RDMA_PS_UDP, timeout = number("timeout", 5000);
+	int ud = e->id->ps == RDMA_PS_UDP, timeout = number("timeout", patience);
 	struct rdma_conn_param p = conn_param();
 	if (make_qp(e, ud ? IBV_QPT_UD : IBV_QPT_RC))
 		return err_no("make_qp");
@@ -525,7 +528,7 @@ static void do_event(void)
 	struct end *e = end_of();
 	if (!e)
 		return;
-	struct event *v = next_event(e, number("timeout", 5000));
+	struct event *v = next_event(e, number("timeout", patience));
 	if (!v)
 		return err("what=timeout");
 	printf("ok event=%d name=%s status=%d", v->type, rdma_event_str(v->type), v->status);
@@ -776,7 +779,7 @@ static void do_bind(void)
 	if ((errno = ibv_post_send(e->qp, &w, &bad)))
 		return err_no("post_send");
 	int n;
-	for (double until = now() + 5000; (n = ibv_poll_cq(e->cq, 1, &wc)) == 0 && now() < until;)
+	for (double until = now() + patience; (n = ibv_poll_cq(e->cq, 1, &wc)) == 0 && now() < until;)
 		;
 	if (n != 1 || wc.status != IBV_WC_SUCCESS)
 		return err("what=bind status=%d", n == 1 ? (int)wc.status : -1);
@@ -789,7 +792,7 @@ static void do_poll(void)
 	if (!e)
 		return;
 	int want = number("n", 1), got = 0, quiet = number("quiet", 0), least = number("least", 0);
-	double until = now() + number("timeout", 5000);
+	double until = now() + number("timeout", patience);
 	struct ibv_wc wc;
 	char out[16384];
 	size_t at = 0;
@@ -839,8 +842,10 @@ static const struct {
 	{"recv", do_recv}, {"send", do_send}, {"bind", do_bind}, {"poll", do_poll}, {"state", do_state},
 };
 
-int main(void)
+int main(int argc, char **argv)
 {
+	if (argc != 2 || (patience = atoi(argv[1])) <= 0)
+		return 2;
 	static char line[65536];
 	setvbuf(stdout, NULL, _IOLBF, 65536);
 	channel = rdma_create_event_channel();
