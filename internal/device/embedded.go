@@ -136,6 +136,9 @@ func (a *adapter) subscribe() {
 			list = append(list, m)
 		}
 	}
+	if a.nic.on() {
+		list = append(list, a.nic.joined...)
+	}
 	if err := s.Subscribe(a.at, list); err != nil {
 		a.host.log.Warn("the embedded switch does not know a function's groups", "adapter", a.name, "cause", err)
 	}

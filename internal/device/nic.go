@@ -19,8 +19,9 @@ const mostJumbo = 9614
 // EthernetConfig describes the Ethernet function of an adapter, which is beside its RDMA function at the port and has its MAC:
 // RoCE is for the one, everything else for the other.
 type EthernetConfig struct {
-	// Host is who uses it. The adapter closes it.
+	// Host is who uses it. The adapter closes it, unless it is Kept: then its owner does, who may give it to another adapter first.
 	Host hostside.End
+	Kept bool
 	// Config is how it works, as far as keys say; its MAC is the adapter's, and *JumboPacket at most what the link carries: with
 	// 0 as much as that. Machine are the machine's processors.
 	Config ethernet.Config
@@ -35,12 +36,14 @@ type nic struct {
 	cfg     ethernet.Config // to start with
 	f       *ethernet.Function
 	station *port.Station // nil: it does not work
+	kept    bool
+	joined  []eth.MAC // groups that the embedded switch knows to be for its host, of a virtual function
 	before  ethernetTotals
 }
 
 // newNIC gives an adapter an Ethernet function, which does not work yet.
 func newNIC(a *adapter, c *EthernetConfig) *nic {
-	n := &nic{a: a, side: hostside.New(c.Host, c.Raised, a.host.Wake), cfg: c.Config}
+	n := &nic{a: a, side: hostside.New(c.Host, c.Raised, a.host.Wake), cfg: c.Config, kept: c.Kept}
 	a.port.nics = append(a.port.nics, n)
 	return n
 }
@@ -81,9 +84,11 @@ func (n *nic) start() error {
 	n.station = a.port.Attach(f, port.Station{MAC: a.mac, Kind: port.Ethernet, UDPPort: a.cfg.UDPPort, At: a.at, Tag: a.tag(),
 		Carried: &a.carried.other})
 	n.station.Plug(address.Wire, netip.Addr{}, nil)
+	n.station.Join(a.station)
 	f.SetWire(n.station)
 	f.SetMarking(a.port.marking)
 	a.cut()
+	n.regroup()
 	n.carrier()
 	a.rewired()
 	a.host.place()
@@ -153,7 +158,22 @@ func (n *nic) close() error {
 		n.station = nil
 		n.side.Detach()
 	}
+	if n.kept {
+		return nil
+	}
 	return n.side.End().Close()
+}
+
+// regroup tells the embedded switch which groups' frames are for the host of a virtual function, if they have changed. Others get those
+// of all groups there.
+func (n *nic) regroup() {
+	if !n.a.virtual() || !n.on() {
+		return
+	}
+	if now := n.f.Filter().Groups(); !slices.Equal(now, n.joined) {
+		n.joined = slices.Clone(now)
+		n.a.subscribe()
+	}
 }
 
 // nicsOn reports whether any Ethernet function of the port works.

@@ -152,6 +152,7 @@ func (p *portLoop) pull(now clock.Time) (pulled bool) {
 		if n.side.Pull(now) > 0 {
 			p.quiet, pulled = 0, true
 		}
+		n.regroup()
 	}
 	return pulled
 }

@@ -58,6 +58,7 @@ func (a *adapter) joinRaw() {
 	r.station = a.port.Attach(r.f, port.Station{MAC: a.mac, Kind: port.Steered, UDPPort: a.cfg.UDPPort, At: a.at,
 		Carried: &a.carried.other})
 	r.station.Plug(a.links.All()[0].Wire, netip.Addr{}, nil)
+	r.station.Join(a.station)
 	a.guardRaw()
 	a.cut()
 	a.resizeRaw()

@@ -39,8 +39,10 @@ type FunctionConfig struct {
 	Name    string
 	Addr    netip.Prefix
 	MAC     [6]byte
-	VLAN    uint16 // that its frames are in, which its programs do not see; 0: none
+	VLAN    uint16 // that its frames are in, which its programs and its host do not see; 0: none
 	Virtual Virtual
+	// Ethernet is its Ethernet function; nil: it has none.
+	Ethernet *EthernetConfig
 }
 
 // FunctionStatus is the state of a virtual function.
@@ -98,7 +100,7 @@ func (h *Host) functionConfig(f FunctionConfig) (AdapterConfig, error) {
 	}
 	cfg.Name, cfg.Addr, cfg.MAC, cfg.VLAN, cfg.GUID = f.Name, f.Addr.Addr(), f.MAC, f.VLAN, 0
 	cfg.Addrs, cfg.Networks, cfg.FollowInterface, cfg.Device, cfg.Port = nil, []netip.Prefix{f.Addr}, false, "", 1
-	cfg.Link, cfg.Ethernet, cfg.ShareWith, cfg.Disabled, cfg.NoRawPackets, cfg.NoRDMA = nil, nil, &owner, false, false, false
+	cfg.Link, cfg.Ethernet, cfg.ShareWith, cfg.Disabled, cfg.NoRawPackets, cfg.NoRDMA = nil, f.Ethernet, &owner, false, false, false
 	cfg.Path, cfg.Virtual, cfg.virtualOf = o.path, &Virtual{}, f.Owner
 	return cfg, nil
 }
@@ -175,7 +177,8 @@ func (h *Host) stopFunctions(index uint32) (stopped []uint32) {
 // withdraw takes a disabled virtual function from its port, and its index from the host.
 func (h *Host) withdraw(a *adapter) error {
 	a.port.dismiss(a)
-	err := a.links.Close()
+	err := a.close()
+	a.nic = nil
 	a.setGIDs(nil)
 	a.removed, a.name = true, ""
 	a.cfg.Link, a.cfg.Addr = nil, netip.Addr{}

@@ -62,11 +62,12 @@ type Driver struct {
 	counters   *counters.Collector
 	api        *api.Server
 	stopTCP    func() error
-	managed    string          // TCP address of the management interface
-	attach     *server.Server  // nil if programs cannot attach
-	noAttach   string          // why not
-	containers []*budget.Quota // of the sockets for containers
-	functions  functions       // virtual ones
+	managed    string                  // TCP address of the management interface
+	attach     *server.Server          // nil if programs cannot attach
+	noAttach   string                  // why not
+	containers []*budget.Quota         // of the sockets for containers
+	functions  functions               // virtual ones
+	taps       map[string]*functionTAP // of them, by name; with changes held
 	checks     []Check
 	captures   captures
 	pages      pages
@@ -116,7 +117,8 @@ func Start(ctx context.Context, cfg config.Config, o Options) (*Driver, error) {
 		return nil, err
 	}
 	d := &Driver{cfg: cfg, version: o.Version, own: o.OwnProcess, started: time.Now(), log: o.Log,
-		commands: commandlog.New(len(cfg.Adapters)), incidents: newIncidents(), functionWatch: newFunctionWatch()}
+		commands: commandlog.New(len(cfg.Adapters)), incidents: newIncidents(), functionWatch: newFunctionWatch(),
+		taps: map[string]*functionTAP{}}
 	d.ipoib.d = d
 	d.commands.Failed, d.commands.Ended, d.commands.Tenant = d.commandFailed, d.traceCommand, d.functionCommand
 	d.startTrace()
@@ -231,6 +233,7 @@ func (d *Driver) Close() error {
 	if d.host != nil {
 		errs = append(errs, d.host.Close())
 	}
+	d.closeTAPs()
 	if d.raised != nil {
 		close(d.raised)
 		<-d.told

@@ -45,6 +45,7 @@ type virtualFunction struct {
 // decision is what is decided about a virtual function.
 type decision struct {
 	cfg   device.FunctionConfig
+	tap   tapPlace
 	group string            // whose members' programs may attach, beside the driver's user; empty: nobody's
 	given map[string]string // the settings, as they were given by name; a change makes another one
 }
@@ -186,6 +187,7 @@ func (d *Driver) startFunctions(i uint32) {
 			d.log.Warn("a virtual function does not start", "function", f.cfg.Name, "cause", err)
 		}
 	}
+	d.pruneTAPs(i)
 }
 
 // stopFunctions stops the virtual functions of an adapter that is about to be disabled. Those that the keys have are forgotten: the
@@ -201,7 +203,12 @@ func (d *Driver) stopFunctions(i uint32) {
 
 // startFunction adds a virtual function to the device, and opens its socket.
 func (d *Driver) startFunction(f *virtualFunction) error {
-	index, err := d.host.AddFunction(f.cfg)
+	cfg := f.cfg
+	var err error
+	if cfg.Ethernet, err = d.hostFunction(f); err != nil {
+		return err
+	}
+	index, err := d.host.AddFunction(cfg)
 	if err != nil {
 		return err
 	}

@@ -42,6 +42,7 @@ func (d *Driver) CreateFunction(q api.FunctionRequest) (api.FunctionStatus, erro
 		return api.FunctionStatus{}, err
 	}
 	if err := d.startFunction(f); err != nil {
+		d.releaseTAP(f.tap.name)
 		return api.FunctionStatus{}, errors.Join(wrongFunction(err), d.forgetFunction(f))
 	}
 	d.functions.add(f)
@@ -150,7 +151,7 @@ func (d *Driver) SetFunction(q api.FunctionRequest) error {
 		return err
 	}
 	if len(q.Settings) == 0 {
-		return api.Wrong("settings", "empty", "mac=, address=, vlan=, vlans=, link=, max=, min=, trust=, group=")
+		return api.Wrong("settings", "empty", "mac=, address=, vlan=, vlans=, link=, max=, min=, trust=, group=, tap=, netns=")
 	}
 	next := f.decision
 	if err := next.set(q.Settings); err != nil {
@@ -175,10 +176,14 @@ func (d *Driver) decide(f *virtualFunction, next decision) error {
 	}
 	before, wasLive := f.decision, f.live
 	d.functions.decide(f, next)
+	defer func() {
+		d.releaseTAP(before.tap.name)
+		d.releaseTAP(next.tap.name)
+	}()
 	switch a, b := before.cfg, next.cfg; {
 	case !f.live && !d.enabled(f.cfg.Owner):
 		return nil
-	case f.live && a.MAC == b.MAC && a.Addr == b.Addr && a.VLAN == b.VLAN:
+	case f.live && a.MAC == b.MAC && a.Addr == b.Addr && a.VLAN == b.VLAN && before.tap == next.tap:
 		err := d.host.SetFunction(f.index, b.Virtual)
 		if err != nil {
 			d.functions.decide(f, before)
@@ -210,6 +215,7 @@ func (d *Driver) RemoveFunction(name string) error {
 	}
 	d.stopFunction(f)
 	d.dropFunction(f)
+	d.releaseTAP(f.tap.name)
 	return nil
 }
 
@@ -248,6 +254,9 @@ func (f *decision) set(words []string) error {
 	}
 	if next.cfg.VLAN != 0 && next.cfg.Virtual.VLANs != (bridge.VLANs{}) {
 		return api.Wrong("vlans", next.cfg.Virtual.VLANs.String(), "none while the virtual function is in a VLAN, whose tag it does not see")
+	}
+	if next.tap.space != "" && next.tap.name == "" {
+		return api.Wrong("netns", strconv.Quote(next.tap.space), "none without tap=")
 	}
 	*f = next
 	return nil
@@ -299,8 +308,10 @@ func (f *decision) setOne(name, value string) (err error) {
 			return nil
 		}
 		_, err = groupID(value)
+	case "tap", "netns":
+		return f.tap.set(name, value)
 	default:
-		return api.Wrong("setting", strconv.Quote(name), "mac, address, vlan, vlans, link, max, min, trust, group")
+		return api.Wrong("setting", strconv.Quote(name), "mac, address, vlan, vlans, link, max, min, trust, group, tap, netns")
 	}
 	return err
 }

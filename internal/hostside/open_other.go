@@ -12,6 +12,8 @@ var errSystem = fmt.Errorf("host: Ethernet functions for hosts of other systems 
 
 func openTAP(string) (End, error) { return nil, errSystem }
 
+func openTAPIn(string, string) (End, error) { return nil, errSystem }
+
 func openSocket(string, string) (End, error) { return nil, errSystem }
 
 func listen(string) (End, error) { return nil, errSystem }

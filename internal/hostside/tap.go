@@ -26,3 +26,12 @@ func OpenTAP(name string) (End, error) {
 	}
 	return openTAP(name)
 }
+
+// OpenTAPIn opens a TAP interface in a network namespace, given by its name (ip netns) or the path of its file. Errors are those of
+// OpenTAP.
+func OpenTAPIn(space, name string) (End, error) {
+	if name == "" || len(name) > tun.MaxName {
+		return nil, fmt.Errorf("host: interface name %q: want 1 to %d bytes", name, tun.MaxName)
+	}
+	return openTAPIn(space, name)
+}

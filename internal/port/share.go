@@ -49,19 +49,35 @@ func (b *bucket) due() clock.Time {
 	return b.filled.Add(wait + 1)
 }
 
-// SetShare says what a station may have of the wire from now on.
+// SetShare says what a station may have of the wire from now on, together with those that have joined it.
 func (s *Station) SetShare(now clock.Time, of Share) {
 	s.most, s.least = newBucket(now, of.Most, rateBurst), newBucket(now, of.Least, leastBurst)
-	p := s.port
-	for i, o := range p.shared {
-		if o == s {
-			p.shared = append(p.shared[:i], p.shared[i+1:]...)
-			break
+	s.port.listShared()
+}
+
+// Join makes a station have what another may have of the wire together with that one, which has joined none itself.
+func (s *Station) Join(o *Station) {
+	s.joint = o
+	s.port.listShared()
+}
+
+// listShared finds the stations anew that may have only so much, or are owed something.
+func (p *Port) listShared() {
+	clear(p.shared)
+	p.shared = p.shared[:0]
+	for _, s := range p.stations {
+		if s.purse().Share() != (Share{}) {
+			p.shared = append(p.shared, s)
 		}
 	}
-	if of != (Share{}) {
-		p.shared = append(p.shared, s)
+}
+
+// purse returns the station that has the share of this one.
+func (s *Station) purse() *Station {
+	if s.joint != nil {
+		return s.joint
 	}
+	return s
 }
 
 // Share returns what a station may have of the wire.
@@ -70,16 +86,23 @@ func (s *Station) Share() Share { return Share{s.most.rate, s.least.rate} }
 // fill adds to the shares what their rates have allowed.
 func (p *Port) fill(now clock.Time) {
 	for _, s := range p.shared {
-		s.most.fill(now)
-		s.least.fill(now)
+		o := s.purse()
+		o.most.fill(now)
+		o.least.fill(now)
 	}
 }
 
 // held reports whether a station has sent all that it may for now.
-func (s *Station) held() bool { return s.most.rate != 0 && s.most.tokens <= 0 }
+func (s *Station) held() bool {
+	o := s.purse()
+	return o.most.rate != 0 && o.most.tokens <= 0
+}
 
 // owed reports whether a station has not had its least.
-func (s *Station) owed() bool { return s.least.rate != 0 && s.least.tokens > 0 }
+func (s *Station) owed() bool {
+	o := s.purse()
+	return o.least.rate != 0 && o.least.tokens > 0
+}
 
 // pending returns the priorities at which a station may send something now.
 func (s *Station) pending() uint8 {
@@ -91,15 +114,16 @@ func (s *Station) pending() uint8 {
 
 // charge takes what a station has sent from its share.
 func (s *Station) charge(bytes int) {
-	s.most.tokens -= int64(bytes)
-	if s.least.rate != 0 {
-		s.least.tokens = max(s.least.tokens-int64(bytes), -2*rateBurst) // what it has beyond that is no debt
+	o := s.purse()
+	o.most.tokens -= int64(bytes)
+	if o.least.rate != 0 {
+		o.least.tokens = max(o.least.tokens-int64(bytes), -2*rateBurst) // what it has beyond that is no debt
 	}
 }
 
 // few returns where a station may put packets: one with a share sends few at once, so that it is not far beyond that at any time.
 func (s *Station) few(out []frame.Out) []frame.Out {
-	if s.most.rate != 0 || s.least.rate != 0 {
+	if s.purse().Share() != (Share{}) {
 		return out[:min(len(out), fewPackets)]
 	}
 	return out
@@ -110,7 +134,7 @@ func (p *Port) sharesDue() clock.Time {
 	due := clock.Never
 	for _, s := range p.shared {
 		if !s.off && s.held() && s.function.Pending() != 0 {
-			due = clock.Min(due, s.most.due())
+			due = clock.Min(due, s.purse().most.due())
 		}
 	}
 	return due

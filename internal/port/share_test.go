@@ -93,6 +93,39 @@ func TestShare(t *testing.T) {
 	}
 }
 
+// TestShare_Joint: stations that have joined one have its share together: what one sends the others cannot, also after it was changed, and
+// none of it is left when they are gone.
+func TestShare_Joint(t *testing.T) {
+	const mb = 1e6
+	p, list := &Port{}, []*greedy{{}, {}, {}}
+	var stations []*Station
+	for _, g := range list {
+		stations = append(stations, p.Attach(g, Station{}))
+	}
+	stations[1].Join(stations[0])
+	now, rest := clock.Time(0), list[2]
+	for _, x := range []struct {
+		most, both, other float64 // MB/s on a wire of 1000
+	}{{100, 100, 900}, {40, 40, 960}, {0, 667, 333}} {
+		stations[0].SetShare(now, Share{Most: uint64(x.most * mb)})
+		before := [2]int{list[0].sent + list[1].sent, rest.sent}
+		const span = 2 * time.Second
+		now = carry(p, now, span)
+		for i, want := range []float64{x.both, x.other} {
+			sent := [2]int{list[0].sent + list[1].sent, rest.sent}[i] - before[i]
+			if got := float64(sent) / span.Seconds() / mb; got < 0.97*want || got > 1.03*want {
+				t.Errorf("most %g: %d has %.1f MB/s, want %.1f", x.most, i, got, want)
+			}
+		}
+	}
+	stations[0].SetShare(now, Share{Most: mb})
+	p.Detach(stations[1])
+	p.Detach(stations[0])
+	if len(p.shared) != 0 {
+		t.Errorf("%d stations have a share still", len(p.shared))
+	}
+}
+
 // TestShare_IdleSavesNothingUp: a station that was silent sends no more than its burst at once; one with a slow rate still gets it.
 func TestShare_IdleSavesNothingUp(t *testing.T) {
 	p, g := &Port{}, &greedy{idle: true}

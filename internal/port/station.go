@@ -65,6 +65,7 @@ type Station struct {
 	asked    uint64                   // the last pull in which it was
 	most     bucket                   // what it may still send; see Share
 	least    bucket                   // what it is owed
+	joint    *Station                 // whose share it has a part in; nil: its own
 }
 
 // Wire is a port's view of one link: the stations that it serves, with the encapsulation of each one's packets.
@@ -123,6 +124,7 @@ func (p *Port) Detach(s *Station) {
 			break
 		}
 	}
+	s.joint = nil
 	s.SetShare(0, Share{})
 }
 
