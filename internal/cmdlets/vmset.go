@@ -19,7 +19,7 @@ var portFeatures = []struct {
 }{
 	{"VmqWeight", "virtual machine queues (VMQ)", true}, {"VmmqEnabled", "several queues of a vPort (VMMQ)", true},
 	{"VmmqQueuePairs", "several queues of a vPort (VMMQ)", false},
-	{"IovQueuePairsRequested", "network interfaces of virtual functions, and their queues", false},
+	{"IovQueuePairsRequested", "the number of queues of virtual functions", false},
 	{"VirtualSubnetId", "network virtualization (NVGRE)", true}, {"MacAddressSpoofing", "", true},
 }
 
