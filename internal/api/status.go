@@ -22,6 +22,7 @@ type Status struct {
 	Panics   uint64          `json:"panics,omitempty"`   // requests to the management interface that ended in a panic
 	Adapters []AdapterStatus `json:"adapters"`
 	Switches []SwitchStatus  `json:"switches,omitempty"`
+	Teams    []TeamStatus    `json:"teams,omitempty"`
 	Programs []ProgramStatus `json:"programs"`
 }
 

@@ -31,6 +31,9 @@ func (s *Status) WriteText(w io.Writer) {
 	for i := range s.Switches {
 		s.Switches[i].writeText(w)
 	}
+	for i := range s.Teams {
+		s.Teams[i].writeText(w)
+	}
 	if len(s.Programs) == 0 {
 		return
 	}

@@ -56,6 +56,7 @@ type Driver struct {
 	incidents  incidents
 	wiring     *wiring       // nil: no adapter has a cable, or another process runs their fabric
 	switches   []namedSwitch // complete once the adapters are
+	teams      []adapterTeam // likewise
 	events     *events.Log
 	system     *events.SystemLog // nil: it does not receive events
 	stopping   atomic.Bool       // programs that end now do so because of the driver

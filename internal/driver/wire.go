@@ -24,6 +24,9 @@ func (d *Driver) putOnWire(i int, cfg *device.AdapterConfig) (err error) {
 		cfg.ShareWith = &first
 		return nil
 	}
+	if a.Link == config.LinkTeam {
+		return d.putOnTeam(i, cfg)
+	}
 	cfg.Link, err = d.openWire(a, cfg.UDPPort)
 	return err
 }
@@ -60,6 +63,8 @@ func (d *Driver) wireName(i int) string {
 		return "fabric " + d.cfg.Fabric.Connect
 	case a.Link == config.LinkSwitch:
 		return "switch " + a.Switch
+	case a.Link == config.LinkTeam:
+		return teamName(a.Team)
 	}
 	return "UDP sockets"
 }

@@ -22,8 +22,8 @@ type Adapter struct {
 	// Generation is "mlx5" (ConnectX-4 class and later) or "mlx4" (ConnectX-3 class): it determines the
 	// adapter's keys, defaults and names; empty: mlx5.
 	Generation string `json:"generation,omitempty"`
-	// Link is "udp" (sockets, which carry RoCE v2 alone), "interface", "tap", "datagram", "switch" or "fabric" for whole Ethernet frames,
-	// "cable" for a port of an InfiniBand fabric, or "vpi" for one that can be udp or cable; empty: udp.
+	// Link is "udp" (sockets, which carry RoCE v2 alone), "interface", "tap", "datagram", "switch", "fabric" or "team" for whole Ethernet
+	// frames, "cable" for a port of an InfiniBand fabric, or "vpi" for one that can be udp or cable; empty: udp.
 	Link string `json:"link,omitempty"`
 	// Device is the device to which this port belongs, as its first or second, in order; empty: one of its
 	// own.
@@ -38,6 +38,8 @@ type Adapter struct {
 	// Interface is the name of the system's network interface: for IPoIB on an InfiniBand port, on Linux and with the right
 	// to create one, empty: none; or on which, or from whose other side, a link of whole frames is.
 	Interface string `json:"interface,omitempty"`
+	// Team is given with "link": "team".
+	Team *Team `json:"team,omitempty"`
 	Wire
 	HostSide
 	// FollowInterface keeps every address of the interface that has Address in the GID table.
@@ -95,9 +97,9 @@ const (
 func (a *Adapter) complete(i int) error {
 	field := func(name string) string { return fmt.Sprintf("adapters[%d].%s", i, name) }
 	switch a.Link {
-	case "", LinkUDP, LinkInterface, LinkTAP, LinkDatagram, LinkSwitch, LinkFabric, LinkCable, LinkVPI:
+	case "", LinkUDP, LinkInterface, LinkTAP, LinkDatagram, LinkSwitch, LinkFabric, LinkTeam, LinkCable, LinkVPI:
 	default:
-		return api.Wrong(field("link"), fmt.Sprintf("%q", a.Link), "udp, interface, tap, datagram, switch, fabric, cable, vpi")
+		return api.Wrong(field("link"), fmt.Sprintf("%q", a.Link), "udp, interface, tap, datagram, switch, fabric, team, cable, vpi")
 	}
 	if a.Name == "" {
 		a.Name = fmt.Sprintf("%s %d", map[bool]string{false: "Ethernet", true: "InfiniBand"}[a.Link == LinkCable], i+1)
@@ -126,6 +128,9 @@ func (a *Adapter) complete(i int) error {
 	}
 	if len(a.Name) > maxNameLength {
 		return api.Wrong(field("name"), fmt.Sprintf("%d bytes long", len(a.Name)), fmt.Sprintf("up to %d bytes", maxNameLength))
+	}
+	if err := a.completeTeam(field); err != nil {
+		return err
 	}
 	if err := a.completeWire(field); err != nil {
 		return err
@@ -192,7 +197,7 @@ func ParseGeneration(s string) (catalogue.Generation, *api.FieldError) {
 // ParseAdapter parses an adapter on a command line: name=address, with options after commas: "Ethernet
 // 1=127.0.0.2,port=4791,mtu=1024,path=wire".
 func ParseAdapter(s string) (Adapter, error) {
-	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,device=NAME][,anyport][,follow][,speed=10|25|40|50|56|100[,limit]], NAME=ADDRESS[/LENGTH],interface=NAME|tap=NAME|datagram=PATH|switch=NAME|fabric[=HOST][,peer=PATH][,pvid=1-4094][,trunk=VLANS][,gateway=ADDRESS][,mac=MAC][,vlan=1-4094][,noprobes][,linkmtu=576-65521][,host=tap:NAME|datagram:PATH|stream:PATH][,hostpeer=PATH][,wake=PROGRAM][,...], or NAME=cable[,node=NODE][,ibport=1-254][,address=ADDRESS][,interface=NAME][,device=NAME]`
+	const form = `NAME=ADDRESS[,port=1-65535][,mtu=256|512|1024|2048|4096][,path=auto|wire|local|direct][,frames=auto|on|off][,generation=mlx5|mlx4][,device=NAME][,anyport][,follow][,speed=10|25|40|50|56|100[,limit]], NAME=ADDRESS[/LENGTH],interface=NAME|tap=NAME|datagram=PATH|switch=NAME|fabric[=HOST]|team[=TYPE],members=interface|tap|switch|datagram:NAME[:primary][:teammac][+...][,hash=L2|L3|L4][,nofailback][,slow][,passive][,peer=PATH][,pvid=1-4094][,trunk=VLANS][,gateway=ADDRESS][,mac=MAC][,vlan=1-4094][,noprobes][,linkmtu=576-65521][,host=tap:NAME|datagram:PATH|stream:PATH][,hostpeer=PATH][,wake=PROGRAM][,...], or NAME=cable[,node=NODE][,ibport=1-254][,address=ADDRESS][,interface=NAME][,device=NAME]`
 	var a Adapter
 	parts := strings.Split(s, ",")
 	name, addr, ok := strings.Cut(parts[0], "=")
@@ -249,6 +254,18 @@ func ParseAdapter(s string) (Adapter, error) {
 			a.Switch, err = value, a.choose(LinkSwitch)
 		case "fabric":
 			a.Node, err = value, a.choose(LinkFabric)
+		case "team":
+			a.team().Type, err = value, a.choose(LinkTeam)
+		case "members":
+			a.team().Members, err = parseMembers(value)
+		case "hash":
+			a.team().Hash = value
+		case "nofailback":
+			a.team().NoFailBackToPrimary = true
+		case "slow":
+			a.team().SlowLACP = true
+		case "passive":
+			a.team().PassiveLACP = true
 		case "pvid":
 			_, err = fmt.Sscanf(value+"\n", "%d\n", &a.PVID)
 			if a.PVID == 0 {

@@ -57,7 +57,7 @@ func TestWrongConfigurationNamesTheField(t *testing.T) {
 		{"multicast address", `{"adapters": [{"address": "224.0.0.1"}]}`, "adapters[0].address is 224.0.0.1; allowed: "},
 		{"frame size", `{"adapters": [{"address": "127.9.0.1", "roce_max_frame_size": 1000}]}`,
 			"adapters[0].roce_max_frame_size is 1000; allowed: 256, 512, 1024, 2048, 4096"},
-		{"link", `{"adapters": [{"link": "wire"}]}`, `adapters[0].link is "wire"; allowed: udp, interface, tap, datagram, switch, fabric, cable, vpi`},
+		{"link", `{"adapters": [{"link": "wire"}]}`, `adapters[0].link is "wire"; allowed: udp, interface, tap, datagram, switch, fabric, team, cable, vpi`},
 		{"three ports", `{"adapters": [{"link": "cable", "device": "d"}, {"link": "cable", "device": "d"}, {"link": "cable", "device": "d"}]}`, `adapters[2].device is "d" a third time; allowed: two`},
 		{"device named like another's adapter", `{"adapters": [{"name": "a", "address": "127.9.0.1"}, {"name": "b", "device": "a", "address": "127.9.0.2"}]}`, `adapters[1].device is "a", the name of an adapter that is not its port`},
 		{"device of two generations", `{"adapters": [{"name": "a", "device": "d", "address": "127.9.0.1"}, {"name": "b", "device": "d", "generation": "mlx4", "address": "127.9.0.2"}]}`, `adapters[1].generation is "mlx4"; allowed: mlx5, as port 1`},

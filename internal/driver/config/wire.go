@@ -21,6 +21,7 @@ const (
 	LinkDatagram  = "datagram"  // a pair of unix datagram sockets, as of QEMU's -netdev dgram
 	LinkSwitch    = "switch"    // a port of a virtual Ethernet switch in the driver
 	LinkFabric    = "fabric"    // a host of the Ethernet fabric that another process runs
+	LinkTeam      = "team"      // several of the others but the fabric, which are one
 )
 
 // peerSuffix is what the path of the other side's socket has behind the driver's, unless it is given.
@@ -63,12 +64,12 @@ type Wire struct {
 
 // WholeFrames reports whether the adapter's link carries whole Ethernet frames.
 func (a *Adapter) WholeFrames() bool {
-	return slices.Contains([]string{LinkInterface, LinkTAP, LinkDatagram, LinkSwitch, LinkFabric}, a.Link)
+	return slices.Contains([]string{LinkInterface, LinkTAP, LinkDatagram, LinkSwitch, LinkFabric, LinkTeam}, a.Link)
 }
 
-// SameWire reports whether two adapters are functions at one port. Each has a port of its own at a switch and on a fabric.
+// SameWire reports whether two adapters are functions at one port. Each has a port of its own at a switch, on a fabric and on a team.
 func (a *Adapter) SameWire(b *Adapter) bool {
-	return a.WholeFrames() && a.Link != LinkSwitch && a.Link != LinkFabric && a.Link == b.Link && a.Interface == b.Interface &&
+	return slices.Contains([]string{LinkInterface, LinkTAP, LinkDatagram}, a.Link) && a.Link == b.Link && a.Interface == b.Interface &&
 		a.Datagram == b.Datagram
 }
 
@@ -89,6 +90,9 @@ func (a *Adapter) StationMAC() (mac [6]byte) {
 	if b, err := net.ParseMAC(a.MAC); err == nil && len(b) == len(mac) {
 		return [6]byte(b)
 	}
+	if a.Link == LinkTeam {
+		return mac // the team's own, which its members give
+	}
 	// Such an address is nobody's yet, whatever interface of this machine has it too.
 	if a.Link == LinkTAP || a.Link == LinkDatagram || a.Link == LinkSwitch || a.Link == LinkFabric || a.Host != "" {
 		return gid.MAC(a.Address)
@@ -104,18 +108,18 @@ func (a *Adapter) completeWire(field func(string) string) error {
 	if !a.WholeFrames() {
 		if a.Wire != (Wire{}) {
 			return api.Wrong(field("datagram, peer, switch, pvid, trunk, prefix, gateway, mac, vlan, link_mtu"), "given",
-				`nothing without "link": "interface", "tap", "datagram", "switch" or "fabric"`)
+				`nothing without "link": "interface", "tap", "datagram", "switch", "fabric" or "team"`)
 		}
 		return nil
 	}
 	for name, given := range map[string]bool{
 		"frames": a.Frames != "", "node": a.Node != "" && a.Link != LinkFabric, "port": a.Port != 0,
 		"follow_interface": a.FollowInterface && a.Link != LinkInterface,
-		"receive_buffer":   a.ReceiveBuffer != 0 && a.Link != LinkInterface,
+		"receive_buffer":   a.ReceiveBuffer != 0 && a.Link != LinkInterface && a.Link != LinkTeam,
 		"link_mtu":         a.LinkMTU != 0 && a.Link == LinkInterface,
 		"datagram":         a.Datagram != "" && a.Link != LinkDatagram,
 		"peer":             a.Peer != "" && a.Link != LinkDatagram,
-		"interface":        a.Interface != "" && (a.Link == LinkDatagram || a.Link == LinkSwitch || a.Link == LinkFabric),
+		"interface":        a.Interface != "" && a.Link != LinkInterface && a.Link != LinkTAP,
 		"switch":           a.Switch != "" && a.Link != LinkSwitch,
 		"pvid":             a.PVID != 0 && a.Link != LinkSwitch,
 		"trunk":            a.Trunk != "" && a.Link != LinkSwitch,
@@ -138,6 +142,8 @@ func (a *Adapter) completeWire(field func(string) string) error {
 			return api.Wrong(field("link_mtu"), fmt.Sprint(a.LinkMTU),
 				fmt.Sprintf("%d to %d on a fabric, or 0 for 1500", leastLinkMTU, cable.MostMTU))
 		}
+	case a.Link == LinkTeam:
+		// completeTeam has checked it
 	case a.Interface == "":
 		return api.Wrong(field("interface"), "missing", fmt.Sprintf("the name of a network interface, of 1 to %d bytes", tun.MaxName))
 	}

@@ -9,6 +9,8 @@ import (
 
 // Receive implements link.Link. Members take turns in being asked first.
 func (l *Link) Receive(in []frame.In) (int, error) {
+	l.state.Lock()
+	defer l.state.Unlock()
 	if l.Ended() {
 		return 0, net.ErrClosed
 	}

@@ -16,6 +16,8 @@ const source = 6
 
 // Send implements link.Link. Frames in a row that leave by one member are handed to it together.
 func (l *Link) Send(frames []frame.Out) (int, error) {
+	l.state.Lock()
+	defer l.state.Unlock()
 	if l.Ended() {
 		return 0, net.ErrClosed
 	}

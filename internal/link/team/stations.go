@@ -13,6 +13,8 @@ import (
 
 // SetStation implements link.Stations.
 func (l *Link) SetStation(s link.Station) error {
+	l.state.Lock()
+	defer l.state.Unlock()
 	old := slices.Clone(l.stations)
 	i := slices.IndexFunc(l.stations, func(o link.Station) bool { return o.MAC == s.MAC && o.VLAN == s.VLAN })
 	if i < 0 {
@@ -35,6 +37,8 @@ func (l *Link) SetStation(s link.Station) error {
 
 // RemoveStation implements link.Stations.
 func (l *Link) RemoveStation(mac [6]byte, vlan uint16) error {
+	l.state.Lock()
+	defer l.state.Unlock()
 	if err := l.Set.RemoveStation(mac, vlan); err != nil {
 		return err
 	}
@@ -46,6 +50,8 @@ func (l *Link) RemoveStation(mac [6]byte, vlan uint16) error {
 
 // Listen implements link.Stations. Members hand nothing up that is larger than their packets.
 func (l *Link) Listen(mac [6]byte, large bool) error {
+	l.state.Lock()
+	defer l.state.Unlock()
 	if err := l.Set.Listen(mac, large); err != nil {
 		return err
 	}
@@ -57,6 +63,8 @@ func (l *Link) Listen(mac [6]byte, large bool) error {
 
 // Unlisten implements link.Stations.
 func (l *Link) Unlisten(mac [6]byte) error {
+	l.state.Lock()
+	defer l.state.Unlock()
 	if err := l.Set.Unlisten(mac); err != nil {
 		return err
 	}
@@ -66,6 +74,8 @@ func (l *Link) Unlisten(mac [6]byte) error {
 
 // Hear implements link.Stations.
 func (l *Link) Hear(group [6]byte, hear bool) error {
+	l.state.Lock()
+	defer l.state.Unlock()
 	err := l.Set.Hear(group, hear)
 	for i := range l.members {
 		err = errors.Join(err, l.members[i].stations.Hear(group, hear))
@@ -75,6 +85,8 @@ func (l *Link) Hear(group [6]byte, hear bool) error {
 
 // Prepare implements link.Link.
 func (l *Link) Prepare(r *frame.Route) error {
+	l.state.Lock()
+	defer l.state.Unlock()
 	err := l.Set.Prepare(r)
 	l.turn(l.now())
 	return err

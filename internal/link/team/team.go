@@ -42,6 +42,8 @@ type Link struct {
 	alarm   *time.Timer // of the engine
 	due     clock.Time  // for which alarm is set
 
+	// state guards all that the owner has, for Status, which anybody may ask for.
+	state  sync.Mutex
 	mu     sync.Mutex // guards waits
 	waits  [][]byte   // frames of the stations' that are to be sent by whoever owns the link
 	taken  [][]byte   // those that are sent just now
@@ -152,6 +154,8 @@ func (l *Link) Capabilities() link.Capabilities { return l.caps }
 
 // WireState implements link.Carrier: the team is up while a member sends, with the speed of all that do.
 func (l *Link) WireState() (s link.State) {
+	l.state.Lock()
+	defer l.state.Unlock()
 	s.Up, s.Speed = l.engine.Up()
 	return s
 }
@@ -207,17 +211,16 @@ type Status struct {
 	Counters team.Counters
 }
 
-// Status returns how the team is.
+// Status returns how the team is. Any goroutine may call it.
 func (l *Link) Status() Status {
+	l.state.Lock()
+	defer l.state.Unlock()
 	s := Status{Type: l.kind, MAC: l.engine.MAC(), Counters: l.engine.Counters()}
 	for i := range l.members {
 		s.Members = append(s.Members, l.engine.Status(i))
 	}
 	return s
 }
-
-// News returns which members' roles have changed since the last call.
-func (l *Link) News() []team.News { return l.engine.News() }
 
 // Close implements link.Link. It closes the members.
 func (l *Link) Close() (err error) {

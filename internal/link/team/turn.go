@@ -31,6 +31,8 @@ func (l *Link) arm(after time.Duration) {
 
 // Errors implements link.Link.
 func (l *Link) Errors(out []link.Unreachable) (n int) {
+	l.state.Lock()
+	defer l.state.Unlock()
 	if l.Ended() {
 		return 0
 	}

@@ -1,0 +1,48 @@
+package api
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+)
+
+// TeamStatus is the team of wires that an adapter stands on.
+type TeamStatus struct {
+	Adapter           string             `json:"adapter"`
+	Type              string             `json:"type"` // AFT, SFT, SLB, RLB, ALB, 3AD or SLA
+	Hash              string             `json:"hash"` // what of a frame chooses its member: L2, L3 or L4
+	MAC               string             `json:"mac"`  // the team's own, which the adapter has unless it was given another
+	FailBackToPrimary bool               `json:"fail_back_to_primary"`
+	Members           []TeamMemberStatus `json:"members"`
+	FailOvers         uint64             `json:"fail_overs"` // another member became active because one failed
+	FailBacks         uint64             `json:"fail_backs"` // the primary one became active again
+	Announced         uint64             `json:"announced"`  // rounds in which everybody was told of the active member
+	PeersTold         uint64             `json:"peers_told"` // peers that were told another member
+	Lost              uint64             `json:"lost"`       // frames that no member could send
+	StoodBy           uint64             `json:"stood_by"`   // frames that arrived at a member that does not take them
+	Returned          uint64             `json:"returned"`   // frames of the team itself that a switch has brought back
+	Strange           uint64             `json:"strange"`    // frames to a member's address that are for nobody here
+}
+
+// TeamMemberStatus is a wire of a team.
+type TeamMemberStatus struct {
+	Wire    string `json:"wire"`
+	Primary bool   `json:"primary,omitempty"`
+	Status  string `json:"status"`         // Connected, Disconnected or Disabled
+	Role    string `json:"role"`           // Active or Backup
+	Speed   uint64 `json:"speed"`          // in bits per second; 0: not known
+	LACP    string `json:"lacp,omitempty"` // how the port is with type 3AD
+}
+
+// writeText prints a team.
+func (s *TeamStatus) writeText(w io.Writer) {
+	fmt.Fprintf(w, "\nTeam of %s: %s by %s, MAC %s, fail-overs: %d, fail-backs: %d, lost: %d\n", clean(s.Adapter), s.Type, s.Hash, s.MAC,
+		s.FailOvers, s.FailBacks, s.Lost)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "  member\tstatus\trole\tprimary\tLACP")
+	for _, m := range s.Members {
+		primary := map[bool]string{true: "yes", false: "no"}[m.Primary]
+		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\n", clean(m.Wire), m.Status, m.Role, primary, or(m.LACP, "none"))
+	}
+	t.Flush()
+}
