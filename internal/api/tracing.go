@@ -28,7 +28,7 @@ type TraceRequest struct {
 	Action    TraceAction       `json:"action" enum:"start,stop,collect"`
 	Level     string            `json:"level,omitempty" doc:"Of start: off, error, warning, information (default) or verbose, of all components."`
 	Levels    map[string]string `json:"levels,omitempty" doc:"Of start: levels of components that differ: driver, command, loop, transport, cm, link."`
-	Megabytes int               `json:"megabytes,omitempty" doc:"Of start: size of the circular buffers, 1 to 1024; default 100."`
+	Megabytes int               `json:"megabytes,omitempty" doc:"Of start: size of the circular buffers, and the most that each file has, 1 to 1024; default 100."`
 }
 
 // TraceStatus is a session and what it has recorded.
@@ -41,6 +41,7 @@ type TraceStatus struct {
 	Bytes       int               `json:"bytes" doc:"What they have now."`
 	Records     int               `json:"records"`
 	Overwritten uint64            `json:"overwritten" doc:"Records for which there was no room any more."`
+	LeftOut     int               `json:"left_out,omitempty" doc:"Of stop and collect: the oldest records, for which the file for Perfetto has no room."`
 	Files       []string          `json:"files,omitempty" doc:"Of stop and collect: what was written, for Perfetto and as text."`
 }
 

@@ -235,6 +235,7 @@ func (d *Driver) Close() error {
 		errs = append(errs, d.host.Close())
 	}
 	d.closeTAPs()
+	d.keepTrace()
 	if d.raised != nil {
 		close(d.raised)
 		<-d.told

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"cmp"
 	"errors"
 	"io"
 	"os"
@@ -26,8 +25,6 @@ const (
 	automaticFile    = "Mellanox-System"
 	userSession      = "Mellanox-Trace"
 	traceDirectory   = "LogFiles/Mlnx"
-	// automaticBytes is the size of the session that runs from the start: in memory, where the manual's is a file.
-	automaticBytes = 8 << 20
 )
 
 // tracer has the driver's trace session: one that somebody has started, else the automatic one.
@@ -36,10 +33,26 @@ type tracer struct {
 	mu      sync.Mutex // held while the session is changed or written
 }
 
-// startTrace begins the automatic session.
+// startTrace begins the automatic session, as the configuration has it.
 func (d *Driver) startTrace() {
-	s, _ := trace.Start(trace.Config{Name: automaticSession, Levels: trace.Uniform(trace.Information), Bytes: automaticBytes}, time.Now())
+	cfg := d.cfg.Trace.Session() // has been checked
+	cfg.Name = automaticSession
+	s, _ := trace.Start(cfg, time.Now())
 	d.useTrace(s)
+}
+
+// keepTrace writes what the running session has when the driver ends: the manual's is in a file all the time (WinOF 5.50, 6.8). Only
+// a driver that has its own process does; others lie beside the program that shows what happens.
+func (d *Driver) keepTrace() {
+	if !d.own || !d.up {
+		return
+	}
+	d.tracer.mu.Lock()
+	defer d.tracer.mu.Unlock()
+	s := d.tracer.session.Load()
+	if _, _, err := d.writeTrace(s, func(f func()) { f() }); err != nil { // the loop has ended
+		d.log.Warn("the trace is not kept", "session", s.Name, "error", err)
+	}
 }
 
 func (d *Driver) useTrace(s *trace.Session) {
@@ -77,11 +90,11 @@ func (d *Driver) Trace(q api.TraceRequest) (out api.TraceStatus, err error) {
 		}
 		out = d.traceStatus(s)
 		d.startTrace()
-		out.Files, err = d.writeTrace(s, func(f func()) { f() }) // the loop has another
+		out.Files, out.LeftOut, err = d.writeTrace(s, func(f func()) { f() }) // the loop has another
 		return out, err
 	case api.TraceCollect:
 		out = d.traceStatus(s)
-		out.Files, err = d.writeTrace(s, d.host.Still)
+		out.Files, out.LeftOut, err = d.writeTrace(s, d.host.Still)
 		return out, err
 	}
 	return out, api.Wrong("action", strconv.Quote(string(q.Action)), "start, stop, collect")
@@ -106,47 +119,57 @@ func (d *Driver) traceStatus(s *trace.Session) api.TraceStatus {
 }
 
 func traceConfig(q api.TraceRequest) (cfg trace.Config, err error) {
-	l, err := trace.ParseLevel(cmp.Or(q.Level, trace.Information.String()))
-	if err != nil {
-		return cfg, api.Wrong("level", strconv.Quote(q.Level), "off, error, warning, information, verbose, or 0 to 4")
-	}
 	if q.Megabytes < 0 || q.Megabytes > trace.MostBytes>>20 {
 		return cfg, api.Wrong("megabytes", strconv.Itoa(q.Megabytes), "1 to 1024")
 	}
-	cfg = trace.Config{Name: userSession, Levels: trace.Uniform(l), Bytes: q.Megabytes << 20}
-	for name, level := range q.Levels {
-		c, err := trace.ParseComponent(name)
-		if err != nil {
-			return cfg, api.Wrong("levels", strconv.Quote(name), trace.ComponentNames())
+	cfg = trace.Config{Name: userSession, Bytes: q.Megabytes << 20}
+	var wrong *trace.LevelError
+	if cfg.Levels, err = trace.ParseLevels(q.Level, q.Levels); errors.As(err, &wrong) {
+		field := "level of " + wrong.Of
+		switch wrong.Of {
+		case trace.All:
+			field = "level"
+		case trace.Unknown:
+			field = "levels"
 		}
-		if cfg.Levels[c], err = trace.ParseLevel(level); err != nil {
-			return cfg, api.Wrong("level of "+name, strconv.Quote(level), "off, error, warning, information, verbose, or 0 to 4")
-		}
+		return cfg, api.Wrong(field, strconv.Quote(wrong.Value), wrong.Allowed)
 	}
-	return cfg, nil
+	return cfg, err
 }
 
-// writeTrace writes what a session has to its files.
-func (d *Driver) writeTrace(s *trace.Session, still func(func())) (files []string, err error) {
+// traceFormats are the files of a trace, by their suffixes.
+var traceFormats = [...]struct {
+	suffix string
+	write  trace.Writer
+}{{".json", trace.WriteJSON}, {".txt", trace.WriteText}}
+
+// writeTrace writes what a session has to its files, none of which has more bytes than the session's buffers may have. It also returns
+// how many of the oldest records the first file has no room for.
+func (d *Driver) writeTrace(s *trace.Session, still func(func())) (files []string, leftOut int, err error) {
 	dir := filepath.Join(d.cfg.State, filepath.FromSlash(traceDirectory))
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	list := s.Records(still)
 	name := automaticFile
 	if s.Name != automaticSession {
 		name = s.Name
 	}
-	for suffix, write := range map[string]func(io.Writer, []trace.Record, trace.Names) error{".json": trace.WriteJSON, ".txt": trace.WriteText} {
-		path := filepath.Join(dir, name+suffix)
-		if err := streamed(path, func(w io.Writer) error { return write(w, list, traceNames{d}) }); err != nil {
-			return nil, err
+	for i, f := range traceFormats {
+		path := filepath.Join(dir, name+f.suffix)
+		n := 0
+		write := func(w io.Writer) (err error) {
+			n, err = f.write(w, list, traceNames{d}, s.Bytes)
+			return err
 		}
-		if files = append(files, path); suffix == ".json" && len(files) == 2 {
-			files[0], files[1] = files[1], files[0]
+		if err := streamed(path, write); err != nil {
+			return nil, 0, err
+		}
+		if files = append(files, path); i == 0 {
+			leftOut = n
 		}
 	}
-	return files, nil
+	return files, leftOut, nil
 }
 
 // streamed writes a file, completely or not at all, that may be too long for memory.

@@ -1,7 +1,10 @@
 package trace
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -65,6 +68,43 @@ func ParseComponent(s string) (Component, error) {
 		}
 	}
 	return 0, fmt.Errorf("component %q; allowed: %s", s, ComponentNames())
+}
+
+// LevelError is a wrong level or component.
+type LevelError struct {
+	Of             string // the component whose level is wrong; All: all components; Unknown: the value is none
+	Value, Allowed string
+}
+
+// What a LevelError is of.
+const (
+	All     = "all"
+	Unknown = "unknown"
+)
+
+func (e *LevelError) Error() string {
+	return fmt.Sprintf("level of %s components is %q; allowed: %s", e.Of, e.Value, e.Allowed)
+}
+
+// ParseLevels returns the levels of all components: the one of a name, information if there is none, but for those that have another.
+// Errors are *LevelError.
+func ParseLevels(all string, others map[string]string) (levels [Components]Level, err error) {
+	allowed := fmt.Sprintf("%s, or 0 to %d", strings.Join(levelNames[:], ", "), len(levelNames)-1)
+	l, err := ParseLevel(cmp.Or(all, Information.String()))
+	if err != nil {
+		return levels, &LevelError{All, all, allowed}
+	}
+	levels = Uniform(l)
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		c, err := ParseComponent(name)
+		if err != nil {
+			return levels, &LevelError{Unknown, name, ComponentNames()}
+		}
+		if levels[c], err = ParseLevel(others[name]); err != nil {
+			return levels, &LevelError{name, others[name], allowed}
+		}
+	}
+	return levels, nil
 }
 
 // Record is what happened at one moment, or from it on. It has a fixed size, whatever it is.

@@ -95,8 +95,8 @@ func TestJSON(t *testing.T) {
 	s.Loop.Add(Record{At: 3000, Took: 1500, Component: Loop, Adapter: 1, Level: Verbose, Code: 7, A: 9})
 	s.Add(Record{At: 1000, Component: Driver, Adapter: -1, Level: Error, Code: 5})
 	var out, lines bytes.Buffer
-	if err := WriteJSON(&out, s.Records(func(f func()) { f() }), plain{}); err != nil {
-		t.Fatal(err)
+	if n, err := WriteJSON(&out, s.Records(func(f func()) { f() }), plain{}, LeastBytes); n != 0 || err != nil {
+		t.Fatal(n, err)
 	}
 	var doc struct {
 		Events []map[string]any `json:"traceEvents"`
@@ -126,8 +126,8 @@ func TestJSON(t *testing.T) {
 	if phases["X"] != 1 || phases["i"] != 1 || phases["M"] != 2*(1+int(Components)) {
 		t.Errorf("phases %v", phases)
 	}
-	if err := WriteText(&lines, s.Records(func(f func()) { f() }), plain{}); err != nil {
-		t.Fatal(err)
+	if n, err := WriteText(&lines, s.Records(func(f func()) { f() }), plain{}, LeastBytes); n != 0 || err != nil {
+		t.Fatal(n, err)
 	}
 	want := "1970-01-01T00:00:00.000001000Z error driver \"-\" event 5 {\"a\":0}\n" +
 		"1970-01-01T00:00:00.000003000Z verbose loop \"adapter \\\"1\\\"\" event 7 took 1.5µs {\"a\":9}\n"
@@ -135,7 +135,7 @@ func TestJSON(t *testing.T) {
 		t.Errorf("%s, want %s", lines.String(), want)
 	}
 	out.Reset()
-	if err := WriteJSON(&out, nil, plain{}); err != nil || !json.Valid(out.Bytes()) {
+	if _, err := WriteJSON(&out, nil, plain{}, LeastBytes); err != nil || !json.Valid(out.Bytes()) {
 		t.Errorf("an empty trace: %v, %s", err, out.String())
 	}
 }

@@ -50,6 +50,8 @@ type Config struct {
 	SubnetManager *SubnetManager `json:"subnet_manager,omitempty"`
 	// FaultInjection allows softvpi dbg fault: somebody who may change things can make something go wrong in an adapter.
 	FaultInjection bool `json:"fault_injection,omitempty"`
+	// Trace is the trace that runs from the start; nil: the zero value.
+	Trace *Trace `json:"trace,omitempty"`
 	// SkipSelfCheck skips the check at start.
 	SkipSelfCheck bool `json:"skip_self_check,omitempty"`
 }
@@ -98,7 +100,7 @@ func decode(r io.Reader) (Config, error) {
 // describe converts an error of the JSON decoder to the file's terms.
 func describe(err error) error {
 	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
-		return fmt.Errorf("unknown field %s; allowed: socket, state, programs, limits with memory, memory_per_user, memory_per_program, descriptors_per_program, containers with count, memory, descriptors, readers, manage with listen, certificate, key, token_file, web, skip_self_check, fault_injection, "+
+		return fmt.Errorf("unknown field %s; allowed: socket, state, programs, limits with memory, memory_per_user, memory_per_program, descriptors_per_program, containers with count, memory, descriptors, readers, manage with listen, certificate, key, token_file, web, skip_self_check, fault_injection, trace with level, levels, megabytes, "+
 			"update_gid_timer_frequency, fabric with connect, netlist, rate, timing, name, cables, key, subnet_manager (true, false, or an object with off, priority, routing, partitions, lmc, dir), "+
 			"adapters with name, generation, link, device, node, port, address, interface, datagram, peer, switch, pvid, trunk, team with type, hash, no_fail_back_to_primary, slow_lacp, passive_lacp, members with interface, tap, switch, datagram, peer, primary, set_team_mac_address, prefix, gateway, mac, vlan, no_probes, link_mtu, host, host_peer, wake, follow_interface, udp_port, roce_max_frame_size, roce_rc_e2e_flow_control_enable, max_cm_retries, path, impairment, receive_buffer, frames, any_source_port, speed, limit_speed, disabled", field)
 	}
@@ -165,7 +167,7 @@ func (c Config) Complete() (Config, error) {
 	if err := c.Containers.complete(c.Socket); err != nil {
 		return c, err
 	}
-	if err := c.Manage.complete(c.State); err != nil {
+	if err := errors.Join(c.Manage.complete(c.State), c.Trace.complete()); err != nil {
 		return c, err
 	}
 	if len(c.Adapters) == 0 {

@@ -54,6 +54,9 @@ func (r *run) trace() (report, error) {
 	b.add("Memory bytes", s.Bytes)
 	b.add("Records", s.Records)
 	b.add("Overwritten", s.Overwritten)
+	if s.LeftOut > 0 {
+		b.add("Left out of file", s.LeftOut)
+	}
 	for i, f := range s.Files {
 		b.add(fmt.Sprintf("File[%d]", i), f)
 	}

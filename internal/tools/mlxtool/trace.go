@@ -45,12 +45,12 @@ func (r *run) trace() (report, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := table{Label: "Trace session", Name: s.Session, Fields: []string{"Started", "Levels", "Records", "Overwritten", "MB", "File"}}
+	t := table{Label: "Trace session", Name: s.Session, Fields: []string{"Started", "Levels", "Records", "Overwritten", "MB", "Left out", "File"}}
 	levels := ""
 	for _, c := range slices.Sorted(maps.Keys(s.Levels)) {
 		levels += c + "=" + s.Levels[c] + " "
 	}
-	row := []any{s.Started.Format(time.RFC3339), strings.TrimSpace(levels), s.Records, s.Overwritten, s.Megabytes}
+	row := []any{s.Started.Format(time.RFC3339), strings.TrimSpace(levels), s.Records, s.Overwritten, s.Megabytes, s.LeftOut}
 	for _, f := range s.Files {
 		t.add(append(slices.Clone(row), f)...)
 	}
