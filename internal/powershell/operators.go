@@ -13,7 +13,7 @@ import (
 // compare returns how two values are ordered: the right one is converted to the type of the left (about_Comparison_Operators). Values
 // that have no order are an error; equality asks equal.
 func compare(a, b any, heed bool) (int, error) {
-	switch a.(type) {
+	switch a := a.(type) {
 	case int64, float64, bool:
 		x, _ := number(a)
 		y, err := number(b)
@@ -30,8 +30,8 @@ func compare(a, b any, heed bool) (int, error) {
 		}
 		return 0, nil
 	case *Object:
-		if n, ok := a.(*Object).enumerated(); ok {
-			if o := a.(*Object).class.member(b); o != nil {
+		if n, ok := a.enumerated(); ok {
+			if o := a.class.member(b); o != nil {
 				b, _ = o.enumerated()
 			}
 			return compare(n, b, heed)
