@@ -18,6 +18,9 @@ const (
 	// pairsFrom is the number of reads that a queue pair may have outstanding from which short ones are requested as several of two
 	// packets. With fewer, what is on the way would be too little for the time of a round trip.
 	pairsFrom = 64
+	// pairsMost is the longest read in packets that is requested so: in a longer one the packets in the middle fill a burst, and it would
+	// be many requests.
+	pairsMost = 8
 )
 
 // pieceOf returns how many packets each of the messages has that r is on the wire, 0 if it is one.
@@ -32,13 +35,13 @@ const (
 // In the same way the first and the last response to a read are longer than those between them by their AETH. Short reads are requested
 // by two packets at a time, which both have one.
 func (q *QP) pieceOf(r *request) uint8 {
-	short := q.typ == command.RC && r.packets > 1 && r.packets <= splitMost && q.route.Bursts
+	several := q.typ == command.RC && r.packets > 1 && q.route.Bursts
 	switch {
-	case r.kind == kindRead && short && q.attr.InitiatorDepth >= pairsFrom:
+	case r.kind == kindRead && several && r.packets <= pairsMost && q.attr.InitiatorDepth >= pairsFrom:
 		return 2
 	case r.kind == kindRead:
 		return readChunk
-	case r.wr.Op == ring.OpWrite && short:
+	case r.wr.Op == ring.OpWrite && several && r.packets <= splitMost:
 		return 1
 	}
 	return 0

@@ -59,9 +59,11 @@ func TestPieces_OneLength(t *testing.T) {
 		{name: "one of many reads with an odd number of packets", op: ring.OpRead, size: 2049, depth: MaxReadAtomic,
 			there: []string{"2 x RC RDMA READ Request 32"}, answer: []string{"1 x RC RDMA READ Response First 1044",
 				"1 x RC RDMA READ Response Last 1044", "1 x RC RDMA READ Response Only 24"}},
-		{name: "one of many longer reads", op: ring.OpRead, size: splitMost*1024 + 1, depth: MaxReadAtomic,
+		{name: "one of many longer reads", op: ring.OpRead, size: pairsMost*1024 + 1, depth: MaxReadAtomic,
 			there: []string{"1 x RC RDMA READ Request 32"}, answer: []string{"1 x RC RDMA READ Response First 1044",
-				"15 x RC RDMA READ Response Middle 1040", "1 x RC RDMA READ Response Last 24"}},
+				"7 x RC RDMA READ Response Middle 1040", "1 x RC RDMA READ Response Last 24"}},
+		{name: "the longest of many short reads", op: ring.OpRead, size: pairsMost * 1024, depth: MaxReadAtomic,
+			there: []string{"4 x RC RDMA READ Request 32"}},
 		{name: "one of many reads in single packets", op: ring.OpRead, size: 2048, depth: MaxReadAtomic, whole: true,
 			there: []string{"1 x RC RDMA READ Request 32"}},
 	} {
