@@ -125,14 +125,7 @@ func traceConfig(q api.TraceRequest) (cfg trace.Config, err error) {
 	cfg = trace.Config{Name: userSession, Bytes: q.Megabytes << 20}
 	var wrong *trace.LevelError
 	if cfg.Levels, err = trace.ParseLevels(q.Level, q.Levels); errors.As(err, &wrong) {
-		field := "level of " + wrong.Of
-		switch wrong.Of {
-		case trace.All:
-			field = "level"
-		case trace.Unknown:
-			field = "levels"
-		}
-		return cfg, api.Wrong(field, strconv.Quote(wrong.Value), wrong.Allowed)
+		return cfg, api.Wrong(wrong.Field(), strconv.Quote(wrong.Value), wrong.Allowed)
 	}
 	return cfg, err
 }

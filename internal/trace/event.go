@@ -86,6 +86,17 @@ func (e *LevelError) Error() string {
 	return fmt.Sprintf("level of %s components is %q; allowed: %s", e.Of, e.Value, e.Allowed)
 }
 
+// Field returns the field that is wrong, as the configuration and the management interface call it: level, levels, or levels.NAME.
+func (e *LevelError) Field() string {
+	switch e.Of {
+	case All:
+		return "level"
+	case Unknown:
+		return "levels"
+	}
+	return "levels." + e.Of
+}
+
 // ParseLevels returns the levels of all components: the one of a name, information if there is none, but for those that have another.
 // Errors are *LevelError.
 func ParseLevels(all string, others map[string]string) (levels [Components]Level, err error) {

@@ -33,14 +33,7 @@ func (c *Trace) complete() error {
 	_, err := trace.ParseLevels(c.Level, c.Levels)
 	var wrong *trace.LevelError
 	if errors.As(err, &wrong) {
-		field := "trace.levels." + wrong.Of
-		switch wrong.Of {
-		case trace.All:
-			field = "trace.level"
-		case trace.Unknown:
-			field = "trace.levels"
-		}
-		return api.Wrong(field, strconv.Quote(wrong.Value), wrong.Allowed)
+		return api.Wrong("trace."+wrong.Field(), strconv.Quote(wrong.Value), wrong.Allowed)
 	}
 	return err
 }

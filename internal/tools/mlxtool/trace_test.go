@@ -85,7 +85,7 @@ func TestTraceRefuses(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{"", "what is to be done is missing"}, {"begin", "is not start, stop, collect or query"}, {"query now", `unexpected argument "now"`},
 		{"start loud", "allowed: off, error, warning, information, verbose"}, {"start error wire=error", "driver, command, loop"},
-		{"start error verbose", `unexpected argument "verbose"`}, {"start error loop=9", "level of loop"}, {"stop", "only the automatic session"},
+		{"start error verbose", `unexpected argument "verbose"`}, {"start error loop=9", "levels.loop"}, {"stop", "only the automatic session"},
 	} {
 		status, _, stderr := g.call(append([]string{"dbg", "trace"}, strings.Fields(c.line)...)...)
 		if status != tool.Usage && status != tool.Failure || !strings.Contains(stderr, c.want) {
