@@ -72,13 +72,14 @@ type adapter struct {
 	ipMTU, linkMTU uint32
 
 	enabled bool
-	present bool       // the port's address exists on its interface
-	wire    link.State // of the port, as it was followed last
-	held    bool       // an interface has had the port's address
-	gone    bool       // no interface has it any more
-	mute    bool       // a fault: events of its CQs are not raised
-	removed bool       // a virtual function that is gone
-	guard   raw.Guard  // of what its raw packet queue pairs send, if it is a virtual function
+	leaves  chan struct{} // closed when it is disabled or closed: whoever waits for its port gives up
+	present bool          // the port's address exists on its interface
+	wire    link.State    // of the port, as it was followed last
+	held    bool          // an interface has had the port's address
+	gone    bool          // no interface has it any more
+	mute    bool          // a fault: events of its CQs are not raised
+	removed bool          // a virtual function that is gone
+	guard   raw.Guard     // of what its raw packet queue pairs send, if it is a virtual function
 
 	at          eswitch.Port // at the switch that is embedded in its port; Wire: there is none
 	number      int          // of that port, of its kind
@@ -276,7 +277,7 @@ func (h *Host) ReplaceAdapter(index uint32, cfg AdapterConfig) error {
 func newAdapter(h *Host, cfg AdapterConfig, owner *adapter, more []netip.Addr, mac [6]byte) (*adapter, error) {
 	a := &adapter{
 		host: h, cfg: cfg, name: cfg.Name, limits: cfg.Limits, enabled: true, present: true, wire: link.State{Up: true}, path: cfg.Path,
-		mac: cfg.MAC, guid: cfg.GUID,
+		mac: cfg.MAC, guid: cfg.GUID, leaves: make(chan struct{}),
 		byNumber: map[uint32]*qp{}, ids: map[cm.ID]*cmid{}, groups: map[netip.Addr]int{}, domains: map[fileOfUser]*xrcDomain{},
 	}
 	a.cfg.Port, a.cfg.DeviceID = max(cfg.Port, 1), cmp.Or(cfg.DeviceID, deviceID)
@@ -318,7 +319,7 @@ func newAdapter(h *Host, cfg AdapterConfig, owner *adapter, more []netip.Addr, m
 		return nil, err
 	}
 	if cfg.Disabled {
-		a.enabled = false
+		a.retire()
 		a.unplug()
 	}
 	return a, nil
@@ -375,7 +376,12 @@ func (a *adapter) makeEngines() (err error) {
 }
 
 // close closes the links, and what its Ethernet function's host has of it.
-func (a *adapter) close() error { return errors.Join(a.nic.close(), a.links.Close()) }
+func (a *adapter) close() error {
+	if a.enabled {
+		a.retire()
+	}
+	return errors.Join(a.nic.close(), a.links.Close())
+}
 
 func (a *adapter) addCQ(q *cq) {
 	if n := len(a.freeCQs); n > 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/fabric"
 	"github.com/softvpi/softvpi/internal/ring"
+	"github.com/softvpi/softvpi/internal/sa"
 	"github.com/softvpi/softvpi/internal/subnet"
 	"github.com/softvpi/softvpi/internal/subnet/partition"
 	"github.com/softvpi/softvpi/internal/testbed/await"
@@ -182,6 +183,38 @@ func TestResolver(t *testing.T) {
 	if got := infos[0].Addr.IP(); got != netip.MustParseAddr("10.9.0.2") {
 		t.Errorf("the adapter's address is %v", got)
 	}
+}
+
+// TestWaiting_AdapterDisabled: who waits for an answer at an InfiniBand port is told that the adapter is gone when it is disabled,
+// since no timer of its port runs then.
+func TestWaiting_AdapterDisabled(t *testing.T) {
+	p := newIBPair(t, subnet.Config{}, AdapterConfig{Addr: netip.MustParseAddr("10.9.0.1")})
+	r := &silent{asked: make(chan struct{}), over: make(chan struct{})}
+	defer close(r.over)
+	p.a.check(p.a.host.SetResolver(p.a.adapter, r))
+	over := make(chan error, 1)
+	go func() {
+		_, err := p.a.c.CreateAH(bg, command.CreateAH{PD: p.a.pd,
+			AV: command.AddressVector{Addr: command.AddrFrom(netip.MustParseAddr("10.9.0.99"))}})
+		over <- err
+	}()
+	<-r.asked
+	p.a.check(p.a.host.SetAdapterState(p.a.adapter, false))
+	wantCode(t, <-over, command.Removed)
+	_, err := p.a.host.AskSA(bg, p.a.adapter, sa.Request{})
+	wantCode(t, err, command.Removed)
+}
+
+// silent is a resolver that says when it was asked, and finds nothing until it is over.
+type silent struct{ asked, over chan struct{} }
+
+func (s *silent) ResolveGID(ctx context.Context, _ netip.Addr) (ib.GID, error) {
+	close(s.asked)
+	select {
+	case <-ctx.Done():
+	case <-s.over:
+	}
+	return ib.GID{}, errors.New("nobody answers")
 }
 
 // TestALinkThatGoesDownAndUp: a connection continues if its link was down for less time than its retries take, and

@@ -38,7 +38,8 @@ func (c *Client) resolve(ctx context.Context, which func() *adapter, av command.
 }
 
 // answered starts something at an InfiniBand adapter and waits until it is done. If which returns an
-// Ethernet adapter or nil, there is nothing to wait for.
+// Ethernet adapter or nil, there is nothing to wait for. When the adapter is disabled meanwhile, which ends all
+// timers of its port, the error is Removed.
 func (c *Client) answered(ctx context.Context, which func() *adapter, start func(a *adapter, now clock.Time, done func(error))) error {
 	if err := c.enter(ctx); err != nil {
 		return err
@@ -49,14 +50,23 @@ func (c *Client) answered(ctx context.Context, which func() *adapter, start func
 		return nil
 	}
 	over := make(chan error, 1)
+	leaves := a.leaves
 	start(a, c.host.now(), func(err error) { over <- err })
 	c.host.finish()
 	select {
 	case err := <-over:
 		return err
+	case <-leaves:
+		return errRemoved()
 	case <-ctx.Done():
 		return command.Ended(ctx)
 	}
+}
+
+// retire takes an enabled adapter out of use, and ends the waits for its port.
+func (a *adapter) retire() {
+	a.enabled = false
+	close(a.leaves)
 }
 
 // ownerOf returns the adapter of a QP, nil if there is no such QP. The caller holds the loop lock.
@@ -77,11 +87,14 @@ func (h *Host) AskSA(ctx context.Context, index uint32, r sa.Request) ([mad.SADa
 		return [mad.SADataLen]byte{}, err
 	}
 	over := make(chan sa.Answer, 1)
+	leaves := a.leaves
 	a.ib.Ask(h.now(), r, func(_ clock.Time, answer *sa.Answer) { over <- *answer })
 	h.finish()
 	select {
 	case answer := <-over:
 		return answer.Data, answer.Err
+	case <-leaves:
+		return [mad.SADataLen]byte{}, errRemoved()
 	case <-ctx.Done():
 		return [mad.SADataLen]byte{}, command.Ended(ctx)
 	}

@@ -44,7 +44,7 @@ func (h *Host) SetAdapterState(index uint32, enabled bool) error {
 		}
 		if err == nil {
 			a.restarting()
-			a.enabled = true
+			a.enabled, a.leaves = true, make(chan struct{})
 			if a.ib != nil {
 				a.ib.Renew() // its addresses are offered again
 			}
@@ -101,7 +101,7 @@ func (a *adapter) disable() (releases []func()) {
 	if a.stopping()&notify.Down != 0 {
 		a.linkDowns++
 	}
-	a.enabled = false
+	a.retire()
 	a.attempt(a.unplug)
 	for _, j := range a.joining {
 		j.drop()
