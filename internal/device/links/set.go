@@ -275,72 +275,6 @@ func (p *Set) Serve(want []netip.Addr) (served []netip.Addr, closed bool) {
 	return served, closed
 }
 
-// Unplug closes the links. A given link stays open, and serves the set no longer.
-func (p *Set) Unplug() {
-	_ = p.leave() // there is nothing to do about it
-	for _, o := range p.addresses {
-		if o.Socket() {
-			p.unplug(o)
-			o.Link, o.base, o.impair, o.shown, o.way, o.carrier = nil, nil, nil, nil, nil, nil
-		}
-	}
-}
-
-// PlugAgain reopens the links. Errors are *command.Error.
-func (p *Set) PlugAgain() error {
-	if err := p.settle(p.settled); err != nil {
-		return err
-	}
-	for _, o := range p.addresses {
-		if o.Link != nil {
-			continue
-		}
-		l, err := p.openUDP(o.Addr)
-		if err != nil {
-			return err
-		}
-		n, err := p.newAddress(o.Addr, l, true)
-		if err != nil {
-			_ = l.Close()
-			return err
-		}
-		*o = *n
-	}
-	return nil
-}
-
-// Reframe changes the format of packets, at once or for closed links when they are reopened. Errors are
-// *command.Error.
-func (p *Set) Reframe(f Framing) error {
-	stationed := p.stationed
-	if stationed && f.MAC != p.cfg.MAC {
-		if err := p.leave(); err != nil {
-			return command.Errorf(command.Internal, "Link: %v", err)
-		}
-	}
-	p.cfg.Framing = f
-	for _, o := range p.addresses {
-		if o.Link == nil {
-			continue // a new one is opened by PlugAgain
-		}
-		e, err := f.encap(o.Addr, o.Link)
-		if err != nil {
-			return err
-		}
-		add(&p.retired.encap, o.Encap.Counters())
-		if o.Encap = e; p.station != nil {
-			p.station.Reframe(o.Wire, e)
-		}
-	}
-	switch {
-	case stationed:
-		return p.settle(p.settled)
-	case p.stations() != nil:
-		p.addresses[0].Encap.SetAddrs(p.ends())
-	}
-	return nil
-}
-
 // Follow adapts the encapsulation to what the subnet manager has set on an InfiniBand port.
 func (p *Set) Follow() {
 	for _, o := range p.addresses {
@@ -441,35 +375,3 @@ func (c *Config) limited(set impair.Impairment) impair.Impairment {
 
 // Slowed reports whether the wire is impaired or limited, so that packets must go by it.
 func (p *Set) Slowed() bool { return p.impairment.Enabled() || p.cfg.Limit != 0 }
-
-// Join joins a group on the network (IGMP, MLD). Errors are *command.Error.
-func (p *Set) Join(group netip.Addr) error {
-	m := p.multicaster(group)
-	if m == nil {
-		return command.Errorf(command.Unsupported, "group %v: no link of the port takes part in groups of its family", group)
-	}
-	if err := m.Join(group); err != nil {
-		return command.Errorf(command.Unsupported, "group %v: %v", group, err)
-	}
-	return nil
-}
-
-// Leave undoes Join.
-func (p *Set) Leave(group netip.Addr) {
-	if m := p.multicaster(group); m != nil {
-		_ = m.Leave(group)
-	}
-}
-
-// multicaster returns the first link that can join groups of that family.
-func (p *Set) multicaster(group netip.Addr) link.Multicaster {
-	for _, o := range p.addresses {
-		if o.Link == nil || o.Addr.Is4() != group.Is4() && p.stations() == nil {
-			continue
-		}
-		if m := o.Link.Capabilities().Multicaster; m != nil {
-			return m
-		}
-	}
-	return nil
-}
