@@ -163,7 +163,7 @@ func (e *Engine) hold(now clock.Time, i uint8, quanta uint16) {
 		return
 	}
 	e.account(now, i)
-	if e.paused>>i&1 == 0 {
+	if e.paused>>i&1 == 0 || e.until[i] <= now { // nobody may have asked since the last pause was over
 		e.paused |= 1 << i
 		e.since[i], e.counted[i] = now, now
 	}

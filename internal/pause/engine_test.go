@@ -81,6 +81,27 @@ func TestEngine_Resumes(t *testing.T) {
 	}
 }
 
+// TestEngine_PauseAfterAnother: a pause that comes when the last one is over counts by itself, and not the time between them, even if
+// nobody has looked at the engine meanwhile; one that comes earlier goes on with it.
+func TestEngine_PauseAfterAnother(t *testing.T) {
+	for _, c := range []struct {
+		next, since int // us
+		paused      time.Duration
+	}{{50, 10, 91200 * time.Nanosecond}, {62, 62, 102400 * time.Nanosecond}, {1000, 1000, 102400 * time.Nanosecond}} {
+		var e Engine
+		e.Set(0, Config{Obeys: Only(1 << 3), Rate: 10e9})
+		frame := (&eth.Pause{PerPriority: true, Enabled: 1 << 3, Quanta: [8]uint16{3: 1000}}).Append(nil) // 51.2 us
+		e.Receive(at(10), frame)
+		e.Receive(at(c.next), frame)
+		if got := e.Since(3); got != at(c.since) {
+			t.Errorf("the next at %d us: paused since %d ns, want %d us", c.next, got, c.since)
+		}
+		if got := e.Counters(at(2000)).Priority[3].ReceivedTime; got != c.paused {
+			t.Errorf("the next at %d us: paused for %v, want %v", c.next, got, c.paused)
+		}
+	}
+}
+
 // told takes what the engine sends at a time, if it sends anything.
 func told(t *testing.T, e *Engine, now clock.Time) *eth.Pause {
 	t.Helper()
