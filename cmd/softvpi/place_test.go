@@ -26,6 +26,9 @@ import (
 const asProgram = "SOFTVPI_TEST_AS_PROGRAM"
 
 func TestMain(m *testing.M) {
+	if os.Getenv(actAsService) != "" {
+		beService()
+	}
 	if os.Getenv(asProgram) != "" {
 		main()
 	}
@@ -38,6 +41,7 @@ type place struct {
 	env           []string
 	first, second string
 	start         func(*exec.Cmd) error // starts the place's processes; nil: in the usual way
+	input         *os.File              // their standard input; nil: none
 }
 
 func newPlace(t *testing.T) place {
@@ -51,7 +55,7 @@ func newPlace(t *testing.T) place {
 	addrs := loopback.Pair()
 	return place{dir, append(os.Environ(), asProgram+"=1", paths.SocketVariable+"="+filepath.Join(dir, "d.sock"),
 		paths.StateVariable+"="+filepath.Join(dir, "state"), "XDG_CONFIG_HOME="+dir, "XDG_RUNTIME_DIR="+dir), addrs[0].String(),
-		addrs[1].String(), nil}
+		addrs[1].String(), nil, nil}
 }
 
 // process is a running softvpi.
@@ -75,6 +79,9 @@ func (p place) spawn(t *testing.T, args ...string) *process {
 		t.Fatal(err)
 	}
 	x.cmd.Stderr = errorsOf{x}
+	if p.input != nil {
+		x.cmd.Stdin = p.input
+	}
 	start := p.start
 	if start == nil {
 		start = (*exec.Cmd).Start

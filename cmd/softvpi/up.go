@@ -18,6 +18,7 @@ import (
 	"github.com/softvpi/softvpi/internal/link/cable"
 	"github.com/softvpi/softvpi/internal/os/cgroup"
 	"github.com/softvpi/softvpi/internal/os/paths"
+	"github.com/softvpi/softvpi/internal/os/service"
 )
 
 type upCmd struct {
@@ -32,28 +33,46 @@ type upCmd struct {
 	Limits        string   `placeholder:"NAME=VALUE[,...]" help:"What attached programs may make the driver hold, instead of the file's limits: memory=SIZE, memory_per_user=SIZE, memory_per_program=SIZE, descriptors_per_program=N."`
 	Containers    string   `placeholder:"count=N[,...]" help:"Sockets for so many containers, instead of the file's, each with a quota of its own: count=N[,memory=SIZE][,descriptors=N]. softvpi cdi generate gives them to containers."`
 	Readers       string   `help:"Who besides this user and root may read through the management socket: owner (nobody), group, everyone."`
-	SystemLog     string   `placeholder:"LOG" help:"Also send every event to the system log: journald, syslog, auto."`
+	SystemLog     string   `placeholder:"LOG" help:"Also send every event to the system log: journald, syslog, eventlog (that of Windows), auto (the first of these that there is)."`
 	SkipSelfCheck bool     `help:"Skip the RDMA check of each pair of adapters at start."`
 	Background    bool     `help:"Start the driver in the background, and return when programs can attach. Its output goes to driver.log in the state directory; softvpi down stops it."`
 	Verbose       bool     `short:"v" help:"Log everything that an administrator may want to know to standard error: --log debug."`
 	Log           string   `placeholder:"LEVEL[,FORMAT]" help:"What is logged to standard error, and how: debug, info, warn (default) or error; text (default; with a field for each attribute if that is the journal) or json."`
 }
 
-func (c upCmd) Run(s *session) error {
+func (c upCmd) Run(s *session) error { return c.run(s, service.Begin) }
+
+// run runs the driver, as a service of Windows if begin says that this process is one.
+func (c upCmd) run(s *session, begin beginService) (err error) {
 	lastwords.Abort()
+	w, ctx, err := begin(s.ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = w.End(err) }()
 	cfg, err := c.config()
 	if err != nil {
 		return err
+	}
+	switch {
+	case w != nil:
+		end, err := c.inService(s, cfg)
+		if err != nil {
+			return err
+		}
+		defer end()
+	case c.Background:
+		if _, err := c.logger(s.env.Stderr); err != nil {
+			return err
+		}
+		return startInBackground(s, cfg)
 	}
 	log, err := c.logger(s.env.Stderr)
 	if err != nil {
 		return err
 	}
-	if c.Background {
-		return startInBackground(s, cfg)
-	}
 	limitHeap()
-	ctx, stop := asService(s.ctx)
+	ctx, stop := asService(ctx)
 	defer stop()
 	v, err := superviseMe()
 	if err != nil {
@@ -67,11 +86,13 @@ func (c upCmd) Run(s *session) error {
 		return err
 	}
 	v.ready(d.Overview())
+	w.Ready()
 	var up bytes.Buffer
 	announce(&up, d)
 	_, _ = up.WriteTo(s.env.Stdout) // in one write, for those who wait for the driver
 	<-ctx.Done()
 	v.stopping()
+	w.Stopping()
 	fmt.Fprintln(s.env.Stdout, "stopping")
 	return d.Close()
 }

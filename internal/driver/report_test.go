@@ -223,7 +223,7 @@ func TestCountersAndEventsAreServed(t *testing.T) {
 func TestSystemLogThatIsNone(t *testing.T) {
 	var field *api.FieldError
 	if _, err := Start(context.Background(), twoAdapters(t), Options{SystemLog: "paper"}); !errors.As(err, &field) ||
-		field.Allowed != "journald, syslog, auto" {
+		field.Allowed != "journald, syslog, eventlog, auto" {
 		t.Errorf("an unknown system log: error %v, want one with the allowed ones", err)
 	}
 }

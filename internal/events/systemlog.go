@@ -1,9 +1,11 @@
 package events
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,7 +17,8 @@ import (
 const (
 	Journald = "journald" // systemd's journal, with the fields of events
 	Syslog   = "syslog"   // /dev/log
-	AnyLog   = "auto"     // the journal or, without it, /dev/log
+	EventLog = "eventlog" // that of Windows
+	AnyLog   = "auto"     // the first of these that there is
 )
 
 // waitingForSystemLog is how many events may wait for the system log before further ones are dropped.
@@ -35,36 +38,55 @@ func OpenSystemLog(kind string, log *slog.Logger) (*SystemLog, error) {
 	return openSystemLog(kind, "/run/systemd/journal/socket", "/dev/log", log)
 }
 
-func openSystemLog(kind, journal, syslog string, log *slog.Logger) (*SystemLog, error) {
-	var (
-		send func([]byte) error
-		form func(Record) []byte
-		err  error
-	)
+// destination is where events go.
+type destination struct {
+	send  func(Record) error
+	close func()
+}
+
+// toSocket returns the destination behind a socket that takes datagrams of a form.
+func toSocket(path string, form func(Record) []byte) (destination, error) {
+	send, err := dialDatagram(path)
+	if err != nil {
+		return destination{}, err
+	}
+	return destination{func(r Record) error { return send(form(r)) }, func() { _ = send(nil) }}, nil
+}
+
+func openDestination(kind, journal, syslog string) (destination, error) {
 	switch kind {
 	case Journald:
-		send, err = dialDatagram(journal)
-		form = journalEntry
+		return toSocket(journal, journalEntry)
 	case Syslog:
-		send, err = dialDatagram(syslog)
-		form = syslogLine
-	case AnyLog:
-		s, err := openSystemLog(Journald, journal, syslog, log)
-		if err != nil {
-			return openSystemLog(Syslog, journal, syslog, log)
-		}
-		return s, nil
-	default:
-		return nil, &FieldError{"system log", strconv.Quote(kind), "journald, syslog, auto"}
+		return toSocket(syslog, syslogLine)
+	case EventLog:
+		return openEventLog()
 	}
+	var none error
+	for _, k := range []string{Journald, Syslog, EventLog} {
+		to, err := openDestination(k, journal, syslog)
+		if err == nil {
+			return to, nil
+		}
+		none = errors.Join(none, fmt.Errorf("%s: %w", k, err))
+	}
+	return destination{}, none
+}
+
+func openSystemLog(kind, journal, syslog string, log *slog.Logger) (*SystemLog, error) {
+	if kinds := []string{Journald, Syslog, EventLog, AnyLog}; !slices.Contains(kinds, kind) {
+		return nil, &FieldError{"system log", strconv.Quote(kind), strings.Join(kinds, ", ")}
+	}
+	to, err := openDestination(kind, journal, syslog)
 	if err != nil {
 		return nil, fmt.Errorf("system log %s: %w", kind, err)
 	}
 	s := &SystemLog{queue: make(chan Record, waitingForSystemLog)}
 	s.wg.Go(func() {
+		defer to.close()
 		failed, told := false, uint64(0)
 		for r := range s.queue {
-			if err := send(form(r)); err != nil {
+			if err := to.send(r); err != nil {
 				s.lost.Add(1)
 				if !failed && log != nil {
 					log.Warn("an event did not get to the system log", "error", err)
@@ -78,7 +100,6 @@ func openSystemLog(kind, journal, syslog string, log *slog.Logger) (*SystemLog, 
 				told = n
 			}
 		}
-		_ = send(nil) // closes it
 	})
 	return s, nil
 }
