@@ -48,7 +48,7 @@ help:
 	@echo "make build   bin/softvpi"
 	@echo "make check-clib  check those libraries with programs in C, also with sanitizers"
 	@echo "make site    bin/site: the documents as web pages, with a search; they need no server"
-	@echo "make package  bin/package: .deb, .rpm, .tar.gz, and an image for containers"
+	@echo "make package  bin/package: .deb, .rpm, .tar.gz, an image for containers, a zip for Windows"
 	@echo "make image   the image alone, for podman load and docker load"
 	@echo "make check-package  install that of Debian in a copy of this system, and use it there (root)"
 	@echo "make clib    bin/clib: the C libraries for unmodified verbs programs (needs a C compiler; Linux)"
@@ -86,8 +86,8 @@ site: build
 	@$(GO) run -C site . -root "$(CURDIR)" -man "$(CURDIR)/bin/site.made/man" -openapi "$(CURDIR)/bin/site.made/openapi.json" \
 		-out "$(CURDIR)/bin/site"
 
-# Packages for Debian and for distributions with RPM, and a tar file, all of the same contents and the same bytes whenever they are
-# made of the same sources. The C libraries are in them where there is a C compiler.
+# Packages for Debian and for distributions with RPM, and a tar file, all of the same contents, and a zip file for Windows: the same bytes
+# whenever they are made of the same sources. The C libraries are in them where there is a C compiler.
 package:
 	@packaging/package.sh "$(REVISION)"
 

@@ -23,9 +23,10 @@ type entry struct {
 type family uint8
 
 const (
-	all    family = iota
-	debian        // alone
-	others        // all but Debian's
+	all     family = iota
+	debian         // alone
+	others         // all but Debian's
+	windows        // the zip file for Windows, which has nothing of the others'
 )
 
 // of returns what is in the packages of a family.
@@ -100,6 +101,11 @@ func contents(stage string, tools []string) ([]entry, error) {
 			list = append(list, e)
 		}
 	}
+	more, err := windowsContents(stage)
+	if err != nil {
+		return nil, err
+	}
+	list = append(list, more...)
 	for name, to := range ofDebian {
 		if from := filepath.Join(stage, "debian", name); exists(from) {
 			list = append(list, entry{to: to, from: from, mode: 0o644, in: debian})

@@ -1,6 +1,6 @@
 // Command packaging makes the packages of SoftVPI from what make package has built: .deb, .rpm, a tar file that works in whatever
-// directory it is unpacked, and an image for containers.
-// All have the same contents, and the same contents give the same bytes. It is in a module of its own,
+// directory it is unpacked, an image for containers, and a zip file for Windows with scripts that install it.
+// All but the latter have the same contents, and the same contents give the same bytes. It is in a module of its own,
 // since nothing else needs what writes packages.
 package main
 
@@ -34,7 +34,7 @@ func run(args []string) error {
 	version := flags.String("version", "", "`version` of the packages")
 	arch := flags.String("arch", "", "`architecture`, as GOARCH")
 	epoch := flags.Int64("epoch", 0, "`seconds` since 1970 of all files (SOURCE_DATE_EPOCH)")
-	only := flags.String("only", "deb,rpm,tar,image", "`formats` to make, with commas")
+	only := flags.String("only", "deb,rpm,tar,image,zip", "`formats` to make, with commas")
 	tools := flags.String("tools", "", "`names` of the tools")
 	modules := flags.String("modules", "", "`directory` of modules of Go that the programs were built of (GOMODCACHE)")
 	goroot := flags.String("goroot", "", "`directory` of Go (GOROOT)")
@@ -85,6 +85,9 @@ func writeOfRelease(stage string, r release, from sources) error {
 	if err := writeNotices(filepath.Join(stage, "doc", "notices.txt.gz"), b, from); err != nil {
 		return err
 	}
+	if err := writeOfWindows(stage, r, from); err != nil {
+		return err
+	}
 	return writeDebian(filepath.Join(stage, "debian"), r)
 }
 
@@ -99,6 +102,7 @@ func allFormats(r release) map[string]format {
 		"deb": {"softvpi_" + r.version + "_" + r.arch + ".deb", writeDeb}, "rpm": {"softvpi-" + r.version + "-" + rpmRelease + "." + rpmArch(r.arch) + ".rpm", writeRPM},
 		"tar":   {"softvpi-" + r.version + "-linux-" + r.arch + ".tar.gz", writeTar},
 		"image": {"softvpi-" + r.version + "-linux-" + r.arch + ".oci.tar", writeImage},
+		"zip":   {"softvpi-" + r.version + "-windows-amd64.zip", writeZip},
 	}
 }
 
@@ -107,7 +111,7 @@ func chosen(list string) ([]string, error) {
 	names := strings.Split(list, ",")
 	for _, n := range names {
 		if _, ok := allFormats(release{})[n]; !ok {
-			return nil, fmt.Errorf("-only has %q; allowed: deb, rpm, tar, image", n)
+			return nil, fmt.Errorf("-only has %q; allowed: deb, rpm, tar, image, zip", n)
 		}
 	}
 	return names, nil

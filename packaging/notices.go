@@ -19,18 +19,27 @@ type sources struct {
 // noticeNames are what files with a licence, or a notice that has to go with a program, are called at the top of a module.
 var noticeNames = []string{"LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE"}
 
-// writeNotices writes the licences and notices of all parts of a bill: most of these licences want that whoever gets a program gets them.
-func writeNotices(to string, of *bill, from sources) error {
+// noticesOf returns the licences and notices of all parts of a bill: most of these licences want that whoever gets a program gets them.
+func noticesOf(of *bill, from sources) (string, error) {
 	var b strings.Builder
 	b.WriteString("What the programs of SoftVPI contain of others, with the licences and notices of each.\n")
 	for _, c := range of.Components {
 		texts, err := from.notices(c.Name, c.Version)
 		if err != nil {
-			return fmt.Errorf("%s %s: %w", c.Name, c.Version, err)
+			return "", fmt.Errorf("%s %s: %w", c.Name, c.Version, err)
 		}
 		fmt.Fprintf(&b, "\n%s\n%s %s\n\n%s", strings.Repeat("=", 78), c.Name, c.Version, strings.Join(texts, "\n"))
 	}
-	packed, err := packedText(b.String())
+	return b.String(), nil
+}
+
+// writeNotices writes the licences and notices of all parts of a bill into a file, packed.
+func writeNotices(to string, of *bill, from sources) error {
+	text, err := noticesOf(of, from)
+	if err != nil {
+		return err
+	}
+	packed, err := packedText(text)
 	if err != nil {
 		return err
 	}

@@ -17,6 +17,14 @@ if command -v "${CC:-cc}" >/dev/null; then
 else
 	echo "package: without the C libraries, which want a C compiler (cc)" >&2
 fi
+case ",${2:-zip}," in
+*,zip,*) # without the profile of cmd/softvpi: with it go compiles every package once more
+	mkdir -p $stage/windows
+	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go build -trimpath -buildvcs=false -pgo=off -ldflags "-s -w -X main.revision=$revision" \
+		-o $stage/windows/softvpi.exe ./cmd/softvpi
+	cp packaging/windows/*.ps1 $stage/windows
+	;;
+esac
 $stage/softvpi man --directory $stage/man >/dev/null
 $stage/softvpi-device-plugin -man >$stage/man/softvpi-device-plugin.1
 gzip -9n $stage/man/*
@@ -29,4 +37,4 @@ $stage/softvpi ps --module $stage/powershell >/dev/null
 cp -r README.md docs examples $stage/doc
 cp LICENSE $stage/doc
 go run -C packaging . -stage "$PWD/$stage" -out "$PWD/$out" -version "$version" -arch "$(go env GOARCH)" \
-	-modules "$(go env GOMODCACHE)" -goroot "$(go env GOROOT)" -epoch "$SOURCE_DATE_EPOCH" -only "${2:-deb,rpm,tar,image}" -tools "$($stage/softvpi tools list | tr '\n' ' ')"
+	-modules "$(go env GOMODCACHE)" -goroot "$(go env GOROOT)" -epoch "$SOURCE_DATE_EPOCH" -only "${2:-deb,rpm,tar,image,zip}" -tools "$($stage/softvpi tools list | tr '\n' ' ')"

@@ -21,7 +21,8 @@ func stage(t *testing.T, without string) string {
 	for _, f := range []string{"softvpi", "softvpi-device-plugin", "clib/libibverbs.so.1", "man/softvpi.1.gz",
 		"man/softvpi-device-plugin.1.gz", "man/ibstat.1.gz", "bash/softvpi", "zsh/_softvpi",
 		"fish/softvpi.fish", "service/softvpi.service", "service/softvpi.socket", "powershell/SoftVPI.psd1",
-		"powershell/SoftVPI.psm1", "doc/LICENSE", "doc/docs/go.md", "debian/copyright", "debian/changelog.gz", "debian/overrides"} {
+		"powershell/SoftVPI.psm1", "doc/LICENSE", "doc/docs/go.md", "debian/copyright", "debian/changelog.gz", "debian/overrides", "windows/install.ps1",
+		"windows/uninstall.ps1", "windows/notices.txt", "windows/softvpi.cdx.json", "doc/notices.txt.gz", "doc/softvpi.cdx.json"} {
 		if f == without {
 			continue
 		}
@@ -31,6 +32,9 @@ func stage(t *testing.T, without string) string {
 		if err := os.WriteFile(filepath.Join(dir, f), []byte(f), 0o600); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, windowsProgram), append([]byte{0x64, 0x86}, make([]byte, 200)...), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	return dir
 }
@@ -105,7 +109,7 @@ func packed(t *testing.T, write func(*os.File, release, []entry) error) ([]byte,
 // TestPackages_SameBytes: packages of the same contents are the same, whenever and as whatever user they are made.
 func TestPackages_SameBytes(t *testing.T) {
 	for name, write := range map[string]func(*os.File, release, []entry) error{"deb": writeDeb, "rpm": writeRPM, "tar": writeTar,
-		"image": writeImage} {
+		"image": writeImage, "zip": writeZip} {
 		a, _ := packed(t, write)
 		if b, _ := packed(t, write); !bytes.Equal(a, b) || len(a) < 100 {
 			t.Errorf("%s: %d and %d bytes, which differ", name, len(a), len(b))
@@ -147,7 +151,7 @@ func TestOwnDirectories(t *testing.T) {
 	}
 	want := []string{"lib/softvpi", "lib/softvpi/man", "lib/softvpi/man/man1", "lib/softvpi/tools", "share/doc/softvpi", "share/doc/softvpi/docs",
 		"share/powershell/Modules/SoftVPI"}
-	if got := ownDirectories(list); !slices.Equal(got, want) {
+	if got := ownDirectories(of(others, list)); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
