@@ -23,6 +23,7 @@ var tours = []struct{ document, before string }{
 	{"README.md", ""},
 	{"docs/go.md", ""},
 	{"docs/ci.md", ""},
+	{"docs/containers.md", ""},
 	{"docs/verbs.md", ""},
 	{"docs/fabric.md", ""},
 	{"docs/subnet.md", ""},
