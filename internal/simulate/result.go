@@ -322,7 +322,8 @@ func (r *Run) port(x *Result, i, p int) (Port, float64) {
 	link := &g.Links[g.Nodes[i].Links[p]]
 	peer, _ := link.Other(i)
 	c := r.n.Switch(i).Port(p).Counters(r.now)
-	o := Port{Node: g.Nodes[i].Name, Port: p, Peer: g.Nodes[peer].Name, Rate: float64(link.Rate) / 1e9}
+	o := Port{Node: g.Nodes[i].Name, Port: p, Peer: g.Nodes[peer].Name, Rate: float64(link.Rate) / 1e9,
+		Priorities: []Priority{}}
 	d := &c.Dropped
 	o.Dropped = d.Sum() + d.Lost
 	bytes, held := uint64(0), 0.

@@ -15,6 +15,9 @@ var page string
 //go:embed report.js
 var script string
 
+//go:embed agreements.js
+var agreements string
+
 var report = template.Must(template.New("report").Parse(page))
 
 // Of more flows than mostFlows a page has the first, whose rates it draws, and some of the others, evenly.
@@ -38,7 +41,7 @@ func HTML(w io.Writer, all []simulate.Labelled) error {
 	return report.Execute(w, struct {
 		Title        string
 		Data, Script template.JS
-	}{all[0].Result.Name, template.JS(data), template.JS(script)})
+	}{all[0].Result.Name, template.JS(data), template.JS(script + agreements)})
 }
 
 // fewer leaves about n of the flows, at least those that are drawn.

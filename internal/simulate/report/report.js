@@ -332,6 +332,7 @@ function show(x) {
     ["port", "to", "priority", "used", "frames", "marked", "dropped", "longest queue", "pauses sent", "paused the other", "pauses received", "was paused"],
     busy.slice(0, 100).map(({ p, q }) => [p.node, p.peer, q.priority, number(p.used * 100) + " %", number(q.frames), number(q.marked), number(q.drops), number(q.peak_kb) + " KB",
       number(q.pauses_sent), time(q.pause_sent_us || 0), number(q.pauses_received), time(q.paused_us || 0)]), 2));
+  out.push(...agreements(x));
   const slowest = [...x.flows].sort((a, b) => (b.slowdown || 0) - (a.slowdown || 0) || a.goodput_gbps - b.goodput_gbps || a.flow - b.flow);
   out.push(table("Flows", "The slowest first" + part + (slowest.length > 100 ? `; 100 of ${slowest.length}` : ""),
     ["from", "to", "bytes", "start", "time", "slowdown", "Gb/s", "packets", "sent again", "marked", "CNPs"],

@@ -93,35 +93,79 @@ func TestFewer(t *testing.T) {
 	}
 }
 
-// TestHTML_Browser: a browser draws the page without an error.
-func TestHTML_Browser(t *testing.T) {
+// drawn returns what a browser makes of a page.
+func drawn(t *testing.T, name, page string) string {
+	t.Helper()
 	browser, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Skip("needs chromium")
 	}
+	file := filepath.Join(t.TempDir(), name+".html")
+	page = strings.Replace(page, "<script>", `<script>window.onerror = m => document.body.append("page failed: " + m);`, 1)
+	if err := wholefile.Write(file, []byte(page)); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(), "--dump-dom",
+		"file://"+file).Output()
+	if err != nil {
+		t.Skip("chromium does not run: ", err)
+	}
+	dom := string(out)
+	if strings.Contains(dom, "page failed: Uncaught") || strings.Contains(dom, "NaN") || strings.Contains(dom, "undefined<") {
+		t.Errorf("%s: errors in the page", name)
+	}
+	return dom
+}
+
+// TestHTML_Browser: a browser draws the page without an error.
+func TestHTML_Browser(t *testing.T) {
 	for name, seeds := range map[string][]string{"one": {"1"}, "several": {"1", "2"}} {
-		file := filepath.Join(t.TempDir(), name+".html")
-		page := strings.Replace(write(t, results(t, text, seeds...)), "<script>",
-			`<script>window.onerror = m => document.body.append("page failed: " + m);`, 1)
-		if err := wholefile.Write(file, []byte(page)); err != nil {
-			t.Fatal(err)
-		}
-		out, err := exec.Command(browser, "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir="+t.TempDir(), "--dump-dom",
-			"file://"+file).Output()
-		if err != nil {
-			t.Skip("chromium does not run: ", err)
-		}
-		dom := string(out)
+		dom := drawn(t, name, write(t, results(t, text, seeds...)))
 		for _, want := range []string{"<h2>Topology</h2>", "<h2>Queues</h2>", "<h2>Slowdown</h2>", "<h2>Pauses</h2>", "sender2 → receiver", "3 / 3"} {
 			if !strings.Contains(dom, want) {
 				t.Errorf("%s: no %s", name, want)
 			}
 		}
-		if strings.Contains(dom, "page failed: Uncaught") || strings.Contains(dom, "NaN") || strings.Contains(dom, "undefined<") {
-			t.Errorf("%s: errors in the page", name)
-		}
 		if strings.Contains(dom, "<h2>2 runs</h2>") != (len(seeds) == 2) {
 			t.Errorf("%s: the comparison of runs", name)
+		}
+		for _, none := range []string{"LACP", "<h2>Agreed by DCBX"} {
+			if strings.Contains(dom[strings.Index(dom, "<main>"):strings.Index(dom, "</main>")], none) {
+				t.Errorf("%s: %s, of which there is none", name, none)
+			}
+		}
+	}
+}
+
+// TestHTML_IdlePorts: ports that have carried nothing have no priorities, and the page is drawn all the same.
+func TestHTML_IdlePorts(t *testing.T) {
+	page := write(t, results(t, `{"topology": {"kind": "star", "hosts": 3}, "lean": true, "duration": "100us", "workload": {"kind": "permutation",
+		"hosts": ["host0", "host1"], "size": "20KB"}}`, "1"))
+	if !strings.Contains(page, `"priorities":[]`) {
+		t.Error("each port has priorities")
+	}
+	if dom := drawn(t, "idle", page); !strings.Contains(dom, "<h2>Flows</h2>") {
+		t.Error("no table of flows")
+	}
+}
+
+// TestHTML_Agreements: the page has tables of what ports have agreed by LACP, those first whose place in a bundle has changed, and of what
+// adapters have by DCBX; the same bytes each time.
+func TestHTML_Agreements(t *testing.T) {
+	all := results(t, bundled, "1")
+	page := write(t, all)
+	if write(t, results(t, bundled, "1")) != page {
+		t.Error("another page of the same run")
+	}
+	dom := drawn(t, "bundled", page)
+	dom = regexp.MustCompile(`(<[^>]*>)+`).ReplaceAllString(dom[strings.Index(dom, "<main>"):strings.Index(dom, "</main>")], "|")
+	for _, want := range []string{
+		`since the run began\|.*\|timed out\|host0\[2\]\|switch\|distributing\|\S+ key 1 port 2\|leaves at 1 s, joins at [4-8]\S* s\|\d+\|\d+\|\d+\|switch\[2\]\|host0\|`,
+		`\|switch\[4\]\|host1\|standby\|\S+ key 2 port 2\|–\|`, `\|host1\[1\]\|switch\|distributing\|\S+ key 3 port 3\|–\|`,
+		`Agreed by DCBX.*\|host0\|switch\|agreed\|ieee\|3\|peer\|peer\|host1\|switch\|`,
+	} {
+		if !regexp.MustCompile(want).MatchString(dom) {
+			t.Errorf("no %s in\n%s", want, dom)
 		}
 	}
 }
@@ -158,12 +202,16 @@ func TestTables(t *testing.T) {
 	}
 }
 
+// bundled is a run in which a link of a bundle is out for a while, and one has a wrong key.
+const bundled = `{"topology": {"kind": "star", "hosts": 2, "bundle": 2, "rate": "2Mb/s"}, "switch": {"lacp": "active", "pfc": [3],
+	"dcbx": "ieee", "weights": [1, 1, 1, 2, 1, 1, 1, 1]}, "nic": {"lacp_keys": [1, 1], "dcbx": "auto"}, "nics": {"host1": {"lacp_keys": [1, 2]}},
+	"lean": true, "duration": "15s", "sample": "1s", "faults": {"kind": "unlink", "port": "host0[2]", "at": "1s", "until": "2s"},
+	"workload": {"kind": "shift"}}`
+
 // TestText_LACP: the summary has the states of ports that follow LACP, and when some have left and joined their bundle.
 func TestText_LACP(t *testing.T) {
 	var b strings.Builder
-	if err := Text(&b, results(t, `{"topology": {"kind": "star", "hosts": 2, "bundle": 2, "rate": "2Mb/s"}, "switch": {"lacp": "active"},
-		"nic": {"lacp_keys": [1, 1]}, "nics": {"host1": {"lacp_keys": [1, 2]}}, "lean": true, "duration": "15s", "sample": "1s",
-		"faults": {"kind": "unlink", "port": "host0[2]", "at": "1s", "until": "2s"}, "workload": {"kind": "shift"}}`, "1")); err != nil {
+	if err := Text(&b, results(t, bundled, "1")); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{`LACP         distributing at 6, attached at 1, standby at 1 ports\n`,
