@@ -54,6 +54,31 @@ func (l *LACP) read(o *object) {
 // saysLACP reports whether an object has any of the fields.
 func (o *object) saysLACP() bool { return o.has(fieldLACP) || o.has(fieldRate) || o.has(fieldPartner) }
 
+const allowedOff = "off where no host has several links: those between switches are no bundles, and flows take all of them anyway"
+
+// checkLACPOf refuses LACP of a single switch that has no bundle.
+func (g *Graph) checkLACPOf(o *object, s *Switch, node int) {
+	if o.saysLACP() && s.LACP.On && len(g.Bundles(node)) == 0 {
+		o.r.fail(o.where(fieldLACP), o.field(fieldLACP), "on at a switch without a bundle", allowedOff)
+	}
+}
+
+// checkLACP refuses LACP of all switches if several links between two of them are the only ones that it could be meant for.
+func (g *Graph) checkLACP(o *object, s *Switch) {
+	if !s.LACP.On || slices.ContainsFunc(g.Hosts, func(h int) bool { return len(g.Nodes[h].Links) > 1 }) {
+		return
+	}
+	between := map[[2]int]bool{}
+	for i := range g.Links {
+		ends := [2]int{min(g.Links[i].A, g.Links[i].B), max(g.Links[i].A, g.Links[i].B)}
+		if between[ends] {
+			o.r.fail(o.where(fieldLACP), o.field(fieldLACP), "on where only switches have several links to each other", allowedOff)
+			return
+		}
+		between[ends] = true
+	}
+}
+
 // checkBundle refuses LACP of a port that is none of a bundle, or whose bundle another port has said it of.
 func (r *reading) checkBundle(x *object, g *Graph, p *Port, others []Port) {
 	if !x.saysLACP() {

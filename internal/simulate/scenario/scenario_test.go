@@ -49,6 +49,12 @@ func TestRead_Errors(t *testing.T) {
 			`f:1: ports.receiver.lacp is of a port that is in no bundle; allowed: one of a host with several links`},
 		{`{"learning": true, "topology": {"kind": "star", "bundle": 2}, "ports": {"host0": {"lacp": "active"}, "host0[2]": {"lacp": "passive"}}}`,
 			`f:1: ports.host0[2].lacp is of a bundle for the second time; allowed: once for all ports of a bundle`},
+		{`{"topology": {"kind": "leaf-spine", "bundle": 2}, "switches": {"spine0": {"lacp": "active"}}}`,
+			`f:1: switches.spine0.lacp is on at a switch without a bundle; allowed: off where no host has several links: ` +
+				`those between switches are no bundles, and flows take all of them anyway`},
+		{`{"topology": {"kind": "links", "hosts": ["a", "b"], "switches": ["s", "t"], "links": [{"from": "a", "to": "s"}, {"from": "s", "to": "t"},
+			{"from": "t", "to": "s"}, {"from": "t", "to": "b"}]}, "switch": {"lacp": "active"}}`, `f:2: switch.lacp is on where only switches have several links to each other; ` +
+			`allowed: off where no host has several links: those between switches are no bundles, and flows take all of them anyway`},
 		{`{"nic": {"lacp": "fast"}}`, `f:1: nic.lacp is "fast"; allowed: off, active, passive`},
 		{`{"nics": {"sender0": {"lacp": "active"}}}`,
 			`f:1: nics.sender0.lacp is of a host with one link; allowed: one of a host with several links`},

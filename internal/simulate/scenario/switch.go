@@ -50,6 +50,7 @@ func (s *Scenario) switches(o *object) {
 	x := o.object("switch")
 	base.read(x)
 	x.end()
+	s.Graph.checkLACP(x, base)
 	s.Switches = make([]*Switch, len(s.Graph.Nodes))
 	for i := range s.Graph.Nodes {
 		if !s.Graph.Nodes[i].Host {
@@ -71,6 +72,7 @@ func (s *Scenario) switches(o *object) {
 		own.Path = x.path
 		own.read(x)
 		x.end()
+		s.Graph.checkLACPOf(x, &own, i)
 		s.Switches[i] = &own
 	}
 }
