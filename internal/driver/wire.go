@@ -13,7 +13,7 @@ import (
 
 // putOnWire makes adapter i a function at the port of whole frames that its configuration names: it opens the port's link,
 // or puts the function beside that of the first adapter there. Whoever gets an error closes nothing.
-func (d *Driver) putOnWire(i int, cfg *device.AdapterConfig) (err error) {
+func (d *Driver) putOnWire(i int, cfg *device.AdapterConfig) error {
 	a := &d.cfg.Adapters[i]
 	cfg.MAC, cfg.VLAN, cfg.Networks = a.StationMAC(), a.VLAN, []netip.Prefix{a.Network()}
 	cfg.NoProbes = a.NoProbes
@@ -27,8 +27,12 @@ func (d *Driver) putOnWire(i int, cfg *device.AdapterConfig) (err error) {
 	if a.Link == config.LinkTeam {
 		return d.putOnTeam(i, cfg)
 	}
-	cfg.Link, err = d.openWire(a, cfg.UDPPort)
-	return err
+	l, err := d.openWire(a, cfg.UDPPort)
+	if err != nil {
+		return err // l may hold a nil pointer, which nobody could close
+	}
+	cfg.Link = l
+	return nil
 }
 
 // openWire opens the link of whole frames of an adapter with this RoCE v2 port.
