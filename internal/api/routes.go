@@ -100,6 +100,9 @@ func (s *Server) routes() {
 	if x, ok := d.(FunctionSource); ok {
 		s.functionRoutes(x)
 	}
+	if x, ok := d.(TeamSource); ok {
+		s.teamRoutes(x)
+	}
 	if x, ok := d.(QoSSource); ok {
 		s.qosRoutes(x)
 	}

@@ -9,9 +9,10 @@ import (
 // TeamStatus is the team of wires that an adapter stands on.
 type TeamStatus struct {
 	Adapter           string             `json:"adapter"`
-	Type              string             `json:"type"` // AFT, SFT, SLB, RLB, ALB, 3AD or SLA
-	Hash              string             `json:"hash"` // what of a frame chooses its member: L2, L3 or L4
-	MAC               string             `json:"mac"`  // the team's own, which the adapter has unless it was given another
+	Name              string             `json:"name,omitempty"` // of one that was made by command; the others are the configuration's
+	Type              string             `json:"type"`           // AFT, SFT, SLB, RLB, ALB, 3AD or SLA
+	Hash              string             `json:"hash"`           // what of a frame chooses its member: L2, L3 or L4
+	MAC               string             `json:"mac"`            // the team's own, which the adapter has unless it was given another
 	FailBackToPrimary bool               `json:"fail_back_to_primary"`
 	Members           []TeamMemberStatus `json:"members"`
 	FailOvers         uint64             `json:"fail_overs"` // another member became active because one failed
@@ -27,6 +28,7 @@ type TeamStatus struct {
 // TeamMemberStatus is a wire of a team.
 type TeamMemberStatus struct {
 	Wire    string `json:"wire"`
+	Adapter string `json:"adapter,omitempty"` // whose wire it is, of a team that was made by command
 	Primary bool   `json:"primary,omitempty"`
 	Status  string `json:"status"`         // Connected, Disconnected or Disabled
 	Role    string `json:"role"`           // Active or Backup
@@ -36,13 +38,13 @@ type TeamMemberStatus struct {
 
 // writeText prints a team.
 func (s *TeamStatus) writeText(w io.Writer) {
-	fmt.Fprintf(w, "\nTeam of %s: %s by %s, MAC %s, fail-overs: %d, fail-backs: %d, lost: %d\n", clean(s.Adapter), s.Type, s.Hash, s.MAC,
+	fmt.Fprintf(w, "\nTeam%s of %s: %s by %s, MAC %s, fail-overs: %d, fail-backs: %d, lost: %d\n", sub(" ", clean(s.Name)), clean(s.Adapter), s.Type, s.Hash, s.MAC,
 		s.FailOvers, s.FailBacks, s.Lost)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "  member\tstatus\trole\tprimary\tLACP")
 	for _, m := range s.Members {
 		primary := map[bool]string{true: "yes", false: "no"}[m.Primary]
-		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\n", clean(m.Wire), m.Status, m.Role, primary, or(m.LACP, "none"))
+		fmt.Fprintf(t, "  %s%s\t%s\t%s\t%s\t%s\n", clean(m.Wire), sub(" of ", clean(m.Adapter)), m.Status, m.Role, primary, or(m.LACP, "none"))
 	}
 	t.Flush()
 }

@@ -68,7 +68,12 @@ func (d *Driver) addAdapter(i int) error {
 	}
 	k := d.keys(i)
 	cfg := d.deviceConfig(i, k)
-	if a.WholeFrames() {
+	if d.idle(i) {
+		if err := d.putAside(i, &cfg); err != nil {
+			return err
+		}
+		r.parked = true
+	} else if a.WholeFrames() {
 		err := d.putOnWire(i, &cfg)
 		if err == nil {
 			err = d.putHost(i, &cfg)
@@ -91,7 +96,7 @@ func (d *Driver) addAdapter(i int) error {
 	if !known {
 		disabled = r.disabled
 	}
-	if disabled {
+	if disabled || r.parked {
 		if r.cable() != nil {
 			r.cable().SetPlugged(false)
 		}
@@ -108,13 +113,10 @@ func (d *Driver) addAdapter(i int) error {
 	return refused
 }
 
-// closeParts closes what an adapter that does not come to be would have had.
+// closeParts closes what an adapter that does not come to be would have had. Its host is closed with the driver.
 func closeParts(cfg *device.AdapterConfig) {
 	if cfg.Link != nil {
 		_ = cfg.Link.Close()
-	}
-	if cfg.Ethernet != nil {
-		_ = cfg.Ethernet.Host.Close()
 	}
 }
 
@@ -212,6 +214,9 @@ func (d *Driver) SetAdapter(q AdapterRequest) error {
 	}
 	d.changes.Lock()
 	defer d.changes.Unlock()
+	if d.idle(int(index)) {
+		return d.switchMember(int(index), q.Enable)
+	}
 	r := d.running[index]
 	former, known := d.registry.Disabled(r.known())
 	if !known || former == q.Enable {
@@ -304,6 +309,9 @@ func (d *Driver) RestartAdapter(name string) error {
 	}
 	d.changes.Lock()
 	defer d.changes.Unlock()
+	if err := d.ofTeam(int(index)); err != nil {
+		return err
+	}
 	r := d.running[index]
 	taken, was := r.taken, d.enabled(index)
 	if disabled, _ := d.registry.Disabled(r.known()); disabled {

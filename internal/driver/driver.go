@@ -56,7 +56,8 @@ type Driver struct {
 	incidents  incidents
 	wiring     *wiring       // nil: no adapter has a cable, or another process runs their fabric
 	switches   []namedSwitch // complete once the adapters are
-	teams      []adapterTeam // likewise
+	teams      []adapterTeam // likewise: those of the configuration
+	made       []*madeTeam   // with changes held
 	events     *events.Log
 	system     *events.SystemLog // nil: it does not receive events
 	stopping   atomic.Bool       // programs that end now do so because of the driver
@@ -95,7 +96,7 @@ type Driver struct {
 	functionWatch *functionWatch // of what their commands cost
 	healing       *healer        // nil: not yet
 	loop          loopWatch
-	hosts         sync.Map // of the Ethernet functions, with interfaces that have addresses: hostside.Addressed by the index of adapters
+	hosts         sync.Map // of the Ethernet functions: hostside.End by the index of adapters
 	starting      sync.Map // RoCE modes by the index of adapters being enabled, whose start is to be reported
 	tunings       *tuning.Log
 
@@ -151,6 +152,7 @@ func (d *Driver) start(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	d.healing = newHealer(d, len(d.running))
+	d.recallTeams()
 	remains := d.openLastWords()
 	d.openTunings()
 	if err := d.openFabric(); err != nil {
@@ -234,6 +236,7 @@ func (d *Driver) Close() error {
 	if d.host != nil {
 		errs = append(errs, d.host.Close())
 	}
+	errs = append(errs, d.closeHosts())
 	d.closeTAPs()
 	d.keepTrace()
 	if d.raised != nil {

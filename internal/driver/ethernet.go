@@ -28,11 +28,16 @@ const mostEvents = 64
 func (d *Driver) putHost(i int, cfg *device.AdapterConfig) error {
 	a := &d.cfg.Adapters[i]
 	kind, at := a.HostKind()
+	if kind == "" {
+		return nil
+	}
+	if x, ok := d.hosts.Load(uint32(i)); ok { // the adapter has changed its wire
+		cfg.Ethernet = d.hostOf(i, x.(hostside.End))
+		return nil
+	}
 	var end hostside.End
 	var err error
 	switch kind {
-	case "":
-		return nil
 	case config.HostTAP:
 		end, err = hostside.OpenTAP(at)
 	case config.HostDatagram:
@@ -43,14 +48,28 @@ func (d *Driver) putHost(i int, cfg *device.AdapterConfig) error {
 	if err != nil {
 		return err
 	}
+	d.hosts.Store(uint32(i), end)
 	if x, ok := end.(hostside.Addressed); ok {
-		d.hosts.Store(uint32(i), x)
 		if err := x.Readdress(d.registry.HostAddresses(d.running[i].known())); err != nil { // which its administrator can do
 			d.log.Warn("the host's interface does not have its addresses again", "adapter", a.Name, "cause", err)
 		}
 	}
-	cfg.Ethernet = &device.EthernetConfig{Host: end, Config: d.ethernetConfig(i), Raised: d.ethernetEvents(i)}
+	cfg.Ethernet = d.hostOf(i, end)
 	return nil
+}
+
+// hostOf returns the Ethernet function of adapter i for its host, which outlives it: closeHosts closes it.
+func (d *Driver) hostOf(i int, end hostside.End) *device.EthernetConfig {
+	return &device.EthernetConfig{Host: end, Kept: true, Config: d.ethernetConfig(i), Raised: d.ethernetEvents(i)}
+}
+
+// closeHosts closes the hosts of the Ethernet functions, once the adapters are closed.
+func (d *Driver) closeHosts() (err error) {
+	d.hosts.Range(func(_, x any) bool {
+		err = errors.Join(err, x.(hostside.End).Close())
+		return true
+	})
+	return err
 }
 
 // keepAddresses keeps the IP addresses of the interfaces that go away with the driver, for its next start.
@@ -59,7 +78,11 @@ func (d *Driver) keepAddresses() {
 	defer d.changes.Unlock()
 	d.hosts.Range(func(i, x any) bool {
 		r := d.running[i.(uint32)]
-		list, err := x.(hostside.Addressed).Addresses()
+		host, ok := x.(hostside.Addressed)
+		if !ok {
+			return true
+		}
+		list, err := host.Addresses()
 		if err == nil && !slices.Equal(list, d.registry.HostAddresses(r.known())) {
 			err = d.registry.Apply(r.known().KeepHostAddresses(list))
 		}

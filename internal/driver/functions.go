@@ -341,6 +341,9 @@ func (d *Driver) grants(i int) sriov.Grant {
 
 // noFunctions returns why the wire of adapter i has no room for virtual functions; empty: it has.
 func (d *Driver) noFunctions(i int) string {
+	if t, _ := d.teamOf(i); t != nil {
+		return "the adapter's wire is in team " + strconv.Quote(t.Name)
+	}
 	if a := &d.cfg.Adapters[i]; !a.WholeFrames() {
 		return "the adapter's wire are UDP sockets, which have no room for other functions: wires of whole frames have"
 	}

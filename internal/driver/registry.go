@@ -28,6 +28,7 @@ type running struct {
 	port       atomic.Pointer[cabled]
 	infiniBand atomic.Bool // it has the keys of an InfiniBand port
 	off        atomic.Bool // enabled with RoCE off: the device itself is disabled
+	parked     bool        // a team has its wire, or is about to; with changes held
 	// taken are its settings as of its last start, by their location.
 	taken map[string]registry.Setting
 	// configuration is what mlxconfig has set for the device, firmware what its flash held, and effective both, as of then.

@@ -22,9 +22,7 @@ func (d *Driver) putOnTeam(i int, cfg *device.AdapterConfig) (err error) {
 	c := team.Config{Team: a.Team.Engine(), Notify: d.host.Wake}
 	defer func() {
 		if err != nil {
-			for _, l := range c.Links {
-				err = errors.Join(err, l.Close())
-			}
+			err = errors.Join(err, closeAll(c.Links))
 		}
 	}()
 	for k := range a.Team.Members {
@@ -57,24 +55,45 @@ func teamName(t *config.Team) string {
 	return "team " + t.Type + " of " + strings.Join(members, ", ")
 }
 
-// teamStatus returns the state of the teams.
+// teamStatus returns the state of the teams: those of the configuration, and then those that were made by command and have members.
 func (d *Driver) teamStatus() (all []api.TeamStatus) {
 	for _, t := range d.teams {
-		a, s := &d.cfg.Adapters[t.adapter], t.Status()
-		o := api.TeamStatus{Adapter: a.Name, Type: s.Type.String(), Hash: a.Team.Hash, MAC: s.MAC.String(),
-			FailBackToPrimary: !a.Team.NoFailBackToPrimary, FailOvers: s.Counters.FailOvers, FailBacks: s.Counters.FailBacks,
-			Announced: s.Counters.Announced, PeersTold: s.Counters.Told, Lost: s.Counters.Lost, StoodBy: s.Counters.StoodBy,
-			Returned: s.Counters.Returned, Strange: s.Counters.Strange}
-		for k, m := range s.Members {
-			c := &a.Team.Members[k]
-			x := api.TeamMemberStatus{Wire: c.String(), Primary: c.Primary, Status: m.Status.String(), Role: m.Role.String(),
-				Speed: m.Speed}
-			if m.LACP != nil {
-				x.LACP = m.LACP.String()
-			}
-			o.Members = append(o.Members, x)
+		a := &d.cfg.Adapters[t.adapter]
+		o := teamStatus(t.Status())
+		o.Adapter, o.FailBackToPrimary = a.Name, !a.Team.NoFailBackToPrimary
+		for k := range o.Members {
+			o.Members[k].Wire, o.Members[k].Primary = a.Team.Members[k].String(), a.Team.Members[k].Primary
+		}
+		all = append(all, o)
+	}
+	d.changes.Lock()
+	defer d.changes.Unlock()
+	for _, t := range d.made {
+		if t.link == nil {
+			continue
+		}
+		o, members := teamStatus(t.link.Status()), d.membersOf(&t.Team)
+		o.Name, o.Adapter, o.FailBackToPrimary = t.Name, d.running[members[0]].Name, !t.NoFallBack
+		for k, i := range members {
+			m, a := &o.Members[k], &d.cfg.Adapters[i]
+			m.Adapter, m.Wire, m.Primary = a.Name, ownWire(a), d.running[i].GUID() == t.Primary
 		}
 		all = append(all, o)
 	}
 	return all
+}
+
+// teamStatus returns what a team itself knows.
+func teamStatus(s team.Status) api.TeamStatus {
+	o := api.TeamStatus{Type: s.Type.String(), Hash: s.Hash.String(), MAC: s.MAC.String(), FailOvers: s.Counters.FailOvers,
+		FailBacks: s.Counters.FailBacks, Announced: s.Counters.Announced, PeersTold: s.Counters.Told, Lost: s.Counters.Lost,
+		StoodBy: s.Counters.StoodBy, Returned: s.Counters.Returned, Strange: s.Counters.Strange}
+	for _, m := range s.Members {
+		x := api.TeamMemberStatus{Status: m.Status.String(), Role: m.Role.String(), Speed: m.Speed}
+		if m.LACP != nil {
+			x.LACP = m.LACP.String()
+		}
+		o.Members = append(o.Members, x)
+	}
+	return o
 }

@@ -34,6 +34,7 @@ type Link struct {
 	now     func() clock.Time
 	notify  func()
 	kind    team.Type
+	hash    team.Hash
 	engine  *team.Team
 	members []member
 	caps    link.Capabilities
@@ -83,7 +84,7 @@ func Open(cfg Config) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Link{now: cfg.Now, notify: cfg.Notify, kind: cfg.Team.Type, engine: engine, due: clock.Never}
+	l := &Link{now: cfg.Now, notify: cfg.Notify, kind: cfg.Team.Type, hash: cfg.Team.Hash, engine: engine, due: clock.Never}
 	if began := time.Now(); l.now == nil {
 		l.now = func() clock.Time { return clock.Time(time.Since(began)) }
 	}
@@ -206,6 +207,7 @@ func (l *Link) Stats() link.Stats {
 // Status is how a team is.
 type Status struct {
 	Type     team.Type
+	Hash     team.Hash
 	MAC      eth.MAC
 	Members  []team.MemberStatus
 	Counters team.Counters
@@ -215,11 +217,19 @@ type Status struct {
 func (l *Link) Status() Status {
 	l.state.Lock()
 	defer l.state.Unlock()
-	s := Status{Type: l.kind, MAC: l.engine.MAC(), Counters: l.engine.Counters()}
+	s := Status{Type: l.kind, Hash: l.hash, MAC: l.engine.MAC(), Counters: l.engine.Counters()}
 	for i := range l.members {
 		s.Members = append(s.Members, l.engine.Status(i))
 	}
 	return s
+}
+
+// SetDisabled takes a member out of use, or puts it back. Any goroutine may call it.
+func (l *Link) SetDisabled(i int, disabled bool) {
+	l.state.Lock()
+	l.engine.SetDisabled(l.now(), i, disabled)
+	l.state.Unlock()
+	l.notify() // who owns the link sends what the engine has to say
 }
 
 // Close implements link.Link. It closes the members.

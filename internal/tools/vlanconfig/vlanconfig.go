@@ -1,12 +1,12 @@
-// Package vlanconfig is vlan_config, WinOF's tool for teams and VLANs (WinOF 5.50, 4.1.6). It lists
-// adapters; teams and VLANs are not implemented, and their commands say so. The catalogue declares its
-// commands.
+// Package vlanconfig is vlan_config, WinOF's tool for teams and VLANs (WinOF 5.50, 4.1.6). It lists adapters, and makes, changes and shows
+// teams of them; VLANs are not implemented, and their commands say so. The catalogue declares its commands.
 package vlanconfig
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/softvpi/softvpi/internal/api"
@@ -17,11 +17,11 @@ import (
 // name is the tool's name in the catalogue.
 const name = "vlan_config"
 
-// adapter is an adapter in the list.
-type adapter struct {
-	GUID        string `json:"guid"`
-	Description string `json:"description"`
-	Name        string `json:"name"`
+// session is one run of the tool.
+type session struct {
+	tool.Env
+	client *api.Client
+	json   bool
 }
 
 // Main runs vlan_config.
@@ -37,14 +37,12 @@ func Main(ctx context.Context, env tool.Env) int {
 		words = append(words, f.Arg(i))
 	}
 	c, rest, err := find(words)
-	switch {
-	case err != nil:
-	case c.Status != catalogue.Built:
+	if err == nil && c.Status != catalogue.Built {
 		err = fmt.Errorf("%s: %w", c.Name, tool.ErrUnsupported)
-	case len(rest) > 1 || len(rest) == 1 && !strings.EqualFold(rest[0], "IPoIB"):
-		err = tool.Usagef("%s: unexpected argument %q; allowed: %s %s", c.Name, rest[len(rest)-1], c.Name, c.Arguments)
-	default:
-		err = showList(ctx, env, api.NewClient(*socket), len(rest) == 1, *asJSON)
+	}
+	if err == nil {
+		s := session{env, api.NewClient(*socket), *asJSON}
+		err = s.run(ctx, c, rest)
 	}
 	return env.End(ctx, err)
 }
@@ -66,33 +64,64 @@ func find(words []string) (*catalogue.Command, []string, error) {
 	return nil, nil, tool.Usagef("%s; allowed: %s", what, strings.Join(names, ", "))
 }
 
-// showList lists the adapters as Windows knows them, by the identifiers and descriptions in their registry
-// keys: with ipoib those with InfiniBand ports, otherwise the others.
-func showList(ctx context.Context, env tool.Env, client *api.Client, ipoib, asJSON bool) error {
-	status, err := client.Status(ctx)
+// commands are those that are built, by their names in the catalogue.
+var commands = map[string]func(*session, context.Context, *arguments) error{
+	"showlist": (*session).showList, "create team": (*session).createTeam, "attach team": (*session).attachTeam,
+	"detach team": (*session).detachTeam, "removeteam": (*session).removeTeam, "queryteam": (*session).queryTeam,
+	"modifyteam": (*session).modifyTeam,
+}
+
+func (s *session) run(ctx context.Context, c *catalogue.Command, words []string) error {
+	a, err := parse(c, words)
 	if err != nil {
 		return err
 	}
-	registry, err := client.LoadRegistry(ctx)
-	if err != nil {
-		return err
+	return commands[c.Name](s, ctx, a)
+}
+
+// arguments are those of a command, by the names that the catalogue has for them.
+type arguments struct {
+	values map[string]string // of <Name> and {<Adapter-GUID>}
+	flags  map[string]bool   // of [Word]
+}
+
+// parse reads the words of a command by the form that the catalogue has of its arguments: those that it needs come first, and the flags
+// behind them in any order, in capitals or not. The error is a *tool.UsageError.
+func parse(c *catalogue.Command, words []string) (*arguments, error) {
+	a := &arguments{map[string]string{}, map[string]bool{}}
+	refused := func(what string) error {
+		return tool.Usagef("%s: %s; allowed: %s %s", c.Name, what, c.Name, c.Arguments)
 	}
-	list := []adapter{}
-	for i := range status.Adapters {
-		a := status.Adapters[i].Identity()
-		id, _ := registry.Get(a.Class(), "NetCfgInstanceId")
-		desc, _ := registry.Get(a.Class(), "DriverDesc")
-		if ipoib == (status.Adapters[i].InfiniBand != nil) {
-			list = append(list, adapter{id.Show(), desc.Show(), a.Name})
+	var flags []string
+	for _, form := range strings.Fields(c.Arguments) {
+		if strings.HasPrefix(form, "[") {
+			flags = append(flags, strings.Trim(form, "[]"))
+			continue
 		}
+		if len(words) == 0 || words[0] == "" {
+			return nil, refused(form + " is missing")
+		}
+		a.values[strings.Trim(form, "{<>}")], words = words[0], words[1:]
 	}
-	if asJSON {
-		e := json.NewEncoder(env.Stdout)
+	for _, w := range words {
+		i := slices.IndexFunc(flags, func(f string) bool { return strings.EqualFold(f, w) })
+		if i < 0 || a.flags[flags[i]] {
+			return nil, refused(fmt.Sprintf("unexpected argument %q", w))
+		}
+		a.flags[flags[i]] = true
+	}
+	return a, nil
+}
+
+// print prints what a command has to say: a value as JSON, if that is wanted, and otherwise lines.
+func (s *session) print(value any, lines ...string) error {
+	if s.json {
+		e := json.NewEncoder(s.Stdout)
 		e.SetIndent("", "  ")
-		return e.Encode(list)
+		return e.Encode(value)
 	}
-	for _, a := range list {
-		if _, err := fmt.Fprintf(env.Stdout, "%s     %s\n", a.GUID, a.Description); err != nil {
+	for _, l := range lines {
+		if _, err := fmt.Fprintln(s.Stdout, l); err != nil {
 			return err
 		}
 	}
@@ -101,7 +130,7 @@ func showList(ctx context.Context, env tool.Env, client *api.Client, ipoib, asJS
 
 func synopsis() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "usage: %s <command> [options]\nLists the adapters. Teams and VLANs are not supported yet.\n\nCommands:\n", name)
+	fmt.Fprintf(&b, "usage: %s <command> [options]\nLists the adapters, and makes teams of them. VLANs are not supported yet.\n\nCommands:\n", name)
 	for _, c := range catalogue.CommandsOf(name) {
 		note := ""
 		if c.Status != catalogue.Built {
@@ -109,6 +138,6 @@ func synopsis() string {
 		}
 		fmt.Fprintf(&b, "  %s %s\n      %s%s\n", c.Name, c.Arguments, c.Summary, note)
 	}
-	b.WriteString("\nOptions:")
+	b.WriteString("\nAdapters are named by their GUIDs, with braces or not, or by their names.\n\nOptions:")
 	return b.String()
 }

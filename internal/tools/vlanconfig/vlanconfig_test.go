@@ -45,10 +45,11 @@ func TestShowList(t *testing.T) {
 	if _, out, _ := call(t, cfg.Socket, "ShowList ipoib"); out != "" {
 		t.Errorf("IPoIB interfaces: %s, want none", out)
 	}
-	var list []adapter
+	var l list
 	_, out, _ = call(t, cfg.Socket, "showlist --json")
-	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 2 || list[1].Name != "right" || list[0].GUID == list[1].GUID {
-		t.Errorf("%v, %+v; want two adapters with GUIDs of their own", err, list)
+	err = json.Unmarshal([]byte(out), &l)
+	if a := l.Adapters; err != nil || len(a) != 2 || a[1].Name != "right" || a[0].GUID == a[1].GUID || len(l.Teams) != 0 {
+		t.Errorf("%v, %+v; want two adapters with GUIDs of their own", err, l)
 	}
 }
 
@@ -57,10 +58,10 @@ func TestShowListIPoIB(t *testing.T) {
 	cfg := driverbed.Config(t, config.Adapter{Name: "ib", Link: "cable"}, config.Adapter{Name: "eth"})
 	driverbed.Start(t, cfg)
 	for line, want := range map[string]string{"showlist IPoIB --json": "ib", "showlist --json": "eth"} {
-		var list []adapter
+		var l list
 		_, out, errs := call(t, cfg.Socket, line)
-		if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 1 || list[0].Name != want {
-			t.Errorf("%s: %v, %+v %s; want %s alone", line, err, list, errs, want)
+		if err := json.Unmarshal([]byte(out), &l); err != nil || len(l.Adapters) != 1 || l.Adapters[0].Name != want {
+			t.Errorf("%s: %v, %+v %s; want %s alone", line, err, l, errs, want)
 		}
 	}
 }
@@ -68,11 +69,15 @@ func TestShowListIPoIB(t *testing.T) {
 func TestCommands(t *testing.T) {
 	socket := t.TempDir() + "/none"
 	for _, c := range catalogue.CommandsOf(name) {
-		status, out, errs := call(t, socket, c.Name)
+		words := strings.NewReplacer("[", "", "]", "", "<", "", ">", "", "{", "", "}", "").Replace(c.Arguments)
+		status, out, errs := call(t, socket, c.Name+" "+words)
 		if built := c.Status == catalogue.Built; out != "" || built != (status == tool.Failure) || !built &&
 			(status != tool.Unsupported || errs != "vlan_config: "+c.Name+": not supported by this adapter\n") {
 			t.Errorf("%s: status %d, %q; want a failure without a driver if it is built, and otherwise that it is not supported", c.Name,
 				status, errs)
+		}
+		if c.Status == catalogue.Built && commands[c.Name] == nil {
+			t.Errorf("%s is built, but not there", c.Name)
 		}
 		if _, out, _ := call(t, socket, "--help"); !strings.Contains(out, "  "+c.Name+" "+c.Arguments+"\n") {
 			t.Errorf("help does not name %s", c.Name)
@@ -82,6 +87,15 @@ func TestCommands(t *testing.T) {
 		"": "a command is missing; allowed: showlist, create team", "show": `"show" is not a command`,
 		"create vlan x": `"create vlan" is not a command`,
 		"showlist x":    "allowed: showlist [IPoIB]", "showlist IPoIB x": `unexpected argument "x"`,
+		"showlist IPoIB ipoib":       `unexpected argument "ipoib"`,
+		"create team":                "<Type> is missing; allowed: create team <Type> <Name>",
+		"create team AFT":            "<Name> is missing",
+		"create team AFT x first":    `unexpected argument "first"`,
+		"attach team x":              "{<Adapter-GUID>} is missing",
+		"attach team x y primary zz": `unexpected argument "zz"`,
+		"removeteam":                 "<TeamName> is missing",
+		"modifyteam a b":             "<TeamType> is missing",
+		"queryteam a b":              `unexpected argument "b"; allowed: queryteam <TeamName>`,
 	} {
 		if status, _, errs := call(t, socket, line); status != tool.Usage || !strings.Contains(errs, want) {
 			t.Errorf("%s: status %d, %s; want %d and %q", line, status, errs, tool.Usage, want)

@@ -1,0 +1,146 @@
+package api
+
+import (
+	"context"
+	"net/url"
+)
+
+// Team is a team of adapters that was made by command (WinOF 5.50, 4.1.6).
+type Team struct {
+	Name       string       `json:"name"`
+	GUID       string       `json:"guid" doc:"With braces, as those of adapters."`
+	Type       string       `json:"type" doc:"AFT, SFT, SLB, RLB, ALB, 3AD or SLA."`
+	TypeNumber int          `json:"type_number" doc:"The type as vlan_config prints it."`
+	FailBack   bool         `json:"fail_back_to_primary"`
+	Carrier    string       `json:"carrier,omitempty" doc:"The adapter that has the team's address and functions: its first member. The others have none while they are members."`
+	Members    []TeamMember `json:"members"`
+}
+
+// TeamMember is an adapter whose wire is a team's.
+type TeamMember struct {
+	Adapter  string `json:"adapter,omitempty" doc:"Its name; missing if the driver's configuration has it no more."`
+	GUID     string `json:"guid"`
+	Primary  bool   `json:"primary"`
+	GivesMAC bool   `json:"set_team_mac_address" doc:"Its MAC is the team's."`
+	Status   string `json:"status,omitempty" doc:"Connected, Disconnected or Disabled."`
+	Role     string `json:"role,omitempty" doc:"Active or Backup."`
+}
+
+// TeamRequest makes a team, or changes one.
+type TeamRequest struct {
+	Name       string `json:"name" doc:"Of 1 to 63 printable characters, which no other team and no adapter has."`
+	Type       string `json:"type" doc:"AFT, SFT, SLB, RLB, ALB, 3AD or SLA."`
+	NoFailBack bool   `json:"no_fail_back_to_primary,omitempty" doc:"Of a new one: leave another member active when the primary one comes back."`
+	IPoIB      bool   `json:"ipoib,omitempty" doc:"Of a new one: a team of IPoIB interfaces."`
+}
+
+// TeamMemberRequest attaches an adapter to a team.
+type TeamMemberRequest struct {
+	Primary  bool `json:"primary,omitempty" doc:"It is active whenever it can be."`
+	GivesMAC bool `json:"set_team_mac_address,omitempty" doc:"The team has its MAC."`
+}
+
+// TeamSource is implemented by a driver with teams, and is then served. Adapters are named by their GUIDs, with braces or not, or by their
+// names.
+type TeamSource interface {
+	Teams() []Team
+	CreateTeam(TeamRequest) (Team, error)
+	// ModifyTeam gives a team another name and type.
+	ModifyTeam(name string, q TeamRequest) (Team, error)
+	// RemoveTeam removes a team, and its members from it. It returns the team as it was.
+	RemoveTeam(name string) (Team, error)
+	AttachMember(team, adapter string, q TeamMemberRequest) (Team, error)
+	// DetachMember returns the team as it was.
+	DetachMember(team, adapter string) (Team, error)
+}
+
+const teamsURL = "/teams"
+
+// TeamPath identifies a team in a path.
+type TeamPath struct {
+	Name string `path:"name" doc:"Name of the team."`
+}
+
+// TeamMemberPath identifies a member in a path.
+type TeamMemberPath struct {
+	TeamPath
+	Adapter string `path:"adapter" doc:"GUID or name of the adapter."`
+}
+
+func (s *Server) teamRoutes(d TeamSource) {
+	register(s, operation("GET", teamsURL, "teams", "The teams that were made by command"),
+		func(context.Context, *struct{}) (*one[[]Team], error) { return body(d.Teams()), nil })
+	register(s, operation("POST", teamsURL, "create-team", "Make a team without members"),
+		func(_ context.Context, in *struct{ Body TeamRequest }) (*one[Team], error) {
+			t, err := d.CreateTeam(in.Body)
+			return body(t), err
+		})
+	register(s, operation("PUT", teamsURL+"/{name}", "modify-team", "Give a team another name and type"),
+		func(_ context.Context, in *struct {
+			TeamPath
+			Body TeamRequest
+		}) (*one[Team], error) {
+			t, err := d.ModifyTeam(in.Name, in.Body)
+			return body(t), err
+		})
+	register(s, operation("DELETE", teamsURL+"/{name}", "remove-team", "Remove a team, and its members from it"),
+		func(_ context.Context, in *TeamPath) (*one[Team], error) {
+			t, err := d.RemoveTeam(in.Name)
+			return body(t), err
+		})
+	register(s, operation("PUT", teamsURL+"/{name}/members/{adapter}", "attach-member", "Add an adapter to a team"),
+		func(_ context.Context, in *struct {
+			TeamMemberPath
+			Body TeamMemberRequest
+		}) (*one[Team], error) {
+			t, err := d.AttachMember(in.Name, in.Adapter, in.Body)
+			return body(t), err
+		})
+	register(s, operation("DELETE", teamsURL+"/{name}/members/{adapter}", "detach-member", "Take an adapter out of a team"),
+		func(_ context.Context, in *TeamMemberPath) (*one[Team], error) {
+			t, err := d.DetachMember(in.Name, in.Adapter)
+			return body(t), err
+		})
+}
+
+func teamURL(name string) string { return teamsURL + "/" + url.PathEscape(name) }
+
+func memberURL(team, adapter string) string {
+	return teamURL(team) + "/members/" + url.PathEscape(adapter)
+}
+
+// Teams returns the teams that were made by command.
+func (c *Client) Teams(ctx context.Context) (list []Team, err error) {
+	err = c.call(ctx, "GET", teamsURL, nil, nil, &list)
+	return list, err
+}
+
+// CreateTeam makes a team without members.
+func (c *Client) CreateTeam(ctx context.Context, q TeamRequest) (t Team, err error) {
+	err = c.call(ctx, "POST", teamsURL, nil, q, &t)
+	return t, err
+}
+
+// ModifyTeam gives a team another name and type.
+func (c *Client) ModifyTeam(ctx context.Context, name string, q TeamRequest) (t Team, err error) {
+	err = c.call(ctx, "PUT", teamURL(name), nil, q, &t)
+	return t, err
+}
+
+// RemoveTeam removes a team, and returns it as it was.
+func (c *Client) RemoveTeam(ctx context.Context, name string) (t Team, err error) {
+	err = c.call(ctx, "DELETE", teamURL(name), nil, nil, &t)
+	return t, err
+}
+
+// AttachMember adds an adapter to a team.
+func (c *Client) AttachMember(ctx context.Context, team, adapter string, q TeamMemberRequest) (t Team, err error) {
+	err = c.call(ctx, "PUT", memberURL(team, adapter), nil, q, &t)
+	return t, err
+}
+
+// DetachMember takes an adapter out of a team, and returns the team as it was.
+func (c *Client) DetachMember(ctx context.Context, team, adapter string) (t Team, err error) {
+	err = c.call(ctx, "DELETE", memberURL(team, adapter), nil, nil, &t)
+	return t, err
+}

@@ -1,0 +1,189 @@
+package driver
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/driver/config"
+)
+
+// parsed returns a configuration with these adapters.
+func parsed(t *testing.T, adapters ...string) config.Config {
+	t.Helper()
+	c := twoAdapters(t)
+	c.Adapters = nil
+	for _, text := range adapters {
+		a, err := config.ParseAdapter(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Adapters = append(c.Adapters, a)
+	}
+	return c
+}
+
+var threeAtASwitch = []string{"a=192.0.2.1/24,switch=s,path=wire", "b=192.0.2.2/24,switch=s,path=wire", "c=192.0.2.3/24,switch=s,path=wire"}
+
+// mustTeam makes a team of adapters, the second its primary member.
+func mustTeam(t *testing.T, d *Driver, kind string, members ...string) {
+	t.Helper()
+	if _, err := d.CreateTeam(api.TeamRequest{Name: "T", Type: kind}); err != nil {
+		t.Fatal(err)
+	}
+	for i, a := range members {
+		if _, err := d.AttachMember("t", a, api.TeamMemberRequest{Primary: i == 1, GivesMAC: i == 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// roles returns what the members of the only team do.
+func roles(t *testing.T, d *Driver) (text string) {
+	t.Helper()
+	for _, m := range d.Teams()[0].Members {
+		text += m.Adapter + " " + m.Status + " " + m.Role + " "
+	}
+	return text
+}
+
+// TestTeam_Life: a team is made, has members, serves its carrier's address by the wires of all, changes its type, is there after a restart,
+// loses a member, and is removed; the adapters are what they were then (WinOF 5.50, 4.1.6).
+func TestTeam_Life(t *testing.T) {
+	c := parsed(t, threeAtASwitch...)
+	d := start(t, c)
+	b := d.Status().Adapters[1]
+	mustTeam(t, d, "AFT", "a", "b")
+	across(t, end{d, 0}, end{d, 2})
+	if got := roles(t, d); got != "a Connected Backup b Connected Active " {
+		t.Errorf("they are %s", got)
+	}
+	s := d.Status()
+	if a := s.Adapters[0]; a.MAC != b.MAC || a.Wire != "team T" || !a.Enabled || s.Adapters[1].Enabled {
+		t.Errorf("the carrier is %+v, want it to have the MAC %s of the second", a, b.MAC)
+	}
+	if len(s.Teams) != 1 || s.Teams[0].Name != "T" || s.Teams[0].Members[1].Adapter != "b" || s.Teams[0].Members[1].Wire != "switch s" {
+		t.Errorf("status has %+v", s.Teams)
+	}
+	if _, err := d.ModifyTeam("T", api.TeamRequest{Name: "U", Type: "SFT2"}); err != nil {
+		t.Fatal(err)
+	}
+	stop(t, d)
+	d = start(t, c)
+	defer func() { stop(t, d) }()
+	if all := d.Teams(); len(all) != 1 || all[0].Name != "U" || all[0].TypeNumber != 2 || all[0].Carrier != "a" || !all[0].Members[1].Primary {
+		t.Fatalf("after a restart there are %+v", all)
+	}
+	across(t, end{d, 2}, end{d, 0})
+	if _, err := d.DetachMember("U", "a"); err != nil { // the other carries the team
+		t.Fatal(err)
+	}
+	across(t, end{d, 0}, end{d, 1})
+	if was, err := d.RemoveTeam("u"); err != nil || len(was.Members) != 1 {
+		t.Fatalf("%+v, %v", was, err)
+	}
+	across(t, end{d, 1}, end{d, 2})
+	if now := d.Status().Adapters[1]; now.MAC != b.MAC || now.Wire != b.Wire || len(d.Teams()) != 0 || len(d.Registry().Teams()) != 0 {
+		t.Errorf("an adapter that was in a team is %+v, want %+v", now, b)
+	}
+}
+
+// TestTeam_DisabledMember: a member that is disabled is out of use and another is active, also after a restart; a member that does not
+// carry the team cannot be restarted.
+func TestTeam_DisabledMember(t *testing.T) {
+	c := parsed(t, threeAtASwitch...)
+	d := start(t, c)
+	defer func() { stop(t, d) }()
+	mustTeam(t, d, "AFT", "a", "b")
+	if err := d.SetAdapter(AdapterRequest{Adapter: "b"}); err != nil {
+		t.Fatal(err)
+	}
+	want := "a Connected Active b Disabled Backup "
+	if got := roles(t, d); got != want {
+		t.Errorf("they are %s, want %s", got, want)
+	}
+	across(t, end{d, 0}, end{d, 2})
+	var wrong *api.FieldError
+	if err := d.RestartAdapter("b"); !errors.As(err, &wrong) || wrong.Allowed != `"a", which carries the team` {
+		t.Errorf("restarting a member: %v", err)
+	}
+	stop(t, d)
+	d = start(t, c)
+	if got := roles(t, d); got != want {
+		t.Errorf("after a restart they are %s, want %s", got, want)
+	}
+	if err := d.SetAdapter(AdapterRequest{Adapter: "b", Enable: true}); err != nil {
+		t.Fatal(err)
+	}
+	if got := roles(t, d); got != "a Connected Backup b Connected Active " {
+		t.Errorf("enabled again they are %s", got)
+	}
+}
+
+// TestTeam_Refused: what a team cannot be is refused by its field, and changes nothing.
+func TestTeam_Refused(t *testing.T) {
+	d := start(t, parsed(t, append(threeAtASwitch, "u=127.0.0.77", "v=192.0.2.5/24,switch=s")...))
+	defer stop(t, d)
+	mustTeam(t, d, "SFT", "a", "b")
+	if _, err := d.CreateTeam(api.TeamRequest{Name: "O", Type: "AFT"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.CreateFunction(api.FunctionRequest{Adapter: "v", Name: "vf"}); err != nil {
+		t.Fatal(err)
+	}
+	create := func(q api.TeamRequest) error { _, err := d.CreateTeam(q); return err }
+	attach := func(team, adapter string, q api.TeamMemberRequest) error {
+		_, err := d.AttachMember(team, adapter, q)
+		return err
+	}
+	modify := func(name string, q api.TeamRequest) error { _, err := d.ModifyTeam(name, q); return err }
+	detach := func(team, adapter string) error { _, err := d.DetachMember(team, adapter); return err }
+	remove := func(team string) error { _, err := d.RemoveTeam(team); return err }
+	function := func(name string) error {
+		_, err := d.CreateFunction(api.FunctionRequest{Adapter: name, Name: "x"})
+		return err
+	}
+	plain := api.TeamMemberRequest{}
+	before := d.Teams()
+	for what, c := range map[string]struct {
+		err   error
+		field string
+	}{
+		"type":              {create(api.TeamRequest{Name: "N", Type: "LBFO"}), "type"},
+		"no name":           {create(api.TeamRequest{Type: "AFT"}), "team name"},
+		"name with a break": {create(api.TeamRequest{Name: "a\nb", Type: "AFT"}), "team name"},
+		"name again":        {create(api.TeamRequest{Name: "t", Type: "AFT"}), "team name"},
+		"adapter's name":    {create(api.TeamRequest{Name: "A", Type: "AFT"}), "team name"},
+		"IPoIB of SLB":      {create(api.TeamRequest{Name: "N", Type: "SLB", IPoIB: true}), "type"},
+		"unknown team":      {attach("X", "c", plain), "team"},
+		"unknown adapter":   {attach("T", "{00000000-0000-0000-0000-000000000000}", plain), "adapter"},
+		"in the team":       {attach("T", "a", plain), "adapter"},
+		"in another team":   {attach("O", "a", plain), "adapter"},
+		"UDP":               {attach("O", "u", plain), "adapter"},
+		"with functions":    {attach("O", "v", plain), "adapter"},
+		"third of SFT":      {attach("T", "c", plain), "members"},
+		"second primary":    {attach("T", "c", api.TeamMemberRequest{Primary: true}), "primary"},
+		"second MAC":        {attach("T", "c", api.TeamMemberRequest{GivesMAC: true}), "SetTeamMacAddress"},
+		"detach another":    {detach("T", "c"), "adapter"},
+		"detach of none":    {detach("O", "c"), "adapter"},
+		"modify unknown":    {modify("X", api.TeamRequest{Name: "N", Type: "AFT"}), "team"},
+		"modify type":       {modify("T", api.TeamRequest{Name: "T", Type: "4AD"}), "type"},
+		"modify name":       {modify("T", api.TeamRequest{Name: "o", Type: "SFT"}), "team name"},
+		"remove unknown":    {remove("X"), "team"},
+	} {
+		var wrong *api.FieldError
+		if !errors.As(c.err, &wrong) || wrong.Field != c.field || wrong.Allowed == "" {
+			t.Errorf("%s: %v, want %s refused", what, c.err, c.field)
+		}
+	}
+	for what, err := range map[string]error{
+		"IPoIB": create(api.TeamRequest{Name: "N", Type: "AFT", IPoIB: true}), "function of a member": function("a"),
+	} {
+		if !errors.Is(err, api.ErrUnsupported) {
+			t.Errorf("%s: %v, want that it is not supported", what, err)
+		}
+	}
+	if len(before) != len(d.Teams()) || len(d.Teams()[0].Members) != 2 {
+		t.Errorf("there are %+v, want %+v", d.Teams(), before)
+	}
+}

@@ -1,0 +1,170 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/device"
+	"github.com/softvpi/softvpi/internal/fabric/bridge"
+	"github.com/softvpi/softvpi/internal/link"
+	linkteam "github.com/softvpi/softvpi/internal/link/team"
+	"github.com/softvpi/softvpi/internal/link/vswitch"
+)
+
+// rewire puts adapters on the wires that they are to have now that a team has changed. Each is disabled and enabled, as the manual has it
+// (WinOF 5.50, 4.2.8.3: "gets refreshed"). The caller holds changes.
+func (d *Driver) rewire(list []int) (err error) {
+	each := func(do func(int) error) {
+		for _, i := range list {
+			if e := do(i); e != nil {
+				err = errors.Join(err, fmt.Errorf("adapter %q: %w", d.running[i].Name, e))
+			}
+		}
+	}
+	each(d.park)
+	each(func(i int) error {
+		if d.idle(i) || !d.running[i].parked {
+			return nil
+		}
+		return d.unpark(i)
+	})
+	return err
+}
+
+// park disables an adapter and takes its wire away, which is free then.
+func (d *Driver) park(i int) error {
+	r := d.running[i]
+	if r.parked {
+		return nil
+	}
+	was := d.enabled(uint32(i))
+	if was {
+		if err := d.disable(r, uint32(i)); err != nil {
+			return err
+		}
+	}
+	k := d.keys(i)
+	cfg := d.deviceConfig(i, k)
+	err := d.putAside(i, &cfg)
+	if err == nil {
+		err = d.replace(i, cfg)
+	}
+	if r.parked = err == nil; was && !r.parked {
+		err = errors.Join(err, d.enable(i, k))
+	}
+	return err
+}
+
+// replace puts another adapter in the place of a disabled one. If it cannot, its link is closed.
+func (d *Driver) replace(i int, cfg device.AdapterConfig) error {
+	if err := d.host.ReplaceAdapter(uint32(i), cfg); err != nil {
+		return errors.Join(err, cfg.Link.Close())
+	}
+	return nil
+}
+
+// putAside gives an adapter a wire with nobody at its other end, in place of its own.
+func (d *Driver) putAside(i int, cfg *device.AdapterConfig) error {
+	nowhere, err := vswitch.New(bridge.Config{})
+	if err != nil {
+		return err
+	}
+	p, err := nowhere.Open(vswitch.PortConfig{Name: d.running[i].Name, Notify: d.host.Wake, PortConfig: bridge.PortConfig{PVID: 1}})
+	if err != nil {
+		return err
+	}
+	cfg.Link, cfg.FollowInterface, cfg.MAC = p, false, d.wireMAC(i)
+	return nil
+}
+
+// unpark gives an adapter its own wire, or the team that it carries, and enables it unless it was disabled.
+func (d *Driver) unpark(i int) error {
+	d.take(i)
+	r, k := d.running[i], d.keys(i)
+	cfg := d.deviceConfig(i, k)
+	if err := d.putOnWire(i, &cfg); err != nil {
+		return err
+	}
+	if err := d.putHost(i, &cfg); err != nil {
+		return errors.Join(err, cfg.Link.Close())
+	}
+	if err := d.replace(i, cfg); err != nil {
+		return err
+	}
+	r.parked = false
+	if err := d.setUp(uint32(i), d.cfg.Adapters[i]); err != nil {
+		return err
+	}
+	disabled, known := d.registry.Disabled(r.known())
+	if !known {
+		disabled = r.disabled
+	}
+	if disabled {
+		return nil
+	}
+	if err := d.enable(i, k); err != nil {
+		return err
+	}
+	d.startFunctions(uint32(i))
+	return nil
+}
+
+// putOnMadeTeam opens the wires of a team's members, and makes them one, for its carrier, which has the team's MAC then.
+func (d *Driver) putOnMadeTeam(t *madeTeam, cfg *device.AdapterConfig) (err error) {
+	members := d.membersOf(&t.Team)
+	c := linkteam.Config{Team: d.engine(&t.Team, members), Notify: d.host.Wake}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, closeAll(c.Links))
+		}
+	}()
+	for _, i := range members {
+		l, err := d.openWire(&d.cfg.Adapters[i], cfg.UDPPort)
+		if err != nil {
+			return err
+		}
+		c.Links = append(c.Links, l)
+	}
+	l, err := linkteam.Open(c)
+	if err != nil {
+		return err
+	}
+	for place, i := range members[1:] {
+		disabled, _ := d.registry.Disabled(d.running[i].known())
+		l.SetDisabled(place+1, disabled)
+	}
+	cfg.Link, cfg.MAC, t.link = l, l.MAC(), l
+	return nil
+}
+
+func closeAll(list []link.Link) (err error) {
+	for _, l := range list {
+		err = errors.Join(err, l.Close())
+	}
+	return err
+}
+
+// switchMember takes the wire of a member that does not carry its team out of use, or puts it back, and keeps that.
+func (d *Driver) switchMember(i int, enable bool) error {
+	t, place := d.teamOf(i)
+	r := d.running[i]
+	if err := d.registry.Apply(r.Disable(!enable)); err != nil {
+		return err
+	}
+	if t.link != nil {
+		t.link.SetDisabled(place, !enable)
+	}
+	return nil
+}
+
+// ofTeam refuses what a member that does not carry its team cannot do.
+func (d *Driver) ofTeam(i int) error {
+	t, place := d.teamOf(i)
+	if place <= 0 {
+		return nil
+	}
+	carrier := d.running[d.membersOf(&t.Team)[0]]
+	return api.Wrong("adapter", fmt.Sprintf("%q, whose wire is in team %q", d.running[i].Name, t.Name),
+		fmt.Sprintf("%q, which carries the team", carrier.Name))
+}
