@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"errors"
+	"fmt"
 	"io"
 	"net/netip"
 	"slices"
@@ -271,6 +272,34 @@ func counters(t *testing.T, b *tab) {
 	b.click("#chosen tr:last-child button")
 	b.holds(`document.querySelectorAll("#chosen tr").length === 2`)
 	b.holds(positive(here, "RDMA Inbound Bytes/sec"))
+	units(t, b)
+}
+
+// units: the page shows rates with the prefix and the unit that a person reads, on the rows and at the axes (2.5 GB/s and not 2,500,000,000
+// bytes/s), whatever the traffic.
+func units(t *testing.T, b *tab) {
+	// Readings as they come, but for their values, which grow with the driver's clock: 2.5e9 bytes, and 12.5e6 packets, a second.
+	b.do(chromedp.Evaluate(`window.asked = window.fetch; window.fetch = async (...of) => {
+		const answer = await window.asked(...of);
+		if (!String(of[0]).startsWith("/web/api/counters?")) return answer;
+		const s = await answer.json();
+		for (const i of s.instances) for (const v of i.values) v.raw = Math.round(s.uptime_ns * (v.counter.includes("packets") ? 0.0125 : 2.5));
+		return new Response(JSON.stringify(s));
+	}; true`, nil))
+	b.choose("#set", "Mellanox Adapter Traffic Counters")
+	b.choose("#instance", left)
+	for _, counter := range []string{"Packets Sent/Sec", "Bytes Sent/Sec"} {
+		b.choose("#counter", counter)
+		b.click("#add")
+	}
+	row := func(counter, value, unit string) string {
+		return fmt.Sprintf(`[...document.querySelectorAll("#chosen tr")].some((r) => r.cells[3].textContent === %q && r.cells[4].textContent === %q
+			&& r.cells[5].textContent === %q)`, counter, value, unit)
+	}
+	b.holds(row("Bytes Sent/Sec", "2.5", "GB/s"))
+	b.holds(row("Packets Sent/Sec", "12.5", "million packets/s"))
+	b.holds(`[...document.querySelectorAll("#chart text")].some((x) => x.textContent.includes("GB/s"))`)
+	b.do(chromedp.Evaluate(`window.fetch = window.asked; true`, nil))
 }
 
 // moves reports whether all values of a line of the CSV, after its time, are above zero.
