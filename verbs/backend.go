@@ -23,6 +23,8 @@ type backend interface {
 	OpenQP(ctx context.Context, r command.OpenQP) (command.QueuePair, error)
 	// CreateFlow is that of command.Extended.
 	CreateFlow(ctx context.Context, r command.CreateFlow) (command.Handle, error)
+	// Firmware is that of command.Extended.
+	Firmware(ctx context.Context, adapter uint32) (command.Firmware, error)
 	// LimitQP is that of command.Extended.
 	LimitQP(ctx context.Context, r command.LimitQP) error
 	// CreateRSS is that of command.Extended.

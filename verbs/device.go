@@ -262,6 +262,18 @@ func (d *Device) Port() (Port, error) {
 	return p, nil
 }
 
+// Firmware is what a device runs.
+type Firmware struct {
+	Version string // such as 1.0.1000; empty: the driver is too old to tell
+	Board   string // PSID of the device's image; empty: an embedded adapter, which has no image
+}
+
+// Firmware returns what the device runs now: what was burned when it was last started.
+func (d *Device) Firmware() (Firmware, error) {
+	f, err := d.host.backend.Firmware(d.host.ctx, d.index)
+	return Firmware{text(f.Version[:]), text(f.Board[:])}, wrap("query firmware", err)
+}
+
 // GIDs returns the port's current GID table.
 func (d *Device) GIDs() ([]GID, error) {
 	rows, err := d.host.backend.GIDs(d.host.ctx, d.index)

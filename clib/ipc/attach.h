@@ -22,9 +22,10 @@ enum { SVPI_FEATURE_SEGMENTS = 1, SVPI_FEATURE_PROCESS_VM = 2, SVPI_FEATURE_COPI
        SVPI_FEATURE_PROCESS = 64 };
 enum { SVPI_MAX_ARENAS = 65536 };
 enum { SVPI_TIMES_MINOR = 6, SVPI_QP_FLAGS_MINOR = 11, SVPI_PLACED_MINOR = 13, SVPI_TAGS_MINOR = 14,
-       SVPI_FLOW_MINOR = 15, SVPI_FRAME_PORT_MINOR = 17, SVPI_LIMIT_MINOR = 20, SVPI_STATIC_RATE_MINOR = 21 };
+       SVPI_FLOW_MINOR = 15, SVPI_FRAME_PORT_MINOR = 17, SVPI_LIMIT_MINOR = 20, SVPI_STATIC_RATE_MINOR = 21,
+       SVPI_FIRMWARE_MINOR = 22 };
 /* Those are the versions with flags of CQs, with all of queue pairs, with atomic writes and flushes, with tag
- * matching, and with flows. */
+ * matching, with flows, and so on. */
 enum { SVPI_QP_SIGNAL_ALL = 1, SVPI_QP_BLOCK_SELF = 2, SVPI_QP_STRIP_VLAN = 4, SVPI_QP_SCATTER_FCS = 8,
        SVPI_QP_DELAY_DROP = 16 }; /* flags of CreateQP */
 enum { SVPI_CQ_TIMESTAMPS = 1, SVPI_CQ_IGNORE_OVERRUN = 2 }; /* flags of CreateCQ */

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #define SVPI_MAGIC 0x49505653u
-enum { SVPI_MAJOR = 2, SVPI_MINOR = 21 };
+enum { SVPI_MAJOR = 2, SVPI_MINOR = 22 };
 
 enum svpi_op {
 	SVPI_HELLO = 1,
@@ -87,6 +87,7 @@ enum svpi_op {
 	SVPI_SET_FRAME_FLAGS = 117,
 	SVPI_SET_RSS = 118,
 	SVPI_LIMIT_QP = 120,
+	SVPI_FIRMWARE = 121,
 };
 
 /* Classes of refused commands. */
@@ -858,6 +859,12 @@ struct svpi_limit_qp {
 	uint16_t none4;
 };
 _Static_assert(sizeof(struct svpi_limit_qp) == 16, "layout");
+
+struct svpi_firmware {
+	uint8_t version[64];
+	uint8_t board[64];
+};
+_Static_assert(sizeof(struct svpi_firmware) == 128, "layout");
 
 struct svpi_cm_info {
 	struct svpi_endpoint local;

@@ -14,6 +14,7 @@ enum { MOST_PKEYS = 128, NAME = sizeof(((struct ibv_device *)NULL)->name) };
 /* What may change of a device, as it was last written. */
 struct shown {
 	char name[NAME];
+	char version[64], board[64]; /* of what the device runs */
 	struct ibv_port_attr port;
 	struct ibv_gid_entry gids[SVPI_MOST_GIDS]; /* by their rows; GIDs of zeros are empty rows */
 	uint16_t pkeys[MOST_PKEYS];
@@ -273,10 +274,17 @@ static bool put_identity(struct ibv_device *d, struct ibv_context *c)
 	snprintf(name, sizeof(name), "../../../%s", d->name);
 	snprintf(self, sizeof(self), "device/infiniband/%s", d->name);
 	return svpi_put_link(file_of(d->name, self), name) && svpi_put(file_of(d->name, "node_type"), "1: CA\n") &&
-	       svpi_put(file_of(d->name, "node_desc"), "%s\n", d->name) && svpi_put(file_of(d->name, "fw_ver"), "%s\n", a.fw_ver) &&
+	       svpi_put(file_of(d->name, "node_desc"), "%s\n", d->name) &&
 	       svpi_put(file_of(d->name, "hca_type"), "SoftVPI\n") && svpi_put(file_of(d->name, "hw_rev"), "%x\n", a.hw_ver) &&
 	       svpi_put(file_of(d->name, "node_guid"), "%s\n", words(a.node_guid)) &&
 	       svpi_put(file_of(d->name, "sys_image_guid"), "%s\n", words(a.sys_image_guid));
+}
+
+/* put_firmware writes the version that a device runs, and the kind of its board if it has one. */
+static bool put_firmware(const struct shown *now)
+{
+	return svpi_put(file_of(now->name, "fw_ver"), "%s\n", now->version) &&
+	       (!now->board[0] || svpi_put(file_of(now->name, "board_id"), "%s\n", now->board));
 }
 
 /* look reads what may change. */
@@ -289,6 +297,7 @@ static bool look(struct ibv_device *d, struct ibv_context *c, struct shown *now)
 	memcpy(now->name, d->name, sizeof(now->name));
 	if (svpi_verbs.query_port(c, 1, &now->port))
 		return false;
+	svpi_verbs.identity(c, now->version, now->board);
 	n = svpi_verbs.query_gid_table(c, list, SVPI_MOST_GIDS, 0, sizeof(*list));
 	for (ssize_t i = 0; i < n; i++)
 		if (list[i].gid_index < SVPI_MOST_GIDS)
@@ -340,7 +349,7 @@ bool svpi_show_device(struct ibv_device *d)
 	else if (first)
 		done = put_identity(d, c);
 	if (done && look(d, c, &now) && memcmp(before, &now, sizeof(now))) {
-		done = put_network(d->name, before->net, now.net) && put_links(before, &now) && put_port(d->name, before, &now);
+		done = put_firmware(&now) && put_network(d->name, before->net, now.net) && put_links(before, &now) && put_port(d->name, before, &now);
 		*before = now;
 	}
 	svpi_verbs.close_device(c);

@@ -23,8 +23,9 @@ bool svpi_library_load(bool anyway)
 	v.query_gid_table = (ssize_t (*)(struct ibv_context *, struct ibv_gid_entry *, size_t, uint32_t, size_t))dlsym(l, "_ibv_query_gid_table");
 	v.port_interface = (bool (*)(struct ibv_context *, char *))dlsym(l, "svpi_port_interface");
 	v.link_address_of = (bool (*)(struct ibv_context *, uint32_t, struct svpi_link_address *))dlsym(l, "svpi_link_address_of");
+	v.identity = (void (*)(struct ibv_context *, char *, char *))dlsym(l, "svpi_identity");
 	if (!v.get_device_list || !v.free_device_list || !v.open_device || !v.close_device || !v.query_device || !v.query_port ||
-	    !v.query_gid_table || !v.query_pkey || !v.port_interface || !v.link_address_of)
+	    !v.query_gid_table || !v.query_pkey || !v.port_interface || !v.link_address_of || !v.identity)
 		return false;
 	svpi_verbs = v;
 	return true;

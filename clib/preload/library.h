@@ -21,6 +21,7 @@ extern struct svpi_verbs {
 	ssize_t (*query_gid_table)(struct ibv_context *, struct ibv_gid_entry *, size_t, uint32_t, size_t);
 	bool (*port_interface)(struct ibv_context *, char name[16]);
 	bool (*link_address_of)(struct ibv_context *, uint32_t index, struct svpi_link_address *);
+	void (*identity)(struct ibv_context *, char version[64], char board[64]);
 	int (*query_pkey)(struct ibv_context *, uint8_t, int, uint16_t *);
 } svpi_verbs;
 

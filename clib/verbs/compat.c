@@ -12,14 +12,34 @@ EXPORT const char *ibv_get_sysfs_path(void)
 	return p ? p : "/sys";
 }
 
+/* identity_of reads a file that tells who a device of ours is: programs that are not started by softvpi verbs run do not see it in
+ * /sys. */
+static int identity_of(const char *dir, const char *file, char *buf, size_t size)
+{
+	struct svpi_firmware f;
+	struct svpi *s = NULL;
+	unsigned number;
+	int n = -1, end = 0;
+
+	if (sscanf(dir, "/sys/class/infiniband/softvpi%u%n", &number, &end) != 1 || dir[end] || !size ||
+	    (strcmp(file, "board_id") && strcmp(file, "fw_ver")) || !(s = svpi_get()))
+		return -1;
+	if (svpi_firmware_of(s, number, &f))
+		n = snprintf(buf, size, "%s", (const char *)(*file == 'b' ? f.board : f.version));
+	svpi_put(s);
+	return n < (int)size ? n : (int)size - 1;
+}
+
 EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
 {
 	char path[512];
 	FILE *f;
 	size_t n;
 
-	if (snprintf(path, sizeof(path), "%s/%s", dir, file) >= (int)sizeof(path) || !(f = fopen(path, "re")))
+	if (snprintf(path, sizeof(path), "%s/%s", dir, file) >= (int)sizeof(path))
 		return -1;
+	if (!(f = fopen(path, "re")))
+		return identity_of(dir, file, buf, size);
 	n = fread(buf, 1, size, f);
 	fclose(f);
 	if (n > 0 && buf[n - 1] == '\n')

@@ -176,15 +176,39 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 	return 0;
 }
 
+bool svpi_firmware_of(struct svpi *s, uint32_t adapter, struct svpi_firmware *f)
+{
+	struct svpi_adapter_args q = { adapter };
+
+	if (s->about.minor < SVPI_FIRMWARE_MINOR || svpi_call(s, SVPI_FIRMWARE, &q, sizeof(q), f, sizeof(*f)))
+		return false;
+	f->version[sizeof(f->version) - 1] = f->board[sizeof(f->board) - 1] = 0;
+	return true;
+}
+
+/* Of a driver too old to tell the version is the driver's own, and the board empty. */
+EXPORT void svpi_identity(struct ibv_context *context, char version[64], char board[64])
+{
+	struct svpi_device *d = to_device(context->device);
+	const char *own = strrchr(d->driver, ' ');
+	struct svpi_firmware f = { .board[0] = 0 };
+
+	if (svpi_firmware_of(to_svpi(context), d->info.index, &f))
+		memcpy(version, f.version, sizeof(f.version));
+	else
+		snprintf(version, sizeof(f.version), "%s", own ? own + 1 : d->driver);
+	memcpy(board, f.board, sizeof(f.board));
+}
+
 EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *a)
 {
 	struct svpi_device *d = to_device(context->device);
 	const struct svpi_adapter_info *i = &d->info;
-	const char *version = strrchr(d->driver, ' ');
 	struct svpi_port_info p;
+	char board[64];
 
 	memset(a, 0, sizeof(*a));
-	snprintf(a->fw_ver, sizeof(a->fw_ver), "%s", version ? version + 1 : d->driver);
+	svpi_identity(context, a->fw_ver, board);
 	a->node_guid = a->sys_image_guid = htobe64(i->guid);
 	a->max_mr_size = i->max_region;
 	a->page_size_cap = ~(uint64_t)4095;

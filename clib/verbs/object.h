@@ -293,6 +293,10 @@ int svpi_query_device_ex(struct ibv_context *, const struct ibv_query_device_ex_
 static inline bool svpi_has_times(const struct svpi *s) { return s->about.minor >= SVPI_TIMES_MINOR; }
 /* svpi_has_placed tells whether the driver has atomic writes and flushes. */
 static inline bool svpi_has_placed(const struct svpi *s) { return s->about.minor >= SVPI_PLACED_MINOR; }
+/* svpi_firmware_of asks what an adapter's device runs. False: the driver does not tell. */
+bool svpi_firmware_of(struct svpi *s, uint32_t adapter, struct svpi_firmware *f);
+/* svpi_identity tells what the device of a context runs, and the kind of its board. */
+void svpi_identity(struct ibv_context *context, char version[64], char board[64]);
 /* svpi_has_limits tells whether the driver has rates of queue pairs, and which there are, in kbit/s. */
 static inline bool svpi_has_limits(const struct svpi *s) { return s->about.minor >= SVPI_LIMIT_MINOR; }
 /* svpi_has_static_rates tells whether the driver keeps those of address vectors. */

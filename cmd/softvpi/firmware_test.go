@@ -1,11 +1,17 @@
 package main
 
 import (
+	"context"
+	"io"
+	"net"
+	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/driver/config"
 	"github.com/softvpi/softvpi/internal/firmware"
@@ -57,45 +63,97 @@ func TestManualsFirmwareLines(t *testing.T) {
 	}
 }
 
-// TestBurnedVersion: the tools show the version of a burned image from the device's reset on, and for its ports alone.
+// TestBurnedVersion: tools, programs, metrics and the device manager show the version and the board of a burned image from the
+// device's reset on, and for its ports alone.
 func TestBurnedVersion(t *testing.T) {
 	cfg := driverbed.Config(t, config.Adapter{Name: "Ethernet 1"}, config.Adapter{Name: "Ethernet 2"})
 	driverbed.Start(t, cfg)
 	t.Setenv(paths.SocketVariable, cfg.Socket)
 	t.Chdir(t.TempDir())
 	older := firmware.Factory(catalogue.MLX5)
-	older.Version = firmware.Version{Minor: 9, Sub: 7}
+	older.Version, older.PSID = firmware.Version{Minor: 9, Sub: 7}, "ACME_7"
 	if err := os.WriteFile("older.bin", older.Encode(), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	shown := func() string {
 		t.Helper()
 		var all []string
-		for _, line := range [][]string{{"vstat"}, {"mlx5cmd", "-Stat"}, {"MlxStat"}} {
+		for _, line := range [][]string{{"vstat"}, {"mlx5cmd", "-Stat"}, {"MlxStat"},
+			{"ndadapterinfo"}} {
 			status, out, stderr := call(t, "softvpi", line...)
 			if status != tool.Success {
 				t.Fatalf("%v: status %d, %s", line, status, stderr)
 			}
-			for _, m := range regexp.MustCompile(`(?m)^\s*(?:fw_ver[=:]|Firmware version:)\s*(\S+)$`).FindAllStringSubmatch(out, -1) {
+			for _, m := range regexp.MustCompile(`(?m)^\s*(?:fw_ver[=:]|Firmware version:|FirmwareVersion|board_id:|BoardId)\s*(\S+)$`).FindAllStringSubmatch(out, -1) {
 				all = append(all, m[1])
 			}
 		}
 		return strings.Join(all, " ")
 	}
-	now := firmware.Engine.String()
-	want := strings.Repeat(now+" "+now+" ", 3)
-	if status, _, stderr := call(t, "softvpi", "flint", "-d", "mt4115_pciconf0", "-i", "older.bin", "-y", "b"); status != tool.Success {
+	burned := func() (boards []string) {
+		t.Helper()
+		s, err := api.NewClient(cfg.Socket).Status(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range s.Adapters {
+			boards = append(boards, s.Adapters[i].Firmware.Version+" "+s.Adapters[i].Firmware.PSID)
+		}
+		return boards
+	}
+	now, factory := firmware.Engine.String(), firmware.Factory(catalogue.MLX5).PSID
+	// vstat, mlx5cmd, MlxStat and ndadapterinfo, of both devices
+	want := strings.Repeat(now+" ", 2) + strings.Repeat(now+" "+factory+" ", 2) + strings.Repeat(now+" ", 2) +
+		strings.Repeat(now+" "+factory+" ", 2)
+	if status, _, stderr := call(t, "softvpi", "flint", "-d", "mt4115_pciconf0", "-i", "older.bin", "-y", "-allow_psid_change",
+		"b"); status != tool.Success {
 		t.Fatalf("burn: status %d, %s", status, stderr)
 	}
 	if got := shown() + " "; got != want {
 		t.Errorf("before the reset the tools show %s, want %s", got, want)
 	}
+	if got, want := burned(), []string{now + " " + factory, now + " " + factory}; !slices.Equal(got, want) {
+		t.Errorf("before the reset the status has %q, want %q", got, want)
+	}
 	if status, _, stderr := call(t, "softvpi", "mlxfwreset", "-d", "mt4115_pciconf0", "-y", "r"); status != tool.Success {
 		t.Fatalf("reset: status %d, %s", status, stderr)
 	}
-	if got, want := shown()+" ", strings.Repeat("0.9.0007 "+now+" ", 3); got != want {
+	want = "0.9.0007 " + now + " 0.9.0007 ACME_7 " + now + " " + factory + " 0.9.0007 " + now + " 0.9.0007 ACME_7 " + now + " " + factory + " "
+	if got := shown() + " "; got != want {
 		t.Errorf("after the reset the tools show %s, want %s", got, want)
 	}
+	if got, want := burned(), []string{"0.9.0007 ACME_7", now + " " + factory}; !slices.Equal(got, want) {
+		t.Errorf("after the reset the status has %q, want %q", got, want)
+	}
+	metrics := metricsOf(t, cfg.Socket)
+	for _, labels := range []string{`board_id="ACME_7",driver_version="`, `firmware_version="0.9.0007",`, `board_id="` + factory + `",`} {
+		if !regexp.MustCompile(`(?m)^softvpi_adapter_info\{.*` + regexp.QuoteMeta(labels) + `.*\} 1$`).Match(metrics) {
+			t.Errorf("the metrics have no adapter with %s", labels)
+		}
+	}
+}
+
+// metricsOf reads what the driver serves for Prometheus.
+func metricsOf(t *testing.T, socket string) []byte {
+	t.Helper()
+	c := http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", paths.Management(socket))
+	}}}
+	defer c.CloseIdleConnections()
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://driver/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := c.Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
 
 // A port is listed with the fields of the manual, in their order.

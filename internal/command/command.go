@@ -146,6 +146,8 @@ type Extended interface {
 	Clock(ctx context.Context) (Clock, error)
 	// LinkAddresses returns the link-layer addresses of the adapter's network interfaces that the system does not know.
 	LinkAddresses(ctx context.Context, adapter uint32) ([]LinkAddress, error)
+	// Firmware returns what the adapter's device runs, also while it is disabled.
+	Firmware(ctx context.Context, adapter uint32) (Firmware, error)
 }
 
 // Kind is a kind of object, for Destroy.
@@ -191,6 +193,12 @@ type AdapterInfo struct {
 	MaxMessage, MaxRegion                            uint64
 	ProcessorAtomics                                 uint32 // 1: atomics are also atomic with respect to the processors
 	LineRate                                         uint32 // limit of the link in Mb/s on the wire; 0 if unknown
+}
+
+// Firmware is what a device runs: what its flash held when it was last started.
+type Firmware struct {
+	Version [64]byte // "1.0.1000", zero-padded, as are all
+	Board   [64]byte // its PSID; empty: the adapter is embedded in a program, and has no flash
 }
 
 // GID is a row of the GID table.

@@ -52,6 +52,8 @@ type Config struct {
 	Watched func(adapter uint32)
 	// Driver returns values that belong to no adapter, for metrics; nil: there are none.
 	Driver func() []DriverValue
+	// Identities returns what the adapters are, for metrics; nil: they are not told.
+	Identities func() []Identity
 	// Functions returns the virtual functions, for metrics; nil: there are none.
 	Functions func() []Function
 	// Now is the clock, monotonic; nil: time.Now.

@@ -19,6 +19,9 @@ func (c *Collector) Metrics() http.Handler {
 	if c.cfg.Driver != nil {
 		r.MustRegister(driverValues(c.cfg.Driver))
 	}
+	if c.cfg.Identities != nil {
+		r.MustRegister(identities(c.cfg.Identities))
+	}
 	if c.cfg.Functions != nil {
 		r.MustRegister(functionValues(c.cfg.Functions))
 	}

@@ -28,6 +28,23 @@ func TestMetricsArePrometheus(t *testing.T) {
 	}
 }
 
+// TestIdentities: what adapters are is a metric of 1 with labels, for joins with others, which Prometheus accepts.
+func TestIdentities(t *testing.T) {
+	c := New(Config{Read: func() []Adapter { return nil }, Identities: func() []Identity {
+		return []Identity{{Adapter: "Ethernet 1", Generation: "mlx5", Driver: "v3", Firmware: "1.0.1000", Board: "ACME_7"}}
+	}})
+	w := httptest.NewRecorder()
+	c.Metrics().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	problems, err := promlint.New(strings.NewReader(w.Body.String())).Lint()
+	if err != nil || len(problems) > 0 {
+		t.Errorf("the linter finds %+v, %v; want no problems", problems, err)
+	}
+	want := `softvpi_adapter_info{adapter="Ethernet 1",board_id="ACME_7",driver_version="v3",firmware_version="1.0.1000",generation="mlx5"} 1`
+	if !strings.Contains(w.Body.String(), "\n"+want+"\n") {
+		t.Errorf("no line %s in\n%s", want, w.Body.String())
+	}
+}
+
 // TestOpenMetrics: a reader that asks for OpenMetrics gets it, with its end marked.
 func TestOpenMetrics(t *testing.T) {
 	b := newBench(t, "Ethernet 1")

@@ -115,9 +115,11 @@ type AdapterConfig struct {
 	Port   uint32
 	// Speed is what the port's wire is said to carry, in bit/s; 0: the wire's own speed, and if a wire of whole frames has none,
 	// 10 Gb/s, as Linux says of a TAP or veth. Limited: it is slowed down to that.
-	Speed      uint64
-	Limited    bool
-	DeviceID   uint32 // as programs see it; 0: that of the ConnectX-4 class
+	Speed    uint64
+	Limited  bool
+	DeviceID uint32 // as programs see it; 0: that of the ConnectX-4 class
+	// Firmware is what programs are told of the device's; SetFirmware changes it. Without a version it has the engine's.
+	Firmware   command.Firmware
 	Moderation Moderation
 	Polling    wait.Polling
 	Path       PathPolicy

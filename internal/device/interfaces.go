@@ -6,6 +6,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/encap"
+	"github.com/softvpi/softvpi/internal/firmware"
 	"github.com/softvpi/softvpi/internal/function/rdma/gid"
 )
 
@@ -32,6 +33,34 @@ func (h *Host) SetLinkAddresses(index uint32, find func() []command.LinkAddress)
 	}
 	a.hardware = find
 	return nil
+}
+
+// SetFirmware says what the device of an adapter runs now.
+func (h *Host) SetFirmware(index uint32, f command.Firmware) error {
+	h.lock()
+	defer h.finish()
+	a, err := h.adapter(index)
+	if err == nil {
+		a.cfg.Firmware = f
+	}
+	return err
+}
+
+// Firmware implements command.Extended.
+func (c *Client) Firmware(ctx context.Context, index uint32) (command.Firmware, error) {
+	if err := c.enter(ctx); err != nil {
+		return command.Firmware{}, err
+	}
+	defer c.host.unlock()
+	a, err := c.adapter(index)
+	if err != nil {
+		return command.Firmware{}, err
+	}
+	f := a.cfg.Firmware
+	if f.Version == [64]byte{} {
+		copy(f.Version[:], firmware.Engine.String())
+	}
+	return f, nil
 }
 
 // LinkAddresses implements command.Extended. Like Interfaces it is without the loop lock.

@@ -269,7 +269,10 @@ func (d *Driver) disable(r *running, index uint32) error {
 // enableWithKeys enables an adapter with its current keys.
 func (d *Driver) enableWithKeys(r *running, index uint32) error {
 	d.take(int(index))
-	err := d.senseAgain(int(index))
+	err := d.host.SetFirmware(index, r.runs())
+	if err == nil {
+		err = d.senseAgain(int(index))
+	}
 	if err == nil {
 		err = d.host.Mend(index)
 	}

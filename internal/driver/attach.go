@@ -110,6 +110,17 @@ func (d *Driver) driverValues() []counters.DriverValue {
 		Help: "Requests to the management interface that ended in a panic.", Grows: true, Value: float64(d.panics.count())})
 }
 
+// identities returns what the adapters are.
+func (d *Driver) identities() (list []counters.Identity) {
+	d.settings.RLock()
+	defer d.settings.RUnlock()
+	for _, r := range d.running {
+		list = append(list, counters.Identity{Adapter: r.Name, Generation: api.GenerationName(r.Generation), Driver: d.version,
+			Firmware: r.firmware.Version.String(), Board: r.firmware.PSID})
+	}
+	return list
+}
+
 func (d *Driver) heldValues() (list []counters.DriverValue) {
 	h := d.held()
 	if h == nil {

@@ -16,7 +16,8 @@ import (
 // manage serves the management interface.
 func (d *Driver) manage() error {
 	d.counters = counters.New(counters.Config{Read: d.words, CPUs: lastProcessor() + 1, Driver: d.driverValues, Functions: d.functionValues,
-		Watched: d.host.WatchRSS})
+		Identities: d.identities,
+		Watched:    d.host.WatchRSS})
 	d.api = api.New(api.Config{Driver: d, Version: d.version, Log: d.log, Events: d.events, Counters: d.counters,
 		Panicked: d.requestPanicked})
 	l, err := d.listen(paths.Management(d.cfg.Socket), d.cfg.ReadersAudience().Mode())

@@ -156,6 +156,7 @@ func (d *Driver) deviceConfig(i int, k keys) device.AdapterConfig {
 	if r.Generation == catalogue.MLX4 {
 		cfg.DeviceID = device.DeviceMLX4
 	}
+	cfg.Firmware = r.runs()
 	if cable := r.cable(); cable != nil {
 		cfg.Link, cfg.Addr, cfg.FollowInterface = cable, portAddress(a, cable), false
 	}

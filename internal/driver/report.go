@@ -7,6 +7,7 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
+	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/device"
 	"github.com/softvpi/softvpi/internal/device/notify"
 	"github.com/softvpi/softvpi/internal/driver/dump"
@@ -33,11 +34,18 @@ func (d *Driver) openEvents(systemLog string) (err error) {
 	return nil
 }
 
-// runs returns the version of the firmware that an adapter runs.
-func (d *Driver) runs(r *running) string {
+// firmwareVersion returns the version of the firmware that an adapter runs.
+func (d *Driver) firmwareVersion(r *running) string {
 	d.settings.RLock()
 	defer d.settings.RUnlock()
 	return r.firmware.Version.String()
+}
+
+// runs returns what programs are told of the firmware that an adapter runs. The caller holds changes or settings.
+func (r *running) runs() (f command.Firmware) {
+	copy(f.Version[:], r.firmware.Version.String())
+	copy(f.Board[:], r.firmware.PSID)
+	return f
 }
 
 // tellIdentity raises the event that identifies an adapter.
@@ -53,7 +61,7 @@ func (d *Driver) tellIdentity(index uint32) {
 	}
 	d.events.Raise(r.Generation, events.Identification{
 		Adapter: r.Name, Vendor: events.Hex(info.VendorID), Device: part, SubsystemVendor: events.Hex(info.VendorID),
-		Subsystem: part, Revision: "0", Firmware: d.runs(r), PortType: kind,
+		Subsystem: part, Revision: "0", Firmware: d.firmwareVersion(r), PortType: kind,
 	})
 }
 
@@ -141,7 +149,7 @@ func (d *Driver) adapterChanged(c notify.Change) {
 	}
 	if c.Flags&notify.SmallMTU != 0 {
 		if info, err := d.host.AdapterInfo(c.Adapter); err == nil {
-			d.events.Raise(r.Generation, events.MTUTooSmall{Adapter: r.Name, Firmware: d.runs(r), Maximum: int(info.LinkMTU),
+			d.events.Raise(r.Generation, events.MTUTooSmall{Adapter: r.Name, Firmware: d.firmwareVersion(r), Maximum: int(info.LinkMTU),
 				Minimum: device.LeastMTU})
 		}
 	}

@@ -102,6 +102,7 @@ func (s *Server) factsOf(ctx context.Context, a *api.AdapterStatus) []facts {
 			{"Name", a.Name}, {"Generation", a.Generation + map[string]string{"mlx4": " (ConnectX-3 class)",
 				"mlx5": " (ConnectX-4 class and later)"}[a.Generation]},
 			{"Driver version", s.cfg.Version}, {"Firmware version", a.Firmware.Version},
+			{"Board (PSID)", a.Firmware.PSID},
 			{"Bus interface", a.Location().Text()}, {"Device", a.DeviceName}, {"Node GUID", guid(a.NodeGUID)}, {"MAC address", a.MAC},
 			{"Registry key", `HKLM\SYSTEM\CurrentControlSet\Control\Class\{4d36e972-e325-11ce-bfc1-08002be10318}\` + four(a.Number)},
 		}},

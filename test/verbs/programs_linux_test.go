@@ -11,7 +11,9 @@ import (
 	"testing"
 
 	"github.com/softvpi/softvpi/internal/api"
+	"github.com/softvpi/softvpi/internal/catalogue"
 	"github.com/softvpi/softvpi/internal/driver/config"
+	"github.com/softvpi/softvpi/internal/firmware"
 	"github.com/softvpi/softvpi/internal/testbed/await"
 	"github.com/softvpi/softvpi/internal/testbed/driverbed"
 )
@@ -32,6 +34,50 @@ func TestDevices(t *testing.T) {
 			t.Errorf("ibv_devinfo does not print %s:\n%s", want, out)
 		}
 	}
+}
+
+// TestDevices_Firmware: a program sees the version and the board of the image that its device runs, of one that is burned meanwhile not
+// before the device is started again, and then also in the files of Linux.
+func TestDevices_Firmware(t *testing.T) {
+	needLibraries(t)
+	cfg := driverbed.Config(t, config.Adapter{Name: "left"}, config.Adapter{Name: "right"})
+	d := driverbed.Start(t, cfg)
+	if d.NoAttach() != "" {
+		t.Skip(d.NoAttach())
+	}
+	b := benchOf(t, cfg)
+	b.need("ibv_devinfo")
+	factory := firmware.Factory(catalogue.MLX5)
+	shown := func(device, version, board string) {
+		t.Helper()
+		out := b.run(nil, "ibv_devinfo", "-d", device)
+		for _, want := range []string{`fw_ver:\s+` + regexp.QuoteMeta(version) + `$`, `board_id:\s+` + board + `$`} {
+			if !regexp.MustCompile("(?m)" + want).MatchString(out) {
+				t.Errorf("ibv_devinfo does not print %s:\n%s", want, out)
+			}
+		}
+		dir := "/sys/class/infiniband/" + device + "/"
+		if out := b.run(nil, "cat", dir+"fw_ver", dir+"board_id"); out != version+"\n"+board+"\n" {
+			t.Errorf("the files of %s have %q, want %s and %s", device, out, version, board)
+		}
+	}
+	shown("softvpi0", factory.Version.String(), factory.PSID)
+	other := factory
+	other.Version, other.PSID = firmware.Version{Minor: 9, Sub: 7}, "ACME_7"
+	c := api.NewClient(cfg.Socket)
+	s, err := c.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Burn(t.Context(), &s.Adapters[0], &other); err != nil {
+		t.Fatal(err)
+	}
+	shown("softvpi0", factory.Version.String(), factory.PSID)
+	if err := d.RestartAdapter("left"); err != nil {
+		t.Fatal(err)
+	}
+	shown("softvpi0", "0.9.0007", "ACME_7")
+	shown("softvpi1", factory.Version.String(), factory.PSID)
 }
 
 // TestDevices_Speed: a port has the speed of its link for programs, and in the files of Linux, while somebody is at the other end of

@@ -32,7 +32,8 @@ var (
 var subjects = [proto.OpEnd]subject{
 	proto.OpAdapters: ofNoAdapter, proto.OpGIDs: ofAdapter, proto.OpCounters: ofAdapter, proto.OpPort: ofAdapter,
 	proto.OpClock: ofNoAdapter, proto.OpInterfaces: ofAdapter, proto.OpLinkAddresses: ofAdapter,
-	proto.OpAllocPD: inAdapter, proto.OpCreateAH: inObject,
+	proto.OpFirmware: ofAdapter,
+	proto.OpAllocPD:  inAdapter, proto.OpCreateAH: inObject,
 	proto.OpRegisterMemory: inObject, proto.OpRegisterMemoryAt: inObject, proto.OpReregisterMemory: ofObject,
 	proto.OpAllocWindow: inObject,
 	proto.OpCreateCQ:    inAdapter, proto.OpResizeCQ: ofObject, proto.OpModerateCQ: ofObject,

@@ -34,6 +34,17 @@ func (c *Client) LinkAddresses(ctx context.Context, adapter uint32) ([]command.L
 	return askList[command.LinkAddress](ctx, c, proto.OpLinkAddresses, proto.AdapterArgs{Adapter: adapter})
 }
 
+// firmwareMinor is the first minor version that tells what devices run.
+const firmwareMinor = 22
+
+// Firmware implements command.Extended's. An older driver does not tell, and the answer is empty.
+func (c *Client) Firmware(ctx context.Context, adapter uint32) (command.Firmware, error) {
+	if c.about.Minor < firmwareMinor {
+		return command.Firmware{}, nil
+	}
+	return ask[command.Firmware](ctx, c, proto.OpFirmware, proto.AdapterArgs{Adapter: adapter})
+}
+
 // Places reports whether the driver has atomic writes and flushes.
 func (c *Client) Places() bool { return c.about.Minor >= placedMinor }
 

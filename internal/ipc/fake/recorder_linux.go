@@ -95,6 +95,11 @@ func (r *Recorder) LinkAddresses(_ context.Context, a uint32) ([]command.LinkAdd
 	return note[[]command.LinkAddress](r, a)
 }
 
+// Firmware implements command.Extended.
+func (r *Recorder) Firmware(_ context.Context, a uint32) (command.Firmware, error) {
+	return note[command.Firmware](r, a)
+}
+
 // CreateFlow implements command.Extended.
 func (r *Recorder) CreateFlow(_ context.Context, q command.CreateFlow) (command.Handle, error) {
 	return note[command.Handle](r, q)

@@ -26,7 +26,7 @@ var bodies = []any{
 	command.CMJoin{}, command.CMLeave{}, command.CMOption{}, command.CMNotify{},
 	command.LinkAddress{}, command.OpenXRCD{}, command.CreateXRCSRQ{}, command.OpenQP{},
 	command.CreateTagSRQ{}, command.TagOp{}, command.FlowKey{}, command.CreateFlow{}, command.FlowCounters{}, command.FramePort{},
-	command.CreateRSS{}, command.SetFrameFlags{}, command.SetRSS{}, command.LimitQP{},
+	command.CreateRSS{}, command.SetFrameFlags{}, command.SetRSS{}, command.LimitQP{}, command.Firmware{},
 	command.CMInfo{}, command.Event{}, command.Endpoint{}, command.Ring{}, command.AddressVector{}, command.ConnParam{},
 	direct.Key{}, direct.RingAt{}, direct.Terms{}, direct.Direction{}, // in shared memory
 }

@@ -14,7 +14,7 @@ const Magic uint32 = 'S' | 'V'<<8 | 'P'<<16 | 'I'<<24
 // is used.
 const (
 	Major uint16 = 2
-	Minor uint16 = 21
+	Minor uint16 = 22
 )
 
 // Sizes and limits.

@@ -106,8 +106,9 @@ const (
 
 // Those of version 2.20.
 const (
-	OpLimitQP = OpCreateRSS + 4 + iota
-	OpEnd     // one past the last
+	OpLimitQP  = OpCreateRSS + 4 + iota
+	OpFirmware // of version 2.22
+	OpEnd      // one past the last
 )
 
 // String returns the name of an operation as the C libraries and the logs have it, like CREATE_QP.
@@ -141,4 +142,5 @@ var operationNames = [OpEnd]string{
 	OpLinkAddresses: "LINK_ADDRESSES", OpCreateTagSRQ: "CREATE_TAG_SRQ", OpTag: "TAG", OpCreateFlow: "CREATE_FLOW",
 	OpFramePort: "FRAME_PORT", OpFlowCounters: "FLOW_COUNTERS", OpCreateRSS: "CREATE_RSS",
 	OpSetFrameFlags: "SET_FRAME_FLAGS", OpSetRSS: "SET_RSS", OpLimitQP: "LIMIT_QP",
+	OpFirmware: "FIRMWARE",
 }

@@ -87,6 +87,13 @@ var handlers = [proto.OpEnd]handler{
 		}
 		return x.LinkAddresses(ctx, q.Adapter)
 	}),
+	proto.OpFirmware: replies(func(ctx context.Context, s Session, q proto.AdapterArgs) (command.Firmware, error) {
+		x, err := extended(s)
+		if err != nil {
+			return command.Firmware{}, err
+		}
+		return x.Firmware(ctx, q.Adapter)
+	}),
 	proto.OpPort: replies(func(ctx context.Context, s Session, q proto.AdapterArgs) (command.PortInfo, error) {
 		return s.Port(ctx, q.Adapter)
 	}),

@@ -48,7 +48,7 @@ func (r *run) stat() (report, error) {
 			state = "PORT_ACTIVE (4)"
 		}
 		for _, f := range []field{
-			{"hca_idx", r.deviceIndex(a)}, {"uplink", uplink}, {"fw_ver", a.Firmware.Version}, {"driver_ver", r.driver.Version},
+			{"hca_idx", r.deviceIndex(a)}, {"uplink", uplink}, {"fw_ver", a.Firmware.Version}, {"board_id", a.Firmware.PSID}, {"driver_ver", r.driver.Version},
 			{"vendor_id", fmt.Sprintf("0x%04x", vendorID)}, {"vendor_part_id", a.Class().PartID()}, {"hw_ver", "0x0"},
 			{"node_guid", fmt.Sprintf("%016x", a.NodeGUID)}, {"location", a.Location().Text()}, {"num_phys_ports", a.Ports},
 			{"port", a.Port},

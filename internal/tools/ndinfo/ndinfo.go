@@ -3,6 +3,7 @@
 package ndinfo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -128,6 +129,10 @@ func showAdapter(w io.Writer, a *nd.Adapter) error {
 	if err != nil {
 		return err
 	}
+	f, err := a.Device().Firmware()
+	if err != nil {
+		return err
+	}
 	state := "down"
 	if i.Up {
 		state = "up"
@@ -141,6 +146,7 @@ func showAdapter(w io.Writer, a *nd.Adapter) error {
 		value any
 	}{
 		{"Name", i.Name}, {"State", state}, {"Mode", i.Mode}, {"Addresses", strings.Trim(fmt.Sprint(addrs), "[]")},
+		{"FirmwareVersion", cmp.Or(f.Version, "not told by this driver")}, {"BoardId", cmp.Or(f.Board, "none")},
 		{"InfoVersion", fmt.Sprintf("%#x", i.InfoVersion)}, {"VendorId", fmt.Sprintf("%#04x", i.VendorID)},
 		{"DeviceId", fmt.Sprintf("%#04x", i.DeviceID)}, {"AdapterId", fmt.Sprintf("%#016x", i.AdapterID)},
 		{"MaxRegistrationSize", i.MaxRegistrationSize}, {"MaxWindowSize", i.MaxWindowSize},
