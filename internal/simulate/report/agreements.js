@@ -1,3 +1,9 @@
+// portName names a port by its node, and by its number if others of that lead to the same one.
+function portName(x, p) {
+  const several = x.ports.some(o => o.node === p.node && o.peer === p.peer && o.port !== p.port);
+  return several ? `${p.node}[${p.port + 1}]` : p.node;
+}
+
 // joins says when a port of a bundle has begun or ceased to send, as the summary does.
 function joins(changes) {
   const out = [];

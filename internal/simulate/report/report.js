@@ -330,7 +330,7 @@ function show(x) {
     .sort((a, b) => (b.q.paused_us + b.q.pause_sent_us + b.q.peak_kb) - (a.q.paused_us + a.q.pause_sent_us + a.q.peak_kb));
   out.push(table("Ports and priorities", "Those with the most pauses and the longest queues first" + (busy.length > 100 ? `; 100 of ${busy.length}` : ""),
     ["port", "to", "priority", "used", "frames", "marked", "dropped", "longest queue", "pauses sent", "paused the other", "pauses received", "was paused"],
-    busy.slice(0, 100).map(({ p, q }) => [p.node, p.peer, q.priority, number(p.used * 100) + " %", number(q.frames), number(q.marked), number(q.drops), number(q.peak_kb) + " KB",
+    busy.slice(0, 100).map(({ p, q }) => [portName(x, p), p.peer, q.priority, number(p.used * 100) + " %", number(q.frames), number(q.marked), number(q.drops), number(q.peak_kb) + " KB",
       number(q.pauses_sent), time(q.pause_sent_us || 0), number(q.pauses_received), time(q.paused_us || 0)]), 2));
   out.push(...agreements(x));
   const slowest = [...x.flows].sort((a, b) => (b.slowdown || 0) - (a.slowdown || 0) || a.goodput_gbps - b.goodput_gbps || a.flow - b.flow);

@@ -162,7 +162,7 @@ func TestHTML_Agreements(t *testing.T) {
 	for _, want := range []string{
 		`since the run began\|.*\|timed out\|host0\[2\]\|switch\|distributing\|\S+ key 1 port 2\|leaves at 1 s, joins at [4-8]\S* s\|\d+\|\d+\|\d+\|switch\[2\]\|host0\|`,
 		`\|switch\[4\]\|host1\|standby\|\S+ key 2 port 2\|–\|`, `\|host1\[1\]\|switch\|distributing\|\S+ key 3 port 3\|–\|`,
-		`Agreed by DCBX.*\|host0\|switch\|agreed\|ieee\|3\|peer\|peer\|host1\|switch\|`,
+		`Ports and priorities.*\|host0\[1\]\|switch\|3\|.*Link aggregation`, `Agreed by DCBX.*\|host0\|switch\|agreed\|ieee\|3\|peer\|peer\|host1\|switch\|`,
 	} {
 		if !regexp.MustCompile(want).MatchString(dom) {
 			t.Errorf("no %s in\n%s", want, dom)
