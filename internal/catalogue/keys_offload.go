@@ -144,26 +144,30 @@ var offloadKeys = []Key{
 	},
 	{
 		Name: "*EncapsulatedPacketTaskOffload", Base: AdapterClass, Group: groupOffload,
-		Generations: Both, Scope: physicalEthernet, Type: NumericString,
+		Generations: Both, Scope: physicalEthernet, Type: NumericString, Status: Built, Effect: AtOnce,
 		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Encapsulated Task Offload",
-		Description: "Applies the checksum and segmentation offloads to packets inside NVGRE tunnels.",
+		Description: "Looks into NVGRE tunnels: RSS spreads packets by what is inside, whose checksums are checked as well. Disabled, such traffic flows, and the host does that. " + hostCuts,
+		Chosen:      "That it takes effect at once.",
 		Sources: from(winof2, "3.3.2.3 Enabling/Disabling NVGRE Offloading", winof, "10 Release Notes Change Log History",
 			virtualization, "Enabling/Disabling NVGRE Offloading"),
 	},
 	{
 		Name: "*EncapsulatedPacketTaskOffloadVxlan", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: physicalEthernet,
-		Type:     NumericString,
+		Type: NumericString, Status: Built, Effect: AtOnce,
 		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Encapsulated Task Offload (VXLAN)",
-		Description: "Applies the checksum and segmentation offloads to packets inside VXLAN tunnels.",
-		Chosen:      "The default.",
+		Description: "Looks into VXLAN tunnels: RSS spreads packets by what is inside, whose checksums are checked as well. Disabled, such traffic flows, and the host does that. " + hostCuts,
+		Chosen:      "The default, and that it takes effect at once.",
 		Sources:     from(ethernetB, "VXLAN", winof, "4.1.15 VXLAN"),
 	},
 	{
 		Name: "*VxlanUDPPortNumber", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: physicalEthernet,
-		Type:     NumericString,
+		Type: NumericString, Status: Built, Effect: AtOnce,
 		Defaults: always(4789), Min: 1, Max: 65535, UI: true, Title: "VXLAN UDP destination port number",
-		Description: "UDP destination port by which the adapter recognizes VXLAN packets. Both ports of a device have to use the same one.",
-		Chosen:      "The default, which is IANA's number.",
+		Description: "UDP destination port by which the adapter recognizes VXLAN packets. The ports of a device may have different ones: the manuals' limit is one of the cards. Virtual functions have the default.",
+		Chosen:      "The default, which is IANA's number, and that it takes effect at once.",
 		Sources:     from(ethernetB, "VXLAN", winof, "4.1.15 VXLAN"),
 	},
 }
+
+// hostCuts says what of the offload is not the adapter's.
+const hostCuts = "Large sends inside tunnels are cut by the host before they reach the adapter."

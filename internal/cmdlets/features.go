@@ -47,8 +47,7 @@ var featureTable = []feature{
 	{name: "Rsc", what: "receive segment coalescing", v4: []string{"*RscIPv4"}, v6: []string{"*RscIPv6"}},
 	{name: "ChecksumOffload", what: "checksum offload", v4: []string{"*IPChecksumOffloadIPv4", "*TCPUDPChecksumOffloadIPv4"},
 		v6: []string{"*TCPUDPChecksumOffloadIPv6"}, on: "3"},
-	{name: "EncapsulatedPacketTaskOffload", what: "offload for encapsulated packets", keys: []string{"*EncapsulatedPacketTaskOffload"},
-		later: "offload for encapsulated packets"},
+	{name: "EncapsulatedPacketTaskOffload", what: "offload for encapsulated packets", keys: []string{"*EncapsulatedPacketTaskOffload"}},
 	{name: "PacketDirect", what: "PacketDirect", keys: []string{"*PacketDirect"}},
 }
 

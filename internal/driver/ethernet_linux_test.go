@@ -161,11 +161,11 @@ func TestEthernetKeys(t *testing.T) {
 			"*NumRSSQueues": "1", "*RSSProfile": "2", "*MaxRSSProcessors": "1", "SendCompletionMethod": "0", "AsyncReceiveIndicate": "2",
 			"RfdReservationFactor": "300", "RecvCompletionMethod": "0", "*InterruptModeration": "0", "VlanID": "7",
 			"ReturnPacketThreshold": "100", "NumTcb": "9", "*RssBaseProcNumber": "1", "*RssBaseProcGroup": "0", "*RssMaxProcNumber": "60",
-			"*NumaNodeID": "0"},
+			"*NumaNodeID": "0", "*EncapsulatedPacketTaskOffload": "0", "*VxlanUDPPortNumber": "8472"},
 		"mlx4": {"UseRSSForUDP": "0", "UseRSSForRawIP": "0", "DefaultRecvRingProcessor": "1", "TxHashDistribution": "1",
 			"RxSmallPacketBypass": "1", "*RSS": "0", "MaxNumOfMCList": "64", "*HeaderDataSplit": "1", "IgnoreFCS": "1", "*LsoV1IPv4": "0",
 			"TxForwardingProcessor": "1", "TxInterruptProcessor": "0", "RssMonitoringEnabled": "1", "RssCountersActivatedAtStartup": "1",
-			"MaxNumRssCpus": "1", "MaximumWorkingThreads": "1"},
+			"MaxNumRssCpus": "1", "MaximumWorkingThreads": "1", "*EncapsulatedPacketTaskOffloadVxlan": "0"},
 	} {
 		t.Run(generation, func(t *testing.T) {
 			cfg := overSockets(t)[0]

@@ -202,7 +202,7 @@ func (d *Driver) hashed(index uint32) func(b []byte) bool {
 		if h.Protocol == eth.ProtocolUDP && h.Data != 0 && binary.BigEndian.Uint16(b[h.Transport+2:]) == port { // RoCE v2
 			return false
 		}
-		return e.Config.Spreads(&h)
+		return e.Config.Spreads(&h, b)
 	}
 }
 

@@ -29,6 +29,7 @@ type Config struct {
 	LSOSize, LSOMinSegment, LSOTcpOptions, LSOIpOptions                int
 	IPChecksumIPv4, TCPUDPChecksumIPv4, TCPUDPChecksumIPv6             int // *IPChecksumOffloadIPv4...
 	RscIPv4, RscIPv6                                                   int
+	TunnelNVGRE, TunnelVXLAN, VxlanUDPPort                             int // *EncapsulatedPacketTaskOffload...
 	HeaderDataSplit                                                    int
 	PriorityVLANTag, PromiscuousVlan, VlanID, IgnoreFCS                int
 	RSS, NumRSSQueues, MaxRSSProcessors                                int

@@ -45,7 +45,7 @@ func (f *Function) fits(now clock.Time, in *frame.In) (q int, fits bool) {
 		return 0, true
 	}
 	q = f.first
-	if hash, kind := f.hashOf(&h, in.Data); kind != 0 {
+	if hash, kind := f.hashOf(f.innerOf(&h, in.Data, in.Task.Kind), in.Data); kind != 0 {
 		q = f.table.Queue(hash)
 	}
 	r := &f.receive[q]

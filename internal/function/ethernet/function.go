@@ -9,6 +9,7 @@ import (
 	"github.com/softvpi/softvpi/internal/qos"
 	"github.com/softvpi/softvpi/internal/wait"
 	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/wire/tunnel"
 )
 
 // Function is an Ethernet function.
@@ -32,6 +33,7 @@ type Function struct {
 	calls    int              // how often packets of a queue may still be indicated in its turn
 	segments offload.Segments // of a large frame that the host does not take
 	pieces   [2][]byte        // of one of them
+	tunnel   tunnel.Frame     // the frame that is looked at, if it is in one
 
 	send   []sendQueue
 	ready  [frame.Priorities]bitmap // send queues with something to send at a priority

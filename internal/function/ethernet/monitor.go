@@ -1,8 +1,6 @@
 package ethernet
 
 import (
-	"encoding/binary"
-
 	"github.com/softvpi/softvpi/internal/function/ethernet/rss"
 	"github.com/softvpi/softvpi/wire/eth"
 )
@@ -44,19 +42,12 @@ func (f *Function) WatchRSS() { f.counting = f.cfg.RssMonitoringEnabled != 0 }
 func (f *Function) RSSCounters(q int) *RSSCounters { return &f.receive[q].kinds }
 
 // kindOf returns the index in RSSCounters of a frame with a hash over t; 0: it has none. What has no hash is told apart by its
-// headers, and in a tunnel by those of the frame in it.
-func kindOf(h *eth.Headers, b []byte, t rss.Types) int {
+// headers. Those of a frame in a tunnel are of the one inside, and so is its hash.
+func kindOf(h *eth.Headers, inTunnel bool, t rss.Types) int {
 	kind := hashed
 	switch t {
 	case 0:
-		var inner eth.Headers
-		switch at := inTunnel(h, b); {
-		case at == 0:
-			return bare + kindWithout(h)
-		case !inner.Parse(b[at:]):
-			return kindMisc
-		}
-		return kindWithout(&inner)
+		kind = kindWithout(h)
 	case rss.IPv4:
 		kind += kindIPv4
 	case rss.TCPIPv4:
@@ -72,7 +63,7 @@ func kindOf(h *eth.Headers, b []byte, t rss.Types) int {
 	default:
 		kind += kindMisc
 	}
-	if inTunnel(h, b) == 0 {
+	if !inTunnel {
 		kind += bare
 	}
 	return kind
@@ -96,29 +87,4 @@ func kindWithout(h *eth.Headers) int {
 		}
 	}
 	return kind
-}
-
-const (
-	vxlanPort   = 4789 // RFC 7348, 5; *VxlanUDPPortNumber is only stored
-	vxlanLen    = 8
-	protocolGRE = 47
-	nvgreLen    = 8      // RFC 7637, 3.2: GRE with a key
-	nvgreBegins = 0x2000 // its flags and version
-	bridged     = 0x6558 // GRE's type of Ethernet frames
-)
-
-// inTunnel returns where the frame in a tunnel (VXLAN or NVGRE) begins; 0: there is none.
-func inTunnel(h *eth.Headers, b []byte) int {
-	switch {
-	case h.Version == 0 || h.Fragment:
-	case h.Protocol == eth.ProtocolUDP && h.Data != 0:
-		if binary.BigEndian.Uint16(b[h.Transport+2:]) == vxlanPort && h.End >= h.Data+vxlanLen {
-			return h.Data + vxlanLen
-		}
-	case h.Protocol == protocolGRE && h.End >= h.Transport+nvgreLen:
-		if g := b[h.Transport:]; binary.BigEndian.Uint16(g) == nvgreBegins && binary.BigEndian.Uint16(g[2:]) == bridged {
-			return h.Transport + nvgreLen
-		}
-	}
-	return 0
 }

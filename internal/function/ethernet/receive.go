@@ -63,12 +63,13 @@ func (f *Function) take(now clock.Time, in *frame.In) {
 		return
 	}
 	t := in.Task
-	f.check(&h, b, &t)
-	hash, kind := f.hashOf(&h, b)
+	inner := f.innerOf(&h, b, t.Kind)
+	f.check(&h, inner, b, &t)
+	hash, kind := f.hashOf(inner, b)
 	q := f.queueOf(hash, kind)
 	r := &f.receive[q]
 	if f.counting {
-		r.kinds[kindOf(&h, b, kind)]++
+		r.kinds[kindOf(inner, inner != &h, kind)]++
 	}
 	if f.touched>>q&1 == 0 {
 		f.touched |= 1 << q
@@ -118,26 +119,25 @@ func (f *Function) arrived(h *eth.Headers, b []byte, whole bool) {
 	c.PriorityBytes[priority] += uint64(len(b))
 }
 
-// check looks at the checksums of a frame as far as the keys ask for it, and nobody has.
-func (f *Function) check(h *eth.Headers, b []byte, t *offload.Task) {
-	const transport = offload.MakeTransport | offload.GoodTransport | offload.BadTransport
+// check looks at the checksums of a frame, and at those of the frame inside if it is a tunnel's, as far as the keys ask for it, and
+// nobody has. The host learns those outside; it looks at those inside itself.
+func (f *Function) check(h, inner *eth.Headers, b []byte, t *offload.Task) {
 	if h.Version == 0 {
 		return
 	}
 	if t.Kind != offload.Whole {
 		t.Sums |= offload.MakeTransport
 	}
-	if h.Version == 4 && f.cfg.IPChecksumIPv4&rx != 0 && t.Sums&(offload.MakeIP|offload.GoodIP|offload.BadIP) == 0 {
-		t.Sums |= offload.CheckIP(h, b)
-	}
-	if t.Sums&transport == 0 && f.transportKey(h.Version)&rx != 0 {
-		t.Sums |= offload.CheckTransport(h, b)
+	t.Sums = f.sumsOf(h, b, t.Sums)
+	all := t.Sums
+	if inner != h {
+		all |= f.sumsOf(inner, b, 0)
 	}
 	c := &f.counters.Received
 	switch {
-	case t.Sums&(offload.BadIP|offload.BadTransport) != 0:
+	case all&(offload.BadIP|offload.BadTransport) != 0:
 		c.ChecksumBad++
-	case t.Sums&(offload.GoodIP|offload.GoodTransport|offload.MakeTransport) != 0:
+	case all&(offload.GoodIP|offload.GoodTransport|offload.MakeTransport) != 0:
 		c.ChecksumGood++
 	default:
 		c.ChecksumNone++
@@ -146,6 +146,19 @@ func (f *Function) check(h *eth.Headers, b []byte, t *offload.Task) {
 		offload.Make(left, h, b)
 		t.Sums = t.Sums&^left | left<<2 // what was to be made is good now
 	}
+}
+
+// sumsOf adds to what is known of a frame's checksums what the keys ask for.
+func (f *Function) sumsOf(h *eth.Headers, b []byte, known offload.Sums) offload.Sums {
+	const transport = offload.MakeTransport | offload.GoodTransport | offload.BadTransport
+	s := known
+	if h.Version == 4 && f.cfg.IPChecksumIPv4&rx != 0 && s&(offload.MakeIP|offload.GoodIP|offload.BadIP) == 0 {
+		s |= offload.CheckIP(h, b)
+	}
+	if s&transport == 0 && f.transportKey(h.Version)&rx != 0 {
+		s |= offload.CheckTransport(h, b)
+	}
+	return s
 }
 
 // transportKey returns the value of the key for the checksums of TCP and UDP.

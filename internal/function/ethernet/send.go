@@ -8,6 +8,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/wire/tunnel"
 )
 
 // Send is a frame that a host sends.
@@ -151,9 +152,12 @@ func (f *Function) QueueFor(b []byte) int {
 	}
 	q := 0
 	var h eth.Headers
-	if len(f.receive) > 1 && h.Parse(b) && f.cfg.Spreads(&h) {
-		if hash, kind := f.hash.OfSent(&h, b, f.types); kind != 0 {
-			q = f.table.Queue(hash)
+	if len(f.receive) > 1 && h.Parse(b) {
+		var t tunnel.Frame
+		if x := f.cfg.inside(&t, &h, b); f.cfg.spreads(x) {
+			if hash, kind := f.hash.OfSent(x, b, f.types); kind != 0 {
+				q = f.table.Queue(hash)
+			}
 		}
 	}
 	if how == byHashAndSize {

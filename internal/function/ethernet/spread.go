@@ -7,6 +7,7 @@ import (
 	"github.com/softvpi/softvpi/internal/clock"
 	"github.com/softvpi/softvpi/internal/function/ethernet/rss"
 	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/wire/tunnel"
 )
 
 // balanceGap is the time between two looks at how queues are loaded.
@@ -97,16 +98,22 @@ func (f *Function) balance(now clock.Time) {
 	f.table.Balance(f.used)
 }
 
-// hashOf returns the hash of a received frame, of type 0 for one that RSS does not spread.
+// hashOf returns the hash of a received frame by the headers that innerOf gives, of type 0 for one that RSS does not spread.
 func (f *Function) hashOf(h *eth.Headers, b []byte) (hash uint32, kind rss.Types) {
-	if f.cfg.Spreads(h) {
+	if f.cfg.spreads(h) {
 		hash, kind = f.hash.Of(h, b, f.types)
 	}
 	return hash, kind
 }
 
-// Spreads reports whether RSS spreads frames like this one (WinOF 5.50, 4.6.6: UseRSSForUDP, UseRSSForRawIP).
-func (c *Config) Spreads(h *eth.Headers) bool {
+// Spreads reports whether RSS spreads frames like this one, in a tunnel like the one inside.
+func (c *Config) Spreads(h *eth.Headers, b []byte) bool {
+	var t tunnel.Frame
+	return c.spreads(c.inside(&t, h, b))
+}
+
+// spreads is Spreads by the headers that count (WinOF 5.50, 4.6.6: UseRSSForUDP, UseRSSForRawIP).
+func (c *Config) spreads(h *eth.Headers) bool {
 	switch {
 	case h.Version == 0 || c.RSS == 0:
 		return false

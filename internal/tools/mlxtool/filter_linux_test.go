@@ -1,6 +1,7 @@
 package mlxtool
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +15,8 @@ import (
 	"github.com/softvpi/softvpi/internal/tools/tool"
 )
 
-// TestPacketFilter: the filter of an Ethernet interface, as its keys make it while it works (WinOF 5.50, 5.5.3.1).
+// TestPacketFilter: the filter of an Ethernet interface and its off-load for VXLAN, as its keys make them while it works (WinOF 5.50,
+// 5.5.3.1 and 5.5.3.6).
 func TestPacketFilter(t *testing.T) {
 	dir, err := os.MkdirTemp("", "filter")
 	if err != nil {
@@ -57,6 +59,21 @@ func TestPacketFilter(t *testing.T) {
 	}
 	if text := g.ok("show", "packet-filter", "left"); !strings.Contains(text, "no Ethernet function") {
 		t.Errorf("without a host:\n%s", text)
+	}
+	vxlan := func(name string) map[string]any { return g.tables("show", "vxlan", name)[0].Rows[0] }
+	if got := vxlan("nic"); got["vxlan_offload"] != "Enabled" || got["udp_port"] != "4789" {
+		t.Errorf("VXLAN: %v", got)
+	}
+	for key, value := range map[string]string{"*EncapsulatedPacketTaskOffloadVxlan": "0", "*VxlanUDPPortNumber": "8472"} {
+		if _, err := client.Set(t.Context(), "nic", key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := vxlan("nic"); got["vxlan_offload"] != "Disabled" || got["udp_port"] != "8472" {
+		t.Errorf("VXLAN off, at another port: %v", got)
+	}
+	if got := vxlan("left"); !strings.Contains(fmt.Sprint(got), "no Ethernet function") {
+		t.Errorf("VXLAN without a host: %v", got)
 	}
 	if status, _, _ := g.call("show", "packet-filter", "nic", "x"); status != tool.Usage {
 		t.Errorf("with another argument: status %d, want %d", status, tool.Usage)

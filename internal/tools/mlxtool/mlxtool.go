@@ -39,6 +39,7 @@ var works = map[string]work{
 	"show devices":          (*run).devices,
 	"show packet-filter":    (*run).packetFilter,
 	"show qos":              (*run).qos,
+	"show vxlan":            (*run).vxlan,
 	"show nd connections":   (*run).connections,
 	"show selfhealing port": (*run).selfHealing,
 	"show regkeys config":   (*run).keysInForce,

@@ -225,7 +225,7 @@ func TestHelp(t *testing.T) {
 		"":                         {"usage: mlxtool <tool-name>", "show", "dbg", "modify", "--json", "3 for what"},
 		"help":                     {"usage: mlxtool <tool-name>"},
 		"-h":                       {"usage: mlxtool <tool-name>"},
-		"HELP Show":                {"usage: mlxtool show <tool-name>", "ports", "packet-filter", "Not supported yet", "perfstats"},
+		"HELP Show":                {"usage: mlxtool show <tool-name>", "ports", "packet-filter", "vxlan", "perfstats"},
 		"help dbg":                 {"mstdump", "nonrss-capture", "dump-me-now"},
 		"help modify":              {"tc-bw"},
 		"show help nd":             {"connections"},
