@@ -31,6 +31,7 @@ var tours = []struct{ document, before string }{
 	{"docs/ethernet.md", ""},
 	{"docs/qos.md", ""},
 	{"docs/virtualization.md", ""},
+	{"docs/teaming.md", ""},
 	{"docs/powershell.md", ""},
 	{"docs/simulate.md", ""},
 	{"docs/switches.md", ""},

@@ -46,6 +46,8 @@ var softEvents = []Event{
 	raised(soft(46, "TrustContradicts", Warning, "{Adapter}: received packets have the priority of their DSCP (RxTrustedState 2), but {Cause}. Both directions should agree.")),
 	raised(soft(47, "FabricIncident", Warning, "Fabric {Fabric}: {Incident}.")),
 	raised(soft(48, "FabricIncidentOver", Informational, "Fabric {Fabric}: {Incident}.")),
+	raised(soft(49, "TeamMemberChanged", Informational, "{Adapter}: member {Member} of its team is {Status}, and its role is {Role}.")),
+	raised(soft(50, "TeamMemberLost", Warning, "{Adapter}: member {Member} of its team is {Status}; its role is {Role}.")),
 	raised(soft(60, "SensorError", Error, "{Adapter}: the sensor {Sensor}, {Mask}, found an error.")),
 	raised(soft5(15, "AdapterStartFailed", Error, "{Adapter}: the adapter could not be started: {Cause}.")),
 	raised(soft5(16, "AdapterStarted", Informational, "{Adapter}: the adapter has started at {Address}.")),

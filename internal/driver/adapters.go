@@ -35,6 +35,7 @@ func (d *Driver) addAdapters() (err error) {
 		Broken: d.healing.broke}); err != nil {
 		return err
 	}
+	d.followTeams()
 	d.host.SetTrace(d.tracer.session.Load().Loop)
 	d.unsubscribe = d.host.Subscribe(d.adapterChanged)
 	for i, a := range d.cfg.Adapters {

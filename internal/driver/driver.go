@@ -93,6 +93,7 @@ type Driver struct {
 	agreements    *agreements    // of LLDP agents; nil: none yet
 	expiries      *expiries      // of dropless modes; nil: none yet
 	functionNews  *functionNews  // likewise
+	teamNews      *teamNews      // likewise
 	functionWatch *functionWatch // of what their commands cost
 	healing       *healer        // nil: not yet
 	loop          loopWatch
@@ -247,6 +248,7 @@ func (d *Driver) Close() error {
 	d.agreements.close()
 	d.expiries.close()
 	d.functionNews.close()
+	d.teamNews.close()
 	d.functionWatch.close()
 	d.waking.close()
 	errs = append(errs, d.wiring.close())

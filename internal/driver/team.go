@@ -25,6 +25,11 @@ func (d *Driver) putOnTeam(i int, cfg *device.AdapterConfig) (err error) {
 			err = errors.Join(err, closeAll(c.Links))
 		}
 	}()
+	var names []string
+	for k := range a.Team.Members {
+		names = append(names, a.Team.Members[k].String())
+	}
+	c.Changed = d.teamNews.of(i, names)
 	for k := range a.Team.Members {
 		if c.Team.Members[k].MAC, err = a.MemberMAC(k); err != nil {
 			return err

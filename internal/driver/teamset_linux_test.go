@@ -103,6 +103,8 @@ func TestTeam_DisabledMember(t *testing.T) {
 		t.Errorf("they are %s, want %s", got, want)
 	}
 	across(t, end{d, 0}, end{d, 2})
+	wantEvent(t, d, "TeamMemberLost", "a: member b", "Disabled", "Backup")
+	wantEvent(t, d, "TeamMemberChanged", "a: member a", "Connected", "Active")
 	var wrong *api.FieldError
 	if err := d.RestartAdapter("b"); !errors.As(err, &wrong) || wrong.Allowed != `"a", which carries the team` {
 		t.Errorf("restarting a member: %v", err)

@@ -119,6 +119,11 @@ func (d *Driver) putOnMadeTeam(t *madeTeam, cfg *device.AdapterConfig) (err erro
 			err = errors.Join(err, closeAll(c.Links))
 		}
 	}()
+	var names []string
+	for _, i := range members {
+		names = append(names, d.running[i].Name)
+	}
+	c.Changed = d.teamNews.of(members[0], names)
 	for _, i := range members {
 		l, err := d.openWire(&d.cfg.Adapters[i], cfg.UDPPort)
 		if err != nil {

@@ -237,6 +237,10 @@ type (
 	FabricIncident struct{ Fabric, Incident string }
 	// FabricIncidentOver says that it is over.
 	FabricIncidentOver struct{ Fabric, Incident string }
+	// TeamMemberChanged says what a connected member of the team does that an adapter stands on (WinOF 5.50, 4.2.8.3).
+	TeamMemberChanged struct{ Adapter, Member, Status, Role string }
+	// TeamMemberLost says that a member is disconnected, or disabled.
+	TeamMemberLost struct{ Adapter, Member, Status, Role string }
 	// DriverStarted says that the driver is up.
 	DriverStarted struct {
 		Version  string
@@ -355,6 +359,8 @@ func (RegistrySetAside) event()     {}
 func (NothingKept) event()          {}
 func (FabricIncident) event()       {}
 func (FabricIncidentOver) event()   {}
+func (TeamMemberChanged) event()    {}
+func (TeamMemberLost) event()       {}
 func (DriverStarted) event()        {}
 func (DriverStopped) event()        {}
 func (DriverRecovered) event()      {}

@@ -101,29 +101,32 @@ func (t *Team) Up() (up bool, speed uint64) {
 // Counters returns a copy of the counters.
 func (t *Team) Counters() Counters { return t.counters }
 
-// News is that a member's role has changed, or which one is active.
+// News is that a member's status or role has changed.
 type News struct {
 	Member int
+	Status Status
 	Role   Role
 }
 
 // String describes the news for people.
-func (n News) String() string { return fmt.Sprintf("member %d is %v", n.Member, n.Role) }
+func (n News) String() string { return fmt.Sprintf("member %d is %v, %v", n.Member, n.Status, n.Role) }
 
 // mostNews is how many are kept; of more the oldest are forgotten.
 const mostNews = 256
 
-// note keeps which roles have changed, until somebody asks.
+// note keeps what has changed of members, until somebody asks.
 func (t *Team) note() {
 	for i := range t.members {
 		m := &t.members[i]
-		if r := m.role(); r != m.noted {
-			m.noted = r
-			if len(t.news) == mostNews {
-				t.news = t.news[:copy(t.news, t.news[1:])]
-			}
-			t.news = append(t.news, News{i, r})
+		n := News{i, m.status(), m.role()}
+		if n.Status == m.noted.Status && n.Role == m.noted.Role {
+			continue
 		}
+		m.noted = n
+		if len(t.news) == mostNews {
+			t.news = t.news[:copy(t.news, t.news[1:])]
+		}
+		t.news = append(t.news, n)
 	}
 }
 

@@ -34,7 +34,7 @@ type member struct {
 	up, disabled bool
 	speed        uint64
 	takes, sends bool
-	noted        Role
+	noted        News
 }
 
 // usable says that a member's link is up and nobody has disabled it.
@@ -197,6 +197,7 @@ func (t *Team) settle(now clock.Time) {
 		}
 	}
 	if !changed {
+		t.note() // a member that carries nothing has come or gone
 		return
 	}
 	t.respread()

@@ -24,6 +24,8 @@ type Config struct {
 	Links []link.Link
 	// Notify is called when Errors is due. It must not call the link.
 	Notify func()
+	// Changed is told what has changed of members; nil: nobody is. It must not call the link, nor wait.
+	Changed func(team.News)
 	// Now returns the time; nil: a monotonic clock.
 	Now func() clock.Time
 }
@@ -33,6 +35,7 @@ type Link struct {
 	*station.Set
 	now     func() clock.Time
 	notify  func()
+	changed func(team.News)
 	kind    team.Type
 	hash    team.Hash
 	engine  *team.Team
@@ -90,6 +93,9 @@ func Open(cfg Config) (*Link, error) {
 	}
 	if l.notify == nil {
 		l.notify = func() {}
+	}
+	if l.changed = cfg.Changed; l.changed == nil {
+		l.changed = func(team.News) {}
 	}
 	for i, m := range cfg.Links {
 		c := m.Capabilities()

@@ -62,6 +62,9 @@ func (l *Link) look(now clock.Time, i int) {
 // turn does what the engine has due, and sends what it and the stations have to say.
 func (l *Link) turn(now clock.Time) {
 	l.engine.Advance(now)
+	for _, n := range l.engine.News() {
+		l.changed(n)
+	}
 	l.mu.Lock()
 	l.waits, l.taken = l.taken[:0], l.waits
 	l.mu.Unlock()
