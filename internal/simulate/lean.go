@@ -83,6 +83,7 @@ type leanHost struct {
 	paced   heap[pace]
 	active  []*sending // that wait for acknowledgements
 	check   clock.Time
+	last    last
 	buf     [afterB + ib.CNPReservedLen]byte
 }
 
@@ -164,6 +165,7 @@ func follow(near int64, psn ib.PSN) int64 {
 
 // data takes a packet with a payload.
 func (h *leanHost) data(now clock.Time, f *receiving, b []byte, bytes int) {
+	h.last.receives = f
 	x := f.lean
 	bth := ib.BTH(b[bthAt:])
 	if eth.Marked(eth.IPv4(b[ipAt:]).ToS()) {
@@ -334,6 +336,7 @@ func sourcePort(flow int32) uint16 { return firstPort | uint16(uint32(flow)*2654
 // send sends a packet of the flow that comes next at a priority.
 func (h *leanHost) send(now clock.Time, priority uint8) {
 	f := h.dequeue(priority)
+	h.last.sends = f
 	x := f.lean
 	if x.next == x.total { // what had to be sent again has been acknowledged meanwhile
 		return

@@ -43,6 +43,7 @@ type rcHost struct {
 	key    uint32     // of its memory
 	due    clock.Time // when the port wanted to be driven next after the last turn
 
+	last  last
 	in    []frame.In
 	refs  []ethernet.Ref // of in
 	held  [frame.Priorities][]ethernet.Ref
@@ -117,11 +118,21 @@ func (h *rcHost) queuePair(now clock.Time, bth ib.BTH, in *frame.In) *transport.
 		if f.rc == nil {
 			return nil
 		}
+		if h.last.sends == nil {
+			h.last.sends = f
+			copy(h.last.answer[:], bth)
+			ib.BTH(h.last.answer[:]).SetDestQP(ib.QPN(f.rc.qp.Number()))
+		}
 		return f.rc.qp
 	}
 	f := h.receiver(bth.DestQP())
 	if f.rc == nil {
 		return nil
+	}
+	if h.last.receives == nil {
+		h.last.receives = f
+		copy(h.last.request[:], bth)
+		ib.BTH(h.last.request[:]).SetDestQP(ib.QPN(f.rc.qp.Number()))
 	}
 	if len(in.Payload) > 0 {
 		if eth.Marked(in.TrafficClass) {

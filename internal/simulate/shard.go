@@ -27,6 +27,8 @@ type host interface {
 	turn(now clock.Time)
 	// deadline is when the host wants its next turn.
 	deadline() clock.Time
+	// prefetch asks for the memory of the host, in steps (shard.foresee).
+	prefetch(step int)
 }
 
 // shard is a part of the network, with its own time: it goes on without the others as long as nothing can arrive that they have not
@@ -119,6 +121,7 @@ func (h *shard) first() clock.Time {
 
 // pass lets everything happen until a time.
 func (h *shard) pass(until clock.Time) {
+	h.foresee()
 	h.turns = 0
 	h.collect()
 	for at := h.first(); at <= until; at = h.first() {

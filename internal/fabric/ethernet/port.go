@@ -16,6 +16,7 @@ type Port struct {
 	deaf    bool  // frames that it receives are dropped
 	mute    bool  // no frames are sent there
 	backlog uint8 // priorities at which frames wait
+	seen    uint8 // priorities that have had frames since they were asked for (Fabric.Prefetch)
 	pauses
 	queues    [Priorities]queue
 	groups    [Priorities]group

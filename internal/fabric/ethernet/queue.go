@@ -37,6 +37,7 @@ func (p *Port) push(priority uint8, f Ref, n int, marked bool) {
 		s.entries[q.last].next = e
 	}
 	q.last = e
+	p.seen |= 1 << priority
 	q.frames++
 	q.bytes += n
 	c := &p.counters.Priority[priority]

@@ -137,6 +137,7 @@ func (s *Station) leaves(now clock.Time, link int, priority uint8, f Ref) bool {
 		return false
 	}
 	w.sent(now)
+	w.seen |= 1 << priority
 	n := s.store.Len(f)
 	c := &w.counters.Priority[priority]
 	c.OutFrames++
@@ -157,6 +158,8 @@ func (s *Station) pass(now clock.Time, link uint8, f Ref) bool {
 		return false
 	}
 	priority := p.priority(&h)
+	p.seen |= 1 << priority
+	o.seen |= 1 << priority
 	in, out := &p.counters.Priority[priority], &o.counters.Priority[priority]
 	in.InFrames++
 	in.InBytes += uint64(n)

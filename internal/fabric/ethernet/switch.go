@@ -178,6 +178,7 @@ func (s *Switch) Receive(now clock.Time, port int, f Ref) {
 		d.TooLong++
 	default:
 		priority := p.priority(&h)
+		p.seen |= 1 << priority
 		c := &p.counters.Priority[priority]
 		c.InFrames++
 		c.InBytes += uint64(n)

@@ -1,0 +1,65 @@
+package ethernet
+
+import (
+	"math/bits"
+	"unsafe"
+
+	"github.com/softvpi/softvpi/internal/cpu/prefetch"
+)
+
+// Prefetch asks for the memory that frames use of the nodes, as far as they used it since the last time. Where other fabrics have had
+// their turns, all that has left the near caches, and a frame would wait for one line after the other. It takes step 0 to 2, between which
+// there is time for what the first asked for to arrive, so that it may be looked into.
+func (f *Fabric) Prefetch(step int) {
+	switch step {
+	case 0:
+		for i := range f.nodes {
+			s := f.nodes[i].Switch
+			prefetch.Lines(unsafe.Pointer(s), unsafe.Offsetof(s.bridged))
+			prefetch.Read(unsafe.Pointer(&s.crossed))
+			for k := range s.ports {
+				prefetch.Read(unsafe.Pointer(&s.ports[k].seen))
+			}
+		}
+	case 1:
+		for i := range f.nodes {
+			s := f.nodes[i].Switch
+			s.due.Prefetch()
+			prefetch.Read(unsafe.Pointer(unsafe.SliceData(s.out)))
+			prefetch.Lines(unsafe.Pointer(unsafe.SliceData(s.entries)), uintptr(min(len(s.entries), few))*unsafe.Sizeof(entry{}))
+			for k := range s.ports {
+				s.ports[k].prefetch()
+			}
+		}
+	case 2:
+		for i := range f.arrivals.lanes {
+			if l := &f.arrivals.lanes[i]; l.count > 0 {
+				prefetch.Lines(unsafe.Pointer(unsafe.SliceData(l.ring)), uintptr(len(l.ring))*unsafe.Sizeof(coming{}))
+			}
+		}
+	}
+}
+
+// few is how many entries of queues are asked for: those of short queues, as the last that became free is used first.
+const few = 16
+
+// first is how much of a port's beginning, up to what its pauses are asked first, frames look at.
+const first = 64
+
+// prefetch asks for what frames use of a port at the priorities of those that it has seen since the last time.
+func (p *Port) prefetch() {
+	if p.seen == 0 {
+		return
+	}
+	prefetch.Lines(unsafe.Pointer(p), first)
+	prefetch.Lines(unsafe.Pointer(&p.scheduler), unsafe.Sizeof(p.scheduler))
+	prefetch.Lines(unsafe.Pointer(&p.relay), unsafe.Offsetof(p.cfg)-unsafe.Offsetof(p.relay)+unsafe.Offsetof(p.cfg.Tagged))
+	prefetch.Lines(unsafe.Pointer(&p.cfg.Peer), unsafe.Offsetof(p.cfg.Groups)-unsafe.Offsetof(p.cfg.Peer))
+	for ; p.seen != 0; p.seen &= p.seen - 1 {
+		i := bits.TrailingZeros8(p.seen)
+		prefetch.Lines(unsafe.Pointer(&p.queues[i]), unsafe.Sizeof(p.queues[i]))
+		prefetch.Lines(unsafe.Pointer(&p.groups[i]), unsafe.Sizeof(p.groups[i]))
+		c := &p.counters.Priority[i]
+		prefetch.Lines(unsafe.Pointer(c), unsafe.Offsetof(c.Storms))
+	}
+}

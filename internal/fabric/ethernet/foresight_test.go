@@ -1,0 +1,52 @@
+package ethernet
+
+import (
+	"testing"
+
+	"github.com/softvpi/softvpi/internal/clock"
+)
+
+// What a fabric is asked to foresee changes nothing that happens in it, and each port is asked for the priorities that it has had since
+// the last time, and for no others.
+func TestForesightOfWhatPortsHaveHad(t *testing.T) {
+	f, taken := &Fabric{}, 0
+	f.Deliver = func(_ clock.Time, _ End, r Ref) { taken++; f.Store.Drop(r) }
+	s, err := NewStation(&f.Store, StationConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := NewStation(&f.Store, StationConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := f.AddStation(s), f.AddStation(o)
+	if err := f.Connect(End{a, 0}, End{b, 0}); err != nil {
+		t.Fatal(err)
+	}
+	foresee := func() {
+		for step := range 4 {
+			f.Prefetch(step)
+		}
+	}
+	foresee()
+	for range 3 { // the second waits for the first
+		if !f.SendAt(0, a, 5, f.Store.Put(make([]byte, 100), 0)) {
+			t.Fatal("no room")
+		}
+		f.Prefetch(2) // while frames are on their way
+	}
+	if got := s.Wire().seen; got != 1<<5 {
+		t.Errorf("the sender's wire has seen priorities %08b, want the one of its frames", got)
+	}
+	f.Advance(clock.Time(clock.Never - 1))
+	if got := o.Wire().seen; got != 1<<0 { // untagged, and so of the default priority
+		t.Errorf("the receiver's wire has seen priorities %08b, want the default", got)
+	}
+	if taken != 3 || f.Store.Frames() != 0 {
+		t.Errorf("%d frames taken, %d left", taken, f.Store.Frames())
+	}
+	foresee()
+	if s.Wire().seen|o.Wire().seen != 0 {
+		t.Error("what was asked for is asked for again")
+	}
+}
