@@ -152,7 +152,6 @@ func TestPriorityCounters_Traffic(t *testing.T) {
 			held := time.Since(asked)
 			p.guest.reads(t, func([]byte) {})
 			await.Eventually(t, "the peer may go on", func() bool { return p.flow().Pausing == "none" })
-			ended := time.Since(begin)
 
 			// One pause of known length, and then such that what the guest sends is lost while it waits for their end.
 			pause := func(quanta uint16) {
@@ -185,8 +184,10 @@ func TestPriorityCounters_Traffic(t *testing.T) {
 						return false
 					}
 				}
-				return p.counted().Control >= pauses
+				_, told := wire.read(3)
+				return p.counted().Control >= pauses && p.flow().Pausing == "none" && p.counted().Priority[3].Sent == told
 			})
+			ended := time.Since(begin)
 			var left [3]port.Tally
 			for i, at := range []uint8{3, 5, port.Untagged} {
 				left[i], _ = wire.read(at)
