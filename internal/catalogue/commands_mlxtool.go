@@ -111,9 +111,11 @@ query    shows whether packets are kept, and how many are
 collect  moves what is kept to a pcap file (default nonrss.pcap); of vPort 0, the only one
 stop     ends it; what was not collected is gone
 What RDMA receives has no hash; of the Ethernet function's frames those are kept that RSS does not spread. Connections go over the wire meanwhile.`, `dbg nonrss-capture "Ethernet 1" start 1024 128`)),
-	mlxtool("6.8 Extracting WPP Traces", "dbg trace", "start [<level> [<component>=<level>...]] | stop | collect | query",
+	mlxtool("6.8 Extracting WPP Traces", "dbg trace", "start [<level>] [<component>=<level>...] [size=<MB>] [file] | stop | collect | query | read <file>",
 		"Record a trace of the driver, which Perfetto reads.",
-		"Levels are off, error, warning, information (default) and verbose, of all components or of some: driver, command, loop.",
+		"Levels are off, error, warning, information (default) and verbose, of all components or of some: driver, command, loop, "+
+			"transport, cm, link.\nsize is that of the buffers, 1 to 1024 (default 100). With file the records are kept in a file of that size, "+
+			"which outlives\na driver that is killed; read writes what is in such a file for Perfetto and as text. It needs no driver.",
 		"dbg trace query"),
 	mlxtool("5.5.2.3 mstdump", "dbg decode", "<directory> [<table>...]", "Show the registers in the files of a dump.",
 		"All tables, or those that are named, of the first file of a set, and what differs in the next ones. Needs no driver.",

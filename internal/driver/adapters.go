@@ -37,6 +37,7 @@ func (d *Driver) addAdapters() (err error) {
 	}
 	d.followTeams()
 	d.host.SetTrace(d.tracer.session.Load().Loop)
+	d.keepInFile(d.tracer.session.Load())
 	d.unsubscribe = d.host.Subscribe(d.adapterChanged)
 	for i, a := range d.cfg.Adapters {
 		if err := d.addAdapter(i); err != nil {

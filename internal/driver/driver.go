@@ -234,6 +234,7 @@ func (d *Driver) Close() error {
 	if d.up {
 		d.keepAddresses()
 	}
+	d.tracer.file.stop()
 	if d.host != nil {
 		errs = append(errs, d.host.Close())
 	}

@@ -12,10 +12,11 @@ import (
 
 	"github.com/softvpi/softvpi/internal/api"
 	"github.com/softvpi/softvpi/internal/catalogue"
-	"github.com/softvpi/softvpi/internal/command"
 	"github.com/softvpi/softvpi/internal/driver/commandlog"
+	"github.com/softvpi/softvpi/internal/driver/tracewords"
 	"github.com/softvpi/softvpi/internal/events"
 	"github.com/softvpi/softvpi/internal/ipc/proto"
+	"github.com/softvpi/softvpi/internal/os/wholefile"
 	"github.com/softvpi/softvpi/internal/trace"
 )
 
@@ -31,6 +32,7 @@ const (
 type tracer struct {
 	session atomic.Pointer[trace.Session]
 	mu      sync.Mutex // held while the session is changed or written
+	file    *traceFile // of the session; nil: it has none
 }
 
 // startTrace begins the automatic session, as the configuration has it.
@@ -44,11 +46,12 @@ func (d *Driver) startTrace() {
 // keepTrace writes what the running session has when the driver ends: the manual's is in a file all the time (WinOF 5.50, 6.8). Only
 // a driver that has its own process does; others lie beside the program that shows what happens.
 func (d *Driver) keepTrace() {
+	d.tracer.mu.Lock()
+	defer d.tracer.mu.Unlock()
+	defer d.tracer.file.close()
 	if !d.own || !d.up {
 		return
 	}
-	d.tracer.mu.Lock()
-	defer d.tracer.mu.Unlock()
 	s := d.tracer.session.Load()
 	if _, _, err := d.writeTrace(s, func(f func()) { f() }); err != nil { // the loop has ended
 		d.log.Warn("the trace is not kept", "session", s.Name, "error", err)
@@ -67,8 +70,8 @@ func (d *Driver) Trace(q api.TraceRequest) (out api.TraceStatus, err error) {
 	d.tracer.mu.Lock()
 	defer d.tracer.mu.Unlock()
 	s := d.tracer.session.Load()
-	if q.Action != api.TraceStart && (q.Level != "" || len(q.Levels) > 0 || q.Megabytes != 0) {
-		return out, api.Wrong("action", strconv.Quote(string(q.Action)), "start, with a level, levels or a size")
+	if q.Action != api.TraceStart && (q.Level != "" || len(q.Levels) > 0 || q.Megabytes != 0 || q.File) {
+		return out, api.Wrong("action", strconv.Quote(string(q.Action)), "start, with a level, levels, a size or a file")
 	}
 	switch q.Action {
 	case api.TraceStart:
@@ -82,6 +85,9 @@ func (d *Driver) Trace(q api.TraceRequest) (out api.TraceStatus, err error) {
 		if s, err = trace.Start(cfg, time.Now()); err != nil {
 			return out, api.Wrong("megabytes", strconv.Itoa(q.Megabytes), "1 to 1024")
 		}
+		if err := d.changeTraceFile(s); err != nil {
+			return out, err
+		}
 		d.useTrace(s)
 		return d.traceStatus(s), nil
 	case api.TraceStop:
@@ -91,6 +97,7 @@ func (d *Driver) Trace(q api.TraceRequest) (out api.TraceStatus, err error) {
 		out = d.traceStatus(s)
 		d.startTrace()
 		out.Files, out.LeftOut, err = d.writeTrace(s, func(f func()) { f() }) // the loop has another
+		d.keepInFile(d.tracer.session.Load())
 		return out, err
 	case api.TraceCollect:
 		out = d.traceStatus(s)
@@ -102,6 +109,8 @@ func (d *Driver) Trace(q api.TraceRequest) (out api.TraceStatus, err error) {
 
 // TraceStatus implements api's tracing.
 func (d *Driver) TraceStatus() (api.TraceStatus, error) {
+	d.tracer.mu.Lock()
+	defer d.tracer.mu.Unlock()
 	return d.traceStatus(d.tracer.session.Load()), nil
 }
 
@@ -111,6 +120,10 @@ func (d *Driver) traceStatus(s *trace.Session) api.TraceStatus {
 	out := api.TraceStatus{
 		Session: s.Name, Automatic: s.Name == automaticSession, Started: s.Started, Levels: map[string]string{}, Megabytes: s.Bytes >> 20,
 		Bytes: u.Bytes, Records: u.Records, Overwritten: u.Overwritten,
+	}
+	if f := d.tracer.file; f != nil && f.of == s {
+		f.move(d.host.Still)
+		f.describe(&out)
 	}
 	for c := range trace.Components {
 		out.Levels[c.String()] = s.Levels[c].String()
@@ -122,7 +135,7 @@ func traceConfig(q api.TraceRequest) (cfg trace.Config, err error) {
 	if q.Megabytes < 0 || q.Megabytes > trace.MostBytes>>20 {
 		return cfg, api.Wrong("megabytes", strconv.Itoa(q.Megabytes), "1 to 1024")
 	}
-	cfg = trace.Config{Name: userSession, Bytes: q.Megabytes << 20}
+	cfg = trace.Config{Name: userSession, Bytes: q.Megabytes << 20, File: q.File}
 	var wrong *trace.LevelError
 	if cfg.Levels, err = trace.ParseLevels(q.Level, q.Levels); errors.As(err, &wrong) {
 		return cfg, api.Wrong(wrong.Field(), strconv.Quote(wrong.Value), wrong.Allowed)
@@ -143,19 +156,19 @@ func (d *Driver) writeTrace(s *trace.Session, still func(func())) (files []strin
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, 0, err
 	}
-	list := s.Records(still)
-	name := automaticFile
-	if s.Name != automaticSession {
-		name = s.Name
+	list, err := d.tracer.file.records(s, still)
+	if err != nil {
+		return nil, 0, err
 	}
+	name := fileOf(s)
 	for i, f := range traceFormats {
 		path := filepath.Join(dir, name+f.suffix)
 		n := 0
 		write := func(w io.Writer) (err error) {
-			n, err = f.write(w, list, traceNames{d}, s.Bytes)
+			n, err = f.write(w, list, d.traceWords(), s.Bytes)
 			return err
 		}
-		if err := streamed(path, write); err != nil {
+		if err := wholefile.Stream(path, write); err != nil {
 			return nil, 0, err
 		}
 		if files = append(files, path); i == 0 {
@@ -165,51 +178,13 @@ func (d *Driver) writeTrace(s *trace.Session, still func(func())) (files []strin
 	return files, leftOut, nil
 }
 
-// streamed writes a file, completely or not at all, that may be too long for memory.
-func streamed(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".trace-*") // of mode 0600
-	if err != nil {
-		return err
+// traceWords gives records their words.
+func (d *Driver) traceWords() tracewords.Adapters {
+	var names tracewords.Adapters
+	for i := range d.cfg.Adapters {
+		names = append(names, d.cfg.Adapters[i].Name)
 	}
-	if err = errors.Join(write(f), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name())
-	}
-	return err
-}
-
-// traceNames gives records of the driver's components their words.
-type traceNames struct{ d *Driver }
-
-// Adapter implements trace.Names.
-func (n traceNames) Adapter(i int16) string {
-	if int(i) < len(n.d.running) {
-		return n.d.running[i].Name
-	}
-	return "?"
-}
-
-// Name implements trace.Names.
-func (n traceNames) Name(r trace.Record) (string, map[string]any) {
-	switch r.Component {
-	case trace.Driver:
-		if int(r.Code) < len(catalogue.Events) {
-			return catalogue.Events[r.Code].Symbol, map[string]any{"sequence": r.A} // of the event log, which has the text
-		}
-	case trace.Commands:
-		args := map[string]any{"pid": r.A}
-		if r.B != 0 {
-			args["error"] = command.Code(r.B).String()
-		}
-		return proto.Opcode(r.Code).String(), args
-	case trace.Loop:
-		return "turn", map[string]any{"arrived": r.A, "sent": r.B}
-	case trace.Transport, trace.CM, trace.Link:
-		return enginePoint(r)
-	}
-	return "?", nil
+	return names
 }
 
 // eventNumbers are the places of events in the catalogue, by source and symbol.

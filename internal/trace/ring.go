@@ -41,15 +41,21 @@ func (r *Ring) Add(x Record) {
 func (r *Ring) kept() int { return int(min(r.total, uint64(len(r.chunks)*chunkRecords))) }
 
 // records returns the records, the oldest first.
-func (r *Ring) records() (list []Record) {
-	n := r.kept()
-	list = make([]Record, 0, n)
-	first := 0
-	if uint64(n) < r.total {
-		first = r.next % n
+func (r *Ring) records() []Record {
+	list, _ := r.since(0)
+	return list
+}
+
+// since returns the records behind the first total, the oldest first, and how many of these are overwritten already.
+func (r *Ring) since(total uint64) (list []Record, lost uint64) {
+	kept := r.kept()
+	n := int(min(uint64(kept), r.total-total))
+	if n == 0 {
+		return nil, r.total - total
 	}
-	for at := first; len(list) < n; at = (at + 1) % n {
+	list = make([]Record, 0, n)
+	for at := (r.next - n + kept) % kept; len(list) < n; at = (at + 1) % kept {
 		list = append(list, r.chunks[at/chunkRecords][at%chunkRecords])
 	}
-	return list
+	return list, r.total - total - uint64(n)
 }

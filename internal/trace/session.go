@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -20,8 +21,13 @@ const (
 type Config struct {
 	Name   string
 	Levels [Components]Level
-	Bytes  int // of all buffers together; 0: DefaultBytes
+	Bytes  int // of all buffers together, or of the file; 0: DefaultBytes
+	// File says that the records are moved on to a file of that size, and that the buffers hold them until then.
+	File bool
 }
+
+// fileBuffers is the size of the buffers of a session that has a file.
+const fileBuffers = 8 << 20
 
 // Uniform returns the same level for each component.
 func Uniform(l Level) (all [Components]Level) {
@@ -50,7 +56,11 @@ func Start(cfg Config, now time.Time) (*Session, error) {
 	if cfg.Bytes < LeastBytes || cfg.Bytes > MostBytes {
 		return nil, fmt.Errorf("size is %d bytes; allowed: %d to %d", cfg.Bytes, LeastBytes, MostBytes)
 	}
-	return &Session{Config: cfg, Started: now, Loop: newRing(cfg.Levels, cfg.Bytes/2), control: newRing(cfg.Levels, cfg.Bytes/2)}, nil
+	bytes := cfg.Bytes
+	if cfg.File {
+		bytes = min(bytes, fileBuffers)
+	}
+	return &Session{Config: cfg, Started: now, Loop: newRing(cfg.Levels, bytes/2), control: newRing(cfg.Levels, bytes/2)}, nil
 }
 
 // Add writes a record of anybody but the loop's owner. A nil session records nothing.
@@ -89,14 +99,27 @@ func (s *Session) Records(still func(func())) (list []Record) {
 	s.mu.Lock()
 	list = append(list, s.control.records()...)
 	s.mu.Unlock()
-	slices.SortStableFunc(list, func(a, b Record) int {
-		switch {
-		case a.At < b.At:
-			return -1
-		case a.At > b.At:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(list, byTime)
 	return list
+}
+
+func byTime(a, b Record) int { return cmp.Compare(a.At, b.At) }
+
+// Cursor is how far a reader of a session has come. The zero value is its beginning.
+type Cursor struct{ loop, control uint64 }
+
+// Since returns the records that the reader has not had yet, in the order of time, and how many of those were overwritten before.
+// still is that of Records.
+func (s *Session) Since(c *Cursor, still func(func())) (list []Record, lost uint64) {
+	still(func() {
+		list, lost = s.Loop.since(c.loop)
+		c.loop = s.Loop.total
+	})
+	s.mu.Lock()
+	more, gone := s.control.since(c.control)
+	c.control = s.control.total
+	s.mu.Unlock()
+	list = append(list, more...)
+	slices.SortStableFunc(list, byTime)
+	return list, lost + gone
 }

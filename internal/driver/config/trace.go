@@ -15,8 +15,10 @@ type Trace struct {
 	Level string `json:"level,omitempty"`
 	// Levels are those of components that differ.
 	Levels map[string]string `json:"levels,omitempty"`
-	// Megabytes is the size of its buffers, in memory, and the most that each of its files has; 0: 8.
+	// Megabytes is the size of its buffers, in memory, and the most that each of its files has; 0: 8, or 100 if File.
 	Megabytes int `json:"megabytes,omitempty"`
+	// File keeps its records in a file of that size, which outlives a driver that is killed.
+	File bool `json:"file,omitempty"`
 }
 
 // defaultTrace is less than the 100 MB of the manual's, whose trace is in a file: a driver in a container has not that much.
@@ -45,8 +47,11 @@ func (c *Trace) Session() trace.Config {
 	}
 	levels, _ := trace.ParseLevels(c.Level, c.Levels) // has been checked
 	megabytes := c.Megabytes
-	if megabytes == 0 {
+	switch {
+	case megabytes == 0 && c.File:
+		megabytes = trace.DefaultBytes >> 20
+	case megabytes == 0:
 		megabytes = defaultTrace
 	}
-	return trace.Config{Levels: levels, Bytes: megabytes << 20}
+	return trace.Config{Levels: levels, Bytes: megabytes << 20, File: c.File}
 }

@@ -17,6 +17,7 @@ func TestTrace(t *testing.T) {
 		`{"trace":{}}`:                {Levels: trace.Uniform(trace.Information), Bytes: 8 << 20},
 		`{"trace":{"level":"off"}}`:   {Levels: quiet, Bytes: 8 << 20},
 		`{"trace":{"megabytes":100}}`: {Levels: trace.Uniform(trace.Information), Bytes: 100 << 20},
+		`{"trace":{"file":true}}`:     {Levels: trace.Uniform(trace.Information), Bytes: 100 << 20, File: true},
 		`{"trace":{"megabytes":1024,"level":"1","levels":{"loop":"Verbose"}}}`: {Levels: loud, Bytes: 1 << 30},
 	} {
 		c, err := decode(strings.NewReader(text))
@@ -36,9 +37,10 @@ func TestTrace(t *testing.T) {
 func TestWrongTrace(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"trace":true}`:                            "trace is a bool; allowed: an object",
-		`{"trace":{"size":1}}`:                      "trace with level, levels, megabytes",
+		`{"trace":{"size":1}}`:                      "trace with level, levels, megabytes, file",
 		`{"trace":{"megabytes":-1}}`:                "trace.megabytes is -1; allowed: 1 to 1024",
 		`{"trace":{"megabytes":1025}}`:              "trace.megabytes is 1025; allowed: 1 to 1024",
+		`{"trace":{"file":1}}`:                      "trace.file",
 		`{"trace":{"megabytes":0.5}}`:               "trace.megabytes",
 		`{"trace":{"level":"loud"}}`:                `trace.level is "loud"; allowed: off, error, warning, information, verbose, or 0 to 4`,
 		`{"trace":{"levels":{"wire":"error"}}}`:     `trace.levels is "wire"; allowed: driver, command, loop, transport, cm, link`,

@@ -7,6 +7,7 @@ package wholefile
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -64,4 +65,19 @@ func SyncDirectory(name string) error {
 		return err
 	}
 	return nil
+}
+
+// Stream writes a file, completely or not at all, that may be too long for memory. Unlike Write it does not wait for the disk.
+func Stream(path string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(filepath.Dir(path), temporary+"*") // of mode 0600
+	if err != nil {
+		return err
+	}
+	if err = errors.Join(write(f), f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+	}
+	return err
 }

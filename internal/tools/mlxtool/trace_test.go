@@ -83,7 +83,7 @@ func (g *rig) traced(file string) map[string]int {
 func TestTraceRefuses(t *testing.T) {
 	g := start(t)
 	for _, c := range []struct{ line, want string }{
-		{"", "what is to be done is missing"}, {"begin", "is not start, stop, collect or query"}, {"query now", `unexpected argument "now"`},
+		{"", "what is to be done is missing"}, {"begin", "is not start, stop, collect, query or read"}, {"query now", `unexpected argument "now"`},
 		{"start loud", "allowed: off, error, warning, information, verbose"}, {"start error wire=error", "driver, command, loop"},
 		{"start error verbose", `unexpected argument "verbose"`}, {"start error loop=9", "levels.loop"}, {"stop", "only the automatic session"},
 	} {
