@@ -82,8 +82,10 @@ func (r *receiver) take(s *station.Set, in []frame.In, i int) int {
 		h.ChecksumStart += eth.VLANLen
 	}
 	if h.Kind == offload.Whole || h.Kind != offload.UDP && s.HearsLarge(f) {
-		t, ok := s.Undone(h, f)
-		return s.Take(in, f, t, ok)
+		// A large one in a tunnel nobody takes so.
+		if t, ok := s.Undone(h, f); ok || h.Kind == offload.Whole {
+			return s.Take(in, f, t, ok)
+		}
 	}
 	if s.Wants(f) {
 		r.cut.Begin(s, h, f)

@@ -6,6 +6,7 @@ import (
 	"github.com/softvpi/softvpi/internal/frame"
 	"github.com/softvpi/softvpi/internal/offload"
 	"github.com/softvpi/softvpi/wire/eth"
+	"github.com/softvpi/softvpi/wire/tunnel"
 )
 
 // cutMost is how many parts of frames one Receive of a link hands out.
@@ -100,9 +101,27 @@ func (c *Cutter) Begin(s *Set, h offload.Header, f []byte) {
 		unsum(f[etherLen(f):])
 	}
 	var e eth.Headers
-	if !e.Parse(f) || c.cut.BeginFrame(offload.Task{Kind: h.Kind, Segment: uint16(h.Segment)}, &e, f) != nil {
+	if !e.Parse(f) || c.begin(h, &e, f) != nil {
 		s.stats.ReceiveTruncated++
 	}
+}
+
+// begin begins to cut a frame with these headers. Linux describes a large frame in a tunnel by what is inside: the header only shows by
+// the place of its checksum that there is something around.
+func (c *Cutter) begin(h offload.Header, e *eth.Headers, f []byte) error {
+	t := offload.Task{Kind: h.Kind, Segment: uint16(h.Segment)}
+	if h.Kind == offload.UDP || e.Protocol == eth.ProtocolTCP {
+		return c.cut.BeginFrame(t, e, f)
+	}
+	r := tunnel.Recognition{NVGRE: true}
+	if e.Protocol == eth.ProtocolUDP && e.Data != 0 {
+		r.VXLANPort = eth.UDP(f[e.Transport:]).DstPort() // whichever it is
+	}
+	var x tunnel.Frame
+	if !x.Find(e, f, r) || x.Inner.Transport != h.ChecksumStart {
+		return c.cut.BeginFrame(t, e, f) // which says what is wrong
+	}
+	return c.cut.BeginTunnel(t, &x, f)
 }
 
 // Cutting reports whether a part is left.
