@@ -26,7 +26,8 @@ func largeInTunnel(kind tunnel.Kind, port uint16, sum bool, n int) (offload.Head
 		DstPort: port, Sum: sum}
 	b := o.Append(nil, tunnel.Header{Kind: kind, ID: 7}, inner)
 	at := len(b) - n - eth.TCPLen
-	return offload.Header{NeedsChecksum: true, Kind: offload.TCPv4, Segment: 1400, Headers: len(b) - n, ChecksumStart: at, ChecksumAt: 16}, b
+	return offload.Header{NeedsChecksum: true, Kind: offload.TCPv4, Segment: 1400, Headers: len(b) - n, ChecksumStart: at,
+		ChecksumAt: 16}, b
 }
 
 // TestCutter_Tunnel: a large frame in a tunnel, which Linux describes by what is inside, is cut into the frames that it stands for, each
