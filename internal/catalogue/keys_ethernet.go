@@ -153,6 +153,13 @@ var vmqKeys = []Key{
 		Sources:     vmqSources,
 	},
 	{
+		Name: "*RssOnHostVPorts", Base: AdapterClass, Group: groupVMQ, Generations: Both, Scope: physicalEthernet, Type: NumericString,
+		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Virtual Switch RSS",
+		Description: "VMMQ: spreads the packets of each virtual port of the host over several queues.",
+		Sources: from(winof, "4.5.4.2 Enabling/Disabling VMMQ", winof, "4.6.4 Off-load Registry Keys", virtualization,
+			"Enabling/Disabling VMMQ"),
+	},
+	{
 		Name: "MaxNumVmqs", Base: AdapterClass, Group: groupVMQ, Generations: MLX4, Scope: physical, Type: NumericString,
 		Defaults: always(127), Min: 1, Max: 127, Unit: "queues",
 		Description: "Most virtual machine queues at the same time. Each has a receive ring with buffers, so fewer take less memory.",

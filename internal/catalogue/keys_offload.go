@@ -122,13 +122,6 @@ var offloadKeys = []Key{
 		Sources:     from(winof, "4.6.4 Off-load Registry Keys", winof, "10 Release Notes Change Log History"),
 	},
 	{
-		Name: "*RssOnHostVPorts", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: physicalEthernet, Type: NumericString,
-		Defaults: always(1), Choices: disableEnable, UI: true, Title: "Virtual Switch RSS",
-		Description: "VMMQ: spreads the packets of each virtual port of the host over several queues.",
-		Sources: from(winof, "4.6.4 Off-load Registry Keys", winof, "4.5.4.2 Enabling/Disabling VMMQ", virtualization,
-			"Enabling/Disabling VMMQ"),
-	},
-	{
 		Name: "*RscIPv4", Base: AdapterClass, Group: groupOffload, Generations: Both, Scope: onEthernet, Type: NumericString, Status: Built,
 		Effect: AtOnce, Defaults: always(1), Choices: disableEnable, UI: true, Title: "Recv Segment Coalescing (IPv4)",
 		Description: "Joins received TCP segments over IPv4 into larger packets before the host sees them.",
