@@ -70,10 +70,11 @@ func TestSystemsOnSwitches(t *testing.T) {
 			} `json:"sum_received"`
 		} `json:"end"`
 	}
+	// With -J its status is 0 even if nobody listens yet.
 	if !await.Until(func() bool {
 		var err error
 		out, err = inside(1, "iperf3", "-c", "10.96.0.1", "-n", "100M", "-J")
-		return err == nil && json.Unmarshal([]byte(out), &report) == nil
+		return err == nil && json.Unmarshal([]byte(out), &report) == nil && report.End.Received.Bytes > 0
 	}) {
 		t.Fatalf("iperf3: %s%s", out, s.do("ports"))
 	}

@@ -331,16 +331,6 @@ func iperf(t testing.TB, spaces []netns.NsHandle, to string) float64 {
 		server = exec.CommandContext(ctx, "iperf3", "-s", "-1", "-B", to)
 		return server.Start()
 	})
-	var out []byte
-	inNamespace(t, spaces[0], func() (err error) {
-		for late := time.Now().Add(await.Limit); ; time.Sleep(50 * time.Millisecond) {
-			out, err = exec.CommandContext(ctx, "iperf3", "-c", to, "-t", "5", "-J").Output()
-			if err == nil || time.Now().After(late) {
-				return err
-			}
-		}
-	})
-	_ = server.Wait()
 	var r struct {
 		End struct {
 			Sent struct {
@@ -351,9 +341,22 @@ func iperf(t testing.TB, spaces []netns.NsHandle, to string) float64 {
 			} `json:"sum_received"`
 		} `json:"end"`
 	}
-	if err := json.Unmarshal(out, &r); err != nil {
-		t.Fatal(err)
-	}
+	inNamespace(t, spaces[0], func() error {
+		// With -J its status is 0 even if nobody listens yet.
+		for late := time.Now().Add(await.Limit); ; time.Sleep(50 * time.Millisecond) {
+			out, err := exec.CommandContext(ctx, "iperf3", "-c", to, "-t", "5", "-J").Output()
+			if err == nil {
+				err = json.Unmarshal(out, &r)
+			}
+			if err == nil && r.End.Received.Bits == 0 {
+				err = fmt.Errorf("nothing was received: %s", out)
+			}
+			if err == nil || time.Now().After(late) {
+				return err
+			}
+		}
+	})
+	_ = server.Wait()
 	t.Logf("%s: %d segments sent again", to, r.End.Sent.Retransmits)
 	return r.End.Received.Bits / 1e9
 }
