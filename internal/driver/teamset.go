@@ -293,9 +293,10 @@ func (d *Driver) changeTeam(t *madeTeam, next registry.Team) error {
 // checkTeam returns what is wrong with a team, by the rules of its engine.
 func (d *Driver) checkTeam(t *registry.Team) error {
 	c := d.engine(t, d.membersOf(t))
+	err := c.Check()
 	var e *team.Error
-	if !errors.As(c.Check(), &e) {
-		return nil
+	if !errors.As(err, &e) {
+		return err
 	}
 	field := strings.ToLower(e.Field)
 	if strings.HasSuffix(e.Field, ".MAC") {
